@@ -1,0 +1,122 @@
+package jsonscan
+
+import (
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// AppendString appends s as a string token, as the JSON library of Flux prints
+// it: a quote, a backslash and control characters are escaped, the latter in
+// the short form where there is one and else as \u00 and two digits in upper
+// case; anything else stands as it is, the slash, U+007F and all that is not
+// ASCII. A byte of s that is not part of valid UTF-8 becomes U+FFFD. It
+// allocates only to grow dst.
+func AppendString(dst []byte, s string) []byte {
+	const hex = "0123456789ABCDEF"
+	dst = append(dst, '"')
+	plain := 0 // where the characters not yet appended begin
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && size == 1 {
+				dst = append(append(dst, s[plain:i]...), "\uFFFD"...)
+				plain = i + 1
+			}
+			i += size
+			continue
+		}
+		i++
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, s[plain:i-1]...)
+		plain = i
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\b':
+			dst = append(dst, '\\', 'b')
+		case '\f':
+			dst = append(dst, '\\', 'f')
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	return append(append(dst, s[plain:]...), '"')
+}
+
+// AppendFloat appends f as a real token, as the JSON library of Flux prints it:
+// 17 significant digits without trailing zeros, as C's %.17g, ".0" after an
+// integral number, an exponent without plus sign and leading zeros. It is not
+// the shortest form that reads back as f, but one that does. It allocates only
+// to grow dst. Panics if f is infinite or not a number: JSON has no form for
+// those.
+func AppendFloat(dst []byte, f float64) []byte {
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		panic("jsonscan: AppendFloat of a number that is not finite")
+	}
+	// One digit, the point, 16 digits, 'e', the sign, two or three digits.
+	var buf [32]byte
+	sci := strconv.AppendFloat(buf[:0], f, 'e', 16, 64)
+	if sci[0] == '-' {
+		dst = append(dst, '-')
+		sci = sci[1:]
+	}
+	exp := 0
+	for _, c := range sci[20:] {
+		exp = exp*10 + int(c-'0')
+	}
+	if sci[19] == '-' {
+		exp = -exp
+	}
+	sci[1] = sci[0] // the digits in a row
+	digits := sci[1:18]
+	for len(digits) > 1 && digits[len(digits)-1] == '0' {
+		digits = digits[:len(digits)-1]
+	}
+	const zeros = "0000000000000000"
+	switch {
+	case exp < -4 || exp >= 17:
+		dst = append(dst, digits[0])
+		if len(digits) > 1 {
+			dst = append(append(dst, '.'), digits[1:]...)
+		}
+		return strconv.AppendInt(append(dst, 'e'), int64(exp), 10)
+	case exp < 0:
+		dst = append(append(dst, "0."...), zeros[:-exp-1]...)
+		return append(dst, digits...)
+	case len(digits) <= exp+1:
+		dst = append(append(dst, digits...), zeros[:exp+1-len(digits)]...)
+		return append(dst, ".0"...)
+	}
+	dst = append(append(dst, digits[:exp+1]...), '.')
+	return append(dst, digits[exp+1:]...)
+}
+
+// AppendCompact appends raw without the white space outside its strings. raw is
+// JSON that was checked; of anything else it appends some part. It allocates
+// only to grow dst.
+func AppendCompact(dst, raw []byte) []byte {
+	plain := 0
+	for i := 0; i < len(raw); {
+		switch raw[i] {
+		case '"':
+			i, _, _ = scanString(raw, i)
+		case ' ', '\n', '\t', '\r':
+			dst = append(dst, raw[plain:i]...)
+			i = skipSpace(raw, i)
+			plain = i
+		default:
+			i++
+		}
+	}
+	return append(dst, raw[plain:]...)
+}

@@ -1,0 +1,217 @@
+package jsonscan
+
+// Cursor walks the members of a JSON object or the elements of an array:
+//
+//	c := jsonscan.Object(b)
+//	for c.Next() {
+//		use(c.Key(), c.Raw())
+//	}
+//	if err := c.Err(); err != nil {
+//		return err
+//	}
+//
+// It checks as it goes, each value wholly before Next hands it out, so that
+// what was handed out may stem from a text that turns out to be invalid: look
+// at Err before acting on it. A key that occurs twice among the first 16 of the
+// object ends the walk there; among more, the walk ends with that error.
+//
+// A Cursor is a value to keep in a local variable. It aliases its text, which
+// must not change meanwhile, and belongs to one goroutine. The zero Cursor has
+// no members and the error that the text ended too early. It must not be
+// copied once Next was called.
+type Cursor struct {
+	b     []byte
+	i     int // what Next looks at
+	depth int // how many levels a value may have
+	end   byte
+	phase phase
+
+	key      []byte
+	unescape []byte
+	keyOff   int
+	from, to int // the value
+
+	n    int    // keys in head; if that is full, all keys are in keys
+	head [8]key // so that small objects need no allocation
+	keys []key
+	err  *SyntaxError
+}
+
+// phase is how far a Cursor came.
+type phase uint8
+
+const (
+	phaseStart  phase = iota // before the opening bracket
+	phaseInside              // after a value
+	phaseDone                // Next is false for good
+)
+
+// Object returns a Cursor over b, one JSON object, white space around it
+// allowed. Any other text is an error of the Cursor. Values are nested
+// at most DefaultDepth deep, the object included.
+func Object(b []byte) Cursor { return Limits{}.Object(b) }
+
+// Array returns a Cursor over b, one JSON array, white space around it allowed.
+// It is an [Object] in all but its Key, which is nil.
+func Array(b []byte) Cursor { return Limits{}.Array(b) }
+
+// Object is the function Object with these limits.
+func (l Limits) Object(b []byte) Cursor {
+	return Cursor{b: b, depth: l.depth() - 1, end: '}'}
+}
+
+// Array is the function Array with these limits.
+func (l Limits) Array(b []byte) Cursor {
+	return Cursor{b: b, depth: l.depth() - 1, end: ']'}
+}
+
+// Next advances to the next member or element and reports whether there is
+// one. It is false at the end and at an error, and stays so.
+func (c *Cursor) Next() bool {
+	switch c.phase {
+	case phaseStart:
+		i := skipSpace(c.b, 0)
+		if i == len(c.b) || c.b[i] != c.end-2 {
+			return c.refuse(i)
+		}
+		c.phase = phaseInside
+		if c.i = skipSpace(c.b, i+1); c.i < len(c.b) && c.b[c.i] == c.end {
+			return c.finish()
+		}
+	case phaseInside:
+		if c.i = skipSpace(c.b, c.i); c.i == len(c.b) || c.b[c.i] != ',' {
+			if c.i < len(c.b) && c.b[c.i] == c.end {
+				return c.finish()
+			}
+			return c.fail(stop(c.b, c.i))
+		}
+		c.i = skipSpace(c.b, c.i+1)
+	case phaseDone:
+		return false
+	}
+	if c.depth <= 0 && c.i < len(c.b) {
+		return c.fail(c.i, faultDepth)
+	}
+	if c.end == '}' && !c.member() {
+		return false
+	}
+	end, f := scanValue(c.b, c.i, c.depth)
+	if f != noFault {
+		return c.fail(end, f)
+	}
+	c.from, c.to, c.i = c.i, end, end
+	return true
+}
+
+// member reads a key and its colon.
+func (c *Cursor) member() bool {
+	off := c.i
+	if off == len(c.b) || c.b[off] != '"' {
+		return c.fail(stop(c.b, off))
+	}
+	end, flags, f := scanString(c.b, off)
+	if f != noFault {
+		return c.fail(end, f)
+	}
+	if flags&flagNUL != 0 {
+		return c.fail(off, faultNUL)
+	}
+	if !c.remember(newKey(c.b, off, end, flags)) {
+		return c.fail(off, faultDuplicate)
+	}
+	c.keyOff = off
+	if c.key = c.b[off+1 : end-1]; flags&flagEscape != 0 {
+		c.unescape, _ = AppendUnescaped(c.unescape[:0], c.b[off:end])
+		c.key = c.unescape
+	}
+	if c.i = skipSpace(c.b, end); c.i == len(c.b) || c.b[c.i] != ':' {
+		return c.fail(stop(c.b, c.i))
+	}
+	c.i = skipSpace(c.b, c.i+1)
+	return true
+}
+
+// remember adds a key, unless it is found to be a duplicate at once.
+func (c *Cursor) remember(k key) bool {
+	seen := c.head[:c.n]
+	if c.keys != nil {
+		seen = c.keys
+	}
+	if len(seen) < linearKeys && contains(c.b, seen, k) {
+		return false
+	}
+	switch {
+	case c.n < len(c.head):
+		c.head[c.n] = k
+		c.n++
+		return true
+	case c.keys == nil:
+		c.keys = append(make([]key, 0, 4*len(c.head)), seen...)
+	}
+	c.keys = append(c.keys, k)
+	return true
+}
+
+// finish ends the walk at the closing bracket.
+func (c *Cursor) finish() bool {
+	if dup := findDuplicate(c.b, c.keys); dup >= 0 {
+		return c.fail(dup, faultDuplicate)
+	}
+	if i, f := scanEnd(c.b, c.i+1); f != noFault {
+		return c.fail(i, f)
+	}
+	return c.stop()
+}
+
+// refuse ends the walk at a text that does not begin with the bracket of c at i.
+func (c *Cursor) refuse(i int) bool {
+	switch {
+	case i == len(c.b):
+		return c.fail(i, faultEnd)
+	case hasBOM(c.b, i):
+		return c.fail(i, faultBOM)
+	case KindOf(c.b[i:]) == KindInvalid:
+		return c.fail(i, faultByte)
+	case c.end == '}':
+		return c.fail(i, faultObject)
+	}
+	return c.fail(i, faultArray)
+}
+
+// fail ends the walk with an error.
+func (c *Cursor) fail(i int, f fault) bool {
+	c.err = newError(c.b, i, f)
+	return c.stop()
+}
+
+// stop ends the walk.
+func (c *Cursor) stop() bool {
+	c.phase, c.key, c.from, c.to = phaseDone, nil, 0, 0
+	return false
+}
+
+// Key returns the key of the member that Next came to, unescaped. It aliases
+// the text, or, where the key has escapes, is valid until the next call of
+// Next. It is nil in an array, before the first Next and after the last.
+func (c *Cursor) Key() []byte { return c.key }
+
+// Raw returns the bytes of the value that Next came to, without white space
+// around it. It aliases the text. It is empty before the first Next and after
+// the last.
+func (c *Cursor) Raw() []byte { return c.b[c.from:c.to:c.to] }
+
+// Offset returns where in the text the value is, in bytes from 0.
+func (c *Cursor) Offset() int { return c.from }
+
+// KeyOffset returns where in the text the key of the member is, in bytes
+// from 0: its opening quote. It means nothing in an array.
+func (c *Cursor) KeyOffset() int { return c.keyOff }
+
+// Err returns the error that ended the walk, a *[SyntaxError], nil if it came
+// to the end of the text or goes on.
+func (c *Cursor) Err() error {
+	if c.err == nil {
+		return nil
+	}
+	return c.err
+}

@@ -1,0 +1,132 @@
+package jsonscan
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
+
+// key is a key of an object that is being scanned.
+type key struct {
+	// print is equal for equal keys, and seldom for others. 0: the key has
+	// escapes and may equal any other.
+	print uint64
+	// off is the offset of the opening quote.
+	off int
+}
+
+// linearKeys is up to how many keys of an object each is compared with all
+// before it. Beyond, they are sorted when the object ends.
+const linearKeys = 16
+
+// scanKey scans a key that begins at b[i], the colon and the white space after
+// it, and adds it to the keys of its object, which begin at keys[base].
+func scanKey(b []byte, i int, keys []key, base int) ([]key, int, fault) {
+	start := i
+	if i >= len(b) || b[i] != '"' {
+		i, f := stop(b, i)
+		return keys, i, f
+	}
+	i, flags, f := scanString(b, i)
+	if f != noFault {
+		return keys, i, f
+	}
+	if flags&flagNUL != 0 {
+		return keys, start, faultNUL
+	}
+	k := newKey(b, start, i, flags)
+	if len(keys)-base < linearKeys && contains(b, keys[base:], k) {
+		return keys, start, faultDuplicate
+	}
+	keys = append(keys, k)
+	if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
+		i, f := stop(b, i)
+		return keys, i, f
+	}
+	return keys, skipSpace(b, i+1), noFault
+}
+
+// newKey returns the key whose token is b[start:end].
+func newKey(b []byte, start, end int, flags strFlags) key {
+	if flags&flagEscape != 0 {
+		return key{0, start}
+	}
+	return key{fingerprint(b[start+1 : end-1]), start}
+}
+
+// fingerprint returns a number other than zero that depends on the length and
+// the outermost 16 bytes of s. Whoever makes keys of one fingerprint gains
+// nothing: at most linearKeys of them are compared one by one.
+func fingerprint(s []byte) uint64 {
+	n := len(s)
+	if n >= 8 {
+		head := binary.LittleEndian.Uint64(s)
+		tail := binary.LittleEndian.Uint64(s[n-8:])
+		return (head ^ bits.RotateLeft64(tail, 23) + uint64(n)*0x9E3779B97F4A7C15) | 1<<63
+	}
+	w := uint64(n+1) << 56
+	for i, c := range s {
+		w |= uint64(c) << (8 * i)
+	}
+	return w
+}
+
+// contains reports whether k equals one of keys.
+func contains(b []byte, keys []key, k key) bool {
+	for _, o := range keys {
+		if (o.print == k.print || o.print == 0 || k.print == 0) && compareKeys(b, o.off, k.off) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// findDuplicate returns the offset of the first key that occurred before among
+// the keys of an object of more than linearKeys keys, -1 if there is none or
+// the object has fewer: those were compared when they were read. It reorders
+// keys.
+func findDuplicate(b []byte, keys []key) int {
+	if len(keys) <= linearKeys {
+		return -1
+	}
+	escapes := slices.ContainsFunc(keys, func(k key) bool { return k.print == 0 })
+	compare := func(x, y key) int {
+		if !escapes && x.print != y.print {
+			return cmp.Compare(x.print, y.print)
+		}
+		return compareKeys(b, x.off, y.off)
+	}
+	slices.SortFunc(keys, func(x, y key) int {
+		if c := compare(x, y); c != 0 {
+			return c
+		}
+		return cmp.Compare(x.off, y.off)
+	})
+	first := -1
+	for i := 1; i < len(keys); i++ {
+		if (first < 0 || keys[i].off < first) && compare(keys[i-1], keys[i]) == 0 {
+			first = keys[i].off
+		}
+	}
+	return first
+}
+
+// compareKeys compares two keys, which begin at b[x] and b[y] and were scanned
+// before, by their bytes when unescaped.
+func compareKeys(b []byte, x, y int) int {
+	var p, q [maxQuoted]byte
+	return bytes.Compare(unescapedKey(p[:0], b, x), unescapedKey(q[:0], b, y))
+}
+
+// unescapedKey returns the content of the key that begins at b[i]: a part of b,
+// or of dst where it has escapes.
+func unescapedKey(dst, b []byte, i int) []byte {
+	end, flags, _ := scanString(b, i)
+	if flags&flagEscape == 0 {
+		return b[i+1 : end-1]
+	}
+	dst, _ = AppendUnescaped(dst, b[i:end])
+	return dst
+}

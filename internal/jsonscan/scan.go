@@ -1,0 +1,341 @@
+package jsonscan
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"strconv"
+	"unicode/utf8"
+)
+
+// A scan takes a text and an offset and returns the offset after what it
+// scanned, or, with a fault, the offset of the fault.
+
+// skipSpace returns the offset of the first byte from i on that is not white
+// space, len(b) if there is none.
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// strFlags says what a string holds that its bytes alone do not tell.
+type strFlags uint8
+
+const (
+	flagEscape strFlags = 1 << iota // at least one escape
+	flagNUL                         // the escape of U+0000
+)
+
+// Eight bytes at once: the lowest byte whose high bit is set in what stopAt
+// returns is the first of them that ends a run of plain characters. Bytes above
+// it may be marked though plain, for the subtractions borrow upwards.
+const (
+	each  = 0x0101010101010101
+	highs = 0x80 * each
+)
+
+// stopAt marks the bytes of w that are a quote, a backslash, a control
+// character or no ASCII.
+func stopAt(w uint64) uint64 {
+	quote := w ^ '"'*each
+	slash := w ^ '\\'*each
+	return ((quote-each)&^quote | (slash-each)&^slash | (w-' '*each)&^w | w) & highs
+}
+
+// scanString scans the string whose opening quote is at b[i].
+func scanString(b []byte, i int) (int, strFlags, fault) {
+	var flags strFlags
+	for i++; ; {
+		if len(b)-i >= 8 {
+			m := stopAt(binary.LittleEndian.Uint64(b[i:]))
+			if m == 0 {
+				i += 8
+				continue
+			}
+			i += bits.TrailingZeros64(m) >> 3
+		} else if i == len(b) {
+			return i, flags, faultEnd
+		}
+		switch c := b[i]; {
+		case c == '"':
+			return i + 1, flags, noFault
+		case c == '\\':
+			end, f, bad := scanEscape(b, i)
+			if bad != noFault {
+				return end, flags, bad
+			}
+			i, flags = end, flags|f
+		case c < ' ':
+			return i, flags, faultControl
+		case c >= utf8.RuneSelf:
+			r, size := utf8.DecodeRune(b[i:])
+			if r == utf8.RuneError && size == 1 {
+				return i, flags, faultUTF8
+			}
+			i += size
+		default: // only among the last seven bytes of b
+			i++
+		}
+	}
+}
+
+// scanEscape scans the escape whose backslash is at b[i]. A pair of surrogates
+// is one escape.
+func scanEscape(b []byte, i int) (int, strFlags, fault) {
+	if i+1 == len(b) {
+		return len(b), 0, faultEnd
+	}
+	switch b[i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + 2, flagEscape, noFault
+	case 'u':
+	default:
+		return i, 0, faultEscape
+	}
+	r := hex4(b, i+2)
+	switch {
+	case r < 0:
+		if len(b) < i+6 {
+			return len(b), 0, faultEnd
+		}
+		return i, 0, faultEscape
+	case r == 0:
+		return i + 6, flagEscape | flagNUL, noFault
+	case r < 0xD800 || r > 0xDFFF:
+		return i + 6, flagEscape, noFault
+	case r > 0xDBFF || lowSurrogate(b, i+6) < 0:
+		return i, 0, faultSurrogate
+	}
+	return i + 12, flagEscape, noFault
+}
+
+// lowSurrogate returns the second half of a pair whose escape begins at b[i],
+// -1 if there is none.
+func lowSurrogate(b []byte, i int) rune {
+	if i+6 > len(b) || b[i] != '\\' || b[i+1] != 'u' {
+		return -1
+	}
+	if r := hex4(b, i+2); 0xDC00 <= r && r <= 0xDFFF {
+		return r
+	}
+	return -1
+}
+
+// hex4 returns the value of the four hexadecimal digits from b[i] on, -1 if
+// they are not there.
+func hex4(b []byte, i int) rune {
+	if len(b)-i < 4 {
+		return -1
+	}
+	var r rune
+	for _, c := range b[i : i+4] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return -1
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
+
+// digits returns the offset of the first byte from i on that is no digit.
+func digits(b []byte, i int) int {
+	for i < len(b) && b[i]-'0' <= 9 {
+		i++
+	}
+	return i
+}
+
+// scanNumber scans the number that begins at b[i] and checks its range.
+func scanNumber(b []byte, i int) (int, fault) {
+	start := i
+	if b[i] == '-' {
+		i++
+	}
+	first := i
+	if i = digits(b, i); i == first {
+		return stop(b, i)
+	}
+	if b[first] == '0' && i > first+1 {
+		return first + 1, faultByte
+	}
+	if i == len(b) || b[i] != '.' && b[i]|0x20 != 'e' {
+		if i-first > 18 && !fitsInt64(b[first:i], b[start] == '-') {
+			return start, faultRange
+		}
+		return i, noFault
+	}
+	whole := i - first
+	if b[i] == '.' {
+		from := i + 1
+		if i = digits(b, from); i == from {
+			return stop(b, i)
+		}
+	}
+	hasExp := i < len(b) && b[i]|0x20 == 'e'
+	if hasExp {
+		if i++; i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		from := i
+		if i = digits(b, from); i == from {
+			return stop(b, i)
+		}
+	}
+	// Below 10^300 nothing overflows: only the others are worth a conversion.
+	if hasExp || whole > 300 {
+		if _, err := strconv.ParseFloat(string(b[start:i]), 64); err != nil {
+			return start, faultRange
+		}
+	}
+	return i, noFault
+}
+
+// scanNumberForm returns where the number that begins at b[i] ends, whatever
+// its range.
+func scanNumberForm(b []byte, i int) (int, bool) {
+	end := i
+	for end < len(b) && (b[end]-'0' <= 9 || b[end] == '-' || b[end] == '+' || b[end] == '.' || b[end]|0x20 == 'e') {
+		end++
+	}
+	return end, end > i
+}
+
+// fitsInt64 reports whether a number of at least 19 digits that begins with no
+// zero, or with the sign that is told apart, fits in an int64.
+func fitsInt64(digits []byte, negative bool) bool {
+	limit := "9223372036854775807"
+	if negative {
+		limit = "9223372036854775808"
+	}
+	return len(digits) == len(limit) && string(digits) <= limit
+}
+
+// stop returns the fault of finding b[i], or the end, where neither can stand.
+func stop(b []byte, i int) (int, fault) {
+	if i >= len(b) {
+		return len(b), faultEnd
+	}
+	return i, faultByte
+}
+
+// scanLiteral scans the literal whose first byte, at b[i], was seen.
+func scanLiteral(b []byte, i int, literal string) (int, fault) {
+	for k := 1; k < len(literal); k++ {
+		if i+k >= len(b) || b[i+k] != literal[k] {
+			return stop(b, i+k)
+		}
+	}
+	return i + len(literal), noFault
+}
+
+// scanValue scans the value that begins at b[i]; depth is how many levels it
+// may have, itself included, at least 1.
+func scanValue(b []byte, i, depth int) (int, fault) {
+	if i < len(b) && (b[i] == '{' || b[i] == '[') {
+		return scanContainer(b, i, depth)
+	}
+	return scanToken(b, i)
+}
+
+// scanToken scans the value that begins at b[i] and is no object or array.
+func scanToken(b []byte, i int) (int, fault) {
+	if i >= len(b) {
+		return len(b), faultEnd
+	}
+	switch b[i] {
+	case '"':
+		end, _, f := scanString(b, i)
+		return end, f
+	case 't':
+		return scanLiteral(b, i, "true")
+	case 'f':
+		return scanLiteral(b, i, "false")
+	case 'n':
+		return scanLiteral(b, i, "null")
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return scanNumber(b, i)
+	}
+	return i, faultByte
+}
+
+// What is open at one place fits here without an allocation.
+const (
+	inlineKeys   = 16
+	inlineLevels = 16
+)
+
+// array stands for the keys of an array among those of objects.
+const array = -1
+
+// scanContainer scans the object or array that begins at b[i], without
+// recursion: what a level needs to know of the levels around it is where their
+// keys begin.
+func scanContainer(b []byte, i, depth int) (int, fault) {
+	var keyBuf [inlineKeys]key
+	var outerBuf [inlineLevels]int
+	keys, outer := keyBuf[:0], outerBuf[:0]
+	base, end := array, byte(0) // of the innermost level: its first key, its closing bracket
+open:
+	for {
+		// b[i] opens a level.
+		outer = append(outer, base)
+		base, end = array, ']'
+		if b[i] == '{' {
+			base, end = len(keys), '}'
+		}
+		if i = skipSpace(b, i+1); i == len(b) {
+			return i, faultEnd
+		}
+		empty := b[i] == end
+		if !empty && len(outer) >= depth {
+			return i, faultDepth
+		}
+		for {
+			if !empty {
+				var f fault
+				if base != array {
+					if keys, i, f = scanKey(b, i, keys, base); f != noFault {
+						return i, f
+					}
+				}
+				if i < len(b) && (b[i] == '{' || b[i] == '[') {
+					continue open
+				}
+				if i, f = scanToken(b, i); f != noFault {
+					return i, f
+				}
+			}
+			empty = false
+			// Close what ends here, up to a level that goes on.
+			for i = skipSpace(b, i); i < len(b) && b[i] == end; i = skipSpace(b, i) {
+				if base != array {
+					if dup := findDuplicate(b, keys[base:]); dup >= 0 {
+						return dup, faultDuplicate
+					}
+					keys = keys[:base]
+				}
+				i++
+				base = outer[len(outer)-1]
+				if outer = outer[:len(outer)-1]; len(outer) == 0 {
+					return i, noFault
+				}
+				end = ']'
+				if base != array {
+					end = '}'
+				}
+			}
+			if i == len(b) || b[i] != ',' {
+				return stop(b, i)
+			}
+			i = skipSpace(b, i+1)
+		}
+	}
+}
