@@ -1,0 +1,70 @@
+package jobid_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAllocationsPerCall(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	const id = jobid.ID(6731191091817518)
+	buf := make([]byte, 0, 64)
+	g := newGenerator(t, 1)
+	now := at(0)
+	var parsed jobid.ID
+	var made string
+	tests := []struct {
+		name string
+		want float64
+		f    func()
+	}{
+		{"String", 1, func() { made = id.String() }},
+		{"AppendText with room", 0, func() { buf, _ = id.AppendText(buf[:0]) }},
+		{"Next", 0, func() {
+			now = now.Add(time.Microsecond)
+			if _, err := g.Next(now); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"UnmarshalJSON of a number", 0, func() { _ = parsed.UnmarshalJSON(buf[:copy(buf[:20], "18446744073709551615")]) }},
+	}
+	for _, f := range formats {
+		text := " " + id.Format(f) + "\n"
+		tests = append(tests, []struct {
+			name string
+			want float64
+			f    func()
+		}{
+			{"AppendFormat with room, " + f.String(), 0, func() { buf = id.AppendFormat(buf[:0], f) }},
+			{"Format, " + f.String(), 1, func() { made = id.Format(f) }},
+			{"Parse, " + f.String(), 0, func() { parsed, _ = jobid.Parse(text) }},
+			{"UnmarshalText, " + f.String(), 0, func() { _ = parsed.UnmarshalText(append(buf[:0], text...)) }},
+		}...)
+	}
+	for _, tt := range tests {
+		require.Equal(t, tt.want, testing.AllocsPerRun(200, tt.f), tt.name)
+	}
+	require.NotEmpty(t, made)
+}
+
+// A kilobyte of zeros costs a kilobyte of reading, and an error for a megabyte keeps 64 bytes.
+func TestALongTextCostsNoMemory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	long := make([]byte, 1<<20)
+	for i := range long {
+		long[i] = '0'
+	}
+	text := string(long)
+	require.Zero(t, testing.AllocsPerRun(5, func() {
+		if id, err := jobid.Parse(text); id != 0 || err != nil {
+			t.Fatal(id, err)
+		}
+	}))
+}

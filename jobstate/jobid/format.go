@@ -1,0 +1,126 @@
+package jobid
+
+import "strconv"
+
+// Format is a form that an id can be printed in. The zero value is F58.
+type Format uint8
+
+// The forms of an id, with the id 6731191091817518 as an example.
+const (
+	F58      Format = iota // ƒuZZybuNNy: base 58, the main form
+	F58Plain               // fuZZybuNNy: base 58 with an ASCII prefix
+	Dec                    // 6731191091817518
+	Hex                    // 0x17e9fb8df16c2e
+	DotHex                 // 0017.e9fb.8df1.6c2e
+	KVS                    // job.0017.e9fb.8df1.6c2e
+)
+
+// String returns the name of f, or "Format(200)" if it has none.
+func (f Format) String() string {
+	switch f {
+	case F58:
+		return "F58"
+	case F58Plain:
+		return "F58Plain"
+	case Dec:
+		return "Dec"
+	case Hex:
+		return "Hex"
+	case DotHex:
+		return "DotHex"
+	case KVS:
+		return "KVS"
+	}
+	return "Format(" + strconv.Itoa(int(f)) + ")"
+}
+
+// Text that stands before an id's digits.
+const (
+	prefixF58   = "ƒ" // U+0192
+	prefixPlain = "f"
+	prefixHex   = "0x"
+	prefixKVS   = "job."
+)
+
+// alphabet is base 58: digits and letters without 0, I, O and l.
+const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
+const hexDigits = "0123456789abcdef"
+
+// maxText is the length of the longest text, "job." with sixteen digits and three
+// dots. A decimal has 20 digits at most, base 58 has 11.
+const maxText = len(prefixKVS) + 16 + 3
+
+// AppendFormat appends id in the form f to dst and returns the extended slice.
+// It does not allocate if dst has room for 23 bytes. It panics if f is not one of
+// the constants of this package.
+func (id ID) AppendFormat(dst []byte, f Format) []byte {
+	switch f {
+	case F58:
+		return id.appendBase58(append(dst, prefixF58...))
+	case F58Plain:
+		return id.appendBase58(append(dst, prefixPlain...))
+	case Dec:
+		return strconv.AppendUint(dst, uint64(id), 10)
+	case Hex:
+		return strconv.AppendUint(append(dst, prefixHex...), uint64(id), 16)
+	case DotHex:
+		return id.appendDotHex(dst)
+	case KVS:
+		return id.appendDotHex(append(dst, prefixKVS...))
+	}
+	panic("jobid: unknown " + f.String())
+}
+
+// appendBase58 appends the digits of id without leading zeros; 0 is "1".
+func (id ID) appendBase58(dst []byte) []byte {
+	var digits [11]byte // 58^11 > 2^64
+	i := len(digits)
+	for v := uint64(id); ; v /= 58 {
+		i--
+		digits[i] = alphabet[v%58]
+		if v < 58 {
+			return append(dst, digits[i:]...)
+		}
+	}
+}
+
+// appendDotHex appends sixteen digits in four groups.
+func (id ID) appendDotHex(dst []byte) []byte {
+	for shift := 60; shift >= 0; shift -= 4 {
+		dst = append(dst, hexDigits[uint64(id)>>shift&0xf])
+		if shift%16 == 0 && shift > 0 {
+			dst = append(dst, '.')
+		}
+	}
+	return dst
+}
+
+// Format returns id in the form f. It panics if f is not one of the constants of
+// this package.
+func (id ID) Format(f Format) string {
+	return string(id.AppendFormat(make([]byte, 0, maxText), f))
+}
+
+// String returns id as F58, such as "ƒuZZybuNNy".
+func (id ID) String() string { return id.Format(F58) }
+
+// KVSPath returns the key under which a Flux instance stores the job, such as
+// "job.0017.e9fb.8df1.6c2e".
+func (id ID) KVSPath() string { return id.Format(KVS) }
+
+// AppendText appends id as F58. It implements encoding.TextAppender and returns
+// no error.
+func (id ID) AppendText(dst []byte) ([]byte, error) { return id.AppendFormat(dst, F58), nil }
+
+// MarshalText returns id as F58. It returns no error. Inside JSON only the keys of
+// a map have this form: see [ID.MarshalJSON].
+func (id ID) MarshalText() ([]byte, error) { return id.AppendText(make([]byte, 0, maxText)) }
+
+// MarshalJSON returns id as a JSON number, as Flux writes ids in every message
+// and stored object. It returns no error.
+//
+// Readers that hold all JSON numbers in a float64 lose ids beyond 2^53.
+func (id ID) MarshalJSON() ([]byte, error) {
+	return id.AppendFormat(make([]byte, 0, maxText), Dec), nil
+}

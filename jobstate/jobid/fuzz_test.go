@@ -1,0 +1,179 @@
+package jobid_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math/big"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// A second parser, made of regular expressions and big numbers: what FuzzParse
+// compares Parse with.
+var (
+	naiveDec    = regexp.MustCompile(`^[0-9]+$`)
+	naiveHex    = regexp.MustCompile(`^0x[0-9a-fA-F]+$`)
+	naiveDotHex = regexp.MustCompile(`^([0-9a-fA-F]{1,4})\.([0-9a-fA-F]{1,4})\.([0-9a-fA-F]{1,4})\.([0-9a-fA-F]{1,4})$`)
+	naiveF58    = regexp.MustCompile(`^(?:ƒ|f)([1-9A-HJ-NP-Za-km-z]{1,12})$`)
+	naiveWords  = regexp.MustCompile(`(?s)^[^.]*[a-zA-Z][^.]*$`)
+)
+
+const naiveAlphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
+// naiveParse returns the number that s tells, and the category of Parse's error.
+func naiveParse(s string) (*big.Int, error) {
+	s = strings.TrimPrefix(strings.Trim(s, " \t\n\v\f\r"), "job.")
+	v := new(big.Int)
+	switch m := naiveF58.FindStringSubmatch(s); {
+	case naiveDec.MatchString(s):
+		v.SetString(s, 10)
+	case naiveHex.MatchString(s):
+		v.SetString(s[2:], 16)
+	case naiveDotHex.MatchString(s):
+		for _, group := range naiveDotHex.FindStringSubmatch(s)[1:] {
+			g, _ := new(big.Int).SetString(group, 16)
+			v.Or(v.Lsh(v, 16), g)
+		}
+	case m != nil:
+		for _, c := range m[1] {
+			v.Mul(v, big.NewInt(58))
+			v.Add(v, big.NewInt(int64(strings.IndexRune(naiveAlphabet, c))))
+		}
+	case strings.Contains(s, "-") && naiveWords.MatchString(s),
+		strings.HasPrefix(s, "\xf0\x9f") && !strings.ContainsAny(s, ".-"):
+		return nil, jobid.ErrUnsupported
+	default:
+		return nil, jobid.ErrSyntax
+	}
+	if v.BitLen() > 64 {
+		return nil, jobid.ErrRange
+	}
+	return v, nil
+}
+
+// checkParse compares Parse with naiveParse on s.
+func checkParse(t fataler, s string) {
+	t.Helper()
+	want, wantErr := naiveParse(s)
+	got, err := jobid.Parse(s)
+	var id jobid.ID = 77
+	textErr := id.UnmarshalText([]byte(s))
+	if wantErr == nil {
+		require.NoError(t, err, "%q", s)
+		require.Equal(t, want.String(), got.Format(jobid.Dec), "%q", s)
+		require.NoError(t, textErr)
+		require.Equal(t, got, id)
+		checkRoundTrip(t, got)
+		return
+	}
+	require.ErrorIs(t, err, wantErr, "%q", s)
+	var pe *jobid.ParseError
+	require.ErrorAs(t, err, &pe)
+	require.GreaterOrEqual(t, pe.Offset, 0)
+	require.LessOrEqual(t, pe.Offset, len(s))
+	require.Equal(t, s[:min(len(s), 64)], pe.Input)
+	require.NotContains(t, err.Error(), "\n")
+	require.Equal(t, err, textErr)
+	require.Equal(t, jobid.ID(77), id, "changed by an error")
+}
+
+func TestParseAgreesWithASecondParser(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { checkParse(t, anyText.Draw(t, "text")) })
+}
+
+// anyText draws texts of all forms around 2^64 and below, some with a byte
+// changed, put in or left out, and texts made of the forms' own characters.
+var anyText = rapid.Custom(func(t *rapid.T) string {
+	if rapid.Bool().Draw(t, "soup") {
+		return rapid.StringOfN(rapid.SampledFrom([]rune("01259afFlzZO.xƒj-+ \n😃")), 0, 16, -1).Draw(t, "soup")
+	}
+	n := new(big.Int).SetUint64(anyID.Draw(t, "id"))
+	if rapid.Bool().Draw(t, "beyond") {
+		n.SetBit(n, rapid.IntRange(60, 68).Draw(t, "bit"), 1)
+	}
+	var s string
+	switch rapid.IntRange(0, 3).Draw(t, "form") {
+	case 0:
+		s = n.String()
+	case 1:
+		s = "0x" + n.Text(16)
+	case 2:
+		for v := n; v.Sign() > 0; {
+			rest := new(big.Int)
+			v, rest = new(big.Int).DivMod(v, big.NewInt(58), rest)
+			s = naiveAlphabet[rest.Int64():rest.Int64()+1] + s
+		}
+		s = rapid.SampledFrom([]string{"f", "ƒ"}).Draw(t, "prefix") + s
+	case 3:
+		s = jobid.ID(n.Uint64()).Format(jobid.DotHex)
+	}
+	s = rapid.SampledFrom([]string{"", "", "job.", " ", "\n job."}).Draw(t, "before") + s +
+		rapid.SampledFrom([]string{"", "", "\n", " x", "-", "."}).Draw(t, "after")
+	if rapid.IntRange(0, 3).Draw(t, "hurt") == 0 {
+		i := rapid.IntRange(0, len(s)).Draw(t, "at")
+		s = s[:i] + rapid.SampledFrom([]string{"0", "g", "l", ".", "-", " ", "\x00", "\xff"}).Draw(t, "with") +
+			s[min(len(s), i+rapid.IntRange(0, 1).Draw(t, "over")):]
+	}
+	return s
+})
+
+// The generator of texts reaches every outcome: a check of the check.
+func TestTheTextsDrawnReachEveryOutcome(t *testing.T) {
+	met := map[error]int{}
+	for i := range 2000 {
+		_, err := naiveParse(anyText.Example(i))
+		met[err]++
+	}
+	for _, outcome := range []error{nil, jobid.ErrSyntax, jobid.ErrRange, jobid.ErrUnsupported} {
+		require.Greater(t, met[outcome], 20, "%v", outcome)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{
+		"ƒuZZybuNNy", "fjpXCZedGfVQ", "fjpXCZedGfVR", "6731191091817518", "18446744073709551616",
+		"0x17e9fb8df16c2e", "0017.e9fb.8df1.6c2e", " job.0.0.0.39\n", "a-b", "😃", "-1",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) { checkParse(t, s) })
+}
+
+func FuzzUnmarshalJSON(f *testing.F) {
+	for _, s := range []string{"0", "18446744073709551615", "18446744073709551616", "01", "-1", "1.5", `"ƒzz"`, `"\u0192zz"`, `"`, "null"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		// encoding/json reads the same numbers into a uint64, and the same strings.
+		var number uint64
+		var text string
+		want := jobid.ID(0)
+		wantErr := json.Unmarshal(b, &number)
+		if wantErr == nil && !json.Valid(b) {
+			wantErr = jobid.ErrSyntax
+		}
+		if want = jobid.ID(number); wantErr != nil || string(b) == "null" {
+			if wantErr = json.Unmarshal(b, &text); wantErr == nil {
+				want, wantErr = jobid.Parse(text)
+			}
+		}
+		var id jobid.ID = 77
+		err := json.Unmarshal(b, &id)
+		require.Equal(t, wantErr == nil, err == nil, "%q: %v", b, err)
+		if err != nil {
+			require.Equal(t, jobid.ID(77), id)
+			direct := id.UnmarshalJSON(b)
+			if direct != nil {
+				require.True(t, errors.Is(direct, jobid.ErrSyntax) || errors.Is(direct, jobid.ErrRange) ||
+					errors.Is(direct, jobid.ErrUnsupported))
+			}
+			return
+		}
+		require.Equal(t, want, id, "%q", b)
+	})
+}

@@ -1,0 +1,53 @@
+package jobid
+
+import "time"
+
+// Fields of an id, from the most significant bit: RFC 19, "Implementation".
+const (
+	timestampBits = 40
+	generatorBits = 14
+	sequenceBits  = 10
+
+	generatorShift = sequenceBits
+	timestampShift = sequenceBits + generatorBits
+
+	maxTimestamp = 1<<timestampBits - 1
+	maxSequence  = 1<<sequenceBits - 1
+)
+
+// MaxGenerator is the greatest id that a generator can have: there are 2^14.
+const MaxGenerator = 1<<generatorBits - 1
+
+// ID is a job id, a FLUID. Ids compare as numbers: the lesser one is the older
+// one, exactly so if one generator made both, else to the millisecond.
+//
+// Every value is an id. The zero value is the first millisecond's first id of generator
+// 0 and prints as ƒ1; a [Generator] never makes it, so that it can stand for
+// "none" where that is wanted. The greatest value is legal too, but means
+// "any job" in Flux's own interfaces.
+//
+// The verb %d of package fmt prints an id as a decimal, %v and %s as F58.
+type ID uint64
+
+// compose returns the id with these fields, each within its bits.
+func compose(ms uint64, generator, sequence uint16) ID {
+	return ID(ms<<timestampShift | uint64(generator)<<generatorShift | uint64(sequence))
+}
+
+// Timestamp returns the milliseconds between the instance's epoch and the making
+// of id, at most 2^40-1.
+func (id ID) Timestamp() uint64 { return uint64(id) >> timestampShift }
+
+// Generator returns the id of the generator that made id, at most MaxGenerator.
+func (id ID) Generator() uint16 { return uint16(uint64(id) >> generatorShift & MaxGenerator) }
+
+// Sequence returns the place of id among those that its generator made in the same
+// millisecond, from 0, at most 1023.
+func (id ID) Sequence() uint16 { return uint16(uint64(id) & maxSequence) }
+
+// Time returns the moment at which id was made, to the millisecond, in the
+// location of epoch, which is the one that its generator was made with.
+func (id ID) Time(epoch time.Time) time.Time {
+	// 2^40 ms are 35 years and fit in a Duration, which holds 292.
+	return epoch.Add(time.Duration(id.Timestamp()) * time.Millisecond)
+}

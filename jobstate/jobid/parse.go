@@ -1,0 +1,265 @@
+package jobid
+
+import (
+	"encoding/json"
+	"math/bits"
+	"strings"
+)
+
+// maxBase58 is the number of base 58 digits, leading zeros included, beyond which
+// the reference refuses a text. Eleven are enough for every id.
+const maxBase58 = 12
+
+// Parse returns the id that s tells, in any form of RFC 19 but words and emoji,
+// and ignores white space before and after it. The form follows from the
+// text, by the rules of the RFC in their order:
+//
+//   - a "." is in it: four groups of one to four hexadecimal digits of either case
+//   - a "-" is in it: words
+//   - it begins with ƒ or f: base 58, at most 12 digits
+//   - it begins with the bytes F0 9F: emoji
+//   - it begins with 0x: hexadecimal digits of either case
+//   - otherwise decimal digits
+//
+// A "job." before any of these is skipped, as the reference does. Leading zeros
+// are ignored.
+//
+// An error is a [*ParseError] of category ErrSyntax (an empty s included), ErrRange if the
+// number is 2^64 or more, or ErrUnsupported for words and emoji. Parse takes time
+// linear in s and does not allocate but for an error.
+func Parse(s string) (ID, error) {
+	first, last := 0, len(s)
+	for first < last && isSpace(s[first]) {
+		first++
+	}
+	for last > first && isSpace(s[last-1]) {
+		last--
+	}
+	if strings.HasPrefix(s[first:last], prefixKVS) {
+		first += len(prefixKVS)
+	}
+	p := parser{all: s, end: last}
+	id, err := p.id(first)
+	if err != nil {
+		return 0, err
+	}
+	return id, nil
+}
+
+// isSpace reports whether C's isspace holds for c in the C locale.
+func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+
+// A parser reads all[:end]. Its methods take an offset into it, so that errors
+// know where they are.
+type parser struct {
+	all string
+	end int
+}
+
+func (p *parser) syntax(offset int, reason string) *ParseError {
+	return newParseError(p.all, offset, reason, ErrSyntax)
+}
+
+// id reads an id in any form.
+func (p *parser) id(i int) (ID, *ParseError) {
+	text := p.all[i:p.end]
+	switch {
+	case text == "":
+		return 0, p.syntax(i, "no id")
+	case strings.Contains(text, "."):
+		return p.dotHex(i)
+	case strings.Contains(text, "-"):
+		return 0, p.words(i)
+	case strings.HasPrefix(text, prefixF58):
+		return p.base58(i + len(prefixF58))
+	case strings.HasPrefix(text, prefixPlain):
+		return p.base58(i + len(prefixPlain))
+	case strings.HasPrefix(text, "\xf0\x9f"):
+		return 0, newParseError(p.all, i, "an id as emoji", ErrUnsupported)
+	case strings.HasPrefix(text, prefixHex):
+		return p.hex(i + len(prefixHex))
+	}
+	return p.decimal(i)
+}
+
+// words tells an id in words, in which anything but a letter may part them, from a
+// number with a sign.
+func (p *parser) words(i int) *ParseError {
+	for j := i; j < p.end; j++ {
+		if c := p.all[j] | 0x20; 'a' <= c && c <= 'z' {
+			return newParseError(p.all, i, "an id in words", ErrUnsupported)
+		}
+	}
+	return p.syntax(i+strings.IndexByte(p.all[i:p.end], '-'), "a dash without words")
+}
+
+func (p *parser) dotHex(i int) (ID, *ParseError) {
+	v, dots, digits := uint64(0), 0, 0
+	group := uint64(0)
+	for ; i < p.end; i++ {
+		c := p.all[i]
+		d, ok := hexDigit(c)
+		switch {
+		case ok && digits == 4:
+			return 0, p.syntax(i, "more than four digits in a group")
+		case ok:
+			group = group<<4 | d
+			digits++
+		case c != '.':
+			return 0, p.syntax(i, "neither a hexadecimal digit nor a dot")
+		case digits == 0:
+			return 0, p.syntax(i, "a group without digits")
+		case dots == 3:
+			return 0, p.syntax(i, "more than four groups")
+		default:
+			v = v<<16 | group
+			group, digits = 0, 0
+			dots++
+		}
+	}
+	if dots < 3 || digits == 0 {
+		return 0, p.syntax(i, "fewer than four groups")
+	}
+	return ID(v<<16 | group), nil
+}
+
+func (p *parser) base58(i int) (ID, *ParseError) {
+	if i == p.end {
+		return 0, p.syntax(i, "no digits")
+	}
+	v, over := uint64(0), false
+	for j := i; j < p.end; j++ {
+		d, ok := base58Digit(p.all[j])
+		if !ok {
+			return 0, p.syntax(j, "not a base 58 digit")
+		}
+		if j-i == maxBase58 {
+			return 0, p.syntax(j, "more than 12 base 58 digits")
+		}
+		hi, lo := bits.Mul64(v, 58)
+		sum, carry := bits.Add64(lo, d, 0)
+		v, over = sum, over || hi != 0 || carry != 0
+	}
+	if over {
+		return 0, newParseError(p.all, i, "a number beyond 64 bits", ErrRange)
+	}
+	return ID(v), nil
+}
+
+func (p *parser) hex(i int) (ID, *ParseError) {
+	if i == p.end {
+		return 0, p.syntax(i, "no digits")
+	}
+	v, over := uint64(0), false
+	for j := i; j < p.end; j++ {
+		d, ok := hexDigit(p.all[j])
+		if !ok {
+			return 0, p.syntax(j, "not a hexadecimal digit")
+		}
+		over = over || v>>60 != 0
+		v = v<<4 | d
+	}
+	if over {
+		return 0, newParseError(p.all, i, "a number beyond 64 bits", ErrRange)
+	}
+	return ID(v), nil
+}
+
+func (p *parser) decimal(i int) (ID, *ParseError) {
+	v, over := uint64(0), false
+	for j := i; j < p.end; j++ {
+		d := uint64(p.all[j] - '0')
+		if d > 9 {
+			return 0, p.syntax(j, "not a digit")
+		}
+		hi, lo := bits.Mul64(v, 10)
+		sum, carry := bits.Add64(lo, d, 0)
+		v, over = sum, over || hi != 0 || carry != 0
+	}
+	if over {
+		return 0, newParseError(p.all, i, "a number beyond 64 bits", ErrRange)
+	}
+	return ID(v), nil
+}
+
+// hexDigit returns the value of a hexadecimal digit of either case.
+func hexDigit(c byte) (uint64, bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return uint64(c - '0'), true
+	case 'a' <= c && c <= 'f':
+		return uint64(c-'a') + 10, true
+	case 'A' <= c && c <= 'F':
+		return uint64(c-'A') + 10, true
+	}
+	return 0, false
+}
+
+// base58Digit returns the place of c in the alphabet.
+func base58Digit(c byte) (uint64, bool) {
+	switch {
+	case '1' <= c && c <= '9':
+		return uint64(c - '1'), true
+	case 'A' <= c && c <= 'H':
+		return uint64(c-'A') + 9, true
+	case 'J' <= c && c <= 'N':
+		return uint64(c-'J') + 17, true
+	case 'P' <= c && c <= 'Z':
+		return uint64(c-'P') + 22, true
+	case 'a' <= c && c <= 'k':
+		return uint64(c-'a') + 33, true
+	case 'm' <= c && c <= 'z':
+		return uint64(c-'m') + 44, true
+	}
+	return 0, false
+}
+
+// UnmarshalText sets id to what text tells, as [Parse] does. It copies what it
+// needs. After an error id is unchanged.
+func (id *ID) UnmarshalText(text []byte) error {
+	v, err := Parse(string(text))
+	if err != nil {
+		return err
+	}
+	*id = v
+	return nil
+}
+
+// UnmarshalJSON sets id to the JSON value in b. A number has to be digits alone,
+// with no sign, fraction or exponent, which is how Flux writes an id. A string is
+// read as [Parse] reads it: encoding/json passes the keys of a map this way. Null is
+// refused, as an id is never optional on the wire.
+//
+// An error has category ErrSyntax, ErrRange or ErrUnsupported and leaves id unchanged;
+// offsets in it count from the start of the number, or of the string without its
+// quotes and escapes. UnmarshalJSON keeps nothing of b.
+func (id *ID) UnmarshalJSON(b []byte) error {
+	v, err := parseJSON(b)
+	if err != nil {
+		return err
+	}
+	*id = v
+	return nil
+}
+
+func parseJSON(b []byte) (ID, error) {
+	if len(b) > 0 && b[0] == '"' {
+		var s string
+		if err := json.Unmarshal(b, &s); err != nil {
+			return 0, newParseError(string(b), 0, "not a JSON string", ErrSyntax)
+		}
+		return Parse(s)
+	}
+	p := parser{all: string(b), end: len(b)}
+	if len(b) == 0 {
+		return 0, p.syntax(0, "no number")
+	}
+	if b[0] == '0' && len(b) > 1 {
+		return 0, p.syntax(1, "more digits after a zero")
+	}
+	id, err := p.decimal(0)
+	if err != nil {
+		return 0, err
+	}
+	return id, nil
+}

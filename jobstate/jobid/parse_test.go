@@ -1,0 +1,222 @@
+package jobid_test
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseReadsEveryFormAndNothingElse(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		want jobid.ID
+	}{
+		{"0", 0},
+		{"1234", 1234},
+		{"007", 7},
+		{"18446744073709551615", math.MaxUint64},
+		{"00000000000000000000018446744073709551615", math.MaxUint64},
+		{"0x0", 0},
+		{"0xaBcdefABCDEF", 0xabcdefabcdef},
+		{"0x0000000000000000000ffffffffffffffff", math.MaxUint64},
+		{"ƒ1", 0},
+		{"f1", 0},
+		{"f111", 0},
+		{"f111111111111", 0}, // twelve digits
+		{"f1jpXCZedGfVQ", math.MaxUint64},
+		{"fjpXCZedGfVQ", math.MaxUint64},
+		{"0.0.0.0", 0},
+		{"0.0.0.39", 57},
+		{"1.2.3.4", 0x0001_0002_0003_0004},
+		{"fFfF.ffff.ffff.ffff", math.MaxUint64},
+		{"job.1", 1},
+		{"job.0x10", 16},
+		{"job.fzz", 3363},
+		{"job.ƒzz", 3363},
+		{"job.0.0.0.39", 57},
+		{" \t\n\v\f\r1 \t\n\v\f\r", 1},
+		{" job.1\n", 1},
+	} {
+		got, err := jobid.Parse(tt.in)
+		require.NoError(t, err, "%q", tt.in)
+		require.Equal(t, tt.want, got, "%q", tt.in)
+	}
+}
+
+func TestParseTellsWhereAndWhatIsWrong(t *testing.T) {
+	for _, tt := range []struct {
+		in       string
+		category error
+		offset   int
+	}{
+		// Nothing there.
+		{"", jobid.ErrSyntax, 0},
+		{" \n", jobid.ErrSyntax, 2},
+		{"job.", jobid.ErrSyntax, 4},
+		{"f", jobid.ErrSyntax, 1},
+		{" ƒ ", jobid.ErrSyntax, 3},
+		{"0x", jobid.ErrSyntax, 2},
+		{"job.0x", jobid.ErrSyntax, 6},
+		// Decimals.
+		{"12a4", jobid.ErrSyntax, 2},
+		{"+1", jobid.ErrSyntax, 0},
+		{"1 2", jobid.ErrSyntax, 1},
+		{"1\x00", jobid.ErrSyntax, 1},
+		{"1\u00a0", jobid.ErrSyntax, 1}, // not white space to C
+		{"F1", jobid.ErrSyntax, 0},
+		{"Ƒ1", jobid.ErrSyntax, 0},
+		{"\xc6", jobid.ErrSyntax, 0},
+		{"inf", jobid.ErrSyntax, 0},
+		{" 18446744073709551616", jobid.ErrRange, 1},
+		{"18446744073709551620", jobid.ErrRange, 0},
+		{"99999999999999999999999", jobid.ErrRange, 0},
+		{"99999999999999999999999x", jobid.ErrSyntax, 23},
+		// Hexadecimals.
+		{"0X1", jobid.ErrSyntax, 1},
+		{"0x1g", jobid.ErrSyntax, 3},
+		{"0x10000000000000000", jobid.ErrRange, 2},
+		{"0x10000000000000000z", jobid.ErrSyntax, 19},
+		// Dotted hexadecimals.
+		{".", jobid.ErrSyntax, 0},
+		{"1.2.3", jobid.ErrSyntax, 5},
+		{"1.2.3.", jobid.ErrSyntax, 6},
+		{".1.2.3", jobid.ErrSyntax, 0},
+		{"1..2.3", jobid.ErrSyntax, 2},
+		{"1.2.3.4.", jobid.ErrSyntax, 7},
+		{"1.2.3.4.5", jobid.ErrSyntax, 7},
+		{"00001.2.3.4", jobid.ErrSyntax, 4},
+		{"1.2.3.12345", jobid.ErrSyntax, 11 - 1},
+		{"-1.2.3.4", jobid.ErrSyntax, 0},
+		{"1.+2.3.4", jobid.ErrSyntax, 2},
+		{"1. 2.3.4", jobid.ErrSyntax, 2},
+		{"0x1.2.3.4", jobid.ErrSyntax, 1},
+		{"job. 1", jobid.ErrSyntax, 4},
+		{"job.job.1", jobid.ErrSyntax, 4},
+		{"Job.1", jobid.ErrSyntax, 0},
+		// Base 58.
+		{"f0", jobid.ErrSyntax, 1},
+		{"fI", jobid.ErrSyntax, 1},
+		{"fO", jobid.ErrSyntax, 1},
+		{"f1l", jobid.ErrSyntax, 2},
+		{"ff!", jobid.ErrSyntax, 2},
+		{"f1 1", jobid.ErrSyntax, 2},
+		{"ƒ1ƒ", jobid.ErrSyntax, 3},
+		{"f1111111111111", jobid.ErrSyntax, 13},
+		{"fzzzzzzzzzzzzz", jobid.ErrSyntax, 13},
+		{"fjpXCZedGfVR", jobid.ErrRange, 1},
+		{"ƒjpXCZedGfVR", jobid.ErrRange, 2},
+		{" job.fzzzzzzzzzzz", jobid.ErrRange, 6},
+		{"fzzzzzzzzzzzz", jobid.ErrRange, 1},
+		// Words and emoji, and what only looks so.
+		{"reform-remote-galileo--heart-package-academy", jobid.ErrUnsupported, 0},
+		{" job.a-b", jobid.ErrUnsupported, 5},
+		{"A-", jobid.ErrUnsupported, 0},
+		{"-", jobid.ErrSyntax, 0},
+		{"-1", jobid.ErrSyntax, 0},
+		{" job.2024-01-01", jobid.ErrSyntax, 9},
+		{"1-[@`{\xe1", jobid.ErrSyntax, 1},
+		{"\"0a-b\" c", jobid.ErrUnsupported, 0},
+		{"1-Z", jobid.ErrUnsupported, 0},
+		{"😃", jobid.ErrUnsupported, 0},
+		{" job.😃", jobid.ErrUnsupported, 5},
+		{"\xf0", jobid.ErrSyntax, 0},
+		{"x😃", jobid.ErrSyntax, 0},
+		{"1😃", jobid.ErrSyntax, 1},
+	} {
+		got, err := jobid.Parse(tt.in)
+		require.Zero(t, got, "%q", tt.in)
+		require.ErrorIs(t, err, tt.category, "%q", tt.in)
+		var pe *jobid.ParseError
+		require.ErrorAs(t, err, &pe, "%q", tt.in)
+		require.Equal(t, tt.offset, pe.Offset, "%q: %v", tt.in, err)
+		require.Equal(t, tt.in, pe.Input)
+		require.Equal(t, tt.category, pe.Err)
+	}
+}
+
+func TestAParseErrorReadsAsOneLine(t *testing.T) {
+	_, err := jobid.Parse("f2\n7l\xff")
+	require.EqualError(t, err, `jobid: offset 2: not a base 58 digit in "f2\n7l\xff"`)
+	_, err = jobid.Parse("a-b")
+	require.EqualError(t, err, `jobid: offset 0: an id in words in "a-b"`)
+}
+
+func TestAParseErrorShowsAtMost64Bytes(t *testing.T) {
+	_, err := jobid.Parse("f" + strings.Repeat("0", 1000))
+	var pe *jobid.ParseError
+	require.ErrorAs(t, err, &pe)
+	require.Equal(t, "f"+strings.Repeat("0", 63), pe.Input)
+}
+
+func TestAParseErrorKeepsNoReferenceToTheInput(t *testing.T) {
+	b := []byte("f27l")
+	var id jobid.ID
+	err := id.UnmarshalText(b)
+	text := err.Error()
+	copy(b, "ZZZZ")
+	require.Equal(t, text, err.Error())
+}
+
+func TestAFailedUnmarshalLeavesTheIDAsItWas(t *testing.T) {
+	id := jobid.ID(7)
+	require.ErrorIs(t, id.UnmarshalText([]byte("fl")), jobid.ErrSyntax)
+	require.ErrorIs(t, id.UnmarshalText([]byte("fzzzzzzzzzzz")), jobid.ErrRange)
+	require.ErrorIs(t, id.UnmarshalText(nil), jobid.ErrSyntax)
+	require.ErrorIs(t, id.UnmarshalJSON([]byte("18446744073709551616")), jobid.ErrRange)
+	require.ErrorIs(t, id.UnmarshalJSON([]byte("-1")), jobid.ErrSyntax)
+	require.ErrorIs(t, id.UnmarshalJSON([]byte("01")), jobid.ErrSyntax)
+	require.Equal(t, jobid.ID(7), id)
+}
+
+func TestJSONNumbersAreUnsignedIntegers(t *testing.T) {
+	var id jobid.ID
+	require.NoError(t, json.Unmarshal([]byte(" 0 "), &id))
+	require.Zero(t, id)
+	require.NoError(t, json.Unmarshal([]byte("18446744073709551615"), &id))
+	require.Equal(t, jobid.ID(math.MaxUint64), id)
+	require.ErrorIs(t, json.Unmarshal([]byte("18446744073709551616"), &id), jobid.ErrRange)
+	for in, offset := range map[string]int{
+		"-0": 0, "-1": 0, "1.0": 1, "1e3": 1, "null": 0, "true": 0, "[1]": 0, "{}": 0,
+	} {
+		err := json.Unmarshal([]byte(in), &id)
+		require.ErrorIs(t, err, jobid.ErrSyntax, in)
+		requireOffset(t, offset, err)
+	}
+	// What encoding/json never passes on.
+	for in, offset := range map[string]int{
+		"": 0, "00": 1, "01": 1, " 1": 0, "1 ": 1, "0x1": 1, "f1": 0, `"`: 0, `"1`: 0, `"1"2`: 0,
+	} {
+		err := id.UnmarshalJSON([]byte(in))
+		require.ErrorIs(t, err, jobid.ErrSyntax, "%q", in)
+		requireOffset(t, offset, err)
+	}
+}
+
+func TestJSONStringsAreReadInEveryForm(t *testing.T) {
+	for _, f := range formats {
+		var id jobid.ID
+		require.NoError(t, json.Unmarshal([]byte(`"`+jobid.ID(6731191091817518).Format(f)+`"`), &id))
+		require.Equal(t, jobid.ID(6731191091817518), id)
+	}
+	var id jobid.ID
+	require.NoError(t, json.Unmarshal([]byte(`"\u0192zz"`), &id))
+	require.Equal(t, jobid.ID(3363), id)
+	err := json.Unmarshal([]byte(`" fl"`), &id)
+	require.ErrorIs(t, err, jobid.ErrSyntax)
+	requireOffset(t, 2, err)
+	require.ErrorIs(t, json.Unmarshal([]byte(`"fzzzzzzzzzzz"`), &id), jobid.ErrRange)
+	require.ErrorIs(t, json.Unmarshal([]byte(`"a-b"`), &id), jobid.ErrUnsupported)
+	require.ErrorIs(t, json.Unmarshal([]byte(`""`), &id), jobid.ErrSyntax)
+	require.Equal(t, jobid.ID(3363), id)
+}
+
+func requireOffset(t *testing.T, want int, err error) {
+	t.Helper()
+	var pe *jobid.ParseError
+	require.ErrorAs(t, err, &pe)
+	require.Equal(t, want, pe.Offset, "%v", err)
+}

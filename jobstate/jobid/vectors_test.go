@@ -1,0 +1,130 @@
+package jobid_test
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/joblife/joblife/internal/refdata"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/stretchr/testify/require"
+)
+
+func TestEveryEncodingIsTheReferences(t *testing.T) {
+	type line struct {
+		ID        string `json:"id"`
+		F58       string `json:"f58"`
+		F58Plain  string `json:"f58plain"`
+		Hex       string `json:"hex"`
+		DotHex    string `json:"dothex"`
+		KVS       string `json:"kvs"`
+		Words     string `json:"words"`
+		Emoji     string `json:"emoji"`
+		Timestamp uint64 `json:"timestamp"`
+	}
+	lines := refdata.Lines[line](t, "vectors/fluid.jsonl.gz", 430)
+	differences := refdata.ExpectDifferences(t, map[string]int{
+		"words are not supported": len(lines),
+		"emoji are not supported": len(lines),
+	})
+	for _, l := range lines {
+		n, err := strconv.ParseUint(l.ID, 10, 64)
+		require.NoError(t, err)
+		id := jobid.ID(n)
+		require.Equal(t, l.Timestamp, id.Timestamp(), l.ID)
+		for f, text := range map[jobid.Format]string{
+			jobid.Dec: l.ID, jobid.F58: l.F58, jobid.F58Plain: l.F58Plain,
+			jobid.Hex: l.Hex, jobid.DotHex: l.DotHex, jobid.KVS: l.KVS,
+		} {
+			require.Equal(t, text, id.Format(f), "%s as %v", l.ID, f)
+			require.Equal(t, id, parse(t, text), text)
+		}
+		if _, err := jobid.Parse(l.Words); errors.Is(err, jobid.ErrUnsupported) {
+			differences.Note("words are not supported")
+		}
+		if _, err := jobid.Parse(l.Emoji); errors.Is(err, jobid.ErrUnsupported) {
+			differences.Note("emoji are not supported")
+		}
+	}
+}
+
+func TestParseAgreesWithTheReference(t *testing.T) {
+	type line struct {
+		In    string `json:"in"`
+		InHex string `json:"in_hex"`
+		OK    bool   `json:"ok"`
+		ID    string `json:"id"`
+		Errno string `json:"errno"`
+	}
+	lines := refdata.Lines[line](t, "vectors/fluid_parse.jsonl.gz", 1358)
+	differences := refdata.ExpectDifferences(t, map[string]int{
+		"words are not supported":                         153,
+		"emoji are not supported":                         145,
+		"base 58 beyond 64 bits is refused, not wrapped":  7,
+		"trailing white space is ignored, as RFC 19 says": 15,
+		"white space after job. is refused":               3,
+		"a sign inside dothex is refused":                 2,
+		"white space inside dothex is refused":            1,
+		"0x inside dothex is refused":                     2,
+		"a sign before a decimal is refused":              1,
+	})
+	for _, l := range lines {
+		require.Empty(t, l.InHex, "all lines are text")
+		got, err := jobid.Parse(l.In)
+		switch {
+		case l.OK && err == nil:
+			require.Equal(t, l.ID, got.Format(jobid.Dec), "%q", l.In)
+		case !l.OK && err != nil:
+			require.Equal(t, l.Errno == "ERANGE", errors.Is(err, jobid.ErrRange), "%q: %v", l.In, err)
+		default:
+			differences.Note(whyDifferent(l.In, err))
+		}
+	}
+}
+
+// whyDifferent names the reason for which the reference differs on a text, given
+// our error or nil. It looks at the text by means other than Parse's.
+func whyDifferent(in string, err error) string {
+	text := strings.TrimSpace(in)
+	dots := strings.Count(text, ".")
+	switch {
+	case err == nil && strings.TrimRight(in, " \n") != in:
+		return "trailing white space is ignored, as RFC 19 says"
+	case errors.Is(err, jobid.ErrUnsupported) && strings.Contains(text, "-"):
+		return "words are not supported"
+	case errors.Is(err, jobid.ErrUnsupported) && strings.ContainsFunc(text, func(r rune) bool { return r > 0x1f000 }):
+		return "emoji are not supported"
+	case errors.Is(err, jobid.ErrRange) && strings.HasPrefix(text, "f") && len(text) >= 12:
+		return "base 58 beyond 64 bits is refused, not wrapped"
+	case !errors.Is(err, jobid.ErrSyntax):
+		return "unknown"
+	case strings.HasPrefix(text, "job. "):
+		return "white space after job. is refused"
+	case dots == 3 && strings.HasPrefix(text, "0x"):
+		return "0x inside dothex is refused"
+	case dots == 3 && strings.ContainsAny(text, "+-"):
+		return "a sign inside dothex is refused"
+	case dots == 3 && strings.Contains(text, " "):
+		return "white space inside dothex is refused"
+	case dots == 0 && strings.HasPrefix(text, "+"):
+		return "a sign before a decimal is refused"
+	}
+	return "unknown: " + in
+}
+
+func TestRecordedJobsHaveTheirIDInBothForms(t *testing.T) {
+	type line struct {
+		ID  jobid.ID `json:"id"`
+		F58 string   `json:"f58"`
+	}
+	n := 0
+	for _, name := range []string{"brokers", "mixed", "restart-pending", "restart-done"} {
+		for _, l := range refdata.Lines[line](t, "recorded/"+name+".jsonl.gz", 8) {
+			require.Equal(t, l.F58, l.ID.Format(jobid.F58Plain))
+			require.Equal(t, l.ID, parse(t, l.F58))
+			n++
+		}
+	}
+	require.Equal(t, 429, n)
+}
