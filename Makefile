@@ -1,0 +1,84 @@
+# `make check` is what CI runs after the README's test command.
+# Needs Go, GNU make, bash and, for the race detector, a C compiler.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := check
+.NOTPARALLEL:
+
+# Both modules of the workspace.
+PACKAGES := ./... ./examples/...
+
+# What `check` runs, in this order; it stops at the first that fails.
+CHECKS := fmt vet staticcheck tidy race test-386 fuzz examples
+
+# A tool, not a dependency: it is in no go.mod.
+STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# None is left out. Whoever leaves one out writes here why: all,-ST1000
+STATICCHECKS := all
+
+# Seconds shared by all fuzz targets, each of which gets 5 at least.
+FUZZTIME ?= 300
+
+# What `bench` runs, and how often: benchstat wants 10.
+BENCH ?= .
+COUNT ?= 1
+
+.PHONY: check
+check:
+	@for step in $(CHECKS); do .ci/step "$$step" $(MAKE) --no-print-directory "$$step"; done
+
+.PHONY: lint
+lint: fmt vet staticcheck tidy
+
+.PHONY: fmt
+fmt:
+	@bad=$$(gofmt -s -l .); \
+	if [[ -n $$bad ]]; then printf 'gofmt -s would change:\n%s\n' "$$bad" >&2; exit 1; fi
+
+.PHONY: vet
+vet:
+	go vet $(PACKAGES)
+
+.PHONY: staticcheck
+staticcheck:
+	$(STATICCHECK) -checks='$(STATICCHECKS)' $(PACKAGES)
+
+# Each module stands alone, without the workspace.
+.PHONY: tidy
+tidy:
+	@find . -name go.mod -not -path '*/testdata/*' -printf '%h\n' | sort | while read -r dir; do \
+		echo "go mod tidy -diff ($$dir)"; \
+		(cd "$$dir" && GOWORK=off go mod tidy -diff); \
+	done
+
+.PHONY: test
+test:
+	go test -shuffle=on -count=1 $(PACKAGES)
+
+.PHONY: race
+race:
+	CGO_ENABLED=1 go test -race -shuffle=on -count=1 $(PACKAGES)
+
+# int has 32 bits here. Runs on amd64.
+.PHONY: test-386
+test-386:
+	GOARCH=386 CGO_ENABLED=0 go test -count=1 $(PACKAGES)
+
+.PHONY: fuzz
+fuzz:
+	@.ci/fuzz '$(FUZZTIME)'
+
+.PHONY: examples
+examples:
+	@.ci/examples
+
+.PHONY: bench
+bench:
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PACKAGES)
+
+.PHONY: cover
+cover:
+	go test -count=1 -coverprofile=coverage.out -coverpkg=./... ./...
+	go tool cover -func=coverage.out
