@@ -38,6 +38,15 @@ func Check(b []byte, l Limits) error {
 	return nil
 }
 
+// ValueEnd returns the offset after the value that begins at b[i] and reports
+// whether there is one: the text around it is the caller's to check, and i is
+// in b. It is for callers who know what they expect and turn to Check or to a
+// Cursor for the error when they do not find it.
+func (l Limits) ValueEnd(b []byte, i int) (end int, ok bool) {
+	end, f := scanValue(b, i, l.depth())
+	return end, f == noFault
+}
+
 // scanEnd scans the white space after the last value of a text.
 func scanEnd(b []byte, i int) (int, fault) {
 	if i = skipSpace(b, i); i < len(b) {
