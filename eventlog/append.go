@@ -1,0 +1,139 @@
+package eventlog
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+// AppendEntry appends e as one line of a log, newline included: the keys
+// timestamp, name and, unless e.Context is empty, context, without white space
+// between them. The Context is appended as it is, unless it holds a newline:
+// then it loses all white space that has no meaning.
+//
+// An Entry that was read is written with its keys in the order in which they
+// were read, unknown ones included, and a timestamp that was read as an integer
+// and not set anew is written as one. So a line that Flux wrote comes out with
+// the same bytes.
+//
+// It refuses what Parse would refuse, and returns dst as it was: a timestamp
+// that is not finite and greater than zero, a name that is empty, holds U+0000 or is not UTF-8,
+// a Context that is not one JSON object (ErrEntry), and a line longer than
+// DefaultMaxLine or nested deeper than DefaultMaxDepth (ErrLimit). The error is
+// an *[EntryError]. AppendEntry allocates only to grow dst, and as Parse does
+// for unusual lines. It retains nothing of e.
+func AppendEntry(dst []byte, e Entry) ([]byte, error) {
+	if err := e.check(); err != nil {
+		return dst, err
+	}
+	out := dst
+	if e.line != nil {
+		var err *EntryError
+		if out, err = e.appendAsRead(out); err != nil {
+			return dst, err
+		}
+	} else {
+		out = e.appendTimestamp(append(out, beforeTimestamp...))
+		out = jsonscan.AppendString(append(out, `,"name":`...), e.Name)
+		if len(e.Context) > 0 {
+			out = e.appendContext(append(out, `,"context":`...))
+		}
+		out = append(out, '}')
+	}
+	if size := len(out) - len(dst); size > DefaultMaxLine {
+		err := fmt.Errorf("line of %d bytes, longer than %d", size, DefaultMaxLine)
+		return dst, &EntryError{Field: "entry", Err: err, category: ErrLimit}
+	}
+	return append(out, '\n'), nil
+}
+
+// check returns the error of a field that can not be written, as an error so
+// that a nil one is nil.
+func (e *Entry) check() error {
+	if err := e.Timestamp.check(); err != nil {
+		return entryError("timestamp", err)
+	}
+	if err := checkName(e.Name); err != nil {
+		return entryError("name", err)
+	}
+	return e.checkContext()
+}
+
+// checkContext is check for the context.
+func (e *Entry) checkContext() error {
+	if len(e.Context) == 0 {
+		return nil
+	}
+	within := DecoderOptions{}.limits().context
+	if e.Context[0] == '{' {
+		if end, ok := within.ValueEnd(e.Context, 0); ok && end == len(e.Context) {
+			return nil
+		}
+	}
+	if err := jsonscan.Check(e.Context, within); err != nil {
+		return entryScanError("context", err)
+	}
+	if jsonscan.KindOf(e.Context) != jsonscan.KindObject {
+		return entryError("context", errNotObject)
+	}
+	return nil
+}
+
+// appendTimestamp appends the timestamp: an integer if it was read as one.
+func (e *Entry) appendTimestamp(dst []byte) []byte {
+	if e.integer != 0 && Timestamp(e.integer) == e.Timestamp {
+		return strconv.AppendInt(dst, e.integer, 10)
+	}
+	return jsonscan.AppendFloat(dst, float64(e.Timestamp))
+}
+
+// appendContext appends the context, which was checked. A newline in it is
+// white space: in a string it would not be valid.
+func (e *Entry) appendContext(dst []byte) []byte {
+	if bytes.IndexByte(e.Context, '\n') >= 0 {
+		return jsonscan.AppendCompact(dst, e.Context)
+	}
+	return append(dst, bytes.Trim(e.Context, " \t\r")...)
+}
+
+// appendAsRead appends e with the keys of e.line, in their order: the values
+// that RFC 18 knows from the fields, the others as they were read. A context
+// that was not read comes last; one that was removed is left out.
+func (e *Entry) appendAsRead(dst []byte) ([]byte, *EntryError) {
+	separator := byte('{')
+	wrote := 0
+	c := jsonscan.Limits{Depth: DefaultMaxDepth}.Object(e.line)
+	for c.Next() {
+		switch string(c.Key()) {
+		case "timestamp":
+			dst = e.appendTimestamp(append(append(dst, separator), `"timestamp":`...))
+			wrote |= hasTimestamp
+		case "name":
+			dst = jsonscan.AppendString(append(append(dst, separator), `"name":`...), e.Name)
+			wrote |= hasName
+		case "context":
+			if len(e.Context) == 0 {
+				continue
+			}
+			dst = e.appendContext(append(append(dst, separator), `"context":`...))
+			wrote |= hasContext
+		default:
+			// The key unescaped and escaped anew, the value as it was read.
+			dst = jsonscan.AppendString(append(dst, separator), string(c.Key()))
+			dst = append(append(dst, ':'), c.Raw()...)
+		}
+		separator = ','
+	}
+	if err := c.Err(); err != nil {
+		return dst, entryScanError("entry", err)
+	}
+	if wrote&hasTimestamp == 0 || wrote&hasName == 0 {
+		return dst, entryError("entry", errChanged)
+	}
+	if wrote&hasContext == 0 && len(e.Context) > 0 {
+		dst = e.appendContext(append(dst, `,"context":`...))
+	}
+	return append(dst, '}'), nil
+}

@@ -1,0 +1,215 @@
+package eventlog
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+// The limits of reading where nothing else is said, and of writing.
+const (
+	// DefaultMaxLine is how many bytes a line has at most, its newline not
+	// counted.
+	DefaultMaxLine = 1 << 20
+	// DefaultMaxDepth is how many levels an entry has at most: the entry is
+	// one, its name and an empty context are the second. It is the limit of
+	// the JSON library of Flux.
+	DefaultMaxDepth = jsonscan.DefaultDepth
+)
+
+// DecoderOptions are the limits of a Decoder. The zero value is the default.
+type DecoderOptions struct {
+	// MaxLine is how many bytes a line may have, its newline not counted. 0 and
+	// less mean DefaultMaxLine. It bounds the memory of the Decoder.
+	MaxLine int
+	// MaxDepth is how many levels an entry may have. 0 and less mean
+	// DefaultMaxDepth; 1 means 2, for no event has less.
+	MaxDepth int
+	// MaxEvents is how many entries the Decoder hands out; one more line is
+	// ErrLimit. 0 and less mean no limit: an entry costs memory only to whom
+	// keeps it.
+	MaxEvents int
+	// StrictKeys makes a key that RFC 18 does not know an error (ErrEntry). By
+	// default an Entry keeps it, and AppendEntry writes it again.
+	StrictKeys bool
+}
+
+// limits are the DecoderOptions in force.
+type limits struct {
+	line, events int // events: 0 is none
+	strict       bool
+	entry        jsonscan.Limits
+	context      jsonscan.Limits // of a value in an entry
+}
+
+// limits returns the limits that o stands for.
+func (o DecoderOptions) limits() limits {
+	depth := max(o.MaxDepth, 2)
+	if o.MaxDepth <= 0 {
+		depth = DefaultMaxDepth
+	}
+	l := limits{
+		line:    o.MaxLine,
+		events:  max(o.MaxEvents, 0),
+		strict:  o.StrictKeys,
+		entry:   jsonscan.Limits{Depth: depth},
+		context: jsonscan.Limits{Depth: depth - 1},
+	}
+	if l.line <= 0 {
+		l.line = DefaultMaxLine
+	}
+	return l
+}
+
+// Decoder reads the entries of a log from a reader. It hands out what Entries
+// does on the whole log. It belongs to one goroutine. The zero Decoder
+// is not valid: All panics.
+type Decoder struct {
+	r     io.Reader
+	p     parser
+	names names
+
+	buf        []byte // what was read and is not yet handed out is buf[start:end]
+	start, end int
+	scanned    int // how much of it is known to hold no newline
+
+	line         int   // of the entry handed out last
+	offset       int64 // after it
+	readErr, err error
+}
+
+// NewDecoder returns a Decoder that reads from r, as far ahead as it likes.
+func NewDecoder(r io.Reader, o DecoderOptions) *Decoder {
+	d := &Decoder{r: r}
+	d.p = parser{limits: o.limits(), names: &d.names}
+	return d
+}
+
+// Line returns the number of the line whose entry was handed out last, from 1;
+// 0 before the first.
+func (d *Decoder) Line() int { return d.line }
+
+// Offset returns how many bytes the entries handed out so far take, newlines
+// included: where the next one begins. After ErrTorn it is how long the log is
+// without the torn line.
+func (d *Decoder) Offset() int64 { return d.offset }
+
+// All returns an iterator over the entries that are left. It ends with the log
+// or after the first error, which comes with a zero Entry: a *[SyntaxError] for
+// a line that Parse would refuse, for ErrTorn and for ErrLimit, a *[ReadError]
+// for a failure of the reader. No line is skipped: what follows an invalid line
+// is not read. A loop that was left can be taken up by calling All again; after
+// an error that yields the same error.
+//
+// An Entry is valid until the next step of the iterator, but for its Name; Clone
+// keeps it. A step allocates as Parse does, and nothing for the last names
+// met; the buffer grows to the longest line and at least to 64 KiB on a log of
+// that size.
+func (d *Decoder) All() iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) { d.all(yield) }
+}
+
+// all is the body of All, apart so that All can be inlined.
+func (d *Decoder) all(yield func(Entry, error) bool) {
+	for {
+		var e Entry
+		err := d.next(&e)
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		if !yield(e, nil) {
+			return
+		}
+	}
+}
+
+// next sets e to the next entry. The error is io.EOF at the end of the log.
+func (d *Decoder) next(e *Entry) error {
+	if d.err != nil {
+		return d.err
+	}
+	line, err := d.nextLine()
+	if err != nil {
+		d.err = err
+		return err
+	}
+	var invalid *SyntaxError
+	if n := d.p.limits.events; n > 0 && d.line >= n {
+		invalid = syntaxError(ErrLimit, 0, fmt.Errorf("more than %d entries", n))
+	} else {
+		invalid = d.p.line(line, e)
+	}
+	if invalid != nil {
+		d.err = invalid.at(d.line+1, d.offset)
+		return d.err
+	}
+	d.start += len(line) + 1
+	d.scanned = 0
+	d.line++
+	d.offset += int64(len(line)) + 1
+	return nil
+}
+
+// nextLine returns the next line, which stays in the buffer, without its
+// newline. The error is io.EOF at the end of the log.
+func (d *Decoder) nextLine() ([]byte, error) {
+	for {
+		unread := d.buf[d.start:d.end]
+		if i := bytes.IndexByte(unread[d.scanned:], '\n'); i >= 0 {
+			return unread[:d.scanned+i], nil
+		}
+		d.scanned = len(unread)
+		switch limit := d.p.limits.line; {
+		case len(unread) > limit:
+			return nil, lineError(limit).at(d.line+1, d.offset)
+		case d.readErr == io.EOF && len(unread) == 0:
+			return nil, io.EOF
+		case d.readErr == io.EOF:
+			return nil, syntaxError(ErrTorn, 0, ErrTorn).at(d.line+1, d.offset)
+		case d.readErr != nil:
+			return nil, &ReadError{Line: d.line + 1, Offset: d.offset + int64(len(unread)), Err: d.readErr}
+		}
+		d.fill()
+	}
+}
+
+// The buffer begins with smallBuffer bytes and doubles when the reader fills it,
+// up to largeBuffer; it grows beyond only for a line that needs it.
+const (
+	smallBuffer = 4 << 10
+	largeBuffer = 64 << 10
+)
+
+// maxEmptyReads is how many times in a row a reader may return nothing.
+const maxEmptyReads = 100
+
+// fill reads more, behind what is in the buffer, or sets readErr.
+func (d *Decoder) fill() {
+	unread := d.buf[d.start:d.end]
+	switch size := len(d.buf); {
+	case size == 0:
+		d.buf = make([]byte, smallBuffer)
+	case len(unread) == size || d.end == size && size < largeBuffer:
+		d.buf = make([]byte, 2*size)
+	}
+	d.start, d.end = 0, copy(d.buf, unread)
+	for range maxEmptyReads {
+		n, err := d.r.Read(d.buf[d.end:])
+		if n < 0 || n > len(d.buf)-d.end {
+			n, err = 0, errCount
+		}
+		d.end += n
+		d.readErr = err
+		if n > 0 || err != nil {
+			return
+		}
+	}
+	d.readErr = io.ErrNoProgress
+}

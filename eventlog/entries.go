@@ -1,0 +1,49 @@
+package eventlog
+
+import (
+	"bytes"
+	"iter"
+)
+
+// Entries returns an iterator over the entries of a whole log. An empty log has
+// none, which is legal. It ends after the first error, which comes with a zero
+// Entry and is a *[SyntaxError]: a line that Parse would refuse, or ErrTorn for
+// text after the last newline, once all entries before came out. The limits are
+// the defaults of [DecoderOptions].
+//
+// The entries alias log, but for their names; log must not change while they
+// are used. The iterator can be used again and starts over. Each use remembers
+// the last names that are not of RFC 21, so that they do not cost an allocation
+// each; beside those, entries cost none, as Parse says.
+func Entries(log []byte) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) { entries(log, yield) }
+}
+
+// entries is the body of Entries, apart so that Entries is small enough to be
+// inlined: then a loop over it allocates nothing.
+func entries(log []byte, yield func(Entry, error) bool) {
+	var n names
+	p := parser{limits: DecoderOptions{}.limits(), names: &n}
+	for line, start := 1, 0; start < len(log); line++ {
+		rest := log[start:]
+		size := bytes.IndexByte(rest, '\n')
+		var err *SyntaxError
+		var e Entry
+		switch {
+		case size >= 0:
+			err = p.line(rest[:size], &e)
+		case len(rest) > p.limits.line:
+			err = lineError(p.limits.line)
+		default:
+			err = syntaxError(ErrTorn, 0, ErrTorn)
+		}
+		if err != nil {
+			yield(Entry{}, err.at(line, int64(start)))
+			return
+		}
+		if !yield(e, nil) {
+			return
+		}
+		start += size + 1
+	}
+}

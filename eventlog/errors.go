@@ -1,0 +1,179 @@
+package eventlog
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+// The categories of errors. Each error of reading a log is a *[SyntaxError] that
+// unwraps to one of them, or a *[ReadError]; each error of writing an entry is
+// an *[EntryError].
+var (
+	// ErrSyntax is returned when a line is not one JSON object: not JSON as RFC
+	// 8259 says, a key that occurs twice, text that is not UTF-8, an empty
+	// line, a carriage return before the newline, a newline inside an entry.
+	ErrSyntax = errors.New("invalid line")
+	// ErrEntry is returned when an object is not an event as RFC 18 says: a key
+	// is missing or of the wrong type, the timestamp is not greater than zero,
+	// the name is empty or holds U+0000, a key is unknown where the caller wants none.
+	ErrEntry = errors.New("invalid event")
+	// ErrTorn is returned when text follows the last newline of a log: the
+	// write of the last entry did not finish. All complete entries came before.
+	ErrTorn = errors.New("torn last line")
+	// ErrLimit is returned when a line, its depth or the number of entries
+	// exceeds a limit.
+	ErrLimit = errors.New("limit exceeded")
+)
+
+// SyntaxError tells where a log, or the line given to Parse, is invalid and why.
+type SyntaxError struct {
+	// Line is the number of the line, from 1. Parse knows of one line.
+	Line int
+	// Offset is where the fault is, in bytes from the start of the input, from
+	// 0. For ErrTorn it is where the torn line begins: up to there, the log is
+	// complete. Where a key is missing or the object as a whole is at fault,
+	// it is where the line begins.
+	Offset int64
+	// Err is the cause. It keeps no reference to the input.
+	Err error
+
+	category error
+}
+
+// Error returns the text `eventlog: line 3: offset 40: duplicate key "name"`.
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("eventlog: line %d: offset %d: %v", e.Line, e.Offset, e.Err)
+}
+
+// Unwrap returns the category, one of ErrSyntax, ErrEntry, ErrTorn and
+// ErrLimit, and the cause.
+func (e *SyntaxError) Unwrap() []error { return unwrap(e.category, e.Err) }
+
+// ReadError is the error of a Decoder whose reader failed. Entries that were
+// complete before came out.
+type ReadError struct {
+	// Line is the number of the line that could not be read to its end.
+	Line int
+	// Offset is how many bytes the reader gave.
+	Offset int64
+	// Err is the reader's error.
+	Err error
+}
+
+// Error returns the place and the reader's error.
+func (e *ReadError) Error() string {
+	return fmt.Sprintf("eventlog: line %d: offset %d: %v", e.Line, e.Offset, e.Err)
+}
+
+// Unwrap returns the reader's error.
+func (e *ReadError) Unwrap() error { return e.Err }
+
+// EntryError tells which field of an Entry can not be written and why.
+type EntryError struct {
+	// Field is "timestamp", "name", "context", or "entry" where it is the
+	// whole.
+	Field string
+	// Err is the cause.
+	Err error
+
+	category error
+}
+
+// Error returns the text `eventlog: name: empty`.
+func (e *EntryError) Error() string { return fmt.Sprintf("eventlog: %s: %v", e.Field, e.Err) }
+
+// Unwrap returns the category, ErrEntry or ErrLimit, and the cause.
+func (e *EntryError) Unwrap() []error { return unwrap(e.category, e.Err) }
+
+// unwrap returns category and cause, each once and neither nil.
+func unwrap(category, cause error) []error {
+	switch {
+	case category == nil || category == cause:
+		return []error{cause}
+	case cause == nil:
+		return []error{category}
+	}
+	return []error{category, cause}
+}
+
+// The causes that have no value to tell. Those of a field follow its name.
+var (
+	errEmptyLine    = errors.New("empty line")
+	errReturn       = errors.New("carriage return before the newline")
+	errInnerNewline = errors.New("newline inside an entry")
+	errMissing      = errors.New("missing")
+	errNotNumber    = errors.New("not a number")
+	errNotFinite    = errors.New("not a finite number")
+	errNotPositive  = errors.New("not greater than zero")
+	errNotString    = errors.New("not a string")
+	errEmpty        = errors.New("empty")
+	errNUL          = errors.New("holds U+0000")
+	errNotObject    = errors.New("not an object")
+	errCount        = errors.New("reader returned an impossible count")
+	errChanged      = errors.New("the line it was read from has changed")
+)
+
+// syntaxError returns the error of a line, at an offset in it.
+func syntaxError(category error, offset int, cause error) *SyntaxError {
+	return &SyntaxError{Line: 1, Offset: int64(offset), Err: cause, category: category}
+}
+
+// at returns e, which is of one line, with its place in a log.
+func (e *SyntaxError) at(line int, start int64) *SyntaxError {
+	e.Line = line
+	e.Offset += start
+	return e
+}
+
+// fieldError returns the error of a field of an object, at an offset in its
+// line.
+func fieldError(field string, offset int, cause error) *SyntaxError {
+	return syntaxError(ErrEntry, offset, fmt.Errorf("%s: %w", field, cause))
+}
+
+// lineError returns the error of a line of more than limit bytes.
+func lineError(limit int) *SyntaxError {
+	return syntaxError(ErrLimit, limit, fmt.Errorf("line longer than %d bytes", limit))
+}
+
+// scanError returns the error of a line that the JSON scanner refused.
+func scanError(err error) *SyntaxError {
+	var scan *jsonscan.SyntaxError
+	if !errors.As(err, &scan) {
+		return syntaxError(ErrSyntax, 0, err)
+	}
+	return syntaxError(scanCategory(scan, ErrSyntax), scan.Offset, scan.Err)
+}
+
+// scanCategory returns the category of an error of the JSON scanner, other if
+// it has none of its own here.
+func scanCategory(err *jsonscan.SyntaxError, other error) error {
+	switch {
+	case errors.Is(err, jsonscan.ErrDepth):
+		return ErrLimit
+	case errors.Is(err, jsonscan.ErrKind):
+		return ErrEntry
+	}
+	return other
+}
+
+// entryError returns the error of writing a field.
+func entryError(field string, cause error) *EntryError {
+	return &EntryError{Field: field, Err: cause, category: ErrEntry}
+}
+
+// entryScanError returns the error of writing a field whose value the JSON
+// scanner refused.
+func entryScanError(field string, err error) *EntryError {
+	var scan *jsonscan.SyntaxError
+	if !errors.As(err, &scan) {
+		return entryError(field, err)
+	}
+	return &EntryError{
+		Field:    field,
+		Err:      fmt.Errorf("offset %d: %w", scan.Offset, scan.Err),
+		category: scanCategory(scan, ErrEntry),
+	}
+}

@@ -1,0 +1,230 @@
+package eventlog
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+// Parse returns the entry that a line holds; the newline at its end may be
+// missing. It accepts one JSON object as RFC 18 describes it, in any order of
+// keys, with white space between its tokens (but for newlines, and for a
+// carriage return at the end) and with keys that RFC 18 does not know, which
+// the Entry keeps for AppendEntry. The limits are the defaults of
+// [DecoderOptions].
+//
+// The Entry aliases line, but for its Name. The error is a *[SyntaxError] with
+// Line 1; an empty line is one. Parse allocates for an error, for a name that is
+// not one of RFC 21 or has escapes, for a number of more than 32 bytes and for a
+// context whose objects have many keys.
+func Parse(line []byte) (Entry, error) {
+	if len(line) > 0 && line[len(line)-1] == '\n' {
+		line = line[:len(line)-1]
+	}
+	p := parser{limits: DecoderOptions{}.limits()}
+	var e Entry
+	if err := p.line(line, &e); err != nil {
+		return Entry{}, err
+	}
+	return e, nil
+}
+
+// parser reads the lines of one log.
+type parser struct {
+	limits limits
+	names  *names
+}
+
+// line sets e to the entry that line, without its newline, holds. After an
+// error, e means nothing.
+func (p *parser) line(line []byte, e *Entry) *SyntaxError {
+	if len(line) > p.limits.line {
+		return lineError(p.limits.line)
+	}
+	if p.usual(line, e) {
+		return nil
+	}
+	return p.unusual(line, e)
+}
+
+// The parts of a line between the values, as every writer puts them.
+const (
+	beforeTimestamp = `{"timestamp":`
+	beforeName      = `,"name":"`
+	beforeContext   = `","context":`
+)
+
+// usual is the fast path for the form in which every writer puts a line: these
+// keys, in this order, no white space between them. It reports false for any
+// other line, valid or not, without a reason: unusual has the last word.
+func (p *parser) usual(line []byte, e *Entry) bool {
+	i := len(beforeTimestamp)
+	if len(line) < i || string(line[:i]) != beforeTimestamp {
+		return false
+	}
+	end := i
+	for end < len(line) && line[end] != ',' {
+		end++
+	}
+	if !setTimestamp(line[i:end], e) {
+		return false
+	}
+	i = end + len(beforeName)
+	if len(line) < i || string(line[end:i]) != beforeName {
+		return false
+	}
+	for end = i; end < len(line) && line[end] != '"'; end++ {
+		if c := line[end]; c < ' ' || c == '\\' || c >= 0x80 {
+			return false
+		}
+	}
+	if end == i || end == len(line) {
+		return false
+	}
+	e.Name = p.names.intern(line[i:end])
+	if string(line[end:]) == `"}` {
+		return true
+	}
+	i = end + len(beforeContext)
+	if len(line) <= i || string(line[end:i]) != beforeContext || line[i] != '{' {
+		return false
+	}
+	end, ok := p.limits.context.ValueEnd(line, i)
+	if !ok || string(line[end:]) != `}` {
+		return false
+	}
+	e.Context = line[i:end:end]
+	return true
+}
+
+// setTimestamp sets the timestamp of e to a number token and reports whether
+// it is one, and greater than zero.
+func setTimestamp(raw []byte, e *Entry) bool {
+	f, ok := jsonscan.Float64(raw)
+	e.Timestamp, e.integer = Timestamp(f), 0
+	if jsonscan.IsInteger(raw) {
+		if e.integer, ok = jsonscan.Int64(raw); !ok {
+			return false
+		}
+	}
+	return ok && e.Timestamp.check() == nil
+}
+
+// The keys of an event, as bits in their usual order.
+const (
+	hasTimestamp = 1 << iota
+	hasName
+	hasContext
+)
+
+// unusual is the path for any line: it finds what is wrong, where something is.
+func (p *parser) unusual(line []byte, e *Entry) *SyntaxError {
+	*e = Entry{}
+	if err := p.text(line); err != nil {
+		return err
+	}
+	seen := 0
+	reorder := false // keys are not in the usual order, or not the usual ones
+	c := p.limits.entry.Object(line)
+	var semantic *SyntaxError // the first; an error of syntax goes before it
+	for c.Next() {
+		bit, err := p.member(&c, e)
+		if err != nil && semantic == nil {
+			semantic = err
+		}
+		reorder = reorder || bit == 0 || seen >= bit
+		seen |= bit
+	}
+	switch {
+	case c.Err() != nil:
+		return scanError(c.Err())
+	case semantic != nil:
+		return semantic
+	case seen&hasTimestamp == 0:
+		return fieldError("timestamp", 0, errMissing)
+	case seen&hasName == 0:
+		return fieldError("name", 0, errMissing)
+	}
+	if reorder {
+		e.line = line[:len(line):len(line)]
+	}
+	return nil
+}
+
+// text returns the error of a line that is wrong before it is JSON.
+func (p *parser) text(line []byte) *SyntaxError {
+	if i := bytes.IndexByte(line, '\n'); i >= 0 {
+		return syntaxError(ErrSyntax, i, errInnerNewline)
+	}
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		return syntaxError(ErrSyntax, n-1, errReturn)
+	}
+	if len(bytes.Trim(line, " \t\r")) == 0 {
+		return syntaxError(ErrSyntax, 0, errEmptyLine)
+	}
+	return nil
+}
+
+// member reads the member that c is at and returns which it is, 0 if unknown.
+func (p *parser) member(c *jsonscan.Cursor, e *Entry) (int, *SyntaxError) {
+	raw := c.Raw()
+	switch string(c.Key()) {
+	case "timestamp":
+		if jsonscan.KindOf(raw) != jsonscan.KindNumber {
+			return hasTimestamp, fieldError("timestamp", c.Offset(), errNotNumber)
+		}
+		if !setTimestamp(raw, e) {
+			return hasTimestamp, fieldError("timestamp", c.Offset(), errNotPositive)
+		}
+		return hasTimestamp, nil
+	case "name":
+		if jsonscan.KindOf(raw) != jsonscan.KindString {
+			return hasName, fieldError("name", c.Offset(), errNotString)
+		}
+		e.Name = p.unquote(raw)
+		if err := checkName(e.Name); err != nil {
+			return hasName, fieldError("name", c.Offset(), err)
+		}
+		return hasName, nil
+	case "context":
+		if jsonscan.KindOf(raw) != jsonscan.KindObject {
+			return hasContext, fieldError("context", c.Offset(), errNotObject)
+		}
+		e.Context = raw
+		return hasContext, nil
+	}
+	if p.limits.strict {
+		key := c.Key()
+		return 0, syntaxError(ErrEntry, c.KeyOffset(), fmt.Errorf("unknown key %q", key[:min(len(key), maxQuoted)]))
+	}
+	return 0, nil
+}
+
+// checkName returns why a name can not be that of an event, nil if it can. To a
+// peer written in C a name ends at U+0000: it would take it for another.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return errEmpty
+	case strings.IndexByte(name, 0) >= 0:
+		return errNUL
+	case !utf8.ValidString(name):
+		return jsonscan.ErrUTF8
+	}
+	return nil
+}
+
+// maxQuoted is how many bytes of the input an error quotes.
+const maxQuoted = 64
+
+// unquote returns the content of a string token that was checked.
+func (p *parser) unquote(raw []byte) string {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return p.names.intern(raw[1 : len(raw)-1])
+	}
+	s, _ := jsonscan.String(raw)
+	return s
+}
