@@ -1,0 +1,92 @@
+package jobstate
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+// dict is a dictionary of annotations, in the order in which its keys came.
+// The zero dict is empty.
+type dict struct{ ordered[value] }
+
+// value is one annotation: a dictionary, or the text of any other JSON value.
+type value struct {
+	dict *dict
+	raw  json.RawMessage
+}
+
+// merge updates d by the rules of RFC 27, section "Alloc Annotate": a null
+// removes the key, a dictionary is merged into the dictionary that is there,
+// anything else replaces. A dictionary that ends up empty goes, as in the
+// reference. patch must be a valid JSON object; nothing of it is retained.
+func (d *dict) merge(patch []byte) {
+	cur := jsonscan.Object(patch)
+	for cur.Next() {
+		raw := cur.Raw()
+		switch jsonscan.KindOf(raw) {
+		case jsonscan.KindNull:
+			d.del(string(cur.Key()))
+		case jsonscan.KindObject:
+			d.mergeAt(internKey(cur.Key()), raw)
+		default:
+			d.put(internKey(cur.Key()), value{raw: compact(raw)})
+		}
+	}
+}
+
+// mergeAt merges patch into the dictionary that d has under key; one is made
+// where there is none or something else.
+func (d *dict) mergeAt(key string, patch []byte) {
+	v := d.get(key)
+	if v == nil || v.dict == nil {
+		sub := new(dict)
+		sub.merge(patch)
+		if sub.live > 0 {
+			d.put(key, value{dict: sub})
+		} else {
+			d.del(key)
+		}
+		return
+	}
+	v.dict.merge(patch)
+	if v.dict.live == 0 {
+		d.del(key)
+	}
+}
+
+// appendJSON appends d as a JSON object.
+func (d *dict) appendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	first := true
+	for key, v := range d.all() {
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = append(jsonscan.AppendString(dst, key), ':')
+		if v.dict != nil {
+			dst = v.dict.appendJSON(dst)
+		} else {
+			dst = append(dst, v.raw...)
+		}
+	}
+	return append(dst, '}')
+}
+
+// compact returns raw without white space, in memory of its own.
+func compact(raw []byte) json.RawMessage {
+	return jsonscan.AppendCompact(make([]byte, 0, len(raw)), raw)
+}
+
+// internKey returns key as a string; the keys that nearly every job has cost
+// no memory.
+func internKey(key []byte) string {
+	for _, s := range [...]string{"sched", "user", "resource_summary", "reason_pending", "t_estimate", "queue"} {
+		if string(key) == s {
+			return s
+		}
+	}
+	return string(bytes.Clone(key))
+}

@@ -1,0 +1,515 @@
+package jobstate_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+)
+
+// entry makes an entry at second t; context may be "".
+func entry(t int, name, context string) eventlog.Entry {
+	e := eventlog.Entry{Timestamp: eventlog.Timestamp(1000 + t), Name: name}
+	if context != "" {
+		e.Context = []byte(context)
+	}
+	return e
+}
+
+// script is a log in short: a line is a name and, after a space, a context.
+// Timestamps rise by a second a line.
+func script(lines ...string) []eventlog.Entry {
+	out := make([]eventlog.Entry, len(lines))
+	for i, line := range lines {
+		name, context, _ := strings.Cut(line, " ")
+		out[i] = entry(i, name, context)
+	}
+	return out
+}
+
+// run applies a script that no event of which may be refused, and returns the
+// job and the last outcome.
+func run(t testing.TB, lines ...string) (*jobstate.Job, jobstate.Outcome) {
+	t.Helper()
+	j := jobstate.NewJob(7)
+	var last jobstate.Outcome
+	for i, e := range script(lines...) {
+		var err error
+		last, err = j.Apply(e)
+		require.NoError(t, err, lines[i])
+	}
+	require.NoError(t, jobstate.Check(j))
+	return j, last
+}
+
+const submit = `submit {"userid":5,"urgency":16,"flags":0,"version":1}`
+
+// upTo returns a script that brings a job into the state.
+func upTo(s jobstate.State) []string {
+	all := []struct {
+		jobstate.State
+		line string
+	}{
+		{jobstate.New, submit}, {jobstate.Depend, "validate"}, {jobstate.Priority, "depend"},
+		{jobstate.Sched, `priority {"priority":16}`}, {jobstate.Run, `alloc {}`},
+		{jobstate.Cleanup, `finish {"status":0}`}, {jobstate.Inactive, "clean"},
+	}
+	var out []string
+	for _, step := range all {
+		if step.State <= s {
+			if step.State == jobstate.Inactive {
+				out = append(out, "free")
+			}
+			out = append(out, step.line)
+		}
+	}
+	return out
+}
+
+// samples has a legal context for every event.
+var samples = map[string]string{
+	"submit": submit[7:], "validate": "", "invalidate": "", "depend": "", "flux-restart": "",
+	"jobspec-update":  `{"attributes.system.duration":1}`,
+	"resource-update": `{"expiration":1.5}`, "set-flags": `{"flags":["debug"]}`,
+	"dependency-add": `{"description":"d"}`, "dependency-remove": `{"description":"d"}`,
+	"priority": `{"priority":3}`, "urgency": `{"urgency":3,"userid":1}`, "alloc": "", "start": "", "free": "", "clean": "",
+	"prolog-start": `{"description":"d"}`, "prolog-finish": `{"description":"d","status":0}`,
+	"epilog-start": `{"description":"d"}`, "epilog-finish": `{"description":"d","status":0}`,
+	"finish": `{"status":0}`, "release": `{"ranks":"all","final":true}`,
+	"exception": `{"type":"x","severity":0,"note":""}`, "memo": `{"a":1}`, "debug.x": "", "made-up": `{"a":[]}`,
+}
+
+// TestEveryEventInEveryState writes the whole machine out: what each event does
+// to a job in each state. A dot is applied without a change of state, an
+// i ignored, an x refused, a letter the state that follows.
+func TestEveryEventInEveryState(t *testing.T) {
+	want := map[string]string{ //        before, NDPSRCI
+		"submit":            "N xxxxxxx",
+		"validate":          "x Dixxxxx",
+		"invalidate":        "x .xxxxxx",
+		"depend":            "x xPiiiix",
+		"flux-restart":      "x ...P..x",
+		"jobspec-update":    "x ...P..x",
+		"resource-update":   "x xxxx..x",
+		"set-flags":         "x ......x",
+		"dependency-add":    "x ..iiiix",
+		"dependency-remove": "x iiiiiix",
+		"priority":          "x xiS.iix",
+		"urgency":           "x ...P..x",
+		"alloc":             "x xx.R..x",
+		"start":             "x xxxx..x",
+		"free":              "x xxii..x",
+		"clean":             "x xxxxxIx",
+		"prolog-start":      "x ......x",
+		"prolog-finish":     "x iiiiiix",
+		"epilog-start":      "x ......x",
+		"epilog-finish":     "x iiiiiix",
+		"finish":            "x xxxxCix",
+		"release":           "x xxxx..x",
+		"exception":         "x xCCCC.x",
+		"memo":              "x ......x",
+		"debug.x":           "i iiiiiix",
+		"made-up":           "i iiiiiix",
+	}
+	require.Len(t, want, len(samples))
+	for name, context := range samples {
+		got := cell(t, nil, name, context) + " "
+		for s := jobstate.New; ; s <<= 1 {
+			got += cell(t, upTo(s), name, context)
+			if s == jobstate.Inactive {
+				break
+			}
+		}
+		require.Equal(t, want[name], got, name)
+	}
+}
+
+func cell(t *testing.T, before []string, name, context string) string {
+	t.Helper()
+	j, _ := run(t, before...)
+	state, text := j.State(), describe(j)
+	outcome, err := j.Apply(entry(100, name, context))
+	switch {
+	case err != nil:
+		require.Equal(t, text, describe(j), "a refusal changes nothing: %s", name)
+		require.Zero(t, outcome)
+		var ee *jobstate.EventError
+		require.ErrorAs(t, err, &ee)
+		require.Equal(t, name, ee.Event)
+		if state == jobstate.Inactive {
+			require.ErrorIs(t, err, jobstate.ErrClosed)
+		} else {
+			require.ErrorIs(t, err, jobstate.ErrTransition)
+		}
+		return "x"
+	case outcome.Ignored():
+		require.Equal(t, text, describe(j), "an ignored event changes nothing: %s", name)
+		return "i"
+	case j.State() != state, len(before) == 0:
+		at, _ := j.Since()
+		require.Equal(t, eventlog.Timestamp(1100), at)
+		return j.State().Name(jobstate.ShortUpper)
+	}
+	return "."
+}
+
+func TestRefusedContextsLeaveTheJob(t *testing.T) {
+	for name, cases := range map[string][]string{
+		"submit": {
+			``, `{}`, `[]`, `{"userid":5,"urgency":16}`, `{"userid":-1,"urgency":16,"flags":0}`,
+			`{"userid":4294967296,"urgency":16,"flags":0}`, `{"userid":5,"urgency":32,"flags":0}`,
+			`{"userid":5,"urgency":-1,"flags":0}`, `{"userid":5.0,"urgency":16,"flags":0}`, `{"userid":"5","urgency":16,"flags":0}`,
+			`{"userid":5,"urgency":16,"flags":0,"version":0}`, `{"userid":5,"urgency":16,"flags":null}`,
+			`{"userid":5,"urgency":16,"flags":0,"flags":0}`, `{"userid":5,"urgency":16,"flags":0`,
+		},
+		"priority":          {``, `{}`, `{"priority":-1}`, `{"priority":4294967296}`, `{"priority":1e2}`, `{"priority":true}`},
+		"urgency":           {``, `{"urgency":16}`, `{"userid":1}`, `{"urgency":32,"userid":1}`},
+		"dependency-add":    {``, `{}`, `{"description":1}`},
+		"dependency-remove": {``, `{}`, `{"description":null}`},
+		"prolog-start":      {``, `{"status":0}`},
+		"prolog-finish":     {``, `{"description":"d"}`, `{"status":0}`, `{"description":"d","status":2147483648}`},
+		"epilog-start":      {``, `{"description":[]}`},
+		"epilog-finish":     {``, `{"description":"d","status":"0"}`},
+		"set-flags":         {``, `{}`, `{"flags":"debug"}`, `{"flags":[1]}`, `{"flags":[`},
+		"jobspec-update":    {``, `{}`, `{"attributes.":1}`, `{"tasks":1}`, `{"attributes":{}}`},
+		"resource-update":   {``, `{}`, `{"expiration":-1}`, `{"expiration":"1"}`, `{"expiration":1e999}`},
+		"alloc":             {`[]`, `{"annotations":[]}`, `{"annotations":null}`, `{"annotations":{"a":}}`},
+		"finish":            {``, `{}`, `{"status":1.5}`, `{"status":-2147483649}`},
+		"release":           {``, `{"ranks":"all"}`, `{"final":true}`, `{"ranks":"x","final":true}`, `{"ranks":"1,","final":true}`, `{"ranks":"all","final":1}`},
+		"exception":         {``, `{"type":"x"}`, `{"severity":0}`, `{"type":"x","severity":8}`, `{"type":"x","severity":-1}`, `{"type":1,"severity":1}`, `{"type":"x","severity":1,"userid":-1}`},
+		"memo":              {``, `[]`, `1`, `{"a":1,"a":2}`, `{"a":`},
+	} {
+		for _, context := range cases {
+			before := upTo(stateFor(name))
+			if name == "submit" {
+				before = nil
+			}
+			j, _ := run(t, before...)
+			text := describe(j)
+			outcome, err := j.Apply(entry(100, name, context))
+			require.ErrorIs(t, err, jobstate.ErrContext, "%s %s", name, context)
+			require.Zero(t, outcome)
+			require.Equal(t, text, describe(j), "%s %s", name, context)
+			var ce *jobstate.ContextError
+			require.ErrorAs(t, err, &ce)
+			require.Equal(t, name, ce.Event)
+		}
+	}
+}
+
+// stateFor returns a state in which the event is folded.
+func stateFor(name string) jobstate.State {
+	switch name {
+	case "submit", "dependency-add", "dependency-remove":
+		return jobstate.New
+	case "priority":
+		return jobstate.Priority
+	case "alloc":
+		return jobstate.Sched
+	default:
+		return jobstate.Run
+	}
+}
+
+func TestErrorsSayWhereAndWhat(t *testing.T) {
+	j, _ := run(t, upTo(jobstate.Sched)...)
+	for _, c := range []struct{ name, context, want string }{
+		{"urgency", `{"urgency":99,"userid":1}`, `jobstate: job ƒ8: "urgency" in SCHED: context of urgency: key "urgency": offset 11: value is out of range`},
+		{"urgency", `{"urgency":9}`, `jobstate: job ƒ8: "urgency" in SCHED: context of urgency: key "userid": key is missing`},
+		{"clean", ``, `jobstate: job ƒ8: "clean" in SCHED: event is not legal in this state`},
+	} {
+		_, err := j.Apply(entry(50, c.name, c.context))
+		require.EqualError(t, err, c.want)
+	}
+	_, err := j.Apply(eventlog.Entry{Timestamp: 0, Name: "memo"})
+	require.ErrorIs(t, err, jobstate.ErrTime)
+	_, err = j.Apply(eventlog.Entry{Timestamp: 1, Name: strings.Repeat("é", 99)})
+	require.NoError(t, err, "any name is data")
+	old := jobstate.NewJob(1)
+	_, err = old.Apply(entry(1, "submit", `{"userid":1,"urgency":1,"flags":0,"version":2}`))
+	require.ErrorIs(t, err, jobstate.ErrVersion)
+	require.False(t, old.Submitted())
+}
+
+func TestSubmitWithoutVersionEntersDepend(t *testing.T) { // SM-6
+	j, _ := run(t, `submit {"userid":1,"urgency":16,"flags":0}`)
+	require.Equal(t, jobstate.Depend, j.State())
+	at, _ := j.Entered(jobstate.Depend)
+	require.Equal(t, eventlog.Timestamp(1000), at)
+	_, last := run(t, `submit {"userid":1,"urgency":16,"flags":0}`, "validate")
+	require.Equal(t, jobstate.IgnoredState, last, "flux-core 0.41 wrote validate and no version")
+}
+
+func TestDependenciesAreASetByDescription(t *testing.T) { // SM-15
+	add, remove := `dependency-add {"description":"a"}`, `dependency-remove {"description":"a"}`
+	j, _ := run(t, submit)
+	require.Nil(t, j.Dependencies())
+	j, last := run(t, submit, add, "validate", add)
+	require.Equal(t, jobstate.IgnoredDependency, last)
+	require.Equal(t, []string{"a"}, j.Dependencies())
+	j, last = run(t, submit, add, "validate", remove, remove)
+	require.Equal(t, jobstate.IgnoredDependency, last)
+	require.Equal(t, []string{}, j.Dependencies())
+	_, err := j.Apply(entry(50, "dependency-add", `{"description":"a"}`))
+	require.ErrorIs(t, err, jobstate.ErrDependency)
+	_, last = run(t, submit, "validate", `dependency-remove {"description":"b"}`)
+	require.Equal(t, jobstate.IgnoredDependency, last)
+	_, last = run(t, append(upTo(jobstate.Sched), add)...)
+	require.Equal(t, jobstate.IgnoredState, last, "after depend it comes too late")
+}
+
+func TestManyDependenciesStayInOrder(t *testing.T) {
+	lines, want := []string{submit}, []string{}
+	for i := range 3000 {
+		lines = append(lines, fmt.Sprintf(`dependency-add {"description":"d%d"}`, i))
+	}
+	for i := range 3000 {
+		if i%3 == 0 {
+			lines = append(lines, fmt.Sprintf(`dependency-remove {"description":"d%d"}`, i))
+		} else {
+			want = append(want, fmt.Sprintf("d%d", i))
+		}
+	}
+	j, _ := run(t, lines...)
+	require.Equal(t, want, j.Dependencies())
+}
+
+func TestUrgencyReturnsToPriorityUntilTheNextPriority(t *testing.T) { // SM-16, flux-core#4940
+	sched := upTo(jobstate.Sched)
+	for _, back := range []string{`urgency {"urgency":16,"userid":1}`, "flux-restart", `jobspec-update {"attributes.x":1}`} {
+		j, _ := run(t, append(sched, back)...)
+		require.Equal(t, jobstate.Priority, j.State())
+		_, ok := j.Priority()
+		require.False(t, ok, "no listing shows the old priority")
+		first, _ := j.Entered(jobstate.Priority)
+		require.Equal(t, eventlog.Timestamp(1002), first, "times of a listing are the first ones")
+		now, _ := j.Since()
+		require.Equal(t, eventlog.Timestamp(1004), now)
+		j, _ = run(t, append(sched, back, `priority {"priority":16}`)...)
+		require.Equal(t, jobstate.Sched, j.State())
+	}
+	require.Equal(t, uint32(0), jobstate.PriorityOf(0, 5))
+	require.Equal(t, uint32(5), jobstate.PriorityOf(16, 5))
+	require.Equal(t, uint32(jobstate.MaxPriority), jobstate.PriorityOf(31, 5))
+	j, _ := run(t, `submit {"userid":1,"urgency":0,"flags":0,"version":1}`)
+	require.True(t, j.Held())
+	j, _ = run(t, submit, "validate", "depend", `priority {"priority":0}`)
+	require.True(t, j.Held(), "a priority of 0 holds, wherever it came from")
+	j, _ = run(t, sched...)
+	require.False(t, j.Held())
+}
+
+func TestPrologsAndEpilogsAreCountedByDescription(t *testing.T) { // PL-1
+	runs := upTo(jobstate.Run)
+	j, _ := run(t, append(runs, `prolog-start {"description":"a"}`, `prolog-start {"description":"a"}`, `epilog-start {"description":"a"}`)...)
+	require.False(t, j.MayStart())
+	for i, want := range []struct {
+		line    string
+		outcome jobstate.Outcome
+		may     bool
+	}{
+		{`prolog-finish {"description":"b","status":0}`, jobstate.IgnoredAction, false},
+		{`epilog-finish {"description":"a","status":0}`, jobstate.Applied, false},
+		{`epilog-finish {"description":"a","status":0}`, jobstate.IgnoredAction, false},
+		{`prolog-finish {"description":"a","status":0}`, jobstate.Applied, false},
+		{`prolog-finish {"description":"a","status":0}`, jobstate.Applied, true},
+		{`prolog-finish {"description":"a","status":0}`, jobstate.IgnoredAction, true},
+	} {
+		name, context, _ := strings.Cut(want.line, " ")
+		outcome, err := j.Apply(entry(50+i, name, context))
+		require.NoError(t, err)
+		require.Equal(t, want.outcome, outcome, want.line)
+		require.Equal(t, want.may, j.MayStart(), want.line)
+	}
+	j, _ = run(t, append(runs, `prolog-start {"description":"a"}`, `prolog-finish {"description":"a","status":1}`)...)
+	require.False(t, j.MayStart(), "I11: a failed prolog never starts a job")
+	_, last := run(t, append(runs, "start", `prolog-start {"description":"a"}`)...)
+	require.Equal(t, jobstate.IgnoredStarted, last)
+}
+
+func TestMoreThan255PrologsAreCounted(t *testing.T) { // the reference's counter is a byte
+	lines := upTo(jobstate.Run)
+	for i := range 300 {
+		lines = append(lines, fmt.Sprintf(`prolog-start {"description":"p%d"}`, i))
+	}
+	j, _ := run(t, lines...)
+	n := 0
+	for a := range j.Actions() {
+		require.Equal(t, fmt.Sprintf("p%d", n), a.Description)
+		n++
+	}
+	require.Equal(t, 300, n)
+}
+
+func TestEpilogHoldsFreeAndClean(t *testing.T) { // PL-2, flux-core#5011, #5345
+	ended := append(upTo(jobstate.Run), "start", `finish {"status":0}`, `epilog-start {"description":"e"}`, `release {"ranks":"all","final":true}`)
+	j, _ := run(t, ended...)
+	require.False(t, j.MayFree())
+	j, _ = run(t, append(ended, `epilog-finish {"description":"e","status":1}`)...)
+	require.True(t, j.MayFree())
+	require.False(t, j.MayClean())
+	j, _ = run(t, append(ended, `epilog-finish {"description":"e","status":1}`, "free")...)
+	require.False(t, j.MayFree())
+	require.True(t, j.MayClean())
+	j, _ = run(t, append(upTo(jobstate.Depend), `exception {"type":"cancel","severity":0,"note":""}`, `epilog-start {"description":"e"}`)...)
+	require.False(t, j.MayClean(), "also for a job that never had resources")
+}
+
+func TestStartIsNotAlloc(t *testing.T) { // SM-11
+	j, _ := run(t, upTo(jobstate.Run)...)
+	require.False(t, j.Started())
+	require.True(t, j.HasResources())
+	require.True(t, j.MayStart())
+	j, _ = run(t, append(upTo(jobstate.Run), "start")...)
+	require.True(t, j.Started())
+	require.False(t, j.MayStart())
+}
+
+func TestResourcesFollowFromEventsAlone(t *testing.T) { // SM-10, SM-9
+	j, _ := run(t, append(upTo(jobstate.Run), `exception {"type":"scheduler-restart","severity":0,"note":""}`)...)
+	require.False(t, j.HasResources())
+	require.True(t, j.WasAllocated())
+	require.True(t, j.MayClean(), "revoked resources need no free")
+	j, _ = run(t, append(upTo(jobstate.Sched), `exception {"type":"cancel","severity":0,"note":""}`, "alloc")...)
+	require.Equal(t, jobstate.Cleanup, j.State())
+	require.True(t, j.HasResources(), "a late alloc that was logged must be freed")
+	require.True(t, j.MayFree())
+	require.False(t, j.MayClean())
+	j, last := run(t, append(upTo(jobstate.Run), `exception {"type":"scheduler-restart","severity":1,"note":""}`)...)
+	require.Equal(t, jobstate.Applied, last)
+	require.True(t, j.HasResources())
+}
+
+func TestResultsAndExitCodes(t *testing.T) { // SM-13, SM-14
+	fatal := func(kind string) string {
+		return `exception {"type":"` + kind + `","severity":0,"note":"n"}`
+	}
+	for name, c := range map[string]struct {
+		lines  []string
+		result jobstate.Result
+		exit   int // -1: none
+		cause  string
+	}{
+		"success":                               {[]string{"start", `finish {"status":0}`}, jobstate.Completed, 0, ""},
+		"exit 1":                                {[]string{"start", `finish {"status":256}`}, jobstate.Failed, 1, ""},
+		"signal 9":                              {[]string{"start", `finish {"status":9}`}, jobstate.Failed, 137, ""},
+		"signal 11 with a core":                 {[]string{"start", `finish {"status":139}`}, jobstate.Failed, 139, ""},
+		"canceled while it ran":                 {[]string{"start", fatal("cancel"), `finish {"status":36608}`}, jobstate.Canceled, 143, "cancel"},
+		"canceled, and its shell said 0":        {[]string{"start", fatal("cancel"), `finish {"status":0}`}, jobstate.Canceled, 0, "cancel"},
+		"timeout":                               {[]string{fatal("timeout"), `finish {"status":36352}`}, jobstate.Timeout, 142, "timeout"},
+		"never started":                         {[]string{fatal("exec")}, jobstate.Failed, -1, "exec"},
+		"canceled after a failure":              {[]string{`finish {"status":256}`, fatal("cancel")}, jobstate.Canceled, 1, "cancel"},
+		"canceled after a success":              {[]string{`finish {"status":0}`, fatal("cancel")}, jobstate.Completed, 0, "cancel"},
+		"the first fatal one is the cause":      {[]string{fatal("myfatal"), fatal("cancel")}, jobstate.Failed, -1, "myfatal"},
+		"a non-fatal one is no cause":           {[]string{`exception {"type":"cancel","severity":1,"note":""}`, `finish {"status":0}`}, jobstate.Completed, 0, ""},
+		"a listing goes by a non-fatal type":    {[]string{`exception {"type":"timeout","severity":5,"note":""}`, `finish {"status":256}`}, jobstate.Timeout, 1, ""},
+		"wait_status of the cause":              {[]string{`exception {"type":"task","severity":0,"note":"","wait_status":11}`}, jobstate.Failed, 139, "task"},
+		"finish has wait_status folded in":      {[]string{`exception {"type":"task","severity":0,"note":"","wait_status":11}`, `finish {"status":256}`}, jobstate.Failed, 1, "task"},
+		"a second finish does not count":        {[]string{`finish {"status":0}`, `finish {"status":256}`}, jobstate.Completed, 0, ""},
+		"a less severe one leaves the first":    {[]string{fatal("a"), `exception {"type":"b","severity":1,"note":""}`}, jobstate.Failed, -1, "a"},
+		"a more severe one replaces what shows": {[]string{`exception {"type":"b","severity":3,"note":""}`, fatal("cancel")}, jobstate.Canceled, -1, "cancel"},
+	} {
+		j, _ := run(t, append(upTo(jobstate.Run), c.lines...)...)
+		result, ok := j.Result()
+		require.True(t, ok, name)
+		require.Equal(t, c.result, result, name)
+		exit, ok := j.ExitCode()
+		require.Equal(t, c.exit >= 0, ok, name)
+		if ok {
+			require.Equal(t, c.exit, exit, name)
+		}
+		cause, ok := j.Cause()
+		require.Equal(t, c.cause != "", ok, name)
+		require.Equal(t, c.cause, cause.Type, name)
+	}
+	j, _ := run(t, upTo(jobstate.Run)...)
+	_, ok := j.Result()
+	require.False(t, ok, "no result before CLEANUP")
+}
+
+func TestFatalExceptionInNewIsRefused(t *testing.T) { // SM-13
+	j, _ := run(t, submit)
+	text := describe(j)
+	_, err := j.Apply(entry(9, "exception", `{"type":"x","severity":0,"note":""}`))
+	require.ErrorIs(t, err, jobstate.ErrTransition)
+	require.Equal(t, text, describe(j))
+	_, err = j.Apply(entry(9, "exception", `{"type":"x","severity":1,"note":""}`))
+	require.NoError(t, err)
+}
+
+func TestRepeatedEntriesChangeNothing(t *testing.T) { // EL-5, flux-core#2547
+	lines := append(upTo(jobstate.Run), `prolog-start {"description":"a"}`, `memo {"a":1}`, `prolog-finish {"description":"a","status":0}`, "start", `finish {"status":0}`)
+	once, twice := jobstate.NewJob(1), jobstate.NewJob(1)
+	for _, e := range script(lines...) {
+		_, err := once.Apply(e)
+		require.NoError(t, err)
+		_, err = twice.Apply(e)
+		require.NoError(t, err)
+		outcome, err := twice.Apply(e)
+		require.NoError(t, err)
+		require.Equal(t, jobstate.IgnoredDuplicate, outcome)
+		require.Equal(t, describe(once), describe(twice))
+	}
+	// The same event at the same time, but not behind itself, is another one.
+	e := entry(50, "epilog-start", `{"description":"a"}`)
+	for _, e := range []eventlog.Entry{e, entry(50, "made-up", ""), e} {
+		_, err := once.Apply(e)
+		require.NoError(t, err)
+	}
+	for a := range once.Actions() {
+		require.Equal(t, 2, a.Live)
+	}
+}
+
+func TestInvalidateClosesTheLog(t *testing.T) {
+	j, _ := run(t, submit, "invalidate")
+	require.True(t, j.Closed())
+	_, err := j.Apply(entry(9, "made-up", ""))
+	require.ErrorIs(t, err, jobstate.ErrClosed)
+}
+
+func TestFlagsSurvive(t *testing.T) { // HK-6
+	j, _ := run(t, `submit {"userid":1,"urgency":16,"flags":6,"version":1}`, `set-flags {"flags":["alloc-bypass","novalidate","alloc-bypass"]}`)
+	require.Equal(t, jobstate.FlagDebug|jobstate.FlagWaitable|jobstate.FlagNoValidate, j.Flags())
+	require.True(t, j.HasFlag("alloc-bypass"))
+	require.True(t, j.HasFlag("debug"))
+	require.True(t, j.HasFlag("novalidate"))
+	require.False(t, j.HasFlag("immutable"))
+}
+
+func TestReplayNamesTheLineAtFault(t *testing.T) {
+	log := `{"timestamp":1.0,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}` + "\n" +
+		`{"timestamp":2.0,"name":"validate"}` + "\n" + `{"timestamp":3.0,"name":"clean"}` + "\n"
+	j, err := jobstate.Replay(1, []byte(log))
+	var re *jobstate.ReplayError
+	require.ErrorAs(t, err, &re)
+	require.Equal(t, 3, re.Line)
+	require.Equal(t, int64(strings.Index(log, `{"timestamp":3`)), re.Offset)
+	require.ErrorIs(t, err, jobstate.ErrTransition)
+	require.Equal(t, jobstate.Depend, j.State(), "the job as far as it could be folded")
+
+	j, err = jobstate.Replay(1, []byte(log[:len(log)-10]))
+	require.ErrorIs(t, err, eventlog.ErrTorn)
+	require.Equal(t, jobstate.Depend, j.State())
+
+	j, err = jobstate.Replay(1, nil)
+	require.NoError(t, err)
+	require.False(t, j.Submitted())
+	require.Equal(t, jobstate.New, j.State())
+}
+
+func TestZeroJobIsNew(t *testing.T) {
+	var j jobstate.Job
+	require.Equal(t, jobstate.New, j.State())
+	require.NoError(t, jobstate.Check(&j))
+	_, err := j.Apply(entry(1, "validate", ""))
+	require.True(t, errors.Is(err, jobstate.ErrTransition))
+	_, err = j.Apply(script(submit)[0])
+	require.NoError(t, err)
+	require.Equal(t, jobstate.New, j.State())
+}

@@ -1,0 +1,136 @@
+package jobstate_test
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// benchLogs returns the logs of the committed recordings.
+func benchLogs(b *testing.B) (logs [][]byte, size, events int) {
+	for _, r := range committed(b) {
+		logs = append(logs, []byte(r.Eventlog))
+		size += len(r.Eventlog)
+		events += bytes.Count([]byte(r.Eventlog), []byte("\n"))
+	}
+	return logs, size, events
+}
+
+// BenchmarkReplay decodes and folds recorded logs: joblife, and the same fold
+// as one writes it with encoding/json and maps. Their ratio in one run is the
+// figure.
+func BenchmarkReplay(b *testing.B) {
+	logs, size, events := benchLogs(b)
+	report := func(b *testing.B) {
+		b.SetBytes(int64(size))
+		b.ReportMetric(float64(events)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+	}
+	b.Run("joblife", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			for _, log := range logs {
+				if _, err := jobstate.Replay(1, log); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		report(b)
+	})
+	b.Run("encoding-json", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			for _, log := range logs {
+				n := newNaive()
+				for line := range bytes.Lines(log) {
+					n.step(line)
+				}
+			}
+		}
+		report(b)
+	})
+}
+
+// BenchmarkApply folds a plain life of 10 events, decoded before.
+func BenchmarkApply(b *testing.B) {
+	life := script(whole...)
+	b.ReportAllocs()
+	for b.Loop() {
+		var j jobstate.Job
+		for _, e := range life {
+			if _, err := j.Apply(e); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(len(life))*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}
+
+// BenchmarkMemory keeps n replayed inactive jobs and reports the bytes of each.
+func BenchmarkMemory(b *testing.B) {
+	alloc := `alloc {"annotations":{"sched":{"resource_summary":"rank[0-3]/core[0-3],gpu[0-1]"}}}`
+	log := []byte(logOf(append(append(append([]string{}, whole[:4]...), alloc), whole[5:]...)...))
+	for _, n := range []int{1, 64, 4096, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				before := heap()
+				jobs := make([]*jobstate.Job, n)
+				for i := range jobs {
+					var err error
+					if jobs[i], err = jobstate.Replay(jobid.ID(i), log); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(heap()-before)/float64(n), "B/job")
+				runtime.KeepAlive(jobs)
+			}
+		})
+	}
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// BenchmarkManyMemos folds a log of n memos, each with a key of its own: the
+// cost of one does not grow with those before it.
+func BenchmarkManyMemos(b *testing.B) {
+	for _, n := range []int{64, 4096, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			memos := make([]eventlog.Entry, n)
+			for i := range memos {
+				memos[i] = entry(i+1, "memo", fmt.Sprintf(`{"key%d":%d}`, i, i))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				var j jobstate.Job
+				_, _ = j.Apply(script(submit)[0])
+				for _, e := range memos {
+					if _, err := j.Apply(e); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/memo")
+		})
+	}
+}
+
+// BenchmarkValidate judges recorded logs.
+func BenchmarkValidate(b *testing.B) {
+	logs, size, _ := benchLogs(b)
+	b.ReportAllocs()
+	b.SetBytes(int64(size))
+	for b.Loop() {
+		for _, log := range logs {
+			_ = jobstate.Validate(log)
+		}
+	}
+}

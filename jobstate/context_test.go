@@ -1,0 +1,282 @@
+package jobstate_test
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+)
+
+// contexts generates a context of any event, within its limits.
+func contexts() *rapid.Generator[jobstate.Context] {
+	text := rapid.StringOfN(rapid.RuneFrom([]rune("ab \"\\/\n\x01\x7fäƒ😄")), 0, 12, -1)
+	u32, i32 := rapid.Uint32(), rapid.Int32()
+	return rapid.Custom(func(t *rapid.T) jobstate.Context {
+		var extra json.RawMessage
+		if rapid.Bool().Draw(t, "extra") {
+			extra = json.RawMessage(`{"x-1":[1,2.5,null],"ä":{"b":""}}`)
+		}
+		kind := rapid.SampledFrom([]jobstate.ActionKind{jobstate.Prolog, jobstate.Epilog}).Draw(t, "kind")
+		switch rapid.IntRange(0, 13).Draw(t, "type") {
+		case 0:
+			return &jobstate.SubmitContext{
+				UserID: u32.Draw(t, "userid"), Urgency: uint8(rapid.IntRange(0, 31).Draw(t, "urgency")),
+				Flags: jobstate.Flags(u32.Draw(t, "flags")), Version: rapid.IntRange(0, 3).Draw(t, "version"), Extra: extra,
+			}
+		case 1:
+			return &jobstate.DependencyAddContext{Description: text.Draw(t, "d"), Extra: extra}
+		case 2:
+			return &jobstate.DependencyRemoveContext{Description: text.Draw(t, "d"), Extra: extra}
+		case 3:
+			c := &jobstate.SetFlagsContext{Extra: extra}
+			for range rapid.IntRange(0, 3).Draw(t, "n") {
+				c.Flags = append(c.Flags, text.Draw(t, "flag"))
+			}
+			return c
+		case 4:
+			c := &jobstate.JobspecUpdateContext{}
+			for i := range rapid.IntRange(1, 3).Draw(t, "n") {
+				c.Updates = append(c.Updates, jobstate.Update{Path: "attributes." + string(rune('a'+i)) + text.Draw(t, "path"), Value: json.RawMessage(`[1,{"a":1.5}]`)})
+			}
+			return c
+		case 5:
+			return &jobstate.ResourceUpdateContext{Expiration: eventlog.Timestamp(rapid.Float64Range(0, 1e18).Draw(t, "t")), Extra: extra}
+		case 6:
+			return &jobstate.PriorityContext{Priority: u32.Draw(t, "priority"), Extra: extra}
+		case 7:
+			return &jobstate.UrgencyContext{UserID: u32.Draw(t, "userid"), Urgency: uint8(rapid.IntRange(0, 31).Draw(t, "urgency")), Extra: extra}
+		case 8:
+			return &jobstate.AllocContext{Annotations: json.RawMessage(`{"sched":{"a":1}}`), Extra: extra}
+		case 9:
+			return &jobstate.ActionStartContext{Kind: kind, Description: text.Draw(t, "d"), Extra: extra}
+		case 10:
+			return &jobstate.ActionFinishContext{Kind: kind, Description: text.Draw(t, "d"), Status: i32.Draw(t, "status"), Extra: extra}
+		case 11:
+			return &jobstate.ReleaseContext{
+				Ranks: jobstate.Ranks{Set: idset.Of(rapid.SliceOfN(rapid.Uint32Range(0, 1000), 0, 9).Draw(t, "ranks")...)},
+				Final: rapid.Bool().Draw(t, "final"), Extra: extra,
+			}
+		case 12:
+			return &jobstate.FinishContext{Status: i32.Draw(t, "status"), Extra: extra}
+		default:
+			c := &jobstate.ExceptionContext{Type: text.Draw(t, "type"), Severity: uint8(rapid.IntRange(0, 7).Draw(t, "severity")), Note: text.Draw(t, "note"), Extra: extra}
+			if rapid.Bool().Draw(t, "more") {
+				c.UserID, c.WaitStatus = jobstate.Some(u32.Draw(t, "userid")), jobstate.Some(i32.Draw(t, "ws"))
+			}
+			return c
+		}
+	})
+}
+
+// TestContextsRoundTrip: what is encoded decodes to the same value, to the
+// same bytes, and through a whole line of a log.
+func TestContextsRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := contexts().Draw(t, "context")
+		e, err := jobstate.NewEntry(1.5, c)
+		require.NoError(t, err)
+		require.Equal(t, c.EventName(), e.Name)
+		line, err := eventlog.AppendEntry(nil, e)
+		require.NoError(t, err)
+		parsed, err := eventlog.Parse(line)
+		require.NoError(t, err)
+		back, err := jobstate.ParseContext(parsed)
+		require.NoError(t, err)
+		requireSameContext(t, c, back)
+		again, err := back.AppendJSON([]byte("x"))
+		require.NoError(t, err)
+		require.Equal(t, "x"+string(e.Context), string(again))
+		clear(line)
+		requireSameContext(t, c, back) // the context keeps no reference to the line
+	})
+}
+
+func requireSameContext(t require.TestingT, want, got jobstate.Context) {
+	if w, ok := want.(*jobstate.ReleaseContext); ok {
+		g := got.(*jobstate.ReleaseContext)
+		require.Equal(t, w.Ranks.String(), g.Ranks.String())
+		require.Equal(t, w.Final, g.Final)
+		require.Equal(t, string(w.Extra), string(g.Extra))
+		return
+	}
+	require.Equal(t, want, got)
+}
+
+func TestEncodingRefusesWhatDecodingWould(t *testing.T) {
+	for _, c := range []jobstate.Context{
+		&jobstate.SubmitContext{Urgency: 32},
+		&jobstate.SubmitContext{Version: -1},
+		&jobstate.UrgencyContext{Urgency: 32},
+		&jobstate.ExceptionContext{Severity: 8},
+		&jobstate.ExceptionContext{Note: "\xff"},
+		&jobstate.DependencyAddContext{Description: "\xff"},
+		&jobstate.DependencyAddContext{Extra: json.RawMessage(`{"description":"twice"}`)},
+		&jobstate.DependencyAddContext{Extra: json.RawMessage(`{"a":1`)},
+		&jobstate.DependencyAddContext{Extra: json.RawMessage(`[]`)},
+		&jobstate.JobspecUpdateContext{},
+		&jobstate.JobspecUpdateContext{Updates: []jobstate.Update{{Path: "tasks", Value: json.RawMessage("1")}}},
+		&jobstate.JobspecUpdateContext{Updates: []jobstate.Update{{Path: "attributes.a", Value: json.RawMessage("}")}}},
+		&jobstate.JobspecUpdateContext{Updates: []jobstate.Update{{Path: "attributes.a"}}},
+		&jobstate.ResourceUpdateContext{Expiration: -1},
+		&jobstate.ResourceUpdateContext{Expiration: eventlog.Timestamp(math.NaN())},
+		&jobstate.ResourceUpdateContext{Expiration: eventlog.Timestamp(math.Inf(1))},
+		&jobstate.AllocContext{Annotations: json.RawMessage(`{"a":`)},
+		&jobstate.AllocContext{Annotations: json.RawMessage(`[]`)},
+		&jobstate.MemoContext{},
+		&jobstate.MemoContext{Values: json.RawMessage(`1`)},
+		&jobstate.ActionStartContext{Description: "no kind"},
+		&jobstate.ActionFinishContext{Description: "no kind"},
+		&jobstate.SetFlagsContext{Flags: []string{"\xc0"}},
+	} {
+		out, err := c.AppendJSON([]byte("before"))
+		require.ErrorIs(t, err, jobstate.ErrContext, "%#v", c)
+		require.Equal(t, "before", string(out))
+		_, err = jobstate.NewEntry(1, c)
+		require.Error(t, err)
+	}
+	_, err := jobstate.NewEntry(0, &jobstate.PriorityContext{})
+	require.ErrorIs(t, err, jobstate.ErrTime)
+}
+
+// TestRecordedContextsRoundTrip: the contexts of recorded jobs encode to the
+// bytes that Flux wrote, where we write keys in its order.
+func TestRecordedContextsRoundTrip(t *testing.T) {
+	n := 0
+	for _, r := range committed(t) {
+		for e, err := range eventlog.Entries([]byte(r.Eventlog)) {
+			require.NoError(t, err)
+			c, err := jobstate.ParseContext(e)
+			require.NoError(t, err)
+			if c == nil {
+				continue
+			}
+			got, err := c.AppendJSON(nil)
+			require.NoError(t, err)
+			if e.Name == "jobspec-update" || e.Name == "resource-update" || e.Name == "exception" {
+				require.JSONEq(t, string(e.Context), string(got))
+			} else {
+				require.Equal(t, string(e.Context), string(got), e.Name)
+			}
+			n++
+		}
+	}
+	require.Greater(t, n, 100)
+}
+
+// TestContextFieldsAllSurvive sets every field of every type by reflection, so
+// that a field that is added and forgotten in the codec is found.
+func TestContextFieldsAllSurvive(t *testing.T) {
+	for _, c := range []jobstate.Context{
+		&jobstate.SubmitContext{}, &jobstate.DependencyAddContext{}, &jobstate.DependencyRemoveContext{},
+		&jobstate.SetFlagsContext{}, &jobstate.JobspecUpdateContext{}, &jobstate.ResourceUpdateContext{},
+		&jobstate.PriorityContext{}, &jobstate.UrgencyContext{}, &jobstate.AllocContext{},
+		&jobstate.ActionStartContext{}, &jobstate.ActionFinishContext{}, &jobstate.FinishContext{},
+		&jobstate.ExceptionContext{}, &jobstate.MemoContext{},
+	} {
+		fill(t, reflect.ValueOf(c).Elem())
+		e, err := jobstate.NewEntry(1, c)
+		require.NoError(t, err, "%T", c)
+		back, err := jobstate.ParseContext(e)
+		require.NoError(t, err)
+		require.Equal(t, c, back)
+	}
+}
+
+func fill(t *testing.T, v reflect.Value) {
+	t.Helper()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Interface().(type) {
+		case json.RawMessage:
+			f.SetBytes([]byte(`{"other":1}`))
+		case []string:
+			f.Set(reflect.ValueOf([]string{"a", "b"}))
+		case []jobstate.Update:
+			f.Set(reflect.ValueOf([]jobstate.Update{{Path: "attributes.x", Value: json.RawMessage(`2`)}}))
+		case string:
+			f.SetString("text")
+		case jobstate.Optional[uint32], jobstate.Optional[int32]:
+			f.FieldByName("Set").SetBool(true)
+		case eventlog.Timestamp:
+			f.SetFloat(1.25)
+		default:
+			switch f.Kind() {
+			case reflect.Uint8, reflect.Uint32:
+				f.SetUint(1)
+			case reflect.Int, reflect.Int32:
+				f.SetInt(1)
+			default:
+				t.Fatalf("field %s of %s is of a kind that the test does not fill", v.Type().Field(i).Name, v.Type())
+			}
+		}
+	}
+}
+
+func TestParseContextHasNoneForOthers(t *testing.T) {
+	for _, name := range []string{"validate", "invalidate", "depend", "flux-restart", "start", "free", "clean", "debug.x", ""} {
+		c, err := jobstate.ParseContext(eventlog.Entry{Timestamp: 1, Name: name, Context: []byte(`{"a":1}`)})
+		require.NoError(t, err)
+		require.Nil(t, c)
+	}
+}
+
+func TestAnnotationsMergeByRFC27(t *testing.T) {
+	alloc := `alloc {"annotations":{"sched":{"resource_summary":"rank0/core0","n":null},"user":{"a":1},"empty":{}}}`
+	for name, c := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"alloc's, nulls and empty ones dropped": {[]string{alloc}, `{"sched":{"resource_summary":"rank0/core0"},"user":{"a":1}}`},
+		"a memo replaces":                       {[]string{alloc, `memo {"a":[2]}`}, `{"sched":{"resource_summary":"rank0/core0"},"user":{"a":[2]}}`},
+		"a null removes, and the empty user":    {[]string{alloc, `memo {"a":null}`}, `{"sched":{"resource_summary":"rank0/core0"}}`},
+		"a null of nothing is nothing":          {[]string{`memo {"zz":null}`}, ``},
+		"dictionaries merge":                    {[]string{`memo {"d":{"x":1,"y":{"z":1}}}`, `memo {"d":{"x":null,"y":{"w":2}}}`}, `{"user":{"d":{"y":{"z":1,"w":2}}}}`},
+		"a value becomes a dictionary":          {[]string{`memo {"d":1}`, `memo {"d":{"x":1}}`}, `{"user":{"d":{"x":1}}}`},
+		"a dictionary becomes a value":          {[]string{`memo {"d":{"x":1}}`, `memo {"d":1}`}, `{"user":{"d":1}}`},
+		"white space goes":                      {[]string{"memo { \"d\" : [ 1 , 2 ] }"}, `{"user":{"d":[1,2]}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j, _ := run(t, append(upTo(jobstate.Sched), c.lines...)...)
+			require.Equal(t, c.want, string(j.Annotations()))
+		})
+	}
+}
+
+// TestAnnotationsEqualTheNaiveMerge compares random sequences of memos.
+func TestAnnotationsEqualTheNaiveMerge(t *testing.T) {
+	key := rapid.StringMatching(`[a-d]|k[0-9]{1,2}`)
+	var val func(depth int) *rapid.Generator[any]
+	val = func(depth int) *rapid.Generator[any] {
+		leaf := rapid.OneOf(rapid.Just[any](nil), rapid.Just[any](1.0), rapid.Just[any]("s"), rapid.Just[any](true))
+		if depth == 0 {
+			return leaf
+		}
+		dict := rapid.Custom(func(t *rapid.T) any {
+			return map[string]any(rapid.MapOfN(key, val(depth-1), 0, 20).Draw(t, "dict"))
+		})
+		return rapid.OneOf(leaf, dict)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		j, want := jobstate.NewJob(1), map[string]any{}
+		_, err := j.Apply(script(submit)[0])
+		require.NoError(t, err)
+		for i := range rapid.IntRange(1, 12).Draw(t, "memos") {
+			memo := rapid.MapOfN(key, val(2), 0, 20).Draw(t, "memo")
+			_, err := j.Apply(entry(i+1, "memo", marshal(memo)))
+			require.NoError(t, err)
+			naiveMerge(want, map[string]any{"user": any(memo)})
+			require.NoError(t, jobstate.Check(j))
+			if len(want) == 0 {
+				require.Nil(t, j.Annotations())
+				continue
+			}
+			require.JSONEq(t, marshal(want), string(j.Annotations()))
+		}
+	})
+}

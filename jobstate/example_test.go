@@ -1,0 +1,132 @@
+package jobstate_test
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+)
+
+const exampleLog = `{"timestamp":1.5,"name":"submit","context":{"userid":5588,"urgency":16,"flags":0,"version":1}}
+{"timestamp":2.5,"name":"validate"}
+{"timestamp":3.5,"name":"depend"}
+{"timestamp":4.5,"name":"priority","context":{"priority":16}}
+{"timestamp":5.5,"name":"alloc"}
+{"timestamp":6.5,"name":"start"}
+{"timestamp":9.5,"name":"finish","context":{"status":15}}
+{"timestamp":9.6,"name":"epilog-start","context":{"description":"scrub"}}
+{"timestamp":9.7,"name":"release","context":{"ranks":"all","final":true}}
+`
+
+func ExampleReplay() {
+	j, err := jobstate.Replay(1234, []byte(exampleLog))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	result, _ := j.Result()
+	code, _ := j.ExitCode()
+	fmt.Println(j.State(), result, code)
+	fmt.Println("waits for", j.Waiting())
+	// Output:
+	// CLEANUP FAILED 143
+	// waits for epilog scrub
+}
+
+func ExampleJob_Apply() {
+	j := jobstate.NewJob(1234)
+	for e, err := range eventlog.Entries([]byte(exampleLog)) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if _, err := j.Apply(e); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	outcome, _ := j.Apply(eventlog.Entry{Timestamp: 10, Name: "debug.note"})
+	fmt.Println(outcome)
+	_, err := j.Apply(eventlog.Entry{Timestamp: 11, Name: "validate"})
+	fmt.Println(err)
+	fmt.Println(j.MayFree())
+	// Output:
+	// ignored: not an event of RFC 21
+	// jobstate: job ƒNH: "validate" in CLEANUP: event is not legal in this state
+	// false
+}
+
+func ExampleValidate() {
+	log := exampleLog + `{"timestamp":9.8,"name":"free"}` + "\n"
+	for _, f := range jobstate.Validate([]byte(log)) {
+		fmt.Println(f)
+	}
+	// Output:
+	// line 10: free: error: epilog "scrub" has not finished
+}
+
+func ExampleNewEntry() {
+	e, err := jobstate.NewEntry(1552593986.335602, &jobstate.ExceptionContext{
+		Type: "oom", UserID: jobstate.Some[uint32](5588), Note: "out of memory on foo42",
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	line, err := eventlog.AppendEntry(nil, e)
+	fmt.Print(string(line))
+	fmt.Println(err)
+	// Output:
+	// {"timestamp":1552593986.335602,"name":"exception","context":{"type":"oom","severity":0,"note":"out of memory on foo42","userid":5588}}
+	// <nil>
+}
+
+func ExampleParseContext() {
+	e, err := eventlog.Parse([]byte(`{"timestamp":1552593547.4,"name":"urgency","context":{"urgency":0,"userid":5588}}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	c, err := jobstate.ParseContext(e)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if u, ok := c.(*jobstate.UrgencyContext); ok {
+		fmt.Println("held by user", u.UserID, u.Urgency == jobstate.UrgencyHold)
+	}
+	// Output:
+	// held by user 5588 true
+}
+
+func ExampleParseState() {
+	s, err := jobstate.ParseState("pd")
+	fmt.Println(s, s.Has(jobstate.Sched), err)
+	_, err = jobstate.ParseState("Run")
+	fmt.Println(err)
+	// Output:
+	// PENDING true <nil>
+	// jobstate: unknown state "Run"
+}
+
+func ExampleDiagram() {
+	if err := jobstate.Diagram(os.Stdout, jobstate.Mermaid); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// stateDiagram-v2
+	//   [*] --> DEPEND: submit (no version)
+	//   [*] --> NEW: submit
+	//   NEW --> DEPEND: validate
+	//   DEPEND --> PRIORITY: depend
+	//   DEPEND --> CLEANUP: exception (severity=0)
+	//   PRIORITY --> SCHED: priority
+	//   PRIORITY --> CLEANUP: exception (severity=0)
+	//   SCHED --> PRIORITY: jobspec-update, flux-restart, urgency
+	//   SCHED --> RUN: alloc
+	//   SCHED --> CLEANUP: exception (severity=0)
+	//   RUN --> CLEANUP: finish, exception (severity=0)
+	//   CLEANUP --> INACTIVE: clean
+	//   INACTIVE --> [*]
+}

@@ -1,0 +1,118 @@
+package jobstate_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+)
+
+func seedLogs(f *testing.F) {
+	for _, r := range committed(f) {
+		f.Add([]byte(r.Eventlog))
+	}
+	f.Add([]byte(logOf(whole...)))
+	f.Add([]byte(logOf(with(6, `prolog-start {"description":"p"}`, `jobspec-update {"attributes.a":1}`, `set-flags {"flags":["x"]}`)...)))
+	f.Add([]byte(""))
+	f.Add([]byte("\n"))
+}
+
+// FuzzReplay: no log panics; a refused entry leaves the job as it was; a
+// replay is the fold of its entries, whatever they are; what is after the end
+// is refused.
+func FuzzReplay(f *testing.F) {
+	seedLogs(f)
+	f.Fuzz(func(t *testing.T, log []byte) {
+		live := jobstate.NewJob(1)
+		var folded error
+		for e, err := range eventlog.Entries(log) {
+			if err != nil {
+				folded = err
+				break
+			}
+			closed, before := live.Closed(), describe(live)
+			outcome, err := live.Apply(e)
+			require.NoError(t, jobstate.Check(live))
+			switch {
+			case closed:
+				require.ErrorIs(t, err, jobstate.ErrClosed)
+				fallthrough
+			case err != nil, outcome.Ignored():
+				require.Equal(t, before, describe(live))
+			}
+			if err != nil {
+				folded = err
+				break
+			}
+			_ = live.Waiting().String()
+			if c, err := jobstate.ParseContext(e); err == nil && c != nil {
+				_, err := c.AppendJSON(nil)
+				require.NoError(t, err)
+			}
+		}
+		replayed, err := jobstate.Replay(1, log)
+		require.Equal(t, folded == nil, err == nil)
+		require.Equal(t, describe(live), describe(replayed))
+	})
+}
+
+// FuzzValidate: no log panics, findings point into the log and are bounded,
+// and a log that replays to the end has no line that is no entry.
+func FuzzValidate(f *testing.F) {
+	seedLogs(f)
+	f.Fuzz(func(t *testing.T, log []byte) {
+		findings := jobstate.Validate(log)
+		require.LessOrEqual(t, len(findings), jobstate.MaxFindings)
+		line := 0
+		for _, found := range findings {
+			require.GreaterOrEqual(t, found.Line, line, "findings come in order")
+			line = found.Line
+			require.LessOrEqual(t, found.Offset, int64(len(log)))
+			require.Equal(t, found.Line-1, strings.Count(string(log[:found.Offset]), "\n"))
+			require.NotContains(t, found.String(), "\n")
+			require.Less(t, len(found.Text), 1000)
+		}
+		if j, err := jobstate.Replay(1, log); err == nil && j.Submitted() {
+			for _, found := range findings {
+				require.NotContains(t, found.Text, "not an entry")
+			}
+		}
+	})
+}
+
+// FuzzParseContext: what decodes encodes, and then decodes to the same.
+func FuzzParseContext(f *testing.F) {
+	for name, context := range samples {
+		f.Add(name, []byte(context))
+	}
+	f.Fuzz(func(t *testing.T, name string, raw []byte) {
+		e := eventlog.Entry{Timestamp: 1, Name: name, Context: raw}
+		c, err := jobstate.ParseContext(e)
+		if err != nil {
+			require.ErrorIs(t, err, jobstate.ErrContext)
+			return
+		}
+		if c == nil {
+			return
+		}
+		out, err := c.AppendJSON(nil)
+		require.NoError(t, err)
+		again, err := jobstate.ParseContext(eventlog.Entry{Timestamp: 1, Name: name, Context: out})
+		require.NoError(t, err)
+		twice, err := again.AppendJSON(nil)
+		require.NoError(t, err)
+		require.Equal(t, string(out), string(twice))
+	})
+}
+
+func TestFuzzCorpusIsCommitted(t *testing.T) {
+	for _, target := range []string{"FuzzReplay", "FuzzValidate", "FuzzParseContext"} {
+		files, err := os.ReadDir("testdata/fuzz/" + target)
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+	}
+}

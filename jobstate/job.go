@@ -1,0 +1,349 @@
+package jobstate
+
+import (
+	"encoding/json"
+	"iter"
+	"slices"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// noCopy makes vet complain about copies of what holds it.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
+
+// Job is one job, folded from its log. Only Apply changes it. The zero Job is
+// a job of id 0 in NEW that has no entry yet; NewJob gives it an id.
+//
+// A Job belongs to one goroutine at a time and must not be copied.
+type Job struct {
+	_ noCopy
+
+	id      jobid.ID
+	state   State
+	flags   Flags
+	version int32 // of submit; 0: the old rules
+	userid  uint32
+
+	urgency       uint8
+	submitted     bool // a submit was folded
+	invalid       bool // an invalidate was folded; the log is closed
+	started       bool
+	finished      bool
+	success       bool // finish status 0, and no fatal exception before it
+	allocated     bool // holds resources now
+	wasAllocated  bool // held resources once
+	finalRelease  bool
+	prioritized   bool // has a priority, and SCHED was not reverted since
+	expirationSet bool // a resource-update came
+
+	priority   uint32
+	waitStatus int32
+	entered    [numStates]eventlog.Timestamp // when each state was first entered; 0: never
+	changed    eventlog.Timestamp            // when the state last changed
+	expiration eventlog.Timestamp
+
+	worst   *Exception // the most severe, the first among equals
+	deps    ordered[dependency]
+	actions ordered[action]
+	notes   dict
+	updates []Update
+	flagSet []string
+
+	last entryMark // the entry before, to know its repetition
+}
+
+// entryMark tells an entry of RFC 21 from others. The zero mark is none's.
+type entryMark struct {
+	time eventlog.Timestamp
+	sum  uint64 // of the context
+	kind kind
+}
+
+// dependency is one dependency of a job, by its description.
+type dependency struct{ satisfied bool }
+
+// action is one prolog or epilog of a job. The key in Job.actions is the
+// letter p or e and the description.
+type action struct {
+	kind   ActionKind
+	failed bool // a finish had another status than 0; it stays
+	live   int  // starts without a finish
+	since  eventlog.Timestamp
+}
+
+// Exception is an exception of a job, as its event tells it.
+type Exception struct {
+	Time       eventlog.Timestamp
+	Type       string
+	Severity   uint8 // 0 is fatal
+	Note       string
+	UserID     Optional[uint32]
+	WaitStatus Optional[int32]
+}
+
+// Action is a prolog or an epilog that is active.
+type Action struct {
+	Kind        ActionKind
+	Description string
+	Live        int                // how many of this description are active; at least 1
+	Since       eventlog.Timestamp // when the first of these started
+}
+
+// NewJob returns a job that has no entry yet. It is in NEW, as the reference
+// has it, though only a submit makes it a job.
+func NewJob(id jobid.ID) *Job { return &Job{id: id, state: New} }
+
+// ID returns the id that the job was made with.
+func (j *Job) ID() jobid.ID { return j.id }
+
+// State returns the state, a single one, never a mask.
+func (j *Job) State() State {
+	if j.state == 0 {
+		return New // the zero Job
+	}
+	return j.state
+}
+
+// Submitted reports whether a submit event was folded. Before it, the job has
+// an id and nothing else.
+func (j *Job) Submitted() bool { return j.submitted }
+
+// Closed reports whether the log takes no more events: after clean, or after
+// invalidate.
+func (j *Job) Closed() bool { return j.invalid || j.state == Inactive }
+
+// UserID returns the submitter's user id, 0 before submit.
+func (j *Job) UserID() uint32 { return j.userid }
+
+// Flags returns the mask of flags of submit and of the set-flags events whose
+// names are known.
+func (j *Job) Flags() Flags { return j.flags }
+
+// HasFlag reports whether a set-flags event set the flag of that name, or
+// submit the one that it stands for.
+func (j *Job) HasFlag(name string) bool {
+	if f := flagOf(name); f != 0 && j.flags&f != 0 {
+		return true
+	}
+	return slices.Contains(j.flagSet, name)
+}
+
+// Version returns the version of the log format that submit names, 0 where it
+// names none.
+func (j *Job) Version() int { return int(j.version) }
+
+// Urgency returns the current urgency (RFC 30), 0 before submit.
+func (j *Job) Urgency() int { return int(j.urgency) }
+
+// Priority returns the priority, and false while it has none: before the first
+// priority event, and from an event that returned the job from SCHED to
+// PRIORITY on until the next.
+func (j *Job) Priority() (uint32, bool) { return j.priority, j.prioritized }
+
+// Held reports whether the job is held: its urgency is 0, or its priority is.
+// A held job is never sent to a scheduler.
+func (j *Job) Held() bool {
+	return j.submitted && (j.urgency == UrgencyHold || j.prioritized && j.priority == 0)
+}
+
+// Entered returns when the job first entered s, a single state: submit for
+// NEW, validate for DEPEND (submit where it has no version), the first depend
+// for PRIORITY, and so on. These are the times of a listing. It returns false
+// for a state that was not entered, and for a mask.
+func (j *Job) Entered(s State) (eventlog.Timestamp, bool) {
+	if !s.Single() {
+		return 0, false
+	}
+	t := j.entered[s.index()]
+	return t, t != 0
+}
+
+// Since returns when the job entered the state that it is in, the last time
+// it did, and false before submit.
+func (j *Job) Since() (eventlog.Timestamp, bool) { return j.changed, j.changed != 0 }
+
+// HasResources reports whether the job holds resources: an alloc came, and
+// neither a free nor an exception of type scheduler-restart since. The
+// presence of an R says nothing.
+func (j *Job) HasResources() bool { return j.allocated }
+
+// WasAllocated reports whether the job ever held resources.
+func (j *Job) WasAllocated() bool { return j.wasAllocated }
+
+// Started reports whether a start event came: the job shells ran. An alloc
+// alone does not start a job.
+func (j *Job) Started() bool { return j.started }
+
+// Finished reports whether a finish event came.
+func (j *Job) Finished() bool { return j.finished }
+
+// Released reports whether the final release event came: the executor holds
+// none of the job's resources any more.
+func (j *Job) Released() bool { return j.finalRelease }
+
+// MayStart reports whether nothing in the log stands against starting the job:
+// it is in RUN, has not started, no prolog is active and none has failed.
+func (j *Job) MayStart() bool {
+	if j.state != Run || j.started || !j.allocated {
+		return false
+	}
+	for _, a := range j.actions.all() {
+		if a.kind == Prolog && (a.live > 0 || a.failed) {
+			return false
+		}
+	}
+	return true
+}
+
+// MayFree reports whether nothing in the log stands against giving all
+// resources back: the job is in CLEANUP and holds resources, the executor has
+// released them or never started, and no prolog or epilog is active.
+func (j *Job) MayFree() bool {
+	return j.state == Cleanup && j.allocated && (j.finalRelease || !j.started) && !j.busy()
+}
+
+// MayClean reports whether nothing in the log stands against closing it: the
+// job is in CLEANUP, holds no resources, and no prolog or epilog is active.
+func (j *Job) MayClean() bool { return j.state == Cleanup && !j.allocated && !j.busy() }
+
+func (j *Job) busy() bool {
+	for _, a := range j.actions.all() {
+		if a.live > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Actions yields the prologs and epilogs that are active, in the order in which
+// their descriptions first came. The job must not change meanwhile.
+func (j *Job) Actions() iter.Seq[Action] {
+	return func(yield func(Action) bool) {
+		for key, a := range j.actions.all() {
+			if a.live > 0 && !yield(Action{Kind: a.kind, Description: key[1:], Live: a.live, Since: a.since}) {
+				return
+			}
+		}
+	}
+}
+
+// Dependencies returns the dependencies that are not satisfied, in the order in
+// which they were added. It is nil where the job never had one, and empty, not
+// nil, where all are satisfied, as a listing shows them.
+func (j *Job) Dependencies() []string {
+	if len(j.deps.items) == 0 {
+		return nil
+	}
+	out := []string{}
+	for desc, d := range j.deps.all() {
+		if !d.satisfied {
+			out = append(out, desc)
+		}
+	}
+	return out
+}
+
+// Cause returns the fatal exception that ended the job: the first of severity
+// 0. It returns false where there was none.
+func (j *Job) Cause() (Exception, bool) {
+	if j.worst == nil || j.worst.Severity != 0 {
+		return Exception{}, false
+	}
+	return *j.worst, true
+}
+
+// Exception returns the exception that a listing shows: the most severe, and
+// the first among equals, be it fatal or not. It returns false where there was
+// none.
+func (j *Job) Exception() (Exception, bool) {
+	if j.worst == nil {
+		return Exception{}, false
+	}
+	return *j.worst, true
+}
+
+// WaitStatus returns the status of finish, in the form of wait(2), and false
+// where the job did not finish.
+func (j *Job) WaitStatus() (int, bool) { return int(j.waitStatus), j.finished }
+
+// ExitCode returns the exit code: of the finish status, or, where the job never
+// finished, of the wait status that the cause carries. A signal n is 128+n. It
+// returns false where there is neither.
+func (j *Job) ExitCode() (int, bool) {
+	switch cause, ok := j.Cause(); {
+	case j.finished:
+		return exitCode(j.waitStatus), true
+	case ok && cause.WaitStatus.Set:
+		return exitCode(cause.WaitStatus.Value), true
+	default:
+		return 0, false
+	}
+}
+
+// exitCode converts a status of wait(2) as a shell does.
+func exitCode(status int32) int {
+	if signal := int(status & 0x7f); signal != 0 {
+		return 128 + signal
+	}
+	return int(status >> 8 & 0xff)
+}
+
+// Success reports whether the finish status is 0 and no fatal exception came
+// before it.
+func (j *Job) Success() bool { return j.success }
+
+// Result returns how the job ended, by the rules of a listing: completed after
+// a success; else canceled or timeout, by the type of the exception that
+// Exception returns; else failed. It returns false before CLEANUP. Until
+// INACTIVE it can still change: a cancel after a failure lists as canceled.
+func (j *Job) Result() (Result, bool) {
+	switch {
+	case !j.state.In(Cleanup | Inactive):
+		return 0, false
+	case j.success:
+		return Completed, true
+	case j.worst != nil && j.worst.Type == "cancel":
+		return Canceled, true
+	case j.worst != nil && j.worst.Type == "timeout":
+		return Timeout, true
+	default:
+		return Failed, true
+	}
+}
+
+// Annotations returns the annotations as a JSON object: those of alloc, and
+// memos under the key user, merged by the rules of RFC 27. It is nil where
+// there are none. The bytes are the caller's.
+func (j *Job) Annotations() json.RawMessage {
+	if j.notes.live == 0 {
+		return nil
+	}
+	return j.notes.appendJSON(nil)
+}
+
+// Updates yields the jobspec updates in the order of the log, a path as often
+// as it was set. Applied to the jobspec as it was submitted, they give the
+// current one. The values are the job's and must not be changed.
+func (j *Job) Updates() iter.Seq[Update] { return slices.Values(j.updates) }
+
+// Expiration returns when the resources expire by the last resource-update,
+// and false where there was none: then the R tells. 0 is never.
+func (j *Job) Expiration() (eventlog.Timestamp, bool) { return j.expiration, j.expirationSet }
+
+// PriorityOf returns the priority of a job by the rule of RFC 30: that of a
+// held job is 0 and that of an expedited one MaxPriority, whatever was
+// computed.
+func PriorityOf(urgency int, computed uint32) uint32 {
+	switch urgency {
+	case UrgencyHold:
+		return 0
+	case UrgencyExpedite:
+		return MaxPriority
+	default:
+		return computed
+	}
+}

@@ -1,0 +1,229 @@
+package jobstate
+
+import (
+	"math/bits"
+	"strconv"
+)
+
+// State is a job state of RFC 21, or a mask of several. The values are those
+// that Flux sends on the wire. The zero State is invalid.
+type State uint8
+
+// The states of RFC 21, section "State Descriptions".
+const (
+	New      State = 1 << iota // submitted, not yet validated
+	Depend                     // waits for its dependencies
+	Priority                   // waits for a priority
+	Sched                      // waits for resources
+	Run                        // has resources; may run, or is running
+	Cleanup                    // has ended; resources are on their way back
+	Inactive                   // over; its log is closed
+)
+
+// The virtual states of RFC 21, each a mask of states.
+const (
+	Pending = Depend | Priority | Sched
+	Running = Run | Cleanup
+	Active  = Pending | Running
+)
+
+// numStates is the number of states, masks not counted.
+const numStates = 7
+
+// NameFormat selects one of the four forms in which the reference prints the
+// names of states and results. Any other value prints as LongUpper.
+type NameFormat byte
+
+// The name formats, by the letters that flux-core gives them.
+const (
+	LongUpper  NameFormat = 'L' // DEPEND, COMPLETED
+	LongLower  NameFormat = 'l' // depend, completed
+	ShortUpper NameFormat = 'S' // D, CD
+	ShortLower NameFormat = 's' // d, cd
+)
+
+// names holds the four forms of one name.
+type names struct{ longUpper, longLower, shortUpper, shortLower string }
+
+func (n names) in(f NameFormat) string {
+	switch f {
+	case LongLower:
+		return n.longLower
+	case ShortUpper:
+		return n.shortUpper
+	case ShortLower:
+		return n.shortLower
+	default:
+		return n.longUpper
+	}
+}
+
+// is reports whether s is one of the four forms.
+func (n names) is(s string) bool {
+	return s == n.longUpper || s == n.longLower || s == n.shortUpper || s == n.shortLower
+}
+
+// unknown is what the reference prints for a value that has no name.
+var unknown = names{"(unknown)", "(unknown)", "?", "?"}
+
+var stateNames = [...]struct {
+	State
+	names
+}{
+	{New, names{"NEW", "new", "N", "n"}},
+	{Depend, names{"DEPEND", "depend", "D", "d"}},
+	{Priority, names{"PRIORITY", "priority", "P", "p"}},
+	{Sched, names{"SCHED", "sched", "S", "s"}},
+	{Run, names{"RUN", "run", "R", "r"}},
+	{Cleanup, names{"CLEANUP", "cleanup", "C", "c"}},
+	{Inactive, names{"INACTIVE", "inactive", "I", "i"}},
+	{Pending, names{"PENDING", "pending", "PD", "pd"}},
+	{Running, names{"RUNNING", "running", "RU", "ru"}},
+	{Active, names{"ACTIVE", "active", "A", "a"}},
+}
+
+// ParseState reads the name of a state or of a virtual state, long or short,
+// all in upper or all in lower case. Anything else is ErrName.
+func ParseState(s string) (State, error) {
+	for i := range stateNames {
+		if stateNames[i].is(s) {
+			return stateNames[i].State, nil
+		}
+	}
+	return 0, &NameError{Kind: "state", Name: clip(s)}
+}
+
+// Name returns the name of s in the given form, as the reference prints it:
+// the seven states and the three virtual states have names, every other value
+// is "(unknown)" or "?".
+func (s State) Name(f NameFormat) string {
+	for i := range stateNames {
+		if stateNames[i].State == s {
+			return stateNames[i].in(f)
+		}
+	}
+	return unknown.in(f)
+}
+
+// String returns the long upper-case name. A value without a name prints as
+// State(n).
+func (s State) String() string {
+	if name := s.Name(LongUpper); name != unknown.longUpper {
+		return name
+	}
+	return "State(" + strconv.Itoa(int(s)) + ")"
+}
+
+// Has reports whether every state of mask is in s. Every State has the empty
+// mask 0.
+func (s State) Has(mask State) bool { return s&mask == mask }
+
+// In reports whether s is one of the states of mask. The zero State is in
+// none.
+func (s State) In(mask State) bool { return s&mask != 0 }
+
+// Single reports whether s is exactly one of the seven states, not a mask and
+// not 0.
+func (s State) Single() bool { return bits.OnesCount8(uint8(s)) == 1 && s <= Inactive }
+
+// AppendText appends the long upper-case name. A State without a name is
+// ErrName, and dst is returned as it was.
+func (s State) AppendText(dst []byte) ([]byte, error) {
+	name := s.Name(LongUpper)
+	if name == unknown.longUpper {
+		return dst, &NameError{Kind: "state", Name: s.String()}
+	}
+	return append(dst, name...), nil
+}
+
+// MarshalText is AppendText into a new slice.
+func (s State) MarshalText() ([]byte, error) { return s.AppendText(nil) }
+
+// UnmarshalText is ParseState. After an error s is as before.
+func (s *State) UnmarshalText(text []byte) error {
+	v, err := ParseState(string(text))
+	if err != nil {
+		return err
+	}
+	*s = v
+	return nil
+}
+
+// index returns the position of a single state in arrays of numStates.
+func (s State) index() int { return bits.TrailingZeros8(uint8(s)) }
+
+// Result says how a job ended. The values are those that Flux sends on the
+// wire. The zero Result is invalid: a job that has not ended has none.
+type Result uint8
+
+// The results of RFC 43.
+const (
+	Completed Result = 1 << iota // exit status 0 and no fatal exception before it
+	Failed                       // everything else
+	Canceled                     // ended by an exception of type "cancel"
+	Timeout                      // ended by an exception of type "timeout"
+)
+
+var resultNames = [...]struct {
+	Result
+	names
+}{
+	{Completed, names{"COMPLETED", "completed", "CD", "cd"}},
+	{Failed, names{"FAILED", "failed", "F", "f"}},
+	{Canceled, names{"CANCELED", "canceled", "CA", "ca"}},
+	{Timeout, names{"TIMEOUT", "timeout", "TO", "to"}},
+}
+
+// ParseResult reads the name of a result, long or short, all in upper or all
+// in lower case. Anything else is ErrName.
+func ParseResult(s string) (Result, error) {
+	for i := range resultNames {
+		if resultNames[i].is(s) {
+			return resultNames[i].Result, nil
+		}
+	}
+	return 0, &NameError{Kind: "result", Name: clip(s)}
+}
+
+// Name returns the name of r in the given form, as the reference prints it. A
+// value without a name is "(unknown)" or "?".
+func (r Result) Name(f NameFormat) string {
+	for i := range resultNames {
+		if resultNames[i].Result == r {
+			return resultNames[i].in(f)
+		}
+	}
+	return unknown.in(f)
+}
+
+// String returns the long upper-case name. A value without a name prints as
+// Result(n).
+func (r Result) String() string {
+	if name := r.Name(LongUpper); name != unknown.longUpper {
+		return name
+	}
+	return "Result(" + strconv.Itoa(int(r)) + ")"
+}
+
+// AppendText appends the long upper-case name. A Result without a name is
+// ErrName, and dst is returned as it was.
+func (r Result) AppendText(dst []byte) ([]byte, error) {
+	name := r.Name(LongUpper)
+	if name == unknown.longUpper {
+		return dst, &NameError{Kind: "result", Name: r.String()}
+	}
+	return append(dst, name...), nil
+}
+
+// MarshalText is AppendText into a new slice.
+func (r Result) MarshalText() ([]byte, error) { return r.AppendText(nil) }
+
+// UnmarshalText is ParseResult. After an error r is as before.
+func (r *Result) UnmarshalText(text []byte) error {
+	v, err := ParseResult(string(text))
+	if err != nil {
+		return err
+	}
+	*r = v
+	return nil
+}

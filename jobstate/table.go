@@ -1,0 +1,252 @@
+package jobstate
+
+// The names of the events that RFC 21 defines.
+const (
+	EventSubmit           = "submit"
+	EventValidate         = "validate"
+	EventInvalidate       = "invalidate"
+	EventJobspecUpdate    = "jobspec-update"
+	EventResourceUpdate   = "resource-update"
+	EventSetFlags         = "set-flags"
+	EventDependencyAdd    = "dependency-add"
+	EventDependencyRemove = "dependency-remove"
+	EventDepend           = "depend"
+	EventPriority         = "priority"
+	EventFluxRestart      = "flux-restart"
+	EventUrgency          = "urgency"
+	EventAlloc            = "alloc"
+	EventPrologStart      = "prolog-start"
+	EventPrologFinish     = "prolog-finish"
+	EventEpilogStart      = "epilog-start"
+	EventEpilogFinish     = "epilog-finish"
+	EventStart            = "start"
+	EventFinish           = "finish"
+	EventRelease          = "release"
+	EventFree             = "free"
+	EventClean            = "clean"
+	EventException        = "exception"
+	EventMemo             = "memo"
+)
+
+// kind is the number of an RFC 21 event in the table; 0 is any other name.
+type kind uint8
+
+const (
+	kUnknown kind = iota
+	kSubmit
+	kValidate
+	kInvalidate
+	kJobspecUpdate
+	kResourceUpdate
+	kSetFlags
+	kDependencyAdd
+	kDependencyRemove
+	kDepend
+	kPriority
+	kFluxRestart
+	kUrgency
+	kAlloc
+	kPrologStart
+	kPrologFinish
+	kEpilogStart
+	kEpilogFinish
+	kStart
+	kFinish
+	kRelease
+	kFree
+	kClean
+	kException
+	kMemo
+	numKinds
+)
+
+// edge is one change of state.
+type edge struct {
+	from State  // a mask
+	to   State  // a single state
+	when string // what must hold for the edge to be taken; "" is always
+}
+
+// The conditions that edges carry.
+const (
+	whenOld   = "no version" // submit without a version: the rules before validate existed
+	whenFatal = "severity=0"
+)
+
+// row is what RFC 21 and the reference say of one event. A state that is
+// neither in folds nor in ignores refuses the event.
+type row struct {
+	name    string
+	folds   State   // the states in which the event takes effect
+	ignores State   // the states in which the reference drops it
+	reason  Outcome // why, where ignores is not 0
+	proper  State   // the states in which RFC 21 has it; Validate names it elsewhere
+	edges   []edge  // the first that fits is taken; none: the state stays
+}
+
+// anytime is every state in which a log is open.
+const anytime = New | Active
+
+// table is the state machine: the reducer obeys it, Validate judges by it and
+// Diagram prints it. No other place knows a transition.
+//
+// Where folds is wider than proper (alloc in PRIORITY, free in RUN), the
+// reference takes the event all the same, and so does the reducer.
+var table = [numKinds]row{
+	kSubmit:     {name: EventSubmit, proper: New, folds: New, edges: []edge{{New, Depend, whenOld}, {New, New, ""}}},
+	kValidate:   {name: EventValidate, proper: New, folds: New, ignores: Depend, reason: IgnoredState, edges: []edge{{New, Depend, ""}}},
+	kInvalidate: {name: EventInvalidate, proper: New, folds: New},
+
+	kDependencyAdd:    {name: EventDependencyAdd, proper: New | Depend, folds: New | Depend, ignores: Priority | Sched | Running, reason: IgnoredState},
+	kDependencyRemove: {name: EventDependencyRemove, proper: New | Depend, folds: New | Depend, ignores: Priority | Sched | Running, reason: IgnoredState},
+
+	kDepend:      {name: EventDepend, proper: Depend, folds: Depend, ignores: Priority | Sched | Running, reason: IgnoredState, edges: []edge{{Depend, Priority, ""}}},
+	kPriority:    {name: EventPriority, proper: Priority | Sched, folds: Priority | Sched, ignores: Depend | Running, reason: IgnoredState, edges: []edge{{Priority, Sched, ""}}},
+	kUrgency:     {name: EventUrgency, proper: anytime, folds: anytime, edges: []edge{{Sched, Priority, ""}}},
+	kFluxRestart: {name: EventFluxRestart, proper: anytime, folds: anytime, edges: []edge{{Sched, Priority, ""}}},
+
+	kJobspecUpdate:  {name: EventJobspecUpdate, proper: anytime, folds: anytime, edges: []edge{{Sched, Priority, ""}}},
+	kResourceUpdate: {name: EventResourceUpdate, proper: Running, folds: Running},
+	kSetFlags:       {name: EventSetFlags, proper: anytime, folds: anytime},
+	kMemo:           {name: EventMemo, proper: anytime, folds: anytime},
+
+	kAlloc:   {name: EventAlloc, proper: Sched | Cleanup, folds: Priority | Sched | Running, edges: []edge{{Sched, Run, ""}}},
+	kStart:   {name: EventStart, proper: Running, folds: Running},
+	kFinish:  {name: EventFinish, proper: Running, folds: Running, edges: []edge{{Run, Cleanup, ""}}},
+	kRelease: {name: EventRelease, proper: Running, folds: Running},
+	kFree:    {name: EventFree, proper: Cleanup, folds: Priority | Sched | Running},
+	kClean:   {name: EventClean, proper: Cleanup, folds: Cleanup, edges: []edge{{Cleanup, Inactive, ""}}},
+
+	kPrologStart:  {name: EventPrologStart, proper: anytime, folds: anytime},
+	kPrologFinish: {name: EventPrologFinish, proper: anytime, folds: anytime},
+	kEpilogStart:  {name: EventEpilogStart, proper: anytime, folds: anytime},
+	kEpilogFinish: {name: EventEpilogFinish, proper: anytime, folds: anytime},
+
+	kException: {name: EventException, proper: anytime, folds: anytime, edges: []edge{{Pending | Run, Cleanup, whenFatal}}},
+}
+
+// next returns the state that the event leads to from s; when is the condition
+// that holds of it.
+func (k kind) next(s State, when string) State {
+	for _, e := range table[k].edges {
+		if s.In(e.from) && (e.when == "" || e.when == when) {
+			return e.to
+		}
+	}
+	return s
+}
+
+// kindOf returns the number of the event of that name, 0 for a name that
+// RFC 21 does not define.
+func kindOf(name string) kind {
+	switch name {
+	case EventSubmit:
+		return kSubmit
+	case EventValidate:
+		return kValidate
+	case EventInvalidate:
+		return kInvalidate
+	case EventJobspecUpdate:
+		return kJobspecUpdate
+	case EventResourceUpdate:
+		return kResourceUpdate
+	case EventSetFlags:
+		return kSetFlags
+	case EventDependencyAdd:
+		return kDependencyAdd
+	case EventDependencyRemove:
+		return kDependencyRemove
+	case EventDepend:
+		return kDepend
+	case EventPriority:
+		return kPriority
+	case EventFluxRestart:
+		return kFluxRestart
+	case EventUrgency:
+		return kUrgency
+	case EventAlloc:
+		return kAlloc
+	case EventPrologStart:
+		return kPrologStart
+	case EventPrologFinish:
+		return kPrologFinish
+	case EventEpilogStart:
+		return kEpilogStart
+	case EventEpilogFinish:
+		return kEpilogFinish
+	case EventStart:
+		return kStart
+	case EventFinish:
+		return kFinish
+	case EventRelease:
+		return kRelease
+	case EventFree:
+		return kFree
+	case EventClean:
+		return kClean
+	case EventException:
+		return kException
+	case EventMemo:
+		return kMemo
+	default:
+		return kUnknown
+	}
+}
+
+// Outcome says what Apply did with an event that it did not refuse. The zero
+// Outcome is invalid: it comes with an error.
+type Outcome uint8
+
+// The outcomes.
+const (
+	// Applied: the event is part of the job's state now.
+	Applied Outcome = 1 + iota
+	// IgnoredUnknown: RFC 21 does not define the name. The event is data for
+	// others, and legal.
+	IgnoredUnknown
+	// IgnoredDuplicate: the event is, to the byte, the one before it, as a
+	// key-value store that repeats an append leaves it (flux-core#2547).
+	IgnoredDuplicate
+	// IgnoredState: the event has no effect in this state, as a second depend.
+	IgnoredState
+	// IgnoredDependency: the dependency to add is there already, or the one
+	// to remove is not.
+	IgnoredDependency
+	// IgnoredAction: no prolog or epilog of that description is active.
+	IgnoredAction
+	// IgnoredStarted: the job has started, and a prolog can hold it no more.
+	IgnoredStarted
+	// IgnoredFinished: the job has finished before, with the status that counts.
+	IgnoredFinished
+	// IgnoredFreed: the job holds no resources that could be freed.
+	IgnoredFreed
+)
+
+// Ignored reports whether the event left the job's state as it was.
+func (o Outcome) Ignored() bool { return o > Applied && o <= IgnoredFreed }
+
+// String returns "applied", or the reason why the event was ignored.
+func (o Outcome) String() string {
+	switch o {
+	case Applied:
+		return "applied"
+	case IgnoredUnknown:
+		return "ignored: not an event of RFC 21"
+	case IgnoredDuplicate:
+		return "ignored: repeats the entry before it"
+	case IgnoredState:
+		return "ignored: no effect in this state"
+	case IgnoredDependency:
+		return "ignored: dependency was added or removed before"
+	case IgnoredAction:
+		return "ignored: no such prolog or epilog is active"
+	case IgnoredStarted:
+		return "ignored: the job has started"
+	case IgnoredFinished:
+		return "ignored: the job has finished before"
+	case IgnoredFreed:
+		return "ignored: the job holds no resources"
+	default:
+		return "Outcome(" + itoa(int(o)) + ")"
+	}
+}

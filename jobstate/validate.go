@@ -1,0 +1,376 @@
+package jobstate
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+// Level says how grave a finding is. The zero Level is invalid.
+type Level uint8
+
+// The levels of findings.
+const (
+	// Note: legal, or of no effect, but worth knowing.
+	Note Level = 1 + iota
+	// Error: the log violates RFC 18 or RFC 21.
+	Error
+)
+
+// String returns "note" or "error"; another value prints as Level(n).
+func (l Level) String() string {
+	switch l {
+	case Note:
+		return "note"
+	case Error:
+		return "error"
+	default:
+		return "Level(" + itoa(int(l)) + ")"
+	}
+}
+
+// MaxFindings is the largest number of findings that Validate returns. Where a
+// log has more, one that says so takes the last place.
+const MaxFindings = 1000
+
+// Finding is one thing that Validate says of a log.
+type Finding struct {
+	Level  Level
+	Line   int    // from 1
+	Offset int64  // of the line's first byte, from 0
+	Event  string // the event's name, cut at 64 bytes; "" where the line has none
+	Text   string // one line
+}
+
+// String returns the finding in one line: `line 7: free: error: …`.
+func (f Finding) String() string {
+	s := fmt.Sprintf("line %d: ", f.Line)
+	if f.Event != "" {
+		s += f.Event + ": "
+	}
+	return s + f.Level.String() + ": " + f.Text
+}
+
+// Validate reads a log and names what is wrong with it by RFC 18 and RFC 21:
+// lines that are no entries, missing, mistyped and out-of-range keys, events
+// out of order, resources given back while a prolog or an epilog is active,
+// anything after clean. Findings come in the order of the lines; none is a
+// good log. A log that ends before clean is good as far as it goes.
+//
+// A bad line is judged by itself: the lines after it are read as if it had
+// been right. Validate costs O(len(log)) and keeps no reference to log.
+func Validate(log []byte) []Finding {
+	v := validator{job: NewJob(0)}
+	if len(log) == 0 {
+		v.line = 1
+		v.add(Error, "the log is empty")
+	}
+	for len(log) > 0 && len(v.findings) <= MaxFindings {
+		v.line++
+		line, rest, whole := bytes.Cut(log, []byte("\n"))
+		v.event = ""
+		if whole {
+			v.check(log[:len(line)+1])
+		} else {
+			v.add(Error, "the last line is torn: it has no newline")
+		}
+		v.offset += int64(len(log) - len(rest))
+		log = rest
+	}
+	if len(v.findings) > MaxFindings {
+		v.findings = v.findings[:MaxFindings]
+		last := &v.findings[MaxFindings-1]
+		last.Event, last.Text = "", "and more: the rest is not listed"
+	}
+	return v.findings
+}
+
+// validator is a Validate under way.
+type validator struct {
+	job      *Job
+	findings []Finding
+	released idset.Set
+	line     int
+	offset   int64
+	event    string
+	time     eventlog.Timestamp
+}
+
+func (v *validator) add(l Level, format string, args ...any) {
+	v.findings = append(v.findings, Finding{
+		Level: l, Line: v.line, Offset: v.offset, Event: v.event, Text: fmt.Sprintf(format, args...),
+	})
+}
+
+// check judges one line and folds it.
+func (v *validator) check(line []byte) {
+	e, err := eventlog.Parse(line)
+	if err != nil {
+		v.add(Error, "not an entry: %s", strings.TrimPrefix(err.Error(), "eventlog: "))
+		return
+	}
+	v.event = clip(e.Name)
+	if v.job.Closed() {
+		v.add(Error, "stands after the end of the log")
+		return
+	}
+	if e.Timestamp < v.time {
+		v.add(Note, "is older than the entry before it")
+	}
+	v.time = e.Timestamp
+	k := kindOf(e.Name)
+	if k == kUnknown {
+		_, _ = v.job.Apply(e)
+		return
+	}
+	if !v.job.submitted && k != kSubmit {
+		v.add(Error, "stands before submit, which must be the first event")
+		v.assume(kSubmit, e.Timestamp)
+	}
+	if v.job.last == (entryMark{e.Timestamp, checksum(e.Context), k}) {
+		v.add(Note, "repeats the entry before it")
+		return
+	}
+	v.judge(k, e)
+	if _, err := v.job.Apply(e); err != nil {
+		v.refused(k, e, err)
+	}
+}
+
+// refused names why the reducer refused an event, and goes on as if it had
+// been right where the order was.
+func (v *validator) refused(k kind, e eventlog.Entry, err error) {
+	var ctx *ContextError
+	switch {
+	case errors.As(err, &ctx):
+		v.add(Error, "%v", ctx)
+		if v.job.State().In(table[k].folds) {
+			v.assume(k, e.Timestamp)
+		}
+	case errors.Is(err, ErrTransition):
+		// judge has named it
+	default:
+		v.add(Error, "%v", errors.Unwrap(err))
+	}
+}
+
+// assume does what the event does, its context apart.
+func (v *validator) assume(k kind, t eventlog.Timestamp) {
+	j := v.job
+	switch k {
+	case kSubmit:
+		j.submitted, j.state = true, New
+	case kAlloc:
+		j.allocated, j.wasAllocated = true, true
+	case kFinish:
+		j.finished = true
+	case kRelease:
+		j.finalRelease = true
+	}
+	j.last = entryMark{}
+	j.enter(k.next(j.State(), ""), k, t)
+}
+
+// judge names what is wrong with an event in the state before it.
+func (v *validator) judge(k kind, e eventlog.Entry) {
+	j := v.job
+	state := j.State()
+	switch {
+	case k == kSubmit && j.submitted:
+		v.add(Error, "stands twice")
+		return
+	case k == kValidate && state == Depend && j.version == 0:
+		// Some writers had validate before they had version.
+	case !state.In(table[k].proper):
+		v.add(Error, "is out of order: the job is in %v", state)
+		return
+	}
+	v.judgeContext(k, e.Context)
+	switch k {
+	case kSubmit:
+		v.judgeSubmit(e.Context)
+	case kDependencyAdd, kDependencyRemove:
+		v.judgeDependency(k, e.Context)
+	case kDepend:
+		if names := j.Dependencies(); len(names) > 0 {
+			v.add(Error, "%d dependencies are not satisfied, the first is %q", len(names), clip(names[0]))
+		}
+	case kException:
+		v.judgeException(e.Context)
+	case kAlloc:
+		if j.allocated {
+			v.add(Error, "the job has resources already")
+		}
+	case kStart:
+		v.judgeStart()
+	case kFinish:
+		switch {
+		case j.finished:
+			v.add(Error, "stands twice")
+		case !j.started:
+			v.add(Note, "the job did not start")
+		}
+	case kRelease:
+		v.judgeRelease(e.Context)
+	case kFree:
+		v.judgeFree()
+	case kClean:
+		if j.allocated {
+			v.add(Error, "the job still holds resources")
+		}
+		v.judgeIdle()
+	case kPrologStart:
+		if j.started {
+			v.add(Error, "the job has started: a prolog can not hold it any more")
+		}
+	case kPrologFinish, kEpilogFinish:
+		v.judgeActionFinish(k, e.Context)
+	}
+}
+
+// judgeContext names a context that an event should not have, and values whose
+// form RFC 21 does not have.
+func (v *validator) judgeContext(k kind, raw json.RawMessage) {
+	empty := len(raw) == 0
+	if !empty {
+		cur := jsonscan.Object(raw)
+		empty = !cur.Next()
+	}
+	switch k {
+	case kStart, kFree, kClean:
+		if !empty {
+			v.add(Error, "its context must be empty")
+		}
+	case kValidate, kInvalidate, kDepend, kFluxRestart:
+		if !empty {
+			v.add(Note, "has a context, which RFC 21 does not define")
+		}
+	case kResourceUpdate:
+		for cur := jsonscan.Object(raw); cur.Next(); {
+			if string(cur.Key()) == "expiration" && !jsonscan.IsInteger(cur.Raw()) {
+				v.add(Note, "expiration is a real number")
+			}
+		}
+	}
+}
+
+func (v *validator) judgeSubmit(raw json.RawMessage) {
+	var c SubmitContext
+	if c.decode(raw) == nil && c.Version == 0 {
+		v.add(Note, "has no version: the log follows the rules before version 1")
+	}
+}
+
+func (v *validator) judgeDependency(k kind, raw json.RawMessage) {
+	var description string
+	var extra json.RawMessage
+	if described(table[k].name, raw, &description, nil, &extra) != nil {
+		return
+	}
+	d := v.job.deps.get(description)
+	switch {
+	case k == kDependencyAdd && d != nil && !d.satisfied:
+		v.add(Note, "dependency %q is there already", clip(description))
+	case k == kDependencyRemove && d == nil:
+		v.add(Error, "dependency %q was never added", clip(description))
+	case k == kDependencyRemove && d.satisfied:
+		v.add(Error, "dependency %q was removed before", clip(description))
+	}
+}
+
+func (v *validator) judgeException(raw json.RawMessage) {
+	var c ExceptionContext
+	if c.decode(raw) != nil {
+		return
+	}
+	if c.Severity == 0 && v.job.State() == New {
+		v.add(Error, "is fatal, and the job is in NEW")
+	}
+	for cur := jsonscan.Object(raw); cur.Next(); {
+		if string(cur.Key()) == "note" {
+			return
+		}
+	}
+	v.add(Error, `context of exception: key "note": %v`, errMissing)
+}
+
+func (v *validator) judgeStart() {
+	j := v.job
+	if !j.wasAllocated {
+		v.add(Error, "the job has no resources")
+	}
+	if j.started {
+		v.add(Error, "stands twice")
+	}
+	for key, a := range j.actions.all() {
+		switch {
+		case a.kind != Prolog:
+		case a.live > 0:
+			v.add(Error, "prolog %q has not finished", clip(key[1:]))
+		case a.failed:
+			v.add(Error, "prolog %q has failed", clip(key[1:]))
+		}
+	}
+}
+
+func (v *validator) judgeRelease(raw json.RawMessage) {
+	var c ReleaseContext
+	if c.decode(raw) != nil {
+		return
+	}
+	switch {
+	case !v.job.wasAllocated:
+		v.add(Error, "the job has no resources")
+	case v.job.finalRelease:
+		v.add(Error, "stands after the final release")
+	}
+	if c.Ranks.All {
+		return
+	}
+	if twice := idset.Intersect(&v.released, c.Ranks.Set); !twice.IsEmpty() {
+		v.add(Error, "releases ranks a second time: %s", clip(twice.String()))
+	}
+	v.released.UnionWith(c.Ranks.Set)
+}
+
+func (v *validator) judgeFree() {
+	j := v.job
+	switch {
+	case !j.wasAllocated:
+		v.add(Error, "the job has no resources")
+	case !j.allocated:
+		v.add(Error, "the resources are free already")
+	case j.started && !j.finalRelease:
+		v.add(Error, "no final release came before it")
+	}
+	v.judgeIdle()
+}
+
+// judgeIdle names the prologs and epilogs that are active.
+func (v *validator) judgeIdle() {
+	for a := range v.job.Actions() {
+		v.add(Error, "%v %q has not finished", a.Kind, clip(a.Description))
+	}
+}
+
+func (v *validator) judgeActionFinish(k kind, raw json.RawMessage) {
+	var description string
+	var status int32
+	var extra json.RawMessage
+	if described(table[k].name, raw, &description, &status, &extra) != nil {
+		return
+	}
+	letter := "p"
+	if k == kEpilogFinish {
+		letter = "e"
+	}
+	if a := v.job.actions.get(letter + description); a == nil || a.live == 0 {
+		v.add(Note, "no action %q is active", clip(description))
+	}
+}

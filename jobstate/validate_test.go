@@ -1,0 +1,155 @@
+package jobstate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/jobstate"
+)
+
+// logOf writes a script as a log, a second a line.
+func logOf(lines ...string) string {
+	var b strings.Builder
+	for i, line := range lines {
+		name, context, ok := strings.Cut(line, " ")
+		fmt.Fprintf(&b, `{"timestamp":%d.5,"name":%q`, 1000+i, name)
+		if ok {
+			b.WriteString(`,"context":` + context)
+		}
+		b.WriteString("}\n")
+	}
+	return b.String()
+}
+
+var whole = []string{
+	submit, "validate", "depend", `priority {"priority":16}`, "alloc", "start", `finish {"status":0}`,
+	`release {"ranks":"all","final":true}`, "free", "clean",
+}
+
+// with returns the whole script with lines put in before line n, from 1.
+func with(n int, lines ...string) []string {
+	return append(append(append([]string{}, whole[:n-1]...), lines...), whole[n-1:]...)
+}
+
+func without(n int) []string { return append(append([]string{}, whole[:n-1]...), whole[n:]...) }
+
+func TestValidateNamesEachViolation(t *testing.T) {
+	prolog, epilog := `prolog-start {"description":"p"}`, `epilog-start {"description":"e"}`
+	for name, c := range map[string]struct {
+		lines []string
+		want  []string
+	}{
+		"a good log":                          {whole, nil},
+		"a good log, half way":                {whole[:5], nil},
+		"no version":                          {append([]string{`submit {"userid":5,"urgency":16,"flags":0}`}, whole[2:]...), []string{"line 1: submit: note: has no version: the log follows the rules before version 1"}},
+		"validate, but no version":            {append([]string{`submit {"userid":5,"urgency":16,"flags":0}`}, whole[1:]...), []string{"line 1: submit: note: has no version: the log follows the rules before version 1"}},
+		"an unknown version":                  {append([]string{`submit {"userid":5,"urgency":16,"flags":0,"version":9}`}, whole[1:2]...), []string{"line 1: submit: error: unsupported version of the log format", "line 2: validate: error: stands before submit, which must be the first event"}},
+		"no submit":                           {without(1), []string{"line 1: validate: error: stands before submit, which must be the first event"}},
+		"two submits":                         {with(2, submit), []string{"line 2: submit: error: stands twice"}},
+		"a second validate":                   {with(3, "validate"), []string{"line 3: validate: error: is out of order: the job is in DEPEND"}},
+		"an out-of-order alloc":               {with(3, "alloc"), []string{"line 3: alloc: error: is out of order: the job is in DEPEND"}},
+		"depend before its dependencies":      {with(3, `dependency-add {"description":"a"}`), []string{`line 4: depend: error: 1 dependencies are not satisfied, the first is "a"`}},
+		"a dependency added twice":            {with(3, `dependency-add {"description":"a"}`, `dependency-add {"description":"a"}`, `dependency-remove {"description":"a"}`), []string{`line 4: dependency-add: note: dependency "a" is there already`}},
+		"a dependency that never was":         {with(3, `dependency-remove {"description":"a"}`), []string{`line 3: dependency-remove: error: dependency "a" was never added`}},
+		"a dependency removed twice":          {with(3, `dependency-add {"description":"a"}`, `dependency-remove {"description":"a"}`, `dependency-remove {"description":"a"}`), []string{`line 5: dependency-remove: error: dependency "a" was removed before`}},
+		"a satisfied dependency again":        {with(3, `dependency-add {"description":"a"}`, `dependency-remove {"description":"a"}`, `dependency-add {"description":"a"}`), []string{"line 5: dependency-add: error: dependency was already satisfied"}},
+		"a dependency too late":               {with(6, `dependency-add {"description":"a"}`), []string{"line 6: dependency-add: error: is out of order: the job is in RUN"}},
+		"a missing key":                       {with(5, `urgency {"urgency":1}`, `priority {"priority":1}`), []string{`line 5: urgency: error: context of urgency: key "userid": key is missing`}},
+		"a mistyped key":                      {append([]string{`submit {"userid":"5","urgency":16,"flags":0,"version":1}`}, whole[1:]...), []string{`line 1: submit: error: context of submit: key "userid": offset 10: value has the wrong type`}},
+		"a bad priority":                      {append(append([]string{}, whole[:3]...), append([]string{`priority {"priority":-1}`}, whole[4:]...)...), []string{`line 4: priority: error: context of priority: key "priority": offset 12: value is out of range`}},
+		"an exception without a note":         {with(6, `exception {"type":"x","severity":3}`), []string{`line 6: exception: error: context of exception: key "note": key is missing`}},
+		"a fatal exception in NEW":            {with(2, `exception {"type":"x","severity":0,"note":""}`), []string{"line 2: exception: error: is fatal, and the job is in NEW"}},
+		"start before a prolog ended":         {with(6, prolog), []string{`line 7: start: error: prolog "p" has not finished`, `line 10: free: error: prolog "p" has not finished`, `line 11: clean: error: prolog "p" has not finished`}},
+		"start after a prolog failed":         {with(6, prolog, `prolog-finish {"description":"p","status":1}`), []string{`line 8: start: error: prolog "p" has failed`}},
+		"a prolog after start":                {with(7, prolog), []string{"line 7: prolog-start: error: the job has started: a prolog can not hold it any more"}},
+		"start before alloc":                  {append(append([]string{}, whole[:4]...), "start"), []string{"line 5: start: error: is out of order: the job is in SCHED"}},
+		"two starts":                          {with(7, "debug.x", "start"), []string{"line 8: start: error: stands twice"}},
+		"two allocs":                          {with(6, "debug.x", "alloc"), []string{"line 7: alloc: error: is out of order: the job is in RUN"}},
+		"finish without start":                {without(6), []string{"line 6: finish: note: the job did not start"}},
+		"two finishes":                        {with(8, `finish {"status":1}`), []string{"line 8: finish: error: stands twice"}},
+		"free while an epilog runs":           {with(8, epilog), []string{`line 10: free: error: epilog "e" has not finished`, `line 11: clean: error: epilog "e" has not finished`}},
+		"clean while an epilog runs":          {with(10, epilog), []string{`line 11: clean: error: epilog "e" has not finished`}},
+		"an epilog that ends":                 {with(8, epilog, `epilog-finish {"description":"e","status":3}`), nil},
+		"a finish of no epilog":               {with(8, `epilog-finish {"description":"e","status":3}`), []string{`line 8: epilog-finish: note: no action "e" is active`}},
+		"free before the final release":       {without(8), []string{"line 8: free: error: no final release came before it"}},
+		"free in RUN":                         {with(7, "free"), []string{"line 7: free: error: is out of order: the job is in RUN", "line 10: free: error: the resources are free already"}},
+		"free twice":                          {with(10, "memo {}", "free"), []string{"line 11: free: error: the resources are free already"}},
+		"free of nothing":                     {append(append([]string{}, whole[:4]...), `exception {"type":"cancel","severity":0,"note":""}`, "free", "clean"), []string{"line 6: free: error: the job has no resources"}},
+		"clean with resources":                {without(9), []string{"line 9: clean: error: the job still holds resources"}},
+		"clean in RUN":                        {append(append([]string{}, whole[:5]...), "clean"), []string{"line 6: clean: error: is out of order: the job is in RUN"}},
+		"release after the final one":         {with(9, `release {"ranks":"1","final":false}`), []string{"line 9: release: error: stands after the final release"}},
+		"release of ranks twice":              {with(8, `release {"ranks":"0-3","final":false}`, `release {"ranks":"3-4","final":false}`), []string{"line 9: release: error: releases ranks a second time: 3"}},
+		"release without resources":           {append(append([]string{}, whole[:4]...), `exception {"type":"cancel","severity":0,"note":""}`, `release {"ranks":"all","final":true}`), []string{"line 6: release: error: the job has no resources"}},
+		"release without start (RFC 32)":      {append(append([]string{}, whole[:5]...), `exception {"type":"exec","severity":0,"note":""}`, `release {"ranks":"all","final":true}`, "free", "clean"), nil},
+		"a late alloc":                        {append(append([]string{}, whole[:4]...), `exception {"type":"cancel","severity":0,"note":""}`, "alloc", "free", "clean"), nil},
+		"anything after clean":                {append(append([]string{}, whole...), "memo {}", "made-up"), []string{"line 11: memo: error: stands after the end of the log", "line 12: made-up: error: stands after the end of the log"}},
+		"anything after invalidate":           {[]string{submit, "invalidate", "validate"}, []string{"line 3: validate: error: stands after the end of the log"}},
+		"a context where there must be none":  {append(append([]string{}, whole[:8]...), `free {"a":1}`, "clean {}"), []string{"line 9: free: error: its context must be empty"}},
+		"a context where none is defined":     {append([]string{submit, `validate {"a":1}`}, whole[2:]...), []string{"line 2: validate: note: has a context, which RFC 21 does not define"}},
+		"a real expiration":                   {with(7, `resource-update {"expiration":5.5}`), []string{"line 7: resource-update: note: expiration is a real number"}},
+		"an integer expiration":               {with(7, `resource-update {"expiration":5}`), nil},
+		"an update without attributes":        {with(3, `jobspec-update {"tasks":1}`), []string{`line 3: jobspec-update: error: context of jobspec-update: key "tasks": offset 9: must begin with "attributes."`}},
+		"unknown names are data":              {with(3, "made-up", `debug.alloc-request {"a":1}`), nil},
+		"a bad alloc does not spoil the rest": {append(append([]string{}, whole[:4]...), append([]string{`alloc {"annotations":1}`}, whole[5:]...)...), []string{`line 5: alloc: error: context of alloc: key "annotations": offset 15: value has the wrong type`}},
+		"a bad finish does not spoil it":      {append(append([]string{}, whole[:6]...), append([]string{`finish {}`}, whole[7:]...)...), []string{`line 7: finish: error: context of finish: key "status": key is missing`}},
+		"a bad release does not spoil it":     {append(append([]string{}, whole[:7]...), append([]string{`release {"final":true}`}, whole[8:]...)...), []string{`line 8: release: error: context of release: key "ranks": key is missing`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, f := range jobstate.Validate([]byte(logOf(c.lines...))) {
+				got = append(got, f.String())
+			}
+			require.Equal(t, c.want, got)
+		})
+	}
+}
+
+func TestValidateNamesBadLines(t *testing.T) {
+	good := logOf(whole[:2]...)
+	text := func(log string) (out []string) {
+		for _, f := range jobstate.Validate([]byte(log)) {
+			out = append(out, f.String())
+		}
+		return out
+	}
+	require.Equal(t, []string{"line 1: error: the log is empty"}, text(""))
+	require.Equal(t, []string{"line 2: error: the last line is torn: it has no newline"}, text(good[:len(good)-1]))
+	got := text(good + "{}\n" + `{"timestamp":1003.5,"name":"depend"}` + "\n")
+	require.Len(t, got, 1, "the line after a bad one is read: %q", got)
+	require.Contains(t, got[0], "line 3: error: not an entry: ")
+	require.Equal(t, []string{"line 3: validate: note: repeats the entry before it"}, text(good+strings.SplitAfter(good, "\n")[1]))
+	require.Equal(t, []string{"line 3: depend: note: is older than the entry before it"}, text(good+`{"timestamp":5.5,"name":"depend"}`+"\n"))
+	for _, f := range jobstate.Validate([]byte(good + "x\n")) {
+		require.Equal(t, int64(len(good)), f.Offset)
+	}
+}
+
+func TestFindingsAreBounded(t *testing.T) {
+	found := jobstate.Validate([]byte(strings.Repeat("\n", 50_000)))
+	require.Len(t, found, jobstate.MaxFindings)
+	require.Equal(t, "and more: the rest is not listed", found[jobstate.MaxFindings-1].Text)
+	found = jobstate.Validate([]byte(strings.Repeat("\n", jobstate.MaxFindings)))
+	require.Len(t, found, jobstate.MaxFindings)
+	require.NotEqual(t, "and more: the rest is not listed", found[jobstate.MaxFindings-1].Text)
+}
+
+// TestAWholeLogIsGoodAndEachLostLineIsNot: every line of a good log but those
+// that RFC 32 makes optional is missed by Validate.
+func TestAWholeLogIsGoodAndEachLostLineIsNot(t *testing.T) {
+	for n := 1; n <= len(whole); n++ {
+		errs := 0
+		for _, f := range jobstate.Validate([]byte(logOf(without(n)...))) {
+			if f.Level == jobstate.Error {
+				errs++
+			}
+		}
+		if n == 6 || n == len(whole) { // start may be missing; without clean the log is merely not over
+			require.Zero(t, errs, "line %d", n)
+		} else {
+			require.NotZero(t, errs, "line %d: %s", n, whole[n-1])
+		}
+	}
+}

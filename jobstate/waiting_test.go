@@ -1,0 +1,91 @@
+package jobstate_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/jobstate"
+)
+
+func TestWaitingInWords(t *testing.T) {
+	at := func(s jobstate.State, more ...string) []string { return append(upTo(s), more...) }
+	fatal := `exception {"type":"cancel","severity":0,"note":""}`
+	for _, c := range []struct {
+		lines               []string
+		want, slurm, reason string
+	}{
+		{nil, "submission", "PENDING", "None"},
+		{at(jobstate.New), "validation", "PENDING", "None"},
+		{at(jobstate.New, "invalidate"), "nothing", "FAILED", "None"},
+		{at(jobstate.Depend), "the job manager to leave DEPEND", "PENDING", "None"},
+		{at(jobstate.Depend, `dependency-add {"description":"a"}`), "dependency a", "PENDING", "Dependency"},
+		{at(jobstate.Depend, `dependency-add {"description":"a"}`, `dependency-add {"description":"b"}`), "dependencies a, b", "PENDING", "Dependency"},
+		{at(jobstate.Priority), "priority", "PENDING", "Priority"},
+		{at(jobstate.Priority, `urgency {"urgency":0,"userid":1}`), "release of the hold", "PENDING", "JobHeldUser"},
+		{at(jobstate.Sched), "resources", "PENDING", "Resources"},
+		{at(jobstate.Sched, `priority {"priority":0}`), "release of the hold", "PENDING", "JobHeldUser"},
+		{at(jobstate.Run), "the executor to start it", "CONFIGURING", "None"},
+		{at(jobstate.Run, `prolog-start {"description":"p"}`), "prolog p", "CONFIGURING", "None"},
+		{at(jobstate.Run, `prolog-start {"description":"p"}`, `prolog-start {"description":"q"}`), "prologs p, q", "CONFIGURING", "None"},
+		{at(jobstate.Run, `prolog-start {"description":"p"}`, `prolog-finish {"description":"p","status":1}`), "the exception of its failed prolog", "CONFIGURING", "None"},
+		{at(jobstate.Run, "start"), "its own end", "RUNNING", "None"},
+		{at(jobstate.Run, "start", fatal), "its own end", "COMPLETING", "None"},
+		{at(jobstate.Run, "start", `finish {"status":0}`), "the executor to release its resources", "COMPLETING", "None"},
+		{at(jobstate.Run, "start", `finish {"status":0}`, `epilog-start {"description":"e"}`), "epilog e", "COMPLETING", "None"},
+		{at(jobstate.Run, "start", `finish {"status":0}`, `release {"ranks":"all","final":true}`), "its resources to be freed", "COMPLETING", "None"},
+		{at(jobstate.Run, `prolog-start {"description":"p"}`, fatal), "epilog p", "COMPLETING", "None"},
+		{at(jobstate.Run, fatal), "its resources to be freed", "COMPLETING", "None"},
+		{at(jobstate.Sched, fatal), "its log to be closed", "COMPLETING", "None"},
+		{at(jobstate.Sched, fatal, "clean"), "nothing", "CANCELLED", "None"},
+		{at(jobstate.Inactive), "nothing", "COMPLETED", "None"},
+		{at(jobstate.Sched, strings.Replace(fatal, "cancel", "timeout", 1), "clean"), "nothing", "TIMEOUT", "None"},
+		{at(jobstate.Sched, strings.Replace(fatal, "cancel", "x", 1), "clean"), "nothing", "FAILED", "None"},
+	} {
+		j, _ := run(t, c.lines...)
+		w := j.Waiting()
+		require.Equal(t, c.want, w.String(), c.lines)
+		require.Equal(t, c.slurm, w.Slurm(), c.lines)
+		require.Equal(t, c.reason, w.SlurmReason(), c.lines)
+	}
+	require.Equal(t, "WaitKind(0)", jobstate.Waiting{}.String())
+}
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func TestDiagramsAreTheGoldenOnes(t *testing.T) {
+	for file, format := range map[string]jobstate.DiagramFormat{"testdata/states.dot": jobstate.DOT, "testdata/states.mmd": jobstate.Mermaid} {
+		var b bytes.Buffer
+		require.NoError(t, jobstate.Diagram(&b, format))
+		if *update {
+			require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
+		}
+		want, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, string(want), b.String(), "%s: read the difference, then run with -update", file)
+	}
+}
+
+// TestReadmeShowsTheDiagram keeps the picture in the README that of the table.
+func TestReadmeShowsTheDiagram(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	want, err := os.ReadFile("testdata/states.mmd")
+	require.NoError(t, err)
+	require.Contains(t, string(readme), "```mermaid\n"+string(want)+"```\n")
+}
+
+func TestDiagramReportsErrors(t *testing.T) {
+	require.Error(t, jobstate.Diagram(&bytes.Buffer{}, 0))
+	broken := errors.New("broken")
+	require.ErrorIs(t, jobstate.Diagram(writer(func([]byte) (int, error) { return 0, broken }), jobstate.DOT), broken)
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
