@@ -1,0 +1,53 @@
+// Package joblife is the map of a library of HPC job-lifecycle primitives. It
+// has no symbols of its own.
+//
+// # What it is
+//
+// joblife holds what a resource manager needs between "a job was submitted" and
+// "its last byte was purged", without the resource manager. It follows the
+// public Flux RFCs, so its logs and messages interoperate with a real Flux
+// instance. It does no I/O: it decides, and the embedder's transport, store and
+// clock act.
+//
+// # The packages
+//
+//   - idset: sets of ids, of ranks above all (RFC 22), and an allocator of ids.
+//   - eventlog: the entries of a log (RFC 18), decoded and encoded byte for byte.
+//   - jobstate: the states and events of a job (RFC 21), the one reducer that
+//     folds a log into a job, a validator, and what a job waits for.
+//   - jobstate/jobid: job ids (RFC 19) and their generator.
+//   - jobstate/fsd: durations (RFC 23).
+//   - jobstate/jobspec: what a scheduler needs of a jobspec (RFC 14 and 25).
+//   - jobstate/archive: dump archives of a Flux instance, from an io.Reader.
+//
+// # A tour
+//
+// A job's life is its log, and its state is the fold of its log. Package
+// eventlog reads entries:
+//
+//	for e, err := range eventlog.Entries(log) { … }
+//
+// package jobstate folds them into a job, live and in a replay alike:
+//
+//	outcome, err := job.Apply(e)
+//
+// and the job answers: its state, when it entered each, how it ended and why,
+// what it waits for, which prologs and epilogs hold it, whether it may start,
+// whether its resources may be freed. jobstate.Validate reads a log as a judge
+// would, and names each line that breaks the protocol.
+//
+// The program in examples/replay does all of this for logs that a real instance
+// wrote.
+//
+// # Invariants
+//
+// Three rules hold everywhere: folding a log after any prefix gives the state
+// that was live then; after an error the receiver is as before; the same inputs
+// give the same bytes.
+//
+// # Concurrency, cost and limits
+//
+// One goroutine at a time owns a value. There are no goroutines, locks, clocks
+// and no randomness in the library. Every input has a limit and a typed error,
+// and cost follows ranges, not ids. Each package's documentation says more.
+package joblife
