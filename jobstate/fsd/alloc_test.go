@@ -1,0 +1,59 @@
+package fsd_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAllocationsPerCall(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	buf := make([]byte, 0, 64)
+	var d fsd.Duration
+	var std time.Duration
+	var text string
+	for _, tt := range []struct {
+		name string
+		want float64
+		f    func()
+	}{
+		{"Parse", 0, func() { d, _ = fsd.Parse(" 1.25h") }},
+		{"Parse of infinity", 0, func() { d, _ = fsd.Parse("infinity") }},
+		{"UnmarshalText", 0, func() { _ = d.UnmarshalText(append(buf[:0], "1.25h"...)) }},
+		{"AppendText with room, six digits", 0, func() { buf, _ = (90 * fsd.Minute).AppendText(buf[:0]) }},
+		{"AppendText with room, more digits", 0, func() { buf, _ = fsd.Duration(1.0 / 3).AppendText(buf[:0]) }},
+		{"AppendText with room, infinity", 0, func() { buf, _ = fsd.Infinity().AppendText(buf[:0]) }},
+		{"AppendFormat with room", 0, func() { buf = fsd.Duration(1.0/3).AppendFormat(buf[:0], 2) }},
+		{"AppendFormat with room, not valid", 0, func() { buf = fsd.Duration(-1).AppendFormat(buf[:0], 2) }},
+		{"String", 1, func() { text = fsd.Duration(1.0 / 3).String() }},
+		{"Format, longest", 1, func() { text = fsd.Duration(1.2345678901234567e-300).Format(17) }},
+		{"Format", 1, func() { text = fsd.Duration(1.0 / 3).Format(2) }},
+		{"Std", 0, func() { std, _ = fsd.Duration(1.0 / 3).Std() }},
+		{"FromStd", 0, func() { d, _ = fsd.FromStd(std) }},
+	} {
+		require.Equal(t, tt.want, testing.AllocsPerRun(200, tt.f), tt.name)
+	}
+	require.Equal(t, "0.33s", text)
+	require.Positive(t, d)
+}
+
+// A megabyte of zeros costs only the reading.
+func TestALongTextCostsNoMemory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	long := make([]byte, 1<<20)
+	for i := range long {
+		long[i] = '0'
+	}
+	text := string(long)
+	require.Zero(t, testing.AllocsPerRun(5, func() {
+		if d, err := fsd.Parse(text); d != 0 || err != nil {
+			t.Fatal(d, err)
+		}
+	}))
+}

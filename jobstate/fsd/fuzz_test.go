@@ -1,0 +1,130 @@
+package fsd_test
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// A second parser, made of regular expressions: what FuzzParse compares Parse with.
+var (
+	naiveNumber   = regexp.MustCompile(`^[ \t\n\v\f\r]*([+-]?)((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(ms|s|m|h|d|)$`)
+	naiveInfinity = regexp.MustCompile(`^[ \t\n\v\f\r]*([+-]?)(?i:inf|infinity)$`)
+)
+
+// naiveParse returns the seconds that s tells, and the category of Parse's error.
+func naiveParse(s string) (float64, error) {
+	if m := naiveInfinity.FindStringSubmatch(s); m != nil {
+		if m[1] == "-" {
+			return 0, fsd.ErrRange
+		}
+		return math.Inf(1), nil
+	}
+	m := naiveNumber.FindStringSubmatch(s)
+	if m == nil {
+		return 0, fsd.ErrSyntax
+	}
+	v, _ := strconv.ParseFloat(m[2], 64)
+	if m[1] == "-" && v > 0 {
+		return 0, fsd.ErrRange
+	}
+	v *= map[string]float64{"": 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}[m[3]]
+	if v > math.MaxFloat64 {
+		return 0, fsd.ErrRange
+	}
+	return v, nil
+}
+
+// checkParse compares Parse with naiveParse on s.
+func checkParse(t fataler, s string) {
+	t.Helper()
+	want, wantErr := naiveParse(s)
+	got, err := fsd.Parse(s)
+	var d fsd.Duration = 77
+	textErr := d.UnmarshalText([]byte(s))
+	if wantErr == nil {
+		require.NoError(t, err, "%q", s)
+		require.Equal(t, math.Float64bits(want), math.Float64bits(got.Seconds()), "%q", s)
+		require.NoError(t, textErr)
+		require.Equal(t, got, d)
+		checkText(t, got)
+		return
+	}
+	require.ErrorIs(t, err, wantErr, "%q", s)
+	require.Zero(t, got)
+	var pe *fsd.ParseError
+	require.ErrorAs(t, err, &pe)
+	require.GreaterOrEqual(t, pe.Offset, 0)
+	require.LessOrEqual(t, pe.Offset, len(s))
+	require.Equal(t, s[:min(len(s), 64)], pe.Input)
+	require.NotContains(t, err.Error(), "\n")
+	require.Equal(t, err, textErr)
+	require.Equal(t, fsd.Duration(77), d, "changed by an error")
+}
+
+func TestParseAgreesWithASecondParser(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { checkParse(t, anyText.Draw(t, "text")) })
+}
+
+// anyText draws texts of the form of a duration, near it, and made of its
+// characters.
+var anyText = rapid.Custom(func(t *rapid.T) string {
+	if rapid.IntRange(0, 3).Draw(t, "soup") == 0 {
+		return rapid.StringOfN(rapid.SampledFrom([]rune("0159.eE+-xsmhdinfty \n")), 0, 12, -1).Draw(t, "soup")
+	}
+	number := rapid.OneOf(
+		rapid.StringMatching(`[0-9]{1,3}(\.[0-9]{0,4})?`),
+		rapid.StringMatching(`[0-9]{0,2}\.[0-9]{1,20}`),
+		rapid.StringMatching(`[0-9]{1,2}[eE][+-]?[0-9]{1,3}`),
+		rapid.StringMatching(`[1-9]e30[4-9]`),
+		rapid.SampledFrom([]string{"inf", "INFINITY", "nan", "0x1", "1e", "", "."}),
+	).Draw(t, "number")
+	return rapid.SampledFrom([]string{"", "", "", " ", "\n\t", "+", "-"}).Draw(t, "before") + number +
+		rapid.SampledFrom([]string{"", "ms", "s", "m", "h", "d", "", "ms", "s", "m", "h", "d", "x", " ", "mm", "D"}).Draw(t, "after")
+})
+
+// The generator of texts reaches every outcome: a check of the check.
+func TestTheTextsDrawnReachEveryOutcome(t *testing.T) {
+	met := map[error]int{}
+	for i := range 2000 {
+		_, err := naiveParse(anyText.Example(i))
+		met[err]++
+	}
+	for _, outcome := range []error{nil, fsd.ErrSyntax, fsd.ErrRange} {
+		require.Greater(t, met[outcome], 100, "%v", outcome)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{
+		"0", "30", "2ms", "1.5h", "5.d", ".5m", "1e3s", "1e400", "1e308d", "-0", "-1", " +1e-3s",
+		"inf", "Infinity", "-inf", "nan", "0x1d", "", "s", "1es", "1h30m", "5e-324",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) { checkParse(t, s) })
+}
+
+func FuzzText(f *testing.F) {
+	for _, d := range []float64{0, 0.1, 62, 3600, 86401, 5e-324, 0.051, math.MaxFloat64, math.Inf(1), -1, math.NaN()} {
+		f.Add(math.Float64bits(d))
+	}
+	f.Fuzz(func(t *testing.T, bits uint64) {
+		d := fsd.Duration(math.Float64frombits(bits))
+		if !d.IsValid() {
+			_, err := d.MarshalText()
+			require.ErrorIs(t, err, fsd.ErrRange)
+			return
+		}
+		checkText(t, d)
+		std, err := d.Std()
+		require.GreaterOrEqual(t, std, time.Duration(0))
+		require.Equal(t, d.Seconds() > 9223372036.854775, err != nil, "%v", d)
+	})
+}

@@ -1,0 +1,115 @@
+package fsd_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/joblife/joblife/internal/refdata"
+	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/stretchr/testify/require"
+)
+
+// seconds is a number of a vector: JSON's, or "inf", "-inf", "nan".
+type seconds float64
+
+func (s *seconds) UnmarshalJSON(b []byte) error {
+	switch string(b) {
+	case `"inf"`:
+		*s = seconds(math.Inf(1))
+	case `"-inf"`:
+		*s = seconds(math.Inf(-1))
+	case `"nan"`:
+		*s = seconds(nan)
+	default:
+		return json.Unmarshal(b, (*float64)(s))
+	}
+	return nil
+}
+
+func TestParseAgreesWithTheReference(t *testing.T) {
+	type line struct {
+		In      *string `json:"in"`
+		OK      bool    `json:"ok"`
+		Seconds seconds `json:"seconds"`
+	}
+	lines := refdata.Lines[line](t, "vectors/fsd.jsonl.gz", 575)
+	differences := refdata.ExpectDifferences(t, map[string]int{
+		"a text without digits is refused":                    noDigits,
+		"hexadecimal numbers are refused":                     hexadecimals,
+		"a number too great is refused, not read as infinity": tooGreat,
+	})
+	agreed := 0
+	for _, l := range lines {
+		require.NotNil(t, l.In, "all lines are text")
+		got, err := fsd.Parse(*l.In)
+		switch {
+		case l.OK && err == nil:
+			// Equal, not the same bits: -0 is 0 here.
+			require.True(t, float64(l.Seconds) == got.Seconds(), "%q: %g, want %g", *l.In, got.Seconds(), l.Seconds)
+			checkText(t, got)
+			agreed++
+		case !l.OK && err != nil:
+			agreed++
+		default:
+			differences.Note(whyDifferent(*l.In, err))
+		}
+	}
+	require.Equal(t, 575-noDigits-hexadecimals-tooGreat, agreed)
+}
+
+const (
+	noDigits     = 6
+	hexadecimals = 64
+	tooGreat     = 4
+)
+
+// whyDifferent names the reason for which the reference differs on a text, given
+// our error or nil. It looks at the text by means other than Parse's.
+func whyDifferent(in string, err error) string {
+	switch {
+	case errors.Is(err, fsd.ErrSyntax) && !strings.ContainsAny(in, "0123456789"):
+		return "a text without digits is refused"
+	case errors.Is(err, fsd.ErrSyntax) && strings.HasPrefix(strings.ToLower(in), "0x"):
+		return "hexadecimal numbers are refused"
+	case errors.Is(err, fsd.ErrRange) && !strings.HasPrefix(in, "-"):
+		return "a number too great is refused, not read as infinity"
+	}
+	return "unknown: " + in
+}
+
+func TestFormatAgreesWithTheReference(t *testing.T) {
+	type line struct {
+		Seconds seconds `json:"seconds"`
+		Prec    *int    `json:"prec"`
+		Out     *string `json:"out"`
+	}
+	lines := refdata.Lines[line](t, "vectors/fsd_format.jsonl.gz", 327)
+	differences := refdata.ExpectDifferences(t, map[string]int{
+		"-0 is 0s":                          1,
+		"negative infinity is not infinity": 2,
+	})
+	for _, l := range lines {
+		digits := 6
+		if l.Prec != nil {
+			digits = *l.Prec
+		}
+		d := fsd.Duration(l.Seconds)
+		got := d.Format(digits)
+		switch {
+		case l.Out == nil:
+			require.False(t, d.IsValid(), "%g", float64(d))
+		case d == 0 && math.Signbit(float64(d)):
+			require.Equal(t, "0s", got)
+			differences.Note("-0 is 0s")
+		case math.IsInf(float64(d), -1):
+			require.False(t, d.IsValid())
+			differences.Note("negative infinity is not infinity")
+		default:
+			require.Equal(t, *l.Out, got, "%g with %d digits", float64(d), digits)
+			checkText(t, d)
+		}
+	}
+}
