@@ -97,6 +97,9 @@ func ExpectDifferences(t testing.TB, want map[string]int) *Differences {
 	d := &Differences{want: want, got: make(map[string]int), t: t}
 	t.Cleanup(func() {
 		t.Helper()
+		if t.Skipped() {
+			return // for lack of data: nothing was compared
+		}
 		for reason, n := range d.want {
 			if n == 0 || d.got[reason] != n {
 				t.Errorf("difference %q: met %d times, listed %d", reason, d.got[reason], n)

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+)
+
+// input is what there is of one job.
+type input struct {
+	id       jobid.ID
+	noID     bool // the input does not say
+	eventlog []byte
+	r        []byte // nil: none
+	jobspec  []byte // nil: none
+}
+
+// name returns the id in F58, or a dash.
+func (in *input) name() string {
+	if in.noID {
+		return "-"
+	}
+	return in.id.String()
+}
+
+// job is a job that was replayed.
+type job struct {
+	input
+	*jobstate.Job
+	spec *jobspec.Spec // updates applied; nil: none
+	res  *resources    // nil: the job never had any
+}
+
+// newJob replays a job. Where something of it can not be read it returns what
+// can, and the error.
+func newJob(in input) (*job, error) {
+	folded, err := jobstate.Replay(in.id, in.eventlog)
+	errs := []error{err}
+	if err == nil && !folded.Submitted() {
+		errs[0] = fmt.Errorf("job %s: the log has no submit event", in.name())
+	}
+	j := &job{input: in, Job: folded}
+	if len(in.jobspec) > 0 {
+		if j.spec, err = jobspec.Parse(in.jobspec); err != nil {
+			errs = append(errs, fmt.Errorf("job %s: %w", in.name(), err))
+		} else {
+			for u := range folded.Updates() {
+				if spec, err := j.spec.Update(u.Path, u.Value); err != nil {
+					errs = append(errs, fmt.Errorf("job %s: %w", in.name(), err))
+				} else {
+					j.spec = spec
+				}
+			}
+		}
+	}
+	// An R without an alloc is of a job that was canceled in flight: it never
+	// had the resources (flux-core#7172).
+	if len(in.r) > 0 && folded.WasAllocated() {
+		if j.res, err = parseR(in.r); err != nil {
+			errs = append(errs, fmt.Errorf("job %s: %w", in.name(), err))
+		}
+	}
+	return j, errors.Join(errs...)
+}
+
+// counts returns how large the job is, by R once it has resources.
+func (j *job) counts() jobspec.Counts {
+	switch {
+	case j.spec == nil && j.res == nil:
+		return jobspec.Counts{}
+	case j.spec == nil:
+		return jobspec.Counts{Nodes: jobspec.Known(j.res.Nodes), Cores: jobspec.Known(j.res.Cores)}
+	case j.res == nil:
+		return j.spec.Counts()
+	default:
+		return j.spec.CountsOn(j.res.Resources)
+	}
+}
+
+// listing is what RFC 43 lets a job list say of a job. A nil field is absent.
+type listing struct {
+	ID         jobid.ID        `json:"id"`
+	UserID     uint32          `json:"userid"`
+	Urgency    int             `json:"urgency"`
+	Priority   *uint32         `json:"priority,omitempty"`
+	TSubmit    *seconds        `json:"t_submit,omitempty"`
+	TDepend    *seconds        `json:"t_depend,omitempty"`
+	TPriority  *seconds        `json:"t_priority,omitempty"`
+	TSched     *seconds        `json:"t_sched,omitempty"`
+	TRun       *seconds        `json:"t_run,omitempty"`
+	TCleanup   *seconds        `json:"t_cleanup,omitempty"`
+	TInactive  *seconds        `json:"t_inactive,omitempty"`
+	State      int             `json:"state"`
+	Name       *string         `json:"name,omitempty"`
+	Cwd        *string         `json:"cwd,omitempty"`
+	Queue      *string         `json:"queue,omitempty"`
+	Project    *string         `json:"project,omitempty"`
+	Bank       *string         `json:"bank,omitempty"`
+	NTasks     *int64          `json:"ntasks,omitempty"`
+	NCores     *int64          `json:"ncores,omitempty"`
+	Duration   *seconds        `json:"duration,omitempty"`
+	NNodes     *int64          `json:"nnodes,omitempty"`
+	Ranks      *string         `json:"ranks,omitempty"`
+	Nodelist   *string         `json:"nodelist,omitempty"`
+	Success    *bool           `json:"success,omitempty"`
+	Occurred   *bool           `json:"exception_occurred,omitempty"`
+	ExcType    *string         `json:"exception_type,omitempty"`
+	ExcSev     *uint8          `json:"exception_severity,omitempty"`
+	ExcNote    *string         `json:"exception_note,omitempty"`
+	Result     *int            `json:"result,omitempty"`
+	Expiration *seconds        `json:"expiration,omitempty"`
+	Notes      json.RawMessage `json:"annotations,omitempty"`
+	Deps       *[]string       `json:"dependencies,omitempty"`
+	WaitStatus *int            `json:"waitstatus,omitempty"`
+}
+
+// seconds prints as Flux prints times.
+type seconds eventlog.Timestamp
+
+// MarshalJSON prints as Flux prints reals.
+func (s seconds) MarshalJSON() ([]byte, error) {
+	return eventlog.Timestamp(s).AppendText(nil)
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// text returns a pointer to s, nil for "".
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// known returns a pointer to the number, nil where it is not known.
+func known(q jobspec.Quantity) *int64 {
+	if n, ok := q.Value(); ok {
+		return &n
+	}
+	return nil
+}
+
+func (j *job) entered(s jobstate.State) *seconds {
+	if t, ok := j.Entered(s); ok {
+		return ptr(seconds(t))
+	}
+	return nil
+}
+
+// listing collects the attributes that follow from log, R and jobspec.
+func (j *job) listing() *listing {
+	counts := j.counts()
+	l := &listing{
+		ID: j.id, UserID: j.UserID(), Urgency: j.Urgency(), State: int(j.State()),
+		TSubmit: j.entered(jobstate.New), TDepend: j.entered(jobstate.Depend), TPriority: j.entered(jobstate.Priority),
+		TSched: j.entered(jobstate.Sched), TRun: j.entered(jobstate.Run), TCleanup: j.entered(jobstate.Cleanup),
+		TInactive: j.entered(jobstate.Inactive), NTasks: known(counts.Tasks), NCores: known(counts.Cores), NNodes: known(counts.Nodes),
+		Notes: j.Annotations(),
+	}
+	if p, ok := j.Priority(); ok {
+		l.Priority = &p
+	}
+	if w, ok := j.WaitStatus(); ok {
+		l.WaitStatus = &w
+	}
+	if d := j.Dependencies(); d != nil {
+		l.Deps = &d
+	}
+	if j.spec != nil {
+		l.Name, l.Cwd, l.Queue = text(j.spec.Name()), text(j.spec.Cwd()), text(j.spec.Queue())
+		l.Project, l.Bank, l.Duration = text(j.spec.Project()), text(j.spec.Bank()), ptr(seconds(j.spec.Duration()))
+	}
+	if j.res != nil {
+		l.Ranks, l.Nodelist = ptr(string(j.res.ranks.AppendFormat(nil, idset.Brackets))), text(j.res.nodelist)
+		l.Expiration = ptr(seconds(j.res.expiration))
+		if e, ok := j.Expiration(); ok {
+			l.Expiration = ptr(seconds(e))
+		}
+	}
+	if j.State() == jobstate.Inactive {
+		result, _ := j.Result()
+		e, occurred := j.Exception()
+		l.Result, l.Success, l.Occurred = ptr(int(result)), ptr(j.Success()), &occurred
+		if occurred {
+			l.ExcType, l.ExcSev, l.ExcNote = &e.Type, &e.Severity, &e.Note
+		}
+	}
+	return l
+}

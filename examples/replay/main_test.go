@@ -1,0 +1,324 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/internal/refdata"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// replay runs the command and returns its status and what it wrote.
+func replay(t *testing.T, stdin io.Reader, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	status = run(args, stdin, &out, &errOut)
+	return status, out.String(), errOut.String()
+}
+
+// golden compares got with a file, which -update rewrites.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, "read the difference, then run with -update")
+}
+
+const samplePath = "testdata/sample.jsonl.gz"
+
+func TestTheSampleInEveryForm(t *testing.T) {
+	for name, args := range map[string][]string{
+		"table.golden": nil, "json.golden": {"-json"}, "events.golden": {"-events"}, "diagram.golden": {"-diagram"},
+	} {
+		if name != "diagram.golden" {
+			args = append(args, samplePath)
+		}
+		status, stdout, stderr := replay(t, nil, args...)
+		require.Equal(t, exitOK, status, stderr)
+		require.Empty(t, stderr)
+		golden(t, name, stdout)
+	}
+	status, stdout, _ := replay(t, nil, "-validate", samplePath)
+	require.Equal(t, exitFault, status, "the sample has jobs whose epilog the reference lost")
+	golden(t, "validate.golden", stdout)
+}
+
+func TestNothingToReadShowsTheSample(t *testing.T) {
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, null.Close()) }()
+	status, stdout, stderr := replay(t, null)
+	require.Equal(t, exitOK, status)
+	require.Contains(t, stderr, "recorded sample")
+	want, err := os.ReadFile("testdata/table.golden")
+	require.NoError(t, err)
+	require.Equal(t, string(want), stdout)
+}
+
+// gunzip returns the content of the sample.
+func gunzip(t *testing.T) []byte {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(sample))
+	require.NoError(t, err)
+	b, err := io.ReadAll(z)
+	require.NoError(t, err)
+	return b
+}
+
+func TestFormsOfInputTellTheSame(t *testing.T) {
+	plain := filepath.Join(t.TempDir(), "jobs.jsonl")
+	require.NoError(t, os.WriteFile(plain, gunzip(t), 0o644))
+	_, want, _ := replay(t, nil, samplePath)
+	for _, c := range []struct {
+		stdin io.Reader
+		args  []string
+	}{
+		{nil, []string{plain}},
+		{bytes.NewReader(sample), nil},
+		{bytes.NewReader(sample), []string{"-"}},
+		{bytes.NewReader(gunzip(t)), []string{"-"}},
+		{bytes.NewReader(bytes.TrimSuffix(gunzip(t), []byte("\n"))), []string{"-"}},
+	} {
+		status, stdout, stderr := replay(t, c.stdin, c.args...)
+		require.Equal(t, exitOK, status, stderr)
+		require.Equal(t, want, stdout)
+	}
+}
+
+func TestARawLogHasNoID(t *testing.T) {
+	status, stdout, stderr := replay(t, nil, "testdata/one.eventlog")
+	require.Equal(t, exitOK, status, stderr)
+	require.Contains(t, stdout, "COMPLETED")
+	require.Regexp(t, `(?m)^-  `, stdout)
+}
+
+func TestUsageErrorsAreStatusTwo(t *testing.T) {
+	for _, args := range [][]string{{"-no-such-flag"}, {"-json", "-events"}, {"-diagram", "file"}, {"-diagram=png"}} {
+		status, stdout, stderr := replay(t, nil, args...)
+		require.Equal(t, exitUsage, status, args)
+		require.Empty(t, stdout)
+		require.NotEmpty(t, stderr)
+	}
+	status, _, stderr := replay(t, nil, "-h")
+	require.Equal(t, exitOK, status)
+	require.Contains(t, stderr, "usage: replay")
+}
+
+func TestWhatCanNotBeReadIsNamedAndTheRestIsTold(t *testing.T) {
+	lines := bytes.SplitAfter(gunzip(t), []byte("\n"))
+	torn := bytes.Replace(lines[0], []byte(`\"clean\"}\n"`), []byte(`\"clean\"}"`), 1)
+	require.NotEqual(t, lines[0], torn)
+	for name, c := range map[string]struct {
+		bad, want string
+		jobs      int
+	}{
+		"not JSON":       {"{\n", "line 2: unexpected end of JSON input", 2},
+		"no eventlog":    {"{\"id\":1}\n", "job ƒ2: the log has no submit event", 2},
+		"a bad id":       {"{\"id\":-1,\"eventlog\":\"\"}\n", "line 2", 2},
+		"a torn log":     {string(torn), "line 10", 3},
+		"a bad R":        {strings.Replace(string(lines[0]), `"version":1,"execution"`, `"version":2,"execution"`, 1), "resource set: version 2 is not supported", 3},
+		"a bad jobspec":  {strings.Replace(string(lines[0]), `"jobspec":{`, `"jobspec":{"version":9,`, 1), "jobspec", 3},
+		"a log of chaos": {"{\"id\":5,\"eventlog\":\"x\\n\"}\n", "line 1", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := string(lines[1]) + c.bad + string(lines[2])
+			status, stdout, stderr := replay(t, strings.NewReader(in), "-")
+			require.Equal(t, exitFault, status)
+			require.Contains(t, stderr, c.want)
+			require.Equal(t, 1+c.jobs, strings.Count(stdout, "\n"), "header and jobs: %s", stdout)
+		})
+	}
+	for _, bad := range []struct {
+		stdin, name, want string
+	}{
+		{"", "-", "standard input: is empty"},
+		{"\x1f\x8bxxxx", "-", "standard input: "},
+		{"", "no-such-file", "no-such-file"},
+		{"", ".", "directory"},
+	} {
+		status, stdout, stderr := replay(t, strings.NewReader(bad.stdin), bad.name)
+		require.Equal(t, exitFault, status)
+		require.Empty(t, stdout)
+		require.Contains(t, stderr, bad.want)
+	}
+}
+
+func TestLongLinesAreRefused(t *testing.T) {
+	r := io.MultiReader(strings.NewReader("{"), io.LimitReader(zeros{}, maxLine+1))
+	status, _, stderr := replay(t, r, "-")
+	require.Equal(t, exitFault, status)
+	require.Contains(t, stderr, "longer than 64 MiB")
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = ' '
+	}
+	return len(b), nil
+}
+
+func TestABrokenOutputIsStatusOne(t *testing.T) {
+	var stderr bytes.Buffer
+	status := run([]string{samplePath}, nil, brokenWriter{}, &stderr)
+	require.Equal(t, exitFault, status)
+	require.Contains(t, stderr.String(), "disk is full")
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, fmt.Errorf("disk is full") }
+
+// TestEveryKeyOfEveryListing compares what -json prints with what the
+// instance's own job listing said, key by key, numbers as float64.
+func TestEveryKeyOfEveryListing(t *testing.T) {
+	const lost = "fBdjrET annotations: lost by the reference at a restart"
+	differences := refdata.ExpectDifferences(t, map[string]int{lost: 2})
+	jobs, keys := 0, 0
+	for _, file := range []struct {
+		name string
+		jobs int
+	}{
+		{"recorded/brokers.jsonl.gz", 33}, {"recorded/mixed.jsonl.gz", 380},
+		{"recorded/restart-pending.jsonl.gz", 8}, {"recorded/restart-done.jsonl.gz", 8},
+	} {
+		recs := refdata.Lines[struct {
+			F58     string
+			Listing map[string]any `json:"joblist"`
+		}](t, file.name, file.jobs)
+		status, stdout, stderr := replay(t, nil, "-json", refdata.Path(t, file.name))
+		require.Equal(t, exitOK, status, stderr)
+		lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+		require.Len(t, lines, len(recs))
+		for i, line := range lines {
+			var got map[string]any
+			require.NoError(t, json.Unmarshal([]byte(line), &got))
+			for _, key := range differing(got, recs[i].Listing) {
+				if recs[i].F58 == "fBdjrET" && key == "annotations" {
+					differences.Note(lost)
+					continue
+				}
+				t.Errorf("%s: job %s: %s is %v, listed as %v", file.name, recs[i].F58, key, got[key], recs[i].Listing[key])
+			}
+			jobs++
+			keys += len(recs[i].Listing)
+		}
+	}
+	require.Equal(t, 429, jobs)
+	require.Equal(t, 10914, keys)
+}
+
+// differing returns the keys that are not in both with the same value.
+func differing(a, b map[string]any) []string {
+	var out []string
+	for key := range b {
+		if have, ok := a[key]; !ok || fmt.Sprintf("%#v", have) != fmt.Sprintf("%#v", b[key]) {
+			out = append(out, key)
+		}
+	}
+	for key := range a {
+		if _, ok := b[key]; !ok {
+			out = append(out, key)
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// TestDumpArchives reads what flux-core 0.40 to 0.46 wrote, good and damaged.
+func TestDumpArchives(t *testing.T) {
+	good := []string{
+		"dump-0-40-0", "dump-0-41-0", "dump-0-45-0-no-checkpoint", "dump-0-45-0-queue-anon", "dump-0-45-0-queues-named",
+		"dump-0-46-0-queue-anon-v1", "dump-0-46-0-queues-named-v1",
+	}
+	bad := map[string]string{
+		"dump-baddir": "no job id", "dump-noeventlog": "no eventlog", "dump-nojobspec": "no jobspec",
+		"dump-nosubmit": "does not begin with submit", "dump-shorteventlog": "never validated",
+	}
+	path := func(name string) string { return refdata.Path(t, "dumps/"+name+".tar.bz2") }
+	var all []string
+	for _, name := range good {
+		status, stdout, stderr := replay(t, nil, path(name))
+		require.Equal(t, exitOK, status, stderr)
+		require.Equal(t, 2, strings.Count(stdout, "\n"))
+		require.Contains(t, stdout, "COMPLETED     0")
+		status, stdout, _ = replay(t, nil, "-validate", path(name))
+		require.Equal(t, exitOK, status, stdout)
+		require.Contains(t, stdout, "1 jobs: 0 errors")
+		all = append(all, path(name))
+	}
+	for name, want := range bad {
+		status, stdout, stderr := replay(t, nil, path(name))
+		require.Equal(t, exitFault, status)
+		require.Empty(t, stdout)
+		require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+		require.Contains(t, stderr, want)
+		all = append(all, path(name))
+	}
+	status, stdout, stderr := replay(t, nil, all...)
+	require.Equal(t, exitFault, status)
+	require.Equal(t, 1+len(good), strings.Count(stdout, "\n"))
+	require.Equal(t, len(bad), strings.Count(stderr, "\n"))
+}
+
+func TestNothingInALogReachesTheTerminalRaw(t *testing.T) {
+	log := `{"timestamp":1.5,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}
+{"timestamp":2.5,"name":"validate"}
+{"timestamp":3.5,"name":"dependency-add","context":{"description":"\u001b[2Jd"}}
+{"timestamp":4.5,"name":"exception","context":{"type":"\u0007x","severity":3,"note":"\u001b]0;owned\u0007 and more\nlines"}}
+`
+	for _, mode := range []string{"-events", "-validate", "-json", ""} {
+		var args []string
+		if mode != "" {
+			args = []string{mode}
+		}
+		status, stdout, stderr := replay(t, strings.NewReader(log), append(args, "-")...)
+		require.Equal(t, exitOK, status, stderr)
+		require.NotContains(t, stdout, "\x1b")
+		require.NotContains(t, stdout, "\x07")
+	}
+}
+
+func TestProgressIsALineThatGoesAway(t *testing.T) {
+	var b bytes.Buffer
+	p := newProgress(&b)
+	p.show()
+	p.done()
+	require.Empty(t, b.String(), "standard error is no terminal")
+	p = &progress{w: &b}
+	p.bytes, p.jobs = 2_500_000, 7
+	p.show()
+	require.Contains(t, b.String(), "7 jobs, 2.5 MB read")
+	p.show()
+	require.Equal(t, 1, strings.Count(b.String(), "replay:"), "not more often than the eye can see")
+	p.done()
+	require.True(t, strings.HasSuffix(b.String(), "\r\x1b[K"))
+}
+
+func TestManyJobsKeepTheirColumns(t *testing.T) {
+	line := bytes.SplitAfter(gunzip(t), []byte("\n"))[0]
+	status, stdout, stderr := replay(t, bytes.NewReader(bytes.Repeat(line, 3*tableRows)), "-")
+	require.Equal(t, exitOK, status, stderr)
+	lines := strings.SplitAfter(stdout, "\n")
+	require.Len(t, lines, 3*tableRows+2)
+	for _, l := range lines[2 : len(lines)-1] {
+		require.Equal(t, lines[1], l)
+	}
+}
