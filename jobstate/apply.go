@@ -89,7 +89,7 @@ func (j *Job) enter(s State, k kind, t eventlog.Timestamp) {
 
 // trim gives back what a job needs no more once its log is closed.
 func (j *Job) trim() {
-	j.deps.index, j.actions.index = nil, nil
+	j.deps.index, j.actions.index, j.flagSet.index = nil, nil, nil
 }
 
 // fold takes the event into the job, all but the change of state, and returns
@@ -237,8 +237,8 @@ func (j *Job) foldSetFlags(raw json.RawMessage) (Outcome, string, error) {
 	for _, name := range c.Flags {
 		if f := flagOf(name); f != 0 {
 			j.flags |= f
-		} else if !j.HasFlag(name) {
-			j.flagSet = append(j.flagSet, name)
+		} else {
+			j.flagSet.put(name, struct{}{})
 		}
 	}
 	return Applied, "", nil
@@ -298,6 +298,9 @@ func (j *Job) foldAction(k kind, e eventlog.Entry) (Outcome, string, error) {
 		}
 		a.live--
 		a.failed = a.failed || c.Status != 0
+		if a.live == 0 && !a.failed {
+			j.actions.del(letter + c.Description) // nothing is left to know of it
+		}
 		return Applied, "", nil
 	}
 	c := ActionStartContext{Kind: kind}

@@ -482,6 +482,47 @@ func TestFlagsSurvive(t *testing.T) { // HK-6
 	require.False(t, j.HasFlag("immutable"))
 }
 
+// TestHostileLogsCostInProportion: what a log repeats many times costs the
+// same each time. Each of these took minutes where a search was linear.
+func TestHostileLogsCostInProportion(t *testing.T) {
+	const n = 50_000
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%q", fmt.Sprint("name", i))
+	}
+	flags := `set-flags {"flags":[` + strings.Join(names, ",") + `]}`
+	j, _ := run(t, submit, flags, flags+" ", "memo {}", flags)
+	require.True(t, j.HasFlag("name49999"))
+
+	j, _ = run(t, submit)
+	for i := range n {
+		for k, e := range []eventlog.Entry{
+			entry(i, "prolog-start", `{"description":`+names[i]+`}`), entry(i, "memo", `{`+names[i]+`:{}}`),
+			entry(i, "memo", `{`+names[i]+`:1}`), entry(i, "dependency-add", `{"description":`+names[i]+`}`),
+			entry(i, "prolog-finish", `{"description":`+names[i]+`,"status":0}`), entry(i, "dependency-remove", `{"description":`+names[i]+`}`),
+		} {
+			_, err := j.Apply(e)
+			require.NoError(t, err, k)
+		}
+	}
+	require.NoError(t, jobstate.Check(j))
+	require.Empty(t, j.Dependencies())
+	for range j.Actions() {
+		t.Fatal("all prologs have finished")
+	}
+
+	var log strings.Builder
+	for _, line := range upTo(jobstate.Run) {
+		log.WriteString(logOf(line))
+	}
+	for i := range n {
+		fmt.Fprintf(&log, `{"timestamp":9.5,"name":"release","context":{"ranks":"%d","final":false}}`+"\n", 7*i)
+	}
+	for _, f := range jobstate.Validate([]byte(log.String())) {
+		require.Equal(t, jobstate.Note, f.Level, f)
+	}
+}
+
 func TestReplayNamesTheLineAtFault(t *testing.T) {
 	log := `{"timestamp":1.0,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}` + "\n" +
 		`{"timestamp":2.0,"name":"validate"}` + "\n" + `{"timestamp":3.0,"name":"clean"}` + "\n"

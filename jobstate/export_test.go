@@ -16,9 +16,12 @@ func Check(j *Job) error {
 	if err := checkOrdered(&j.notes.ordered); err != nil {
 		return fmt.Errorf("annotations: %w", err)
 	}
+	if err := checkOrdered(&j.flagSet); err != nil {
+		return fmt.Errorf("flags: %w", err)
+	}
 	for key, a := range j.actions.all() {
-		if a.live < 0 {
-			return fmt.Errorf("action %q is live %d times", key, a.live)
+		if a.live < 0 || a.live == 0 && !a.failed {
+			return fmt.Errorf("action %q is live %d times, failed: %v", key, a.live, a.failed)
 		}
 	}
 	return nil
@@ -40,8 +43,13 @@ func checkOrdered[V any](o *ordered[V]) error {
 	if live != o.live || o.index != nil && len(o.index) != live {
 		return fmt.Errorf("%d are live, counted %d, indexed %d", live, o.live, len(o.index))
 	}
-	if len(o.items) > 0 && len(o.items) >= 2*o.live+1 && o.live == 0 {
-		return fmt.Errorf("%d dead items are kept", len(o.items))
+	if len(o.items) > 0 && len(o.items) >= 2*o.live {
+		return fmt.Errorf("%d items are kept for %d live ones", len(o.items), o.live)
+	}
+	for _, spare := range o.items[len(o.items):cap(o.items)] {
+		if spare.key != "" {
+			return fmt.Errorf("spare capacity keeps %q", spare.key)
+		}
 	}
 	return nil
 }

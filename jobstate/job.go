@@ -51,7 +51,7 @@ type Job struct {
 	actions ordered[action]
 	notes   dict
 	updates []Update
-	flagSet []string
+	flagSet ordered[struct{}] // the names that set-flags gave and that have no bit in flags
 
 	last entryMark // the entry before, to know its repetition
 }
@@ -129,7 +129,7 @@ func (j *Job) HasFlag(name string) bool {
 	if f := flagOf(name); f != 0 && j.flags&f != 0 {
 		return true
 	}
-	return slices.Contains(j.flagSet, name)
+	return j.flagSet.get(name) != nil
 }
 
 // Version returns the version of the log format that submit names, 0 where it

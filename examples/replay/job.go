@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -47,16 +48,8 @@ func newJob(in input) (*job, error) {
 	}
 	j := &job{input: in, Job: folded}
 	if len(in.jobspec) > 0 {
-		if j.spec, err = jobspec.Parse(in.jobspec); err != nil {
+		if j.spec, err = currentSpec(in.jobspec, folded); err != nil {
 			errs = append(errs, fmt.Errorf("job %s: %w", in.name(), err))
-		} else {
-			for u := range folded.Updates() {
-				if spec, err := j.spec.Update(u.Path, u.Value); err != nil {
-					errs = append(errs, fmt.Errorf("job %s: %w", in.name(), err))
-				} else {
-					j.spec = spec
-				}
-			}
 		}
 	}
 	// An R without an alloc is of a job that was canceled in flight: it never
@@ -67,6 +60,44 @@ func newJob(in input) (*job, error) {
 		}
 	}
 	return j, errors.Join(errs...)
+}
+
+// currentSpec reads a jobspec and sets what the job's log updates in it. Where
+// an update can not be set it returns the jobspec as it was submitted.
+func currentSpec(b []byte, j *jobstate.Job) (*jobspec.Spec, error) {
+	spec, err := jobspec.Parse(b)
+	if err != nil {
+		return nil, err
+	}
+	// Of the updates of one path the last counts; all go in one step, so that
+	// a log with many costs no more than its length.
+	last := map[string]int{}
+	updates := slices.Collect(j.Updates())
+	for i, u := range updates {
+		last[u.Path] = i
+	}
+	if len(updates) == 0 {
+		return spec, nil
+	}
+	context := []byte{'{'}
+	for i, u := range updates {
+		if last[u.Path] != i {
+			continue
+		}
+		path, err := json.Marshal(u.Path)
+		if err != nil {
+			return spec, err
+		}
+		if len(context) > 1 {
+			context = append(context, ',')
+		}
+		context = append(append(append(context, path...), ':'), u.Value...)
+	}
+	current, err := spec.Apply(append(context, '}'))
+	if err != nil {
+		return spec, err
+	}
+	return current, nil
 }
 
 // counts returns how large the job is, by R once it has resources.

@@ -322,3 +322,17 @@ func TestManyJobsKeepTheirColumns(t *testing.T) {
 		require.Equal(t, lines[1], l)
 	}
 }
+
+func TestOfManyUpdatesTheLastCounts(t *testing.T) {
+	line := string(bytes.SplitAfter(gunzip(t), []byte("\n"))[0])
+	var updates strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&updates, `{\"timestamp\":%d.5,\"name\":\"jobspec-update\",\"context\":{\"attributes.system.duration\":%d,\"attributes.user.k%d\":1}}\n`, i+1, i, i)
+	}
+	head, tail, ok := strings.Cut(line, `{\"timestamp\":1795226024.8454771`) // the alloc
+	require.True(t, ok)
+	status, stdout, stderr := replay(t, strings.NewReader(head+updates.String()+`{\"timestamp\":9.5,\"name\":\"priority\",\"context\":{\"priority\":1}}\n{\"timestamp\":1795226024.8454771`+tail), "-json", "-")
+	require.Equal(t, exitOK, status, stderr)
+	require.Contains(t, stdout, `"duration":19999.0`)
+	require.Contains(t, stdout, `"result":2`)
+}
