@@ -1,0 +1,474 @@
+package jobspec
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+// MaxCount is the largest count that can be asked for: what a Flux peer reads
+// without cutting it.
+const MaxCount = 1<<31 - 1
+
+// Operator leads from one acceptable count of a range to the next. The zero
+// Operator is none.
+type Operator byte
+
+// The operators of RFC 14.
+const (
+	Add      Operator = '+' // n + operand
+	Multiply Operator = '*' // n * operand
+	Power    Operator = '^' // n to the power of operand
+)
+
+// String returns the operator's character, "Operator(0)" and the like for a
+// value that is none.
+func (o Operator) String() string {
+	switch o {
+	case Add, Multiply, Power:
+		return string(rune(o))
+	}
+	return "Operator(" + strconv.Itoa(int(o)) + ")"
+}
+
+// span is a run of consecutive counts, both ends included.
+type span struct{ first, last int64 }
+
+// Count is how many of a resource are acceptable (RFC 14): one number, a range
+// with an operator, or a set. The zero Count accepts nothing and is not valid
+// in a jobspec; [Fixed] and [ParseCount] make others. A Count never changes,
+// so that it may be copied and shared.
+type Count struct {
+	min, max int64 // max 0: no upper bound
+	operand  int64
+	operator Operator // 0: one number or a set
+	set      []span   // two or more, apart from each other and ascending; or nil
+}
+
+// Fixed returns the Count that accepts n alone. Panics unless n is in 1 to
+// MaxCount.
+func Fixed(n int64) Count {
+	if n < 1 || n > MaxCount {
+		panic("jobspec: Fixed: " + strconv.FormatInt(n, 10) + " is out of range")
+	}
+	return Count{min: n, max: n}
+}
+
+// ParseCount reads a Count as people write it and as RFC 14 allows in a string:
+//
+//	4        exactly 4
+//	2-8      2 to 8
+//	1,4-6    any of 1, 4, 5, 6 (an idset of RFC 22)
+//	2+       2 or more
+//	2-8:3    2, 5, 8
+//	2-8:2:*  2, 4, 8
+//	2+:2:^   2, 4, 16, 256, …
+//
+// in brackets or not. The error is an *[Error] of category ErrInvalid, or
+// ErrLimit where a number exceeds MaxCount.
+func ParseCount(s string) (Count, error) {
+	c, err := parseCount(s)
+	if err != nil {
+		return Count{}, err
+	}
+	return c, nil
+}
+
+func parseCount(s string) (Count, *Error) {
+	body := s
+	if len(s) >= 2 && s[0] == '[' && s[len(s)-1] == ']' {
+		body = s[1 : len(s)-1]
+	}
+	p := countParser{s: body, base: (len(s) - len(body)) / 2}
+	if strings.IndexByte(body, ',') >= 0 {
+		return p.list()
+	}
+	return p.one()
+}
+
+// countParser reads the text of a Count.
+type countParser struct {
+	s    string
+	i    int
+	base int // offset of s in what the caller gave
+}
+
+func (p *countParser) fail(category, cause error) *Error {
+	return fail(p.base+p.i, "", category, cause)
+}
+
+// next takes c if it comes next.
+func (p *countParser) next(c byte) bool {
+	if p.i < len(p.s) && p.s[p.i] == c {
+		p.i++
+		return true
+	}
+	return false
+}
+
+// number reads a decimal of 1 to MaxCount, without sign or leading zeros.
+func (p *countParser) number() (int64, *Error) {
+	start := p.i
+	for p.i < len(p.s) && '0' <= p.s[p.i] && p.s[p.i] <= '9' {
+		p.i++
+	}
+	digits := p.s[start:p.i]
+	if digits == "" || digits[0] == '0' {
+		p.i = start
+		return 0, p.fail(ErrInvalid, errCount)
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n > MaxCount {
+		p.i = start
+		return 0, p.fail(ErrLimit, errHuge)
+	}
+	return n, nil
+}
+
+// list reads a comma-separated list of numbers and of runs of numbers.
+func (p *countParser) list() (Count, *Error) {
+	var set []span
+	for {
+		start := p.i
+		first, err := p.number()
+		if err != nil {
+			return Count{}, err
+		}
+		last := first
+		if p.next('-') {
+			if last, err = p.number(); err != nil {
+				return Count{}, err
+			}
+			if last <= first {
+				p.i = start
+				return Count{}, p.fail(ErrInvalid, errCount)
+			}
+		}
+		switch n := len(set); {
+		case n > 0 && first <= set[n-1].last:
+			p.i = start
+			return Count{}, p.fail(ErrInvalid, errCount)
+		case n > 0 && first == set[n-1].last+1:
+			set[n-1].last = last
+		default:
+			set = append(set, span{first, last})
+		}
+		if !p.next(',') {
+			break
+		}
+	}
+	if p.i < len(p.s) {
+		return Count{}, p.fail(ErrInvalid, errCount)
+	}
+	if len(set) == 1 {
+		return newRange(set[0].first, set[0].last, Add, 1), nil
+	}
+	return Count{min: set[0].first, max: set[len(set)-1].last, set: slices.Clip(set)}, nil
+}
+
+// one reads a number or a range with its operand and operator.
+func (p *countParser) one() (Count, *Error) {
+	lo, err := p.number()
+	if err != nil {
+		return Count{}, err
+	}
+	var hi int64
+	switch {
+	case p.i == len(p.s):
+		return Fixed(lo), nil
+	case p.next('+'):
+	case p.next('-'):
+		if hi, err = p.number(); err != nil {
+			return Count{}, err
+		}
+	default:
+		return Count{}, p.fail(ErrInvalid, errCount)
+	}
+	operator, operand := Add, int64(1)
+	if p.next(':') {
+		if operand, err = p.number(); err != nil {
+			return Count{}, err
+		}
+		if p.next(':') {
+			if p.i == len(p.s) {
+				return Count{}, p.fail(ErrInvalid, errOperator)
+			}
+			operator = Operator(p.s[p.i])
+			p.i++
+		}
+	}
+	if p.i < len(p.s) {
+		return Count{}, p.fail(ErrInvalid, errCount)
+	}
+	if cause := checkRange(lo, hi, operator, operand); cause != nil {
+		p.i = 0
+		return Count{}, p.fail(ErrInvalid, cause)
+	}
+	return newRange(lo, hi, operator, operand), nil
+}
+
+// checkRange returns what is wrong with a range of numbers that are at least 1
+// each; hi 0 is no bound.
+func checkRange(lo, hi int64, operator Operator, operand int64) error {
+	switch {
+	case operator != Add && operator != Multiply && operator != Power:
+		return errOperator
+	case hi != 0 && hi < lo:
+		return errMax
+	case operator != Add && operand < 2:
+		return errOperand
+	case operator == Power && lo < 2:
+		return errMin
+	}
+	return nil
+}
+
+// newRange returns the Count of a range that checkRange accepts.
+func newRange(lo, hi int64, operator Operator, operand int64) Count {
+	if lo == hi {
+		return Fixed(lo)
+	}
+	return Count{min: lo, max: hi, operator: operator, operand: operand}
+}
+
+// Min returns the smallest acceptable count, 0 for the zero Count.
+func (c Count) Min() int64 { return c.min }
+
+// Max returns the upper bound as it was stated, and true; or false where there
+// is none: any number that the range leads to is acceptable then, up to
+// MaxCount. The largest acceptable count is Floor(MaxCount). The zero Count has
+// the bound 0.
+func (c Count) Max() (int64, bool) { return c.max, c.max != 0 || c.min == 0 }
+
+// Operator returns the operator of a range and its operand: [Add] and 1 for a
+// plain one, 0 and 0 for one number, for a set and for the zero Count.
+func (c Count) Operator() (o Operator, operand int64) { return c.operator, c.operand }
+
+// Fixed returns the number, and true, where the Count accepts one number
+// alone and says so.
+func (c Count) Fixed() (int64, bool) { return c.min, c.min != 0 && c.min == c.max }
+
+// IsZero reports whether the Count is the zero Count, which accepts nothing.
+func (c Count) IsZero() bool { return c.min == 0 }
+
+// Equal reports whether both Counts are written the same: 2-9:3 and 2-8:3
+// accept the same numbers and are not equal.
+func (c Count) Equal(d Count) bool {
+	return c.min == d.min && c.max == d.max && c.operator == d.operator && c.operand == d.operand &&
+		slices.Equal(c.set, d.set)
+}
+
+// Contains reports whether n is acceptable.
+func (c Count) Contains(n int64) bool {
+	f, ok := c.Floor(n)
+	return ok && f == n
+}
+
+// Floor returns the largest acceptable count that is at most n, and false if
+// there is none: what a scheduler grants that has n to give. It is never more
+// than MaxCount. It costs O(1) for the operator +, O(log n) for the others,
+// O(log m) for a set of m runs.
+func (c Count) Floor(n int64) (int64, bool) {
+	if c.min == 0 || n < c.min {
+		return 0, false
+	}
+	n = min(n, MaxCount)
+	if c.max != 0 {
+		n = min(n, c.max)
+	}
+	switch {
+	case c.set != nil:
+		i, _ := slices.BinarySearchFunc(c.set, n, func(s span, n int64) int {
+			if s.first <= n {
+				return -1
+			}
+			return 1
+		})
+		return min(n, c.set[i-1].last), true
+	case c.operator == 0:
+		return c.min, true
+	case c.operator == Add:
+		return n - (n-c.min)%c.operand, true
+	}
+	at := c.min
+	for {
+		next := c.step(at)
+		if next > n {
+			return at, true
+		}
+		at = next
+	}
+}
+
+// step returns the count after n for the operators * and ^, something beyond
+// MaxCount if there is none.
+func (c Count) step(n int64) int64 {
+	if c.operator == Multiply {
+		return n * c.operand
+	}
+	result := n
+	for i := int64(1); i < c.operand && result <= MaxCount; i++ {
+		result *= n
+	}
+	return result
+}
+
+// String returns the canonical text, the shortest that ParseCount reads as
+// this Count: "4", "2-8", "1,4-6", "2+", "2-8:3", "2-8:2:*". It is empty for the
+// zero Count.
+func (c Count) String() string { return string(c.append(nil)) }
+
+// AppendText appends what String returns. The zero Count is an error.
+func (c Count) AppendText(dst []byte) ([]byte, error) {
+	if c.IsZero() {
+		return dst, fail(noOffset, "", ErrInvalid, errZeroCount)
+	}
+	return c.append(dst), nil
+}
+
+// MarshalText returns what String returns. The zero Count is an error.
+func (c Count) MarshalText() ([]byte, error) { return c.AppendText(nil) }
+
+// UnmarshalText reads what ParseCount reads. After an error the receiver is
+// unchanged.
+func (c *Count) UnmarshalText(text []byte) error {
+	parsed, err := parseCount(string(text))
+	if err != nil {
+		return err
+	}
+	*c = parsed
+	return nil
+}
+
+// append appends the canonical text.
+func (c Count) append(dst []byte) []byte {
+	if c.set != nil {
+		for i, s := range c.set {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			if dst = strconv.AppendInt(dst, s.first, 10); s.last > s.first {
+				dst = strconv.AppendInt(append(dst, '-'), s.last, 10)
+			}
+		}
+		return dst
+	}
+	if c.min == 0 {
+		return dst
+	}
+	dst = strconv.AppendInt(dst, c.min, 10)
+	if c.operator == 0 {
+		return dst
+	}
+	if c.max == 0 {
+		dst = append(dst, '+')
+	} else {
+		dst = strconv.AppendInt(append(dst, '-'), c.max, 10)
+	}
+	if c.operand != 1 || c.operator != Add {
+		dst = strconv.AppendInt(append(dst, ':'), c.operand, 10)
+	}
+	if c.operator != Add {
+		dst = append(dst, ':', byte(c.operator))
+	}
+	return dst
+}
+
+// MarshalJSON returns the form that RFC 14 has for the Count: an integer, a
+// string for a set, or an object with min and, but for a plain open range, max
+// where there is one, operator and operand. The zero Count is an error.
+func (c Count) MarshalJSON() ([]byte, error) {
+	switch {
+	case c.IsZero():
+		return nil, fail(noOffset, "", ErrInvalid, errZeroCount)
+	case c.set != nil:
+		return append(c.append([]byte{'"'}), '"'), nil
+	case c.operator == 0:
+		return c.append(nil), nil
+	}
+	b := strconv.AppendInt([]byte(`{"min":`), c.min, 10)
+	if c.max != 0 {
+		b = strconv.AppendInt(append(b, `,"max":`...), c.max, 10)
+	}
+	if c.max != 0 || c.operand != 1 || c.operator != Add {
+		b = append(b, `,"operator":"`...)
+		b = append(b, byte(c.operator))
+		b = strconv.AppendInt(append(b, `","operand":`...), c.operand, 10)
+	}
+	return append(b, '}'), nil
+}
+
+// UnmarshalJSON reads the three forms of RFC 14: an integer, a string that
+// ParseCount reads, an object. After an error the receiver is unchanged.
+func (c *Count) UnmarshalJSON(b []byte) error {
+	parsed, err := countOf(value{b, 0})
+	if err != nil {
+		return err
+	}
+	*c = parsed
+	return nil
+}
+
+// countOf reads the count of a resource vertex.
+func countOf(v value) (Count, *Error) {
+	switch jsonscan.KindOf(v.raw) {
+	case jsonscan.KindNumber:
+		n, err := v.count()
+		if err != nil {
+			return Count{}, err
+		}
+		return Fixed(n), nil
+	case jsonscan.KindString:
+		s, err := v.text()
+		if err != nil {
+			return Count{}, err
+		}
+		c, err := parseCount(s)
+		if err != nil {
+			err.Offset = v.offset
+		}
+		return c, err
+	case jsonscan.KindObject:
+		return rangeOf(v)
+	}
+	return Count{}, fail(v.offset, "", ErrInvalid, errCount)
+}
+
+// rangeOf reads a count that is an object. What is absent has the value that
+// leaves the range plain and open.
+func rangeOf(v value) (Count, *Error) {
+	var lo, hi int64
+	operator, operand := Add, int64(1)
+	err := v.members(func(key []byte, m value) (err *Error) {
+		switch string(key) {
+		case "min":
+			lo, err = m.count()
+		case "max":
+			hi, err = m.count()
+		case "operand":
+			operand, err = m.count()
+		case "operator":
+			var s string
+			if s, err = m.text(); err == nil && len(s) != 1 {
+				return fail(m.offset, "", ErrInvalid, errOperator)
+			} else if err == nil {
+				operator = Operator(s[0])
+			}
+		default:
+			return fail(m.offset, "", ErrInvalid, errUnknown)
+		}
+		return err
+	})
+	if err != nil {
+		return Count{}, err
+	}
+	if lo == 0 {
+		return Count{}, fail(v.offset, "min", ErrInvalid, errMissing)
+	}
+	if cause := checkRange(lo, hi, operator, operand); cause != nil {
+		return Count{}, fail(v.offset, "", ErrInvalid, cause)
+	}
+	return newRange(lo, hi, operator, operand), nil
+}

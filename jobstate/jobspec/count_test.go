@@ -1,0 +1,345 @@
+package jobspec_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife/jobstate/jobspec"
+)
+
+func TestCountsAreReadFromText(t *testing.T) {
+	for _, test := range []struct {
+		in, text, json string
+		acceptable     []int64 // the first ones
+	}{
+		{"2", "2", `2`, []int64{2}},
+		{"[2]", "2", `2`, []int64{2}},
+		{"1048576", "1048576", `1048576`, []int64{1048576}},
+		{"2147483647", "2147483647", `2147483647`, []int64{2147483647}},
+		{"3-3", "3", `3`, []int64{3}},
+		{"[3-3]", "3", `3`, []int64{3}},
+		{"7-9", "7-9", `{"min":7,"max":9,"operator":"+","operand":1}`, []int64{7, 8, 9}},
+		{"[7-9]", "7-9", `{"min":7,"max":9,"operator":"+","operand":1}`, []int64{7, 8, 9}},
+		{"2,3,4,5", "2-5", `{"min":2,"max":5,"operator":"+","operand":1}`, []int64{2, 3, 4, 5}},
+		{"1,7-9,14,16", "1,7-9,14,16", `"1,7-9,14,16"`, []int64{1, 7, 8, 9, 14, 16}},
+		{"[1-3,7-9,10]", "1-3,7-10", `"1-3,7-10"`, []int64{1, 2, 3, 7, 8, 9, 10}},
+		{"2+", "2+", `{"min":2}`, []int64{2, 3, 4, 5}},
+		{"[2+]", "2+", `{"min":2}`, []int64{2, 3}},
+		{"2-5:3", "2-5:3", `{"min":2,"max":5,"operator":"+","operand":3}`, []int64{2, 5}},
+		{"2-5:1:+", "2-5", `{"min":2,"max":5,"operator":"+","operand":1}`, []int64{2, 3, 4, 5}},
+		{"2-8:2:*", "2-8:2:*", `{"min":2,"max":8,"operator":"*","operand":2}`, []int64{2, 4, 8}},
+		{"2-9:2:*", "2-9:2:*", `{"min":2,"max":9,"operator":"*","operand":2}`, []int64{2, 4, 8}},
+		{"2+:2:^", "2+:2:^", `{"min":2,"operator":"^","operand":2}`, []int64{2, 4, 16, 256, 65536}},
+		{"3+:4", "3+:4", `{"min":3,"operator":"+","operand":4}`, []int64{3, 7, 11}},
+		{"25-133:17:+", "25-133:17", `{"min":25,"max":133,"operator":"+","operand":17}`, []int64{25, 42, 59, 76, 93, 110, 127}},
+	} {
+		t.Run(test.in, func(t *testing.T) {
+			c, err := jobspec.ParseCount(test.in)
+			require.NoError(t, err)
+			require.Equal(t, test.text, c.String())
+			b, err := json.Marshal(c)
+			require.NoError(t, err)
+			require.JSONEq(t, test.json, string(b))
+
+			var got []int64
+			for n := int64(1); len(got) < len(test.acceptable) && n < 1<<17; n++ {
+				if c.Contains(n) {
+					got = append(got, n)
+				}
+			}
+			if c.Min() < 1<<17 {
+				require.Equal(t, test.acceptable, got)
+			} else {
+				require.True(t, c.Contains(c.Min()))
+				require.False(t, c.Contains(c.Min()-1))
+			}
+		})
+	}
+}
+
+func TestTextsThatAreNoCountsAreRefused(t *testing.T) {
+	for _, in := range []string{
+		"", "[]", "0", "[0]", "00", "01", "x", "-5", "[-5]", "+2", "4.2", " 2", "2 ", "1-2x", "2-", "2-x", "3-2", "3-0",
+		"0-", "[0-]", "3-2:1:+", "2-8:", "2-8:01", "2-8:0", "2-8:1;+", "2-8:2:", "2-8:2:/", "2-8:2:++", "2-8:1:*", "2-8:1:^", "1-8:2:^",
+		"1,", ",1", "1,,2", "3,2", "2,2", "1-3,3", "01,2", "1,02", "2,3-3", "1,5-4", "1,2-x", "0,2", "1,2+", "1,2-4:2",
+		"[2", "2]", "[[2]]", "[1,2]]", "1,[2", "[", "]", "[]2", "2+-", "2++",
+	} {
+		_, err := jobspec.ParseCount(in)
+		require.ErrorIs(t, err, jobspec.ErrInvalid, "%q", in)
+	}
+	for _, in := range []string{"2147483648", "4294967297", "1-4294967297", "18446744073709551617", "1,2147483648", "2+:2147483648"} {
+		_, err := jobspec.ParseCount(in)
+		require.ErrorIs(t, err, jobspec.ErrLimit, "%q never wraps to another count", in)
+	}
+}
+
+func TestAnErrorOfACountHasItsOffset(t *testing.T) {
+	for in, offset := range map[string]int{
+		"x": 0, "[x]": 1, "2-x": 2, "[2-x]": 3, "1,02": 2, "[1,3,3]": 5, "2-8:2:": 6, "2-8:2:+x": 7, "7-3": 0, "1,2147483648": 2,
+	} {
+		_, err := jobspec.ParseCount(in)
+		var e *jobspec.Error
+		require.ErrorAs(t, err, &e, in)
+		require.Equal(t, offset, e.Offset, in)
+		require.Empty(t, e.Path)
+	}
+}
+
+func TestCountsAreReadFromJSON(t *testing.T) {
+	for in, want := range map[string]string{
+		`4`:                             "4",
+		`"4"`:                           "4",
+		`"2+"`:                          "2+",
+		`"1,3"`:                         "1,3",
+		` {"min":3,"max":3} `:           "3",
+		`{"min":2}`:                     "2+",
+		`{"max":5,"min":2}`:             "2-5",
+		`{"min":2,"operand":3}`:         "2+:3",
+		`{"min":2,"operator":"+"}`:      "2+",
+		`{"min":2,"max":5,"operand":3}`: "2-5:3",
+		`{"min":2,"max":8,"operand":2,"operator":"*"}`:  "2-8:2:*",
+		`{"min":3,"max":81,"operand":2,"operator":"^"}`: "3-81:2:^",
+	} {
+		var c jobspec.Count
+		require.NoError(t, json.Unmarshal([]byte(in), &c), in)
+		require.Equal(t, want, c.String(), in)
+	}
+}
+
+func TestJSONThatIsNoCountIsRefusedAndTheReceiverStays(t *testing.T) {
+	for in, path := range map[string]string{
+		`0`: "", `-1`: "", `1.0`: "", `1e3`: "", `true`: "", `null`: "", `[1]`: "", `"x"`: "", `""`: "",
+		`{}`: "min", `{"max":3}`: "min", `{"man":4}`: "man", `{"min":0}`: "min", `{"min":"2"}`: "min", `{"min":-2,"max":6}`: "min",
+		`{"min":4,"max":6,"operand":0,"operator":"+"}`:  "operand",
+		`{"min":4,"max":6,"operand":-1,"operator":"+"}`: "operand",
+		`{"min":3,"max":1,"operand":2,"operator":"+"}`:  "",
+		`{"min":2,"max":16,"operand":1,"operator":"*"}`: "",
+		`{"min":2,"max":16,"operand":1,"operator":"^"}`: "",
+		`{"min":1,"max":16,"operand":2,"operator":"^"}`: "",
+		`{"min":2,"max":16,"operand":1,"operator":"/"}`: "",
+		`{"min":2,"operator":"++"}`:                     "operator",
+		`{"min":2,"operator":1}`:                        "operator",
+	} {
+		c := jobspec.Fixed(7)
+		err := c.UnmarshalJSON([]byte(in))
+		require.ErrorIs(t, err, jobspec.ErrInvalid, in)
+		var e *jobspec.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, path, e.Path, in)
+		require.Equal(t, "7", c.String(), "the receiver is as before")
+	}
+	c := jobspec.Fixed(7)
+	require.ErrorIs(t, c.UnmarshalJSON([]byte(`2147483648`)), jobspec.ErrLimit)
+	require.ErrorIs(t, c.UnmarshalText([]byte(`x`)), jobspec.ErrInvalid)
+	for _, in := range []string{``, `{"min":2`, `"2`, `{"min":2,"min":2}`, `4x`} {
+		require.Error(t, c.UnmarshalJSON([]byte(in)), "%q, which encoding/json would not pass on", in)
+	}
+	require.Equal(t, "7", c.String())
+	require.NoError(t, c.UnmarshalText([]byte(`2-8:2:*`)))
+	require.Equal(t, "2-8:2:*", c.String())
+}
+
+func TestTheZeroCountAcceptsNothing(t *testing.T) {
+	var c jobspec.Count
+	require.True(t, c.IsZero())
+	require.Empty(t, c.String())
+	require.Zero(t, c.Min())
+	highest, bounded := c.Max()
+	require.Zero(t, highest)
+	require.True(t, bounded)
+	_, ok := c.Floor(jobspec.MaxCount)
+	require.False(t, ok)
+	require.False(t, c.Contains(0))
+	_, ok = c.Fixed()
+	require.False(t, ok)
+	_, err := c.MarshalText()
+	require.ErrorIs(t, err, jobspec.ErrInvalid)
+	_, err = c.MarshalJSON()
+	require.ErrorIs(t, err, jobspec.ErrInvalid)
+	dst, err := c.AppendText([]byte("x"))
+	require.Error(t, err)
+	require.Equal(t, "x", string(dst))
+}
+
+func TestFixedPanicsOutOfRange(t *testing.T) {
+	for _, n := range []int64{-1, 0, jobspec.MaxCount + 1} {
+		require.Panics(t, func() { jobspec.Fixed(n) }, n)
+	}
+	n, ok := jobspec.Fixed(jobspec.MaxCount).Fixed()
+	require.True(t, ok)
+	require.EqualValues(t, jobspec.MaxCount, n)
+}
+
+func TestBoundsAndOperatorsOfCounts(t *testing.T) {
+	for in, want := range map[string]struct {
+		min, max int64
+		bounded  bool
+		op       jobspec.Operator
+		operand  int64
+		fixed    bool
+	}{
+		"4":       {4, 4, true, 0, 0, true},
+		"2-9":     {2, 9, true, jobspec.Add, 1, false},
+		"2+":      {2, 0, false, jobspec.Add, 1, false},
+		"2-9:2:*": {2, 9, true, jobspec.Multiply, 2, false},
+		"1,5-8":   {1, 8, true, 0, 0, false},
+	} {
+		c, err := jobspec.ParseCount(in)
+		require.NoError(t, err)
+		highest, bounded := c.Max()
+		op, operand := c.Operator()
+		_, fixed := c.Fixed()
+		require.Equal(t, want.min, c.Min(), in)
+		require.Equal(t, want.max, highest, in)
+		require.Equal(t, want.bounded, bounded, in)
+		require.Equal(t, want.op, op, in)
+		require.Equal(t, want.operand, operand, in)
+		require.Equal(t, want.fixed, fixed, in)
+	}
+	require.Equal(t, "+ * ^ Operator(0)", jobspec.Add.String()+" "+jobspec.Multiply.String()+" "+jobspec.Power.String()+" "+
+		jobspec.Operator(0).String())
+}
+
+// model is a Count as the list of all that it accepts up to a bound.
+type model []int64
+
+const modelBound = 2000
+
+func (m model) floor(n int64) (int64, bool) {
+	i, found := slices.BinarySearch(m, n)
+	if found {
+		return n, true
+	}
+	if i == 0 {
+		return 0, false
+	}
+	return m[i-1], true
+}
+
+// drawCount draws a Count, and all that it accepts by the words of RFC 14.
+func drawCount(t *rapid.T) (jobspec.Count, model) {
+	small := rapid.Int64Range(1, 60)
+	if rapid.Bool().Draw(t, "set") {
+		m := rapid.SliceOfNDistinct(small, 1, 12, rapid.ID[int64]).Draw(t, "members")
+		slices.Sort(m)
+		var text []byte
+		for i, n := range m {
+			if i > 0 {
+				text = append(text, ',')
+			}
+			text, _ = jobspec.Fixed(n).AppendText(text)
+		}
+		c, err := jobspec.ParseCount(string(text))
+		require.NoError(t, err)
+		return c, m
+	}
+	op := rapid.SampledFrom([]string{"+", "*", "^"}).Draw(t, "operator")
+	lo, operand := small.Draw(t, "min"), rapid.Int64Range(1, 5).Draw(t, "operand")
+	if op != "+" {
+		operand++
+	}
+	if op == "^" {
+		lo++
+	}
+	object := map[string]any{"min": lo, "operator": op, "operand": operand}
+	hi := int64(modelBound)
+	if rapid.Bool().Draw(t, "bounded") {
+		hi = lo + rapid.Int64Range(0, 300).Draw(t, "width")
+		object["max"] = hi
+	}
+	var m model
+	for n := lo; n <= hi; {
+		m = append(m, n)
+		switch op {
+		case "+":
+			n += operand
+		case "*":
+			n *= operand
+		case "^":
+			power := n
+			for i := int64(1); i < operand && power <= hi; i++ {
+				power *= n
+			}
+			n = power
+		}
+	}
+	b, err := json.Marshal(object)
+	require.NoError(t, err)
+	var c jobspec.Count
+	require.NoError(t, json.Unmarshal(b, &c))
+	return c, m
+}
+
+func TestCountsAgreeWithTheListOfWhatTheyAccept(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, m := drawCount(t)
+		for n := int64(-1); n <= modelBound; n++ {
+			want, wantOK := m.floor(n)
+			got, ok := c.Floor(n)
+			require.Equal(t, wantOK, ok, "Floor(%d) of %v", n, c)
+			require.Equal(t, want, got, "Floor(%d) of %v", n, c)
+			require.Equal(t, ok && want == n, c.Contains(n))
+		}
+	})
+}
+
+func TestCountsSurviveTextAndJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, _ := drawCount(t)
+		requireRoundTrip(t, c)
+	})
+}
+
+// requireRoundTrip requires that what c prints reads as c, and that its
+// formatters agree.
+func requireRoundTrip(t require.TestingT, c jobspec.Count) {
+	read, err := jobspec.ParseCount(c.String())
+	require.NoError(t, err)
+	require.True(t, read.Equal(c), "%v and %v", read, c)
+	require.Equal(t, c.String(), read.String())
+
+	dst, err := c.AppendText([]byte("before"))
+	require.NoError(t, err)
+	require.Equal(t, "before"+c.String(), string(dst))
+	text, err := c.MarshalText()
+	require.NoError(t, err)
+	require.Equal(t, c.String(), string(text))
+
+	b, err := c.MarshalJSON()
+	require.NoError(t, err)
+	var again jobspec.Count
+	require.NoError(t, again.UnmarshalJSON(b))
+	require.True(t, again.Equal(c), "%s", b)
+}
+
+func TestFloorOfAnOpenRangeStopsAtMaxCount(t *testing.T) {
+	for in, want := range map[string]int64{
+		"2+":         jobspec.MaxCount,
+		"1+:2":       jobspec.MaxCount,
+		"2+:2":       jobspec.MaxCount - 1,
+		"1+:2:*":     1 << 30,
+		"2+:2:^":     1 << 16,
+		"46341+:2:^": 46341, // its square is just beyond
+		"5":          5,
+		"1,9":        9,
+	} {
+		c, err := jobspec.ParseCount(in)
+		require.NoError(t, err)
+		for _, n := range []int64{jobspec.MaxCount, jobspec.MaxCount + 1, 1<<63 - 1} {
+			got, ok := c.Floor(n)
+			require.True(t, ok)
+			require.Equal(t, want, got, in)
+		}
+	}
+}
+
+func TestErrorsOfCountsAreTyped(t *testing.T) {
+	_, err := jobspec.ParseCount("2-8:2:/")
+	require.EqualError(t, err, `jobspec: offset 0: operator must be "+", "*" or "^"`)
+	require.False(t, errors.Is(err, jobspec.ErrLimit))
+}

@@ -1,0 +1,173 @@
+package jobspec
+
+// Counts is how large a job is, as far as that is known. The zero Counts knows
+// nothing.
+type Counts struct {
+	Nodes, Slots, Cores, GPUs, Tasks Quantity
+}
+
+// Resources is what a job got: the size of its resource set (RFC 20).
+type Resources struct {
+	Nodes int64 // how many ranks
+	Cores int64
+	GPUs  int64
+	Slots int64 // execution.nslots, 0 where the resource set does not say
+}
+
+// Counts returns how large the job is by what it asks for, as a listing tells
+// before it has resources:
+//
+//   - Nodes is known where nodes are asked for by number.
+//   - Cores and GPUs are not known where whole nodes are asked for; otherwise
+//     they are what the slots add up to.
+//   - Tasks is what the tasks' counts add up to, or what the shell's
+//     option per-resource says. Per node it is not known without Nodes, per core
+//     not with them.
+//   - What a range or a set leaves open is not known.
+func (s *Spec) Counts() Counts {
+	var c Counts
+	n := len(s.vertices)
+	// The sums are within bounds, readResources and readTasks saw to that.
+	var found bool
+	if c.Nodes, found, _ = s.sum("node", 0, n); !found {
+		c.Nodes = Quantity{}
+	}
+	c.Slots, _, _ = s.sum("slot", 0, n)
+	if !s.wholeNodes() {
+		if c.Cores, found, _ = s.sum("core", 0, n); !found {
+			c.Cores = Quantity{}
+		}
+		c.GPUs, _, _ = s.sum("gpu", 0, n)
+	}
+	c.Tasks, _ = s.taskSum(nil)
+	return c
+}
+
+// CountsOn returns how large the job is once it has resources: nodes, cores and
+// gpus are theirs, slots and tasks what is asked for, or else what follows from
+// the resources. Numbers beyond MaxQuantity are not known.
+func (s *Spec) CountsOn(r Resources) Counts {
+	c := s.Counts()
+	c.Nodes, c.Cores, c.GPUs = Known(r.Nodes), Known(r.Cores), Known(r.GPUs)
+	c.Slots = c.Slots.or(r.slots())
+	c.Tasks, _ = s.taskSum(&r)
+	return c
+}
+
+// slots returns the number of slots, if the resource set says it.
+func (r *Resources) slots() Quantity {
+	if r.Slots == 0 {
+		return Quantity{}
+	}
+	return Known(r.Slots)
+}
+
+// wholeNodes reports whether the job gets nodes with all that is in them.
+func (s *Spec) wholeNodes() bool {
+	for i := range s.vertices {
+		if x := &s.vertices[i]; x.Type == "node" && x.Exclusive {
+			return true
+		}
+	}
+	return false
+}
+
+// taskSum returns the number of tasks, on resources that the job got or, if r
+// is nil, by what it asks for. It is not ok beyond MaxQuantity.
+func (s *Spec) taskSum(r *Resources) (sum Quantity, ok bool) {
+	if s.perResource.state == optionInvalid {
+		return Quantity{}, true
+	}
+	if q, applies, ok := s.perResourceSum(r); applies {
+		return q, ok
+	}
+	sum = Known(0)
+	for i := range s.tasks {
+		q, ok := s.taskCount(&s.tasks[i], r)
+		if !ok {
+			return Quantity{}, false
+		}
+		if sum, ok = sum.plus(q); !ok {
+			return Quantity{}, false
+		}
+	}
+	return sum, true
+}
+
+// perResourceSum returns the number of tasks by the shell's option
+// per-resource, and whether that applies.
+func (s *Spec) perResourceSum(r *Resources) (sum Quantity, applies, ok bool) {
+	var base Quantity
+	nodes, hasNodes, _ := s.sum("node", 0, len(s.vertices))
+	switch {
+	case s.perResource.state != optionGiven:
+		return Quantity{}, false, true
+	case s.perResource.kind == "node":
+		if hasNodes {
+			base = nodes
+		}
+		if r != nil {
+			base = base.or(Known(r.Nodes))
+		}
+	case s.perResource.kind == "core":
+		if !hasNodes {
+			base, _, _ = s.sum("core", 0, len(s.vertices))
+		}
+		if r != nil {
+			base = base.or(Known(r.Cores))
+		}
+	default:
+		return Quantity{}, false, true
+	}
+	sum, ok = base.times(Known(s.perResource.count))
+	return sum, true, ok
+}
+
+// taskCount returns how many there are of a task.
+func (s *Spec) taskCount(t *task, r *Resources) (Quantity, bool) {
+	slot := &s.vertices[t.slot]
+	var base Quantity
+	switch t.rule {
+	case TasksTotal:
+		return Known(t.count), true
+	case TasksPerSlot:
+		base = slot.total
+		if r != nil && s.onlySlot() {
+			base = base.or(r.slots())
+		}
+	case TasksPerResource:
+		var ok bool
+		if base, _, ok = s.sum(t.resource, t.slot+1, slot.end); !ok {
+			return Quantity{}, false
+		}
+		if r != nil && s.onlySlot() {
+			base = base.or(r.of(t.resource))
+		}
+	}
+	return base.times(Known(t.count))
+}
+
+// onlySlot reports whether the job has one slot vertex, so that what it
+// got is all that slot's.
+func (s *Spec) onlySlot() bool {
+	n := 0
+	for i := range s.vertices {
+		if s.vertices[i].Type == "slot" {
+			n++
+		}
+	}
+	return n == 1
+}
+
+// of returns how many resources of a type there are.
+func (r *Resources) of(kind string) Quantity {
+	switch kind {
+	case "node":
+		return Known(r.Nodes)
+	case "core":
+		return Known(r.Cores)
+	case "gpu":
+		return Known(r.GPUs)
+	}
+	return Quantity{}
+}

@@ -1,0 +1,92 @@
+package jobspec_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/joblife/joblife/jobstate/jobspec"
+)
+
+const exampleSpec = `{
+	"version": 1,
+	"resources": [{"type": "node", "count": 4, "with": [
+		{"type": "slot", "count": 1, "label": "task", "with": [{"type": "core", "count": 2}]}]}],
+	"tasks": [{"command": ["/usr/bin/app", "-v"], "slot": "task", "count": {"per_slot": 1}}],
+	"attributes": {"system": {"duration": 3600, "queue": "batch"}}}`
+
+func ExampleParse() {
+	spec, err := jobspec.Parse([]byte(exampleSpec))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	c := spec.Counts()
+	fmt.Println(spec.Name(), spec.Queue(), spec.Duration())
+	fmt.Println("nodes", c.Nodes, "cores", c.Cores, "tasks", c.Tasks)
+	// Output:
+	// app batch 3600
+	// nodes 4 cores 8 tasks 4
+}
+
+func ExampleParse_errors() {
+	_, err := jobspec.Parse([]byte(`{"version":1,"resources":[{"type":"slot","count":0}]}`))
+	fmt.Println(err)
+	var e *jobspec.Error
+	fmt.Println(errors.Is(err, jobspec.ErrInvalid), errors.As(err, &e) && e.Path == "resources[0].count")
+	// Output:
+	// jobspec: resources[0].count: offset 49: must be an integer of at least 1
+	// true true
+}
+
+func ExampleSpec_Apply() {
+	submitted, _ := jobspec.Parse([]byte(exampleSpec))
+	// The context of an event jobspec-update.
+	current, err := submitted.Apply(json.RawMessage(`{"attributes.system.duration":60,"attributes.system.job.name":"short"}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(current.Name(), current.Duration())
+	fmt.Println(current.Original().Name(), current.Original().Duration())
+	_, err = current.Update("tasks", json.RawMessage(`[]`))
+	fmt.Println(err)
+	// Output:
+	// short 60
+	// app 3600
+	// jobspec: tasks: offset 0: path must begin with "attributes."
+}
+
+func ExampleSpec_CountsOn() {
+	spec, _ := jobspec.Parse([]byte(`{"version":1,"resources":[{"type":"node","count":2,"exclusive":true,"with":[
+		{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":1}]}]}],
+		"tasks":[{"command":["app"],"slot":"task","count":{"per_slot":1}}],"attributes":{"system":{"duration":0}}}`))
+	fmt.Println(spec.Counts().Cores)
+	fmt.Println(spec.CountsOn(jobspec.Resources{Nodes: 2, Cores: 96}).Cores)
+	// Output:
+	// unknown
+	// 96
+}
+
+func ExampleParseCount() {
+	c, err := jobspec.ParseCount("2-32:2:*")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	granted, ok := c.Floor(20) // there are 20
+	fmt.Println(granted, ok, c.Contains(20))
+	b, _ := json.Marshal(c)
+	fmt.Println(string(b))
+	// Output:
+	// 16 true false
+	// {"min":2,"max":32,"operator":"*","operand":2}
+}
+
+func ExampleSpec_Shape() {
+	spec, _ := jobspec.Parse([]byte(exampleSpec))
+	shape, err := spec.Shape()
+	fmt.Println(shape.Nodes, shape.Slots, shape.Cores, shape.GPUs.IsZero(), err)
+	// Output:
+	// 4 1 2 true <nil>
+}

@@ -1,0 +1,217 @@
+package jobspec_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife/jobstate/jobspec"
+)
+
+// requireSpec requires what holds for every Spec.
+func requireSpec(t require.TestingT, s *jobspec.Spec) {
+	canonical := print(t, s)
+	again, err := jobspec.Parse([]byte(canonical))
+	require.NoError(t, err, canonical)
+	require.Equal(t, canonical, print(t, again))
+	require.Equal(t, s.Counts(), again.Counts())
+	require.Equal(t, s.Duration(), again.Duration())
+	require.Equal(t, s.Name(), again.Name())
+	require.Equal(t, s.Tasks(), again.Tasks())
+	require.GreaterOrEqual(t, s.Duration(), 0.0)
+
+	n := 0
+	for i, v := range s.Vertices() {
+		n++
+		require.Less(t, v.Parent, i)
+		require.False(t, v.Count.IsZero())
+		requireRoundTrip(t, v.Count)
+	}
+	require.Positive(t, n)
+	for _, task := range s.Tasks() {
+		require.NotEmpty(t, task.Command)
+		require.NotZero(t, task.Rule)
+	}
+	for d := range s.Dependencies() {
+		require.True(t, json.Valid(d.JSON))
+	}
+	c := s.Counts()
+	got := s.CountsOn(jobspec.Resources{Nodes: 1, Cores: 2, GPUs: 3, Slots: 4})
+	require.Equal(t, []jobspec.Quantity{jobspec.Known(1), jobspec.Known(2), jobspec.Known(3)}, []jobspec.Quantity{got.Nodes, got.Cores, got.GPUs})
+	for _, pair := range [][2]jobspec.Quantity{{c.Slots, got.Slots}, {c.Tasks, got.Tasks}} {
+		if _, known := pair[0].Value(); known {
+			require.Equal(t, pair[0], pair[1], "resources do not change what is known without them")
+		}
+	}
+	if s.CheckV1() == nil {
+		shape, err := s.Shape()
+		require.NoError(t, err)
+		require.False(t, shape.Slots.IsZero() || shape.Cores.IsZero())
+		_, known := c.Slots.Value()
+		require.True(t, known)
+	}
+}
+
+// requireTyped requires that an error has one category, and stays short.
+func requireTyped(t require.TestingT, err error) {
+	categories := []error{jobspec.ErrSyntax, jobspec.ErrInvalid, jobspec.ErrVersion, jobspec.ErrLimit, jobspec.ErrUpdate}
+	var e *jobspec.Error
+	require.ErrorAs(t, err, &e)
+	require.True(t, slices.Contains(categories, e.Category))
+	for _, c := range categories {
+		require.Equal(t, c == e.Category, errors.Is(err, c), err.Error())
+	}
+	require.Less(t, len(err.Error()), 400)
+	require.False(t, strings.ContainsAny(err.Error(), "\n\x00\x1b"), "%q", err.Error())
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(text("", "", "")))
+	f.Add([]byte(system(`,"dependencies":[{"scheme":"after","value":"f1"}],"constraints":{"properties":["a"]},"job":{"name":"n"}`)))
+	f.Add([]byte(text(`[{"type":"node","count":{"min":2,"max":8,"operator":"*","operand":2},"exclusive":true,"with":`+slotOfCore+`}]`,
+		`[{"command":["a"],"slot":"task","count":{"per_resource":{"type":"core","count":2}}}]`, "")))
+	f.Add([]byte(text(`[{"type":"slot","count":"1,3-4","label":"task","with":[{"type":"core","count":"2+"}]}]`, "", "")))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		before := slices.Clone(b)
+		s, err := jobspec.Parse(b)
+		require.Equal(t, before, b, "the input is not touched")
+		if err != nil {
+			require.Nil(t, s)
+			requireTyped(t, err)
+			return
+		}
+		requireSpec(t, s)
+		require.JSONEq(t, string(b), print(t, s))
+	})
+}
+
+func FuzzUpdate(f *testing.F) {
+	f.Add("attributes.system.duration", []byte(`3600`))
+	f.Add("attributes.system.job.name", []byte(`"n"`))
+	f.Add("attributes.user.a.b.c", []byte(`{"k":[1,2.50]}`))
+	f.Add("attributes.system", []byte(`{"duration":1}`))
+	f.Add("attributes..x", []byte(`null`))
+	base, err := jobspec.Parse([]byte(system(`,"x":{"n":7}`)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	unchanged := print(f, base)
+	f.Fuzz(func(t *testing.T, path string, value []byte) {
+		s, err := base.Update(path, value)
+		require.Equal(t, unchanged, print(t, base))
+		if err != nil {
+			require.Nil(t, s)
+			requireTyped(t, err)
+		} else {
+			requireSpec(t, s)
+			require.Same(t, base, s.Original())
+			got, ok := s.Lookup(path)
+			require.True(t, ok)
+			require.JSONEq(t, string(value), string(got))
+			again, err := s.Update(path, value)
+			require.NoError(t, err)
+			require.Equal(t, print(t, s), print(t, again), "an update that repeats changes nothing")
+		}
+		// One event of that one key does the same, where JSON can hold the key.
+		key, _ := json.Marshal(path)
+		var back string
+		if json.Unmarshal(key, &back) != nil || back != path || strings.Contains(path, "\x00") {
+			return
+		}
+		applied, applyErr := base.Apply([]byte("{" + string(key) + ":" + string(value) + "}"))
+		if err == nil {
+			require.NoError(t, applyErr)
+			require.Equal(t, print(t, s), print(t, applied))
+		} else if applyErr == nil {
+			require.ErrorIs(t, err, jobspec.ErrSyntax, "a value alone may be no JSON and be two members of a context")
+		}
+	})
+}
+
+func FuzzCount(f *testing.F) {
+	for _, in := range []string{"4", "2-8:2:*", "1,4-6", "[2+]", "2+:2:^"} {
+		f.Add(in)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		c, err := jobspec.ParseCount(in)
+		if err != nil {
+			require.True(t, c.IsZero())
+			requireTyped(t, err)
+			return
+		}
+		requireRoundTrip(t, c)
+		first, ok := c.Floor(c.Min())
+		require.True(t, ok)
+		require.Equal(t, c.Min(), first)
+		last, ok := c.Floor(1<<63 - 1)
+		require.True(t, ok)
+		require.True(t, c.Contains(last))
+		require.False(t, c.Contains(last+1))
+	})
+}
+
+// TestSpecsThatAreDrawnKeepTheInvariants reaches what mutations of bytes seldom
+// reach.
+func TestSpecsThatAreDrawnKeepTheInvariants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, err := jobspec.Parse([]byte(drawSpec(t)))
+		require.NoError(t, err)
+		requireSpec(t, s)
+	})
+}
+
+// drawSpec draws a legal jobspec.
+func drawSpec(t *rapid.T) string {
+	labels := 0
+	var vertex func(depth int, inSlot bool) map[string]any
+	vertex = func(depth int, inSlot bool) map[string]any {
+		kind := "slot"
+		if inSlot || depth < 3 && rapid.Bool().Draw(t, "above") {
+			kind = rapid.SampledFrom([]string{"node", "core", "gpu", "socket"}).Draw(t, "type")
+		}
+		v := map[string]any{"type": kind, "count": rapid.SampledFrom([]any{1, 2, 7, "2+", "1,3", map[string]any{"min": 2, "max": 9}}).Draw(t, "count")}
+		if rapid.Bool().Draw(t, "exclusive stated") {
+			v["exclusive"] = rapid.Bool().Draw(t, "exclusive")
+		}
+		below := rapid.IntRange(0, 2).Draw(t, "below")
+		if kind == "slot" {
+			v["label"] = string(rune('a' + labels))
+			labels++
+		}
+		if kind == "slot" || !inSlot && labels == 0 {
+			below = max(below, 1)
+		}
+		if depth > 4 {
+			below = 0
+		}
+		var with []any
+		for range below {
+			with = append(with, vertex(depth+1, inSlot || kind == "slot"))
+		}
+		if with != nil {
+			v["with"] = with
+		}
+		return v
+	}
+	var resources []any
+	for labels == 0 {
+		resources = append(resources, vertex(0, false))
+	}
+	var tasks []any
+	for range rapid.IntRange(1, 3).Draw(t, "tasks") {
+		tasks = append(tasks, map[string]any{
+			"command": []string{"a"}, "slot": string(rune('a' + rapid.IntRange(0, labels-1).Draw(t, "slot"))),
+			"count": map[string]any{rapid.SampledFrom([]string{"per_slot", "total"}).Draw(t, "rule"): rapid.IntRange(1, 5).Draw(t, "n")},
+		})
+	}
+	b, _ := json.Marshal(map[string]any{
+		"version": 1, "resources": resources, "tasks": tasks,
+		"attributes": map[string]any{"system": map[string]any{"duration": rapid.Float64Range(0, 1e6).Draw(t, "duration")}},
+	})
+	return string(b)
+}

@@ -1,0 +1,228 @@
+package jobspec_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife/jobstate/jobspec"
+)
+
+func TestRFC21AnUpdateSetsWhatItsPathNames(t *testing.T) {
+	s := parse(t, system(`,"queue":"debug","x":{"a":[1],"b":2}`))
+	for _, test := range []struct{ path, value, want string }{
+		{"attributes.system.duration", `3600`, `{"system":{"duration":3600,"queue":"debug","x":{"a":[1],"b":2}}}`},
+		{"attributes.system.duration", ` 1e2 `, `{"system":{"duration":1e2,"queue":"debug","x":{"a":[1],"b":2}}}`},
+		{"attributes.system.queue", `"batch"`, `{"system":{"duration":0,"queue":"batch","x":{"a":[1],"b":2}}}`},
+		{"attributes.system.x.a", `{"k":[true,null,"\u00e9<"]}`, `{"system":{"duration":0,"queue":"debug","x":{"a":{"k":[true,null,"é<"]},"b":2}}}`},
+		{"attributes.system.x", `null`, `{"system":{"duration":0,"queue":"debug","x":null}}`},
+		{"attributes.system.job.name", `"n"`, `{"system":{"duration":0,"job":{"name":"n"},"queue":"debug","x":{"a":[1],"b":2}}}`},
+		{"attributes.system.shell.options.verbose", `2`, `{"system":{"duration":0,"queue":"debug","shell":{"options":{"verbose":2}},"x":{"a":[1],"b":2}}}`},
+		{"attributes.user.tag", `"t"`, `{"system":{"duration":0,"queue":"debug","x":{"a":[1],"b":2}},"user":{"tag":"t"}}`},
+		{"attributes.system", `{"duration":1}`, `{"system":{"duration":1}}`},
+		{"attributes.system.two words", `1`, `{"system":{"duration":0,"queue":"debug","two words":1,"x":{"a":[1],"b":2}}}`},
+	} {
+		t.Run(test.path, func(t *testing.T) {
+			before := print(t, s)
+			next, err := s.Update(test.path, json.RawMessage(test.value))
+			require.NoError(t, err)
+			want := `{"attributes":` + test.want + `,"resources":[{"count":1,"label":"task","type":"slot","with":[{"count":1,"type":"core"}]}],` +
+				`"tasks":[{"command":["app"],"count":{"per_slot":1},"slot":"task"}],"version":1}`
+			require.Equal(t, want, print(t, next))
+			require.Equal(t, before, print(t, s), "the old view stays")
+			require.Same(t, s, next.Original())
+			require.Same(t, s, s.Original())
+
+			// One event of that one key does the same.
+			applied, err := s.Apply(json.RawMessage(fmt.Sprintf(`{%q:%s}`, test.path, test.value)))
+			require.NoError(t, err)
+			require.Equal(t, want, print(t, applied))
+		})
+	}
+}
+
+func TestRFC21UpdatesChangeWhatTheViewsSay(t *testing.T) {
+	first := parse(t, system(`,"constraints":{"a":1},"job":{"name":"old"}`))
+	second, err := first.Apply(json.RawMessage(`{"attributes.system.duration":90.5,"attributes.system.queue":"q","attributes.system.bank":"b",
+		"attributes.system.project":"p","attributes.system.cwd":"/c","attributes.system.job":{},"attributes.system.preemptible-after":7,
+		"attributes.system.constraints.a":2,"attributes.system.dependencies":[{"scheme":"s","value":"v"}],
+		"attributes.system.shell.options.per-resource":{"type":"core","count":3}}`))
+	require.NoError(t, err)
+	require.Equal(t, 90.5, second.Duration())
+	require.Equal(t, []string{"app", "/c", "q", "b", "p"}, []string{second.Name(), second.Cwd(), second.Queue(), second.Bank(), second.Project()})
+	seconds, ok := second.PreemptibleAfter()
+	require.True(t, ok)
+	require.Equal(t, 7.0, seconds)
+	require.JSONEq(t, `{"a":2}`, string(second.Constraints()))
+	require.Equal(t, "nodes unknown, slots 1, cores 1, gpus 0, tasks 3", size(second.Counts()))
+	for d := range second.Dependencies() {
+		require.Equal(t, "s=v", d.Scheme+"="+d.Value)
+	}
+	third, err := second.Update("attributes.system.duration", json.RawMessage(`0`))
+	require.NoError(t, err)
+	require.Zero(t, third.Duration())
+	require.Same(t, first, third.Original(), "the view without any update")
+	require.Equal(t, "old", third.Original().Name())
+	require.Equal(t, "q", third.Queue())
+}
+
+func TestRFC21KeysOfAnEventApplyInTheirOrder(t *testing.T) {
+	s := parse(t, text("", "", ""))
+	for context, want := range map[string]float64{
+		`{"attributes.system":{"duration":1},"attributes.system.duration":2}`: 2,
+		`{"attributes.system.duration":2,"attributes.system":{"duration":1}}`: 1,
+	} {
+		next, err := s.Apply(json.RawMessage(context))
+		require.NoError(t, err)
+		require.Equal(t, want, next.Duration())
+	}
+}
+
+func TestRFC21AnEventMaySetTogetherWhatIsWrongAlone(t *testing.T) {
+	s := parse(t, text("", "", ""))
+	next, err := s.Apply(json.RawMessage(`{"attributes.system":{"queue":"q"},"attributes.system.duration":5}`))
+	require.NoError(t, err, "only the result has to be a jobspec")
+	require.Equal(t, 5.0, next.Duration())
+	_, err = s.Update("attributes.system", json.RawMessage(`{"queue":"q"}`))
+	require.ErrorIs(t, err, jobspec.ErrInvalid)
+}
+
+func TestRFC21UpdatesThatAreRefused(t *testing.T) {
+	s := parse(t, system(`,"x":{"n":7,"null":null,"list":[{}]}`))
+	before := print(t, s)
+	for _, test := range []struct {
+		path, value string
+		category    error
+		message     string
+	}{
+		{"", `1`, jobspec.ErrUpdate, `offset 0: path must begin with "attributes."`},
+		{"attributes", `{"system":{"duration":1}}`, jobspec.ErrUpdate, `attributes: offset 0: path must begin with "attributes."`},
+		{"attribute.x", `1`, jobspec.ErrUpdate, `attribute.x: offset 0: path must begin with "attributes."`},
+		{"attributesx.y", `1`, jobspec.ErrUpdate, `attributesx.y: offset 0: path must begin with "attributes."`},
+		{"resources", slotOfCore, jobspec.ErrUpdate, `resources: offset 0: path must begin with "attributes."`},
+		{"tasks.x", `1`, jobspec.ErrUpdate, `tasks.x: offset 0: path must begin with "attributes."`},
+		{"attributes.", `1`, jobspec.ErrUpdate, `attributes.: offset 0: path has an empty element`},
+		{"attributes.system.", `1`, jobspec.ErrUpdate, `attributes.system.: offset 0: path has an empty element`},
+		{"attributes..system", `1`, jobspec.ErrUpdate, `attributes..system: offset 0: path has an empty element`},
+		{"attributes.system.x.n.y", `1`, jobspec.ErrUpdate, `attributes.system.x.n.y: offset 0: path leads through a value that is no object`},
+		{"attributes.system.x.null.y", `1`, jobspec.ErrUpdate, `attributes.system.x.null.y: offset 0: path leads through a value that is no object`},
+		{"attributes.system.x.list.0", `1`, jobspec.ErrUpdate, `attributes.system.x.list.0: offset 0: path leads through a value that is no object`},
+		{"attributes.user.0\xde", `{}`, jobspec.ErrUpdate, `"attributes.user.0\xde": offset 0: path must be UTF-8 without U+0000`},
+		{"attributes.user.\x00\n", `{}`, jobspec.ErrUpdate, `"attributes.user.\x00\n": offset 0: path must be UTF-8 without U+0000`},
+		{"attributes.system.y", ``, jobspec.ErrSyntax, ``},
+		{"attributes.system.y", `1,"z":2`, jobspec.ErrSyntax, ``},
+		{"attributes.system.y", `{"a":1,"a":2}`, jobspec.ErrSyntax, ``},
+		{"attributes.system.y", "\"\xff\"", jobspec.ErrSyntax, ``},
+		{"attributes.system.duration", `-1`, jobspec.ErrInvalid, `attributes.system.duration: must be a number of at least 0`},
+		{"attributes.system.duration", `null`, jobspec.ErrInvalid, `attributes.system.duration: must be a number of at least 0`},
+		{"attributes.system.queue", `null`, jobspec.ErrInvalid, `attributes.system.queue: must be a string`},
+		{"attributes.other", `1`, jobspec.ErrInvalid, `attributes.other: key is not allowed here`},
+		{"attributes.system", `1`, jobspec.ErrInvalid, `attributes.system: must be an object`},
+		{"attributes" + strings.Repeat(".a", 2048), `1`, jobspec.ErrLimit, ``},
+		{"attributes.system" + strings.Repeat(".a", 2046), `1`, jobspec.ErrLimit, ``},
+		{"attributes.system.x", strings.Repeat("[", 2046) + strings.Repeat("]", 2046), jobspec.ErrLimit, ``},
+	} {
+		next, err := s.Update(test.path, json.RawMessage(test.value))
+		require.Nil(t, next)
+		require.ErrorIs(t, err, test.category, "%.80s", test.path)
+		require.Equal(t, before, print(t, s))
+		if test.message == "" {
+			require.Less(t, len(err.Error()), 250)
+			continue
+		}
+		require.EqualError(t, err, "jobspec: "+test.message)
+	}
+	_, err := s.Update("attributes.system"+strings.Repeat(".a", 2045), json.RawMessage(`1`))
+	require.NoError(t, err, "as deep as a jobspec may be")
+}
+
+func TestRFC21ContextsThatAreRefused(t *testing.T) {
+	s := parse(t, text("", "", ""))
+	before := print(t, s)
+	for context, want := range map[string]string{
+		`{}`:   `jobspec: offset 0: must have at least one key`,
+		`[]`:   `jobspec: offset 0: must be an object`,
+		`null`: `jobspec: offset 0: must be an object`,
+		`{"attributes.system.duration":5,"tasks":[]}`:                  `jobspec: tasks: offset 40: path must begin with "attributes."`,
+		`{"attributes.system.duration":5,"attributes.system.a..b":[]}`: `jobspec: attributes.system.a..b: offset 57: path has an empty element`,
+		`{"attributes.system.duration":"5"}`:                           `jobspec: attributes.system.duration: must be a number of at least 0`,
+	} {
+		next, err := s.Apply(json.RawMessage(context))
+		require.Nil(t, next)
+		require.EqualError(t, err, want)
+		require.Equal(t, before, print(t, s))
+	}
+	for _, context := range []string{``, `{`, `{"attributes.system.duration":1,"attributes.system.duration":2}`} {
+		_, err := s.Apply(json.RawMessage(context))
+		require.ErrorIs(t, err, jobspec.ErrSyntax, context)
+	}
+}
+
+func TestLimitsHoldForUpdates(t *testing.T) {
+	in := []byte(text("", "", ""))
+	s, err := jobspec.ParseLimits(in, jobspec.Limits{Bytes: len(in) + 30})
+	require.NoError(t, err)
+	_, err = s.Update("attributes.system.x", json.RawMessage(`"`+strings.Repeat("x", 100+len(in))+`"`))
+	require.ErrorIs(t, err, jobspec.ErrLimit, "the value alone is too large")
+	s, err = s.Update("attributes.system.x", json.RawMessage(`"123456789"`))
+	require.NoError(t, err)
+	_, err = s.Update("attributes.system.y", json.RawMessage(`"123456789"`))
+	require.ErrorIs(t, err, jobspec.ErrLimit, "an update does not lose the limits")
+	_, err = s.Apply(json.RawMessage(`{"attributes.system.y":"123456789"}`))
+	require.ErrorIs(t, err, jobspec.ErrLimit)
+}
+
+// TestUpdatesAgreeWithANaiveModel sets values in a tree of maps, as the words
+// of RFC 21 say, and compares.
+func TestUpdatesAgreeWithANaiveModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, err := jobspec.Parse([]byte(text("", "", "")))
+		require.NoError(t, err)
+		var model map[string]any
+		require.NoError(t, json.Unmarshal([]byte(text("", "", "")), &model))
+		word := rapid.SampledFrom([]string{"system", "user", "duration", "a", "b", "é", "c d"})
+		for range rapid.IntRange(1, 8).Draw(t, "updates") {
+			path := append([]string{"attributes"}, rapid.SliceOfN(word, 1, 4).Draw(t, "path")...)
+			value := rapid.SampledFrom([]string{`1`, `0.50`, `"x"`, `{}`, `{"a":{"b":1}}`, `[{"a":1}]`, `null`, `{"duration":2}`}).Draw(t, "value")
+			next, err := s.Update(strings.Join(path, "."), json.RawMessage(value))
+
+			changed, ok := setNaively(model, path, value)
+			if ok {
+				_, parseErr := jobspec.Parse(changed)
+				ok = parseErr == nil
+			}
+			require.Equal(t, ok, err == nil, "%v = %s: %v", path, value, err)
+			if !ok {
+				continue
+			}
+			s = next
+			require.NoError(t, json.Unmarshal(changed, &model))
+			require.JSONEq(t, string(changed), print(t, s))
+		}
+	})
+}
+
+// setNaively returns the tree, printed, with a value set in a copy of it.
+func setNaively(tree map[string]any, path []string, value string) ([]byte, bool) {
+	b, _ := json.Marshal(tree)
+	var root map[string]any
+	_ = json.Unmarshal(b, &root)
+	at := root
+	for _, key := range path[:len(path)-1] {
+		if _, found := at[key]; !found {
+			at[key] = map[string]any{}
+		}
+		next, ok := at[key].(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		at = next
+	}
+	at[path[len(path)-1]] = json.RawMessage(value)
+	b, _ = json.Marshal(root)
+	return b, true
+}
