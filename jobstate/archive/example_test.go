@@ -1,0 +1,54 @@
+package archive_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/joblife/joblife/jobstate/archive"
+)
+
+// exampleDump is a small archive: a good job and one without a jobspec.
+func exampleDump() io.Reader {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, e := range [][2]string{
+		{"checkpoint/job-manager", `{"max_jobid": 8069840896}`},
+		{"job/0000/0001/ce00/0000/eventlog", `{"timestamp":1657302164.7,"name":"submit","context":{"userid":5588,"urgency":16,"flags":0}}` + "\n"},
+		{"job/0000/0001/e100/0000/eventlog", `{"timestamp":1657302164.7,"name":"submit","context":{"userid":5588,"urgency":16,"flags":0}}` + "\n"},
+		{"job/0000/0001/e100/0000/jobspec", `{"version":1}`},
+	} {
+		_ = w.WriteHeader(&tar.Header{Name: e[0], Size: int64(len(e[1])), Mode: 0o600})
+		_, _ = io.WriteString(w, e[1])
+	}
+	_ = w.Close()
+	return &b
+}
+
+func ExampleRead() {
+	a, err := archive.Read(exampleDump(), archive.Limits{})
+	for _, j := range a.Jobs {
+		fmt.Printf("%v: %d bytes of log, jobspec %s, allocated %t\n", uint64(j.ID), len(j.Eventlog), j.Jobspec, j.R != nil)
+	}
+	for _, f := range a.Failures {
+		fmt.Println(f, errors.Is(f, archive.ErrNoJobspec))
+	}
+	id, _ := a.MaxID()
+	fmt.Println(uint64(id), err)
+	// Output:
+	// 8069840896: 92 bytes of log, jobspec {"version":1}, allocated false
+	// archive: "job/0000/0001/ce00/0000": no jobspec true
+	// 8069840896 <nil>
+}
+
+func ExampleArchive_Keys() {
+	a, _ := archive.Read(exampleDump(), archive.Limits{})
+	for key := range a.Keys() {
+		v, _ := a.Key(key)
+		fmt.Printf("%s: %s\n", key, v)
+	}
+	// Output:
+	// checkpoint/job-manager: {"max_jobid": 8069840896}
+}

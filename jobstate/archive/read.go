@@ -1,0 +1,318 @@
+package archive
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// Read reads a dump archive of a Flux instance to its end: a tar archive,
+// plain or compressed with bzip2 or gzip, which is found out by looking. It
+// never returns nil. A job or key that is wrong is a [Failure] of the Archive and
+// no error.
+//
+// An error is an *[Error]. Then the Archive holds what was read before. The job
+// that was being read is a Failure of category ErrIncomplete; those before
+// it are taken to be whole, as they are where the keys of a job stand together,
+// the way that Flux writes them. Where they do not, the whole archive has to be
+// read to tell; jobs are complete when there is no error.
+func Read(r io.Reader, l Limits) (*Archive, error) {
+	b := builder{
+		limits: l.withDefaults(),
+		jobs:   map[jobid.ID]*draft{},
+		broken: map[string]*Failure{},
+		others: map[string][]byte{},
+	}
+	if err := b.read(r); err != nil {
+		return b.finish(), err
+	}
+	return b.finish(), nil
+}
+
+// builder is an archive that is being read.
+type builder struct {
+	limits Limits
+	jobs   map[jobid.ID]*draft
+	broken map[string]*Failure // by the whole path
+	others map[string][]byte
+	held   int64
+	in     *draft // whose key was last, nil if no job's
+	path   string // of the last entry
+}
+
+// draft is a job of which keys may be missing.
+type draft struct {
+	Job
+	failure *Failure
+}
+
+// value returns where a key of a job goes, nil for one that is not held.
+func (d *draft) value(key string) *[]byte {
+	switch key {
+	case "eventlog":
+		return &d.Eventlog
+	case "jobspec":
+		return &d.Jobspec
+	case "R":
+		return &d.R
+	case "guest/exec/eventlog":
+		return &d.ExecEventlog
+	}
+	return nil
+}
+
+// fail notes what is wrong with the job, unless something was before.
+func (d *draft) fail(line int, category, cause error) {
+	if d.failure == nil {
+		d.failure = &Failure{ID: d.ID, Path: jobPath(d.ID), Line: line, Category: category, Err: cause}
+	}
+}
+
+// jobPath returns the directory of a job.
+func jobPath(id jobid.ID) string {
+	return jobRoot + strings.ReplaceAll(id.Format(jobid.DotHex), ".", "/")
+}
+
+// read reads all entries.
+func (b *builder) read(r io.Reader) *Error {
+	src := &source{r: r}
+	m := &meter{limit: b.limits.Bytes}
+	err := b.readAll(src, m)
+	if err == nil {
+		return nil
+	}
+	if b.in != nil {
+		b.in.fail(0, ErrIncomplete, nil)
+	}
+	e := &Error{Offset: m.offset, Path: clip(b.path), Category: ErrFormat, Err: err}
+	switch {
+	case m.exceeded, err == errHeld, err == errEntries:
+		e.Category = ErrLimit
+	case src.err != nil:
+		e.Category, e.Err = ErrRead, src.err
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), err == errNoEnd:
+		e.Category = ErrTruncated
+	}
+	return e
+}
+
+// readAll reads all entries and what is behind them.
+func (b *builder) readAll(src *source, m *meter) (err error) {
+	if m.r, err = decompress(src); err != nil {
+		return err
+	}
+	t := tar.NewReader(m)
+	for {
+		h, err := t.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
+			return err
+		}
+		b.path = h.Name
+		if err := b.entry(h, t); err != nil {
+			return err
+		}
+	}
+	// The end of the input alone is an end to package tar.
+	if m.zeros < endMark {
+		return errNoEnd
+	}
+	b.in, b.path = nil, ""
+	return drain(m)
+}
+
+// endMark is how many zeros end an archive at least: half of what the format
+// says, for which others settle too.
+const endMark = 512
+
+// drain reads what is behind the end mark, which is zeros.
+func drain(m *meter) error {
+	buf := make([]byte, 4096)
+	for {
+		n, err := m.Read(buf)
+		if len(bytes.TrimRight(buf[:n], "\x00")) > 0 {
+			return errTrailing
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// entry takes in one entry.
+func (b *builder) entry(h *tar.Header, t *tar.Reader) error {
+	isDir := h.Typeflag == tar.TypeDir
+	if h.Typeflag == tar.TypeXGlobalHeader {
+		return nil
+	}
+	p, ok := locate(h.Name, isDir)
+	switch {
+	case !ok:
+		b.in = nil
+		return nil
+	case p.dir == "":
+		b.in = nil
+		return b.other(p.key, h, t)
+	case p.err != nil:
+		b.in = nil
+		return b.reject(p.dir, &Failure{Category: ErrBadID, Err: p.err})
+	}
+	d := b.jobs[p.id]
+	if d == nil {
+		if err := b.room(0); err != nil {
+			return err
+		}
+		d = &draft{Job: Job{ID: p.id}}
+		b.jobs[p.id] = d
+	}
+	b.in = d
+	v := d.value(p.key)
+	switch {
+	case v == nil && (isDir || p.key != ""):
+		return nil
+	case v == nil, !plainFile(h):
+		d.fail(0, ErrNotFile, nil)
+		return nil
+	case h.Size > b.limits.FileBytes:
+		d.fail(0, ErrLimit, errFile)
+		return nil
+	}
+	got, err := b.value(h, t)
+	if err != nil {
+		return err
+	}
+	if *v != nil && !bytes.Equal(*v, got) {
+		d.fail(0, ErrDuplicate, nil)
+	}
+	*v = got
+	return nil
+}
+
+// plainFile reports whether an entry has a value.
+func plainFile(h *tar.Header) bool {
+	return h.Typeflag == tar.TypeReg || h.Typeflag == tar.TypeGNUSparse
+}
+
+// other takes in a key that is no job's.
+func (b *builder) other(path string, h *tar.Header, t *tar.Reader) error {
+	switch {
+	case !plainFile(h):
+		return nil
+	case h.Size > b.limits.FileBytes:
+		return b.reject(path, &Failure{Category: ErrLimit, Err: errFile})
+	}
+	old, found := b.others[path]
+	if !found {
+		if err := b.room(len(path)); err != nil {
+			return err
+		}
+	}
+	got, err := b.value(h, t)
+	if err != nil {
+		return err
+	}
+	if found && !bytes.Equal(old, got) {
+		return b.reject(path, &Failure{Category: ErrDuplicate})
+	}
+	b.others[path] = got
+	return nil
+}
+
+// reject notes a failure of a path that is no job's, unless there was one
+// before.
+func (b *builder) reject(path string, f *Failure) error {
+	if b.broken[path] != nil {
+		return nil
+	}
+	if err := b.room(len(path)); err != nil {
+		return err
+	}
+	f.Path = clip(path)
+	b.broken[path] = f
+	return nil
+}
+
+// room returns an error unless there is room for one more job, failure or other
+// key, with so many bytes of its own.
+func (b *builder) room(n int) error {
+	if len(b.jobs)+len(b.broken)+len(b.others) >= b.limits.Entries {
+		return errEntries
+	}
+	return b.hold(int64(n))
+}
+
+// hold counts bytes that are held.
+func (b *builder) hold(n int64) error {
+	if n > b.limits.HeldBytes-b.held {
+		return errHeld
+	}
+	b.held += n
+	return nil
+}
+
+// firstRead is how much memory a header may claim before the value is there.
+const firstRead = 64 << 10
+
+// value reads the value of an entry.
+func (b *builder) value(h *tar.Header, t *tar.Reader) ([]byte, error) {
+	if err := b.hold(h.Size); err != nil {
+		return nil, err
+	}
+	v := make([]byte, 0, min(h.Size, firstRead))
+	for int64(len(v)) < h.Size {
+		if len(v) == cap(v) {
+			v = slices.Grow(v, int(min(h.Size-int64(len(v)), int64(len(v)))))
+		}
+		end := min(int64(cap(v)), h.Size)
+		if _, err := io.ReadFull(t, v[len(v):end]); err != nil {
+			return nil, err
+		}
+		v = v[:end]
+	}
+	return v, nil
+}
+
+// finish sorts the jobs into good ones and failures.
+func (b *builder) finish() *Archive {
+	a := &Archive{others: b.others}
+	for id, d := range b.jobs {
+		a.note(id)
+		switch {
+		case d.failure != nil:
+		case d.Eventlog == nil:
+			d.fail(0, ErrNoEventlog, nil)
+		case d.Jobspec == nil:
+			d.fail(0, ErrNoJobspec, nil)
+		default:
+			if line, category, cause := checkLog(d.Eventlog); category != nil {
+				d.fail(line, category, cause)
+			}
+		}
+		if d.failure != nil {
+			a.Failures = append(a.Failures, d.failure)
+		} else {
+			a.Jobs = append(a.Jobs, d.Job)
+		}
+	}
+	for path, f := range b.broken {
+		a.Failures = append(a.Failures, f)
+		delete(a.others, path)
+	}
+	a.readCheckpoint()
+	slices.SortFunc(a.Jobs, func(x, y Job) int { return cmp.Compare(x.ID, y.ID) })
+	slices.SortFunc(a.Failures, func(x, y *Failure) int {
+		return cmp.Or(strings.Compare(x.Path, y.Path), strings.Compare(x.detail(), y.detail()))
+	})
+	return a
+}
