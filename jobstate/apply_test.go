@@ -332,6 +332,27 @@ func TestPrologsAndEpilogsAreCountedByDescription(t *testing.T) { // PL-1
 	require.Equal(t, jobstate.IgnoredStarted, last)
 }
 
+func TestAnEpilogDoesNotHoldTheStart(t *testing.T) {
+	j, _ := run(t, append(upTo(jobstate.Run), `epilog-start {"description":"e"}`)...)
+	require.True(t, j.MayStart())
+}
+
+func TestAnActionIsAsOldAsItsFirstLiveStart(t *testing.T) {
+	start, finish := `prolog-start {"description":"a"}`, `prolog-finish {"description":"a","status":0}`
+	for _, c := range []struct {
+		lines []string
+		since eventlog.Timestamp
+	}{
+		{[]string{start, "memo {}", start}, 1005}, {[]string{start, finish, start}, 1007}, {[]string{start, "memo {}", start, finish}, 1005},
+	} {
+		j, _ := run(t, append(upTo(jobstate.Run), c.lines...)...)
+		for a := range j.Actions() {
+			require.Equal(t, c.since, a.Since)
+			require.Equal(t, jobstate.Prolog, a.Kind)
+		}
+	}
+}
+
 func TestMoreThan255PrologsAreCounted(t *testing.T) { // the reference's counter is a byte
 	lines := upTo(jobstate.Run)
 	for i := range 300 {
@@ -480,6 +501,9 @@ func TestFlagsSurvive(t *testing.T) { // HK-6
 	require.True(t, j.HasFlag("debug"))
 	require.True(t, j.HasFlag("novalidate"))
 	require.False(t, j.HasFlag("immutable"))
+	j, _ = run(t, `submit {"userid":1,"urgency":16,"flags":4,"version":1}`)
+	require.True(t, j.HasFlag("waitable"))
+	require.False(t, j.HasFlag("debug"))
 }
 
 // TestHostileLogsCostInProportion: what a log repeats many times costs the

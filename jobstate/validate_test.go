@@ -122,6 +122,14 @@ func TestValidateNamesBadLines(t *testing.T) {
 	require.Contains(t, got[0], "line 3: error: not an entry: ")
 	require.Equal(t, []string{"line 3: validate: note: repeats the entry before it"}, text(good+strings.SplitAfter(good, "\n")[1]))
 	require.Equal(t, []string{"line 3: depend: note: is older than the entry before it"}, text(good+`{"timestamp":5.5,"name":"depend"}`+"\n"))
+	memo := `{"timestamp":1009.5,"name":"memo","context":{}}` + "\n"
+	got = text(good + memo + strings.Replace(memo, "{}", `{"a":{"b":1}}`, 1) + strings.Replace(memo, "memo", "finish", 1) + memo)
+	require.Equal(t, []string{"line 5: finish: error: is out of order: the job is in DEPEND"}, got)
+	got = text(good + strings.Replace(memo, "memo", "depend", 1) + strings.Replace(memo, "memo", "priority", 1) + strings.Replace(memo, "memo", "depend", 1))
+	require.Equal(t, []string{
+		"line 4: priority: error: context of priority: key \"priority\": key is missing",
+		"line 5: depend: error: is out of order: the job is in SCHED",
+	}, got, "what follows a bad entry does not repeat the one before it")
 	for _, f := range jobstate.Validate([]byte(good + "x\n")) {
 		require.Equal(t, int64(len(good)), f.Offset)
 	}
