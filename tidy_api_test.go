@@ -192,7 +192,6 @@ func foreign(u *unit, leaks map[types.Object]bool, e ast.Expr) map[ast.Expr]bool
 			if p, _, ok := u.imported(n); ok && isThirdParty(p) {
 				out[n] = true
 			}
-			return false
 		case *ast.Ident:
 			if obj := u.info.Uses[n]; obj != nil && leaks[obj] {
 				out[n] = true
@@ -276,11 +275,9 @@ func refuseGlobal(u *unit, spec *ast.ValueSpec, i int) string {
 	value := spec.Values[i]
 	if call, ok := value.(*ast.CallExpr); ok {
 		p, f, _ := u.imported(call.Fun)
-		if p == "errors" && f == "New" || p == "fmt" && f == "Errorf" {
-			if strings.HasPrefix(strings.ToLower(name.Name), "err") {
-				return ""
-			}
-			return "the name of an error value begins with Err"
+		isError := p == "errors" && f == "New" || p == "fmt" && f == "Errorf"
+		if isError && strings.HasPrefix(strings.ToLower(name.Name), "err") {
+			return ""
 		}
 	}
 	if name.IsExported() {
@@ -411,19 +408,15 @@ func (w writes) in(n ast.Node, library bool) map[ast.Expr]string {
 	}
 	switch n := n.(type) {
 	case *ast.AssignStmt:
-		if n.Tok != token.DEFINE {
-			for _, e := range n.Lhs {
-				target(e)
-			}
+		for _, e := range n.Lhs {
+			target(e)
 		}
 		kept(n.Rhs...)
 	case *ast.IncDecStmt:
 		target(n.X)
 	case *ast.RangeStmt:
-		if n.Tok == token.ASSIGN {
-			target(n.Key)
-			target(n.Value)
-		}
+		target(n.Key)
+		target(n.Value)
 	case *ast.UnaryExpr:
 		if n.Op == token.AND && w.target(n.X) && !w.reads[n] {
 			out[n.X] = "has its address taken"
@@ -456,13 +449,9 @@ func (w writes) in(n ast.Node, library bool) map[ast.Expr]string {
 // pointerMethod reports whether a call of the method hands it the address of a
 // global, be it as a view.
 func (w writes) pointerMethod(n *ast.SelectorExpr, sel *types.Selection) bool {
-	sig, ok := sel.Obj().Type().(*types.Signature)
-	if !ok || sig.Recv() == nil {
-		return false
-	}
-	id, ok := n.X.(*ast.Ident)
-	view := ok && w.views[w.unit.info.Uses[id]]
-	_, onPointer := sig.Recv().Type().(*types.Pointer)
+	id, _ := n.X.(*ast.Ident)
+	view := w.views[w.unit.info.Uses[id]]
+	_, onPointer := sel.Obj().Type().(*types.Signature).Recv().Type().(*types.Pointer)
 	_, isPointer := sel.Recv().(*types.Pointer)
 	return onPointer && (view || !isPointer)
 }

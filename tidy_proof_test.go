@@ -1,6 +1,8 @@
 package joblife_test
 
 import (
+	"errors"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -10,7 +12,7 @@ import (
 
 // goodTree is a small tree that no rule objects to.
 var goodTree = map[string]string{
-	".gitignore":                        "# what the go command leaves\n*.out\n/coverage.*\n\n**/testdata/rapid/\n",
+	".gitignore":                        "# what the go command leaves [a-\n*.out\n/coverage.*\n\n**/testdata/rapid/\n",
 	"README.md":                         "# joblife\n",
 	"go.mod":                            "module " + modulePath + "\n\nrequire github.com/RoaringBitmap/roaring/v2 v2.30.0\n",
 	"cpu.out":                           "ignored: " + "TO" + "DO\n",
@@ -23,6 +25,8 @@ var goodTree = map[string]string{
 import (
 	"errors"
 	"io"
+	"slices"
+	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
 )
@@ -54,6 +58,21 @@ type Namer interface {
 	Name() string
 }
 
+type (
+	visitor     func(uint32)
+	one[A any]  struct{ a A }
+	pair[A, B any] struct{ a A; b B }
+)
+
+func (visitor) Visit()        {}
+func (*(one[A])) Visit()      {}
+func (p *pair[A, B]) Visit()  {}
+
+const kind roaring.Kind = 1
+
+// Each calls v for each id.
+func (s *Set) Each(v visitor) {}
+
 // Len returns the size.
 func (s *Set) Len() int { return int(s.bits.GetCardinality()) + powers[0] + names["a"] }
 
@@ -62,6 +81,12 @@ func (s *Set) bitmap() *roaring.Bitmap { return &s.bits }
 // AppendText appends the text, or fails.
 func (s *Set) AppendText(dst []byte) ([]byte, error) {
 	row := &powers[0]
+	io.Sort(powers[:])
+	slices.Contains(powers[:], 1)
+	sort.IntsAreSorted(powers[:])
+	sort.SliceIsSorted(powers[:], nil)
+	s.bits, err := io.Sleep()
+	n, err := io.Sleep()
 	dst = append(dst, byte(*row))
 	powers := []int{1}
 	powers[0] = 2
@@ -89,9 +114,14 @@ func TestX(t *testing.T) {
 	start := time.Unix(0, 0)
 	scratch = nil
 	go func() {}()
-	println(os.Args, sync.Mutex{}, require.True, rapid.Check, refdata.Env, jobstate.New, start)
+	println(os.Args, sync.Mutex{}, require.True, rapid.Check, refdata.Env, jobstate.Now, start)
+	Help(nil).Skip()
+	cursor := Help(nil)
+	cursor.Skip()
 	t.Skip("no reason to run")
 }
+
+func Help(*rapid.T) visitor { return nil }
 `,
 	"examples/go.mod": "module " + modulePath + "/examples\n",
 	"examples/replay/main.go": `// Command replay reads logs.
@@ -112,10 +142,15 @@ var verbose bool
 
 func main() {
 	verbose = len(os.Args) > 1
+	os.Args = nil
 	go fmt.Println(time.Now(), rand.Int(), idset.ErrSyntax, plot.New)
 }
 `,
-	"testdata/tidy.txt": "data may say " + "TO" + "DO\n",
+	"idset/long.go":      "package idset\n" + strings.Repeat("\n", 599),
+	"idset/long_test.go": "package idset\n" + strings.Repeat("\n", 899),
+	"go.sum":             "sum/wo" + "rk/ /ro" + "ot/\n",
+	"idset/testdata/bin": "\x00 /ro" + "ot/\n",
+	"testdata/tidy.txt":  "data may say " + "TO" + "DO\n",
 }
 
 // changedTree returns goodTree with some files put in or, where empty, taken out.
@@ -144,6 +179,27 @@ func TestATreeThatDoesNotParseIsAnError(t *testing.T) {
 	}
 	if _, err := check(changedTree(map[string]string{".gitignore": "["})); err == nil {
 		t.Fatal("no error")
+	}
+}
+
+// broken is a tree of which one name cannot be read.
+type broken struct {
+	tree fs.FS
+	name string
+}
+
+func (b broken) Open(name string) (fs.File, error) {
+	if name == b.name {
+		return nil, fs.ErrPermission
+	}
+	return b.tree.Open(name)
+}
+
+func TestATreeThatCannotBeReadIsAnError(t *testing.T) {
+	for _, name := range []string{".", ".gitignore", "README.md", "idset", "idset/idset.go"} {
+		if _, err := check(broken{changedTree(nil), name}); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -292,6 +348,7 @@ var flaws = []flaw{
 	{"api", "a constraint", api("// F is.\nfunc F[T roaring.ParHeapIterator]() {} // BAD\n"), nil},
 	{"api", "a field", api("// T is.\ntype T struct {\n\tBits roaring.Bitmap // BAD\n\tbits roaring.Bitmap\n}\n"), nil},
 	{"api", "an embedded field", api("// T is.\ntype T struct {\n\t*roaring.Bitmap // BAD\n}\n"), nil},
+	{"api", "a typed constant", api("// C is.\nconst C roaring.Kind = 1 // BAD\n"), nil},
 	{"api", "an alias", api("// T is.\ntype T = roaring.Bitmap // BAD\n"), nil},
 	{"api", "a method of an interface", api("// I is.\ntype I interface {\n\t// M is.\n\tM(b roaring.Bitmap) // BAD\n}\n"), nil},
 	{"api", "an unexported alias", api("type bits = roaring.Bitmap\n\n// F is.\nfunc F(b *bits) {} // BAD\n"), nil},
@@ -314,6 +371,7 @@ var flaws = []flaw{
 	{"global", "an assignment from outside", map[string]string{"idset/x_test.go": "package idset_test\n\nimport \"github.com/joblife/joblife/idset\"\n\nfunc f() { idset.ErrSyntax = nil } // BAD\n"}, nil},
 	{"global", "an assignment to a part from outside", libTest("import \"net/http\"\n\nfunc f() { http.DefaultClient.Timeout = 1 } // BAD\n"), nil},
 	{"global", "a range that assigns", lib("func f() {\n\tfor powers[0] = range 3 { // BAD\n\t}\n}\n"), nil},
+	{"global", "a range that assigns values", lib("func f() {\n\tfor _, powers[0] = range []int{1} { // BAD\n\t}\n}\n"), nil},
 	{"global", "an address", lib("func f() *int { return &powers[1] } // BAD\n"), nil},
 	{"global", "an address that is kept", lib("func f() { var p = &powers[1]; _ = p } // BAD\n"), nil},
 	{"global", "a row that is written to", lib("func f() {\n\trow := &powers[1]\n\t*row = 2 // BAD\n}\n"), nil},
@@ -327,6 +385,9 @@ var flaws = []flaw{
 	{"global", "append", lib("func f() []byte { return append(prefix, 1) } // BAD\n"), nil},
 	{"global", "a sort", lib("import \"slices\"\n\nfunc f() { slices.Sort(prefix) } // BAD\n"), nil},
 	{"global", "a map that is returned", lib("func f() map[string]int { return names } // BAD\n"), nil},
+	{"global", "a map in parentheses", lib("func f() map[string]int { return (names) } // BAD\n"), nil},
+	{"global", "a map in a variable", lib("func f() {\n\tvar n = names // BAD\n\t_ = n\n}\n"), nil},
+	{"global", "a slice in a slice", lib("func f() [][]byte { return [][]byte{prefix} } // BAD\n"), nil},
 	{"global", "a slice that is kept", lib("func f() { p := prefix; _ = p } // BAD\n"), nil},
 	{"global", "an array that is handed out", lib("func f() []int { return powers[1:] } // BAD\n"), nil},
 	{"global", "a slice in a field", lib("func f() any { return struct{ p []byte }{p: prefix} } // BAD\n"), nil},
@@ -379,6 +440,18 @@ func TestEveryRuleFindsItsFlawAndNothingElse(t *testing.T) {
 	for name := range rules {
 		if !proven[name] {
 			t.Errorf("no flaw shows that rule %q can fail", name)
+		}
+	}
+}
+
+// Each import that is banned is found, and so is what lies below it.
+func TestEveryBannedImportIsFound(t *testing.T) {
+	for name := range bannedImports {
+		for _, p := range []string{name, name + "/x"} {
+			found, err := check(changedTree(oneImport("jobstate", p)))
+			if err != nil || len(found) != 1 || found[0].rule != "banned" {
+				t.Errorf("import of %s: %v %v", p, found, err)
+			}
 		}
 	}
 }

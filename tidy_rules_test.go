@@ -35,16 +35,14 @@ var rules = map[string]func(*tree, report){
 	"skip":      checkSkips,
 }
 
-// each calls f for every node of the files that match.
+// each calls f for every node of the files that match, and nil after each.
 func (t *tree) each(match func(*source) bool, f func(*source, ast.Node)) {
 	for _, s := range t.files {
 		if s.ast == nil || !match(s) {
 			continue
 		}
 		ast.Inspect(s.ast, func(n ast.Node) bool {
-			if n != nil {
-				f(s, n)
-			}
+			f(s, n)
 			return true
 		})
 	}
@@ -56,10 +54,7 @@ func (u *unit) imported(e ast.Node) (importPath, name string, ok bool) {
 	if !ok {
 		return "", "", false
 	}
-	id, ok := sel.X.(*ast.Ident)
-	if !ok {
-		return "", "", false
-	}
+	id, _ := sel.X.(*ast.Ident)
 	pkg, ok := u.info.Uses[id].(*types.PkgName)
 	if !ok {
 		return "", "", false
@@ -69,10 +64,7 @@ func (u *unit) imported(e ast.Node) (importPath, name string, ok bool) {
 
 // importPath returns what an import declaration names.
 func importPath(spec *ast.ImportSpec) string {
-	p, err := strconv.Unquote(spec.Path.Value)
-	if err != nil {
-		return spec.Path.Value
-	}
+	p, _ := strconv.Unquote(spec.Path.Value) // the parser has done so too
 	return p
 }
 
@@ -388,8 +380,8 @@ func checkSkips(t *tree, report report) {
 		if !ok {
 			return
 		}
-		id, ok := sel.X.(*ast.Ident)
-		if !ok || !tests[s.unit.info.Uses[id]] {
+		id, _ := sel.X.(*ast.Ident)
+		if !tests[s.unit.info.Uses[id]] {
 			return
 		}
 		switch sel.Sel.Name {
