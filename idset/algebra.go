@@ -1,0 +1,318 @@
+package idset
+
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+type operation uint8
+
+const (
+	union operation = iota + 1
+	intersection
+	difference
+)
+
+// UnionWith adds the ids of t and reports whether any was absent. A nil t is
+// empty, and t may be s. It costs by runs and containers.
+func (s *Set) UnionWith(t *Set) bool {
+	if s == t || t.IsEmpty() {
+		return false
+	}
+	if s.IsEmpty() {
+		s.copyOf(t)
+		return true
+	}
+	return s.combine(union, t)
+}
+
+// IntersectWith removes the ids that are not in t and reports whether there was
+// one. A nil t is empty, and t may be s. It costs by runs and containers.
+func (s *Set) IntersectWith(t *Set) bool {
+	if s == t || s.IsEmpty() {
+		return false
+	}
+	if t.IsEmpty() {
+		s.clear()
+		return true
+	}
+	return s.combine(intersection, t)
+}
+
+// SubtractWith removes the ids of t and reports whether any was present. A nil
+// t is empty; s.SubtractWith(s) empties s. It costs by runs and containers.
+func (s *Set) SubtractWith(t *Set) bool {
+	if s.IsEmpty() || t.IsEmpty() {
+		return false
+	}
+	if s == t {
+		s.clear()
+		return true
+	}
+	return s.combine(difference, t)
+}
+
+// Union returns a new set of the ids that are in a or in b. A nil *Set is
+// empty. The result shares nothing with them.
+func Union(a, b *Set) *Set {
+	if a.weight() < b.weight() {
+		a, b = b, a
+	}
+	s := a.Clone()
+	s.UnionWith(b)
+	return s
+}
+
+// Intersect returns a new set of the ids that are in both a and b. A nil *Set
+// is empty. The result shares nothing with them.
+func Intersect(a, b *Set) *Set {
+	if a.weight() > b.weight() {
+		a, b = b, a
+	}
+	s := a.Clone()
+	s.IntersectWith(b)
+	return s
+}
+
+// Difference returns a new set of the ids that are in a and not in b. A nil
+// *Set is empty. The result shares nothing with them.
+func Difference(a, b *Set) *Set {
+	s := a.Clone()
+	s.SubtractWith(b)
+	return s
+}
+
+// weight returns about how many bytes a set takes.
+func (s *Set) weight() int {
+	if s != nil && s.big != nil && s.big.bits != nil {
+		return s.big.bytes
+	}
+	return len(s.list()) * 8
+}
+
+// combine makes s the result of an operation with t and reports whether s
+// changed. Neither is empty, and they are not the same.
+func (s *Set) combine(op operation, t *Set) bool {
+	if t.big == nil {
+		return s.combineFew(op, t.few[:t.n])
+	}
+	before := s.count()
+	switch sb, tb := s.combineBits(op, t); {
+	case sb == nil:
+		s.combineLists(op, t)
+	case op == union:
+		sb.Or(tb)
+		s.setBits(sb)
+	case op == intersection:
+		sb.And(tb)
+		s.setBits(sb)
+	default:
+		sb.AndNot(tb)
+		s.setBits(sb)
+	}
+	s.gen++
+	return s.count() != before
+}
+
+// combineFew is combine with a handful of runs, which costs by them and not by
+// the size of s as far as that can be.
+func (s *Set) combineFew(op operation, rs []run) bool {
+	changed := false
+	if op == intersection {
+		from := uint32(0)
+		for _, r := range rs {
+			if r.first > from && s.RemoveRange(from, r.first-1) {
+				changed = true
+			}
+			from = r.last + 1
+		}
+		return s.RemoveRange(from, MaxID) || changed
+	}
+	for _, r := range rs {
+		if op == union && s.InsertRange(r.first, r.last) ||
+			op == difference && s.RemoveRange(r.first, r.last) {
+			changed = true
+		}
+	}
+	return changed
+}
+
+// combineBits returns s and t as bitmaps for the operation, the first of them
+// to be changed and the second to be read; or nil, if they are better combined
+// as run lists.
+func (s *Set) combineBits(op operation, t *Set) (sb, tb *roaring.Bitmap) {
+	sb, tb = s.bits(), t.bits()
+	if sb == nil && tb == nil {
+		return nil, nil
+	}
+	if sb == nil {
+		// Ids of s outside t are lost by an intersection only.
+		clip := all
+		if op == intersection {
+			clip = t.span()
+		}
+		if !affordable(s.list(), clip, t.big.bytes) {
+			return nil, nil
+		}
+		return bitmapOf(s.list(), clip), tb
+	}
+	if tb == nil {
+		// Ids of t outside s matter to a union only.
+		clip := all
+		if op != union {
+			clip = s.span()
+		}
+		if !affordable(t.list(), clip, s.big.bytes) {
+			return nil, nil
+		}
+		tb = bitmapOf(t.list(), clip)
+	}
+	return sb, tb
+}
+
+// affordable reports whether a run list may be turned into a bitmap for an
+// operation with one that takes so many bytes.
+func affordable(rs []run, clip run, bytes int) bool {
+	return estimate(rs, clip) <= bytes+leaveBytes*len(rs)
+}
+
+// span returns the run from the smallest to the largest id of a set, which is
+// not empty.
+func (s *Set) span() run {
+	first, _ := s.Min()
+	last, _ := s.Max()
+	return run{first, last}
+}
+
+// setBits makes bits the content of s.
+func (s *Set) setBits(bits *roaring.Bitmap) {
+	if s.big == nil {
+		s.few, s.n = [maxFew]run{}, 0
+		s.big = new(big)
+	}
+	s.big.list, s.big.bits = nil, bits
+	s.settle()
+}
+
+// combineLists is combine over run lists.
+func (s *Set) combineLists(op operation, t *Set) {
+	a, b := s.runs(), t.runs()
+	if op != union {
+		b = overlapping(b, s.span())
+	}
+	dst := make([]run, 0, len(a)+len(b))
+	switch op {
+	case union:
+		dst = appendUnion(dst, a, b)
+	case intersection:
+		dst = appendIntersection(dst, a, b)
+	default:
+		dst = appendDifference(dst, a, b)
+	}
+	s.big = nil
+	s.store(dst)
+	s.trim()
+	s.settle()
+}
+
+// runs returns the runs of a set: its own list, or a new one.
+func (s *Set) runs() []run {
+	if bits := s.bits(); bits != nil {
+		return appendBits(make([]run, 0, countBits(bits, MaxID)), bits)
+	}
+	return s.list()
+}
+
+// Equal reports whether both sets have the same ids. A nil *Set is empty.
+func (s *Set) Equal(t *Set) bool {
+	if s.IsEmpty() || t.IsEmpty() {
+		return s.IsEmpty() && t.IsEmpty()
+	}
+	sb, tb := s.bits(), t.bits()
+	switch {
+	case s == t:
+		return true
+	case sb != nil && tb != nil:
+		return sb.Equals(tb)
+	case sb != nil:
+		return equalBits(t.list(), sb)
+	case tb != nil:
+		return equalBits(s.list(), tb)
+	}
+	return slices.Equal(s.list(), t.list())
+}
+
+func equalBits(rs []run, bits *roaring.Bitmap) bool {
+	for first, end := range bits.Ranges() {
+		if len(rs) == 0 || rs[0] != (run{first, uint32(end - 1)}) {
+			return false
+		}
+		rs = rs[1:]
+	}
+	return len(rs) == 0
+}
+
+// Intersects reports whether the sets share an id. It allocates nothing.
+func (s *Set) Intersects(t *Set) bool {
+	if s.IsEmpty() || t.IsEmpty() {
+		return false
+	}
+	sb, tb := s.bits(), t.bits()
+	switch {
+	case sb != nil && tb != nil:
+		return sb.AndCardinality(tb) > 0
+	case sb != nil:
+		return intersectBits(t.list(), sb)
+	case tb != nil:
+		return intersectBits(s.list(), tb)
+	}
+	return intersect(s.list(), t.list())
+}
+
+func intersectBits(rs []run, bits *roaring.Bitmap) bool {
+	for len(rs) > 0 {
+		id, ok := nextBit(bits, rs[0].first)
+		if !ok {
+			return false
+		}
+		rs = rs[search(rs, id):]
+		if len(rs) > 0 && rs[0].first <= id {
+			return true
+		}
+	}
+	return false
+}
+
+// ContainsAll reports whether every id of t is in the set, which is so if t is
+// empty. It allocates nothing.
+func (s *Set) ContainsAll(t *Set) bool {
+	if t.IsEmpty() {
+		return true
+	}
+	if s.IsEmpty() {
+		return false
+	}
+	sb, tb := s.bits(), t.bits()
+	switch {
+	case sb != nil && tb != nil:
+		return sb.AndCardinality(tb) == tb.GetCardinality()
+	case sb != nil:
+		for _, r := range t.list() {
+			if bitsIn(sb, r) != r.len() {
+				return false
+			}
+		}
+		return true
+	case tb != nil:
+		rs := s.list()
+		for first, end := range tb.Ranges() {
+			rs = rs[search(rs, first):]
+			if len(rs) == 0 || rs[0].first > first || uint64(rs[0].last) < end-1 {
+				return false
+			}
+		}
+		return true
+	}
+	return containsRuns(s.list(), t.list())
+}

@@ -1,0 +1,143 @@
+package idset_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/idset"
+)
+
+// The budget of STYLE section 8 and what the documentation promises.
+func TestAllocationBudget(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	shapes := []struct {
+		name  string
+		set   *idset.Set
+		parse float64 // allocations
+	}{
+		{"one id", parse(t, "5"), 1},
+		{"one run", parse(t, "0-2147483647"), 1},
+		{"eight runs", parse(t, "1,3,5,7,9,11,13,15-2147483647"), 1},
+		{"a list", comb(200, 3), 3},
+		{"a bitmap", comb(5000, 3), 1 + 12},
+		{"a bitmap of 16 containers", comb(80000, 13), 1 + 12 + 16*14},
+	}
+	var sink uint32
+	for _, s := range shapes {
+		text := s.set.String()
+		dst := make([]byte, 0, len(text)+2)
+		other := s.set.Clone()
+		slice := make([]uint32, 0, 80000)
+		budget := func(want float64, name string, f func()) {
+			t.Helper()
+			require.LessOrEqual(t, testing.AllocsPerRun(20, f), want, "%s of %s", name, s.name)
+		}
+		budget(s.parse, "Parse", func() { _, _ = idset.Parse(text) })
+		budget(1, "String", func() {
+			if len(text) < 100 {
+				_ = s.set.String()
+			}
+		})
+		budget(0, "AppendText", func() { dst, _ = s.set.AppendText(dst[:0]) })
+		budget(0, "AppendFormat", func() { dst = s.set.AppendFormat(dst[:0], idset.Brackets) })
+		budget(0, "Contains", func() { s.set.Contains(7) })
+		budget(0, "Len", func() { s.set.Len() })
+		budget(0, "Min, Max, Next, Prev", func() {
+			s.set.Min()
+			s.set.Max()
+			s.set.Next(100)
+			s.set.Prev(100)
+		})
+		budget(0, "Ranges", func() {
+			for first := range s.set.Ranges() {
+				sink += first
+			}
+		})
+		budget(0, "All", func() {
+			n := 0
+			for id := range s.set.All() {
+				if sink += id; n > 100000 {
+					break
+				}
+				n++
+			}
+		})
+		budget(0, "Backward", func() {
+			n := 0
+			for id := range s.set.Backward() {
+				if sink += id; n > 1000 {
+					break
+				}
+				n++
+			}
+		})
+		budget(0, "Equal", func() { s.set.Equal(other) })
+		budget(0, "Intersects", func() { s.set.Intersects(other) })
+		budget(0, "ContainsAll", func() { s.set.ContainsAll(other) })
+		budget(0, "Insert and Remove", func() {
+			if other.Remove(9) {
+				other.Insert(9)
+			}
+		})
+		budget(0, "UnionWith of what is there", func() { other.UnionWith(oneOf(s.set)) })
+		if s.set.Len() <= 80000 {
+			budget(0, "AppendSlice", func() { slice, _ = s.set.AppendSlice(slice[:0], 80000) })
+		}
+	}
+	_ = sink
+}
+
+// oneOf returns a set of one run that lies in s, the same at every call.
+func oneOf(s *idset.Set) *idset.Set {
+	if first, _ := s.Min(); first == 0 {
+		return zeroSet
+	}
+	return oneOrFive
+}
+
+var (
+	zeroSet   = idset.Of(0)
+	oneOrFive = idset.Of(5)
+)
+
+func TestTheFirstRunsAreInTheSetItself(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	a, b := parse(t, "0-3,7"), parse(t, "2-9,11,13")
+	for name, op := range map[string]func(a, b *idset.Set) *idset.Set{
+		"Union": idset.Union, "Intersect": idset.Intersect, "Difference": idset.Difference,
+		"Clone": func(a, _ *idset.Set) *idset.Set { return a.Clone() },
+		"Of":    func(*idset.Set, *idset.Set) *idset.Set { return idset.Of(1, 2, 3, 5) },
+	} {
+		require.LessOrEqual(t, testing.AllocsPerRun(100, func() { op(a, b) }), 1.0, name)
+	}
+	var s idset.Set
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		s.UnionWith(a)
+		s.UnionWith(b)
+		s.SubtractWith(a)
+		s.IntersectWith(b)
+		s.InsertRange(5, 100)
+		s.RemoveRange(0, 1000)
+	}))
+}
+
+// Ranks that come home one by one: the amortised budget of a ledger.
+func TestAccumulatingAllocatesNothingToSpeakOf(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	const n = 16384
+	perSet := testing.AllocsPerRun(3, func() {
+		s := new(idset.Set)
+		for id := range uint32(n) {
+			s.Insert(id * 7919 % n)
+		}
+		require.Equal(t, n, s.Len())
+	})
+	require.Less(t, perSet/n, 0.01)
+}

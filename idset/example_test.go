@@ -1,0 +1,185 @@
+package idset_test
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/joblife/joblife/idset"
+)
+
+func Example() {
+	held, err := idset.Parse("0-15")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, done := range []string{"3", "8-11", "12-15"} {
+		freed, err := idset.Parse(done)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		held.SubtractWith(freed)
+		fmt.Printf("freed %v, %d still held: %v\n", freed, held.Len(), held)
+	}
+	// Output:
+	// freed 3, 15 still held: 0-2,4-15
+	// freed 8-11, 11 still held: 0-2,4-7,12-15
+	// freed 12-15, 7 still held: 0-2,4-7
+}
+
+func ExampleParse() {
+	s, err := idset.Parse("[1-3,5,6,42]")
+	fmt.Println(s, err)
+	for _, text := range []string{"1,,2", "3,1", "007", "4294967296"} {
+		_, err := idset.Parse(text)
+		fmt.Println(err)
+	}
+	// Output:
+	// 1-3,5-6,42 <nil>
+	// idset: offset 2: empty element in ""
+	// idset: offset 2: not above the ids before it in "1"
+	// idset: offset 0: leading zero in "007"
+	// idset: offset 0: id "4294967296" is above 2147483647
+}
+
+func ExampleSyntaxError() {
+	const text = "0-3,5,x7,9"
+	_, err := idset.Parse(text)
+	var syntax *idset.SyntaxError
+	if errors.As(err, &syntax) {
+		fmt.Printf("%s\n%*s\n%v\n", text, syntax.Offset+1, "^", errors.Is(err, idset.ErrSyntax))
+	}
+	// Output:
+	// 0-3,5,x7,9
+	//       ^
+	// true
+}
+
+func ExampleParseLimit() {
+	const nodes = 64
+	_, err := idset.ParseLimit("0-64", nodes-1)
+	fmt.Println(err)
+	// Output:
+	// idset: offset 2: id "64" is above 63
+}
+
+func ExampleParser() {
+	p := idset.Parser{MaxID: 1<<24 - 1, MaxText: 8}
+	_, err := p.Parse("0,2,4,6,8,10")
+	fmt.Println(err)
+	// Output:
+	// idset: 12 bytes, at most 8 are allowed
+}
+
+func ExampleOf() {
+	fmt.Println(idset.Of(7, 0, 2, 1, 7))
+	// Output:
+	// 0-2,7
+}
+
+func ExampleSet_InsertRange() {
+	s := idset.Of(5)
+	fmt.Println(s.InsertRange(0, 3), s)
+	fmt.Println(s.InsertRange(1, 2), s)
+	fmt.Println(s.InsertRange(4, 1000000000), s)
+	// Output:
+	// true 0-3,5
+	// false 0-3,5
+	// true 0-1000000000
+}
+
+func ExampleSet_All() {
+	s := idset.Of(1, 2, 3, 4, 5)
+	for id := range s.All() {
+		if id%2 == 1 {
+			s.Remove(id + 1) // seen at once
+		}
+		fmt.Print(id, " ")
+	}
+	fmt.Println(s)
+	// Output:
+	// 1 3 5 1,3,5
+}
+
+func ExampleSet_Backward() {
+	for id := range idset.Of(1, 2, 7).Backward() {
+		fmt.Print(id, " ")
+	}
+	// Output:
+	// 7 2 1
+}
+
+func ExampleSet_Ranges() {
+	for first, last := range idset.Of(0, 1, 2, 7).Ranges() {
+		fmt.Println(first, last)
+	}
+	// Output:
+	// 0 2
+	// 7 7
+}
+
+func ExampleSet_Next() {
+	s := idset.Of(3, 9)
+	for id, ok := s.Min(); ok; id, ok = s.Next(id) {
+		fmt.Println(id)
+	}
+	// Output:
+	// 3
+	// 9
+}
+
+func ExampleSet_Slice() {
+	s := idset.Of(0, 1, 2, 7)
+	fmt.Println(s.Slice(10))
+	fmt.Println(s.Slice(3))
+	// Output:
+	// [0 1 2 7] <nil>
+	// [] idset: 4 ids, at most 3 are allowed
+}
+
+func ExampleSet_AppendFormat() {
+	s := idset.Of(0, 1, 2, 7)
+	for _, f := range []idset.Format{idset.Ranges, idset.List, idset.Brackets} {
+		fmt.Println(f, string(s.AppendFormat(nil, f)))
+	}
+	fmt.Println(string(idset.Of(7).AppendFormat(nil, idset.Brackets)))
+	// Output:
+	// Ranges 0-2,7
+	// List 0,1,2,7
+	// Brackets [0-2,7]
+	// 7
+}
+
+func ExampleUnion() {
+	a, b := idset.Of(0, 1, 2), idset.Of(2, 3)
+	fmt.Println(idset.Union(a, b), idset.Intersect(a, b), idset.Difference(a, b))
+	fmt.Println(a, b)
+	// Output:
+	// 0-3 2 0-1
+	// 0-2 2-3
+}
+
+func ExampleSet_ContainsAll() {
+	a := idset.Of(0, 1, 2, 3)
+	fmt.Println(a.ContainsAll(idset.Of(1, 2)), a.ContainsAll(idset.Of(3, 4)), a.Intersects(idset.Of(3, 4)))
+	// Output:
+	// true false true
+}
+
+func ExampleAllocator() {
+	ports := new(idset.Set)
+	ports.InsertRange(49152, 49154)
+	a := idset.NewAllocator(ports, idset.RoundRobin)
+	for range 2 {
+		id, _ := a.Alloc()
+		fmt.Println(id, a.Free(id))
+	}
+	fmt.Println(a.Free(49152))
+	fmt.Println(a.Reserve(49154), a.Allocated())
+	// Output:
+	// 49152 <nil>
+	// 49153 <nil>
+	// idset: id 49152: not allocated
+	// <nil> 49154
+}

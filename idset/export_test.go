@@ -1,0 +1,138 @@
+package idset
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What the tests need of the inside.
+
+const (
+	MaxFew   = maxFew
+	MaxShort = maxShort
+)
+
+// Representation returns how a set is kept: "few", "list" or "bitmap".
+func (s *Set) Representation() string {
+	switch {
+	case s == nil || s.big == nil:
+		return "few"
+	case s.big.bits == nil:
+		return "list"
+	default:
+		return "bitmap"
+	}
+}
+
+// ForceRuns makes a set a run list, whatever suits it, until an operation
+// settles it again. It returns the set.
+func (s *Set) ForceRuns() *Set {
+	if s.bits() != nil {
+		s.toList()
+	}
+	return s
+}
+
+// ForceBitmap makes a set that is not empty a bitmap, whatever suits it, until
+// an operation settles it again. It returns the set.
+func (s *Set) ForceBitmap() *Set {
+	if !s.IsEmpty() && s.bits() == nil {
+		b := &big{bits: bitmapOf(s.list(), all)}
+		b.look()
+		s.few, s.n, s.big = [maxFew]run{}, 0, b
+	}
+	return s
+}
+
+// Memory returns about how many bytes a set takes beside the Set itself.
+func (s *Set) Memory() int {
+	if bits := s.bits(); bits != nil {
+		stats := bits.Stats()
+		return int(stats.ArrayContainerBytes+stats.BitmapContainerBytes+stats.RunContainerBytes) +
+			int(stats.Containers)*containerBytes
+	}
+	if s.big != nil {
+		return 8 * cap(s.big.list)
+	}
+	return 0
+}
+
+// Estimate returns the bytes that a bitmap of the set is estimated to take.
+func (s *Set) Estimate() int { return estimate(s.runs(), all) }
+
+// Check returns the first invariant of the package documentation that a set
+// breaks.
+func (s *Set) Check() error {
+	b := s.big
+	if b == nil {
+		if s.n > maxFew {
+			return fmt.Errorf("I2: %d runs in the set itself", s.n)
+		}
+		for _, r := range s.few[s.n:] {
+			if r != (run{}) {
+				return fmt.Errorf("I4: %v in a spare place", r)
+			}
+		}
+		return checkRuns(s.few[:s.n])
+	}
+	if s.n != 0 || s.few != [maxFew]run{} {
+		return errors.New("I2: two representations: runs in the set itself, and storage")
+	}
+	if b.bits == nil {
+		if len(b.list) <= minListed {
+			return fmt.Errorf("I2: %d runs are listed apart", len(b.list))
+		}
+		for _, r := range b.list[len(b.list):cap(b.list)] {
+			if r != (run{}) {
+				return fmt.Errorf("I4: %v in a spare place", r)
+			}
+		}
+		return checkRuns(b.list)
+	}
+	return b.checkBits()
+}
+
+func checkRuns(rs []run) error {
+	for i, r := range rs {
+		if r.first > r.last || r.last > MaxID {
+			return fmt.Errorf("I1: run %v", r)
+		}
+		if i > 0 && rs[i-1].last+1 >= r.first {
+			return fmt.Errorf("I1: run %v after %v", r, rs[i-1])
+		}
+	}
+	return nil
+}
+
+func (b *big) checkBits() error {
+	switch {
+	case b.list != nil:
+		return errors.New("I2: two representations: a list and a bitmap")
+	case b.bits.IsEmpty():
+		return errors.New("I2: an empty bitmap")
+	case b.bits.GetCopyOnWrite():
+		return errors.New("I3: copy on write")
+	case b.bits.Maximum() > MaxID:
+		return fmt.Errorf("I1: id %d", b.bits.Maximum())
+	case b.budget <= 0:
+		return fmt.Errorf("I5: a bitmap with a budget of %d", b.budget)
+	}
+	if err := b.bits.Validate(); err != nil {
+		return fmt.Errorf("I2: %w", err)
+	}
+	return nil
+}
+
+// Check returns the first invariant that an allocator breaks.
+func (a *Allocator) Check() error {
+	if err := errors.Join(a.universe.Check(), a.free.Check()); err != nil {
+		return err
+	}
+	if !a.universe.ContainsAll(&a.free) {
+		return errors.New("I8: a free id that is not the allocator's")
+	}
+	return nil
+}
+
+// Memory returns about how many bytes an allocator takes beside itself.
+func (a *Allocator) Memory() int { return a.universe.Memory() + a.free.Memory() }

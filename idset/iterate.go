@@ -1,0 +1,108 @@
+package idset
+
+import "iter"
+
+// All returns an iterator over the ids in ascending order. If the set changes
+// meanwhile, the iteration goes on with the smallest id that is then in the set
+// above the one last yielded. A loop over it does not allocate.
+func (s *Set) All() iter.Seq[uint32] {
+	return func(yield func(uint32) bool) { s.all(yield) }
+}
+
+// Backward returns an iterator over the ids in descending order. If the set
+// changes meanwhile, the iteration goes on with the largest id that is then in
+// the set below the one last yielded. A loop over it does not allocate.
+func (s *Set) Backward() iter.Seq[uint32] {
+	return func(yield func(uint32) bool) { s.backward(yield) }
+}
+
+// Ranges returns an iterator over the maximal ranges of consecutive ids, both
+// ends included, in ascending order. It costs by ranges, not by ids. If the set
+// changes meanwhile, the iteration goes on with what is then in the set above
+// the range last yielded, of which the first range may be the rest of a longer
+// one. A loop over it does not allocate.
+func (s *Set) Ranges() iter.Seq2[uint32, uint32] {
+	return func(yield func(first, last uint32) bool) { s.ranges(yield) }
+}
+
+func (s *Set) all(yield func(uint32) bool) {
+	s.walk(func(r run) (uint32, bool) {
+		gen := s.gen
+		for id := r.first; ; id++ {
+			if !yield(id) {
+				return 0, false
+			}
+			if id == r.last || s.gen != gen {
+				return id + 1, true
+			}
+		}
+	})
+}
+
+func (s *Set) ranges(yield func(first, last uint32) bool) {
+	s.walk(func(r run) (uint32, bool) { return r.last + 1, yield(r.first, r.last) })
+}
+
+func (s *Set) backward(yield func(uint32) bool) {
+	id, ok := s.Max()
+	for ok {
+		// id is in the set, and so is what the run list has below it.
+		first := id
+		if s.bits() == nil {
+			rs := s.list()
+			first = rs[search(rs, id)].first
+		}
+		for gen := s.gen; ; id-- {
+			if !yield(id) {
+				return
+			}
+			if id == first || s.gen != gen {
+				break
+			}
+		}
+		id, ok = s.Prev(id)
+	}
+}
+
+// walk calls f for each run in ascending order, as long as it says true. f may
+// change the set; it returns the id from which on the walk goes on.
+func (s *Set) walk(f func(run) (from uint32, ok bool)) {
+	if s == nil {
+		return
+	}
+	from, ok, gen := uint32(0), true, s.gen
+	if bits := s.bits(); bits != nil {
+		for first, end := range bits.Ranges() {
+			if from, ok = f(run{first, uint32(end - 1)}); !ok {
+				return
+			}
+			if s.gen != gen {
+				break
+			}
+		}
+		if s.gen == gen {
+			return
+		}
+	}
+	for i := 0; ; i++ {
+		var r run
+		if bits := s.bits(); bits != nil {
+			if r.first, ok = nextBit(bits, from); !ok {
+				return
+			}
+			r.last = endOfRun(bits, r.first)
+		} else {
+			rs := s.list()
+			if s.gen != gen {
+				i, gen = search(rs, from), s.gen
+			}
+			if i >= len(rs) {
+				return
+			}
+			r = run{max(rs[i].first, from), rs[i].last}
+		}
+		if from, ok = f(r); !ok {
+			return
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package idset_test
+
+import (
+	"iter"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife/idset"
+)
+
+type pair struct{ first, last uint32 }
+
+func ranges(s *idset.Set) []pair {
+	var out []pair
+	for first, last := range s.Ranges() {
+		out = append(out, pair{first, last})
+	}
+	return out
+}
+
+func TestRangesAreMaximalAndIncludeBothEnds(t *testing.T) {
+	for _, rep := range representations {
+		s := rep.force(parse(t, "0,2-3,65000-70000,131071,131072-131073,2147483640-2147483647"))
+		want := []pair{{0, 0}, {2, 3}, {65000, 70000}, {131071, 131073}, {2147483640, 2147483647}}
+		require.Equal(t, want, ranges(s))
+	}
+}
+
+func TestAnIterationStopsWhereItIsTold(t *testing.T) {
+	for _, rep := range representations {
+		s := rep.force(parse(t, "0-3,7,65535-65537"))
+		for stop := range 8 {
+			var up, down []uint32
+			for id := range s.All() {
+				up = append(up, id)
+				if len(up) > stop {
+					break
+				}
+			}
+			for id := range s.Backward() {
+				down = append(down, id)
+				if len(down) > stop {
+					break
+				}
+			}
+			all := []uint32{0, 1, 2, 3, 7, 65535, 65536, 65537}
+			require.Equal(t, all[:stop+1], up)
+			slices.Reverse(all)
+			require.Equal(t, all[:stop+1], down)
+		}
+		for stop := range 3 {
+			n := 0
+			for range s.Ranges() {
+				if n++; n > stop {
+					break
+				}
+			}
+			require.Equal(t, stop+1, n)
+		}
+	}
+}
+
+// An iterator may be used more than once, and by hand.
+func TestAnIteratorMayBeKept(t *testing.T) {
+	s := idset.Of(1, 2, 5)
+	all := s.All()
+	require.Equal(t, []uint32{1, 2, 5}, slices.Collect(all))
+	s.Insert(3)
+	require.Equal(t, []uint32{1, 2, 3, 5}, slices.Collect(all))
+	next, stop := iter.Pull(s.Backward())
+	defer stop()
+	id, ok := next()
+	require.True(t, ok)
+	require.Equal(t, uint32(5), id)
+}
+
+func TestASetMayChangeDuringAnIteration(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		in     string
+		change func(s *idset.Set, id uint32)
+		up     []uint32
+	}{
+		{"removing what was seen", "0-3,7", func(s *idset.Set, id uint32) { s.Remove(id) }, []uint32{0, 1, 2, 3, 7}},
+		{"removing what comes next", "0-9", func(s *idset.Set, id uint32) { s.Remove(id + 1) }, []uint32{0, 2, 4, 6, 8}},
+		{"removing all that is ahead", "0-3,7", func(s *idset.Set, id uint32) { s.RemoveRange(id+1, idset.MaxID) }, []uint32{0}},
+		{"adding behind", "5,9", func(s *idset.Set, id uint32) { s.Insert(id - 5) }, []uint32{5, 9}},
+		{"adding ahead", "5", func(s *idset.Set, id uint32) { s.Insert(min(id+2, 11)) }, []uint32{5, 7, 9, 11}},
+		{"emptying", "5-9", func(s *idset.Set, _ uint32) { s.SubtractWith(s) }, []uint32{5}},
+		{"replacing", "5-9", func(s *idset.Set, _ uint32) { _ = s.UnmarshalText([]byte("1,6,8-9")) }, []uint32{5, 6, 8, 9}},
+		{"turning into a bitmap", "5-9", func(s *idset.Set, _ uint32) {
+			s.UnionWith(comb(1000, 1000))
+			s.ForceBitmap()
+			s.RemoveRange(1000, idset.MaxID)
+		}, []uint32{5, 6, 7, 8, 9}},
+		{"the last id there is", "2147483646-2147483647", func(s *idset.Set, id uint32) { s.Remove(id) }, []uint32{2147483646, 2147483647}},
+	} {
+		for _, rep := range representations {
+			t.Run(c.name+" "+rep.name, func(t *testing.T) {
+				s := rep.force(parse(t, c.in))
+				var up []uint32
+				for id := range s.All() {
+					up = append(up, id)
+					require.Less(t, len(up), 20)
+					c.change(s, id)
+				}
+				require.Equal(t, c.up, up)
+				require.NoError(t, s.Check())
+			})
+		}
+	}
+}
+
+func TestARangeGoesOnAboveTheLastOneAfterAChange(t *testing.T) {
+	for _, rep := range representations {
+		s := rep.force(parse(t, "2-3,10-12,70000-140000,200000"))
+		var got []pair
+		for first, last := range s.Ranges() {
+			got = append(got, pair{first, last})
+			switch first {
+			case 2:
+				s.InsertRange(0, 5) // what is left of it: 4-5
+			case 4:
+				s.Remove(11)
+			case 10:
+				s.InsertRange(12, 80000)
+			case 12:
+				rep.force(s)
+				s.RemoveRange(200000, 200000)
+				s.InsertRange(140001, 140002)
+			}
+		}
+		require.Equal(t, []pair{{2, 3}, {4, 5}, {10, 10}, {12, 140000}, {140001, 140002}}, got)
+		require.Equal(t, "0-5,10,12-140002", s.String())
+	}
+}
+
+// ID-6: the model of what an iteration yields when the set changes in its
+// middle, both ways, over both representations.
+func TestAnIterationOverAChangingSetIsDefined(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSet(t, "id")
+		m := model{}
+		for id := range s.All() {
+			m[id] = struct{}{}
+		}
+		change := func() {
+			if rapid.IntRange(0, 5).Draw(t, "change") > 0 {
+				return
+			}
+			id := drawID(t, "changed")
+			switch rapid.IntRange(0, 4).Draw(t, "how") {
+			case 0:
+				s.Insert(id)
+				m[id] = struct{}{}
+			case 1:
+				s.Remove(id)
+				delete(m, id)
+			case 2:
+				last := min(id+50, idset.MaxID)
+				s.InsertRange(id, last)
+				for ; id <= last; id++ {
+					m[id] = struct{}{}
+				}
+			case 3:
+				s.ForceBitmap()
+				s.Insert(id)
+				m[id] = struct{}{}
+			default:
+				s.ForceRuns()
+				s.RemoveRange(id, id+50)
+				for last := id + 50; id <= last; id++ {
+					delete(m, id)
+				}
+			}
+		}
+		// above and below return the next id of the model on the way.
+		above := func(id int64) (uint32, bool) {
+			ids := m.sorted()
+			i, _ := slices.BinarySearchFunc(ids, id+1, func(x uint32, id int64) int { return int(int64(x) - id) })
+			if i == len(ids) {
+				return 0, false
+			}
+			return ids[i], true
+		}
+		steps := 0
+		want, ok := above(-1)
+		for id := range s.All() {
+			require.True(t, ok)
+			require.Equal(t, want, id)
+			if steps++; steps > 40 {
+				break
+			}
+			change()
+			want, ok = above(int64(id))
+		}
+		require.True(t, !ok || steps > 40)
+
+		steps = 0
+		want, ok = above(-1)
+		for first, last := range s.Ranges() {
+			require.True(t, ok)
+			require.Equal(t, want, first)
+			for id := first; id <= last; id++ {
+				require.Contains(t, m, id)
+			}
+			require.NotContains(t, m, last+1)
+			if steps++; steps > 40 {
+				break
+			}
+			change()
+			want, ok = above(int64(last))
+		}
+		require.True(t, !ok || steps > 40)
+
+		below := func(id int64) (uint32, bool) {
+			ids := m.sorted()
+			i, _ := slices.BinarySearchFunc(ids, id, func(x uint32, id int64) int { return int(int64(x) - id) })
+			if i == 0 {
+				return 0, false
+			}
+			return ids[i-1], true
+		}
+		steps = 0
+		want, ok = below(idset.MaxID + 1)
+		for id := range s.Backward() {
+			require.True(t, ok)
+			require.Equal(t, want, id)
+			if steps++; steps > 40 {
+				break
+			}
+			change()
+			want, ok = below(int64(id))
+		}
+		require.True(t, !ok || steps > 40)
+		compare(t, s, m)
+	})
+}
+
+// Runs over words, containers and the last of them, after a change has made
+// the iteration leave the fast path.
+func TestLongRunsOfABitmapAreFoundAfterAChange(t *testing.T) {
+	const text = "0,10-63,64-127,130-65535,65537-65599,131072-327679,327681-400000,2147418112-2147483647"
+	s := parse(t, text).ForceBitmap()
+	s.Insert(500000)
+	s.ForceBitmap()
+	var got []pair
+	for first, last := range s.Ranges() {
+		if first == 0 {
+			s.Remove(500000)
+			s.ForceBitmap()
+		}
+		got = append(got, pair{first, last})
+	}
+	require.Equal(t, ranges(parse(t, text)), got)
+}

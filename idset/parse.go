@@ -1,0 +1,162 @@
+package idset
+
+import "strings"
+
+// MaxText is the number of bytes that Parse, ParseLimit and UnmarshalText
+// accept. A Parser can be told another.
+const MaxText = 4 << 20
+
+// Parse returns the set that an idset string of RFC 22 names: ids and ranges
+// such as "0-3,7", ascending, each id once, without leading zeros, optionally
+// in one pair of brackets. "" and "[]" are the empty set. Nothing else is
+// accepted: no space, no sign, no empty element, no range of one id ("5-5").
+// The error is a *SyntaxError, a *RangeError for an id above MaxID, or a
+// *LimitError for a text above MaxText.
+//
+// It costs by the text's length, not by ids, and takes at most 128 bytes of
+// memory for each byte of text. A set of up to eight ranges is one allocation.
+func Parse(s string) (*Set, error) {
+	return parse(s, MaxID, MaxText)
+}
+
+// ParseLimit is Parse with a largest id: one above it is a *RangeError. A maxID
+// above MaxID means MaxID.
+func ParseLimit(s string, maxID uint32) (*Set, error) {
+	return parse(s, min(maxID, MaxID), MaxText)
+}
+
+// A Parser parses idset strings within limits of the caller's. The zero value
+// parses as Parse does.
+type Parser struct {
+	MaxID   uint32 // the largest id accepted; 0 or above MaxID means MaxID
+	MaxText int    // the number of bytes accepted; 0 or less means MaxText
+}
+
+// Parse is the function Parse within the limits of p.
+func (p Parser) Parse(s string) (*Set, error) {
+	if p.MaxID == 0 || p.MaxID > MaxID {
+		p.MaxID = MaxID
+	}
+	if p.MaxText <= 0 {
+		p.MaxText = MaxText
+	}
+	return parse(s, p.MaxID, p.MaxText)
+}
+
+// UnmarshalText makes the set what Parse makes of the text. After an error the
+// set is as before. It retains nothing of text.
+func (s *Set) UnmarshalText(text []byte) error {
+	if len(text) > MaxText {
+		return &LimitError{What: "bytes", Got: len(text), Limit: MaxText}
+	}
+	t, err := Parse(string(text))
+	if err != nil {
+		return err
+	}
+	s.take(t)
+	return nil
+}
+
+func parse(text string, maxID uint32, maxText int) (*Set, error) {
+	if len(text) > maxText {
+		return nil, &LimitError{What: "bytes", Got: len(text), Limit: maxText}
+	}
+	p := parser{text: text, end: len(text), maxID: maxID}
+	if strings.HasPrefix(text, "[") {
+		if !strings.HasSuffix(text, "]") {
+			return nil, p.fail(len(text), errBracket)
+		}
+		p.start, p.pos, p.end = 1, 1, len(text)-1
+	}
+	s := new(Set)
+	if p.pos == p.end {
+		return s, nil
+	}
+	b := s.builder(strings.Count(text, ",") + 1)
+	next := uint32(0) // the smallest id that may come
+	for {
+		r, err := p.element(next)
+		if err != nil {
+			return nil, err
+		}
+		b.add(r)
+		if p.pos == p.end {
+			b.done()
+			return s, nil
+		}
+		p.pos++ // the comma
+		next = r.last + 1
+	}
+}
+
+// A parser has read text[start:pos] and will read text[pos:end]. Brackets lie
+// outside.
+type parser struct {
+	text            string
+	start, pos, end int
+	maxID           uint32
+}
+
+// element reads an id or a range of ids not below next, up to the comma or the
+// end that follows.
+func (p *parser) element(next uint32) (run, error) {
+	start := p.pos
+	first, err := p.number()
+	if err != nil {
+		return run{}, err
+	}
+	if first < next {
+		return run{}, p.fail(start, errOrder)
+	}
+	last := first
+	if p.pos < p.end && p.text[p.pos] == '-' {
+		p.pos++
+		start = p.pos
+		if last, err = p.number(); err != nil {
+			return run{}, err
+		}
+		if last <= first {
+			return run{}, p.fail(start, errDirection)
+		}
+	}
+	if p.pos < p.end && p.text[p.pos] != ',' {
+		return run{}, p.fail(p.pos, errByte)
+	}
+	return run{first, last}, nil
+}
+
+// number reads an id, up to the first byte that is no digit.
+func (p *parser) number() (uint32, error) {
+	start := p.pos
+	n := uint64(0)
+	for p.pos < p.end {
+		d := p.text[p.pos] - '0'
+		if d > 9 {
+			break
+		}
+		// n stays below 10*(maxID+1) and so never wraps.
+		n = min(n*10+uint64(d), uint64(p.maxID)+1)
+		p.pos++
+	}
+	switch digits := p.text[start:p.pos]; {
+	case digits == "" && (p.pos == p.end || p.text[p.pos] == ','):
+		return 0, p.fail(start, errEmpty)
+	case digits == "":
+		return 0, p.fail(start, errByte)
+	case len(digits) > 1 && digits[0] == '0':
+		return 0, p.fail(start, errZero)
+	case n > uint64(p.maxID):
+		return 0, &RangeError{Offset: start, Token: quoted(digits), Max: p.maxID}
+	}
+	return uint32(n), nil
+}
+
+// fail returns the error for an offset of the text, with the element it is in.
+func (p *parser) fail(offset int, cause error) error {
+	from := max(strings.LastIndexByte(p.text[:offset], ',')+1, p.start)
+	token := p.text[from:p.end]
+	if i := strings.IndexByte(token, ','); i >= 0 {
+		token = token[:i]
+	}
+	return &SyntaxError{Offset: offset, Token: quoted(token), Err: cause}
+}

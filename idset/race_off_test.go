@@ -1,0 +1,5 @@
+//go:build !race
+
+package idset_test
+
+const raceEnabled = false

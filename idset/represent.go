@@ -1,0 +1,202 @@
+package idset
+
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// A set is kept in one of three ways:
+//
+//   - few: up to maxFew runs in the Set itself, without further storage;
+//   - a run list on the heap;
+//   - a roaring bitmap.
+//
+// A bitmap is the faster one for many runs close together: an operation on
+// 65536 ids takes 1024 words, whatever their pattern. It is the wrong one for
+// long ranges, of which it stores each 65536 ids apart (0-2147483647 is 4 MB),
+// and for runs that stand far apart. So the choice follows the estimated size:
+// a set is turned into a bitmap if it has more than maxShort runs and the
+// bitmap would take at most enterBytes for each, and back into a run list if
+// the bitmap takes more than leaveBytes for each, or if minBits runs or fewer
+// are left. The two thresholds lie apart, so that a set at one of them does not
+// go back and forth.
+//
+// Looking at these costs about as much as an operation on the whole set. It is
+// done after such operations, and otherwise once a budget is spent that was
+// set, the last time, in proportion to that cost.
+const (
+	// maxFew is the number of runs in the Set itself. Nearly all sets of ranks
+	// and cores have fewer.
+	maxFew = 8
+
+	// minListed is the number of runs at which a run list moves back into the
+	// Set.
+	minListed = maxFew / 2
+
+	// maxShort is the number of runs up to which a run list is never turned
+	// into a bitmap. Measured, an insertion into a list is as fast as one into
+	// a bitmap up to 500 runs, a union up to 50.
+	maxShort = 256
+
+	// minBits is the number of runs at which a bitmap is turned back.
+	minBits = 64
+
+	enterBytes = 64
+	leaveBytes = 128
+
+	// rangeSpend is what a range that is added to or removed from a bitmap
+	// takes of the budget, containerSpend what each container takes that it
+	// may add. A single id takes 1. A container more costs 100 bytes, at most
+	// a container that changes 8 KiB: so the bytes at most double before the
+	// budget is spent.
+	rangeSpend     = 64
+	containerSpend = 4
+)
+
+// big is the storage of a set that does not fit into the Set itself: a run
+// list, or a bitmap that is not empty.
+type big struct {
+	list   []run           // spare capacity is zero
+	bits   *roaring.Bitmap // nil: list is used
+	budget int             // until the next settle
+	bytes  int             // of bits, when it was last looked at
+}
+
+func (r run) containers() int {
+	return int(r.last>>containerBits-r.first>>containerBits) + 1
+}
+
+// store makes rs the run list of a set that had none or another. rs may have
+// come from s.list() by changes in place. Whether a bitmap were better is for
+// changed or settle to say.
+func (s *Set) store(rs []run) {
+	switch {
+	case s.big != nil:
+		s.big.list = rs
+	case len(rs) <= maxFew:
+		n := copy(s.few[:], rs) // onto itself, where rs is part of it
+		clear(s.few[n:])
+		s.n = uint32(n)
+	default:
+		s.big = &big{list: rs}
+		s.few, s.n = [maxFew]run{}, 0
+	}
+}
+
+// changed notes a change that costs so much of the budget.
+func (s *Set) changed(cost int) {
+	s.gen++
+	b := s.big
+	if b == nil {
+		return
+	}
+	if b.bits == nil && len(b.list) <= maxShort {
+		if len(b.list) <= minListed {
+			s.settle()
+		}
+		return
+	}
+	if b.budget -= cost; b.budget <= 0 {
+		s.settle()
+	}
+}
+
+// settle gives the set the representation that suits it. It costs by runs and
+// containers, but looks at no more runs of a bitmap than at its containers.
+func (s *Set) settle() {
+	b := s.big
+	if b == nil {
+		return
+	}
+	if b.bits != nil {
+		b.look()
+		if countBits(b.bits, b.budget) > b.budget {
+			return
+		}
+		s.toList()
+		if b = s.big; b == nil {
+			return
+		}
+	}
+	switch n := len(b.list); {
+	case n <= maxFew:
+		s.big = nil
+		s.store(b.list)
+	case n > maxShort && estimate(b.list, all) <= enterBytes*n:
+		b.bits, b.list = bitmapOf(b.list, all), nil
+		b.look()
+	default:
+		b.budget = n / 2
+	}
+}
+
+// look measures a bitmap. Its budget becomes the number of runs at which it is
+// turned back into a list, which is also what finding that out costs.
+func (b *big) look() {
+	b.bytes = bitmapBytes(b.bits)
+	b.budget = max(minBits, b.bytes/leaveBytes)
+}
+
+// toList turns a bitmap into a run list.
+func (s *Set) toList() {
+	b := s.big
+	n := countBits(b.bits, MaxID)
+	list := appendBits(make([]run, 0, n), b.bits)
+	s.big = nil
+	s.store(list)
+	if s.big != nil {
+		s.big.budget = n / 2
+	}
+}
+
+// take makes the content of t that of s. t is not used afterwards.
+func (s *Set) take(t *Set) {
+	s.few, s.n, s.big = t.few, t.n, t.big
+	s.gen++
+}
+
+// clear empties s.
+func (s *Set) clear() {
+	s.few, s.n, s.big = [maxFew]run{}, 0, nil
+	s.gen++
+}
+
+// A listBuilder makes the content of an empty set of runs that come in
+// ascending order.
+type listBuilder struct {
+	s    *Set
+	list []run // part of s.few, until that is full
+	most int   // no more runs than this come
+}
+
+func (s *Set) builder(most int) listBuilder {
+	return listBuilder{s: s, list: s.few[:0], most: most}
+}
+
+// add adds a run that does not start below the one before it; they may overlap
+// and touch.
+func (b *listBuilder) add(r run) {
+	n := len(b.list)
+	if n > 0 && r.first <= b.list[n-1].last+1 {
+		b.list[n-1].last = max(b.list[n-1].last, r.last)
+		return
+	}
+	if n == maxFew {
+		b.list = slices.Grow(b.list, max(b.most-n, 1))
+	}
+	b.list = append(b.list, r)
+}
+
+func (b *listBuilder) done() {
+	b.s.store(b.list)
+	b.s.trim()
+	b.s.settle()
+}
+
+// trim frees spare capacity of a run list that is more than half of it.
+func (s *Set) trim() {
+	if s.big != nil && cap(s.big.list) > 2*len(s.big.list) {
+		s.big.list = slices.Clone(s.big.list)
+	}
+}

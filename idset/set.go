@@ -1,0 +1,282 @@
+package idset
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// MaxID is the largest id that a set can hold. It is the largest that a Flux
+// peer accepts.
+const MaxID = 1<<31 - 1
+
+// A Set is a set of ids from 0 to MaxID. The zero value is the empty set, ready
+// to use. A nil *Set reads as the empty set; methods that change a set panic on
+// it.
+//
+// A Set must not be copied after first use: copies share storage, and go vet
+// reports them. Clone makes an independent one. See the package documentation
+// for what concurrent use and changes during an iteration do.
+type Set struct {
+	_ noCopy
+
+	// Where big is nil the runs are few[:n]. Places beyond are zero.
+	few [maxFew]run
+	n   uint32
+
+	gen uint32 // changes with every change of the set
+	big *big
+}
+
+// noCopy makes go vet report copies of a type that has it as a field.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
+
+// Of returns a new set of the given ids, in any order and with repetitions. It
+// costs n log n, or less where they ascend. It retains nothing of ids. Panics
+// if an id is above MaxID.
+func Of(ids ...uint32) *Set {
+	s := new(Set)
+	if !slices.IsSorted(ids) {
+		ids = slices.Clone(ids)
+		slices.Sort(ids)
+	}
+	b := s.builder(len(ids))
+	for _, id := range ids {
+		checkID(id)
+		b.add(run{id, id})
+	}
+	b.done()
+	return s
+}
+
+func checkID(id uint32) {
+	if id > MaxID {
+		panic(fmt.Sprintf("idset: id %d is above %d", id, uint32(MaxID)))
+	}
+}
+
+// Insert adds an id and reports whether it was absent. Panics if id is above
+// MaxID.
+func (s *Set) Insert(id uint32) bool {
+	checkID(id)
+	if bits := s.bits(); bits != nil {
+		if !bits.CheckedAdd(id) {
+			return false
+		}
+		s.changed(1)
+		return true
+	}
+	return s.insertListed(run{id, id})
+}
+
+// InsertRange adds the ids from first to last, both included, and reports
+// whether any was absent. It adds nothing if last is below first. It costs by
+// runs and containers, not by ids. Panics if last is above MaxID.
+func (s *Set) InsertRange(first, last uint32) bool {
+	checkID(last)
+	if last < first {
+		return false
+	}
+	r := run{first, last}
+	bits := s.bits()
+	if bits == nil {
+		return s.insertListed(r)
+	}
+	if bitsIn(bits, r) == r.len() {
+		return false
+	}
+	cost := r.containers() * containerSpend
+	if cost > s.big.budget+rangeSpend {
+		// A bitmap of so many containers may be out of proportion.
+		s.toList()
+		return s.insertListed(r)
+	}
+	bits.AddRange(uint64(first), uint64(last)+1)
+	s.changed(rangeSpend + cost)
+	return true
+}
+
+func (s *Set) insertListed(r run) bool {
+	rs, ok := insertRun(s.list(), r)
+	if ok {
+		s.store(rs)
+		s.changed(1)
+	}
+	return ok
+}
+
+// Remove removes an id and reports whether it was present.
+func (s *Set) Remove(id uint32) bool {
+	if bits := s.bits(); bits != nil {
+		if !bits.CheckedRemove(id) {
+			return false
+		}
+		s.changedBits(1)
+		return true
+	}
+	return s.removeListed(run{id, id})
+}
+
+// RemoveRange removes the ids from first to last, both included, and reports
+// whether any was present. It removes nothing if last is below first. It costs
+// by runs and containers, not by ids.
+func (s *Set) RemoveRange(first, last uint32) bool {
+	last = min(last, MaxID)
+	if last < first {
+		return false
+	}
+	r := run{first, last}
+	bits := s.bits()
+	if bits == nil {
+		return s.removeListed(r)
+	}
+	if bitsIn(bits, r) == 0 {
+		return false
+	}
+	bits.RemoveRange(uint64(first), uint64(last)+1)
+	s.changedBits(rangeSpend)
+	return true
+}
+
+// changedBits notes a change that may have emptied the bitmap.
+func (s *Set) changedBits(cost int) {
+	if s.big.bits.IsEmpty() {
+		cost = s.big.budget
+	}
+	s.changed(cost)
+}
+
+func (s *Set) removeListed(r run) bool {
+	rs, ok := removeRun(s.list(), r)
+	if ok {
+		s.store(rs)
+		s.changed(1)
+	}
+	return ok
+}
+
+// Contains reports whether an id is in the set.
+func (s *Set) Contains(id uint32) bool {
+	if bits := s.bits(); bits != nil {
+		return bits.Contains(id)
+	}
+	rs := s.list()
+	i := search(rs, id)
+	return i < len(rs) && rs[i].first <= id
+}
+
+// Len returns the number of ids. Where int has 32 bits, the one set that holds
+// every id up to MaxID has one less than it should.
+func (s *Set) Len() int { return saturate(s.count()) }
+
+func saturate(n uint64) int { return int(min(n, math.MaxInt)) }
+
+// count returns the number of ids.
+func (s *Set) count() uint64 {
+	if bits := s.bits(); bits != nil {
+		return bits.GetCardinality()
+	}
+	return count(s.list())
+}
+
+// IsEmpty reports whether there is no id in the set.
+func (s *Set) IsEmpty() bool { return s == nil || s.big == nil && s.n == 0 }
+
+// Min returns the smallest id, or false if the set is empty.
+func (s *Set) Min() (uint32, bool) { return s.from(0) }
+
+// Max returns the largest id, or false if the set is empty.
+func (s *Set) Max() (uint32, bool) { return s.upTo(MaxID) }
+
+// Next returns the smallest id above the given one, which need not be in the
+// set, or false if there is none.
+func (s *Set) Next(id uint32) (uint32, bool) {
+	if id >= MaxID {
+		return 0, false
+	}
+	return s.from(id + 1)
+}
+
+// Prev returns the largest id below the given one, which need not be in the
+// set, or false if there is none.
+func (s *Set) Prev(id uint32) (uint32, bool) {
+	if id == 0 {
+		return 0, false
+	}
+	return s.upTo(min(id-1, MaxID))
+}
+
+// from returns the smallest id that is not below the given one.
+func (s *Set) from(id uint32) (uint32, bool) {
+	if bits := s.bits(); bits != nil {
+		return nextBit(bits, id)
+	}
+	rs := s.list()
+	if i := search(rs, id); i < len(rs) {
+		return max(rs[i].first, id), true
+	}
+	return 0, false
+}
+
+// upTo returns the largest id that is not above the given one.
+func (s *Set) upTo(id uint32) (uint32, bool) {
+	if bits := s.bits(); bits != nil {
+		return prevBit(bits, id)
+	}
+	rs := s.list()
+	i := search(rs, id)
+	if i < len(rs) && rs[i].first <= id {
+		return id, true
+	}
+	if i > 0 {
+		return rs[i-1].last, true
+	}
+	return 0, false
+}
+
+// Clone returns a deep copy: it shares nothing with the set, and making it does
+// not write to the set. The clone of a nil *Set is a new empty set.
+func (s *Set) Clone() *Set {
+	c := new(Set)
+	if s != nil {
+		c.copyOf(s)
+	}
+	return c
+}
+
+// copyOf makes s, which is empty, a deep copy of t.
+func (s *Set) copyOf(t *Set) {
+	s.few, s.n = t.few, t.n
+	s.gen++
+	if b := t.big; b != nil {
+		s.big = &big{list: slices.Clone(b.list), budget: b.budget, bytes: b.bytes}
+		if b.bits != nil {
+			s.big.bits = b.bits.Clone()
+		}
+	}
+}
+
+// bits returns the bitmap of a set that has one.
+func (s *Set) bits() *roaring.Bitmap {
+	if s == nil || s.big == nil {
+		return nil
+	}
+	return s.big.bits
+}
+
+// list returns the run list of a set without a bitmap.
+func (s *Set) list() []run {
+	switch {
+	case s == nil:
+		return nil
+	case s.big == nil:
+		return s.few[:s.n]
+	default:
+		return s.big.list
+	}
+}

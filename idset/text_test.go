@@ -1,0 +1,155 @@
+package idset_test
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife/idset"
+)
+
+var (
+	_ encoding.TextAppender    = (*idset.Set)(nil)
+	_ encoding.TextMarshaler   = (*idset.Set)(nil)
+	_ encoding.TextUnmarshaler = (*idset.Set)(nil)
+	_ fmt.Stringer             = (*idset.Set)(nil)
+)
+
+// drawSet returns a set of any shape, in either representation.
+func drawSet(t *rapid.T, label string) *idset.Set {
+	s := new(idset.Set)
+	for range rapid.IntRange(0, 12).Draw(t, label+" parts") {
+		first := drawID(t, label)
+		switch rapid.IntRange(0, 3).Draw(t, label+" part") {
+		case 0:
+			s.Insert(first)
+		case 1:
+			s.InsertRange(first, min(first+rapid.Uint32Range(0, 300).Draw(t, label+" length"), idset.MaxID))
+		case 2:
+			for i := range rapid.Uint32Range(0, 500).Draw(t, label+" comb") {
+				s.Insert(min(first+2*i, idset.MaxID))
+			}
+		default:
+			s.RemoveRange(first, first+100)
+		}
+	}
+	return drawRepresentation(t).force(s)
+}
+
+func TestTheFormats(t *testing.T) {
+	for _, c := range []struct{ in, ranges, list, brackets string }{
+		{"", "", "", ""},
+		{"0", "0", "0", "0"},
+		{"2147483647", "2147483647", "2147483647", "2147483647"},
+		{"0-1", "0-1", "0,1", "[0-1]"},
+		{"0,2", "0,2", "0,2", "[0,2]"},
+		{"0-3,7", "0-3,7", "0,1,2,3,7", "[0-3,7]"},
+		{"65534-65537", "65534-65537", "65534,65535,65536,65537", "[65534-65537]"},
+		{"2147483646-2147483647", "2147483646-2147483647", "2147483646,2147483647", "[2147483646-2147483647]"},
+	} {
+		for _, rep := range representations {
+			s := rep.force(parse(t, c.in))
+			require.Equal(t, c.ranges, string(s.AppendFormat(nil, idset.Ranges)))
+			require.Equal(t, c.list, string(s.AppendFormat(nil, idset.List)))
+			require.Equal(t, c.brackets, string(s.AppendFormat(nil, idset.Brackets)))
+		}
+	}
+	require.Equal(t, "[0-2147483647]", string(parse(t, "0-2147483647").AppendFormat(nil, idset.Brackets)))
+}
+
+func TestAnUnknownFormatPanics(t *testing.T) {
+	require.PanicsWithValue(t, "idset: no such format: Format(0)", func() { idset.Of(1).AppendFormat(nil, 0) })
+	require.PanicsWithValue(t, "idset: no such format: Format(200)", func() { idset.Of(1).AppendFormat(nil, 200) })
+	require.Equal(t, "Ranges List Brackets", fmt.Sprint(idset.Ranges, " ", idset.List, " ", idset.Brackets))
+}
+
+// I7, and STYLE's rule for text types: one text, whichever way it is asked for,
+// appended to what is there; and it reads back.
+func TestEveryWayToPrintASetAgrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSet(t, "id")
+		text := s.String()
+		require.Equal(t, text, fmt.Sprint(s))
+
+		marshaled, err := s.MarshalText()
+		require.NoError(t, err)
+		require.NotNil(t, marshaled)
+		require.Equal(t, text, string(marshaled))
+
+		prefix := []byte("prefix ")
+		for _, room := range []int{0, 1, 1 << 14} {
+			dst := append(make([]byte, 0, len(prefix)+room), prefix...)
+			out, err := s.AppendText(dst)
+			require.NoError(t, err)
+			require.Equal(t, "prefix "+text, string(out))
+			require.Equal(t, "prefix ", string(dst))
+			require.Equal(t, "prefix "+text, string(s.AppendFormat(dst, idset.Ranges)))
+			require.Equal(t, "prefix ", string(s.AppendFormat(dst, idset.List)[:len(prefix)]))
+			require.Equal(t, "prefix ", string(s.AppendFormat(dst, idset.Brackets)[:len(prefix)]))
+		}
+
+		back := parse(t, text)
+		require.True(t, back.Equal(s))
+		require.True(t, s.Equal(back))
+		require.Equal(t, text, back.String())
+		for _, f := range []idset.Format{idset.Ranges, idset.List, idset.Brackets} {
+			require.True(t, parse(t, string(s.AppendFormat(nil, f))).Equal(s), f)
+		}
+		read := idset.Of(99)
+		require.NoError(t, read.UnmarshalText(marshaled))
+		require.True(t, read.Equal(s))
+		require.NoError(t, read.Check())
+	})
+}
+
+func TestASetIsAStringInJSON(t *testing.T) {
+	type message struct {
+		Ranks *idset.Set `json:"ranks"`
+		Free  *idset.Set `json:"free"`
+		None  *idset.Set `json:"none,omitempty"`
+	}
+	b, err := json.Marshal(message{Ranks: parse(t, "0-3,7"), Free: new(idset.Set)})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"ranks":"0-3,7","free":""}`, string(b))
+	var m message
+	require.NoError(t, json.Unmarshal(b, &m))
+	require.Equal(t, "0-3,7", m.Ranks.String())
+	require.True(t, m.Free.IsEmpty())
+	require.ErrorIs(t, json.Unmarshal([]byte(`{"ranks":"3-0"}`), &m), idset.ErrSyntax)
+}
+
+// ID-4: how many ids a set is expanded to is for the caller to say.
+func TestExpandingASetIsBounded(t *testing.T) {
+	for _, rep := range representations {
+		s := rep.force(parse(t, "0-3,7"))
+		got, err := s.Slice(5)
+		require.NoError(t, err)
+		require.Equal(t, []uint32{0, 1, 2, 3, 7}, got)
+		got, err = s.AppendSlice([]uint32{42}, 5)
+		require.NoError(t, err)
+		require.Equal(t, []uint32{42, 0, 1, 2, 3, 7}, got)
+
+		for _, most := range []int{4, 0, -1} {
+			got, err = s.Slice(most)
+			require.Nil(t, got)
+			var limit *idset.LimitError
+			require.ErrorAs(t, err, &limit)
+			require.ErrorIs(t, err, idset.ErrLimit)
+			require.Equal(t, idset.LimitError{What: "ids", Got: 5, Limit: most}, *limit)
+			got, err = s.AppendSlice([]uint32{42}, most)
+			require.ErrorIs(t, err, idset.ErrLimit)
+			require.Equal(t, []uint32{42}, got)
+		}
+	}
+	_, err := parse(t, "0-2147483646").Slice(1 << 20)
+	require.EqualError(t, err, "idset: 2147483647 ids, at most 1048576 are allowed")
+	for _, most := range []int{0, -1} {
+		got, err := new(idset.Set).Slice(most)
+		require.NoError(t, err)
+		require.Nil(t, got)
+	}
+}
