@@ -177,7 +177,7 @@ func TestContextFieldsAllSurvive(t *testing.T) {
 		&jobstate.SubmitContext{}, &jobstate.DependencyAddContext{}, &jobstate.DependencyRemoveContext{},
 		&jobstate.SetFlagsContext{}, &jobstate.JobspecUpdateContext{}, &jobstate.ResourceUpdateContext{},
 		&jobstate.PriorityContext{}, &jobstate.UrgencyContext{}, &jobstate.AllocContext{},
-		&jobstate.ActionStartContext{}, &jobstate.ActionFinishContext{}, &jobstate.FinishContext{},
+		&jobstate.ActionStartContext{}, &jobstate.ActionFinishContext{}, &jobstate.FinishContext{}, &jobstate.ReleaseContext{},
 		&jobstate.ExceptionContext{}, &jobstate.MemoContext{},
 	} {
 		fill(t, reflect.ValueOf(c).Elem())
@@ -205,6 +205,10 @@ func fill(t *testing.T, v reflect.Value) {
 			f.FieldByName("Set").SetBool(true)
 		case eventlog.Timestamp:
 			f.SetFloat(1.25)
+		case jobstate.Ranks:
+			f.Set(reflect.ValueOf(jobstate.Ranks{All: true}))
+		case bool:
+			f.SetBool(true)
 		default:
 			switch f.Kind() {
 			case reflect.Uint8, reflect.Uint32:

@@ -95,6 +95,7 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		"unknown names are data":              {with(3, "made-up", `debug.alloc-request {"a":1}`), nil},
 		"a bad alloc does not spoil the rest": {append(append([]string{}, whole[:4]...), append([]string{`alloc {"annotations":1}`}, whole[5:]...)...), []string{`line 5: alloc: error: context of alloc: key "annotations": offset 15: value has the wrong type`}},
 		"a bad finish does not spoil it":      {append(append([]string{}, whole[:6]...), append([]string{`finish {}`}, whole[7:]...)...), []string{`line 7: finish: error: context of finish: key "status": key is missing`}},
+		"a bad finish is a finish":            {append(append([]string{}, whole[:6]...), append([]string{`finish {}`}, whole[6:]...)...), []string{`line 7: finish: error: context of finish: key "status": key is missing`, "line 8: finish: error: stands twice"}},
 		"a bad release does not spoil it":     {append(append([]string{}, whole[:7]...), append([]string{`release {"final":true}`}, whole[8:]...)...), []string{`line 8: release: error: context of release: key "ranks": key is missing`}},
 	} {
 		t.Run(name, func(t *testing.T) {
