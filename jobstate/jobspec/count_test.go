@@ -80,7 +80,7 @@ func TestTextsThatAreNoCountsAreRefused(t *testing.T) {
 
 func TestAnErrorOfACountHasItsOffset(t *testing.T) {
 	for in, offset := range map[string]int{
-		"x": 0, "[x]": 1, "2-x": 2, "[2-x]": 3, "1,02": 2, "[1,3,3]": 5, "2-8:2:": 6, "2-8:2:+x": 7, "7-3": 0, "1,2147483648": 2,
+		"x": 0, "[x]": 1, "2-x": 2, "[2-x]": 3, "1,02": 2, "[1,3,3]": 5, "2-8:2:": 6, "2-8:2:+x": 7, "7-3": 0, "1,2147483648": 2, "1,5-4": 2,
 	} {
 		_, err := jobspec.ParseCount(in)
 		var e *jobspec.Error
@@ -142,6 +142,19 @@ func TestJSONThatIsNoCountIsRefusedAndTheReceiverStays(t *testing.T) {
 	require.Equal(t, "7", c.String())
 	require.NoError(t, c.UnmarshalText([]byte(`2-8:2:*`)))
 	require.Equal(t, "2-8:2:*", c.String())
+}
+
+func TestCountsAreEqualWhereTheyAreWrittenTheSame(t *testing.T) {
+	all := []string{"2", "2-8", "3-8", "2-9", "2+", "2-8:2", "2-8:3", "2-8:2:*", "2-8:2:^", "2+:2:*", "2,8", "2,7-8", "2-3,8"}
+	for i, a := range all {
+		for j, b := range all {
+			x, err := jobspec.ParseCount(a)
+			require.NoError(t, err)
+			y, err := jobspec.ParseCount("[" + b + "]")
+			require.NoError(t, err)
+			require.Equal(t, i == j, x.Equal(y), "%s and %s", a, b)
+		}
+	}
 }
 
 func TestTheZeroCountAcceptsNothing(t *testing.T) {

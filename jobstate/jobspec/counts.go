@@ -39,7 +39,7 @@ func (s *Spec) Counts() Counts {
 		}
 		c.GPUs, _, _ = s.sum("gpu", 0, n)
 	}
-	c.Tasks, _ = s.taskSum(nil)
+	c.Tasks = s.allTasks(nil)
 	return c
 }
 
@@ -50,7 +50,7 @@ func (s *Spec) CountsOn(r Resources) Counts {
 	c := s.Counts()
 	c.Nodes, c.Cores, c.GPUs = Known(r.Nodes), Known(r.Cores), Known(r.GPUs)
 	c.Slots = c.Slots.or(r.slots())
-	c.Tasks, _ = s.taskSum(&r)
+	c.Tasks = s.allTasks(&r)
 	return c
 }
 
@@ -72,15 +72,51 @@ func (s *Spec) wholeNodes() bool {
 	return false
 }
 
-// taskSum returns the number of tasks, on resources that the job got or, if r
-// is nil, by what it asks for. It is not ok beyond MaxQuantity.
+// allTasks returns the number of tasks, on resources that the job got or, if r
+// is nil, by what it asks for.
+func (s *Spec) allTasks(r *Resources) Quantity {
+	switch s.perResource.state {
+	case optionInvalid:
+		return Quantity{}
+	case optionGiven:
+		if base, applies := s.perResourceBase(r); applies {
+			// The option is the shell's, so that no product is an error.
+			n, _ := base.times(Known(s.perResource.count))
+			return n
+		}
+	}
+	// Beyond MaxQuantity, which resources alone can lead to, it is not known.
+	n, _ := s.taskSum(r)
+	return n
+}
+
+// perResourceBase returns how many resources there are that the shell's option
+// per-resource speaks of, and whether it speaks of any that count.
+func (s *Spec) perResourceBase(r *Resources) (base Quantity, applies bool) {
+	nodes, hasNodes, _ := s.sum("node", 0, len(s.vertices))
+	switch s.perResource.kind {
+	case "node":
+		if hasNodes {
+			base = nodes
+		}
+		if r != nil {
+			base = base.or(Known(r.Nodes))
+		}
+		return base, true
+	case "core":
+		if !hasNodes {
+			base, _, _ = s.sum("core", 0, len(s.vertices))
+		}
+		if r != nil {
+			base = base.or(Known(r.Cores))
+		}
+		return base, true
+	}
+	return Quantity{}, false
+}
+
+// taskSum adds up the tasks' own counts. It is not ok beyond MaxQuantity.
 func (s *Spec) taskSum(r *Resources) (sum Quantity, ok bool) {
-	if s.perResource.state == optionInvalid {
-		return Quantity{}, true
-	}
-	if q, applies, ok := s.perResourceSum(r); applies {
-		return q, ok
-	}
 	sum = Known(0)
 	for i := range s.tasks {
 		q, ok := s.taskCount(&s.tasks[i], r)
@@ -92,35 +128,6 @@ func (s *Spec) taskSum(r *Resources) (sum Quantity, ok bool) {
 		}
 	}
 	return sum, true
-}
-
-// perResourceSum returns the number of tasks by the shell's option
-// per-resource, and whether that applies.
-func (s *Spec) perResourceSum(r *Resources) (sum Quantity, applies, ok bool) {
-	var base Quantity
-	nodes, hasNodes, _ := s.sum("node", 0, len(s.vertices))
-	switch {
-	case s.perResource.state != optionGiven:
-		return Quantity{}, false, true
-	case s.perResource.kind == "node":
-		if hasNodes {
-			base = nodes
-		}
-		if r != nil {
-			base = base.or(Known(r.Nodes))
-		}
-	case s.perResource.kind == "core":
-		if !hasNodes {
-			base, _, _ = s.sum("core", 0, len(s.vertices))
-		}
-		if r != nil {
-			base = base.or(Known(r.Cores))
-		}
-	default:
-		return Quantity{}, false, true
-	}
-	sum, ok = base.times(Known(s.perResource.count))
-	return sum, true, ok
 }
 
 // taskCount returns how many there are of a task.

@@ -227,7 +227,8 @@ func (s *Spec) Shape() (Shape, error) {
 	if first := &s.vertices[0]; first.Type == "node" {
 		slot, shape.Nodes, shape.Exclusive = 1, first.Count, first.Exclusive
 	}
-	if len(s.vertices) <= slot+1 || s.vertices[slot].Type != "slot" || s.vertices[slot].Parent != slot-1 {
+	// There is a slot, for tasks run in one, and something in it.
+	if s.vertices[slot].Type != "slot" || s.vertices[slot].Parent != slot-1 {
 		return Shape{}, errNoShape()
 	}
 	shape.Slots = s.vertices[slot].Count

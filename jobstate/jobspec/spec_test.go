@@ -107,6 +107,15 @@ func TestProductsAndSumsBeyondTheLargestQuantityAreRefused(t *testing.T) {
 	refuse(t, text(rack(m, m, 1), "", ""), jobspec.ErrLimit, "resources[0].with[0].count", "{")
 	refuse(t, text(rack(m, 1<<22, 2), "", ""), jobspec.ErrLimit, "resources[0].with[0].with[0].count", "{")
 
+	// 6361*69431*20394401 is 2^53-1.
+	s = parse(t, text(rack(6361, 69431, 20394401), "", ""))
+	require.Equal(t, "nodes unknown, slots 441650591, cores 9007199254740991, gpus 0, tasks 441650591", size(s.Counts()))
+	// So is (2^31-1)*2^22 and 2^22-1 more.
+	sum := strings.TrimSuffix(rack(m, 1<<22, 1), "]") + `,{"type":"slot","count":%d,"label":"b","with":[{"type":"gpu","count":1}]}]`
+	s = parse(t, text(fmt.Sprintf(sum, 1<<22-1), "", ""))
+	require.Equal(t, "9007199254740991", s.Counts().Slots.String())
+	refuse(t, text(fmt.Sprintf(sum, 1<<22), "", ""), jobspec.ErrLimit, "resources", "[")
+
 	one := rack(m, 1<<22, 1)
 	two := strings.TrimSuffix(one, "]") + "," + strings.TrimPrefix(strings.Replace(one, `"task"`, `"b"`, 1), "[")
 	refuse(t, text(two, "", ""), jobspec.ErrLimit, "resources", "[")
@@ -250,7 +259,17 @@ func TestErrorsQuoteAndCutWhatTheyAreGiven(t *testing.T) {
 	require.Less(t, len(err.Error()), 200)
 	_, err = jobspec.Parse([]byte(text(`[{"type":"slot","\u001b[31m":1}]`, "", "")))
 	require.EqualError(t, err, `jobspec: resources[0]."\x1b[31m": offset 54: key is not allowed here`)
+	_, err = jobspec.Parse([]byte(text(`[{"azAZ09_-.":1}]`, "", "")))
+	require.ErrorContains(t, err, "resources[0].azAZ09_-.: ")
+	for _, c := range "/:@[`{~ é" {
+		_, err = jobspec.Parse([]byte(text(`[{"`+string(c)+`":1}]`, "", "")))
+		require.ErrorContains(t, err, `resources[0]."`)
+	}
 	s := parse(t, text("", "", ""))
+	for n, want := range map[int]string{64: `jobspec: ` + long[:64] + `: `, 65: `jobspec: "` + long[:60] + `...: `} {
+		_, err = s.Update(long[:n], json.RawMessage(`1`))
+		require.ErrorContains(t, err, want)
+	}
 	_, err = s.Update("attributes."+long+".", json.RawMessage(`1`))
 	require.Less(t, len(err.Error()), 200)
 	_, err = s.Update("attributes.\n\n.", json.RawMessage(`1`))

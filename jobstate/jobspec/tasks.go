@@ -100,7 +100,7 @@ func (s *Spec) readTasks(v value) *Error {
 
 // readTask reads a task descriptor.
 func (s *Spec) readTask(v value) *Error {
-	t := task{slot: -1}
+	var t task
 	var slot, count value
 	err := v.members(func(key []byte, m value) (err *Error) {
 		switch string(key) {
