@@ -66,7 +66,7 @@ func Parse(b []byte) (*Spec, error) { return ParseLimits(b, Limits{}) }
 // ParseLimits is Parse with limits. They hold for updates too.
 func ParseLimits(b []byte, l Limits) (*Spec, error) {
 	s := &Spec{limits: l.withDefaults()}
-	if err := s.check(b); err != nil {
+	if err := s.limits.size(b); err != nil {
 		return nil, err
 	}
 	s.raw = append([]byte(nil), b...)
@@ -76,12 +76,20 @@ func ParseLimits(b []byte, l Limits) (*Spec, error) {
 	return s, nil
 }
 
-// check returns an error unless b is JSON within the limits.
-func (s *Spec) check(b []byte) *Error {
-	if len(b) > s.limits.Bytes {
-		return fail(s.limits.Bytes, "", ErrLimit, errBytes)
+// size returns an error if b has too many bytes.
+func (l *Limits) size(b []byte) *Error {
+	if len(b) > l.Bytes {
+		return fail(l.Bytes, "", ErrLimit, errBytes)
 	}
-	if err := jsonscan.Check(b, jsonscan.Limits{Depth: s.limits.Depth}); err != nil {
+	return nil
+}
+
+// check returns an error unless b is JSON within the limits.
+func (l *Limits) check(b []byte) *Error {
+	if err := l.size(b); err != nil {
+		return err
+	}
+	if err := jsonscan.Check(b, jsonscan.Limits{Depth: l.Depth}); err != nil {
 		return syntax(err, 0)
 	}
 	return nil
@@ -90,11 +98,21 @@ func (s *Spec) check(b []byte) *Error {
 // topKeys are the values of the keys that every jobspec has.
 type topKeys struct{ version, resources, tasks, attributes value }
 
-// read sets the fields of s from its text.
+// read checks the text of s and sets the other fields from it.
 func (s *Spec) read() *Error {
+	if jsonscan.KindOf(s.raw) != jsonscan.KindObject {
+		if err := s.limits.check(s.raw); err != nil {
+			return err
+		}
+		return value{s.raw, 0}.object()
+	}
 	var top topKeys
-	err := value{s.raw, 0}.members(func(key []byte, m value) *Error {
-		switch string(key) {
+	// This walk is what checks that the whole text is JSON: nothing is read of
+	// it before the end.
+	c := jsonscan.Limits{Depth: s.limits.Depth}.Object(s.raw)
+	for c.Next() {
+		m := value{c.Raw(), c.Offset()}
+		switch string(c.Key()) {
 		case "version":
 			top.version = m
 		case "resources":
@@ -104,21 +122,18 @@ func (s *Spec) read() *Error {
 		case "attributes":
 			top.attributes = m
 		}
-		return nil
-	})
-	if err != nil {
-		return err
+	}
+	if err := c.Err(); err != nil {
+		return syntax(err, 0)
 	}
 	for _, k := range [...]struct {
 		name string
 		v    value
 	}{{"version", top.version}, {"resources", top.resources}, {"tasks", top.tasks}, {"attributes", top.attributes}} {
-		if !k.v.absent() {
-			err = s.readTop(k.name, k.v)
-		} else {
-			err = fail(0, "", ErrInvalid, errMissing)
+		if k.v.absent() {
+			return fail(0, k.name, ErrInvalid, errMissing)
 		}
-		if err != nil {
+		if err := s.readTop(k.name, k.v); err != nil {
 			return err.in(k.name)
 		}
 	}

@@ -21,7 +21,7 @@ const updatable = "attributes."
 // value. It costs as much as Parse, and some memory for each value of the
 // jobspec.
 func (s *Spec) Update(path string, v json.RawMessage) (*Spec, error) {
-	if err := s.check(v); err != nil {
+	if err := s.limits.check(v); err != nil {
 		return nil, err.in(path)
 	}
 	root, err := s.tree()
@@ -39,7 +39,7 @@ func (s *Spec) Update(path string, v json.RawMessage) (*Spec, error) {
 // is Update for each of them in turn, and an error if any of them is, but that
 // only the result is checked.
 func (s *Spec) Apply(context json.RawMessage) (*Spec, error) {
-	if err := s.check(context); err != nil {
+	if err := s.limits.check(context); err != nil {
 		return nil, err
 	}
 	root, err := s.tree()
@@ -101,7 +101,7 @@ func (s *Spec) set(root map[string]any, path string, v value) *Error {
 // updated returns the Spec whose text is the tree.
 func (s *Spec) updated(root map[string]any) (*Spec, error) {
 	next := &Spec{limits: s.limits, original: s.Original(), raw: encode(root)}
-	err := next.check(next.raw)
+	err := next.limits.size(next.raw)
 	if err == nil {
 		err = next.read()
 	}
