@@ -105,23 +105,16 @@ func (c *Cursor) Next() bool {
 
 // member reads a key and its colon.
 func (c *Cursor) member() bool {
-	off := c.i
-	if off == len(c.b) || c.b[off] != '"' {
-		return c.fail(stop(c.b, off))
-	}
-	end, flags, f := scanString(c.b, off)
+	k, end, f := readKey(c.b, c.i)
 	if f != noFault {
 		return c.fail(end, f)
 	}
-	if flags&flagNUL != 0 {
-		return c.fail(off, faultNUL)
+	if !c.remember(k) {
+		return c.fail(k.off, faultDuplicate)
 	}
-	if !c.remember(newKey(c.b, off, end, flags)) {
-		return c.fail(off, faultDuplicate)
-	}
-	c.keyOff = off
-	if c.key = c.b[off+1 : end-1]; flags&flagEscape != 0 {
-		c.unescape, _ = AppendUnescaped(c.unescape[:0], c.b[off:end])
+	c.keyOff = k.off
+	if c.key = c.b[k.off+1 : end-1 : end-1]; k.print == 0 {
+		c.unescape, _ = AppendUnescaped(c.unescape[:0], c.b[k.off:end])
 		c.key = c.unescape
 	}
 	if c.i = skipSpace(c.b, end); c.i == len(c.b) || c.b[c.i] != ':' {
@@ -154,8 +147,10 @@ func (c *Cursor) remember(k key) bool {
 
 // finish ends the walk at the closing bracket.
 func (c *Cursor) finish() bool {
-	if dup := findDuplicate(c.b, c.keys); dup >= 0 {
-		return c.fail(dup, faultDuplicate)
+	if len(c.keys) > linearKeys {
+		if dup := findDuplicate(c.b, c.keys); dup >= 0 {
+			return c.fail(dup, faultDuplicate)
+		}
 	}
 	if i, f := scanEnd(c.b, c.i+1); f != noFault {
 		return c.fail(i, f)

@@ -49,7 +49,7 @@
 //
 // One pass, no recursion, no allocation while the objects that are open at one
 // place have at most 16 keys together (8, for the object that a Cursor walks)
-// and at most 16 values are nested; beyond, memory grows with keys and depth,
+// and at most 8 values are nested; beyond, memory grows with keys and depth,
 // within the size of the text. Duplicates among many keys are found by sorting:
 // n keys cost O(n log n) comparisons whatever they hold. The length of the
 // text is the caller's to limit.

@@ -89,7 +89,7 @@ func (f fault) cause(b []byte, i int) error {
 	case faultSurrogate:
 		return fmt.Errorf("%w: escape of half a surrogate pair", ErrUTF8)
 	case faultRange:
-		end, _ := scanNumberForm(b, i)
+		end, _, _ := scanNumberForm(b, i)
 		return fmt.Errorf("%w: %q", ErrRange, quoted(b[i:end]))
 	case faultDepth:
 		return ErrDepth

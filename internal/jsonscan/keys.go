@@ -24,37 +24,51 @@ const linearKeys = 16
 // scanKey scans a key that begins at b[i], the colon and the white space after
 // it, and adds it to the keys of its object, which begin at keys[base].
 func scanKey(b []byte, i int, keys []key, base int) ([]key, int, fault) {
-	start := i
-	if i >= len(b) || b[i] != '"' {
-		i, f := stop(b, i)
-		return keys, i, f
-	}
-	i, flags, f := scanString(b, i)
+	k, end, f := readKey(b, i)
 	if f != noFault {
-		return keys, i, f
+		return keys, end, f
 	}
-	if flags&flagNUL != 0 {
-		return keys, start, faultNUL
-	}
-	k := newKey(b, start, i, flags)
 	if len(keys)-base < linearKeys && contains(b, keys[base:], k) {
-		return keys, start, faultDuplicate
+		return keys, k.off, faultDuplicate
 	}
 	keys = append(keys, k)
-	if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
-		i, f := stop(b, i)
-		return keys, i, f
+	if end = skipSpace(b, end); end >= len(b) || b[end] != ':' {
+		end, f = stop(b, end)
+		return keys, end, f
 	}
-	return keys, skipSpace(b, i+1), noFault
+	return keys, skipSpace(b, end+1), noFault
 }
 
-// newKey returns the key whose token is b[start:end].
-func newKey(b []byte, start, end int, flags strFlags) key {
-	if flags&flagEscape != 0 {
-		return key{0, start}
+// readKey scans the key that begins at b[i].
+func readKey(b []byte, i int) (key, int, fault) {
+	if i >= len(b) || b[i] != '"' {
+		end, f := stop(b, i)
+		return key{}, end, f
 	}
-	return key{fingerprint(b[start+1 : end-1]), start}
+	if len(b)-i > 8 {
+		// A key of up to seven plain characters is its own fingerprint.
+		w := binary.LittleEndian.Uint64(b[i+1:])
+		if m := stopAt(w); m != 0 {
+			n := bits.TrailingZeros64(m) >> 3
+			if b[i+1+n] == '"' {
+				return key{shortPrint(w&(1<<(8*n)-1), n), i}, i + n + 2, noFault
+			}
+		}
+	}
+	end, flags, f := scanString(b, i)
+	switch {
+	case f != noFault:
+		return key{}, end, f
+	case flags&flagNUL != 0:
+		return key{}, i, faultNUL
+	case flags&flagEscape != 0:
+		return key{0, i}, end, noFault
+	}
+	return key{fingerprint(b[i+1 : end-1]), i}, end, noFault
 }
+
+// shortPrint is the fingerprint of n bytes, at most seven, in w.
+func shortPrint(w uint64, n int) uint64 { return w | uint64(n+1)<<56 }
 
 // fingerprint returns a number other than zero that depends on the length and
 // the outermost 16 bytes of s. Whoever makes keys of one fingerprint gains
@@ -66,11 +80,11 @@ func fingerprint(s []byte) uint64 {
 		tail := binary.LittleEndian.Uint64(s[n-8:])
 		return (head ^ bits.RotateLeft64(tail, 23) + uint64(n)*0x9E3779B97F4A7C15) | 1<<63
 	}
-	w := uint64(n+1) << 56
+	var w uint64
 	for i, c := range s {
 		w |= uint64(c) << (8 * i)
 	}
-	return w
+	return shortPrint(w, n)
 }
 
 // contains reports whether k equals one of keys.
@@ -84,13 +98,10 @@ func contains(b []byte, keys []key, k key) bool {
 }
 
 // findDuplicate returns the offset of the first key that occurred before among
-// the keys of an object of more than linearKeys keys, -1 if there is none or
-// the object has fewer: those were compared when they were read. It reorders
-// keys.
+// all keys of an object, -1 if there is none. It reorders keys. It is for
+// objects of more than linearKeys keys; those of others were compared when they
+// were read.
 func findDuplicate(b []byte, keys []key) int {
-	if len(keys) <= linearKeys {
-		return -1
-	}
 	escapes := slices.ContainsFunc(keys, func(k key) bool { return k.print == 0 })
 	compare := func(x, y key) int {
 		if !escapes && x.print != y.print {

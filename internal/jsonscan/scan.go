@@ -3,7 +3,6 @@ package jsonscan
 import (
 	"encoding/binary"
 	"math/bits"
-	"strconv"
 	"unicode/utf8"
 )
 
@@ -13,7 +12,7 @@ import (
 // skipSpace returns the offset of the first byte from i on that is not white
 // space, len(b) if there is none.
 func skipSpace(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
 		i++
 	}
 	return i
@@ -145,79 +144,6 @@ func hex4(b []byte, i int) rune {
 	return r
 }
 
-// digits returns the offset of the first byte from i on that is no digit.
-func digits(b []byte, i int) int {
-	for i < len(b) && b[i]-'0' <= 9 {
-		i++
-	}
-	return i
-}
-
-// scanNumber scans the number that begins at b[i] and checks its range.
-func scanNumber(b []byte, i int) (int, fault) {
-	start := i
-	if b[i] == '-' {
-		i++
-	}
-	first := i
-	if i = digits(b, i); i == first {
-		return stop(b, i)
-	}
-	if b[first] == '0' && i > first+1 {
-		return first + 1, faultByte
-	}
-	if i == len(b) || b[i] != '.' && b[i]|0x20 != 'e' {
-		if i-first > 18 && !fitsInt64(b[first:i], b[start] == '-') {
-			return start, faultRange
-		}
-		return i, noFault
-	}
-	whole := i - first
-	if b[i] == '.' {
-		from := i + 1
-		if i = digits(b, from); i == from {
-			return stop(b, i)
-		}
-	}
-	hasExp := i < len(b) && b[i]|0x20 == 'e'
-	if hasExp {
-		if i++; i < len(b) && (b[i] == '+' || b[i] == '-') {
-			i++
-		}
-		from := i
-		if i = digits(b, from); i == from {
-			return stop(b, i)
-		}
-	}
-	// Below 10^300 nothing overflows: only the others are worth a conversion.
-	if hasExp || whole > 300 {
-		if _, err := strconv.ParseFloat(string(b[start:i]), 64); err != nil {
-			return start, faultRange
-		}
-	}
-	return i, noFault
-}
-
-// scanNumberForm returns where the number that begins at b[i] ends, whatever
-// its range.
-func scanNumberForm(b []byte, i int) (int, bool) {
-	end := i
-	for end < len(b) && (b[end]-'0' <= 9 || b[end] == '-' || b[end] == '+' || b[end] == '.' || b[end]|0x20 == 'e') {
-		end++
-	}
-	return end, end > i
-}
-
-// fitsInt64 reports whether a number of at least 19 digits that begins with no
-// zero, or with the sign that is told apart, fits in an int64.
-func fitsInt64(digits []byte, negative bool) bool {
-	limit := "9223372036854775807"
-	if negative {
-		limit = "9223372036854775808"
-	}
-	return len(digits) == len(limit) && string(digits) <= limit
-}
-
 // stop returns the fault of finding b[i], or the end, where neither can stand.
 func stop(b []byte, i int) (int, fault) {
 	if i >= len(b) {
@@ -269,7 +195,7 @@ func scanToken(b []byte, i int) (int, fault) {
 // What is open at one place fits here without an allocation.
 const (
 	inlineKeys   = 16
-	inlineLevels = 16
+	inlineLevels = 8
 )
 
 // array stands for the keys of an array among those of objects.
@@ -317,8 +243,10 @@ open:
 			// Close what ends here, up to a level that goes on.
 			for i = skipSpace(b, i); i < len(b) && b[i] == end; i = skipSpace(b, i) {
 				if base != array {
-					if dup := findDuplicate(b, keys[base:]); dup >= 0 {
-						return dup, faultDuplicate
+					if len(keys)-base > linearKeys {
+						if dup := findDuplicate(b, keys[base:]); dup >= 0 {
+							return dup, faultDuplicate
+						}
 					}
 					keys = keys[:base]
 				}

@@ -1,0 +1,55 @@
+package jsonscan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheCommonPathAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	context := []byte(`{"userid":1000,"urgency":16,"flags":0,"version":1,"annotations":{"sched":{"resource_summary":"rank[0-3]/core[0-7]"}},"x":[1.5,true,null,"é"]}`)
+	keys16, _ := objectOf(16, -1, keyNames["long"])
+	keys8, _ := objectOf(8, -1, keyNames["short"])
+	nested := []byte(strings.Repeat("[", 8) + strings.Repeat("]", 8))
+	escaped := []byte(`{"\u0061":1,"b":2,"c":"\n"}`)
+	dst := make([]byte, 0, 1<<10)
+	for name, f := range map[string]func(){
+		"check":          func() { _ = Check(context, Limits{}) },
+		"check 16 keys":  func() { _ = Check(keys16, Limits{}) },
+		"check 8 levels": func() { _ = Check(nested, Limits{}) },
+		"check escaped":  func() { _ = Check(escaped, Limits{}) },
+		"value end":      func() { _, _ = Limits{}.ValueEnd(context, 0) },
+		"walk":           func() { walkAll(context) },
+		"walk 8 keys":    func() { walkAll(keys8) },
+		"int":            func() { _, _ = Int64([]byte("1234567890123456789")) },
+		"float":          func() { _, _ = Float64([]byte("1795226020.2783487")) },
+		"small float":    func() { _, _ = Float64([]byte("1.2345678901234567e-300")) },
+		"unescape":       func() { _, _ = AppendUnescaped(dst, []byte(`"a\u00e9\n"`)) },
+		"append string":  func() { AppendString(dst, "a\n\"é") },
+		"append float":   func() { AppendFloat(dst, 1795226020.2783487) },
+		"append a big":   func() { AppendFloat(dst, -1.5e300) },
+		"append compact": func() { AppendCompact(dst, context) },
+	} {
+		require.Zero(t, testing.AllocsPerRun(100, f), name)
+	}
+}
+
+func walkAll(b []byte) {
+	c := Object(b)
+	for c.Next() {
+		_, _ = c.Key(), c.Raw()
+	}
+}
+
+func TestManyKeysCostAFewAllocationsNotOneEach(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	in, _ := objectOf(10_000, -1, keyNames["long"])
+	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { _ = Check(in, Limits{}) }), 30.0)
+	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { walkAll(in) }), 30.0)
+}

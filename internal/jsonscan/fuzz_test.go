@@ -1,0 +1,239 @@
+package jsonscan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Where Check refuses what encoding/json takes for valid, the reason is found
+// by means that share nothing with it.
+var (
+	escapedSurrogate   = regexp.MustCompile(`\\u[dD][89a-fA-F]`)
+	escapedReplacement = regexp.MustCompile(`(?i)\\ufffd`)
+)
+
+// strictReasons returns why a text that is valid to encoding/json is not to us.
+// unsure is true where it can not be told.
+func strictReasons(t require.TestingT, text []byte, depth int) (reasons []error, unsure bool) {
+	if !utf8.Valid(text) {
+		reasons = append(reasons, ErrUTF8)
+	}
+	noReplacement := !bytes.Contains(text, []byte("\ufffd")) && !escapedReplacement.Match(text)
+	note := func(err error) { reasons = append(reasons, err) }
+	str := func(s string) {
+		if escapedSurrogate.Match(text) && strings.ContainsRune(s, '\ufffd') {
+			if noReplacement {
+				note(ErrUTF8)
+			}
+			unsure = unsure || !noReplacement
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var keys []map[string]bool // of the open levels; nil for an array
+	wantKey := false
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return reasons, unsure
+		}
+		require.NoError(t, err)
+		if token != json.Delim('}') && token != json.Delim(']') && len(keys) >= depth {
+			note(ErrDepth)
+		}
+		switch v := token.(type) {
+		case json.Delim:
+			switch v {
+			case '{':
+				keys = append(keys, map[string]bool{})
+			case '[':
+				keys = append(keys, nil)
+			default:
+				keys = keys[:len(keys)-1]
+			}
+		case json.Number:
+			if s := v.String(); !strings.ContainsAny(s, ".eE") {
+				if _, err := strconv.ParseInt(s, 10, 64); err != nil {
+					note(ErrRange)
+				}
+			} else if _, err := strconv.ParseFloat(s, 64); err != nil {
+				note(ErrRange)
+			}
+		case string:
+			str(v)
+			if wantKey {
+				level := keys[len(keys)-1]
+				if level[v] {
+					note(ErrDuplicate)
+				}
+				if strings.ContainsRune(v, 0) {
+					note(ErrSyntax)
+				}
+				level[v] = true
+			}
+		}
+		// A key is wanted where an object begins, and after each of its values.
+		_, isString := token.(string)
+		wantKey = len(keys) > 0 && keys[len(keys)-1] != nil && (!wantKey || !isString)
+	}
+}
+
+// requireAgreement checks a text against encoding/json, and a Cursor against
+// Check.
+func requireAgreement(t require.TestingT, text []byte, depth int) {
+	err := Check(text, Limits{Depth: depth})
+	if err != nil {
+		var syntax *SyntaxError
+		require.True(t, errors.As(err, &syntax) && errors.Is(err, ErrSyntax))
+		require.True(t, 0 <= syntax.Offset && syntax.Offset <= len(text), "%v", err)
+		require.Equal(t, syntax.Err.Error() == "unexpected end", syntax.Offset == len(text) && !errors.Is(err, ErrDepth), "%v", err)
+	}
+	requireCursorAgrees(t, text, depth, err)
+	if !json.Valid(text) {
+		require.Error(t, err, "%q", text)
+		return
+	}
+	reasons, unsure := strictReasons(t, text, depth)
+	if err == nil {
+		require.Empty(t, reasons, "%q", text)
+		requireCompactAgrees(t, text)
+		return
+	}
+	for _, reason := range reasons {
+		if errors.Is(err, reason) {
+			return
+		}
+	}
+	require.True(t, unsure, "%q refused: %v, reasons: %v", text, err, reasons)
+}
+
+// requireCursorAgrees checks J1.
+func requireCursorAgrees(t require.TestingT, text []byte, depth int, want error) {
+	l := Limits{Depth: depth}
+	var c Cursor
+	switch KindOf(text) {
+	case KindObject:
+		c = l.Object(text)
+	case KindArray:
+		c = l.Array(text)
+	default:
+		return
+	}
+	for last := -1; c.Next(); last = c.Offset() {
+		require.Greater(t, c.Offset(), last)
+		require.NoError(t, Check(c.Raw(), l))
+	}
+	if want == nil {
+		require.NoError(t, c.Err(), "%q", text)
+		return
+	}
+	var a, b *SyntaxError
+	require.True(t, errors.As(c.Err(), &a) && errors.As(want, &b), "%q", text)
+	if errors.Is(a, ErrDuplicate) == errors.Is(b, ErrDuplicate) {
+		require.Equal(t, b, a, "%q", text)
+	}
+}
+
+// requireCompactAgrees checks J3.
+func requireCompactAgrees(t require.TestingT, text []byte) {
+	var want bytes.Buffer
+	require.NoError(t, json.Compact(&want, text))
+	compact := AppendCompact(nil, text)
+	require.Equal(t, want.String(), string(compact))
+	require.Equal(t, compact, AppendCompact(nil, compact))
+}
+
+func TestTheTablesAgreeWithEncodingJSON(t *testing.T) {
+	for depth := 1; depth < 5; depth++ {
+		for _, in := range accepted {
+			requireAgreement(t, []byte(in), depth)
+		}
+		for _, tt := range refused {
+			requireAgreement(t, []byte(tt.in), depth)
+		}
+	}
+	for _, key := range keyNames {
+		for _, n := range []int{3, 17, 40} {
+			in, _ := objectOf(n, 1, key)
+			requireAgreement(t, in, 0x100)
+			requireAgreement(t, fmt.Appendf(nil, `[1,{"x":%s}]`, in), 0x100)
+		}
+	}
+}
+
+func FuzzCheck(f *testing.F) {
+	for _, in := range accepted {
+		f.Add([]byte(in), uint8(9))
+	}
+	for _, tt := range refused {
+		if len(tt.in) < 100 {
+			f.Add([]byte(tt.in), uint8(3))
+		}
+	}
+	in, _ := objectOf(20, 3, keyNames["mixed"])
+	f.Add(in, uint8(2))
+	f.Fuzz(func(t *testing.T, text []byte, depth uint8) {
+		requireAgreement(t, text, max(int(depth), 1))
+	})
+}
+
+func FuzzFloat(f *testing.F) {
+	f.Add(math.Float64bits(1795226020.2783487), "1795226020.2783487")
+	f.Add(math.Float64bits(1000000000.00390625), "1000000000.00390625")
+	f.Add(math.Float64bits(9999999999.9999981), "9999999999.9999990")
+	f.Add(math.Float64bits(1e23), "9007199254740993.0")
+	f.Add(uint64(1), "1e-400")
+	f.Fuzz(func(t *testing.T, bits uint64, text string) {
+		if v := math.Float64frombits(bits); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			token := AppendFloat(nil, v)
+			require.Equal(t, cFormat(v), string(token))
+			back, ok := Float64(token)
+			require.True(t, ok)
+			require.Equal(t, bits, math.Float64bits(back))
+		}
+		isNumber := json.Valid([]byte(text)) && KindOf([]byte(text)) == KindNumber && strings.TrimSpace(text) == text
+		want, err := strconv.ParseFloat(text, 64)
+		got, ok := Float64([]byte(text))
+		require.Equal(t, isNumber && err == nil, ok, "%q", text)
+		if ok {
+			require.Equal(t, math.Float64bits(want), math.Float64bits(got), "%q", text)
+		}
+		behind, integer, end, okBehind := FloatAt([]byte(text+`,"name":"x"`), 0)
+		if ok {
+			require.True(t, okBehind)
+			require.Equal(t, len(text), end)
+			require.Equal(t, math.Float64bits(want), math.Float64bits(behind), "%q", text)
+			require.Equal(t, IsInteger([]byte(text)), integer)
+		}
+	})
+}
+
+func FuzzString(f *testing.F) {
+	for _, in := range []string{"a", "\"\\\n\x00\x1f", "é漢😀", "a\xff", `"\ud83d\ude00"`, `"\u0000\/"`} {
+		f.Add(in)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		token := AppendString(nil, in)
+		s, ok := String(token)
+		require.True(t, ok)
+		require.Equal(t, string([]rune(in)), s)
+		var viaJSON string
+		require.NoError(t, json.Unmarshal(token, &viaJSON))
+		require.Equal(t, s, viaJSON)
+		if s, ok = String([]byte(in)); ok {
+			require.NoError(t, json.Unmarshal([]byte(in), &viaJSON))
+			require.Equal(t, viaJSON, s)
+		}
+	})
+}
