@@ -16,7 +16,7 @@ import (
 )
 
 func TestATruncatedArchiveGivesTheGoodJobsThenTheError(t *testing.T) {
-	whole := pack(t, join(job(1), job(2), job(3), []entry{{path: "resource/R", value: "R"}})...)
+	whole := pack(t, join(job(1), job(2), job(3), []entry{{path: "resource/R", value: strings.Repeat("R", 512)}})...)
 	var starts []int // of the first header of each job, of the last key, of the end
 	r := bytes.NewReader(whole)
 	tr := tar.NewReader(r)
@@ -183,7 +183,7 @@ func TestLimitsStopTheWholeOrOneKey(t *testing.T) {
 	}
 
 	t.Run("one key", func(t *testing.T) {
-		long := append(job(3), entry{path: dir(3) + "guest/input", value: strings.Repeat("x", 4096)}, entry{path: "a", value: strings.Repeat("x", 4096)})
+		long := append(job(3), entry{path: dir(3) + "guest/input", value: strings.Repeat("x", 4096)}, entry{path: "a", value: strings.Repeat("x", 4096)}, entry{path: "b", value: strings.Repeat("x", 4095)})
 		long[1].value = strings.Repeat("x", 4096)
 		a, err := archive.Read(bytes.NewReader(pack(t, join(job(1), long, job(2))...)), archive.Limits{FileBytes: 4095})
 		require.NoError(t, err)
@@ -193,6 +193,7 @@ func TestLimitsStopTheWholeOrOneKey(t *testing.T) {
 			`archive: "job/0000/0000/0000/0003": limit exceeded: value has too many bytes`,
 		}, texts(a))
 		require.ErrorIs(t, a.Failures[0], archive.ErrLimit)
+		require.Equal(t, []string{"b"}, keys(a))
 	})
 }
 

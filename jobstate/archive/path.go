@@ -24,16 +24,16 @@ type place struct {
 	err error // why dir names no job
 }
 
-// locate takes a path of an archive apart. It is not ok for a directory above
-// those of jobs, which names nothing.
-func locate(path string, isDir bool) (p place, ok bool) {
+// locate takes a path of an archive apart. A directory above those of jobs
+// names nothing.
+func locate(path string, isDir bool) (p place) {
 	path = strings.TrimPrefix(path, "./")
 	if isDir {
 		path = strings.TrimRight(path, "/")
 	}
 	rest, isJob := strings.CutPrefix(path, jobRoot)
 	if !isJob {
-		return place{key: path}, !isDir
+		return place{key: path}
 	}
 	end := 0
 	for range idGroups {
@@ -48,14 +48,14 @@ func locate(path string, isDir bool) (p place, ok bool) {
 	end--
 	groups := 1 + strings.Count(rest[:end], "/")
 	if isDir && groups < idGroups {
-		return place{}, false
+		return place{}
 	}
 	p.dir = path[:len(jobRoot)+end]
 	if end < len(rest) {
 		p.key = rest[end+1:]
 	}
 	p.id, p.err = parseID(rest[:end])
-	return p, true
+	return p
 }
 
 // parseID reads a job id that is a path, in the one form that it is written

@@ -156,11 +156,8 @@ func (b *builder) entry(h *tar.Header, t *tar.Reader) error {
 	if h.Typeflag == tar.TypeXGlobalHeader {
 		return nil
 	}
-	p, ok := locate(h.Name, isDir)
+	p := locate(h.Name, isDir)
 	switch {
-	case !ok:
-		b.in = nil
-		return nil
 	case p.dir == "":
 		b.in = nil
 		return b.other(p.key, h, t)
@@ -204,7 +201,7 @@ func plainFile(h *tar.Header) bool {
 	return h.Typeflag == tar.TypeReg || h.Typeflag == tar.TypeGNUSparse
 }
 
-// other takes in a key that is no job's.
+// other takes in a key that is no job's. Directories are none.
 func (b *builder) other(path string, h *tar.Header, t *tar.Reader) error {
 	switch {
 	case !plainFile(h):

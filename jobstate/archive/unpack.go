@@ -36,10 +36,6 @@ type meter struct {
 // Read reads as far as the limit goes; beyond it is an error, if there is
 // more.
 func (m *meter) Read(p []byte) (int, error) {
-	if left := m.limit - m.offset; int64(len(p)) > left {
-		// One more than is left tells whether there is more.
-		p = p[:left+1]
-	}
 	n, err := m.r.Read(p)
 	if left := m.limit - m.offset; int64(n) > left {
 		m.exceeded = true
