@@ -261,7 +261,7 @@ func TestDumpArchives(t *testing.T) {
 		require.Contains(t, stdout, "COMPLETED     0")
 		status, stdout, _ = replay(t, nil, "-validate", path(name))
 		require.Equal(t, exitOK, status, stdout)
-		require.Contains(t, stdout, "1 jobs: 0 errors")
+		require.Contains(t, stdout, "jobs 1, errors 0")
 		all = append(all, path(name))
 	}
 	for name, want := range bad {

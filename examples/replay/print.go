@@ -220,6 +220,6 @@ func (p *findings) job(j *job) error {
 }
 
 func (p *findings) close() error {
-	_, err := fmt.Fprintf(p.out, "%d jobs: %d errors, %d notes\n", p.jobs, p.errors, p.notes)
+	_, err := fmt.Fprintf(p.out, "jobs %d, errors %d, notes %d\n", p.jobs, p.errors, p.notes)
 	return err
 }
