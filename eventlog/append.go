@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/joblife/joblife/internal/jsonscan"
 )
@@ -36,7 +37,7 @@ func AppendEntry(dst []byte, e Entry) ([]byte, error) {
 		}
 	} else {
 		out = e.appendTimestamp(append(out, beforeTimestamp...))
-		out = jsonscan.AppendString(append(out, `,"name":`...), e.Name)
+		out = e.appendName(append(out, `,"name":`...))
 		if len(e.Context) > 0 {
 			out = e.appendContext(append(out, `,"context":`...))
 		}
@@ -55,8 +56,10 @@ func (e *Entry) check() error {
 	if err := e.Timestamp.check(); err != nil {
 		return entryError("timestamp", err)
 	}
-	if err := checkName(e.Name); err != nil {
-		return entryError("name", err)
+	if !isPlain(e.Name) {
+		if err := checkName(e.Name); err != nil {
+			return entryError("name", err)
+		}
 	}
 	return e.checkContext()
 }
@@ -89,13 +92,36 @@ func (e *Entry) appendTimestamp(dst []byte) []byte {
 	return jsonscan.AppendFloat(dst, float64(e.Timestamp))
 }
 
+// isPlain reports whether a name is its own JSON text, between quotes: as good
+// as all are.
+func isPlain(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// appendName appends the name, which was checked.
+func (e *Entry) appendName(dst []byte) []byte {
+	if isPlain(e.Name) {
+		return append(append(append(dst, '"'), e.Name...), '"')
+	}
+	return jsonscan.AppendString(dst, e.Name)
+}
+
 // appendContext appends the context, which was checked. A newline in it is
 // white space: in a string it would not be valid.
 func (e *Entry) appendContext(dst []byte) []byte {
-	if bytes.IndexByte(e.Context, '\n') >= 0 {
-		return jsonscan.AppendCompact(dst, e.Context)
+	raw := e.Context
+	if bytes.IndexByte(raw, '\n') >= 0 {
+		return jsonscan.AppendCompact(dst, raw)
 	}
-	return append(dst, bytes.Trim(e.Context, " \t\r")...)
+	if raw[0] != '{' || raw[len(raw)-1] != '}' {
+		raw = bytes.Trim(raw, " \t\r")
+	}
+	return append(dst, raw...)
 }
 
 // appendAsRead appends e with the keys of e.line, in their order: the values
@@ -111,7 +137,7 @@ func (e *Entry) appendAsRead(dst []byte) ([]byte, *EntryError) {
 			dst = e.appendTimestamp(append(append(dst, separator), `"timestamp":`...))
 			wrote |= hasTimestamp
 		case "name":
-			dst = jsonscan.AppendString(append(append(dst, separator), `"name":`...), e.Name)
+			dst = e.appendName(append(append(dst, separator), `"name":`...))
 			wrote |= hasName
 		case "context":
 			if len(e.Context) == 0 {

@@ -65,11 +65,8 @@ func (p *parser) usual(line []byte, e *Entry) bool {
 	if len(line) < i || string(line[:i]) != beforeTimestamp {
 		return false
 	}
-	end := i
-	for end < len(line) && line[end] != ',' {
-		end++
-	}
-	if !setTimestamp(line[i:end], e) {
+	end, ok := setTimestamp(line, i, e)
+	if !ok {
 		return false
 	}
 	i = end + len(beforeName)
@@ -92,7 +89,7 @@ func (p *parser) usual(line []byte, e *Entry) bool {
 	if len(line) <= i || string(line[end:i]) != beforeContext || line[i] != '{' {
 		return false
 	}
-	end, ok := p.limits.context.ValueEnd(line, i)
+	end, ok = p.limits.context.ValueEnd(line, i)
 	if !ok || string(line[end:]) != `}` {
 		return false
 	}
@@ -100,17 +97,16 @@ func (p *parser) usual(line []byte, e *Entry) bool {
 	return true
 }
 
-// setTimestamp sets the timestamp of e to a number token and reports whether
-// it is one, and greater than zero.
-func setTimestamp(raw []byte, e *Entry) bool {
-	f, ok := jsonscan.Float64(raw)
+// setTimestamp sets the timestamp of e to the number token that begins at b[i]
+// and returns the offset after it. ok is false if there is none, or none that
+// is greater than zero.
+func setTimestamp(b []byte, i int, e *Entry) (end int, ok bool) {
+	f, integer, end, ok := jsonscan.FloatAt(b, i)
 	e.Timestamp, e.integer = Timestamp(f), 0
-	if jsonscan.IsInteger(raw) {
-		if e.integer, ok = jsonscan.Int64(raw); !ok {
-			return false
-		}
+	if ok && integer {
+		e.integer, ok = jsonscan.Int64(b[i:end])
 	}
-	return ok && e.Timestamp.check() == nil
+	return end, ok && e.Timestamp.check() == nil
 }
 
 // The keys of an event, as bits in their usual order.
@@ -176,7 +172,7 @@ func (p *parser) member(c *jsonscan.Cursor, e *Entry) (int, *SyntaxError) {
 		if jsonscan.KindOf(raw) != jsonscan.KindNumber {
 			return hasTimestamp, fieldError("timestamp", c.Offset(), errNotNumber)
 		}
-		if !setTimestamp(raw, e) {
+		if _, ok := setTimestamp(raw, 0, e); !ok {
 			return hasTimestamp, fieldError("timestamp", c.Offset(), errNotPositive)
 		}
 		return hasTimestamp, nil

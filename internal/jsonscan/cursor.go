@@ -158,16 +158,14 @@ func (c *Cursor) finish() bool {
 	return c.stop()
 }
 
-// refuse ends the walk at a text that does not begin with the bracket of c at i.
+// refuse ends the walk at a text that does not begin with the bracket of c at i:
+// it is of another kind, or no JSON at all.
 func (c *Cursor) refuse(i int) bool {
-	switch {
-	case i == len(c.b):
-		return c.fail(i, faultEnd)
-	case hasBOM(c.b, i):
-		return c.fail(i, faultBOM)
-	case KindOf(c.b[i:]) == KindInvalid:
-		return c.fail(i, faultByte)
-	case c.end == '}':
+	if err := Check(c.b, Limits{Depth: c.depth + 1}); err != nil {
+		c.err = err.(*SyntaxError)
+		return c.stop()
+	}
+	if c.end == '}' {
 		return c.fail(i, faultObject)
 	}
 	return c.fail(i, faultArray)

@@ -32,7 +32,8 @@
 // # Invariants
 //
 //   - J1: Check accepts a text if and only if a Cursor over it, of its kind,
-//     ends without an error.
+//     ends without an error; the errors are the same, unless a duplicate is one
+//     of them. A Cursor of another kind tells ErrKind if Check accepts.
 //   - J2: a text that Check accepts is valid for encoding/json, with the same
 //     meaning.
 //   - J3: AppendCompact of an accepted text is accepted, means the same and is

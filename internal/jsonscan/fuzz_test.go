@@ -121,14 +121,20 @@ func requireAgreement(t require.TestingT, text []byte, depth int) {
 // requireCursorAgrees checks J1.
 func requireCursorAgrees(t require.TestingT, text []byte, depth int, want error) {
 	l := Limits{Depth: depth}
-	var c Cursor
-	switch KindOf(text) {
-	case KindObject:
-		c = l.Object(text)
-	case KindArray:
-		c = l.Array(text)
-	default:
-		return
+	c, other := l.Object(text), l.Array(text)
+	if KindOf(text) == KindArray {
+		c, other = other, c
+	}
+	require.False(t, other.Next())
+	if want == nil {
+		require.ErrorIs(t, other.Err(), ErrKind)
+		if k := KindOf(text); k != KindObject && k != KindArray {
+			require.False(t, c.Next())
+			require.ErrorIs(t, c.Err(), ErrKind)
+			return
+		}
+	} else {
+		require.Equal(t, want, other.Err())
 	}
 	for last := -1; c.Next(); last = c.Offset() {
 		require.Greater(t, c.Offset(), last)

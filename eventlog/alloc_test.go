@@ -1,0 +1,101 @@
+package eventlog_test
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+)
+
+func TestReadingAndWritingAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	log := benchLog(t, 256)
+	entries, err := collect(log)
+	require.NoError(t, err)
+	line := []byte(`{"timestamp":1795226020.4940028,"name":"alloc","context":{"annotations":{"sched":{"resource_summary":"rank[0-3]/core[0-3]"}}}}` + "\n")
+	unusual := []byte(`{ "name":"alloc", "timestamp":1795226020.4940028, "other":1, "context":{}}` + "\n")
+	odd, err := eventlog.Parse(unusual)
+	require.NoError(t, err)
+	names := bytes.Repeat([]byte(`{"timestamp":1.5,"name":"debug.a"}`+"\n"+`{"timestamp":1.5,"name":"debug.b"}`+"\n"), 1000)
+	buf := make([]byte, 0, 2*len(log))
+	for name, tt := range map[string]struct {
+		f      func()
+		allocs float64
+	}{
+		"Parse":              {func() { _, _ = eventlog.Parse(line) }, 0},
+		"Parse, unusual":     {func() { _, _ = eventlog.Parse(unusual) }, 0},
+		"Entries":            {func() { count(eventlog.Entries(log)) }, 0},
+		"Entries, new names": {func() { count(eventlog.Entries(names)) }, 2},
+		"AppendEntry":        {func() { write(t, buf, entries) }, 0},
+		"AppendEntry, odd":   {func() { _, _ = eventlog.AppendEntry(buf, odd) }, 0},
+		"Clone":              {func() { _ = entries[4].Clone() }, 1},
+	} {
+		require.LessOrEqual(t, testing.AllocsPerRun(20, tt.f), tt.allocs, name)
+	}
+}
+
+func TestADecoderAllocatesNothingPerEntry(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	// The reader, the Decoder, its buffers of 4 to 64 KiB and the loop.
+	for _, n := range []int{1_000, 20_000} {
+		log := benchLog(t, n)
+		allocs := testing.AllocsPerRun(5, func() {
+			count(eventlog.NewDecoder(bytes.NewReader(log), eventlog.DecoderOptions{}).All())
+		})
+		require.LessOrEqual(t, allocs, 12.0, "%d entries", n)
+	}
+}
+
+func count(seq func(func(eventlog.Entry, error) bool)) (n int) {
+	for _, err := range seq {
+		if err != nil {
+			panic(err)
+		}
+		n++
+	}
+	return n
+}
+
+func write(t *testing.T, buf []byte, entries []eventlog.Entry) {
+	var err error
+	for _, e := range entries {
+		if buf, err = eventlog.AppendEntry(buf, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestABadLineCostsMemoryInProportion reads lines made to be expensive.
+func TestABadLineCostsMemoryInProportion(t *testing.T) {
+	const size = eventlog.DefaultMaxLine
+	keys := new(strings.Builder)
+	for i := 0; keys.Len() < size-40; i++ {
+		fmt.Fprintf(keys, `,"%d":0`, i)
+	}
+	fill := func(s string) string { return strings.Repeat(s, (size-40)/len(s)) }
+	for name, context := range map[string]string{
+		"brackets": fill("["),
+		"objects":  fill(`{"":`),
+		"keys":     `{"":0` + keys.String()[:keys.Len()-100],
+		"same key": `{"x":1` + fill(`,"":1`),
+		"digits":   `{"x":` + fill("9"),
+		"escapes":  `{"` + fill(`\u0041`),
+	} {
+		line := []byte(`{"timestamp":1.0,"name":"x","context":` + context)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := eventlog.Parse(line[:min(len(line), size)])
+		runtime.ReadMemStats(&after)
+		require.Error(t, err)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(20*size), name)
+	}
+}

@@ -1,0 +1,192 @@
+package eventlog_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+)
+
+// plainEntry is what a user of encoding/json would decode a line into.
+type plainEntry struct {
+	Timestamp float64         `json:"timestamp"`
+	Name      string          `json:"name"`
+	Context   json.RawMessage `json:"context,omitempty"`
+}
+
+// testdataLogs returns the logs in testdata, by name.
+func testdataLogs(t testing.TB) map[string][]byte {
+	paths, err := filepath.Glob("testdata/*.eventlog")
+	require.NoError(t, err)
+	logs := make(map[string][]byte)
+	for _, path := range paths {
+		logs[filepath.Base(path)], err = os.ReadFile(path)
+		require.NoError(t, err)
+	}
+	require.Len(t, logs, 5)
+	return logs
+}
+
+// benchLog returns a log of n recorded entries.
+func benchLog(t testing.TB, n int) []byte {
+	var lines [][]byte
+	logs := testdataLogs(t)
+	for _, name := range []string{"prolog", "update", "exec", "restart", "dependency"} {
+		for line := range bytes.Lines(logs[name+".eventlog"]) {
+			lines = append(lines, line)
+		}
+	}
+	var log []byte
+	for i := range n {
+		log = append(log, lines[i%len(lines)]...)
+	}
+	return log
+}
+
+var benchSizes = []int{1, 64, 4 << 10, 100_000}
+
+// report tells entries a second.
+func report(b *testing.B, entries int) {
+	b.ReportMetric(float64(entries)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}
+
+func BenchmarkDecode(b *testing.B) {
+	for _, n := range benchSizes {
+		log := benchLog(b, n)
+		b.Run(fmt.Sprintf("entries=%d/codec=eventlog", n), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(log)))
+			for b.Loop() {
+				decode(b, log)
+			}
+			report(b, n)
+		})
+		b.Run(fmt.Sprintf("entries=%d/codec=decoder", n), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(log)))
+			for b.Loop() {
+				for _, err := range eventlog.NewDecoder(bytes.NewReader(log), eventlog.DecoderOptions{}).All() {
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			report(b, n)
+		})
+		b.Run(fmt.Sprintf("entries=%d/codec=json", n), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(log)))
+			for b.Loop() {
+				decodePlain(b, log)
+			}
+			report(b, n)
+		})
+	}
+}
+
+func decode(b *testing.B, log []byte) {
+	for _, err := range eventlog.Entries(log) {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func decodePlain(b *testing.B, log []byte) {
+	for line := range bytes.Lines(log) {
+		var e plainEntry
+		if err := json.Unmarshal(line, &e); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	for _, n := range benchSizes {
+		log := benchLog(b, n)
+		entries, plain := decoded(b, log)
+		b.Run(fmt.Sprintf("entries=%d/codec=eventlog", n), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(log)))
+			buf := make([]byte, 0, len(log))
+			for b.Loop() {
+				buf = encode(b, buf[:0], entries)
+			}
+			report(b, n)
+		})
+		b.Run(fmt.Sprintf("entries=%d/codec=json", n), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(log)))
+			buf := make([]byte, 0, len(log))
+			for b.Loop() {
+				buf = encodePlain(b, buf[:0], plain)
+			}
+			report(b, n)
+		})
+	}
+}
+
+// decoded returns the entries of a log for either codec.
+func decoded(b *testing.B, log []byte) (entries []eventlog.Entry, plain []plainEntry) {
+	for e, err := range eventlog.Entries(log) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		entries = append(entries, e)
+		plain = append(plain, plainEntry{float64(e.Timestamp), e.Name, e.Context})
+	}
+	return entries, plain
+}
+
+func encode(b *testing.B, buf []byte, entries []eventlog.Entry) []byte {
+	var err error
+	for _, e := range entries {
+		if buf, err = eventlog.AppendEntry(buf, e); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return buf
+}
+
+func encodePlain(b *testing.B, buf []byte, entries []plainEntry) []byte {
+	for i := range entries {
+		line, err := json.Marshal(&entries[i])
+		if err != nil {
+			b.Fatal(err)
+		}
+		buf = append(append(buf, line...), '\n')
+	}
+	return buf
+}
+
+// BenchmarkRatio runs this package and encoding/json in turns over a few recorded
+// logs and reports how many times faster we are: the shortest turn of either,
+// for on a busy host the others measure what else runs there.
+func BenchmarkRatio(b *testing.B) {
+	log := benchLog(b, 256)
+	entries, plain := decoded(b, log)
+	buf := make([]byte, 0, 2*len(log))
+	ratio := func(ours, theirs func()) func(b *testing.B) {
+		return func(b *testing.B) {
+			best := [2]time.Duration{time.Hour, time.Hour}
+			for b.Loop() {
+				for i, f := range []func(){ours, theirs} {
+					before := b.Elapsed()
+					f()
+					best[i] = min(best[i], b.Elapsed()-before)
+				}
+			}
+			b.ReportMetric(float64(best[1])/float64(best[0]), "times-json")
+			b.ReportMetric(float64(best[0])/float64(len(entries)), "ns/event")
+		}
+	}
+	b.Run("op=decode", ratio(func() { decode(b, log) }, func() { decodePlain(b, log) }))
+	b.Run("op=encode", ratio(func() { buf = encode(b, buf[:0], entries) }, func() { buf = encodePlain(b, buf[:0], plain) }))
+}

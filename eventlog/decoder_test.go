@@ -1,0 +1,295 @@
+package eventlog_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife/eventlog"
+)
+
+// drain returns what is left in a Decoder, as clones.
+func drain(d *eventlog.Decoder) (entries []eventlog.Entry, err error) {
+	for e, err := range d.All() {
+		if err != nil {
+			return entries, err
+		}
+		entries = append(entries, e.Clone())
+	}
+	return entries, nil
+}
+
+// cutReader gives a log in pieces of the given sizes, over and over.
+type cutReader struct {
+	rest  []byte
+	sizes []int
+	i     int
+}
+
+func (r *cutReader) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:min(len(p), r.sizes[r.i%len(r.sizes)])], r.rest)
+	r.i++
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// requireDecoderAgrees checks E3: a Decoder on r hands out what Entries does on
+// log.
+func requireDecoderAgrees(t require.TestingT, log []byte, r io.Reader) {
+	want, wantErr := collect(log)
+	d := eventlog.NewDecoder(r, eventlog.DecoderOptions{})
+	got, err := drain(d)
+	require.Equal(t, want, got)
+	require.Equal(t, wantErr, err)
+	require.Equal(t, len(want), d.Line())
+	end := 0
+	for range want {
+		end += bytes.IndexByte(log[end:], '\n') + 1
+	}
+	require.Equal(t, int64(end), d.Offset())
+}
+
+// logsToRead are logs good and bad.
+func logsToRead(t *testing.T) (logs [][]byte) {
+	for _, log := range testdataLogs(t) {
+		logs = append(logs, log, log[:len(log)-1], log[:len(log)/2])
+	}
+	for _, tt := range badLines {
+		logs = append(logs, []byte(good+tt.line+"\n"+good), []byte(tt.line))
+	}
+	long := fmt.Appendf(nil, `{"timestamp":1.0,"name":"x","context":{"a":"%s"}}`+"\n", strings.Repeat("é", 300_000))
+	return append(logs, nil, []byte(good), []byte(strings.Repeat(good, 10_000)), long, append(long, good...))
+}
+
+func TestADecoderHandsOutWhatEntriesDoes(t *testing.T) {
+	for _, log := range logsToRead(t) {
+		requireDecoderAgrees(t, log, bytes.NewReader(log))
+		requireDecoderAgrees(t, log, iotest.DataErrReader(bytes.NewReader(log)))
+		requireDecoderAgrees(t, log, iotest.HalfReader(bytes.NewReader(log)))
+		requireDecoderAgrees(t, log, &cutReader{rest: log, sizes: []int{1, 0, 4096, 3, 100_000}})
+		if len(log) < 10_000 {
+			requireDecoderAgrees(t, log, iotest.OneByteReader(bytes.NewReader(log)))
+		}
+	}
+}
+
+func TestADecoderDoesNotCareHowTheLogIsCut(t *testing.T) {
+	logs := logsToRead(t)
+	rapid.Check(t, func(t *rapid.T) {
+		log := rapid.SampledFrom(logs).Draw(t, "log")
+		if len(log) > 10_000 {
+			log = log[len(log)-10_000:]
+		}
+		sizes := rapid.SliceOfN(rapid.IntRange(1, 300), 1, 20).Draw(t, "sizes")
+		requireDecoderAgrees(t, log, &cutReader{rest: log, sizes: sizes})
+	})
+}
+
+func TestADecoderTellsLineAndOffset(t *testing.T) {
+	d := eventlog.NewDecoder(strings.NewReader(good+good+good), eventlog.DecoderOptions{})
+	require.Zero(t, d.Line())
+	require.Zero(t, d.Offset())
+	n := 0
+	for _, err := range d.All() {
+		require.NoError(t, err)
+		n++
+		require.Equal(t, n, d.Line())
+		require.Equal(t, int64(n*len(good)), d.Offset())
+	}
+	require.Equal(t, 3, n)
+}
+
+func TestADecoderLoopCanBeLeftAndTakenUp(t *testing.T) {
+	d := eventlog.NewDecoder(strings.NewReader(good+good+good+"torn"), eventlog.DecoderOptions{})
+	for _, err := range d.All() {
+		require.NoError(t, err)
+		break
+	}
+	require.Equal(t, 1, d.Line())
+	entries, err := drain(d)
+	require.Len(t, entries, 2)
+	requireSyntaxError(t, err, 4, int64(3*len(good)), eventlog.ErrTorn)
+	require.Equal(t, int64(3*len(good)), d.Offset())
+
+	entries, again := drain(d)
+	require.Empty(t, entries)
+	require.Equal(t, err, again)
+}
+
+func TestAFinishedDecoderHasNoMore(t *testing.T) {
+	d := eventlog.NewDecoder(strings.NewReader(good), eventlog.DecoderOptions{})
+	for range 2 {
+		_, err := drain(d)
+		require.NoError(t, err)
+		require.Equal(t, 1, d.Line())
+	}
+}
+
+var errDisk = errors.New("disk on fire")
+
+func TestAReadersErrorComesAfterTheCompleteEntries(t *testing.T) {
+	for _, rest := range []string{"", `{"time`} {
+		r := io.MultiReader(strings.NewReader(good+good+rest), iotest.ErrReader(errDisk))
+		d := eventlog.NewDecoder(r, eventlog.DecoderOptions{})
+		entries, err := drain(d)
+		require.Len(t, entries, 2)
+		require.EqualError(t, err, fmt.Sprintf("eventlog: line 3: offset %d: disk on fire", 2*len(good)+len(rest)))
+		require.ErrorIs(t, err, errDisk)
+		var read *eventlog.ReadError
+		require.ErrorAs(t, err, &read)
+		require.Equal(t, 3, read.Line)
+		require.Equal(t, int64(2*len(good)+len(rest)), read.Offset)
+		require.NotErrorIs(t, err, eventlog.ErrTorn)
+		_, again := drain(d)
+		require.Equal(t, err, again)
+	}
+}
+
+// readerFunc is a reader with its own idea of the contract.
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestADecoderBearsReadersThatBreakTheContract(t *testing.T) {
+	reads := 0
+	_, err := drain(eventlog.NewDecoder(readerFunc(func([]byte) (int, error) { reads++; return 0, nil }), eventlog.DecoderOptions{}))
+	require.ErrorIs(t, err, io.ErrNoProgress)
+	require.Equal(t, 100, reads)
+	for _, f := range []readerFunc{
+		func([]byte) (int, error) { return -1, nil },
+		func(p []byte) (int, error) { return len(p) + 1, nil },
+	} {
+		_, err := drain(eventlog.NewDecoder(f, eventlog.DecoderOptions{}))
+		require.EqualError(t, err, "eventlog: line 1: offset 0: reader returned an impossible count")
+	}
+}
+
+func TestAnEntryOfADecoderIsValidUntilTheNextStep(t *testing.T) {
+	log := benchLog(t, 1000)
+	want, err := collect(log)
+	require.NoError(t, err)
+	i := 0
+	for e, err := range eventlog.NewDecoder(bytes.NewReader(log), eventlog.DecoderOptions{}).All() {
+		require.NoError(t, err)
+		require.Equal(t, want[i], e)
+		i++
+	}
+	require.Len(t, want, i)
+}
+
+func TestTheLengthOfLinesIsLimited(t *testing.T) {
+	o := eventlog.DecoderOptions{MaxLine: len(good) - 1}
+	entries, err := drain(eventlog.NewDecoder(strings.NewReader(good+good), o))
+	require.NoError(t, err)
+	require.Len(t, entries, 2)
+
+	o.MaxLine--
+	for _, log := range []string{good, good[:len(good)-1]} {
+		_, err = drain(eventlog.NewDecoder(strings.NewReader(log), o))
+		require.EqualError(t, err, "eventlog: line 1: offset 27: line longer than 27 bytes")
+		requireSyntaxError(t, err, 1, 27, eventlog.ErrLimit)
+	}
+	_, err = drain(eventlog.NewDecoder(strings.NewReader(good[:27]), o))
+	requireSyntaxError(t, err, 1, 0, eventlog.ErrTorn)
+}
+
+func TestALongLineIsReadWhereTheLimitAllowsIt(t *testing.T) {
+	line := `{"timestamp":1.0,"name":"` + strings.Repeat("x", 3<<20) + "\"}\n"
+	entries, err := drain(eventlog.NewDecoder(strings.NewReader(line), eventlog.DecoderOptions{MaxLine: 4 << 20}))
+	require.NoError(t, err)
+	require.Len(t, entries[0].Name, 3<<20)
+}
+
+// endless gives one line that does not end.
+type endless struct{ given int }
+
+func (r *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	r.given += len(p)
+	return len(p), nil
+}
+
+func TestALineWithoutEndCostsAtMostTwiceTheLimit(t *testing.T) {
+	var before, after runtime.MemStats
+	r := &endless{}
+	runtime.ReadMemStats(&before)
+	_, err := drain(eventlog.NewDecoder(r, eventlog.DecoderOptions{}))
+	runtime.ReadMemStats(&after)
+	require.ErrorIs(t, err, eventlog.ErrLimit)
+	require.LessOrEqual(t, r.given, 2*eventlog.DefaultMaxLine)
+	// All buffers together, each twice the one before.
+	require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(5*eventlog.DefaultMaxLine))
+}
+
+func TestTheDepthOfEntriesIsLimited(t *testing.T) {
+	for depth, lines := range map[int][]string{
+		2: {`{"timestamp":1.0,"name":"x","context":{}}`, `{"name":"x","timestamp":1,"y":[]}`},
+		3: {`{"timestamp":1.0,"name":"x","context":{"a":1}}`, `{"name":"x","timestamp":1.0,"context":{"a":{}}}`},
+		4: {`{"timestamp":1.0,"name":"x","context":{"a":[1]}}`},
+	} {
+		for _, line := range lines {
+			for limit := 1; limit < 6; limit++ {
+				_, err := drain(eventlog.NewDecoder(strings.NewReader(line+"\n"), eventlog.DecoderOptions{MaxDepth: limit}))
+				if max(limit, 2) >= depth {
+					require.NoError(t, err, line)
+				} else {
+					require.ErrorIs(t, err, eventlog.ErrLimit, line)
+				}
+			}
+		}
+	}
+}
+
+func TestTheNumberOfEntriesIsLimited(t *testing.T) {
+	o := eventlog.DecoderOptions{MaxEvents: 2}
+	d := eventlog.NewDecoder(strings.NewReader(good+good), o)
+	entries, err := drain(d)
+	require.NoError(t, err)
+	require.Len(t, entries, 2)
+
+	d = eventlog.NewDecoder(strings.NewReader(good+good+good), o)
+	entries, err = drain(d)
+	require.Len(t, entries, 2)
+	require.EqualError(t, err, fmt.Sprintf("eventlog: line 3: offset %d: more than 2 entries", 2*len(good)))
+	requireSyntaxError(t, err, 3, int64(2*len(good)), eventlog.ErrLimit)
+	require.Equal(t, int64(2*len(good)), d.Offset())
+
+	_, err = drain(eventlog.NewDecoder(strings.NewReader(good+good+"x"), o))
+	requireSyntaxError(t, err, 3, int64(2*len(good)), eventlog.ErrTorn)
+}
+
+func TestUnknownKeysAreRefusedOnDemand(t *testing.T) {
+	line := `{"timestamp":1.0,"name":"x","other":1}` + "\n"
+	entries, err := drain(eventlog.NewDecoder(strings.NewReader(line), eventlog.DecoderOptions{}))
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	_, err = drain(eventlog.NewDecoder(strings.NewReader(good+line), eventlog.DecoderOptions{StrictKeys: true}))
+	require.EqualError(t, err, fmt.Sprintf(`eventlog: line 2: offset %d: unknown key "other"`, len(good)+28))
+	requireSyntaxError(t, err, 2, int64(len(good)+28), eventlog.ErrEntry)
+	_, err = drain(eventlog.NewDecoder(strings.NewReader(`{"name":"x","timestamp":1}`+"\n"), eventlog.DecoderOptions{StrictKeys: true}))
+	require.NoError(t, err)
+	long := strings.Repeat("k", 100)
+	_, err = drain(eventlog.NewDecoder(strings.NewReader(`{"`+long+`":1,"x":1}`+"\n"), eventlog.DecoderOptions{StrictKeys: true}))
+	require.EqualError(t, err, `eventlog: line 1: offset 1: unknown key "`+long[:64]+`"`)
+}
+
+func TestNegativeLimitsAreTheDefaults(t *testing.T) {
+	o := eventlog.DecoderOptions{MaxLine: -1, MaxDepth: -1, MaxEvents: -1}
+	log := append(benchLog(t, 100), `{"timestamp":1.0,"name":"x","context":{"a":[[[[1]]]]}}`+"\n"...)
+	entries, err := drain(eventlog.NewDecoder(bytes.NewReader(log), o))
+	require.NoError(t, err)
+	require.Len(t, entries, 101)
+}

@@ -1,0 +1,95 @@
+package eventlog_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/joblife/joblife/eventlog"
+)
+
+func ExampleEntries() {
+	log := []byte(`{"timestamp":1552593348.073045,"name":"submit","context":{"userid":5588,"urgency":16,"flags":0,"version":1}}
+{"timestamp":1552593348.088391,"name":"validate","context":{}}
+{"timestamp":1552593348.0`)
+	for e, err := range eventlog.Entries(log) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%s %-9s%s\n", e.Timestamp.Time().Format("15:04:05.000"), e.Name, e.Context)
+	}
+	// Output:
+	// 19:55:48.073 submit   {"userid":5588,"urgency":16,"flags":0,"version":1}
+	// 19:55:48.088 validate {}
+	// eventlog: line 3: offset 172: torn last line
+}
+
+func ExampleParse() {
+	e, err := eventlog.Parse([]byte(`{"timestamp":42,"name":"finish","context":{"status":0}}`))
+	fmt.Println(e.Timestamp, e.Name, string(e.Context), err)
+
+	_, err = eventlog.Parse([]byte(`{"timestamp":42,"name":"finish","name":"start"}`))
+	var syntax *eventlog.SyntaxError
+	if errors.As(err, &syntax) {
+		fmt.Println(syntax.Offset, syntax.Err, errors.Is(err, eventlog.ErrSyntax))
+	}
+	// Output:
+	// 42.0 finish {"status":0} <nil>
+	// 32 duplicate key "name" true
+}
+
+func ExampleAppendEntry() {
+	log, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: 1552593348.0881419, Name: "start"})
+	if err != nil {
+		fmt.Println(err)
+	}
+	log, err = eventlog.AppendEntry(log, eventlog.Entry{Timestamp: 1552593349, Name: "finish", Context: []byte(`{"status":0}`)})
+	if err != nil {
+		fmt.Println(err)
+	}
+	_, err = eventlog.AppendEntry(log, eventlog.Entry{Timestamp: 1552593350, Name: "clean", Context: []byte(`[]`)})
+	fmt.Println(err)
+	os.Stdout.Write(log)
+	// Output:
+	// eventlog: context: not an object
+	// {"timestamp":1552593348.0881419,"name":"start"}
+	// {"timestamp":1552593349.0,"name":"finish","context":{"status":0}}
+}
+
+func ExampleDecoder() {
+	log := strings.NewReader(`{"timestamp":1,"name":"start"}` + "\n" + `{"timestamp":2,"name":"finish"}` + "\n")
+	d := eventlog.NewDecoder(log, eventlog.DecoderOptions{MaxLine: 4096})
+	for e, err := range d.All() {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(d.Line(), d.Offset(), e.Name)
+	}
+	// Output:
+	// 1 31 start
+	// 2 63 finish
+}
+
+func ExampleEntry_Clone() {
+	d := eventlog.NewDecoder(strings.NewReader(`{"timestamp":1,"name":"memo","context":{"a":1}}`+"\n"), eventlog.DecoderOptions{})
+	var kept []eventlog.Entry
+	for e, err := range d.All() {
+		if err == nil {
+			kept = append(kept, e.Clone())
+		}
+	}
+	fmt.Println(string(kept[0].Context))
+	// Output: {"a":1}
+}
+
+func ExampleTimestamp() {
+	t := eventlog.Timestamp(1552593348.0881419)
+	fmt.Println(t, t.Time())
+	fmt.Println(eventlog.FromTime(t.Time()) == t)
+	// Output:
+	// 1552593348.0881419 2019-03-14 19:55:48.088141918 +0000 UTC
+	// true
+}
