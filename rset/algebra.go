@@ -1,0 +1,277 @@
+package rset
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joblife/joblife/idset"
+)
+
+// Union returns the resources that are in a or in b. It has the times, slots
+// and unknown keys of a, or of b where a has none of them, and the properties
+// of both; it drops what the schedulers kept with them. The error is a *HostsError: a rank is on two hosts, or the hosts of
+// some ranks only are known. It costs by ranges of ranks.
+func Union(a, b *R) (*R, error) {
+	r, err := combine(a, b, unionNodes)
+	if err != nil {
+		return nil, err
+	}
+	r.joinMeta(a.orEmpty(), b.orEmpty())
+	return r, nil
+}
+
+// Append is Union of what has nothing in common: the error is an *OverlapError
+// where a and b have the same resource.
+func Append(a, b *R) (*R, error) {
+	if both := resources(a, b, intersectNodes); !both.IsEmpty() {
+		return nil, &OverlapError{Overlap: both}
+	}
+	return Union(a, b)
+}
+
+// Intersect returns the resources that are in both a and b: a fragment of a.
+// The error is a *HostsError: a rank is on two hosts.
+func Intersect(a, b *R) (*R, error) {
+	r, err := combine(a, b, intersectNodes)
+	if err != nil {
+		return nil, err
+	}
+	return r.cutMeta(a.orEmpty()), nil
+}
+
+// Difference returns the resources that are in a and not in b, all of which
+// must be in a: a fragment of a. The error is an *ExcessError where they are
+// not, a *HostsError where a rank is on two hosts. Subtract is the tolerant
+// form.
+func Difference(a, b *R) (*R, error) {
+	rest, excess, err := Subtract(a, b)
+	switch {
+	case err != nil:
+		return nil, err
+	case !excess.IsEmpty():
+		return nil, &ExcessError{Excess: excess}
+	}
+	return rest, nil
+}
+
+// Subtract returns the resources that are in a and not in b, a fragment of a,
+// and those that are in b and not in a, without hosts. The error is a
+// *HostsError: a rank is on two hosts.
+func Subtract(a, b *R) (rest, excess *R, err error) {
+	if rest, err = combine(a, b, subtractNodes); err != nil {
+		return nil, nil, err
+	}
+	return rest.cutMeta(a.orEmpty()), resources(b, a, subtractNodes), nil
+}
+
+// resources returns the resources alone that an operation leaves of a and b.
+func resources(a, b *R, op nodeOp) *R {
+	a, b = a.orEmpty(), b.orEmpty()
+	var made builder
+	memo := memory{op: op}
+	overlay(a.spans, b.spans, func(first, last uint32, i, j int) bool {
+		if n := memo.of(a.nodeAt(i), b.nodeAt(j)); n != nil {
+			made.add(first, last, n)
+		}
+		return true
+	})
+	return &R{spans: made.spans, nodes: made.nodes}
+}
+
+// combine is resources with hosts: those of a, and of b for ranks not in a.
+func combine(a, b *R, op nodeOp) (*R, error) {
+	a, b = a.orEmpty(), b.orEmpty()
+	var made builder
+	var err error
+	r := new(R)
+	memo := memory{op: op}
+	bare := -1 // a rank whose host is not known
+	var compare comparison
+	overlay(a.spans, b.spans, func(first, last uint32, i, j int) bool {
+		if i >= 0 && j >= 0 {
+			if err = sameHosts(&compare, a, b, first, last, i, j); err != nil {
+				return false
+			}
+		}
+		n := memo.of(a.nodeAt(i), b.nodeAt(j))
+		if n == nil {
+			return true
+		}
+		made.add(first, last, n)
+		switch {
+		case i >= 0 && len(a.hosts) > 0:
+			r.hosts = r.hosts.appendPart(a.hosts, a.index(i, first), int(last-first)+1)
+		case j >= 0 && len(b.hosts) > 0:
+			r.hosts = r.hosts.appendPart(b.hosts, b.index(j, first), int(last-first)+1)
+		case bare < 0:
+			bare = int(first)
+		}
+		return true
+	})
+	if err == nil && bare >= 0 && len(r.hosts) > 0 {
+		err = &HostsError{Rank: uint32(bare), Reason: "has no host, while others have one"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.spans, r.nodes = made.spans, made.nodes
+	return r, nil
+}
+
+// sameHosts returns an error if a rank of a range in both a and b is on two
+// hosts.
+func sameHosts(c *comparison, a, b *R, first, last uint32, i, j int) error {
+	if len(a.hosts) == 0 || len(b.hosts) == 0 {
+		return nil
+	}
+	from, fromB := a.index(i, first), b.index(j, first)
+	k, differ := c.differ(a.hosts, from, b.hosts, fromB, int(last-first)+1)
+	if !differ {
+		return nil
+	}
+	x, _ := a.hosts.at(from + k)
+	y, _ := b.hosts.at(fromB + k)
+	return &HostsError{Rank: first + uint32(k), Names: []string{quoted(x), quoted(y)}, Reason: "a rank is on two hosts"}
+}
+
+// nodeAt returns the node of a span, nil for none.
+func (r *R) nodeAt(i int) *node {
+	if i < 0 {
+		return nil
+	}
+	return r.nodes[r.spans[i].node]
+}
+
+// index returns where a rank of a span stands in rank order.
+func (r *R) index(i int, rank uint32) int { return r.spans[i].before + int(rank-r.spans[i].first) }
+
+// A memory applies an operation to pairs of nodes, to each pair once.
+type memory struct {
+	op   nodeOp
+	done map[[2]*node]*node
+}
+
+func (m *memory) of(x, y *node) *node {
+	if x == nil || y == nil || x.equal(y) {
+		return m.op(x, y)
+	}
+	n, ok := m.done[[2]*node{x, y}]
+	if !ok {
+		if m.done == nil {
+			m.done = make(map[[2]*node]*node)
+		}
+		n = m.op(x, y)
+		m.done[[2]*node{x, y}] = n
+	}
+	return n
+}
+
+// Restrict returns the fragment of r that is at the given ranks, all of which
+// must be in r: the error is a *RanksError. It costs by the ranges of ranks and
+// what lies in them, not by r.
+//
+// A fragment keeps the times and the slots of the allocation it is a part of,
+// the hosts of its ranks in rank order, every kind of children, properties cut
+// to its ranks, and unknown keys. It drops what the scheduler kept with r.
+func (r *R) Restrict(ranks *idset.Set) (*R, error) {
+	r = r.orEmpty()
+	out := new(R)
+	var made builder
+	var unknown *idset.Set
+	for first, last := range ranks.Ranges() {
+		i, _ := find(r.spans, first)
+		for at := first; at <= last; i++ {
+			if i == len(r.spans) || r.spans[i].first > last {
+				unknown = insert(unknown, at, last)
+				break
+			}
+			s := r.spans[i]
+			if s.first > at {
+				unknown = insert(unknown, at, s.first-1)
+				at = s.first
+			}
+			end := min(last, s.last)
+			made.add(at, end, r.nodes[s.node])
+			if len(r.hosts) > 0 {
+				out.hosts = out.hosts.appendPart(r.hosts, r.index(i, at), int(end-at)+1)
+			}
+			at = end + 1
+		}
+	}
+	if unknown != nil {
+		return nil, &RanksError{Unknown: unknown, Freed: new(idset.Set)}
+	}
+	out.spans, out.nodes = made.spans, made.nodes
+	return out.cutMeta(r), nil
+}
+
+// insert returns s with a range, or a new set where s is nil.
+func insert(s *idset.Set, first, last uint32) *idset.Set {
+	if s == nil {
+		s = new(idset.Set)
+	}
+	s.InsertRange(first, last)
+	return s
+}
+
+// Without returns the fragment of r that Restrict to the same ranks leaves. The
+// error is that of Restrict.
+func (r *R) Without(ranks *idset.Set) (*R, error) {
+	all := r.Ranks()
+	if !all.ContainsAll(ranks) {
+		return nil, &RanksError{Unknown: idset.Difference(ranks, all), Freed: new(idset.Set)}
+	}
+	all.SubtractWith(ranks)
+	return r.Restrict(all)
+}
+
+// cutMeta gives r, which has no more ranks than its parent, what a fragment
+// keeps beside resources and hosts. It returns r.
+func (r *R) cutMeta(parent *R) *R {
+	r.start, r.end, r.slots = parent.start, parent.end, parent.slots
+	r.execution, r.top = parent.execution, parent.top
+	if len(parent.properties) == 0 || r.IsEmpty() {
+		return r
+	}
+	ranks := r.Ranks()
+	for _, p := range parent.properties {
+		if cut := idset.Intersect(p.ranks, ranks); !cut.IsEmpty() {
+			r.properties = append(r.properties, property{p.name, cut})
+		}
+	}
+	return r
+}
+
+// joinMeta gives r what a union keeps beside resources and hosts.
+func (r *R) joinMeta(a, b *R) {
+	if r.start, r.end = a.start, a.end; r.start == 0 && r.end == 0 {
+		r.start, r.end = b.start, b.end
+	}
+	r.slots = cmp.Or(a.slots, b.slots)
+	r.execution, r.top = joinMembers(a.execution, b.execution), joinMembers(a.top, b.top)
+	r.properties = joinProperties(a.properties, b.properties)
+}
+
+func joinMembers(a, b []member) []member {
+	out := slices.Clone(a)
+	for _, m := range b {
+		if !slices.ContainsFunc(a, func(n member) bool { return n.key == m.key }) {
+			out = append(out, m)
+		}
+	}
+	slices.SortFunc(out, func(x, y member) int { return cmp.Compare(x.key, y.key) })
+	return out
+}
+
+func joinProperties(a, b []property) []property {
+	out := slices.Clone(a)
+	for _, p := range b {
+		i, ok := slices.BinarySearchFunc(out, p.name, func(q property, name string) int { return cmp.Compare(q.name, name) })
+		if ok {
+			out[i].ranks = idset.Union(out[i].ranks, p.ranks)
+		} else {
+			out = slices.Insert(out, i, p)
+		}
+	}
+	return out
+}

@@ -1,0 +1,49 @@
+package rset
+
+import "fmt"
+
+// Check returns an error if an R is not in the form that it must have.
+func (r *R) Check() error {
+	r = r.orEmpty()
+	keys := map[string]bool{}
+	for _, n := range r.nodes {
+		if keys[n.key] || newNode(n.kinds).key != n.key {
+			return fmt.Errorf("node %s is there twice or not canonical", n.key)
+		}
+		keys[n.key] = true
+		for i, k := range n.kinds {
+			if k.ids.IsEmpty() || i > 0 && n.kinds[i-1].name >= k.name {
+				return fmt.Errorf("kinds of %s are empty or not in order", n.key)
+			}
+		}
+	}
+	ranks, nodes := 0, int32(0)
+	for i, s := range r.spans {
+		if s.first > s.last || s.before != ranks || s.node > nodes || int(s.node) >= len(r.nodes) {
+			return fmt.Errorf("span %d is broken: %+v", i, s)
+		}
+		if s.node == nodes {
+			nodes++
+		}
+		if i > 0 {
+			p := r.spans[i-1]
+			if p.last >= s.first || p.last+1 == s.first && p.node == s.node {
+				return fmt.Errorf("spans %d and %d are not maximal and in order", i-1, i)
+			}
+		}
+		ranks += s.len()
+	}
+	if int(nodes) != len(r.nodes) {
+		return fmt.Errorf("%d nodes, %d are used", len(r.nodes), nodes)
+	}
+	if n := r.hosts.len(); n != 0 && n != ranks {
+		return fmt.Errorf("%d hosts, %d ranks", n, ranks)
+	}
+	all := r.Ranks()
+	for i, p := range r.properties {
+		if p.ranks.IsEmpty() || !all.ContainsAll(p.ranks) || i > 0 && r.properties[i-1].name >= p.name {
+			return fmt.Errorf("property %q is empty, out of order or not of these ranks", p.name)
+		}
+	}
+	return nil
+}

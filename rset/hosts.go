@@ -1,0 +1,152 @@
+package rset
+
+import (
+	"slices"
+
+	"github.com/joblife/joblife/rset/hostlist"
+)
+
+// hosts are the hosts of an R in rank order, as parts of lists that are never
+// changed: a fragment shares the list of its parent. Names are made only where
+// someone asks for them.
+type hosts []hostPart
+
+// A hostPart is n hosts of a list.
+type hostPart struct {
+	list    *hostlist.List
+	from, n int
+	before  int // the number of hosts in the parts before
+}
+
+// len returns the number of hosts.
+func (h hosts) len() int {
+	if len(h) == 0 {
+		return 0
+	}
+	last := h[len(h)-1]
+	return last.before + last.n
+}
+
+// hostsOf returns hosts that are a whole list, which must not change any more.
+func hostsOf(list *hostlist.List) hosts {
+	if list.IsEmpty() {
+		return nil
+	}
+	return hosts{{list: list, n: list.Len()}}
+}
+
+// part returns where the part is that has the host at an index.
+func (h hosts) part(i int) int {
+	k, _ := slices.BinarySearchFunc(h, i, func(p hostPart, i int) int {
+		if p.before+p.n <= i {
+			return -1
+		}
+		return 1
+	})
+	return k
+}
+
+// at returns the host at an index, or false if there is none.
+func (h hosts) at(i int) (string, bool) {
+	if i >= h.len() {
+		return "", false
+	}
+	p := h[h.part(i)]
+	return p.list.Nth(p.from + i - p.before)
+}
+
+// appendPart appends n hosts of src from an index on.
+func (h hosts) appendPart(src hosts, from, n int) hosts {
+	for k := src.part(from); n > 0; k++ {
+		p := src[k]
+		skip := from - p.before
+		take := min(n, p.n-skip)
+		h = h.push(p.list, p.from+skip, take)
+		from, n = from+take, n-take
+	}
+	return h
+}
+
+func (h hosts) push(list *hostlist.List, from, n int) hosts {
+	if k := len(h) - 1; k >= 0 && h[k].list == list && h[k].from+h[k].n == from {
+		h[k].n += n
+		return h
+	}
+	return append(h, hostPart{list, from, n, h.len()})
+}
+
+// list returns the hosts as a new list. It costs by hosts, or by ranges where
+// they are whole lists.
+func (h hosts) list() *hostlist.List {
+	out := new(hostlist.List)
+	for _, p := range h {
+		if p.n == p.list.Len() {
+			out.AppendList(p.list)
+			continue
+		}
+		for i := range p.n {
+			name, _ := p.list.Nth(p.from + i)
+			// The name came from a list, so that one takes it.
+			_ = out.Append(name)
+		}
+	}
+	return out
+}
+
+// A hostView finds ranges of hosts in a list by index.
+type hostView struct {
+	list   *hostlist.List
+	ranges []hostlist.Range
+	ends   []int // the number of hosts up to the end of each range
+}
+
+// of makes v the view of a list, unless it is that.
+func (v *hostView) of(list *hostlist.List) {
+	if v.list == list {
+		return
+	}
+	v.list, v.ranges, v.ends = list, v.ranges[:0], v.ends[:0]
+	end := 0
+	for r := range list.Ranges() {
+		end += int(r.Last-r.First) + 1
+		v.ranges, v.ends = append(v.ranges, r), append(v.ends, end)
+	}
+}
+
+// at returns the range from an index on, and how many hosts are left of it.
+func (v *hostView) at(i int) (hostlist.Range, int) {
+	k, _ := slices.BinarySearch(v.ends, i+1)
+	r, left := v.ranges[k], v.ends[k]-i
+	r.First = r.Last - uint64(left-1)
+	return r, left
+}
+
+// A comparison compares two lists of hosts. It costs by ranges of names.
+type comparison struct{ a, b hostView }
+
+// differ returns the first of n hosts, from an index of each side on, that is
+// not the same, or false if all are.
+func (c *comparison) differ(h hosts, from int, g hosts, fromG, n int) (int, bool) {
+	for done := 0; done < n; {
+		p, q := h[h.part(from+done)], g[g.part(fromG+done)]
+		i, j := p.from+from+done-p.before, q.from+fromG+done-q.before
+		take := min(n-done, p.from+p.n-i, q.from+q.n-j)
+		if p.list != q.list || i != j {
+			c.a.of(p.list)
+			c.b.of(q.list)
+			x, left := c.a.at(i)
+			y, leftY := c.b.at(j)
+			take = min(take, left, leftY)
+			if x.Prefix != y.Prefix || x.First != y.First || x.Width != y.Width {
+				// The same name may be in ranges of different widths.
+				take = 1
+				nameX, _ := p.list.Nth(i)
+				if nameY, _ := q.list.Nth(j); nameX != nameY {
+					return done, true
+				}
+			}
+		}
+		done += take
+	}
+	return 0, false
+}

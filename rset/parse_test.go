@@ -1,0 +1,336 @@
+package rset_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/refdata"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/hostlist"
+)
+
+const one = `{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-7","gpu":"0-1"}}],` +
+	`"starttime":0.0,"expiration":0.0,"nodelist":["fluke[0-3]"]}}`
+
+func TestEveryRecordedAllocationKeepsItsBytes(t *testing.T) {
+	n, same := 0, 0
+	for file, jobs := range map[string]int{"brokers": 33, "mixed": 380, "restart-pending": 8, "restart-done": 8} {
+		for _, job := range refdata.Lines[struct{ R json.RawMessage }](t, "recorded/"+file+".jsonl.gz", jobs) {
+			if len(job.R) == 0 || string(job.R) == "null" {
+				continue
+			}
+			text := job.R
+			if text[0] == '"' {
+				var s string
+				require.NoError(t, json.Unmarshal(text, &s))
+				text = json.RawMessage(s)
+			}
+			r, err := rset.Parse(text)
+			require.NoError(t, err)
+			require.Equal(t, reprint(text), string(r.AppendJSON(nil)))
+			require.NoError(t, r.Check())
+			n++
+			if string(text) == string(r.AppendJSON(nil)) {
+				same++
+			}
+		}
+	}
+	require.Equal(t, 406, n)
+	require.Equal(t, 338, same)
+}
+
+var timeMember = regexp.MustCompile(`"(starttime|expiration)":([0-9.]+)`)
+
+// reprint returns a recorded R with its times in 17 digits, as Flux writes them
+// and the recorder did not; all else is as it was.
+func reprint(text []byte) string {
+	return string(timeMember.ReplaceAllFunc(text, func(m []byte) []byte {
+		key, value, _ := bytes.Cut(m, []byte(":"))
+		f, _ := jsonscan.Float64(value)
+		return jsonscan.AppendFloat(append(key[:len(key):len(key)], ':'), f)
+	}))
+}
+
+// The same with what stands in the repository.
+func TestASampleOfRecordedAllocationsKeepsItsBytes(t *testing.T) {
+	b, err := os.ReadFile("testdata/recorded.jsonl")
+	require.NoError(t, err)
+	lines := bytes.Split(bytes.TrimSpace(b), []byte("\n"))
+	require.Len(t, lines, 6)
+	for _, line := range lines {
+		r, err := rset.Parse(line)
+		require.NoError(t, err)
+		require.Equal(t, reprint(line), string(r.AppendJSON(nil)))
+	}
+}
+
+func TestATextThatIsNoRIsRefusedWithThePlace(t *testing.T) {
+	in := func(execution string) string { return `{"version":1,"execution":{` + execution + `}}` }
+	lite := func(entries string) string { return in(`"R_lite":[` + entries + `]`) }
+	with := func(member string) string {
+		return in(`"R_lite":[{"rank":"0-1","children":{"core":"0"}}],` + member)
+	}
+	for _, c := range []struct{ text, err string }{
+		{``, `rset: offset 0: R: has another JSON type`},
+		{`[]`, `rset: offset 0: R: has another JSON type`},
+		{`{"version":1`, `rset: offset 12: R: unexpected end`},
+		{`{"version":1,"version":1}`, `rset: offset 13: R: duplicate key "version"`},
+		{`{"execution":{"R_lite":[]}}`, `rset: offset 0: version: is missing`},
+		{`{"version":2,"execution":{"R_lite":[]}}`, `rset: offset 11: version: is not 1`},
+		{`{"version":1.0,"execution":{"R_lite":[]}}`, `rset: offset 11: version: is not 1`},
+		{`{"version":4294967297,"execution":{"R_lite":[]}}`, `rset: offset 11: version: is not 1`},
+		{`{"version":1}`, `rset: offset 0: execution: is missing`},
+		{`{"version":1,"execution":null}`, `rset: offset 25: execution: has another JSON type`},
+		{in(``), `rset: offset 25: execution.R_lite: is missing`},
+		{in(`"R_lite":1`), `rset: offset 35: execution.R_lite: has another JSON type`},
+		{lite(`1`), `rset: offset 36: execution.R_lite[0]: has another JSON type`},
+		{lite(`{"children":{"core":"0"}}`), `rset: offset 36: execution.R_lite[0].rank: is missing`},
+		{lite(`{"rank":"0"}`), `rset: offset 36: execution.R_lite[0].children: is missing`},
+		{lite(`{"rank":"","children":{"core":"0"}}`), `rset: offset 44: execution.R_lite[0].rank: names no rank`},
+		{lite(`{"rank":1,"children":{"core":"0"}}`), `rset: offset 44: execution.R_lite[0].rank: has another JSON type`},
+		{lite(`{"rank":"1,","children":{"core":"0"}}`), `rset: offset 44: execution.R_lite[0].rank: idset: offset 2: empty element in ""`},
+		{lite(`{"rank":"16777217","children":{"core":"0"}}`), `rset: offset 44: execution.R_lite[0].rank: idset: offset 0: id "16777217" is above 16777216`},
+		{lite(`{"rank":"0","children":{"core":"1048577"}}`), `rset: offset 67: execution.R_lite[0].children.core: idset: offset 0: id "1048577" is above 1048576`},
+		{lite(`{"rank":"0","children":{"a\nb":7}}`), `rset: offset 67: execution.R_lite[0].children.a\nb: has another JSON type`},
+		{lite(`{"rank":"0","children":[]}`), `rset: offset 59: execution.R_lite[0].children: has another JSON type`},
+		{lite(`{"rank":"0","children":{"core":7}}`), `rset: offset 67: execution.R_lite[0].children.core: has another JSON type`},
+		{lite(`{"rank":"0-1","children":{"core":""}},{"rank":"1","children":{"core":"0"}}`), `rset: offset 35: execution.R_lite: no resource at ranks 0`},
+		{lite(`{"rank":"0-4","children":{"core":"0-3"}},{"rank":"2","children":{"core":"3","gpu":"0"}}`), `rset: offset 77: execution.R_lite: is given twice`},
+		{with(`"starttime":-1`), `rset: offset 88: execution.starttime: is not a finite time of 0 or later`},
+		{with(`"starttime":1e999`), `rset: offset 88: R: number out of range: "1e999"`},
+		{with(`"starttime":null`), `rset: offset 88: execution.starttime: is not a finite time of 0 or later`},
+		{with(`"expiration":"1"`), `rset: offset 89: execution.expiration: is not a finite time of 0 or later`},
+		{with(`"starttime":5,"expiration":5`), `rset: offset 103: execution.expiration: is not after starttime`},
+		{with(`"nslots":-1`), `rset: offset 85: execution.nslots: is negative`},
+		{with(`"nslots":1.5`), `rset: offset 85: execution.nslots: has another JSON type`},
+		{with(`"nodelist":"n[0-1]"`), `rset: offset 87: execution.nodelist: has another JSON type`},
+		{with(`"nodelist":[1]`), `rset: offset 88: execution.nodelist[0]: has another JSON type`},
+		{with(`"nodelist":["n[0-2]"]`), `rset: 2 ranks, but 3 hosts`},
+		{with(`"nodelist":[]`), `rset: 2 ranks, but 0 hosts`},
+		{with(`"properties":[]`), `rset: offset 89: execution.properties: has another JSON type`},
+		{with(`"properties":{"p":1}`), `rset: offset 94: execution.properties.p: has another JSON type`},
+		{with(`"properties":{"p^":"0"}`), `rset: offset 95: execution.properties.p^: is not a property name`},
+		{with(`"properties":{"":"0"}`), `rset: offset 93: execution.properties.: is not a property name`},
+		{with(`"properties":{"p":"0-9"}`), `rset: offset 94: execution.properties.p: rset: unknown ranks 2-9`},
+	} {
+		r, err := rset.Parse([]byte(c.text))
+		require.Nil(t, r)
+		require.EqualError(t, err, c.err, c.text)
+		if !strings.HasSuffix(c.err, "hosts") {
+			require.ErrorIs(t, err, rset.ErrSyntax)
+		} else {
+			require.ErrorIs(t, err, rset.ErrHosts)
+		}
+	}
+	_, err := rset.Parse([]byte(with(`"nodelist":["n[0-"]`)))
+	require.ErrorIs(t, err, rset.ErrSyntax)
+	require.ErrorIs(t, err, hostlist.ErrSyntax)
+	_, err = rset.Parse([]byte(lite(`{"rank":"x","children":{}}`)))
+	require.ErrorIs(t, err, idset.ErrSyntax)
+}
+
+func TestEntriesAreMergedWhateverTheirOrder(t *testing.T) {
+	for _, c := range []struct{ lite, want string }{
+		{``, ``},
+		{`{"rank":"1","children":{"core":"0"}},{"rank":"0","children":{"core":"0"}}`, `rank[0-1]/core0`},
+		{`{"rank":"0","children":{"gpu":"","core":"0"}},{"rank":"1","children":{"core":"0"}}`, `rank[0-1]/core0`},
+		{`{"rank":"0-9","children":{"core":"0"}},{"rank":"3-4,8-9","children":{"gpu":"0"}}`, `rank[0-2,5-7]/core0 rank[3-4,8-9]/core0,gpu0`},
+		{`{"rank":"0-5","children":{"a":"0"}},{"rank":"2-7","children":{"b":"0"}},{"rank":"4-9","children":{"c":"0"}}`,
+			`rank[0-1]/a0 rank[2-3]/a0,b0 rank[4-5]/a0,b0,c0 rank[6-7]/b0,c0 rank[8-9]/c0`},
+		{`{"rank":"0","children":{"core":"4-7"}},{"rank":"0","children":{"core":"0-3"}}`, `rank0/core[0-7]`},
+		{`{"rank":"0-1","children":{}},{"rank":"0-1","children":{"z":"1048576"}}`, `rank[0-1]/z1048576`},
+		{`{"rank":"[16777216]","children":{"é\n":"[1]"},"node":"x"}`, "rank16777216/é\n1"},
+	} {
+		r := parse(t, `{"version":1,"execution":{"R_lite":[`+c.lite+`]}}`)
+		require.Equal(t, c.want, r.String())
+		require.NoError(t, r.Check())
+		back := parse(t, string(r.AppendJSON(nil)))
+		require.True(t, rset.Equal(r, back))
+	}
+}
+
+func TestWhatIsReadIsToldAndWrittenAgain(t *testing.T) {
+	r := parse(t, mixed)
+	require.NoError(t, r.Check())
+	require.Equal(t, "0-4", r.Ranks().String())
+	require.Equal(t, 5, r.Len())
+	require.EqualValues(t, 28, r.Count("core"))
+	require.EqualValues(t, 4, r.Count("gpu"))
+	require.EqualValues(t, 2, r.Count("nic"))
+	require.Zero(t, r.Count("fpga"))
+	require.EqualValues(t, 1700000000.5, r.Start())
+	require.EqualValues(t, 1700003600.25, r.Expiration())
+	require.EqualValues(t, 5, r.Slots())
+	require.Equal(t, "b[9,1],a[05,7],c", r.Nodelist().String())
+	require.True(t, r.HasHosts())
+	require.True(t, r.HasRank(4))
+	require.False(t, r.HasRank(5))
+	require.Equal(t, "0-7", r.Children(3, "core").String())
+	require.Equal(t, "", r.Children(0, "gpu").String())
+	require.Equal(t, `{"graph":{"nodes":[],"edges":[]}}`, string(r.Scheduling()))
+	for i, want := range []string{"b9", "b1", "a05", "a7", "c"} {
+		host, ok := r.Host(uint32(i))
+		require.True(t, ok)
+		require.Equal(t, want, host)
+	}
+	var names []string
+	for name, ranks := range r.Properties() {
+		names = append(names, name+":"+ranks.String())
+		ranks.Insert(77) // a copy
+	}
+	require.Equal(t, []string{"big:2-3", "edge:0"}, names)
+	require.Equal(t, "2-3", r.Property("big").String())
+	require.Equal(t, mixed, string(r.AppendJSON(nil)))
+	b, err := json.Marshal(struct{ R *rset.R }{r})
+	require.NoError(t, err)
+	require.Equal(t, `{"R":`+mixed+`}`, string(b))
+	var back struct{ R *rset.R }
+	require.NoError(t, json.Unmarshal(b, &back))
+	require.True(t, rset.Equal(r, back.R))
+	require.Error(t, back.R.UnmarshalJSON([]byte(`{}`)))
+	require.True(t, rset.Equal(r, back.R))
+}
+
+// RS-9.
+func TestTimesKeepEveryDigitAndMayBeIntegers(t *testing.T) {
+	for in, want := range map[string]string{
+		"1795226015.4997683": "1795226015.4997683", "1700000000": "1700000000.0", "0": "0.0", "-0.0": "0.0", "0.1": "0.10000000000000001",
+	} {
+		r := parse(t, `{"version":1,"execution":{"R_lite":[],"starttime":`+in+`}}`)
+		require.Contains(t, string(r.AppendJSON(nil)), `"starttime":`+want+`,`)
+	}
+	_, err := new(rset.R).WithTimes(5, 5)
+	require.ErrorIs(t, err, rset.ErrSyntax)
+	for _, bad := range []float64{-1, math.NaN(), math.Inf(1)} {
+		_, err := rset.New(rset.Config{Start: 1, Expiration: rsetTime(bad)})
+		require.ErrorIs(t, err, rset.ErrSyntax)
+	}
+}
+
+func TestLimitsAreKept(t *testing.T) {
+	big := `{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0"}},{"rank":"4","children":{"core":"1"}}],"nodelist":["n[0-4]"]}}`
+	for want, p := range map[string]rset.Parser{
+		"rset: 136 bytes, at most 135 are allowed": {MaxBytes: len(big) - 1},
+		"rset: 2 entries, at most 1 are allowed":   {MaxEntries: 1},
+	} {
+		r, err := p.Parse([]byte(big))
+		require.Nil(t, r)
+		require.ErrorIs(t, err, rset.ErrLimit)
+		require.EqualError(t, err, want)
+	}
+	_, err := rset.Parser{MaxHosts: 4}.Parse([]byte(big))
+	require.Error(t, err)
+	_, err = rset.Parser{MaxRank: 3}.Parse([]byte(big))
+	require.ErrorIs(t, err, idset.ErrRange)
+	_, err = rset.Parser{MaxRank: 4, MaxChild: 1, MaxEntries: 2, MaxHosts: 5, MaxBytes: len(big)}.Parse([]byte(big))
+	require.NoError(t, err)
+	_, err = rset.Parser{MaxRank: 1 << 30}.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"16777217","children":{"core":"0"}}]}}`))
+	require.ErrorIs(t, err, idset.ErrRange)
+	_, err = rset.Parser{NonEmpty: true}.Parse([]byte(`{"version":1,"execution":{"R_lite":[]}}`))
+	require.EqualError(t, err, "rset: offset 35: execution.R_lite: names no resource")
+}
+
+func TestMemoryFollowsTheTextNotTheIds(t *testing.T) {
+	text := []byte(`{"version":1,"execution":{"R_lite":[`)
+	for i := range 1000 {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = fmt.Appendf(text, `{"rank":"0-1048575","children":{"k%d":"0-1048575"}}`, i)
+	}
+	text = append(text, `]}}`...)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r, err := rset.Parse(text)
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.Equal(t, 1<<20, r.Len())
+	require.Equal(t, int64(1)<<40, r.Count("k7"))
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(2000*len(text)), "bytes allocated, none of which may follow 2^40")
+}
+
+// Entries that overlap in ever new ways would cost their square.
+func TestOverlapsThatCostTheirSquareAreRefused(t *testing.T) {
+	var parts []string
+	for i := range 3000 {
+		parts = append(parts, fmt.Sprintf(`{"rank":"%d-9999","children":{"k%d":"0"}}`, i, i))
+	}
+	_, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[` + strings.Join(parts, ",") + `]}}`))
+	var e *rset.LimitError
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, "overlaps of entries", e.What)
+	require.Greater(t, e.Got, e.Limit)
+}
+
+func TestAConfigurationMakesWhatItsEncodingDoes(t *testing.T) {
+	c := rset.Config{
+		Entries: []rset.Entry{
+			{Ranks: ids(t, "2-3"), Children: map[string]*idset.Set{"core": ids(t, "0-3"), "gpu": new(idset.Set)}},
+			{Ranks: ids(t, "0"), Children: map[string]*idset.Set{"gpu": ids(t, "1"), "core": ids(t, "0-3")}},
+		},
+		Hosts: list(t, "n[0,2-3]"), Properties: map[string]*idset.Set{"q": ids(t, "0,3"), "none": nil},
+		Start: 5, Expiration: 7.5, Slots: 4,
+	}
+	r, err := rset.New(c)
+	require.NoError(t, err)
+	require.Equal(t, `{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0-3","gpu":"1"}},`+
+		`{"rank":"2-3","children":{"core":"0-3"}}],"starttime":5.0,"expiration":7.5,"nslots":4,"nodelist":["n[0,2-3]"],`+
+		`"properties":{"q":"0,3"}}}`, string(r.AppendJSON(nil)))
+	require.NoError(t, r.Check())
+	// Nothing of the configuration is retained.
+	c.Entries[0].Children["core"].Insert(9)
+	c.Properties["q"].Remove(0)
+	require.NoError(t, c.Hosts.Append("x"))
+	require.EqualValues(t, 12, r.Count("core"))
+	require.Equal(t, "0,3", r.Property("q").String())
+	require.Equal(t, 3, r.Nodelist().Len())
+
+	for _, f := range []func(c *rset.Config){
+		func(c *rset.Config) { c.Entries = []rset.Entry{{}} },
+		func(c *rset.Config) { c.Entries = []rset.Entry{{Ranks: ids(t, "0")}} },
+		func(c *rset.Config) { c.Entries[0].Ranks = ids(t, "16777217") },
+		func(c *rset.Config) { c.Entries[1].Children["core"] = ids(t, "1048577") },
+		func(c *rset.Config) { c.Entries[0].Ranks = ids(t, "0,2") },
+		func(c *rset.Config) { c.Slots = -1 },
+		func(c *rset.Config) { c.Properties["q"] = ids(t, "1") },
+		func(c *rset.Config) { c.Properties["a|b"] = ids(t, "0") },
+		func(c *rset.Config) { c.Expiration = 5 },
+	} {
+		bad := c
+		bad.Hosts = nil
+		bad.Entries = []rset.Entry{c.Entries[0], {Ranks: ids(t, "0"), Children: map[string]*idset.Set{"gpu": ids(t, "1"), "core": ids(t, "0-3")}}}
+		bad.Properties = map[string]*idset.Set{"q": ids(t, "0,3")}
+		_, err := rset.New(bad)
+		require.NoError(t, err)
+		f(&bad)
+		_, err = rset.New(bad)
+		require.ErrorIs(t, err, rset.ErrSyntax)
+	}
+	_, err = rset.New(c) // a host more than ranks by now
+	require.ErrorIs(t, err, rset.ErrHosts)
+}
+
+func TestEntriesShareNothing(t *testing.T) {
+	r := parse(t, mixed)
+	for _, e := range slices.Collect(r.Entries()) {
+		e.Ranks.Insert(99)
+		e.Children["core"].Insert(99)
+	}
+	r.Ranks().Insert(99)
+	r.Children(0, "core").Insert(99)
+	require.NoError(t, r.Nodelist().Append("x"))
+	r.Scheduling()[0] = 'x'
+	require.Equal(t, mixed, string(r.AppendJSON(nil)))
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package rset_test
+
+const raceEnabled = false

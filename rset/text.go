@@ -1,0 +1,94 @@
+package rset
+
+import (
+	"strconv"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+// AppendText appends what String returns. The error is always nil.
+func (r *R) AppendText(dst []byte) ([]byte, error) {
+	r = r.orEmpty()
+	for i, ranks := range r.groups() {
+		if i > 0 {
+			dst = append(dst, ' ')
+		}
+		dst = ranks.AppendFormat(append(dst, "rank"...), idset.Brackets)
+		dst = r.nodes[i].appendText(append(dst, '/'))
+	}
+	return dst, nil
+}
+
+// String returns the one-line form, for people: "rank[0-3]/core[0-7],gpu[0-1]"
+// for each group of ranks, in the order of first ranks; "" of the empty set.
+func (r *R) String() string {
+	b, _ := r.AppendText(nil)
+	return string(b)
+}
+
+// AppendJSON appends the encoding of RFC 20. It is compact, canonical and
+// minimal: equal sets have equal bytes, whatever they were made from.
+func (r *R) AppendJSON(dst []byte) []byte { return r.orEmpty().appendJSON(dst) }
+
+// MarshalJSON returns the encoding of RFC 20, as AppendJSON does. The error is
+// always nil.
+func (r *R) MarshalJSON() ([]byte, error) { return r.orEmpty().appendJSON(nil), nil }
+
+// UnmarshalJSON makes r what Parse returns of b. After an error r is as it was.
+func (r *R) UnmarshalJSON(b []byte) error {
+	parsed, err := Parse(b)
+	if err != nil {
+		return err
+	}
+	*r = *parsed
+	return nil
+}
+
+func (r *R) appendJSON(dst []byte) []byte {
+	dst = append(dst, `{"version":1,"execution":{"R_lite":[`...)
+	for i, ranks := range r.groups() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst, _ = ranks.AppendText(append(dst, `{"rank":"`...))
+		dst = append(append(dst, `","children":`...), r.nodes[i].key...)
+		dst = append(dst, '}')
+	}
+	dst = jsonscan.AppendFloat(append(dst, `],"starttime":`...), float64(r.start))
+	dst = jsonscan.AppendFloat(append(dst, `,"expiration":`...), float64(r.end))
+	if r.slots > 0 {
+		dst = strconv.AppendInt(append(dst, `,"nslots":`...), r.slots, 10)
+	}
+	if len(r.hosts) > 0 {
+		dst = jsonscan.AppendString(append(dst, `,"nodelist":[`...), r.hosts.list().String())
+		dst = append(dst, ']')
+	}
+	for i, p := range r.properties {
+		if i == 0 {
+			dst = append(dst, `,"properties":{`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = append(jsonscan.AppendString(dst, p.name), `:"`...)
+		dst, _ = p.ranks.AppendText(dst)
+		dst = append(dst, '"')
+		if i == len(r.properties)-1 {
+			dst = append(dst, '}')
+		}
+	}
+	dst = append(appendMembers(dst, r.execution), '}')
+	if r.scheduling != nil {
+		dst = append(append(dst, `,"scheduling":`...), r.scheduling...)
+	}
+	return append(appendMembers(dst, r.top), '}')
+}
+
+// appendMembers appends members of an object that has others before.
+func appendMembers(dst []byte, members []member) []byte {
+	for _, m := range members {
+		dst = append(jsonscan.AppendString(append(dst, ','), m.key), ':')
+		dst = append(dst, m.raw...)
+	}
+	return dst
+}

@@ -1,0 +1,288 @@
+package rset_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/refdata"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/hostlist"
+)
+
+type vector struct {
+	Op     string            `json:"op"`
+	A      json.RawMessage   `json:"a"`
+	B      json.RawMessage   `json:"b"`
+	Ranks  *string           `json:"ranks"`
+	Hosts  *string           `json:"hosts"`
+	Config map[string]string `json:"config"`
+	OK     bool              `json:"ok"`
+	RC     int               `json:"rc"`
+	Error  *string           `json:"error"`
+	Result json.RawMessage   `json:"result"`
+	Dumps  *string           `json:"dumps"`
+	NNodes int               `json:"nnodes"`
+	NCores int64             `json:"ncores"`
+	NGPUs  int64             `json:"ngpus"`
+	ROR    *string           `json:"ranks_of_result"`
+}
+
+// Where this package deliberately differs from the reference, by reason.
+const (
+	noConfig      = "no configuration format: a resource file of flux-core is not read"
+	mistyped      = "a value of another JSON type is let in"
+	laxIDs        = "empty elements of an idset are let in"
+	laxHosts      = "white space between hosts is let in"
+	badTimes      = "a negative time, or an expiration not after the start, is let in"
+	badSlots      = "a number of slots that is negative, or above an int, is dropped"
+	noResource    = "a rank without resources is let in, and lost"
+	emptyKind     = "an empty set of gpus makes a separate entry"
+	twoHosts      = "a rank on two hosts is let in, or dropped"
+	keepsMeta     = "times or slots of fragments and unions are lost"
+	dropsGraph    = "the scheduling key stays though the resources change"
+	keepsProperty = "properties are lost, or those of one side"
+	verifiesEach  = "only one rank can be verified"
+	emptyHasHosts = "an empty R has an empty nodelist"
+)
+
+func TestEveryOperationAnswersAsTheReference(t *testing.T) {
+	differences := refdata.ExpectDifferences(t, map[string]int{
+		noConfig: 2, mistyped: 17, laxIDs: 3, laxHosts: 1, badTimes: 25, badSlots: 4, noResource: 2, emptyKind: 1,
+		twoHosts: 12, keepsMeta: 51, dropsGraph: 11, keepsProperty: 9, verifiesEach: 1, emptyHasHosts: 24,
+	})
+	agree, refused := 0, 0
+	for _, v := range refdata.Lines[vector](t, "vectors/rset.jsonl.gz", 617) {
+		got, err := run(v)
+		found := differ(v, got, err)
+		for _, d := range found {
+			differences.Note(reason(v, d, err))
+		}
+		switch {
+		case len(found) == 0 && v.OK:
+			agree++
+		case len(found) == 0:
+			refused++
+		}
+	}
+	require.Equal(t, 256, agree)
+	require.Equal(t, 215, refused)
+}
+
+// reason returns why an answer differs in some respect, or what differs where
+// that is not deliberate.
+func reason(v vector, what string, err error) string {
+	if err != nil && v.Op != "verify" || errors.Is(err, rset.ErrSyntax) {
+		return refusal(v, err)
+	}
+	var a, b wire
+	_ = json.Unmarshal(v.A, &a)
+	_ = json.Unmarshal(v.B, &b)
+	switch what {
+	case "start", "expiration":
+		if v.Op != "parse" {
+			return keepsMeta
+		}
+	case "nslots":
+		if v.Op == "parse" {
+			return badSlots
+		}
+		return keepsMeta
+	case "scheduling":
+		return dropsGraph
+	case "properties":
+		if len(a.Execution.Properties)+len(b.Execution.Properties) > 0 {
+			return keepsProperty
+		}
+	case "R_lite":
+		if strings.Contains(string(v.A), `"gpu":""`) {
+			return emptyKind
+		}
+	case "verify":
+		if v.Error != nil && strings.Contains(*v.Error, "single rank only") {
+			return verifiesEach
+		}
+	case "nodelist":
+		if strings.Contains(string(v.Result), `"R_lite":[]`) || strings.Contains(string(v.Result), `"R_lite": []`) {
+			return emptyHasHosts
+		}
+	}
+	return fmt.Sprintf("%s: %s: %v", v.Op, what, err)
+}
+
+// refusal returns why a line that the reference accepts is refused.
+func refusal(v vector, err error) string {
+	text := err.Error()
+	var parse *rset.ParseError
+	switch {
+	case v.Op == "config":
+		return noConfig
+	case errors.Is(err, rset.ErrHosts) && strings.Contains(text, "two hosts"):
+		return twoHosts
+	case errors.Is(err, idset.ErrSyntax):
+		return laxIDs
+	case errors.Is(err, hostlist.ErrSyntax):
+		return laxHosts
+	case !errors.As(err, &parse):
+	case strings.HasSuffix(text, "has another JSON type"):
+		return mistyped
+	case strings.Contains(parse.Field, "expiration"), strings.Contains(parse.Field, "starttime"):
+		return badTimes
+	case strings.Contains(parse.Field, "nslots"):
+		return badSlots
+	case strings.Contains(text, "no resource at ranks"):
+		return noResource
+	}
+	return fmt.Sprintf("%s: %v", v.Op, err)
+}
+
+type answer struct {
+	r     *rset.R
+	ranks *idset.Set
+}
+
+func run(v vector) (answer, error) {
+	if v.Op == "config" {
+		return answer{}, errors.New("no config")
+	}
+	a, err := rset.Parse(v.A)
+	if err != nil {
+		return answer{}, err
+	}
+	var b *rset.R
+	if len(v.B) > 0 && string(v.B) != "null" {
+		if b, err = rset.Parse(v.B); err != nil {
+			return answer{}, err
+		}
+	}
+	var hosts *hostlist.List
+	if v.Hosts != nil {
+		if hosts, err = hostlist.Parse(*v.Hosts); err != nil {
+			return answer{}, err
+		}
+	}
+	var ranks *idset.Set
+	if v.Ranks != nil {
+		if ranks, err = idset.Parse(*v.Ranks); err != nil {
+			return answer{}, err
+		}
+	}
+	var r *rset.R
+	switch v.Op {
+	case "parse":
+		r = a
+	case "union", "add":
+		r, err = rset.Union(a, b)
+	case "append":
+		r, err = rset.Append(a, b)
+	case "diff":
+		r, _, err = rset.Subtract(a, b)
+	case "intersect":
+		r, err = rset.Intersect(a, b)
+	case "copy_ranks":
+		r, err = a.Restrict(idset.Intersect(ranks, a.Ranks()))
+	case "remove_ranks":
+		r, err = a.Without(idset.Intersect(ranks, a.Ranks()))
+	case "rerank":
+		r, err = a.Rerank(hosts)
+	case "remap":
+		r = a.Remap()
+	case "assign_hosts":
+		r, err = a.AssignHosts(hosts)
+	case "hosts_to_ranks":
+		ranks, err := a.HostsToRanks(hosts)
+		return answer{ranks: ranks}, err
+	case "verify":
+		modes := map[string]rset.VerifyMode{"strict": rset.Strict, "ignore": rset.Ignore, "allow-missing": rset.AllowMissing, "allow-extra": rset.AllowExtra}
+		cfg := rset.VerifyConfig{Kinds: map[string]rset.VerifyMode{}}
+		for k, m := range v.Config {
+			switch k {
+			case "default":
+				cfg.Default = modes[m]
+			case "hostname":
+				cfg.Hosts = modes[m]
+			default:
+				cfg.Kinds[k] = modes[m]
+			}
+		}
+		return answer{}, b.Verify(a, cfg)
+	}
+	return answer{r: r}, err
+}
+
+type wire struct {
+	Version   int
+	Execution struct {
+		Lite []struct {
+			Rank     string
+			Children map[string]string
+		} `json:"R_lite"`
+		Starttime, Expiration float64
+		Nslots                int64
+		Nodelist              []string
+		Properties            map[string]string
+	}
+	Scheduling any
+}
+
+func differ(v vector, got answer, err error) []string {
+	if v.Op == "verify" {
+		rc := 0
+		if errors.Is(err, rset.ErrExtra) {
+			rc = 1
+		} else if err != nil {
+			rc = -1
+		}
+		if rc != v.RC {
+			return []string{"verify"}
+		}
+		return nil
+	}
+	if (err == nil) != v.OK {
+		if err != nil {
+			return []string{"refused"}
+		}
+		return []string{"accepted"}
+	}
+	if err != nil {
+		return nil
+	}
+	if v.Op == "hosts_to_ranks" {
+		if got.ranks.String() != *v.ROR {
+			return []string{"ranks"}
+		}
+		return nil
+	}
+	var w, g wire
+	if err := json.Unmarshal(v.Result, &w); err != nil {
+		return []string{"result unreadable"}
+	}
+	if err := json.Unmarshal(got.r.AppendJSON(nil), &g); err != nil {
+		panic(err)
+	}
+	var out []string
+	eq := func(name string, a, b any) {
+		x, _ := json.Marshal(a)
+		y, _ := json.Marshal(b)
+		if string(x) != string(y) {
+			out = append(out, name)
+		}
+	}
+	eq("R_lite", w.Execution.Lite, g.Execution.Lite)
+	eq("start", w.Execution.Starttime, g.Execution.Starttime)
+	eq("expiration", w.Execution.Expiration, g.Execution.Expiration)
+	eq("nslots", w.Execution.Nslots, g.Execution.Nslots)
+	eq("nodelist", w.Execution.Nodelist, g.Execution.Nodelist)
+	eq("properties", w.Execution.Properties, g.Execution.Properties)
+	eq("scheduling", w.Scheduling, g.Scheduling)
+	if len(out) == 0 || out[0] != "R_lite" {
+		eq("text", *v.Dumps, got.r.String())
+	}
+	eq("counts", []any{v.NNodes, v.NCores, v.NGPUs, *v.ROR}, []any{got.r.Len(), got.r.Count("core"), got.r.Count("gpu"), got.r.Ranks().String()})
+	return out
+}
