@@ -1,0 +1,74 @@
+package rset_test
+
+import (
+	"fmt"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/rset"
+)
+
+const fourNodes = `{"version":1,"execution":{"R_lite":[` +
+	`{"rank":"0-2","children":{"core":"0-7"}},{"rank":"3","children":{"core":"0-7","gpu":"0-1"}}],` +
+	`"starttime":1700000000,"expiration":1700003600,"nodelist":["fluke[0-3]"]}}`
+
+func Example() {
+	r, err := rset.Parse([]byte(fourNodes))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(r)
+	fmt.Println(r.Len(), "nodes,", r.Count("core"), "cores,", r.Count("gpu"), "gpus")
+
+	fragment, _ := r.Restrict(idset.Of(1, 3))
+	fmt.Println(string(fragment.AppendJSON(nil)))
+	// Output:
+	// rank[0-2]/core[0-7] rank3/core[0-7],gpu[0-1]
+	// 4 nodes, 32 cores, 2 gpus
+	// {"version":1,"execution":{"R_lite":[{"rank":"1","children":{"core":"0-7"}},{"rank":"3","children":{"core":"0-7","gpu":"0-1"}}],"starttime":1700000000.0,"expiration":1700003600.0,"nodelist":["fluke[1,3]"]}}
+}
+
+func ExampleDifference() {
+	all, _ := rset.Parse([]byte(fourNodes))
+	used, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1,3","children":{"core":"0-3"}}]}}`))
+	free, _ := rset.Difference(all, used)
+	fmt.Println(free)
+	_, err := rset.Difference(used, all)
+	fmt.Println(err)
+	// Output:
+	// rank[0-1]/core[4-7] rank2/core[0-7] rank3/core[4-7],gpu[0-1]
+	// rset: rank[0-1]/core[4-7] rank2/core[0-7] rank3/core[4-7],gpu[0-1] is not there
+}
+
+func ExampleLedger() {
+	r, _ := rset.Parse([]byte(fourNodes))
+	l := rset.NewLedger(r, "rack0/ssd0")
+	show := func(f rset.Fragment, err error) {
+		fmt.Printf("%s %q final=%v err=%v\n", f.R.Ranks(), f.Named, f.Final, err)
+	}
+	show(l.Free(idset.Of(0, 2)))
+	show(l.FreeRank(2))
+	show(l.Free(idset.Of(1, 3)))
+	show(l.FreeNamed("rack0/ssd0"))
+	// Output:
+	// 0,2 [] final=false err=<nil>
+	//  [] final=false err=rset: ranks freed before 2
+	// 1,3 [] final=false err=<nil>
+	//  ["rack0/ssd0"] final=true err=<nil>
+}
+
+func ExampleR_Verify() {
+	expected, _ := rset.Parse([]byte(fourNodes))
+	found, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"3","children":{"core":"0-7","gpu":"0"}}],"nodelist":["fluke3"]}}`))
+	fmt.Println(found.Verify(expected, rset.VerifyConfig{}))
+	fmt.Println(found.Verify(expected, rset.VerifyConfig{Kinds: map[string]rset.VerifyMode{"gpu": rset.AllowMissing}}))
+	// Output:
+	// rset: rank 3 (fluke3) lacks gpu1
+	// <nil>
+}
+
+func ExampleR_Remap() {
+	r, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"7,9","children":{"core":"4-7"}}]}}`))
+	fmt.Println(r.Remap())
+	// Output: rank[0-1]/core[0-3]
+}

@@ -1,0 +1,328 @@
+package rset_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/rset"
+)
+
+// fragments collects what a ledger gives out and checks it: conservation after
+// each step (PR-1), one final (PR-2), no rank twice.
+type fragments struct {
+	t     require.TestingT
+	r     *rset.R
+	l     *rset.Ledger
+	sum   *rset.R
+	final int
+}
+
+func follow(t require.TestingT, r *rset.R, l *rset.Ledger) *fragments {
+	return &fragments{t: t, r: r, l: l, sum: new(rset.R)}
+}
+
+func (f *fragments) take(part rset.Fragment, err error) rset.Fragment {
+	require.NoError(f.t, err)
+	require.Zero(f.t, f.final, "a fragment after the final one")
+	require.NotNil(f.t, part.R)
+	f.sum, err = rset.Append(f.sum, part.R)
+	require.NoError(f.t, err)
+	if part.Final {
+		f.final++
+	}
+	require.Equal(f.t, part.Final, f.l.IsFinal())
+	f.check()
+	return part
+}
+
+func (f *fragments) check() {
+	require.NoError(f.t, f.l.Check())
+	whole, err := rset.Append(f.sum, f.l.HeldR())
+	require.NoError(f.t, err)
+	require.True(f.t, rset.SameResources(whole, f.r), "I1: %s and %s are not %s", f.sum, f.l.HeldR(), f.r)
+	require.True(f.t, f.sum.Ranks().Equal(f.l.Freed()))
+	require.Equal(f.t, f.l.Held().Len(), f.l.HeldLen())
+}
+
+// PR-1 to PR-3: any R, any groups, in any order.
+func TestWhatIsFreedAndWhatIsHeldIsAlwaysTheWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawNaive(t, "r").build(t)
+		named := rapid.SampledFrom([][]string{nil, {"ssd0"}, {"rabbit", "ssd0"}}).Draw(t, "named")
+		var texts []string
+		for range 2 {
+			l := rset.NewLedger(r, named...)
+			f := follow(t, r, l)
+			order := rapid.Permutation(slices.Collect(r.Ranks().All())).Draw(t, "order")
+			names := rapid.Permutation(named).Draw(t, "names")
+			for len(order)+len(names) > 0 {
+				if len(names) > 0 && (len(order) == 0 || rapid.Bool().Draw(t, "name")) {
+					part := f.take(l.FreeNamed(names[0]))
+					require.Equal(t, names[:1], part.Named)
+					require.True(t, part.R.IsEmpty())
+					names = names[1:]
+					continue
+				}
+				n := rapid.IntRange(0, len(order)).Draw(t, "n")
+				part := f.take(l.Free(idset.Of(order[:n]...)))
+				require.Equal(t, n, part.R.Len())
+				order = order[n:]
+			}
+			if !l.IsFinal() { // nothing was ever held
+				require.True(t, r.IsEmpty())
+				f.take(l.Free(nil))
+			}
+			require.Equal(t, 1, f.final)
+			_, err := l.Free(nil)
+			require.ErrorIs(t, err, rset.ErrFinal)
+			_, err = l.FreeRest()
+			require.ErrorIs(t, err, rset.ErrFinal)
+			// The fragments together are the allocation to the byte.
+			if !r.IsEmpty() {
+				require.Equal(t, string(r.AppendJSON(nil)), string(f.sum.AppendJSON(nil)))
+			}
+			texts = append(texts, l.String())
+		}
+		require.Equal(t, texts[0], texts[1], "the order tells")
+	})
+}
+
+func TestEveryOrderOfFiveRanksEndsAlike(t *testing.T) {
+	r := parse(t, mixed)
+	want, orders := "", 0
+	var walk func(order, rest []uint32)
+	walk = func(order, rest []uint32) {
+		if len(rest) > 0 {
+			for i := range rest {
+				walk(append(slices.Clone(order), rest[i]), slices.Delete(slices.Clone(rest), i, i+1))
+			}
+			return
+		}
+		orders++
+		l := rset.NewLedger(r)
+		f := follow(t, r, l)
+		for i, rank := range order {
+			part := f.take(l.FreeRank(rank))
+			require.Equal(t, i == 4, part.Final)
+		}
+		if want == "" {
+			want = l.String()
+		}
+		require.Equal(t, want, l.String())
+	}
+	walk(nil, []uint32{0, 1, 2, 3, 4})
+	require.Equal(t, 120, orders)
+	require.Equal(t, `held ; freed 0-4; named held []; named freed []; final`, want)
+}
+
+func TestRanksThatAreNotHeldAreNamedAndNothingChanges(t *testing.T) {
+	l := rset.NewLedger(parse(t, mixed), "ssd0")
+	_, err := l.Free(ids(t, "1-2"))
+	require.NoError(t, err)
+	before := l.String()
+	_, err = l.Free(ids(t, "0-7"))
+	var e *rset.RanksError
+	require.ErrorAs(t, err, &e)
+	require.ErrorIs(t, err, rset.ErrRanks)
+	require.Equal(t, "5-7", e.Unknown.String())
+	require.Equal(t, "1-2", e.Freed.String())
+	require.EqualError(t, err, "rset: unknown ranks 5-7, ranks freed before 1-2")
+	_, err = l.FreeRank(1)
+	require.EqualError(t, err, "rset: ranks freed before 1")
+	_, err = l.FreeRank(1<<32 - 1)
+	require.ErrorIs(t, err, rset.ErrRanks)
+	_, err = l.FreeNamed("ssd1")
+	require.EqualError(t, err, `rset: unknown resource "ssd1"`)
+	require.Equal(t, before, l.String())
+
+	part, rest := l.FreeHeld(ids(t, "0-7"))
+	require.Equal(t, "0,3-4", part.R.Ranks().String())
+	require.Equal(t, "1-2,5-7", rest.String())
+	require.False(t, part.Final)
+	require.NoError(t, l.Check())
+	part, err = l.FreeNamed("ssd0")
+	require.NoError(t, err)
+	require.True(t, part.Final)
+	_, err = l.FreeNamed("ssd0")
+	require.EqualError(t, err, `rset: resource "ssd0" was freed before`)
+	require.ErrorIs(t, err, rset.ErrNamed)
+	part, rest = l.FreeHeld(ids(t, "0"))
+	require.True(t, part.IsEmpty())
+	require.Equal(t, "0", rest.String())
+}
+
+func TestFreeingNothingIsNothingUnlessItIsTheLast(t *testing.T) {
+	l := rset.NewLedger(parse(t, mixed))
+	before := l.String()
+	part, err := l.Free(nil)
+	require.NoError(t, err)
+	require.True(t, part.IsEmpty())
+	require.Equal(t, before, l.String())
+
+	for _, empty := range []*rset.Ledger{rset.NewLedger(nil), new(rset.Ledger)} {
+		part, err = empty.Free(new(idset.Set))
+		require.NoError(t, err)
+		require.True(t, part.Final)
+		require.True(t, part.R.IsEmpty())
+		require.NoError(t, empty.Check())
+		_, err = empty.Free(nil)
+		require.ErrorIs(t, err, rset.ErrFinal)
+	}
+}
+
+// PR-5: named resources hold the final fragment back, or go with the rest.
+func TestResourcesWithoutARankAreHeldUntilNamedOrFinal(t *testing.T) {
+	r := parse(t, mixed)
+	l := rset.NewLedger(r, "ssd1", "ssd0", "ssd1")
+	require.Equal(t, []string{"ssd0", "ssd1"}, l.HeldNamed())
+	part, err := l.Free(r.Ranks())
+	require.NoError(t, err)
+	require.False(t, part.Final)
+	require.Zero(t, l.HeldLen())
+	part, err = l.FreeRest()
+	require.NoError(t, err)
+	require.True(t, part.Final)
+	require.True(t, part.R.IsEmpty())
+	require.Equal(t, []string{"ssd0", "ssd1"}, part.Named)
+	require.Empty(t, l.HeldNamed())
+}
+
+// PR-13.
+func TestRanksThatAreGoneAreFreedAndReported(t *testing.T) {
+	l := rset.NewLedger(parse(t, mixed))
+	_, err := l.FreeRank(0)
+	require.NoError(t, err)
+	l.Shrink(ids(t, "0,2,9"))
+	require.Contains(t, l.String(), "; gone 2")
+	part, err := l.Free(ids(t, "1-2"))
+	require.NoError(t, err)
+	require.Equal(t, "2", part.Gone.String())
+	require.Equal(t, "1-2", part.R.Ranks().String())
+	part, err = l.Free(ids(t, "3"))
+	require.NoError(t, err)
+	require.Nil(t, part.Gone)
+	require.NoError(t, l.Check())
+}
+
+// PR-15: what was freed is a set, told again after a restart, never a count.
+func TestALedgerIsRebuiltFromWhatWasFreed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawNaive(t, "r").build(t)
+		l := rset.NewLedger(r, "a", "b")
+		for rank := range r.Ranks().All() {
+			if rapid.Bool().Draw(t, "free") {
+				_, err := l.FreeRank(rank)
+				require.NoError(t, err)
+			}
+		}
+		if rapid.Bool().Draw(t, "name") {
+			_, err := l.FreeNamed("b")
+			require.NoError(t, err)
+		}
+		if rapid.Bool().Draw(t, "rest") {
+			_, err := l.FreeRest()
+			require.NoError(t, err)
+		}
+		again, err := rset.Rebuild(r, l.Released(), "b", "a")
+		require.NoError(t, err)
+		require.Equal(t, l.String(), again.String())
+		require.NoError(t, again.Check())
+	})
+}
+
+func TestWhatCanNotHaveBeenFreedIsRefused(t *testing.T) {
+	r := parse(t, mixed)
+	_, err := rset.Rebuild(r, rset.Released{Ranks: ids(t, "3-6")})
+	require.EqualError(t, err, "rset: unknown ranks 5-6")
+	_, err = rset.Rebuild(r, rset.Released{Named: []string{"a", "a"}}, "a")
+	require.EqualError(t, err, `rset: resource "a" was freed before`)
+	_, err = rset.Rebuild(r, rset.Released{Ranks: ids(t, "0-3"), Final: true})
+	require.ErrorIs(t, err, rset.ErrFinal)
+	_, err = rset.Rebuild(r, rset.Released{Ranks: r.Ranks(), Final: true}, "a")
+	require.ErrorIs(t, err, rset.ErrFinal)
+	// All was freed, but the final fragment never went out.
+	l, err := rset.Rebuild(r, rset.Released{Ranks: r.Ranks()})
+	require.NoError(t, err)
+	require.False(t, l.IsFinal())
+	part, err := l.Free(nil)
+	require.NoError(t, err)
+	require.True(t, part.Final)
+}
+
+func TestCheckFindsWhatIsBroken(t *testing.T) {
+	for want, f := range map[string]func(*rset.Ledger){
+		"are held and freed":                   rset.BreakTwice,
+		"held and freed are":                   rset.BreakLost,
+		"ranks are held, ":                     rset.BreakCount,
+		"held after the final fragment":        rset.BreakFinal,
+		"ranks are gone that were never there": rset.BreakGone,
+	} {
+		l := rset.NewLedger(parse(t, mixed))
+		require.NoError(t, l.Check())
+		f(l)
+		require.ErrorContains(t, l.Check(), want)
+	}
+}
+
+// flux-sched issue 1301: an R with more than one entry, uneven cores; only the
+// last entry was freed.
+func TestReenact1301EveryEntryIsFreed(t *testing.T) {
+	r := parse(t, `{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0-47"}},`+
+		`{"rank":"1","children":{"core":"0-23"}},{"rank":"2","children":{"core":"24-47"}}]}}`)
+	require.Len(t, slices.Collect(r.Entries()), 3)
+	l := rset.NewLedger(r)
+	f := follow(t, r, l)
+	part := f.take(l.Free(ids(t, "0-2")))
+	require.True(t, part.Final)
+	require.EqualValues(t, 96, part.R.Count("core"))
+	require.Zero(t, l.HeldR().Count("core"))
+}
+
+// flux-sched issue 1284: what no rank owns was in no fragment, and stayed.
+func TestReenact1284RanklessResourcesEndWithTheFinalFragment(t *testing.T) {
+	r := parse(t, mixed)
+	l := rset.NewLedger(r, "rack0/ssd0")
+	f := follow(t, r, l)
+	for _, rank := range []uint32{0, 1, 2, 3, 4} {
+		require.False(t, f.take(l.FreeRank(rank)).Final)
+	}
+	require.Equal(t, []string{"rack0/ssd0"}, l.HeldNamed())
+	part := f.take(l.FreeNamed("rack0/ssd0"))
+	require.True(t, part.Final)
+	require.Equal(t, 1, f.final)
+}
+
+// flux-sched commit 75462fef: releasing exactly half made the later release of
+// all fail (PR-4).
+func TestReenact75462fefHalfThenHalfThenAll(t *testing.T) {
+	for _, ranks := range []int{2, 4, 6, 64} {
+		r := parse(t, fmt.Sprintf(`{"version":1,"execution":{"R_lite":[{"rank":"0-%d","children":{"core":"0-7"}}]}}`, ranks-1))
+		half := new(idset.Set)
+		half.InsertRange(0, uint32(ranks/2-1))
+		l := rset.NewLedger(r)
+		f := follow(t, r, l)
+		require.False(t, f.take(l.Free(half)).Final)
+		rest := idset.Difference(r.Ranks(), half)
+		require.True(t, f.take(l.Free(rest)).Final)
+		part, ignored := l.FreeHeld(r.Ranks()) // "release all", once more
+		require.True(t, part.IsEmpty())
+		require.True(t, ignored.Equal(r.Ranks()))
+		require.NoError(t, l.Check())
+	}
+}
+
+// PR-7: a time frees nothing.
+func TestAnExpiredAllocationIsHeld(t *testing.T) {
+	r, err := parse(t, mixed).WithTimes(1, 2)
+	require.NoError(t, err)
+	l := rset.NewLedger(r)
+	require.Equal(t, 5, l.HeldLen())
+	require.True(t, l.Holds(4))
+	require.False(t, l.Holds(5))
+	require.True(t, rset.Equal(l.Allocation(), r))
+}
