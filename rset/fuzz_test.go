@@ -1,0 +1,64 @@
+package rset_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/rset"
+)
+
+// FuzzParse: no panic; what is read is canonical and reads back, and half of it
+// and the other half are the whole; what is refused is refused with an error of
+// this package and nothing else.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{
+		one, mixed, holes,
+		`{"version":1,"execution":{"R_lite":[]}}`,
+		`{"version":1,"execution":{"R_lite":[{"rank":"0-5","children":{"a":"0"}},{"rank":"2-7","children":{"b":"0","a":""}}]}}`,
+		`{"version":1,"execution":{"R_lite":[{"rank":"0-5","children":{"a":"0"}},{"rank":"5","children":{"a":"0"}}]}}`,
+	} {
+		f.Add([]byte(text))
+	}
+	small := rset.Parser{MaxRank: 1 << 12, MaxChild: 1 << 12, MaxHosts: 1 << 12}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := small.Parse(text)
+		if err != nil {
+			require.Nil(t, r)
+			require.True(t, errors.Is(err, rset.ErrSyntax) || errors.Is(err, rset.ErrLimit) || errors.Is(err, rset.ErrHosts), err)
+			return
+		}
+		require.NoError(t, r.Check())
+		canonical := r.AppendJSON(nil)
+		back, err := rset.Parse(canonical)
+		require.NoError(t, err)
+		require.Equal(t, string(canonical), string(back.AppendJSON(nil)))
+		require.Equal(t, r.String(), back.String())
+
+		half := new(idset.Set)
+		for rank := range r.Ranks().All() {
+			if rank%2 == 0 {
+				half.Insert(rank)
+			}
+		}
+		l := rset.NewLedger(r)
+		a, err := l.Free(half)
+		require.NoError(t, err)
+		require.NoError(t, l.Check())
+		b, err := l.Free(l.Held())
+		if a.Final {
+			require.ErrorIs(t, err, rset.ErrFinal)
+			return
+		}
+		require.NoError(t, err)
+		require.True(t, b.Final)
+		whole, err := rset.Append(a.R, b.R)
+		require.NoError(t, err)
+		require.True(t, rset.SameResources(r, whole))
+		none, err := rset.Difference(r, whole)
+		require.NoError(t, err)
+		require.True(t, none.IsEmpty())
+	})
+}
