@@ -1,0 +1,78 @@
+package hostlist_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/rset/hostlist"
+)
+
+// shuffled returns the text of n hosts of one prefix, none beside its
+// neighbour's id.
+func shuffled(n int) string {
+	text := make([]string, n)
+	for i := range text {
+		text[i] = fmt.Sprintf("foo%d", (i*(2*n/3+1))%n)
+	}
+	return strings.Join(text, ",")
+}
+
+// What the documentation promises. A million hosts cost what one costs.
+func TestAllocationBudget(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	for _, s := range []struct {
+		name, text string
+		parse      float64
+	}{
+		{"one host", "foo7", 3},
+		{"a million in one range", "n[0-999999]", 4},
+		{"a million behind digits", "n00[0-999999]", 7},
+		{"1024 shuffled", shuffled(1024), 15},
+		{"1024 with a suffix", "n[0-1023]-ib", 6},
+	} {
+		l := parse(t, s.text)
+		x := hostlist.NewIndex(l)
+		other := l.Clone()
+		last, ok := l.Nth(l.Len() - 1)
+		require.True(t, ok)
+		dst := make([]byte, 0, len(l.String()))
+		indices := make([]int, 0, 4)
+		sink := uint64(0)
+		budget := func(want float64, name string, f func()) {
+			t.Helper()
+			require.LessOrEqual(t, testing.AllocsPerRun(20, f), want, "%s of %s", name, s.name)
+		}
+		budget(s.parse, "Parse", func() { _, _ = hostlist.Parse(s.text) })
+		budget(0, "Len", func() { l.Len() })
+		budget(1, "Nth", func() { l.Nth(l.Len() - 1) })
+		budget(0, "Find", func() { l.Find(last) })
+		budget(0, "Find of an absent host", func() { l.Find("foo12345678") })
+		budget(0, "Equal", func() { l.Equal(other) })
+		budget(0, "AppendText", func() { dst, _ = l.AppendText(dst[:0]) })
+		budget(0, "Ranges", func() {
+			for r := range l.Ranges() {
+				sink += r.First
+			}
+		})
+		budget(0, "Index.Find", func() { x.Find(last) })
+		budget(0, "Index.AppendIndices", func() { indices = x.AppendIndices(indices[:0], last) })
+		budget(2, "Clone", func() { l.Clone() })
+		// Nothing to sort or remove apart from the copy that is sorted.
+		c := hostlist.Of("zzz")
+		budget(6, "Delete of what is not there", func() { c.Delete(other) })
+	}
+}
+
+func TestMemoryIsInProportionToTheText(t *testing.T) {
+	for _, text := range []string{
+		"n[0-16777215]", "n00[0-9999999]", "00000[0-9999999]", "a0[" + strings.Repeat("9,", 1<<15) + "9]",
+		strings.Repeat("a,b1,", 1<<15), strings.Repeat("a0[9-11],b,", 1<<12), shuffled(1 << 12),
+	} {
+		require.LessOrEqual(t, parse(t, text).Memory(), proportionate*len(text)+100*64, "%.40s", text)
+	}
+}

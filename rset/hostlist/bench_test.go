@@ -1,0 +1,124 @@
+package hostlist_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/joblife/joblife/rset/hostlist"
+)
+
+var benchTexts = []struct{ name, text string }{
+	{"1", "foo7"},
+	{"1024range", "foo[0-1023]"},
+	{"1024shuffled", shuffled(1024)},
+	{"16384shuffled", shuffled(16384)},
+	{"1024suffix", "foo[0-1023]-ib"},
+	{"1Mrange", "n[0-999999]"},
+}
+
+func each(b *testing.B, f func(b *testing.B, l *hostlist.List, text string)) {
+	for _, c := range benchTexts {
+		b.Run(c.name, func(b *testing.B) {
+			l := parse(b, c.text)
+			b.ReportAllocs()
+			f(b, l, c.text)
+		})
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	each(b, func(b *testing.B, _ *hostlist.List, text string) {
+		for b.Loop() {
+			_, _ = hostlist.Parse(text)
+		}
+	})
+}
+
+func BenchmarkAppendText(b *testing.B) {
+	each(b, func(b *testing.B, l *hostlist.List, _ string) {
+		var dst []byte
+		for b.Loop() {
+			dst, _ = l.AppendText(dst[:0])
+		}
+	})
+}
+
+func BenchmarkSort(b *testing.B) {
+	each(b, func(b *testing.B, l *hostlist.List, _ string) {
+		for b.Loop() {
+			_ = l.Clone().Sort()
+		}
+	})
+}
+
+func BenchmarkUniq(b *testing.B) {
+	each(b, func(b *testing.B, l *hostlist.List, _ string) {
+		for b.Loop() {
+			l.Clone().Uniq()
+		}
+	})
+}
+
+func BenchmarkDeleteHalf(b *testing.B) {
+	each(b, func(b *testing.B, l *hostlist.List, _ string) {
+		half := parse(b, fmt.Sprintf("foo[0-%d],n[0-%d]", l.Len()/2, l.Len()/2))
+		for b.Loop() {
+			l.Clone().Delete(half)
+		}
+	})
+}
+
+func BenchmarkNth(b *testing.B) {
+	each(b, func(b *testing.B, l *hostlist.List, _ string) {
+		for b.Loop() {
+			l.Nth(l.Len() / 2)
+		}
+	})
+}
+
+func BenchmarkFind(b *testing.B) {
+	each(b, func(b *testing.B, l *hostlist.List, _ string) {
+		name, _ := l.Nth(l.Len() / 2)
+		b.Run("list", func(b *testing.B) {
+			for b.Loop() {
+				l.Find(name)
+			}
+		})
+		b.Run("index", func(b *testing.B) {
+			x := hostlist.NewIndex(l)
+			b.ReportAllocs()
+			for b.Loop() {
+				x.Find(name)
+			}
+		})
+	})
+}
+
+func BenchmarkNewIndex(b *testing.B) {
+	each(b, func(b *testing.B, l *hostlist.List, _ string) {
+		for b.Loop() {
+			hostlist.NewIndex(l)
+		}
+	})
+}
+
+// BenchmarkNaive is what a slice of names costs: the same million by hosts.
+func BenchmarkNaive(b *testing.B) {
+	b.Run("Parse/1Mrange", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			names := make([]string, 1000000)
+			for i := range names {
+				names[i] = fmt.Sprintf("n%d", i)
+			}
+		}
+	})
+	b.Run("Parse/1024shuffled", func(b *testing.B) {
+		text := shuffled(1024)
+		b.ReportAllocs()
+		for b.Loop() {
+			strings.Split(text, ",")
+		}
+	})
+}

@@ -1,0 +1,194 @@
+package hostlist
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// maxDigits is the number of a name's trailing digits that are its id. Digits
+// before them belong to the prefix.
+const maxDigits = 18
+
+// idEnd is above every id.
+const idEnd = 1_000_000_000_000_000_000
+
+// A host is a name in parts: the prefix, and an id of len digits, zeros on the
+// left included. A name that does not end in a digit has len 0 and id 0.
+type host struct {
+	prefix string
+	id     uint64
+	len    uint8
+}
+
+// split returns the parts of a name. The prefix is a substring of it.
+func split(name string) host {
+	i := len(name)
+	for i > 0 && len(name)-i < maxDigits && isDigit(name[i-1]) {
+		i--
+	}
+	return host{prefix: name[:i], id: number(name[i:]), len: uint8(len(name) - i)}
+}
+
+// number returns the value of up to 18 digits.
+func number(digits string) uint64 {
+	n := uint64(0)
+	for i := range len(digits) {
+		n = n*10 + uint64(digits[i]-'0')
+	}
+	return n
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// pow10 returns 10 to the n, which is at most 18.
+func pow10(n uint8) uint64 {
+	p := uint64(1)
+	for range n {
+		p *= 10
+	}
+	return p
+}
+
+// digits returns the number of digits of an id without zeros on the left.
+func digits(id uint64) uint8 {
+	n := uint8(1)
+	for p := uint64(10); id >= p && n < maxDigits; p *= 10 {
+		n++
+	}
+	return n
+}
+
+// appendHost appends a name. Zeros fill it up to width digits.
+func appendHost(dst []byte, prefix string, id uint64, width uint8) []byte {
+	dst = append(dst, prefix...)
+	if width == 0 {
+		return dst
+	}
+	return appendID(dst, id, width)
+}
+
+func appendID(dst []byte, id uint64, width uint8) []byte {
+	for n := digits(id); n < width; n++ {
+		dst = append(dst, '0')
+	}
+	return strconv.AppendUint(dst, id, 10)
+}
+
+// An item is the hosts of one prefix whose ids are consecutive, printed with
+// zeros up to width digits. Items are canonical: width is the length of the
+// first id, and the prefix ends in a digit only if width is maxDigits. A name
+// without an id is an item of width 0 and ids 0.
+type item struct {
+	prefix      string
+	first, last uint64
+	start       uint64 // the index of its first host in the list
+	width       uint8
+}
+
+func (r *item) len() uint64 { return r.last - r.first + 1 }
+
+// find returns the id's distance from the item's first host, or false.
+func (r *item) find(h host) (uint64, bool) {
+	if h.id < r.first || h.id > r.last || h.len != r.length(h.id) || h.prefix != r.prefix {
+		return 0, false
+	}
+	return h.id - r.first, true
+}
+
+// length returns with how many digits the item prints an id.
+func (r *item) length(id uint64) uint8 {
+	if r.width == 0 {
+		return 0
+	}
+	return max(r.width, digits(id))
+}
+
+// joins reports whether the hosts of next go on where the hosts of r end, so
+// that one item can hold both.
+func (r *item) joins(next *item) bool {
+	return r.width > 0 && next.width > 0 && r.last+1 == next.first &&
+		r.length(next.first) == next.width && r.prefix == next.prefix
+}
+
+// push appends an item, and joins it to the last one if it goes on there.
+func push(items []item, next item) []item {
+	if n := len(items); n > 0 {
+		tail := &items[n-1]
+		if tail.joins(&next) {
+			tail.last = next.last
+			return items
+		}
+		next.start = tail.start + tail.len()
+	} else {
+		next.start = 0
+	}
+	return append(items, next)
+}
+
+// pushRange appends the hosts prefix+first to prefix+last, with zeros up to
+// width digits, where prefix may end in digits. width is the length of first.
+func pushRange(items []item, prefix string, first, last uint64, width uint8) []item {
+	if prefix == "" || !isDigit(prefix[len(prefix)-1]) {
+		return push(items, item{prefix: prefix, first: first, last: last, width: width})
+	}
+	// The prefix's digits are part of the id, and as many digits follow them as
+	// the range's id has: a step for each length.
+	for length := width; ; length++ {
+		high := min(last, pow10(length)-1)
+		cut := len(prefix)
+		for cut > 0 && len(prefix)-cut < int(maxDigits-length) && isDigit(prefix[cut-1]) {
+			cut--
+		}
+		base := number(prefix[cut:]) * pow10(length)
+		items = push(items, item{
+			prefix: prefix[:cut], first: base + first, last: base + high,
+			width: uint8(len(prefix)-cut) + length,
+		})
+		if high == last {
+			return items
+		}
+		first = high + 1
+	}
+}
+
+// checkName returns the error for a name that is no host's. It retains nothing
+// of name.
+func checkName(name string) error {
+	if name == "" {
+		return &SyntaxError{Err: errName}
+	}
+	for i := range len(name) {
+		if !isName(name[i]) {
+			return &SyntaxError{Offset: i, Token: quoted(name), Err: errByte}
+		}
+	}
+	if len(name) > MaxName {
+		return &LimitError{What: "bytes of a name", Got: len(name), Limit: MaxName}
+	}
+	return nil
+}
+
+// isName reports whether a byte can stand in a name: printable ASCII, no white
+// space, bracket or comma.
+func isName(c byte) bool {
+	return '!' <= c && c <= '~' && c != ',' && c != '[' && c != ']'
+}
+
+// owned returns the parts of a name for a list to keep: the prefix is the one
+// of the list's last item if they are equal, and a copy else.
+func owned(items []item, name string) item {
+	h := split(name)
+	r := item{first: h.id, last: h.id, width: h.len}
+	if n := len(items); n > 0 && items[n-1].prefix == h.prefix {
+		r.prefix = items[n-1].prefix
+	} else {
+		r.prefix = strings.Clone(h.prefix)
+	}
+	return r
+}
+
+// saturate returns n, or the largest int where it has 32 bits.
+func saturate(n uint64) int {
+	return int(min(n, math.MaxInt))
+}

@@ -1,0 +1,309 @@
+package hostlist
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// The limits of Parse and UnmarshalText. A Parser can be told others, but for
+// MaxName.
+const (
+	MaxText    = 4 << 20 // bytes of a text
+	MaxHosts   = 1 << 24 // hosts of a list that is parsed
+	MaxSpelled = 1 << 17 // hosts that stand in brackets with a suffix behind them
+	MaxName    = 255     // bytes of a host's name
+)
+
+// Parse returns the list that a hostlist string of RFC 29 names: expressions
+// such as "foo[1-3,5]-ib", separated by commas. An empty expression is an empty
+// list, so that "" is one too. Ids have up to 18 digits, or more if the digits
+// before the last 18 are the same in all of a range. The zeros on the left of
+// an element's first id are kept in all of that element, and in no other: see
+// the package documentation, which lists all that is refused.
+//
+// The error is a *SyntaxError, or a *LimitError for more than one of the limits
+// above. Parse costs by the text's length, not by hosts, but for those in
+// brackets that a suffix follows: each of them is written out. It copies what
+// it keeps.
+func Parse(s string) (*List, error) { return Parser{}.Parse(s) }
+
+// ParseLimit is Parse with a largest number of hosts. 0 means none at all, and
+// so does less.
+func ParseLimit(s string, hosts int) (*List, error) {
+	return parse(s, limits{MaxText, max(hosts, 0), MaxSpelled})
+}
+
+// A Parser parses hostlist strings within limits of the caller's. The zero
+// value parses as Parse does. In each field 0 or less means the default, and
+// more than 1<<31 - 1 that number.
+type Parser struct {
+	MaxText    int // bytes of the text; default MaxText
+	MaxHosts   int // hosts in the list; default MaxHosts
+	MaxSpelled int // hosts in brackets that a suffix follows; default MaxSpelled
+}
+
+// Parse is the function Parse within the limits of p.
+func (p Parser) Parse(s string) (*List, error) {
+	or := func(n, def int) int {
+		if n <= 0 {
+			return def
+		}
+		return min(n, math.MaxInt32)
+	}
+	return parse(s, limits{or(p.MaxText, MaxText), or(p.MaxHosts, MaxHosts), or(p.MaxSpelled, MaxSpelled)})
+}
+
+type limits struct{ text, hosts, spelled int }
+
+func parse(text string, most limits) (*List, error) {
+	if len(text) > most.text {
+		return nil, &LimitError{What: "bytes", Got: len(text), Limit: most.text}
+	}
+	p := parser{text: text, most: most}
+	if err := p.scan(); err != nil {
+		return nil, err
+	}
+	return &List{items: p.items}, nil
+}
+
+// A parser has read text[:pos].
+type parser struct {
+	text    string
+	pos     int
+	start   int // of the expression that is read
+	most    limits
+	spelled int
+	items   []item
+	ranges  []idRange // of the brackets that are read; their room is used again
+}
+
+// An idRange is an element of an idlist. Its ids are printed behind the digits
+// in lead, which are the first of more than maxDigits.
+type idRange struct {
+	lead        string
+	first, last uint64
+	width       uint8
+	offset      int
+}
+
+// scan reads all expressions. Names are substrings of a copy of the text: a
+// list keeps as many bytes as the text has, and no more.
+func (p *parser) scan() error {
+	if strings.Trim(p.text, ",") != "" {
+		p.text = strings.Clone(p.text)
+	}
+	for {
+		p.start = p.pos
+		if err := p.expression(); err != nil {
+			return err
+		}
+		if p.pos == len(p.text) {
+			return nil
+		}
+		p.pos++ // the comma
+	}
+}
+
+// expression reads up to the comma or the end that follows.
+func (p *parser) expression() error {
+	prefix := p.name()
+	if !p.at('[') {
+		if err := p.stop(); err != nil || prefix == "" {
+			return err
+		}
+		if err := p.fits(p.start, len(prefix)); err != nil {
+			return err
+		}
+		h := split(prefix)
+		return p.add(p.start, idRange{first: h.id, last: h.id, width: h.len}, h.prefix)
+	}
+	p.pos++
+	p.ranges = p.ranges[:0]
+	for {
+		r, err := p.element()
+		if err != nil {
+			return err
+		}
+		p.ranges = append(p.ranges, r)
+		if p.at(']') {
+			break
+		}
+		p.pos++ // the comma
+	}
+	p.pos++
+	suffix := p.name()
+	if p.at('[') {
+		return p.fail(p.pos, errSecond)
+	}
+	if err := p.stop(); err != nil {
+		return err
+	}
+	for _, r := range p.ranges {
+		longest := max(r.width, digits(r.last))
+		if err := p.fits(r.offset, len(prefix)+len(r.lead)+int(longest)+len(suffix)); err != nil {
+			return err
+		}
+		if suffix != "" {
+			if err := p.spell(r, prefix, suffix); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := p.add(r.offset, r, prefix); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// name reads the bytes that may stand in a name.
+func (p *parser) name() string {
+	start := p.pos
+	for p.pos < len(p.text) && isName(p.text[p.pos]) {
+		p.pos++
+	}
+	return p.text[start:p.pos]
+}
+
+func (p *parser) at(c byte) bool { return p.pos < len(p.text) && p.text[p.pos] == c }
+
+// stop returns an error unless an expression can end here.
+func (p *parser) stop() error {
+	switch {
+	case p.pos == len(p.text) || p.text[p.pos] == ',':
+		return nil
+	case p.text[p.pos] == ']':
+		return p.fail(p.pos, errUnopened)
+	}
+	return p.fail(p.pos, errByte)
+}
+
+// element reads an id or a range of ids, up to the comma or the bracket that
+// follows.
+func (p *parser) element() (idRange, error) {
+	offset := p.pos
+	first, err := p.id()
+	if err != nil {
+		return idRange{}, err
+	}
+	last := first
+	if p.at('-') {
+		p.pos++
+		if last, err = p.id(); err != nil {
+			return idRange{}, err
+		}
+	}
+	if !p.at(',') && !p.at(']') {
+		if p.pos == len(p.text) {
+			return idRange{}, p.fail(p.pos, errBracket)
+		}
+		return idRange{}, p.fail(p.pos, errByte)
+	}
+	return p.idRange(offset, first, last)
+}
+
+// id reads digits.
+func (p *parser) id() (string, error) {
+	start := p.pos
+	for p.pos < len(p.text) && isDigit(p.text[p.pos]) {
+		p.pos++
+	}
+	switch {
+	case start < p.pos:
+		return p.text[start:p.pos], nil
+	case p.pos == len(p.text):
+		return "", p.fail(p.pos, errBracket)
+	case p.at(',') || p.at(']') || p.at('-'):
+		return "", p.fail(p.pos, errEmpty)
+	}
+	return "", p.fail(p.pos, errByte)
+}
+
+// idRange returns the range of two ids as they are written at the offset.
+func (p *parser) idRange(offset int, first, last string) (idRange, error) {
+	// The zeros of the last id say nothing: the first one's width is that of all.
+	last = strings.TrimLeft(last, "0")
+	if value := strings.TrimLeft(first, "0"); cmp.Or(cmp.Compare(len(last), len(value)), cmp.Compare(last, value)) < 0 {
+		return idRange{}, p.fail(offset, errDirection)
+	}
+	r := idRange{offset: offset}
+	r.lead, first = tail(first)
+	lead, low := tail(last)
+	if lead != strings.TrimLeft(r.lead, "0") {
+		return idRange{}, &LimitError{What: "digits of an id", Offset: offset, Got: len(last), Limit: maxDigits}
+	}
+	r.first, r.last, r.width = number(first), number(low), uint8(len(first))
+	return r, nil
+}
+
+// tail returns the last maxDigits digits, and those before them.
+func tail(digits string) (lead, low string) {
+	n := max(len(digits)-maxDigits, 0)
+	return digits[:n], digits[n:]
+}
+
+// fits returns an error if a name at the offset is too long.
+func (p *parser) fits(offset, bytes int) error {
+	if bytes > MaxName {
+		return &LimitError{What: "bytes of a name", Offset: offset, Got: bytes, Limit: MaxName}
+	}
+	return nil
+}
+
+// room returns an error unless n hosts may be added.
+func (p *parser) room(offset int, n uint64) error {
+	if n += count(p.items); n > uint64(p.most.hosts) {
+		return &LimitError{What: "hosts", Offset: offset, Got: saturate(n), Limit: p.most.hosts}
+	}
+	return nil
+}
+
+// add puts a range at the end of the list.
+func (p *parser) add(offset int, r idRange, prefix string) error {
+	if err := p.room(offset, r.last-r.first+1); err != nil {
+		return err
+	}
+	if r.lead != "" {
+		prefix += r.lead
+	}
+	p.items = pushRange(p.items, prefix, r.first, r.last, r.width)
+	return nil
+}
+
+// spell puts the hosts of a range with a suffix at the end of the list, each by
+// itself: what is their id is told by the end of the whole name.
+func (p *parser) spell(r idRange, prefix, suffix string) error {
+	n := r.last - r.first + 1
+	if err := p.room(r.offset, n); err != nil {
+		return err
+	}
+	if n > uint64(p.most.spelled-p.spelled) {
+		return &LimitError{
+			What: "spelled hosts", Offset: r.offset,
+			Got: saturate(uint64(p.spelled) + n), Limit: p.most.spelled,
+		}
+	}
+	p.spelled += int(n)
+	longest := len(prefix) + len(r.lead) + int(max(r.width, digits(r.last))) + len(suffix)
+	names := make([]byte, 0, int(n)*longest)
+	for id := r.first; id <= r.last; id++ {
+		names = append(append(names, prefix...), r.lead...)
+		names = append(appendID(names, id, r.width), suffix...)
+	}
+	all := string(names)
+	p.items = slices.Grow(p.items, int(n))
+	for id := r.first; id <= r.last; id++ {
+		size := len(prefix) + len(r.lead) + int(max(r.width, digits(id))) + len(suffix)
+		h := split(all[:size])
+		p.items = push(p.items, item{prefix: h.prefix, first: h.id, last: h.id, width: h.len})
+		all = all[size:]
+	}
+	return nil
+}
+
+// fail returns the error for an offset of the text.
+func (p *parser) fail(offset int, cause error) error {
+	return &SyntaxError{Offset: offset, Token: quoted(p.text[p.start:]), Err: cause}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package hostlist_test
+
+const raceEnabled = false
