@@ -149,6 +149,7 @@ func TestEntriesAreMergedWhateverTheirOrder(t *testing.T) {
 		{`{"rank":"0-9","children":{"core":"0"}},{"rank":"3-4,8-9","children":{"gpu":"0"}}`, `rank[0-2,5-7]/core0 rank[3-4,8-9]/core0,gpu0`},
 		{`{"rank":"0-5","children":{"a":"0"}},{"rank":"2-7","children":{"b":"0"}},{"rank":"4-9","children":{"c":"0"}}`,
 			`rank[0-1]/a0 rank[2-3]/a0,b0 rank[4-5]/a0,b0,c0 rank[6-7]/b0,c0 rank[8-9]/c0`},
+		{`{"rank":"0","children":{"core":"0"}},{"rank":"1","children":{"core":"0"}},{"rank":"0","children":{"core":"1"}}`, `rank0/core[0-1] rank1/core0`},
 		{`{"rank":"0","children":{"core":"4-7"}},{"rank":"0","children":{"core":"0-3"}}`, `rank0/core[0-7]`},
 		{`{"rank":"0-1","children":{}},{"rank":"0-1","children":{"z":"1048576"}}`, `rank[0-1]/z1048576`},
 		{`{"rank":"[16777216]","children":{"é\n":"[1]"},"node":"x"}`, "rank16777216/é\n1"},
@@ -211,7 +212,10 @@ func TestTimesKeepEveryDigitAndMayBeIntegers(t *testing.T) {
 		r := parse(t, `{"version":1,"execution":{"R_lite":[],"starttime":`+in+`}}`)
 		require.Contains(t, string(r.AppendJSON(nil)), `"starttime":`+want+`,`)
 	}
-	_, err := new(rset.R).WithTimes(5, 5)
+	minus, err := new(rset.R).WithTimes(rsetTime(math.Copysign(0, -1)), 0)
+	require.NoError(t, err)
+	require.True(t, rset.Equal(minus, nil))
+	_, err = new(rset.R).WithTimes(5, 5)
 	require.ErrorIs(t, err, rset.ErrSyntax)
 	for _, bad := range []float64{-1, math.NaN(), math.Inf(1)} {
 		_, err := rset.New(rset.Config{Start: 1, Expiration: rsetTime(bad)})
@@ -272,6 +276,29 @@ func TestOverlapsThatCostTheirSquareAreRefused(t *testing.T) {
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, "overlaps of entries", e.What)
 	require.Greater(t, e.Got, e.Limit)
+
+	// So would a few ways in ever so many places.
+	parts = []string{`{"rank":"` + everyOther(10000) + `","children":{"gpu":"0"}}`}
+	for i := range 1000 {
+		parts = append(parts, fmt.Sprintf(`{"rank":"0-9999","children":{"k%d":"0"}}`, i))
+	}
+	_, err = rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[` + strings.Join(parts, ",") + `]}}`))
+	require.ErrorAs(t, err, &e)
+}
+
+// everyOther returns every other id below n.
+func everyOther(n uint32) string {
+	s := new(idset.Set)
+	for id := uint32(1); id < n; id += 2 {
+		s.Insert(id)
+	}
+	return s.String()
+}
+
+func TestUnknownKeysAreWrittenInTheOrderOfTheirNames(t *testing.T) {
+	r := parse(t, `{"z": 1, "version":1,"execution":{"y": [1, 2],"R_lite":[],"x":2},"a":{"c":0, "b":0}}`)
+	require.Equal(t, `{"version":1,"execution":{"R_lite":[],"starttime":0.0,"expiration":0.0,"x":2,"y":[1,2]},"a":{"c":0,"b":0},"z":1}`,
+		string(r.AppendJSON(nil)))
 }
 
 func TestAConfigurationMakesWhatItsEncodingDoes(t *testing.T) {

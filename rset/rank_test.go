@@ -31,6 +31,8 @@ func TestRerankRefusesWhatIsNoBijection(t *testing.T) {
 		{holes, "a,x,y", `rset: hosts are not there: ["x" "y"]`},
 		{holes, "a,b,a", `rset: hosts are there more than once: ["a"]`},
 		{twins, "a,b", `rset: hosts are there more than once: ["a"]`},
+		{`{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0"}}],"nodelist":["a,a,a"]}}`, "a,b,c",
+			`rset: hosts are there more than once: ["a"]`},
 		{bare, "a,b", "rset: rank 3 has no host"},
 	} {
 		r, err := parse(t, c.r).Rerank(list(t, c.hosts))
