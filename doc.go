@@ -19,6 +19,9 @@
 //   - jobstate/fsd: durations (RFC 23).
 //   - jobstate/jobspec: what a scheduler needs of a jobspec (RFC 14 and 25).
 //   - jobstate/archive: dump archives of a Flux instance, from an io.Reader.
+//   - rset: resource sets (RFC 20), their algebra, and the Ledger of what an
+//     allocation still holds.
+//   - rset/hostlist: lists of hosts (RFC 29).
 //
 // # A tour
 //

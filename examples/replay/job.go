@@ -11,6 +11,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/rset"
 )
 
 // input is what there is of one job.
@@ -35,7 +36,7 @@ type job struct {
 	input
 	*jobstate.Job
 	spec *jobspec.Spec // updates applied; nil: none
-	res  *resources    // nil: the job never had any
+	res  *rset.R       // nil: the job never had any
 }
 
 // newJob replays a job. Where something of it can not be read it returns what
@@ -55,7 +56,7 @@ func newJob(in input) (*job, error) {
 	// An R without an alloc is of a job that was canceled in flight: it never
 	// had the resources (flux-core#7172).
 	if len(in.r) > 0 && folded.WasAllocated() {
-		if j.res, err = parseR(in.r); err != nil {
+		if j.res, err = rset.Parse(in.r); err != nil {
 			errs = append(errs, fmt.Errorf("job %s: %w", in.name(), err))
 		}
 	}
@@ -106,11 +107,12 @@ func (j *job) counts() jobspec.Counts {
 	case j.spec == nil && j.res == nil:
 		return jobspec.Counts{}
 	case j.spec == nil:
-		return jobspec.Counts{Nodes: jobspec.Known(j.res.Nodes), Cores: jobspec.Known(j.res.Cores)}
+		size := sizes(j.res)
+		return jobspec.Counts{Nodes: jobspec.Known(size.Nodes), Cores: jobspec.Known(size.Cores), GPUs: jobspec.Known(size.GPUs)}
 	case j.res == nil:
 		return j.spec.Counts()
 	default:
-		return j.spec.CountsOn(j.res.Resources)
+		return j.spec.CountsOn(sizes(j.res))
 	}
 }
 
@@ -208,8 +210,8 @@ func (j *job) listing() *listing {
 		l.Project, l.Bank, l.Duration = text(j.spec.Project()), text(j.spec.Bank()), ptr(seconds(j.spec.Duration()))
 	}
 	if j.res != nil {
-		l.Ranks, l.Nodelist = ptr(string(j.res.ranks.AppendFormat(nil, idset.Brackets))), text(j.res.nodelist)
-		l.Expiration = ptr(seconds(j.res.expiration))
+		l.Ranks, l.Nodelist = ptr(string(j.res.Ranks().AppendFormat(nil, idset.Brackets))), text(j.res.Nodelist().String())
+		l.Expiration = ptr(seconds(j.res.Expiration()))
 		if e, ok := j.Expiration(); ok {
 			l.Expiration = ptr(seconds(e))
 		}

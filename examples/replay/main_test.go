@@ -132,7 +132,7 @@ func TestWhatCanNotBeReadIsNamedAndTheRestIsTold(t *testing.T) {
 		"no eventlog":    {"{\"id\":1}\n", "job ƒ2: the log has no submit event", 2},
 		"a bad id":       {"{\"id\":-1,\"eventlog\":\"\"}\n", "line 2", 2},
 		"a torn log":     {string(torn), "line 10", 3},
-		"a bad R":        {strings.Replace(string(lines[0]), `"version":1,"execution"`, `"version":2,"execution"`, 1), "resource set: version 2 is not supported", 3},
+		"a bad R":        {strings.Replace(string(lines[0]), `"version":1,"execution"`, `"version":2,"execution"`, 1), "rset: ", 3},
 		"a bad jobspec":  {strings.Replace(string(lines[0]), `"jobspec":{`, `"jobspec":{"version":9,`, 1), "jobspec", 3},
 		"a log of chaos": {"{\"id\":5,\"eventlog\":\"x\\n\"}\n", "line 1", 2},
 	} {
