@@ -56,9 +56,6 @@ func (s *Set) SubtractWith(t *Set) bool {
 // Union returns a new set of the ids that are in a or in b. A nil *Set is
 // empty. The result shares nothing with them.
 func Union(a, b *Set) *Set {
-	if a.weight() < b.weight() {
-		a, b = b, a
-	}
 	s := a.Clone()
 	s.UnionWith(b)
 	return s
@@ -68,7 +65,7 @@ func Union(a, b *Set) *Set {
 // is empty. The result shares nothing with them.
 func Intersect(a, b *Set) *Set {
 	if a.weight() > b.weight() {
-		a, b = b, a
+		a, b = b, a // the result is no larger than the smaller one
 	}
 	s := a.Clone()
 	s.IntersectWith(b)
@@ -226,9 +223,6 @@ func (s *Set) runs() []run {
 
 // Equal reports whether both sets have the same ids. A nil *Set is empty.
 func (s *Set) Equal(t *Set) bool {
-	if s.IsEmpty() || t.IsEmpty() {
-		return s.IsEmpty() && t.IsEmpty()
-	}
 	sb, tb := s.bits(), t.bits()
 	switch {
 	case s == t:

@@ -112,6 +112,9 @@ func TestTheFirstRunsAreInTheSetItself(t *testing.T) {
 		"Union": idset.Union, "Intersect": idset.Intersect, "Difference": idset.Difference,
 		"Clone": func(a, _ *idset.Set) *idset.Set { return a.Clone() },
 		"Of":    func(*idset.Set, *idset.Set) *idset.Set { return idset.Of(1, 2, 3, 5) },
+		"Parse of id by id": func(*idset.Set, *idset.Set) *idset.Set {
+			return parse(t, "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20")
+		},
 	} {
 		require.LessOrEqual(t, testing.AllocsPerRun(100, func() { op(a, b) }), 1.0, name)
 	}

@@ -29,6 +29,9 @@ func (s *Set) Representation() string {
 func (s *Set) ForceRuns() *Set {
 	if s.bits() != nil {
 		s.toList()
+		if s.big != nil {
+			s.big.budget = 1
+		}
 	}
 	return s
 }
@@ -81,6 +84,9 @@ func (s *Set) Check() error {
 	if b.bits == nil {
 		if len(b.list) <= minListed {
 			return fmt.Errorf("I2: %d runs are listed apart", len(b.list))
+		}
+		if len(b.list) > maxShort && b.budget <= 0 {
+			return fmt.Errorf("I5: a list of %d runs with a budget of %d", len(b.list), b.budget)
 		}
 		for _, r := range b.list[len(b.list):cap(b.list)] {
 			if r != (run{}) {

@@ -70,7 +70,7 @@ func (s *Set) walk(f func(run) (from uint32, ok bool)) {
 	if s == nil {
 		return
 	}
-	from, ok, gen := uint32(0), true, s.gen
+	from, gen, ok := uint32(0), s.gen, false
 	if bits := s.bits(); bits != nil {
 		for first, end := range bits.Ranges() {
 			if from, ok = f(run{first, uint32(end - 1)}); !ok {

@@ -188,6 +188,7 @@ func hostile() map[string]string {
 		"dense at the start, then not": list(10000, func(i int) string { return fmt.Sprint(i * i * 2) }),
 		"every second id":              list(50000, func(i int) string { return fmt.Sprint(2 * i) }),
 		"every id, id by id":           list(50000, func(i int) string { return fmt.Sprint(i) }),
+		"ten runs, then id by id":      "0,2,4,6,8,10,12,14,16,18," + list(50000, func(i int) string { return fmt.Sprint(20 + i) }),
 		"half of each container":       list(3000, func(i int) string { return fmt.Sprintf("%d-%d", i<<16, i<<16+32768) }),
 		"half, and a little beside it": list(6000, func(i int) string {
 			return []string{fmt.Sprint(i / 2 << 16), fmt.Sprintf("%d-%d", i/2<<16+2, i/2<<16+4001)}[i%2]
@@ -212,6 +213,7 @@ func TestNoTextCostsMemoryOutOfProportion(t *testing.T) {
 			require.NoError(t, s.Check(), name)
 			require.True(t, s.Equal(parse(t, s.String())), name)
 			require.LessOrEqual(t, s.Memory(), proportionate*len(text), name)
+			require.LessOrEqual(t, s.Memory(), 128*runs(s)+16384, name)
 		}
 		used := after.TotalAlloc - before.TotalAlloc
 		if raceEnabled {

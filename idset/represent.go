@@ -120,7 +120,7 @@ func (s *Set) settle() {
 		}
 	}
 	switch n := len(b.list); {
-	case n <= maxFew:
+	case n <= minListed:
 		s.big = nil
 		s.store(b.list)
 	case n > maxShort && estimate(b.list, all) <= enterBytes*n:
@@ -141,13 +141,9 @@ func (b *big) look() {
 // toList turns a bitmap into a run list.
 func (s *Set) toList() {
 	b := s.big
-	n := countBits(b.bits, MaxID)
-	list := appendBits(make([]run, 0, n), b.bits)
+	list := appendBits(make([]run, 0, countBits(b.bits, MaxID)), b.bits)
 	s.big = nil
 	s.store(list)
-	if s.big != nil {
-		s.big.budget = n / 2
-	}
 }
 
 // take makes the content of t that of s. t is not used afterwards.

@@ -169,7 +169,7 @@ func TestMemoryIsInProportionToRuns(t *testing.T) {
 				c := s.Clone()
 				op.apply(c)
 				require.NoError(t, c.Check())
-				require.LessOrEqual(t, c.Memory(), 2*128*runs(c)+16384)
+				require.LessOrEqual(t, c.Memory(), 128*runs(c)+16384)
 			})
 		}
 	}

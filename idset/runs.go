@@ -86,8 +86,7 @@ func appendUnion(dst, a, b []run) []run {
 			a, b = b, a
 		}
 		r := a[0]
-		a = a[1:]
-		// Take in what overlaps or touches, from either side.
+		// Take in what overlaps or touches, from either side: r itself first.
 		for {
 			switch {
 			case len(a) > 0 && a[0].first <= r.last+1:
@@ -147,8 +146,13 @@ func appendDifference(dst, a, b []run) []run {
 	return dst
 }
 
-// intersect reports whether a and b share an id.
+// intersect reports whether a and b, which are not empty, share an id. Of the
+// longer list it looks only at what lies beside the shorter.
 func intersect(a, b []run) bool {
+	a = overlapping(a, run{b[0].first, b[len(b)-1].last})
+	if len(a) > 0 {
+		b = overlapping(b, run{a[0].first, a[len(a)-1].last})
+	}
 	for len(a) > 0 && len(b) > 0 {
 		if a[0].first <= b[0].last && b[0].first <= a[0].last {
 			return true

@@ -126,7 +126,6 @@ func (s *Set) Remove(id uint32) bool {
 // whether any was present. It removes nothing if last is below first. It costs
 // by runs and containers, not by ids.
 func (s *Set) RemoveRange(first, last uint32) bool {
-	last = min(last, MaxID)
 	if last < first {
 		return false
 	}
