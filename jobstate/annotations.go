@@ -21,7 +21,17 @@ type value struct {
 // removes the key, a dictionary is merged into the dictionary that is there,
 // anything else replaces. A dictionary that ends up empty goes, as in the
 // reference. patch must be a valid JSON object; nothing of it is retained.
-func (d *dict) merge(patch []byte) {
+func (d *dict) merge(patch []byte) { d.mergeBelow(patch, 0) }
+
+// deepMerge is the level from which on mergeStream takes over: a cursor checks
+// at each level all that is below, which would cost depth times length.
+const deepMerge = 8
+
+func (d *dict) mergeBelow(patch []byte, level int) {
+	if level == deepMerge {
+		d.mergeStream(json.NewDecoder(bytes.NewReader(patch)), patch)
+		return
+	}
 	cur := jsonscan.Object(patch)
 	for cur.Next() {
 		raw := cur.Raw()
@@ -29,20 +39,47 @@ func (d *dict) merge(patch []byte) {
 		case jsonscan.KindNull:
 			d.del(string(cur.Key()))
 		case jsonscan.KindObject:
-			d.mergeAt(internKey(cur.Key()), raw)
+			d.mergeSub(internKey(cur.Key()), func(sub *dict) { sub.mergeBelow(raw, level+1) })
 		default:
 			d.put(internKey(cur.Key()), value{raw: compact(raw)})
 		}
 	}
 }
 
-// mergeAt merges patch into the dictionary that d has under key; one is made
-// where there is none or something else.
+// mergeStream is merge in one pass, however deep the patch is. dec stands
+// before an object of text, which was checked.
+func (d *dict) mergeStream(dec *json.Decoder, text []byte) {
+	_, _ = dec.Token() // the brace
+	for dec.More() {
+		tok, _ := dec.Token()
+		key, _ := tok.(string)
+		if rest := bytes.TrimLeft(text[dec.InputOffset():], " \t\r\n:"); rest[0] == '{' {
+			d.mergeSub(internKey([]byte(key)), func(sub *dict) { sub.mergeStream(dec, text) })
+			continue
+		}
+		var raw json.RawMessage
+		_ = dec.Decode(&raw)
+		if jsonscan.KindOf(raw) == jsonscan.KindNull {
+			d.del(key)
+		} else {
+			d.put(internKey([]byte(key)), value{raw: compact(raw)})
+		}
+	}
+	_, _ = dec.Token()
+}
+
+// mergeAt merges patch, a valid JSON object, into the dictionary under key.
 func (d *dict) mergeAt(key string, patch []byte) {
+	d.mergeSub(key, func(sub *dict) { sub.mergeBelow(patch, 1) })
+}
+
+// mergeSub lets merge update the dictionary that d has under key; one is made
+// where there is none or something else, and one that ends up empty goes.
+func (d *dict) mergeSub(key string, merge func(*dict)) {
 	v := d.get(key)
 	if v == nil || v.dict == nil {
 		sub := new(dict)
-		sub.merge(patch)
+		merge(sub)
 		if sub.live > 0 {
 			d.put(key, value{dict: sub})
 		} else {
@@ -50,7 +87,7 @@ func (d *dict) mergeAt(key string, patch []byte) {
 		}
 		return
 	}
-	v.dict.merge(patch)
+	merge(v.dict)
 	if v.dict.live == 0 {
 		d.del(key)
 	}

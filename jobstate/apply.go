@@ -2,9 +2,9 @@ package jobstate
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
-	"math/bits"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -14,11 +14,18 @@ import (
 // changes, in a running system and in a replay alike (invariant I5), and it is
 // lenient where the reference is: an event without effect is Ignored, with the
 // reason. An event that RFC 21 does not allow here, or whose context is
-// malformed, is refused with an EventError, and the job is as before (I6).
+// malformed, is refused with an EventError, and the job is as before (I6). Of
+// an ignored event the context is only checked to be a JSON object.
 //
-// Apply retains nothing of e. It does not allocate, but for what the job keeps:
-// descriptions, annotations, updates, an exception. It costs O(1) in the
-// length of the log.
+// An entry that is to the byte the one before it, the time included, is
+// IgnoredDuplicate: a store has repeated an append. Whoever writes a log gives
+// two events that are both meant, as two starts of one prolog, different
+// timestamps.
+//
+// Apply retains nothing of e. It allocates what the job keeps (descriptions,
+// annotations, updates, an exception) and for the strings, idsets and unknown
+// keys of a context, and nothing in the events of a plain life. It costs O(1) in
+// the length of the log.
 func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 	outcome, err := j.apply(e)
 	if err != nil {
@@ -38,32 +45,52 @@ func (j *Job) apply(e eventlog.Entry) (Outcome, error) {
 		return 0, &ContextError{Event: clip(e.Name), Offset: 0, Err: errType}
 	}
 	k := kindOf(e.Name)
-	if k == kUnknown {
-		j.last = entryMark{} // what follows repeats nothing
-		return IgnoredUnknown, nil
-	}
 	state, row := j.State(), &table[k]
-	mark := entryMark{time: e.Timestamp, kind: k, sum: checksum(e.Context)}
+	mark := markOf(k, e)
 	outcome, when := row.reason, ""
+	var err error
 	switch {
 	case mark == j.last:
 		return IgnoredDuplicate, nil
+	case k == kUnknown:
+		outcome, err = IgnoredUnknown, checkData(e)
 	case j.submitted == (k == kSubmit): // submit is first, and once
-		return 0, ErrTransition
+		err = ErrTransition
 	case state.In(row.ignores):
+		err = checkData(e)
 	case !state.In(row.folds):
-		return 0, ErrTransition
+		err = ErrTransition
 	default:
-		var err error
-		if outcome, when, err = j.fold(k, e); err != nil {
-			return 0, err
+		if !k.hasContext() {
+			err = checkData(e)
 		}
+		if err == nil {
+			outcome, when, err = j.fold(k, e)
+		}
+	}
+	if err != nil {
+		return 0, err
 	}
 	j.last = mark
 	if outcome == Applied {
 		j.enter(k.next(state, when), k, e.Timestamp)
 	}
 	return outcome, nil
+}
+
+// checkData reports why an entry could not be in a log although nothing of it
+// is decoded: what is in memory must be able to be in the log.
+func checkData(e eventlog.Entry) error {
+	if e.Name == "" || !utf8.ValidString(e.Name) || strings.IndexByte(e.Name, 0) >= 0 {
+		return eventlog.ErrEntry
+	}
+	if len(e.Context) == 0 {
+		return nil
+	}
+	if err := checkValue(e.Context); err != nil {
+		return &ContextError{Event: clip(e.Name), Offset: 0, Err: err}
+	}
+	return nil
 }
 
 // enter moves the job to state s at time t.
@@ -296,11 +323,7 @@ func (j *Job) foldAction(k kind, e eventlog.Entry) (Outcome, string, error) {
 		if a == nil || a.live == 0 {
 			return IgnoredAction, "", nil
 		}
-		a.live--
-		a.failed = a.failed || c.Status != 0
-		if a.live == 0 && !a.failed {
-			j.actions.del(letter + c.Description) // nothing is left to know of it
-		}
+		j.endAction(letter+c.Description, a, c.Status != 0)
 		return Applied, "", nil
 	}
 	c := ActionStartContext{Kind: kind}
@@ -319,7 +342,29 @@ func (j *Job) foldAction(k kind, e eventlog.Entry) (Outcome, string, error) {
 		a.since = e.Timestamp
 	}
 	a.live++
+	if kind == Prolog {
+		j.livePrologs++
+	} else {
+		j.liveEpilogs++
+	}
 	return Applied, "", nil
+}
+
+// endAction counts a finish of a, which is live.
+func (j *Job) endAction(key string, a *action, failed bool) {
+	a.live--
+	if a.kind == Prolog {
+		j.livePrologs--
+		if failed && !a.failed {
+			j.failedPrologs++
+		}
+	} else {
+		j.liveEpilogs--
+	}
+	a.failed = a.failed || failed
+	if a.live == 0 && !a.failed {
+		j.actions.del(key) // nothing is left to know of it
+	}
 }
 
 // Replay folds a whole log. On an error, a ReplayError, it returns the job as
@@ -339,25 +384,6 @@ func Replay(id jobid.ID, log []byte) (*Job, error) {
 		}
 	}
 	return j, nil
-}
-
-// checksum is a hash of a context, to know a repeated entry. It is the same
-// everywhere, and quick; it defends against chance only.
-func checksum(b []byte) uint64 {
-	h := uint64(len(b)) + 0x9e3779b97f4a7c15
-	for ; len(b) >= 8; b = b[8:] {
-		h = mix(h ^ binary.LittleEndian.Uint64(b))
-	}
-	var tail uint64
-	for i, c := range b {
-		tail |= uint64(c) << (8 * i)
-	}
-	return mix(h ^ tail)
-}
-
-func mix(x uint64) uint64 {
-	hi, lo := bits.Mul64(x, 0xff51afd7ed558ccd)
-	return hi ^ lo
 }
 
 // lineOffset returns where line n of a log, counted from 1, begins.

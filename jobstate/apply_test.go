@@ -1,6 +1,7 @@
 package jobstate_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -302,6 +303,8 @@ func TestUrgencyReturnsToPriorityUntilTheNextPriority(t *testing.T) { // SM-16, 
 	require.True(t, j.Held(), "a priority of 0 holds, wherever it came from")
 	j, _ = run(t, sched...)
 	require.False(t, j.Held())
+	j, _ = run(t, append(upTo(jobstate.Run), `urgency {"urgency":0,"userid":1}`)...)
+	require.False(t, j.Held(), "what runs is not held")
 }
 
 func TestPrologsAndEpilogsAreCountedByDescription(t *testing.T) { // PL-1
@@ -396,6 +399,15 @@ func TestResourcesFollowFromEventsAlone(t *testing.T) { // SM-10, SM-9
 	require.False(t, j.HasResources())
 	require.True(t, j.WasAllocated())
 	require.True(t, j.MayClean(), "revoked resources need no free")
+	ran := append(upTo(jobstate.Run), "start", `exception {"type":"scheduler-restart","severity":0,"note":""}`)
+	j, _ = run(t, ran...)
+	require.False(t, j.MayClean(), "but the executor must let go of what it runs")
+	require.Equal(t, "its own end", j.Waiting().String())
+	j, _ = run(t, append(ran, `finish {"status":9}`)...)
+	require.False(t, j.MayClean())
+	require.Equal(t, "the executor to release its resources", j.Waiting().String())
+	j, _ = run(t, append(ran, `finish {"status":9}`, `release {"ranks":"all","final":true}`)...)
+	require.True(t, j.MayClean())
 	j, _ = run(t, append(upTo(jobstate.Sched), `exception {"type":"cancel","severity":0,"note":""}`, "alloc")...)
 	require.Equal(t, jobstate.Cleanup, j.State())
 	require.True(t, j.HasResources(), "a late alloc that was logged must be freed")
@@ -544,6 +556,66 @@ func TestHostileLogsCostInProportion(t *testing.T) {
 	}
 	for _, f := range jobstate.Validate([]byte(log.String())) {
 		require.Equal(t, jobstate.Note, f.Level, f)
+	}
+}
+
+// TestDeepAnnotationsCostInProportion: 2000 levels of dictionaries with keys
+// at each. Checked anew at each level it took many seconds.
+func TestDeepAnnotationsCostInProportion(t *testing.T) {
+	const depth = 2000
+	var b strings.Builder
+	for i := range depth {
+		fmt.Fprintf(&b, `{"k%d":%q,"d" : `, i, strings.Repeat("x", 100))
+	}
+	b.WriteString(`{"a":null,"b":[1, {"c":2}]}` + strings.Repeat("}", depth))
+	memo := "memo " + b.String()
+	j, _ := run(t, submit, memo, `memo {"other":1}`, memo)
+	want := map[string]any{}
+	var patch map[string]any
+	require.NoError(t, json.Unmarshal([]byte(memo[5:]), &patch))
+	naiveMerge(want, map[string]any{"user": patch})
+	naiveMerge(want, map[string]any{"user": map[string]any{"other": 1.0}})
+	require.JSONEq(t, marshal(want), string(j.Annotations()))
+}
+
+func TestWhatNoLogCanHoldIsRefused(t *testing.T) { // SM-2
+	deep := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
+	for _, e := range []eventlog.Entry{
+		entry(50, "start", `{"a":`), entry(50, "made-up", `{"a":`), entry(50, "priority", `{]`), entry(50, "made-up", `[]`),
+		entry(50, "\xff", ""), entry(50, "", ""), entry(50, "a\x00b", ""), entry(50, "made-up", `{"a":1,"a":2}`),
+		entry(50, "memo", deep(2047)), entry(50, "made-up", deep(2047)),
+	} {
+		j, _ := run(t, upTo(jobstate.Run)...)
+		before := describe(j)
+		_, err := j.Apply(e)
+		require.Error(t, err, "%q %.20s", e.Name, e.Context)
+		require.Equal(t, before, describe(j))
+		_, err = eventlog.AppendEntry(nil, e)
+		require.Error(t, err)
+	}
+	for _, e := range []eventlog.Entry{entry(50, "memo", deep(2046)), entry(50, "made-up", deep(2046)), entry(50, "start", ` {"a":1}`)} {
+		j, _ := run(t, upTo(jobstate.Run)...)
+		_, err := j.Apply(e)
+		require.NoError(t, err, "%q", e.Name)
+		_, err = eventlog.AppendEntry(nil, e)
+		require.NoError(t, err)
+	}
+}
+
+func TestOnlyAnExactRepetitionIsOne(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	for _, pair := range [][2]string{
+		{`{"a":1}`, `{"a":2}`}, {`{"k":"` + long + `a"}`, `{"k":"` + long + `b"}`}, {`{"a":1}`, `{"a":1} `},
+	} {
+		j, _ := run(t, submit)
+		for _, context := range pair {
+			outcome, err := j.Apply(entry(9, "memo", context))
+			require.NoError(t, err)
+			require.Equal(t, jobstate.Applied, outcome)
+			outcome, err = j.Apply(entry(9, "memo", context))
+			require.NoError(t, err)
+			require.Equal(t, jobstate.IgnoredDuplicate, outcome)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ func (c *SubmitContext) decode(raw json.RawMessage) (err error) {
 		case "flags":
 			v.Flags = Flags(f.int(2, 0, math.MaxUint32))
 		case "version":
-			v.Version = int(f.int(3, 1, math.MaxInt32))
+			v.Version = int(min(f.int(3, 1, math.MaxInt64), math.MaxInt32))
 		default:
 			f.other()
 		}

@@ -303,6 +303,16 @@ func newContext(k kind) Context {
 	}
 }
 
+// hasContext reports whether RFC 21 defines a context for the event.
+func (k kind) hasContext() bool {
+	switch k {
+	case kUnknown, kValidate, kInvalidate, kDepend, kFluxRestart, kStart, kFree, kClean:
+		return false
+	default:
+		return true
+	}
+}
+
 // ParseContext decodes the context of e. It returns nil for a name that
 // RFC 21 does not define and for the events that have no context (validate,
 // invalidate, depend, flux-restart, start, free, clean). An error is a
@@ -359,7 +369,10 @@ func (r Ranks) String() string {
 }
 
 // checkValue reports why raw is not one JSON value.
-func checkValue(raw json.RawMessage) error { return jsonscan.Check(raw, jsonscan.Limits{}) }
+func checkValue(raw json.RawMessage) error { return jsonscan.Check(raw, contextLimits()) }
+
+// contextLimits are those of a context in an entry, which is one level more.
+func contextLimits() jsonscan.Limits { return jsonscan.Limits{Depth: jsonscan.DefaultDepth - 1} }
 
 // isObject reports whether raw, a JSON value, is an object.
 func isObject(raw json.RawMessage) bool { return jsonscan.KindOf(raw) == jsonscan.KindObject }

@@ -43,7 +43,8 @@ var (
 
 // EventError says which event of which job was refused, and in which state.
 // It unwraps to the cause: ErrTransition, ErrClosed, ErrVersion,
-// ErrDependency, or a ContextError.
+// ErrDependency, ErrTime, eventlog.ErrEntry for a name that no log can hold, or
+// a ContextError.
 type EventError struct {
 	ID    jobid.ID
 	Event string // the event's name, cut at 64 bytes

@@ -19,6 +19,21 @@ func Check(j *Job) error {
 	if err := checkOrdered(&j.flagSet); err != nil {
 		return fmt.Errorf("flags: %w", err)
 	}
+	var prologs, epilogs, failed int
+	for _, a := range j.actions.all() {
+		switch {
+		case a.kind == Epilog:
+			epilogs += a.live
+		case a.failed:
+			failed++
+			fallthrough
+		default:
+			prologs += a.live
+		}
+	}
+	if prologs != j.livePrologs || epilogs != j.liveEpilogs || failed != j.failedPrologs {
+		return fmt.Errorf("actions: %d, %d, %d, counted %d, %d, %d", prologs, epilogs, failed, j.livePrologs, j.liveEpilogs, j.failedPrologs)
+	}
 	for key, a := range j.actions.all() {
 		if a.live < 0 || a.live == 0 && !a.failed {
 			return fmt.Errorf("action %q is live %d times, failed: %v", key, a.live, a.failed)

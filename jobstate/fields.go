@@ -21,7 +21,7 @@ type fields struct {
 func readFields(event string, raw json.RawMessage) fields {
 	f := fields{event: event, absent: len(raw) == 0}
 	if !f.absent {
-		f.cur = jsonscan.Object(raw)
+		f.cur = contextLimits().Object(raw)
 	}
 	return f
 }

@@ -1,6 +1,7 @@
 package jobstate
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"iter"
 	"slices"
@@ -49,6 +50,10 @@ type Job struct {
 	worst   *Exception // the most severe, the first among equals
 	deps    ordered[dependency]
 	actions ordered[action]
+
+	livePrologs, liveEpilogs int // the sums of live over actions, by kind
+	failedPrologs            int // how many of the actions are prologs that failed
+
 	notes   dict
 	updates []Update
 	flagSet ordered[struct{}] // the names that set-flags gave and that have no bit in flags
@@ -56,11 +61,29 @@ type Job struct {
 	last entryMark // the entry before, to know its repetition
 }
 
-// entryMark tells an entry of RFC 21 from others. The zero mark is none's.
+// entryMark tells an entry from others. The zero mark is none's.
 type entryMark struct {
-	time eventlog.Timestamp
-	sum  uint64 // of the context
-	kind kind
+	time   eventlog.Timestamp
+	size   int      // of the content
+	digest [64]byte // the content, where it fits, else its SHA-256
+	kind   kind
+}
+
+// markOf returns the mark of an entry. The content is the context, and the name
+// where the kind does not tell it.
+func markOf(k kind, e eventlog.Entry) entryMark {
+	content := []byte(e.Context)
+	if k == kUnknown {
+		content = append(append([]byte(e.Name), 0), e.Context...)
+	}
+	m := entryMark{time: e.Timestamp, size: len(content), kind: k}
+	if len(content) <= len(m.digest) {
+		copy(m.digest[:], content)
+	} else {
+		sum := sha256.Sum256(content)
+		copy(m.digest[:], sum[:])
+	}
+	return m
 }
 
 // dependency is one dependency of a job, by its description.
@@ -144,10 +167,10 @@ func (j *Job) Urgency() int { return int(j.urgency) }
 // PRIORITY on until the next.
 func (j *Job) Priority() (uint32, bool) { return j.priority, j.prioritized }
 
-// Held reports whether the job is held: its urgency is 0, or its priority is.
-// A held job is never sent to a scheduler.
+// Held reports whether the job is held: it is pending or new, and its urgency
+// is 0, or its priority is. A held job is never sent to a scheduler.
 func (j *Job) Held() bool {
-	return j.submitted && (j.urgency == UrgencyHold || j.prioritized && j.priority == 0)
+	return j.submitted && j.state.In(New|Pending) && (j.urgency == UrgencyHold || j.prioritized && j.priority == 0)
 }
 
 // Entered returns when the job first entered s, a single state: submit for
@@ -191,12 +214,7 @@ func (j *Job) MayStart() bool {
 	if j.state != Run || j.started || !j.allocated {
 		return false
 	}
-	for _, a := range j.actions.all() {
-		if a.kind == Prolog && (a.live > 0 || a.failed) {
-			return false
-		}
-	}
-	return true
+	return j.livePrologs == 0 && j.failedPrologs == 0
 }
 
 // MayFree reports whether nothing in the log stands against giving all
@@ -207,17 +225,13 @@ func (j *Job) MayFree() bool {
 }
 
 // MayClean reports whether nothing in the log stands against closing it: the
-// job is in CLEANUP, holds no resources, and no prolog or epilog is active.
-func (j *Job) MayClean() bool { return j.state == Cleanup && !j.allocated && !j.busy() }
-
-func (j *Job) busy() bool {
-	for _, a := range j.actions.all() {
-		if a.live > 0 {
-			return true
-		}
-	}
-	return false
+// job is in CLEANUP and holds no resources, the executor has released it or
+// never started it, and no prolog or epilog is active.
+func (j *Job) MayClean() bool {
+	return j.state == Cleanup && !j.allocated && (j.finalRelease || !j.started) && !j.busy()
 }
+
+func (j *Job) busy() bool { return j.livePrologs+j.liveEpilogs > 0 }
 
 // Actions yields the prologs and epilogs that are active, in the order in which
 // their descriptions first came. The job must not change meanwhile.
@@ -247,8 +261,9 @@ func (j *Job) Dependencies() []string {
 	return out
 }
 
-// Cause returns the fatal exception that ended the job: the first of severity
-// 0. It returns false where there was none.
+// Cause returns the first exception of severity 0, and false where there was
+// none. It is what ended the job, unless a finish had come before it: then the
+// job was ending already, and a success stays one.
 func (j *Job) Cause() (Exception, bool) {
 	if j.worst == nil || j.worst.Severity != 0 {
 		return Exception{}, false

@@ -64,7 +64,7 @@ func (f Finding) String() string {
 // good log. A log that ends before clean is good as far as it goes.
 //
 // A bad line is judged by itself: the lines after it are read as if it had
-// been right. Validate costs O(len(log)) and keeps no reference to log.
+// been right, as far as what it says can be read. Validate costs O(len(log)) and keeps no reference to log.
 func Validate(log []byte) []Finding {
 	v := validator{job: NewJob(0)}
 	if len(log) == 0 {
@@ -96,6 +96,7 @@ type validator struct {
 	job      *Job
 	findings []Finding
 	released idset.Set
+	freed    bool // a free stood where it may
 	line     int
 	offset   int64
 	event    string
@@ -125,17 +126,17 @@ func (v *validator) check(line []byte) {
 	}
 	v.time = e.Timestamp
 	k := kindOf(e.Name)
+	if v.job.last == markOf(k, e) {
+		v.add(Note, "repeats the entry before it")
+		return
+	}
 	if k == kUnknown {
-		_, _ = v.job.Apply(e)
+		_, _ = v.job.Apply(e) // it was parsed: it is data
 		return
 	}
 	if !v.job.submitted && k != kSubmit {
 		v.add(Error, "stands before submit, which must be the first event")
-		v.assume(kSubmit, e.Timestamp)
-	}
-	if v.job.last == (entryMark{e.Timestamp, checksum(e.Context), k}) {
-		v.add(Note, "repeats the entry before it")
-		return
+		v.assume(kSubmit, e)
 	}
 	v.judge(k, e)
 	if _, err := v.job.Apply(e); err != nil {
@@ -150,31 +151,57 @@ func (v *validator) refused(k kind, e eventlog.Entry, err error) {
 	switch {
 	case errors.As(err, &ctx):
 		v.add(Error, "%v", ctx)
-		if v.job.State().In(table[k].folds) {
-			v.assume(k, e.Timestamp)
-		}
 	case errors.Is(err, ErrTransition):
-		// judge has named it
+		return // judge has named it
 	default:
 		v.add(Error, "%v", errors.Unwrap(err))
 	}
+	if v.job.State().In(table[k].folds) {
+		v.assume(k, e)
+	}
 }
 
-// assume does what the event does, its context apart.
-func (v *validator) assume(k kind, t eventlog.Timestamp) {
-	j := v.job
+// assume does what the event does, as far as its context can be read.
+func (v *validator) assume(k kind, e eventlog.Entry) {
+	j, when := v.job, ""
 	switch k {
 	case kSubmit:
-		j.submitted, j.state = true, New
+		j.submitted, j.state, j.version = true, New, LogVersion
+		if e.Name == EventSubmit && peek(e.Context, "version") == nil {
+			j.version, when = 0, whenOld
+		}
 	case kAlloc:
 		j.allocated, j.wasAllocated = true, true
 	case kFinish:
 		j.finished = true
 	case kRelease:
 		j.finalRelease = true
+	case kException:
+		if string(peek(e.Context, "severity")) == "0" && j.State() != New {
+			when = whenFatal
+		}
+	case kPrologFinish, kEpilogFinish:
+		description, _ := jsonscan.String(peek(e.Context, "description"))
+		key := "p" + description
+		if k == kEpilogFinish {
+			key = "e" + description
+		}
+		if a := j.actions.get(key); a != nil && a.live > 0 {
+			j.endAction(key, a, false)
+		}
 	}
 	j.last = entryMark{}
-	j.enter(k.next(j.State(), ""), k, t)
+	j.enter(k.next(j.State(), when), k, e.Timestamp)
+}
+
+// peek returns the value of a key of a context, nil where there is none.
+func peek(raw json.RawMessage, key string) []byte {
+	for cur := jsonscan.Object(raw); cur.Next(); {
+		if string(cur.Key()) == key {
+			return cur.Raw()
+		}
+	}
+	return nil
 }
 
 // judge names what is wrong with an event in the state before it.
@@ -221,10 +248,7 @@ func (v *validator) judge(k kind, e eventlog.Entry) {
 	case kFree:
 		v.judgeFree()
 	case kClean:
-		if j.allocated {
-			v.add(Error, "the job still holds resources")
-		}
-		v.judgeIdle()
+		v.judgeClean()
 	case kPrologStart:
 		if j.started {
 			v.add(Error, "the job has started: a prolog can not hold it any more")
@@ -252,10 +276,8 @@ func (v *validator) judgeContext(k kind, raw json.RawMessage) {
 			v.add(Note, "has a context, which RFC 21 does not define")
 		}
 	case kResourceUpdate:
-		for cur := jsonscan.Object(raw); cur.Next(); {
-			if string(cur.Key()) == "expiration" && !jsonscan.IsInteger(cur.Raw()) {
-				v.add(Note, "expiration is a real number")
-			}
+		if e := peek(raw, "expiration"); jsonscan.KindOf(e) == jsonscan.KindNumber && !jsonscan.IsInteger(e) {
+			v.add(Note, "expiration is a real number")
 		}
 	}
 }
@@ -292,17 +314,14 @@ func (v *validator) judgeException(raw json.RawMessage) {
 	if c.Severity == 0 && v.job.State() == New {
 		v.add(Error, "is fatal, and the job is in NEW")
 	}
-	for cur := jsonscan.Object(raw); cur.Next(); {
-		if string(cur.Key()) == "note" {
-			return
-		}
+	if peek(raw, "note") == nil {
+		v.add(Error, `context of exception: key "note": %v`, errMissing)
 	}
-	v.add(Error, `context of exception: key "note": %v`, errMissing)
 }
 
 func (v *validator) judgeStart() {
 	j := v.job
-	if !j.wasAllocated {
+	if !j.allocated {
 		v.add(Error, "the job has no resources")
 	}
 	if j.started {
@@ -329,6 +348,8 @@ func (v *validator) judgeRelease(raw json.RawMessage) {
 		v.add(Error, "the job has no resources")
 	case v.job.finalRelease:
 		v.add(Error, "stands after the final release")
+	case v.freed:
+		v.add(Error, "the resources are free already")
 	}
 	if c.Ranks.All {
 		return
@@ -349,6 +370,7 @@ func (v *validator) judgeFree() {
 	case j.started && !j.finalRelease:
 		v.add(Error, "no final release came before it")
 	}
+	v.freed = true
 	v.judgeIdle()
 }
 
@@ -357,6 +379,19 @@ func (v *validator) judgeIdle() {
 	for a := range v.job.Actions() {
 		v.add(Error, "%v %q has not finished", a.Kind, clip(a.Description))
 	}
+}
+
+func (v *validator) judgeClean() {
+	j := v.job
+	switch {
+	case j.allocated:
+		v.add(Error, "the job still holds resources")
+	case j.started && !j.finalRelease && !v.freed:
+		v.add(Error, "no final release came before it")
+	case j.started && !j.finished:
+		v.add(Note, "the job started and did not finish")
+	}
+	v.judgeIdle()
 }
 
 func (v *validator) judgeActionFinish(k kind, raw json.RawMessage) {

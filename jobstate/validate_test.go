@@ -46,7 +46,7 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		"a good log, half way":                {whole[:5], nil},
 		"no version":                          {append([]string{`submit {"userid":5,"urgency":16,"flags":0}`}, whole[2:]...), []string{"line 1: submit: note: has no version: the log follows the rules before version 1"}},
 		"validate, but no version":            {append([]string{`submit {"userid":5,"urgency":16,"flags":0}`}, whole[1:]...), []string{"line 1: submit: note: has no version: the log follows the rules before version 1"}},
-		"an unknown version":                  {append([]string{`submit {"userid":5,"urgency":16,"flags":0,"version":9}`}, whole[1:2]...), []string{"line 1: submit: error: unsupported version of the log format", "line 2: validate: error: stands before submit, which must be the first event"}},
+		"an unknown version":                  {append([]string{`submit {"userid":5,"urgency":16,"flags":0,"version":9}`}, whole[1:2]...), []string{"line 1: submit: error: unsupported version of the log format"}},
 		"no submit":                           {without(1), []string{"line 1: validate: error: stands before submit, which must be the first event"}},
 		"two submits":                         {with(2, submit), []string{"line 2: submit: error: stands twice"}},
 		"a second validate":                   {with(3, "validate"), []string{"line 3: validate: error: is out of order: the job is in DEPEND"}},
@@ -95,6 +95,14 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		"unknown names are data":              {with(3, "made-up", `debug.alloc-request {"a":1}`), nil},
 		"a bad alloc does not spoil the rest": {append(append([]string{}, whole[:4]...), append([]string{`alloc {"annotations":1}`}, whole[5:]...)...), []string{`line 5: alloc: error: context of alloc: key "annotations": offset 15: value has the wrong type`}},
 		"a bad finish does not spoil it":      {append(append([]string{}, whole[:6]...), append([]string{`finish {}`}, whole[7:]...)...), []string{`line 7: finish: error: context of finish: key "status": key is missing`}},
+		"a bad exception is still fatal":      {append(append([]string{}, whole[:6]...), `exception {"severity":0,"note":""}`, whole[7], "free", "clean"), []string{`line 7: exception: error: context of exception: key "type": key is missing`, "line 10: clean: note: the job started and did not finish"}},
+		"a bad prolog-finish ends the prolog": {with(6, prolog, `prolog-finish {"description":"p"}`), []string{`line 7: prolog-finish: error: context of prolog-finish: key "status": key is missing`}},
+		"a bad epilog-finish ends the epilog": {with(8, epilog, `epilog-finish {"description":"e"}`), []string{`line 9: epilog-finish: error: context of epilog-finish: key "status": key is missing`}},
+		"a bad submit without a version":      {append([]string{`submit {"userid":5,"urgency":99,"flags":0}`}, whole[2:]...), []string{`line 1: submit: error: context of submit: key "urgency": offset 22: value is out of range`}},
+		"clean of a job that still runs":      {append(append([]string{}, whole[:6]...), `exception {"type":"scheduler-restart","severity":0,"note":""}`, "clean"), []string{"line 8: clean: error: no final release came before it"}},
+		"release after free":                  {append(append([]string{}, whole[:7]...), `release {"ranks":"0","final":false}`, "free", `release {"ranks":"1","final":true}`, "clean"), []string{"line 9: free: error: no final release came before it", "line 10: release: error: the resources are free already"}},
+		"start after free":                    {append(append([]string{}, whole[:5]...), `exception {"type":"exec","severity":0,"note":""}`, "free", "start"), []string{"line 8: start: error: the job has no resources"}},
+		"no finish at all":                    {append(append([]string{}, whole[:6]...), `exception {"type":"x","severity":0,"note":""}`, whole[7], "free", "clean"), []string{"line 10: clean: note: the job started and did not finish"}},
 		"a bad finish is a finish":            {append(append([]string{}, whole[:6]...), append([]string{`finish {}`}, whole[6:]...)...), []string{`line 7: finish: error: context of finish: key "status": key is missing`, "line 8: finish: error: stands twice"}},
 		"a bad release does not spoil it":     {append(append([]string{}, whole[:7]...), append([]string{`release {"final":true}`}, whole[8:]...)...), []string{`line 8: release: error: context of release: key "ranks": key is missing`}},
 	} {
@@ -131,6 +139,8 @@ func TestValidateNamesBadLines(t *testing.T) {
 		"line 4: priority: error: context of priority: key \"priority\": key is missing",
 		"line 5: depend: error: is out of order: the job is in SCHED",
 	}, got, "what follows a bad entry does not repeat the one before it")
+	other := strings.Replace(memo, "memo", "made-up", 1)
+	require.Equal(t, []string{"line 4: made-up: note: repeats the entry before it"}, text(good+other+other))
 	for _, f := range jobstate.Validate([]byte(good + "x\n")) {
 		require.Equal(t, int64(len(good)), f.Offset)
 	}

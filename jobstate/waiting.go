@@ -20,7 +20,7 @@ const (
 	WaitExecutor                         // the executor, to start it
 	WaitFinish                           // its own end: it is running
 	WaitRelease                          // the executor, to release the resources
-	WaitEpilog                           // Names: the epilogs, and prologs, that are active
+	WaitEpilog                           // Names: the epilogs that are active
 	WaitFree                             // the manager, to free the resources
 	WaitClean                            // the manager, to close the log
 	WaitNothing                          // nothing: it is inactive, or invalid
@@ -78,21 +78,21 @@ func (j *Job) waitingToRun() (WaitKind, []string) {
 	if names := j.activeNames(Prolog); names != nil {
 		return WaitProlog, names
 	}
-	for _, a := range j.actions.all() {
-		if a.kind == Prolog && a.failed {
-			return WaitException, nil
-		}
+	if j.failedPrologs > 0 {
+		return WaitException, nil
 	}
 	return WaitExecutor, nil
 }
 
 func (j *Job) waitingToEnd() (WaitKind, []string) {
-	switch names := append(j.activeNames(Prolog), j.activeNames(Epilog)...); {
-	case j.allocated && j.started && !j.finished:
+	switch {
+	case j.started && !j.finished && !j.finalRelease:
 		return WaitFinish, nil
-	case names != nil:
-		return WaitEpilog, names
-	case j.allocated && j.started && !j.finalRelease:
+	case j.livePrologs > 0:
+		return WaitProlog, j.activeNames(Prolog)
+	case j.liveEpilogs > 0:
+		return WaitEpilog, j.activeNames(Epilog)
+	case j.started && !j.finalRelease:
 		return WaitRelease, nil
 	case j.allocated:
 		return WaitFree, nil
@@ -164,8 +164,12 @@ func (w Waiting) named(one, many string) string {
 // Slurm returns the name that Slurm's squeue and sacct give to the state of
 // such a job: PENDING, CONFIGURING while a prolog runs or the job is being
 // started, RUNNING, COMPLETING while it is cleaned up, and once it is over
-// COMPLETED, CANCELLED, TIMEOUT, or FAILED.
+// COMPLETED, CANCELLED, TIMEOUT, or FAILED. The zero Waiting is of no job and
+// gives "".
 func (w Waiting) Slurm() string {
+	if w.job == nil {
+		return ""
+	}
 	switch w.job.State() {
 	case Run:
 		if w.Kind == WaitFinish {

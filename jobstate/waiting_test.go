@@ -39,7 +39,7 @@ func TestWaitingInWords(t *testing.T) {
 		{at(jobstate.Run, "start", `finish {"status":0}`), "the executor to release its resources", "COMPLETING", "None"},
 		{at(jobstate.Run, "start", `finish {"status":0}`, `epilog-start {"description":"e"}`), "epilog e", "COMPLETING", "None"},
 		{at(jobstate.Run, "start", `finish {"status":0}`, `release {"ranks":"all","final":true}`), "its resources to be freed", "COMPLETING", "None"},
-		{at(jobstate.Run, `prolog-start {"description":"p"}`, fatal), "epilog p", "COMPLETING", "None"},
+		{at(jobstate.Run, `prolog-start {"description":"p"}`, fatal), "prolog p", "COMPLETING", "None"},
 		{at(jobstate.Run, fatal), "its resources to be freed", "COMPLETING", "None"},
 		{at(jobstate.Sched, fatal), "its log to be closed", "COMPLETING", "None"},
 		{at(jobstate.Sched, fatal, "clean"), "nothing", "CANCELLED", "None"},
@@ -54,6 +54,8 @@ func TestWaitingInWords(t *testing.T) {
 		require.Equal(t, c.reason, w.SlurmReason(), c.lines)
 	}
 	require.Equal(t, "WaitKind(0)", jobstate.Waiting{}.String())
+	require.Empty(t, jobstate.Waiting{}.Slurm())
+	require.Equal(t, "None", jobstate.Waiting{}.SlurmReason())
 }
 
 var update = flag.Bool("update", false, "rewrite the golden files")
