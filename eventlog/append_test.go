@@ -25,6 +25,8 @@ func TestAnEntryIsWrittenAsOneCompactLine(t *testing.T) {
 		{eventlog.Entry{Timestamp: 0.1, Name: "é\"\n\x1f/", Context: []byte(`{"a": 1}`)}, `{"timestamp":0.10000000000000001,"name":"é\"\n\u001F/","context":{"a": 1}}`},
 		{eventlog.Entry{Timestamp: 1e22, Name: "x", Context: []byte(" \t{\"a\":\r\"\\n\"} ")}, `{"timestamp":1e22,"name":"x","context":{"a":` + "\r" + `"\n"}}`},
 		{eventlog.Entry{Timestamp: 1, Name: "x", Context: []byte("\n{ \"a\" : \"b c\" }")}, `{"timestamp":1.0,"name":"x","context":{"a":"b c"}}`},
+		{eventlog.Entry{Timestamp: 1, Name: "x", Context: []byte(" {}")}, `{"timestamp":1.0,"name":"x","context":{}}`},
+		{eventlog.Entry{Timestamp: 1, Name: "x", Context: []byte("{}\r")}, `{"timestamp":1.0,"name":"x","context":{}}`},
 		{eventlog.Entry{Timestamp: 1, Name: "x", Context: []byte{}}, `{"timestamp":1.0,"name":"x"}`},
 	} {
 		line, err := eventlog.AppendEntry([]byte("#"), tt.entry)
@@ -54,6 +56,7 @@ func TestAnInvalidEntryIsRefusedAndNothingAppended(t *testing.T) {
 		{eventlog.Entry{Timestamp: 1}, "name: empty", eventlog.ErrEntry},
 		{eventlog.Entry{Timestamp: 1, Name: "a\x00"}, "name: holds U+0000", eventlog.ErrEntry},
 		{eventlog.Entry{Timestamp: 1, Name: "a\xff"}, "name: invalid UTF-8", eventlog.ErrEntry},
+		{eventlog.Entry{Timestamp: 1, Name: "a\x80"}, "name: invalid UTF-8", eventlog.ErrEntry},
 		{context("{"), "context: offset 1: unexpected end", eventlog.ErrEntry},
 		{context("{}}"), `context: offset 2: text after the value: byte "}"`, eventlog.ErrEntry},
 		{context(" "), "context: offset 1: unexpected end", eventlog.ErrEntry},

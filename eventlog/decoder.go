@@ -137,8 +137,7 @@ func (d *Decoder) next(e *Entry) error {
 	}
 	line, err := d.nextLine()
 	if err != nil {
-		d.err = err
-		return err
+		return err // and again, for the reader is not asked again
 	}
 	var invalid *SyntaxError
 	if n := d.p.limits.events; n > 0 && d.line >= n {

@@ -138,6 +138,10 @@ func TestAFinishedDecoderHasNoMore(t *testing.T) {
 
 var errDisk = errors.New("disk on fire")
 
+func TestTheZeroDecoderPanics(t *testing.T) {
+	require.Panics(t, func() { _, _ = drain(&eventlog.Decoder{}) })
+}
+
 func TestAReadersErrorComesAfterTheCompleteEntries(t *testing.T) {
 	for _, rest := range []string{"", `{"time`} {
 		r := io.MultiReader(strings.NewReader(good+good+rest), iotest.ErrReader(errDisk))
@@ -233,6 +237,36 @@ func TestALineWithoutEndCostsAtMostTwiceTheLimit(t *testing.T) {
 	// All buffers together, each twice the one before.
 	require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(5*eventlog.DefaultMaxLine))
 }
+
+func TestTheBufferGrowsWithTheLog(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	cost := func(r io.Reader) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for _, err := range eventlog.NewDecoder(r, eventlog.DecoderOptions{}).All() {
+			require.NoError(t, err)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	small, large := benchLog(t, 20), benchLog(t, 50_000)
+	require.LessOrEqual(t, cost(&cutReader{rest: small, sizes: []int{100}}), uint64(7<<10))
+	require.LessOrEqual(t, cost(bytes.NewReader(large)), uint64(160<<10))
+	reads := 0
+	require.LessOrEqual(t, cost(io.TeeReader(bytes.NewReader(large), countWrites(&reads))), uint64(160<<10))
+	require.Less(t, reads, len(large)/(50<<10))
+}
+
+// countWrites counts how often it is written to.
+func countWrites(n *int) io.Writer {
+	return writerFunc(func(p []byte) (int, error) { *n++; return len(p), nil })
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestTheDepthOfEntriesIsLimited(t *testing.T) {
 	for depth, lines := range map[int][]string{

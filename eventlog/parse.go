@@ -118,7 +118,6 @@ const (
 
 // unusual is the path for any line: it finds what is wrong, where something is.
 func (p *parser) unusual(line []byte, e *Entry) *SyntaxError {
-	*e = Entry{}
 	if err := p.text(line); err != nil {
 		return err
 	}

@@ -61,6 +61,7 @@ var badLines = []struct {
 	{`{"timestamp":1.0,"name":"x",}`, 28, `unexpected byte "}"`, eventlog.ErrSyntax},
 	{`{"timestamp":1.0,"name":x}`, 24, `unexpected byte "x"`, eventlog.ErrSyntax},
 	{`{"timestamp":01,"name":"x"}`, 14, `unexpected byte "1"`, eventlog.ErrSyntax},
+	{`{"timestamp":1.0,"name":"x","context":`, 38, "unexpected end", eventlog.ErrSyntax},
 	{`{"timestamp":1.0,"name":"x","context":}`, 38, `unexpected byte "}"`, eventlog.ErrSyntax},
 	{`{"timestamp":1.0,"name":"x","context":{}`, 40, "unexpected end", eventlog.ErrSyntax},
 	{`{"timestamp":1.0,"name":"x","context":{"a":1]}`, 44, `unexpected byte "]"`, eventlog.ErrSyntax},

@@ -1,8 +1,10 @@
 package eventlog
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -51,6 +53,41 @@ func TestANameThatWasRememberedAliasesNothing(t *testing.T) {
 	clear(b)
 	require.Equal(t, "debug.x", name)
 	require.Equal(t, "debug.x", n.intern([]byte("debug.x")))
+}
+
+// TestTheUsualPathIsTaken: without this the other one could do all the work, and
+// no other test would tell.
+func TestTheUsualPathIsTaken(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.eventlog")
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	p := parser{limits: DecoderOptions{}.limits()}
+	for _, path := range paths {
+		log, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for line := range bytes.Lines(log) {
+			line = line[:len(line)-1]
+			var usual, unusual Entry
+			require.True(t, p.usual(line, &usual), "%s", line)
+			require.Nil(t, p.unusual(line, &unusual))
+			require.Equal(t, unusual, usual)
+			require.Equal(t, len(usual.Context), cap(usual.Context))
+		}
+	}
+}
+
+func TestOnlyAnUnusualLineIsRemembered(t *testing.T) {
+	for line, want := range map[string]bool{
+		`{"timestamp":1.0,"name":"x","context":{}}`:             false,
+		` { "timestamp":1.0, "name":"\u0078", "context":{ } } `: false,
+		`{"name":"x","timestamp":1.0}`:                          true,
+		`{"timestamp":1.0,"context":{},"name":"x"}`:             true,
+		`{"timestamp":1.0,"name":"x","other":1}`:                true,
+	} {
+		e, err := Parse([]byte(line))
+		require.NoError(t, err)
+		require.Equal(t, want, e.line != nil, line)
+	}
 }
 
 func TestErrorsNameCategoryAndCauseOnce(t *testing.T) {
