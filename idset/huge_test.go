@@ -115,7 +115,7 @@ func TestHugeRangesBehaveAsSmallOnes(t *testing.T) {
 	})
 }
 
-// The words: 0-2147483647 parses, counts, subtracts one id and prints
+// 0-2147483647 parses, counts, subtracts one id and prints
 // within 10 µs and 4 KiB. It takes a sixtieth of either.
 func TestEveryIdThereIsCostsNothing(t *testing.T) {
 	var text []byte

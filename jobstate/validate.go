@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -97,10 +96,12 @@ type validator struct {
 	findings []Finding
 	released idset.Set
 	freed    bool // a free stood where it may
-	line     int
-	offset   int64
-	event    string
-	time     eventlog.Timestamp
+
+	releasedAll bool // a release named all ranks
+	line        int
+	offset      int64
+	event       string
+	time        eventlog.Timestamp
 }
 
 func (v *validator) add(l Level, format string, args ...any) {
@@ -113,7 +114,12 @@ func (v *validator) add(l Level, format string, args ...any) {
 func (v *validator) check(line []byte) {
 	e, err := eventlog.Parse(line)
 	if err != nil {
-		v.add(Error, "not an entry: %s", strings.TrimPrefix(err.Error(), "eventlog: "))
+		var bad *eventlog.SyntaxError
+		if errors.As(err, &bad) {
+			v.add(Error, "not an entry: offset %d: %v", v.offset+bad.Offset, bad.Err)
+		} else {
+			v.add(Error, "not an entry: %v", err)
+		}
 		return
 	}
 	v.event = clip(e.Name)
@@ -226,13 +232,13 @@ func (v *validator) judge(k kind, e eventlog.Entry) {
 		v.judgeDependency(k, e.Context)
 	case kDepend:
 		if names := j.Dependencies(); len(names) > 0 {
-			v.add(Error, "%d dependencies are not satisfied, the first is %q", len(names), clip(names[0]))
+			v.add(Error, "dependencies are not satisfied: %d, the first is %q", len(names), clip(names[0]))
 		}
 	case kException:
 		v.judgeException(e.Context)
 	case kAlloc:
-		if j.allocated {
-			v.add(Error, "the job has resources already")
+		if j.wasAllocated {
+			v.add(Error, "stands twice")
 		}
 	case kStart:
 		v.judgeStart()
@@ -350,8 +356,11 @@ func (v *validator) judgeRelease(raw json.RawMessage) {
 		v.add(Error, "stands after the final release")
 	case v.freed:
 		v.add(Error, "the resources are free already")
+	case v.releasedAll:
+		v.add(Error, "stands after the release of all ranks")
 	}
 	if c.Ranks.All {
+		v.releasedAll = true
 		return
 	}
 	if twice := idset.Intersect(&v.released, c.Ranks.Set); !twice.IsEmpty() {

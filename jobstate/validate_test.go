@@ -51,7 +51,7 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		"two submits":                         {with(2, submit), []string{"line 2: submit: error: stands twice"}},
 		"a second validate":                   {with(3, "validate"), []string{"line 3: validate: error: is out of order: the job is in DEPEND"}},
 		"an out-of-order alloc":               {with(3, "alloc"), []string{"line 3: alloc: error: is out of order: the job is in DEPEND"}},
-		"depend before its dependencies":      {with(3, `dependency-add {"description":"a"}`), []string{`line 4: depend: error: 1 dependencies are not satisfied, the first is "a"`}},
+		"depend before its dependencies":      {with(3, `dependency-add {"description":"a"}`), []string{`line 4: depend: error: dependencies are not satisfied: 1, the first is "a"`}},
 		"a dependency added twice":            {with(3, `dependency-add {"description":"a"}`, `dependency-add {"description":"a"}`, `dependency-remove {"description":"a"}`), []string{`line 4: dependency-add: note: dependency "a" is there already`}},
 		"a dependency that never was":         {with(3, `dependency-remove {"description":"a"}`), []string{`line 3: dependency-remove: error: dependency "a" was never added`}},
 		"a dependency removed twice":          {with(3, `dependency-add {"description":"a"}`, `dependency-remove {"description":"a"}`, `dependency-remove {"description":"a"}`), []string{`line 5: dependency-remove: error: dependency "a" was removed before`}},
@@ -103,6 +103,8 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		"release after free":                  {append(append([]string{}, whole[:7]...), `release {"ranks":"0","final":false}`, "free", `release {"ranks":"1","final":true}`, "clean"), []string{"line 9: free: error: no final release came before it", "line 10: release: error: the resources are free already"}},
 		"start after free":                    {append(append([]string{}, whole[:5]...), `exception {"type":"exec","severity":0,"note":""}`, "free", "start"), []string{"line 8: start: error: the job has no resources"}},
 		"no finish at all":                    {append(append([]string{}, whole[:6]...), `exception {"type":"x","severity":0,"note":""}`, whole[7], "free", "clean"), []string{"line 10: clean: note: the job started and did not finish"}},
+		"alloc after free":                    {append(append([]string{}, whole[:9]...), "alloc"), []string{"line 10: alloc: error: stands twice"}},
+		"release after all ranks":             {append(append([]string{}, whole[:7]...), `release {"ranks":"all","final":false}`, `release {"ranks":"1","final":true}`), []string{"line 9: release: error: stands after the release of all ranks"}},
 		"a bad finish is a finish":            {append(append([]string{}, whole[:6]...), append([]string{`finish {}`}, whole[6:]...)...), []string{`line 7: finish: error: context of finish: key "status": key is missing`, "line 8: finish: error: stands twice"}},
 		"a bad release does not spoil it":     {append(append([]string{}, whole[:7]...), append([]string{`release {"final":true}`}, whole[8:]...)...), []string{`line 8: release: error: context of release: key "ranks": key is missing`}},
 	} {
@@ -128,7 +130,7 @@ func TestValidateNamesBadLines(t *testing.T) {
 	require.Equal(t, []string{"line 2: error: the last line is torn: it has no newline"}, text(good[:len(good)-1]))
 	got := text(good + "{}\n" + `{"timestamp":1003.5,"name":"depend"}` + "\n")
 	require.Len(t, got, 1, "the line after a bad one is read: %q", got)
-	require.Contains(t, got[0], "line 3: error: not an entry: ")
+	require.Equal(t, fmt.Sprintf("line 3: error: not an entry: offset %d: timestamp: missing", len(good)), got[0])
 	require.Equal(t, []string{"line 3: validate: note: repeats the entry before it"}, text(good+strings.SplitAfter(good, "\n")[1]))
 	require.Equal(t, []string{"line 3: depend: note: is older than the entry before it"}, text(good+`{"timestamp":5.5,"name":"depend"}`+"\n"))
 	memo := `{"timestamp":1009.5,"name":"memo","context":{}}` + "\n"

@@ -31,7 +31,16 @@ var (
 const offsetTar = 257
 
 // readInput finds out what r is, and adds the jobs in it.
-func (s *session) readInput(name string, r io.Reader) error {
+func (s *session) readInput(name string, r io.Reader) error { return s.unpack(name, r, 0) }
+
+// maxLayers is how often one compression may stand in another: a file that
+// unpacks to itself must come to an end.
+const maxLayers = 2
+
+func (s *session) unpack(name string, r io.Reader, layers int) error {
+	if layers > maxLayers {
+		return fmt.Errorf("is compressed more than %d times over", maxLayers)
+	}
 	br := bufio.NewReaderSize(r, 1<<16)
 	head, err := br.Peek(offsetTar + len(magicTar))
 	switch {
@@ -44,9 +53,9 @@ func (s *session) readInput(name string, r io.Reader) error {
 		if err != nil {
 			return err
 		}
-		return s.readInput(name, z)
+		return s.unpack(name, z, layers+1)
 	case bytes.HasPrefix(head, magicBzip2):
-		return s.readInput(name, bzip2.NewReader(br))
+		return s.unpack(name, bzip2.NewReader(br), layers+1)
 	case len(head) >= offsetTar && bytes.HasPrefix(head[offsetTar:], magicTar):
 		return s.readArchive(name, br)
 	default:
@@ -61,8 +70,7 @@ func (s *session) readText(name string, br *bufio.Reader) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	var keys map[string]json.RawMessage
-	if json.Unmarshal(line, &keys) != nil || keys["eventlog"] == nil {
+	if !isRecordings(line, br) {
 		return s.readLog(name, line, br)
 	}
 	for n := 1; len(line) > 0; n++ {
@@ -79,6 +87,17 @@ func (s *session) readText(name string, br *bufio.Reader) error {
 		}
 	}
 	return nil
+}
+
+// isRecordings reports whether a text is JSON lines of recorded jobs: its first
+// line has an eventlog, or is bad and a line after it has one.
+func isRecordings(first []byte, rest *bufio.Reader) bool {
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(first, &keys) == nil {
+		return keys["eventlog"] != nil
+	}
+	ahead, _ := rest.Peek(rest.Size())
+	return bytes.Contains(ahead, []byte(`"eventlog":`))
 }
 
 // readLog reads the rest of the log of one job, whose id it does not know.

@@ -43,7 +43,7 @@ type job struct {
 // can, and the error.
 func newJob(in input) (*job, error) {
 	folded, err := jobstate.Replay(in.id, in.eventlog)
-	errs := []error{err}
+	errs := []error{withoutID(in, err)}
 	if err == nil && !folded.Submitted() {
 		errs[0] = fmt.Errorf("job %s: the log has no submit event", in.name())
 	}
@@ -61,6 +61,21 @@ func newJob(in input) (*job, error) {
 		}
 	}
 	return j, errors.Join(errs...)
+}
+
+// withoutID says where a replay stopped without naming an id that the input
+// does not have.
+func withoutID(in input, err error) error {
+	var stop *jobstate.ReplayError
+	var refused *jobstate.EventError
+	switch {
+	case !in.noID || !errors.As(err, &stop):
+		return err
+	case errors.As(err, &refused):
+		return fmt.Errorf("line %d, offset %d: %q in %v: %w", stop.Line, stop.Offset, refused.Event, refused.State, refused.Err)
+	default:
+		return stop.Err
+	}
 }
 
 // currentSpec reads a jobspec and sets what the job's log updates in it. Where
@@ -118,7 +133,7 @@ func (j *job) counts() jobspec.Counts {
 
 // listing is what RFC 43 lets a job list say of a job. A nil field is absent.
 type listing struct {
-	ID         jobid.ID        `json:"id"`
+	ID         *jobid.ID       `json:"id,omitempty"`
 	UserID     uint32          `json:"userid"`
 	Urgency    int             `json:"urgency"`
 	Priority   *uint32         `json:"priority,omitempty"`
@@ -190,11 +205,14 @@ func (j *job) entered(s jobstate.State) *seconds {
 func (j *job) listing() *listing {
 	counts := j.counts()
 	l := &listing{
-		ID: j.id, UserID: j.UserID(), Urgency: j.Urgency(), State: int(j.State()),
+		UserID: j.UserID(), Urgency: j.Urgency(), State: int(j.State()),
 		TSubmit: j.entered(jobstate.New), TDepend: j.entered(jobstate.Depend), TPriority: j.entered(jobstate.Priority),
 		TSched: j.entered(jobstate.Sched), TRun: j.entered(jobstate.Run), TCleanup: j.entered(jobstate.Cleanup),
 		TInactive: j.entered(jobstate.Inactive), NTasks: known(counts.Tasks), NCores: known(counts.Cores), NNodes: known(counts.Nodes),
 		Notes: j.Annotations(),
+	}
+	if !j.noID {
+		l.ID = &j.id
 	}
 	if p, ok := j.Priority(); ok {
 		l.Priority = &p

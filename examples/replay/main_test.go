@@ -159,6 +159,40 @@ func TestWhatCanNotBeReadIsNamedAndTheRestIsTold(t *testing.T) {
 	}
 }
 
+func TestABadFirstLineCostsThatLineOnly(t *testing.T) {
+	status, stdout, stderr := replay(t, io.MultiReader(strings.NewReader("{oops\n"), bytes.NewReader(gunzip(t))), "-")
+	require.Equal(t, exitFault, status)
+	require.Contains(t, stderr, "line 1")
+	require.Equal(t, 26, strings.Count(stdout, "\n"))
+}
+
+func TestNestedCompressionEnds(t *testing.T) {
+	b := sample
+	for range 3 {
+		var out bytes.Buffer
+		z := gzip.NewWriter(&out)
+		_, err := z.Write(b)
+		require.NoError(t, err)
+		require.NoError(t, z.Close())
+		b = out.Bytes()
+	}
+	status, _, stderr := replay(t, bytes.NewReader(b), "-")
+	require.Equal(t, exitFault, status)
+	require.Contains(t, stderr, "more than 2 times over")
+}
+
+func TestNoIDIsInvented(t *testing.T) {
+	_, stdout, _ := replay(t, nil, "-json", "testdata/one.eventlog")
+	require.NotContains(t, stdout, `"id"`)
+	_, stdout, _ = replay(t, nil, "-json", samplePath)
+	require.Contains(t, stdout, `"id":209346101248,`)
+	status, _, stderr := replay(t, strings.NewReader(`{"timestamp":1.5,"name":"clean"}`+"\n"), "-")
+	require.Equal(t, exitFault, status)
+	require.Equal(t, "replay: standard input: line 1, offset 0: \"clean\" in NEW: event is not legal in this state\n", stderr)
+	_, _, stderr = replay(t, strings.NewReader("nonsense\n"), "-")
+	require.NotContains(t, stderr, "ƒ")
+}
+
 func TestLongLinesAreRefused(t *testing.T) {
 	r := io.MultiReader(strings.NewReader("{"), io.LimitReader(zeros{}, maxLine+1))
 	status, _, stderr := replay(t, r, "-")
