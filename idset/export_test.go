@@ -60,6 +60,18 @@ func (s *Set) Memory() int {
 	return 0
 }
 
+// BitmapOf returns the bitmap of those ids of a set that lie between first and
+// last, as a set, and the bytes that it is estimated to take.
+func BitmapOf(s *Set, first, last uint32) (*Set, int) {
+	rs, clip := s.runs(), run{first, last}
+	b := &big{bits: bitmapOf(rs, clip)}
+	if b.bits.IsEmpty() {
+		return new(Set), estimate(rs, clip)
+	}
+	b.look()
+	return &Set{big: b}, estimate(rs, clip)
+}
+
 // Estimate returns the bytes that a bitmap of the set is estimated to take.
 func (s *Set) Estimate() int { return estimate(s.runs(), all) }
 

@@ -183,17 +183,6 @@ func runs(s *idset.Set) int {
 	return n
 }
 
-func TestTheEstimateIsWhatABitmapTakes(t *testing.T) {
-	for name, text := range hostile() {
-		s, err := idset.Parse(text)
-		if err != nil || s.Estimate() > 8<<20 {
-			continue
-		}
-		estimated := s.Estimate()
-		require.InEpsilon(t, estimated, s.ForceBitmap().Memory(), 0.2, name)
-	}
-}
-
 // I3: operands keep what they had, whatever is then done with the result.
 func TestResultsShareNothingWithOperands(t *testing.T) {
 	shapes := []*idset.Set{
