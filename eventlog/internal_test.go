@@ -41,6 +41,7 @@ func TestNamesAreRememberedAndBounded(t *testing.T) {
 		require.Equal(t, name, n.intern([]byte(name)))
 		require.Equal(t, name, (*names)(nil).intern([]byte(name)))
 	}
+	require.Contains(t, n.slots[:], strings.Repeat("y", maxRemembered))
 	for _, s := range n.slots {
 		require.LessOrEqual(t, len(s), maxRemembered)
 	}

@@ -62,6 +62,8 @@ var refused = []struct {
 	{"\"a\nb\"", 2, `control character "\n" in a string`, ErrSyntax},
 	{"\"abcdefgh\x00\"", 9, `control character "\x00" in a string`, ErrSyntax},
 	{"\"a\xffb\"", 2, `invalid UTF-8: byte "\xff" in a string`, ErrUTF8},
+	{"\"a\x80 and more\"", 2, `invalid UTF-8: byte "\x80" in a string`, ErrUTF8},
+	{"\"\x80\"", 1, `invalid UTF-8: byte "\x80" in a string`, ErrUTF8},
 	{"\"\xc0\x80\"", 1, `invalid UTF-8: byte "\xc0" in a string`, ErrUTF8},
 	{"\"\xed\xa0\xbd\xed\xb8\x80\"", 1, `invalid UTF-8: byte "\xed" in a string`, ErrUTF8},
 	{"\"\xf4\x90\x80\x80\"", 1, `invalid UTF-8: byte "\xf4" in a string`, ErrUTF8},
