@@ -1,6 +1,7 @@
 package jobid_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"math/big"
@@ -145,7 +146,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func FuzzUnmarshalJSON(f *testing.F) {
-	for _, s := range []string{"0", "18446744073709551615", "18446744073709551616", "01", "-1", "1.5", `"ƒzz"`, `"\u0192zz"`, `"`, "null"} {
+	for _, s := range []string{"0", "18446744073709551615", "18446744073709551616", "01", "-1", "1.5", `"ƒzz"`, `"\u0192zz"`, `"`, "null", "null ", " 7\n"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -157,7 +158,7 @@ func FuzzUnmarshalJSON(f *testing.F) {
 		if wantErr == nil && !json.Valid(b) {
 			wantErr = jobid.ErrSyntax
 		}
-		if want = jobid.ID(number); wantErr != nil || string(b) == "null" {
+		if want = jobid.ID(number); wantErr != nil || string(bytes.TrimSpace(b)) == "null" {
 			if wantErr = json.Unmarshal(b, &text); wantErr == nil {
 				want, wantErr = jobid.Parse(text)
 			}
