@@ -120,3 +120,41 @@ func TestFuzzCorpusIsCommitted(t *testing.T) {
 		require.NotEmpty(t, files)
 	}
 }
+
+// FuzzNames: a text is the name of a state or of a result if one of the four
+// forms of one prints it, and of nothing else; a refused one changes nothing.
+func FuzzNames(f *testing.F) {
+	for _, s := range []string{"DEPEND", "pd", "CD", "timeout", "Run", "run ", "", "?", "State(3)"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		forms := []jobstate.NameFormat{jobstate.LongUpper, jobstate.LongLower, jobstate.ShortUpper, jobstate.ShortLower}
+		states, results := map[jobstate.State]bool{}, map[jobstate.Result]bool{}
+		for value := range 256 {
+			for _, format := range forms {
+				state, result := jobstate.State(value), jobstate.Result(value)
+				if _, err := state.MarshalText(); err == nil && state.Name(format) == s {
+					states[state] = true
+				}
+				if _, err := result.MarshalText(); err == nil && result.Name(format) == s {
+					results[result] = true
+				}
+			}
+		}
+		state, result := jobstate.Run, jobstate.Failed
+		if err := state.UnmarshalText([]byte(s)); err == nil {
+			require.Equal(t, map[jobstate.State]bool{state: true}, states)
+		} else {
+			require.ErrorIs(t, err, jobstate.ErrName)
+			require.Equal(t, jobstate.Run, state)
+			require.Empty(t, states)
+		}
+		if err := result.UnmarshalText([]byte(s)); err == nil {
+			require.Equal(t, map[jobstate.Result]bool{result: true}, results)
+		} else {
+			require.ErrorIs(t, err, jobstate.ErrName)
+			require.Equal(t, jobstate.Failed, result)
+			require.Empty(t, results)
+		}
+	})
+}
