@@ -1,0 +1,108 @@
+package alloc_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// announced returns the answers to a hello as they are written.
+func announced(t *testing.T, a alloc.Announcement) (lines []string) {
+	t.Helper()
+	for _, m := range a.Jobs {
+		b, err := m.AppendJSON(nil)
+		require.NoError(t, err)
+		again, err := reads[alloc.HelloJob](string(b))
+		require.NoError(t, err)
+		want, err := m.Held()
+		require.NoError(t, err)
+		held, err := again.Held()
+		require.NoError(t, err)
+		require.True(t, rset.SameResources(want, held))
+		lines = append(lines, again.ID.Format(jobid.Dec)+" "+again.R.String()+" free "+again.Free.String())
+	}
+	return lines
+}
+
+func holder(t *testing.T, id jobid.ID, free *idset.Set) alloc.Holder {
+	return alloc.Holder{Job: alloc.Job{ID: id, Priority: 16, UserID: 1, Submit: 5}, R: parseR(t, textR), Free: free}
+}
+
+// PR-9: each job that holds resources once, with R and the free ranks.
+func TestEveryHolderIsAnnouncedOnceInTheOrderOfIDs(t *testing.T) {
+	holders := []alloc.Holder{holder(t, 30, nil), holder(t, 10, idset.Of(0, 2)), holder(t, 20, new(idset.Set))}
+	a := alloc.Announce(holders, true)
+	require.Equal(t, []string{
+		"10 rank[0-3]/core[0-7] free 0,2",
+		"20 rank[0-3]/core[0-7] free ",
+		"30 rank[0-3]/core[0-7] free ",
+	}, announced(t, a))
+	require.Empty(t, a.Failed)
+	require.Empty(t, a.Cut)
+	require.Equal(t, a, alloc.Announce(holders, true), "a second hello has the same answer")
+	require.Equal(t, jobid.ID(30), holders[0].ID, "the caller's slice keeps its order")
+	require.Equal(t, alloc.Job{ID: 10, Priority: 16, UserID: 1, Submit: 5}, a.Jobs[0].Job)
+}
+
+// PR-9: without partial-ok there is no key for free ranks, and still nothing
+// that is held is left out.
+func TestWithoutPartialOKAJobIsAnnouncedWithWhatItHolds(t *testing.T) {
+	a := alloc.Announce([]alloc.Holder{holder(t, 1, idset.Of(0, 2)), holder(t, 2, nil)}, false)
+	require.Equal(t, []string{"1 rank[1,3]/core[0-7] free ", "2 rank[0-3]/core[0-7] free "}, announced(t, a))
+	require.Equal(t, []jobid.ID{1}, a.Cut)
+	require.Empty(t, a.Failed)
+}
+
+// A rack's ssd may be held after all ranks were given back.
+func TestAJobWithoutRanksLeftNeedsPartialOK(t *testing.T) {
+	holders := []alloc.Holder{holder(t, 1, idset.Of(0, 1, 2, 3)), holder(t, 2, nil)}
+	require.Len(t, alloc.Announce(holders, true).Jobs, 2)
+	a := alloc.Announce(holders, false)
+	require.Len(t, a.Jobs, 1)
+	require.Len(t, a.Failed, 1)
+	require.EqualError(t, a.Failed[0], "alloc: hello: job ƒ2: all its ranks were given back, and the scheduler did not say partial-ok")
+}
+
+// HK-6: jobs whose R did not come from the scheduler.
+func TestJobsThatBypassedTheSchedulerAreNotAnnounced(t *testing.T) {
+	h := holder(t, 1, nil)
+	h.Bypass = true
+	require.Equal(t, alloc.Announcement{}, alloc.Announce([]alloc.Holder{h}, true))
+	require.Equal(t, alloc.Announcement{}, alloc.Announce(nil, false))
+}
+
+// One job that can not be told is named; the others are told.
+func TestAJobThatCanNotBeAnnouncedIsNamed(t *testing.T) {
+	none, empty := holder(t, 3, nil), holder(t, 4, nil)
+	none.R, empty.R = nil, new(rset.R)
+	holders := []alloc.Holder{none, empty, holder(t, 5, idset.Of(3, 4)), holder(t, 1, nil), holder(t, 1, idset.Of(0)), holder(t, 6, nil)}
+	for _, partialOK := range []bool{true, false} {
+		a := alloc.Announce(holders, partialOK)
+		require.Equal(t, []string{"1 rank[0-3]/core[0-7] free ", "6 rank[0-3]/core[0-7] free "}, announced(t, a))
+		var texts []string
+		for _, err := range a.Failed {
+			require.ErrorIs(t, err, alloc.ErrHello)
+			texts = append(texts, err.Error())
+		}
+		require.Equal(t, []string{
+			"alloc: hello: job ƒ2: job is there already",
+			"alloc: hello: job ƒ4: its R is not known, or empty",
+			"alloc: hello: job ƒ5: its R is not known, or empty",
+			"alloc: hello: job ƒ6: ranks were given back that its R does not have",
+		}, texts)
+		require.ErrorIs(t, a.Failed[0], alloc.ErrExists)
+		require.Equal(t, jobid.ID(1), a.Failed[0].ID)
+	}
+}
+
+func TestHeldNeedsAnRThatHasTheFreeRanks(t *testing.T) {
+	_, err := alloc.HelloJob{Job: alloc.Job{ID: 1}}.Held()
+	require.ErrorIs(t, err, alloc.ErrHello)
+	_, err = alloc.HelloJob{Job: alloc.Job{ID: 1}, R: parseR(t, textR), Free: idset.Of(9)}.Held()
+	require.ErrorIs(t, err, alloc.ErrHello)
+}

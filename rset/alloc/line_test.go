@@ -1,0 +1,133 @@
+package alloc_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+func TestLinesAreReadAndWritten(t *testing.T) {
+	for _, c := range []struct {
+		text      string
+		want      alloc.Line
+		canonical string
+	}{
+		{
+			`{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}` + "\n",
+			alloc.Line{Topic: alloc.TopicHello, Payload: json.RawMessage(`{"partial-ok":true}`)}, "",
+		},
+		{`{"topic":"job-manager.sched-hello","errnum":61}`, alloc.Line{Topic: alloc.TopicHello, Errnum: alloc.NoData}, ""},
+		{
+			` { "errstr" : "no\u00e9" , "errnum":38, "topic":"sched.alloc", "more":1 } `,
+			alloc.Line{Topic: alloc.TopicAlloc, Errnum: 38, Errstr: "noé"}, `{"topic":"sched.alloc","errnum":38,"errstr":"noé"}`,
+		},
+		{`{"topic":"sched.expiration"}`, alloc.Line{Topic: alloc.TopicExpiration}, ""},
+		{
+			`{"topic":"sched.expiration","errnum":0,"payload":{ }}` + "\r\n",
+			alloc.Line{Topic: alloc.TopicExpiration, Payload: json.RawMessage(`{ }`)}, `{"topic":"sched.expiration","payload":{}}`,
+		},
+		{`{"topic":"a","errnum":1,"errstr":""}`, alloc.Line{Topic: "a", Errnum: 1}, `{"topic":"a","errnum":1}`},
+	} {
+		l, err := alloc.ParseLine([]byte(c.text))
+		require.NoError(t, err, c.text)
+		require.Equal(t, c.want, l)
+		want := c.canonical
+		if want == "" {
+			want = strings.TrimSpace(c.text)
+		}
+		b, err := l.AppendText([]byte("x"))
+		require.NoError(t, err)
+		require.Equal(t, "x"+want+"\n", string(b))
+		require.Equal(t, want, l.String())
+	}
+}
+
+func TestRefusedLinesNameKeyAndOffset(t *testing.T) {
+	for _, c := range []struct{ key, want, text string }{
+		{"", "unexpected end", `^`},
+		{"", "unexpected kind of value", `^"sched.alloc"`},
+		{"", "duplicate key", `{"topic":"a",^"topic":"b"}`},
+		{"", "", `{"topic":"a"}^{"topic":"a"}`},
+		{"topic", "is missing", `^{"payload":{}}`},
+		{"topic", "has another JSON type", `{"topic":^7}`},
+		{"topic", "is out of range", `{"topic":^""}`},
+		{"topic", "is out of range", `{"topic":^"` + strings.Repeat("a", 257) + `"}`},
+		{"payload", "has another JSON type", `{"topic":"a","payload":^null}`},
+		{"payload", "has another JSON type", `{"topic":"a","payload":^[]}`},
+		{"payload", "does not go with a failure", `{"topic":"a","payload":^{},"errnum":1}`},
+		{"errnum", "is out of range", `{"topic":"a","errnum":^-1}`},
+		{"errnum", "is out of range", `{"topic":"a","errnum":^2147483648}`},
+		{"errnum", "has another JSON type", `{"topic":"a","errnum":^"1"}`},
+		{"errstr", "has another JSON type", `{"topic":"a","errnum":1,"errstr":^1}`},
+		{"errstr", "goes with a failure only", `{"topic":"a","errstr":^"x"}`},
+		{"errstr", "goes with a failure only", `{"topic":"a","errstr":^"x","errnum":0}`},
+	} {
+		l, err := alloc.ParseLine([]byte(strings.Replace(c.text, "^", "", 1)))
+		require.Equal(t, alloc.Line{}, l)
+		var me *alloc.MessageError
+		require.ErrorAs(t, err, &me, c.text)
+		require.Equal(t, c.key, me.Key, c.text)
+		require.Equal(t, strings.IndexByte(c.text, '^'), me.Offset, c.text)
+		require.ErrorContains(t, err, c.want)
+		require.ErrorContains(t, err, "alloc: line: ")
+	}
+}
+
+func TestLinesThatCanNotBeReadAreNotWritten(t *testing.T) {
+	payload := json.RawMessage(`{}`)
+	for key, lines := range map[string][]alloc.Line{
+		"topic":   {{}, {Topic: strings.Repeat("a", 257)}, {Topic: "\xff"}},
+		"payload": {{Topic: "a", Payload: payload, Errnum: 1}, {Topic: "a", Payload: json.RawMessage(`[]`)}, {Topic: "a", Payload: json.RawMessage(`{`)}},
+		"errnum":  {{Topic: "a", Errnum: -1}},
+		"errstr":  {{Topic: "a", Errstr: "x"}, {Topic: "a", Errnum: 1, Errstr: "\xff"}},
+	} {
+		for _, l := range lines {
+			b, err := l.AppendText([]byte("x"))
+			require.Equal(t, "x", string(b))
+			var me *alloc.MessageError
+			require.ErrorAs(t, err, &me)
+			require.Equal(t, key, me.Key)
+			require.Equal(t, "<"+err.Error()+">", l.String())
+		}
+	}
+	b, err := alloc.AppendMessage([]byte("x"), "", alloc.Hello{})
+	require.ErrorIs(t, err, alloc.ErrMessage)
+	require.Equal(t, "x", string(b))
+	l := alloc.Line{Topic: "a", Payload: json.RawMessage(`{"a":"` + strings.Repeat("a", alloc.MaxBytes-16) + `"}`)}
+	_, err = l.AppendText(nil)
+	require.ErrorIs(t, err, alloc.ErrLimit, "the payload fits, the line does not")
+}
+
+func TestAMessageIsALineWithItsPayload(t *testing.T) {
+	for topic, m := range map[string]alloc.Message{
+		alloc.TopicHello:       alloc.Hello{PartialOK: true},
+		alloc.TopicReady:       alloc.Ready{Limit: 4},
+		alloc.TopicCancel:      alloc.Cancel{ID: 7},
+		alloc.TopicFree:        alloc.Free{ID: 7, R: parseR(t, textR), Final: true},
+		alloc.TopicFeasibility: alloc.Feasibility{Jobspec: json.RawMessage(`{}`)},
+	} {
+		payload, err := m.AppendJSON(nil)
+		require.NoError(t, err)
+		want, err := alloc.Line{Topic: topic, Payload: payload}.AppendText(nil)
+		require.NoError(t, err)
+		got, err := alloc.AppendMessage([]byte("x"), topic, m)
+		require.NoError(t, err)
+		require.Equal(t, "x"+string(want), string(got))
+		l, err := alloc.ParseLine(got[1:])
+		require.NoError(t, err)
+		require.Equal(t, alloc.Line{Topic: topic, Payload: payload}, l)
+	}
+}
+
+func TestThePayloadOfALineAliasesTheText(t *testing.T) {
+	text := []byte(`{"topic":"a","payload":{"b":1}}`)
+	l, err := alloc.ParseLine(text)
+	require.NoError(t, err)
+	text[len(text)-3] = '2'
+	require.Equal(t, `{"b":2}`, string(l.Payload))
+	require.Equal(t, "a", l.Topic)
+}

@@ -1,0 +1,299 @@
+package alloc_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// decoders reads each message from a payload into one that is not zero, and
+// tells whether an error left that alone.
+func decoders() map[string]func(text string) (kept bool, err error) {
+	out := map[string]func(string) (bool, error){}
+	out["hello"] = try(alloc.Hello{PartialOK: true})
+	out["hellojob"] = try(alloc.HelloJob{Job: alloc.Job{ID: 9}})
+	out["ready"] = try(alloc.Ready{Limit: 9})
+	out["readyanswer"] = try(alloc.ReadyAnswer{Count: 9})
+	out["request"] = try(alloc.Request{Job: alloc.Job{ID: 9}})
+	out["answer"] = try(alloc.Answer{ID: 9})
+	out["cancel"] = try(alloc.Cancel{ID: 9})
+	out["prioritize"] = try(alloc.Prioritize{Jobs: []alloc.Priority{{9, 9}}})
+	out["expiration"] = try(alloc.Expiration{ID: 9})
+	out["free"] = try(alloc.Free{ID: 9})
+	out["feasibility"] = try(alloc.Feasibility{Jobspec: json.RawMessage("9")})
+	return out
+}
+
+func try[M any, P interface {
+	*M
+	json.Unmarshaler
+}](before M) func(string) (bool, error) {
+	return func(text string) (bool, error) {
+		m := before
+		err := P(&m).UnmarshalJSON([]byte(text))
+		return fmt.Sprintf("%#v", m) == fmt.Sprintf("%#v", before), err
+	}
+}
+
+// Each line: the message, what is wrong, where, and the payload with ^ in front
+// of the place.
+func TestRefusedPayloadsNameKeyAndOffset(t *testing.T) {
+	const r = `{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}`
+	for _, c := range []struct{ message, key, want, text string }{
+		{"hello", "partial-ok", "has another JSON type", `{"partial-ok":^1}`},
+		{"hello", "partial-ok", "has another JSON type", `{"partial-ok": ^null }`},
+		{"hello", "", "unexpected kind of value", `^null`},
+		{"hello", "", "unexpected kind of value", ` ^[]`},
+		{"hello", "", "duplicate key", `{"partial-ok":true,^"partial-ok":true}`},
+		{"hello", "", "", `{"partial-ok":true}^x`},
+		{"hello", "", "", `{"partial-ok":true^`},
+		{"hellojob", "id", "is missing", ` ^{"priority":1,"userid":1}`},
+		{"hellojob", "priority", "is missing", `^{"id":1,"userid":1}`},
+		{"hellojob", "userid", "is missing", `^{"id":1,"priority":1}`},
+		{"hellojob", "id", "has another JSON type", `{"priority":1,"userid":1,"id":^"1"}`},
+		{"hellojob", "id", "has another JSON type", `{"priority":1,"userid":1,"id":^1.0}`},
+		{"hellojob", "id", "has another JSON type", `{"priority":1,"userid":1,"id":^1e3}`},
+		{"hellojob", "id", "has another JSON type", `{"priority":1,"userid":1,"id":^null}`},
+		{"hellojob", "id", "is out of range", `{"priority":1,"userid":1,"id":^-1}`},
+		{"hellojob", "", "number out of range", `{"priority":1,"userid":1,"id":^9223372036854775808}`},
+		{"hellojob", "priority", "is out of range", `{"id":1,"priority":^4294967296,"userid":1}`},
+		{"hellojob", "priority", "is out of range", `{"id":1,"priority":^-1,"userid":1}`},
+		{"hellojob", "priority", "has another JSON type", `{"id":1,"priority":^16.0,"userid":1}`},
+		{"hellojob", "userid", "is out of range", `{"id":1,"priority":1,"userid":^4294967296}`},
+		{"hellojob", "t_submit", "is out of range", `{"id":1,"priority":1,"userid":1,"t_submit":^0}`},
+		{"hellojob", "t_submit", "is out of range", `{"id":1,"priority":1,"userid":1,"t_submit":^-1.5}`},
+		{"hellojob", "t_submit", "has another JSON type", `{"id":1,"priority":1,"userid":1,"t_submit":^"5"}`},
+		{"hellojob", "R", "has another JSON type", `{"id":1,"priority":1,"userid":1,"R":^null}`},
+		{"hellojob", "R.execution", "is missing", `{"id":1,"priority":1,"userid":1,"R":^{"version":1}}`},
+		{"hellojob", "R.execution.R_lite", "names no resource", `{"id":1,"priority":1,"userid":1,"R":{"version":1,"execution":{"R_lite":^[]}}}`},
+		{"hellojob", "free", "has another JSON type", `{"id":1,"priority":1,"userid":1,"free":^7}`},
+		{"hellojob", "free", `offset 2: unexpected byte in "0-x"`, `{"id":1,"priority":1,"userid":1,"free":^"0-x"}`},
+		{"hellojob", "free", `id "16777217" is above 16777216`, `{"id":1,"priority":1,"userid":1,"free":^"16777217"}`},
+		{"hellojob", "free", "names ranks that R does not have", `{"id":1,"priority":1,"userid":1,"free":^"1","R":` + r + `}`},
+		{"ready", "mode", "is missing", `^{"limit":1}`},
+		{"ready", "mode", "has another JSON type", `{"mode":^1}`},
+		{"ready", "mode", `is neither "unlimited" nor "limited"`, `{"mode":^"Limited","limit":1}`},
+		{"ready", "mode", `is neither "unlimited" nor "limited"`, `{"mode":^""}`},
+		{"ready", "limit", "is missing", `^{"mode":"limited"}`},
+		{"ready", "limit", "is out of range", `{"mode":"limited","limit":^0}`},
+		{"ready", "limit", "is out of range", `{"mode":"limited","limit":^-1}`},
+		{"ready", "limit", "is out of range", `{"mode":"limited","limit":^2147483648}`},
+		{"readyanswer", "count", "is missing", `^{}`},
+		{"readyanswer", "count", "is out of range", `{"count":^-1}`},
+		{"request", "t_submit", "is out of range", `{"id":1,"priority":1,"userid":1,"t_submit":^-0,"jobspec":{}}`},
+		{"request", "jobspec", "is missing", `^{"id":1,"priority":1,"userid":1,"t_submit":5}`},
+		{"request", "jobspec", "has another JSON type", `{"id":1,"priority":1,"userid":1,"jobspec":^"{}"}`},
+		{"answer", "type", "is missing", `^{"id":1}`},
+		{"answer", "type", "has another JSON type", `{"id":1,"type":^"0"}`},
+		{"answer", "R", "is missing", `^{"id":1,"type":0}`},
+		{"answer", "R.execution.R_lite", "names no resource", `{"id":1,"type":0,"R":{"version":1,"execution":{"R_lite":^[]}}}`},
+		{"answer", "annotations", "has another JSON type", `{"id":1,"type":0,"R":` + r + `,"annotations":^null}`},
+		{"answer", "note", "does not belong to this type of answer", `{"id":1,"type":0,"R":` + r + `,"note":^""}`},
+		{"answer", "annotations", "is missing", `^{"id":1,"type":1}`},
+		{"answer", "annotations", "has another JSON type", `{"id":1,"type":1,"annotations":^[]}`},
+		{"answer", "R", "does not belong to this type of answer", `{"id":1,"type":1,"annotations":{},"R":^` + r + `}`},
+		{"answer", "note", "has another JSON type", `{"id":1,"type":2,"note":^null}`},
+		{"answer", "annotations", "does not belong to this type of answer", `{"id":1,"type":2,"annotations":^{}}`},
+		{"cancel", "id", "is missing", `^{"ID":1}`},
+		{"prioritize", "jobs", "is missing", `^{}`},
+		{"prioritize", "jobs", "has another JSON type", `{"jobs":^{}}`},
+		{"prioritize", "jobs[0]", "has another JSON type", `{"jobs":[^1]}`},
+		{"prioritize", "jobs[1]", "is not an id and a priority", `{"jobs":[[1,2],^[1]]}`},
+		{"prioritize", "jobs[0]", "is not an id and a priority", `{"jobs":[^[1,2,3]]}`},
+		{"prioritize", "jobs[0][0]", "has another JSON type", `{"jobs":[[^"1",2]]}`},
+		{"prioritize", "jobs[0][1]", "is out of range", `{"jobs":[[1, ^4294967296]]}`},
+		{"prioritize", "jobs[0][0]", "is out of range", `{"jobs":[[^-1,2]]}`},
+		{"expiration", "id", "is missing", `^{"expiration":1}`},
+		{"expiration", "expiration", "is missing", `^{"id":1}`},
+		{"expiration", "expiration", "is out of range", `{"id":1,"expiration":^-1}`},
+		{"free", "R", "is missing", `^{"id":1,"final":true}`},
+		{"free", "R.version", "is not 1", `{"id":1,"R":{"version":^2,"execution":{"R_lite":[]}}}`},
+		{"free", "final", "has another JSON type", `{"id":1,"R":` + r + `,"final":^1}`},
+		{"feasibility", "jobspec", "is missing", `^{}`},
+		{"feasibility", "jobspec", "has another JSON type", `{"jobspec":^[]}`},
+	} {
+		t.Run(c.message+"_"+c.text, func(t *testing.T) {
+			offset := strings.IndexByte(c.text, '^')
+			kept, err := decoders()[c.message](strings.Replace(c.text, "^", "", 1))
+			require.ErrorIs(t, err, alloc.ErrMessage)
+			var me *alloc.MessageError
+			require.ErrorAs(t, err, &me)
+			require.Equal(t, c.key, me.Key)
+			require.Equal(t, offset, me.Offset)
+			require.ErrorContains(t, err, c.want)
+			require.True(t, strings.HasPrefix(err.Error(), "alloc: "), err)
+			require.NotContains(t, err.Error(), "rset:")
+			require.NotContains(t, err.Error(), "idset:")
+			require.True(t, kept, "an error leaves the message as it was")
+		})
+	}
+}
+
+// Beside, a key that occurs twice is refused even if it is unknown, and so is
+// every text that ends too early.
+func TestUnknownKeysAreIgnoredInEveryMessage(t *testing.T) {
+	for name, text := range map[string]string{
+		"hello":       `{"partial-ok":false,`,
+		"hellojob":    `{"id":1,"priority":1,"userid":1,`,
+		"ready":       `{"mode":"unlimited",`,
+		"readyanswer": `{"count":1,`,
+		"request":     `{"id":1,"priority":1,"userid":1,"jobspec":{},`,
+		"answer":      `{"id":1,"type":3,`,
+		"cancel":      `{"id":1,`,
+		"prioritize":  `{"jobs":[],`,
+		"expiration":  `{"id":1,"expiration":1,`,
+		"free":        `{"id":1,"R":` + textR + `,`,
+		"feasibility": `{"jobspec":{},`,
+	} {
+		_, err := decoders()[name](text + `"Id":"x","":null,"more":[1,{"id":"y"}]}`)
+		require.NoError(t, err, name)
+		_, err = decoders()[name](text + `"more":1,"more":2}`)
+		require.ErrorIs(t, err, alloc.ErrMessage, name)
+		for i := range text[:len(text)-1] {
+			kept, err := decoders()[name](text[:i])
+			if i > 0 || name != "hello" {
+				require.ErrorIs(t, err, alloc.ErrMessage, "%s cut at %d", name, i)
+				require.True(t, kept)
+			}
+		}
+	}
+}
+
+func TestTextsThatAreTooLongAreRefused(t *testing.T) {
+	text := `{"id":1` + strings.Repeat(" ", alloc.MaxBytes) + `}`
+	for name, decode := range decoders() {
+		kept, err := decode(text)
+		require.ErrorIs(t, err, alloc.ErrLimit, name)
+		require.True(t, kept)
+	}
+	_, err := alloc.ParseLine([]byte(text))
+	require.EqualError(t, err, "alloc: 67108872 bytes, at most 67108864 are allowed")
+	b, err := alloc.Feasibility{Jobspec: json.RawMessage(text)}.AppendJSON([]byte("x"))
+	require.ErrorIs(t, err, alloc.ErrLimit)
+	require.Equal(t, "x", string(b))
+	b, err = alloc.Answer{Type: alloc.AnswerDeny, Note: text}.AppendJSON([]byte("x"))
+	require.ErrorIs(t, err, alloc.ErrLimit)
+	require.Equal(t, "x", string(b))
+}
+
+// What is written is read again: whatever would not be is refused.
+func TestValuesThatCanNotBeReadAreNotWritten(t *testing.T) {
+	r, empty, spec := parseR(t, textR), new(rset.R), json.RawMessage(`{}`)
+	nan, inf := eventlog.Timestamp(math.NaN()), eventlog.Timestamp(math.Inf(1))
+	deep := func(n int) json.RawMessage {
+		return json.RawMessage(strings.Repeat(`{"a":`, n-1) + "{}" + strings.Repeat("}", n-1))
+	}
+	for _, c := range []struct {
+		key string
+		m   alloc.Message
+	}{
+		{"id", alloc.Cancel{ID: 1 << 63}},
+		{"id", alloc.HelloJob{Job: alloc.Job{ID: 1 << 63}}},
+		{"id", alloc.Expiration{ID: 1 << 63}},
+		{"id", alloc.Free{ID: 1 << 63}},
+		{"id", alloc.Answer{ID: 1 << 63, Type: alloc.AnswerDeny}},
+		{"id", alloc.Request{Job: alloc.Job{ID: 1 << 63}, Jobspec: spec}},
+		{"jobs[1][0]", alloc.Prioritize{Jobs: []alloc.Priority{{1, 1}, {1 << 63, 1}}}},
+		{"t_submit", alloc.Request{Job: alloc.Job{Submit: -1}, Jobspec: spec}},
+		{"t_submit", alloc.HelloJob{Job: alloc.Job{Submit: nan}}},
+		{"expiration", alloc.Expiration{Expiration: inf}},
+		{"expiration", alloc.Expiration{Expiration: -1}},
+		{"jobspec", alloc.Request{}},
+		{"jobspec", alloc.Request{Jobspec: json.RawMessage(`[]`)}},
+		{"jobspec", alloc.Feasibility{Jobspec: json.RawMessage(`{"a":1,"a":1}`)}},
+		{"jobspec", alloc.Feasibility{Jobspec: deep(2047)}},
+		{"limit", alloc.Ready{Limit: -1}},
+		{"type", alloc.Answer{Type: 4}},
+		{"R", alloc.Answer{Type: alloc.AnswerSuccess}},
+		{"R", alloc.Answer{Type: alloc.AnswerSuccess, R: empty}},
+		{"R", alloc.Answer{Type: alloc.AnswerDeny, R: r}},
+		{"note", alloc.Answer{Type: alloc.AnswerSuccess, R: r, Note: "x"}},
+		{"note", alloc.Answer{Type: alloc.AnswerDeny, Note: "\xff"}},
+		{"annotations", alloc.Answer{Type: alloc.AnswerAnnotate}},
+		{"annotations", alloc.Answer{Type: alloc.AnswerCancel, Annotations: spec}},
+		{"annotations", alloc.Answer{Type: alloc.AnswerAnnotate, Annotations: json.RawMessage(`1`)}},
+		{"R", alloc.HelloJob{R: empty}},
+		{"free", alloc.HelloJob{R: r, Free: idset.Of(4)}},
+		{"free", alloc.HelloJob{Free: idset.Of(rset.MaxRank + 1)}},
+	} {
+		b, err := c.m.AppendJSON([]byte("x"))
+		require.ErrorIs(t, err, alloc.ErrMessage, "%#v", c.m)
+		require.Equal(t, "x", string(b))
+		var me *alloc.MessageError
+		require.ErrorAs(t, err, &me)
+		require.Equal(t, c.key, me.Key)
+		require.Equal(t, -1, me.Offset)
+		require.NotContains(t, err.Error(), "offset -1")
+		b, err = alloc.AppendMessage([]byte("x"), alloc.TopicAlloc, c.m)
+		require.ErrorIs(t, err, alloc.ErrMessage)
+		require.Equal(t, "x", string(b))
+	}
+	line, err := alloc.AppendMessage(nil, alloc.TopicFeasibility, alloc.Feasibility{Jobspec: deep(2046)})
+	require.NoError(t, err, "as deep as a line allows")
+	l, err := alloc.ParseLine(line)
+	require.NoError(t, err)
+	_, err = reads[alloc.Feasibility](string(l.Payload))
+	require.NoError(t, err)
+	_, err = reads[alloc.Feasibility](`{"jobspec":` + string(deep(2047)) + `}`)
+	require.ErrorContains(t, err, "nested too deep")
+}
+
+// A jobspec, annotations or an R with line breaks are written on one line.
+func TestWhatIsWrittenHasNoLineBreaks(t *testing.T) {
+	m, err := reads[alloc.Request]("{\"id\":1,\"priority\":1,\"userid\":1,\"jobspec\":{\n\t\"a\" : [ 1 , 2 ]\r\n}}")
+	require.NoError(t, err)
+	require.Equal(t, `{"a":[1,2]}`, string(m.Jobspec))
+	b, err := alloc.Feasibility{Jobspec: json.RawMessage("{\n}")}.AppendJSON(nil)
+	require.NoError(t, err)
+	require.Equal(t, `{"jobspec":{}}`, string(b))
+}
+
+func TestWhatIsReadSharesNothingWithTheText(t *testing.T) {
+	text := []byte(`{"id":1,"type":1,"annotations":{"a":"b"}}`)
+	var m alloc.Answer
+	require.NoError(t, m.UnmarshalJSON(text))
+	spec := []byte(`{"jobspec":{"a":"b"}}`)
+	var f alloc.Feasibility
+	require.NoError(t, f.UnmarshalJSON(spec))
+	clear(text)
+	clear(spec)
+	require.Equal(t, `{"a":"b"}`, string(m.Annotations))
+	require.Equal(t, `{"a":"b"}`, string(f.Jobspec))
+}
+
+// R keeps keys that it does not know, as deep as its own limit: deeper than
+// what a line can carry.
+func TestAnRThatIsTooDeepForALineIsNotWritten(t *testing.T) {
+	withDepth := func(n int) *rset.R {
+		deep := strings.Repeat("[", n-1) + strings.Repeat("]", n-1)
+		return parseR(t, strings.Replace(textR, `"version":1`, `"version":1,"more":`+deep, 1))
+	}
+	_, err := alloc.Free{R: withDepth(2047)}.AppendJSON(nil)
+	require.ErrorContains(t, err, "alloc: free request: R: ")
+	b, err := alloc.Free{R: withDepth(2046)}.AppendJSON(nil)
+	require.NoError(t, err)
+	_, err = reads[alloc.Free](string(b))
+	require.NoError(t, err)
+}
+
+func TestErrorsOfRAreStillErrorsOfRset(t *testing.T) {
+	_, err := reads[alloc.Free](`{"id":1,"R":{"version":1,"execution":{"R_lite":[],"nodelist":["a"]}}}`)
+	require.ErrorIs(t, err, alloc.ErrMessage)
+	require.ErrorIs(t, err, rset.ErrHosts)
+	require.EqualError(t, err, "alloc: free request: offset 12: R: 0 ranks, but 1 hosts")
+	_, err = reads[alloc.Free](`{"id":1,"R":{"version":1,"execution":{"R_lite":7}}}`)
+	require.ErrorIs(t, err, rset.ErrSyntax)
+	require.EqualError(t, err, "alloc: free request: offset 47: R.execution.R_lite: has another JSON type")
+	var pe *rset.ParseError
+	require.True(t, errors.As(err, &pe))
+}
