@@ -3,11 +3,13 @@ package perilog
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/fsd"
@@ -18,7 +20,6 @@ const (
 	maxActions   = 256     // of one kind
 	maxArguments = 1 << 12 // of a command, and of regular expressions
 	maxBytes     = 1 << 16 // of a text
-	maxDuration  = 1e12    // the longest that is not infinite, in seconds: added to a time it is still a time
 )
 
 // What is wrong with a value.
@@ -35,12 +36,12 @@ var (
 	errNotRanks    = errors.New("is not an idset")
 	errNotDuration = errors.New("is not a duration")
 	errInfinite    = errors.New("is not finite")
-	errTooLong     = errors.New("is finite and longer than 1e12 seconds")
 	errTooMany     = errors.New("has too many elements")
 	errTooLarge    = errors.New("has too many bytes")
 	errNoCommand   = errors.New("is missing, and so is exec.imp")
 	errNotThere    = errors.New("is missing")
 	errEmpty       = errors.New("is empty")
+	errNotName     = errors.New("is too long, or has control characters or invalid UTF-8")
 	errTwice       = errors.New("is the name of an earlier action")
 )
 
@@ -105,31 +106,32 @@ type table struct {
 	present bool
 }
 
-// key returns the dotted name of a key of t.
+// bareKey is the characters of keys that need no quotes.
+const bareKey = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
+// key returns the dotted name of a key of t, quoted where TOML would.
 func (t table) key(name string) string {
+	if name == "" || strings.Trim(name, bareKey) != "" {
+		name = strconv.Quote(cut(name))
+	}
 	if t.path == "" {
 		return name
 	}
 	return t.path + "." + name
 }
 
-// fail keeps an error about a key of t, or about t itself if name is "".
+// fail keeps an error about a key of t, unless there is one already.
 func (t table) fail(name string, err error) {
-	if t.r.err != nil {
-		return
+	if t.r.err == nil {
+		t.r.err = &ConfigError{Key: t.key(name), Err: err}
 	}
-	key := t.path
-	if name != "" {
-		key = t.key(name)
-	}
-	t.r.err = &ConfigError{Key: key, Err: err}
 }
 
 // only refuses keys that are not among those named.
 func (t table) only(names ...string) {
 	for _, name := range slices.Sorted(maps.Keys(t.values)) {
 		if !slices.Contains(names, name) {
-			t.fail(cut(name), errUnknownKey)
+			t.fail(name, errUnknownKey)
 			return
 		}
 	}
@@ -241,7 +243,7 @@ func (t table) patterns(name string) []string {
 			return nil
 		}
 		if _, err := regexp.Compile(s); err != nil {
-			t.fail(name+"["+strconv.Itoa(i)+"]", errNotPattern)
+			t.fail(name, fmt.Errorf("element %d %w", i, errNotPattern))
 		}
 	}
 	return texts
@@ -294,11 +296,8 @@ func (t table) duration(name string) (fsd.Duration, bool) {
 	} else {
 		err = errNotDuration
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		t.fail(name, errNotDuration)
-	case d > maxDuration && !d.IsInfinite():
-		t.fail(name, errTooLong)
 	}
 	return d, true
 }
@@ -371,6 +370,8 @@ func (r *configReader) actions(t table, kind RunKind, imp string) []ActionConfig
 		switch {
 		case a.Description == "":
 			sub.fail("name", errNotThere)
+		case !describes(a.Description):
+			sub.fail("name", errNotName)
 		case len(a.Command) == 0:
 			sub.fail("command", errNotThere)
 		case slices.ContainsFunc(actions, func(b ActionConfig) bool { return b.Description == a.Description }):

@@ -30,7 +30,7 @@ func (c Cause) String() string {
 	case CauseFailed:
 		return "failed"
 	case CauseReported:
-		return "reported as failed"
+		return "reported node failure"
 	case CauseSignalled:
 		return "killed by signal"
 	case CauseTimedOut:
@@ -71,6 +71,9 @@ type RankEnd struct {
 	End  End
 }
 
+// lostContact is what is told of a rank that is unreachable.
+const lostContact = "lost contact"
+
 // The wait statuses of ends that no process told.
 const (
 	statusFailed      = 1 << 8
@@ -101,6 +104,19 @@ func signal(status int32) int {
 		return code - 128
 	}
 	return 0
+}
+
+// normal returns a wait status without the bits that tell nothing: it is 0 only
+// if that is what was told.
+func normal(status int32) int32 {
+	s := status & 0xffff
+	if s&0x7f == 0 {
+		s &= 0xff00
+	}
+	if s == 0 && status != 0 {
+		return statusFailed
+	}
+	return s
 }
 
 // stopped reports whether a wait status tells that a process was stopped or

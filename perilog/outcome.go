@@ -3,7 +3,6 @@ package perilog
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -189,7 +188,7 @@ func (r *Run) conclude() *Outcome {
 	o := &Outcome{
 		Verdict: r.verdict(), Worst: r.worst, Groups: r.groups(),
 		Failed: r.ranks(func(s *slot) bool { return !s.cause.OK() }),
-		Detail: r.details.text(&r.spec),
+		Detail: r.details.String(),
 		Start:  r.start, End: r.end, kind: r.spec.Kind,
 	}
 	if !o.Verdict.OK() {
@@ -252,16 +251,12 @@ func (r *Run) note(o *Outcome) string {
 	if o.Verdict == VerdictSuccess {
 		return ""
 	}
-	note := r.spec.title()
-	if len(note) > maxPart {
-		note = r.spec.Kind.String()
-	}
-	sep := " "
+	note, sep := r.spec.title(), " "
 	for i, g := range o.Groups {
 		if g.Cause.OK() {
 			continue
 		}
-		part := sep + g.words() + r.where(g.Ranks)
+		part := sep + g.words() + r.where(g)
 		if len(note)+len(part) > MaxNote-32 {
 			return note + "; and " + strconv.Itoa(len(o.Groups)-i) + " more causes"
 		}
@@ -277,15 +272,20 @@ func (g CauseGroup) words() string {
 	case CauseFailed:
 		return "exited with code=" + strconv.Itoa(g.Code)
 	case CauseSignalled:
-		return "killed by signal " + strconv.Itoa(g.Code)
+		return g.Cause.String() + " " + strconv.Itoa(g.Code)
+	case CauseUnreachable:
+		return lostContact
+	case CauseOffline:
+		return "not run (offline)"
 	}
 	return g.Cause.String()
 }
 
-// where returns the hosts and ranks of a set, after " on ". If there was but
-// one command, the rank is that on which it ran.
-func (r *Run) where(ranks *idset.Set) string {
-	if !r.spec.PerRank && ranks.Equal(r.spec.Ranks) {
+// where returns the hosts and ranks of a group, after " on ". If there was but
+// one command, what became of it happened on the rank where it ran.
+func (r *Run) where(g CauseGroup) string {
+	ranks := g.Ranks
+	if !r.spec.PerRank && g.Cause != CauseReported {
 		ranks = idset.Of(r.spec.Leader)
 	}
 	names, text := hosts(r.spec.Hosts, ranks), ranks.String()
@@ -313,53 +313,51 @@ func hosts(r *rset.R, ranks *idset.Set) string {
 	return part.Nodelist().String()
 }
 
-// details keeps what reports told, for administrators. The first ones are
-// kept, the others counted.
+// details keeps what reports told, for administrators: the first ones, as far
+// as there is room. The others are counted.
 type details struct {
-	lines   []detail
-	bytes   int
+	text    []byte
 	dropped int
 }
 
-// detail is what is told of one rank.
-type detail struct {
-	rank   uint32
-	cause  Cause
-	status int32
-	text   string
-}
-
-// Limits of details: what one report may add, and the room that a line takes
-// beside.
+// Limits of details: what is kept of one report, and room to count the others.
 const (
 	maxDetailText = 256
-	detailRoom    = 160
+	detailRoom    = 32
 )
 
-// add keeps what a report told.
-func (d *details) add(rank uint32, cause Cause, status int32, text string) {
-	text = strings.Clone(text[:min(len(text), maxDetailText)])
-	if d.bytes+len(text)+detailRoom > MaxDetail {
+// detail keeps what a report told of a rank.
+func (r *Run) detail(rank uint32, cause Cause, status int32, text string) {
+	d := &r.details
+	if d.dropped > 0 {
 		d.dropped++
 		return
 	}
-	d.bytes += len(text) + detailRoom
-	d.lines = append(d.lines, detail{rank: rank, cause: cause, status: status, text: text})
+	n := len(d.text)
+	d.text = strconv.AppendUint(append(d.text, "rank "...), uint64(rank), 10)
+	if r.spec.Hosts != nil {
+		if host, ok := r.spec.Hosts.Host(rank); ok {
+			d.text = append(append(append(d.text, " ("...), host...), ')')
+		}
+	}
+	d.text = append(append(d.text, ": "...), cause.String()...)
+	if status != 0 {
+		d.text = strconv.AppendInt(append(d.text, ", status "...), int64(status), 10)
+	}
+	if text = text[:min(len(text), maxDetailText)]; text != "" {
+		d.text = strconv.AppendQuote(append(d.text, ": "...), text)
+	}
+	d.text = append(d.text, '\n')
+	if len(d.text) > MaxDetail-detailRoom {
+		d.text = d.text[:n]
+		d.dropped++
+	}
 }
 
-// text returns the lines.
-func (d *details) text(s *Spec) string {
-	var b strings.Builder
-	for _, l := range d.lines {
-		b.WriteString("rank " + strconv.FormatUint(uint64(l.rank), 10))
-		b.WriteString(": " + l.cause.String() + ", status " + strconv.Itoa(int(l.status)))
-		if l.text != "" {
-			b.WriteString(": " + strconv.Quote(l.text))
-		}
-		b.WriteByte('\n')
+// String returns the lines.
+func (d *details) String() string {
+	if d.dropped == 0 {
+		return string(d.text)
 	}
-	if d.dropped > 0 {
-		b.WriteString("and " + strconv.Itoa(d.dropped) + " more\n")
-	}
-	return b.String()
+	return string(d.text) + "and " + strconv.Itoa(d.dropped) + " more\n"
 }

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -13,8 +16,11 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// MaxRunRanks is the largest number of ranks that a [Run] can have.
-const MaxRunRanks = 1 << 20
+// Limits of a [Spec].
+const (
+	MaxRunRanks    = 1 << 20 // the number of ranks
+	MaxDescription = 256     // the bytes of a description
+)
 
 // DefaultKillTimeout is the kill timeout where a [Spec] names none. A shorter
 // one drains nodes that are only slow.
@@ -61,6 +67,7 @@ type Spec struct {
 	// Description is the action's name in the job's log; "" means
 	// "job-manager.prolog" or "job-manager.epilog", as in the reference, and
 	// "housekeeping".
+	// It has at most MaxDescription bytes of UTF-8 and no control characters.
 	Description string
 
 	Job    jobid.ID
@@ -114,6 +121,11 @@ func (k RunKind) description() string {
 	return "job-manager." + k.String()
 }
 
+// describes reports whether a text can be a description.
+func describes(s string) bool {
+	return len(s) <= MaxDescription && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
 // clone returns a copy that shares nothing with s but Hosts, which is immutable.
 func (s Spec) clone() Spec {
 	s.Ranks = s.Ranks.Clone()
@@ -148,6 +160,8 @@ func (s *Spec) check() error {
 	switch n := s.Ranks.Len(); {
 	case s.Kind < RunProlog || s.Kind > RunHousekeeping:
 		return bad("Kind", "is none of the kinds")
+	case !describes(s.Description):
+		return bad("Description", "is too long, or has control characters or invalid UTF-8")
 	case n == 0:
 		return bad("Ranks", "is empty")
 	case n > MaxRunRanks:
@@ -296,7 +310,7 @@ func (r *Run) Done() bool { return r.state == RunDone }
 func (r *Run) Start(now eventlog.Timestamp) error {
 	ranks, err := r.begin(now, now)
 	if err == nil && !ranks.IsEmpty() {
-		r.request(Request{Kind: RequestLaunch, Ranks: ranks, Command: r.spec.Command})
+		r.request(Request{Kind: RequestLaunch, Ranks: ranks, Command: slices.Clone(r.spec.Command)})
 	}
 	return err
 }
@@ -321,7 +335,7 @@ func (r *Run) begin(since, now eventlog.Timestamp) (*idset.Set, error) {
 	}
 	r.state, r.now, r.start = RunRunning, now, min(since, now)
 	if r.spec.Timeout > 0 {
-		r.deadline = r.start + eventlog.Timestamp(r.spec.Timeout)
+		r.deadline = after(r.start, r.spec.Timeout)
 	}
 	ranks := r.launchAll()
 	r.finishIfDone()
@@ -383,9 +397,20 @@ func (r *Run) process(rank uint32) (*slot, int32) {
 	return &r.slots[i], i
 }
 
-// advance makes now the latest time, unless it is before that or no time.
+// after returns the time that is d after t, which must be finite.
+func after(t eventlog.Timestamp, d fsd.Duration) eventlog.Timestamp {
+	return min(t+eventlog.Timestamp(d), math.MaxFloat64)
+}
+
+// advance makes now the latest time.
 func (r *Run) advance(now eventlog.Timestamp) {
+	r.now = r.latest(now)
+}
+
+// latest returns now if it is a time and not before the latest, or else that.
+func (r *Run) latest(now eventlog.Timestamp) eventlog.Timestamp {
 	if now > r.now && !math.IsInf(float64(now), 0) {
-		r.now = now
+		return now
 	}
+	return r.now
 }

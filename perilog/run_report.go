@@ -75,6 +75,7 @@ func (a Answer) String() string {
 // the outcome, which costs by ranks.
 func (r *Run) Report(now eventlog.Timestamp, rep Report) Answer {
 	r.advance(now)
+	rep.Status = normal(rep.Status)
 	p, i := r.process(rep.Rank)
 	switch {
 	case p == nil:
@@ -150,7 +151,7 @@ func (r *Run) ended(p *slot, i int32, rep Report, cause Cause, status int32) {
 	p.launched = false
 	r.alive--
 	if cause != CauseOK {
-		r.details.add(rep.Rank, cause, status, rep.Detail)
+		r.detail(rep.Rank, cause, status, rep.Detail)
 	}
 	if !r.spec.PerRank {
 		p.cause = cause
@@ -235,7 +236,7 @@ func (r *Run) fail(rank uint32, note string) Answer {
 		return AnswerRepeated
 	}
 	r.slots[i].reported = true
-	r.details.add(rank, CauseReported, 0, note)
+	r.detail(rank, CauseReported, 0, note)
 	r.drain(&r.slots[i], rank, CauseReported)
 	return AnswerApplied
 }

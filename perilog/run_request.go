@@ -42,8 +42,7 @@ type Request struct {
 	Ranks  *idset.Set // where; not empty, but nil of RequestRaise. The caller's to keep
 	Signal int        // 15, SIGTERM; 9, SIGKILL, only where the spec says so
 
-	// Command is that of the spec, as it was when the run was made. It must not
-	// be changed.
+	// Command is that of the spec, as it was when the run was made.
 	Command []string
 
 	Reason string // such as "prolog timed out for job ƒuZZybuNNy"
@@ -54,6 +53,8 @@ type Request struct {
 
 	// Exception tells of the whole run, once. Its user is not set.
 	Exception *jobstate.ExceptionContext
+
+	cause Cause // of RequestDrain
 }
 
 // drainMode is the mode that leaves an earlier reason alone.
@@ -66,7 +67,7 @@ const drainMode = "update"
 // A rank that fails is asked to be drained before [Run.AppendEnded] tells of its
 // end: who acts on requests first gives no bad node back.
 func (r *Run) Requests() []Request {
-	clear(r.out[:cap(r.out)])
+	clear(r.out)
 	r.out, r.requests = r.requests, r.out[:0]
 	return r.out
 }
@@ -83,12 +84,13 @@ func (r *Run) drain(s *slot, rank uint32, cause Cause) {
 	}
 	s.drained = true
 	if n := len(r.requests); n > 0 {
-		if q := &r.requests[n-1]; q.Kind == RequestDrain && q.Reason == r.reason(cause) {
+		if q := &r.requests[n-1]; q.Kind == RequestDrain && reasonOf(q.cause) == reasonOf(cause) {
 			q.Ranks.Insert(rank)
 			return
 		}
 	}
-	r.request(Request{Kind: RequestDrain, Ranks: idset.Of(rank), Reason: r.reason(cause), Mode: drainMode})
+	reason := r.spec.title() + " " + reasonOf(cause) + " for job " + r.spec.Job.Format(jobid.F58)
+	r.request(Request{Kind: RequestDrain, Ranks: idset.Of(rank), Reason: reason, Mode: drainMode, cause: cause})
 }
 
 // drains reports whether a rank that ended so is drained. One that was canceled
@@ -103,12 +105,13 @@ func (c Cause) drains() bool {
 	return false
 }
 
-// reason returns the reason that a rank is drained for.
-func (r *Run) reason(cause Cause) string {
-	words := "failed"
+// reasonOf returns the words that the reason of a drain has for a cause.
+func reasonOf(cause Cause) string {
 	switch cause {
-	case CauseTimedOut, CauseCanceledTimedOut, CauseUnreachable, CauseReported:
-		words = cause.String()
+	case CauseTimedOut, CauseCanceledTimedOut, CauseReported:
+		return cause.String()
+	case CauseUnreachable:
+		return lostContact
 	}
-	return r.spec.title() + " " + words + " for job " + r.spec.Job.Format(jobid.F58)
+	return "failed"
 }

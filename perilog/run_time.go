@@ -20,7 +20,7 @@ func (r *Run) Remaining(now eventlog.Timestamp) fsd.Duration {
 	if r.deadline == 0 {
 		return fsd.Infinity()
 	}
-	return fsd.Duration(max(0, r.deadline-max(now, r.now)))
+	return fsd.Duration(max(0, r.deadline-r.latest(now)))
 }
 
 // Tick tells the run that time has passed, and reports whether a timer was due.
@@ -44,7 +44,7 @@ func (r *Run) Tick(now eventlog.Timestamp) bool {
 // terminate sends SIGTERM to what is running and arms the kill timeout.
 func (r *Run) terminate(state RunState) {
 	r.state = state
-	r.deadline = r.now + eventlog.Timestamp(r.spec.KillTimeout)
+	r.deadline = after(r.now, r.spec.KillTimeout)
 	r.request(Request{Kind: RequestSignal, Ranks: r.Active(), Signal: sigterm})
 }
 
