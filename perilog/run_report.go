@@ -174,10 +174,11 @@ func (r *Run) endAll(cause Cause, status int32) {
 }
 
 // endRank ends a rank, which must not have ended, and has it drained if that is
-// what its cause asks for.
+// what its cause asks for. A node that was reported as failed stays so, however
+// the command ended.
 func (r *Run) endRank(i int32, rank uint32, cause Cause, status int32) {
 	s := &r.slots[i]
-	if s.reported && cause <= CauseCanceled {
+	if s.reported && cause <= CauseCanceledTimedOut {
 		cause, status = CauseReported, orStatus(status, statusFailed)
 	}
 	if s.launched {

@@ -32,12 +32,14 @@ func (r *Run) AppendText(dst []byte) ([]byte, error) {
 			dst, _ = g.Ranks.AppendText(dst)
 		}
 	}
+	if r.worst != 0 {
+		dst = strconv.AppendInt(append(dst, "; worst "...), int64(r.worst), 10)
+	}
 	if r.fatal {
 		dst = append(dst, "; fatal exception"...)
 	}
 	if r.state == RunDone {
 		dst = append(append(dst, "; "...), r.verdict().String()...)
-		dst = strconv.AppendInt(append(dst, ", worst "...), int64(r.worst), 10)
 	}
 	for i := r.head; i >= 0; i = r.slots[i].next {
 		if i == r.head {
