@@ -2,7 +2,6 @@ package alloc
 
 import (
 	"encoding/json"
-	"errors"
 	"math"
 	"strconv"
 	"unicode/utf8"
@@ -61,16 +60,10 @@ func parse(message string, b []byte, depth int, keys ...string) payload {
 			}
 		}
 	}
-	p.syntax(c.Err(), "", 0)
-	return p
-}
-
-// syntax notes that a text at an offset is not JSON, if err tells so.
-func (p *payload) syntax(err error, key string, offset int) {
-	var se *jsonscan.SyntaxError
-	if errors.As(err, &se) {
-		p.fail(key, offset+se.Offset, se.Err)
+	if se, ok := c.Err().(*jsonscan.SyntaxError); ok {
+		p.fail("", se.Offset, se.Err)
 	}
+	return p
 }
 
 // fail notes what is wrong, unless something was before.
@@ -193,15 +186,12 @@ func (p *payload) object(key string, v value) json.RawMessage {
 // resources reads an R.
 func (p *payload) resources(key string, v value, nonEmpty bool) *rset.R {
 	r, err := rset.Parser{NonEmpty: nonEmpty}.Parse(v.raw)
-	var pe *rset.ParseError
-	switch {
-	case errors.As(err, &pe):
-		field := key
+	if pe, ok := err.(*rset.ParseError); ok {
 		if pe.Field != "R" { // which stands for the whole
-			field += "." + pe.Field
+			key += "." + pe.Field
 		}
-		p.fail(field, v.offset+pe.Offset, err)
-	case err != nil:
+		p.fail(key, v.offset+pe.Offset, err)
+	} else if err != nil {
 		p.fail(key, v.offset, err)
 	}
 	return r

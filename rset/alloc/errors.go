@@ -37,6 +37,10 @@ var (
 	// does not have. The error that wraps it is an *AnswerError.
 	ErrNoRequest = errors.New("alloc: answer to no request")
 
+	// ErrPhase is returned when a scheduler says ready without a hello before.
+	// The error that wraps it is a *PhaseError.
+	ErrPhase = errors.New("alloc: message out of order")
+
 	// ErrHello is returned when a job can not be announced to a scheduler. The
 	// error that wraps it is a *HelloError.
 	ErrHello = errors.New("alloc: job can not be announced")
@@ -147,6 +151,19 @@ func (e *AnswerError) Error() string {
 
 // Unwrap returns ErrNoRequest.
 func (e *AnswerError) Unwrap() error { return ErrNoRequest }
+
+// PhaseError tells what a queue waits for instead. It wraps ErrPhase.
+type PhaseError struct {
+	Phase Phase // of the queue
+}
+
+// Error returns the text of the error.
+func (e *PhaseError) Error() string {
+	return fmt.Sprintf("alloc: ready without a hello before it: the scheduler is %v", e.Phase)
+}
+
+// Unwrap returns ErrPhase.
+func (e *PhaseError) Unwrap() error { return ErrPhase }
 
 // HelloError names the job that can not be announced. It wraps ErrHello and its
 // cause.

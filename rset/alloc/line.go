@@ -113,6 +113,7 @@ func (l Line) String() string {
 // A Message is a payload: any of the types Hello, HelloJob, Ready, ReadyAnswer,
 // Request, Answer, Cancel, Prioritize, Expiration, Free and Feasibility.
 type Message interface {
+	// AppendJSON appends the payload, or returns dst as it was and an error.
 	AppendJSON(dst []byte) ([]byte, error)
 }
 

@@ -227,7 +227,7 @@ func TestAnswerTypesHaveTheNumbersOfTheRFC(t *testing.T) {
 	for i, name := range []string{"SUCCESS", "ANNOTATE", "DENY", "CANCEL", "AnswerType(4)"} {
 		require.Equal(t, name, alloc.AnswerType(i).String())
 	}
-	for _, typ := range []int{-1, 4, 256, 1 << 40} {
+	for _, typ := range []int64{-1, 4, 256, 1 << 40} {
 		_, err := reads[alloc.Answer](fmt.Sprintf(`{"id":1,"type":%d}`, typ))
 		require.EqualError(t, err, "alloc: alloc answer: offset 15: type: is out of range")
 	}

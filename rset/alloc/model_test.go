@@ -1,0 +1,500 @@
+package alloc_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// A modelJob is a job of the naive queue.
+type modelJob struct {
+	alloc.Job
+	stopped bool
+	state   alloc.State // Pending and Held are not told apart: see waits
+}
+
+// A model is the queue as one would write it without a thought for cost: one
+// slice, sorted and searched all over at each step.
+type model struct {
+	jobs  []*modelJob
+	phase alloc.Phase
+	limit int
+	max   int
+}
+
+func (m *model) find(id jobid.ID) *modelJob {
+	for _, j := range m.jobs {
+		if j.ID == id {
+			return j
+		}
+	}
+	return nil
+}
+
+// live is find but for cancelled jobs.
+func (m *model) live(id jobid.ID) *modelJob {
+	if j := m.find(id); j != nil && j.state != alloc.Canceled {
+		return j
+	}
+	return nil
+}
+
+func (j *modelJob) held() bool { return j.stopped || j.Priority == 0 }
+
+// in returns the jobs in a state, in queue order.
+func (m *model) in(s alloc.State) (out []*modelJob) {
+	slices.SortFunc(m.jobs, func(a, b *modelJob) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
+	})
+	for _, j := range m.jobs {
+		state := j.state
+		if state == alloc.Pending && j.held() {
+			state = alloc.Held
+		}
+		if state == s {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+func (m *model) drop(j *modelJob) {
+	m.jobs = slices.DeleteFunc(m.jobs, func(o *modelJob) bool { return o == j })
+}
+
+// recall takes back what has to make way: the jobs that wait take the places
+// that are or will be free, best first, and the first that finds none takes that
+// of the last one sent, if it is better.
+func (m *model) recall() (out []string) {
+	for m.phase == alloc.Online && m.limit > 0 {
+		waiting, sent := m.in(alloc.Pending), m.in(alloc.Sent)
+		places := m.limit - len(sent)
+		if len(waiting) <= places || len(sent) == 0 {
+			break
+		}
+		a, b := waiting[places], sent[len(sent)-1]
+		if a.Priority < b.Priority || a.Priority == b.Priority && a.ID > b.ID {
+			break
+		}
+		b.state = alloc.Recalled
+		out = append(out, fmt.Sprintf("cancel %d", b.ID))
+	}
+	return out
+}
+
+func (m *model) fill() (out []string) {
+	for m.phase == alloc.Online {
+		outstanding := len(m.in(alloc.Sent)) + len(m.in(alloc.Recalled)) + len(m.in(alloc.Canceled))
+		waiting := m.in(alloc.Pending)
+		if len(waiting) == 0 || m.limit > 0 && outstanding >= m.limit {
+			break
+		}
+		waiting[0].state = alloc.Sent
+		out = append(out, fmt.Sprintf("alloc %d@%d", waiting[0].ID, waiting[0].Priority))
+	}
+	return out
+}
+
+func (m *model) settle() []string { return append(m.recall(), m.fill()...) }
+
+func (m *model) add(j alloc.Job) ([]string, error) {
+	switch old := m.find(j.ID); {
+	case old != nil && old.state == alloc.Canceled:
+		return nil, alloc.ErrOutstanding
+	case old != nil:
+		return nil, alloc.ErrExists
+	case len(m.jobs) >= m.max:
+		return nil, alloc.ErrLimit
+	}
+	m.jobs = append(m.jobs, &modelJob{Job: j, state: alloc.Pending})
+	return m.settle(), nil
+}
+
+func (m *model) cancel(id jobid.ID) (out []string, err error) {
+	j := m.live(id)
+	if j == nil {
+		return nil, alloc.ErrUnknown
+	}
+	switch j.state {
+	case alloc.Sent:
+		out = append(out, fmt.Sprintf("cancel %d", id))
+		fallthrough
+	case alloc.Recalled:
+		j.state = alloc.Canceled
+	default:
+		m.drop(j)
+	}
+	return append(out, m.settle()...), nil
+}
+
+func (m *model) prioritize(jobs []alloc.Priority) (out []string, err error) {
+	seen := map[jobid.ID]bool{}
+	for _, p := range jobs {
+		if m.live(p.ID) == nil {
+			return nil, alloc.ErrUnknown
+		}
+		if seen[p.ID] {
+			return nil, alloc.ErrExists
+		}
+		seen[p.ID] = true
+	}
+	var changed []*modelJob
+	for _, p := range jobs {
+		j := m.live(p.ID)
+		if j.Priority == p.Priority {
+			continue
+		}
+		j.Priority = p.Priority
+		if j.state != alloc.Sent {
+			continue
+		}
+		if j.held() {
+			j.state = alloc.Recalled
+			out = append(out, fmt.Sprintf("cancel %d", j.ID))
+		} else {
+			changed = append(changed, j)
+		}
+	}
+	out = append(out, m.recall()...)
+	message := "prioritize"
+	for _, j := range changed {
+		if j.state == alloc.Sent {
+			message += fmt.Sprintf(" %d@%d", j.ID, j.Priority)
+		}
+	}
+	if message != "prioritize" {
+		out = append(out, message)
+	}
+	return append(out, m.fill()...), nil
+}
+
+func (m *model) stop(id jobid.ID, stopped bool) (out []string, err error) {
+	j := m.live(id)
+	if j == nil {
+		return nil, alloc.ErrUnknown
+	}
+	j.stopped = stopped
+	if j.state == alloc.Sent && j.held() {
+		j.state = alloc.Recalled
+		out = append(out, fmt.Sprintf("cancel %d", id))
+	}
+	return append(out, m.settle()...), nil
+}
+
+func (m *model) answer(typ alloc.AnswerType, id jobid.ID) (out []string, o alloc.Outcome, err error) {
+	j := m.find(id)
+	if j == nil || j.state == alloc.Pending {
+		return nil, 0, alloc.ErrNoRequest
+	}
+	canceled := j.state == alloc.Canceled
+	switch {
+	case typ == alloc.AnswerAnnotate && canceled:
+		return nil, alloc.Dropped, nil
+	case typ == alloc.AnswerAnnotate:
+		return nil, alloc.Annotated, nil
+	case typ == alloc.AnswerCancel && !canceled:
+		j.state = alloc.Pending
+		return m.settle(), alloc.Requeued, nil
+	}
+	m.drop(j)
+	switch {
+	case canceled && typ == alloc.AnswerSuccess:
+		out, o = append(out, fmt.Sprintf("free %d rank[0-3]/core[0-7]", id)), alloc.Returned
+	case canceled:
+		o = alloc.Dropped
+	case typ == alloc.AnswerSuccess:
+		o = alloc.Allocated
+	default:
+		o = alloc.Denied
+	}
+	return append(out, m.settle()...), o, nil
+}
+
+func (m *model) lost() (back []jobid.ID) {
+	for _, j := range m.in(alloc.Canceled) {
+		m.drop(j)
+	}
+	m.in(0) // sorts
+	for _, j := range m.jobs {
+		if j.state != alloc.Pending {
+			j.state = alloc.Pending
+			back = append(back, j.ID)
+		}
+	}
+	m.phase, m.limit = alloc.Offline, 0
+	return back
+}
+
+// described is the model in the words of the function for queues.
+func (m *model) described() string {
+	out := fmt.Sprintf("%v {Pending:%d Held:%d Sent:%d Recalled:%d Canceled:%d}:", m.phase,
+		len(m.in(alloc.Pending)), len(m.in(alloc.Held)), len(m.in(alloc.Sent)), len(m.in(alloc.Recalled)), len(m.in(alloc.Canceled)))
+	for _, j := range m.jobs {
+		state := j.state
+		if state == alloc.Pending && j.held() {
+			state = alloc.Held
+		}
+		if state != alloc.Canceled {
+			out += fmt.Sprintf(" %d@%d %v", j.ID, j.Priority, state)
+		}
+	}
+	for _, j := range m.in(alloc.Canceled) {
+		out += fmt.Sprintf(" %d canceled", j.ID)
+	}
+	return out
+}
+
+// A peer is what a scheduler sees: which requests it has, and with which
+// priority. It knows nothing of the manager but its messages.
+type peer struct {
+	limit int
+	has   map[jobid.ID]uint32
+	taken map[jobid.ID]bool // back
+}
+
+// hear takes what was sent; the invariants Q1 to Q3 are what it may not hear.
+func (p *peer) hear(t require.TestingT, sends []alloc.Send) {
+	for _, s := range sends {
+		_, has := p.has[s.Job.ID]
+		switch s.Kind {
+		case alloc.SendAlloc:
+			require.False(t, has, "Q3: two requests for %d", s.Job.ID)
+			require.NotZero(t, s.Job.Priority, "Q2: a held job")
+			p.has[s.Job.ID] = s.Job.Priority
+			require.True(t, p.limit == 0 || len(p.has) <= p.limit, "Q1: over the limit")
+		case alloc.SendCancel:
+			require.True(t, has && !p.taken[s.Job.ID], "one cancel for a request")
+			p.taken[s.Job.ID] = true
+		case alloc.SendPrioritize:
+			require.NotEmpty(t, s.Jobs)
+			for _, j := range s.Jobs {
+				old, has := p.has[j.ID]
+				require.True(t, has && !p.taken[j.ID] && old != j.Priority && j.Priority > 0)
+				p.has[j.ID] = j.Priority
+			}
+		case alloc.SendFree:
+			require.True(t, s.R.Len() > 0)
+		}
+	}
+}
+
+// answer tells that the scheduler ended a request.
+func (p *peer) answer(id jobid.ID) {
+	delete(p.has, id)
+	delete(p.taken, id)
+}
+
+// answersOf returns what makes an answer of each type.
+func answersOf(t require.TestingT) (out [4]func(jobid.ID) alloc.Answer) {
+	r, err := rset.Parse([]byte(textR))
+	require.NoError(t, err)
+	for typ := range alloc.AnswerCancel + 1 {
+		a := alloc.Answer{Type: typ}
+		switch typ {
+		case alloc.AnswerSuccess:
+			a.R = r
+		case alloc.AnswerAnnotate:
+			a.Annotations = []byte(`{"sched":{}}`)
+		}
+		out[typ] = func(id jobid.ID) alloc.Answer {
+			a.ID = id
+			return a
+		}
+	}
+	return out
+}
+
+// machine runs the queue, the model and the scheduler side by side.
+type machine struct {
+	q *alloc.Queue
+	m *model
+	p *peer
+}
+
+// did compares the outcome of an operation on both.
+func (x *machine) did(t *rapid.T, sends []alloc.Send, err error, want []string, wantErr error) {
+	if wantErr != nil {
+		require.ErrorIs(t, err, wantErr)
+		require.Empty(t, sends)
+		return
+	}
+	require.NoError(t, err)
+	got := told(sends)
+	words := ""
+	for i, w := range want {
+		if i > 0 {
+			words += ", "
+		}
+		words += w
+	}
+	require.Equal(t, words, got)
+	x.p.hear(t, sends)
+}
+
+// ids are few, so that operations meet each other.
+func drawID(t *rapid.T) jobid.ID { return jobid.ID(rapid.IntRange(1, 9).Draw(t, "id")) }
+
+func drawPriority(t *rapid.T) uint32 { return uint32(rapid.IntRange(0, 5).Draw(t, "priority")) }
+
+func queueMachine(t *rapid.T) {
+	size := rapid.IntRange(3, 9).Draw(t, "size")
+	x := &machine{
+		q: alloc.NewQueue(alloc.Config{MaxJobs: size}),
+		m: &model{phase: alloc.Offline, max: size},
+		p: &peer{has: map[jobid.ID]uint32{}, taken: map[jobid.ID]bool{}},
+	}
+	answers := answersOf(t)
+	end := func(back, want []jobid.ID) {
+		require.Equal(t, want, back)
+		clear(x.p.has)
+		clear(x.p.taken)
+	}
+	add := func(t *rapid.T) {
+		j := alloc.Job{ID: drawID(t), Priority: drawPriority(t), UserID: 7}
+		sends, err := x.q.Add(nil, j)
+		want, wantErr := x.m.add(j)
+		x.did(t, sends, err, want, wantErr)
+	}
+	answer := func(t *rapid.T) {
+		id, typ := drawID(t), alloc.AnswerType(rapid.IntRange(0, 3).Draw(t, "type"))
+		sends, got, err := x.q.Answer(nil, answers[typ](id))
+		want, outcome, wantErr := x.m.answer(typ, id)
+		if err == nil && typ != alloc.AnswerAnnotate {
+			x.p.answer(id)
+		}
+		x.did(t, sends, err, want, wantErr)
+		require.Equal(t, outcome, got)
+	}
+	t.Repeat(map[string]func(*rapid.T){
+		"add":    add,
+		"add2":   add,
+		"answer": answer,
+		"more":   answer,
+		"cancel": func(t *rapid.T) {
+			id := drawID(t)
+			sends, err := x.q.Cancel(nil, id)
+			want, wantErr := x.m.cancel(id)
+			x.did(t, sends, err, want, wantErr)
+		},
+		"prioritize": func(t *rapid.T) {
+			jobs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) alloc.Priority {
+				return alloc.Priority{ID: drawID(t), Priority: drawPriority(t)}
+			}), 0, 4).Draw(t, "jobs")
+			if rapid.IntRange(0, 3).Draw(t, "any") > 0 { // mostly such as are there, once each
+				slices.SortFunc(jobs, func(a, b alloc.Priority) int { return cmp.Compare(b.ID, a.ID) })
+				jobs = slices.CompactFunc(jobs, func(a, b alloc.Priority) bool { return a.ID == b.ID })
+				jobs = slices.DeleteFunc(jobs, func(p alloc.Priority) bool { return x.m.live(p.ID) == nil })
+			}
+			sends, err := x.q.Prioritize(nil, jobs)
+			want, wantErr := x.m.prioritize(jobs)
+			x.did(t, sends, err, want, wantErr)
+		},
+		"stop": func(t *rapid.T) {
+			id := drawID(t)
+			sends, err := x.q.Stop(nil, id)
+			want, wantErr := x.m.stop(id, true)
+			x.did(t, sends, err, want, wantErr)
+		},
+		"start": func(t *rapid.T) {
+			id := drawID(t)
+			sends, err := x.q.Start(nil, id)
+			want, wantErr := x.m.stop(id, false)
+			x.did(t, sends, err, want, wantErr)
+		},
+		"session": func(t *rapid.T) { // sessions are to last for some steps
+			if rapid.IntRange(0, 4).Draw(t, "lost") == 0 {
+				end(x.q.Lost(nil), x.m.lost())
+				return
+			}
+			if x.m.phase == alloc.Online && rapid.IntRange(0, 9).Draw(t, "again") > 0 {
+				return
+			}
+			end(x.q.Hello(nil), x.m.lost())
+			x.m.phase = alloc.Greeting
+		},
+		"ready": func(t *rapid.T) {
+			limit := rapid.IntRange(0, 4).Draw(t, "limit")
+			count := len(x.m.in(alloc.Pending))
+			sends, a, err := x.q.Ready(nil, alloc.Ready{Limit: limit})
+			if x.m.phase != alloc.Greeting {
+				require.ErrorIs(t, err, alloc.ErrPhase)
+				return
+			}
+			require.Equal(t, uint32(count), a.Count)
+			x.m.phase, x.m.limit, x.p.limit = alloc.Online, limit, limit
+			x.did(t, sends, err, x.m.settle(), nil)
+		},
+		"": func(t *rapid.T) {
+			require.NoError(t, x.q.Check())
+			require.Equal(t, x.m.described(), described(x.q))
+			x.checkPeer(t)
+		},
+	})
+}
+
+// checkPeer compares what the queue thinks that the scheduler has with what it
+// was told.
+func (x *machine) checkPeer(t *rapid.T) {
+	has := map[jobid.ID]uint32{}
+	for j := range x.q.List(alloc.Sent) {
+		has[j.ID] = j.Priority
+		require.False(t, x.p.taken[j.ID])
+	}
+	for id, priority := range x.p.has {
+		if !x.p.taken[id] {
+			require.Equal(t, priority, has[id])
+		}
+	}
+	s := x.q.Stats()
+	require.Len(t, x.p.taken, s.Recalled+s.Canceled)
+	require.Len(t, x.p.has, s.Sent+s.Recalled+s.Canceled)
+}
+
+// Q1 to Q5, I6: every operation against the naive queue, in any order.
+func TestQueueDoesAsTheNaiveQueue(t *testing.T) { rapid.Check(t, queueMachine) }
+
+// FuzzQueue is the same with operations that the fuzzer chooses.
+func FuzzQueue(f *testing.F) { f.Fuzz(rapid.MakeFuzz(queueMachine)) }
+
+// I7: the same calls give the same messages.
+func TestTheSameCallsGiveTheSameBytes(t *testing.T) {
+	run := func() (out []byte) {
+		q := alloc.NewQueue(alloc.Config{})
+		var sends []alloc.Send
+		for i := range 200 {
+			var err error
+			switch {
+			case i == 20 || i == 150:
+				q.Hello(nil)
+				sends, _, err = q.Ready(sends, alloc.Ready{Limit: 5})
+			case i%7 == 3:
+				sends, err = q.Cancel(sends, jobid.ID(i-3))
+			case i%5 == 4:
+				sends, err = q.Prioritize(sends, []alloc.Priority{{jobid.ID(i - 1), uint32(i * 31 % 17)}})
+			default:
+				sends, err = q.Add(sends, alloc.Job{ID: jobid.ID(i), Priority: uint32(i * 7919 % 13)})
+			}
+			if err != nil && !errors.Is(err, alloc.ErrUnknown) {
+				require.NoError(t, err)
+			}
+		}
+		for _, s := range sends {
+			var err error
+			out, err = s.AppendLine(out, []byte(`{}`))
+			require.NoError(t, err)
+		}
+		return append(out, described(q)...)
+	}
+	first := run()
+	require.Greater(t, len(first), 2000)
+	require.Equal(t, string(first), string(run()))
+}
