@@ -1,0 +1,103 @@
+package alloc_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+func TestAllocationBudgetOfQueues(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	const n = 4096
+	for name, want := range map[string]float64{
+		"add,cancel": 1, "prioritize": 0, "stop,start": 0, "answer,add": 1, "recall": 1,
+	} {
+		q := full(n, 8)
+		if name == "prioritize" || name == "stop,start" {
+			q = full(n, 0)
+		}
+		step := steps(q, n)[name]
+		i := 0
+		got := testing.AllocsPerRun(2000, func() {
+			step(i)
+			i++
+		})
+		require.LessOrEqual(t, got, want, name)
+		require.NoError(t, q.Check())
+	}
+	q := full(n, 8)
+	require.Zero(t, testing.AllocsPerRun(10, func() {
+		_ = q.Stats()
+		_, _, _ = q.Job(idOf(7))
+		for range q.All() {
+			continue
+		}
+		for range q.List(alloc.Pending) {
+			continue
+		}
+	}))
+	// A job costs its record, and its share of the map and of two trees.
+	jobs := testing.AllocsPerRun(1, func() { full(n, 8) })
+	require.Less(t, jobs/n, 1.2)
+	var sends []alloc.Send
+	var back []jobid.ID
+	session := testing.AllocsPerRun(5, func() {
+		back = q.Hello(back[:0])
+		sends, _, _ = q.Ready(sends[:0], alloc.Ready{})
+		back = q.Lost(back[:0])
+	})
+	require.Less(t, session/n, 0.3)
+}
+
+func TestAllocationBudgetOfMessages(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	dst := make([]byte, 0, 4096)
+	request := alloc.Request{Job: alloc.Job{ID: 1, Submit: 5}, Jobspec: []byte(jobspec)}
+	text, err := request.AppendJSON(nil)
+	require.NoError(t, err)
+	line, err := alloc.AppendMessage(nil, alloc.TopicAlloc, request)
+	require.NoError(t, err)
+	cancel := []byte(`{"id":1}`)
+	for _, c := range []struct {
+		what string
+		want float64
+		f    func()
+	}{
+		{"write a request", 0, func() { _, _ = request.AppendJSON(dst) }},
+		{"write a cancel", 0, func() { _, _ = alloc.Cancel{ID: 1}.AppendJSON(dst) }},
+		{"read a request", 3, func() { _ = request.UnmarshalJSON(text) }},
+		{"read a cancel", 1, func() { _ = new(alloc.Cancel).UnmarshalJSON(cancel) }},
+		{"read a line", 3, func() { _, _ = alloc.ParseLine(line) }},
+	} {
+		require.LessOrEqual(t, testing.AllocsPerRun(100, c.f), c.want, c.what)
+	}
+}
+
+// A scheduler that never answers.
+func TestCancelledJobsDoNotFillMemory(t *testing.T) {
+	q := alloc.NewQueue(alloc.Config{MaxJobs: 100})
+	q.Hello(nil)
+	_, _, err := q.Ready(nil, alloc.Ready{})
+	require.NoError(t, err)
+	refused := 0
+	for id := range jobid.ID(1000) {
+		if _, err := q.Add(nil, alloc.Job{ID: id, Priority: 1}); err != nil {
+			require.ErrorIs(t, err, alloc.ErrLimit)
+			refused++
+			continue
+		}
+		_, err := q.Cancel(nil, id)
+		require.NoError(t, err)
+	}
+	require.Equal(t, 900, refused)
+	require.Equal(t, alloc.Stats{Canceled: 100}, q.Stats())
+	require.Empty(t, q.Lost(nil))
+	require.Equal(t, alloc.Stats{}, q.Stats())
+}

@@ -1,0 +1,207 @@
+package alloc_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// full returns a queue of n jobs with a scheduler that takes limit requests;
+// 0: there is none. Priorities repeat, ids are as a generator makes them.
+func full(n, limit int) *alloc.Queue {
+	q := alloc.NewQueue(alloc.Config{})
+	for i := range n {
+		if _, err := q.Add(nil, alloc.Job{ID: idOf(i), Priority: priorityOf(i)}); err != nil {
+			panic(err)
+		}
+	}
+	if limit > 0 {
+		q.Hello(nil)
+		if _, _, err := q.Ready(nil, alloc.Ready{Limit: limit}); err != nil {
+			panic(err)
+		}
+	}
+	return q
+}
+
+func idOf(i int) jobid.ID { return jobid.ID(i+1) << 24 }
+
+func priorityOf(i int) uint32 { return uint32(uint64(i)*7919%1000 + 2) }
+
+var queueSizes = []int{1, 64, 1 << 10, 64 << 10, 1 << 20}
+
+// steps are operations that leave as many jobs as there were. Each gets the
+// number of its call.
+func steps(q *alloc.Queue, n int) map[string]func(i int) []alloc.Send {
+	var dst []alloc.Send
+	keep := func(out []alloc.Send, err error) []alloc.Send {
+		if err != nil {
+			panic(err)
+		}
+		dst = out[:0]
+		return out
+	}
+	one := make([]alloc.Priority, 1)
+	next := n
+	return map[string]func(i int) []alloc.Send{
+		// A job comes in the middle of the queue and is cancelled.
+		"add,cancel": func(i int) []alloc.Send {
+			id := idOf(n + i)
+			keep(q.Add(dst, alloc.Job{ID: id, Priority: priorityOf(i*31) / 2}))
+			return keep(q.Cancel(dst, id))
+		},
+		"prioritize": func(i int) []alloc.Send {
+			one[0] = alloc.Priority{ID: idOf(int(uint64(i) * 7919 % uint64(n))), Priority: priorityOf(i) / 2}
+			return keep(q.Prioritize(dst, one))
+		},
+		"stop,start": func(i int) []alloc.Send {
+			id := idOf(int(uint64(i) * 7919 % uint64(n)))
+			keep(q.Stop(dst, id))
+			return keep(q.Start(dst, id))
+		},
+		// The first request is denied, the next job is asked for, and a new job
+		// comes.
+		"answer,add": func(int) []alloc.Send {
+			for j := range q.List(alloc.Sent) {
+				out, _, err := q.Answer(dst, alloc.Answer{ID: j.ID, Type: alloc.AnswerDeny})
+				keep(out, err)
+				break
+			}
+			next++
+			return keep(q.Add(dst, alloc.Job{ID: idOf(2*n + next), Priority: 1}))
+		},
+		// A better job comes, the last request is recalled and answered, the
+		// better job is asked for and cancelled, and the other one is asked for
+		// again.
+		"recall": func(int) []alloc.Send {
+			next++
+			id := idOf(2*n + next)
+			sends := keep(q.Add(dst, alloc.Job{ID: id, Priority: 1 << 20}))
+			if len(sends) == 1 && sends[0].Kind == alloc.SendCancel {
+				out, _, err := q.Answer(dst, alloc.Answer{ID: sends[0].Job.ID, Type: alloc.AnswerCancel})
+				keep(out, err)
+			}
+			keep(q.Cancel(dst, id))
+			out, _, err := q.Answer(dst, alloc.Answer{ID: id, Type: alloc.AnswerCancel})
+			return keep(out, err)
+		},
+	}
+}
+
+// BenchmarkQueue measures operations on queues of different sizes, of which 8
+// jobs are sent: the ratio of the largest to that of 1024 is what O(log n)
+// leaves, and what the caches of the processor do not hold.
+func BenchmarkQueue(b *testing.B) {
+	for _, name := range []string{"add,cancel", "prioritize", "stop,start", "answer,add", "recall"} {
+		for _, n := range queueSizes {
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				q := full(n, 8)
+				step := steps(q, n)[name]
+				if name == "prioritize" || name == "stop,start" {
+					q = full(n, 0) // without a scheduler nothing needs answers
+					step = steps(q, n)[name]
+				}
+				b.ReportAllocs()
+				i := 0
+				for b.Loop() {
+					step(i)
+					i++
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkSession measures a whole session without a limit: all jobs are asked
+// for, and come back when the scheduler is lost. Time per job.
+func BenchmarkSession(b *testing.B) {
+	for _, n := range queueSizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			q := full(n, 0)
+			var sends []alloc.Send
+			var back []jobid.ID
+			b.ReportAllocs()
+			for b.Loop() {
+				back = q.Hello(back[:0])
+				sends, _, _ = q.Ready(sends[:0], alloc.Ready{})
+				back = q.Lost(back[:0])
+			}
+			if len(sends) != n || len(back) != n {
+				b.Fatal(len(sends), len(back))
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/job")
+		})
+	}
+}
+
+// BenchmarkPrioritizeMany measures a new priority for every job at once. Time
+// per job.
+func BenchmarkPrioritizeMany(b *testing.B) {
+	for _, n := range queueSizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			q := full(n, 8)
+			jobs := make([]alloc.Priority, n)
+			var sends []alloc.Send
+			i := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				i++
+				for k := range jobs {
+					jobs[k] = alloc.Priority{ID: idOf(k), Priority: priorityOf(k*i + i)}
+				}
+				var err error
+				if sends, err = q.Prioritize(sends[:0], jobs); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/job")
+		})
+	}
+}
+
+// jobspec is one of usual size.
+const jobspec = `{"resources":[{"type":"node","count":4,"with":[{"type":"slot","count":1,"with":[{"type":"core","count":4}],"label":"task"}]}],` +
+	`"tasks":[{"command":["true"],"slot":"task","count":{"per_slot":1}}],"attributes":{"system":{"duration":0.0}},"version":1}`
+
+// BenchmarkMessages measures what a scheduler and a manager do for each job.
+func BenchmarkMessages(b *testing.B) {
+	request, err := alloc.Request{Job: alloc.Job{ID: 1 << 40, Priority: 16, UserID: 1000, Submit: 1795226094.955132}, Jobspec: []byte(jobspec)}.AppendJSON(nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	answer, err := alloc.Answer{ID: 1 << 40, R: parseR(b, textR), Annotations: []byte(`{"sched":{"resource_summary":"rank[0-3]/core[0-7]"}}`)}.AppendJSON(nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var r alloc.Request
+	var a alloc.Answer
+	var dst []byte
+	run := func(name string, text []byte, step func() error) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if err := step(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	run("read request", request, func() error { return r.UnmarshalJSON(request) })
+	run("read answer", answer, func() error { return a.UnmarshalJSON(answer) })
+	run("write request", request, func() (err error) {
+		dst, err = alloc.AppendMessage(dst[:0], alloc.TopicAlloc, r)
+		return err
+	})
+	run("write answer", answer, func() (err error) {
+		dst, err = alloc.AppendMessage(dst[:0], alloc.TopicAlloc, a)
+		return err
+	})
+	line := append([]byte(nil), dst...)
+	run("read line", line, func() error {
+		_, err := alloc.ParseLine(line)
+		return err
+	})
+}

@@ -1,0 +1,120 @@
+package alloc_test
+
+import (
+	"fmt"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// The manager's side: a scheduler that takes one request at a time, a better
+// job that comes, and an answer.
+func ExampleQueue() {
+	q := alloc.NewQueue(alloc.Config{})
+	var out []alloc.Send
+	out, _ = q.Add(out, alloc.Job{ID: 1, Priority: 16, UserID: 1000, Submit: 100})
+	q.Hello(nil)
+	out, answer, _ := q.Ready(out, alloc.Ready{Limit: 1})
+	fmt.Println("waiting:", answer.Count)
+
+	out, _ = q.Add(out, alloc.Job{ID: 2, Priority: 20, UserID: 1000, Submit: 101})
+	out, outcome, _ := q.Answer(out, alloc.Answer{ID: 1, Type: alloc.AnswerCancel})
+	fmt.Println(outcome)
+
+	for _, s := range out {
+		line, _ := s.AppendLine(nil, []byte(`{"version":1}`))
+		fmt.Print(string(line))
+	}
+	for job, state := range q.All() {
+		fmt.Println(job.ID.Format(jobid.Dec), job.Priority, state)
+	}
+	fmt.Printf("%+v\n", q.Stats())
+	// Output:
+	// waiting: 1
+	// requeued
+	// {"topic":"sched.alloc","payload":{"id":1,"priority":16,"userid":1000,"t_submit":100.0,"jobspec":{"version":1}}}
+	// {"topic":"sched.cancel","payload":{"id":1}}
+	// {"topic":"sched.alloc","payload":{"id":2,"priority":20,"userid":1000,"t_submit":101.0,"jobspec":{"version":1}}}
+	// 2 20 sent
+	// 1 16 pending
+	// {Pending:1 Held:0 Sent:1 Recalled:0 Canceled:0}
+}
+
+// A job is cancelled while the scheduler allocates: it is gone at once, and
+// what comes for it goes back.
+func ExampleQueue_Cancel() {
+	q := alloc.NewQueue(alloc.Config{})
+	q.Hello(nil)
+	_, _, _ = q.Ready(nil, alloc.Ready{})
+	_, _ = q.Add(nil, alloc.Job{ID: 7, Priority: 16})
+	out, _ := q.Cancel(nil, 7)
+
+	r, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0-3"}}]}}`))
+	out, outcome, _ := q.Answer(out, alloc.Answer{ID: 7, Type: alloc.AnswerSuccess, R: r})
+	fmt.Println(outcome)
+	for _, s := range out {
+		fmt.Printf("%v %q\n", s.Kind, s.R)
+	}
+	// Output:
+	// returned
+	// sched.cancel ""
+	// sched.free "rank0/core[0-3]"
+}
+
+// Many priorities change at once, and the scheduler is told in one message.
+func ExampleQueue_Prioritize() {
+	q := alloc.NewQueue(alloc.Config{})
+	q.Hello(nil)
+	_, _, _ = q.Ready(nil, alloc.Ready{})
+	for id := range jobid.ID(3) {
+		_, _ = q.Add(nil, alloc.Job{ID: id, Priority: 16})
+	}
+	out, _ := q.Prioritize(nil, []alloc.Priority{{ID: 2, Priority: 30}, {ID: 0, Priority: 0}, {ID: 1, Priority: 5}})
+	for _, s := range out {
+		line, _ := s.AppendLine(nil, nil)
+		fmt.Print(string(line))
+	}
+	// Output:
+	// {"topic":"sched.cancel","payload":{"id":0}}
+	// {"topic":"sched.prioritize","payload":{"jobs":[[2,30],[1,5]]}}
+}
+
+// The answers to a hello: what jobs hold, and which have given back some of it.
+func ExampleAnnounce() {
+	r, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-1"}}]}}`))
+	a := alloc.Announce([]alloc.Holder{
+		{Job: alloc.Job{ID: 9, Priority: 16, UserID: 1000, Submit: 50}, R: r, Free: idset.Of(1)},
+		{Job: alloc.Job{ID: 4, Priority: 16, UserID: 1000, Submit: 60}, R: r, Bypass: true},
+	}, true)
+	var lines []byte
+	for _, job := range a.Jobs {
+		lines, _ = alloc.AppendMessage(lines, alloc.TopicHello, job)
+	}
+	lines, _ = alloc.Line{Topic: alloc.TopicHello, Errnum: alloc.NoData}.AppendText(lines)
+	fmt.Print(string(lines))
+	// Output:
+	// {"topic":"job-manager.sched-hello","payload":{"id":9,"priority":16,"userid":1000,"t_submit":50.0,"R":{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0}},"free":"1"}}
+	// {"topic":"job-manager.sched-hello","errnum":61}
+}
+
+// The scheduler's side: a line comes in, an answer goes out.
+func ExampleParseLine() {
+	line, err := alloc.ParseLine([]byte(`{"topic":"sched.alloc","payload":{"id":7,"priority":16,"userid":1000,"jobspec":{"version":1}}}`))
+	fmt.Println(line.Topic, err)
+	var request alloc.Request
+	if err := request.UnmarshalJSON(line.Payload); err != nil {
+		fmt.Println(err)
+	}
+	answer := alloc.Answer{ID: request.ID, Type: alloc.AnswerDeny, Note: "no such queue"}
+	out, _ := alloc.AppendMessage(nil, line.Topic, answer)
+	fmt.Print(string(out))
+
+	err = request.UnmarshalJSON([]byte(`{"id":7,"priority":"high","userid":1000,"jobspec":{}}`))
+	fmt.Println(err)
+	// Output:
+	// sched.alloc <nil>
+	// {"topic":"sched.alloc","payload":{"id":7,"type":2,"note":"no such queue"}}
+	// alloc: alloc request: offset 19: priority: has another JSON type
+}
