@@ -54,7 +54,7 @@
 //
 // Operations on one job cost log n for n jobs, beside what is sent;
 // [Queue.Prioritize] of k jobs costs k log n, and [Queue.Lost] and [Queue.Hello]
-// for k outstanding requests as much. A Queue holds up to [Config.MaxJobs] jobs
+// for k outstanding requests as much. A Queue holds up to Config.MaxJobs jobs
 // and some 200 bytes for each. Cancelled jobs count as long as the scheduler
 // has not answered, so that one that never answers fills no memory.
 //

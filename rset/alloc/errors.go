@@ -25,7 +25,7 @@ var (
 
 	// ErrExists is returned when a job is added that a queue has, or is named
 	// twice in one call. The error that wraps it is a *JobError.
-	ErrExists = errors.New("alloc: job is there already")
+	ErrExists = errors.New("alloc: job was given before")
 
 	// ErrOutstanding is returned when a job is added whose id was cancelled
 	// while its request was with the scheduler, and no answer has come since:

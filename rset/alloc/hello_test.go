@@ -90,7 +90,7 @@ func TestAJobThatCanNotBeAnnouncedIsNamed(t *testing.T) {
 			texts = append(texts, err.Error())
 		}
 		require.Equal(t, []string{
-			"alloc: hello: job ƒ2: job is there already",
+			"alloc: hello: job ƒ2: job was given before",
 			"alloc: hello: job ƒ4: its R is not known, or empty",
 			"alloc: hello: job ƒ5: its R is not known, or empty",
 			"alloc: hello: job ƒ6: ranks were given back that its R does not have",

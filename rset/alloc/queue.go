@@ -9,12 +9,27 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// DefaultMaxJobs is how many jobs a queue holds where nothing else is said.
-const DefaultMaxJobs = 4 << 20
+// What Config says where it says nothing.
+const (
+	DefaultMaxJobs  = 4 << 20
+	DefaultMaxPairs = 1 << 20 // which fit in MaxBytes
+)
 
-// Config says how a queue works.
+// Config says how a queue works. In each field, 0 or less means the default.
 type Config struct {
-	MaxJobs int // how many jobs it holds, with cancelled ones that are not answered; 0 or less: DefaultMaxJobs
+	MaxJobs  int // how many jobs it holds, with cancelled ones that are not answered
+	MaxPairs int // how many jobs one Prioritize message names; for more there are several
+}
+
+// withDefaults returns c with what it does not say.
+func (c Config) withDefaults() Config {
+	if c.MaxJobs <= 0 {
+		c.MaxJobs = DefaultMaxJobs
+	}
+	if c.MaxPairs <= 0 {
+		c.MaxPairs = DefaultMaxPairs
+	}
+	return c
 }
 
 // A Queue is the manager's side of the protocol: the jobs that wait for
@@ -26,14 +41,14 @@ type Config struct {
 // Every operation appends what is to be sent to the slice that it is given, and
 // returns it; after an error it returns it as it was, and nothing has changed.
 type Queue struct {
-	_       noCopy
-	maxJobs int
-	jobs    map[jobid.ID]*job // all, cancelled ones too
-	order   list              // all but cancelled ones
-	in      [states]list      // by state; those of claimed come before those of Pending
-	phase   Phase
-	limit   int    // of requests without an answer; 0: none
-	marks   uint64 // greater than every mark of a job
+	_     noCopy
+	cfg   Config
+	jobs  map[jobid.ID]*job // all, cancelled ones too
+	order list              // all but cancelled ones
+	in    [states]list      // by state; those of claimed come before those of Pending
+	phase Phase
+	limit int    // of requests without an answer; 0: none
+	marks uint64 // no mark of a job is greater
 }
 
 // noCopy makes go vet report copies of a type that has it as a field.
@@ -54,7 +69,7 @@ type job struct {
 func (j *job) held() bool { return j.Priority == 0 || j.stopped }
 
 // NewQueue returns an empty queue. No scheduler is there yet.
-func NewQueue(c Config) *Queue { return &Queue{maxJobs: max(c.MaxJobs, 0)} }
+func NewQueue(c Config) *Queue { return &Queue{cfg: c} }
 
 // A SendKind is what is to be sent.
 type SendKind uint8
@@ -127,11 +142,7 @@ func (q *Queue) Add(dst []Send, j Job) ([]Send, error) {
 		}
 		return dst, &JobError{ID: j.ID, Err: err}
 	}
-	most := q.maxJobs
-	if most == 0 {
-		most = DefaultMaxJobs
-	}
-	if n := len(q.jobs); n >= most {
+	if n, most := len(q.jobs), q.cfg.withDefaults().MaxJobs; n >= most {
 		return dst, &LimitError{What: "jobs", Got: n + 1, Limit: most}
 	}
 	if q.jobs == nil {
@@ -171,7 +182,7 @@ func (q *Queue) Cancel(dst []Send, id jobid.ID) ([]Send, error) {
 
 // Prioritize gives jobs new priorities, many at once. Those that the scheduler
 // was asked for and whose priority is another one are told to it in one
-// message, in the order given; those that get priority 0 are recalled instead,
+// message, or in as few as Config.MaxPairs allows, in the order given; those that get priority 0 are recalled instead,
 // and so are those that have to make way for others. The error is a *JobError:
 // ErrUnknown, or ErrExists if a job is named twice. It costs k log n for k jobs.
 func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
@@ -216,22 +227,22 @@ func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
 	return q.fill(dst), nil
 }
 
-// tell appends the message about those jobs that Prioritize marked, at most
+// tell appends the messages about those jobs that Prioritize marked, at most
 // told, and that are not recalled since.
 func (q *Queue) tell(dst []Send, jobs []Priority, told int) []Send {
 	if told == 0 {
 		return dst
 	}
-	out := make([]Priority, 0, told)
+	pairs := make([]Priority, 0, told)
 	for _, p := range jobs {
 		if j := q.jobs[p.ID]; j.mark == q.marks && j.state == Sent {
-			out = append(out, p)
+			pairs = append(pairs, p)
 		}
 	}
-	if len(out) == 0 {
-		return dst
+	for part := range slices.Chunk(pairs, q.cfg.withDefaults().MaxPairs) {
+		dst = append(dst, Send{Kind: SendPrioritize, Jobs: part})
 	}
-	return append(dst, Send{Kind: SendPrioritize, Jobs: out})
+	return dst
 }
 
 // Stop holds a job whatever its priority, as when its queue is stopped: it is
@@ -344,7 +355,8 @@ func (q *Queue) Answer(dst []Send, a Answer) ([]Send, Outcome, error) {
 }
 
 // Hello takes the hello of a scheduler. It replaces the one before: all that
-// Lost says. Nothing is sent until Ready. What to answer, Announce tells.
+// Lost says. Nothing is sent until Ready. What to answer, Announce tells; what
+// jobs give back after that and before Ready is the caller's to send then.
 func (q *Queue) Hello(dst []jobid.ID) []jobid.ID {
 	dst = q.Lost(dst)
 	q.phase = Greeting

@@ -272,6 +272,22 @@ func TestManyAreReprioritizedInOneMessage(t *testing.T) {
 	d.prioritize("cancel 5, prioritize 1@1", alloc.Priority{5, 0}, alloc.Priority{6, 0}, alloc.Priority{1, 1})
 }
 
+func TestAMessageNamesNoMoreJobsThanAllowed(t *testing.T) {
+	d := drive{t, alloc.NewQueue(alloc.Config{MaxPairs: 2})}
+	d.Hello(nil)
+	d.ready(0, "", 0)
+	var jobs []alloc.Priority
+	for id := jobid.ID(1); id <= 5; id++ {
+		d.add(id, 10, fmt.Sprintf("alloc %d@10", id))
+		jobs = append(jobs, alloc.Priority{ID: id, Priority: 11})
+	}
+	d.prioritize("prioritize 1@11 2@11, prioritize 3@11 4@11, prioritize 5@11", jobs...)
+	most := alloc.Priority{ID: 1<<63 - 1, Priority: 1<<32 - 1}
+	b, err := alloc.AppendMessage(nil, alloc.TopicPrioritize, alloc.Prioritize{Jobs: slices.Repeat([]alloc.Priority{most}, alloc.DefaultMaxPairs)})
+	require.NoError(t, err, "the default fits in a line")
+	require.Less(t, len(b), alloc.MaxBytes)
+}
+
 // Who has to make way is recalled, which says all that there is to say.
 func TestARequestThatMakesWayIsNotReprioritizedToo(t *testing.T) {
 	d := online(t, 2)
