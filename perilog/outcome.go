@@ -6,7 +6,6 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/rset"
@@ -91,8 +90,8 @@ func (o *Outcome) Elapsed() fsd.Duration { return fsd.Duration(o.End - o.Start) 
 
 // Exception returns the exception to raise on the job, which the run also asks
 // for, or nil if there is none. That of a failed prolog is fatal, that of a
-// failed epilog and that of tolerated failures are not; the latter names the
-// failed ranks by the keys ranks, nodelist and action. A run that an exception
+// failed epilog and that of tolerated failures are not; the latter is one that
+// [ParseFailedRanks] reads. A run that an exception
 // canceled raises no other, and housekeeping raises none: its job is no more.
 func (o *Outcome) Exception() *jobstate.ExceptionContext {
 	if !o.raise {
@@ -101,23 +100,26 @@ func (o *Outcome) Exception() *jobstate.ExceptionContext {
 	x := &jobstate.ExceptionContext{Type: o.kind.String(), Severity: severityNonFatal, Note: o.Note}
 	switch {
 	case o.Verdict == VerdictTolerated:
-		x.Extra = o.extra()
+		x.Extra = o.failedRanks()
 	case o.kind == RunProlog:
 		x.Severity = 0
 	}
 	return x
 }
 
-// extra returns the keys that name failed ranks.
-func (o *Outcome) extra() []byte {
-	action := "keep"
+// failedRanks returns the keys that FailedRanks reads.
+func (o *Outcome) failedRanks() []byte {
+	action := FailedKeep
 	if o.Drop {
-		action = "drop"
+		action = FailedDrop
 	}
-	b := jsonscan.AppendString([]byte(`{"ranks":`), o.Failed.String())
-	b = jsonscan.AppendString(append(b, `,"nodelist":`...), o.nodelist)
-	b = jsonscan.AppendString(append(b, `,"action":`...), action)
-	return append(b, '}')
+	var w members
+	w.text(keyRanks, o.Failed.String())
+	if o.nodelist != "" {
+		w.text(keyNodelist, o.nodelist)
+	}
+	w.text(keyAction, action.String())
+	return append(w.out, '}')
 }
 
 // AppendEnded appends the ranks that ended since the last call, in the order in

@@ -242,7 +242,22 @@ func TestToleratedRanksAreNamedByOneExceptionThatIsNotFatal(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, `{"type":"prolog","severity":2,"note":"prolog exited with code=1 on fluke[1,3] (rank 1,3)",`+
 			`"ranks":"1,3","nodelist":"fluke[1,3]","action":"`+action+`"}`, string(entry.Context))
+		read, ok, err := ParseFailedRanks(entry)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, "1,3", read.Ranks.String())
+		require.Equal(t, "fluke[1,3]", read.Nodelist)
+		require.Equal(t, action, read.Action.String())
 	}
+}
+
+func TestToleratedRanksWithoutHostsAreNamedAlone(t *testing.T) {
+	spec := specOf(t, RunProlog, "0-3")
+	spec.Tolerate, spec.Hosts = Tolerate{Count: 1}, nil
+	r := started(t, spec)
+	r.exit("1", 256)
+	r.exit("0,2-3", 0)
+	require.Equal(t, `{"ranks":"1","action":"keep"}`, string(r.raised().Extra))
 }
 
 func TestACommandThatRunsOnceEndsForAllRanks(t *testing.T) {
