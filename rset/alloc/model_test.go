@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -313,137 +314,188 @@ func answersOf(t require.TestingT) (out [4]func(jobid.ID) alloc.Answer) {
 	return out
 }
 
+// choose returns a number from 0 to most, which rapid or a fuzzer chooses.
+type choose func(most int, what string) int
+
 // machine runs the queue, the model and the scheduler side by side.
 type machine struct {
-	q *alloc.Queue
-	m *model
-	p *peer
+	q       *alloc.Queue
+	m       *model
+	p       *peer
+	answers [4]func(jobid.ID) alloc.Answer
+}
+
+func newMachine(t require.TestingT, size int) *machine {
+	return &machine{
+		q:       alloc.NewQueue(alloc.Config{MaxJobs: size}),
+		m:       &model{phase: alloc.Offline, max: size},
+		p:       &peer{has: map[jobid.ID]uint32{}, taken: map[jobid.ID]bool{}},
+		answers: answersOf(t),
+	}
 }
 
 // did compares the outcome of an operation on both.
-func (x *machine) did(t *rapid.T, sends []alloc.Send, err error, want []string, wantErr error) {
+func (x *machine) did(t require.TestingT, sends []alloc.Send, err error, want []string, wantErr error) {
 	if wantErr != nil {
 		require.ErrorIs(t, err, wantErr)
 		require.Empty(t, sends)
 		return
 	}
 	require.NoError(t, err)
-	got := told(sends)
-	words := ""
-	for i, w := range want {
-		if i > 0 {
-			words += ", "
-		}
-		words += w
-	}
-	require.Equal(t, words, got)
+	require.Equal(t, strings.Join(want, ", "), told(sends))
 	x.p.hear(t, sends)
 }
 
-// ids are few, so that operations meet each other.
-func drawID(t *rapid.T) jobid.ID { return jobid.ID(rapid.IntRange(1, 9).Draw(t, "id")) }
+// Ids are few, so that operations meet each other.
+func (c choose) id() jobid.ID { return jobid.ID(1 + c(8, "id")) }
 
-func drawPriority(t *rapid.T) uint32 { return uint32(rapid.IntRange(0, 5).Draw(t, "priority")) }
+func (c choose) priority() uint32 { return uint32(c(5, "priority")) }
 
-func queueMachine(t *rapid.T) {
-	size := rapid.IntRange(3, 9).Draw(t, "size")
-	x := &machine{
-		q: alloc.NewQueue(alloc.Config{MaxJobs: size}),
-		m: &model{phase: alloc.Offline, max: size},
-		p: &peer{has: map[jobid.ID]uint32{}, taken: map[jobid.ID]bool{}},
+// An operation is one on both, with what choose chooses.
+type operation func(x *machine, t require.TestingT, c choose)
+
+func opAdd(x *machine, t require.TestingT, c choose) {
+	j := alloc.Job{ID: c.id(), Priority: c.priority(), UserID: 7}
+	sends, err := x.q.Add(nil, j)
+	want, wantErr := x.m.add(j)
+	x.did(t, sends, err, want, wantErr)
+}
+
+func opAnswer(x *machine, t require.TestingT, c choose) {
+	id, typ := c.id(), alloc.AnswerType(c(3, "type"))
+	sends, got, err := x.q.Answer(nil, x.answers[typ](id))
+	want, outcome, wantErr := x.m.answer(typ, id)
+	if err == nil && typ != alloc.AnswerAnnotate {
+		x.p.answer(id)
 	}
-	answers := answersOf(t)
-	end := func(back, want []jobid.ID) {
-		require.Equal(t, want, back)
-		clear(x.p.has)
-		clear(x.p.taken)
+	x.did(t, sends, err, want, wantErr)
+	require.Equal(t, outcome, got)
+}
+
+func opCancel(x *machine, t require.TestingT, c choose) {
+	id := c.id()
+	sends, err := x.q.Cancel(nil, id)
+	want, wantErr := x.m.cancel(id)
+	x.did(t, sends, err, want, wantErr)
+}
+
+func opPrioritize(x *machine, t require.TestingT, c choose) {
+	jobs := make([]alloc.Priority, c(4, "jobs"))
+	for i := range jobs {
+		jobs[i] = alloc.Priority{ID: c.id(), Priority: c.priority()}
 	}
-	add := func(t *rapid.T) {
-		j := alloc.Job{ID: drawID(t), Priority: drawPriority(t), UserID: 7}
-		sends, err := x.q.Add(nil, j)
-		want, wantErr := x.m.add(j)
-		x.did(t, sends, err, want, wantErr)
+	if c(3, "any") > 0 { // mostly such as are there, once each
+		slices.SortFunc(jobs, func(a, b alloc.Priority) int { return cmp.Compare(b.ID, a.ID) })
+		jobs = slices.CompactFunc(jobs, func(a, b alloc.Priority) bool { return a.ID == b.ID })
+		jobs = slices.DeleteFunc(jobs, func(p alloc.Priority) bool { return x.m.live(p.ID) == nil })
 	}
-	answer := func(t *rapid.T) {
-		id, typ := drawID(t), alloc.AnswerType(rapid.IntRange(0, 3).Draw(t, "type"))
-		sends, got, err := x.q.Answer(nil, answers[typ](id))
-		want, outcome, wantErr := x.m.answer(typ, id)
-		if err == nil && typ != alloc.AnswerAnnotate {
-			x.p.answer(id)
+	sends, err := x.q.Prioritize(nil, jobs)
+	want, wantErr := x.m.prioritize(jobs)
+	x.did(t, sends, err, want, wantErr)
+}
+
+func opStop(x *machine, t require.TestingT, c choose) {
+	id := c.id()
+	sends, err := x.q.Stop(nil, id)
+	want, wantErr := x.m.stop(id, true)
+	x.did(t, sends, err, want, wantErr)
+}
+
+func opStart(x *machine, t require.TestingT, c choose) {
+	id := c.id()
+	sends, err := x.q.Start(nil, id)
+	want, wantErr := x.m.stop(id, false)
+	x.did(t, sends, err, want, wantErr)
+}
+
+// opSession ends sessions, but lets them last for some steps.
+func opSession(x *machine, t require.TestingT, c choose) {
+	lost := c(4, "lost") == 0
+	if !lost && x.m.phase == alloc.Online && c(9, "again") > 0 {
+		return
+	}
+	want := x.m.lost()
+	if lost {
+		require.Equal(t, want, x.q.Lost(nil))
+	} else {
+		require.Equal(t, want, x.q.Hello(nil))
+		x.m.phase = alloc.Greeting
+	}
+	clear(x.p.has)
+	clear(x.p.taken)
+}
+
+func opReady(x *machine, t require.TestingT, c choose) {
+	limit := c(4, "limit")
+	count := len(x.m.in(alloc.Pending))
+	sends, a, err := x.q.Ready(nil, alloc.Ready{Limit: limit})
+	if x.m.phase != alloc.Greeting {
+		require.ErrorIs(t, err, alloc.ErrPhase)
+		return
+	}
+	require.Equal(t, uint32(count), a.Count)
+	x.m.phase, x.m.limit, x.p.limit = alloc.Online, limit, limit
+	x.did(t, sends, err, x.m.settle(), nil)
+}
+
+func (x *machine) check(t require.TestingT) {
+	require.NoError(t, x.q.Check())
+	require.Equal(t, x.m.described(), described(x.q))
+	x.checkPeer(t)
+}
+
+// operations are all there are; what is in it twice comes twice as often.
+func operations() []operation {
+	return []operation{opAdd, opAnswer, opCancel, opPrioritize, opStop, opStart, opSession, opReady, opAdd, opAnswer, opPrioritize}
+}
+
+// Q1 to Q5, I6: every operation against the naive queue, in any order.
+func TestQueueDoesAsTheNaiveQueue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := choose(func(most int, what string) int { return rapid.IntRange(0, most).Draw(t, what) })
+		x := newMachine(t, 3+c(6, "size"))
+		actions := map[string]func(*rapid.T){"": func(t *rapid.T) { x.check(t) }}
+		for i, op := range operations() {
+			actions[fmt.Sprint("op", i)] = func(t *rapid.T) { op(x, t, c) }
 		}
-		x.did(t, sends, err, want, wantErr)
-		require.Equal(t, outcome, got)
+		t.Repeat(actions)
+	})
+}
+
+// FuzzQueue is the same with operations that the fuzzer chooses, each byte one
+// number: first one of the operations, then what that needs.
+func FuzzQueue(f *testing.F) {
+	for seed := range uint64(4) {
+		b := make([]byte, 300)
+		for i := range b {
+			seed = seed*6364136223846793005 + 1442695040888963407
+			b[i] = byte(seed >> 56)
+		}
+		f.Add(b)
 	}
-	t.Repeat(map[string]func(*rapid.T){
-		"add":    add,
-		"add2":   add,
-		"answer": answer,
-		"more":   answer,
-		"cancel": func(t *rapid.T) {
-			id := drawID(t)
-			sends, err := x.q.Cancel(nil, id)
-			want, wantErr := x.m.cancel(id)
-			x.did(t, sends, err, want, wantErr)
-		},
-		"prioritize": func(t *rapid.T) {
-			jobs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) alloc.Priority {
-				return alloc.Priority{ID: drawID(t), Priority: drawPriority(t)}
-			}), 0, 4).Draw(t, "jobs")
-			if rapid.IntRange(0, 3).Draw(t, "any") > 0 { // mostly such as are there, once each
-				slices.SortFunc(jobs, func(a, b alloc.Priority) int { return cmp.Compare(b.ID, a.ID) })
-				jobs = slices.CompactFunc(jobs, func(a, b alloc.Priority) bool { return a.ID == b.ID })
-				jobs = slices.DeleteFunc(jobs, func(p alloc.Priority) bool { return x.m.live(p.ID) == nil })
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) > 1000 {
+			t.Skip("longer than needed")
+		}
+		c := choose(func(most int, _ string) int {
+			if len(b) == 0 {
+				return 0
 			}
-			sends, err := x.q.Prioritize(nil, jobs)
-			want, wantErr := x.m.prioritize(jobs)
-			x.did(t, sends, err, want, wantErr)
-		},
-		"stop": func(t *rapid.T) {
-			id := drawID(t)
-			sends, err := x.q.Stop(nil, id)
-			want, wantErr := x.m.stop(id, true)
-			x.did(t, sends, err, want, wantErr)
-		},
-		"start": func(t *rapid.T) {
-			id := drawID(t)
-			sends, err := x.q.Start(nil, id)
-			want, wantErr := x.m.stop(id, false)
-			x.did(t, sends, err, want, wantErr)
-		},
-		"session": func(t *rapid.T) { // sessions are to last for some steps
-			if rapid.IntRange(0, 4).Draw(t, "lost") == 0 {
-				end(x.q.Lost(nil), x.m.lost())
-				return
-			}
-			if x.m.phase == alloc.Online && rapid.IntRange(0, 9).Draw(t, "again") > 0 {
-				return
-			}
-			end(x.q.Hello(nil), x.m.lost())
-			x.m.phase = alloc.Greeting
-		},
-		"ready": func(t *rapid.T) {
-			limit := rapid.IntRange(0, 4).Draw(t, "limit")
-			count := len(x.m.in(alloc.Pending))
-			sends, a, err := x.q.Ready(nil, alloc.Ready{Limit: limit})
-			if x.m.phase != alloc.Greeting {
-				require.ErrorIs(t, err, alloc.ErrPhase)
-				return
-			}
-			require.Equal(t, uint32(count), a.Count)
-			x.m.phase, x.m.limit, x.p.limit = alloc.Online, limit, limit
-			x.did(t, sends, err, x.m.settle(), nil)
-		},
-		"": func(t *rapid.T) {
-			require.NoError(t, x.q.Check())
-			require.Equal(t, x.m.described(), described(x.q))
-			x.checkPeer(t)
-		},
+			n := int(b[0]) % (most + 1)
+			b = b[1:]
+			return n
+		})
+		x := newMachine(t, 3+c(6, "size"))
+		for len(b) > 0 {
+			operations()[c(len(operations())-1, "op")](x, t, c)
+			x.check(t)
+		}
 	})
 }
 
 // checkPeer compares what the queue thinks that the scheduler has with what it
 // was told.
-func (x *machine) checkPeer(t *rapid.T) {
+func (x *machine) checkPeer(t require.TestingT) {
 	has := map[jobid.ID]uint32{}
 	for j := range x.q.List(alloc.Sent) {
 		has[j.ID] = j.Priority
@@ -458,12 +510,6 @@ func (x *machine) checkPeer(t *rapid.T) {
 	require.Len(t, x.p.taken, s.Recalled+s.Canceled)
 	require.Len(t, x.p.has, s.Sent+s.Recalled+s.Canceled)
 }
-
-// Q1 to Q5, I6: every operation against the naive queue, in any order.
-func TestQueueDoesAsTheNaiveQueue(t *testing.T) { rapid.Check(t, queueMachine) }
-
-// FuzzQueue is the same with operations that the fuzzer chooses.
-func FuzzQueue(f *testing.F) { f.Fuzz(rapid.MakeFuzz(queueMachine)) }
 
 // I7: the same calls give the same messages.
 func TestTheSameCallsGiveTheSameBytes(t *testing.T) {
