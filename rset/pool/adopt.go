@@ -1,0 +1,141 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+)
+
+// Adopt tells the pool of a job that has resources already, as a hello of RFC
+// 27 does: its allocation, and the ranks of that which have been freed; nil is
+// none. From then on the job holds the rest. A job that did not get its
+// resources from the scheduler is not to be adopted. It retains r.
+//
+// Repeated with the same job, allocation and freed ranks it changes nothing
+// and returns the same.
+//
+// Some errors, alone or joined, are reports: the job holds all the same what it
+// has, since its processes may be running there.
+//
+//   - A *ConflictError: other jobs hold some of it too. What several jobs hold
+//     is free when the last of them has freed it. Holder.Conflicts lists it as
+//     long as it lasts.
+//   - A *MissingError: some of it is not in the inventory. It is held as what is
+//     gone: Free takes it and reports it, and if its rank comes into the
+//     inventory before, it is held there.
+//
+// Two more are a *RanksError about freed ranks that r does not have, which are
+// passed over, and a *rset.HostsError where ranks are on other hosts than in the
+// inventory.
+//
+// After any other error nothing has changed: a *JobError (ErrExists) if the job
+// has other resources, ErrEmpty if r has none at all, a *LimitError if too many
+// jobs have some.
+func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
+	if r.IsEmpty() {
+		return ErrEmpty
+	}
+	ranks := r.Ranks()
+	var unknown error
+	if !ranks.ContainsAll(freed) {
+		unknown = &RanksError{What: "freed", Ranks: idset.Difference(freed, ranks), Reason: notOfThis}
+	}
+	ranks.SubtractWith(freed)
+	held := must(r.Restrict(ranks))
+	h, again := p.holder(id)
+	if again && !(rset.Equal(h.r, r) && rset.SameResources(held, p.all(id))) {
+		return jobError(id, ErrExists)
+	}
+	if !again {
+		if err := p.room(); err != nil {
+			return err
+		}
+		p.setHolder(&holder{
+			id: id, r: r, since: r.Start(), expiration: r.Expiration(), cut: held.Len() < r.Len(),
+		})
+		for e := range held.Entries() {
+			k := newKids(e.Children)
+			for first, last := range e.Ranks.Ranges() {
+				p.reshare(id, true, first, last, func(*kids) *kids { return k })
+				p.hold(id, first, last, k)
+			}
+		}
+	}
+	missing := p.held(id, true)
+	var reports []error
+	if conflicts := p.conflicts(id); len(conflicts) > 0 {
+		reports = append(reports, &ConflictError{Job: id, Conflicts: conflicts})
+	}
+	if !missing.IsEmpty() {
+		if !again {
+			p.cut(id)
+		}
+		reports = append(reports, &MissingError{Job: id, Missing: missing})
+	}
+	for _, err := range []error{unknown, p.checkHosts(id, held)} {
+		if err != nil {
+			reports = append(reports, err)
+		}
+	}
+	if len(reports) == 1 {
+		return reports[0]
+	}
+	return errors.Join(reports...)
+}
+
+// checkHosts returns an error if resources are on other hosts than in the
+// inventory.
+func (p *Pool) checkHosts(id jobid.ID, r *rset.R) error {
+	both := must(p.inventory.Restrict(idset.Intersect(r.Ranks(), p.ranks)))
+	if _, err := rset.Intersect(both, r); err != nil {
+		return fmt.Errorf("pool: job %s: %w", id, err)
+	}
+	return nil
+}
+
+// hold makes what is gone of a job, as far as the inventory has it, held.
+func (p *Pool) hold(id jobid.ID, first, last uint32, k *kids) {
+	p.edit(first, last, func(first, last uint32, s *state) {
+		have := k.intersect(s.all)
+		if have == nil {
+			return
+		}
+		s.take(id, have)
+		p.reshare(id, false, first, last, func(k *kids) *kids { return k.union(have) })
+		p.reshare(id, true, first, last, func(k *kids) *kids { return k.subtract(have) })
+	})
+}
+
+// conflicts returns what a job and others hold both, by the other job.
+func (p *Pool) conflicts(id jobid.ID) []Conflict {
+	if p.clashes.Len() == 0 {
+		return nil
+	}
+	both := make(map[jobid.ID]*collector)
+	p.clashes.Ascend(func(it rankItem) bool {
+		sp := it.sp
+		i, ok := sp.find(id)
+		if !ok {
+			return true
+		}
+		for j, o := range sp.owners {
+			if common := o.kids.intersect(sp.owners[i].kids); j != i && common != nil {
+				if both[o.job] == nil {
+					both[o.job] = new(collector)
+				}
+				both[o.job].add(sp.first, sp.last, common)
+			}
+		}
+		return true
+	})
+	var out []Conflict
+	for _, other := range slices.Sorted(maps.Keys(both)) {
+		out = append(out, Conflict{Other: other, Overlap: both[other].r(rset.Config{})})
+	}
+	return out
+}

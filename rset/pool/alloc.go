@@ -1,0 +1,159 @@
+package pool
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+)
+
+// Feasible returns an error unless the request could be met if all of the
+// inventory were up and free: an *InfeasibleError that gives both numbers, or
+// what the constraints make impossible. It costs as Alloc does, without the R.
+func (p *Pool) Feasible(q *Request) error {
+	eligible, err := q.eligibleIn(p)
+	if err != nil {
+		return err
+	}
+	return p.feasible(q, eligible)
+}
+
+// eligibleIn returns the ranks that a request may have, nil for all, or an
+// error for the zero Request.
+func (q *Request) eligibleIn(p *Pool) (*idset.Set, error) {
+	if q == nil || q.slots.IsZero() {
+		return nil, fail(ErrRequest, "", noOffset, errZeroRequest)
+	}
+	return q.eligible(p), nil
+}
+
+func (p *Pool) feasible(q *Request, eligible *idset.Set) error {
+	s := search{q: q, fit: p.whole, eligible: eligible}
+	c, ok := s.choose()
+	if ok {
+		return nil
+	}
+	if q.nodes.IsZero() {
+		return &InfeasibleError{fmt.Sprintf("request for %s: %d such slots exist", q, c.slots)}
+	}
+	return &InfeasibleError{fmt.Sprintf("request for %s: %d such nodes exist", q, c.nodes)}
+}
+
+// Alloc gives a job what a request asks for, of what is up and free, and
+// returns it: with the hosts, with the properties that mean something outside of
+// this instance, with the number of slots, from now until the request's
+// duration ends. Without a duration, and where the pool expires earlier, it
+// expires with the pool.
+//
+// Which resources those are follows from the request and the state of the pool
+// alone: see the package documentation.
+//
+// The error is ErrBusy if the request can not be met now, an *InfeasibleError
+// if it never can, a *JobError (ErrExists) if the job has resources, a
+// *LimitError if too many have, a *TimeError if now is no time or the pool has
+// expired, an *InputError for the zero Request. After an error nothing has
+// changed.
+func (p *Pool) Alloc(id jobid.ID, q *Request, now eventlog.Timestamp) (*rset.R, error) {
+	if _, ok := p.holder(id); ok {
+		return nil, jobError(id, ErrExists)
+	}
+	if err := p.room(); err != nil {
+		return nil, err
+	}
+	eligible, err := q.eligibleIn(p)
+	if err != nil {
+		return nil, err
+	}
+	end, err := p.end(now, q.duration)
+	if err != nil {
+		return nil, err
+	}
+	s := search{q: q, fit: p.fit, eligible: eligible}
+	c, ok := s.choose()
+	if !ok {
+		if err := p.feasible(q, eligible); err != nil {
+			return nil, err
+		}
+		return nil, ErrBusy
+	}
+	r := p.take(id, q, c, rset.Config{Start: now, Expiration: end})
+	p.setHolder(&holder{id: id, r: r, since: now, expiration: end})
+	return r, nil
+}
+
+// room returns an error if no more jobs may have resources.
+func (p *Pool) room() error {
+	if n := p.holders.Len(); n >= p.cfg.Jobs {
+		return &LimitError{What: "jobs", Got: n + 1, Limit: p.cfg.Jobs}
+	}
+	return nil
+}
+
+// end returns when an allocation expires that is made now.
+func (p *Pool) end(now eventlog.Timestamp, duration float64) (eventlog.Timestamp, error) {
+	if err := checkTime("now", now); err != nil {
+		return 0, err
+	}
+	if p.expiration > 0 && p.expiration <= now {
+		return 0, &TimeError{What: "the pool has expired", Time: p.expiration}
+	}
+	if duration == 0 {
+		return p.expiration, nil
+	}
+	// The time after now at the least, which a duration of less than a
+	// microsecond may not reach; never, if that is beyond all times.
+	end := max(now+eventlog.Timestamp(duration), eventlog.Timestamp(math.Nextafter(float64(now), math.MaxFloat64)))
+	switch {
+	case p.expiration > 0:
+		return min(end, p.expiration), nil
+	case end > math.MaxFloat64:
+		return 0, nil
+	}
+	return end, nil
+}
+
+// take gives a job what was chosen, and returns that with the times given.
+func (p *Pool) take(id jobid.ID, q *Request, c choice, times rset.Config) *rset.R {
+	slices.SortFunc(c.grants, func(a, b grant) int { return cmp.Compare(a.first, b.first) })
+	ranks := new(idset.Set)
+	var all, first collector
+	whole := true
+	for i, g := range c.grants {
+		given := g.free
+		if !q.exclusive {
+			given = g.free.lowest(q.per, g.slots)
+		}
+		p.edit(g.first, g.last, func(_, _ uint32, s *state) {
+			whole = whole && given.equal(s.all)
+			s.take(id, given)
+		})
+		p.reshare(id, false, g.first, g.last, func(*kids) *kids { return given })
+		ranks.InsertRange(g.first, g.last)
+		all.add(g.first, g.last, given)
+		if i == 0 {
+			first.add(g.first, g.first, given)
+		}
+	}
+	nodes := int64(1)
+	if !q.nodes.IsZero() {
+		nodes = c.nodes
+	}
+	times.Slots = q.nslots(nodes, c.slots)
+	// Hosts and properties are those of the inventory, times and slots come
+	// with a union: of the first rank alone where the job has whole nodes.
+	r := must(p.bare.Restrict(ranks))
+	with := &first
+	if !whole {
+		with = &all
+	}
+	meta := with.r(times)
+	if !whole {
+		r = must(rset.Intersect(r, meta))
+	}
+	return must(rset.Union(r, meta))
+}

@@ -1,0 +1,234 @@
+package pool
+
+import (
+	"math"
+
+	"github.com/google/btree"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobspec"
+)
+
+// A grant is a range of ranks and what a job gets of each.
+type grant struct {
+	first, last uint32
+	free        *kids // what is free there
+	slots       int64 // how many slots on each rank
+}
+
+// A choice is where a job goes, or how much there was where there was not
+// enough.
+type choice struct {
+	grants []grant
+	nodes  int64
+	slots  int64 // on each node for a request by node, else in all
+}
+
+// A search looks for what a request asks for.
+type search struct {
+	q        *Request
+	fit      *btree.BTreeG[fitItem]
+	eligible *idset.Set // nil: every rank
+}
+
+// choose returns where a job goes, and whether it can. It goes by these rules,
+// which follow from the state alone:
+//
+//   - Nodes that fit more tightly come first: those in use before those that
+//     are idle, those with fewer free cores before those with more, then those
+//     with fewer free gpus, then by the other kinds in the order of their
+//     names. Among equals the lowest rank comes first.
+//   - Of what a request leaves open it gets the most, in this order: nodes,
+//     then slots on each. All nodes get as many slots.
+//   - Slots that are not by node all go to one node if one has room for them,
+//     else they fill node by node.
+func (s *search) choose() (choice, bool) {
+	if s.q.nodes.IsZero() {
+		return s.bySlot()
+	}
+	return s.byNode()
+}
+
+// byNode chooses for a request by node.
+func (s *search) byNode() (choice, bool) {
+	var c choice
+	most, _ := s.q.nodes.Floor(jobspec.MaxCount)
+	s.each(s.q.slots.Min(), func(first, last uint32, free *kids) bool {
+		n := min(int64(last-first)+1, most-c.nodes)
+		c.grants = append(c.grants, grant{first: first, last: first + uint32(n) - 1, free: free})
+		c.nodes += n
+		return c.nodes < most
+	})
+	n, ok := s.q.nodes.Floor(c.nodes)
+	if !ok {
+		return c, false
+	}
+	for c.nodes > n {
+		g := &c.grants[len(c.grants)-1]
+		if have := int64(g.last-g.first) + 1; have <= c.nodes-n {
+			c.grants, c.nodes = c.grants[:len(c.grants)-1], c.nodes-have
+			continue
+		}
+		g.last -= uint32(c.nodes - n)
+		c.nodes = n
+	}
+	c.slots, _ = s.q.slots.Floor(jobspec.MaxCount)
+	for _, g := range c.grants {
+		c.slots = g.free.holds(s.q.per, c.slots)
+	}
+	// Each node has room for the least.
+	c.slots, _ = s.q.slots.Floor(c.slots)
+	for i := range c.grants {
+		c.grants[i].slots = c.slots
+	}
+	return c, true
+}
+
+// bySlot chooses for a request that is not by node.
+func (s *search) bySlot() (choice, bool) {
+	most, _ := s.q.slots.Floor(jobspec.MaxCount)
+	var c choice
+	s.each(most, func(first, _ uint32, free *kids) bool {
+		c = choice{grants: []grant{{first, first, free, most}}, slots: most}
+		return false
+	})
+	if c.slots == most {
+		return c, true
+	}
+	s.each(1, func(first, last uint32, free *kids) bool {
+		for left := most - c.slots; left > 0 && first <= last; left = most - c.slots {
+			per := free.holds(s.q.per, left)
+			n := min(left/per, int64(last-first)+1)
+			c.grants = append(c.grants, grant{first, first + uint32(n) - 1, free, per})
+			c.slots += n * per
+			first += uint32(n)
+		}
+		return c.slots < most
+	})
+	n, ok := s.q.slots.Floor(c.slots)
+	if !ok {
+		return c, false
+	}
+	for c.slots > n {
+		c.trim(c.slots - n)
+	}
+	return c, true
+}
+
+// trim takes slots from the last grant, or from the last node of it.
+func (c *choice) trim(excess int64) {
+	i := len(c.grants) - 1
+	g := c.grants[i]
+	c.grants = c.grants[:i]
+	nodes := int64(g.last-g.first) + 1
+	if whole := min(excess/g.slots, nodes); whole > 0 {
+		c.slots -= whole * g.slots
+		if nodes -= whole; nodes > 0 {
+			g.last = g.first + uint32(nodes) - 1
+			c.grants = append(c.grants, g)
+		}
+		return
+	}
+	// One node gives back less than all it has.
+	if nodes > 1 {
+		rest := g
+		rest.last--
+		c.grants = append(c.grants, rest)
+	}
+	g.first, g.slots = g.last, g.slots-excess
+	c.grants = append(c.grants, g)
+	c.slots -= excess
+}
+
+// each calls f, in the order of choose, with ranges of eligible ranks that have
+// room for so many slots on each, until it returns false.
+func (s *search) each(slots int64, f func(first, last uint32, free *kids) bool) {
+	least := s.least(slots)
+	if !s.q.exclusive && !s.walk(fitItem{kids: least}, slots, f) {
+		return
+	}
+	s.walk(fitItem{kids: least, idle: true}, slots, f)
+}
+
+// least returns children of which nodes that have room have no fewer, in the
+// order of nodes.
+func (s *search) least(slots int64) *kids {
+	for _, want := range s.q.per {
+		if want.kind == "core" {
+			return kidsOf([]kind{{name: "core", n: int(min(want.n*slots, math.MaxInt32))}})
+		}
+	}
+	return nil
+}
+
+// walk is each for nodes in use or idle ones, from an item on. It reports
+// whether f always returned true. Of nodes that have as much it looks at one if
+// that has no room, and at as many as there are ranges of eligible ranks.
+func (s *search) walk(from fitItem, slots int64, f func(first, last uint32, free *kids) bool) bool {
+	for {
+		seek, done := false, true
+		at := from
+		s.fit.AscendGreaterOrEqual(at, func(it fitItem) bool {
+			switch {
+			case it.idle != at.idle:
+				return false
+			case it.kids.holds(s.q.per, slots) < slots:
+				from, seek = after(it), true
+				return false
+			}
+			var found bool
+			if found, done = s.offer(it.sp, f); !done {
+				return false
+			}
+			if !found {
+				from, seek = s.skip(it), true
+			}
+			return found
+		})
+		if !seek || !done {
+			return done
+		}
+	}
+}
+
+// offer calls f with the eligible ranks of a span. It reports whether there was
+// one, and whether f always returned true.
+func (s *search) offer(sp *span, f func(first, last uint32, free *kids) bool) (found, more bool) {
+	if s.eligible == nil {
+		return true, f(sp.first, sp.last, sp.free)
+	}
+	if sp.first == sp.last {
+		if !s.eligible.Contains(sp.first) {
+			return false, true
+		}
+		return true, f(sp.first, sp.last, sp.free)
+	}
+	for first, last := range idset.Intersect(rangeOf(sp.first, sp.last), s.eligible).Ranges() {
+		if found = true; !f(first, last, sp.free) {
+			return true, false
+		}
+	}
+	return found, true
+}
+
+// skip returns where to go on after an item that has no eligible rank.
+func (s *search) skip(it fitItem) fitItem {
+	next, ok := s.eligible.Next(it.sp.last)
+	if !ok {
+		return after(it)
+	}
+	to := fitItem{kids: it.kids, idle: it.idle, first: next}
+	// A span that begins before the next eligible rank may have it.
+	s.fit.DescendLessOrEqual(to, func(before fitItem) bool {
+		if before.first > it.first && before.compareClass(it) == 0 && before.sp.last >= next {
+			to.first = before.first
+		}
+		return false
+	})
+	return to
+}
+
+// after returns where the items begin that have more than an item.
+func after(it fitItem) fitItem {
+	return fitItem{kids: it.kids, idle: it.idle, first: math.MaxUint32}
+}

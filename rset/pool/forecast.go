@@ -1,0 +1,75 @@
+package pool
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joblife/joblife/eventlog"
+)
+
+// Earliest returns the earliest time at which a request can be met if each job
+// that has resources ends when they expire, and nothing else changes. It only
+// forecasts: the pool stays as it is, and no time frees anything.
+//
+// A job past its expiration may end at any moment, and is taken to end now; so
+// that a result of now does not mean that Alloc succeeds now. One that never
+// expires never ends. The error is ErrBusy where that, or ranks that are down,
+// keep the request from being met at any time before the pool expires, an
+// *InfeasibleError, a *TimeError or an *InputError as of Alloc.
+//
+// With n jobs it releases the resources of at most n of them in copies, and
+// looks for room log n times.
+func (p *Pool) Earliest(q *Request, now eventlog.Timestamp) (eventlog.Timestamp, error) {
+	eligible, err := q.eligibleIn(p)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := p.end(now, 0); err != nil {
+		return 0, err
+	}
+	fits := func(c *Pool) bool {
+		s := search{q: q, fit: c.fit, eligible: eligible}
+		_, ok := s.choose()
+		return ok
+	}
+	if fits(p) {
+		return now, nil
+	}
+	if err := p.feasible(q, eligible); err != nil {
+		return 0, err
+	}
+	var ends []*holder
+	p.holders.Ascend(func(it holderItem) bool {
+		h := it.h
+		if h.expiration > 0 && (p.expiration == 0 || h.expiration < p.expiration) {
+			ends = append(ends, h)
+		}
+		return true
+	})
+	slices.SortStableFunc(ends, func(a, b *holder) int { return cmp.Compare(a.expiration, b.expiration) })
+	// What fits goes on fitting as more is released. With the first done jobs
+	// released, as in the copy, it does not fit; with the first most it does.
+	copied, done, most := p.Clone(), 0, len(ends)+1
+	for done+1 < most {
+		next := min(2*done+1, len(ends))
+		if most <= len(ends) {
+			next = done + (most-done)/2
+		}
+		trial := copied.Clone()
+		for _, h := range ends[done:next] {
+			var r released // which nobody asks for
+			for _, s := range trial.sharesList(h.id) {
+				trial.release(&r, s)
+			}
+		}
+		if fits(trial) {
+			most = next
+		} else {
+			copied, done = trial, next
+		}
+	}
+	if most > len(ends) {
+		return 0, ErrBusy
+	}
+	return max(now, ends[most-1].expiration), nil
+}

@@ -1,0 +1,105 @@
+package pool
+
+import (
+	"iter"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+)
+
+// A holder is a job that has resources. It is never changed, only replaced.
+type holder struct {
+	id         jobid.ID
+	r          *rset.R // the allocation
+	since      eventlog.Timestamp
+	expiration eventlog.Timestamp
+	cut        bool // what it holds is not, or may not be, all of r
+}
+
+// Holder is a job that has resources, and what it holds of them.
+type Holder struct {
+	ID         jobid.ID
+	R          *rset.R            // the allocation, as it was made or adopted
+	Held       *rset.R            // what is held of it in the inventory; without hosts, unless it is R itself
+	Gone       *rset.R            // what is held of it, and is not in the inventory; without hosts
+	Since      eventlog.Timestamp // its start
+	Expiration eventlog.Timestamp // 0: never. Nothing is freed by time
+	Conflicts  []Conflict         // what other jobs hold too, by job
+}
+
+// holder returns a job that has resources.
+func (p *Pool) holder(id jobid.ID) (*holder, bool) {
+	it, ok := p.holders.Get(holderItem{id: id})
+	return it.h, ok
+}
+
+// A holderItem finds a holder by its id.
+type holderItem struct {
+	id jobid.ID
+	h  *holder
+}
+
+// setHolder puts a holder where it is found.
+func (p *Pool) setHolder(h *holder) { p.holders.ReplaceOrInsert(holderItem{h.id, h}) }
+
+// cut notes that a job does not hold all of its allocation.
+func (p *Pool) cut(id jobid.ID) {
+	if h, ok := p.holder(id); ok && !h.cut {
+		c := *h
+		c.cut = true
+		p.setHolder(&c)
+	}
+}
+
+// Holder returns a job that has resources, or false if it has none. A job has
+// resources until Free is told that it was final, be it that none are left.
+func (p *Pool) Holder(id jobid.ID) (Holder, bool) {
+	h, ok := p.holder(id)
+	if !ok {
+		return Holder{}, false
+	}
+	return p.show(h), true
+}
+
+// Holders returns an iterator over the jobs that have resources, by id. The
+// pool must not be changed meanwhile. It costs little for jobs that hold all
+// they were given, and by ranges for others; and by the ranges in conflict, for
+// each job.
+func (p *Pool) Holders() iter.Seq[Holder] {
+	return func(yield func(Holder) bool) {
+		p.holders.Ascend(func(it holderItem) bool { return yield(p.show(it.h)) })
+	}
+}
+
+// Len returns the number of jobs that have resources.
+func (p *Pool) Len() int { return p.holders.Len() }
+
+// show returns what is to be known of a holder.
+func (p *Pool) show(h *holder) Holder {
+	out := Holder{
+		ID: h.id, R: h.r, Held: h.r, Gone: new(rset.R),
+		Since: h.since, Expiration: h.expiration, Conflicts: p.conflicts(h.id),
+	}
+	if h.cut {
+		out.Held, out.Gone = p.held(h.id, false), p.held(h.id, true)
+	}
+	return out
+}
+
+// SetExpiration changes when the allocation of a job expires; 0 is never. It
+// frees nothing, whatever the time is: forecasts go by it. The error is a
+// *JobError (ErrJob) or a *TimeError, and then nothing has changed.
+func (p *Pool) SetExpiration(id jobid.ID, t eventlog.Timestamp) error {
+	h, ok := p.holder(id)
+	if !ok {
+		return jobError(id, ErrJob)
+	}
+	if err := checkTime("expiration of job "+id.String(), t); err != nil {
+		return err
+	}
+	c := *h
+	c.expiration = t + 0 // no negative zero
+	p.setHolder(&c)
+	return nil
+}

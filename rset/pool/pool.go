@@ -1,0 +1,236 @@
+package pool
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/google/btree"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/hostlist"
+)
+
+// What a zero Config means.
+const (
+	DefaultJobs       = 1 << 20 // the number of jobs that have resources
+	DefaultProperties = 1 << 16 // the number of different properties
+)
+
+// Config is how large a pool may become. A zero field is the default, a negative
+// one allows none.
+type Config struct {
+	Jobs       int // the number of jobs that have resources
+	Properties int // the number of different properties
+}
+
+// Pool is the scheduler's side of an instance: an inventory of resources, which
+// of its ranks are up, and which job holds what. New makes one; the zero Pool
+// is not valid. It must not be copied: Clone copies it. One goroutine at a time
+// may use it; a clone may be used by another one.
+type Pool struct {
+	cfg        Config
+	inventory  *rset.R               // properties up to date
+	bare       *rset.R               // what an allocation has of it: no times, no properties of this instance alone
+	ranks      *idset.Set            // of the inventory; never changed, only replaced
+	properties map[string]*idset.Set // the same
+	hosts      *hostIndex            // the same
+	expiration eventlog.Timestamp
+
+	whole   *btree.BTreeG[fitItem]    // the inventory as if it were up and idle; never changed, only replaced
+	spans   *btree.BTreeG[rankItem]   // all ranks
+	fit     *btree.BTreeG[fitItem]    // the spans that are up and have something free
+	clashes *btree.BTreeG[rankItem]   // the spans that two jobs hold the same of
+	shares  *btree.BTreeG[share]      // what each job holds
+	holders *btree.BTreeG[holderItem] // the jobs, by id
+}
+
+// New returns a pool of an inventory, all ranks of which are down and free. The
+// pool expires when the inventory does. It retains the inventory, which is
+// immutable. The error is ErrEmpty for an inventory without resources, or a
+// *LimitError.
+func New(inventory *rset.R, cfg Config) (*Pool, error) {
+	if inventory.IsEmpty() {
+		return nil, ErrEmpty
+	}
+	cfg.Jobs = cmp.Or(cfg.Jobs, DefaultJobs)
+	cfg.Properties = cmp.Or(cfg.Properties, DefaultProperties)
+	p := &Pool{
+		cfg:        cfg,
+		expiration: inventory.Expiration(),
+		spans:      newRankTree(),
+		fit:        newFitTree(),
+		clashes:    newRankTree(),
+		shares:     newShareTree(),
+		holders:    btree.NewG(degree, func(a, b holderItem) bool { return a.id < b.id }),
+	}
+	properties := maps.Collect(inventory.Properties())
+	if err := p.checkProperties(properties); err != nil {
+		return nil, err
+	}
+	p.setInventory(withProperties(inventory, properties))
+	for _, sp := range spansOf(p.inventory) {
+		p.replace(nil, []*span{sp})
+	}
+	return p, nil
+}
+
+// spansOf returns the ranks of an R, down and free, in order.
+func spansOf(r *rset.R) []*span {
+	var spans []*span
+	for e := range r.Entries() {
+		all := newKids(e.Children)
+		for first, last := range e.Ranks.Ranges() {
+			spans = append(spans, &span{first, last, state{all: all, free: all}})
+		}
+	}
+	slices.SortFunc(spans, func(a, b *span) int { return cmp.Compare(a.first, b.first) })
+	return spans
+}
+
+// setInventory makes r the inventory, but for spans.
+func (p *Pool) setInventory(r *rset.R) {
+	p.inventory, p.ranks, p.properties = r, r.Ranks(), maps.Collect(r.Properties())
+	p.hosts = newHostIndex(p.ranks, r.Nodelist())
+	known := maps.Clone(p.properties)
+	maps.DeleteFunc(known, func(name string, _ *idset.Set) bool { return strings.HasPrefix(name, "+") })
+	p.bare = r
+	if len(known) != len(p.properties) {
+		p.bare = withProperties(r, known)
+	}
+	p.whole = newFitTree()
+	for _, sp := range spansOf(r) {
+		sp.up = true
+		p.whole.ReplaceOrInsert(sp.item())
+	}
+}
+
+func (p *Pool) allRanks() *idset.Set { return p.ranks }
+
+func (p *Pool) propertyRanks(name string) *idset.Set { return p.properties[name] }
+
+func (p *Pool) ranksOfHosts(list *hostlist.List) *idset.Set { return p.hosts.ranks(list) }
+
+// withProperties returns the resources and hosts of r, with other properties.
+// Those are known to be good.
+func withProperties(r *rset.R, properties map[string]*idset.Set) *rset.R {
+	return must(rset.New(rset.Config{
+		Entries:    slices.Collect(r.Entries()),
+		Hosts:      r.Nodelist(),
+		Properties: properties,
+	}))
+}
+
+// must returns the result of an operation that can not fail while the
+// invariants hold.
+func must(r *rset.R, err error) *rset.R {
+	if err != nil {
+		panic("pool: broken invariant: " + err.Error())
+	}
+	return r
+}
+
+// Clone returns a copy: what is changed in one of them later does not show in
+// the other. It costs the same whatever the pool is, some allocations; what
+// they share is copied as it is changed. It writes to p as a change does, so
+// that no other goroutine may use p meanwhile. The two may be used by two
+// goroutines.
+func (p *Pool) Clone() *Pool {
+	c := *p
+	c.spans, c.fit, c.clashes = p.spans.Clone(), p.fit.Clone(), p.clashes.Clone()
+	c.shares, c.holders = p.shares.Clone(), p.holders.Clone()
+	return &c
+}
+
+// Inventory returns all resources, with their hosts and properties as they are
+// now and the expiration of the pool. It is empty after all ranks are gone.
+func (p *Pool) Inventory() *rset.R { return must(p.inventory.WithTimes(0, p.expiration)) }
+
+// Available returns the resources that can be allocated now: what nobody holds
+// of the ranks that are up. It costs by ranges.
+func (p *Pool) Available() *rset.R {
+	var c collector
+	p.each(func(sp *span) {
+		if sp.fits() {
+			c.add(sp.first, sp.last, sp.free)
+		}
+	})
+	return p.present(&c)
+}
+
+// Down returns the resources of the ranks that are down, those that jobs hold
+// too. It costs by ranges.
+func (p *Pool) Down() *rset.R {
+	var c collector
+	p.each(func(sp *span) {
+		if !sp.up {
+			c.add(sp.first, sp.last, sp.all)
+		}
+	})
+	return p.present(&c)
+}
+
+// each calls f with all spans, in order.
+func (p *Pool) each(f func(sp *span)) {
+	p.spans.Ascend(func(it rankItem) bool {
+		f(it.sp)
+		return true
+	})
+}
+
+// present returns resources of the inventory with its hosts and properties.
+func (p *Pool) present(c *collector) *rset.R {
+	some := c.r(rset.Config{})
+	return must(rset.Intersect(must(p.inventory.Restrict(some.Ranks())), some))
+}
+
+// A collector gathers children of ranks, to make an R of them.
+type collector struct {
+	kids  []*kids
+	ranks []*idset.Set
+	index map[*kids]int
+}
+
+// add adds children of a range of ranks, which has none of them yet.
+func (c *collector) add(first, last uint32, k *kids) {
+	if k == nil {
+		return
+	}
+	i, ok := c.index[k]
+	if !ok {
+		if c.index == nil {
+			c.index = make(map[*kids]int)
+		}
+		i = len(c.kids)
+		c.index[k] = i
+		c.kids, c.ranks = append(c.kids, k), append(c.ranks, new(idset.Set))
+	}
+	c.ranks[i].InsertRange(first, last)
+}
+
+func (c *collector) isEmpty() bool { return len(c.kids) == 0 }
+
+// r returns the R, with what else is to be in it.
+func (c *collector) r(cfg rset.Config) *rset.R {
+	cfg.Entries = make([]rset.Entry, len(c.kids))
+	for i, k := range c.kids {
+		cfg.Entries[i] = rset.Entry{Ranks: c.ranks[i], Children: k.children()}
+	}
+	return must(rset.New(cfg))
+}
+
+// checkTime returns an error unless a time is one of RFC 20.
+func checkTime(what string, t eventlog.Timestamp) error {
+	if t >= 0 && t <= math.MaxFloat64 {
+		return nil
+	}
+	return &TimeError{What: what + " is not a finite time of 0 or later", Time: t}
+}
+
+// jobError returns a *JobError.
+func jobError(job jobid.ID, err error) error { return &JobError{Job: job, Err: err} }

@@ -1,0 +1,236 @@
+package pool
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/rset"
+)
+
+// A Change is what one response of RFC 28 tells, beside the first. Its zero
+// value changes nothing. A set may be nil.
+type Change struct {
+	Up, Down *idset.Set // ranks that may be allocated from now on, or no longer
+	Shrink   *idset.Set // ranks that are no longer there
+	Grow     *rset.R    // ranks that were not there, and are down unless Up names them
+
+	// AddProperties and RemoveProperties are ranks by property. That a rank has
+	// a property already, or lacks the one to be removed, is no error.
+	AddProperties, RemoveProperties map[string]*idset.Set
+
+	Expiration *eventlog.Timestamp // of the pool; 0: never. nil: as it was
+}
+
+// Update makes a change, all of it or, after an error, nothing. Ranks go before
+// others come, so that a rank may be in Shrink and Grow, which replaces it.
+//
+// A rank that goes down keeps what jobs hold of it. What they hold of a rank
+// that goes away is held no longer by the pool: a Free that names it succeeds
+// and reports it as gone. If the rank comes back before it was freed, it is
+// held again.
+//
+// The error is a *RanksError that names ranks which are not there, or there
+// already, or named both ways, as up and down; what package rset says of hosts
+// or of names of properties; a *TimeError; a *LimitError. Up and Down cost by
+// ranges named, all else by ranges of the inventory.
+func (p *Pool) Update(c Change) error {
+	inventory, err := p.changed(c)
+	if err != nil {
+		return err
+	}
+	// Nothing below fails.
+	for first, last := range c.Shrink.Ranges() {
+		p.shrink(first, last)
+	}
+	if inventory != p.inventory {
+		p.setInventory(inventory)
+	}
+	if !c.Grow.IsEmpty() {
+		p.grow(c.Grow)
+	}
+	for first, last := range c.Up.Ranges() {
+		p.edit(first, last, func(_, _ uint32, s *state) { s.up = true })
+	}
+	for first, last := range c.Down.Ranges() {
+		p.edit(first, last, func(_, _ uint32, s *state) { s.up = false })
+	}
+	if c.Expiration != nil {
+		p.expiration = *c.Expiration + 0 // no negative zero
+	}
+	return nil
+}
+
+// changed returns the inventory after a change, or why that can not be made.
+func (p *Pool) changed(c Change) (*rset.R, error) {
+	if c.Expiration != nil {
+		if err := checkTime("expiration of the pool", *c.Expiration); err != nil {
+			return nil, err
+		}
+	}
+	if err := among("shrink", c.Shrink, p.ranks); err != nil {
+		return nil, err
+	}
+	inventory, ranks := p.inventory, p.ranks
+	if !c.Shrink.IsEmpty() {
+		ranks = idset.Difference(ranks, c.Shrink)
+		inventory = must(inventory.Restrict(ranks))
+	}
+	if !c.Grow.IsEmpty() {
+		if err := apart("grow", c.Grow.Ranks(), ranks, isThere); err != nil {
+			return nil, err
+		}
+		var err error
+		if inventory, err = rset.Append(inventory, c.Grow); err != nil {
+			return nil, fmt.Errorf("pool: grow: %w", err)
+		}
+		ranks = inventory.Ranks()
+	}
+	if err := checkUpDown(c, ranks); err != nil {
+		return nil, err
+	}
+	if c.Grow.IsEmpty() && len(c.AddProperties)+len(c.RemoveProperties) == 0 {
+		return inventory, nil
+	}
+	properties := maps.Collect(inventory.Properties())
+	if err := changeProperties(properties, c, ranks); err != nil {
+		return nil, err
+	}
+	if err := p.checkProperties(properties); err != nil {
+		return nil, err
+	}
+	out, err := rset.New(rset.Config{
+		Entries:    slices.Collect(inventory.Entries()),
+		Hosts:      inventory.Nodelist(),
+		Properties: properties,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("pool: property: %w", err)
+	}
+	return out, nil
+}
+
+// checkUpDown returns an error unless Up and Down fit the ranks.
+func checkUpDown(c Change, ranks *idset.Set) error {
+	if err := among("up", c.Up, ranks); err != nil {
+		return err
+	}
+	if err := apart("up and down", c.Up, c.Down, bothWays); err != nil {
+		return err
+	}
+	// A rank that goes away goes down too, and may be told so.
+	return among("down", idset.Difference(c.Down, c.Shrink), ranks)
+}
+
+// changeProperties changes the ranks of properties.
+func changeProperties(properties map[string]*idset.Set, c Change, ranks *idset.Set) error {
+	for _, name := range slices.Sorted(maps.Keys(c.RemoveProperties)) {
+		what, set := "property "+named(name), c.RemoveProperties[name]
+		if err := among(what, idset.Difference(set, c.Shrink), ranks); err != nil {
+			return err
+		}
+		if err := apart(what, set, c.AddProperties[name], bothWays); err != nil {
+			return err
+		}
+		if have := properties[name]; have != nil {
+			have.SubtractWith(set)
+			if have.IsEmpty() {
+				delete(properties, name)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.AddProperties)) {
+		set := c.AddProperties[name]
+		if err := among("property "+named(name), set, ranks); err != nil {
+			return err
+		}
+		if !set.IsEmpty() {
+			properties[name] = idset.Union(properties[name], set)
+		}
+	}
+	return nil
+}
+
+// checkProperties returns an error if there are too many properties.
+func (p *Pool) checkProperties(properties map[string]*idset.Set) error {
+	if n := len(properties); n > p.cfg.Properties {
+		return &LimitError{What: "properties", Got: n, Limit: p.cfg.Properties}
+	}
+	return nil
+}
+
+// among returns an error unless all of a set is among the ranks.
+func among(what string, set, ranks *idset.Set) error {
+	if ranks.ContainsAll(set) {
+		return nil
+	}
+	return &RanksError{What: what, Ranks: idset.Difference(set, ranks), Reason: notThere}
+}
+
+// apart returns an error if two sets have ranks in common.
+func apart(what string, a, b *idset.Set, reason string) error {
+	if !a.Intersects(b) {
+		return nil
+	}
+	return &RanksError{What: what, Ranks: idset.Intersect(a, b), Reason: reason}
+}
+
+// shrink takes ranks out of the pool. What jobs hold of them is gone.
+func (p *Pool) shrink(first, last uint32) {
+	p.edit(first, last, func(first, last uint32, s *state) {
+		for _, o := range s.owners {
+			p.reshare(o.job, false, first, last, func(*kids) *kids { return nil })
+			p.reshare(o.job, true, first, last, func(k *kids) *kids { return k.union(o.kids) })
+			p.cut(o.job)
+		}
+		s.all = nil
+	})
+}
+
+// grow puts ranks into the pool, down. What jobs hold of them, from when they
+// were there before, is not gone any more.
+func (p *Pool) grow(r *rset.R) {
+	for _, sp := range spansOf(r) {
+		p.insert(sp)
+	}
+	var back []share
+	p.shares.Ascend(func(s share) bool {
+		if s.gone {
+			back = append(back, s)
+		}
+		return true
+	})
+	ranks := r.Ranks()
+	for _, s := range back {
+		if !ranks.Intersects(rangeOf(s.first, s.last)) {
+			continue
+		}
+		for first, last := range idset.Intersect(rangeOf(s.first, s.last), ranks).Ranges() {
+			p.hold(s.job, first, last, s.kids)
+		}
+	}
+}
+
+// insert puts a span where there was none.
+func (p *Pool) insert(sp *span) {
+	var old, made []*span
+	if sp.first > 0 {
+		if before := p.at(sp.first - 1); before != nil {
+			old, made = append(old, before), append(made, before)
+		}
+	}
+	made = join(made, sp)
+	if after := p.at(sp.last + 1); after != nil {
+		old, made = append(old, after), join(made, after)
+	}
+	p.replace(old, made)
+}
+
+// rangeOf returns a new set of a range of ranks.
+func rangeOf(first, last uint32) *idset.Set {
+	s := new(idset.Set)
+	s.InsertRange(first, last)
+	return s
+}
