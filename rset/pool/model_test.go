@@ -1,0 +1,649 @@
+package pool_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// machine drives a pool and a naive one beside it.
+type machine struct {
+	p       *pool.Pool
+	n       *naivePool
+	ledgers map[jobid.ID]*rset.Ledger // of jobs that were freed by ranks alone
+	next    jobid.ID
+	now     float64
+}
+
+// drawNodes draws the children of ranks.
+func drawNodes(t *rapid.T, ranks *idset.Set) []thing {
+	var out []thing
+	for rank := range ranks.All() {
+		from := rapid.Uint32Range(0, 1).Draw(t, "from")
+		for id := range rapid.Uint32Range(1, 4).Draw(t, "cores") {
+			out = append(out, thing{rank, "core", from + id})
+		}
+		for id := range rapid.Uint32Range(0, 2).Draw(t, "gpus") {
+			out = append(out, thing{rank, "gpu", id})
+		}
+		if rapid.IntRange(0, 4).Draw(t, "nic") == 0 {
+			out = append(out, thing{rank, "nic", 7})
+		}
+	}
+	return out
+}
+
+// withHosts gives resources their hosts.
+func withHosts(t require.TestingT, r *rset.R) *rset.R {
+	out, err := r.AssignHosts(hostsFor(r.Ranks()))
+	require.NoError(t, err)
+	return out
+}
+
+func newMachine(t *rapid.T) *machine {
+	m := &machine{ledgers: map[jobid.ID]*rset.Ledger{}, now: 1000}
+	ranks := rapid.SliceOfNDistinct(rapid.Uint32Range(0, 9), 1, 7, rapid.ID).Draw(t, "ranks")
+	slices.Sort(ranks)
+	m.n = &naivePool{there: map[thing]bool{}, up: map[uint32]bool{}, props: map[string]map[uint32]bool{}, jobs: map[jobid.ID]*naiveJob{}}
+	list := drawNodes(t, idset.Of(ranks...))
+	if rapid.Bool().Draw(t, "equal") {
+		list = nil
+		for _, rank := range ranks {
+			for id := range uint32(4) {
+				list = append(list, thing{rank, "core", id})
+			}
+			list = append(list, thing{rank, "gpu", 0})
+		}
+	}
+	for _, x := range list {
+		m.n.there[x] = true
+	}
+	var err error
+	m.p, err = pool.New(withHosts(t, bundle(t, list)), pool.Config{})
+	require.NoError(t, err)
+	m.update(t, pool.Change{Up: idset.Of(ranks...)})
+	for _, rank := range ranks {
+		m.n.up[rank] = true
+	}
+	return m
+}
+
+func (m *machine) update(t require.TestingT, c pool.Change) { require.NoError(t, m.p.Update(c)) }
+
+// job draws a job that has resources.
+func (m *machine) job(t *rapid.T) (jobid.ID, *naiveJob) {
+	if len(m.n.jobs) == 0 {
+		t.Skip("no job")
+	}
+	id := rapid.SampledFrom(slices.Sorted(maps.Keys(m.n.jobs))).Draw(t, "job")
+	return id, m.n.jobs[id]
+}
+
+// ask is a request as the model sees it.
+type ask struct {
+	nodes, slots string // counts; nodes may be ""
+	cores, gpus  int
+	whole        bool
+	property     string
+	duration     float64
+}
+
+func drawAsk(t *rapid.T) ask {
+	a := ask{
+		nodes:    rapid.SampledFrom([]string{"", "", "1", "1", "2", "3", "1+", "2-3", "1,3"}).Draw(t, "nodes"),
+		slots:    rapid.SampledFrom([]string{"1", "1", "2", "3", "1+", "2-5", "1-4:2:*"}).Draw(t, "slots"),
+		cores:    rapid.IntRange(1, 3).Draw(t, "cores"),
+		gpus:     rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "gpus"),
+		property: rapid.SampledFrom([]string{"", "", "", "odd", "+here"}).Draw(t, "property"),
+		duration: rapid.SampledFrom([]float64{0, 0.25, 10, 1e-9}).Draw(t, "duration"),
+	}
+	a.whole = a.nodes != "" && rapid.Bool().Draw(t, "whole")
+	return a
+}
+
+// request returns what the pool takes.
+func (a ask) request(t require.TestingT) *pool.Request {
+	with := []string{vertex("core", fmt.Sprint(a.cores))}
+	if a.gpus > 0 {
+		with = append(with, vertex("gpu", fmt.Sprint(a.gpus)))
+	}
+	text := vertex("slot", a.slots, with...)
+	if a.nodes != "" {
+		text = vertex("node", a.nodes, text)
+		if a.whole {
+			text = whole(text)
+		}
+	}
+	constraints := ""
+	if a.property != "" {
+		constraints = fmt.Sprintf(`{"properties":[%q]}`, a.property)
+	}
+	spec := strings.Replace(specText("["+text+"]", constraints), "90.5", fmt.Sprint(a.duration), 1)
+	return requestOf(t, spec)
+}
+
+// room returns how many nodes, or slots where these are not by node, a job can
+// have of the ranks and resources for which keep is true.
+func (m *machine) room(a ask, keep func(thing) bool, idle func(uint32) bool) int {
+	least := 1
+	if a.nodes != "" && a.slots[0] > '1' {
+		least = int(a.slots[0] - '0')
+	}
+	nodes, slots := 0, 0
+	for rank := range m.n.ranks().All() {
+		if a.property != "" && !m.n.props[a.property][rank] || a.whole && !idle(rank) {
+			continue
+		}
+		fit := m.n.count(rank, "core", keep) / a.cores
+		if a.gpus > 0 {
+			fit = min(fit, m.n.count(rank, "gpu", keep)/a.gpus)
+		}
+		if slots += fit; fit >= least {
+			nodes++
+		}
+	}
+	if a.nodes == "" {
+		return slots
+	}
+	return nodes
+}
+
+// granted returns how many of so many a count lets a job have.
+func granted(t require.TestingT, text string, n int) (int, bool) {
+	got, ok := countOf(t, text).Floor(int64(n))
+	return int(got), ok
+}
+
+func (m *machine) Alloc(t *rapid.T) {
+	a := drawAsk(t)
+	q := a.request(t)
+	free := func(x thing) bool { return m.n.up[x.rank] && len(m.n.owners(x)) == 0 }
+	idle := func(rank uint32) bool {
+		return m.n.up[rank] && !slices.ContainsFunc(slices.Collect(maps.Keys(m.n.there)), func(x thing) bool {
+			return x.rank == rank && len(m.n.owners(x)) > 0
+		})
+	}
+	number := a.nodes
+	if number == "" {
+		number = a.slots
+	}
+	want, fits := granted(t, number, m.room(a, free, idle))
+	_, could := granted(t, number, m.room(a, func(thing) bool { return true }, func(uint32) bool { return true }))
+	before := textOf(m.p)
+	twin := m.p.Clone()
+	m.next++
+	r, err := m.p.Alloc(m.next, q, eventlog.Timestamp(m.now))
+	require.Equal(t, could, m.p.Feasible(q) == nil)
+	if !fits {
+		if could {
+			require.ErrorIs(t, err, pool.ErrBusy)
+		} else {
+			require.ErrorIs(t, err, pool.ErrInfeasible)
+		}
+		require.Equal(t, before, textOf(m.p))
+		return
+	}
+	require.NoError(t, err)
+	// I7: the choice follows from the state.
+	again, err := twin.Alloc(m.next, q, eventlog.Timestamp(m.now))
+	require.NoError(t, err)
+	require.Equal(t, string(r.AppendJSON(nil)), string(again.AppendJSON(nil)))
+	m.checkGrant(t, a, r, want, free, idle)
+	m.take(r, nil)
+}
+
+// checkGrant checks that an allocation is what was asked for, of what was free.
+func (m *machine) checkGrant(t *rapid.T, a ask, r *rset.R, want int, free func(thing) bool, idle func(uint32) bool) {
+	for _, x := range things(r) {
+		require.True(t, m.n.there[x] && free(x), "%v is not free", x)
+	}
+	slots := int64(want)
+	if a.nodes != "" {
+		require.Equal(t, want, r.Len())
+		require.Zero(t, r.Slots()%int64(want))
+		per := r.Slots() / int64(want)
+		most, ok := granted(t, a.slots, int(per))
+		require.True(t, ok && int64(most) == per)
+		slots = r.Slots()
+		for rank := range r.Ranks().All() {
+			if a.whole {
+				require.True(t, idle(rank))
+				require.Equal(t, m.n.count(rank, "core", free), r.Children(rank, "core").Len())
+				require.Equal(t, m.n.count(rank, "nic", free), r.Children(rank, "nic").Len())
+			} else {
+				require.EqualValues(t, per*int64(a.cores), r.Children(rank, "core").Len())
+				require.EqualValues(t, per*int64(a.gpus), r.Children(rank, "gpu").Len())
+			}
+		}
+	}
+	require.Equal(t, slots, r.Slots())
+	if !a.whole {
+		require.EqualValues(t, int(slots)*a.cores, r.Count("core"))
+		require.EqualValues(t, int(slots)*a.gpus, r.Count("gpu"))
+		require.Zero(t, r.Count("nic"))
+	}
+	require.Equal(t, hostsFor(r.Ranks()).String(), r.Nodelist().String())
+	require.Equal(t, eventlog.Timestamp(m.now), r.Start())
+	if a.duration == 0 {
+		require.Zero(t, r.Expiration())
+	} else {
+		require.Greater(t, r.Expiration(), r.Start())
+		require.InDelta(t, m.now+a.duration, float64(r.Expiration()), 1e-9)
+	}
+	// RS-7: properties of this instance alone stay here.
+	require.True(t, r.Property("+here").IsEmpty())
+	for rank := range r.Ranks().All() {
+		require.Equal(t, m.n.props["odd"][rank], r.Property("odd").Contains(rank))
+	}
+}
+
+// take notes that the newest job has resources.
+func (m *machine) take(r *rset.R, freed *idset.Set) {
+	j := &naiveJob{r: r, held: map[thing]bool{}, since: float64(r.Start()), end: float64(r.Expiration())}
+	for _, x := range things(r) {
+		if !freed.Contains(x.rank) {
+			j.held[x] = true
+		}
+	}
+	m.n.jobs[m.next] = j
+	if l, err := rset.Rebuild(r, rset.Released{Ranks: freed}); err == nil {
+		m.ledgers[m.next] = l
+	}
+}
+
+// Adopt: a hello of a job with any resources, there or not, of others or not.
+func (m *machine) Adopt(t *rapid.T) {
+	var list []thing
+	chosen := rapid.SliceOfNDistinct(rapid.Uint32Range(0, 11), 1, 3, rapid.ID).Draw(t, "adopted ranks")
+	for _, rank := range chosen {
+		for id := range rapid.Uint32Range(1, 3).Draw(t, "adopted cores") {
+			list = append(list, thing{rank, "core", id})
+		}
+		if rapid.IntRange(0, 3).Draw(t, "adopted gpu") == 0 {
+			list = append(list, thing{rank, "gpu", 0})
+		}
+	}
+	if rapid.Bool().Draw(t, "friendly") { // of what is there and free alone
+		list = slices.DeleteFunc(list, func(x thing) bool { return !m.n.there[x] || len(m.n.owners(x)) > 0 })
+	}
+	m.next++
+	before := textOf(m.p)
+	if len(list) == 0 {
+		require.ErrorIs(t, m.p.Adopt(m.next, new(rset.R), nil), pool.ErrEmpty)
+		require.Equal(t, before, textOf(m.p))
+		return
+	}
+	r, err := bundle(t, list).WithTimes(eventlog.Timestamp(m.now), eventlog.Timestamp(m.now+5))
+	require.NoError(t, err)
+	freed := new(idset.Set)
+	for rank := range r.Ranks().All() {
+		if rapid.IntRange(0, 3).Draw(t, "freed") == 0 {
+			freed.Insert(rank)
+		}
+	}
+	m.adopted(t, m.p, m.next, r, freed)
+	m.take(r, freed)
+	// Once more is the same.
+	m.adopted(t, m.p, m.next, r, freed)
+}
+
+// adopted adopts a job that the model may have already, and checks what is reported.
+func (m *machine) adopted(t *rapid.T, p *pool.Pool, id jobid.ID, r *rset.R, freed *idset.Set) {
+	var missing []thing
+	both := map[jobid.ID][]thing{}
+	for _, x := range things(r) {
+		if freed.Contains(x.rank) {
+			continue
+		}
+		if !m.n.there[x] {
+			missing = append(missing, x)
+		}
+		for _, other := range m.n.owners(x) {
+			if _, ok := p.Holder(other); ok && other != id {
+				both[other] = append(both[other], x)
+			}
+		}
+	}
+	err := p.Adopt(id, r, freed)
+	var lost *pool.MissingError
+	require.Equal(t, len(missing) > 0, errors.As(err, &lost))
+	if lost != nil {
+		require.Equal(t, missing, things(lost.Missing))
+	}
+	var conflict *pool.ConflictError
+	require.Equal(t, len(both) > 0, errors.As(err, &conflict))
+	if conflict != nil {
+		require.Len(t, conflict.Conflicts, len(both))
+		for _, c := range conflict.Conflicts {
+			require.Equal(t, both[c.Other], things(c.Overlap))
+		}
+		h, ok := p.Holder(id)
+		require.True(t, ok)
+		require.Len(t, h.Conflicts, len(both))
+	}
+	if len(missing)+len(both) == 0 {
+		require.NoError(t, err)
+	}
+}
+
+// free frees resources that a job holds, and checks what becomes of each.
+func (m *machine) free(t *rapid.T, id jobid.ID, list []thing, final bool) {
+	j := m.n.jobs[id]
+	rest := map[thing]bool{}
+	if final {
+		maps.Copy(rest, j.held)
+	}
+	for _, x := range list {
+		delete(rest, x)
+	}
+	all := append(slices.Clone(list), slices.Collect(maps.Keys(rest))...)
+	var returned, gone, contested []thing
+	for _, x := range all {
+		switch {
+		case !m.n.there[x]:
+			gone = append(gone, x)
+		case len(m.n.owners(x)) > 1:
+			contested = append(contested, x)
+		default:
+			returned = append(returned, x)
+		}
+	}
+	f, err := m.p.Free(id, bundle(t, list), final)
+	require.NoError(t, err)
+	for _, pair := range []struct {
+		want []thing
+		got  *rset.R
+	}{{returned, f.Returned}, {gone, f.Gone}, {contested, f.Contested}, {slices.Collect(maps.Keys(rest)), f.Rest}} {
+		slices.SortFunc(pair.want, compareThings)
+		require.Equal(t, slices.Clip(pair.want), slices.Clip(things(pair.got)))
+	}
+	for _, x := range all {
+		delete(j.held, x)
+	}
+	if final {
+		delete(m.n.jobs, id)
+		delete(m.ledgers, id)
+	}
+}
+
+// FreeRanks: a random group of ranks, as the manager's ledger gives it out.
+func (m *machine) FreeRanks(t *rapid.T) {
+	id, _ := m.job(t)
+	l := m.ledgers[id]
+	if l == nil {
+		t.Skip("freed in parts of ranks")
+	}
+	group := new(idset.Set)
+	half := rapid.Bool().Draw(t, "half")
+	for rank := range l.Held().All() {
+		if half && group.Len() < (l.HeldLen()+1)/2 || !half && rapid.Bool().Draw(t, "this") {
+			group.Insert(rank)
+		}
+	}
+	part, err := l.Free(group)
+	if errors.Is(err, rset.ErrFinal) {
+		part, err = rset.Fragment{R: new(rset.R), Final: true}, nil
+	}
+	require.NoError(t, err)
+	// final may be late, or never come.
+	m.free(t, id, things(part.R), part.Final && rapid.Bool().Draw(t, "final"))
+}
+
+// FreeParts: some cores of some ranks.
+func (m *machine) FreeParts(t *rapid.T) {
+	id, j := m.job(t)
+	var list []thing
+	for _, x := range slices.SortedFunc(maps.Keys(j.held), compareThings) {
+		if rapid.Bool().Draw(t, "this") {
+			list = append(list, x)
+		}
+	}
+	delete(m.ledgers, id)
+	m.free(t, id, list, rapid.IntRange(0, 2).Draw(t, "final") == 0)
+}
+
+// FreeWrongly: what was freed before, what others hold, and who knows what.
+func (m *machine) FreeWrongly(t *rapid.T) {
+	id, j := m.job(t)
+	before := textOf(m.p)
+	var list, excess []thing
+	for rank := range uint32(12) {
+		for _, kind := range []string{"core", "gpu"} {
+			if x := (thing{rank, kind, rapid.Uint32Range(0, 4).Draw(t, "id")}); rapid.Bool().Draw(t, "this") {
+				list = append(list, x)
+				if !j.held[x] {
+					excess = append(excess, x)
+				}
+			}
+		}
+	}
+	if len(excess) == 0 {
+		t.Skip("all held")
+	}
+	_, err := m.p.Free(id, bundle(t, list), rapid.Bool().Draw(t, "final"))
+	var e *pool.NotHeldError
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, id, e.Job)
+	slices.SortFunc(excess, compareThings)
+	require.Equal(t, excess, things(e.Excess))
+	require.Equal(t, before, textOf(m.p))
+	_, err = m.p.Free(m.next+1, nil, true)
+	require.ErrorIs(t, err, pool.ErrJob)
+}
+
+func (m *machine) UpDown(t *rapid.T) {
+	up, down := new(idset.Set), new(idset.Set)
+	for rank := range m.n.ranks().All() {
+		switch rapid.IntRange(0, 3).Draw(t, "to") {
+		case 0, 1:
+			up.Insert(rank)
+			m.n.up[rank] = true
+		case 2:
+			down.Insert(rank)
+			m.n.up[rank] = false
+		}
+	}
+	m.update(t, pool.Change{Up: up, Down: down})
+}
+
+func (m *machine) Properties(t *rapid.T) {
+	name := rapid.SampledFrom([]string{"odd", "+here"}).Draw(t, "name")
+	add, remove := new(idset.Set), new(idset.Set)
+	if m.n.props[name] == nil {
+		m.n.props[name] = map[uint32]bool{}
+	}
+	for rank := range m.n.ranks().All() {
+		switch rapid.IntRange(0, 2).Draw(t, "to") {
+		case 0:
+			add.Insert(rank)
+			m.n.props[name][rank] = true
+		case 1:
+			remove.Insert(rank)
+			m.n.props[name][rank] = false
+		}
+	}
+	m.update(t, pool.Change{
+		AddProperties:    map[string]*idset.Set{name: add},
+		RemoveProperties: map[string]*idset.Set{name: remove},
+	})
+}
+
+// ShrinkAndGrow: ranks go, others come, some that were there before.
+func (m *machine) ShrinkAndGrow(t *rapid.T) {
+	var c pool.Change
+	c.Shrink = new(idset.Set)
+	for rank := range m.n.ranks().All() {
+		if rapid.IntRange(0, 3).Draw(t, "go") == 0 {
+			c.Shrink.Insert(rank)
+		}
+	}
+	for x := range m.n.there {
+		if c.Shrink.Contains(x.rank) {
+			delete(m.n.there, x)
+			delete(m.n.up, x.rank)
+			for _, p := range m.n.props {
+				delete(p, x.rank)
+			}
+		}
+	}
+	come, have := new(idset.Set), m.n.ranks()
+	for rank := range uint32(10) {
+		if !have.Contains(rank) && rapid.IntRange(0, 2).Draw(t, "come") == 0 {
+			come.Insert(rank)
+		}
+	}
+	if list := drawNodes(t, come); len(list) > 0 {
+		c.Grow = withHosts(t, bundle(t, list))
+		for _, x := range list {
+			m.n.there[x] = true
+		}
+		if rapid.Bool().Draw(t, "up") {
+			c.Up = come
+			for rank := range come.All() {
+				m.n.up[rank] = true
+			}
+		}
+	}
+	m.update(t, c)
+}
+
+// Reload: a new scheduler learns all again, with what has been freed.
+func (m *machine) Reload(t *rapid.T) {
+	if len(m.ledgers) < len(m.n.jobs) || len(m.n.there) == 0 {
+		t.Skip("a hello can not tell parts of ranks")
+	}
+	fresh, err := pool.New(m.p.Inventory(), pool.Config{})
+	require.NoError(t, err)
+	up := new(idset.Set)
+	for rank, is := range m.n.up {
+		if is {
+			up.Insert(rank)
+		}
+	}
+	require.NoError(t, fresh.Update(pool.Change{Up: up}))
+	for _, id := range rapid.Permutation(slices.Sorted(maps.Keys(m.n.jobs))).Draw(t, "order") {
+		j := m.n.jobs[id]
+		m.adopted(t, fresh, id, j.r, m.ledgers[id].Freed())
+		require.NoError(t, fresh.SetExpiration(id, eventlog.Timestamp(j.end)))
+	}
+	m.p = fresh
+}
+
+func (m *machine) Expire(t *rapid.T) {
+	id, j := m.job(t)
+	j.end = m.now + float64(rapid.IntRange(-10, 40).Draw(t, "end"))
+	if rapid.IntRange(0, 5).Draw(t, "never") == 0 {
+		j.end = 0
+	}
+	require.NoError(t, m.p.SetExpiration(id, eventlog.Timestamp(j.end)))
+	m.now++
+}
+
+// Clone: what happens to a clone does not show in the pool, nor the other way.
+func (m *machine) Clone(t *rapid.T) {
+	before := textOf(m.p)
+	other := m.p.Clone()
+	for id := range m.n.jobs {
+		_, err := other.Free(id, nil, true)
+		require.NoError(t, err)
+	}
+	require.NoError(t, other.Update(pool.Change{Down: m.n.ranks()}))
+	require.NoError(t, other.Check())
+	require.Zero(t, other.Len())
+	require.Equal(t, before, textOf(m.p))
+	if rapid.Bool().Draw(t, "swap") { // the pool may change, the clone stays
+		kept := m.p.Clone()
+		old := m.p
+		m.p = kept
+		require.NoError(t, old.Update(pool.Change{Shrink: m.n.ranks()}))
+		require.NoError(t, old.Check())
+	}
+}
+
+// Earliest agrees with ending the jobs one by one.
+func (m *machine) Earliest(t *rapid.T) {
+	q := drawAsk(t).request(t)
+	before := textOf(m.p)
+	got, err := m.p.Earliest(q, eventlog.Timestamp(m.now))
+	require.Equal(t, before, textOf(m.p))
+	trial := m.p.Clone()
+	_, failed := trial.Alloc(m.next+1, q, eventlog.Timestamp(m.now))
+	want := m.now
+	ids := slices.Collect(maps.Keys(m.n.jobs))
+	slices.SortFunc(ids, func(a, b jobid.ID) int {
+		return int(m.n.jobs[a].end-m.n.jobs[b].end)*1000 + int(a) - int(b)
+	})
+	for _, id := range ids {
+		if end := m.n.jobs[id].end; failed != nil && end > 0 {
+			_, freeErr := trial.Free(id, nil, true)
+			require.NoError(t, freeErr)
+			want = max(want, end)
+			_, failed = trial.Alloc(m.next+1, q, eventlog.Timestamp(m.now))
+		}
+	}
+	if failed != nil {
+		require.Error(t, err)
+		require.Equal(t, errors.Is(failed, pool.ErrBusy), errors.Is(err, pool.ErrBusy))
+		return
+	}
+	require.NoError(t, err)
+	require.InDelta(t, want, float64(got), 1)
+}
+
+// Check: conservation and all else, after each step.
+func (m *machine) Check(t *rapid.T) {
+	require.NoError(t, m.p.Check())
+	require.Equal(t, m.n.text(), textOf(m.p))
+	var free []thing
+	for x := range m.n.there {
+		if m.n.up[x.rank] && len(m.n.owners(x)) == 0 {
+			free = append(free, x)
+		}
+	}
+	slices.SortFunc(free, compareThings)
+	require.Equal(t, slices.Clip(free), slices.Clip(things(m.p.Available())))
+	for id, l := range m.ledgers {
+		require.NoError(t, l.Check())
+		held, err := m.n.jobs[id].r.Restrict(l.Held())
+		require.NoError(t, err)
+		h, _ := m.p.Holder(id)
+		sum, err := rset.Append(h.Held, h.Gone)
+		require.NoError(t, err)
+		require.True(t, rset.SameResources(held, sum), "the ledger and the pool differ")
+	}
+}
+
+// PR-1, PR-3, PR-10, PR-11, PR-13: a pool against a naive one.
+func TestAPoolIsWhatANaiveOneIs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newMachine(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"":            m.Check,
+			"alloc":       m.Alloc,
+			"alloc2":      m.Alloc,
+			"adopt":       m.Adopt,
+			"freeRanks":   m.FreeRanks,
+			"freeParts":   m.FreeParts,
+			"freeWrongly": m.FreeWrongly,
+			"upDown":      m.UpDown,
+			"properties":  m.Properties,
+			"shrinkGrow":  m.ShrinkAndGrow,
+			"reload":      m.Reload,
+			"expire":      m.Expire,
+			"clone":       m.Clone,
+			"earliest":    m.Earliest,
+		})
+	})
+}

@@ -1,0 +1,283 @@
+package pool_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// gpuNodes returns a request for nodes with so many cores and gpus on each.
+func gpuNodes(t require.TestingT, nodes, cores, gpus string) *pool.Request {
+	return requestOf(t, specText(shape("node", nodes, vertex("slot", "1", vertex("core", cores), vertex("gpu", gpus))), ""))
+}
+
+func TestTheTightestFitComesFirst(t *testing.T) {
+	p := upPool(t, "rank0/core[0-7] rank1/core[0-3] rank[2-3]/core[0-7],gpu[0-1] n[0-3]")
+	// By the number of cores, then of gpus, then by rank.
+	require.Equal(t, "rank1/core[0-1]", alloc(t, p, 1, byNode(t, "1", "2")).String())
+	require.Equal(t, "rank1/core[2-3]", alloc(t, p, 2, byNode(t, "1", "2")).String())
+	require.Equal(t, "rank0/core[0-1]", alloc(t, p, 3, byNode(t, "1", "2")).String())
+	// Nodes in use come before idle ones.
+	require.Equal(t, "rank0/core[2-5]", alloc(t, p, 4, byNode(t, "1", "4")).String())
+	require.Equal(t, "rank2/core[0-3]", alloc(t, p, 5, byNode(t, "1", "4")).String())
+	// The one with a gpu, though others are tighter.
+	require.Equal(t, "rank2/core4,gpu0", alloc(t, p, 6, gpuNodes(t, "1", "1", "1")).String())
+	require.Equal(t, "rank3/core0,gpu[0-1]", alloc(t, p, 7, gpuNodes(t, "1", "1", "2")).String())
+	// Room that was made in the middle is used from below.
+	_, err := p.Free(3, nil, true)
+	require.NoError(t, err)
+	require.Equal(t, "rank2/core[5-7]", alloc(t, p, 8, byNode(t, "1", "3")).String())
+	require.Equal(t, "rank0/core[0-1,6]", alloc(t, p, 9, byNode(t, "1", "3")).String())
+}
+
+func TestWholeNodesAreIdleOnes(t *testing.T) {
+	p := upPool(t, "rank[0-2]/core[0-3],gpu0,nic[4-5] n[0-2]")
+	require.Equal(t, "rank0/core0", alloc(t, p, 1, bySlot(t, "1", "1")).String())
+	q := requestOf(t, specText("["+wholeNodes("1")+"]", ""))
+	r := alloc(t, p, 2, q)
+	require.Equal(t, "rank1/core[0-3],gpu0,nic[4-5]", r.String())
+	require.EqualValues(t, 1, r.Slots())
+	two := requestOf(t, specText("["+whole(vertex("node", "1", vertex("slot", "1+", vertex("core", "2"))))+"]", ""))
+	r = alloc(t, p, 3, two)
+	require.Equal(t, "rank2/core[0-3],gpu0,nic[4-5]", r.String())
+	require.EqualValues(t, 2, r.Slots())
+	_, err := p.Alloc(4, q, 100)
+	require.ErrorIs(t, err, pool.ErrBusy)
+	require.Equal(t, "rank0/core[1-3]", alloc(t, p, 4, bySlot(t, "3", "1")).String())
+}
+
+func TestSlotsGoToOneNodeIfThereIsOne(t *testing.T) {
+	p := upPool(t, "rank[0-3]/core[0-3] n[0-3]")
+	alloc(t, p, 1, byNode(t, "2", "3"))
+	require.Equal(t, "rank0/core3", alloc(t, p, 2, bySlot(t, "1", "1")).String())
+	require.Equal(t, "rank2/core[0-3]", alloc(t, p, 3, bySlot(t, "2", "2")).String())
+	// No node has room for five: they fill what is in use first.
+	r := alloc(t, p, 4, bySlot(t, "5", "1"))
+	require.Equal(t, "rank1/core3 rank3/core[0-3]", r.String())
+	require.EqualValues(t, 5, r.Slots())
+}
+
+func TestSlotsThatDoNotFillANodeLeaveTheRest(t *testing.T) {
+	p := upPool(t, "rank[0-3]/core[0-4] n[0-3]")
+	require.Equal(t, "rank[0-2]/core[0-3] rank3/core[0-1]", alloc(t, p, 1, bySlot(t, "7", "2")).String())
+}
+
+func TestWhatIsLeftOpenIsTheMostThereIs(t *testing.T) {
+	for _, c := range []struct{ resources, want string }{
+		{shape("node", "1+", vertex("slot", "1", vertex("core", "1"))), "rank[0-3]/core0"},
+		{shape("node", "2-3", vertex("slot", "1", vertex("core", "1"))), "rank[0-2]/core0"},
+		{shape("node", "1,3,5", vertex("slot", "1", vertex("core", "3"))), "rank[0-2]/core[0-2]"},
+		{shape("node", "2,5-9", vertex("slot", "1", vertex("core", "3"))), "rank[0-1]/core[0-2]"},
+		// Slots: as many on each node as on the one with the least room.
+		{shape("node", "3", vertex("slot", "1+", vertex("core", "1"))), "rank[0-2]/core[0-2]"},
+		{shape("node", "4", vertex("slot", "1+", vertex("core", "1"))), "rank[0-3]/core[0-2]"},
+		{shape("node", "1", vertex("slot", "2-9:2:*", vertex("core", "1"))), "rank0/core[0-1]"},
+		{shape("slot", "1+", vertex("core", "2")), "rank[0-2]/core[0-1] rank3/core[0-3]"},
+		{shape("slot", "2-7:5", vertex("core", "1")), "rank[0-1]/core[0-2] rank2/core0"},
+		{shape("slot", "4,12", vertex("core", "1")), "rank[0-2]/core[0-2] rank3/core[0-2]"},
+		{shape("slot", "4,11", vertex("core", "1")), "rank[0-2]/core[0-2] rank3/core[0-1]"},
+		{shape("slot", "2,8,16", vertex("core", "1")), "rank[0-1]/core[0-2] rank2/core[0-1]"},
+		{shape("slot", "2,16", vertex("core", "1")), "rank0/core[0-1]"},
+	} {
+		p := upPool(t, "rank[0-2]/core[0-2] rank3/core[0-3] n[0-3]")
+		r := alloc(t, p, 1, requestOf(t, specText(c.resources, "")))
+		require.True(t, rset.SameResources(r, parseR(t, c.want)), "%s: %s, want %s", c.resources, r, c.want)
+	}
+}
+
+func TestASlotOfSeveralNodesCountsOnce(t *testing.T) {
+	p := upPool(t, "rank[0-5]/core[0-3] n[0-5]")
+	q := requestOf(t, specText(shape("slot", "2", vertex("node", "3", vertex("core", "2"))), ""))
+	r := alloc(t, p, 1, q)
+	require.Equal(t, 6, r.Len())
+	require.EqualValues(t, 2, r.Slots())
+}
+
+// A constraint is a filter of the same choice: what is not eligible might as
+// well be down.
+func TestConstraintsChooseAsIfTheRestWereDown(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ranks := new(idset.Set)
+		ranks.InsertRange(0, 19)
+		inventory := withHosts(t, bundle(t, drawNodes(t, ranks)))
+		p, err := pool.New(inventory, pool.Config{})
+		require.NoError(t, err)
+		good := idset.Of(rapid.SliceOf(rapid.Uint32Range(0, 19)).Draw(t, "good")...)
+		busy := idset.Of(rapid.SliceOfN(rapid.Uint32Range(0, 19), 0, 4).Draw(t, "busy")...)
+		require.NoError(t, p.Update(pool.Change{Up: ranks, AddProperties: map[string]*idset.Set{"odd": good}}))
+		for rank := range busy.All() {
+			core, _ := inventory.Children(rank, "core").Max()
+			require.NoError(t, p.Adopt(jobid.ID(100+rank), bundle(t, []thing{{rank, "core", core}}), nil))
+		}
+		down := p.Clone()
+		require.NoError(t, down.Update(pool.Change{Down: idset.Difference(ranks, good)}))
+		a := drawAsk(t)
+		a.property = "odd"
+		limited := a.request(t)
+		a.property = ""
+		got, err := p.Alloc(1, limited, 100)
+		want, wantErr := down.Alloc(1, a.request(t), 100)
+		require.Equal(t, wantErr == nil, err == nil)
+		if err == nil {
+			require.Equal(t, string(want.AppendJSON(nil)), string(got.AppendJSON(nil)))
+		}
+		require.NoError(t, p.Check())
+	})
+}
+
+func TestWhatCanNotBeIsToldFromWhatCanNotBeNow(t *testing.T) {
+	p := newPool(t, "rank[0-3]/core[0-3] n[0-3]")
+	_, err := p.Alloc(1, byNode(t, "4", "4"), 100)
+	require.ErrorIs(t, err, pool.ErrBusy) // all are down
+	require.NoError(t, p.Feasible(byNode(t, "4", "4")))
+	require.NoError(t, p.Update(pool.Change{Up: idset.Of(0, 1, 2)}))
+	_, err = p.Alloc(1, byNode(t, "4", "4"), 100)
+	require.ErrorIs(t, err, pool.ErrBusy)
+	for text, q := range map[string]*pool.Request{
+		"pool: request for 5 nodes of 1 slot of 1 core: 4 such nodes exist":                   byNode(t, "5", "1"),
+		"pool: request for 1 node of 1 slot of 5 cores: 0 such nodes exist":                   byNode(t, "1", "5"),
+		"pool: request for 1 node of 1 slot of 1 core, 1 gpu: 0 such nodes exist":             gpuNodes(t, "1", "1", "1"),
+		"pool: request for 17 slots of 1 core: 16 such slots exist":                           bySlot(t, "17", "1"),
+		"pool: request for 2000000000 nodes of 1 slot of 2000000 cores: 0 such nodes exist":   byNode(t, "2000000000", "2000000"),
+		"pool: request for 1 slot of 2147483647 cores: 0 such slots exist":                    bySlot(t, "1", "2147483647"),
+		"pool: request for 3-4 nodes of 1 slot of 5 cores, 1 gpu, 2 nics: 0 such nodes exist": requestOf(t, specText(shape("node", "3-4", vertex("slot", "1", vertex("core", "5"), vertex("gpu", "1"), vertex("nic", "2"))), "")),
+		"pool: request for 1 slot of 1 core, constrained: 0 such slots exist":                 requestOf(t, specText(shape("slot", "1", vertex("core", "1")), `{"properties":["x"]}`)),
+		"pool: request for 5 whole nodes, 5 to a slot: 4 such nodes exist":                    requestOf(t, specText("["+wholeNodes("5")+"]", "")),
+		"pool: request for 1073741824 nodes of 4 slots of 500000 cores: 0 such nodes exist":   requestOf(t, specText(shape("node", "1073741824", vertex("slot", "4", vertex("core", "500000"))), "")),
+	} {
+		for range 2 {
+			require.EqualError(t, p.Feasible(q), text)
+			_, err := p.Alloc(1, q, 100)
+			require.EqualError(t, err, text)
+			require.ErrorIs(t, err, pool.ErrInfeasible)
+			var e *pool.InfeasibleError
+			require.ErrorAs(t, err, &e)
+			_, err = p.Earliest(q, 100)
+			require.EqualError(t, err, text)
+		}
+	}
+	require.Zero(t, p.Len())
+}
+
+func TestTheZeroRequestIsRefused(t *testing.T) {
+	p := upPool(t, "rank0/core0 n0")
+	for _, q := range []*pool.Request{nil, new(pool.Request)} {
+		require.ErrorIs(t, p.Feasible(q), pool.ErrRequest)
+		_, err := p.Alloc(1, q, 100)
+		require.EqualError(t, err, "pool: the request asks for nothing")
+		_, err = p.Earliest(q, 100)
+		require.ErrorIs(t, err, pool.ErrRequest)
+	}
+}
+
+func TestAnAllocationEndsWithItsDurationOrWithThePool(t *testing.T) {
+	timed := func(duration string) *pool.Request {
+		text := `{"version":1,"resources":` + shape("slot", "1", vertex("core", "1")) +
+			`,"tasks":[{"command":["app"],"slot":"task","count":{"per_slot":1}}],"attributes":{"system":{"duration":` + duration + `}}}`
+		return requestOf(t, text)
+	}
+	for _, c := range []struct {
+		duration              string
+		now, expiration, want float64
+	}{
+		{"0", 100, 0, 0},
+		{"0", 100, 500, 500},
+		{"60", 100, 0, 160},
+		{"60", 100, 120.5, 120.5},
+		{"60", 0, 0, 60},
+		{"1e-9", 1.7e9, 0, math.Nextafter(1.7e9, 2e9)},
+		{"1e308", 1.7e308, 0, 0},
+		{"1e308", 1.7e308, 1.75e308, 1.75e308},
+	} {
+		p := upPool(t, "rank0/core[0-3] n0")
+		expiration := eventlog.Timestamp(c.expiration)
+		require.NoError(t, p.Update(pool.Change{Expiration: &expiration}))
+		require.Equal(t, expiration, p.Inventory().Expiration())
+		r, err := p.Alloc(1, timed(c.duration), eventlog.Timestamp(c.now))
+		require.NoError(t, err)
+		require.Equal(t, c.now, float64(r.Start()))
+		require.Equal(t, c.want, float64(r.Expiration()), c)
+		h, _ := p.Holder(1)
+		require.Equal(t, r.Start(), h.Since)
+		require.Equal(t, r.Expiration(), h.Expiration)
+	}
+	r, err := parseR(t, "rank0/core0 n0").WithTimes(0, 500)
+	require.NoError(t, err)
+	p, err := pool.New(r, pool.Config{})
+	require.NoError(t, err)
+	require.NoError(t, p.Update(pool.Change{Up: idset.Of(0)}))
+	require.Equal(t, eventlog.Timestamp(500), p.Inventory().Expiration())
+	for _, now := range []float64{500, 501, -1, math.NaN(), math.Inf(1)} {
+		_, err := p.Alloc(1, timed("1"), eventlog.Timestamp(now))
+		require.ErrorIs(t, err, pool.ErrTime, now)
+		_, err = p.Earliest(timed("1"), eventlog.Timestamp(now))
+		require.ErrorIs(t, err, pool.ErrTime, now)
+	}
+	require.Zero(t, p.Len())
+}
+
+func TestPropertiesOfThisInstanceStayHere(t *testing.T) {
+	p := upPool(t, "rank[0-1]/core[0-3] n[0-1]")
+	require.NoError(t, p.Update(pool.Change{AddProperties: map[string]*idset.Set{"a": idset.Of(0), "+b": idset.Of(0), "c": idset.Of(1)}}))
+	r := alloc(t, p, 1, byNode(t, "1", "2"))
+	names := ""
+	for name := range r.Properties() {
+		names += name + " "
+	}
+	require.Equal(t, "a ", names)
+	require.Equal(t, "0", p.Inventory().Property("+b").String())
+	require.Equal(t, "0", p.Available().Property("+b").String())
+	q := requestOf(t, specText(shape("slot", "1", vertex("core", "1")), `{"properties":["+b"]}`))
+	require.Equal(t, "rank0/core2", alloc(t, p, 2, q).String())
+}
+
+func TestAForecastGoesByWhenJobsExpire(t *testing.T) {
+	p := upPool(t, "rank[0-3]/core[0-3] n[0-3]")
+	for i, end := range []float64{400, 200, 300, 0} {
+		alloc(t, p, jobid.ID(i+1), byNode(t, "1", "4"))
+		require.NoError(t, p.SetExpiration(jobid.ID(i+1), eventlog.Timestamp(end)))
+	}
+	before := textOf(p)
+	for nodes, want := range map[string]float64{"1": 200, "2": 300, "3": 400} {
+		at, err := p.Earliest(byNode(t, nodes, "4"), 150)
+		require.NoError(t, err)
+		require.Equal(t, want, float64(at))
+	}
+	at, err := p.Earliest(byNode(t, "1", "4"), 250) // one is late
+	require.NoError(t, err)
+	require.Equal(t, 250.0, float64(at))
+	at, err = p.Earliest(byNode(t, "2", "4"), 250)
+	require.NoError(t, err)
+	require.Equal(t, 300.0, float64(at))
+	// The fourth job never ends.
+	_, err = p.Earliest(byNode(t, "4", "1"), 150)
+	require.ErrorIs(t, err, pool.ErrBusy)
+	require.Equal(t, before, textOf(p))
+	require.NoError(t, p.Check())
+	// After the pool's own end there is nothing.
+	expiration := eventlog.Timestamp(300)
+	require.NoError(t, p.Update(pool.Change{Expiration: &expiration}))
+	_, err = p.Earliest(byNode(t, "2", "4"), 150)
+	require.ErrorIs(t, err, pool.ErrBusy)
+	at, err = p.Earliest(byNode(t, "1", "4"), 150)
+	require.NoError(t, err)
+	require.Equal(t, 200.0, float64(at))
+	// What is down stays down.
+	require.NoError(t, p.Update(pool.Change{Down: idset.Of(1)}))
+	_, err = p.Earliest(byNode(t, "1", "4"), 150)
+	require.ErrorIs(t, err, pool.ErrBusy)
+	// What fits now fits now.
+	_, err = p.Free(4, nil, true)
+	require.NoError(t, err)
+	at, err = p.Earliest(byNode(t, "1", "4"), 150)
+	require.NoError(t, err)
+	require.Equal(t, 150.0, float64(at))
+}
