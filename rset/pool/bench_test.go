@@ -1,0 +1,202 @@
+package pool_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// clusterOf returns a pool of n nodes, all up, with 48 cores and 8 gpus each;
+// different nodes each lack cores of their own.
+func clusterOf(tb testing.TB, n int, different bool) *pool.Pool {
+	var text strings.Builder
+	if different {
+		for i := range n {
+			s := new(idset.Set)
+			s.InsertRange(0, 47)
+			for bit := range uint32(15) {
+				if i>>bit&1 == 1 {
+					s.Remove(3*bit + 1)
+				}
+			}
+			fmt.Fprintf(&text, "rank%d/core[%s],gpu[0-7] ", i, s)
+		}
+	} else {
+		ranks := new(idset.Set)
+		ranks.InsertRange(0, uint32(n-1))
+		fmt.Fprintf(&text, "rank%s/core[0-47],gpu[0-7] ", ranks)
+	}
+	if n == 1 {
+		text.WriteString("n0")
+	} else {
+		fmt.Fprintf(&text, "n[0-%d]", n-1)
+	}
+	return upPool(tb, text.String())
+}
+
+func eachCluster(b *testing.B, f func(b *testing.B, p *pool.Pool, n int)) {
+	for _, different := range []bool{false, true} {
+		for _, n := range []int{1, 128, 4096, 16384} {
+			b.Run(fmt.Sprintf("different=%v/nodes=%d", different, n), func(b *testing.B) {
+				p := clusterOf(b, n, different)
+				b.ReportAllocs()
+				f(b, p, n)
+			})
+		}
+	}
+}
+
+// allocFree allocates and frees over and over.
+func allocFree(b *testing.B, p *pool.Pool, q *pool.Request, id jobid.ID) {
+	r, err := p.Alloc(id, q, 100)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := p.Free(id, r, true); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// One node, of a pool that is idle.
+func BenchmarkAllocFreeOneNode(b *testing.B) {
+	eachCluster(b, func(b *testing.B, p *pool.Pool, _ int) {
+		q := byNode(b, "1", "32")
+		for b.Loop() {
+			allocFree(b, p, q, 1)
+		}
+	})
+}
+
+// One node, of a pool of which every second node is taken.
+func BenchmarkAllocFreeOneNodeHalfFull(b *testing.B) {
+	eachCluster(b, func(b *testing.B, p *pool.Pool, n int) {
+		q := byNode(b, "1", "32")
+		fill(b, p, n)
+		for b.Loop() {
+			allocFree(b, p, q, 1<<40)
+		}
+	})
+}
+
+// fill gives every second node to a job of its own.
+func fill(b *testing.B, p *pool.Pool, n int) {
+	for rank := 0; rank < n; rank += 2 {
+		r, err := p.Inventory().Restrict(idset.Of(uint32(rank)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if n > 1 {
+			if err := p.Adopt(jobid.ID(rank+1), r, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// One core, of a node that fills up with such jobs.
+func BenchmarkAllocFreeOneCore(b *testing.B) {
+	eachCluster(b, func(b *testing.B, p *pool.Pool, n int) {
+		q := bySlot(b, "1", "1")
+		for i := range min(24*n, 24*128) {
+			if _, err := p.Alloc(jobid.ID(i+1), q, 100); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for b.Loop() {
+			allocFree(b, p, q, 1<<40)
+		}
+	})
+}
+
+// All nodes.
+func BenchmarkAllocFreeAll(b *testing.B) {
+	eachCluster(b, func(b *testing.B, p *pool.Pool, n int) {
+		q := requestOf(b, specText("["+wholeNodes(fmt.Sprint(n))+"]", ""))
+		for b.Loop() {
+			allocFree(b, p, q, 1)
+		}
+	})
+}
+
+// All nodes, freed one by one in scattered order.
+func BenchmarkFreeOneByOne(b *testing.B) {
+	eachCluster(b, func(b *testing.B, p *pool.Pool, n int) {
+		q := requestOf(b, specText("["+wholeNodes(fmt.Sprint(n))+"]", ""))
+		r, err := p.Alloc(1, q, 100)
+		if err != nil {
+			b.Fatal(err)
+		}
+		parts := make([]*rset.R, n)
+		for i := range n {
+			parts[i], _ = r.Restrict(idset.Of(uint32(i * 7919 % n)))
+		}
+		for b.Loop() {
+			c := p.Clone()
+			for i, part := range parts {
+				if _, err := c.Free(1, part, i == n-1); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/rank")
+	})
+}
+
+// A clone, and the first change of it.
+func BenchmarkClone(b *testing.B) {
+	eachCluster(b, func(b *testing.B, p *pool.Pool, _ int) {
+		q := byNode(b, "1", "32")
+		for b.Loop() {
+			allocFree(b, p.Clone(), q, 1)
+		}
+	})
+}
+
+// A request that can not be met now.
+func BenchmarkBusy(b *testing.B) {
+	eachCluster(b, func(b *testing.B, p *pool.Pool, n int) {
+		q := requestOf(b, specText("["+wholeNodes(fmt.Sprint(n))+"]", ""))
+		if _, err := p.Alloc(1, bySlot(b, "1", "1"), 100); err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			if _, err := p.Alloc(2, q, 100); err == nil {
+				b.Fatal("not busy")
+			}
+		}
+	})
+}
+
+// A forecast with 1000 jobs that end at different times, for half the nodes.
+func BenchmarkEarliest(b *testing.B) {
+	for _, different := range []bool{false, true} {
+		for _, n := range []int{1024, 16384} {
+			b.Run(fmt.Sprintf("different=%v/nodes=%d", different, n), func(b *testing.B) {
+				p := clusterOf(b, n, different)
+				each := fmt.Sprint(n / 1000)
+				for i := range 1000 {
+					id := jobid.ID(i + 1)
+					if _, err := p.Alloc(id, byNode(b, each, "30"), 100); err != nil {
+						b.Fatal(err)
+					}
+					if err := p.SetExpiration(id, eventlog.Timestamp(200+i*7919%1000)); err != nil {
+						b.Fatal(err)
+					}
+				}
+				q := requestOf(b, specText("["+wholeNodes(fmt.Sprint(n/2))+"]", ""))
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := p.Earliest(q, 150); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package pool_test
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+const nodesOfExample = `{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-7","gpu":"0-1"}}],
+	"starttime":0,"expiration":0,"nodelist":["n[0-3]"],"properties":{"batch":"1-3"}}}`
+
+// ask returns a request for nodes with 4 cores each, for a minute.
+func exampleRequest(nodes int) *pool.Request {
+	spec, err := jobspec.Parse(fmt.Appendf(nil, `{"version":1,
+		"resources":[{"type":"node","count":%d,"with":[{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":4}]}]}],
+		"tasks":[{"command":["app"],"slot":"task","count":{"per_slot":1}}],
+		"attributes":{"system":{"duration":60,"constraints":{"properties":["batch"]}}}}`, nodes))
+	if err != nil {
+		panic(err)
+	}
+	q, err := pool.NewRequest(spec)
+	if err != nil {
+		panic(err)
+	}
+	return q
+}
+
+func examplePool() *pool.Pool {
+	inventory, err := rset.Parse([]byte(nodesOfExample))
+	if err != nil {
+		panic(err)
+	}
+	p, err := pool.New(inventory, pool.Config{})
+	if err != nil {
+		panic(err)
+	}
+	if err := p.Update(pool.Change{Up: inventory.Ranks()}); err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// A job gets resources, another one has to wait, and gets them as the first one
+// frees its nodes one by one.
+func Example() {
+	p := examplePool()
+	first, err := p.Alloc(1, exampleRequest(3), 1000)
+	fmt.Println(first, first.Nodelist(), first.Expiration(), err)
+	fmt.Println(p.Feasible(exampleRequest(4)))
+
+	// The nodes have room for two more such jobs, one beside the other.
+	_, err = p.Alloc(2, exampleRequest(3), 1010)
+	fmt.Println(err)
+	_, err = p.Alloc(3, exampleRequest(2), 1020)
+	fmt.Println(err)
+	at, err := p.Earliest(exampleRequest(2), 1020)
+	fmt.Println(at, err)
+
+	node, err := first.Restrict(idset.Of(2, 3))
+	fmt.Println(node, err)
+	_, err = p.Free(1, node, false)
+	fmt.Println(err)
+	second, err := p.Alloc(3, exampleRequest(2), 1030)
+	fmt.Println(second, err)
+	// Output:
+	// rank[1-3]/core[0-3] n[1-3] 1060.0 <nil>
+	// pool: request for 4 nodes of 1 slot of 4 cores, constrained: 3 such nodes exist
+	// <nil>
+	// pool: resources are busy
+	// 1060.0 <nil>
+	// rank[2-3]/core[0-3] <nil>
+	// <nil>
+	// rank[2-3]/core[0-3] <nil>
+}
+
+// After a restart the scheduler learns of the jobs that are there.
+func ExamplePool_Adopt() {
+	p := examplePool()
+	r, _ := p.Inventory().Restrict(idset.Of(1, 2))
+	fmt.Println(p.Adopt(1, r, idset.Of(1)))
+	for h := range p.Holders() {
+		fmt.Println(uint64(h.ID), h.R, "holds", h.Held)
+	}
+	// Another job that claims the same is held too, and told.
+	err := p.Adopt(2, r, nil)
+	var conflict *pool.ConflictError
+	if errors.As(err, &conflict) {
+		fmt.Println(conflict.Job == 2, conflict.Conflicts[0].Other == jobid.ID(1), conflict.Conflicts[0].Overlap)
+	}
+	fmt.Println(p.Available())
+	fmt.Println(p.Check())
+	// Output:
+	// <nil>
+	// 1 rank[1-2]/core[0-7],gpu[0-1] holds rank2/core[0-7],gpu[0-1]
+	// true true rank2/core[0-7],gpu[0-1]
+	// rank[0,3]/core[0-7],gpu[0-1]
+	// <nil>
+}
+
+func ExamplePool_Update() {
+	p := examplePool()
+	fmt.Println(p.Update(pool.Change{Down: idset.Of(0), Shrink: idset.Of(3), AddProperties: map[string]*idset.Set{"debug": idset.Of(1)}}))
+	fmt.Println(p.Update(pool.Change{Up: idset.Of(2, 3)}))
+	fmt.Println(p.Available())
+	fmt.Println(p.Down())
+	// Output:
+	// <nil>
+	// pool: up: ranks 3 are not in the inventory
+	// rank[1-2]/core[0-7],gpu[0-1]
+	// rank0/core[0-7],gpu[0-1]
+}
+
+// A forecast: what would be if the job ended.
+func ExamplePool_Clone() {
+	p := examplePool()
+	_, err := p.Alloc(1, exampleRequest(3), 1000)
+	fmt.Println(err)
+	then := p.Clone()
+	freed, err := then.Free(1, nil, true)
+	fmt.Println(freed.Rest, err)
+	fmt.Println(p.Available())
+	fmt.Println(then.Available())
+	// Output:
+	// <nil>
+	// rank[1-3]/core[0-3] <nil>
+	// rank0/core[0-7],gpu[0-1] rank[1-3]/core[4-7],gpu[0-1]
+	// rank[0-3]/core[0-7],gpu[0-1]
+}
