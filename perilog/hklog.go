@@ -211,33 +211,48 @@ var (
 	errHKFinal    = errors.New("is not what the ranks left tell")
 	errHKBothRs   = errors.New("comes with R, or neither does")
 	errHKTooLong  = errors.New("is too long")
-	errHKNotNamed = errors.New("are not names in order, each once and not empty")
+	errHKNotNamed = errors.New("are not names, each once and not empty")
 	errHKStart    = errors.New("does not begin with all that a start says")
 )
 
 // hkFields reads the members of a context. The first fault ends it.
 type hkFields struct {
 	cur  jsonscan.Cursor
-	none bool
-	seen []string
+	none bool // there is no context: it lacks every key
+	seen uint // bits of the keys that were met, as hkKey tells them
 	key  string
 	err  error
 }
 
-func readHK(context json.RawMessage) *hkFields {
-	f := &hkFields{none: len(context) == 0}
+func readHK(context json.RawMessage) hkFields {
+	f := hkFields{none: len(context) == 0}
 	if !f.none {
 		f.cur = jsonscan.Object(context)
 	}
 	return f
 }
 
+// hkKey returns a key as a string, without allocating for those that there
+// are, and its bit; 0 for others.
+func hkKey(key []byte) (string, uint) {
+	for i, known := range [...]string{
+		"ranks", "cause", "status", "decision", "user", "final", "R", "parts",
+		"version", "id", "userid", "priority", "t_submit", "release-after", "resources",
+	} {
+		if string(key) == known {
+			return known, 1 << i
+		}
+	}
+	return string(key), 0
+}
+
 func (f *hkFields) next() bool {
 	if f.none || f.err != nil || !f.cur.Next() {
 		return false
 	}
-	f.key = string(f.cur.Key())
-	f.seen = append(f.seen, f.key)
+	key, bit := hkKey(f.cur.Key())
+	f.key = key
+	f.seen |= bit
 	return true
 }
 
@@ -325,7 +340,7 @@ func (f *hkFields) end(required ...string) error {
 		f.err = f.cur.Err()
 	}
 	for _, key := range required {
-		if !slices.Contains(f.seen, key) {
+		if _, bit := hkKey([]byte(key)); f.seen&bit == 0 {
 			f.key = key
 			f.fail(errHKMissing)
 		}
@@ -342,7 +357,7 @@ func decodeHK(e eventlog.Entry) (hkEntry, error) {
 	switch out.event {
 	case hkNote:
 	case hkStart:
-		out.start, err = decodeStart(f)
+		out.start, err = decodeStart(&f)
 	case hkPart:
 		for f.next() {
 			if f.key != "R" {
@@ -353,14 +368,14 @@ func decodeHK(e eventlog.Entry) (hkEntry, error) {
 		}
 		err = f.end("R")
 	default:
-		err = out.decodeRanks(f)
+		err = out.decodeRanks(&f)
 	}
 	return out, err
 }
 
 // decodeRanks decodes the events that name ranks.
 func (e *hkEntry) decodeRanks(f *hkFields) error {
-	required := []string{"ranks"}
+	required := []string{"ranks", "", "", ""}[:1]
 	switch e.event {
 	case hkEnd:
 		required = append(required, "cause", "status", "decision")

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -234,7 +235,7 @@ func checkNames(named []string) error {
 		return errHKTooLong
 	}
 	for i, name := range named {
-		if name == "" || i > 0 && name <= named[i-1] {
+		if name == "" || i > 0 && name <= named[i-1] || !utf8.ValidString(name) {
 			return errHKNotNamed
 		}
 	}

@@ -16,8 +16,9 @@ import (
 // hkNode is a state that can be reached: the log that leads to it, and the
 // naive form of it, which knows what runs.
 type hkNode struct {
-	log []byte
-	n   *hkNaive
+	log  []byte
+	text string // of the real thing
+	n    *hkNaive
 }
 
 // key is the state without what has no effect: how the work ended on a rank.
@@ -129,16 +130,18 @@ func (x *hkExhaust) step(from *hkNode, name string, input func(*perilog.Housekee
 	} else {
 		require.Empty(x.t, e.Free, name)
 	}
-	require.Equal(x.t, to.n.text(), hkText(h, x.all, to.n), name)
 	if len(e.Log) == 0 {
-		to.log = from.log
+		require.Equal(x.t, from.text, h.String(), name)
+		to.log, to.text = from.log, from.text
 		return to
 	}
+	require.Equal(x.t, to.n.text(), hkText(h, x.all, to.n), name)
 	require.NoError(x.t, h.Check())
 	to.log = append(slices.Clone(from.log), e.Log...)
 	again, err := perilog.ReplayHousekeeping(to.log, x.o)
 	require.NoError(x.t, err)
-	require.Equal(x.t, h.String(), again.String(), name)
+	to.text = h.String()
+	require.Equal(x.t, to.text, again.String(), name)
 	return to
 }
 
@@ -148,7 +151,7 @@ func (x *hkExhaust) walk(after *fsd.Duration) (states, steps, finals int) {
 	h, err := perilog.NewHousekeeping(hkT0, hkJob(ranks.String(), after), x.o)
 	require.NoError(x.t, err)
 	log := slices.Clone(h.Take().Log)
-	first := &hkNode{log: log, n: readNaive(x.t, log, x.all)}
+	first := &hkNode{log: log, text: h.String(), n: readNaive(x.t, log, x.all)}
 	seen := map[string]bool{first.key(): true}
 	inputs := x.inputs()
 	names := make([]string, 0, len(inputs))
@@ -181,7 +184,7 @@ func TestEveryStateOfThreeRanks(t *testing.T) {
 	for after, d := range map[string]*fsd.Duration{"unset": nil, "0s": hkAfter(0), "30s": hkAfter(30)} {
 		for n := 1; n <= 3; n++ {
 			// Ranks that are gone double the states of each.
-			x := &hkExhaust{t: t, policy: hkPolicies["mixed"], shrink: n < 3 || after == "30s"}
+			x := &hkExhaust{t: t, policy: hkPolicies["mixed"], shrink: n < 3}
 			x.o.Decide = func(rank uint32, end perilog.End) perilog.Decision {
 				switch x.policy(rank, hkCauses[end.Cause]) {
 				case "release":
@@ -204,8 +207,6 @@ func TestEveryStateOfThreeRanks(t *testing.T) {
 	for _, after := range []string{"unset", "0s", "30s"} {
 		require.Equal(t, count{39, 390, 12}, got[after+" 1"])
 		require.Equal(t, count{237, 3792, 24}, got[after+" 2"])
+		require.Equal(t, count{975, 18525, 6}, got[after+" 3"])
 	}
-	require.Equal(t, count{975, 18525, 6}, got["unset 3"])
-	require.Equal(t, count{975, 18525, 6}, got["0s 3"])
-	require.Equal(t, count{1587, 34914, 48}, got["30s 3"])
 }

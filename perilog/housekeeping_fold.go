@@ -173,7 +173,7 @@ func (h *Housekeeping) foldRanks(e *hkEntry) error {
 		}
 		move(&h.draining, &h.ready, e.ranks)
 	case hkLaunch:
-		if !h.open().ContainsAll(e.ranks) {
+		if !h.waiting.ContainsAll(e.ranks) && !h.open().ContainsAll(e.ranks) {
 			return errHKState
 		}
 		h.launch(e)
@@ -257,6 +257,7 @@ func (h *Housekeeping) launch(e *hkEntry) {
 		for i := range h.launches {
 			h.launches[i].ranks.SubtractWith(e.ranks)
 		}
+		h.launches = slices.DeleteFunc(h.launches, func(l hkLaunched) bool { return l.ranks.IsEmpty() })
 		for i := range h.ends {
 			h.ends[i].SubtractWith(e.ranks)
 		}
@@ -265,7 +266,6 @@ func (h *Housekeeping) launch(e *hkEntry) {
 	}
 	remove(&h.waiting, e.ranks)
 	add(&h.started, e.ranks)
-	h.launches = slices.DeleteFunc(h.launches, func(l hkLaunched) bool { return l.ranks.IsEmpty() })
 	h.launches = append(h.launches, hkLaunched{at: e.at, ranks: e.ranks.Clone()})
 }
 

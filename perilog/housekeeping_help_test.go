@@ -185,3 +185,5 @@ func hkForever() fsd.Duration { return fsd.Infinity() }
 func hkNoTime() eventlog.Timestamp { return eventlog.Timestamp(math.NaN()) }
 
 func hkNever() eventlog.Timestamp { return eventlog.Timestamp(math.Inf(1)) }
+
+func hkSeconds(t float64) eventlog.Timestamp { return eventlog.Timestamp(t) }

@@ -66,11 +66,13 @@ func (h *Housekeeping) Start(now eventlog.Timestamp, spec Spec) (*idset.Set, err
 	if spec.Ranks == nil {
 		spec.Ranks = &h.waiting
 	}
-	able := h.open()
-	able.SubtractWith(&h.started)
-	able.UnionWith(&h.unresolved)
-	if err := h.refuse("start", spec.Ranks, able); err != nil {
-		return nil, err
+	if !h.waiting.ContainsAll(spec.Ranks) { // else there is no need to look further
+		able := h.open()
+		able.SubtractWith(&h.started)
+		able.UnionWith(&h.unresolved)
+		if err := h.refuse("start", spec.Ranks, able); err != nil {
+			return nil, err
+		}
 	}
 	ranks := idset.Difference(spec.Ranks, spec.Offline)
 	run, err := h.newRun(spec, ranks)
@@ -358,10 +360,11 @@ func (h *Housekeeping) isDue() bool {
 // releaseAt returns the time from which on ranks go back that are ready while
 // others are not, or false if they never do or the work has ended on none.
 func (h *Housekeeping) releaseAt() (eventlog.Timestamp, bool) {
-	if d := h.job.ReleaseAfter; d != nil && h.first != 0 && !d.IsInfinite() {
-		return h.first + eventlog.Timestamp(*d), true
+	if h.job.ReleaseAfter == nil || h.first == 0 {
+		return 0, false
 	}
-	return 0, false
+	at := h.first + eventlog.Timestamp(*h.job.ReleaseAfter)
+	return at, isTime(at) // infinite is never
 }
 
 // refuse returns the error that names those of ranks that are not among able.

@@ -263,56 +263,59 @@ func (m *hkModel) reattach(ranks *idset.Set) {
 }
 
 // PR-1, PR-2, HK-1 to HK-4: whatever happens in whatever order, with crashes.
-func TestHousekeepingDoesWhatAMapOfRanksWouldDo(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		size := rapid.IntRange(1, 12).Draw(t, "size")
-		ranks := new(idset.Set)
-		for range size {
-			ranks.Insert(rapid.Uint32Range(0, 40).Draw(t, "rank"))
-		}
-		m := newHKModel(t, ranks.String(), rapid.SampledFrom([]float64{-1, 0, 10, 30}).Draw(t, "after"),
-			rapid.SampledFrom(slices.Sorted(maps.Keys(hkPolicies))).Draw(t, "policy"))
-		draw := func(what string, from []uint32) *idset.Set {
-			set := new(idset.Set)
-			for _, rank := range from {
-				if rapid.IntRange(0, 2).Draw(t, fmt.Sprintf("%s %d", what, rank)) > 0 {
-					set.Insert(rank)
-				}
+func TestHousekeepingDoesWhatAMapOfRanksWouldDo(t *testing.T) { rapid.Check(t, hkProperty) }
+
+// FuzzHousekeeping is the same, driven by the fuzzer.
+func FuzzHousekeeping(f *testing.F) { f.Fuzz(rapid.MakeFuzz(hkProperty)) }
+
+func hkProperty(t *rapid.T) {
+	size := rapid.IntRange(1, 12).Draw(t, "size")
+	ranks := new(idset.Set)
+	for range size {
+		ranks.Insert(rapid.Uint32Range(0, 40).Draw(t, "rank"))
+	}
+	m := newHKModel(t, ranks.String(), rapid.SampledFrom([]float64{-1, 0, 10, 30}).Draw(t, "after"),
+		rapid.SampledFrom(slices.Sorted(maps.Keys(hkPolicies))).Draw(t, "policy"))
+	draw := func(what string, from []uint32) *idset.Set {
+		set := new(idset.Set)
+		for _, rank := range from {
+			if rapid.IntRange(0, 2).Draw(t, fmt.Sprintf("%s %d", what, rank)) > 0 {
+				set.Insert(rank)
 			}
-			if rapid.IntRange(0, 9).Draw(t, "odd") == 0 {
-				set.Insert(rapid.Uint32Range(0, 45).Draw(t, "stranger"))
-			}
-			return set
 		}
-		causes := slices.Sorted(maps.Keys(hkReports))
-		end := func(t *rapid.T) {
-			if active := m.n.in("started"); len(active) > 0 && rapid.IntRange(0, 9).Draw(t, "known") > 0 {
-				m.report(rapid.SampledFrom(active).Draw(t, "rank"), rapid.SampledFrom(causes).Draw(t, "cause"))
-				return
-			}
-			m.report(rapid.Uint32Range(0, 45).Draw(t, "any"), "ok")
+		if rapid.IntRange(0, 9).Draw(t, "odd") == 0 {
+			set.Insert(rapid.Uint32Range(0, 45).Draw(t, "stranger"))
 		}
-		t.Repeat(map[string]func(*rapid.T){
-			"start": func(t *rapid.T) {
-				m.startRanks(draw("start", append(m.n.in("waiting", "held", "draining"), m.n.unresolved()...)), draw("offline", m.all[:1]))
-			},
-			"end":      end,
-			"end too":  end,
-			"end also": end,
-			"tick":     func(t *rapid.T) { m.tickBy(float64(rapid.IntRange(0, 12).Draw(t, "seconds"))) },
-			"drained":  func(t *rapid.T) { m.drained(draw("drained", m.n.in("draining"))) },
-			"force":    func(t *rapid.T) { m.force(draw("force", m.n.in("held", "draining"))) },
-			"shrink": func(t *rapid.T) {
-				if rapid.IntRange(0, 5).Draw(t, "rarely") == 0 {
-					m.shrink(draw("shrink", m.all[:1]))
-				}
-			},
-			"crash":    func(t *rapid.T) { m.crashBefore(rapid.IntRange(0, 2).Draw(t, "lost")) },
-			"reattach": func(t *rapid.T) { m.reattach(draw("reattach", m.n.unresolved())) },
-		})
-		// HK-4: everything ends, and then one fragment was final.
-		m.force(idset.Of(m.all...))
-		require.True(t, m.h.Done())
-		require.Equal(t, 1, m.finals())
+		return set
+	}
+	causes := slices.Sorted(maps.Keys(hkReports))
+	end := func(t *rapid.T) {
+		if active := m.n.in("started"); len(active) > 0 && rapid.IntRange(0, 9).Draw(t, "known") > 0 {
+			m.report(rapid.SampledFrom(active).Draw(t, "rank"), rapid.SampledFrom(causes).Draw(t, "cause"))
+			return
+		}
+		m.report(rapid.Uint32Range(0, 45).Draw(t, "any"), "ok")
+	}
+	t.Repeat(map[string]func(*rapid.T){
+		"start": func(t *rapid.T) {
+			m.startRanks(draw("start", append(m.n.in("waiting", "held", "draining"), m.n.unresolved()...)), draw("offline", m.all[:1]))
+		},
+		"end":      end,
+		"end too":  end,
+		"end also": end,
+		"tick":     func(t *rapid.T) { m.tickBy(float64(rapid.IntRange(0, 12).Draw(t, "seconds"))) },
+		"drained":  func(t *rapid.T) { m.drained(draw("drained", m.n.in("draining"))) },
+		"force":    func(t *rapid.T) { m.force(draw("force", m.n.in("held", "draining"))) },
+		"shrink": func(t *rapid.T) {
+			if rapid.IntRange(0, 5).Draw(t, "rarely") == 0 {
+				m.shrink(draw("shrink", m.all[:1]))
+			}
+		},
+		"crash":    func(t *rapid.T) { m.crashBefore(rapid.IntRange(0, 2).Draw(t, "lost")) },
+		"reattach": func(t *rapid.T) { m.reattach(draw("reattach", m.n.unresolved())) },
 	})
+	// HK-4: everything ends, and then one fragment was final.
+	m.force(idset.Of(m.all...))
+	require.True(t, m.h.Done())
+	require.Equal(t, 1, m.finals())
 }
