@@ -1,0 +1,117 @@
+package logfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+// The categories of errors. Compare with errors.Is. An error that is of none of
+// them is what the file system said, and nothing has changed; fs.ErrNotExist,
+// fs.ErrExist and fs.ErrClosed are told apart as usual.
+var (
+	// ErrDamaged is returned when a log holds what is no event: text after its
+	// last newline (eventlog.ErrTorn too) or an invalid line. The error is a
+	// *DamageError. Repair makes it a log to which one can append.
+	ErrDamaged = errors.New("log is damaged")
+	// ErrChanged is returned when a log shrank, was replaced, removed or
+	// overwritten while it was open.
+	ErrChanged = errors.New("log was changed by others")
+	// ErrFailed is returned when a write or sync failed such that the log can
+	// not go on, and by each call after that: it has to be opened again. The
+	// cause comes once, with the call that failed.
+	ErrFailed = errors.New("log has failed")
+	// ErrBatch is returned when what is to be appended is not whole lines of
+	// valid events, or too much. Nothing was written.
+	ErrBatch = errors.New("invalid batch")
+	// ErrEndOfHistory is returned by a Reader once: after the last entry that
+	// was there when it was opened.
+	ErrEndOfHistory = errors.New("logfile: end of history")
+)
+
+// Error tells which operation on which log failed.
+type Error struct {
+	// Op is "open", "create", "append", "sync", "close", "read" or "repair".
+	Op string
+	// Name is the name of the log.
+	Name string
+	// Offset is how many bytes of the log stand; of a Reader, how many it read.
+	Offset int64
+	// Err is the cause.
+	Err error
+
+	category error
+}
+
+// Error returns the text `logfile: append job/eventlog: offset 40: no space left
+// on device`.
+func (e *Error) Error() string {
+	text := strings.TrimPrefix(e.Err.Error(), "eventlog: ")
+	return fmt.Sprintf("logfile: %s %s: offset %d: %s", e.Op, e.Name, e.Offset, text)
+}
+
+// Unwrap returns the category, if the error has one, and the cause.
+func (e *Error) Unwrap() []error {
+	if e.category == nil || e.category == e.Err {
+		return []error{e.Err}
+	}
+	return []error{e.category, e.Err}
+}
+
+// DamageError tells where a log is damaged.
+type DamageError struct {
+	// Name is the name of the log.
+	Name string
+	// Offset is where the first line begins that is no event: up to there the
+	// log is complete.
+	Offset int64
+	// Size is how many bytes the log has. A Reader, which does not look ahead,
+	// leaves it 0.
+	Size int64
+	// Entries is how many entries follow the first line that is none. 0 is what
+	// a crash leaves; more is what a crash of the machine may leave if entries
+	// were not synced, or the mark of a damaged disk. A Reader leaves it 0.
+	Entries int
+	// Err is the *eventlog.SyntaxError of that line. It is eventlog.ErrTorn for
+	// text after the last newline.
+	Err error
+}
+
+// Error returns the text `logfile: job/eventlog: line 3: offset 40: torn last
+// line`.
+func (e *DamageError) Error() string {
+	text := fmt.Sprintf("logfile: %s: %s", e.Name, strings.TrimPrefix(e.Err.Error(), "eventlog: "))
+	if e.Entries > 0 {
+		text += fmt.Sprintf("; entries that follow: %d", e.Entries)
+	}
+	return text
+}
+
+// Unwrap returns ErrDamaged and the cause.
+func (e *DamageError) Unwrap() []error { return []error{ErrDamaged, e.Err} }
+
+// How a log was changed.
+var (
+	errShrank      = fmt.Errorf("%w: it shrank", ErrChanged)
+	errGrew        = fmt.Errorf("%w: it grew", ErrChanged)
+	errReplaced    = fmt.Errorf("%w: its name is that of another file", ErrChanged)
+	errRemoved     = fmt.Errorf("%w: its name is gone", ErrChanged)
+	errOverwritten = fmt.Errorf("%w: what was read has been overwritten", ErrChanged)
+)
+
+// The causes that have no value to tell.
+var (
+	errNotRegular = errors.New("not a regular file")
+	errCount      = errors.New("file system returned an impossible count")
+	errSides      = errors.New("too many side files")
+)
+
+// newError returns the error of an operation. The name that a cause of the
+// operating system has is left out: it would come twice.
+func newError(op, name string, offset int64, category, cause error) *Error {
+	if p, ok := cause.(*fs.PathError); ok {
+		cause = p.Err
+	}
+	return &Error{Op: op, Name: name, Offset: offset, Err: cause, category: category}
+}

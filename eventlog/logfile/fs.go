@@ -1,0 +1,80 @@
+package logfile
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+)
+
+// FS is what this package needs of a file system. That of the operating system
+// is used where none is given; tests give one that fails and forgets.
+type FS interface {
+	// OpenFile is os.OpenFile.
+	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
+	// Stat is os.Stat.
+	Stat(name string) (fs.FileInfo, error)
+	// SameFile is os.SameFile, of what Stat returned here and in File.
+	SameFile(a, b fs.FileInfo) bool
+	// SyncDir makes durable which files a directory has. Where a system has no
+	// such thing it does nothing.
+	SyncDir(dir string) error
+	// Remove is os.Remove. It is called for a file that was just created and
+	// could not be filled, and for no other.
+	Remove(name string) error
+}
+
+// File is what this package needs of an open file. An *[os.File] is one. None of
+// its methods retains the bytes it is given.
+type File interface {
+	io.ReaderAt
+	// Writer writes to the end of the file, which was opened with os.O_APPEND.
+	io.Writer
+	io.Closer
+	// Stat is that of the open file, whatever its name denotes by now.
+	Stat() (fs.FileInfo, error)
+	// Sync returns when all that was written is on stable storage.
+	Sync() error
+	// Truncate changes the size.
+	Truncate(size int64) error
+}
+
+// osFS is the file system of the operating system.
+type osFS struct{}
+
+func (osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	f, err := os.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err // not a nil *os.File in a File that is not nil
+	}
+	return f, nil
+}
+
+func (osFS) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
+
+func (osFS) SameFile(a, b fs.FileInfo) bool { return os.SameFile(a, b) }
+
+func (osFS) SyncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil // a directory can not be synced there
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if closeErr := d.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+func (osFS) Remove(name string) error { return os.Remove(name) }
+
+// orOS returns fsys, or the operating system's file system for nil.
+func orOS(fsys FS) FS {
+	if fsys == nil {
+		return osFS{}
+	}
+	return fsys
+}

@@ -1,0 +1,314 @@
+package logfile
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/joblife/joblife/eventlog"
+)
+
+// DefaultMaxBatch is how many bytes a batch has at most where nothing else is
+// said.
+const DefaultMaxBatch = 64 << 20
+
+// SyncPolicy says when what was appended is made durable.
+type SyncPolicy uint8
+
+// The policies. Any other value is SyncAlways.
+const (
+	// SyncAlways makes each batch durable before Append returns.
+	SyncAlways SyncPolicy = iota
+	// SyncGroup leaves it to Sync, which makes durable all batches before it.
+	SyncGroup
+	// SyncNever calls no fsync, for a log whose loss in a crash of the machine
+	// is no harm. What was appended survives the process only.
+	SyncNever
+)
+
+// Options say how a log is kept. The zero value is the default.
+type Options struct {
+	// FS is the file system; nil is that of the operating system.
+	FS FS
+	// Policy is when what was appended is made durable.
+	Policy SyncPolicy
+	// Mode is the permissions of a log that is created, before umask. 0 means
+	// 0o600.
+	Mode fs.FileMode
+	// MaxBatch is how many bytes a batch may have. 0 and less mean
+	// DefaultMaxBatch.
+	MaxBatch int
+}
+
+// A Log is a log that is open for appending. One goroutine at a time may use it,
+// and no other Log of the same file may be open, in this process or another.
+// The zero Log is not valid: it is a closed one.
+type Log struct {
+	_        noCopy
+	fs       FS
+	file     File // nil if closed
+	name     string
+	info     fs.FileInfo // of the file, when it was opened
+	policy   SyncPolicy
+	maxBatch int
+	size     int64 // of the batches that were appended
+	durable  int64 // of those, how much was synced
+	failed   bool
+}
+
+// noCopy makes go vet report copies of a type that has it as a field.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
+
+// Open opens a log that exists for appending; an empty file is one. It reads the
+// whole log: the error is a *[DamageError] if it holds what is no event, and
+// then [Repair] is to be called before anything can be appended. Any other error
+// is an *[Error], fs.ErrNotExist if there is no log.
+//
+// Unless the policy is SyncNever it then makes durable what it read, which a
+// process that was killed may have left to the operating system's memory, and
+// the log's name: so nobody acts on an entry that a crash would take back.
+func Open(name string, o Options) (*Log, error) {
+	return open("open", name, o, os.O_RDWR|os.O_APPEND)
+}
+
+// Create creates an empty log and opens it, after making its name durable unless
+// the policy is SyncNever. The directory must exist. The error is an *[Error],
+// fs.ErrExist if there is a file of that name; after an error there is no log
+// that was not there before.
+func Create(name string, o Options) (*Log, error) {
+	return open("create", name, o, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
+}
+
+// open opens or creates a log.
+func open(op, name string, o Options, flag int) (*Log, error) {
+	l := &Log{fs: orOS(o.FS), name: name, policy: o.Policy, maxBatch: o.MaxBatch}
+	if l.maxBatch <= 0 {
+		l.maxBatch = DefaultMaxBatch
+	}
+	if o.Mode == 0 {
+		o.Mode = 0o600
+	}
+	var err error
+	if l.file, err = l.fs.OpenFile(name, flag, o.Mode.Perm()); err != nil {
+		return nil, newError(op, name, 0, nil, err)
+	}
+	if err := l.start(); err != nil {
+		_ = l.file.Close() // nothing was written
+		if flag&os.O_CREATE != 0 {
+			_ = l.fs.Remove(name) // it is our own, and empty
+		}
+		if damage, ok := err.(*DamageError); ok {
+			return nil, damage
+		}
+		return nil, newError(op, name, l.size, nil, err)
+	}
+	return l, nil
+}
+
+// start finds out what the file holds, and makes it durable.
+func (l *Log) start() error {
+	info, err := regular(l.file)
+	if err != nil {
+		return err
+	}
+	if err := inspect(l.name, l.file, info.Size()); err != nil {
+		return err
+	}
+	l.info, l.size, l.durable = info, info.Size(), info.Size()
+	if l.policy == SyncNever {
+		return nil
+	}
+	if err := l.file.Sync(); err != nil {
+		return err
+	}
+	return l.fs.SyncDir(filepath.Dir(l.name))
+}
+
+// Size returns how many bytes the batches take that were appended, and what the
+// log held before.
+func (l *Log) Size() int64 { return l.size }
+
+// Durable returns how many bytes of the log are acknowledged: they are there
+// after a crash of the machine, or, with SyncNever, after one of the process. It
+// is where a line ends.
+func (l *Log) Durable() int64 {
+	if l.policy == SyncNever {
+		return l.size
+	}
+	return l.durable
+}
+
+// Append appends a batch: one or more lines as eventlog.AppendEntry makes them,
+// or none, which does nothing. It is written with one call. With SyncAlways it is
+// durable when Append returns nil.
+//
+// The error is an *[Error]. It is ErrBatch if a line is no valid event, the last
+// newline is missing or the batch is too large; nothing was written. If the
+// write fails, what it wrote is cut off again: the log is as before, all batches
+// before it included, and takes further ones, as when there is space again.
+// If that is not possible, or if a sync fails, it is ErrFailed; see [Log.Sync].
+//
+// Append does not retain batch. It costs a pass over it, the write, and nothing
+// on the heap where the names of the events are those that flux knows.
+func (l *Log) Append(batch []byte) error {
+	if err := l.refuse("append"); err != nil {
+		return err
+	}
+	if err := l.checkBatch(batch); err != nil {
+		return newError("append", l.name, l.size, ErrBatch, err)
+	}
+	if len(batch) == 0 {
+		return nil
+	}
+	n, err := l.file.Write(batch)
+	if n != len(batch) || err != nil {
+		return l.takeBack(n, len(batch), err)
+	}
+	l.size += int64(n)
+	if l.policy == SyncGroup || l.policy == SyncNever {
+		return nil
+	}
+	return l.sync("append")
+}
+
+// checkBatch returns why a batch can not be appended, nil if it can.
+func (l *Log) checkBatch(batch []byte) error {
+	if len(batch) > l.maxBatch {
+		return fmt.Errorf("%d bytes, the limit is %d", len(batch), l.maxBatch)
+	}
+	for _, err := range eventlog.Entries(batch) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refuse returns why nothing can be done with the log, nil if it can.
+func (l *Log) refuse(op string) error {
+	switch {
+	case l.file == nil:
+		return newError(op, l.name, l.size, nil, fs.ErrClosed)
+	case l.failed:
+		return newError(op, l.name, l.size, ErrFailed, ErrFailed)
+	}
+	return nil
+}
+
+// Sync makes durable all batches that were appended before. With SyncNever, or
+// if they are durable already, it does nothing. The error is an *[Error].
+//
+// If fsync fails, nobody knows which of the bytes since the last one are on the
+// disk: the operating system may hold on to them and call the next fsync a
+// success. So they are cut off, the log is as it was when the last Sync
+// succeeded, and the error is ErrFailed, which every later call returns
+// without the cause. Opening the log again is the way on. If cutting off fails
+// too, the error says so: then what is read of the log beyond
+// Durable is not to be trusted before the machine has restarted.
+//
+// After fsync the log is looked at. If its name denotes another file or none, or
+// others appended or cut off, the error is ErrFailed and ErrChanged, and nothing
+// is cut off.
+func (l *Log) Sync() error {
+	if err := l.refuse("sync"); err != nil {
+		return err
+	}
+	return l.sync("sync")
+}
+
+// sync is Sync within an operation.
+func (l *Log) sync(op string) error {
+	if l.Durable() == l.size {
+		return nil
+	}
+	if err := l.file.Sync(); err != nil {
+		return l.fail(op, l.size, err)
+	}
+	size, err := sameName(l.fs, l.name, l.info)
+	switch {
+	case err != nil:
+	case size < l.size:
+		err = errShrank
+	case size > l.size:
+		err = errGrew
+	default:
+		l.durable = l.size
+		return nil
+	}
+	l.failed = true
+	l.size = l.durable
+	return newError(op, l.name, l.size, ErrFailed, err)
+}
+
+// takeBack undoes a write of which n bytes are said to be in the file.
+func (l *Log) takeBack(n, batch int, err error) error {
+	switch {
+	case n < 0 || n > batch:
+		err = errCount
+	case err == nil:
+		err = io.ErrShortWrite
+	}
+	most := l.size + int64(batch)
+	cut, cutErr := l.cut(l.size, most)
+	if cutErr == nil && cut && l.policy != SyncNever {
+		// Without it the next batch goes where, on the disk, this one is: a
+		// crash could leave a mixture of both, which might even be an event.
+		cutErr = l.file.Sync()
+	}
+	if cutErr != nil {
+		return l.fail("append", most, fmt.Errorf("%w, and to undo it: %w", err, cutErr))
+	}
+	return newError("append", l.name, l.size, nil, err)
+}
+
+// fail cuts off what is not durable and returns the error of a log that does
+// not go on. The file has at most so many bytes that are the log's own.
+func (l *Log) fail(op string, most int64, err error) error {
+	l.failed = true
+	l.size = l.Durable()
+	if _, cutErr := l.cut(l.size, most); cutErr != nil {
+		err = fmt.Errorf("%w, and to cut off what is not durable: %w", err, cutErr)
+	}
+	return newError(op, l.name, l.size, ErrFailed, err)
+}
+
+// cut makes the file end at an offset, and reports whether it did not. It leaves
+// alone a file that has less, or more than is the log's own.
+func (l *Log) cut(to, most int64) (bool, error) {
+	info, err := l.file.Stat()
+	switch {
+	case err != nil:
+		return false, err
+	case info.Size() < to:
+		return false, errShrank
+	case info.Size() > most:
+		return false, errGrew
+	case info.Size() == to:
+		return false, nil
+	}
+	return true, l.file.Truncate(to)
+}
+
+// Close makes durable what is not yet, as Sync does, and closes the log whatever
+// comes of it. The error is that of Sync, or of closing. A log that has failed
+// is closed without a further error. Closing a closed log is fs.ErrClosed.
+func (l *Log) Close() error {
+	if l.file == nil {
+		return l.refuse("close")
+	}
+	var err error
+	if !l.failed {
+		err = l.sync("close")
+	}
+	closeErr := l.file.Close()
+	l.file = nil
+	if err == nil && closeErr != nil {
+		err = newError("close", l.name, l.size, nil, closeErr)
+	}
+	return err
+}

@@ -1,0 +1,322 @@
+package logfile
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/joblife/joblife/eventlog"
+)
+
+// End is the ReaderOptions.Offset of a Reader that wants no history.
+const End int64 = -1
+
+// ReaderOptions say what a Reader reads. The zero value is the default.
+type ReaderOptions struct {
+	// FS is the file system; nil is that of the operating system.
+	FS FS
+	// Offset is where to begin: 0 is the start of the log, Reader.Offset of an
+	// earlier Reader is where that one was. It must be where a line begins, and
+	// reading it is ErrChanged otherwise. End, or less than 0, is behind the
+	// last complete line there is.
+	Offset int64
+	// Limit, unless nil, is called when the Reader looks at the file, and no
+	// entry comes out that ends beyond what it returns. With Log.Durable nobody
+	// sees an entry that a crash or a failed sync takes back; the Reader then
+	// belongs to the goroutine of the Log.
+	Limit func() int64
+}
+
+// A Reader reads the entries of a log and follows it as it grows. Others may
+// append to the log meanwhile. One goroutine at a time may use a Reader. The
+// zero Reader is not valid: it is a closed one.
+type Reader struct {
+	_       noCopy
+	fs      FS
+	file    File // nil if closed
+	name    string
+	info    fs.FileInfo // of the file, when it was opened
+	limit   func() int64
+	lines   feed // what the Decoder reads: whole lines
+	dec     *eventlog.Decoder
+	first   int64 // where the Decoder began
+	offset  int64 // where the next line begins
+	history int64 // where the history ends
+	told    bool  // that it ended
+	twice   bool
+	rest    int
+	err     error // that reading ended with
+
+	// buf[last:next] is the line before, or as much of it as is known: what
+	// stands in the file right before offset. buf[next:fed] is lines that the
+	// Decoder has or can read, buf[fed:end] is not looked at yet.
+	buf                  []byte
+	last, next, fed, end int
+	tail                 []byte // room for a copy of the line before
+}
+
+// feed gives a Decoder lines, and never an end: it would be the last.
+type feed struct{ rest []byte }
+
+func (f *feed) Read(p []byte) (int, error) {
+	if len(f.rest) == 0 {
+		return 0, io.ErrUnexpectedEOF // not reached: what it is given ends with a line
+	}
+	n := copy(p, f.rest)
+	f.rest = f.rest[n:]
+	return n, nil
+}
+
+// OpenReader opens a log for reading. It need not be complete: a log with a torn
+// last line is one whose last line may still be written; an empty file is a log.
+// The error is an *[Error], fs.ErrNotExist if there is no log.
+func OpenReader(name string, o ReaderOptions) (*Reader, error) {
+	r := &Reader{fs: orOS(o.FS), name: name, limit: o.Limit, offset: o.Offset}
+	var err error
+	if r.file, err = r.fs.OpenFile(name, os.O_RDONLY, 0); err != nil {
+		return nil, newError("read", name, 0, nil, err)
+	}
+	if err := r.start(); err != nil {
+		_ = r.file.Close() // nothing was written
+		return nil, newError("read", name, 0, nil, err)
+	}
+	return r, nil
+}
+
+// start finds out where to begin and where the history ends.
+func (r *Reader) start() error {
+	info, err := regular(r.file)
+	if err != nil {
+		return err
+	}
+	r.info, r.history = info, info.Size()
+	if r.limit != nil {
+		r.history = min(r.history, r.limit())
+	}
+	if r.offset < 0 {
+		if r.offset, err = lastLine(r.file, r.history); err != nil {
+			return err
+		}
+	}
+	if r.offset > 0 {
+		// All that is known of the line before is how it ends.
+		r.buf, r.next, r.fed, r.end = []byte("\n"), 1, 1, 1
+	}
+	r.first = r.offset
+	r.dec = eventlog.NewDecoder(&r.lines, eventlog.DecoderOptions{})
+	return nil
+}
+
+// lastLine returns the offset behind the last newline within size bytes.
+func lastLine(file io.ReaderAt, size int64) (int64, error) {
+	buf := make([]byte, min(size, smallBuffer))
+	for size > 0 {
+		piece := buf[:min(size, smallBuffer)]
+		n, err := file.ReadAt(piece, size-int64(len(piece)))
+		switch {
+		case n == len(piece):
+		case err == nil || n < 0 || n > len(piece):
+			return 0, errCount
+		case err == io.EOF:
+			return 0, errShrank
+		default:
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(piece, '\n'); i >= 0 {
+			return size - int64(len(piece)-i-1), nil
+		}
+		size -= int64(len(piece))
+	}
+	return 0, nil
+}
+
+// Next returns the next entry. It does not wait: the error is io.EOF if there is
+// none now, and a later call looks again. Once, after the entries that were
+// complete when the Reader was opened and before any other, or io.EOF, it is
+// [ErrEndOfHistory]. Each entry comes out once, in order.
+//
+// The entry is valid until the next call, but for its Name; Clone keeps it.
+//
+// A *[DamageError], whose Size and Entries are 0, is an invalid line. An *[Error]
+// that is ErrChanged means that the log shrank or was overwritten, or that all
+// entries of the file came out and the name denotes another one or none. Both
+// end the Reader: they come again. Any other *[Error] is what the file system
+// said, and Next can be called again.
+//
+// To notice what was overwritten, Next compares the line before the next one
+// with what it handed out, each time it looks at the file.
+func (r *Reader) Next() (eventlog.Entry, error) {
+	if r.err != nil {
+		return eventlog.Entry{}, r.err
+	}
+	if r.file == nil {
+		return eventlog.Entry{}, newError("read", r.name, r.offset, nil, fs.ErrClosed)
+	}
+	if r.next == r.fed {
+		if err := r.more(); err != nil {
+			return eventlog.Entry{}, err
+		}
+	}
+	for e, err := range r.dec.All() {
+		if err != nil {
+			r.err = r.damage(err)
+			return eventlog.Entry{}, r.err
+		}
+		end := r.next + int(r.first+r.dec.Offset()-r.offset)
+		r.twice = bytes.Equal(r.buf[r.last:r.next], r.buf[r.next:end])
+		r.last, r.next = r.next, end
+		r.offset = r.first + r.dec.Offset()
+		return e, nil
+	}
+	return eventlog.Entry{}, nil // not reached: a Decoder that is fed yields
+}
+
+// damage returns the error of a line that the Decoder refused.
+func (r *Reader) damage(err error) error {
+	var syntax *eventlog.SyntaxError
+	if errors.As(err, &syntax) { // always
+		moved := *syntax
+		moved.Offset += r.first
+		err = &moved
+	}
+	return &DamageError{Name: r.name, Offset: r.offset, Err: err}
+}
+
+// Duplicate reports whether the entry that Next returned last has the very bytes
+// of the one before it: a writer that was not sure of the first may have
+// appended it again. Both come out. Of the first entry after
+// ReaderOptions.Offset it is not known, and false.
+func (r *Reader) Duplicate() bool { return r.twice }
+
+// Offset returns where the entry ends that Next returned last: how much of the
+// log was read.
+func (r *Reader) Offset() int64 { return r.offset }
+
+// Rest returns how many bytes follow the last complete line, after Next returned
+// ErrEndOfHistory or io.EOF: a line that is being written, or, in a log that no
+// one writes, a torn one. 0 is the end of a complete log.
+func (r *Reader) Rest() int { return r.rest }
+
+// Close closes the file. Closing a closed Reader is fs.ErrClosed.
+func (r *Reader) Close() error {
+	if r.file == nil {
+		return newError("close", r.name, r.offset, nil, fs.ErrClosed)
+	}
+	err := r.file.Close()
+	r.file = nil
+	if err != nil {
+		return newError("close", r.name, r.offset, nil, err)
+	}
+	return nil
+}
+
+// more gives the Decoder the complete lines that are at hand, after looking for
+// some if there are none. The error is what Next returns.
+func (r *Reader) more() error {
+	err := r.look()
+	switch {
+	case err == nil:
+		r.lines.rest, r.rest = r.buf[r.next:r.fed], 0
+		return nil
+	case err == io.EOF && !r.told:
+		err = ErrEndOfHistory
+	case err != io.EOF && err != ErrEndOfHistory:
+		failure := newError("read", r.name, r.offset, nil, err)
+		if errors.Is(err, ErrChanged) {
+			r.err = failure
+		}
+		return failure
+	}
+	r.told = true
+	return err
+}
+
+// look finds complete lines, or so much of one that it is too long. The error is
+// io.EOF if there are none, and ErrEndOfHistory if there are but of no history.
+func (r *Reader) look() error {
+	looked, moved := false, false
+	for more := true; ; {
+		unread := r.buf[r.next:r.end]
+		lines := unread
+		if !r.told {
+			lines = unread[:min(int64(len(unread)), max(r.history-r.offset, 0))]
+		}
+		if i := bytes.LastIndexByte(lines, '\n'); i >= 0 {
+			r.fed = r.next + i + 1
+			return nil
+		}
+		if len(lines) < len(unread) && bytes.IndexByte(unread, '\n') >= 0 {
+			r.rest = 0
+			return ErrEndOfHistory
+		}
+		if len(unread) > eventlog.DefaultMaxLine {
+			r.fed = r.end
+			return nil
+		}
+		if looked && !more {
+			r.rest = len(unread)
+			_, err := sameName(r.fs, r.name, r.info)
+			switch {
+			case err == nil:
+				return io.EOF
+			case moved || !errors.Is(err, ErrChanged):
+				return err
+			}
+			// What was written between the last look and the change comes first.
+			moved = true
+		}
+		var err error
+		if more, err = r.fill(); err != nil {
+			return err
+		}
+		looked = true
+	}
+}
+
+// The buffer begins with smallBuffer bytes and doubles when the file fills it,
+// up to largeBuffer; it grows beyond only for a line that needs it.
+const (
+	smallBuffer = 4 << 10
+	largeBuffer = 64 << 10
+)
+
+// fill reads the file anew, from the line before the next one on, and reports
+// whether there may be more. What was in the buffer behind the last complete line
+// is not kept: a writer whose write failed may have put something else in its
+// place since, and half of each would make a line that no one wrote.
+func (r *Reader) fill() (more bool, err error) {
+	r.tail = append(r.tail[:0], r.buf[r.last:r.next]...)
+	held := len(r.tail) + r.end - r.next
+	switch size := len(r.buf); {
+	case size < smallBuffer:
+		r.buf = make([]byte, smallBuffer)
+	case held >= size || r.end == size && size < largeBuffer:
+		r.buf = make([]byte, 2*size)
+	}
+	start := r.offset - int64(len(r.tail))
+	n, err := r.file.ReadAt(r.buf, start)
+	known := min(max(n, 0), len(r.tail))
+	switch {
+	case n < 0 || n > len(r.buf) || n < len(r.buf) && err == nil:
+		err = errCount
+	case err != nil && err != io.EOF:
+	case !bytes.Equal(r.buf[:known], r.tail[:known]):
+		err = errOverwritten
+	case n < len(r.tail):
+		err = errShrank
+	default:
+		err = nil
+	}
+	r.last, r.next = 0, copy(r.buf, r.tail)
+	r.fed, r.end = r.next, r.next
+	if err != nil {
+		return false, err
+	}
+	r.end = n
+	if r.limit != nil {
+		r.end = int(min(int64(n), max(r.limit()-start, int64(r.next))))
+	}
+	return r.end == len(r.buf), nil
+}
