@@ -156,6 +156,11 @@ func (s *hkHeader) append(dst []byte) []byte {
 		dst, _ = j.ReleaseAfter.AppendText(dst)
 		dst = append(dst, '"')
 	}
+	if !j.Free.IsEmpty() {
+		dst = append(dst, `,"free":"`...)
+		dst, _ = j.Free.AppendText(dst)
+		dst = append(dst, '"')
+	}
 	for i, name := range j.Named {
 		if i == 0 {
 			dst = append(dst, `,"resources":[`...)
@@ -237,7 +242,7 @@ func readHK(context json.RawMessage) hkFields {
 func hkKey(key []byte) (string, uint) {
 	for i, known := range [...]string{
 		"ranks", "cause", "status", "decision", "user", "final", "R", "parts",
-		"version", "id", "userid", "priority", "t_submit", "release-after", "resources",
+		"version", "id", "userid", "priority", "t_submit", "release-after", "free", "resources",
 	} {
 		if string(key) == known {
 			return known, 1 << i
@@ -436,6 +441,8 @@ func decodeStart(f *hkFields) (*hkHeader, error) {
 			j.Submitted = eventlog.Timestamp(t)
 		case "release-after":
 			j.ReleaseAfter = f.duration()
+		case "free":
+			j.Free = f.ranks(false)
 		case "resources":
 			j.Named = f.names()
 		case "R":

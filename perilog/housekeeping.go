@@ -31,10 +31,13 @@ type HousekeepingJob struct {
 	Priority  uint32             // for the answer to a scheduler's hello
 	Submitted eventlog.Timestamp // likewise; 0 is not known
 
-	// R is what the job has, or still has where parts of it went back before.
-	// It has at most MaxHousekeepingRanks ranks. It may be empty, and then
-	// nothing is left to do but to give out the final fragment.
+	// R is what the job was allocated, whole. It has at most
+	// MaxHousekeepingRanks ranks. It may be empty, and then nothing is left to
+	// do but to give out the final fragment.
 	R *rset.R
+	// Free are ranks of R that went back before, in fragments that were not
+	// final; nil is none.
+	Free *idset.Set
 	// Named are resources without a rank, as a rack's ssd, each not empty. They
 	// go back with the final fragment.
 	Named []string
@@ -144,6 +147,7 @@ type Housekeeping struct {
 
 	waiting, started, held, draining, ready idset.Set
 
+	before   idset.Set                     // ranks that went back before all this
 	ends     [CauseAbandoned + 1]idset.Set // by cause, of ranks on which the work ended
 	launches []hkLaunched                  // in the order of time; a rank is in one at most
 	gone     idset.Set                     // of all ranks
@@ -181,6 +185,7 @@ func NewHousekeeping(now eventlog.Timestamp, j HousekeepingJob, o HousekeepingOp
 	}
 	j.Named = slices.Clone(j.Named)
 	slices.Sort(j.Named)
+	j.Free = j.Free.Clone()
 	if j.ReleaseAfter != nil {
 		d := *j.ReleaseAfter
 		j.ReleaseAfter = &d
@@ -220,6 +225,8 @@ func (j *HousekeepingJob) check(now eventlog.Timestamp) error {
 		return refuse("ReleaseAfter", "is not a duration")
 	case j.R.Len() > MaxHousekeepingRanks:
 		return refuse("R", "has too many ranks")
+	case !j.R.Ranks().ContainsAll(j.Free):
+		return refuse("Free", "has ranks that R has not")
 	}
 	named := slices.Clone(j.Named)
 	slices.Sort(named)

@@ -124,7 +124,7 @@ func (h *Housekeeping) foldStart(e *hkEntry) error {
 		}
 	}
 	h.job, h.since, h.parts = s.job, e.at, s.parts
-	h.job.R = nil // the ledger has it
+	h.job.R = nil // the ledger has it, but for parts to come
 	return nil
 }
 
@@ -153,8 +153,13 @@ func (h *Housekeeping) begin(text []byte, j *HousekeepingJob) error {
 	if r.Len() > MaxHousekeepingRanks {
 		return errHKTooLong
 	}
-	h.ledger = rset.NewLedger(r, j.Named...)
-	h.waiting.UnionWith(r.Ranks())
+	ledger, err := rset.Rebuild(r, rset.Released{Ranks: j.Free}, j.Named...)
+	if err != nil {
+		return err
+	}
+	h.ledger = ledger
+	h.waiting.UnionWith(ledger.Held())
+	h.before.UnionWith(j.Free)
 	return nil
 }
 

@@ -206,7 +206,8 @@ func (h *Housekeeping) Drained(now eventlog.Timestamp, ranks *idset.Set) *idset.
 // ForceFinish declares ranks ready on behalf of a user, whose name is logged,
 // whatever their state: waiting, started, held or draining. Where the work is
 // not known to have ended it was abandoned: nothing is signalled, and what goes
-// on there does so beside the next job. It returns the ranks that were ready or
+// on there does so beside the next job. Ranks that wait because an epilog of the
+// job still holds them are not to be named. It returns the ranks that were ready or
 // had gone back before, or are not the job's. The error is a *HousekeepingError
 // if the name is empty, too long or not UTF-8, and then nothing has changed.
 func (h *Housekeeping) ForceFinish(now eventlog.Timestamp, ranks *idset.Set, user string) (*idset.Set, error) {

@@ -343,3 +343,34 @@ func TestTheSameInputsGiveTheSameBytes(t *testing.T) {
 	}
 	require.Equal(t, logs[0], logs[1])
 }
+
+// Where epilogs ended rank by rank, parts of the job may have gone back before.
+func TestWhatWentBackBeforeIsToldAndNotGivenBackAgain(t *testing.T) {
+	j := hkJob("0-4", hkAfter(0))
+	j.Free = hkRanks("1,3")
+	h, err := perilog.NewHousekeeping(hkT0, j, perilog.HousekeepingOptions{})
+	require.NoError(t, err)
+	j.Free.Insert(0) // what is taken is a copy
+	log := append([]byte(nil), h.Take().Log...)
+	again, err := perilog.ReplayHousekeeping(log, perilog.HousekeepingOptions{})
+	require.NoError(t, err)
+	require.Equal(t, h.String(), again.String())
+	for _, h := range []*perilog.Housekeeping{h, again} {
+		require.NoError(t, h.Check())
+		hello, err := h.Hello(true)
+		require.NoError(t, err)
+		require.Equal(t, "1,3", hello.Free.String())
+		require.Equal(t, "0-4", hello.R.Ranks().String())
+		got, err := h.Start(hkT0, perilog.Spec{})
+		require.NoError(t, err)
+		require.Equal(t, "0,2,4", got.String())
+		_, err = h.ForceFinish(hkT0, hkRanks("0-4"), "root")
+		require.NoError(t, err)
+		require.NoError(t, h.Check())
+		require.Equal(t, []string{"0,2,4 final"}, hkParts(h.Take().Free))
+	}
+	j.Free = hkRanks("0-4")
+	h, err = perilog.NewHousekeeping(hkT0, j, perilog.HousekeepingOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{" final"}, hkParts(h.Take().Free))
+}

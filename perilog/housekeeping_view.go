@@ -96,7 +96,9 @@ type HousekeepingHello struct {
 }
 
 // Hello returns what a scheduler is to be told of the job, the same however
-// often it asks: a scheduler that is loaded again changes nothing here.
+// often it asks: a scheduler that is loaded again changes nothing here. From
+// NewHousekeeping on it is the one answer for the job, whether that is over or
+// its last epilogs still run.
 //
 // The error is rset.ErrFinal if nothing is held any more. It is a
 // *PartialReleaseError if some ranks were given back and the scheduler does not
@@ -187,8 +189,9 @@ func (h *Housekeeping) Check() error {
 		}
 		ended.UnionWith(&h.ends[c])
 	}
-	all := idset.Difference(h.ledger.Allocation().Ranks(), idset.Union(&h.waiting, &h.started))
-	if !ended.Equal(all) {
+	ended.UnionWith(&h.waiting)
+	ended.UnionWith(&h.started)
+	if ended.UnionWith(&h.before); !ended.Equal(h.ledger.Allocation().Ranks()) {
 		return errors.New("perilog: I10: a rank of housekeeping went on without an end: " + h.String())
 	}
 	return h.ledger.Check()
