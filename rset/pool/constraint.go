@@ -1,0 +1,291 @@
+package pool
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/rset/hostlist"
+)
+
+// An inventory tells which ranks there are, and what is known of them.
+type inventory interface {
+	// allRanks returns all ranks. It is not to be changed.
+	allRanks() *idset.Set
+	// propertyRanks returns the ranks that have a property, nil or empty if
+	// none has it. It is not to be changed.
+	propertyRanks(name string) *idset.Set
+	// ranksOfHosts returns the ranks on the hosts of a list, all of them where
+	// a host has several. Hosts that are not there are passed over. It is not
+	// to be changed, nor is the list.
+	ranksOfHosts(*hostlist.List) *idset.Set
+}
+
+// eligible returns the ranks of the inventory that the constraints of the
+// request allow, up or not; nil if there are no constraints, so that every rank
+// will do. The set is the caller's.
+func (q *Request) eligible(inv inventory) *idset.Set {
+	if q.constraint == nil {
+		return nil
+	}
+	ranks := inv.allRanks().Clone()
+	q.constraint.filter(ranks, inv)
+	return ranks
+}
+
+// A constraint is one of RFC 31: its terms, all of which a rank must satisfy.
+// It is never changed.
+type constraint struct {
+	terms []term
+}
+
+// A term is an operator and its values.
+type term struct {
+	operator operator
+	names    []propertyName // of opProperties
+	hosts    *hostlist.List // of opHostlist
+	ranks    *idset.Set     // of opRanks
+	args     []*constraint  // of opAnd, opOr and opNot
+}
+
+// operator is an operator of RFC 31. The zero operator is none.
+type operator uint8
+
+const (
+	opProperties operator = iota + 1
+	opHostlist
+	opRanks
+	opAnd
+	opOr
+	opNot
+)
+
+// A propertyName is a property that a rank must have, or must not.
+type propertyName struct {
+	name string
+	not  bool
+	host *hostlist.List // the host of that name; nil if no host can have it
+}
+
+// filter removes the ranks that do not satisfy the constraint. What it costs
+// follows the terms and the ranges of the ranks that they speak of.
+func (c *constraint) filter(ranks *idset.Set, inv inventory) {
+	for i := range c.terms {
+		if ranks.IsEmpty() {
+			return
+		}
+		c.terms[i].filter(ranks, inv)
+	}
+}
+
+// filter removes the ranks that do not satisfy the term.
+func (t *term) filter(ranks *idset.Set, inv inventory) {
+	switch t.operator {
+	case opProperties:
+		for i := range t.names {
+			t.names[i].filter(ranks, inv)
+		}
+	case opHostlist:
+		ranks.IntersectWith(inv.ranksOfHosts(t.hosts))
+	case opRanks:
+		ranks.IntersectWith(t.ranks)
+	case opAnd:
+		for _, c := range t.args {
+			c.filter(ranks, inv)
+		}
+	case opNot:
+		// Several values are negated together, as instances do; of no value the
+		// negation matches nothing.
+		matched := ranks.Clone()
+		for _, c := range t.args {
+			c.filter(matched, inv)
+		}
+		ranks.SubtractWith(matched)
+	case opOr:
+		t.filterOr(ranks, inv)
+	}
+}
+
+// filterOr removes the ranks that satisfy none of the values of an or. An or
+// without values removes none.
+func (t *term) filterOr(ranks *idset.Set, inv inventory) {
+	if len(t.args) == 0 {
+		return
+	}
+	left := ranks.Clone() // what no value has matched yet
+	for _, c := range t.args {
+		matched := left.Clone()
+		c.filter(matched, inv)
+		left.SubtractWith(matched)
+	}
+	ranks.SubtractWith(left)
+}
+
+// filter removes the ranks that lack the property, or have it. The name of a
+// host is a property that its ranks have, as it is in instances.
+func (p *propertyName) filter(ranks *idset.Set, inv inventory) {
+	have := inv.propertyRanks(p.name)
+	if p.host != nil {
+		if host := inv.ranksOfHosts(p.host); !host.IsEmpty() {
+			have = idset.Union(have, host)
+		}
+	}
+	if p.not {
+		ranks.SubtractWith(have)
+	} else {
+		ranks.IntersectWith(have)
+	}
+}
+
+// Limits of constraints.
+const (
+	maxConstraintBytes = 1 << 20
+	maxConstraintDepth = 64      // constraints in each other, the outermost included
+	maxTerms           = 4096    // operators, and properties
+	maxConstraintHosts = 1 << 24 // hosts in one constraint, counted each time
+	maxSpelled         = 1 << 16 // ranges of them that do not go on in the next
+)
+
+// parseConstraint reads the constraints of a jobspec. It returns nil where they
+// let every rank pass because there are none. It keeps nothing of b.
+func parseConstraint(b []byte) (*constraint, *InputError) {
+	if b == nil {
+		return nil, nil
+	}
+	if len(b) > maxConstraintBytes {
+		return nil, tooMany("bytes", len(b), maxConstraintBytes)
+	}
+	var p constraintParser
+	c, err := p.constraint(jsonValue{b, 0}, 1)
+	if err != nil || len(c.terms) == 0 {
+		return nil, err
+	}
+	return c, nil
+}
+
+// constraintParser reads a constraint within the limits.
+type constraintParser struct {
+	terms, hosts, spelled int
+}
+
+// constraint reads an object of operators.
+func (p *constraintParser) constraint(v jsonValue, depth int) (*constraint, *InputError) {
+	if depth > maxConstraintDepth {
+		return nil, v.fail(ErrLimit, fmt.Errorf("more than %d constraints in each other", maxConstraintDepth))
+	}
+	c := new(constraint)
+	err := v.object(ErrRequest, func(key []byte, m jsonValue) *InputError {
+		t, err := p.term(string(key), m, depth)
+		if err == nil {
+			c.terms = append(c.terms, t)
+		}
+		return err
+	})
+	return c, err
+}
+
+// term reads the values of an operator.
+func (p *constraintParser) term(name string, v jsonValue, depth int) (term, *InputError) {
+	var t term
+	var read func(e jsonValue) *InputError
+	switch name {
+	case "properties":
+		t.operator = opProperties
+		read = func(e jsonValue) *InputError { return p.property(&t, e) }
+	case "hostlist":
+		t.operator, t.hosts = opHostlist, new(hostlist.List)
+		read = func(e jsonValue) *InputError { return p.hostlist(&t, e) }
+	case "ranks":
+		t.operator, t.ranks = opRanks, new(idset.Set)
+		read = func(e jsonValue) *InputError { return p.ranks(&t, e) }
+	case "and":
+		t.operator = opAnd
+	case "or":
+		t.operator = opOr
+	case "not":
+		t.operator = opNot
+	default:
+		return t, v.fail(ErrRequest, fmt.Errorf("unknown operator %q", clip(name, maxToken)))
+	}
+	if read == nil {
+		read = func(e jsonValue) *InputError {
+			c, err := p.constraint(e, depth+1)
+			t.args = append(t.args, c)
+			return err
+		}
+	}
+	if err := p.count(v); err != nil {
+		return t, err
+	}
+	return t, v.array(ErrRequest, read)
+}
+
+// count counts an operator or a property.
+func (p *constraintParser) count(v jsonValue) *InputError {
+	if p.terms++; p.terms > maxTerms {
+		return v.fail(ErrLimit, fmt.Errorf("more than %d operators and properties", maxTerms))
+	}
+	return nil
+}
+
+// notInProperty is the bytes that no name of a property has (RFC 20).
+const notInProperty = "!&'\"^`|()"
+
+// isProperty reports whether a text can be the name of a property: a key of an
+// object in JSON, too.
+func isProperty(name string) bool {
+	return name != "" && !strings.ContainsAny(name, notInProperty+"\x00") && utf8.ValidString(name)
+}
+
+// property reads a value of properties.
+func (p *constraintParser) property(t *term, v jsonValue) *InputError {
+	s, err := v.text(ErrRequest)
+	if err == nil {
+		err = p.count(v)
+	}
+	if err != nil {
+		return err
+	}
+	name, not := strings.CutPrefix(s, "^")
+	if !isProperty(name) {
+		return v.fail(ErrRequest, fmt.Errorf("%q %w", clip(s, maxToken), errPropertyName))
+	}
+	host := new(hostlist.List)
+	if host.Append(name) != nil {
+		host = nil
+	}
+	t.names = append(t.names, propertyName{name, not, host})
+	return nil
+}
+
+// hostlist reads a value of hostlist.
+func (p *constraintParser) hostlist(t *term, v jsonValue) *InputError {
+	s, fail := v.text(ErrRequest)
+	if fail != nil {
+		return fail
+	}
+	// What is left of the limits; 0 would be the default.
+	hosts, err := hostlist.Parser{MaxHosts: maxConstraintHosts - p.hosts + 1, MaxSpelled: maxSpelled - p.spelled + 1}.Parse(s)
+	if err != nil {
+		return v.wrap(ErrRequest, err)
+	}
+	p.hosts += hosts.Len()
+	for range hosts.Ranges() {
+		p.spelled++
+	}
+	if p.hosts > maxConstraintHosts || p.spelled > maxSpelled {
+		return v.fail(ErrLimit, fmt.Errorf("more than %d hosts or %d ranges of hosts", maxConstraintHosts, maxSpelled))
+	}
+	t.hosts.AppendList(hosts)
+	return nil
+}
+
+// ranks reads a value of ranks.
+func (p *constraintParser) ranks(t *term, v jsonValue) *InputError {
+	set, err := v.ids(ErrRequest, idset.MaxID)
+	if err == nil {
+		t.ranks.UnionWith(set)
+	}
+	return err
+}

@@ -1,0 +1,90 @@
+package pool
+
+import (
+	"strconv"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/rset/hostlist"
+)
+
+// Asked is what a Request says to the pool.
+type Asked struct {
+	Nodes, Slots jobspec.Count
+	Span         int64
+	Per          string // "core:4 gpu:1"
+	Exclusive    bool
+	Constrained  bool
+}
+
+// Asked returns the fields of the request.
+func (q *Request) Asked() Asked {
+	a := Asked{Nodes: q.nodes, Slots: q.slots, Span: q.span, Exclusive: q.exclusive, Constrained: q.constraint != nil}
+	for _, p := range q.per {
+		if a.Per != "" {
+			a.Per += " "
+		}
+		a.Per += p.kind + ":" + strconv.FormatInt(p.n, 10)
+	}
+	return a
+}
+
+// Smallest returns how many slots and how many of a kind the smallest grant
+// has.
+func (q *Request) Smallest(kind string) (slots, n int64) {
+	nodes := int64(1)
+	if !q.nodes.IsZero() {
+		nodes = q.nodes.Min()
+	}
+	for _, p := range q.per {
+		if p.kind == kind {
+			n = nodes * q.slots.Min() * p.n
+		}
+	}
+	return q.nslots(nodes, q.slots.Min()), n
+}
+
+// Fake is an inventory for tests.
+type Fake struct {
+	All        *idset.Set
+	Properties map[string]*idset.Set
+	Hosts      *hostlist.List // nil: not known
+	index      *hostIndex
+}
+
+func (f *Fake) allRanks() *idset.Set                 { return f.All }
+func (f *Fake) propertyRanks(name string) *idset.Set { return f.Properties[name] }
+func (f *Fake) ranksOfHosts(list *hostlist.List) *idset.Set {
+	if f.index == nil && f.Hosts != nil {
+		f.index = newHostIndex(f.All, f.Hosts)
+	}
+	return f.index.ranks(list)
+}
+
+// RanksOfHosts returns the ranks on the hosts of a list.
+func (f *Fake) RanksOfHosts(list *hostlist.List) *idset.Set { return f.ranksOfHosts(list) }
+
+// Eligible returns what a request may have of the inventory, nil for all.
+func (f *Fake) Eligible(q *Request) *idset.Set { return q.eligible(f) }
+
+// Match reads constraints and returns the ranks that they match, all of them
+// for constraints that say nothing.
+func (f *Fake) Match(constraints []byte) (*idset.Set, error) {
+	c, err := parseConstraint(constraints)
+	if err != nil {
+		return nil, err
+	}
+	ranks := f.Eligible(&Request{constraint: c})
+	if ranks == nil {
+		ranks = f.All.Clone()
+	}
+	return ranks, nil
+}
+
+// The limits of constraints.
+const (
+	MaxConstraintBytes = maxConstraintBytes
+	MaxConstraintDepth = maxConstraintDepth
+	MaxTerms           = maxTerms
+	MaxSpelled         = maxSpelled
+)
