@@ -1,0 +1,293 @@
+package pool_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// inventory6 is the resources of RFC 28's example.
+const inventory6 = `{"version":1,"execution":{"R_lite":[{"rank":"0-5","children":{"core":"0-5","gpu":"0"}}],` +
+	`"starttime":0,"expiration":0,"nodelist":["host[0-5]"]}}`
+
+// readAcquire reads a response.
+func readAcquire(t require.TestingT, text string) pool.Acquire {
+	a, err := pool.ParseAcquire([]byte(text))
+	require.NoError(t, err, text)
+	return a
+}
+
+// refuseAcquire requires that a response is refused, and where.
+func refuseAcquire(t *testing.T, text string, category error, path string, offset int) {
+	t.Helper()
+	a, err := pool.ParseAcquire([]byte(text))
+	var input *pool.InputError
+	require.ErrorAs(t, err, &input, text)
+	require.ErrorIs(t, err, category, text)
+	require.Zero(t, a)
+	require.Equal(t, path, input.Path, err)
+	require.Equal(t, offset, input.Offset, err)
+	require.True(t, strings.HasPrefix(err.Error(), "pool: "), err)
+}
+
+// The first example of RFC 28.
+func TestRFC28TheFirstResponseHasResourcesAndUp(t *testing.T) {
+	a := readAcquire(t, `{"resources":`+inventory6+`,"up":"0-2"}`)
+	require.Equal(t, "rank[0-5]/core[0-5],gpu0", a.Resources.String())
+	require.Equal(t, "host[0-5]", a.Resources.Nodelist().String())
+	require.Equal(t, pool.Change{Up: ids(t, "0-2")}, a.Change)
+	refuseAcquire(t, `{"resources":`+inventory6+`}`, pool.ErrAcquire, "up", 0)
+	refuseAcquire(t, ` {"resources":`+inventory6+`,"down":"all"}`, pool.ErrAcquire, "up", 0)
+
+	none := readAcquire(t, `{"up":"","resources":`+inventory6+`}`)
+	require.NotNil(t, none.Change.Up)
+	require.True(t, none.Change.Up.IsEmpty())
+}
+
+func TestRFC28ResourcesAreAnROfRFC20(t *testing.T) {
+	refuse := func(r string, category error) {
+		t.Helper()
+		refuseAcquire(t, `{"up":"","resources":`+r+`}`, category, "resources", 21)
+	}
+	refuse(`{}`, pool.ErrAcquire)
+	refuse(`"0-5"`, pool.ErrAcquire)
+	refuse(`null`, pool.ErrAcquire)
+	refuse(strings.Replace(inventory6, `"version":1`, `"version":2`, 1), pool.ErrAcquire)
+	refuse(strings.Replace(inventory6, `host[0-5]`, `host[0-4]`, 1), pool.ErrAcquire)
+	refuse(`{"version":1,"execution":{"R_lite":[],"starttime":0,"expiration":0}}`, pool.ErrAcquire)
+	refuse(strings.Replace(inventory6, `"host[0-5]"`, `"host[0-99999999]"`, 1), pool.ErrLimit)
+
+	_, err := pool.ParseAcquire([]byte(`{"up":"","resources":{"version":1,"execution":{"R_lite":[{}]}}}`))
+	var parse *rset.ParseError
+	require.ErrorAs(t, err, &parse)
+	require.Equal(t, "execution.R_lite[0].rank", parse.Field)
+}
+
+// The second example of RFC 28, with the colon and the comma that it lacks.
+func TestRFC28LaterResponsesTellWhatChanges(t *testing.T) {
+	a := readAcquire(t, `{ "up": "3-6", "down": "2", "property-add": { "foo": "0-1" }, "property-remove": { "bar": "3" } }`)
+	require.Nil(t, a.Resources)
+	require.Equal(t, pool.Change{
+		Up: ids(t, "3-6"), Down: ids(t, "2"),
+		AddProperties:    map[string]*idset.Set{"foo": ids(t, "0-1")},
+		RemoveProperties: map[string]*idset.Set{"bar": ids(t, "3")},
+	}, a.Change)
+}
+
+func TestRFC28EachKeyMayComeAlone(t *testing.T) {
+	at := eventlog.Timestamp(1.5)
+	for text, want := range map[string]pool.Change{
+		`{"up":"3"}`:                         {Up: ids(t, "3")},
+		`{"down":"[2-4]"}`:                   {Down: ids(t, "2-4")},
+		`{"shrink":"2,4"}`:                   {Shrink: ids(t, "2,4")},
+		`{"property-add":{"foo":"1"}}`:       {AddProperties: map[string]*idset.Set{"foo": ids(t, "1")}},
+		`{"property-remove":{"foo":"1"}}`:    {RemoveProperties: map[string]*idset.Set{"foo": ids(t, "1")}},
+		`{"property-add":{}}`:                {AddProperties: map[string]*idset.Set{}},
+		`{"expiration":1.5}`:                 {Expiration: &at},
+		`{"expiration":1.5,"later":{"a":1}}`: {Expiration: &at},
+	} {
+		a := readAcquire(t, text)
+		require.Nil(t, a.Resources)
+		require.Equal(t, want, a.Change, text)
+	}
+}
+
+func TestRFC28AResponseHasAtLeastOneKey(t *testing.T) {
+	refuseAcquire(t, `{}`, pool.ErrAcquire, "", 0)
+	refuseAcquire(t, ` {"later":1}`, pool.ErrAcquire, "", 0)
+	refuseAcquire(t, `[]`, pool.ErrAcquire, "", 0)
+	refuseAcquire(t, `null`, pool.ErrAcquire, "", 0)
+	refuseAcquire(t, ``, pool.ErrAcquire, "", 0)
+}
+
+func TestRFC28SetsAreIdsetsOfRFC22(t *testing.T) {
+	for _, key := range []string{"up", "down", "shrink"} {
+		for _, value := range []string{`1`, `null`, `["1"]`, `"1-"`, `"1,1"`, `"01"`, `" 1"`, `"ALL"`, `"16777217"`, `"4294967296"`} {
+			refuseAcquire(t, fmt.Sprintf(`{%q:%s}`, key, value), pool.ErrAcquire, key, len(key)+4)
+		}
+		readAcquire(t, fmt.Sprintf(`{%q:"16777216"}`, key))
+	}
+}
+
+func TestRFC28PropertiesAreThoseOfRFC20(t *testing.T) {
+	for _, key := range []string{"property-add", "property-remove"} {
+		n := len(key) + 4
+		refuseAcquire(t, fmt.Sprintf(`{%q:"foo"}`, key), pool.ErrAcquire, key, n)
+		refuseAcquire(t, fmt.Sprintf(`{%q:null}`, key), pool.ErrAcquire, key, n)
+		refuseAcquire(t, fmt.Sprintf(`{%q:{"foo":1}}`, key), pool.ErrAcquire, key+".foo", n+7)
+		refuseAcquire(t, fmt.Sprintf(`{%q:{"foo":"x"}}`, key), pool.ErrAcquire, key+".foo", n+7)
+		refuseAcquire(t, fmt.Sprintf(`{%q:{"foo":"all"}}`, key), pool.ErrAcquire, key+".foo", n+7)
+		refuseAcquire(t, fmt.Sprintf(`{%q:{"^foo":"1"}}`, key), pool.ErrAcquire, key+`."^foo"`, n+8)
+		refuseAcquire(t, fmt.Sprintf(`{%q:{"":"1"}}`, key), pool.ErrAcquire, key+`.""`, n+4)
+		refuseAcquire(t, fmt.Sprintf(`{%q:{"foo":"16777217"}}`, key), pool.ErrAcquire, key+".foo", n+7)
+		refuseAcquire(t, fmt.Sprintf(`{%q:{"foo":"1","foo":"2"}}`, key), pool.ErrAcquire, "", n+11)
+	}
+}
+
+func TestRFC28ExpirationIsAFloatingPointTime(t *testing.T) {
+	for text, want := range map[string]eventlog.Timestamp{`0`: 0, `0.0`: 0, `-0.0`: 0, `42`: 42, `1.7e9`: 1.7e9, `1769078400.1234567`: 1769078400.1234567} {
+		got := readAcquire(t, `{"expiration":`+text+`}`).Change.Expiration
+		require.Equal(t, want, *got)
+		require.False(t, strings.HasPrefix(string(mustJSON(t, pool.Acquire{Change: pool.Change{Expiration: got}})), `{"expiration":-`))
+	}
+	for _, text := range []string{`-1`, `"1"`, `null`, `-1e-300`} {
+		refuseAcquire(t, `{"expiration":`+text+`}`, pool.ErrAcquire, "expiration", 14)
+	}
+	refuseAcquire(t, `{"expiration":1e999}`, pool.ErrAcquire, "", 14)
+}
+
+// A set of ranks may be named "all" where there are ranks that it can mean.
+func TestAllIsTheRanksOfTheResourcesWithTheirHoles(t *testing.T) {
+	holes := strings.NewReplacer(`"0-5"`, `"0,3-4"`, "host[0-5]", "host[0-2]").Replace(inventory6)
+	for _, text := range []string{`{"up":"all","resources":` + holes + `}`, `{"resources":` + holes + `,"up":"all"}`} {
+		a := readAcquire(t, text)
+		require.Equal(t, "0,3-4", a.Change.Up.String())
+	}
+	a := readAcquire(t, `{"resources":`+holes+`,"up":"","down":"all"}`)
+	require.Equal(t, "", a.Change.Up.String())
+	require.Equal(t, "0,3-4", a.Change.Down.String())
+	a.Change.Down.Insert(9)
+	require.Equal(t, "0,3-4", a.Resources.Ranks().String())
+	for _, key := range []string{"up", "down", "shrink"} {
+		refuseAcquire(t, fmt.Sprintf(`{%q:"all"}`, key), pool.ErrAcquire, key, len(key)+4)
+	}
+}
+
+func TestAResponseIsOneJSONValueWithEachKeyOnce(t *testing.T) {
+	refuseAcquire(t, `{"up":"1","up":"2"}`, pool.ErrAcquire, "", 10)
+	refuseAcquire(t, `{"up":"1"} x`, pool.ErrAcquire, "", 11)
+	refuseAcquire(t, `{"up":"1"`, pool.ErrAcquire, "", 9)
+	refuseAcquire(t, "{\"up\":\"\xff\"}", pool.ErrAcquire, "", 7)
+	refuseAcquire(t, `{"a":`+strings.Repeat("[", 3000)+strings.Repeat("]", 3000)+`}`, pool.ErrLimit, "", 2052)
+}
+
+func TestAResponseThatIsTooLongIsRefusedUnread(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs 68 MiB")
+	}
+	text := make([]byte, pool.MaxAcquire+1)
+	refuseAcquire(t, string(text), pool.ErrLimit, "", 0)
+	refuseAcquire(t, string(text[1:]), pool.ErrAcquire, "", 0)
+}
+
+// mustJSON encodes a response.
+func mustJSON(t require.TestingT, a pool.Acquire) []byte {
+	b, err := json.Marshal(a)
+	require.NoError(t, err)
+	return b
+}
+
+func TestAResponseIsWrittenAsTheResourceModuleWritesIt(t *testing.T) {
+	r, err := rset.Parse([]byte(inventory6))
+	require.NoError(t, err)
+	at := eventlog.Timestamp(42)
+	for want, a := range map[string]pool.Acquire{
+		`{"resources":` + string(r.AppendJSON(nil)) + `,"up":""}`:    {Resources: r},
+		`{"resources":` + string(r.AppendJSON(nil)) + `,"up":"0-2"}`: {Resources: r, Change: pool.Change{Up: ids(t, "0-2")}},
+		`{"up":"3-6","down":"2","shrink":"","property-add":{"a b":"","bar":"1","foo":"0-1"},"property-remove":{},"expiration":42.0}`: {Change: pool.Change{
+			Up: ids(t, "3-6"), Down: ids(t, "2"), Shrink: new(idset.Set),
+			AddProperties:    map[string]*idset.Set{"foo": ids(t, "0-1"), "bar": ids(t, "1"), "a b": nil},
+			RemoveProperties: map[string]*idset.Set{}, Expiration: &at,
+		}},
+		`{"down":"2"}`: {Change: pool.Change{Down: ids(t, "2")}},
+	} {
+		require.Equal(t, want, string(mustJSON(t, a)))
+		again, err := pool.ParseAcquire([]byte(want))
+		require.NoError(t, err)
+		require.Equal(t, want, string(mustJSON(t, again)))
+	}
+}
+
+func TestAResponseThatNobodyCouldReadIsNotWritten(t *testing.T) {
+	high := idset.Of(rset.MaxRank + 1)
+	nan, never := eventlog.Timestamp(-1), eventlog.Timestamp(0)
+	nan, never = nan*never/never, -never
+	negative := eventlog.Timestamp(-1)
+	r, err := rset.Parse([]byte(inventory6))
+	require.NoError(t, err)
+	change := func(c pool.Change) pool.Acquire { return pool.Acquire{Change: c} }
+	named := func(name string, set *idset.Set) map[string]*idset.Set { return map[string]*idset.Set{name: set} }
+	for i, c := range []struct {
+		a    pool.Acquire
+		path string
+	}{
+		{pool.Acquire{}, ""},
+		{pool.Acquire{Resources: new(rset.R)}, "resources"},
+		{change(pool.Change{Grow: r}), ""},
+		{change(pool.Change{Up: high}), "up"},
+		{change(pool.Change{Down: high}), "down"},
+		{change(pool.Change{Shrink: high}), "shrink"},
+		{change(pool.Change{AddProperties: named("foo", high)}), "property-add.foo"},
+		{change(pool.Change{RemoveProperties: named("foo", high)}), "property-remove.foo"},
+		{change(pool.Change{AddProperties: named("a|b", ids(t, "1"))}), "property-add"},
+		{change(pool.Change{RemoveProperties: named("", ids(t, "1"))}), "property-remove"},
+		{change(pool.Change{RemoveProperties: named("\xff", ids(t, "1"))}), "property-remove"},
+		{change(pool.Change{RemoveProperties: named("\x00", ids(t, "1"))}), "property-remove"},
+		{change(pool.Change{Expiration: &nan}), "expiration"},
+		{change(pool.Change{Expiration: &negative}), "expiration"},
+	} {
+		b, err := c.a.MarshalJSON()
+		var input *pool.InputError
+		require.ErrorAs(t, err, &input, i)
+		require.ErrorIs(t, err, pool.ErrAcquire)
+		require.Nil(t, b)
+		require.Equal(t, c.path, input.Path, i)
+	}
+	b, err := change(pool.Change{Expiration: &never}).MarshalJSON()
+	require.NoError(t, err)
+	require.Equal(t, `{"expiration":0.0}`, string(b))
+}
+
+// FuzzAcquire: no panic; what is read is written, and reads back as the same;
+// what is refused is refused with an error of this package.
+func FuzzAcquire(f *testing.F) {
+	for _, text := range []string{
+		`{"resources":` + inventory6 + `,"up":"0-2"}`, `{"resources":` + inventory6 + `,"up":"all","down":"all"}`,
+		`{"up":"3-6","down":"2","shrink":"7","property-add":{"foo":"0-1"},"property-remove":{"bar":"3"},"expiration":1.5}`,
+		`{"up":"all"}`, `{}`, `{"up":"1","x":[1,{}],"x2":null}`, `{"expiration":1e400}`, `{"property-add":{"foo":"1","foo":"2"}}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		a, err := pool.ParseAcquire(text)
+		if err != nil {
+			require.Zero(t, a)
+			requireInputError(t, err, pool.ErrAcquire)
+			return
+		}
+		require.True(t, json.Valid(text))
+		written := mustJSON(t, a)
+		again, err := pool.ParseAcquire(written)
+		require.NoError(t, err, "%s", written)
+		require.Equal(t, string(written), string(mustJSON(t, again)))
+		require.Equal(t, a.Resources == nil, again.Resources == nil)
+		if a.Resources != nil {
+			require.True(t, rset.Equal(a.Resources, again.Resources))
+		}
+		a.Resources, again.Resources = nil, nil
+		requireSameChange(t, a.Change, again.Change)
+	})
+}
+
+// requireSameChange requires that two changes say the same.
+func requireSameChange(t require.TestingT, a, b pool.Change) {
+	for _, pair := range [][2]*idset.Set{{a.Up, b.Up}, {a.Down, b.Down}, {a.Shrink, b.Shrink}} {
+		require.Equal(t, pair[0] == nil, pair[1] == nil)
+		require.True(t, pair[0].Equal(pair[1]))
+	}
+	for _, pair := range [][2]map[string]*idset.Set{{a.AddProperties, b.AddProperties}, {a.RemoveProperties, b.RemoveProperties}} {
+		require.Len(t, pair[1], len(pair[0]))
+		for name, set := range pair[0] {
+			require.Equal(t, set.String(), pair[1][name].String())
+		}
+	}
+	require.Equal(t, a.Expiration, b.Expiration)
+}
