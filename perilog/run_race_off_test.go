@@ -1,0 +1,6 @@
+//go:build !race
+
+package perilog
+
+// runRace tells that allocations are not what they are otherwise.
+const runRace = false
