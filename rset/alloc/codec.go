@@ -147,7 +147,7 @@ func (p *payload) time(key string, v value) eventlog.Timestamp {
 	case !ok || f < 0:
 		p.fail(key, v.offset, errRange)
 	default:
-		return eventlog.Timestamp(f + 0) // not -0
+		return eventlog.Timestamp(f)
 	}
 	return 0
 }

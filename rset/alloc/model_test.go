@@ -466,7 +466,7 @@ func TestQueueDoesAsTheNaiveQueue(t *testing.T) {
 // number: first one of the operations, then what that needs.
 func FuzzQueue(f *testing.F) {
 	for seed := range uint64(4) {
-		b := make([]byte, 300)
+		b := make([]byte, 100)
 		for i := range b {
 			seed = seed*6364136223846793005 + 1442695040888963407
 			b[i] = byte(seed >> 56)
@@ -474,7 +474,7 @@ func FuzzQueue(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) > 1000 {
+		if len(b) > 300 {
 			t.Skip("longer than needed")
 		}
 		c := choose(func(most int, _ string) int {
