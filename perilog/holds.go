@@ -59,6 +59,7 @@ type Holds struct {
 	cleanup       bool
 	finalRelease  bool
 	prologFailed  bool
+	closed        bool // by clean
 	allocTime     eventlog.Timestamp
 	startTime     eventlog.Timestamp
 	dataOut       eventlog.Timestamp // 0: not said
@@ -84,6 +85,7 @@ type named struct {
 	name  string
 	acted bool // an action held it
 	left  bool
+	ended bool // scratch: the current event ends a hold on it
 }
 
 // activeAction is one start of a prolog or epilog that has not ended.
@@ -318,6 +320,9 @@ func (h *Holds) release(e eventlog.Entry) (Note, error) {
 		h.blame(&note)
 		h.ended.UnionWith(&h.executor)
 		h.executor.SubtractWith(&h.executor)
+		for i := range h.named {
+			h.named[i].ended = true
+		}
 		h.settleLast()
 	default:
 		h.take(&h.executor)
@@ -325,10 +330,10 @@ func (h *Holds) release(e eventlog.Entry) (Note, error) {
 			note.Kind = NoteRepeated
 		}
 		h.blame(&note)
-		if !h.finished {
+		if !h.finished && h.wasAllocated {
 			h.earlyReleased.UnionWith(&h.ended)
 		}
-		h.settle(false)
+		h.settle()
 	}
 	return note, nil
 }
@@ -341,6 +346,8 @@ func (h *Holds) free(ev event) Note {
 	}
 	if ev == evFree {
 		h.allocated = false
+	} else {
+		h.closed = true
 	}
 	if !h.Idle() {
 		return Note{Kind: NoteHeld}
@@ -379,7 +386,7 @@ func (h *Holds) exception(e eventlog.Entry) (Note, error) {
 		h.executor.SubtractWith(&s.ranks)
 		h.ended.UnionWith(&s.ranks)
 		h.ended.SubtractWith(&h.left)
-		h.settle(false)
+		h.settle()
 	}
 	if !grown {
 		note.Kind = NoteRepeated

@@ -62,8 +62,8 @@ func (h *Holds) actionRelease(kind jobstate.ActionKind) Note {
 		s.names = slices.DeleteFunc(s.names, func(name string) bool {
 			i, ok := slices.BinarySearch(a.names, h.nameIndex(name))
 			if ok {
+				h.named[a.names[i]].ended, nameEnded = true, true
 				a.names = slices.Delete(a.names, i, i+1)
-				nameEnded = true
 			}
 			return ok
 		})
@@ -76,7 +76,7 @@ func (h *Holds) actionRelease(kind jobstate.ActionKind) Note {
 	}
 	note.Names = s.names
 	h.blame(&note)
-	h.settle(nameEnded)
+	h.settle()
 	return note
 }
 
@@ -106,6 +106,9 @@ func (h *Holds) actionFinish(ev event, e eventlog.Entry) (Note, error) {
 		h.actions = slices.Delete(h.actions, i, i+1)
 		h.prologFailed = h.prologFailed || failed && kind == jobstate.Prolog
 		h.ended.UnionWith(&a.ranks)
+		for _, i := range a.names {
+			h.named[i].ended = true
+		}
 		h.settleLast()
 		note.Kind = NoteApplied
 	case !partial:
@@ -136,18 +139,17 @@ func (h *Holds) blame(note *Note) {
 func (h *Holds) settleLast() {
 	if h.Idle() {
 		h.leaveAll()
+		h.ended.SubtractWith(&h.ended) // they have left with the rest
 	}
-	h.settle(true)
+	h.settle()
 }
 
-// settle lets leave what nothing holds any more of the ranks in h.ended, on which
-// the current event has ended a hold, and of the named resources if the event
-// may have ended a hold on one. It empties h.ended.
-func (h *Holds) settle(names bool) {
-	if h.wasAllocated && !h.over {
-		if names {
-			h.settleNames()
-		}
+// settle lets leave what nothing holds any more of the ranks in h.ended and of
+// the named resources so marked, on which the current event has ended a hold.
+// It empties h.ended and removes the marks.
+func (h *Holds) settle() {
+	h.settleNames()
+	if h.wasAllocated && !h.ended.IsEmpty() {
 		if !h.cleanup {
 			h.unlessGivenUp()
 		}
@@ -172,16 +174,16 @@ func (h *Holds) unlessGivenUp() {
 	h.ended.SubtractWith(kept)
 }
 
-// settleNames lets leave the named resources that an action held and none does.
+// settleNames is settle of named resources: an action held what leaves, and
+// none does.
 func (h *Holds) settleNames() {
-	if !h.cleanup || h.executing() {
-		return
-	}
 	for i := range h.named {
 		n := &h.named[i]
-		if n.acted && !n.left && !slices.ContainsFunc(h.actions, func(a *activeAction) bool { return a.hasName(i) }) {
+		if n.ended && n.acted && h.wasAllocated && h.cleanup && !h.executing() &&
+			!slices.ContainsFunc(h.actions, func(a *activeAction) bool { return a.hasName(i) }) {
 			n.left = true
 		}
+		n.ended = false
 	}
 }
 

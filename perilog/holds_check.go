@@ -37,7 +37,7 @@ func (h *Holds) AppendText(dst []byte) ([]byte, error) {
 		is   bool
 	}{
 		{"allocated", h.allocated}, {"revoked", h.revoked}, {"started", h.started}, {"prolog failed", h.prologFailed},
-		{"cleanup", h.cleanup}, {"finished", h.finished}, {"released", h.finalRelease}, {"over", h.over},
+		{"cleanup", h.cleanup}, {"finished", h.finished}, {"released", h.finalRelease}, {"over", h.over}, {"closed", h.closed},
 	} {
 		if s.is {
 			dst = append(append(dst, "; "...), s.word...)
@@ -105,8 +105,10 @@ func (h *Holds) checkNames() error {
 			return fmt.Errorf("perilog: names are not in order at %q", clip(n.name))
 		case holder && !n.acted, holder && n.left:
 			return fmt.Errorf("perilog: I3: resource %q has left, or was never held, and is held", clip(n.name))
-		case n.left && (!h.cleanup || h.executing()):
+		case n.left && !h.cleanup:
 			return fmt.Errorf("perilog: I3: resource %q has left before its time", clip(n.name))
+		case n.ended:
+			return fmt.Errorf("perilog: resource %q is left over from an event", clip(n.name))
 		case h.over && !n.left:
 			return fmt.Errorf("perilog: I1: everything has left but resource %q", clip(n.name))
 		}

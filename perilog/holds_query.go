@@ -276,13 +276,13 @@ func (h *Holds) MayStart() bool {
 }
 
 // MayFree reports whether nothing stands against the event free: the job is
-// allocated and nothing holds anything. It differs from jobstate.Job.MayFree
+// allocated, not closed, and nothing holds anything. It differs from jobstate.Job.MayFree
 // where an epilog-finish with ranks has ended an epilog on some ranks alone.
-func (h *Holds) MayFree() bool { return h.allocated && h.Idle() }
+func (h *Holds) MayFree() bool { return h.allocated && !h.closed && h.Idle() }
 
-// MayClean reports whether nothing stands against the event clean: the job is
-// ending, has nothing to free, and nothing holds anything.
-func (h *Holds) MayClean() bool { return !h.allocated && h.Idle() }
+// MayClean reports whether nothing stands against the event clean, which has not
+// come: the job is ending, has nothing to free, and nothing holds anything.
+func (h *Holds) MayClean() bool { return !h.allocated && !h.closed && h.Idle() }
 
 // Revoked reports whether an exception of type scheduler-restart took the
 // allocation: the scheduler knows nothing of it, and nothing is to be freed.
