@@ -286,24 +286,29 @@ func (h *handle) Write(p []byte) (int, error) {
 }
 
 // Sync that fails forgets: some of what was written is on the disk, the rest is
-// not and never will be, and whoever reads still sees all of it.
+// not and never will be, and whoever reads still sees all of it. The size of a
+// file is the file system's own business: a truncation is not forgotten.
 func (h *handle) Sync() error {
 	if err := h.dead(); err != nil {
 		return err
 	}
 	f, faulty := h.d.call("sync")
-	faulty = faulty && f.err != nil
 	if h.d.down {
 		return errDown
 	}
-	coin := func() bool { return true }
-	if faulty {
-		coin = h.d.coin
-	}
+	faulty = faulty && f.err != nil
+	var kept []change
 	for _, c := range h.n.pending {
-		h.n.surface(c, coin)
+		switch {
+		case !faulty:
+			h.n.surface(c, func() bool { return true })
+		case c.trunc:
+			kept = append(kept, c)
+		default:
+			h.n.surface(c, h.d.coin)
+		}
 	}
-	h.n.pending = nil
+	h.n.pending = kept
 	return f.err
 }
 

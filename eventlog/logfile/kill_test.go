@@ -1,0 +1,191 @@
+package logfile_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog/logfile"
+)
+
+// The variables that make this program the writer that is killed.
+const (
+	childName   = "LOGFILE_TEST_CHILD"
+	childPolicy = "LOGFILE_TEST_POLICY"
+)
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(childName); name != "" {
+		if err := write(name, os.Getenv(childPolicy)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// write appends lines to a log until it is killed, but not for ever, and tells on
+// standard output how many are durable.
+func write(path, policy string) error {
+	if _, err := logfile.Repair(path, logfile.RepairOptions{}); err != nil {
+		return err
+	}
+	o := logfile.Options{Policy: logfile.SyncAlways}
+	if policy == "group" {
+		o.Policy = logfile.SyncGroup
+	}
+	l, err := logfile.Open(path, o)
+	if err != nil {
+		return err
+	}
+	next, err := countLines(path)
+	if err != nil {
+		return err
+	}
+	for i := range 100_000 {
+		n := 1 + i%7
+		if i%5 == 4 {
+			n = 200 // a write that takes a while
+		}
+		if err := l.Append([]byte(lines(next, next+n))); err != nil {
+			return err
+		}
+		next += n
+		if o.Policy == logfile.SyncGroup {
+			if i%8 != 7 {
+				continue
+			}
+			if err := l.Sync(); err != nil {
+				return err
+			}
+		}
+		if l.Durable() != l.Size() {
+			return errors.New("it said that all is durable")
+		}
+		if _, err := fmt.Println(next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// countLines returns how many entries a log has.
+func countLines(path string) (n int, err error) {
+	r, err := logfile.OpenReader(path, logfile.ReaderOptions{})
+	if err != nil {
+		return 0, err
+	}
+	for {
+		if _, err = r.Next(); err != nil {
+			break
+		}
+		n++
+	}
+	if err == logfile.ErrEndOfHistory {
+		err = nil
+	}
+	return n, errors.Join(err, r.Close())
+}
+
+// kill starts a writer, ends it without warning after it told so many times and
+// a moment more. It calls told with how many lines the writer said are durable.
+func kill(t *testing.T, path, policy string, tells int, moment time.Duration, told func(acked int)) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childName+"="+path, childPolicy+"="+policy)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer func() { _ = cmd.Process.Kill() }() // where a check fails
+	stdout := bufio.NewReader(out)
+	var end <-chan time.Time
+	for i := 0; ; i++ {
+		if i == tells {
+			// It goes on meanwhile, as far as the pipe takes what it tells.
+			end = time.After(moment)
+			<-end
+			require.NoError(t, cmd.Process.Kill())
+		}
+		text, err := stdout.ReadString('\n')
+		if err != nil {
+			require.Equal(t, io.EOF, err)
+			break
+		}
+		acked, err := strconv.Atoi(strings.TrimSpace(text))
+		require.NoError(t, err)
+		told(acked)
+	}
+	require.NotNil(t, end, "it ended by itself: %s", stderr.String())
+	require.Error(t, cmd.Wait())
+	require.Empty(t, stderr.String())
+}
+
+// What a process that is killed amid anything had acknowledged is there, and
+// nothing that it did not write. EL-4.
+func TestWhatAKilledWriterAcknowledgedIsThere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
+	const seed = 4286
+	random := rand.New(rand.NewPCG(seed, 0))
+	for _, policy := range []string{"always", "group"} {
+		path := filepath.Join(t.TempDir(), "eventlog")
+		l, err := logfile.Create(path, logfile.Options{})
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+		watcher, err := logfile.OpenReader(path, logfile.ReaderOptions{})
+		require.NoError(t, err)
+		defer watcher.Close()
+		_, err = watcher.Next()
+		require.Equal(t, logfile.ErrEndOfHistory, err)
+		watched, acked := 0, 0
+		// watch reads on: one who follows sees each line once, over all of it.
+		watch := func() {
+			for {
+				e, err := watcher.Next()
+				if err == io.EOF {
+					break
+				}
+				require.NoError(t, err)
+				if want := fmt.Sprintf(`{"n":%d}`, watched); want != string(e.Context) {
+					t.Fatalf("%s, want %s", e.Context, want)
+				}
+				watched++
+			}
+		}
+		for range 6 {
+			before := acked
+			kill(t, path, policy, 1+random.IntN(12), time.Duration(random.IntN(3000))*time.Microsecond, func(n int) {
+				acked = n
+				watch() // while the other process writes
+				require.GreaterOrEqual(t, watched, acked)
+			})
+			require.Greater(t, acked, before)
+			_, err := logfile.Repair(path, logfile.RepairOptions{})
+			require.NoError(t, err)
+			content, err := os.ReadFile(path)
+			require.NoError(t, err)
+			n := strings.Count(string(content), "\n")
+			require.GreaterOrEqual(t, n, acked)
+			require.True(t, lines(0, n) == string(content), "%s: %d lines are not what was written", policy, n)
+			watch()
+			require.Equal(t, n, watched)
+		}
+		sides, err := filepath.Glob(path + ".torn-*")
+		require.NoError(t, err)
+		t.Logf("%s: %d lines, torn %d times, seed %d", policy, watched, len(sides), seed)
+	}
+}
