@@ -1,0 +1,27 @@
+package main
+
+import (
+	"time"
+
+	"github.com/joblife/joblife/eventlog"
+)
+
+// A clock tells the time. Nothing but a clock knows the time of the day.
+type clock interface {
+	now() eventlog.Timestamp
+	submitted(t eventlog.Timestamp) // a request came of a job that was submitted at t
+}
+
+// wallClock is the time of the day.
+type wallClock struct{}
+
+func (wallClock) now() eventlog.Timestamp      { return eventlog.FromTime(time.Now()) }
+func (wallClock) submitted(eventlog.Timestamp) {}
+
+// inputClock goes on with the times of the input.
+type inputClock struct{ t eventlog.Timestamp }
+
+func (c *inputClock) now() eventlog.Timestamp { return c.t }
+func (c *inputClock) submitted(t eventlog.Timestamp) {
+	c.t = max(c.t, t)
+}

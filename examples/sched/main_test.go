@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// sched runs the command on an input.
+func sched(input io.Reader, args ...string) (status int, stdout, stderr string) {
+	var out, errOut bytes.Buffer
+	status = run(context.Background(), args, input, &out, &errOut)
+	return status, out.String(), errOut.String()
+}
+
+func TestUsageErrorsTellWhatToDo(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"-policy=best", "want fifo or easy"},
+		{"-policy", "flag needs an argument"},
+		{"-queue-depth=0", "want a number from 1 to 2147483647"},
+		{"-queue-depth=many", "want a number from 1"},
+		{"-backfill-depth=-1", "want a number from 1"},
+		{"-backfill-depth=2147483648", "want a number from 1"},
+		{"-listen=tcp:80", "want unix:PATH"},
+		{"-listen=unix:", "want unix:PATH"},
+		{"-now=today", "want seconds since 1970"},
+		{"-now=0", "want seconds since 1970"},
+		{"-now=NaN", "want seconds since 1970"},
+		{"-now=+Inf", "want seconds since 1970"},
+		{"-nosuch", "not defined: -nosuch"},
+		{"input.txt", "sched < input.txt"},
+		{"-sample -listen=unix:x", "leave one out"},
+	} {
+		status, stdout, stderr := sched(strings.NewReader(""), strings.Fields(c.args)...)
+		require.Equal(t, exitUsage, status, c.args)
+		require.Empty(t, stdout, c.args)
+		require.Contains(t, stderr, c.want, c.args)
+		require.Contains(t, stderr, "sched -h", c.args)
+	}
+}
+
+func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, null.Close()) }()
+	status, usage, stderr := sched(null)
+	require.Equal(t, exitOK, status)
+	require.Empty(t, stderr)
+	require.Contains(t, usage, "sched -sample")
+	status, help, _ := sched(strings.NewReader(""), "-h")
+	require.Equal(t, exitOK, status)
+	require.Equal(t, usage, help)
+	for _, flag := range []string{"-policy", "-queue-depth", "-backfill-depth", "-listen", "-now", "-sample", "-v"} {
+		require.Contains(t, help, "\n  "+flag)
+	}
+	// What it shows is true.
+	status, stdout, _ := sched(strings.NewReader(marked(indented(help), ">")), "-now=1")
+	require.Equal(t, exitOK, status)
+	require.Equal(t, marked(indented(help), "<"), stdout)
+}
+
+// indented returns the lines that are indented, without that.
+func indented(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, "  "); ok {
+			b.WriteString(rest)
+		}
+	}
+	return b.String()
+}
+
+func TestEmptyInputIsASession(t *testing.T) {
+	status, stdout, stderr := sched(strings.NewReader("\n \n"), "-now=1")
+	require.Equal(t, exitOK, status)
+	require.Equal(t, `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`+"\n", stdout)
+	require.Contains(t, stderr, "0 jobs allocated, 0 denied, 0 canceled, 0 lines refused")
+	require.NotContains(t, stderr, "line ")
+}
+
+// What RFC 27 and 28 let end a scheduler ends the session.
+func TestAFailureOfThePeerEndsTheSession(t *testing.T) {
+	for _, topic := range []string{alloc.TopicHello, alloc.TopicReady, topicAcquire} {
+		input := "\n" + `{"topic":"` + topic + `","errnum":5,"errstr":"no luck"}` + "\n" + `{"topic":"sched.nosuch"}`
+		status, stdout, stderr := sched(strings.NewReader(input))
+		require.Equal(t, exitFault, status)
+		require.Equal(t, 1, strings.Count(stdout, "\n"))
+		require.Contains(t, stderr, "sched: line 2: "+topic+" failed: errnum 5 no luck\n")
+		require.Contains(t, stderr, "0 jobs allocated")
+	}
+	status, stdout, _ := sched(strings.NewReader(`{"topic":"sched.alloc","errnum":5}`))
+	require.Equal(t, exitOK, status, "a request can not fail")
+	require.Contains(t, stdout, `"errnum":22`)
+}
+
+func TestBrokenStreamsAreAFault(t *testing.T) {
+	status, _, stderr := sched(io.MultiReader(strings.NewReader("{}\n"), iotest.ErrReader(errors.New("cable cut"))))
+	require.Equal(t, exitFault, status)
+	require.Contains(t, stderr, "input: cable cut")
+
+	var errOut bytes.Buffer
+	in, feed := io.Pipe()
+	defer func() { require.NoError(t, feed.Close()) }()
+	out, w := io.Pipe()
+	require.NoError(t, out.CloseWithError(errors.New("nobody reads")))
+	require.Equal(t, exitFault, run(context.Background(), nil, in, w, &errOut))
+	require.Contains(t, errOut.String(), "output: nobody reads")
+}
+
+func TestLongLinesArePassedOver(t *testing.T) {
+	read := func(input string) (got []string) {
+		for l := range readLines(context.Background(), iotest.HalfReader(strings.NewReader(input)), 10) {
+			switch {
+			case errors.Is(l.err, io.EOF):
+				return got
+			case l.err != nil:
+				require.Empty(t, l.text)
+				require.Equal(t, errnoSize, errnumOf(l.err))
+				got = append(got, l.err.Error())
+			default:
+				got = append(got, string(rune('0'+l.number))+string(bytes.TrimSuffix(l.text, []byte("\n"))))
+			}
+		}
+		return got
+	}
+	const long = "line is longer than 10 bytes: it was passed over"
+	require.Equal(t, []string{"1a", long, "4c"}, read("a\n"+strings.Repeat("b", 10)+"\n\nc"))
+	require.Equal(t, []string{"1" + strings.Repeat("b", 9), "2c"}, read(strings.Repeat("b", 9)+"\nc\n"))
+	require.Equal(t, []string{"1a", long}, read("a\n"+strings.Repeat("b", 200_000)))
+	require.Equal(t, []string{long, "2c"}, read(strings.Repeat("b", 200_000)+"\nc\n"))
+	require.Equal(t, []string{"1" + strings.Repeat("b", 10)}, read(strings.Repeat("b", 10)), "no newline, no byte of it")
+}
+
+func TestALongLineEndsNothing(t *testing.T) {
+	input := io.MultiReader(
+		strings.NewReader(`{"topic":"`), io.LimitReader(zeros{}, maxLine), strings.NewReader("\"}\n"),
+		strings.NewReader(`{"topic":"sched.nosuch"}`))
+	status, stdout, stderr := sched(input, "-now=1")
+	require.Equal(t, exitOK, status)
+	require.Contains(t, stdout, `{"topic":"sched.error","errnum":90,"errstr":"line is longer than 16777216 bytes: it was passed over"}`)
+	require.Contains(t, stdout, `{"topic":"sched.nosuch","errnum":38`)
+	require.Contains(t, stderr, "sched: line 1: sched.error: line is longer")
+	require.Contains(t, stderr, "2 lines refused")
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = '0'
+	}
+	return len(b), nil
+}
+
+func TestAnInterruptEndsASessionCleanly(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	in, feed := io.Pipe() // never ends
+	defer func() { require.NoError(t, feed.Close()) }()
+	out, w := io.Pipe()
+	var stderr bytes.Buffer
+	status := make(chan int)
+	go func() { status <- run(ctx, []string{"-now=1"}, in, w, &stderr) }()
+	_, err := bufio.NewReader(out).ReadString('\n') // it has begun
+	require.NoError(t, err)
+	cancel()
+	require.Equal(t, exitOK, <-status)
+	require.Contains(t, stderr.String(), "0 jobs allocated")
+}
+
+// inventory and oneCore are a machine of a core, and a job that needs it.
+const (
+	inventory = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"up":"0"}}` + "\n"
+	helloDone = `{"topic":"job-manager.sched-hello","errnum":61}` + "\n"
+	oneCore   = `{"version":1,"resources":[{"type":"slot","count":1,"label":"a","with":[{"type":"core","count":1}]}],"tasks":[{"command":["a"],"slot":"a","count":{"per_slot":1}}],"attributes":{"system":{"duration":10}}}`
+)
+
+func TestTheTimeOfTheDay(t *testing.T) {
+	request := `{"topic":"sched.alloc","payload":{"id":1,"priority":1,"userid":1,"t_submit":9e9,"jobspec":` + oneCore + `}}`
+	before := eventlog.FromTime(time.Now())
+	status, stdout, stderr := sched(strings.NewReader(inventory + helloDone + request))
+	after := eventlog.FromTime(time.Now())
+	require.Equal(t, exitOK, status)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	m, err := alloc.ParseLine([]byte(lines[len(lines)-1]))
+	require.NoError(t, err)
+	var a alloc.Answer
+	require.NoError(t, a.UnmarshalJSON(m.Payload))
+	require.GreaterOrEqual(t, a.R.Start(), before)
+	require.LessOrEqual(t, a.R.Start(), after, "t_submit in the future is no time to start")
+	require.Equal(t, a.R.Start()+10, a.R.Expiration())
+	require.NotContains(t, stderr, "longest wait")
+}
+
+func TestTimeDoesNotGoBack(t *testing.T) {
+	var c inputClock
+	s := session{clock: &c}
+	var seen []eventlog.Timestamp
+	for _, at := range []eventlog.Timestamp{5, 7, 3, 8} {
+		c.t = at
+		s.tick()
+		seen = append(seen, s.now)
+	}
+	require.Equal(t, []eventlog.Timestamp{5, 7, 7, 8}, seen)
+	c.submitted(6)
+	require.Equal(t, eventlog.Timestamp(8), c.now())
+}
+
+// The errnums are those that the documentation of the command lists.
+func TestEveryErrnumIsListed(t *testing.T) {
+	source, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	doc, _, _ := strings.Cut(string(source), "package main")
+	doc = strings.ReplaceAll(doc, "\n//", "")
+	for errnum, what := range map[int]string{
+		errnoNoEntry: "the job is not known", errnoAgain: "not ready", errnoMemory: "there are too many jobs",
+		errnoBusy: "another session is going on", errnoExists: "the job is known already", errnoInvalid: "refused",
+		errnoTopic: "no such topic", errnoProtocol: "malformed", errnoSize: "the line is too long",
+	} {
+		number, err := json.Marshal(errnum)
+		require.NoError(t, err)
+		require.Contains(t, doc, " "+string(number)+" "+what)
+	}
+}

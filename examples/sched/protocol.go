@@ -1,0 +1,293 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// Topics beside those of package alloc.
+const (
+	topicAcquire = "resource.acquire"
+	topicError   = "sched.error" // answers a line that has no topic
+)
+
+// What went wrong, as errnum tells it: the numbers are those of Linux,
+// whatever this runs on.
+const (
+	errnoNoEntry  = 2  // ENOENT: the job is not known
+	errnoAgain    = 11 // EAGAIN: something else has to come before
+	errnoMemory   = 12 // ENOMEM: there are too many jobs
+	errnoBusy     = 16 // EBUSY: another session is going on
+	errnoExists   = 17 // EEXIST: the job is known already
+	errnoInvalid  = 22 // EINVAL: understood and refused
+	errnoTopic    = 38 // ENOSYS: no such topic
+	errnoProtocol = 71 // EPROTO: malformed
+	errnoSize     = 90 // EMSGSIZE: the line is too long
+)
+
+// refusal is an error that knows its errnum.
+type refusal struct {
+	errnum int
+	text   string
+}
+
+func (e *refusal) Error() string { return e.text }
+
+func refuse(errnum int, format string, args ...any) error {
+	return &refusal{errnum, fmt.Sprintf(format, args...)}
+}
+
+// errnumOf returns the errnum of an error.
+func errnumOf(err error) int {
+	var r *refusal
+	var long *longError
+	switch {
+	case errors.As(err, &r):
+		return r.errnum
+	case errors.As(err, &long), errors.Is(err, alloc.ErrLimit):
+		return errnoSize
+	case errors.Is(err, alloc.ErrMessage), errors.Is(err, pool.ErrAcquire):
+		return errnoProtocol
+	case errors.Is(err, pool.ErrJob):
+		return errnoNoEntry
+	case errors.Is(err, pool.ErrExists):
+		return errnoExists
+	}
+	return errnoInvalid
+}
+
+// session is the scheduler's end of a conversation.
+type session struct {
+	scheduler
+	out     io.Writer
+	stderr  io.Writer
+	clock   clock
+	line    int   // the number of the line that is handled
+	failed  error // why out can not be written to
+	refused int   // lines
+}
+
+func newSession(o options, out, stderr io.Writer) *session {
+	s := &session{out: out, stderr: stderr, clock: wallClock{}}
+	if o.now > 0 {
+		s.clock = &inputClock{o.now}
+	}
+	s.scheduler = scheduler{
+		policy: newPolicies[o.policy](o),
+		answer: func(a alloc.Answer) { s.send(alloc.TopicAlloc, a) },
+		logf:   func(string, ...any) {},
+		limit:  o.limit,
+		jobs:   make(map[jobid.ID]*job),
+	}
+	if o.verbose {
+		s.logf = s.errorf
+	}
+	s.tick()
+	return s
+}
+
+// tick lets time go on. A clock that is set back stands still here.
+func (s *session) tick() {
+	now := max(s.now, s.clock.now())
+	s.stats.until(now)
+	s.now = now
+}
+
+// errorf tells people something about the line that is handled.
+func (s *session) errorf(format string, args ...any) {
+	if s.line > 0 {
+		fmt.Fprintf(s.stderr, "sched: line %d: %s\n", s.line, fmt.Sprintf(format, args...))
+	} else {
+		fmt.Fprintf(s.stderr, "sched: "+format+"\n", args...)
+	}
+}
+
+// write writes a line. After the first failure it writes nothing.
+func (s *session) write(b []byte, err error) {
+	if err == nil && s.failed == nil {
+		_, err = s.out.Write(b)
+	}
+	if err != nil && s.failed == nil {
+		s.failed = fmt.Errorf("output: %w", err)
+	}
+}
+
+func (s *session) send(topic string, m alloc.Message) { s.write(alloc.AppendMessage(nil, topic, m)) }
+
+// hello begins the conversation.
+func (s *session) hello() error {
+	s.send(alloc.TopicHello, alloc.Hello{PartialOK: true})
+	return s.failed
+}
+
+// handle takes a line. The error is one that ends the session.
+func (s *session) handle(l line) error {
+	s.line = l.number
+	var long *longError
+	if l.err != nil && !errors.As(l.err, &long) {
+		return fmt.Errorf("line %d: input: %w", l.number, l.err)
+	}
+	m, err := alloc.Line{Topic: topicError}, l.err
+	if err == nil {
+		if m, err = alloc.ParseLine(l.text); err != nil {
+			m.Topic = topicError
+		}
+	}
+	if err == nil {
+		s.tick()
+		err = s.dispatch(m)
+	}
+	var fatal *fatalError
+	if errors.As(err, &fatal) {
+		return fmt.Errorf("line %d: %w", l.number, err)
+	}
+	if err != nil {
+		s.refused++
+		s.errorf("%s: %v", m.Topic, err)
+		s.write(alloc.Line{Topic: m.Topic, Errnum: errnumOf(err), Errstr: err.Error()}.AppendText(nil))
+	}
+	return s.failed
+}
+
+// fatalError is a failure that RFC 27 and 28 let end a scheduler.
+type fatalError struct{ line alloc.Line }
+
+func (e *fatalError) Error() string {
+	return fmt.Sprintf("%s failed: errnum %d %s", e.line.Topic, e.line.Errnum, e.line.Errstr)
+}
+
+// dispatch does what a message says. After an error nothing has changed.
+func (s *session) dispatch(m alloc.Line) error {
+	switch m.Topic {
+	case alloc.TopicHello:
+		return s.onHello(m)
+	case alloc.TopicReady, topicAcquire:
+		if m.Errnum != 0 {
+			return &fatalError{m}
+		}
+	default:
+		if m.Errnum != 0 {
+			return refuse(errnoInvalid, "a request has no errnum")
+		}
+	}
+	switch m.Topic {
+	case topicAcquire:
+		a, err := pool.ParseAcquire(m.Payload)
+		if err != nil {
+			return err
+		}
+		return s.acquire(a)
+	case alloc.TopicReady:
+		if len(m.Payload) == 0 {
+			return nil // as early drafts of RFC 27 have it
+		}
+		return read(m, func(alloc.ReadyAnswer) error { return nil })
+	case alloc.TopicAlloc:
+		return read(m, s.onAlloc)
+	case alloc.TopicCancel:
+		return read(m, func(c alloc.Cancel) error { s.cancel(c); return nil })
+	case alloc.TopicPrioritize:
+		return read(m, func(p alloc.Prioritize) error { s.prioritize(p); return nil })
+	case alloc.TopicFree:
+		return read(m, s.free)
+	case alloc.TopicExpiration:
+		return read(m, s.onExpiration)
+	case alloc.TopicFeasibility:
+		return read(m, s.onFeasibility)
+	}
+	return refuse(errnoTopic, "no such topic")
+}
+
+// read reads a payload and does what it says.
+func read[T any, P interface {
+	*T
+	json.Unmarshaler
+}](m alloc.Line, do func(T) error) error {
+	var v T
+	if err := P(&v).UnmarshalJSON(m.Payload); err != nil {
+		return err
+	}
+	return do(v)
+}
+
+// onHello takes an answer to the hello: a job that holds resources, or the end
+// of them.
+func (s *session) onHello(m alloc.Line) error {
+	switch m.Errnum {
+	case 0:
+		return read(m, s.adopt)
+	case alloc.NoData:
+		if err := s.adopted(); err != nil {
+			return err
+		}
+		s.send(alloc.TopicReady, alloc.Ready{Limit: s.limit})
+		s.schedule(nil)
+		return nil
+	}
+	return &fatalError{m}
+}
+
+// onAlloc takes a request, which may know the time.
+func (s *session) onAlloc(q alloc.Request) error {
+	s.clock.submitted(q.Submit)
+	s.tick()
+	return s.request(q)
+}
+
+// onExpiration changes an expiration and says that it did.
+func (s *session) onExpiration(e alloc.Expiration) error {
+	if err := s.expire(e); err != nil {
+		return err
+	}
+	s.write(alloc.Line{Topic: alloc.TopicExpiration}.AppendText(nil))
+	return nil
+}
+
+// onFeasibility tells whether a job could ever run. That it could not is an
+// answer as good as any.
+func (s *session) onFeasibility(f alloc.Feasibility) error {
+	if s.pool == nil {
+		return refuse(errnoAgain, "there is no inventory yet")
+	}
+	m := alloc.Line{Topic: alloc.TopicFeasibility}
+	if _, err := s.understand(f.Jobspec); err != nil {
+		m.Errnum, m.Errstr = errnoInvalid, reason(err)
+	}
+	s.write(m.AppendText(nil))
+	return nil
+}
+
+// summaryOf returns what to tell of an allocation. What was told while the job
+// waited is taken back.
+func summaryOf(r *rset.R, told bool) json.RawMessage {
+	sched := map[string]any{"resource_summary": r.String()}
+	if told {
+		sched["t_estimate"], sched["reason_pending"] = nil, nil
+	}
+	return annotations(sched)
+}
+
+// estimateOf returns what to tell of a job that waits; 0 takes it back.
+func estimateOf(at eventlog.Timestamp) json.RawMessage {
+	if at == 0 {
+		return annotations(map[string]any{"t_estimate": nil, "reason_pending": nil})
+	}
+	return annotations(map[string]any{"t_estimate": at, "reason_pending": "insufficient resources"})
+}
+
+// annotations returns the annotations of a scheduler, keys in order.
+func annotations(sched map[string]any) json.RawMessage {
+	b, err := json.Marshal(map[string]any{"sched": sched})
+	if err != nil {
+		panic(err) // strings, nulls and times that were read
+	}
+	return b
+}

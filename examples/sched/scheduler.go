@@ -1,0 +1,335 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// scheduler decides. It knows nothing of lines: its methods are the messages,
+// and what it says goes to answer. One that returns an error has changed
+// nothing, unless it says so.
+type scheduler struct {
+	policy policy
+	answer func(alloc.Answer)
+	logf   func(format string, args ...any)
+
+	now     eventlog.Timestamp // of the message; it never goes back
+	pool    *pool.Pool         // nil before the first resource.acquire
+	ready   bool               // all that is held is known
+	unknown int                // how many jobs of this hello it can not account for
+	limit   int                // of requests that wait; 0: none
+	jobs    map[jobid.ID]*job
+	waiting queue
+	stats   stats
+}
+
+// name is a job for people: its id as in the messages, and as Flux prints it.
+type name jobid.ID
+
+func (n name) String() string { return fmt.Sprintf("job %d (%v)", uint64(n), jobid.ID(n)) }
+
+// ranks is a set of ranks for people.
+type ranks struct{ *idset.Set }
+
+func (r ranks) String() string {
+	if r.IsEmpty() {
+		return "none"
+	}
+	return r.Set.String()
+}
+
+// maxJobs is how many jobs may wait and hold resources, together. The pool has
+// room for more, so that copies of it have.
+const maxJobs = 1 << 20
+
+// acquire takes the inventory, or a change of it.
+func (s *scheduler) acquire(a pool.Acquire) error {
+	p := s.pool
+	switch {
+	case a.Resources != nil && p != nil:
+		return refuse(errnoExists, "the inventory is known: only the first response may have resources")
+	case a.Resources == nil && p == nil:
+		return refuse(errnoAgain, "there is no inventory: the first response must have resources")
+	case p == nil:
+		var err error
+		if p, err = pool.New(a.Resources, pool.Config{Jobs: 2 * maxJobs}); err != nil {
+			return err
+		}
+	}
+	if err := p.Update(a.Change); err != nil {
+		return err
+	}
+	s.pool = p
+	c := a.Change
+	if a.Resources != nil || c.Shrink != nil {
+		s.stats.capacity = p.Inventory().Count("core")
+	}
+	s.logf("%d cores; ranks up: %v, down: %v, away: %v", s.stats.capacity, ranks{c.Up}, ranks{c.Down}, ranks{c.Shrink})
+	if c.Expiration != nil {
+		s.logf("all expires at %v", *c.Expiration)
+	}
+	if len(c.AddProperties)+len(c.RemoveProperties) > 0 || c.Shrink != nil {
+		s.denyHopeless()
+	}
+	s.schedule(nil)
+	return nil
+}
+
+// denyHopeless denies what waits and can never be met with the inventory as it
+// is now.
+func (s *scheduler) denyHopeless() {
+	for _, j := range slices.Clone(s.waiting) {
+		if err := s.pool.Feasible(j.request); err != nil {
+			s.deny(j, err)
+		}
+	}
+}
+
+// adopt takes a job that holds resources. The error may be a report of what is
+// held twice or is not in the inventory: the job is adopted all the same then.
+func (s *scheduler) adopt(h alloc.HelloJob) error {
+	known, err := s.tryAdopt(h)
+	if !known {
+		s.unknown++
+	}
+	return err
+}
+
+// tryAdopt is adopt, and reports whether it is known what the job holds.
+func (s *scheduler) tryAdopt(h alloc.HelloJob) (known bool, err error) {
+	j := s.jobs[h.ID]
+	switch {
+	case s.pool == nil:
+		return false, refuse(errnoAgain, "%v holds resources and there is no inventory: resource.acquire comes first", name(h.ID))
+	case j != nil && !j.running:
+		return false, refuse(errnoExists, "%v holds resources, and a request of it waits here", name(h.ID))
+	case j == nil && len(s.jobs) == maxJobs:
+		return false, refuse(errnoMemory, "%v: there are %d jobs, which is the most", name(h.ID), maxJobs)
+	case h.R == nil:
+		return false, refuse(errnoNoEntry, "%v has no R, and there is no store to look it up in", name(h.ID))
+	}
+	err = s.pool.Adopt(h.ID, h.R, h.Free)
+	held, ok := s.pool.Holder(h.ID)
+	if !ok || errors.Is(err, pool.ErrExists) {
+		return false, err // nothing, or something else than the hello says
+	}
+	if j == nil {
+		j = &job{id: h.ID, priority: h.Priority, since: s.now, running: true}
+		j.cores = held.Held.Count("core") + held.Gone.Count("core")
+		s.jobs[j.id] = j
+		s.stats.held += j.cores
+		s.stats.adopted++
+		s.logf("%v holds %v", name(j.id), held.Held)
+	}
+	return true, err
+}
+
+// adopted ends the jobs of a hello. The error tells why the scheduler can not be
+// ready.
+func (s *scheduler) adopted() error {
+	unknown := s.unknown
+	s.unknown = 0
+	s.ready = false
+	switch {
+	case s.pool == nil:
+		return refuse(errnoAgain, "not ready: there is no inventory, resource.acquire comes first")
+	case unknown > 0:
+		return refuse(errnoAgain, "not ready: what %d jobs hold is not known; send the hello again, with R", unknown)
+	}
+	s.ready = true
+	s.logf("ready; %d jobs hold resources", s.pool.Len())
+	return nil
+}
+
+// request takes a request for resources. One that can not be met is denied,
+// which is no error.
+func (s *scheduler) request(q alloc.Request) error {
+	switch {
+	case !s.ready:
+		return refuse(errnoAgain, "not ready: the hello has not ended well")
+	case s.jobs[q.ID] != nil && s.jobs[q.ID].running:
+		return refuse(errnoExists, "%v has resources already", name(q.ID))
+	case s.jobs[q.ID] != nil:
+		return refuse(errnoExists, "%v waits already", name(q.ID))
+	case len(s.jobs) == maxJobs:
+		return refuse(errnoMemory, "%v: there are %d jobs, which is the most", name(q.ID), maxJobs)
+	}
+	j := &job{id: q.ID, priority: q.Priority, since: s.now}
+	if q.Submit > 0 {
+		j.since = min(q.Submit, s.now)
+	}
+	s.jobs[j.id] = j
+	s.waiting.add(j)
+	var err error
+	if j.request, err = s.understand(q.Jobspec); err != nil {
+		s.deny(j, err)
+		return nil
+	}
+	s.logf("%v wants %v", name(j.id), j.request)
+	s.schedule(j)
+	return nil
+}
+
+// understand returns what a jobspec asks for, if the inventory has it.
+func (s *scheduler) understand(text []byte) (*pool.Request, error) {
+	spec, err := jobspec.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("jobspec: %w", err)
+	}
+	q, err := pool.NewRequest(spec)
+	if err != nil {
+		return nil, err
+	}
+	return q, s.pool.Feasible(q)
+}
+
+// cancel takes back a request that waits. It never touches an allocation: only
+// a free does, since a job that was cancelled may still run.
+func (s *scheduler) cancel(c alloc.Cancel) {
+	j := s.jobs[c.ID]
+	if j == nil || j.running {
+		s.logf("cancel of %v ignored: it does not wait", name(c.ID))
+		return
+	}
+	s.forget(j)
+	s.stats.canceled++
+	s.logf("%v canceled", name(j.id))
+	s.answer(alloc.Answer{ID: j.id, Type: alloc.AnswerCancel})
+	s.schedule(nil)
+}
+
+// forget takes a job that waits out of the queue and the table.
+func (s *scheduler) forget(j *job) {
+	s.waiting.remove(j)
+	delete(s.jobs, j.id)
+}
+
+// prioritize puts the queue into another order. Jobs that do not wait are
+// ignored.
+func (s *scheduler) prioritize(m alloc.Prioritize) {
+	for _, p := range m.Jobs {
+		if j := s.jobs[p.ID]; j != nil {
+			j.priority = p.Priority
+		}
+	}
+	s.waiting.sort()
+	s.schedule(nil)
+}
+
+// free takes back a fragment of an allocation.
+func (s *scheduler) free(f alloc.Free) error {
+	if s.pool == nil {
+		return refuse(errnoAgain, "there is no inventory yet")
+	}
+	freed, err := s.pool.Free(f.ID, f.R, f.Final)
+	if err != nil {
+		return err
+	}
+	j := s.jobs[f.ID]
+	cores := f.R.Count("core")
+	if f.Final {
+		cores = j.cores
+		delete(s.jobs, j.id)
+		s.stats.done++
+	}
+	j.cores -= cores
+	s.stats.held -= cores
+	switch {
+	case !freed.Rest.IsEmpty():
+		s.logf("%v done; the fragments left out %v, which is free now", name(f.ID), freed.Rest)
+	case f.Final:
+		s.logf("%v done", name(f.ID))
+	default:
+		s.logf("%v gave back %v", name(f.ID), f.R)
+	}
+	s.schedule(nil)
+	return nil
+}
+
+// expire changes the expiration of an allocation.
+func (s *scheduler) expire(e alloc.Expiration) error {
+	if s.pool == nil {
+		return refuse(errnoAgain, "there is no inventory yet")
+	}
+	if err := s.pool.SetExpiration(e.ID, e.Expiration); err != nil {
+		return err
+	}
+	s.logf("%v expires at %v", name(e.ID), e.Expiration)
+	s.schedule(nil)
+	return nil
+}
+
+// schedule lets the policy start what may start. If nothing has changed but
+// that a request came, that is arrived; otherwise it is nil.
+func (s *scheduler) schedule(arrived *job) {
+	if s.ready {
+		s.policy.schedule(s, arrived)
+	}
+}
+
+// try gives a job resources of the pool, or of a copy of it, and tells nobody.
+// It returns nil if the job has to wait, or can never start and is denied.
+func (s *scheduler) try(p *pool.Pool, j *job) *rset.R {
+	r, err := p.Alloc(j.id, j.request, s.now)
+	switch {
+	case err == nil:
+		return r
+	case errors.Is(err, pool.ErrBusy):
+	case errors.Is(err, pool.ErrTime): // the pool has expired, which may be put off
+		s.logf("%v has to wait: %v", name(j.id), err)
+	default:
+		s.deny(j, err)
+	}
+	return nil
+}
+
+// keep makes an allocation of what try gave.
+func (s *scheduler) keep(j *job, r *rset.R) {
+	s.waiting.remove(j)
+	j.running = true
+	j.cores = r.Count("core")
+	s.stats.held += j.cores
+	s.stats.start(j, s.now)
+	s.logf("%v gets %v", name(j.id), r)
+	s.answer(alloc.Answer{ID: j.id, Type: alloc.AnswerSuccess, R: r, Annotations: summaryOf(r, j.estimate > 0)})
+	j.estimate = 0
+}
+
+// start starts a job if it fits.
+func (s *scheduler) start(j *job) {
+	if r := s.try(s.pool, j); r != nil {
+		s.keep(j, r)
+	}
+}
+
+// deny answers a request that can never be met.
+func (s *scheduler) deny(j *job, why error) {
+	s.forget(j)
+	s.stats.denied++
+	s.logf("%v denied: %s", name(j.id), reason(why))
+	s.answer(alloc.Answer{ID: j.id, Type: alloc.AnswerDeny, Note: reason(why)})
+}
+
+// reason is why a request can not be met, for the user that made it.
+func reason(err error) string { return strings.TrimPrefix(err.Error(), "pool: ") }
+
+// annotate tells when a job that waits is to start; 0 is not known any more.
+func (s *scheduler) annotate(j *job, at eventlog.Timestamp) {
+	j.estimate = at
+	if at > 0 {
+		s.logf("%v is to start at %v", name(j.id), at)
+	} else {
+		s.logf("it is not known any more when %v is to start", name(j.id))
+	}
+	s.answer(alloc.Answer{ID: j.id, Type: alloc.AnswerAnnotate, Annotations: estimateOf(at)})
+}
