@@ -1,0 +1,488 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/hostlist"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// driver is a manager that sends lines to a session and holds each answer
+// against the naive machine.
+type driver struct {
+	t       testing.TB
+	rng     *rand.Rand
+	policy  string
+	machine machine
+	session *session
+	clock   *inputClock
+	out     bytes.Buffer
+	told    bytes.Buffer // standard error
+	lines   int
+	spent   time.Duration // in the session
+	events  []event       // of running jobs, by time
+	nextID  jobid.ID
+
+	counts struct {
+		started, denied, canceled, backfilled, partial, leftOver, overrun, ignored, estimates, moved, expired, down int
+	}
+}
+
+// event is what happens to a running job: it frees a fragment, or what it has.
+type event struct {
+	at    eventlog.Timestamp
+	id    jobid.ID
+	final bool
+}
+
+const begin = eventlog.Timestamp(1e6)
+
+func newDriver(t testing.TB, policy string, seed uint64) *driver {
+	d := &driver{t: t, rng: rand.New(rand.NewPCG(seed, 1)), policy: policy, nextID: 1}
+	d.machine = machine{owners: map[unit]jobid.ID{}, jobs: map[jobid.ID]*naiveJob{}}
+	for r := range 16 {
+		n := node{cores: 8}
+		if r >= 8 {
+			n.gpus = 2
+		}
+		if r >= 13 {
+			n.cores, n.big = 12, true
+		}
+		d.machine.nodes = append(d.machine.nodes, n)
+	}
+	var o options
+	status, ok := o.parse([]string{"-policy", policy, "-now", fmt.Sprint(float64(begin))}, &d.told, &d.told)
+	require.True(t, ok, status)
+	d.session = newSession(o, &d.out, &d.told)
+	d.clock = d.session.clock.(*inputClock)
+	require.NoError(t, d.session.hello())
+	d.out.Reset()
+
+	cfg := rset.Config{Properties: map[string]*idset.Set{"big": new(idset.Set)}}
+	all := new(idset.Set)
+	for r, n := range d.machine.nodes {
+		all.Insert(uint32(r))
+		if n.big {
+			cfg.Properties["big"].Insert(uint32(r))
+		}
+		for _, u := range d.machine.units(uint32(r)) {
+			cfg.Entries = append(cfg.Entries, rset.Entry{Ranks: idset.Of(u.rank), Children: map[string]*idset.Set{u.kind: idset.Of(u.id)}})
+		}
+	}
+	hosts, err := hostlist.Parse("n[0-15]")
+	require.NoError(t, err)
+	cfg.Hosts = hosts
+	inventory, err := rset.New(cfg)
+	require.NoError(t, err)
+	d.acquire(pool.Acquire{Resources: inventory, Change: pool.Change{Up: all}})
+	answers := d.write(alloc.Line{Topic: alloc.TopicHello, Errnum: alloc.NoData}.AppendText(nil))
+	require.Len(t, answers, 1)
+	require.Equal(t, alloc.TopicReady, answers[0].Topic)
+	return d
+}
+
+// write sends a line and returns the answers to it.
+func (d *driver) write(text []byte, err error) (answers []alloc.Line) {
+	require.NoError(d.t, err)
+	d.lines++
+	d.told.Reset()
+	start := time.Now()
+	err = d.session.handle(line{number: d.lines, text: text})
+	d.spent += time.Since(start)
+	require.NoError(d.t, err)
+	for text := range bytes.Lines(d.out.Bytes()) {
+		m, err := alloc.ParseLine(text)
+		require.NoError(d.t, err)
+		m.Payload = slices.Clone(m.Payload)
+		answers = append(answers, m)
+	}
+	d.out.Reset()
+	return answers
+}
+
+// send sends a message, and checks what the scheduler says to it.
+func (d *driver) send(topic string, m alloc.Message) {
+	d.check(d.write(alloc.AppendMessage(nil, topic, m)))
+}
+
+// acquire tells of a change of the inventory.
+func (d *driver) acquire(a pool.Acquire) {
+	payload, err := json.Marshal(a)
+	require.NoError(d.t, err)
+	d.check(d.write(alloc.Line{Topic: topicAcquire, Payload: payload}.AppendText(nil)))
+}
+
+// check holds answers against the machine, and then whether all was started
+// that had to be.
+func (d *driver) check(answers []alloc.Line) {
+	require.Empty(d.t, d.told.String())
+	for _, m := range answers {
+		require.Zero(d.t, m.Errnum, m.Errstr)
+		if m.Topic != alloc.TopicAlloc {
+			require.Equal(d.t, alloc.TopicExpiration, m.Topic)
+			continue
+		}
+		var a alloc.Answer
+		require.NoError(d.t, a.UnmarshalJSON(m.Payload))
+		j := d.machine.jobs[a.ID]
+		require.NotNil(d.t, j, "answer to no request: %s", m)
+		require.False(d.t, j.running, "answer to a request that was answered: %s", m)
+		switch a.Type {
+		case alloc.AnswerSuccess:
+			d.started(j, a)
+		case alloc.AnswerAnnotate:
+			d.annotated(j, a)
+		case alloc.AnswerDeny:
+			d.counts.denied++
+			require.False(d.t, d.machine.possible(j.wish), "denied and possible: %+v: %s", j.wish, a.Note)
+			delete(d.machine.jobs, j.id)
+		case alloc.AnswerCancel:
+			d.counts.canceled++
+			require.True(d.t, j.canceled)
+			delete(d.machine.jobs, j.id)
+		}
+	}
+	if j := d.machine.first(); j != nil {
+		require.False(d.t, d.machine.fitsNow(j.wish), "job %d waits and fits: %+v", uint64(j.id), j.wish)
+	}
+	if d.lines%64 == 0 {
+		d.checkBackfill()
+		require.NoError(d.t, d.session.pool.Check())
+	}
+}
+
+// started checks an allocation.
+func (d *driver) started(j *naiveJob, a alloc.Answer) {
+	d.counts.started++
+	now := d.clock.t
+	first := d.machine.first()
+	require.NoError(d.t, d.machine.give(j, a.R), "job %d: %+v: %v", uint64(j.id), j.wish, a.R)
+	require.Equal(d.t, now, a.R.Start())
+	require.Equal(d.t, now+eventlog.Timestamp(j.wish.duration), a.R.Expiration())
+	require.Contains(d.t, string(a.Annotations), `"resource_summary":"rank`)
+	if j != first {
+		require.Equal(d.t, "easy", d.policy, "job %d overtook job %d", uint64(j.id), uint64(first.id))
+		d.counts.backfilled++
+		// The one that has a reservation is the first that can have one.
+		if head := d.head(); head != nil && head.before(j) {
+			require.True(d.t, d.machine.fitsAt(head.wish, head.estimate), "job %d delays job %d: %v", uint64(j.id), uint64(head.id), a.R)
+		}
+	}
+	d.plan(j)
+}
+
+// head returns the job that was told its start, nil if none was.
+func (d *driver) head() (head *naiveJob) {
+	for _, j := range d.machine.jobs {
+		if !j.running && j.estimate > 0 {
+			require.Nil(d.t, head, "two jobs were told their start")
+			head = j
+		}
+	}
+	return head
+}
+
+// annotated checks an estimate.
+func (d *driver) annotated(j *naiveJob, a alloc.Answer) {
+	var notes struct {
+		Sched struct {
+			Estimate *eventlog.Timestamp `json:"t_estimate"`
+		}
+	}
+	require.NoError(d.t, json.Unmarshal(a.Annotations, &notes))
+	j.estimate = 0
+	if notes.Sched.Estimate == nil {
+		return
+	}
+	d.counts.estimates++
+	j.estimate = *notes.Sched.Estimate
+	require.Equal(d.t, d.head(), j)
+}
+
+// checkBackfill checks the estimate of the head, and that none waits that could
+// start without harm to it.
+func (d *driver) checkBackfill() {
+	head := d.head()
+	if d.policy == "fifo" || head == nil {
+		require.True(d.t, d.policy == "easy" || head == nil)
+		return
+	}
+	now := d.clock.t
+	// Jobs overrun, and then an estimate is as old as the last message.
+	if at, ok := d.machine.earliest(head.wish, now); ok && head.estimate > now {
+		require.LessOrEqual(d.t, at, head.estimate, "job %d", uint64(head.id))
+	}
+	for _, j := range d.machine.jobs {
+		if !j.running && head.before(j) && now+eventlog.Timestamp(j.wish.duration) <= head.estimate {
+			require.False(d.t, d.machine.fitsNow(j.wish), "job %d could start before job %d", uint64(j.id), uint64(head.id))
+		}
+	}
+}
+
+// plan says when a job that started gives back what.
+func (d *driver) plan(j *naiveJob) {
+	length := j.wish.duration * d.rng.Float64()
+	switch d.rng.IntN(10) {
+	case 0: // it stays beyond its expiration, as with a slow epilog
+		length = j.wish.duration * 1.2
+		d.counts.overrun++
+	case 1:
+		length = j.wish.duration
+	}
+	at := d.clock.t + eventlog.Timestamp(length)
+	for range d.rng.IntN(4) - 1 {
+		d.events = append(d.events, event{at, j.id, false})
+		at += eventlog.Timestamp(d.rng.Float64() * 20)
+	}
+	d.events = append(d.events, event{at, j.id, true})
+	slices.SortStableFunc(d.events, func(a, b event) int {
+		switch {
+		case a.at < b.at:
+			return -1
+		case a.at > b.at:
+			return 1
+		}
+		return 0
+	})
+}
+
+// step lets the next event happen.
+func (d *driver) step() {
+	e := d.events[0]
+	d.events = d.events[1:]
+	d.clock.t = max(d.clock.t, e.at)
+	j := d.machine.jobs[e.id]
+	fragment := j.units
+	leftOver := false
+	switch {
+	case !e.final:
+		fragment = d.some(j.units)
+	case d.rng.IntN(20) == 0:
+		// The fragments do not add up: final frees the rest.
+		fragment = d.some(j.units)
+		leftOver = len(fragment) < len(j.units)
+	}
+	if len(fragment) == 0 && !e.final {
+		return
+	}
+	r, err := resources(fragment)
+	require.NoError(d.t, err)
+	if leftOver {
+		d.counts.leftOver++
+	}
+	if !e.final {
+		d.counts.partial++
+	}
+	d.machine.take(j, fragment, e.final)
+	d.send(alloc.TopicFree, alloc.Free{ID: e.id, R: r, Final: e.final})
+}
+
+// some returns some of the units: of some ranks all, or any.
+func (d *driver) some(units []unit) (out []unit) {
+	byRank := d.rng.IntN(2) == 0
+	keep := make(map[uint32]bool)
+	for _, u := range units {
+		if _, seen := keep[u.rank]; !seen || !byRank {
+			keep[u.rank] = d.rng.IntN(2) == 0
+		}
+		if keep[u.rank] {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// wish draws what a job asks for.
+func (d *driver) wish() wish {
+	w := wish{slots: 1 + d.rng.Int64N(3), cores: 1 + d.rng.Int64N(3), duration: float64(1 + d.rng.IntN(300))}
+	if d.rng.IntN(4) == 0 {
+		w.gpus = 1
+	}
+	if d.rng.IntN(3) == 0 {
+		w.constraint = d.rng.IntN(len(constraints))
+	}
+	switch d.rng.IntN(12) {
+	case 0, 1:
+		w.nodes, w.slots = 1+d.rng.Int64N(3), 1
+	case 2:
+		w.nodes, w.slots, w.cores, w.gpus, w.whole = 1+d.rng.Int64N(6), 1, 1, 0, true
+	case 3:
+		w.nodes, w.slots, w.mostNodes = 1, 1, 2+d.rng.Int64N(3)
+	case 4:
+		if d.rng.IntN(4) == 0 { // 2 nodes or all that there are
+			w.nodes, w.slots, w.mostNodes, w.duration = 2, 1, -1, 10
+		}
+	case 5:
+		w.slots = 4 + d.rng.Int64N(30)
+	case 6:
+		if d.rng.IntN(3) == 0 { // may be more than there is
+			w.nodes, w.slots, w.cores, w.gpus = 1+d.rng.Int64N(20), 1, 6+d.rng.Int64N(8), d.rng.Int64N(4)
+		}
+	}
+	return w
+}
+
+// submit sends a request.
+func (d *driver) submit() {
+	j := &naiveJob{id: d.nextID, priority: 16, wish: d.wish()}
+	d.nextID++
+	if d.rng.IntN(20) == 0 {
+		j.priority = uint32(10 + d.rng.IntN(12))
+	}
+	d.machine.jobs[j.id] = j
+	q := alloc.Request{Job: alloc.Job{ID: j.id, Priority: j.priority, UserID: 1, Submit: d.clock.t}, Jobspec: json.RawMessage(j.wish.jobspec())}
+	d.send(alloc.TopicAlloc, q)
+	if !d.machine.possible(j.wish) {
+		require.Nil(d.t, d.machine.jobs[j.id], "not possible and not denied: %+v", j.wish)
+	}
+}
+
+// jobs returns the jobs that run, or those that wait, in order.
+func (d *driver) jobs(running bool) (out []*naiveJob) {
+	for _, j := range d.machine.jobs {
+		if j.running == running {
+			out = append(out, j)
+		}
+	}
+	slices.SortFunc(out, func(a, b *naiveJob) int {
+		if a.before(b) {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// meddle does one of the things that managers and admins do now and then.
+func (d *driver) meddle() {
+	waiting, running := d.jobs(false), d.jobs(true)
+	switch d.rng.IntN(6) {
+	case 0:
+		if len(waiting) > 0 {
+			j := waiting[d.rng.IntN(len(waiting))]
+			j.canceled = true
+			d.send(alloc.TopicCancel, alloc.Cancel{ID: j.id})
+			require.Nil(d.t, d.machine.jobs[j.id], "not canceled")
+		}
+	case 1:
+		if len(running) > 0 {
+			d.counts.ignored++
+			d.send(alloc.TopicCancel, alloc.Cancel{ID: running[d.rng.IntN(len(running))].id})
+		}
+	case 2:
+		if len(waiting) > 0 {
+			var m alloc.Prioritize
+			for range 3 {
+				j := waiting[d.rng.IntN(len(waiting))]
+				j.priority = uint32(10 + d.rng.IntN(12))
+				m.Jobs = append(m.Jobs, alloc.Priority{ID: j.id, Priority: j.priority})
+			}
+			d.counts.moved++
+			d.send(alloc.TopicPrioritize, m)
+		}
+	case 3:
+		if len(running) > 0 {
+			j := running[d.rng.IntN(len(running))]
+			j.expires = d.clock.t + eventlog.Timestamp(d.rng.IntN(400))
+			d.counts.expired++
+			d.send(alloc.TopicExpiration, alloc.Expiration{ID: j.id, Expiration: j.expires})
+		}
+	default:
+		// At most one is down, most of the time none.
+		rank := uint32(slices.IndexFunc(d.machine.nodes, func(n node) bool { return n.down }))
+		if int32(rank) < 0 {
+			rank = uint32(d.rng.IntN(len(d.machine.nodes)))
+		}
+		n := &d.machine.nodes[rank]
+		n.down = !n.down
+		c := pool.Change{Up: idset.Of(rank)}
+		if n.down {
+			d.counts.down++
+			c = pool.Change{Down: idset.Of(rank)}
+		}
+		d.acquire(pool.Acquire{Change: c})
+	}
+}
+
+// down reports whether a rank is down.
+func (d *driver) down() bool {
+	return slices.ContainsFunc(d.machine.nodes, func(n node) bool { return n.down })
+}
+
+// drive runs so many jobs, with up to most of them waiting.
+func (d *driver) drive(jobs, most int) {
+	for int(d.nextID) <= jobs {
+		switch {
+		case d.rng.IntN(40) == 0 || d.down() && d.rng.IntN(20) == 0:
+			d.meddle()
+		case len(d.machine.jobs)-d.session.pool.Len() < most && (len(d.events) == 0 || d.rng.IntN(3) > 0):
+			d.submit()
+		case len(d.events) > 0:
+			d.step()
+		default: // all that is up is too little for all that waits
+			d.meddle()
+		}
+	}
+	for r := range d.machine.nodes {
+		if d.machine.nodes[r].down {
+			d.machine.nodes[r].down = false
+			d.acquire(pool.Acquire{Change: pool.Change{Up: idset.Of(uint32(r))}})
+		}
+	}
+	for len(d.events) > 0 {
+		d.step()
+	}
+}
+
+func TestTenThousandJobsAgainstANaiveMachine(t *testing.T) {
+	for i, policy := range []string{"fifo", "easy"} {
+		t.Run(policy, func(t *testing.T) {
+			seed := uint64(i + 1)
+			t.Logf("seed %d", seed)
+			d := newDriver(t, policy, seed)
+			jobs := 5_000
+			if underRace {
+				jobs = 500 // ten times as slow
+			}
+			d.drive(jobs, 24)
+
+			// Everything came back, and nobody waits.
+			require.Empty(t, d.machine.owners)
+			require.Empty(t, d.machine.jobs)
+			p := d.session.pool
+			require.NoError(t, p.Check())
+			require.Zero(t, p.Len())
+			require.True(t, rset.SameResources(p.Inventory(), p.Available()))
+			require.Empty(t, d.session.jobs)
+			require.Empty(t, d.session.waiting)
+			require.Zero(t, d.session.stats.held)
+
+			c := d.counts
+			t.Logf("%d lines: %+v", d.lines, c)
+			require.Equal(t, jobs, c.started+c.denied+c.canceled)
+			st := d.session.stats
+			require.Equal(t, []int{c.started, c.denied, c.canceled, c.started}, []int{st.allocated, st.denied, st.canceled, st.done})
+			for what, n := range map[string]int{
+				"started": c.started, "denied": c.denied, "canceled": c.canceled, "partial": c.partial, "left over": c.leftOver,
+				"overrun": c.overrun, "ignored": c.ignored, "moved": c.moved, "expired": c.expired, "down": c.down,
+			} {
+				require.Positive(t, n, what)
+			}
+			require.Equal(t, policy == "easy", c.backfilled > 0)
+			require.Equal(t, policy == "easy", c.estimates > 0)
+		})
+	}
+}
