@@ -33,7 +33,7 @@ func (q *Request) eligibleIn(p *Pool) (*idset.Set, error) {
 }
 
 func (p *Pool) feasible(q *Request, eligible *idset.Set) error {
-	s := search{q: q, fit: p.whole, eligible: eligible}
+	s := search{q: q, fit: p.whole, eligible: eligible, dry: true}
 	c, ok := s.choose()
 	if ok {
 		return nil

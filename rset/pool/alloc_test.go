@@ -20,7 +20,7 @@ func TestAllocationBudget(t *testing.T) {
 			require.LessOrEqual(t, testing.AllocsPerRun(20, f), want, "%s, different=%v", what, different)
 		}
 		one, all, more := byNode(t, "1", "32"), byNode(t, "4096", "1"), byNode(t, "4097", "1")
-		budget(160, "alloc and free of one node", func() {
+		budget(130, "alloc and free of one node", func() {
 			r, err := p.Alloc(1, one, 100)
 			require.NoError(t, err)
 			_, err = p.Free(1, r, true)

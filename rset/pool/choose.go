@@ -29,6 +29,7 @@ type search struct {
 	q        *Request
 	fit      *btree.BTreeG[fitItem]
 	eligible *idset.Set // nil: every rank
+	dry      bool       // only whether there is room: no grants
 }
 
 // choose returns where a job goes, and whether it can. It goes by these rules,
@@ -55,13 +56,15 @@ func (s *search) byNode() (choice, bool) {
 	most, _ := s.q.nodes.Floor(jobspec.MaxCount)
 	s.each(s.q.slots.Min(), func(first, last uint32, free *kids) bool {
 		n := min(int64(last-first)+1, most-c.nodes)
-		c.grants = append(c.grants, grant{first: first, last: first + uint32(n) - 1, free: free})
+		if !s.dry {
+			c.grants = append(c.grants, grant{first: first, last: first + uint32(n) - 1, free: free})
+		}
 		c.nodes += n
 		return c.nodes < most
 	})
 	n, ok := s.q.nodes.Floor(c.nodes)
-	if !ok {
-		return c, false
+	if !ok || s.dry {
+		return c, ok
 	}
 	for c.nodes > n {
 		g := &c.grants[len(c.grants)-1]
@@ -99,15 +102,17 @@ func (s *search) bySlot() (choice, bool) {
 		for left := most - c.slots; left > 0 && first <= last; left = most - c.slots {
 			per := free.holds(s.q.per, left)
 			n := min(left/per, int64(last-first)+1)
-			c.grants = append(c.grants, grant{first, first + uint32(n) - 1, free, per})
+			if !s.dry {
+				c.grants = append(c.grants, grant{first, first + uint32(n) - 1, free, per})
+			}
 			c.slots += n * per
 			first += uint32(n)
 		}
 		return c.slots < most
 	})
 	n, ok := s.q.slots.Floor(c.slots)
-	if !ok {
-		return c, false
+	if !ok || s.dry {
+		return c, ok
 	}
 	for c.slots > n {
 		c.trim(c.slots - n)

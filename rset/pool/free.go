@@ -47,22 +47,25 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 	for _, s := range pl.shares {
 		p.release(&r, s)
 	}
-	freed := r.freed()
-	if fragment != nil && freed.Gone.IsEmpty() && freed.Contested.IsEmpty() {
-		freed.Returned = fragment
-	}
+	freed := r.freed(fragment)
 	if !final {
 		if !fragment.IsEmpty() {
 			p.cut(id)
 		}
 		return freed, nil
 	}
-	if rest, all := p.releaseAll(id); !all.IsEmpty() {
-		// What was held has nothing in common with what the fragment named.
+	if left := p.sharesList(id); len(left) > 0 {
+		// It has nothing in common with what the fragment named.
+		all := p.all(id)
+		var rest released
+		for _, s := range left {
+			p.release(&rest, s)
+		}
+		more := rest.freed(nil)
 		freed = Freed{
-			Returned:  must(rset.Append(r.returned.r(rset.Config{}), rest.Returned)),
-			Gone:      must(rset.Append(freed.Gone, rest.Gone)),
-			Contested: must(rset.Append(freed.Contested, rest.Contested)),
+			Returned:  must(rset.Append(r.freed(nil).Returned, more.Returned)),
+			Gone:      must(rset.Append(freed.Gone, more.Gone)),
+			Contested: must(rset.Append(freed.Contested, more.Contested)),
 			Rest:      all,
 		}
 	}
@@ -121,10 +124,15 @@ type released struct {
 	returned, gone, contested collector
 }
 
-// freed returns what was gathered, of which nothing is a rest.
-func (r *released) freed() Freed {
+// freed returns what was gathered, of which nothing is a rest: the fragment
+// itself where all of it came back.
+func (r *released) freed(fragment *rset.R) Freed {
 	none := rset.Config{}
-	return Freed{Returned: r.returned.r(none), Gone: r.gone.r(none), Contested: r.contested.r(none), Rest: new(rset.R)}
+	f := Freed{Returned: fragment, Gone: r.gone.r(none), Contested: r.contested.r(none), Rest: new(rset.R)}
+	if fragment == nil || !f.Gone.IsEmpty() || !f.Contested.IsEmpty() {
+		f.Returned = r.returned.r(none)
+	}
+	return f
 }
 
 // release takes from a job what it holds.
@@ -141,17 +149,6 @@ func (p *Pool) release(r *released, s share) {
 			r.contested.add(first, last, s.kids.subtract(back))
 		}
 	})
-}
-
-// releaseAll takes all from a job that it still holds, and returns what became
-// of it, and what it was.
-func (p *Pool) releaseAll(id jobid.ID) (Freed, *rset.R) {
-	all := p.all(id)
-	var r released
-	for _, s := range p.sharesList(id) {
-		p.release(&r, s)
-	}
-	return r.freed(), all
 }
 
 // sharesList returns all that a job holds, what is gone last.

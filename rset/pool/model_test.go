@@ -538,6 +538,12 @@ func (m *machine) Reload(t *rapid.T) {
 		m.adopted(t, fresh, id, j.r, m.ledgers[id].Freed())
 		require.NoError(t, fresh.SetExpiration(id, eventlog.Timestamp(j.end)))
 	}
+	// What comes next does not follow from how it came to this.
+	q := drawAsk(t).request(t)
+	r, err := m.p.Clone().Alloc(m.next+1, q, eventlog.Timestamp(m.now))
+	again, failed := fresh.Clone().Alloc(m.next+1, q, eventlog.Timestamp(m.now))
+	require.Equal(t, err == nil, failed == nil)
+	require.Equal(t, string(r.AppendJSON(nil)), string(again.AppendJSON(nil)))
 	m.p = fresh
 }
 

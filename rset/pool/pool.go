@@ -215,8 +215,11 @@ func (c *collector) add(first, last uint32, k *kids) {
 
 func (c *collector) isEmpty() bool { return len(c.kids) == 0 }
 
-// r returns the R, with what else is to be in it.
+// r returns the R, with what else is to be in it if it is not empty.
 func (c *collector) r(cfg rset.Config) *rset.R {
+	if c.isEmpty() {
+		return new(rset.R)
+	}
 	cfg.Entries = make([]rset.Entry, len(c.kids))
 	for i, k := range c.kids {
 		cfg.Entries[i] = rset.Entry{Ranks: c.ranks[i], Children: k.children()}
