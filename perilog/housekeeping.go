@@ -97,7 +97,8 @@ func decisionOf(text string) (Decision, bool) {
 // HousekeepingOptions are what housekeeping does not log.
 type HousekeepingOptions struct {
 	// Decide is asked once for each rank on which the work ended, before
-	// anything else happens with the rank, and its answer is logged. An answer
+	// anything else happens with the rank, and its answer is logged. It must
+	// not call the Housekeeping. An answer
 	// that is no Decision means DecisionHold. nil releases what ended with
 	// CauseOK and drains all else.
 	Decide func(rank uint32, end End) Decision

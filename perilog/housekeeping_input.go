@@ -56,11 +56,10 @@ func (h *Housekeeping) Take() HousekeepingEffects {
 // Ranks may come in several calls, as when each epilog ends. The work can be
 // repeated on ranks that are unresolved, held or draining.
 //
-// Kind, Job, UserID, PerRank, Cancel and Tolerate of the spec are filled in, and
-// Hosts where it is nil: the work runs on each rank by itself, and as its job is
-// over, no exception cancels it. The error is a *SpecError, or a
-// *HousekeepingRanksError that names ranks on which the work can not be started,
-// and then nothing has changed.
+// The work runs on each rank by itself, whatever Kind and PerRank say. Of the
+// other fields, Command, Timeout, KillTimeout and Kill have a meaning here. The
+// error is a *SpecError, or a *HousekeepingRanksError that names ranks on which
+// the work can not be started, and then nothing has changed.
 func (h *Housekeeping) Start(now eventlog.Timestamp, spec Spec) (*idset.Set, error) {
 	h.advance(now)
 	if spec.Ranks == nil {
@@ -128,12 +127,7 @@ func (h *Housekeeping) newRun(spec Spec, ranks *idset.Set) (*Run, error) {
 	if none {
 		ranks = idset.Of(0) // so that the rest of the spec is looked at
 	}
-	spec.Kind, spec.Job, spec.UserID = RunHousekeeping, h.job.Job, h.job.UserID
-	spec.PerRank, spec.Cancel, spec.Tolerate = true, CancelNever, Tolerate{}
-	spec.Ranks, spec.Offline = ranks, nil
-	if spec.Hosts == nil {
-		spec.Hosts = h.ledger.Allocation()
-	}
+	spec.Kind, spec.PerRank, spec.Ranks, spec.Offline = RunHousekeeping, true, ranks, nil
 	run, err := NewRun(spec)
 	if none {
 		run = nil

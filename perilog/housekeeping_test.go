@@ -1,6 +1,7 @@
 package perilog_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -275,6 +276,7 @@ func TestAReadyRankThatIsGoneIsToldOnce(t *testing.T) {
 	f.h.Shrink(hkT0+2, hkRanks("0"))
 	f.h.Shrink(hkT0+2, hkRanks("0"))
 	require.Empty(t, f.step())
+	require.Equal(t, 1, strings.Count(string(f.log), `"shrink"`))
 	f.crash()
 	require.Equal(t, "0", f.h.EndedBy(perilog.CauseOK).String())
 	require.NoError(t, f.h.Reattach(hkT0+3, perilog.Spec{}))
