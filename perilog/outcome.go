@@ -308,10 +308,7 @@ func hosts(r *rset.R, ranks *idset.Set) string {
 	if r == nil || !r.HasHosts() {
 		return ""
 	}
-	part, err := r.Restrict(idset.Intersect(ranks, r.Ranks()))
-	if err != nil {
-		return ""
-	}
+	part, _ := r.Restrict(idset.Intersect(ranks, r.Ranks())) // which has all of them
 	return part.Nodelist().String()
 }
 

@@ -181,10 +181,6 @@ func (r *Run) endRank(i int32, rank uint32, cause Cause, status int32) {
 	if s.reported && cause <= CauseCanceledTimedOut {
 		cause, status = CauseReported, orStatus(status, statusFailed)
 	}
-	if s.launched {
-		s.launched = false
-		r.alive--
-	}
 	s.cause, s.status = cause, status
 	s.next = -1
 	if r.tail < 0 {
