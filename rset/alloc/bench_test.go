@@ -4,14 +4,17 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
 // full returns a queue of n jobs with a scheduler that takes limit requests;
 // 0: there is none. Priorities repeat, ids are as a generator makes them.
-func full(n, limit int) *alloc.Queue {
-	q := alloc.NewQueue(alloc.Config{})
+func full(n, limit int) *alloc.Queue { return fill(alloc.NewQueue(alloc.Config{}), n, limit) }
+
+func fill(q *alloc.Queue, n, limit int) *alloc.Queue {
 	for i := range n {
 		if _, err := q.Add(nil, alloc.Job{ID: idOf(i), Priority: priorityOf(i)}); err != nil {
 			panic(err)
@@ -87,6 +90,34 @@ func steps(q *alloc.Queue, n int) map[string]func(i int) []alloc.Send {
 			out, _, err := q.Answer(dst, alloc.Answer{ID: id, Type: alloc.AnswerCancel})
 			return keep(out, err)
 		},
+	}
+}
+
+// comparisons returns how many jobs an operation compares on average, but for
+// those in the short lists of what is sent, which begin anew with a hello.
+func comparisons(name string, n, limit int) float64 {
+	var total int
+	q := alloc.NewQueue(alloc.Config{})
+	q.CountComparisons(&total)
+	fill(q, n, limit)
+	step := steps(q, n)[name]
+	const calls = 2000
+	total = 0
+	for i := range calls {
+		step(i)
+	}
+	return float64(total) / calls
+}
+
+// What O(log n) is, without a clock: 64 times as many jobs are 1.6 times as
+// many bits, and no operation compares much more than that.
+func TestEveryOperationComparesInTheLogarithmOfTheJobs(t *testing.T) {
+	for name, limit := range map[string]int{"add,cancel": 8, "prioritize": 0, "stop,start": 0, "answer,add": 8, "recall": 8} {
+		few, many := comparisons(name, 1<<10, limit), comparisons(name, 1<<16, limit)
+		t.Logf("%s: %.0f comparisons of 1024 jobs, %.0f of 65536", name, few, many)
+		require.Greater(t, few, 10.0, "it counts")
+		require.Less(t, many/few, 2.2, name)
+		require.Less(t, many, 16*16.0, name)
 	}
 }
 
