@@ -36,3 +36,6 @@ func (h *Holds) heldRank() uint32 {
 	rank, _ := h.Held().Min()
 	return rank
 }
+
+// Unfed returns how many ranks the next Feed of the same ledger looks at.
+func (h *Holds) Unfed() int { return h.fresh.Len() }

@@ -385,7 +385,6 @@ func (h *Holds) exception(e eventlog.Entry) (Note, error) {
 		grown = h.dropped.UnionWith(&s.ranks) || grown
 		h.executor.SubtractWith(&s.ranks)
 		h.ended.UnionWith(&s.ranks)
-		h.ended.SubtractWith(&h.left)
 		h.settle()
 	}
 	if !grown {

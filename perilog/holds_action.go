@@ -139,7 +139,6 @@ func (h *Holds) blame(note *Note) {
 func (h *Holds) settleLast() {
 	if h.Idle() {
 		h.leaveAll()
-		h.ended.SubtractWith(&h.ended) // they have left with the rest
 	}
 	h.settle()
 }
@@ -204,7 +203,7 @@ func (h *Holds) leaveAll() {
 	}
 }
 
-// leave adds ranks that have not left to those that have.
+// leave adds ranks to those that have left.
 func (h *Holds) leave(ranks *idset.Set) {
 	for first, last := range ranks.Ranges() {
 		if first == last { // which moves less than a range does

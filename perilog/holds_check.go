@@ -88,8 +88,8 @@ func (h *Holds) Check() error {
 		return fmt.Errorf("perilog: the executor holds ranks %q, which were dropped", clip(idset.Intersect(&h.executor, &h.dropped).String()))
 	case !h.executing() && !h.executor.IsEmpty():
 		return fmt.Errorf("perilog: the executor holds ranks %q and does not run", clip(h.executor.String()))
-	case !h.ended.IsEmpty():
-		return fmt.Errorf("perilog: ranks %q are left over from an event", clip(h.ended.String()))
+	case !h.ended.IsEmpty() || !h.both.IsEmpty():
+		return fmt.Errorf("perilog: ranks %q are left over from an event", clip(idset.Union(&h.ended, &h.both).String()))
 	case h.over && !h.left.Equal(&h.all):
 		return fmt.Errorf("perilog: I1: everything has left but ranks %q", clip(idset.Difference(&h.all, &h.left).String()))
 	}

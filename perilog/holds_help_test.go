@@ -103,6 +103,7 @@ func (s *story) check() {
 	require.LessOrEqual(s.t, s.finals, 1, "I2")
 	require.Equal(s.t, s.finals == 1, s.ledger.IsFinal(), "I2")
 	require.True(s.t, s.holds.Feed(s.ledger).IsEmpty(), "a second feed has nothing to tell")
+	require.True(s.t, s.holds.Revoked() || s.holds.Unfed() == 0, "a feed costs by what has left since the last")
 
 	again, entries := perilog.NewHolds(s.r, s.options), 0
 	for e, err := range eventlog.Entries(s.log) {

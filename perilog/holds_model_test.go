@@ -240,6 +240,14 @@ func TestLargeSetsAreMovedAsSmallOnesAre(t *testing.T) {
 			_, err := h.Apply(op.entry(now))
 			require.NoError(rt, err)
 		}
+		for _, op := range []naiveOp{
+			{name: "alloc"}, {name: "epilog-start", desc: "a", all: true}, {name: "epilog-start", desc: "b", all: true}, {name: "start"},
+		}[:rapid.IntRange(0, 4).Draw(rt, "begun")] {
+			at := now
+			apply(whole, op)
+			now = at
+			apply(single, op)
+		}
 		for range 12 {
 			op := drawOp(rt, 0, nil)
 			first := rapid.IntRange(0, n-1).Draw(rt, "first")

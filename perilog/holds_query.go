@@ -254,7 +254,10 @@ func (h *Holds) Feed(l *rset.Ledger) rset.Fragment {
 		ranks = &h.left
 	}
 	if !ranks.IsEmpty() {
-		part, _ := l.FreeHeld(ranks) // the others are free already
+		part, err := l.Free(ranks)
+		if err != nil { // some are free already, as in a ledger that was rebuilt
+			part, _ = l.FreeHeld(ranks)
+		}
 		f.R, f.Gone, f.Final = part.R, part.Gone, part.Final || f.Final
 	}
 	h.fed = l
