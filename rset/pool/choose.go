@@ -223,9 +223,10 @@ func (s *search) skip(it fitItem) fitItem {
 		return after(it)
 	}
 	to := fitItem{kids: it.kids, idle: it.idle, first: next}
-	// A span that begins before the next eligible rank may have it.
+	// A span that begins before the next eligible rank may have it. If it has
+	// not, the search comes back here from there.
 	s.fit.DescendLessOrEqual(to, func(before fitItem) bool {
-		if before.first > it.first && before.compareClass(it) == 0 && before.sp.last >= next {
+		if before.first > it.first && before.compareClass(it) == 0 {
 			to.first = before.first
 		}
 		return false
