@@ -2,9 +2,14 @@
 // of RFC 27 and the acquisition protocol of RFC 28, one JSON object a line, on
 // standard input and output or on a unix socket.
 //
-//	sched [flags]                  standard input and output, until the input ends
+//	sched [flags]                     standard input and output, until the input ends
 //	sched [flags] -listen unix:PATH   a socket, until it is interrupted
-//	sched [flags] -sample          plays a recorded conversation
+//	sched [flags] -sample             plays a recorded conversation
+//
+// Begin with -sample, which needs nothing else; put -policy fifo after it to see
+// what backfill is good for. -v tells on standard error what happens to each
+// job, and at the end there is a summary. The exit status is 0 also after an
+// interrupt, 1 if the peer failed or went away, and 2 for wrong usage.
 //
 // It shows how a scheduler is built on packages rset/pool, which knows what is
 // free and who holds what, and rset/alloc, which has the messages. What is here
@@ -14,8 +19,8 @@
 //     before it.
 //   - easy: EASY backfill. The first job that has to wait gets a reservation at
 //     the earliest time it can start by the time limits of what runs. Others may
-//     start before it if they end before that time, or if the first job can start
-//     at that time all the same.
+//     start before it if they end by that time, or if they take nothing of what
+//     it is to get. -backfill-depth bounds how many are looked at.
 //
 // # Protocol
 //
@@ -36,22 +41,25 @@
 //	feasibility.check   answered without payload, or with errnum and errstr
 //	resource.acquire    what goes up, down, away, or has other properties
 //
-// The queue is in the order of priorities, the highest first, then of ids. A
-// line that is malformed or can not be obeyed is answered with errnum, under
+// The queue is in the order of priorities, the highest first, then of ids. With
+// easy the job that has the reservation is told its t_estimate.
+//
+// A line that is malformed or can not be obeyed is answered with errnum, under
 // its topic or "sched.error" if it has none, and told on standard error with its
 // number and the reason; it changes nothing and ends nothing. errnum is one of
 // Linux: 2 the job is not known, 11 not ready, 12 there are too many jobs, 16
 // another session is going on, 17 the job is known already, 22 refused, 38 no
-// such topic, 71 malformed, 90 the line is too long. As RFC 27 has it, a failure that answers hello, ready or
-// acquire ends the session.
+// such topic, 71 malformed, 90 the line is too long. As the RFCs have it, a
+// failure that answers hello, ready or acquire ends the session.
 //
 // A hello of a job without R, or with another R than the job is known to have,
 // is such a line too, and then the scheduler does not know what is held. It does
 // not say ready, for it would allocate that twice, and waits for another series
-// of hellos, up to errnum 61, which may repeat jobs that are known. That two
-// jobs hold the same, or that one has what is not in the inventory, is answered
-// with an errnum and keeps nothing from going on: what two hold is free once both
-// gave it back.
+// of hellos, up to errnum 61, which may repeat jobs that are known. A series may
+// come at any later time too; nothing starts before its end. That two jobs hold
+// the same, or that one has what is not in the inventory, is answered with an
+// errnum and keeps nothing from going on: what two hold is free once both gave
+// it back.
 //
 // A socket has one session at a time, others are turned away with errnum 16. A
 // session has its own inventory and jobs: like a scheduler that is loaded again

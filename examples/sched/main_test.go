@@ -97,11 +97,11 @@ func TestEmptyInputIsASession(t *testing.T) {
 // What RFC 27 and 28 let end a scheduler ends the session.
 func TestAFailureOfThePeerEndsTheSession(t *testing.T) {
 	for _, topic := range []string{alloc.TopicHello, alloc.TopicReady, topicAcquire} {
-		input := "\n" + `{"topic":"` + topic + `","errnum":5,"errstr":"no luck"}` + "\n" + `{"topic":"sched.nosuch"}`
+		input := "\n" + `{"topic":"` + topic + `","errnum":5,"errstr":"no luck\u001b"}` + "\n" + `{"topic":"sched.nosuch"}`
 		status, stdout, stderr := sched(strings.NewReader(input))
 		require.Equal(t, exitFault, status)
 		require.Equal(t, 1, strings.Count(stdout, "\n"))
-		require.Contains(t, stderr, "sched: line 2: "+topic+" failed: errnum 5 no luck\n")
+		require.Contains(t, stderr, "sched: line 2: "+topic+" failed: errnum 5: no luck\\x1b\n")
 		require.Contains(t, stderr, "0 jobs allocated")
 	}
 	status, stdout, _ := sched(strings.NewReader(`{"topic":"sched.alloc","errnum":5}`))
@@ -189,6 +189,13 @@ const (
 	helloDone = `{"topic":"job-manager.sched-hello","errnum":61}` + "\n"
 	oneCore   = `{"version":1,"resources":[{"type":"slot","count":1,"label":"a","with":[{"type":"core","count":1}]}],"tasks":[{"command":["a"],"slot":"a","count":{"per_slot":1}}],"attributes":{"system":{"duration":10}}}`
 )
+
+func TestATopicThatATerminalWouldObey(t *testing.T) {
+	_, stdout, stderr := sched(strings.NewReader(`{"topic":"\u001b[2J"}`))
+	require.Contains(t, stdout, `"errnum":38`)
+	require.Contains(t, stderr, `line 1: \x1b[2J: no such topic`)
+	require.NotContains(t, stderr, "\x1b")
+}
 
 func TestTheTimeOfTheDay(t *testing.T) {
 	request := `{"topic":"sched.alloc","payload":{"id":1,"priority":1,"userid":1,"t_submit":9e9,"jobspec":` + oneCore + `}}`

@@ -134,9 +134,9 @@ func (res *reservation) beside(now *pool.Pool) *pool.Pool {
 }
 
 // adopt gives a job resources in a copy of the pool. That others hold some of
-// them, until the job is to get them, is no error there.
-func adopt(p *pool.Pool, id jobid.ID, r *rset.R) {
-	if err := p.Adopt(id, r, nil); err != nil && !errors.Is(err, pool.ErrConflict) {
+// them, up to the time of the head or from then on, is no error there.
+func adopt(rest *pool.Pool, id jobid.ID, r *rset.R) {
+	if err := rest.Adopt(id, r, nil); err != nil && !errors.Is(err, pool.ErrConflict) {
 		panic(err) // the pool itself has the resources, and room for a job
 	}
 }
@@ -157,7 +157,9 @@ func (e *easy) backfill(s *scheduler, j *job) {
 		if r = s.try(e.res.beside(s.pool), j); r == nil {
 			return
 		}
-		adopt(s.pool, j.id, r)
+		if err := s.pool.Adopt(j.id, r, nil); err != nil {
+			panic(err) // what is free in the copy is free
+		}
 	}
 	s.keep(j, r)
 }

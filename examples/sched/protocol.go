@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -151,17 +152,25 @@ func (s *session) handle(l line) error {
 	}
 	if err != nil {
 		s.refused++
-		s.errorf("%s: %v", m.Topic, err)
+		s.errorf("%s: %v", plain(m.Topic), err)
 		s.write(alloc.Line{Topic: m.Topic, Errnum: errnumOf(err), Errstr: err.Error()}.AppendText(nil))
 	}
 	return s.failed
+}
+
+// plain returns the start of a text of the peer's without what a terminal would
+// obey.
+func plain(text string) string {
+	const most = 256
+	q := strconv.Quote(text[:min(len(text), most)])
+	return q[1 : len(q)-1]
 }
 
 // fatalError is a failure that RFC 27 and 28 let end a scheduler.
 type fatalError struct{ line alloc.Line }
 
 func (e *fatalError) Error() string {
-	return fmt.Sprintf("%s failed: errnum %d %s", e.line.Topic, e.line.Errnum, e.line.Errstr)
+	return fmt.Sprintf("%s failed: errnum %d: %s", e.line.Topic, e.line.Errnum, plain(e.line.Errstr))
 }
 
 // dispatch does what a message says. After an error nothing has changed.

@@ -76,7 +76,7 @@ func (s *scheduler) acquire(a pool.Acquire) error {
 	}
 	s.logf("%d cores; ranks up: %v, down: %v, away: %v", s.stats.capacity, ranks{c.Up}, ranks{c.Down}, ranks{c.Shrink})
 	if c.Expiration != nil {
-		s.logf("all expires at %v", *c.Expiration)
+		s.logf("all expires at %v, where 0 is never", *c.Expiration)
 	}
 	if len(c.AddProperties)+len(c.RemoveProperties) > 0 || c.Shrink != nil {
 		s.denyHopeless()
@@ -97,7 +97,9 @@ func (s *scheduler) denyHopeless() {
 
 // adopt takes a job that holds resources. The error may be a report of what is
 // held twice or is not in the inventory: the job is adopted all the same then.
+// Until the last job of the hello has come, nothing starts.
 func (s *scheduler) adopt(h alloc.HelloJob) error {
+	s.ready = false
 	known, err := s.tryAdopt(h)
 	if !known {
 		s.unknown++
@@ -156,7 +158,7 @@ func (s *scheduler) adopted() error {
 func (s *scheduler) request(q alloc.Request) error {
 	switch {
 	case !s.ready:
-		return refuse(errnoAgain, "not ready: the hello has not ended well")
+		return refuse(errnoAgain, "not ready: the hello has not come to a good end")
 	case s.jobs[q.ID] != nil && s.jobs[q.ID].running:
 		return refuse(errnoExists, "%v has resources already", name(q.ID))
 	case s.jobs[q.ID] != nil:
@@ -264,7 +266,7 @@ func (s *scheduler) expire(e alloc.Expiration) error {
 	if err := s.pool.SetExpiration(e.ID, e.Expiration); err != nil {
 		return err
 	}
-	s.logf("%v expires at %v", name(e.ID), e.Expiration)
+	s.logf("%v expires at %v, where 0 is never", name(e.ID), e.Expiration)
 	s.schedule(nil)
 	return nil
 }
