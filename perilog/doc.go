@@ -1,5 +1,6 @@
 // Package perilog knows what happens to the ranks of a job around the job itself:
-// prologs before it, epilogs after it, and when each rank is free again.
+// prologs before it, epilogs and housekeeping after it, and when each rank is free
+// again.
 //
 // # What it is
 //
@@ -12,6 +13,19 @@
 // RFC 21, in a dialect that tools which know RFC 21 alone read without harm: the
 // ranks of an action, its end on some of them, ranks that failed while the job
 // goes on.
+//
+// [Run] is one action while it runs on many ranks: launches, reports, timeouts,
+// cancellation, and one [Outcome] of all. [Tolerate] says how many ranks may fail
+// without the run failing, [ParseControl] reads what an action's command says of
+// that on its output, and [Config] is where an instance sets all this.
+//
+// [Housekeeping] is the work on the nodes after the job, which the scheduler still
+// counts as the job's: each rank goes back when its work has ended and, where it
+// failed, when a policy says so.
+//
+// All of them decide and never act: they do no I/O, and time is what the caller
+// says it is. What is to be launched, killed, drained or logged comes out as a
+// value.
 //
 // RFCs: https://flux-framework.readthedocs.io/projects/flux-rfc/en/latest/
 // number 21 (states and events), 18 (their form), 20 (R), 22 (idsets).
@@ -36,14 +50,17 @@
 //     nothing.
 //   - I5 The state is a function of the log alone: the fold of a prefix is what
 //     the holds were then. A crash loses nothing.
-//   - After an error a Holds is as before.
+//   - I7 The same calls with the same times give the same bytes.
+//   - Each rank of a Run or a Housekeeping ends exactly once, in whatever order,
+//     twice, late or never the reports come.
+//   - After an error the receiver is as before.
 //
 // # Concurrency and ownership
 //
 // One goroutine at a time may use a value of this package, and none that changes
 // may be copied. There are no goroutines, locks or globals that change. What goes
-// in is not kept, but for the ledger that Feed was given last; what comes out is
-// the caller's.
+// in is copied or immutable, but for the ledger that Feed was given last; what
+// comes out is the caller's, unless its comment says otherwise.
 //
 // # Cost and limits
 //
@@ -51,6 +68,8 @@
 // names and by the actions that are active, from 16 ranks to 16384 the same, and
 // allocates nothing while those ranges are few. The memory of Holds is in
 // proportion to the ranges that are held, to the named resources, and to the
-// actions that are active. Limits of what is read are those of packages eventlog
-// and idset.
+// actions that are active. A report to a [Run] costs the same whatever the job; it
+// has at most [MaxRunRanks] ranks, and a line of output that is looked at at most
+// [MaxControl] bytes. Limits of other texts are those of packages eventlog, idset
+// and rset.
 package perilog

@@ -464,6 +464,12 @@ func TestHoldersOfARankComeInOrderWithTheirTimes(t *testing.T) {
 		}
 	}
 	require.Equal(t, 2, n)
+	for x := range s.holds.Holders() {
+		if x.Kind == perilog.HolderProlog {
+			require.Equal(t, "1", x.Ranks.String())
+			break
+		}
+	}
 }
 
 func TestReadyCutsToTheRanksAsked(t *testing.T) {
