@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -90,6 +91,12 @@ func TestEventsOfOtherNamesAreNotes(t *testing.T) {
 	h, err := perilog.ReplayHousekeeping([]byte(noted.String()+"\n"+note), perilog.HousekeepingOptions{})
 	require.NoError(t, err)
 	require.Equal(t, plain.String(), h.String())
+	// Their times count as others do: what is logged next is not before.
+	h, err = perilog.ReplayHousekeeping([]byte(lines[0]+strings.Replace(note, "020.0", "099.0", 1)+lines[1]), perilog.HousekeepingOptions{})
+	require.NoError(t, err)
+	_, err = h.ForceFinish(hkT0+50, hkRanks("0"), "root")
+	require.NoError(t, err)
+	require.Contains(t, string(h.Take().Log), `{"timestamp":1795226099.0,"name":"force"`)
 	_, err = perilog.ReplayHousekeeping([]byte(note), perilog.HousekeepingOptions{})
 	require.EqualError(t, err, "perilog: housekeeping: line 1: does not begin with all that a start says")
 }
@@ -137,7 +144,7 @@ func TestAMalformedEventEndsTheReplayWhereItStands(t *testing.T) {
 		{0, replace(`"0s"`, `"0s","parts":1`), `"parts": comes with R, or neither does`},
 		{0, replace(`,"R":`+r, ``), `"parts": comes with R, or neither does`},
 		{0, replace(r, `{}`), `"R": rset: `},
-		{0, replace(r, `null`), `"R": rset: `},
+		{0, replace(r, string(hkEqual(t, perilog.MaxHousekeepingRanks+1).AppendJSON(nil))), `"R": is too long`},
 		{0, replace(r, `null`), `"R": rset: `},
 		{0, replace(`"start"`, `"launch"`), `"version": is not a key of this event`},
 		{0, replace(`"start","context":`, `"start","x":`), `"version": is missing`},
@@ -205,24 +212,36 @@ func TestEventsOutOfOrderEndTheReplay(t *testing.T) {
 	}
 }
 
+// The final fragment is all that is left.
+func TestAFinalReleaseOfAPartEndsTheReplay(t *testing.T) {
+	f := hkNew(t, hkJob("0-1", nil), perilog.HousekeepingOptions{})
+	f.start(0, "0-1")
+	f.exit(1, "0-1", 0)
+	log := strings.Replace(string(f.log), `"ranks":"0-1","final":true`, `"ranks":"1","final":true`, 1)
+	require.NotEqual(t, string(f.log), log)
+	_, err := perilog.ReplayHousekeeping([]byte(log), f.o)
+	require.ErrorContains(t, err, `line 5: "release": "final": is not what the ranks left tell`)
+	log = strings.Replace(log, `"final":true`, `"final":false`, 1)
+	h, err := perilog.ReplayHousekeeping([]byte(log), f.o)
+	require.NoError(t, err, "a part of what is ready may go back")
+	require.Equal(t, "0", h.Status(0).Ready.String())
+}
+
 // hkParted is a start whose R comes in parts.
 func hkParted(n int) string {
 	return fmt.Sprintf(`{"timestamp":1.0,"name":"start","context":{"version":1,"id":"ƒ2","userid":1,"priority":0,"parts":%d}}`, n) + "\n"
 }
 
-// hkLarge returns an R whose text has a given length, of one rank.
-func hkLarge(length int) *rset.R {
+// hkLarge returns an R of one rank whose text has a given length. Characters of it begin elsewhere with another pad.
+func hkLarge(length, pad int) *rset.R {
 	const before = `{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],"starttime":0.0,"expiration":0.0},"scheduling":"`
-	text := []byte(before)
+	text := append([]byte(before), strings.Repeat("x", pad)...)
 	for len(text) < length-2 {
-		switch len(text) % 5 {
-		case 0:
-			text = append(text, `\"`...)
-		case 2:
-			text = append(text, "ƒ"...)
-		default:
-			text = append(text, "é"...)
-		}
+		text = append(text, `ƒ\"é`...)
+	}
+	text = text[:length-2]
+	if !utf8.Valid(text) || text[len(text)-1] == '\\' {
+		text[len(text)-1] = '.' // what was cut in two
 	}
 	r, err := rset.Parse(append(text, `"}`...))
 	if err != nil {
@@ -234,9 +253,13 @@ func hkLarge(length int) *rset.R {
 // What a scheduler keeps with an R can be larger than a line may be.
 func TestAnRThatIsTooLongForALineComesInParts(t *testing.T) {
 	const inline = 256 << 10
-	for _, n := range []int{inline - 1, inline, inline + 1, inline + 2, inline + 3, 2 * inline, 5*inline + 7} {
-		r := hkLarge(n)
+	for i, n := range []int{
+		inline - 1, inline, inline + 1, inline + 2, inline + 3, 2 * inline, 2 * inline, 2 * inline, 2 * inline, 2 * inline,
+		2 * inline, 2*inline - 1, 2*inline + 1, 5*inline + 7,
+	} {
+		r := hkLarge(n, i%6)
 		text := r.AppendJSON(nil)
+		require.Len(t, text, n)
 		j := hkJob("0", nil)
 		j.R = r
 		h, err := perilog.NewHousekeeping(hkT0, j, perilog.HousekeepingOptions{})

@@ -279,9 +279,7 @@ func (h *Housekeeping) launch(e *hkEntry) {
 func (h *Housekeeping) abandon(e *hkEntry, cause Cause) {
 	pending := idset.Union(&h.waiting, &h.started)
 	pending.IntersectWith(e.ranks)
-	if !pending.IsEmpty() {
-		h.end(e, cause, pending)
-	}
+	h.end(e, cause, pending) // where there are none, the first end was before
 	for _, from := range []*idset.Set{&h.waiting, &h.started, &h.held, &h.draining} {
 		from.SubtractWith(e.ranks)
 	}

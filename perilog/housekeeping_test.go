@@ -42,6 +42,7 @@ func TestReleaseAfterADurationGivesTheFirstOnesBackTogether(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, hkT0+40, at)
 	require.Equal(t, at, f.h.Status(0).Release)
+	require.True(t, f.h.Status(0).Remaining.IsInfinite(), "there is no timeout")
 	require.Empty(t, f.tick(39.5))
 	require.Equal(t, []string{"0-2"}, f.tick(40))
 	_, ok = f.h.Deadline()
@@ -59,6 +60,7 @@ func TestTheLastEndDoesNotWaitForTheTimer(t *testing.T) {
 	require.False(t, ok)
 	require.False(t, f.h.Tick(hkT0+1e9))
 	require.Empty(t, f.step())
+	require.Zero(t, f.h.Status(0).Release)
 }
 
 // A report that comes when the timer is due, before the tick, is one with those
@@ -210,11 +212,14 @@ func TestWorkIsNotStartedTwice(t *testing.T) {
 	got, err := f.h.Start(hkT0, perilog.Spec{})
 	require.NoError(t, err)
 	require.Equal(t, "3-4", got.String())
+	got.Insert(0) // it is the caller's
 	f.step()
+	require.Contains(t, f.h.String(), "; launched 3-4 at ")
 }
 
 func TestTheWorkIsLaunchedWithWhatWasGivenAndNeverRaises(t *testing.T) {
 	f := hkNew(t, hkJob("0-3", nil), perilog.HousekeepingOptions{})
+	require.True(t, f.h.Status(hkT0).Remaining.IsInfinite(), "nobody knows how long ranks wait")
 	command := []string{"clean", "-v"}
 	_, err := f.h.Start(hkT0, perilog.Spec{
 		Kind: perilog.RunProlog, Command: command, Timeout: 60, KillTimeout: 10, Cancel: perilog.CancelOnException,
@@ -239,6 +244,7 @@ func TestTheWorkIsLaunchedWithWhatWasGivenAndNeverRaises(t *testing.T) {
 	require.Equal(t, "1-3", f.h.EndedBy(perilog.CauseTimedOut).String())
 	require.Equal(t, []string{"1-3: housekeeping timed out for job " + f.h.Status(0).Job.String()}, f.drains())
 	require.Zero(t, f.h.Status(hkT0+70).Remaining)
+	require.Zero(t, f.h.Status(hkT0+70).Release, "release-after is unset")
 	f.h.Drained(hkT0+71, hkRanks("1-3"))
 	require.Equal(t, []string{"0-3 final"}, hkParts(f.step()))
 	for _, q := range f.requests {
@@ -313,6 +319,25 @@ func TestWorkThatIsTakenUpAgainTimesOutWhenItWouldHave(t *testing.T) {
 	at, _ = f.h.Deadline()
 	require.Equal(t, hkT0+150, at)
 	require.Equal(t, []string{"2"}, f.exit(111, "2", 0))
+}
+
+// What was launched again has one launch, the last.
+func TestWorkThatWasRepeatedTimesOutFromItsLastLaunch(t *testing.T) {
+	f := hkNew(t, hkJob("0-1", hkAfter(0)), perilog.HousekeepingOptions{})
+	f.start(0, "0-1")
+	f.crash()
+	f.start(50, "0")
+	require.NoError(t, f.h.Reattach(hkT0+50, perilog.Spec{}))
+	require.Contains(t, f.h.String(), "; launched 1 at 1795226020.0; launched 0 at 1795226070.0;")
+	f.crash()
+	f.start(60, "1")
+	require.NotContains(t, f.h.String(), "launched  at", "a launch of nothing is forgotten")
+	f.crash()
+	require.NoError(t, f.h.Reattach(hkT0+70, perilog.Spec{Timeout: 100, KillTimeout: 5}))
+	require.Empty(t, f.tick(149))
+	f.tick(150)
+	f.tick(155)
+	require.Equal(t, "0", f.h.EndedBy(perilog.CauseTimedOut).String()+f.h.Unresolved().String())
 }
 
 func TestTimesThatStepBackCountAsTheLatest(t *testing.T) {
