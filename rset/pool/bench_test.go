@@ -200,3 +200,27 @@ func BenchmarkEarliest(b *testing.B) {
 		}
 	}
 }
+
+// One rank goes down and comes up.
+func BenchmarkDownUp(b *testing.B) {
+	eachCluster(b, func(b *testing.B, p *pool.Pool, n int) {
+		one := idset.Of(uint32(n / 2))
+		for b.Loop() {
+			if p.Update(pool.Change{Down: one}) != nil || p.Update(pool.Change{Up: one}) != nil {
+				b.Fatal("refused")
+			}
+		}
+	})
+}
+
+// One rank gets a property, for which the inventory is made anew.
+func BenchmarkProperty(b *testing.B) {
+	eachCluster(b, func(b *testing.B, p *pool.Pool, n int) {
+		c := pool.Change{AddProperties: map[string]*idset.Set{"a": idset.Of(uint32(n / 2))}}
+		for b.Loop() {
+			if err := p.Update(c); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
