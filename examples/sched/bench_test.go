@@ -13,6 +13,7 @@ func BenchmarkPolicies(b *testing.B) {
 			for b.Loop() {
 				d := newDriver(b, policy, 1)
 				d.drive(1000, 24)
+				d.finish()
 				jobs += 1000
 				seconds += d.spent.Seconds()
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,11 +27,13 @@ type driver struct {
 	t       testing.TB
 	rng     *rand.Rand
 	policy  string
+	byRank  bool // all fragments are ranks, as those of RFC 27
 	machine machine
 	session *session
 	clock   *inputClock
 	out     bytes.Buffer
 	told    bytes.Buffer // standard error
+	record  *[]byte      // of all that is written, if not nil
 	lines   int
 	spent   time.Duration // in the session
 	events  []event       // of running jobs, by time
@@ -63,18 +66,26 @@ func newDriver(t testing.TB, policy string, seed uint64) *driver {
 		}
 		d.machine.nodes = append(d.machine.nodes, n)
 	}
+	d.connect(begin)
+	return d
+}
+
+// connect begins a session, with a hello of all that is held.
+func (d *driver) connect(now eventlog.Timestamp) {
 	var o options
-	status, ok := o.parse([]string{"-policy", policy, "-now", fmt.Sprint(float64(begin))}, &d.told, &d.told)
-	require.True(t, ok, status)
+	status, ok := o.parse([]string{"-policy", d.policy, "-now", fmt.Sprint(float64(now))}, &d.told, &d.told)
+	require.True(d.t, ok, status)
 	d.session = newSession(o, &d.out, &d.told)
 	d.clock = d.session.clock.(*inputClock)
-	require.NoError(t, d.session.hello())
+	require.NoError(d.t, d.session.hello())
 	d.out.Reset()
 
 	cfg := rset.Config{Properties: map[string]*idset.Set{"big": new(idset.Set)}}
-	all := new(idset.Set)
+	up := new(idset.Set)
 	for r, n := range d.machine.nodes {
-		all.Insert(uint32(r))
+		if !n.down {
+			up.Insert(uint32(r))
+		}
 		if n.big {
 			cfg.Properties["big"].Insert(uint32(r))
 		}
@@ -83,15 +94,23 @@ func newDriver(t testing.TB, policy string, seed uint64) *driver {
 		}
 	}
 	hosts, err := hostlist.Parse("n[0-15]")
-	require.NoError(t, err)
+	require.NoError(d.t, err)
 	cfg.Hosts = hosts
 	inventory, err := rset.New(cfg)
-	require.NoError(t, err)
-	d.acquire(pool.Acquire{Resources: inventory, Change: pool.Change{Up: all}})
+	require.NoError(d.t, err)
+	d.acquire(pool.Acquire{Resources: inventory, Change: pool.Change{Up: up}})
+	for _, j := range d.jobs(true) {
+		m := alloc.HelloJob{Job: alloc.Job{ID: j.id, Priority: j.priority, UserID: 1}, Free: j.r.Ranks()}
+		m.R, err = j.r.WithTimes(j.r.Start(), j.expires)
+		require.NoError(d.t, err)
+		for _, u := range j.units {
+			m.Free.Remove(u.rank)
+		}
+		d.send(alloc.TopicHello, m)
+	}
 	answers := d.write(alloc.Line{Topic: alloc.TopicHello, Errnum: alloc.NoData}.AppendText(nil))
-	require.Len(t, answers, 1)
-	require.Equal(t, alloc.TopicReady, answers[0].Topic)
-	return d
+	require.Len(d.t, answers, 1)
+	require.Equal(d.t, alloc.TopicReady, answers[0].Topic)
 }
 
 // write sends a line and returns the answers to it.
@@ -103,6 +122,9 @@ func (d *driver) write(text []byte, err error) (answers []alloc.Line) {
 	err = d.session.handle(line{number: d.lines, text: text})
 	d.spent += time.Since(start)
 	require.NoError(d.t, err)
+	if d.record != nil {
+		*d.record = append(*d.record, d.out.Bytes()...)
+	}
 	for text := range bytes.Lines(d.out.Bytes()) {
 		m, err := alloc.ParseLine(text)
 		require.NoError(d.t, err)
@@ -155,7 +177,7 @@ func (d *driver) check(answers []alloc.Line) {
 			delete(d.machine.jobs, j.id)
 		}
 	}
-	if j := d.machine.first(); j != nil {
+	if j := d.machine.first(); j != nil && d.session.ready {
 		require.False(d.t, d.machine.fitsNow(j.wish), "job %d waits and fits: %+v", uint64(j.id), j.wish)
 	}
 	if d.lines%64 == 0 {
@@ -292,7 +314,7 @@ func (d *driver) step() {
 
 // some returns some of the units: of some ranks all, or any.
 func (d *driver) some(units []unit) (out []unit) {
-	byRank := d.rng.IntN(2) == 0
+	byRank := d.byRank || d.rng.IntN(2) == 0
 	keep := make(map[uint32]bool)
 	for _, u := range units {
 		if _, seen := keep[u.rank]; !seen || !byRank {
@@ -342,12 +364,17 @@ func (d *driver) submit() {
 	if d.rng.IntN(20) == 0 {
 		j.priority = uint32(10 + d.rng.IntN(12))
 	}
-	d.machine.jobs[j.id] = j
-	q := alloc.Request{Job: alloc.Job{ID: j.id, Priority: j.priority, UserID: 1, Submit: d.clock.t}, Jobspec: json.RawMessage(j.wish.jobspec())}
-	d.send(alloc.TopicAlloc, q)
+	d.request(j)
 	if !d.machine.possible(j.wish) {
 		require.Nil(d.t, d.machine.jobs[j.id], "not possible and not denied: %+v", j.wish)
 	}
+}
+
+// request asks for resources for a job.
+func (d *driver) request(j *naiveJob) {
+	d.machine.jobs[j.id] = j
+	q := alloc.Request{Job: alloc.Job{ID: j.id, Priority: j.priority, UserID: 1, Submit: d.clock.t}, Jobspec: json.RawMessage(j.wish.jobspec())}
+	d.send(alloc.TopicAlloc, q)
 }
 
 // jobs returns the jobs that run, or those that wait, in order.
@@ -422,9 +449,9 @@ func (d *driver) down() bool {
 	return slices.ContainsFunc(d.machine.nodes, func(n node) bool { return n.down })
 }
 
-// drive runs so many jobs, with up to most of them waiting.
-func (d *driver) drive(jobs, most int) {
-	for int(d.nextID) <= jobs {
+// drive runs jobs up to an id, with up to most of them waiting.
+func (d *driver) drive(last, most int) {
+	for int(d.nextID) <= last {
 		switch {
 		case d.rng.IntN(40) == 0 || d.down() && d.rng.IntN(20) == 0:
 			d.meddle()
@@ -436,6 +463,10 @@ func (d *driver) drive(jobs, most int) {
 			d.meddle()
 		}
 	}
+}
+
+// finish runs all jobs to their ends, and checks that everything came back.
+func (d *driver) finish() {
 	for r := range d.machine.nodes {
 		if d.machine.nodes[r].down {
 			d.machine.nodes[r].down = false
@@ -445,30 +476,29 @@ func (d *driver) drive(jobs, most int) {
 	for len(d.events) > 0 {
 		d.step()
 	}
+	require.Empty(d.t, d.machine.owners)
+	require.Empty(d.t, d.machine.jobs, "nobody waits")
+	p := d.session.pool
+	require.NoError(d.t, p.Check())
+	require.Zero(d.t, p.Len())
+	require.True(d.t, rset.SameResources(p.Inventory(), p.Available()))
+	require.Empty(d.t, d.session.jobs)
+	require.Empty(d.t, d.session.waiting)
+	require.Zero(d.t, d.session.stats.held)
 }
 
 func TestTenThousandJobsAgainstANaiveMachine(t *testing.T) {
-	for i, policy := range []string{"fifo", "easy"} {
+	for _, policy := range []string{"fifo", "easy"} {
+		jobs := map[string]int{"fifo": 6000, "easy": 4000}[policy]
 		t.Run(policy, func(t *testing.T) {
-			seed := uint64(i + 1)
+			if underRace {
+				jobs /= 10 // which is ten times as slow
+			}
+			seed := uint64(jobs)
 			t.Logf("seed %d", seed)
 			d := newDriver(t, policy, seed)
-			jobs := 5_000
-			if underRace {
-				jobs = 500 // ten times as slow
-			}
 			d.drive(jobs, 24)
-
-			// Everything came back, and nobody waits.
-			require.Empty(t, d.machine.owners)
-			require.Empty(t, d.machine.jobs)
-			p := d.session.pool
-			require.NoError(t, p.Check())
-			require.Zero(t, p.Len())
-			require.True(t, rset.SameResources(p.Inventory(), p.Available()))
-			require.Empty(t, d.session.jobs)
-			require.Empty(t, d.session.waiting)
-			require.Zero(t, d.session.stats.held)
+			d.finish()
 
 			c := d.counts
 			t.Logf("%d lines: %+v", d.lines, c)
@@ -484,5 +514,73 @@ func TestTenThousandJobsAgainstANaiveMachine(t *testing.T) {
 			require.Equal(t, policy == "easy", c.backfilled > 0)
 			require.Equal(t, policy == "easy", c.estimates > 0)
 		})
+	}
+}
+
+// A scheduler that is loaded again goes on with what is held, some of it partly
+// freed.
+func TestASchedulerIsLoadedAgain(t *testing.T) {
+	for _, policy := range []string{"fifo", "easy"} {
+		d := newDriver(t, policy, 7)
+		d.byRank = true
+		partly := 0
+		for last := 100; last <= 500; last += 100 {
+			d.drive(last, 10)
+			for _, j := range d.jobs(true) {
+				if held, ok := d.session.pool.Holder(j.id); ok && held.Held.Len() < j.r.Len() {
+					partly++
+				}
+			}
+			waiting := d.jobs(false)
+			for _, j := range waiting {
+				delete(d.machine.jobs, j.id)
+			}
+			d.connect(d.clock.t)
+			d.rng.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
+			for _, j := range waiting {
+				j.estimate = 0
+				d.request(j)
+			}
+		}
+		require.Positive(t, partly, "some jobs were partly freed")
+		d.finish()
+		require.Equal(t, 500, d.counts.started+d.counts.denied+d.counts.canceled)
+	}
+}
+
+func TestTooManyJobsAreRefused(t *testing.T) {
+	var out, told bytes.Buffer
+	s := newSession(options{policy: "easy", depth: 8, now: begin}, &out, &told)
+	s.most = 2
+	for i, text := range []string{
+		`{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"up":"0"}}`,
+		`{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":1,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],"starttime":1,"expiration":2000000}}}}`,
+		helloDone,
+		// The one that waits is the head, and has what job 1 has in a copy.
+		`{"topic":"sched.alloc","payload":{"id":2,"priority":1,"userid":1,"jobspec":` + oneCore + `}}`,
+		`{"topic":"sched.alloc","payload":{"id":3,"priority":1,"userid":1,"jobspec":` + oneCore + `}}`,
+		`{"topic":"job-manager.sched-hello","payload":{"id":4,"priority":1,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}}}`,
+		helloDone,
+	} {
+		require.NoError(t, s.handle(line{number: i + 1, text: []byte(text)}))
+	}
+	require.Equal(t, `sched: line 5: sched.alloc: job 3 (ƒ4): there are 2 jobs, which is the most
+sched: line 6: job-manager.sched-hello: job 4 (ƒ5): there are 2 jobs, which is the most
+sched: line 7: job-manager.sched-hello: not ready: what 1 jobs hold is not known; send the hello again, with R
+`, told.String())
+	require.Equal(t, 2, strings.Count(out.String(), `"errnum":12,`))
+}
+
+// The same input has the same output.
+func TestASessionIsDeterministic(t *testing.T) {
+	for _, policy := range []string{"fifo", "easy"} {
+		var output [2][]byte
+		for i := range output {
+			d := newDriver(t, policy, 3)
+			d.record = &output[i]
+			d.drive(300, 20)
+		}
+		require.NotEmpty(t, output[0])
+		require.True(t, bytes.Equal(output[0], output[1]), policy)
 	}
 }

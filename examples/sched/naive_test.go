@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -217,8 +218,8 @@ func (m *machine) give(j *naiveJob, r *rset.R) error {
 				return fmt.Errorf("rank %d is not for the job", rank)
 			}
 			perRank[rank] = map[string]int64{}
-			for kind, ids := range e.Children {
-				for id := range ids.All() {
+			for _, kind := range slices.Sorted(maps.Keys(e.Children)) {
+				for id := range e.Children[kind].All() {
 					u := unit{rank, kind, id}
 					if !slices.Contains(m.units(rank), u) {
 						return fmt.Errorf("%v is not there", u)

@@ -87,6 +87,7 @@ func newSession(o options, out, stderr io.Writer) *session {
 		logf:   func(string, ...any) {},
 		limit:  o.limit,
 		jobs:   make(map[jobid.ID]*job),
+		most:   maxJobs,
 	}
 	if o.verbose {
 		s.logf = s.errorf

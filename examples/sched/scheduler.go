@@ -29,6 +29,7 @@ type scheduler struct {
 	unknown int                // how many jobs of this hello it can not account for
 	limit   int                // of requests that wait; 0: none
 	jobs    map[jobid.ID]*job
+	most    int // of them
 	waiting queue
 	stats   stats
 }
@@ -48,8 +49,7 @@ func (r ranks) String() string {
 	return r.Set.String()
 }
 
-// maxJobs is how many jobs may wait and hold resources, together. The pool has
-// room for more, so that copies of it have.
+// maxJobs is how many jobs may wait and hold resources, together.
 const maxJobs = 1 << 20
 
 // acquire takes the inventory, or a change of it.
@@ -62,7 +62,7 @@ func (s *scheduler) acquire(a pool.Acquire) error {
 		return refuse(errnoAgain, "there is no inventory: the first response must have resources")
 	case p == nil:
 		var err error
-		if p, err = pool.New(a.Resources, pool.Config{Jobs: 2 * maxJobs}); err != nil {
+		if p, err = pool.New(a.Resources, pool.Config{Jobs: s.most}); err != nil {
 			return err
 		}
 	}
@@ -115,8 +115,8 @@ func (s *scheduler) tryAdopt(h alloc.HelloJob) (known bool, err error) {
 		return false, refuse(errnoAgain, "%v holds resources and there is no inventory: resource.acquire comes first", name(h.ID))
 	case j != nil && !j.running:
 		return false, refuse(errnoExists, "%v holds resources, and a request of it waits here", name(h.ID))
-	case j == nil && len(s.jobs) == maxJobs:
-		return false, refuse(errnoMemory, "%v: there are %d jobs, which is the most", name(h.ID), maxJobs)
+	case j == nil && len(s.jobs) >= s.most:
+		return false, refuse(errnoMemory, "%v: there are %d jobs, which is the most", name(h.ID), s.most)
 	case h.R == nil:
 		return false, refuse(errnoNoEntry, "%v has no R, and there is no store to look it up in", name(h.ID))
 	}
@@ -163,12 +163,12 @@ func (s *scheduler) request(q alloc.Request) error {
 		return refuse(errnoExists, "%v has resources already", name(q.ID))
 	case s.jobs[q.ID] != nil:
 		return refuse(errnoExists, "%v waits already", name(q.ID))
-	case len(s.jobs) == maxJobs:
-		return refuse(errnoMemory, "%v: there are %d jobs, which is the most", name(q.ID), maxJobs)
+	case len(s.jobs) >= s.most:
+		return refuse(errnoMemory, "%v: there are %d jobs, which is the most", name(q.ID), s.most)
 	}
 	j := &job{id: q.ID, priority: q.Priority, since: s.now}
 	if q.Submit > 0 {
-		j.since = min(q.Submit, s.now)
+		j.since = q.Submit
 	}
 	s.jobs[j.id] = j
 	s.waiting.add(j)
