@@ -23,6 +23,10 @@
 // counts as the job's: each rank goes back when its work has ended and, where it
 // failed, when a policy says so.
 //
+// [Job] is the prologs and epilogs of one job together: it turns the events of the
+// job's log into runs, and what becomes of them into events, and after a restart
+// [RecoverJob] lists what was active, each to be taken up, run again or ended.
+//
 // All of them decide and never act: they do no I/O, and time is what the caller
 // says it is. What is to be launched, killed, drained or logged comes out as a
 // value.
@@ -51,6 +55,10 @@
 //   - I5 The state is a function of the log alone: the fold of a prefix is what
 //     the holds were then. A crash loses nothing.
 //   - I7 The same calls with the same times give the same bytes.
+//   - I4 A Job launches an action only after the start of it is in the log.
+//   - I10 What holds a job has a run or is listed as unresolved.
+//   - I11 A job whose prolog did not end in success never starts, and exactly one
+//     start of each epilog follows a prolog that started.
 //   - Each rank of a Run or a Housekeeping ends exactly once, in whatever order,
 //     twice, late or never the reports come.
 //   - After an error the receiver is as before.

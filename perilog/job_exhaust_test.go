@@ -1,0 +1,180 @@
+package perilog_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/perilog"
+)
+
+// A move is an input to a cluster.
+type move struct {
+	name string
+	do   func(*cluster)
+}
+
+// moves returns what can happen to a cluster now. Ranks in the same situation
+// are interchangeable, so that only the first of them moves.
+func (w *cluster) moves() []move {
+	if w.state.State() == jobstate.Inactive {
+		return nil
+	}
+	var list []move
+	add := func(name string, do func(*cluster)) { list = append(list, move{name, do}) }
+	for _, key := range []perilog.Key{prologKey, epilogKey} {
+		seen := map[string]bool{}
+		running := w.running[key.String()]
+		for rank := range running.All() {
+			if like := w.situation(rank); seen[like] {
+				continue
+			} else {
+				seen[like] = true
+			}
+			add(fmt.Sprintf("%v exits 0 on %d", key, rank), func(w *cluster) { w.exit(key, rank, 0) })
+			add(fmt.Sprintf("%v exits 1 on %d", key, rank), func(w *cluster) { w.exit(key, rank, 1<<8) })
+		}
+	}
+	if _, ok := w.job.Deadline(); ok {
+		add("tick", (*cluster).tick)
+	}
+	if !w.drains.IsEmpty() {
+		add("drained", (*cluster).confirm)
+	}
+	if w.job.MayStart() {
+		add("start", (*cluster).begin)
+	}
+	if w.started && !w.state.Finished() {
+		add("finish", func(w *cluster) {
+			w.event("finish", `{"status":0}`)
+			w.pump()
+		})
+	}
+	if w.state.Finished() && !w.state.Released() {
+		add("release", func(w *cluster) {
+			w.event("release", `{"ranks":"all","final":true}`)
+			w.pump()
+		})
+	}
+	if _, fatal := w.state.Cause(); !fatal {
+		add("cancel", func(w *cluster) { w.exception(0) })
+	}
+	for _, u := range w.job.Unresolved() {
+		if u.Why != perilog.WhyLost {
+			continue
+		}
+		add("reattach", func(w *cluster) {
+			require.NoError(w.t, w.job.Reattach(w.now, u.Action))
+			w.pump()
+		})
+		add("force", func(w *cluster) {
+			require.NoError(w.t, w.job.ForceFinish(w.now, u.Action, 15, "alice"))
+			w.forced.UnionWith(u.Ranks)
+			w.pump()
+		})
+		if u.Action == epilogKey || !w.state.State().In(jobstate.Cleanup) {
+			add("rerun", func(w *cluster) {
+				// Who runs an action again has seen to it that it does not run.
+				w.running[u.Action.String()].SubtractWith(u.Ranks)
+				require.NoError(w.t, w.job.Rerun(w.now, u.Action))
+				w.pump()
+			})
+		}
+		break
+	}
+	add("crash", (*cluster).crash)
+	return list
+}
+
+// situation returns all that tells one rank from another and can matter still.
+func (w *cluster) situation(rank uint32) string {
+	if w.freed.Contains(rank) {
+		return "freed"
+	}
+	var b strings.Builder
+	fmt.Fprint(&b, w.drains.Contains(rank))
+	for _, key := range slices.Sorted(maps.Keys(w.running)) {
+		if w.running[key].Contains(rank) {
+			fmt.Fprint(&b, " ", key, w.drained.Contains(rank) || w.forced.Contains(rank))
+		}
+	}
+	perilog.DescribeRank(w.job, rank, &b)
+	return b.String()
+}
+
+// canonical returns the state but for times and the names of ranks.
+func (w *cluster) canonical() string {
+	var ranks []string
+	for rank := range w.spec.R.Ranks().All() {
+		ranks = append(ranks, w.situation(rank))
+	}
+	slices.Sort(ranks)
+	_, fatal := w.state.Cause()
+	return fmt.Sprint(ranks, w.started, fatal, w.state.State(), w.finals, perilog.DescribeStages(w.job))
+}
+
+// Every state that a job of some ranks with a prolog and an epilog can reach,
+// with a cancel at any point and a crash in every state, is visited, breadth
+// first; after each step the cluster checks I1, I2, I3, I4, I5 and I11. From
+// every state there is a way on, until the job is over (I10).
+func TestEveryStateOfAJobWithAPrologAndAnEpilog(t *testing.T) {
+	tolerant := perRank()
+	tolerant.Prologs[0].Tolerate = perilog.Tolerate{Count: 1, Drop: true}
+	for _, c := range []struct {
+		name          string
+		config        perilog.Config
+		ranks, states int
+	}{
+		{"strict", perRank(), 1, 168}, {"strict", perRank(), 2, 544}, {"strict", perRank(), 3, 1372}, {"strict", perRank(), 4, 3001},
+		{"tolerant", tolerant, 2, 792}, {"tolerant", tolerant, 3, 2316},
+	} {
+		if holdsRace && c.ranks > 2 {
+			continue // the race detector makes this a minute
+		}
+		states, steps := explore(t, c.ranks, c.config)
+		t.Logf("%s, %d ranks: %d states, %d steps", c.name, c.ranks, states, steps)
+		require.Equal(t, c.states, states, "%s, %d ranks", c.name, c.ranks)
+	}
+}
+
+func explore(t *testing.T, ranks int, config perilog.Config) (states, steps int) {
+	t.Helper()
+	first := newCluster(t, ranks, config, nil).allocate()
+	queue := []*cluster{first}
+	seen := map[string]bool{first.canonical(): true}
+	for len(queue) > 0 {
+		from := queue[0]
+		queue[0], queue = nil, queue[1:]
+		list := from.moves()
+		if len(list) == 0 {
+			from.over()
+			require.Equal(t, 1, from.starts[epilogKey.String()], "I11: %s", from.log)
+		}
+		for _, m := range list {
+			w := from.copy()
+			w.now += 1e-3 // two equal events in a row would be a repetition
+			m.do(w)
+			steps++
+			if key := w.canonical(); !seen[key] {
+				seen[key] = true
+				queue = append(queue, w)
+			}
+		}
+	}
+	return len(seen), steps
+}
+
+// copy returns a cluster in the same state that goes its own way.
+func (w *cluster) copy() *cluster {
+	t, log, names := w.t, w.log, w.names
+	w.t, w.log, w.names = nil, nil, nil
+	next := deepCopy(w)
+	w.t, w.log, w.names = t, log, names
+	next.t, next.log, next.names = t, slices.Clip(log), slices.Clip(names)
+	return next
+}

@@ -1,0 +1,39 @@
+package perilog
+
+import (
+	"fmt"
+	"strings"
+)
+
+// DescribeRank writes all that tells a rank of a job from another and can
+// matter still.
+func DescribeRank(j *Job, rank uint32, b *strings.Builder) {
+	for x := range j.holds.HoldersOf(rank) {
+		fmt.Fprintf(b, " %v", x.Kind)
+	}
+	fmt.Fprint(b, " left ", j.holds.left.Contains(rank))
+	for _, a := range j.actions {
+		if a.stage == stageFinished {
+			continue // what became of it is in the log, and has no effect any more
+		}
+		fmt.Fprintf(b, " %v %v %v", a.ended.Contains(rank), a.draining.Contains(rank), a.unclaimed.Contains(rank))
+		if a.run != nil {
+			end := a.run.EndOf(rank)
+			fmt.Fprintf(b, " %v %v %v", end.Cause != 0, end.Cause.OK(), a.run.Active().Contains(rank))
+		}
+	}
+}
+
+// DescribeStages returns all of a job that is not about single ranks.
+func DescribeStages(j *Job) string {
+	var b strings.Builder
+	h := j.holds
+	fmt.Fprint(&b, h.allocated, h.started, h.finished, h.cleanup, h.finalRelease, h.prologFailed, h.over)
+	for _, a := range j.actions {
+		fmt.Fprint(&b, " ", a.stage, a.lost, a.forced.set, a.raise != nil)
+		if a.run != nil && a.stage != stageFinished {
+			fmt.Fprint(&b, a.run.State(), a.run.fatal)
+		}
+	}
+	return b.String()
+}
