@@ -356,7 +356,6 @@ func (r *configReader) actions(t table, kind RunKind, imp string) []ActionConfig
 	if _, own := t.values["command"]; own || !named {
 		first := base
 		first.Description, first.Command = kind.description(), t.command(kind, imp)
-		first.Tolerate = base.Tolerate.clone()
 		actions = append(actions, first)
 	}
 	for _, sub := range t.tables("actions") {

@@ -150,6 +150,18 @@ func TestWhatAnOutcomeSaysIsBounded(t *testing.T) {
 	require.Equal(t, "prolog "+spec.Description+" finished by force on 3000 nodes (rank 3000 in all)", r.Outcome().Note)
 }
 
+// What is kept are the first reports: a short one after a long one that had no
+// room would seem to be all there was.
+func TestDetailsEndWhereTheRoomDoes(t *testing.T) {
+	r := started(t, specOf(t, RunEpilog, "0-99"))
+	for rank := range uint32(99) {
+		r.report(Report{Kind: ReportExited, Rank: rank, Status: 256, Detail: strings.Repeat("x", 256)})
+	}
+	r.exit("99", 256)
+	require.NotContains(t, r.Outcome().Detail, "rank 99 ")
+	require.Regexp(t, `\nand \d\d more\n$`, r.Outcome().Detail)
+}
+
 func TestANoteWithoutHostsNamesTheRanks(t *testing.T) {
 	spec := specOf(t, RunEpilog, "0-3")
 	spec.Hosts = nil
