@@ -102,7 +102,6 @@ type keyError struct {
 }
 
 func (e *keyError) Error() string { return hkQuote(e.key) + ": " + e.err.Error() }
-func (e *keyError) Unwrap() error { return e.err }
 
 // A PartialReleaseError tells of a job of which a part was given back, and what
 // is held. It wraps ErrPartialRelease.
