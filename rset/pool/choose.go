@@ -95,9 +95,7 @@ func (s *search) bySlot() (choice, bool) {
 		c = choice{grants: []grant{{first, first, free, most}}, slots: most}
 		return false
 	})
-	if c.slots == most {
-		return c, true
-	}
+	// Whatever is left of them fills node by node: nothing, if there was one.
 	s.each(1, func(first, last uint32, free *kids) bool {
 		for left := most - c.slots; left > 0 && first <= last; left = most - c.slots {
 			per := free.holds(s.q.per, left)

@@ -239,5 +239,6 @@ func TestReenact6294HelloMayBeRepeated(t *testing.T) {
 		require.ErrorIs(t, p.Adopt(1, r, freed), pool.ErrExists)
 	}
 	require.ErrorIs(t, p.Adopt(1, parseR(t, "rank[0-3]/core[0-3] n[0-3]"), idset.Of(2)), pool.ErrExists)
+	require.ErrorIs(t, p.Adopt(1, parseR(t, "rank[0-5]/core[0-3] n[0-5]"), idset.Of(2, 5)), pool.ErrExists) // which leaves the same
 	require.Equal(t, before, textOf(p))
 }
