@@ -58,12 +58,13 @@
 //
 // # Cost and limits
 //
-// Open reads the log once, and calls fsync for the file and its directory.
-// Append costs a pass over the batch and one write, and allocates nothing where
-// the names of events are those of RFC 21; Sync costs one fsync and a stat, which
-// allocates. Reading costs what a Decoder costs and one more copy of the line. A
-// Next that finds nothing costs a read and a stat. A Reader holds two lines, or
-// 64 KiB if that is more, twice.
+// Open reads the log once, and calls fsync for its directory and, unless it is
+// empty, the file. Append costs a pass over the batch and one write, and
+// allocates nothing where the names of events are those of RFC 21; Sync costs
+// one fsync and a stat, which allocates. Reading costs what a Decoder costs and
+// one more copy. A Next that finds nothing costs a read and a stat. A Reader
+// holds its own buffer and that of a Decoder: 64 KiB each, or a few times the
+// longest line where that is more.
 //
 // A batch has [DefaultMaxBatch] bytes at most unless Options say otherwise, a line
 // the limits of eventlog. A log has none: its owner asks Size.

@@ -123,8 +123,10 @@ func (l *Log) start() error {
 	if l.policy == SyncNever {
 		return nil
 	}
-	if err := l.file.Sync(); err != nil {
-		return err
+	if l.size > 0 {
+		if err := l.file.Sync(); err != nil {
+			return err
+		}
 	}
 	return l.fs.SyncDir(filepath.Dir(l.name))
 }
@@ -212,8 +214,8 @@ func (l *Log) refuse(op string) error {
 // Durable is not to be trusted before the machine has restarted.
 //
 // After fsync the log is looked at. If its name denotes another file or none, or
-// others appended or cut off, the error is ErrFailed and ErrChanged, and nothing
-// is cut off.
+// others appended or cut off, the error is ErrFailed and ErrChanged; if it can
+// not be looked at, ErrFailed. Nothing is cut off then.
 func (l *Log) Sync() error {
 	if err := l.refuse("sync"); err != nil {
 		return err
@@ -301,10 +303,7 @@ func (l *Log) Close() error {
 	if l.file == nil {
 		return l.refuse("close")
 	}
-	var err error
-	if !l.failed {
-		err = l.sync("close")
-	}
+	err := l.sync("close") // of a log that has failed there is nothing to sync
 	closeErr := l.file.Close()
 	l.file = nil
 	if err == nil && closeErr != nil {

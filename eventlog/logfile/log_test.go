@@ -128,6 +128,13 @@ func TestOpenMakesDurableWhatItRead(t *testing.T) {
 	require.EqualValues(t, len(lines(0, 3)), openLog(t, d, logfile.SyncGroup).Durable())
 	d.crash()
 	require.Equal(t, lines(0, 3), d.read(name))
+
+	// Of an empty log only the name.
+	d = newDisk()
+	_, err := logfile.Create(name, logfile.Options{FS: d})
+	require.NoError(t, err)
+	require.Zero(t, d.count("sync"))
+	require.Equal(t, 1, d.count("syncdir"))
 }
 
 func TestWhatFailsInOpenLeavesNothingBehind(t *testing.T) {
@@ -141,8 +148,8 @@ func TestWhatFailsInOpenLeavesNothingBehind(t *testing.T) {
 		require.Equal(t, d.count("open")-d.count("close"), map[bool]int{true: 1}[op == "open"], op)
 
 		d = newDisk()
-		if op == "read" {
-			continue // there is nothing to read
+		if op == "read" || op == "sync" {
+			continue // there is nothing to read or sync
 		}
 		d.fail(op, fault{err: errDisk})
 		_, err = logfile.Create(name, logfile.Options{FS: d})
@@ -185,6 +192,7 @@ func TestOpenRefusesALogThatIsDamaged(t *testing.T) {
 		"the shortest entry":        {"\n" + `{"name":"x","timestamp":1}` + "\n", 0, 1, 1, eventlog.ErrSyntax},
 		"a line that is too long":   {line(0) + long + "\n" + line(2), 1, 2, 1, eventlog.ErrLimit},
 		"a long line at the end":    {line(0) + long, 1, 2, 0, eventlog.ErrLimit},
+		"the end of a long line":    {"\n" + long + "x" + line(4), 0, 1, 0, eventlog.ErrSyntax},
 		"a long line, then another": {line(0) + "{\n" + long + line(4) + line(5), 1, 2, 1, eventlog.ErrSyntax},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -205,6 +213,17 @@ func TestOpenRefusesALogThatIsDamaged(t *testing.T) {
 			require.Zero(t, d.count("sync"))
 		})
 	}
+}
+
+func TestALogThatShrinksWhileItIsOpenedIsNotOpened(t *testing.T) {
+	d := with(name, lines(0, 2))
+	d.fail("read", fault{n: len(line(0)), err: io.EOF})
+	_, err := logfile.Open(name, logfile.Options{FS: d})
+	require.ErrorIs(t, err, logfile.ErrChanged)
+	d.fail("read", fault{n: len(line(0)), err: io.EOF})
+	_, err = logfile.Repair(name, logfile.RepairOptions{FS: d, Cut: true})
+	require.ErrorIs(t, err, logfile.ErrChanged)
+	require.Equal(t, lines(0, 2), d.read(name))
 }
 
 func TestABatchIsWrittenWithOneCall(t *testing.T) {

@@ -88,6 +88,56 @@ func TestTheHistoryIsWhatWasThereWhenTheReaderWasOpened(t *testing.T) {
 	require.Equal(t, io.EOF, err)
 }
 
+func TestAHistoryMayEndWithATornLine(t *testing.T) {
+	d := with(name, lines(0, 2)+line(2)[:9])
+	r := openReader(t, d, 0)
+	text, err := rest(t, r)
+	require.Equal(t, lines(0, 2), text)
+	require.Equal(t, logfile.ErrEndOfHistory, err)
+	require.Equal(t, 9, r.Rest())
+
+	r = openReader(t, d, 0)
+	require.Equal(t, line(0), next(t, r))
+	d.names[name].cache = []byte(lines(0, 2) + line(2)[:20]) // not a part of the history, and no line yet
+	r2 := openReader(t, d, 0)
+	d.names[name].cache = []byte(lines(0, 2) + line(2)[:30])
+	for _, r := range []*logfile.Reader{r, r2} {
+		_, err = rest(t, r)
+		require.Equal(t, logfile.ErrEndOfHistory, err)
+	}
+	require.Equal(t, 30, r2.Rest())
+	d.names[name].cache = []byte(lines(0, 3))
+	for _, r := range []*logfile.Reader{r, r2} {
+		require.Equal(t, line(2), next(t, r))
+	}
+}
+
+// More than a buffer of it, so that looking again finds no more.
+func TestALimitHoldsInALongLog(t *testing.T) {
+	for _, n := range []int{0, 1, 2000} {
+		limit := int64(len(lines(0, n)))
+		r, err := logfile.OpenReader(name, logfile.ReaderOptions{FS: with(name, lines(0, 5000)), Limit: func() int64 { return limit }})
+		require.NoError(t, err)
+		text, err := rest(t, r)
+		require.Equal(t, logfile.ErrEndOfHistory, err)
+		require.Equal(t, lines(0, n), text)
+		require.Equal(t, "EOF", next(t, r))
+		limit = 1 << 40
+		text, err = rest(t, r)
+		require.Equal(t, io.EOF, err)
+		require.Equal(t, lines(n, 5000), text)
+	}
+}
+
+func TestAReaderReadsALongLogInLargePieces(t *testing.T) {
+	d := with(name, lines(0, 20_000))
+	r := openReader(t, d, 0)
+	text, err := rest(t, r)
+	require.Equal(t, logfile.ErrEndOfHistory, err)
+	require.True(t, text == lines(0, 20_000))
+	require.Less(t, d.count("read"), len(text)/(64<<10)+10)
+}
+
 func TestAnEmptyLogHasAnEmptyHistory(t *testing.T) {
 	for _, offset := range []int64{0, logfile.End, -7} {
 		d := with(name, "")
@@ -253,10 +303,15 @@ func TestAReaderNoticesThatTheLogWasChanged(t *testing.T) {
 				if toldBefore {
 					require.Equal(t, endOfHistory, next(t, r))
 				}
+				was := d.names[name]
 				tt.change(d)
 				err := readError(t, r)
 				require.ErrorIs(t, err, logfile.ErrChanged)
 				require.ErrorContains(t, err, tt.text)
+				// It stays so, even if the log comes back.
+				d.names[name] = was
+				was.cache = []byte(lines(0, 3))
+				require.Equal(t, err, readError(t, r))
 				require.NoError(t, r.Close())
 			}
 		})
@@ -392,6 +447,34 @@ func TestAnErrorOfTheFileSystemIsToldAndReadingGoesOn(t *testing.T) {
 		require.ErrorIs(t, err, errDisk)
 	}
 	require.Equal(t, d.count("open")-1, d.count("close"))
+}
+
+// What is left in the buffer of a read that failed is not read.
+func TestAFailureWhileFollowingLosesAndRepeatsNothing(t *testing.T) {
+	for _, n := range []int{0, 10, len(line(2)), len(line(2)) + 10, 1 << 10} {
+		d := with(name, lines(0, 3)+line(3)[:9])
+		r := openReader(t, d, 0)
+		d.fail("read", fault{n: 1 << 10, err: io.EOF}) // as any
+		d.fail("read", fault{n: n, err: errDisk})
+		text, err := rest(t, r)
+		require.Equal(t, lines(0, 3), text)
+		require.ErrorIs(t, err, errDisk)
+		require.Equal(t, endOfHistory, next(t, r))
+		for range 2 {
+			d.fail("read", fault{n: n, err: errDisk})
+			_, err = r.Next()
+			require.ErrorIs(t, err, errDisk)
+			require.Equal(t, "EOF", next(t, r))
+			require.Equal(t, 9, r.Rest())
+		}
+		d.names[name].cache = []byte(lines(0, 5))
+		d.fail("read", fault{n: n, err: errDisk})
+		_, err = r.Next()
+		require.ErrorIs(t, err, errDisk)
+		text, err = rest(t, r)
+		require.Equal(t, lines(3, 5), text)
+		require.Equal(t, io.EOF, err)
+	}
 }
 
 func TestAClosedReaderSaysSo(t *testing.T) {

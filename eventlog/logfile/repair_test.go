@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -153,14 +154,36 @@ func TestRepairKeepsWhatASideFileCanNotHold(t *testing.T) {
 		}
 	}
 
-	// The file grew shorter while it was copied.
+	// The file shrinks while it is copied.
 	d := with(name, content)
-	d.fail("read", fault{n: 1 << 20, err: fs.ErrInvalid})
+	for range whereTornIsCopied(t, content) {
+		d.fail("read", pass("read"))
+	}
+	d.fail("read", fault{n: 3, err: io.EOF})
 	_, err := logfile.Repair(name, logfile.RepairOptions{FS: d})
-	require.ErrorIs(t, err, fs.ErrInvalid)
+	require.ErrorIs(t, err, logfile.ErrChanged)
+	require.Equal(t, content, d.read(name))
+	require.Len(t, d.names, 1)
 	_, err = logfile.Repair("none", logfile.RepairOptions{FS: d})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	requireError(t, err, "repair")
+}
+
+// whereTornIsCopied returns how often Repair reads before it copies.
+func whereTornIsCopied(t *testing.T, content string) int {
+	d := with(name, content)
+	_, err := logfile.Repair(name, logfile.RepairOptions{FS: d})
+	require.NoError(t, err)
+	reads, opens := 0, 0
+	for _, op := range d.calls {
+		switch {
+		case op == "open":
+			opens++
+		case op == "read" && opens == 1:
+			reads++
+		}
+	}
+	return reads
 }
 
 // The side file is durable before the log is cut.
