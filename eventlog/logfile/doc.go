@@ -58,8 +58,8 @@
 //
 // # Cost and limits
 //
-// Open reads the log once, and calls fsync for its directory and, unless it is
-// empty, the file. Append costs a pass over the batch and one write, and
+// Open reads the log once, and calls fsync for the file and its directory, Create
+// for the directory. Append costs a pass over the batch and one write, and
 // allocates nothing where the names of events are those of RFC 21; Sync costs
 // one fsync and a stat, which allocates. Reading costs what a Decoder costs and
 // one more copy. A Next that finds nothing costs a read and a stat. A Reader

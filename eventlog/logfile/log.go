@@ -97,9 +97,10 @@ func open(op, name string, o Options, flag int) (*Log, error) {
 	if l.file, err = l.fs.OpenFile(name, flag, o.Mode.Perm()); err != nil {
 		return nil, newError(op, name, 0, nil, err)
 	}
-	if err := l.start(); err != nil {
+	created := flag&os.O_CREATE != 0
+	if err := l.start(created); err != nil {
 		_ = l.file.Close() // nothing was written
-		if flag&os.O_CREATE != 0 {
+		if created {
 			_ = l.fs.Remove(name) // it is our own, and empty
 		}
 		if damage, ok := err.(*DamageError); ok {
@@ -111,7 +112,7 @@ func open(op, name string, o Options, flag int) (*Log, error) {
 }
 
 // start finds out what the file holds, and makes it durable.
-func (l *Log) start() error {
+func (l *Log) start(created bool) error {
 	info, err := regular(l.file)
 	if err != nil {
 		return err
@@ -123,7 +124,9 @@ func (l *Log) start() error {
 	if l.policy == SyncNever {
 		return nil
 	}
-	if l.size > 0 {
+	if !created {
+		// Of an empty file too: a writer before may have cut off what the disk
+		// still has, and the next batch is not to be mixed with it.
 		if err := l.file.Sync(); err != nil {
 			return err
 		}

@@ -129,7 +129,7 @@ func TestOpenMakesDurableWhatItRead(t *testing.T) {
 	d.crash()
 	require.Equal(t, lines(0, 3), d.read(name))
 
-	// Of an empty log only the name.
+	// A new one has nothing but its name.
 	d = newDisk()
 	_, err := logfile.Create(name, logfile.Options{FS: d})
 	require.NoError(t, err)
@@ -487,6 +487,21 @@ func TestAFailedSyncCutsOffWhatIsNotDurableAndEndsTheLog(t *testing.T) {
 		require.NoError(t, l.Close())
 		d.crash()
 		require.Equal(t, lines(0, 2)+lines(7, 9), d.read(name))
+	}
+}
+
+// Else the next batch would go where the disk may have what was cut off.
+func TestWhatAFailedSyncCutOffIsOffTheDiskWhenTheLogIsOpenAgain(t *testing.T) {
+	for _, content := range []string{"", line(0)} {
+		d := with(name, content)
+		d.coin = func() bool { return true }
+		l := openLog(t, d, logfile.SyncGroup)
+		require.NoError(t, l.Append([]byte(line(1))))
+		d.fail("sync", fault{err: errDisk})
+		require.ErrorIs(t, l.Sync(), logfile.ErrFailed)
+		require.Equal(t, content+line(1), string(d.names[name].stable))
+		openLog(t, d, logfile.SyncGroup)
+		require.Equal(t, content, string(d.names[name].stable))
 	}
 }
 
