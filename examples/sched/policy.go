@@ -107,9 +107,6 @@ func (e *easy) reserve(s *scheduler, j *job) {
 	at, err := s.pool.Earliest(j.request, s.now)
 	if err != nil {
 		s.logf("%v has no earliest time: %v", name(j.id), err)
-		if e.told == j {
-			e.tell(s, nil)
-		}
 		return
 	}
 	e.res = &reservation{head: j, at: at}
