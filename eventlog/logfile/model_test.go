@@ -250,7 +250,7 @@ func drain(t *rapid.T, r *logfile.Reader, cut bool) string {
 // process or the machine ends; what was not is there in part and in order; and
 // nobody reads anything else. L1 to L6, EL-4, EL-5.
 func TestWhatIsDurableSurvivesAnything(t *testing.T) {
-	for range 10 { // what is rare takes more runs than rapid does by itself
+	for range 20 { // what is rare takes more runs than rapid does by itself
 		rapid.Check(t, surviveAnything)
 	}
 }
@@ -275,6 +275,11 @@ func surviveAnything(t *rapid.T) {
 		"crash":        m.crash,
 		"fault":        m.fault,
 		"follow":       m.follow,
+		"sync fails": func(t *rapid.T) {
+			m.d.faults = map[string][]fault{"sync": {{err: errDisk}}}
+			m.append(t)
+			m.sync(t)
+		},
 		"full": func(t *rapid.T) {
 			m.d.space = rapid.IntRange(-1, 200).Draw(t, "space")
 		},
