@@ -97,14 +97,27 @@ func (m *model) ended(t *rapid.T, err error) {
 	require.Equal(t, m.log.Size(), m.log.Durable())
 	require.ErrorIs(t, m.log.Append([]byte(line(0))), logfile.ErrFailed)
 	require.NoError(t, m.log.Close())
+	m.failed(t, err)
+}
+
+// failed notes that a log failed, and is closed.
+func (m *model) failed(t *rapid.T, err error) {
 	m.log = nil
 	m.view, m.cut = m.acked, true
-	if m.d.read(name) != m.acked {
+	switch {
+	case m.d.read(name) == m.acked:
+	case errors.Is(err, errName):
+		// It could not be looked at, and nothing was cut off.
+	default:
 		// It could not be cut. The system holds on to what may not be on the
 		// disk: see doc.go.
+		require.ErrorContains(t, err, "to cut off what is not durable")
 		m.crash(t)
 	}
 }
+
+// errName is the error of a name that can not be looked at.
+var errName = errors.New("name on fire")
 
 func (m *model) append(t *rapid.T) {
 	if m.log == nil {
@@ -152,10 +165,7 @@ func (m *model) close(t *rapid.T) {
 		return
 	}
 	require.ErrorIs(t, err, logfile.ErrFailed)
-	m.view, m.cut = m.acked, true
-	if m.d.read(name) != m.acked {
-		m.crash(t)
-	}
+	m.failed(t, err)
 }
 
 // kill ends the process: what it wrote is still there, perhaps half a batch
@@ -184,6 +194,9 @@ func (m *model) crash(t *rapid.T) {
 func (m *model) fault(t *rapid.T) {
 	op := rapid.SampledFrom([]string{"write", "write", "sync", "sync", "truncate", "stat", "statname", "syncdir", "read"}).Draw(t, "op")
 	f := fault{err: errDisk}
+	if op == "statname" {
+		f.err = errName
+	}
 	if op == "write" {
 		f.n = rapid.IntRange(0, 120).Draw(t, "n")
 		if rapid.Bool().Draw(t, "short") && f.n < len(line(0)) {
