@@ -89,7 +89,8 @@ type Spec struct {
 	// PerRank runs the command on every rank. Otherwise it runs once, on rank
 	// Leader, which need not be one of Ranks: it ends for all ranks at once, and
 	// as it tells nothing of any node but by [Control] lines, only nodes that
-	// those name are drained.
+	// those name are drained, and that of Leader where the command may run on
+	// after it was given up or lost.
 	PerRank bool
 	Leader  uint32
 

@@ -303,8 +303,20 @@ func TestACommandThatRunsOnceTimesOutOnItsOwnRank(t *testing.T) {
 	require.Equal(t, "4", r.asked(RequestSignal)[0].Ranks.String())
 	require.Equal(t, "4", r.asked(RequestSignal)[1].Ranks.String())
 	require.Equal(t, "prolog timed out on fluke4 (rank 4)", r.raised().Note)
-	require.Empty(t, r.drained())
+	require.Equal(t, []string{"prolog timed out for job ƒ6VxCVPm: 4"}, r.drained(), "it may still run there")
 	require.Len(t, r.ends, 4)
+}
+
+// Where the one command is out of reach it may still run; what is no node of the
+// job is not the run's to drain.
+func TestACommandThatRunsOnceAndIsLostHasItsOwnRankDrained(t *testing.T) {
+	for leader, want := range map[uint32][]string{4: {"prolog lost contact for job ƒ6VxCVPm: 4"}, 0: nil} {
+		spec := specOf(t, RunProlog, "4-7")
+		spec.PerRank, spec.Leader = false, leader
+		r := started(t, spec)
+		require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportUnreachable, Rank: leader}))
+		require.Equal(t, want, r.drained())
+	}
 }
 
 func TestACommandThatRunsOnceCanReportNodes(t *testing.T) {

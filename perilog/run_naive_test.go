@@ -216,6 +216,7 @@ func (n *naiveRun) report(rep Report) Answer {
 		}
 		n.endProc(rep.Rank, End{cause, status})
 	case ReportUnreachable:
+		n.orphan(rep.Rank, CauseUnreachable)
 		n.endProc(rep.Rank, End{CauseUnreachable, 68 << 8})
 	case ReportOutput:
 		return n.output(rep)
@@ -258,6 +259,13 @@ func (n *naiveRun) output(rep Report) Answer {
 		}
 	}
 	return answer
+}
+
+// orphan drains the one node of a single command that may still run.
+func (n *naiveRun) orphan(rank uint32, cause Cause) {
+	if !n.spec.PerRank && n.ranks[rank] != nil {
+		n.drain(rank, cause)
+	}
 }
 
 // endProc ends the command on a rank, and its rank, or all of them.
@@ -353,6 +361,7 @@ func (n *naiveRun) tick() bool {
 		}
 		cause := map[RunState]Cause{RunCanceling: CauseCanceledTimedOut, RunTimingOut: CauseTimedOut}[n.state]
 		for _, rank := range n.alive() {
+			n.orphan(rank, cause)
 			n.endProc(rank, End{cause, 15})
 		}
 		n.finish()

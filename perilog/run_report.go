@@ -102,6 +102,7 @@ func (r *Run) Report(now eventlog.Timestamp, rep Report) Answer {
 	case ReportLaunchFailed:
 		r.ended(p, i, rep, r.told(CauseLaunchFailed), orStatus(rep.Status, statusFailed))
 	case ReportUnreachable:
+		r.orphan(CauseUnreachable)
 		r.ended(p, i, rep, CauseUnreachable, statusUnreachable)
 	default:
 		return AnswerIgnored
@@ -160,6 +161,17 @@ func (r *Run) ended(p *slot, i int32, rep Report, cause Cause, status int32) {
 		return
 	}
 	r.endRank(i, rep.Rank, cause, status)
+}
+
+// orphan has the node drained of a single command that may still run there. Of
+// one that runs on every rank, each is drained as it ends.
+func (r *Run) orphan(cause Cause) {
+	if r.spec.PerRank {
+		return
+	}
+	if i, ok := r.index(r.spec.Leader); ok {
+		r.drain(&r.slots[i], r.spec.Leader, cause)
+	}
 }
 
 // endAll ends every rank that has not ended.

@@ -63,6 +63,9 @@ func (r *Run) giveUp() {
 
 // give ends the processes on the given ranks, all of which are running.
 func (r *Run) give(ranks *idset.Set, cause Cause, status int32, detail string) {
+	if cause != CauseAbandoned {
+		r.orphan(cause)
+	}
 	for rank := range ranks.All() {
 		p, i := r.process(rank)
 		r.ended(p, i, Report{Rank: rank, Detail: detail}, cause, status)
