@@ -4,11 +4,15 @@ import (
 	"reflect"
 	"unsafe"
 
+	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset"
 )
 
 // shared are types of values that never change, and so need no copy.
-var shared = map[reflect.Type]bool{reflect.TypeFor[rset.R](): true}
+var shared = map[reflect.Type]bool{
+	reflect.TypeFor[rset.R]():               true,
+	reflect.TypeFor[perilog.ActionConfig](): true,
+}
 
 // deepCopy returns a copy of what p points to that shares nothing with it that
 // can change, whatever its fields: an exhaustive walk over states goes on from
@@ -40,10 +44,14 @@ func (c copier) value(v reflect.Value) reflect.Value {
 		}
 		return c.value(v.Elem())
 	case reflect.Slice:
-		if v.IsNil() {
+		if v.IsNil() || shared[v.Type().Elem()] {
 			return v
 		}
 		out := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		if flat(v.Type().Elem()) {
+			reflect.Copy(out, v)
+			return out
+		}
 		for i := range v.Len() {
 			c.into(out.Index(i), v.Index(i))
 		}
@@ -71,10 +79,18 @@ func (c copier) value(v reflect.Value) reflect.Value {
 func (c copier) into(dst, src reflect.Value) {
 	switch src.Kind() {
 	case reflect.Struct:
+		if flat(src.Type()) {
+			dst.Set(src)
+			return
+		}
 		for i := range src.NumField() {
 			c.into(open(dst.Field(i)), open(src.Field(i)))
 		}
 	case reflect.Array:
+		if flat(src.Type()) {
+			dst.Set(src)
+			return
+		}
 		for i := range src.Len() {
 			c.into(dst.Index(i), src.Index(i))
 		}
@@ -85,4 +101,26 @@ func (c copier) into(dst, src reflect.Value) {
 
 func open(v reflect.Value) reflect.Value {
 	return reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem()
+}
+
+var flatTypes = map[reflect.Type]bool{}
+
+// flat reports whether values of a type refer to nothing that can change.
+func flat(t reflect.Type) bool {
+	if known, ok := flatTypes[t]; ok {
+		return known
+	}
+	is := true
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			is = is && flat(t.Field(i).Type)
+		}
+	case reflect.Array:
+		is = flat(t.Elem())
+	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:
+		is = false
+	}
+	flatTypes[t] = is
+	return is
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/perilog"
 )
@@ -27,7 +28,7 @@ func (w *cluster) moves() []move {
 	}
 	var list []move
 	add := func(name string, do func(*cluster)) { list = append(list, move{name, do}) }
-	for _, key := range []perilog.Key{prologKey, epilogKey} {
+	for _, key := range w.keys {
 		seen := map[string]bool{}
 		running := w.running[key.String()]
 		for rank := range running.All() {
@@ -38,6 +39,19 @@ func (w *cluster) moves() []move {
 			}
 			add(fmt.Sprintf("%v exits 0 on %d", key, rank), func(w *cluster) { w.exit(key, rank, 0) })
 			add(fmt.Sprintf("%v exits 1 on %d", key, rank), func(w *cluster) { w.exit(key, rank, 1<<8) })
+		}
+	}
+	for x := range w.job.Holds().Holders() {
+		key := perilog.Key{Kind: jobstate.Epilog, Description: x.Description}
+		if x.Kind == perilog.HolderProlog {
+			key.Kind = jobstate.Prolog
+		}
+		// The process ended while nobody listened, or was never launched: its node
+		// says that it has none.
+		if rank, gone := idset.Difference(perilog.ActiveRanks(w.job, key), w.running[key.String()]).Min(); gone {
+			add(fmt.Sprintf("%v is not there on %d", key, rank), func(w *cluster) {
+				w.report(key, perilog.Report{Kind: perilog.ReportUnreachable, Rank: rank})
+			})
 		}
 	}
 	if _, ok := w.job.Deadline(); ok {
@@ -77,10 +91,12 @@ func (w *cluster) moves() []move {
 			w.forced.UnionWith(u.Ranks)
 			w.pump()
 		})
-		if u.Action == epilogKey || !w.state.State().In(jobstate.Cleanup) {
+		if u.Action.Kind == jobstate.Epilog || !w.state.State().In(jobstate.Cleanup) {
 			add("rerun", func(w *cluster) {
 				// Who runs an action again has seen to it that it does not run.
-				w.running[u.Action.String()].SubtractWith(u.Ranks)
+				if running := w.running[u.Action.String()]; running != nil {
+					running.SubtractWith(u.Ranks)
+				}
 				require.NoError(w.t, w.job.Rerun(w.now, u.Action))
 				w.pump()
 			})
@@ -130,8 +146,8 @@ func TestEveryStateOfAJobWithAPrologAndAnEpilog(t *testing.T) {
 		config        perilog.Config
 		ranks, states int
 	}{
-		{"strict", perRank(), 1, 168}, {"strict", perRank(), 2, 544}, {"strict", perRank(), 3, 1372}, {"strict", perRank(), 4, 3001},
-		{"tolerant", tolerant, 2, 792}, {"tolerant", tolerant, 3, 2316},
+		{"strict", perRank(), 1, 170}, {"strict", perRank(), 2, 732}, {"strict", perRank(), 3, 2519}, {"strict", perRank(), 4, 7684},
+		{"tolerant", tolerant, 2, 942}, {"tolerant", tolerant, 3, 3489},
 	} {
 		if holdsRace && c.ranks > 2 {
 			continue // the race detector makes this a minute
@@ -171,10 +187,11 @@ func explore(t *testing.T, ranks int, config perilog.Config) (states, steps int)
 
 // copy returns a cluster in the same state that goes its own way.
 func (w *cluster) copy() *cluster {
-	t, log, names := w.t, w.log, w.names
-	w.t, w.log, w.names = nil, nil, nil
+	all := *w // what is only appended to needs no copy
+	w.t, w.log, w.names, w.config, w.spec = nil, nil, nil, perilog.Config{}, perilog.JobSpec{}
 	next := deepCopy(w)
-	w.t, w.log, w.names = t, log, names
-	next.t, next.log, next.names = t, slices.Clip(log), slices.Clip(names)
+	*w = all
+	next.t, next.config, next.spec = all.t, all.config, all.spec
+	next.log, next.names = slices.Clip(all.log), slices.Clip(all.names)
 	return next
 }

@@ -3,6 +3,8 @@ package perilog
 import (
 	"fmt"
 	"strings"
+
+	"github.com/joblife/joblife/idset"
 )
 
 // DescribeRank writes all that tells a rank of a job from another and can
@@ -22,6 +24,14 @@ func DescribeRank(j *Job, rank uint32, b *strings.Builder) {
 			fmt.Fprintf(b, " %v %v %v", end.Cause != 0, end.Cause.OK(), a.run.Active().Contains(rank))
 		}
 	}
+}
+
+// ActiveRanks returns where a job takes an action to run.
+func ActiveRanks(j *Job, key Key) *idset.Set {
+	if a := j.action(key); a != nil && a.run != nil {
+		return a.run.Active()
+	}
+	return new(idset.Set)
 }
 
 // DescribeStages returns all of a job that is not about single ranks.
