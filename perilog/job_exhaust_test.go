@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,7 +23,11 @@ type move struct {
 
 // moves returns what can happen to a cluster now. Ranks in the same situation
 // are interchangeable, so that only the first of them moves.
-func (w *cluster) moves() []move {
+func (w *cluster) moves() []move { return w.movesLike(w.situation) }
+
+// movesLike is moves, for ranks that are interchangeable where like says the
+// same of them.
+func (w *cluster) movesLike(like func(uint32) string) []move {
 	if w.state.State() == jobstate.Inactive {
 		return nil
 	}
@@ -32,11 +37,10 @@ func (w *cluster) moves() []move {
 		seen := map[string]bool{}
 		running := w.running[key.String()]
 		for rank := range running.All() {
-			if like := w.situation(rank); seen[like] {
+			if seen[like(rank)] {
 				continue
-			} else {
-				seen[like] = true
 			}
+			seen[like(rank)] = true
 			add(fmt.Sprintf("%v exits 0 on %d", key, rank), func(w *cluster) { w.exit(key, rank, 0) })
 			add(fmt.Sprintf("%v exits 1 on %d", key, rank), func(w *cluster) { w.exit(key, rank, 1<<8) })
 		}
@@ -75,7 +79,7 @@ func (w *cluster) moves() []move {
 			w.pump()
 		})
 	}
-	if _, fatal := w.state.Cause(); !fatal {
+	if _, fatal := w.state.Cause(); !fatal && w.exceptions == 0 {
 		add("cancel", func(w *cluster) { w.exception(0) })
 	}
 	for _, u := range w.job.Unresolved() {
@@ -183,6 +187,56 @@ func explore(t *testing.T, ranks int, config perilog.Config) (states, steps int)
 		}
 	}
 	return len(seen), steps
+}
+
+// Every sequence, without crashes and with no two ranks taken for one, that leads
+// a job of up to 3 ranks with one action to its end. The epilog of 3 ranks begins
+// with the job's processes gone.
+func TestEverySequenceOfAJobWithOneAction(t *testing.T) {
+	prolog, epilog := perRank(), perRank()
+	prolog.Epilogs, epilog.Prologs = nil, nil
+	for _, c := range []struct {
+		name             string
+		config           perilog.Config
+		ranks, sequences int
+	}{
+		{"prolog", prolog, 1, 20}, {"prolog", prolog, 2, 347}, {"prolog", prolog, 3, 7506},
+		{"epilog", epilog, 1, 180}, {"epilog", epilog, 2, 5037}, {"epilog", epilog, 3, 1891},
+	} {
+		if holdsRace && c.ranks > 2 {
+			continue
+		}
+		w := newCluster(t, c.ranks, c.config, nil).allocate()
+		if c.name == "epilog" && c.ranks == 3 {
+			w.begin()
+			w.finish(0)
+			w.exceptions = 1 // it can not be canceled any more
+		}
+		n := sequences(w)
+		t.Logf("%s, %d ranks: %d sequences", c.name, c.ranks, n)
+		require.Equal(t, c.sequences, n, "%s, %d ranks", c.name, c.ranks)
+	}
+}
+
+// sequences follows every sequence of moves to its end, and returns how many
+// there are.
+func sequences(w *cluster) int {
+	list := w.movesLike(func(rank uint32) string { return strconv.Itoa(int(rank)) })
+	if len(list) == 0 {
+		w.over()
+		return 1
+	}
+	n := 0
+	for _, m := range list {
+		if m.name == "crash" {
+			continue
+		}
+		next := w.copy()
+		next.now += 1e-3
+		m.do(next)
+		n += sequences(next)
+	}
+	return n
 }
 
 // copy returns a cluster in the same state that goes its own way.

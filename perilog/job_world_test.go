@@ -38,8 +38,10 @@ type cluster struct {
 	freed   *idset.Set
 	finals  int
 	signals int
-	started bool // the job shells run
-	autoEnd bool // free and clean are posted when they may be
+
+	exceptions int  // how many came
+	started    bool // the job shells run
+	autoEnd    bool // free and clean are posted when they may be
 }
 
 func newCluster(t require.TestingT, ranks int, c perilog.Config, change func(*perilog.JobSpec)) *cluster {
@@ -255,6 +257,7 @@ func (w *cluster) finish(status int) {
 }
 
 func (w *cluster) exception(severity int) {
+	w.exceptions++
 	w.event("exception", fmt.Sprintf(`{"type":"cancel","severity":%d,"note":"","userid":100}`, severity))
 	w.pump()
 }
