@@ -112,7 +112,7 @@ const bareKey = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-
 // key returns the dotted name of a key of t, quoted where TOML would.
 func (t table) key(name string) string {
 	if name == "" || strings.Trim(name, bareKey) != "" {
-		name = strconv.Quote(cut(name))
+		name = strconv.Quote(clip(name))
 	}
 	if t.path == "" {
 		return name

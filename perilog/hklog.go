@@ -263,7 +263,7 @@ func (f *hkFields) next() bool {
 
 func (f *hkFields) fail(err error) {
 	if f.err == nil {
-		f.err = &keyError{key: hkCut(f.key), err: err}
+		f.err = &keyError{key: clip(f.key), err: err}
 	}
 }
 

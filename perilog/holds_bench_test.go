@@ -130,7 +130,7 @@ func BenchmarkFeed(b *testing.B) {
 // Every rank of a job ends by itself, whatever the size of the job: amortised,
 // nothing is allocated.
 func TestEndingRankByRankAllocatesNothing(t *testing.T) {
-	if holdsRace {
+	if perilog.RaceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	for _, n := range drainSizes {
@@ -150,7 +150,7 @@ func TestEndingRankByRankAllocatesNothing(t *testing.T) {
 }
 
 func TestEventsThatChangeNothingAllocateNothing(t *testing.T) {
-	if holdsRace {
+	if perilog.RaceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	d := newDrain(t, 1024)

@@ -11,7 +11,7 @@ import (
 // The end of a rank costs no memory of its own, but for the fragment where it
 // goes back at once.
 func TestTheEndOfARankAllocatesTheFragmentAlone(t *testing.T) {
-	if hkRace {
+	if perilog.RaceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	for _, n := range []int{128, 16384} {

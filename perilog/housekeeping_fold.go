@@ -32,10 +32,10 @@ func ReplayHousekeeping(log []byte, o HousekeepingOptions) (*Housekeeping, error
 			break
 		}
 		if err := h.replay(e); err != nil {
-			failed = &HousekeepingLogError{Line: line, Event: hkCut(e.Name), Err: err}
+			failed = &HousekeepingLogError{Line: line, Event: clip(e.Name), Err: err}
 			var at *keyError
 			if errors.As(err, &at) {
-				failed = &HousekeepingLogError{Line: line, Event: hkCut(e.Name), Key: at.key, Err: at.err}
+				failed = &HousekeepingLogError{Line: line, Event: clip(e.Name), Key: at.key, Err: at.err}
 			}
 			break
 		}

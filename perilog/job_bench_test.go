@@ -101,7 +101,7 @@ func BenchmarkJob(b *testing.B) {
 
 // A report of a prolog that ends well on one of many ranks allocates nothing.
 func TestReportsToAJobDoNotAllocate(t *testing.T) {
-	if holdsRace {
+	if perilog.RaceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	const n = 4096

@@ -153,7 +153,7 @@ func TestEveryStateOfAJobWithAPrologAndAnEpilog(t *testing.T) {
 		{"strict", perRank(), 1, 170}, {"strict", perRank(), 2, 732}, {"strict", perRank(), 3, 2519}, {"strict", perRank(), 4, 7684},
 		{"tolerant", tolerant, 2, 942}, {"tolerant", tolerant, 3, 3489},
 	} {
-		if holdsRace && c.ranks > 2 {
+		if perilog.RaceEnabled && c.ranks > 2 {
 			continue // the race detector makes this a minute
 		}
 		states, steps := explore(t, c.ranks, c.config)
@@ -203,7 +203,7 @@ func TestEverySequenceOfAJobWithOneAction(t *testing.T) {
 		{"prolog", prolog, 1, 20}, {"prolog", prolog, 2, 347}, {"prolog", prolog, 3, 7506},
 		{"epilog", epilog, 1, 180}, {"epilog", epilog, 2, 5037}, {"epilog", epilog, 3, 1891},
 	} {
-		if holdsRace && c.ranks > 2 {
+		if perilog.RaceEnabled && c.ranks > 2 {
 			continue
 		}
 		w := newCluster(t, c.ranks, c.config, nil).allocate()

@@ -1,7 +1,6 @@
 package perilog
 
 import (
-	"errors"
 	"strings"
 	"unicode/utf8"
 
@@ -9,31 +8,6 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 )
-
-var (
-	// ErrAction is returned when an action can not be resolved as demanded. The
-	// error that wraps it is an *ActionError.
-	ErrAction = errors.New("perilog: action can not be resolved so")
-)
-
-// An ActionError tells why an action can not be resolved as demanded. It wraps
-// ErrAction.
-type ActionError struct {
-	Action Key // with at most 64 bytes of the description
-	Reason string
-}
-
-// Error returns a text such as "perilog: prolog job-manager.prolog: is not
-// lost".
-func (e *ActionError) Error() string { return "perilog: " + e.Action.String() + ": " + e.Reason }
-
-// Unwrap returns ErrAction.
-func (e *ActionError) Unwrap() error { return ErrAction }
-
-func actionError(key Key, reason string) error {
-	key.Description = clip(key.Description)
-	return &ActionError{Action: key, Reason: reason}
-}
 
 // MaxWho is how many bytes the name may have of who ends an action by force.
 const MaxWho = 64

@@ -25,7 +25,7 @@ func wideSpec(n int, scattered bool) Spec {
 // I12, the steady state: reports of a run in which nothing fails, whatever its
 // size, and what comes out of it.
 func TestReportsDoNotAllocate(t *testing.T) {
-	if runRace {
+	if RaceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	for _, n := range []uint32{16, 1024, 16384} {
@@ -70,7 +70,7 @@ func TestReportsDoNotAllocate(t *testing.T) {
 }
 
 func TestAFailureCostsByWhatItTells(t *testing.T) {
-	if runRace {
+	if RaceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	r, err := NewRun(wideSpec(16384, false))
@@ -87,7 +87,7 @@ func TestAFailureCostsByWhatItTells(t *testing.T) {
 }
 
 func TestStartingARunCostsByItsRanges(t *testing.T) {
-	if runRace {
+	if RaceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	spec := wideSpec(16384, false)

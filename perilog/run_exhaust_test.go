@@ -83,7 +83,7 @@ func TestEveryInputInEveryStateOfThreeRanks(t *testing.T) {
 		{"an epilog that tolerates a rank, another being offline", func(s *Spec) {
 			s.Kind, s.Tolerate.Count, s.Offline = RunEpilog, 1, idset.Of(2)
 		}, 2594},
-		{"one command for three ranks", func(s *Spec) { s.PerRank = false }, 218},
+		{"one command for three ranks", func(s *Spec) { s.PerRank = false }, 222},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			spec := Spec{Kind: RunProlog, Ranks: idset.Of(0, 1, 2), PerRank: true, Timeout: 10 * fsd.Second, KillTimeout: fsd.Second}

@@ -1,6 +1,0 @@
-//go:build !race
-
-package perilog_test
-
-// hkRace tells that allocations are not what they are otherwise.
-const hkRace = false
