@@ -52,14 +52,15 @@
 // such topic, 71 malformed, 90 the line is too long. As the RFCs have it, a
 // failure that answers hello, ready or acquire ends the session.
 //
-// A hello of a job without R, or with another R than the job is known to have,
-// is such a line too, and then the scheduler does not know what is held. It does
-// not say ready, for it would allocate that twice, and waits for another series
-// of hellos, up to errnum 61, which may repeat jobs that are known. A series may
-// come at any later time too; nothing starts before its end. That two jobs hold
-// the same, or that one has what is not in the inventory, is answered with an
-// errnum and keeps nothing from going on: what two hold is free once both gave
-// it back.
+// A hello that is malformed, of a job without R, or with another R than the job
+// is known to have, is such a line too, and then the scheduler does not know what
+// is held; nor does it after a line in the series that it can not read at all,
+// which may have been a hello. It does not say ready, for it would allocate that
+// twice, and waits for another series of hellos, up to errnum 61, which may
+// repeat jobs that are known. A series may come at any later time too; nothing
+// starts before its end. That two jobs hold the same, or that one has what is
+// not in the inventory, is answered with an errnum and keeps nothing from going
+// on: what two hold is free once both gave it back.
 //
 // A socket has one session at a time, others are turned away with errnum 16. A
 // session has its own inventory and jobs: like a scheduler that is loaded again

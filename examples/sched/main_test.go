@@ -244,3 +244,37 @@ func TestEveryErrnumIsListed(t *testing.T) {
 		require.Contains(t, doc, " "+string(number)+" "+what)
 	}
 }
+
+// What a line tells that can not be read, nobody knows: if it was of a job that
+// holds resources, those would be given to another.
+func TestNothingStartsAfterAHelloThatCanNotBeRead(t *testing.T) {
+	const (
+		hello   = `{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":16,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}}}` + "\n"
+		request = `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
+	)
+	for what, text := range map[string]string{
+		"no id":             strings.Replace(hello, `"id"`, `"jobid"`, 1),
+		"no rank":           strings.Replace(hello, `"0","children"`, `"","children"`, 1),
+		"free is not of R":  strings.Replace(hello, `]}}}}`, `]}},"free":"1"}}`, 1),
+		"no payload":        `{"topic":"job-manager.sched-hello"}` + "\n",
+		"payload no object": `{"topic":"job-manager.sched-hello","payload":[]}` + "\n",
+		"no JSON":           hello[:len(hello)-3] + "\n",
+		"too long":          hello[:len(hello)-2] + strings.Repeat(" ", maxLine) + "}\n",
+	} {
+		_, stdout, stderr := sched(strings.NewReader(inventory+text+helloDone+request), "-now=1")
+		require.NotContains(t, stdout, `"type":0`, what)
+		require.NotContains(t, stdout, alloc.TopicReady, what)
+		require.Contains(t, stderr, "not ready: what 1 jobs hold is not known", what)
+
+		_, stdout, _ = sched(strings.NewReader(inventory+text+helloDone+hello+helloDone+request), "-now=1")
+		require.Contains(t, stdout, alloc.TopicReady, what+", and then good")
+		require.NotContains(t, stdout, `"type":0`, what+", and then good: job 1 has the core")
+	}
+	// Once it is known what is held, a line that can not be read changes nothing.
+	_, stdout, _ := sched(strings.NewReader(inventory+helloDone+"{\n"+request), "-now=1")
+	require.Contains(t, stdout, `"type":0`)
+	// But for a hello, which begins another series.
+	bad := `{"topic":"job-manager.sched-hello","payload":{}}` + "\n"
+	_, stdout, _ = sched(strings.NewReader(inventory+helloDone+bad+request), "-now=1")
+	require.NotContains(t, stdout, `"type":0`)
+}

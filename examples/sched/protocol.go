@@ -143,7 +143,9 @@ func (s *session) handle(l line) error {
 			m.Topic = topicError
 		}
 	}
-	if err == nil {
+	if err != nil {
+		s.missed()
+	} else {
 		s.tick()
 		err = s.dispatch(m)
 	}
@@ -233,7 +235,13 @@ func read[T any, P interface {
 func (s *session) onHello(m alloc.Line) error {
 	switch m.Errnum {
 	case 0:
-		return read(m, s.adopt)
+		var h alloc.HelloJob
+		if err := h.UnmarshalJSON(m.Payload); err != nil {
+			s.ready = false
+			s.missed()
+			return err
+		}
+		return s.adopt(h)
 	case alloc.NoData:
 		if err := s.adopted(); err != nil {
 			return err

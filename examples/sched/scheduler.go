@@ -107,6 +107,14 @@ func (s *scheduler) adopt(h alloc.HelloJob) error {
 	return err
 }
 
+// missed takes a line that can not be read. While a hello goes on it may have
+// been a job that holds resources.
+func (s *scheduler) missed() {
+	if !s.ready {
+		s.unknown++
+	}
+}
+
 // tryAdopt is adopt, and reports whether it is known what the job holds.
 func (s *scheduler) tryAdopt(h alloc.HelloJob) (known bool, err error) {
 	j := s.jobs[h.ID]
