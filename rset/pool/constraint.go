@@ -44,7 +44,7 @@ type constraint struct {
 type term struct {
 	operator operator
 	names    []propertyName // of opProperties
-	hosts    *hostlist.List // of opHostlist
+	hosts    *hostlist.List // of opHostlist, each once
 	ranks    *idset.Set     // of opRanks
 	args     []*constraint  // of opAnd, opOr and opNot
 }
@@ -218,7 +218,11 @@ func (p *constraintParser) term(name string, v jsonValue, depth int) (term, *Inp
 	if err := p.count(v); err != nil {
 		return t, err
 	}
-	return t, v.array(ErrRequest, read)
+	err := v.array(ErrRequest, read)
+	if t.hosts != nil {
+		t.hosts.Uniq() // or each time that a host is named would cost all its ranks
+	}
+	return t, err
 }
 
 // count counts an operator or a property.

@@ -3,6 +3,7 @@ package pool_test
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -237,6 +238,29 @@ func TestHostsThatHaveSeveralRanksAreFoundOnAll(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, f.RanksOfHosts(list).String(), text)
 	}
+}
+
+// A host that is named over and over, where it has many ranks: what it costs
+// follows both, not one times the other.
+func TestAHostThatIsNamedOftenCostsAsOnce(t *testing.T) {
+	const n = 4096
+	f := &pool.Fake{All: new(idset.Set), Hosts: new(hostlist.List)}
+	f.All.InsertRange(0, n-1)
+	for range n {
+		require.NoError(t, f.Hosts.Append("n0"))
+	}
+	often := []byte(`{"hostlist":["n0","` + strings.Repeat("n0,n00,", n) + `n0"]}`)
+	cost := func(constraints []byte) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got, err := f.Match(constraints)
+		require.NoError(t, err)
+		runtime.ReadMemStats(&after)
+		require.Equal(t, "0-4095", got.String())
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	once := cost([]byte(`{"hostlist":["n0"]}`)) // makes the index
+	require.Less(t, cost(often), once+256*uint64(len(often)))
 }
 
 func TestAMillionHostsAreFoundAsOneRange(t *testing.T) {
