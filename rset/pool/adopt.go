@@ -17,7 +17,8 @@ import (
 // resources from the scheduler is not to be adopted. It retains r.
 //
 // Repeated with the same job, allocation and freed ranks it changes nothing
-// and returns the same.
+// and returns the same. It is the same allocation, too, if it has the expiration
+// that the job has got from SetExpiration.
 //
 // Some errors, alone or joined, are reports: the job holds all the same what it
 // has, since its processes may be running there.
@@ -48,7 +49,7 @@ func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 	ranks.SubtractWith(freed)
 	held := must(r.Restrict(ranks))
 	h, again := p.holder(id)
-	if again && !(rset.Equal(h.r, r) && rset.SameResources(held, p.all(id))) {
+	if again && !(h.isOf(r) && rset.SameResources(held, p.all(id))) {
 		return jobError(id, ErrExists)
 	}
 	if !again {

@@ -17,6 +17,16 @@ type holder struct {
 	cut        bool // what it holds is not, or may not be, all of r
 }
 
+// isOf reports whether r is the allocation, as it was made or with the expiration
+// that it has now.
+func (h *holder) isOf(r *rset.R) bool {
+	if rset.Equal(h.r, r) {
+		return true
+	}
+	now, err := h.r.WithTimes(h.r.Start(), h.expiration)
+	return err == nil && rset.Equal(now, r)
+}
+
 // Holder is a job that has resources, and what it holds of them.
 type Holder struct {
 	ID         jobid.ID

@@ -242,3 +242,27 @@ func TestReenact6294HelloMayBeRepeated(t *testing.T) {
 	require.ErrorIs(t, p.Adopt(1, parseR(t, "rank[0-5]/core[0-3] n[0-5]"), idset.Of(2, 5)), pool.ErrExists) // which leaves the same
 	require.Equal(t, before, textOf(p))
 }
+
+// The manager may tell R as it was made or with the expiration that the job has
+// got since, and both are what is known.
+func TestHelloMayBeRepeatedAfterTheExpirationChanged(t *testing.T) {
+	p := upPool(t, "rank[0-3]/core[0-3] n[0-3]")
+	r := alloc(t, p, 1, byNode(t, "2", "2"))
+	require.NoError(t, p.SetExpiration(1, 5000))
+	updated, err := r.WithTimes(r.Start(), 5000)
+	require.NoError(t, err)
+	before := textOf(p)
+	require.NoError(t, p.Adopt(1, r, nil))
+	require.NoError(t, p.Adopt(1, updated, nil))
+	require.Equal(t, before, textOf(p))
+	h, _ := p.Holder(1)
+	require.EqualValues(t, 5000, h.Expiration)
+	// Another time is neither.
+	other, err := r.WithTimes(r.Start(), 6000)
+	require.NoError(t, err)
+	require.ErrorIs(t, p.Adopt(1, other, nil), pool.ErrExists)
+	// No R has an expiration before its start; one may be set all the same.
+	require.NoError(t, p.SetExpiration(1, 1))
+	require.NoError(t, p.Adopt(1, r, nil))
+	require.ErrorIs(t, p.Adopt(1, updated, nil), pool.ErrExists)
+}
