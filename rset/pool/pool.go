@@ -58,8 +58,8 @@ func New(inventory *rset.R, cfg Config) (*Pool, error) {
 	if inventory.IsEmpty() {
 		return nil, ErrEmpty
 	}
-	cfg.Jobs = cmp.Or(cfg.Jobs, DefaultJobs)
-	cfg.Properties = cmp.Or(cfg.Properties, DefaultProperties)
+	cfg.Jobs = max(cmp.Or(cfg.Jobs, DefaultJobs), 0)
+	cfg.Properties = max(cmp.Or(cfg.Properties, DefaultProperties), 0)
 	p := &Pool{
 		cfg:        cfg,
 		expiration: inventory.Expiration(),

@@ -141,6 +141,14 @@ func TestLimitsAreTold(t *testing.T) {
 	require.ErrorIs(t, err, pool.ErrLimit)
 }
 
+func TestANegativeLimitAllowsNone(t *testing.T) {
+	p, err := pool.New(parseR(t, "rank0/core0 n0"), pool.Config{Jobs: -2, Properties: -2})
+	require.NoError(t, err, "none are there")
+	require.EqualError(t, p.Adopt(1, parseR(t, "rank0/core0"), nil), "pool: 1 jobs, at most 0 are allowed")
+	err = p.Update(pool.Change{AddProperties: map[string]*idset.Set{"b": idset.Of(0)}})
+	require.EqualError(t, err, "pool: 1 properties, at most 0 are allowed")
+}
+
 // upTwo returns a pool with two properties.
 func upTwo(t *testing.T) *pool.Pool {
 	p := upPool(t, "rank0/core0 n0")
