@@ -124,16 +124,13 @@ func (p *payload) uint32(key string) uint32 {
 	return uint32(p.number(key, v, 0, math.MaxUint32))
 }
 
-// job reads what all jobs have. The time may be absent.
+// job reads what all jobs have. The time may be absent, or 0, which is the same.
 func (p *payload) job() (j Job) {
 	j.ID = p.id()
 	j.Priority = p.uint32("priority")
 	j.UserID = p.uint32("userid")
 	if v, ok := p.optional("t_submit"); ok {
 		j.Submit = p.time("t_submit", v)
-		if j.Submit == 0 {
-			p.fail("t_submit", v.offset, errRange)
-		}
 	}
 	return j
 }
@@ -147,7 +144,7 @@ func (p *payload) time(key string, v value) eventlog.Timestamp {
 	case !ok || f < 0:
 		p.fail(key, v.offset, errRange)
 	default:
-		return eventlog.Timestamp(f)
+		return eventlog.Timestamp(f + 0) // not -0
 	}
 	return 0
 }

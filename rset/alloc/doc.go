@@ -67,8 +67,9 @@
 // the byte. Keys that occur twice are refused, unknown ones ignored. An id is
 // an integer, not a string. Keys are written in the order in which flux-core
 // packs them. R and t_submit in the answers to a hello, and t_submit in a
-// request, may be absent; R there is an addition of this package, which saves a
-// scheduler without access to the job's records to look it up.
+// request, may be absent, and a t_submit of 0 is as good as none; R there is an
+// addition of this package, which saves a scheduler without access to the job's
+// records to look it up.
 //
 // # Differences from the reference
 //

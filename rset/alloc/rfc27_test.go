@@ -81,6 +81,14 @@ func TestHelloAnswerOfTheRFCIsRead(t *testing.T) {
 	require.Equal(t, `{"id":1,"priority":4294967295,"userid":4294967295,"t_submit":5.0,"free":"1,3"}`, string(b))
 }
 
+// Where time is simulated it may begin at 0. That is the same as no time.
+func TestASubmitTimeOfZeroIsNotKnown(t *testing.T) {
+	for _, zero := range []string{"0", "0.0", "-0", "-0.0"} {
+		same(t, `{"id":1,"priority":1,"userid":1,"t_submit":`+zero+`}`,
+			alloc.HelloJob{Job: alloc.Job{ID: 1, Priority: 1, UserID: 1}}, `{"id":1,"priority":1,"userid":1}`)
+	}
+}
+
 func TestHelloAnswerMayCarryR(t *testing.T) {
 	text := `{"id":1,"priority":16,"userid":0,"t_submit":5.5,"R":` + textR + `,"free":"0-1"}`
 	m, err := reads[alloc.HelloJob](text)
