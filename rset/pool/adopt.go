@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/joblife/joblife/idset"
@@ -112,18 +113,16 @@ func (p *Pool) hold(id jobid.ID, first, last uint32, k *kids) {
 	})
 }
 
-// conflicts returns what a job and others hold both, by the other job.
+// conflicts returns what a job and others hold both, by the other job. It costs
+// by the ranges of the job, if there is any conflict in the pool.
 func (p *Pool) conflicts(id jobid.ID) []Conflict {
 	if p.clashes.Len() == 0 {
 		return nil
 	}
 	both := make(map[jobid.ID]*collector)
-	p.clashes.Ascend(func(it rankItem) bool {
+	add := func(it rankItem) bool {
 		sp := it.sp
-		i, ok := sp.find(id)
-		if !ok {
-			return true
-		}
+		i, _ := sp.find(id)
 		for j, o := range sp.owners {
 			if common := o.kids.intersect(sp.owners[i].kids); j != i && common != nil {
 				if both[o.job] == nil {
@@ -133,6 +132,11 @@ func (p *Pool) conflicts(id jobid.ID) []Conflict {
 			}
 		}
 		return true
+	}
+	// What a job holds is the same all over a span, so that none goes beyond
+	// a share.
+	p.sharesOf(id, false, 0, math.MaxUint32, func(s share) {
+		p.clashes.AscendRange(rankItem{first: s.first}, rankItem{first: s.last + 1}, add)
 	})
 	var out []Conflict
 	for _, other := range slices.Sorted(maps.Keys(both)) {

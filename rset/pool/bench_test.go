@@ -224,3 +224,26 @@ func BenchmarkProperty(b *testing.B) {
 		}
 	})
 }
+
+// One job, in a pool where two others hold the same of so many ranges.
+func BenchmarkHolderBesideConflicts(b *testing.B) {
+	for _, n := range []int{1, 64, 4096} {
+		b.Run(fmt.Sprintf("ranges=%d", n), func(b *testing.B) {
+			p := clusterOf(b, 16384, false)
+			var every []string
+			for i := range n {
+				every = append(every, fmt.Sprint(2*i))
+			}
+			r := parseR(b, "rank["+strings.Join(every, ",")+"]/core0")
+			if err := p.Adopt(1, r, nil); err != nil {
+				b.Fatal(err)
+			}
+			_ = p.Adopt(2, r, nil) // a conflict
+			alloc(b, p, 3, byNode(b, "1", "32"))
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Holder(3)
+			}
+		})
+	}
+}

@@ -74,8 +74,8 @@ func (p *Pool) Holder(id jobid.ID) (Holder, bool) {
 
 // Holders returns an iterator over the jobs that have resources, by id. The
 // pool must not be changed meanwhile. It costs little for jobs that hold all
-// they were given, and by ranges for others; and by the ranges in conflict, for
-// each job.
+// they were given, and by their ranges for others, and for all while there is a
+// conflict.
 func (p *Pool) Holders() iter.Seq[Holder] {
 	return func(yield func(Holder) bool) {
 		p.holders.Ascend(func(it holderItem) bool { return yield(p.show(it.h)) })
