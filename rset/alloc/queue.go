@@ -181,10 +181,11 @@ func (q *Queue) Cancel(dst []Send, id jobid.ID) ([]Send, error) {
 }
 
 // Prioritize gives jobs new priorities, many at once. Those that the scheduler
-// was asked for and whose priority is another one are told to it in one
-// message, or in as few as Config.MaxPairs allows, in the order given; those that get priority 0 are recalled instead,
-// and so are those that have to make way for others. The error is a *JobError:
-// ErrUnknown, or ErrExists if a job is named twice. It costs k log n for k jobs.
+// was asked for and whose priority is another one are told to it in one message,
+// or in as few as Config.MaxPairs allows, in the order given; those that get
+// priority 0 are recalled instead, and so are those that have to make way for
+// others. The error is a *JobError: ErrUnknown, or ErrExists if a job is named
+// twice. It costs k log n for k jobs.
 func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
 	q.marks += 2 // marks-1: named in this call; marks: and told to the scheduler
 	for _, p := range jobs {

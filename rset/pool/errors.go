@@ -53,7 +53,8 @@ var (
 	ErrTime = errors.New("pool: time does not fit")
 
 	// ErrLimit is returned when a pool would become larger than its Config
-	// allows. The error that wraps it is a *LimitError.
+	// allows, by a *LimitError, or when a text or a request is larger than this
+	// package reads, by an *InputError.
 	ErrLimit = errors.New("pool: limit exceeded")
 )
 

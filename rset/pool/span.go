@@ -183,8 +183,9 @@ func (p *Pool) within(first, last uint32, f func(first, last uint32, sp *span)) 
 
 // edit changes the state of a range of ranks. The function is called in order
 // with parts of the range that are in the same state; what is not in the
-// inventory is left out, and what the function leaves nothing of. Neighbours that come to be in the same state become
-// one span, so that the spans follow from the states alone.
+// inventory is left out, and what the function leaves nothing of. Neighbours that
+// come to be in the same state become one span, so that the spans follow from
+// the states alone.
 func (p *Pool) edit(first, last uint32, change func(first, last uint32, s *state)) {
 	start := first
 	if first > 0 {
