@@ -11,6 +11,9 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
+// badHello is an answer to hello that does not tell of which job.
+const badHello = `{"topic":"job-manager.sched-hello","payload":{}}`
+
 // script is bytes that are read as lines: two or three for each.
 type script []byte
 
@@ -39,7 +42,7 @@ func (s *script) line(now *int) string {
 		}
 		return wish{nodes: int64(1 + s.next(5)), slots: 1, cores: 1, whole: true, constraint: s.next(3), duration: float64(s.next(50))}.jobspec()
 	}
-	switch s.next(14) {
+	switch s.next(16) {
 	case 0, 1, 2, 3:
 		*now += s.next(20)
 		return fmt.Sprintf(`{"topic":"sched.alloc","payload":{"id":%d,"priority":%d,"userid":1,"t_submit":%d,"jobspec":%s}}`, job, s.next(3), *now, spec())
@@ -59,6 +62,10 @@ func (s *script) line(now *int) string {
 		return fmt.Sprintf(`{"topic":"resource.acquire","payload":{"%s":"%d"}}`, []string{"up", "down", "up", "shrink"}[s.next(4)], s.next(4))
 	case 12:
 		return fmt.Sprintf(`{"topic":"resource.acquire","payload":{"expiration":%d}}`, s.next(2)*(*now+s.next(100)))
+	case 13:
+		return badHello
+	case 14:
+		return "{" // what nobody can read, perhaps a hello
 	}
 	return helloDone
 }
@@ -80,8 +87,12 @@ func FuzzSession(f *testing.F) {
 		lines := script(input)
 		now := 1
 		text := `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-1"}}],"properties":{"big":"2-3"}}},"up":"all"}}`
+		missed := false // something of the hello that goes on
 		for n := 1; n == 1 || n < 200 && len(lines) > 0; n++ {
+			missed = missed || text == badHello || text == "{" && !s.ready
 			require.NoError(t, s.handle(line{number: n, text: []byte(text)}))
+			require.False(t, missed && s.ready, text)
+			missed = missed && text != helloDone
 			require.NoError(t, s.pool.Check(), text)
 			require.Equal(t, len(s.jobs), s.pool.Len()+len(s.waiting), text)
 			for i, j := range s.waiting {
