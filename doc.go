@@ -6,13 +6,14 @@
 // joblife holds what a resource manager needs between "a job was submitted" and
 // "its last byte was purged", without the resource manager. It follows the
 // public Flux RFCs, so its logs and messages interoperate with a real Flux
-// instance. It does no I/O: it decides, and the embedder's transport, store and
-// clock act.
+// instance. It does no I/O, logs in files apart: it decides, and the embedder's
+// transport, store and clock act.
 //
 // # The packages
 //
 //   - idset: sets of ids, of ranks above all (RFC 22), and an allocator of ids.
 //   - eventlog: the entries of a log (RFC 18), decoded and encoded byte for byte.
+//   - eventlog/logfile: logs in files, where what was acknowledged stays.
 //   - jobstate: the states and events of a job (RFC 21), the one reducer that
 //     folds a log into a job, a validator, and what a job waits for.
 //   - jobstate/jobid: job ids (RFC 19) and their generator.
@@ -22,6 +23,10 @@
 //   - rset: resource sets (RFC 20), their algebra, and the Ledger of what an
 //     allocation still holds.
 //   - rset/hostlist: lists of hosts (RFC 29).
+//   - rset/alloc: the allocation protocol (RFC 27), and the manager's queue.
+//   - rset/pool: the scheduler's side, with RFC 28 and 31.
+//   - perilog: prologs, epilogs and housekeeping: who holds which node of a job,
+//     and when each goes back.
 //
 // # A tour
 //
@@ -41,6 +46,14 @@
 //
 // The program in examples/replay does all of this for logs that a real instance
 // wrote.
+//
+// A job's nodes come from a pool.Pool, which the manager asks through an
+// alloc.Queue. A perilog.Job turns the job's events into prologs and epilogs, and
+// what these end on goes back, node by node, through the job's rset.Ledger:
+//
+//	fragment := actions.Feed(ledger)
+//
+// The programs in examples/sched and examples/partialrelease show both ends.
 //
 // # Invariants
 //
