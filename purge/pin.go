@@ -1,7 +1,12 @@
 package purge
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/joblife/joblife/jobstate/jobid"
 )
 
 const (
@@ -47,3 +52,76 @@ func (p Pin) String() string {
 	}
 	return p.Kind.String() + " " + quoted(p.By)
 }
+
+// comparePins is the order of the pins of a job.
+func comparePins(a, b Pin) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.By, b.By))
+}
+
+// Pin puts a pin on a resident job, and reports whether the job did not have it
+// before. A plan that was made before does not remove the job any more. It costs
+// O(log n), and what copying the job's other pins does.
+//
+// An error is an *ExcessError, if that is one pin too many or By is too long, or
+// a *JobError of category ErrUnknown, ErrActive, ErrPurged, or ErrLeaving: then
+// the store is about to remove the job.
+func (x *Index) Pin(id jobid.ID, p Pin) (bool, error) {
+	if len(p.By) > MaxPinner {
+		return false, &ExcessError{What: "bytes of a pinner", Got: len(p.By), Limit: MaxPinner}
+	}
+	at, err := x.find(id)
+	if err != nil {
+		return false, err
+	}
+	if x.jobs.where(at) == whereLeaving {
+		return false, &JobError{ID: id, Err: ErrLeaving}
+	}
+	pins := x.pins[id]
+	i, ok := slices.BinarySearchFunc(pins, p, comparePins)
+	if ok {
+		return false, nil
+	}
+	if len(pins) == MaxPins {
+		return false, &ExcessError{What: "pins", Got: len(pins) + 1, Limit: MaxPins}
+	}
+	if x.pins == nil {
+		x.pins = make(map[jobid.ID][]Pin)
+	}
+	p.By = strings.Clone(p.By)
+	x.pins[id] = slices.Insert(pins, i, p)
+	if len(pins) == 0 {
+		x.free.remove(at)
+		x.jobs.move(at, wherePinned)
+		x.pinned.add(&x.jobs, at)
+		x.gen++
+	}
+	return true, nil
+}
+
+// Unpin takes a pin off a resident job, and reports whether the job had it. An
+// error is a *JobError of category ErrUnknown, ErrActive or ErrPurged.
+func (x *Index) Unpin(id jobid.ID, p Pin) (bool, error) {
+	at, err := x.find(id)
+	if err != nil {
+		return false, err
+	}
+	pins := x.pins[id]
+	i, ok := slices.BinarySearchFunc(pins, p, comparePins)
+	if !ok {
+		return false, nil
+	}
+	if len(pins) > 1 {
+		x.pins[id] = slices.Delete(pins, i, i+1)
+		return true, nil
+	}
+	delete(x.pins, id)
+	x.pinned.remove(at)
+	x.jobs.move(at, whereFree)
+	x.free.add(&x.jobs, at)
+	x.gen++
+	return true, nil
+}
+
+// Pins returns the pins of a job in their order: by kind, then by name. It
+// returns nil for a job that has none or is not resident.
+func (x *Index) Pins(id jobid.ID) []Pin { return slices.Clone(x.pins[id]) }

@@ -1,0 +1,146 @@
+package dirstore
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+
+	"github.com/joblife/joblife/eventlog/logfile"
+)
+
+// FS is what this package needs of a file system: one directory and what is
+// below it. Names are relative to the directory, which is "." itself. The
+// methods do what those of [os.Root] do.
+type FS interface {
+	logfile.FS
+	// Lstat is os.Root.Lstat.
+	Lstat(name string) (fs.FileInfo, error)
+	// ReadDir returns what a directory has, sorted by name.
+	ReadDir(name string) ([]fs.DirEntry, error)
+	// Mkdir is os.Root.Mkdir.
+	Mkdir(name string, perm fs.FileMode) error
+	// Rename is os.Root.Rename. No crash leaves both names, or none.
+	Rename(oldName, newName string) error
+	// Close is os.Root.Close.
+	Close() error
+}
+
+// osFS is a directory of the operating system's file system. Being an os.Root,
+// it follows no symbolic link that leads out of the directory.
+type osFS struct{ root *os.Root }
+
+func (o osFS) OpenFile(name string, flag int, perm fs.FileMode) (logfile.File, error) {
+	f, err := o.root.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err // not a nil *os.File in a File that is not nil
+	}
+	return f, nil
+}
+
+func (o osFS) Stat(name string) (fs.FileInfo, error)     { return o.root.Stat(name) }
+func (o osFS) Lstat(name string) (fs.FileInfo, error)    { return o.root.Lstat(name) }
+func (o osFS) SameFile(a, b fs.FileInfo) bool            { return os.SameFile(a, b) }
+func (o osFS) Remove(name string) error                  { return o.root.Remove(name) }
+func (o osFS) Mkdir(name string, perm fs.FileMode) error { return o.root.Mkdir(name, perm) }
+func (o osFS) Rename(oldName, newName string) error      { return o.root.Rename(oldName, newName) }
+func (o osFS) Close() error                              { return o.root.Close() }
+
+func (o osFS) SyncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil // a directory can not be synced there
+	}
+	d, err := o.root.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func (o osFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	d, err := o.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	list, err := d.ReadDir(-1)
+	if err := errors.Join(err, d.Close()); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return list, nil
+}
+
+// readFile returns what a regular file holds, at most limit bytes of it.
+func readFile(fsys FS, name string, limit int64) (data []byte, err error) {
+	info, err := fsys.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNotRegular
+	}
+	if info.Size() > limit {
+		return nil, errTooLarge(info.Size(), limit)
+	}
+	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	data = make([]byte, info.Size())
+	// What others append meanwhile is not looked at; what is cut off is an error.
+	if n, err := f.ReadAt(data, 0); n < len(data) {
+		return nil, err
+	}
+	return data, nil
+}
+
+// writeNew writes a file that does not exist and makes its content durable, but
+// not its name. After an error there is no such file, as far as that can be.
+func writeNew(fsys FS, name string, data []byte) (err error) {
+	f, err := fsys.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, fileMode)
+	if err != nil {
+		return err
+	}
+	n, err := f.Write(data)
+	if err == nil && n != len(data) {
+		err = errCount
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		_ = fsys.Remove(name) // it is our own; who writes it next removes it too
+	}
+	return err
+}
+
+// replace writes a file whole: whatever happens, its name denotes what it did
+// before, or all of data. When it returns nil the latter is durable.
+func replace(fsys FS, dir, name string, data []byte) error {
+	temp := join(dir, name+tempSuffix)
+	if err := remove(fsys, temp); err != nil {
+		return err
+	}
+	if err := writeNew(fsys, temp, data); err != nil {
+		return err
+	}
+	if err := fsys.Rename(temp, join(dir, name)); err != nil {
+		_ = fsys.Remove(temp)
+		return err
+	}
+	return fsys.SyncDir(dir)
+}
+
+// remove removes a file. One that is not there is no error.
+func remove(fsys FS, name string) error {
+	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package dirstore
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// The keys of a job, as in RFC 16.
+const (
+	eventlogKey = "eventlog"
+	jobspecKey  = "jobspec"
+	rKey        = "R"
+)
+
+// nameLen is the length of the name of a job's directory.
+const nameLen = len("job.0000.0000.0000.0000")
+
+// maxAgain is how many directories of one job there may be in the trash. There
+// is more than one only if a job was unlinked that had foreign files, and
+// something else of its name came and went.
+const maxAgain = 100
+
+// againMark stands between the name of a job and the number of its directory in
+// the trash, if that is not the first.
+const againMark = "~"
+
+// join is filepath.Join for names that are clean.
+func join(dir, name string) string {
+	if dir == "." {
+		return name
+	}
+	return dir + string(filepath.Separator) + name
+}
+
+// parseName returns the id of the job that a directory is of. A name that is not
+// exactly the one that the store gives is none; in the trash a number may follow.
+func parseName(name string, trash bool) (jobid.ID, bool) {
+	if len(name) < nameLen {
+		return 0, false
+	}
+	id, err := jobid.Parse(name[:nameLen])
+	if err != nil || id.KVSPath() != name[:nameLen] {
+		return 0, false
+	}
+	rest := name[nameLen:]
+	return id, rest == "" || trash && isNumbered(rest, againMark)
+}
+
+// isNumbered reports whether name is prefix and a number from 1.
+func isNumbered(name, prefix string) bool {
+	digits, ok := strings.CutPrefix(name, prefix)
+	n, err := strconv.Atoi(digits)
+	return ok && err == nil && n > 0 && strconv.Itoa(n) == digits
+}
+
+// isJobFile reports whether the store writes files of that name into the
+// directory of a job.
+func isJobFile(name string) bool {
+	switch name {
+	case eventlogKey, jobspecKey, rKey, jobspecKey + tempSuffix, rKey + tempSuffix:
+		return true
+	}
+	return isNumbered(name, eventlogKey+sideSuffix)
+}
+
+// isStoreName reports whether the store makes files or directories of that name.
+func isStoreName(name string) bool {
+	switch name {
+	case markName, tombsName, markName + tempSuffix, tombsName + tempSuffix, trashName, newName:
+		return true
+	}
+	_, ok := parseName(name, false)
+	return ok || isNumbered(name, tombsName+sideSuffix)
+}
+
+// sorted sorts names in place and returns them.
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return names
+}
