@@ -15,7 +15,6 @@ import (
 type quiet struct {
 	job    *perilog.Job
 	ledger *rset.Ledger
-	freed  int
 }
 
 func newQuiet(tb testing.TB, ranks int, r *rset.R) *quiet {
