@@ -14,7 +14,7 @@ import (
 const nodesOfExample = `{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-7","gpu":"0-1"}}],
 	"starttime":0,"expiration":0,"nodelist":["n[0-3]"],"properties":{"batch":"1-3"}}}`
 
-// ask returns a request for nodes with 4 cores each, for a minute.
+// exampleRequest returns a request for nodes with 4 cores each, for a minute.
 func exampleRequest(nodes int) *pool.Request {
 	spec, err := jobspec.Parse(fmt.Appendf(nil, `{"version":1,
 		"resources":[{"type":"node","count":%d,"with":[{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":4}]}]}],
