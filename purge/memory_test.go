@@ -1,0 +1,218 @@
+package purge_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/storetest"
+)
+
+var errDead = errors.New("the process is dead")
+
+// memory is a store of which every change is durable at once, and which can die
+// before any change.
+type memory struct {
+	jobs      map[jobid.ID]*purge.Job // nil of an active job
+	tombs     map[jobid.ID]purge.Job
+	watermark jobid.ID
+
+	steps  int                   // changes that were made or died at
+	diesAt int                   // the change that it dies at, from 1; 0: none
+	fails  func(op string) error // called before a call
+	calls  []string
+}
+
+func newMemory() *memory {
+	return &memory{jobs: map[jobid.ID]*purge.Job{}, tombs: map[jobid.ID]purge.Job{}}
+}
+
+// step reports whether the next change is made.
+func (m *memory) step() error {
+	m.steps++
+	if m.diesAt > 0 && m.steps >= m.diesAt {
+		return errDead
+	}
+	return nil
+}
+
+func (m *memory) call(op string) error {
+	m.calls = append(m.calls, op)
+	if m.fails != nil {
+		return m.fails(op)
+	}
+	return nil
+}
+
+func (m *memory) PutWatermark(_ context.Context, id jobid.ID) error {
+	if err := errors.Join(m.call("watermark"), m.step()); err != nil {
+		return err
+	}
+	m.watermark = max(m.watermark, id)
+	return nil
+}
+
+func (m *memory) PutTombstones(_ context.Context, put []purge.Job, drop []jobid.ID) error {
+	if err := m.call("tombstones"); err != nil {
+		return err
+	}
+	for _, j := range put {
+		if err := m.step(); err != nil {
+			return err
+		}
+		m.tombs[j.ID] = j
+	}
+	for _, id := range drop {
+		if err := m.step(); err != nil {
+			return err
+		}
+		delete(m.tombs, id)
+	}
+	return nil
+}
+
+func (m *memory) Unlink(_ context.Context, ids []jobid.ID) error {
+	if err := m.call("unlink"); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := m.step(); err != nil {
+			return err
+		}
+		delete(m.jobs, id)
+	}
+	return nil
+}
+
+func (m *memory) Create(j purge.Job) error {
+	if err := m.step(); err != nil {
+		return err
+	}
+	m.jobs[j.ID] = &j
+	return nil
+}
+
+func (m *memory) Stored() ([]jobid.ID, []purge.Job, jobid.ID, error) {
+	return slices.Collect(maps.Keys(m.jobs)), slices.Collect(maps.Values(m.tombs)), m.watermark, nil
+}
+
+func (m *memory) Reopen() error { return nil }
+
+// evidence is what a restart finds.
+func (m *memory) evidence() purge.Evidence {
+	ev := purge.Evidence{Watermark: m.watermark, Tombstones: slices.Collect(maps.Values(m.tombs))}
+	for id, j := range m.jobs {
+		if j == nil {
+			ev.Active = append(ev.Active, id)
+		} else {
+			ev.Jobs = append(ev.Jobs, *j)
+		}
+	}
+	return ev
+}
+
+func TestAStoreInMemoryPassesTheSuite(t *testing.T) {
+	storetest.Run(t, func() storetest.Subject { return newMemory() })
+}
+
+// broken is a store that breaks one promise.
+type broken struct {
+	*memory
+	how string
+}
+
+func (b broken) PutWatermark(ctx context.Context, id jobid.ID) error {
+	switch b.how {
+	case "lowers the watermark":
+		b.watermark = id
+		return nil
+	case "forgets the watermark":
+		return nil
+	}
+	return b.memory.PutWatermark(ctx, id)
+}
+
+func (b broken) PutTombstones(ctx context.Context, put []purge.Job, drop []jobid.ID) error {
+	switch b.how {
+	case "keeps the first tombstone":
+		put = slices.DeleteFunc(slices.Clone(put), func(j purge.Job) bool { _, ok := b.tombs[j.ID]; return ok })
+	case "forgets a result":
+		put = slices.Clone(put)
+		for i := range put {
+			put[i].Result = purge.Completed
+		}
+	case "drops all tombstones":
+		if len(drop) > 0 {
+			clear(b.tombs)
+		}
+	case "keeps no tombstone":
+		return nil
+	}
+	return b.memory.PutTombstones(ctx, put, drop)
+}
+
+func (b broken) Unlink(ctx context.Context, ids []jobid.ID) error {
+	switch b.how {
+	case "refuses unknown jobs":
+		for _, id := range ids {
+			if b.jobs[id] == nil {
+				return errors.New("no such job")
+			}
+		}
+	case "unlinks nothing":
+		return nil
+	case "unlinks one too many":
+		for id := range b.jobs {
+			delete(b.jobs, id)
+			break
+		}
+	case "buries the tombstone too":
+		for _, id := range ids {
+			delete(b.tombs, id)
+		}
+	case "changes the ids":
+		defer clear(ids)
+	case "has small batches":
+		if len(ids) > 100 {
+			return errors.New("too many")
+		}
+	}
+	return b.memory.Unlink(ctx, ids)
+}
+
+func (b broken) Reopen() error {
+	if b.how == "forgets all at a crash" {
+		*b.memory = *newMemory()
+	}
+	return nil
+}
+
+// verdict is a test that only notes that it failed.
+type verdict struct{ text string }
+
+func (*verdict) Helper() {}
+
+func (v *verdict) Fatalf(format string, args ...any) { panic(v.fail(format)) }
+
+func (v *verdict) fail(format string) *verdict { v.text = format; return v }
+
+func TestTheSuiteFindsEachBrokenPromise(t *testing.T) {
+	for _, how := range []string{
+		"lowers the watermark", "forgets the watermark", "keeps the first tombstone", "forgets a result",
+		"drops all tombstones", "keeps no tombstone", "refuses unknown jobs", "unlinks nothing", "unlinks one too many",
+		"buries the tombstone too", "changes the ids", "has small batches", "forgets all at a crash",
+	} {
+		v := &verdict{}
+		func() {
+			defer func() { _, _ = recover().(*verdict) }()
+			storetest.Run(v, func() storetest.Subject { return broken{newMemory(), how} })
+		}()
+		require.NotEmpty(t, v.text, how)
+	}
+}

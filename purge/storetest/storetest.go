@@ -1,0 +1,331 @@
+package storetest
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+)
+
+// TB is what the suite needs of a test; *testing.T has it, and others do.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// A Subject is a store under test.
+type Subject interface {
+	purge.Store
+	// Create stores something of a job that became inactive.
+	Create(j purge.Job) error
+	// Stored returns of which jobs anything is stored, the tombstones, both in
+	// any order, and the watermark, 0 if there is none.
+	Stored() (jobs []jobid.ID, tombstones []purge.Job, watermark jobid.ID, err error)
+	// Reopen opens the store anew, as after a crash: what was not durable may be
+	// gone.
+	Reopen() error
+}
+
+// Run tests the stores that open returns, which are empty. It ends with the first
+// thing that is wrong, and says what was done.
+func Run(t TB, open func() Subject) {
+	t.Helper()
+	for _, c := range checks {
+		s := &suite{TB: t, Subject: open(), name: c.name, ctx: context.Background()}
+		c.run(s)
+		s.look()
+		s.must("open again", s.Reopen())
+		s.look()
+	}
+}
+
+// A suite is one check of a subject, beside what should be in it.
+type suite struct {
+	TB
+	Subject
+	name string
+	ctx  context.Context
+
+	jobs      []jobid.ID
+	tombs     map[jobid.ID]purge.Job
+	dropped   map[jobid.ID]bool // tombstones that may be there
+	watermark jobid.ID
+}
+
+// A check is one promise of a store.
+type check struct {
+	name string
+	run  func(*suite)
+}
+
+// checks are all promises that can be tested from outside.
+var checks = [...]check{
+	{"an empty store has nothing", func(*suite) {}},
+	{"calls with nothing do nothing", calledWithNothing},
+	{"a watermark is kept", watermarkIsKept},
+	{"a watermark is never lowered", watermarkIsNotLowered},
+	{"the greatest and the least id are ids", extremeIDs},
+	{"unlink removes these jobs and no other", unlinkRemovesThese},
+	{"unlink may be repeated", unlinkMayBeRepeated},
+	{"a large batch is one call", largeBatch},
+	{"tombstones stay when jobs go", tombstonesStay},
+	{"the last tombstone of an id stays", lastTombstoneStays},
+	{"a dropped tombstone harms no other", droppedTombstones},
+	{"slices are not kept", slicesAreNotKept},
+	{"a context that is done harms nothing", doneContext},
+	{"a runner purges all and keeps the watermark", runnerPurgesAll},
+}
+
+// job returns a job that differs from those with other numbers in everything.
+func job(n int) purge.Job {
+	return purge.Job{
+		ID:       jobid.ID(1000 + 7*n),
+		Inactive: 1_700_000_000.25 + 3*eventlog.Timestamp(n),
+		Result:   purge.Result(1) << (n % 4),
+		Ran:      n%3 > 0,
+	}
+}
+
+// must fails the test if a call failed.
+func (s *suite) must(what string, err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatalf("storetest: %s: %s: %v", s.name, what, err)
+	}
+}
+
+// create stores jobs.
+func (s *suite) create(jobs ...purge.Job) {
+	s.Helper()
+	for _, j := range jobs {
+		s.must("create a job", s.Create(j))
+		s.jobs = append(s.jobs, j.ID)
+	}
+	slices.Sort(s.jobs)
+}
+
+// mark stores a watermark.
+func (s *suite) mark(id jobid.ID) {
+	s.Helper()
+	s.must("put a watermark", s.PutWatermark(s.ctx, id))
+	s.watermark = max(s.watermark, id)
+}
+
+// bury stores and drops tombstones.
+func (s *suite) bury(put []purge.Job, drop ...jobid.ID) {
+	s.Helper()
+	s.must("put tombstones", s.PutTombstones(s.ctx, put, drop))
+	if s.tombs == nil {
+		s.tombs, s.dropped = make(map[jobid.ID]purge.Job), make(map[jobid.ID]bool)
+	}
+	for _, j := range put {
+		s.tombs[j.ID] = j
+		s.dropped[j.ID] = false
+	}
+	for _, id := range drop {
+		s.dropped[id] = true
+	}
+}
+
+// unlink removes jobs.
+func (s *suite) unlink(ids ...jobid.ID) {
+	s.Helper()
+	s.must("unlink", s.Unlink(s.ctx, ids))
+	s.jobs = slices.DeleteFunc(s.jobs, func(id jobid.ID) bool { return slices.Contains(ids, id) })
+}
+
+// look fails the test unless what is stored is what should be.
+func (s *suite) look() {
+	s.Helper()
+	jobs, tombs, watermark, err := s.Stored()
+	s.must("look", err)
+	jobs = slices.Clone(jobs)
+	slices.Sort(jobs)
+	if !slices.Equal(jobs, s.jobs) {
+		s.Fatalf("storetest: %s: the jobs %d are stored, want %d", s.name, jobs, s.jobs)
+	}
+	if watermark != s.watermark {
+		s.Fatalf("storetest: %s: the watermark is %d, want %d", s.name, watermark, s.watermark)
+	}
+	seen := make(map[jobid.ID]bool)
+	for _, j := range tombs {
+		want, ok := s.tombs[j.ID]
+		if !ok || seen[j.ID] || j != want && !s.dropped[j.ID] {
+			s.Fatalf("storetest: %s: there is a tombstone %q, want %q, twice: %v", s.name, j, want, seen[j.ID])
+		}
+		seen[j.ID] = true
+	}
+	for id, j := range s.tombs {
+		if !seen[id] && !s.dropped[id] {
+			s.Fatalf("storetest: %s: the tombstone %q is not there", s.name, j)
+		}
+	}
+}
+
+func calledWithNothing(s *suite) {
+	s.create(job(1))
+	s.bury([]purge.Job{job(2)})
+	s.bury(nil)
+	s.unlink()
+	s.mark(0)
+}
+
+func watermarkIsKept(s *suite) {
+	s.mark(77)
+	s.must("open again", s.Reopen())
+	s.look()
+	s.mark(78)
+	s.mark(78)
+}
+
+func watermarkIsNotLowered(s *suite) {
+	s.mark(1 << 40)
+	s.mark(5)
+	s.look()
+	s.must("open again", s.Reopen())
+	s.mark(6)
+}
+
+func extremeIDs(s *suite) {
+	least, greatest := job(1), job(2)
+	least.ID, greatest.ID = 0, math.MaxUint64
+	s.create(least, greatest, job(3))
+	s.look()
+	s.bury([]purge.Job{least, greatest})
+	s.mark(math.MaxUint64)
+	s.unlink(0, math.MaxUint64)
+}
+
+func unlinkRemovesThese(s *suite) {
+	for n := range 20 {
+		s.create(job(n))
+	}
+	s.mark(job(19).ID)
+	s.unlink(job(3).ID, job(19).ID, job(0).ID)
+	s.look()
+	s.must("open again", s.Reopen())
+	s.unlink(job(4).ID)
+}
+
+func unlinkMayBeRepeated(s *suite) {
+	s.create(job(1), job(2), job(3))
+	s.unlink(job(1).ID)
+	s.unlink(job(1).ID, job(2).ID)
+	s.unlink(job(50).ID)
+	s.must("open again", s.Reopen())
+	s.unlink(job(1).ID, job(2).ID)
+	s.create(job(1)) // nothing of the first one is in the way
+}
+
+func largeBatch(s *suite) {
+	var put []purge.Job
+	var ids []jobid.ID
+	for n := range purge.MaxBatch {
+		put = append(put, job(n))
+		ids = append(ids, job(n).ID)
+	}
+	s.create(put...)
+	s.create(job(purge.MaxBatch))
+	s.bury(put)
+	s.unlink(ids...)
+}
+
+func tombstonesStay(s *suite) {
+	s.create(job(1), job(2))
+	s.bury([]purge.Job{job(1)})
+	s.unlink(job(1).ID)
+	s.look()
+	s.must("open again", s.Reopen())
+	s.bury([]purge.Job{job(2)})
+	s.unlink(job(2).ID)
+}
+
+func lastTombstoneStays(s *suite) {
+	first, second := job(1), job(1)
+	second.Result, second.Ran, second.Inactive = purge.Timeout, !first.Ran, 1_800_000_000
+	s.bury([]purge.Job{first, job(2)})
+	s.bury([]purge.Job{first})
+	s.bury([]purge.Job{second})
+	s.look()
+	s.must("open again", s.Reopen())
+	s.bury([]purge.Job{second})
+}
+
+func droppedTombstones(s *suite) {
+	s.create(job(1))
+	s.bury([]purge.Job{job(1), job(2), job(3)})
+	s.bury([]purge.Job{job(4)}, job(2).ID, job(50).ID)
+	s.look()
+	s.bury(nil, job(3).ID)
+	s.look()
+	s.must("open again", s.Reopen())
+	s.look()
+	s.bury([]purge.Job{job(2)}) // it is back
+}
+
+func slicesAreNotKept(s *suite) {
+	s.create(job(1), job(2))
+	put, drop, ids := []purge.Job{job(1)}, []jobid.ID{job(3).ID}, []jobid.ID{job(1).ID}
+	s.bury([]purge.Job{job(2), job(3)})
+	s.bury(put, drop...)
+	s.unlink(ids...)
+	if put[0] != job(1) || drop[0] != job(3).ID || ids[0] != job(1).ID {
+		s.Fatalf("storetest: %s: the store changed them", s.name)
+	}
+	put[0], drop[0], ids[0] = job(9), job(2).ID, job(2).ID
+	s.mark(1)
+}
+
+func doneContext(s *suite) {
+	s.create(job(1), job(2))
+	s.bury([]purge.Job{job(5), job(6)})
+	s.mark(10)
+	live := s.ctx
+	ctx, cancel := context.WithCancel(live)
+	cancel()
+	_ = s.PutWatermark(ctx, 9)
+	_ = s.PutTombstones(ctx, []purge.Job{job(5)}, nil)
+	_ = s.Unlink(ctx, []jobid.ID{job(1).ID})
+	s.unlink(job(1).ID) // whether it was done or not
+}
+
+// runnerPurgesAll opens the store anew after every batch.
+func runnerPurgesAll(s *suite) {
+	ev := purge.Evidence{}
+	for n := range 25 {
+		s.create(job(n))
+		ev.Jobs = append(ev.Jobs, job(n))
+	}
+	cfg := purge.Config{TombstoneCount: purge.To(15), MaxJump: math.MaxInt64}
+	limits := purge.PurgeAll()
+	limits.Batch = 10
+	for range 3 {
+		x, err := purge.Recover(cfg, ev)
+		s.must("recover", err)
+		if x.Watermark() != job(24).ID {
+			s.Fatalf("storetest: %s: the watermark is %d, want %d", s.name, x.Watermark(), job(24).ID)
+		}
+		r, err := purge.NewRunner(x, s.Subject, limits)
+		s.must("make a runner", err)
+		_, err = r.Tick(s.ctx, 1_800_000_000)
+		s.must("tick", err)
+		s.must("open again", s.Reopen())
+		jobs, tombs, watermark, err := s.Stored()
+		s.must("look", err)
+		ev = purge.Evidence{Tombstones: tombs, Watermark: watermark}
+		for n := range 25 {
+			if slices.Contains(jobs, job(n).ID) {
+				ev.Jobs = append(ev.Jobs, job(n))
+			}
+		}
+	}
+	s.jobs, s.watermark = nil, job(24).ID
+	s.tombs, s.dropped = make(map[jobid.ID]purge.Job), make(map[jobid.ID]bool)
+	for n := range 25 {
+		s.tombs[job(n).ID] = job(n)
+		s.dropped[job(n).ID] = n < 10
+	}
+}
