@@ -112,8 +112,8 @@ func (m Answer) check() error {
 
 // AppendJSON appends the payload, without a note if that is empty. The error is
 // a *MessageError or a *LimitError: something is missing or does not belong to
-// the type, the id is too large, the annotations are no object, the note is not
-// UTF-8.
+// the type, the id is too large, the annotations are no object or nested too
+// deep, as R may be, the note is not UTF-8.
 func (m Answer) AppendJSON(dst []byte) ([]byte, error) {
 	w := open("alloc answer", dst)
 	w.err = m.check()

@@ -42,8 +42,8 @@ func (m HelloJob) freeFits() bool { return m.R == nil || m.R.Ranks().ContainsAll
 
 // AppendJSON appends the payload, without t_submit if it is 0, R if it is nil,
 // and free if there is none. The error is a *MessageError: the id is too large,
-// the time negative or not finite, R is empty or does not have all ranks of
-// Free.
+// the time negative or not finite, R is empty, nested too deep or does not have
+// all ranks of Free; or a *LimitError.
 func (m HelloJob) AppendJSON(dst []byte) ([]byte, error) {
 	w := open("hello answer", dst)
 	w.job(m.Job)

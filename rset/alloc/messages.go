@@ -322,7 +322,7 @@ func (m *Free) UnmarshalJSON(b []byte) error {
 }
 
 // AppendJSON appends the payload. The error is a *MessageError: the id is too
-// large.
+// large, or R nested too deep; or a *LimitError.
 func (m Free) AppendJSON(dst []byte) ([]byte, error) {
 	w := open("free request", dst)
 	w.id(m.ID)
