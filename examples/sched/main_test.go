@@ -104,6 +104,8 @@ func TestAFailureOfThePeerEndsTheSession(t *testing.T) {
 		require.Contains(t, stderr, "sched: line 2: "+topic+" failed: errnum 5: no luck\\x1b\n")
 		require.Contains(t, stderr, "0 jobs allocated")
 	}
+	_, _, stderr := sched(strings.NewReader(`{"topic":"resource.acquire","errnum":5}`))
+	require.Contains(t, stderr, "sched: line 1: resource.acquire failed: errnum 5\n", "without a reason")
 	status, stdout, _ := sched(strings.NewReader(`{"topic":"sched.alloc","errnum":5}`))
 	require.Equal(t, exitOK, status, "a request can not fail")
 	require.Contains(t, stdout, `"errnum":22`)

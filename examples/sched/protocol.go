@@ -173,7 +173,11 @@ func plain(text string) string {
 type fatalError struct{ line alloc.Line }
 
 func (e *fatalError) Error() string {
-	return fmt.Sprintf("%s failed: errnum %d: %s", e.line.Topic, e.line.Errnum, plain(e.line.Errstr))
+	text := fmt.Sprintf("%s failed: errnum %d", e.line.Topic, e.line.Errnum)
+	if e.line.Errstr != "" {
+		text += ": " + plain(e.line.Errstr)
+	}
+	return text
 }
 
 // dispatch does what a message says. After an error nothing has changed.
