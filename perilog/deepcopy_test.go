@@ -79,11 +79,8 @@ func (c copier) value(v reflect.Value) reflect.Value {
 func (c copier) into(dst, src reflect.Value) {
 	switch src.Kind() {
 	case reflect.Struct:
-		if flat(src.Type()) {
-			dst.Set(src)
-			return
-		}
-		for i := range src.NumField() {
+		dst.Set(src)
+		for _, i := range deepFields(src.Type()) {
 			c.into(open(dst.Field(i)), open(src.Field(i)))
 		}
 	case reflect.Array:
@@ -101,6 +98,22 @@ func (c copier) into(dst, src reflect.Value) {
 
 func open(v reflect.Value) reflect.Value {
 	return reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem()
+}
+
+var deepTypes = map[reflect.Type][]int{}
+
+// deepFields returns the fields of a struct that are not flat.
+func deepFields(t reflect.Type) []int {
+	deep, known := deepTypes[t]
+	if !known {
+		for i := range t.NumField() {
+			if !flat(t.Field(i).Type) {
+				deep = append(deep, i)
+			}
+		}
+		deepTypes[t] = deep
+	}
+	return deep
 }
 
 var flatTypes = map[reflect.Type]bool{}
