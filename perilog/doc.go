@@ -76,7 +76,7 @@
 // names and by the actions that are active, from 16 ranks to 16384 the same, and
 // allocates nothing while those ranges are few. The memory of Holds is in
 // proportion to the ranges that are held, to the named resources, and to the
-// actions that are active. A report to a [Run] costs the same whatever the job; it
+// actions that are active, of which a job has at most [MaxActions]. A report to a [Run] costs the same whatever the job; it
 // has at most [MaxRunRanks] ranks, and a line of output that is looked at at most
 // [MaxControl] bytes. Limits of other texts are those of packages eventlog, idset
 // and rset.

@@ -32,6 +32,10 @@ var (
 	// error that wraps it is an *ActionError.
 	ErrAction = errors.New("perilog: action can not be resolved so")
 
+	// ErrActions is returned for the start of an action where MaxActions are
+	// active. It comes in an *EventError only, whose text has the prefix.
+	ErrActions = errors.New("too many actions are active")
+
 	// ErrHousekeeping is returned when the housekeeping of a job can not be
 	// made. The error that wraps it is a *HousekeepingError.
 	ErrHousekeeping = errors.New("perilog: housekeeping can not be made")
@@ -70,7 +74,8 @@ var (
 )
 
 // EventError says which event Holds refused. It unwraps to the cause:
-// jobstate.ErrTime, or a *jobstate.ContextError and so jobstate.ErrContext.
+// jobstate.ErrTime, ErrActions, or a *jobstate.ContextError and so
+// jobstate.ErrContext.
 type EventError struct {
 	Event string // the event's name, cut at 64 bytes
 	Err   error
@@ -139,8 +144,7 @@ func (e *ActionError) Error() string { return "perilog: " + e.Action.String() + 
 func (e *ActionError) Unwrap() error { return ErrAction }
 
 func actionError(key Key, reason string) error {
-	key.Description = clip(key.Description)
-	return &ActionError{Action: key, Reason: reason}
+	return &ActionError{Action: key.clip(), Reason: reason}
 }
 
 // A HousekeepingError tells what of a job can not be used, and why. It wraps

@@ -201,8 +201,8 @@ func (ev event) actionKind() jobstate.ActionKind {
 // what the job does not have: that is never an error.
 //
 // The error is an *EventError: the context of an event that concerns holds is
-// malformed, or the time is none that an event can have. Then nothing has
-// changed. An entry that is to the byte the one before it is a duplicate, as it
+// malformed, the time is none that an event can have, or MaxActions are active
+// and one more starts. Then nothing has changed. An entry that is to the byte the one before it is a duplicate, as it
 // is for a jobstate.Job.
 //
 // Apply keeps no reference to e. A release by the executor and the partial end

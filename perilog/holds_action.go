@@ -8,6 +8,10 @@ import (
 	"github.com/joblife/joblife/jobstate"
 )
 
+// MaxActions is how many prologs and epilogs of a job may be active at once.
+// Every end of one costs by those that are, and each may hold all ranks.
+const MaxActions = 1 << 10
+
 func (h *Holds) actionStart(kind jobstate.ActionKind, e eventlog.Entry) (Note, error) {
 	s := &h.scan
 	if err := s.scan(e.Name, e.Context, sayStart); err != nil {
@@ -15,6 +19,9 @@ func (h *Holds) actionStart(kind jobstate.ActionKind, e eventlog.Entry) (Note, e
 	}
 	if kind == jobstate.Prolog && h.started {
 		return Note{Kind: NoteStarted}, nil // the reducer does not count it either
+	}
+	if len(h.actions) == MaxActions {
+		return Note{}, ErrActions
 	}
 	note := Note{Kind: NoteApplied}
 	if s.saw(sayRanks) {

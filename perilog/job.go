@@ -2,6 +2,7 @@ package perilog
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -19,6 +20,13 @@ type Key struct {
 // String returns the kind and the description, such as "epilog
 // job-manager.epilog".
 func (k Key) String() string { return k.Kind.String() + " " + k.Description }
+
+// clip returns the key with at most 64 bytes of the description, which may come
+// from a log.
+func (k Key) clip() Key {
+	k.Description = strings.ToValidUTF8(clip(k.Description), "")
+	return k
+}
 
 // A JobSpec says what a [Job] is made for.
 type JobSpec struct {
@@ -109,6 +117,9 @@ type action struct {
 	raise     *jobstate.ExceptionContext
 	forced    forced
 	worst     int32 // the worst wait status of what the log says that it ended on
+	earlier   int32 // worst as it was when the run was made: what it ended on before
+
+	raisedEarlier bool // the exception of that was posted
 
 	began, finished eventlog.Timestamp // as the log has it; 0: not yet
 }
@@ -297,9 +308,9 @@ func (j *Job) Take() Effects {
 	return out
 }
 
-// advance sets the time, which never goes back.
+// advance sets the time, which never goes back and is one that an event can have.
 func (j *Job) advance(now eventlog.Timestamp) {
-	if now > j.now { // also false of NaN
+	if now > j.now && isTime(now) {
 		j.now = now
 	}
 }

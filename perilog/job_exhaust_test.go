@@ -135,11 +135,12 @@ func (w *cluster) canonical() string {
 	}
 	slices.Sort(ranks)
 	_, fatal := w.state.Cause()
-	return fmt.Sprint(ranks, w.started, fatal, w.state.State(), w.finals, perilog.DescribeStages(w.job))
+	return fmt.Sprint(ranks, w.burned, w.started, fatal, w.state.State(), w.finals, perilog.DescribeStages(w.job))
 }
 
 // Every state that a job of some ranks with a prolog and an epilog can reach,
-// with a cancel at any point and a crash in every state, is visited, breadth
+// with a cancel at any point and a crash in every state, and also after each
+// event, is visited, breadth
 // first; after each step the cluster checks I1, I2, I3, I4, I5 and I11. From
 // every state there is a way on, until the job is over (I10).
 func TestEveryStateOfAJobWithAPrologAndAnEpilog(t *testing.T) {
@@ -148,23 +149,39 @@ func TestEveryStateOfAJobWithAPrologAndAnEpilog(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		config        perilog.Config
-		ranks, states int
+		ranks         int
+		crashes       bool // also once between any two steps of the embedder
+		cancel        bool
+		states, steps int
 	}{
-		{"strict", perRank(), 1, 170}, {"strict", perRank(), 2, 732}, {"strict", perRank(), 3, 2519}, {"strict", perRank(), 4, 7684},
-		{"tolerant", tolerant, 2, 942}, {"tolerant", tolerant, 3, 3489},
+		{"strict", perRank(), 1, true, true, 498, 4116},
+		{"strict", perRank(), 2, true, true, 3674, 31535},
+		{"strict", perRank(), 4, false, true, 9744, 61271},
+		{"tolerant", tolerant, 2, true, false, 8707, 58348},
+		{"tolerant", tolerant, 2, false, true, 2010, 9558},
 	} {
 		if perilog.RaceEnabled && c.ranks > 2 {
 			continue // the race detector makes this a minute
 		}
-		states, steps := explore(t, c.ranks, c.config)
+		first := newCluster(helperless{t}, c.ranks, c.config, nil).allocate()
+		if !c.cancel {
+			first.exceptions = 1 // there was one
+		}
+		states, steps := explore(first, c.crashes)
 		t.Logf("%s, %d ranks: %d states, %d steps", c.name, c.ranks, states, steps)
 		require.Equal(t, c.states, states, "%s, %d ranks", c.name, c.ranks)
+		require.Equal(t, c.steps, steps, "%s, %d ranks", c.name, c.ranks)
 	}
 }
 
-func explore(t *testing.T, ranks int, config perilog.Config) (states, steps int) {
-	t.Helper()
-	first := newCluster(t, ranks, config, nil).allocate()
+// helperless is a test without Helper, which costs more than the checks do.
+type helperless struct{ require.TestingT }
+
+// explore visits all states that a cluster can reach. If crashes is set it also
+// crashes once in a history between any two steps that follow from a move, as
+// after each event; between moves it crashes whenever it can.
+func explore(first *cluster, crashes bool) (states, steps int) {
+	t := first.t
 	queue := []*cluster{first}
 	seen := map[string]bool{first.canonical(): true}
 	for len(queue) > 0 {
@@ -176,13 +193,18 @@ func explore(t *testing.T, ranks int, config perilog.Config) (states, steps int)
 			require.Equal(t, 1, from.starts[epilogKey.String()], "I11: %s", from.log)
 		}
 		for _, m := range list {
-			w := from.copy()
-			w.now += 1e-3 // two equal events in a row would be a repetition
-			m.do(w)
-			steps++
-			if key := w.canonical(); !seen[key] {
-				seen[key] = true
-				queue = append(queue, w)
+			for fuse, burned := 0, true; burned; fuse++ {
+				w := from.copy()
+				w.now += 1e-3 // two equal events in a row would be a repetition
+				w.fuse = fuse
+				m.do(w)
+				burned = crashes && !from.burned && w.fuse == 0
+				w.fuse = 0
+				steps++
+				if key := w.canonical(); !seen[key] {
+					seen[key] = true
+					queue = append(queue, w)
+				}
 			}
 		}
 	}

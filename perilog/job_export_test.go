@@ -13,7 +13,8 @@ func DescribeRank(j *Job, rank uint32, b *strings.Builder) {
 	for x := range j.holds.HoldersOf(rank) {
 		fmt.Fprintf(b, " %v", x.Kind)
 	}
-	fmt.Fprint(b, " left ", j.holds.left.Contains(rank))
+	h := j.holds
+	fmt.Fprint(b, " left ", h.left.Contains(rank), h.failed.Contains(rank), h.dropped.Contains(rank))
 	for _, a := range j.actions {
 		if a.stage == stageFinished {
 			continue // what became of it is in the log, and has no effect any more
@@ -40,9 +41,9 @@ func DescribeStages(j *Job) string {
 	h := j.holds
 	fmt.Fprint(&b, h.allocated, h.started, h.finished, h.cleanup, h.finalRelease, h.prologFailed, h.over)
 	for _, a := range j.actions {
-		fmt.Fprint(&b, " ", a.stage, a.lost, a.forced.set, a.raise != nil)
+		fmt.Fprint(&b, " ", a.stage, a.lost, a.forced.set, a.raise != nil, a.worst != 0, a.earlier != 0, a.raisedEarlier)
 		if a.run != nil && a.stage != stageFinished {
-			fmt.Fprint(&b, a.run.State(), a.run.fatal)
+			fmt.Fprint(&b, a.run.State(), a.run.fatal, a.run.canceled)
 		}
 	}
 	return b.String()

@@ -41,7 +41,7 @@ func (j *Job) CheckIn(now eventlog.Timestamp, key Key, rep Report) (answer Answe
 	switch {
 	case a == nil:
 		return AnswerStranger, false
-	case hold == nil: // its start, or its finish, is not in the log or is both
+	case hold == nil, a.stage == stageFinished: // its start is not in the log, or its finish is
 		return j.Report(now, key, rep), a.stage == stageFinished
 	case a.config.PerRank && !hold.ranks.Contains(rep.Rank):
 		return j.Report(now, key, rep), j.spec.R.HasRank(rep.Rank)
@@ -90,13 +90,14 @@ func (j *Job) Tick(now eventlog.Timestamp) bool {
 
 // ForceFinish ends an active action on behalf of who, a name for the log, with
 // a wait status: one that runs, one that was lost, or somebody else's that is
-// not configured here. Nothing is signalled. The finish in the log says who. A
+// not configured here, or was started once more. Nothing is signalled. The finish in the log says who. A
 // prolog can not be ended so with status 0, as it did not succeed; with another
 // a fatal exception ends the job, unless it is ending already.
 //
 // The error is an *ActionError, and then nothing has changed.
 func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, status int32, who string) error {
 	a := j.action(key)
+	foreign := a == nil || a.stage == stageFinished
 	switch {
 	case !validWho(who):
 		return actionError(key, needsWho)
@@ -104,17 +105,24 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, status int32, who str
 		return actionError(key, "did not end in success: run it again, or end it with a status other than 0")
 	case status < 0:
 		return actionError(key, "can not end with a negative status")
-	case j.hold(key) == nil || a != nil && a.stage != stageActive:
+	case j.hold(key) == nil || !foreign && a.stage != stageActive:
 		return actionError(key, "is not active")
 	case j.stopped():
 		return actionError(key, "belongs to a job that was shut down")
 	}
 	j.advance(now)
-	if a == nil {
-		j.raiseForced(key, status, who)
-		j.post(&jobstate.ActionFinishContext{
+	if foreign {
+		e, err := jobstate.NewEntry(j.now, &jobstate.ActionFinishContext{
 			Kind: key.Kind, Description: key.Description, Status: status, Extra: forcedBy(who),
 		})
+		if err == nil {
+			_, err = eventlog.AppendEntry(nil, e)
+		}
+		if err != nil {
+			return actionError(key, "has a description that leaves no room for more in a line of the log")
+		}
+		j.raiseForced(key, status, who)
+		j.add(e, nil)
 		return nil
 	}
 	if a.run != nil {

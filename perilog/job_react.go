@@ -21,6 +21,7 @@ const statusCanceled = sigterm
 // changed. A NoteLate for the start of an epilog means that the embedder logged
 // something else before what Take told it to post.
 func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (Note, error) {
+	active := len(j.holds.actions)
 	note, err := j.holds.Apply(e)
 	if err != nil {
 		return note, err
@@ -28,13 +29,13 @@ func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (Note, error) {
 	j.advance(now)
 	j.advance(e.Timestamp)
 	if note.Kind != NoteDuplicate {
-		j.learn(e, note)
+		j.learn(e, note, len(j.holds.actions) < active)
 	}
 	return note, nil
 }
 
-// learn tells the actions what was logged.
-func (j *Job) learn(e eventlog.Entry, note Note) {
+// learn tells the actions what was logged; ended tells that it ended one.
+func (j *Job) learn(e eventlog.Entry, note Note, ended bool) {
 	switch e.Name {
 	case jobstate.EventPrologStart, jobstate.EventEpilogStart:
 		if note.Kind == NoteStarted {
@@ -45,12 +46,12 @@ func (j *Job) learn(e eventlog.Entry, note Note) {
 			a.stage, a.began = stageActive, e.Timestamp
 		}
 	case jobstate.EventPrologFinish, jobstate.EventEpilogFinish:
-		j.settleStages(e.Timestamp)
+		if ended {
+			j.settleStage(Key{eventOf(e.Name).actionKind(), string(j.holds.scan.description)}, e.Timestamp)
+		}
 	case EventPrologRelease, EventEpilogRelease:
-		for _, a := range j.actions {
-			if a.key.Description == string(j.holds.scan.description) && (a.key.Kind == jobstate.Prolog) == (e.Name == EventPrologRelease) {
-				a.worst = max(a.worst, j.holds.scan.status)
-			}
+		if a := j.action(Key{eventOf(e.Name).actionKind(), string(j.holds.scan.description)}); a != nil {
+			a.worst = max(a.worst, j.holds.scan.status)
 		}
 	case jobstate.EventException:
 		c, err := jobstate.ParseContext(e)
@@ -65,19 +66,20 @@ func (j *Job) learn(e eventlog.Entry, note Note) {
 	}
 }
 
-// settleStages finds the actions that the log has ended. One whose run goes on
-// was finished by somebody else, who took it over.
-func (j *Job) settleStages(now eventlog.Timestamp) {
-	for _, a := range j.actions {
-		if a.stage != stageActive && a.stage != stageFinishing || j.hold(a.key) != nil {
-			continue
-		}
-		if a.run != nil {
-			a.run.ForceFinish(j.now, nil, "the log")
-		}
-		a.stage, a.lost, a.finished = stageFinished, false, now
-		a.unclaimed, a.ended, a.draining = idset.Set{}, idset.Set{}, idset.Set{}
+// settleStage ends an action of which the log has ended a start. One whose run
+// goes on was finished by somebody else, who took it over. Where there is one
+// more start, that was somebody else's: of an action whose finish was posted it
+// is the one that is left, of another one it was the one that has ended.
+func (j *Job) settleStage(key Key, now eventlog.Timestamp) {
+	a := j.action(key)
+	if a == nil || a.stage == stageFinished || a.stage == stageActive && j.hold(key) != nil {
+		return
 	}
+	if a.run != nil {
+		a.run.ForceFinish(j.now, nil, "the log")
+	}
+	a.stage, a.lost, a.finished = stageFinished, false, now
+	a.unclaimed, a.ended, a.draining = idset.Set{}, idset.Set{}, idset.Set{}
 }
 
 // hold returns what an action holds: the oldest of its starts that are active.
@@ -113,13 +115,19 @@ func (j *Job) react() {
 // end.
 func (j *Job) epilogsDue() bool {
 	h := j.holds
-	if !h.cleanup || !h.allocated && !h.revoked {
+	if !j.isOver() || h.closed || !h.allocated && !h.revoked {
 		return false
 	}
 	if h.started {
-		return h.finished || h.finalRelease
+		return true
 	}
 	return j.prepared() && !j.anyProlog(func(a *action) bool { return a.stage > stageIdle && a.stage < stageFinished })
+}
+
+// isOver reports whether the job is ending, and does not run on its nodes.
+func (j *Job) isOver() bool {
+	h := j.holds
+	return h.cleanup && (!h.started || h.finished || h.finalRelease)
 }
 
 // prepared reports whether a prolog of the job was started.
@@ -153,14 +161,18 @@ func (j *Job) launch(a *action) {
 		return
 	}
 	if a.key.Kind == jobstate.Epilog {
+		if !j.isOver() {
+			return // it was started for a prolog that was run again, with success
+		}
 		for _, h := range j.holds.actions {
 			if h.kind == jobstate.Prolog {
 				return
 			}
 		}
 	}
-	if !j.attach(a) {
-		j.finish(a, a.worst, nil) // there is nothing left to run on
+	if !j.attach(a) { // there is nothing left to run on
+		j.raiseEarlier(a)
+		j.finish(a, a.earlier, nil)
 		return
 	}
 	if err := a.run.Start(j.now); err != nil {
@@ -171,6 +183,7 @@ func (j *Job) launch(a *action) {
 // attach gives an action a run on the ranks that it holds, not started yet. It
 // returns false if it holds none.
 func (j *Job) attach(a *action) bool {
+	a.earlier = a.worst
 	hold := j.hold(a.key)
 	if hold == nil || hold.ranks.IsEmpty() {
 		return false
@@ -205,6 +218,9 @@ func (j *Job) progress(a *action) {
 	if a.key.Kind == jobstate.Prolog && (!o.Verdict.OK() || j.holds.cleanup) {
 		j.start(jobstate.Epilog)
 	}
+	if o.Verdict.OK() {
+		j.raiseEarlier(a)
+	}
 	if a.raise != nil {
 		a.raise.UserID = jobstate.Some(j.spec.Owner)
 		j.post(a.raise)
@@ -214,7 +230,29 @@ func (j *Job) progress(a *action) {
 		j.release(a)
 		return
 	}
-	j.finish(a, o.Status, nil)
+	j.finish(a, max(o.Status, a.earlier), nil)
+}
+
+// raiseEarlier posts the exception of an action that failed on ranks before a
+// restart, of which its run knows nothing, nor whether that was tolerated.
+func (j *Job) raiseEarlier(a *action) {
+	if a.earlier == 0 || a.raisedEarlier {
+		return
+	}
+	a.raisedEarlier = true
+	x := &jobstate.ExceptionContext{
+		Type: a.key.Kind.String(), Severity: severityNonFatal,
+		Note:   a.key.String() + " failed on some ranks before a restart",
+		UserID: jobstate.Some(j.spec.Owner),
+	}
+	if a.key.Kind == jobstate.Prolog {
+		j.start(jobstate.Epilog)
+		if j.holds.cleanup {
+			return // the job is ending without it
+		}
+		x.Severity = 0
+	}
+	j.post(x)
 }
 
 // collect takes the requests of a run and the ranks that ended.
@@ -287,7 +325,7 @@ func (j *Job) raiseForced(key Key, status int32, who string) {
 	}
 	x := &jobstate.ExceptionContext{
 		Type: key.Kind.String(), Severity: severityNonFatal,
-		Note:   key.String() + " was finished by force by " + who,
+		Note:   key.clip().String() + " was finished by force by " + who,
 		UserID: jobstate.Some(j.spec.Owner),
 	}
 	if key.Kind == jobstate.Prolog {

@@ -52,7 +52,7 @@ type Why uint8
 const (
 	WhyLost      Why = 1 + iota // it was active at a restart
 	WhyUnclaimed                // it was taken up again, but no process has checked in from the ranks
-	WhyForeign                  // it is not configured here: who started it has to finish it
+	WhyForeign                  // it is not configured here, or started twice: who started it has to finish it
 	WhyUndrained                // it ended on the ranks, whose drain is not confirmed
 )
 
@@ -96,7 +96,7 @@ func (j *Job) Unresolved() []Unresolved {
 			list = append(list, Unresolved{Action: key, Why: why, Ranks: ranks.Clone(), Since: h.since})
 		}
 		switch {
-		case a == nil || again:
+		case a == nil || again || a.stage == stageFinished:
 			add(WhyForeign, &h.ranks)
 			continue
 		case a.lost:

@@ -56,7 +56,7 @@ func (j *Job) Check() error {
 	for _, a := range j.actions {
 		held := j.hold(a.key) != nil
 		switch {
-		case (a.stage == stageActive || a.stage == stageFinishing) != held && a.stage != stageStarting && a.stage != stageIdle:
+		case (a.stage == stageActive || a.stage == stageFinishing) && !held, held && a.stage < stageActive:
 			return fmt.Errorf("perilog: %v is %v, and held is %v", a.key, a.stage, held)
 		case a.lost && (a.stage != stageActive || a.run != nil):
 			return fmt.Errorf("perilog: %v is lost and %v", a.key, a.stage)

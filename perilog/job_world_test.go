@@ -35,6 +35,7 @@ type cluster struct {
 	drains  *idset.Set            // asked for, not done yet
 	drained *idset.Set            // out of service: nothing is allocated there
 	forced  *idset.Set            // ended by force: whoever did it knows of the process
+	early   *idset.Set            // what the executor gave up while the job runs
 	freed   *idset.Set
 	finals  int
 	signals int
@@ -42,6 +43,8 @@ type cluster struct {
 	exceptions int  // how many came
 	started    bool // the job shells run
 	autoEnd    bool // free and clean are posted when they may be
+	burned     bool // it crashed between two steps
+	fuse       int  // how many steps the embedder still takes before it crashes; 0: it does not
 }
 
 func newCluster(t require.TestingT, ranks int, c perilog.Config, change func(*perilog.JobSpec)) *cluster {
@@ -53,7 +56,7 @@ func newClusterOf(t require.TestingT, r *rset.R, c perilog.Config, change func(*
 		t: t, config: c, spec: perilog.JobSpec{RunJob: perilog.RunJob{Job: 1, UserID: 100, R: r}, Owner: 5},
 		ledger: rset.NewLedger(r), now: 100, autoEnd: true,
 		starts: map[string]int{}, running: map[string]*idset.Set{},
-		drains: new(idset.Set), drained: new(idset.Set), forced: new(idset.Set), freed: new(idset.Set),
+		drains: new(idset.Set), drained: new(idset.Set), forced: new(idset.Set), early: new(idset.Set), freed: new(idset.Set),
 	}
 	if change != nil {
 		change(&w.spec)
@@ -113,20 +116,47 @@ func (w *cluster) apply(e eventlog.Entry) perilog.Note {
 	require.NotEqual(w.t, jobstate.IgnoredDuplicate, outcome, "%s %s", e.Name, e.Context)
 	note, err := w.job.Apply(w.now, e)
 	require.NoError(w.t, err)
-	require.NotEqual(w.t, perilog.NoteLate, note.Kind, "nothing may start too late: %s", w.log)
+	if w.early.IsEmpty() {
+		require.NotEqual(w.t, perilog.NoteLate, note.Kind, "nothing may start too late: %s", w.log)
+	}
 	return note
 }
 
-// pump does what the Job wants done until it wants nothing more.
+// burn is a step of the embedder's, and reports whether it crashes after it.
+func (w *cluster) burn() bool {
+	if w.fuse == 0 {
+		return false
+	}
+	if w.fuse--; w.fuse > 0 {
+		return false
+	}
+	w.burned = true
+	w.crash()
+	return true
+}
+
+// pump does what the Job wants done until it wants nothing more, or until the
+// fuse has burned: before anything, after any event or request, or before what
+// is free is told.
 func (w *cluster) pump() {
+	if w.burn() {
+		return
+	}
 	for {
 		effects := w.job.Take()
 		require.NoError(w.t, w.job.Check())
+		for _, e := range effects.Post {
+			w.apply(e.Clone())
+			require.NoError(w.t, w.job.Check())
+			if w.burn() {
+				return
+			}
+		}
 		for _, q := range effects.Requests {
 			w.do(q)
-		}
-		for _, e := range slices.Clone(effects.Post) {
-			w.apply(e.Clone())
+			if w.burn() {
+				return
+			}
 		}
 		w.feed()
 		if !effects.IsEmpty() {
@@ -136,6 +166,9 @@ func (w *cluster) pump() {
 		case w.autoEnd && w.job.MayFree() && w.state.HasResources():
 			require.True(w.t, w.state.MayFree(), "%s", w.log)
 			w.event("free", "")
+			if w.burn() {
+				return
+			}
 		case w.autoEnd && w.job.MayClean() && w.state.MayClean():
 			w.event("clean", "")
 		default:
@@ -156,6 +189,7 @@ func (w *cluster) do(q perilog.ActionRequest) {
 		require.False(w.t, w.running[key].Intersects(q.Ranks), "launched twice")
 		require.False(w.t, w.perRank(q.Action) && w.freed.Intersects(q.Ranks), "I3: launched where the job is no more")
 		require.Positive(w.t, w.starts[key], "I4: launched before the start was logged")
+		require.False(w.t, w.started && !w.state.Finished(), "%s runs beside the job: %s", key, w.log)
 		for other, ranks := range w.running {
 			if other[0] != key[0] {
 				require.False(w.t, idset.Difference(ranks, idset.Union(w.drained, w.forced)).Intersects(q.Ranks), "%s and %s run on one node", key, other)
@@ -188,11 +222,15 @@ func (w *cluster) perRank(key perilog.Key) bool {
 func (w *cluster) feed() {
 	f := w.job.Feed(w.ledger)
 	require.NoError(w.t, w.ledger.Check(), "I1")
-	ranks := f.R.Ranks()
+	require.False(w.t, !f.IsEmpty() && w.finals > 0, "I2: a fragment after the final one")
 	if f.Final {
 		w.finals++
 	}
-	require.False(w.t, !ranks.IsEmpty() && w.finals > 1, "I2")
+	w.give(f.R.Ranks())
+}
+
+// give tells the scheduler of ranks that are free.
+func (w *cluster) give(ranks *idset.Set) {
 	require.False(w.t, w.freed.Intersects(ranks), "freed twice")
 	require.False(w.t, w.job.Holds().Held().Intersects(ranks), "I3: freed and held")
 	safe := idset.Union(w.drained, w.forced)
@@ -201,7 +239,8 @@ func (w *cluster) feed() {
 		require.True(w.t, early.IsEmpty(), "I3: ranks %s are freed and %s runs there: %s", early, key, w.log)
 	}
 	if w.started {
-		require.True(w.t, ranks.IsEmpty() || w.state.Finished() || w.job.Holds().Dropped().ContainsAll(ranks), "I3: the job runs there")
+		given := idset.Union(w.early, w.job.Holds().Dropped())
+		require.True(w.t, w.state.Finished() || given.ContainsAll(ranks), "I3: the job runs there")
 	}
 	w.freed.UnionWith(ranks)
 	require.True(w.t, w.freed.Equal(w.ledger.Freed()))
@@ -244,6 +283,10 @@ func (w *cluster) tick() {
 
 func (w *cluster) begin() {
 	require.True(w.t, w.job.MayStart() && w.state.MayStart())
+	for key, running := range w.running {
+		gone := idset.Union(idset.Union(w.forced, w.drained), w.job.Holds().Dropped())
+		require.True(w.t, gone.ContainsAll(running), "the job starts beside %s: %s", key, w.log)
+	}
 	w.started = true
 	w.event("start", "")
 	w.pump()
@@ -263,15 +306,24 @@ func (w *cluster) exception(severity int) {
 }
 
 // crash loses what is in memory. Processes go on, and so does what was drained.
+// The scheduler says hello, and is told what the job holds still: what is free is
+// free for it. Where free is in the log that is all, and no fragment follows;
+// otherwise a final one is to come.
 func (w *cluster) crash() {
 	before := w.job.Holds().String()
 	var err error
 	w.job, err = perilog.RecoverJob(w.now, w.config, w.spec, w.log)
 	require.NoError(w.t, err)
 	require.Equal(w.t, before, w.job.Holds().String(), "I5: recovered is live")
-	w.ledger, err = rset.Rebuild(w.spec.R, rset.Released{Ranks: w.job.Holds().Ready(nil), Final: w.ledger.IsFinal()})
+	final := slices.Contains(w.names, "free")
+	w.ledger, err = rset.Rebuild(w.spec.R, rset.Released{Ranks: w.job.Holds().Ready(nil), Named: w.job.Holds().ReadyNamed(), Final: final}, w.spec.Holds.Named...)
 	require.NoError(w.t, err)
-	require.True(w.t, w.ledger.Freed().Equal(w.freed), "what was freed is what the log says")
+	require.True(w.t, w.ledger.Freed().ContainsAll(w.freed), "what was freed is what the log says")
+	w.give(idset.Difference(w.ledger.Freed(), w.freed))
+	w.finals = 0
+	if final {
+		w.finals = 1
+	}
 	w.drains = new(idset.Set) // the requests are lost
 	w.pump()
 }
