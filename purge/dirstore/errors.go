@@ -75,11 +75,14 @@ func errTooLarge(size, limit int64) error {
 	return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrLimit, size, limit)
 }
 
-// fail returns the error of an operation. The name that a cause of the operating
-// system has is left out: it would come twice.
-func fail(op, name string, cause error) error {
-	if p, ok := cause.(*fs.PathError); ok {
-		cause = p.Err
+// fail returns the error of an operation.
+func fail(op, name string, err error) error { return &Error{Op: op, Name: name, Err: cause(err)} }
+
+// cause returns what the operating system said without the name of the file: it
+// would come twice.
+func cause(err error) error {
+	if p, ok := err.(*fs.PathError); ok {
+		return p.Err
 	}
-	return &Error{Op: op, Name: name, Err: cause}
+	return err
 }

@@ -92,6 +92,9 @@ func readFile(fsys FS, name string, limit int64) (data []byte, err error) {
 	data = make([]byte, info.Size())
 	// What others append meanwhile is not looked at; what is cut off is an error.
 	if n, err := f.ReadAt(data, 0); n < len(data) {
+		if err == nil {
+			err = errCount
+		}
 		return nil, err
 	}
 	return data, nil

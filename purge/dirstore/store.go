@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
@@ -67,10 +68,10 @@ type Store struct {
 	// try is what PutWatermark was last called for, at least mark: after a
 	// failure it may be in the file.
 	try       jobid.ID
-	tombs     *logfile.Log // nil until it is needed
-	tombsTime float64      // the greatest time of a tombstone
-	compactAt int64        // the size of the log of tombstones that is too large
-	dirty     bool         // the trash is to be emptied
+	tombs     *logfile.Log       // nil until it is needed
+	tombsTime eventlog.Timestamp // the greatest time of a tombstone
+	compactAt int64              // the size of the log of tombstones that is too large
+	dirty     bool               // the trash is to be emptied
 }
 
 var _ purge.Store = (*Store)(nil)
@@ -236,7 +237,11 @@ func (s *Store) recover() error {
 			return fail("", name+tempSuffix, err)
 		}
 	}
-	return errors.Join(s.sweep(trashName), s.sweep(newName))
+	// What can not be removed is no reason to keep the store closed: it is not a
+	// job any more, and the next Unlink tries again and says what is wrong.
+	s.dirty = true
+	_ = s.clean()
+	return nil
 }
 
 // Close closes the store. What its methods changed is durable already. Closing a

@@ -28,6 +28,7 @@ func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) error {
 		return err
 	}
 	var there []jobid.ID
+	var greatest jobid.ID
 	for _, id := range ids {
 		_, err := s.fs.Lstat(id.KVSPath())
 		switch {
@@ -37,9 +38,10 @@ func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) error {
 			return fail(op, id.KVSPath(), err)
 		}
 		there = append(there, id)
-		s.high = max(s.high, id)
+		greatest = max(greatest, id)
 	}
-	if len(there) > 0 {
+	s.high = max(s.high, greatest)
+	if greatest > s.mark {
 		// Whoever put the job there, its directory is the last evidence of it.
 		if err := s.keepHigh(); err != nil {
 			return fail(op, markName, err)
@@ -56,14 +58,20 @@ func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) error {
 	if err := s.fs.SyncDir("."); err != nil {
 		return errors.Join(append(errs, fail(op, ".", err))...)
 	}
-	if s.dirty {
-		if err := s.sweep(trashName); err != nil {
-			errs = append(errs, err)
-		} else {
-			s.dirty = false
-		}
+	if err := s.clean(); err != nil {
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// clean removes the jobs that are on their way in or out, if there may be any.
+func (s *Store) clean() error {
+	if !s.dirty {
+		return nil
+	}
+	err := errors.Join(s.sweep(trashName), s.sweep(newName))
+	s.dirty = err != nil
+	return err
 }
 
 // moveAside moves the directory of a job into the trash. What is in it plays no
@@ -83,7 +91,10 @@ func (s *Store) moveAside(name string) error {
 		to = join(trashName, name+againMark+strconv.Itoa(n))
 	}
 	s.dirty = true
-	if err := s.fs.Rename(name, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.fs.Rename(name, to); err != nil {
+		if _, gone := s.fs.Lstat(name); errors.Is(gone, fs.ErrNotExist) {
+			return nil // it was named twice
+		}
 		return err
 	}
 	return nil
@@ -98,6 +109,7 @@ func (s *Store) sweep(dir string) error {
 	}
 	var errs []error
 	for _, e := range list {
+		// Not e.IsDir alone: a directory may be a foreign one.
 		if _, ok := parseName(e.Name(), dir == trashName); !ok || !e.IsDir() {
 			continue
 		}

@@ -1,0 +1,103 @@
+package dirstore_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/dirstore"
+	"github.com/joblife/joblife/purge/storetest"
+)
+
+// A subject is a Store for the suite that any store can run. The suite wants to
+// see the watermark that was put; this store knows the greatest of all evidence,
+// which the subject works out for itself, to compare.
+type subject struct {
+	*dirstore.Store
+	t        *testing.T
+	disk     *disk
+	evidence jobid.ID // the greatest id of any that were put, stored or buried
+	put      jobid.ID // the greatest that was put
+}
+
+func (s *subject) Create(j purge.Job) error {
+	text, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: j.Inactive, Name: "clean"})
+	if err != nil {
+		return err
+	}
+	s.evidence = max(s.evidence, j.ID)
+	return s.Add(dirstore.Job{ID: j.ID, Eventlog: text, Jobspec: []byte("{}")})
+}
+
+func (s *subject) PutWatermark(c context.Context, id jobid.ID) error {
+	err := s.Store.PutWatermark(c, id)
+	if err == nil {
+		s.put, s.evidence = max(s.put, id), max(s.evidence, id)
+	}
+	return err
+}
+
+func (s *subject) PutTombstones(c context.Context, put []purge.Job, drop []jobid.ID) error {
+	err := s.Store.PutTombstones(c, put, drop)
+	for _, j := range put {
+		if err == nil {
+			s.evidence = max(s.evidence, j.ID)
+		}
+	}
+	return err
+}
+
+func (s *subject) Stored() (jobs []jobid.ID, tombstones []purge.Job, watermark jobid.ID, err error) {
+	jobs, errs := list(s.Store)
+	require.Empty(s.t, errs)
+	require.Equal(s.t, s.evidence, s.Watermark())
+	foreign, err := s.Foreign()
+	require.Empty(s.t, foreign)
+	return jobs, tombs(s.t, s.Store), s.put, err
+}
+
+// Reopen opens the store after a crash of the machine that left nothing of what
+// was not synced, or all of it.
+func (s *subject) Reopen() error {
+	s.disk.crash()
+	s.Store = s.disk.open(s.t)
+	return nil
+}
+
+func TestTheStoreIsAStore(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		storetest.Run(t, func() storetest.Subject {
+			d := newDisk()
+			d.coin = func() bool { return kept }
+			return &subject{Store: d.create(t), t: t, disk: d}
+		})
+	}
+}
+
+// What purge.Recover needs is what the store gives.
+func TestARunnerGoesOnAfterARestart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s, err := dirstore.Create(dir, dirstore.Options{})
+	require.NoError(t, err)
+	var ev purge.Evidence
+	for id := range jobid.ID(10) {
+		require.NoError(t, s.Add(job(id+1)))
+	}
+	require.NoError(t, s.Unlink(ctx, []jobid.ID{10}))
+	require.NoError(t, s.PutTombstones(ctx, []purge.Job{tomb(10)}, nil))
+	s = reopen(t, s, dir)
+	ids, _ := list(s)
+	for _, id := range ids {
+		ev.Jobs = append(ev.Jobs, tomb(id))
+	}
+	ev.Tombstones, ev.Watermark = tombs(t, s), s.Watermark()
+	x, err := purge.Recover(purge.Config{}, ev)
+	require.NoError(t, err)
+	require.Equal(t, 9, x.Len())
+	require.Equal(t, jobid.ID(10), x.Watermark())
+}

@@ -1,0 +1,382 @@
+package dirstore_test
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/purge/dirstore"
+)
+
+// A disk is a file system in memory that fails at the call it is told to, and of
+// which a crash leaves what was synced and, of the rest, any part. Renaming is
+// atomic.
+type disk struct {
+	root    *node
+	pending []op        // changes of directories that were not synced
+	calls   []string    // that were made, "rename job.…"
+	failAt  int         // the number of the call that fails, from 1
+	down    bool        // whether every call after that fails too
+	coin    func() bool // what a crash leaves of what was not synced
+	epoch   int         // of the machine: handles of an earlier one are dead
+}
+
+// A node is a file or a directory.
+type node struct {
+	dir     bool
+	mode    fs.FileMode
+	names   map[string]*node // as processes see them
+	kept    map[string]*node // as the disk has them
+	cache   []byte           // as processes see it
+	stable  []byte           // as the disk has it
+	pending int              // the least size since the last sync, plus 1; 0 is none
+}
+
+// An op is a change of one or two directories.
+type op struct {
+	from, to         *node // nil if there is none
+	fromName, toName string
+	what             *node
+}
+
+// A key is a name in a directory; the zero key is none.
+type key struct {
+	dir  *node
+	name string
+}
+
+func (o op) source() key { return key{o.from, o.fromName} }
+func (o op) target() key { return key{o.to, o.toName} }
+
+var errDown = errors.New("the machine is down")
+
+func newDir() *node {
+	return &node{dir: true, mode: fs.ModeDir | 0o700, names: map[string]*node{}, kept: map[string]*node{}}
+}
+
+func newDisk() *disk { return &disk{root: newDir(), coin: func() bool { return true }} }
+
+// options makes a Store use the disk. The directory that it is given is not used.
+func (d *disk) options() dirstore.Options {
+	return dirstore.Options{Wrap: func(os dirstore.FS) dirstore.FS {
+		_ = os.Close()
+		return d
+	}}
+}
+
+// create returns a new store on the disk.
+func (d *disk) create(t testing.TB) *dirstore.Store {
+	s, err := dirstore.Create(t.TempDir(), d.options())
+	require.NoError(t, err)
+	return s
+}
+
+// open opens the store on the disk.
+func (d *disk) open(t testing.TB) *dirstore.Store {
+	s, err := dirstore.Open(t.TempDir(), d.options())
+	require.NoError(t, err)
+	return s
+}
+
+// call notes a call and returns its fault.
+func (d *disk) call(what, name string) error {
+	d.calls = append(d.calls, what+" "+name)
+	if n := len(d.calls); d.failAt > 0 && (n == d.failAt || d.down && n > d.failAt) {
+		if d.down {
+			return errDown
+		}
+		return syscall.EIO
+	}
+	return nil
+}
+
+// find returns the directory that a name is in, its last element, and its node.
+func (d *disk) find(name string) (dir *node, base string, n *node) {
+	n = d.root
+	if name == "." {
+		return nil, ".", n
+	}
+	for _, base = range strings.Split(filepath.ToSlash(name), "/") {
+		if dir = n; dir == nil || !dir.dir {
+			return nil, base, nil
+		}
+		n = dir.names[base]
+	}
+	return dir, base, n
+}
+
+func perr(op, name string, err error) error { return &fs.PathError{Op: op, Path: name, Err: err} }
+
+// apply makes a change in one of the maps of directories.
+func (o op) apply(names func(*node) map[string]*node) {
+	if o.from != nil {
+		delete(names(o.from), o.fromName)
+	}
+	if o.to != nil {
+		names(o.to)[o.toName] = o.what
+	}
+}
+
+func (d *disk) change(o op) {
+	o.apply(func(n *node) map[string]*node { return n.names })
+	d.pending = append(d.pending, o)
+}
+
+func kept(n *node) map[string]*node { return n.kept }
+
+func (d *disk) SyncDir(name string) error {
+	_, _, n := d.find(name)
+	if n == nil {
+		return perr("open", name, fs.ErrNotExist)
+	}
+	if err := d.call("syncdir", name); err != nil {
+		return err
+	}
+	// With a change, those before it of the same names: they reach the disk in
+	// their order.
+	done, touched := make([]bool, len(d.pending)), map[key]bool{}
+	for i, o := range slices.Backward(d.pending) {
+		if o.from == n || o.to == n || touched[o.source()] || touched[o.target()] {
+			done[i], touched[o.source()], touched[o.target()] = true, true, true
+			delete(touched, key{})
+		}
+	}
+	var left []op
+	for i, o := range d.pending {
+		if done[i] {
+			o.apply(kept)
+		} else {
+			left = append(left, o)
+		}
+	}
+	d.pending = left
+	return nil
+}
+
+// crash stops the machine and starts it again.
+func (d *disk) crash() {
+	d.epoch++
+	d.failAt, d.calls = 0, nil
+	lost := map[key]bool{}
+	for _, o := range d.pending {
+		if !lost[o.source()] && !lost[o.target()] && d.coin() {
+			o.apply(kept)
+			continue
+		}
+		lost[o.source()], lost[o.target()] = true, true
+		delete(lost, key{})
+	}
+	d.pending = nil
+	d.root.crash(d.coin)
+}
+
+func (n *node) crash(coin func() bool) {
+	if n.dir {
+		n.names = maps.Clone(n.kept)
+		for _, name := range slices.Sorted(maps.Keys(n.names)) {
+			n.names[name].crash(coin)
+		}
+		return
+	}
+	// Of what was appended since the last sync, a part is there; what was cut
+	// off may be there again.
+	if n.pending > 0 && coin() {
+		least := min(n.pending-1, len(n.stable))
+		size := least
+		for size < len(n.cache) && coin() {
+			size = min(size+16, len(n.cache))
+		}
+		n.stable = slices.Clone(n.cache[:size])
+	}
+	n.pending = 0
+	n.cache = slices.Clone(n.stable)
+}
+
+func (d *disk) OpenFile(name string, flag int, perm fs.FileMode) (logfile.File, error) {
+	if err := d.call("open", name); err != nil {
+		return nil, err
+	}
+	dir, base, n := d.find(name)
+	switch {
+	case dir == nil, n == nil && flag&os.O_CREATE == 0:
+		return nil, perr("open", name, fs.ErrNotExist)
+	case n != nil && flag&os.O_EXCL != 0:
+		return nil, perr("open", name, fs.ErrExist)
+	case n == nil:
+		n = &node{mode: perm}
+		d.change(op{to: dir, toName: base, what: n})
+	}
+	return &handle{d: d, n: n, name: name, epoch: d.epoch}, nil
+}
+
+func (d *disk) Lstat(name string) (fs.FileInfo, error) {
+	if err := d.call("lstat", name); err != nil {
+		return nil, err
+	}
+	_, base, n := d.find(name)
+	if n == nil {
+		return nil, perr("lstat", name, fs.ErrNotExist)
+	}
+	return info{n, base}, nil
+}
+
+func (d *disk) Stat(name string) (fs.FileInfo, error) { return d.Lstat(name) }
+func (d *disk) SameFile(a, b fs.FileInfo) bool        { return a.(info).n == b.(info).n }
+func (d *disk) Close() error                          { return nil }
+
+func (d *disk) ReadDir(name string) ([]fs.DirEntry, error) {
+	if err := d.call("readdir", name); err != nil {
+		return nil, err
+	}
+	_, _, n := d.find(name)
+	if n == nil || !n.dir {
+		return nil, perr("open", name, fs.ErrNotExist)
+	}
+	var list []fs.DirEntry
+	for _, base := range slices.Sorted(maps.Keys(n.names)) {
+		list = append(list, fs.FileInfoToDirEntry(info{n.names[base], base}))
+	}
+	return list, nil
+}
+
+func (d *disk) Mkdir(name string, _ fs.FileMode) error {
+	if err := d.call("mkdir", name); err != nil {
+		return err
+	}
+	dir, base, n := d.find(name)
+	switch {
+	case dir == nil:
+		return perr("mkdir", name, fs.ErrNotExist)
+	case n != nil:
+		return perr("mkdir", name, fs.ErrExist)
+	}
+	d.change(op{to: dir, toName: base, what: newDir()})
+	return nil
+}
+
+func (d *disk) Rename(oldName, newName string) error {
+	if err := d.call("rename", oldName); err != nil {
+		return err
+	}
+	from, fromName, n := d.find(oldName)
+	to, toName, there := d.find(newName)
+	if n == nil || to == nil {
+		return perr("rename", oldName, fs.ErrNotExist)
+	}
+	if there != nil && there.dir {
+		return perr("rename", oldName, fs.ErrExist)
+	}
+	d.change(op{from, to, fromName, toName, n})
+	return nil
+}
+
+func (d *disk) Remove(name string) error {
+	if err := d.call("remove", name); err != nil {
+		return err
+	}
+	dir, base, n := d.find(name)
+	switch {
+	case n == nil:
+		return perr("remove", name, fs.ErrNotExist)
+	case len(n.names) > 0:
+		return perr("remove", name, syscall.ENOTEMPTY)
+	}
+	d.change(op{from: dir, fromName: base})
+	return nil
+}
+
+// A handle is an open file.
+type handle struct {
+	d     *disk
+	n     *node
+	name  string
+	epoch int
+}
+
+func (h *handle) call(what string) error {
+	if h.epoch != h.d.epoch {
+		return errDown
+	}
+	return h.d.call(what, h.name)
+}
+
+func (h *handle) ReadAt(p []byte, off int64) (int, error) {
+	if err := h.call("read"); err != nil {
+		return 0, err
+	}
+	if off >= int64(len(h.n.cache)) {
+		return 0, io.EOF
+	}
+	n := copy(p, h.n.cache[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// Write that fails has written a half.
+func (h *handle) Write(p []byte) (int, error) {
+	err := h.call("write")
+	n := len(p)
+	if err != nil {
+		n /= 2
+	}
+	if h.n.pending == 0 {
+		h.n.pending = len(h.n.cache) + 1
+	}
+	h.n.cache = append(h.n.cache, p[:n]...)
+	return n, err
+}
+
+func (h *handle) Truncate(size int64) error {
+	if err := h.call("truncate"); err != nil {
+		return err
+	}
+	h.n.cache = h.n.cache[:size:size]
+	if h.n.pending == 0 || h.n.pending > int(size)+1 {
+		h.n.pending = int(size) + 1
+	}
+	return nil
+}
+
+func (h *handle) Sync() error {
+	if err := h.call("sync"); err != nil {
+		return err
+	}
+	h.n.stable, h.n.pending = slices.Clone(h.n.cache), 0
+	return nil
+}
+
+func (h *handle) Stat() (fs.FileInfo, error) {
+	if err := h.call("stat"); err != nil {
+		return nil, err
+	}
+	return info{h.n, filepath.Base(h.name)}, nil
+}
+
+// Close does not sync, and closes whatever it says.
+func (h *handle) Close() error { return h.call("close") }
+
+// An info is what Stat says.
+type info struct {
+	n    *node
+	name string
+}
+
+func (i info) Name() string       { return i.name }
+func (i info) Size() int64        { return int64(len(i.n.cache)) }
+func (i info) Mode() fs.FileMode  { return i.n.mode }
+func (i info) ModTime() time.Time { return time.Time{} }
+func (i info) IsDir() bool        { return i.n.dir }
+func (i info) Sys() any           { return nil }

@@ -1,0 +1,329 @@
+package dirstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// A Job is what is stored of a job.
+type Job struct {
+	ID jobid.ID
+	// Eventlog are the whole lines of the eventlog, each a valid event.
+	Eventlog []byte
+	// Jobspec and R are as they were put; nil if there is none.
+	Jobspec, R []byte
+	// Torn is how many bytes follow the last line: what a crash left of a write
+	// that was not acknowledged. [Store.OpenLog] sets them aside.
+	Torn int
+	// Foreign are the names in the job's directory that the store did not make,
+	// sorted.
+	Foreign []string
+}
+
+// Add stores a new job: whole, with its Eventlog, Jobspec and R, or not at all,
+// also after a crash. Torn and Foreign are not looked at. The error is an
+// *[Error]: fs.ErrExist if there is such a job, damaged or not, [ErrLimit] if it
+// could not be read back, logfile.ErrBatch if Eventlog is not whole lines of
+// events. If the very last step fails, to make the job durable, the job may be
+// there. Add makes four fsyncs, and one more if there is an R.
+func (s *Store) Add(j Job) error {
+	const op = "add"
+	name := j.ID.KVSPath()
+	if err := s.ready(context.Background(), op); err != nil {
+		return err
+	}
+	if err := s.checkNew(j); err != nil {
+		return fail(op, name, err)
+	}
+	if _, err := s.fs.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			err = fs.ErrExist
+		}
+		return fail(op, name, err)
+	}
+	staged := join(newName, name)
+	if err := s.stage(staged, j); err != nil {
+		_ = s.removeJob(staged) // the next Add or Open does it otherwise
+		return fail(op, name, err)
+	}
+	s.high = max(s.high, j.ID)
+	if err := s.fs.Rename(staged, name); err != nil {
+		_ = s.removeJob(staged)
+		return fail(op, name, err)
+	}
+	if err := s.fs.SyncDir("."); err != nil {
+		return fail(op, name, err)
+	}
+	return nil
+}
+
+// checkNew returns an error if the job could not be read back.
+func (s *Store) checkNew(j Job) error {
+	if n := int64(len(j.Eventlog)); n > s.opts.MaxEventlog {
+		return errTooLarge(n, s.opts.MaxEventlog)
+	}
+	if n := int64(max(len(j.Jobspec), len(j.R))); n > s.opts.MaxObject {
+		return errTooLarge(n, s.opts.MaxObject)
+	}
+	if err := checkLines(j.Eventlog); err != nil {
+		return fmt.Errorf("%w: %w", logfile.ErrBatch, err)
+	}
+	return nil
+}
+
+// checkLines returns an error unless each line is a valid event.
+func checkLines(log []byte) error {
+	for _, err := range eventlog.Entries(log) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stage makes the directory of a job where it does not count as one.
+func (s *Store) stage(dir string, j Job) error {
+	if err := s.fs.Mkdir(dir, dirMode); errors.Is(err, fs.ErrExist) {
+		// An Add that failed left it.
+		if err := s.removeJob(dir); err != nil {
+			return err
+		}
+		if err := s.fs.Mkdir(dir, dirMode); errors.Is(err, fs.ErrExist) {
+			return errInTheWay
+		} else if err != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	if err := writeNew(s.fs, join(dir, eventlogKey), j.Eventlog); err != nil {
+		return err
+	}
+	if j.Jobspec != nil {
+		if err := writeNew(s.fs, join(dir, jobspecKey), j.Jobspec); err != nil {
+			return err
+		}
+	}
+	if j.R != nil {
+		if err := writeNew(s.fs, join(dir, rKey), j.R); err != nil {
+			return err
+		}
+	}
+	return s.fs.SyncDir(dir)
+}
+
+// PutJobspec replaces the jobspec of a job: a crash leaves the old one or the
+// new one, whole. The error is an *[Error], fs.ErrNotExist if there is no such
+// job; then the old one is there, or, if it could not be made durable, the new.
+func (s *Store) PutJobspec(id jobid.ID, data []byte) error { return s.put(id, jobspecKey, data) }
+
+// PutR replaces the R of a job, as PutJobspec does the jobspec.
+func (s *Store) PutR(id jobid.ID, data []byte) error { return s.put(id, rKey, data) }
+
+// put replaces a file of a job.
+func (s *Store) put(id jobid.ID, key string, data []byte) error {
+	const op = "put"
+	dir := id.KVSPath()
+	if err := s.ready(context.Background(), op); err != nil {
+		return err
+	}
+	if n := int64(len(data)); n > s.opts.MaxObject {
+		return fail(op, join(dir, key), errTooLarge(n, s.opts.MaxObject))
+	}
+	if err := s.isDir(dir); err != nil {
+		return fail(op, dir, err)
+	}
+	if err := replace(s.fs, dir, key, data); err != nil {
+		return fail(op, join(dir, key), err)
+	}
+	return nil
+}
+
+// isDir returns an error unless the name is that of a directory.
+func (s *Store) isDir(name string) error {
+	info, err := s.fs.Lstat(name)
+	if err == nil && !info.IsDir() {
+		err = errNotDirectory
+	}
+	return err
+}
+
+// OpenLog opens the eventlog of a job for appending, after setting aside what a
+// crash left torn. The caller closes it, before the job is unlinked. The error
+// is an *[Error]: fs.ErrNotExist if there is no such job, [ErrDamaged] if the
+// eventlog can not be appended to, [ErrLimit] if it is too large to be read back.
+// A log that is open may grow beyond that: its owner asks its Size.
+func (s *Store) OpenLog(id jobid.ID, policy logfile.SyncPolicy) (*logfile.Log, error) {
+	const op = "append"
+	name := join(id.KVSPath(), eventlogKey)
+	if err := s.ready(context.Background(), op); err != nil {
+		return nil, err
+	}
+	if err := s.isDir(id.KVSPath()); err != nil {
+		return nil, fail(op, id.KVSPath(), err)
+	}
+	info, err := s.fs.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = errNoEventlog
+	case err == nil && !info.Mode().IsRegular():
+		err = errNotRegular
+	case err == nil && info.Size() > s.opts.MaxEventlog:
+		err = errTooLarge(info.Size(), s.opts.MaxEventlog)
+	}
+	if err != nil {
+		return nil, fail(op, name, err)
+	}
+	log, err := openRepaired(s.fs, name, policy)
+	if err != nil {
+		return nil, fail(op, name, err)
+	}
+	return log, nil
+}
+
+// openRepaired opens a log after repairing it.
+func openRepaired(fsys FS, name string, policy logfile.SyncPolicy) (*logfile.Log, error) {
+	_, err := logfile.Repair(name, logfile.RepairOptions{FS: fsys})
+	if err == nil {
+		var log *logfile.Log
+		log, err = logfile.Open(name, logfile.Options{FS: fsys, Policy: policy, Mode: fileMode})
+		if err == nil {
+			return log, nil
+		}
+	}
+	if errors.Is(err, logfile.ErrDamaged) {
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return nil, err
+}
+
+// Append appends lines to the eventlog of a job, durably. It opens the log each
+// time, and so reads it: who appends often holds on to what OpenLog returns. The
+// error is that of OpenLog, or an *[Error]: [ErrLimit] if the log would become
+// too large, logfile.ErrBatch if the lines are no events. After an error the log
+// is as before, or has the lines.
+func (s *Store) Append(id jobid.ID, batch []byte) (err error) {
+	log, err := s.OpenLog(id, logfile.SyncGroup)
+	if err != nil {
+		return err
+	}
+	if n := log.Size() + int64(len(batch)); n > s.opts.MaxEventlog {
+		err = errTooLarge(n, s.opts.MaxEventlog)
+	} else {
+		err = log.Append(batch)
+	}
+	if closeErr := log.Close(); err == nil {
+		err = closeErr // it syncs
+	}
+	if err != nil {
+		return fail("append", join(id.KVSPath(), eventlogKey), err)
+	}
+	return nil
+}
+
+// Read returns what is stored of a job. The error is a *[JobError]:
+// fs.ErrNotExist if there is no such job, [ErrDamaged] if it has no eventlog, or
+// one with a line that is no event, [ErrLimit] if a file is too large; or an
+// *[Error] if the store is closed. The slices belong to the caller.
+func (s *Store) Read(id jobid.ID) (Job, error) {
+	if err := s.ready(context.Background(), "read"); err != nil {
+		return Job{}, err
+	}
+	j, err := s.read(id)
+	if err != nil {
+		return Job{}, &JobError{ID: id, Err: cause(err)}
+	}
+	return j, nil
+}
+
+// read reads a job.
+func (s *Store) read(id jobid.ID) (Job, error) {
+	dir := id.KVSPath()
+	if err := s.isDir(dir); err != nil {
+		return Job{}, err
+	}
+	list, err := s.fs.ReadDir(dir)
+	if err != nil {
+		return Job{}, err
+	}
+	j := Job{ID: id}
+	found := false
+	for _, e := range list {
+		name := join(dir, e.Name())
+		switch e.Name() {
+		case eventlogKey:
+			found = true
+			j.Eventlog, err = readFile(s.fs, name, s.opts.MaxEventlog)
+		case jobspecKey:
+			j.Jobspec, err = readFile(s.fs, name, s.opts.MaxObject)
+		case rKey:
+			j.R, err = readFile(s.fs, name, s.opts.MaxObject)
+		default:
+			if !isJobFile(e.Name()) || !e.Type().IsRegular() {
+				j.Foreign = append(j.Foreign, e.Name())
+			}
+		}
+		if err != nil {
+			return Job{}, fmt.Errorf("%s: %w", e.Name(), cause(err))
+		}
+	}
+	if !found {
+		return Job{}, errNoEventlog
+	}
+	whole := bytes.LastIndexByte(j.Eventlog, '\n') + 1
+	j.Torn = len(j.Eventlog) - whole
+	j.Eventlog = j.Eventlog[:whole:whole]
+	if err := checkLines(j.Eventlog); err != nil {
+		return Job{}, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return j, nil
+}
+
+// Jobs returns an iterator over all jobs, by id. A job that can not be read
+// comes as a *[JobError], and the others follow: nothing hides a job. If the
+// store itself can not be read there is one *[Error] and the iterator ends. The
+// slices belong to the caller, who may unlink and add jobs meanwhile; those may
+// come or not. One job at a time is in memory, and the names of all.
+func (s *Store) Jobs() iter.Seq2[Job, error] {
+	return func(yield func(Job, error) bool) {
+		if err := s.ready(context.Background(), "list"); err != nil {
+			yield(Job{}, err)
+			return
+		}
+		list, err := s.fs.ReadDir(".")
+		if err != nil {
+			yield(Job{}, fail("list", ".", err))
+			return
+		}
+		for _, e := range list {
+			id, ok := parseName(e.Name(), false)
+			if !ok {
+				continue
+			}
+			j, err := s.Read(id)
+			if errors.Is(err, fs.ErrNotExist) && s.gone(e.Name()) {
+				continue
+			}
+			if !yield(j, err) {
+				return
+			}
+		}
+	}
+}
+
+// gone reports whether there is no file of that name.
+func (s *Store) gone(name string) bool {
+	if s.fs == nil {
+		return false
+	}
+	_, err := s.fs.Lstat(name)
+	return errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,382 @@
+package dirstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/dirstore"
+)
+
+var ctx = context.Background()
+
+// line returns an event.
+func line(name string) []byte {
+	b, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: 1699996421.5, Name: name})
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// job returns a job with an eventlog of two lines, a jobspec and an R that tell
+// whose they are.
+func job(id jobid.ID) dirstore.Job {
+	return dirstore.Job{
+		ID: id, Eventlog: append(line("submit"), line("clean")...),
+		Jobspec: fmt.Appendf(nil, `{"of":%d}`, id), R: fmt.Appendf(nil, `{"R":%d}`, id),
+	}
+}
+
+// tomb returns the tombstone of a job.
+func tomb(id jobid.ID) purge.Job {
+	return purge.Job{ID: id, Inactive: 1699996421.5, Result: purge.Failed, Ran: true}
+}
+
+// create returns a new store with jobs, and its directory.
+func create(t testing.TB, ids ...jobid.ID) (*dirstore.Store, string) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s, err := dirstore.Create(dir, dirstore.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() }) // it may be closed already
+	for _, id := range ids {
+		require.NoError(t, s.Add(job(id)))
+	}
+	return s, dir
+}
+
+// reopen closes a store and opens it again.
+func reopen(t testing.TB, s *dirstore.Store, dir string) *dirstore.Store {
+	require.NoError(t, s.Close())
+	s, err := dirstore.Open(dir, dirstore.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// list returns the ids of the jobs that can be read, and the errors of others.
+func list(s *dirstore.Store) (ids []jobid.ID, errs []error) {
+	for j, err := range s.Jobs() {
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		ids = append(ids, j.ID)
+	}
+	return ids, errs
+}
+
+// tombs returns the tombstones of a store.
+func tombs(t testing.TB, s *dirstore.Store) (out []purge.Job) {
+	for j, err := range s.Tombstones() {
+		require.NoError(t, err)
+		out = append(out, j)
+	}
+	return out
+}
+
+func write(t testing.TB, text string, elem ...string) {
+	require.NoError(t, os.WriteFile(filepath.Join(elem...), []byte(text), 0o600))
+}
+
+func mkdir(t testing.TB, elem ...string) {
+	require.NoError(t, os.Mkdir(filepath.Join(elem...), 0o700))
+}
+
+func TestAJobIsReadAsItWasAdded(t *testing.T) {
+	s, dir := create(t, 3, 1, 2)
+	for _, s := range []*dirstore.Store{s, reopen(t, s, dir)} {
+		if _, err := s.Foreign(); errors.Is(err, fs.ErrClosed) {
+			continue
+		}
+		ids, errs := list(s)
+		require.Equal(t, []jobid.ID{1, 2, 3}, ids)
+		require.Empty(t, errs)
+		for _, id := range ids {
+			j, err := s.Read(id)
+			require.NoError(t, err)
+			require.Equal(t, job(id), j)
+		}
+	}
+}
+
+func TestAJobNeedsNoJobspecAndNoR(t *testing.T) {
+	s, _ := create(t)
+	require.NoError(t, s.Add(dirstore.Job{ID: 7}))
+	j, err := s.Read(7)
+	require.NoError(t, err)
+	require.Empty(t, j.Eventlog)
+	require.Nil(t, j.Jobspec)
+	require.Nil(t, j.R)
+}
+
+func TestAddRefusesWhatItCanNotKeep(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s, err := dirstore.Create(dir, dirstore.Options{MaxEventlog: 100, MaxObject: 10})
+	require.NoError(t, err)
+	defer s.Close()
+	require.NoError(t, s.Add(dirstore.Job{ID: 1, Jobspec: []byte("0123456789")}))
+	for _, tt := range []struct {
+		name string
+		job  dirstore.Job
+		want error
+	}{
+		{"a job that is there", dirstore.Job{ID: 1}, fs.ErrExist},
+		{"a torn line", dirstore.Job{ID: 2, Eventlog: line("submit")[:10]}, logfile.ErrBatch},
+		{"a line that is no event", dirstore.Job{ID: 2, Eventlog: []byte("{}\n")}, eventlog.ErrEntry},
+		{"an eventlog that is too large", dirstore.Job{ID: 2, Eventlog: make([]byte, 101)}, dirstore.ErrLimit},
+		{"a jobspec that is too large", dirstore.Job{ID: 2, Jobspec: make([]byte, 11)}, dirstore.ErrLimit},
+		{"an R that is too large", dirstore.Job{ID: 2, R: make([]byte, 11)}, dirstore.ErrLimit},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := s.Add(tt.job)
+			require.ErrorIs(t, err, tt.want)
+			var e *dirstore.Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, "add", e.Op)
+			ids, errs := list(s)
+			require.Equal(t, []jobid.ID{1}, ids)
+			require.Empty(t, errs)
+			require.Equal(t, jobid.ID(1), s.Watermark())
+		})
+	}
+}
+
+func TestWhatIsPutReplacesWhatWasThere(t *testing.T) {
+	s, dir := create(t, 1, 2)
+	require.NoError(t, s.PutJobspec(1, []byte("new jobspec")))
+	require.NoError(t, s.PutR(1, []byte("new R")))
+	require.NoError(t, s.Append(1, line("memo")))
+	s = reopen(t, s, dir)
+	want := job(1)
+	want.Jobspec, want.R = []byte("new jobspec"), []byte("new R")
+	want.Eventlog = append(want.Eventlog, line("memo")...)
+	j, err := s.Read(1)
+	require.NoError(t, err)
+	require.Equal(t, want, j)
+	j, err = s.Read(2)
+	require.NoError(t, err)
+	require.Equal(t, job(2), j)
+}
+
+func TestWhatIsPutHasALimit(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s, err := dirstore.Create(dir, dirstore.Options{MaxEventlog: int64(len(line("memo"))), MaxObject: 3})
+	require.NoError(t, err)
+	defer s.Close()
+	require.NoError(t, s.Add(dirstore.Job{ID: 1}))
+	require.NoError(t, s.PutR(1, []byte("123")))
+	require.ErrorIs(t, s.PutR(1, []byte("1234")), dirstore.ErrLimit)
+	require.ErrorIs(t, s.PutJobspec(1, []byte("1234")), dirstore.ErrLimit)
+	require.NoError(t, s.Append(1, line("memo")))
+	require.ErrorIs(t, s.Append(1, line("memo")), dirstore.ErrLimit)
+	j, err := s.Read(1)
+	require.NoError(t, err)
+	require.Equal(t, dirstore.Job{ID: 1, Eventlog: line("memo"), R: []byte("123")}, j)
+
+	// Whoever wrote it: what is too large is not read.
+	write(t, "1234", dir, "job.0000.0000.0000.0001", "R")
+	_, err = s.Read(1)
+	require.ErrorIs(t, err, dirstore.ErrLimit)
+	write(t, strings.Repeat(" ", 1000), dir, "job.0000.0000.0000.0001", "eventlog")
+	_, err = s.OpenLog(1, logfile.SyncAlways)
+	require.ErrorIs(t, err, dirstore.ErrLimit)
+}
+
+func TestAJobThatIsNotThereIsNotChanged(t *testing.T) {
+	s, _ := create(t, 1)
+	_, err := s.Read(2)
+	var e *dirstore.JobError
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, jobid.ID(2), e.ID)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorIs(t, s.PutR(2, nil), fs.ErrNotExist)
+	require.ErrorIs(t, s.PutJobspec(2, nil), fs.ErrNotExist)
+	require.ErrorIs(t, s.Append(2, line("memo")), fs.ErrNotExist)
+	ids, _ := list(s)
+	require.Equal(t, []jobid.ID{1}, ids)
+}
+
+func TestAppendRefusesWhatIsNoEvent(t *testing.T) {
+	s, _ := create(t, 1)
+	require.ErrorIs(t, s.Append(1, []byte("no event\n")), logfile.ErrBatch)
+	j, err := s.Read(1)
+	require.NoError(t, err)
+	require.Equal(t, job(1), j)
+}
+
+func TestATornLineIsNotReadAndSetAsideWhenAppending(t *testing.T) {
+	s, dir := create(t, 1)
+	log := filepath.Join(dir, "job.0000.0000.0000.0001", "eventlog")
+	write(t, string(job(1).Eventlog)+`{"timesta`, log)
+	j, err := s.Read(1)
+	require.NoError(t, err)
+	want := job(1)
+	want.Torn = 9
+	require.Equal(t, want, j)
+	require.NoError(t, s.Append(1, line("memo")))
+	j, err = s.Read(1)
+	require.NoError(t, err)
+	want.Torn, want.Eventlog = 0, append(want.Eventlog, line("memo")...)
+	require.Equal(t, want, j) // the side file is not foreign
+	side, err := os.ReadFile(log + ".torn-1")
+	require.NoError(t, err)
+	require.Equal(t, `{"timesta`, string(side))
+	require.NoError(t, s.Unlink(ctx, []jobid.ID{1}))
+	foreign, err := s.Foreign()
+	require.NoError(t, err)
+	require.Empty(t, foreign)
+}
+
+func TestADamagedJobHidesNoOther(t *testing.T) {
+	s, dir := create(t, 1, 2, 3, 4, 5, 6, 7)
+	at := func(n int, key string) string {
+		return filepath.Join(dir, fmt.Sprintf("job.0000.0000.0000.%04x", n), key)
+	}
+	require.NoError(t, os.Remove(at(2, "eventlog")))
+	write(t, "no event\n"+string(line("clean")), at(3, "eventlog"))
+	require.NoError(t, os.Remove(at(4, "R")))
+	mkdir(t, at(4, "R"))
+	write(t, "a file", dir, "job.0000.0000.0000.0008")
+	mkdir(t, dir, "job.0000.0000.0000.0009")
+	s = reopen(t, s, dir)
+	ids, errs := list(s)
+	require.Equal(t, []jobid.ID{1, 5, 6, 7}, ids)
+	var damaged []jobid.ID
+	for _, err := range errs {
+		require.ErrorIs(t, err, dirstore.ErrDamaged)
+		var e *dirstore.JobError
+		require.ErrorAs(t, err, &e)
+		damaged = append(damaged, e.ID)
+	}
+	require.Equal(t, []jobid.ID{2, 3, 4, 8, 9}, damaged)
+	require.EqualError(t, errs[0], "dirstore: ƒ3: damaged: it has no eventlog")
+	require.Equal(t, jobid.ID(9), s.Watermark())
+
+	require.ErrorIs(t, s.Append(2, line("memo")), dirstore.ErrDamaged)
+	require.ErrorIs(t, s.Append(3, line("memo")), dirstore.ErrDamaged)
+	require.ErrorIs(t, s.Append(8, line("memo")), dirstore.ErrDamaged)
+	require.ErrorIs(t, s.PutR(8, nil), dirstore.ErrDamaged)
+	require.ErrorIs(t, s.Add(job(9)), fs.ErrExist)
+
+	// They can be unlinked like any other.
+	require.NoError(t, s.Unlink(ctx, damaged))
+	ids, errs = list(s)
+	require.Equal(t, []jobid.ID{1, 5, 6, 7}, ids)
+	require.Empty(t, errs)
+	foreign, err := s.Foreign()
+	require.NoError(t, err)
+	require.Equal(t, []string{"trash/job.0000.0000.0000.0004", "trash/job.0000.0000.0000.0008"}, foreign)
+}
+
+func TestJobsMayChangeWhileTheyAreListed(t *testing.T) {
+	s, _ := create(t, 1, 2, 3, 4)
+	var got []jobid.ID
+	for j, err := range s.Jobs() {
+		require.NoError(t, err)
+		got = append(got, j.ID)
+		require.NoError(t, s.Unlink(ctx, []jobid.ID{j.ID, 3}))
+		if j.ID == 2 {
+			break
+		}
+	}
+	require.Equal(t, []jobid.ID{1, 2}, got)
+	got, errs := list(s)
+	require.Equal(t, []jobid.ID{4}, got)
+	require.Empty(t, errs)
+}
+
+func TestCreateTakesAnEmptyDirectoryOnly(t *testing.T) {
+	_, dir := create(t)
+	_, err := dirstore.Create(dir, dirstore.Options{})
+	require.ErrorIs(t, err, fs.ErrExist)
+	dir = t.TempDir()
+	write(t, "", dir, "mine")
+	_, err = dirstore.Create(dir, dirstore.Options{})
+	require.ErrorIs(t, err, dirstore.ErrForeign)
+	_, err = dirstore.Open(dir, dirstore.Options{})
+	require.ErrorIs(t, err, dirstore.ErrNotStore)
+	_, err = dirstore.Open(filepath.Join(dir, "none"), dirstore.Options{})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = dirstore.Create(filepath.Join(dir, "none", "none"), dirstore.Options{})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+
+	// What a Create left that did not finish is none of that, unless it was used.
+	dir = t.TempDir()
+	mkdir(t, dir, "trash")
+	mkdir(t, dir, "new")
+	mkdir(t, dir, "new", "x")
+	_, err = dirstore.Create(dir, dirstore.Options{})
+	require.ErrorIs(t, err, dirstore.ErrForeign)
+	require.NoError(t, os.Remove(filepath.Join(dir, "new", "x")))
+	write(t, "watermark 00", dir, "watermark.new")
+	s, err := dirstore.Create(dir, dirstore.Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}
+
+func TestAClosedStoreDoesNothing(t *testing.T) {
+	s, _ := create(t, 1)
+	require.NoError(t, s.Close())
+	for _, s := range []*dirstore.Store{s, new(dirstore.Store)} {
+		_, readErr := s.Read(1)
+		_, openErr := s.OpenLog(1, logfile.SyncAlways)
+		_, foreignErr := s.Foreign()
+		_, jobErrs := list(s)
+		require.Len(t, jobErrs, 1)
+		var tombErr error
+		for _, tombErr = range s.Tombstones() {
+			require.Error(t, tombErr)
+		}
+		for _, err := range []error{
+			s.Add(job(2)), s.PutR(1, nil), s.PutJobspec(1, nil), s.Append(1, nil), s.Close(), readErr, openErr, foreignErr,
+			jobErrs[0], tombErr, s.PutWatermark(ctx, 9), s.PutTombstones(ctx, nil, nil), s.Unlink(ctx, nil),
+		} {
+			require.ErrorIs(t, err, fs.ErrClosed)
+		}
+	}
+}
+
+func TestADoneContextChangesNothing(t *testing.T) {
+	s, _ := create(t, 1)
+	done, cancel := context.WithCancel(ctx)
+	cancel()
+	require.ErrorIs(t, s.PutWatermark(done, 9), context.Canceled)
+	require.ErrorIs(t, s.PutTombstones(done, []purge.Job{tomb(1)}, nil), context.Canceled)
+	require.ErrorIs(t, s.Unlink(done, []jobid.ID{1}), context.Canceled)
+	ids, _ := list(s)
+	require.Equal(t, []jobid.ID{1}, ids)
+	require.Empty(t, tombs(t, s))
+	require.Equal(t, jobid.ID(1), s.Watermark())
+}
+
+func TestNobodyElseMayReadAStore(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no such permissions")
+	}
+	s, dir := create(t, 1)
+	require.NoError(t, s.PutTombstones(ctx, []purge.Job{tomb(1)}, nil))
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		info, err := e.Info()
+		require.NoError(t, err)
+		want := fs.FileMode(0o600)
+		if e.IsDir() {
+			want = fs.ModeDir | 0o700
+		}
+		require.Equal(t, want, info.Mode(), path)
+		return nil
+	}))
+}
