@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"time"
@@ -24,8 +22,12 @@ const (
 	submitLast  = 12 * time.Hour
 )
 
-// The jobs that have not ended, and the state in which each is.
-var activeStates = [...]string{"DEPEND", "SCHED", "RUN", "CLEANUP"}
+// The jobs that have not ended: the state in which each is, and how many events
+// of life it has behind it.
+var activeStates = [...]struct {
+	name   string
+	events int
+}{{"DEPEND", 2}, {"SCHED", 4}, {"RUN", 6}, {"CLEANUP", 7}}
 
 // draw makes up inactive jobs, in the order of their ids, and some active ones.
 // As in life, who was submitted first is not the first to end.
@@ -51,7 +53,7 @@ func draw(n int, seed uint64, stderr io.Writer) ([]purge.Job, map[jobid.ID]strin
 		if err != nil {
 			return nil, nil, err
 		}
-		active[id] = state
+		active[id] = state.name
 	}
 	return jobs, active, nil
 }
@@ -73,40 +75,4 @@ func drawJob(generator *jobid.Generator, submit time.Time, random *rand.Rand) (p
 	}
 	j.Inactive = eventlog.FromTime(submit.Add(min(took, submitLast)).Truncate(time.Millisecond))
 	return j, err
-}
-
-// memory is the store: where the data of the jobs would be it counts. What a
-// store has to do is in package purge; here nothing survives the process.
-type memory struct {
-	watermark  jobid.ID
-	tombstones int // put
-	unlinked   int // jobs
-	batches    int
-}
-
-var _ purge.Store = (*memory)(nil)
-
-// PutWatermark never lowers the watermark.
-func (m *memory) PutWatermark(_ context.Context, id jobid.ID) error {
-	m.watermark = max(m.watermark, id)
-	return nil
-}
-
-// PutTombstones counts: the index has its own.
-func (m *memory) PutTombstones(_ context.Context, put []purge.Job, _ []jobid.ID) error {
-	m.tombstones += len(put)
-	return nil
-}
-
-// Unlink checks what the library promises: no id goes that is not covered by
-// the watermark, or else it could come back.
-func (m *memory) Unlink(_ context.Context, ids []jobid.ID) error {
-	for _, id := range ids {
-		if id > m.watermark {
-			return fmt.Errorf("%v is above the watermark %v", id, m.watermark)
-		}
-	}
-	m.unlinked += len(ids)
-	m.batches++
-	return nil
 }

@@ -9,6 +9,7 @@
 //	purge -force ID…                   these go, whatever the limits say
 //	purge -step 30d                    a clock that steps removes nothing
 //	purge -jobs 1000000 -force         with a bar on the terminal
+//	purge -dir PATH                    jobs in files, which the next run finds again
 //	purge -i                           commands on standard input; try help
 //
 // Jobs, ids and the clock are made up of -seed, so that the same flags give the
@@ -27,6 +28,10 @@
 //     watermark and the tombstones and then unlink the jobs, and only then takes
 //     them out of the index. The bar moves between batches; a daemon would do
 //     other work there.
+//   - With -dir the jobs are in a purge/dirstore, with a log each. A run begins
+//     with what a restart does: jobstate folds the logs, and the tombstones and
+//     the watermark are read back. The clock is made up there, too, so that this is
+//     no tool for the directories of others.
 //   - A tombstone answers who depends on a job that is gone.
 //   - The caller passes the time. One that is before the last, or far beyond it,
 //     is an error: by a clock that is a year ahead every job is old.
@@ -57,9 +62,12 @@ const (
 )
 
 const (
-	maxJobs = 5_000_000 // some 600 MB while they are made
-	maxPins = 1000
-	maxIDs  = 100 // on a command line, or in one command
+	defaultJobs  = 10_000
+	defaultFiled = 100       // in a directory, where each costs some fsyncs
+	maxJobs      = 5_000_000 // some 600 MB while they are made
+	maxFiled     = 10_000
+	maxPins      = 1000
+	maxIDs       = 100 // on a command line, or in one command
 )
 
 // defaultAge is the age limit where no limit is given.
@@ -73,6 +81,7 @@ type options struct {
 	force       bool
 	interactive bool
 	step        time.Duration // 0: the clock is right
+	dir         string        // "": in memory
 	ids         []jobid.ID
 }
 
@@ -96,6 +105,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		} else {
 			err = s.demonstrate(o)
 		}
+		err = errors.Join(err, s.close())
 	}
 	if err = errors.Join(err, out.Flush()); err != nil {
 		fmt.Fprintln(stderr, "purge:", strings.TrimPrefix(err.Error(), "purge: "))
@@ -106,13 +116,14 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // parse reads the command line; -h is told on stdout.
 func parse(args []string, stdout io.Writer) (options, error) {
-	o := options{jobs: 10_000, seed: 1, pin: 3}
+	o := options{jobs: -1, seed: 1, pin: 3}
 	var minAge time.Duration
 	table := map[string]any{} // as a configuration has the limits
 	f := flag.NewFlagSet("purge", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.Usage = func() {}
-	f.Func("jobs", fmt.Sprintf("make up `N` inactive jobs, 0 to %d (default %d)", maxJobs, o.jobs), number(&o.jobs, 0, maxJobs))
+	f.Func("jobs", fmt.Sprintf("make up `N` inactive jobs, 0 to %d (default %d, with -dir %d)", maxJobs, defaultJobs, defaultFiled),
+		number(&o.jobs, 0, maxJobs))
 	f.Uint64Var(&o.seed, "seed", o.seed, "the `NUMBER` that the jobs are drawn with")
 	f.Func("age-limit", "jobs older than `FSD` go, as 12h or 7d; infinity is no limit (default "+defaultAge+" without -num-limit)",
 		func(s string) error { return setAge(table, s) })
@@ -124,6 +135,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	f.BoolVar(&o.force, "force", false, "purge; without it there is a dry run")
 	f.Func("pin", fmt.Sprintf("pin the `N` oldest jobs, 0 to %d (default %d)", maxPins, o.pin), number(&o.pin, 0, maxPins))
 	f.Func("step", "show what happens if the clock steps by `FSD`, as 30d or -1h", signed(&o.step))
+	f.StringVar(&o.dir, "dir", "", "keep the jobs in the directory `PATH`; if it has some, use those and make up none")
 	f.BoolVar(&o.interactive, "i", false, "read commands from standard input; help tells which")
 	err := f.Parse(args)
 	switch {
@@ -137,10 +149,18 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		return o, err
 	case o.interactive && (f.NArg() > 0 || o.force || o.step != 0):
 		return o, errors.New("-i takes no ID, no -force and no -step: give them as commands")
+	case o.dir != "" && o.jobs > maxFiled:
+		return o, fmt.Errorf("-jobs %d is too much for a directory: at most %d", o.jobs, maxFiled)
 	case f.NArg() > maxIDs:
 		return o, fmt.Errorf("%d IDs, at most %d are allowed: give them in several runs", f.NArg(), maxIDs)
 	case f.NArg() > 0 && len(table) > 0:
 		return o, errors.New("IDs go whatever the limits say: leave out the limits or the IDs")
+	}
+	if o.jobs < 0 {
+		o.jobs = defaultJobs
+		if o.dir != "" {
+			o.jobs = defaultFiled
+		}
 	}
 	if o.ids, err = parseIDs(f.Args()); err != nil {
 		return o, err

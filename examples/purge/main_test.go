@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -16,8 +17,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/dirstore"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -177,6 +181,7 @@ func TestUsageErrorsTellWhatToDo(t *testing.T) {
 		{"-i ƒ1", "-i takes no ID"},
 		{"-i -force", "give them as commands"},
 		{"-i -step=1h", "give them as commands"},
+		{"-dir=x -jobs=10001", "-jobs 10001 is too much for a directory: at most 10000"},
 		{"ƒ0OIl", "want an id as the list shows it"},
 		{"-num-limit=1 ƒ1", "leave out the limits or the IDs"},
 		{strings.Repeat("1 ", maxIDs+1), "101 IDs, at most 100 are allowed"},
@@ -193,7 +198,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 	status, stdout, stderr := invoke(nil, "-h")
 	require.Equal(t, exitOK, status)
 	require.Empty(t, stderr)
-	for _, name := range []string{"jobs", "seed", "age-limit", "num-limit", "min-age", "batch", "force", "pin", "step", "i"} {
+	for _, name := range []string{"jobs", "seed", "age-limit", "num-limit", "min-age", "batch", "force", "pin", "step", "dir", "i"} {
 		require.Contains(t, stdout, "\n  -"+name)
 	}
 }
@@ -240,6 +245,113 @@ func TestNamedJobsThatDoNotGoAreAFault(t *testing.T) {
 	require.Contains(t, stderr, "purge: 1 of 2 jobs did not go\n")
 }
 
+// after returns what follows a word.
+func after(t *testing.T, text, word string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(text, word)
+	require.True(t, ok, text)
+	return rest
+}
+
+func TestADirectoryIsFoundAgain(t *testing.T) {
+	dir := "-dir=" + filepath.Join(t.TempDir(), "jobs")
+	status, written, stderr := invoke(nil, dir, "-jobs=60")
+	require.Equal(t, exitOK, status, stderr)
+	require.Contains(t, stderr, "60 inactive jobs written and read")
+	_, made, _ := invoke(nil, "-jobs=60")
+	require.Equal(t, made, written, "in memory and in files are the same jobs")
+
+	_, stdout, stderr := invoke(nil, dir, "-force", "-jobs=7", "-seed=9")
+	require.Contains(t, stderr, "60 inactive jobs read", "and no others made up")
+	_, made, _ = invoke(nil, "-force", "-jobs=60")
+	before, _, _ := strings.Cut(made, "\nBY ID")
+	require.Equal(t, before, stdout)
+
+	// What is left is found again, and what is gone has tombstones.
+	left := after(t, stdout, "\nAFTER ")
+	_, stdout, _ = invoke(nil, dir)
+	for _, row := range []string{"\ninactive ", "\noldest ", "\nnewest ", "\ntombstones "} {
+		want, _, _ := strings.Cut(after(t, left, row), "\n")
+		got, _, _ := strings.Cut(after(t, stdout, row), "\n")
+		require.Equal(t, want, got)
+	}
+	require.Contains(t, stdout, "use -force to purge 0 inactive jobs")
+	gone := regexp.MustCompile(`ƒ\w+`).FindString(after(t, left, "TOMBSTONES"))
+	status, stdout, _ = invoke(nil, dir, "-force", gone)
+	require.Equal(t, exitFault, status)
+	require.Contains(t, stdout, "! "+gone+": job was purged: completed\n")
+	_, stdout, _ = invoke(strings.NewReader("ask "+gone+"\nask ƒ6rYJzqTwuq"), dir, "-i")
+	require.Contains(t, stdout, "afterok: yes")
+	require.Contains(t, stdout, "job is active: \"DEPEND\"")
+}
+
+func TestADamagedJobHidesNoOther(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "jobs")
+	_, _, _ = invoke(nil, "-dir="+dir, "-jobs=5")
+	id, err := jobid.Parse("ƒ48759GdCJB")
+	require.NoError(t, err)
+	for _, log := range []string{"{}\n", `{"timestamp":1,"name":"clean"}` + "\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, id.KVSPath(), "eventlog"), []byte(log), 0o600))
+		status, stdout, stderr := invoke(nil, "-dir="+dir)
+		require.Equal(t, exitOK, status)
+		require.Contains(t, stderr, "purge: passed over: ")
+		require.Contains(t, stderr, id.String())
+		require.Contains(t, stdout, "\ninactive           4 ")
+	}
+}
+
+func TestJobsThatEndedLaterThanNowAreNewNotOld(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "jobs")
+	_, _, _ = invoke(nil, "-dir="+dir, "-jobs=5")
+	store, err := dirstore.Open(dir, dirstore.Options{})
+	require.NoError(t, err)
+	log, err := logOf(purge.Job{ID: 1 << 50, Inactive: eventlog.FromTime(now.AddDate(1, 0, 0)), Result: purge.Completed, Ran: true})
+	require.NoError(t, err)
+	require.NoError(t, store.Add(dirstore.Job{ID: 1 << 50, Eventlog: log}))
+	require.NoError(t, store.Close())
+	_, stdout, stderr := invoke(nil, "-dir="+dir)
+	require.Contains(t, stdout, "\ninactive           6 ", stderr)
+	require.Regexp(t, `\nnewest .* 2027-01-15 12:00:00 +0s old`, stdout)
+}
+
+func TestADirectoryOfOthersIsLeftAlone(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "thesis.txt"), []byte("x"), 0o600))
+	status, stdout, stderr := invoke(nil, "-dir="+dir, "-jobs=5")
+	require.Equal(t, exitFault, status)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "not made by the store")
+	names, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, names, 1)
+}
+
+func TestMadeUpLogsAreGoodAndEndAsTheyShould(t *testing.T) {
+	jobs, active, err := draw(500, 1, io.Discard)
+	require.NoError(t, err)
+	outcomes := map[outcome]int{}
+	for _, j := range jobs {
+		log, err := logOf(j)
+		require.NoError(t, err)
+		require.Empty(t, jobstate.Validate(log))
+		folded, err := jobstate.Replay(j.ID, log)
+		require.NoError(t, err)
+		since, _ := folded.Since()
+		result, _ := folded.Result()
+		require.Equal(t, j, purge.Job{ID: j.ID, Inactive: since, Result: purge.Result(result), Ran: folded.Started()})
+		outcomes[outcome{j.Result, j.Ran}]++
+	}
+	require.Len(t, outcomes, 5)
+	for id, state := range active {
+		log, err := activeLog(id, state)
+		require.NoError(t, err)
+		require.Empty(t, jobstate.Validate(log))
+		folded, err := jobstate.Replay(id, log)
+		require.NoError(t, err)
+		require.Equal(t, state, folded.State().String())
+	}
+}
+
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("nobody reads") }
@@ -269,9 +381,9 @@ func TestTheDryRunIsWhatGoes(t *testing.T) {
 			_, err := s.index.Lookup(id)
 			require.ErrorIs(t, err, purge.ErrPurged)
 		}
-		require.Equal(t, len(plan.Jobs), s.store.unlinked)
-		require.Equal(t, len(plan.Jobs), s.store.tombstones)
-		require.Equal(t, s.index.Watermark(), s.store.watermark)
+		require.Equal(t, &memory{
+			watermark: s.index.Watermark(), tombstones: len(plan.Jobs), unlinked: len(plan.Jobs),
+		}, s.store)
 	}
 }
 

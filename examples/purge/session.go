@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
@@ -26,7 +24,8 @@ type session struct {
 	stderr io.Writer
 
 	index  *purge.Index
-	store  memory
+	store  purge.Store
+	close  func() error        // of the store
 	active map[jobid.ID]string // the states of the jobs that have not ended
 	limits purge.Limits
 	typed  bool // somebody gives commands
@@ -43,33 +42,39 @@ type outcome struct {
 	ran    bool
 }
 
-// newSession makes up the jobs and their index, as a restart makes it of what the
-// store has, and pins the oldest.
+// newSession makes up the jobs, in memory or in a new directory, or takes those
+// of a directory. From there on it is a restart: the index is made of what the
+// store has, and whoever had pins puts them on again.
 func newSession(o options, out *bufio.Writer, stderr io.Writer) (*session, error) {
-	s := &session{out: out, stderr: stderr, limits: o.limits, typed: o.interactive, now: eventlog.FromTime(now), gone: map[outcome]purge.Job{}}
+	s := &session{out: out, stderr: stderr, limits: o.limits, typed: o.interactive, gone: map[outcome]purge.Job{}}
 	started := time.Now()
 	s.heap = heap()
-	jobs, active, err := draw(o.jobs, o.seed, stderr)
+	f, err := openStore(o, stderr)
 	if err != nil {
 		return nil, err
 	}
-	s.active = active
+	s.store, s.active, s.close = f.store, f.active, f.close
 	s.index, err = purge.Recover(purge.Config{
 		Active: func(id jobid.ID) (string, bool) { state, ok := s.active[id]; return state, ok },
 		Purged: s.purged,
-	}, purge.Evidence{Jobs: jobs, Active: slices.Sorted(maps.Keys(active))})
+	}, f.evidence)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.close())
 	}
 	// The latest time that the index knows of is that of the newest job, which may
 	// be long ago. At its start a daemon has nothing better than its clock.
+	s.now = eventlog.FromTime(now)
+	for _, j := range f.evidence.Jobs {
+		s.now = max(s.now, j.Inactive) // others may have used the directory
+	}
 	if err := s.index.AcceptClock(s.now); err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.close())
 	}
 	if err := s.pinOldest(o.pin); err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.close())
 	}
-	s.measured("made up", o.jobs, started)
+	f.evidence = purge.Evidence{} // the index has its own copy
+	s.measured(f.how, s.index.Len(), started)
 	return s, nil
 }
 
@@ -104,7 +109,12 @@ func (s *session) pinOldest(n int) error {
 	if n == 0 {
 		return nil
 	}
-	waiting := slices.Sorted(maps.Keys(s.active))[0] // in state DEPEND
+	waiting := s.index.Watermark()
+	for _, id := range slices.Sorted(maps.Keys(s.active)) {
+		if s.active[id] == activeStates[0].name {
+			waiting = id
+		}
+	}
 	for i, k := range s.oldest(n) {
 		pin := purge.Pin{Kind: purge.Housekeeping, By: fmt.Sprintf("node%d", i)}
 		switch i % 3 {
@@ -194,7 +204,9 @@ func (s *session) demonstrate(o options) error {
 	fmt.Fprintln(s.out)
 	s.table("AFTER")
 	s.tombstones()
-	s.everyRefusal()
+	if o.dir == "" { // files are not removed for show
+		s.everyRefusal()
+	}
 	return nil
 }
 
@@ -225,45 +237,6 @@ func (s *session) dryRun(how string) error {
 	return nil
 }
 
-// shown is how many jobs of a list are printed.
-const shown = 5
-
-func (s *session) print(jobs []purge.Candidate) {
-	for i, c := range jobs {
-		if i == shown && len(jobs) > shown+1 {
-			fmt.Fprintf(s.out, "  … %d more\n", len(jobs)-shown)
-			return
-		}
-		fmt.Fprintf(s.out, "  %-59s why: %v\n", s.describe(c.Job), c.Why)
-	}
-}
-
-func (s *session) printPinned(p purge.Plan) {
-	if len(p.Pinned) == 0 {
-		return
-	}
-	fmt.Fprintf(s.out, "%s would go, too, but stay pinned:\n", plural(len(p.Pinned)))
-	for i, k := range p.Pinned {
-		if i == shown && len(p.Pinned) > shown+1 {
-			fmt.Fprintf(s.out, "  … %d more\n", len(p.Pinned)-shown)
-			return
-		}
-		fmt.Fprintf(s.out, "  %-59s by: %s\n", s.describe(k.Job), join(k.Pins))
-	}
-}
-
-func (s *session) list(n int) {
-	all := s.oldest(n)
-	for _, k := range all {
-		line := s.describe(k.Job)
-		if len(k.Pins) > 0 {
-			line = fmt.Sprintf("%-59s pinned by: %s", line, join(k.Pins))
-		}
-		fmt.Fprintf(s.out, "  %s\n", line)
-	}
-	fmt.Fprintf(s.out, "%d of %s\n", len(all), plural(s.index.Len()))
-}
-
 // dryRunIDs tells what a purge of jobs by id would do.
 func (s *session) dryRunIDs(ids []jobid.ID) error {
 	fmt.Fprintln(s.out, "DRY RUN  by id")
@@ -286,7 +259,7 @@ func (s *session) dryRunIDs(ids []jobid.ID) error {
 // purgeByLimits purges batch by batch until nothing follows. In a daemon each of
 // these ticks is a heartbeat.
 func (s *session) purgeByLimits() error {
-	runner, err := purge.NewRunner(s.index, &s.store, s.limits)
+	runner, err := purge.NewRunner(s.index, s.store, s.limits)
 	if err != nil {
 		return err
 	}
@@ -297,6 +270,7 @@ func (s *session) purgeByLimits() error {
 		return err
 	}
 	total, purged, batches := len(whole.Jobs), 0, 0
+	_ = s.out.Flush() // what was said stands before the bar; run reports the error
 	started := time.Now()
 	bar := newProgress(s.stderr, "purging", total)
 	defer bar.done()
@@ -319,7 +293,7 @@ func (s *session) purgeByLimits() error {
 
 // purgeIDs purges jobs one by one, and returns how many were refused.
 func (s *session) purgeIDs(ids []jobid.ID) (refused int) {
-	runner, err := purge.NewRunner(s.index, &s.store, purge.Limits{})
+	runner, err := purge.NewRunner(s.index, s.store, purge.Limits{})
 	for _, id := range ids {
 		var p purge.Plan
 		if err == nil {
@@ -335,46 +309,6 @@ func (s *session) purgeIDs(ids []jobid.ID) (refused int) {
 	}
 	fmt.Fprintf(s.out, "purged %s\n", plural(len(ids)-refused))
 	return refused
-}
-
-// refuse prints an error and, to somebody who types commands, what can be done.
-func (s *session) refuse(err error) {
-	advice := ""
-	var job *purge.JobError
-	switch {
-	case errors.Is(err, purge.ErrPinned) && errors.As(err, &job):
-		p := job.Pins[0]
-		advice = fmt.Sprintf("it may go when its pins are gone, as by: unpin %v %v %s", job.ID, p.Kind, p.By)
-	case errors.Is(err, purge.ErrActive):
-		advice = "it has not ended"
-	case errors.Is(err, purge.ErrPurged):
-		advice = "its tombstone still answers ask"
-	case errors.Is(err, purge.ErrUnknown):
-		advice = "list shows ids; also a tombstone ends"
-	case errors.Is(err, purge.ErrClock):
-		advice = "if that is the right time, say so with advance FSD --accept"
-	case errors.Is(err, purge.ErrExcess):
-		advice = "unpin some, or say it shorter"
-	}
-	text := explain(err)
-	if advice != "" && s.typed {
-		text += "; " + strings.TrimSpace(advice)
-	}
-	fmt.Fprintln(s.out, "!", text)
-}
-
-// explain is the text of an error. That of a clock has seconds since 1970; people
-// want the time of the day.
-func explain(err error) string {
-	var c *purge.ClockError
-	if !errors.As(err, &c) || !(c.Now > 0) {
-		return strings.TrimPrefix(err.Error(), "purge: ")
-	}
-	step, side := float64(c.Now-c.Last), "after"
-	if step < 0 {
-		step, side = -step, "before"
-	}
-	return fmt.Sprintf("%v: %s is %s %s %s, the latest time known", purge.ErrClock, at(c.Now), age(step), side, at(c.Last))
 }
 
 // step shows what a clock that steps does: the dry run is refused. What it would
@@ -510,77 +444,4 @@ func (s *session) everyRefusal() {
 		}
 	}
 	s.purgeIDs(append(ids, s.index.Watermark()+1)) // nobody had this id
-}
-
-// table prints what there is.
-func (s *session) table(title string) {
-	st := s.index.Stats()
-	fmt.Fprintf(s.out, "%-10s %9s %10s %9s %9s %9s\n", title, "jobs", "completed", "failed", "canceled", "timeout")
-	for _, row := range []struct {
-		name string
-		c    purge.Counts
-	}{{"inactive", st.Resident}, {"purged", st.Purged}} {
-		fmt.Fprintf(s.out, "%-10s %9d %10d %9d %9d %9d\n", row.name, row.c.Total(),
-			row.c.Completed, row.c.Failed, row.c.Canceled, row.c.Timeout)
-	}
-	fmt.Fprintf(s.out, "%-10s %9d\n%-10s %9d\n", "pinned", st.Pinned, "tombstones", st.Tombstones)
-	if oldest, newest, ok := s.ends(); ok {
-		fmt.Fprintf(s.out, "%-10s %s\n%-10s %s\n", "oldest", s.describe(oldest), "newest", s.describe(newest))
-	}
-}
-
-// describe tells of a job in one line.
-func (s *session) describe(j purge.Job) string {
-	return fmt.Sprintf("%-13v %s  %7s old  %v", j.ID, at(j.Inactive), age(float64(s.now-j.Inactive)), j.Result)
-}
-
-// at prints a time for people.
-func at(t eventlog.Timestamp) string { return t.Time().UTC().Format("2006-01-02 15:04:05") }
-
-// age prints a duration, which is negative after the clock was put back.
-func age(seconds float64) string {
-	if seconds < 0 {
-		return "-" + fsd.Duration(-seconds).Format(3)
-	}
-	return fsd.Duration(seconds).Format(3)
-}
-
-// describe tells limits in one line.
-func describe(l purge.Limits) string {
-	limit := func(l purge.Limit[time.Duration]) string {
-		d, ok := l.Value()
-		switch {
-		case !ok:
-			return "none"
-		case d == math.MaxInt64:
-			return fsd.Infinity().String()
-		}
-		return age(d.Seconds())
-	}
-	n := "none"
-	if v, ok := l.MaxCount.Value(); ok {
-		n = fmt.Sprint(v)
-	}
-	batch := l.Batch
-	if batch == 0 {
-		batch = purge.DefaultBatch
-	}
-	return fmt.Sprintf("age=%s num=%s min-age=%s batch=%d", limit(l.MaxAge), n, limit(l.MinAge), batch)
-}
-
-// join prints pins.
-func join(pins []purge.Pin) string {
-	texts := make([]string, len(pins))
-	for i, p := range pins {
-		texts[i] = p.String()
-	}
-	return strings.Join(texts, ", ")
-}
-
-// plural prints a number of jobs.
-func plural(n int) string {
-	if n == 1 {
-		return "1 inactive job"
-	}
-	return fmt.Sprintf("%d inactive jobs", n)
 }
