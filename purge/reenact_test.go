@@ -1,0 +1,231 @@
+package purge_test
+
+import (
+	"math/bits"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+)
+
+// comparisons returns how often jobs are compared per job that is added at the end
+// and per job that is purged, where n jobs stay.
+func comparisons(t *testing.T, n int) float64 {
+	jobs := makeJobs(n + 5000)
+	x, err := purge.Recover(purge.Config{TombstoneCount: purge.To(0)}, purge.Evidence{Jobs: jobs[:n]})
+	require.NoError(t, err)
+	before := x.Compared()
+	for _, j := range jobs[n:] {
+		require.NoError(t, x.Add(j))
+		if x.Len() < n+100 {
+			continue
+		}
+		p, err := x.Plan(j.Inactive, count(n))
+		require.NoError(t, err)
+		require.Len(t, p.Jobs, 100)
+		require.NoError(t, x.Commit(p))
+	}
+	return float64(x.Compared()-before) / 5000
+}
+
+// flux-core#4286 and #6419: throughput fell with the number of inactive jobs, as a
+// list was scanned, from the wrong end even.
+func TestTheCostOfAJobGrowsWithTheLogarithmOfThoseThere(t *testing.T) {
+	small, large := comparisons(t, 1<<10), comparisons(t, 1<<16)
+	t.Logf("%.1f comparisons per job with 2^10, %.1f with 2^16", small, large)
+	require.Less(t, large/small, 16.0/10*1.25)
+	require.Less(t, large, 5.0*16)
+}
+
+// flux-core#7689: jobs with equal times were taken for duplicates.
+func TestJobsWithEqualTimesAreDifferentJobs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ids := rapid.SliceOfNDistinct(rapid.Uint64(), 1, 300, rapid.ID).Draw(t, "ids")
+		var ev purge.Evidence
+		var x purge.Index
+		for i, id := range ids {
+			j := purge.Job{ID: jobid.ID(id), Inactive: start}
+			require.NoError(t, x.Add(j))
+			if i%2 == 0 {
+				ev.Jobs = append(ev.Jobs, j)
+			}
+		}
+		y, err := purge.Recover(purge.Config{}, ev)
+		require.NoError(t, err)
+		for _, id := range ids {
+			if j := (purge.Job{ID: jobid.ID(id), Inactive: start}); !slices.Contains(ev.Jobs, j) {
+				require.NoError(t, y.Add(j))
+			}
+		}
+		slices.Sort(ids)
+		l := purge.PurgeAll()
+		l.Batch = purge.NoBatch
+		for _, x := range []*purge.Index{&x, y} {
+			p, err := x.Plan(start, l)
+			require.NoError(t, err)
+			for i, c := range p.Jobs {
+				require.Equal(t, jobid.ID(ids[i]), c.ID, "equal times are in the order of ids")
+			}
+			require.Len(t, p.Jobs, len(ids))
+		}
+	})
+}
+
+// flux-core#4465 and #7693: sorting a list made its handles mean other jobs, and
+// the wrong job was purged.
+func TestAPlanMeansTheSameJobsWhateverIsAddedInFrontOfThem(t *testing.T) {
+	x, _ := populated(t, purge.Config{}, 5)
+	p, err := x.PlanIDs(start+10, 2, 4)
+	require.NoError(t, err)
+	for i := range 5000 {
+		require.NoError(t, x.Add(purge.Job{ID: jobid.ID(10000 - i), Inactive: start - eventlog.Timestamp(i)}))
+	}
+	require.NoError(t, x.Commit(p))
+	for id, gone := range map[jobid.ID]bool{1: false, 2: true, 3: false, 4: true, 5: false} {
+		_, err := x.Lookup(id)
+		require.Equal(t, gone, err != nil)
+	}
+	require.NoError(t, x.Check())
+}
+
+// Commit 0f51b77dd of flux-core: jobs were added twice at a restart.
+func TestAJobIsAddedOnce(t *testing.T) {
+	x, err := purge.Recover(purge.Config{}, purge.Evidence{Jobs: makeJobs(2)})
+	require.NoError(t, err)
+	require.ErrorIs(t, x.Add(makeJobs(2)[1]), purge.ErrDuplicate)
+	other := makeJobs(2)[1]
+	other.Inactive += 5
+	require.ErrorIs(t, x.Add(other), purge.ErrDuplicate, "the id is what counts")
+	require.Equal(t, 2, x.Stats().Resident.Total())
+}
+
+// flux-core#4300: the greatest id was purged, and came back after a crash. Also
+// see TestIdsNeverComeBackWhereverTheStoreDies.
+func TestTheWatermarkIsStoredBeforeTheJobThatProvesItGoes(t *testing.T) {
+	x, m := populated(t, purge.Config{TombstoneCount: purge.To(0)}, 4)
+	r := newRunner(t, x, m, count(0))
+	p, err := r.PurgeIDs(t.Context(), start+10, 4)
+	require.NoError(t, err)
+	require.True(t, p.NeedsWatermark)
+	require.Equal(t, []string{"watermark", "unlink"}, m.calls)
+	p, err = r.Tick(t.Context(), start+10)
+	require.NoError(t, err)
+	require.False(t, p.NeedsWatermark, "the stored one proves these, too")
+	again, err := purge.Recover(purge.Config{}, m.evidence())
+	require.NoError(t, err)
+	require.Equal(t, jobid.ID(4), again.Watermark())
+}
+
+// flux-core#4711, #4801 and #5047: a purge of an active job made statistics wrong,
+// and said "no such file".
+func TestWhyAJobCanNotBePurgedByIdIsTold(t *testing.T) {
+	x, m := populated(t, purge.Config{Active: func(id jobid.ID) (string, bool) { return "RUN", id == 77 }}, 3)
+	r := newRunner(t, x, m, purge.Limits{})
+	_, err := x.Pin(2, purge.Pin{Kind: purge.Housekeeping, By: "rank 3"})
+	require.NoError(t, err)
+	_, err = r.PurgeIDs(t.Context(), start+10, 3)
+	require.NoError(t, err)
+	before := x.Stats()
+	for id, want := range map[jobid.ID]string{
+		77:  `purge: ƒ2L: job is active: "RUN"`,
+		2:   `purge: ƒ3: job is pinned by housekeeping "rank 3"`,
+		3:   `purge: ƒ4: job was purged: completed`,
+		100: `purge: ƒ2j: no such job`,
+	} {
+		_, err := r.PurgeIDs(t.Context(), start+10, 1, id)
+		require.EqualError(t, err, want)
+	}
+	require.Equal(t, before, x.Stats())
+	_, err = x.PlanIDs(start, make([]jobid.ID, purge.MaxBatch+1)...)
+	require.EqualError(t, err, "purge: 1001 ids, at most 1000 are allowed")
+	_, err = x.PlanIDs(0, 1)
+	require.ErrorIs(t, err, purge.ErrClock)
+}
+
+// flux-core#4719 and #4756: "completed" shrank when a job failed, as a purge took
+// one away.
+func TestResidentAndPurgedJobsAreAllThatEverWere(t *testing.T) {
+	x, m := populated(t, purge.Config{}, 86)
+	for i := range 14 {
+		require.NoError(t, x.Add(purge.Job{ID: jobid.ID(100 + i), Inactive: start + 100, Result: purge.Failed}))
+	}
+	require.Equal(t, purge.Counts{Completed: 86, Failed: 14}, x.Stats().Resident)
+	require.NoError(t, x.Add(purge.Job{ID: 200, Inactive: start + 101, Result: purge.Failed}))
+	_, err := newRunner(t, x, m, count(100)).Tick(t.Context(), start+102)
+	require.NoError(t, err)
+	require.Equal(t, purge.Counts{Completed: 85, Failed: 15}, x.Stats().Resident)
+	require.Equal(t, purge.Counts{Completed: 1}, x.Stats().Purged, "and this is where it went")
+}
+
+// flux-core#3611: who waited for a job that was purged waited for ever; #3702 and
+// #4287: a dependency on a job that ended long ago.
+func TestAPurgedJobStillAnswers(t *testing.T) {
+	x, m := populated(t, purge.Config{}, 2)
+	_, err := newRunner(t, x, m, count(1)).Tick(t.Context(), start+10)
+	require.NoError(t, err)
+	_, err = x.Lookup(1)
+	require.EqualError(t, err, "purge: ƒ2: job was purged: completed")
+	j, ok := x.Ended(1)
+	require.True(t, ok)
+	require.True(t, j.Satisfies(purge.AfterOK))
+	require.Equal(t, start, j.Inactive)
+	require.ErrorIs(t, x.Add(j), purge.ErrPurged, "ids do not come back")
+	x, err = purge.Recover(purge.Config{}, m.evidence())
+	require.NoError(t, err)
+	again, ok := x.Ended(1)
+	require.True(t, ok)
+	require.Equal(t, j, again)
+	_, ok = x.Ended(3)
+	require.False(t, ok)
+}
+
+// flux-core#7536: a purge without a limit did nothing, where the user meant all.
+func TestPurgingAllIsExplicit(t *testing.T) {
+	in := newInstance(t)
+	in.finish(3)
+	require.Zero(t, in.force(purge.Limits{MinAge: purge.To(time.Duration(0))}))
+	require.Equal(t, 3, in.would(purge.PurgeAll()))
+	require.Equal(t, 3, in.force(purge.PurgeAll()))
+}
+
+// flux-core#4331 and #4931: other indexes kept purged ids.
+func TestABatchIsToldOnceWhenAllIsUpToDate(t *testing.T) {
+	var x *purge.Index
+	var told []purge.Notice
+	x, m := populated(t, purge.Config{Purged: func(n purge.Notice) {
+		told = append(told, n)
+		require.Equal(t, len(n.Jobs), x.Stats().Purged.Total())
+		require.Equal(t, 2, x.Len())
+		for _, c := range n.Jobs {
+			_, err := x.Lookup(c.ID)
+			require.ErrorIs(t, err, purge.ErrPurged)
+		}
+	}}, 5)
+	_, err := newRunner(t, x, m, count(2)).Tick(t.Context(), start+10)
+	require.NoError(t, err)
+	require.Len(t, told, 1)
+	require.Equal(t, start+10, told[0].Now)
+	require.Len(t, told[0].Jobs, 3)
+	require.Equal(t, purge.ByCount, told[0].Jobs[0].Why, "what went and why can be logged")
+}
+
+// A restart with a backlog in any order, which once was quadratic: the jobs are
+// sorted, and the tree is filled at its end.
+func TestABacklogInAnyOrderIsBuiltByComparingLittle(t *testing.T) {
+	const n = 1 << 15
+	jobs := makeJobs(n)
+	for i := range jobs { // an order that is neither
+		k := i * 7919 % n
+		jobs[i], jobs[k] = jobs[k], jobs[i]
+	}
+	x, err := purge.Recover(purge.Config{}, purge.Evidence{Jobs: jobs})
+	require.NoError(t, err)
+	require.NoError(t, x.Check())
+	require.Less(t, x.Compared(), uint64(2*n*bits.Len(n)))
+}

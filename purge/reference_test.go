@@ -1,0 +1,196 @@
+package purge_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+)
+
+// instance does what flux-core's own test of purge does with an instance.
+type instance struct {
+	t      *testing.T
+	x      *purge.Index
+	m      *memory
+	now    eventlog.Timestamp
+	active map[jobid.ID]string
+}
+
+func newInstance(t *testing.T) *instance {
+	in := &instance{t: t, m: newMemory(), now: start, active: map[jobid.ID]string{}}
+	x, err := purge.New(purge.Config{Active: func(id jobid.ID) (string, bool) {
+		state, ok := in.active[id]
+		return state, ok
+	}})
+	require.NoError(t, err)
+	in.x = x
+	return in
+}
+
+// finish lets n jobs run and end, and returns their ids.
+func (in *instance) finish(n int) []jobid.ID {
+	var ids []jobid.ID
+	for range n {
+		in.now += 0.125
+		j := purge.Job{ID: in.x.Watermark() + 1, Inactive: in.now, Result: purge.Completed, Ran: true}
+		require.NoError(in.t, in.m.Create(j))
+		require.NoError(in.t, in.x.Add(j))
+		ids = append(ids, j.ID)
+	}
+	in.now++
+	return ids
+}
+
+// would returns how many jobs a dry run names.
+func (in *instance) would(l purge.Limits) int {
+	l.Batch = purge.NoBatch
+	p, err := in.x.Plan(in.now, l)
+	require.NoError(in.t, err)
+	return len(p.Jobs)
+}
+
+// force purges batch after batch, and returns how many jobs went.
+func (in *instance) force(l purge.Limits) (n int) {
+	r := newRunner(in.t, in.x, in.m, purge.Limits{})
+	for {
+		p, err := r.Purge(context.Background(), in.now, l)
+		require.NoError(in.t, err)
+		n += len(p.Jobs)
+		if !p.More {
+			require.Len(in.t, in.m.jobs, in.x.Len(), "the store has what the index has")
+			return n
+		}
+	}
+}
+
+// forceIDs purges jobs by id, and returns how many went.
+func (in *instance) forceIDs(ids ...jobid.ID) (int, error) {
+	p, err := newRunner(in.t, in.x, in.m, purge.Limits{}).PurgeIDs(context.Background(), in.now, ids...)
+	return len(p.Jobs), err
+}
+
+// beat purges by a configuration until there is nothing to do.
+func (in *instance) beat(table map[string]any) {
+	l, err := purge.ParseLimits(table)
+	require.NoError(in.t, err)
+	r := newRunner(in.t, in.x, in.m, l)
+	for more := true; more; in.now += 0.125 {
+		p, err := r.Tick(context.Background(), in.now)
+		require.NoError(in.t, err)
+		more = p.More
+	}
+}
+
+func count(n int) purge.Limits { return purge.Limits{MaxCount: purge.To(n)} }
+
+// TestTheReferencesOwnSequence has the steps and numbers of flux-core's
+// t2809-job-purge.
+func TestTheReferencesOwnSequence(t *testing.T) {
+	in := newInstance(t)
+	in.finish(10)
+	require.Zero(t, in.would(purge.Limits{}), "no limits are no purge")
+	require.Zero(t, in.force(purge.Limits{}))
+	_, err := in.x.Plan(in.now, purge.Limits{Batch: 10000})
+	require.ErrorIs(t, err, purge.ErrLimits)
+	_, err = in.x.Plan(in.now, count(-42))
+	require.ErrorIs(t, err, purge.ErrLimits)
+	require.Equal(t, 2, in.would(count(8)))
+	require.Equal(t, 2, in.force(count(8)))
+	require.Equal(t, 0, in.would(count(8)))
+	require.Equal(t, 0, in.force(count(8)))
+	require.Equal(t, 2, in.would(count(6)))
+	one := count(6)
+	one.Batch = 1
+	require.Equal(t, 2, in.force(one), "in batches of 1")
+	require.Equal(t, 6, in.force(purge.Limits{MaxCount: purge.To(1000), MaxAge: purge.To(time.Millisecond)}))
+	require.Equal(t, 0, in.force(count(1)))
+	require.Empty(t, in.m.jobs)
+
+	ids := in.finish(2)
+	require.Equal(t, 1, in.force(count(1)))
+	require.Contains(t, in.m.jobs, ids[1], "the youngest is still there")
+	require.Equal(t, 1, in.force(count(0)))
+	require.Zero(t, in.x.Len())
+	in.byID()
+
+	in.finish(10)
+	in.beat(map[string]any{"inactive-num-limit": 5})
+	require.Equal(t, 5, in.x.Len())
+	four, err := in.x.Plan(in.now, count(4))
+	require.NoError(t, err)
+	three, err := in.x.Plan(in.now, count(3))
+	require.NoError(t, err)
+	three, err = in.x.Claim(three)
+	require.NoError(t, err)
+	four, err = in.x.Claim(four)
+	require.NoError(t, err)
+	require.NoError(t, in.x.Commit(four))
+	require.NoError(t, in.x.Commit(three))
+	require.Equal(t, 3, in.x.Len(), "two at once")
+	in.now++
+	in.beat(map[string]any{"inactive-age-limit": "1ms"})
+	require.Zero(t, in.x.Len())
+	require.Equal(t, purge.Counts{}, in.x.Stats().Resident)
+	require.Equal(t, purge.Counts{Completed: 27}, in.x.Stats().Purged)
+	in.badConfigurations()
+	require.NoError(t, in.x.Check())
+}
+
+// byID is the part about purges by id: four inactive jobs and one active one.
+func (in *instance) byID() {
+	t := in.t
+	ids := in.finish(4)
+	running := in.x.Watermark() + 1
+	in.x.Saw(running)
+	in.active[running] = "RUN"
+
+	p, err := in.x.PlanIDs(in.now, ids[0])
+	require.NoError(t, err)
+	require.Len(t, p.Jobs, 1)
+	n, err := in.forceIDs(ids[0])
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	for _, try := range []func(...jobid.ID) (int, error){
+		in.forceIDs,
+		func(ids ...jobid.ID) (int, error) { p, err := in.x.PlanIDs(in.now, ids...); return len(p.Jobs), err },
+	} {
+		_, err = try(ids[0])
+		require.ErrorIs(t, err, purge.ErrPurged, "with a tombstone there is more to say than not found")
+		_, err = try(1 << 50)
+		require.ErrorIs(t, err, purge.ErrUnknown)
+		_, err = try(running)
+		require.ErrorIs(t, err, purge.ErrActive)
+		require.ErrorContains(t, err, `job is active: "RUN"`)
+	}
+	p, err = in.x.PlanIDs(in.now, ids[1], ids[2])
+	require.NoError(t, err)
+	require.Len(t, p.Jobs, 2)
+	n, err = in.forceIDs(ids[1], ids[2])
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	_, err = in.forceIDs(ids[3], ids[0])
+	require.ErrorIs(t, err, purge.ErrPurged, "all or none")
+	n, err = in.forceIDs(ids[3])
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	delete(in.active, running)
+	require.NoError(t, in.x.Add(purge.Job{ID: running, Inactive: in.now, Result: purge.Completed, Ran: true}))
+	require.Equal(t, 1, in.force(count(0)))
+}
+
+func (in *instance) badConfigurations() {
+	for want, table := range map[string]map[string]any{
+		"inactive-age-limit: must be a string":               {"inactive-age-limit": 42},
+		"inactive-age-limit: must be a duration of RFC 23":   {"inactive-age-limit": "notfsd"},
+		"inactive-num-limit: must be 0 or more, and less th": {"inactive-num-limit": -42},
+	} {
+		_, err := purge.ParseLimits(table)
+		require.ErrorIs(in.t, err, purge.ErrLimits)
+		require.ErrorContains(in.t, err, want)
+	}
+}
