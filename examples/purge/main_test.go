@@ -314,6 +314,18 @@ func TestJobsThatEndedLaterThanNowAreNewNotOld(t *testing.T) {
 	require.Regexp(t, `\nnewest .* 2027-01-15 12:00:00 +0s old`, stdout)
 }
 
+func TestTheIDOfADamagedJobIsNotForgotten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "jobs")
+	store, err := dirstore.Create(dir, dirstore.Options{})
+	require.NoError(t, err)
+	require.NoError(t, store.Add(dirstore.Job{ID: 1 << 50, Eventlog: []byte(`{"timestamp":1,"name":"clean"}` + "\n")}))
+	require.NoError(t, store.Close())
+	s, err := newSession(options{dir: dir}, bufio.NewWriter(io.Discard), io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, jobid.ID(1<<50), s.index.Watermark())
+	require.NoError(t, s.close())
+}
+
 func TestADirectoryOfOthersIsLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "thesis.txt"), []byte("x"), 0o600))

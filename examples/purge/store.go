@@ -155,8 +155,8 @@ func newLog(events []event, begin, end eventlog.Timestamp) ([]byte, error) {
 }
 
 // readDir does what a restart does: it folds each log into a job, which is
-// inactive or not. A job that can not be read is told and left alone; the
-// watermark covers its id.
+// inactive or not. A job that can not be read is told and left alone. The
+// watermark of a directory covers the ids of those, and of active jobs.
 func readDir(s *dirstore.Store, stderr io.Writer) (found, error) {
 	f := found{store: s, close: s.Close, active: map[jobid.ID]string{}}
 	f.evidence.Watermark = s.Watermark()
@@ -178,7 +178,6 @@ func readDir(s *dirstore.Store, stderr io.Writer) (found, error) {
 		result, ended := j.Result()
 		if j.State() != jobstate.Inactive || !ended {
 			f.active[j.ID()] = j.State().String()
-			f.evidence.Active = append(f.evidence.Active, j.ID())
 			continue
 		}
 		f.evidence.Jobs = append(f.evidence.Jobs, purge.Job{ID: j.ID(), Inactive: since, Result: purge.Result(result), Ran: j.Started()})
