@@ -27,6 +27,27 @@
 // job's log into runs, and what becomes of them into events, and after a restart
 // [RecoverJob] lists what was active, each to be taken up, run again or ended.
 //
+// An embedder has a Job, and a ledger of its R, for each job from alloc on:
+//
+//   - It appends each event of the job to the log, then gives it to [Job.Apply],
+//     then does what [Job.Take] says: it appends the events of Post, before any
+//     other event of the job, and gives each to Apply; it does the Requests; and
+//     it takes again, until there is nothing.
+//   - What [Job.Feed] returns after that it gives to the scheduler. It posts the
+//     events start, free and clean only where [Job.MayStart], [Job.MayFree] and
+//     [Job.MayClean] allow them.
+//   - What happens on the nodes goes to [Job.Report], drains that were done to
+//     [Job.Drained], and [Job.Tick] is called at [Job.Deadline]; each is
+//     followed by Take and Feed as above.
+//   - After a restart, RecoverJob folds the log, and [rset.Rebuild] makes the
+//     ledger of what [Holds.Ready] and [Holds.ReadyNamed] say; its final fragment
+//     was given out if the log has the event free and nothing is held. Whatever
+//     [Job.Unresolved] lists is to be resolved. What the crash kept from the
+//     scheduler it learns by hello.
+//   - With Housekeeping in between, ranks that are ready are handed to that, and
+//     its fragments go to the scheduler: the example EpilogThenHousekeeping
+//     shows how.
+//
 // All of them decide and never act: they do no I/O, and time is what the caller
 // says it is. What is to be launched, killed, drained or logged comes out as a
 // value.

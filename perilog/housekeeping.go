@@ -39,7 +39,9 @@ type HousekeepingJob struct {
 	// final; nil is none.
 	Free *idset.Set
 	// Named are resources without a rank, as a rack's ssd, each not empty. They
-	// go back with the final fragment.
+	// go back with the final fragment: where an epilog of the job can hold one
+	// longer than any rank, the work on the last rank is not to be started
+	// before Holds.ReadyNamed has them all.
 	Named []string
 
 	// ReleaseAfter says when ranks go back that are ready while others are

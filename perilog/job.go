@@ -43,8 +43,9 @@ type JobSpec struct {
 //
 // The embedder gives every event of the job's log to Apply, in the order of the
 // log and after it is in the log; tells what happens on the nodes by Report,
-// Drained and Offline; calls Tick at Deadline; and calls Take after each of
-// these, or after several that came together.
+// Drained and Offline; and calls Tick at Deadline. It calls Take after each
+// event, as an epilog has to start in the log before the next one lets go of
+// its ranks, and after each of the others, or several that came together.
 //
 // Prologs start with the event alloc, all at once. When one fails or is
 // canceled, or ends after the job was canceled, every epilog is started in the
@@ -57,7 +58,8 @@ type JobSpec struct {
 // What an action ends on is let go in the log as it ends, a rank by itself if
 // it comes by itself, but for ranks for which a drain is asked: these when the
 // drain is confirmed, as a rank where an action failed must not be given to
-// another job.
+// another job. Ranks that the executor releases early, where HoldsOptions have
+// that free them, go back without an epilog.
 //
 // A Job must not be copied, and one goroutine at a time may use it. Times are
 // those of the caller; one that is before the latest counts as the latest.

@@ -18,8 +18,9 @@ const statusCanceled = sigterm
 
 // Apply takes in an event of the job's log, which must be in the log by now.
 // The Note and the error are those of [Holds.Apply]; after an error nothing has
-// changed. A NoteLate for the start of an epilog means that the embedder logged
-// something else before what Take told it to post.
+// changed. A NoteLate for the start of an epilog means that ranks were released
+// early, or that the embedder logged something else before what Take told it to
+// post.
 func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (Note, error) {
 	active := len(j.holds.actions)
 	note, err := j.holds.Apply(e)
