@@ -64,7 +64,7 @@ const (
 const (
 	defaultJobs  = 10_000
 	defaultFiled = 100       // in a directory, where each costs some fsyncs
-	maxJobs      = 5_000_000 // some 600 MB while they are made
+	maxJobs      = 5_000_000 // 1.5 GB, most of it for dry runs of them all
 	maxFiled     = 10_000
 	maxPins      = 1000
 	maxIDs       = 100 // on a command line, or in one command
