@@ -130,7 +130,7 @@ func TestReenact1170CancelIsNotFreeAndTheOverlapIsNamed(t *testing.T) {
 
 // flux-sched issue 1301, commit 2b4b6ff9: of an R with several entries only the
 // last one was freed.
-func TestReenact1301EveryEntryComesBack(t *testing.T) {
+func TestReenact1301And2b4b6ff9EveryEntryComesBack(t *testing.T) {
 	p := upPool(t, "rank0/core[0-47] rank1/core[0-23] rank2/core[24-47] n[0-2]")
 	whole := p.Available().String()
 	r := alloc(t, p, 1, requestOf(t, specText("["+wholeNodes("3")+"]", "")))
