@@ -53,6 +53,7 @@ var layout = map[string]string{
 	"perilog":           "idset rset eventlog jobstate jobstate/jobid jobstate/fsd internal/jsonscan",
 	"purge":             "btree jobstate/jobid eventlog jobstate/fsd",
 	"purge/dirstore":    "purge eventlog eventlog/logfile jobstate/jobid",
+	"purge/storetest":   "purge eventlog jobstate/jobid",
 	"internal/jsonscan": "",
 	"internal/refdata":  "",
 }
