@@ -120,14 +120,18 @@ func (x *Index) bury(p *Plan) {
 	over := x.tombs.len() + len(p.Jobs) - count
 	age, aged := x.cfg.TombstoneAge.Value()
 	ends := func(j Job) bool { return over > 0 || aged && older(p.Now, j.Inactive, age) }
+	most := 2*len(p.Jobs) + MaxBatch
 	bare := 0
+	if n := min(over, most, x.tombs.len()); n > 0 {
+		p.Expired = make([]jobid.ID, 0, n)
+	}
 	x.ended.each(func(at slot) bool {
 		j := x.tombs.job(at)
 		for bare < len(p.Jobs) && less(p.Jobs[bare].Job, j) && ends(p.Jobs[bare].Job) {
 			bare++
 			over--
 		}
-		if len(p.Expired) == 2*len(p.Jobs)+MaxBatch {
+		if len(p.Expired) == most {
 			over = 0 // limits were lowered at a restart: the rest ends with later batches
 			return false
 		}

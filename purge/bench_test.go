@@ -1,0 +1,211 @@
+package purge_test
+
+import (
+	"container/heap"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+)
+
+// benchPass measures one job's way through an index where n jobs stay: Add, and its
+// share of Plan, Claim and Commit, tombstones included.
+func benchPass(b *testing.B, n int) {
+	c := newChurn(b, n)
+	for range 1100 { // as many tombstones as are kept
+		c.batch(b)
+	}
+	runtime.GC()
+	b.ReportAllocs()
+	before := c.x.Compared()
+	jobs := 0
+	for b.Loop() {
+		c.batch(b)
+		jobs += purge.DefaultBatch
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(jobs), "ns/job")
+	b.ReportMetric(float64(c.x.Compared()-before)/float64(jobs), "comparisons/job")
+}
+
+func BenchmarkPass(b *testing.B) {
+	for _, n := range []int{10_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) { benchPass(b, n) })
+	}
+}
+
+// BenchmarkLongPass needs a gigabyte, and JOBLIFE_LONG in the environment.
+func BenchmarkLongPass(b *testing.B) {
+	if os.Getenv("JOBLIFE_LONG") == "" {
+		b.Skip("JOBLIFE_LONG is not set: 10 million jobs need a gigabyte")
+	}
+	for _, n := range []int{10_000, 10_000_000} {
+		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) { benchPass(b, n) })
+	}
+}
+
+// BenchmarkAdd measures insertion while a purge of all is under way.
+func BenchmarkAdd(b *testing.B) {
+	for _, n := range []int{10_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) {
+			c := newChurn(b, n)
+			p, err := c.x.Plan(start+eventlog.Timestamp(n)/64, purge.PurgeAll())
+			require.NoError(b, err)
+			_, err = c.x.Claim(p)
+			require.NoError(b, err)
+			b.ReportAllocs()
+			for b.Loop() {
+				if c.x.Add(churnJob(c.next)) != nil {
+					b.Fatal("it is new")
+				}
+				c.next++
+			}
+		})
+	}
+}
+
+func BenchmarkDryRun(b *testing.B) {
+	c := newChurn(b, 100_000)
+	for _, batch := range []int{1, 100, purge.MaxBatch, purge.NoBatch} {
+		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := c.x.Plan(start+5000, purge.Limits{MaxCount: purge.To(0), Batch: batch}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// shuffled returns n jobs in an order that is neither.
+func shuffled(n int) []purge.Job {
+	jobs := make([]purge.Job, n)
+	state := uint64(1)
+	for i := range jobs {
+		jobs[i] = churnJob(i)
+		state = state*6364136223846793005 + 1442695040888963407
+		k := int(state >> 33 % uint64(i+1))
+		jobs[i], jobs[k] = jobs[k], jobs[i]
+	}
+	return jobs
+}
+
+// jobHeap is a heap by time, as container/heap wants it.
+type jobHeap []purge.Job
+
+func (h jobHeap) Len() int           { return len(h) }
+func (h jobHeap) Less(i, j int) bool { return byTime(h[i], h[j]) < 0 }
+func (h jobHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *jobHeap) Push(x any)        { *h = append(*h, x.(purge.Job)) }
+func (h *jobHeap) Pop() any {
+	j := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return j
+}
+
+// BenchmarkBuild builds from jobs in any order: this index, a sorted slice (which
+// finds nothing by id), and a map with a heap (which can not remove by id).
+func BenchmarkBuild(b *testing.B) {
+	for _, n := range []int{10_000, 1_000_000} {
+		jobs := shuffled(n)
+		for name, build := range map[string]func() int{
+			"index": func() int {
+				x, err := purge.Recover(purge.Config{}, purge.Evidence{Jobs: jobs})
+				require.NoError(b, err)
+				return x.Len()
+			},
+			"added one by one": func() int {
+				var x purge.Index
+				for _, j := range jobs {
+					require.NoError(b, x.Add(j))
+				}
+				return x.Len()
+			},
+			"sorted slice": func() int {
+				sorted := slices.Clone(jobs)
+				slices.SortFunc(sorted, byTime)
+				return len(sorted)
+			},
+			"map and heap": func() int {
+				h := jobHeap(slices.Clone(jobs))
+				heap.Init(&h)
+				byID := make(map[jobid.ID]purge.Job, len(jobs))
+				for _, j := range jobs {
+					byID[j.ID] = j
+				}
+				return len(byID)
+			},
+		} {
+			b.Run(fmt.Sprintf("%s/jobs=%d", name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if build() != n {
+						b.Fatal("not all are there")
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/job")
+			})
+		}
+	}
+}
+
+// heapBytes returns how many bytes are in use.
+func heapBytes() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// perJob returns how many bytes a job costs that stays in an index of n, which were
+// built at once, or added one by one as they ended.
+func perJob(t testing.TB, n int, atOnce bool) float64 {
+	before := heapBytes()
+	var x *purge.Index
+	if atOnce {
+		jobs := shuffled(n)
+		var err error
+		x, err = purge.Recover(purge.Config{}, purge.Evidence{Jobs: jobs})
+		require.NoError(t, err)
+	} else {
+		x = new(purge.Index)
+		for i := range n {
+			require.NoError(t, x.Add(churnJob(i)))
+		}
+	}
+	bytes := float64(heapBytes()-before) / float64(n)
+	runtime.KeepAlive(x)
+	return bytes
+}
+
+func BenchmarkMemory(b *testing.B) {
+	for _, n := range []int{10_000, 100_000, 1_000_000} {
+		for _, atOnce := range []bool{false, true} {
+			b.Run(fmt.Sprintf("at once=%v/jobs=%d", atOnce, n), func(b *testing.B) {
+				var bytes float64
+				for b.Loop() {
+					bytes = perJob(b, n, atOnce)
+				}
+				b.ReportMetric(bytes, "bytes/job")
+			})
+		}
+	}
+}
+
+func TestAJobNeedsLessThanSixtyFourBytes(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector needs memory of its own")
+	}
+	for _, atOnce := range []bool{false, true} {
+		bytes := perJob(t, 100_000, atOnce)
+		t.Logf("at once: %v: %.1f bytes per job", atOnce, bytes)
+		require.Less(t, bytes, 64.0)
+	}
+}
