@@ -110,6 +110,13 @@ func FuzzRecoverJob(f *testing.F) {
 	f.Add(w.log)
 	f.Add([]byte(`{"timestamp":1.0,"name":"prolog-start","context":{"description":"job-manager.prolog"}}` + "\n"))
 	f.Add([]byte(`{"timestamp":1.0,"name":"alloc"}` + "\n" + `{"timestamp":1.0,"name":"exception","context":{"type":"x","severity":0,"note":""}}` + "\n"))
+	f.Add([]byte(`{"timestamp":1.0,"name":"alloc"}
+{"timestamp":1.0,"name":"epilog-start","context":{"description":"job-manager.epilog"}}
+{"timestamp":2.0,"name":"epilog-start","context":{"description":"job-manager.epilog"}}
+{"timestamp":3.0,"name":"epilog-finish","context":{"description":"job-manager.epilog","status":0}}
+{"timestamp":3.0,"name":"prolog-start","context":{"description":"job-manager.prolog"}}
+{"timestamp":4.0,"name":"prolog-release","context":{"description":"job-manager.prolog","ranks":"0","status":256}}
+`))
 	r := hostsR(f, 3)
 	f.Fuzz(func(t *testing.T, log []byte) {
 		log = log[:min(len(log), 4<<10)]
