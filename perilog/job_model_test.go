@@ -54,7 +54,12 @@ func TestAnyJobComesToItsEnd(t *testing.T) {
 			if step > 150 {
 				i = 0
 			}
+			w.fuse = max(0, rapid.IntRange(-10, 6).Draw(t, "steps to a crash"))
+			if step > 150 {
+				w.fuse = 0
+			}
 			list[i].do(w)
+			w.fuse = 0
 		}
 		w.over()
 		for key, n := range w.starts {
