@@ -54,7 +54,7 @@ func (x *Index) Claim(p Plan) (Plan, error) {
 		expired: slices.Clone(p.Expired), watermark: p.Watermark,
 	}
 	for _, j := range c.jobs {
-		at := x.jobs.byID[j.ID]
+		at, _ := x.jobs.byID.get(j.ID)
 		x.free.remove(at)
 		x.jobs.move(at, whereLeaving)
 	}
@@ -102,7 +102,7 @@ func (x *Index) trim(p *Plan) {
 
 // changed reports whether a job of a plan is gone, pinned, leaving or another one.
 func (x *Index) changed(c Candidate) bool {
-	at, ok := x.jobs.byID[c.ID]
+	at, ok := x.jobs.byID.get(c.ID)
 	return !ok || x.jobs.where(at) != whereFree || x.jobs.job(at) != c.Job
 }
 
@@ -183,7 +183,8 @@ func (x *Index) Commit(p Plan) error {
 	}
 	delete(x.claims, p.claim)
 	for _, j := range c.jobs {
-		x.jobs.drop(x.jobs.byID[j.ID])
+		at, _ := x.jobs.byID.get(j.ID)
+		x.jobs.drop(at)
 		x.resident.add(j.Result, -1)
 		x.purged.add(j.Result, 1)
 	}
@@ -192,7 +193,7 @@ func (x *Index) Commit(p Plan) error {
 		x.ended.add(&x.tombs, x.tombs.put(j.Job, whereFree))
 	}
 	for _, id := range c.expired {
-		if at, ok := x.tombs.byID[id]; ok { // another batch may have ended it too
+		if at, ok := x.tombs.byID.get(id); ok { // another batch may have ended it too
 			x.ended.remove(at)
 			x.tombs.drop(at)
 		}
@@ -215,7 +216,7 @@ func (x *Index) Abort(p Plan) error {
 	}
 	delete(x.claims, p.claim)
 	for _, j := range c.jobs {
-		at := x.jobs.byID[j.ID]
+		at, _ := x.jobs.byID.get(j.ID)
 		x.jobs.move(at, whereFree)
 		x.free.add(&x.jobs, at)
 	}

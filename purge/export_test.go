@@ -1,6 +1,11 @@
 package purge
 
-import "fmt"
+import (
+	"fmt"
+	"iter"
+
+	"github.com/joblife/joblife/jobstate/jobid"
+)
 
 // Compared returns how often the order of two jobs was asked for.
 func (x *Index) Compared() uint64 { return x.jobs.compared }
@@ -17,9 +22,9 @@ func (x *Index) Check() error {
 		return err
 	}
 	var counts Counts
-	for id, at := range x.jobs.byID {
+	for id, at := range x.jobs.byID.all() {
 		counts.add(x.jobs.job(at).Result, 1)
-		if _, ok := x.tombs.byID[id]; ok {
+		if _, ok := x.tombs.byID.get(id); ok {
 			return fmt.Errorf("I3: %v is resident and a tombstone", id)
 		}
 		if got := len(x.pins[id]) > 0; got != (x.jobs.where(at) == wherePinned) {
@@ -39,7 +44,7 @@ func (x *Index) Check() error {
 	for _, c := range x.claims {
 		leaving += len(c.jobs)
 		for _, j := range c.jobs {
-			if at, ok := x.jobs.byID[j.ID]; !ok || x.jobs.where(at) != whereLeaving || x.jobs.job(at) != j.Job {
+			if at, ok := x.jobs.byID.get(j.ID); !ok || x.jobs.where(at) != whereLeaving || x.jobs.job(at) != j.Job {
 				return fmt.Errorf("I3: %v is claimed and not leaving", j.ID)
 			}
 		}
@@ -55,10 +60,10 @@ func (x *Index) Check() error {
 
 // check returns the first thing that is wrong with a shelf and its orders.
 func (s *shelf) check(what string, orders map[meta]*order, leaving int) error {
-	if len(s.byID)+s.empties != s.used {
-		return fmt.Errorf("%ss: %d held, %d empty, %d used", what, len(s.byID), s.empties, s.used)
+	if s.byID.len()+s.empties != s.used {
+		return fmt.Errorf("%ss: %d held, %d empty, %d used", what, s.byID.len(), s.empties, s.used)
 	}
-	for id, at := range s.byID {
+	for id, at := range s.byID.all() {
 		if s.job(at).ID != id {
 			return fmt.Errorf("%s %v is %v", what, id, s.job(at).ID)
 		}
@@ -81,7 +86,7 @@ func (s *shelf) check(what string, orders map[meta]*order, leaving int) error {
 			switch {
 			case s.where(at) != where:
 				err = fmt.Errorf("I3: %s %v is in order %x and at %x", what, j.ID, where, s.where(at))
-			case s.byID[j.ID] != at:
+			case !s.is(j.ID, at):
 				err = fmt.Errorf("I3: %s %v is found elsewhere", what, j.ID)
 			case last != nil && !less(*last, j):
 				err = fmt.Errorf("I1: %s %v is after %v", what, *last, j)
@@ -93,8 +98,27 @@ func (s *shelf) check(what string, orders map[meta]*order, leaving int) error {
 			return err
 		}
 	}
-	if n != len(s.byID) {
-		return fmt.Errorf("I3: %d %ss have a place, %d are held", n, what, len(s.byID))
+	if n != s.byID.len() {
+		return fmt.Errorf("I3: %d %ss have a place, %d are held", n, what, s.byID.len())
 	}
 	return nil
+}
+
+// is reports whether at is found for an id.
+func (s *shelf) is(id jobid.ID, at slot) bool {
+	got, ok := s.byID.get(id)
+	return ok && got == at
+}
+
+// all ranges over the ids and slots.
+func (t *table) all() iter.Seq2[jobid.ID, slot] {
+	return func(yield func(jobid.ID, slot) bool) {
+		for _, m := range t {
+			for id, at := range m {
+				if !yield(id, at) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -159,10 +159,10 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 		return nil, err
 	}
 	x := &Index{cfg: cfg, gen: 1, high: ev.Watermark, durable: ev.Watermark}
-	if err := fill(&x.jobs, &x.free, ev.Jobs, nil); err != nil {
+	if err := fill(&x.jobs, &x.free, ev.Jobs, &table{}); err != nil {
 		return nil, err
 	}
-	if err := fill(&x.tombs, &x.ended, ev.Tombstones, x.jobs.byID); err != nil {
+	if err := fill(&x.tombs, &x.ended, ev.Tombstones, &x.jobs.byID); err != nil {
 		return nil, err
 	}
 	for _, j := range ev.Jobs {
@@ -183,18 +183,17 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 // fill puts jobs into a shelf and an order, which are empty, but for those that
 // are in other. They are sorted first, so that neighbours in time are neighbours
 // in memory and the tree grows at its end.
-func fill(s *shelf, o *order, jobs []Job, other map[jobid.ID]slot) error {
+func fill(s *shelf, o *order, jobs []Job, other *table) error {
 	sorted := slices.Clone(jobs)
 	slices.SortFunc(sorted, compare)
-	s.grow(len(jobs))
 	for _, j := range sorted {
 		if err := j.check(); err != nil {
 			return err
 		}
-		if _, ok := s.byID[j.ID]; ok {
+		if _, ok := s.byID.get(j.ID); ok {
 			return &JobError{ID: j.ID, Err: ErrDuplicate}
 		}
-		if _, ok := other[j.ID]; !ok {
+		if _, ok := other.get(j.ID); !ok {
 			o.add(s, s.put(j, whereFree))
 		}
 	}
@@ -211,13 +210,13 @@ func (x *Index) Add(j Job) error {
 	if err := j.check(); err != nil {
 		return err
 	}
-	if at, ok := x.jobs.byID[j.ID]; ok {
+	if at, ok := x.jobs.byID.get(j.ID); ok {
 		if x.jobs.where(at) == whereLeaving {
 			return &JobError{ID: j.ID, Err: ErrLeaving}
 		}
 		return &JobError{ID: j.ID, Err: ErrDuplicate}
 	}
-	if at, ok := x.tombs.byID[j.ID]; ok {
+	if at, ok := x.tombs.byID.get(j.ID); ok {
 		return &JobError{ID: j.ID, Tomb: x.tombs.job(at), Err: ErrPurged}
 	}
 	x.free.add(&x.jobs, x.jobs.put(j, whereFree))
@@ -252,10 +251,10 @@ func (x *Index) Lookup(id jobid.ID) (Job, error) {
 // Ended returns a job that is resident or has a tombstone, which is all that a
 // dependency needs. It returns false for other ids.
 func (x *Index) Ended(id jobid.ID) (Job, bool) {
-	if at, ok := x.jobs.byID[id]; ok {
+	if at, ok := x.jobs.byID.get(id); ok {
 		return x.jobs.job(at), true
 	}
-	if at, ok := x.tombs.byID[id]; ok {
+	if at, ok := x.tombs.byID.get(id); ok {
 		return x.tombs.job(at), true
 	}
 	return Job{}, false
@@ -263,10 +262,10 @@ func (x *Index) Ended(id jobid.ID) (Job, bool) {
 
 // find returns the slot of a resident job, or a *JobError.
 func (x *Index) find(id jobid.ID) (slot, error) {
-	if at, ok := x.jobs.byID[id]; ok {
+	if at, ok := x.jobs.byID.get(id); ok {
 		return at, nil
 	}
-	if at, ok := x.tombs.byID[id]; ok {
+	if at, ok := x.tombs.byID.get(id); ok {
 		return 0, &JobError{ID: id, Tomb: x.tombs.job(at), Err: ErrPurged}
 	}
 	if x.cfg.Active != nil {

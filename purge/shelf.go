@@ -39,26 +39,60 @@ const (
 	whereLeaving meta = 3 << 4
 )
 
+// A table finds slots by id. It is four maps of unequal shares: a map's memory
+// doubles at certain numbers of entries, and up to there half of it is unused. The
+// four do so at different numbers of jobs, so that there is never a number at which
+// a job needs twice as much.
+type table [4]map[jobid.ID]slot
+
+// tableBounds are where the shares of the maps end: they are as 2^(0/4) to 2^(3/4),
+// of 2^16 in all.
+var tableBounds = [3]uint64{12400, 27146, 44682}
+
+// share returns the map for an id.
+func (t *table) share(id jobid.ID) int {
+	h := uint64(id) * 0x9e3779b97f4a7c15 >> 48 // the golden ratio's bits: neighbours go far apart
+	for i, end := range tableBounds {
+		if h < end {
+			return i
+		}
+	}
+	return len(tableBounds)
+}
+
+// get returns the slot of an id.
+func (t *table) get(id jobid.ID) (slot, bool) {
+	at, ok := t[t.share(id)][id]
+	return at, ok
+}
+
+// set makes at the slot of an id.
+func (t *table) set(id jobid.ID, at slot) {
+	m := &t[t.share(id)]
+	if *m == nil {
+		*m = make(map[jobid.ID]slot)
+	}
+	(*m)[id] = at
+}
+
+// remove forgets an id.
+func (t *table) remove(id jobid.ID) { delete(t[t.share(id)], id) }
+
+// len returns how many ids there are.
+func (t *table) len() int { return len(t[0]) + len(t[1]) + len(t[2]) + len(t[3]) }
+
 // A shelf holds jobs and finds them by id.
 type shelf struct {
 	chunks   []*chunk
-	byID     map[jobid.ID]slot
+	byID     table
 	used     int    // slots that are or were a job's
 	empty    slot   // one without a job, if there is any
 	empties  int    // how many there are; the id of each is the next one's number
 	compared uint64 // how often the order of two jobs was asked for
 }
 
-// grow makes room for n jobs.
-func (s *shelf) grow(n int) {
-	if s.byID == nil {
-		s.byID = make(map[jobid.ID]slot, n)
-	}
-}
-
 // put takes a job that it does not hold, and returns its slot.
 func (s *shelf) put(j Job, where meta) slot {
-	s.grow(0)
 	at := s.empty
 	if s.empties > 0 {
 		s.empties--
@@ -77,21 +111,21 @@ func (s *shelf) put(j Job, where meta) slot {
 		m |= metaRan
 	}
 	c.ids[i], c.times[i], c.metas[i] = j.ID, j.Inactive, m
-	s.byID[j.ID] = at
+	s.byID.set(j.ID, at)
 	return at
 }
 
 // drop removes the job of a slot.
 func (s *shelf) drop(at slot) {
 	c, i := s.chunks[at/chunkSize], at%chunkSize
-	delete(s.byID, c.ids[i])
+	s.byID.remove(c.ids[i])
 	c.ids[i], c.times[i], c.metas[i] = jobid.ID(s.empty), 0, 0
 	s.empty = at
 	s.empties++
 }
 
 // len returns how many jobs there are.
-func (s *shelf) len() int { return len(s.byID) }
+func (s *shelf) len() int { return s.byID.len() }
 
 // job returns the job of a slot.
 func (s *shelf) job(at slot) Job {
