@@ -50,6 +50,20 @@ type op struct {
 	what             *node
 }
 
+// clone returns a copy of a file or directory as it is after a crash.
+func (n *node) clone() *node {
+	c := *n
+	c.cache, c.stable = slices.Clone(n.cache), slices.Clone(n.stable)
+	if n.dir {
+		c.names = map[string]*node{}
+		for name, below := range n.names {
+			c.names[name] = below.clone()
+		}
+		c.kept = maps.Clone(c.names)
+	}
+	return &c
+}
+
 // A key is a name in a directory; the zero key is none.
 type key struct {
 	dir  *node
@@ -77,14 +91,14 @@ func (d *disk) options() dirstore.Options {
 
 // create returns a new store on the disk.
 func (d *disk) create(t testing.TB) *dirstore.Store {
-	s, err := dirstore.Create(t.TempDir(), d.options())
+	s, err := dirstore.Create(".", d.options())
 	require.NoError(t, err)
 	return s
 }
 
 // open opens the store on the disk.
 func (d *disk) open(t testing.TB) *dirstore.Store {
-	s, err := dirstore.Open(t.TempDir(), d.options())
+	s, err := dirstore.Open(".", d.options())
 	require.NoError(t, err)
 	return s
 }

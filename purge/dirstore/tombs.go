@@ -30,15 +30,15 @@ const (
 // A record is a line of the log of tombstones. It is one change: what a crash
 // leaves of the last line is cut off, and the change has not been made.
 type record struct {
-	Put  []purge.Job `json:"put"`
-	Drop []jobid.ID  `json:"drop"`
+	put  []purge.Job
+	drop []jobid.ID
 }
 
 // appendRecord appends the line of a record at a time.
 func appendRecord(dst []byte, at eventlog.Timestamp, r record) ([]byte, error) {
 	context := []byte(`{"put":[`)
 	var err error
-	for i, j := range r.Put {
+	for i, j := range r.put {
 		if i > 0 {
 			context = append(context, ',')
 		}
@@ -49,11 +49,14 @@ func appendRecord(dst []byte, at eventlog.Timestamp, r record) ([]byte, error) {
 		context = append(context, '"')
 	}
 	context = append(context, `],"drop":[`...)
-	for i, id := range r.Drop {
+	for i, id := range r.drop {
 		if i > 0 {
 			context = append(context, ',')
 		}
+		// Not a number: those of a log have 63 bits and a sign.
+		context = append(context, '"')
 		context = strconv.AppendUint(context, uint64(id), 10)
+		context = append(context, '"')
 	}
 	context = append(context, "]}"...)
 	return eventlog.AppendEntry(dst, eventlog.Entry{Timestamp: at, Name: tombsEvent, Context: context})
@@ -61,12 +64,23 @@ func appendRecord(dst []byte, at eventlog.Timestamp, r record) ([]byte, error) {
 
 // parseRecord reads an entry that appendRecord wrote, and nothing else.
 func parseRecord(e eventlog.Entry) (record, error) {
-	var r record
 	if e.Name != tombsEvent {
-		return r, errNotCanonical
+		return record{}, errNotCanonical
 	}
-	if err := json.Unmarshal(e.Context, &r); err != nil {
+	var texts struct {
+		Put  []purge.Job `json:"put"`
+		Drop []string    `json:"drop"`
+	}
+	if err := json.Unmarshal(e.Context, &texts); err != nil {
 		return record{}, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	r := record{put: texts.Put}
+	for _, text := range texts.Drop {
+		id, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return record{}, fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+		r.drop = append(r.drop, jobid.ID(id))
 	}
 	// A reader of JSON takes more than what was written: other cases of the
 	// keys, other keys, null.
@@ -148,11 +162,11 @@ func (s *Store) scan(size int64) (live map[jobid.ID]purge.Job, bytes int64, err 
 			return nil, 0, err
 		}
 		s.tombsTime = max(s.tombsTime, e.Timestamp)
-		for _, j := range rec.Put {
+		for _, j := range rec.put {
 			s.high = max(s.high, j.ID)
 			live[j.ID] = j
 		}
-		for _, id := range rec.Drop {
+		for _, id := range rec.drop {
 			delete(live, id)
 		}
 	}
@@ -207,8 +221,8 @@ func (s *Store) putTombstones(put []purge.Job, drop []jobid.ID) error {
 	}
 	for len(put)+len(drop) > 0 {
 		var rec record
-		rec.Put, put = cut(put, maxRecord)
-		rec.Drop, drop = cut(drop, maxRecord-len(rec.Put))
+		rec.put, put = cut(put, maxRecord)
+		rec.drop, drop = cut(drop, maxRecord-len(rec.put))
 		line, err := appendRecord(nil, at, rec)
 		if err != nil {
 			return err
@@ -217,7 +231,7 @@ func (s *Store) putTombstones(put []purge.Job, drop []jobid.ID) error {
 			return err
 		}
 		s.tombsTime = at
-		for _, j := range rec.Put {
+		for _, j := range rec.put {
 			s.high = max(s.high, j.ID)
 		}
 	}
@@ -256,9 +270,7 @@ func (s *Store) compact() error {
 		_ = s.fs.Remove(temp)
 		return err
 	}
-	if err := s.fs.SyncDir("."); err != nil {
-		return err
-	}
+	// Open makes the new name durable, before anything is appended to it.
 	if s.tombs, err = logfile.Open(tombsName, logfile.Options{FS: s.fs}); err != nil {
 		return err
 	}
@@ -281,7 +293,7 @@ func (s *Store) writeTombs(name string, live map[jobid.ID]purge.Job) (err error)
 	var line []byte
 	for len(jobs) > 0 {
 		var rec record
-		rec.Put, jobs = cut(jobs, maxRecord)
+		rec.put, jobs = cut(jobs, maxRecord)
 		if line, err = appendRecord(line[:0], s.tombsTime, rec); err != nil {
 			return err
 		}

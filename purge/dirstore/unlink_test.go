@@ -291,6 +291,16 @@ func TestOfTombstonesOfOneIDTheLastStays(t *testing.T) {
 	require.Equal(t, []purge.Job{second, tomb(3)}, tombs(t, reopen(t, s, dir)))
 }
 
+func TestTheGreatestAndTheLeastIDHaveTombstones(t *testing.T) {
+	s, dir := create(t)
+	require.NoError(t, s.PutTombstones(ctx, []purge.Job{tomb(0), tomb(7), tomb(math.MaxUint64)}, nil))
+	require.Equal(t, []purge.Job{tomb(0), tomb(7), tomb(math.MaxUint64)}, tombs(t, reopen(t, s, dir)))
+	s, err := dirstore.Open(dir, dirstore.Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.PutTombstones(ctx, nil, []jobid.ID{0, math.MaxUint64}))
+	require.Equal(t, []purge.Job{tomb(7)}, tombs(t, reopen(t, s, dir)))
+}
+
 func TestAJobThatCanBeNoTombstoneIsRefusedBeforeAnyOther(t *testing.T) {
 	s, _ := create(t)
 	require.ErrorIs(t, s.PutTombstones(ctx, []purge.Job{tomb(1), {ID: 2}}, nil), purge.ErrJob)
@@ -381,7 +391,7 @@ func reopenAt(t *testing.T, dir string) []string {
 }
 
 func TestAStoreWithADamagedTombstoneIsNotOpened(t *testing.T) {
-	good := `{"timestamp":1699996421.5,"name":"tombstones","context":{"put":["1 1699996421.5 failed ran"],"drop":[2]}}` + "\n"
+	good := `{"timestamp":1699996421.5,"name":"tombstones","context":{"put":["1 1699996421.5 failed ran"],"drop":["2"]}}` + "\n"
 	for _, tt := range []struct {
 		name, text string
 		want       bool
@@ -391,10 +401,12 @@ func TestAStoreWithADamagedTombstoneIsNotOpened(t *testing.T) {
 		{"another event", string(line("memo")), false},
 		{"another key", strings.Replace(good, `"drop"`, `"Drop"`, 1), false},
 		{"a further key", strings.Replace(good, `"drop"`, `"x":1,"drop"`, 1), false},
-		{"no array", strings.Replace(good, `[2]`, `null`, 1), false},
-		{"no id", strings.Replace(good, `[2]`, `[-2]`, 1), false},
+		{"no array", strings.Replace(good, `["2"]`, `null`, 1), false},
+		{"no id", strings.Replace(good, `"2"`, `"-2"`, 1), false},
+		{"an id in another form", strings.Replace(good, `"2"`, `"02"`, 1), false},
+		{"a number", strings.Replace(good, `"2"`, `2`, 1), false},
 		{"no tombstone", strings.Replace(good, `failed`, `fail`, 1), false},
-		{"no context", strings.Replace(good, `,"context":{"put":["1 1699996421.5 failed ran"],"drop":[2]}`, ``, 1), false},
+		{"no context", strings.Replace(good, `,"context":{"put":["1 1699996421.5 failed ran"],"drop":["2"]}`, ``, 1), false},
 		{"white space", strings.Replace(good, `,"name"`, `, "name"`, 1), true},
 		{"white space within", strings.Replace(good, `,"drop"`, `, "drop"`, 1), false},
 	} {

@@ -1,0 +1,357 @@
+package dirstore_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/dirstore"
+)
+
+// coins returns what a crash may leave of what was not synced: nothing, all, and
+// some, by a few seeds.
+func coins(seeds int) (out []func() bool) {
+	out = append(out, func() bool { return false }, func() bool { return true })
+	for seed := range seeds {
+		random := rand.New(rand.NewPCG(uint64(seed), 4711))
+		out = append(out, func() bool { return random.IntN(2) == 0 })
+	}
+	return out
+}
+
+// A world is a store on a disk, with what must be true of it.
+type world struct {
+	*testing.T
+	disk *disk
+	s    *dirstore.Store
+	acks int // how many steps of a batch are done
+}
+
+// newWorld returns what makes a store with the jobs 1 to 6, the watermark 3 and the
+// tombstones 100 and 101, all durable. The machine crashes as the coin says.
+func newWorld(t *testing.T) func(coin func() bool) *world {
+	d := newDisk()
+	s := d.create(t)
+	require.NoError(t, s.PutWatermark(ctx, 3))
+	for id := range jobid.ID(6) {
+		require.NoError(t, s.Add(job(id+1)))
+	}
+	require.NoError(t, s.PutTombstones(ctx, []purge.Job{tomb(100), tomb(101)}, nil))
+	d.crash()
+	return func(coin func() bool) *world {
+		w := &world{T: t, disk: &disk{root: d.root.clone(), coin: coin}}
+		w.s = w.disk.open(t)
+		return w
+	}
+}
+
+// batch is what a Runner asks of a store, up to the first error. It removes 6, the
+// greatest, and 5, and the tombstone 100.
+func (w *world) batch() error {
+	w.s.CompactNext()
+	for i, step := range []func() error{
+		func() error { return w.s.PutWatermark(ctx, 200) },
+		func() error { return w.s.PutTombstones(ctx, []purge.Job{tomb(5), tomb(6)}, []jobid.ID{100}) },
+		func() error { return w.s.Unlink(ctx, []jobid.ID{5, 6}) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+		w.acks = max(w.acks, i+1)
+	}
+	return nil
+}
+
+// check fails the test unless the store is as it must be, with so many steps of the
+// batch acknowledged.
+func (w *world) check(what string) {
+	ids, errs := list(w.s)
+	require.Empty(w, errs, what)
+	want := []jobid.ID{1, 2, 3, 4}
+	for _, id := range []jobid.ID{5, 6} {
+		if len(ids) > len(want) && ids[len(want)] == id && w.acks < 3 {
+			want = append(want, id)
+		}
+	}
+	require.Equal(w, want, ids, what)
+	for _, id := range ids {
+		j, err := w.s.Read(id)
+		require.NoError(w, err)
+		require.Equal(w, job(id), j, what)
+	}
+	mark := jobid.ID(101)
+	if w.acks >= 1 {
+		mark = 200
+	}
+	require.GreaterOrEqual(w, w.s.Watermark(), mark, what)
+	got := tombs(w.T, w.s)
+	require.Subset(w, []purge.Job{tomb(5), tomb(6), tomb(100), tomb(101)}, got, what)
+	require.Contains(w, got, tomb(101), what)
+	if w.acks >= 2 {
+		require.Subset(w, got, []purge.Job{tomb(5), tomb(6)}, what)
+	}
+}
+
+// done fails the test unless the whole batch was done.
+func (w *world) done(what string) {
+	require.Equal(w, 3, w.acks, what)
+	w.check(what)
+	require.Equal(w, []purge.Job{tomb(5), tomb(6), tomb(101)}, tombs(w.T, w.s), what)
+	foreign, err := w.s.Foreign()
+	require.NoError(w, err)
+	require.Empty(w, foreign, what)
+}
+
+// The machine stops at every call of a batch in turn, and again at every call of
+// the Open that follows. D1, D2, D3.
+func TestNoCrashInABatchLosesOrResurrectsAnything(t *testing.T) {
+	stops := 0
+	newOne := newWorld(t)
+	for c, coin := range coins(4) {
+		for k := 1; ; k++ {
+			what := fmt.Sprintf("coin %d, call %d", c, k)
+			w := newOne(coin)
+			w.disk.calls, w.disk.failAt, w.disk.down = nil, k, true
+			if w.batch() == nil && len(w.disk.calls) < k {
+				require.Greater(t, k, 50)
+				break
+			}
+			stops++
+			w.disk.crash()
+			// The first Open is stopped as well, at some call.
+			w.disk.failAt = 1 + (k*7+c)%40
+			if s, err := dirstore.Open(".", w.disk.options()); err == nil {
+				w.s, w.disk.failAt = s, 0
+				w.check(what)
+			}
+			w.disk.crash()
+			w.s = w.disk.open(t)
+			w.check(what)
+			require.NoError(t, w.batch(), what)
+			w.done(what)
+			for range 2 {
+				w.disk.crash()
+				w.s = w.disk.open(t)
+				w.done(what)
+			}
+		}
+	}
+	t.Log(stops, "stops")
+}
+
+// Each call of a batch fails once; the process goes on and asks again.
+func TestABatchThatFailedIsDoneByTheNext(t *testing.T) {
+	newOne := newWorld(t)
+	for c, coin := range coins(2) {
+		for k := 1; ; k++ {
+			what := fmt.Sprintf("coin %d, call %d", c, k)
+			w := newOne(coin)
+			w.disk.calls, w.disk.failAt = nil, k
+			err := w.batch()
+			if len(w.disk.calls) < k {
+				require.NoError(t, err)
+				break
+			}
+			w.check(what)
+			require.NoError(t, w.batch(), what)
+			w.done(what)
+			w.disk.crash()
+			w.s = w.disk.open(t)
+			w.done(what)
+		}
+	}
+}
+
+// The machine stops at every call of what changes jobs. D1, D2, D4.
+func TestNoCrashLeavesAJobInPart(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		id   jobid.ID
+		do   func(s *dirstore.Store) error
+		want func(j *dirstore.Job)
+	}{
+		{"add", 9, func(s *dirstore.Store) error { return s.Add(job(9)) }, func(*dirstore.Job) {}},
+		{"put R", 2, func(s *dirstore.Store) error { return s.PutR(2, []byte("new")) },
+			func(j *dirstore.Job) { j.R = []byte("new") }},
+		{"put jobspec", 2, func(s *dirstore.Store) error { return s.PutJobspec(2, []byte("new")) },
+			func(j *dirstore.Job) { j.Jobspec = []byte("new") }},
+		{"append", 2, func(s *dirstore.Store) error { return s.Append(2, line("memo")) },
+			func(j *dirstore.Job) { j.Eventlog = append(j.Eventlog, line("memo")...) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			newOne := newWorld(t)
+			for c, coin := range coins(4) {
+				for k := 1; ; k++ {
+					what := fmt.Sprintf("coin %d, call %d", c, k)
+					w := newOne(coin)
+					w.disk.calls, w.disk.failAt, w.disk.down = nil, k, true
+					err := tt.do(w.s)
+					stopped := len(w.disk.calls) >= k
+					w.disk.crash()
+					w.s = w.disk.open(t)
+					w.disk.crash() // what Open cleaned up comes back, or does not
+					w.s = w.disk.open(t)
+					changed := job(tt.id)
+					tt.want(&changed)
+					ids, errs := list(w.s)
+					require.Empty(t, errs, what)
+					there := false
+					for _, id := range ids {
+						j, err := w.s.Read(id)
+						require.NoError(t, err)
+						j.Torn = 0
+						if id != tt.id {
+							require.Equal(t, job(id), j, what)
+							continue
+						}
+						there = true
+						require.Contains(t, []dirstore.Job{job(id), changed}, j, what)
+					}
+					require.GreaterOrEqual(t, len(ids), 6, what)
+					if err == nil {
+						j, err := w.s.Read(tt.id)
+						require.NoError(t, err, what)
+						require.Equal(t, changed, j, what)
+					}
+					if !there {
+						require.NoError(t, w.s.Add(job(tt.id)), what)
+					}
+					require.NoError(t, w.s.PutR(tt.id, []byte("R")), what)
+					if !stopped {
+						require.NoError(t, err)
+						break
+					}
+				}
+			}
+		})
+	}
+}
+
+// Where a call of Add fails and the process goes on, the next Add succeeds, unless
+// it was the last step.
+func TestAnAddThatFailedIsDoneByTheNext(t *testing.T) {
+	newOne := newWorld(t)
+	for k := 1; ; k++ {
+		w := newOne(func() bool { return false })
+		w.disk.calls, w.disk.failAt = nil, k
+		err := w.s.Add(job(9))
+		if len(w.disk.calls) < k {
+			require.NoError(t, err)
+			break
+		}
+		if w.disk.calls[k-1] != "syncdir ." && w.disk.calls[k-1] != "close "+"new/job.0000.0000.0000.0009" {
+			require.Error(t, err, w.disk.calls[k-1])
+			require.NoError(t, w.s.Add(job(9)), w.disk.calls[k-1])
+		}
+		w.s = w.disk.open(t)
+		j, err := w.s.Read(9)
+		require.NoError(t, err)
+		require.Equal(t, job(9), j)
+	}
+}
+
+// A Create that was stopped can be done again, and leaves nothing that opens as a
+// store without being one.
+func TestACreateThatWasStoppedIsDoneByTheNext(t *testing.T) {
+	for c, coin := range coins(3) {
+		for k := 1; ; k++ {
+			d := newDisk()
+			d.coin, d.failAt, d.down = coin, k, true
+			s, err := dirstore.Create(".", d.options())
+			stopped := len(d.calls) >= k
+			d.crash()
+			if err == nil {
+				require.False(t, stopped)
+				s = d.open(t)
+				require.Zero(t, s.Watermark())
+				break
+			}
+			if _, err := dirstore.Open(".", d.options()); err != nil {
+				require.ErrorIs(t, err, dirstore.ErrNotStore)
+				s, err = dirstore.Create(".", d.options())
+				require.NoError(t, err, "coin %d, call %d", c, k)
+				require.NoError(t, s.Add(job(1)))
+			}
+			d.crash()
+			d.open(t)
+		}
+	}
+}
+
+// What a system says on a log that is open does not hide what came before.
+func TestALogThatIsOpenIsTheCallers(t *testing.T) {
+	s, dir := create(t, 1)
+	log, err := s.OpenLog(1, logfile.SyncGroup)
+	require.NoError(t, err)
+	require.NoError(t, log.Append(line("memo")))
+	require.NoError(t, log.Append(line("memo")))
+	require.NoError(t, log.Close())
+	j, err := reopen(t, s, dir).Read(1)
+	require.NoError(t, err)
+	require.Equal(t, string(job(1).Eventlog)+string(line("memo"))+string(line("memo")), string(j.Eventlog))
+}
+
+// I9 where nobody puts a watermark: what was acknowledged of an id is never
+// forgotten, whatever happens to what was evidence of it. D3.
+func TestNoCrashForgetsAnID(t *testing.T) {
+	newOne := newWorld(t)
+	for c, coin := range coins(6) {
+		for k := 1; ; k++ {
+			w := newOne(coin)
+			w.disk.calls, w.disk.failAt, w.disk.down = nil, k, true
+			greatest, failed := jobid.ID(101), false
+			for _, step := range []struct {
+				id jobid.ID
+				do func() error
+			}{
+				{300, func() error { return w.s.Add(job(300)) }},
+				{0, func() error { return w.s.Unlink(ctx, []jobid.ID{300}) }},
+				{400, func() error { return w.s.PutTombstones(ctx, []purge.Job{tomb(400)}, nil) }},
+				{0, func() error { return w.s.PutTombstones(ctx, nil, []jobid.ID{400}) }},
+				{0, func() error { w.s.CompactNext(); return w.s.PutTombstones(ctx, nil, []jobid.ID{1}) }},
+				{500, func() error { return w.s.PutWatermark(ctx, 500) }},
+				{600, func() error { return w.s.Add(job(600)) }},
+			} {
+				if failed = step.do() != nil; failed {
+					break
+				}
+				greatest = max(greatest, step.id)
+			}
+			w.disk.crash()
+			for range 2 {
+				w.s = w.disk.open(t)
+				require.GreaterOrEqual(t, w.s.Watermark(), greatest, "coin %d, call %d", c, k)
+				w.disk.crash()
+			}
+			if !failed {
+				require.Equal(t, jobid.ID(600), greatest)
+				break
+			}
+		}
+	}
+}
+
+// A watermark that may have reached the disk is not lowered by a lower one, even
+// though the first call failed.
+func TestAWatermarkThatFailedIsNotLowered(t *testing.T) {
+	newOne := newWorld(t)
+	for k := 1; ; k++ {
+		w := newOne(func() bool { return false })
+		w.disk.calls, w.disk.failAt = nil, k
+		err := w.s.PutWatermark(ctx, 900)
+		if err == nil {
+			require.Greater(t, k, 5)
+			break
+		}
+		w.disk.failAt = 0
+		before := w.disk.open(t).Watermark()
+		require.NoError(t, w.s.PutWatermark(ctx, 800))
+		w.disk.crash()
+		require.GreaterOrEqual(t, w.disk.open(t).Watermark(), max(before, 800))
+	}
+}
