@@ -60,13 +60,15 @@ func (h *Holds) actionRelease(kind jobstate.ActionKind) Note {
 	s := &h.scan
 	note := Note{Kind: NoteStranger}
 	nameEnded := false
+	// A line has room for many names, of which the job knows few.
+	known := slices.DeleteFunc(slices.Clone(s.names), func(name string) bool { return h.nameIndex(name) < 0 })
 	for _, a := range h.actions {
 		if !a.is(kind, s.description) {
 			continue
 		}
 		note.Kind = NoteApplied
 		h.take(&a.ranks)
-		s.names = slices.DeleteFunc(s.names, func(name string) bool {
+		known = slices.DeleteFunc(known, func(name string) bool {
 			i, ok := slices.BinarySearch(a.names, h.nameIndex(name))
 			if ok {
 				h.named[a.names[i]].ended, nameEnded = true, true
@@ -81,7 +83,10 @@ func (h *Holds) actionRelease(kind jobstate.ActionKind) Note {
 	if !nameEnded && h.ended.IsEmpty() {
 		note.Kind = NoteRepeated
 	}
-	note.Names = s.names
+	note.Names = slices.DeleteFunc(s.names, func(name string) bool {
+		i := h.nameIndex(name)
+		return i >= 0 && h.named[i].ended
+	})
 	h.blame(&note)
 	h.settle()
 	return note
