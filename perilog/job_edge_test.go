@@ -253,3 +253,15 @@ func TestAJobThatIsClosedStartsNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, job.Take().IsEmpty())
 }
+
+func TestNothingIsFreeWhileAnEpilogIsDue(t *testing.T) {
+	w := newCluster(t, 1, perRank(), nil).allocate()
+	w.exit(prologKey, 0, 0)
+	w.event("exception", `{"type":"cancel","severity":0,"note":""}`)
+	require.True(t, w.job.Holds().MayFree(), "by the log nobody holds anything")
+	require.False(t, w.job.MayFree())
+	require.True(t, w.job.Feed(w.ledger).IsEmpty())
+	w.pump()
+	w.exit(epilogKey, 0, 0)
+	w.over()
+}
