@@ -128,9 +128,9 @@ func TestWhatAKilledProcessAcknowledgedIsSo(t *testing.T) {
 	require.NoError(t, s.Close())
 	var added, unlinked jobid.ID // the greatest that the process said
 	was := map[jobid.ID]bool{}   // which it said it added; an id may be left out
-	for range 12 {
+	for range 6 {
 		before := added
-		kill(t, dir, 1+random.IntN(40), time.Duration(random.IntN(3000))*time.Microsecond, func(what string, id jobid.ID) {
+		kill(t, dir, 1+random.IntN(30), time.Duration(random.IntN(3000))*time.Microsecond, func(what string, id jobid.ID) {
 			if what == "unlinked" {
 				require.Greater(t, id, unlinked)
 				unlinked = id

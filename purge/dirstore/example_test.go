@@ -1,0 +1,176 @@
+package dirstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/dirstore"
+)
+
+// inTemp calls f with a new store in a folder that is removed again.
+func inTemp(f func(s *dirstore.Store, dir string) error) {
+	temp, err := os.MkdirTemp("", "dirstore")
+	if err == nil {
+		var s *dirstore.Store
+		dir := filepath.Join(temp, "store")
+		if s, err = dirstore.Create(dir, dirstore.Options{}); err == nil {
+			err = f(s, dir)
+			_ = s.Close() // it may be closed
+		}
+		_ = os.RemoveAll(temp)
+	}
+	if err != nil {
+		fmt.Println(err)
+	}
+}
+
+// event returns the line of an event.
+func event(name string) []byte {
+	text, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: 1699996421.5, Name: name})
+	if err != nil {
+		fmt.Println(err)
+	}
+	return text
+}
+
+func Example() {
+	inTemp(func(s *dirstore.Store, dir string) error {
+		ctx := context.Background()
+		const id jobid.ID = 6731191091817518
+		err := s.Add(dirstore.Job{ID: id, Eventlog: event("submit"), Jobspec: []byte(`{"version":1}`)})
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(s.PutR(id, []byte(`{"version":1}`)), s.Append(id, event("clean"))); err != nil {
+			return err
+		}
+		names, err := filepath.Glob(filepath.Join(dir, id.KVSPath(), "*"))
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			fmt.Println(id.KVSPath(), filepath.Base(name))
+		}
+
+		// What a purge.Runner does, batch by batch.
+		gone := purge.Job{ID: id, Inactive: 1699996421.5, Result: purge.Completed, Ran: true}
+		err = errors.Join(s.PutWatermark(ctx, id), s.PutTombstones(ctx, []purge.Job{gone}, nil))
+		if err == nil {
+			err = s.Unlink(ctx, []jobid.ID{id})
+		}
+		if err != nil {
+			return err
+		}
+
+		// What a restart finds.
+		if err := s.Close(); err != nil {
+			return err
+		}
+		if s, err = dirstore.Open(dir, dirstore.Options{}); err != nil {
+			return err
+		}
+		fmt.Println("the next id is greater than", s.Watermark())
+		for j, err := range s.Tombstones() {
+			fmt.Println(j, err)
+		}
+		_, err = s.Read(id)
+		fmt.Println(errors.Is(err, os.ErrNotExist))
+		return s.Close()
+	})
+	// Output:
+	// job.0017.e9fb.8df1.6c2e R
+	// job.0017.e9fb.8df1.6c2e eventlog
+	// job.0017.e9fb.8df1.6c2e jobspec
+	// the next id is greater than ƒuZZybuNNy
+	// 6731191091817518 1699996421.5 completed ran <nil>
+	// true
+}
+
+// A job that can not be read does not hide the others.
+func ExampleStore_Jobs() {
+	inTemp(func(s *dirstore.Store, dir string) error {
+		for id := range jobid.ID(3) {
+			if err := s.Add(dirstore.Job{ID: id + 1, Eventlog: event("submit")}); err != nil {
+				return err
+			}
+		}
+		if err := os.Remove(filepath.Join(dir, jobid.ID(2).KVSPath(), "eventlog")); err != nil {
+			return err
+		}
+		for j, err := range s.Jobs() {
+			var broken *dirstore.JobError
+			switch {
+			case errors.As(err, &broken):
+				fmt.Println("quarantine:", broken.ID, broken.Err)
+			case err != nil:
+				return err
+			default:
+				fmt.Print(j.ID, " ", string(j.Eventlog))
+			}
+		}
+		return nil
+	})
+	// Output:
+	// ƒ2 {"timestamp":1699996421.5,"name":"submit"}
+	// quarantine: ƒ3 damaged: it has no eventlog
+	// ƒ4 {"timestamp":1699996421.5,"name":"submit"}
+}
+
+// Who appends often holds on to the log.
+func ExampleStore_OpenLog() {
+	inTemp(func(s *dirstore.Store, _ string) error {
+		if err := s.Add(dirstore.Job{ID: 1, Eventlog: event("submit")}); err != nil {
+			return err
+		}
+		log, err := s.OpenLog(1, logfile.SyncGroup)
+		if err != nil {
+			return err
+		}
+		for _, name := range []string{"validate", "depend", "priority"} {
+			if err := log.Append(event(name)); err != nil {
+				return err
+			}
+		}
+		if err := log.Close(); err != nil { // one fsync for all
+			return err
+		}
+		j, err := s.Read(1)
+		for e, err := range eventlog.Entries(j.Eventlog) {
+			fmt.Println(e.Name, err)
+		}
+		return err
+	})
+	// Output:
+	// submit <nil>
+	// validate <nil>
+	// depend <nil>
+	// priority <nil>
+}
+
+// What is not the store's stays, and is told.
+func ExampleStore_Foreign() {
+	inTemp(func(s *dirstore.Store, dir string) error {
+		if err := s.Add(dirstore.Job{ID: 1}); err != nil {
+			return err
+		}
+		core := filepath.Join(dir, jobid.ID(1).KVSPath(), "core")
+		if err := os.WriteFile(core, nil, 0o600); err != nil {
+			return err
+		}
+		if err := s.Unlink(context.Background(), []jobid.ID{1}); err != nil {
+			return err
+		}
+		names, err := s.Foreign()
+		fmt.Println(names)
+		return err
+	})
+	// Output:
+	// [trash/job.0000.0000.0000.0001]
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package dirstore_test
+
+// raceEnabled: the race detector allocates.
+const raceEnabled = false
