@@ -291,6 +291,25 @@ func TestAnOldPlanGivesUpWhatTheLimitsNowAllow(t *testing.T) {
 	require.Equal(t, []jobid.ID{1}, p.IDs(), "two others went: 3 may stay")
 }
 
+func TestWhetherMoreFollowsIsToldAnewByAClaim(t *testing.T) {
+	x, _ := populated(t, purge.Config{}, 2)
+	p, err := x.Plan(start+20, purge.Limits{MaxCount: purge.To(0), Batch: 1})
+	require.NoError(t, err)
+	require.True(t, p.More)
+	_, err = x.Pin(2, purge.Pin{Kind: purge.Waiter})
+	require.NoError(t, err)
+	pinned, err := x.Claim(p)
+	require.NoError(t, err)
+	require.Equal(t, []jobid.ID{1}, pinned.IDs())
+	require.False(t, pinned.More)
+	require.NoError(t, x.Abort(pinned))
+	_, err = x.Unpin(2, purge.Pin{Kind: purge.Waiter})
+	require.NoError(t, err)
+	free, err := x.Claim(p)
+	require.NoError(t, err)
+	require.True(t, free.More)
+}
+
 // TestAHundredPlansAtOnce: whatever is committed, in whatever order, the limits
 // that are asked for hold, nothing more goes than they demand, and no job goes twice.
 func TestAHundredPlansAtOnce(t *testing.T) {
