@@ -51,8 +51,9 @@
 // building from n jobs in any order is O(n log n). Plan costs what it returns
 // and O(log n), however many pinned jobs are older: pinned jobs are in a tree of
 // their own. Nothing is ever sorted in place, and no position in the index is
-// handed out. A resident job needs less than 64 bytes, a tombstone as much; the
-// memory of removed jobs is used again for new ones, not given back.
+// handed out. A resident job needs about 57 bytes, however many there are, and a
+// tombstone as much (BenchmarkMemory); a pin comes on top. The memory of removed
+// jobs is used again for new ones, not given back.
 //
 // A plan has at most [MaxBatch] jobs unless Limits.Batch is [NoBatch]; a job has
 // at most [MaxPins] pins of [MaxPinner] bytes; there are at most

@@ -12,7 +12,9 @@ import (
 
 // TB is what the suite needs of a test; *testing.T has it, and others do.
 type TB interface {
+	// Helper marks its caller as a helper.
 	Helper()
+	// Fatalf tells what is wrong and ends the test.
 	Fatalf(format string, args ...any)
 }
 
