@@ -78,6 +78,11 @@ examples:
 bench:
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PACKAGES)
 
+# What needs minutes and gigabytes, and so is not in CI.
+.PHONY: bench-long
+bench-long:
+	JOBLIFE_LONG=1 go test -run '^$$' -bench Long -benchmem -timeout 60m $(PACKAGES)
+
 .PHONY: cover
 cover:
 	go test -count=1 -coverprofile=coverage.out -coverpkg=./... ./...

@@ -6,8 +6,8 @@
 // joblife holds what a resource manager needs between "a job was submitted" and
 // "its last byte was purged", without the resource manager. It follows the
 // public Flux RFCs, so its logs and messages interoperate with a real Flux
-// instance. It does no I/O, logs in files apart: it decides, and the embedder's
-// transport, store and clock act.
+// instance. It does no I/O, logs and jobs in files apart: it decides, and the
+// embedder's transport, store and clock act.
 //
 // # The packages
 //
@@ -27,6 +27,9 @@
 //   - rset/pool: the scheduler's side, with RFC 28 and 31.
 //   - perilog: prologs, epilogs and housekeeping: who holds which node of a job,
 //     and when each goes back.
+//   - purge: the index of inactive jobs, and what is known of those that are gone.
+//   - purge/dirstore: a directory a job, which purges make disappear.
+//   - purge/storetest: what every store of jobs has to pass.
 //
 // # A tour
 //
