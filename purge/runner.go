@@ -45,7 +45,8 @@ func checkBatch(l Limits) error {
 // An error is a *ClockError; ErrBusy if Tick is called by the store or a callback
 // within a Tick; what ctx says if that is done; or a *StoreError. After it no job
 // of the batch has left the index, even if the store has removed some of them: a
-// later Tick plans them again.
+// later Tick plans them again. Where a store can never remove some job, a pin on
+// that job lets the others go.
 func (r *Runner) Tick(ctx context.Context, now eventlog.Timestamp) (Plan, error) {
 	if r.busy {
 		return Plan{}, ErrBusy
