@@ -262,23 +262,25 @@ func TestACreateThatWasStoppedIsDoneByTheNext(t *testing.T) {
 		for k := 1; ; k++ {
 			d := newDisk()
 			d.coin, d.failAt, d.down = coin, k, true
-			s, err := dirstore.Create(".", d.options())
+			_, err := dirstore.Create(".", d.options())
 			stopped := len(d.calls) >= k
 			d.crash()
 			if err == nil {
 				require.False(t, stopped)
-				s = d.open(t)
-				require.Zero(t, s.Watermark())
+				require.Zero(t, d.open(t).Watermark())
 				break
 			}
-			if _, err := dirstore.Open(".", d.options()); err != nil {
+			s, err := dirstore.Open(".", d.options())
+			if err != nil {
 				require.ErrorIs(t, err, dirstore.ErrNotStore)
 				s, err = dirstore.Create(".", d.options())
 				require.NoError(t, err, "coin %d, call %d", c, k)
-				require.NoError(t, s.Add(job(1)))
 			}
+			require.NoError(t, s.Add(job(1)))
 			d.crash()
-			d.open(t)
+			ids, errs := list(d.open(t))
+			require.Empty(t, errs)
+			require.Equal(t, []jobid.ID{1}, ids)
 		}
 	}
 }

@@ -27,6 +27,7 @@ func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) error {
 	if err := s.ready(ctx, op); err != nil {
 		return err
 	}
+	var errs []error
 	var there []jobid.ID
 	var greatest jobid.ID
 	for _, id := range ids {
@@ -35,7 +36,8 @@ func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) error {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			return fail(op, id.KVSPath(), err)
+			errs = append(errs, fail(op, id.KVSPath(), err))
+			continue
 		}
 		there = append(there, id)
 		greatest = max(greatest, id)
@@ -44,10 +46,9 @@ func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) error {
 	if greatest > s.mark {
 		// Whoever put the job there, its directory is the last evidence of it.
 		if err := s.keepHigh(); err != nil {
-			return fail(op, markName, err)
+			return errors.Join(append(errs, fail(op, markName, err))...)
 		}
 	}
-	var errs []error
 	for _, id := range there {
 		if err := s.moveAside(id.KVSPath()); err != nil {
 			errs = append(errs, fail(op, id.KVSPath(), err))
