@@ -122,6 +122,19 @@ func TestAJobNeedsNoJobspecAndNoR(t *testing.T) {
 	require.Nil(t, j.R)
 }
 
+func TestAddReplacesWhatAnAddLeftThatFailed(t *testing.T) {
+	s, dir := create(t)
+	mkdir(t, dir, "new", "job.0000.0000.0000.0009")
+	write(t, "half", dir, "new", "job.0000.0000.0000.0009", "R")
+	bare := job(9)
+	bare.R = nil
+	require.NoError(t, s.Add(bare))
+	j, err := s.Read(9)
+	require.NoError(t, err)
+	require.Equal(t, bare, j)
+	require.NoDirExists(t, filepath.Join(dir, "new", "job.0000.0000.0000.0009"))
+}
+
 func TestAddRefusesWhatItCanNotKeep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s, err := dirstore.Create(dir, dirstore.Options{MaxEventlog: 100, MaxObject: 10})
