@@ -153,10 +153,10 @@ func TestEveryStateOfAJobWithAPrologAndAnEpilog(t *testing.T) {
 		crashes       bool // also once between any two steps of the embedder
 		states, steps int
 	}{
-		{"strict", perRank(), 1, true, 498, 4116},
-		{"strict", perRank(), 2, true, 3674, 31535},
-		{"strict", perRank(), 4, false, 9744, 61271},
-		{"tolerant", tolerant, 2, false, 2010, 9558},
+		{"strict", perRank(), 1, true, 502, 4192},
+		{"strict", perRank(), 2, true, 3718, 32715},
+		{"strict", perRank(), 4, false, 10866, 66654},
+		{"tolerant", tolerant, 2, false, 2172, 10245},
 	} {
 		if perilog.RaceEnabled && c.steps > 10000 {
 			continue // the race detector makes this a minute

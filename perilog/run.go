@@ -318,9 +318,14 @@ func (r *Run) Start(now eventlog.Timestamp) error {
 
 // Reattach is Start of what was launched before, at since, and may be running
 // still, as after a restart: nothing is launched, and the timeout counts from
-// since. A since after now is taken as now.
+// since. A since after now is taken as now. If the timeout has passed, SIGTERM is
+// asked for at once, perhaps for the second time, and what ends from now on timed
+// out, for it may have been told to stop before.
 func (r *Run) Reattach(since, now eventlog.Timestamp) error {
 	_, err := r.begin(since, now)
+	if err == nil {
+		r.Tick(now)
+	}
 	return err
 }
 

@@ -441,7 +441,8 @@ func TestWhatWasLaunchedBeforeIsReattachedWithoutALaunch(t *testing.T) {
 	run, err = NewRun(specOf(t, RunProlog, "0-3"))
 	require.NoError(t, err)
 	require.NoError(t, run.Reattach(t0-9999, t0))
-	require.True(t, run.Tick(t0), "it is past its timeout")
+	require.Equal(t, RunTimingOut, run.State(), "it is past its timeout")
+	require.False(t, run.Tick(t0))
 	require.Equal(t, 60*fsd.Second, run.Remaining(t0))
 }
 
@@ -488,4 +489,21 @@ func TestATimeBeforeTheStartChangesNothing(t *testing.T) {
 	require.Equal(t, AnswerIgnored, run.Exception(t0+100, 3))
 	require.NoError(t, run.Start(t0))
 	require.Equal(t, 1800*fsd.Second, run.Remaining(eventlog.Timestamp(0)))
+}
+
+// The process obeyed SIGTERM while nobody listened, and says so after a restart:
+// no log tells that the signal was sent, but the clock does.
+func TestWhatIsTakenUpAfterItsTimeoutTimedOut(t *testing.T) {
+	spec := specOf(t, RunEpilog, "0-1")
+	spec.Timeout, spec.KillTimeout = 100, 60
+	r, err := NewRun(spec)
+	require.NoError(t, err)
+	require.NoError(t, r.Reattach(1000, 1121))
+	requests := r.Requests()
+	require.Len(t, requests, 1)
+	require.Equal(t, RequestSignal, requests[0].Kind)
+	at, _ := r.Deadline()
+	require.Equal(t, eventlog.Timestamp(1181), at, "the kill timeout counts from the signal")
+	require.Equal(t, AnswerApplied, r.Report(1122, Report{Kind: ReportExited, Rank: 0}))
+	require.Equal(t, CauseTimedOut, r.EndOf(0).Cause)
 }

@@ -96,7 +96,12 @@ func (n *naiveRun) apply(in runInput) string {
 	case "start":
 		return n.start(in.now, in.now, true)
 	case "reattach":
-		return n.start(in.since, in.now, false)
+		answer := n.start(in.since, in.now, false)
+		if answer == "<nil>" {
+			n.tick()
+			n.finish()
+		}
+		return answer
 	}
 	if in.now > n.now && !math.IsInf(in.now, 0) {
 		n.now = in.now
