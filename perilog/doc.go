@@ -40,8 +40,7 @@
 //     [Job.Drained], and [Job.Tick] is called at [Job.Deadline]; each is
 //     followed by Take and Feed as above.
 //   - After a restart, RecoverJob folds the log, and [rset.Rebuild] makes the
-//     ledger of what [Holds.Ready] and [Holds.ReadyNamed] say; its final fragment
-//     was given out if the log has the event free and nothing is held. Whatever
+//     ledger of what [Holds.Released] says. Whatever
 //     [Job.Unresolved] lists is to be resolved. What the crash kept from the
 //     scheduler it learns by hello.
 //   - With Housekeeping in between, ranks that are ready are handed to that, and

@@ -217,6 +217,15 @@ func (h *Holds) ReadyNamed() []string {
 	return names
 }
 
+// Released returns what [rset.Rebuild] makes the job's ledger of after a restart:
+// what has left, and that the final fragment was given out if the log has the
+// event free and nothing is held. What the crash kept from a scheduler it
+// learns by hello.
+func (h *Holds) Released() rset.Released {
+	given := h.wasAllocated && !h.allocated && !h.revoked && h.Idle()
+	return rset.Released{Ranks: h.Ready(nil), Named: h.ReadyNamed(), Final: given}
+}
+
 // Feed frees from the ledger whatever has left and the ledger still holds, and
 // returns it as one fragment: empty if there is nothing to tell. When everything
 // has left, it frees all that the ledger holds, also what Holds does not know

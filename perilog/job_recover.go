@@ -137,8 +137,9 @@ func (j *Job) Reattach(now eventlog.Timestamp, key Key) error {
 // Rerun runs a lost action again, on the ranks where it has not ended: the next
 // Take launches it; an epilog waits for prologs, and for a job that goes on. Only
 // so, or by a success that is checked in, a job starts whose prolog was lost. A
-// failure on other ranks that the log tells of stands, tolerated or not. The error is an *ActionError; a prolog of a job that is
-// ending can not be run again.
+// failure on other ranks that the log tells of stands, tolerated or not. The
+// error is an *ActionError; a prolog of a job that is ending can not be run
+// again.
 func (j *Job) Rerun(now eventlog.Timestamp, key Key) error {
 	a, err := j.lostAction(key)
 	if err != nil {
