@@ -150,7 +150,9 @@ func New(cfg Config) (*Index, error) { return Recover(cfg, Evidence{}) }
 // n jobs in any order, O(n) if they are in the order of the index.
 //
 // Pins are not evidence: whoever had them puts them on again before the first
-// batch.
+// batch. Neither is the time: the latest that the index knows is that of the
+// newest job, so that the first batch after a long rest is ErrClock. Who trusts
+// the clock at a start says so by AcceptClock.
 //
 // An error is a *LimitsError, or a *JobError of category ErrJob or, if a job or
 // tombstone is there twice, ErrDuplicate.

@@ -14,15 +14,13 @@ import (
 	"github.com/joblife/joblife/purge/storetest"
 )
 
-// A subject is a Store for the suite that any store can run. The suite wants to
-// see the watermark that was put; this store knows the greatest of all evidence,
-// which the subject works out for itself, to compare.
+// A subject is a Store for the suite that any store can run. Its watermark is the
+// greatest of all evidence, which the subject works out for itself, to compare.
 type subject struct {
 	*dirstore.Store
 	t        *testing.T
 	disk     *disk
 	evidence jobid.ID // the greatest id of any that were put, stored or buried
-	put      jobid.ID // the greatest that was put
 }
 
 func (s *subject) Create(j purge.Job) error {
@@ -37,7 +35,7 @@ func (s *subject) Create(j purge.Job) error {
 func (s *subject) PutWatermark(c context.Context, id jobid.ID) error {
 	err := s.Store.PutWatermark(c, id)
 	if err == nil {
-		s.put, s.evidence = max(s.put, id), max(s.evidence, id)
+		s.evidence = max(s.evidence, id)
 	}
 	return err
 }
@@ -58,7 +56,7 @@ func (s *subject) Stored() (jobs []jobid.ID, tombstones []purge.Job, watermark j
 	require.Equal(s.t, s.evidence, s.Watermark())
 	foreign, err := s.Foreign()
 	require.Empty(s.t, foreign)
-	return jobs, tombs(s.t, s.Store), s.put, err
+	return jobs, tombs(s.t, s.Store), s.Watermark(), err
 }
 
 // Reopen opens the store after a crash of the machine that left nothing of what
