@@ -143,6 +143,9 @@ func (n *hkNaive) start(ranks []uint32, at, timeout float64) {
 	if timeout > 0 {
 		r.deadline = at + timeout
 	}
+	if r.deadline > 0 && r.deadline <= n.now { // taken up after its timeout
+		r.told, r.deadline = true, n.now+hkKill
+	}
 	n.runs = append(n.runs, r)
 }
 
