@@ -40,11 +40,10 @@ type cluster struct {
 	finals  int
 	signals int
 
-	exceptions int  // how many came
-	started    bool // the job shells run
-	autoEnd    bool // free and clean are posted when they may be
-	burned     bool // it crashed between two steps
-	fuse       int  // how many steps the embedder still takes before it crashes; 0: it does not
+	started bool // the job shells run
+	autoEnd bool // free and clean are posted when they may be
+	burned  bool // it crashed between two steps
+	fuse    int  // how many steps the embedder still takes before it crashes; 0: it does not
 }
 
 func newCluster(t require.TestingT, ranks int, c perilog.Config, change func(*perilog.JobSpec)) *cluster {
@@ -300,7 +299,6 @@ func (w *cluster) finish(status int) {
 }
 
 func (w *cluster) exception(severity int) {
-	w.exceptions++
 	w.event("exception", fmt.Sprintf(`{"type":"cancel","severity":%d,"note":"","userid":100}`, severity))
 	w.pump()
 }
