@@ -156,7 +156,7 @@ func (x *Index) bury(p *Plan) {
 }
 
 // Commit removes the jobs of a plan from the index, after the store has removed
-// them, and tells Config.Purged. If the plan said that the watermark be stored,
+// them, and tells Config.Purged. If the plan said that its Watermark be stored,
 // the index takes it that this was done.
 //
 // Who lets nothing happen to the index between Plan and Commit can do without
@@ -172,10 +172,14 @@ func (x *Index) Commit(p Plan) error {
 				return &StaleError{ID: c.ID, Reason: "would not be purged now"}
 			}
 		}
+		stored := p.Watermark // by the caller; the one now may be greater
 		p, _ = x.Claim(now)
 		if p.claim == 0 {
 			return nil // it has no jobs
 		}
+		c := x.claims[p.claim]
+		c.watermark = stored
+		x.claims[p.claim] = c
 	}
 	c, err := x.claimed(p)
 	if err != nil {

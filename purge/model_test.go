@@ -322,6 +322,7 @@ func (w *world) commit(t *rapid.T) {
 			require.NoError(t, err)
 			return
 		}
+		plan.Watermark = p.plan.Watermark // what the caller knows of and has stored
 	}
 	require.NoError(t, err)
 	w.n.commit(plan)

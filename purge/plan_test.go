@@ -211,6 +211,23 @@ func TestAPlanForATimeThatWasWrongRemovesNothing(t *testing.T) {
 	require.Equal(t, 9, x.Len())
 }
 
+func TestACommitTrustsNoWatermarkButTheOneOfItsPlan(t *testing.T) {
+	x, _ := populated(t, purge.Config{}, 3)
+	p, err := x.PlanIDs(start+20, 3)
+	require.NoError(t, err)
+	require.True(t, p.NeedsWatermark)
+	require.Equal(t, jobid.ID(3), p.Watermark, "the caller stores this one")
+	x.Saw(8)
+	require.NoError(t, x.Add(purge.Job{ID: 7, Inactive: start + 10, Result: purge.Completed}))
+	require.NoError(t, x.Commit(p))
+	require.EqualValues(t, 3, x.Durable())
+
+	p, err = x.PlanIDs(start+20, 7)
+	require.NoError(t, err)
+	require.True(t, p.NeedsWatermark, "7 would come back")
+	require.Equal(t, jobid.ID(8), p.Watermark)
+}
+
 func TestAPlanDoesNotChangeTheIndex(t *testing.T) {
 	x, _ := populated(t, purge.Config{}, 10)
 	l := purge.Limits{MaxCount: purge.To(3)}
