@@ -119,7 +119,11 @@ func (x *Index) bury(p *Plan) {
 	}
 	over := x.tombs.len() + len(p.Jobs) - count
 	age, aged := x.cfg.TombstoneAge.Value()
-	ends := func(j Job) bool { return over > 0 || aged && older(p.Now, j.Inactive, age) }
+	now := p.Now
+	if p.byID {
+		now = min(now, x.clock) // nobody has asked whether p.Now can be the time
+	}
+	ends := func(j Job) bool { return over > 0 || aged && older(now, j.Inactive, age) }
 	most := 2*len(p.Jobs) + MaxBatch
 	bare := 0
 	if n := min(over, most, x.tombs.len()); n > 0 {

@@ -237,8 +237,9 @@ func (w *world) keep(p *pending) {
 
 func (w *world) planIDs(t *rapid.T) {
 	ids := rapid.SliceOfN(rapid.Custom(drawID), 0, 4).Draw(t, "ids")
-	p, err := w.x.PlanIDs(modelStart, ids...)
-	want := purge.Plan{Now: modelStart}
+	now := rapid.SampledFrom([]eventlog.Timestamp{modelStart, modelStart + 30, modelStart * 2}).Draw(t, "now")
+	p, err := w.x.PlanIDs(now, ids...)
+	want := purge.Plan{Now: now}
 	for _, id := range ids {
 		cause := w.status(id)
 		if j := w.n.find(id); cause == nil && len(j.pins) > 0 {

@@ -153,12 +153,16 @@ func (n *naive) trim(p purge.Plan, l purge.Limits, byID, clockStands bool) purge
 		out.Jobs, out.More = nil, true
 	}
 	n.mark(&out)
-	n.bury(&out)
+	at := p.Now
+	if byID {
+		at = min(at, n.clock)
+	}
+	n.bury(&out, at)
 	return out
 }
 
 // bury lets the oldest of all tombstones end.
-func (n *naive) bury(p *purge.Plan) {
+func (n *naive) bury(p *purge.Plan, at eventlog.Timestamp) {
 	if len(p.Jobs) == 0 {
 		return
 	}
@@ -169,7 +173,7 @@ func (n *naive) bury(p *purge.Plan) {
 	slices.SortFunc(all, byTime)
 	for i, j := range all {
 		d, ok := n.tombAge.Value()
-		ends := i < len(all)-n.count || ok && float64(p.Now)-float64(j.Inactive) > d.Seconds()
+		ends := i < len(all)-n.count || ok && float64(at)-float64(j.Inactive) > d.Seconds()
 		old := n.tomb(j.ID) != nil
 		switch {
 		case ends && old:

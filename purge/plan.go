@@ -200,7 +200,8 @@ func (x *Index) setWatermark(p *Plan) {
 // purged, the error tells of the first such, and is a *JobError of category
 // ErrUnknown, ErrActive, ErrPurged, ErrPinned or ErrLeaving. More than MaxBatch
 // ids are an *ExcessError, and a now that is no time is a *ClockError; otherwise
-// the clock does not matter. It costs O(1) per id and what sorting them does.
+// the clock does not matter: no tombstone ends by a now beyond the latest time
+// known. It costs O(1) per id and what sorting them does.
 func (x *Index) PlanIDs(now eventlog.Timestamp, ids ...jobid.ID) (Plan, error) {
 	if len(ids) > MaxBatch {
 		return Plan{}, &ExcessError{What: "ids", Got: len(ids), Limit: MaxBatch}

@@ -453,6 +453,23 @@ func TestTombstonesEndByCountAndByAge(t *testing.T) {
 	require.NoError(t, x.Check())
 }
 
+func TestAPurgeByIdEndsNoTombstoneByATimeThatNobodyBelieves(t *testing.T) {
+	x, m := populated(t, purge.Config{TombstoneAge: purge.To(time.Hour)}, 10)
+	r := newRunner(t, x, m, purge.Limits{})
+	_, err := r.PurgeIDs(t.Context(), start+10, 1, 2)
+	require.NoError(t, err)
+	p, err := r.PurgeIDs(t.Context(), start+1e9, 3)
+	require.NoError(t, err, "the clock does not matter")
+	require.Equal(t, []jobid.ID{3}, p.IDs())
+	require.Empty(t, p.Expired)
+	require.Len(t, p.Tombstones, 1)
+	require.NoError(t, x.AcceptClock(start+1e9))
+	p, err = r.PurgeIDs(t.Context(), start+1e9, 4)
+	require.NoError(t, err)
+	require.Equal(t, []jobid.ID{1, 2, 3}, p.Expired, "now it is the time")
+	require.Empty(t, p.Tombstones)
+}
+
 func TestTombstonesBeyondALoweredLimitEndOverTime(t *testing.T) {
 	jobs := makeJobs(5000)
 	x, err := purge.Recover(purge.Config{TombstoneCount: purge.To(1)}, purge.Evidence{Tombstones: jobs[:4995], Jobs: jobs[4995:]})
