@@ -11,12 +11,13 @@ import (
 // clock that jumped from a quiet night.
 //
 // The error is a *ClockError: now is no time, is before the latest time known
-// (of a job or an earlier call), or more than Config.MaxJump after it.
+// (of a job or an earlier call), or more than Config.MaxJump after the latest one
+// that was no jump itself.
 func (x *Index) Observe(now eventlog.Timestamp) error {
 	if err := x.checkClock(now); err != nil {
 		return err
 	}
-	x.clock = max(x.clock, now)
+	x.setClock(now)
 	return nil
 }
 
@@ -27,9 +28,9 @@ func (x *Index) Observe(now eventlog.Timestamp) error {
 // *ClockError if now is no time.
 func (x *Index) AcceptClock(now eventlog.Timestamp) error {
 	if !isTime(now) {
-		return &ClockError{Now: now, Last: x.clock}
+		return &ClockError{Now: now, Last: x.newest}
 	}
-	x.clock = now
+	x.setClock(now)
 	x.epoch++
 	x.gen++
 	return nil
@@ -37,16 +38,27 @@ func (x *Index) AcceptClock(now eventlog.Timestamp) error {
 
 // checkClock returns a *ClockError unless now can be the time.
 func (x *Index) checkClock(now eventlog.Timestamp) error {
-	jump := x.cfg.MaxJump
-	if jump == 0 {
-		jump = DefaultMaxJump
-	}
-	// Without any time known, whatever now is must be believed.
-	if !isTime(now) || x.clock > 0 && (now < x.clock || seconds(now, x.clock) > jump.Seconds()) {
+	switch {
+	case !isTime(now) || now < x.newest:
+		return &ClockError{Now: now, Last: x.newest}
+	case x.clock > 0 && x.jumps(now):
+		// Without any time known, whatever now is must be believed.
 		return &ClockError{Now: now, Last: x.clock}
 	}
 	return nil
 }
+
+// jumps reports whether t is too far after what is believed.
+func (x *Index) jumps(t eventlog.Timestamp) bool {
+	jump := x.cfg.MaxJump
+	if jump == 0 {
+		jump = DefaultMaxJump
+	}
+	return seconds(t, x.clock) > jump.Seconds()
+}
+
+// setClock makes t the latest time that is believed and known.
+func (x *Index) setClock(t eventlog.Timestamp) { x.clock, x.newest = t, t }
 
 // seconds returns how long after "since" now is.
 func seconds(now, since eventlog.Timestamp) float64 { return float64(now) - float64(since) }

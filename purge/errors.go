@@ -113,7 +113,7 @@ func (e *StaleError) Unwrap() error { return ErrStale }
 // ClockError tells how a time does not fit what was before. It wraps ErrClock.
 type ClockError struct {
 	Now  eventlog.Timestamp // as the caller passed it
-	Last eventlog.Timestamp // the latest time known: of a call or of a job
+	Last eventlog.Timestamp // what it does not fit: the latest time known, of a call or of a job
 }
 
 // Error returns the text of the error.

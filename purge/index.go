@@ -26,8 +26,8 @@ type Config struct {
 	// is up to date, before Commit returns. It may ask the index and must not
 	// change it. Whoever keeps anything by job drops it here.
 	Purged func(Notice)
-	// MaxJump is how far the time may be beyond the latest time known; 0 stands
-	// for DefaultMaxJump.
+	// MaxJump is how far a time, of a call or of a job, may be beyond the latest
+	// one that was believed; 0 stands for DefaultMaxJump.
 	MaxJump time.Duration
 	// TombstoneCount is how many tombstones are kept; To(0) keeps none, unset
 	// stands for DefaultTombstones.
@@ -121,7 +121,8 @@ type Index struct {
 	leaving   int
 	gen       uint64 // changes whenever plans may have become other ones
 
-	clock    eventlog.Timestamp // the latest time known, 0 at first
+	clock    eventlog.Timestamp // the latest time that is believed, 0 at first
+	newest   eventlog.Timestamp // the latest time known: clock, or that of a job beyond it
 	epoch    uint64             // how often the clock was accepted
 	high     jobid.ID           // the watermark
 	durable  jobid.ID           // the watermark that the store has
@@ -169,11 +170,11 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 	}
 	for _, j := range ev.Jobs {
 		x.resident.add(j.Result, 1)
-		x.clock = max(x.clock, j.Inactive)
+		x.setClock(max(x.clock, j.Inactive))
 		x.Saw(j.ID)
 	}
 	for _, j := range ev.Tombstones {
-		x.clock = max(x.clock, j.Inactive)
+		x.setClock(max(x.clock, j.Inactive))
 		x.Saw(j.ID)
 	}
 	for _, id := range ev.Active {
@@ -204,7 +205,9 @@ func fill(s *shelf, o *order, jobs []Job, other *table) error {
 
 // Add takes a job that became inactive. It raises the watermark, and the latest
 // time known if the job's is later; a time before that of others is no error.
-// Equal times are none either.
+// Equal times are none either. The time of a job that is more than Config.MaxJump
+// after what was known is that of a clock that jumped: no time fits from then on,
+// until AcceptClock says which does.
 //
 // An error is a *JobError of category ErrJob; ErrDuplicate or ErrLeaving if the
 // job is resident; ErrPurged if it was purged and its tombstone is left.
@@ -223,7 +226,10 @@ func (x *Index) Add(j Job) error {
 	}
 	x.free.add(&x.jobs, x.jobs.put(j, whereFree))
 	x.resident.add(j.Result, 1)
-	x.clock = max(x.clock, j.Inactive)
+	x.newest = max(x.newest, j.Inactive)
+	if x.clock == 0 || !x.jumps(j.Inactive) {
+		x.clock = max(x.clock, j.Inactive)
+	}
 	x.Saw(j.ID)
 	x.gen++
 	return nil

@@ -86,7 +86,7 @@ func (w *world) drawNow(t *rapid.T) eventlog.Timestamp {
 }
 
 func (w *world) clockFits(now eventlog.Timestamp) bool {
-	return now > 0 && !math.IsInf(float64(now), 0) && (w.n.clock == 0 || now >= w.n.clock && now <= w.n.clock+50)
+	return now > 0 && !math.IsInf(float64(now), 0) && (w.n.clock == 0 || now >= w.n.newest && now <= w.n.clock+50)
 }
 
 func drawLimits(t *rapid.T) purge.Limits {
@@ -108,6 +108,9 @@ func drawLimits(t *rapid.T) purge.Limits {
 }
 
 func drawJob(t *rapid.T, base eventlog.Timestamp) purge.Job {
+	if rapid.IntRange(0, 50).Draw(t, "odd job") == 0 {
+		base += 100 // its clock jumped
+	}
 	return purge.Job{
 		ID:       drawID(t),
 		Inactive: base + eventlog.Timestamp(rapid.IntRange(-10, 2).Draw(t, "time")),
@@ -392,7 +395,7 @@ func (w *world) clock(t *rapid.T) {
 			return
 		}
 		require.NoError(t, err)
-		w.n.clock = max(w.n.clock, now)
+		w.n.clock, w.n.newest = now, now
 		return
 	}
 	err := w.x.AcceptClock(now)
@@ -401,7 +404,7 @@ func (w *world) clock(t *rapid.T) {
 		return
 	}
 	require.NoError(t, err)
-	w.n.clock = now
+	w.n.clock, w.n.newest = now, now
 	w.epoch++
 }
 
@@ -428,6 +431,7 @@ func (w *world) restart(t *rapid.T) {
 	for _, j := range w.n.tombs {
 		w.n.clock, w.n.high = max(w.n.clock, j.Inactive), max(w.n.high, j.ID)
 	}
+	w.n.newest = w.n.clock
 	for id := range w.active {
 		w.n.high = max(w.n.high, id)
 	}

@@ -22,7 +22,7 @@ type naiveJob struct {
 type naive struct {
 	jobs          []*naiveJob
 	tombs         []purge.Job
-	clock         eventlog.Timestamp
+	clock, newest eventlog.Timestamp
 	high, durable jobid.ID
 	purged        []purge.Job
 	count         int // of tombstones
@@ -54,7 +54,10 @@ func (n *naive) tomb(id jobid.ID) *purge.Job {
 func (n *naive) add(j purge.Job) {
 	n.jobs = append(n.jobs, &naiveJob{Job: j, pins: map[purge.Pin]bool{}})
 	slices.SortFunc(n.jobs, func(a, b *naiveJob) int { return byTime(a.Job, b.Job) })
-	n.clock, n.high = max(n.clock, j.Inactive), max(n.high, j.ID)
+	if n.clock == 0 || j.Inactive <= n.clock+50 {
+		n.clock = max(n.clock, j.Inactive)
+	}
+	n.newest, n.high = max(n.newest, j.Inactive), max(n.high, j.ID)
 }
 
 // plan removes one job after the other, and asks anew before each.

@@ -207,7 +207,7 @@ func (x *Index) PlanIDs(now eventlog.Timestamp, ids ...jobid.ID) (Plan, error) {
 		return Plan{}, &ExcessError{What: "ids", Got: len(ids), Limit: MaxBatch}
 	}
 	if !isTime(now) {
-		return Plan{}, &ClockError{Now: now, Last: x.clock}
+		return Plan{}, &ClockError{Now: now, Last: x.newest}
 	}
 	p := Plan{Now: now, byID: true, gen: x.gen, Jobs: make([]Candidate, 0, len(ids))}
 	for _, id := range ids {

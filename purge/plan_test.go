@@ -194,6 +194,24 @@ func TestAClockThatStepsIsAnErrorUntilItIsAccepted(t *testing.T) {
 	require.EqualError(t, x.Observe(0), "purge: clock stepped: 0.0 is no time; the last was 1700000021.0")
 }
 
+func TestAJobOfAClockThatJumpedDoesNotMakeTheJumpATime(t *testing.T) {
+	x, m := populated(t, purge.Config{}, 10)
+	r := newRunner(t, x, m, purge.Limits{MaxAge: purge.To(time.Hour)})
+	_, err := r.Tick(t.Context(), start+10)
+	require.NoError(t, err)
+	const jumped = start + 1e9
+	require.NoError(t, x.Add(purge.Job{ID: 50, Inactive: jumped, Result: purge.Completed}))
+	_, err = r.Tick(t.Context(), jumped+1)
+	require.EqualError(t, err, "purge: clock stepped: 2700000001.0 is too far after 1700000010.0")
+	_, err = r.Tick(t.Context(), start+20)
+	require.EqualError(t, err, "purge: clock stepped: 1700000020.0 is before 2700000000.0")
+	require.Equal(t, 11, x.Len())
+	require.NoError(t, x.AcceptClock(start+20), "the clock was wrong")
+	p, err := r.Tick(t.Context(), start+21)
+	require.NoError(t, err)
+	require.Empty(t, p.Jobs)
+}
+
 func TestAPlanForATimeThatWasWrongRemovesNothing(t *testing.T) {
 	x, _ := populated(t, purge.Config{}, 10)
 	wrong, err := x.Plan(start+80000, purge.Limits{MaxAge: purge.To(time.Hour)})
