@@ -69,7 +69,7 @@ func (x *Index) Claim(p Plan) (Plan, error) {
 
 // trim leaves those jobs in the plan that would still be planned now.
 func (x *Index) trim(p *Plan) {
-	if p.gen == x.gen && !slices.ContainsFunc(p.Jobs, x.changed) {
+	if p.gen == x.gen && !slices.ContainsFunc(p.Jobs, x.changed) && ascend(p.Jobs) {
 		return
 	}
 	if !p.byID && p.epoch != x.epoch { // the time that it was planned for was wrong
@@ -84,7 +84,7 @@ func (x *Index) trim(p *Plan) {
 	next, kept := 0, make([]Candidate, 0, len(p.Jobs))
 	for _, c := range p.Jobs {
 		switch {
-		case x.changed(c):
+		case x.changed(c) || len(kept) > 0 && !less(kept[len(kept)-1].Job, c.Job):
 		case p.byID:
 			kept = append(kept, c)
 		default:
@@ -98,6 +98,16 @@ func (x *Index) trim(p *Plan) {
 	}
 	p.More = !p.byID && (now.More || len(kept) < len(now.Jobs))
 	p.Jobs = kept
+}
+
+// ascend reports whether jobs are in their order, each once.
+func ascend(jobs []Candidate) bool {
+	for i := range jobs {
+		if i > 0 && !less(jobs[i-1].Job, jobs[i].Job) {
+			return false
+		}
+	}
+	return true
 }
 
 // changed reports whether a job of a plan is gone, pinned, leaving or another one.

@@ -277,6 +277,13 @@ func TestAPlanThatWasChangedIsRefused(t *testing.T) {
 		change(&p)
 		require.ErrorIs(t, x.Commit(p), purge.ErrStale)
 	}
+	named, err := x.PlanIDs(start+20, 1, 2)
+	require.NoError(t, err)
+	for _, p := range []purge.Plan{plan(), named} {
+		p.Jobs = append(p.Jobs, p.Jobs[1])
+		require.ErrorIs(t, x.Commit(p), purge.ErrStale, "a job goes once")
+		require.NoError(t, x.Check())
+	}
 	p, err := x.Claim(plan())
 	require.NoError(t, err)
 	changed := p
