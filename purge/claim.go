@@ -174,9 +174,11 @@ func (x *Index) bury(p *Plan) {
 // the index takes it that this was done.
 //
 // Who lets nothing happen to the index between Plan and Commit can do without
-// Claim: Commit then refuses a plan of which any job would not be planned now. An
-// error is a *StaleError, and nothing has changed: a job is not as it was planned,
-// or the plan was committed or aborted before. Commit costs O(log n) per job.
+// Claim: Commit then refuses a plan of which any job would not be planned now. The
+// tombstones that it makes then are the index's alone, as only Claim tells them
+// for the store. An error is a *StaleError, and nothing has changed: a job is
+// not as it was planned, or the plan was committed or aborted before. Commit costs
+// O(log n) per job.
 func (x *Index) Commit(p Plan) error {
 	if p.claim == 0 {
 		now := p

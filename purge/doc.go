@@ -28,7 +28,8 @@
 //   - I1 The order of jobs is (time, id), and total. Nothing depends on the
 //     order in which jobs were added.
 //   - I2 A plan never removes what it should not: what a plan names goes only if
-//     it would still be planned at the time of Claim or Commit.
+//     it would still be planned at the time of Claim or Commit. A plan is used as
+//     it was returned: what a caller adds to its jobs may go.
 //   - I3 A job is in exactly one place: resident or a tombstone, and if resident
 //     then free, pinned or leaving.
 //   - I4 The counts of resident and of purged jobs are right after every call.
