@@ -175,8 +175,8 @@ func (x *Index) bury(p *Plan) {
 //
 // Who lets nothing happen to the index between Plan and Commit can do without
 // Claim: Commit then refuses a plan of which any job would not be planned now. The
-// tombstones that it makes then are the index's alone, as only Claim tells them
-// for the store. An error is a *StaleError, and nothing has changed: a job is
+// tombstones that it makes then are the index's alone, as only Claim puts them
+// into the plan for the store. An error is a *StaleError, and nothing has changed: a job is
 // not as it was planned, or the plan was committed or aborted before. Commit costs
 // O(log n) per job.
 func (x *Index) Commit(p Plan) error {

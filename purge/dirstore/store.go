@@ -106,8 +106,9 @@ func Create(dir string, o Options) (*Store, error) {
 // which there is any trace, and then removes the jobs that were on their way in
 // or out. The error is an *[Error]: [ErrNotStore] if the directory is no store,
 // fs.ErrNotExist if there is none, or one without its directories new and trash,
-// as a backup may drop empty ones: make them again; [ErrDamaged] if the watermark or a tombstone
-// can not be read; then nothing was changed but what logfile.Repair does.
+// as a backup may drop empty ones: make them again; [ErrDamaged] if the watermark
+// or a tombstone can not be read; then nothing was changed but what logfile.Repair
+// does.
 //
 // Open reads the names of all jobs and all tombstones, but no job.
 func Open(dir string, o Options) (*Store, error) {
