@@ -30,14 +30,14 @@ func TestApplyAllocatesNothingItNeedNotKeep(t *testing.T) {
 		n++
 	})
 	require.Zero(t, allocs)
-	require.Equal(t, jobstate.Inactive, jobs[100].State())
+	require.Equal(t, jobstate.StateInactive, jobs[100].State())
 }
 
 func TestAccessorsDoNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	j, _ := run(t, append(upTo(jobstate.Run), `prolog-start {"description":"p"}`, `exception {"type":"x","severity":0,"note":"n"}`)...)
+	j, _ := run(t, append(upTo(jobstate.StateRun), `prolog-start {"description":"p"}`, `exception {"type":"x","severity":0,"note":"n"}`)...)
 	live := 0
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		for a := range j.Actions() {
@@ -46,7 +46,7 @@ func TestAccessorsDoNotAllocate(t *testing.T) {
 		_, _ = j.Result()
 		_, _ = j.Cause()
 		_, _ = j.ExitCode()
-		_, _ = j.Entered(jobstate.Run)
+		_, _ = j.Entered(jobstate.StateRun)
 		_ = j.MayFree()
 	}))
 	require.Positive(t, live)

@@ -96,20 +96,20 @@ func checkData(e eventlog.Entry) error {
 // enter moves the job to state s at time t.
 func (j *Job) enter(s State, k kind, t eventlog.Timestamp) {
 	if k == kSubmit {
-		j.entered[New.index()] = t
+		j.entered[StateNew.index()] = t
 		j.changed = t
 	}
 	if s == j.State() {
 		return
 	}
-	if j.state == Sched && s == Priority {
+	if j.state == StateSched && s == StatePriority {
 		j.prioritized = false // until the next priority event
 	}
 	j.state, j.changed = s, t
 	if i := s.index(); j.entered[i] == 0 {
 		j.entered[i] = t
 	}
-	if s == Inactive {
+	if s == StateInactive {
 		j.trim()
 	}
 }
@@ -220,7 +220,7 @@ func (j *Job) foldSubmit(raw json.RawMessage) (Outcome, string, error) {
 	if c.Version > LogVersion {
 		return 0, "", ErrVersion
 	}
-	j.submitted, j.state = true, New
+	j.submitted, j.state = true, StateNew
 	j.userid, j.urgency, j.flags, j.version = c.UserID, c.Urgency, c.Flags, int32(c.Version)
 	if c.Version == 0 {
 		return Applied, whenOld, nil
@@ -291,7 +291,7 @@ func (j *Job) foldException(e eventlog.Entry) (Outcome, string, error) {
 	if err := c.decode(e.Context); err != nil {
 		return 0, "", err
 	}
-	if c.Severity == 0 && j.state == New {
+	if c.Severity == 0 && j.state == StateNew {
 		return 0, "", ErrTransition // a job that was never validated has nothing to clean up
 	}
 	if j.worst == nil || c.Severity < j.worst.Severity {
@@ -310,9 +310,9 @@ func (j *Job) foldException(e eventlog.Entry) (Outcome, string, error) {
 }
 
 func (j *Job) foldAction(k kind, e eventlog.Entry) (Outcome, string, error) {
-	kind, letter := Prolog, "p"
+	kind, letter := ActionProlog, "p"
 	if k == kEpilogStart || k == kEpilogFinish {
-		kind, letter = Epilog, "e"
+		kind, letter = ActionEpilog, "e"
 	}
 	if k == kPrologFinish || k == kEpilogFinish {
 		c := ActionFinishContext{Kind: kind}
@@ -330,7 +330,7 @@ func (j *Job) foldAction(k kind, e eventlog.Entry) (Outcome, string, error) {
 	if err := c.decode(e.Context); err != nil {
 		return 0, "", err
 	}
-	if kind == Prolog && j.started {
+	if kind == ActionProlog && j.started {
 		return IgnoredStarted, "", nil
 	}
 	a := j.actions.get(letter + c.Description)
@@ -342,7 +342,7 @@ func (j *Job) foldAction(k kind, e eventlog.Entry) (Outcome, string, error) {
 		a.since = e.Timestamp
 	}
 	a.live++
-	if kind == Prolog {
+	if kind == ActionProlog {
 		j.livePrologs++
 	} else {
 		j.liveEpilogs++
@@ -353,7 +353,7 @@ func (j *Job) foldAction(k kind, e eventlog.Entry) (Outcome, string, error) {
 // endAction counts a finish of a, which is live.
 func (j *Job) endAction(key string, a *action, failed bool) {
 	a.live--
-	if a.kind == Prolog {
+	if a.kind == ActionProlog {
 		j.livePrologs--
 		if failed && !a.failed {
 			j.failedPrologs++

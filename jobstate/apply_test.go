@@ -56,14 +56,14 @@ func upTo(s jobstate.State) []string {
 		jobstate.State
 		line string
 	}{
-		{jobstate.New, submit}, {jobstate.Depend, "validate"}, {jobstate.Priority, "depend"},
-		{jobstate.Sched, `priority {"priority":16}`}, {jobstate.Run, `alloc {}`},
-		{jobstate.Cleanup, `finish {"status":0}`}, {jobstate.Inactive, "clean"},
+		{jobstate.StateNew, submit}, {jobstate.StateDepend, "validate"}, {jobstate.StatePriority, "depend"},
+		{jobstate.StateSched, `priority {"priority":16}`}, {jobstate.StateRun, `alloc {}`},
+		{jobstate.StateCleanup, `finish {"status":0}`}, {jobstate.StateInactive, "clean"},
 	}
 	var out []string
 	for _, step := range all {
 		if step.State <= s {
-			if step.State == jobstate.Inactive {
+			if step.State == jobstate.StateInactive {
 				out = append(out, "free")
 			}
 			out = append(out, step.line)
@@ -120,9 +120,9 @@ func TestEveryEventInEveryState(t *testing.T) {
 	require.Len(t, want, len(samples))
 	for name, context := range samples {
 		got := cell(t, nil, name, context) + " "
-		for s := jobstate.New; ; s <<= 1 {
+		for s := jobstate.StateNew; ; s <<= 1 {
 			got += cell(t, upTo(s), name, context)
-			if s == jobstate.Inactive {
+			if s == jobstate.StateInactive {
 				break
 			}
 		}
@@ -142,7 +142,7 @@ func cell(t *testing.T, before []string, name, context string) string {
 		var ee *jobstate.EventError
 		require.ErrorAs(t, err, &ee)
 		require.Equal(t, name, ee.Event)
-		if state == jobstate.Inactive {
+		if state == jobstate.StateInactive {
 			require.ErrorIs(t, err, jobstate.ErrClosed)
 		} else {
 			require.ErrorIs(t, err, jobstate.ErrTransition)
@@ -207,18 +207,18 @@ func TestRefusedContextsLeaveTheJob(t *testing.T) {
 func stateFor(name string) jobstate.State {
 	switch name {
 	case "submit", "dependency-add", "dependency-remove":
-		return jobstate.New
+		return jobstate.StateNew
 	case "priority":
-		return jobstate.Priority
+		return jobstate.StatePriority
 	case "alloc":
-		return jobstate.Sched
+		return jobstate.StateSched
 	default:
-		return jobstate.Run
+		return jobstate.StateRun
 	}
 }
 
 func TestErrorsSayWhereAndWhat(t *testing.T) {
-	j, _ := run(t, upTo(jobstate.Sched)...)
+	j, _ := run(t, upTo(jobstate.StateSched)...)
 	for _, c := range []struct{ name, context, want string }{
 		{"urgency", `{"urgency":99,"userid":1}`, `jobstate: job ƒ8: "urgency" in SCHED: context of urgency: key "urgency": offset 11: value is out of range`},
 		{"urgency", `{"urgency":9}`, `jobstate: job ƒ8: "urgency" in SCHED: context of urgency: key "userid": key is missing`},
@@ -239,8 +239,8 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 
 func TestSubmitWithoutVersionEntersDepend(t *testing.T) { // SM-6
 	j, _ := run(t, `submit {"userid":1,"urgency":16,"flags":0}`)
-	require.Equal(t, jobstate.Depend, j.State())
-	at, _ := j.Entered(jobstate.Depend)
+	require.Equal(t, jobstate.StateDepend, j.State())
+	at, _ := j.Entered(jobstate.StateDepend)
 	require.Equal(t, eventlog.Timestamp(1000), at)
 	_, last := run(t, `submit {"userid":1,"urgency":16,"flags":0}`, "validate")
 	require.Equal(t, jobstate.IgnoredState, last, "flux-core 0.41 wrote validate and no version")
@@ -260,7 +260,7 @@ func TestDependenciesAreASetByDescription(t *testing.T) { // SM-15
 	require.ErrorIs(t, err, jobstate.ErrDependency)
 	_, last = run(t, submit, "validate", `dependency-remove {"description":"b"}`)
 	require.Equal(t, jobstate.IgnoredDependency, last)
-	_, last = run(t, append(upTo(jobstate.Sched), add)...)
+	_, last = run(t, append(upTo(jobstate.StateSched), add)...)
 	require.Equal(t, jobstate.IgnoredState, last, "after depend it comes too late")
 }
 
@@ -281,18 +281,18 @@ func TestManyDependenciesStayInOrder(t *testing.T) {
 }
 
 func TestUrgencyReturnsToPriorityUntilTheNextPriority(t *testing.T) { // SM-16, flux-core#4940
-	sched := upTo(jobstate.Sched)
+	sched := upTo(jobstate.StateSched)
 	for _, back := range []string{`urgency {"urgency":16,"userid":1}`, "flux-restart", `jobspec-update {"attributes.x":1}`} {
 		j, _ := run(t, append(sched, back)...)
-		require.Equal(t, jobstate.Priority, j.State())
+		require.Equal(t, jobstate.StatePriority, j.State())
 		_, ok := j.Priority()
 		require.False(t, ok, "no listing shows the old priority")
-		first, _ := j.Entered(jobstate.Priority)
+		first, _ := j.Entered(jobstate.StatePriority)
 		require.Equal(t, eventlog.Timestamp(1002), first, "times of a listing are the first ones")
 		now, _ := j.Since()
 		require.Equal(t, eventlog.Timestamp(1004), now)
 		j, _ = run(t, append(sched, back, `priority {"priority":16}`)...)
-		require.Equal(t, jobstate.Sched, j.State())
+		require.Equal(t, jobstate.StateSched, j.State())
 	}
 	require.Equal(t, uint32(0), jobstate.PriorityOf(0, 5))
 	require.Equal(t, uint32(5), jobstate.PriorityOf(16, 5))
@@ -303,12 +303,12 @@ func TestUrgencyReturnsToPriorityUntilTheNextPriority(t *testing.T) { // SM-16, 
 	require.True(t, j.Held(), "a priority of 0 holds, wherever it came from")
 	j, _ = run(t, sched...)
 	require.False(t, j.Held())
-	j, _ = run(t, append(upTo(jobstate.Run), `urgency {"urgency":0,"userid":1}`)...)
+	j, _ = run(t, append(upTo(jobstate.StateRun), `urgency {"urgency":0,"userid":1}`)...)
 	require.False(t, j.Held(), "what runs is not held")
 }
 
 func TestPrologsAndEpilogsAreCountedByDescription(t *testing.T) { // PL-1
-	runs := upTo(jobstate.Run)
+	runs := upTo(jobstate.StateRun)
 	j, _ := run(t, append(runs, `prolog-start {"description":"a"}`, `prolog-start {"description":"a"}`, `epilog-start {"description":"a"}`)...)
 	require.False(t, j.MayStart())
 	for i, want := range []struct {
@@ -336,7 +336,7 @@ func TestPrologsAndEpilogsAreCountedByDescription(t *testing.T) { // PL-1
 }
 
 func TestAnEpilogDoesNotHoldTheStart(t *testing.T) {
-	j, _ := run(t, append(upTo(jobstate.Run), `epilog-start {"description":"e"}`)...)
+	j, _ := run(t, append(upTo(jobstate.StateRun), `epilog-start {"description":"e"}`)...)
 	require.True(t, j.MayStart())
 }
 
@@ -348,16 +348,16 @@ func TestAnActionIsAsOldAsItsFirstLiveStart(t *testing.T) {
 	}{
 		{[]string{start, "memo {}", start}, 1005}, {[]string{start, finish, start}, 1007}, {[]string{start, "memo {}", start, finish}, 1005},
 	} {
-		j, _ := run(t, append(upTo(jobstate.Run), c.lines...)...)
+		j, _ := run(t, append(upTo(jobstate.StateRun), c.lines...)...)
 		for a := range j.Actions() {
 			require.Equal(t, c.since, a.Since)
-			require.Equal(t, jobstate.Prolog, a.Kind)
+			require.Equal(t, jobstate.ActionProlog, a.Kind)
 		}
 	}
 }
 
 func TestMoreThan255PrologsAreCounted(t *testing.T) { // the reference's counter is a byte
-	lines := upTo(jobstate.Run)
+	lines := upTo(jobstate.StateRun)
 	for i := range 300 {
 		lines = append(lines, fmt.Sprintf(`prolog-start {"description":"p%d"}`, i))
 	}
@@ -371,7 +371,7 @@ func TestMoreThan255PrologsAreCounted(t *testing.T) { // the reference's counter
 }
 
 func TestEpilogHoldsFreeAndClean(t *testing.T) { // PL-2, flux-core#5011, #5345
-	ended := append(upTo(jobstate.Run), "start", `finish {"status":0}`, `epilog-start {"description":"e"}`, `release {"ranks":"all","final":true}`)
+	ended := append(upTo(jobstate.StateRun), "start", `finish {"status":0}`, `epilog-start {"description":"e"}`, `release {"ranks":"all","final":true}`)
 	j, _ := run(t, ended...)
 	require.False(t, j.MayFree())
 	j, _ = run(t, append(ended, `epilog-finish {"description":"e","status":1}`)...)
@@ -380,26 +380,26 @@ func TestEpilogHoldsFreeAndClean(t *testing.T) { // PL-2, flux-core#5011, #5345
 	j, _ = run(t, append(ended, `epilog-finish {"description":"e","status":1}`, "free")...)
 	require.False(t, j.MayFree())
 	require.True(t, j.MayClean())
-	j, _ = run(t, append(upTo(jobstate.Depend), `exception {"type":"cancel","severity":0,"note":""}`, `epilog-start {"description":"e"}`)...)
+	j, _ = run(t, append(upTo(jobstate.StateDepend), `exception {"type":"cancel","severity":0,"note":""}`, `epilog-start {"description":"e"}`)...)
 	require.False(t, j.MayClean(), "also for a job that never had resources")
 }
 
 func TestStartIsNotAlloc(t *testing.T) { // SM-11
-	j, _ := run(t, upTo(jobstate.Run)...)
+	j, _ := run(t, upTo(jobstate.StateRun)...)
 	require.False(t, j.Started())
 	require.True(t, j.HasResources())
 	require.True(t, j.MayStart())
-	j, _ = run(t, append(upTo(jobstate.Run), "start")...)
+	j, _ = run(t, append(upTo(jobstate.StateRun), "start")...)
 	require.True(t, j.Started())
 	require.False(t, j.MayStart())
 }
 
 func TestResourcesFollowFromEventsAlone(t *testing.T) { // SM-10, SM-9
-	j, _ := run(t, append(upTo(jobstate.Run), `exception {"type":"scheduler-restart","severity":0,"note":""}`)...)
+	j, _ := run(t, append(upTo(jobstate.StateRun), `exception {"type":"scheduler-restart","severity":0,"note":""}`)...)
 	require.False(t, j.HasResources())
 	require.True(t, j.WasAllocated())
 	require.True(t, j.MayClean(), "revoked resources need no free")
-	ran := append(upTo(jobstate.Run), "start", `exception {"type":"scheduler-restart","severity":0,"note":""}`)
+	ran := append(upTo(jobstate.StateRun), "start", `exception {"type":"scheduler-restart","severity":0,"note":""}`)
 	j, _ = run(t, ran...)
 	require.False(t, j.MayClean(), "but the executor must let go of what it runs")
 	require.Equal(t, "its own end", j.Waiting().String())
@@ -408,12 +408,12 @@ func TestResourcesFollowFromEventsAlone(t *testing.T) { // SM-10, SM-9
 	require.Equal(t, "the executor to release its resources", j.Waiting().String())
 	j, _ = run(t, append(ran, `finish {"status":9}`, `release {"ranks":"all","final":true}`)...)
 	require.True(t, j.MayClean())
-	j, _ = run(t, append(upTo(jobstate.Sched), `exception {"type":"cancel","severity":0,"note":""}`, "alloc")...)
-	require.Equal(t, jobstate.Cleanup, j.State())
+	j, _ = run(t, append(upTo(jobstate.StateSched), `exception {"type":"cancel","severity":0,"note":""}`, "alloc")...)
+	require.Equal(t, jobstate.StateCleanup, j.State())
 	require.True(t, j.HasResources(), "a late alloc that was logged must be freed")
 	require.True(t, j.MayFree())
 	require.False(t, j.MayClean())
-	j, last := run(t, append(upTo(jobstate.Run), `exception {"type":"scheduler-restart","severity":1,"note":""}`)...)
+	j, last := run(t, append(upTo(jobstate.StateRun), `exception {"type":"scheduler-restart","severity":1,"note":""}`)...)
 	require.Equal(t, jobstate.Applied, last)
 	require.True(t, j.HasResources())
 }
@@ -428,26 +428,26 @@ func TestResultsAndExitCodes(t *testing.T) { // SM-13, SM-14
 		exit   int // -1: none
 		cause  string
 	}{
-		"success":                               {[]string{"start", `finish {"status":0}`}, jobstate.Completed, 0, ""},
-		"exit 1":                                {[]string{"start", `finish {"status":256}`}, jobstate.Failed, 1, ""},
-		"signal 9":                              {[]string{"start", `finish {"status":9}`}, jobstate.Failed, 137, ""},
-		"signal 11 with a core":                 {[]string{"start", `finish {"status":139}`}, jobstate.Failed, 139, ""},
-		"canceled while it ran":                 {[]string{"start", fatal("cancel"), `finish {"status":36608}`}, jobstate.Canceled, 143, "cancel"},
-		"canceled, and its shell said 0":        {[]string{"start", fatal("cancel"), `finish {"status":0}`}, jobstate.Canceled, 0, "cancel"},
-		"timeout":                               {[]string{fatal("timeout"), `finish {"status":36352}`}, jobstate.Timeout, 142, "timeout"},
-		"never started":                         {[]string{fatal("exec")}, jobstate.Failed, -1, "exec"},
-		"canceled after a failure":              {[]string{`finish {"status":256}`, fatal("cancel")}, jobstate.Canceled, 1, "cancel"},
-		"canceled after a success":              {[]string{`finish {"status":0}`, fatal("cancel")}, jobstate.Completed, 0, "cancel"},
-		"the first fatal one is the cause":      {[]string{fatal("myfatal"), fatal("cancel")}, jobstate.Failed, -1, "myfatal"},
-		"a non-fatal one is no cause":           {[]string{`exception {"type":"cancel","severity":1,"note":""}`, `finish {"status":0}`}, jobstate.Completed, 0, ""},
-		"a listing goes by a non-fatal type":    {[]string{`exception {"type":"timeout","severity":5,"note":""}`, `finish {"status":256}`}, jobstate.Timeout, 1, ""},
-		"wait_status of the cause":              {[]string{`exception {"type":"task","severity":0,"note":"","wait_status":11}`}, jobstate.Failed, 139, "task"},
-		"finish has wait_status folded in":      {[]string{`exception {"type":"task","severity":0,"note":"","wait_status":11}`, `finish {"status":256}`}, jobstate.Failed, 1, "task"},
-		"a second finish does not count":        {[]string{`finish {"status":0}`, `finish {"status":256}`}, jobstate.Completed, 0, ""},
-		"a less severe one leaves the first":    {[]string{fatal("a"), `exception {"type":"b","severity":1,"note":""}`}, jobstate.Failed, -1, "a"},
-		"a more severe one replaces what shows": {[]string{`exception {"type":"b","severity":3,"note":""}`, fatal("cancel")}, jobstate.Canceled, -1, "cancel"},
+		"success":                               {[]string{"start", `finish {"status":0}`}, jobstate.ResultCompleted, 0, ""},
+		"exit 1":                                {[]string{"start", `finish {"status":256}`}, jobstate.ResultFailed, 1, ""},
+		"signal 9":                              {[]string{"start", `finish {"status":9}`}, jobstate.ResultFailed, 137, ""},
+		"signal 11 with a core":                 {[]string{"start", `finish {"status":139}`}, jobstate.ResultFailed, 139, ""},
+		"canceled while it ran":                 {[]string{"start", fatal("cancel"), `finish {"status":36608}`}, jobstate.ResultCanceled, 143, "cancel"},
+		"canceled, and its shell said 0":        {[]string{"start", fatal("cancel"), `finish {"status":0}`}, jobstate.ResultCanceled, 0, "cancel"},
+		"timeout":                               {[]string{fatal("timeout"), `finish {"status":36352}`}, jobstate.ResultTimeout, 142, "timeout"},
+		"never started":                         {[]string{fatal("exec")}, jobstate.ResultFailed, -1, "exec"},
+		"canceled after a failure":              {[]string{`finish {"status":256}`, fatal("cancel")}, jobstate.ResultCanceled, 1, "cancel"},
+		"canceled after a success":              {[]string{`finish {"status":0}`, fatal("cancel")}, jobstate.ResultCompleted, 0, "cancel"},
+		"the first fatal one is the cause":      {[]string{fatal("myfatal"), fatal("cancel")}, jobstate.ResultFailed, -1, "myfatal"},
+		"a non-fatal one is no cause":           {[]string{`exception {"type":"cancel","severity":1,"note":""}`, `finish {"status":0}`}, jobstate.ResultCompleted, 0, ""},
+		"a listing goes by a non-fatal type":    {[]string{`exception {"type":"timeout","severity":5,"note":""}`, `finish {"status":256}`}, jobstate.ResultTimeout, 1, ""},
+		"wait_status of the cause":              {[]string{`exception {"type":"task","severity":0,"note":"","wait_status":11}`}, jobstate.ResultFailed, 139, "task"},
+		"finish has wait_status folded in":      {[]string{`exception {"type":"task","severity":0,"note":"","wait_status":11}`, `finish {"status":256}`}, jobstate.ResultFailed, 1, "task"},
+		"a second finish does not count":        {[]string{`finish {"status":0}`, `finish {"status":256}`}, jobstate.ResultCompleted, 0, ""},
+		"a less severe one leaves the first":    {[]string{fatal("a"), `exception {"type":"b","severity":1,"note":""}`}, jobstate.ResultFailed, -1, "a"},
+		"a more severe one replaces what shows": {[]string{`exception {"type":"b","severity":3,"note":""}`, fatal("cancel")}, jobstate.ResultCanceled, -1, "cancel"},
 	} {
-		j, _ := run(t, append(upTo(jobstate.Run), c.lines...)...)
+		j, _ := run(t, append(upTo(jobstate.StateRun), c.lines...)...)
 		result, ok := j.Result()
 		require.True(t, ok, name)
 		require.Equal(t, c.result, result, name)
@@ -460,7 +460,7 @@ func TestResultsAndExitCodes(t *testing.T) { // SM-13, SM-14
 		require.Equal(t, c.cause != "", ok, name)
 		require.Equal(t, c.cause, cause.Type, name)
 	}
-	j, _ := run(t, upTo(jobstate.Run)...)
+	j, _ := run(t, upTo(jobstate.StateRun)...)
 	_, ok := j.Result()
 	require.False(t, ok, "no result before CLEANUP")
 }
@@ -476,7 +476,7 @@ func TestFatalExceptionInNewIsRefused(t *testing.T) { // SM-13
 }
 
 func TestRepeatedEntriesChangeNothing(t *testing.T) { // EL-5, flux-core#2547
-	lines := append(upTo(jobstate.Run), `prolog-start {"description":"a"}`, `memo {"a":1}`, `prolog-finish {"description":"a","status":0}`, "start", `finish {"status":0}`)
+	lines := append(upTo(jobstate.StateRun), `prolog-start {"description":"a"}`, `memo {"a":1}`, `prolog-finish {"description":"a","status":0}`, "start", `finish {"status":0}`)
 	once, twice := jobstate.NewJob(1), jobstate.NewJob(1)
 	for _, e := range script(lines...) {
 		_, err := once.Apply(e)
@@ -548,14 +548,14 @@ func TestHostileLogsCostInProportion(t *testing.T) {
 	}
 
 	var log strings.Builder
-	for _, line := range upTo(jobstate.Run) {
+	for _, line := range upTo(jobstate.StateRun) {
 		log.WriteString(logOf(line))
 	}
 	for i := range n {
 		fmt.Fprintf(&log, `{"timestamp":9.5,"name":"release","context":{"ranks":"%d","final":false}}`+"\n", 7*i)
 	}
 	for _, f := range jobstate.Validate([]byte(log.String())) {
-		require.Equal(t, jobstate.Note, f.Level, f)
+		require.Equal(t, jobstate.LevelNote, f.Level, f)
 	}
 }
 
@@ -585,7 +585,7 @@ func TestWhatNoLogCanHoldIsRefused(t *testing.T) { // SM-2
 		entry(50, "\xff", ""), entry(50, "", ""), entry(50, "a\x00b", ""), entry(50, "made-up", `{"a":1,"a":2}`),
 		entry(50, "memo", deep(2047)), entry(50, "made-up", deep(2047)),
 	} {
-		j, _ := run(t, upTo(jobstate.Run)...)
+		j, _ := run(t, upTo(jobstate.StateRun)...)
 		before := describe(j)
 		_, err := j.Apply(e)
 		require.Error(t, err, "%q %.20s", e.Name, e.Context)
@@ -594,7 +594,7 @@ func TestWhatNoLogCanHoldIsRefused(t *testing.T) { // SM-2
 		require.Error(t, err)
 	}
 	for _, e := range []eventlog.Entry{entry(50, "memo", deep(2046)), entry(50, "made-up", deep(2046)), entry(50, "start", ` {"a":1}`)} {
-		j, _ := run(t, upTo(jobstate.Run)...)
+		j, _ := run(t, upTo(jobstate.StateRun)...)
 		_, err := j.Apply(e)
 		require.NoError(t, err, "%q", e.Name)
 		_, err = eventlog.AppendEntry(nil, e)
@@ -628,25 +628,25 @@ func TestReplayNamesTheLineAtFault(t *testing.T) {
 	require.Equal(t, 3, re.Line)
 	require.Equal(t, int64(strings.Index(log, `{"timestamp":3`)), re.Offset)
 	require.ErrorIs(t, err, jobstate.ErrTransition)
-	require.Equal(t, jobstate.Depend, j.State(), "the job as far as it could be folded")
+	require.Equal(t, jobstate.StateDepend, j.State(), "the job as far as it could be folded")
 
 	j, err = jobstate.Replay(1, []byte(log[:len(log)-10]))
 	require.ErrorIs(t, err, eventlog.ErrTorn)
-	require.Equal(t, jobstate.Depend, j.State())
+	require.Equal(t, jobstate.StateDepend, j.State())
 
 	j, err = jobstate.Replay(1, nil)
 	require.NoError(t, err)
 	require.False(t, j.Submitted())
-	require.Equal(t, jobstate.New, j.State())
+	require.Equal(t, jobstate.StateNew, j.State())
 }
 
 func TestZeroJobIsNew(t *testing.T) {
 	var j jobstate.Job
-	require.Equal(t, jobstate.New, j.State())
+	require.Equal(t, jobstate.StateNew, j.State())
 	require.NoError(t, jobstate.Check(&j))
 	_, err := j.Apply(entry(1, "validate", ""))
 	require.True(t, errors.Is(err, jobstate.ErrTransition))
 	_, err = j.Apply(script(submit)[0])
 	require.NoError(t, err)
-	require.Equal(t, jobstate.New, j.State())
+	require.Equal(t, jobstate.StateNew, j.State())
 }

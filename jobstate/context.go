@@ -17,16 +17,16 @@ type ActionKind uint8
 
 // The kinds of actions.
 const (
-	Prolog ActionKind = 1 + iota // holds the start of the job
-	Epilog                       // holds the release of its resources
+	ActionProlog ActionKind = 1 + iota // holds the start of the job
+	ActionEpilog                       // holds the release of its resources
 )
 
 // String returns "prolog" or "epilog"; another value prints as ActionKind(n).
 func (k ActionKind) String() string {
 	switch k {
-	case Prolog:
+	case ActionProlog:
 		return "prolog"
-	case Epilog:
+	case ActionEpilog:
 		return "epilog"
 	default:
 		return "ActionKind(" + itoa(int(k)) + ")"
@@ -35,9 +35,9 @@ func (k ActionKind) String() string {
 
 func (k ActionKind) eventName(prolog, epilog string) string {
 	switch k {
-	case Prolog:
+	case ActionProlog:
 		return prolog
-	case Epilog:
+	case ActionEpilog:
 		return epilog
 	default:
 		return ""
@@ -283,13 +283,13 @@ func newContext(k kind) Context {
 	case kAlloc:
 		return new(AllocContext)
 	case kPrologStart:
-		return &ActionStartContext{Kind: Prolog}
+		return &ActionStartContext{Kind: ActionProlog}
 	case kPrologFinish:
-		return &ActionFinishContext{Kind: Prolog}
+		return &ActionFinishContext{Kind: ActionProlog}
 	case kEpilogStart:
-		return &ActionStartContext{Kind: Epilog}
+		return &ActionStartContext{Kind: ActionEpilog}
 	case kEpilogFinish:
-		return &ActionFinishContext{Kind: Epilog}
+		return &ActionFinishContext{Kind: ActionEpilog}
 	case kRelease:
 		return new(ReleaseContext)
 	case kFinish:

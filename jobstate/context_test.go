@@ -23,7 +23,7 @@ func contexts() *rapid.Generator[jobstate.Context] {
 		if rapid.Bool().Draw(t, "extra") {
 			extra = json.RawMessage(`{"x-1":[1,2.5,null],"ä":{"b":""}}`)
 		}
-		kind := rapid.SampledFrom([]jobstate.ActionKind{jobstate.Prolog, jobstate.Epilog}).Draw(t, "kind")
+		kind := rapid.SampledFrom([]jobstate.ActionKind{jobstate.ActionProlog, jobstate.ActionEpilog}).Draw(t, "kind")
 		switch rapid.IntRange(0, 13).Draw(t, "type") {
 		case 0:
 			return &jobstate.SubmitContext{
@@ -246,7 +246,7 @@ func TestAnnotationsMergeByRFC27(t *testing.T) {
 		"white space goes":                      {[]string{"memo { \"d\" : [ 1 , 2 ] }"}, `{"user":{"d":[1,2]}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j, _ := run(t, append(upTo(jobstate.Sched), c.lines...)...)
+			j, _ := run(t, append(upTo(jobstate.StateSched), c.lines...)...)
 			require.Equal(t, c.want, string(j.Annotations()))
 		})
 	}

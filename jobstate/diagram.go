@@ -12,8 +12,8 @@ type DiagramFormat uint8
 
 // The formats of Diagram.
 const (
-	DOT     DiagramFormat = 1 + iota // Graphviz
-	Mermaid                          // a stateDiagram-v2, as Markdown viewers draw it
+	DiagramDOT     DiagramFormat = 1 + iota // Graphviz
+	DiagramMermaid                          // a stateDiagram-v2, as Markdown viewers draw it
 )
 
 // Diagram writes the state diagram, printed from the table of transitions that
@@ -22,18 +22,18 @@ const (
 func Diagram(w io.Writer, f DiagramFormat) error {
 	var b strings.Builder
 	switch f {
-	case DOT:
+	case DiagramDOT:
 		b.WriteString("digraph job {\n  rankdir=LR;\n  node [shape=box, style=rounded];\n  start [shape=point];\n")
 		for _, a := range arrows() {
 			fmt.Fprintf(&b, "  %s -> %s [label=%q];\n", or(a.from, "start"), a.to, strings.Join(a.labels, "\n"))
 		}
 		b.WriteString("}\n")
-	case Mermaid:
+	case DiagramMermaid:
 		b.WriteString("stateDiagram-v2\n")
 		for _, a := range arrows() {
 			fmt.Fprintf(&b, "  %s --> %s: %s\n", or(a.from, "[*]"), a.to, strings.Join(a.labels, ", "))
 		}
-		fmt.Fprintf(&b, "  %s --> [*]\n", Inactive)
+		fmt.Fprintf(&b, "  %s --> [*]\n", StateInactive)
 	default:
 		return fmt.Errorf("jobstate: unknown diagram format %d", f)
 	}
@@ -61,7 +61,7 @@ func arrows() []arrow {
 		}
 		out = append(out, arrow{from, to, []string{label}})
 	}
-	for from := State(0); from <= Inactive; from = max(1, from<<1) {
+	for from := State(0); from <= StateInactive; from = max(1, from<<1) {
 		for k := range table {
 			for _, e := range table[k].edges {
 				label := table[k].name
@@ -76,7 +76,7 @@ func arrows() []arrow {
 				}
 			}
 		}
-		if from == Inactive {
+		if from == StateInactive {
 			break
 		}
 	}

@@ -102,7 +102,7 @@ func ExampleParseContext() {
 
 func ExampleParseState() {
 	s, err := jobstate.ParseState("pd")
-	fmt.Println(s, s.Has(jobstate.Sched), err)
+	fmt.Println(s, s.Has(jobstate.StateSched), err)
 	_, err = jobstate.ParseState("Run")
 	fmt.Println(err)
 	// Output:
@@ -111,7 +111,7 @@ func ExampleParseState() {
 }
 
 func ExampleDiagram() {
-	if err := jobstate.Diagram(os.Stdout, jobstate.Mermaid); err != nil {
+	if err := jobstate.Diagram(os.Stdout, jobstate.DiagramMermaid); err != nil {
 		fmt.Println(err)
 	}
 	// Output:

@@ -22,7 +22,7 @@ func Check(j *Job) error {
 	var prologs, epilogs, failed int
 	for _, a := range j.actions.all() {
 		switch {
-		case a.kind == Epilog:
+		case a.kind == ActionEpilog:
 			epilogs += a.live
 		case a.failed:
 			failed++

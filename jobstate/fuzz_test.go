@@ -141,19 +141,19 @@ func FuzzNames(f *testing.F) {
 				}
 			}
 		}
-		state, result := jobstate.Run, jobstate.Failed
+		state, result := jobstate.StateRun, jobstate.ResultFailed
 		if err := state.UnmarshalText([]byte(s)); err == nil {
 			require.Equal(t, map[jobstate.State]bool{state: true}, states)
 		} else {
 			require.ErrorIs(t, err, jobstate.ErrName)
-			require.Equal(t, jobstate.Run, state)
+			require.Equal(t, jobstate.StateRun, state)
 			require.Empty(t, states)
 		}
 		if err := result.UnmarshalText([]byte(s)); err == nil {
 			require.Equal(t, map[jobstate.Result]bool{result: true}, results)
 		} else {
 			require.ErrorIs(t, err, jobstate.ErrName)
-			require.Equal(t, jobstate.Failed, result)
+			require.Equal(t, jobstate.ResultFailed, result)
 			require.Empty(t, results)
 		}
 	})

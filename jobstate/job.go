@@ -118,7 +118,7 @@ type Action struct {
 
 // NewJob returns a job that has no entry yet. It is in NEW, as the reference
 // has it, though only a submit makes it a job.
-func NewJob(id jobid.ID) *Job { return &Job{id: id, state: New} }
+func NewJob(id jobid.ID) *Job { return &Job{id: id, state: StateNew} }
 
 // ID returns the id that the job was made with.
 func (j *Job) ID() jobid.ID { return j.id }
@@ -126,7 +126,7 @@ func (j *Job) ID() jobid.ID { return j.id }
 // State returns the state, a single one, never a mask.
 func (j *Job) State() State {
 	if j.state == 0 {
-		return New // the zero Job
+		return StateNew // the zero Job
 	}
 	return j.state
 }
@@ -137,7 +137,7 @@ func (j *Job) Submitted() bool { return j.submitted }
 
 // Closed reports whether the log takes no more events: after clean, or after
 // invalidate.
-func (j *Job) Closed() bool { return j.invalid || j.state == Inactive }
+func (j *Job) Closed() bool { return j.invalid || j.state == StateInactive }
 
 // UserID returns the submitter's user id, 0 before submit.
 func (j *Job) UserID() uint32 { return j.userid }
@@ -170,7 +170,7 @@ func (j *Job) Priority() (uint32, bool) { return j.priority, j.prioritized }
 // Held reports whether the job is held: it is pending or new, and its urgency
 // is 0, or its priority is. A held job is never sent to a scheduler.
 func (j *Job) Held() bool {
-	return j.submitted && j.state.In(New|Pending) && (j.urgency == UrgencyHold || j.prioritized && j.priority == 0)
+	return j.submitted && j.state.In(StateNew|StatePending) && (j.urgency == UrgencyHold || j.prioritized && j.priority == 0)
 }
 
 // Entered returns when the job first entered s, a single state: submit for
@@ -211,7 +211,7 @@ func (j *Job) Released() bool { return j.finalRelease }
 // MayStart reports whether nothing in the log stands against starting the job:
 // it is in RUN, has not started, no prolog is active and none has failed.
 func (j *Job) MayStart() bool {
-	if j.state != Run || j.started || !j.allocated {
+	if j.state != StateRun || j.started || !j.allocated {
 		return false
 	}
 	return j.livePrologs == 0 && j.failedPrologs == 0
@@ -221,14 +221,14 @@ func (j *Job) MayStart() bool {
 // resources back: the job is in CLEANUP and holds resources, the executor has
 // released them or never started, and no prolog or epilog is active.
 func (j *Job) MayFree() bool {
-	return j.state == Cleanup && j.allocated && (j.finalRelease || !j.started) && !j.busy()
+	return j.state == StateCleanup && j.allocated && (j.finalRelease || !j.started) && !j.busy()
 }
 
 // MayClean reports whether nothing in the log stands against closing it: the
 // job is in CLEANUP and holds no resources, the executor has released it or
 // never started it, and no prolog or epilog is active.
 func (j *Job) MayClean() bool {
-	return j.state == Cleanup && !j.allocated && (j.finalRelease || !j.started) && !j.busy()
+	return j.state == StateCleanup && !j.allocated && (j.finalRelease || !j.started) && !j.busy()
 }
 
 func (j *Job) busy() bool { return j.livePrologs+j.liveEpilogs > 0 }
@@ -317,16 +317,16 @@ func (j *Job) Success() bool { return j.success }
 // INACTIVE it can still change: a cancel after a failure lists as canceled.
 func (j *Job) Result() (Result, bool) {
 	switch {
-	case !j.state.In(Cleanup | Inactive):
+	case !j.state.In(StateCleanup | StateInactive):
 		return 0, false
 	case j.success:
-		return Completed, true
+		return ResultCompleted, true
 	case j.worst != nil && j.worst.Type == "cancel":
-		return Canceled, true
+		return ResultCanceled, true
 	case j.worst != nil && j.worst.Type == "timeout":
-		return Timeout, true
+		return ResultTimeout, true
 	default:
-		return Failed, true
+		return ResultFailed, true
 	}
 }
 

@@ -65,11 +65,11 @@ func recorded(t testing.TB) map[string][]recording {
 func describe(j *jobstate.Job) string {
 	n := newNaive()
 	n.state = j.State().String()
-	for s := jobstate.New; s <= jobstate.Inactive; s <<= 1 {
+	for s := jobstate.StateNew; s <= jobstate.StateInactive; s <<= 1 {
 		if t, ok := j.Entered(s); ok {
 			n.times[s.String()] = float64(t)
 		}
-		if s == jobstate.Inactive {
+		if s == jobstate.StateInactive {
 			break
 		}
 	}
@@ -156,8 +156,8 @@ func listing(j *jobstate.Job) map[string]any {
 		"userid": float64(j.UserID()), "urgency": float64(j.Urgency()),
 	}
 	for s, key := range map[jobstate.State]string{
-		jobstate.New: "t_submit", jobstate.Depend: "t_depend", jobstate.Priority: "t_priority",
-		jobstate.Sched: "t_sched", jobstate.Run: "t_run", jobstate.Cleanup: "t_cleanup", jobstate.Inactive: "t_inactive",
+		jobstate.StateNew: "t_submit", jobstate.StateDepend: "t_depend", jobstate.StatePriority: "t_priority",
+		jobstate.StateSched: "t_sched", jobstate.StateRun: "t_run", jobstate.StateCleanup: "t_cleanup", jobstate.StateInactive: "t_inactive",
 	} {
 		if t, ok := j.Entered(s); ok {
 			out[key] = float64(t)
@@ -169,7 +169,7 @@ func listing(j *jobstate.Job) map[string]any {
 	if w, ok := j.WaitStatus(); ok {
 		out["waitstatus"] = float64(w)
 	}
-	if j.State() == jobstate.Inactive {
+	if j.State() == jobstate.StateInactive {
 		r, _ := j.Result()
 		out["success"], out["result"] = j.Success(), float64(r)
 		e, occurred := j.Exception()
@@ -260,7 +260,7 @@ func TestErrorsOverTheRecordedJobsAreFourDuringAnEpilog(t *testing.T) {
 	for file, list := range recorded(t) {
 		for _, r := range list {
 			for _, f := range jobstate.Validate([]byte(r.Eventlog)) {
-				if f.Level == jobstate.Error {
+				if f.Level == jobstate.LevelError {
 					got = append(got, fmt.Sprintf("%s %s %s: %s", strings.TrimSuffix(file[9:], ".jsonl.gz"), r.F58, f.Event, f.Text))
 				}
 			}

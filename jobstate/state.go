@@ -11,20 +11,20 @@ type State uint8
 
 // The states of RFC 21, section "State Descriptions".
 const (
-	New      State = 1 << iota // submitted, not yet validated
-	Depend                     // waits for its dependencies
-	Priority                   // waits for a priority
-	Sched                      // waits for resources
-	Run                        // has resources; may run, or is running
-	Cleanup                    // has ended; resources are on their way back
-	Inactive                   // over; its log is closed
+	StateNew      State = 1 << iota // submitted, not yet validated
+	StateDepend                     // waits for its dependencies
+	StatePriority                   // waits for a priority
+	StateSched                      // waits for resources
+	StateRun                        // has resources; may run, or is running
+	StateCleanup                    // has ended; resources are on their way back
+	StateInactive                   // over; its log is closed
 )
 
 // The virtual states of RFC 21, each a mask of states.
 const (
-	Pending = Depend | Priority | Sched
-	Running = Run | Cleanup
-	Active  = Pending | Running
+	StatePending = StateDepend | StatePriority | StateSched
+	StateRunning = StateRun | StateCleanup
+	StateActive  = StatePending | StateRunning
 )
 
 // numStates is the number of states, masks not counted.
@@ -70,16 +70,16 @@ var stateNames = [...]struct {
 	State
 	names
 }{
-	{New, names{"NEW", "new", "N", "n"}},
-	{Depend, names{"DEPEND", "depend", "D", "d"}},
-	{Priority, names{"PRIORITY", "priority", "P", "p"}},
-	{Sched, names{"SCHED", "sched", "S", "s"}},
-	{Run, names{"RUN", "run", "R", "r"}},
-	{Cleanup, names{"CLEANUP", "cleanup", "C", "c"}},
-	{Inactive, names{"INACTIVE", "inactive", "I", "i"}},
-	{Pending, names{"PENDING", "pending", "PD", "pd"}},
-	{Running, names{"RUNNING", "running", "RU", "ru"}},
-	{Active, names{"ACTIVE", "active", "A", "a"}},
+	{StateNew, names{"NEW", "new", "N", "n"}},
+	{StateDepend, names{"DEPEND", "depend", "D", "d"}},
+	{StatePriority, names{"PRIORITY", "priority", "P", "p"}},
+	{StateSched, names{"SCHED", "sched", "S", "s"}},
+	{StateRun, names{"RUN", "run", "R", "r"}},
+	{StateCleanup, names{"CLEANUP", "cleanup", "C", "c"}},
+	{StateInactive, names{"INACTIVE", "inactive", "I", "i"}},
+	{StatePending, names{"PENDING", "pending", "PD", "pd"}},
+	{StateRunning, names{"RUNNING", "running", "RU", "ru"}},
+	{StateActive, names{"ACTIVE", "active", "A", "a"}},
 }
 
 // ParseState reads the name of a state or of a virtual state, long or short,
@@ -124,7 +124,7 @@ func (s State) In(mask State) bool { return s&mask != 0 }
 
 // Single reports whether s is exactly one of the seven states, not a mask and
 // not 0.
-func (s State) Single() bool { return bits.OnesCount8(uint8(s)) == 1 && s <= Inactive }
+func (s State) Single() bool { return bits.OnesCount8(uint8(s)) == 1 && s <= StateInactive }
 
 // AppendText appends the long upper-case name. A State without a name is
 // ErrName, and dst is returned as it was.
@@ -158,20 +158,20 @@ type Result uint8
 
 // The results of RFC 43.
 const (
-	Completed Result = 1 << iota // exit status 0 and no fatal exception before it
-	Failed                       // everything else
-	Canceled                     // ended by an exception of type "cancel"
-	Timeout                      // ended by an exception of type "timeout"
+	ResultCompleted Result = 1 << iota // exit status 0 and no fatal exception before it
+	ResultFailed                       // everything else
+	ResultCanceled                     // ended by an exception of type "cancel"
+	ResultTimeout                      // ended by an exception of type "timeout"
 )
 
 var resultNames = [...]struct {
 	Result
 	names
 }{
-	{Completed, names{"COMPLETED", "completed", "CD", "cd"}},
-	{Failed, names{"FAILED", "failed", "F", "f"}},
-	{Canceled, names{"CANCELED", "canceled", "CA", "ca"}},
-	{Timeout, names{"TIMEOUT", "timeout", "TO", "to"}},
+	{ResultCompleted, names{"COMPLETED", "completed", "CD", "cd"}},
+	{ResultFailed, names{"FAILED", "failed", "F", "f"}},
+	{ResultCanceled, names{"CANCELED", "canceled", "CA", "ca"}},
+	{ResultTimeout, names{"TIMEOUT", "timeout", "TO", "to"}},
 }
 
 // ParseResult reads the name of a result, long or short, all in upper or all

@@ -119,27 +119,27 @@ func TestTextInterfacesOfNamesAgree(t *testing.T) {
 			require.Equal(t, n.String(), string(marshaled))
 		}
 	}
-	s, r := jobstate.Run, jobstate.Failed
+	s, r := jobstate.StateRun, jobstate.ResultFailed
 	require.ErrorIs(t, s.UnmarshalText([]byte("Run")), jobstate.ErrName)
 	require.ErrorIs(t, r.UnmarshalText([]byte("nothing")), jobstate.ErrName)
-	require.Equal(t, jobstate.Run, s, "an error leaves the receiver")
-	require.Equal(t, jobstate.Failed, r)
+	require.Equal(t, jobstate.StateRun, s, "an error leaves the receiver")
+	require.Equal(t, jobstate.ResultFailed, r)
 	require.NoError(t, s.UnmarshalText([]byte("pd")))
 	require.NoError(t, r.UnmarshalText([]byte("CA")))
-	require.Equal(t, jobstate.Pending, s)
-	require.Equal(t, jobstate.Canceled, r)
+	require.Equal(t, jobstate.StatePending, s)
+	require.Equal(t, jobstate.ResultCanceled, r)
 }
 
 func TestMasksHoldTheirStates(t *testing.T) {
-	require.Equal(t, jobstate.State(14), jobstate.Pending)
-	require.Equal(t, jobstate.State(48), jobstate.Running)
-	require.Equal(t, jobstate.State(62), jobstate.Active)
-	require.True(t, jobstate.Active.Has(jobstate.Pending))
-	require.False(t, jobstate.Pending.Has(jobstate.Active))
-	require.True(t, jobstate.Run.Has(0))
-	require.True(t, jobstate.Run.In(jobstate.Active))
-	require.False(t, jobstate.New.In(jobstate.Active))
-	require.False(t, jobstate.State(0).In(jobstate.Active))
+	require.Equal(t, jobstate.State(14), jobstate.StatePending)
+	require.Equal(t, jobstate.State(48), jobstate.StateRunning)
+	require.Equal(t, jobstate.State(62), jobstate.StateActive)
+	require.True(t, jobstate.StateActive.Has(jobstate.StatePending))
+	require.False(t, jobstate.StatePending.Has(jobstate.StateActive))
+	require.True(t, jobstate.StateRun.Has(0))
+	require.True(t, jobstate.StateRun.In(jobstate.StateActive))
+	require.False(t, jobstate.StateNew.In(jobstate.StateActive))
+	require.False(t, jobstate.State(0).In(jobstate.StateActive))
 	single := 0
 	for s := range 256 {
 		if jobstate.State(s).Single() {

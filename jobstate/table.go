@@ -85,7 +85,7 @@ type row struct {
 }
 
 // anytime is every state in which a log is open.
-const anytime = New | Active
+const anytime = StateNew | StateActive
 
 // table is the state machine: the reducer obeys it, Validate judges by it and
 // Diagram prints it. No other place knows a transition.
@@ -93,36 +93,36 @@ const anytime = New | Active
 // Where folds is wider than proper (alloc in PRIORITY, free in RUN), the
 // reference takes the event all the same, and so does the reducer.
 var table = [numKinds]row{
-	kSubmit:     {name: EventSubmit, proper: New, folds: New, edges: []edge{{New, Depend, whenOld}, {New, New, ""}}},
-	kValidate:   {name: EventValidate, proper: New, folds: New, ignores: Depend, reason: IgnoredState, edges: []edge{{New, Depend, ""}}},
-	kInvalidate: {name: EventInvalidate, proper: New, folds: New},
+	kSubmit:     {name: EventSubmit, proper: StateNew, folds: StateNew, edges: []edge{{StateNew, StateDepend, whenOld}, {StateNew, StateNew, ""}}},
+	kValidate:   {name: EventValidate, proper: StateNew, folds: StateNew, ignores: StateDepend, reason: IgnoredState, edges: []edge{{StateNew, StateDepend, ""}}},
+	kInvalidate: {name: EventInvalidate, proper: StateNew, folds: StateNew},
 
-	kDependencyAdd:    {name: EventDependencyAdd, proper: New | Depend, folds: New | Depend, ignores: Priority | Sched | Running, reason: IgnoredState},
-	kDependencyRemove: {name: EventDependencyRemove, proper: New | Depend, folds: New | Depend, ignores: Priority | Sched | Running, reason: IgnoredState},
+	kDependencyAdd:    {name: EventDependencyAdd, proper: StateNew | StateDepend, folds: StateNew | StateDepend, ignores: StatePriority | StateSched | StateRunning, reason: IgnoredState},
+	kDependencyRemove: {name: EventDependencyRemove, proper: StateNew | StateDepend, folds: StateNew | StateDepend, ignores: StatePriority | StateSched | StateRunning, reason: IgnoredState},
 
-	kDepend:      {name: EventDepend, proper: Depend, folds: Depend, ignores: Priority | Sched | Running, reason: IgnoredState, edges: []edge{{Depend, Priority, ""}}},
-	kPriority:    {name: EventPriority, proper: Priority | Sched, folds: Priority | Sched, ignores: Depend | Running, reason: IgnoredState, edges: []edge{{Priority, Sched, ""}}},
-	kUrgency:     {name: EventUrgency, proper: anytime, folds: anytime, edges: []edge{{Sched, Priority, ""}}},
-	kFluxRestart: {name: EventFluxRestart, proper: anytime, folds: anytime, edges: []edge{{Sched, Priority, ""}}},
+	kDepend:      {name: EventDepend, proper: StateDepend, folds: StateDepend, ignores: StatePriority | StateSched | StateRunning, reason: IgnoredState, edges: []edge{{StateDepend, StatePriority, ""}}},
+	kPriority:    {name: EventPriority, proper: StatePriority | StateSched, folds: StatePriority | StateSched, ignores: StateDepend | StateRunning, reason: IgnoredState, edges: []edge{{StatePriority, StateSched, ""}}},
+	kUrgency:     {name: EventUrgency, proper: anytime, folds: anytime, edges: []edge{{StateSched, StatePriority, ""}}},
+	kFluxRestart: {name: EventFluxRestart, proper: anytime, folds: anytime, edges: []edge{{StateSched, StatePriority, ""}}},
 
-	kJobspecUpdate:  {name: EventJobspecUpdate, proper: anytime, folds: anytime, edges: []edge{{Sched, Priority, ""}}},
-	kResourceUpdate: {name: EventResourceUpdate, proper: Running, folds: Running},
+	kJobspecUpdate:  {name: EventJobspecUpdate, proper: anytime, folds: anytime, edges: []edge{{StateSched, StatePriority, ""}}},
+	kResourceUpdate: {name: EventResourceUpdate, proper: StateRunning, folds: StateRunning},
 	kSetFlags:       {name: EventSetFlags, proper: anytime, folds: anytime},
 	kMemo:           {name: EventMemo, proper: anytime, folds: anytime},
 
-	kAlloc:   {name: EventAlloc, proper: Sched | Cleanup, folds: Priority | Sched | Running, edges: []edge{{Sched, Run, ""}}},
-	kStart:   {name: EventStart, proper: Running, folds: Running},
-	kFinish:  {name: EventFinish, proper: Running, folds: Running, edges: []edge{{Run, Cleanup, ""}}},
-	kRelease: {name: EventRelease, proper: Running, folds: Running},
-	kFree:    {name: EventFree, proper: Cleanup, folds: Priority | Sched | Running},
-	kClean:   {name: EventClean, proper: Cleanup, folds: Cleanup, edges: []edge{{Cleanup, Inactive, ""}}},
+	kAlloc:   {name: EventAlloc, proper: StateSched | StateCleanup, folds: StatePriority | StateSched | StateRunning, edges: []edge{{StateSched, StateRun, ""}}},
+	kStart:   {name: EventStart, proper: StateRunning, folds: StateRunning},
+	kFinish:  {name: EventFinish, proper: StateRunning, folds: StateRunning, edges: []edge{{StateRun, StateCleanup, ""}}},
+	kRelease: {name: EventRelease, proper: StateRunning, folds: StateRunning},
+	kFree:    {name: EventFree, proper: StateCleanup, folds: StatePriority | StateSched | StateRunning},
+	kClean:   {name: EventClean, proper: StateCleanup, folds: StateCleanup, edges: []edge{{StateCleanup, StateInactive, ""}}},
 
 	kPrologStart:  {name: EventPrologStart, proper: anytime, folds: anytime},
 	kPrologFinish: {name: EventPrologFinish, proper: anytime, folds: anytime},
 	kEpilogStart:  {name: EventEpilogStart, proper: anytime, folds: anytime},
 	kEpilogFinish: {name: EventEpilogFinish, proper: anytime, folds: anytime},
 
-	kException: {name: EventException, proper: anytime, folds: anytime, edges: []edge{{Pending | Run, Cleanup, whenFatal}}},
+	kException: {name: EventException, proper: anytime, folds: anytime, edges: []edge{{StatePending | StateRun, StateCleanup, whenFatal}}},
 }
 
 // next returns the state that the event leads to from s; when is the condition

@@ -16,18 +16,18 @@ type Level uint8
 
 // The levels of findings.
 const (
-	// Note: legal, or of no effect, but worth knowing.
-	Note Level = 1 + iota
-	// Error: the log violates RFC 18 or RFC 21.
-	Error
+	// LevelNote: legal, or of no effect, but worth knowing.
+	LevelNote Level = 1 + iota
+	// LevelError: the log violates RFC 18 or RFC 21.
+	LevelError
 )
 
 // String returns "note" or "error"; another value prints as Level(n).
 func (l Level) String() string {
 	switch l {
-	case Note:
+	case LevelNote:
 		return "note"
-	case Error:
+	case LevelError:
 		return "error"
 	default:
 		return "Level(" + itoa(int(l)) + ")"
@@ -68,7 +68,7 @@ func Validate(log []byte) []Finding {
 	v := validator{job: NewJob(0)}
 	if len(log) == 0 {
 		v.line = 1
-		v.add(Error, "the log is empty")
+		v.add(LevelError, "the log is empty")
 	}
 	for len(log) > 0 && len(v.findings) <= MaxFindings {
 		v.line++
@@ -77,7 +77,7 @@ func Validate(log []byte) []Finding {
 		if whole {
 			v.check(log[:len(line)+1])
 		} else {
-			v.add(Error, "the last line is torn: it has no newline")
+			v.add(LevelError, "the last line is torn: it has no newline")
 		}
 		v.offset += int64(len(log) - len(rest))
 		log = rest
@@ -116,24 +116,24 @@ func (v *validator) check(line []byte) {
 	if err != nil {
 		var bad *eventlog.SyntaxError
 		if errors.As(err, &bad) {
-			v.add(Error, "not an entry: offset %d: %v", v.offset+bad.Offset, bad.Err)
+			v.add(LevelError, "not an entry: offset %d: %v", v.offset+bad.Offset, bad.Err)
 		} else {
-			v.add(Error, "not an entry: %v", err)
+			v.add(LevelError, "not an entry: %v", err)
 		}
 		return
 	}
 	v.event = clip(e.Name)
 	if v.job.Closed() {
-		v.add(Error, "stands after the end of the log")
+		v.add(LevelError, "stands after the end of the log")
 		return
 	}
 	if e.Timestamp < v.time {
-		v.add(Note, "is older than the entry before it")
+		v.add(LevelNote, "is older than the entry before it")
 	}
 	v.time = e.Timestamp
 	k := kindOf(e.Name)
 	if v.job.last == markOf(k, e) {
-		v.add(Note, "repeats the entry before it")
+		v.add(LevelNote, "repeats the entry before it")
 		return
 	}
 	if k == kUnknown {
@@ -141,7 +141,7 @@ func (v *validator) check(line []byte) {
 		return
 	}
 	if !v.job.submitted && k != kSubmit {
-		v.add(Error, "stands before submit, which must be the first event")
+		v.add(LevelError, "stands before submit, which must be the first event")
 		v.assume(kSubmit, e)
 	}
 	v.judge(k, e)
@@ -156,11 +156,11 @@ func (v *validator) refused(k kind, e eventlog.Entry, err error) {
 	var ctx *ContextError
 	switch {
 	case errors.As(err, &ctx):
-		v.add(Error, "%v", ctx)
+		v.add(LevelError, "%v", ctx)
 	case errors.Is(err, ErrTransition):
 		return // judge has named it
 	default:
-		v.add(Error, "%v", errors.Unwrap(err))
+		v.add(LevelError, "%v", errors.Unwrap(err))
 	}
 	if v.job.State().In(table[k].folds) {
 		v.assume(k, e)
@@ -172,7 +172,7 @@ func (v *validator) assume(k kind, e eventlog.Entry) {
 	j, when := v.job, ""
 	switch k {
 	case kSubmit:
-		j.submitted, j.state, j.version = true, New, LogVersion
+		j.submitted, j.state, j.version = true, StateNew, LogVersion
 		if e.Name == EventSubmit && peek(e.Context, "version") == nil {
 			j.version, when = 0, whenOld
 		}
@@ -183,7 +183,7 @@ func (v *validator) assume(k kind, e eventlog.Entry) {
 	case kRelease:
 		j.finalRelease = true
 	case kException:
-		if string(peek(e.Context, "severity")) == "0" && j.State() != New {
+		if string(peek(e.Context, "severity")) == "0" && j.State() != StateNew {
 			when = whenFatal
 		}
 	case kPrologFinish, kEpilogFinish:
@@ -216,12 +216,12 @@ func (v *validator) judge(k kind, e eventlog.Entry) {
 	state := j.State()
 	switch {
 	case k == kSubmit && j.submitted:
-		v.add(Error, "stands twice")
+		v.add(LevelError, "stands twice")
 		return
-	case k == kValidate && state == Depend && j.version == 0:
+	case k == kValidate && state == StateDepend && j.version == 0:
 		// Some writers had validate before they had version.
 	case !state.In(table[k].proper):
-		v.add(Error, "is out of order: the job is in %v", state)
+		v.add(LevelError, "is out of order: the job is in %v", state)
 		return
 	}
 	v.judgeContext(k, e.Context)
@@ -232,22 +232,22 @@ func (v *validator) judge(k kind, e eventlog.Entry) {
 		v.judgeDependency(k, e.Context)
 	case kDepend:
 		if names := j.Dependencies(); len(names) > 0 {
-			v.add(Error, "dependencies are not satisfied: %d, the first is %q", len(names), clip(names[0]))
+			v.add(LevelError, "dependencies are not satisfied: %d, the first is %q", len(names), clip(names[0]))
 		}
 	case kException:
 		v.judgeException(e.Context)
 	case kAlloc:
 		if j.wasAllocated {
-			v.add(Error, "stands twice")
+			v.add(LevelError, "stands twice")
 		}
 	case kStart:
 		v.judgeStart()
 	case kFinish:
 		switch {
 		case j.finished:
-			v.add(Error, "stands twice")
+			v.add(LevelError, "stands twice")
 		case !j.started:
-			v.add(Note, "the job did not start")
+			v.add(LevelNote, "the job did not start")
 		}
 	case kRelease:
 		v.judgeRelease(e.Context)
@@ -257,7 +257,7 @@ func (v *validator) judge(k kind, e eventlog.Entry) {
 		v.judgeClean()
 	case kPrologStart:
 		if j.started {
-			v.add(Error, "the job has started: a prolog can not hold it any more")
+			v.add(LevelError, "the job has started: a prolog can not hold it any more")
 		}
 	case kPrologFinish, kEpilogFinish:
 		v.judgeActionFinish(k, e.Context)
@@ -275,15 +275,15 @@ func (v *validator) judgeContext(k kind, raw json.RawMessage) {
 	switch k {
 	case kStart, kFree, kClean:
 		if !empty {
-			v.add(Error, "its context must be empty")
+			v.add(LevelError, "its context must be empty")
 		}
 	case kValidate, kInvalidate, kDepend, kFluxRestart:
 		if !empty {
-			v.add(Note, "has a context, which RFC 21 does not define")
+			v.add(LevelNote, "has a context, which RFC 21 does not define")
 		}
 	case kResourceUpdate:
 		if e := peek(raw, "expiration"); jsonscan.KindOf(e) == jsonscan.KindNumber && !jsonscan.IsInteger(e) {
-			v.add(Note, "expiration is a real number")
+			v.add(LevelNote, "expiration is a real number")
 		}
 	}
 }
@@ -291,7 +291,7 @@ func (v *validator) judgeContext(k kind, raw json.RawMessage) {
 func (v *validator) judgeSubmit(raw json.RawMessage) {
 	var c SubmitContext
 	if c.decode(raw) == nil && c.Version == 0 {
-		v.add(Note, "has no version: the log follows the rules before version 1")
+		v.add(LevelNote, "has no version: the log follows the rules before version 1")
 	}
 }
 
@@ -304,11 +304,11 @@ func (v *validator) judgeDependency(k kind, raw json.RawMessage) {
 	d := v.job.deps.get(description)
 	switch {
 	case k == kDependencyAdd && d != nil && !d.satisfied:
-		v.add(Note, "dependency %q is there already", clip(description))
+		v.add(LevelNote, "dependency %q is there already", clip(description))
 	case k == kDependencyRemove && d == nil:
-		v.add(Error, "dependency %q was never added", clip(description))
+		v.add(LevelError, "dependency %q was never added", clip(description))
 	case k == kDependencyRemove && d.satisfied:
-		v.add(Error, "dependency %q was removed before", clip(description))
+		v.add(LevelError, "dependency %q was removed before", clip(description))
 	}
 }
 
@@ -317,29 +317,29 @@ func (v *validator) judgeException(raw json.RawMessage) {
 	if c.decode(raw) != nil {
 		return
 	}
-	if c.Severity == 0 && v.job.State() == New {
-		v.add(Error, "is fatal, and the job is in NEW")
+	if c.Severity == 0 && v.job.State() == StateNew {
+		v.add(LevelError, "is fatal, and the job is in NEW")
 	}
 	if peek(raw, "note") == nil {
-		v.add(Error, `context of exception: key "note": %v`, errMissing)
+		v.add(LevelError, `context of exception: key "note": %v`, errMissing)
 	}
 }
 
 func (v *validator) judgeStart() {
 	j := v.job
 	if !j.allocated {
-		v.add(Error, "the job has no resources")
+		v.add(LevelError, "the job has no resources")
 	}
 	if j.started {
-		v.add(Error, "stands twice")
+		v.add(LevelError, "stands twice")
 	}
 	for key, a := range j.actions.all() {
 		switch {
-		case a.kind != Prolog:
+		case a.kind != ActionProlog:
 		case a.live > 0:
-			v.add(Error, "prolog %q has not finished", clip(key[1:]))
+			v.add(LevelError, "prolog %q has not finished", clip(key[1:]))
 		case a.failed:
-			v.add(Error, "prolog %q has failed", clip(key[1:]))
+			v.add(LevelError, "prolog %q has failed", clip(key[1:]))
 		}
 	}
 }
@@ -351,20 +351,20 @@ func (v *validator) judgeRelease(raw json.RawMessage) {
 	}
 	switch {
 	case !v.job.wasAllocated:
-		v.add(Error, "the job has no resources")
+		v.add(LevelError, "the job has no resources")
 	case v.job.finalRelease:
-		v.add(Error, "stands after the final release")
+		v.add(LevelError, "stands after the final release")
 	case v.freed:
-		v.add(Error, "the resources are free already")
+		v.add(LevelError, "the resources are free already")
 	case v.releasedAll:
-		v.add(Error, "stands after the release of all ranks")
+		v.add(LevelError, "stands after the release of all ranks")
 	}
 	if c.Ranks.All {
 		v.releasedAll = true
 		return
 	}
 	if twice := idset.Intersect(&v.released, c.Ranks.Set); !twice.IsEmpty() {
-		v.add(Error, "releases ranks a second time: %s", clip(twice.String()))
+		v.add(LevelError, "releases ranks a second time: %s", clip(twice.String()))
 	}
 	v.released.UnionWith(c.Ranks.Set)
 }
@@ -373,11 +373,11 @@ func (v *validator) judgeFree() {
 	j := v.job
 	switch {
 	case !j.wasAllocated:
-		v.add(Error, "the job has no resources")
+		v.add(LevelError, "the job has no resources")
 	case !j.allocated:
-		v.add(Error, "the resources are free already")
+		v.add(LevelError, "the resources are free already")
 	case j.started && !j.finalRelease:
-		v.add(Error, "no final release came before it")
+		v.add(LevelError, "no final release came before it")
 	}
 	v.freed = true
 	v.judgeIdle()
@@ -386,7 +386,7 @@ func (v *validator) judgeFree() {
 // judgeIdle names the prologs and epilogs that are active.
 func (v *validator) judgeIdle() {
 	for a := range v.job.Actions() {
-		v.add(Error, "%v %q has not finished", a.Kind, clip(a.Description))
+		v.add(LevelError, "%v %q has not finished", a.Kind, clip(a.Description))
 	}
 }
 
@@ -394,11 +394,11 @@ func (v *validator) judgeClean() {
 	j := v.job
 	switch {
 	case j.allocated:
-		v.add(Error, "the job still holds resources")
+		v.add(LevelError, "the job still holds resources")
 	case j.started && !j.finalRelease && !v.freed:
-		v.add(Error, "no final release came before it")
+		v.add(LevelError, "no final release came before it")
 	case j.started && !j.finished:
-		v.add(Note, "the job started and did not finish")
+		v.add(LevelNote, "the job started and did not finish")
 	}
 	v.judgeIdle()
 }
@@ -415,6 +415,6 @@ func (v *validator) judgeActionFinish(k kind, raw json.RawMessage) {
 		letter = "e"
 	}
 	if a := v.job.actions.get(letter + description); a == nil || a.live == 0 {
-		v.add(Note, "no action %q is active", clip(description))
+		v.add(LevelNote, "no action %q is active", clip(description))
 	}
 }

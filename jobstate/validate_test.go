@@ -163,7 +163,7 @@ func TestAWholeLogIsGoodAndEachLostLineIsNot(t *testing.T) {
 	for n := 1; n <= len(whole); n++ {
 		errs := 0
 		for _, f := range jobstate.Validate([]byte(logOf(without(n)...))) {
-			if f.Level == jobstate.Error {
+			if f.Level == jobstate.LevelError {
 				errs++
 			}
 		}

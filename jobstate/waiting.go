@@ -39,7 +39,7 @@ type Waiting struct {
 func (j *Job) Waiting() Waiting {
 	w := Waiting{job: j}
 	switch j.State() {
-	case New:
+	case StateNew:
 		w.Kind = WaitValidation
 		switch {
 		case j.invalid:
@@ -47,23 +47,23 @@ func (j *Job) Waiting() Waiting {
 		case !j.submitted:
 			w.Kind = WaitSubmit
 		}
-	case Depend:
+	case StateDepend:
 		w.Kind = WaitDepend
 		if names := j.Dependencies(); len(names) > 0 {
 			w.Kind, w.Names = WaitDependencies, names
 		}
-	case Priority, Sched:
+	case StatePriority, StateSched:
 		switch {
 		case j.Held():
 			w.Kind = WaitHold
-		case j.state == Priority:
+		case j.state == StatePriority:
 			w.Kind = WaitPriority
 		default:
 			w.Kind = WaitResources
 		}
-	case Run:
+	case StateRun:
 		w.Kind, w.Names = j.waitingToRun()
-	case Cleanup:
+	case StateCleanup:
 		w.Kind, w.Names = j.waitingToEnd()
 	default:
 		w.Kind = WaitNothing
@@ -75,7 +75,7 @@ func (j *Job) waitingToRun() (WaitKind, []string) {
 	if j.started {
 		return WaitFinish, nil
 	}
-	if names := j.activeNames(Prolog); names != nil {
+	if names := j.activeNames(ActionProlog); names != nil {
 		return WaitProlog, names
 	}
 	if j.failedPrologs > 0 {
@@ -89,9 +89,9 @@ func (j *Job) waitingToEnd() (WaitKind, []string) {
 	case j.started && !j.finished && !j.finalRelease:
 		return WaitFinish, nil
 	case j.livePrologs > 0:
-		return WaitProlog, j.activeNames(Prolog)
+		return WaitProlog, j.activeNames(ActionProlog)
 	case j.liveEpilogs > 0:
-		return WaitEpilog, j.activeNames(Epilog)
+		return WaitEpilog, j.activeNames(ActionEpilog)
 	case j.started && !j.finalRelease:
 		return WaitRelease, nil
 	case j.allocated:
@@ -171,20 +171,20 @@ func (w Waiting) Slurm() string {
 		return ""
 	}
 	switch w.job.State() {
-	case Run:
+	case StateRun:
 		if w.Kind == WaitFinish {
 			return "RUNNING"
 		}
 		return "CONFIGURING"
-	case Cleanup:
+	case StateCleanup:
 		return "COMPLETING"
-	case Inactive:
+	case StateInactive:
 		switch r, _ := w.job.Result(); r {
-		case Completed:
+		case ResultCompleted:
 			return "COMPLETED"
-		case Canceled:
+		case ResultCanceled:
 			return "CANCELLED"
-		case Timeout:
+		case ResultTimeout:
 			return "TIMEOUT"
 		default:
 			return "FAILED"

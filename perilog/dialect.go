@@ -111,9 +111,9 @@ func ParseActionRelease(e eventlog.Entry) (ActionRelease, error) {
 	a := ActionRelease{}
 	switch e.Name {
 	case EventPrologRelease:
-		a.Kind = jobstate.Prolog
+		a.Kind = jobstate.ActionProlog
 	case EventEpilogRelease:
-		a.Kind = jobstate.Epilog
+		a.Kind = jobstate.ActionEpilog
 	default:
 		return a, contextError(e.Name, "", -1, errKeyEvent)
 	}
@@ -132,9 +132,9 @@ func ParseActionRelease(e eventlog.Entry) (ActionRelease, error) {
 func (a *ActionRelease) Entry(t eventlog.Timestamp) (eventlog.Entry, error) {
 	e := eventlog.Entry{Timestamp: t}
 	switch a.Kind {
-	case jobstate.Prolog:
+	case jobstate.ActionProlog:
 		e.Name = EventPrologRelease
-	case jobstate.Epilog:
+	case jobstate.ActionEpilog:
 		e.Name = EventEpilogRelease
 	default:
 		return eventlog.Entry{}, contextError(a.Kind.String(), "", -1, errKeyKind)

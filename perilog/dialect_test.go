@@ -32,20 +32,20 @@ func line(t testing.TB, c encoder) string {
 func TestTheDialectIsWrittenSo(t *testing.T) {
 	for want, c := range map[string]encoder{
 		"{'timestamp':1.5,'name':'prolog-start','context':{'description':'p'}}": &perilog.ActionStart{
-			Kind: jobstate.Prolog, Description: "p", Ranks: jobstate.Ranks{All: true},
+			Kind: jobstate.ActionProlog, Description: "p", Ranks: jobstate.Ranks{All: true},
 		},
 		"{'timestamp':1.5,'name':'epilog-start','context':{'description':'e','ranks':''}}": &perilog.ActionStart{
-			Kind: jobstate.Epilog, Description: "e",
+			Kind: jobstate.ActionEpilog, Description: "e",
 		},
 		"{'timestamp':1.5,'name':'epilog-start','context':{'description':'e','ranks':'0-2,5','resources':['b','a'],'x':[1,2]}}": &perilog.ActionStart{
-			Kind: jobstate.Epilog, Description: "e", Ranks: jobstate.Ranks{Set: idset.Of(0, 1, 2, 5)},
+			Kind: jobstate.ActionEpilog, Description: "e", Ranks: jobstate.Ranks{Set: idset.Of(0, 1, 2, 5)},
 			Resources: []string{"b", "a"}, Extra: json.RawMessage(` {"x" : [1, 2] } `),
 		},
 		"{'timestamp':1.5,'name':'epilog-release','context':{'description':'e','ranks':'3','status':256}}": &perilog.ActionRelease{
-			Kind: jobstate.Epilog, Description: "e", Ranks: idset.Of(3), Status: 256,
+			Kind: jobstate.ActionEpilog, Description: "e", Ranks: idset.Of(3), Status: 256,
 		},
 		"{'timestamp':1.5,'name':'prolog-release','context':{'description':'','ranks':'','status':-1,'resources':['fs'],'x':null}}": &perilog.ActionRelease{
-			Kind: jobstate.Prolog, Status: -1, Resources: []string{"fs"}, Extra: json.RawMessage(`{"x":null}`),
+			Kind: jobstate.ActionProlog, Status: -1, Resources: []string{"fs"}, Extra: json.RawMessage(`{"x":null}`),
 		},
 		"{'timestamp':1.5,'name':'exception','context':{'type':'prolog','severity':1,'note':'n','ranks':'3','nodelist':'n3','action':'drop'}}": &perilog.FailedRanks{
 			Exception: jobstate.ExceptionContext{Type: "prolog", Severity: 1, Note: "n"},
@@ -99,18 +99,18 @@ func TestToolsThatKnowRFC21AloneReadTheDialect(t *testing.T) {
 	log += `{"timestamp":1.0,"name":"submit","context":{"userid":5,"urgency":16,"flags":0,"version":1}}` + "\n"
 	log += `{"timestamp":1.0,"name":"validate"}` + "\n" + `{"timestamp":1.0,"name":"depend"}` + "\n"
 	log += `{"timestamp":1.0,"name":"priority","context":{"priority":16}}` + "\n" + `{"timestamp":1.0,"name":"alloc"}` + "\n"
-	add(&perilog.ActionStart{Kind: jobstate.Epilog, Description: "e", Ranks: jobstate.Ranks{Set: idset.Of(1)}, Resources: []string{"fs"}})
+	add(&perilog.ActionStart{Kind: jobstate.ActionEpilog, Description: "e", Ranks: jobstate.Ranks{Set: idset.Of(1)}, Resources: []string{"fs"}})
 	add(&perilog.FailedRanks{Exception: jobstate.ExceptionContext{Type: "x", Severity: 1}, Ranks: idset.Of(1), Action: perilog.FailedDrop})
-	add(&perilog.ActionRelease{Kind: jobstate.Epilog, Description: "e", Ranks: idset.Of(1)})
+	add(&perilog.ActionRelease{Kind: jobstate.ActionEpilog, Description: "e", Ranks: idset.Of(1)})
 	for e, err := range eventlog.Entries([]byte(log)) {
 		require.NoError(t, err)
 		out, err := j.Apply(e)
 		require.NoError(t, err)
 		require.Equal(t, strings.HasSuffix(e.Name, "-release"), out == jobstate.IgnoredUnknown)
 	}
-	require.Equal(t, jobstate.Run, j.State())
+	require.Equal(t, jobstate.StateRun, j.State())
 	for _, f := range jobstate.Validate([]byte(log)) {
-		require.Equal(t, jobstate.Note, f.Level, f)
+		require.Equal(t, jobstate.LevelNote, f.Level, f)
 	}
 }
 
@@ -119,18 +119,18 @@ func TestWhatIsNotReadIsNotWritten(t *testing.T) {
 	good := jobstate.ExceptionContext{Type: "x", Severity: 1}
 	for name, c := range map[string]encoder{
 		"a start of no kind":       &perilog.ActionStart{Description: "e"},
-		"a description":            &perilog.ActionStart{Kind: jobstate.Epilog, Description: bad},
-		"an empty name":            &perilog.ActionStart{Kind: jobstate.Epilog, Resources: []string{"a", ""}},
-		"a name twice":             &perilog.ActionStart{Kind: jobstate.Epilog, Resources: []string{"a", "b", "a"}},
-		"a name not UTF-8":         &perilog.ActionStart{Kind: jobstate.Epilog, Resources: []string{bad}},
-		"extra ranks":              &perilog.ActionStart{Kind: jobstate.Epilog, Ranks: jobstate.Ranks{All: true}, Extra: json.RawMessage(`{"ranks":"0"}`)},
-		"extra resources":          &perilog.ActionStart{Kind: jobstate.Epilog, Extra: json.RawMessage(`{"resources":[]}`)},
-		"extra description":        &perilog.ActionStart{Kind: jobstate.Epilog, Extra: json.RawMessage(`{"description":"x"}`)},
-		"extra that is no object":  &perilog.ActionStart{Kind: jobstate.Epilog, Extra: json.RawMessage(`[]`)},
+		"a description":            &perilog.ActionStart{Kind: jobstate.ActionEpilog, Description: bad},
+		"an empty name":            &perilog.ActionStart{Kind: jobstate.ActionEpilog, Resources: []string{"a", ""}},
+		"a name twice":             &perilog.ActionStart{Kind: jobstate.ActionEpilog, Resources: []string{"a", "b", "a"}},
+		"a name not UTF-8":         &perilog.ActionStart{Kind: jobstate.ActionEpilog, Resources: []string{bad}},
+		"extra ranks":              &perilog.ActionStart{Kind: jobstate.ActionEpilog, Ranks: jobstate.Ranks{All: true}, Extra: json.RawMessage(`{"ranks":"0"}`)},
+		"extra resources":          &perilog.ActionStart{Kind: jobstate.ActionEpilog, Extra: json.RawMessage(`{"resources":[]}`)},
+		"extra description":        &perilog.ActionStart{Kind: jobstate.ActionEpilog, Extra: json.RawMessage(`{"description":"x"}`)},
+		"extra that is no object":  &perilog.ActionStart{Kind: jobstate.ActionEpilog, Extra: json.RawMessage(`[]`)},
 		"a release of no kind":     &perilog.ActionRelease{Description: "e"},
-		"a release not UTF-8":      &perilog.ActionRelease{Kind: jobstate.Epilog, Description: bad},
-		"a release's extra status": &perilog.ActionRelease{Kind: jobstate.Epilog, Extra: json.RawMessage(`{"status":0}`)},
-		"extra twice":              &perilog.ActionRelease{Kind: jobstate.Epilog, Extra: json.RawMessage(`{"a":0,"a":0}`)},
+		"a release not UTF-8":      &perilog.ActionRelease{Kind: jobstate.ActionEpilog, Description: bad},
+		"a release's extra status": &perilog.ActionRelease{Kind: jobstate.ActionEpilog, Extra: json.RawMessage(`{"status":0}`)},
+		"extra twice":              &perilog.ActionRelease{Kind: jobstate.ActionEpilog, Extra: json.RawMessage(`{"a":0,"a":0}`)},
 		"a fatal exception":        &perilog.FailedRanks{Exception: jobstate.ExceptionContext{Type: "x"}, Ranks: idset.Of(1), Action: perilog.FailedDrop},
 		"a severity beyond":        &perilog.FailedRanks{Exception: jobstate.ExceptionContext{Type: "x", Severity: 8}, Ranks: idset.Of(1), Action: perilog.FailedDrop},
 		"no ranks":                 &perilog.FailedRanks{Exception: good, Action: perilog.FailedDrop},
@@ -146,7 +146,7 @@ func TestWhatIsNotReadIsNotWritten(t *testing.T) {
 		require.Zero(t, e, name)
 	}
 	for _, at := range []float64{0, math.NaN()} {
-		_, err := (&perilog.ActionRelease{Kind: jobstate.Epilog}).Entry(eventlog.Timestamp(at))
+		_, err := (&perilog.ActionRelease{Kind: jobstate.ActionEpilog}).Entry(eventlog.Timestamp(at))
 		require.ErrorIs(t, err, eventlog.ErrEntry)
 	}
 }

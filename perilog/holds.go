@@ -190,9 +190,9 @@ func eventOf(name string) event {
 // actionKind returns the kind of the action that an event is of.
 func (ev event) actionKind() jobstate.ActionKind {
 	if ev >= evEpilogStart {
-		return jobstate.Epilog
+		return jobstate.ActionEpilog
 	}
-	return jobstate.Prolog
+	return jobstate.ActionProlog
 }
 
 // Apply folds one entry of the job's log. It takes what a jobstate.Job accepted,

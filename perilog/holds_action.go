@@ -17,7 +17,7 @@ func (h *Holds) actionStart(kind jobstate.ActionKind, e eventlog.Entry) (Note, e
 	if err := s.scan(e.Name, e.Context, sayStart); err != nil {
 		return Note{}, err
 	}
-	if kind == jobstate.Prolog && h.started {
+	if kind == jobstate.ActionProlog && h.started {
 		return Note{Kind: NoteStarted}, nil // the reducer does not count it either
 	}
 	if len(h.actions) == MaxActions {
@@ -116,7 +116,7 @@ func (h *Holds) actionFinish(ev event, e eventlog.Entry) (Note, error) {
 	case i >= 0:
 		a := h.actions[i]
 		h.actions = slices.Delete(h.actions, i, i+1)
-		h.prologFailed = h.prologFailed || failed && kind == jobstate.Prolog
+		h.prologFailed = h.prologFailed || failed && kind == jobstate.ActionProlog
 		h.ended.UnionWith(&a.ranks)
 		for _, i := range a.names {
 			h.named[i].ended = true

@@ -74,7 +74,7 @@ func ExampleHolds_HoldersOf() {
 
 // The end of an epilog on one rank, as it stands in a log.
 func ExampleActionRelease_Entry() {
-	done := perilog.ActionRelease{Kind: jobstate.Epilog, Description: "job-manager.epilog", Ranks: idset.Of(7)}
+	done := perilog.ActionRelease{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog", Ranks: idset.Of(7)}
 	e, err := done.Entry(1795226021.5)
 	if err != nil {
 		fmt.Println(err)

@@ -153,7 +153,7 @@ func (h *Holds) visit(match func(*idset.Set) bool, yield func(Holder) bool) {
 			names = append(names, h.named[i].name)
 		}
 		x := Holder{Kind: HolderProlog, Description: a.description, Since: a.since}
-		if a.kind == jobstate.Epilog {
+		if a.kind == jobstate.ActionEpilog {
 			x.Kind = HolderEpilog
 		}
 		if !show(x, &a.ranks, names) {
@@ -284,7 +284,7 @@ func (h *Holds) MayStart() bool {
 	if !h.allocated || h.cleanup || h.started || h.prologFailed {
 		return false
 	}
-	return !slices.ContainsFunc(h.actions, func(a *activeAction) bool { return a.kind == jobstate.Prolog })
+	return !slices.ContainsFunc(h.actions, func(a *activeAction) bool { return a.kind == jobstate.ActionProlog })
 }
 
 // MayFree reports whether nothing stands against the event free: the job is

@@ -164,7 +164,7 @@ func NewJob(c Config, s JobSpec) (*Job, error) {
 	for _, list := range []struct {
 		kind    jobstate.ActionKind
 		actions []ActionConfig
-	}{{jobstate.Prolog, c.Prologs}, {jobstate.Epilog, c.Epilogs}} {
+	}{{jobstate.ActionProlog, c.Prologs}, {jobstate.ActionEpilog, c.Epilogs}} {
 		for i := range list.actions {
 			if err := j.configure(list.kind, &list.actions[i]); err != nil {
 				return nil, err
@@ -201,7 +201,7 @@ func (j *Job) configure(kind jobstate.ActionKind, c *ActionConfig) error {
 
 // runKind returns the kind of run that an action of the log is.
 func runKind(kind jobstate.ActionKind) RunKind {
-	if kind == jobstate.Prolog {
+	if kind == jobstate.ActionProlog {
 		return RunProlog
 	}
 	return RunEpilog
@@ -234,7 +234,7 @@ func (j *Job) Feed(l *rset.Ledger) rset.Fragment {
 // started yet included.
 func (j *Job) MayStart() bool {
 	for _, a := range j.actions {
-		if a.key.Kind == jobstate.Prolog && a.stage != stageFinished {
+		if a.key.Kind == jobstate.ActionProlog && a.stage != stageFinished {
 			return false
 		}
 	}
@@ -254,7 +254,7 @@ func (j *Job) MayClean() bool { return j.holds.MayClean() && !j.startsDue() }
 func (j *Job) startsDue() bool {
 	due := j.epilogsDue()
 	for _, a := range j.actions {
-		if a.key.Kind == jobstate.Epilog && (a.stage == stageStarting || due && a.stage == stageIdle) {
+		if a.key.Kind == jobstate.ActionEpilog && (a.stage == stageStarting || due && a.stage == stageIdle) {
 			return true
 		}
 	}
@@ -285,7 +285,7 @@ func (j *Job) Deadline() (eventlog.Timestamp, bool) {
 func (j *Job) Elapsed() fsd.Duration {
 	var first, last eventlog.Timestamp
 	for _, a := range j.actions {
-		if a.key.Kind != jobstate.Prolog || a.finished == 0 {
+		if a.key.Kind != jobstate.ActionProlog || a.finished == 0 {
 			continue
 		}
 		if first == 0 || a.began < first {

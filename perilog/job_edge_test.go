@@ -82,7 +82,7 @@ func TestATimeThatIsNoneIsTakenAsTheLatest(t *testing.T) {
 func TestAnActionOfALongDescriptionIsEndedByForceIfThatFitsInALine(t *testing.T) {
 	for n, fits := range map[int]bool{1<<20 - 300: true, 1<<20 - 100: false} {
 		w := newCluster(t, 1, perRank(), nil).allocate()
-		key := perilog.Key{Kind: jobstate.Prolog, Description: strings.Repeat("x", 63) + strings.Repeat("é", (n-63)/2)}
+		key := perilog.Key{Kind: jobstate.ActionProlog, Description: strings.Repeat("x", 63) + strings.Repeat("é", (n-63)/2)}
 		w.event("prolog-start", `{"description":"`+key.Description+`"}`)
 		err := w.job.ForceFinish(w.now, key, 1, "alice")
 		if !fits {

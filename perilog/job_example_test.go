@@ -43,7 +43,7 @@ func ExampleJob() {
 			}
 		}
 	}
-	epilog := perilog.Key{Kind: jobstate.Epilog, Description: "job-manager.epilog"}
+	epilog := perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
 	exited := func(now eventlog.Timestamp, rank uint32) {
 		job.Report(now, epilog, perilog.Report{Kind: perilog.ReportExited, Rank: rank})
 		do(now, job.Take().Post...)

@@ -28,7 +28,7 @@ func (w *cluster) moves() []move { return w.movesLike(w.situation) }
 // movesLike is moves, for ranks that are interchangeable where like says the
 // same of them.
 func (w *cluster) movesLike(like func(uint32) string) []move {
-	if w.state.State() == jobstate.Inactive {
+	if w.state.State() == jobstate.StateInactive {
 		return nil
 	}
 	var list []move
@@ -46,9 +46,9 @@ func (w *cluster) movesLike(like func(uint32) string) []move {
 		}
 	}
 	for x := range w.job.Holds().Holders() {
-		key := perilog.Key{Kind: jobstate.Epilog, Description: x.Description}
+		key := perilog.Key{Kind: jobstate.ActionEpilog, Description: x.Description}
 		if x.Kind == perilog.HolderProlog {
-			key.Kind = jobstate.Prolog
+			key.Kind = jobstate.ActionProlog
 		}
 		// The process ended while nobody listened, or was never launched: its node
 		// says that it has none.
@@ -95,7 +95,7 @@ func (w *cluster) movesLike(like func(uint32) string) []move {
 			w.forced.UnionWith(u.Ranks)
 			w.pump()
 		})
-		if u.Action.Kind == jobstate.Epilog || !w.state.State().In(jobstate.Cleanup) {
+		if u.Action.Kind == jobstate.ActionEpilog || !w.state.State().In(jobstate.StateCleanup) {
 			add("rerun", func(w *cluster) {
 				// Who runs an action again has seen to it that it does not run.
 				if running := w.running[u.Action.String()]; running != nil {

@@ -58,7 +58,7 @@ func Example_epilogThenHousekeeping() {
 		_, _ = job.Apply(now, e)
 		settle(now)
 	}
-	epilog := perilog.Key{Kind: jobstate.Epilog, Description: "job-manager.epilog"}
+	epilog := perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
 	ended := func(rank uint32) perilog.Report { return perilog.Report{Kind: perilog.ReportExited, Rank: rank} }
 
 	logged(2, "alloc", "")

@@ -101,7 +101,7 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, status int32, who str
 	switch {
 	case !validWho(who):
 		return actionError(key, needsWho)
-	case key.Kind == jobstate.Prolog && status == 0:
+	case key.Kind == jobstate.ActionProlog && status == 0:
 		return actionError(key, "did not end in success: run it again, or end it with a status other than 0")
 	case status < 0:
 		return actionError(key, "can not end with a negative status")

@@ -41,7 +41,7 @@ func TestAnyJobComesToItsEnd(t *testing.T) {
 		w := newCluster(t, ranks, config, func(s *perilog.JobSpec) { s.WholeJob = rapid.Bool().Draw(t, "whole job") })
 		w.job.Offline(idset.Of(uint32(rapid.IntRange(0, 60).Draw(t, "offline"))))
 		w.allocate()
-		for step := 0; w.state.State() != jobstate.Inactive; step++ {
+		for step := 0; w.state.State() != jobstate.StateInactive; step++ {
 			require.Less(t, step, 2000, "%s", w.job)
 			w.now += 1e-3
 			w.perturb(t, step)
@@ -67,7 +67,7 @@ func TestAnyJobComesToItsEnd(t *testing.T) {
 		}
 		if prologs := w.started || len(w.starts) > 0; prologs && len(config.Prologs) > 0 {
 			for i := range config.Epilogs {
-				key := perilog.Key{Kind: jobstate.Epilog, Description: config.Epilogs[i].Description}
+				key := perilog.Key{Kind: jobstate.ActionEpilog, Description: config.Epilogs[i].Description}
 				if i == 0 {
 					key = epilogKey
 				}
@@ -82,7 +82,7 @@ func (w *cluster) perturb(t *rapid.T, step int) {
 	before := w.canonical()
 	switch rapid.IntRange(0, 5).Draw(t, "perturb") {
 	case 0:
-		answer := w.job.Report(w.now, perilog.Key{Kind: jobstate.Epilog, Description: "stranger"}, perilog.Report{Kind: perilog.ReportExited})
+		answer := w.job.Report(w.now, perilog.Key{Kind: jobstate.ActionEpilog, Description: "stranger"}, perilog.Report{Kind: perilog.ReportExited})
 		require.Equal(t, perilog.AnswerStranger, answer)
 	case 1:
 		answer := w.job.Report(0, prologKey, perilog.Report{Kind: perilog.ReportExited, Rank: 1 << 20})
@@ -90,7 +90,7 @@ func (w *cluster) perturb(t *rapid.T, step int) {
 	case 2:
 		w.job.Drained(0, idset.Of(1<<20))
 	case 3:
-		require.Error(t, w.job.Rerun(0, perilog.Key{Kind: jobstate.Prolog, Description: "stranger"}))
+		require.Error(t, w.job.Rerun(0, perilog.Key{Kind: jobstate.ActionProlog, Description: "stranger"}))
 		require.Error(t, w.job.ForceFinish(0, prologKey, 0, "alice"))
 	case 4:
 		w.event("memo", fmt.Sprintf(`{"step":%d}`, step))

@@ -96,10 +96,10 @@ func (j *Job) hold(key Key) *activeAction {
 // react decides what follows from the log and the runs.
 func (j *Job) react() {
 	if j.holds.allocated && !j.holds.cleanup && !j.holds.started && !j.stopping {
-		j.start(jobstate.Prolog)
+		j.start(jobstate.ActionProlog)
 	}
 	if j.epilogsDue() {
-		j.start(jobstate.Epilog)
+		j.start(jobstate.ActionEpilog)
 	}
 	for _, a := range j.actions {
 		if a.stage == stageActive && a.run == nil && !a.lost && !a.forced.set && !j.stopping {
@@ -138,7 +138,7 @@ func (j *Job) prepared() bool {
 
 func (j *Job) anyProlog(match func(*action) bool) bool {
 	for _, a := range j.actions {
-		if a.key.Kind == jobstate.Prolog && match(a) {
+		if a.key.Kind == jobstate.ActionProlog && match(a) {
 			return true
 		}
 	}
@@ -157,16 +157,16 @@ func (j *Job) start(kind jobstate.ActionKind) {
 
 // launch runs an action, where nothing stands against it.
 func (j *Job) launch(a *action) {
-	if a.key.Kind == jobstate.Prolog && j.holds.cleanup {
+	if a.key.Kind == jobstate.ActionProlog && j.holds.cleanup {
 		j.finish(a, statusCanceled, nil) // it was canceled before it ran
 		return
 	}
-	if a.key.Kind == jobstate.Epilog {
+	if a.key.Kind == jobstate.ActionEpilog {
 		if !j.isOver() {
 			return // it was started for a prolog that was run again, with success
 		}
 		for _, h := range j.holds.actions {
-			if h.kind == jobstate.Prolog {
+			if h.kind == jobstate.ActionProlog {
 				return
 			}
 		}
@@ -216,8 +216,8 @@ func (j *Job) progress(a *action) {
 		return
 	}
 	o := a.run.Outcome()
-	if a.key.Kind == jobstate.Prolog && (!o.Verdict.OK() || j.holds.cleanup) {
-		j.start(jobstate.Epilog)
+	if a.key.Kind == jobstate.ActionProlog && (!o.Verdict.OK() || j.holds.cleanup) {
+		j.start(jobstate.ActionEpilog)
 	}
 	if o.Verdict.OK() {
 		j.raiseEarlier(a)
@@ -246,8 +246,8 @@ func (j *Job) raiseEarlier(a *action) {
 		Note:   a.key.String() + " failed on some ranks before a restart",
 		UserID: jobstate.Some(j.spec.Owner),
 	}
-	if a.key.Kind == jobstate.Prolog {
-		j.start(jobstate.Epilog)
+	if a.key.Kind == jobstate.ActionProlog {
+		j.start(jobstate.ActionEpilog)
 		if j.holds.cleanup {
 			return // the job is ending without it
 		}
@@ -277,7 +277,7 @@ func (j *Job) collect(a *action) {
 
 // release posts that an epilog has ended on ranks while others go on.
 func (j *Job) release(a *action) {
-	if j.spec.WholeJob || a.key.Kind != jobstate.Epilog || a.ended.IsEmpty() {
+	if j.spec.WholeJob || a.key.Kind != jobstate.ActionEpilog || a.ended.IsEmpty() {
 		return
 	}
 	ranks := &a.ended
@@ -302,8 +302,8 @@ func (j *Job) releaseRanks(a *action, ranks *idset.Set, extra json.RawMessage) {
 
 // finish posts the finish of an action.
 func (j *Job) finish(a *action, status int32, extra json.RawMessage) {
-	if a.key.Kind == jobstate.Prolog && (status != 0 || j.holds.cleanup) {
-		j.start(jobstate.Epilog)
+	if a.key.Kind == jobstate.ActionProlog && (status != 0 || j.holds.cleanup) {
+		j.start(jobstate.ActionEpilog)
 	}
 	j.post(&jobstate.ActionFinishContext{
 		Kind: a.key.Kind, Description: a.key.Description, Status: status, Extra: extra,
@@ -329,12 +329,12 @@ func (j *Job) raiseForced(key Key, status int32, who string) {
 		Note:   key.clip().String() + " was finished by force by " + who,
 		UserID: jobstate.Some(j.spec.Owner),
 	}
-	if key.Kind == jobstate.Prolog {
+	if key.Kind == jobstate.ActionProlog {
 		if j.holds.cleanup {
 			return // the job is ending without it
 		}
 		if j.prepared() {
-			j.start(jobstate.Epilog)
+			j.start(jobstate.ActionEpilog)
 		}
 		x.Severity = 0
 	}

@@ -145,7 +145,7 @@ func (j *Job) Rerun(now eventlog.Timestamp, key Key) error {
 	if err != nil {
 		return err
 	}
-	if key.Kind == jobstate.Prolog && j.holds.cleanup {
+	if key.Kind == jobstate.ActionProlog && j.holds.cleanup {
 		return actionError(key, "can not be run again for a job that is ending")
 	}
 	j.advance(now)

@@ -83,7 +83,7 @@ func TestASurvivingProcessChecksInUntilItIsAcknowledged(t *testing.T) {
 		require.True(t, acked)
 	}
 	require.True(t, w.job.MayStart())
-	answer, acked = w.job.CheckIn(w.now, perilog.Key{Kind: jobstate.Prolog, Description: "other"}, perilog.Report{Kind: perilog.ReportExited})
+	answer, acked = w.job.CheckIn(w.now, perilog.Key{Kind: jobstate.ActionProlog, Description: "other"}, perilog.Report{Kind: perilog.ReportExited})
 	require.Equal(t, perilog.AnswerStranger, answer)
 	require.False(t, acked)
 }
@@ -211,7 +211,7 @@ func TestAfterASchedulerRestartTheEpilogRunsAndNothingIsFreed(t *testing.T) {
 	w.finish(15)
 	require.Equal(t, "0", w.running[epilogKey.String()].String())
 	w.exit(epilogKey, 0, 0)
-	require.Equal(t, jobstate.Inactive, w.state.State())
+	require.Equal(t, jobstate.StateInactive, w.state.State())
 	require.True(t, w.freed.IsEmpty())
 	require.Zero(t, w.finals)
 }

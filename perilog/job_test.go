@@ -207,7 +207,7 @@ func TestSeveralPrologsRunAtOnceAndTheFailureOfOneCancelsTheOthers(t *testing.T)
 	c.Prologs = append(c.Prologs, perilog.ActionConfig{Kind: perilog.RunProlog, Description: "site", PerRank: true, KillTimeout: 10})
 	c.Epilogs = append(c.Epilogs, perilog.ActionConfig{Kind: perilog.RunEpilog, Description: "site", PerRank: true})
 	w := newCluster(t, 2, c, nil).allocate()
-	site := perilog.Key{Kind: jobstate.Prolog, Description: "site"}
+	site := perilog.Key{Kind: jobstate.ActionProlog, Description: "site"}
 	w.exit(prologKey, 0, 0)
 	w.exit(prologKey, 1, 0)
 	require.False(t, w.job.MayStart(), "the other one runs")
@@ -215,7 +215,7 @@ func TestSeveralPrologsRunAtOnceAndTheFailureOfOneCancelsTheOthers(t *testing.T)
 	w.confirm()
 	w.exit(site, 1, 0)
 	require.Equal(t, "prolog-start, prolog-start, prolog-finish 0, epilog-start, epilog-start, exception, prolog-finish 256", w.events())
-	for _, key := range []perilog.Key{epilogKey, {Kind: jobstate.Epilog, Description: "site"}} {
+	for _, key := range []perilog.Key{epilogKey, {Kind: jobstate.ActionEpilog, Description: "site"}} {
 		require.True(t, w.freed.IsEmpty())
 		w.exit(key, 0, 0)
 		w.exit(key, 1, 0)
@@ -300,8 +300,8 @@ func TestReenact6230AForeignEpilogHoldsWhatItNames(t *testing.T) {
 	w.event("epilog-finish", `{"description":"leader","status":0}`)
 	w.pump()
 	require.Equal(t, "0-1", w.freed.String())
-	require.NotEqual(t, jobstate.Inactive, w.state.State())
-	require.NoError(t, w.job.ForceFinish(w.now, perilog.Key{Kind: jobstate.Epilog, Description: "dws"}, 0, "alice"))
+	require.NotEqual(t, jobstate.StateInactive, w.state.State())
+	require.NoError(t, w.job.ForceFinish(w.now, perilog.Key{Kind: jobstate.ActionEpilog, Description: "dws"}, 0, "alice"))
 	w.pump()
 	w.over()
 }

@@ -335,7 +335,7 @@ func (w *cluster) events() string {
 
 // over checks that the job has come to its end and gave everything back.
 func (w *cluster) over() {
-	require.Equal(w.t, jobstate.Inactive, w.state.State(), "%s", w.job)
+	require.Equal(w.t, jobstate.StateInactive, w.state.State(), "%s", w.job)
 	require.True(w.t, w.ledger.IsFinal())
 	require.Equal(w.t, 1, w.finals)
 	require.Equal(w.t, w.spec.R.Len(), w.freed.Len())
@@ -343,8 +343,8 @@ func (w *cluster) over() {
 }
 
 var (
-	prologKey = perilog.Key{Kind: jobstate.Prolog, Description: "job-manager.prolog"}
-	epilogKey = perilog.Key{Kind: jobstate.Epilog, Description: "job-manager.epilog"}
+	prologKey = perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
+	epilogKey = perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
 )
 
 // perRank is a prolog and an epilog that run on every rank.

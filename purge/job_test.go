@@ -16,8 +16,8 @@ import (
 
 func TestResultsAreThoseOnTheWire(t *testing.T) {
 	for own, wire := range map[purge.Result]jobstate.Result{
-		purge.Completed: jobstate.Completed, purge.Failed: jobstate.Failed,
-		purge.Canceled: jobstate.Canceled, purge.Timeout: jobstate.Timeout,
+		purge.Completed: jobstate.ResultCompleted, purge.Failed: jobstate.ResultFailed,
+		purge.Canceled: jobstate.ResultCanceled, purge.Timeout: jobstate.ResultTimeout,
 	} {
 		require.EqualValues(t, wire, own)
 		require.Equal(t, strings.ToLower(wire.String()), own.String())

@@ -128,7 +128,7 @@ func (d *jobDaemon) exited(rank uint32, p process)        { d.job.Report(d.now, 
 func (d *jobDaemon) drained(ranks *idset.Set)             { d.job.Drained(d.now, ranks) }
 func (d *jobDaemon) deadline() (eventlog.Timestamp, bool) { return d.job.Deadline() }
 func (d *jobDaemon) tick()                                { d.job.Tick(d.now) }
-func (d *jobDaemon) over() bool                           { return d.state.State() == jobstate.Inactive }
+func (d *jobDaemon) over() bool                           { return d.state.State() == jobstate.StateInactive }
 
 // recover makes everything anew from the log. What has left went back: the event
 // was in the log before the fragment was given out.

@@ -200,7 +200,7 @@ func (w *world) ended() error {
 
 // takes returns how long an action takes on a node.
 func (w *world) takes(action perilog.Key, rank uint32) fsd.Duration {
-	if action.Kind == jobstate.Prolog {
+	if action.Kind == jobstate.ActionProlog {
 		return prologTime
 	}
 	return w.work[rank]

@@ -176,7 +176,7 @@ func readDir(s *dirstore.Store, stderr io.Writer) (found, error) {
 		}
 		since, _ := j.Since()
 		result, ended := j.Result()
-		if j.State() != jobstate.Inactive || !ended {
+		if j.State() != jobstate.StateInactive || !ended {
 			f.active[j.ID()] = j.State().String()
 			continue
 		}

@@ -206,9 +206,9 @@ func (j *job) listing() *listing {
 	counts := j.counts()
 	l := &listing{
 		UserID: j.UserID(), Urgency: j.Urgency(), State: int(j.State()),
-		TSubmit: j.entered(jobstate.New), TDepend: j.entered(jobstate.Depend), TPriority: j.entered(jobstate.Priority),
-		TSched: j.entered(jobstate.Sched), TRun: j.entered(jobstate.Run), TCleanup: j.entered(jobstate.Cleanup),
-		TInactive: j.entered(jobstate.Inactive), NTasks: known(counts.Tasks), NCores: known(counts.Cores), NNodes: known(counts.Nodes),
+		TSubmit: j.entered(jobstate.StateNew), TDepend: j.entered(jobstate.StateDepend), TPriority: j.entered(jobstate.StatePriority),
+		TSched: j.entered(jobstate.StateSched), TRun: j.entered(jobstate.StateRun), TCleanup: j.entered(jobstate.StateCleanup),
+		TInactive: j.entered(jobstate.StateInactive), NTasks: known(counts.Tasks), NCores: known(counts.Cores), NNodes: known(counts.Nodes),
 		Notes: j.Annotations(),
 	}
 	if !j.noID {
@@ -234,7 +234,7 @@ func (j *job) listing() *listing {
 			l.Expiration = ptr(seconds(e))
 		}
 	}
-	if j.State() == jobstate.Inactive {
+	if j.State() == jobstate.StateInactive {
 		result, _ := j.Result()
 		e, occurred := j.Exception()
 		l.Result, l.Success, l.Occurred = ptr(int(result)), ptr(j.Success()), &occurred

@@ -50,9 +50,9 @@ func (d *diagramFlag) IsBoolFlag() bool { return true }
 func (d *diagramFlag) Set(s string) error {
 	switch s {
 	case "true", "mermaid":
-		d.format = jobstate.Mermaid
+		d.format = jobstate.DiagramMermaid
 	case "dot":
-		d.format = jobstate.DOT
+		d.format = jobstate.DiagramDOT
 	case "false":
 		d.format = 0
 	default:

@@ -83,7 +83,7 @@ func (t *table) flush() error {
 // row returns a job's cells. A dash is what there is not.
 func row(j *job) []string {
 	result, exit, nodes, name := "-", "-", "-", "-"
-	if r, ok := j.Result(); ok && j.State() == jobstate.Inactive {
+	if r, ok := j.Result(); ok && j.State() == jobstate.StateInactive {
 		result = r.String()
 	}
 	if code, ok := j.ExitCode(); ok {
@@ -96,13 +96,13 @@ func row(j *job) []string {
 		name = oneLine(j.spec.Name(), 16)
 	}
 	submit := "-"
-	if t, ok := j.Entered(jobstate.New); ok {
+	if t, ok := j.Entered(jobstate.StateNew); ok {
 		submit = t.Time().UTC().Format("2006-01-02 15:04:05")
 	}
 	return []string{
 		j.name(), strconv.FormatUint(uint64(j.UserID()), 10), name, j.State().Name(jobstate.ShortUpper), result, exit, nodes, submit,
-		between(j, jobstate.New, jobstate.Run), between(j, jobstate.Run, jobstate.Cleanup),
-		between(j, jobstate.Cleanup, jobstate.Inactive), info(j),
+		between(j, jobstate.StateNew, jobstate.StateRun), between(j, jobstate.StateRun, jobstate.StateCleanup),
+		between(j, jobstate.StateCleanup, jobstate.StateInactive), info(j),
 	}
 }
 
@@ -115,8 +115,8 @@ func between(j *job, from, to jobstate.State) string {
 		return "-"
 	}
 	b, ok := j.Entered(to)
-	if !ok && to == jobstate.Run {
-		b, ok = j.Entered(jobstate.Cleanup)
+	if !ok && to == jobstate.StateRun {
+		b, ok = j.Entered(jobstate.StateCleanup)
 	}
 	if !ok {
 		return "-"
@@ -138,7 +138,7 @@ func info(j *job) string {
 		}
 		parts = append(parts, s)
 	}
-	if j.State() != jobstate.Inactive {
+	if j.State() != jobstate.StateInactive {
 		parts = append(parts, oneLine("waits for "+j.Waiting().String(), 100))
 	} else {
 		for a := range j.Actions() {
@@ -207,7 +207,7 @@ func (p *findings) faults() bool   { return p.errors > 0 }
 func (p *findings) job(j *job) error {
 	p.jobs++
 	for _, f := range jobstate.Validate(j.eventlog) {
-		if f.Level == jobstate.Error {
+		if f.Level == jobstate.LevelError {
 			p.errors++
 		} else {
 			p.notes++

@@ -82,7 +82,7 @@ func TestArchivesThatFluxWroteReplay(t *testing.T) {
 			replayed++
 			job, err := jobstate.Replay(j.ID, j.Eventlog)
 			require.NoError(t, err, d.name)
-			require.Equal(t, jobstate.Inactive, job.State(), d.name)
+			require.Equal(t, jobstate.StateInactive, job.State(), d.name)
 			s, err := jobspec.Parse(j.Jobspec)
 			require.NoError(t, err, d.name)
 			require.Equal(t, "true", s.Name())
@@ -94,7 +94,7 @@ func TestArchivesThatFluxWroteReplay(t *testing.T) {
 					replayed++
 					job, err := jobstate.Replay(d.id, []byte(e.value))
 					require.NoError(t, err)
-					require.Equal(t, jobstate.New, job.State())
+					require.Equal(t, jobstate.StateNew, job.State())
 				}
 			}
 		}
