@@ -51,9 +51,9 @@ var layout = map[string]string{
 	"jobstate/manager/managertest": managerImports + " jobstate/manager eventlog/logfile rset/pool" +
 		" jobstate/archive purge/dirstore rapid",
 	"perilog":           "idset rset eventlog jobstate jobstate/jobid jobstate/fsd internal/jsonscan",
-	"purge":             "btree jobstate/jobid eventlog jobstate/fsd",
-	"purge/dirstore":    "purge eventlog eventlog/logfile jobstate/jobid",
-	"purge/storetest":   "purge eventlog jobstate/jobid",
+	"purge":             "btree jobstate jobstate/jobid eventlog jobstate/fsd",
+	"purge/dirstore":    "purge eventlog eventlog/logfile jobstate jobstate/jobid",
+	"purge/storetest":   "purge eventlog jobstate jobstate/jobid",
 	"internal/jsonscan": "",
 	"internal/refdata":  "",
 }
@@ -74,7 +74,7 @@ var thirdParty = map[string]string{
 var testThirdParty = []string{"testify", "rapid"}
 
 // exampleNames lists the folders of examples/.
-var exampleNames = []string{"simulate", "replay", "sched", "partialrelease", "purge", "cluster", "peers"}
+var exampleNames = []string{"simulate", "replay", "sched", "partialrelease", "purge", "boltstore", "cluster", "peers"}
 
 // topLevel lists the names that may stand in the root beside the packages. All
 // other Go files in the root are tests.

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
@@ -18,14 +19,14 @@ type churn struct {
 	next int
 }
 
-func churnJob(i int) purge.Job {
-	return purge.Job{
-		ID: jobid.ID(i + 1), Inactive: start + eventlog.Timestamp(i)/64, Result: purge.Completed, Ran: true,
+func churnJob(i int) purge.Record {
+	return purge.Record{
+		ID: jobid.ID(i + 1), Inactive: start + eventlog.Timestamp(i)/64, Result: jobstate.ResultCompleted, Ran: true,
 	}
 }
 
 func newChurn(t testing.TB, n int) *churn {
-	jobs := make([]purge.Job, n)
+	jobs := make([]purge.Record, n)
 	for i := range jobs {
 		jobs[i] = churnJob(i)
 	}
@@ -42,7 +43,7 @@ func (c *churn) batch(t testing.TB) {
 		}
 		c.next++
 	}
-	p, err := c.x.Plan(start+eventlog.Timestamp(c.next)/64, purge.Limits{MaxCount: purge.To(c.n)})
+	p, err := c.x.Plan(start+eventlog.Timestamp(c.next)/64, purge.Limits{MaxCount: jobstate.Some(c.n)})
 	if err != nil || len(p.Jobs) != purge.DefaultBatch {
 		t.Fatal(len(p.Jobs), err)
 	}
@@ -69,7 +70,7 @@ func TestAllocations(t *testing.T) {
 	now := start + eventlog.Timestamp(c.next)/64
 	plan := func(batch int) float64 {
 		return testing.AllocsPerRun(100, func() {
-			if _, err := c.x.Plan(now, purge.Limits{MaxCount: purge.To(0), Batch: batch}); err != nil {
+			if _, err := c.x.Plan(now, purge.Limits{MaxCount: jobstate.Some(0), Batch: batch}); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -81,7 +82,7 @@ func TestAllocations(t *testing.T) {
 	text, err := churnJob(5).MarshalText()
 	require.NoError(t, err)
 	room := make([]byte, 0, 100)
-	var j purge.Job
+	var j purge.Record
 	for name, f := range map[string]func(){
 		"Lookup": func() { _, _ = c.x.Lookup(jobid.ID(c.next)) },
 		"Ended":  func() { c.x.Ended(jobid.ID(c.next)) },

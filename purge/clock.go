@@ -6,62 +6,70 @@ import (
 	"github.com/joblife/joblife/eventlog"
 )
 
-// Observe tells the index what time it is, and makes that the latest time known.
-// A caller whose heart beats does so with every beat, so that the index can tell a
-// clock that jumped from a quiet night.
+// Observe tells the index the time. A caller does so at every tick, so that the
+// index can tell a clock that jumped from a quiet night. Jobs that the store could
+// not remove, and that are to be tried again by now, may go again.
 //
-// The error is a *ClockError: now is no time, is before the latest time known
-// (of a job or an earlier call), or more than Config.MaxJump after the latest one
-// that was no jump itself.
+// The error has category ErrClock: now is no time, is before the last time that
+// the index was told, or is more than Config.MaxJump after it.
 func (x *Index) Observe(now eventlog.Timestamp) error {
 	if err := x.checkClock(now); err != nil {
 		return err
 	}
-	x.setClock(now)
+	x.clock = now
+	x.release(now)
 	return nil
 }
 
-// AcceptClock makes now the latest time known, be it before or far after what
-// was. Somebody who knows says so once, after the clock was set or the machine
-// was off for long; the next step is an error again. Plans by age or count that
-// were made before lose their jobs when they are claimed. The error is a
-// *ClockError if now is no time.
+// AcceptClock tells the index the time, whatever it was before. An operator does
+// so after the clock was wrong. A plan that was made for a later time than the
+// index now believes loses its jobs when it is claimed. The error has category
+// ErrClock: now is no time.
 func (x *Index) AcceptClock(now eventlog.Timestamp) error {
 	if !isTime(now) {
-		return &ClockError{Now: now, Last: x.newest}
+		return clockError(now, x.clock)
 	}
-	x.setClock(now)
-	x.epoch++
+	x.clock = now
+	x.release(eventlog.Timestamp(maxTime))
 	x.gen++
 	return nil
 }
 
-// checkClock returns a *ClockError unless now can be the time.
+// maxTime is after every time.
+const maxTime = 1 << 62
+
+// checkClock returns an error unless now can be the time. The first time is
+// believed.
 func (x *Index) checkClock(now eventlog.Timestamp) error {
-	switch {
-	case !isTime(now) || now < x.newest:
-		return &ClockError{Now: now, Last: x.newest}
-	case x.clock > 0 && x.jumps(now):
-		// Without any time known, whatever now is must be believed.
-		return &ClockError{Now: now, Last: x.clock}
+	if !isTime(now) || x.clock > 0 && (now < x.clock || x.jumps(now)) {
+		return clockError(now, x.clock)
 	}
 	return nil
 }
 
-// jumps reports whether t is too far after what is believed.
+// jumps reports whether t is too far after the time.
 func (x *Index) jumps(t eventlog.Timestamp) bool {
-	jump := x.cfg.MaxJump
-	if jump == 0 {
-		jump = DefaultMaxJump
-	}
-	return seconds(t, x.clock) > jump.Seconds()
+	return x.clock > 0 && older(t, x.clock, x.maxJump())
 }
 
-// setClock makes t the latest time that is believed and known.
-func (x *Index) setClock(t eventlog.Timestamp) { x.clock, x.newest = t, t }
+// maxJump is Config.MaxJump or its default.
+func (x *Index) maxJump() time.Duration {
+	if x.cfg.MaxJump == 0 {
+		return DefaultMaxJump
+	}
+	return x.cfg.MaxJump
+}
 
-// seconds returns how long after "since" now is.
-func seconds(now, since eventlog.Timestamp) float64 { return float64(now) - float64(since) }
+// believed returns the time of a plan, as far as it can be believed: nothing has
+// checked the time of a plan by id.
+func (x *Index) believed(p *Plan) eventlog.Timestamp {
+	if p.byID && x.clock > 0 {
+		return min(p.Now, x.clock)
+	}
+	return p.Now
+}
 
 // older reports whether what became inactive at t is older than d.
-func older(now, t eventlog.Timestamp, d time.Duration) bool { return seconds(now, t) > d.Seconds() }
+func older(now, t eventlog.Timestamp, d time.Duration) bool {
+	return float64(now)-float64(t) > d.Seconds()
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
@@ -15,8 +16,8 @@ import (
 func ended(n int) purge.Evidence {
 	var ev purge.Evidence
 	for i := range n {
-		ev.Jobs = append(ev.Jobs, purge.Job{
-			ID: jobid.ID(i + 1), Inactive: 1000 + eventlog.Timestamp(i), Result: purge.Completed, Ran: true,
+		ev.Jobs = append(ev.Jobs, purge.Record{
+			ID: jobid.ID(i + 1), Inactive: 1000 + eventlog.Timestamp(i), Result: jobstate.ResultCompleted, Ran: true,
 		})
 	}
 	return ev
@@ -24,12 +25,12 @@ func ended(n int) purge.Evidence {
 
 func Example() {
 	x, err := purge.Recover(purge.Config{
-		Purged: func(n purge.Notice) { fmt.Println(len(n.Jobs), "jobs went") },
+		Purged: func(n purge.Plan) { fmt.Println(len(n.Jobs), "jobs went") },
 	}, ended(10))
 	if err != nil {
 		panic(err)
 	}
-	limits := purge.Limits{MaxCount: purge.To(8)}
+	limits := purge.Limits{MaxCount: jobstate.Some(8)}
 	dry, err := x.Plan(1010, limits)
 	if err != nil {
 		panic(err)
@@ -55,15 +56,15 @@ func ExampleIndex_Plan() {
 	if err != nil {
 		panic(err)
 	}
-	if _, err := x.Pin(2, purge.Pin{Kind: purge.Housekeeping, By: "rank 17"}); err != nil {
+	if _, err := x.Pin(2, purge.Pin{Kind: purge.PinHousekeeping, By: "rank 17"}); err != nil {
 		panic(err)
 	}
-	p, err := x.Plan(1010, purge.Limits{MaxAge: purge.To(9 * time.Second), MaxCount: purge.To(3), Batch: 1})
+	p, err := x.Plan(1010, purge.Limits{MaxAge: jobstate.Some(9 * time.Second), MaxCount: jobstate.Some(3), Batch: 1})
 	if err != nil {
 		panic(err)
 	}
 	for _, c := range p.Jobs {
-		fmt.Println(c.ID, "goes by", c.Why)
+		fmt.Println(c.ID, "goes by", c.Reason)
 	}
 	fmt.Println("more:", p.More)
 	p, _ = x.Plan(1010, purge.PurgeAll())
@@ -76,13 +77,13 @@ func ExampleIndex_Plan() {
 	// ƒ3 stays for [housekeeping "rank 17"]
 }
 
-// Who stores records in an own way does the steps of a Runner.
+// A caller without a Runner does its steps.
 func ExampleIndex_Claim() {
 	x, err := purge.Recover(purge.Config{}, ended(3))
 	if err != nil {
 		panic(err)
 	}
-	p, err := x.Plan(1010, purge.Limits{MaxCount: purge.To(1)})
+	p, err := x.Plan(1010, purge.Limits{MaxCount: jobstate.Some(1)})
 	if err != nil {
 		panic(err)
 	}
@@ -112,7 +113,7 @@ func ExampleIndex_Claim() {
 
 func ExampleIndex_PlanIDs() {
 	x, err := purge.Recover(purge.Config{
-		Active: func(id jobid.ID) (string, bool) { return "RUN", id == 7 },
+		Active: func(id jobid.ID) (jobstate.State, bool) { return jobstate.StateRun, id == 7 },
 	}, ended(3))
 	if err != nil {
 		panic(err)
@@ -122,19 +123,19 @@ func ExampleIndex_PlanIDs() {
 	_, err = x.PlanIDs(1010, 9)
 	fmt.Println(err, errors.Is(err, purge.ErrUnknown))
 	// Output:
-	// purge: ƒ8: job is active: "RUN"
+	// purge: ƒ8: job is active: RUN
 	// purge: ƒA: no such job true
 }
 
 func ExampleIndex_Ended() {
 	x, err := purge.Recover(purge.Config{}, purge.Evidence{
-		Tombstones: []purge.Job{{ID: 5, Inactive: 1000, Result: purge.Canceled}},
+		Tombstones: []purge.Record{{ID: 5, Inactive: 1000, Result: jobstate.ResultCanceled}},
 	})
 	if err != nil {
 		panic(err)
 	}
 	if j, ok := x.Ended(5); ok {
-		fmt.Println(j.Satisfies(purge.AfterAny), j.Satisfies(purge.AfterNotOK))
+		fmt.Println(j.Satisfies(purge.DependencyAfterAny), j.Satisfies(purge.DependencyAfterNotOK))
 	}
 	_, err = x.Lookup(5)
 	fmt.Println(err)
@@ -148,27 +149,27 @@ func ExampleIndex_AcceptClock() {
 	if err != nil {
 		panic(err)
 	}
-	const weekLater = 1000 + 7*86400
-	_, err = x.Plan(weekLater, purge.PurgeAll())
+	const monthLater = 1000 + 30*86400
+	_, err = x.Plan(monthLater, purge.PurgeAll())
 	fmt.Println(err)
-	if err := x.AcceptClock(weekLater); err != nil {
+	if err := x.AcceptClock(monthLater); err != nil {
 		panic(err)
 	}
-	p, err := x.Plan(weekLater, purge.PurgeAll())
+	p, err := x.Plan(monthLater, purge.PurgeAll())
 	fmt.Println(len(p.Jobs), err)
 	// Output:
-	// purge: clock stepped: 605800.0 is too far after 1002.0
+	// purge: clock stepped: 1970-01-31T00:16:40Z is too far after 1970-01-01T00:16:42Z
 	// 3 <nil>
 }
 
 func ExampleParseLimits() {
 	l, err := purge.ParseLimits(map[string]any{"inactive-age-limit": "7d", "inactive-num-limit": 1000})
-	fmt.Println(l.MaxAge, l.MaxCount, l.MinAge, err)
-	_, err = purge.ParseLimits(map[string]any{"inactive-num-limit": -42})
+	fmt.Println(l.MaxAge.Value, l.MaxCount.Value, l.MinAge.Set, err)
+	_, err = purge.ParseLimits(map[string]any{"inactive-num-limt": 1000})
 	fmt.Println(err)
 	// Output:
-	// 168h0m0s 1000 unset <nil>
-	// purge: inactive-num-limit: must be 0 or more, and less than 2^31
+	// 168h0m0s 1000 false <nil>
+	// purge: invalid limits: "inactive-num-limt": there is no such key
 }
 
 func ExampleParseWatermark() {
@@ -178,5 +179,5 @@ func ExampleParseWatermark() {
 	fmt.Println(err)
 	// Output:
 	// ƒuZZybuNNy <nil>
-	// purge: offset 10: "watermark 0017e9fb8df": malformed record: not 16 digits
+	// purge: offset 10: "watermark 0017e9fb8df": malformed text: not 16 digits
 }

@@ -2,7 +2,6 @@ package purge
 
 import (
 	"fmt"
-	"iter"
 
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -13,83 +12,102 @@ func (x *Index) Compared() uint64 { return x.jobs.compared }
 // Durable returns the watermark that the index believes to be stored.
 func (x *Index) Durable() uint64 { return uint64(x.durable) }
 
-// Check returns the first of the package's invariants that does not hold.
+// Retries are the delays after which a stuck job is tried again.
+const RetryFirst, RetryMost = retryFirst, retryMost
+
+// Check returns the first thing that is wrong with the index.
 func (x *Index) Check() error {
-	if err := x.jobs.check("job", map[meta]*order{whereFree: &x.free, wherePinned: &x.pinned}, x.leaving); err != nil {
+	if err := x.jobs.check("job", map[meta]*order{whereFree: &x.free, wherePinned: &x.pinned}, x.leaving+x.numWaiting()); err != nil {
 		return err
 	}
 	if err := x.tombs.check("tombstone", map[meta]*order{whereFree: &x.ended}, 0); err != nil {
 		return err
 	}
 	var counts Counts
-	for id, at := range x.jobs.byID.all() {
-		counts.add(x.jobs.job(at).Result, 1)
-		if _, ok := x.tombs.byID.get(id); ok {
-			return fmt.Errorf("I3: %v is resident and a tombstone", id)
+	waiting := 0
+	for id, at := range x.jobs.byID {
+		counts.add(x.jobs.record(at).Result, 1)
+		if _, ok := x.tombs.byID[id]; ok {
+			return fmt.Errorf("%v is resident and a tombstone", id)
 		}
 		if got := len(x.pins[id]) > 0; got != (x.jobs.where(at) == wherePinned) {
-			return fmt.Errorf("I3: %v has pins: %v, is pinned: %v", id, got, !got)
+			return fmt.Errorf("%v has pins: %v, is pinned: %v", id, got, !got)
 		}
 		if id > x.high {
 			return fmt.Errorf("I9: %v is above the watermark %v", id, x.high)
 		}
+		if x.jobs.where(at) == whereWaiting {
+			waiting++
+			if r, ok := x.retries[id]; !ok || !x.waiting.Has(r) {
+				return fmt.Errorf("%v waits and is not to be tried again", id)
+			}
+		}
 	}
-	if counts != x.resident {
-		return fmt.Errorf("I4: %v are resident, counted are %v", counts, x.resident)
+	for id := range x.retries {
+		if at, ok := x.jobs.byID[id]; !ok || x.jobs.where(at) == wherePinned {
+			return fmt.Errorf("%v is to be tried again and is not free", id)
+		}
 	}
-	if len(x.pins) != x.pinned.len() {
-		return fmt.Errorf("I3: %d jobs have pins, %d are pinned", len(x.pins), x.pinned.len())
+	switch {
+	case waiting != x.numWaiting():
+		return fmt.Errorf("%d jobs wait, %d are to be tried again", waiting, x.numWaiting())
+	case counts != x.resident:
+		return fmt.Errorf("%v are resident, counted are %v", counts, x.resident)
+	case len(x.pins) != x.pinned.len():
+		return fmt.Errorf("%d jobs have pins, %d are pinned", len(x.pins), x.pinned.len())
+	case x.durable > x.high:
+		return fmt.Errorf("I9: the watermark %v is below the stored %v", x.high, x.durable)
+	}
+	if x.buried.Total() != x.tombs.len() {
+		return fmt.Errorf("%d tombstones, counted are %v", x.tombs.len(), x.buried)
 	}
 	leaving := 0
-	for _, c := range x.claims {
-		leaving += len(c.jobs)
-		for _, j := range c.jobs {
-			if at, ok := x.jobs.byID.get(j.ID); !ok || x.jobs.where(at) != whereLeaving || x.jobs.job(at) != j.Job {
-				return fmt.Errorf("I3: %v is claimed and not leaving", j.ID)
+	for _, p := range x.claims {
+		leaving += len(p.Jobs)
+		for _, c := range p.Jobs {
+			if at, ok := x.jobs.get(c.ID); !ok || x.jobs.where(at) != whereLeaving || x.jobs.record(at) != c.Record {
+				return fmt.Errorf("%v is claimed and not leaving", c.ID)
 			}
 		}
 	}
 	if leaving != x.leaving {
-		return fmt.Errorf("I3: %d jobs are claimed, %d are leaving", leaving, x.leaving)
-	}
-	if x.durable > x.high {
-		return fmt.Errorf("I9: the watermark %v is below the stored %v", x.high, x.durable)
+		return fmt.Errorf("%d jobs are claimed, %d are leaving", leaving, x.leaving)
 	}
 	return nil
 }
 
-// check returns the first thing that is wrong with a shelf and its orders.
-func (s *shelf) check(what string, orders map[meta]*order, leaving int) error {
-	if s.byID.len()+s.empties != s.used {
-		return fmt.Errorf("%ss: %d held, %d empty, %d used", what, s.byID.len(), s.empties, s.used)
+// check returns the first thing that is wrong with a table and its orders.
+func (t *table) check(what string, orders map[meta]*order, others int) error {
+	if t.len()+t.empties != t.used {
+		return fmt.Errorf("%ss: %d held, %d empty, %d used", what, t.len(), t.empties, t.used)
 	}
-	for id, at := range s.byID.all() {
-		if s.job(at).ID != id {
-			return fmt.Errorf("%s %v is %v", what, id, s.job(at).ID)
+	for id, at := range t.byID {
+		if t.record(at).ID != id {
+			return fmt.Errorf("%s %v is %v", what, id, t.record(at).ID)
 		}
 	}
-	at := s.empty
-	for range s.empties {
-		c, i := s.chunks[at/chunkSize], at%chunkSize
+	at := t.empty
+	for range t.empties {
+		c, i := t.chunks[at/chunkSize], at%chunkSize
 		if c.times[i] != 0 || c.metas[i] != 0 {
 			return fmt.Errorf("empty %s %d is not zero", what, at)
 		}
 		at = slot(c.ids[i])
 	}
-	n := leaving
+	n := others
 	for where, o := range orders {
 		n += o.len()
-		var last *Job
+		var last *Record
 		var err error
 		o.each(func(at slot) bool {
-			j := s.job(at)
+			j := t.record(at)
 			switch {
-			case s.where(at) != where:
-				err = fmt.Errorf("I3: %s %v is in order %x and at %x", what, j.ID, where, s.where(at))
-			case !s.is(j.ID, at):
-				err = fmt.Errorf("I3: %s %v is found elsewhere", what, j.ID)
+			case t.where(at) != where:
+				err = fmt.Errorf("%s %v is in order %x and at %x", what, j.ID, where, t.where(at))
+			case !t.is(j.ID, at):
+				err = fmt.Errorf("%s %v is found elsewhere", what, j.ID)
 			case last != nil && !less(*last, j):
-				err = fmt.Errorf("I1: %s %v is after %v", what, *last, j)
+				err = fmt.Errorf("%s %v is after %v", what, *last, j)
 			}
 			last = &j
 			return err == nil
@@ -98,27 +116,14 @@ func (s *shelf) check(what string, orders map[meta]*order, leaving int) error {
 			return err
 		}
 	}
-	if n != s.byID.len() {
-		return fmt.Errorf("I3: %d %ss have a place, %d are held", n, what, s.byID.len())
+	if n != t.len() {
+		return fmt.Errorf("%d %ss have a place, %d are held", n, what, t.len())
 	}
 	return nil
 }
 
 // is reports whether at is found for an id.
-func (s *shelf) is(id jobid.ID, at slot) bool {
-	got, ok := s.byID.get(id)
+func (t *table) is(id jobid.ID, at slot) bool {
+	got, ok := t.get(id)
 	return ok && got == at
-}
-
-// all ranges over the ids and slots.
-func (t *table) all() iter.Seq2[jobid.ID, slot] {
-	return func(yield func(jobid.ID, slot) bool) {
-		for _, m := range t {
-			for id, at := range m {
-				if !yield(id, at) {
-					return
-				}
-			}
-		}
-	}
 }

@@ -1,95 +1,96 @@
 package purge
 
 import (
+	"iter"
 	"slices"
 	"time"
 
+	"github.com/google/btree"
+
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
 const (
-	// DefaultMaxJump is the Config.MaxJump that 0 stands for.
-	DefaultMaxJump = 24 * time.Hour
+	// DefaultMaxJump is the Config.MaxJump that 0 stands for: a week, so that a
+	// machine that slept over a weekend needs no help.
+	DefaultMaxJump = 7 * 24 * time.Hour
 	// DefaultTombstones is how many tombstones an index keeps unless
-	// Config.TombstoneCount is set.
-	DefaultTombstones = 100_000
+	// Config.TombstoneCount is set. Dependencies name recent jobs.
+	DefaultTombstones = 10_000
 )
 
 // Config is what an [Index] is told once. The zero Config is complete.
 type Config struct {
-	// Active tells the state of a job that is not inactive, as "RUN", and false
-	// if there is no such job. It makes errors better: an active job is not
-	// unknown. Nil knows of no active jobs.
-	Active func(id jobid.ID) (state string, ok bool)
-	// Purged is called once for each batch that was committed, when the index
-	// is up to date, before Commit returns. It may ask the index and must not
-	// change it. Whoever keeps anything by job drops it here.
-	Purged func(Notice)
-	// MaxJump is how far a time, of a call or of a job, may be beyond the latest
-	// one that was believed; 0 stands for DefaultMaxJump.
+	// Active returns the state of a job that is not inactive, and false if there
+	// is no such job. With it an active job is ErrActive instead of ErrUnknown.
+	// Nil knows of no jobs.
+	Active func(id jobid.ID) (jobstate.State, bool)
+	// Purged is called for each committed plan, when the index is up to date and
+	// before Commit returns. A cache finds in the plan which jobs went, which of
+	// them have a tombstone, and which older tombstones ended. It may ask the
+	// index and must not change it. The plan's slices are the callee's to keep.
+	Purged func(Plan)
+	// MaxJump is how far a time may be after the one before it; 0 stands for
+	// DefaultMaxJump.
 	MaxJump time.Duration
-	// TombstoneCount is how many tombstones are kept; To(0) keeps none, unset
-	// stands for DefaultTombstones.
-	TombstoneCount Limit[int]
+	// TombstoneCount is how many tombstones are kept; 0 keeps none, unset stands
+	// for DefaultTombstones.
+	TombstoneCount jobstate.Optional[int]
 	// TombstoneAge is the age after which a tombstone ends, with the next batch.
 	// Unset, there is none.
-	TombstoneAge Limit[time.Duration]
+	TombstoneAge jobstate.Optional[time.Duration]
 }
 
-// check returns a *LimitsError if something makes no sense.
+// check returns an error of category ErrLimits if something makes no sense.
 func (c Config) check() error {
-	if c.MaxJump < 0 {
-		return &LimitsError{Key: "MaxJump", Reason: "must be 0 or more"}
-	}
-	if n, ok := c.TombstoneCount.Value(); ok && n < 0 {
-		return &LimitsError{Key: "TombstoneCount", Reason: "must be 0 or more"}
-	}
-	if d, ok := c.TombstoneAge.Value(); ok && d < 0 {
-		return &LimitsError{Key: "TombstoneAge", Reason: "must be 0 or more"}
+	const negative = "must be 0 or more"
+	switch {
+	case c.MaxJump < 0:
+		return limitError("MaxJump", negative)
+	case c.TombstoneCount.Value < 0:
+		return limitError("TombstoneCount", negative)
+	case c.TombstoneAge.Value < 0:
+		return limitError("TombstoneAge", negative)
 	}
 	return nil
 }
 
-// A Notice tells of a batch that was committed.
-type Notice struct {
-	Now  eventlog.Timestamp // of the plan
-	Jobs []Candidate        // oldest first; the callee's to keep
-}
-
-// Counts are numbers of jobs by their results. None is of those of which the
-// result is not known.
+// Counts are numbers of jobs by their results.
 type Counts struct {
-	None, Completed, Failed, Canceled, Timeout int
+	Unknown, Completed, Failed, Canceled, Timeout int
 }
 
 // Total returns the number of jobs.
-func (c Counts) Total() int { return c.None + c.Completed + c.Failed + c.Canceled + c.Timeout }
+func (c Counts) Total() int { return c.Unknown + c.Completed + c.Failed + c.Canceled + c.Timeout }
 
 // add counts n more jobs with a result.
-func (c *Counts) add(r Result, n int) {
+func (c *Counts) add(r jobstate.Result, n int) {
 	switch r {
-	case Completed:
+	case jobstate.ResultCompleted:
 		c.Completed += n
-	case Failed:
+	case jobstate.ResultFailed:
 		c.Failed += n
-	case Canceled:
+	case jobstate.ResultCanceled:
 		c.Canceled += n
-	case Timeout:
+	case jobstate.ResultTimeout:
 		c.Timeout += n
 	default:
-		c.None += n
+		c.Unknown += n
 	}
 }
 
-// Stats are the counts of an [Index]. Resident plus Purged grows by one with
-// every job that is added, and never shrinks.
+// Stats are the counts of an [Index]. Resident plus Purged grows by one with every
+// job that is added, and never shrinks. After a restart Purged begins at 0, and
+// Tombstones tell what was purged before.
 type Stats struct {
-	Resident   Counts // in the index: free, pinned or leaving
+	Resident   Counts // in the index
 	Purged     Counts // committed since the index was made
 	Pinned     int    // of those resident
 	Leaving    int    // of those resident
-	Tombstones int
+	Stuck      int    // of those resident: the store could not remove them last time
+	Tombstones Counts
 }
 
 // noCopy makes vet complain of copies.
@@ -108,129 +109,140 @@ type Index struct {
 	_   noCopy
 	cfg Config
 
-	jobs   shelf
-	free   order // those that may be purged
+	jobs   table
+	free   order // the jobs that may be purged
 	pinned order
 	pins   map[jobid.ID][]Pin // of the pinned ones, in their order
 
-	tombs shelf
+	retries map[jobid.ID]retry // of the jobs that the store could not remove last time
+	waiting *btree.BTreeG[retry]
+
+	tombs table
 	ended order // all tombstones
 
-	claims    map[uint64]claim
+	claims    map[uint64]Plan
 	lastClaim uint64
 	leaving   int
-	gen       uint64 // changes whenever plans may have become other ones
+	gen       uint64 // changes whenever a plan may have become another one
 
-	clock    eventlog.Timestamp // the latest time that is believed, 0 at first
-	newest   eventlog.Timestamp // the latest time known: clock, or that of a job beyond it
-	epoch    uint64             // how often the clock was accepted
+	clock    eventlog.Timestamp // the last time that the index was told, 0 at first
 	high     jobid.ID           // the watermark
 	durable  jobid.ID           // the watermark that the store has
 	resident Counts
 	purged   Counts
+	buried   Counts // of the tombstones
 }
 
 // Evidence is what a restart finds in the store.
 type Evidence struct {
+	// Now is the time, by a clock that the caller trusts. What happened before it
+	// is believed, however long ago. With 0 the newest time of the jobs and
+	// tombstones takes its place; after a long rest, or if one of these times is
+	// wrong, every time is ErrClock then until AcceptClock.
+	Now eventlog.Timestamp
 	// Jobs are the inactive jobs, in any order. One that is also among the
-	// tombstones was being purged when the end came, and is resident.
-	Jobs []Job
-	// Active are the ids of all other jobs of which something is stored.
+	// tombstones was being purged when the process ended, and is resident.
+	Jobs []Record
+	// Active are the ids of all other jobs that the store has.
 	Active []jobid.ID
 	// Tombstones are the tombstones, in any order.
-	Tombstones []Job
-	// Watermark is the one that the store has, 0 if none.
+	Tombstones []Record
+	// Watermark is what the store has, 0 if it has none.
 	Watermark jobid.ID
 }
 
-// New returns an empty index. The error is a *LimitsError.
+// New returns an empty index. The error has category ErrLimits.
 func New(cfg Config) (*Index, error) { return Recover(cfg, Evidence{}) }
 
 // Recover returns an index of the jobs and tombstones that a restart finds. Its
-// watermark is the greatest of all ids among the evidence. It costs O(n log n) for
-// n jobs in any order, O(n) if they are in the order of the index.
+// watermark is the greatest id of all. It costs O(n log n) for n jobs in any
+// order, and O(n) if they are in the order of the index.
 //
-// Pins are not evidence: whoever had them puts them on again before the first
-// batch. Neither is the time: the latest that the index knows is that of the
-// newest job, so that the first batch after a long rest is ErrClock. Who trusts
-// the clock at a start says so by AcceptClock.
+// Pins are no evidence: their owners put them on again before the first batch.
 //
-// An error is a *LimitsError, or a *JobError of category ErrJob or, if a job or
-// tombstone is there twice, ErrDuplicate.
+// The error has category ErrLimits; ErrClock if Evidence.Now is neither 0 nor a
+// time; or it is a *JobError of category ErrRecord or, if a job or a tombstone
+// appears twice, ErrDuplicate.
 func Recover(cfg Config, ev Evidence) (*Index, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	x := &Index{cfg: cfg, gen: 1, high: ev.Watermark, durable: ev.Watermark}
-	if err := fill(&x.jobs, &x.free, ev.Jobs, &table{}); err != nil {
+	if ev.Now != 0 && !isTime(ev.Now) {
+		return nil, clockError(ev.Now, 0)
+	}
+	x := &Index{cfg: cfg, gen: 1, clock: ev.Now, high: ev.Watermark, durable: ev.Watermark}
+	if err := fill(&x.jobs, &x.free, ev.Jobs, nil); err != nil {
 		return nil, err
 	}
-	if err := fill(&x.tombs, &x.ended, ev.Tombstones, &x.jobs.byID); err != nil {
+	if err := fill(&x.tombs, &x.ended, ev.Tombstones, &x.jobs); err != nil {
 		return nil, err
 	}
 	for _, j := range ev.Jobs {
 		x.resident.add(j.Result, 1)
-		x.setClock(max(x.clock, j.Inactive))
-		x.Saw(j.ID)
 	}
-	for _, j := range ev.Tombstones {
-		x.setClock(max(x.clock, j.Inactive))
-		x.Saw(j.ID)
+	x.ended.each(func(at slot) bool {
+		x.buried.add(x.tombs.record(at).Result, 1)
+		return true
+	})
+	for _, known := range [][]Record{ev.Jobs, ev.Tombstones} {
+		for _, j := range known {
+			x.RaiseWatermark(j.ID)
+			if ev.Now == 0 {
+				x.clock = max(x.clock, j.Inactive)
+			}
+		}
 	}
 	for _, id := range ev.Active {
-		x.Saw(id)
+		x.RaiseWatermark(id)
 	}
 	return x, nil
 }
 
-// fill puts jobs into a shelf and an order, which are empty, but for those that
-// are in other. They are sorted first, so that neighbours in time are neighbours
+// fill puts records into a table and an order, which are empty, except those that
+// another table has. It sorts them first, so that neighbors in time are neighbors
 // in memory and the tree grows at its end.
-func fill(s *shelf, o *order, jobs []Job, other *table) error {
-	sorted := slices.Clone(jobs)
+func fill(t *table, o *order, records []Record, except *table) error {
+	sorted := slices.Clone(records)
 	slices.SortFunc(sorted, compare)
-	for _, j := range sorted {
-		if err := j.check(); err != nil {
+	for _, r := range sorted {
+		if err := r.check(); err != nil {
 			return err
 		}
-		if _, ok := s.byID.get(j.ID); ok {
-			return &JobError{ID: j.ID, Err: ErrDuplicate}
+		if _, ok := t.get(r.ID); ok {
+			return &JobError{ID: r.ID, Err: ErrDuplicate}
 		}
-		if _, ok := other.get(j.ID); !ok {
-			o.add(s, s.put(j, whereFree))
+		if except != nil {
+			if _, ok := except.get(r.ID); ok {
+				continue
+			}
 		}
+		o.add(t, t.put(r, whereFree))
 	}
 	return nil
 }
 
-// Add takes a job that became inactive. It raises the watermark, and the latest
-// time known if the job's is later; a time before that of others is no error.
-// Equal times are none either. The time of a job that is more than Config.MaxJump
-// after what was known is that of a clock that jumped: no time fits from then on,
-// until AcceptClock says which does.
+// Add takes a job that became inactive, and raises the watermark to its id. Its
+// time may be any: before those of others, equal to one, or ahead of the clock;
+// see Plan.Ahead.
 //
-// An error is a *JobError of category ErrJob; ErrDuplicate or ErrLeaving if the
-// job is resident; ErrPurged if it was purged and its tombstone is left.
-func (x *Index) Add(j Job) error {
-	if err := j.check(); err != nil {
+// The error is a *JobError of category ErrRecord; ErrDuplicate or ErrLeaving if
+// the job is resident; ErrPurged if it has a tombstone. Add costs O(log n).
+func (x *Index) Add(r Record) error {
+	if err := r.check(); err != nil {
 		return err
 	}
-	if at, ok := x.jobs.byID.get(j.ID); ok {
+	if at, ok := x.jobs.get(r.ID); ok {
 		if x.jobs.where(at) == whereLeaving {
-			return &JobError{ID: j.ID, Err: ErrLeaving}
+			return &JobError{ID: r.ID, Err: ErrLeaving}
 		}
-		return &JobError{ID: j.ID, Err: ErrDuplicate}
+		return &JobError{ID: r.ID, Err: ErrDuplicate}
 	}
-	if at, ok := x.tombs.byID.get(j.ID); ok {
-		return &JobError{ID: j.ID, Tomb: x.tombs.job(at), Err: ErrPurged}
+	if at, ok := x.tombs.get(r.ID); ok {
+		return &JobError{ID: r.ID, Tomb: x.tombs.record(at), Err: ErrPurged}
 	}
-	x.free.add(&x.jobs, x.jobs.put(j, whereFree))
-	x.resident.add(j.Result, 1)
-	x.newest = max(x.newest, j.Inactive)
-	if x.clock == 0 || !x.jumps(j.Inactive) {
-		x.clock = max(x.clock, j.Inactive)
-	}
-	x.Saw(j.ID)
+	x.free.add(&x.jobs, x.jobs.put(r, whereFree))
+	x.resident.add(r.Result, 1)
+	x.RaiseWatermark(r.ID)
 	x.gen++
 	return nil
 }
@@ -238,43 +250,84 @@ func (x *Index) Add(j Job) error {
 // Len returns the number of resident jobs.
 func (x *Index) Len() int { return x.jobs.len() }
 
-// Stats returns the counts as they are now.
-func (x *Index) Stats() Stats {
-	return Stats{
-		Resident: x.resident, Purged: x.purged,
-		Pinned: x.pinned.len(), Leaving: x.leaving, Tombstones: x.tombs.len(),
+// All yields the resident jobs, oldest first, those that are pinned, leaving or
+// stuck included. The index must not change meanwhile. It holds the jobs that
+// cannot be purged now in memory.
+func (x *Index) All() iter.Seq[Record] {
+	return func(yield func(Record) bool) { x.all(yield) }
+}
+
+func (x *Index) all(yield func(Record) bool) {
+	rest := make([]Record, 0, x.jobs.len()-x.free.len())
+	x.pinned.each(func(at slot) bool {
+		rest = append(rest, x.jobs.record(at))
+		return true
+	})
+	for _, p := range x.claims {
+		for _, c := range p.Jobs {
+			rest = append(rest, c.Record)
+		}
+	}
+	if x.waiting != nil {
+		x.waiting.Ascend(func(r retry) bool {
+			at, _ := x.jobs.get(r.id)
+			rest = append(rest, x.jobs.record(at))
+			return true
+		})
+	}
+	slices.SortFunc(rest, compare)
+	more := true
+	x.free.each(func(at slot) bool {
+		r := x.jobs.record(at)
+		for more && len(rest) > 0 && less(rest[0], r) {
+			more = yield(rest[0])
+			rest = rest[1:]
+		}
+		more = more && yield(r)
+		return more
+	})
+	for ; more && len(rest) > 0; rest = rest[1:] {
+		more = yield(rest[0])
 	}
 }
 
-// Lookup returns a resident job. An error is a *JobError of category ErrActive,
-// ErrPurged or ErrUnknown: who waits for the job is told at once.
-func (x *Index) Lookup(id jobid.ID) (Job, error) {
+// Stats returns the counts. It costs O(1).
+func (x *Index) Stats() Stats {
+	return Stats{
+		Resident: x.resident, Purged: x.purged, Pinned: x.pinned.len(),
+		Leaving: x.leaving, Stuck: len(x.retries), Tombstones: x.buried,
+	}
+}
+
+// Lookup returns a resident job. The error is a *JobError of category ErrActive,
+// ErrPurged or ErrUnknown. It costs O(1).
+func (x *Index) Lookup(id jobid.ID) (Record, error) {
 	at, err := x.find(id)
 	if err != nil {
-		return Job{}, err
+		return Record{}, err
 	}
-	return x.jobs.job(at), nil
+	return x.jobs.record(at), nil
 }
 
 // Ended returns a job that is resident or has a tombstone, which is all that a
 // dependency needs. It returns false for other ids.
-func (x *Index) Ended(id jobid.ID) (Job, bool) {
-	if at, ok := x.jobs.byID.get(id); ok {
-		return x.jobs.job(at), true
+func (x *Index) Ended(id jobid.ID) (Record, bool) {
+	if at, ok := x.jobs.get(id); ok {
+		return x.jobs.record(at), true
 	}
-	if at, ok := x.tombs.byID.get(id); ok {
-		return x.tombs.job(at), true
+	if at, ok := x.tombs.get(id); ok {
+		return x.tombs.record(at), true
 	}
-	return Job{}, false
+	return Record{}, false
 }
 
 // find returns the slot of a resident job, or a *JobError.
 func (x *Index) find(id jobid.ID) (slot, error) {
-	if at, ok := x.jobs.byID.get(id); ok {
+	if at, ok := x.jobs.get(id); ok {
 		return at, nil
 	}
-	if at, ok := x.tombs.byID.get(id); ok {
-		return 0, &JobError{ID: id, Tomb: x.tombs.job(at), Err: ErrPurged}
+	if at, ok := x.tombs.get(id); ok {
+		return 0, &JobError{ID: id, Tomb: x.tombs.record(at), Err: ErrPurged}
 	}
 	if x.cfg.Active != nil {
 		if state, ok := x.cfg.Active(id); ok {
@@ -284,10 +337,9 @@ func (x *Index) find(id jobid.ID) (slot, error) {
 	return 0, &JobError{ID: id, Err: ErrUnknown}
 }
 
-// Saw tells of an id that was handed out, and raises the watermark to it. Ids of
-// jobs that are added need not be told.
-func (x *Index) Saw(id jobid.ID) { x.high = max(x.high, id) }
+// RaiseWatermark tells the index of an id that was handed out. Add does so itself.
+func (x *Index) RaiseWatermark(id jobid.ID) { x.high = max(x.high, id) }
 
-// Watermark returns the greatest id ever seen, 0 if none. After a restart ids go
-// on above it.
+// Watermark returns the greatest id that the index knows of, 0 if none. After a
+// restart new ids are greater.
 func (x *Index) Watermark() jobid.ID { return x.high }

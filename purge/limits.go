@@ -3,11 +3,14 @@ package purge
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 )
 
@@ -17,64 +20,42 @@ const (
 	// MaxBatch is the greatest Limits.Batch.
 	MaxBatch = 1000
 	// NoBatch, as Limits.Batch, puts every job that may go into one plan. It is
-	// for dry runs: a store would be busy with such a plan for long.
+	// for dry runs: such a plan would keep a store busy for long.
 	NoBatch = -1
 )
 
-// A Limit is a value that may be unset. The zero Limit is; that is something
-// else than a Limit to 0.
-type Limit[T any] struct {
-	value T
-	set   bool
-}
-
-// To returns a Limit that is set to v.
-func To[T any](v T) Limit[T] { return Limit[T]{v, true} }
-
-// Value returns what the limit is set to, and whether it is set.
-func (l Limit[T]) Value() (T, bool) { return l.value, l.set }
-
-// String returns the value as package fmt prints it, or "unset".
-func (l Limit[T]) String() string {
-	if !l.set {
-		return "unset"
-	}
-	return fmt.Sprint(l.value)
-}
-
-// Limits say which inactive jobs may stay. A job goes if its age is greater than
-// MaxAge or if it is the oldest of more than MaxCount, unless its age is less
-// than MinAge. Where neither MaxAge nor MaxCount is set, nothing goes.
+// Limits say which inactive jobs may stay. A job goes if it is older than MaxAge,
+// or if it is the oldest of more than MaxCount, and in both cases only if it is at
+// least MinAge old. If neither MaxAge nor MaxCount is set, nothing goes. A limit
+// of 0 is a limit; it differs from one that is not set.
 type Limits struct {
-	// MaxAge is the age that a job may reach. Of two jobs with this very age
-	// and one beyond it, the one goes.
-	MaxAge Limit[time.Duration]
+	// MaxAge is the age that a job may reach. Jobs strictly older are purged.
+	MaxAge jobstate.Optional[time.Duration]
 	// MinAge is the age that a job reaches whatever the other limits say.
-	MinAge Limit[time.Duration]
-	// MaxCount is how many jobs may stay. Pinned ones count, but do not go:
-	// younger ones go in their place.
-	MaxCount Limit[int]
-	// Batch is how many jobs a plan has at most: 1 to MaxBatch, or 0 for
+	MinAge jobstate.Optional[time.Duration]
+	// MaxCount is how many jobs may stay. Pinned jobs count but do not go:
+	// younger ones go instead.
+	MaxCount jobstate.Optional[int]
+	// Batch is how many jobs a plan has at most: 1 to MaxBatch, 0 for
 	// DefaultBatch, or NoBatch.
 	Batch int
 }
 
-// PurgeAll returns limits by which every job goes that is not pinned.
-func PurgeAll() Limits { return Limits{MaxCount: To(0)} }
+// PurgeAll returns the limits by which every job goes that is not pinned.
+func PurgeAll() Limits { return Limits{MaxCount: jobstate.Some(0)} }
 
-// check returns a *LimitsError if a limit makes no sense.
+// check returns an error of category ErrLimits if a limit makes no sense.
 func (l Limits) check() error {
-	if d, ok := l.MaxAge.Value(); ok && d < 0 {
-		return &LimitsError{Key: "MaxAge", Reason: "must be 0 or more"}
-	}
-	if d, ok := l.MinAge.Value(); ok && d < 0 {
-		return &LimitsError{Key: "MinAge", Reason: "must be 0 or more"}
-	}
-	if n, ok := l.MaxCount.Value(); ok && n < 0 {
-		return &LimitsError{Key: "MaxCount", Reason: "must be 0 or more"}
-	}
-	if l.Batch < NoBatch || l.Batch > MaxBatch {
-		return &LimitsError{Key: "Batch", Reason: "must be at least 1 and at most " + strconv.Itoa(MaxBatch)}
+	const negative = "must be 0 or more"
+	switch {
+	case l.MaxAge.Value < 0:
+		return limitError("MaxAge", negative)
+	case l.MinAge.Value < 0:
+		return limitError("MinAge", negative)
+	case l.MaxCount.Value < 0:
+		return limitError("MaxCount", negative)
+	case l.Batch < NoBatch || l.Batch > MaxBatch:
+		return limitError("Batch", "must be 1 to "+strconv.Itoa(MaxBatch))
 	}
 	return nil
 }
@@ -92,51 +73,51 @@ func (l Limits) batch() int {
 
 // The keys of a configuration.
 const (
-	keyAge   = "inactive-age-limit"
-	keyCount = "inactive-num-limit"
+	keyPrefix = "inactive-"
+	keyAge    = "inactive-age-limit"
+	keyCount  = "inactive-num-limit"
 )
 
 // ParseLimits reads the limits from the table job-manager of a Flux
 // configuration, as a reader of TOML or JSON made it:
 //
-//	inactive-age-limit  a string, a duration of RFC 23; "infinity" never ends
-//	inactive-num-limit  an integer, 0 or more; -1 is as good as absent, as in
-//	                    the reference
+//	inactive-age-limit  a string, a duration of RFC 23; "infinity" is no limit
+//	inactive-num-limit  an integer, 0 or more
 //
-// Both may be absent, and other keys are somebody else's. An age of more than
-// 292 years becomes that. An error is a *LimitsError that names the key, and no
-// limits are returned with it. The table is not kept.
+// Both may be absent. Keys that do not begin with "inactive-" belong to others.
+// The error has category ErrLimits and names the key; an unknown key that begins
+// with "inactive-" is one. The table is not kept.
 func ParseLimits(table map[string]any) (Limits, error) {
 	var l Limits
-	if v, ok := table[keyAge]; ok {
-		text, ok := v.(string)
-		if !ok {
-			return Limits{}, &LimitsError{Key: keyAge, Reason: "must be a string"}
-		}
-		d, err := fsd.Parse(text)
-		if err != nil {
-			return Limits{}, &LimitsError{Key: keyAge, Reason: "must be a duration of RFC 23", Err: err}
-		}
-		age, _ := d.Std() // what is too long comes as the longest
-		l.MaxAge = To(age)
-	}
-	if v, ok := table[keyCount]; ok {
-		n, ok := integer(v)
-		if !ok {
-			return Limits{}, &LimitsError{Key: keyCount, Reason: "must be an integer"}
-		}
-		if n < -1 || n > math.MaxInt32 {
-			return Limits{}, &LimitsError{Key: keyCount, Reason: "must be 0 or more, and less than 2^31"}
-		}
-		if n >= 0 {
-			l.MaxCount = To(int(n))
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		switch v := table[key]; {
+		case key == keyAge:
+			text, ok := v.(string)
+			if !ok {
+				return Limits{}, limitError(key, "must be a string")
+			}
+			d, err := fsd.Parse(text)
+			if err != nil {
+				return Limits{}, fmt.Errorf("%w: %w", limitError(key, "must be a duration of RFC 23"), err)
+			}
+			if age, err := d.Std(); err == nil { // more than 292 years is no limit
+				l.MaxAge = jobstate.Some(age)
+			}
+		case key == keyCount:
+			n, ok := integer(v)
+			if !ok || n < 0 || n > math.MaxInt32 {
+				return Limits{}, limitError(key, "must be an integer from 0 to 2147483647")
+			}
+			l.MaxCount = jobstate.Some(int(n))
+		case strings.HasPrefix(key, keyPrefix):
+			return Limits{}, limitError(quoted(key), "there is no such key")
 		}
 	}
 	return l, nil
 }
 
 // integer returns the integer that v is, in any of the types that readers of
-// TOML and JSON make of one.
+// TOML and JSON use.
 func integer(v any) (int64, bool) {
 	switch v := v.(type) {
 	case int:

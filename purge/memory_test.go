@@ -9,19 +9,24 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/storetest"
 )
 
-var errDead = errors.New("the process is dead")
+var (
+	errDead  = errors.New("the process is dead")
+	errStuck = errors.New("input/output error")
+)
 
 // memory is a store of which every change is durable at once, and which can die
 // before any change.
 type memory struct {
-	jobs      map[jobid.ID]*purge.Job // nil of an active job
-	tombs     map[jobid.ID]purge.Job
+	jobs      map[jobid.ID]*purge.Record // nil of an active job
+	tombs     map[jobid.ID]purge.Record
 	watermark jobid.ID
+	stuck     map[jobid.ID]bool // Unlink cannot remove them
 
 	steps  int                   // changes that were made or died at
 	diesAt int                   // the change that it dies at, from 1; 0: none
@@ -30,7 +35,7 @@ type memory struct {
 }
 
 func newMemory() *memory {
-	return &memory{jobs: map[jobid.ID]*purge.Job{}, tombs: map[jobid.ID]purge.Job{}}
+	return &memory{jobs: map[jobid.ID]*purge.Record{}, tombs: map[jobid.ID]purge.Record{}, stuck: map[jobid.ID]bool{}}
 }
 
 // step reports whether the next change is made.
@@ -58,7 +63,7 @@ func (m *memory) PutWatermark(_ context.Context, id jobid.ID) error {
 	return nil
 }
 
-func (m *memory) PutTombstones(_ context.Context, put []purge.Job, drop []jobid.ID) error {
+func (m *memory) PutTombstones(_ context.Context, put []purge.Record, drop []jobid.ID) error {
 	if err := m.call("tombstones"); err != nil {
 		return err
 	}
@@ -77,20 +82,33 @@ func (m *memory) PutTombstones(_ context.Context, put []purge.Job, drop []jobid.
 	return nil
 }
 
-func (m *memory) Unlink(_ context.Context, ids []jobid.ID) error {
+func (m *memory) Unlink(_ context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error) {
 	if err := m.call("unlink"); err != nil {
-		return err
+		return nil, err
 	}
 	for _, id := range ids {
 		if err := m.step(); err != nil {
-			return err
+			return nil, err
+		}
+		if m.stuck[id] {
+			if failed == nil {
+				failed = map[jobid.ID]error{}
+			}
+			failed[id] = errStuck
+			continue
 		}
 		delete(m.jobs, id)
 	}
-	return nil
+	return failed, nil
 }
 
-func (m *memory) Create(j purge.Job) error {
+// Obstruct makes Unlink of a job fail.
+func (m *memory) Obstruct(id jobid.ID) (func(), error) {
+	m.stuck[id] = true
+	return func() { delete(m.stuck, id) }, nil
+}
+
+func (m *memory) Create(j purge.Record) error {
 	if err := m.step(); err != nil {
 		return err
 	}
@@ -98,7 +116,7 @@ func (m *memory) Create(j purge.Job) error {
 	return nil
 }
 
-func (m *memory) Stored() ([]jobid.ID, []purge.Job, jobid.ID, error) {
+func (m *memory) Stored() ([]jobid.ID, []purge.Record, jobid.ID, error) {
 	return slices.Collect(maps.Keys(m.jobs)), slices.Collect(maps.Values(m.tombs)), m.watermark, nil
 }
 
@@ -138,14 +156,14 @@ func (b broken) PutWatermark(ctx context.Context, id jobid.ID) error {
 	return b.memory.PutWatermark(ctx, id)
 }
 
-func (b broken) PutTombstones(ctx context.Context, put []purge.Job, drop []jobid.ID) error {
+func (b broken) PutTombstones(ctx context.Context, put []purge.Record, drop []jobid.ID) error {
 	switch b.how {
 	case "keeps the first tombstone":
-		put = slices.DeleteFunc(slices.Clone(put), func(j purge.Job) bool { _, ok := b.tombs[j.ID]; return ok })
+		put = slices.DeleteFunc(slices.Clone(put), func(j purge.Record) bool { _, ok := b.tombs[j.ID]; return ok })
 	case "forgets a result":
 		put = slices.Clone(put)
 		for i := range put {
-			put[i].Result = purge.Completed
+			put[i].Result = jobstate.ResultCompleted
 		}
 	case "drops all tombstones":
 		if len(drop) > 0 {
@@ -157,16 +175,25 @@ func (b broken) PutTombstones(ctx context.Context, put []purge.Job, drop []jobid
 	return b.memory.PutTombstones(ctx, put, drop)
 }
 
-func (b broken) Unlink(ctx context.Context, ids []jobid.ID) error {
+func (b broken) Unlink(ctx context.Context, ids []jobid.ID) (map[jobid.ID]error, error) {
 	switch b.how {
 	case "refuses unknown jobs":
 		for _, id := range ids {
 			if b.jobs[id] == nil {
-				return errors.New("no such job")
+				return nil, errors.New("no such job")
 			}
 		}
 	case "unlinks nothing":
-		return nil
+		return nil, nil
+	case "stops at a job that is stuck":
+		for _, id := range ids {
+			if b.stuck[id] {
+				return nil, errStuck
+			}
+		}
+	case "is silent of a job that is stuck":
+		_, err := b.memory.Unlink(ctx, ids)
+		return nil, err
 	case "unlinks one too many":
 		for id := range b.jobs {
 			delete(b.jobs, id)
@@ -180,7 +207,7 @@ func (b broken) Unlink(ctx context.Context, ids []jobid.ID) error {
 		defer clear(ids)
 	case "has small batches":
 		if len(ids) > 100 {
-			return errors.New("too many")
+			return nil, errors.New("too many")
 		}
 	}
 	return b.memory.Unlink(ctx, ids)
@@ -207,6 +234,7 @@ func TestTheSuiteFindsEachBrokenPromise(t *testing.T) {
 		"lowers the watermark", "forgets the watermark", "keeps the first tombstone", "forgets a result",
 		"drops all tombstones", "keeps no tombstone", "refuses unknown jobs", "unlinks nothing", "unlinks one too many",
 		"buries the tombstone too", "changes the ids", "has small batches", "forgets all at a crash",
+		"stops at a job that is stuck", "is silent of a job that is stuck",
 	} {
 		v := &verdict{}
 		func() {

@@ -1,6 +1,7 @@
 package purge_test
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
@@ -20,7 +22,6 @@ type pending struct {
 	limits  purge.Limits
 	byID    bool
 	claimed bool
-	epoch   int
 }
 
 // A world is an index beside a naive one.
@@ -28,20 +29,22 @@ type world struct {
 	x       *purge.Index
 	n       *naive
 	cfg     purge.Config
-	active  map[jobid.ID]string
+	active  map[jobid.ID]jobstate.State
 	plans   []*pending
 	done    []purge.Plan
-	epoch   int
-	notices []purge.Notice
+	notices []purge.Plan
 }
+
+// maxTime is after every time.
+const maxTime = 1 << 60
 
 const modelStart eventlog.Timestamp = 1_700_000_000
 
 func newWorld(t *rapid.T) *world {
-	w := &world{n: &naive{}, active: map[jobid.ID]string{}}
+	w := &world{n: &naive{}, active: map[jobid.ID]jobstate.State{}}
 	w.cfg = purge.Config{
-		Active: func(id jobid.ID) (string, bool) { s, ok := w.active[id]; return s, ok },
-		Purged: func(n purge.Notice) {
+		Active: func(id jobid.ID) (jobstate.State, bool) { s, ok := w.active[id]; return s, ok },
+		Purged: func(n purge.Plan) {
 			for _, c := range n.Jobs {
 				_, err := w.x.Lookup(c.ID)
 				if err == nil {
@@ -53,9 +56,9 @@ func newWorld(t *rapid.T) *world {
 		MaxJump: 50 * time.Second,
 	}
 	w.n.count = rapid.IntRange(0, 12).Draw(t, "tombstones")
-	w.cfg.TombstoneCount = purge.To(w.n.count)
+	w.cfg.TombstoneCount = jobstate.Some(w.n.count)
 	if rapid.Bool().Draw(t, "age of tombstones") {
-		w.n.tombAge = purge.To(time.Duration(rapid.IntRange(0, 30).Draw(t, "seconds")) * time.Second)
+		w.n.tombAge = jobstate.Some(time.Duration(rapid.IntRange(0, 30).Draw(t, "seconds")) * time.Second)
 		w.cfg.TombstoneAge = w.n.tombAge
 	}
 	x, err := purge.New(w.cfg)
@@ -69,6 +72,11 @@ func (w *world) check(t *rapid.T) {
 	require.Equal(t, w.n.stats(), w.x.Stats())
 	require.Equal(t, len(w.n.jobs), w.x.Len())
 	require.Equal(t, w.n.high, w.x.Watermark())
+	var all []purge.Record
+	for _, j := range w.n.jobs {
+		all = append(all, j.Record)
+	}
+	require.Equal(t, all, slices.Collect(w.x.All()))
 	require.Equal(t, uint64(w.n.durable), w.x.Durable())
 }
 
@@ -86,14 +94,14 @@ func (w *world) drawNow(t *rapid.T) eventlog.Timestamp {
 }
 
 func (w *world) clockFits(now eventlog.Timestamp) bool {
-	return now > 0 && !math.IsInf(float64(now), 0) && (w.n.clock == 0 || now >= w.n.newest && now <= w.n.clock+50)
+	return now > 0 && !math.IsInf(float64(now), 0) && (w.n.clock == 0 || now >= w.n.clock && now <= w.n.clock+50)
 }
 
 func drawLimits(t *rapid.T) purge.Limits {
 	var l purge.Limits
 	l.Batch = rapid.SampledFrom([]int{0, 1, 2, 3, 5, purge.NoBatch}).Draw(t, "batch")
-	seconds := func(what string) purge.Limit[time.Duration] {
-		return purge.To(time.Duration(rapid.IntRange(0, 25).Draw(t, what)) * time.Second)
+	seconds := func(what string) jobstate.Optional[time.Duration] {
+		return jobstate.Some(time.Duration(rapid.IntRange(0, 25).Draw(t, what)) * time.Second)
 	}
 	if rapid.Bool().Draw(t, "max age") {
 		l.MaxAge = seconds("max")
@@ -102,20 +110,20 @@ func drawLimits(t *rapid.T) purge.Limits {
 		l.MinAge = seconds("min")
 	}
 	if rapid.Bool().Draw(t, "max count") {
-		l.MaxCount = purge.To(rapid.IntRange(0, 15).Draw(t, "count"))
+		l.MaxCount = jobstate.Some(rapid.IntRange(0, 15).Draw(t, "count"))
 	}
 	return l
 }
 
-func drawJob(t *rapid.T, base eventlog.Timestamp) purge.Job {
+func drawJob(t *rapid.T, base eventlog.Timestamp) purge.Record {
 	if rapid.IntRange(0, 50).Draw(t, "odd job") == 0 {
 		base += 100 // its clock jumped
 	}
-	return purge.Job{
+	return purge.Record{
 		ID:       drawID(t),
 		Inactive: base + eventlog.Timestamp(rapid.IntRange(-10, 2).Draw(t, "time")),
-		Result: rapid.SampledFrom([]purge.Result{
-			0, purge.Completed, purge.Failed, purge.Canceled, purge.Timeout,
+		Result: rapid.SampledFrom([]jobstate.Result{
+			0, jobstate.ResultCompleted, jobstate.ResultFailed, jobstate.ResultCanceled, jobstate.ResultTimeout,
 		}).Draw(t, "result"),
 		Ran: rapid.Bool().Draw(t, "ran"),
 	}
@@ -139,6 +147,7 @@ func same(t require.TestingT, want, got purge.Plan) {
 		}
 		out.Jobs = append(out.Jobs, p.Jobs...)
 		out.Pinned = append(out.Pinned, p.Pinned...)
+		out.Ahead = append(out.Ahead, p.Ahead...)
 		out.Tombstones = append(out.Tombstones, p.Tombstones...)
 		out.Expired = append(out.Expired, p.Expired...)
 		return out
@@ -153,7 +162,7 @@ func (w *world) status(id jobid.ID) error {
 		return nil
 	case w.n.tomb(id) != nil:
 		return purge.ErrPurged
-	case w.active[id] != "":
+	case w.active[id] != 0:
 		return purge.ErrActive
 	}
 	return purge.ErrUnknown
@@ -190,6 +199,7 @@ func (w *world) pin(t *rapid.T) {
 		require.NoError(t, err)
 		require.Equal(t, !j.pins[p], changed)
 		j.pins[p] = true
+		j.tries, j.until = 0, 0
 		require.Equal(t, sortedPins(j.pins), w.x.Pins(id))
 	}
 }
@@ -227,7 +237,7 @@ func (w *world) planLimits(t *rapid.T) {
 	}
 	require.NoError(t, err)
 	same(t, w.n.plan(now, l, batchOf(l)), p)
-	w.keep(&pending{plan: p, limits: l, epoch: w.epoch})
+	w.keep(&pending{plan: p, limits: l})
 }
 
 // keep remembers a plan, and forgets one that was not claimed if there are many.
@@ -258,15 +268,15 @@ func (w *world) planIDs(t *rapid.T) {
 			require.Equal(t, w.active[id], why.State)
 			return
 		}
-		if c := (purge.Candidate{Job: w.n.find(id).Job, Why: purge.ByID}); !slices.Contains(want.Jobs, c) {
+		if c := (purge.Candidate{Record: w.n.find(id).Record, Reason: purge.ReasonID}); !slices.Contains(want.Jobs, c) {
 			want.Jobs = append(want.Jobs, c)
 		}
 	}
-	slices.SortFunc(want.Jobs, func(a, b purge.Candidate) int { return byTime(a.Job, b.Job) })
+	slices.SortFunc(want.Jobs, func(a, b purge.Candidate) int { return byTime(a.Record, b.Record) })
 	w.n.mark(&want)
 	require.NoError(t, err)
 	same(t, want, p)
-	w.keep(&pending{plan: p, byID: true, epoch: w.epoch})
+	w.keep(&pending{plan: p, byID: true})
 }
 
 // pick draws an outstanding plan; nil if there is none.
@@ -294,7 +304,7 @@ func (w *world) claim(t *rapid.T) {
 		return
 	}
 	require.NoError(t, err)
-	want := w.n.trim(p.plan, p.limits, p.byID, p.epoch == w.epoch)
+	want := w.n.trim(p.plan, p.limits, p.byID)
 	want.Pinned, want.MorePinned = p.plan.Pinned, p.plan.MorePinned
 	same(t, want, got)
 	if len(got.Jobs) == 0 {
@@ -303,7 +313,8 @@ func (w *world) claim(t *rapid.T) {
 	}
 	p.claimed, p.plan = true, got
 	for _, c := range got.Jobs {
-		w.n.find(c.ID).leaving = true
+		j := w.n.find(c.ID)
+		j.leaving, j.until = true, 0
 	}
 }
 
@@ -313,26 +324,27 @@ func (w *world) commit(t *rapid.T) {
 		return
 	}
 	told := len(w.notices)
-	err := w.x.Commit(p.plan)
-	plan := p.plan
+	var failed []jobid.ID
+	for _, c := range p.plan.Jobs {
+		if rapid.IntRange(0, 4).Draw(t, "fails") == 0 {
+			failed = append(failed, c.ID)
+		}
+	}
+	err := w.x.Commit(p.plan, append(failed, 1000)...)
 	if !p.claimed {
-		plan = w.n.trim(p.plan, p.limits, p.byID, p.epoch == w.epoch)
-		if len(plan.Jobs) < len(p.plan.Jobs) {
-			var stale *purge.StaleError
-			require.ErrorAs(t, err, &stale)
-			return
-		}
-		if len(plan.Jobs) == 0 {
-			require.NoError(t, err)
-			return
-		}
-		plan.Watermark = p.plan.Watermark // what the caller knows of and has stored
+		require.Equal(t, len(p.plan.Jobs) > 0, errors.Is(err, purge.ErrStale))
+		return
 	}
 	require.NoError(t, err)
-	w.n.commit(plan)
-	require.Len(t, w.notices, told+1)
-	require.Equal(t, plan.Jobs, w.notices[told].Jobs)
-	require.Equal(t, plan.Now, w.notices[told].Now)
+	w.n.commit(p.plan, p.byID, failed)
+	if len(failed) == len(p.plan.Jobs) {
+		require.Len(t, w.notices, told)
+	} else {
+		require.Len(t, w.notices, told+1)
+		require.Len(t, w.notices[told].Jobs, len(p.plan.Jobs)-len(failed))
+		require.Equal(t, p.plan.Now, w.notices[told].Now)
+		require.Equal(t, p.plan.Expired, w.notices[told].Expired)
+	}
 	w.drop(p)
 }
 
@@ -343,7 +355,7 @@ func (w *world) abort(t *rapid.T) {
 	}
 	err := w.x.Abort(p.plan)
 	if !p.claimed {
-		require.ErrorIs(t, err, purge.ErrStale)
+		require.Equal(t, len(p.plan.Jobs) > 0, errors.Is(err, purge.ErrStale))
 		return
 	}
 	require.NoError(t, err)
@@ -360,9 +372,7 @@ func (w *world) again(t *rapid.T) {
 	}
 	p := rapid.SampledFrom(w.done).Draw(t, "done")
 	require.ErrorIs(t, w.x.Abort(p), purge.ErrStale)
-	if len(p.Tombstones)+len(p.Expired) > 0 { // it was claimed
-		require.ErrorIs(t, w.x.Commit(p), purge.ErrStale)
-	}
+	require.ErrorIs(t, w.x.Commit(p), purge.ErrStale)
 }
 
 func (w *world) look(t *rapid.T) {
@@ -375,7 +385,7 @@ func (w *world) look(t *rapid.T) {
 	switch {
 	case want == nil:
 		require.NoError(t, err)
-		require.Equal(t, w.n.find(id).Job, j)
+		require.Equal(t, w.n.find(id).Record, j)
 		require.Equal(t, j, ended)
 	case want == purge.ErrPurged:
 		require.ErrorAs(t, err, &why)
@@ -395,7 +405,7 @@ func (w *world) clock(t *rapid.T) {
 			return
 		}
 		require.NoError(t, err)
-		w.n.clock, w.n.newest = now, now
+		w.n.observe(now)
 		return
 	}
 	err := w.x.AcceptClock(now)
@@ -404,21 +414,24 @@ func (w *world) clock(t *rapid.T) {
 		return
 	}
 	require.NoError(t, err)
-	w.n.clock, w.n.newest = now, now
-	w.epoch++
+	w.n.observe(maxTime)
+	w.n.clock = now
 }
 
 // restart makes the index anew of what a store would have.
 func (w *world) restart(t *rapid.T) {
 	var ev purge.Evidence
 	for _, j := range rapid.Permutation(w.n.jobs).Draw(t, "order") {
-		ev.Jobs = append(ev.Jobs, j.Job)
-		j.pins, j.leaving = map[purge.Pin]bool{}, false
+		ev.Jobs = append(ev.Jobs, j.Record)
+		j.pins, j.leaving, j.tries, j.until = map[purge.Pin]bool{}, false, 0, 0
 	}
 	ev.Tombstones = slices.Clone(w.n.tombs)
 	ev.Watermark = w.n.durable
 	for id := range w.active {
 		ev.Active = append(ev.Active, id)
+	}
+	if rapid.Bool().Draw(t, "trusted clock") {
+		ev.Now = max(w.n.clock, modelStart)
 	}
 	x, err := purge.Recover(w.cfg, ev)
 	require.NoError(t, err)
@@ -431,7 +444,9 @@ func (w *world) restart(t *rapid.T) {
 	for _, j := range w.n.tombs {
 		w.n.clock, w.n.high = max(w.n.clock, j.Inactive), max(w.n.high, j.ID)
 	}
-	w.n.newest = w.n.clock
+	if ev.Now > 0 {
+		w.n.clock = ev.Now
+	}
 	for id := range w.active {
 		w.n.high = max(w.n.high, id)
 	}
@@ -440,8 +455,8 @@ func (w *world) restart(t *rapid.T) {
 func (w *world) submit(t *rapid.T) {
 	id := drawID(t)
 	if w.status(id) == purge.ErrUnknown {
-		w.active[id] = rapid.SampledFrom([]string{"DEPEND", "RUN"}).Draw(t, "state")
-		w.x.Saw(id)
+		w.active[id] = rapid.SampledFrom([]jobstate.State{jobstate.StateDepend, jobstate.StateRun}).Draw(t, "state")
+		w.x.RaiseWatermark(id)
 		w.n.high = max(w.n.high, id)
 	}
 }

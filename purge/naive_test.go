@@ -6,30 +6,33 @@ import (
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
 
 // naiveJob is a resident job of a naive index.
 type naiveJob struct {
-	purge.Job
+	purge.Record
 	pins    map[purge.Pin]bool
 	leaving bool
+	tries   int                // how often the store failed to remove it
+	until   eventlog.Timestamp // it waits until then; 0: it does not wait
 }
 
 // naive is an index that is a sorted slice, and does everything by looking at all
 // of it.
 type naive struct {
 	jobs          []*naiveJob
-	tombs         []purge.Job
-	clock, newest eventlog.Timestamp
+	tombs         []purge.Record
+	clock         eventlog.Timestamp
 	high, durable jobid.ID
-	purged        []purge.Job
+	purged        []purge.Record
 	count         int // of tombstones
-	tombAge       purge.Limit[time.Duration]
+	tombAge       jobstate.Optional[time.Duration]
 }
 
-func byTime(a, b purge.Job) int {
+func byTime(a, b purge.Record) int {
 	return cmp.Or(cmp.Compare(a.Inactive, b.Inactive), cmp.Compare(a.ID, b.ID))
 }
 
@@ -42,7 +45,7 @@ func (n *naive) find(id jobid.ID) *naiveJob {
 	return nil
 }
 
-func (n *naive) tomb(id jobid.ID) *purge.Job {
+func (n *naive) tomb(id jobid.ID) *purge.Record {
 	for i := range n.tombs {
 		if n.tombs[i].ID == id {
 			return &n.tombs[i]
@@ -51,13 +54,10 @@ func (n *naive) tomb(id jobid.ID) *purge.Job {
 	return nil
 }
 
-func (n *naive) add(j purge.Job) {
-	n.jobs = append(n.jobs, &naiveJob{Job: j, pins: map[purge.Pin]bool{}})
-	slices.SortFunc(n.jobs, func(a, b *naiveJob) int { return byTime(a.Job, b.Job) })
-	if n.clock == 0 || j.Inactive <= n.clock+50 {
-		n.clock = max(n.clock, j.Inactive)
-	}
-	n.newest, n.high = max(n.newest, j.Inactive), max(n.high, j.ID)
+func (n *naive) add(j purge.Record) {
+	n.jobs = append(n.jobs, &naiveJob{Record: j, pins: map[purge.Pin]bool{}})
+	slices.SortFunc(n.jobs, func(a, b *naiveJob) int { return byTime(a.Record, b.Record) })
+	n.high = max(n.high, j.ID)
 }
 
 // plan removes one job after the other, and asks anew before each.
@@ -69,27 +69,36 @@ func (n *naive) plan(now eventlog.Timestamp, l purge.Limits, batch int) (p purge
 			there++
 		}
 	}
-	var waiting []purge.Kept // pinned ones behind the last job of the plan
+	for _, j := range slices.Backward(n.jobs) {
+		free := !j.leaving && j.until == 0 && len(j.pins) == 0
+		if free && j.Inactive > now+50 && len(p.Ahead) < batch {
+			p.Ahead = append(p.Ahead, j.Record)
+		}
+	}
+	var waiting []purge.Pinned // pinned ones behind the last job of the plan
 	for _, j := range n.jobs {
 		if j.leaving {
 			continue
 		}
 		age := float64(now) - float64(j.Inactive)
-		if d, ok := l.MinAge.Value(); ok && age < d.Seconds() {
+		if d := l.MinAge; d.Set && age < d.Value.Seconds() {
 			break
 		}
-		var why purge.Why
-		if d, ok := l.MaxAge.Value(); ok && age > d.Seconds() {
-			why |= purge.ByAge
+		var why purge.Reason
+		if d := l.MaxAge; d.Set && age > d.Value.Seconds() {
+			why |= purge.ReasonAge
 		}
-		if most, ok := l.MaxCount.Value(); ok && there > most {
-			why |= purge.ByCount
+		if most := l.MaxCount; most.Set && there > most.Value {
+			why |= purge.ReasonCount
 		}
 		if why == 0 {
 			break
 		}
+		if j.until > 0 {
+			continue
+		}
 		if len(j.pins) > 0 {
-			waiting = append(waiting, purge.Kept{Job: j.Job, Pins: sortedPins(j.pins)})
+			waiting = append(waiting, purge.Pinned{Record: j.Record, Pins: sortedPins(j.pins)})
 			continue
 		}
 		if len(p.Jobs) == batch {
@@ -99,7 +108,7 @@ func (n *naive) plan(now eventlog.Timestamp, l purge.Limits, batch int) (p purge
 		}
 		p.Pinned = append(p.Pinned, waiting...)
 		waiting = nil
-		p.Jobs = append(p.Jobs, purge.Candidate{Job: j.Job, Why: why})
+		p.Jobs = append(p.Jobs, purge.Candidate{Record: j.Record, Reason: why})
 		there--
 	}
 	p.Pinned = append(p.Pinned, waiting...)
@@ -132,19 +141,19 @@ func (n *naive) mark(p *purge.Plan) {
 }
 
 // trim leaves of a plan what a new one has too.
-func (n *naive) trim(p purge.Plan, l purge.Limits, byID, clockStands bool) purge.Plan {
-	out := purge.Plan{Now: p.Now}
+func (n *naive) trim(p purge.Plan, l purge.Limits, byID bool) purge.Plan {
+	out := purge.Plan{Now: p.Now, Ahead: p.Ahead}
 	now := n.plan(p.Now, l, len(p.Jobs))
 	for _, c := range p.Jobs {
 		j := n.find(c.ID)
 		if byID {
-			if j != nil && j.Job == c.Job && !j.leaving && len(j.pins) == 0 {
+			if j != nil && j.Record == c.Record && !j.leaving && len(j.pins) == 0 {
 				out.Jobs = append(out.Jobs, c)
 			}
 			continue
 		}
 		for _, d := range now.Jobs {
-			if d.Job == c.Job {
+			if d.Record == c.Record {
 				out.Jobs = append(out.Jobs, d)
 			}
 		}
@@ -152,65 +161,91 @@ func (n *naive) trim(p purge.Plan, l purge.Limits, byID, clockStands bool) purge
 	if !byID {
 		out.More = now.More || len(out.Jobs) < len(now.Jobs)
 	}
-	if !byID && !clockStands {
+	if !byID && n.clock > 0 && p.Now > n.clock+50 {
 		out.Jobs, out.More = nil, true
 	}
 	n.mark(&out)
-	at := p.Now
-	if byID {
-		at = min(at, n.clock)
-	}
-	n.bury(&out, at)
+	n.bury(&out, n.believed(p, byID))
 	return out
 }
 
-// bury lets the oldest of all tombstones end.
+// believed is the time of a plan, or an earlier one that somebody has checked.
+func (n *naive) believed(p purge.Plan, byID bool) eventlog.Timestamp {
+	if byID && n.clock > 0 {
+		return min(p.Now, n.clock)
+	}
+	return p.Now
+}
+
+// bury gives tombstones to the youngest jobs of a plan, and lets the oldest
+// tombstones end for them.
 func (n *naive) bury(p *purge.Plan, at eventlog.Timestamp) {
 	if len(p.Jobs) == 0 {
 		return
 	}
-	all := slices.Clone(n.tombs)
-	for _, c := range p.Jobs {
-		all = append(all, c.Job)
+	for i, c := range p.Jobs {
+		if i >= len(p.Jobs)-n.count {
+			p.Tombstones = append(p.Tombstones, c.Record)
+		}
 	}
-	slices.SortFunc(all, byTime)
-	for i, j := range all {
-		d, ok := n.tombAge.Value()
-		ends := i < len(all)-n.count || ok && float64(at)-float64(j.Inactive) > d.Seconds()
-		old := n.tomb(j.ID) != nil
-		switch {
-		case ends && old:
-			p.Expired = append(p.Expired, j.ID)
-		case !ends && !old:
-			p.Tombstones = append(p.Tombstones, j)
+	old := slices.Clone(n.tombs)
+	slices.SortFunc(old, byTime)
+	left := len(old) + len(p.Tombstones)
+	for _, j := range old {
+		if left <= n.count && !(n.tombAge.Set && float64(at)-float64(j.Inactive) > n.tombAge.Value.Seconds()) {
+			break
+		}
+		p.Expired = append(p.Expired, j.ID)
+		left--
+	}
+}
+
+// commit removes the jobs of a plan that was trimmed, except those that failed.
+func (n *naive) commit(p purge.Plan, byID bool, failed []jobid.ID) {
+	now := n.believed(p, byID)
+	for _, c := range p.Jobs {
+		if slices.Contains(failed, c.ID) {
+			j := n.find(c.ID)
+			j.leaving = false
+			j.until = now + eventlog.Timestamp(min(60<<j.tries, 3600))
+			j.tries++
+			continue
+		}
+		n.jobs = slices.DeleteFunc(n.jobs, func(j *naiveJob) bool { return j.ID == c.ID })
+		n.purged = append(n.purged, c.Record)
+	}
+	for _, j := range p.Tombstones {
+		if !slices.Contains(failed, j.ID) {
+			n.tombs = append(n.tombs, j)
+		}
+	}
+	n.tombs = slices.DeleteFunc(n.tombs, func(j purge.Record) bool { return slices.Contains(p.Expired, j.ID) })
+	n.durable = max(n.durable, p.Watermark)
+}
+
+// observe tells the time.
+func (n *naive) observe(now eventlog.Timestamp) {
+	n.clock = now
+	for _, j := range n.jobs {
+		if j.until <= now {
+			j.until = 0
 		}
 	}
 }
 
-// commit removes the jobs of a plan that was trimmed.
-func (n *naive) commit(p purge.Plan) {
-	for _, c := range p.Jobs {
-		n.jobs = slices.DeleteFunc(n.jobs, func(j *naiveJob) bool { return j.ID == c.ID })
-		n.purged = append(n.purged, c.Job)
-	}
-	n.tombs = append(n.tombs, p.Tombstones...)
-	n.tombs = slices.DeleteFunc(n.tombs, func(j purge.Job) bool { return slices.Contains(p.Expired, j.ID) })
-	n.durable = max(n.durable, p.Watermark)
-}
-
 // stats counts everything.
 func (n *naive) stats() (s purge.Stats) {
-	count := func(c *purge.Counts, r purge.Result) {
+	count := func(c *purge.Counts, r jobstate.Result) {
 		switch r {
 		case 0:
-			c.None++
-		case purge.Completed:
+			c.Unknown++
+		case jobstate.ResultCompleted:
 			c.Completed++
-		case purge.Failed:
+		case jobstate.ResultFailed:
 			c.Failed++
-		case purge.Canceled:
+		case jobstate.ResultCanceled:
 			c.Canceled++
-		case purge.Timeout:
+		case jobstate.ResultTimeout:
 			c.Timeout++
 		}
 	}
@@ -219,6 +254,9 @@ func (n *naive) stats() (s purge.Stats) {
 		if j.leaving {
 			s.Leaving++
 		}
+		if j.tries > 0 {
+			s.Stuck++
+		}
 		if len(j.pins) > 0 {
 			s.Pinned++
 		}
@@ -226,6 +264,8 @@ func (n *naive) stats() (s purge.Stats) {
 	for _, j := range n.purged {
 		count(&s.Purged, j.Result)
 	}
-	s.Tombstones = len(n.tombs)
+	for _, j := range n.tombs {
+		count(&s.Tombstones, j.Result)
+	}
 	return s
 }

@@ -16,15 +16,15 @@ const (
 	MaxPinner = 256
 )
 
-// A PinKind says for what a job is kept. Any number is one; those without a name
-// are the embedder's.
+// A PinKind says why a job is kept. Any number is one; those without a name are
+// the caller's.
 type PinKind uint8
 
 // The kinds of pins.
 const (
-	Housekeeping PinKind = iota + 1 // its nodes are not all back
-	Waiter                          // somebody has not yet been told its result
-	Dependent                       // a job depends on it
+	PinHousekeeping PinKind = iota + 1 // not all of its nodes are back
+	PinWaiter                          // a client waits for its result
+	PinDependency                      // another job depends on it
 )
 
 // pinNames are the texts of the kinds.
@@ -38,14 +38,14 @@ func (k PinKind) String() string {
 	return pinNames[k]
 }
 
-// A Pin keeps a job from being purged. A job may have several, which differ in
-// the kind or in whose they are; only when the last one is gone may the job go.
+// A Pin keeps a job from being purged. A job may have several that differ; it may
+// go when the last one is gone.
 type Pin struct {
 	Kind PinKind
-	By   string // whose the pin is; may be empty
+	By   string // its owner; may be empty
 }
 
-// String returns the kind and, quoted, whose the pin is.
+// String returns the kind and, quoted, the owner.
 func (p Pin) String() string {
 	if p.By == "" {
 		return p.Kind.String()
@@ -58,16 +58,15 @@ func comparePins(a, b Pin) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.By, b.By))
 }
 
-// Pin puts a pin on a resident job, and reports whether the job did not have it
-// before. A plan that was made before does not remove the job any more. It costs
-// O(log n), and what copying the job's other pins does.
+// Pin puts a pin on a resident job, and reports whether the job did not have it.
+// Plans that were made before no longer remove the job. It costs O(log n) and a
+// copy of the job's pins.
 //
-// An error is an *ExcessError, if that is one pin too many or By is too long, or
-// a *JobError of category ErrUnknown, ErrActive, ErrPurged, or ErrLeaving: then
-// the store is about to remove the job.
+// The error has category ErrExcess if that is one pin too many or By is too long,
+// or is a *JobError of category ErrUnknown, ErrActive, ErrPurged or ErrLeaving.
 func (x *Index) Pin(id jobid.ID, p Pin) (bool, error) {
 	if len(p.By) > MaxPinner {
-		return false, &ExcessError{What: "bytes of a pinner", Got: len(p.By), Limit: MaxPinner}
+		return false, excess("bytes of a pinner", len(p.By), MaxPinner)
 	}
 	at, err := x.find(id)
 	if err != nil {
@@ -82,7 +81,7 @@ func (x *Index) Pin(id jobid.ID, p Pin) (bool, error) {
 		return false, nil
 	}
 	if len(pins) == MaxPins {
-		return false, &ExcessError{What: "pins", Got: len(pins) + 1, Limit: MaxPins}
+		return false, excess("pins", len(pins)+1, MaxPins)
 	}
 	if x.pins == nil {
 		x.pins = make(map[jobid.ID][]Pin)
@@ -90,7 +89,8 @@ func (x *Index) Pin(id jobid.ID, p Pin) (bool, error) {
 	p.By = strings.Clone(p.By)
 	x.pins[id] = slices.Insert(pins, i, p)
 	if len(pins) == 0 {
-		x.free.remove(at)
+		x.take(at)
+		delete(x.retries, id)
 		x.jobs.move(at, wherePinned)
 		x.pinned.add(&x.jobs, at)
 		x.gen++
@@ -98,7 +98,15 @@ func (x *Index) Pin(id jobid.ID, p Pin) (bool, error) {
 	return true, nil
 }
 
-// Unpin takes a pin off a resident job, and reports whether the job had it. An
+// take takes a job out of those that are free or wait.
+func (x *Index) take(at slot) {
+	if x.jobs.where(at) == whereFree {
+		x.free.remove(at)
+	}
+	x.unwait(at)
+}
+
+// Unpin takes a pin off a resident job, and reports whether the job had it. The
 // error is a *JobError of category ErrUnknown, ErrActive or ErrPurged.
 func (x *Index) Unpin(id jobid.ID, p Pin) (bool, error) {
 	at, err := x.find(id)
@@ -116,12 +124,11 @@ func (x *Index) Unpin(id jobid.ID, p Pin) (bool, error) {
 	}
 	delete(x.pins, id)
 	x.pinned.remove(at)
-	x.jobs.move(at, whereFree)
-	x.free.add(&x.jobs, at)
+	x.setFree(at)
 	x.gen++
 	return true, nil
 }
 
-// Pins returns the pins of a job in their order: by kind, then by name. It
-// returns nil for a job that has none or is not resident.
+// Pins returns the pins of a job by kind and owner. It returns nil for a job that
+// has none or is not resident.
 func (x *Index) Pins(id jobid.ID) []Pin { return slices.Clone(x.pins[id]) }

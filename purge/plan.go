@@ -8,24 +8,24 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Why says why a job goes. It is a set of the constants.
-type Why uint8
+// Reason says why a job goes. It is a set of the constants.
+type Reason uint8
 
 // The reasons why a job goes.
 const (
-	ByAge   Why = 1 << iota // it is older than MaxAge
-	ByCount                 // there are more than MaxCount
-	ByID                    // somebody named it
+	ReasonAge   Reason = 1 << iota // it is older than MaxAge
+	ReasonCount                    // there are more than MaxCount
+	ReasonID                       // its id was given
 )
 
-// whyNames are the texts of the reasons, by bit.
-var whyNames = [...]string{"age", "count", "id"}
+// reasonNames are the texts of the reasons, by bit.
+var reasonNames = [...]string{"age", "count", "id"}
 
 // String returns the reasons, as "age,count".
-func (w Why) String() string {
+func (r Reason) String() string {
 	var b strings.Builder
-	for i, name := range whyNames {
-		if w>>i&1 != 0 {
+	for i, name := range reasonNames {
+		if r>>i&1 != 0 {
 			if b.Len() > 0 {
 				b.WriteByte(',')
 			}
@@ -37,45 +37,48 @@ func (w Why) String() string {
 
 // A Candidate is a job that a plan removes.
 type Candidate struct {
-	Job
-	Why Why
+	Record
+	Reason Reason
 }
 
-// A Kept is a job that would go, were it not for its pins.
-type Kept struct {
-	Job
+// Pinned is a job that would go without its pins.
+type Pinned struct {
+	Record
 	Pins []Pin // in their order
 }
 
-// A Plan says which jobs go. It is a value, refers to nothing in the index, and
-// does nothing by itself: who drops it has had a dry run.
+// A Plan says which jobs go. It is a value and refers to nothing in the index. A
+// plan that is not claimed is a dry run.
 type Plan struct {
 	// Now is the time that the plan was made for.
 	Now eventlog.Timestamp
 	// Jobs are those that go, oldest first.
 	Jobs []Candidate
-	// Pinned are those that stay although they are older, oldest first, at most
-	// as many as a batch has; MorePinned tells that there are others. Where More
-	// is false, they are all that would go, were they not pinned.
-	Pinned     []Kept
-	MorePinned bool
-	// More tells that other jobs follow: they would go, too, but the batch is
-	// full.
+	// More tells that others follow, because the batch is full.
 	More bool
-	// Watermark is to be durable BEFORE any of the jobs is removed from the
-	// store, if NeedsWatermark says so.
+	// Pinned are jobs that stay although they are older, oldest first, at most as
+	// many as a batch has; MorePinned tells that there are others. If More is
+	// false, they are all jobs that only their pins keep.
+	Pinned     []Pinned
+	MorePinned bool
+	// Ahead are free jobs whose time is more than Config.MaxJump after Now, newest
+	// first, at most as many as a batch has: a wrong clock gave them their time.
+	// They stop nothing. They do not go by age before that time; PlanIDs names
+	// them.
+	Ahead []Record
+	// Watermark is to be durable BEFORE a job is removed from the store, if
+	// NeedsWatermark is set.
 	Watermark      jobid.ID
 	NeedsWatermark bool
-	// Tombstones are those of the jobs that remain when the jobs are gone,
-	// and Expired are the older tombstones that end with this batch; both are
-	// oldest first. Only Claim fills them.
-	Tombstones []Job
+	// Tombstones are to be durable BEFORE the jobs are removed from the store, and
+	// Expired are the older tombstones that end with this plan. Both are oldest
+	// first. Claim fills them.
+	Tombstones []Record
 	Expired    []jobid.ID
 
 	limits Limits
 	byID   bool
 	gen    uint64 // that of the index when the plan was made
-	epoch  uint64 // that of the index's clock when the plan was made
 	claim  uint64 // the number of the claim, 0 before Claim
 }
 
@@ -88,41 +91,59 @@ func (p Plan) IDs() []jobid.ID {
 	return ids
 }
 
-// A rule says, of a job and of how many there are, whether the job goes.
+// without returns the plan without some of its jobs.
+func (p Plan) without(ids []jobid.ID) Plan {
+	if len(ids) == 0 {
+		return p
+	}
+	out := p
+	out.Jobs, out.Tombstones = nil, nil
+	for _, c := range p.Jobs {
+		if !slices.Contains(ids, c.ID) {
+			out.Jobs = append(out.Jobs, c)
+		}
+	}
+	for _, r := range p.Tombstones {
+		if !slices.Contains(ids, r.ID) {
+			out.Tombstones = append(out.Tombstones, r)
+		}
+	}
+	return out
+}
+
+// A rule says whether a job goes.
 type rule struct {
 	now      eventlog.Timestamp
 	limits   Limits
 	resident int // how many jobs there are now
 }
 
-// rule returns the rule of some limits. Jobs that are leaving do not count: they
-// are as good as gone.
+// rule returns the rule of some limits. Jobs that are leaving do not count.
 func (x *Index) rule(now eventlog.Timestamp, l Limits) rule {
-	return rule{now, l, x.free.len() + x.pinned.len()}
+	return rule{now, l, x.jobs.len() - x.leaving}
 }
 
-// why returns why a job goes when gone jobs have gone before it, 0 if it stays.
-// In the order of jobs, once one stays all others do: none of them is older, and
-// no fewer have gone.
-func (r *rule) why(t eventlog.Timestamp, gone int) Why {
-	if d, ok := r.limits.MinAge.Value(); ok && seconds(r.now, t) < d.Seconds() {
+// reason returns why a job goes when gone jobs have gone before it, 0 if it stays.
+// Once a job stays, all later ones do: they are not older, and no more jobs go
+// before them.
+func (r *rule) reason(t eventlog.Timestamp, gone int) Reason {
+	l := &r.limits
+	if l.MinAge.Set && float64(r.now)-float64(t) < l.MinAge.Value.Seconds() {
 		return 0
 	}
-	var w Why
-	if d, ok := r.limits.MaxAge.Value(); ok && older(r.now, t, d) {
-		w |= ByAge
+	var why Reason
+	if l.MaxAge.Set && older(r.now, t, l.MaxAge.Value) {
+		why |= ReasonAge
 	}
-	if n, ok := r.limits.MaxCount.Value(); ok && r.resident-gone > n {
-		w |= ByCount
+	if l.MaxCount.Set && r.resident-gone > l.MaxCount.Value {
+		why |= ReasonCount
 	}
-	return w
+	return why
 }
 
 // Plan returns which jobs go by the limits. It changes nothing: it is the dry run
-// of a purge. Without a limit set nothing goes; see [PurgeAll].
-//
-// An error is a *LimitsError or a *ClockError. Plan costs O(log n) and what it
-// returns, and allocates only that.
+// of a purge. The error has category ErrLimits or ErrClock. Plan costs O(log n) and
+// what it returns.
 func (x *Index) Plan(now eventlog.Timestamp, l Limits) (Plan, error) {
 	if err := l.check(); err != nil {
 		return Plan{}, err
@@ -132,17 +153,18 @@ func (x *Index) Plan(now eventlog.Timestamp, l Limits) (Plan, error) {
 	}
 	p := x.plan(now, l, l.batch())
 	x.addPinned(&p, l.batch())
+	x.addAhead(&p, l.batch())
 	x.setWatermark(&p)
 	return p, nil
 }
 
 // plan returns which jobs go by the limits, at most batch.
 func (x *Index) plan(now eventlog.Timestamp, l Limits, batch int) Plan {
-	p := Plan{Now: now, limits: l, gen: x.gen, epoch: x.epoch}
+	p := Plan{Now: now, limits: l, gen: x.gen}
 	r := x.rule(now, l)
 	x.free.each(func(at slot) bool {
-		j := x.jobs.job(at)
-		why := r.why(j.Inactive, len(p.Jobs))
+		j := x.jobs.record(at)
+		why := r.reason(j.Inactive, len(p.Jobs))
 		if why == 0 {
 			return false
 		}
@@ -159,32 +181,43 @@ func (x *Index) plan(now eventlog.Timestamp, l Limits, batch int) Plan {
 	return p
 }
 
-// addPinned adds the pinned jobs that would go in front of or among the jobs of
-// the plan, at most batch, and after them if no job of another batch follows.
+// addPinned adds the pinned jobs that would go before or among the jobs of the
+// plan, at most batch, and those after them if no other batch follows.
 func (x *Index) addPinned(p *Plan, batch int) {
 	r := x.rule(p.Now, p.limits)
 	gone := 0
 	x.pinned.each(func(at slot) bool {
-		j := x.jobs.job(at)
-		for gone < len(p.Jobs) && less(p.Jobs[gone].Job, j) {
+		j := x.jobs.record(at)
+		for gone < len(p.Jobs) && less(p.Jobs[gone].Record, j) {
 			gone++
 		}
-		if p.More && gone == len(p.Jobs) || r.why(j.Inactive, gone) == 0 {
+		if p.More && gone == len(p.Jobs) || r.reason(j.Inactive, gone) == 0 {
 			return false
 		}
 		if len(p.Pinned) == batch {
 			p.MorePinned = true
 			return false
 		}
-		p.Pinned = append(p.Pinned, Kept{j, x.Pins(j.ID)})
+		p.Pinned = append(p.Pinned, Pinned{j, x.Pins(j.ID)})
+		return true
+	})
+}
+
+// addAhead adds the jobs that a wrong clock gave their time, at most batch.
+func (x *Index) addAhead(p *Plan, batch int) {
+	x.free.back(func(at slot) bool {
+		j := x.jobs.record(at)
+		if len(p.Ahead) == batch || !older(j.Inactive, p.Now, x.maxJump()) {
+			return false
+		}
+		p.Ahead = append(p.Ahead, j)
 		return true
 	})
 }
 
 // setWatermark says whether the watermark has to be stored before the jobs of the
-// plan are removed. It has if an id among them is greater than what is stored. It
-// is the watermark that is stored then, not the id: that is mostly far greater, so
-// that the batches after this one need no record.
+// plan are removed: if an id among them is greater than what is stored. What is
+// stored then is the greatest id of all, so that the next batches need no record.
 func (x *Index) setWatermark(p *Plan) {
 	p.Watermark, p.NeedsWatermark = 0, false
 	for _, c := range p.Jobs {
@@ -195,19 +228,18 @@ func (x *Index) setWatermark(p *Plan) {
 	}
 }
 
-// PlanIDs returns a plan of the jobs with the given ids, whatever their age. Ids
-// that are given twice count once. It is all or none: if one job can not be
-// purged, the error tells of the first such, and is a *JobError of category
-// ErrUnknown, ErrActive, ErrPurged, ErrPinned or ErrLeaving. More than MaxBatch
-// ids are an *ExcessError, and a now that is no time is a *ClockError; otherwise
-// the clock does not matter: no tombstone ends by a now beyond the latest time
-// known. It costs O(1) per id and what sorting them does.
+// PlanIDs returns a plan of the jobs with the given ids, whatever the limits. An
+// id that appears twice counts once. It is all or nothing: the error is a
+// *JobError of the first job that cannot be purged, of category ErrUnknown,
+// ErrActive, ErrPurged, ErrPinned or ErrLeaving. More than MaxBatch ids are
+// ErrExcess. A now that is no time is ErrClock; otherwise the clock does not
+// matter. It costs O(1) an id, and their sorting.
 func (x *Index) PlanIDs(now eventlog.Timestamp, ids ...jobid.ID) (Plan, error) {
 	if len(ids) > MaxBatch {
-		return Plan{}, &ExcessError{What: "ids", Got: len(ids), Limit: MaxBatch}
+		return Plan{}, excess("ids", len(ids), MaxBatch)
 	}
 	if !isTime(now) {
-		return Plan{}, &ClockError{Now: now, Last: x.newest}
+		return Plan{}, clockError(now, x.clock)
 	}
 	p := Plan{Now: now, byID: true, gen: x.gen, Jobs: make([]Candidate, 0, len(ids))}
 	for _, id := range ids {
@@ -221,9 +253,9 @@ func (x *Index) PlanIDs(now eventlog.Timestamp, ids ...jobid.ID) (Plan, error) {
 		case whereLeaving:
 			return Plan{}, &JobError{ID: id, Err: ErrLeaving}
 		}
-		p.Jobs = append(p.Jobs, Candidate{x.jobs.job(at), ByID})
+		p.Jobs = append(p.Jobs, Candidate{x.jobs.record(at), ReasonID})
 	}
-	slices.SortFunc(p.Jobs, func(a, b Candidate) int { return compare(a.Job, b.Job) })
+	slices.SortFunc(p.Jobs, func(a, b Candidate) int { return compare(a.Record, b.Record) })
 	p.Jobs = slices.Compact(p.Jobs)
 	x.setWatermark(&p)
 	return p, nil

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
@@ -18,7 +19,7 @@ import (
 // and per job that is purged, where n jobs stay.
 func comparisons(t *testing.T, n int) float64 {
 	jobs := makeJobs(n + 5000)
-	x, err := purge.Recover(purge.Config{TombstoneCount: purge.To(0)}, purge.Evidence{Jobs: jobs[:n]})
+	x, err := purge.Recover(purge.Config{TombstoneCount: jobstate.Some(0)}, purge.Evidence{Jobs: jobs[:n]})
 	require.NoError(t, err)
 	before := x.Compared()
 	for _, j := range jobs[n:] {
@@ -29,7 +30,7 @@ func comparisons(t *testing.T, n int) float64 {
 		p, err := x.Plan(j.Inactive, count(n))
 		require.NoError(t, err)
 		require.Len(t, p.Jobs, 100)
-		require.NoError(t, x.Commit(p))
+		commit(t, x, p)
 	}
 	return float64(x.Compared()-before) / 5000
 }
@@ -50,7 +51,7 @@ func TestJobsWithEqualTimesAreDifferentJobs(t *testing.T) {
 		var ev purge.Evidence
 		var x purge.Index
 		for i, id := range ids {
-			j := purge.Job{ID: jobid.ID(id), Inactive: start}
+			j := purge.Record{ID: jobid.ID(id), Inactive: start}
 			require.NoError(t, x.Add(j))
 			if i%2 == 0 {
 				ev.Jobs = append(ev.Jobs, j)
@@ -59,7 +60,7 @@ func TestJobsWithEqualTimesAreDifferentJobs(t *testing.T) {
 		y, err := purge.Recover(purge.Config{}, ev)
 		require.NoError(t, err)
 		for _, id := range ids {
-			if j := (purge.Job{ID: jobid.ID(id), Inactive: start}); !slices.Contains(ev.Jobs, j) {
+			if j := (purge.Record{ID: jobid.ID(id), Inactive: start}); !slices.Contains(ev.Jobs, j) {
 				require.NoError(t, y.Add(j))
 			}
 		}
@@ -84,9 +85,9 @@ func TestAPlanMeansTheSameJobsWhateverIsAddedInFrontOfThem(t *testing.T) {
 	p, err := x.PlanIDs(start+10, 2, 4)
 	require.NoError(t, err)
 	for i := range 5000 {
-		require.NoError(t, x.Add(purge.Job{ID: jobid.ID(10000 - i), Inactive: start - eventlog.Timestamp(i)}))
+		require.NoError(t, x.Add(purge.Record{ID: jobid.ID(10000 - i), Inactive: start - eventlog.Timestamp(i)}))
 	}
-	require.NoError(t, x.Commit(p))
+	commit(t, x, p)
 	for id, gone := range map[jobid.ID]bool{1: false, 2: true, 3: false, 4: true, 5: false} {
 		_, err := x.Lookup(id)
 		require.Equal(t, gone, err != nil)
@@ -108,7 +109,7 @@ func TestAJobIsAddedOnce(t *testing.T) {
 // flux-core#4300: the greatest id was purged, and came back after a crash. Also
 // see TestIdsNeverComeBackWhereverTheStoreDies.
 func TestTheWatermarkIsStoredBeforeTheJobThatProvesItGoes(t *testing.T) {
-	x, m := populated(t, purge.Config{TombstoneCount: purge.To(0)}, 4)
+	x, m := populated(t, purge.Config{TombstoneCount: jobstate.Some(0)}, 4)
 	r := newRunner(t, x, m, count(0))
 	p, err := r.PurgeIDs(t.Context(), start+10, 4)
 	require.NoError(t, err)
@@ -125,15 +126,15 @@ func TestTheWatermarkIsStoredBeforeTheJobThatProvesItGoes(t *testing.T) {
 // flux-core#4711, #4801 and #5047: a purge of an active job made statistics wrong,
 // and said "no such file".
 func TestWhyAJobCanNotBePurgedByIdIsTold(t *testing.T) {
-	x, m := populated(t, purge.Config{Active: func(id jobid.ID) (string, bool) { return "RUN", id == 77 }}, 3)
+	x, m := populated(t, purge.Config{Active: func(id jobid.ID) (jobstate.State, bool) { return jobstate.StateRun, id == 77 }}, 3)
 	r := newRunner(t, x, m, purge.Limits{})
-	_, err := x.Pin(2, purge.Pin{Kind: purge.Housekeeping, By: "rank 3"})
+	_, err := x.Pin(2, purge.Pin{Kind: purge.PinHousekeeping, By: "rank 3"})
 	require.NoError(t, err)
 	_, err = r.PurgeIDs(t.Context(), start+10, 3)
 	require.NoError(t, err)
 	before := x.Stats()
 	for id, want := range map[jobid.ID]string{
-		77:  `purge: ƒ2L: job is active: "RUN"`,
+		77:  `purge: ƒ2L: job is active: RUN`,
 		2:   `purge: ƒ3: job is pinned by housekeeping "rank 3"`,
 		3:   `purge: ƒ4: job was purged: completed`,
 		100: `purge: ƒ2j: no such job`,
@@ -143,7 +144,7 @@ func TestWhyAJobCanNotBePurgedByIdIsTold(t *testing.T) {
 	}
 	require.Equal(t, before, x.Stats())
 	_, err = x.PlanIDs(start, make([]jobid.ID, purge.MaxBatch+1)...)
-	require.EqualError(t, err, "purge: 1001 ids, at most 1000 are allowed")
+	require.EqualError(t, err, "purge: too many ids: 1001, the limit is 1000")
 	_, err = x.PlanIDs(0, 1)
 	require.ErrorIs(t, err, purge.ErrClock)
 }
@@ -153,10 +154,10 @@ func TestWhyAJobCanNotBePurgedByIdIsTold(t *testing.T) {
 func TestResidentAndPurgedJobsAreAllThatEverWere(t *testing.T) {
 	x, m := populated(t, purge.Config{}, 86)
 	for i := range 14 {
-		require.NoError(t, x.Add(purge.Job{ID: jobid.ID(100 + i), Inactive: start + 100, Result: purge.Failed}))
+		require.NoError(t, x.Add(purge.Record{ID: jobid.ID(100 + i), Inactive: start + 100, Result: jobstate.ResultFailed}))
 	}
 	require.Equal(t, purge.Counts{Completed: 86, Failed: 14}, x.Stats().Resident)
-	require.NoError(t, x.Add(purge.Job{ID: 200, Inactive: start + 101, Result: purge.Failed}))
+	require.NoError(t, x.Add(purge.Record{ID: 200, Inactive: start + 101, Result: jobstate.ResultFailed}))
 	_, err := newRunner(t, x, m, count(100)).Tick(t.Context(), start+102)
 	require.NoError(t, err)
 	require.Equal(t, purge.Counts{Completed: 85, Failed: 15}, x.Stats().Resident)
@@ -173,7 +174,7 @@ func TestAPurgedJobStillAnswers(t *testing.T) {
 	require.EqualError(t, err, "purge: ƒ2: job was purged: completed")
 	j, ok := x.Ended(1)
 	require.True(t, ok)
-	require.True(t, j.Satisfies(purge.AfterOK))
+	require.True(t, j.Satisfies(purge.DependencyAfterOK))
 	require.Equal(t, start, j.Inactive)
 	require.ErrorIs(t, x.Add(j), purge.ErrPurged, "ids do not come back")
 	x, err = purge.Recover(purge.Config{}, m.evidence())
@@ -189,7 +190,7 @@ func TestAPurgedJobStillAnswers(t *testing.T) {
 func TestPurgingAllIsExplicit(t *testing.T) {
 	in := newInstance(t)
 	in.finish(3)
-	require.Zero(t, in.force(purge.Limits{MinAge: purge.To(time.Duration(0))}))
+	require.Zero(t, in.force(purge.Limits{MinAge: jobstate.Some(time.Duration(0))}))
 	require.Equal(t, 3, in.would(purge.PurgeAll()))
 	require.Equal(t, 3, in.force(purge.PurgeAll()))
 }
@@ -197,8 +198,8 @@ func TestPurgingAllIsExplicit(t *testing.T) {
 // flux-core#4331 and #4931: other indexes kept purged ids.
 func TestABatchIsToldOnceWhenAllIsUpToDate(t *testing.T) {
 	var x *purge.Index
-	var told []purge.Notice
-	x, m := populated(t, purge.Config{Purged: func(n purge.Notice) {
+	var told []purge.Plan
+	x, m := populated(t, purge.Config{Purged: func(n purge.Plan) {
 		told = append(told, n)
 		require.Equal(t, len(n.Jobs), x.Stats().Purged.Total())
 		require.Equal(t, 2, x.Len())
@@ -212,7 +213,7 @@ func TestABatchIsToldOnceWhenAllIsUpToDate(t *testing.T) {
 	require.Len(t, told, 1)
 	require.Equal(t, start+10, told[0].Now)
 	require.Len(t, told[0].Jobs, 3)
-	require.Equal(t, purge.ByCount, told[0].Jobs[0].Why, "what went and why can be logged")
+	require.Equal(t, purge.ReasonCount, told[0].Jobs[0].Reason, "what went and why can be logged")
 }
 
 // A restart with a backlog in any order, which once was quadratic: the jobs are

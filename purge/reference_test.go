@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
@@ -18,12 +19,12 @@ type instance struct {
 	x      *purge.Index
 	m      *memory
 	now    eventlog.Timestamp
-	active map[jobid.ID]string
+	active map[jobid.ID]jobstate.State
 }
 
 func newInstance(t *testing.T) *instance {
-	in := &instance{t: t, m: newMemory(), now: start, active: map[jobid.ID]string{}}
-	x, err := purge.New(purge.Config{Active: func(id jobid.ID) (string, bool) {
+	in := &instance{t: t, m: newMemory(), now: start, active: map[jobid.ID]jobstate.State{}}
+	x, err := purge.New(purge.Config{Active: func(id jobid.ID) (jobstate.State, bool) {
 		state, ok := in.active[id]
 		return state, ok
 	}})
@@ -37,7 +38,7 @@ func (in *instance) finish(n int) []jobid.ID {
 	var ids []jobid.ID
 	for range n {
 		in.now += 0.125
-		j := purge.Job{ID: in.x.Watermark() + 1, Inactive: in.now, Result: purge.Completed, Ran: true}
+		j := purge.Record{ID: in.x.Watermark() + 1, Inactive: in.now, Result: jobstate.ResultCompleted, Ran: true}
 		require.NoError(in.t, in.m.Create(j))
 		require.NoError(in.t, in.x.Add(j))
 		ids = append(ids, j.ID)
@@ -86,7 +87,7 @@ func (in *instance) beat(table map[string]any) {
 	}
 }
 
-func count(n int) purge.Limits { return purge.Limits{MaxCount: purge.To(n)} }
+func count(n int) purge.Limits { return purge.Limits{MaxCount: jobstate.Some(n)} }
 
 // TestTheReferencesOwnSequence has the steps and numbers of flux-core's
 // t2809-job-purge.
@@ -107,7 +108,7 @@ func TestTheReferencesOwnSequence(t *testing.T) {
 	one := count(6)
 	one.Batch = 1
 	require.Equal(t, 2, in.force(one), "in batches of 1")
-	require.Equal(t, 6, in.force(purge.Limits{MaxCount: purge.To(1000), MaxAge: purge.To(time.Millisecond)}))
+	require.Equal(t, 6, in.force(purge.Limits{MaxCount: jobstate.Some(1000), MaxAge: jobstate.Some(time.Millisecond)}))
 	require.Equal(t, 0, in.force(count(1)))
 	require.Empty(t, in.m.jobs)
 
@@ -146,8 +147,8 @@ func (in *instance) byID() {
 	t := in.t
 	ids := in.finish(4)
 	running := in.x.Watermark() + 1
-	in.x.Saw(running)
-	in.active[running] = "RUN"
+	in.x.RaiseWatermark(running)
+	in.active[running] = jobstate.StateRun
 
 	p, err := in.x.PlanIDs(in.now, ids[0])
 	require.NoError(t, err)
@@ -165,7 +166,7 @@ func (in *instance) byID() {
 		require.ErrorIs(t, err, purge.ErrUnknown)
 		_, err = try(running)
 		require.ErrorIs(t, err, purge.ErrActive)
-		require.ErrorContains(t, err, `job is active: "RUN"`)
+		require.ErrorContains(t, err, "job is active: RUN")
 	}
 	p, err = in.x.PlanIDs(in.now, ids[1], ids[2])
 	require.NoError(t, err)
@@ -179,7 +180,7 @@ func (in *instance) byID() {
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	delete(in.active, running)
-	require.NoError(t, in.x.Add(purge.Job{ID: running, Inactive: in.now, Result: purge.Completed, Ran: true}))
+	require.NoError(t, in.x.Add(purge.Record{ID: running, Inactive: in.now, Result: jobstate.ResultCompleted, Ran: true}))
 	require.Equal(t, 1, in.force(count(0)))
 }
 
@@ -187,7 +188,7 @@ func (in *instance) badConfigurations() {
 	for want, table := range map[string]map[string]any{
 		"inactive-age-limit: must be a string":               {"inactive-age-limit": 42},
 		"inactive-age-limit: must be a duration of RFC 23":   {"inactive-age-limit": "notfsd"},
-		"inactive-num-limit: must be 0 or more, and less th": {"inactive-num-limit": -42},
+		"inactive-num-limit: must be an integer from 0 to 2": {"inactive-num-limit": -42},
 	} {
 		_, err := purge.ParseLimits(table)
 		require.ErrorIs(in.t, err, purge.ErrLimits)

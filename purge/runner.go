@@ -2,14 +2,16 @@ package purge
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// A Runner purges by limits, a batch with each beat of its caller's heart, and by
-// hand in between. It keeps no state but whether a beat's batch is in the store,
-// so new limits are a new Runner, and what failed is simply planned again.
+// A Runner purges by limits, one batch a tick, and by hand in between. It keeps
+// nothing but its limits: a Runner with others takes its place at any time, and
+// what failed is planned again.
 //
 // One goroutine at a time may use it, and its index. NewRunner makes one; the zero
 // Runner is not valid and panics.
@@ -18,11 +20,10 @@ type Runner struct {
 	x      *Index
 	store  Store
 	limits Limits
-	busy   bool
 }
 
 // NewRunner returns a Runner that purges the jobs of x from s by the limits. The
-// error is a *LimitsError, also if there is no bound for a batch. It keeps x and s.
+// error has category ErrLimits; NoBatch is one. It keeps x and s.
 func NewRunner(x *Index, s Store, l Limits) (*Runner, error) {
 	if err := checkBatch(l); err != nil {
 		return nil, err
@@ -30,41 +31,36 @@ func NewRunner(x *Index, s Store, l Limits) (*Runner, error) {
 	return &Runner{x: x, store: s, limits: l}, nil
 }
 
-// checkBatch returns a *LimitsError if the limits make no sense for a store.
+// checkBatch returns an error if the limits make no sense for a store.
 func checkBatch(l Limits) error {
 	if l.Batch == NoBatch {
-		return &LimitsError{Key: "Batch", Reason: "must be bounded"}
+		return limitError("Batch", "must be bounded")
 	}
 	return l.check()
 }
 
-// Tick tells the index what time it is, and purges one batch by the limits that
-// the Runner has. It returns the plan that was carried out: its jobs are gone, and
-// if More is true the next Tick has work.
+// Tick tells the index the time, and purges one batch by the Runner's limits. It
+// returns the plan that was carried out: its jobs are gone. If More is set, the
+// next Tick has work.
 //
-// An error is a *ClockError; ErrBusy if Tick is called by the store or a callback
-// within a Tick; what ctx says if that is done; or a *StoreError. After it no job
-// of the batch has left the index, even if the store has removed some of them: a
-// later Tick plans them again. Where a store can never remove some job, a pin on
-// that job lets the others go.
+// The error has category ErrClock or ErrStore, or is that of ctx. If the store could
+// not remove some of the jobs, the others are gone, and the error is a *JobError for
+// each such job, joined: they stay in the index and are tried again later, see
+// [Index.Commit]. After any other error no job has left the index, even if the store
+// has removed some: a later Tick plans them again.
 func (r *Runner) Tick(ctx context.Context, now eventlog.Timestamp) (Plan, error) {
-	if r.busy {
-		return Plan{}, ErrBusy
-	}
 	if err := ctx.Err(); err != nil {
 		return Plan{}, err
 	}
 	if err := r.x.Observe(now); err != nil {
 		return Plan{}, err
 	}
-	r.busy = true
-	defer func() { r.busy = false }()
 	return r.Purge(ctx, now, r.limits)
 }
 
-// Purge purges one batch by other limits than the Runner's. As long as the plan
-// that it returns has More, the caller may go on; what else happens in between,
-// ticks included, does no harm. An error is one of Tick's or a *LimitsError.
+// Purge purges one batch by other limits than the Runner's. While the plan that it
+// returns has More, the caller may go on; ticks in between do no harm. The error is
+// one of Tick's or has category ErrLimits.
 func (r *Runner) Purge(ctx context.Context, now eventlog.Timestamp, l Limits) (Plan, error) {
 	if err := checkBatch(l); err != nil {
 		return Plan{}, err
@@ -79,8 +75,8 @@ func (r *Runner) Purge(ctx context.Context, now eventlog.Timestamp, l Limits) (P
 	return r.carryOut(ctx, p)
 }
 
-// PurgeIDs purges the jobs with the given ids, all or none. An error is one of
-// [Index.PlanIDs], or what ctx says, or a *StoreError.
+// PurgeIDs purges the jobs with the given ids, all or none, stuck ones too. The
+// error is one of [Index.PlanIDs] or one of Tick's.
 func (r *Runner) PurgeIDs(ctx context.Context, now eventlog.Timestamp, ids ...jobid.ID) (Plan, error) {
 	if err := ctx.Err(); err != nil {
 		return Plan{}, err
@@ -95,9 +91,9 @@ func (r *Runner) PurgeIDs(ctx context.Context, now eventlog.Timestamp, ids ...jo
 // carryOut claims a plan, tells the store, and commits it.
 //
 // The watermark goes first: if the machine stopped after the greatest id was
-// unlinked and before the watermark was stored, that id would be handed out once
-// more. The tombstones go before the jobs: otherwise there would be a moment at
-// which a dependency has no answer. Both do no harm if nothing follows.
+// unlinked and before the watermark was stored, that id would be handed out again.
+// The tombstones go before the jobs: otherwise a dependency would have no answer
+// for a moment. Both do no harm if nothing follows.
 func (r *Runner) carryOut(ctx context.Context, p Plan) (Plan, error) {
 	p, err := r.x.Claim(p)
 	if err != nil || len(p.Jobs) == 0 {
@@ -121,11 +117,31 @@ func (r *Runner) carryOut(ctx context.Context, p Plan) (Plan, error) {
 			return Plan{}, err
 		}
 	}
-	if err := r.call(ctx, "unlink", func() error { return r.store.Unlink(ctx, p.IDs()) }); err != nil {
+	var causes map[jobid.ID]error
+	if err := r.call(ctx, "unlink", func() (err error) {
+		causes, err = r.store.Unlink(ctx, p.IDs())
+		return err
+	}); err != nil {
 		return Plan{}, err
 	}
 	committed = true
-	return p, r.x.Commit(p)
+	failed, errs := failures(p, causes)
+	return p.without(failed), errors.Join(append(errs, r.x.Commit(p, failed...))...)
+}
+
+// failures returns the jobs of a plan that the store could not remove, and their
+// errors, in the order of the plan.
+func failures(p Plan, causes map[jobid.ID]error) (ids []jobid.ID, errs []error) {
+	if len(causes) == 0 {
+		return nil, nil
+	}
+	for _, c := range p.Jobs {
+		if cause, ok := causes[c.ID]; ok {
+			ids = append(ids, c.ID)
+			errs = append(errs, &JobError{ID: c.ID, Err: fmt.Errorf("%w: unlink: %w", ErrStore, cause)})
+		}
+	}
+	return ids, errs
 }
 
 // call does one call of the store unless ctx is done.
@@ -134,7 +150,7 @@ func (r *Runner) call(ctx context.Context, op string, do func() error) error {
 		return err
 	}
 	if err := do(); err != nil {
-		return &StoreError{Op: op, Err: err}
+		return fmt.Errorf("purge: %w: %s: %w", ErrStore, op, err)
 	}
 	return nil
 }

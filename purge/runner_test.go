@@ -3,11 +3,13 @@ package purge_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
@@ -16,11 +18,11 @@ import (
 const start eventlog.Timestamp = 1_700_000_000
 
 // makeJobs returns jobs 1 to n, one a second.
-func makeJobs(n int) []purge.Job {
-	jobs := make([]purge.Job, n)
+func makeJobs(n int) []purge.Record {
+	jobs := make([]purge.Record, n)
 	for i := range jobs {
-		jobs[i] = purge.Job{
-			ID: jobid.ID(i + 1), Inactive: start + eventlog.Timestamp(i), Result: purge.Completed, Ran: true,
+		jobs[i] = purge.Record{
+			ID: jobid.ID(i + 1), Inactive: start + eventlog.Timestamp(i), Result: jobstate.ResultCompleted, Ran: true,
 		}
 	}
 	return jobs
@@ -36,6 +38,16 @@ func populated(t testing.TB, cfg purge.Config, n int) (*purge.Index, *memory) {
 		require.NoError(t, x.Add(j))
 	}
 	return x, m
+}
+
+// commit claims a plan and commits it, as if there were no store.
+func commit(t require.TestingT, x *purge.Index, p purge.Plan) purge.Plan {
+	p, err := x.Claim(p)
+	require.NoError(t, err)
+	if len(p.Jobs) > 0 {
+		require.NoError(t, x.Commit(p))
+	}
+	return p
 }
 
 func newRunner(t testing.TB, x *purge.Index, m purge.Store, l purge.Limits) *purge.Runner {
@@ -64,7 +76,7 @@ func TestATickPurgesAtMostOneHundredJobs(t *testing.T) {
 }
 
 func TestNothingIsAskedOfTheStoreWhereNothingGoes(t *testing.T) {
-	x, m := populated(t, purge.Config{TombstoneCount: purge.To(0)}, 3)
+	x, m := populated(t, purge.Config{TombstoneCount: jobstate.Some(0)}, 3)
 	_, err := newRunner(t, x, m, purge.Limits{}).Tick(t.Context(), start+10)
 	require.NoError(t, err)
 	require.Empty(t, m.calls)
@@ -76,7 +88,7 @@ func TestNothingIsAskedOfTheStoreWhereNothingGoes(t *testing.T) {
 func TestAFailedStoreChangesNothingAndTheNextTickResumes(t *testing.T) {
 	for _, op := range []string{"watermark", "tombstones", "unlink"} {
 		told := 0
-		x, m := populated(t, purge.Config{Purged: func(purge.Notice) { told++ }}, 5)
+		x, m := populated(t, purge.Config{Purged: func(purge.Plan) { told++ }}, 5)
 		r := newRunner(t, x, m, purge.PurgeAll())
 		cause := errors.New("no space")
 		m.fails = func(got string) error {
@@ -157,13 +169,11 @@ func TestAPurgeByHandInTheMidstOfATickTakesOtherJobs(t *testing.T) {
 			return nil
 		}
 		m.fails = nil
-		_, err := r.Tick(t.Context(), start+20)
-		require.ErrorIs(t, err, purge.ErrBusy)
-		_, err = r.PurgeIDs(t.Context(), start+20, 2)
+		_, err := r.PurgeIDs(t.Context(), start+20, 2)
 		require.ErrorIs(t, err, purge.ErrLeaving)
-		_, err = x.Pin(1, purge.Pin{Kind: purge.Waiter})
+		_, err = x.Pin(1, purge.Pin{Kind: purge.PinWaiter})
 		require.ErrorIs(t, err, purge.ErrLeaving)
-		p, err := r.Purge(t.Context(), start+20, purge.Limits{MaxCount: purge.To(4)})
+		p, err := r.Purge(t.Context(), start+20, purge.Limits{MaxCount: jobstate.Some(4)})
 		require.NoError(t, err)
 		require.Equal(t, []jobid.ID{5, 6}, p.IDs(), "those that leave do not count")
 		p, err = r.PurgeIDs(t.Context(), start+20, 10)
@@ -178,14 +188,12 @@ func TestAPurgeByHandInTheMidstOfATickTakesOtherJobs(t *testing.T) {
 	require.Equal(t, 3, x.Len())
 	require.Len(t, m.jobs, 3)
 	require.NoError(t, x.Check())
-	_, err = r.Tick(t.Context(), start+20)
-	require.NoError(t, err, "it is not busy any more")
 }
 
 // panics is a store that panics.
 type panics struct{ *memory }
 
-func (panics) Unlink(context.Context, []jobid.ID) error { panic("oh") }
+func (panics) Unlink(context.Context, []jobid.ID) (map[jobid.ID]error, error) { panic("oh") }
 
 func TestAStoreThatPanicsLeavesNoClaim(t *testing.T) {
 	x, m := populated(t, purge.Config{}, 5)
@@ -200,13 +208,84 @@ func TestAStoreThatPanicsLeavesNoClaim(t *testing.T) {
 func TestARunnerNeedsABoundForItsBatches(t *testing.T) {
 	x, m := populated(t, purge.Config{}, 1)
 	for _, l := range []purge.Limits{
-		{Batch: purge.NoBatch}, {Batch: -2}, {Batch: purge.MaxBatch + 1}, {MaxCount: purge.To(-1)},
+		{Batch: purge.NoBatch}, {Batch: -2}, {Batch: purge.MaxBatch + 1}, {MaxCount: jobstate.Some(-1)},
 	} {
 		_, err := purge.NewRunner(x, m, l)
 		require.ErrorIs(t, err, purge.ErrLimits)
 		_, err = newRunner(t, x, m, purge.Limits{}).Purge(t.Context(), start, l)
 		require.ErrorIs(t, err, purge.ErrLimits)
 	}
+}
+
+func TestAJobThatCannotBeRemovedStopsNoOther(t *testing.T) {
+	told := 0
+	var m *memory
+	x, m := populated(t, purge.Config{Purged: func(p purge.Plan) {
+		told += len(p.Jobs)
+		require.False(t, m.stuck[2] && slices.Contains(p.IDs(), 2))
+		require.Len(t, p.Tombstones, len(p.Jobs))
+	}}, 10)
+	l := purge.PurgeAll()
+	l.Batch = 3
+	r := newRunner(t, x, m, l)
+	m.stuck[2] = true
+	p, err := r.Tick(t.Context(), start+20)
+	var job *purge.JobError
+	require.ErrorAs(t, err, &job)
+	require.Equal(t, jobid.ID(2), job.ID)
+	require.ErrorIs(t, err, purge.ErrStore)
+	require.ErrorIs(t, err, errStuck)
+	require.EqualError(t, err, "purge: ƒ3: store failed: unlink: input/output error")
+	require.Equal(t, []jobid.ID{1, 3}, p.IDs(), "what went")
+	require.True(t, p.More)
+	for range 3 {
+		p, err = r.Tick(t.Context(), start+20)
+		require.NoError(t, err)
+	}
+	require.False(t, p.More)
+	require.Equal(t, 1, x.Len())
+	require.Equal(t, 1, x.Stats().Stuck)
+	require.Equal(t, 9, told)
+	require.NoError(t, x.Check())
+
+	now, delay := start+20, purge.RetryFirst.Seconds()
+	for range 9 { // it is tried again, later each time
+		_, err = r.Tick(t.Context(), now+eventlog.Timestamp(delay)-1)
+		require.NoError(t, err)
+		now += eventlog.Timestamp(delay)
+		_, err = r.Tick(t.Context(), now)
+		require.ErrorIs(t, err, errStuck)
+		delay = min(2*delay, purge.RetryMost.Seconds())
+		require.NoError(t, x.Check())
+	}
+	_, err = r.PurgeIDs(t.Context(), now, 2)
+	require.ErrorIs(t, err, errStuck, "by id at once")
+	delete(m.stuck, 2)
+	p, err = r.PurgeIDs(t.Context(), now, 2)
+	require.NoError(t, err)
+	require.Len(t, p.Jobs, 1)
+	require.Zero(t, x.Stats().Stuck)
+	require.Zero(t, x.Len())
+	require.NoError(t, x.Check())
+}
+
+func TestAStuckJobIsTriedAgainAfterAnAcceptedClockAndPinnedAsAnyOther(t *testing.T) {
+	x, m := populated(t, purge.Config{}, 2)
+	r := newRunner(t, x, m, purge.PurgeAll())
+	m.stuck[1], m.stuck[2] = true, true
+	_, err := r.Tick(t.Context(), start+20)
+	require.ErrorIs(t, err, errStuck)
+	_, err = x.Pin(1, purge.Pin{Kind: purge.PinWaiter})
+	require.NoError(t, err)
+	require.Equal(t, 1, x.Stats().Stuck)
+	require.NoError(t, x.Check())
+	_, err = x.Unpin(1, purge.Pin{Kind: purge.PinWaiter})
+	require.NoError(t, err)
+	clear(m.stuck)
+	require.NoError(t, x.AcceptClock(start-1e6), "it does not wait for the wrong time")
+	p, err := r.Tick(t.Context(), start-1e6)
+	require.NoError(t, err)
+	require.Len(t, p.Jobs, 2)
 }
 
 // crashed runs a script against a store that dies at a step, and goes on after
@@ -223,14 +302,14 @@ func crashed(t *testing.T, cfg purge.Config, diesAt int) int {
 		require.NoError(t, x.Check())
 		for id := range issued {
 			require.LessOrEqual(t, id, x.Watermark(), "an id would come back")
-			if _, active := m.jobs[id]; !active && cfg.TombstoneCount != purge.To(0) {
+			if _, active := m.jobs[id]; !active && cfg.TombstoneCount != jobstate.Some(0) {
 				_, ok := x.Ended(id)
 				require.True(t, ok, "there is no answer for %d", id)
 			}
 		}
 		for id, j := range m.jobs { // what was running ends
 			if j == nil {
-				done := purge.Job{ID: id, Inactive: start + 50, Result: purge.Failed}
+				done := purge.Record{ID: id, Inactive: start + 50, Result: jobstate.ResultFailed}
 				m.jobs[id] = &done
 				require.NoError(t, x.Add(done))
 			}
@@ -262,24 +341,24 @@ func crashed(t *testing.T, cfg purge.Config, diesAt int) int {
 		}
 		m.jobs[id] = nil
 		issued[id] = true
-		x.Saw(id)
-		j := purge.Job{ID: id, Inactive: now, Result: purge.Completed, Ran: true}
+		x.RaiseWatermark(id)
+		j := purge.Record{ID: id, Inactive: now, Result: jobstate.ResultCompleted, Ran: true}
 		if m.step() != nil {
 			restart()
 			continue
 		}
 		m.jobs[id] = &j
 		require.NoError(t, x.Add(j))
-		tick(purge.Limits{MaxCount: purge.To(2), Batch: 2})
+		tick(purge.Limits{MaxCount: jobstate.Some(2), Batch: 2})
 	}
-	tick(purge.Limits{MaxCount: purge.To(0), Batch: 2})
+	tick(purge.Limits{MaxCount: jobstate.Some(0), Batch: 2})
 	require.Empty(t, m.jobs)
 	restart()
 	return m.steps
 }
 
 func TestIdsNeverComeBackWhereverTheStoreDies(t *testing.T) {
-	for _, tombstones := range []purge.Limit[int]{{}, purge.To(0)} {
+	for _, tombstones := range []jobstate.Optional[int]{{}, jobstate.Some(0)} {
 		cfg := purge.Config{TombstoneCount: tombstones}
 		points := crashed(t, cfg, 0)
 		require.Greater(t, points, 20)

@@ -1,165 +1,107 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"math"
-	"strings"
+	"io"
+	"os"
 	"time"
+
+	"github.com/jedib0t/go-pretty/v6/progress"
+	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/purge"
 )
 
+// newTable returns a table that is printed with Render.
+func newTable(w io.Writer, header ...any) table.Writer {
+	t := table.NewWriter()
+	t.SetOutputMirror(w)
+	t.SetStyle(table.StyleLight)
+	t.Style().Options = table.OptionsNoBordersAndSeparators
+	t.AppendHeader(header)
+	return t
+}
+
 // table prints what there is.
 func (s *session) table(title string) {
 	st := s.index.Stats()
-	fmt.Fprintf(s.out, "%-10s %9s %10s %9s %9s %9s\n", title, "jobs", "completed", "failed", "canceled", "timeout")
+	t := newTable(s.out, title, "jobs", "completed", "failed", "canceled", "timeout")
 	for _, row := range []struct {
 		name string
 		c    purge.Counts
-	}{{"inactive", st.Resident}, {"purged", st.Purged}} {
-		fmt.Fprintf(s.out, "%-10s %9d %10d %9d %9d %9d\n", row.name, row.c.Total(),
-			row.c.Completed, row.c.Failed, row.c.Canceled, row.c.Timeout)
+	}{{"inactive", st.Resident}, {"purged now", st.Purged}, {"tombstones", st.Tombstones}} {
+		t.AppendRow(table.Row{row.name, row.c.Total(), row.c.Completed, row.c.Failed, row.c.Canceled, row.c.Timeout})
 	}
-	fmt.Fprintf(s.out, "%-10s %9d\n%-10s %9d\n", "pinned", st.Pinned, "tombstones", st.Tombstones)
-	if oldest, newest, ok := s.ends(); ok {
-		fmt.Fprintf(s.out, "%-10s %s\n%-10s %s\n", "oldest", s.describe(oldest), "newest", s.describe(newest))
-	}
-}
-
-// describe tells of a job in one line.
-func (s *session) describe(j purge.Job) string {
-	return fmt.Sprintf("%-13v %s  %7s old  %v", j.ID, at(j.Inactive), age(float64(s.now-j.Inactive)), j.Result)
-}
-
-// at prints a time for people.
-func at(t eventlog.Timestamp) string { return t.Time().UTC().Format("2006-01-02 15:04:05") }
-
-// age prints a duration, which is negative after the clock was put back.
-func age(seconds float64) string {
-	if seconds < 0 {
-		return "-" + fsd.Duration(-seconds).Format(3)
-	}
-	return fsd.Duration(seconds).Format(3)
-}
-
-// describe tells limits in one line.
-func describe(l purge.Limits) string {
-	limit := func(l purge.Limit[time.Duration]) string {
-		d, ok := l.Value()
-		switch {
-		case !ok:
-			return "none"
-		case d == math.MaxInt64:
-			return fsd.Infinity().String()
-		}
-		return age(d.Seconds())
-	}
-	n := "none"
-	if v, ok := l.MaxCount.Value(); ok {
-		n = fmt.Sprint(v)
-	}
-	batch := l.Batch
-	if batch == 0 {
-		batch = purge.DefaultBatch
-	}
-	return fmt.Sprintf("age=%s num=%s min-age=%s batch=%d", limit(l.MaxAge), n, limit(l.MinAge), batch)
-}
-
-// join prints pins.
-func join(pins []purge.Pin) string {
-	texts := make([]string, len(pins))
-	for i, p := range pins {
-		texts[i] = p.String()
-	}
-	return strings.Join(texts, ", ")
-}
-
-// plural prints a number of jobs.
-func plural(n int) string {
-	if n == 1 {
-		return "1 inactive job"
-	}
-	return fmt.Sprintf("%d inactive jobs", n)
+	t.AppendRow(table.Row{"pinned", st.Pinned})
+	t.Render()
 }
 
 // shown is how many jobs of a list are printed.
-const shown = 5
+const shown = 8
 
-func (s *session) print(jobs []purge.Candidate) {
-	for i, c := range jobs {
-		if i == shown && len(jobs) > shown+1 {
-			fmt.Fprintf(s.out, "  … %d more\n", len(jobs)-shown)
-			return
+// jobs prints the jobs of a plan, and those that only their pins keep.
+func (s *session) jobs(p purge.Plan) {
+	t := newTable(s.out, "id", "ended", "age", "result", "why")
+	for i, c := range p.Jobs {
+		if i == shown {
+			t.AppendRow(table.Row{fmt.Sprintf("%d more", len(p.Jobs)-shown)})
+			break
 		}
-		fmt.Fprintf(s.out, "  %-59s why: %v\n", s.describe(c.Job), c.Why)
+		t.AppendRow(s.row(c.Record, c.Reason))
 	}
+	for _, k := range p.Pinned {
+		t.AppendRow(s.row(k.Record, "stays: "+k.Pins[0].String()))
+	}
+	t.Render()
 }
 
-func (s *session) printPinned(p purge.Plan) {
-	if len(p.Pinned) == 0 {
-		return
+func (s *session) row(r purge.Record, why any) table.Row {
+	age := fsd.Duration(max(0, float64(s.now-r.Inactive)))
+	return table.Row{r.ID, clock(r.Inactive), age.Format(3), r.Result, why}
+}
+
+// clock prints a time for people.
+func clock(t eventlog.Timestamp) string { return t.Time().UTC().Format(time.DateTime) }
+
+// describe prints limits in one line.
+func describe(l purge.Limits) string {
+	text := ""
+	if l.MaxAge.Set {
+		text += fmt.Sprintf(" age %v", l.MaxAge.Value)
 	}
-	fmt.Fprintf(s.out, "%s would go, too, but stay pinned:\n", plural(len(p.Pinned)))
-	for i, k := range p.Pinned {
-		if i == shown && len(p.Pinned) > shown+1 {
-			fmt.Fprintf(s.out, "  … %d more\n", len(p.Pinned)-shown)
-			return
+	if l.MaxCount.Set {
+		text += fmt.Sprintf(" number %d", l.MaxCount.Value)
+	}
+	if l.MinAge.Set {
+		text += fmt.Sprintf(" minimum age %v", l.MinAge.Value)
+	}
+	return "the limits" + text
+}
+
+// bar shows a progress bar if w is a terminal. Step tells how much more is done,
+// done takes the bar away.
+func bar(w io.Writer, what string, total int) (step func(int), done func()) {
+	f, ok := w.(*os.File)
+	if !ok {
+		return func(int) {}, func() {}
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return func(int) {}, func() {}
+	}
+	p := progress.NewWriter()
+	p.SetOutputWriter(w)
+	p.SetUpdateFrequency(100 * time.Millisecond)
+	p.Style().Visibility.ETA = true
+	tracker := &progress.Tracker{Message: what, Total: int64(total)}
+	p.AppendTracker(tracker)
+	go p.Render()
+	return func(n int) { tracker.Increment(int64(n)) }, func() {
+		tracker.MarkAsDone()
+		for p.IsRenderInProgress() && p.LengthActive() > 0 {
+			time.Sleep(10 * time.Millisecond)
 		}
-		fmt.Fprintf(s.out, "  %-59s by: %s\n", s.describe(k.Job), join(k.Pins))
+		p.Stop()
 	}
-}
-
-func (s *session) list(n int) {
-	all := s.oldest(n)
-	for _, k := range all {
-		line := s.describe(k.Job)
-		if len(k.Pins) > 0 {
-			line = fmt.Sprintf("%-59s pinned by: %s", line, join(k.Pins))
-		}
-		fmt.Fprintf(s.out, "  %s\n", line)
-	}
-	fmt.Fprintf(s.out, "%d of %s\n", len(all), plural(s.index.Len()))
-}
-
-// refuse prints an error and, to somebody who types commands, what can be done.
-func (s *session) refuse(err error) {
-	advice := ""
-	var job *purge.JobError
-	switch {
-	case errors.Is(err, purge.ErrPinned) && errors.As(err, &job):
-		p := job.Pins[0]
-		advice = fmt.Sprintf("it may go when its pins are gone, as by: unpin %v %v %s", job.ID, p.Kind, p.By)
-	case errors.Is(err, purge.ErrActive):
-		advice = "it has not ended"
-	case errors.Is(err, purge.ErrPurged):
-		advice = "its tombstone still answers ask"
-	case errors.Is(err, purge.ErrUnknown):
-		advice = "list shows ids; also a tombstone ends"
-	case errors.Is(err, purge.ErrClock):
-		advice = "if that is the right time, say so with advance FSD --accept"
-	case errors.Is(err, purge.ErrExcess):
-		advice = "unpin some, or say it shorter"
-	}
-	text := explain(err)
-	if advice != "" && s.typed {
-		text += "; " + strings.TrimSpace(advice)
-	}
-	fmt.Fprintln(s.out, "!", text)
-}
-
-// explain is the text of an error. That of a clock has seconds since 1970; people
-// want the time of the day.
-func explain(err error) string {
-	var c *purge.ClockError
-	if !errors.As(err, &c) || !(c.Now > 0) {
-		return strings.TrimPrefix(err.Error(), "purge: ")
-	}
-	step, side := float64(c.Now-c.Last), "after"
-	if step < 0 {
-		step, side = -step, "before"
-	}
-	return fmt.Sprintf("%v: %s is %s %s %s, the latest time known", purge.ErrClock, at(c.Now), age(step), side, at(c.Last))
 }

@@ -43,10 +43,10 @@ func TestFsyncsAreFew(t *testing.T) {
 	bare.R = nil
 	require.Equal(t, 4, syncs(func() error { return s.Add(bare) }))
 	require.Equal(t, 5, syncs(func() error { return s.Add(job(2)) }))
-	require.Equal(t, 3, syncs(func() error { return s.Unlink(ctx, ids(1, 2)) }))
+	require.Equal(t, 3, syncs(func() error { return unlink(s, ids(1, 2)) }))
 	require.NoError(t, s.Add(job(3)))
 	require.Equal(t, 2, syncs(func() error { return s.PutWatermark(ctx, 9) }))
-	require.Equal(t, 1, syncs(func() error { return s.Unlink(ctx, ids(3)) }))
+	require.Equal(t, 1, syncs(func() error { return unlink(s, ids(3)) }))
 	require.Equal(t, 2, syncs(func() error { return s.PutTombstones(ctx, tombsOf(1), nil) }), "the log is new")
 	require.Equal(t, 1, syncs(func() error { return s.PutTombstones(ctx, tombsOf(2, 3), nil) }))
 	require.Equal(t, 2, syncs(func() error { return d.open(t).Close() }), "the log of tombstones is synced")
@@ -55,7 +55,7 @@ func TestFsyncsAreFew(t *testing.T) {
 // ids returns ids, and tombsOf their tombstones.
 func ids(list ...jobid.ID) []jobid.ID { return list }
 
-func tombsOf(list ...jobid.ID) (out []purge.Job) {
+func tombsOf(list ...jobid.ID) (out []purge.Record) {
 	for _, id := range list {
 		out = append(out, tomb(id))
 	}

@@ -17,7 +17,7 @@ func BenchmarkUnlink(b *testing.B) {
 	for _, n := range []int{1, 100} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			s, _ := create(b)
-			ids, put := make([]jobid.ID, n), make([]purge.Job, n)
+			ids, put := make([]jobid.ID, n), make([]purge.Record, n)
 			next := jobid.ID(1)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -34,7 +34,7 @@ func BenchmarkUnlink(b *testing.B) {
 				if err := s.PutTombstones(ctx, put, nil); err != nil {
 					b.Fatal(err)
 				}
-				if err := s.Unlink(ctx, ids); err != nil {
+				if err := unlink(s, ids); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -61,7 +61,7 @@ func BenchmarkAdd(b *testing.B) {
 func BenchmarkRecovery(b *testing.B) {
 	for _, n := range []int{1, 64, 10_000} {
 		s, dir := create(b)
-		var put []purge.Job
+		var put []purge.Record
 		for i := range n {
 			id := jobid.ID(i + 1)
 			put = append(put, tomb(id+jobid.ID(n)))

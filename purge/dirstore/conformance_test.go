@@ -2,7 +2,10 @@ package dirstore_test
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +17,17 @@ import (
 	"github.com/joblife/joblife/purge/storetest"
 )
 
+// unlink unlinks jobs, and returns all errors as one.
+func unlink(s *dirstore.Store, ids []jobid.ID) error { return unlinkAll(ctx, s, ids) }
+
+func unlinkAll(ctx context.Context, s *dirstore.Store, ids []jobid.ID) error {
+	failed, err := s.Unlink(ctx, ids)
+	for _, id := range slices.Sorted(maps.Keys(failed)) {
+		err = errors.Join(err, failed[id])
+	}
+	return err
+}
+
 // A subject is a Store for the suite that any store can run. Its watermark is the
 // greatest of all evidence, which the subject works out for itself, to compare.
 type subject struct {
@@ -23,13 +37,13 @@ type subject struct {
 	evidence jobid.ID // the greatest id of any that were put, stored or buried
 }
 
-func (s *subject) Create(j purge.Job) error {
+func (s *subject) Create(j purge.Record) error {
 	text, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: j.Inactive, Name: "clean"})
 	if err != nil {
 		return err
 	}
 	s.evidence = max(s.evidence, j.ID)
-	return s.Add(dirstore.Job{ID: j.ID, Eventlog: text, Jobspec: []byte("{}")})
+	return s.Add(dirstore.Stored{ID: j.ID, Eventlog: text, Jobspec: []byte("{}")})
 }
 
 func (s *subject) PutWatermark(c context.Context, id jobid.ID) error {
@@ -40,7 +54,7 @@ func (s *subject) PutWatermark(c context.Context, id jobid.ID) error {
 	return err
 }
 
-func (s *subject) PutTombstones(c context.Context, put []purge.Job, drop []jobid.ID) error {
+func (s *subject) PutTombstones(c context.Context, put []purge.Record, drop []jobid.ID) error {
 	err := s.Store.PutTombstones(c, put, drop)
 	for _, j := range put {
 		if err == nil {
@@ -50,7 +64,7 @@ func (s *subject) PutTombstones(c context.Context, put []purge.Job, drop []jobid
 	return err
 }
 
-func (s *subject) Stored() (jobs []jobid.ID, tombstones []purge.Job, watermark jobid.ID, err error) {
+func (s *subject) Stored() (jobs []jobid.ID, tombstones []purge.Record, watermark jobid.ID, err error) {
 	jobs, errs := list(s.Store)
 	require.Empty(s.t, errs)
 	require.Equal(s.t, s.evidence, s.Watermark())
@@ -86,8 +100,8 @@ func TestARunnerGoesOnAfterARestart(t *testing.T) {
 	for id := range jobid.ID(10) {
 		require.NoError(t, s.Add(job(id+1)))
 	}
-	require.NoError(t, s.Unlink(ctx, []jobid.ID{10}))
-	require.NoError(t, s.PutTombstones(ctx, []purge.Job{tomb(10)}, nil))
+	require.NoError(t, unlink(s, []jobid.ID{10}))
+	require.NoError(t, s.PutTombstones(ctx, []purge.Record{tomb(10)}, nil))
 	s = reopen(t, s, dir)
 	ids, _ := list(s)
 	for _, id := range ids {

@@ -41,7 +41,7 @@ func newWorld(t *testing.T) func(coin func() bool) *world {
 	for id := range jobid.ID(6) {
 		require.NoError(t, s.Add(job(id+1)))
 	}
-	require.NoError(t, s.PutTombstones(ctx, []purge.Job{tomb(100), tomb(101)}, nil))
+	require.NoError(t, s.PutTombstones(ctx, []purge.Record{tomb(100), tomb(101)}, nil))
 	d.crash()
 	return func(coin func() bool) *world {
 		w := &world{T: t, disk: &disk{root: d.root.clone(), coin: coin}}
@@ -56,8 +56,8 @@ func (w *world) batch() error {
 	w.s.CompactNext()
 	for i, step := range []func() error{
 		func() error { return w.s.PutWatermark(ctx, 200) },
-		func() error { return w.s.PutTombstones(ctx, []purge.Job{tomb(5), tomb(6)}, []jobid.ID{100}) },
-		func() error { return w.s.Unlink(ctx, []jobid.ID{5, 6}) },
+		func() error { return w.s.PutTombstones(ctx, []purge.Record{tomb(5), tomb(6)}, []jobid.ID{100}) },
+		func() error { return unlink(w.s, []jobid.ID{5, 6}) },
 	} {
 		if err := step(); err != nil {
 			return err
@@ -90,10 +90,10 @@ func (w *world) check(what string) {
 	}
 	require.GreaterOrEqual(w, w.s.Watermark(), mark, what)
 	got := tombs(w.T, w.s)
-	require.Subset(w, []purge.Job{tomb(5), tomb(6), tomb(100), tomb(101)}, got, what)
+	require.Subset(w, []purge.Record{tomb(5), tomb(6), tomb(100), tomb(101)}, got, what)
 	require.Contains(w, got, tomb(101), what)
 	if w.acks >= 2 {
-		require.Subset(w, got, []purge.Job{tomb(5), tomb(6)}, what)
+		require.Subset(w, got, []purge.Record{tomb(5), tomb(6)}, what)
 	}
 }
 
@@ -101,7 +101,7 @@ func (w *world) check(what string) {
 func (w *world) done(what string) {
 	require.Equal(w, 3, w.acks, what)
 	w.check(what)
-	require.Equal(w, []purge.Job{tomb(5), tomb(6), tomb(101)}, tombs(w.T, w.s), what)
+	require.Equal(w, []purge.Record{tomb(5), tomb(6), tomb(101)}, tombs(w.T, w.s), what)
 	foreign, err := w.s.Foreign()
 	require.NoError(w, err)
 	require.Empty(w, foreign, what)
@@ -173,15 +173,15 @@ func TestNoCrashLeavesAJobInPart(t *testing.T) {
 		name string
 		id   jobid.ID
 		do   func(s *dirstore.Store) error
-		want func(j *dirstore.Job)
+		want func(j *dirstore.Stored)
 	}{
-		{"add", 9, func(s *dirstore.Store) error { return s.Add(job(9)) }, func(*dirstore.Job) {}},
+		{"add", 9, func(s *dirstore.Store) error { return s.Add(job(9)) }, func(*dirstore.Stored) {}},
 		{"put R", 2, func(s *dirstore.Store) error { return s.PutR(2, []byte("new")) },
-			func(j *dirstore.Job) { j.R = []byte("new") }},
+			func(j *dirstore.Stored) { j.R = []byte("new") }},
 		{"put jobspec", 2, func(s *dirstore.Store) error { return s.PutJobspec(2, []byte("new")) },
-			func(j *dirstore.Job) { j.Jobspec = []byte("new") }},
+			func(j *dirstore.Stored) { j.Jobspec = []byte("new") }},
 		{"append", 2, func(s *dirstore.Store) error { return s.Append(2, line("memo")) },
-			func(j *dirstore.Job) { j.Eventlog = append(j.Eventlog, line("memo")...) }},
+			func(j *dirstore.Stored) { j.Eventlog = append(j.Eventlog, line("memo")...) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			newOne := newWorld(t)
@@ -210,7 +210,7 @@ func TestNoCrashLeavesAJobInPart(t *testing.T) {
 							continue
 						}
 						there = true
-						require.Contains(t, []dirstore.Job{job(id), changed}, j, what)
+						require.Contains(t, []dirstore.Stored{job(id), changed}, j, what)
 					}
 					require.GreaterOrEqual(t, len(ids), 6, what)
 					if err == nil {
@@ -312,8 +312,8 @@ func TestNoCrashForgetsAnID(t *testing.T) {
 				do func() error
 			}{
 				{300, func() error { return w.s.Add(job(300)) }},
-				{0, func() error { return w.s.Unlink(ctx, []jobid.ID{300}) }},
-				{400, func() error { return w.s.PutTombstones(ctx, []purge.Job{tomb(400)}, nil) }},
+				{0, func() error { return unlink(w.s, []jobid.ID{300}) }},
+				{400, func() error { return w.s.PutTombstones(ctx, []purge.Record{tomb(400)}, nil) }},
 				{0, func() error { return w.s.PutTombstones(ctx, nil, []jobid.ID{400}) }},
 				{0, func() error { w.s.CompactNext(); return w.s.PutTombstones(ctx, nil, []jobid.ID{1}) }},
 				{500, func() error { return w.s.PutWatermark(ctx, 500) }},

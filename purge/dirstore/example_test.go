@@ -9,6 +9,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/dirstore"
@@ -44,7 +45,7 @@ func Example() {
 	inTemp(func(s *dirstore.Store, dir string) error {
 		ctx := context.Background()
 		const id jobid.ID = 6731191091817518
-		err := s.Add(dirstore.Job{ID: id, Eventlog: event("submit"), Jobspec: []byte(`{"version":1}`)})
+		err := s.Add(dirstore.Stored{ID: id, Eventlog: event("submit"), Jobspec: []byte(`{"version":1}`)})
 		if err != nil {
 			return err
 		}
@@ -60,10 +61,10 @@ func Example() {
 		}
 
 		// What a purge.Runner does, batch by batch.
-		gone := purge.Job{ID: id, Inactive: 1699996421.5, Result: purge.Completed, Ran: true}
-		err = errors.Join(s.PutWatermark(ctx, id), s.PutTombstones(ctx, []purge.Job{gone}, nil))
+		gone := purge.Record{ID: id, Inactive: 1699996421.5, Result: jobstate.ResultCompleted, Ran: true}
+		err = errors.Join(s.PutWatermark(ctx, id), s.PutTombstones(ctx, []purge.Record{gone}, nil))
 		if err == nil {
-			err = s.Unlink(ctx, []jobid.ID{id})
+			_, err = s.Unlink(ctx, []jobid.ID{id})
 		}
 		if err != nil {
 			return err
@@ -97,7 +98,7 @@ func Example() {
 func ExampleStore_Jobs() {
 	inTemp(func(s *dirstore.Store, dir string) error {
 		for id := range jobid.ID(3) {
-			if err := s.Add(dirstore.Job{ID: id + 1, Eventlog: event("submit")}); err != nil {
+			if err := s.Add(dirstore.Stored{ID: id + 1, Eventlog: event("submit")}); err != nil {
 				return err
 			}
 		}
@@ -126,7 +127,7 @@ func ExampleStore_Jobs() {
 // Who appends often holds on to the log.
 func ExampleStore_OpenLog() {
 	inTemp(func(s *dirstore.Store, _ string) error {
-		if err := s.Add(dirstore.Job{ID: 1, Eventlog: event("submit")}); err != nil {
+		if err := s.Add(dirstore.Stored{ID: 1, Eventlog: event("submit")}); err != nil {
 			return err
 		}
 		log, err := s.OpenLog(1, logfile.SyncGroup)
@@ -157,14 +158,14 @@ func ExampleStore_OpenLog() {
 // What is not the store's stays, and is told.
 func ExampleStore_Foreign() {
 	inTemp(func(s *dirstore.Store, dir string) error {
-		if err := s.Add(dirstore.Job{ID: 1}); err != nil {
+		if err := s.Add(dirstore.Stored{ID: 1}); err != nil {
 			return err
 		}
 		core := filepath.Join(dir, jobid.ID(1).KVSPath(), "core")
 		if err := os.WriteFile(core, nil, 0o600); err != nil {
 			return err
 		}
-		if err := s.Unlink(context.Background(), []jobid.ID{1}); err != nil {
+		if _, err := s.Unlink(context.Background(), []jobid.ID{1}); err != nil {
 			return err
 		}
 		names, err := s.Foreign()

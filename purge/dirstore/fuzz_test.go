@@ -91,9 +91,9 @@ func FuzzOpen(f *testing.F) {
 		if readErr != nil {
 			require.ErrorIs(t, readErr, dirstore.ErrDamaged)
 		}
-		require.NoError(t, s.PutTombstones(ctx, []purge.Job{tomb(5)}, []jobid.ID{6}))
+		require.NoError(t, s.PutTombstones(ctx, []purge.Record{tomb(5)}, []jobid.ID{6}))
 		s.CompactNext()
-		require.NoError(t, s.PutTombstones(ctx, []purge.Job{tomb(7)}, []jobid.ID{6}))
+		require.NoError(t, s.PutTombstones(ctx, []purge.Record{tomb(7)}, []jobid.ID{6}))
 		appendErr := s.Append(5, line("memo"))
 		if readErr == nil {
 			require.NoError(t, appendErr)
@@ -102,12 +102,12 @@ func FuzzOpen(f *testing.F) {
 		d.crash()
 		s = d.open(t)
 		require.GreaterOrEqual(t, s.Watermark(), high)
-		want := map[jobid.ID]purge.Job{}
+		want := map[jobid.ID]purge.Record{}
 		for _, j := range append(before, tomb(5), tomb(7)) {
 			want[j.ID] = j
 		}
 		delete(want, 6)
-		got := map[jobid.ID]purge.Job{}
+		got := map[jobid.ID]purge.Record{}
 		for _, j := range tombs(t, s) {
 			got[j.ID] = j
 		}

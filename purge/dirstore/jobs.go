@@ -13,8 +13,8 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// A Job is what is stored of a job.
-type Job struct {
+// Stored is what is stored of a job.
+type Stored struct {
 	ID jobid.ID
 	// Eventlog are the whole lines of the eventlog, each a valid event.
 	Eventlog []byte
@@ -34,7 +34,7 @@ type Job struct {
 // could not be read back, logfile.ErrBatch if Eventlog is not whole lines of
 // events. If the very last step fails, to make the job durable, the job may be
 // there. Add makes four fsyncs, and one more if there is an R.
-func (s *Store) Add(j Job) error {
+func (s *Store) Add(j Stored) error {
 	const op = "add"
 	name := j.ID.KVSPath()
 	if err := s.ready(context.Background(), op); err != nil {
@@ -66,7 +66,7 @@ func (s *Store) Add(j Job) error {
 }
 
 // checkNew returns an error if the job could not be read back.
-func (s *Store) checkNew(j Job) error {
+func (s *Store) checkNew(j Stored) error {
 	if n := int64(len(j.Eventlog)); n > s.opts.MaxEventlog {
 		return errTooLarge(n, s.opts.MaxEventlog)
 	}
@@ -90,7 +90,7 @@ func checkLines(log []byte) error {
 }
 
 // stage makes the directory of a job where it does not count as one.
-func (s *Store) stage(dir string, j Job) error {
+func (s *Store) stage(dir string, j Stored) error {
 	if err := s.fs.Mkdir(dir, dirMode); errors.Is(err, fs.ErrExist) {
 		// An Add that failed left it.
 		if err := s.removeJob(dir); err != nil {
@@ -233,28 +233,28 @@ func (s *Store) Append(id jobid.ID, batch []byte) (err error) {
 // fs.ErrNotExist if there is no such job, [ErrDamaged] if it has no eventlog, or
 // one with a line that is no event, [ErrLimit] if a file is too large; or an
 // *[Error] if the store is closed. The slices belong to the caller.
-func (s *Store) Read(id jobid.ID) (Job, error) {
+func (s *Store) Read(id jobid.ID) (Stored, error) {
 	if err := s.ready(context.Background(), "read"); err != nil {
-		return Job{}, err
+		return Stored{}, err
 	}
 	j, err := s.read(id)
 	if err != nil {
-		return Job{}, &JobError{ID: id, Err: cause(err)}
+		return Stored{}, &JobError{ID: id, Err: cause(err)}
 	}
 	return j, nil
 }
 
 // read reads a job.
-func (s *Store) read(id jobid.ID) (Job, error) {
+func (s *Store) read(id jobid.ID) (Stored, error) {
 	dir := id.KVSPath()
 	if err := s.isDir(dir); err != nil {
-		return Job{}, err
+		return Stored{}, err
 	}
 	list, err := s.fs.ReadDir(dir)
 	if err != nil {
-		return Job{}, err
+		return Stored{}, err
 	}
-	j := Job{ID: id}
+	j := Stored{ID: id}
 	found := false
 	for _, e := range list {
 		name := join(dir, e.Name())
@@ -272,17 +272,17 @@ func (s *Store) read(id jobid.ID) (Job, error) {
 			}
 		}
 		if err != nil {
-			return Job{}, fmt.Errorf("%s: %w", e.Name(), cause(err))
+			return Stored{}, fmt.Errorf("%s: %w", e.Name(), cause(err))
 		}
 	}
 	if !found {
-		return Job{}, errNoEventlog
+		return Stored{}, errNoEventlog
 	}
 	whole := bytes.LastIndexByte(j.Eventlog, '\n') + 1
 	j.Torn = len(j.Eventlog) - whole
 	j.Eventlog = j.Eventlog[:whole:whole]
 	if err := checkLines(j.Eventlog); err != nil {
-		return Job{}, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return Stored{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return j, nil
 }
@@ -292,15 +292,15 @@ func (s *Store) read(id jobid.ID) (Job, error) {
 // store itself can not be read there is one *[Error] and the iterator ends. The
 // slices belong to the caller, who may unlink and add jobs meanwhile; those may
 // come or not. One job at a time is in memory, and the names of all.
-func (s *Store) Jobs() iter.Seq2[Job, error] {
-	return func(yield func(Job, error) bool) {
+func (s *Store) Jobs() iter.Seq2[Stored, error] {
+	return func(yield func(Stored, error) bool) {
 		if err := s.ready(context.Background(), "list"); err != nil {
-			yield(Job{}, err)
+			yield(Stored{}, err)
 			return
 		}
 		list, err := s.fs.ReadDir(".")
 		if err != nil {
-			yield(Job{}, fail("list", ".", err))
+			yield(Stored{}, fail("list", ".", err))
 			return
 		}
 		for _, e := range list {

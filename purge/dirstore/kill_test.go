@@ -57,7 +57,7 @@ func work(dir string) error {
 			continue
 		}
 		batch := ids[:10]
-		var put []purge.Job
+		var put []purge.Record
 		for _, id := range batch {
 			put = append(put, tomb(id))
 		}
@@ -68,7 +68,7 @@ func work(dir string) error {
 		s.CompactNext()
 		err := errors.Join(s.PutWatermark(ctx, batch[9]), s.PutTombstones(ctx, put, drop))
 		if err == nil {
-			err = s.Unlink(ctx, batch)
+			err = unlink(s, batch)
 		}
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/dirstore"
@@ -33,16 +34,16 @@ func line(name string) []byte {
 
 // job returns a job with an eventlog of two lines, a jobspec and an R that tell
 // whose they are.
-func job(id jobid.ID) dirstore.Job {
-	return dirstore.Job{
+func job(id jobid.ID) dirstore.Stored {
+	return dirstore.Stored{
 		ID: id, Eventlog: append(line("submit"), line("clean")...),
 		Jobspec: fmt.Appendf(nil, `{"of":%d}`, id), R: fmt.Appendf(nil, `{"R":%d}`, id),
 	}
 }
 
 // tomb returns the tombstone of a job.
-func tomb(id jobid.ID) purge.Job {
-	return purge.Job{ID: id, Inactive: 1699996421.5, Result: purge.Failed, Ran: true}
+func tomb(id jobid.ID) purge.Record {
+	return purge.Record{ID: id, Inactive: 1699996421.5, Result: jobstate.ResultFailed, Ran: true}
 }
 
 // create returns a new store with jobs, and its directory.
@@ -79,7 +80,7 @@ func list(s *dirstore.Store) (ids []jobid.ID, errs []error) {
 }
 
 // tombs returns the tombstones of a store.
-func tombs(t testing.TB, s *dirstore.Store) (out []purge.Job) {
+func tombs(t testing.TB, s *dirstore.Store) (out []purge.Record) {
 	for j, err := range s.Tombstones() {
 		require.NoError(t, err)
 		out = append(out, j)
@@ -114,7 +115,7 @@ func TestAJobIsReadAsItWasAdded(t *testing.T) {
 
 func TestAJobNeedsNoJobspecAndNoR(t *testing.T) {
 	s, _ := create(t)
-	require.NoError(t, s.Add(dirstore.Job{ID: 7}))
+	require.NoError(t, s.Add(dirstore.Stored{ID: 7}))
 	j, err := s.Read(7)
 	require.NoError(t, err)
 	require.Empty(t, j.Eventlog)
@@ -140,18 +141,18 @@ func TestAddRefusesWhatItCanNotKeep(t *testing.T) {
 	s, err := dirstore.Create(dir, dirstore.Options{MaxEventlog: 100, MaxObject: 10})
 	require.NoError(t, err)
 	defer s.Close()
-	require.NoError(t, s.Add(dirstore.Job{ID: 1, Jobspec: []byte("0123456789")}))
+	require.NoError(t, s.Add(dirstore.Stored{ID: 1, Jobspec: []byte("0123456789")}))
 	for _, tt := range []struct {
 		name string
-		job  dirstore.Job
+		job  dirstore.Stored
 		want error
 	}{
-		{"a job that is there", dirstore.Job{ID: 1}, fs.ErrExist},
-		{"a torn line", dirstore.Job{ID: 2, Eventlog: line("submit")[:10]}, logfile.ErrBatch},
-		{"a line that is no event", dirstore.Job{ID: 2, Eventlog: []byte("{}\n")}, eventlog.ErrEntry},
-		{"an eventlog that is too large", dirstore.Job{ID: 2, Eventlog: make([]byte, 101)}, dirstore.ErrLimit},
-		{"a jobspec that is too large", dirstore.Job{ID: 2, Jobspec: make([]byte, 11)}, dirstore.ErrLimit},
-		{"an R that is too large", dirstore.Job{ID: 2, R: make([]byte, 11)}, dirstore.ErrLimit},
+		{"a job that is there", dirstore.Stored{ID: 1}, fs.ErrExist},
+		{"a torn line", dirstore.Stored{ID: 2, Eventlog: line("submit")[:10]}, logfile.ErrBatch},
+		{"a line that is no event", dirstore.Stored{ID: 2, Eventlog: []byte("{}\n")}, eventlog.ErrEntry},
+		{"an eventlog that is too large", dirstore.Stored{ID: 2, Eventlog: make([]byte, 101)}, dirstore.ErrLimit},
+		{"a jobspec that is too large", dirstore.Stored{ID: 2, Jobspec: make([]byte, 11)}, dirstore.ErrLimit},
+		{"an R that is too large", dirstore.Stored{ID: 2, R: make([]byte, 11)}, dirstore.ErrLimit},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := s.Add(tt.job)
@@ -189,7 +190,7 @@ func TestWhatIsPutHasALimit(t *testing.T) {
 	s, err := dirstore.Create(dir, dirstore.Options{MaxEventlog: int64(len(line("memo"))), MaxObject: 3})
 	require.NoError(t, err)
 	defer s.Close()
-	require.NoError(t, s.Add(dirstore.Job{ID: 1}))
+	require.NoError(t, s.Add(dirstore.Stored{ID: 1}))
 	require.NoError(t, s.PutR(1, []byte("123")))
 	require.ErrorIs(t, s.PutR(1, []byte("1234")), dirstore.ErrLimit)
 	require.ErrorIs(t, s.PutJobspec(1, []byte("1234")), dirstore.ErrLimit)
@@ -197,7 +198,7 @@ func TestWhatIsPutHasALimit(t *testing.T) {
 	require.ErrorIs(t, s.Append(1, line("memo")), dirstore.ErrLimit)
 	j, err := s.Read(1)
 	require.NoError(t, err)
-	require.Equal(t, dirstore.Job{ID: 1, Eventlog: line("memo"), R: []byte("123")}, j)
+	require.Equal(t, dirstore.Stored{ID: 1, Eventlog: line("memo"), R: []byte("123")}, j)
 
 	// Whoever wrote it: what is too large is not read.
 	write(t, "1234", dir, "job.0000.0000.0000.0001", "R")
@@ -247,7 +248,7 @@ func TestATornLineIsNotReadAndSetAsideWhenAppending(t *testing.T) {
 	side, err := os.ReadFile(log + ".torn-1")
 	require.NoError(t, err)
 	require.Equal(t, `{"timesta`, string(side))
-	require.NoError(t, s.Unlink(ctx, []jobid.ID{1}))
+	require.NoError(t, unlink(s, []jobid.ID{1}))
 	foreign, err := s.Foreign()
 	require.NoError(t, err)
 	require.Empty(t, foreign)
@@ -285,7 +286,7 @@ func TestADamagedJobHidesNoOther(t *testing.T) {
 	require.ErrorIs(t, s.Add(job(9)), fs.ErrExist)
 
 	// They can be unlinked like any other.
-	require.NoError(t, s.Unlink(ctx, damaged))
+	require.NoError(t, unlink(s, damaged))
 	ids, errs = list(s)
 	require.Equal(t, []jobid.ID{1, 5, 6, 7}, ids)
 	require.Empty(t, errs)
@@ -300,7 +301,7 @@ func TestJobsMayChangeWhileTheyAreListed(t *testing.T) {
 	for j, err := range s.Jobs() {
 		require.NoError(t, err)
 		got = append(got, j.ID)
-		require.NoError(t, s.Unlink(ctx, []jobid.ID{j.ID, 3}))
+		require.NoError(t, unlink(s, []jobid.ID{j.ID, 3}))
 		if j.ID == 2 {
 			break
 		}
@@ -355,7 +356,7 @@ func TestAClosedStoreDoesNothing(t *testing.T) {
 		}
 		for _, err := range []error{
 			s.Add(job(2)), s.PutR(1, nil), s.PutJobspec(1, nil), s.Append(1, nil), s.Close(), readErr, openErr, foreignErr,
-			jobErrs[0], tombErr, s.PutWatermark(ctx, 9), s.PutTombstones(ctx, nil, nil), s.Unlink(ctx, nil),
+			jobErrs[0], tombErr, s.PutWatermark(ctx, 9), s.PutTombstones(ctx, nil, nil), unlink(s, nil),
 		} {
 			require.ErrorIs(t, err, fs.ErrClosed)
 		}
@@ -367,8 +368,8 @@ func TestADoneContextChangesNothing(t *testing.T) {
 	done, cancel := context.WithCancel(ctx)
 	cancel()
 	require.ErrorIs(t, s.PutWatermark(done, 9), context.Canceled)
-	require.ErrorIs(t, s.PutTombstones(done, []purge.Job{tomb(1)}, nil), context.Canceled)
-	require.ErrorIs(t, s.Unlink(done, []jobid.ID{1}), context.Canceled)
+	require.ErrorIs(t, s.PutTombstones(done, []purge.Record{tomb(1)}, nil), context.Canceled)
+	require.ErrorIs(t, unlinkAll(done, s, []jobid.ID{1}), context.Canceled)
 	ids, _ := list(s)
 	require.Equal(t, []jobid.ID{1}, ids)
 	require.Empty(t, tombs(t, s))
@@ -380,7 +381,7 @@ func TestNobodyElseMayReadAStore(t *testing.T) {
 		t.Skip("there are no such permissions")
 	}
 	s, dir := create(t, 1)
-	require.NoError(t, s.PutTombstones(ctx, []purge.Job{tomb(1)}, nil))
+	require.NoError(t, s.PutTombstones(ctx, []purge.Record{tomb(1)}, nil))
 	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		require.NoError(t, err)
 		info, err := e.Info()

@@ -30,7 +30,7 @@ const (
 // A record is a line of the log of tombstones. It is one change: what a crash
 // leaves of the last line is cut off, and the change has not been made.
 type record struct {
-	put  []purge.Job
+	put  []purge.Record
 	drop []jobid.ID
 }
 
@@ -68,8 +68,8 @@ func parseRecord(e eventlog.Entry) (record, error) {
 		return record{}, errNotCanonical
 	}
 	var texts struct {
-		Put  []purge.Job `json:"put"`
-		Drop []string    `json:"drop"`
+		Put  []purge.Record `json:"put"`
+		Drop []string       `json:"drop"`
 	}
 	if err := json.Unmarshal(e.Context, &texts); err != nil {
 		return record{}, fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -142,8 +142,8 @@ func (s *Store) closeTombs() error {
 // scan reads the first bytes of the log of tombstones. It returns those that
 // stand, and about how many bytes they take. Those that were dropped count as
 // evidence, too.
-func (s *Store) scan(size int64) (live map[jobid.ID]purge.Job, bytes int64, err error) {
-	live = map[jobid.ID]purge.Job{}
+func (s *Store) scan(size int64) (live map[jobid.ID]purge.Record, bytes int64, err error) {
+	live = map[jobid.ID]purge.Record{}
 	r, err := logfile.OpenReader(tombsName, logfile.ReaderOptions{FS: s.fs, Limit: func() int64 { return size }})
 	if err != nil {
 		return nil, 0, err
@@ -183,9 +183,9 @@ func (s *Store) scan(size int64) (live map[jobid.ID]purge.Job, bytes int64, err 
 // there whole or not at all. The log is written anew without what was dropped
 // when it is twice as large as what stood in it, and a mebibyte at least.
 //
-// The error is an *[Error], with category purge.ErrJob if a job can not be a
+// The error is an *[Error], with category purge.ErrRecord if a job can not be a
 // tombstone; then nothing was changed.
-func (s *Store) PutTombstones(ctx context.Context, put []purge.Job, drop []jobid.ID) error {
+func (s *Store) PutTombstones(ctx context.Context, put []purge.Record, drop []jobid.ID) error {
 	const op = "put tombstones"
 	if err := s.ready(ctx, op); err != nil {
 		return err
@@ -200,7 +200,7 @@ func (s *Store) PutTombstones(ctx context.Context, put []purge.Job, drop []jobid
 
 // putTombstones appends the lines, each durable before the next, so that what is
 // torn is never but the last.
-func (s *Store) putTombstones(put []purge.Job, drop []jobid.ID) error {
+func (s *Store) putTombstones(put []purge.Record, drop []jobid.ID) error {
 	at := s.tombsTime
 	for _, j := range put {
 		if _, err := j.MarshalText(); err != nil {
@@ -279,7 +279,7 @@ func (s *Store) compact() error {
 }
 
 // writeTombs writes a log of tombstones.
-func (s *Store) writeTombs(name string, live map[jobid.ID]purge.Job) (err error) {
+func (s *Store) writeTombs(name string, live map[jobid.ID]purge.Record) (err error) {
 	log, err := logfile.Create(name, logfile.Options{FS: s.fs, Policy: logfile.SyncGroup, Mode: fileMode})
 	if err != nil {
 		return err
@@ -305,8 +305,8 @@ func (s *Store) writeTombs(name string, live map[jobid.ID]purge.Job) (err error)
 }
 
 // byID returns tombstones in the order of their ids.
-func byID(live map[jobid.ID]purge.Job) []purge.Job {
-	jobs := make([]purge.Job, 0, len(live))
+func byID(live map[jobid.ID]purge.Record) []purge.Record {
+	jobs := make([]purge.Record, 0, len(live))
 	for _, id := range slices.Sorted(maps.Keys(live)) {
 		jobs = append(jobs, live[id])
 	}
@@ -316,20 +316,20 @@ func byID(live map[jobid.ID]purge.Job) []purge.Job {
 // Tombstones returns an iterator over the tombstones that stand, by id. If they
 // can not be read it yields one *[Error] and ends. It reads the log of all and
 // holds them in memory; the store may be changed meanwhile.
-func (s *Store) Tombstones() iter.Seq2[purge.Job, error] {
-	return func(yield func(purge.Job, error) bool) {
+func (s *Store) Tombstones() iter.Seq2[purge.Record, error] {
+	return func(yield func(purge.Record, error) bool) {
 		const op = "tombstones"
 		if err := s.ready(context.Background(), op); err != nil {
-			yield(purge.Job{}, err)
+			yield(purge.Record{}, err)
 			return
 		}
 		if err := s.openTombs(); err != nil {
-			yield(purge.Job{}, fail(op, tombsName, err))
+			yield(purge.Record{}, fail(op, tombsName, err))
 			return
 		}
 		live, _, err := s.scan(s.tombs.Size())
 		if err != nil {
-			yield(purge.Job{}, fail(op, tombsName, err))
+			yield(purge.Record{}, fail(op, tombsName, err))
 			return
 		}
 		for _, j := range byID(live) {

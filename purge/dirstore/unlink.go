@@ -18,16 +18,20 @@ import (
 // it stays in the trash, as does what has the name of a job and is no directory,
 // and [Store.Foreign] tells. Symbolic links are not followed.
 //
-// An error is an *[Error] or several, joined: a job that could not be moved
-// does not keep the others. The next Unlink and the next Open remove what was
+// A job that cannot be moved is in failed and stops no other. The next Unlink and the next Open remove what was
 // left in the trash. Unlink makes three fsyncs at most, and no file of the jobs
 // may be open where the system does not move open files, as Windows.
-func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) error {
+func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error) {
 	const op = "unlink"
 	if err := s.ready(ctx, op); err != nil {
-		return err
+		return nil, err
 	}
-	var errs []error
+	refuse := func(id jobid.ID, err error) {
+		if failed == nil {
+			failed = make(map[jobid.ID]error)
+		}
+		failed[id] = fail(op, id.KVSPath(), err)
+	}
 	var there []jobid.ID
 	var greatest jobid.ID
 	for _, id := range ids {
@@ -36,7 +40,7 @@ func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) error {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			errs = append(errs, fail(op, id.KVSPath(), err))
+			refuse(id, err)
 			continue
 		}
 		there = append(there, id)
@@ -46,23 +50,23 @@ func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) error {
 	if greatest > s.mark {
 		// Whoever put the job there, its directory is the last evidence of it.
 		if err := s.keepHigh(); err != nil {
-			return errors.Join(append(errs, fail(op, markName, err))...)
+			return nil, fail(op, markName, err)
 		}
 	}
 	for _, id := range there {
 		if err := s.moveAside(id.KVSPath()); err != nil {
-			errs = append(errs, fail(op, id.KVSPath(), err))
+			refuse(id, err)
 		}
 	}
 	// Also if nothing was there: an earlier call may have failed here, and a job
 	// that is not seen any more is not yet one that is gone for good.
 	if err := s.fs.SyncDir("."); err != nil {
-		return errors.Join(append(errs, fail(op, ".", err))...)
+		return nil, fail(op, ".", err)
 	}
-	if err := s.clean(); err != nil {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	// What cannot be removed from the trash is no job any more: the next Unlink
+	// tries again.
+	_ = s.clean()
+	return failed, nil
 }
 
 // clean removes the jobs that are on their way in or out, if there may be any.

@@ -2,10 +2,12 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
@@ -22,14 +24,21 @@ type TB interface {
 type Subject interface {
 	purge.Store
 	// Create stores something of a job that became inactive.
-	Create(j purge.Job) error
+	Create(j purge.Record) error
 	// Stored returns of which jobs anything is stored, the tombstones, both in
 	// any order, and the watermark, 0 if there is none. A store may know a
 	// greater watermark than was put, from the ids of what it was given.
-	Stored() (jobs []jobid.ID, tombstones []purge.Job, watermark jobid.ID, err error)
-	// Reopen opens the store anew, as after a crash: what was not durable may be
+	Stored() (jobs []jobid.ID, tombstones []purge.Record, watermark jobid.ID, err error)
+	// Reopen opens the store again, as after a crash: what was not durable may be
 	// gone.
 	Reopen() error
+}
+
+// An Obstructer is a [Subject] that can make Unlink of one job fail. Of others the
+// suite does not test that one job stops no other.
+type Obstructer interface {
+	// Obstruct makes Unlink of a job fail until clear is called.
+	Obstruct(id jobid.ID) (clear func(), err error)
 }
 
 // Run tests the stores that open returns, which are empty. It ends with the first
@@ -53,7 +62,7 @@ type suite struct {
 	ctx  context.Context
 
 	jobs      []jobid.ID
-	tombs     map[jobid.ID]purge.Job
+	tombs     map[jobid.ID]purge.Record
 	dropped   map[jobid.ID]bool // tombstones that may be there
 	watermark jobid.ID          // the greatest that was put
 	greatest  jobid.ID          // the greatest id that the store was told
@@ -78,17 +87,19 @@ var checks = [...]check{
 	{"tombstones stay when jobs go", tombstonesStay},
 	{"the last tombstone of an id stays", lastTombstoneStays},
 	{"a dropped tombstone harms no other", droppedTombstones},
+	{"a job that cannot be removed stops no other", stuckJob},
+	{"a runner passes over a job that cannot be removed", runnerPassesOver},
 	{"slices are not kept", slicesAreNotKept},
 	{"a context that is done harms nothing", doneContext},
 	{"a runner purges all and keeps the watermark", runnerPurgesAll},
 }
 
 // job returns a job that differs from those with other numbers in everything.
-func job(n int) purge.Job {
-	return purge.Job{
+func job(n int) purge.Record {
+	return purge.Record{
 		ID:       jobid.ID(1000 + 7*n),
 		Inactive: 1_700_000_000.25 + 3*eventlog.Timestamp(n),
-		Result:   purge.Result(1) << (n % 4),
+		Result:   jobstate.Result(1) << (n % 4),
 		Ran:      n%3 > 0,
 	}
 }
@@ -102,7 +113,7 @@ func (s *suite) must(what string, err error) {
 }
 
 // create stores jobs.
-func (s *suite) create(jobs ...purge.Job) {
+func (s *suite) create(jobs ...purge.Record) {
 	s.Helper()
 	for _, j := range jobs {
 		s.must("create a job", s.Create(j))
@@ -121,11 +132,11 @@ func (s *suite) mark(id jobid.ID) {
 }
 
 // bury stores and drops tombstones.
-func (s *suite) bury(put []purge.Job, drop ...jobid.ID) {
+func (s *suite) bury(put []purge.Record, drop ...jobid.ID) {
 	s.Helper()
 	s.must("put tombstones", s.PutTombstones(s.ctx, put, drop))
 	if s.tombs == nil {
-		s.tombs, s.dropped = make(map[jobid.ID]purge.Job), make(map[jobid.ID]bool)
+		s.tombs, s.dropped = make(map[jobid.ID]purge.Record), make(map[jobid.ID]bool)
 	}
 	for _, j := range put {
 		s.tombs[j.ID] = j
@@ -140,7 +151,11 @@ func (s *suite) bury(put []purge.Job, drop ...jobid.ID) {
 // unlink removes jobs.
 func (s *suite) unlink(ids ...jobid.ID) {
 	s.Helper()
-	s.must("unlink", s.Unlink(s.ctx, ids))
+	failed, err := s.Unlink(s.ctx, ids)
+	s.must("unlink", err)
+	for _, id := range ids {
+		s.must("unlink a job", failed[id])
+	}
 	s.jobs = slices.DeleteFunc(s.jobs, func(id jobid.ID) bool { return slices.Contains(ids, id) })
 }
 
@@ -174,7 +189,7 @@ func (s *suite) look() {
 
 func calledWithNothing(s *suite) {
 	s.create(job(1))
-	s.bury([]purge.Job{job(2)})
+	s.bury([]purge.Record{job(2)})
 	s.bury(nil)
 	s.unlink()
 	s.mark(0)
@@ -201,7 +216,7 @@ func extremeIDs(s *suite) {
 	least.ID, greatest.ID = 0, math.MaxUint64
 	s.create(least, greatest, job(3))
 	s.look()
-	s.bury([]purge.Job{least, greatest})
+	s.bury([]purge.Record{least, greatest})
 	s.mark(math.MaxUint64)
 	s.unlink(0, math.MaxUint64)
 }
@@ -228,7 +243,7 @@ func unlinkMayBeRepeated(s *suite) {
 }
 
 func largeBatch(s *suite) {
-	var put []purge.Job
+	var put []purge.Record
 	var ids []jobid.ID
 	for n := range purge.MaxBatch {
 		put = append(put, job(n))
@@ -242,41 +257,102 @@ func largeBatch(s *suite) {
 
 func tombstonesStay(s *suite) {
 	s.create(job(1), job(2))
-	s.bury([]purge.Job{job(1)})
+	s.bury([]purge.Record{job(1)})
 	s.unlink(job(1).ID)
 	s.look()
 	s.must("open again", s.Reopen())
-	s.bury([]purge.Job{job(2)})
+	s.bury([]purge.Record{job(2)})
 	s.unlink(job(2).ID)
 }
 
 func lastTombstoneStays(s *suite) {
 	first, second := job(1), job(1)
-	second.Result, second.Ran, second.Inactive = purge.Timeout, !first.Ran, 1_800_000_000
-	s.bury([]purge.Job{first, job(2)})
-	s.bury([]purge.Job{first})
-	s.bury([]purge.Job{second})
+	second.Result, second.Ran, second.Inactive = jobstate.ResultTimeout, !first.Ran, 1_800_000_000
+	s.bury([]purge.Record{first, job(2)})
+	s.bury([]purge.Record{first})
+	s.bury([]purge.Record{second})
 	s.look()
 	s.must("open again", s.Reopen())
-	s.bury([]purge.Job{second})
+	s.bury([]purge.Record{second})
 }
 
 func droppedTombstones(s *suite) {
 	s.create(job(1))
-	s.bury([]purge.Job{job(1), job(2), job(3)})
-	s.bury([]purge.Job{job(4)}, job(2).ID, job(50).ID)
+	s.bury([]purge.Record{job(1), job(2), job(3)})
+	s.bury([]purge.Record{job(4)}, job(2).ID, job(50).ID)
 	s.look()
 	s.bury(nil, job(3).ID)
 	s.look()
 	s.must("open again", s.Reopen())
 	s.look()
-	s.bury([]purge.Job{job(2)}) // it is back
+	s.bury([]purge.Record{job(2)}) // it is back
+}
+
+// obstruct makes Unlink of a job fail. It returns nil if the subject cannot.
+func (s *suite) obstruct(id jobid.ID) (clear func()) {
+	o, ok := s.Subject.(Obstructer)
+	if !ok {
+		return nil
+	}
+	clear, err := o.Obstruct(id)
+	s.must("obstruct a job", err)
+	return clear
+}
+
+func stuckJob(s *suite) {
+	s.create(job(1), job(2), job(3))
+	clear := s.obstruct(job(2).ID)
+	if clear == nil {
+		return
+	}
+	ids := []jobid.ID{job(1).ID, job(2).ID, job(3).ID}
+	for range 2 {
+		failed, err := s.Unlink(s.ctx, ids)
+		s.must("unlink with one that cannot go", err)
+		if len(failed) != 1 || failed[job(2).ID] == nil {
+			s.Fatalf("storetest: %s: %v failed, want %d", s.name, failed, job(2).ID)
+		}
+	}
+	s.jobs = []jobid.ID{job(2).ID}
+	clear()
+	s.look()
+	s.unlink(ids...)
+}
+
+func runnerPassesOver(s *suite) {
+	s.create(job(1), job(2), job(3))
+	clear := s.obstruct(job(1).ID)
+	if clear == nil {
+		return
+	}
+	s.jobs = nil
+	x, err := purge.Recover(purge.Config{TombstoneCount: jobstate.Some(0)}, purge.Evidence{
+		Now: 1_800_000_000, Jobs: []purge.Record{job(1), job(2), job(3)},
+	})
+	s.must("recover", err)
+	limits := purge.PurgeAll()
+	limits.Batch = 2
+	r, err := purge.NewRunner(x, s.Subject, limits)
+	s.must("make a runner", err)
+	var stuck *purge.JobError
+	if _, err = r.Tick(s.ctx, 1_800_000_000); !errors.As(err, &stuck) || stuck.ID != job(1).ID {
+		s.Fatalf("storetest: %s: the error is %v, want that of %d", s.name, err, job(1).ID)
+	}
+	_, err = r.Tick(s.ctx, 1_800_000_001)
+	s.must("tick", err)
+	if x.Len() != 1 {
+		s.Fatalf("storetest: %s: %d jobs stay, want 1", s.name, x.Len())
+	}
+	clear()
+	_, err = r.Tick(s.ctx, 1_800_003_601)
+	s.must("tick", err)
+	s.watermark, s.greatest = job(3).ID, job(3).ID
 }
 
 func slicesAreNotKept(s *suite) {
 	s.create(job(1), job(2))
-	put, drop, ids := []purge.Job{job(1)}, []jobid.ID{job(3).ID}, []jobid.ID{job(1).ID}
-	s.bury([]purge.Job{job(2), job(3)})
+	put, drop, ids := []purge.Record{job(1)}, []jobid.ID{job(3).ID}, []jobid.ID{job(1).ID}
+	s.bury([]purge.Record{job(2), job(3)})
 	s.bury(put, drop...)
 	s.unlink(ids...)
 	if put[0] != job(1) || drop[0] != job(3).ID || ids[0] != job(1).ID {
@@ -288,25 +364,25 @@ func slicesAreNotKept(s *suite) {
 
 func doneContext(s *suite) {
 	s.create(job(1), job(2))
-	s.bury([]purge.Job{job(5), job(6)})
+	s.bury([]purge.Record{job(5), job(6)})
 	s.mark(10)
 	live := s.ctx
 	ctx, cancel := context.WithCancel(live)
 	cancel()
 	_ = s.PutWatermark(ctx, 9)
-	_ = s.PutTombstones(ctx, []purge.Job{job(5)}, nil)
-	_ = s.Unlink(ctx, []jobid.ID{job(1).ID})
+	_ = s.PutTombstones(ctx, []purge.Record{job(5)}, nil)
+	_, _ = s.Unlink(ctx, []jobid.ID{job(1).ID})
 	s.unlink(job(1).ID) // whether it was done or not
 }
 
 // runnerPurgesAll opens the store anew after every batch.
 func runnerPurgesAll(s *suite) {
-	ev := purge.Evidence{}
+	ev := purge.Evidence{Now: 1_800_000_000}
 	for n := range 25 {
 		s.create(job(n))
 		ev.Jobs = append(ev.Jobs, job(n))
 	}
-	cfg := purge.Config{TombstoneCount: purge.To(15), MaxJump: math.MaxInt64}
+	cfg := purge.Config{TombstoneCount: jobstate.Some(15)}
 	limits := purge.PurgeAll()
 	limits.Batch = 10
 	for range 3 {
@@ -322,7 +398,7 @@ func runnerPurgesAll(s *suite) {
 		s.must("open again", s.Reopen())
 		jobs, tombs, watermark, err := s.Stored()
 		s.must("look", err)
-		ev = purge.Evidence{Tombstones: tombs, Watermark: watermark}
+		ev = purge.Evidence{Now: 1_800_000_000, Tombstones: tombs, Watermark: watermark}
 		for n := range 25 {
 			if slices.Contains(jobs, job(n).ID) {
 				ev.Jobs = append(ev.Jobs, job(n))
@@ -330,9 +406,9 @@ func runnerPurgesAll(s *suite) {
 		}
 	}
 	s.jobs, s.watermark = nil, job(24).ID
-	s.tombs, s.dropped = make(map[jobid.ID]purge.Job), make(map[jobid.ID]bool)
+	s.tombs, s.dropped = make(map[jobid.ID]purge.Record), make(map[jobid.ID]bool)
 	for n := range 25 {
 		s.tombs[job(n).ID] = job(n)
-		s.dropped[job(n).ID] = n < 10
+		s.dropped[job(n).ID] = n < 10 // 25 jobs, 15 tombstones
 	}
 }

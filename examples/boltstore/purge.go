@@ -1,0 +1,150 @@
+package boltstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+)
+
+// PutWatermark keeps id as [purge.Store] says.
+func (s *Store) PutWatermark(ctx context.Context, id jobid.ID) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.db.Update(func(tx *bolt.Tx) error { return raise(tx, id) })
+}
+
+// raise raises the watermark to id.
+func raise(tx *bolt.Tx, id jobid.ID) error {
+	b := tx.Bucket(bucketMeta)
+	if value := b.Get(keyMark); len(value) == 8 && jobid.ID(binary.BigEndian.Uint64(value)) >= id {
+		return nil
+	}
+	return b.Put(keyMark, binary.BigEndian.AppendUint64(nil, uint64(id)))
+}
+
+// Watermark returns the greatest id that the store was ever told: what
+// PutWatermark kept, and every job and tombstone since.
+func (s *Store) Watermark() (id jobid.ID, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		if value := tx.Bucket(bucketMeta).Get(keyMark); len(value) == 8 {
+			id = jobid.ID(binary.BigEndian.Uint64(value))
+		}
+		for _, name := range [][]byte{bucketJobs, bucketTombs} {
+			if key, _ := tx.Bucket(name).Cursor().Last(); key != nil {
+				id = max(id, keyID(key))
+			}
+		}
+		return nil
+	})
+	return id, err
+}
+
+// PutTombstones keeps and drops tombstones as [purge.Store] says.
+func (s *Store) PutTombstones(ctx context.Context, put []purge.Record, drop []jobid.ID) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.db.Update(func(tx *bolt.Tx) error {
+		b := tx.Bucket(bucketTombs)
+		for _, r := range put {
+			text, err := r.MarshalText()
+			if err != nil {
+				return err
+			}
+			if err := b.Put(binary.BigEndian.AppendUint64(nil, uint64(r.ID)), text); err != nil {
+				return err
+			}
+		}
+		for _, id := range drop {
+			key := binary.BigEndian.AppendUint64(nil, uint64(id))
+			if b.Get(key) == nil {
+				continue
+			}
+			// The tombstone may be the last trace of its id.
+			if err := errors.Join(raise(tx, id), b.Delete(key)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Unlink removes jobs as [purge.Store] says, and raises the watermark to their ids
+// in the same transaction. All go or none: failed is always nil.
+func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return nil, s.db.Update(func(tx *bolt.Tx) error {
+		b := tx.Bucket(bucketJobs)
+		for _, id := range ids {
+			var keys [][]byte
+			c := b.Cursor()
+			for key, _ := c.Seek(jobKey(id, 0, 0)); key != nil && keyID(key) == id; key, _ = c.Next() {
+				keys = append(keys, key)
+			}
+			for _, key := range keys {
+				if err := b.Delete(key); err != nil {
+					return err
+				}
+			}
+			if len(keys) > 0 {
+				if err := raise(tx, id); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// Tombstones returns the tombstones by id.
+func (s *Store) Tombstones() (tombs []purge.Record, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		return tx.Bucket(bucketTombs).ForEach(func(key, text []byte) error {
+			var r purge.Record
+			if err := r.UnmarshalText(text); err != nil {
+				return fmt.Errorf("boltstore: tombstone %v: %w", keyID(key), err)
+			}
+			tombs = append(tombs, r)
+			return nil
+		})
+	})
+	return tombs, err
+}
+
+// Evidence returns what purge.Recover needs: it folds each job's log. Damaged has
+// the jobs whose logs cannot be folded; they are among the active ones, so that
+// they stay. The caller sets Evidence.Now.
+func (s *Store) Evidence() (ev purge.Evidence, damaged []error, err error) {
+	if ev.Watermark, err = s.Watermark(); err != nil {
+		return purge.Evidence{}, nil, err
+	}
+	if ev.Tombstones, err = s.Tombstones(); err != nil {
+		return purge.Evidence{}, nil, err
+	}
+	for stored, err := range s.Jobs() {
+		if err != nil {
+			return purge.Evidence{}, nil, err
+		}
+		j, err := jobstate.Replay(stored.ID, stored.Eventlog)
+		if err != nil {
+			damaged = append(damaged, fmt.Errorf("boltstore: %v: %w", stored.ID, err))
+		}
+		r, inactive := purge.RecordOf(j)
+		if err != nil || inactive != nil {
+			ev.Active = append(ev.Active, stored.ID)
+			continue
+		}
+		ev.Jobs = append(ev.Jobs, r)
+	}
+	return ev, damaged, nil
+}

@@ -1,0 +1,159 @@
+package boltstore_test
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/boltstore"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/storetest"
+)
+
+// subject is a store for the suite that any store can run.
+type subject struct {
+	*boltstore.Store
+	path string
+	t    *testing.T
+}
+
+func (s *subject) Create(r purge.Record) error { return s.Add(boltstore.Job{ID: r.ID, Eventlog: clean(s.t)}) }
+
+func (s *subject) Stored() (jobs []jobid.ID, tombs []purge.Record, watermark jobid.ID, err error) {
+	for j, err := range s.Jobs() {
+		require.NoError(s.t, err)
+		jobs = append(jobs, j.ID)
+	}
+	tombs, err = s.Tombstones()
+	require.NoError(s.t, err)
+	watermark, err = s.Watermark()
+	return jobs, tombs, watermark, err
+}
+
+func (s *subject) Reopen() (err error) {
+	require.NoError(s.t, s.Close())
+	s.Store, err = boltstore.Open(s.path)
+	return err
+}
+
+func clean(t testing.TB) []byte {
+	line, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: 1_700_000_000, Name: "clean"})
+	require.NoError(t, err)
+	return line
+}
+
+func open(t testing.TB) (*boltstore.Store, string) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	s, err := boltstore.Open(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s, path
+}
+
+func TestTheStoreIsAStore(t *testing.T) {
+	storetest.Run(t, func() storetest.Subject {
+		s, path := open(t)
+		return &subject{Store: s, path: path, t: t}
+	})
+}
+
+// life is the log of a job that failed.
+const life = `{"timestamp":1.0,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}
+{"timestamp":1.0,"name":"validate"}
+{"timestamp":1.0,"name":"depend"}
+{"timestamp":1.0,"name":"priority","context":{"priority":16}}
+{"timestamp":2.0,"name":"alloc"}
+{"timestamp":3.0,"name":"start"}
+{"timestamp":4.0,"name":"finish","context":{"status":256}}
+{"timestamp":5.0,"name":"release","context":{"ranks":"all","final":true}}
+{"timestamp":6.0,"name":"free"}
+`
+
+const cleanLine = `{"timestamp":7.0,"name":"clean"}` + "\n"
+
+func TestAJobReadsBackAsItWasWritten(t *testing.T) {
+	s, _ := open(t)
+	for _, id := range []jobid.ID{0, 7, 1<<64 - 1} {
+		require.NoError(t, s.Add(boltstore.Job{ID: id, Eventlog: []byte(life), Jobspec: []byte("{}"), R: []byte("R")}))
+		require.NoError(t, s.Append(id, []byte(cleanLine)))
+		require.NoError(t, s.Append(id, nil))
+		j, err := s.Read(id)
+		require.NoError(t, err)
+		require.Equal(t, boltstore.Job{ID: id, Eventlog: []byte(life + cleanLine), Jobspec: []byte("{}"), R: []byte("R")}, j)
+	}
+	_, err := s.Read(8)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorIs(t, s.Append(8, nil), fs.ErrNotExist)
+	require.ErrorIs(t, s.Add(boltstore.Job{ID: 9}, boltstore.Job{ID: 7}), fs.ErrExist)
+	_, err = s.Read(9)
+	require.ErrorIs(t, err, fs.ErrNotExist, "all or none")
+	require.ErrorIs(t, s.Append(7, []byte("{")), eventlog.ErrTorn)
+}
+
+func TestEvidenceIsWhatARestartNeeds(t *testing.T) {
+	s, path := open(t)
+	require.NoError(t, s.Add(
+		boltstore.Job{ID: 1, Eventlog: []byte(life + cleanLine)},
+		boltstore.Job{ID: 2, Eventlog: []byte(life)},
+		boltstore.Job{ID: 3, Eventlog: []byte(cleanLine)},
+	))
+	tomb := purge.Record{ID: 5, Inactive: 4, Result: jobstate.ResultCompleted, Ran: true}
+	require.NoError(t, s.PutTombstones(t.Context(), []purge.Record{tomb}, nil))
+	require.NoError(t, s.Close())
+	s, err := boltstore.OpenReadOnly(path)
+	require.NoError(t, err)
+	ev, damaged, err := s.Evidence()
+	require.NoError(t, err)
+	require.Len(t, damaged, 1, "a log cannot begin with clean")
+	require.Equal(t, purge.Evidence{
+		Jobs:   []purge.Record{{ID: 1, Inactive: 7, Result: jobstate.ResultFailed, Ran: true}},
+		Active: []jobid.ID{2, 3}, Tombstones: []purge.Record{tomb}, Watermark: 5,
+	}, ev)
+	require.Error(t, s.PutWatermark(t.Context(), 9))
+	require.NoError(t, s.Close())
+}
+
+func TestASecondProcessIsRefused(t *testing.T) {
+	s, path := open(t)
+	_, err := boltstore.Open(path)
+	require.ErrorIs(t, err, boltstore.ErrLocked)
+	_, err = boltstore.OpenReadOnly(path)
+	require.ErrorIs(t, err, boltstore.ErrLocked)
+	require.NoError(t, s.Close())
+	s, err = boltstore.Open(path)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}
+
+func TestJobsMayBeChangedWhileTheyAreListed(t *testing.T) {
+	s, _ := open(t)
+	var jobs []boltstore.Job
+	for id := range jobid.ID(350) {
+		jobs = append(jobs, boltstore.Job{ID: id, Eventlog: clean(t)})
+	}
+	require.NoError(t, s.Add(jobs...))
+	seen := 0
+	for j, err := range s.Jobs() {
+		require.NoError(t, err)
+		_, err = s.Unlink(context.Background(), []jobid.ID{j.ID})
+		require.NoError(t, err)
+		seen++
+	}
+	require.Equal(t, 350, seen)
+}
+
+func TestWhatIsNoStoreIsNotOpened(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	require.NoError(t, os.WriteFile(path, []byte("no database"), 0o600))
+	_, err := boltstore.Open(path)
+	require.Error(t, err)
+	_, err = boltstore.OpenReadOnly(path + "y")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}

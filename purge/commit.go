@@ -1,0 +1,219 @@
+package purge
+
+import (
+	"slices"
+
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// Claim keeps the jobs of a plan from everything else until Commit or Abort: they
+// cannot be pinned, and no other plan removes them. The caller claims BEFORE the
+// store removes them.
+//
+// It returns the plan to carry out: the jobs of p that would still be planned now.
+// Jobs that are gone, pinned or leaving, or that the limits now allow, are not in
+// it. To commit or abort a plan without jobs does nothing. More tells whether it is worth
+// planning again.
+//
+// The error has category ErrStale: p was claimed before. Claim costs O(log n) a
+// job.
+func (x *Index) Claim(p Plan) (Plan, error) {
+	if p.claim != 0 {
+		return Plan{}, stale("was claimed before")
+	}
+	x.trim(&p)
+	x.setWatermark(&p)
+	p.Tombstones, p.Expired = nil, nil
+	if len(p.Jobs) == 0 {
+		return p, nil
+	}
+	x.addTombstones(&p)
+	x.lastClaim++
+	p.claim = x.lastClaim
+	for _, c := range p.Jobs {
+		at, _ := x.jobs.get(c.ID)
+		x.take(at)
+		x.jobs.move(at, whereLeaving)
+	}
+	if x.claims == nil {
+		x.claims = make(map[uint64]Plan)
+	}
+	kept := p
+	kept.Jobs, kept.Expired = slices.Clone(p.Jobs), slices.Clone(p.Expired)
+	kept.Tombstones = slices.Clone(p.Tombstones)
+	x.claims[p.claim] = kept
+	x.leaving += len(p.Jobs)
+	x.gen++
+	return p, nil
+}
+
+// trim leaves those jobs in the plan that would still be planned now.
+func (x *Index) trim(p *Plan) {
+	if p.gen == x.gen && !slices.ContainsFunc(p.Jobs, x.changed) && ascend(p.Jobs) {
+		return
+	}
+	if !p.byID && x.jumps(p.Now) { // the clock was wrong
+		p.Jobs, p.More = nil, true
+		return
+	}
+	p.gen = x.gen
+	var now Plan // what would be planned now, unless it is by id
+	if !p.byID {
+		now = x.plan(p.Now, p.limits, len(p.Jobs))
+	}
+	next, kept := 0, make([]Candidate, 0, len(p.Jobs))
+	for _, c := range p.Jobs {
+		switch {
+		case x.changed(c) || len(kept) > 0 && !less(kept[len(kept)-1].Record, c.Record):
+		case p.byID:
+			kept = append(kept, c)
+		default:
+			for next < len(now.Jobs) && less(now.Jobs[next].Record, c.Record) {
+				next++
+			}
+			if next < len(now.Jobs) && now.Jobs[next].Record == c.Record {
+				kept = append(kept, now.Jobs[next])
+			}
+		}
+	}
+	p.More = !p.byID && (now.More || len(kept) < len(now.Jobs))
+	p.Jobs = kept
+}
+
+// ascend reports whether jobs are in their order, each once.
+func ascend(jobs []Candidate) bool {
+	for i := range jobs {
+		if i > 0 && !less(jobs[i-1].Record, jobs[i].Record) {
+			return false
+		}
+	}
+	return true
+}
+
+// changed reports whether a job of a plan is gone, pinned, leaving or another one.
+func (x *Index) changed(c Candidate) bool {
+	at, ok := x.jobs.get(c.ID)
+	if !ok || x.jobs.record(at) != c.Record {
+		return true
+	}
+	where := x.jobs.where(at)
+	return where != whereFree && (where != whereWaiting || c.Reason != ReasonID)
+}
+
+// addTombstones says which tombstones come with the plan and which end: the oldest
+// of more than TombstoneCount, and those older than TombstoneAge. If the limits
+// were lowered, the rest ends with later plans.
+func (x *Index) addTombstones(p *Plan) {
+	count := DefaultTombstones
+	if x.cfg.TombstoneCount.Set {
+		count = x.cfg.TombstoneCount.Value
+	}
+	last := p.Jobs[max(0, len(p.Jobs)-count):]
+	p.Tombstones = make([]Record, 0, len(last))
+	for _, c := range last {
+		p.Tombstones = append(p.Tombstones, c.Record)
+	}
+	over, most := x.tombs.len()+len(last)-count, len(p.Jobs)+MaxBatch
+	now, age := x.believed(p), x.cfg.TombstoneAge
+	if n := min(over, most); n > 0 {
+		p.Expired = make([]jobid.ID, 0, n)
+	}
+	x.ended.each(func(at slot) bool {
+		r := x.tombs.record(at)
+		if len(p.Expired) == most || over <= 0 && !(age.Set && older(now, r.Inactive, age.Value)) {
+			return false
+		}
+		p.Expired = append(p.Expired, r.ID)
+		over--
+		return true
+	})
+}
+
+// claimed returns the plan that was claimed, or an error of category ErrStale.
+func (x *Index) claimed(p Plan) (Plan, error) {
+	c, ok := x.claims[p.claim]
+	switch {
+	case !ok:
+		return Plan{}, stale("is not claimed, or was committed or aborted before")
+	case !slices.Equal(c.Jobs, p.Jobs):
+		return Plan{}, stale("is not what was claimed")
+	}
+	return c, nil
+}
+
+// Commit removes the jobs of a claimed plan from the index, after the store has
+// removed them, and calls Config.Purged. If the plan needed its Watermark, Commit
+// takes it for durable.
+//
+// The jobs in failed are those that the store could not remove. They stay, and
+// plans by limits leave them out for a while: a minute first, then twice as long
+// each time, at most an hour. See [Index.Observe] and Stats.Stuck. Ids that are
+// not in the plan mean nothing.
+//
+// The error has category ErrStale: the plan is not claimed, or is not what was
+// claimed. Commit costs O(log n) a job. When an eighth of the jobs is left, it also
+// moves those into new memory.
+func (x *Index) Commit(p Plan, failed ...jobid.ID) error {
+	if len(p.Jobs) == 0 && p.claim == 0 {
+		return nil
+	}
+	c, err := x.claimed(p)
+	if err != nil {
+		return err
+	}
+	delete(x.claims, c.claim)
+	x.leaving -= len(c.Jobs)
+	now := x.believed(&c)
+	done := c.without(failed)
+	for _, j := range c.Jobs {
+		at, _ := x.jobs.get(j.ID)
+		if slices.Contains(failed, j.ID) {
+			x.putOff(at, now)
+			continue
+		}
+		x.jobs.drop(at)
+		delete(x.retries, j.ID)
+		x.resident.add(j.Result, -1)
+		x.purged.add(j.Result, 1)
+	}
+	for _, r := range done.Tombstones {
+		x.ended.add(&x.tombs, x.tombs.put(r, whereFree))
+		x.buried.add(r.Result, 1)
+	}
+	for _, id := range c.Expired {
+		if at, ok := x.tombs.get(id); ok { // another plan may have ended it too
+			x.ended.remove(at)
+			x.buried.add(x.tombs.record(at).Result, -1)
+			x.tombs.drop(at)
+		}
+	}
+	x.durable = max(x.durable, c.Watermark)
+	x.gen++
+	x.jobs.shrink(&x.free, &x.pinned)
+	x.tombs.shrink(&x.ended)
+	if x.cfg.Purged != nil && len(done.Jobs) > 0 {
+		x.cfg.Purged(done)
+	}
+	return nil
+}
+
+// Abort gives the jobs of a claimed plan back, after the store failed as a whole.
+// They may be planned again at once. The error has category ErrStale. Abort costs
+// O(log n) a job.
+func (x *Index) Abort(p Plan) error {
+	if len(p.Jobs) == 0 && p.claim == 0 {
+		return nil
+	}
+	c, err := x.claimed(p)
+	if err != nil {
+		return err
+	}
+	delete(x.claims, c.claim)
+	for _, j := range c.Jobs {
+		at, _ := x.jobs.get(j.ID)
+		x.setFree(at)
+	}
+	x.leaving -= len(c.Jobs)
+	x.gen++
+	return nil
+}

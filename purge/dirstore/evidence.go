@@ -1,0 +1,44 @@
+package dirstore
+
+import (
+	"errors"
+
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/purge"
+)
+
+// Evidence returns what purge.Recover needs: it reads every job and folds its log.
+// The caller sets Evidence.Now. Damaged has a *[JobError] for each job that cannot
+// be read or folded; such a job is among the active ones, so that it stays. It
+// costs what [Store.Jobs] and [Store.Tombstones] do.
+func (s *Store) Evidence() (ev purge.Evidence, damaged []error, err error) {
+	for stored, err := range s.Jobs() {
+		var bad *JobError
+		if err != nil && !errors.As(err, &bad) {
+			return purge.Evidence{}, nil, err
+		}
+		if bad != nil {
+			damaged = append(damaged, bad)
+			ev.Active = append(ev.Active, bad.ID)
+			continue
+		}
+		j, err := jobstate.Replay(stored.ID, stored.Eventlog)
+		if err != nil {
+			damaged = append(damaged, &JobError{ID: stored.ID, Err: err})
+		}
+		r, active := purge.RecordOf(j)
+		if err != nil || active != nil {
+			ev.Active = append(ev.Active, stored.ID)
+			continue
+		}
+		ev.Jobs = append(ev.Jobs, r)
+	}
+	for r, err := range s.Tombstones() {
+		if err != nil {
+			return purge.Evidence{}, nil, err
+		}
+		ev.Tombstones = append(ev.Tombstones, r)
+	}
+	ev.Watermark = s.Watermark()
+	return ev, damaged, nil
+}

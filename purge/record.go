@@ -1,0 +1,223 @@
+package purge
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// A Record is what the index knows of an inactive job. It is also what remains
+// of a purged job: its tombstone.
+type Record struct {
+	ID       jobid.ID
+	Inactive eventlog.Timestamp // the time of the clean event
+	Result   jobstate.Result    // 0 if it is not known, as of a damaged job
+	Ran      bool               // the job started
+}
+
+// RecordOf returns the record of a job that is inactive. Otherwise the error is a
+// *JobError of category ErrActive with the job's state.
+func RecordOf(j *jobstate.Job) (Record, error) {
+	at, ok := j.Entered(jobstate.StateInactive)
+	if !ok {
+		return Record{}, &JobError{ID: j.ID(), State: j.State(), Err: ErrActive}
+	}
+	result, _ := j.Result() // an inactive job has one
+	return Record{ID: j.ID(), Inactive: at, Result: result, Ran: j.Started()}, nil
+}
+
+// resultNames are the results in tombstones, by their place in a Counts.
+var resultNames = [...]string{"unknown", "completed", "failed", "canceled", "timeout"}
+
+// place returns where a result is counted. It returns false for a value that is
+// no result.
+func place(r jobstate.Result) (int, bool) {
+	switch r {
+	case 0:
+		return 0, true
+	case jobstate.ResultCompleted:
+		return 1, true
+	case jobstate.ResultFailed:
+		return 2, true
+	case jobstate.ResultCanceled:
+		return 3, true
+	case jobstate.ResultTimeout:
+		return 4, true
+	}
+	return 0, false
+}
+
+// resultAt is the result of a place.
+func resultAt(place int) jobstate.Result {
+	if place == 0 {
+		return 0
+	}
+	return 1 << (place - 1)
+}
+
+// A Dependency is a way in which a job waits for another (RFC 26).
+type Dependency uint8
+
+// The dependencies on another job. The zero Dependency is invalid.
+const (
+	DependencyAfter      Dependency = iota + 1 // it started
+	DependencyAfterAny                         // it ended, started or not
+	DependencyAfterOK                          // it ended with success
+	DependencyAfterNotOK                       // it started and ended without success
+)
+
+// dependencyNames are the schemes of RFC 26.
+var dependencyNames = [...]string{"", "after", "afterany", "afterok", "afternotok"}
+
+// String returns the scheme, as "afterok", or text like "Dependency(200)".
+func (d Dependency) String() string {
+	if d == 0 || int(d) >= len(dependencyNames) {
+		return "Dependency(" + strconv.Itoa(int(d)) + ")"
+	}
+	return dependencyNames[d]
+}
+
+// Satisfies reports whether d on this job is satisfied. The answer is final, as
+// the job has ended. A job that was canceled before it started satisfies afterany
+// only. An unknown d is not satisfied.
+func (r Record) Satisfies(d Dependency) bool {
+	switch d {
+	case DependencyAfter:
+		return r.Ran
+	case DependencyAfterAny:
+		return true
+	case DependencyAfterOK:
+		return r.Result == jobstate.ResultCompleted
+	case DependencyAfterNotOK:
+		return r.Ran && r.Result != jobstate.ResultCompleted
+	}
+	return false
+}
+
+// isTime reports whether t can be the time of an event.
+func isTime(t eventlog.Timestamp) bool { return t > 0 && !math.IsInf(float64(t), 1) }
+
+// check returns an error unless the record can be in an index.
+func (r Record) check() error {
+	if _, ok := place(r.Result); !ok || !isTime(r.Inactive) {
+		return &JobError{ID: r.ID, Err: ErrRecord}
+	}
+	return nil
+}
+
+// less is the order of records: by time, then by id.
+func less(a, b Record) bool {
+	return a.Inactive < b.Inactive || a.Inactive == b.Inactive && a.ID < b.ID
+}
+
+// compare is the order of records, for sorting.
+func compare(a, b Record) int {
+	switch {
+	case less(a, b):
+		return -1
+	case less(b, a):
+		return 1
+	}
+	return 0
+}
+
+// The last field of a tombstone. Neither word begins with the other, so text that
+// was cut short is never another tombstone.
+const (
+	wordRan   = "ran"
+	wordNever = "never-ran"
+)
+
+// AppendText appends the tombstone to dst, as
+// "6731191091817518 1699996421.5 failed ran": id, time, result and whether the job
+// ran. Equal records have equal text. Text that was cut short is no tombstone. The
+// error has category ErrRecord, and dst is returned as it was. AppendText
+// allocates only to grow dst.
+func (r Record) AppendText(dst []byte) ([]byte, error) {
+	if err := r.check(); err != nil {
+		return dst, err
+	}
+	dst = r.ID.AppendFormat(dst, jobid.Dec)
+	dst = append(dst, ' ')
+	dst, _ = r.Inactive.AppendText(dst) // check has seen that it is finite
+	dst = append(dst, ' ')
+	at, _ := place(r.Result)
+	dst = append(dst, resultNames[at]...)
+	if r.Ran {
+		return append(dst, " "+wordRan...), nil
+	}
+	return append(dst, " "+wordNever...), nil
+}
+
+// MarshalText is AppendText into a new slice.
+func (r Record) MarshalText() ([]byte, error) { return r.AppendText(nil) }
+
+// String returns the tombstone, or "invalid record " and the id.
+func (r Record) String() string {
+	text, err := r.AppendText(nil)
+	if err != nil {
+		return "invalid record " + r.ID.String()
+	}
+	return string(text)
+}
+
+// maxTombstone is the length of the longest tombstone: 20 digits, a number of 24
+// bytes, and words.
+const maxTombstone = 20 + 1 + 24 + 1 + 9 + 1 + 9
+
+// UnmarshalText sets r to a tombstone. It takes exactly the texts that AppendText
+// writes. The error has category ErrSyntax and names the offset; r is unchanged.
+func (r *Record) UnmarshalText(text []byte) error {
+	if len(text) > maxTombstone {
+		return syntax(text, maxTombstone, "too long")
+	}
+	fields := bytes.SplitN(text, []byte{' '}, 5)
+	if len(fields) != 4 {
+		return syntax(text, len(text), "not four fields")
+	}
+	var out Record
+	at := 0
+	id, err := strconv.ParseUint(string(fields[0]), 10, 64)
+	if err != nil {
+		return syntax(text, at, "not an id")
+	}
+	out.ID = jobid.ID(id)
+	at += len(fields[0]) + 1
+	if err := out.Inactive.UnmarshalText(fields[1]); err != nil || !isTime(out.Inactive) {
+		return syntax(text, at, "not a time")
+	}
+	at += len(fields[1]) + 1
+	found := false
+	for i, name := range resultNames {
+		if string(fields[2]) == name {
+			out.Result, found = resultAt(i), true
+		}
+	}
+	if !found {
+		return syntax(text, at, "not a result")
+	}
+	at += len(fields[2]) + 1
+	switch string(fields[3]) {
+	case wordRan:
+		out.Ran = true
+	case wordNever:
+	default:
+		return syntax(text, at, "neither ran nor never-ran")
+	}
+	var room [maxTombstone]byte
+	if canonical, _ := out.AppendText(room[:0]); !bytes.Equal(canonical, text) {
+		return syntax(text, 0, "not in canonical form")
+	}
+	*r = out
+	return nil
+}
+
+// syntax returns an error of category ErrSyntax.
+func syntax(text []byte, at int, reason string) error {
+	return fmt.Errorf("purge: offset %d: %q: %w: %s", at, text[:min(len(text), maxToken)], ErrSyntax, reason)
+}

@@ -1,0 +1,77 @@
+package purge
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/google/btree"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// A job that the store could not remove is tried again after retryFirst, and then
+// after twice as long each time, up to retryMost.
+const (
+	retryFirst = time.Minute
+	retryMost  = time.Hour
+)
+
+// A retry is when a job is tried again.
+type retry struct {
+	at    eventlog.Timestamp
+	id    jobid.ID
+	tries int
+}
+
+// putOff makes a leaving job wait, after the store could not remove it.
+func (x *Index) putOff(at slot, now eventlog.Timestamp) {
+	id := x.jobs.record(at).ID
+	r := x.retries[id]
+	delay := min(retryFirst<<min(r.tries, 10), retryMost)
+	r = retry{at: now + eventlog.Timestamp(delay.Seconds()), id: id, tries: r.tries + 1}
+	if x.waiting == nil {
+		x.retries = make(map[jobid.ID]retry)
+		x.waiting = btree.NewG(degree, func(a, b retry) bool {
+			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) < 0
+		})
+	}
+	x.retries[id] = r
+	x.waiting.ReplaceOrInsert(r)
+	x.jobs.move(at, whereWaiting)
+}
+
+// unwait takes a job out of those that wait, if it is one.
+func (x *Index) unwait(at slot) {
+	if x.jobs.where(at) == whereWaiting {
+		x.waiting.Delete(x.retries[x.jobs.record(at).ID])
+	}
+}
+
+// release frees the jobs that are to be tried again by now.
+func (x *Index) release(now eventlog.Timestamp) {
+	for x.numWaiting() > 0 {
+		r, _ := x.waiting.Min()
+		if r.at > now {
+			return
+		}
+		x.waiting.DeleteMin()
+		at, _ := x.jobs.get(r.id)
+		x.setFree(at)
+		x.gen++
+	}
+}
+
+// numWaiting returns how many jobs wait.
+func (x *Index) numWaiting() int {
+	if x.waiting == nil {
+		return 0
+	}
+	return x.waiting.Len()
+}
+
+// setFree frees a job.
+func (x *Index) setFree(at slot) {
+	x.jobs.move(at, whereFree)
+	x.free.add(&x.jobs, at)
+}
