@@ -6,6 +6,7 @@ require (
 	github.com/RoaringBitmap/roaring/v2 v2.30.0
 	github.com/google/btree v1.1.3
 	github.com/stretchr/testify v1.12.1
+	golang.org/x/sys v0.30.0
 	pgregory.net/rapid v1.3.0
 )
 
@@ -13,5 +14,4 @@ require (
 	github.com/bits-and-blooms/bitset v1.24.4 // indirect
 	github.com/mschoch/smat v0.2.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/sys v0.30.0 // indirect
 )

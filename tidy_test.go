@@ -36,7 +36,7 @@ var layout = map[string]string{
 	"":                 "",
 	"idset":            "roaring",
 	"eventlog":         "internal/jsonscan",
-	"eventlog/logfile": "eventlog",
+	"eventlog/logfile": "eventlog sys",
 	"rset":             "idset rset/hostlist eventlog internal/jsonscan",
 	"rset/hostlist":    "",
 	"rset/alloc":       "rset idset jobstate/jobid eventlog btree internal/jsonscan",
@@ -66,6 +66,7 @@ const managerImports = "idset eventlog rset rset/hostlist rset/alloc jobstate jo
 var thirdParty = map[string]string{
 	"roaring": "github.com/RoaringBitmap/roaring/v2",
 	"btree":   "github.com/google/btree",
+	"sys":     "golang.org/x/sys", // locks of files on Windows
 	"testify": "github.com/stretchr/testify",
 	"rapid":   "pgregory.net/rapid",
 }

@@ -22,6 +22,7 @@ type nowhere struct{ file *countingFile }
 func (n nowhere) OpenFile(string, int, fs.FileMode) (logfile.File, error) { return n.file, nil }
 func (n nowhere) Stat(string) (fs.FileInfo, error)                        { return n.file.Stat() }
 func (n nowhere) SameFile(a, b fs.FileInfo) bool                          { return true }
+func (n nowhere) Lock(logfile.File) error                                 { return nil }
 func (n nowhere) SyncDir(string) error                                    { return nil }
 func (n nowhere) Remove(string) error                                     { return nil }
 

@@ -62,6 +62,15 @@ func countEntries(r *io.SectionReader) (n int, err error) {
 	}
 }
 
+// checkName returns an error if a name is that of what is no regular file: opening
+// a FIFO would wait. That there is no such file is found out by opening it.
+func checkName(fsys FS, name string) error {
+	if info, err := fsys.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return errNotRegular
+	}
+	return nil
+}
+
 // regular returns what a file is, or an error unless it is a regular one.
 func regular(file File) (fs.FileInfo, error) {
 	info, err := file.Stat()

@@ -27,6 +27,8 @@ type disk struct {
 	space  int         // bytes left; less than 0 is no limit
 	coin   func() bool // decides what a crash leaves of what was not synced
 	nodes  int
+	onRead func() // called before each read, unless nil
+	locked map[*node]bool
 }
 
 // A node is a file.
@@ -56,7 +58,7 @@ type fault struct {
 func newDisk() *disk {
 	return &disk{
 		names: map[string]*node{}, stable: map[string]*node{}, faults: map[string][]fault{},
-		space: -1, coin: func() bool { return false },
+		locked: map[*node]bool{}, space: -1, coin: func() bool { return false },
 	}
 }
 
@@ -118,6 +120,7 @@ var errDown = errors.New("the machine is down")
 func (d *disk) crash() {
 	d.epoch++
 	d.down = false
+	clear(d.locked)
 	d.space = -1
 	clear(d.faults)
 	for _, name := range slices.Sorted(maps.Keys(d.names)) {
@@ -209,6 +212,15 @@ func (d *disk) SyncDir(dir string) error {
 	return nil
 }
 
+func (d *disk) Lock(f logfile.File) error {
+	h := f.(*handle)
+	if d.locked[h.n] {
+		return logfile.ErrLocked
+	}
+	d.locked[h.n], h.locks = true, true
+	return nil
+}
+
 func (d *disk) Remove(name string) error {
 	if f, ok := d.call("remove"); ok && f.err != nil {
 		return f.err
@@ -224,9 +236,10 @@ type handle struct {
 	flag   int
 	epoch  int
 	closed bool
+	locks  bool
 }
 
-// dead returns why a handle can not be used.
+// dead returns why a handle cannot be used.
 func (h *handle) dead() error {
 	switch {
 	case h.closed:
@@ -240,6 +253,9 @@ func (h *handle) dead() error {
 func (h *handle) ReadAt(p []byte, off int64) (int, error) {
 	if err := h.dead(); err != nil {
 		return 0, err
+	}
+	if h.d.onRead != nil {
+		h.d.onRead()
 	}
 	if f, ok := h.d.call("read"); ok {
 		n := 0
@@ -342,6 +358,9 @@ func (h *handle) Close() error {
 		return fs.ErrClosed
 	}
 	h.closed = true
+	if h.locks && h.epoch == h.d.epoch {
+		delete(h.d.locked, h.n)
+	}
 	f, _ := h.d.call("close")
 	return f.err
 }

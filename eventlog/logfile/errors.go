@@ -25,38 +25,36 @@ var (
 	// ErrBatch is returned when what is to be appended is not whole lines of
 	// valid events, or too much. Nothing was written.
 	ErrBatch = errors.New("invalid batch")
+	// ErrLocked is returned when the log is open for appending, or is being
+	// repaired, in another process or in this one.
+	ErrLocked = errors.New("in use")
 	// ErrEndOfHistory is returned by a Reader once: after the last entry that
 	// was there when it was opened.
 	ErrEndOfHistory = errors.New("logfile: end of history")
 )
 
-// Error tells which operation on which log failed.
-type Error struct {
-	// Op is "open", "create", "append", "sync", "close", "read" or "repair".
-	Op string
-	// Name is the name of the log.
-	Name string
-	// Offset is how many bytes of the log stand; of a Reader, how many it read.
-	Offset int64
-	// Err is the cause.
-	Err error
-
+// opError tells which operation on which log failed. Offset is how many bytes of
+// the log are good, or of a Reader, how many it read.
+type opError struct {
+	op, name string
+	offset   int64
+	err      error
 	category error
 }
 
 // Error returns the text `logfile: append job/eventlog: offset 40: no space left
 // on device`.
-func (e *Error) Error() string {
-	text := strings.TrimPrefix(e.Err.Error(), "eventlog: ")
-	return fmt.Sprintf("logfile: %s %s: offset %d: %s", e.Op, e.Name, e.Offset, text)
+func (e *opError) Error() string {
+	text := strings.TrimPrefix(e.err.Error(), "eventlog: ")
+	return fmt.Sprintf("logfile: %s %s: offset %d: %s", e.op, e.name, e.offset, text)
 }
 
 // Unwrap returns the category, if the error has one, and the cause.
-func (e *Error) Unwrap() []error {
-	if e.category == nil || e.category == e.Err {
-		return []error{e.Err}
+func (e *opError) Unwrap() []error {
+	if e.category == nil || e.category == e.err {
+		return []error{e.err}
 	}
-	return []error{e.category, e.Err}
+	return []error{e.category, e.err}
 }
 
 // DamageError tells where a log is damaged.
@@ -105,13 +103,14 @@ var (
 	errNotRegular = errors.New("not a regular file")
 	errCount      = errors.New("file system returned an impossible count")
 	errSides      = errors.New("too many side files")
+	errNotOS      = errors.New("not a file of the operating system")
 )
 
 // newError returns the error of an operation. The name that a cause of the
 // operating system has is left out: it would come twice.
-func newError(op, name string, offset int64, category, cause error) *Error {
+func newError(op, name string, offset int64, category, cause error) error {
 	if p, ok := cause.(*fs.PathError); ok {
 		cause = p.Err
 	}
-	return &Error{Op: op, Name: name, Offset: offset, Err: cause, category: category}
+	return &opError{op: op, name: name, offset: offset, err: cause, category: category}
 }

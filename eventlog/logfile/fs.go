@@ -19,6 +19,10 @@ type FS interface {
 	// SyncDir makes durable which files a directory has. Where a system has no
 	// such thing it does nothing.
 	SyncDir(dir string) error
+	// Lock locks an open file until it is closed, against every other open file in
+	// this process and others. It does not wait: the error is ErrLocked. A process
+	// that ends, however it ends, frees its locks.
+	Lock(f File) error
 	// Remove is os.Remove. It is called for a file that was just created and
 	// could not be filled, and for no other.
 	Remove(name string) error
@@ -56,7 +60,7 @@ func (osFS) SameFile(a, b fs.FileInfo) bool { return os.SameFile(a, b) }
 
 func (osFS) SyncDir(dir string) error {
 	if runtime.GOOS == "windows" {
-		return nil // a directory can not be synced there
+		return nil // a directory cannot be synced there
 	}
 	d, err := os.Open(dir)
 	if err != nil {
@@ -70,6 +74,14 @@ func (osFS) SyncDir(dir string) error {
 }
 
 func (osFS) Remove(name string) error { return os.Remove(name) }
+
+func (osFS) Lock(f File) error {
+	file, ok := f.(*os.File)
+	if !ok {
+		return errNotOS
+	}
+	return Lock(file)
+}
 
 // orOS returns fsys, or the operating system's file system for nil.
 func orOS(fsys FS) FS {

@@ -64,22 +64,22 @@ type noCopy struct{}
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// Open opens a log that exists for appending; an empty file is one. It reads the
-// whole log: the error is a *[DamageError] if it holds what is no event, and
-// then [Repair] is to be called before anything can be appended. Any other error
-// is an *[Error], fs.ErrNotExist if there is no log.
+// Open locks a log that exists and opens it for appending; an empty file is a log.
+// It reads the whole log. The error is a *[DamageError] if the log holds what is no
+// event, and [Repair] is to be called first; [ErrLocked] if the log is in use;
+// fs.ErrNotExist if there is none.
 //
-// Unless the policy is SyncNever it then makes durable what it read, which a
-// process that was killed may have left to the operating system's memory, and
-// the log's name: so nobody acts on an entry that a crash would take back.
+// Unless the policy is SyncNever it then makes durable what it read, and the log's
+// name: a process that was killed may have left them to the operating system's
+// memory, and an entry that is acted on must not vanish in a crash.
 func Open(name string, o Options) (*Log, error) {
 	return open("open", name, o, os.O_RDWR|os.O_APPEND)
 }
 
 // Create creates an empty log and opens it, after making its name durable unless
-// the policy is SyncNever. The directory must exist. The error is an *[Error],
-// fs.ErrExist if there is a file of that name; after an error there is no log
-// that was not there before.
+// the policy is SyncNever. The directory must exist. The error is fs.ErrExist if
+// there is a file of that name. After an error there is no log that was not there
+// before.
 func Create(name string, o Options) (*Log, error) {
 	return open("create", name, o, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
 }
@@ -92,6 +92,9 @@ func open(op, name string, o Options, flag int) (*Log, error) {
 	}
 	if o.Mode == 0 {
 		o.Mode = 0o600
+	}
+	if err := checkName(l.fs, name); err != nil {
+		return nil, newError(op, name, 0, nil, err)
 	}
 	var err error
 	if l.file, err = l.fs.OpenFile(name, flag, o.Mode.Perm()); err != nil {
@@ -115,6 +118,9 @@ func open(op, name string, o Options, flag int) (*Log, error) {
 func (l *Log) start(created bool) error {
 	info, err := regular(l.file)
 	if err != nil {
+		return err
+	}
+	if err := l.fs.Lock(l.file); err != nil {
 		return err
 	}
 	if err := inspect(l.name, l.file, info.Size()); err != nil {
@@ -152,7 +158,7 @@ func (l *Log) Durable() int64 {
 // or none, which does nothing. It is written with one call. With SyncAlways it is
 // durable when Append returns nil.
 //
-// The error is an *[Error]. It is ErrBatch if a line is no valid event, the last
+// The error is ErrBatch if a line is no valid event, the last
 // newline is missing or the batch is too large; nothing was written. If the
 // write fails, what it wrote is cut off again: the log is as before, all batches
 // before it included, and takes further ones, as when there is space again.
@@ -181,7 +187,7 @@ func (l *Log) Append(batch []byte) error {
 	return l.sync("append")
 }
 
-// checkBatch returns why a batch can not be appended, nil if it can.
+// checkBatch returns why a batch cannot be appended, nil if it can.
 func (l *Log) checkBatch(batch []byte) error {
 	if len(batch) > l.maxBatch {
 		return fmt.Errorf("%d bytes, the limit is %d", len(batch), l.maxBatch)
@@ -206,7 +212,7 @@ func (l *Log) refuse(op string) error {
 }
 
 // Sync makes durable all batches that were appended before. With SyncNever, or
-// if they are durable already, it does nothing. The error is an *[Error].
+// if they are durable already, it does nothing.
 //
 // If fsync fails, nobody knows which of the bytes since the last one are on the
 // disk: the operating system may hold on to them and call the next fsync a

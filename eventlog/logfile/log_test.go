@@ -43,8 +43,9 @@ func lines(first, last int) string {
 // name is that of the log on a disk.
 const name = "job/eventlog"
 
-// openLog opens the log on a disk.
+// openLog opens the log on a disk, after the process that had it open ended.
 func openLog(t require.TestingT, d *disk, p logfile.SyncPolicy) *logfile.Log {
+	clear(d.locked)
 	l, err := logfile.Open(name, logfile.Options{FS: d, Policy: p})
 	require.NoError(t, err)
 	return l
@@ -54,9 +55,9 @@ func openLog(t require.TestingT, d *disk, p logfile.SyncPolicy) *logfile.Log {
 func requireError(t require.TestingT, err error, op string) *logfile.Error {
 	var e *logfile.Error
 	require.ErrorAs(t, err, &e)
-	require.Equal(t, op, e.Op, "%v", err)
+	require.Equal(t, op, e.Op(), "%v", err)
 	require.True(t, strings.HasPrefix(err.Error(), "logfile: "+op+" "), "%v", err)
-	require.Equal(t, 1, strings.Count(err.Error(), e.Name), "%v", err)
+	require.Equal(t, 1, strings.Count(err.Error(), e.Name()), "%v", err)
 	require.NotContains(t, err.Error(), ": eventlog: ")
 	return e
 }
@@ -420,7 +421,7 @@ func requireFailed(t *testing.T, l *logfile.Log, d *disk, stands string) {
 			require.ErrorIs(t, err, logfile.ErrFailed)
 			require.NotErrorIs(t, err, errDisk)
 			require.NotErrorIs(t, err, logfile.ErrChanged)
-			require.EqualValues(t, len(stands), requireError(t, err, op).Offset)
+			require.EqualValues(t, len(stands), requireError(t, err, op).Offset())
 		}
 	}
 	require.EqualValues(t, len(stands), l.Size())

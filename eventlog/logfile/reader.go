@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 
 	"github.com/joblife/joblife/eventlog"
@@ -55,6 +56,7 @@ type Reader struct {
 	buf                  []byte
 	last, next, fed, end int
 	tail                 []byte // room for a copy of the line before
+	again                []byte // room for a second read
 }
 
 // feed gives a Decoder lines, and never an end: it would be the last.
@@ -71,9 +73,12 @@ func (f *feed) Read(p []byte) (int, error) {
 
 // OpenReader opens a log for reading. It need not be complete: a log with a torn
 // last line is one whose last line may still be written; an empty file is a log.
-// The error is an *[Error], fs.ErrNotExist if there is no log.
+// The error is fs.ErrNotExist if there is no log.
 func OpenReader(name string, o ReaderOptions) (*Reader, error) {
 	r := &Reader{fs: orOS(o.FS), name: name, limit: o.Limit, offset: o.Offset}
+	if err := checkName(r.fs, name); err != nil {
+		return nil, newError("read", name, 0, nil, err)
+	}
 	var err error
 	if r.file, err = r.fs.OpenFile(name, os.O_RDONLY, 0); err != nil {
 		return nil, newError("read", name, 0, nil, err)
@@ -87,14 +92,12 @@ func OpenReader(name string, o ReaderOptions) (*Reader, error) {
 
 // start finds out where to begin and where the history ends.
 func (r *Reader) start() error {
+	limit := r.bound()
 	info, err := regular(r.file)
 	if err != nil {
 		return err
 	}
-	r.info, r.history = info, info.Size()
-	if r.limit != nil {
-		r.history = min(r.history, r.limit())
-	}
+	r.info, r.history = info, min(info.Size(), limit)
 	if r.offset < 0 {
 		if r.offset, err = lastLine(r.file, r.history); err != nil {
 			return err
@@ -107,6 +110,15 @@ func (r *Reader) start() error {
 	r.first = r.offset
 	r.dec = eventlog.NewDecoder(&r.lines, eventlog.DecoderOptions{})
 	return nil
+}
+
+// bound returns how far the Reader may read. It is asked BEFORE each look at the
+// file: what is durable then is what the look finds.
+func (r *Reader) bound() int64 {
+	if r.limit == nil {
+		return math.MaxInt64
+	}
+	return r.limit()
 }
 
 // lastLine returns the offset behind the last newline within size bytes.
@@ -137,12 +149,12 @@ func lastLine(file io.ReaderAt, size int64) (int64, error) {
 // complete when the Reader was opened and before any other, or io.EOF, it is
 // [ErrEndOfHistory]. Each entry comes out once, in order.
 //
-// The entry is valid until the next call, but for its Name; Clone keeps it.
+// The entry is valid until the next call, except its Name; Clone keeps it.
 //
-// A *[DamageError], whose Size and Entries are 0, is an invalid line. An *[Error]
+// A *[DamageError], whose Size and Entries are 0, is an invalid line. An error
 // that is ErrChanged means that the log shrank or was overwritten, or that all
 // entries of the file came out and the name denotes another one or none. Both
-// end the Reader: they come again. Any other *[Error] is what the file system
+// end the Reader: they come again. Any other error is what the file system
 // said, and Next can be called again.
 //
 // To notice what was overwritten, Next compares the line before the next one
@@ -295,6 +307,7 @@ func (r *Reader) fill() (more bool, err error) {
 	case held >= size || r.end == size && size < largeBuffer:
 		r.buf = make([]byte, 2*size)
 	}
+	limit := r.bound()
 	start := r.offset - int64(len(r.tail))
 	n, err := r.file.ReadAt(r.buf, start)
 	known := min(max(n, 0), len(r.tail))
@@ -314,9 +327,41 @@ func (r *Reader) fill() (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r.end = n
 	if r.limit != nil {
-		r.end = int(min(int64(n), max(r.limit()-start, int64(r.next))))
+		r.end = int(min(int64(n), max(limit-start, int64(r.next))))
+		return r.end == len(r.buf), nil
 	}
+	r.end = r.next
+	same, err := r.confirm(start, n)
+	if err != nil {
+		return false, err
+	}
+	r.end = max(same, r.next)
 	return r.end == len(r.buf), nil
+}
+
+// confirm reads n bytes once more, and returns how many of them are as they were
+// before. A read is not atomic: while it goes on, a writer may take back a batch
+// and append another one, and a line of which the first half is of the one and the
+// second half of the other was never in the log. A second read of the same bytes
+// shows that they were in the log together. With a Limit nothing below it is ever
+// taken back.
+func (r *Reader) confirm(start int64, n int) (int, error) {
+	if cap(r.again) < n {
+		r.again = make([]byte, len(r.buf))
+	}
+	again := r.again[:n]
+	m, err := r.file.ReadAt(again, start)
+	switch {
+	case m < 0 || m > n || m < n && err == nil:
+		return 0, errCount
+	case err != nil && err != io.EOF:
+		return 0, err
+	}
+	for i := range m {
+		if again[i] != r.buf[i] {
+			return i, nil
+		}
+	}
+	return m, nil
 }

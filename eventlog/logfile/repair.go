@@ -7,15 +7,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/joblife/joblife/eventlog"
 )
 
 // RepairOptions say how a log is repaired. The zero value is the default.
 type RepairOptions struct {
 	// FS is the file system; nil is that of the operating system.
 	FS FS
-	// Cut makes Repair set aside entries too: those that follow the first line
-	// that is none. By default such a log is an error, because entries that
-	// were acknowledged may be among them.
+	// Cut makes Repair set aside everything from the first line on that is no
+	// event. By default that is an error: a crash leaves only a last line without
+	// a newline, and what else is damaged may have been acknowledged.
 	Cut bool
 }
 
@@ -36,20 +38,23 @@ type Repaired struct {
 // has another problem.
 const maxSides = 1000
 
-// Repair makes a damaged log end after the last entry before the damage, and
-// keeps what followed in a side file, the log's name with ".torn-1" after it or
-// the next number that is free. It does nothing to a log that is not damaged,
-// so that it can be called before each Open. No one may have the log open
-// for appending.
+// Repair makes a torn log end after its last entry, and keeps what followed in a
+// side file: its name is that of the log with ".torn-1" after it, or the next number
+// that is free. To a log that is complete it does nothing, so it can be called
+// before each Open.
 //
-// The side file and its name are durable before the log is cut, and the cut is
-// before Repair returns. So a crash in between loses nothing; it may leave a
-// side file with bytes that are still in the log.
+// The side file and its name are durable before the log is cut, and the cut before
+// Repair returns. A crash in between loses nothing; it may leave a side file with
+// bytes that are still in the log.
 //
-// The error is a *[DamageError] if entries follow the damage and Cut is not set,
-// else an *[Error]. Unless it came from the last fsync, the log is unchanged.
+// The error is a *[DamageError] if the log is damaged otherwise and Cut is not set;
+// [ErrLocked] if the log is in use; or what the file system said. Unless it came
+// from the last fsync, the log is unchanged.
 func Repair(name string, o RepairOptions) (Repaired, error) {
 	fsys := orOS(o.FS)
+	if err := checkName(fsys, name); err != nil {
+		return Repaired{}, newError("repair", name, 0, nil, err)
+	}
 	file, err := fsys.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return Repaired{}, newError("repair", name, 0, nil, err)
@@ -69,9 +74,12 @@ func Repair(name string, o RepairOptions) (Repaired, error) {
 }
 
 // repair is Repair of an open file.
-func repair(fsys FS, file File, name string, entriesToo bool) (Repaired, error) {
+func repair(fsys FS, file File, name string, cut bool) (Repaired, error) {
 	info, err := regular(file)
 	if err != nil {
+		return Repaired{}, err
+	}
+	if err := fsys.Lock(file); err != nil {
 		return Repaired{}, err
 	}
 	err = inspect(name, file, info.Size())
@@ -79,7 +87,7 @@ func repair(fsys FS, file File, name string, entriesToo bool) (Repaired, error) 
 		return Repaired{Offset: info.Size()}, nil
 	}
 	damage, ok := err.(*DamageError)
-	if !ok || damage.Entries > 0 && !entriesToo {
+	if !ok || !cut && !errors.Is(damage.Err, eventlog.ErrTorn) {
 		return Repaired{}, err
 	}
 	done := Repaired{Offset: damage.Offset, Size: damage.Size - damage.Offset, Entries: damage.Entries}

@@ -48,6 +48,14 @@ func (o osFS) Mkdir(name string, perm fs.FileMode) error { return o.root.Mkdir(n
 func (o osFS) Rename(oldName, newName string) error      { return o.root.Rename(oldName, newName) }
 func (o osFS) Close() error                              { return o.root.Close() }
 
+func (o osFS) Lock(f logfile.File) error {
+	file, ok := f.(*os.File)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return logfile.Lock(file)
+}
+
 func (o osFS) SyncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil // a directory can not be synced there
