@@ -112,7 +112,7 @@ func (h *jobHeap) Pop() any {
 }
 
 // BenchmarkBuild builds from jobs in any order: this index, a sorted slice (which
-// finds nothing by id), and a map with a heap (which can not remove by id).
+// finds nothing by id), and a map with a heap (which cannot remove by id).
 func BenchmarkBuild(b *testing.B) {
 	for _, n := range []int{10_000, 1_000_000} {
 		jobs := shuffled(n)

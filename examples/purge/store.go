@@ -68,7 +68,7 @@ func (b boltFile) Close() error {
 
 // openDir opens or makes a directory of plain files.
 func openDir(o options, stderr io.Writer) (jobStore, error) {
-	s, err := dirstore.Open(o.dir, dirstore.Options{})
+	s, _, err := dirstore.Open(o.dir, dirstore.Options{})
 	if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, dirstore.ErrNotStore) {
 		return s, err
 	}

@@ -75,7 +75,7 @@ func BenchmarkRecovery(b *testing.B) {
 		b.Run(fmt.Sprintf("open/%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				s, err := dirstore.Open(dir, dirstore.Options{})
+				s, _, err := dirstore.Open(dir, dirstore.Options{})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -83,7 +83,7 @@ func BenchmarkRecovery(b *testing.B) {
 			}
 			b.ReportMetric(float64(n), "jobs/op")
 		})
-		s, err := dirstore.Open(dir, dirstore.Options{})
+		s, _, err := dirstore.Open(dir, dirstore.Options{})
 		require.NoError(b, err)
 		b.Run(fmt.Sprintf("read/%d", n), func(b *testing.B) {
 			b.ReportAllocs()

@@ -17,6 +17,9 @@ import (
 	"github.com/joblife/joblife/purge/storetest"
 )
 
+// mark is the file of a watermark.
+func mark(id jobid.ID) string { return string(dirstore.AppendMark(nil, id)) }
+
 // unlink unlinks jobs, and returns all errors as one.
 func unlink(s *dirstore.Store, ids []jobid.ID) error { return unlinkAll(ctx, s, ids) }
 
@@ -71,6 +74,12 @@ func (s *subject) Stored() (jobs []jobid.ID, tombstones []purge.Record, watermar
 	foreign, err := s.Foreign()
 	require.Empty(s.t, foreign)
 	return jobs, tombs(s.t, s.Store), s.Watermark(), err
+}
+
+// Obstruct makes the directory of a job one that cannot be renamed.
+func (s *subject) Obstruct(id jobid.ID) (func(), error) {
+	s.disk.stuck = id.KVSPath()
+	return func() { s.disk.stuck = "" }, nil
 }
 
 // Reopen opens the store after a crash of the machine that left nothing of what

@@ -118,14 +118,14 @@ func TestNoCrashInABatchLosesOrResurrectsAnything(t *testing.T) {
 			w := newOne(coin)
 			w.disk.calls, w.disk.failAt, w.disk.down = nil, k, true
 			if w.batch() == nil && len(w.disk.calls) < k {
-				require.Greater(t, k, 50)
+				require.Greater(t, k, 40)
 				break
 			}
 			stops++
 			w.disk.crash()
 			// The first Open is stopped as well, at some call.
 			w.disk.failAt = 1 + (k*7+c)%40
-			if s, err := dirstore.Open(".", w.disk.options()); err == nil {
+			if s, _, err := dirstore.Open(".", w.disk.options()); err == nil {
 				w.s, w.disk.failAt = s, 0
 				w.check(what)
 			}
@@ -270,7 +270,7 @@ func TestACreateThatWasStoppedIsDoneByTheNext(t *testing.T) {
 				require.Zero(t, d.open(t).Watermark())
 				break
 			}
-			s, err := dirstore.Open(".", d.options())
+			s, _, err := dirstore.Open(".", d.options())
 			if err != nil {
 				require.ErrorIs(t, err, dirstore.ErrNotStore)
 				s, err = dirstore.Create(".", d.options())
@@ -288,7 +288,7 @@ func TestACreateThatWasStoppedIsDoneByTheNext(t *testing.T) {
 // What a system says on a log that is open does not hide what came before.
 func TestALogThatIsOpenIsTheCallers(t *testing.T) {
 	s, dir := create(t, 1)
-	log, err := s.OpenLog(1, logfile.SyncGroup)
+	log, _, err := s.OpenLog(1, logfile.SyncGroup)
 	require.NoError(t, err)
 	require.NoError(t, log.Append(line("memo")))
 	require.NoError(t, log.Append(line("memo")))

@@ -30,6 +30,9 @@ type disk struct {
 	down    bool        // whether every call after that fails too
 	coin    func() bool // what a crash leaves of what was not synced
 	epoch   int         // of the machine: handles of an earlier one are dead
+	blocks  int         // how many blocks of 4 KiB there are; 0: no limit
+	inodes  int         // how many files and directories; 0: no limit
+	stuck   string      // cannot be renamed
 }
 
 // A node is a file or a directory.
@@ -48,6 +51,27 @@ type op struct {
 	from, to         *node // nil if there is none
 	fromName, toName string
 	what             *node
+}
+
+// used returns how many blocks and inodes are taken. A directory takes a block for
+// each 64 names, as on ext4.
+func (n *node) used() (blocks, inodes int) {
+	blocks, inodes = (len(n.cache)+4095)/4096+(len(n.names)+63)/64, 1
+	for _, below := range n.names {
+		b, i := below.used()
+		blocks, inodes = blocks+b, inodes+i
+	}
+	return blocks, inodes
+}
+
+// full returns ENOSPC if a change has made the disk too full, after undoing it.
+func (d *disk) full(undo func()) error {
+	blocks, inodes := d.root.used()
+	if d.blocks > 0 && blocks > d.blocks || d.inodes > 0 && inodes > d.inodes {
+		undo()
+		return syscall.ENOSPC
+	}
+	return nil
 }
 
 // clone returns a copy of a file or directory as it is after a crash.
@@ -98,7 +122,7 @@ func (d *disk) create(t testing.TB) *dirstore.Store {
 
 // open opens the store on the disk.
 func (d *disk) open(t testing.TB) *dirstore.Store {
-	s, err := dirstore.Open(".", d.options())
+	s, _, err := dirstore.Open(".", d.options())
 	require.NoError(t, err)
 	return s
 }
@@ -230,6 +254,9 @@ func (d *disk) OpenFile(name string, flag int, perm fs.FileMode) (logfile.File, 
 	case n == nil:
 		n = &node{mode: perm}
 		d.change(op{to: dir, toName: base, what: n})
+		if err := d.full(func() { d.change(op{from: dir, fromName: base}) }); err != nil {
+			return nil, perr("open", name, err)
+		}
 	}
 	return &handle{d: d, n: n, name: name, epoch: d.epoch}, nil
 }
@@ -244,6 +271,45 @@ func (d *disk) Lstat(name string) (fs.FileInfo, error) {
 	}
 	return info{n, base}, nil
 }
+
+func (d *disk) Chmod(name string, mode fs.FileMode) error {
+	if err := d.call("chmod", name); err != nil {
+		return err
+	}
+	_, _, n := d.find(name)
+	n.mode = mode
+	return nil
+}
+
+func (d *disk) Sub(name string) (dirstore.FS, error) {
+	if err := d.call("sub", name); err != nil {
+		return nil, err
+	}
+	if _, _, n := d.find(name); n == nil || !n.dir {
+		return nil, perr("open", name, fs.ErrNotExist)
+	}
+	return below{d, name}, nil
+}
+
+// below is a directory of a disk.
+type below struct {
+	*disk
+	dir string
+}
+
+func (b below) in(name string) string {
+	if name == "." {
+		return b.dir
+	}
+	return b.dir + "/" + name
+}
+
+func (b below) OpenFile(name string, flag int, perm fs.FileMode) (logfile.File, error) {
+	return b.disk.OpenFile(b.in(name), flag, perm)
+}
+func (b below) Lstat(name string) (fs.FileInfo, error)     { return b.disk.Lstat(b.in(name)) }
+func (b below) ReadDir(name string) ([]fs.DirEntry, error) { return b.disk.ReadDir(b.in(name)) }
+func (b below) Remove(name string) error                   { return b.disk.Remove(b.in(name)) }
 
 // Lock locks nothing: a store on a disk is left without a word when the machine
 // crashes.
@@ -280,7 +346,7 @@ func (d *disk) Mkdir(name string, _ fs.FileMode) error {
 		return perr("mkdir", name, fs.ErrExist)
 	}
 	d.change(op{to: dir, toName: base, what: newDir()})
-	return nil
+	return d.full(func() { d.change(op{from: dir, fromName: base}) })
 }
 
 func (d *disk) Rename(oldName, newName string) error {
@@ -289,6 +355,9 @@ func (d *disk) Rename(oldName, newName string) error {
 	}
 	from, fromName, n := d.find(oldName)
 	to, toName, there := d.find(newName)
+	if d.stuck != "" && oldName == d.stuck {
+		return perr("rename", oldName, syscall.EIO)
+	}
 	if n == nil || to == nil {
 		return perr("rename", oldName, fs.ErrNotExist)
 	}
@@ -296,7 +365,7 @@ func (d *disk) Rename(oldName, newName string) error {
 		return perr("rename", oldName, fs.ErrExist)
 	}
 	d.change(op{from, to, fromName, toName, n})
-	return nil
+	return d.full(func() { d.change(op{to, from, toName, fromName, n}) })
 }
 
 func (d *disk) Remove(name string) error {
@@ -353,7 +422,11 @@ func (h *handle) Write(p []byte) (int, error) {
 	if h.n.pending == 0 {
 		h.n.pending = len(h.n.cache) + 1
 	}
-	h.n.cache = append(h.n.cache, p[:n]...)
+	before := h.n.cache
+	h.n.cache = append(h.n.cache[:len(before):len(before)], p[:n]...)
+	if full := h.d.full(func() { h.n.cache = before }); full != nil {
+		return 0, full
+	}
 	return n, err
 }
 

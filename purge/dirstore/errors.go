@@ -8,44 +8,31 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// The categories of errors. Compare with errors.Is. An error that is of none of
-// them is what the file system said; fs.ErrExist, fs.ErrNotExist and fs.ErrClosed
-// are told apart as usual.
+// The categories of errors. Compare with errors.Is. An error of none of them is what
+// the file system said: fs.ErrExist, fs.ErrNotExist and fs.ErrClosed are as usual.
+// A store or
+// log that is open elsewhere is logfile.ErrLocked. Every error names the operation
+// and the file.
 var (
-	// ErrNotStore is returned when a directory that is to be opened is no
-	// store: it has no watermark. The error is an *Error.
+	// ErrReadOnly is returned when a store that OpenReadOnly opened is to be
+	// changed.
+	ErrReadOnly = errors.New("store is open for reading only")
+	// ErrNotStore is returned when a directory that is to be opened is no store:
+	// it has no watermark.
 	ErrNotStore = errors.New("not a store")
-	// ErrDamaged is returned when what is stored is not what this package
-	// writes. The error is a *JobError for a job, else an *Error.
+	// ErrDamaged is returned when what is stored is not what this package writes.
+	// The error is a *JobError when a job is read. See Repair for the others.
 	ErrDamaged = errors.New("damaged")
-	// ErrForeign is returned when something stands in the way that this package
-	// did not make. The error is an *Error.
+	// ErrForeign is returned when something is in the way that this package did
+	// not make.
 	ErrForeign = errors.New("not made by the store")
-	// ErrLimit is returned when a file is greater than Options allow. The error
-	// is a *JobError when a job is read, else an *Error.
+	// ErrLimit is returned when a file is greater than Options allow. The error is
+	// a *JobError when a job is read.
 	ErrLimit = errors.New("limit exceeded")
 )
 
-// Error tells which operation on which file failed.
-type Error struct {
-	// Op is "create", "open", "close", "add", "append", "put", "read", "list",
-	// "put watermark", "put tombstones", "tombstones" or "unlink".
-	Op string
-	// Name is the name of the file in the store, or that of the store.
-	Name string
-	// Err is the cause, which may be of a category.
-	Err error
-}
-
-// Error returns the text `dirstore: unlink job.0000.0000.0000.0001: permission
-// denied`.
-func (e *Error) Error() string { return fmt.Sprintf("dirstore: %s %s: %v", e.Op, e.Name, e.Err) }
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
-// JobError tells why a job can not be read. Such a job is in quarantine: it
-// counts as evidence of its id, can be unlinked, and does not hide other jobs.
+// JobError tells why a job cannot be read. The job counts as evidence of its id, can
+// be unlinked, and hides no other job.
 type JobError struct {
 	ID jobid.ID
 	// Err is the cause: ErrDamaged, ErrLimit, or what the file system said.
@@ -63,7 +50,8 @@ var (
 	errNotRegular   = fmt.Errorf("%w: not a regular file", ErrDamaged)
 	errNotDirectory = fmt.Errorf("%w: not a directory", ErrDamaged)
 	errNoEventlog   = fmt.Errorf("%w: it has no eventlog", ErrDamaged)
-	errNotCanonical = fmt.Errorf("%w: a record is not as it is written", ErrDamaged)
+	errRecord       = fmt.Errorf("%w: not a record of tombstones", ErrDamaged)
+	errSum          = fmt.Errorf("%w: the check digits do not match", ErrDamaged)
 	errInTheWay     = fmt.Errorf("%w: it is in the way", ErrForeign)
 	errNotEmpty     = fmt.Errorf("%w: the directory is not empty", ErrForeign)
 	errCount        = errors.New("file system returned an impossible count")
@@ -72,11 +60,13 @@ var (
 
 // errTooLarge returns what is wrong with a file of that size.
 func errTooLarge(size, limit int64) error {
-	return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrLimit, size, limit)
+	return fmt.Errorf("%w: %d bytes, the limit is %d", ErrLimit, size, limit)
 }
 
-// fail returns the error of an operation.
-func fail(op, name string, err error) error { return &Error{Op: op, Name: name, Err: cause(err)} }
+// fail returns the error of an operation on a file of the store.
+func fail(op, name string, err error) error {
+	return fmt.Errorf("dirstore: %s %s: %w", op, name, cause(err))
+}
 
 // cause returns what the operating system said without the name of the file: it
 // would come twice.

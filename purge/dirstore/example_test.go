@@ -74,7 +74,7 @@ func Example() {
 		if err := s.Close(); err != nil {
 			return err
 		}
-		if s, err = dirstore.Open(dir, dirstore.Options{}); err != nil {
+		if s, _, err = dirstore.Open(dir, dirstore.Options{}); err != nil {
 			return err
 		}
 		fmt.Println("the next id is greater than", s.Watermark())
@@ -94,7 +94,7 @@ func Example() {
 	// true
 }
 
-// A job that can not be read does not hide the others.
+// A job that cannot be read does not hide the others.
 func ExampleStore_Jobs() {
 	inTemp(func(s *dirstore.Store, dir string) error {
 		for id := range jobid.ID(3) {
@@ -130,7 +130,7 @@ func ExampleStore_OpenLog() {
 		if err := s.Add(dirstore.Stored{ID: 1, Eventlog: event("submit")}); err != nil {
 			return err
 		}
-		log, err := s.OpenLog(1, logfile.SyncGroup)
+		log, _, err := s.OpenLog(1, logfile.SyncGroup)
 		if err != nil {
 			return err
 		}

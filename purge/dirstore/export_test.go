@@ -1,11 +1,12 @@
 package dirstore
 
-// CompactNext makes the next PutTombstones write the log anew first.
-func (s *Store) CompactNext() { s.compactAt = 0 }
+// CompactNext makes the next PutTombstones begin to write the log anew.
+func (s *Store) CompactNext() { s.tombs.compactAt = 0 }
 
-// ParseRecord and AppendRecord are for the fuzz test.
+// ParseRecord, AppendRecord and the like are for tests.
 var (
 	ParseRecord  = parseRecord
 	AppendRecord = appendRecord
 	ParseMark    = parseMark
+	AppendMark   = appendMark
 )

@@ -1,12 +1,10 @@
 package dirstore
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"os"
 	"runtime"
-	"slices"
 
 	"github.com/joblife/joblife/eventlog/logfile"
 )
@@ -18,12 +16,17 @@ type FS interface {
 	logfile.FS
 	// Lstat is os.Root.Lstat.
 	Lstat(name string) (fs.FileInfo, error)
-	// ReadDir returns what a directory has, sorted by name.
+	// ReadDir returns what a directory has, in any order.
 	ReadDir(name string) ([]fs.DirEntry, error)
 	// Mkdir is os.Root.Mkdir.
 	Mkdir(name string, perm fs.FileMode) error
 	// Rename is os.Root.Rename. No crash leaves both names, or none.
 	Rename(oldName, newName string) error
+	// Chmod is os.Root.Chmod.
+	Chmod(name string, mode fs.FileMode) error
+	// Sub is os.Root.OpenRoot: the FS of a directory, which is not a link. It is
+	// closed before the FS that it came from.
+	Sub(dir string) (FS, error)
 	// Close is os.Root.Close.
 	Close() error
 }
@@ -46,7 +49,19 @@ func (o osFS) SameFile(a, b fs.FileInfo) bool            { return os.SameFile(a,
 func (o osFS) Remove(name string) error                  { return o.root.Remove(name) }
 func (o osFS) Mkdir(name string, perm fs.FileMode) error { return o.root.Mkdir(name, perm) }
 func (o osFS) Rename(oldName, newName string) error      { return o.root.Rename(oldName, newName) }
-func (o osFS) Close() error                              { return o.root.Close() }
+func (o osFS) Chmod(name string, mode fs.FileMode) error {
+	return o.root.Chmod(name, mode)
+}
+
+func (o osFS) Sub(dir string) (FS, error) {
+	root, err := o.root.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return osFS{root}, nil
+}
+
+func (o osFS) Close() error { return o.root.Close() }
 
 func (o osFS) Lock(f logfile.File) error {
 	file, ok := f.(*os.File)
@@ -58,7 +73,7 @@ func (o osFS) Lock(f logfile.File) error {
 
 func (o osFS) SyncDir(dir string) error {
 	if runtime.GOOS == "windows" {
-		return nil // a directory can not be synced there
+		return nil // a directory cannot be synced there
 	}
 	d, err := o.root.Open(dir)
 	if err != nil {
@@ -76,7 +91,6 @@ func (o osFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err := errors.Join(err, d.Close()); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(list, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	return list, nil
 }
 
@@ -126,20 +140,34 @@ func writeNew(fsys FS, name string, data []byte) (err error) {
 		err = closeErr
 	}
 	if err != nil {
-		_ = fsys.Remove(name) // it is our own; who writes it next removes it too
+		_ = fsys.Remove(name) // it is our own
 	}
 	return err
 }
 
 // replace writes a file whole: whatever happens, its name denotes what it did
-// before, or all of data. When it returns nil the latter is durable.
+// before, or all of data. When it returns nil the latter is durable. The file keeps
+// its permissions.
 func replace(fsys FS, dir, name string, data []byte) error {
 	temp := join(dir, name+tempSuffix)
+	mode := fileMode
+	switch info, err := fsys.Lstat(join(dir, name)); {
+	case err == nil && info.Mode().IsRegular():
+		mode = info.Mode().Perm()
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
 	if err := remove(fsys, temp); err != nil {
 		return err
 	}
 	if err := writeNew(fsys, temp, data); err != nil {
 		return err
+	}
+	if mode != fileMode {
+		if err := fsys.Chmod(temp, mode); err != nil {
+			_ = fsys.Remove(temp)
+			return err
+		}
 	}
 	if err := fsys.Rename(temp, join(dir, name)); err != nil {
 		_ = fsys.Remove(temp)

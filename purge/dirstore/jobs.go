@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/eventlog/logfile"
@@ -29,15 +30,15 @@ type Stored struct {
 }
 
 // Add stores a new job: whole, with its Eventlog, Jobspec and R, or not at all,
-// also after a crash. Torn and Foreign are not looked at. The error is an
-// *[Error]: fs.ErrExist if there is such a job, damaged or not, [ErrLimit] if it
-// could not be read back, logfile.ErrBatch if Eventlog is not whole lines of
-// events. If the very last step fails, to make the job durable, the job may be
-// there. Add makes four fsyncs, and one more if there is an R.
+// also after a crash. It ignores Torn and Foreign. The error is fs.ErrExist if
+// there is such a job, damaged or not, [ErrLimit] if it could not be read back, and
+// logfile.ErrBatch if Eventlog is not whole lines of events. If only the last step
+// fails, which makes the job durable, the job may be there. Add makes four fsyncs,
+// and one more if there is an R.
 func (s *Store) Add(j Stored) error {
 	const op = "add"
 	name := j.ID.KVSPath()
-	if err := s.ready(context.Background(), op); err != nil {
+	if err := s.writable(context.Background(), op); err != nil {
 		return err
 	}
 	if err := s.checkNew(j); err != nil {
@@ -51,18 +52,25 @@ func (s *Store) Add(j Stored) error {
 	}
 	staged := join(newName, name)
 	if err := s.stage(staged, j); err != nil {
-		_ = s.removeJob(staged) // the next Add or Open does it otherwise
+		s.unstage(staged)
 		return fail(op, name, err)
 	}
 	s.high = max(s.high, j.ID)
 	if err := s.fs.Rename(staged, name); err != nil {
-		_ = s.removeJob(staged)
+		s.unstage(staged)
 		return fail(op, name, err)
 	}
 	if err := s.fs.SyncDir("."); err != nil {
 		return fail(op, name, err)
 	}
 	return nil
+}
+
+// unstage removes a job that was not added, now or with the next Unlink.
+func (s *Store) unstage(name string) {
+	if _, err := s.removeJob(name); err != nil {
+		s.left = append(s.left, name)
+	}
 }
 
 // checkNew returns an error if the job could not be read back.
@@ -93,7 +101,7 @@ func checkLines(log []byte) error {
 func (s *Store) stage(dir string, j Stored) error {
 	if err := s.fs.Mkdir(dir, dirMode); errors.Is(err, fs.ErrExist) {
 		// An Add that failed left it.
-		if err := s.removeJob(dir); err != nil {
+		if _, err := s.removeJob(dir); err != nil {
 			return err
 		}
 		if err := s.fs.Mkdir(dir, dirMode); errors.Is(err, fs.ErrExist) {
@@ -120,9 +128,9 @@ func (s *Store) stage(dir string, j Stored) error {
 	return s.fs.SyncDir(dir)
 }
 
-// PutJobspec replaces the jobspec of a job: a crash leaves the old one or the
-// new one, whole. The error is an *[Error], fs.ErrNotExist if there is no such
-// job; then the old one is there, or, if it could not be made durable, the new.
+// PutJobspec replaces the jobspec of a job: a crash leaves the old one or the new
+// one, whole. The error is fs.ErrNotExist if there is no such job. After an error
+// the old one is there, or the new one if only its durability failed.
 func (s *Store) PutJobspec(id jobid.ID, data []byte) error { return s.put(id, jobspecKey, data) }
 
 // PutR replaces the R of a job, as PutJobspec does the jobspec.
@@ -132,7 +140,7 @@ func (s *Store) PutR(id jobid.ID, data []byte) error { return s.put(id, rKey, da
 func (s *Store) put(id jobid.ID, key string, data []byte) error {
 	const op = "put"
 	dir := id.KVSPath()
-	if err := s.ready(context.Background(), op); err != nil {
+	if err := s.writable(context.Background(), op); err != nil {
 		return err
 	}
 	if n := int64(len(data)); n > s.opts.MaxObject {
@@ -156,19 +164,20 @@ func (s *Store) isDir(name string) error {
 	return err
 }
 
-// OpenLog opens the eventlog of a job for appending, after setting aside what a
-// crash left torn. The caller closes it, before the job is unlinked. The error
-// is an *[Error]: fs.ErrNotExist if there is no such job, [ErrDamaged] if the
-// eventlog can not be appended to, [ErrLimit] if it is too large to be read back.
-// A log that is open may grow beyond that: its owner asks its Size.
-func (s *Store) OpenLog(id jobid.ID, policy logfile.SyncPolicy) (*logfile.Log, error) {
+// OpenLog locks the eventlog of a job and opens it for appending, after setting
+// aside what a crash left torn; the second result tells what that was. The caller
+// closes the log, before the job is unlinked. The error is fs.ErrNotExist if there
+// is no such job, [ErrDamaged] if the eventlog cannot be appended to, logfile.ErrLocked if
+// it is open, [ErrLimit] if it is too large to be read back. A log that is open may
+// grow beyond that: its owner asks its Size.
+func (s *Store) OpenLog(id jobid.ID, policy logfile.SyncPolicy) (*logfile.Log, logfile.Repaired, error) {
 	const op = "append"
 	name := join(id.KVSPath(), eventlogKey)
-	if err := s.ready(context.Background(), op); err != nil {
-		return nil, err
+	if err := s.writable(context.Background(), op); err != nil {
+		return nil, logfile.Repaired{}, err
 	}
 	if err := s.isDir(id.KVSPath()); err != nil {
-		return nil, fail(op, id.KVSPath(), err)
+		return nil, logfile.Repaired{}, fail(op, id.KVSPath(), err)
 	}
 	info, err := s.fs.Lstat(name)
 	switch {
@@ -180,38 +189,34 @@ func (s *Store) OpenLog(id jobid.ID, policy logfile.SyncPolicy) (*logfile.Log, e
 		err = errTooLarge(info.Size(), s.opts.MaxEventlog)
 	}
 	if err != nil {
-		return nil, fail(op, name, err)
+		return nil, logfile.Repaired{}, fail(op, name, err)
 	}
-	log, err := openRepaired(s.fs, name, policy)
+	log, done, err := openRepaired(s.fs, name, policy)
 	if err != nil {
-		return nil, fail(op, name, err)
+		return nil, done, fail(op, name, err)
 	}
-	return log, nil
+	return log, done, nil
 }
 
 // openRepaired opens a log after repairing it.
-func openRepaired(fsys FS, name string, policy logfile.SyncPolicy) (*logfile.Log, error) {
-	_, err := logfile.Repair(name, logfile.RepairOptions{FS: fsys})
+func openRepaired(fsys FS, name string, policy logfile.SyncPolicy) (log *logfile.Log, done logfile.Repaired, err error) {
+	done, err = logfile.Repair(name, logfile.RepairOptions{FS: fsys})
 	if err == nil {
-		var log *logfile.Log
 		log, err = logfile.Open(name, logfile.Options{FS: fsys, Policy: policy, Mode: fileMode})
-		if err == nil {
-			return log, nil
-		}
 	}
 	if errors.Is(err, logfile.ErrDamaged) {
 		err = fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	return nil, err
+	return log, done, err
 }
 
 // Append appends lines to the eventlog of a job, durably. It opens the log each
-// time, and so reads it: who appends often holds on to what OpenLog returns. The
-// error is that of OpenLog, or an *[Error]: [ErrLimit] if the log would become
-// too large, logfile.ErrBatch if the lines are no events. After an error the log
-// is as before, or has the lines.
+// time, and so reads it: to append often, hold on to what OpenLog returns. The error
+// is one of OpenLog, [ErrLimit] if the log would become too large, or
+// logfile.ErrBatch if the lines are no events. After an error the log is as before,
+// or has the lines.
 func (s *Store) Append(id jobid.ID, batch []byte) (err error) {
-	log, err := s.OpenLog(id, logfile.SyncGroup)
+	log, _, err := s.OpenLog(id, logfile.SyncGroup)
 	if err != nil {
 		return err
 	}
@@ -231,8 +236,8 @@ func (s *Store) Append(id jobid.ID, batch []byte) (err error) {
 
 // Read returns what is stored of a job. The error is a *[JobError]:
 // fs.ErrNotExist if there is no such job, [ErrDamaged] if it has no eventlog, or
-// one with a line that is no event, [ErrLimit] if a file is too large; or an
-// *[Error] if the store is closed. The slices belong to the caller.
+// one with a line that is no event, [ErrLimit] if a file is too large; or
+// fs.ErrClosed if the store is closed. The slices belong to the caller.
 func (s *Store) Read(id jobid.ID) (Stored, error) {
 	if err := s.ready(context.Background(), "read"); err != nil {
 		return Stored{}, err
@@ -245,27 +250,30 @@ func (s *Store) Read(id jobid.ID) (Stored, error) {
 }
 
 // read reads a job.
-func (s *Store) read(id jobid.ID) (Stored, error) {
-	dir := id.KVSPath()
-	if err := s.isDir(dir); err != nil {
+func (s *Store) read(id jobid.ID) (j Stored, err error) {
+	if err := s.isDir(id.KVSPath()); err != nil {
 		return Stored{}, err
 	}
-	list, err := s.fs.ReadDir(dir)
+	dir, err := s.fs.Sub(id.KVSPath())
 	if err != nil {
 		return Stored{}, err
 	}
-	j := Stored{ID: id}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	list, err := dir.ReadDir(".")
+	if err != nil {
+		return Stored{}, err
+	}
+	j.ID = id
 	found := false
 	for _, e := range list {
-		name := join(dir, e.Name())
 		switch e.Name() {
 		case eventlogKey:
 			found = true
-			j.Eventlog, err = readFile(s.fs, name, s.opts.MaxEventlog)
+			j.Eventlog, err = readFile(dir, e.Name(), s.opts.MaxEventlog)
 		case jobspecKey:
-			j.Jobspec, err = readFile(s.fs, name, s.opts.MaxObject)
+			j.Jobspec, err = readFile(dir, e.Name(), s.opts.MaxObject)
 		case rKey:
-			j.R, err = readFile(s.fs, name, s.opts.MaxObject)
+			j.R, err = readFile(dir, e.Name(), s.opts.MaxObject)
 		default:
 			if !isJobFile(e.Name()) || !e.Type().IsRegular() {
 				j.Foreign = append(j.Foreign, e.Name())
@@ -278,6 +286,7 @@ func (s *Store) read(id jobid.ID) (Stored, error) {
 	if !found {
 		return Stored{}, errNoEventlog
 	}
+	slices.Sort(j.Foreign)
 	whole := bytes.LastIndexByte(j.Eventlog, '\n') + 1
 	j.Torn = len(j.Eventlog) - whole
 	j.Eventlog = j.Eventlog[:whole:whole]
@@ -287,11 +296,11 @@ func (s *Store) read(id jobid.ID) (Stored, error) {
 	return j, nil
 }
 
-// Jobs returns an iterator over all jobs, by id. A job that can not be read
-// comes as a *[JobError], and the others follow: nothing hides a job. If the
-// store itself can not be read there is one *[Error] and the iterator ends. The
-// slices belong to the caller, who may unlink and add jobs meanwhile; those may
-// come or not. One job at a time is in memory, and the names of all.
+// Jobs yields all jobs by id. A job that cannot be read comes as a *[JobError], and
+// the others follow: nothing hides a job. If the store itself cannot be read, Jobs
+// yields one error and ends. The slices belong to the caller. Jobs that are unlinked
+// or added meanwhile may come or not. One job at a time is in memory, and the ids of
+// all.
 func (s *Store) Jobs() iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
 		if err := s.ready(context.Background(), "list"); err != nil {
@@ -303,13 +312,17 @@ func (s *Store) Jobs() iter.Seq2[Stored, error] {
 			yield(Stored{}, fail("list", ".", err))
 			return
 		}
+		ids := make([]jobid.ID, 0, len(list))
 		for _, e := range list {
-			id, ok := parseName(e.Name(), false)
-			if !ok {
-				continue
+			if id, ok := parseName(e.Name(), false); ok && e.IsDir() {
+				ids = append(ids, id)
 			}
+		}
+		list = nil
+		slices.Sort(ids)
+		for _, id := range ids {
 			j, err := s.Read(id)
-			if errors.Is(err, fs.ErrNotExist) && s.gone(e.Name()) {
+			if errors.Is(err, fs.ErrNotExist) && s.gone(id.KVSPath()) {
 				continue
 			}
 			if !yield(j, err) {

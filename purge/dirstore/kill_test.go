@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 // work adds jobs and purges them until it is killed, but not for ever, and tells
 // on standard output what was done.
 func work(dir string) error {
-	s, err := dirstore.Open(dir, dirstore.Options{})
+	s, _, err := dirstore.Open(dir, dirstore.Options{})
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func TestWhatAKilledProcessAcknowledgedIsSo(t *testing.T) {
 			added, was[id] = id, true
 		})
 		require.Greater(t, added, before)
-		s, err := dirstore.Open(dir, dirstore.Options{})
+		s, _, err := dirstore.Open(dir, dirstore.Options{})
 		require.NoError(t, err)
 		ids, errs := list(s)
 		require.Empty(t, errs)

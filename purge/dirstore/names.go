@@ -2,7 +2,6 @@ package dirstore
 
 import (
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -68,17 +67,13 @@ func isJobFile(name string) bool {
 }
 
 // isStoreName reports whether the store makes files or directories of that name.
-func isStoreName(name string) bool {
+func isStoreName(name string, dir bool) bool {
 	switch name {
-	case markName, tombsName, markName + tempSuffix, tombsName + tempSuffix, trashName, newName:
-		return true
+	case trashName, newName:
+		return dir
+	case markName, tombsName, lockName, markName + tempSuffix, tombsName + tempSuffix:
+		return !dir
 	}
-	_, ok := parseName(name, false)
-	return ok || isNumbered(name, tombsName+sideSuffix)
-}
-
-// sorted sorts names in place and returns them.
-func sorted(names []string) []string {
-	slices.Sort(names)
-	return names
+	_, job := parseName(name, false)
+	return job && dir || !dir && (isNumbered(name, tombsName+sideSuffix) || isNumbered(name, ballastPrefix))
 }

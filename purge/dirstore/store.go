@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
@@ -20,6 +21,7 @@ import (
 const (
 	markName  = "watermark"
 	tombsName = "tombstones"
+	lockName  = "lock"
 	trashName = "trash" // jobs on their way out
 	newName   = "new"   // jobs on their way in
 
@@ -50,28 +52,29 @@ type Options struct {
 	// DefaultMaxObject.
 	MaxObject int64
 	// Wrap, if it is not nil, is called with the file system of the store, and
-	// what it returns is used instead: for tests that let it fail. If it
-	// returns another one, it is that one that Close closes.
+	// what it returns is used instead: for tests that let it fail. If it returns
+	// another one, Close closes that one.
 	Wrap func(FS) FS
 }
 
-// A Store is an open store. One goroutine at a time may use it, and no other
-// Store of the same directory may be open, in this process or another. The zero
-// Store is not valid: it is a closed one.
+// A Store is an open store. One goroutine at a time may use it. The zero Store is
+// not valid: it is a closed one.
 type Store struct {
-	_    noCopy
-	fs   FS // nil if closed
-	dir  string
-	opts Options
-	mark jobid.ID // the watermark that is durable
-	high jobid.ID // the greatest id that was ever seen, at least mark
-	// try is what PutWatermark was last called for, at least mark: after a
-	// failure it may be in the file.
-	try       jobid.ID
-	tombs     *logfile.Log       // nil until it is needed
-	tombsTime eventlog.Timestamp // the greatest time of a tombstone
-	compactAt int64              // the size of the log of tombstones that is too large
-	dirty     bool               // the trash is to be emptied
+	_        noCopy
+	fs       FS // nil if closed
+	dir      string
+	opts     Options
+	readOnly bool
+	lock     logfile.File
+	mark     jobid.ID // the watermark that is durable
+	high     jobid.ID // the greatest id that was ever seen, at least mark
+	// try is what PutWatermark was last called for, at least mark: after a failure
+	// it may be in the file.
+	try     jobid.ID
+	tombs   tombs
+	trash   map[string]bool    // the names in the trash
+	left    []string           // jobs in trash and new that are to be removed
+	ballast [ballastFiles]bool // which of its files are there
 }
 
 var _ purge.Store = (*Store)(nil)
@@ -82,10 +85,28 @@ type noCopy struct{}
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// Create makes a store, durably, and opens it. The directory is created if it is
-// not there; its parent must be. If it is there it must be empty, or be what an
-// earlier Create left that did not finish. The error is an *[Error]: fs.ErrExist
-// if there is a store, [ErrForeign] if there is something else.
+// A Report tells what Open put right, and what it could not.
+type Report struct {
+	// Tombstones is what was cut off the log of tombstones, which a crash left
+	// torn.
+	Tombstones logfile.Repaired
+	// Problems are what could not be done, as on a full disk or one that fails:
+	// raise the watermark, or remove what is in the trash. The store works; the
+	// next Unlink tries again.
+	Problems []error
+}
+
+// problem notes an error.
+func (r *Report) problem(err error) {
+	if err != nil {
+		r.Problems = append(r.Problems, err)
+	}
+}
+
+// Create makes a store, durably, and opens it. The directory is created if it does
+// not exist; its parent must exist. If it exists it must be empty, or be what an
+// earlier Create left that did not finish. The error is fs.ErrExist if there is a
+// store, [ErrForeign] if there is something else, logfile.ErrLocked.
 func Create(dir string, o Options) (*Store, error) {
 	if err := os.Mkdir(dir, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fail("create", dir, err)
@@ -95,35 +116,48 @@ func Create(dir string, o Options) (*Store, error) {
 		return nil, fail("create", dir, err)
 	}
 	if err := s.create(); err != nil {
-		_ = s.fs.Close()
-		return nil, fail("create", dir, err)
+		return nil, errors.Join(fail("create", dir, err), s.end())
 	}
 	return s, nil
 }
 
-// Open opens a store and puts right what a crash left: it cuts off a batch of
+// Open opens a store and puts right what a crash left: it cuts off a line of
 // tombstones that is there in part, raises the watermark to the greatest id of
-// which there is any trace, and then removes the jobs that were on their way in
-// or out. The error is an *[Error]: [ErrNotStore] if the directory is no store,
-// fs.ErrNotExist if there is none, or one without its directories new and trash,
-// as a backup may drop empty ones: make them again; [ErrDamaged] if the watermark
-// or a tombstone can not be read; then nothing was changed but what logfile.Repair
-// does.
+// which there is a trace, and removes the jobs that were on their way in or out. It
+// works on a full disk. The Report tells what it did and what it could not do.
 //
-// Open reads the names of all jobs and all tombstones, but no job.
-func Open(dir string, o Options) (*Store, error) {
+// The error is [ErrNotStore] if the directory is no store, fs.ErrNotExist if there
+// is none, logfile.ErrLocked if it is open elsewhere, [ErrDamaged] if the watermark or a
+// tombstone cannot be read: then nothing was changed, and [Repair] helps.
+//
+// Open reads the names of all jobs and all tombstones, and no job.
+func Open(dir string, o Options) (*Store, Report, error) {
+	s, err := start(dir, o)
+	if err != nil {
+		return nil, Report{}, fail("open", dir, err)
+	}
+	var report Report
+	if err = s.lockDir(false); err == nil {
+		err = s.recover(&report)
+	}
+	if err != nil {
+		return nil, report, errors.Join(fail("open", dir, err), s.end())
+	}
+	return s, report, nil
+}
+
+// OpenReadOnly opens a store to look at it. It locks nothing and changes nothing: it
+// works beside a process that has the store open, whose changes it may see or not,
+// and on a file system that is mounted read-only. Every call that would change the
+// store is [ErrReadOnly]. The error is one of Open.
+func OpenReadOnly(dir string, o Options) (*Store, error) {
 	s, err := start(dir, o)
 	if err != nil {
 		return nil, fail("open", dir, err)
 	}
-	if err := s.recover(); err != nil {
-		_ = s.closeTombs() // nothing was appended
-		_ = s.fs.Close()
-		if e, ok := err.(*Error); ok {
-			e.Op = "open"
-			return nil, e
-		}
-		return nil, fail("open", dir, err)
+	s.readOnly = true
+	if err := s.recover(new(Report)); err != nil {
+		return nil, errors.Join(fail("open", dir, err), s.end())
 	}
 	return s, nil
 }
@@ -140,11 +174,28 @@ func start(dir string, o Options) (*Store, error) {
 	if o.MaxObject <= 0 {
 		o.MaxObject = DefaultMaxObject
 	}
-	s := &Store{fs: osFS{root}, dir: dir, opts: o}
+	s := &Store{fs: osFS{root}, dir: dir, opts: o, trash: make(map[string]bool)}
 	if o.Wrap != nil {
 		s.fs = o.Wrap(s.fs)
 	}
 	return s, nil
+}
+
+// lockDir locks the store until it is closed. The file stays when the store is
+// closed: to remove it would let two processes lock two files of one name.
+func (s *Store) lockDir(created bool) error {
+	if _, err := s.fs.Lstat(markName); !created && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: it has no watermark", ErrNotStore) // and gets no lock
+	}
+	f, err := s.fs.OpenFile(lockName, os.O_RDWR|os.O_CREATE, fileMode)
+	if err != nil {
+		return err
+	}
+	if err := s.fs.Lock(f); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	s.lock = f
+	return nil
 }
 
 // create fills an empty directory. The watermark comes last: it is what makes a
@@ -154,11 +205,12 @@ func (s *Store) create() error {
 	if err != nil {
 		return err
 	}
+	if slices.ContainsFunc(list, func(e fs.DirEntry) bool { return e.Name() == markName }) {
+		return fs.ErrExist
+	}
 	for _, e := range list {
 		switch name := e.Name(); {
-		case name == markName:
-			return fs.ErrExist
-		case name == markName+tempSuffix:
+		case name == markName+tempSuffix || name == lockName || name == tombsName || isNumbered(name, ballastPrefix):
 		case (name == trashName || name == newName) && e.IsDir():
 			if inside, err := s.fs.ReadDir(name); err != nil || len(inside) > 0 {
 				return errors.Join(err, errNotEmpty)
@@ -166,6 +218,9 @@ func (s *Store) create() error {
 		default:
 			return errNotEmpty
 		}
+	}
+	if err := s.lockDir(true); err != nil {
+		return err
 	}
 	for _, name := range []string{trashName, newName} {
 		if err := s.fs.Mkdir(name, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -178,14 +233,17 @@ func (s *Store) create() error {
 	if err := syncParent(s.dir); err != nil {
 		return err
 	}
-	s.compactAt = minCompact
+	if _, err := s.openTombs(); err != nil {
+		return err
+	}
+	s.fillBallast()
 	return s.writeMark(0)
 }
 
 // syncParent makes durable that a directory has its name.
 func syncParent(dir string) error {
 	if runtime.GOOS == "windows" {
-		return nil // a directory can not be synced there
+		return nil // a directory cannot be synced there
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -198,66 +256,113 @@ func syncParent(dir string) error {
 	return errors.Join(parent.Sync(), parent.Close())
 }
 
-// recover finds out what a directory holds. Nothing is removed before the
-// watermark is durable that what is removed is evidence of.
-func (s *Store) recover() error {
+// recover finds out what a directory holds. Nothing is removed before the watermark
+// is durable that what is removed is evidence of.
+func (s *Store) recover(report *Report) error {
 	text, err := readFile(s.fs, markName, 1<<10)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: it has no watermark", ErrNotStore)
 	case err != nil:
-		return fail("", markName, err)
+		return fmt.Errorf("%s: %w", markName, cause(err))
 	}
 	if s.mark, err = parseMark(text); err != nil {
-		return fail("", markName, fmt.Errorf("%w: %w", ErrDamaged, err))
+		return fmt.Errorf("%s: %w", markName, err)
 	}
 	s.try, s.high = s.mark, s.mark
-	for _, dir := range []string{".", trashName, newName} {
-		if info, err := s.fs.Lstat(dir); err != nil {
-			return fail("", dir, err)
-		} else if !info.IsDir() {
-			return fail("", dir, errInTheWay)
-		}
-		list, err := s.fs.ReadDir(dir)
-		if err != nil {
-			return fail("", dir, err)
-		}
-		for _, e := range list {
-			if id, ok := parseName(e.Name(), dir == trashName); ok {
-				s.high = max(s.high, id)
-			}
-		}
+	if err := s.look(); err != nil {
+		return err
 	}
-	if err := s.openTombs(); err != nil {
-		return fail("", tombsName, err)
+	if err := s.readTombs(); err != nil {
+		return fmt.Errorf("%s: %w", tombsName, cause(err))
 	}
-	if err := s.keepHigh(); err != nil {
-		return fail("", markName, err)
+	if s.readOnly {
+		return nil
+	}
+	if err := s.withRoom(s.keepHigh); err != nil {
+		report.problem(fail("open", markName, err))
+	}
+	if report.Tombstones, err = s.openTombs(); err != nil {
+		if !logfile.IsFull(err) {
+			return fmt.Errorf("%s: %w", tombsName, cause(err))
+		}
+		report.problem(fail("open", tombsName, err))
 	}
 	for _, name := range []string{markName, tombsName} {
 		if err := remove(s.fs, name+tempSuffix); err != nil {
-			return fail("", name+tempSuffix, err)
+			report.problem(fail("open", name+tempSuffix, err))
 		}
 	}
-	// What can not be removed is no reason to keep the store closed: it is not a
-	// job any more, and the next Unlink tries again and says what is wrong.
-	s.dirty = true
-	_ = s.clean()
+	report.problem(s.clean())
+	s.fillBallast()
 	return nil
 }
 
-// Close closes the store. What its methods changed is durable already. Closing a
-// closed store is fs.ErrClosed.
+// look reads the names in the store. A file is no job, whatever its name. A missing
+// trash or new is made again: a backup may drop empty directories.
+func (s *Store) look() error {
+	for _, dir := range []string{".", trashName, newName} {
+		info, err := s.fs.Lstat(dir)
+		if errors.Is(err, fs.ErrNotExist) && dir != "." {
+			if s.readOnly {
+				continue
+			}
+			if err = s.withRoom(func() error { return s.fs.Mkdir(dir, dirMode) }); err == nil {
+				info, err = s.fs.Lstat(dir)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", dir, cause(err))
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("%s: %w", dir, errInTheWay)
+		}
+		list, err := s.fs.ReadDir(dir)
+		if err != nil {
+			return fmt.Errorf("%s: %w", dir, cause(err))
+		}
+		for _, e := range list {
+			for n := range s.ballast {
+				s.ballast[n] = s.ballast[n] || dir == "." && e.Name() == ballastName(n)
+			}
+			id, ok := parseName(e.Name(), dir == trashName)
+			if dir == trashName {
+				s.trash[e.Name()] = true
+			}
+			if !ok || !e.IsDir() {
+				continue
+			}
+			s.high = max(s.high, id)
+			if dir != "." {
+				s.left = append(s.left, join(dir, e.Name()))
+			}
+		}
+	}
+	slices.Sort(s.left)
+	return nil
+}
+
+// Close closes the store and frees its lock. What its methods changed is durable
+// already. Closing a closed store is fs.ErrClosed.
 func (s *Store) Close() error {
 	if s.fs == nil {
 		return fail("close", s.dir, fs.ErrClosed)
 	}
-	err := errors.Join(s.closeTombs(), s.fs.Close())
-	s.fs = nil
-	if err != nil {
+	if err := s.end(); err != nil {
 		return fail("close", s.dir, err)
 	}
 	return nil
+}
+
+// end closes everything.
+func (s *Store) end() error {
+	err := s.closeTombs()
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+	}
+	err = errors.Join(err, s.fs.Close())
+	s.fs, s.lock = nil, nil
+	return err
 }
 
 // ready returns an error if the store is closed or ctx is done.
@@ -271,24 +376,31 @@ func (s *Store) ready(ctx context.Context, op string) error {
 	return nil
 }
 
-// Watermark returns the greatest id of which there is or was any trace: what
-// PutWatermark kept, and every job and tombstone since, damaged ones included.
-// It is never less than before, in this process or an earlier one. 0 means that
-// there was none. It reads nothing.
+// writable returns an error if the store cannot be changed.
+func (s *Store) writable(ctx context.Context, op string) error {
+	if s.readOnly && s.fs != nil {
+		return fail(op, s.dir, ErrReadOnly)
+	}
+	return s.ready(ctx, op)
+}
+
+// Watermark returns the greatest id of which there is or was a trace: what
+// PutWatermark kept, and every job and tombstone since, damaged ones included. It
+// is never less than before, in this process or an earlier one. 0 means that there
+// was none. It reads nothing.
 func (s *Store) Watermark() jobid.ID { return s.high }
 
-// PutWatermark keeps id as [purge.Store] says. The error is an *[Error]; then
-// what was kept before is kept, or id. An id that is not greater than what is
-// kept costs nothing.
+// PutWatermark keeps id as [purge.Store] says. After an error what was kept before
+// is kept, or id. An id that is not greater than what is kept costs nothing.
 func (s *Store) PutWatermark(ctx context.Context, id jobid.ID) error {
 	const op = "put watermark"
-	if err := s.ready(ctx, op); err != nil {
+	if err := s.writable(ctx, op); err != nil {
 		return err
 	}
 	if id <= s.mark {
 		return nil
 	}
-	if err := s.writeMark(id); err != nil {
+	if err := s.withRoom(func() error { return s.writeMark(id) }); err != nil {
 		return fail(op, markName, err)
 	}
 	return nil
@@ -302,30 +414,45 @@ func (s *Store) keepHigh() error {
 	return s.writeMark(s.high)
 }
 
-// writeMark replaces the watermark. If an earlier call failed, its id may be in
-// the file already, and is kept if it is greater.
+// writeMark writes the watermark. After a failure the greater id may be in the file
+// already, and it is kept then.
 func (s *Store) writeMark(id jobid.ID) error {
 	s.try = max(s.try, id)
-	text := append(purge.AppendWatermark(nil, s.try), '\n')
-	if err := replace(s.fs, ".", markName, text); err != nil {
+	if err := replace(s.fs, ".", markName, appendMark(nil, s.try)); err != nil {
 		return err
 	}
 	s.mark, s.high = s.try, max(s.high, s.try)
 	return nil
 }
 
-// parseMark reads what writeMark writes, and nothing else.
-func parseMark(text []byte) (jobid.ID, error) {
-	line, ok := strings.CutSuffix(string(text), "\n")
-	if !ok {
-		return 0, errors.New("it does not end with a newline")
-	}
-	return purge.ParseWatermark([]byte(line))
+// sum is the table of the check digits, CRC-32C.
+func sum(text []byte) uint32 { return crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli)) }
+
+// appendMark appends the line of a watermark: its text, a space, check digits.
+func appendMark(dst []byte, id jobid.ID) []byte {
+	text := purge.AppendWatermark(nil, id)
+	return fmt.Appendf(dst, "%s %08x\n", text, sum(text))
 }
 
-// Foreign returns the names in the store that it did not make, and what it
-// found in a job that was unlinked and left in the trash: sorted, with slashes.
-// They do no harm, and are never removed. The error is an *[Error].
+// parseMark reads what appendMark writes, and nothing else.
+func parseMark(line []byte) (jobid.ID, error) {
+	text, _, ok := strings.Cut(strings.TrimPrefix(string(line), "watermark "), " ")
+	if !ok {
+		return 0, fmt.Errorf("%w: no watermark", ErrDamaged)
+	}
+	id, err := purge.ParseWatermark([]byte("watermark " + text))
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if string(appendMark(nil, id)) != string(line) {
+		return 0, errSum
+	}
+	return id, nil
+}
+
+// Foreign returns the names in the store that it did not make, and what is in the
+// trash or on its way in: sorted, with slashes. They do no harm. What the store did
+// not make is never removed.
 func (s *Store) Foreign() ([]string, error) {
 	if err := s.ready(context.Background(), "list"); err != nil {
 		return nil, err
@@ -333,14 +460,18 @@ func (s *Store) Foreign() ([]string, error) {
 	var out []string
 	for _, dir := range []string{newName, trashName, "."} {
 		list, err := s.fs.ReadDir(dir)
+		if errors.Is(err, fs.ErrNotExist) && s.readOnly {
+			continue
+		}
 		if err != nil {
 			return nil, fail("list", dir, err)
 		}
 		for _, e := range list {
-			if dir != "." || !isStoreName(e.Name()) {
+			if dir != "." || !isStoreName(e.Name(), e.IsDir()) {
 				out = append(out, strings.ReplaceAll(join(dir, e.Name()), string(filepath.Separator), "/"))
 			}
 		}
 	}
-	return sorted(out), nil
+	slices.Sort(out)
+	return out, nil
 }

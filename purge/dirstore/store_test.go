@@ -61,7 +61,7 @@ func create(t testing.TB, ids ...jobid.ID) (*dirstore.Store, string) {
 // reopen closes a store and opens it again.
 func reopen(t testing.TB, s *dirstore.Store, dir string) *dirstore.Store {
 	require.NoError(t, s.Close())
-	s, err := dirstore.Open(dir, dirstore.Options{})
+	s, _, err := dirstore.Open(dir, dirstore.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
@@ -157,9 +157,7 @@ func TestAddRefusesWhatItCanNotKeep(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			err := s.Add(tt.job)
 			require.ErrorIs(t, err, tt.want)
-			var e *dirstore.Error
-			require.ErrorAs(t, err, &e)
-			require.Equal(t, "add", e.Op)
+			require.ErrorContains(t, err, "dirstore: add job.")
 			ids, errs := list(s)
 			require.Equal(t, []jobid.ID{1}, ids)
 			require.Empty(t, errs)
@@ -205,7 +203,7 @@ func TestWhatIsPutHasALimit(t *testing.T) {
 	_, err = s.Read(1)
 	require.ErrorIs(t, err, dirstore.ErrLimit)
 	write(t, strings.Repeat(" ", 1000), dir, "job.0000.0000.0000.0001", "eventlog")
-	_, err = s.OpenLog(1, logfile.SyncAlways)
+	_, _, err = s.OpenLog(1, logfile.SyncAlways)
 	require.ErrorIs(t, err, dirstore.ErrLimit)
 }
 
@@ -275,7 +273,7 @@ func TestADamagedJobHidesNoOther(t *testing.T) {
 		require.ErrorAs(t, err, &e)
 		damaged = append(damaged, e.ID)
 	}
-	require.Equal(t, []jobid.ID{2, 3, 4, 8, 9}, damaged)
+	require.Equal(t, []jobid.ID{2, 3, 4, 9}, damaged)
 	require.EqualError(t, errs[0], "dirstore: ƒ3: damaged: it has no eventlog")
 	require.Equal(t, jobid.ID(9), s.Watermark())
 
@@ -292,7 +290,7 @@ func TestADamagedJobHidesNoOther(t *testing.T) {
 	require.Empty(t, errs)
 	foreign, err := s.Foreign()
 	require.NoError(t, err)
-	require.Equal(t, []string{"trash/job.0000.0000.0000.0004", "trash/job.0000.0000.0000.0008"}, foreign)
+	require.Equal(t, []string{"job.0000.0000.0000.0008", "trash/job.0000.0000.0000.0004"}, foreign)
 }
 
 func TestJobsMayChangeWhileTheyAreListed(t *testing.T) {
@@ -320,9 +318,9 @@ func TestCreateTakesAnEmptyDirectoryOnly(t *testing.T) {
 	write(t, "", dir, "mine")
 	_, err = dirstore.Create(dir, dirstore.Options{})
 	require.ErrorIs(t, err, dirstore.ErrForeign)
-	_, err = dirstore.Open(dir, dirstore.Options{})
+	_, _, err = dirstore.Open(dir, dirstore.Options{})
 	require.ErrorIs(t, err, dirstore.ErrNotStore)
-	_, err = dirstore.Open(filepath.Join(dir, "none"), dirstore.Options{})
+	_, _, err = dirstore.Open(filepath.Join(dir, "none"), dirstore.Options{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	_, err = dirstore.Create(filepath.Join(dir, "none", "none"), dirstore.Options{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
@@ -346,7 +344,7 @@ func TestAClosedStoreDoesNothing(t *testing.T) {
 	require.NoError(t, s.Close())
 	for _, s := range []*dirstore.Store{s, new(dirstore.Store)} {
 		_, readErr := s.Read(1)
-		_, openErr := s.OpenLog(1, logfile.SyncAlways)
+		_, _, openErr := s.OpenLog(1, logfile.SyncAlways)
 		_, foreignErr := s.Foreign()
 		_, jobErrs := list(s)
 		require.Len(t, jobErrs, 1)

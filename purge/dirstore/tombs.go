@@ -1,6 +1,7 @@
 package dirstore
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,23 +21,40 @@ import (
 const (
 	// tombsEvent is the name of the one event in the log of tombstones.
 	tombsEvent = "tombstones"
-	// maxRecord is how many tombstones, put and dropped, a line has at most: it
-	// stays far below the longest line.
+	// maxRecord is how many tombstones, put and dropped, a line has at most, and
+	// how many a step of compaction copies.
 	maxRecord = 1000
 	// minCompact is the size below which the log is never compacted.
 	minCompact = 1 << 20
 )
 
-// A record is a line of the log of tombstones. It is one change: what a crash
-// leaves of the last line is cut off, and the change has not been made.
+// tombs are the tombstones and their log.
+type tombs struct {
+	live      map[jobid.ID]purge.Record // nil until the log was read
+	time      eventlog.Timestamp        // the greatest time of a tombstone
+	log       *logfile.Log              // nil until it is needed
+	compactAt int64                     // the size of the log that is too large
+
+	// The compaction that is under way: every line goes into both logs, and with
+	// each call some older tombstones into the new one.
+	next *logfile.Log
+	todo []jobid.ID
+}
+
+// A record is a line of the log of tombstones. It is one change: a crash leaves all
+// of it or a torn line, which is cut off.
 type record struct {
 	put  []purge.Record
 	drop []jobid.ID
 }
 
+// sumKey begins the check digits, which end a record's context.
+const sumKey = `,"crc32c":"`
+
 // appendRecord appends the line of a record at a time.
 func appendRecord(dst []byte, at eventlog.Timestamp, r record) ([]byte, error) {
-	context := []byte(`{"put":[`)
+	context := make([]byte, 0, 32+96*len(r.put)+24*len(r.drop))
+	context = append(context, `{"put":[`...)
 	var err error
 	for i, j := range r.put {
 		if i > 0 {
@@ -58,14 +76,19 @@ func appendRecord(dst []byte, at eventlog.Timestamp, r record) ([]byte, error) {
 		context = strconv.AppendUint(context, uint64(id), 10)
 		context = append(context, '"')
 	}
-	context = append(context, "]}"...)
+	context = append(context, ']')
+	context = fmt.Appendf(context, sumKey+`%08x"}`, sum(context))
 	return eventlog.AppendEntry(dst, eventlog.Entry{Timestamp: at, Name: tombsEvent, Context: context})
 }
 
-// parseRecord reads an entry that appendRecord wrote, and nothing else.
+// parseRecord reads an entry that appendRecord wrote.
 func parseRecord(e eventlog.Entry) (record, error) {
-	if e.Name != tombsEvent {
-		return record{}, errNotCanonical
+	n := len(e.Context) - len(sumKey+`00000000"}`)
+	if e.Name != tombsEvent || n < 0 || !bytes.HasPrefix(e.Context[n:], []byte(sumKey)) {
+		return record{}, errRecord
+	}
+	if string(e.Context[n:]) != fmt.Sprintf(sumKey+`%08x"}`, sum(e.Context[:n])) {
+		return record{}, errSum
 	}
 	var texts struct {
 		Put  []purge.Record `json:"put"`
@@ -82,141 +105,138 @@ func parseRecord(e eventlog.Entry) (record, error) {
 		}
 		r.drop = append(r.drop, jobid.ID(id))
 	}
-	// A reader of JSON takes more than what was written: other cases of the
-	// keys, other keys, null.
-	again, err := appendRecord(nil, e.Timestamp, r)
-	if err != nil {
-		return record{}, fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	own, err := eventlog.AppendEntry(nil, e)
-	if err != nil || string(own) != string(again) {
-		return record{}, errors.Join(errNotCanonical, err)
-	}
 	return r, nil
 }
 
-// openTombs opens the log of tombstones, if it is not open, and creates it if
-// there is none. It reads all of it.
-func (s *Store) openTombs() error {
-	if s.tombs != nil {
-		return nil
+// apply makes the change of a record. What was dropped is evidence too.
+func (s *Store) apply(r record, at eventlog.Timestamp) {
+	s.tombs.time = max(s.tombs.time, at)
+	for _, j := range r.put {
+		s.high = max(s.high, j.ID)
+		s.tombs.live[j.ID] = j
 	}
-	o := logfile.Options{FS: s.fs, Mode: fileMode}
+	for _, id := range r.drop {
+		delete(s.tombs.live, id)
+	}
+}
+
+// openTombs opens the log of tombstones for appending, after repairing it, unless it
+// is open. One that does not exist is made. After a failure it is read once more.
+func (s *Store) openTombs() (done logfile.Repaired, err error) {
+	if s.tombs.log != nil {
+		return done, nil
+	}
+	if s.tombs.live == nil {
+		if err := s.readTombs(); err != nil {
+			return done, err
+		}
+	}
+	err = s.withRoom(func() (err error) {
+		s.tombs.log, done, err = openRepaired(s.fs, tombsName, logfile.SyncAlways)
+		if errors.Is(err, fs.ErrNotExist) {
+			s.tombs.log, err = logfile.Create(tombsName, logfile.Options{FS: s.fs, Mode: fileMode})
+		}
+		return err
+	})
+	return done, err
+}
+
+// readTombs reads the log of tombstones, as far as it is complete.
+func (s *Store) readTombs() (err error) {
+	s.tombs.live, s.tombs.compactAt = make(map[jobid.ID]purge.Record), minCompact
 	info, err := s.fs.Lstat(tombsName)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		s.tombs, err = logfile.Create(tombsName, o)
-		s.compactAt = minCompact
-		return err
-	case err != nil:
-		return err
-	case !info.Mode().IsRegular():
-		return errNotRegular
-	}
-	log, err := openRepaired(s.fs, tombsName, o.Policy)
-	if err != nil {
-		return err
-	}
-	live, size, err := s.scan(log.Size())
-	if err != nil {
-		return errors.Join(err, log.Close())
-	}
-	for id := range live {
-		s.high = max(s.high, id)
-	}
-	s.tombs = log
-	s.compactAt = max(minCompact, 2*size)
-	return nil
-}
-
-// closeTombs closes the log of tombstones.
-func (s *Store) closeTombs() error {
-	if s.tombs == nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	err := s.tombs.Close()
-	s.tombs = nil
-	return err
-}
-
-// scan reads the first bytes of the log of tombstones. It returns those that
-// stand, and about how many bytes they take. Those that were dropped count as
-// evidence, too.
-func (s *Store) scan(size int64) (live map[jobid.ID]purge.Record, bytes int64, err error) {
-	live = map[jobid.ID]purge.Record{}
-	r, err := logfile.OpenReader(tombsName, logfile.ReaderOptions{FS: s.fs, Limit: func() int64 { return size }})
+	defer func() {
+		if err != nil {
+			s.tombs.live = nil
+		}
+	}()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNotRegular
+	}
 	if err != nil {
-		return nil, 0, err
+		return err
+	}
+	r, err := logfile.OpenReader(tombsName, logfile.ReaderOptions{FS: s.fs})
+	if err != nil {
+		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	for {
 		e, err := r.Next()
-		if err == logfile.ErrEndOfHistory {
-			break
-		}
-		if err != nil {
-			return nil, 0, err
+		switch {
+		case err == logfile.ErrEndOfHistory:
+			size := int64(0)
+			for _, j := range s.tombs.live {
+				size += int64(len(j.String())) + 3 // quotes and a comma
+			}
+			s.tombs.compactAt = max(minCompact, 2*size)
+			return nil
+		case errors.Is(err, logfile.ErrDamaged):
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		case err != nil:
+			return err
 		}
 		rec, err := parseRecord(e)
 		if err != nil {
-			return nil, 0, err
+			return fmt.Errorf("%w in the line before offset %d", err, r.Offset())
 		}
-		s.tombsTime = max(s.tombsTime, e.Timestamp)
-		for _, j := range rec.put {
-			s.high = max(s.high, j.ID)
-			live[j.ID] = j
-		}
-		for _, id := range rec.drop {
-			delete(live, id)
-		}
+		s.apply(rec, e.Timestamp)
 	}
-	var text [128]byte
-	for _, j := range live {
-		line, _ := j.AppendText(text[:0])
-		bytes += int64(len(line)) + 3 // quotes and a comma
-	}
-	return live, bytes, nil
 }
 
-// PutTombstones keeps and drops tombstones as [purge.Store] says. They are a
-// line of a log, or several where there are more than a thousand; a line is
-// there whole or not at all. The log is written anew without what was dropped
-// when it is twice as large as what stood in it, and a mebibyte at least.
+// closeTombs closes the log of tombstones, and gives up its compaction.
+func (s *Store) closeTombs() (err error) {
+	s.stopCompact()
+	if s.tombs.log != nil {
+		err = s.tombs.log.Close()
+		s.tombs.log = nil
+	}
+	return err
+}
+
+// failTombs closes the log of tombstones after a failure: what it holds is not
+// known.
+func (s *Store) failTombs() {
+	_ = s.closeTombs()
+	s.tombs.live = nil
+}
+
+// PutTombstones keeps and drops tombstones as [purge.Store] says. They are a line of
+// a log, or several if there are more than a thousand; a line is there whole or not
+// at all. When the log is twice as large as what it holds, and a mebibyte at least,
+// it is written anew, a thousand tombstones with each call.
 //
-// The error is an *[Error], with category purge.ErrRecord if a job can not be a
-// tombstone; then nothing was changed.
+// The error has category purge.ErrRecord if a record cannot be a tombstone; then
+// nothing was changed. It works on a full disk for some batches.
 func (s *Store) PutTombstones(ctx context.Context, put []purge.Record, drop []jobid.ID) error {
 	const op = "put tombstones"
-	if err := s.ready(ctx, op); err != nil {
+	if err := s.writable(ctx, op); err != nil {
 		return err
 	}
 	if err := s.putTombstones(put, drop); err != nil {
-		// A log that failed has to be opened again; one that did not, may.
-		_ = s.closeTombs()
+		s.failTombs()
 		return fail(op, tombsName, err)
 	}
 	return nil
 }
 
-// putTombstones appends the lines, each durable before the next, so that what is
-// torn is never but the last.
+// putTombstones appends the lines, each durable before the next, so that only the
+// last can be torn.
 func (s *Store) putTombstones(put []purge.Record, drop []jobid.ID) error {
-	at := s.tombsTime
+	at := s.tombs.time
 	for _, j := range put {
 		if _, err := j.MarshalText(); err != nil {
 			return err
 		}
 		at = max(at, j.Inactive)
 	}
-	if err := s.openTombs(); err != nil {
+	if _, err := s.openTombs(); err != nil {
 		return err
 	}
-	if s.tombs.Size() >= s.compactAt {
-		if err := s.compact(); err != nil {
-			return err
-		}
-	}
-	if s.tombs.Size() == 0 && len(put) == 0 {
+	if s.tombs.log.Size() == 0 && len(put) == 0 {
 		return nil // nothing is to be dropped
 	}
 	for len(put)+len(drop) > 0 {
@@ -227,14 +247,15 @@ func (s *Store) putTombstones(put []purge.Record, drop []jobid.ID) error {
 		if err != nil {
 			return err
 		}
-		if err := s.tombs.Append(line); err != nil {
+		if err := s.withRoom(func() error { return s.tombs.log.Append(line) }); err != nil {
 			return err
 		}
-		s.tombsTime = at
-		for _, j := range rec.put {
-			s.high = max(s.high, j.ID)
+		s.apply(rec, at)
+		if s.tombs.next != nil && s.tombs.next.Append(line) != nil {
+			s.stopCompact()
 		}
 	}
+	s.compact()
 	return nil
 }
 
@@ -244,78 +265,94 @@ func cut[T any](list []T, n int) (head, tail []T) {
 	return list[:n], list[n:]
 }
 
-// compact writes the log of tombstones anew: those that stand, by id. A crash
-// leaves the old log or the new one.
-func (s *Store) compact() error {
-	live, size, err := s.scan(s.tombs.Size())
+// compact does a step of writing the log anew: the tombstones that are live, by id.
+// A crash leaves the old log or the new one. If a step fails the old log stays, and
+// the next attempt is a mebibyte later.
+func (s *Store) compact() {
+	t := &s.tombs
+	if t.next == nil {
+		if t.log.Size() < t.compactAt {
+			return
+		}
+		err := remove(s.fs, tombsName+tempSuffix)
+		if err == nil {
+			o := logfile.Options{FS: s.fs, Policy: logfile.SyncGroup, Mode: fileMode}
+			t.next, err = logfile.Create(tombsName+tempSuffix, o)
+		}
+		if err != nil {
+			t.compactAt = t.log.Size() + minCompact
+			return
+		}
+		t.todo = slices.Sorted(maps.Keys(t.live))
+	}
+	var rec record
+	var ids []jobid.ID
+	ids, t.todo = cut(t.todo, maxRecord)
+	for _, id := range ids {
+		if j, ok := t.live[id]; ok {
+			rec.put = append(rec.put, j)
+		}
+	}
+	if len(rec.put) > 0 {
+		line, err := appendRecord(nil, t.time, rec)
+		if err == nil {
+			err = t.next.Append(line)
+		}
+		if err != nil {
+			s.stopCompact()
+			return
+		}
+	}
+	if len(t.todo) == 0 {
+		s.endCompact()
+	}
+}
+
+// endCompact puts the new log in the place of the old one.
+func (s *Store) endCompact() {
+	t := &s.tombs
+	size := t.next.Size()
+	err := t.next.Close() // it syncs
+	t.next = nil
+	if err == nil {
+		err = s.keepHigh() // what was dropped was evidence
+	}
 	if err != nil {
-		return err
+		s.stopCompact()
+		return
 	}
-	// What was dropped was evidence.
-	if err := s.keepHigh(); err != nil {
-		return err
-	}
-	if err := s.closeTombs(); err != nil {
-		return err
-	}
+	_ = t.log.Close() // all of it is durable
+	t.log = nil
 	temp := tombsName + tempSuffix
-	if err := remove(s.fs, temp); err != nil {
-		return err
-	}
-	if err := s.writeTombs(temp, live); err != nil {
+	if err = s.fs.Rename(temp, tombsName); err != nil {
 		_ = s.fs.Remove(temp) // Open does it otherwise
-		return err
 	}
-	if err := s.fs.Rename(temp, tombsName); err != nil {
-		_ = s.fs.Remove(temp)
-		return err
+	// Opening makes the name durable, before anything is appended. If it fails, the
+	// next call opens the log.
+	if t.log, err = logfile.Open(tombsName, logfile.Options{FS: s.fs}); err != nil {
+		t.log = nil
 	}
-	// Open makes the new name durable, before anything is appended to it.
-	if s.tombs, err = logfile.Open(tombsName, logfile.Options{FS: s.fs}); err != nil {
-		return err
-	}
-	s.compactAt = max(minCompact, 2*size)
-	return nil
+	t.compactAt = max(minCompact, 2*size)
 }
 
-// writeTombs writes a log of tombstones.
-func (s *Store) writeTombs(name string, live map[jobid.ID]purge.Record) (err error) {
-	log, err := logfile.Create(name, logfile.Options{FS: s.fs, Policy: logfile.SyncGroup, Mode: fileMode})
-	if err != nil {
-		return err
+// stopCompact gives up a compaction.
+func (s *Store) stopCompact() {
+	t := &s.tombs
+	if t.log != nil {
+		t.compactAt = t.log.Size() + minCompact
 	}
-	defer func() {
-		if closeErr := log.Close(); err == nil {
-			err = closeErr // it syncs
-		}
-	}()
-	jobs := byID(live)
-	var line []byte
-	for len(jobs) > 0 {
-		var rec record
-		rec.put, jobs = cut(jobs, maxRecord)
-		if line, err = appendRecord(line[:0], s.tombsTime, rec); err != nil {
-			return err
-		}
-		if err := log.Append(line); err != nil {
-			return err
-		}
+	if t.next != nil {
+		_ = t.next.Close()
+		t.next = nil
 	}
-	return nil
+	if t.todo != nil {
+		_ = s.fs.Remove(tombsName + tempSuffix) // Open does it otherwise
+		t.todo = nil
+	}
 }
 
-// byID returns tombstones in the order of their ids.
-func byID(live map[jobid.ID]purge.Record) []purge.Record {
-	jobs := make([]purge.Record, 0, len(live))
-	for _, id := range slices.Sorted(maps.Keys(live)) {
-		jobs = append(jobs, live[id])
-	}
-	return jobs
-}
-
-// Tombstones returns an iterator over the tombstones that stand, by id. If they
-// can not be read it yields one *[Error] and ends. It reads the log of all and
-// holds them in memory; the store may be changed meanwhile.
+// Tombstones yields the tombstones by id. If they cannot be read it yields one error
+// and ends. The store may be changed meanwhile.
 func (s *Store) Tombstones() iter.Seq2[purge.Record, error] {
 	return func(yield func(purge.Record, error) bool) {
 		const op = "tombstones"
@@ -323,19 +360,25 @@ func (s *Store) Tombstones() iter.Seq2[purge.Record, error] {
 			yield(purge.Record{}, err)
 			return
 		}
-		if err := s.openTombs(); err != nil {
-			yield(purge.Record{}, fail(op, tombsName, err))
-			return
+		if s.tombs.live == nil {
+			if err := s.readTombs(); err != nil {
+				yield(purge.Record{}, fail(op, tombsName, err))
+				return
+			}
 		}
-		live, _, err := s.scan(s.tombs.Size())
-		if err != nil {
-			yield(purge.Record{}, fail(op, tombsName, err))
-			return
-		}
-		for _, j := range byID(live) {
+		for _, j := range byID(s.tombs.live) {
 			if !yield(j, nil) {
 				return
 			}
 		}
 	}
+}
+
+// byID returns tombstones in the order of their ids.
+func byID(live map[jobid.ID]purge.Record) []purge.Record {
+	records := make([]purge.Record, 0, len(live))
+	for _, id := range slices.Sorted(maps.Keys(live)) {
+		records = append(records, live[id])
+	}
+	return records
 }

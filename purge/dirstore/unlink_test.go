@@ -106,28 +106,27 @@ func TestAStoreWhoseWatermarkCanNotBeReadIsNotOpened(t *testing.T) {
 	}{
 		{"empty", ""},
 		{"cut", "watermark 00000000000000"},
-		{"without newline", "watermark 0000000000000009"},
-		{"too long", "watermark 0000000000000009\n\n"},
-		{"other digits", "watermark 000000000000000A\n"},
+		{"without check digits", "watermark 0000000000000009\n"},
+		{"without newline", strings.TrimSpace(mark(9))},
+		{"too long", mark(9) + "\n"},
+		{"other digits", "watermark 000000000000000A 00000000\n"},
+		{"a digit that changed", strings.Replace(mark(9), "9", "8", 1)},
 		{"much too long", strings.Repeat("0", 2000)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, dir := create(t, 1)
 			require.NoError(t, s.Close())
 			write(t, tt.text, dir, "watermark")
-			_, err := dirstore.Open(dir, dirstore.Options{})
+			_, _, err := dirstore.Open(dir, dirstore.Options{})
 			require.True(t, errors.Is(err, dirstore.ErrDamaged) != errors.Is(err, dirstore.ErrLimit), err)
-			var e *dirstore.Error
-			require.ErrorAs(t, err, &e)
-			require.Equal(t, "open", e.Op)
-			require.Equal(t, "watermark", e.Name)
+			require.ErrorContains(t, err, "dirstore: open "+dir+": watermark: ")
 		})
 	}
 	t.Run("removed", func(t *testing.T) {
 		s, dir := create(t, 1)
 		require.NoError(t, s.Close())
 		require.NoError(t, os.Remove(filepath.Join(dir, "watermark")))
-		_, err := dirstore.Open(dir, dirstore.Options{})
+		_, _, err := dirstore.Open(dir, dirstore.Options{})
 		require.ErrorIs(t, err, dirstore.ErrNotStore)
 		_, err = dirstore.Create(dir, dirstore.Options{})
 		require.ErrorIs(t, err, dirstore.ErrForeign)
@@ -184,7 +183,7 @@ func TestForeignFilesAreToldAndStay(t *testing.T) {
 		require.NoFileExists(t, filepath.Join(dir, "trash/job.0000.0000.0000.0001/eventlog"))
 		s = reopen(t, s, dir)
 	}
-	require.Equal(t, jobid.ID(9), s.Watermark(), "what has the name of a job in the trash is evidence")
+	require.Equal(t, jobid.ID(2), s.Watermark(), "a stray file never raises it")
 
 	// There may be more of the same name, but not without end.
 	for i := range 100 {
@@ -195,7 +194,7 @@ func TestForeignFilesAreToldAndStay(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	require.EqualError(t, err, "dirstore: unlink job.0000.0000.0000.0001: no free name in the trash")
+	require.EqualError(t, err, "job.0000.0000.0000.0001: no free name in the trash")
 	require.FileExists(t, filepath.Join(dir, "trash/job.0000.0000.0000.0001~99/core"))
 	ids, _ := list(s)
 	require.Empty(t, ids, "another job of the batch goes")
@@ -230,7 +229,7 @@ func TestSymbolicLinksAreNotFollowed(t *testing.T) {
 
 	ids, errs := list(s)
 	require.Equal(t, []jobid.ID{2}, ids)
-	require.Len(t, errs, 3)
+	require.Len(t, errs, 1)
 	for _, id := range []jobid.ID{3, 4} {
 		require.ErrorIs(t, s.PutR(id, []byte("x")), dirstore.ErrDamaged)
 		require.ErrorIs(t, s.Append(id, line("memo")), dirstore.ErrDamaged)
@@ -254,8 +253,8 @@ func TestSymbolicLinksAreNotFollowed(t *testing.T) {
 	foreign, err := s.Foreign()
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"new/job.0000.0000.0000.0006", "trash/job.0000.0000.0000.0001", "trash/job.0000.0000.0000.0003",
-		"trash/job.0000.0000.0000.0004", "trash/job.0000.0000.0000.0005",
+		"job.0000.0000.0000.0003", "job.0000.0000.0000.0004", "new/job.0000.0000.0000.0006",
+		"trash/job.0000.0000.0000.0001", "trash/job.0000.0000.0000.0005",
 	}, foreign)
 }
 
@@ -265,7 +264,7 @@ func TestAStoreWhoseOwnDirectoriesAreLinksIsNotOpened(t *testing.T) {
 		require.NoError(t, s.Close())
 		require.NoError(t, os.Remove(filepath.Join(dir, name)))
 		symlink(t, "job.0000.0000.0000.0001", dir, name)
-		_, err := dirstore.Open(dir, dirstore.Options{})
+		_, _, err := dirstore.Open(dir, dirstore.Options{})
 		require.ErrorIs(t, err, dirstore.ErrForeign)
 	}
 }
@@ -397,7 +396,7 @@ func TestATornBatchOfTombstonesIsCutOff(t *testing.T) {
 	first := strings.IndexByte(string(text), '\n') + 1
 	for cut := first; cut < len(text); cut += 1 + len(text)/40 {
 		write(t, string(text[:cut]), name)
-		s, err := dirstore.Open(dir, dirstore.Options{})
+		s, _, err := dirstore.Open(dir, dirstore.Options{})
 		require.NoError(t, err)
 		require.Equal(t, []purge.Record{tomb(1)}, tombs(t, s), "%d bytes", cut)
 		require.NoError(t, s.Close())
@@ -408,7 +407,7 @@ func TestATornBatchOfTombstonesIsCutOff(t *testing.T) {
 
 // reopenAt opens a store and returns what is foreign in it.
 func reopenAt(t *testing.T, dir string) []string {
-	s, err := dirstore.Open(dir, dirstore.Options{})
+	s, _, err := dirstore.Open(dir, dirstore.Options{})
 	require.NoError(t, err)
 	defer s.Close()
 	foreign, err := s.Foreign()
@@ -417,7 +416,7 @@ func reopenAt(t *testing.T, dir string) []string {
 }
 
 func TestAStoreWithADamagedTombstoneIsNotOpened(t *testing.T) {
-	good := `{"timestamp":1699996421.5,"name":"tombstones","context":{"put":["1 1699996421.5 failed ran"],"drop":["2"]}}` + "\n"
+	const good = goodLine
 	for _, tt := range []struct {
 		name, text string
 		want       bool
@@ -432,7 +431,7 @@ func TestAStoreWithADamagedTombstoneIsNotOpened(t *testing.T) {
 		{"an id in another form", strings.Replace(good, `"2"`, `"02"`, 1), false},
 		{"a number", strings.Replace(good, `"2"`, `2`, 1), false},
 		{"no tombstone", strings.Replace(good, `failed`, `fail`, 1), false},
-		{"no context", strings.Replace(good, `,"context":{"put":["1 1699996421.5 failed ran"],"drop":["2"]}`, ``, 1), false},
+		{"no context", good[:49] + "}\n", false},
 		{"white space", strings.Replace(good, `,"name"`, `, "name"`, 1), true},
 		{"white space within", strings.Replace(good, `,"drop"`, `, "drop"`, 1), false},
 	} {
@@ -440,7 +439,7 @@ func TestAStoreWithADamagedTombstoneIsNotOpened(t *testing.T) {
 			s, dir := create(t, 1)
 			require.NoError(t, s.Close())
 			write(t, tt.text, dir, "tombstones")
-			s, err := dirstore.Open(dir, dirstore.Options{})
+			s, _, err := dirstore.Open(dir, dirstore.Options{})
 			if tt.want {
 				require.NoError(t, err)
 				require.Equal(t, []purge.Record{tomb(1)}, tombs(t, s))
@@ -456,8 +455,9 @@ func TestAStoreWithADamagedTombstoneIsNotOpened(t *testing.T) {
 	t.Run("a directory", func(t *testing.T) {
 		s, dir := create(t, 1)
 		require.NoError(t, s.Close())
+		require.NoError(t, os.Remove(filepath.Join(dir, "tombstones")))
 		mkdir(t, dir, "tombstones")
-		_, err := dirstore.Open(dir, dirstore.Options{})
+		_, _, err := dirstore.Open(dir, dirstore.Options{})
 		require.ErrorIs(t, err, dirstore.ErrDamaged)
 	})
 }

@@ -1,0 +1,428 @@
+package dirstore_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/dirstore"
+)
+
+// These tests are about what happens to a store on a real machine: a second process,
+// a full disk, files that others damage or leave.
+
+func TestASecondOpenerIsRefused(t *testing.T) {
+	s, dir := create(t, 1, 2)
+	_, _, err := dirstore.Open(dir, dirstore.Options{})
+	require.ErrorIs(t, err, logfile.ErrLocked)
+	if runtime.GOOS == "linux" {
+		require.ErrorContains(t, err, fmt.Sprintf("in use by process %d", os.Getpid()))
+	}
+	_, err = dirstore.Repair(dir, 1000, dirstore.Options{})
+	require.ErrorIs(t, err, logfile.ErrLocked)
+	_, err = dirstore.Create(dir, dirstore.Options{})
+	require.ErrorIs(t, err, fs.ErrExist)
+	require.NoError(t, s.Add(job(3)))
+	require.NoError(t, s.Close())
+	s, _, err = dirstore.Open(dir, dirstore.Options{})
+	require.NoError(t, err, "it is free again")
+
+	log, _, err := s.OpenLog(1, logfile.SyncAlways)
+	require.NoError(t, err)
+	require.ErrorIs(t, s.Append(1, line("memo")), logfile.ErrLocked, "each log that is appended to is locked")
+	require.NoError(t, log.Close())
+	require.NoError(t, s.Append(1, line("memo")))
+	require.NoError(t, s.Close())
+}
+
+func TestALookerChangesNothing(t *testing.T) {
+	d := newDisk()
+	writer := d.create(t)
+	for id := range jobid.ID(3) {
+		require.NoError(t, writer.Add(job(id+1)))
+	}
+	require.NoError(t, writer.PutTombstones(ctx, tombsOf(9), nil))
+	require.NoError(t, writer.PutTombstones(ctx, tombsOf(10), nil))
+	_, _, n := d.find("tombstones")
+	n.cache = n.cache[:len(n.cache)-5] // torn: it is being written
+	delete(d.root.names, "trash")      // a backup dropped it
+	before := d.root.clone()
+	d.calls = nil
+	s, err := dirstore.OpenReadOnly(".", d.options())
+	require.NoError(t, err)
+	got, errs := list(s)
+	require.Empty(t, errs)
+	require.Equal(t, ids(1, 2, 3), got)
+	require.Equal(t, tombsOf(9), tombs(t, s))
+	require.Equal(t, jobid.ID(9), s.Watermark())
+	_, err = s.Foreign()
+	require.NoError(t, err)
+	_, _, err = s.Evidence()
+	require.NoError(t, err)
+	_, _, logErr := s.OpenLog(1, logfile.SyncAlways)
+	_, unlinkErr := s.Unlink(ctx, ids(1))
+	for _, err := range []error{
+		logErr, unlinkErr, s.Add(job(5)), s.PutR(1, nil), s.PutJobspec(1, nil), s.Append(1, line("memo")),
+		s.PutWatermark(ctx, 99), s.PutTombstones(ctx, tombsOf(4), nil),
+	} {
+		require.ErrorIs(t, err, dirstore.ErrReadOnly)
+	}
+	require.NoError(t, s.Close())
+	require.Equal(t, before.names["tombstones"].cache, d.root.names["tombstones"].cache)
+	for _, call := range d.calls {
+		what, _, _ := strings.Cut(call, " ")
+		require.Contains(t, []string{"open", "lstat", "readdir", "read", "stat", "close", "sub"}, what, call)
+	}
+	_, err = dirstore.OpenReadOnly(t.TempDir(), dirstore.Options{})
+	require.ErrorIs(t, err, dirstore.ErrNotStore)
+}
+
+// fill fills a disk of which only some blocks or inodes are left.
+func fill(t *testing.T, d *disk, s *dirstore.Store) (last jobid.ID) {
+	for id := jobid.ID(1); ; id++ {
+		if err := s.Add(job(id)); err != nil {
+			require.True(t, logfile.IsFull(err), err)
+			return id - 1
+		}
+	}
+}
+
+func TestAFullDiskIsPurgedAndOpened(t *testing.T) {
+	for _, limit := range []struct{ blocks, inodes int }{{400, 0}, {0, 300}} {
+		d := newDisk()
+		s := d.create(t)
+		d.blocks, d.inodes = limit.blocks, limit.inodes
+		last := fill(t, d, s)
+		require.Greater(t, last, jobid.ID(40))
+		// Something else takes what is left: logs grow.
+		_, _, n := d.find("job.0000.0000.0000.0001/eventlog")
+		for d.blocks > 0 && d.full(func() {}) == nil {
+			n.cache = append(n.cache, make([]byte, 4096)...)
+		}
+		d.blocks -= min(1, d.blocks) // one block less than is used
+		s, report, err := dirstore.Open(".", d.options())
+		require.NoError(t, err, "it opens")
+		require.Equal(t, last, s.Watermark())
+		_ = report
+		var purged jobid.ID
+		for _, batch := range [][]jobid.ID{ids(2, 3, 4), ids(5, 6, 7), ids(8, 9, 10)} {
+			require.NoError(t, s.PutWatermark(ctx, last+purged+1), "%+v", limit)
+			require.NoError(t, s.PutTombstones(ctx, tombsOf(batch...), nil))
+			require.NoError(t, unlink(s, batch))
+			purged += 3
+		}
+		d.crash()
+		s = d.open(t)
+		require.GreaterOrEqual(t, s.Watermark(), last)
+		require.Len(t, tombs(t, s), 9)
+		got, errs := list(s)
+		require.LessOrEqual(t, len(errs), 1)
+		require.Len(t, got, int(last)-9-len(errs))
+		require.NoError(t, unlink(s, got[:30]))
+		_, _, n = d.find("ballast-4")
+		require.NotNil(t, n, "there is room again")
+	}
+}
+
+func TestTheWatermarkIsDurableBeforeTheTrashIsEmptiedForRoom(t *testing.T) {
+	d := newDisk()
+	s := d.create(t)
+	require.NoError(t, s.Add(job(7)))
+	// A crash left a job in the trash, and the disk is full: 0 is the watermark.
+	require.NoError(t, d.Rename("job.0000.0000.0000.0007", "trash/job.0000.0000.0000.0007"))
+	for n := range 4 {
+		delete(d.root.names, fmt.Sprintf("ballast-%d", n+1))
+	}
+	d.inodes = 1
+	s, report, err := dirstore.Open(".", d.options())
+	require.NoError(t, err)
+	require.Equal(t, jobid.ID(7), s.Watermark())
+	require.NotEmpty(t, report.Problems)
+	_, _, n := d.find("trash/job.0000.0000.0000.0007")
+	require.NotNil(t, n, "it is the only evidence")
+	d.inodes = 0
+	require.NoError(t, unlink(s, nil))
+	_, _, n = d.find("trash/job.0000.0000.0000.0007")
+	require.Nil(t, n)
+	d.crash()
+	require.Equal(t, jobid.ID(7), d.open(t).Watermark())
+}
+
+func TestOpenTellsWhatItRepaired(t *testing.T) {
+	s, dir := create(t, 1)
+	require.NoError(t, s.PutTombstones(ctx, tombsOf(3), nil))
+	require.NoError(t, s.Close())
+	name := filepath.Join(dir, "tombstones")
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(name, append(text, "{torn"...), 0o600))
+	s, report, err := dirstore.Open(dir, dirstore.Options{})
+	require.NoError(t, err)
+	require.Equal(t, logfile.Repaired{Side: "tombstones.torn-1", Offset: int64(len(text)), Size: 5}, report.Tombstones)
+	require.Empty(t, report.Problems)
+
+	log := filepath.Join(dir, "job.0000.0000.0000.0001", "eventlog")
+	text, err = os.ReadFile(log)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(log, append(text, "{t"...), 0o600))
+	l, done, err := s.OpenLog(1, logfile.SyncAlways)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, done.Size)
+	require.Contains(t, done.Side, "eventlog.torn-1")
+	require.NoError(t, l.Close())
+	require.NoError(t, s.Close())
+
+	text, err = os.ReadFile(name)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(name, append(text, "damaged\n"...), 0o600))
+	_, _, err = dirstore.Open(dir, dirstore.Options{})
+	require.ErrorIs(t, err, dirstore.ErrDamaged, "a crash leaves no newline")
+	require.ErrorContains(t, err, fmt.Sprintf("offset %d", len(text)))
+}
+
+func TestForeignFilesInTheTrashAreLookedAtOnce(t *testing.T) {
+	calls := func(foreign int) int {
+		d := newDisk()
+		s := d.create(t)
+		for id := range jobid.ID(foreign) {
+			require.NoError(t, s.Add(job(id+1)))
+			_, _, n := d.find((id + 1).KVSPath())
+			n.names["core"] = &node{mode: 0o600}
+			n.kept["core"] = n.names["core"]
+		}
+		require.NoError(t, unlink(s, jobids(1, foreign)))
+		s = d.open(t)
+		require.NoError(t, s.Add(job(1000)))
+		d.calls = nil
+		require.NoError(t, unlink(s, ids(1000)))
+		return len(d.calls)
+	}
+	require.Equal(t, calls(1), calls(50))
+}
+
+// jobids returns the ids from first on.
+func jobids(first jobid.ID, n int) (out []jobid.ID) {
+	for i := range n {
+		out = append(out, first+jobid.ID(i))
+	}
+	return out
+}
+
+func TestAJobCostsUnlinkOneDirectoryHandle(t *testing.T) {
+	d := newDisk()
+	s := d.create(t)
+	for id := range jobid.ID(100) {
+		require.NoError(t, s.Add(job(id+1)))
+	}
+	require.NoError(t, s.PutWatermark(ctx, 100))
+	d.calls = nil
+	require.NoError(t, unlink(s, jobids(1, 100)))
+	count := map[string]int{}
+	for _, call := range d.calls {
+		what, _, _ := strings.Cut(call, " ")
+		count[what]++
+	}
+	require.Equal(t, map[string]int{
+		"lstat": 100, "rename": 100, "syncdir": 1, "sub": 100, "readdir": 100, "remove": 400,
+	}, count)
+}
+
+func TestTombstonesAreCompactedInSteps(t *testing.T) {
+	const n = 20_000
+	d := newDisk()
+	s := d.create(t)
+	for at := 1; at <= n; at += 1000 {
+		require.NoError(t, s.PutTombstones(ctx, tombsOf(jobids(jobid.ID(at), 1000)...), nil))
+	}
+	s.CompactNext()
+	written, steps := 0, 0
+	_, _, old := d.find("tombstones")
+	for i := jobid.ID(0); ; i++ {
+		d.calls = nil
+		require.NoError(t, s.PutTombstones(ctx, tombsOf(n+1+i), ids(i+1)))
+		for _, call := range d.calls {
+			if call == "write tombstones.new" {
+				written++
+			}
+		}
+		require.LessOrEqual(t, written, 2*(steps+1), "a line of its own, and the step's")
+		steps++
+		if _, _, now := d.find("tombstones"); now != old {
+			break
+		}
+		require.Less(t, steps, 100)
+	}
+	require.GreaterOrEqual(t, steps, n/1000)
+	want := tombs(t, s)
+	require.Len(t, want, n)
+	d.crash()
+	require.Equal(t, want, tombs(t, d.open(t)))
+}
+
+// A crash amid a compaction leaves the old log, which has every line.
+func TestACrashAmidACompactionLosesNothing(t *testing.T) {
+	for steps := range 7 {
+		d := newDisk()
+		s := d.create(t)
+		for at := 1; at <= 5000; at += 1000 {
+			require.NoError(t, s.PutTombstones(ctx, tombsOf(jobids(jobid.ID(at), 1000)...), nil))
+		}
+		s.CompactNext()
+		for i := range steps {
+			require.NoError(t, s.PutTombstones(ctx, tombsOf(jobid.ID(9000+i)), ids(jobid.ID(4000+i))))
+		}
+		want := tombs(t, s)
+		d.coin = func() bool { return steps%2 == 0 }
+		d.crash()
+		s = d.open(t)
+		require.Equal(t, want, tombs(t, s), "%d steps", steps)
+		_, _, n := d.find("tombstones.new")
+		require.Nil(t, n)
+	}
+}
+
+func TestRepairNeverLowersTheWatermark(t *testing.T) {
+	for _, tt := range []struct {
+		name, file   string
+		atLeast      jobid.ID
+		want         jobid.ID
+		wantDamaged  bool
+		changedMark  bool
+		lostTombLine bool
+	}{
+		{name: "nothing is damaged", file: mark(50), want: 50},
+		{name: "nothing is damaged, a lower id", file: mark(50), atLeast: 5, want: 50},
+		{name: "nothing is damaged, a greater id", file: mark(50), atLeast: 70, want: 70},
+		{name: "damaged, no id", file: "watermark", wantDamaged: true},
+		{name: "damaged", file: strings.Replace(mark(50), "32", "31", 1), atLeast: 60, want: 60},
+		{name: "damaged, evidence is greater", file: "", atLeast: 6, want: 30},
+		{name: "removed", file: "-", atLeast: 60, want: 60},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, dir := create(t, 1, 20)
+			require.NoError(t, s.PutTombstones(ctx, tombsOf(30), nil))
+			require.NoError(t, s.Close())
+			require.NoError(t, os.Remove(filepath.Join(dir, "watermark")))
+			if tt.file != "-" {
+				write(t, tt.file, dir, "watermark")
+			}
+			done, err := dirstore.Repair(dir, tt.atLeast, dirstore.Options{})
+			if tt.wantDamaged {
+				require.ErrorIs(t, err, dirstore.ErrDamaged)
+				_, _, err = dirstore.Open(dir, dirstore.Options{})
+				require.ErrorIs(t, err, dirstore.ErrDamaged)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, dirstore.Repaired{Watermark: tt.want}, done)
+			s, _, err = dirstore.Open(dir, dirstore.Options{})
+			require.NoError(t, err)
+			require.Equal(t, tt.want, s.Watermark())
+			require.NoError(t, s.Close())
+		})
+	}
+	_, err := dirstore.Repair(t.TempDir(), 5, dirstore.Options{})
+	require.ErrorIs(t, err, dirstore.ErrNotStore)
+}
+
+func TestRepairKeepsTheTombstonesThatCanBeRead(t *testing.T) {
+	s, dir := create(t, 1)
+	for _, id := range ids(3, 4, 5) {
+		require.NoError(t, s.PutTombstones(ctx, tombsOf(id), nil))
+	}
+	require.NoError(t, s.Close())
+	name := filepath.Join(dir, "tombstones")
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	damaged := strings.Replace(string(text), `"4 `, `"8 `, 1)
+	require.NoError(t, os.WriteFile(name, []byte(damaged), 0o600))
+	_, _, err = dirstore.Open(dir, dirstore.Options{})
+	require.ErrorIs(t, err, dirstore.ErrDamaged)
+	done, err := dirstore.Repair(dir, 0, dirstore.Options{})
+	require.NoError(t, err)
+	require.Equal(t, dirstore.Repaired{Watermark: 5, Side: "tombstones.torn-1", Lost: 1}, done)
+	kept, err := os.ReadFile(filepath.Join(dir, done.Side))
+	require.NoError(t, err)
+	require.Equal(t, damaged, string(kept))
+	s, _, err = dirstore.Open(dir, dirstore.Options{})
+	require.NoError(t, err)
+	require.Equal(t, tombsOf(3, 5), tombs(t, s))
+	require.NoError(t, s.Close())
+}
+
+func TestAStrayFileWithTheNameOfAJobIsNoJob(t *testing.T) {
+	s, dir := create(t, 1)
+	write(t, "", dir, "job.ffff.ffff.ffff.ffff")
+	write(t, "", dir, "trash", "job.ffff.ffff.ffff.fffe")
+	write(t, "", dir, "new", "job.ffff.ffff.ffff.fffd")
+	s = reopen(t, s, dir)
+	require.Equal(t, jobid.ID(1), s.Watermark())
+	got, errs := list(s)
+	require.Equal(t, ids(1), got)
+	require.Empty(t, errs)
+	require.NoError(t, unlink(s, ids(1<<64-1)))
+	require.FileExists(t, filepath.Join(dir, "job.ffff.ffff.ffff.ffff"))
+	require.Equal(t, jobid.ID(1), s.Watermark())
+}
+
+func TestAMissingEmptyFolderIsMadeAgain(t *testing.T) {
+	s, dir := create(t, 1)
+	require.NoError(t, s.Close())
+	for _, name := range []string{"trash", "new"} {
+		require.NoError(t, os.Remove(filepath.Join(dir, name)))
+	}
+	s, _, err := dirstore.Open(dir, dirstore.Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Add(job(2)))
+	require.NoError(t, unlink(s, ids(1, 2)))
+	require.NoError(t, s.Close())
+}
+
+func TestAReplacedFileKeepsItsMode(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no modes there")
+	}
+	s, dir := create(t, 1)
+	for name, do := range map[string]func() error{
+		"watermark":                       func() error { return s.PutWatermark(ctx, 99) },
+		"job.0000.0000.0000.0001/jobspec": func() error { return s.PutJobspec(1, []byte("x")) },
+	} {
+		name = filepath.Join(dir, name)
+		require.NoError(t, os.Chmod(name, 0o644))
+		require.NoError(t, do())
+		info, err := os.Stat(name)
+		require.NoError(t, err)
+		require.Equal(t, fs.FileMode(0o644), info.Mode().Perm())
+	}
+}
+
+func TestARunnerOnADirectoryPassesOverAJobThatCannotBeMoved(t *testing.T) {
+	d := newDisk()
+	s := d.create(t)
+	ev := purge.Evidence{Now: 1_800_000_000}
+	for id := range jobid.ID(6) {
+		require.NoError(t, s.Add(job(id+1)))
+		ev.Jobs = append(ev.Jobs, tomb(id+1))
+	}
+	d.stuck = jobid.ID(2).KVSPath()
+	x, err := purge.Recover(purge.Config{}, ev)
+	require.NoError(t, err)
+	r, err := purge.NewRunner(x, s, purge.PurgeAll())
+	require.NoError(t, err)
+	_, err = r.Tick(ctx, 1_800_000_000)
+	var stuck *purge.JobError
+	require.ErrorAs(t, err, &stuck)
+	require.Equal(t, jobid.ID(2), stuck.ID)
+	got, _ := list(s)
+	require.Equal(t, ids(2), got, "the store and the index agree")
+	require.Equal(t, 1, x.Len())
+}

@@ -1,0 +1,155 @@
+package dirstore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"strconv"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+)
+
+// A Repaired tells what Repair did.
+type Repaired struct {
+	// Watermark is the watermark now.
+	Watermark jobid.ID
+	// Side is the name of the file that has the damaged log of tombstones, as it
+	// was; "" if the log was not damaged. Lost is how many of its lines could not
+	// be read.
+	Side string
+	Lost int
+}
+
+// Repair makes a store that Open calls damaged one that it opens. The watermark
+// becomes the greatest of what it was, of every id of which there is a trace, and of
+// atLeast: it is never lowered. If the file cannot be read, nobody knows what it
+// was, and atLeast must be an id as great as any that was handed out: with ids that
+// begin with a time, one that a generator makes now. Of the tombstones those are
+// kept whose lines can be read. Jobs are not looked at.
+//
+// A store that is not damaged stays as it is. The error is [ErrDamaged] if the
+// watermark cannot be read and atLeast is 0; then nothing was changed. Otherwise it
+// is one of Open, or what the file system said.
+func Repair(dir string, atLeast jobid.ID, o Options) (Repaired, error) {
+	s, err := start(dir, o)
+	if err != nil {
+		return Repaired{}, fail("repair", dir, err)
+	}
+	done, err := s.repair(atLeast)
+	if err := errors.Join(err, s.end()); err != nil {
+		return Repaired{}, fail("repair", dir, err)
+	}
+	return done, nil
+}
+
+func (s *Store) repair(atLeast jobid.ID) (done Repaired, err error) {
+	if _, err := s.fs.Lstat(trashName); err != nil {
+		if _, err := s.fs.Lstat(markName); err != nil {
+			return done, fmt.Errorf("%w: it has neither a watermark nor a trash", ErrNotStore)
+		}
+	}
+	if err := s.lockDir(true); err != nil {
+		return done, err
+	}
+	text, err := readFile(s.fs, markName, 1<<10)
+	if err == nil {
+		s.mark, err = parseMark(text)
+	}
+	unknown := err != nil
+	switch {
+	case unknown && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrLimit) && !errors.Is(err, fs.ErrNotExist):
+		return done, err
+	case unknown && atLeast == 0:
+		return done, fmt.Errorf("%w: the watermark cannot be read, and no id was given", ErrDamaged)
+	}
+	s.high = max(s.mark, atLeast)
+	if err := s.look(); err != nil {
+		return done, err
+	}
+	if done.Side, done.Lost, err = s.repairTombs(); err != nil {
+		return done, fmt.Errorf("%s: %w", tombsName, cause(err))
+	}
+	if unknown {
+		err = s.writeMark(s.high)
+	} else {
+		err = s.keepHigh()
+	}
+	done.Watermark = s.mark
+	return done, err
+}
+
+// repairTombs writes the log of tombstones anew if a line cannot be read. The
+// damaged one is kept as a side file before.
+func (s *Store) repairTombs() (side string, lost int, err error) {
+	data, err := readFile(s.fs, tombsName, math.MaxInt)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", 0, nil
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	s.tombs.live = make(map[jobid.ID]purge.Record)
+	for line := range bytes.Lines(data) {
+		e, err := eventlog.Parse(line)
+		if err == nil && bytes.HasSuffix(line, []byte("\n")) {
+			var rec record
+			if rec, err = parseRecord(e); err == nil {
+				s.apply(rec, e.Timestamp)
+				continue
+			}
+		}
+		lost++
+	}
+	if lost == 0 {
+		return "", 0, nil
+	}
+	for n := 1; ; n++ {
+		side = tombsName + sideSuffix + strconv.Itoa(n)
+		if err = writeNew(s.fs, side, data); !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	if err == nil {
+		err = s.fs.SyncDir(".")
+	}
+	if err == nil {
+		err = s.writeTombs()
+	}
+	return side, lost, err
+}
+
+// writeTombs replaces the log of tombstones by one of those that are live.
+func (s *Store) writeTombs() error {
+	temp := tombsName + tempSuffix
+	if err := remove(s.fs, temp); err != nil {
+		return err
+	}
+	log, err := logfile.Create(temp, logfile.Options{FS: s.fs, Policy: logfile.SyncGroup, Mode: fileMode})
+	if err != nil {
+		return err
+	}
+	for records := byID(s.tombs.live); len(records) > 0 && err == nil; {
+		var rec record
+		var line []byte
+		rec.put, records = cut(records, maxRecord)
+		if line, err = appendRecord(nil, s.tombs.time, rec); err == nil {
+			err = log.Append(line)
+		}
+	}
+	if closeErr := log.Close(); err == nil {
+		err = closeErr // it syncs
+	}
+	if err == nil {
+		err = s.fs.Rename(temp, tombsName)
+	}
+	if err != nil {
+		_ = s.fs.Remove(temp)
+		return err
+	}
+	return s.fs.SyncDir(".")
+}

@@ -1,0 +1,71 @@
+package dirstore
+
+import (
+	"strconv"
+
+	"github.com/joblife/joblife/eventlog/logfile"
+)
+
+// Freeing must not need space: on a full disk a purge writes a watermark and
+// tombstones before it removes a byte. The ballast are files that keep blocks and
+// inodes for them. When the disk is full they are removed one by one, and written
+// again after a purge.
+
+// ballastFiles is how many files the ballast has: inodes for a new watermark, for
+// the log of tombstones, and for what a torn log is set aside in.
+const ballastFiles = 4
+
+// ballastSize is the size of each: together enough for the tombstones of the largest
+// batch, and what the directories may need.
+const ballastSize = 64 << 10
+
+// ballastPrefix begins the names of the ballast; a number from 1 follows.
+const ballastPrefix = "ballast-"
+
+// ballastName returns the name of the n-th file, from 0.
+func ballastName(n int) string { return ballastPrefix + strconv.Itoa(n+1) }
+
+// fillBallast writes what is missing of the ballast, if there is room.
+func (s *Store) fillBallast() {
+	var data []byte
+	for n, there := range s.ballast {
+		if there {
+			continue
+		}
+		if data == nil {
+			data = make([]byte, ballastSize)
+			state := uint32(1)
+			for i := range data { // a file system may not store zeros, or compress
+				state = state*1664525 + 1013904223
+				data[i] = byte(state >> 24)
+			}
+		}
+		if writeNew(s.fs, ballastName(n), data) != nil {
+			return
+		}
+		s.ballast[n] = true
+	}
+}
+
+// withRoom does what needs space. If the disk is full it empties the trash and tries
+// again, and then after removing each file of the ballast.
+func (s *Store) withRoom(do func() error) error {
+	err := do()
+	if err == nil || !logfile.IsFull(err) {
+		return err
+	}
+	if len(s.left) > 0 {
+		_ = s.clean() // what it cannot remove stays on its list
+		err = do()
+	}
+	for n := range s.ballast {
+		if err == nil || !logfile.IsFull(err) {
+			break
+		}
+		if s.ballast[n] && remove(s.fs, ballastName(n)) == nil {
+			s.ballast[n] = false
+			err = do()
+		}
+	}
+	return err
+}
