@@ -23,15 +23,19 @@ func (x *Index) Claim(p Plan) (Plan, error) {
 	}
 	x.trim(&p)
 	x.setWatermark(&p)
-	p.Tombstones, p.Expired = nil, nil
+	p.Tombstones, p.Expired, p.ends = nil, nil, nil
 	if len(p.Jobs) == 0 {
 		return p, nil
 	}
 	x.addTombstones(&p)
 	x.lastClaim++
 	p.claim = x.lastClaim
-	for _, c := range p.Jobs {
-		at, _ := x.jobs.get(c.ID)
+	if len(p.slots) != len(p.Jobs) {
+		p.slots = make([]slot, len(p.Jobs))
+	} // else no other claim has them: its jobs would be leaving
+	for i := range p.Jobs {
+		at, _ := x.slotOf(&p, i)
+		p.slots[i] = at
 		x.take(at)
 		x.jobs.move(at, whereLeaving)
 	}
@@ -40,7 +44,6 @@ func (x *Index) Claim(p Plan) (Plan, error) {
 	}
 	kept := p
 	kept.Jobs, kept.Expired = slices.Clone(p.Jobs), slices.Clone(p.Expired)
-	kept.Tombstones = slices.Clone(p.Tombstones)
 	x.claims[p.claim] = kept
 	x.leaving += len(p.Jobs)
 	x.gen++
@@ -49,7 +52,7 @@ func (x *Index) Claim(p Plan) (Plan, error) {
 
 // trim leaves those jobs in the plan that would still be planned now.
 func (x *Index) trim(p *Plan) {
-	if p.gen == x.gen && !slices.ContainsFunc(p.Jobs, x.changed) && ascend(p.Jobs) {
+	if p.gen == x.gen && x.unchanged(p) {
 		return
 	}
 	if !p.byID && x.jumps(p.Now) { // the clock was wrong
@@ -62,9 +65,9 @@ func (x *Index) trim(p *Plan) {
 		now = x.plan(p.Now, p.limits, len(p.Jobs))
 	}
 	next, kept := 0, make([]Candidate, 0, len(p.Jobs))
-	for _, c := range p.Jobs {
+	for i, c := range p.Jobs {
 		switch {
-		case x.changed(c) || len(kept) > 0 && !less(kept[len(kept)-1].Record, c.Record):
+		case x.changed(p, i) || len(kept) > 0 && !less(kept[len(kept)-1].Record, c.Record):
 		case p.byID:
 			kept = append(kept, c)
 		default:
@@ -77,13 +80,14 @@ func (x *Index) trim(p *Plan) {
 		}
 	}
 	p.More = !p.byID && (now.More || len(kept) < len(now.Jobs))
-	p.Jobs = kept
+	p.Jobs, p.slots = kept, nil
 }
 
-// ascend reports whether jobs are in their order, each once.
-func ascend(jobs []Candidate) bool {
-	for i := range jobs {
-		if i > 0 && !less(jobs[i-1].Record, jobs[i].Record) {
+// unchanged reports whether the jobs of a plan are as they were planned, and in
+// their order, each once.
+func (x *Index) unchanged(p *Plan) bool {
+	for i := range p.Jobs {
+		if x.changed(p, i) || i > 0 && !less(p.Jobs[i-1].Record, p.Jobs[i].Record) {
 			return false
 		}
 	}
@@ -91,13 +95,26 @@ func ascend(jobs []Candidate) bool {
 }
 
 // changed reports whether a job of a plan is gone, pinned, leaving or another one.
-func (x *Index) changed(c Candidate) bool {
-	at, ok := x.jobs.get(c.ID)
-	if !ok || x.jobs.record(at) != c.Record {
+func (x *Index) changed(p *Plan, i int) bool {
+	at, ok := x.slotOf(p, i)
+	if !ok {
 		return true
 	}
 	where := x.jobs.where(at)
-	return where != whereFree && (where != whereWaiting || c.Reason != ReasonID)
+	return where != whereFree && (where != whereWaiting || p.Jobs[i].Reason != ReasonID)
+}
+
+// slotOf returns the slot of a job of a plan, and whether the job is resident and as
+// it was planned. The slot that the plan has is right if it holds the same record.
+func (x *Index) slotOf(p *Plan, i int) (slot, bool) {
+	want := p.Jobs[i].Record
+	if i < len(p.slots) {
+		if at := p.slots[i]; x.jobs.holds(at) && x.jobs.record(at) == want {
+			return at, true
+		}
+	}
+	at, ok := x.jobs.job(want.ID)
+	return at, ok && x.jobs.record(at) == want
 }
 
 // addTombstones says which tombstones come with the plan and which end: the oldest
@@ -109,24 +126,30 @@ func (x *Index) addTombstones(p *Plan) {
 		count = x.cfg.TombstoneCount.Value
 	}
 	last := p.Jobs[max(0, len(p.Jobs)-count):]
-	p.Tombstones = make([]Record, 0, len(last))
-	for _, c := range last {
-		p.Tombstones = append(p.Tombstones, c.Record)
-	}
-	over, most := x.tombs.len()+len(last)-count, len(p.Jobs)+MaxBatch
+	p.Tombstones = records(last)
+	over, most := x.ended.len()+len(last)-count, len(p.Jobs)+MaxBatch
 	now, age := x.believed(p), x.cfg.TombstoneAge
 	if n := min(over, most); n > 0 {
-		p.Expired = make([]jobid.ID, 0, n)
+		p.Expired, p.ends = make([]jobid.ID, 0, n), make([]slot, 0, n)
 	}
 	x.ended.each(func(at slot) bool {
-		r := x.tombs.record(at)
+		r := x.jobs.record(at)
 		if len(p.Expired) == most || over <= 0 && !(age.Set && older(now, r.Inactive, age.Value)) {
 			return false
 		}
-		p.Expired = append(p.Expired, r.ID)
+		p.Expired, p.ends = append(p.Expired, r.ID), append(p.ends, at)
 		over--
 		return true
 	})
+}
+
+// records returns the records of jobs.
+func records(jobs []Candidate) []Record {
+	out := make([]Record, len(jobs))
+	for i, c := range jobs {
+		out[i] = c.Record
+	}
+	return out
 }
 
 // claimed returns the plan that was claimed, or an error of category ErrStale.
@@ -164,35 +187,41 @@ func (x *Index) Commit(p Plan, failed ...jobid.ID) error {
 	delete(x.claims, c.claim)
 	x.leaving -= len(c.Jobs)
 	now := x.believed(&c)
-	done := c.without(failed)
-	for _, j := range c.Jobs {
-		at, _ := x.jobs.get(j.ID)
+	for i, j := range c.Jobs {
+		at := c.slots[i]
 		if slices.Contains(failed, j.ID) {
 			x.putOff(at, now)
 			continue
 		}
-		x.jobs.drop(at)
 		delete(x.retries, j.ID)
 		x.resident.add(j.Result, -1)
 		x.purged.add(j.Result, 1)
+		if i < len(c.Jobs)-len(c.Tombstones) {
+			x.jobs.drop(at)
+			continue
+		}
+		x.jobs.move(at, wherePurged)
+		x.ended.add(&x.jobs, at)
+		x.buried.add(j.Result, 1)
 	}
-	for _, r := range done.Tombstones {
-		x.ended.add(&x.tombs, x.tombs.put(r, whereFree))
-		x.buried.add(r.Result, 1)
-	}
-	for _, id := range c.Expired {
-		if at, ok := x.tombs.get(id); ok { // another plan may have ended it too
+	for i, id := range c.Expired {
+		at := c.ends[i]
+		if x.jobs.where(at) == wherePurged && x.jobs.record(at).ID == id { // another plan may have ended it too
 			x.ended.remove(at)
-			x.buried.add(x.tombs.record(at).Result, -1)
-			x.tombs.drop(at)
+			x.buried.add(x.jobs.record(at).Result, -1)
+			x.jobs.drop(at)
 		}
 	}
 	x.durable = max(x.durable, c.Watermark)
 	x.gen++
-	x.jobs.shrink(&x.free, &x.pinned)
-	x.tombs.shrink(&x.ended)
-	if x.cfg.Purged != nil && len(done.Jobs) > 0 {
-		x.cfg.Purged(done)
+	if x.leaving == 0 { // claims know slots
+		x.jobs.shrink(&x.ended, &x.free, &x.pinned)
+	}
+	if x.cfg.Purged != nil {
+		c.Tombstones = records(c.Jobs[len(c.Jobs)-len(c.Tombstones):]) // the caller may have changed the old ones
+		if done := c.without(failed); len(done.Jobs) > 0 {
+			x.cfg.Purged(done)
+		}
 	}
 	return nil
 }
@@ -209,8 +238,7 @@ func (x *Index) Abort(p Plan) error {
 		return err
 	}
 	delete(x.claims, c.claim)
-	for _, j := range c.Jobs {
-		at, _ := x.jobs.get(j.ID)
+	for _, at := range c.slots {
 		x.setFree(at)
 	}
 	x.leaving -= len(c.Jobs)

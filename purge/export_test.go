@@ -15,21 +15,28 @@ func (x *Index) Durable() uint64 { return uint64(x.durable) }
 // Retries are the delays after which a stuck job is tried again.
 const RetryFirst, RetryMost = retryFirst, retryMost
 
+// A sequence is an order or a queue.
+type sequence interface {
+	len() int
+	each(func(slot) bool)
+}
+
 // Check returns the first thing that is wrong with the index.
 func (x *Index) Check() error {
-	if err := x.jobs.check("job", map[meta]*order{whereFree: &x.free, wherePinned: &x.pinned}, x.leaving+x.numWaiting()); err != nil {
-		return err
-	}
-	if err := x.tombs.check("tombstone", map[meta]*order{whereFree: &x.ended}, 0); err != nil {
+	orders := map[meta]sequence{whereFree: &x.free, wherePinned: &x.pinned, wherePurged: &x.ended}
+	if err := x.jobs.check("record", orders, x.leaving+x.numWaiting()); err != nil {
 		return err
 	}
 	var counts Counts
 	waiting := 0
 	for id, at := range x.jobs.byID {
-		counts.add(x.jobs.record(at).Result, 1)
-		if _, ok := x.tombs.byID[id]; ok {
-			return fmt.Errorf("%v is resident and a tombstone", id)
+		if x.jobs.where(at) == wherePurged {
+			if id > x.high {
+				return fmt.Errorf("I9: %v is above the watermark %v", id, x.high)
+			}
+			continue
 		}
+		counts.add(x.jobs.record(at).Result, 1)
 		if got := len(x.pins[id]) > 0; got != (x.jobs.where(at) == wherePinned) {
 			return fmt.Errorf("%v has pins: %v, is pinned: %v", id, got, !got)
 		}
@@ -58,14 +65,14 @@ func (x *Index) Check() error {
 	case x.durable > x.high:
 		return fmt.Errorf("I9: the watermark %v is below the stored %v", x.high, x.durable)
 	}
-	if x.buried.Total() != x.tombs.len() {
-		return fmt.Errorf("%d tombstones, counted are %v", x.tombs.len(), x.buried)
+	if x.buried.Total() != x.ended.len() {
+		return fmt.Errorf("%d tombstones, counted are %v", x.ended.len(), x.buried)
 	}
 	leaving := 0
 	for _, p := range x.claims {
 		leaving += len(p.Jobs)
 		for _, c := range p.Jobs {
-			if at, ok := x.jobs.get(c.ID); !ok || x.jobs.where(at) != whereLeaving || x.jobs.record(at) != c.Record {
+			if at, ok := x.jobs.job(c.ID); !ok || x.jobs.where(at) != whereLeaving || x.jobs.record(at) != c.Record {
 				return fmt.Errorf("%v is claimed and not leaving", c.ID)
 			}
 		}
@@ -77,7 +84,7 @@ func (x *Index) Check() error {
 }
 
 // check returns the first thing that is wrong with a table and its orders.
-func (t *table) check(what string, orders map[meta]*order, others int) error {
+func (t *table) check(what string, orders map[meta]sequence, others int) error {
 	if t.len()+t.empties != t.used {
 		return fmt.Errorf("%ss: %d held, %d empty, %d used", what, t.len(), t.empties, t.used)
 	}
@@ -124,6 +131,6 @@ func (t *table) check(what string, orders map[meta]*order, others int) error {
 
 // is reports whether at is found for an id.
 func (t *table) is(id jobid.ID, at slot) bool {
-	got, ok := t.get(id)
+	got, ok := t.byID[id]
 	return ok && got == at
 }

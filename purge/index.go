@@ -117,8 +117,7 @@ type Index struct {
 	retries map[jobid.ID]retry // of the jobs that the store could not remove last time
 	waiting *btree.BTreeG[retry]
 
-	tombs table
-	ended order // all tombstones
+	ended queue // the tombstones
 
 	claims    map[uint64]Plan
 	lastClaim uint64
@@ -171,17 +170,17 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 		return nil, clockError(ev.Now, 0)
 	}
 	x := &Index{cfg: cfg, gen: 1, clock: ev.Now, high: ev.Watermark, durable: ev.Watermark}
-	if err := fill(&x.jobs, &x.free, ev.Jobs, nil); err != nil {
+	if err := x.fill(x.free.add, whereFree, ev.Jobs); err != nil {
 		return nil, err
 	}
-	if err := fill(&x.tombs, &x.ended, ev.Tombstones, &x.jobs); err != nil {
+	if err := x.fill(x.ended.add, wherePurged, ev.Tombstones); err != nil {
 		return nil, err
 	}
 	for _, j := range ev.Jobs {
 		x.resident.add(j.Result, 1)
 	}
 	x.ended.each(func(at slot) bool {
-		x.buried.add(x.tombs.record(at).Result, 1)
+		x.buried.add(x.jobs.record(at).Result, 1)
 		return true
 	})
 	for _, known := range [][]Record{ev.Jobs, ev.Tombstones} {
@@ -198,25 +197,23 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 	return x, nil
 }
 
-// fill puts records into a table and an order, which are empty, except those that
-// another table has. It sorts them first, so that neighbors in time are neighbors
-// in memory and the tree grows at its end.
-func fill(t *table, o *order, records []Record, except *table) error {
+// fill puts records into the table and an order or queue, which is empty. It sorts them
+// first, so that neighbors in time are neighbors in memory and the tree grows at its
+// end. A tombstone of a resident job is passed over.
+func (x *Index) fill(add func(*table, slot), where meta, records []Record) error {
 	sorted := slices.Clone(records)
 	slices.SortFunc(sorted, compare)
 	for _, r := range sorted {
 		if err := r.check(); err != nil {
 			return err
 		}
-		if _, ok := t.get(r.ID); ok {
-			return &JobError{ID: r.ID, Err: ErrDuplicate}
-		}
-		if except != nil {
-			if _, ok := except.get(r.ID); ok {
+		if at, ok := x.jobs.byID[r.ID]; ok {
+			if x.jobs.where(at) != where {
 				continue
 			}
+			return &JobError{ID: r.ID, Err: ErrDuplicate}
 		}
-		o.add(t, t.put(r, whereFree))
+		add(&x.jobs, x.jobs.put(r, where))
 	}
 	return nil
 }
@@ -231,14 +228,14 @@ func (x *Index) Add(r Record) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if at, ok := x.jobs.get(r.ID); ok {
+	if at, ok := x.jobs.job(r.ID); ok {
 		if x.jobs.where(at) == whereLeaving {
 			return &JobError{ID: r.ID, Err: ErrLeaving}
 		}
 		return &JobError{ID: r.ID, Err: ErrDuplicate}
 	}
-	if at, ok := x.tombs.get(r.ID); ok {
-		return &JobError{ID: r.ID, Tomb: x.tombs.record(at), Err: ErrPurged}
+	if at, ok := x.jobs.tombstone(r.ID); ok {
+		return &JobError{ID: r.ID, Tomb: x.jobs.record(at), Err: ErrPurged}
 	}
 	x.free.add(&x.jobs, x.jobs.put(r, whereFree))
 	x.resident.add(r.Result, 1)
@@ -248,7 +245,7 @@ func (x *Index) Add(r Record) error {
 }
 
 // Len returns the number of resident jobs.
-func (x *Index) Len() int { return x.jobs.len() }
+func (x *Index) Len() int { return x.jobs.len() - x.ended.len() }
 
 // All yields the resident jobs, oldest first, those that are pinned, leaving or
 // stuck included. The index must not change meanwhile. It holds the jobs that
@@ -258,7 +255,7 @@ func (x *Index) All() iter.Seq[Record] {
 }
 
 func (x *Index) all(yield func(Record) bool) {
-	rest := make([]Record, 0, x.jobs.len()-x.free.len())
+	rest := make([]Record, 0, x.Len()-x.free.len())
 	x.pinned.each(func(at slot) bool {
 		rest = append(rest, x.jobs.record(at))
 		return true
@@ -270,7 +267,7 @@ func (x *Index) all(yield func(Record) bool) {
 	}
 	if x.waiting != nil {
 		x.waiting.Ascend(func(r retry) bool {
-			at, _ := x.jobs.get(r.id)
+			at, _ := x.jobs.job(r.id)
 			rest = append(rest, x.jobs.record(at))
 			return true
 		})
@@ -312,22 +309,20 @@ func (x *Index) Lookup(id jobid.ID) (Record, error) {
 // Ended returns a job that is resident or has a tombstone, which is all that a
 // dependency needs. It returns false for other ids.
 func (x *Index) Ended(id jobid.ID) (Record, bool) {
-	if at, ok := x.jobs.get(id); ok {
-		return x.jobs.record(at), true
+	at, ok := x.jobs.byID[id]
+	if !ok {
+		return Record{}, false
 	}
-	if at, ok := x.tombs.get(id); ok {
-		return x.tombs.record(at), true
-	}
-	return Record{}, false
+	return x.jobs.record(at), true
 }
 
 // find returns the slot of a resident job, or a *JobError.
 func (x *Index) find(id jobid.ID) (slot, error) {
-	if at, ok := x.jobs.get(id); ok {
+	if at, ok := x.jobs.job(id); ok {
 		return at, nil
 	}
-	if at, ok := x.tombs.get(id); ok {
-		return 0, &JobError{ID: id, Tomb: x.tombs.record(at), Err: ErrPurged}
+	if at, ok := x.jobs.tombstone(id); ok {
+		return 0, &JobError{ID: id, Tomb: x.jobs.record(at), Err: ErrPurged}
 	}
 	if x.cfg.Active != nil {
 		if state, ok := x.cfg.Active(id); ok {

@@ -80,6 +80,8 @@ type Plan struct {
 	byID   bool
 	gen    uint64 // that of the index when the plan was made
 	claim  uint64 // the number of the claim, 0 before Claim
+	slots  []slot // where the jobs were, in the order of Jobs: spares finding them
+	ends   []slot // where the expired tombstones are
 }
 
 // IDs returns the ids of the jobs that go, oldest first.
@@ -120,7 +122,7 @@ type rule struct {
 
 // rule returns the rule of some limits. Jobs that are leaving do not count.
 func (x *Index) rule(now eventlog.Timestamp, l Limits) rule {
-	return rule{now, l, x.jobs.len() - x.leaving}
+	return rule{now, l, x.Len() - x.leaving}
 }
 
 // reason returns why a job goes when gone jobs have gone before it, 0 if it stays.
@@ -173,9 +175,10 @@ func (x *Index) plan(now eventlog.Timestamp, l Limits, batch int) Plan {
 			return false
 		}
 		if p.Jobs == nil && batch <= MaxBatch {
-			p.Jobs = make([]Candidate, 0, min(batch, x.free.len()))
+			n := min(batch, x.free.len())
+			p.Jobs, p.slots = make([]Candidate, 0, n), make([]slot, 0, n)
 		}
-		p.Jobs = append(p.Jobs, Candidate{j, why})
+		p.Jobs, p.slots = append(p.Jobs, Candidate{j, why}), append(p.slots, at)
 		return true
 	})
 	return p

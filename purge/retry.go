@@ -56,7 +56,7 @@ func (x *Index) release(now eventlog.Timestamp) {
 			return
 		}
 		x.waiting.DeleteMin()
-		at, _ := x.jobs.get(r.id)
+		at, _ := x.jobs.job(r.id)
 		x.setFree(at)
 		x.gen++
 	}

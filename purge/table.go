@@ -1,6 +1,8 @@
 package purge
 
 import (
+	"slices"
+
 	"github.com/google/btree"
 
 	"github.com/joblife/joblife/eventlog"
@@ -38,9 +40,10 @@ const (
 	wherePinned  meta = 2 << 4
 	whereLeaving meta = 3 << 4 // it is in a claimed plan
 	whereWaiting meta = 4 << 4 // the store could not remove it; it is tried again later
+	wherePurged  meta = 5 << 4 // it is gone: this is its tombstone
 )
 
-// A table holds records and finds them by id.
+// A table holds the records of resident jobs and tombstones, and finds them by id.
 type table struct {
 	chunks   []*chunk
 	byID     map[jobid.ID]slot
@@ -50,10 +53,21 @@ type table struct {
 	compared uint64 // how often two records were compared
 }
 
-// get returns the slot of an id.
-func (t *table) get(id jobid.ID) (slot, bool) {
+// job returns the slot of a resident job.
+func (t *table) job(id jobid.ID) (slot, bool) {
 	at, ok := t.byID[id]
-	return at, ok
+	return at, ok && t.where(at) != wherePurged
+}
+
+// tombstone returns the slot of a tombstone.
+func (t *table) tombstone(id jobid.ID) (slot, bool) {
+	at, ok := t.byID[id]
+	return at, ok && t.where(at) == wherePurged
+}
+
+// holds reports whether a slot has the record of a resident job.
+func (t *table) holds(at slot) bool {
+	return int(at) < t.used && t.where(at) != 0 && t.where(at) != wherePurged
 }
 
 // put takes a record that it does not hold, and returns its slot.
@@ -92,10 +106,10 @@ func (t *table) drop(at slot) {
 	t.empties++
 }
 
-// shrink moves all records into new memory if they need less than an eighth of
-// what there is. The orders are those of the table. A removal pays for it with
-// the share of a record that moves, at most a seventh.
-func (t *table) shrink(orders ...*order) {
+// shrink moves all records into new memory if they need less than an eighth of what
+// there is. The queue and the orders are all that know slots of the table. Each
+// removal pays for the move of a seventh of a record at most.
+func (t *table) shrink(ended *queue, orders ...*order) {
 	if t.used <= 8*chunkSize || t.len() >= t.used/8 {
 		return
 	}
@@ -115,6 +129,10 @@ func (t *table) shrink(orders ...*order) {
 			o.add(t, moved[at])
 			return true
 		})
+	}
+	for i := range ended.slots[ended.head:] {
+		at := &ended.slots[ended.head+i]
+		*at = moved[*at]
 	}
 	clear(old.chunks)
 }
@@ -166,8 +184,15 @@ func (o *order) add(t *table, at slot) {
 	o.tree.ReplaceOrInsert(at)
 }
 
-// remove takes a slot out of the order, in which it is.
-func (o *order) remove(at slot) { o.tree.Delete(at) }
+// remove takes a slot out of the order, in which it is. That of the oldest record
+// needs no comparison.
+func (o *order) remove(at slot) {
+	if first, _ := o.tree.Min(); first == at {
+		o.tree.DeleteMin()
+		return
+	}
+	o.tree.Delete(at)
+}
 
 // len returns how many slots there are.
 func (o *order) len() int {
@@ -188,5 +213,56 @@ func (o *order) each(f func(slot) bool) {
 func (o *order) back(f func(slot) bool) {
 	if o.tree != nil {
 		o.tree.Descend(f)
+	}
+}
+
+// A queue is some slots of a table in the order of their records, as an order is. It
+// is for records that come nearly in order and go from the front: that costs less
+// than a tree. A record out of order costs as many moves as there are younger ones.
+type queue struct {
+	slots []slot // from head on
+	head  int
+}
+
+// add puts a slot of t into the queue, in which it is not.
+func (q *queue) add(t *table, at slot) {
+	i := len(q.slots)
+	if i > q.head && t.less(at, q.slots[i-1]) {
+		i, _ = slices.BinarySearchFunc(q.slots[q.head:], at, func(a, b slot) int {
+			if t.less(a, b) {
+				return -1
+			}
+			return 1
+		})
+		i += q.head
+	}
+	q.slots = slices.Insert(q.slots, i, at)
+}
+
+// remove takes a slot out of the queue, in which it is. It costs as many steps as
+// there are older ones.
+func (q *queue) remove(at slot) {
+	i := q.head
+	for q.slots[i] != at {
+		i++
+	}
+	copy(q.slots[q.head+1:i+1], q.slots[q.head:i])
+	q.slots[q.head] = 0
+	q.head++
+	if q.head > chunkSize && q.head > len(q.slots)/2 {
+		q.slots = slices.Clone(q.slots[q.head:])
+		q.head = 0
+	}
+}
+
+// len returns how many slots there are.
+func (q *queue) len() int { return len(q.slots) - q.head }
+
+// each calls f for the slots, oldest first, until f returns false.
+func (q *queue) each(f func(slot) bool) {
+	for _, at := range q.slots[q.head:] {
+		if !f(at) {
+			return
+		}
 	}
 }

@@ -1,0 +1,137 @@
+package boltstore_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/boltstore"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/dirstore"
+)
+
+// A peer is a store under measurement.
+type peer struct {
+	add  func(first jobid.ID, n int) error
+	list func() int
+	purge.Store
+}
+
+// peers returns both stores, with a jobspec of 1 KiB and an R of 300 bytes a job.
+func peers(b *testing.B, dir string) map[string]peer {
+	spec, r := make([]byte, 1024), make([]byte, 300)
+	bolt, err := boltstore.Open(filepath.Join(dir, "bolt.db"))
+	require.NoError(b, err)
+	plain, err := dirstore.Create(filepath.Join(dir, "dir"), dirstore.Options{})
+	require.NoError(b, err)
+	b.Cleanup(func() { _ = bolt.Close(); _ = plain.Close() })
+	return map[string]peer{
+		"bolt": {func(first jobid.ID, n int) error {
+			jobs := make([]boltstore.Job, n)
+			for i := range jobs {
+				jobs[i] = boltstore.Job{ID: first + jobid.ID(i), Eventlog: []byte(life + cleanLine), Jobspec: spec, R: r}
+			}
+			return bolt.Add(jobs...)
+		}, func() (n int) {
+			for range bolt.Jobs() {
+				n++
+			}
+			return n
+		}, bolt},
+		"dir": {func(first jobid.ID, n int) error {
+			for i := range n {
+				j := dirstore.Stored{ID: first + jobid.ID(i), Eventlog: []byte(life + cleanLine), Jobspec: spec, R: r}
+				if err := plain.Add(j); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, func() (n int) {
+			for range plain.Jobs() {
+				n++
+			}
+			return n
+		}, plain},
+	}
+}
+
+// usage returns how many bytes and inodes a path takes on the disk.
+func usage(b *testing.B, path string) (bytes int64, inodes int) {
+	require.NoError(b, filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if stat, ok := info.Sys().(*syscall.Stat_t); err == nil && ok {
+			bytes += stat.Blocks * 512
+			inodes++
+		}
+		return err
+	}))
+	return bytes, inodes
+}
+
+// BenchmarkLongStores measures 100,000 jobs in both stores, sides alternating: what a
+// job takes, the time to list one, and the time to purge a batch of 100. It needs
+// JOBLIFE_LONG in the environment.
+func BenchmarkLongStores(b *testing.B) {
+	if os.Getenv("JOBLIFE_LONG") == "" {
+		b.Skip("JOBLIFE_LONG is not set: 400,000 files take minutes")
+	}
+	const n, batch = 100_000, 100
+	dir := b.TempDir()
+	stores := peers(b, dir)
+	for name, s := range stores {
+		for first := 0; first < n; first += 1000 {
+			require.NoError(b, s.add(jobid.ID(first), 1000), name)
+		}
+	}
+	for name, path := range map[string]string{"bolt": "bolt.db", "dir": "dir"} {
+		bytes, inodes := usage(b, filepath.Join(dir, path))
+		b.Logf("%s: %.1f KB and %.1f inodes a job", name, float64(bytes)/n/1000, float64(inodes)/n)
+	}
+	next := jobid.ID(0)
+	b.Run("list", func(b *testing.B) {
+		for _, name := range []string{"bolt", "dir", "bolt", "dir"} {
+			b.Run(name, func(b *testing.B) {
+				left := 0
+				for b.Loop() {
+					left = stores[name].list()
+				}
+				b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(left), "µs/job")
+			})
+		}
+	})
+	b.Run("purge", func(b *testing.B) {
+		ctx := context.Background()
+		for _, name := range []string{"bolt", "dir", "bolt", "dir"} {
+			s := stores[name]
+			require.NoError(b, s.PutWatermark(ctx, n))
+			b.Run(name, func(b *testing.B) {
+				for b.Loop() {
+					ids := make([]jobid.ID, batch)
+					tombs := make([]purge.Record, batch)
+					for i := range ids {
+						ids[i] = next + jobid.ID(i)
+						tombs[i] = purge.Record{ID: ids[i], Inactive: 1, Result: jobstate.ResultFailed, Ran: true}
+					}
+					next += batch
+					if next > n {
+						b.Fatal(fmt.Sprint("all are purged: ", next))
+					}
+					require.NoError(b, s.PutTombstones(ctx, tombs, nil))
+					_, err := s.Unlink(ctx, ids)
+					require.NoError(b, err)
+				}
+			})
+		}
+	})
+}
