@@ -8,8 +8,10 @@
 //	index, err := purge.Recover(cfg, evidence)
 //	runner, err := purge.NewRunner(index, s, limits)
 //
-// Take it for daily use. Take purge/dirstore where people and tools are to read
-// plain files: it needs four inodes a job and an order of magnitude more time.
+// Take it for daily use. A job with a jobspec of 1 KB takes 2.5 KB. Take
+// purge/dirstore where people and tools are to read plain files: there the same job
+// takes 16.5 KB and four inodes, listing takes 40 times as long, and the purge of a
+// batch of 100 as well (BenchmarkLongStores).
 //
 // bbolt locks the file: a second Open fails with ErrLocked until the first process
 // closes the store or ends. One goroutine at a time uses a Store.

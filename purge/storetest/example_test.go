@@ -1,0 +1,62 @@
+package storetest_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/storetest"
+)
+
+// store keeps everything in maps, which survive what this example calls a crash.
+type store struct {
+	jobs  map[jobid.ID]bool
+	tombs map[jobid.ID]purge.Record
+	mark  jobid.ID
+}
+
+func (s *store) PutWatermark(_ context.Context, id jobid.ID) error {
+	s.mark = max(s.mark, id)
+	return nil
+}
+
+func (s *store) PutTombstones(_ context.Context, put []purge.Record, drop []jobid.ID) error {
+	for _, r := range put {
+		s.tombs[r.ID] = r
+	}
+	for _, id := range drop {
+		delete(s.tombs, id)
+	}
+	return nil
+}
+
+func (s *store) Unlink(_ context.Context, ids []jobid.ID) (map[jobid.ID]error, error) {
+	for _, id := range ids {
+		delete(s.jobs, id)
+	}
+	return nil, nil
+}
+
+func (s *store) Create(r purge.Record) error { s.jobs[r.ID] = true; return nil }
+func (s *store) Reopen() error               { return nil }
+
+func (s *store) Stored() ([]jobid.ID, []purge.Record, jobid.ID, error) {
+	return slices.Collect(maps.Keys(s.jobs)), slices.Collect(maps.Values(s.tombs)), s.mark, nil
+}
+
+// t takes the place of a *testing.T.
+type t struct{}
+
+func (t) Helper()                           {}
+func (t) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+func Example() {
+	storetest.Run(t{}, func() storetest.Subject {
+		return &store{jobs: map[jobid.ID]bool{}, tombs: map[jobid.ID]purge.Record{}}
+	})
+	fmt.Println("it is a store")
+	// Output: it is a store
+}
