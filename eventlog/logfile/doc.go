@@ -1,10 +1,9 @@
 // Package logfile keeps an event log of RFC 18 in a file: one process appends, any
 // number of readers follow.
 //
-// [Create] and [Open] give a [Log], to which batches of lines are appended. What
+// [Create] and [Open] give a [Log], to which batches of lines are appended; what
 // [Log.Durable] covers survives a crash. [OpenReader] gives a [Reader], which hands
-// out entries one by one, tells where the history ends, and goes on when the log
-// grows. [Repair] makes a torn log one that can be opened.
+// out entries and goes on when the log grows. [Repair] mends a torn log.
 //
 // # Usage
 //
@@ -42,23 +41,21 @@
 //   - Repair keeps every byte, and cuts off without [RepairOptions].Cut only what a
 //     crash leaves.
 //
-// # Locks
+// # Locks and ownership
 //
 // Open, Create and Repair lock the file (flock, LockFileEx): a second one is
-// [ErrLocked]. The lock ends with its process, also by kill -9. Where the system
-// has no such lock, Sync notices another writer by the size of the file. Readers
-// need no lock.
+// [ErrLocked]. The lock ends with its process, also by kill -9. Elsewhere Sync
+// notices another writer by the size of the file. Readers need no lock. One goroutine
+// at a time uses a Log or a Reader.
 //
-// # Ownership, cost and limits
-//
-// One goroutine at a time uses a Log or a Reader. No slice is kept.
+// # Cost and limits
 //
 // Open reads the log once. Append costs a pass over the batch and one write, Sync
 // an fsync and a stat. Reading costs what a Decoder costs, two reads and a copy. A
 // batch has [DefaultMaxBatch] bytes at most, a line the limits of eventlog, a log
 // none: its owner asks Size.
 //
-// If fsync fails in Open or Repair, or cutting off fails after it failed in Sync,
-// the system may show bytes that are not on the disk: restart the machine. Windows
-// cannot take a failed write back: the log is ErrFailed then, and to be repaired.
+// If fsync fails in Open or Repair, the system may show bytes that are not on the
+// disk: restart the machine. Windows cannot take a failed write back: the log is
+// ErrFailed then, and to be repaired.
 package logfile

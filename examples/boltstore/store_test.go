@@ -24,7 +24,9 @@ type subject struct {
 	t    *testing.T
 }
 
-func (s *subject) Create(r purge.Record) error { return s.Add(boltstore.Job{ID: r.ID, Eventlog: clean(s.t)}) }
+func (s *subject) Create(r purge.Record) error {
+	return s.Add(boltstore.Job{ID: r.ID, Eventlog: clean(s.t)})
+}
 
 func (s *subject) Stored() (jobs []jobid.ID, tombs []purge.Record, watermark jobid.ID, err error) {
 	for j, err := range s.Jobs() {
