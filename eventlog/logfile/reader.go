@@ -358,10 +358,12 @@ func (r *Reader) confirm(start int64, n int) (int, error) {
 	case err != nil && err != io.EOF:
 		return 0, err
 	}
-	for i := range m {
-		if again[i] != r.buf[i] {
-			return i, nil
-		}
+	if bytes.Equal(again[:m], r.buf[:m]) {
+		return m, nil
 	}
-	return m, nil
+	same := 0
+	for again[same] == r.buf[same] {
+		same++
+	}
+	return same, nil
 }

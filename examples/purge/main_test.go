@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/examples/boltstore"
+	"github.com/joblife/joblife/purge/dirstore"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files")
@@ -99,6 +100,18 @@ func TestASecondProcessIsRefused(t *testing.T) {
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, "the file is in use")
 	require.NoError(t, s.Close())
+
+	dir := filepath.Join(t.TempDir(), "jobs")
+	status, _, stderr = call("-dir", dir, "-jobs", "5")
+	require.Zero(t, status, stderr)
+	d, _, err := dirstore.Open(dir, dirstore.Options{})
+	require.NoError(t, err)
+	status, _, stderr = call("-dir", dir)
+	require.Zero(t, status, stderr, "a dry run only looks")
+	status, _, stderr = call("-dir", dir, "-force")
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "in use")
+	require.NoError(t, d.Close())
 }
 
 func TestAWrongCommandLineIsRefused(t *testing.T) {

@@ -33,17 +33,19 @@ func openStore(o options, stderr io.Writer) (jobStore, error) {
 		}
 		path = filepath.Join(temporary, "jobs.db")
 	}
-	_, err := os.Stat(path)
-	fresh := errors.Is(err, os.ErrNotExist)
+	if _, err := os.Stat(path); err == nil {
+		open := boltstore.OpenReadOnly
+		if o.force {
+			open = boltstore.Open
+		}
+		bolt, err := open(path)
+		return boltFile{bolt, ""}, err
+	}
 	bolt, err := boltstore.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	s := boltFile{bolt, temporary}
-	if !fresh {
-		return s, nil
-	}
-	return s, fill(o, stderr, func(jobs []madeUp) error {
+	return fill(boltFile{bolt, temporary}, o, stderr, func(jobs []madeUp) error {
 		batch := make([]boltstore.Job, len(jobs))
 		for i, j := range jobs {
 			batch[i] = boltstore.Job{ID: j.id, Eventlog: j.log}
@@ -66,18 +68,24 @@ func (b boltFile) Close() error {
 	return err
 }
 
-// openDir opens or makes a directory of plain files.
-func openDir(o options, stderr io.Writer) (jobStore, error) {
-	s, _, err := dirstore.Open(o.dir, dirstore.Options{})
+// openDir opens or makes a directory of plain files. A dry run only looks: it works
+// beside a process that has the directory open.
+func openDir(o options, stderr io.Writer) (s jobStore, err error) {
+	if o.force {
+		s, _, err = dirstore.Open(o.dir, dirstore.Options{})
+	} else {
+		s, err = dirstore.OpenReadOnly(o.dir, dirstore.Options{})
+	}
 	if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, dirstore.ErrNotStore) {
 		return s, err
 	}
-	if s, err = dirstore.Create(o.dir, dirstore.Options{}); err != nil {
+	fresh, err := dirstore.Create(o.dir, dirstore.Options{})
+	if err != nil {
 		return nil, err
 	}
-	return s, fill(o, stderr, func(jobs []madeUp) error {
+	return fill(fresh, o, stderr, func(jobs []madeUp) error {
 		for _, j := range jobs {
-			if err := s.Add(dirstore.Stored{ID: j.id, Eventlog: j.log}); err != nil {
+			if err := fresh.Add(dirstore.Stored{ID: j.id, Eventlog: j.log}); err != nil {
 				return err
 			}
 		}
@@ -85,19 +93,20 @@ func openDir(o options, stderr io.Writer) (jobStore, error) {
 	})
 }
 
-// fill makes up jobs and adds them in batches.
-func fill(o options, stderr io.Writer, add func([]madeUp) error) error {
+// fill makes up jobs and adds them to a store in batches. It closes the store after an
+// error.
+func fill(s jobStore, o options, stderr io.Writer, add func([]madeUp) error) (jobStore, error) {
 	jobs, err := draw(o.jobs, o.seed)
-	if err != nil {
-		return err
-	}
 	step, done := bar(stderr, "writing", len(jobs))
 	defer done()
 	for batch := range slices.Chunk(jobs, 1000) {
-		if err := add(batch); err != nil {
-			return err
+		if err == nil {
+			err = add(batch)
 		}
 		step(len(batch))
 	}
-	return nil
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }

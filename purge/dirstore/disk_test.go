@@ -66,6 +66,9 @@ func (n *node) used() (blocks, inodes int) {
 
 // full returns ENOSPC if a change has made the disk too full, after undoing it.
 func (d *disk) full(undo func()) error {
+	if d.blocks == 0 && d.inodes == 0 {
+		return nil
+	}
 	blocks, inodes := d.root.used()
 	if d.blocks > 0 && blocks > d.blocks || d.inodes > 0 && inodes > d.inodes {
 		undo()
@@ -422,9 +425,9 @@ func (h *handle) Write(p []byte) (int, error) {
 	if h.n.pending == 0 {
 		h.n.pending = len(h.n.cache) + 1
 	}
-	before := h.n.cache
-	h.n.cache = append(h.n.cache[:len(before):len(before)], p[:n]...)
-	if full := h.d.full(func() { h.n.cache = before }); full != nil {
+	before := len(h.n.cache)
+	h.n.cache = append(h.n.cache, p[:n]...)
+	if full := h.d.full(func() { h.n.cache = h.n.cache[:before:before] }); full != nil {
 		return 0, full
 	}
 	return n, err
