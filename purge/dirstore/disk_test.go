@@ -33,6 +33,7 @@ type disk struct {
 	blocks  int         // how many blocks of 4 KiB there are; 0: no limit
 	inodes  int         // how many files and directories; 0: no limit
 	stuck   string      // cannot be renamed
+	tight   string      // cannot be renamed before some file is removed: the disk is full
 }
 
 // A node is a file or a directory.
@@ -361,6 +362,9 @@ func (d *disk) Rename(oldName, newName string) error {
 	if d.stuck != "" && oldName == d.stuck {
 		return perr("rename", oldName, syscall.EIO)
 	}
+	if d.tight != "" && oldName == d.tight {
+		return perr("rename", oldName, syscall.ENOSPC)
+	}
 	if n == nil || to == nil {
 		return perr("rename", oldName, fs.ErrNotExist)
 	}
@@ -383,6 +387,7 @@ func (d *disk) Remove(name string) error {
 		return perr("remove", name, syscall.ENOTEMPTY)
 	}
 	d.change(op{from: dir, fromName: base})
+	d.tight = ""
 	return nil
 }
 

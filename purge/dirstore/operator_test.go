@@ -3,6 +3,7 @@ package dirstore_test
 import (
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -425,4 +426,35 @@ func TestARunnerOnADirectoryPassesOverAJobThatCannotBeMoved(t *testing.T) {
 	got, _ := list(s)
 	require.Equal(t, ids(2), got, "the store and the index agree")
 	require.Equal(t, 1, x.Len())
+}
+
+// On a disk that is full the trash is emptied amid a batch. A job that a crash brings
+// back out of the trash is whole.
+func TestACrashOnAFullDiskLeavesNoJobInPart(t *testing.T) {
+	full := newDisk()
+	s := full.create(t)
+	for id := range jobid.ID(80) {
+		require.NoError(t, s.Add(job(id+1)))
+	}
+	require.NoError(t, s.PutWatermark(ctx, 80))
+	require.NoError(t, s.Close())
+	full.crash() // all is durable
+	for k := 1; ; k += 3 {
+		d := newDisk()
+		d.root = full.root.clone()
+		s := d.open(t)
+		d.tight = jobid.ID(60).KVSPath() // the trash needs a block for its name
+		random := rand.New(rand.NewPCG(uint64(k), 7))
+		d.coin = func() bool { return random.IntN(2) == 0 }
+		d.calls, d.failAt, d.down = nil, k, true
+		_, _ = s.Unlink(ctx, jobids(1, 80))
+		if len(d.calls) < k {
+			require.Greater(t, k, 400)
+			break
+		}
+		d.down = false
+		d.crash()
+		_, errs := list(d.open(t))
+		require.Empty(t, errs, "call %d", k)
+	}
 }

@@ -54,7 +54,9 @@ func (s *Store) withRoom(do func() error) error {
 	if err == nil || !logfile.IsFull(err) {
 		return err
 	}
-	if len(s.left) > 0 {
+	// A job that was just moved into the trash must be gone for good before its files
+	// go: a crash would bring it back without them.
+	if len(s.left) > 0 && s.fs.SyncDir(".") == nil {
 		_ = s.clean() // what it cannot remove stays on its list
 		err = do()
 	}
