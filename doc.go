@@ -28,7 +28,7 @@
 //   - perilog: prologs, epilogs and housekeeping: who holds which node of a job,
 //     and when each goes back.
 //   - purge: the index of inactive jobs, and what is known of those that are gone.
-//   - purge/dirstore: a directory a job, which purges make disappear.
+//   - purge/dirstore: jobs in a directory of plain files.
 //   - purge/storetest: what every store of jobs has to pass.
 //
 // # A tour

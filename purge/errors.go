@@ -31,7 +31,7 @@ var (
 	// *JobError.
 	ErrDuplicate = errors.New("job was added before")
 	// ErrRecord is returned for a record whose time is not finite and greater
-	// than zero, or whose result is none of RFC 43. The error is a *JobError.
+	// than zero, or whose result RFC 43 does not have. The error is a *JobError.
 	ErrRecord = errors.New("malformed record")
 	// ErrStale is returned for a plan that was claimed, committed or aborted
 	// before, or was changed since.

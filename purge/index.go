@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// DefaultMaxJump is the Config.MaxJump that 0 stands for: a week, so that a
+	// DefaultMaxJump is the default of Config.MaxJump: a week, so that a
 	// machine that slept over a weekend needs no help.
 	DefaultMaxJump = 7 * 24 * time.Hour
 	// DefaultTombstones is how many tombstones an index keeps unless
@@ -32,11 +32,11 @@ type Config struct {
 	// them have a tombstone, and which older tombstones ended. It may ask the
 	// index and must not change it. The plan's slices are the callee's to keep.
 	Purged func(Plan)
-	// MaxJump is how far a time may be after the one before it; 0 stands for
+	// MaxJump is how far a time may be after the one before it; 0 means
 	// DefaultMaxJump.
 	MaxJump time.Duration
-	// TombstoneCount is how many tombstones are kept; 0 keeps none, unset stands
-	// for DefaultTombstones.
+	// TombstoneCount is how many tombstones are kept; 0 keeps none, unset means
+	// DefaultTombstones.
 	TombstoneCount jobstate.Optional[int]
 	// TombstoneAge is the age after which a tombstone ends, with the next batch.
 	// Unset, there is none.

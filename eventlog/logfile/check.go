@@ -38,7 +38,7 @@ func inspect(name string, file io.ReaderAt, size int64) error {
 const shortest = `{"timestamp":1,"name":"x"}`
 
 // countEntries returns how many lines of a damaged log are entries. What follows
-// its last newline is none.
+// its last newline is not one.
 func countEntries(r *io.SectionReader) (n int, err error) {
 	lines := bufio.NewReaderSize(r, int(min(r.Size(), eventlog.DefaultMaxLine))+2)
 	whole := true // the line at hand, as far as it was read

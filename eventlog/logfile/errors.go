@@ -67,9 +67,9 @@ type DamageError struct {
 	// Size is how many bytes the log has. A Reader, which does not look ahead,
 	// leaves it 0.
 	Size int64
-	// Entries is how many entries follow the first line that is none. 0 is what
-	// a crash leaves; more is what a crash of the machine may leave if entries
-	// were not synced, or the mark of a damaged disk. A Reader leaves it 0.
+	// Entries is how many entries follow that line. A crash leaves 0; more may
+	// follow a crash of the machine before a sync, or mean that the disk is
+	// damaged. A Reader leaves it 0.
 	Entries int
 	// Err is the *eventlog.SyntaxError of that line. It is eventlog.ErrTorn for
 	// text after the last newline.

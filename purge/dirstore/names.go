@@ -23,8 +23,8 @@ const nameLen = len("job.0000.0000.0000.0000")
 // something else of its name came and went.
 const maxAgain = 100
 
-// againMark stands between the name of a job and the number of its directory in
-// the trash, if that is not the first.
+// againMark separates the name of a job from the number of its directory in the
+// trash, if that is not the first.
 const againMark = "~"
 
 // join is filepath.Join for names that are clean.
@@ -36,7 +36,7 @@ func join(dir, name string) string {
 }
 
 // parseName returns the id of the job that a directory is of. A name that is not
-// exactly the one that the store gives is none; in the trash a number may follow.
+// exactly what the store writes is not one; in the trash a number may follow.
 func parseName(name string, trash bool) (jobid.ID, bool) {
 	if len(name) < nameLen {
 		return 0, false
