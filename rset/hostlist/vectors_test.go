@@ -3,6 +3,7 @@ package hostlist_test
 import (
 	"errors"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -62,19 +63,19 @@ func commas(text string) string {
 // refusal returns why the reference takes a text that this package refuses.
 func refusal(t *testing.T, text string, err error) string {
 	t.Helper()
-	var syntax *hostlist.SyntaxError
-	if errors.As(err, &syntax) {
-		switch why := syntax.Err.Error(); {
-		case why == "second bracket" || why == "bracket is not opened":
+	if m := syntaxText.FindStringSubmatch(err.Error()); m != nil {
+		offset, _ := strconv.Atoi(m[1])
+		has := func(cause string) bool { return strings.Contains(err.Error(), ": "+cause+" in ") }
+		switch {
+		case has("second bracket") || has("bracket is not opened"):
 			return laxBrackets
-		case strings.Contains(text[:syntax.Offset], "[") && (why == "empty element" || why == "unexpected byte"):
+		case strings.Contains(text[:offset], "[") && (has("empty element") || has("unexpected byte")):
 			return laxIDs
-		case why == "unexpected byte" && (text[syntax.Offset] < '!' || text[syntax.Offset] > '~'):
+		case has("unexpected byte") && (text[offset] < '!' || text[offset] > '~'):
 			return laxBytes
 		}
 	}
-	var limit *hostlist.LimitError
-	if errors.As(err, &limit) && limit.What == "bytes of a name" {
+	if errors.Is(err, hostlist.ErrLimit) && strings.Contains(err.Error(), " bytes of a name,") {
 		return longNames
 	}
 	t.Errorf("%q: no reason is known why it is refused: %v", text, err)
@@ -262,16 +263,12 @@ func TestEveryOperationAnswersAsTheReference(t *testing.T) {
 		require.Equal(t, v.DeleteCount, left.Len())
 		same("delete", left, v.Delete)
 
-		x := hostlist.NewIndex(a)
 		for _, p := range v.Find {
 			name, want := p[0].(string), int(p[1].(float64))
 			i, ok := a.Find(name)
 			require.Equal(t, want >= 0, ok, "%s in %s", name, v.A)
 			require.Equal(t, max(want, 0), i)
 			require.Equal(t, ok, a.Contains(name))
-			j, found := x.Find(name)
-			require.Equal(t, ok, found)
-			require.Equal(t, i, j)
 			asked++
 		}
 	}
