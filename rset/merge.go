@@ -3,15 +3,17 @@ package rset
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// The work for ranks that are in several entries is bounded by that many units
-// for each byte of the text, and some for short ones. A unit is an entry that a
-// range of ranks is in, or a byte of the children that are joined.
+// The work for ranks that are in several entries is limited: by so many units
+// for each byte of the text, and some more. A unit is an entry of a range of
+// ranks, or a byte of the children that are joined.
 const (
 	overlapsPerByte = 16
 	freeOverlaps    = 1 << 20
@@ -26,7 +28,7 @@ type piece struct {
 // merge makes spans and nodes of the entries.
 func (d *decoder) merge(v value) error {
 	var pieces []piece
-	for i, e := range d.entries {
+	for i, e := range d.read {
 		for first, last := range e.ranks.Ranges() {
 			pieces = append(pieces, piece{first, last, i})
 		}
@@ -55,7 +57,7 @@ func (d *decoder) merge(v value) error {
 // entries, the union of their nodes.
 func (d *decoder) cluster(v value, made *builder, pieces []piece) error {
 	if len(pieces) == 1 {
-		return d.put(v, made, pieces[0].first, pieces[0].last, d.entries[pieces[0].entry].node)
+		return d.put(v, made, pieces[0].first, pieces[0].last, d.read[pieces[0].entry].node)
 	}
 	var open []int // the entries that have the rank at, in order
 	var ends []uint32
@@ -95,7 +97,7 @@ func (d *decoder) put(v value, made *builder, first, last uint32, n *node) error
 	if n == nil {
 		lacking := new(idset.Set)
 		lacking.InsertRange(first, last)
-		return v.fail(&noResourceError{quoted(lacking.String())})
+		return v.fail(fmt.Errorf("no resource at ranks %s", clip(lacking.String())))
 	}
 	made.add(first, last, n)
 	return nil
@@ -103,7 +105,7 @@ func (d *decoder) put(v value, made *builder, first, last uint32, n *node) error
 
 // An owned kind is one of an entry.
 type owned struct {
-	kind
+	children.Kind
 	entry int
 }
 
@@ -111,7 +113,7 @@ type owned struct {
 // common. The same entries cost little the second time.
 func (d *decoder) union(v value, entries []int) (*node, error) {
 	if len(entries) == 1 {
-		return d.entries[entries[0]].node, nil
+		return d.read[entries[0]].node, nil
 	}
 	d.key = d.key[:0]
 	for _, i := range entries {
@@ -123,9 +125,9 @@ func (d *decoder) union(v value, entries []int) (*node, error) {
 	}
 	var all []owned
 	for _, i := range entries {
-		if m := d.entries[i].node; m != nil {
+		if m := d.read[i].node; m != nil {
 			d.work += len(m.key)
-			for _, k := range m.kinds {
+			for _, k := range m.set().Kinds() {
 				all = append(all, owned{k, i})
 			}
 		}
@@ -133,23 +135,24 @@ func (d *decoder) union(v value, entries []int) (*node, error) {
 	if err := d.checkWork(); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(all, func(a, b owned) int { return cmp.Compare(a.name, b.name) })
-	var kinds []kind
+	slices.SortStableFunc(all, func(a, b owned) int { return cmp.Compare(a.Name, b.Name) })
+	var kinds []children.Kind
 	for i, k := range all {
 		last := len(kinds) - 1
 		switch {
-		case i == 0 || all[i-1].name != k.name:
-			kinds = append(kinds, k.kind)
+		case i == 0 || all[i-1].Name != k.Name:
+			kinds = append(kinds, k.Kind)
 			continue
-		case kinds[last].ids.Intersects(k.ids):
-			v.offset = d.entries[k.entry].offset
+		case kinds[last].IDs.Intersects(k.IDs):
+			v.offset = d.read[k.entry].offset
 			return nil, v.fail(errTwice)
-		case kinds[last].ids == all[i-1].ids: // which belongs to an entry
-			kinds[last].ids = kinds[last].ids.Clone()
+		case kinds[last].IDs == all[i-1].IDs: // which belongs to an entry
+			kinds[last].IDs = kinds[last].IDs.Clone()
 		}
-		kinds[last].ids.UnionWith(k.ids)
+		kinds[last].IDs.UnionWith(k.IDs)
+		kinds[last].N += k.N
 	}
-	n = newNode(kinds)
+	n = newNode(children.Of(kinds))
 	if d.unions == nil {
 		d.unions = make(map[string]*node)
 	}
@@ -159,8 +162,8 @@ func (d *decoder) union(v value, entries []int) (*node, error) {
 
 // checkWork returns an error if the entries overlap too much.
 func (d *decoder) checkWork() error {
-	if limit := overlapsPerByte*d.bytes + freeOverlaps; d.work > limit {
-		return &LimitError{What: "overlaps of entries", Got: d.work, Limit: limit}
+	if limit := overlapsPerByte*d.size + freeOverlaps; d.work > limit {
+		return limitError("overlaps of entries", d.work, limit)
 	}
 	return nil
 }

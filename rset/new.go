@@ -8,38 +8,38 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/rset/hostlist"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// Config is what New makes an R of.
+// Config describes an R for [New]. The zero Config is the empty set.
 type Config struct {
-	Entries    []Entry               // in any order; a rank may be in several, each resource once
-	Hosts      *hostlist.List        // in rank order; nil or empty if they are not known
-	Properties map[string]*idset.Set // the ranks that have each property
-	Start      eventlog.Timestamp    // 0: not limited
+	Entries    []Entry               // in any order; a rank may be in several, each resource in one
+	Hosts      *hostlist.List        // in rank order; nil or empty: none
+	Properties map[string]*idset.Set // ranks by property
+	Start      eventlog.Timestamp    // 0: always valid
 	Expiration eventlog.Timestamp    // 0: never
 	Slots      int64                 // 0: not known
 }
 
-// New returns the R that a configuration describes. It retains nothing of it.
-// What Parse would refuse of its encoding is refused with the same error, with
-// offsets that mean nothing.
+// New returns the R that c describes. It retains nothing of c. It refuses what
+// Parse would refuse, with the same errors but without a useful offset.
 func New(c Config) (*R, error) {
-	d := decoder{Parser: Parser{}.withDefaults(), r: &R{slots: c.Slots}, bytes: math.MaxInt32}
+	d := decoder{limits: limits{rank: MaxRank}, r: &R{slots: c.Slots}, size: math.MaxInt32}
 	var at value
 	for _, e := range c.Entries {
-		kinds := make([]kind, 0, len(e.Children))
+		kinds := make(map[string]*idset.Set, len(e.Children))
 		for name, ids := range e.Children {
-			if most, _ := ids.Max(); most > MaxChild {
+			if most, _ := ids.Max(); most > maxChild {
 				return nil, under("R_lite", at.fail(idset.ErrRange))
 			}
-			kinds = append(kinds, kind{name, ids.Clone()})
+			kinds[name] = ids.Clone()
 		}
 		if most, ok := e.Ranks.Max(); !ok {
 			return nil, under("R_lite", at.fail(errNoRank))
 		} else if most > MaxRank {
 			return nil, under("R_lite", at.fail(idset.ErrRange))
 		}
-		d.entries = append(d.entries, entry{ranks: e.Ranks, node: newNode(sortKinds(kinds))})
+		d.read = append(d.read, entry{ranks: e.Ranks, node: newNode(children.FromMap(kinds))})
 	}
 	if err := d.merge(at); err != nil {
 		return nil, under("R_lite", err)
@@ -72,9 +72,9 @@ func New(c Config) (*R, error) {
 	return d.r.WithTimes(c.Start, c.Expiration)
 }
 
-// WithTimes returns r with other times. Either may be 0, as in Config. The
-// error is a *ParseError: a time is negative or not finite, or expiration is
-// not after start. It keeps all else.
+// WithTimes returns r with other times, which mean what they mean in Config. The
+// error is ErrSyntax if a time is negative or not finite, or if expiration is not
+// after start.
 func (r *R) WithTimes(start, expiration eventlog.Timestamp) (*R, error) {
 	for _, t := range []eventlog.Timestamp{start, expiration} {
 		if !(t >= 0 && t <= math.MaxFloat64) {

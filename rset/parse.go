@@ -10,48 +10,31 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/rset/hostlist"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// Parse returns the R that a text of RFC 20, version 1, encodes. It retains
-// nothing of b. The error is a *ParseError, a *LimitError, or a *HostsError
-// where there are not as many hosts as ranks.
+// Parse parses an R of RFC 20, version 1. It retains nothing of b. The error wraps
+// ErrSyntax, ErrLimit, or ErrHosts if there are not as many hosts as ranks.
 //
-// Entries of R_lite may come in any order, and a rank in several of them, each
-// of its resources once. Members of an entry beside rank and children are left
-// out; members of the other objects that RFC 20 does not name are kept. It
-// takes memory in proportion to the text, whatever ids it names.
-func Parse(b []byte) (*R, error) { return Parser{}.Parse(b) }
-
-// A Parser parses within limits of the caller's. The zero value parses as Parse
-// does. A limit of 0 or less, or above the constant, means the constant.
-type Parser struct {
-	MaxRank    int  // the largest rank
-	MaxChild   int  // the largest id of a child
-	MaxBytes   int  // of the text
-	MaxEntries int  // of R_lite
-	MaxHosts   int  // of nodelist
-	NonEmpty   bool // refuse an R without resources, as an inventory or allocation
+// Entries of R_lite may come in any order. A rank may be in several entries, each
+// of its resources in one. Unknown members are kept, except those of an entry. An
+// R without resources is valid.
+//
+// It accepts 64 MiB of text, ranks up to 2^24, ids of children and numbers of
+// entries up to 2^20, and 2^24 hosts. Memory is in proportion to the text.
+func Parse(b []byte) (*R, error) {
+	return limits{MaxRank, maxChild, MaxBytes, maxEntries, maxHosts}.parse(b)
 }
 
-func (p Parser) withDefaults() Parser {
-	limit := func(n *int, most int) {
-		if *n <= 0 || *n > most {
-			*n = most
-		}
-	}
-	limit(&p.MaxRank, MaxRank)
-	limit(&p.MaxChild, MaxChild)
-	limit(&p.MaxBytes, MaxBytes)
-	limit(&p.MaxEntries, MaxEntries)
-	limit(&p.MaxHosts, MaxHosts)
-	return p
+// limits is how large an R may be.
+type limits struct {
+	rank, child, bytes, entries, hosts int
 }
 
-// Parse is the function Parse within the limits of p.
-func (p Parser) Parse(b []byte) (*R, error) {
-	d := decoder{Parser: p.withDefaults(), r: new(R), bytes: len(b)}
-	if len(b) > d.MaxBytes {
-		return nil, &LimitError{What: "bytes", Got: len(b), Limit: d.MaxBytes}
+func (l limits) parse(b []byte) (*R, error) {
+	d := decoder{limits: l, r: new(R), size: len(b)}
+	if len(b) > l.bytes {
+		return nil, limitError("bytes", len(b), l.bytes)
 	}
 	if err := d.document(b); err != nil {
 		if e, ok := err.(*ParseError); ok {
@@ -64,11 +47,11 @@ func (p Parser) Parse(b []byte) (*R, error) {
 
 // A decoder reads one R. Values are parts of the text, with where they begin.
 type decoder struct {
-	Parser
+	limits
 	r          *R
 	nodes      map[string]*node // by their text as it was read
-	entries    []entry
-	bytes      int              // of the text
+	read       []entry
+	size       int              // of the text in bytes
 	work       int              // what overlaps of entries have cost
 	unions     map[string]*node // of entries that overlap, by their places
 	key        []byte           // room for a key of unions
@@ -101,7 +84,7 @@ func (v value) object(f func(key []byte, m value) error) error {
 	c := jsonscan.Object(v.raw)
 	for c.Next() {
 		if err := f(c.Key(), value{c.Raw(), v.offset + c.Offset()}); err != nil {
-			return under("."+quoted(string(c.Key())), err)
+			return under("."+string(c.Key()[:min(len(c.Key()), maxToken)]), err)
 		}
 	}
 	return v.wrap(c.Err())
@@ -221,9 +204,6 @@ func (d *decoder) execution(v value) error {
 	if err := d.lite(lite); err != nil {
 		return under(".R_lite", err)
 	}
-	if d.NonEmpty && d.r.IsEmpty() {
-		return under(".R_lite", lite.fail(errEmpty))
-	}
 	if err := d.hosts(); err != nil {
 		return under(".nodelist", err)
 	}
@@ -243,8 +223,8 @@ func (v value) time() (eventlog.Timestamp, error) {
 func (d *decoder) lite(v value) error {
 	d.nodes = make(map[string]*node)
 	err := v.array(func(i int, e value) error {
-		if i == d.MaxEntries {
-			return &LimitError{What: "entries", Got: i + 1, Limit: d.MaxEntries}
+		if i == d.limits.entries {
+			return limitError("entries", i+1, d.limits.entries)
 		}
 		return d.entry(e)
 	})
@@ -267,7 +247,7 @@ func (d *decoder) entry(v value) error {
 	err := v.object(func(key []byte, m value) (err error) {
 		switch string(key) {
 		case "rank":
-			if e.ranks, err = m.ids(d.MaxRank); err == nil && e.ranks.IsEmpty() {
+			if e.ranks, err = m.ids(d.rank); err == nil && e.ranks.IsEmpty() {
 				err = m.fail(errNoRank)
 			}
 		case "children":
@@ -291,22 +271,22 @@ func (d *decoder) entry(v value) error {
 		d.nodes[string(children.raw)] = n
 	}
 	e.node = n
-	d.entries = append(d.entries, e)
+	d.read = append(d.read, e)
 	return nil
 }
 
 // node reads children.
 func (d *decoder) node(v value) (*node, error) {
-	var kinds []kind
+	kinds := make(map[string]*idset.Set)
 	err := v.object(func(key []byte, m value) error {
-		ids, err := m.ids(d.MaxChild)
-		kinds = append(kinds, kind{string(key), ids})
+		ids, err := m.ids(d.child)
+		kinds[string(key)] = ids
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return newNode(sortKinds(kinds)), nil
+	return newNode(children.FromMap(kinds)), nil
 }
 
 // hosts reads nodelist, once the ranks are known.
@@ -320,12 +300,12 @@ func (d *decoder) hosts() error {
 		if err != nil {
 			return err
 		}
-		part, err := hostlist.Parser{MaxText: d.MaxBytes, MaxHosts: d.MaxHosts}.Parse(s)
+		part, err := hostlist.Parser{MaxText: d.bytes, MaxHosts: d.limits.hosts}.Parse(s)
 		if err != nil {
 			return m.fail(err)
 		}
-		if n := list.Len() + part.Len(); n > d.MaxHosts || n < 0 {
-			return &LimitError{What: "hosts", Got: n, Limit: d.MaxHosts}
+		if n := list.Len() + part.Len(); n > d.limits.hosts || n < 0 {
+			return limitError("hosts", n, d.limits.hosts)
 		}
 		list.AppendList(part)
 		return nil
@@ -334,7 +314,7 @@ func (d *decoder) hosts() error {
 		return err
 	}
 	if list.Len() != d.r.Len() {
-		return &HostsError{Ranks: d.r.Len(), Hosts: list.Len()}
+		return hostsCount(d.r.Len(), list.Len())
 	}
 	d.r.hosts = hostsOf(list)
 	return nil
@@ -354,12 +334,12 @@ func (d *decoder) props() error {
 		if name == "" || strings.ContainsAny(name, notInProperty) {
 			return m.fail(errProperty)
 		}
-		set, err := m.ids(d.MaxRank)
+		set, err := m.ids(d.rank)
 		if err != nil {
 			return err
 		}
 		if !ranks.ContainsAll(set) {
-			return m.fail(&RanksError{Unknown: idset.Difference(set, ranks), Freed: new(idset.Set)})
+			return m.fail(fmt.Errorf("unknown ranks %s", clip(idset.Difference(set, ranks).String())))
 		}
 		if !set.IsEmpty() {
 			d.r.properties = append(d.r.properties, property{name, set})

@@ -117,13 +117,13 @@ func TestATextThatIsNoRIsRefusedWithThePlace(t *testing.T) {
 		{with(`"nslots":1.5`), `rset: offset 85: execution.nslots: has another JSON type`},
 		{with(`"nodelist":"n[0-1]"`), `rset: offset 87: execution.nodelist: has another JSON type`},
 		{with(`"nodelist":[1]`), `rset: offset 88: execution.nodelist[0]: has another JSON type`},
-		{with(`"nodelist":["n[0-2]"]`), `rset: 2 ranks, but 3 hosts`},
-		{with(`"nodelist":[]`), `rset: 2 ranks, but 0 hosts`},
+		{with(`"nodelist":["n[0-2]"]`), `rset: hosts do not match: 2 ranks, but 3 hosts`},
+		{with(`"nodelist":[]`), `rset: hosts do not match: 2 ranks, but 0 hosts`},
 		{with(`"properties":[]`), `rset: offset 89: execution.properties: has another JSON type`},
 		{with(`"properties":{"p":1}`), `rset: offset 94: execution.properties.p: has another JSON type`},
 		{with(`"properties":{"p^":"0"}`), `rset: offset 95: execution.properties.p^: is not a property name`},
 		{with(`"properties":{"":"0"}`), `rset: offset 93: execution.properties.: is not a property name`},
-		{with(`"properties":{"p":"0-9"}`), `rset: offset 94: execution.properties.p: rset: unknown ranks 2-9`},
+		{with(`"properties":{"p":"0-9"}`), `rset: offset 94: execution.properties.p: unknown ranks 2-9`},
 	} {
 		r, err := rset.Parse([]byte(c.text))
 		require.Nil(t, r)
@@ -225,25 +225,23 @@ func TestTimesKeepEveryDigitAndMayBeIntegers(t *testing.T) {
 
 func TestLimitsAreKept(t *testing.T) {
 	big := `{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0"}},{"rank":"4","children":{"core":"1"}}],"nodelist":["n[0-4]"]}}`
-	for want, p := range map[string]rset.Parser{
-		"rset: 136 bytes, at most 135 are allowed": {MaxBytes: len(big) - 1},
-		"rset: 2 entries, at most 1 are allowed":   {MaxEntries: 1},
+	for want, limits := range map[string]rset.Limits{
+		"136 bytes, at most 135 are allowed": {Bytes: len(big) - 1},
+		"2 entries, at most 1 are allowed":   {Entries: 1},
 	} {
-		r, err := p.Parse([]byte(big))
+		r, err := rset.ParseWithin([]byte(big), limits)
 		require.Nil(t, r)
 		require.ErrorIs(t, err, rset.ErrLimit)
-		require.EqualError(t, err, want)
+		require.EqualError(t, err, "rset: limit exceeded: "+want)
 	}
-	_, err := rset.Parser{MaxHosts: 4}.Parse([]byte(big))
-	require.Error(t, err)
-	_, err = rset.Parser{MaxRank: 3}.Parse([]byte(big))
+	_, err := rset.ParseWithin([]byte(big), rset.Limits{Hosts: 4})
+	require.ErrorIs(t, err, hostlist.ErrLimit)
+	_, err = rset.ParseWithin([]byte(big), rset.Limits{Rank: 3})
 	require.ErrorIs(t, err, idset.ErrRange)
-	_, err = rset.Parser{MaxRank: 4, MaxChild: 1, MaxEntries: 2, MaxHosts: 5, MaxBytes: len(big)}.Parse([]byte(big))
+	_, err = rset.ParseWithin([]byte(big), rset.Limits{Rank: 4, Child: 1, Entries: 2, Hosts: 5, Bytes: len(big)})
 	require.NoError(t, err)
-	_, err = rset.Parser{MaxRank: 1 << 30}.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"16777217","children":{"core":"0"}}]}}`))
+	_, err = rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"16777217","children":{"core":"0"}}]}}`))
 	require.ErrorIs(t, err, idset.ErrRange)
-	_, err = rset.Parser{NonEmpty: true}.Parse([]byte(`{"version":1,"execution":{"R_lite":[]}}`))
-	require.EqualError(t, err, "rset: offset 35: execution.R_lite: names no resource")
 }
 
 func TestMemoryFollowsTheTextNotTheIds(t *testing.T) {
@@ -272,10 +270,8 @@ func TestOverlapsThatCostTheirSquareAreRefused(t *testing.T) {
 		parts = append(parts, fmt.Sprintf(`{"rank":"%d-9999","children":{"k%d":"0"}}`, i, i))
 	}
 	_, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[` + strings.Join(parts, ",") + `]}}`))
-	var e *rset.LimitError
-	require.ErrorAs(t, err, &e)
-	require.Equal(t, "overlaps of entries", e.What)
-	require.Greater(t, e.Got, e.Limit)
+	require.ErrorIs(t, err, rset.ErrLimit)
+	require.ErrorContains(t, err, " overlaps of entries, at most ")
 
 	// So would a few ways in ever so many places.
 	parts = []string{`{"rank":"` + everyOther(10000) + `","children":{"gpu":"0"}}`}
@@ -283,7 +279,8 @@ func TestOverlapsThatCostTheirSquareAreRefused(t *testing.T) {
 		parts = append(parts, fmt.Sprintf(`{"rank":"0-9999","children":{"k%d":"0"}}`, i))
 	}
 	_, err = rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[` + strings.Join(parts, ",") + `]}}`))
-	require.ErrorAs(t, err, &e)
+	require.ErrorIs(t, err, rset.ErrLimit)
+	require.ErrorContains(t, err, " overlaps of entries, at most ")
 }
 
 // everyOther returns every other id below n.

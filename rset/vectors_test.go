@@ -195,10 +195,10 @@ func run(v vector) (answer, error) {
 	case "assign_hosts":
 		r, err = a.AssignHosts(hosts)
 	case "hosts_to_ranks":
-		ranks, err := a.HostsToRanks(hosts)
+		ranks, err := a.RanksOf(hosts)
 		return answer{ranks: ranks}, err
 	case "verify":
-		modes := map[string]rset.VerifyMode{"strict": rset.Strict, "ignore": rset.Ignore, "allow-missing": rset.AllowMissing, "allow-extra": rset.AllowExtra}
+		modes := map[string]rset.VerifyMode{"strict": rset.VerifyStrict, "ignore": rset.VerifyIgnore, "allow-missing": rset.VerifyAllowMissing, "allow-extra": rset.VerifyAllowExtra}
 		cfg := rset.VerifyConfig{Kinds: map[string]rset.VerifyMode{}}
 		for k, m := range v.Config {
 			switch k {

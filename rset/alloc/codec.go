@@ -182,7 +182,7 @@ func (p *payload) object(key string, v value) json.RawMessage {
 
 // resources reads an R.
 func (p *payload) resources(key string, v value, nonEmpty bool) *rset.R {
-	r, err := rset.Parser{NonEmpty: nonEmpty}.Parse(v.raw)
+	r, err := rset.Parse(v.raw)
 	if pe, ok := err.(*rset.ParseError); ok {
 		if pe.Field != "R" { // which stands for the whole
 			key += "." + pe.Field
@@ -190,6 +190,8 @@ func (p *payload) resources(key string, v value, nonEmpty bool) *rset.R {
 		p.fail(key, v.offset+pe.Offset, err)
 	} else if err != nil {
 		p.fail(key, v.offset, err)
+	} else if nonEmpty && r.IsEmpty() {
+		p.fail(key, v.offset, errResource)
 	}
 	return r
 }

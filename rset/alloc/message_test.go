@@ -74,7 +74,7 @@ func TestRefusedPayloadsNameKeyAndOffset(t *testing.T) {
 		{"hellojob", "t_submit", "has another JSON type", `{"id":1,"priority":1,"userid":1,"t_submit":^"5"}`},
 		{"hellojob", "R", "has another JSON type", `{"id":1,"priority":1,"userid":1,"R":^null}`},
 		{"hellojob", "R.execution", "is missing", `{"id":1,"priority":1,"userid":1,"R":^{"version":1}}`},
-		{"hellojob", "R.execution.R_lite", "names no resource", `{"id":1,"priority":1,"userid":1,"R":{"version":1,"execution":{"R_lite":^[]}}}`},
+		{"hellojob", "R", "names no resource", `{"id":1,"priority":1,"userid":1,"R":^{"version":1,"execution":{"R_lite":[]}}}`},
 		{"hellojob", "free", "has another JSON type", `{"id":1,"priority":1,"userid":1,"free":^7}`},
 		{"hellojob", "free", `offset 2: unexpected byte in "0-x"`, `{"id":1,"priority":1,"userid":1,"free":^"0-x"}`},
 		{"hellojob", "free", `id "16777217" is above 16777216`, `{"id":1,"priority":1,"userid":1,"free":^"16777217"}`},
@@ -95,7 +95,7 @@ func TestRefusedPayloadsNameKeyAndOffset(t *testing.T) {
 		{"answer", "type", "is missing", `^{"id":1}`},
 		{"answer", "type", "has another JSON type", `{"id":1,"type":^"0"}`},
 		{"answer", "R", "is missing", `^{"id":1,"type":0}`},
-		{"answer", "R.execution.R_lite", "names no resource", `{"id":1,"type":0,"R":{"version":1,"execution":{"R_lite":^[]}}}`},
+		{"answer", "R", "names no resource", `{"id":1,"type":0,"R":^{"version":1,"execution":{"R_lite":[]}}}`},
 		{"answer", "annotations", "has another JSON type", `{"id":1,"type":0,"R":` + r + `,"annotations":^null}`},
 		{"answer", "note", "does not belong to this type of answer", `{"id":1,"type":0,"R":` + r + `,"note":^""}`},
 		{"answer", "annotations", "is missing", `^{"id":1,"type":1}`},
@@ -289,7 +289,7 @@ func TestErrorsOfRAreStillErrorsOfRset(t *testing.T) {
 	_, err := reads[alloc.Free](`{"id":1,"R":{"version":1,"execution":{"R_lite":[],"nodelist":["a"]}}}`)
 	require.ErrorIs(t, err, alloc.ErrMessage)
 	require.ErrorIs(t, err, rset.ErrHosts)
-	require.EqualError(t, err, "alloc: free request: offset 12: R: 0 ranks, but 1 hosts")
+	require.EqualError(t, err, "alloc: free request: offset 12: R: hosts do not match: 0 ranks, but 1 hosts")
 	_, err = reads[alloc.Free](`{"id":1,"R":{"version":1,"execution":{"R_lite":7}}}`)
 	require.ErrorIs(t, err, rset.ErrSyntax)
 	require.EqualError(t, err, "alloc: free request: offset 47: R.execution.R_lite: has another JSON type")

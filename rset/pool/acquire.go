@@ -123,9 +123,12 @@ func (p *acquireParser) ranks(key string, set **idset.Set, v jsonValue) (err *In
 
 // resources reads an inventory, which has resources.
 func (v jsonValue) resources() (*rset.R, *InputError) {
-	r, err := rset.Parser{NonEmpty: true}.Parse(v.raw)
+	r, err := rset.Parse(v.raw)
 	if err != nil {
 		return nil, v.wrap(ErrAcquire, err)
+	}
+	if r.IsEmpty() {
+		return nil, v.fail(ErrAcquire, ErrEmpty)
 	}
 	return r, nil
 }

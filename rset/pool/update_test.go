@@ -244,7 +244,7 @@ func TestOtherHostsAreToldAndTheRanksAreHeld(t *testing.T) {
 	r := parseR(t, "rank[1-2,7]/core[0-3] n[1,3,9]")
 	err := p.Adopt(1, r, idset.Of(7))
 	require.ErrorIs(t, err, rset.ErrHosts)
-	require.EqualError(t, err, "pool: job "+jobid.ID(1).String()+`: rset: a rank is on two hosts: ["n2" "n3"]`)
+	require.EqualError(t, err, "pool: job "+jobid.ID(1).String()+`: rset: hosts do not match: rank 2 is on two hosts: "n2" and "n3"`)
 	require.Equal(t, "rank[0,3]/core[0-3]", p.Available().String())
 	require.EqualError(t, p.Adopt(1, r, idset.Of(7)), err.Error())
 	// What was freed before may be anywhere.
