@@ -10,6 +10,7 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // Adopt tells the pool of a job that has resources already, as a hello of RFC
@@ -61,9 +62,9 @@ func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 			id: id, r: r, since: r.Start(), expiration: r.Expiration(), cut: held.Len() < r.Len(),
 		})
 		for e := range held.Entries() {
-			k := newKids(e.Children)
+			k := children.FromMap(e.Children)
 			for first, last := range e.Ranks.Ranges() {
-				p.reshare(id, true, first, last, func(*kids) *kids { return k })
+				p.reshare(id, true, first, last, func(*children.Set) *children.Set { return k })
 				p.hold(id, first, last, k)
 			}
 		}
@@ -101,15 +102,15 @@ func (p *Pool) checkHosts(id jobid.ID, r *rset.R) error {
 }
 
 // hold makes what is gone of a job, as far as the inventory has it, held.
-func (p *Pool) hold(id jobid.ID, first, last uint32, k *kids) {
+func (p *Pool) hold(id jobid.ID, first, last uint32, k *children.Set) {
 	p.edit(first, last, func(first, last uint32, s *state) {
-		have := k.intersect(s.all)
+		have := k.Intersect(s.all)
 		if have == nil {
 			return
 		}
 		s.take(id, have)
-		p.reshare(id, false, first, last, func(k *kids) *kids { return k.union(have) })
-		p.reshare(id, true, first, last, func(k *kids) *kids { return k.subtract(have) })
+		p.reshare(id, false, first, last, func(k *children.Set) *children.Set { return k.Union(have) })
+		p.reshare(id, true, first, last, func(k *children.Set) *children.Set { return k.Subtract(have) })
 	})
 }
 
@@ -124,7 +125,7 @@ func (p *Pool) conflicts(id jobid.ID) []Conflict {
 		sp := it.sp
 		i, _ := sp.find(id)
 		for j, o := range sp.owners {
-			if common := o.kids.intersect(sp.owners[i].kids); j != i && common != nil {
+			if common := o.what.Intersect(sp.owners[i].what); j != i && common != nil {
 				if both[o.job] == nil {
 					both[o.job] = new(collector)
 				}

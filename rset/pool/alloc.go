@@ -10,6 +10,7 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // Feasible returns an error unless the request could be met if all of the
@@ -126,13 +127,13 @@ func (p *Pool) take(id jobid.ID, q *Request, c choice, times rset.Config) *rset.
 	for i, g := range c.grants {
 		given := g.free
 		if !q.exclusive {
-			given = g.free.lowest(q.per, g.slots)
+			given = lowest(g.free, q.per, g.slots)
 		}
 		p.edit(g.first, g.last, func(_, _ uint32, s *state) {
-			whole = whole && given.equal(s.all)
+			whole = whole && given.Equal(s.all)
 			s.take(id, given)
 		})
-		p.reshare(id, false, g.first, g.last, func(*kids) *kids { return given })
+		p.reshare(id, false, g.first, g.last, func(*children.Set) *children.Set { return given })
 		ranks.InsertRange(g.first, g.last)
 		all.add(g.first, g.last, given)
 		if i == 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // Check returns an error if an invariant of the pool is broken, which only a
@@ -53,14 +54,14 @@ func (sp *span) check(before *span) error {
 	case sp.clash != sp.overlaps():
 		return fmt.Errorf("pool: I3: ranks %d-%d: whether two jobs hold the same is wrong", sp.first, sp.last)
 	}
-	var held *kids
+	var held *children.Set
 	for i, o := range sp.owners {
-		if o.kids == nil || i > 0 && sp.owners[i-1].job >= o.job {
+		if o.what == nil || i > 0 && sp.owners[i-1].job >= o.job {
 			return fmt.Errorf("pool: I1: ranks %d-%d: job %s holds nothing, or is out of order", sp.first, sp.last, o.job)
 		}
-		held = held.union(o.kids)
+		held = held.Union(o.what)
 	}
-	if held.intersects(sp.free) || !held.union(sp.free).equal(sp.all) {
+	if held.Intersects(sp.free) || !held.Union(sp.free).Equal(sp.all) {
 		return fmt.Errorf("pool: I1: ranks %d-%d: what is held and what is free is not what is there", sp.first, sp.last)
 	}
 	return nil
@@ -110,8 +111,8 @@ func (p *Pool) checkShares() error {
 	}
 	var before share
 	p.shares.Ascend(func(s share) bool {
-		same := before.kids != nil && before.job == s.job && before.gone == s.gone
-		if s.kids == nil || s.first > s.last || same && (before.last >= s.first || before.last+1 == s.first && before.kids.equal(s.kids)) {
+		same := before.what != nil && before.job == s.job && before.gone == s.gone
+		if s.what == nil || s.first > s.last || same && (before.last >= s.first || before.last+1 == s.first && before.what.Equal(s.what)) {
 			fail(s.first, s.last, s.job)
 		}
 		before = s
@@ -121,13 +122,13 @@ func (p *Pool) checkShares() error {
 		p.within(s.first, s.last, func(first, last uint32, sp *span) {
 			switch {
 			case s.gone:
-				if sp != nil && sp.all.intersects(s.kids) {
+				if sp != nil && sp.all.Intersects(s.what) {
 					fail(first, last, s.job)
 				}
 			case sp == nil:
 				fail(first, last, s.job)
 			default:
-				if i, ok := sp.find(s.job); !ok || !sp.owners[i].kids.equal(s.kids) {
+				if i, ok := sp.find(s.job); !ok || !sp.owners[i].what.Equal(s.what) {
 					fail(first, last, s.job)
 				}
 			}
@@ -138,7 +139,7 @@ func (p *Pool) checkShares() error {
 		for _, o := range sp.owners {
 			ranks := uint32(0)
 			p.sharesOf(o.job, false, sp.first, sp.last, func(s share) {
-				if s.kids.equal(o.kids) {
+				if s.what.Equal(o.what) {
 					ranks += min(s.last, sp.last) - max(s.first, sp.first) + 1
 				}
 			})
@@ -170,7 +171,7 @@ func (p *Pool) checkHolders() error {
 // held returns what a job holds in the inventory, or what is gone.
 func (p *Pool) held(id jobid.ID, gone bool) *rset.R {
 	var c collector
-	p.sharesOf(id, gone, 0, math.MaxUint32, func(s share) { c.add(s.first, s.last, s.kids) })
+	p.sharesOf(id, gone, 0, math.MaxUint32, func(s share) { c.add(s.first, s.last, s.what) })
 	return c.r(rset.Config{})
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // Freed is what a Free did. Returned, Gone and Contested have nothing in common
@@ -35,7 +36,7 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 	}
 	var pl plan
 	for e := range fragment.Entries() {
-		k := newKids(e.Children)
+		k := children.FromMap(e.Children)
 		for first, last := range e.Ranks.Ranges() {
 			p.planFree(&pl, id, first, last, k)
 		}
@@ -80,10 +81,10 @@ type plan struct {
 }
 
 // planFree adds children of a range of ranks to a plan.
-func (p *Pool) planFree(pl *plan, id jobid.ID, first, last uint32, k *kids) {
+func (p *Pool) planFree(pl *plan, id jobid.ID, first, last uint32, k *children.Set) {
 	at := first
 	// beyond takes what is not held in the inventory: it may be gone.
-	beyond := func(first, last uint32, k *kids) {
+	beyond := func(first, last uint32, k *children.Set) {
 		if k == nil || first > last {
 			return
 		}
@@ -94,10 +95,10 @@ func (p *Pool) planFree(pl *plan, id jobid.ID, first, last uint32, k *kids) {
 				pl.excess.add(at, from-1, k)
 			}
 			at = to + 1
-			if have := k.intersect(s.kids); have != nil {
+			if have := k.Intersect(s.what); have != nil {
 				pl.shares = append(pl.shares, share{id, true, from, to, have})
 			}
-			pl.excess.add(from, to, k.subtract(s.kids))
+			pl.excess.add(from, to, k.Subtract(s.what))
 		})
 		if at <= last {
 			pl.excess.add(at, last, k)
@@ -109,10 +110,10 @@ func (p *Pool) planFree(pl *plan, id jobid.ID, first, last uint32, k *kids) {
 			beyond(at, from-1, k)
 		}
 		at = to + 1
-		if have := k.intersect(s.kids); have != nil {
+		if have := k.Intersect(s.what); have != nil {
 			pl.shares = append(pl.shares, share{id, false, from, to, have})
 		}
-		beyond(from, to, k.subtract(s.kids))
+		beyond(from, to, k.Subtract(s.what))
 	})
 	if at <= last {
 		beyond(at, last, k)
@@ -137,16 +138,16 @@ func (r *released) freed(fragment *rset.R) Freed {
 
 // release takes from a job what it holds.
 func (p *Pool) release(r *released, s share) {
-	p.reshare(s.job, s.gone, s.first, s.last, func(k *kids) *kids { return k.subtract(s.kids) })
+	p.reshare(s.job, s.gone, s.first, s.last, func(k *children.Set) *children.Set { return k.Subtract(s.what) })
 	if s.gone {
-		r.gone.add(s.first, s.last, s.kids)
+		r.gone.add(s.first, s.last, s.what)
 		return
 	}
 	p.edit(s.first, s.last, func(first, last uint32, st *state) {
-		back := st.drop(s.job, s.kids)
+		back := st.drop(s.job, s.what)
 		r.returned.add(first, last, back)
-		if back != s.kids {
-			r.contested.add(first, last, s.kids.subtract(back))
+		if back != s.what {
+			r.contested.add(first, last, s.what.Subtract(back))
 		}
 	})
 }

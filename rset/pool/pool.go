@@ -14,6 +14,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/hostlist"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // What a zero Config means.
@@ -84,7 +85,7 @@ func New(inventory *rset.R, cfg Config) (*Pool, error) {
 func spansOf(r *rset.R) []*span {
 	var spans []*span
 	for e := range r.Entries() {
-		all := newKids(e.Children)
+		all := children.FromMap(e.Children)
 		for first, last := range e.Ranks.Ranges() {
 			spans = append(spans, &span{first, last, state{all: all, free: all}})
 		}
@@ -191,38 +192,38 @@ func (p *Pool) present(c *collector) *rset.R {
 
 // A collector gathers children of ranks, to make an R of them.
 type collector struct {
-	kids  []*kids
+	sets  []*children.Set
 	ranks []*idset.Set
-	index map[*kids]int
+	index map[*children.Set]int
 }
 
 // add adds children of a range of ranks, which has none of them yet.
-func (c *collector) add(first, last uint32, k *kids) {
+func (c *collector) add(first, last uint32, k *children.Set) {
 	if k == nil {
 		return
 	}
 	i, ok := c.index[k]
 	if !ok {
 		if c.index == nil {
-			c.index = make(map[*kids]int)
+			c.index = make(map[*children.Set]int)
 		}
-		i = len(c.kids)
+		i = len(c.sets)
 		c.index[k] = i
-		c.kids, c.ranks = append(c.kids, k), append(c.ranks, new(idset.Set))
+		c.sets, c.ranks = append(c.sets, k), append(c.ranks, new(idset.Set))
 	}
 	c.ranks[i].InsertRange(first, last)
 }
 
-func (c *collector) isEmpty() bool { return len(c.kids) == 0 }
+func (c *collector) isEmpty() bool { return len(c.sets) == 0 }
 
 // r returns the R, with what else is to be in it if it is not empty.
 func (c *collector) r(cfg rset.Config) *rset.R {
 	if c.isEmpty() {
 		return new(rset.R)
 	}
-	cfg.Entries = make([]rset.Entry, len(c.kids))
-	for i, k := range c.kids {
-		cfg.Entries[i] = rset.Entry{Ranks: c.ranks[i], Children: k.children()}
+	cfg.Entries = make([]rset.Entry, len(c.sets))
+	for i, k := range c.sets {
+		cfg.Entries[i] = rset.Entry{Ranks: c.ranks[i], Children: k.Map()}
 	}
 	return must(rset.New(cfg))
 }

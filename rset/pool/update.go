@@ -8,6 +8,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // A Change is what one response of RFC 28 tells, beside the first. Its zero
@@ -181,8 +182,8 @@ func apart(what string, a, b *idset.Set, reason string) error {
 func (p *Pool) shrink(first, last uint32) {
 	p.edit(first, last, func(first, last uint32, s *state) {
 		for _, o := range s.owners {
-			p.reshare(o.job, false, first, last, func(*kids) *kids { return nil })
-			p.reshare(o.job, true, first, last, func(k *kids) *kids { return k.union(o.kids) })
+			p.reshare(o.job, false, first, last, func(*children.Set) *children.Set { return nil })
+			p.reshare(o.job, true, first, last, func(k *children.Set) *children.Set { return k.Union(o.what) })
 			p.cut(o.job)
 		}
 		s.all = nil
@@ -208,7 +209,7 @@ func (p *Pool) grow(r *rset.R) {
 			continue
 		}
 		for first, last := range idset.Intersect(rangeOf(s.first, s.last), ranks).Ranges() {
-			p.hold(s.job, first, last, s.kids)
+			p.hold(s.job, first, last, s.what)
 		}
 	}
 }
