@@ -37,32 +37,33 @@ var layout = map[string]string{
 	"idset":            "roaring",
 	"eventlog":         "internal/jsonscan",
 	"eventlog/logfile": "eventlog",
-	"rset":             "idset rset/hostlist rset/internal/children eventlog internal/jsonscan",
+	"rset":             "idset rset/hostlist rset/internal/children eventlog internal/jsonscan internal/jsonobj",
 	"rset/hostlist":    "",
-	"rset/alloc":       "rset idset jobstate/jobid eventlog btree internal/jsonscan",
+	"rset/alloc":       "rset idset jobstate/jobid eventlog btree internal/jsonscan internal/jsonobj",
 	"rset/pool": "rset idset rset/hostlist rset/internal/children jobstate/jobid jobstate/jobspec eventlog btree" +
-		" internal/jsonscan",
+		" internal/jsonscan internal/jsonobj",
 	"rset/internal/children": "idset",
-	"jobstate":               "eventlog idset jobstate/jobid internal/jsonscan",
+	"jobstate":               "eventlog idset jobstate/jobid internal/jsonscan internal/jsonobj",
 	"jobstate/jobid":         "",
 	"jobstate/fsd":           "",
-	"jobstate/jobspec":       "internal/jsonscan",
-	"jobstate/exec":          "idset rset jobstate/jobid internal/jsonscan",
+	"jobstate/jobspec":       "internal/jsonscan internal/jsonobj",
+	"jobstate/exec":          "idset rset jobstate/jobid internal/jsonscan internal/jsonobj",
 	"jobstate/archive":       "jobstate/jobid",
 	"jobstate/manager":       managerImports,
 	"jobstate/manager/managertest": managerImports + " jobstate/manager eventlog/logfile rset/pool" +
 		" jobstate/archive purge/dirstore rapid",
-	"perilog":           "idset rset eventlog jobstate jobstate/jobid jobstate/fsd internal/jsonscan",
+	"perilog":           "idset rset eventlog jobstate jobstate/jobid jobstate/fsd internal/jsonscan internal/jsonobj",
 	"purge":             "btree jobstate/jobid eventlog jobstate/fsd",
 	"purge/dirstore":    "purge eventlog eventlog/logfile jobstate/jobid",
 	"purge/storetest":   "purge eventlog jobstate/jobid",
 	"internal/jsonscan": "",
+	"internal/jsonobj":  "internal/jsonscan",
 	"internal/refdata":  "",
 }
 
 // managerImports is everything but logfile, pool, archive and dirstore.
 const managerImports = "idset eventlog rset rset/hostlist rset/alloc jobstate jobstate/jobid jobstate/fsd" +
-	" jobstate/jobspec jobstate/exec perilog purge internal/jsonscan"
+	" jobstate/jobspec jobstate/exec perilog purge internal/jsonscan internal/jsonobj"
 
 // thirdParty lists the modules that the root module may require.
 var thirdParty = map[string]string{
