@@ -11,9 +11,8 @@ import (
 )
 
 var (
-	// ErrSyntax is returned when a text is not an R of RFC 20. The error that
-	// wraps it is a *ParseError.
-	ErrSyntax = errors.New("rset: not an R of version 1")
+	// ErrSyntax is returned when a text or a Config is not an R of RFC 20.
+	ErrSyntax = errors.New("rset: invalid R")
 
 	// ErrLimit is returned when an R is too large.
 	ErrLimit = errors.New("rset: limit exceeded")
@@ -41,17 +40,15 @@ var (
 	ErrExtra = errors.New("rset: more resources than expected")
 )
 
-// What is wrong with a text: the causes that a ParseError carries.
+// What is wrong with a value, beside what package jsonobj says.
 var (
-	errKind       = errors.New("has another JSON type")
-	errMissing    = errors.New("is missing")
-	errVersion    = errors.New("is not 1")
-	errNoRank     = errors.New("names no rank")
-	errTime       = errors.New("is not a finite time of 0 or later")
-	errExpiration = errors.New("is not after starttime")
-	errSlots      = errors.New("is negative")
-	errTwice      = errors.New("is given twice")
-	errProperty   = errors.New("is not a property name")
+	errVersion    = errors.New("must be 1")
+	errNoRank     = errors.New("must name a rank")
+	errTime       = errors.New("must be a finite time of 0 or later")
+	errExpiration = errors.New("must be after starttime")
+	errNegative   = errors.New("must not be negative")
+	errTwice      = errors.New("a resource is given twice")
+	errProperty   = errors.New("invalid property name")
 )
 
 // maxToken is the largest number of input bytes that an error repeats.
@@ -63,25 +60,18 @@ func clip(text string) string {
 	return q[1 : len(q)-1]
 }
 
-// ParseError tells where and why a text is not an R. It wraps ErrSyntax and its
-// cause.
-type ParseError struct {
-	Offset int    // of the value, or of its container where it is missing, from 0
-	Field  string // where that is, as "execution.R_lite[2].rank"
-	Err    error  // why
+// A cause is an error without the text of its category, which others put first.
+type cause struct {
+	category error
+	text     string
 }
 
-// Error returns the text of the error.
-func (e *ParseError) Error() string {
-	return fmt.Sprintf("rset: offset %d: %s: %v", e.Offset, clip(e.Field), e.Err)
-}
+func (c *cause) Error() string { return c.text }
+func (c *cause) Unwrap() error { return c.category }
 
-// Unwrap returns ErrSyntax and the cause.
-func (e *ParseError) Unwrap() []error { return []error{ErrSyntax, e.Err} }
-
-// limitError returns an ErrLimit.
-func limitError(what string, got, limit int) error {
-	return fmt.Errorf("%w: %d %s, at most %d are allowed", ErrLimit, got, what, limit)
+// tooMany returns the cause of an ErrLimit.
+func tooMany(what string, got, limit int) error {
+	return &cause{ErrLimit, fmt.Sprintf("%d %s, at most %d are allowed", got, what, limit)}
 }
 
 // ranksError returns an ErrNotFound that names ranks, of which a Ledger has
@@ -95,11 +85,6 @@ func ranksError(unknown, freed *idset.Set) error {
 		parts = append(parts, "ranks freed before "+clip(freed.String()))
 	}
 	return fmt.Errorf("%w: %s", ErrNotFound, strings.Join(parts, ", "))
-}
-
-// hostsCount returns an ErrHosts for a list of another length.
-func hostsCount(ranks, hosts int) error {
-	return fmt.Errorf("%w: %d ranks, but %d hosts", ErrHosts, ranks, hosts)
 }
 
 // maxNames is the largest number of hosts that an error names.

@@ -19,16 +19,29 @@ const (
 	freeOverlaps    = 1 << 20
 )
 
+// A merger makes spans and nodes of entries, in which ranks may be in any order
+// and several times.
+type merger struct {
+	entries []entry
+	bytes   int              // of the text
+	work    int              // what overlaps have taken
+	unions  map[string]*node // of entries that overlap, by their places
+	key     []byte           // room for a key of unions
+	at      int              // the entry that an error is about, -1 for all
+}
+
 // A piece is a range of ranks of an entry.
 type piece struct {
 	first, last uint32
 	entry       int
 }
 
-// merge makes spans and nodes of the entries.
-func (d *decoder) merge(v value) error {
+// merge returns the spans and nodes of the entries, or an error and the entry that
+// it is about, -1 for all of them.
+func (d *merger) merge() (made builder, at int, err error) {
+	d.at = -1
 	var pieces []piece
-	for i, e := range d.read {
+	for i, e := range d.entries {
 		for first, last := range e.ranks.Ranges() {
 			pieces = append(pieces, piece{first, last, i})
 		}
@@ -36,7 +49,6 @@ func (d *decoder) merge(v value) error {
 	slices.SortFunc(pieces, func(a, b piece) int {
 		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.entry, b.entry))
 	})
-	var made builder
 	for rest := pieces; len(rest) > 0; {
 		// A cluster is pieces that overlap in a chain. Most are one piece.
 		n, last := 1, rest[0].last
@@ -44,20 +56,19 @@ func (d *decoder) merge(v value) error {
 			last = max(last, rest[n].last)
 			n++
 		}
-		if err := d.cluster(v, &made, rest[:n]); err != nil {
-			return err
+		if err := d.cluster(&made, rest[:n]); err != nil {
+			return builder{}, d.at, err
 		}
 		rest = rest[n:]
 	}
-	d.r.spans, d.r.nodes = made.spans, made.nodes
-	return nil
+	return made, -1, nil
 }
 
 // cluster adds pieces that overlap: of every range of ranks that has the same
 // entries, the union of their nodes.
-func (d *decoder) cluster(v value, made *builder, pieces []piece) error {
+func (d *merger) cluster(made *builder, pieces []piece) error {
 	if len(pieces) == 1 {
-		return d.put(v, made, pieces[0].first, pieces[0].last, d.read[pieces[0].entry].node)
+		return put(made, pieces[0].first, pieces[0].last, d.entries[pieces[0].entry].node)
 	}
 	var open []int // the entries that have the rank at, in order
 	var ends []uint32
@@ -75,11 +86,11 @@ func (d *decoder) cluster(v value, made *builder, pieces []piece) error {
 		for _, end := range ends {
 			last = min(last, end)
 		}
-		n, err := d.union(v, open)
+		n, err := d.union(open)
 		if err != nil {
 			return err
 		}
-		if err := d.put(v, made, at, last, n); err != nil {
+		if err := put(made, at, last, n); err != nil {
 			return err
 		}
 		for i := len(open) - 1; i >= 0; i-- {
@@ -93,11 +104,11 @@ func (d *decoder) cluster(v value, made *builder, pieces []piece) error {
 }
 
 // put adds a range of ranks, which must have a resource.
-func (d *decoder) put(v value, made *builder, first, last uint32, n *node) error {
+func put(made *builder, first, last uint32, n *node) error {
 	if n == nil {
 		lacking := new(idset.Set)
 		lacking.InsertRange(first, last)
-		return v.fail(fmt.Errorf("no resource at ranks %s", clip(lacking.String())))
+		return fmt.Errorf("no resource at ranks %s", clip(lacking.String()))
 	}
 	made.add(first, last, n)
 	return nil
@@ -111,9 +122,9 @@ type owned struct {
 
 // union returns the node that has the resources of entries, which have none in
 // common. The same entries cost little the second time.
-func (d *decoder) union(v value, entries []int) (*node, error) {
+func (d *merger) union(entries []int) (*node, error) {
 	if len(entries) == 1 {
-		return d.read[entries[0]].node, nil
+		return d.entries[entries[0]].node, nil
 	}
 	d.key = d.key[:0]
 	for _, i := range entries {
@@ -125,7 +136,7 @@ func (d *decoder) union(v value, entries []int) (*node, error) {
 	}
 	var all []owned
 	for _, i := range entries {
-		if m := d.read[i].node; m != nil {
+		if m := d.entries[i].node; m != nil {
 			d.work += len(m.key)
 			for _, k := range m.set().Kinds() {
 				all = append(all, owned{k, i})
@@ -144,8 +155,8 @@ func (d *decoder) union(v value, entries []int) (*node, error) {
 			kinds = append(kinds, k.Kind)
 			continue
 		case kinds[last].IDs.Intersects(k.IDs):
-			v.offset = d.read[k.entry].offset
-			return nil, v.fail(errTwice)
+			d.at = k.entry
+			return nil, errTwice
 		case kinds[last].IDs == all[i-1].IDs: // which belongs to an entry
 			kinds[last].IDs = kinds[last].IDs.Clone()
 		}
@@ -161,9 +172,9 @@ func (d *decoder) union(v value, entries []int) (*node, error) {
 }
 
 // checkWork returns an error if the entries overlap too much.
-func (d *decoder) checkWork() error {
-	if limit := overlapsPerByte*d.size + freeOverlaps; d.work > limit {
-		return limitError("overlaps of entries", d.work, limit)
+func (d *merger) checkWork() error {
+	if limit := overlapsPerByte*d.bytes + freeOverlaps; d.work > limit {
+		return tooMany("overlaps of entries", d.work, limit)
 	}
 	return nil
 }

@@ -1,12 +1,13 @@
 package rset
 
 import (
+	"fmt"
+	"maps"
 	"math"
-	"strings"
+	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/rset/hostlist"
 	"github.com/joblife/joblife/rset/internal/children"
 )
@@ -24,52 +25,46 @@ type Config struct {
 // New returns the R that c describes. It retains nothing of c. It refuses what
 // Parse would refuse, with the same errors but without a useful offset.
 func New(c Config) (*R, error) {
-	d := decoder{limits: limits{rank: MaxRank}, r: &R{slots: c.Slots}, size: math.MaxInt32}
-	var at value
-	for _, e := range c.Entries {
+	m := merger{bytes: math.MaxInt32}
+	for i, e := range c.Entries {
 		kinds := make(map[string]*idset.Set, len(e.Children))
 		for name, ids := range e.Children {
 			if most, _ := ids.Max(); most > maxChild {
-				return nil, under("R_lite", at.fail(idset.ErrRange))
+				return nil, fmt.Errorf("%w: entry %d: %s %d: %w", ErrSyntax, i, clip(name), most, idset.ErrRange)
 			}
 			kinds[name] = ids.Clone()
 		}
-		if most, ok := e.Ranks.Max(); !ok {
-			return nil, under("R_lite", at.fail(errNoRank))
-		} else if most > MaxRank {
-			return nil, under("R_lite", at.fail(idset.ErrRange))
+		switch most, ok := e.Ranks.Max(); {
+		case !ok:
+			return nil, fmt.Errorf("%w: entry %d: %w", ErrSyntax, i, errNoRank)
+		case most > MaxRank:
+			return nil, fmt.Errorf("%w: entry %d: rank %d: %w", ErrSyntax, i, most, idset.ErrRange)
 		}
-		d.read = append(d.read, entry{ranks: e.Ranks, node: newNode(children.FromMap(kinds))})
+		m.entries = append(m.entries, entry{ranks: e.Ranks, node: newNode(children.FromMap(kinds))})
 	}
-	if err := d.merge(at); err != nil {
-		return nil, under("R_lite", err)
+	made, at, err := m.merge()
+	switch {
+	case err != nil && at >= 0:
+		return nil, categorize(fmt.Errorf("entry %d: %w", at, err))
+	case err != nil:
+		return nil, categorize(err)
+	}
+	r := &R{spans: made.spans, nodes: made.nodes, slots: c.Slots}
+	if c.Slots < 0 {
+		return nil, fmt.Errorf("%w: slots: %w", ErrSyntax, errNegative)
 	}
 	if !c.Hosts.IsEmpty() {
-		with, err := d.r.AssignHosts(c.Hosts)
-		if err != nil {
+		if r, err = r.AssignHosts(c.Hosts); err != nil {
 			return nil, err
 		}
-		d.r = with
 	}
-	if c.Slots < 0 {
-		return nil, under("nslots", at.fail(errSlots))
-	}
-	if len(c.Properties) > 0 {
-		text := []byte{'{'}
-		for name, ranks := range c.Properties {
-			if len(text) > 1 {
-				text = append(text, ',')
-			}
-			text = append(jsonscan.AppendString(text, strings.ToValidUTF8(name, "")), `:"`...)
-			text, _ = ranks.AppendText(text)
-			text = append(text, '"')
-		}
-		d.properties = value{raw: append(text, '}')}
-		if err := d.props(); err != nil {
-			return nil, under("properties", err)
+	ranks := r.Ranks()
+	for _, name := range slices.Sorted(maps.Keys(c.Properties)) {
+		if err := r.addProperty(name, c.Properties[name].Clone(), ranks); err != nil {
+			return nil, fmt.Errorf("%w: property %.64q: %w", ErrSyntax, name, err)
 		}
 	}
-	return d.r.WithTimes(c.Start, c.Expiration)
+	return r.WithTimes(c.Start, c.Expiration)
 }
 
 // WithTimes returns r with other times, which mean what they mean in Config. The
@@ -78,11 +73,11 @@ func New(c Config) (*R, error) {
 func (r *R) WithTimes(start, expiration eventlog.Timestamp) (*R, error) {
 	for _, t := range []eventlog.Timestamp{start, expiration} {
 		if !(t >= 0 && t <= math.MaxFloat64) {
-			return nil, under("starttime or expiration", value{}.fail(errTime))
+			return nil, fmt.Errorf("%w: time %v: %w", ErrSyntax, t, errTime)
 		}
 	}
 	if expiration > 0 && expiration <= start {
-		return nil, under("expiration", value{}.fail(errExpiration))
+		return nil, fmt.Errorf("%w: expiration: %w", ErrSyntax, errExpiration)
 	}
 	out := *r.orEmpty()
 	out.start, out.end = start+0, expiration+0

@@ -1,20 +1,24 @@
 package rset
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/rset/hostlist"
 	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // Parse parses an R of RFC 20, version 1. It retains nothing of b. The error wraps
-// ErrSyntax, ErrLimit, or ErrHosts if there are not as many hosts as ranks.
+// ErrSyntax, ErrLimit, or ErrHosts if there are not as many hosts as ranks. Its
+// text tells the path and the offset of the value.
 //
 // Entries of R_lite may come in any order. A rank may be in several entries, each
 // of its resources in one. Unknown members are kept, except those of an entry. An
@@ -32,133 +36,64 @@ type limits struct {
 }
 
 func (l limits) parse(b []byte) (*R, error) {
-	d := decoder{limits: l, r: new(R), size: len(b)}
 	if len(b) > l.bytes {
-		return nil, limitError("bytes", len(b), l.bytes)
+		return nil, fmt.Errorf("%w: %w", ErrLimit, tooMany("bytes", len(b), l.bytes))
 	}
-	if err := d.document(b); err != nil {
-		if e, ok := err.(*ParseError); ok {
-			e.Field = cmp.Or(strings.TrimPrefix(e.Field, "."), "R")
-		}
-		return nil, err
+	doc := jsonobj.NewDoc(b, jsonscan.Limits{})
+	d := decoder{most: l, r: new(R), nodes: make(map[string]*node), merger: merger{bytes: len(b)}, doc: &doc}
+	d.document()
+	if doc.Failed() {
+		return nil, categorize(doc.Fault())
 	}
 	return d.r, nil
 }
 
-// A decoder reads one R. Values are parts of the text, with where they begin.
+// categorize returns an error that wraps a cause and its category.
+func categorize(err error) error {
+	category := ErrSyntax
+	for _, is := range [...]error{ErrHosts, ErrLimit, hostlist.ErrLimit, idset.ErrLimit, jsonscan.ErrDepth} {
+		switch {
+		case !errors.Is(err, is):
+		case is == ErrHosts:
+			category = ErrHosts
+		default:
+			category = ErrLimit
+		}
+	}
+	return fmt.Errorf("%w: %w", category, err)
+}
+
+// A decoder reads one R.
 type decoder struct {
-	limits
-	r          *R
-	nodes      map[string]*node // by their text as it was read
-	read       []entry
-	size       int              // of the text in bytes
-	work       int              // what overlaps of entries have cost
-	unions     map[string]*node // of entries that overlap, by their places
-	key        []byte           // room for a key of unions
-	nodelist   value
-	properties value
-}
-
-// A value is a JSON value and where it is.
-type value struct {
-	raw    []byte
-	offset int
-}
-
-// fail returns a ParseError for a value. Who called for it adds the field.
-func (v value) fail(err error) error { return &ParseError{Offset: v.offset, Err: err} }
-
-// under adds to an error what contains the value it is about.
-func under(field string, err error) error {
-	if e, ok := err.(*ParseError); ok {
-		e.Field = field + e.Field
-	}
-	return err
-}
-
-// object calls f with every member of an object. f does not keep the key.
-func (v value) object(f func(key []byte, m value) error) error {
-	if jsonscan.KindOf(v.raw) != jsonscan.KindObject {
-		return v.fail(errKind)
-	}
-	c := jsonscan.Object(v.raw)
-	for c.Next() {
-		if err := f(c.Key(), value{c.Raw(), v.offset + c.Offset()}); err != nil {
-			return under("."+string(c.Key()[:min(len(c.Key()), maxToken)]), err)
-		}
-	}
-	return v.wrap(c.Err())
-}
-
-// array calls f with every element of an array.
-func (v value) array(f func(i int, m value) error) error {
-	if jsonscan.KindOf(v.raw) != jsonscan.KindArray {
-		return v.fail(errKind)
-	}
-	c := jsonscan.Array(v.raw)
-	for i := 0; c.Next(); i++ {
-		if err := f(i, value{c.Raw(), v.offset + c.Offset()}); err != nil {
-			return under(fmt.Sprintf("[%d]", i), err)
-		}
-	}
-	return v.wrap(c.Err())
-}
-
-// text returns the content of a string.
-func (v value) text() (string, error) {
-	s, ok := jsonscan.String(v.raw)
-	if !ok {
-		return "", v.fail(errKind)
-	}
-	return s, nil
-}
-
-// ids returns the set that a string names.
-func (v value) ids(most int) (*idset.Set, error) {
-	s, err := v.text()
-	if err != nil {
-		return nil, err
-	}
-	set, err := idset.ParseLimit(s, uint32(most))
-	if err != nil {
-		return nil, v.fail(err)
-	}
-	return set, nil
+	most limits
+	merger
+	doc   *jsonobj.Doc
+	r     *R
+	nodes map[string]*node // by their text as it was read
 }
 
 // document reads the whole text.
-func (d *decoder) document(b []byte) error {
-	doc := value{raw: b}
-	var version, execution value
-	err := doc.object(func(key []byte, m value) error {
-		switch string(key) {
+func (d *decoder) document() {
+	var execution jsonobj.Value
+	o := d.doc.Object()
+	for o.Next() {
+		switch key := string(o.Key()); key {
 		case "version":
-			version = m
+			if n, ok := jsonscan.Int64(o.Value().Raw()); !ok || n != 1 {
+				o.Value().Fail(errVersion)
+			}
 		case "execution":
-			execution = m
+			execution = o.Value()
 		case "scheduling":
-			d.r.scheduling = jsonscan.AppendCompact(nil, m.raw)
+			d.r.scheduling = o.Value().Compact()
 		default:
-			d.r.top = append(d.r.top, member{string(key), jsonscan.AppendCompact(nil, m.raw)})
+			d.r.top = append(d.r.top, member{key, o.Value().Compact()})
 		}
-		return nil
-	})
-	switch n, ok := jsonscan.Int64(version.raw); {
-	case err != nil:
-		return err
-	case version.raw == nil:
-		return under(".version", doc.fail(errMissing))
-	case !ok || n != 1:
-		return under(".version", version.fail(errVersion))
-	case execution.raw == nil:
-		return under(".execution", doc.fail(errMissing))
 	}
-	if err := d.execution(execution); err != nil {
-		return under(".execution", err)
-	}
+	o.Require("version", "execution")
+	d.execution(execution)
 	sortMembers(d.r.top)
 	sortMembers(d.r.execution)
-	return nil
 }
 
 func sortMembers(members []member) {
@@ -166,199 +101,160 @@ func sortMembers(members []member) {
 }
 
 // execution reads the execution object.
-func (d *decoder) execution(v value) error {
-	var lite, expiration value
-	err := v.object(func(key []byte, m value) (err error) {
-		switch string(key) {
+func (d *decoder) execution(v jsonobj.Value) {
+	var lite, expiration, nodelist, properties jsonobj.Value
+	o := v.Object()
+	for o.Next() {
+		switch key := string(o.Key()); key {
 		case "R_lite":
-			lite = m
+			lite = o.Value()
 		case "starttime":
-			d.r.start, err = m.time()
+			d.r.start = eventlog.Timestamp(o.Float(0, math.MaxFloat64))
 		case "expiration":
-			expiration = m
-			d.r.end, err = m.time()
+			expiration = o.Value()
+			d.r.end = eventlog.Timestamp(o.Float(0, math.MaxFloat64))
 		case "nslots":
-			var ok bool
-			if d.r.slots, ok = jsonscan.Int64(m.raw); !ok {
-				return m.fail(errKind)
-			} else if d.r.slots < 0 {
-				return m.fail(errSlots)
-			}
+			d.r.slots = o.Int(0, math.MaxInt64)
 		case "nodelist":
-			d.nodelist = m
+			nodelist = o.Value()
 		case "properties":
-			d.properties = m
+			properties = o.Value()
 		default:
-			d.r.execution = append(d.r.execution, member{string(key), jsonscan.AppendCompact(nil, m.raw)})
+			d.r.execution = append(d.r.execution, member{key, o.Value().Compact()})
 		}
-		return err
-	})
-	switch {
-	case err != nil:
-		return err
-	case lite.raw == nil:
-		return under(".R_lite", v.fail(errMissing))
-	case d.r.end > 0 && d.r.end <= d.r.start:
-		return under(".expiration", expiration.fail(errExpiration))
 	}
-	if err := d.lite(lite); err != nil {
-		return under(".R_lite", err)
+	o.Require("R_lite")
+	if d.r.end > 0 && d.r.end <= d.r.start {
+		expiration.Fail(errExpiration)
 	}
-	if err := d.hosts(); err != nil {
-		return under(".nodelist", err)
-	}
-	return under(".properties", d.props())
-}
-
-// time reads a time.
-func (v value) time() (eventlog.Timestamp, error) {
-	f, ok := jsonscan.Float64(v.raw)
-	if !ok || f < 0 {
-		return 0, v.fail(errTime)
-	}
-	return eventlog.Timestamp(f + 0), nil
+	d.lite(lite)
+	d.hosts(nodelist)
+	d.properties(properties)
 }
 
 // lite reads R_lite.
-func (d *decoder) lite(v value) error {
-	d.nodes = make(map[string]*node)
-	err := v.array(func(i int, e value) error {
-		if i == d.limits.entries {
-			return limitError("entries", i+1, d.limits.entries)
+func (d *decoder) lite(v jsonobj.Value) {
+	for a := v.Array(); a.Next(); {
+		if len(d.entries) == d.most.entries {
+			a.Value().Fail(tooMany("entries", len(d.entries)+1, d.most.entries))
 		}
-		return d.entry(e)
-	})
-	if err != nil {
-		return err
+		d.entry(a.Value())
 	}
-	return d.merge(v)
+	if d.doc.Failed() {
+		return
+	}
+	made, entry, err := d.merge()
+	switch {
+	case err == nil:
+		d.r.spans, d.r.nodes = made.spans, made.nodes
+	case entry < 0:
+		v.Fail(err)
+	default:
+		d.entries[entry].value.Fail(err)
+	}
 }
 
 // An entry is one of R_lite.
 type entry struct {
-	ranks  *idset.Set
-	node   *node // nil if it has no resources
-	offset int
+	ranks *idset.Set
+	node  *node // nil if it has no resources
+	value jsonobj.Value
 }
 
-func (d *decoder) entry(v value) error {
-	e := entry{offset: v.offset}
-	var children value
-	err := v.object(func(key []byte, m value) (err error) {
-		switch string(key) {
+func (d *decoder) entry(v jsonobj.Value) {
+	e := entry{value: v}
+	var kinds jsonobj.Value
+	o := v.Object()
+	for o.Next() {
+		switch string(o.Key()) {
 		case "rank":
-			if e.ranks, err = m.ids(d.rank); err == nil && e.ranks.IsEmpty() {
-				err = m.fail(errNoRank)
+			if e.ranks = parseIDs(o.Value(), d.most.rank); e.ranks.IsEmpty() {
+				o.Value().Fail(errNoRank)
 			}
 		case "children":
-			children = m
+			kinds = o.Value()
 		}
-		return err
-	})
-	switch {
-	case err != nil:
-		return err
-	case e.ranks == nil:
-		return under(".rank", v.fail(errMissing))
-	case children.raw == nil:
-		return under(".children", v.fail(errMissing))
 	}
-	n, ok := d.nodes[string(children.raw)]
+	o.Require("rank", "children")
+	n, ok := d.nodes[string(kinds.Raw())]
 	if !ok {
-		if n, err = d.node(children); err != nil {
-			return under(".children", err)
-		}
-		d.nodes[string(children.raw)] = n
+		n = d.node(kinds)
+		d.nodes[string(kinds.Raw())] = n
 	}
 	e.node = n
-	d.read = append(d.read, e)
-	return nil
+	d.entries = append(d.entries, e)
 }
 
 // node reads children.
-func (d *decoder) node(v value) (*node, error) {
-	kinds := make(map[string]*idset.Set)
-	err := v.object(func(key []byte, m value) error {
-		ids, err := m.ids(d.child)
-		kinds[string(key)] = ids
-		return err
-	})
-	if err != nil {
-		return nil, err
+func (d *decoder) node(v jsonobj.Value) *node {
+	var kinds []children.Kind
+	for o := v.Object(); o.Next(); {
+		ids := parseIDs(o.Value(), d.most.child)
+		kinds = append(kinds, children.Kind{Name: string(o.Key()), IDs: ids, N: ids.Len()})
 	}
-	return newNode(children.FromMap(kinds)), nil
+	return newNode(children.Of(kinds))
+}
+
+// parseIDs reads an idset.
+func parseIDs(v jsonobj.Value, most int) *idset.Set {
+	set, err := idset.ParseLimit(v.Text(), uint32(most))
+	if err != nil {
+		v.Fail(err)
+	}
+	return set
 }
 
 // hosts reads nodelist, once the ranks are known.
-func (d *decoder) hosts() error {
-	if d.nodelist.raw == nil {
-		return nil
+func (d *decoder) hosts(v jsonobj.Value) {
+	if v.Absent() {
+		return
 	}
 	list := new(hostlist.List)
-	err := d.nodelist.array(func(_ int, m value) error {
-		s, err := m.text()
-		if err != nil {
-			return err
-		}
-		part, err := hostlist.Parser{MaxText: d.bytes, MaxHosts: d.limits.hosts}.Parse(s)
-		if err != nil {
-			return m.fail(err)
-		}
-		if n := list.Len() + part.Len(); n > d.limits.hosts || n < 0 {
-			return limitError("hosts", n, d.limits.hosts)
+	parser := hostlist.Parser{MaxText: d.most.bytes, MaxHosts: d.most.hosts}
+	for a := v.Array(); a.Next(); {
+		part := jsonobj.Parse(a.Value(), parser.Parse)
+		if n := list.Len() + part.Len(); n > d.most.hosts || n < 0 {
+			a.Value().Fail(tooMany("hosts", n, d.most.hosts))
 		}
 		list.AppendList(part)
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	if list.Len() != d.r.Len() {
-		return hostsCount(d.r.Len(), list.Len())
+	if err := d.r.checkHosts(list); err != nil {
+		v.Fail(err)
 	}
 	d.r.hosts = hostsOf(list)
+}
+
+// properties reads properties, once the ranks are known.
+func (d *decoder) properties(v jsonobj.Value) {
+	ranks := d.r.Ranks()
+	for o := v.Object(); o.Next(); {
+		set := parseIDs(o.Value(), d.most.rank)
+		if err := d.r.addProperty(string(o.Key()), set, ranks); err != nil {
+			o.Value().Fail(err)
+		}
+	}
+	d.r.sortProperties()
+}
+
+// addProperty gives r a property, whose ranks must be among those given.
+func (r *R) addProperty(name string, set, ranks *idset.Set) error {
+	switch {
+	case !ValidProperty(name):
+		return errProperty
+	case !ranks.ContainsAll(set):
+		return fmt.Errorf("unknown ranks %s", clip(idset.Difference(set, ranks).String()))
+	case !set.IsEmpty():
+		r.properties = append(r.properties, property{name, set})
+	}
 	return nil
 }
 
-// notInProperty is the bytes that no name of a property has.
-const notInProperty = "!&'\"^`|()"
-
-// props reads properties, once the ranks are known.
-func (d *decoder) props() error {
-	if d.properties.raw == nil {
-		return nil
-	}
-	ranks := d.r.Ranks()
-	err := d.properties.object(func(key []byte, m value) error {
-		name := string(key)
-		if name == "" || strings.ContainsAny(name, notInProperty) {
-			return m.fail(errProperty)
-		}
-		set, err := m.ids(d.rank)
-		if err != nil {
-			return err
-		}
-		if !ranks.ContainsAll(set) {
-			return m.fail(fmt.Errorf("unknown ranks %s", clip(idset.Difference(set, ranks).String())))
-		}
-		if !set.IsEmpty() {
-			d.r.properties = append(d.r.properties, property{name, set})
-		}
-		return nil
-	})
-	slices.SortFunc(d.r.properties, func(a, b property) int { return strings.Compare(a.name, b.name) })
-	return err
+func (r *R) sortProperties() {
+	slices.SortFunc(r.properties, func(a, b property) int { return strings.Compare(a.name, b.name) })
 }
 
-// wrap makes an error of the JSON scanner one of a value.
-func (v value) wrap(err error) error {
-	if err == nil {
-		return nil
-	}
-	offset := v.offset
-	if syntax, ok := err.(*jsonscan.SyntaxError); ok {
-		offset += syntax.Offset
-		err = syntax.Err
-	}
-	return &ParseError{Offset: offset, Err: err}
+// ValidProperty reports whether a text can be the name of a property: it is not
+// empty, is valid UTF-8, and has no zero byte and none of !&'"^`|().
+func ValidProperty(name string) bool {
+	return name != "" && !strings.ContainsAny(name, "!&'\"^`|()\x00") && utf8.ValidString(name)
 }

@@ -13,12 +13,21 @@ import (
 // unless there are as many hosts as ranks. It drops the scheduling key. It copies
 // the list.
 func (r *R) AssignHosts(list *hostlist.List) (*R, error) {
-	if r.Len() != list.Len() {
-		return nil, hostsCount(r.Len(), list.Len())
+	if err := r.checkHosts(list); err != nil {
+		return nil, categorize(err)
 	}
 	out := *r.orEmpty()
 	out.hosts, out.scheduling = hostsOf(list.Clone()), nil
 	return &out, nil
+}
+
+// checkHosts returns the cause of an ErrHosts unless there are as many hosts as
+// ranks.
+func (r *R) checkHosts(list *hostlist.List) error {
+	if n, m := r.Len(), list.Len(); n != m {
+		return &cause{ErrHosts, fmt.Sprintf("%d ranks, but %d hosts", n, m)}
+	}
+	return nil
 }
 
 // Rerank returns r with ranks in the order of a list: the index of its host, from
@@ -26,8 +35,8 @@ func (r *R) AssignHosts(list *hostlist.List) (*R, error) {
 // each once. It drops the scheduling key. It takes time in proportion to hosts.
 func (r *R) Rerank(list *hostlist.List) (*R, error) {
 	r = r.orEmpty()
-	if r.Len() != list.Len() {
-		return nil, hostsCount(r.Len(), list.Len())
+	if err := r.checkHosts(list); err != nil {
+		return nil, categorize(err)
 	}
 	if !r.IsEmpty() && len(r.hosts) == 0 {
 		first, _ := r.Ranks().Min()

@@ -100,7 +100,7 @@ func (d *driver) connect(now eventlog.Timestamp) {
 	require.NoError(d.t, err)
 	d.acquire(pool.Acquire{Resources: inventory, Change: pool.Change{Up: up}})
 	for _, j := range d.jobs(true) {
-		m := alloc.HelloJob{Job: alloc.Job{ID: j.id, Priority: j.priority, UserID: 1}, Free: j.r.Ranks()}
+		m := alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: j.id, Priority: j.priority, UserID: 1}, Free: j.r.Ranks()}
 		m.R, err = j.r.WithTimes(j.r.Start(), j.expires)
 		require.NoError(d.t, err)
 		for _, u := range j.units {
@@ -157,21 +157,21 @@ func (d *driver) check(answers []alloc.Line) {
 			require.Equal(d.t, alloc.TopicExpiration, m.Topic)
 			continue
 		}
-		var a alloc.Answer
+		var a alloc.Response
 		require.NoError(d.t, a.UnmarshalJSON(m.Payload))
 		j := d.machine.jobs[a.ID]
 		require.NotNil(d.t, j, "answer to no request: %s", m)
 		require.False(d.t, j.running, "answer to a request that was answered: %s", m)
 		switch a.Type {
-		case alloc.AnswerSuccess:
+		case alloc.ResponseSuccess:
 			d.started(j, a)
-		case alloc.AnswerAnnotate:
+		case alloc.ResponseAnnotate:
 			d.annotated(j, a)
-		case alloc.AnswerDeny:
+		case alloc.ResponseDeny:
 			d.counts.denied++
 			require.False(d.t, d.machine.possible(j.wish), "denied and possible: %+v: %s", j.wish, a.Note)
 			delete(d.machine.jobs, j.id)
-		case alloc.AnswerCancel:
+		case alloc.ResponseCancel:
 			d.counts.canceled++
 			require.True(d.t, j.canceled)
 			delete(d.machine.jobs, j.id)
@@ -187,7 +187,7 @@ func (d *driver) check(answers []alloc.Line) {
 }
 
 // started checks an allocation.
-func (d *driver) started(j *naiveJob, a alloc.Answer) {
+func (d *driver) started(j *naiveJob, a alloc.Response) {
 	d.counts.started++
 	now := d.clock.t
 	first := d.machine.first()
@@ -218,7 +218,7 @@ func (d *driver) head() (head *naiveJob) {
 }
 
 // annotated checks an estimate.
-func (d *driver) annotated(j *naiveJob, a alloc.Answer) {
+func (d *driver) annotated(j *naiveJob, a alloc.Response) {
 	var notes struct {
 		Sched struct {
 			Estimate *eventlog.Timestamp `json:"t_estimate"`
@@ -373,7 +373,7 @@ func (d *driver) submit() {
 // request asks for resources for a job.
 func (d *driver) request(j *naiveJob) {
 	d.machine.jobs[j.id] = j
-	q := alloc.Request{Job: alloc.Job{ID: j.id, Priority: j.priority, UserID: 1, Submit: d.clock.t}, Jobspec: json.RawMessage(j.wish.jobspec())}
+	q := alloc.Request{JobInfo: alloc.JobInfo{ID: j.id, Priority: j.priority, UserID: 1, Submit: d.clock.t}, Jobspec: json.RawMessage(j.wish.jobspec())}
 	d.send(alloc.TopicAlloc, q)
 }
 

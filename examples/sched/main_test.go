@@ -208,7 +208,7 @@ func TestTheTimeOfTheDay(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	m, err := alloc.ParseLine([]byte(lines[len(lines)-1]))
 	require.NoError(t, err)
-	var a alloc.Answer
+	var a alloc.Response
 	require.NoError(t, a.UnmarshalJSON(m.Payload))
 	require.GreaterOrEqual(t, a.R.Start(), before)
 	require.LessOrEqual(t, a.R.Start(), after, "t_submit in the future is no time to start")

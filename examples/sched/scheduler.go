@@ -20,7 +20,7 @@ import (
 // nothing, unless it says so.
 type scheduler struct {
 	policy policy
-	answer func(alloc.Answer)
+	answer func(alloc.Response)
 	logf   func(format string, args ...any)
 
 	now     eventlog.Timestamp // of the message; it never goes back
@@ -98,7 +98,7 @@ func (s *scheduler) denyHopeless() {
 // adopt takes a job that holds resources. The error may be a report of what is
 // held twice or is not in the inventory: the job is adopted all the same then.
 // Until the last job of the hello has come, nothing starts.
-func (s *scheduler) adopt(h alloc.HelloJob) error {
+func (s *scheduler) adopt(h alloc.HelloResponse) error {
 	s.ready = false
 	known, err := s.tryAdopt(h)
 	if !known {
@@ -116,7 +116,7 @@ func (s *scheduler) missed() {
 }
 
 // tryAdopt is adopt, and reports whether it is known what the job holds.
-func (s *scheduler) tryAdopt(h alloc.HelloJob) (known bool, err error) {
+func (s *scheduler) tryAdopt(h alloc.HelloResponse) (known bool, err error) {
 	j := s.jobs[h.ID]
 	switch {
 	case s.pool == nil:
@@ -214,7 +214,7 @@ func (s *scheduler) cancel(c alloc.Cancel) {
 	s.forget(j)
 	s.stats.canceled++
 	s.logf("%v canceled", name(j.id))
-	s.answer(alloc.Answer{ID: j.id, Type: alloc.AnswerCancel})
+	s.answer(alloc.Response{ID: j.id, Type: alloc.ResponseCancel})
 	s.schedule(nil)
 }
 
@@ -311,7 +311,7 @@ func (s *scheduler) keep(j *job, r *rset.R) {
 	s.stats.held += j.cores
 	s.stats.start(j, s.now)
 	s.logf("%v gets %v", name(j.id), r)
-	s.answer(alloc.Answer{ID: j.id, Type: alloc.AnswerSuccess, R: r, Annotations: summaryOf(r, j.estimate > 0)})
+	s.answer(alloc.Response{ID: j.id, Type: alloc.ResponseSuccess, R: r, Annotations: summaryOf(r, j.estimate > 0)})
 	j.estimate = 0
 }
 
@@ -327,7 +327,7 @@ func (s *scheduler) deny(j *job, why error) {
 	s.forget(j)
 	s.stats.denied++
 	s.logf("%v denied: %s", name(j.id), reason(why))
-	s.answer(alloc.Answer{ID: j.id, Type: alloc.AnswerDeny, Note: reason(why)})
+	s.answer(alloc.Response{ID: j.id, Type: alloc.ResponseDeny, Note: reason(why)})
 }
 
 // reason is why a request can not be met, for the user that made it.
@@ -341,5 +341,5 @@ func (s *scheduler) annotate(j *job, at eventlog.Timestamp) {
 	} else {
 		s.logf("it is not known any more when %v is to start", name(j.id))
 	}
-	s.answer(alloc.Answer{ID: j.id, Type: alloc.AnswerAnnotate, Annotations: estimateOf(at)})
+	s.answer(alloc.Response{ID: j.id, Type: alloc.ResponseAnnotate, Annotations: estimateOf(at)})
 }

@@ -4,8 +4,8 @@
 // # What it is
 //
 // Every message of [RFC 27], in both directions, is a type that reads and
-// writes its payload: [Hello] and [HelloJob], [Ready] and [ReadyAnswer],
-// [Request] and its four kinds of [Answer], [Cancel], [Prioritize],
+// writes its payload: [Hello] and [HelloResponse], [Ready] and [ReadyResponse],
+// [Request] and its four kinds of [Response], [Cancel], [Prioritize],
 // [Expiration], [Free] and [Feasibility]. A [Line] is an envelope for them where
 // lines of JSON carry the protocol. A [Queue] decides which jobs a scheduler is
 // asked for and when, and what its answers mean; it sends nothing itself, but

@@ -1,7 +1,6 @@
 package children
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -22,11 +21,14 @@ type Kind struct {
 // it, so that most comparisons are comparisons of pointers.
 type Set struct{ kinds []Kind }
 
-// Of returns the set of kinds that are in order and not empty. It retains them.
+// Of returns the set of kinds, each given once. It retains them, and puts them in
+// order without those that are empty.
 func Of(kinds []Kind) *Set {
+	kinds = slices.DeleteFunc(kinds, func(k Kind) bool { return k.N == 0 })
 	if len(kinds) == 0 {
 		return nil
 	}
+	slices.SortFunc(kinds, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })
 	return &Set{kinds}
 }
 
@@ -34,10 +36,8 @@ func Of(kinds []Kind) *Set {
 // sets of ids.
 func FromMap(ids map[string]*idset.Set) *Set {
 	kinds := make([]Kind, 0, len(ids))
-	for _, name := range slices.Sorted(maps.Keys(ids)) {
-		if !ids[name].IsEmpty() {
-			kinds = append(kinds, Kind{name, ids[name], ids[name].Len()})
-		}
+	for name, set := range ids {
+		kinds = append(kinds, Kind{name, set, set.Len()})
 	}
 	return Of(kinds)
 }
