@@ -151,7 +151,7 @@ func (n *node) appendText(dst []byte) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = k.ids.AppendFormat(append(dst, k.name...), idset.Brackets)
+		dst = k.ids.AppendFormat(append(dst, k.name...), idset.FormatBrackets)
 	}
 	return dst
 }

@@ -14,7 +14,7 @@ func (r *R) AppendText(dst []byte) ([]byte, error) {
 		if i > 0 {
 			dst = append(dst, ' ')
 		}
-		dst = ranks.AppendFormat(append(dst, "rank"...), idset.Brackets)
+		dst = ranks.AppendFormat(append(dst, "rank"...), idset.FormatBrackets)
 		dst = r.nodes[i].appendText(append(dst, '/'))
 	}
 	return dst, nil
