@@ -22,10 +22,8 @@
 //  2. Be alone with a set while changing it. Any number of goroutines may read
 //     one set at once.
 //
-// # Vocabulary
-//
 // A range is two ids and all ids between them, both included. A run is a
-// maximal range of a set: the ids beside it are absent.
+// maximal range of a set.
 //
 // # Ownership
 //
@@ -33,16 +31,15 @@
 // of the text. A nil *Set reads as the empty set. After an error a set is
 // unchanged.
 //
-// A set may change during an iteration over it. [Set.All], [Set.Backward] and
-// [Set.Ranges] then go on from where they are with what is in the set at that
-// moment. No id is yielded twice or out of order.
+// A set may change during an iteration. [Set.All], [Set.Backward] and
+// [Set.Ranges] go on from where they are with what is then in the set. No id is
+// yielded twice or out of order.
 //
 // # Cost and limits
 //
-// A set of up to eight runs lives in the Set itself. A larger one is a list of
-// runs, or a roaring bitmap if it has more than 256 runs that lie close
-// together. Only time and memory tell them apart. Memory is at most 128 bytes a
-// run and 16 KiB. With r runs, or r containers of a bitmap:
+// A set of up to eight runs lives in the Set itself, a larger one in a list of
+// runs or a roaring bitmap. It takes at most 128 bytes a run and 16 KiB. With r
+// runs, or r containers of a bitmap:
 //
 //   - Contains, Next, Prev, Min and Max cost log r. They do not allocate, nor
 //     does a loop over All, Backward or Ranges, nor AppendText with room.
@@ -51,14 +48,14 @@
 //   - Len, Union, Intersect, Difference, Equal, Clone and the text cost r.
 //   - All, Backward, Slice and [FormatList] cost by ids.
 //
-// [Parse] reads up to [MaxText] bytes. An id above MaxID in a text is refused
-// with [ErrRange]. In a call it is a bug of the caller and a panic.
+// [Parse] reads up to [MaxText] bytes. An id above MaxID is refused with
+// [ErrRange] in a text, and is a panic in a call.
 //
 // # Differences from the reference
 //
 // The C library of flux-core accepts texts that RFC 22 does not allow, with
-// empty elements ("1,,2", "1,", ",1"). It cuts ids of 2^32 and above to 32
-// bits, so that 4294967296 is 0. Here both are errors.
+// empty elements ("1,,2", "1,"). It cuts ids to 32 bits, so that 4294967296 is
+// 0. Here both are errors.
 //
 // RFC 22: https://flux-framework.readthedocs.io/projects/flux-rfc/en/latest/spec_22.html
 package idset
