@@ -28,12 +28,12 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(e.Timestamp.Time(), e.Name, string(e.Context))
+		fmt.Printf("%v %s%s\n", e.Timestamp.Time(), e.Name, e.Context)
 	}
 	// Output:
 	// 2019-03-14 19:55:48 +0000 UTC submit
 	// 2019-03-14 19:55:49 +0000 UTC depend
-	// 2019-03-14 19:55:50 +0000 UTC priority {"priority":16}
+	// 2019-03-14 19:55:50 +0000 UTC priority{"priority":16}
 }
 
 func ExampleEntries() {
