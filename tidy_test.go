@@ -34,28 +34,29 @@ const modulePath = "github.com/joblife/joblife"
 // internal/jsonscan depends on nothing, and is for those that read JSON.
 var layout = map[string]string{
 	"":                 "",
-	"idset":            "roaring",
-	"eventlog":         "internal/jsonscan",
-	"eventlog/logfile": "eventlog",
-	"rset":             "idset rset/hostlist rset/internal/children eventlog internal/jsonscan internal/jsonobj",
-	"rset/hostlist":    "",
-	"rset/alloc":       "rset idset jobstate/jobid eventlog btree internal/jsonscan internal/jsonobj",
+	"idset":            "roaring internal/guard",
+	"eventlog":         "internal/jsonscan internal/guard",
+	"eventlog/logfile": "eventlog internal/guard",
+	"rset":             "idset rset/hostlist rset/internal/children eventlog internal/jsonscan internal/jsonobj internal/guard",
+	"rset/hostlist":    "internal/guard",
+	"rset/alloc":       "rset idset jobstate/jobid eventlog btree internal/jsonscan internal/jsonobj internal/guard",
 	"rset/pool": "rset idset rset/hostlist rset/internal/children jobstate/jobid jobstate/jobspec eventlog btree" +
-		" internal/jsonscan internal/jsonobj",
+		" internal/jsonscan internal/jsonobj internal/guard",
 	"rset/internal/children": "idset",
-	"jobstate":               "eventlog idset jobstate/jobid internal/jsonscan internal/jsonobj",
-	"jobstate/jobid":         "",
-	"jobstate/fsd":           "",
-	"jobstate/jobspec":       "internal/jsonscan internal/jsonobj",
-	"jobstate/exec":          "idset rset jobstate/jobid internal/jsonscan internal/jsonobj",
-	"jobstate/archive":       "jobstate/jobid",
+	"jobstate":               "eventlog idset jobstate/jobid internal/jsonscan internal/jsonobj internal/guard",
+	"jobstate/jobid":         "internal/guard",
+	"jobstate/fsd":           "internal/guard",
+	"jobstate/jobspec":       "internal/jsonscan internal/jsonobj internal/guard",
+	"jobstate/exec":          "idset rset jobstate/jobid internal/jsonscan internal/jsonobj internal/guard",
+	"jobstate/archive":       "jobstate/jobid internal/guard",
 	"jobstate/manager":       managerImports,
 	"jobstate/manager/managertest": managerImports + " jobstate/manager eventlog/logfile rset/pool" +
 		" jobstate/archive purge/dirstore rapid",
-	"perilog":           "idset rset eventlog jobstate jobstate/jobid jobstate/fsd internal/jsonscan internal/jsonobj",
-	"purge":             "btree jobstate/jobid eventlog jobstate/fsd",
-	"purge/dirstore":    "purge eventlog eventlog/logfile jobstate/jobid",
+	"perilog":           "idset rset eventlog jobstate jobstate/jobid jobstate/fsd internal/jsonscan internal/jsonobj internal/guard",
+	"purge":             "btree jobstate/jobid eventlog jobstate/fsd internal/guard",
+	"purge/dirstore":    "purge eventlog eventlog/logfile jobstate/jobid internal/guard",
 	"purge/storetest":   "purge eventlog jobstate/jobid",
+	"internal/guard":    "",
 	"internal/jsonscan": "",
 	"internal/jsonobj":  "internal/jsonscan",
 	"internal/refdata":  "",
@@ -63,7 +64,7 @@ var layout = map[string]string{
 
 // managerImports is everything but logfile, pool, archive and dirstore.
 const managerImports = "idset eventlog rset rset/hostlist rset/alloc jobstate jobstate/jobid jobstate/fsd" +
-	" jobstate/jobspec jobstate/exec perilog purge internal/jsonscan internal/jsonobj"
+	" jobstate/jobspec jobstate/exec perilog purge internal/jsonscan internal/jsonobj internal/guard"
 
 // thirdParty lists the modules that the root module may require.
 var thirdParty = map[string]string{

@@ -6,6 +6,19 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
+// The invariants of this package, which its tests cite by these names:
+//
+//   - run list: the runs of a list ascend, neighbours have an absent id between
+//     them, and no id is above MaxID.
+//   - one representation: a set is few runs, a list or a bitmap, and not two of
+//     them. A bitmap is never empty, and a list on the heap has more than four
+//     runs.
+//   - no sharing: two sets share no storage, whatever made them.
+//   - spare places: those of a run list are zero.
+//   - proportion: a set takes memory in proportion to its runs: after an
+//     operation over the whole set at most 128 bytes a run and 16 KiB, and never
+//     more than what its changes since then could add.
+
 // A set is kept in one of three ways:
 //
 //   - few: up to maxFew runs in the Set itself, without further storage;

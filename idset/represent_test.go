@@ -134,7 +134,7 @@ func shift(s *idset.Set) *idset.Set {
 	return t
 }
 
-// I5: no way to make a set leaves it out of proportion.
+// Proportion: no way to make a set leaves it out of proportion.
 func TestMemoryIsInProportionToRuns(t *testing.T) {
 	for name, text := range hostile() {
 		s, err := idset.Parse(text)
@@ -183,7 +183,7 @@ func runs(s *idset.Set) int {
 	return n
 }
 
-// I3: operands keep what they had, whatever is then done with the result.
+// No sharing: operands keep what they had, whatever is then done with the result.
 func TestResultsShareNothingWithOperands(t *testing.T) {
 	shapes := []*idset.Set{
 		parse(t, "0-5"), parse(t, "1,3,5,7,9,11,13,15,17,19,65536-200000"),

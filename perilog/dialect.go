@@ -128,7 +128,7 @@ func ParseActionRelease(e eventlog.Entry) (ActionRelease, error) {
 }
 
 // Entry encodes the event at time t. The error is a *jobstate.ContextError, or
-// an *eventlog.EntryError for a time that no event can have.
+// an eventlog.ErrEntry for a time that no event can have.
 func (a *ActionRelease) Entry(t eventlog.Timestamp) (eventlog.Entry, error) {
 	e := eventlog.Entry{Timestamp: t}
 	switch a.Kind {

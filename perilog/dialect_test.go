@@ -174,7 +174,7 @@ func TestOtherEventsAreNotOfTheDialect(t *testing.T) {
 func TestAContextErrorTellsKeyAndOffset(t *testing.T) {
 	for context, want := range map[string]string{
 		`{"description":"e","status":0}`:                          `key "ranks": key is missing`,
-		`{"description":"e","ranks":"3-1","status":0}`:            `key "ranks": offset 27: idset: offset 2: `,
+		`{"description":"e","ranks":"3-1","status":0}`:            `key "ranks": offset 27: idset: syntax error: offset 2: `,
 		`{"description":"e","ranks":"3","status":0,"status":1}`:   `offset `,
 		`{"ranks":"3","status":"0","description":"e"}`:            `key "status": offset 22: value has the wrong type`,
 		`{"ranks":"3","status":2147483648,"description":"e"}`:     `key "status": offset 22: value is out of range`,

@@ -89,7 +89,7 @@ func (r *Run) drain(s *slot, rank uint32, cause Cause) {
 			return
 		}
 	}
-	reason := r.spec.title() + " " + reasonOf(cause) + " for job " + r.spec.Job.Format(jobid.F58)
+	reason := r.spec.title() + " " + reasonOf(cause) + " for job " + r.spec.Job.Format(jobid.FormatF58)
 	r.request(Request{Kind: RequestDrain, Ranks: idset.Of(rank), Reason: reason, Mode: drainMode, cause: cause})
 }
 

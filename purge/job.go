@@ -142,7 +142,7 @@ func (j Job) AppendText(dst []byte) ([]byte, error) {
 	if err := j.check(); err != nil {
 		return dst, err
 	}
-	dst = j.ID.AppendFormat(dst, jobid.Dec)
+	dst = j.ID.AppendFormat(dst, jobid.FormatDec)
 	dst = append(dst, ' ')
 	dst, _ = j.Inactive.AppendText(dst) // check has seen that it is finite
 	dst = append(dst, ' ')

@@ -113,11 +113,10 @@ func ParseLimits(table map[string]any) (Limits, error) {
 		if !ok {
 			return Limits{}, &LimitsError{Key: keyAge, Reason: "must be a string"}
 		}
-		d, err := fsd.Parse(text)
+		age, err := fsd.ParseDuration(text)
 		if err != nil {
 			return Limits{}, &LimitsError{Key: keyAge, Reason: "must be a duration of RFC 23", Err: err}
 		}
-		age, _ := d.Std() // what is too long comes as the longest
 		l.MaxAge = To(age)
 	}
 	if v, ok := table[keyCount]; ok {

@@ -62,7 +62,7 @@ func TestAConfigurationThatMakesNoSenseNamesItsKey(t *testing.T) {
 		{"inactive-num-limit", true, "must be an integer"},
 		{"inactive-age-limit", 42, "must be a string"},
 		{"inactive-age-limit", nil, "must be a string"},
-		{"inactive-age-limit", "notfsd", `must be a duration of RFC 23: fsd: offset 0: "notfsd": not a duration: no digits`},
+		{"inactive-age-limit", "notfsd", `must be a duration of RFC 23: fsd: syntax error: offset 0: no digit in "notfsd"`},
 		{"inactive-age-limit", "", "must be a duration of RFC 23"},
 		{"inactive-age-limit", "-1s", "must be a duration of RFC 23"},
 	} {

@@ -68,7 +68,7 @@ func (n *node) appendText(dst []byte) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = k.IDs.AppendFormat(append(dst, k.Name...), idset.Brackets)
+		dst = k.IDs.AppendFormat(append(dst, k.Name...), idset.FormatBrackets)
 	}
 	return dst
 }

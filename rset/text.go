@@ -16,7 +16,7 @@ func (r *R) String() string {
 		if i > 0 {
 			dst = append(dst, ' ')
 		}
-		dst = ranks.AppendFormat(append(dst, "rank"...), idset.Brackets)
+		dst = ranks.AppendFormat(append(dst, "rank"...), idset.FormatBrackets)
 		dst = r.nodes[i].appendText(append(dst, '/'))
 	}
 	return string(dst)

@@ -222,11 +222,11 @@ func number(n *int, least, most int) func(string) error {
 // duration returns what sets d.
 func duration(d *time.Duration) func(string) error {
 	return func(s string) error {
-		v, err := fsd.Parse(s)
+		v, err := fsd.ParseDuration(s)
 		if err != nil {
 			return errDuration
 		}
-		*d, _ = v.Std() // what is too long becomes 292 years
+		*d = v
 		return nil
 	}
 }

@@ -228,7 +228,7 @@ func (j *job) listing() *listing {
 		l.Project, l.Bank, l.Duration = text(j.spec.Project()), text(j.spec.Bank()), ptr(seconds(j.spec.Duration()))
 	}
 	if j.res != nil {
-		l.Ranks, l.Nodelist = ptr(string(j.res.Ranks().AppendFormat(nil, idset.Brackets))), text(j.res.Nodelist().String())
+		l.Ranks, l.Nodelist = ptr(string(j.res.Ranks().AppendFormat(nil, idset.FormatBrackets))), text(j.res.Nodelist().String())
 		l.Expiration = ptr(seconds(j.res.Expiration()))
 		if e, ok := j.Expiration(); ok {
 			l.Expiration = ptr(seconds(e))

@@ -76,7 +76,7 @@ func (d *draft) fail(line int, category, cause error) {
 
 // jobPath returns the directory of a job.
 func jobPath(id jobid.ID) string {
-	return jobRoot + strings.ReplaceAll(id.Format(jobid.DotHex), ".", "/")
+	return jobRoot + strings.ReplaceAll(id.Format(jobid.FormatDotHex), ".", "/")
 }
 
 // read reads all entries.

@@ -28,7 +28,7 @@ func ExampleQueue() {
 		fmt.Print(string(line))
 	}
 	for job, state := range q.All() {
-		fmt.Println(job.ID.Format(jobid.Dec), job.Priority, state)
+		fmt.Println(job.ID.Format(jobid.FormatDec), job.Priority, state)
 	}
 	fmt.Printf("%+v\n", q.Stats())
 	// Output:

@@ -24,7 +24,7 @@ func announced(t *testing.T, a alloc.Announcement) (lines []string) {
 		held, err := again.Held()
 		require.NoError(t, err)
 		require.True(t, rset.SameResources(want, held))
-		lines = append(lines, again.ID.Format(jobid.Dec)+" "+again.R.String()+" free "+again.Free.String())
+		lines = append(lines, again.ID.Format(jobid.FormatDec)+" "+again.R.String()+" free "+again.Free.String())
 	}
 	return lines
 }

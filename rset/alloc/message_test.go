@@ -77,7 +77,7 @@ func TestRefusedPayloadsNameKeyAndOffset(t *testing.T) {
 		{"hellojob", "R", "names no resource", `{"id":1,"priority":1,"userid":1,"R":^{"version":1,"execution":{"R_lite":[]}}}`},
 		{"hellojob", "free", "must be a", `{"id":1,"priority":1,"userid":1,"free":^7}`},
 		{"hellojob", "free", `offset 2: unexpected byte in "0-x"`, `{"id":1,"priority":1,"userid":1,"free":^"0-x"}`},
-		{"hellojob", "free", `id "16777217" is above 16777216`, `{"id":1,"priority":1,"userid":1,"free":^"16777217"}`},
+		{"hellojob", "free", `offset 0: "16777217" is above 16777216`, `{"id":1,"priority":1,"userid":1,"free":^"16777217"}`},
 		{"hellojob", "free", "names ranks that R does not have", `{"id":1,"priority":1,"userid":1,"free":^"1","R":` + r + `}`},
 		{"ready", "mode", "is missing", `^{"limit":1}`},
 		{"ready", "mode", "must be a", `{"mode":^1}`},

@@ -58,7 +58,7 @@ func ExampleParseAcquire() {
 	// Output:
 	// <nil> rank[0-1]/core[0-7]
 	// <nil> <nil> rank[0,2]/core[0-7]
-	// pool: up: offset 6: idset: offset 2: empty element in "2-"
+	// pool: up: offset 6: idset: syntax error: offset 2: empty element in "2-"
 }
 
 // A program that plays the resource module.
