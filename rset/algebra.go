@@ -25,7 +25,7 @@ func Union(a, b *R) (*R, error) {
 // resource in common. Intersect tells which.
 func Append(a, b *R) (*R, error) {
 	if both := resources(a, b, intersectNodes); !both.IsEmpty() {
-		return nil, fmt.Errorf("%w: %s", ErrOverlap, clip(both.String()))
+		return nil, fmt.Errorf("%w: %s", ErrOverlap, plain(both.String()))
 	}
 	return Union(a, b)
 }
@@ -49,7 +49,7 @@ func Difference(a, b *R) (*R, error) {
 	case err != nil:
 		return nil, err
 	case !excess.IsEmpty():
-		return nil, fmt.Errorf("%w: %s", ErrNotFound, clip(excess.String()))
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, plain(excess.String()))
 	}
 	return rest, nil
 }

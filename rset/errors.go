@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 )
 
 var (
@@ -51,12 +51,9 @@ var (
 	errProperty   = errors.New("invalid property name")
 )
 
-// maxToken is the largest number of input bytes that an error repeats.
-const maxToken = 64
-
-// clip returns the start of a text, with escapes for what does not print.
-func clip(text string) string {
-	q := strconv.Quote(text[:min(len(text), maxToken)])
+// plain returns the start of a text, with escapes for what does not print.
+func plain(text string) string {
+	q := guard.Quote(text)
 	return q[1 : len(q)-1]
 }
 
@@ -79,10 +76,10 @@ func tooMany(what string, got, limit int) error {
 func ranksError(unknown, freed *idset.Set) error {
 	var parts []string
 	if !unknown.IsEmpty() {
-		parts = append(parts, "unknown ranks "+clip(unknown.String()))
+		parts = append(parts, "unknown ranks "+plain(unknown.String()))
 	}
 	if !freed.IsEmpty() {
-		parts = append(parts, "ranks freed before "+clip(freed.String()))
+		parts = append(parts, "ranks freed before "+plain(freed.String()))
 	}
 	return fmt.Errorf("%w: %s", ErrNotFound, strings.Join(parts, ", "))
 }

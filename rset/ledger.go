@@ -237,11 +237,11 @@ func (l *Ledger) String() string {
 func (l *Ledger) Check() error {
 	r := l.Allocation()
 	if l.held.Intersects(&l.freed) {
-		return fmt.Errorf("rset: I1: ranks %q are held and freed", clip(idset.Intersect(&l.held, &l.freed).String()))
+		return fmt.Errorf("rset: I1: ranks %q are held and freed", plain(idset.Intersect(&l.held, &l.freed).String()))
 	}
 	all := r.Ranks()
 	if sum := idset.Union(&l.held, &l.freed); !sum.Equal(all) {
-		return fmt.Errorf("rset: I1: held and freed are %q, the allocation %q", clip(sum.String()), clip(all.String()))
+		return fmt.Errorf("rset: I1: held and freed are %q, the allocation %q", plain(sum.String()), plain(all.String()))
 	}
 	held, _ := r.Restrict(&l.held)
 	freed, _ := r.Restrict(&l.freed)

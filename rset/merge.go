@@ -108,7 +108,7 @@ func put(made *builder, first, last uint32, n *node) error {
 	if n == nil {
 		lacking := new(idset.Set)
 		lacking.InsertRange(first, last)
-		return fmt.Errorf("no resource at ranks %s", clip(lacking.String()))
+		return fmt.Errorf("no resource at ranks %s", plain(lacking.String()))
 	}
 	made.add(first, last, n)
 	return nil

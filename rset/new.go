@@ -30,7 +30,7 @@ func New(c Config) (*R, error) {
 		kinds := make(map[string]*idset.Set, len(e.Children))
 		for name, ids := range e.Children {
 			if most, _ := ids.Max(); most > maxChild {
-				return nil, fmt.Errorf("%w: entry %d: %s %d: %w", ErrSyntax, i, clip(name), most, idset.ErrRange)
+				return nil, fmt.Errorf("%w: entry %d: %s %d: %w", ErrSyntax, i, plain(name), most, idset.ErrRange)
 			}
 			kinds[name] = ids.Clone()
 		}

@@ -242,7 +242,7 @@ func (r *R) addProperty(name string, set, ranks *idset.Set) error {
 	case !ValidProperty(name):
 		return errProperty
 	case !ranks.ContainsAll(set):
-		return fmt.Errorf("unknown ranks %s", clip(idset.Difference(set, ranks).String()))
+		return fmt.Errorf("unknown ranks %s", plain(idset.Difference(set, ranks).String()))
 	case !set.IsEmpty():
 		r.properties = append(r.properties, property{name, set})
 	}

@@ -50,7 +50,7 @@ func (f *verifyFinding) err(category error) error {
 	if f.ranks.Len() == 1 {
 		return fmt.Errorf("%w: rank %d %s", category, f.rank, f.text)
 	}
-	return fmt.Errorf("%w: rank %d %s (ranks %s in all)", category, f.rank, f.text, clip(f.ranks.String()))
+	return fmt.Errorf("%w: rank %d %s (ranks %s in all)", category, f.rank, f.text, plain(f.ranks.String()))
 }
 
 // add notes a finding, or the ranks of another one.
@@ -95,7 +95,7 @@ func (r *R) Verify(expected *R, cfg VerifyConfig) error {
 				if !ok {
 					host = "unknown"
 				}
-				return fmt.Sprintf("(%s) %s %s", clip(host), what, clip(n.text()))
+				return fmt.Sprintf("(%s) %s %s", plain(host), what, plain(n.text()))
 			}
 		}
 		if n := missing.of(x, y); n != nil {

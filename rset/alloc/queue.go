@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 )
@@ -30,7 +31,7 @@ const (
 // caller sends them, in that order. After an error it returns dst as it was, and
 // nothing has changed.
 type Queue struct {
-	_     noCopy
+	_     guard.NoCopy
 	cfg   Config
 	pairs int               // jobs of a Prioritize message; 0: maxPairs
 	jobs  map[jobid.ID]*job // all, canceled ones too
@@ -40,12 +41,6 @@ type Queue struct {
 	limit int    // of requests without an answer; 0: none
 	marks uint64 // no mark of a job is greater
 }
-
-// noCopy makes go vet report copies of a type that has it as a field.
-type noCopy struct{}
-
-func (*noCopy) Lock()   {}
-func (*noCopy) Unlock() {}
 
 // A job is one that the queue knows.
 type job struct {

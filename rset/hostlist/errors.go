@@ -3,6 +3,8 @@ package hostlist
 import (
 	"errors"
 	"fmt"
+
+	"github.com/joblife/joblife/internal/guard"
 )
 
 var (
@@ -32,13 +34,10 @@ const (
 	longID      = "digits of an id"
 )
 
-// maxToken is the largest number of input bytes that an error repeats.
-const maxToken = 64
-
 // syntaxError returns an ErrSyntax for an offset. The token is the text from
 // the start of the expression.
 func syntaxError(offset int, cause, token string) error {
-	return fmt.Errorf("%w: offset %d: %s in %q", ErrSyntax, offset, cause, token[:min(len(token), maxToken)])
+	return fmt.Errorf("%w: offset %d: %s in %s", ErrSyntax, offset, cause, guard.Quote(token))
 }
 
 // limitError returns an ErrLimit for an offset.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/joblife/joblife/internal/guard"
 )
 
 // A List is an ordered list of host names, which may repeat. The zero value is
@@ -13,15 +15,9 @@ import (
 // Do not copy a List: copies share storage, and go vet reports them. Clone makes
 // an independent one.
 type List struct {
-	_     noCopy
+	_     guard.NoCopy
 	items []item
 }
-
-// noCopy makes go vet report copies of a type that has it as a field.
-type noCopy struct{}
-
-func (*noCopy) Lock()   {}
-func (*noCopy) Unlock() {}
 
 // Of returns a new list of plain host names, in their order. It copies what it
 // keeps. Panics if Append would refuse one.
