@@ -25,7 +25,7 @@ func (r *R) AssignHosts(list *hostlist.List) (*R, error) {
 // ranks.
 func (r *R) checkHosts(list *hostlist.List) error {
 	if n, m := r.Len(), list.Len(); n != m {
-		return &cause{ErrHosts, fmt.Sprintf("%d ranks, but %d hosts", n, m)}
+		return &cause{ErrHosts, fmt.Sprintf("number of hosts is %d, must be %d", m, n)}
 	}
 	return nil
 }

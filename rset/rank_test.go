@@ -26,8 +26,8 @@ func TestRerankRefusesWhatIsNoBijection(t *testing.T) {
 	bare := `{"version":1,"execution":{"R_lite":[{"rank":"3,5","children":{"core":"0"}}]}}`
 	twins := `{"version":1,"execution":{"R_lite":[{"rank":"3,5","children":{"core":"0"}}],"nodelist":["a,a"]}}`
 	for _, c := range []struct{ r, hosts, err string }{
-		{holes, "a,b", "rset: hosts do not match: 3 ranks, but 2 hosts"},
-		{holes, "a,b,c,d", "rset: hosts do not match: 3 ranks, but 4 hosts"},
+		{holes, "a,b", "rset: hosts do not match: number of hosts is 2, must be 3"},
+		{holes, "a,b,c,d", "rset: hosts do not match: number of hosts is 4, must be 3"},
 		{holes, "a,x,y", `rset: hosts do not match: unknown hosts: ["x" "y"]`},
 		{holes, "a,b,a", `rset: hosts do not match: duplicate hosts: ["a"]`},
 		{twins, "a,b", `rset: hosts do not match: duplicate hosts: ["a"]`},
@@ -70,7 +70,7 @@ func TestHostsAreAssignedInRankOrder(t *testing.T) {
 	require.False(t, ok)
 	require.Empty(t, r.Scheduling())
 	_, err = r.AssignHosts(list(t, "x"))
-	require.EqualError(t, err, "rset: hosts do not match: 3 ranks, but 1 hosts")
+	require.EqualError(t, err, "rset: hosts do not match: number of hosts is 1, must be 3")
 }
 
 // RS-2: several ranks may be on one host.

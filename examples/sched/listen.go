@@ -49,7 +49,7 @@ func listen(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		go func() {
 			defer sessions.Done()
 			attend(ctx, o, conn, stderr)
-			busy.Store(false) // who sees the connection closed may come again
+			busy.Store(false) // before the peer sees the connection closed
 			_ = conn.Close()
 		}()
 	}
@@ -58,7 +58,7 @@ func listen(ctx context.Context, o options, stdout, stderr io.Writer) error {
 // attend serves a connection.
 func attend(ctx context.Context, o options, conn net.Conn, stderr io.Writer) {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // a read or write that waits ends
-	if err := serve(ctx, o, conn, conn, stderr); err != nil && ctx.Err() == nil {
+	if err := serve(ctx, o, conn, conn, stderr); err != nil && !errors.Is(err, errRefused) && ctx.Err() == nil {
 		fmt.Fprintln(stderr, "sched: session:", err)
 	}
 }

@@ -107,7 +107,7 @@ func TestAFailureOfThePeerEndsTheSession(t *testing.T) {
 	_, _, stderr := sched(strings.NewReader(`{"topic":"resource.acquire","errnum":5}`))
 	require.Contains(t, stderr, "sched: line 1: resource.acquire failed: errnum 5\n", "without a reason")
 	status, stdout, _ := sched(strings.NewReader(`{"topic":"sched.alloc","errnum":5}`))
-	require.Equal(t, exitOK, status, "a request can not fail")
+	require.Equal(t, exitFault, status, "a request cannot fail")
 	require.Contains(t, stdout, `"errnum":22`)
 }
 
@@ -154,7 +154,7 @@ func TestALongLineEndsNothing(t *testing.T) {
 		strings.NewReader(`{"topic":"`), io.LimitReader(zeros{}, maxLine), strings.NewReader("\"}\n"),
 		strings.NewReader(`{"topic":"sched.nosuch"}`))
 	status, stdout, stderr := sched(input, "-now=1")
-	require.Equal(t, exitOK, status)
+	require.Equal(t, exitFault, status, "lines were refused")
 	require.Contains(t, stdout, `{"topic":"sched.error","errnum":90,"errstr":"line is longer than 16777216 bytes: it was passed over"}`)
 	require.Contains(t, stdout, `{"topic":"sched.nosuch","errnum":38`)
 	require.Contains(t, stderr, "sched: line 1: sched.error: line is longer")
@@ -237,9 +237,9 @@ func TestEveryErrnumIsListed(t *testing.T) {
 	doc, _, _ := strings.Cut(string(source), "package main")
 	doc = strings.ReplaceAll(doc, "\n//", "")
 	for errnum, what := range map[int]string{
-		errnoNoEntry: "the job is not known", errnoAgain: "not ready", errnoMemory: "there are too many jobs",
-		errnoBusy: "another session is going on", errnoExists: "the job is known already", errnoInvalid: "refused",
-		errnoTopic: "no such topic", errnoProtocol: "malformed", errnoSize: "the line is too long",
+		errnoNoEntry: "unknown job", errnoAgain: "not ready", errnoMemory: "too many jobs",
+		errnoBusy: "busy with another session", errnoExists: "duplicate job", errnoInvalid: "refused",
+		errnoTopic: "unknown topic", errnoProtocol: "malformed", errnoSize: "too long",
 	} {
 		number, err := json.Marshal(errnum)
 		require.NoError(t, err)
@@ -266,7 +266,7 @@ func TestNothingStartsAfterAHelloThatCanNotBeRead(t *testing.T) {
 		_, stdout, stderr := sched(strings.NewReader(inventory+text+helloDone+request), "-now=1")
 		require.NotContains(t, stdout, `"type":0`, what)
 		require.NotContains(t, stdout, alloc.TopicReady, what)
-		require.Contains(t, stderr, "not ready: what 1 jobs hold is not known", what)
+		require.Contains(t, stderr, "not ready: the resources of 1 job are unknown", what)
 
 		_, stdout, _ = sched(strings.NewReader(inventory+text+helloDone+hello+helloDone+request), "-now=1")
 		require.Contains(t, stdout, alloc.TopicReady, what+", and then good")

@@ -57,7 +57,7 @@ func errnumOf(err error) int {
 		return errnoSize
 	case errors.Is(err, alloc.ErrMessage), errors.Is(err, pool.ErrAcquire):
 		return errnoProtocol
-	case errors.Is(err, pool.ErrJob):
+	case errors.Is(err, pool.ErrNotFound):
 		return errnoNoEntry
 	case errors.Is(err, pool.ErrExists):
 		return errnoExists

@@ -62,7 +62,7 @@ func (s *scheduler) acquire(a pool.Acquire) error {
 		return refuse(errnoAgain, "there is no inventory: the first response must have resources")
 	case p == nil:
 		var err error
-		if p, err = pool.New(a.Resources, pool.Config{Jobs: s.most}); err != nil {
+		if p, err = pool.New(a.Resources, pool.Config{MaxJobs: s.most}); err != nil {
 			return err
 		}
 	}
@@ -124,7 +124,7 @@ func (s *scheduler) tryAdopt(h alloc.HelloResponse) (known bool, err error) {
 	case j != nil && !j.running:
 		return false, refuse(errnoExists, "%v holds resources, and a request of it waits here", name(h.ID))
 	case j == nil && len(s.jobs) >= s.most:
-		return false, refuse(errnoMemory, "%v: there are %d jobs, which is the most", name(h.ID), s.most)
+		return false, refuse(errnoMemory, "%v: at most %d jobs are allowed", name(h.ID), s.most)
 	case h.R == nil:
 		return false, refuse(errnoNoEntry, "%v has no R, and there is no store to look it up in", name(h.ID))
 	}
@@ -154,10 +154,10 @@ func (s *scheduler) adopted() error {
 	case s.pool == nil:
 		return refuse(errnoAgain, "not ready: there is no inventory, resource.acquire comes first")
 	case unknown > 0:
-		return refuse(errnoAgain, "not ready: what %d jobs hold is not known; send the hello again, with R", unknown)
+		return refuse(errnoAgain, "not ready: the resources of %s are unknown; send the hello again, with R", count(unknown, "job"))
 	}
 	s.ready = true
-	s.logf("ready; %d jobs hold resources", s.pool.Len())
+	s.logf("ready; %s with resources", count(s.pool.Len(), "job"))
 	return nil
 }
 
@@ -166,13 +166,13 @@ func (s *scheduler) adopted() error {
 func (s *scheduler) request(q alloc.Request) error {
 	switch {
 	case !s.ready:
-		return refuse(errnoAgain, "not ready: the hello has not come to a good end")
+		return refuse(errnoAgain, "not ready: the hello has not ended well")
 	case s.jobs[q.ID] != nil && s.jobs[q.ID].running:
 		return refuse(errnoExists, "%v has resources already", name(q.ID))
 	case s.jobs[q.ID] != nil:
 		return refuse(errnoExists, "%v waits already", name(q.ID))
 	case len(s.jobs) >= s.most:
-		return refuse(errnoMemory, "%v: there are %d jobs, which is the most", name(q.ID), s.most)
+		return refuse(errnoMemory, "%v: at most %d jobs are allowed", name(q.ID), s.most)
 	}
 	j := &job{id: q.ID, priority: q.Priority, since: s.now}
 	if q.Submit > 0 {
@@ -295,7 +295,7 @@ func (s *scheduler) try(p *pool.Pool, j *job) *rset.R {
 	case err == nil:
 		return r
 	case errors.Is(err, pool.ErrBusy):
-	case errors.Is(err, pool.ErrTime): // the pool has expired, which may be put off
+	case errors.Is(err, pool.ErrExpired): // the pool has expired, which may be put off
 		s.logf("%v has to wait: %v", name(j.id), err)
 	default:
 		s.deny(j, err)
@@ -330,8 +330,14 @@ func (s *scheduler) deny(j *job, why error) {
 	s.answer(alloc.Response{ID: j.id, Type: alloc.ResponseDeny, Note: reason(why)})
 }
 
-// reason is why a request can not be met, for the user that made it.
-func reason(err error) string { return strings.TrimPrefix(err.Error(), "pool: ") }
+// reason returns why a request cannot be met, for the user.
+func reason(err error) string {
+	text := err.Error()
+	for _, category := range []error{pool.ErrInfeasible, pool.ErrRequest} {
+		text = strings.TrimPrefix(text, category.Error()+": ")
+	}
+	return strings.TrimPrefix(text, "pool: ")
+}
 
 // annotate tells when a job that waits is to start; 0 is not known any more.
 func (s *scheduler) annotate(j *job, at eventlog.Timestamp) {

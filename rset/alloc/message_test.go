@@ -287,7 +287,7 @@ func TestErrorsOfRAreStillErrorsOfRset(t *testing.T) {
 	_, err := reads[alloc.Free](`{"id":1,"R":{"version":1,"execution":{"R_lite":[],"nodelist":["a"]}}}`)
 	require.ErrorIs(t, err, alloc.ErrMessage)
 	require.ErrorIs(t, err, rset.ErrHosts)
-	require.EqualError(t, err, "alloc: invalid message: free request: R.execution.nodelist: offset 61: 0 ranks, but 1 hosts")
+	require.EqualError(t, err, "alloc: invalid message: free request: R.execution.nodelist: offset 61: number of hosts is 1, must be 0")
 	_, err = reads[alloc.Free](`{"id":1,"R":{"version":1,"execution":{"R_lite":7}}}`)
 	require.ErrorIs(t, err, rset.ErrSyntax)
 	require.EqualError(t, err, "alloc: invalid message: free request: R.execution.R_lite: offset 47: must be an array")

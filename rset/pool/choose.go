@@ -207,7 +207,7 @@ func (s *search) offer(sp *span, f func(first, last uint32, free *children.Set) 
 		}
 		return true, f(sp.first, sp.last, sp.free)
 	}
-	for first, last := range idset.Intersect(rangeOf(sp.first, sp.last), s.eligible).Ranges() {
+	for first, last := range idset.Intersect(idset.Range(sp.first, sp.last), s.eligible).Ranges() {
 		if found = true; !f(first, last, sp.free) {
 			return true, false
 		}

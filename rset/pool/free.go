@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -8,31 +9,29 @@ import (
 	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// Freed is what a Free did. Returned, Gone and Contested have nothing in common
-// and are together what the job held of the fragment, and of Rest. None is nil;
-// they have no hosts and times, but that Returned may be the fragment itself.
+// Freed is what [Pool.Free] did. Returned, Gone and Contested are disjoint and together
+// what the job held of the fragment and of Rest. None is nil. They have no hosts and
+// times, but Returned may be the fragment itself.
 type Freed struct {
-	Returned  *rset.R // is nobody's any more, and may be allocated where it is up
-	Gone      *rset.R // is not in the inventory, and does not come back
-	Contested *rset.R // is still held by another job: see Adopt
-	Rest      *rset.R // what final released that the fragment did not name
+	Returned  *rset.R // no job holds it; it can be allocated where it is up
+	Gone      *rset.R // it is not in the inventory
+	Contested *rset.R // another job still holds it: see Adopt
+	Rest      *rset.R // what final released beside the fragment
 }
 
-// Free takes a fragment of its resources from a job. All of it must be held by
-// that job: the error is a *NotHeldError that names what is not, or a *JobError
-// (ErrJob), and then nothing has changed. What the job holds that is not in the
-// inventory any more may be named.
+// Free takes a fragment of its resources from a job. The error is ErrNotHeld if the job
+// does not hold all of it, or ErrNotFound if it has no resources; then nothing has
+// changed. The fragment may be nil or empty, and may name resources that have left the
+// inventory.
 //
-// The job stays a holder, perhaps of nothing, until final. Then all that it
-// still holds is released too and told as Rest: fragments that do not add up to
-// the allocation are the manager's fault, and no reason to keep resources from
-// everybody. The fragment may be nil or empty.
+// The job stays a holder, perhaps of nothing, until final. Then all that it still holds
+// is released too and told as Rest: fragments that do not add up are an error of the
+// manager and no reason to keep resources from other jobs.
 //
-// It costs by ranges of the fragment, and for each by the logarithm of what the
-// pool has.
+// It takes logarithmic time for each range of the fragment.
 func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 	if _, ok := p.holder(id); !ok {
-		return Freed{}, jobError(id, ErrJob)
+		return Freed{}, jobError(id, ErrNotFound)
 	}
 	var pl plan
 	for e := range fragment.Entries() {
@@ -42,7 +41,7 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 		}
 	}
 	if !pl.excess.isEmpty() {
-		return Freed{}, &NotHeldError{Job: id, Excess: pl.excess.r(rset.Config{})}
+		return Freed{}, fmt.Errorf("%w: job %s: %s", ErrNotHeld, id, plain(pl.excess.r(rset.Config{})))
 	}
 	var r released
 	for _, s := range pl.shares {
