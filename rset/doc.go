@@ -31,14 +31,7 @@
 // An R is immutable; any number of goroutines may use it. Fragments share memory
 // with their parent and keep it alive. Sets and lists that come out of an R are
 // copies, and nothing that goes in is retained. One goroutine at a time may use a
-// Ledger.
-//
-// # Fragments
-//
-// A fragment keeps times, slots, unknown keys, hosts in rank order, and the
-// properties of its ranks. Its number of slots is that of the whole allocation.
-// Operations that change resources, ranks or hosts drop the scheduling key, which
-// describes the whole.
+// Ledger. [R.Restrict] tells what a fragment keeps.
 //
 // # Cost and limits
 //
@@ -61,6 +54,4 @@
 //   - It verifies one rank only. It writes an empty nodelist for an empty R, and a
 //     separate entry for an empty set of gpus.
 //   - It reads resource configurations. This package does not.
-//
-// [RFC 20]: https://flux-framework.readthedocs.io/projects/flux-rfc/en/latest/spec_20.html
 package rset

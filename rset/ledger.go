@@ -96,7 +96,7 @@ func (l *Ledger) Free(ranks *idset.Set) (Fragment, error) {
 	return l.take(ranks), nil
 }
 
-// refuse returns why ranks can not be freed: which are unknown, which free.
+// refuse returns why ranks cannot be freed: which are unknown, which free.
 func (l *Ledger) refuse(ranks *idset.Set) error {
 	missing := idset.Difference(ranks, &l.held)
 	return ranksError(idset.Difference(missing, &l.freed), idset.Intersect(missing, &l.freed))

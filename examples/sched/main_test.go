@@ -247,7 +247,7 @@ func TestEveryErrnumIsListed(t *testing.T) {
 	}
 }
 
-// What a line tells that can not be read, nobody knows: if it was of a job that
+// What a line tells that cannot be read, nobody knows: if it was of a job that
 // holds resources, those would be given to another.
 func TestNothingStartsAfterAHelloThatCanNotBeRead(t *testing.T) {
 	const (
@@ -272,7 +272,7 @@ func TestNothingStartsAfterAHelloThatCanNotBeRead(t *testing.T) {
 		require.Contains(t, stdout, alloc.TopicReady, what+", and then good")
 		require.NotContains(t, stdout, `"type":0`, what+", and then good: job 1 has the core")
 	}
-	// Once it is known what is held, a line that can not be read changes nothing.
+	// Once it is known what is held, a line that cannot be read changes nothing.
 	_, stdout, _ := sched(strings.NewReader(inventory+helloDone+"{\n"+request), "-now=1")
 	require.Contains(t, stdout, `"type":0`)
 	// But for a hello, which begins another series.

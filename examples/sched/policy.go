@@ -161,7 +161,7 @@ func (e *easy) backfill(s *scheduler, j *job) {
 	s.keep(j, r)
 }
 
-// must returns the result of what can not fail.
+// must returns the result of what cannot fail.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

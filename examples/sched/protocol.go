@@ -72,7 +72,7 @@ type session struct {
 	stderr  io.Writer
 	clock   clock
 	line    int   // the number of the line that is handled
-	failed  error // why out can not be written to
+	failed  error // why out cannot be written to
 	refused int   // lines
 }
 

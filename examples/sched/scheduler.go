@@ -26,7 +26,7 @@ type scheduler struct {
 	now     eventlog.Timestamp // of the message; it never goes back
 	pool    *pool.Pool         // nil before the first resource.acquire
 	ready   bool               // all that is held is known
-	unknown int                // how many jobs of this hello it can not account for
+	unknown int                // how many jobs of this hello it cannot account for
 	limit   int                // of requests that wait; 0: none
 	jobs    map[jobid.ID]*job
 	most    int // of them
@@ -107,7 +107,7 @@ func (s *scheduler) adopt(h alloc.HelloResponse) error {
 	return err
 }
 
-// missed takes a line that can not be read. While a hello goes on it may have
+// missed takes a line that cannot be read. While a hello goes on it may have
 // been a job that holds resources.
 func (s *scheduler) missed() {
 	if !s.ready {
@@ -144,7 +144,7 @@ func (s *scheduler) tryAdopt(h alloc.HelloResponse) (known bool, err error) {
 	return true, err
 }
 
-// adopted ends the jobs of a hello. The error tells why the scheduler can not be
+// adopted ends the jobs of a hello. The error tells why the scheduler cannot be
 // ready.
 func (s *scheduler) adopted() error {
 	unknown := s.unknown
@@ -161,7 +161,7 @@ func (s *scheduler) adopted() error {
 	return nil
 }
 
-// request takes a request for resources. One that can not be met is denied,
+// request takes a request for resources. One that cannot be met is denied,
 // which is no error.
 func (s *scheduler) request(q alloc.Request) error {
 	switch {
@@ -204,7 +204,7 @@ func (s *scheduler) understand(text []byte) (*pool.Request, error) {
 }
 
 // cancel takes back a request that waits. It never touches an allocation: only
-// a free does, since a job that was cancelled may still run.
+// a free does, since a job that was canceled may still run.
 func (s *scheduler) cancel(c alloc.Cancel) {
 	j := s.jobs[c.ID]
 	if j == nil || j.running {

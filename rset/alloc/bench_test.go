@@ -49,7 +49,7 @@ func steps(q *alloc.Queue, n int) map[string]func(i int) []alloc.Send {
 	one := make([]alloc.Priority, 1)
 	next := n
 	return map[string]func(i int) []alloc.Send{
-		// A job comes in the middle of the queue and is cancelled.
+		// A job comes in the middle of the queue and is canceled.
 		"add,cancel": func(i int) []alloc.Send {
 			id := idOf(n + i)
 			keep(q.Add(dst, alloc.JobInfo{ID: id, Priority: priorityOf(i*31) / 2}))
@@ -76,7 +76,7 @@ func steps(q *alloc.Queue, n int) map[string]func(i int) []alloc.Send {
 			return keep(q.Add(dst, alloc.JobInfo{ID: idOf(2*n + next), Priority: 1}))
 		},
 		// A better job comes, the last request is recalled and answered, the
-		// better job is asked for and cancelled, and the other one is asked for
+		// better job is asked for and canceled, and the other one is asked for
 		// again.
 		"recall": func(int) []alloc.Send {
 			next++

@@ -17,14 +17,14 @@ const MaxBytes = 64 << 20
 
 // How deep values may be nested: a line is an object as deep as the JSON
 // library of Flux allows, a payload is in it, and a value is in a payload.
-var (
-	lineLimits    = jsonscan.Limits{Depth: jsonscan.DefaultDepth}
-	payloadLimits = jsonscan.Limits{Depth: jsonscan.DefaultDepth - 1}
-	valueLimits   = jsonscan.Limits{Depth: jsonscan.DefaultDepth - 2}
+const (
+	lineDepth    = jsonscan.DefaultDepth
+	payloadDepth = lineDepth - 1
+	valueDepth   = payloadDepth - 1
 )
 
 // decode reads an object by a function and sets *m, unless there is an error.
-func decode[T any](m *T, message string, b []byte, l jsonscan.Limits, read func(o *jsonobj.Reader, m *T)) error {
+func decode[T any](m *T, message string, b []byte, depth int, read func(o *jsonobj.Reader, m *T)) error {
 	if len(b) > MaxBytes {
 		return tooLong(len(b))
 	}
@@ -33,7 +33,7 @@ func decode[T any](m *T, message string, b []byte, l jsonscan.Limits, read func(
 		o   jsonobj.Reader
 		m   T
 	}
-	d.doc = jsonobj.NewDoc(b, l)
+	d.doc = jsonobj.NewDoc(b, jsonscan.Limits{Depth: depth})
 	d.o = d.doc.Object()
 	read(&d.o, &d.m)
 	if d.doc.Failed() {
@@ -104,8 +104,8 @@ type writer struct {
 }
 
 // write begins an object at the end of dst.
-func write(message string, dst []byte, l jsonscan.Limits) writer {
-	return writer{jsonobj.Write(dst, l), message, len(dst)}
+func write(message string, dst []byte, depth int) writer {
+	return writer{jsonobj.Write(dst, jsonscan.Limits{Depth: depth}), message, len(dst)}
 }
 
 // end ends the object and returns it behind what was there before, or what was
@@ -123,7 +123,7 @@ func (w *writer) end() ([]byte, error) {
 
 func (w *writer) id(id jobid.ID) {
 	if id > math.MaxInt64 {
-		w.Fail("id", errRange)
+		w.Fail("id", jsonobj.ErrRange)
 		return
 	}
 	w.Int("id", int64(id))
@@ -131,7 +131,7 @@ func (w *writer) id(id jobid.ID) {
 
 func (w *writer) time(key string, t eventlog.Timestamp) {
 	if t < 0 {
-		w.Fail(key, errRange)
+		w.Fail(key, jsonobj.ErrRange)
 		return
 	}
 	w.Float(key, float64(t))
@@ -161,7 +161,7 @@ func (w *writer) resources(key string, r *rset.R) {
 	w.Key(key)
 	start := len(w.Out)
 	w.Out = r.AppendJSON(w.Out)
-	if err := jsonscan.Check(w.Out[start:], valueLimits); err != nil {
+	if err := jsonscan.Check(w.Out[start:], jsonscan.Limits{Depth: valueDepth}); err != nil {
 		w.Fail(key, err)
 	}
 }

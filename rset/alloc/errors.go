@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -38,7 +37,6 @@ var (
 
 // What is wrong with a value, beside what package jsonobj says.
 var (
-	errRange    = jsonobj.ErrRange
 	errType     = errors.New("does not belong to this type of response")
 	errMode     = errors.New(`must be "unlimited" or "limited"`)
 	errPair     = errors.New("must be an id and a priority")

@@ -10,8 +10,8 @@ import (
 )
 
 // The manager's side: a scheduler that takes one request at a time, a better
-// job that comes, and an answer.
-func ExampleQueue() {
+// job that comes, and a response.
+func Example() {
 	q := alloc.NewQueue(alloc.Config{})
 	var out []alloc.Send
 	out, _ = q.Add(out, alloc.JobInfo{ID: 1, Priority: 16, UserID: 1000, Submit: 100})
@@ -42,8 +42,8 @@ func ExampleQueue() {
 	// {Pending:1 Blocked:0 Sent:1 Recalled:0 Canceled:0}
 }
 
-// A job is cancelled while the scheduler allocates: it is gone at once, and
-// what comes for it goes back.
+// A job is canceled while the scheduler allocates. It is gone at once, and the
+// resources that come for it are freed.
 func ExampleQueue_Cancel() {
 	q := alloc.NewQueue(alloc.Config{})
 	q.Hello(nil)

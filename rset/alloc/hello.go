@@ -21,7 +21,7 @@ type HelloResponse struct {
 // must have the ranks of free. The error is ErrMessage or ErrLimit, and then m is as
 // it was.
 func (m *HelloResponse) UnmarshalJSON(b []byte) error {
-	return decode(m, "hello response", b, payloadLimits, func(o *jsonobj.Reader, m *HelloResponse) {
+	return decode(m, "hello response", b, payloadDepth, func(o *jsonobj.Reader, m *HelloResponse) {
 		var free jsonobj.Value
 		for o.Next() {
 			m.JobInfo.read(o)
@@ -47,7 +47,7 @@ func (m *HelloResponse) UnmarshalJSON(b []byte) error {
 func (m HelloResponse) freeFits() bool { return m.R == nil || m.R.Ranks().ContainsAll(m.Free) }
 
 func (m HelloResponse) appendJSON(dst []byte) ([]byte, error) {
-	w := write("hello response", dst, payloadLimits)
+	w := write("hello response", dst, payloadDepth)
 	w.job(m.JobInfo)
 	if m.R != nil {
 		if m.R.IsEmpty() {
@@ -57,7 +57,7 @@ func (m HelloResponse) appendJSON(dst []byte) ([]byte, error) {
 	}
 	if !m.Free.IsEmpty() {
 		if most, _ := m.Free.Max(); most > rset.MaxRank {
-			w.Fail("free", errRange)
+			w.Fail("free", jsonobj.ErrRange)
 		}
 		if !m.freeFits() {
 			w.Fail("free", errSubset)

@@ -76,7 +76,7 @@ func TestJobsThatBypassedTheSchedulerAreNotAnnounced(t *testing.T) {
 	require.Equal(t, alloc.Announcement{}, alloc.Announce(nil, false))
 }
 
-// One job that can not be told is named; the others are told.
+// One job that cannot be told is named; the others are told.
 func TestAJobThatCanNotBeAnnouncedIsNamed(t *testing.T) {
 	none, empty := holder(t, 3, nil), holder(t, 4, nil)
 	none.R, empty.R = nil, new(rset.R)

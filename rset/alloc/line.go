@@ -40,7 +40,7 @@ type Line struct {
 // checked to be JSON, and aliases b. The error is ErrMessage or ErrLimit.
 func ParseLine(b []byte) (Line, error) {
 	var l Line
-	err := decode(&l, "line", b, lineLimits, func(o *jsonobj.Reader, l *Line) {
+	err := decode(&l, "line", b, lineDepth, func(o *jsonobj.Reader, l *Line) {
 		var payload, errstr jsonobj.Value
 		for o.Next() {
 			switch string(o.Key()) {
@@ -75,7 +75,7 @@ func ParseLine(b []byte) (Line, error) {
 // refuses what ParseLine refuses, with ErrMessage or ErrLimit, and then returns dst
 // as it was.
 func (l Line) AppendText(dst []byte) ([]byte, error) {
-	w := write("line", dst, lineLimits)
+	w := write("line", dst, lineDepth)
 	w.topic(l.Topic)
 	if len(l.Payload) > 0 {
 		w.object("payload", l.Payload)
@@ -84,7 +84,7 @@ func (l Line) AppendText(dst []byte) ([]byte, error) {
 		}
 	}
 	if l.Errnum < 0 || l.Errnum > math.MaxInt32 {
-		w.Fail("errnum", errRange)
+		w.Fail("errnum", jsonobj.ErrRange)
 	}
 	if l.Errnum != 0 {
 		w.Int("errnum", int64(l.Errnum))
@@ -110,7 +110,7 @@ type Message interface {
 // is ErrMessage or ErrLimit, and then it returns dst as it was. It does not copy the
 // payload.
 func AppendMessage(dst []byte, topic string, m Message) ([]byte, error) {
-	w := write("line", dst, lineLimits)
+	w := write("line", dst, lineDepth)
 	w.topic(topic)
 	w.Key("payload")
 	var err error

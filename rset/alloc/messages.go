@@ -33,7 +33,7 @@ func (m *Hello) UnmarshalJSON(b []byte) error {
 		*m = Hello{}
 		return nil
 	}
-	return decode(m, "hello request", b, payloadLimits, func(o *jsonobj.Reader, m *Hello) {
+	return decode(m, "hello request", b, payloadDepth, func(o *jsonobj.Reader, m *Hello) {
 		for o.Next() {
 			if string(o.Key()) == "partial-ok" {
 				m.PartialOK = o.Bool()
@@ -43,7 +43,7 @@ func (m *Hello) UnmarshalJSON(b []byte) error {
 }
 
 func (m Hello) appendJSON(dst []byte) ([]byte, error) {
-	w := write("hello request", dst, payloadLimits)
+	w := write("hello request", dst, payloadDepth)
 	w.Bool("partial-ok", m.PartialOK)
 	return w.end()
 }
@@ -60,7 +60,7 @@ type Ready struct {
 // with a limit of 1 or more. The mode "single" of early drafts is refused, as in
 // flux-core. The error is ErrMessage or ErrLimit, and then m is as it was.
 func (m *Ready) UnmarshalJSON(b []byte) error {
-	return decode(m, "ready request", b, payloadLimits, func(o *jsonobj.Reader, m *Ready) {
+	return decode(m, "ready request", b, payloadDepth, func(o *jsonobj.Reader, m *Ready) {
 		var mode, limit jsonobj.Value
 		for o.Next() {
 			switch string(o.Key()) {
@@ -85,13 +85,13 @@ func (m *Ready) UnmarshalJSON(b []byte) error {
 // check returns what MarshalJSON and Queue.Ready refuse.
 func (m Ready) check() error {
 	if m.Limit < 0 || m.Limit > math.MaxInt32 {
-		return &jsonobj.Fault{Path: "limit", Offset: jsonobj.NoOffset, Err: errRange}
+		return &jsonobj.Fault{Path: "limit", Offset: jsonobj.NoOffset, Err: jsonobj.ErrRange}
 	}
 	return nil
 }
 
 func (m Ready) appendJSON(dst []byte) ([]byte, error) {
-	w := write("ready request", dst, payloadLimits)
+	w := write("ready request", dst, payloadDepth)
 	if err := m.check(); err != nil {
 		w.Fail("", err)
 	}
@@ -116,7 +116,7 @@ type ReadyResponse struct {
 // UnmarshalJSON replaces m with the payload. The error is ErrMessage or ErrLimit,
 // and then m is as it was.
 func (m *ReadyResponse) UnmarshalJSON(b []byte) error {
-	return decode(m, "ready response", b, payloadLimits, func(o *jsonobj.Reader, m *ReadyResponse) {
+	return decode(m, "ready response", b, payloadDepth, func(o *jsonobj.Reader, m *ReadyResponse) {
 		for o.Next() {
 			if string(o.Key()) == "count" {
 				m.Count = readUint32(o.Value())
@@ -127,7 +127,7 @@ func (m *ReadyResponse) UnmarshalJSON(b []byte) error {
 }
 
 func (m ReadyResponse) appendJSON(dst []byte) ([]byte, error) {
-	w := write("ready response", dst, payloadLimits)
+	w := write("ready response", dst, payloadDepth)
 	w.Int("count", int64(m.Count))
 	return w.end()
 }
@@ -145,7 +145,7 @@ type Request struct {
 // copied without white space and not checked further. The error is ErrMessage or
 // ErrLimit, and then m is as it was.
 func (m *Request) UnmarshalJSON(b []byte) error {
-	return decode(m, "alloc request", b, payloadLimits, func(o *jsonobj.Reader, m *Request) {
+	return decode(m, "alloc request", b, payloadDepth, func(o *jsonobj.Reader, m *Request) {
 		for o.Next() {
 			if m.JobInfo.read(o); string(o.Key()) == "jobspec" {
 				m.Jobspec = readObject(o.Value())
@@ -156,7 +156,7 @@ func (m *Request) UnmarshalJSON(b []byte) error {
 }
 
 func (m Request) appendJSON(dst []byte) ([]byte, error) {
-	w := write("alloc request", dst, payloadLimits)
+	w := write("alloc request", dst, payloadDepth)
 	w.job(m.JobInfo)
 	w.object("jobspec", m.Jobspec)
 	return w.end()
@@ -175,7 +175,7 @@ type Cancel struct {
 // UnmarshalJSON replaces m with the payload. The error is ErrMessage or ErrLimit,
 // and then m is as it was.
 func (m *Cancel) UnmarshalJSON(b []byte) error {
-	return decode(m, "cancel request", b, payloadLimits, func(o *jsonobj.Reader, m *Cancel) {
+	return decode(m, "cancel request", b, payloadDepth, func(o *jsonobj.Reader, m *Cancel) {
 		for o.Next() {
 			if string(o.Key()) == "id" {
 				m.ID = readID(o.Value())
@@ -186,7 +186,7 @@ func (m *Cancel) UnmarshalJSON(b []byte) error {
 }
 
 func (m Cancel) appendJSON(dst []byte) ([]byte, error) {
-	w := write("cancel request", dst, payloadLimits)
+	w := write("cancel request", dst, payloadDepth)
 	w.id(m.ID)
 	return w.end()
 }
@@ -209,7 +209,7 @@ type Prioritize struct {
 // UnmarshalJSON replaces m with the payload. A job may occur more than once. The
 // error is ErrMessage or ErrLimit, and then m is as it was.
 func (m *Prioritize) UnmarshalJSON(b []byte) error {
-	return decode(m, "prioritize request", b, payloadLimits, func(o *jsonobj.Reader, m *Prioritize) {
+	return decode(m, "prioritize request", b, payloadDepth, func(o *jsonobj.Reader, m *Prioritize) {
 		for o.Next() {
 			if string(o.Key()) != "jobs" {
 				continue
@@ -238,7 +238,7 @@ func readPriority(v jsonobj.Value) Priority {
 }
 
 func (m Prioritize) appendJSON(dst []byte) ([]byte, error) {
-	w := write("prioritize request", dst, payloadLimits)
+	w := write("prioritize request", dst, payloadDepth)
 	w.Key("jobs")
 	w.Out = append(w.Out, '[')
 	for i, j := range m.Jobs {
@@ -247,7 +247,7 @@ func (m Prioritize) appendJSON(dst []byte) ([]byte, error) {
 		}
 		if j.ID > math.MaxInt64 {
 			path := "jobs[" + strconv.Itoa(i) + "][0]"
-			w.Fail("", &jsonobj.Fault{Path: path, Offset: jsonobj.NoOffset, Err: errRange})
+			w.Fail("", &jsonobj.Fault{Path: path, Offset: jsonobj.NoOffset, Err: jsonobj.ErrRange})
 		}
 		w.Out = strconv.AppendUint(append(w.Out, '['), uint64(j.ID), 10)
 		w.Out = strconv.AppendUint(append(w.Out, ','), uint64(j.Priority), 10)
@@ -272,7 +272,7 @@ type Expiration struct {
 // UnmarshalJSON replaces m with the payload. The error is ErrMessage or ErrLimit,
 // and then m is as it was.
 func (m *Expiration) UnmarshalJSON(b []byte) error {
-	return decode(m, "expiration request", b, payloadLimits, func(o *jsonobj.Reader, m *Expiration) {
+	return decode(m, "expiration request", b, payloadDepth, func(o *jsonobj.Reader, m *Expiration) {
 		for o.Next() {
 			switch string(o.Key()) {
 			case "id":
@@ -286,7 +286,7 @@ func (m *Expiration) UnmarshalJSON(b []byte) error {
 }
 
 func (m Expiration) appendJSON(dst []byte) ([]byte, error) {
-	w := write("expiration request", dst, payloadLimits)
+	w := write("expiration request", dst, payloadDepth)
 	w.id(m.ID)
 	w.time("expiration", m.Expiration)
 	return w.end()
@@ -306,7 +306,7 @@ type Free struct {
 // UnmarshalJSON replaces m with the payload. An absent final is false. The error is
 // ErrMessage or ErrLimit, and then m is as it was.
 func (m *Free) UnmarshalJSON(b []byte) error {
-	return decode(m, "free request", b, payloadLimits, func(o *jsonobj.Reader, m *Free) {
+	return decode(m, "free request", b, payloadDepth, func(o *jsonobj.Reader, m *Free) {
 		for o.Next() {
 			switch string(o.Key()) {
 			case "id":
@@ -322,7 +322,7 @@ func (m *Free) UnmarshalJSON(b []byte) error {
 }
 
 func (m Free) appendJSON(dst []byte) ([]byte, error) {
-	w := write("free request", dst, payloadLimits)
+	w := write("free request", dst, payloadDepth)
 	w.id(m.ID)
 	w.resources("R", m.R)
 	w.Bool("final", m.Final)
@@ -344,7 +344,7 @@ type Feasibility struct {
 // space and not checked further. The error is ErrMessage or ErrLimit, and then m is
 // as it was.
 func (m *Feasibility) UnmarshalJSON(b []byte) error {
-	return decode(m, "feasibility request", b, payloadLimits, func(o *jsonobj.Reader, m *Feasibility) {
+	return decode(m, "feasibility request", b, payloadDepth, func(o *jsonobj.Reader, m *Feasibility) {
 		for o.Next() {
 			if string(o.Key()) == "jobspec" {
 				m.Jobspec = readObject(o.Value())
@@ -355,7 +355,7 @@ func (m *Feasibility) UnmarshalJSON(b []byte) error {
 }
 
 func (m Feasibility) appendJSON(dst []byte) ([]byte, error) {
-	w := write("feasibility request", dst, payloadLimits)
+	w := write("feasibility request", dst, payloadDepth)
 	w.object("jobspec", m.Jobspec)
 	return w.end()
 }

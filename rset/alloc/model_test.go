@@ -41,7 +41,7 @@ func (m *model) find(id jobid.ID) *modelJob {
 	return nil
 }
 
-// live is find but for cancelled jobs.
+// live is find but for canceled jobs.
 func (m *model) live(id jobid.ID) *modelJob {
 	if j := m.find(id); j != nil && j.state != alloc.StateCanceled {
 		return j

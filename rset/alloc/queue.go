@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 )
@@ -103,7 +104,7 @@ func (s Send) AppendLine(dst []byte, jobspec []byte) ([]byte, error) {
 	case SendFree:
 		return AppendMessage(dst, TopicFree, Free{ID: s.Job.ID, R: s.R, Final: true})
 	}
-	return dst, messageError("send", errRange)
+	return dst, messageError("send", jsonobj.ErrRange)
 }
 
 // get returns a job, unless it is canceled or unknown.

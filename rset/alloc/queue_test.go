@@ -377,7 +377,7 @@ func TestAnIDIsNotAddedAgainWhileItsRequestIsOutstanding(t *testing.T) {
 	require.Equal(t, before, described(d.Queue))
 }
 
-// A cancelled request still is one of those that the scheduler has.
+// A canceled request still is one of those that the scheduler has.
 func TestTheRequestOfACancelledJobCountsUntilItsAnswer(t *testing.T) {
 	d := online(t, 1)
 	d.add(1, 16, "alloc 1@16")

@@ -55,7 +55,7 @@ func (t ResponseType) keys() (r, annotations, note bool) {
 // these are an error. Annotations are copied without white space and not checked
 // further. The error is ErrMessage or ErrLimit, and then m is as it was.
 func (m *Response) UnmarshalJSON(b []byte) error {
-	return decode(m, "alloc response", b, payloadLimits, func(o *jsonobj.Reader, m *Response) {
+	return decode(m, "alloc response", b, payloadDepth, func(o *jsonobj.Reader, m *Response) {
 		var note, annotations, r jsonobj.Value
 		for o.Next() {
 			switch string(o.Key()) {
@@ -100,7 +100,7 @@ func (m Response) check() error {
 	key, err := "", error(nil)
 	switch {
 	case m.Type > ResponseCancel:
-		key, err = "type", errRange
+		key, err = "type", jsonobj.ErrRange
 	case m.Note != "" && !hasNote:
 		key, err = "note", errType
 	case len(m.Annotations) > 0 && !hasAnnotations:
@@ -120,7 +120,7 @@ func (m Response) check() error {
 }
 
 func (m Response) appendJSON(dst []byte) ([]byte, error) {
-	w := write("alloc response", dst, payloadLimits)
+	w := write("alloc response", dst, payloadDepth)
 	if err := m.check(); err != nil {
 		w.Fail("", err)
 	}

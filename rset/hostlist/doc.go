@@ -2,7 +2,7 @@
 //
 // A [List] keeps hosts in order, duplicates included, and stores them as ranges:
 // n[0-999999] is as cheap to parse, count, search and print as n7. Its text is
-// the hostlist string of [RFC 29], which is parsed strictly and printed in one
+// the hostlist string of RFC 29, which is parsed strictly and printed in one
 // canonical form.
 //
 //	l, err := hostlist.Parse("node[08-11],login")
@@ -53,6 +53,4 @@
 //     f[07-08], and leaves adjacent ranges unjoined after a Delete.
 //   - Sort sorts hosts. The library sorts ranges, and so misplaces or crashes on
 //     mixed widths.
-//
-// [RFC 29]: https://flux-framework.readthedocs.io/projects/flux-rfc/en/latest/spec_29.html
 package hostlist

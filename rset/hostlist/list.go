@@ -179,8 +179,7 @@ func (l *List) Ranges() iter.Seq[Range] {
 }
 
 func (l *List) walkRanges(yield func(Range) bool) {
-	// What is in items is never overwritten, but that Append may lengthen the
-	// last one.
+	// Nothing overwrites items, except that Append may lengthen the last one.
 	items := l.list()
 	end := count(items)
 	for i := range items {

@@ -103,7 +103,7 @@ var (
 	errInner        = errors.New("nothing may be inside of it")
 	errUnit         = errors.New("a pool does not know units")
 	errID           = errors.New("a pool does not choose by id")
-	errTwice        = errors.New("is asked for twice in one slot")
+	errTwice        = errors.New("occurs twice in one slot")
 	errNoCores      = errors.New("a slot needs cores, or whole nodes")
 	errSlotNodes    = errors.New("a pool takes a fixed number of nodes in a slot, of slots that are counted by one number or a range")
 	errPropertyName = errors.New("invalid property name")
@@ -112,7 +112,6 @@ var (
 	errAll          = errors.New(`"all" says nothing without resources`)
 	errGrow         = errors.New("a response has no key for ranks that come")
 	errTime         = errors.New("must be a finite time of 0 or later")
-	errTooMany      = &limitCause{"too many in all"}
 )
 
 // A limitCause is an ErrLimit without its text, which categorize puts first.
@@ -120,6 +119,9 @@ type limitCause struct{ text string }
 
 func (c *limitCause) Error() string { return c.text }
 func (c *limitCause) Unwrap() error { return ErrLimit }
+
+// tooManyInAll returns the cause of an ErrLimit for a request.
+func tooManyInAll() error { return &limitCause{"too many in all"} }
 
 // categorize returns an error that wraps a cause and its category: ErrLimit where
 // the cause is a limit exceeded, else the one given.

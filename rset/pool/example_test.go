@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -74,6 +75,18 @@ func Example() {
 	// rank[2-3]/core[0-3] <nil>
 	// <nil>
 	// rank[2-3]/core[0-3] <nil>
+}
+
+// A request without a jobspec: two nodes with four cores and a gpu each, for an hour.
+func ExampleNeeds() {
+	p := examplePool()
+	q, err := pool.Needs{Nodes: 2, Cores: 4, GPUs: 1, Duration: time.Hour}.Request()
+	fmt.Println(q, q.Duration(), err)
+	r, err := p.Alloc(1, q, 1000)
+	fmt.Println(r, r.Expiration(), err)
+	// Output:
+	// 2 nodes of 1 slot of 4 cores, 1 gpu 1h0m0s <nil>
+	// rank[0-1]/core[0-3],gpu0 4600.0 <nil>
 }
 
 // After a restart the scheduler learns of the jobs that are there.

@@ -73,7 +73,7 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 	return freed, nil
 }
 
-// A plan is what is to be released, and what can not be because it is not held.
+// A plan is what is to be released, and what cannot be because it is not held.
 type plan struct {
 	shares []share
 	excess collector

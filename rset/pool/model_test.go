@@ -515,7 +515,7 @@ func (m *machine) ShrinkAndGrow(t *rapid.T) {
 // Reload: a new scheduler learns all again, with what has been freed.
 func (m *machine) Reload(t *rapid.T) {
 	if len(m.ledgers) < len(m.n.jobs) || len(m.n.there) == 0 {
-		t.Skip("a hello can not tell parts of ranks")
+		t.Skip("a hello cannot tell parts of ranks")
 	}
 	fresh, err := pool.New(m.p.Inventory(), pool.Config{})
 	require.NoError(t, err)

@@ -118,7 +118,7 @@ func withProperties(r *rset.R, properties map[string]*idset.Set) *rset.R {
 	}))
 }
 
-// must returns the result of an operation that can not fail while the
+// must returns the result of an operation that cannot fail while the
 // invariants hold.
 func must(r *rset.R, err error) *rset.R {
 	if err != nil {

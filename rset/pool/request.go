@@ -220,7 +220,7 @@ func (q *Request) checkTotal() error {
 	}
 	for _, p := range append([]need{{n: 1}}, q.per...) {
 		if total > jobspec.MaxQuantity/p.n {
-			return at("resources", errTooMany)
+			return at("resources", tooManyInAll())
 		}
 	}
 	return nil
@@ -251,7 +251,7 @@ func times(c jobspec.Count, k int64) (jobspec.Count, error) {
 	case k == 1:
 		return c, nil
 	case lo > jobspec.MaxCount:
-		return jobspec.Count{}, errTooMany
+		return jobspec.Count{}, tooManyInAll()
 	case fixed:
 		return jobspec.Fixed(lo), nil
 	case operator == jobspec.Add:

@@ -64,7 +64,7 @@ func (p *Pool) Update(c Change) error {
 	return nil
 }
 
-// changed returns the inventory after a change, or why that can not be made.
+// changed returns the inventory after a change, or why that cannot be made.
 func (p *Pool) changed(c Change) (*rset.R, error) {
 	if c.Expiration != nil {
 		if err := checkTime("expiration of the pool", *c.Expiration); err != nil {
@@ -80,7 +80,7 @@ func (p *Pool) changed(c Change) (*rset.R, error) {
 		inventory = must(inventory.Restrict(ranks))
 	}
 	if !c.Grow.IsEmpty() {
-		if err := apart("grow", c.Grow.Ranks(), ranks, isThere); err != nil {
+		if err := disjoint("grow", c.Grow.Ranks(), ranks, isThere); err != nil {
 			return nil, err
 		}
 		var err error
@@ -118,7 +118,7 @@ func checkUpDown(c Change, ranks *idset.Set) error {
 	if err := among("up", c.Up, ranks); err != nil {
 		return err
 	}
-	if err := apart("up and down", c.Up, c.Down, bothWays); err != nil {
+	if err := disjoint("up and down", c.Up, c.Down, bothWays); err != nil {
 		return err
 	}
 	// A rank that goes away goes down too, and may be told so.
@@ -132,7 +132,7 @@ func changeProperties(properties map[string]*idset.Set, c Change, ranks *idset.S
 		if err := among(what, idset.Difference(set, c.Shrink), ranks); err != nil {
 			return err
 		}
-		if err := apart(what, set, c.AddProperties[name], bothWays); err != nil {
+		if err := disjoint(what, set, c.AddProperties[name], bothWays); err != nil {
 			return err
 		}
 		if have := properties[name]; have != nil {
@@ -170,8 +170,8 @@ func among(what string, set, ranks *idset.Set) error {
 	return ranksError(what, idset.Difference(set, ranks), notThere)
 }
 
-// apart returns an error if two sets have ranks in common.
-func apart(what string, a, b *idset.Set, reason string) error {
+// disjoint returns an error if two sets have ranks in common.
+func disjoint(what string, a, b *idset.Set, reason string) error {
 	if !a.Intersects(b) {
 		return nil
 	}
