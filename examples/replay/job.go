@@ -225,7 +225,7 @@ func (j *job) listing() *listing {
 	}
 	if j.spec != nil {
 		l.Name, l.Cwd, l.Queue = text(j.spec.Name()), text(j.spec.Cwd()), text(j.spec.Queue())
-		l.Project, l.Bank, l.Duration = text(j.spec.Project()), text(j.spec.Bank()), ptr(seconds(j.spec.Duration()))
+		l.Project, l.Bank, l.Duration = text(j.spec.Project()), text(j.spec.Bank()), ptr(seconds(j.spec.Duration().Seconds()))
 	}
 	if j.res != nil {
 		l.Ranks, l.Nodelist = ptr(string(j.res.Ranks().AppendFormat(nil, idset.FormatBrackets))), text(j.res.Nodelist().String())

@@ -68,7 +68,7 @@ func NewRequest(spec *jobspec.Spec) (*Request, error) {
 	if spec == nil {
 		return nil, fail(ErrRequest, "", noOffset, errZeroSpec)
 	}
-	b := builder{q: Request{span: 1, duration: spec.Duration()}}
+	b := builder{q: Request{span: 1, duration: spec.Duration().Seconds()}}
 	for i, v := range spec.Vertices() {
 		if err := b.add(i, v); err != nil {
 			return nil, err

@@ -236,7 +236,7 @@ func requireCounts(t require.TestingT, s *jobspec.Spec, q *pool.Request) {
 			require.Equal(t, n, pair.got)
 		}
 	}
-	require.Equal(t, s.Duration(), q.Duration())
+	require.Equal(t, s.Duration().Seconds(), q.Duration())
 	if shape, err := s.Shape(); err == nil {
 		require.Equal(t, shape.Nodes, asked.Nodes)
 		require.Equal(t, shape.Slots, asked.Slots)
