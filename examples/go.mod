@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/joblife/joblife v0.0.0
 	github.com/stretchr/testify v1.12.1
+	golang.org/x/term v0.29.0
 )
 
 require (

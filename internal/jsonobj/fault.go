@@ -147,6 +147,9 @@ down:
 
 // join puts a path and what it leads to together.
 func join(path, element string) string {
+	if len(path) == maxPath { // cut before
+		return path
+	}
 	if path != "" && element != "" && element[0] != '[' {
 		path += "."
 	}
@@ -158,9 +161,12 @@ func join(path, element string) string {
 }
 
 // Name returns a key as it stands in a path: quoted unless it is a plain word,
-// and at most 64 bytes of it.
+// and cut at 64 bytes.
 func Name[T string | []byte](key T) string {
-	s := string(key[:min(len(key), maxKey)])
+	if len(key) > maxKey {
+		return Name(key[:maxKey]) + "..."
+	}
+	s := string(key)
 	for i := range len(s) {
 		switch c := s[i]; {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-', c == '.':

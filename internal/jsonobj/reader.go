@@ -30,6 +30,23 @@ func (d *Doc) Array() Reader {
 	return Reader{cur: d.limits.Array(d.text), self: Value{d, d.text, 0}, array: true}
 }
 
+// Root returns the value that the text is, of any kind. The text is checked; an
+// absent Value comes with the fault.
+func (d *Doc) Root() Value {
+	if err := jsonscan.Check(d.text, d.limits); err != nil {
+		d.Fail(err)
+		return Value{}
+	}
+	from, to := 0, len(d.text)
+	for jsonscan.IsSpace(d.text[from]) {
+		from++
+	}
+	for jsonscan.IsSpace(d.text[to-1]) {
+		to--
+	}
+	return Value{d, d.text[from:to:to], from}
+}
+
 // Fail notes what is wrong with the text as a whole, unless there is a fault.
 func (d *Doc) Fail(err error) { Value{d, d.text, 0}.Fail(err) }
 

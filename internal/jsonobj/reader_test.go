@@ -261,3 +261,24 @@ func TestPathIsCut(t *testing.T) {
 	require.Equal(t, `"\xff"`, jsonobj.Name("\xff"))
 	require.Equal(t, `""`, jsonobj.Name([]byte{}))
 }
+
+func TestRoot(t *testing.T) {
+	for text, fault := range map[string]string{
+		" 7\n": "", "8": "offset 0: must be from 0 to 7", " \t[1]": "offset 2: must be an integer", "": "offset 0: unexpected end",
+		"7 x": `offset 2: text after the value: byte "x"`,
+	} {
+		d := jsonobj.NewDoc([]byte(text), jsonscan.Limits{})
+		v := d.Root()
+		n := v.Int(0, 7)
+		if fault == "" {
+			require.NoError(t, d.Err())
+			require.Equal(t, int64(7), n)
+			require.Equal(t, "7", string(v.Raw()))
+			require.False(t, v.Failed())
+			continue
+		}
+		require.EqualError(t, d.Err(), fault)
+		require.Zero(t, n)
+		require.NotEqual(t, v.Absent(), v.Failed())
+	}
+}

@@ -1,6 +1,7 @@
 package jsonobj
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -19,6 +20,9 @@ type Value struct {
 
 // Absent reports whether there is no value.
 func (v Value) Absent() bool { return v.raw == nil }
+
+// Failed reports whether the Doc has a fault.
+func (v Value) Failed() bool { return v.doc != nil && v.doc.fault != nil }
 
 // Raw returns the bytes of the value, which alias the text.
 func (v Value) Raw() []byte { return v.raw }
@@ -118,11 +122,9 @@ func (v Value) TextBytes() []byte {
 		v.Fail(errString)
 		return nil
 	}
-	for _, c := range v.raw {
-		if c == '\\' {
-			b, _ := jsonscan.AppendUnescaped(nil, v.raw)
-			return b
-		}
+	if bytes.IndexByte(v.raw, '\\') >= 0 {
+		b, _ := jsonscan.AppendUnescaped(nil, v.raw)
+		return b
 	}
 	return v.raw[1 : len(v.raw)-1 : len(v.raw)-1]
 }
@@ -130,8 +132,9 @@ func (v Value) TextBytes() []byte {
 // Texts reads an array of strings, nil if it is empty.
 func (v Value) Texts() []string {
 	var out []string
-	for a := v.Array(); a.Next(); {
-		out = append(out, a.Value().Text())
+	a := v.Array()
+	for a.Next() {
+		out = append(out, a.Text())
 	}
 	if v.doc == nil || v.doc.fault != nil {
 		return nil

@@ -3,6 +3,8 @@ package fsd
 import (
 	"math"
 	"time"
+
+	"github.com/joblife/joblife/internal/guard"
 )
 
 // Forever is the duration that never ends, "infinity" as a text: the longest
@@ -27,7 +29,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return d.std(), nil
+	return guard.Duration(d.Seconds()), nil
 }
 
 // FormatDuration returns the canonical text of d: what Flux prints, with six
@@ -57,19 +59,4 @@ func signed(d time.Duration) (sign string, length Duration) {
 		return "", Infinity()
 	}
 	return "", Duration(d.Seconds())
-}
-
-// std returns a valid d rounded to a nanosecond, at least one unless d is zero.
-func (d Duration) std() time.Duration {
-	const longest = math.MaxInt64 // nanoseconds
-	if d < longest/1_000_000_000+1 {
-		// Each part is exact; together they need more than 53 bits.
-		whole, part := math.Modf(float64(d))
-		ns := uint64(whole)*1_000_000_000 + uint64(math.Round(part*1e9))
-		if ns == 0 && d > 0 {
-			ns = 1
-		}
-		return time.Duration(min(ns, longest))
-	}
-	return Forever
 }

@@ -83,10 +83,9 @@ func TestAnErrorOfACountHasItsOffset(t *testing.T) {
 		"x": 0, "[x]": 1, "2-x": 2, "[2-x]": 3, "1,02": 2, "[1,3,3]": 5, "2-8:2:": 6, "2-8:2:+x": 7, "7-3": 0, "1,2147483648": 2, "1,5-4": 2,
 	} {
 		_, err := jobspec.ParseCount(in)
-		var e *jobspec.Error
-		require.ErrorAs(t, err, &e, in)
-		require.Equal(t, offset, e.Offset, in)
-		require.Empty(t, e.Path)
+		path, got, _ := jobspec.Position(err)
+		require.Equal(t, offset, got, in)
+		require.Empty(t, path)
 	}
 }
 
@@ -128,9 +127,8 @@ func TestJSONThatIsNoCountIsRefusedAndTheReceiverStays(t *testing.T) {
 		c := jobspec.Fixed(7)
 		err := c.UnmarshalJSON([]byte(in))
 		require.ErrorIs(t, err, jobspec.ErrInvalid, in)
-		var e *jobspec.Error
-		require.ErrorAs(t, err, &e)
-		require.Equal(t, path, e.Path, in)
+		got, _, _ := jobspec.Position(err)
+		require.Equal(t, path, got, in)
 		require.Equal(t, "7", c.String(), "the receiver is as before")
 	}
 	c := jobspec.Fixed(7)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -68,7 +69,7 @@ func (p *Pool) Alloc(id jobid.ID, q *Request, now eventlog.Timestamp) (*rset.R, 
 	if err != nil {
 		return nil, err
 	}
-	end, err := p.end(now, q.seconds)
+	end, err := p.end(now, q.duration)
 	if err != nil {
 		return nil, err
 	}
@@ -94,19 +95,19 @@ func (p *Pool) room() error {
 }
 
 // end returns when an allocation expires that is made now.
-func (p *Pool) end(now eventlog.Timestamp, seconds float64) (eventlog.Timestamp, error) {
+func (p *Pool) end(now eventlog.Timestamp, duration time.Duration) (eventlog.Timestamp, error) {
 	if err := checkTime("now", now); err != nil {
 		return 0, err
 	}
 	if p.expiration > 0 && p.expiration <= now {
 		return 0, fmt.Errorf("%w at %v", ErrExpired, p.expiration)
 	}
-	if seconds == 0 {
+	if duration == 0 {
 		return p.expiration, nil
 	}
 	// The time after now at the least, which a duration of less than a
 	// microsecond may not reach; never, if that is beyond all times.
-	end := max(now+eventlog.Timestamp(seconds), eventlog.Timestamp(math.Nextafter(float64(now), math.MaxFloat64)))
+	end := max(now+eventlog.Timestamp(duration.Seconds()), eventlog.Timestamp(math.Nextafter(float64(now), math.MaxFloat64)))
 	switch {
 	case p.expiration > 0:
 		return min(end, p.expiration), nil

@@ -1,60 +1,51 @@
 package pool_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset/pool"
 )
 
 func TestNeedsAskAsAJobspecDoes(t *testing.T) {
-	gpus := vertex("gpu", "1")
-	for _, c := range []struct {
-		needs pool.Needs
-		spec  string
-	}{
-		{pool.Needs{Cores: 3}, specText(shape("slot", "1", vertex("core", "3")), "")},
-		{pool.Needs{Slots: 5, Cores: 2, GPUs: 1}, specText(shape("slot", "5", vertex("core", "2"), gpus), "")},
-		{pool.Needs{Nodes: 2, Slots: 3, Cores: 4}, specText(shape("node", "2", vertex("slot", "3", vertex("core", "4"))), "")},
-		{pool.Needs{Nodes: 2, Cores: 4, GPUs: 1}, specText(shape("node", "2", vertex("slot", "1", vertex("core", "4"), gpus)), "")},
-		{
-			pool.Needs{Nodes: 2, Cores: 4, Whole: true},
-			specText("["+whole(vertex("node", "2", vertex("slot", "1", vertex("core", "4"))))+"]", ""),
-		},
-	} {
-		q, err := c.needs.Request()
+	small := rapid.Int64Range(0, 5)
+	rapid.Check(t, func(t *rapid.T) {
+		n := pool.Needs{
+			Nodes: small.Draw(t, "nodes"), Slots: small.Draw(t, "slots"), Cores: small.Draw(t, "cores"), GPUs: small.Draw(t, "gpus"),
+			Duration: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "duration")),
+		}
+		n.Exclusive = n.Nodes > 0 && rapid.Bool().Draw(t, "exclusive")
+		spec, err := jobspec.New(jobspec.Job{
+			Nodes: n.Nodes, Slots: n.Slots, Cores: n.Cores, GPUs: n.GPUs, Exclusive: n.Exclusive,
+			Duration: n.Duration, Command: []string{"app"},
+		})
 		require.NoError(t, err)
-		want := requestOf(t, c.spec)
+		want, err := pool.NewRequest(spec)
+		require.NoError(t, err)
+		q, err := n.Request()
+		require.NoError(t, err)
 		require.Equal(t, want.Asked(), q.Asked())
 		require.Equal(t, want.String(), q.String())
-	}
-	q, err := pool.Needs{Nodes: 4, Duration: time.Hour}.Request()
-	require.NoError(t, err)
-	require.Equal(t, "4 whole nodes", q.String())
-	require.Equal(t, time.Hour, q.Duration())
-
-	p := upPool(t, "rank[0-3]/core[0-3],gpu0 n[0-3]")
-	r, err := p.Alloc(1, q, 100)
-	require.NoError(t, err)
-	require.Equal(t, "rank[0-3]/core[0-3],gpu0", r.String())
-	require.EqualValues(t, 3700, r.Expiration())
+		require.InDelta(t, want.Duration(), q.Duration(), 1000, "a jobspec has seconds as a float")
+	})
 }
 
 func TestNeedsThatMakeNoRequestAreRefused(t *testing.T) {
 	for _, n := range []pool.Needs{
-		{}, {GPUs: 1}, {Slots: 2}, {Nodes: -1}, {Nodes: 1, Slots: -1}, {Cores: -1}, {Cores: 1, GPUs: -1},
-		{Cores: 1, Duration: -1}, {Cores: 1, Whole: true}, {Nodes: 1, GPUs: 1},
+		{Nodes: -1}, {Slots: -1}, {Cores: math.MinInt64}, {GPUs: -1}, {Duration: -1}, {Exclusive: true},
 	} {
 		q, err := n.Request()
 		require.Nil(t, q)
 		require.ErrorIs(t, err, pool.ErrRequest, "%+v", n)
 	}
 	for _, n := range []pool.Needs{
+		{Nodes: jobspec.MaxCount + 1}, {GPUs: math.MaxInt64},
 		{Nodes: jobspec.MaxCount, Slots: jobspec.MaxCount, Cores: jobspec.MaxCount},
-		{Cores: 1, Slots: jobspec.MaxCount, GPUs: jobspec.MaxCount, Nodes: jobspec.MaxCount},
 	} {
 		_, err := n.Request()
 		require.ErrorIs(t, err, pool.ErrLimit, "%+v", n)

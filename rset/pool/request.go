@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,8 +29,8 @@ type Request struct {
 	// exclusive tells that the job takes nodes whole; per is then what a node
 	// must have.
 	exclusive  bool
-	seconds    float64     // how long it may run; 0: no limit
-	constraint *constraint // nil: every rank will do
+	duration   time.Duration // how long it may run; 0: no limit
+	constraint *constraint   // nil: every rank will do
 }
 
 // A need is how many of a kind, as "core", a slot takes.
@@ -67,7 +66,7 @@ func NewRequest(spec *jobspec.Spec) (*Request, error) {
 	if spec == nil {
 		return nil, categorize(ErrRequest, errNoSpec)
 	}
-	b := builder{q: Request{nodesPerSlot: 1, seconds: spec.Duration()}}
+	b := builder{q: Request{nodesPerSlot: 1, duration: spec.Duration()}}
 	for i, v := range spec.Vertices() {
 		if err := b.add(i, v); err != nil {
 			return nil, categorize(ErrRequest, err)
@@ -84,14 +83,8 @@ func NewRequest(spec *jobspec.Spec) (*Request, error) {
 	return &b.q, nil
 }
 
-// Duration returns how long the job may run; 0 means no limit. It saturates at about
-// 292 years.
-func (q *Request) Duration() time.Duration {
-	if q.seconds >= math.MaxInt64/1e9 {
-		return math.MaxInt64
-	}
-	return time.Duration(q.seconds * 1e9)
-}
+// Duration returns how long the job may run; 0 means no limit.
+func (q *Request) Duration() time.Duration { return q.duration }
 
 // String returns the request in one line for people, as "4 nodes of 2 slots of
 // 4 cores, 1 gpu". It is empty for the zero Request.

@@ -238,7 +238,7 @@ func requireCounts(t require.TestingT, s *jobspec.Spec, q *pool.Request) {
 			require.Equal(t, n, pair.got)
 		}
 	}
-	require.Equal(t, time.Duration(s.Duration()*1e9), q.Duration())
+	require.Equal(t, s.Duration(), q.Duration())
 	if shape, err := s.Shape(); err == nil {
 		require.Equal(t, shape.Nodes, asked.Nodes)
 		require.Equal(t, shape.Slots, asked.Slots)
