@@ -27,7 +27,7 @@ func (h hosts) len() int {
 	return last.before + last.n
 }
 
-// hostsOf returns hosts that are a whole list, which must not change any more.
+// hostsOf returns hosts that are a whole list, which must not change from then on.
 func hostsOf(list *hostlist.List) hosts {
 	if list.IsEmpty() {
 		return nil

@@ -66,12 +66,12 @@ func attend(ctx context.Context, o options, conn net.Conn, stderr io.Writer) {
 // turnAway tells that there is a session already.
 func turnAway(conn net.Conn) {
 	b, _ := alloc.Line{Topic: topicError, Errnum: errnoBusy, Errstr: "another session is going on"}.AppendText(nil)
-	_, _ = conn.Write(b) // a new connection has room for a line; if the peer is gone, so be it
+	_, _ = conn.Write(b) // a new connection has room for a line; the peer may be gone
 	_ = conn.Close()
 }
 
 // openSocket makes a socket that only this user may connect to. It takes the
-// place of one that nobody listens on.
+// place of one without a listener.
 func openSocket(path string) (net.Listener, error) {
 	if len(path) > maxPath {
 		return nil, fmt.Errorf("-listen: the path has %d bytes, a socket can have %d: choose a shorter one", len(path), maxPath)

@@ -141,7 +141,7 @@ func TestLongLinesArePassedOver(t *testing.T) {
 		}
 		return got
 	}
-	const long = "line is longer than 10 bytes: it was passed over"
+	const long = "line is longer than 10 bytes and was skipped"
 	require.Equal(t, []string{"1a", long, "4c"}, read("a\n"+strings.Repeat("b", 10)+"\n\nc"))
 	require.Equal(t, []string{"1" + strings.Repeat("b", 9), "2c"}, read(strings.Repeat("b", 9)+"\nc\n"))
 	require.Equal(t, []string{"1a", long}, read("a\n"+strings.Repeat("b", 200_000)))
@@ -155,7 +155,7 @@ func TestALongLineEndsNothing(t *testing.T) {
 		strings.NewReader(`{"topic":"sched.nosuch"}`))
 	status, stdout, stderr := sched(input, "-now=1")
 	require.Equal(t, exitFault, status, "lines were refused")
-	require.Contains(t, stdout, `{"topic":"sched.error","errnum":90,"errstr":"line is longer than 16777216 bytes: it was passed over"}`)
+	require.Contains(t, stdout, `{"topic":"sched.error","errnum":90,"errstr":"line is longer than 16777216 bytes and was skipped"}`)
 	require.Contains(t, stdout, `{"topic":"sched.nosuch","errnum":38`)
 	require.Contains(t, stderr, "sched: line 1: sched.error: line is longer")
 	require.Contains(t, stderr, "2 lines refused")

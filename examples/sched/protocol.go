@@ -103,7 +103,7 @@ func (s *session) tick() {
 	s.now = now
 }
 
-// errorf tells people something about the line that is handled.
+// errorf writes a message for people about the line that is handled.
 func (s *session) errorf(format string, args ...any) {
 	if s.line > 0 {
 		fmt.Fprintf(s.stderr, "sched: line %d: %s\n", s.line, fmt.Sprintf(format, args...))

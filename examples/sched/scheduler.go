@@ -287,7 +287,7 @@ func (s *scheduler) schedule(arrived *job) {
 	}
 }
 
-// try gives a job resources of the pool, or of a copy of it, and tells nobody.
+// try gives a job resources of the pool, or of a copy of it, without a response.
 // It returns nil if the job has to wait, or can never start and is denied.
 func (s *scheduler) try(p *pool.Pool, j *job) *rset.R {
 	r, err := p.Alloc(j.id, j.request, s.now)
@@ -339,13 +339,13 @@ func reason(err error) string {
 	return strings.TrimPrefix(text, "pool: ")
 }
 
-// annotate tells when a job that waits is to start; 0 is not known any more.
+// annotate tells when a waiting job is to start; 0 means no longer known.
 func (s *scheduler) annotate(j *job, at eventlog.Timestamp) {
 	j.estimate = at
 	if at > 0 {
 		s.logf("%v is to start at %v", name(j.id), at)
 	} else {
-		s.logf("it is not known any more when %v is to start", name(j.id))
+		s.logf("the start of %v is no longer known", name(j.id))
 	}
 	s.answer(alloc.Response{ID: j.id, Type: alloc.ResponseAnnotate, Annotations: estimateOf(at)})
 }

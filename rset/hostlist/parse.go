@@ -268,7 +268,7 @@ func (p *parser) add(offset int, r idRange, prefix string) error {
 }
 
 // spell puts the hosts of a range with a suffix at the end of the list, each by
-// itself: what is their id is told by the end of the whole name.
+// itself: their id is at the end of the whole name.
 func (p *parser) spell(r idRange, prefix, suffix string) error {
 	n := r.last - r.first + 1
 	if err := p.room(r.offset, n); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// An inventory tells which ranks there are, and what is known of them.
+// An inventory is the ranks that there are, and what is known of them.
 type inventory interface {
 	// allRanks returns all ranks. It is not to be changed.
 	allRanks() *idset.Set

@@ -9,7 +9,7 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// A hostIndex tells which ranks are on which hosts, for an inventory's
+// A hostIndex finds the ranks on hosts, for an inventory's
 // ranksOfHosts. It is of the hosts as they were when it was made, and never
 // changes. A nil *hostIndex knows no host.
 //

@@ -54,7 +54,7 @@ func (p *Pool) Earliest(q *Request, now eventlog.Timestamp) (eventlog.Timestamp,
 		}
 		trial := copied.Clone()
 		for _, h := range ends[done:next] {
-			var r released // which nobody asks for
+			var r released // not used
 			for _, s := range trial.sharesList(h.id) {
 				trial.release(&r, s)
 			}

@@ -13,8 +13,8 @@ import (
 // degree is that of the trees.
 const degree = 32
 
-// A span is a range of consecutive ranks that are in the same state. Spans are
-// never changed, only replaced, so that copies of a pool share them.
+// A span is a range of consecutive ranks in the same state. Spans are never changed,
+// only replaced, so copies of a pool share them.
 type span struct {
 	first, last uint32
 	state
@@ -23,8 +23,8 @@ type span struct {
 // A state is all there is to know of a node.
 type state struct {
 	all    *children.Set // what it has
-	free   *children.Set // what of that nobody holds
-	owners []owner       // who holds what, by job; never changed
+	free   *children.Set // what of it no job holds
+	owners []owner       // what each job holds, by job; never changed
 	up     bool          // may be allocated
 	clash  bool          // two owners hold the same
 }
@@ -62,13 +62,13 @@ func (s *state) take(job jobid.ID, k *children.Set) {
 		owners = append(owners, s.owners[i:]...)
 	}
 	s.owners = owners
-	// What was free belongs to nobody else.
+	// What was free belongs to no other job.
 	s.clash = s.clash || !s.free.Contains(k) && s.overlaps()
 	s.free = s.free.Subtract(k)
 }
 
 // drop takes children of the node, which it holds, from a job, and returns
-// those of them that nobody holds any more.
+// those of them that no job holds any more.
 func (s *state) drop(job jobid.ID, k *children.Set) *children.Set {
 	i, _ := s.find(job)
 	rest := s.owners[i].what.Subtract(k)
@@ -267,7 +267,7 @@ func (sp *span) item() fitItem { return fitItem{sp.free, sp.first, sp.idle(), sp
 // A share is what a job holds of a range of ranks.
 type share struct {
 	job         jobid.ID
-	gone        bool // not in the inventory, or not any more
+	gone        bool // not in the inventory
 	first, last uint32
 	what        *children.Set
 }

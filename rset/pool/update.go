@@ -64,7 +64,7 @@ func (p *Pool) Update(c Change) error {
 	return nil
 }
 
-// changed returns the inventory after a change, or why that cannot be made.
+// changed returns the inventory after a change, or an error if the change is invalid.
 func (p *Pool) changed(c Change) (*rset.R, error) {
 	if c.Expiration != nil {
 		if err := checkTime("expiration of the pool", *c.Expiration); err != nil {
@@ -121,7 +121,7 @@ func checkUpDown(c Change, ranks *idset.Set) error {
 	if err := disjoint("up and down", c.Up, c.Down, bothWays); err != nil {
 		return err
 	}
-	// A rank that goes away goes down too, and may be told so.
+	// A rank that leaves goes down too, and may be named so.
 	return among("down", idset.Difference(c.Down, c.Shrink), ranks)
 }
 
@@ -191,7 +191,7 @@ func (p *Pool) shrink(first, last uint32) {
 }
 
 // grow puts ranks into the pool, down. What jobs hold of them, from when they
-// were there before, is not gone any more.
+// were there before, is no longer gone.
 func (p *Pool) grow(r *rset.R) {
 	for _, sp := range spansOf(r) {
 		p.insert(sp)
