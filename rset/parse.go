@@ -77,7 +77,7 @@ func (d *decoder) document() {
 	var execution jsonobj.Value
 	o := d.doc.Object()
 	for o.Next() {
-		switch key := string(o.Key()); key {
+		switch string(o.Key()) {
 		case "version":
 			if n, ok := jsonscan.Int64(o.Value().Raw()); !ok || n != 1 {
 				o.Value().Fail(errVersion)
@@ -87,7 +87,7 @@ func (d *decoder) document() {
 		case "scheduling":
 			d.r.scheduling = o.Value().Compact()
 		default:
-			d.r.top = append(d.r.top, member{key, o.Value().Compact()})
+			d.r.top = append(d.r.top, member{string(o.Key()), o.Value().Compact()})
 		}
 	}
 	o.Require("version", "execution")
@@ -105,7 +105,7 @@ func (d *decoder) execution(v jsonobj.Value) {
 	var lite, expiration, nodelist, properties jsonobj.Value
 	o := v.Object()
 	for o.Next() {
-		switch key := string(o.Key()); key {
+		switch string(o.Key()) {
 		case "R_lite":
 			lite = o.Value()
 		case "starttime":
@@ -120,7 +120,7 @@ func (d *decoder) execution(v jsonobj.Value) {
 		case "properties":
 			properties = o.Value()
 		default:
-			d.r.execution = append(d.r.execution, member{key, o.Value().Compact()})
+			d.r.execution = append(d.r.execution, member{string(o.Key()), o.Value().Compact()})
 		}
 	}
 	o.Require("R_lite")
