@@ -24,7 +24,7 @@ type place struct {
 	err error // why dir names no job
 }
 
-// locate takes a path of an archive apart. A directory above those of jobs
+// locate says what a path of an archive names. A directory above those of jobs
 // names nothing.
 func locate(path string, isDir bool) (p place) {
 	path = strings.TrimPrefix(path, "./")
