@@ -9,7 +9,7 @@ import (
 
 // dict is a dictionary of annotations, in the order in which its keys came.
 // The zero dict is empty.
-type dict struct{ ordered[value] }
+type dict struct{ ordered[string, value] }
 
 // value is one annotation: a dictionary, or the text of any other JSON value.
 type value struct {

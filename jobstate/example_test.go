@@ -107,7 +107,7 @@ func ExampleParseState() {
 	fmt.Println(err)
 	// Output:
 	// PENDING true <nil>
-	// jobstate: unknown state "Run"
+	// jobstate: unknown name "Run" of a state
 }
 
 func ExampleDiagram() {

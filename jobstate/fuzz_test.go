@@ -54,7 +54,7 @@ func FuzzReplay(f *testing.F) {
 			}
 			_ = live.Waiting().String()
 			if c, err := jobstate.ParseContext(e); err == nil && c != nil {
-				_, err := c.AppendJSON(nil)
+				_, err := jobstate.AppendContext(nil, c)
 				require.NoError(t, err)
 			}
 		}
@@ -103,11 +103,11 @@ func FuzzParseContext(f *testing.F) {
 		if c == nil {
 			return
 		}
-		out, err := c.AppendJSON(nil)
+		out, err := jobstate.AppendContext(nil, c)
 		require.NoError(t, err)
 		again, err := jobstate.ParseContext(eventlog.Entry{Timestamp: 1, Name: name, Context: out})
 		require.NoError(t, err)
-		twice, err := again.AppendJSON(nil)
+		twice, err := jobstate.AppendContext(nil, again)
 		require.NoError(t, err)
 		require.Equal(t, string(out), string(twice))
 	})

@@ -48,15 +48,15 @@ type Job struct {
 	expiration eventlog.Timestamp
 
 	worst   *Exception // the most severe, the first among equals
-	deps    ordered[dependency]
-	actions ordered[action]
+	deps    ordered[string, dependency]
+	actions ordered[actionKey, action]
 
 	livePrologs, liveEpilogs int // the sums of live over actions, by kind
 	failedPrologs            int // how many of the actions are prologs that failed
 
 	notes   dict
 	updates []Update
-	flagSet ordered[struct{}] // the names that set-flags gave and that have no bit in flags
+	flagSet ordered[string, struct{}] // the names that set-flags gave and that have no bit in flags
 
 	last entryMark // the entry before, to know its repetition
 }
@@ -71,12 +71,13 @@ type entryMark struct {
 
 // markOf returns the mark of an entry. The content is the context, and the name
 // where the kind does not tell it.
-func markOf(k kind, e eventlog.Entry) entryMark {
+func markOf(ev *Event) entryMark {
+	e := &ev.entry
 	content := []byte(e.Context)
-	if k == kUnknown {
+	if ev.kind == kUnknown {
 		content = append(append([]byte(e.Name), 0), e.Context...)
 	}
-	m := entryMark{time: e.Timestamp, size: len(content), kind: k}
+	m := entryMark{time: e.Timestamp, size: len(content), kind: ev.kind}
 	if len(content) <= len(m.digest) {
 		copy(m.digest[:], content)
 	} else {
@@ -89,10 +90,14 @@ func markOf(k kind, e eventlog.Entry) entryMark {
 // dependency is one dependency of a job, by its description.
 type dependency struct{ satisfied bool }
 
-// action is one prolog or epilog of a job. The key in Job.actions is the
-// letter p or e and the description.
+// actionKey tells the actions of a job apart.
+type actionKey struct {
+	kind        ActionKind
+	description string
+}
+
+// action is one prolog or epilog of a job.
 type action struct {
-	kind   ActionKind
 	failed bool // a finish had another status than 0; it stays
 	live   int  // starts without a finish
 	since  eventlog.Timestamp
@@ -238,7 +243,7 @@ func (j *Job) busy() bool { return j.livePrologs+j.liveEpilogs > 0 }
 func (j *Job) Actions() iter.Seq[Action] {
 	return func(yield func(Action) bool) {
 		for key, a := range j.actions.all() {
-			if a.live > 0 && !yield(Action{Kind: a.kind, Description: key[1:], Live: a.live, Since: a.since}) {
+			if a.live > 0 && !yield(Action{Kind: key.kind, Description: key.description, Live: a.live, Since: a.since}) {
 				return
 			}
 		}

@@ -1,6 +1,7 @@
 package jobstate
 
 import (
+	"fmt"
 	"math/bits"
 	"strconv"
 )
@@ -90,7 +91,7 @@ func ParseState(s string) (State, error) {
 			return stateNames[i].State, nil
 		}
 	}
-	return 0, &NameError{Kind: "state", Name: clip(s)}
+	return 0, unknownName("state", s)
 }
 
 // Name returns the name of s in the given form, as the reference prints it:
@@ -131,7 +132,7 @@ func (s State) Single() bool { return bits.OnesCount8(uint8(s)) == 1 && s <= Sta
 func (s State) AppendText(dst []byte) ([]byte, error) {
 	name := s.Name(LongUpper)
 	if name == unknown.longUpper {
-		return dst, &NameError{Kind: "state", Name: s.String()}
+		return dst, unknownName("state", s.String())
 	}
 	return append(dst, name...), nil
 }
@@ -151,6 +152,11 @@ func (s *State) UnmarshalText(text []byte) error {
 
 // index returns the position of a single state in arrays of numStates.
 func (s State) index() int { return bits.TrailingZeros8(uint8(s)) }
+
+// unknownName returns the error for the name of a state or a result.
+func unknownName(what, name string) error {
+	return fmt.Errorf("jobstate: %w %q of a %s", ErrName, clip(name), what)
+}
 
 // Result says how a job ended. The values are those that Flux sends on the
 // wire. The zero Result is invalid: a job that has not ended has none.
@@ -182,7 +188,7 @@ func ParseResult(s string) (Result, error) {
 			return resultNames[i].Result, nil
 		}
 	}
-	return 0, &NameError{Kind: "result", Name: clip(s)}
+	return 0, unknownName("result", s)
 }
 
 // Name returns the name of r in the given form, as the reference prints it. A
@@ -210,7 +216,7 @@ func (r Result) String() string {
 func (r Result) AppendText(dst []byte) ([]byte, error) {
 	name := r.Name(LongUpper)
 	if name == unknown.longUpper {
-		return dst, &NameError{Kind: "result", Name: r.String()}
+		return dst, unknownName("result", r.String())
 	}
 	return append(dst, name...), nil
 }

@@ -28,7 +28,8 @@ const (
 	EventMemo             = "memo"
 )
 
-// kind is the number of an RFC 21 event in the table; 0 is any other name.
+// kind is the number of an event in the table; 0 is any name that this package
+// does not know.
 type kind uint8
 
 const (
@@ -57,8 +58,35 @@ const (
 	kClean
 	kException
 	kMemo
-	numKinds
+	kPrologLaunch
+	kPrologFail
+	kPrologRelease
+	kEpilogLaunch
+	kEpilogFail
+	kEpilogRelease
+	kDrained
+	numKinds // of a job's log; those that follow are of housekeeping's own log
+	kHousekeepingStart
+	kHousekeepingLaunch
+	kHousekeepingFail
+	kHousekeepingRelease
+	kHousekeepingFinish
 )
+
+// ofJob reports whether the event is one of a job's log that has a row.
+func (k kind) ofJob() bool { return k != kUnknown && k < numKinds }
+
+// action returns the kind of the action whose event k is.
+func (k kind) action() ActionKind {
+	switch k {
+	case kPrologStart, kPrologLaunch, kPrologFail, kPrologRelease, kPrologFinish:
+		return ActionProlog
+	case kEpilogStart, kEpilogLaunch, kEpilogFail, kEpilogRelease, kEpilogFinish:
+		return ActionEpilog
+	default:
+		return ActionHousekeeping
+	}
+}
 
 // edge is one change of state.
 type edge struct {
@@ -121,6 +149,14 @@ var table = [numKinds]row{
 	kPrologFinish: {name: EventPrologFinish, proper: anytime, folds: anytime},
 	kEpilogStart:  {name: EventEpilogStart, proper: anytime, folds: anytime},
 	kEpilogFinish: {name: EventEpilogFinish, proper: anytime, folds: anytime},
+
+	kPrologLaunch:  {name: EventPrologLaunch, proper: anytime, folds: anytime},
+	kPrologFail:    {name: EventPrologFail, proper: anytime, folds: anytime},
+	kPrologRelease: {name: EventPrologRelease, proper: anytime, folds: anytime},
+	kEpilogLaunch:  {name: EventEpilogLaunch, proper: anytime, folds: anytime},
+	kEpilogFail:    {name: EventEpilogFail, proper: anytime, folds: anytime},
+	kEpilogRelease: {name: EventEpilogRelease, proper: anytime, folds: anytime},
+	kDrained:       {name: EventDrained, proper: anytime, folds: anytime},
 
 	kException: {name: EventException, proper: anytime, folds: anytime, edges: []edge{{StatePending | StateRun, StateCleanup, whenFatal}}},
 }
@@ -188,6 +224,30 @@ func kindOf(name string) kind {
 		return kException
 	case EventMemo:
 		return kMemo
+	case EventPrologLaunch:
+		return kPrologLaunch
+	case EventPrologFail:
+		return kPrologFail
+	case EventPrologRelease:
+		return kPrologRelease
+	case EventEpilogLaunch:
+		return kEpilogLaunch
+	case EventEpilogFail:
+		return kEpilogFail
+	case EventEpilogRelease:
+		return kEpilogRelease
+	case EventDrained:
+		return kDrained
+	case EventHousekeepingStart:
+		return kHousekeepingStart
+	case EventHousekeepingLaunch:
+		return kHousekeepingLaunch
+	case EventHousekeepingFail:
+		return kHousekeepingFail
+	case EventHousekeepingRelease:
+		return kHousekeepingRelease
+	case EventHousekeepingFinish:
+		return kHousekeepingFinish
 	default:
 		return kUnknown
 	}

@@ -2,12 +2,12 @@ package jobstate
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
@@ -93,6 +93,7 @@ func Validate(log []byte) []Finding {
 // validator is a Validate under way.
 type validator struct {
 	job      *Job
+	ev       Event
 	findings []Finding
 	released idset.Set
 	freed    bool // a free stood where it may
@@ -132,37 +133,40 @@ func (v *validator) check(line []byte) {
 	}
 	v.time = e.Timestamp
 	k := kindOf(e.Name)
-	if v.job.last == markOf(k, e) {
+	bad := v.ev.Decode(e)
+	switch {
+	case bad == nil && v.job.last == markOf(&v.ev):
 		v.add(LevelNote, "repeats the entry before it")
 		return
-	}
-	if k == kUnknown {
-		_, _ = v.job.Apply(e) // it was parsed: it is data
+	case bad == nil && !k.ofJob():
+		_, _ = v.job.ApplyEvent(&v.ev)
 		return
-	}
-	if !v.job.submitted && k != kSubmit {
+	case !v.job.submitted && k != kSubmit:
 		v.add(LevelError, "stands before submit, which must be the first event")
 		v.assume(kSubmit, e)
 	}
-	v.judge(k, e)
-	if _, err := v.job.Apply(e); err != nil {
-		v.refused(k, e, err)
+	if k.ofJob() {
+		v.judge(k, bad == nil)
+	}
+	if bad == nil {
+		_, bad = v.job.ApplyEvent(&v.ev)
+	}
+	if bad != nil {
+		v.refused(k, e, bad)
 	}
 }
 
 // refused names why the reducer refused an event, and goes on as if it had
 // been right where the order was.
 func (v *validator) refused(k kind, e eventlog.Entry, err error) {
-	var ctx *ContextError
-	switch {
-	case errors.As(err, &ctx):
-		v.add(LevelError, "%v", ctx)
-	case errors.Is(err, ErrTransition):
-		return // judge has named it
-	default:
-		v.add(LevelError, "%v", errors.Unwrap(err))
+	if refusal := (*EventError)(nil); errors.As(err, &refusal) {
+		err = refusal.Err
 	}
-	if v.job.State().In(table[k].folds) {
+	if errors.Is(err, ErrTransition) {
+		return // judge has named it
+	}
+	v.add(LevelError, "%v", err)
+	if k.ofJob() && v.job.State().In(table[k].folds) {
 		v.assume(k, e)
 	}
 }
@@ -173,7 +177,7 @@ func (v *validator) assume(k kind, e eventlog.Entry) {
 	switch k {
 	case kSubmit:
 		j.submitted, j.state, j.version = true, StateNew, LogVersion
-		if e.Name == EventSubmit && peek(e.Context, "version") == nil {
+		if e.Name == EventSubmit && !hasKey(e.Context, "version") {
 			j.version, when = 0, whenOld
 		}
 	case kAlloc:
@@ -188,30 +192,17 @@ func (v *validator) assume(k kind, e eventlog.Entry) {
 		}
 	case kPrologFinish, kEpilogFinish:
 		description, _ := jsonscan.String(peek(e.Context, "description"))
-		key := "p" + description
-		if k == kEpilogFinish {
-			key = "e" + description
-		}
-		if a := j.actions.get(key); a != nil && a.live > 0 {
-			j.endAction(key, a, false)
+		if a := j.active(k.action(), description); a != nil {
+			j.endAction(actionKey{k.action(), description}, a, false)
 		}
 	}
 	j.last = entryMark{}
 	j.enter(k.next(j.State(), when), k, e.Timestamp)
 }
 
-// peek returns the value of a key of a context, nil where there is none.
-func peek(raw json.RawMessage, key string) []byte {
-	for cur := jsonscan.Object(raw); cur.Next(); {
-		if string(cur.Key()) == key {
-			return cur.Raw()
-		}
-	}
-	return nil
-}
-
-// judge names what is wrong with an event in the state before it.
-func (v *validator) judge(k kind, e eventlog.Entry) {
+// judge names what is wrong with an event in the state before it; decoded tells
+// whether its context was good.
+func (v *validator) judge(k kind, decoded bool) {
 	j := v.job
 	state := j.State()
 	switch {
@@ -224,18 +215,20 @@ func (v *validator) judge(k kind, e eventlog.Entry) {
 		v.add(LevelError, "is out of order: the job is in %v", state)
 		return
 	}
-	v.judgeContext(k, e.Context)
+	v.judgeOrder(k)
+	if decoded {
+		v.judgeContext(k)
+	}
+}
+
+// judgeOrder names what does not depend on the context.
+func (v *validator) judgeOrder(k kind) {
+	j := v.job
 	switch k {
-	case kSubmit:
-		v.judgeSubmit(e.Context)
-	case kDependencyAdd, kDependencyRemove:
-		v.judgeDependency(k, e.Context)
 	case kDepend:
 		if names := j.Dependencies(); len(names) > 0 {
 			v.add(LevelError, "dependencies are not satisfied: %d, the first is %q", len(names), clip(names[0]))
 		}
-	case kException:
-		v.judgeException(e.Context)
 	case kAlloc:
 		if j.wasAllocated {
 			v.add(LevelError, "stands twice")
@@ -249,8 +242,6 @@ func (v *validator) judge(k kind, e eventlog.Entry) {
 		case !j.started:
 			v.add(LevelNote, "the job did not start")
 		}
-	case kRelease:
-		v.judgeRelease(e.Context)
 	case kFree:
 		v.judgeFree()
 	case kClean:
@@ -259,69 +250,68 @@ func (v *validator) judge(k kind, e eventlog.Entry) {
 		if j.started {
 			v.add(LevelError, "the job has started: a prolog can not hold it any more")
 		}
-	case kPrologFinish, kEpilogFinish:
-		v.judgeActionFinish(k, e.Context)
 	}
 }
 
-// judgeContext names a context that an event should not have, and values whose
-// form RFC 21 does not have.
-func (v *validator) judgeContext(k kind, raw json.RawMessage) {
-	empty := len(raw) == 0
-	if !empty {
-		cur := jsonscan.Object(raw)
-		empty = !cur.Next()
-	}
+// judgeContext names what is wrong with a context that could be decoded.
+func (v *validator) judgeContext(k kind) {
+	raw := v.ev.entry.Context
 	switch k {
 	case kStart, kFree, kClean:
-		if !empty {
+		if !isEmpty(raw) {
 			v.add(LevelError, "its context must be empty")
 		}
 	case kValidate, kInvalidate, kDepend, kFluxRestart:
-		if !empty {
+		if !isEmpty(raw) {
 			v.add(LevelNote, "has a context, which RFC 21 does not define")
 		}
 	case kResourceUpdate:
-		if e := peek(raw, "expiration"); jsonscan.KindOf(e) == jsonscan.KindNumber && !jsonscan.IsInteger(e) {
+		if !jsonscan.IsInteger(peek(raw, "expiration")) {
 			v.add(LevelNote, "expiration is a real number")
+		}
+	case kSubmit:
+		if v.ev.submit.Version == 0 {
+			v.add(LevelNote, "has no version: the log follows the rules before version 1")
+		}
+	case kDependencyAdd:
+		v.judgeDependencyAdd(v.ev.dependencyAdd.Description)
+	case kDependencyRemove:
+		v.judgeDependencyRemove(v.ev.dependencyRem.Description)
+	case kException:
+		if v.ev.exception.Severity == 0 && v.job.State() == StateNew {
+			v.add(LevelError, "is fatal, and the job is in NEW")
+		}
+		if !hasKey(raw, "note") {
+			v.add(LevelError, "%v of exception: note: %v", ErrContext, jsonobj.ErrMissing)
+		}
+	case kRelease:
+		v.judgeRelease()
+	case kPrologFinish, kEpilogFinish:
+		c := &v.ev.actionFinish
+		if v.job.active(c.Kind, c.Description) == nil {
+			v.add(LevelNote, "no action %q is active", clip(c.Description))
 		}
 	}
 }
 
-func (v *validator) judgeSubmit(raw json.RawMessage) {
-	var c SubmitContext
-	if c.decode(raw) == nil && c.Version == 0 {
-		v.add(LevelNote, "has no version: the log follows the rules before version 1")
-	}
+// isEmpty reports whether a context has no keys.
+func isEmpty(raw []byte) bool {
+	cur := jsonscan.Object(raw)
+	return len(raw) == 0 || !cur.Next()
 }
 
-func (v *validator) judgeDependency(k kind, raw json.RawMessage) {
-	var description string
-	var extra json.RawMessage
-	if described(table[k].name, raw, &description, nil, &extra) != nil {
-		return
-	}
-	d := v.job.deps.get(description)
-	switch {
-	case k == kDependencyAdd && d != nil && !d.satisfied:
+func (v *validator) judgeDependencyAdd(description string) {
+	if d := v.job.deps.get(description); d != nil && !d.satisfied {
 		v.add(LevelNote, "dependency %q is there already", clip(description))
-	case k == kDependencyRemove && d == nil:
-		v.add(LevelError, "dependency %q was never added", clip(description))
-	case k == kDependencyRemove && d.satisfied:
-		v.add(LevelError, "dependency %q was removed before", clip(description))
 	}
 }
 
-func (v *validator) judgeException(raw json.RawMessage) {
-	var c ExceptionContext
-	if c.decode(raw) != nil {
-		return
-	}
-	if c.Severity == 0 && v.job.State() == StateNew {
-		v.add(LevelError, "is fatal, and the job is in NEW")
-	}
-	if peek(raw, "note") == nil {
-		v.add(LevelError, `context of exception: key "note": %v`, errMissing)
+func (v *validator) judgeDependencyRemove(description string) {
+	switch d := v.job.deps.get(description); {
+	case d == nil:
+		v.add(LevelError, "dependency %q was never added", clip(description))
+	case d.satisfied:
+		v.add(LevelError, "dependency %q was removed before", clip(description))
 	}
 }
 
@@ -335,20 +325,17 @@ func (v *validator) judgeStart() {
 	}
 	for key, a := range j.actions.all() {
 		switch {
-		case a.kind != ActionProlog:
+		case key.kind != ActionProlog:
 		case a.live > 0:
-			v.add(LevelError, "prolog %q has not finished", clip(key[1:]))
+			v.add(LevelError, "prolog %q has not finished", clip(key.description))
 		case a.failed:
-			v.add(LevelError, "prolog %q has failed", clip(key[1:]))
+			v.add(LevelError, "prolog %q has failed", clip(key.description))
 		}
 	}
 }
 
-func (v *validator) judgeRelease(raw json.RawMessage) {
-	var c ReleaseContext
-	if c.decode(raw) != nil {
-		return
-	}
+func (v *validator) judgeRelease() {
+	c := &v.ev.release
 	switch {
 	case !v.job.wasAllocated:
 		v.add(LevelError, "the job has no resources")
@@ -401,20 +388,4 @@ func (v *validator) judgeClean() {
 		v.add(LevelNote, "the job started and did not finish")
 	}
 	v.judgeIdle()
-}
-
-func (v *validator) judgeActionFinish(k kind, raw json.RawMessage) {
-	var description string
-	var status int32
-	var extra json.RawMessage
-	if described(table[k].name, raw, &description, &status, &extra) != nil {
-		return
-	}
-	letter := "p"
-	if k == kEpilogFinish {
-		letter = "e"
-	}
-	if a := v.job.actions.get(letter + description); a == nil || a.live == 0 {
-		v.add(LevelNote, "no action %q is active", clip(description))
-	}
 }

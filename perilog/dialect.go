@@ -2,6 +2,7 @@ package perilog
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -47,7 +48,7 @@ type ActionStart struct {
 }
 
 // ParseActionStart decodes a prolog-start or an epilog-start. The error is a
-// *jobstate.ContextError. The result keeps no reference to e.
+// jobstate.ErrContext. The result keeps no reference to e.
 func ParseActionStart(e eventlog.Entry) (ActionStart, error) {
 	c, err := jobstate.ParseContext(e)
 	if err != nil {
@@ -57,41 +58,15 @@ func ParseActionStart(e eventlog.Entry) (ActionStart, error) {
 	if !ok {
 		return ActionStart{}, contextError(e.Name, "", -1, errKeyEvent)
 	}
-	var s scanner
-	if err := s.scan(e.Name, e.Context, sayStart); err != nil {
-		return ActionStart{}, err
-	}
-	a := ActionStart{Kind: start.Kind, Description: start.Description, Resources: s.names}
-	a.Ranks = jobstate.Ranks{All: !s.saw(sayRanks)}
-	if !a.Ranks.All {
-		a.Ranks.Set = s.ranks.Clone()
-	}
-	a.Extra = without(start.Extra, keyRanks, keyResources)
+	a := ActionStart{Kind: start.Kind, Description: start.Description, Ranks: start.Ranks, Resources: start.Resources, Extra: start.Extra}
 	return a, nil
 }
 
-// Entry encodes the event at time t. The error is a *jobstate.ContextError.
+// Entry encodes the event at time t. The error is a jobstate.ErrContext.
 func (a *ActionStart) Entry(t eventlog.Timestamp) (eventlog.Entry, error) {
-	c := &jobstate.ActionStartContext{Kind: a.Kind, Description: a.Description}
-	name := c.EventName()
-	var w members
-	if !a.Ranks.All {
-		w.text(keyRanks, a.Ranks.Set.String())
-	}
-	w.names(keyResources, a.Resources)
-	var err error
-	if c.Extra, err = w.end(name, a.Extra, keyRanks, keyResources); err != nil {
-		return eventlog.Entry{}, err
-	}
-	e, err := jobstate.NewEntry(t, c)
-	if err == nil {
-		var s scanner
-		err = s.scan(name, e.Context, sayStart) // what is not read is not written
-	}
-	if err != nil {
-		return eventlog.Entry{}, err
-	}
-	return e, nil
+	return jobstate.NewEntry(t, &jobstate.ActionStartContext{
+		Kind: a.Kind, Description: a.Description, Ranks: a.Ranks, Resources: a.Resources, Extra: a.Extra,
+	})
 }
 
 // ActionRelease is the context of prolog-release and epilog-release: the action
@@ -106,7 +81,7 @@ type ActionRelease struct {
 }
 
 // ParseActionRelease decodes a prolog-release or an epilog-release. The error
-// is a *jobstate.ContextError. The result keeps no reference to e.
+// is a jobstate.ErrContext. The result keeps no reference to e.
 func ParseActionRelease(e eventlog.Entry) (ActionRelease, error) {
 	a := ActionRelease{}
 	switch e.Name {
@@ -127,7 +102,7 @@ func ParseActionRelease(e eventlog.Entry) (ActionRelease, error) {
 	return a, nil
 }
 
-// Entry encodes the event at time t. The error is a *jobstate.ContextError, or
+// Entry encodes the event at time t. The error is a jobstate.ErrContext, or
 // an *eventlog.EntryError for a time that no event can have.
 func (a *ActionRelease) Entry(t eventlog.Timestamp) (eventlog.Entry, error) {
 	e := eventlog.Entry{Timestamp: t}
@@ -192,7 +167,7 @@ type FailedRanks struct {
 
 // ParseFailedRanks decodes an exception. It returns false for one that is not
 // of this dialect: of severity 0, or without one of the keys ranks and action.
-// The error is a *jobstate.ContextError. The result keeps no reference to e.
+// The error is a jobstate.ErrContext. The result keeps no reference to e.
 func ParseFailedRanks(e eventlog.Entry) (FailedRanks, bool, error) {
 	c, err := jobstate.ParseContext(e)
 	if err != nil {
@@ -202,43 +177,19 @@ func ParseFailedRanks(e eventlog.Entry) (FailedRanks, bool, error) {
 	if !ok {
 		return FailedRanks{}, false, contextError(e.Name, "", -1, errKeyEvent)
 	}
-	if x.Severity == 0 || !hasKeys(x.Extra, keyRanks, keyAction) {
+	if x.Failed == nil {
 		return FailedRanks{}, false, nil
 	}
-	var s scanner
-	if err := s.scan(e.Name, e.Context, sayFailed); err != nil {
-		return FailedRanks{}, false, err
-	}
-	f := FailedRanks{Exception: *x, Ranks: s.ranks.Clone(), Nodelist: s.nodelist, Action: s.action}
-	f.Exception.Extra = without(x.Extra, keyRanks, keyNodelist, keyAction)
+	f := FailedRanks{Exception: *x, Ranks: x.Failed.Ranks, Nodelist: x.Failed.Nodelist, Action: FailedAction(x.Failed.Action)}
+	f.Exception.Failed = nil
 	return f, true, nil
 }
 
-// Entry encodes the event at time t. The error is a *jobstate.ContextError.
+// Entry encodes the event at time t. The error is a jobstate.ErrContext.
 func (f *FailedRanks) Entry(t eventlog.Timestamp) (eventlog.Entry, error) {
-	if f.Exception.Severity == 0 {
-		return eventlog.Entry{}, contextError(jobstate.EventException, "severity", -1, errKeyRange)
-	}
 	c := f.Exception
-	var w members
-	w.text(keyRanks, f.Ranks.String())
-	if f.Nodelist != "" {
-		w.text(keyNodelist, f.Nodelist)
-	}
-	w.text(keyAction, f.Action.String())
-	var err error
-	if c.Extra, err = w.end(jobstate.EventException, f.Exception.Extra, keyRanks, keyNodelist, keyAction); err != nil {
-		return eventlog.Entry{}, err
-	}
-	e, err := jobstate.NewEntry(t, &c)
-	if err == nil {
-		var s scanner
-		err = s.scan(e.Name, e.Context, sayFailed)
-	}
-	if err != nil {
-		return eventlog.Entry{}, err
-	}
-	return e, nil
+	c.Failed = &jobstate.FailedRanks{Ranks: f.Ranks, Nodelist: f.Nodelist, Action: jobstate.FailedAction(f.Action)}
+	return jobstate.NewEntry(t, &c)
 }
 
 // members writes the members of an object.
@@ -351,5 +302,12 @@ func hasKeys(object json.RawMessage, keys ...string) bool {
 }
 
 func contextError(event, key string, offset int, err error) error {
-	return &jobstate.ContextError{Event: clip(event), Key: key, Offset: offset, Err: err}
+	s := ""
+	if key != "" {
+		s = ": key " + strconv.Quote(key)
+	}
+	if offset >= 0 {
+		s += ": offset " + strconv.Itoa(offset)
+	}
+	return fmt.Errorf("%w: context of %s%s: %w", jobstate.ErrContext, clip(event), s, err)
 }

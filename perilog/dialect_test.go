@@ -182,8 +182,7 @@ func TestAContextErrorTellsKeyAndOffset(t *testing.T) {
 		`{"description":"e","ranks":"","status":0,"resources":0}`: `key "resources": offset 53: value has the wrong type`,
 	} {
 		_, err := perilog.ParseActionRelease(eventlog.Entry{Timestamp: 1, Name: "epilog-release", Context: []byte(context)})
-		var at *jobstate.ContextError
-		require.ErrorAs(t, err, &at, context)
+		require.ErrorIs(t, err, jobstate.ErrContext, context)
 		require.Contains(t, err.Error(), "context of epilog-release: "+want, context)
 	}
 }

@@ -59,7 +59,7 @@ var (
 	ErrPartialRelease = errors.New("perilog: scheduler does not take partial allocations")
 )
 
-// The causes of a jobstate.ContextError that this package makes.
+// The causes of malformed contexts that this package makes.
 var (
 	errKeyMissing = errors.New("key is missing")
 	errKeyType    = errors.New("value has the wrong type")
@@ -74,8 +74,7 @@ var (
 )
 
 // EventError says which event Holds refused. It unwraps to the cause:
-// jobstate.ErrTime, ErrActions, or a *jobstate.ContextError and so
-// jobstate.ErrContext.
+// jobstate.ErrTime, ErrActions, or jobstate.ErrContext.
 type EventError struct {
 	Event string // the event's name, cut at 64 bytes
 	Err   error

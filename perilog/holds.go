@@ -369,7 +369,7 @@ func (h *Holds) exception(e eventlog.Entry) (Note, error) {
 		}
 		return Note{Kind: NoteApplied}, nil
 	}
-	if !hasKeys(x.Extra, keyRanks, keyAction) {
+	if x.Failed == nil {
 		return Note{Kind: NoteNone}, nil
 	}
 	s := &h.scan
