@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 )
 
@@ -46,6 +47,14 @@ func run(t testing.TB, lines ...string) (*jobstate.Job, jobstate.Outcome) {
 	}
 	require.NoError(t, jobstate.Check(j))
 	return j, last
+}
+
+func ids(text string) *idset.Set {
+	s, err := idset.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return s
 }
 
 const submit = `submit {"userid":5,"urgency":16,"flags":0,"version":1}`
@@ -174,13 +183,13 @@ func cell(t *testing.T, before []string, name, context string) string {
 func TestRefusedContextsLeaveTheJob(t *testing.T) {
 	for name, cases := range map[string][]string{
 		"submit": {
-			``, `{}`, `[]`, `{"userid":5,"urgency":16}`, `{"userid":-1,"urgency":16,"flags":0}`,
+			``, `{}`, `[]`, `{"userid":5,"urgency":16}`, `{"userid":-2147483649,"urgency":16,"flags":0}`,
 			`{"userid":4294967296,"urgency":16,"flags":0}`, `{"userid":5,"urgency":32,"flags":0}`,
 			`{"userid":5,"urgency":-1,"flags":0}`, `{"userid":5.0,"urgency":16,"flags":0}`, `{"userid":"5","urgency":16,"flags":0}`,
 			`{"userid":5,"urgency":16,"flags":0,"version":0}`, `{"userid":5,"urgency":16,"flags":null}`,
 			`{"userid":5,"urgency":16,"flags":0,"flags":0}`, `{"userid":5,"urgency":16,"flags":0`,
 		},
-		"priority":          {``, `{}`, `{"priority":-1}`, `{"priority":4294967296}`, `{"priority":1e2}`, `{"priority":true}`},
+		"priority":          {``, `{}`, `{"priority":-1}`, `{"priority":9223372036854775808}`, `{"priority":1e2}`, `{"priority":true}`},
 		"urgency":           {``, `{"urgency":16}`, `{"userid":1}`, `{"urgency":32,"userid":1}`},
 		"dependency-add":    {``, `{}`, `{"description":1}`},
 		"dependency-remove": {``, `{}`, `{"description":null}`},
@@ -208,12 +217,12 @@ func TestRefusedContextsLeaveTheJob(t *testing.T) {
 		"epilog-start":       {``, `{"description":[]}`},
 		"epilog-finish":      {``, `{"description":"d","status":"0"}`},
 		"set-flags":          {``, `{}`, `{"flags":"debug"}`, `{"flags":[1]}`, `{"flags":[`},
-		"jobspec-update":     {``, `{}`, `{"attributes.":1}`, `{"tasks":1}`, `{"attributes":{}}`},
+		"jobspec-update":     {``, `[]`, `{"attributes.":1}`, `{"tasks..a":1}`, `{"resources.a.":1}`, `{"":1}`, `{"version":1}`, `{".tasks":1}`, `{"attributesx":1}`},
 		"resource-update":    {``, `{}`, `{"expiration":-1}`, `{"expiration":"1"}`, `{"expiration":1e999}`},
 		"alloc":              {`[]`, `{"annotations":[]}`, `{"annotations":null}`, `{"annotations":{"a":}}`},
 		"finish":             {``, `{}`, `{"status":1.5}`, `{"status":-2147483649}`},
 		"release":            {``, `{"ranks":"all"}`, `{"final":true}`, `{"ranks":"x","final":true}`, `{"ranks":"1,","final":true}`, `{"ranks":"all","final":1}`},
-		"exception": {``, `{"type":"x"}`, `{"severity":0}`, `{"type":"x","severity":8}`, `{"type":"x","severity":-1}`, `{"type":1,"severity":1}`, `{"type":"x","severity":1,"userid":-1}`,
+		"exception": {``, `{"type":"x"}`, `{"severity":0}`, `{"type":"x","severity":8}`, `{"type":"x","severity":-1}`, `{"type":1,"severity":1}`, `{"type":"x","severity":1,"userid":-2147483649}`,
 			`{"type":"x","severity":1,"ranks":"","action":"keep"}`, `{"type":"x","severity":1,"ranks":1,"action":"keep"}`, `{"type":"x","severity":1,"ranks":"1","action":"lose"}`,
 			`{"type":"x","severity":1,"ranks":"1","action":null}`, `{"type":"x","severity":1,"ranks":"1","action":"keep","nodelist":1}`},
 		"memo": {``, `[]`, `1`, `{"a":1,"a":2}`, `{"a":`},

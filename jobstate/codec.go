@@ -13,8 +13,13 @@ import (
 // status reads a status of wait(2).
 func status(o *jsonobj.Reader) int32 { return int32(o.Int(math.MinInt32, math.MaxInt32)) }
 
-// userID reads a user id.
-func userID(o *jsonobj.Reader) uint32 { return uint32(o.Int(0, math.MaxUint32)) }
+// userID reads a user id. The reference wrote ids above 2^31-1 as the negative
+// numbers that they are in 32 bits.
+func userID(o *jsonobj.Reader) uint32 { return uint32(o.Int(math.MinInt32, math.MaxUint32)) }
+
+// unknownUser is what flux-core wrote before 0.41 into an exception that no
+// user raised.
+const unknownUser = "-1"
 
 func (c *SubmitContext) decode(o *jsonobj.Reader, m *scratch) {
 	*c = SubmitContext{}
@@ -80,7 +85,7 @@ func (c *PriorityContext) decode(o *jsonobj.Reader, m *scratch) {
 	*c = PriorityContext{}
 	for o.Next() {
 		if string(o.Key()) == "priority" {
-			c.Priority = uint32(o.Int(0, MaxPriority))
+			c.Priority = uint32(min(o.Int(0, math.MaxInt64), MaxPriority))
 		} else {
 			c.Extra = m.other(o, c.Extra)
 		}
@@ -173,7 +178,9 @@ func (c *ExceptionContext) decode(o *jsonobj.Reader, m *scratch) {
 		case "note":
 			c.Note = m.text(o.Value())
 		case "userid":
-			c.UserID = Some(userID(o))
+			if id := userID(o); string(o.Value().Raw()) != unknownUser {
+				c.UserID = Some(id)
+			}
 		case "wait_status":
 			c.WaitStatus = Some(status(o))
 		case "ranks":
@@ -310,12 +317,10 @@ func (c *JobspecUpdateContext) decode(o *jsonobj.Reader, text []byte) {
 		}
 		c.Updates = append(c.Updates, Update{Path: path, Value: part(text, o.Value())})
 	}
-	if len(c.Updates) == 0 {
-		o.Value().Fail(errEmpty)
-	}
 }
 
-// write appends the updates in their order.
+// write appends the updates in their order, and refuses to write none: only the
+// reference does.
 func (c *JobspecUpdateContext) write(w *jsonobj.Writer) {
 	if len(c.Updates) == 0 {
 		w.Fail("", errEmpty)
@@ -333,10 +338,18 @@ func (c *JobspecUpdateContext) write(w *jsonobj.Writer) {
 	}
 }
 
-// updatePath reports whether a jobspec-update may carry the path.
+// updatePath reports whether a jobspec-update may carry the path: a key of RFC
+// 14, or keys joined by periods that begin with one.
 func updatePath(path string) bool {
-	rest, ok := strings.CutPrefix(path, "attributes.")
-	return ok && rest != ""
+	top, rest, more := strings.Cut(path, ".")
+	switch {
+	case top != "attributes" && top != "resources" && top != "tasks":
+		return false
+	case !more:
+		return true
+	default:
+		return rest != "" && rest[0] != '.' && rest[len(rest)-1] != '.' && !strings.Contains(rest, "..")
+	}
 }
 
 func (c *MemoContext) decode(o *jsonobj.Reader, text []byte) {

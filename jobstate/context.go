@@ -74,12 +74,14 @@ type SetFlagsContext struct {
 
 // JobspecUpdateContext is the context of jobspec-update.
 type JobspecUpdateContext struct {
-	Updates []Update // at least one
+	Updates []Update // in the order of the event; at least one where it is written
 }
 
-// Update sets one jobspec attribute.
+// Update sets one value of the jobspec.
 type Update struct {
-	Path  string          // period-delimited, begins with "attributes."
+	// Path is attributes, resources or tasks, or a path below one, its keys
+	// joined by periods.
+	Path  string
 	Value json.RawMessage // any JSON value
 }
 
@@ -91,7 +93,7 @@ type ResourceUpdateContext struct {
 
 // PriorityContext is the context of priority.
 type PriorityContext struct {
-	Priority uint32
+	Priority uint32 // MaxPriority where a plugin computed more
 	Extra    json.RawMessage
 }
 
@@ -124,11 +126,11 @@ type FinishContext struct {
 // ExceptionContext is the context of exception.
 type ExceptionContext struct {
 	Type       string
-	Severity   uint8  // 0 is fatal, at most MaxSeverity
-	Note       string // may be empty
-	UserID     Optional[uint32]
-	WaitStatus Optional[int32] // of the task that caused it, where one did
-	Failed     *FailedRanks    // nil unless it names ranks that failed; its Severity is at least 1
+	Severity   uint8            // 0 is fatal, at most MaxSeverity
+	Note       string           // may be empty
+	UserID     Optional[uint32] // absent where it is -1, as flux-core wrote before 0.41
+	WaitStatus Optional[int32]  // of the task that caused it, where one did
+	Failed     *FailedRanks     // nil unless it names ranks that failed; its Severity is at least 1
 	Extra      json.RawMessage
 }
 

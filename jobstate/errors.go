@@ -34,7 +34,7 @@ var (
 var (
 	errAbsent  = errors.New("the event has no context")
 	errEmpty   = errors.New("must not be empty")
-	errPath    = errors.New(`must begin with "attributes."`)
+	errPath    = errors.New("must be attributes, resources or tasks, or a path below one")
 	errKind    = errors.New("unknown kind of action")
 	errExtra   = errors.New("the event has this key itself")
 	errNames   = errors.New("names must not be empty, and each appears once")

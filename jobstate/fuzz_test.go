@@ -53,7 +53,7 @@ func FuzzReplay(f *testing.F) {
 				break
 			}
 			_ = live.Waiting().String()
-			if c, err := jobstate.ParseContext(e); err == nil && c != nil {
+			if c, err := jobstate.ParseContext(e); err == nil && c != nil && !setsNothing(c) {
 				_, err := jobstate.AppendContext(nil, c)
 				require.NoError(t, err)
 			}
@@ -88,6 +88,12 @@ func FuzzValidate(f *testing.F) {
 	})
 }
 
+// setsNothing reports whether c is the one context that is read and not written.
+func setsNothing(c jobstate.Context) bool {
+	u, ok := c.(*jobstate.JobspecUpdateContext)
+	return ok && len(u.Updates) == 0
+}
+
 // FuzzParseContext: what decodes encodes, and then decodes to the same.
 func FuzzParseContext(f *testing.F) {
 	for name, context := range samples {
@@ -100,7 +106,7 @@ func FuzzParseContext(f *testing.F) {
 			require.ErrorIs(t, err, jobstate.ErrContext)
 			return
 		}
-		if c == nil {
+		if c == nil || setsNothing(c) {
 			return
 		}
 		out, err := jobstate.AppendContext(nil, c)

@@ -273,6 +273,14 @@ func (v *validator) judgeContext(k kind) {
 		if v.ev.submit.Version == 0 {
 			v.add(LevelNote, "has no version: the log follows the rules before version 1")
 		}
+	case kJobspecUpdate:
+		if len(v.ev.jobspecUpdate.Updates) == 0 {
+			v.add(LevelError, "sets nothing")
+		}
+	case kPriority:
+		if n, _ := jsonscan.Int64(peek(raw, "priority")); n > MaxPriority {
+			v.add(LevelError, "priority is above %d", uint32(MaxPriority))
+		}
 	case kDependencyAdd:
 		v.judgeDependencyAdd(v.ev.dependencyAdd.Description)
 	case kDependencyRemove:
