@@ -45,7 +45,7 @@ var (
 	errInSlot    = errors.New("must be a type of resource in the task's slot")
 	errUnique    = errors.New("label occurs twice")
 	errOneKey    = errors.New("must have exactly one key")
-	errPath      = errors.New(`path must begin with "attributes."`)
+	errPath      = errors.New("path must begin with attributes, resources or tasks")
 	errElement   = errors.New("path has an empty element")
 	errNoText    = errors.New("path must be UTF-8 without U+0000")
 	errThrough   = errors.New("path leads through a value that is no object")

@@ -54,7 +54,7 @@ func ExampleSpec_Apply() {
 	// Output:
 	// short 60
 	// app 3600
-	// jobspec: tasks: offset 0: path must begin with "attributes."
+	// jobspec: tasks: must not be empty
 }
 
 func ExampleSpec_CountsOn() {

@@ -7,12 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// updatable is what the path of every update begins with (RFC 21).
-const updatable = "attributes."
-
 // Update returns a Spec with one value set, as an event jobspec-update of
-// RFC 21 sets it. The path is dotted and begins with "attributes."; objects
-// that it names and that are not there are made. The result is checked as
+// RFC 21 sets it. The path is attributes, resources or tasks, or a dotted path
+// below one, as flux-core allows (flux-core#5419); objects that it names and
+// that are not there are made. The result is checked as
 // Parse checks it. The Spec itself stays as it is; Original of the result is
 // the Original of it.
 //
@@ -62,7 +60,9 @@ func (s *Spec) Apply(context json.RawMessage) (*Spec, error) {
 
 // set sets the value at a path of the tree. The path of its error is empty.
 func (s *Spec) set(root map[string]any, path string, v value) *Error {
-	if !strings.HasPrefix(path, updatable) {
+	switch top, _, _ := strings.Cut(path, "."); top {
+	case "attributes", "resources", "tasks":
+	default:
 		return fail(v.offset, "", ErrUpdate, errPath)
 	}
 	if !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0 {
