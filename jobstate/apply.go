@@ -36,7 +36,7 @@ func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 // descriptions, annotations, updates, an exception. It costs O(1) in the length
 // of the log.
 func (j *Job) ApplyEvent(ev *Event) (Outcome, error) {
-	outcome, err := j.apply(ev)
+	outcome, err := j.apply(ev, markOf(ev))
 	if err != nil {
 		return 0, j.refuse(ev.entry.Name, err)
 	}
@@ -47,15 +47,13 @@ func (j *Job) refuse(event string, err error) error {
 	return &EventError{ID: j.id, Event: clip(event), State: j.State(), Err: err}
 }
 
-func (j *Job) apply(ev *Event) (Outcome, error) {
+func (j *Job) apply(ev *Event, mark entryMark) (Outcome, error) {
 	switch {
 	case j.Closed():
 		return 0, ErrClosed
 	case ev.entry.Timestamp == 0:
 		return 0, ErrTime
-	}
-	mark := markOf(ev)
-	if mark == j.last {
+	case mark == j.last:
 		return IgnoredDuplicate, nil
 	}
 	k, state := ev.kind, j.State()

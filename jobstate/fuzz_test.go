@@ -20,6 +20,8 @@ func seedLogs(f *testing.F) {
 	}
 	f.Add([]byte(logOf(whole...)))
 	f.Add([]byte(logOf(with(6, `prolog-start {"description":"p"}`, `jobspec-update {"attributes.a":1}`, `set-flags {"flags":["x"]}`)...)))
+	f.Add([]byte(logOf(with(6, actionEvents...)...)))
+	f.Add([]byte(logOf(with(9, `epilog-start {"description":"e","leader":0}`, `housekeeping-fail {}`, `epilog-launch {"description":"e","attempt":7,"ranks":""}`)...)))
 	f.Add([]byte(""))
 	f.Add([]byte("\n"))
 }

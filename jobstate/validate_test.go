@@ -71,7 +71,7 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		"finish without start":                {without(6), []string{"line 6: finish: note: the job did not start"}},
 		"two finishes":                        {with(8, `finish {"status":1}`), []string{"line 8: finish: error: stands twice"}},
 		"free while an epilog runs":           {with(8, epilog), []string{`line 10: free: error: epilog "e" has not finished`, `line 11: clean: error: epilog "e" has not finished`}},
-		"clean while an epilog runs":          {with(10, epilog), []string{`line 11: clean: error: epilog "e" has not finished`}},
+		"clean while an epilog runs":          {with(10, epilog), []string{"line 10: epilog-start: error: starts after the final release: its ranks may be in use by others", `line 11: clean: error: epilog "e" has not finished`}},
 		"an epilog that ends":                 {with(8, epilog, `epilog-finish {"description":"e","status":3}`), nil},
 		"a finish of no epilog":               {with(8, `epilog-finish {"description":"e","status":3}`), []string{`line 8: epilog-finish: note: no action "e" is active`}},
 		"free before the final release":       {without(8), []string{"line 8: free: error: no final release came before it"}},
@@ -110,6 +110,47 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		"release after all ranks":             {append(append([]string{}, whole[:7]...), `release {"ranks":"all","final":false}`, `release {"ranks":"1","final":true}`), []string{"line 9: release: error: stands after the release of all ranks"}},
 		"a bad finish is a finish":            {append(append([]string{}, whole[:6]...), append([]string{`finish {}`}, whole[6:]...)...), []string{`line 7: finish: error: malformed context of finish: status: offset 0: key is missing`, "line 8: finish: error: stands twice"}},
 		"a bad release does not spoil it":     {append(append([]string{}, whole[:7]...), append([]string{`release {"final":true}`}, whole[8:]...)...), []string{`line 8: release: error: malformed context of release: ranks: offset 0: key is missing`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, f := range jobstate.Validate([]byte(logOf(c.lines...))) {
+				got = append(got, f.String())
+			}
+			require.Equal(t, c.want, got)
+		})
+	}
+}
+
+// TestValidateJudgesTheDialect: an entry of this library's own events that names
+// what is not so.
+func TestValidateJudgesTheDialect(t *testing.T) {
+	prolog := `prolog-start {"description":"p","per-rank":true,"attempt":1}`
+	end := `prolog-finish {"description":"p","status":0}`
+	late := "starts after the final release: its ranks may be in use by others"
+	for name, c := range map[string]struct {
+		lines []string
+		want  []string
+	}{
+		"a good life": {with(6, prolog, `prolog-fail {"description":"p","ranks":"3","cause":"exited","status":256,"drain":true}`,
+			`prolog-launch {"description":"p","attempt":2,"ranks":"3"}`, `drained {"ranks":"3"}`,
+			`prolog-release {"description":"p","ranks":"0-3","status":0}`, end), nil},
+		"a drop, then drained":   {with(7, `exception {"type":"x","severity":2,"note":"","ranks":"3","action":"drop"}`, `drained {"ranks":"3"}`), nil},
+		"drained without a fail": {with(7, `drained {"ranks":"3-5"}`), []string{"line 7: drained: error: ranks did not fail: 3-5"}},
+		"a launch of nothing":    {with(6, `prolog-launch {"description":"p","attempt":2,"ranks":"3"}`), []string{`line 6: prolog-launch: error: no action "p" is active`}},
+		"a fail of nothing":      {with(6, `prolog-fail {"description":"p","ranks":"3","cause":"x","status":1}`), []string{`line 6: prolog-fail: error: no action "p" is active`}},
+		"a release of nothing":   {with(8, `epilog-release {"description":"e","ranks":"3","status":1}`), []string{`line 8: epilog-release: error: no action "e" is active`}},
+		"a release of the other": {with(6, prolog, `epilog-release {"description":"p","ranks":"3","status":1}`, end), []string{`line 7: epilog-release: error: no action "p" is active`}},
+		"an attempt again":       {with(6, prolog, `prolog-launch {"description":"p","attempt":1,"ranks":"3"}`, end), []string{"line 7: prolog-launch: error: attempt 1 does not grow: the last one was 1"}},
+		"an older attempt": {with(6, prolog, `prolog-launch {"description":"p","attempt":3,"ranks":"3"}`, `prolog-launch {"description":"p","attempt":2,"ranks":"3"}`, end),
+			[]string{"line 8: prolog-launch: error: attempt 2 does not grow: the last one was 3"}},
+		"attempts of a new life":                              {with(6, prolog, `prolog-launch {"description":"p","attempt":3,"ranks":"3"}`, end, prolog, `prolog-launch {"description":"p","attempt":2,"ranks":"3"}`, end), nil},
+		"a launch of an action not yet started":               {with(6, `prolog-start {"description":"p","leader":0}`, `prolog-launch {"description":"p","attempt":1,"ranks":"0"}`, end), nil},
+		"an epilog of another writer after the final release": {with(9, `epilog-start {"description":"e"}`, `epilog-finish {"description":"e","status":0}`), []string{"line 9: epilog-start: note: " + late}},
+		"an epilog of ours after the final release":           {with(9, `epilog-start {"description":"e","leader":0}`, `epilog-finish {"description":"e","status":0}`), []string{"line 9: epilog-start: error: " + late}},
+		"an epilog after free":                                {with(10, `epilog-start {"description":"e"}`, `epilog-finish {"description":"e","status":0}`), []string{"line 10: epilog-start: error: " + late}},
+		"events of housekeeping are unknown":                  {with(7, `housekeeping-start {"description":"h"}`), nil},
+		"and malformed all the same":                          {with(7, `housekeeping-start {}`), []string{"line 7: housekeeping-start: error: malformed context of housekeeping-start: description: offset 0: key is missing"}},
+		"and before submit":                                   {[]string{`housekeeping-start {}`, "validate"}, []string{"line 1: housekeeping-start: error: stands before submit, which must be the first event", "line 1: housekeeping-start: error: malformed context of housekeeping-start: description: offset 0: key is missing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -23,7 +23,8 @@ var (
 	// limit of [Limits] or of this package.
 	ErrLimit = errors.New("limit exceeded")
 	// ErrUpdate is returned when the path of an update is malformed, does not
-	// begin with "attributes.", or leads through a value that is no object.
+	// begin with attributes, resources or tasks, or leads through a value that
+	// is no object.
 	ErrUpdate = errors.New("update not allowed")
 	// ErrShape is returned when a jobspec is legal, but not of RFC 25's simpler
 	// form.
