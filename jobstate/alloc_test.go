@@ -119,7 +119,7 @@ func TestAccessorsDoNotAllocate(t *testing.T) {
 	live := 0
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		for a := range j.Actions() {
-			live += a.Live
+			live += a.Active
 		}
 		_, _ = j.Result()
 		_, _ = j.Cause()

@@ -26,7 +26,7 @@ func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 // (invariant I5). It is lenient where the reference is: an event without effect
 // is ignored, and the Outcome has the reason. An event that RFC 21 does not
 // allow here is refused with an EventError, and the job is as before (I6). An
-// Event that holds no entry is refused with ErrTime.
+// Event that holds no entry is refused with eventlog.ErrEntry.
 //
 // An entry that is to the byte the one before it, the time included, is
 // IgnoredDuplicate: a store has repeated an append. Two events that are both
@@ -52,7 +52,7 @@ func (j *Job) apply(ev *Event, mark entryMark) (Outcome, error) {
 	case j.Closed():
 		return 0, ErrClosed
 	case ev.entry.Timestamp == 0:
-		return 0, ErrTime
+		return 0, errTime
 	case mark == j.last:
 		return IgnoredDuplicate, nil
 	}
@@ -103,7 +103,7 @@ func (j *Job) enter(s State, k kind, t eventlog.Timestamp) {
 	}
 }
 
-// trim gives back what a job needs no more once its log is closed.
+// trim drops what a job does not need once its log is closed.
 func (j *Job) trim() {
 	j.deps.index, j.actions.index, j.flagSet.index = nil, nil, nil
 }
@@ -161,6 +161,9 @@ func (j *Job) foldRun(ev *Event) Outcome {
 			j.notes.merge(ev.alloc.Annotations)
 		}
 	case kStart:
+		if !j.started {
+			j.startTime = ev.entry.Timestamp
+		}
 		j.started = true
 	case kFinish:
 		if j.finished {
@@ -169,6 +172,7 @@ func (j *Job) foldRun(ev *Event) Outcome {
 		_, fatal := j.Cause()
 		status := ev.finish.Status
 		j.finished, j.waitStatus, j.success = true, status, status == 0 && !fatal
+		j.finishTime = ev.entry.Timestamp
 	case kRelease:
 		j.finalRelease = j.finalRelease || ev.release.Final
 	case kFree:
@@ -322,10 +326,10 @@ func (j *Job) endAction(key actionKey, a *action, failed bool) {
 	}
 }
 
-// Replay folds a whole log. On an error, a ReplayError, it returns the job as
-// folded up to the line at fault, which is named. A torn last line is such an
-// error (eventlog.ErrTorn): the complete entries before it are folded. An
-// empty log gives a job without a submit, and no error.
+// Replay folds a whole log. On an error it returns the job as folded up to the
+// line at fault, and an *[EventError] that names the line. A torn last line is
+// such an error (eventlog.ErrTorn): the complete entries before it are folded.
+// An empty log gives a job without a submit, and no error.
 func Replay(id jobid.ID, log []byte) (*Job, error) {
 	j := NewJob(id)
 	var ev Event
@@ -333,14 +337,14 @@ func Replay(id jobid.ID, log []byte) (*Job, error) {
 	for e, err := range eventlog.Entries(log) {
 		line++
 		if err == nil {
-			if err = ev.Decode(e); err != nil {
-				err = j.refuse(e.Name, err)
-			} else {
-				_, err = j.ApplyEvent(&ev)
+			if err = ev.Decode(e); err == nil {
+				_, err = j.apply(&ev, markOf(&ev))
 			}
 		}
 		if err != nil {
-			return j, &ReplayError{ID: id, Line: line, Offset: lineOffset(log, line), Err: err}
+			return j, &EventError{
+				ID: id, Line: line, Offset: lineOffset(log, line), Event: clip(e.Name), State: j.State(), Err: err,
+			}
 		}
 	}
 	return j, nil

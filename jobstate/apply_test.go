@@ -268,7 +268,7 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		require.EqualError(t, err, c.want)
 	}
 	_, err := j.Apply(eventlog.Entry{Timestamp: 0, Name: "memo"})
-	require.ErrorIs(t, err, jobstate.ErrTime)
+	require.ErrorIs(t, err, eventlog.ErrEntry)
 	_, err = j.Apply(eventlog.Entry{Timestamp: 1, Name: strings.Repeat("é", 99)})
 	require.NoError(t, err, "any name is data")
 	old := jobstate.NewJob(1)
@@ -535,7 +535,7 @@ func TestRepeatedEntriesChangeNothing(t *testing.T) { // EL-5, flux-core#2547
 		require.NoError(t, err)
 	}
 	for a := range once.Actions() {
-		require.Equal(t, 2, a.Live)
+		require.Equal(t, 2, a.Active)
 	}
 }
 
@@ -663,7 +663,7 @@ func TestReplayNamesTheLineAtFault(t *testing.T) {
 	log := `{"timestamp":1.0,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}` + "\n" +
 		`{"timestamp":2.0,"name":"validate"}` + "\n" + `{"timestamp":3.0,"name":"clean"}` + "\n"
 	j, err := jobstate.Replay(1, []byte(log))
-	var re *jobstate.ReplayError
+	var re *jobstate.EventError
 	require.ErrorAs(t, err, &re)
 	require.Equal(t, 3, re.Line)
 	require.Equal(t, int64(strings.Index(log, `{"timestamp":3`)), re.Offset)
@@ -678,6 +678,20 @@ func TestReplayNamesTheLineAtFault(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, j.Submitted())
 	require.Equal(t, jobstate.StateNew, j.State())
+}
+
+func TestTimesOfStartAndFinish(t *testing.T) {
+	j, _ := run(t, whole[:5]...)
+	_, started := j.StartTime()
+	_, finished := j.FinishTime()
+	require.False(t, started || finished)
+	j, _ = run(t, with(7, "memo {}", "start", `finish {"status":0}`, `memo {}`, `finish {"status":1}`)...)
+	at, ok := j.StartTime()
+	require.True(t, ok)
+	require.Equal(t, eventlog.Timestamp(1005), at, "the first counts")
+	at, ok = j.FinishTime()
+	require.True(t, ok)
+	require.Equal(t, eventlog.Timestamp(1008), at)
 }
 
 func TestZeroJobIsNew(t *testing.T) {

@@ -2,6 +2,7 @@ package jobstate
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
 
@@ -31,7 +32,7 @@ const (
 // The urgencies with a meaning of their own (RFC 30).
 const (
 	UrgencyHold     = 0  // held: priority 0, never sent to a scheduler
-	UrgencyDefault  = 16 // where the submitter gave none
+	UrgencyDefault  = 16 // if the submitter gave none
 	UrgencyExpedite = 31 // expedited: the highest priority; also the largest urgency
 )
 
@@ -74,7 +75,7 @@ type SetFlagsContext struct {
 
 // JobspecUpdateContext is the context of jobspec-update.
 type JobspecUpdateContext struct {
-	Updates []Update // in the order of the event; at least one where it is written
+	Updates []Update // in the order of the event; at least one to be written
 }
 
 // Update sets one value of the jobspec.
@@ -93,7 +94,7 @@ type ResourceUpdateContext struct {
 
 // PriorityContext is the context of priority.
 type PriorityContext struct {
-	Priority uint32 // MaxPriority where a plugin computed more
+	Priority uint32 // MaxPriority if a plugin computed more
 	Extra    json.RawMessage
 }
 
@@ -128,8 +129,8 @@ type ExceptionContext struct {
 	Type       string
 	Severity   uint8            // 0 is fatal, at most MaxSeverity
 	Note       string           // may be empty
-	UserID     Optional[uint32] // absent where it is -1, as flux-core wrote before 0.41
-	WaitStatus Optional[int32]  // of the task that caused it, where one did
+	UserID     Optional[uint32] // absent if it is -1, as flux-core wrote before 0.41
+	WaitStatus Optional[int32]  // of the task that caused it, if one did
 	Failed     *FailedRanks     // nil unless it names ranks that failed; its Severity is at least 1
 	Extra      json.RawMessage
 }
@@ -281,10 +282,10 @@ func AppendContext(dst []byte, c Context) ([]byte, error) {
 }
 
 // NewEntry encodes c as the entry of its event at time t. The error wraps
-// ErrTime or ErrContext.
+// ErrContext, or eventlog.ErrEntry for a time that no event can have.
 func NewEntry(t eventlog.Timestamp, c Context) (eventlog.Entry, error) {
 	if !validTime(t) {
-		return eventlog.Entry{}, ErrTime
+		return eventlog.Entry{}, fmt.Errorf(prefix+"%w", errTime)
 	}
 	raw, err := AppendContext(nil, c)
 	if err != nil {

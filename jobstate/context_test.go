@@ -213,7 +213,7 @@ func TestEncodingRefusesWhatDecodingWould(t *testing.T) {
 		require.Error(t, err)
 	}
 	_, err := jobstate.NewEntry(0, &jobstate.PriorityContext{})
-	require.ErrorIs(t, err, jobstate.ErrTime)
+	require.ErrorIs(t, err, eventlog.ErrEntry)
 }
 
 // TestRecordedContextsRoundTrip: the contexts of recorded jobs encode to the

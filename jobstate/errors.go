@@ -3,7 +3,9 @@ package jobstate
 import (
 	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -23,12 +25,10 @@ var (
 	// ErrDependency is returned when a dependency is added that the job had
 	// before and that was satisfied.
 	ErrDependency = errors.New("dependency was already satisfied")
-	// ErrTime is returned when the timestamp of an entry is not finite and
-	// greater than zero.
-	ErrTime = errors.New("timestamp must be finite and greater than zero")
-	// ErrName is returned for a name that no state or result has.
-	ErrName = errors.New("unknown name")
 )
+
+// errTime is the error of an entry whose time no event can have.
+var errTime = fmt.Errorf("%w: timestamp must be finite and greater than zero", eventlog.ErrEntry)
 
 // The causes of malformed contexts that no single value shows.
 var (
@@ -45,46 +45,44 @@ var (
 	errFatal   = errors.New("an exception that names failed ranks is not fatal")
 )
 
+// prefix begins the text of every error of this package.
+const prefix = "jobstate: "
+
 // contextError returns an error about the context of an event.
 func contextError(event string, err error) error {
-	return fmt.Errorf("%w of %s: %w", ErrContext, clip(event), err)
+	return fmt.Errorf(prefix+"%w of %s: %w", ErrContext, clip(event), err)
 }
 
-// EventError says which event of which job was refused, and in which state.
-// It unwraps to the cause: ErrTransition, ErrClosed, ErrVersion,
-// ErrDependency, ErrTime, ErrContext, or eventlog.ErrEntry for a name that no
-// log can hold.
+// bare returns the text of err without the prefix.
+func bare(err error) string { return strings.TrimPrefix(err.Error(), prefix) }
+
+// EventError says which event of which job was refused, in which state, and at
+// which line of a log. It unwraps to the cause: ErrTransition, ErrClosed,
+// ErrVersion, ErrDependency, ErrContext, eventlog.ErrEntry for a time or name
+// that no event can have, or what package eventlog says of a malformed line.
 type EventError struct {
-	ID    jobid.ID
-	Event string // the event's name, cut at 64 bytes
-	State State  // the state the job was in, and still is
-	Err   error
+	ID     jobid.ID
+	Line   int    // in a replay, from 1; 0 outside of one
+	Offset int64  // in a replay, where the line begins, in bytes from 0
+	Event  string // the event's name, cut at 64 bytes; "" if the line is not an entry
+	State  State  // the state the job was in, and still is
+	Err    error
 }
 
 // Error describes the refusal in one line.
 func (e *EventError) Error() string {
-	return fmt.Sprintf("jobstate: job %v: %q in %v: %v", e.ID, e.Event, e.State, e.Err)
+	s := fmt.Sprintf(prefix+"job %v: ", e.ID)
+	if e.Line > 0 {
+		s += fmt.Sprintf("line %d, offset %d: ", e.Line, e.Offset)
+	}
+	if e.Event != "" {
+		s += fmt.Sprintf("%q in %v: ", e.Event, e.State)
+	}
+	return s + bare(e.Err)
 }
 
 // Unwrap returns the cause.
 func (e *EventError) Unwrap() error { return e.Err }
-
-// ReplayError says at which line of a log a replay stopped. It unwraps to the
-// cause: an EventError, or what package eventlog says of a malformed line.
-type ReplayError struct {
-	ID     jobid.ID
-	Line   int   // from 1
-	Offset int64 // of the line's first byte, from 0
-	Err    error
-}
-
-// Error describes the stop in one line.
-func (e *ReplayError) Error() string {
-	return fmt.Sprintf("jobstate: replay of job %v stopped at line %d, offset %d: %v", e.ID, e.Line, e.Offset, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *ReplayError) Unwrap() error { return e.Err }
 
 // clip copies s, cut at 64 bytes, so that an error keeps no reference to its
 // input and prints in a line.

@@ -2,13 +2,12 @@ package jobstate
 
 import (
 	"bytes"
+	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
@@ -52,14 +51,13 @@ type Event struct {
 // of a job.
 //
 // The Event aliases e until the next Decode. After an error it holds no entry.
-// The error wraps ErrTime, ErrContext, or eventlog.ErrEntry for a name that no
-// log can hold. Decode allocates nothing for the events of actions once it has
+// The error wraps ErrContext, or eventlog.ErrEntry for a time or name that no
+// event can have. Decode allocates nothing for the events of actions once it has
 // met their descriptions, if ranks are few ranges; it allocates the strings of
 // other contexts.
 func (ev *Event) Decode(e eventlog.Entry) error {
 	k := kindOf(e.Name)
-	err := ev.decode(k, e)
-	if err != nil {
+	if err := ev.decode(k, e); err != nil {
 		ev.entry, ev.kind = eventlog.Entry{}, kUnknown
 		return err
 	}
@@ -69,10 +67,10 @@ func (ev *Event) Decode(e eventlog.Entry) error {
 
 func (ev *Event) decode(k kind, e eventlog.Entry) error {
 	if !validTime(e.Timestamp) {
-		return ErrTime
+		return errTime
 	}
 	if k == kUnknown && (e.Name == "" || !utf8.ValidString(e.Name) || strings.IndexByte(e.Name, 0) >= 0) {
-		return eventlog.ErrEntry
+		return fmt.Errorf("%w: name must be UTF-8 without U+0000, and not empty", eventlog.ErrEntry)
 	}
 	return ev.decodeContext(k, e)
 }
@@ -287,162 +285,6 @@ func (ev *Event) detach() Context {
 func copyOf[T any](c *T) *T {
 	v := *c
 	return &v
-}
-
-// maxInterned is how long a text may be, in bytes, that a scratch remembers.
-const maxInterned = 64
-
-// scratch is what decoding reuses.
-type scratch struct {
-	extra  bool       // unknown keys are wanted
-	ranks  *idset.Set // what the key ranks names
-	failed *FailedRanks
-	texts  [8]string // the last texts met
-	next   uint8     // which of texts is replaced next
-}
-
-// other keeps the member that o is at, if unknown keys are wanted.
-func (m *scratch) other(o *jsonobj.Reader, extra []byte) []byte {
-	if m.extra {
-		return o.Keep(extra)
-	}
-	return nil
-}
-
-// member is other for a member that was read before.
-func (m *scratch) member(key string, v jsonobj.Value, extra []byte) []byte {
-	if !m.extra || v.Absent() {
-		return extra
-	}
-	o := jsonobj.Write(nil, contextLimits())
-	o.Keep(extra)
-	o.Raw(key, v.Raw())
-	out, _ := o.End(nil)
-	return out
-}
-
-// text reads a string, and allocates it unless it is one of the last that were
-// met.
-func (m *scratch) text(v jsonobj.Value) string {
-	b := v.TextBytes()
-	if len(b) > maxInterned {
-		return string(b)
-	}
-	for i := range m.texts {
-		if m.texts[i] == string(b) {
-			return m.texts[i]
-		}
-	}
-	s := string(b)
-	m.texts[m.next] = s
-	m.next = (m.next + 1) % uint8(len(m.texts))
-	return s
-}
-
-// texts reads an array of strings into list[:0].
-func (m *scratch) list(v jsonobj.Value, list []string) []string {
-	list = list[:0]
-	for a := v.Array(); a.Next(); {
-		list = append(list, m.text(a.Value()))
-	}
-	return list
-}
-
-// set reads an idset. The set is reused.
-func (m *scratch) set(v jsonobj.Value) *idset.Set {
-	text := v.TextBytes()
-	if m.ranks == nil {
-		m.ranks = new(idset.Set)
-	} else {
-		m.ranks.SubtractWith(m.ranks)
-	}
-	if plainSet(m.ranks, text) {
-		return m.ranks
-	}
-	set, err := idset.Parse(string(text))
-	if err != nil {
-		v.Fail(err)
-		return m.ranks
-	}
-	m.ranks = set
-	return set
-}
-
-// plainSet adds ids and ranges that ascend to an empty set, and returns false
-// for any other text, which is idset.Parse's to judge. It gives up on a long
-// one: Parse is made for that.
-func plainSet(s *idset.Set, text []byte) bool {
-	if len(text) > 64 {
-		return false
-	}
-	next, i := uint64(0), 0 // next: the smallest id that may come
-	for i < len(text) {
-		first, n := plainID(text[i:])
-		i += n
-		last := first
-		if n > 0 && i < len(text) && text[i] == '-' {
-			var m int
-			if last, m = plainID(text[i+1:]); m == 0 || last <= first {
-				return false
-			}
-			i += 1 + m
-		}
-		if n == 0 || first < next || last > idset.MaxID {
-			return false
-		}
-		s.InsertRange(uint32(first), uint32(last))
-		next = last + 1
-		switch {
-		case i == len(text):
-			return true
-		case text[i] != ',' || i+1 == len(text):
-			return false
-		}
-		i++
-	}
-	return true // empty
-}
-
-// plainID reads an id of up to ten digits and returns how many there are, 0 if
-// there is no id.
-func plainID(text []byte) (id uint64, n int) {
-	for n < len(text) && n < 10 && text[n] >= '0' && text[n] <= '9' {
-		id = id*10 + uint64(text[n]-'0')
-		n++
-	}
-	if n > 1 && text[0] == '0' {
-		return 0, 0
-	}
-	return id, n
-}
-
-// names reads an array of names, each once and none empty, into list[:0].
-func (m *scratch) names(v jsonobj.Value, list []string) []string {
-	list = m.list(v, list)
-	if err := checkNames(list); err != nil {
-		v.Fail(err)
-	}
-	return list
-}
-
-// fewNames is up to how many names are compared each with each.
-const fewNames = 8
-
-// checkNames returns what is wrong with a list of named resources.
-func checkNames(list []string) error {
-	for i, name := range list {
-		if name == "" || len(list) <= fewNames && slices.Contains(list[:i], name) {
-			return errNames
-		}
-	}
-	if len(list) > fewNames {
-		sorted := slices.Clone(list)
-		slices.Sort(sorted)
-		if len(slices.Compact(sorted)) != len(list) {
-			return errNames
-		}
-	}
-	return nil
 }
 
 // contextLimits are those of a context in an entry, which is one level more.

@@ -41,7 +41,7 @@ func TestAnEventHoldsOneEntry(t *testing.T) {
 		require.Nil(t, ev.Context())
 		require.Equal(t, eventlog.Entry{}, ev.Entry())
 		_, err := jobstate.NewJob(1).ApplyEvent(&ev)
-		require.ErrorIs(t, err, jobstate.ErrTime)
+		require.ErrorIs(t, err, eventlog.ErrEntry)
 	}
 	none()
 	e := entry(1, "priority", `{"priority":3,"more":1}`)

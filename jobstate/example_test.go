@@ -19,6 +19,35 @@ const exampleLog = `{"timestamp":1.5,"name":"submit","context":{"userid":5588,"u
 {"timestamp":9.7,"name":"release","context":{"ranks":"all","final":true}}
 `
 
+// The loop of a reader that wants each event as well as the job.
+func Example() {
+	job := jobstate.NewJob(1234)
+	var ev jobstate.Event
+	for entry, err := range eventlog.Entries([]byte(exampleLog)) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if err := ev.Decode(entry); err != nil {
+			fmt.Println(err)
+			return
+		}
+		if _, err := job.ApplyEvent(&ev); err != nil {
+			fmt.Println(err)
+			return
+		}
+		if c, ok := ev.Context().(*jobstate.ActionStartContext); ok {
+			fmt.Println(c.Kind, c.Description, "holds ranks", c.Ranks)
+		}
+	}
+	start, _ := job.StartTime()
+	finish, _ := job.FinishTime()
+	fmt.Println(job.State(), "after", finish-start, "seconds; may free:", job.MayFree())
+	// Output:
+	// epilog scrub holds ranks all
+	// CLEANUP after 3.0 seconds; may free: false
+}
+
 func ExampleReplay() {
 	j, err := jobstate.Replay(1234, []byte(exampleLog))
 	if err != nil {
@@ -107,7 +136,7 @@ func ExampleParseState() {
 	fmt.Println(err)
 	// Output:
 	// PENDING true <nil>
-	// jobstate: unknown name "Run" of a state
+	// jobstate: unknown state "Run"
 }
 
 func ExampleDiagram() {

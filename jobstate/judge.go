@@ -13,7 +13,7 @@ func (v *validator) judge(k kind, decoded bool) {
 	state := j.State()
 	switch {
 	case k == kSubmit && j.submitted:
-		v.add(LevelError, "stands twice")
+		v.add(LevelError, "appears twice")
 		return
 	case k == kValidate && state == StateDepend && j.version == 0:
 		// Some writers had validate before they had version.
@@ -37,14 +37,14 @@ func (v *validator) judgeOrder(k kind) {
 		}
 	case kAlloc:
 		if j.wasAllocated {
-			v.add(LevelError, "stands twice")
+			v.add(LevelError, "appears twice")
 		}
 	case kStart:
 		v.judgeStart()
 	case kFinish:
 		switch {
 		case j.finished:
-			v.add(LevelError, "stands twice")
+			v.add(LevelError, "appears twice")
 		case !j.started:
 			v.add(LevelNote, "the job did not start")
 		}
@@ -54,7 +54,7 @@ func (v *validator) judgeOrder(k kind) {
 		v.judgeClean()
 	case kPrologStart:
 		if j.started {
-			v.add(LevelError, "the job has started: a prolog can not hold it any more")
+			v.add(LevelError, "the job has started: a prolog cannot hold it any more")
 		}
 	}
 }
@@ -197,7 +197,7 @@ func (v *validator) judgeStart() {
 		v.add(LevelError, "the job has no resources")
 	}
 	if j.started {
-		v.add(LevelError, "stands twice")
+		v.add(LevelError, "appears twice")
 	}
 	for key, a := range j.actions.all() {
 		switch {
@@ -216,11 +216,11 @@ func (v *validator) judgeRelease() {
 	case !v.job.wasAllocated:
 		v.add(LevelError, "the job has no resources")
 	case v.job.finalRelease:
-		v.add(LevelError, "stands after the final release")
+		v.add(LevelError, "comes after the final release")
 	case v.freed:
 		v.add(LevelError, "the resources are free already")
 	case v.releasedAll:
-		v.add(LevelError, "stands after the release of all ranks")
+		v.add(LevelError, "comes after the release of all ranks")
 	}
 	if c.Ranks.All {
 		v.releasedAll = true

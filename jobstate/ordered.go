@@ -7,7 +7,7 @@ import "iter"
 // every job needs; beyond, a map finds the place, so that a log with many
 // dependencies or memos costs a constant time each. The zero value is empty.
 //
-// Invariant: items[i].dead marks a removed item; index, where it exists, has
+// Invariant: items[i].dead marks a removed item; index, if it is not nil, has
 // exactly the live keys; live counts them.
 type ordered[K comparable, V any] struct {
 	items []item[K, V]
@@ -48,7 +48,7 @@ func (o *ordered[K, V]) get(key K) *V {
 	return nil
 }
 
-// put sets the value of key, which keeps its place where it has one.
+// put sets the value of key, which keeps its place if it has one.
 func (o *ordered[K, V]) put(key K, v V) {
 	if i := o.find(key); i >= 0 {
 		o.items[i].value = v

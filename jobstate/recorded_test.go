@@ -77,7 +77,7 @@ func describe(j *jobstate.Job) string {
 		n.deps[d] = "open"
 	}
 	for a := range j.Actions() {
-		n.active[a.Kind.String()+" "+a.Description] = a.Live
+		n.active[a.Kind.String()+" "+a.Description] = a.Active
 	}
 	if j.Submitted() {
 		n.facts["userid"], n.facts["urgency"] = float64(j.UserID()), float64(j.Urgency())

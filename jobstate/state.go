@@ -84,7 +84,7 @@ var stateNames = [...]struct {
 }
 
 // ParseState reads the name of a state or of a virtual state, long or short,
-// all in upper or all in lower case. Anything else is ErrName.
+// all in upper or all in lower case. Anything else is an error.
 func ParseState(s string) (State, error) {
 	for i := range stateNames {
 		if stateNames[i].is(s) {
@@ -127,8 +127,8 @@ func (s State) In(mask State) bool { return s&mask != 0 }
 // not 0.
 func (s State) Single() bool { return bits.OnesCount8(uint8(s)) == 1 && s <= StateInactive }
 
-// AppendText appends the long upper-case name. A State without a name is
-// ErrName, and dst is returned as it was.
+// AppendText appends the long upper-case name. For a State without a
+// name it returns dst as it was and an error.
 func (s State) AppendText(dst []byte) ([]byte, error) {
 	name := s.Name(LongUpper)
 	if name == unknown.longUpper {
@@ -155,7 +155,7 @@ func (s State) index() int { return bits.TrailingZeros8(uint8(s)) }
 
 // unknownName returns the error for the name of a state or a result.
 func unknownName(what, name string) error {
-	return fmt.Errorf("jobstate: %w %q of a %s", ErrName, clip(name), what)
+	return fmt.Errorf(prefix+"unknown %s %q", what, clip(name))
 }
 
 // Result says how a job ended. The values are those that Flux sends on the
@@ -181,7 +181,7 @@ var resultNames = [...]struct {
 }
 
 // ParseResult reads the name of a result, long or short, all in upper or all
-// in lower case. Anything else is ErrName.
+// in lower case. Anything else is an error.
 func ParseResult(s string) (Result, error) {
 	for i := range resultNames {
 		if resultNames[i].is(s) {
@@ -211,8 +211,8 @@ func (r Result) String() string {
 	return "Result(" + strconv.Itoa(int(r)) + ")"
 }
 
-// AppendText appends the long upper-case name. A Result without a name is
-// ErrName, and dst is returned as it was.
+// AppendText appends the long upper-case name. For a Result without a
+// name it returns dst as it was and an error.
 func (r Result) AppendText(dst []byte) ([]byte, error) {
 	name := r.Name(LongUpper)
 	if name == unknown.longUpper {

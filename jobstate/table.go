@@ -107,7 +107,7 @@ type row struct {
 	name    string
 	folds   State   // the states in which the event takes effect
 	ignores State   // the states in which the reference drops it
-	reason  Outcome // why, where ignores is not 0
+	reason  Outcome // why, if ignores is not 0
 	proper  State   // the states in which RFC 21 has it; Validate names it elsewhere
 	edges   []edge  // the first that fits is taken; none: the state stays
 }

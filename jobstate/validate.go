@@ -10,14 +10,14 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// Level says how grave a finding is. The zero Level is invalid.
+// Level says how serious a finding is. The zero Level is invalid.
 type Level uint8
 
 // The levels of findings.
 const (
-	// LevelNote: legal, or of no effect, but worth knowing.
+	// LevelNote: legal, or without effect, but worth knowing.
 	LevelNote Level = 1 + iota
-	// LevelError: the log violates RFC 18 or RFC 21.
+	// LevelError: the log violates RFC 18, RFC 21 or the dialect.
 	LevelError
 )
 
@@ -33,8 +33,8 @@ func (l Level) String() string {
 	}
 }
 
-// MaxFindings is the largest number of findings that Validate returns. Where a
-// log has more, one that says so takes the last place.
+// MaxFindings is the largest number of findings that Validate returns. If a log
+// has more, the last one says so.
 const MaxFindings = 1000
 
 // Finding is one thing that Validate says of a log.
@@ -42,7 +42,7 @@ type Finding struct {
 	Level  Level
 	Line   int    // from 1
 	Offset int64  // of the line's first byte, from 0
-	Event  string // the event's name, cut at 64 bytes; "" where the line has none
+	Event  string // the event's name, cut at 64 bytes; "" if the line has none
 	Text   string // one line
 }
 
@@ -55,14 +55,16 @@ func (f Finding) String() string {
 	return s + f.Level.String() + ": " + f.Text
 }
 
-// Validate reads a log and names what is wrong with it by RFC 18 and RFC 21:
-// lines that are no entries, missing, mistyped and out-of-range keys, events
-// out of order, resources given back while a prolog or an epilog is active,
-// anything after clean. Findings come in the order of the lines; none is a
-// good log. A log that ends before clean is good as far as it goes.
+// Validate reads a log and names what is wrong with it by RFC 18, RFC 21 and
+// the dialect: lines that are not entries; keys that are missing, mistyped or
+// out of range; events out of order; resources given back while a prolog or an
+// epilog is active; epilogs that start too late; anything after clean. Findings
+// come in the order of the lines. A good log has none, and a log that ends
+// before clean is good as far as it goes.
 //
-// A bad line is judged by itself: the lines after it are read as if it had
-// been right, as far as what it says can be read. Validate costs O(len(log)) and keeps no reference to log.
+// A bad line is judged by itself: the lines after it are read as if it had been
+// right, as far as it can be read. Validate costs time in proportion to the log
+// and keeps no reference to it.
 func Validate(log []byte) []Finding {
 	v := validator{job: NewJob(0)}
 	if len(log) == 0 {
@@ -96,7 +98,7 @@ type validator struct {
 	findings []Finding
 	released idset.Set
 	failed   idset.Set // ranks that an action or an exception said had failed
-	freed    bool      // a free stood where it may
+	freed    bool      // a free came when it may
 	attempts map[actionKey]uint32
 
 	releasedAll bool // a release named all ranks
@@ -126,7 +128,7 @@ func (v *validator) check(line []byte) {
 	}
 	v.event = clip(e.Name)
 	if v.job.Closed() {
-		v.add(LevelError, "stands after the end of the log")
+		v.add(LevelError, "comes after the end of the log")
 		return
 	}
 	if e.Timestamp < v.time {
@@ -143,7 +145,7 @@ func (v *validator) check(line []byte) {
 		}
 	}
 	if (bad != nil || k.ofJob()) && !v.job.submitted && k != kSubmit {
-		v.add(LevelError, "stands before submit, which must be the first event")
+		v.add(LevelError, "comes before submit, which must be the first event")
 		v.assume(kSubmit, e)
 	}
 	if k.ofJob() {
@@ -163,7 +165,7 @@ func (v *validator) refused(k kind, e eventlog.Entry, err error) {
 	if errors.Is(err, ErrTransition) {
 		return // judge has named it
 	}
-	v.add(LevelError, "%v", err)
+	v.add(LevelError, "%s", bare(err))
 	if k.ofJob() && v.job.State().In(table[k].folds) {
 		v.assume(k, e)
 	}

@@ -74,7 +74,7 @@ var (
 )
 
 // EventError says which event Holds refused. It unwraps to the cause:
-// jobstate.ErrTime, ErrActions, or jobstate.ErrContext.
+// eventlog.ErrEntry, ErrActions, or jobstate.ErrContext.
 type EventError struct {
 	Event string // the event's name, cut at 64 bytes
 	Err   error

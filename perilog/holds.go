@@ -211,7 +211,7 @@ func (ev event) actionKind() jobstate.ActionKind {
 // ranges and names are none.
 func (h *Holds) Apply(e eventlog.Entry) (Note, error) {
 	if t := float64(e.Timestamp); !(t > 0) || math.IsInf(t, 0) {
-		return Note{}, &EventError{Event: clip(e.Name), Err: jobstate.ErrTime}
+		return Note{}, &EventError{Event: clip(e.Name), Err: eventlog.ErrEntry}
 	}
 	ev := eventOf(e.Name)
 	if ev == evNone {

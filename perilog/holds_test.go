@@ -524,11 +524,11 @@ func TestMalformedEventsAreRefusedAndChangeNothing(t *testing.T) {
 	}
 	for _, at := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		_, err := s.holds.Apply(eventlog.Entry{Timestamp: eventlog.Timestamp(at), Name: "clean"})
-		require.ErrorIs(t, err, jobstate.ErrTime)
+		require.ErrorIs(t, err, eventlog.ErrEntry)
 	}
 	long := repeat("n", 100)
 	_, err := s.holds.Apply(eventlog.Entry{Name: long})
-	require.EqualError(t, err, `perilog: event "`+long[:64]+`": `+jobstate.ErrTime.Error())
+	require.EqualError(t, err, `perilog: event "`+long[:64]+`": `+eventlog.ErrEntry.Error())
 }
 
 // A refused entry is not the one before the next: it is in no log.
