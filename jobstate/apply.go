@@ -24,7 +24,7 @@ func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 // ApplyEvent folds the next event of the job's log into the job. It and Apply
 // are the only ways to change a job, in a running system and in a replay alike
 // (invariant I5). It is lenient where the reference is: an event without effect
-// is ignored, and the Outcome has the reason. An event that RFC 21 does not
+// is ignored, and the Outcome tells why. An event that RFC 21 does not
 // allow here is refused with an EventError, and the job is as before (I6). An
 // Event that holds no entry is refused with eventlog.ErrEntry.
 //

@@ -81,7 +81,7 @@ func ExampleJob_Apply() {
 	fmt.Println(err)
 	fmt.Println(j.MayFree())
 	// Output:
-	// ignored: not an event of RFC 21
+	// ignored: unknown event
 	// jobstate: job ƒNH: "validate" in CLEANUP: event is not legal in this state
 	// false
 }
