@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -165,7 +166,11 @@ func (v *validator) refused(k kind, e eventlog.Entry, err error) {
 	if errors.Is(err, ErrTransition) {
 		return // judge has named it
 	}
-	v.add(LevelError, "%s", bare(err))
+	text := bare(err)
+	if rest, ok := strings.CutPrefix(text, ErrContext.Error()+" of "+v.event); ok {
+		text = ErrContext.Error() + rest // the finding has the name of the event
+	}
+	v.add(LevelError, "%s", text)
 	if k.ofJob() && v.job.State().In(table[k].folds) {
 		v.assume(k, e)
 	}

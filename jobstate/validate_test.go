@@ -57,10 +57,10 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		"a dependency removed twice":          {with(3, `dependency-add {"description":"a"}`, `dependency-remove {"description":"a"}`, `dependency-remove {"description":"a"}`), []string{`line 5: dependency-remove: error: dependency "a" was removed before`}},
 		"a satisfied dependency again":        {with(3, `dependency-add {"description":"a"}`, `dependency-remove {"description":"a"}`, `dependency-add {"description":"a"}`), []string{"line 5: dependency-add: error: dependency was already satisfied"}},
 		"a dependency too late":               {with(6, `dependency-add {"description":"a"}`), []string{"line 6: dependency-add: error: is out of order: the job is in RUN"}},
-		"a missing key":                       {with(5, `urgency {"urgency":1}`, `priority {"priority":1}`), []string{`line 5: urgency: error: malformed context of urgency: userid: offset 0: key is missing`}},
-		"a mistyped key":                      {append([]string{`submit {"userid":"5","urgency":16,"flags":0,"version":1}`}, whole[1:]...), []string{`line 1: submit: error: malformed context of submit: userid: offset 10: must be an integer`}},
-		"a bad priority":                      {append(append([]string{}, whole[:3]...), append([]string{`priority {"priority":-1}`}, whole[4:]...)...), []string{`line 4: priority: error: malformed context of priority: priority: offset 12: must be from 0 to 9223372036854775807`}},
-		"an exception without a note":         {with(6, `exception {"type":"x","severity":3}`), []string{`line 6: exception: error: malformed context of exception: note: key is missing`}},
+		"a missing key":                       {with(5, `urgency {"urgency":1}`, `priority {"priority":1}`), []string{`line 5: urgency: error: malformed context: userid: offset 0: key is missing`}},
+		"a mistyped key":                      {append([]string{`submit {"userid":"5","urgency":16,"flags":0,"version":1}`}, whole[1:]...), []string{`line 1: submit: error: malformed context: userid: offset 10: must be an integer`}},
+		"a bad priority":                      {append(append([]string{}, whole[:3]...), append([]string{`priority {"priority":-1}`}, whole[4:]...)...), []string{`line 4: priority: error: malformed context: priority: offset 12: must be from 0 to 9223372036854775807`}},
+		"an exception without a note":         {with(6, `exception {"type":"x","severity":3}`), []string{`line 6: exception: error: malformed context: note: key is missing`}},
 		"a fatal exception in NEW":            {with(2, `exception {"type":"x","severity":0,"note":""}`), []string{"line 2: exception: error: is fatal, and the job is in NEW"}},
 		"start before a prolog ended":         {with(6, prolog), []string{`line 7: start: error: prolog "p" has not finished`, `line 10: free: error: prolog "p" has not finished`, `line 11: clean: error: prolog "p" has not finished`}},
 		"start after a prolog failed":         {with(6, prolog, `prolog-finish {"description":"p","status":1}`), []string{`line 8: start: error: prolog "p" has failed`}},
@@ -91,25 +91,25 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		"a context where none is defined":     {append([]string{submit, `validate {"a":1}`}, whole[2:]...), []string{"line 2: validate: note: has a context, which RFC 21 does not define"}},
 		"a real expiration":                   {with(7, `resource-update {"expiration":5.5}`), []string{"line 7: resource-update: note: expiration is a real number"}},
 		"an integer expiration":               {with(7, `resource-update {"expiration":5}`), nil},
-		"an update of another key":            {with(3, `jobspec-update {"version":2}`), []string{`line 3: jobspec-update: error: malformed context of jobspec-update: version: offset 11: must be attributes, resources or tasks, or a path below one`}},
+		"an update of another key":            {with(3, `jobspec-update {"version":2}`), []string{`line 3: jobspec-update: error: malformed context: version: offset 11: must be attributes, resources or tasks, or a path below one`}},
 		"an update of tasks":                  {with(3, `jobspec-update {"tasks":[]}`), nil},
 		"an update of nothing":                {with(3, `jobspec-update {}`), []string{"line 3: jobspec-update: error: sets nothing"}},
 		"a priority above 32 bits":            {append(append([]string{}, whole[:3]...), `priority {"priority":4294967296}`), []string{"line 4: priority: error: priority is above 4294967295"}},
 		"unknown names are data":              {with(3, "made-up", `debug.alloc-request {"a":1}`), nil},
-		"a bad alloc does not spoil the rest": {append(append([]string{}, whole[:4]...), append([]string{`alloc {"annotations":1}`}, whole[5:]...)...), []string{`line 5: alloc: error: malformed context of alloc: annotations: offset 15: must be an object`}},
-		"a bad finish does not spoil it":      {append(append([]string{}, whole[:6]...), append([]string{`finish {}`}, whole[7:]...)...), []string{`line 7: finish: error: malformed context of finish: status: offset 0: key is missing`}},
-		"a bad exception is still fatal":      {append(append([]string{}, whole[:6]...), `exception {"severity":0,"note":""}`, whole[7], "free", "clean"), []string{`line 7: exception: error: malformed context of exception: type: offset 0: key is missing`, "line 10: clean: note: the job started and did not finish"}},
-		"a bad prolog-finish ends the prolog": {with(6, prolog, `prolog-finish {"description":"p"}`), []string{`line 7: prolog-finish: error: malformed context of prolog-finish: status: offset 0: key is missing`}},
-		"a bad epilog-finish ends the epilog": {with(8, epilog, `epilog-finish {"description":"e"}`), []string{`line 9: epilog-finish: error: malformed context of epilog-finish: status: offset 0: key is missing`}},
-		"a bad submit without a version":      {append([]string{`submit {"userid":5,"urgency":99,"flags":0}`}, whole[2:]...), []string{`line 1: submit: error: malformed context of submit: urgency: offset 22: must be from 0 to 31`}},
+		"a bad alloc does not spoil the rest": {append(append([]string{}, whole[:4]...), append([]string{`alloc {"annotations":1}`}, whole[5:]...)...), []string{`line 5: alloc: error: malformed context: annotations: offset 15: must be an object`}},
+		"a bad finish does not spoil it":      {append(append([]string{}, whole[:6]...), append([]string{`finish {}`}, whole[7:]...)...), []string{`line 7: finish: error: malformed context: status: offset 0: key is missing`}},
+		"a bad exception is still fatal":      {append(append([]string{}, whole[:6]...), `exception {"severity":0,"note":""}`, whole[7], "free", "clean"), []string{`line 7: exception: error: malformed context: type: offset 0: key is missing`, "line 10: clean: note: the job started and did not finish"}},
+		"a bad prolog-finish ends the prolog": {with(6, prolog, `prolog-finish {"description":"p"}`), []string{`line 7: prolog-finish: error: malformed context: status: offset 0: key is missing`}},
+		"a bad epilog-finish ends the epilog": {with(8, epilog, `epilog-finish {"description":"e"}`), []string{`line 9: epilog-finish: error: malformed context: status: offset 0: key is missing`}},
+		"a bad submit without a version":      {append([]string{`submit {"userid":5,"urgency":99,"flags":0}`}, whole[2:]...), []string{`line 1: submit: error: malformed context: urgency: offset 22: must be from 0 to 31`}},
 		"clean of a job that still runs":      {append(append([]string{}, whole[:6]...), `exception {"type":"scheduler-restart","severity":0,"note":""}`, "clean"), []string{"line 8: clean: error: no final release came before it"}},
 		"release after free":                  {append(append([]string{}, whole[:7]...), `release {"ranks":"0","final":false}`, "free", `release {"ranks":"1","final":true}`, "clean"), []string{"line 9: free: error: no final release came before it", "line 10: release: error: the resources are free already"}},
 		"start after free":                    {append(append([]string{}, whole[:5]...), `exception {"type":"exec","severity":0,"note":""}`, "free", "start"), []string{"line 8: start: error: the job has no resources"}},
 		"no finish at all":                    {append(append([]string{}, whole[:6]...), `exception {"type":"x","severity":0,"note":""}`, whole[7], "free", "clean"), []string{"line 10: clean: note: the job started and did not finish"}},
 		"alloc after free":                    {append(append([]string{}, whole[:9]...), "alloc"), []string{"line 10: alloc: error: appears twice"}},
 		"release after all ranks":             {append(append([]string{}, whole[:7]...), `release {"ranks":"all","final":false}`, `release {"ranks":"1","final":true}`), []string{"line 9: release: error: comes after the release of all ranks"}},
-		"a bad finish is a finish":            {append(append([]string{}, whole[:6]...), append([]string{`finish {}`}, whole[6:]...)...), []string{`line 7: finish: error: malformed context of finish: status: offset 0: key is missing`, "line 8: finish: error: appears twice"}},
-		"a bad release does not spoil it":     {append(append([]string{}, whole[:7]...), append([]string{`release {"final":true}`}, whole[8:]...)...), []string{`line 8: release: error: malformed context of release: ranks: offset 0: key is missing`}},
+		"a bad finish is a finish":            {append(append([]string{}, whole[:6]...), append([]string{`finish {}`}, whole[6:]...)...), []string{`line 7: finish: error: malformed context: status: offset 0: key is missing`, "line 8: finish: error: appears twice"}},
+		"a bad release does not spoil it":     {append(append([]string{}, whole[:7]...), append([]string{`release {"final":true}`}, whole[8:]...)...), []string{`line 8: release: error: malformed context: ranks: offset 0: key is missing`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -149,8 +149,8 @@ func TestValidateJudgesTheDialect(t *testing.T) {
 		"an epilog of ours after the final release":           {with(9, `epilog-start {"description":"e","leader":0}`, `epilog-finish {"description":"e","status":0}`), []string{"line 9: epilog-start: error: " + late}},
 		"an epilog after free":                                {with(10, `epilog-start {"description":"e"}`, `epilog-finish {"description":"e","status":0}`), []string{"line 10: epilog-start: error: " + late}},
 		"events of housekeeping are unknown":                  {with(7, `housekeeping-start {"description":"h"}`), nil},
-		"and malformed all the same":                          {with(7, `housekeeping-start {}`), []string{"line 7: housekeeping-start: error: malformed context of housekeeping-start: description: offset 0: key is missing"}},
-		"and before submit":                                   {[]string{`housekeeping-start {}`, "validate"}, []string{"line 1: housekeeping-start: error: comes before submit, which must be the first event", "line 1: housekeeping-start: error: malformed context of housekeeping-start: description: offset 0: key is missing"}},
+		"and malformed all the same":                          {with(7, `housekeeping-start {}`), []string{"line 7: housekeeping-start: error: malformed context: description: offset 0: key is missing"}},
+		"and before submit":                                   {[]string{`housekeeping-start {}`, "validate"}, []string{"line 1: housekeeping-start: error: comes before submit, which must be the first event", "line 1: housekeeping-start: error: malformed context: description: offset 0: key is missing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -181,11 +181,11 @@ func TestValidateNamesBadLines(t *testing.T) {
 	got = text(good + memo + strings.Replace(memo, "{}", `{"a":{"b":1}}`, 1) + strings.Replace(memo, "memo", "finish", 1) + memo)
 	require.Equal(t, []string{
 		"line 5: finish: error: is out of order: the job is in DEPEND",
-		"line 5: finish: error: malformed context of finish: status: offset 0: key is missing",
+		"line 5: finish: error: malformed context: status: offset 0: key is missing",
 	}, got)
 	got = text(good + strings.Replace(memo, "memo", "depend", 1) + strings.Replace(memo, "memo", "priority", 1) + strings.Replace(memo, "memo", "depend", 1))
 	require.Equal(t, []string{
-		"line 4: priority: error: malformed context of priority: priority: offset 0: key is missing",
+		"line 4: priority: error: malformed context: priority: offset 0: key is missing",
 		"line 5: depend: error: is out of order: the job is in SCHED",
 	}, got, "what follows a bad entry does not repeat the one before it")
 	other := strings.Replace(memo, "memo", "made-up", 1)
