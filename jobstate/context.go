@@ -2,7 +2,6 @@ package jobstate
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"strconv"
 
@@ -285,7 +284,7 @@ func AppendContext(dst []byte, c Context) ([]byte, error) {
 // ErrContext, or eventlog.ErrEntry for a time that no event can have.
 func NewEntry(t eventlog.Timestamp, c Context) (eventlog.Entry, error) {
 	if !validTime(t) {
-		return eventlog.Entry{}, fmt.Errorf(prefix+"%w", errTime)
+		return eventlog.Entry{}, errTime
 	}
 	raw, err := AppendContext(nil, c)
 	if err != nil {

@@ -28,7 +28,7 @@ var (
 )
 
 // errTime is the error of an entry whose time no event can have.
-var errTime = fmt.Errorf("%w: timestamp must be finite and greater than zero", eventlog.ErrEntry)
+var errTime = fmt.Errorf(prefix+"%w: timestamp must be finite and greater than zero", eventlog.ErrEntry)
 
 // The causes of malformed contexts that no single value shows.
 var (

@@ -12,7 +12,7 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// Event is one entry of a log, decoded and checked once: whatever folds the log
+// Event is one entry of a log, decoded and checked once: every fold of the log
 // takes the Event. The zero Event is ready for Decode. It holds the memory of
 // one event, and one Event can decode a whole log.
 //
@@ -70,7 +70,7 @@ func (ev *Event) decode(k kind, e eventlog.Entry) error {
 		return errTime
 	}
 	if k == kUnknown && (e.Name == "" || !utf8.ValidString(e.Name) || strings.IndexByte(e.Name, 0) >= 0) {
-		return fmt.Errorf("%w: name must be UTF-8 without U+0000, and not empty", eventlog.ErrEntry)
+		return fmt.Errorf(prefix+"%w: name must be UTF-8 without U+0000, and not empty", eventlog.ErrEntry)
 	}
 	return ev.decodeContext(k, e)
 }

@@ -69,6 +69,7 @@ func TestWhatStaysRefused(t *testing.T) {
 		`jobspec-update {"attributes..a":1}`:    "the reference refuses it, too: a key is empty",
 		`set-flags {"flags":"debug"}`:           "RFC 21 requires an array",
 		`submit {"urgency":16,"userid":1}`:      "the reference refuses it, too",
+		`memo`:                                  "nothing says what to remember",
 		`finish`:                                "nothing says how the job ended",
 		`alloc {"annotations":null}`:            "RFC 27 requires a dictionary",
 		`alloc []`:                              "a context is an object, RFC 18",
