@@ -103,6 +103,7 @@ func (v *validator) judgeContext(k kind) {
 		}
 	case kRelease:
 		v.judgeRelease()
+		v.letGo = v.letGo || v.ev.release.Final && v.job.State() == StateCleanup
 	case kDrained:
 		if ranks := idset.Difference(v.ev.drained.Ranks, &v.failed); !ranks.IsEmpty() {
 			v.add(LevelError, "ranks did not fail: %s", clip(ranks.String()))
@@ -143,7 +144,7 @@ func (v *validator) judgeActionStart(c *ActionStartContext) {
 		last = max(last, v.attempts[key])
 	}
 	v.attempt(key, last)
-	if c.Kind != ActionEpilog || !j.finalRelease && !v.freed {
+	if c.Kind != ActionEpilog || !v.letGo && !v.freed {
 		return
 	}
 	level := LevelNote // RFC 21 has it hold the free, which is still to come

@@ -100,6 +100,7 @@ type validator struct {
 	released idset.Set
 	failed   idset.Set // ranks that an action or an exception said had failed
 	freed    bool      // a free came when it may
+	letGo    bool      // the final release came in CLEANUP; before it the job itself holds its ranks
 	attempts map[actionKey]uint32
 
 	releasedAll bool // a release named all ranks

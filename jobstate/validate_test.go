@@ -147,6 +147,7 @@ func TestValidateJudgesTheDialect(t *testing.T) {
 		"a launch of an action not yet started":               {with(6, `prolog-start {"description":"p","leader":0}`, `prolog-launch {"description":"p","attempt":1,"ranks":"0"}`, end), nil},
 		"an epilog of another writer after the final release": {with(9, `epilog-start {"description":"e"}`, `epilog-finish {"description":"e","status":0}`), []string{"line 9: epilog-start: note: " + late}},
 		"an epilog of ours after the final release":           {with(9, `epilog-start {"description":"e","leader":0}`, `epilog-finish {"description":"e","status":0}`), []string{"line 9: epilog-start: error: " + late}},
+		"an epilog of ours after a final release in RUN":      {append(append([]string{}, whole[:6]...), `release {"ranks":"all","final":true}`, `finish {"status":0}`, `epilog-start {"description":"e","leader":0}`, `epilog-finish {"description":"e","status":0}`, "free", "clean"), nil},
 		"an epilog after free":                                {with(10, `epilog-start {"description":"e"}`, `epilog-finish {"description":"e","status":0}`), []string{"line 10: epilog-start: error: " + late}},
 		"events of housekeeping are unknown":                  {with(7, `housekeeping-start {"description":"h"}`), nil},
 		"and malformed all the same":                          {with(7, `housekeeping-start {}`), []string{"line 7: housekeeping-start: error: malformed context: description: offset 0: key is missing"}},
