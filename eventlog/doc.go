@@ -46,7 +46,7 @@
 //
 //   - Text after the last newline is ErrTorn. The reference drops it in silence,
 //     and an append would glue the next event onto it.
-//   - A key that occurs twice is refused, in the context too.
+//   - A key that appears twice is refused, in the context too.
 //   - A timestamp is greater than zero, as RFC 18 says. Any order is legal.
 //   - A name is not empty and holds no U+0000: C code would read another name.
 //   - A carriage return before the newline is refused.

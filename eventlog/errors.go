@@ -11,7 +11,7 @@ import (
 // *[SyntaxError], or wraps the error of the reader.
 var (
 	// ErrSyntax is returned when a line is not one JSON object: not JSON as RFC
-	// 8259 says, a key that occurs twice, text that is not UTF-8, an empty
+	// 8259 says, a key that appears twice, text that is not UTF-8, an empty
 	// line, a carriage return before the newline, a newline inside an entry.
 	ErrSyntax = errors.New("invalid line")
 	// ErrEntry is returned when an object is not an event as RFC 18 says: a key

@@ -98,8 +98,8 @@ func (p *parser) usual(line []byte, e *Entry) bool {
 }
 
 // setTimestamp sets the timestamp of e to the number token that begins at b[i]
-// and returns the offset after it. ok is false if there is none, or one that
-// is greater than zero.
+// and returns the offset after it. ok is false if there is no number, or it is not
+// greater than zero.
 func setTimestamp(b []byte, i int, e *Entry) (end int, ok bool) {
 	f, integer, end, ok := jsonscan.FloatAt(b, i)
 	e.Timestamp, e.integer = Timestamp(f), 0

@@ -1,9 +1,8 @@
 // Package idset holds sets of ids: ranks, task ids, cores.
 //
 // A [Set] holds numbers from 0 to [MaxID]. Its cost follows its ranges, not its
-// ids: 0-2147483647 is read, counted and printed as fast as 0-3. The text of a
-// set is the idset string of RFC 22, read strictly and printed in one canonical
-// form.
+// ids: 0-2147483647 is read and printed as fast as 0-3. Its text is the idset
+// string of RFC 22, read strictly and printed in one canonical form.
 //
 //	held := idset.Range(0, 15)
 //	done, err := idset.Parse("3,8-11")
@@ -27,9 +26,8 @@
 //
 // # Ownership
 //
-// Sets share no storage. Operands are read and never kept. Errors keep nothing
-// of the text. A nil *Set reads as the empty set. After an error a set is
-// unchanged.
+// Sets share no storage. Operands are read and never kept. A nil *Set reads as
+// the empty set. After an error a set is unchanged.
 //
 // A set may change during an iteration. [Set.All], [Set.Backward] and
 // [Set.Ranges] go on from where they are with what is then in the set. No id is
@@ -46,7 +44,7 @@
 //   - Insert, Remove and their range forms cost log r, and moving the runs
 //     behind the place.
 //   - Len, Union, Intersect, Difference, Equal, Clone and the text cost r.
-//   - All, Backward, Slice and [FormatList] cost by ids.
+//   - All, Backward, Slice and [FormatList] cost time for each id.
 //
 // [Parse] reads up to [MaxText] bytes. An id above MaxID is refused with
 // [ErrRange] in a text, and is a panic in a call.

@@ -19,7 +19,7 @@ const MaxText = 4 << 20
 // the offset in bytes from 0; or [ErrLimit] for a text of more than [MaxText]
 // bytes.
 //
-// Parse costs by the length of the text, not by ids. It takes at most 128 bytes
+// The cost of Parse follows the length of the text, not the ids. It takes at most 128 bytes
 // of memory for each byte of text. A set of up to eight ranges is one
 // allocation.
 func Parse(s string) (*Set, error) { return parse(s, MaxID) }

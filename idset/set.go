@@ -79,8 +79,8 @@ func (s *Set) Insert(id uint32) bool {
 }
 
 // InsertRange adds the ids from first to last, both included, and reports
-// whether any was absent. It adds nothing if last is below first. It costs by
-// runs and containers, not by ids. Panics if last is above MaxID.
+// whether any was absent. It adds nothing if last is below first. Its cost
+// follows runs, not ids. Panics if last is above MaxID.
 func (s *Set) InsertRange(first, last uint32) bool {
 	checkID(last)
 	if last < first {
@@ -127,8 +127,8 @@ func (s *Set) Remove(id uint32) bool {
 }
 
 // RemoveRange removes the ids from first to last, both included, and reports
-// whether any was present. It removes nothing if last is below first. It costs
-// by runs and containers, not by ids.
+// whether any was present. It removes nothing if last is below first. Its cost
+// follows runs, not ids.
 func (s *Set) RemoveRange(first, last uint32) bool {
 	if last < first {
 		return false

@@ -48,9 +48,9 @@ func (s *Set) MarshalText() ([]byte, error) {
 }
 
 // AppendFormat appends the set in a format. [Parse] accepts each of them. The
-// empty set is "" in all. FormatRanges and FormatBrackets cost by ranges.
-// FormatList costs time and room by ids, up to 22 GB: check [Set.Len] first if
-// the set comes from outside. With room in dst it does not allocate. Panics if f
+// empty set is "" in all. The cost of FormatRanges and FormatBrackets follows
+// ranges. FormatList takes time and room for each id, up to 22 GB: check
+// [Set.Len] first if the set comes from outside. With room in dst it does not allocate. Panics if f
 // is not a format.
 func (s *Set) AppendFormat(dst []byte, f Format) []byte {
 	switch f {

@@ -125,6 +125,35 @@ func (l *Ledger) FreeNamed(name string) (Fragment, error) {
 	return f, nil
 }
 
+// FreePart frees ranks and names, all of which must be held, in a fragment that is
+// never final, even if nothing is held after it: FreeRest gives out the final one.
+// It is for an owner that knows when an allocation is over, as when the event free
+// is in the log. The error is that of Free and FreeNamed, and then nothing has
+// changed.
+func (l *Ledger) FreePart(ranks *idset.Set, named ...string) (Fragment, error) {
+	if !l.held.ContainsAll(ranks) {
+		return Fragment{}, l.refuse(ranks)
+	}
+	for i, name := range named {
+		if err := l.checkNamed(name); err != nil {
+			return Fragment{}, err
+		}
+		if slices.Contains(named[:i], name) {
+			return Fragment{}, fmt.Errorf("%w: resource %.64q is named twice", ErrNotFound, name)
+		}
+	}
+	if l.final {
+		return Fragment{}, ErrFinal
+	}
+	for _, name := range named {
+		l.moveNamed(name)
+	}
+	f := l.take(ranks)
+	f.Named = slices.Clone(named)
+	f.Final, l.final = false, false
+	return f, nil
+}
+
 // FreeRest frees all that is held, ranks and names, and gives the final fragment.
 // The error is ErrFinal if that was given before.
 func (l *Ledger) FreeRest() (Fragment, error) {
@@ -198,6 +227,12 @@ func (l *Ledger) Freed() *idset.Set { return l.freed.Clone() }
 
 // Holds reports whether a rank is held.
 func (l *Ledger) Holds(rank uint32) bool { return l.held.Contains(rank) }
+
+// HoldsNamed reports whether a resource without a rank is held.
+func (l *Ledger) HoldsNamed(name string) bool {
+	_, ok := slices.BinarySearch(l.heldNamed, name)
+	return ok
+}
 
 // HeldLen returns the number of ranks that are held, in constant time.
 func (l *Ledger) HeldLen() int { return l.n }

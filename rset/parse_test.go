@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"regexp"
 	"runtime"
 	"slices"
@@ -61,19 +60,6 @@ func reprint(text []byte) string {
 		f, _ := jsonscan.Float64(value)
 		return jsonscan.AppendFloat(append(key[:len(key):len(key)], ':'), f)
 	}))
-}
-
-// The same with what stands in the repository.
-func TestASampleOfRecordedAllocationsKeepsItsBytes(t *testing.T) {
-	b, err := os.ReadFile("testdata/recorded.jsonl")
-	require.NoError(t, err)
-	lines := bytes.Split(bytes.TrimSpace(b), []byte("\n"))
-	require.Len(t, lines, 6)
-	for _, line := range lines {
-		r, err := rset.Parse(line)
-		require.NoError(t, err)
-		require.Equal(t, reprint(line), string(r.AppendJSON(nil)))
-	}
 }
 
 func TestATextThatIsNoRIsRefusedWithThePlace(t *testing.T) {

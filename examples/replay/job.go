@@ -67,15 +67,14 @@ func newJob(in input) (*job, error) {
 // withoutID says where a replay stopped without naming an id that the input
 // does not have.
 func withoutID(in input, err error) error {
-	var stop *jobstate.ReplayError
-	var refused *jobstate.EventError
+	var stop *jobstate.EventError
 	switch {
 	case !in.noID || !errors.As(err, &stop):
 		return err
-	case errors.As(err, &refused):
-		return fmt.Errorf("line %d, offset %d: %q in %v: %w", stop.Line, stop.Offset, refused.Event, refused.State, refused.Err)
-	default:
+	case stop.Event == "":
 		return stop.Err
+	default:
+		return fmt.Errorf("line %d, offset %d: %q in %v: %w", stop.Line, stop.Offset, stop.Event, stop.State, stop.Err)
 	}
 }
 

@@ -366,7 +366,7 @@ func TestDumpArchives(t *testing.T) {
 		"dump-0-46-0-queue-anon-v1", "dump-0-46-0-queues-named-v1",
 	}
 	bad := map[string]string{
-		"dump-baddir": "no job id", "dump-noeventlog": "no eventlog", "dump-nojobspec": "no jobspec",
+		"dump-baddir": "not a job id", "dump-noeventlog": "no eventlog", "dump-nojobspec": "no jobspec",
 		"dump-nosubmit": "does not begin with submit", "dump-shorteventlog": "never validated",
 	}
 	path := func(name string) string { return refdata.Path(t, "dumps/"+name+".tar.bz2") }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -216,9 +217,9 @@ func TestAQueueAndThisSchedulerUnderstandEachOther(t *testing.T) {
 		require.True(t, ok)
 		m.connect()
 		stopped := map[jobid.ID]bool{}
-		jobs := 400
-		if underRace {
-			jobs = 100
+		jobs := 100
+		if os.Getenv("JOBLIFE_DEEP") != "" {
+			jobs = 400
 		}
 		for id := jobid.ID(1); int(id) <= jobs; {
 			switch n := m.rng.IntN(100); {

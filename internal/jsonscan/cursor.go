@@ -10,9 +10,8 @@ package jsonscan
 //		return err
 //	}
 //
-// It checks as it goes, each value wholly before Next hands it out, so that
-// what was handed out may stem from a text that turns out to be invalid: look
-// at Err before acting on it. A key that occurs twice among the first 16 of the
+// It checks as it goes, each value wholly before Next hands it out. The rest of
+// the text may turn out to be invalid: look at Err before acting on a value. A key that appears twice among the first 16 of the
 // object ends the walk there; among more, the walk ends with that error.
 //
 // A Cursor is a value to keep in a local variable. It aliases its text, which
@@ -51,7 +50,7 @@ const (
 func Object(b []byte) Cursor { return Limits{}.Object(b) }
 
 // Array returns a Cursor over b, one JSON array, white space around it allowed.
-// It is an [Object] in all but its Key, which is nil.
+// Its Key is nil; otherwise it is as [Object] says.
 func Array(b []byte) Cursor { return Limits{}.Array(b) }
 
 // Object is the function Object with these limits.

@@ -2,9 +2,9 @@ package fsd
 
 import "math"
 
-// Duration is a length of time in seconds, 0 or more, perhaps infinite, as Flux
-// stores and sends it. The zero value is no time. Go code that passes durations
-// uses time.Duration: see [ParseDuration].
+// Duration is a length of time in seconds, 0 or more, perhaps infinite: the type
+// of a configuration's field that holds a text of RFC 23. The zero value is no
+// time. Go code that passes durations uses time.Duration: see [ParseDuration].
 //
 // Durations compare as numbers do. A conversion can make a Duration that is not
 // valid (negative, or NaN): it prints as "Duration(-1)" and does not marshal.

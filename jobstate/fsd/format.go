@@ -5,7 +5,7 @@ import "strconv"
 // Numbers of significant digits.
 const (
 	defaultDigits = 6  // what the reference prints
-	maxDigits     = 17 // what tells every float64 apart
+	maxDigits     = 17 // as many as tell any two float64 from each other
 )
 
 // maxText is the length of the longest text of a valid duration: 17 digits, a

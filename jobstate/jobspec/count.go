@@ -19,15 +19,15 @@ type Operator byte
 
 // The operators of RFC 14.
 const (
-	Add      Operator = '+' // n + operand
-	Multiply Operator = '*' // n * operand
-	Power    Operator = '^' // n to the power of operand
+	OperatorAdd      Operator = '+' // n + operand
+	OperatorMultiply Operator = '*' // n * operand
+	OperatorPower    Operator = '^' // n to the power of operand
 )
 
 // String returns the operator's character; another value prints as Operator(0).
 func (o Operator) String() string {
 	switch o {
-	case Add, Multiply, Power:
+	case OperatorAdd, OperatorMultiply, OperatorPower:
 		return string(rune(o))
 	}
 	return "Operator(" + strconv.Itoa(int(o)) + ")"
@@ -160,7 +160,7 @@ func (p *countParser) list() (Count, *jsonobj.Fault) {
 		return Count{}, p.fail(errCount)
 	}
 	if len(set) == 1 {
-		return newRange(set[0].first, set[0].last, Add, 1), nil
+		return newRange(set[0].first, set[0].last, OperatorAdd, 1), nil
 	}
 	return Count{min: set[0].first, max: set[len(set)-1].last, set: slices.Clip(set)}, nil
 }
@@ -183,7 +183,7 @@ func (p *countParser) one() (Count, *jsonobj.Fault) {
 	default:
 		return Count{}, p.fail(errCount)
 	}
-	operator, operand := Add, int64(1)
+	operator, operand := OperatorAdd, int64(1)
 	if p.next(':') {
 		if operand, err = p.number(); err != nil {
 			return Count{}, err
@@ -210,13 +210,13 @@ func (p *countParser) one() (Count, *jsonobj.Fault) {
 // each; hi 0 is no bound.
 func checkRange(lo, hi int64, operator Operator, operand int64) error {
 	switch {
-	case operator != Add && operator != Multiply && operator != Power:
+	case operator != OperatorAdd && operator != OperatorMultiply && operator != OperatorPower:
 		return errOperator
 	case hi != 0 && hi < lo:
 		return errMax
-	case operator != Add && operand < 2:
+	case operator != OperatorAdd && operand < 2:
 		return errOperand
-	case operator == Power && lo < 2:
+	case operator == OperatorPower && lo < 2:
 		return errMin
 	}
 	return nil
@@ -239,7 +239,7 @@ func (c Count) Min() int64 { return c.min }
 // the bound 0.
 func (c Count) Max() (int64, bool) { return c.max, c.max != 0 || c.min == 0 }
 
-// Operator returns the operator of a range and its operand: [Add] and 1 for a
+// Operator returns the operator of a range and its operand: [OperatorAdd] and 1 for a
 // plain one, 0 and 0 for one number, for a set and for the zero Count.
 func (c Count) Operator() (o Operator, operand int64) { return c.operator, c.operand }
 
@@ -285,7 +285,7 @@ func (c Count) Floor(n int64) (int64, bool) {
 		return min(n, c.set[i-1].last), true
 	case c.operator == 0:
 		return c.min, true
-	case c.operator == Add:
+	case c.operator == OperatorAdd:
 		return n - (n-c.min)%c.operand, true
 	}
 	at := c.min
@@ -301,7 +301,7 @@ func (c Count) Floor(n int64) (int64, bool) {
 // step returns the count after n for the operators * and ^, something beyond
 // MaxCount if there is none.
 func (c Count) step(n int64) int64 {
-	if c.operator == Multiply {
+	if c.operator == OperatorMultiply {
 		return n * c.operand
 	}
 	result := n
@@ -362,10 +362,10 @@ func (c Count) append(dst []byte) []byte {
 	} else {
 		dst = strconv.AppendInt(append(dst, '-'), c.max, 10)
 	}
-	if c.operand != 1 || c.operator != Add {
+	if c.operand != 1 || c.operator != OperatorAdd {
 		dst = strconv.AppendInt(append(dst, ':'), c.operand, 10)
 	}
-	if c.operator != Add {
+	if c.operator != OperatorAdd {
 		dst = append(dst, ':', byte(c.operator))
 	}
 	return dst
@@ -387,7 +387,7 @@ func (c Count) MarshalJSON() ([]byte, error) {
 	if c.max != 0 {
 		b = strconv.AppendInt(append(b, `,"max":`...), c.max, 10)
 	}
-	if c.max != 0 || c.operand != 1 || c.operator != Add {
+	if c.max != 0 || c.operand != 1 || c.operator != OperatorAdd {
 		b = append(b, `,"operator":"`...)
 		b = append(b, byte(c.operator))
 		b = strconv.AppendInt(append(b, `","operand":`...), c.operand, 10)
@@ -431,7 +431,7 @@ func countOf(v jsonobj.Value) Count {
 // leaves the range plain and open.
 func rangeOf(v jsonobj.Value) Count {
 	var lo, hi int64
-	operator, operand := Add, int64(1)
+	operator, operand := OperatorAdd, int64(1)
 	o := v.Object()
 	for o.Next() {
 		switch m := o.Value(); string(o.Key()) {

@@ -195,9 +195,9 @@ func TestBoundsAndOperatorsOfCounts(t *testing.T) {
 		fixed    bool
 	}{
 		"4":       {4, 4, true, 0, 0, true},
-		"2-9":     {2, 9, true, jobspec.Add, 1, false},
-		"2+":      {2, 0, false, jobspec.Add, 1, false},
-		"2-9:2:*": {2, 9, true, jobspec.Multiply, 2, false},
+		"2-9":     {2, 9, true, jobspec.OperatorAdd, 1, false},
+		"2+":      {2, 0, false, jobspec.OperatorAdd, 1, false},
+		"2-9:2:*": {2, 9, true, jobspec.OperatorMultiply, 2, false},
 		"1,5-8":   {1, 8, true, 0, 0, false},
 	} {
 		c, err := jobspec.ParseCount(in)
@@ -212,7 +212,7 @@ func TestBoundsAndOperatorsOfCounts(t *testing.T) {
 		require.Equal(t, want.operand, operand, in)
 		require.Equal(t, want.fixed, fixed, in)
 	}
-	require.Equal(t, "+ * ^ Operator(0)", jobspec.Add.String()+" "+jobspec.Multiply.String()+" "+jobspec.Power.String()+" "+
+	require.Equal(t, "+ * ^ Operator(0)", jobspec.OperatorAdd.String()+" "+jobspec.OperatorMultiply.String()+" "+jobspec.OperatorPower.String()+" "+
 		jobspec.Operator(0).String())
 }
 

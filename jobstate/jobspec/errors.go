@@ -24,7 +24,8 @@ var (
 	// limit of [Limits] or of this package.
 	ErrLimit = errors.New("jobspec: limit exceeded")
 	// ErrUpdate is returned when the path of an update is malformed, does not
-	// begin with "attributes.", or leads through a value that is not an object.
+	// begin with attributes, resources or tasks, or leads through a value that is
+	// not an object.
 	ErrUpdate = errors.New("jobspec: update not allowed")
 	// ErrShape is returned when a jobspec is legal, but its resources are not of
 	// RFC 25's simpler form.
@@ -74,7 +75,7 @@ const (
 
 	errNotRead versionCause = "only version 1 is read"
 
-	errPath     updateCause = `path must begin with "attributes."`
+	errPath     updateCause = "path must begin with attributes, resources or tasks"
 	errElement  updateCause = "path has an empty element"
 	errNoText   updateCause = "path must be UTF-8 without U+0000"
 	errThrough  updateCause = "path leads through a value that is not an object"

@@ -75,7 +75,7 @@ func ExampleSpec_Apply() {
 	// Output:
 	// short 1m0s
 	// app 1h0m0s
-	// jobspec: tasks: offset 0: path must begin with "attributes."
+	// jobspec: tasks: must not be empty
 }
 
 func ExampleSpec_CountsOn() {

@@ -46,6 +46,18 @@ func TestRFC21AnUpdateSetsWhatItsPathNames(t *testing.T) {
 	}
 }
 
+func TestAnUpdateMaySetResourcesAndTasks(t *testing.T) { // flux-core#5419
+	s := parse(t, text("", "", ""))
+	next, err := s.Apply(json.RawMessage(`{"resources":[{"type":"slot","label":"task","count":2,"with":[{"type":"core","count":3}]}],` +
+		`"tasks":[{"command":["b","c"],"slot":"task","count":{"per_slot":1}}]}`))
+	require.NoError(t, err)
+	require.Equal(t, "nodes unknown, slots 2, cores 6, gpus 0, tasks 2", size(next.Counts()))
+	require.Equal(t, "b", next.Name())
+	next, err = next.Update("attributes", json.RawMessage(`{"system":{"duration":7}}`))
+	require.NoError(t, err)
+	require.Equal(t, 7*time.Second, next.Duration())
+}
+
 func TestRFC21UpdatesChangeWhatTheViewsSay(t *testing.T) {
 	first := parse(t, system(`,"constraints":{"a":1},"job":{"name":"old"}`))
 	second, err := first.Apply(json.RawMessage(`{"attributes.system.duration":90.5,"attributes.system.queue":"q","attributes.system.bank":"b",
@@ -100,12 +112,13 @@ func TestRFC21UpdatesThatAreRefused(t *testing.T) {
 		category    error
 		message     string
 	}{
-		{"", `1`, jobspec.ErrUpdate, `offset 0: path must begin with "attributes."`},
-		{"attributes", `{"system":{"duration":1}}`, jobspec.ErrUpdate, `attributes: offset 0: path must begin with "attributes."`},
-		{"attribute.x", `1`, jobspec.ErrUpdate, `attribute.x: offset 0: path must begin with "attributes."`},
-		{"attributesx.y", `1`, jobspec.ErrUpdate, `attributesx.y: offset 0: path must begin with "attributes."`},
-		{"resources", slotOfCore, jobspec.ErrUpdate, `resources: offset 0: path must begin with "attributes."`},
-		{"tasks.x", `1`, jobspec.ErrUpdate, `tasks.x: offset 0: path must begin with "attributes."`},
+		{"", `1`, jobspec.ErrUpdate, `offset 0: path must begin with attributes, resources or tasks`},
+		{"attributes", `1`, jobspec.ErrInvalid, `attributes: must be an object`},
+		{"version", `1`, jobspec.ErrUpdate, `version: offset 0: path must begin with attributes, resources or tasks`},
+		{"attribute.x", `1`, jobspec.ErrUpdate, `attribute.x: offset 0: path must begin with attributes, resources or tasks`},
+		{"attributesx.y", `1`, jobspec.ErrUpdate, `attributesx.y: offset 0: path must begin with attributes, resources or tasks`},
+		{"resources", `[]`, jobspec.ErrInvalid, ``},
+		{"tasks.x", `1`, jobspec.ErrUpdate, `tasks.x: offset 0: path leads through a value that is not an object`},
 		{"attributes.", `1`, jobspec.ErrUpdate, `attributes.: offset 0: path has an empty element`},
 		{"attributes.system.", `1`, jobspec.ErrUpdate, `attributes.system.: offset 0: path has an empty element`},
 		{"attributes..system", `1`, jobspec.ErrUpdate, `attributes..system: offset 0: path has an empty element`},
@@ -148,7 +161,7 @@ func TestRFC21ContextsThatAreRefused(t *testing.T) {
 		`{}`:   `jobspec: offset 0: must have at least one key`,
 		`[]`:   `jobspec: offset 0: must be an object`,
 		`null`: `jobspec: offset 0: must be an object`,
-		`{"attributes.system.duration":5,"tasks":[]}`:                  `jobspec: tasks: offset 40: path must begin with "attributes."`,
+		`{"attributes.system.duration":5,"taskz":[]}`:                  `jobspec: taskz: offset 40: path must begin with attributes, resources or tasks`,
 		`{"attributes.system.duration":5,"attributes.system.a..b":[]}`: `jobspec: attributes.system.a..b: offset 57: path has an empty element`,
 		`{"attributes.system.duration":"5"}`:                           `jobspec: attributes.system.duration: must be a number`,
 	} {

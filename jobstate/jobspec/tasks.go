@@ -7,7 +7,7 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// TaskRule says what a task's count counts. The zero TaskRule is none.
+// TaskRule says what a task's count counts. The zero TaskRule is invalid.
 type TaskRule uint8
 
 // The rules of RFC 14.

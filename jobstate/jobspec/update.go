@@ -10,12 +10,10 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// updatable is what the path of every update begins with (RFC 21).
-const updatable = "attributes."
-
 // Update returns a Spec with one value set, as an event jobspec-update of
-// RFC 21 sets it. The path is dotted and begins with "attributes."; objects on it
-// that are missing are made. The result is checked as [Parse] checks it. The Spec
+// RFC 21 sets it. The path is attributes, resources or tasks, or a dotted path
+// below one, as flux-core allows (flux-core#5419). Objects on it that are missing
+// are made. The result is checked as [Parse] checks it. The Spec
 // itself stays as it is, and Original of the result is its Original.
 //
 // The error wraps [ErrUpdate] for the path and [ErrSyntax] for the value, or is
@@ -72,8 +70,8 @@ func (s *Spec) Apply(context json.RawMessage) (*Spec, error) {
 
 // set sets the value at a path of the tree, or returns why it cannot.
 func (s *Spec) set(root map[string]any, path string, v []byte) error {
-	switch {
-	case !strings.HasPrefix(path, updatable):
+	switch top, _, _ := strings.Cut(path, "."); {
+	case top != "attributes" && top != "resources" && top != "tasks":
 		return errPath
 	case !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0:
 		return errNoText

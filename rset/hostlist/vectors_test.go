@@ -97,15 +97,21 @@ func TestEveryTextIsReadAsTheReferenceReadsIt(t *testing.T) {
 		Abort       any      `json:"sorted_abort"`
 		Unstable    []string `json:"unstable"`
 	}
-	differences := refdata.ExpectDifferences(t, map[string]int{
+	differences := refdata.ExpectDifferences(t, refdata.Of(map[string]int{
+		spaces: 165, laxBrackets: 33, laxIDs: 34, laxBytes: 8, longNames: 7, rangeCaps: 2, hugeIDs: 6, cutNames: 1,
+		digitsBefore: 114, digitsBehind: 26, longDigits: 1,
+		"order: " + digitsBefore: 230, "order: " + digitsBehind: 99, "order: " + longDigits: 2,
+		"order: " + farApart: 3, "order: " + mixedLengths: 48,
+		crashed: 7,
+	}, map[string]int{
 		spaces: 259, laxBrackets: 55, laxIDs: 44, laxBytes: 8, longNames: 14, rangeCaps: 3, hugeIDs: 6, cutNames: 1,
 		digitsBefore: 146, digitsBehind: 57, longDigits: 1,
 		"order: " + digitsBefore: 300, "order: " + digitsBehind: 233, "order: " + longDigits: 2,
 		"order: " + farApart: 3, "order: " + mixedLengths: 59,
 		crashed: 14, unstable: 2,
-	})
+	}))
 	accepted, refused, sorted := 0, 0, 0
-	for _, v := range refdata.Lines[vector](t, "vectors/hostlist.jsonl.gz", 2368) {
+	for _, v := range refdata.Lines[vector](t, "vectors/hostlist.jsonl.gz", refdata.Of(1953, 2368)) {
 		text := v.In
 		if _, err := hostlist.Parse(text); err != nil && v.OK && commas(text) != text {
 			differences.Note(spaces)
@@ -194,9 +200,9 @@ func TestEveryTextIsReadAsTheReferenceReadsIt(t *testing.T) {
 		compare("sorted", v.Sorted, v.SortedCount, func(l *hostlist.List) { require.NoError(t, l.Sort()) })
 		compare("uniq", v.Uniq, v.UniqCount, func(l *hostlist.List) { l.Uniq() })
 	}
-	require.Equal(t, 1886, accepted)
+	require.Equal(t, refdata.Of(1511, 1886), accepted)
 	require.Equal(t, 351, refused)
-	require.Equal(t, 3756, sorted)
+	require.Equal(t, refdata.Of(3015, 3756), sorted)
 }
 
 func TestEveryOperationAnswersAsTheReference(t *testing.T) {
@@ -213,14 +219,19 @@ func TestEveryOperationAnswersAsTheReference(t *testing.T) {
 		Copy        string   `json:"copy"`
 		Find        [][2]any `json:"find"`
 	}
-	differences := refdata.ExpectDifferences(t, map[string]int{
+	differences := refdata.ExpectDifferences(t, refdata.Of(map[string]int{
+		laxBrackets:             8,
+		"copy: " + digitsBefore: 36, "append: " + digitsBefore: 41, "append list: " + digitsBefore: 41, "delete: " + digitsBefore: 23,
+		"copy: " + digitsBehind: 7, "append: " + digitsBehind: 11, "append list: " + digitsBehind: 11, "delete: " + digitsBehind: 4,
+		"delete: " + notJoined: 3,
+	}, map[string]int{
 		laxBrackets:             27,
 		"copy: " + digitsBefore: 53, "append: " + digitsBefore: 63, "append list: " + digitsBefore: 63, "delete: " + digitsBefore: 35,
 		"copy: " + digitsBehind: 23, "append: " + digitsBehind: 32, "append list: " + digitsBehind: 32, "delete: " + digitsBehind: 16,
 		"delete: " + notJoined: 3,
-	})
+	}))
 	asked := 0
-	for _, v := range refdata.Lines[vector](t, "vectors/hostlist_ops.jsonl.gz", 599) {
+	for _, v := range refdata.Lines[vector](t, "vectors/hostlist_ops.jsonl.gz", refdata.Of(374, 599)) {
 		read := func(text string) *hostlist.List {
 			l, err := hostlist.Parse(text)
 			if err != nil {
@@ -272,5 +283,5 @@ func TestEveryOperationAnswersAsTheReference(t *testing.T) {
 			asked++
 		}
 	}
-	require.Equal(t, 11019, asked)
+	require.Equal(t, refdata.Of(6599, 11019), asked)
 }

@@ -247,9 +247,9 @@ func times(c jobspec.Count, k int64) (jobspec.Count, error) {
 		return jobspec.Count{}, tooManyInAll()
 	case fixed:
 		return jobspec.Fixed(lo), nil
-	case operator == jobspec.Add:
+	case operator == jobspec.OperatorAdd:
 		operand *= k
-	case operator != jobspec.Multiply:
+	case operator != jobspec.OperatorMultiply:
 		return jobspec.Count{}, errSlotNodes
 	}
 	text := strconv.FormatInt(lo, 10)

@@ -1,6 +1,0 @@
-//go:build !race
-
-package perilog
-
-// RaceEnabled tells that the race detector runs, which allocates and is slow.
-const RaceEnabled = false
