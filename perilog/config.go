@@ -38,8 +38,9 @@ type Config struct {
 	Housekeeping *HousekeepingConfig `json:"housekeeping,omitempty" toml:"housekeeping,omitempty" yaml:"housekeeping,omitempty"` // nil: none
 	Tolerate     Tolerate            `json:"tolerate,omitzero" toml:"tolerate,omitempty" yaml:"tolerate,omitempty"`
 
-	// WholeJob has epilogs release no rank before all of them are done, as a
-	// resource manager does that knows no partial release.
+	// WholeJob has an epilog release all of its ranks at once, when it has ended on
+	// each and every drain is confirmed, as a resource manager does that knows no
+	// partial release. Housekeeping does so without ReleaseAfter.
 	WholeJob bool `json:"whole-job,omitempty" toml:"whole-job,omitempty" yaml:"whole-job,omitempty"`
 }
 

@@ -47,9 +47,10 @@ type Record struct {
 	Entry eventlog.Entry
 }
 
-// Effects is what a [Job] wants done, in the order of its fields. Nothing of it
-// is retained, and it is valid until the next Take. Each launch, signal, drain
-// and fragment may be done twice without harm, where it names the same attempt.
+// Effects is what a [Job] wants done, in the order of its fields. Its slices, and
+// the contexts in Post, are valid until the next Take; sets of ranks are the
+// caller's. Each launch, signal and drain may be done twice without harm: a launch
+// is known by its action and attempt.
 type Effects struct {
 	// Post is to be made durable BEFORE anything else is done, in this order: if
 	// a record is durable, all before it are. It is what Apply accepted and what
@@ -78,7 +79,7 @@ type Effects struct {
 }
 
 // IsEmpty reports whether there is nothing to do.
-func (e *Effects) IsEmpty() bool {
+func (e Effects) IsEmpty() bool {
 	return !e.Start && len(e.Post)+len(e.Launch)+len(e.Signal)+len(e.Drain)+len(e.Outcomes) == 0 && e.Free.IsEmpty()
 }
 

@@ -195,6 +195,7 @@ func TestWhatWouldFreeIsRefusedWithWhatHasToComeFirst(t *testing.T) {
 	b.refuse("start", "", perilog.ErrOrder)
 	b.take()
 	b.refuse("start", "", perilog.ErrOrder)
+	b.refuse("clean", "", jobstate.ErrTransition)
 	b.refuse("free", "", perilog.ErrOrder)
 	b.refuse("prolog-finish", `{"description":"job-manager.prolog","status":0}`, perilog.ErrOwn)
 	b.refuse("epilog-start", `{"description":"job-manager.epilog"}`, perilog.ErrOwn)
@@ -421,4 +422,17 @@ func TestAnEmptyRIsRefused(t *testing.T) {
 	require.NoError(t, job.SetR(allocation(t, 2)))
 	require.ErrorIs(t, job.SetR(allocation(t, 2)), perilog.ErrR)
 	b.apply("alloc", "")
+}
+
+func TestAWholeJobGoesBackInOneFragmentAfterADrain(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}, WholeJob: true})
+	b.run()
+	b.take()
+	b.exited(epilog, 0, 0)
+	b.exited(epilog, 1, 1<<8)
+	require.Equal(t, "1", b.drains.String())
+	require.True(t, b.freed.IsEmpty())
+	b.drained()
+	require.Equal(t, "0-1", b.freed.String())
+	require.Equal(t, 1, b.finals)
 }

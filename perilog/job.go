@@ -81,8 +81,9 @@ type Job struct {
 	asked  idset.Set // ranks whose drain was asked for and is not confirmed
 
 	effects, taken Effects
-	text           []byte // contexts of effects.Post
-	spare          []byte // of those taken last
+	none           *rset.R // the empty one
+	text           []byte  // contexts of effects.Post
+	spare          []byte  // of those taken last
 	event, own     jobstate.Event
 
 	stopping bool
@@ -115,6 +116,7 @@ type action struct {
 	stage  stage
 	run    *run.Run // from its start to its finish
 	single bool     // one command serves all ranks
+	leader uint32   // where it runs
 
 	attempts uint32 // the last one of a run that is over
 
@@ -130,7 +132,7 @@ func NewJob(c *Config, s Spec) (*Job, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	j := &Job{spec: s, cfg: c, holds: NewHolds(s.ID, nil)}
+	j := &Job{spec: s, cfg: c, holds: NewHolds(s.ID, nil), none: new(rset.R)}
 	for _, k := range []jobstate.ActionKind{jobstate.ActionProlog, jobstate.ActionEpilog} {
 		list := c.actions(k)
 		for i := range list {
@@ -227,7 +229,7 @@ func (j *Job) action(key Key) *action {
 // mayStart reports whether the job may be started: it is in RUN, every configured
 // prolog has ended well on a rank that is left, and no other prolog is active.
 func (j *Job) mayStart() bool {
-	return !j.stopping && j.holds.job.MayStart() && j.prologsDone() == nil
+	return !j.stopping && j.holds.job.MayStart() && !j.holds.job.Released() && j.prologsDone() == nil
 }
 
 // startPending reports whether the executor was asked to start the job, or may

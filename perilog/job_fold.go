@@ -62,13 +62,16 @@ func (j *Job) admit(ev *jobstate.Event) error {
 			return fmt.Errorf("%w: alloc needs SetR first", ErrR)
 		}
 	case jobstate.EventStart:
-		if s.Started() || j.executor == executorUnknown {
+		switch {
+		case s.Released() && !s.Started():
+			return fmt.Errorf("%w: start after the final release", ErrOrder)
+		case s.Started(), j.executor == executorUnknown:
 			return nil
 		}
 		return j.prologsDone()
 	case jobstate.EventFree:
 		if !j.mayFree() {
-			return fmt.Errorf("%w: free while the job waits for %s", ErrOrder, s.Waiting())
+			return fmt.Errorf("%w: free in %s while the job waits for %s", ErrOrder, s.State(), s.Waiting())
 		}
 	case jobstate.EventClean:
 		if s.State() == jobstate.StateCleanup && !j.mayClean() {
@@ -267,7 +270,7 @@ func (j *Job) newRun(a *action, c *jobstate.ActionStartContext, ranks *idset.Set
 	if spec.KillTimeout == 0 {
 		spec.KillTimeout = DefaultKillTimeout
 	}
-	a.single, a.timeout = !spec.PerRank, spec.Timeout
+	a.single, a.leader, a.timeout = !spec.PerRank, spec.Leader, spec.Timeout
 	return run.New(spec)
 }
 

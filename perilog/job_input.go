@@ -2,6 +2,7 @@ package perilog
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -115,6 +116,9 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, sta
 		ranks = able
 	} else if !able.ContainsAll(ranks) || ranks.IsEmpty() {
 		return actionError(key, "has ended, or does not run, on ranks "+idset.Difference(ranks, able).String())
+	}
+	if a.single && ranks.Contains(a.leader) && !ranks.Equal(able) {
+		return actionError(key, "runs on rank "+strconv.Itoa(int(a.leader))+" and serves others: end it on all ranks, or not there")
 	}
 	ended := idset.Difference(ranks, a.run.Open())
 	a.run.Force(j.now, ranks, status, who)

@@ -18,8 +18,7 @@ const severityNonFatal = 2
 const maxNodelist = 64 << 10
 
 // Take decides what follows from all that came in since the last call, returns it,
-// and forgets it. The slices are valid until the next call. It allocates nothing
-// in the steady state.
+// and forgets it. It allocates nothing in the steady state.
 func (j *Job) Take() Effects {
 	if !j.stopped() {
 		j.settle()
@@ -32,7 +31,7 @@ func (j *Job) Take() Effects {
 	j.taken = out
 	j.text, j.spare = j.spare[:0], j.text
 	if out.Free.R == nil {
-		out.Free.R = new(rset.R)
+		out.Free.R = j.none
 	}
 	return out
 }
@@ -190,6 +189,9 @@ func (j *Job) progress(a *action) {
 	if !a.run.Done() {
 		j.release(a)
 		return
+	}
+	if a.Kind == jobstate.ActionEpilog && j.cfg.WholeJob && !j.holds.draining.IsEmpty() {
+		return // what is drained goes back with the others
 	}
 	a.run.TakeEnds()
 	if a.Kind == jobstate.ActionProlog {

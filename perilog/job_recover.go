@@ -17,7 +17,8 @@ import (
 // ForceFinish, and until then holds what it held. Everything else follows by
 // itself: the next Take asks again for drains that are not confirmed, and starts
 // what the configuration asks for and the log does not have. How an action was
-// launched, with which timeouts, the log says, not the configuration.
+// launched, with which timeouts, the log says, not the configuration. What was told
+// to stop before is told again, and has its whole kill timeout.
 //
 // The log is obeyed, also where Apply would have refused: what it says was freed
 // was freed. The error is that of [NewJob], or names the line at fault and wraps
