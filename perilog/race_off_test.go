@@ -1,0 +1,5 @@
+//go:build !race
+
+package perilog_test
+
+const raceEnabled = false
