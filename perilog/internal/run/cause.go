@@ -54,10 +54,10 @@ func (c Cause) String() string {
 // Name returns the name that a log has for c. c must be one of the causes.
 func (c Cause) Name() string { return causeTexts[c].name }
 
-// CauseNamed returns the cause that a log names. A name that a later version
-// may have written is CauseFailed.
+// CauseNamed returns the cause of a failure that a log names. A name that a later
+// version may have written is CauseFailed.
 func CauseNamed(name string) Cause {
-	for c := CauseOK; int(c) < len(causeTexts); c++ {
+	for c := CauseFailed; int(c) < len(causeTexts); c++ {
 		if causeTexts[c].name == name {
 			return c
 		}

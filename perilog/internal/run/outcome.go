@@ -43,12 +43,10 @@ const (
 // proportion to the ranks.
 func (r *Run) Outcome() Outcome {
 	o := Outcome{
-		Status: r.worst, Groups: r.groups(), Failed: r.ranks(func(s *slot) bool { return s.status != 0 }),
+		Status: r.lead.status, Groups: r.groups(), Failed: r.ranks(func(s *slot) bool { return s.status != 0 }),
 		Reported: true, Detail: r.details.String(), Start: r.start, End: r.end,
 	}
-	if !r.spec.PerRank {
-		o.Status = max(o.Status, r.lead.status)
-	}
+	r.each(r.spec.Ranks, func(_ uint32, s *slot) { o.Status = max(o.Status, s.status) })
 	for _, g := range o.Groups {
 		o.Reported = o.Reported && (g.Cause == CauseOK || g.Cause.reported())
 	}
@@ -57,7 +55,7 @@ func (r *Run) Outcome() Outcome {
 }
 
 // groups returns the ranks by cause and code: of a single command that holds no
-// rank, its leader.
+// rank, or failed when it was done with all of them, also its leader.
 func (r *Run) groups() []Group {
 	var groups []Group
 	add := func(rank uint32, s *slot) {
@@ -74,8 +72,12 @@ func (r *Run) groups() []Group {
 		}
 		groups[k].Ranks.Insert(rank)
 	}
-	r.each(r.spec.Ranks, add)
-	if len(r.slots) == 0 && !r.spec.PerRank {
+	failed := false
+	r.each(r.spec.Ranks, func(rank uint32, s *slot) {
+		add(rank, s)
+		failed = failed || s.status != 0
+	})
+	if !r.spec.PerRank && (len(r.slots) == 0 || r.lead.status != 0 && !failed) {
 		add(r.spec.Leader, &r.lead)
 	}
 	return groups

@@ -85,6 +85,11 @@ func (r *Run) Report(now eventlog.Timestamp, rep Report) Answer {
 	if p.stage == stageLost {
 		r.Reattach(r.now, idset.Of(rep.Rank))
 	}
+	return r.take(rep, p)
+}
+
+// take takes in a report of a process that runs.
+func (r *Run) take(rep Report, p *slot) Answer {
 	rep.Status = normal(rep.Status)
 	l := r.launchOf(p)
 	switch rep.Kind {
@@ -140,8 +145,11 @@ func (r *Run) processEnded(rank uint32, p *slot, cause Cause, status int32, deta
 	if r.spec.PerRank {
 		r.rankEnded(rank, p, cause, status)
 	} else {
-		p.cause, p.status = cause, status
 		r.eachOpen(func(rank uint32, s *slot) { r.rankEnded(rank, s, cause, status) })
+		if p.cause != 0 { // CauseControl, which stands also where no rank is left to tell of it
+			cause, status = p.cause, orStatus(status, statusFailed)
+		}
+		p.cause, p.status = cause, status
 	}
 	r.finish()
 }
@@ -195,7 +203,6 @@ func (r *Run) endSlot(s *slot, cause Cause, status int32) {
 	}
 	s.stage, s.cause, s.status = stageEnded, cause, status
 	r.open--
-	r.worst = max(r.worst, status)
 }
 
 // fail tells that a rank failed, with those before it that failed alike.
@@ -255,8 +262,9 @@ func (r *Run) misunderstood(rank uint32, p *slot, err error) Answer {
 		if s.cause != 0 {
 			return
 		}
-		s.cause, s.drained = CauseControl, r.spec.PerRank
-		r.fail(Failure{Cause: CauseControl, Status: statusFailed, Note: err.Error(), Drain: r.spec.PerRank}, rank)
+		drain := r.spec.PerRank && !s.drained
+		s.cause, s.drained = CauseControl, s.drained || drain
+		r.fail(Failure{Cause: CauseControl, Status: statusFailed, Note: err.Error(), Drain: drain}, rank)
 	}
 	if !r.spec.PerRank {
 		p.cause = CauseControl
@@ -343,7 +351,6 @@ func (r *Run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who 
 	if !r.spec.PerRank && r.open == 0 && r.lead.stage != stageEnded {
 		r.stopped(&r.lead)
 		r.lead.cause, r.lead.status = CauseForced, status
-		r.worst = max(r.worst, status)
 	}
 	r.finish()
 }
@@ -353,6 +360,9 @@ func (r *Run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who 
 func (r *Run) Fold(t eventlog.Timestamp, f Failure) {
 	r.advance(t)
 	running := f.Cause == CauseReported || f.Cause == CauseControl
+	if f.Status = normal(f.Status); f.Cause != CauseForced {
+		f.Status = orStatus(f.Status, statusFailed)
+	}
 	r.each(idset.Intersect(f.Ranks, r.spec.Ranks), func(rank uint32, s *slot) {
 		s.drained = s.drained || f.Drain
 		switch {
@@ -377,6 +387,9 @@ func (r *Run) Fold(t eventlog.Timestamp, f Failure) {
 // run knows of it.
 func (r *Run) Released(t eventlog.Timestamp, ranks *idset.Set, status int32) {
 	r.advance(t)
+	if status = normal(status); stopped(status) {
+		status = statusFailed
+	}
 	r.each(idset.Intersect(ranks, r.spec.Ranks), func(_ uint32, s *slot) {
 		if s.stage == stageEnded {
 			return

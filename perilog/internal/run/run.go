@@ -70,8 +70,7 @@ type Run struct {
 	// The first one has a process that runs or is lost.
 	launches []launch
 
-	canceled bool  // the run was canceled
-	worst    int32 // the worst wait status of all ends
+	canceled bool // the run was canceled
 
 	start, end eventlog.Timestamp
 
@@ -256,13 +255,18 @@ func (r *Run) Start() eventlog.Timestamp { return r.start }
 // End returns when the last rank ended, 0 before that.
 func (r *Run) End() eventlog.Timestamp { return r.end }
 
+// maxSkip is the largest step from one attempt to the next, so that no log uses up
+// the numbers.
+const maxSkip = 1 << 10
+
 // Launch says that the command was launched on ranks as the given attempt, at
-// time now. It passes over ranks on which the action ended well; of a single command, whatever ranks name, the leader is meant. An attempt that is
-// not greater than the last one, which only a damaged log has, counts as the last
-// one and one more.
+// time now. It passes over ranks on which the action ended well. Of a single
+// command the leader is meant, whatever ranks name. An attempt that is not greater
+// than the last one, or far greater, which only a damaged log has, counts as the
+// last one and one more.
 func (r *Run) Launch(now eventlog.Timestamp, attempt uint32, ranks *idset.Set) {
 	r.advance(now)
-	if attempt <= r.last {
+	if attempt <= r.last || attempt-r.last > maxSkip {
 		attempt = r.last + 1
 	}
 	l := launch{attempt: attempt, at: r.now, deadline: r.after(r.now, r.spec.Timeout)}
@@ -368,8 +372,9 @@ func (r *Run) Lose() {
 }
 
 // Reattach takes up what is lost on ranks, where it is known to go on. Timeouts
-// count from the launch, and what was canceled is canceled again. All of ranks
-// must be lost: Lost tells.
+// count from the launch. What was canceled, or belongs to a launch that has timed
+// out, is told to stop, and the kill timeout of its launch begins again. All of
+// ranks must be lost: Lost tells.
 func (r *Run) Reattach(now eventlog.Timestamp, ranks *idset.Set) {
 	r.advance(now)
 	r.processes(ranks, func(rank uint32, s *slot) {
