@@ -161,10 +161,10 @@ func (c *Config) Check() error {
 	if h := c.Housekeeping; h != nil {
 		h.check(bad)
 	}
-	switch t := &c.Tolerate; {
-	case t.Count < 0:
+	if c.Tolerate.Count < 0 {
 		bad("tolerate.count", "is negative")
-	case !(t.Fraction >= 0 && t.Fraction <= 1): // NaN too
+	}
+	if f := c.Tolerate.Fraction; !(f >= 0 && f <= 1) { // NaN too
 		bad("tolerate.fraction", "is not from 0 to 1")
 	}
 	return errors.Join(faults...)

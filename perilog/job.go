@@ -213,8 +213,18 @@ func (j *Job) Done() bool {
 	return j.holds.job.Closed() && (j.hk == nil || j.hk.final) && len(j.effects.Post) == 0
 }
 
-// action returns the action of a key, or nil.
+// action returns the action of a key, or nil. Nothing but housekeeping goes on
+// after the job's log is closed.
 func (j *Job) action(key Key) *action {
+	a := j.find(key)
+	if a != nil && j.holds.job.Closed() && key.Kind != jobstate.ActionHousekeeping {
+		return nil
+	}
+	return a
+}
+
+// find returns the action of a key, over or not, or nil.
+func (j *Job) find(key Key) *action {
 	if j.hk != nil && key == j.hk.Key {
 		return &j.hk.action
 	}

@@ -26,11 +26,11 @@ func (j *Job) Report(now eventlog.Timestamp, rep Report) Answer {
 	if j.advance(now); j.stopped() {
 		return AnswerIgnored
 	}
-	a := j.action(rep.Action)
+	a := j.find(rep.Action)
 	switch {
 	case a == nil || a.stage == stageIdle:
 		return AnswerUnknown
-	case a.stage == stageFinished:
+	case a.stage == stageFinished || j.action(rep.Action) == nil:
 		return AnswerEnded
 	}
 	return a.run.Report(j.now, run.Report{
@@ -44,7 +44,7 @@ func (j *Job) Drained(now eventlog.Timestamp, ranks *idset.Set) {
 	if j.enter(now); j.stopped() {
 		return
 	}
-	if part := idset.Intersect(ranks, &j.holds.draining); !part.IsEmpty() {
+	if part := idset.Intersect(ranks, &j.holds.draining); !part.IsEmpty() && !j.holds.job.Closed() {
 		j.post(&jobstate.DrainedContext{Ranks: part})
 	}
 	if j.hk != nil {
@@ -140,6 +140,8 @@ func (j *Job) hkAction() *action {
 // finishForeign posts the finish of an action that somebody else started.
 func (j *Job) finishForeign(key Key, ranks *idset.Set, status int32, who string) error {
 	switch {
+	case j.holds.job.Closed():
+		return actionError(key, "cannot be finished: the job's log is closed")
 	case j.holds.hold(key) == nil:
 		return actionError(key, "is not active")
 	case ranks != nil:

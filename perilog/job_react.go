@@ -59,7 +59,7 @@ func (j *Job) settle() {
 // given up before anybody took it, and leaves it the ranks where it has not.
 func (j *Job) isMoot(l Launch) bool {
 	a := j.action(l.Action)
-	if a.run == nil {
+	if a == nil || a.run == nil {
 		return true
 	}
 	l.Ranks.IntersectWith(a.run.Of(l.Attempt))
@@ -74,7 +74,7 @@ func (j *Job) react() {
 			j.startAll(jobstate.ActionProlog)
 		}
 		for _, a := range j.actions {
-			if a.stage == stageActive {
+			if a.stage == stageActive && !j.holds.job.Closed() {
 				j.progress(a)
 			}
 		}

@@ -67,6 +67,9 @@ func (j *Job) takeUp() error {
 	if j.hk != nil {
 		j.hk.run.Lose()
 		j.hk.given.UnionWith(&h.left)
+		if !h.left.ContainsAll(&j.hk.freed) && !h.revoked {
+			return fmt.Errorf("%w: housekeeping freed ranks %q, which the job's log has as held", ErrOrder, idset.Difference(&j.hk.freed, &h.left))
+		}
 		j.readyAgain()
 	} else if h.job.HasResources() && h.left.IsEmpty() {
 		j.startHousekeeping()
@@ -149,6 +152,9 @@ func (j *Job) Unresolved() []Unresolved {
 	var list []Unresolved
 	seen := make(map[Key]bool)
 	for _, h := range j.holds.actions {
+		if j.holds.job.Closed() {
+			break // an instance lost an epilog, and closed the log: nothing can end it there
+		}
 		a := j.action(h.Key)
 		switch {
 		case a == nil || a.stage != stageActive || seen[h.Key]:
