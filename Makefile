@@ -10,16 +10,22 @@ SHELL       := /bin/bash
 PACKAGES := ./... ./examples/...
 
 # What `check` runs, in this order; it stops at the first that fails.
-CHECKS := fmt vet staticcheck tidy race test-386 fuzz examples
+CHECKS := fmt vet staticcheck tidy corpus deep race test-386 cross-linux-s390x fuzz examples
 
 # A tool, not a dependency: it is in no go.mod.
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# None is left out. Whoever leaves one out writes here why: all,-ST1000
+# All of them. To leave one out, write all,-ST1000 and the reason here.
 STATICCHECKS := all
 
 # Seconds shared by all fuzz targets, each of which gets 5 at least.
 FUZZTIME ?= 300
+
+# How long `soak` runs each test, as a Go duration.
+SOAK ?= 1h
+
+# Systems for which `cross` compiles everything. s390x is big-endian.
+CROSS := linux-s390x linux-arm64 windows-amd64 darwin-arm64
 
 # What `bench` runs, and how often: benchstat wants 10.
 BENCH ?= .
@@ -57,6 +63,24 @@ tidy:
 test:
 	go test -shuffle=on -count=1 $(PACKAGES)
 
+# What a fresh clone compares with, in little time: the corpus.
+.PHONY: corpus
+corpus:
+	env -u JOBLIFE_DATA go test -short -count=1 $(PACKAGES)
+
+# The tests that have more depth than there is time for in `test`.
+.PHONY: deep
+deep:
+	@packages=$$(.ci/reading JOBLIFE_DEEP); \
+	JOBLIFE_DEEP=1 go test -count=1 -timeout 20m $$packages
+
+# Random histories for SOAK each. JOBLIFE_SEED repeats one that failed.
+.PHONY: soak
+soak:
+	@packages=$$(.ci/reading JOBLIFE_SOAK); \
+	go test -list 'Soak|Attack' $$packages | grep '^Test'; \
+	JOBLIFE_SOAK='$(SOAK)' go test -run 'Soak|Attack' -count=1 -timeout 0 -v $$packages
+
 .PHONY: race
 race:
 	CGO_ENABLED=1 go test -race -shuffle=on -count=1 $(PACKAGES)
@@ -65,6 +89,15 @@ race:
 .PHONY: test-386
 test-386:
 	GOARCH=386 CGO_ENABLED=0 go test -count=1 $(PACKAGES)
+
+# Compiles tests too, and runs none of them.
+.PHONY: cross
+cross: $(CROSS:%=cross-%)
+
+.PHONY: $(CROSS:%=cross-%)
+$(CROSS:%=cross-%): cross-%:
+	@system='$*'; echo "go vet for $$system"; \
+	GOOS=$${system%-*} GOARCH=$${system#*-} CGO_ENABLED=0 go vet $(PACKAGES)
 
 .PHONY: fuzz
 fuzz:

@@ -19,19 +19,19 @@ import (
 // and not set anew is written as one. So a line that Flux wrote comes out with
 // the same bytes.
 //
-// It refuses what Parse would refuse, and returns dst as it was: a timestamp
-// that is not finite and greater than zero, a name that is empty, holds U+0000 or is not UTF-8,
-// a Context that is not one JSON object (ErrEntry), and a line longer than
-// DefaultMaxLine or nested deeper than DefaultMaxDepth (ErrLimit). The error is
-// an *[EntryError]. AppendEntry allocates only to grow dst, and as Parse does
-// for unusual lines. It retains nothing of e.
+// It refuses what [Parse] would refuse, and returns dst as it was. The error
+// wraps [ErrEntry] for a timestamp that is not finite and greater than zero, a
+// name that is empty, holds U+0000 or is not UTF-8, and a Context that is not
+// one JSON object. It wraps [ErrLimit] for a line longer than [DefaultMaxLine]
+// or nested deeper than [DefaultMaxDepth]. AppendEntry allocates only to grow
+// dst, and as Parse does for unusual lines. It retains nothing of e.
 func AppendEntry(dst []byte, e Entry) ([]byte, error) {
 	if err := e.check(); err != nil {
 		return dst, err
 	}
 	out := dst
 	if e.line != nil {
-		var err *EntryError
+		var err *refusal
 		if out, err = e.appendAsRead(out); err != nil {
 			return dst, err
 		}
@@ -45,12 +45,12 @@ func AppendEntry(dst []byte, e Entry) ([]byte, error) {
 	}
 	if size := len(out) - len(dst); size > DefaultMaxLine {
 		err := fmt.Errorf("line of %d bytes, longer than %d", size, DefaultMaxLine)
-		return dst, &EntryError{Field: "entry", Err: err, category: ErrLimit}
+		return dst, &refusal{field: "entry", err: err, category: ErrLimit}
 	}
 	return append(out, '\n'), nil
 }
 
-// check returns the error of a field that can not be written, as an error so
+// check returns the error of a field that cannot be written, as an error so
 // that a nil one is nil.
 func (e *Entry) check() error {
 	if err := e.Timestamp.check(); err != nil {
@@ -127,7 +127,7 @@ func (e *Entry) appendContext(dst []byte) []byte {
 // appendAsRead appends e with the keys of e.line, in their order: the values
 // that RFC 18 knows from the fields, the others as they were read. A context
 // that was not read comes last; one that was removed is left out.
-func (e *Entry) appendAsRead(dst []byte) ([]byte, *EntryError) {
+func (e *Entry) appendAsRead(dst []byte) ([]byte, *refusal) {
 	separator := byte('{')
 	wrote := 0
 	c := jsonscan.Limits{Depth: DefaultMaxDepth}.Object(e.line)

@@ -29,8 +29,7 @@ type DecoderOptions struct {
 	// DefaultMaxDepth; 1 means 2, for no event has less.
 	MaxDepth int
 	// MaxEvents is how many entries the Decoder hands out; one more line is
-	// ErrLimit. 0 and less mean no limit: an entry costs memory only to whom
-	// keeps it.
+	// ErrLimit. 0 and less mean no limit: the Decoder keeps no entries.
 	MaxEvents int
 	// StrictKeys makes a key that RFC 18 does not know an error (ErrEntry). By
 	// default an Entry keeps it, and AppendEntry writes it again.
@@ -64,9 +63,9 @@ func (o DecoderOptions) limits() limits {
 	return l
 }
 
-// Decoder reads the entries of a log from a reader. It hands out what Entries
-// does on the whole log. It belongs to one goroutine. The zero Decoder
-// is not valid: All panics.
+// Decoder reads the entries of a log from a reader. It hands out what [Entries]
+// does on the whole log. It belongs to one goroutine. The zero Decoder is not
+// valid: All panics.
 type Decoder struct {
 	r     io.Reader
 	p     parser
@@ -98,21 +97,22 @@ func (d *Decoder) Line() int { return d.line }
 func (d *Decoder) Offset() int64 { return d.offset }
 
 // All returns an iterator over the entries that are left. It ends with the log
-// or after the first error, which comes with a zero Entry: a *[SyntaxError] for
-// a line that Parse would refuse, for ErrTorn and for ErrLimit, a *[ReadError]
-// for a failure of the reader. No line is skipped: what follows an invalid line
-// is not read. A loop that was left can be taken up by calling All again; after
-// an error that yields the same error.
+// or after the first error, which comes with a zero Entry. The error is a
+// *[SyntaxError] for a line that [Parse] would refuse, for [ErrTorn] and for
+// [ErrLimit]. If the reader failed, it wraps the reader's error and names the
+// line and how many bytes were read. No line is skipped: what follows an invalid
+// line is not read. All may be called again after a loop was left and goes on
+// there; after an error it yields that error again.
 //
-// An Entry is valid until the next step of the iterator, but for its Name; Clone
-// keeps it. A step allocates as Parse does, and nothing for the last names
-// met; the buffer grows to the longest line and at least to 64 KiB on a log of
+// An Entry is valid until the next step of the iterator. Its Name stays valid;
+// [Entry.Clone] keeps the rest. A step allocates as Parse does, but not for names
+// met lately. The buffer grows to the longest line, and to 64 KiB on a log of
 // that size.
 func (d *Decoder) All() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) { d.all(yield) }
 }
 
-// all is the body of All, apart so that All can be inlined.
+// all is the body of All, a function of its own so that All can be inlined.
 func (d *Decoder) all(yield func(Entry, error) bool) {
 	for {
 		var e Entry
@@ -173,7 +173,7 @@ func (d *Decoder) nextLine() ([]byte, error) {
 		case d.readErr == io.EOF:
 			return nil, syntaxError(ErrTorn, 0, ErrTorn).at(d.line+1, d.offset)
 		case d.readErr != nil:
-			return nil, &ReadError{Line: d.line + 1, Offset: d.offset + int64(len(unread)), Err: d.readErr}
+			return nil, fmt.Errorf("eventlog: line %d: offset %d: %w", d.line+1, d.offset+int64(len(unread)), d.readErr)
 		}
 		d.fill()
 	}

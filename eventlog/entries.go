@@ -6,20 +6,20 @@ import (
 )
 
 // Entries returns an iterator over the entries of a whole log. An empty log has
-// none, which is legal. It ends after the first error, which comes with a zero
-// Entry and is a *[SyntaxError]: a line that Parse would refuse, or ErrTorn for
-// text after the last newline, once all entries before came out. The limits are
-// the defaults of [DecoderOptions].
+// no entries, which is legal. The iterator ends after the first error, which
+// comes with a zero Entry and is a *[SyntaxError]: for a line that [Parse] would
+// refuse, or [ErrTorn] for text after the last newline. All entries before it
+// come out first. The limits are the defaults of [DecoderOptions].
 //
-// The entries alias log, but for their names; log must not change while they
-// are used. The iterator can be used again and starts over. Each use remembers
-// the last names that are not of RFC 21, so that they do not cost an allocation
-// each; beside those, entries cost none, as Parse says.
+// The entries alias log, their names do not. log must not change while they are
+// used. The iterator may be used again and starts over. It remembers names met
+// lately, so that a name that is not of RFC 21 does not cost an allocation each
+// time. Otherwise entries cost what Parse says.
 func Entries(log []byte) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) { entries(log, yield) }
 }
 
-// entries is the body of Entries, apart so that Entries is small enough to be
+// entries is the body of Entries, which by itself is small enough to be
 // inlined: then a loop over it allocates nothing.
 func entries(log []byte, yield func(Entry, error) bool) {
 	var n names

@@ -7,17 +7,17 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// The categories of errors. Each error of reading a log is a *[SyntaxError] that
-// unwraps to one of them, or a *[ReadError]; each error of writing an entry is
-// an *[EntryError].
+// The categories of errors. Compare with errors.Is. An error of reading is a
+// *[SyntaxError], or wraps the error of the reader.
 var (
 	// ErrSyntax is returned when a line is not one JSON object: not JSON as RFC
-	// 8259 says, a key that occurs twice, text that is not UTF-8, an empty
+	// 8259 says, a key that appears twice, text that is not UTF-8, an empty
 	// line, a carriage return before the newline, a newline inside an entry.
 	ErrSyntax = errors.New("invalid line")
 	// ErrEntry is returned when an object is not an event as RFC 18 says: a key
 	// is missing or of the wrong type, the timestamp is not greater than zero,
-	// the name is empty or holds U+0000, a key is unknown where the caller wants none.
+	// the name is empty or holds U+0000, or a key is unknown and StrictKeys is
+	// set.
 	ErrEntry = errors.New("invalid event")
 	// ErrTorn is returned when text follows the last newline of a log: the
 	// write of the last entry did not finish. All complete entries came before.
@@ -51,41 +51,16 @@ func (e *SyntaxError) Error() string {
 // ErrLimit, and the cause.
 func (e *SyntaxError) Unwrap() []error { return unwrap(e.category, e.Err) }
 
-// ReadError is the error of a Decoder whose reader failed. Entries that were
-// complete before came out.
-type ReadError struct {
-	// Line is the number of the line that could not be read to its end.
-	Line int
-	// Offset is how many bytes the reader gave.
-	Offset int64
-	// Err is the reader's error.
-	Err error
+// refusal is the error of an Entry that cannot be written. Its text is
+// `eventlog: name: empty`.
+type refusal struct {
+	field    string // "timestamp", "name", "context", or "entry" for the whole
+	err      error
+	category error // ErrEntry or ErrLimit
 }
 
-// Error returns the place and the reader's error.
-func (e *ReadError) Error() string {
-	return fmt.Sprintf("eventlog: line %d: offset %d: %v", e.Line, e.Offset, e.Err)
-}
-
-// Unwrap returns the reader's error.
-func (e *ReadError) Unwrap() error { return e.Err }
-
-// EntryError tells which field of an Entry can not be written and why.
-type EntryError struct {
-	// Field is "timestamp", "name", "context", or "entry" where it is the
-	// whole.
-	Field string
-	// Err is the cause.
-	Err error
-
-	category error
-}
-
-// Error returns the text `eventlog: name: empty`.
-func (e *EntryError) Error() string { return fmt.Sprintf("eventlog: %s: %v", e.Field, e.Err) }
-
-// Unwrap returns the category, ErrEntry or ErrLimit, and the cause.
-func (e *EntryError) Unwrap() []error { return unwrap(e.category, e.Err) }
+func (e *refusal) Error() string   { return fmt.Sprintf("eventlog: %s: %v", e.field, e.err) }
+func (e *refusal) Unwrap() []error { return unwrap(e.category, e.err) }
 
 // unwrap returns category and cause, each once and neither nil.
 func unwrap(category, cause error) []error {
@@ -160,20 +135,20 @@ func scanCategory(err *jsonscan.SyntaxError, other error) error {
 }
 
 // entryError returns the error of writing a field.
-func entryError(field string, cause error) *EntryError {
-	return &EntryError{Field: field, Err: cause, category: ErrEntry}
+func entryError(field string, cause error) *refusal {
+	return &refusal{field: field, err: cause, category: ErrEntry}
 }
 
 // entryScanError returns the error of writing a field whose value the JSON
 // scanner refused.
-func entryScanError(field string, err error) *EntryError {
+func entryScanError(field string, err error) *refusal {
 	var scan *jsonscan.SyntaxError
 	if !errors.As(err, &scan) {
 		return entryError(field, err)
 	}
-	return &EntryError{
-		Field:    field,
-		Err:      fmt.Errorf("offset %d: %w", scan.Offset, scan.Err),
+	return &refusal{
+		field:    field,
+		err:      fmt.Errorf("offset %d: %w", scan.Offset, scan.Err),
 		category: scanCategory(scan, ErrEntry),
 	}
 }

@@ -9,6 +9,33 @@ import (
 	"github.com/joblife/joblife/eventlog"
 )
 
+// A log is written line by line and read from start to end.
+func Example() {
+	var log []byte
+	for i, name := range []string{"submit", "depend", "priority"} {
+		e := eventlog.Entry{Timestamp: 1552593348 + eventlog.Timestamp(i), Name: name}
+		if name == "priority" {
+			e.Context = []byte(`{"priority":16}`)
+		}
+		var err error
+		if log, err = eventlog.AppendEntry(log, e); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	for e, err := range eventlog.Entries(log) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%v %s%s\n", e.Timestamp.Time(), e.Name, e.Context)
+	}
+	// Output:
+	// 2019-03-14 19:55:48 +0000 UTC submit
+	// 2019-03-14 19:55:49 +0000 UTC depend
+	// 2019-03-14 19:55:50 +0000 UTC priority{"priority":16}
+}
+
 func ExampleEntries() {
 	log := []byte(`{"timestamp":1552593348.073045,"name":"submit","context":{"userid":5588,"urgency":16,"flags":0,"version":1}}
 {"timestamp":1552593348.088391,"name":"validate","context":{}}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -13,7 +14,8 @@ import (
 	"github.com/joblife/joblife/eventlog"
 )
 
-// requireRoundTrip checks E1 and E2 on an entry that was read from a line.
+// requireRoundTrip checks that an entry that was read from a line is written so
+// that it means the same, with the same bytes in the usual form.
 func requireRoundTrip(t *testing.T, line []byte, e eventlog.Entry) {
 	out, err := eventlog.AppendEntry([]byte("#"), e)
 	if errors.Is(err, eventlog.ErrLimit) {
@@ -117,9 +119,8 @@ func FuzzAppendEntry(f *testing.F) {
 		valid := timestamp > 0 && !math.IsInf(timestamp, 1) && name != "" && utf8.ValidString(name) && !bytes.ContainsRune([]byte(name), 0)
 		if err != nil {
 			require.Equal(t, "before", string(line))
-			var entry *eventlog.EntryError
-			require.ErrorAs(t, err, &entry)
-			require.Equal(t, !valid, entry.Field == "timestamp" || entry.Field == "name", "%v", err)
+			field := strings.SplitN(err.Error(), ": ", 3)[1]
+			require.Equal(t, !valid, field == "timestamp" || field == "name", "%v", err)
 			return
 		}
 		require.True(t, valid)

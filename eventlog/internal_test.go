@@ -95,5 +95,5 @@ func TestErrorsNameCategoryAndCauseOnce(t *testing.T) {
 	require.Equal(t, []error{ErrTorn}, (&SyntaxError{Err: ErrTorn, category: ErrTorn}).Unwrap())
 	require.Equal(t, []error{ErrSyntax, errReturn}, (&SyntaxError{Err: errReturn, category: ErrSyntax}).Unwrap())
 	require.Equal(t, []error{errReturn}, (&SyntaxError{Err: errReturn}).Unwrap())
-	require.Equal(t, []error{ErrEntry}, (&EntryError{category: ErrEntry}).Unwrap())
+	require.Equal(t, []error{ErrEntry}, (&refusal{category: ErrEntry}).Unwrap())
 }

@@ -2,23 +2,23 @@ package eventlog
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// Parse returns the entry that a line holds; the newline at its end may be
-// missing. It accepts one JSON object as RFC 18 describes it, in any order of
-// keys, with white space between its tokens (but for newlines, and for a
-// carriage return at the end) and with keys that RFC 18 does not know, which
-// the Entry keeps for AppendEntry. The limits are the defaults of
-// [DecoderOptions].
+// Parse returns the entry of one line. The newline at its end may be missing. A
+// line is one JSON object as RFC 18 describes it, in any order of keys. White
+// space may be between its tokens, except newlines and a carriage return at the
+// end. The Entry keeps keys that RFC 18 does not name, and [AppendEntry] writes
+// them again. The limits are the defaults of [DecoderOptions].
 //
-// The Entry aliases line, but for its Name. The error is a *[SyntaxError] with
-// Line 1; an empty line is one. Parse allocates for an error, for a name that is
-// not one of RFC 21 or has escapes, for a number of more than 32 bytes and for a
+// The Entry aliases line; its Name does not. The error is a *[SyntaxError] with
+// Line 1, for an empty line too. Parse allocates for an error, for a name that
+// is not of RFC 21 or has escapes, for a number of more than 32 bytes and for a
 // context whose objects have many keys.
 func Parse(line []byte) (Entry, error) {
 	if len(line) > 0 && line[len(line)-1] == '\n' {
@@ -98,8 +98,8 @@ func (p *parser) usual(line []byte, e *Entry) bool {
 }
 
 // setTimestamp sets the timestamp of e to the number token that begins at b[i]
-// and returns the offset after it. ok is false if there is none, or none that
-// is greater than zero.
+// and returns the offset after it. ok is false if there is no number, or it is not
+// greater than zero.
 func setTimestamp(b []byte, i int, e *Entry) (end int, ok bool) {
 	f, integer, end, ok := jsonscan.FloatAt(b, i)
 	e.Timestamp, e.integer = Timestamp(f), 0
@@ -193,13 +193,13 @@ func (p *parser) member(c *jsonscan.Cursor, e *Entry) (int, *SyntaxError) {
 	}
 	if p.limits.strict {
 		key := c.Key()
-		return 0, syntaxError(ErrEntry, c.KeyOffset(), fmt.Errorf("unknown key %q", key[:min(len(key), maxQuoted)]))
+		return 0, syntaxError(ErrEntry, c.KeyOffset(), errors.New("unknown key "+guard.Quote(key)))
 	}
 	return 0, nil
 }
 
-// checkName returns why a name can not be that of an event, nil if it can. To a
-// peer written in C a name ends at U+0000: it would take it for another.
+// checkName returns why a name cannot be that of an event, nil if it can. For a
+// peer written in C a name ends at U+0000: it would read another name.
 func checkName(name string) error {
 	switch {
 	case name == "":
@@ -211,9 +211,6 @@ func checkName(name string) error {
 	}
 	return nil
 }
-
-// maxQuoted is how many bytes of the input an error quotes.
-const maxQuoted = 64
 
 // unquote returns the content of a string token that was checked.
 func (p *parser) unquote(raw []byte) string {

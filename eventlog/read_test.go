@@ -152,7 +152,8 @@ func TestATornLogGivesItsCompleteEntriesFirst(t *testing.T) {
 	requireSyntaxError(t, err, 1, 1<<20, eventlog.ErrLimit)
 }
 
-// requirePrefixes checks E4 on every prefix of a log.
+// requirePrefixes checks on every prefix of a log that the complete entries come
+// out, and that ErrTorn follows if and only if the prefix ends inside a line.
 func requirePrefixes(t *testing.T, log []byte) {
 	complete, begin := 0, 0
 	var whole []eventlog.Entry

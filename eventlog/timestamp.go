@@ -9,12 +9,11 @@ import (
 )
 
 // Timestamp is a time as RFC 18 writes it: seconds since the Unix epoch, UTC.
-// That of an event is finite and greater than zero; the zero Timestamp stands
-// for no time. Near the present it tells apart times 0.24 µs from each other.
+// The timestamp of an event is finite and greater than zero. Zero means no time.
+// Near the present the resolution is 0.24 µs.
 //
-// Its text, everywhere, is that of the JSON library of Flux: 17 significant
-// digits without trailing zeros, as C's %.17g, and ".0" after an integral
-// number.
+// Its text is that of the JSON library of Flux: 17 significant digits without
+// trailing zeros, as C's %.17g, and ".0" after an integral number.
 type Timestamp float64
 
 // maxSeconds is as far from the epoch as Time goes.
@@ -25,9 +24,9 @@ func FromTime(t time.Time) Timestamp {
 	return Timestamp(float64(t.Unix()) + float64(t.Nanosecond())/1e9)
 }
 
-// Time returns the time in UTC, to the nanosecond nearest. FromTime gives back
-// any Timestamp of 1970-04-08 (2^23 seconds) or later. Beyond 2^53 seconds from
-// the epoch it returns that; of not a number, the zero time.
+// Time returns the time in UTC, rounded to a nanosecond. [FromTime] gives back
+// any Timestamp of 1970-04-08 (2^23 seconds) or later. A Timestamp more than
+// 2^53 seconds from the epoch is cut to that; not a number is the zero time.
 func (t Timestamp) Time() time.Time {
 	if math.IsNaN(float64(t)) {
 		return time.Time{}
@@ -36,7 +35,7 @@ func (t Timestamp) Time() time.Time {
 	return time.Unix(int64(sec), int64(math.Round(frac*1e9))).UTC()
 }
 
-// check returns why t can not be the time of an event, nil if it can.
+// check returns why t cannot be the time of an event, nil if it can.
 func (t Timestamp) check() error {
 	switch {
 	case t > 0 && t <= math.MaxFloat64:
@@ -47,8 +46,8 @@ func (t Timestamp) check() error {
 	return errNotPositive
 }
 
-// AppendText appends the text of t. The error, with dst as it was, is that t is
-// infinite or not a number. It allocates only to grow dst.
+// AppendText appends the text of t. If t is infinite or not a number, the error
+// wraps [ErrEntry] and dst is as it was. It allocates only to grow dst.
 func (t Timestamp) AppendText(dst []byte) ([]byte, error) {
 	if math.IsInf(float64(t), 0) || math.IsNaN(float64(t)) {
 		return dst, entryError("timestamp", errNotFinite)
@@ -68,8 +67,8 @@ func (t Timestamp) String() string {
 // MarshalText returns the text of t, with the error of AppendText.
 func (t Timestamp) MarshalText() ([]byte, error) { return t.AppendText(nil) }
 
-// UnmarshalText sets t to the number that text is: any finite JSON number, with
-// nothing around it. After an error t is as it was.
+// UnmarshalText sets t to a number: any finite JSON number, with nothing around
+// it. The error is a *[SyntaxError]; t is unchanged then.
 func (t *Timestamp) UnmarshalText(text []byte) error {
 	f, ok := jsonscan.Float64(text)
 	if !ok {

@@ -15,7 +15,7 @@ const (
 )
 
 // UnionWith adds the ids of t and reports whether any was absent. A nil t is
-// empty, and t may be s. It costs by runs and containers.
+// empty, and t may be s. Its cost follows runs, not ids.
 func (s *Set) UnionWith(t *Set) bool {
 	if s == t || t.IsEmpty() {
 		return false
@@ -28,7 +28,7 @@ func (s *Set) UnionWith(t *Set) bool {
 }
 
 // IntersectWith removes the ids that are not in t and reports whether there was
-// one. A nil t is empty, and t may be s. It costs by runs and containers.
+// one. A nil t is empty, and t may be s. Its cost follows runs, not ids.
 func (s *Set) IntersectWith(t *Set) bool {
 	if s == t || s.IsEmpty() {
 		return false
@@ -41,7 +41,7 @@ func (s *Set) IntersectWith(t *Set) bool {
 }
 
 // SubtractWith removes the ids of t and reports whether any was present. A nil
-// t is empty; s.SubtractWith(s) empties s. It costs by runs and containers.
+// t is empty; s.SubtractWith(s) empties s. Its cost follows runs, not ids.
 func (s *Set) SubtractWith(t *Set) bool {
 	if s.IsEmpty() || t.IsEmpty() {
 		return false
@@ -112,8 +112,8 @@ func (s *Set) combine(op operation, t *Set) bool {
 	return s.count() != before
 }
 
-// combineFew is combine with a handful of runs, which costs by them and not by
-// the size of s as far as that can be.
+// combineFew is combine with a handful of runs, whose cost follows them and not
+// the size of s, as far as possible.
 func (s *Set) combineFew(op operation, rs []run) bool {
 	changed := false
 	if op == intersection {

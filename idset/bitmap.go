@@ -30,7 +30,7 @@ const (
 // all is the run of every id that there is.
 var all = run{0, MaxID}
 
-// estimate returns about how many bytes bitmapOf(rs, clip) takes. It costs by
+// estimate returns about how many bytes bitmapOf(rs, clip) takes. Its cost follows
 // runs.
 func estimate(rs []run, clip run) int {
 	total, key, parts, ids := 0, uint32(0), 0, 0
@@ -69,7 +69,7 @@ func containerCost(runs, ids int) int {
 	}
 }
 
-// bitmapOf returns a bitmap of those ids of rs that are in clip. It costs by
+// bitmapOf returns a bitmap of those ids of rs that are in clip. Its cost follows
 // runs and containers.
 func bitmapOf(rs []run, clip run) *roaring.Bitmap {
 	b := builder{out: roaring.New(), runs: make([]run, 0, collected)}
@@ -118,7 +118,7 @@ const (
 
 	// batch is the number of parts after which out is added to done. Or goes
 	// over the containers below its argument, so that without batches many
-	// containers would cost by their number squared.
+	// containers would cost the square of their number.
 	batch = 256
 )
 

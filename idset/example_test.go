@@ -8,11 +8,7 @@ import (
 )
 
 func Example() {
-	held, err := idset.Parse("0-15")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	held := idset.Range(0, 15)
 	for _, done := range []string{"3", "8-11", "12-15"} {
 		freed, err := idset.Parse(done)
 		if err != nil {
@@ -37,39 +33,18 @@ func ExampleParse() {
 	}
 	// Output:
 	// 1-3,5-6,42 <nil>
-	// idset: offset 2: empty element in ""
-	// idset: offset 2: not above the ids before it in "1"
-	// idset: offset 0: leading zero in "007"
-	// idset: offset 0: id "4294967296" is above 2147483647
-}
-
-func ExampleSyntaxError() {
-	const text = "0-3,5,x7,9"
-	_, err := idset.Parse(text)
-	var syntax *idset.SyntaxError
-	if errors.As(err, &syntax) {
-		fmt.Printf("%s\n%*s\n%v\n", text, syntax.Offset+1, "^", errors.Is(err, idset.ErrSyntax))
-	}
-	// Output:
-	// 0-3,5,x7,9
-	//       ^
-	// true
+	// idset: syntax error: offset 2: empty element in ""
+	// idset: syntax error: offset 2: not above the ids before it in "1"
+	// idset: syntax error: offset 0: leading zero in "007"
+	// idset: id out of range: offset 0: "4294967296" is above 2147483647
 }
 
 func ExampleParseLimit() {
 	const nodes = 64
 	_, err := idset.ParseLimit("0-64", nodes-1)
-	fmt.Println(err)
+	fmt.Println(err, errors.Is(err, idset.ErrRange))
 	// Output:
-	// idset: offset 2: id "64" is above 63
-}
-
-func ExampleParser() {
-	p := idset.Parser{MaxID: 1<<24 - 1, MaxText: 8}
-	_, err := p.Parse("0,2,4,6,8,10")
-	fmt.Println(err)
-	// Output:
-	// idset: 12 bytes, at most 8 are allowed
+	// idset: id out of range: offset 2: "64" is above 63 true
 }
 
 func ExampleOf() {
@@ -135,19 +110,19 @@ func ExampleSet_Slice() {
 	fmt.Println(s.Slice(3))
 	// Output:
 	// [0 1 2 7] <nil>
-	// [] idset: 4 ids, at most 3 are allowed
+	// [] idset: limit exceeded: 4 ids, at most 3
 }
 
 func ExampleSet_AppendFormat() {
 	s := idset.Of(0, 1, 2, 7)
-	for _, f := range []idset.Format{idset.Ranges, idset.List, idset.Brackets} {
+	for _, f := range []idset.Format{idset.FormatRanges, idset.FormatList, idset.FormatBrackets} {
 		fmt.Println(f, string(s.AppendFormat(nil, f)))
 	}
-	fmt.Println(string(idset.Of(7).AppendFormat(nil, idset.Brackets)))
+	fmt.Println(string(idset.Of(7).AppendFormat(nil, idset.FormatBrackets)))
 	// Output:
-	// Ranges 0-2,7
-	// List 0,1,2,7
-	// Brackets [0-2,7]
+	// ranges 0-2,7
+	// list 0,1,2,7
+	// brackets [0-2,7]
 	// 7
 }
 
@@ -165,21 +140,4 @@ func ExampleSet_ContainsAll() {
 	fmt.Println(a.ContainsAll(idset.Of(1, 2)), a.ContainsAll(idset.Of(3, 4)), a.Intersects(idset.Of(3, 4)))
 	// Output:
 	// true false true
-}
-
-func ExampleAllocator() {
-	ports := new(idset.Set)
-	ports.InsertRange(49152, 49154)
-	a := idset.NewAllocator(ports, idset.RoundRobin)
-	for range 2 {
-		id, _ := a.Alloc()
-		fmt.Println(id, a.Free(id))
-	}
-	fmt.Println(a.Free(49152))
-	fmt.Println(a.Reserve(49154), a.Allocated())
-	// Output:
-	// 49152 <nil>
-	// 49153 <nil>
-	// idset: id 49152: not allocated
-	// <nil> 49154
 }

@@ -75,34 +75,34 @@ func BitmapOf(s *Set, first, last uint32) (*Set, int) {
 // Estimate returns the bytes that a bitmap of the set is estimated to take.
 func (s *Set) Estimate() int { return estimate(s.runs(), all) }
 
-// Check returns the first invariant of the package documentation that a set
+// Check returns the first invariant of represent.go that a set
 // breaks.
 func (s *Set) Check() error {
 	b := s.big
 	if b == nil {
 		if s.n > maxFew {
-			return fmt.Errorf("I2: %d runs in the set itself", s.n)
+			return fmt.Errorf("one representation: %d runs in the set itself", s.n)
 		}
 		for _, r := range s.few[s.n:] {
 			if r != (run{}) {
-				return fmt.Errorf("I4: %v in a spare place", r)
+				return fmt.Errorf("spare places: %v in a spare place", r)
 			}
 		}
 		return checkRuns(s.few[:s.n])
 	}
 	if s.n != 0 || s.few != [maxFew]run{} {
-		return errors.New("I2: two representations: runs in the set itself, and storage")
+		return errors.New("one representation: two representations: runs in the set itself, and storage")
 	}
 	if b.bits == nil {
 		if len(b.list) <= minListed {
-			return fmt.Errorf("I2: %d runs are listed apart", len(b.list))
+			return fmt.Errorf("one representation: %d runs are listed apart", len(b.list))
 		}
 		if len(b.list) > maxShort && b.budget <= 0 {
-			return fmt.Errorf("I5: a list of %d runs with a budget of %d", len(b.list), b.budget)
+			return fmt.Errorf("proportion: a list of %d runs with a budget of %d", len(b.list), b.budget)
 		}
 		for _, r := range b.list[len(b.list):cap(b.list)] {
 			if r != (run{}) {
-				return fmt.Errorf("I4: %v in a spare place", r)
+				return fmt.Errorf("spare places: %v in a spare place", r)
 			}
 		}
 		return checkRuns(b.list)
@@ -113,10 +113,10 @@ func (s *Set) Check() error {
 func checkRuns(rs []run) error {
 	for i, r := range rs {
 		if r.first > r.last || r.last > MaxID {
-			return fmt.Errorf("I1: run %v", r)
+			return fmt.Errorf("run list: run %v", r)
 		}
 		if i > 0 && rs[i-1].last+1 >= r.first {
-			return fmt.Errorf("I1: run %v after %v", r, rs[i-1])
+			return fmt.Errorf("run list: run %v after %v", r, rs[i-1])
 		}
 	}
 	return nil
@@ -125,32 +125,18 @@ func checkRuns(rs []run) error {
 func (b *big) checkBits() error {
 	switch {
 	case b.list != nil:
-		return errors.New("I2: two representations: a list and a bitmap")
+		return errors.New("one representation: two representations: a list and a bitmap")
 	case b.bits.IsEmpty():
-		return errors.New("I2: an empty bitmap")
+		return errors.New("one representation: an empty bitmap")
 	case b.bits.GetCopyOnWrite():
-		return errors.New("I3: copy on write")
+		return errors.New("no sharing: copy on write")
 	case b.bits.Maximum() > MaxID:
-		return fmt.Errorf("I1: id %d", b.bits.Maximum())
+		return fmt.Errorf("run list: id %d", b.bits.Maximum())
 	case b.budget <= 0:
-		return fmt.Errorf("I5: a bitmap with a budget of %d", b.budget)
+		return fmt.Errorf("proportion: a bitmap with a budget of %d", b.budget)
 	}
 	if err := b.bits.Validate(); err != nil {
-		return fmt.Errorf("I2: %w", err)
+		return fmt.Errorf("one representation: %w", err)
 	}
 	return nil
 }
-
-// Check returns the first invariant that an allocator breaks.
-func (a *Allocator) Check() error {
-	if err := errors.Join(a.universe.Check(), a.free.Check()); err != nil {
-		return err
-	}
-	if !a.universe.ContainsAll(&a.free) {
-		return errors.New("I8: a free id that is not the allocator's")
-	}
-	return nil
-}
-
-// Memory returns about how many bytes an allocator takes beside itself.
-func (a *Allocator) Memory() int { return a.universe.Memory() + a.free.Memory() }

@@ -17,7 +17,7 @@ func (s *Set) Backward() iter.Seq[uint32] {
 }
 
 // Ranges returns an iterator over the maximal ranges of consecutive ids, both
-// ends included, in ascending order. It costs by ranges, not by ids. If the set
+// ends included, in ascending order. Its cost follows ranges, not ids. If the set
 // changes meanwhile, the iteration goes on with what is then in the set above
 // the range last yielded, of which the first range may be the rest of a longer
 // one. A loop over it does not allocate.

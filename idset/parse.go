@@ -1,53 +1,38 @@
 package idset
 
-import "strings"
+import (
+	"fmt"
+	"strings"
 
-// MaxText is the number of bytes that Parse, ParseLimit and UnmarshalText
-// accept. A Parser can be told another.
+	"github.com/joblife/joblife/internal/guard"
+)
+
+// MaxText is the largest number of bytes that is read as an idset string.
 const MaxText = 4 << 20
 
 // Parse returns the set that an idset string of RFC 22 names: ids and ranges
 // such as "0-3,7", ascending, each id once, without leading zeros, optionally
 // in one pair of brackets. "" and "[]" are the empty set. Nothing else is
 // accepted: no space, no sign, no empty element, no range of one id ("5-5").
-// The error is a *SyntaxError, a *RangeError for an id above MaxID, or a
-// *LimitError for a text above MaxText.
 //
-// It costs by the text's length, not by ids, and takes at most 128 bytes of
-// memory for each byte of text. A set of up to eight ranges is one allocation.
-func Parse(s string) (*Set, error) {
-	return parse(s, MaxID, MaxText)
-}
+// The error wraps [ErrSyntax], or [ErrRange] for an id above [MaxID], and tells
+// the offset in bytes from 0; or [ErrLimit] for a text of more than [MaxText]
+// bytes.
+//
+// The cost of Parse follows the length of the text, not the ids. It takes at most 128 bytes
+// of memory for each byte of text. A set of up to eight ranges is one
+// allocation.
+func Parse(s string) (*Set, error) { return parse(s, MaxID) }
 
-// ParseLimit is Parse with a largest id: one above it is a *RangeError. A maxID
-// above MaxID means MaxID.
-func ParseLimit(s string, maxID uint32) (*Set, error) {
-	return parse(s, min(maxID, MaxID), MaxText)
-}
+// ParseLimit is [Parse] with a largest id of the caller's. A maxID above
+// [MaxID] means MaxID.
+func ParseLimit(s string, maxID uint32) (*Set, error) { return parse(s, min(maxID, MaxID)) }
 
-// A Parser parses idset strings within limits of the caller's. The zero value
-// parses as Parse does.
-type Parser struct {
-	MaxID   uint32 // the largest id accepted; 0 or above MaxID means MaxID
-	MaxText int    // the number of bytes accepted; 0 or less means MaxText
-}
-
-// Parse is the function Parse within the limits of p.
-func (p Parser) Parse(s string) (*Set, error) {
-	if p.MaxID == 0 || p.MaxID > MaxID {
-		p.MaxID = MaxID
-	}
-	if p.MaxText <= 0 {
-		p.MaxText = MaxText
-	}
-	return parse(s, p.MaxID, p.MaxText)
-}
-
-// UnmarshalText makes the set what Parse makes of the text. After an error the
-// set is as before. It retains nothing of text.
+// UnmarshalText makes the set what [Parse] makes of the text. After an error the
+// set is unchanged. It retains nothing of text.
 func (s *Set) UnmarshalText(text []byte) error {
 	if len(text) > MaxText {
-		return &LimitError{What: "bytes", Got: len(text), Limit: MaxText}
+		return tooMany(len(text), "bytes", MaxText)
 	}
 	t, err := Parse(string(text))
 	if err != nil {
@@ -57,14 +42,14 @@ func (s *Set) UnmarshalText(text []byte) error {
 	return nil
 }
 
-func parse(text string, maxID uint32, maxText int) (*Set, error) {
-	if len(text) > maxText {
-		return nil, &LimitError{What: "bytes", Got: len(text), Limit: maxText}
+func parse(text string, maxID uint32) (*Set, error) {
+	if len(text) > MaxText {
+		return nil, tooMany(len(text), "bytes", MaxText)
 	}
 	p := parser{text: text, end: len(text), maxID: maxID}
 	if strings.HasPrefix(text, "[") {
 		if !strings.HasSuffix(text, "]") {
-			return nil, p.fail(len(text), errBracket)
+			return nil, p.fail(len(text), faultBracket)
 		}
 		p.start, p.pos, p.end = 1, 1, len(text)-1
 	}
@@ -106,7 +91,7 @@ func (p *parser) element(next uint32) (run, error) {
 		return run{}, err
 	}
 	if first < next {
-		return run{}, p.fail(start, errOrder)
+		return run{}, p.fail(start, faultOrder)
 	}
 	last := first
 	if p.pos < p.end && p.text[p.pos] == '-' {
@@ -116,11 +101,11 @@ func (p *parser) element(next uint32) (run, error) {
 			return run{}, err
 		}
 		if last <= first {
-			return run{}, p.fail(start, errDirection)
+			return run{}, p.fail(start, faultDirection)
 		}
 	}
 	if p.pos < p.end && p.text[p.pos] != ',' {
-		return run{}, p.fail(p.pos, errByte)
+		return run{}, p.fail(p.pos, faultByte)
 	}
 	return run{first, last}, nil
 }
@@ -140,23 +125,23 @@ func (p *parser) number() (uint32, error) {
 	}
 	switch digits := p.text[start:p.pos]; {
 	case digits == "" && (p.pos == p.end || p.text[p.pos] == ','):
-		return 0, p.fail(start, errEmpty)
+		return 0, p.fail(start, faultEmpty)
 	case digits == "":
-		return 0, p.fail(start, errByte)
+		return 0, p.fail(start, faultByte)
 	case len(digits) > 1 && digits[0] == '0':
-		return 0, p.fail(start, errZero)
+		return 0, p.fail(start, faultZero)
 	case n > uint64(p.maxID):
-		return 0, &RangeError{Offset: start, Token: quoted(digits), Max: p.maxID}
+		return 0, fmt.Errorf("%w: offset %d: %s is above %d", ErrRange, start, guard.Quote(digits), p.maxID)
 	}
 	return uint32(n), nil
 }
 
 // fail returns the error for an offset of the text, with the element it is in.
-func (p *parser) fail(offset int, cause error) error {
+func (p *parser) fail(offset int, fault string) error {
 	from := max(strings.LastIndexByte(p.text[:offset], ',')+1, p.start)
 	token := p.text[from:p.end]
 	if i := strings.IndexByte(token, ','); i >= 0 {
 		token = token[:i]
 	}
-	return &SyntaxError{Offset: offset, Token: quoted(token), Err: cause}
+	return fmt.Errorf("%w: offset %d: %s in %s", ErrSyntax, offset, fault, guard.Quote(token))
 }

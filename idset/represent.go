@@ -6,6 +6,19 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
+// The invariants of this package, which its tests cite by these names:
+//
+//   - run list: the runs of a list ascend, neighbours have an absent id between
+//     them, and no id is above MaxID.
+//   - one representation: a set is few runs, a list or a bitmap, and not two of
+//     them. A bitmap is never empty, and a list on the heap has more than four
+//     runs.
+//   - no sharing: two sets share no storage, whatever made them.
+//   - spare places: those of a run list are zero.
+//   - proportion: a set takes memory in proportion to its runs: after an
+//     operation over the whole set at most 128 bytes a run and 16 KiB, and never
+//     more than what its changes since then could add.
+
 // A set is kept in one of three ways:
 //
 //   - few: up to maxFew runs in the Set itself, without further storage;
@@ -14,12 +27,12 @@ import (
 //
 // A bitmap is the faster one for many runs close together: an operation on
 // 65536 ids takes 1024 words, whatever their pattern. It is the wrong one for
-// long ranges, of which it stores each 65536 ids apart (0-2147483647 is 4 MB),
-// and for runs that stand far apart. So the choice follows the estimated size:
+// long ranges, which it stores in pieces of 65536 ids (0-2147483647 is 4 MB),
+// and for runs with wide gaps. So the choice follows the estimated size:
 // a set is turned into a bitmap if it has more than maxShort runs and the
 // bitmap would take at most enterBytes for each, and back into a run list if
 // the bitmap takes more than leaveBytes for each, or if minBits runs or fewer
-// are left. The two thresholds lie apart, so that a set at one of them does not
+// are left. The two thresholds differ, so that a set at one of them does not
 // go back and forth.
 //
 // Looking at these costs about as much as an operation on the whole set. It is
@@ -102,7 +115,7 @@ func (s *Set) changed(cost int) {
 	}
 }
 
-// settle gives the set the representation that suits it. It costs by runs and
+// settle gives the set the representation that suits it. Its cost follows runs and
 // containers, but looks at no more runs of a bitmap than at its containers.
 func (s *Set) settle() {
 	b := s.big

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/joblife/joblife/internal/guard"
 )
 
 // MaxID is the largest id that a set can hold. It is the largest that a Flux
@@ -16,11 +18,11 @@ const MaxID = 1<<31 - 1
 // to use. A nil *Set reads as the empty set; methods that change a set panic on
 // it.
 //
-// A Set must not be copied after first use: copies share storage, and go vet
-// reports them. Clone makes an independent one. See the package documentation
-// for what concurrent use and changes during an iteration do.
+// A Set must not be copied: copies share storage, and go vet reports them.
+// [Set.Clone] makes an independent one. The package documentation says what
+// concurrent use and changes during an iteration do.
 type Set struct {
-	_ noCopy
+	_ guard.NoCopy
 
 	// Where big is nil the runs are few[:n]. Places beyond are zero.
 	few [maxFew]run
@@ -30,15 +32,9 @@ type Set struct {
 	big *big
 }
 
-// noCopy makes go vet report copies of a type that has it as a field.
-type noCopy struct{}
-
-func (*noCopy) Lock()   {}
-func (*noCopy) Unlock() {}
-
 // Of returns a new set of the given ids, in any order and with repetitions. It
-// costs n log n, or less where they ascend. It retains nothing of ids. Panics
-// if an id is above MaxID.
+// costs n log n, or n if they ascend. It retains nothing of ids. Panics if an id
+// is above MaxID.
 func Of(ids ...uint32) *Set {
 	s := new(Set)
 	if !slices.IsSorted(ids) {
@@ -51,6 +47,14 @@ func Of(ids ...uint32) *Set {
 		b.add(run{id, id})
 	}
 	b.done()
+	return s
+}
+
+// Range returns a new set of the ids from first to last, both included. It is
+// empty if last is below first. Panics if last is above MaxID.
+func Range(first, last uint32) *Set {
+	s := new(Set)
+	s.InsertRange(first, last)
 	return s
 }
 
@@ -75,8 +79,8 @@ func (s *Set) Insert(id uint32) bool {
 }
 
 // InsertRange adds the ids from first to last, both included, and reports
-// whether any was absent. It adds nothing if last is below first. It costs by
-// runs and containers, not by ids. Panics if last is above MaxID.
+// whether any was absent. It adds nothing if last is below first. Its cost
+// follows runs, not ids. Panics if last is above MaxID.
 func (s *Set) InsertRange(first, last uint32) bool {
 	checkID(last)
 	if last < first {
@@ -123,8 +127,8 @@ func (s *Set) Remove(id uint32) bool {
 }
 
 // RemoveRange removes the ids from first to last, both included, and reports
-// whether any was present. It removes nothing if last is below first. It costs
-// by runs and containers, not by ids.
+// whether any was present. It removes nothing if last is below first. Its cost
+// follows runs, not ids.
 func (s *Set) RemoveRange(first, last uint32) bool {
 	if last < first {
 		return false
@@ -169,8 +173,8 @@ func (s *Set) Contains(id uint32) bool {
 	return i < len(rs) && rs[i].first <= id
 }
 
-// Len returns the number of ids. Where int has 32 bits, the one set that holds
-// every id up to MaxID has one less than it should.
+// Len returns the number of ids. It saturates: where int has 32 bits, the set of
+// all ids has one more than Len says.
 func (s *Set) Len() int { return saturate(s.count()) }
 
 func saturate(n uint64) int { return int(min(n, math.MaxInt)) }

@@ -11,7 +11,15 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// ID-5: the empty set, be it a zero value, made so, or nil.
+func TestRangeIsASetOfOneRange(t *testing.T) {
+	require.Equal(t, "3-7", idset.Range(3, 7).String())
+	require.Equal(t, "3", idset.Range(3, 3).String())
+	require.Equal(t, "0-2147483647", idset.Range(0, idset.MaxID).String())
+	require.True(t, idset.Range(4, 3).IsEmpty())
+	require.Panics(t, func() { idset.Range(0, idset.MaxID+1) })
+}
+
+// ID-5: the empty set: a zero value, made so, or nil.
 func TestAnEmptySetAnswersEverything(t *testing.T) {
 	emptied := comb(1000, 2)
 	emptied.SubtractWith(emptied)

@@ -2,29 +2,29 @@ package idset
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 )
 
-// A Format is a way to print a set.
+// A Format is a way to print a set. The zero Format is invalid.
 type Format uint8
 
+// The formats.
 const (
-	Ranges   Format = iota + 1 // "0-3,7": the canonical text
-	List                       // "0,1,2,3,7": every id by itself
-	Brackets                   // "[0-3,7]": the canonical text, in brackets if there is more than one id
+	FormatRanges   Format = iota + 1 // "0-3,7": the canonical text
+	FormatList                       // "0,1,2,3,7": each id by itself
+	FormatBrackets                   // "[0-3,7]": the canonical text, in brackets if there is more than one id
 )
 
-// String returns "Ranges", "List" or "Brackets", and "Format(9)" for what is
-// none of them.
+// String returns "ranges", "list" or "brackets"; another value prints as
+// Format(9).
 func (f Format) String() string {
 	switch f {
-	case Ranges:
-		return "Ranges"
-	case List:
-		return "List"
-	case Brackets:
-		return "Brackets"
+	case FormatRanges:
+		return "ranges"
+	case FormatList:
+		return "list"
+	case FormatBrackets:
+		return "brackets"
 	}
 	return "Format(" + strconv.Itoa(int(f)) + ")"
 }
@@ -33,32 +33,32 @@ func (f Format) String() string {
 // brackets. Equal sets have equal texts. The empty set is "".
 func (s *Set) String() string {
 	var room [128]byte
-	return string(s.AppendFormat(room[:0], Ranges))
+	return string(s.AppendFormat(room[:0], FormatRanges))
 }
 
 // AppendText appends what String returns. The error is always nil. With room in
 // dst it does not allocate.
 func (s *Set) AppendText(dst []byte) ([]byte, error) {
-	return s.AppendFormat(dst, Ranges), nil
+	return s.AppendFormat(dst, FormatRanges), nil
 }
 
 // MarshalText returns what String returns. The error is always nil.
 func (s *Set) MarshalText() ([]byte, error) {
-	return s.AppendFormat([]byte{}, Ranges), nil
+	return s.AppendFormat([]byte{}, FormatRanges), nil
 }
 
-// AppendFormat appends the set in a format. Parse accepts each of them. The
-// empty set is "" in all. Ranges and Brackets cost by ranges; List costs time
-// and room by ids, up to 22 GB: look at Len first where the set comes from
-// outside. With room in dst it does not allocate. Panics if f is none of the
-// formats.
+// AppendFormat appends the set in a format. [Parse] accepts each of them. The
+// empty set is "" in all. The cost of FormatRanges and FormatBrackets follows
+// ranges. FormatList takes time and room for each id, up to 22 GB: check
+// [Set.Len] first if the set comes from outside. With room in dst it does not allocate. Panics if f
+// is not a format.
 func (s *Set) AppendFormat(dst []byte, f Format) []byte {
 	switch f {
-	case Ranges:
+	case FormatRanges:
 		return s.appendRanges(dst)
-	case List:
+	case FormatList:
 		return s.appendList(dst)
-	case Brackets:
+	case FormatBrackets:
 		first, _ := s.Min()
 		if last, _ := s.Max(); first == last {
 			return s.appendRanges(dst)
@@ -107,25 +107,19 @@ func (s *Set) appendList(dst []byte) []byte {
 	return dst
 }
 
-// Slice returns the ids in ascending order, or a *LimitError if there are more
-// than most. The empty set is nil.
+// Slice returns the ids in ascending order. If there are more than most, the
+// error wraps [ErrLimit]. The empty set is nil. It allocates once.
 func (s *Set) Slice(most int) ([]uint32, error) {
-	if s.IsEmpty() {
-		return nil, nil
-	}
-	return s.AppendSlice(nil, most)
-}
-
-// AppendSlice appends the ids to dst in ascending order, or returns dst and a
-// *LimitError if there are more than most. It allocates at most once.
-func (s *Set) AppendSlice(dst []uint32, most int) ([]uint32, error) {
 	n := s.Len()
-	if n > most {
-		return dst, &LimitError{What: "ids", Got: n, Limit: most}
+	switch {
+	case n == 0:
+		return nil, nil
+	case n > most:
+		return nil, tooMany(n, "ids", most)
 	}
-	dst = slices.Grow(dst, n)
+	ids := make([]uint32, 0, n)
 	for id := range s.All() {
-		dst = append(dst, id)
+		ids = append(ids, id)
 	}
-	return dst, nil
+	return ids, nil
 }

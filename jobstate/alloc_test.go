@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 )
 
@@ -33,6 +35,82 @@ func TestApplyAllocatesNothingItNeedNotKeep(t *testing.T) {
 	require.Equal(t, jobstate.StateInactive, jobs[100].State())
 }
 
+// actionEvents are the events of an action's life, in the forms that this library
+// writes.
+var actionEvents = []string{
+	`prolog-start {"description":"job-manager.prolog","ranks":"0-3,7","resources":["ssd","rabbit"],"per-rank":true,"timeout":90.5,"attempt":1}`,
+	`prolog-launch {"description":"job-manager.prolog","attempt":2,"ranks":"3"}`,
+	`prolog-fail {"description":"job-manager.prolog","ranks":"3","cause":"exited","status":256,"note":"out of memory","drain":true}`,
+	`prolog-release {"description":"job-manager.prolog","ranks":"0-3","status":0,"resources":["ssd"]}`,
+	`exception {"type":"prolog","severity":2,"note":"lost","ranks":"3","nodelist":"n3","action":"drop"}`,
+	`drained {"ranks":"3"}`,
+	`prolog-finish {"description":"job-manager.prolog","status":256}`,
+	`release {"ranks":"0-2","final":false}`,
+}
+
+// TestDecodeAllocatesNothingInTheSteadyState: an Event has met the descriptions
+// and names, and the events come again and again.
+func TestDecodeAllocatesNothingInTheSteadyState(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	for _, e := range script(actionEvents...) {
+		var ev jobstate.Event
+		require.NoError(t, ev.Decode(e))
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			if err := ev.Decode(e); err != nil || ev.Context() == nil {
+				t.Fatal(err)
+			}
+		}), e.Name)
+	}
+}
+
+// TestApplyEventAllocatesNothingForActiveActions: releases and failures of an
+// action that is active cost the job no memory.
+func TestApplyEventAllocatesNothingForActiveActions(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	j, _ := run(t, append(upTo(jobstate.StateRun), actionEvents[0])...)
+	var ev jobstate.Event
+	events := script(actionEvents[1:4]...)
+	n := 0
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		for _, e := range events {
+			n++
+			e.Timestamp += eventlog.Timestamp(n)
+			if err := ev.Decode(e); err != nil {
+				t.Fatal(err)
+			}
+			if o, err := j.ApplyEvent(&ev); err != nil || o != jobstate.Applied {
+				t.Fatal(o, err)
+			}
+		}
+	}))
+}
+
+func TestAppendContextAllocatesNothingWithRoom(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	dst := make([]byte, 0, 1024)
+	for _, e := range script(append(actionEvents, whole[3], submit)...) {
+		c, err := jobstate.ParseContext(e)
+		require.NoError(t, err)
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			if dst, err = jobstate.AppendContext(dst[:0], c); err != nil {
+				t.Fatal(err)
+			}
+		}), e.Name)
+		require.Equal(t, string(e.Context), string(dst), "the usual form comes back")
+	}
+	set := idset.Of(1, 2, 3)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		c := jobstate.ActionReleaseContext{Kind: jobstate.ActionEpilog, Description: "e", Ranks: set}
+		dst, _ = jobstate.AppendContext(dst[:0], &c) // which stays on the stack
+	}))
+}
+
 func TestAccessorsDoNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -41,7 +119,7 @@ func TestAccessorsDoNotAllocate(t *testing.T) {
 	live := 0
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		for a := range j.Actions() {
-			live += a.Live
+			live += a.Active
 		}
 		_, _ = j.Result()
 		_, _ = j.Cause()

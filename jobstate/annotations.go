@@ -9,7 +9,7 @@ import (
 
 // dict is a dictionary of annotations, in the order in which its keys came.
 // The zero dict is empty.
-type dict struct{ ordered[value] }
+type dict struct{ ordered[string, value] }
 
 // value is one annotation: a dictionary, or the text of any other JSON value.
 type value struct {
@@ -19,12 +19,12 @@ type value struct {
 
 // merge updates d by the rules of RFC 27, section "Alloc Annotate": a null
 // removes the key, a dictionary is merged into the dictionary that is there,
-// anything else replaces. A dictionary that ends up empty goes, as in the
+// anything else replaces. A dictionary that ends up empty is removed, as in the
 // reference. patch must be a valid JSON object; nothing of it is retained.
 func (d *dict) merge(patch []byte) { d.mergeBelow(patch, 0) }
 
-// deepMerge is the level from which on mergeStream takes over: a cursor checks
-// at each level all that is below, which would cost depth times length.
+// deepMerge is the level at which mergeStream takes over: a cursor checks at
+// each level all that is below, which costs depth times length.
 const deepMerge = 8
 
 func (d *dict) mergeBelow(patch []byte, level int) {
@@ -46,8 +46,8 @@ func (d *dict) mergeBelow(patch []byte, level int) {
 	}
 }
 
-// mergeStream is merge in one pass, however deep the patch is. dec stands
-// before an object of text, which was checked.
+// mergeStream is merge in one pass, however deep the patch is. dec is before an
+// object of text, which was checked.
 func (d *dict) mergeStream(dec *json.Decoder, text []byte) {
 	_, _ = dec.Token() // the brace
 	for dec.More() {
@@ -73,8 +73,8 @@ func (d *dict) mergeAt(key string, patch []byte) {
 	d.mergeSub(key, func(sub *dict) { sub.mergeBelow(patch, 1) })
 }
 
-// mergeSub lets merge update the dictionary that d has under key; one is made
-// where there is none or something else, and one that ends up empty goes.
+// mergeSub lets merge update the dictionary that d has under key. If there is
+// none, or something else, one is made; one that ends up empty is removed.
 func (d *dict) mergeSub(key string, merge func(*dict)) {
 	v := d.get(key)
 	if v == nil || v.dict == nil {

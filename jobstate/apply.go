@@ -2,95 +2,84 @@ package jobstate
 
 import (
 	"bytes"
-	"encoding/json"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Apply folds one entry of the job's log into the job. It is the only way a job
-// changes, in a running system and in a replay alike (invariant I5), and it is
-// lenient where the reference is: an event without effect is Ignored, with the
-// reason. An event that RFC 21 does not allow here, or whose context is
-// malformed, is refused with an EventError, and the job is as before (I6). Of
-// an ignored event the context is only checked to be a JSON object.
+// Apply decodes an entry of the job's log and folds it into the job: it is
+// Decode and ApplyEvent in one. It retains nothing of e, and allocates what
+// they allocate; the events of a plain life cost no allocation.
+func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
+	if j.Closed() {
+		return 0, j.refuse(e.Name, ErrClosed)
+	}
+	var ev Event
+	if err := ev.Decode(e); err != nil {
+		return 0, j.refuse(e.Name, err)
+	}
+	return j.ApplyEvent(&ev)
+}
+
+// ApplyEvent folds the next event of the job's log into the job. It and Apply
+// are the only ways to change a job, in a running system and in a replay alike
+// (invariant I5). It is lenient where the reference is: an event without effect
+// is ignored, and the Outcome tells why. An event that RFC 21 does not
+// allow here is refused with an EventError, and the job is as before (I6). An
+// Event that holds no entry is refused with eventlog.ErrEntry.
 //
 // An entry that is to the byte the one before it, the time included, is
-// IgnoredDuplicate: a store has repeated an append. Whoever writes a log gives
-// two events that are both meant, as two starts of one prolog, different
-// timestamps.
+// IgnoredDuplicate: a store has repeated an append. Two events that are both
+// meant, such as two starts of one prolog, need different timestamps.
 //
-// Apply retains nothing of e. It allocates what the job keeps (descriptions,
-// annotations, updates, an exception) and for the strings, idsets and unknown
-// keys of a context, and nothing in the events of a plain life. It costs O(1) in
-// the length of the log.
-func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
-	outcome, err := j.apply(e)
+// ApplyEvent retains nothing of ev. It allocates what the job keeps: new
+// descriptions, annotations, updates, an exception. It costs O(1) in the length
+// of the log.
+func (j *Job) ApplyEvent(ev *Event) (Outcome, error) {
+	outcome, err := j.apply(ev, markOf(ev))
 	if err != nil {
-		return 0, &EventError{ID: j.id, Event: clip(e.Name), State: j.State(), Err: err}
+		return 0, j.refuse(ev.entry.Name, err)
 	}
 	return outcome, nil
 }
 
-func (j *Job) apply(e eventlog.Entry) (Outcome, error) {
-	if j.Closed() {
+func (j *Job) refuse(event string, err error) error {
+	return &EventError{ID: j.id, Event: clip(event), State: j.State(), Err: err}
+}
+
+func (j *Job) apply(ev *Event, mark entryMark) (Outcome, error) {
+	switch {
+	case j.Closed():
 		return 0, ErrClosed
+	case ev.entry.Timestamp == 0:
+		return 0, errTime
+	case mark == j.last:
+		return IgnoredDuplicate, nil
 	}
-	if !validTime(e.Timestamp) {
-		return 0, ErrTime
+	k, state := ev.kind, j.State()
+	if !k.ofJob() {
+		j.last = mark
+		return IgnoredUnknown, nil
 	}
-	if len(e.Context) > 0 && !isObject(e.Context) {
-		return 0, &ContextError{Event: clip(e.Name), Offset: 0, Err: errType}
-	}
-	k := kindOf(e.Name)
-	state, row := j.State(), &table[k]
-	mark := markOf(k, e)
+	row := &table[k]
 	outcome, when := row.reason, ""
 	var err error
 	switch {
-	case mark == j.last:
-		return IgnoredDuplicate, nil
-	case k == kUnknown:
-		outcome, err = IgnoredUnknown, checkData(e)
 	case j.submitted == (k == kSubmit): // submit is first, and once
 		err = ErrTransition
-	case state.In(row.ignores):
-		err = checkData(e)
-	case !state.In(row.folds):
+	case state.In(row.folds):
+		outcome, when, err = j.fold(ev)
+	case !state.In(row.ignores):
 		err = ErrTransition
-	default:
-		if !k.hasContext() {
-			err = checkData(e)
-		}
-		if err == nil {
-			outcome, when, err = j.fold(k, e)
-		}
 	}
 	if err != nil {
 		return 0, err
 	}
 	j.last = mark
 	if outcome == Applied {
-		j.enter(k.next(state, when), k, e.Timestamp)
+		j.enter(k.next(state, when), k, ev.entry.Timestamp)
 	}
 	return outcome, nil
-}
-
-// checkData reports why an entry could not be in a log although nothing of it
-// is decoded: what is in memory must be able to be in the log.
-func checkData(e eventlog.Entry) error {
-	if e.Name == "" || !utf8.ValidString(e.Name) || strings.IndexByte(e.Name, 0) >= 0 {
-		return eventlog.ErrEntry
-	}
-	if len(e.Context) == 0 {
-		return nil
-	}
-	if err := checkValue(e.Context); err != nil {
-		return &ContextError{Event: clip(e.Name), Offset: 0, Err: err}
-	}
-	return nil
 }
 
 // enter moves the job to state s at time t.
@@ -114,109 +103,88 @@ func (j *Job) enter(s State, k kind, t eventlog.Timestamp) {
 	}
 }
 
-// trim gives back what a job needs no more once its log is closed.
+// trim drops what a job does not need once its log is closed.
 func (j *Job) trim() {
 	j.deps.index, j.actions.index, j.flagSet.index = nil, nil, nil
 }
 
 // fold takes the event into the job, all but the change of state, and returns
 // the condition that chooses the edge. After an error nothing has changed.
-func (j *Job) fold(k kind, e eventlog.Entry) (Outcome, string, error) {
-	switch k {
+func (j *Job) fold(ev *Event) (Outcome, string, error) {
+	switch ev.kind {
 	case kSubmit:
-		return j.foldSubmit(e.Context)
+		return j.foldSubmit(&ev.submit)
 	case kInvalidate:
 		j.invalid = true
 	case kDependencyAdd:
-		return j.foldDependencyAdd(e.Context)
+		return j.foldDependencyAdd(ev.dependencyAdd.Description)
 	case kDependencyRemove:
-		return j.foldDependencyRemove(e.Context)
+		return j.foldDependencyRemove(ev.dependencyRem.Description), "", nil
 	case kPriority:
-		var c PriorityContext
-		if err := c.decode(e.Context); err != nil {
-			return 0, "", err
-		}
-		j.priority, j.prioritized = c.Priority, true
+		j.priority, j.prioritized = ev.priority.Priority, true
 	case kUrgency:
-		var c UrgencyContext
-		if err := c.decode(e.Context); err != nil {
-			return 0, "", err
-		}
-		j.urgency = c.Urgency
+		j.urgency = ev.urgency.Urgency
 	case kJobspecUpdate:
-		var c JobspecUpdateContext
-		if err := c.decode(e.Context); err != nil {
-			return 0, "", err
+		for _, u := range ev.jobspecUpdate.Updates {
+			j.updates = append(j.updates, Update{Path: u.Path, Value: compact(u.Value)})
 		}
-		j.updates = append(j.updates, c.Updates...)
 	case kResourceUpdate:
-		var c ResourceUpdateContext
-		if err := c.decode(e.Context); err != nil {
-			return 0, "", err
-		}
-		j.expiration, j.expirationSet = c.Expiration, true
+		j.expiration, j.expirationSet = ev.resourceUpdate.Expiration, true
 	case kSetFlags:
-		return j.foldSetFlags(e.Context)
+		j.foldSetFlags(ev.setFlags.Flags)
 	case kMemo:
-		var c MemoContext
-		if err := c.decode(e.Context); err != nil {
-			return 0, "", err
-		}
-		j.notes.mergeAt("user", c.Values)
+		j.notes.mergeAt("user", ev.memo.Values)
 	case kException:
-		return j.foldException(e)
-	case kPrologStart, kEpilogStart, kPrologFinish, kEpilogFinish:
-		return j.foldAction(k, e)
+		return j.foldException(ev.entry.Timestamp, &ev.exception)
+	case kPrologStart, kEpilogStart:
+		return j.foldActionStart(ev.entry.Timestamp, &ev.start), "", nil
+	case kPrologFinish, kEpilogFinish:
+		return j.foldActionFinish(&ev.actionFinish), "", nil
+	case kPrologLaunch, kEpilogLaunch:
+		return j.ifActive(ev.launch.Kind, ev.launch.Description), "", nil
+	case kPrologFail, kEpilogFail:
+		return j.ifActive(ev.fail.Kind, ev.fail.Description), "", nil
+	case kPrologRelease, kEpilogRelease:
+		return j.ifActive(ev.actionRelease.Kind, ev.actionRelease.Description), "", nil
 	default:
-		return j.foldRun(k, e.Context)
+		return j.foldRun(ev), "", nil
 	}
 	return Applied, "", nil
 }
 
 // foldRun takes in the events from alloc to clean.
-func (j *Job) foldRun(k kind, raw json.RawMessage) (Outcome, string, error) {
-	switch k {
+func (j *Job) foldRun(ev *Event) Outcome {
+	switch ev.kind {
 	case kAlloc:
-		var c AllocContext
-		if err := c.decode(raw); err != nil {
-			return 0, "", err
-		}
 		j.allocated, j.wasAllocated = true, true
-		if c.Annotations != nil {
-			j.notes.merge(c.Annotations)
+		if ev.alloc.Annotations != nil {
+			j.notes.merge(ev.alloc.Annotations)
 		}
 	case kStart:
+		if !j.started {
+			j.startTime = ev.entry.Timestamp
+		}
 		j.started = true
 	case kFinish:
-		var c FinishContext
-		if err := c.decode(raw); err != nil {
-			return 0, "", err
-		}
 		if j.finished {
-			return IgnoredFinished, "", nil
+			return IgnoredFinished
 		}
 		_, fatal := j.Cause()
-		j.finished, j.waitStatus, j.success = true, c.Status, c.Status == 0 && !fatal
+		status := ev.finish.Status
+		j.finished, j.waitStatus, j.success = true, status, status == 0 && !fatal
+		j.finishTime = ev.entry.Timestamp
 	case kRelease:
-		var c ReleaseContext
-		if err := c.decode(raw); err != nil {
-			return 0, "", err
-		}
-		j.finalRelease = j.finalRelease || c.Final
+		j.finalRelease = j.finalRelease || ev.release.Final
 	case kFree:
 		if !j.allocated {
-			return IgnoredFreed, "", nil
+			return IgnoredFreed
 		}
 		j.allocated = false
 	}
-	return Applied, "", nil
+	return Applied
 }
 
-func (j *Job) foldSubmit(raw json.RawMessage) (Outcome, string, error) {
-	var c SubmitContext
-	if err := c.decode(raw); err != nil {
-		return 0, "", err
-	}
+func (j *Job) foldSubmit(c *SubmitContext) (Outcome, string, error) {
 	if c.Version > LogVersion {
 		return 0, "", ErrVersion
 	}
@@ -228,47 +196,34 @@ func (j *Job) foldSubmit(raw json.RawMessage) (Outcome, string, error) {
 	return Applied, "", nil
 }
 
-func (j *Job) foldDependencyAdd(raw json.RawMessage) (Outcome, string, error) {
-	var c DependencyAddContext
-	if err := c.decode(raw); err != nil {
-		return 0, "", err
-	}
-	if d := j.deps.get(c.Description); d != nil {
+func (j *Job) foldDependencyAdd(description string) (Outcome, string, error) {
+	if d := j.deps.get(description); d != nil {
 		if d.satisfied {
 			return 0, "", ErrDependency
 		}
 		return IgnoredDependency, "", nil
 	}
-	j.deps.put(c.Description, dependency{})
+	j.deps.put(description, dependency{})
 	return Applied, "", nil
 }
 
-func (j *Job) foldDependencyRemove(raw json.RawMessage) (Outcome, string, error) {
-	var c DependencyRemoveContext
-	if err := c.decode(raw); err != nil {
-		return 0, "", err
-	}
-	d := j.deps.get(c.Description)
+func (j *Job) foldDependencyRemove(description string) Outcome {
+	d := j.deps.get(description)
 	if d == nil || d.satisfied {
-		return IgnoredDependency, "", nil
+		return IgnoredDependency
 	}
 	d.satisfied = true
-	return Applied, "", nil
+	return Applied
 }
 
-func (j *Job) foldSetFlags(raw json.RawMessage) (Outcome, string, error) {
-	var c SetFlagsContext
-	if err := c.decode(raw); err != nil {
-		return 0, "", err
-	}
-	for _, name := range c.Flags {
+func (j *Job) foldSetFlags(names []string) {
+	for _, name := range names {
 		if f := flagOf(name); f != 0 {
 			j.flags |= f
 		} else {
 			j.flagSet.put(name, struct{}{})
 		}
 	}
-	return Applied, "", nil
 }
 
 // flagOf returns the flag of a name that set-flags may give, 0 for one that
@@ -286,17 +241,13 @@ func flagOf(name string) Flags {
 	}
 }
 
-func (j *Job) foldException(e eventlog.Entry) (Outcome, string, error) {
-	var c ExceptionContext
-	if err := c.decode(e.Context); err != nil {
-		return 0, "", err
-	}
+func (j *Job) foldException(t eventlog.Timestamp, c *ExceptionContext) (Outcome, string, error) {
 	if c.Severity == 0 && j.state == StateNew {
 		return 0, "", ErrTransition // a job that was never validated has nothing to clean up
 	}
 	if j.worst == nil || c.Severity < j.worst.Severity {
 		j.worst = &Exception{
-			Time: e.Timestamp, Type: c.Type, Severity: c.Severity, Note: c.Note,
+			Time: t, Type: c.Type, Severity: c.Severity, Note: c.Note,
 			UserID: c.UserID, WaitStatus: c.WaitStatus,
 		}
 	}
@@ -309,51 +260,59 @@ func (j *Job) foldException(e eventlog.Entry) (Outcome, string, error) {
 	return Applied, whenFatal, nil
 }
 
-func (j *Job) foldAction(k kind, e eventlog.Entry) (Outcome, string, error) {
-	kind, letter := ActionProlog, "p"
-	if k == kEpilogStart || k == kEpilogFinish {
-		kind, letter = ActionEpilog, "e"
+// active returns the action of that kind and description if it is active, else
+// nil.
+func (j *Job) active(kind ActionKind, description string) *action {
+	if a := j.actions.get(actionKey{kind, description}); a != nil && a.live > 0 {
+		return a
 	}
-	if k == kPrologFinish || k == kEpilogFinish {
-		c := ActionFinishContext{Kind: kind}
-		if err := c.decode(e.Context); err != nil {
-			return 0, "", err
-		}
-		a := j.actions.get(letter + c.Description)
-		if a == nil || a.live == 0 {
-			return IgnoredAction, "", nil
-		}
-		j.endAction(letter+c.Description, a, c.Status != 0)
-		return Applied, "", nil
+	return nil
+}
+
+// ifActive is the outcome of an event that says something of an action and
+// leaves it active.
+func (j *Job) ifActive(kind ActionKind, description string) Outcome {
+	if j.active(kind, description) == nil {
+		return IgnoredAction
 	}
-	c := ActionStartContext{Kind: kind}
-	if err := c.decode(e.Context); err != nil {
-		return 0, "", err
+	return Applied
+}
+
+func (j *Job) foldActionStart(t eventlog.Timestamp, c *ActionStartContext) Outcome {
+	if c.Kind == ActionProlog && j.started {
+		return IgnoredStarted
 	}
-	if kind == ActionProlog && j.started {
-		return IgnoredStarted, "", nil
-	}
-	a := j.actions.get(letter + c.Description)
+	key := actionKey{c.Kind, c.Description}
+	a := j.actions.get(key)
 	if a == nil {
-		j.actions.put(letter+c.Description, action{kind: kind})
-		a = j.actions.get(letter + c.Description)
+		j.actions.put(key, action{})
+		a = j.actions.get(key)
 	}
 	if a.live == 0 {
-		a.since = e.Timestamp
+		a.since = t
 	}
 	a.live++
-	if kind == ActionProlog {
+	if c.Kind == ActionProlog {
 		j.livePrologs++
 	} else {
 		j.liveEpilogs++
 	}
-	return Applied, "", nil
+	return Applied
+}
+
+func (j *Job) foldActionFinish(c *ActionFinishContext) Outcome {
+	a := j.active(c.Kind, c.Description)
+	if a == nil {
+		return IgnoredAction
+	}
+	j.endAction(actionKey{c.Kind, c.Description}, a, c.Status != 0)
+	return Applied
 }
 
 // endAction counts a finish of a, which is live.
-func (j *Job) endAction(key string, a *action, failed bool) {
+func (j *Job) endAction(key actionKey, a *action, failed bool) {
 	a.live--
-	if a.kind == ActionProlog {
+	if key.kind == ActionProlog {
 		j.livePrologs--
 		if failed && !a.failed {
 			j.failedPrologs++
@@ -367,20 +326,25 @@ func (j *Job) endAction(key string, a *action, failed bool) {
 	}
 }
 
-// Replay folds a whole log. On an error, a ReplayError, it returns the job as
-// folded up to the line at fault, which is named. A torn last line is such an
-// error (eventlog.ErrTorn): the complete entries before it are folded. An
-// empty log gives a job without a submit, and no error.
+// Replay folds a whole log. On an error it returns the job as folded up to the
+// line at fault, and an *[EventError] that names the line. A torn last line is
+// such an error (eventlog.ErrTorn): the complete entries before it are folded.
+// An empty log gives a job without a submit, and no error.
 func Replay(id jobid.ID, log []byte) (*Job, error) {
 	j := NewJob(id)
+	var ev Event
 	line := 0
 	for e, err := range eventlog.Entries(log) {
 		line++
 		if err == nil {
-			_, err = j.Apply(e)
+			if err = ev.Decode(e); err == nil {
+				_, err = j.apply(&ev, markOf(&ev))
+			}
 		}
 		if err != nil {
-			return j, &ReplayError{ID: id, Line: line, Offset: lineOffset(log, line), Err: err}
+			return j, &EventError{
+				ID: id, Line: line, Offset: lineOffset(log, line), Event: clip(e.Name), State: j.State(), Err: err,
+			}
 		}
 	}
 	return j, nil

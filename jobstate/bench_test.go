@@ -56,7 +56,50 @@ func BenchmarkReplay(b *testing.B) {
 	b.ReportMetric(float64(size)/1e6/seconds, "joblife-MB/s")
 }
 
-// BenchmarkApply folds a plain life of 10 events, decoded before.
+// BenchmarkApplyEvent decodes and folds the events of an action on a rank, with
+// one Event, as a daemon that launches actions does.
+func BenchmarkApplyEvent(b *testing.B) {
+	j, _ := run(b, append(upTo(jobstate.StateRun), actionEvents[0])...)
+	events := script(actionEvents[1:4]...)
+	var ev jobstate.Event
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := range events {
+			events[i].Timestamp++
+			if err := ev.Decode(events[i]); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := j.ApplyEvent(&ev); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(len(events))*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}
+
+// BenchmarkAppendContext encodes those events.
+func BenchmarkAppendContext(b *testing.B) {
+	var contexts []jobstate.Context
+	for _, e := range script(actionEvents[1:4]...) {
+		c, err := jobstate.ParseContext(e)
+		if err != nil {
+			b.Fatal(err)
+		}
+		contexts = append(contexts, c)
+	}
+	var dst []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, c := range contexts {
+			var err error
+			if dst, err = jobstate.AppendContext(dst[:0], c); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// BenchmarkApply folds a plain life of 10 events, an entry at a time.
 func BenchmarkApply(b *testing.B) {
 	life := script(whole...)
 	b.ReportAllocs()

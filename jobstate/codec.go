@@ -3,431 +3,365 @@ package jobstate
 import (
 	"encoding/json"
 	"math"
-	"unicode/utf8"
+	"strings"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-func (c *SubmitContext) decode(raw json.RawMessage) (err error) {
-	var v SubmitContext
-	f := readFields(EventSubmit, raw)
-	for f.next() {
-		switch string(f.cur.Key()) {
+// status reads a status of wait(2).
+func status(o *jsonobj.Reader) int32 { return int32(o.Int(math.MinInt32, math.MaxInt32)) }
+
+// userID reads a user id. The reference wrote ids above 2^31-1 as the negative
+// numbers that they are in 32 bits.
+func userID(o *jsonobj.Reader) uint32 { return uint32(o.Int(math.MinInt32, math.MaxUint32)) }
+
+// unknownUser is what flux-core wrote before 0.41 into an exception that no
+// user raised.
+const unknownUser = "-1"
+
+func (c *SubmitContext) decode(o *jsonobj.Reader, m *scratch) {
+	*c = SubmitContext{}
+	for o.Next() {
+		switch string(o.Key()) {
 		case "userid":
-			v.UserID = uint32(f.int(0, 0, math.MaxUint32))
+			c.UserID = userID(o)
 		case "urgency":
-			v.Urgency = uint8(f.int(1, 0, UrgencyExpedite))
+			c.Urgency = uint8(o.Int(0, UrgencyExpedite))
 		case "flags":
-			v.Flags = Flags(f.int(2, 0, math.MaxUint32))
+			c.Flags = Flags(o.Int(0, math.MaxUint32))
 		case "version":
-			v.Version = int(min(f.int(3, 1, math.MaxInt64), math.MaxInt32))
+			c.Version = int(min(o.Int(1, math.MaxInt64), math.MaxInt32))
 		default:
-			f.other()
+			c.Extra = m.other(o, c.Extra)
 		}
 	}
-	if v.Extra, err = f.end("userid", "urgency", "flags"); err == nil {
-		*c = v
-	}
-	return err
+	o.Require("userid", "urgency", "flags")
 }
 
-// AppendJSON appends the context as one JSON object.
-func (c *SubmitContext) AppendJSON(dst []byte) ([]byte, error) {
-	o := writeObject(dst)
-	o.int("userid", int64(c.UserID))
-	o.int("urgency", int64(c.Urgency))
-	o.int("flags", int64(c.Flags))
+func (c *SubmitContext) write(w *jsonobj.Writer) {
+	w.Int("userid", int64(c.UserID))
+	writeInt(w, "urgency", int64(c.Urgency), 0, UrgencyExpedite)
+	w.Int("flags", int64(c.Flags))
 	if c.Version != 0 {
-		o.int("version", int64(c.Version))
+		writeInt(w, "version", int64(c.Version), 1, math.MaxInt32)
 	}
-	return o.end(c.Extra, new(SubmitContext))
+	writeExtra(w, c.Extra, "userid", "urgency", "flags", "version")
 }
 
-// described reads the context of an event that has a description, and a
-// status where status is not nil.
-func described(event string, raw json.RawMessage, description *string, status *int32, extra *json.RawMessage) error {
-	var desc string
-	var st int32
-	f := readFields(event, raw)
-	for f.next() {
-		switch key := f.cur.Key(); {
-		case string(key) == "description":
-			desc = f.text(0)
-		case string(key) == "status" && status != nil:
-			st = int32(f.int(1, math.MinInt32, math.MaxInt32))
-		default:
-			f.other()
+func (c *DependencyAddContext) decode(o *jsonobj.Reader, m *scratch) {
+	c.Description, c.Extra = described(o, m)
+}
+
+func (c *DependencyAddContext) write(w *jsonobj.Writer) {
+	w.Text("description", c.Description)
+	writeExtra(w, c.Extra, "description")
+}
+
+func (c *DependencyRemoveContext) decode(o *jsonobj.Reader, m *scratch) {
+	c.Description, c.Extra = described(o, m)
+}
+
+func (c *DependencyRemoveContext) write(w *jsonobj.Writer) {
+	w.Text("description", c.Description)
+	writeExtra(w, c.Extra, "description")
+}
+
+// described reads a context of a description alone.
+func described(o *jsonobj.Reader, m *scratch) (description string, extra json.RawMessage) {
+	for o.Next() {
+		if string(o.Key()) == "description" {
+			description = m.text(o.Value())
+		} else {
+			extra = m.other(o, extra)
 		}
 	}
-	var x json.RawMessage
-	var err error
-	if status != nil {
-		x, err = f.end("description", "status")
-	} else {
-		x, err = f.end("description")
-	}
-	if err != nil {
-		return err
-	}
-	*description, *extra = desc, x
-	if status != nil {
-		*status = st
-	}
-	return nil
+	o.Require("description")
+	return description, extra
 }
 
-func (c *DependencyAddContext) decode(raw json.RawMessage) error {
-	return described(EventDependencyAdd, raw, &c.Description, nil, &c.Extra)
-}
-
-// AppendJSON appends the context as one JSON object.
-func (c *DependencyAddContext) AppendJSON(dst []byte) ([]byte, error) {
-	o := writeObject(dst)
-	o.text("description", c.Description)
-	return o.end(c.Extra, new(DependencyAddContext))
-}
-
-func (c *DependencyRemoveContext) decode(raw json.RawMessage) error {
-	return described(EventDependencyRemove, raw, &c.Description, nil, &c.Extra)
-}
-
-// AppendJSON appends the context as one JSON object.
-func (c *DependencyRemoveContext) AppendJSON(dst []byte) ([]byte, error) {
-	o := writeObject(dst)
-	o.text("description", c.Description)
-	return o.end(c.Extra, new(DependencyRemoveContext))
-}
-
-func (c *ActionStartContext) decode(raw json.RawMessage) error {
-	return described(c.EventName(), raw, &c.Description, nil, &c.Extra)
-}
-
-// AppendJSON appends the context as one JSON object.
-func (c *ActionStartContext) AppendJSON(dst []byte) ([]byte, error) {
-	if c.EventName() == "" {
-		return dst, &ContextError{Event: c.Kind.String(), Offset: -1, Err: errRange}
-	}
-	o := writeObject(dst)
-	o.text("description", c.Description)
-	return o.end(c.Extra, &ActionStartContext{Kind: c.Kind})
-}
-
-func (c *ActionFinishContext) decode(raw json.RawMessage) error {
-	return described(c.EventName(), raw, &c.Description, &c.Status, &c.Extra)
-}
-
-// AppendJSON appends the context as one JSON object.
-func (c *ActionFinishContext) AppendJSON(dst []byte) ([]byte, error) {
-	if c.EventName() == "" {
-		return dst, &ContextError{Event: c.Kind.String(), Offset: -1, Err: errRange}
-	}
-	o := writeObject(dst)
-	o.text("description", c.Description)
-	o.int("status", int64(c.Status))
-	return o.end(c.Extra, &ActionFinishContext{Kind: c.Kind})
-}
-
-func (c *PriorityContext) decode(raw json.RawMessage) (err error) {
-	var v PriorityContext
-	f := readFields(EventPriority, raw)
-	for f.next() {
-		switch string(f.cur.Key()) {
-		case "priority":
-			v.Priority = uint32(f.int(0, 0, MaxPriority))
-		default:
-			f.other()
+func (c *PriorityContext) decode(o *jsonobj.Reader, m *scratch) {
+	*c = PriorityContext{}
+	for o.Next() {
+		if string(o.Key()) == "priority" {
+			c.Priority = uint32(min(o.Int(0, math.MaxInt64), MaxPriority))
+		} else {
+			c.Extra = m.other(o, c.Extra)
 		}
 	}
-	if v.Extra, err = f.end("priority"); err == nil {
-		*c = v
-	}
-	return err
+	o.Require("priority")
 }
 
-// AppendJSON appends the context as one JSON object.
-func (c *PriorityContext) AppendJSON(dst []byte) ([]byte, error) {
-	o := writeObject(dst)
-	o.int("priority", int64(c.Priority))
-	return o.end(c.Extra, new(PriorityContext))
+func (c *PriorityContext) write(w *jsonobj.Writer) {
+	w.Int("priority", int64(c.Priority))
+	writeExtra(w, c.Extra, "priority")
 }
 
-func (c *UrgencyContext) decode(raw json.RawMessage) (err error) {
-	var v UrgencyContext
-	f := readFields(EventUrgency, raw)
-	for f.next() {
-		switch string(f.cur.Key()) {
+func (c *UrgencyContext) decode(o *jsonobj.Reader, m *scratch) {
+	*c = UrgencyContext{}
+	for o.Next() {
+		switch string(o.Key()) {
 		case "urgency":
-			v.Urgency = uint8(f.int(0, 0, UrgencyExpedite))
+			c.Urgency = uint8(o.Int(0, UrgencyExpedite))
 		case "userid":
-			v.UserID = uint32(f.int(1, 0, math.MaxUint32))
+			c.UserID = userID(o)
 		default:
-			f.other()
+			c.Extra = m.other(o, c.Extra)
 		}
 	}
-	if v.Extra, err = f.end("urgency", "userid"); err == nil {
-		*c = v
-	}
-	return err
+	o.Require("urgency", "userid")
 }
 
-// AppendJSON appends the context as one JSON object.
-func (c *UrgencyContext) AppendJSON(dst []byte) ([]byte, error) {
-	o := writeObject(dst)
-	o.int("userid", int64(c.UserID))
-	o.int("urgency", int64(c.Urgency))
-	return o.end(c.Extra, new(UrgencyContext))
+func (c *UrgencyContext) write(w *jsonobj.Writer) {
+	w.Int("userid", int64(c.UserID))
+	writeInt(w, "urgency", int64(c.Urgency), 0, UrgencyExpedite)
+	writeExtra(w, c.Extra, "userid", "urgency")
 }
 
-func (c *ReleaseContext) decode(raw json.RawMessage) (err error) {
-	var v ReleaseContext
-	f := readFields(EventRelease, raw)
-	for f.next() {
-		switch string(f.cur.Key()) {
+func (c *ReleaseContext) decode(o *jsonobj.Reader, m *scratch) {
+	*c = ReleaseContext{}
+	for o.Next() {
+		switch string(o.Key()) {
 		case "ranks":
-			if string(f.cur.Raw()) == `"all"` {
-				f.seen |= 1 << 0
-				v.Ranks.All = true
-			} else if s := f.text(0); f.err == nil {
-				if v.Ranks, err = parseRanks(s); err != nil {
-					f.fail(err)
-				}
+			if v := o.Value(); string(v.TextBytes()) == "all" {
+				c.Ranks.All = true
+			} else {
+				c.Ranks.Set = m.set(v)
 			}
 		case "final":
-			v.Final = f.flag(1)
+			c.Final = o.Bool()
 		default:
-			f.other()
+			c.Extra = m.other(o, c.Extra)
 		}
 	}
-	if v.Extra, err = f.end("ranks", "final"); err == nil {
-		*c = v
+	o.Require("ranks", "final")
+}
+
+func (c *ReleaseContext) write(w *jsonobj.Writer) {
+	if c.Ranks.All {
+		w.Text("ranks", "all")
+	} else {
+		writeSet(w, c.Ranks.Set)
 	}
-	return err
+	w.Bool("final", c.Final)
+	writeExtra(w, c.Extra, "ranks", "final")
 }
 
-// AppendJSON appends the context as one JSON object.
-func (c *ReleaseContext) AppendJSON(dst []byte) ([]byte, error) {
-	o := writeObject(dst)
-	o.text("ranks", c.Ranks.String())
-	o.flag("final", c.Final)
-	return o.end(c.Extra, new(ReleaseContext))
-}
-
-func (c *FinishContext) decode(raw json.RawMessage) (err error) {
-	var v FinishContext
-	f := readFields(EventFinish, raw)
-	for f.next() {
-		switch string(f.cur.Key()) {
-		case "status":
-			v.Status = int32(f.int(0, math.MinInt32, math.MaxInt32))
-		default:
-			f.other()
+func (c *FinishContext) decode(o *jsonobj.Reader, m *scratch) {
+	*c = FinishContext{}
+	for o.Next() {
+		if string(o.Key()) == "status" {
+			c.Status = status(o)
+		} else {
+			c.Extra = m.other(o, c.Extra)
 		}
 	}
-	if v.Extra, err = f.end("status"); err == nil {
-		*c = v
-	}
-	return err
+	o.Require("status")
 }
 
-// AppendJSON appends the context as one JSON object.
-func (c *FinishContext) AppendJSON(dst []byte) ([]byte, error) {
-	o := writeObject(dst)
-	o.int("status", int64(c.Status))
-	return o.end(c.Extra, new(FinishContext))
+func (c *FinishContext) write(w *jsonobj.Writer) {
+	w.Int("status", int64(c.Status))
+	writeExtra(w, c.Extra, "status")
 }
 
-func (c *ExceptionContext) decode(raw json.RawMessage) (err error) {
-	var v ExceptionContext
-	f := readFields(EventException, raw)
-	for f.next() {
-		switch string(f.cur.Key()) {
+func (c *ExceptionContext) decode(o *jsonobj.Reader, m *scratch) {
+	*c = ExceptionContext{}
+	// These three are unknown keys unless the exception names failed ranks.
+	var ranks, nodelist, action jsonobj.Value
+	for o.Next() {
+		switch string(o.Key()) {
 		case "type":
-			v.Type = f.text(0)
+			c.Type = m.text(o.Value())
 		case "severity":
-			v.Severity = uint8(f.int(1, 0, MaxSeverity))
+			c.Severity = uint8(o.Int(0, MaxSeverity))
 		case "note":
-			v.Note = f.text(2)
+			c.Note = m.text(o.Value())
 		case "userid":
-			v.UserID = Some(uint32(f.int(3, 0, math.MaxUint32)))
+			if id := userID(o); string(o.Value().Raw()) != unknownUser {
+				c.UserID = Some(id)
+			}
 		case "wait_status":
-			v.WaitStatus = Some(int32(f.int(4, math.MinInt32, math.MaxInt32)))
+			c.WaitStatus = Some(status(o))
+		case "ranks":
+			ranks = o.Value()
+		case "nodelist":
+			nodelist = o.Value()
+		case "action":
+			action = o.Value()
 		default:
-			f.other()
+			c.Extra = m.other(o, c.Extra)
 		}
 	}
 	// The note is required of a writer only: old logs lack it.
-	if v.Extra, err = f.end("type", "severity"); err == nil {
-		*c = v
+	o.Require("type", "severity")
+	if c.Severity > 0 && !ranks.Absent() && !action.Absent() {
+		c.Failed = m.failedRanks(ranks, nodelist, action)
+		return
 	}
-	return err
+	c.Extra = m.member("ranks", ranks, c.Extra)
+	c.Extra = m.member("nodelist", nodelist, c.Extra)
+	c.Extra = m.member("action", action, c.Extra)
 }
 
-// AppendJSON appends the context as one JSON object. The note is written even
-// where it is empty.
-func (c *ExceptionContext) AppendJSON(dst []byte) ([]byte, error) {
-	o := writeObject(dst)
-	o.text("type", c.Type)
-	o.int("severity", int64(c.Severity))
-	o.text("note", c.Note)
+// write appends the note even if it is empty.
+func (c *ExceptionContext) write(w *jsonobj.Writer) {
+	w.Text("type", c.Type)
+	writeInt(w, "severity", int64(c.Severity), 0, MaxSeverity)
+	w.Text("note", c.Note)
 	if c.UserID.Set {
-		o.int("userid", int64(c.UserID.Value))
+		w.Int("userid", int64(c.UserID.Value))
 	}
 	if c.WaitStatus.Set {
-		o.int("wait_status", int64(c.WaitStatus.Value))
+		w.Int("wait_status", int64(c.WaitStatus.Value))
 	}
-	return o.end(c.Extra, new(ExceptionContext))
+	if c.Failed != nil {
+		if c.Severity == 0 {
+			w.Fail("severity", errFatal)
+		}
+		c.Failed.write(w)
+		writeExtra(w, c.Extra, "type", "severity", "note", "userid", "wait_status", "ranks", "nodelist", "action")
+		return
+	}
+	if c.Severity > 0 && hasKey(c.Extra, "ranks") && hasKey(c.Extra, "action") {
+		w.Fail("ranks", errExtra)
+	}
+	writeExtra(w, c.Extra, "type", "severity", "note", "userid", "wait_status")
 }
 
-func (c *AllocContext) decode(raw json.RawMessage) (err error) {
-	var v AllocContext
-	f := readFields(EventAlloc, raw)
-	for f.next() {
-		switch string(f.cur.Key()) {
-		case "annotations":
-			if v.Annotations = f.cur.Raw(); !isObject(v.Annotations) {
-				f.fail(errType)
-			}
-		default:
-			f.other()
+func hasKey(object json.RawMessage, key string) bool { return peek(object, key) != nil }
+
+// peek returns the value of a key of an object, nil if it has none.
+func peek(object json.RawMessage, key string) []byte {
+	for cur := jsonscan.Object(object); cur.Next(); {
+		if string(cur.Key()) == key {
+			return cur.Raw()
 		}
 	}
-	if v.Extra, err = f.end(); err == nil {
-		*c = v
-	}
-	return err
+	return nil
 }
 
-// AppendJSON appends the context as one JSON object.
-func (c *AllocContext) AppendJSON(dst []byte) ([]byte, error) {
-	o := writeObject(dst)
+// part returns the bytes of a value of the object that is text. That of v.Raw
+// would make the Doc of v escape.
+func part(text []byte, v jsonobj.Value) json.RawMessage {
+	from, to := v.Offset(), v.Offset()+len(v.Raw())
+	return text[from:to:to]
+}
+
+func (c *AllocContext) decode(o *jsonobj.Reader, m *scratch, text []byte) {
+	*c = AllocContext{}
+	for o.Next() {
+		if string(o.Key()) != "annotations" {
+			c.Extra = m.other(o, c.Extra)
+		} else if v := o.Value(); v.IsObject() {
+			c.Annotations = part(text, v)
+		}
+	}
+}
+
+func (c *AllocContext) write(w *jsonobj.Writer) {
 	if c.Annotations != nil {
-		if err := checkValue(c.Annotations); err != nil {
-			return dst, &ContextError{Event: EventAlloc, Key: "annotations", Offset: -1, Err: err}
+		if jsonscan.KindOf(c.Annotations) != jsonscan.KindObject {
+			w.Fail("annotations", jsonobj.ErrKind)
+			return
 		}
-		o.raw("annotations", c.Annotations)
+		w.Raw("annotations", c.Annotations)
 	}
-	return o.end(c.Extra, new(AllocContext))
+	writeExtra(w, c.Extra, "annotations")
 }
 
-func (c *ResourceUpdateContext) decode(raw json.RawMessage) (err error) {
-	var v ResourceUpdateContext
-	f := readFields(EventResourceUpdate, raw)
-	for f.next() {
-		switch string(f.cur.Key()) {
-		case "expiration":
-			f.seen |= 1 << 0
-			n, ok := jsonscan.Float64(f.cur.Raw())
-			switch {
-			case !ok:
-				f.fail(errType)
-			case n < 0:
-				f.fail(errRange)
-			}
-			v.Expiration = eventlog.Timestamp(n)
-		default:
-			f.other()
+func (c *ResourceUpdateContext) decode(o *jsonobj.Reader, m *scratch) {
+	*c = ResourceUpdateContext{}
+	for o.Next() {
+		if string(o.Key()) == "expiration" {
+			c.Expiration = eventlog.Timestamp(o.Float(0, math.MaxFloat64))
+		} else {
+			c.Extra = m.other(o, c.Extra)
 		}
 	}
-	if v.Extra, err = f.end("expiration"); err == nil {
-		*c = v
-	}
-	return err
+	o.Require("expiration")
 }
 
-// AppendJSON appends the context as one JSON object. The expiration is written
-// as the reference writes it, as a real.
-func (c *ResourceUpdateContext) AppendJSON(dst []byte) ([]byte, error) {
-	e := float64(c.Expiration)
-	if !(e >= 0) || math.IsInf(e, 0) {
-		return dst, &ContextError{Event: EventResourceUpdate, Key: "expiration", Offset: -1, Err: errRange}
+// write appends the expiration as the reference does, as a real number.
+func (c *ResourceUpdateContext) write(w *jsonobj.Writer) {
+	if c.Expiration < 0 {
+		w.Fail("expiration", jsonobj.ErrRange)
 	}
-	o := writeObject(dst)
-	o.key("expiration")
-	o.out = jsonscan.AppendFloat(o.out, e)
-	return o.end(c.Extra, new(ResourceUpdateContext))
+	w.Float("expiration", float64(c.Expiration))
+	writeExtra(w, c.Extra, "expiration")
 }
 
-func (c *SetFlagsContext) decode(raw json.RawMessage) (err error) {
-	var v SetFlagsContext
-	f := readFields(EventSetFlags, raw)
-	for f.next() {
-		switch string(f.cur.Key()) {
-		case "flags":
-			f.seen |= 1 << 0
-			v.Flags = f.texts()
-		default:
-			f.other()
+func (c *SetFlagsContext) decode(o *jsonobj.Reader, m *scratch) {
+	*c = SetFlagsContext{Flags: c.Flags[:0]}
+	for o.Next() {
+		if string(o.Key()) == "flags" {
+			c.Flags = m.list(o.Value(), c.Flags)
+		} else {
+			c.Extra = m.other(o, c.Extra)
 		}
 	}
-	if v.Extra, err = f.end("flags"); err == nil {
-		*c = v
-	}
-	return err
+	o.Require("flags")
 }
 
-// AppendJSON appends the context as one JSON object.
-func (c *SetFlagsContext) AppendJSON(dst []byte) ([]byte, error) {
-	o := writeObject(dst)
-	o.texts("flags", c.Flags)
-	return o.end(c.Extra, new(SetFlagsContext))
+func (c *SetFlagsContext) write(w *jsonobj.Writer) {
+	w.Texts("flags", c.Flags)
+	writeExtra(w, c.Extra, "flags")
 }
 
-func (c *JobspecUpdateContext) decode(raw json.RawMessage) (err error) {
-	var v JobspecUpdateContext
-	f := readFields(EventJobspecUpdate, raw)
-	for f.next() {
-		path := string(f.cur.Key())
+func (c *JobspecUpdateContext) decode(o *jsonobj.Reader, text []byte) {
+	c.Updates = c.Updates[:0]
+	for o.Next() {
+		path := string(o.Key())
 		if !updatePath(path) {
-			f.fail(errPath)
-			continue
+			o.Value().Fail(errPath)
 		}
-		v.Updates = append(v.Updates, Update{Path: path, Value: jsonscan.AppendCompact(nil, f.cur.Raw())})
+		c.Updates = append(c.Updates, Update{Path: path, Value: part(text, o.Value())})
 	}
-	if _, err = f.end(); err != nil {
-		return err
-	}
-	if len(v.Updates) == 0 {
-		return &ContextError{Event: EventJobspecUpdate, Offset: 0, Err: errEmpty}
-	}
-	*c = v
-	return nil
 }
 
-// AppendJSON appends the context as one JSON object, in the order of Updates.
-func (c *JobspecUpdateContext) AppendJSON(dst []byte) ([]byte, error) {
-	o := writeObject(dst)
-	for _, u := range c.Updates {
-		err := checkValue(u.Value)
-		if !utf8.ValidString(u.Path) {
-			err = errUTF8
-		}
-		if err != nil {
-			return dst, &ContextError{Event: EventJobspecUpdate, Key: clip(u.Path), Offset: -1, Err: err}
-		}
-		o.raw(u.Path, u.Value)
+// write appends the updates in their order, and refuses to write none: only the
+// reference does.
+func (c *JobspecUpdateContext) write(w *jsonobj.Writer) {
+	if len(c.Updates) == 0 {
+		w.Fail("", errEmpty)
 	}
-	return o.end(nil, new(JobspecUpdateContext))
+	for i, u := range c.Updates {
+		if !updatePath(u.Path) {
+			w.Fail(u.Path, errPath)
+		}
+		for _, before := range c.Updates[:i] {
+			if before.Path == u.Path {
+				w.Fail(u.Path, errExtra)
+			}
+		}
+		w.Raw(u.Path, u.Value)
+	}
 }
 
-func (c *MemoContext) decode(raw json.RawMessage) error {
-	if len(raw) == 0 {
-		return &ContextError{Event: EventMemo, Offset: -1, Err: errMissing}
+// updatePath reports whether a jobspec-update may carry the path: a key of RFC
+// 14, or keys joined by periods that begin with one.
+func updatePath(path string) bool {
+	top, rest, more := strings.Cut(path, ".")
+	switch {
+	case top != "attributes" && top != "resources" && top != "tasks":
+		return false
+	case !more:
+		return true
+	default:
+		return rest != "" && rest[0] != '.' && rest[len(rest)-1] != '.' && !strings.Contains(rest, "..")
 	}
-	if !isObject(raw) {
-		return &ContextError{Event: EventMemo, Offset: 0, Err: errType}
-	}
-	if err := checkValue(raw); err != nil {
-		return &ContextError{Event: EventMemo, Offset: 0, Err: err}
-	}
-	c.Values = raw
-	return nil
 }
 
-// AppendJSON appends the context as one JSON object.
-func (c *MemoContext) AppendJSON(dst []byte) ([]byte, error) {
-	if err := new(MemoContext).decode(c.Values); err != nil {
-		return dst, err
+func (c *MemoContext) decode(o *jsonobj.Reader, text []byte) {
+	for o.Next() { // which checks
 	}
-	return jsonscan.AppendCompact(dst, c.Values), nil
+	c.Values = text
+}
+
+func (c *MemoContext) write(w *jsonobj.Writer) {
+	if jsonscan.KindOf(c.Values) != jsonscan.KindObject {
+		w.Fail("", jsonobj.ErrKind)
+		return
+	}
+	w.Keep(c.Values)
 }

@@ -1,63 +1,20 @@
 package jobstate
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-// ActionKind tells prologs from epilogs. The zero ActionKind is invalid.
-type ActionKind uint8
-
-// The kinds of actions.
-const (
-	ActionProlog ActionKind = 1 + iota // holds the start of the job
-	ActionEpilog                       // holds the release of its resources
-)
-
-// String returns "prolog" or "epilog"; another value prints as ActionKind(n).
-func (k ActionKind) String() string {
-	switch k {
-	case ActionProlog:
-		return "prolog"
-	case ActionEpilog:
-		return "epilog"
-	default:
-		return "ActionKind(" + itoa(int(k)) + ")"
-	}
-}
-
-func (k ActionKind) eventName(prolog, epilog string) string {
-	switch k {
-	case ActionProlog:
-		return prolog
-	case ActionEpilog:
-		return epilog
-	default:
-		return ""
-	}
-}
-
-// Context is the typed context of an RFC 21 event. The types of this package
-// whose names end in Context implement it, by pointer, and no others do.
-//
-// AppendJSON checks what it writes as strictly as decoding checks what it
-// reads, and returns dst unchanged with a ContextError where that fails. Keys
-// that RFC 21 does not name are kept in Extra, a JSON object or nil, and are
-// written after the others.
-type Context interface {
-	// EventName returns the name of the event whose context it is.
-	EventName() string
-	// AppendJSON appends the context as one JSON object.
-	AppendJSON(dst []byte) ([]byte, error)
-	decode(raw json.RawMessage) error
-}
+// Context is the typed context of an event. The types of this package whose
+// names end in Context implement it, by pointer, and no others do. Extra holds
+// the keys that this package does not know, a JSON object, and nil if there are
+// none; they are written after the others.
+type Context interface{ context() }
 
 // Flags is the mask of flags in a submit event, as the reference defines it.
 // RFC 21 names only debug.
@@ -74,7 +31,7 @@ const (
 // The urgencies with a meaning of their own (RFC 30).
 const (
 	UrgencyHold     = 0  // held: priority 0, never sent to a scheduler
-	UrgencyDefault  = 16 // where the submitter gave none
+	UrgencyDefault  = 16 // if the submitter gave none
 	UrgencyExpedite = 31 // expedited: the highest priority; also the largest urgency
 )
 
@@ -117,12 +74,14 @@ type SetFlagsContext struct {
 
 // JobspecUpdateContext is the context of jobspec-update.
 type JobspecUpdateContext struct {
-	Updates []Update // at least one
+	Updates []Update // in the order of the event; at least one to be written
 }
 
-// Update sets one jobspec attribute.
+// Update sets one value of the jobspec.
 type Update struct {
-	Path  string          // period-delimited, begins with "attributes."
+	// Path is attributes, resources or tasks, or a path below one, its keys
+	// joined by periods.
+	Path  string
 	Value json.RawMessage // any JSON value
 }
 
@@ -134,7 +93,7 @@ type ResourceUpdateContext struct {
 
 // PriorityContext is the context of priority.
 type PriorityContext struct {
-	Priority uint32
+	Priority uint32 // MaxPriority if a plugin computed more
 	Extra    json.RawMessage
 }
 
@@ -148,21 +107,6 @@ type UrgencyContext struct {
 // AllocContext is the context of alloc.
 type AllocContext struct {
 	Annotations json.RawMessage // a JSON object; nil: absent
-	Extra       json.RawMessage
-}
-
-// ActionStartContext is the context of prolog-start and epilog-start.
-type ActionStartContext struct {
-	Kind        ActionKind
-	Description string
-	Extra       json.RawMessage
-}
-
-// ActionFinishContext is the context of prolog-finish and epilog-finish.
-type ActionFinishContext struct {
-	Kind        ActionKind
-	Description string
-	Status      int32 // 0 is success
 	Extra       json.RawMessage
 }
 
@@ -182,10 +126,11 @@ type FinishContext struct {
 // ExceptionContext is the context of exception.
 type ExceptionContext struct {
 	Type       string
-	Severity   uint8  // 0 is fatal, at most MaxSeverity
-	Note       string // may be empty
-	UserID     Optional[uint32]
-	WaitStatus Optional[int32] // of the task that caused it, where one did
+	Severity   uint8            // 0 is fatal, at most MaxSeverity
+	Note       string           // may be empty
+	UserID     Optional[uint32] // absent if it is -1, as flux-core wrote before 0.41
+	WaitStatus Optional[int32]  // of the task that caused it, if one did
+	Failed     *FailedRanks     // nil unless it names ranks that failed; its Severity is at least 1
 	Extra      json.RawMessage
 }
 
@@ -203,161 +148,10 @@ type Optional[T any] struct {
 // Some returns a present value.
 func Some[T any](v T) Optional[T] { return Optional[T]{Value: v, Set: true} }
 
-// Ranks is the set of ranks that a release event names. The zero value names
-// none.
+// Ranks is the set of ranks that an event names. The zero value names none.
 type Ranks struct {
-	All bool       // "all"; Set is not looked at
+	All bool       // all of the job's; Set is not looked at
 	Set *idset.Set // nil is empty
-}
-
-// EventName returns "submit".
-func (*SubmitContext) EventName() string { return EventSubmit }
-
-// EventName returns "dependency-add".
-func (*DependencyAddContext) EventName() string { return EventDependencyAdd }
-
-// EventName returns "dependency-remove".
-func (*DependencyRemoveContext) EventName() string { return EventDependencyRemove }
-
-// EventName returns "set-flags".
-func (*SetFlagsContext) EventName() string { return EventSetFlags }
-
-// EventName returns "jobspec-update".
-func (*JobspecUpdateContext) EventName() string { return EventJobspecUpdate }
-
-// EventName returns "resource-update".
-func (*ResourceUpdateContext) EventName() string { return EventResourceUpdate }
-
-// EventName returns "priority".
-func (*PriorityContext) EventName() string { return EventPriority }
-
-// EventName returns "urgency".
-func (*UrgencyContext) EventName() string { return EventUrgency }
-
-// EventName returns "alloc".
-func (*AllocContext) EventName() string { return EventAlloc }
-
-// EventName returns "prolog-start" or "epilog-start", "" for a Kind that is
-// neither.
-func (c *ActionStartContext) EventName() string {
-	return c.Kind.eventName(EventPrologStart, EventEpilogStart)
-}
-
-// EventName returns "prolog-finish" or "epilog-finish", "" for a Kind that is
-// neither.
-func (c *ActionFinishContext) EventName() string {
-	return c.Kind.eventName(EventPrologFinish, EventEpilogFinish)
-}
-
-// EventName returns "release".
-func (*ReleaseContext) EventName() string { return EventRelease }
-
-// EventName returns "finish".
-func (*FinishContext) EventName() string { return EventFinish }
-
-// EventName returns "exception".
-func (*ExceptionContext) EventName() string { return EventException }
-
-// EventName returns "memo".
-func (*MemoContext) EventName() string { return EventMemo }
-
-// newContext returns an empty context for events that have one, else nil.
-func newContext(k kind) Context {
-	switch k {
-	case kSubmit:
-		return new(SubmitContext)
-	case kJobspecUpdate:
-		return new(JobspecUpdateContext)
-	case kResourceUpdate:
-		return new(ResourceUpdateContext)
-	case kSetFlags:
-		return new(SetFlagsContext)
-	case kDependencyAdd:
-		return new(DependencyAddContext)
-	case kDependencyRemove:
-		return new(DependencyRemoveContext)
-	case kPriority:
-		return new(PriorityContext)
-	case kUrgency:
-		return new(UrgencyContext)
-	case kAlloc:
-		return new(AllocContext)
-	case kPrologStart:
-		return &ActionStartContext{Kind: ActionProlog}
-	case kPrologFinish:
-		return &ActionFinishContext{Kind: ActionProlog}
-	case kEpilogStart:
-		return &ActionStartContext{Kind: ActionEpilog}
-	case kEpilogFinish:
-		return &ActionFinishContext{Kind: ActionEpilog}
-	case kRelease:
-		return new(ReleaseContext)
-	case kFinish:
-		return new(FinishContext)
-	case kException:
-		return new(ExceptionContext)
-	case kMemo:
-		return new(MemoContext)
-	default:
-		return nil
-	}
-}
-
-// hasContext reports whether RFC 21 defines a context for the event.
-func (k kind) hasContext() bool {
-	switch k {
-	case kUnknown, kValidate, kInvalidate, kDepend, kFluxRestart, kStart, kFree, kClean:
-		return false
-	default:
-		return true
-	}
-}
-
-// ParseContext decodes the context of e. It returns nil for a name that
-// RFC 21 does not define and for the events that have no context (validate,
-// invalidate, depend, flux-restart, start, free, clean). An error is a
-// ContextError. The result keeps no reference to e.
-func ParseContext(e eventlog.Entry) (Context, error) {
-	c := newContext(kindOf(e.Name))
-	if c == nil {
-		return nil, nil
-	}
-	if err := c.decode(e.Context); err != nil {
-		return nil, err
-	}
-	switch c := c.(type) { // the two that alias what they decode
-	case *AllocContext:
-		c.Annotations = bytes.Clone(c.Annotations)
-	case *MemoContext:
-		c.Values = bytes.Clone(c.Values)
-	}
-	return c, nil
-}
-
-// NewEntry encodes c as the entry of its event at time t. An error is a
-// ContextError.
-func NewEntry(t eventlog.Timestamp, c Context) (eventlog.Entry, error) {
-	if !validTime(t) {
-		return eventlog.Entry{}, &ContextError{Event: c.EventName(), Offset: -1, Err: ErrTime}
-	}
-	raw, err := c.AppendJSON(nil)
-	if err != nil {
-		return eventlog.Entry{}, err
-	}
-	return eventlog.Entry{Timestamp: t, Name: c.EventName(), Context: raw}, nil
-}
-
-func validTime(t eventlog.Timestamp) bool { return t > 0 && !math.IsInf(float64(t), 0) }
-
-func itoa(n int) string { return strconv.Itoa(n) }
-
-// parseRanks reads "all" or an idset.
-func parseRanks(s string) (Ranks, error) {
-	if s == "all" {
-		return Ranks{All: true}, nil
-	}
-	set, err := idset.Parse(s)
-	return Ranks{Set: set}, err
 }
 
 // String returns "all" or the idset.
@@ -368,17 +162,135 @@ func (r Ranks) String() string {
 	return r.Set.String()
 }
 
-// checkValue reports why raw is not one JSON value.
-func checkValue(raw json.RawMessage) error { return jsonscan.Check(raw, contextLimits()) }
+func (*SubmitContext) context()           {}
+func (*DependencyAddContext) context()    {}
+func (*DependencyRemoveContext) context() {}
+func (*SetFlagsContext) context()         {}
+func (*JobspecUpdateContext) context()    {}
+func (*ResourceUpdateContext) context()   {}
+func (*PriorityContext) context()         {}
+func (*UrgencyContext) context()          {}
+func (*AllocContext) context()            {}
+func (*ReleaseContext) context()          {}
+func (*FinishContext) context()           {}
+func (*ExceptionContext) context()        {}
+func (*MemoContext) context()             {}
 
-// contextLimits are those of a context in an entry, which is one level more.
-func contextLimits() jsonscan.Limits { return jsonscan.Limits{Depth: jsonscan.DefaultDepth - 1} }
-
-// isObject reports whether raw, a JSON value, is an object.
-func isObject(raw json.RawMessage) bool { return jsonscan.KindOf(raw) == jsonscan.KindObject }
-
-// updatePath reports whether a jobspec-update may carry the path.
-func updatePath(path string) bool {
-	rest, ok := strings.CutPrefix(path, "attributes.")
-	return ok && rest != ""
+// EventName returns the name of the event whose context c is, and "" for one of
+// an action whose Kind is invalid.
+func EventName(c Context) string {
+	switch c := c.(type) {
+	case *SubmitContext:
+		return EventSubmit
+	case *DependencyAddContext:
+		return EventDependencyAdd
+	case *DependencyRemoveContext:
+		return EventDependencyRemove
+	case *SetFlagsContext:
+		return EventSetFlags
+	case *JobspecUpdateContext:
+		return EventJobspecUpdate
+	case *ResourceUpdateContext:
+		return EventResourceUpdate
+	case *PriorityContext:
+		return EventPriority
+	case *UrgencyContext:
+		return EventUrgency
+	case *AllocContext:
+		return EventAlloc
+	case *ActionStartContext:
+		return c.Kind.event(EventPrologStart, EventEpilogStart, EventHousekeepingStart)
+	case *ActionLaunchContext:
+		return c.Kind.event(EventPrologLaunch, EventEpilogLaunch, EventHousekeepingLaunch)
+	case *ActionFailContext:
+		return c.Kind.event(EventPrologFail, EventEpilogFail, EventHousekeepingFail)
+	case *ActionReleaseContext:
+		return c.Kind.event(EventPrologRelease, EventEpilogRelease, EventHousekeepingRelease)
+	case *ActionFinishContext:
+		return c.Kind.event(EventPrologFinish, EventEpilogFinish, EventHousekeepingFinish)
+	case *ReleaseContext:
+		return EventRelease
+	case *FinishContext:
+		return EventFinish
+	case *ExceptionContext:
+		return EventException
+	case *DrainedContext:
+		return EventDrained
+	case *MemoContext:
+		return EventMemo
+	default:
+		return ""
+	}
 }
+
+// AppendContext appends c as one JSON object. It refuses what Decode would
+// refuse, and returns dst as it was; the error wraps ErrContext. With room in
+// dst it allocates nothing but what Extra of many keys costs, see package
+// internal/jsonscan.
+func AppendContext(dst []byte, c Context) ([]byte, error) {
+	w := jsonobj.Write(dst, contextLimits())
+	switch c := c.(type) {
+	case *SubmitContext:
+		c.write(&w)
+	case *DependencyAddContext:
+		c.write(&w)
+	case *DependencyRemoveContext:
+		c.write(&w)
+	case *SetFlagsContext:
+		c.write(&w)
+	case *JobspecUpdateContext:
+		c.write(&w)
+	case *ResourceUpdateContext:
+		c.write(&w)
+	case *PriorityContext:
+		c.write(&w)
+	case *UrgencyContext:
+		c.write(&w)
+	case *AllocContext:
+		c.write(&w)
+	case *ActionStartContext:
+		c.write(&w)
+	case *ActionLaunchContext:
+		c.write(&w)
+	case *ActionFailContext:
+		c.write(&w)
+	case *ActionReleaseContext:
+		c.write(&w)
+	case *ActionFinishContext:
+		c.write(&w)
+	case *ReleaseContext:
+		c.write(&w)
+	case *FinishContext:
+		c.write(&w)
+	case *ExceptionContext:
+		c.write(&w)
+	case *DrainedContext:
+		c.write(&w)
+	case *MemoContext:
+		c.write(&w)
+	}
+	name := EventName(c)
+	if name == "" {
+		return dst, contextError("unknown event", errKind)
+	}
+	out, err := w.End(nil)
+	if err != nil {
+		return dst, contextError(name, err)
+	}
+	return out, nil
+}
+
+// NewEntry encodes c as the entry of its event at time t. The error wraps
+// ErrContext, or eventlog.ErrEntry for a time that no event can have.
+func NewEntry(t eventlog.Timestamp, c Context) (eventlog.Entry, error) {
+	if !validTime(t) {
+		return eventlog.Entry{}, errTime
+	}
+	raw, err := AppendContext(nil, c)
+	if err != nil {
+		return eventlog.Entry{}, err
+	}
+	return eventlog.Entry{Timestamp: t, Name: EventName(c), Context: raw}, nil
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -23,8 +24,12 @@ func contexts() *rapid.Generator[jobstate.Context] {
 		if rapid.Bool().Draw(t, "extra") {
 			extra = json.RawMessage(`{"x-1":[1,2.5,null],"ä":{"b":""}}`)
 		}
-		kind := rapid.SampledFrom([]jobstate.ActionKind{jobstate.ActionProlog, jobstate.ActionEpilog}).Draw(t, "kind")
-		switch rapid.IntRange(0, 13).Draw(t, "type") {
+		kind := rapid.SampledFrom([]jobstate.ActionKind{jobstate.ActionProlog, jobstate.ActionEpilog, jobstate.ActionHousekeeping}).Draw(t, "kind")
+		ranks := func(least int) *idset.Set {
+			return idset.Of(rapid.SliceOfN(rapid.Uint32Range(0, 1000), least, 40).Draw(t, "ranks")...)
+		}
+		names := rapid.SampledFrom([][]string{nil, {"ssd"}, {"a", "ä", "c"}}).Draw(t, "names")
+		switch rapid.IntRange(0, 17).Draw(t, "type") {
 		case 0:
 			return &jobstate.SubmitContext{
 				UserID: u32.Draw(t, "userid"), Urgency: uint8(rapid.IntRange(0, 31).Draw(t, "urgency")),
@@ -55,20 +60,48 @@ func contexts() *rapid.Generator[jobstate.Context] {
 		case 8:
 			return &jobstate.AllocContext{Annotations: json.RawMessage(`{"sched":{"a":1}}`), Extra: extra}
 		case 9:
-			return &jobstate.ActionStartContext{Kind: kind, Description: text.Draw(t, "d"), Extra: extra}
+			c := &jobstate.ActionStartContext{
+				Kind: kind, Description: text.Draw(t, "d"), Ranks: jobstate.Ranks{All: rapid.Bool().Draw(t, "all")}, Resources: names,
+				Timeout: time.Duration(rapid.Int64Min(0).Draw(t, "timeout")), KillTimeout: time.Duration(rapid.Int64Range(0, 99e9).Draw(t, "kill")),
+				Extra: extra,
+			}
+			if !c.Ranks.All {
+				c.Ranks.Set = ranks(0)
+			}
+			switch rapid.IntRange(0, 2).Draw(t, "how") {
+			case 0:
+				c.PerRank, c.Attempt = true, u32.Draw(t, "attempt")
+			case 1:
+				c.Leader, c.Attempt = jobstate.Some(uint32(idset.MaxID)), u32.Draw(t, "attempt")
+			}
+			return c
 		case 10:
 			return &jobstate.ActionFinishContext{Kind: kind, Description: text.Draw(t, "d"), Status: i32.Draw(t, "status"), Extra: extra}
 		case 11:
 			return &jobstate.ReleaseContext{
-				Ranks: jobstate.Ranks{Set: idset.Of(rapid.SliceOfN(rapid.Uint32Range(0, 1000), 0, 9).Draw(t, "ranks")...)},
+				Ranks: jobstate.Ranks{Set: ranks(0)},
 				Final: rapid.Bool().Draw(t, "final"), Extra: extra,
 			}
 		case 12:
 			return &jobstate.FinishContext{Status: i32.Draw(t, "status"), Extra: extra}
+		case 13:
+			return &jobstate.ActionLaunchContext{Kind: kind, Description: text.Draw(t, "d"), Attempt: max(1, u32.Draw(t, "attempt")), Ranks: ranks(0), Extra: extra}
+		case 14:
+			return &jobstate.ActionFailContext{
+				Kind: kind, Description: text.Draw(t, "d"), Ranks: ranks(1), Cause: text.Draw(t, "cause"), Status: i32.Draw(t, "status"),
+				Note: text.Draw(t, "note"), Drain: rapid.Bool().Draw(t, "drain"), Extra: extra,
+			}
+		case 15:
+			return &jobstate.ActionReleaseContext{Kind: kind, Description: text.Draw(t, "d"), Ranks: ranks(0), Status: i32.Draw(t, "status"), Resources: names, Extra: extra}
+		case 16:
+			return &jobstate.DrainedContext{Ranks: ranks(0), Extra: extra}
 		default:
 			c := &jobstate.ExceptionContext{Type: text.Draw(t, "type"), Severity: uint8(rapid.IntRange(0, 7).Draw(t, "severity")), Note: text.Draw(t, "note"), Extra: extra}
 			if rapid.Bool().Draw(t, "more") {
 				c.UserID, c.WaitStatus = jobstate.Some(u32.Draw(t, "userid")), jobstate.Some(i32.Draw(t, "ws"))
+			}
+			if c.Severity > 0 && rapid.Bool().Draw(t, "failed") {
+				c.Failed = &jobstate.FailedRanks{Ranks: ranks(1), Nodelist: text.Draw(t, "nodelist"), Action: jobstate.FailedDrop}
 			}
 			return c
 		}
@@ -82,7 +115,7 @@ func TestContextsRoundTrip(t *testing.T) {
 		c := contexts().Draw(t, "context")
 		e, err := jobstate.NewEntry(1.5, c)
 		require.NoError(t, err)
-		require.Equal(t, c.EventName(), e.Name)
+		require.Equal(t, jobstate.EventName(c), e.Name)
 		line, err := eventlog.AppendEntry(nil, e)
 		require.NoError(t, err)
 		parsed, err := eventlog.Parse(line)
@@ -90,7 +123,7 @@ func TestContextsRoundTrip(t *testing.T) {
 		back, err := jobstate.ParseContext(parsed)
 		require.NoError(t, err)
 		requireSameContext(t, c, back)
-		again, err := back.AppendJSON([]byte("x"))
+		again, err := jobstate.AppendContext([]byte("x"), back)
 		require.NoError(t, err)
 		require.Equal(t, "x"+string(e.Context), string(again))
 		clear(line)
@@ -98,15 +131,30 @@ func TestContextsRoundTrip(t *testing.T) {
 	})
 }
 
+// requireSameContext compares field by field, and sets by their ids.
 func requireSameContext(t require.TestingT, want, got jobstate.Context) {
-	if w, ok := want.(*jobstate.ReleaseContext); ok {
-		g := got.(*jobstate.ReleaseContext)
-		require.Equal(t, w.Ranks.String(), g.Ranks.String())
-		require.Equal(t, w.Final, g.Final)
-		require.Equal(t, string(w.Extra), string(g.Extra))
-		return
+	require.IsType(t, want, got)
+	requireSameFields(t, reflect.ValueOf(want).Elem(), reflect.ValueOf(got).Elem())
+}
+
+func requireSameFields(t require.TestingT, want, got reflect.Value) {
+	for i := range want.NumField() {
+		name := want.Type().Field(i).Name
+		switch w := want.Field(i).Interface().(type) {
+		case *idset.Set:
+			require.Equal(t, w.String(), got.Field(i).Interface().(*idset.Set).String(), name)
+		case jobstate.Ranks:
+			require.Equal(t, w.String(), got.Field(i).Interface().(jobstate.Ranks).String(), name)
+		case *jobstate.FailedRanks:
+			g := got.Field(i).Interface().(*jobstate.FailedRanks)
+			require.Equal(t, w == nil, g == nil, name)
+			if w != nil {
+				requireSameFields(t, reflect.ValueOf(w).Elem(), reflect.ValueOf(g).Elem())
+			}
+		default:
+			require.Equal(t, w, got.Field(i).Interface(), name)
+		}
 	}
-	require.Equal(t, want, got)
 }
 
 func TestEncodingRefusesWhatDecodingWould(t *testing.T) {
@@ -121,9 +169,10 @@ func TestEncodingRefusesWhatDecodingWould(t *testing.T) {
 		&jobstate.DependencyAddContext{Extra: json.RawMessage(`{"a":1`)},
 		&jobstate.DependencyAddContext{Extra: json.RawMessage(`[]`)},
 		&jobstate.JobspecUpdateContext{},
-		&jobstate.JobspecUpdateContext{Updates: []jobstate.Update{{Path: "tasks", Value: json.RawMessage("1")}}},
+		&jobstate.JobspecUpdateContext{Updates: []jobstate.Update{{Path: "version", Value: json.RawMessage("1")}}},
 		&jobstate.JobspecUpdateContext{Updates: []jobstate.Update{{Path: "attributes.a", Value: json.RawMessage("}")}}},
 		&jobstate.JobspecUpdateContext{Updates: []jobstate.Update{{Path: "attributes.a"}}},
+		&jobstate.JobspecUpdateContext{Updates: []jobstate.Update{{Path: "tasks", Value: json.RawMessage("1")}, {Path: "tasks", Value: json.RawMessage("1")}}},
 		&jobstate.ResourceUpdateContext{Expiration: -1},
 		&jobstate.ResourceUpdateContext{Expiration: eventlog.Timestamp(math.NaN())},
 		&jobstate.ResourceUpdateContext{Expiration: eventlog.Timestamp(math.Inf(1))},
@@ -134,15 +183,37 @@ func TestEncodingRefusesWhatDecodingWould(t *testing.T) {
 		&jobstate.ActionStartContext{Description: "no kind"},
 		&jobstate.ActionFinishContext{Description: "no kind"},
 		&jobstate.SetFlagsContext{Flags: []string{"\xc0"}},
+		&jobstate.SubmitContext{Extra: json.RawMessage(`{"version":1}`)},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Extra: json.RawMessage(`{"ranks":"0"}`)},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Resources: []string{""}},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Resources: []string{"a", "a"}},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Resources: []string{"\xff"}},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, PerRank: true, Leader: jobstate.Some[uint32](0)},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Leader: jobstate.Some[uint32](1 << 31)},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Attempt: 1},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Timeout: -1},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, KillTimeout: -1},
+		&jobstate.ActionLaunchContext{Kind: jobstate.ActionProlog},
+		&jobstate.ActionLaunchContext{Attempt: 1},
+		&jobstate.ActionFailContext{Kind: jobstate.ActionProlog},
+		&jobstate.ActionFailContext{Kind: jobstate.ActionProlog, Ranks: idset.Of(1), Note: "\xff"},
+		&jobstate.ActionReleaseContext{Kind: jobstate.ActionEpilog, Resources: []string{"a", ""}},
+		&jobstate.ActionReleaseContext{Kind: 4},
+		&jobstate.DrainedContext{Extra: json.RawMessage(`{"ranks":""}`)},
+		&jobstate.ExceptionContext{Failed: &jobstate.FailedRanks{Ranks: idset.Of(1), Action: jobstate.FailedKeep}},
+		&jobstate.ExceptionContext{Severity: 1, Failed: &jobstate.FailedRanks{Action: jobstate.FailedKeep}},
+		&jobstate.ExceptionContext{Severity: 1, Failed: &jobstate.FailedRanks{Ranks: idset.Of(1)}},
+		&jobstate.ExceptionContext{Severity: 1, Failed: &jobstate.FailedRanks{Ranks: idset.Of(1), Action: 3}},
+		&jobstate.ExceptionContext{Severity: 1, Extra: json.RawMessage(`{"ranks":1,"action":2}`)},
 	} {
-		out, err := c.AppendJSON([]byte("before"))
+		out, err := jobstate.AppendContext([]byte("before"), c)
 		require.ErrorIs(t, err, jobstate.ErrContext, "%#v", c)
 		require.Equal(t, "before", string(out))
 		_, err = jobstate.NewEntry(1, c)
 		require.Error(t, err)
 	}
 	_, err := jobstate.NewEntry(0, &jobstate.PriorityContext{})
-	require.ErrorIs(t, err, jobstate.ErrTime)
+	require.ErrorIs(t, err, eventlog.ErrEntry)
 }
 
 // TestRecordedContextsRoundTrip: the contexts of recorded jobs encode to the
@@ -157,7 +228,7 @@ func TestRecordedContextsRoundTrip(t *testing.T) {
 			if c == nil {
 				continue
 			}
-			got, err := c.AppendJSON(nil)
+			got, err := jobstate.AppendContext(nil, c)
 			require.NoError(t, err)
 			if e.Name == "jobspec-update" || e.Name == "resource-update" || e.Name == "exception" {
 				require.JSONEq(t, string(e.Context), string(got))
@@ -177,15 +248,19 @@ func TestContextFieldsAllSurvive(t *testing.T) {
 		&jobstate.SubmitContext{}, &jobstate.DependencyAddContext{}, &jobstate.DependencyRemoveContext{},
 		&jobstate.SetFlagsContext{}, &jobstate.JobspecUpdateContext{}, &jobstate.ResourceUpdateContext{},
 		&jobstate.PriorityContext{}, &jobstate.UrgencyContext{}, &jobstate.AllocContext{},
-		&jobstate.ActionStartContext{}, &jobstate.ActionFinishContext{}, &jobstate.FinishContext{}, &jobstate.ReleaseContext{},
+		&jobstate.ActionStartContext{}, &jobstate.ActionLaunchContext{}, &jobstate.ActionFailContext{}, &jobstate.ActionReleaseContext{},
+		&jobstate.ActionFinishContext{}, &jobstate.DrainedContext{}, &jobstate.FinishContext{}, &jobstate.ReleaseContext{},
 		&jobstate.ExceptionContext{}, &jobstate.MemoContext{},
 	} {
 		fill(t, reflect.ValueOf(c).Elem())
+		if start, ok := c.(*jobstate.ActionStartContext); ok {
+			start.Leader = jobstate.Optional[uint32]{} // which excludes PerRank
+		}
 		e, err := jobstate.NewEntry(1, c)
 		require.NoError(t, err, "%T", c)
 		back, err := jobstate.ParseContext(e)
 		require.NoError(t, err)
-		require.Equal(t, c, back)
+		requireSameContext(t, c, back)
 	}
 }
 
@@ -207,13 +282,17 @@ func fill(t *testing.T, v reflect.Value) {
 			f.SetFloat(1.25)
 		case jobstate.Ranks:
 			f.Set(reflect.ValueOf(jobstate.Ranks{All: true}))
+		case *idset.Set:
+			f.Set(reflect.ValueOf(idset.Of(1, 2, 9)))
+		case *jobstate.FailedRanks:
+			f.Set(reflect.ValueOf(&jobstate.FailedRanks{Ranks: idset.Of(4), Nodelist: "n[4]", Action: jobstate.FailedKeep}))
 		case bool:
 			f.SetBool(true)
 		default:
 			switch f.Kind() {
 			case reflect.Uint8, reflect.Uint32:
 				f.SetUint(1)
-			case reflect.Int, reflect.Int32:
+			case reflect.Int, reflect.Int32, reflect.Int64:
 				f.SetInt(1)
 			default:
 				t.Fatalf("field %s of %s is of a kind that the test does not fill", v.Type().Field(i).Name, v.Type())

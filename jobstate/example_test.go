@@ -19,6 +19,35 @@ const exampleLog = `{"timestamp":1.5,"name":"submit","context":{"userid":5588,"u
 {"timestamp":9.7,"name":"release","context":{"ranks":"all","final":true}}
 `
 
+// The loop of a reader that wants each event as well as the job.
+func Example() {
+	job := jobstate.NewJob(1234)
+	var ev jobstate.Event
+	for entry, err := range eventlog.Entries([]byte(exampleLog)) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if err := ev.Decode(entry); err != nil {
+			fmt.Println(err)
+			return
+		}
+		if _, err := job.ApplyEvent(&ev); err != nil {
+			fmt.Println(err)
+			return
+		}
+		if c, ok := ev.Context().(*jobstate.ActionStartContext); ok {
+			fmt.Println(c.Kind, c.Description, "holds ranks", c.Ranks)
+		}
+	}
+	start, _ := job.StartTime()
+	finish, _ := job.FinishTime()
+	fmt.Println(job.State(), "after", finish-start, "seconds; may free:", job.MayFree())
+	// Output:
+	// epilog scrub holds ranks all
+	// CLEANUP after 3.0 seconds; may free: false
+}
+
 func ExampleReplay() {
 	j, err := jobstate.Replay(1234, []byte(exampleLog))
 	if err != nil {
@@ -52,7 +81,7 @@ func ExampleJob_Apply() {
 	fmt.Println(err)
 	fmt.Println(j.MayFree())
 	// Output:
-	// ignored: not an event of RFC 21
+	// ignored: unknown event
 	// jobstate: job ƒNH: "validate" in CLEANUP: event is not legal in this state
 	// false
 }

@@ -20,9 +20,9 @@ func Check(j *Job) error {
 		return fmt.Errorf("flags: %w", err)
 	}
 	var prologs, epilogs, failed int
-	for _, a := range j.actions.all() {
+	for key, a := range j.actions.all() {
 		switch {
-		case a.kind == ActionEpilog:
+		case key.kind == ActionEpilog:
 			epilogs += a.live
 		case a.failed:
 			failed++
@@ -36,13 +36,13 @@ func Check(j *Job) error {
 	}
 	for key, a := range j.actions.all() {
 		if a.live < 0 || a.live == 0 && !a.failed {
-			return fmt.Errorf("action %q is live %d times, failed: %v", key, a.live, a.failed)
+			return fmt.Errorf("action %v is live %d times, failed: %v", key, a.live, a.failed)
 		}
 	}
 	return nil
 }
 
-func checkOrdered[V any](o *ordered[V]) error {
+func checkOrdered[K comparable, V any](o *ordered[K, V]) error {
 	live := 0
 	for i := range o.items {
 		if o.items[i].dead {
@@ -51,7 +51,7 @@ func checkOrdered[V any](o *ordered[V]) error {
 		live++
 		if o.index != nil {
 			if at, ok := o.index[o.items[i].key]; !ok || at != i {
-				return fmt.Errorf("index has %d for %q, which is at %d", at, o.items[i].key, i)
+				return fmt.Errorf("index has %d for %v, which is at %d", at, o.items[i].key, i)
 			}
 		}
 	}
@@ -62,8 +62,8 @@ func checkOrdered[V any](o *ordered[V]) error {
 		return fmt.Errorf("%d items are kept for %d live ones", len(o.items), o.live)
 	}
 	for _, spare := range o.items[len(o.items):cap(o.items)] {
-		if spare.key != "" {
-			return fmt.Errorf("spare capacity keeps %q", spare.key)
+		if spare.key != *new(K) {
+			return fmt.Errorf("spare capacity keeps %v", spare.key)
 		}
 	}
 	return nil

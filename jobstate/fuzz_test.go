@@ -20,6 +20,8 @@ func seedLogs(f *testing.F) {
 	}
 	f.Add([]byte(logOf(whole...)))
 	f.Add([]byte(logOf(with(6, `prolog-start {"description":"p"}`, `jobspec-update {"attributes.a":1}`, `set-flags {"flags":["x"]}`)...)))
+	f.Add([]byte(logOf(with(6, actionEvents...)...)))
+	f.Add([]byte(logOf(with(9, `epilog-start {"description":"e","leader":0}`, `housekeeping-fail {}`, `epilog-launch {"description":"e","attempt":7,"ranks":""}`)...)))
 	f.Add([]byte(""))
 	f.Add([]byte("\n"))
 }
@@ -53,8 +55,8 @@ func FuzzReplay(f *testing.F) {
 				break
 			}
 			_ = live.Waiting().String()
-			if c, err := jobstate.ParseContext(e); err == nil && c != nil {
-				_, err := c.AppendJSON(nil)
+			if c, err := jobstate.ParseContext(e); err == nil && c != nil && !setsNothing(c) {
+				_, err := jobstate.AppendContext(nil, c)
 				require.NoError(t, err)
 			}
 		}
@@ -88,6 +90,12 @@ func FuzzValidate(f *testing.F) {
 	})
 }
 
+// setsNothing reports whether c is the one context that is read and not written.
+func setsNothing(c jobstate.Context) bool {
+	u, ok := c.(*jobstate.JobspecUpdateContext)
+	return ok && len(u.Updates) == 0
+}
+
 // FuzzParseContext: what decodes encodes, and then decodes to the same.
 func FuzzParseContext(f *testing.F) {
 	for name, context := range samples {
@@ -100,14 +108,14 @@ func FuzzParseContext(f *testing.F) {
 			require.ErrorIs(t, err, jobstate.ErrContext)
 			return
 		}
-		if c == nil {
+		if c == nil || setsNothing(c) {
 			return
 		}
-		out, err := c.AppendJSON(nil)
+		out, err := jobstate.AppendContext(nil, c)
 		require.NoError(t, err)
 		again, err := jobstate.ParseContext(eventlog.Entry{Timestamp: 1, Name: name, Context: out})
 		require.NoError(t, err)
-		twice, err := again.AppendJSON(nil)
+		twice, err := jobstate.AppendContext(nil, again)
 		require.NoError(t, err)
 		require.Equal(t, string(out), string(twice))
 	})
@@ -145,14 +153,14 @@ func FuzzNames(f *testing.F) {
 		if err := state.UnmarshalText([]byte(s)); err == nil {
 			require.Equal(t, map[jobstate.State]bool{state: true}, states)
 		} else {
-			require.ErrorIs(t, err, jobstate.ErrName)
+			require.Error(t, err)
 			require.Equal(t, jobstate.StateRun, state)
 			require.Empty(t, states)
 		}
 		if err := result.UnmarshalText([]byte(s)); err == nil {
 			require.Equal(t, map[jobstate.Result]bool{result: true}, results)
 		} else {
-			require.ErrorIs(t, err, jobstate.ErrName)
+			require.Error(t, err)
 			require.Equal(t, jobstate.ResultFailed, result)
 			require.Empty(t, results)
 		}

@@ -16,7 +16,7 @@ type noCopy struct{}
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// Job is one job, folded from its log. Only Apply changes it. The zero Job is
+// Job is one job, folded from its log. Only Apply and ApplyEvent change it. The zero Job is
 // a job of id 0 in NEW that has no entry yet; NewJob gives it an id.
 //
 // A Job belongs to one goroutine at a time and must not be copied.
@@ -47,36 +47,39 @@ type Job struct {
 	changed    eventlog.Timestamp            // when the state last changed
 	expiration eventlog.Timestamp
 
+	startTime, finishTime eventlog.Timestamp
+
 	worst   *Exception // the most severe, the first among equals
-	deps    ordered[dependency]
-	actions ordered[action]
+	deps    ordered[string, dependency]
+	actions ordered[actionKey, action]
 
 	livePrologs, liveEpilogs int // the sums of live over actions, by kind
 	failedPrologs            int // how many of the actions are prologs that failed
 
 	notes   dict
 	updates []Update
-	flagSet ordered[struct{}] // the names that set-flags gave and that have no bit in flags
+	flagSet ordered[string, struct{}] // the names that set-flags gave and that have no bit in flags
 
 	last entryMark // the entry before, to know its repetition
 }
 
-// entryMark tells an entry from others. The zero mark is none's.
+// entryMark tells an entry from others. No entry has the zero mark.
 type entryMark struct {
 	time   eventlog.Timestamp
 	size   int      // of the content
-	digest [64]byte // the content, where it fits, else its SHA-256
+	digest [64]byte // the content if it fits, else its SHA-256
 	kind   kind
 }
 
 // markOf returns the mark of an entry. The content is the context, and the name
-// where the kind does not tell it.
-func markOf(k kind, e eventlog.Entry) entryMark {
+// if the kind does not tell it.
+func markOf(ev *Event) entryMark {
+	e := &ev.entry
 	content := []byte(e.Context)
-	if k == kUnknown {
+	if ev.kind == kUnknown {
 		content = append(append([]byte(e.Name), 0), e.Context...)
 	}
-	m := entryMark{time: e.Timestamp, size: len(content), kind: k}
+	m := entryMark{time: e.Timestamp, size: len(content), kind: ev.kind}
 	if len(content) <= len(m.digest) {
 		copy(m.digest[:], content)
 	} else {
@@ -89,10 +92,14 @@ func markOf(k kind, e eventlog.Entry) entryMark {
 // dependency is one dependency of a job, by its description.
 type dependency struct{ satisfied bool }
 
-// action is one prolog or epilog of a job. The key in Job.actions is the
-// letter p or e and the description.
+// actionKey tells the actions of a job apart.
+type actionKey struct {
+	kind        ActionKind
+	description string
+}
+
+// action is one prolog or epilog of a job.
 type action struct {
-	kind   ActionKind
 	failed bool // a finish had another status than 0; it stays
 	live   int  // starts without a finish
 	since  eventlog.Timestamp
@@ -112,12 +119,12 @@ type Exception struct {
 type Action struct {
 	Kind        ActionKind
 	Description string
-	Live        int                // how many of this description are active; at least 1
+	Active      int                // how many of this description are active; at least 1
 	Since       eventlog.Timestamp // when the first of these started
 }
 
-// NewJob returns a job that has no entry yet. It is in NEW, as the reference
-// has it, though only a submit makes it a job.
+// NewJob returns a job that has no entry yet. It is in NEW, though only a submit
+// makes it a job; the reference does the same.
 func NewJob(id jobid.ID) *Job { return &Job{id: id, state: StateNew} }
 
 // ID returns the id that the job was made with.
@@ -146,8 +153,8 @@ func (j *Job) UserID() uint32 { return j.userid }
 // names are known.
 func (j *Job) Flags() Flags { return j.flags }
 
-// HasFlag reports whether a set-flags event set the flag of that name, or
-// submit the one that it stands for.
+// HasFlag reports whether the flag of that name is set, by a set-flags event or
+// in the mask of submit.
 func (j *Job) HasFlag(name string) bool {
 	if f := flagOf(name); f != 0 && j.flags&f != 0 {
 		return true
@@ -155,16 +162,16 @@ func (j *Job) HasFlag(name string) bool {
 	return j.flagSet.get(name) != nil
 }
 
-// Version returns the version of the log format that submit names, 0 where it
+// Version returns the version of the log format that submit names, 0 if it
 // names none.
 func (j *Job) Version() int { return int(j.version) }
 
 // Urgency returns the current urgency (RFC 30), 0 before submit.
 func (j *Job) Urgency() int { return int(j.urgency) }
 
-// Priority returns the priority, and false while it has none: before the first
-// priority event, and from an event that returned the job from SCHED to
-// PRIORITY on until the next.
+// Priority returns the priority, and false while the job has none: before the
+// first priority event, and after an event that returned the job from SCHED to
+// PRIORITY, until the next priority event.
 func (j *Job) Priority() (uint32, bool) { return j.priority, j.prioritized }
 
 // Held reports whether the job is held: it is pending or new, and its urgency
@@ -174,7 +181,7 @@ func (j *Job) Held() bool {
 }
 
 // Entered returns when the job first entered s, a single state: submit for
-// NEW, validate for DEPEND (submit where it has no version), the first depend
+// NEW, validate for DEPEND (submit if it has no version), the first depend
 // for PRIORITY, and so on. These are the times of a listing. It returns false
 // for a state that was not entered, and for a mask.
 func (j *Job) Entered(s State) (eventlog.Timestamp, bool) {
@@ -201,15 +208,21 @@ func (j *Job) WasAllocated() bool { return j.wasAllocated }
 // alone does not start a job.
 func (j *Job) Started() bool { return j.started }
 
+// StartTime returns when the job shells started first, and false before start.
+func (j *Job) StartTime() (eventlog.Timestamp, bool) { return j.startTime, j.started }
+
 // Finished reports whether a finish event came.
 func (j *Job) Finished() bool { return j.finished }
+
+// FinishTime returns when the job shells ended, and false before finish.
+func (j *Job) FinishTime() (eventlog.Timestamp, bool) { return j.finishTime, j.finished }
 
 // Released reports whether the final release event came: the executor holds
 // none of the job's resources any more.
 func (j *Job) Released() bool { return j.finalRelease }
 
-// MayStart reports whether nothing in the log stands against starting the job:
-// it is in RUN, has not started, no prolog is active and none has failed.
+// MayStart reports whether the log allows the job to start: it is in RUN and
+// holds resources, has not started, no prolog is active and none has failed.
 func (j *Job) MayStart() bool {
 	if j.state != StateRun || j.started || !j.allocated {
 		return false
@@ -217,16 +230,16 @@ func (j *Job) MayStart() bool {
 	return j.livePrologs == 0 && j.failedPrologs == 0
 }
 
-// MayFree reports whether nothing in the log stands against giving all
-// resources back: the job is in CLEANUP and holds resources, the executor has
+// MayFree reports whether the log allows the event free, with which all
+// resources go back: the job is in CLEANUP and holds resources, the executor has
 // released them or never started, and no prolog or epilog is active.
 func (j *Job) MayFree() bool {
 	return j.state == StateCleanup && j.allocated && (j.finalRelease || !j.started) && !j.busy()
 }
 
-// MayClean reports whether nothing in the log stands against closing it: the
-// job is in CLEANUP and holds no resources, the executor has released it or
-// never started it, and no prolog or epilog is active.
+// MayClean reports whether the log may be closed: the job is in CLEANUP and
+// holds no resources, the executor has released it or never started it, and no
+// prolog or epilog is active.
 func (j *Job) MayClean() bool {
 	return j.state == StateCleanup && !j.allocated && (j.finalRelease || !j.started) && !j.busy()
 }
@@ -238,7 +251,7 @@ func (j *Job) busy() bool { return j.livePrologs+j.liveEpilogs > 0 }
 func (j *Job) Actions() iter.Seq[Action] {
 	return func(yield func(Action) bool) {
 		for key, a := range j.actions.all() {
-			if a.live > 0 && !yield(Action{Kind: a.kind, Description: key[1:], Live: a.live, Since: a.since}) {
+			if a.live > 0 && !yield(Action{Kind: key.kind, Description: key.description, Active: a.live, Since: a.since}) {
 				return
 			}
 		}
@@ -246,8 +259,8 @@ func (j *Job) Actions() iter.Seq[Action] {
 }
 
 // Dependencies returns the dependencies that are not satisfied, in the order in
-// which they were added. It is nil where the job never had one, and empty, not
-// nil, where all are satisfied, as a listing shows them.
+// which they were added. It is nil if the job never had one, and empty, not nil,
+// if all are satisfied, as a listing shows them.
 func (j *Job) Dependencies() []string {
 	if len(j.deps.items) == 0 {
 		return nil
@@ -261,9 +274,9 @@ func (j *Job) Dependencies() []string {
 	return out
 }
 
-// Cause returns the first exception of severity 0, and false where there was
-// none. It is what ended the job, unless a finish had come before it: then the
-// job was ending already, and a success stays one.
+// Cause returns the first exception of severity 0, and false if there was none.
+// It ended the job, unless a finish had come before it: then the job was ending
+// already, and a success stays one.
 func (j *Job) Cause() (Exception, bool) {
 	if j.worst == nil || j.worst.Severity != 0 {
 		return Exception{}, false
@@ -271,9 +284,8 @@ func (j *Job) Cause() (Exception, bool) {
 	return *j.worst, true
 }
 
-// Exception returns the exception that a listing shows: the most severe, and
-// the first among equals, be it fatal or not. It returns false where there was
-// none.
+// Exception returns the exception that a listing shows: the most severe, fatal
+// or not, and the first among equals. It returns false if there was none.
 func (j *Job) Exception() (Exception, bool) {
 	if j.worst == nil {
 		return Exception{}, false
@@ -281,13 +293,13 @@ func (j *Job) Exception() (Exception, bool) {
 	return *j.worst, true
 }
 
-// WaitStatus returns the status of finish, in the form of wait(2), and false
-// where the job did not finish.
+// WaitStatus returns the status of finish, in the form of wait(2), and false if
+// the job did not finish.
 func (j *Job) WaitStatus() (int, bool) { return int(j.waitStatus), j.finished }
 
-// ExitCode returns the exit code: of the finish status, or, where the job never
+// ExitCode returns the exit code: of the finish status, or, if the job never
 // finished, of the wait status that the cause carries. A signal n is 128+n. It
-// returns false where there is neither.
+// returns false if there is neither.
 func (j *Job) ExitCode() (int, bool) {
 	switch cause, ok := j.Cause(); {
 	case j.finished:
@@ -331,8 +343,8 @@ func (j *Job) Result() (Result, bool) {
 }
 
 // Annotations returns the annotations as a JSON object: those of alloc, and
-// memos under the key user, merged by the rules of RFC 27. It is nil where
-// there are none. The bytes are the caller's.
+// memos under the key user, merged by the rules of RFC 27. It is nil if there
+// are none. The caller owns the bytes.
 func (j *Job) Annotations() json.RawMessage {
 	if j.notes.live == 0 {
 		return nil
@@ -342,16 +354,15 @@ func (j *Job) Annotations() json.RawMessage {
 
 // Updates yields the jobspec updates in the order of the log, a path as often
 // as it was set. Applied to the jobspec as it was submitted, they give the
-// current one. The values are the job's and must not be changed.
+// current one. The job owns the values, which must not be changed.
 func (j *Job) Updates() iter.Seq[Update] { return slices.Values(j.updates) }
 
-// Expiration returns when the resources expire by the last resource-update,
-// and false where there was none: then the R tells. 0 is never.
+// Expiration returns when the resources expire by the last resource-update. It
+// returns false if there was none: then the R tells. 0 is never.
 func (j *Job) Expiration() (eventlog.Timestamp, bool) { return j.expiration, j.expirationSet }
 
-// PriorityOf returns the priority of a job by the rule of RFC 30: that of a
-// held job is 0 and that of an expedited one MaxPriority, whatever was
-// computed.
+// PriorityOf returns the priority of a job by the rule of RFC 30: 0 for a held
+// job, MaxPriority for an expedited one, else the computed one.
 func PriorityOf(urgency int, computed uint32) uint32 {
 	switch urgency {
 	case UrgencyHold:

@@ -2,21 +2,21 @@ package jobstate
 
 import "iter"
 
-// ordered is a map from string to V that keeps the order of insertion. Up to
+// ordered is a map from K to V that keeps the order of insertion. Up to
 // indexFrom items it is a slice searched from the front, which is what nearly
 // every job needs; beyond, a map finds the place, so that a log with many
 // dependencies or memos costs a constant time each. The zero value is empty.
 //
-// Invariant: items[i].dead marks a removed item; index, where it exists, has
+// Invariant: items[i].dead marks a removed item; index, if it is not nil, has
 // exactly the live keys; live counts them.
-type ordered[V any] struct {
-	items []item[V]
-	index map[string]int
+type ordered[K comparable, V any] struct {
+	items []item[K, V]
+	index map[K]int
 	live  int
 }
 
-type item[V any] struct {
-	key   string
+type item[K comparable, V any] struct {
+	key   K
 	value V
 	dead  bool
 }
@@ -24,15 +24,15 @@ type item[V any] struct {
 const indexFrom = 16
 
 // find returns the place of key, or -1. It does not allocate.
-func find[V any, K string | []byte](o *ordered[V], key K) int {
+func (o *ordered[K, V]) find(key K) int {
 	if o.index != nil {
-		if i, ok := o.index[string(key)]; ok {
+		if i, ok := o.index[key]; ok {
 			return i
 		}
 		return -1
 	}
 	for i := range o.items {
-		if !o.items[i].dead && o.items[i].key == string(key) {
+		if !o.items[i].dead && o.items[i].key == key {
 			return i
 		}
 	}
@@ -41,20 +41,20 @@ func find[V any, K string | []byte](o *ordered[V], key K) int {
 
 // get returns the value of key for reading and changing, or nil. The pointer
 // is valid until the next put or del.
-func (o *ordered[V]) get(key string) *V {
-	if i := find(o, key); i >= 0 {
+func (o *ordered[K, V]) get(key K) *V {
+	if i := o.find(key); i >= 0 {
 		return &o.items[i].value
 	}
 	return nil
 }
 
-// put sets the value of key, which keeps its place where it has one.
-func (o *ordered[V]) put(key string, v V) {
-	if i := find(o, key); i >= 0 {
+// put sets the value of key, which keeps its place if it has one.
+func (o *ordered[K, V]) put(key K, v V) {
+	if i := o.find(key); i >= 0 {
 		o.items[i].value = v
 		return
 	}
-	o.items = append(o.items, item[V]{key: key, value: v})
+	o.items = append(o.items, item[K, V]{key: key, value: v})
 	o.live++
 	switch {
 	case o.index != nil:
@@ -65,12 +65,12 @@ func (o *ordered[V]) put(key string, v V) {
 }
 
 // del removes key and reports whether it was there.
-func (o *ordered[V]) del(key string) bool {
-	i := find(o, key)
+func (o *ordered[K, V]) del(key K) bool {
+	i := o.find(key)
 	if i < 0 {
 		return false
 	}
-	o.items[i] = item[V]{dead: true}
+	o.items[i] = item[K, V]{dead: true}
 	o.live--
 	if o.index != nil {
 		delete(o.index, key)
@@ -83,7 +83,7 @@ func (o *ordered[V]) del(key string) bool {
 
 // compact drops the dead items. Called when at least half are dead, it costs
 // a constant time per removal.
-func (o *ordered[V]) compact() {
+func (o *ordered[K, V]) compact() {
 	n := 0
 	for i := range o.items {
 		if !o.items[i].dead {
@@ -102,8 +102,8 @@ func (o *ordered[V]) compact() {
 	}
 }
 
-func (o *ordered[V]) reindex() {
-	o.index = make(map[string]int, 2*len(o.items))
+func (o *ordered[K, V]) reindex() {
+	o.index = make(map[K]int, 2*len(o.items))
 	for i := range o.items {
 		if !o.items[i].dead {
 			o.index[o.items[i].key] = i
@@ -113,8 +113,8 @@ func (o *ordered[V]) reindex() {
 
 // all yields the live items in the order of insertion. The set must not
 // change meanwhile.
-func (o *ordered[V]) all() iter.Seq2[string, *V] {
-	return func(yield func(string, *V) bool) {
+func (o *ordered[K, V]) all() iter.Seq2[K, *V] {
+	return func(yield func(K, *V) bool) {
 		for i := range o.items {
 			if !o.items[i].dead && !yield(o.items[i].key, &o.items[i].value) {
 				return

@@ -1,6 +1,7 @@
 package jobstate
 
 import (
+	"fmt"
 	"math/bits"
 	"strconv"
 )
@@ -83,14 +84,14 @@ var stateNames = [...]struct {
 }
 
 // ParseState reads the name of a state or of a virtual state, long or short,
-// all in upper or all in lower case. Anything else is ErrName.
+// all in upper or all in lower case. Anything else is an error.
 func ParseState(s string) (State, error) {
 	for i := range stateNames {
 		if stateNames[i].is(s) {
 			return stateNames[i].State, nil
 		}
 	}
-	return 0, &NameError{Kind: "state", Name: clip(s)}
+	return 0, unknownName("state", s)
 }
 
 // Name returns the name of s in the given form, as the reference prints it:
@@ -126,12 +127,12 @@ func (s State) In(mask State) bool { return s&mask != 0 }
 // not 0.
 func (s State) Single() bool { return bits.OnesCount8(uint8(s)) == 1 && s <= StateInactive }
 
-// AppendText appends the long upper-case name. A State without a name is
-// ErrName, and dst is returned as it was.
+// AppendText appends the long upper-case name. For a State without a
+// name it returns dst as it was and an error.
 func (s State) AppendText(dst []byte) ([]byte, error) {
 	name := s.Name(LongUpper)
 	if name == unknown.longUpper {
-		return dst, &NameError{Kind: "state", Name: s.String()}
+		return dst, unknownName("state", s.String())
 	}
 	return append(dst, name...), nil
 }
@@ -151,6 +152,11 @@ func (s *State) UnmarshalText(text []byte) error {
 
 // index returns the position of a single state in arrays of numStates.
 func (s State) index() int { return bits.TrailingZeros8(uint8(s)) }
+
+// unknownName returns the error for the name of a state or a result.
+func unknownName(what, name string) error {
+	return fmt.Errorf(prefix+"unknown %s %q", what, clip(name))
+}
 
 // Result says how a job ended. The values are those that Flux sends on the
 // wire. The zero Result is invalid: a job that has not ended has none.
@@ -175,14 +181,14 @@ var resultNames = [...]struct {
 }
 
 // ParseResult reads the name of a result, long or short, all in upper or all
-// in lower case. Anything else is ErrName.
+// in lower case. Anything else is an error.
 func ParseResult(s string) (Result, error) {
 	for i := range resultNames {
 		if resultNames[i].is(s) {
 			return resultNames[i].Result, nil
 		}
 	}
-	return 0, &NameError{Kind: "result", Name: clip(s)}
+	return 0, unknownName("result", s)
 }
 
 // Name returns the name of r in the given form, as the reference prints it. A
@@ -205,12 +211,12 @@ func (r Result) String() string {
 	return "Result(" + strconv.Itoa(int(r)) + ")"
 }
 
-// AppendText appends the long upper-case name. A Result without a name is
-// ErrName, and dst is returned as it was.
+// AppendText appends the long upper-case name. For a Result without a
+// name it returns dst as it was and an error.
 func (r Result) AppendText(dst []byte) ([]byte, error) {
 	name := r.Name(LongUpper)
 	if name == unknown.longUpper {
-		return dst, &NameError{Kind: "result", Name: r.String()}
+		return dst, unknownName("result", r.String())
 	}
 	return append(dst, name...), nil
 }

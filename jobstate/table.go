@@ -28,7 +28,8 @@ const (
 	EventMemo             = "memo"
 )
 
-// kind is the number of an RFC 21 event in the table; 0 is any other name.
+// kind is the number of an event in the table; 0 is any name that this package
+// does not know.
 type kind uint8
 
 const (
@@ -57,8 +58,35 @@ const (
 	kClean
 	kException
 	kMemo
-	numKinds
+	kPrologLaunch
+	kPrologFail
+	kPrologRelease
+	kEpilogLaunch
+	kEpilogFail
+	kEpilogRelease
+	kDrained
+	numKinds // of a job's log; those that follow are of housekeeping's own log
+	kHousekeepingStart
+	kHousekeepingLaunch
+	kHousekeepingFail
+	kHousekeepingRelease
+	kHousekeepingFinish
 )
+
+// ofJob reports whether the event is one of a job's log that has a row.
+func (k kind) ofJob() bool { return k != kUnknown && k < numKinds }
+
+// action returns the kind of the action whose event k is.
+func (k kind) action() ActionKind {
+	switch k {
+	case kPrologStart, kPrologLaunch, kPrologFail, kPrologRelease, kPrologFinish:
+		return ActionProlog
+	case kEpilogStart, kEpilogLaunch, kEpilogFail, kEpilogRelease, kEpilogFinish:
+		return ActionEpilog
+	default:
+		return ActionHousekeeping
+	}
+}
 
 // edge is one change of state.
 type edge struct {
@@ -78,8 +106,8 @@ const (
 type row struct {
 	name    string
 	folds   State   // the states in which the event takes effect
-	ignores State   // the states in which the reference drops it
-	reason  Outcome // why, where ignores is not 0
+	ignores State   // the states in which the reference ignores it
+	reason  Outcome // why, if ignores is not 0
 	proper  State   // the states in which RFC 21 has it; Validate names it elsewhere
 	edges   []edge  // the first that fits is taken; none: the state stays
 }
@@ -122,11 +150,21 @@ var table = [numKinds]row{
 	kEpilogStart:  {name: EventEpilogStart, proper: anytime, folds: anytime},
 	kEpilogFinish: {name: EventEpilogFinish, proper: anytime, folds: anytime},
 
+	// The dialect's events belong in every open state, as the starts and finishes
+	// of actions do: not the state decides, but whether the action is active.
+	kPrologLaunch:  {name: EventPrologLaunch, proper: anytime, folds: anytime},
+	kPrologFail:    {name: EventPrologFail, proper: anytime, folds: anytime},
+	kPrologRelease: {name: EventPrologRelease, proper: anytime, folds: anytime},
+	kEpilogLaunch:  {name: EventEpilogLaunch, proper: anytime, folds: anytime},
+	kEpilogFail:    {name: EventEpilogFail, proper: anytime, folds: anytime},
+	kEpilogRelease: {name: EventEpilogRelease, proper: anytime, folds: anytime},
+	kDrained:       {name: EventDrained, proper: anytime, folds: anytime},
+
 	kException: {name: EventException, proper: anytime, folds: anytime, edges: []edge{{StatePending | StateRun, StateCleanup, whenFatal}}},
 }
 
 // next returns the state that the event leads to from s; when is the condition
-// that holds of it.
+// that holds.
 func (k kind) next(s State, when string) State {
 	for _, e := range table[k].edges {
 		if s.In(e.from) && (e.when == "" || e.when == when) {
@@ -136,8 +174,8 @@ func (k kind) next(s State, when string) State {
 	return s
 }
 
-// kindOf returns the number of the event of that name, 0 for a name that
-// RFC 21 does not define.
+// kindOf returns the number of the event of that name, 0 for a name that this
+// package does not know.
 func kindOf(name string) kind {
 	switch name {
 	case EventSubmit:
@@ -188,6 +226,30 @@ func kindOf(name string) kind {
 		return kException
 	case EventMemo:
 		return kMemo
+	case EventPrologLaunch:
+		return kPrologLaunch
+	case EventPrologFail:
+		return kPrologFail
+	case EventPrologRelease:
+		return kPrologRelease
+	case EventEpilogLaunch:
+		return kEpilogLaunch
+	case EventEpilogFail:
+		return kEpilogFail
+	case EventEpilogRelease:
+		return kEpilogRelease
+	case EventDrained:
+		return kDrained
+	case EventHousekeepingStart:
+		return kHousekeepingStart
+	case EventHousekeepingLaunch:
+		return kHousekeepingLaunch
+	case EventHousekeepingFail:
+		return kHousekeepingFail
+	case EventHousekeepingRelease:
+		return kHousekeepingRelease
+	case EventHousekeepingFinish:
+		return kHousekeepingFinish
 	default:
 		return kUnknown
 	}
@@ -201,8 +263,8 @@ type Outcome uint8
 const (
 	// Applied: the event is part of the job's state now.
 	Applied Outcome = 1 + iota
-	// IgnoredUnknown: RFC 21 does not define the name. The event is data for
-	// others, and legal.
+	// IgnoredUnknown: the name is of no event of a job's log that this package
+	// knows. The event is legal, and data for others.
 	IgnoredUnknown
 	// IgnoredDuplicate: the event is, to the byte, the one before it, as a
 	// key-value store that repeats an append leaves it (flux-core#2547).
@@ -214,7 +276,7 @@ const (
 	IgnoredDependency
 	// IgnoredAction: no prolog or epilog of that description is active.
 	IgnoredAction
-	// IgnoredStarted: the job has started, and a prolog can hold it no more.
+	// IgnoredStarted: the job has started, and a prolog cannot hold it any more.
 	IgnoredStarted
 	// IgnoredFinished: the job has finished before, with the status that counts.
 	IgnoredFinished
@@ -231,7 +293,7 @@ func (o Outcome) String() string {
 	case Applied:
 		return "applied"
 	case IgnoredUnknown:
-		return "ignored: not an event of RFC 21"
+		return "ignored: unknown event"
 	case IgnoredDuplicate:
 		return "ignored: repeats the entry before it"
 	case IgnoredState:

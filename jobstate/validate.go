@@ -2,23 +2,23 @@ package jobstate
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// Level says how grave a finding is. The zero Level is invalid.
+// Level says how serious a finding is. The zero Level is invalid.
 type Level uint8
 
 // The levels of findings.
 const (
-	// LevelNote: legal, or of no effect, but worth knowing.
+	// LevelNote: legal, or without effect, but worth knowing.
 	LevelNote Level = 1 + iota
-	// LevelError: the log violates RFC 18 or RFC 21.
+	// LevelError: the log violates RFC 18, RFC 21 or the dialect.
 	LevelError
 )
 
@@ -34,8 +34,8 @@ func (l Level) String() string {
 	}
 }
 
-// MaxFindings is the largest number of findings that Validate returns. Where a
-// log has more, one that says so takes the last place.
+// MaxFindings is the largest number of findings that Validate returns. If a log
+// has more, the last one says so.
 const MaxFindings = 1000
 
 // Finding is one thing that Validate says of a log.
@@ -43,7 +43,7 @@ type Finding struct {
 	Level  Level
 	Line   int    // from 1
 	Offset int64  // of the line's first byte, from 0
-	Event  string // the event's name, cut at 64 bytes; "" where the line has none
+	Event  string // the event's name, cut at 64 bytes; "" if the line has none
 	Text   string // one line
 }
 
@@ -56,14 +56,16 @@ func (f Finding) String() string {
 	return s + f.Level.String() + ": " + f.Text
 }
 
-// Validate reads a log and names what is wrong with it by RFC 18 and RFC 21:
-// lines that are no entries, missing, mistyped and out-of-range keys, events
-// out of order, resources given back while a prolog or an epilog is active,
-// anything after clean. Findings come in the order of the lines; none is a
-// good log. A log that ends before clean is good as far as it goes.
+// Validate reads a log and names what is wrong with it by RFC 18, RFC 21 and
+// the dialect: lines that are not entries; keys that are missing, mistyped or
+// out of range; events out of order; resources given back while a prolog or an
+// epilog is active; epilogs that start too late; anything after clean. Findings
+// come in the order of the lines. A good log has none, and a log that ends
+// before clean is good as far as it goes.
 //
-// A bad line is judged by itself: the lines after it are read as if it had
-// been right, as far as what it says can be read. Validate costs O(len(log)) and keeps no reference to log.
+// A bad line is judged by itself: the lines after it are read as if it had been
+// right, as far as it can be read. Validate costs time in proportion to the log
+// and keeps no reference to it.
 func Validate(log []byte) []Finding {
 	v := validator{job: NewJob(0)}
 	if len(log) == 0 {
@@ -93,9 +95,13 @@ func Validate(log []byte) []Finding {
 // validator is a Validate under way.
 type validator struct {
 	job      *Job
+	ev       Event
 	findings []Finding
 	released idset.Set
-	freed    bool // a free stood where it may
+	failed   idset.Set // ranks that an action or an exception said had failed
+	freed    bool      // a free came when it may
+	letGo    bool      // the final release came in CLEANUP; before it the job itself holds its ranks
+	attempts map[actionKey]uint32
 
 	releasedAll bool // a release named all ranks
 	line        int
@@ -124,7 +130,7 @@ func (v *validator) check(line []byte) {
 	}
 	v.event = clip(e.Name)
 	if v.job.Closed() {
-		v.add(LevelError, "stands after the end of the log")
+		v.add(LevelError, "comes after the end of the log")
 		return
 	}
 	if e.Timestamp < v.time {
@@ -132,37 +138,41 @@ func (v *validator) check(line []byte) {
 	}
 	v.time = e.Timestamp
 	k := kindOf(e.Name)
-	if v.job.last == markOf(k, e) {
-		v.add(LevelNote, "repeats the entry before it")
-		return
+	bad := v.ev.Decode(e)
+	var mark entryMark
+	if bad == nil {
+		if mark = markOf(&v.ev); mark == v.job.last {
+			v.add(LevelNote, "repeats the entry before it")
+			return
+		}
 	}
-	if k == kUnknown {
-		_, _ = v.job.Apply(e) // it was parsed: it is data
-		return
-	}
-	if !v.job.submitted && k != kSubmit {
-		v.add(LevelError, "stands before submit, which must be the first event")
+	if (bad != nil || k.ofJob()) && !v.job.submitted && k != kSubmit {
+		v.add(LevelError, "comes before submit, which must be the first event")
 		v.assume(kSubmit, e)
 	}
-	v.judge(k, e)
-	if _, err := v.job.Apply(e); err != nil {
-		v.refused(k, e, err)
+	if k.ofJob() {
+		v.judge(k, bad == nil)
+	}
+	if bad == nil {
+		_, bad = v.job.apply(&v.ev, mark)
+	}
+	if bad != nil {
+		v.refused(k, e, bad)
 	}
 }
 
-// refused names why the reducer refused an event, and goes on as if it had
-// been right where the order was.
+// refused names why an event was refused, and goes on as if it had been right
+// where the order was.
 func (v *validator) refused(k kind, e eventlog.Entry, err error) {
-	var ctx *ContextError
-	switch {
-	case errors.As(err, &ctx):
-		v.add(LevelError, "%v", ctx)
-	case errors.Is(err, ErrTransition):
+	if errors.Is(err, ErrTransition) {
 		return // judge has named it
-	default:
-		v.add(LevelError, "%v", errors.Unwrap(err))
 	}
-	if v.job.State().In(table[k].folds) {
+	text := bare(err)
+	if rest, ok := strings.CutPrefix(text, ErrContext.Error()+" of "+v.event); ok {
+		text = ErrContext.Error() + rest // the finding has the name of the event
+	}
+	v.add(LevelError, "%s", text)
+	if k.ofJob() && v.job.State().In(table[k].folds) {
 		v.assume(k, e)
 	}
 }
@@ -173,7 +183,7 @@ func (v *validator) assume(k kind, e eventlog.Entry) {
 	switch k {
 	case kSubmit:
 		j.submitted, j.state, j.version = true, StateNew, LogVersion
-		if e.Name == EventSubmit && peek(e.Context, "version") == nil {
+		if e.Name == EventSubmit && !hasKey(e.Context, "version") {
 			j.version, when = 0, whenOld
 		}
 	case kAlloc:
@@ -188,233 +198,10 @@ func (v *validator) assume(k kind, e eventlog.Entry) {
 		}
 	case kPrologFinish, kEpilogFinish:
 		description, _ := jsonscan.String(peek(e.Context, "description"))
-		key := "p" + description
-		if k == kEpilogFinish {
-			key = "e" + description
-		}
-		if a := j.actions.get(key); a != nil && a.live > 0 {
-			j.endAction(key, a, false)
+		if a := j.active(k.action(), description); a != nil {
+			j.endAction(actionKey{k.action(), description}, a, false)
 		}
 	}
 	j.last = entryMark{}
 	j.enter(k.next(j.State(), when), k, e.Timestamp)
-}
-
-// peek returns the value of a key of a context, nil where there is none.
-func peek(raw json.RawMessage, key string) []byte {
-	for cur := jsonscan.Object(raw); cur.Next(); {
-		if string(cur.Key()) == key {
-			return cur.Raw()
-		}
-	}
-	return nil
-}
-
-// judge names what is wrong with an event in the state before it.
-func (v *validator) judge(k kind, e eventlog.Entry) {
-	j := v.job
-	state := j.State()
-	switch {
-	case k == kSubmit && j.submitted:
-		v.add(LevelError, "stands twice")
-		return
-	case k == kValidate && state == StateDepend && j.version == 0:
-		// Some writers had validate before they had version.
-	case !state.In(table[k].proper):
-		v.add(LevelError, "is out of order: the job is in %v", state)
-		return
-	}
-	v.judgeContext(k, e.Context)
-	switch k {
-	case kSubmit:
-		v.judgeSubmit(e.Context)
-	case kDependencyAdd, kDependencyRemove:
-		v.judgeDependency(k, e.Context)
-	case kDepend:
-		if names := j.Dependencies(); len(names) > 0 {
-			v.add(LevelError, "dependencies are not satisfied: %d, the first is %q", len(names), clip(names[0]))
-		}
-	case kException:
-		v.judgeException(e.Context)
-	case kAlloc:
-		if j.wasAllocated {
-			v.add(LevelError, "stands twice")
-		}
-	case kStart:
-		v.judgeStart()
-	case kFinish:
-		switch {
-		case j.finished:
-			v.add(LevelError, "stands twice")
-		case !j.started:
-			v.add(LevelNote, "the job did not start")
-		}
-	case kRelease:
-		v.judgeRelease(e.Context)
-	case kFree:
-		v.judgeFree()
-	case kClean:
-		v.judgeClean()
-	case kPrologStart:
-		if j.started {
-			v.add(LevelError, "the job has started: a prolog can not hold it any more")
-		}
-	case kPrologFinish, kEpilogFinish:
-		v.judgeActionFinish(k, e.Context)
-	}
-}
-
-// judgeContext names a context that an event should not have, and values whose
-// form RFC 21 does not have.
-func (v *validator) judgeContext(k kind, raw json.RawMessage) {
-	empty := len(raw) == 0
-	if !empty {
-		cur := jsonscan.Object(raw)
-		empty = !cur.Next()
-	}
-	switch k {
-	case kStart, kFree, kClean:
-		if !empty {
-			v.add(LevelError, "its context must be empty")
-		}
-	case kValidate, kInvalidate, kDepend, kFluxRestart:
-		if !empty {
-			v.add(LevelNote, "has a context, which RFC 21 does not define")
-		}
-	case kResourceUpdate:
-		if e := peek(raw, "expiration"); jsonscan.KindOf(e) == jsonscan.KindNumber && !jsonscan.IsInteger(e) {
-			v.add(LevelNote, "expiration is a real number")
-		}
-	}
-}
-
-func (v *validator) judgeSubmit(raw json.RawMessage) {
-	var c SubmitContext
-	if c.decode(raw) == nil && c.Version == 0 {
-		v.add(LevelNote, "has no version: the log follows the rules before version 1")
-	}
-}
-
-func (v *validator) judgeDependency(k kind, raw json.RawMessage) {
-	var description string
-	var extra json.RawMessage
-	if described(table[k].name, raw, &description, nil, &extra) != nil {
-		return
-	}
-	d := v.job.deps.get(description)
-	switch {
-	case k == kDependencyAdd && d != nil && !d.satisfied:
-		v.add(LevelNote, "dependency %q is there already", clip(description))
-	case k == kDependencyRemove && d == nil:
-		v.add(LevelError, "dependency %q was never added", clip(description))
-	case k == kDependencyRemove && d.satisfied:
-		v.add(LevelError, "dependency %q was removed before", clip(description))
-	}
-}
-
-func (v *validator) judgeException(raw json.RawMessage) {
-	var c ExceptionContext
-	if c.decode(raw) != nil {
-		return
-	}
-	if c.Severity == 0 && v.job.State() == StateNew {
-		v.add(LevelError, "is fatal, and the job is in NEW")
-	}
-	if peek(raw, "note") == nil {
-		v.add(LevelError, `context of exception: key "note": %v`, errMissing)
-	}
-}
-
-func (v *validator) judgeStart() {
-	j := v.job
-	if !j.allocated {
-		v.add(LevelError, "the job has no resources")
-	}
-	if j.started {
-		v.add(LevelError, "stands twice")
-	}
-	for key, a := range j.actions.all() {
-		switch {
-		case a.kind != ActionProlog:
-		case a.live > 0:
-			v.add(LevelError, "prolog %q has not finished", clip(key[1:]))
-		case a.failed:
-			v.add(LevelError, "prolog %q has failed", clip(key[1:]))
-		}
-	}
-}
-
-func (v *validator) judgeRelease(raw json.RawMessage) {
-	var c ReleaseContext
-	if c.decode(raw) != nil {
-		return
-	}
-	switch {
-	case !v.job.wasAllocated:
-		v.add(LevelError, "the job has no resources")
-	case v.job.finalRelease:
-		v.add(LevelError, "stands after the final release")
-	case v.freed:
-		v.add(LevelError, "the resources are free already")
-	case v.releasedAll:
-		v.add(LevelError, "stands after the release of all ranks")
-	}
-	if c.Ranks.All {
-		v.releasedAll = true
-		return
-	}
-	if twice := idset.Intersect(&v.released, c.Ranks.Set); !twice.IsEmpty() {
-		v.add(LevelError, "releases ranks a second time: %s", clip(twice.String()))
-	}
-	v.released.UnionWith(c.Ranks.Set)
-}
-
-func (v *validator) judgeFree() {
-	j := v.job
-	switch {
-	case !j.wasAllocated:
-		v.add(LevelError, "the job has no resources")
-	case !j.allocated:
-		v.add(LevelError, "the resources are free already")
-	case j.started && !j.finalRelease:
-		v.add(LevelError, "no final release came before it")
-	}
-	v.freed = true
-	v.judgeIdle()
-}
-
-// judgeIdle names the prologs and epilogs that are active.
-func (v *validator) judgeIdle() {
-	for a := range v.job.Actions() {
-		v.add(LevelError, "%v %q has not finished", a.Kind, clip(a.Description))
-	}
-}
-
-func (v *validator) judgeClean() {
-	j := v.job
-	switch {
-	case j.allocated:
-		v.add(LevelError, "the job still holds resources")
-	case j.started && !j.finalRelease && !v.freed:
-		v.add(LevelError, "no final release came before it")
-	case j.started && !j.finished:
-		v.add(LevelNote, "the job started and did not finish")
-	}
-	v.judgeIdle()
-}
-
-func (v *validator) judgeActionFinish(k kind, raw json.RawMessage) {
-	var description string
-	var status int32
-	var extra json.RawMessage
-	if described(table[k].name, raw, &description, &status, &extra) != nil {
-		return
-	}
-	letter := "p"
-	if k == kEpilogFinish {
-		letter = "e"
-	}
-	if a := v.job.actions.get(letter + description); a == nil || a.live == 0 {
-		v.add(LevelNote, "no action %q is active", clip(description))
-	}
 }

@@ -11,9 +11,9 @@ const (
 	WaitSubmit       WaitKind = 1 + iota // no submit event yet
 	WaitValidation                       // the validator
 	WaitDependencies                     // Names: the dependencies that are not satisfied
-	WaitDepend                           // the manager, which has seen the last dependency go
+	WaitDepend                           // the manager, to leave DEPEND: no dependency is left
 	WaitPriority                         // the priority plugin
-	WaitHold                             // somebody to raise its urgency or priority above 0
+	WaitHold                             // a user or an operator, to raise its urgency or priority above 0
 	WaitResources                        // the scheduler
 	WaitProlog                           // Names: the prologs that are active
 	WaitException                        // the fatal exception that a failed prolog brings
@@ -30,14 +30,12 @@ const (
 type Waiting struct {
 	Kind  WaitKind
 	Names []string // dependencies, or descriptions of prologs and epilogs; else nil
-	job   *Job
 }
 
-// Waiting returns what the job waits for, as its log tells it. The result
-// speaks of the job as it is now; it must not be used after the job has
-// changed.
+// Waiting returns what the job waits for now, as its log tells it. The caller
+// owns the result.
 func (j *Job) Waiting() Waiting {
-	w := Waiting{job: j}
+	var w Waiting
 	switch j.State() {
 	case StateNew:
 		w.Kind = WaitValidation
@@ -161,25 +159,21 @@ func (w Waiting) named(one, many string) string {
 	return one + " " + strings.Join(w.Names, ", ")
 }
 
-// Slurm returns the name that Slurm's squeue and sacct give to the state of
-// such a job: PENDING, CONFIGURING while a prolog runs or the job is being
-// started, RUNNING, COMPLETING while it is cleaned up, and once it is over
-// COMPLETED, CANCELLED, TIMEOUT, or FAILED. The zero Waiting is of no job and
-// gives "".
-func (w Waiting) Slurm() string {
-	if w.job == nil {
-		return ""
-	}
-	switch w.job.State() {
+// SlurmState returns the name that Slurm's squeue and sacct give to the state
+// of such a job: PENDING; CONFIGURING while a prolog runs or the job is being
+// started; RUNNING; COMPLETING while it is cleaned up; and once it is over
+// COMPLETED, CANCELLED, TIMEOUT or FAILED.
+func (j *Job) SlurmState() string {
+	switch j.State() {
 	case StateRun:
-		if w.Kind == WaitFinish {
+		if j.started {
 			return "RUNNING"
 		}
 		return "CONFIGURING"
 	case StateCleanup:
 		return "COMPLETING"
 	case StateInactive:
-		switch r, _ := w.job.Result(); r {
+		switch r, _ := j.Result(); r {
 		case ResultCompleted:
 			return "COMPLETED"
 		case ResultCanceled:
@@ -190,7 +184,7 @@ func (w Waiting) Slurm() string {
 			return "FAILED"
 		}
 	default:
-		if w.job.invalid {
+		if j.invalid {
 			return "FAILED"
 		}
 		return "PENDING"
@@ -199,8 +193,8 @@ func (w Waiting) Slurm() string {
 
 // SlurmReason returns the reason that Slurm shows beside PENDING: Dependency,
 // JobHeldUser, Priority or Resources, and None in any other state.
-func (w Waiting) SlurmReason() string {
-	switch w.Kind {
+func (j *Job) SlurmReason() string {
+	switch j.Waiting().Kind {
 	case WaitDependencies:
 		return "Dependency"
 	case WaitHold:

@@ -50,12 +50,13 @@ func TestWaitingInWords(t *testing.T) {
 		j, _ := run(t, c.lines...)
 		w := j.Waiting()
 		require.Equal(t, c.want, w.String(), c.lines)
-		require.Equal(t, c.slurm, w.Slurm(), c.lines)
-		require.Equal(t, c.reason, w.SlurmReason(), c.lines)
+		require.Equal(t, c.slurm, j.SlurmState(), c.lines)
+		require.Equal(t, c.reason, j.SlurmReason(), c.lines)
 	}
 	require.Equal(t, "WaitKind(0)", jobstate.Waiting{}.String())
-	require.Empty(t, jobstate.Waiting{}.Slurm())
-	require.Equal(t, "None", jobstate.Waiting{}.SlurmReason())
+	var zero jobstate.Job
+	require.Equal(t, "PENDING", zero.SlurmState())
+	require.Equal(t, "None", zero.SlurmReason())
 }
 
 var update = flag.Bool("update", false, "rewrite the golden files")

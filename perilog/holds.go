@@ -1,83 +1,58 @@
 package perilog
 
 import (
-	"crypto/sha256"
-	"math"
 	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 )
 
-// HoldsOptions are what Holds is told beside the R of the job. The zero value
-// is the default.
-type HoldsOptions struct {
-	// Named are resources without a rank that the job has, as a rabbit's file
-	// system. One given twice counts once.
-	Named []string
-	// EarlyRelease lets go the ranks that the executor releases before the job
-	// finishes. Otherwise such a release changes nothing, and the job holds its
-	// ranks to its end.
-	EarlyRelease bool
-}
-
 // Holds tells who holds what of the R of one job: the job itself, the executor,
-// prologs and epilogs. It is a fold over the events of the job's log, so that
-// the same log gives the same holds, live and after a restart.
+// prologs, epilogs, and drains that are not confirmed. It folds the events of the
+// job's log on top of a [jobstate.Job], and adds ranks and named resources to
+// what that knows of actions.
 //
-//   - The job holds its ranks from alloc until CLEANUP begins, with finish or
-//     with an exception of severity 0.
-//   - The executor holds ranks from start until it releases them. A final
-//     release lets go of all. It holds all named resources until then.
+//   - The job holds its ranks from alloc until CLEANUP begins.
+//   - The executor holds ranks from start until it releases them, and all named
+//     resources until its final release.
 //   - A prolog or epilog holds the ranks and named resources that its start
-//     names until an event ends it on them. Two live starts of one kind and
-//     description are two holds; the older one ends first.
+//     names, until a partial release or its finish. Two live starts of one kind
+//     and description are two holds, and the older one ends first.
+//   - A drain holds the ranks that failed, until it is confirmed.
 //
-// A rank leaves when an event ends a hold on it, no other hold names it, and
-// the job holds it no more. A named resource leaves so when an action that held
-// it ends, the job is in CLEANUP and the executor has released all. What nobody
-// but the job ever held leaves with the end of the last hold, or with the event
-// free where there was none: entering CLEANUP alone frees nothing, because an
-// epilog may start next. What has left never comes back: an action that starts
-// later does not hold it. Whoever wants to take ranks over from another hold has
-// to start before that ends.
+// A rank leaves when an event ends a hold on it, no other hold names it, and the
+// job holds it no more: it is in CLEANUP, or has dropped the rank. A named
+// resource leaves so when an action that held it ends. What nobody but the job
+// ever held leaves with the event free. What has left never comes back: an action
+// that starts later does not hold it.
 //
-// The zero Holds is that of a job without resources. One goroutine at a time
-// may use a Holds, and it must not be copied.
+// The zero Holds is not valid. One goroutine at a time may use a Holds, and it
+// must not be copied.
 type Holds struct {
+	job   *jobstate.Job
 	all   idset.Set // the ranks of R
 	named []named   // in the order of their names
-	early bool      // HoldsOptions.EarlyRelease
 
-	allocated     bool // as jobstate.Job.HasResources
-	wasAllocated  bool
-	revoked       bool // by scheduler-restart: not ours to free
-	started       bool
-	finished      bool
-	cleanup       bool
-	finalRelease  bool
-	prologFailed  bool
-	closed        bool // by clean
-	allocTime     eventlog.Timestamp
-	startTime     eventlog.Timestamp
-	dataOut       eventlog.Timestamp // 0: not said
-	executor      idset.Set          // what it holds
-	earlyReleased idset.Set          // what the executor released before finish
-	failed        idset.Set          // named by exceptions
-	dropped       idset.Set          // those of them that the job gave up
-	actions       []*activeAction    // in the order of their starts
-	left          idset.Set
-	over          bool // everything has left
+	revoked   bool // an exception of type scheduler-restart took the allocation: it is not to be freed
+	prepared  bool // a prolog was started
+	allocTime eventlog.Timestamp
+	startTime eventlog.Timestamp
+	executor  idset.Set       // what it holds
+	draining  idset.Set       // what drains hold
+	drained   idset.Set       // what drains held that are confirmed
+	failed    idset.Set       // ranks that failed, as events name them
+	dropped   idset.Set       // those of them that the job gave up
+	actions   []*activeAction // in the order of their starts
+	left      idset.Set
+	over      bool // the job was freed, and then nothing held anything: all has left
 
-	fed   *rset.Ledger // the ledger of the last Feed
-	fresh idset.Set    // what has left since then
-
-	last  entryMark
-	scan  scanner
-	ended idset.Set // scratch: ranks on which the current event ends a hold
-	both  idset.Set // scratch of take
+	fresh idset.Set      // what has left and was not taken
+	event jobstate.Event // scratch of Apply
+	ended idset.Set      // scratch: ranks on which the current event ends a hold
+	want  idset.Set      // scratch: ranks that the current event names
 }
 
 // named is a resource without a rank.
@@ -90,327 +65,321 @@ type named struct {
 
 // activeAction is one start of a prolog or epilog that has not ended.
 type activeAction struct {
-	kind        jobstate.ActionKind
-	description string
-	since       eventlog.Timestamp
-	ranks       idset.Set // what it holds still
-	names       []int     // indices in Holds.named, ascending
+	Key
+	since eventlog.Timestamp
+	ranks idset.Set // what it holds still
+	names []int     // indices in Holds.named, ascending
 }
 
-// NewHolds returns the holds of a job before its first event. r is the R that
-// the job was allocated, nil for none: a manager that learns R with alloc makes
-// a new Holds then and folds the log so far again. NewHolds retains nothing.
-func NewHolds(r *rset.R, o HoldsOptions) *Holds {
-	h := &Holds{early: o.EarlyRelease}
+// NewHolds returns the holds of a job before its first event. r is the R that the
+// job was allocated; nil is none. named are resources without a rank that the job
+// has, such as the file system of a rabbit; one given twice counts once. NewHolds
+// retains nothing of them.
+func NewHolds(id jobid.ID, r *rset.R, named ...string) *Holds {
+	h := &Holds{job: jobstate.NewJob(id)}
+	h.setR(r, named)
+	return h
+}
+
+func (h *Holds) setR(r *rset.R, names []string) {
 	h.all.UnionWith(r.Ranks())
-	names := slices.Clone(o.Named)
+	names = slices.Clone(names)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		h.named = append(h.named, named{name: name})
 	}
-	return h
 }
 
-// entryMark tells an entry from others. The zero mark is none's.
-type entryMark struct {
-	time   eventlog.Timestamp
-	size   int
-	digest [64]byte // the context, where it fits, else its SHA-256
-	event  event
+// Apply folds one entry of the job's log. What it refuses and what it ignores is
+// what [jobstate.Job.Apply] refuses and ignores: after an error nothing has
+// changed. Ranks and names in an event that are not the job's, or have left, are
+// passed over. Apply keeps no reference to e. A release takes time in proportion
+// to the ranges that it names and the actions that are active.
+func (h *Holds) Apply(e eventlog.Entry) (jobstate.Outcome, error) {
+	if err := h.event.Decode(e); err != nil {
+		return 0, err
+	}
+	return h.apply(&h.event)
 }
 
-func markOf(ev event, e eventlog.Entry) entryMark {
-	m := entryMark{time: e.Timestamp, size: len(e.Context), event: ev}
-	if len(e.Context) <= len(m.digest) {
-		copy(m.digest[:], e.Context)
-	} else {
-		sum := sha256.Sum256(e.Context)
-		copy(m.digest[:], sum[:])
+// apply folds an event.
+func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
+	held := h.job.HasResources()
+	outcome, err := h.job.ApplyEvent(ev)
+	if err != nil || outcome != jobstate.Applied {
+		return outcome, err
 	}
-	return m
-}
-
-// event is the number of an event that concerns holds; 0 is any other.
-type event uint8
-
-const (
-	evNone event = iota
-	evAlloc
-	evStart
-	evFinish
-	evRelease
-	evFree
-	evClean
-	evException
-	evMemo
-	evPrologStart
-	evPrologRelease
-	evPrologFinish
-	evEpilogStart
-	evEpilogRelease
-	evEpilogFinish
-)
-
-// eventOf returns the number of the event of that name.
-func eventOf(name string) event {
-	switch name {
-	case jobstate.EventAlloc:
-		return evAlloc
-	case jobstate.EventStart:
-		return evStart
-	case jobstate.EventFinish:
-		return evFinish
-	case jobstate.EventRelease:
-		return evRelease
-	case jobstate.EventFree:
-		return evFree
-	case jobstate.EventClean:
-		return evClean
-	case jobstate.EventException:
-		return evException
-	case jobstate.EventMemo:
-		return evMemo
-	case jobstate.EventPrologStart:
-		return evPrologStart
-	case EventPrologRelease:
-		return evPrologRelease
-	case jobstate.EventPrologFinish:
-		return evPrologFinish
-	case jobstate.EventEpilogStart:
-		return evEpilogStart
-	case EventEpilogRelease:
-		return evEpilogRelease
-	case jobstate.EventEpilogFinish:
-		return evEpilogFinish
-	default:
-		return evNone
-	}
-}
-
-// actionKind returns the kind of the action that an event is of.
-func (ev event) actionKind() jobstate.ActionKind {
-	if ev >= evEpilogStart {
-		return jobstate.ActionEpilog
-	}
-	return jobstate.ActionProlog
-}
-
-// Apply folds one entry of the job's log. It takes what a jobstate.Job accepted,
-// in the order of the log; whether RFC 21 allows the event is that reducer's to
-// say. The Note tells what the event did, and what of it came too late or names
-// what the job does not have: that is never an error.
-//
-// The error is an *EventError: the context of an event that concerns holds is
-// malformed, the time is none that an event can have, or MaxActions are active
-// and one more starts. Then nothing has changed. An entry that is to the byte the one before it is a duplicate, as it
-// is for a jobstate.Job.
-//
-// Apply keeps no reference to e. A release by the executor and the partial end
-// of an action cost by the ranges that they name and by the actions that are
-// active, whatever the size of the job, and do not allocate while ranks are few
-// ranges and names are none.
-func (h *Holds) Apply(e eventlog.Entry) (Note, error) {
-	if t := float64(e.Timestamp); !(t > 0) || math.IsInf(t, 0) {
-		return Note{}, &EventError{Event: clip(e.Name), Err: jobstate.ErrTime}
-	}
-	ev := eventOf(e.Name)
-	if ev == evNone {
-		h.last = entryMark{}
-		return Note{Kind: NoteNone}, nil
-	}
-	mark := markOf(ev, e)
-	if mark == h.last {
-		return Note{Kind: NoteDuplicate}, nil
-	}
-	note, err := h.fold(ev, e)
-	if err != nil {
-		return Note{}, &EventError{Event: clip(e.Name), Err: err}
-	}
-	h.last = mark
-	return note, nil
-}
-
-// fold takes the event in. It decodes before it changes anything.
-func (h *Holds) fold(ev event, e eventlog.Entry) (Note, error) {
-	switch ev {
-	case evAlloc:
-		return h.alloc(e)
-	case evStart:
-		return h.start(e), nil
-	case evFinish:
-		return h.finish(e)
-	case evRelease:
-		return h.release(e)
-	case evFree, evClean:
-		return h.free(ev), nil
-	case evException:
-		return h.exception(e)
-	case evMemo:
-		return h.memo(e)
-	case evPrologStart, evEpilogStart:
-		return h.actionStart(ev.actionKind(), e)
-	case evPrologRelease, evEpilogRelease:
-		if err := h.scan.scan(e.Name, e.Context, sayRelease); err != nil {
-			return Note{}, err
+	e := ev.Entry()
+	switch c := ev.Context().(type) {
+	case *jobstate.AllocContext:
+		h.revoked = false
+		if h.allocTime == 0 {
+			h.allocTime = e.Timestamp
 		}
-		return h.actionRelease(ev.actionKind()), nil
-	default:
-		return h.actionFinish(ev, e)
+	case *jobstate.ReleaseContext:
+		h.release(c)
+	case *jobstate.ExceptionContext:
+		h.revoked = h.revoked || held && !h.job.HasResources()
+		if c.Failed != nil {
+			h.fail(c.Failed)
+		}
+	case *jobstate.ActionStartContext:
+		h.actionStart(c, e.Timestamp)
+	case *jobstate.ActionFailContext:
+		h.failRanks(c.Ranks, c.Drain && c.Kind != jobstate.ActionHousekeeping)
+	case *jobstate.ActionReleaseContext:
+		h.actionRelease(c)
+	case *jobstate.ActionFinishContext:
+		h.actionFinish(Key{c.Kind, c.Description})
+	case *jobstate.DrainedContext:
+		h.drained.UnionWith(idset.Intersect(&h.draining, c.Ranks))
+		h.take(&h.draining, c.Ranks)
+	case nil:
+		if e.Name == jobstate.EventStart {
+			h.start(e.Timestamp)
+		}
 	}
+	h.settle()
+	return outcome, nil
 }
 
-func (h *Holds) alloc(e eventlog.Entry) (Note, error) {
-	if _, err := jobstate.ParseContext(e); err != nil {
-		return Note{}, err
+func (h *Holds) start(t eventlog.Timestamp) {
+	if h.startTime != 0 {
+		return
 	}
-	if h.allocated {
-		return Note{Kind: NoteRepeated}, nil
-	}
-	if !h.wasAllocated {
-		h.allocTime = e.Timestamp
-	}
-	h.allocated, h.wasAllocated, h.revoked = true, true, false
-	return Note{Kind: NoteApplied}, nil
-}
-
-func (h *Holds) start(e eventlog.Entry) Note {
-	if h.started {
-		return Note{Kind: NoteRepeated}
-	}
-	h.started, h.startTime = true, e.Timestamp
-	if !h.finalRelease {
+	h.startTime = t
+	if !h.job.Released() {
 		h.executor.UnionWith(&h.all)
 		h.executor.SubtractWith(&h.left)
 		h.executor.SubtractWith(&h.dropped)
 	}
-	return Note{Kind: NoteApplied}
 }
 
-func (h *Holds) finish(e eventlog.Entry) (Note, error) {
-	if _, err := jobstate.ParseContext(e); err != nil {
-		return Note{}, err
-	}
-	if h.finished {
-		return Note{Kind: NoteRepeated}, nil
-	}
-	h.finished, h.cleanup = true, true
-	return Note{Kind: NoteApplied}, nil
-}
-
-func (h *Holds) release(e eventlog.Entry) (Note, error) {
-	s := &h.scan
-	if err := s.scan(e.Name, e.Context, sayLetGo); err != nil {
-		return Note{}, err
-	}
-	note := Note{Kind: NoteApplied}
-	if s.all {
-		s.ranks.UnionWith(&h.all)
-	}
+func (h *Holds) release(c *jobstate.ReleaseContext) {
 	switch {
-	case h.finalRelease:
-		note.Kind = NoteRepeated
-		h.blame(&note)
-	case !s.final && !h.started:
-		note.Kind = NoteStranger
-	case !s.final && !h.finished && !h.early:
-		note.Kind = NoteEarly
-	case s.final:
-		h.finalRelease = true
-		h.take(&h.executor)
-		h.blame(&note)
+	case c.Final:
 		h.ended.UnionWith(&h.executor)
 		h.executor.SubtractWith(&h.executor)
 		for i := range h.named {
 			h.named[i].ended = true
 		}
-		h.settleLast()
+	case c.Ranks.All:
+		h.take(&h.executor, &h.all)
 	default:
-		h.take(&h.executor)
-		if h.ended.IsEmpty() {
-			note.Kind = NoteRepeated
-		}
-		h.blame(&note)
-		if !h.finished && h.wasAllocated {
-			h.earlyReleased.UnionWith(&h.ended)
-		}
-		h.settle()
+		h.take(&h.executor, c.Ranks.Set)
 	}
-	return note, nil
 }
 
-// free takes in free and clean. Whoever holds something still holds it: an
-// instance that lost an epilog logs both all the same.
-func (h *Holds) free(ev event) Note {
-	if ev == evFree && !h.allocated {
-		return Note{Kind: NoteRepeated}
+// fail takes in that ranks failed while the job goes on. Those that it drops it
+// and the executor hold no more, and their drain does.
+func (h *Holds) fail(f *jobstate.FailedRanks) {
+	drop := f.Action == jobstate.FailedDrop
+	h.failRanks(f.Ranks, drop)
+	if !drop {
+		return
 	}
-	if ev == evFree {
-		h.allocated = false
+	ranks := idset.Intersect(f.Ranks, &h.all)
+	h.dropped.UnionWith(ranks)
+	h.executor.SubtractWith(ranks)
+	h.ended.UnionWith(ranks)
+}
+
+// failRanks takes in that ranks failed, and whether a drain holds them.
+func (h *Holds) failRanks(ranks *idset.Set, drain bool) {
+	ranks = idset.Intersect(ranks, &h.all)
+	h.failed.UnionWith(ranks)
+	if drain {
+		ranks.SubtractWith(&h.left)
+		ranks.SubtractWith(&h.drained)
+		h.draining.UnionWith(ranks)
+	}
+}
+
+func (h *Holds) actionStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
+	a := &activeAction{Key: Key{c.Kind, c.Description}, since: t}
+	if c.Ranks.All {
+		a.ranks.UnionWith(&h.all)
+		a.ranks.SubtractWith(&h.dropped)
 	} else {
-		h.closed = true
+		a.ranks.UnionWith(c.Ranks.Set)
+		a.ranks.IntersectWith(&h.all)
 	}
-	if !h.Idle() {
-		return Note{Kind: NoteHeld}
-	}
-	h.leaveAll()
-	return Note{Kind: NoteApplied}
-}
-
-func (h *Holds) exception(e eventlog.Entry) (Note, error) {
-	c, err := jobstate.ParseContext(e)
-	if err != nil {
-		return Note{}, err
-	}
-	x := c.(*jobstate.ExceptionContext)
-	if x.Severity == 0 {
-		h.cleanup = true
-		if x.Type == "scheduler-restart" && h.allocated {
-			h.allocated, h.revoked = false, true
+	a.ranks.SubtractWith(&h.left)
+	for _, name := range c.Resources {
+		if i := h.nameIndex(name); i >= 0 && !h.named[i].left {
+			h.named[i].acted = true
+			a.names = append(a.names, i)
 		}
-		return Note{Kind: NoteApplied}, nil
 	}
-	if !hasKeys(x.Extra, keyRanks, keyAction) {
-		return Note{Kind: NoteNone}, nil
-	}
-	s := &h.scan
-	if err := s.scan(e.Name, e.Context, sayFailed); err != nil {
-		return Note{}, err
-	}
-	note := Note{Kind: NoteApplied}
-	note.Unknown = beyond(&s.ranks, &h.all)
-	s.ranks.IntersectWith(&h.all)
-	grown := h.failed.UnionWith(&s.ranks)
-	if s.action == FailedDrop {
-		s.ranks.SubtractWith(&h.dropped)
-		grown = h.dropped.UnionWith(&s.ranks) || grown
-		h.executor.SubtractWith(&s.ranks)
-		h.ended.UnionWith(&s.ranks)
-		h.settle()
-	}
-	if !grown {
-		note.Kind = NoteRepeated
-	}
-	return note, nil
+	slices.Sort(a.names)
+	h.actions = append(h.actions, a)
+	h.prepared = h.prepared || c.Kind == jobstate.ActionProlog
 }
 
-// memo looks for the data-out memo. What else a memo says, and of what type, is
-// its writer's business.
-func (h *Holds) memo(e eventlog.Entry) (Note, error) {
-	c, err := jobstate.ParseContext(e)
-	if err != nil {
-		return Note{}, err
-	}
-	cur := contextLimits().Object(c.(*jobstate.MemoContext).Values)
-	for cur.Next() {
-		if string(cur.Key()) != MemoDataOut {
+// actionRelease ends an action on ranks and names: of several of one key, the
+// oldest one first that holds them.
+func (h *Holds) actionRelease(c *jobstate.ActionReleaseContext) {
+	key := Key{c.Kind, c.Description}
+	h.want.UnionWith(c.Ranks)
+	names := c.Resources
+	for _, a := range h.actions {
+		if a.Key != key {
 			continue
 		}
-		if string(cur.Raw()) != "true" {
-			h.dataOut = 0
-		} else if h.dataOut == 0 {
-			h.dataOut = e.Timestamp
-		}
-		return Note{Kind: NoteApplied}, nil
+		h.takeWanted(&a.ranks)
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+			i, ok := slices.BinarySearch(a.names, h.nameIndex(name))
+			if ok {
+				h.named[a.names[i]].ended = true
+				a.names = slices.Delete(a.names, i, i+1)
+			}
+			return ok
+		})
 	}
-	return Note{Kind: NoteNone}, nil
+	h.want.SubtractWith(&h.want)
+}
+
+// actionFinish ends the oldest action of a key.
+func (h *Holds) actionFinish(key Key) {
+	i := slices.IndexFunc(h.actions, func(a *activeAction) bool { return a.Key == key })
+	a := h.actions[i] // jobstate ignores a finish of what is not active
+	h.actions = slices.Delete(h.actions, i, i+1)
+	h.ended.UnionWith(&a.ranks)
+	for _, i := range a.names {
+		h.named[i].ended = true
+	}
+}
+
+// hold returns what an action holds: the oldest of its starts that are active.
+func (h *Holds) hold(key Key) *activeAction {
+	for _, a := range h.actions {
+		if a.Key == key {
+			return a
+		}
+	}
+	return nil
+}
+
+// settle lets leave what nothing holds any more of the ranks in h.ended and of
+// the named resources so marked, on which the current event has ended a hold.
+func (h *Holds) settle() {
+	h.settleNames()
+	if h.job.WasAllocated() && !h.ended.IsEmpty() {
+		if !h.ending() {
+			h.ended.IntersectWith(&h.dropped)
+		}
+		exclude(&h.ended, &h.executor)
+		exclude(&h.ended, &h.draining)
+		for _, a := range h.actions {
+			exclude(&h.ended, &a.ranks)
+		}
+		h.leave(&h.ended)
+	}
+	h.ended.SubtractWith(&h.ended)
+	if !h.over && h.isOver() {
+		h.over = true
+		h.leave(idset.Difference(&h.all, &h.left))
+		for i := range h.named {
+			h.named[i].left = true
+		}
+	}
+}
+
+// settleNames is settle of named resources: an action held what leaves, and none
+// does.
+func (h *Holds) settleNames() {
+	for i := range h.named {
+		n := &h.named[i]
+		if n.ended && n.acted && h.job.WasAllocated() && h.ending() && !h.executing() &&
+			!slices.ContainsFunc(h.actions, func(a *activeAction) bool { return a.hasName(i) }) {
+			n.left = true
+		}
+		n.ended = false
+	}
+}
+
+func (a *activeAction) hasName(i int) bool {
+	_, ok := slices.BinarySearch(a.names, i)
+	return ok
+}
+
+// leave adds ranks to those that have left.
+func (h *Holds) leave(ranks *idset.Set) {
+	for first, last := range ranks.Ranges() {
+		if first == last { // which moves less than a range does
+			h.left.Insert(first)
+			h.fresh.Insert(first)
+			continue
+		}
+		h.left.InsertRange(first, last)
+		h.fresh.InsertRange(first, last)
+	}
+}
+
+// ending reports whether the job is in CLEANUP or past it.
+func (h *Holds) ending() bool {
+	return h.job.State().In(jobstate.StateCleanup | jobstate.StateInactive)
+}
+
+// executing reports whether the executor has not released everything.
+func (h *Holds) executing() bool { return h.job.Started() && !h.job.Released() }
+
+// isOver reports whether the job was freed, and nothing holds anything of it. An
+// instance that lost an epilog frees a job all the same: then it is held until
+// that ends.
+func (h *Holds) isOver() bool {
+	return h.job.WasAllocated() && !h.job.HasResources() && !h.revoked && h.ending() &&
+		!h.executing() && len(h.actions) == 0 && h.draining.IsEmpty()
+}
+
+// nameIndex returns the place of a named resource, or -1.
+func (h *Holds) nameIndex(name string) int {
+	for i := range h.named {
+		if h.named[i].name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// few is up to how many ids a set is looked through one by one: sets that events
+// name are small, those that they are compared with may be large.
+const few = 32
+
+// take moves from a hold to h.ended the ranks that an event names.
+func (h *Holds) take(hold, ranks *idset.Set) {
+	h.want.UnionWith(ranks)
+	h.takeWanted(hold)
+	h.want.SubtractWith(&h.want)
+}
+
+// takeWanted moves from a hold to h.ended those of h.want that it has, and leaves
+// the others in h.want.
+func (h *Holds) takeWanted(hold *idset.Set) {
+	if h.want.Len() > few {
+		both := idset.Intersect(&h.want, hold)
+		hold.SubtractWith(both)
+		h.want.SubtractWith(both)
+		h.ended.UnionWith(both)
+		return
+	}
+	for id := range h.want.All() {
+		if hold.Remove(id) {
+			h.ended.Insert(id)
+			h.want.Remove(id)
+		}
+	}
+}
+
+// exclude removes from set what is in other.
+func exclude(set, other *idset.Set) {
+	if set.Len() > few {
+		set.SubtractWith(other)
+		return
+	}
+	for id := range set.All() {
+		if other.Contains(id) {
+			set.Remove(id)
+		}
+	}
 }

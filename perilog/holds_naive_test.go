@@ -2,210 +2,260 @@ package perilog_test
 
 import (
 	"fmt"
-	"maps"
+	"os"
 	"slices"
 	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/perilog"
 )
 
-// naiveOp is one event, as the generators make it.
-type naiveOp struct {
-	name   string // as in the log
-	desc   string
-	ranks  []uint32 // may name ranks that are not the job's
-	all    bool     // no key ranks; of a release: "all"
-	names  []string
-	status int
-	final  bool
-	fatal  bool // of an exception
-	revoke bool // its type is scheduler-restart
-	drop   bool // it drops ranks, rather than keeps them
+// naiveHolds is who holds each rank and each named resource, in maps, and the
+// rules of Holds in the simplest words. What is legal the job's state says.
+type naiveHolds struct {
+	ranks    []uint32
+	holders  map[uint32][]string // executor, drain, and numbers of actions
+	uses     map[string][]string
+	acted    map[string]bool
+	left     map[any]bool
+	drained  map[uint32]bool
+	dropped  map[uint32]bool
+	actions  []naiveHold
+	starts   int
+	started  bool
+	released bool
 }
 
-// entry returns the event at time t.
-func (o naiveOp) entry(t eventlog.Timestamp) eventlog.Entry {
-	ranks := fmt.Sprintf("%q", idset.Of(o.ranks...).String())
+type naiveHold struct{ id, key string }
+
+// holdsOp is an event, as the generator makes it.
+type holdsOp struct {
+	name, desc  string
+	ranks       []uint32
+	all         bool
+	names       []string
+	drain       bool
+	final, drop bool
+	fatal       bool
+}
+
+func (o *holdsOp) context() string {
 	var parts []string
-	add := func(key, value string) { parts = append(parts, fmt.Sprintf("%q:%s", key, value)) }
-	switch o.name {
-	case "prolog-start", "epilog-start", "prolog-finish", "epilog-finish", "epilog-release", "prolog-release":
-		add("description", fmt.Sprintf("%q", o.desc))
-		if !strings.HasSuffix(o.name, "-start") {
-			add("status", fmt.Sprint(o.status))
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	kind, what, action := strings.Cut(o.name, "-")
+	action = action && (kind == "prolog" || kind == "epilog")
+	ranks := idset.Of(o.ranks...).String()
+	switch {
+	case action:
+		add(`"description":%q`, o.desc)
+		if what != "start" {
+			add(`"status":%d`, len(o.ranks)%2*256)
 		}
 		if !o.all {
-			add("ranks", ranks)
+			add(`"ranks":%q`, ranks)
 		}
-		if len(o.names) > 0 {
-			add("resources", `["`+strings.Join(o.names, `","`)+`"]`)
+		if len(o.names) > 0 && what != "fail" {
+			add(`"resources":["%s"]`, strings.Join(o.names, `","`))
 		}
-	case "memo":
-		add("x", "1")
-	case "finish":
-		add("status", fmt.Sprint(o.status))
-	case "release":
+		if what == "fail" {
+			add(`"cause":"failed","drain":%t`, o.drain)
+		}
+	case o.name == "release":
 		if o.all {
-			ranks = `"all"`
+			ranks = "all"
 		}
-		add("ranks", ranks)
-		add("final", fmt.Sprint(o.final))
-	case "exception":
-		kind, severity := "x", 1
-		if o.fatal {
-			severity = 0
-		}
-		if o.revoke {
-			kind = "scheduler-restart"
-		}
-		add("type", fmt.Sprintf("%q", kind))
-		add("severity", fmt.Sprint(severity))
-		if !o.fatal && !o.all {
-			add("ranks", ranks)
-			add("action", map[bool]string{true: `"drop"`, false: `"keep"`}[o.drop])
-		}
-	}
-	e := eventlog.Entry{Timestamp: t, Name: o.name}
-	if len(parts) > 0 {
-		e.Context = []byte("{" + strings.Join(parts, ",") + "}")
-	}
-	return e
-}
-
-const (
-	naiveJob  = 0 // the holder ids; actions count from 2
-	naiveExec = 1
-)
-
-// naiveHolds is a multiset of holders for each rank and each name, moved one by
-// one, and the rules of Holds in the simplest words.
-type naiveHolds struct {
-	ranks   []uint32
-	early   bool
-	holders map[uint32][]int // of each rank
-	uses    map[string][]int // of each name: the actions
-	acted   map[string]bool
-	left    map[any]bool // ranks and names
-	dropped map[uint32]bool
-	actions []int // active, in order
-	label   map[int]string
-
-	allocated, was, started, finished, cleanup, released, prologFailed, closed, revoked bool
-}
-
-func newNaive(ranks int, o perilog.HoldsOptions) *naiveHolds {
-	n := &naiveHolds{
-		early: o.EarlyRelease, holders: map[uint32][]int{}, uses: map[string][]int{}, acted: map[string]bool{},
-		left: map[any]bool{}, dropped: map[uint32]bool{}, label: map[int]string{naiveJob: "job", naiveExec: "executor"},
-	}
-	for r := range ranks {
-		n.ranks = append(n.ranks, uint32(r))
-		n.holders[uint32(r)] = nil
-	}
-	for _, name := range o.Named {
-		n.uses[name] = nil
-	}
-	return n
-}
-
-// lose removes one hold of a holder on a rank, and reports whether it was there.
-func lose[K comparable](m map[K][]int, key K, id int) bool {
-	i := slices.Index(m[key], id)
-	if i >= 0 {
-		m[key] = slices.Delete(slices.Clone(m[key]), i, i+1)
-	}
-	return i >= 0
-}
-
-func (n *naiveHolds) idle() bool {
-	return n.cleanup && (!n.started || n.released) && len(n.actions) == 0
-}
-
-// end removes all that a holder holds, and notes where.
-func (n *naiveHolds) end(id int, touched map[any]bool) {
-	for r := range n.holders {
-		if lose(n.holders, r, id) {
-			touched[r] = true
-		}
-	}
-	for name := range n.uses {
-		if lose(n.uses, name, id) {
-			touched[name] = true
-		}
-	}
-}
-
-// apply folds one event.
-func (n *naiveHolds) apply(o naiveOp) {
-	touched := map[any]bool{} // ranks and names on which a hold ended
-	last := false             // a whole hold ended, or the job was freed
-	switch o.name {
-	case "alloc":
-		if !n.allocated && !n.was && !n.cleanup {
-			for _, r := range n.ranks {
-				if !n.dropped[r] {
-					n.holders[r] = append(n.holders[r], naiveJob)
-				}
-			}
-		}
-		if !n.allocated {
-			n.revoked = false
-		}
-		n.allocated, n.was = true, true
-	case "start":
-		for _, r := range n.ranks {
-			if !n.started && !n.released && !n.left[r] && !n.dropped[r] {
-				n.holders[r] = append(n.holders[r], naiveExec)
-			}
-		}
-		n.started = true
-	case "finish":
-		n.finished, n.cleanup = true, true
-		n.end(naiveJob, map[any]bool{})
-	case "exception":
-		if o.fatal {
-			n.cleanup = true
-			n.end(naiveJob, map[any]bool{})
-			if o.revoke && n.allocated {
-				n.allocated, n.revoked = false, true
-			}
-		} else if !o.all && o.drop {
-			for _, r := range n.own(o.ranks) {
-				if !n.dropped[r] {
-					n.dropped[r], touched[r] = true, true
-					lose(n.holders, r, naiveJob)
-					lose(n.holders, r, naiveExec)
-				}
-			}
-		}
-	case "release":
-		last = n.release(o, touched)
-	case "free":
-		last = n.allocated
-		n.allocated = false
-	case "clean":
-		last, n.closed = true, true
+		add(`"ranks":%q,"final":%t`, ranks, o.final)
+	case o.name == "finish":
+		add(`"status":0`)
+	case o.name == "drained":
+		add(`"ranks":%q`, ranks)
+	case o.name == "exception" && o.fatal:
+		add(`"type":"cancel","severity":0,"note":""`)
+	case o.name == "exception":
+		add(`"type":"node","severity":1,"note":"","ranks":%q,"action":%q`, ranks, map[bool]string{true: "drop", false: "keep"}[o.drop])
 	default:
-		last = n.action(o, touched)
+		return ""
 	}
-	if !n.was {
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+func drawHoldsOp(t *rapid.T, n int, names []string) holdsOp {
+	o := holdsOp{
+		name: rapid.SampledFrom([]string{
+			"start", "finish", "free", "clean", "release", "release", "exception", "drained", "drained",
+			"prolog-start", "prolog-finish", "prolog-fail", "prolog-release", "epilog-start", "epilog-start", "epilog-finish",
+			"epilog-fail", "epilog-release", "epilog-release", "alloc",
+		}).Draw(t, "event"),
+		desc: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "description"),
+		all:  rapid.IntRange(0, 2).Draw(t, "all") == 0, final: rapid.IntRange(0, 2).Draw(t, "final") == 0,
+		fatal: rapid.IntRange(0, 3).Draw(t, "fatal") == 0, drop: rapid.Bool().Draw(t, "drop"), drain: rapid.Bool().Draw(t, "drain"),
+	}
+	for r := range uint32(n + 1) { // the last is not the job's
+		if rapid.Bool().Draw(t, "rank") {
+			o.ranks = append(o.ranks, r)
+		}
+	}
+	for _, name := range append([]string{"unknown"}, names...) {
+		if rapid.IntRange(0, 2).Draw(t, "name") == 0 {
+			o.names = append(o.names, name)
+		}
+	}
+	if strings.HasSuffix(o.name, "og-release") || strings.HasSuffix(o.name, "-fail") {
+		o.all = false // ranks are required
+	}
+	if len(o.ranks) == 0 && (strings.HasSuffix(o.name, "-fail") || o.name == "exception") {
+		o.ranks = []uint32{0}
+	}
+	return o
+}
+
+// apply folds an event that the job has applied.
+func (n *naiveHolds) apply(o holdsOp, job *jobstate.Job) {
+	ending := job.State().In(jobstate.StateCleanup | jobstate.StateInactive)
+	touched := map[any]bool{}
+	lose := func(rank uint32, holder string) {
+		if i := slices.Index(n.holders[rank], holder); i >= 0 {
+			n.holders[rank] = slices.Delete(slices.Clone(n.holders[rank]), i, i+1)
+			touched[rank] = true
+		}
+	}
+	hold := func(rank uint32, holder string) { n.holders[rank] = append(slices.Clone(n.holders[rank]), holder) }
+	ranks := n.own(o.ranks)
+	if o.all {
+		ranks = n.ranks
+	}
+	kind, what, _ := strings.Cut(o.name, "-")
+	switch {
+	case o.name == "start":
+		again := n.started
+		if n.started = true; !again && !n.released {
+			for _, r := range n.ranks {
+				if !n.left[r] && !n.dropped[r] {
+					hold(r, "executor")
+				}
+			}
+		}
+	case o.name == "release":
+		if o.final {
+			n.released, ranks = true, n.ranks
+			for name := range n.uses {
+				touched[name] = true
+			}
+		}
+		for _, r := range ranks {
+			lose(r, "executor")
+		}
+	case o.name == "drained":
+		for _, r := range n.own(o.ranks) {
+			if slices.Contains(n.holders[r], "drain") {
+				n.drained[r] = true
+				lose(r, "drain")
+			}
+		}
+	case o.name == "exception":
+		if !o.fatal {
+			for _, r := range n.own(o.ranks) {
+				if o.drop {
+					n.drain(r)
+					n.dropped[r], touched[r] = true, true
+					lose(r, "executor")
+				}
+			}
+		}
+	case what == "fail":
+		for _, r := range n.own(o.ranks) {
+			if o.drain {
+				n.drain(r)
+			}
+		}
+	case what == "start":
+		n.starts++
+		id := fmt.Sprint(n.starts)
+		n.actions = append(n.actions, naiveHold{id, kind + ":" + o.desc})
+		for _, r := range ranks {
+			if !n.left[r] && !(o.all && n.dropped[r]) {
+				hold(r, id)
+			}
+		}
+		for _, name := range o.names {
+			if _, ok := n.uses[name]; ok && !n.left[name] {
+				n.uses[name] = append(slices.Clone(n.uses[name]), id)
+				n.acted[name] = true
+			}
+		}
+	case what == "release" || what == "finish":
+		n.endAction(kind+":"+o.desc, o, what == "finish", lose, touched)
+	}
+	n.settle(job, ending, touched)
+}
+
+func (n *naiveHolds) endAction(key string, o holdsOp, whole bool, lose func(uint32, string), touched map[any]bool) {
+	if whole {
+		i := slices.IndexFunc(n.actions, func(a naiveHold) bool { return a.key == key })
+		id := n.actions[i].id
+		n.actions = slices.Delete(slices.Clone(n.actions), i, i+1)
+		for _, r := range n.ranks {
+			lose(r, id)
+		}
+		for name := range n.uses {
+			if i := slices.Index(n.uses[name], id); i >= 0 {
+				n.uses[name] = slices.Delete(slices.Clone(n.uses[name]), i, i+1)
+				touched[name] = true
+			}
+		}
 		return
 	}
+	for _, r := range n.own(o.ranks) {
+		for _, a := range n.actions {
+			if a.key == key && slices.Contains(n.holders[r], a.id) {
+				lose(r, a.id)
+				break
+			}
+		}
+	}
+	for _, name := range o.names {
+		for _, a := range n.actions {
+			if i := slices.Index(n.uses[name], a.id); a.key == key && i >= 0 {
+				n.uses[name] = slices.Delete(slices.Clone(n.uses[name]), i, i+1)
+				touched[name] = true
+				break
+			}
+		}
+	}
+}
+
+func (n *naiveHolds) drain(r uint32) {
+	if !n.left[r] && !n.drained[r] && !slices.Contains(n.holders[r], "drain") {
+		n.holders[r] = append(slices.Clone(n.holders[r]), "drain")
+	}
+}
+
+func (n *naiveHolds) settle(job *jobstate.Job, ending bool, touched map[any]bool) {
+	executing := n.started && !n.released
+	idle := ending && !executing && len(n.actions) == 0
+	draining := false
 	for x := range touched {
 		switch x := x.(type) {
 		case uint32:
-			if len(n.holders[x]) == 0 {
+			if len(n.holders[x]) == 0 && (ending || n.dropped[x]) && job.WasAllocated() {
 				n.left[x] = true
 			}
 		case string:
-			if n.cleanup && (!n.started || n.released) && n.acted[x] && len(n.uses[x]) == 0 {
+			if len(n.uses[x]) == 0 && n.acted[x] && ending && !executing && job.WasAllocated() {
 				n.left[x] = true
 			}
 		}
 	}
-	if last && n.idle() {
+	for _, holders := range n.holders {
+		draining = draining || slices.Contains(holders, "drain")
+	}
+	if idle && !draining && job.WasAllocated() && !job.HasResources() {
 		for _, r := range n.ranks {
 			n.left[r] = true
 		}
@@ -215,221 +265,123 @@ func (n *naiveHolds) apply(o naiveOp) {
 	}
 }
 
-// release folds what the executor says, and reports whether it ended its hold.
-func (n *naiveHolds) release(o naiveOp, touched map[any]bool) bool {
-	ranks := o.ranks
-	if o.all {
-		ranks = n.ranks
-	}
-	switch {
-	case n.released:
-		return false
-	case o.final:
-		n.released = true
-		n.end(naiveExec, touched)
-		for name := range n.uses {
-			touched[name] = true
-		}
-		return true
-	case !n.started, !n.finished && !n.early:
-		return false
-	}
-	for _, r := range ranks {
-		if lose(n.holders, r, naiveExec) {
-			touched[r] = true
-			if !n.finished {
-				lose(n.holders, r, naiveJob) // which may not have begun
-			}
-		}
-	}
-	return false
-}
-
-// action folds the events of prologs and epilogs, and reports whether one ended.
-func (n *naiveHolds) action(o naiveOp, touched map[any]bool) bool {
-	kind, what, _ := strings.Cut(o.name, "-")
-	label := kind + ":" + o.desc
-	if what == "start" {
-		if kind == "prolog" && n.started {
-			return false
-		}
-		id := 2 + len(n.label)
-		n.label[id] = label
-		n.actions = append(n.actions, id)
-		ranks := n.own(o.ranks)
-		if o.all {
-			ranks = n.ranks
-		}
-		for _, r := range ranks {
-			if !n.left[r] && !(o.all && n.dropped[r]) {
-				n.holders[r] = append(n.holders[r], id)
-			}
-		}
-		for _, name := range o.names {
-			if _, ok := n.uses[name]; ok && !n.left[name] {
-				n.uses[name] = append(n.uses[name], id)
-				n.acted[name] = true
-			}
-		}
-		return false
-	}
-	whole := what == "finish" && (kind == "prolog" || o.all && len(o.names) == 0)
-	ranks := o.ranks
-	if o.all {
-		ranks = nil
-	}
-	if !whole {
-		for _, r := range ranks {
-			for _, id := range n.actions {
-				if n.label[id] == label && lose(n.holders, r, id) {
-					touched[r] = true
-					break
-				}
-			}
-		}
-		for _, name := range o.names {
-			for _, id := range n.actions {
-				if n.label[id] == label && lose(n.uses, name, id) {
-					touched[name] = true
-					break
-				}
-			}
-		}
-	}
-	if what != "finish" {
-		return false
-	}
-	for i, id := range n.actions {
-		if n.label[id] == label && (whole || n.bare(id)) {
-			n.actions = slices.Delete(slices.Clone(n.actions), i, i+1)
-			n.end(id, touched)
-			n.prologFailed = n.prologFailed || kind == "prolog" && o.status != 0
-			return true
-		}
-	}
-	return false
-}
-
-// bare reports whether a holder holds nothing.
-func (n *naiveHolds) bare(id int) bool {
-	for _, ids := range n.holders {
-		if slices.Contains(ids, id) {
-			return false
-		}
-	}
-	for _, ids := range n.uses {
-		if slices.Contains(ids, id) {
-			return false
-		}
-	}
-	return true
-}
-
-// own returns those of the ranks that are the job's.
 func (n *naiveHolds) own(ranks []uint32) []uint32 {
-	var out []uint32
-	for _, r := range ranks {
-		if slices.Contains(n.ranks, r) {
-			out = append(out, r)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(ranks), func(r uint32) bool { return !slices.Contains(n.ranks, r) })
 }
 
-// text returns the state in the words that holdsText uses of a Holds.
-func (n *naiveHolds) text() string {
+// text returns who holds what in the words of holdsByRank.
+func (n *naiveHolds) text(job *jobstate.Job) string {
 	var b strings.Builder
 	for _, r := range n.ranks {
 		fmt.Fprintf(&b, "%d:", r)
-		for _, id := range append([]int{naiveJob, naiveExec}, n.actions...) {
-			if n.was && slices.Contains(n.holders[r], id) {
-				fmt.Fprintf(&b, " %s", n.label[id])
+		var who []string
+		if job.WasAllocated() {
+			if !job.State().In(jobstate.StateCleanup|jobstate.StateInactive) && !n.dropped[r] {
+				who = append(who, "job")
+			}
+			for _, id := range n.holders[r] {
+				if i := slices.IndexFunc(n.actions, func(a naiveHold) bool { return a.id == id }); i >= 0 {
+					id = n.actions[i].key
+				}
+				who = append(who, id)
 			}
 		}
-		fmt.Fprintf(&b, " %t; ", n.left[r])
+		slices.Sort(who)
+		fmt.Fprintf(&b, "%s %t; ", strings.Join(who, " "), n.left[r])
 	}
-	for _, id := range n.actions {
-		fmt.Fprintf(&b, "%s", n.label[id])
-		for _, name := range sortedNames(n.uses) {
-			if n.was && slices.Contains(n.uses[name], id) {
-				fmt.Fprintf(&b, " %s", name)
-			}
+	for _, name := range []string{"bb", "fs"} {
+		uses := len(n.uses[name])
+		if !job.WasAllocated() {
+			uses = 0
 		}
-		b.WriteString("; ")
+		fmt.Fprintf(&b, "%s %t %d; ", name, n.left[name], uses)
 	}
-	for _, name := range sortedNames(n.uses) {
-		if n.left[name] {
-			fmt.Fprintf(&b, "%s left; ", name)
-		}
-	}
-	start := n.allocated && !n.cleanup && !n.started && !n.prologFailed
-	for _, id := range n.actions {
-		start = start && !strings.HasPrefix(n.label[id], "prolog")
-	}
-	fmt.Fprintf(&b, "start %t, free %t, clean %t", start, n.allocated && !n.closed && n.idle(), !n.allocated && !n.closed && n.idle())
 	return b.String()
 }
 
-func sortedNames(m map[string][]int) []string {
-	var names []string
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// holdsText returns the state of a Holds of n ranks in the words of naiveHolds.
-func holdsText(h *perilog.Holds, ranks int) string {
+// holdsByRank returns who holds what, rank by rank.
+func holdsByRank(h *perilog.Holds, ranks []uint32) string {
 	var b strings.Builder
-	ready, held := h.Ready(nil), h.Held()
-	for r := range uint32(ranks) {
+	left := h.Left()
+	uses := map[string]int{}
+	for _, r := range ranks {
 		fmt.Fprintf(&b, "%d:", r)
-		n := 0
-		for x := range h.HoldersOf(r) {
-			n++
-			if x.Kind >= perilog.HolderProlog {
-				fmt.Fprintf(&b, " %v:%s", x.Kind, x.Description)
-			} else {
-				fmt.Fprintf(&b, " %v", x.Kind)
+		var who []string
+		for x := range h.Holders() {
+			if x.Ranks.Contains(r) {
+				key := x.Kind.String()
+				if x.Description != "" {
+					key += ":" + x.Description
+				}
+				who = append(who, key)
 			}
 		}
-		if (n > 0) != held.Contains(r) {
-			b.WriteString(" Held and HoldersOf differ")
-		}
-		fmt.Fprintf(&b, " %t; ", ready.Contains(r))
+		slices.Sort(who)
+		fmt.Fprintf(&b, "%s %t; ", strings.Join(who, " "), left.Contains(r))
 	}
 	for x := range h.Holders() {
-		if x.Kind >= perilog.HolderProlog {
-			fmt.Fprintf(&b, "%v:%s", x.Kind, x.Description)
+		if x.Description != "" {
 			for _, name := range x.Named {
-				fmt.Fprintf(&b, " %s", name)
+				uses[name]++
 			}
-			b.WriteString("; ")
 		}
 	}
-	for _, name := range h.ReadyNamed() {
-		fmt.Fprintf(&b, "%s left; ", name)
+	for _, name := range []string{"bb", "fs"} {
+		fmt.Fprintf(&b, "%s %t %d; ", name, slices.Contains(h.Released().Named, name), uses[name])
 	}
-	return b.String() + may(h)
+	return b.String()
 }
 
-// active reports whether an action is.
-func (n *naiveHolds) active(label string) bool {
-	return slices.ContainsFunc(n.actions, func(id int) bool { return n.label[id] == label })
+// After every event of any log Holds is what a set of holders for each rank says,
+// and after a restart it is the same.
+func TestHoldsIsASetOfHoldersForEachRank(t *testing.T) {
+	times := 1
+	if os.Getenv("JOBLIFE_DEEP") != "" {
+		times = 100
+	}
+	for range times {
+		rapid.Check(t, driveHolds)
+	}
 }
 
-// clone returns a copy that changes by itself: apply replaces slices in maps.
-func (n *naiveHolds) clone() *naiveHolds {
-	c := *n
-	c.holders, c.uses, c.acted = maps.Clone(n.holders), maps.Clone(n.uses), maps.Clone(n.acted)
-	c.left, c.dropped, c.label = maps.Clone(n.left), maps.Clone(n.dropped), maps.Clone(n.label)
-	c.actions = slices.Clone(n.actions)
-	for k, v := range c.holders {
-		c.holders[k] = slices.Clone(v)
+func FuzzHoldsModel(f *testing.F) { f.Fuzz(rapid.MakeFuzz(driveHolds)) }
+
+func driveHolds(t *rapid.T) {
+	const ranks = 4
+	names := []string{"fs", "bb"}
+	s := newHoldsStory(t, ranks, names...)
+	n := &naiveHolds{
+		holders: map[uint32][]string{}, uses: map[string][]string{"fs": nil, "bb": nil}, acted: map[string]bool{},
+		left: map[any]bool{}, drained: map[uint32]bool{}, dropped: map[uint32]bool{},
 	}
-	for k, v := range c.uses {
-		c.uses[k] = slices.Clone(v)
+	for r := range uint32(ranks) {
+		n.ranks = append(n.ranks, r)
 	}
-	return &c
+	ops := []holdsOp{{name: "alloc"}}
+	if rapid.IntRange(0, 9).Draw(t, "no alloc") == 0 {
+		ops = nil
+	}
+	for i := range rapid.IntRange(1, 30).Draw(t, "events") {
+		op := drawHoldsOp(t, ranks, names)
+		if i < len(ops) {
+			op = ops[i]
+		}
+		s.now++
+		e := eventlog.Entry{Timestamp: s.now, Name: op.name}
+		if c := op.context(); c != "" {
+			e.Context = []byte(c)
+		}
+		before := s.holds.String()
+		outcome, err := s.holds.Apply(e)
+		require.NoError(t, s.holds.Check())
+		if err != nil || outcome != jobstate.Applied {
+			require.Equal(t, before, s.holds.String())
+			continue
+		}
+		s.log, err = eventlog.AppendEntry(s.log, e)
+		require.NoError(t, err)
+		n.apply(op, s.holds.Job())
+		require.Equal(t, n.text(s.holds.Job()), holdsByRank(s.holds, n.ranks), "%s", s.log)
+	}
+	require.Equal(t, s.holds.String(), s.replay().String())
 }

@@ -1,291 +1,362 @@
 package perilog
 
 import (
-	"strconv"
-	"strings"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
-	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog/internal/run"
 	"github.com/joblife/joblife/rset"
 )
 
-// A Key names an action of a job, as the log does.
-type Key struct {
-	Kind        jobstate.ActionKind
-	Description string
+// The errors of this package. After an error nothing has changed. Errors of
+// events that the job's state does not allow are those of package jobstate.
+var (
+	// ErrR is returned when an event needs the job's R and there is none, or when
+	// an R cannot be that of an allocation.
+	ErrR = errors.New("perilog: invalid R")
+
+	// ErrOrder is returned when an event would start the job before its prologs
+	// ended well, or free what is held: the text says what has to come first.
+	ErrOrder = errors.New("perilog: event comes too early")
+
+	// ErrOwn is returned for an event of an action that the Job runs itself, and
+	// posts itself.
+	ErrOwn = errors.New("perilog: the action is the job's own")
+
+	// ErrAction is returned when an action cannot be resolved as demanded.
+	ErrAction = errors.New("perilog: cannot resolve action")
+
+	// ErrStopped is returned after the deadline of a shutdown.
+	ErrStopped = errors.New("perilog: the job was shut down")
+)
+
+// maxRanksText bounds the text of any set of a job's ranks, in bytes, so that it
+// fits in an entry of a log: more than 150 000 nodes of consecutive ranks.
+const maxRanksText = 768 << 10
+
+// A Spec says what a [Job] is made for.
+type Spec struct {
+	ID    jobid.ID
+	R     *rset.R  // nil if it is not known yet: see [Job.SetR]
+	Named []string // resources without a rank that the job has, such as the file system of a rabbit
+	Owner uint32   // the user id that exceptions are raised as: that of the instance
 }
 
-// String returns the kind and the description, such as "epilog
-// job-manager.epilog".
-func (k Key) String() string { return k.Kind.String() + " " + k.Description }
-
-// clip returns the key with at most 64 bytes of the description, which may come
-// from a log.
-func (k Key) clip() Key {
-	k.Description = strings.ToValidUTF8(clip(k.Description), "")
-	return k
-}
-
-// A JobSpec says what a [Job] is made for.
-type JobSpec struct {
-	RunJob                // R may be empty: then there is nothing to run
-	Holds    HoldsOptions // see [NewHolds]
-	Owner    uint32       // the user id that exceptions are raised as: that of the instance
-	WholeJob bool         // epilogs give no rank back before they are done
-}
-
-// A Job runs the configured prologs and epilogs of one job. It has the [Holds]
-// of the job and a [Run] for each action that runs, turns the events of the
-// job's log into runs, and what becomes of them into events. It does nothing
-// itself: what it wants done comes out of Take.
+// A Job is one job and its nodes: it folds the job's log, runs the configured
+// prologs, epilogs and housekeeping, and gives each rank back when nothing holds
+// it any more. It decides and does nothing itself: what is to be done comes out of
+// Take. The package documentation shows the loop.
 //
-// The embedder gives every event of the job's log to Apply, in the order of the
-// log and after it is in the log; tells what happens on the nodes by Report,
-// Drained and Offline; and calls Tick at Deadline. It calls Take after each
-// event, as an epilog has to start in the log before the next one lets go of
-// its ranks, and after each of the others, or several that came together.
-//
-// Prologs start with the event alloc, all at once. When one fails or is
-// canceled, or ends after the job was canceled, every epilog is started in the
-// log before that prolog is finished there, so that the nodes are not given
-// back in between. Epilogs start at finish, and at the beginning of CLEANUP
-// where the job never started and a prolog did; a job on which neither happened
-// left nothing to clean. They are launched when no prolog is active any more.
-// So exactly one start of each epilog follows any prolog that started.
-//
-// What an action ends on is let go in the log as it ends, a rank by itself if
-// it comes by itself, but for ranks for which a drain is asked: these when the
-// drain is confirmed, as a rank where an action failed must not be given to
-// another job. Ranks that the executor releases early, where HoldsOptions have
-// that free them, go back without an epilog.
+// Prologs start with the event alloc, all at once. When one fails, every epilog is
+// started in the log before that prolog is finished there, and a fatal exception
+// ends the job. Epilogs start when the job is over on its nodes: at finish, or
+// with CLEANUP where it never started and a prolog did. A job on which neither
+// happened left nothing to clean. They hold the ranks from then on, and are
+// launched when no prolog is active.
 //
 // A Job must not be copied, and one goroutine at a time may use it. Times are
 // those of the caller; one that is before the latest counts as the latest.
 type Job struct {
-	spec    JobSpec
-	holds   *Holds
-	actions []*action // prologs first, each kind in the order of the configuration
-	now     eventlog.Timestamp
+	spec  Spec
+	cfg   *Config
+	holds *Holds
+	now   eventlog.Timestamp
 
-	effects Effects
-	spare   Effects // the storage of the effects taken last
-	ends    []RankEnd
+	actions []*action // configured prologs and epilogs, in order, then those that only the log knows
+	hk      *housekeeping
+	ledger  *rset.Ledger // nil until R is known
+	offline idset.Set
+
+	executor  executor
+	startable bool // the job could be started when a fatal exception came
+
+	drains []Drain   // asked for by the log
+	asked  idset.Set // ranks whose drain was asked for and is not confirmed
+
+	effects, taken Effects
+	none           *rset.R // the empty one
+	text           []byte  // contexts of effects.Post
+	spare          []byte  // of those taken last
+	event, own     jobstate.Event
 
 	stopping bool
 	stopAt   eventlog.Timestamp // 0: no deadline
 }
 
-// A stage is how far a configured action is.
+// An executor says whether the executor was asked to start the job, until the log
+// has its answer.
+type executor uint8
+
+const (
+	executorIdle    executor = iota // it was not asked
+	executorAsked                   // it was asked
+	executorUnknown                 // an earlier life of the job may have asked it
+)
+
+// A stage is how far an action is.
 type stage uint8
 
 const (
-	stageIdle      stage = iota // its start is neither in the log nor posted
-	stageStarting               // its start is posted
-	stageActive                 // its start is in the log
-	stageFinishing              // its finish is posted
-	stageFinished               // its finish is in the log
+	stageIdle     stage = iota // its start is not in the log
+	stageActive                // its start is in the log
+	stageFinished              // its finish is in the log
 )
 
-func (s stage) String() string {
-	switch s {
-	case stageIdle:
-		return "idle"
-	case stageStarting:
-		return "starting"
-	case stageActive:
-		return "active"
-	case stageFinishing:
-		return "finishing"
-	case stageFinished:
-		return "finished"
-	default:
-		return "stage(" + strconv.Itoa(int(s)) + ")"
-	}
-}
-
-// action is a configured action.
+// action is a prolog or an epilog, or housekeeping, which this library runs.
 type action struct {
-	key    Key
-	config *ActionConfig
+	Key
+	config *ActionConfig // nil: the configuration has it no more
 	stage  stage
-	run    *Run // nil: not launched, or what became of it was lost
-	lost   bool // it was active when the log was read back, and nobody has said what became of it
+	run    *run.Run // from its start to its finish
+	single bool     // one command serves all ranks
+	leader uint32   // where it runs
 
-	unclaimed idset.Set // after a check-in: ranks of the run of which nobody has said that it goes on
-	ended     idset.Set // ranks on which it ended, which no posted event says yet
-	draining  idset.Set // ranks for which a drain was asked that is not confirmed
-	raise     *jobstate.ExceptionContext
-	forced    forced
-	worst     int32 // the worst wait status of what the log says that it ended on
-	earlier   int32 // worst as it was when the run was made: what it ended on before
+	attempts uint32 // the last one of a run that is over
 
-	raisedEarlier bool // the exception of that was posted
-
-	began, finished eventlog.Timestamp // as the log has it; 0: not yet
+	timeout  time.Duration // 0: none
+	began    eventlog.Timestamp
+	finished eventlog.Timestamp
+	success  bool // it finished with status 0
 }
 
-// forced is an end by force that is to be logged.
-type forced struct {
-	set    bool
-	status int32
-	who    string
-}
-
-// ActionRequest is what an action wants done.
-type ActionRequest struct {
-	Action Key
-	Request
-}
-
-// Effects is what a [Job] wants done, in the order of its fields.
-type Effects struct {
-	// Post are events to append to the job's log, in this order, BEFORE any
-	// other event of the job that comes later; each is to be given to
-	// [Job.Apply] once it is there.
-	Post []eventlog.Entry
-	// Requests are launches, signals and drains, to be done in this order. A
-	// launch comes out only after the start of its action was given to Apply,
-	// and so AFTER it is durable. Each can be repeated without harm. A drain is
-	// to be confirmed by [Job.Drained].
-	Requests []ActionRequest
-}
-
-// IsEmpty reports whether there is nothing to do.
-func (e Effects) IsEmpty() bool { return len(e.Post) == 0 && len(e.Requests) == 0 }
-
-// NewJob returns the actions of a job whose log is still empty. It retains R,
-// which is immutable, and copies the rest. The error is a *SpecError if an
-// action of the configuration can not run on the job's ranks.
-func NewJob(c Config, s JobSpec) (*Job, error) {
-	s.Offline = s.Offline.Clone()
-	j := &Job{spec: s, holds: NewHolds(s.R, s.Holds)}
-	for _, list := range []struct {
-		kind    jobstate.ActionKind
-		actions []ActionConfig
-	}{{jobstate.ActionProlog, c.Prologs}, {jobstate.ActionEpilog, c.Epilogs}} {
-		for i := range list.actions {
-			if err := j.configure(list.kind, &list.actions[i]); err != nil {
-				return nil, err
-			}
+// NewJob returns a job whose log is still empty. It keeps c, which must not change
+// any more, and R, which is immutable. The error wraps ErrConfig or ErrR.
+func NewJob(c *Config, s Spec) (*Job, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	j := &Job{spec: s, cfg: c, holds: NewHolds(s.ID, nil), none: new(rset.R)}
+	for _, k := range []jobstate.ActionKind{jobstate.ActionProlog, jobstate.ActionEpilog} {
+		list := c.actions(k)
+		for i := range list {
+			j.actions = append(j.actions, &action{Key: list[i].key(k), config: &list[i]})
 		}
+	}
+	if s.R == nil {
+		return j, nil
+	}
+	if err := j.SetR(s.R, s.Named...); err != nil {
+		return nil, err
 	}
 	return j, nil
 }
 
-// configure adds an action.
-func (j *Job) configure(kind jobstate.ActionKind, c *ActionConfig) error {
-	snapshot := *c // with what a Run would make of it
-	spec := c.Spec(j.spec.RunJob)
-	if spec.Ranks.IsEmpty() {
-		spec.Ranks = idset.Of(0) // none to run on, but a configuration to check
+// SetR tells what the job is allocated, before the event alloc is applied: R and
+// resources without a rank. The error wraps ErrR if R is empty or too large, or
+// was set before.
+func (j *Job) SetR(r *rset.R, named ...string) error {
+	switch {
+	case j.ledger != nil:
+		return fmt.Errorf("%w: it is set", ErrR)
+	case r.IsEmpty():
+		return fmt.Errorf("%w: an allocation has at least one rank", ErrR)
 	}
-	probe, err := NewRun(spec)
-	if err != nil {
-		return err
+	size := 0
+	for first, last := range r.Ranks().Ranges() {
+		// The longest text of some of a range is that of every second id.
+		size += int(last-first+2) / 2 * 9
 	}
-	spec = probe.Spec()
-	if want := runKind(kind); spec.Kind != want {
-		return &SpecError{Field: "Kind", Reason: "is " + spec.Kind.String() + " among the " + want.String() + "s"}
+	if size > maxRanksText {
+		return fmt.Errorf("%w: its ranks do not fit in a line of the log", ErrR)
 	}
-	snapshot.Description, snapshot.Command, snapshot.Tolerate = spec.Description, spec.Command, spec.Tolerate
-	snapshot.KillTimeout, snapshot.Cancel = spec.KillTimeout, spec.Cancel
-	key := Key{kind, snapshot.Description}
-	if j.action(key) != nil {
-		return &SpecError{Field: "Description", Reason: "names two actions of one kind"}
-	}
-	j.actions = append(j.actions, &action{key: key, config: &snapshot})
+	j.spec.R, j.spec.Named = r, named
+	j.ledger = rset.NewLedger(r, named...)
+	j.holds.setR(r, named)
 	return nil
 }
 
-// runKind returns the kind of run that an action of the log is.
-func runKind(kind jobstate.ActionKind) RunKind {
-	if kind == jobstate.ActionProlog {
-		return RunProlog
+// Holds returns who holds what of the job, and the job's state. The caller must
+// not change it. Housekeeping is none of its holders.
+func (j *Job) Holds() *Holds { return j.holds }
+
+// State returns the job's state, its result and so on. The caller must not change
+// it.
+func (j *Job) State() *jobstate.Job { return j.holds.job }
+
+// R returns the effective R: what the job was allocated, without the ranks that it
+// dropped. It is nil before SetR.
+func (j *Job) R() *rset.R {
+	if j.ledger == nil || j.holds.dropped.IsEmpty() {
+		return j.spec.R
 	}
-	return RunEpilog
+	r, _ := j.spec.R.Restrict(idset.Difference(&j.holds.all, &j.holds.dropped)) // which has all of them
+	return r
 }
 
-// action returns the configured action of that name, or nil.
+// Held returns a new set of the ranks that have not gone back.
+func (j *Job) Held() *idset.Set {
+	if !j.holds.job.WasAllocated() || j.holds.revoked {
+		return new(idset.Set)
+	}
+	return j.ledger.Held()
+}
+
+// Freed returns a new set of the ranks that have gone back: what sched-hello calls
+// free.
+func (j *Job) Freed() *idset.Set {
+	if j.ledger == nil {
+		return new(idset.Set)
+	}
+	return j.ledger.Freed()
+}
+
+// Done reports whether there is nothing left to do: the job is inactive, and its
+// housekeeping has given everything back.
+func (j *Job) Done() bool {
+	return j.holds.job.Closed() && (j.hk == nil || j.hk.final) && len(j.effects.Post) == 0
+}
+
+// action returns the action of a key, or nil. Nothing but housekeeping goes on
+// after the job's log is closed.
 func (j *Job) action(key Key) *action {
+	a := j.find(key)
+	if a != nil && j.holds.job.Closed() && key.Kind != jobstate.ActionHousekeeping {
+		return nil
+	}
+	return a
+}
+
+// find returns the action of a key, over or not, or nil.
+func (j *Job) find(key Key) *action {
+	if j.hk != nil && key == j.hk.Key {
+		return &j.hk.action
+	}
 	for _, a := range j.actions {
-		if a.key == key {
+		if a.Key == key {
 			return a
 		}
 	}
 	return nil
 }
 
-// Holds returns who holds what of the job. The caller must not change it.
-func (j *Job) Holds() *Holds { return j.holds }
-
-// Feed is [Holds.Feed]: what the ledger of the job may free now. It is empty
-// while events are to come that hold something.
-func (j *Job) Feed(l *rset.Ledger) rset.Fragment {
-	if j.startsDue() {
-		return rset.Fragment{R: new(rset.R)}
-	}
-	return j.holds.Feed(l)
+// mayStart reports whether the job may be started: it is in RUN, every configured
+// prolog has ended well on a rank that is left, and no other prolog is active.
+func (j *Job) mayStart() bool {
+	return !j.stopping && j.holds.job.MayStart() && !j.holds.job.Released() && j.prologsDone() == nil
 }
 
-// MayStart reports whether the job may be started: nothing holds it, see
-// [Holds.MayStart], and every prolog has ended in success, one that was not
-// started yet included.
-func (j *Job) MayStart() bool {
-	for _, a := range j.actions {
-		if a.key.Kind == jobstate.ActionProlog && a.stage != stageFinished {
-			return false
-		}
-	}
-	return j.holds.MayStart()
+// startPending reports whether the executor was asked to start the job, or may
+// have been, and the log does not have its answer.
+func (j *Job) startPending() bool {
+	return j.executor != executorIdle && !j.holds.job.Started() && !j.holds.job.Released()
 }
 
-// MayFree reports whether the event free may be posted: nothing holds the job,
-// see [Holds.MayFree], and no epilog is about to.
-func (j *Job) MayFree() bool { return j.holds.MayFree() && !j.startsDue() }
-
-// MayClean reports whether the event clean may be posted: nothing is active,
-// see [Holds.MayClean], and no epilog is about to be.
-func (j *Job) MayClean() bool { return j.holds.MayClean() && !j.startsDue() }
-
-// startsDue reports whether an epilog is to start, or its start is not in the
-// log yet.
-func (j *Job) startsDue() bool {
-	due := j.epilogsDue()
-	for _, a := range j.actions {
-		if a.key.Kind == jobstate.ActionEpilog && (a.stage == stageStarting || due && a.stage == stageIdle) {
-			return true
-		}
+// NotStarted tells that the executor does not have the job, and has not been asked
+// for it since: what it says of jobs after a restart, or in answer to a start that
+// it refuses. It changes nothing once the log has a start. The answer to a start
+// that the executor ends without a start is the event release.
+func (j *Job) NotStarted() {
+	if !j.holds.job.Started() {
+		j.executor = executorIdle
 	}
-	return false
 }
 
-// Deadline returns the time at which Tick is to be called next, and false if
-// there is none.
-func (j *Job) Deadline() (eventlog.Timestamp, bool) {
-	var first eventlog.Timestamp
+// prologsDone returns nil if every configured prolog has ended well and there is a
+// rank to start on, or what is missing.
+func (j *Job) prologsDone() error {
+	h := j.holds
+	if h.failed.ContainsAll(&h.all) && !h.all.IsEmpty() {
+		return fmt.Errorf("%w: every rank has failed", ErrOrder)
+	}
 	for _, a := range j.actions {
-		if a.run == nil {
+		if a.Kind != jobstate.ActionProlog || a.config == nil && a.stage == stageIdle {
 			continue
 		}
-		if t, ok := a.run.Deadline(); ok && (first == 0 || t < first) {
+		if a.stage == stageFinished && a.success || a.stage == stageIdle && j.skips(a) {
+			continue
+		}
+		return fmt.Errorf("%w: %v has not ended well", ErrOrder, a.Key)
+	}
+	return nil
+}
+
+// ranksOf returns the ranks that an action is to hold: those that the
+// configuration names, and that of a single command's leader, if it is the job's.
+func (j *Job) ranksOf(a *action) *idset.Set {
+	ranks := idset.Difference(&j.holds.all, &j.holds.dropped)
+	ranks.SubtractWith(&j.holds.left)
+	if a.config.Ranks != nil {
+		leader := !a.config.PerRank && ranks.Contains(a.config.Leader)
+		ranks.IntersectWith(a.config.Ranks)
+		if leader {
+			ranks.Insert(a.config.Leader)
+		}
+	}
+	return ranks
+}
+
+// skips reports whether an action has nothing to run on for this job.
+func (j *Job) skips(a *action) bool {
+	if !a.config.PerRank || j.ledger == nil {
+		return false
+	}
+	return j.ranksOf(a).IsEmpty()
+}
+
+// isOver reports whether the job is ending, and does not run on its nodes.
+func (j *Job) isOver() bool {
+	s := j.holds.job
+	return s.State() == jobstate.StateCleanup && !j.startPending() && (!s.Started() || s.Finished() || s.Released())
+}
+
+// epilogsDue reports whether epilogs have to be in the log: the job is over, has
+// resources, and its nodes were prepared or used.
+func (j *Job) epilogsDue() bool {
+	s := j.holds.job
+	return j.isOver() && (s.HasResources() || j.holds.revoked) && (s.Started() || j.holds.prepared)
+}
+
+// mayLaunch reports whether an action of a kind may be launched now.
+func (j *Job) mayLaunch(k jobstate.ActionKind) bool {
+	switch {
+	case j.stopping:
+		return false
+	case k == jobstate.ActionProlog:
+		return j.holds.job.State() == jobstate.StateRun && !j.holds.job.Started() && j.executor == executorIdle
+	case k == jobstate.ActionEpilog:
+		return j.isOver() && !slices.ContainsFunc(j.holds.actions, func(a *activeAction) bool { return a.Kind == jobstate.ActionProlog })
+	}
+	return true
+}
+
+// Deadline returns the time at which Tick is to be called next, and false if there
+// is none.
+func (j *Job) Deadline() (eventlog.Timestamp, bool) {
+	var first eventlog.Timestamp
+	sooner := func(t eventlog.Timestamp, ok bool) {
+		if ok && (first == 0 || t < first) {
 			first = t
 		}
 	}
-	if j.stopping && j.stopAt != 0 && !j.stopped() && (first == 0 || j.stopAt < first) {
-		first = j.stopAt
+	for _, a := range j.actions {
+		if a.run != nil {
+			sooner(a.run.Deadline())
+		}
+	}
+	if j.hk != nil {
+		sooner(j.hk.run.Deadline())
+		sooner(j.hk.releaseAt())
+	}
+	if j.stopping && !j.stopped() {
+		sooner(j.stopAt, j.stopAt != 0)
 	}
 	return first, first != 0
 }
 
-// Elapsed returns how long the job has spent in its prologs, as for moving its
-// expiration by as much: from the first start of one to the last finish in the
-// log, 0 before that.
-func (j *Job) Elapsed() fsd.Duration {
+// PrologTime returns how long the job has spent in its prologs, for an expiration
+// that is to be moved by as much: from the first start of one to the last finish
+// in the log, 0 before that.
+func (j *Job) PrologTime() time.Duration {
 	var first, last eventlog.Timestamp
 	for _, a := range j.actions {
-		if a.key.Kind != jobstate.ActionProlog || a.finished == 0 {
+		if a.Kind != jobstate.ActionProlog || a.finished == 0 {
 			continue
 		}
 		if first == 0 || a.began < first {
@@ -293,21 +364,7 @@ func (j *Job) Elapsed() fsd.Duration {
 		}
 		last = max(last, a.finished)
 	}
-	return fsd.Duration(max(0, last-first))
-}
-
-// Take returns what is to be done and forgets it. The slices are valid until the
-// next call of Take.
-func (j *Job) Take() Effects {
-	if !j.stopped() {
-		j.react()
-	}
-	out := j.effects
-	clear(j.spare.Post)
-	clear(j.spare.Requests)
-	j.effects = Effects{Post: j.spare.Post[:0], Requests: j.spare.Requests[:0]}
-	j.spare = out
-	return out
+	return time.Duration(max(0, float64(last-first)) * float64(time.Second))
 }
 
 // advance sets the time, which never goes back and is one that an event can have.
@@ -315,4 +372,30 @@ func (j *Job) advance(now eventlog.Timestamp) {
 	if now > j.now && isTime(now) {
 		j.now = now
 	}
+}
+
+// isTime reports whether an event can have a time.
+func isTime(t eventlog.Timestamp) bool { return t > 0 && !math.IsInf(float64(t), 0) }
+
+// Shutdown lets nothing be launched any more, and the job not be started. What
+// runs may end, and is logged, until the deadline; 0 is none. From then on the job
+// refuses all, and Take returns nothing more: what has not ended is in the log as
+// active, and [RecoverJob] finds it. A second call changes the deadline.
+func (j *Job) Shutdown(now, deadline eventlog.Timestamp) {
+	j.advance(now)
+	j.stopping, j.stopAt = true, deadline
+}
+
+// stopped reports whether the deadline of a shutdown has passed.
+func (j *Job) stopped() bool { return j.stopping && j.stopAt != 0 && j.now >= j.stopAt }
+
+// Running reports whether a command runs, or something is to be taken: a shutdown
+// is complete when not.
+func (j *Job) Running() bool {
+	for _, a := range j.actions {
+		if a.run != nil && (a.run.Alive() || a.run.Done()) {
+			return true
+		}
+	}
+	return j.hk != nil && j.hk.run.Alive() || len(j.effects.Post) > 0
 }

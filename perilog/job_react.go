@@ -1,359 +1,359 @@
 package perilog
 
 import (
-	"encoding/json"
+	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/perilog/internal/run"
+	"github.com/joblife/joblife/rset"
 )
 
-// keyForcedBy is the key of a finish that tells who ended an action by force.
-const keyForcedBy = "forced-by"
+// severityNonFatal is that of an exception that tells something and changes
+// nothing, as the reference has it for epilogs.
+const severityNonFatal = 2
 
-// statusCanceled is the status of a prolog that was canceled before it ran, as
-// of one that SIGTERM ended.
-const statusCanceled = sigterm
+// maxNodelist bounds the hosts that an exception names, in bytes.
+const maxNodelist = 64 << 10
 
-// Apply takes in an event of the job's log, which must be in the log by now.
-// The Note and the error are those of [Holds.Apply]; after an error nothing has
-// changed. A NoteLate for the start of an epilog means that ranks were released
-// early, or that the embedder logged something else before what Take told it to
-// post.
-func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (Note, error) {
-	active := len(j.holds.actions)
-	note, err := j.holds.Apply(e)
-	if err != nil {
-		return note, err
+// Take decides what follows from all that came in since the last call, returns it,
+// and forgets it. It allocates nothing in the steady state.
+func (j *Job) Take() Effects {
+	if !j.stopped() {
+		j.settle()
 	}
-	j.advance(now)
-	j.advance(e.Timestamp)
-	if note.Kind != NoteDuplicate {
-		j.learn(e, note, len(j.holds.actions) < active)
+	out := j.effects
+	j.effects = Effects{
+		Post: clearTo(j.taken.Post), Launch: clearTo(j.taken.Launch), Signal: clearTo(j.taken.Signal),
+		Drain: clearTo(j.taken.Drain), Outcomes: clearTo(j.taken.Outcomes),
 	}
-	return note, nil
+	j.taken = out
+	j.text, j.spare = j.spare[:0], j.text
+	if out.Free.R == nil {
+		out.Free.R = j.none
+	}
+	return out
 }
 
-// learn tells the actions what was logged; ended tells that it ended one.
-func (j *Job) learn(e eventlog.Entry, note Note, ended bool) {
-	switch e.Name {
-	case jobstate.EventPrologStart, jobstate.EventEpilogStart:
-		if note.Kind == NoteStarted {
-			return // it holds nothing, and the job runs without it
-		}
-		held := j.holds.actions[len(j.holds.actions)-1]
-		if a := j.action(Key{held.kind, held.description}); a != nil && a.stage <= stageStarting {
-			a.stage, a.began = stageActive, e.Timestamp
-		}
-	case jobstate.EventPrologFinish, jobstate.EventEpilogFinish:
-		if ended {
-			j.settleStage(Key{eventOf(e.Name).actionKind(), string(j.holds.scan.description)}, e.Timestamp)
-		}
-	case EventPrologRelease, EventEpilogRelease:
-		if a := j.action(Key{eventOf(e.Name).actionKind(), string(j.holds.scan.description)}); a != nil {
-			a.worst = max(a.worst, j.holds.scan.status)
-		}
-	case jobstate.EventException:
-		c, err := jobstate.ParseContext(e)
-		if err != nil || c.(*jobstate.ExceptionContext).Severity != 0 {
-			return
-		}
-		for _, a := range j.actions {
-			if a.stage == stageActive && a.run != nil {
-				a.run.Exception(j.now, 0)
-			}
-		}
-	}
+// clearTo returns s emptied, with its room.
+func clearTo[T any](s []T) []T {
+	clear(s)
+	return s[:0]
 }
 
-// settleStage ends an action of which the log has ended a start. One whose run
-// goes on was finished by somebody else, who took it over. Where there is one
-// more start, that was somebody else's: of an action whose finish was posted it
-// is the one that is left, of another one it was the one that has ended.
-func (j *Job) settleStage(key Key, now eventlog.Timestamp) {
-	a := j.action(key)
-	if a == nil || a.stage == stageFinished || a.stage == stageActive && j.hold(key) != nil {
-		return
+// settle decides what follows, and what goes out with it.
+func (j *Job) settle() {
+	j.react()
+	if j.executor != executorAsked && j.mayStart() {
+		j.executor, j.effects.Start = executorAsked, true
 	}
-	if a.run != nil {
-		a.run.ForceFinish(j.now, nil, "the log")
+	if len(j.effects.Signal) > 0 {
+		j.effects.Launch = slices.DeleteFunc(j.effects.Launch, j.isMoot)
 	}
-	a.stage, a.lost, a.finished = stageFinished, false, now
-	a.unclaimed, a.ended, a.draining = idset.Set{}, idset.Set{}, idset.Set{}
+	j.askDrains()
+	j.free()
 }
 
-// hold returns what an action holds: the oldest of its starts that are active.
-func (j *Job) hold(key Key) *activeAction {
-	for _, h := range j.holds.actions {
-		if h.kind == key.Kind && h.description == key.Description {
-			return h
-		}
-	}
-	return nil
-}
-
-// react decides what follows from the log and the runs.
-func (j *Job) react() {
-	if j.holds.allocated && !j.holds.cleanup && !j.holds.started && !j.stopping {
-		j.start(jobstate.ActionProlog)
-	}
-	if j.epilogsDue() {
-		j.start(jobstate.ActionEpilog)
-	}
-	for _, a := range j.actions {
-		if a.stage == stageActive && a.run == nil && !a.lost && !a.forced.set && !j.stopping {
-			j.launch(a)
-		}
-		if a.stage == stageActive {
-			j.progress(a)
-		}
-	}
-}
-
-// epilogsDue reports whether epilogs have to start now: the job is ending, and
-// its nodes were prepared or used. While a prolog is active that is left to its
-// end.
-func (j *Job) epilogsDue() bool {
-	h := j.holds
-	if !j.isOver() || h.closed || !h.allocated && !h.revoked {
-		return false
-	}
-	if h.started {
+// isMoot reports whether what is to be launched has ended by now, as where it was
+// given up before anybody took it, and leaves it the ranks where it has not.
+func (j *Job) isMoot(l Launch) bool {
+	a := j.action(l.Action)
+	if a == nil || a.run == nil {
 		return true
 	}
-	return j.prepared() && !j.anyProlog(func(a *action) bool { return a.stage > stageIdle && a.stage < stageFinished })
+	l.Ranks.IntersectWith(a.run.Of(l.Attempt))
+	return l.Ranks.IsEmpty()
 }
 
-// isOver reports whether the job is ending, and does not run on its nodes.
-func (j *Job) isOver() bool {
-	h := j.holds
-	return h.cleanup && (!h.started || h.finished || h.finalRelease)
-}
-
-// prepared reports whether a prolog of the job was started.
-func (j *Job) prepared() bool {
-	return j.anyProlog(func(a *action) bool { return a.stage >= stageActive })
-}
-
-func (j *Job) anyProlog(match func(*action) bool) bool {
-	for _, a := range j.actions {
-		if a.key.Kind == jobstate.ActionProlog && match(a) {
-			return true
+// react posts events until nothing follows any more.
+func (j *Job) react() {
+	for n := -1; n != len(j.effects.Post); {
+		n = len(j.effects.Post)
+		if j.mayLaunch(jobstate.ActionProlog) && j.holds.job.HasResources() {
+			j.startAll(jobstate.ActionProlog)
 		}
-	}
-	return false
-}
-
-// start posts the start of every action of a kind that has none yet.
-func (j *Job) start(kind jobstate.ActionKind) {
-	for _, a := range j.actions {
-		if a.key.Kind == kind && a.stage == stageIdle {
-			a.stage = stageStarting
-			j.post(&jobstate.ActionStartContext{Kind: kind, Description: a.key.Description})
-		}
-	}
-}
-
-// launch runs an action, where nothing stands against it.
-func (j *Job) launch(a *action) {
-	if a.key.Kind == jobstate.ActionProlog && j.holds.cleanup {
-		j.finish(a, statusCanceled, nil) // it was canceled before it ran
-		return
-	}
-	if a.key.Kind == jobstate.ActionEpilog {
-		if !j.isOver() {
-			return // it was started for a prolog that was run again, with success
-		}
-		for _, h := range j.holds.actions {
-			if h.kind == jobstate.ActionProlog {
-				return
+		for _, a := range j.actions {
+			if a.stage == stageActive && !j.holds.job.Closed() {
+				j.progress(a)
 			}
 		}
-	}
-	if !j.attach(a) { // there is nothing left to run on
-		j.raiseEarlier(a)
-		j.finish(a, a.earlier, nil)
-		return
-	}
-	if err := a.run.Start(j.now); err != nil {
-		panic("perilog: a run that was never started can not be: " + err.Error())
+		if j.hk != nil {
+			j.progressHousekeeping()
+		}
+		j.decide()
 	}
 }
 
-// attach gives an action a run on the ranks that it holds, not started yet. It
-// returns false if it holds none.
-func (j *Job) attach(a *action) bool {
-	a.earlier = a.worst
-	hold := j.hold(a.key)
-	if hold == nil || hold.ranks.IsEmpty() {
-		return false
+// decide posts free and clean where nothing stands against them.
+func (j *Job) decide() {
+	if j.mayFree() {
+		j.postEntry(LogJob, eventlog.Entry{Timestamp: j.now, Name: jobstate.EventFree})
 	}
-	spec := a.config.Spec(j.spec.RunJob)
-	spec.Ranks = &hold.ranks
-	run, err := NewRun(spec)
-	if err != nil {
-		panic("perilog: a spec that NewJob checked: " + err.Error())
+	if j.mayClean() {
+		j.postEntry(LogJob, eventlog.Entry{Timestamp: j.now, Name: jobstate.EventClean})
 	}
-	a.run = run
-	return true
 }
 
-// progress takes what a run has to say and posts what follows.
+// startAll posts the start of each configured action of a kind that has none yet.
+func (j *Job) startAll(k jobstate.ActionKind) {
+	for _, a := range j.actions {
+		if a.Kind == k && a.stage == stageIdle && a.config != nil && !j.skips(a) {
+			j.start(a)
+		}
+	}
+}
+
+// start posts the start of an action: with its first launch, where that is on all
+// of its ranks at once.
+func (j *Job) start(a *action) {
+	c := &jobstate.ActionStartContext{
+		Kind: a.Kind, Description: a.Description, Resources: a.config.Resources, PerRank: a.config.PerRank,
+	}
+	c.Timeout, c.KillTimeout = a.timeouts()
+	if !c.PerRank {
+		c.Leader = jobstate.Some(a.config.Leader)
+	}
+	ranks := j.ranksOf(a)
+	if c.Ranks.All = a.config.Ranks == nil; !c.Ranks.All {
+		c.Ranks.Set = ranks
+	}
+	if j.mayLaunch(a.Kind) && !j.isOffline(a, ranks) {
+		c.Attempt = 1
+	}
+	j.post(c)
+	if c.Attempt == 1 {
+		j.requestLaunch(a, 1, a.run.Running())
+	}
+}
+
+// isOffline reports whether one of the nodes is offline where an action is to run.
+func (j *Job) isOffline(a *action, ranks *idset.Set) bool {
+	if a.config.PerRank {
+		return ranks.Intersects(&j.offline)
+	}
+	return j.offline.Contains(a.config.Leader)
+}
+
+// launch launches an action where nothing was launched yet, on nodes that are
+// online, and ends it on the others, or lets them wait.
+func (j *Job) launch(a *action, idle *idset.Set) {
+	if off := idset.Intersect(idle, &j.offline); !off.IsEmpty() {
+		idle.SubtractWith(off)
+		switch {
+		case a.Kind == jobstate.ActionProlog:
+			a.run.EndIdle(j.now, off, run.CauseOffline, false)
+		case !a.single && (a.config == nil || !a.config.WaitOffline):
+			a.run.EndIdle(j.now, off, run.CauseOffline, true)
+		}
+	}
+	if !idle.IsEmpty() {
+		j.relaunch(a, idle)
+	}
+}
+
+// relaunch logs a launch on ranks and asks for it.
+func (j *Job) relaunch(a *action, ranks *idset.Set) {
+	attempt := a.run.LastAttempt() + 1
+	j.post(&jobstate.ActionLaunchContext{Kind: a.Kind, Description: a.Description, Attempt: attempt, Ranks: ranks})
+	j.requestLaunch(a, attempt, ranks)
+}
+
+func (j *Job) requestLaunch(a *action, attempt uint32, ranks *idset.Set) {
+	l := Launch{Action: a.Key, Attempt: attempt, Ranks: ranks, Timeout: a.timeout}
+	switch {
+	case a.config != nil:
+		l.Command = a.config.Command
+	case j.hk != nil && a == &j.hk.action && j.cfg.Housekeeping != nil:
+		l.Command = j.cfg.Housekeeping.Command
+	}
+	if a.single {
+		l.Serves = a.run.Open()
+	}
+	j.effects.Launch = append(j.effects.Launch, l)
+}
+
+// progress posts what follows from what happened to a prolog or an epilog.
 func (j *Job) progress(a *action) {
-	if a.run != nil {
-		j.collect(a)
+	if a.waits() && j.mayLaunch(a.Kind) {
+		if idle := a.run.Idle(); !idle.IsEmpty() {
+			j.launch(a, idle)
+		}
 	}
-	if a.forced.set {
-		j.finishByForce(a)
-		return
+	if a.Kind == jobstate.ActionProlog && j.holds.ending() {
+		if idle := a.run.Idle(); !idle.IsEmpty() {
+			a.run.EndIdle(j.now, idle, run.CauseCanceled, false)
+		}
 	}
-	if a.run == nil {
-		return
-	}
+	j.tellFailures(a)
 	if !a.run.Done() {
 		j.release(a)
 		return
 	}
-	o := a.run.Outcome()
-	if a.key.Kind == jobstate.ActionProlog && (!o.Verdict.OK() || j.holds.cleanup) {
-		j.start(jobstate.ActionEpilog)
+	if a.Kind == jobstate.ActionEpilog && j.cfg.WholeJob && !j.holds.draining.IsEmpty() {
+		return // what is drained goes back with the others
 	}
-	if o.Verdict.OK() {
-		j.raiseEarlier(a)
+	a.run.TakeEnds()
+	if a.Kind == jobstate.ActionProlog {
+		j.finishProlog(a)
+	} else {
+		j.finishEpilog(a)
 	}
-	if a.raise != nil {
-		a.raise.UserID = jobstate.Some(j.spec.Owner)
-		j.post(a.raise)
-		a.raise = nil
-	}
-	if a.ended.Intersects(&a.draining) {
-		j.release(a)
-		return
-	}
-	j.finish(a, max(o.Status, a.earlier), nil)
 }
 
-// raiseEarlier posts the exception of an action that failed on ranks before a
-// restart, of which its run knows nothing, nor whether that was tolerated.
-func (j *Job) raiseEarlier(a *action) {
-	if a.earlier == 0 || a.raisedEarlier {
-		return
-	}
-	a.raisedEarlier = true
-	x := &jobstate.ExceptionContext{
-		Type: a.key.Kind.String(), Severity: severityNonFatal,
-		Note:   a.key.String() + " failed on some ranks before a restart",
-		UserID: jobstate.Some(j.spec.Owner),
-	}
-	if a.key.Kind == jobstate.ActionProlog {
-		j.start(jobstate.ActionEpilog)
-		if j.holds.cleanup {
-			return // the job is ending without it
-		}
-		x.Severity = 0
-	}
-	j.post(x)
-}
+// waits reports whether the action has ranks where nothing was launched.
+func (a *action) waits() bool { return a.run.HasIdle() }
 
-// collect takes the requests of a run and the ranks that ended.
-func (j *Job) collect(a *action) {
-	for _, q := range a.run.Requests() {
-		switch q.Kind {
-		case RequestRaise:
-			a.raise = q.Exception
-			continue
-		case RequestDrain:
-			a.draining.UnionWith(q.Ranks)
-		}
-		j.effects.Requests = append(j.effects.Requests, ActionRequest{Action: a.key, Request: q})
+// tellFailures logs what failed, and asks for signals.
+func (j *Job) tellFailures(a *action) {
+	for _, f := range a.run.TakeFailures() {
+		j.post(&jobstate.ActionFailContext{
+			Kind: a.Kind, Description: a.Description,
+			Ranks: f.Ranks, Cause: f.Cause.Name(), Status: f.Status, Note: f.Note, Drain: f.Drain,
+		})
 	}
-	j.ends = a.run.AppendEnded(j.ends[:0])
-	for _, end := range j.ends {
-		a.ended.Insert(end.Rank)
-		a.unclaimed.Remove(end.Rank)
+	for _, s := range a.run.TakeSignals() {
+		j.effects.Signal = append(j.effects.Signal, Signal{Action: a.Key, Attempt: s.Attempt, Ranks: s.Ranks, Signal: s.Signal})
 	}
 }
 
 // release posts that an epilog has ended on ranks while others go on.
 func (j *Job) release(a *action) {
-	if j.spec.WholeJob || a.key.Kind != jobstate.ActionEpilog || a.ended.IsEmpty() {
+	if a.Kind != jobstate.ActionEpilog || j.cfg.WholeJob {
 		return
 	}
-	ranks := &a.ended
-	if a.ended.Intersects(&a.draining) {
-		ranks = idset.Difference(&a.ended, &a.draining)
-		if ranks.IsEmpty() {
-			return
-		}
+	ends := a.run.TakeEnds()
+	if len(ends) == 0 {
+		return
 	}
-	j.releaseRanks(a, ranks, nil)
+	c := &jobstate.ActionReleaseContext{Kind: a.Kind, Description: a.Description, Ranks: new(idset.Set)}
+	for _, e := range ends {
+		c.Ranks.Insert(e.Rank)
+		c.Status = max(c.Status, e.Status)
+	}
+	j.post(c)
 }
 
-// releaseRanks posts that an action has ended on ranks.
-func (j *Job) releaseRanks(a *action, ranks *idset.Set, extra json.RawMessage) {
-	r := ActionRelease{Kind: a.key.Kind, Description: a.key.Description, Ranks: ranks, Extra: extra}
-	for rank := range ranks.All() {
-		r.Status = max(r.Status, a.run.EndOf(rank).Status)
+// finishProlog posts the finish of a prolog that has ended on every rank. If it
+// failed, the epilogs are in the log before, so that the ranks are not freed in
+// between, and a fatal exception, unless the job is ending already.
+func (j *Job) finishProlog(a *action) {
+	o := a.run.Outcome()
+	status := o.Status
+	tolerated := status != 0 && !a.run.Canceled() && !j.holds.ending() && j.tolerates(&o)
+	switch {
+	case tolerated:
+		status = 0
+		j.raise(a, severityNonFatal, o.Note, j.failedRanks(o.Failed))
+	case status != 0 && !j.holds.ending():
+		j.startAll(jobstate.ActionEpilog)
+		j.raise(a, 0, o.Note, nil)
 	}
-	j.add(r.Entry(j.now))
-	a.ended.SubtractWith(ranks)
+	j.finish(a, &o, status, tolerated)
 }
 
-// finish posts the finish of an action.
-func (j *Job) finish(a *action, status int32, extra json.RawMessage) {
-	if a.key.Kind == jobstate.ActionProlog && (status != 0 || j.holds.cleanup) {
-		j.start(jobstate.ActionEpilog)
+// finishEpilog posts the finish of an epilog that has ended on every rank.
+func (j *Job) finishEpilog(a *action) {
+	o := a.run.Outcome()
+	if o.Status != 0 {
+		j.raise(a, severityNonFatal, o.Note, nil)
 	}
-	j.post(&jobstate.ActionFinishContext{
-		Kind: a.key.Kind, Description: a.key.Description, Status: status, Extra: extra,
+	j.finish(a, &o, o.Status, false)
+}
+
+func (j *Job) finish(a *action, o *run.Outcome, status int32, tolerated bool) {
+	out := Outcome{
+		Action: a.Key, Status: o.Status, Tolerated: tolerated, Failed: o.Failed,
+		Note: o.Note, Detail: o.Detail, Start: o.Start, End: o.End,
+	}
+	for _, g := range o.Groups {
+		out.Groups = append(out.Groups, Group(g))
+	}
+	j.effects.Outcomes = append(j.effects.Outcomes, out)
+	j.post(&jobstate.ActionFinishContext{Kind: a.Kind, Description: a.Description, Status: status})
+}
+
+// tolerates reports whether the job may go on without the ranks that failed in a
+// prolog, and those that failed in earlier ones.
+func (j *Job) tolerates(o *run.Outcome) bool {
+	t := &j.cfg.Tolerate
+	return (o.Reported || t.AnyFailure) && !o.Failed.IsEmpty() &&
+		t.allows(idset.Union(&j.holds.failed, o.Failed), j.holds.all.Len())
+}
+
+// failedRanks returns what an exception tells of ranks that are tolerated.
+func (j *Job) failedRanks(ranks *idset.Set) *jobstate.FailedRanks {
+	f := &jobstate.FailedRanks{Ranks: ranks, Nodelist: j.hosts(ranks), Action: jobstate.FailedKeep}
+	if j.cfg.Tolerate.Drop {
+		f.Action = jobstate.FailedDrop
+	}
+	if len(f.Nodelist) > maxNodelist {
+		f.Nodelist = ""
+	}
+	return f
+}
+
+// raise posts an exception.
+func (j *Job) raise(a *action, severity uint8, note string, f *jobstate.FailedRanks) {
+	j.post(&jobstate.ExceptionContext{
+		Type: a.Kind.String(), Severity: severity, Note: note,
+		UserID: jobstate.Some(j.spec.Owner), Failed: f,
 	})
-	a.stage = stageFinishing
 }
 
-// finishByForce posts the finish that somebody demanded, and an exception where
-// the job is to know: that of a prolog ends the job.
-func (j *Job) finishByForce(a *action) {
-	j.raiseForced(a.key, a.forced.status, a.forced.who)
-	a.raise = nil
-	j.finish(a, a.forced.status, forcedBy(a.forced.who))
+// askDrains asks for the drains that the log tells of and that are neither asked
+// for nor confirmed.
+func (j *Job) askDrains() {
+	for _, d := range j.drains {
+		d.Ranks.SubtractWith(&j.asked)
+		waits := idset.Intersect(d.Ranks, &j.holds.draining)
+		if j.hk != nil {
+			waits.UnionWith(idset.Intersect(d.Ranks, &j.hk.draining))
+		}
+		if !waits.IsEmpty() {
+			j.asked.UnionWith(waits)
+			j.effects.Drain = append(j.effects.Drain, Drain{Ranks: waits, Reason: d.Reason})
+		}
+	}
+	j.drains = j.drains[:0]
 }
 
-// raiseForced posts the exception that goes with an action that ended by force.
-func (j *Job) raiseForced(key Key, status int32, who string) {
-	if status == 0 {
+// free gives back what has left: to housekeeping, or out. The final fragment comes
+// with the event free, which is in Post before it.
+func (j *Job) free() {
+	h := j.holds
+	switch {
+	case j.ledger == nil || h.revoked:
 		return
-	}
-	x := &jobstate.ExceptionContext{
-		Type: key.Kind.String(), Severity: severityNonFatal,
-		Note:   key.clip().String() + " was finished by force by " + who,
-		UserID: jobstate.Some(j.spec.Owner),
-	}
-	if key.Kind == jobstate.ActionProlog {
-		if j.holds.cleanup {
-			return // the job is ending without it
+	case j.hk != nil:
+		j.freeHousekeeping()
+	case j.ledger.IsFinal():
+	case h.over:
+		j.give(j.ledger.FreeRest())
+	default:
+		var names []string
+		for _, name := range h.names(true) {
+			if j.ledger.HoldsNamed(name) {
+				names = append(names, name)
+			}
 		}
-		if j.prepared() {
-			j.start(jobstate.ActionEpilog)
+		if !h.fresh.IsEmpty() || len(names) > 0 {
+			j.give(j.ledger.FreePart(&h.fresh, names...))
 		}
-		x.Severity = 0
 	}
-	j.post(x)
+	h.fresh.SubtractWith(&h.fresh)
 }
 
-// forcedBy returns the extra keys of a finish by force.
-func forcedBy(who string) json.RawMessage {
-	b := jsonscan.AppendString([]byte(`{"`+keyForcedBy+`":`), who)
-	return append(b, '}')
-}
-
-// post adds an event to what is to be logged.
-func (j *Job) post(c jobstate.Context) { j.add(jobstate.NewEntry(j.now, c)) }
-
-// add adds an event of this package's making, which is valid.
-func (j *Job) add(e eventlog.Entry, err error) {
+// give hands out a fragment. What did not come from the scheduler does not go back
+// to it.
+func (j *Job) give(f rset.Fragment, err error) {
 	if err != nil {
-		panic("perilog: an event that can not be written: " + err.Error())
+		panic("perilog: a fragment of what is not held: " + err.Error())
 	}
-	j.effects.Post = append(j.effects.Post, e)
+	if !j.bypass() {
+		j.effects.Free = f
+	}
 }
+
+// bypass reports whether the job's resources did not come from the scheduler.
+func (j *Job) bypass() bool { return j.holds.job.HasFlag("alloc-bypass") }

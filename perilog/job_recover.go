@@ -1,47 +1,116 @@
 package perilog
 
 import (
-	"slices"
+	"fmt"
 	"strconv"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/rset"
 )
 
-// RecoverJob returns the actions of a job that has a log, as after a restart.
-// What was active is lost: whether its processes still run is not known here.
-// Unresolved lists it, and each is to be resolved by Reattach, Rerun,
-// ForceFinish or a process that checks in; until then it holds what it held.
-// What the configuration asks for and the log has not is started by the next
-// Take, such as prologs of a job that was just allocated.
+// RecoverJob returns the job that a log tells of, as after a restart; hkLog is that
+// of its housekeeping, empty if there is none. What was launched and has not ended
+// is lost: whether its processes still run is not known here. Unresolved lists it.
+// It is resolved by a report of a process that survived, by Reattach, Rerun or
+// ForceFinish, and until then holds what it held. Everything else follows by
+// itself: the next Take asks again for drains that are not confirmed, and starts
+// what the configuration asks for and the log does not have. How an action was
+// launched, with which timeouts, the log says, not the configuration. What was told
+// to stop before is told again, and has its whole kill timeout.
 //
-// The error is that of [NewJob], an *EventError, or one of package eventlog
-// for a line that is malformed or torn; with the latter two the job as told up
-// to there is returned.
-func RecoverJob(now eventlog.Timestamp, c Config, s JobSpec, log []byte) (*Job, error) {
+// The log is obeyed, also where Apply would have refused: what it says was freed
+// was freed. The error is that of [NewJob], or names the line at fault and wraps
+// an error of package eventlog or jobstate; of a torn last line, eventlog.ErrTorn.
+// With the latter the job as told up to there is returned, to be looked at only.
+func RecoverJob(now eventlog.Timestamp, c *Config, s Spec, log, hkLog []byte) (*Job, error) {
 	j, err := NewJob(c, s)
 	if err != nil {
 		return nil, err
 	}
 	j.advance(now)
+	line := 0
 	for e, err := range eventlog.Entries(log) {
+		line++
 		if err == nil {
-			_, err = j.Apply(now, e)
+			err = j.event.Decode(e)
+		}
+		if err == nil {
+			_, err = j.fold(&j.event)
 		}
 		if err != nil {
-			j.lose()
-			return j, err
+			return j, fmt.Errorf("perilog: line %d: %w", line, err)
+		}
+		j.advance(e.Timestamp)
+		if j.holds.job.WasAllocated() && j.ledger == nil {
+			return j, fmt.Errorf("%w: line %d: alloc, and the spec has no R", ErrR, line)
 		}
 	}
-	j.lose()
-	return j, nil
+	if err := j.replayHousekeeping(hkLog); err != nil {
+		return j, err
+	}
+	return j, j.takeUp()
 }
 
-// lose marks what is active as lost.
-func (j *Job) lose() {
+// takeUp makes of what the logs tell the state after a restart.
+func (j *Job) takeUp() error {
 	for _, a := range j.actions {
-		a.lost = a.stage == stageActive
+		if a.run != nil {
+			a.run.Lose()
+		}
+	}
+	h := j.holds
+	if h.job.HasResources() && !h.job.Started() && (h.job.MayStart() || j.startable) {
+		j.executor = executorUnknown
+	}
+	if j.hk != nil {
+		j.hk.run.Lose()
+		j.hk.given.UnionWith(&h.left)
+		if !h.left.ContainsAll(&j.hk.freed) && !h.revoked {
+			return fmt.Errorf("%w: housekeeping freed ranks %q, which the job's log has as held", ErrOrder, idset.Difference(&j.hk.freed, &h.left))
+		}
+		j.readyAgain()
+	} else if h.job.HasResources() && h.left.IsEmpty() {
+		j.startHousekeeping()
+	}
+	if j.ledger != nil {
+		done := h.Released()
+		if j.hk != nil {
+			done = rset.Released{Ranks: &j.hk.freed, Final: j.hk.final}
+			if done.Final {
+				done.Named = j.spec.Named
+			}
+		}
+		ledger, err := rset.Rebuild(j.spec.R, done, j.spec.Named...)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrR, err)
+		}
+		j.ledger = ledger
+	}
+	h.fresh.SubtractWith(&h.fresh)
+	if j.epilogsDue() {
+		j.startAll(jobstate.ActionEpilog)
+	}
+	return nil
+}
+
+// readyAgain posts that housekeeping has ended on ranks where it had, as the log
+// says, and a crash came before the log said that they may go back.
+func (j *Job) readyAgain() {
+	h := j.hk
+	ranks := h.run.Cleared()
+	switch h.onFailure {
+	case onFailureRelease:
+		ranks.UnionWith(h.run.Failed())
+	case onFailureDrain:
+		ranks.UnionWith(idset.Intersect(h.run.Failed(), &h.drained))
+	}
+	for _, s := range []*idset.Set{&h.ready, &h.freed, &h.draining} {
+		ranks.SubtractWith(s)
+	}
+	if !ranks.IsEmpty() && !h.final {
+		j.readyHousekeeping(ranks, 0)
 	}
 }
 
@@ -50,119 +119,148 @@ type Why uint8
 
 // The reasons.
 const (
-	WhyLost      Why = 1 + iota // it was active at a restart
-	WhyUnclaimed                // it was taken up again, but no process has checked in from the ranks
-	WhyForeign                  // it is not configured here, or started twice: who started it has to finish it
-	WhyUndrained                // it ended on the ranks, whose drain is not confirmed
+	WhyLost    Why = 1 + iota // it was launched before a restart, and nobody has said what became of it
+	WhyForeign                // somebody else started it, and has to finish it
+	WhyHeld                   // housekeeping failed on the ranks, and the configuration holds them
+	WhyStart                  // the executor may have been asked to start the job: it has to say, see NotStarted
+	WhyRemoved                // housekeeping is to run on the ranks, and the configuration has none any more
 )
 
-// String returns "lost", "unclaimed", "foreign" or "undrained"; another value
-// prints as Why(n).
+// String returns "lost", "foreign", "held", "start" or "removed"; another value prints as
+// Why(n).
 func (w Why) String() string {
-	switch w {
-	case WhyLost:
-		return "lost"
-	case WhyUnclaimed:
-		return "unclaimed"
-	case WhyForeign:
-		return "foreign"
-	case WhyUndrained:
-		return "undrained"
-	default:
+	names := [...]string{"", "lost", "foreign", "held", "start", "removed"}
+	if w == 0 || int(w) >= len(names) {
 		return "Why(" + strconv.Itoa(int(w)) + ")"
 	}
+	return names[w]
 }
 
 // Unresolved is an action that somebody has to resolve.
 type Unresolved struct {
-	Action Key
+	Action Key // zero of WhyStart
 	Why    Why
 	Ranks  *idset.Set         // those concerned; a copy, not nil
 	Since  eventlog.Timestamp // when the action started
 }
 
-// Unresolved returns what holds the job without a run or a timer that will end
-// it, in the order of the log, one reason after the other. An action that runs
-// and has no timeout is not among them: it is as long as its command.
+// Unresolved returns what holds ranks of the job without a process or a timer that
+// will end it, in the order of the log. What runs and has no timeout is not among
+// them, nor a drain that is not confirmed, nor an epilog that waits for an offline
+// node.
 func (j *Job) Unresolved() []Unresolved {
 	var list []Unresolved
-	for i, h := range j.holds.actions {
-		key := Key{h.kind, h.description}
-		again := slices.ContainsFunc(j.holds.actions[:i], func(o *activeAction) bool {
-			return o.kind == h.kind && o.description == h.description
-		})
-		a := j.action(key)
-		add := func(why Why, ranks *idset.Set) {
-			list = append(list, Unresolved{Action: key, Why: why, Ranks: ranks.Clone(), Since: h.since})
+	seen := make(map[Key]bool)
+	for _, h := range j.holds.actions {
+		if j.holds.job.Closed() {
+			break // an instance lost an epilog, and closed the log: nothing can end it there
 		}
+		a := j.action(h.Key)
 		switch {
-		case a == nil || again || a.stage == stageFinished:
-			add(WhyForeign, &h.ranks)
-			continue
-		case a.lost:
-			add(WhyLost, &h.ranks)
+		case a == nil || a.stage != stageActive || seen[h.Key]:
+			list = append(list, Unresolved{Action: h.Key, Why: WhyForeign, Ranks: h.ranks.Clone(), Since: h.since})
+		case a.run.HasLost():
+			list = append(list, Unresolved{Action: h.Key, Why: WhyLost, Ranks: a.run.Lost(), Since: h.since})
 		}
-		if !a.unclaimed.IsEmpty() {
-			add(WhyUnclaimed, &a.unclaimed)
+		seen[h.Key] = true
+	}
+	if j.startPending() && j.executor == executorUnknown {
+		list = append(list, Unresolved{Why: WhyStart, Ranks: j.holds.Held(), Since: j.holds.allocTime})
+	}
+	if h := j.hk; h != nil {
+		add := func(why Why, ranks *idset.Set) {
+			if !ranks.IsEmpty() {
+				list = append(list, Unresolved{Action: h.Key, Why: why, Ranks: ranks, Since: h.began})
+			}
 		}
-		if waiting := idset.Intersect(&a.ended, &a.draining); !waiting.IsEmpty() {
-			add(WhyUndrained, waiting)
+		add(WhyLost, h.run.Lost())
+		add(WhyHeld, j.failedHousekeeping())
+		if j.cfg.Housekeeping == nil {
+			add(WhyRemoved, idset.Intersect(h.run.Idle(), &h.given))
 		}
 	}
 	return list
 }
 
-// Reattach takes a lost action up again that is known to go on: reports count,
-// and its timeouts count from when it started. The ranks are those on which it
-// has not ended. The error is an *ActionError.
-func (j *Job) Reattach(now eventlog.Timestamp, key Key) error {
-	a, err := j.lostAction(key)
+// failedHousekeeping returns the ranks that are held as housekeeping failed there.
+func (j *Job) failedHousekeeping() *idset.Set {
+	ranks := j.hk.run.Failed()
+	for _, s := range []*idset.Set{&j.hk.ready, &j.hk.freed, &j.hk.draining} {
+		ranks.SubtractWith(s)
+	}
+	return ranks
+}
+
+// Reattach takes a lost action up again on ranks where it is known to go on; nil
+// ranks are all of those. Reports count, and timeouts count from the launch. The
+// error wraps ErrAction, and then nothing has changed.
+func (j *Job) Reattach(now eventlog.Timestamp, key Key, ranks *idset.Set) error {
+	j.enter(now)
+	a, ranks, err := j.lost(key, ranks)
 	if err != nil {
 		return err
 	}
-	j.advance(now)
-	a.lost = false
-	if !j.attach(a) {
-		return nil // it has ended on all ranks, and Take finishes it
-	}
-	if err := a.run.Reattach(j.hold(key).since, j.now); err != nil {
-		panic("perilog: a run that was never started can not be taken up: " + err.Error())
-	}
-	if j.holds.cleanup {
-		a.run.Exception(j.now, 0)
-	}
+	a.run.Reattach(j.now, ranks)
 	return nil
 }
 
-// Rerun runs a lost action again, on the ranks where it has not ended: the next
-// Take launches it; an epilog waits for prologs, and for a job that goes on. Only
-// so, or by a success that is checked in, a job starts whose prolog was lost. A
-// failure on other ranks that the log tells of stands, tolerated or not. The
-// error is an *ActionError; a prolog of a job that is ending can not be run
-// again.
-func (j *Job) Rerun(now eventlog.Timestamp, key Key) error {
-	a, err := j.lostAction(key)
-	if err != nil {
+// Rerun runs a lost action again on ranks; nil ranks are all where it was lost. Of
+// housekeeping, ranks on which it failed and that are held or being drained may be
+// named too. Only so, or by a report of its success, a job starts whose prolog was
+// lost. Ranks that the job dropped are ended, not run again. The error wraps
+// ErrAction, and then nothing has changed: a prolog of a job that is ending cannot
+// be run again, nor what the configuration does not have.
+func (j *Job) Rerun(now eventlog.Timestamp, key Key, ranks *idset.Set) error {
+	j.enter(now)
+	a, ranks, err := j.lostOrFailed(key, ranks)
+	switch {
+	case err != nil:
 		return err
+	case !j.mayLaunch(key.Kind):
+		return actionError(key, "cannot be run again while the job is in "+j.holds.job.State().String()+" and waits for "+j.holds.job.Waiting().String())
+	case a.config == nil && (key.Kind != jobstate.ActionHousekeeping || j.cfg.Housekeeping == nil):
+		return actionError(key, "is not in the configuration")
 	}
-	if key.Kind == jobstate.ActionProlog && j.holds.cleanup {
-		return actionError(key, "can not be run again for a job that is ending")
+	if off := idset.Intersect(ranks, &j.holds.dropped); !off.IsEmpty() && key.Kind == jobstate.ActionProlog {
+		a.run.Force(j.now, off, 1<<8, "the job, which dropped the node")
+		if ranks = idset.Difference(ranks, off); ranks.IsEmpty() {
+			return nil
+		}
 	}
-	j.advance(now)
-	a.lost = false
+	j.relaunch(a, ranks.Clone())
 	return nil
 }
 
-// lostAction returns the action of that name if it is lost.
-func (j *Job) lostAction(key Key) (*action, error) {
+// lostOrFailed is lost, for Rerun.
+func (j *Job) lostOrFailed(key Key, ranks *idset.Set) (*action, *idset.Set, error) {
+	if j.hk != nil && key == j.hk.Key && ranks != nil && j.hk.stage == stageActive {
+		able := idset.Union(j.hk.run.Lost(), j.failedHousekeeping())
+		able.UnionWith(&j.hk.draining)
+		if able.ContainsAll(ranks) && !ranks.IsEmpty() {
+			return &j.hk.action, ranks, nil
+		}
+	}
+	return j.lost(key, ranks)
+}
+
+// lost returns the action of a key and the ranks where it was lost, all of which
+// ranks must be; nil is all.
+func (j *Job) lost(key Key, ranks *idset.Set) (*action, *idset.Set, error) {
 	a := j.action(key)
 	switch {
-	case a == nil:
-		return nil, actionError(key, "is not configured here: who started it has to finish it")
-	case !a.lost:
-		return nil, actionError(key, "is not lost")
 	case j.stopped():
-		return nil, actionError(key, "belongs to a job that was shut down")
+		return nil, nil, ErrStopped
+	case a == nil:
+		return nil, nil, actionError(key, "is not run by this job: who started it has to finish it")
+	case a.stage != stageActive || !a.run.HasLost():
+		return nil, nil, actionError(key, "is not lost")
 	}
-	return a, nil
+	lost := a.run.Lost()
+	if ranks == nil {
+		return a, lost, nil
+	}
+	if ranks.IsEmpty() || !lost.ContainsAll(ranks) {
+		return nil, nil, actionError(key, "is not lost on ranks "+idset.Difference(ranks, lost).String())
+	}
+	return a, ranks, nil
 }

@@ -6,38 +6,45 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// AppendText appends the state in one line and returns the extended slice: the
-// holds, and after that each action with its run, what it has ended on that is
-// not in the log yet, and whose drain is awaited. Jobs of one spec in the same
-// state have the same text. The error is always nil.
+// AppendText appends the state in one line: the holds, how far each action is, and
+// what has gone back. The error is always nil.
 func (j *Job) AppendText(dst []byte) ([]byte, error) {
 	dst, _ = j.holds.AppendText(dst)
 	for _, a := range j.actions {
-		dst = append(append(append(append(dst, "; "...), a.key.String()...), ": "...), a.stage.String()...)
-		if a.lost {
-			dst = append(dst, " lost"...)
-		}
-		if a.forced.set {
-			dst = append(append(dst, " forced by "...), a.forced.who...)
-		}
-		if a.run != nil {
-			dst = append(dst, " ["...)
-			dst, _ = a.run.AppendText(dst)
-			dst = append(dst, ']')
-		}
-		for _, s := range []struct {
-			word string
-			set  *idset.Set
-		}{{"unclaimed", &a.unclaimed}, {"ended", &a.ended}, {"draining", &a.draining}} {
-			if !s.set.IsEmpty() {
-				dst, _ = s.set.AppendText(append(append(append(dst, ' '), s.word...), ' '))
-			}
-		}
+		names := [...]string{"idle", "active", "finished"}
+		dst = fmt.Appendf(dst, "; %v: %s", a.Key, names[a.stage])
+		dst = a.appendRun(dst)
+	}
+	if h := j.hk; h != nil {
+		dst = fmt.Appendf(dst, "; housekeeping: final %t", h.final)
+		dst = h.appendRun(dst)
+		dst = appendSet(dst, "given", &h.given)
+		dst = appendSet(dst, "draining", &h.draining)
+		dst = appendSet(dst, "ready", &h.ready)
+	}
+	if j.ledger != nil {
+		dst, _ = j.ledger.AppendText(append(dst, "; "...))
 	}
 	if j.stopping {
 		dst = append(dst, "; stopping"...)
 	}
 	return dst, nil
+}
+
+// appendRun appends where the action is to run, runs, was lost and has not ended.
+func (a *action) appendRun(dst []byte) []byte {
+	if a.run == nil {
+		return dst
+	}
+	for _, s := range []struct {
+		word string
+		set  *idset.Set
+	}{{"idle", a.run.Idle()}, {"running", a.run.Running()}, {"lost", a.run.Lost()}, {"open", a.run.Open()}} {
+		if !s.set.IsEmpty() {
+			dst, _ = s.set.AppendText(append(append(append(dst, ' '), s.word...), ' '))
+		}
+	}
+	return fmt.Appendf(dst, " attempt %d", a.run.LastAttempt())
 }
 
 // String returns the text that AppendText appends.
@@ -46,25 +53,41 @@ func (j *Job) String() string {
 	return string(text)
 }
 
-// Check returns an error if an invariant is broken, which only a fault of this
-// package can do: those of [Holds.Check], and that an action runs, or waits for
-// somebody, only while it is active in the log. It costs by ranges.
-func (j *Job) Check() error {
-	if err := j.holds.Check(); err != nil {
+// check returns an error if an invariant is broken, which only a fault of this
+// package can do.
+func (j *Job) check() error {
+	if err := j.holds.check(); err != nil {
 		return err
 	}
 	for _, a := range j.actions {
-		held := j.hold(a.key) != nil
-		switch {
-		case (a.stage == stageActive || a.stage == stageFinishing) && !held, held && a.stage < stageActive:
-			return fmt.Errorf("perilog: %v is %v, and held is %v", a.key, a.stage, held)
-		case a.lost && (a.stage != stageActive || a.run != nil):
-			return fmt.Errorf("perilog: %v is lost and %v", a.key, a.stage)
-		case a.stage < stageActive && a.run != nil:
-			return fmt.Errorf("perilog: I4: %v runs, and its start is not in the log", a.key)
-		case a.stage == stageFinished && !(a.unclaimed.IsEmpty() && a.ended.IsEmpty() && a.draining.IsEmpty()):
-			return fmt.Errorf("perilog: %v is finished and waits", a.key)
+		held := j.holds.hold(a.Key) != nil
+		if (a.stage == stageActive) != held || (a.run != nil) != held {
+			return fmt.Errorf("perilog: %v is at stage %d, and held is %t", a.Key, a.stage, held)
 		}
+		if held && !idset.Union(&j.holds.hold(a.Key).ranks, a.run.Open()).Equal(&j.holds.hold(a.Key).ranks) {
+			return fmt.Errorf("perilog: I3: %v goes on on ranks that it does not hold", a.Key)
+		}
+	}
+	if j.ledger == nil {
+		return nil
+	}
+	if err := j.ledger.Check(); err != nil {
+		return err
+	}
+	freed := j.ledger.Freed()
+	if !j.holds.left.ContainsAll(freed) {
+		return fmt.Errorf("perilog: I3: ranks %q were freed and have not left", idset.Difference(freed, &j.holds.left))
+	}
+	if h := j.hk; h != nil {
+		if busy := idset.Intersect(h.run.Open(), freed); !busy.IsEmpty() {
+			return fmt.Errorf("perilog: I3: ranks %q were freed before their housekeeping", busy)
+		}
+		if !h.freed.Equal(freed) && !j.holds.revoked {
+			return fmt.Errorf("perilog: I1: housekeeping freed %q, the ledger %q", &h.freed, freed)
+		}
+	}
+	if j.ledger.IsFinal() && !j.holds.over {
+		return fmt.Errorf("perilog: I2: the final fragment went out, and the job is held: %v", j.holds)
 	}
 	return nil
 }

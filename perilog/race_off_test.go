@@ -1,6 +1,5 @@
 //go:build !race
 
-package perilog
+package perilog_test
 
-// RaceEnabled tells that the race detector runs, which allocates and is slow.
-const RaceEnabled = false
+const raceEnabled = false

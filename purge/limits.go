@@ -96,11 +96,11 @@ func ParseLimits(table map[string]any) (Limits, error) {
 			if !ok {
 				return Limits{}, limitError(key, "must be a string")
 			}
-			d, err := fsd.Parse(text)
+			age, err := fsd.ParseDuration(text)
 			if err != nil {
 				return Limits{}, fmt.Errorf("%w: %w", limitError(key, "must be a duration of RFC 23"), err)
 			}
-			if age, err := d.Std(); err == nil { // more than 292 years is no limit
+			if age != fsd.Forever { // which is no limit
 				l.MaxAge = jobstate.Some(age)
 			}
 		case key == keyCount:

@@ -63,7 +63,7 @@ func TestAConfigurationThatMakesNoSenseNamesItsKey(t *testing.T) {
 		{number, true, "must be an integer from 0"},
 		{age, 42, "must be a string"},
 		{age, nil, "must be a string"},
-		{age, "notfsd", "must be a duration of RFC 23: fsd: offset 0: "},
+		{age, "notfsd", "must be a duration of RFC 23: fsd: syntax error: offset 0: "},
 		{age, "", "must be a duration of RFC 23"},
 		{age, "-1s", "must be a duration of RFC 23"},
 		{"inactive-num-limt", 5, "there is no such key"},

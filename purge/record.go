@@ -142,7 +142,7 @@ func (r Record) AppendText(dst []byte) ([]byte, error) {
 	if err := r.check(); err != nil {
 		return dst, err
 	}
-	dst = r.ID.AppendFormat(dst, jobid.Dec)
+	dst = r.ID.AppendFormat(dst, jobid.FormatDec)
 	dst = append(dst, ' ')
 	dst, _ = r.Inactive.AppendText(dst) // check has seen that it is finite
 	dst = append(dst, ' ')

@@ -2,15 +2,16 @@ package rset
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/joblife/joblife/idset"
 )
 
-// Union returns the resources that are in a or in b. It has the times, slots
-// and unknown keys of a, or of b where a has none of them, and the properties
-// of both; it drops what the schedulers kept with them. The error is a *HostsError: a rank is on two hosts, or the hosts of
-// some ranks only are known. It costs by ranges of ranks.
+// Union returns the resources that are in a or in b. Times, slots and unknown keys
+// are those of a, or of b where a has none; properties are those of both. It drops
+// the scheduling keys. The error is ErrHosts if a rank is on two hosts or only some
+// ranks have a host. It takes time in proportion to ranges of ranks.
 func Union(a, b *R) (*R, error) {
 	r, err := combine(a, b, unionNodes)
 	if err != nil {
@@ -20,17 +21,17 @@ func Union(a, b *R) (*R, error) {
 	return r, nil
 }
 
-// Append is Union of what has nothing in common: the error is an *OverlapError
-// where a and b have the same resource.
+// Append is Union of disjoint sets: the error is ErrOverlap if a and b have a
+// resource in common. Intersect tells which.
 func Append(a, b *R) (*R, error) {
 	if both := resources(a, b, intersectNodes); !both.IsEmpty() {
-		return nil, &OverlapError{Overlap: both}
+		return nil, fmt.Errorf("%w: %s", ErrOverlap, plain(both.String()))
 	}
 	return Union(a, b)
 }
 
-// Intersect returns the resources that are in both a and b: a fragment of a.
-// The error is a *HostsError: a rank is on two hosts.
+// Intersect returns the resources that are in both a and b: a fragment of a. The
+// error is ErrHosts if a rank is on two hosts.
 func Intersect(a, b *R) (*R, error) {
 	r, err := combine(a, b, intersectNodes)
 	if err != nil {
@@ -39,24 +40,23 @@ func Intersect(a, b *R) (*R, error) {
 	return r.cutMeta(a.orEmpty()), nil
 }
 
-// Difference returns the resources that are in a and not in b, all of which
-// must be in a: a fragment of a. The error is an *ExcessError where they are
-// not, a *HostsError where a rank is on two hosts. Subtract is the tolerant
-// form.
+// Difference returns the resources that are in a and not in b: a fragment of a.
+// The error is ErrNotFound if b has what a has not, ErrHosts if a rank is on two
+// hosts. Subtract is the tolerant form.
 func Difference(a, b *R) (*R, error) {
 	rest, excess, err := Subtract(a, b)
 	switch {
 	case err != nil:
 		return nil, err
 	case !excess.IsEmpty():
-		return nil, &ExcessError{Excess: excess}
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, plain(excess.String()))
 	}
 	return rest, nil
 }
 
-// Subtract returns the resources that are in a and not in b, a fragment of a,
-// and those that are in b and not in a, without hosts. The error is a
-// *HostsError: a rank is on two hosts.
+// Subtract returns the resources that are in a and not in b, a fragment of a; and
+// those that are in b and not in a, without hosts. The error is ErrHosts if a rank
+// is on two hosts.
 func Subtract(a, b *R) (rest, excess *R, err error) {
 	if rest, err = combine(a, b, subtractNodes); err != nil {
 		return nil, nil, err
@@ -109,7 +109,7 @@ func combine(a, b *R, op nodeOp) (*R, error) {
 		return true
 	})
 	if err == nil && bare >= 0 && len(r.hosts) > 0 {
-		err = &HostsError{Rank: uint32(bare), Reason: "has no host, while others have one"}
+		err = fmt.Errorf("%w: rank %d has no host, but others have", ErrHosts, bare)
 	}
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func sameHosts(c *comparison, a, b *R, first, last uint32, i, j int) error {
 	}
 	x, _ := a.hosts.at(from + k)
 	y, _ := b.hosts.at(fromB + k)
-	return &HostsError{Rank: first + uint32(k), Names: []string{quoted(x), quoted(y)}, Reason: "a rank is on two hosts"}
+	return fmt.Errorf("%w: rank %d is on two hosts: %.64q and %.64q", ErrHosts, first+uint32(k), x, y)
 }
 
 // nodeAt returns the node of a span, nil for none.
@@ -166,13 +166,13 @@ func (m *memory) of(x, y *node) *node {
 	return n
 }
 
-// Restrict returns the fragment of r that is at the given ranks, all of which
-// must be in r: the error is a *RanksError. It costs by the ranges of ranks and
-// what lies in them, not by r.
+// Restrict returns the fragment of r on the given ranks. The error is ErrNotFound
+// if r does not have all of them. It takes time in proportion to the ranges of
+// ranks, not to r.
 //
-// A fragment keeps the times and the slots of the allocation it is a part of,
-// the hosts of its ranks in rank order, every kind of children, properties cut
-// to its ranks, and unknown keys. It drops what the scheduler kept with r.
+// A fragment keeps the times and slots of r, the hosts of its ranks in rank order,
+// all kinds of children, properties cut to its ranks, and unknown keys. It drops
+// the scheduling key.
 func (r *R) Restrict(ranks *idset.Set) (*R, error) {
 	r = r.orEmpty()
 	out := new(R)
@@ -199,7 +199,7 @@ func (r *R) Restrict(ranks *idset.Set) (*R, error) {
 		}
 	}
 	if unknown != nil {
-		return nil, &RanksError{Unknown: unknown, Freed: new(idset.Set)}
+		return nil, ranksError(unknown, nil)
 	}
 	out.spans, out.nodes = made.spans, made.nodes
 	return out.cutMeta(r), nil
@@ -214,12 +214,12 @@ func insert(s *idset.Set, first, last uint32) *idset.Set {
 	return s
 }
 
-// Without returns the fragment of r that Restrict to the same ranks leaves. The
-// error is that of Restrict.
+// Without returns the fragment of r on all other ranks. The error is that of
+// Restrict.
 func (r *R) Without(ranks *idset.Set) (*R, error) {
 	all := r.Ranks()
 	if !all.ContainsAll(ranks) {
-		return nil, &RanksError{Unknown: idset.Difference(ranks, all), Freed: new(idset.Set)}
+		return nil, ranksError(idset.Difference(ranks, all), nil)
 	}
 	all.SubtractWith(ranks)
 	return r.Restrict(all)

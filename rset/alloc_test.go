@@ -47,7 +47,7 @@ func TestFreeingRanksOneByOneAllocatesTheFragmentAlone(t *testing.T) {
 		allocs := testing.AllocsPerRun(1, func() {
 			l := rset.NewLedger(r)
 			for rank := range n {
-				_, _ = l.FreeRank(uint32(rank * 7919 % n))
+				_, _ = l.Free(idset.Of(uint32(rank * 7919 % n)))
 			}
 			require.True(t, l.IsFinal())
 		})

@@ -180,7 +180,7 @@ func BenchmarkRelease(b *testing.B) {
 				for b.Loop() {
 					l := rset.NewLedger(r)
 					for i := range n {
-						if _, err := l.FreeRank(uint32(i * 7919 % n)); err != nil {
+						if _, err := l.Free(idset.Of(uint32(i * 7919 % n))); err != nil {
 							b.Fatal(err)
 						}
 					}

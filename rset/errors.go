@@ -3,244 +3,97 @@ package rset
 import (
 	"errors"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 )
 
 var (
-	// ErrSyntax is returned when a text is no R of RFC 20. The error that
-	// wraps it is a *ParseError.
-	ErrSyntax = errors.New("rset: not an R of version 1")
+	// ErrSyntax is returned when a text or a Config is not an R of RFC 20.
+	ErrSyntax = errors.New("rset: invalid R")
 
-	// ErrLimit is returned when an R is larger than the caller allows. The
-	// error that wraps it is a *LimitError.
+	// ErrLimit is returned when an R is too large.
 	ErrLimit = errors.New("rset: limit exceeded")
 
-	// ErrOverlap is returned by Append when both operands have a resource. The
-	// error that wraps it is an *OverlapError.
+	// ErrOverlap is returned by Append when both operands have a resource.
 	ErrOverlap = errors.New("rset: resources overlap")
 
-	// ErrExcess is returned by Difference when something is taken away that is
-	// not there. The error that wraps it is an *ExcessError.
-	ErrExcess = errors.New("rset: resources are not there")
-
-	// ErrRanks is returned when ranks are named that an R does not have, or
-	// that a Ledger does not hold. The error that wraps it is a *RanksError.
-	ErrRanks = errors.New("rset: ranks are not there")
-
-	// ErrNamed is returned when a Ledger does not hold a named resource. The
-	// error that wraps it is a *NamedError.
-	ErrNamed = errors.New("rset: named resource is not held")
+	// ErrNotFound is returned when an R does not have the ranks or resources
+	// that are named, or a Ledger does not hold them. The text tells which.
+	ErrNotFound = errors.New("rset: no such resources")
 
 	// ErrFinal is returned when a Ledger is asked for a fragment after the
 	// final one.
-	ErrFinal = errors.New("rset: the final fragment was given out")
+	ErrFinal = errors.New("rset: after the final fragment")
 
-	// ErrHosts is returned when the hosts of an R do not fit its ranks, or
-	// those of another R. The error that wraps it is a *HostsError.
-	ErrHosts = errors.New("rset: hosts do not fit")
+	// ErrHosts is returned when hosts do not match the ranks or another R.
+	ErrHosts = errors.New("rset: hosts do not match")
 
 	// ErrMismatch is returned by Verify when something expected is missing or
-	// is something else. The error that wraps it is a *VerifyError.
+	// differs.
 	ErrMismatch = errors.New("rset: resources are not as expected")
 
-	// ErrExtra is returned by Verify when all that is expected is there, and
-	// more. The error that wraps it is a *VerifyError.
+	// ErrExtra is returned by Verify when nothing is missing, but there is more
+	// than expected.
 	ErrExtra = errors.New("rset: more resources than expected")
 )
 
-// What is wrong with a text: the causes that a ParseError carries.
+// What is wrong with a value, beside what package jsonobj says.
 var (
-	errKind       = errors.New("has another JSON type")
-	errMissing    = errors.New("is missing")
-	errVersion    = errors.New("is not 1")
-	errNoRank     = errors.New("names no rank")
-	errTime       = errors.New("is not a finite time of 0 or later")
-	errExpiration = errors.New("is not after starttime")
-	errSlots      = errors.New("is negative")
-	errTwice      = errors.New("is given twice")
-	errProperty   = errors.New("is not a property name")
-	errEmpty      = errors.New("names no resource")
+	errVersion    = errors.New("must be 1")
+	errNoRank     = errors.New("must name a rank")
+	errTime       = errors.New("must be a finite time of 0 or later")
+	errExpiration = errors.New("must be after starttime")
+	errNegative   = errors.New("must not be negative")
+	errTwice      = errors.New("a resource is given twice")
+	errProperty   = errors.New("invalid property name")
 )
-
-// maxToken is the largest number of input bytes that an error repeats.
-const maxToken = 64
 
 // plain returns the start of a text, with escapes for what does not print.
 func plain(text string) string {
-	q := strconv.Quote(quoted(text))
+	q := guard.Quote(text)
 	return q[1 : len(q)-1]
 }
 
-// quoted returns a copy of the start of a token, short enough to print.
-func quoted(token string) string { return strings.Clone(token[:min(len(token), maxToken)]) }
-
-// ParseError tells where and why a text is no R. It wraps ErrSyntax and its
-// cause.
-type ParseError struct {
-	Offset int    // of the value, or of its container where it is missing, from 0
-	Field  string // where that is, as "execution.R_lite[2].rank"
-	Err    error  // why
+// A cause is an error without the text of its category, which others put first.
+type cause struct {
+	category error
+	text     string
 }
 
-// Error returns the text of the error.
-func (e *ParseError) Error() string {
-	return fmt.Sprintf("rset: offset %d: %s: %v", e.Offset, plain(e.Field), e.Err)
+func (c *cause) Error() string { return c.text }
+func (c *cause) Unwrap() error { return c.category }
+
+// tooMany returns the cause of an ErrLimit.
+func tooMany(what string, got, limit int) error {
+	return &cause{ErrLimit, fmt.Sprintf("%d %s, at most %d are allowed", got, what, limit)}
 }
 
-// Unwrap returns ErrSyntax and the cause.
-func (e *ParseError) Unwrap() []error { return []error{ErrSyntax, e.Err} }
-
-// LimitError tells that something is larger than the caller allows. It wraps
-// ErrLimit.
-type LimitError struct {
-	What  string // "bytes", "entries", "hosts", "overlaps of entries"
-	Got   int    // how many there are, or at least
-	Limit int    // how many are allowed
-}
-
-// Error returns the text of the error.
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("rset: %d %s, at most %d are allowed", e.Got, e.What, e.Limit)
-}
-
-// Unwrap returns ErrLimit.
-func (e *LimitError) Unwrap() error { return ErrLimit }
-
-// OverlapError names what both operands of Append have. It wraps ErrOverlap.
-type OverlapError struct {
-	Overlap *R // without hosts; not empty
-}
-
-// Error returns the text of the error.
-func (e *OverlapError) Error() string {
-	return fmt.Sprintf("rset: both sides have %s", plain(e.Overlap.String()))
-}
-
-// Unwrap returns ErrOverlap.
-func (e *OverlapError) Unwrap() error { return ErrOverlap }
-
-// ExcessError names what can not be taken away because it is not there. It
-// wraps ErrExcess.
-type ExcessError struct {
-	Excess *R // without hosts; not empty
-}
-
-// Error returns the text of the error.
-func (e *ExcessError) Error() string {
-	return fmt.Sprintf("rset: %s is not there", plain(e.Excess.String()))
-}
-
-// Unwrap returns ErrExcess.
-func (e *ExcessError) Unwrap() error { return ErrExcess }
-
-// RanksError names the ranks that can not be taken. It wraps ErrRanks. At
-// least one of the sets is not empty, neither is nil.
-type RanksError struct {
-	Unknown *idset.Set // not in the R
-	Freed   *idset.Set // in the R, and freed before
-}
-
-// Error returns the text of the error.
-func (e *RanksError) Error() string {
+// ranksError returns an ErrNotFound that names ranks, of which a Ledger has
+// freed some before.
+func ranksError(unknown, freed *idset.Set) error {
 	var parts []string
-	if !e.Unknown.IsEmpty() {
-		parts = append(parts, "unknown ranks "+quoted(e.Unknown.String()))
+	if !unknown.IsEmpty() {
+		parts = append(parts, "unknown ranks "+plain(unknown.String()))
 	}
-	if !e.Freed.IsEmpty() {
-		parts = append(parts, "ranks freed before "+quoted(e.Freed.String()))
+	if !freed.IsEmpty() {
+		parts = append(parts, "ranks freed before "+plain(freed.String()))
 	}
-	return "rset: " + strings.Join(parts, ", ")
+	return fmt.Errorf("%w: %s", ErrNotFound, strings.Join(parts, ", "))
 }
 
-// Unwrap returns ErrRanks.
-func (e *RanksError) Unwrap() error { return ErrRanks }
-
-// NamedError names the resource without a rank that a Ledger does not hold. It
-// wraps ErrNamed.
-type NamedError struct {
-	Name  string // at most 64 bytes of it
-	Freed bool   // it was freed before; false: it is unknown
-}
-
-// Error returns the text of the error.
-func (e *NamedError) Error() string {
-	if e.Freed {
-		return fmt.Sprintf("rset: resource %q was freed before", e.Name)
-	}
-	return fmt.Sprintf("rset: unknown resource %q", e.Name)
-}
-
-// Unwrap returns ErrNamed.
-func (e *NamedError) Unwrap() error { return ErrNamed }
-
-// HostsError tells why hosts do not fit. It wraps ErrHosts.
-type HostsError struct {
-	Ranks, Hosts int      // how many there are, where these differ; else 0
-	Rank         uint32   // the rank that lacks a host, or has two
-	Names        []string // the hosts concerned, at most 8, each at most 64 bytes
-	Reason       string   // what is wrong, in words
-}
-
-// Error returns the text of the error.
-func (e *HostsError) Error() string {
-	if e.Ranks != e.Hosts {
-		return fmt.Sprintf("rset: %d ranks, but %d hosts", e.Ranks, e.Hosts)
-	}
-	if len(e.Names) == 0 {
-		return fmt.Sprintf("rset: rank %d %s", e.Rank, e.Reason)
-	}
-	return fmt.Sprintf("rset: %s: %q", e.Reason, e.Names)
-}
-
-// Unwrap returns ErrHosts.
-func (e *HostsError) Unwrap() error { return ErrHosts }
-
-// maxNames is the largest number of hosts that a HostsError names.
+// maxNames is the largest number of hosts that an error names.
 const maxNames = 8
 
-// VerifyError tells how resources differ from what is expected. It wraps
-// ErrMismatch, or ErrExtra where nothing is missing.
-type VerifyError struct {
-	Rank     uint32     // the lowest rank with the gravest finding
-	Ranks    *idset.Set // all ranks with a finding of that gravity
-	Host     string     // of Rank, where it is known
-	Want     string     // the host expected, where that is the difference
-	Unknown  bool       // Rank is not among those expected
-	Missing  string     // what Rank lacks, as "core[2-3],gpu0"
-	Extra    string     // what Rank has beside, the same way
-	mismatch bool
-}
-
-// Error returns the text of the error.
-func (e *VerifyError) Error() string {
-	host := plain(e.Host)
-	if host == "" {
-		host = "unknown"
+// hostsNamed returns an ErrHosts that names the first of some hosts, in order.
+func hostsNamed(what string, names []string) error {
+	slices.Sort(names)
+	names = slices.Compact(names)
+	more := ""
+	if n := len(names) - maxNames; n > 0 {
+		names, more = names[:maxNames], fmt.Sprintf(" and %d more", n)
 	}
-	switch {
-	case e.Unknown:
-		return fmt.Sprintf("rset: rank %d is not expected", e.Rank)
-	case e.Want != "":
-		return fmt.Sprintf("rset: rank %d is on host %q, expected %q", e.Rank, quoted(e.Host), quoted(e.Want))
-	case e.Missing != "":
-		return fmt.Sprintf("rset: rank %d (%s) lacks %s", e.Rank, host, plain(e.Missing))
-	}
-	return fmt.Sprintf("rset: rank %d (%s) has beside what is expected %s", e.Rank, host, plain(e.Extra))
+	return fmt.Errorf("%w: %s: %.64q%s", ErrHosts, what, names, more)
 }
-
-// Unwrap returns ErrMismatch or ErrExtra.
-func (e *VerifyError) Unwrap() error {
-	if e.mismatch {
-		return ErrMismatch
-	}
-	return ErrExtra
-}
-
-// noResourceError tells that ranks have no resource.
-type noResourceError struct{ ranks string }
-
-// Error returns the text of the error.
-func (e *noResourceError) Error() string { return "no resource at ranks " + e.ranks }

@@ -37,7 +37,7 @@ func ExampleDifference() {
 	fmt.Println(err)
 	// Output:
 	// rank[0-1]/core[4-7] rank2/core[0-7] rank3/core[4-7],gpu[0-1]
-	// rset: rank[0-1]/core[4-7] rank2/core[0-7] rank3/core[4-7],gpu[0-1] is not there
+	// rset: no such resources: rank[0-1]/core[4-7] rank2/core[0-7] rank3/core[4-7],gpu[0-1]
 }
 
 func ExampleLedger() {
@@ -47,12 +47,12 @@ func ExampleLedger() {
 		fmt.Printf("%s %q final=%v err=%v\n", f.R.Ranks(), f.Named, f.Final, err)
 	}
 	show(l.Free(idset.Of(0, 2)))
-	show(l.FreeRank(2))
+	show(l.Free(idset.Of(2)))
 	show(l.Free(idset.Of(1, 3)))
 	show(l.FreeNamed("rack0/ssd0"))
 	// Output:
 	// 0,2 [] final=false err=<nil>
-	//  [] final=false err=rset: ranks freed before 2
+	//  [] final=false err=rset: no such resources: ranks freed before 2
 	// 1,3 [] final=false err=<nil>
 	//  ["rack0/ssd0"] final=true err=<nil>
 }
@@ -61,9 +61,9 @@ func ExampleR_Verify() {
 	expected, _ := rset.Parse([]byte(fourNodes))
 	found, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"3","children":{"core":"0-7","gpu":"0"}}],"nodelist":["fluke3"]}}`))
 	fmt.Println(found.Verify(expected, rset.VerifyConfig{}))
-	fmt.Println(found.Verify(expected, rset.VerifyConfig{Kinds: map[string]rset.VerifyMode{"gpu": rset.AllowMissing}}))
+	fmt.Println(found.Verify(expected, rset.VerifyConfig{Kinds: map[string]rset.VerifyMode{"gpu": rset.VerifyAllowMissing}}))
 	// Output:
-	// rset: rank 3 (fluke3) lacks gpu1
+	// rset: resources are not as expected: rank 3 (fluke3) lacks gpu1
 	// <nil>
 }
 

@@ -7,12 +7,12 @@ func (r *R) Check() error {
 	r = r.orEmpty()
 	keys := map[string]bool{}
 	for _, n := range r.nodes {
-		if keys[n.key] || newNode(n.kinds).key != n.key {
+		if keys[n.key] || newNode(n.children).key != n.key {
 			return fmt.Errorf("node %s is there twice or not canonical", n.key)
 		}
 		keys[n.key] = true
-		for i, k := range n.kinds {
-			if k.ids.IsEmpty() || i > 0 && n.kinds[i-1].name >= k.name {
+		for i, k := range n.children.Kinds() {
+			if k.IDs.Len() != k.N || k.N == 0 || i > 0 && n.children.Kinds()[i-1].Name >= k.Name {
 				return fmt.Errorf("kinds of %s are empty or not in order", n.key)
 			}
 		}
@@ -46,4 +46,21 @@ func (r *R) Check() error {
 		}
 	}
 	return nil
+}
+
+// Limits are what ParseWithin accepts; Parse has larger ones.
+type Limits struct{ Rank, Child, Bytes, Entries, Hosts int }
+
+// ParseWithin is Parse with other limits. In each field 0 means that of Parse.
+func ParseWithin(b []byte, l Limits) (*R, error) {
+	use := limits{MaxRank, maxChild, MaxBytes, maxEntries, maxHosts}
+	for _, o := range []struct {
+		of *int
+		n  int
+	}{{&use.rank, l.Rank}, {&use.child, l.Child}, {&use.bytes, l.Bytes}, {&use.entries, l.Entries}, {&use.hosts, l.Hosts}} {
+		if o.n > 0 {
+			*o.of = o.n
+		}
+	}
+	return use.parse(b)
 }

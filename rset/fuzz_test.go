@@ -22,9 +22,9 @@ func FuzzParse(f *testing.F) {
 	} {
 		f.Add([]byte(text))
 	}
-	small := rset.Parser{MaxRank: 1 << 12, MaxChild: 1 << 12, MaxHosts: 1 << 12}
+	small := rset.Limits{Rank: 1 << 12, Child: 1 << 12, Hosts: 1 << 12}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		r, err := small.Parse(text)
+		r, err := rset.ParseWithin(text, small)
 		if err != nil {
 			require.Nil(t, r)
 			require.True(t, errors.Is(err, rset.ErrSyntax) || errors.Is(err, rset.ErrLimit) || errors.Is(err, rset.ErrHosts), err)

@@ -8,7 +8,7 @@ import (
 
 // hosts are the hosts of an R in rank order, as parts of lists that are never
 // changed: a fragment shares the list of its parent. Names are made only where
-// someone asks for them.
+// they are needed.
 type hosts []hostPart
 
 // A hostPart is n hosts of a list.
@@ -27,7 +27,7 @@ func (h hosts) len() int {
 	return last.before + last.n
 }
 
-// hostsOf returns hosts that are a whole list, which must not change any more.
+// hostsOf returns hosts that are a whole list, which must not change from then on.
 func hostsOf(list *hostlist.List) hosts {
 	if list.IsEmpty() {
 		return nil
@@ -75,8 +75,8 @@ func (h hosts) push(list *hostlist.List, from, n int) hosts {
 	return append(h, hostPart{list, from, n, h.len()})
 }
 
-// list returns the hosts as a new list. It costs by hosts, or by ranges where
-// they are whole lists.
+// list returns the hosts as a new list, in time in proportion to hosts, or to ranges
+// where they are whole lists.
 func (h hosts) list() *hostlist.List {
 	out := new(hostlist.List)
 	for _, p := range h {
@@ -121,7 +121,7 @@ func (v *hostView) at(i int) (hostlist.Range, int) {
 	return r, left
 }
 
-// A comparison compares two lists of hosts. It costs by ranges of names.
+// A comparison compares two lists of hosts, range by range.
 type comparison struct{ a, b hostView }
 
 // differ returns the first of n hosts, from an index of each side on, that is

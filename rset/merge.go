@@ -3,19 +3,32 @@ package rset
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// The work for ranks that are in several entries is bounded by that many units
-// for each byte of the text, and some for short ones. A unit is an entry that a
-// range of ranks is in, or a byte of the children that are joined.
+// The work for ranks that are in several entries is limited: by so many units
+// for each byte of the text, and some more. A unit is an entry of a range of
+// ranks, or a byte of the children that are joined.
 const (
 	overlapsPerByte = 16
 	freeOverlaps    = 1 << 20
 )
+
+// A merger makes spans and nodes of entries, in which ranks may be in any order
+// and several times.
+type merger struct {
+	entries []entry
+	bytes   int              // of the text
+	work    int              // what overlaps have taken
+	unions  map[string]*node // of entries that overlap, by their places
+	key     []byte           // room for a key of unions
+	at      int              // the entry that an error is about, -1 for all
+}
 
 // A piece is a range of ranks of an entry.
 type piece struct {
@@ -23,8 +36,10 @@ type piece struct {
 	entry       int
 }
 
-// merge makes spans and nodes of the entries.
-func (d *decoder) merge(v value) error {
+// merge returns the spans and nodes of the entries, or an error and the entry that
+// it is about, -1 for all of them.
+func (d *merger) merge() (made builder, at int, err error) {
+	d.at = -1
 	var pieces []piece
 	for i, e := range d.entries {
 		for first, last := range e.ranks.Ranges() {
@@ -34,7 +49,6 @@ func (d *decoder) merge(v value) error {
 	slices.SortFunc(pieces, func(a, b piece) int {
 		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.entry, b.entry))
 	})
-	var made builder
 	for rest := pieces; len(rest) > 0; {
 		// A cluster is pieces that overlap in a chain. Most are one piece.
 		n, last := 1, rest[0].last
@@ -42,20 +56,19 @@ func (d *decoder) merge(v value) error {
 			last = max(last, rest[n].last)
 			n++
 		}
-		if err := d.cluster(v, &made, rest[:n]); err != nil {
-			return err
+		if err := d.cluster(&made, rest[:n]); err != nil {
+			return builder{}, d.at, err
 		}
 		rest = rest[n:]
 	}
-	d.r.spans, d.r.nodes = made.spans, made.nodes
-	return nil
+	return made, -1, nil
 }
 
 // cluster adds pieces that overlap: of every range of ranks that has the same
 // entries, the union of their nodes.
-func (d *decoder) cluster(v value, made *builder, pieces []piece) error {
+func (d *merger) cluster(made *builder, pieces []piece) error {
 	if len(pieces) == 1 {
-		return d.put(v, made, pieces[0].first, pieces[0].last, d.entries[pieces[0].entry].node)
+		return put(made, pieces[0].first, pieces[0].last, d.entries[pieces[0].entry].node)
 	}
 	var open []int // the entries that have the rank at, in order
 	var ends []uint32
@@ -73,11 +86,11 @@ func (d *decoder) cluster(v value, made *builder, pieces []piece) error {
 		for _, end := range ends {
 			last = min(last, end)
 		}
-		n, err := d.union(v, open)
+		n, err := d.union(open)
 		if err != nil {
 			return err
 		}
-		if err := d.put(v, made, at, last, n); err != nil {
+		if err := put(made, at, last, n); err != nil {
 			return err
 		}
 		for i := len(open) - 1; i >= 0; i-- {
@@ -91,11 +104,11 @@ func (d *decoder) cluster(v value, made *builder, pieces []piece) error {
 }
 
 // put adds a range of ranks, which must have a resource.
-func (d *decoder) put(v value, made *builder, first, last uint32, n *node) error {
+func put(made *builder, first, last uint32, n *node) error {
 	if n == nil {
 		lacking := new(idset.Set)
 		lacking.InsertRange(first, last)
-		return v.fail(&noResourceError{quoted(lacking.String())})
+		return fmt.Errorf("no resource at ranks %s", plain(lacking.String()))
 	}
 	made.add(first, last, n)
 	return nil
@@ -103,13 +116,13 @@ func (d *decoder) put(v value, made *builder, first, last uint32, n *node) error
 
 // An owned kind is one of an entry.
 type owned struct {
-	kind
+	children.Kind
 	entry int
 }
 
 // union returns the node that has the resources of entries, which have none in
 // common. The same entries cost little the second time.
-func (d *decoder) union(v value, entries []int) (*node, error) {
+func (d *merger) union(entries []int) (*node, error) {
 	if len(entries) == 1 {
 		return d.entries[entries[0]].node, nil
 	}
@@ -125,7 +138,7 @@ func (d *decoder) union(v value, entries []int) (*node, error) {
 	for _, i := range entries {
 		if m := d.entries[i].node; m != nil {
 			d.work += len(m.key)
-			for _, k := range m.kinds {
+			for _, k := range m.set().Kinds() {
 				all = append(all, owned{k, i})
 			}
 		}
@@ -133,23 +146,24 @@ func (d *decoder) union(v value, entries []int) (*node, error) {
 	if err := d.checkWork(); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(all, func(a, b owned) int { return cmp.Compare(a.name, b.name) })
-	var kinds []kind
+	slices.SortStableFunc(all, func(a, b owned) int { return cmp.Compare(a.Name, b.Name) })
+	var kinds []children.Kind
 	for i, k := range all {
 		last := len(kinds) - 1
 		switch {
-		case i == 0 || all[i-1].name != k.name:
-			kinds = append(kinds, k.kind)
+		case i == 0 || all[i-1].Name != k.Name:
+			kinds = append(kinds, k.Kind)
 			continue
-		case kinds[last].ids.Intersects(k.ids):
-			v.offset = d.entries[k.entry].offset
-			return nil, v.fail(errTwice)
-		case kinds[last].ids == all[i-1].ids: // which belongs to an entry
-			kinds[last].ids = kinds[last].ids.Clone()
+		case kinds[last].IDs.Intersects(k.IDs):
+			d.at = k.entry
+			return nil, errTwice
+		case kinds[last].IDs == all[i-1].IDs: // which belongs to an entry
+			kinds[last].IDs = kinds[last].IDs.Clone()
 		}
-		kinds[last].ids.UnionWith(k.ids)
+		kinds[last].IDs.UnionWith(k.IDs)
+		kinds[last].N += k.N
 	}
-	n = newNode(kinds)
+	n = newNode(children.Of(kinds))
 	if d.unions == nil {
 		d.unions = make(map[string]*node)
 	}
@@ -158,9 +172,9 @@ func (d *decoder) union(v value, entries []int) (*node, error) {
 }
 
 // checkWork returns an error if the entries overlap too much.
-func (d *decoder) checkWork() error {
+func (d *merger) checkWork() error {
 	if limit := overlapsPerByte*d.bytes + freeOverlaps; d.work > limit {
-		return &LimitError{What: "overlaps of entries", Got: d.work, Limit: limit}
+		return tooMany("overlaps of entries", d.work, limit)
 	}
 	return nil
 }

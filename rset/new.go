@@ -1,88 +1,83 @@
 package rset
 
 import (
+	"fmt"
+	"maps"
 	"math"
-	"strings"
+	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/rset/hostlist"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// Config is what New makes an R of.
+// Config describes an R for [New]. The zero Config is the empty set.
 type Config struct {
-	Entries    []Entry               // in any order; a rank may be in several, each resource once
-	Hosts      *hostlist.List        // in rank order; nil or empty if they are not known
-	Properties map[string]*idset.Set // the ranks that have each property
-	Start      eventlog.Timestamp    // 0: not limited
+	Entries    []Entry               // in any order; a rank may be in several, each resource in one
+	Hosts      *hostlist.List        // in rank order; nil or empty: none
+	Properties map[string]*idset.Set // ranks by property
+	Start      eventlog.Timestamp    // 0: always valid
 	Expiration eventlog.Timestamp    // 0: never
 	Slots      int64                 // 0: not known
 }
 
-// New returns the R that a configuration describes. It retains nothing of it.
-// What Parse would refuse of its encoding is refused with the same error, with
-// offsets that mean nothing.
+// New returns the R that c describes. It retains nothing of c. It refuses what
+// Parse would refuse, with the same errors but without a useful offset.
 func New(c Config) (*R, error) {
-	d := decoder{Parser: Parser{}.withDefaults(), r: &R{slots: c.Slots}, bytes: math.MaxInt32}
-	var at value
-	for _, e := range c.Entries {
-		kinds := make([]kind, 0, len(e.Children))
+	m := merger{bytes: math.MaxInt32}
+	for i, e := range c.Entries {
+		kinds := make(map[string]*idset.Set, len(e.Children))
 		for name, ids := range e.Children {
-			if most, _ := ids.Max(); most > MaxChild {
-				return nil, under("R_lite", at.fail(idset.ErrRange))
+			if most, _ := ids.Max(); most > maxChild {
+				return nil, fmt.Errorf("%w: entry %d: %s %d: %w", ErrSyntax, i, plain(name), most, idset.ErrRange)
 			}
-			kinds = append(kinds, kind{name, ids.Clone()})
+			kinds[name] = ids.Clone()
 		}
-		if most, ok := e.Ranks.Max(); !ok {
-			return nil, under("R_lite", at.fail(errNoRank))
-		} else if most > MaxRank {
-			return nil, under("R_lite", at.fail(idset.ErrRange))
+		switch most, ok := e.Ranks.Max(); {
+		case !ok:
+			return nil, fmt.Errorf("%w: entry %d: %w", ErrSyntax, i, errNoRank)
+		case most > MaxRank:
+			return nil, fmt.Errorf("%w: entry %d: rank %d: %w", ErrSyntax, i, most, idset.ErrRange)
 		}
-		d.entries = append(d.entries, entry{ranks: e.Ranks, node: newNode(sortKinds(kinds))})
+		m.entries = append(m.entries, entry{ranks: e.Ranks, node: newNode(children.FromMap(kinds))})
 	}
-	if err := d.merge(at); err != nil {
-		return nil, under("R_lite", err)
+	made, at, err := m.merge()
+	switch {
+	case err != nil && at >= 0:
+		return nil, categorize(fmt.Errorf("entry %d: %w", at, err))
+	case err != nil:
+		return nil, categorize(err)
+	}
+	r := &R{spans: made.spans, nodes: made.nodes, slots: c.Slots}
+	if c.Slots < 0 {
+		return nil, fmt.Errorf("%w: slots: %w", ErrSyntax, errNegative)
 	}
 	if !c.Hosts.IsEmpty() {
-		with, err := d.r.AssignHosts(c.Hosts)
-		if err != nil {
+		if r, err = r.AssignHosts(c.Hosts); err != nil {
 			return nil, err
 		}
-		d.r = with
 	}
-	if c.Slots < 0 {
-		return nil, under("nslots", at.fail(errSlots))
-	}
-	if len(c.Properties) > 0 {
-		text := []byte{'{'}
-		for name, ranks := range c.Properties {
-			if len(text) > 1 {
-				text = append(text, ',')
-			}
-			text = append(jsonscan.AppendString(text, strings.ToValidUTF8(name, "")), `:"`...)
-			text, _ = ranks.AppendText(text)
-			text = append(text, '"')
-		}
-		d.properties = value{raw: append(text, '}')}
-		if err := d.props(); err != nil {
-			return nil, under("properties", err)
+	ranks := r.Ranks()
+	for _, name := range slices.Sorted(maps.Keys(c.Properties)) {
+		if err := r.addProperty(name, c.Properties[name].Clone(), ranks); err != nil {
+			return nil, fmt.Errorf("%w: property %.64q: %w", ErrSyntax, name, err)
 		}
 	}
-	return d.r.WithTimes(c.Start, c.Expiration)
+	return r.WithTimes(c.Start, c.Expiration)
 }
 
-// WithTimes returns r with other times. Either may be 0, as in Config. The
-// error is a *ParseError: a time is negative or not finite, or expiration is
-// not after start. It keeps all else.
+// WithTimes returns r with other times, which mean what they mean in Config. The
+// error is ErrSyntax if a time is negative or not finite, or if expiration is not
+// after start.
 func (r *R) WithTimes(start, expiration eventlog.Timestamp) (*R, error) {
 	for _, t := range []eventlog.Timestamp{start, expiration} {
 		if !(t >= 0 && t <= math.MaxFloat64) {
-			return nil, under("starttime or expiration", value{}.fail(errTime))
+			return nil, fmt.Errorf("%w: time %v: %w", ErrSyntax, t, errTime)
 		}
 	}
 	if expiration > 0 && expiration <= start {
-		return nil, under("expiration", value{}.fail(errExpiration))
+		return nil, fmt.Errorf("%w: expiration: %w", ErrSyntax, errExpiration)
 	}
 	out := *r.orEmpty()
 	out.start, out.end = start+0, expiration+0

@@ -1,181 +1,99 @@
 package rset
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/rset/hostlist"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// Parse returns the R that a text of RFC 20, version 1, encodes. It retains
-// nothing of b. The error is a *ParseError, a *LimitError, or a *HostsError
-// where there are not as many hosts as ranks.
+// Parse parses an R of RFC 20, version 1. It retains nothing of b. The error wraps
+// ErrSyntax, ErrLimit, or ErrHosts if there are not as many hosts as ranks. Its
+// text tells the path and the offset of the value.
 //
-// Entries of R_lite may come in any order, and a rank in several of them, each
-// of its resources once. Members of an entry beside rank and children are left
-// out; members of the other objects that RFC 20 does not name are kept. It
-// takes memory in proportion to the text, whatever ids it names.
-func Parse(b []byte) (*R, error) { return Parser{}.Parse(b) }
-
-// A Parser parses within limits of the caller's. The zero value parses as Parse
-// does. A limit of 0 or less, or above the constant, means the constant.
-type Parser struct {
-	MaxRank    int  // the largest rank
-	MaxChild   int  // the largest id of a child
-	MaxBytes   int  // of the text
-	MaxEntries int  // of R_lite
-	MaxHosts   int  // of nodelist
-	NonEmpty   bool // refuse an R without resources, as an inventory or allocation
+// Entries of R_lite may come in any order. A rank may be in several entries, each
+// of its resources in one. Unknown members are kept, except those of an entry. An
+// R without resources is valid.
+//
+// It accepts 64 MiB of text, ranks up to 2^24, ids of children and numbers of
+// entries up to 2^20, and 2^24 hosts. Memory is in proportion to the text.
+func Parse(b []byte) (*R, error) {
+	return limits{MaxRank, maxChild, MaxBytes, maxEntries, maxHosts}.parse(b)
 }
 
-func (p Parser) withDefaults() Parser {
-	limit := func(n *int, most int) {
-		if *n <= 0 || *n > most {
-			*n = most
-		}
-	}
-	limit(&p.MaxRank, MaxRank)
-	limit(&p.MaxChild, MaxChild)
-	limit(&p.MaxBytes, MaxBytes)
-	limit(&p.MaxEntries, MaxEntries)
-	limit(&p.MaxHosts, MaxHosts)
-	return p
+// limits is how large an R may be.
+type limits struct {
+	rank, child, bytes, entries, hosts int
 }
 
-// Parse is the function Parse within the limits of p.
-func (p Parser) Parse(b []byte) (*R, error) {
-	d := decoder{Parser: p.withDefaults(), r: new(R), bytes: len(b)}
-	if len(b) > d.MaxBytes {
-		return nil, &LimitError{What: "bytes", Got: len(b), Limit: d.MaxBytes}
+func (l limits) parse(b []byte) (*R, error) {
+	if len(b) > l.bytes {
+		return nil, fmt.Errorf("%w: %w", ErrLimit, tooMany("bytes", len(b), l.bytes))
 	}
-	if err := d.document(b); err != nil {
-		if e, ok := err.(*ParseError); ok {
-			e.Field = cmp.Or(strings.TrimPrefix(e.Field, "."), "R")
-		}
-		return nil, err
+	doc := jsonobj.NewDoc(b, jsonscan.Limits{})
+	d := decoder{most: l, r: new(R), nodes: make(map[string]*node), merger: merger{bytes: len(b)}, doc: &doc}
+	d.document()
+	if doc.Failed() {
+		return nil, categorize(doc.Fault())
 	}
 	return d.r, nil
 }
 
-// A decoder reads one R. Values are parts of the text, with where they begin.
+// categorize returns an error that wraps a cause and its category.
+func categorize(err error) error {
+	category := ErrSyntax
+	for _, is := range [...]error{ErrHosts, ErrLimit, hostlist.ErrLimit, idset.ErrLimit, jsonscan.ErrDepth} {
+		switch {
+		case !errors.Is(err, is):
+		case is == ErrHosts:
+			category = ErrHosts
+		default:
+			category = ErrLimit
+		}
+	}
+	return fmt.Errorf("%w: %w", category, err)
+}
+
+// A decoder reads one R.
 type decoder struct {
-	Parser
-	r          *R
-	nodes      map[string]*node // by their text as it was read
-	entries    []entry
-	bytes      int              // of the text
-	work       int              // what overlaps of entries have cost
-	unions     map[string]*node // of entries that overlap, by their places
-	key        []byte           // room for a key of unions
-	nodelist   value
-	properties value
-}
-
-// A value is a JSON value and where it is.
-type value struct {
-	raw    []byte
-	offset int
-}
-
-// fail returns a ParseError for a value. Who called for it adds the field.
-func (v value) fail(err error) error { return &ParseError{Offset: v.offset, Err: err} }
-
-// under adds to an error what contains the value it is about.
-func under(field string, err error) error {
-	if e, ok := err.(*ParseError); ok {
-		e.Field = field + e.Field
-	}
-	return err
-}
-
-// object calls f with every member of an object. f does not keep the key.
-func (v value) object(f func(key []byte, m value) error) error {
-	if jsonscan.KindOf(v.raw) != jsonscan.KindObject {
-		return v.fail(errKind)
-	}
-	c := jsonscan.Object(v.raw)
-	for c.Next() {
-		if err := f(c.Key(), value{c.Raw(), v.offset + c.Offset()}); err != nil {
-			return under("."+quoted(string(c.Key())), err)
-		}
-	}
-	return v.wrap(c.Err())
-}
-
-// array calls f with every element of an array.
-func (v value) array(f func(i int, m value) error) error {
-	if jsonscan.KindOf(v.raw) != jsonscan.KindArray {
-		return v.fail(errKind)
-	}
-	c := jsonscan.Array(v.raw)
-	for i := 0; c.Next(); i++ {
-		if err := f(i, value{c.Raw(), v.offset + c.Offset()}); err != nil {
-			return under(fmt.Sprintf("[%d]", i), err)
-		}
-	}
-	return v.wrap(c.Err())
-}
-
-// text returns the content of a string.
-func (v value) text() (string, error) {
-	s, ok := jsonscan.String(v.raw)
-	if !ok {
-		return "", v.fail(errKind)
-	}
-	return s, nil
-}
-
-// ids returns the set that a string names.
-func (v value) ids(most int) (*idset.Set, error) {
-	s, err := v.text()
-	if err != nil {
-		return nil, err
-	}
-	set, err := idset.ParseLimit(s, uint32(most))
-	if err != nil {
-		return nil, v.fail(err)
-	}
-	return set, nil
+	most limits
+	merger
+	doc   *jsonobj.Doc
+	r     *R
+	nodes map[string]*node // by their text as it was read
 }
 
 // document reads the whole text.
-func (d *decoder) document(b []byte) error {
-	doc := value{raw: b}
-	var version, execution value
-	err := doc.object(func(key []byte, m value) error {
-		switch string(key) {
+func (d *decoder) document() {
+	var execution jsonobj.Value
+	o := d.doc.Object()
+	for o.Next() {
+		switch string(o.Key()) {
 		case "version":
-			version = m
+			if n, ok := jsonscan.Int64(o.Value().Raw()); !ok || n != 1 {
+				o.Value().Fail(errVersion)
+			}
 		case "execution":
-			execution = m
+			execution = o.Value()
 		case "scheduling":
-			d.r.scheduling = jsonscan.AppendCompact(nil, m.raw)
+			d.r.scheduling = o.Value().Compact()
 		default:
-			d.r.top = append(d.r.top, member{string(key), jsonscan.AppendCompact(nil, m.raw)})
+			d.r.top = append(d.r.top, member{string(o.Key()), o.Value().Compact()})
 		}
-		return nil
-	})
-	switch n, ok := jsonscan.Int64(version.raw); {
-	case err != nil:
-		return err
-	case version.raw == nil:
-		return under(".version", doc.fail(errMissing))
-	case !ok || n != 1:
-		return under(".version", version.fail(errVersion))
-	case execution.raw == nil:
-		return under(".execution", doc.fail(errMissing))
 	}
-	if err := d.execution(execution); err != nil {
-		return under(".execution", err)
-	}
+	o.Require("version", "execution")
+	d.execution(execution)
 	sortMembers(d.r.top)
 	sortMembers(d.r.execution)
-	return nil
 }
 
 func sortMembers(members []member) {
@@ -183,202 +101,160 @@ func sortMembers(members []member) {
 }
 
 // execution reads the execution object.
-func (d *decoder) execution(v value) error {
-	var lite, expiration value
-	err := v.object(func(key []byte, m value) (err error) {
-		switch string(key) {
+func (d *decoder) execution(v jsonobj.Value) {
+	var lite, expiration, nodelist, properties jsonobj.Value
+	o := v.Object()
+	for o.Next() {
+		switch string(o.Key()) {
 		case "R_lite":
-			lite = m
+			lite = o.Value()
 		case "starttime":
-			d.r.start, err = m.time()
+			d.r.start = eventlog.Timestamp(o.Float(0, math.MaxFloat64))
 		case "expiration":
-			expiration = m
-			d.r.end, err = m.time()
+			expiration = o.Value()
+			d.r.end = eventlog.Timestamp(o.Float(0, math.MaxFloat64))
 		case "nslots":
-			var ok bool
-			if d.r.slots, ok = jsonscan.Int64(m.raw); !ok {
-				return m.fail(errKind)
-			} else if d.r.slots < 0 {
-				return m.fail(errSlots)
-			}
+			d.r.slots = o.Int(0, math.MaxInt64)
 		case "nodelist":
-			d.nodelist = m
+			nodelist = o.Value()
 		case "properties":
-			d.properties = m
+			properties = o.Value()
 		default:
-			d.r.execution = append(d.r.execution, member{string(key), jsonscan.AppendCompact(nil, m.raw)})
+			d.r.execution = append(d.r.execution, member{string(o.Key()), o.Value().Compact()})
 		}
-		return err
-	})
-	switch {
-	case err != nil:
-		return err
-	case lite.raw == nil:
-		return under(".R_lite", v.fail(errMissing))
-	case d.r.end > 0 && d.r.end <= d.r.start:
-		return under(".expiration", expiration.fail(errExpiration))
 	}
-	if err := d.lite(lite); err != nil {
-		return under(".R_lite", err)
+	o.Require("R_lite")
+	if d.r.end > 0 && d.r.end <= d.r.start {
+		expiration.Fail(errExpiration)
 	}
-	if d.NonEmpty && d.r.IsEmpty() {
-		return under(".R_lite", lite.fail(errEmpty))
-	}
-	if err := d.hosts(); err != nil {
-		return under(".nodelist", err)
-	}
-	return under(".properties", d.props())
-}
-
-// time reads a time.
-func (v value) time() (eventlog.Timestamp, error) {
-	f, ok := jsonscan.Float64(v.raw)
-	if !ok || f < 0 {
-		return 0, v.fail(errTime)
-	}
-	return eventlog.Timestamp(f + 0), nil
+	d.lite(lite)
+	d.hosts(nodelist)
+	d.properties(properties)
 }
 
 // lite reads R_lite.
-func (d *decoder) lite(v value) error {
-	d.nodes = make(map[string]*node)
-	err := v.array(func(i int, e value) error {
-		if i == d.MaxEntries {
-			return &LimitError{What: "entries", Got: i + 1, Limit: d.MaxEntries}
+func (d *decoder) lite(v jsonobj.Value) {
+	for a := v.Array(); a.Next(); {
+		if len(d.entries) == d.most.entries {
+			a.Value().Fail(tooMany("entries", len(d.entries)+1, d.most.entries))
 		}
-		return d.entry(e)
-	})
-	if err != nil {
-		return err
+		d.entry(a.Value())
 	}
-	return d.merge(v)
+	if d.doc.Failed() {
+		return
+	}
+	made, entry, err := d.merge()
+	switch {
+	case err == nil:
+		d.r.spans, d.r.nodes = made.spans, made.nodes
+	case entry < 0:
+		v.Fail(err)
+	default:
+		d.entries[entry].value.Fail(err)
+	}
 }
 
 // An entry is one of R_lite.
 type entry struct {
-	ranks  *idset.Set
-	node   *node // nil if it has no resources
-	offset int
+	ranks *idset.Set
+	node  *node // nil if it has no resources
+	value jsonobj.Value
 }
 
-func (d *decoder) entry(v value) error {
-	e := entry{offset: v.offset}
-	var children value
-	err := v.object(func(key []byte, m value) (err error) {
-		switch string(key) {
+func (d *decoder) entry(v jsonobj.Value) {
+	e := entry{value: v}
+	var kinds jsonobj.Value
+	o := v.Object()
+	for o.Next() {
+		switch string(o.Key()) {
 		case "rank":
-			if e.ranks, err = m.ids(d.MaxRank); err == nil && e.ranks.IsEmpty() {
-				err = m.fail(errNoRank)
+			if e.ranks = parseIDs(o.Value(), d.most.rank); e.ranks.IsEmpty() {
+				o.Value().Fail(errNoRank)
 			}
 		case "children":
-			children = m
+			kinds = o.Value()
 		}
-		return err
-	})
-	switch {
-	case err != nil:
-		return err
-	case e.ranks == nil:
-		return under(".rank", v.fail(errMissing))
-	case children.raw == nil:
-		return under(".children", v.fail(errMissing))
 	}
-	n, ok := d.nodes[string(children.raw)]
+	o.Require("rank", "children")
+	n, ok := d.nodes[string(kinds.Raw())]
 	if !ok {
-		if n, err = d.node(children); err != nil {
-			return under(".children", err)
-		}
-		d.nodes[string(children.raw)] = n
+		n = d.node(kinds)
+		d.nodes[string(kinds.Raw())] = n
 	}
 	e.node = n
 	d.entries = append(d.entries, e)
-	return nil
 }
 
 // node reads children.
-func (d *decoder) node(v value) (*node, error) {
-	var kinds []kind
-	err := v.object(func(key []byte, m value) error {
-		ids, err := m.ids(d.MaxChild)
-		kinds = append(kinds, kind{string(key), ids})
-		return err
-	})
-	if err != nil {
-		return nil, err
+func (d *decoder) node(v jsonobj.Value) *node {
+	var kinds []children.Kind
+	for o := v.Object(); o.Next(); {
+		ids := parseIDs(o.Value(), d.most.child)
+		kinds = append(kinds, children.Kind{Name: string(o.Key()), IDs: ids, N: ids.Len()})
 	}
-	return newNode(sortKinds(kinds)), nil
+	return newNode(children.Of(kinds))
+}
+
+// parseIDs reads an idset.
+func parseIDs(v jsonobj.Value, most int) *idset.Set {
+	set, err := idset.ParseLimit(v.Text(), uint32(most))
+	if err != nil {
+		v.Fail(err)
+	}
+	return set
 }
 
 // hosts reads nodelist, once the ranks are known.
-func (d *decoder) hosts() error {
-	if d.nodelist.raw == nil {
-		return nil
+func (d *decoder) hosts(v jsonobj.Value) {
+	if v.Absent() {
+		return
 	}
 	list := new(hostlist.List)
-	err := d.nodelist.array(func(_ int, m value) error {
-		s, err := m.text()
-		if err != nil {
-			return err
-		}
-		part, err := hostlist.Parser{MaxText: d.MaxBytes, MaxHosts: d.MaxHosts}.Parse(s)
-		if err != nil {
-			return m.fail(err)
-		}
-		if n := list.Len() + part.Len(); n > d.MaxHosts || n < 0 {
-			return &LimitError{What: "hosts", Got: n, Limit: d.MaxHosts}
+	parser := hostlist.Parser{MaxText: d.most.bytes, MaxHosts: d.most.hosts}
+	for a := v.Array(); a.Next(); {
+		part := jsonobj.Parse(a.Value(), parser.Parse)
+		if n := list.Len() + part.Len(); n > d.most.hosts || n < 0 {
+			a.Value().Fail(tooMany("hosts", n, d.most.hosts))
 		}
 		list.AppendList(part)
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	if list.Len() != d.r.Len() {
-		return &HostsError{Ranks: d.r.Len(), Hosts: list.Len()}
+	if err := d.r.checkHosts(list); err != nil {
+		v.Fail(err)
 	}
 	d.r.hosts = hostsOf(list)
+}
+
+// properties reads properties, once the ranks are known.
+func (d *decoder) properties(v jsonobj.Value) {
+	ranks := d.r.Ranks()
+	for o := v.Object(); o.Next(); {
+		set := parseIDs(o.Value(), d.most.rank)
+		if err := d.r.addProperty(string(o.Key()), set, ranks); err != nil {
+			o.Value().Fail(err)
+		}
+	}
+	d.r.sortProperties()
+}
+
+// addProperty gives r a property, whose ranks must be among those given.
+func (r *R) addProperty(name string, set, ranks *idset.Set) error {
+	switch {
+	case !ValidProperty(name):
+		return errProperty
+	case !ranks.ContainsAll(set):
+		return fmt.Errorf("unknown ranks %s", plain(idset.Difference(set, ranks).String()))
+	case !set.IsEmpty():
+		r.properties = append(r.properties, property{name, set})
+	}
 	return nil
 }
 
-// notInProperty is the bytes that no name of a property has.
-const notInProperty = "!&'\"^`|()"
-
-// props reads properties, once the ranks are known.
-func (d *decoder) props() error {
-	if d.properties.raw == nil {
-		return nil
-	}
-	ranks := d.r.Ranks()
-	err := d.properties.object(func(key []byte, m value) error {
-		name := string(key)
-		if name == "" || strings.ContainsAny(name, notInProperty) {
-			return m.fail(errProperty)
-		}
-		set, err := m.ids(d.MaxRank)
-		if err != nil {
-			return err
-		}
-		if !ranks.ContainsAll(set) {
-			return m.fail(&RanksError{Unknown: idset.Difference(set, ranks), Freed: new(idset.Set)})
-		}
-		if !set.IsEmpty() {
-			d.r.properties = append(d.r.properties, property{name, set})
-		}
-		return nil
-	})
-	slices.SortFunc(d.r.properties, func(a, b property) int { return strings.Compare(a.name, b.name) })
-	return err
+func (r *R) sortProperties() {
+	slices.SortFunc(r.properties, func(a, b property) int { return strings.Compare(a.name, b.name) })
 }
 
-// wrap makes an error of the JSON scanner one of a value.
-func (v value) wrap(err error) error {
-	if err == nil {
-		return nil
-	}
-	offset := v.offset
-	if syntax, ok := err.(*jsonscan.SyntaxError); ok {
-		offset += syntax.Offset
-		err = syntax.Err
-	}
-	return &ParseError{Offset: offset, Err: err}
+// ValidProperty reports whether a text can be the name of a property: it is not
+// empty, is valid UTF-8, and has no zero byte and none of !&'"^`|().
+func ValidProperty(name string) bool {
+	return name != "" && !strings.ContainsAny(name, "!&'\"^`|()\x00") && utf8.ValidString(name)
 }

@@ -9,19 +9,20 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// Default limits of Parse, and what no limit can exceed.
+// Limits of [Parse] and [New].
 const (
-	MaxRank    = 1 << 24  // the largest rank
-	MaxChild   = 1 << 20  // the largest id of a core, gpu or other child
-	MaxBytes   = 64 << 20 // the number of bytes of a text
-	MaxEntries = 1 << 20  // the number of entries of R_lite
-	MaxHosts   = 1 << 24  // the number of hosts
+	MaxRank  = 1 << 24  // the largest rank
+	MaxBytes = 64 << 20 // bytes of a text
+
+	maxChild   = 1 << 20 // the largest id of a child
+	maxEntries = 1 << 20 // entries of R_lite
+	maxHosts   = 1 << 24 // hosts
 )
 
-// R is a set of resources, RFC 20: which cores, gpus and other children of
-// which ranks, on which hosts, and from when to when. It is immutable: every
-// operation returns another one, any number of goroutines may use it, and it
-// may be copied. The zero value and a nil *R are the empty set.
+// R is a set of resources (RFC 20): cores, gpus and other children of ranks,
+// their hosts, and the time they are valid. It is immutable: operations return a
+// new R, and any number of goroutines may use one. The zero value and a nil *R
+// are the empty set.
 type R struct {
 	spans      []span  // ascending, disjoint; neighbours that touch have different nodes
 	nodes      []*node // distinct, in the order of their first rank
@@ -46,7 +47,7 @@ type member struct {
 	raw []byte
 }
 
-// empty is what a nil *R reads as.
+// orEmpty returns r, or the empty set for nil.
 func (r *R) orEmpty() *R {
 	if r == nil {
 		return new(R)
@@ -63,9 +64,8 @@ func (r *R) Len() int {
 	return last.before + last.len()
 }
 
-// IsEmpty reports whether there are no resources. An empty R is legal as the
-// result of an operation and as a last fragment, not as an inventory or an
-// allocation.
+// IsEmpty reports whether there are no resources. An empty R is a valid result
+// and a valid last fragment, but not a valid inventory or allocation.
 func (r *R) IsEmpty() bool { return r == nil || len(r.spans) == 0 }
 
 // Ranks returns a new set of the ranks.
@@ -77,22 +77,20 @@ func (r *R) Ranks() *idset.Set {
 	return s
 }
 
-// HasRank reports whether a rank is among those of r, in the logarithm of its
-// ranges.
+// HasRank reports whether r has a rank. It takes logarithmic time.
 func (r *R) HasRank(rank uint32) bool {
 	_, ok := find(r.orEmpty().spans, rank)
 	return ok
 }
 
-// Nodelist returns a new list of the hosts in rank order, empty if they are not
-// known.
+// Nodelist returns a new list of the hosts in rank order. It is empty if r has no
+// hosts.
 func (r *R) Nodelist() *hostlist.List { return r.orEmpty().hosts.list() }
 
-// HasHosts reports whether the hosts of the ranks are known.
+// HasHosts reports whether r has hosts. Either every rank has one or none.
 func (r *R) HasHosts() bool { return len(r.orEmpty().hosts) > 0 }
 
-// Host returns the host of a rank, or false if the rank is not there or the
-// hosts are not known.
+// Host returns the host of a rank, or false if r has no such rank or no hosts.
 func (r *R) Host(rank uint32) (string, bool) {
 	r = r.orEmpty()
 	i, ok := find(r.spans, rank)
@@ -102,23 +100,24 @@ func (r *R) Host(rank uint32) (string, bool) {
 	return r.hosts.at(r.spans[i].before + int(rank-r.spans[i].first))
 }
 
-// Children returns a new set of the ids of a kind, as "core", at a rank: empty
-// if there are none.
+// Children returns a new set of the ids of a kind, such as "core", on a rank. It
+// is empty if there are none.
 func (r *R) Children(rank uint32, kind string) *idset.Set {
 	r = r.orEmpty()
 	if i, ok := find(r.spans, rank); ok {
-		return r.nodes[r.spans[i].node].ids(kind).Clone()
+		ids, _ := r.nodes[r.spans[i].node].set().Kind(kind)
+		return ids.Clone()
 	}
 	return new(idset.Set)
 }
 
-// Count returns the number of resources of a kind, as "core" or "gpu", over all
-// ranks.
+// Count returns the number of resources of a kind, such as "core", on all ranks.
 func (r *R) Count(kind string) int64 {
 	r = r.orEmpty()
 	per := make([]int64, len(r.nodes))
 	for i, n := range r.nodes {
-		per[i] = int64(n.ids(kind).Len())
+		_, count := n.set().Kind(kind)
+		per[i] = int64(count)
 	}
 	total := int64(0)
 	for _, s := range r.spans {
@@ -127,39 +126,38 @@ func (r *R) Count(kind string) int64 {
 	return total
 }
 
-// Start returns the time from which on the resources are valid; 0 if that is
-// not limited.
+// Start returns the time from which the resources are valid; 0 means always.
 func (r *R) Start() eventlog.Timestamp { return r.orEmpty().start }
 
-// Expiration returns the time at which the resources expire; 0 if they never do.
+// Expiration returns the time at which the resources expire; 0 means never.
 func (r *R) Expiration() eventlog.Timestamp { return r.orEmpty().end }
 
-// Slots returns the number of slots of the allocation that r is, or is a
-// fragment of; 0 if it is not known.
+// Slots returns the number of slots of the allocation, also in its fragments; 0
+// means that it is not known.
 func (r *R) Slots() int64 { return r.orEmpty().slots }
 
-// Scheduling returns a copy of what the scheduler that made this R keeps with
-// it, nil if there is nothing.
+// Scheduling returns a copy of the scheduling key, which is the scheduler's own;
+// nil if there is none.
 func (r *R) Scheduling() json.RawMessage {
 	return append(json.RawMessage(nil), r.orEmpty().scheduling...)
 }
 
-// An Entry is ranks that have the same children.
+// An Entry is ranks with equal children.
 type Entry struct {
 	Ranks    *idset.Set
-	Children map[string]*idset.Set // by kind, as "core"
+	Children map[string]*idset.Set // ids by kind, such as "core"
 }
 
 // Entries returns an iterator over the groups of ranks with equal children, in
-// the order of their first ranks. The entries share nothing with r.
+// the order of their first ranks. Entries are copies.
 func (r *R) Entries() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		r := r.orEmpty()
 		ranks := r.groups()
 		for i, n := range r.nodes {
-			e := Entry{Ranks: ranks[i], Children: make(map[string]*idset.Set, len(n.kinds))}
-			for _, k := range n.kinds {
-				e.Children[k.name] = k.ids.Clone()
+			e := Entry{Ranks: ranks[i], Children: n.set().Map()}
+			for kind, ids := range e.Children {
+				e.Children[kind] = ids.Clone()
 			}
 			if !yield(e) {
 				return
@@ -180,8 +178,8 @@ func (r *R) groups() []*idset.Set {
 	return out
 }
 
-// Properties returns an iterator over the properties by name, and the ranks
-// that have them. The sets are copies.
+// Properties returns an iterator over the properties, by name, and their ranks.
+// The sets are copies.
 func (r *R) Properties() iter.Seq2[string, *idset.Set] {
 	return func(yield func(string, *idset.Set) bool) {
 		for _, p := range r.orEmpty().properties {
@@ -192,7 +190,8 @@ func (r *R) Properties() iter.Seq2[string, *idset.Set] {
 	}
 }
 
-// Property returns a new set of the ranks that have a property.
+// Property returns a new set of the ranks that have a property. It is empty if
+// none has it.
 func (r *R) Property(name string) *idset.Set {
 	for _, p := range r.orEmpty().properties {
 		if p.name == name {
@@ -202,14 +201,14 @@ func (r *R) Property(name string) *idset.Set {
 	return new(idset.Set)
 }
 
-// Equal reports whether a and b are equal in all respects, which is when their
-// encodings are the same bytes.
+// Equal reports whether a and b have equal encodings: resources, hosts, times and
+// all else. It encodes both.
 func Equal(a, b *R) bool {
 	return string(a.orEmpty().appendJSON(nil)) == string(b.orEmpty().appendJSON(nil))
 }
 
 // SameResources reports whether a and b have the same ranks with the same
-// children, whatever else they have.
+// children. Hosts, times and all else may differ.
 func SameResources(a, b *R) bool {
 	a, b = a.orEmpty(), b.orEmpty()
 	same := len(a.spans) == len(b.spans)

@@ -1,37 +1,46 @@
 package rset
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/rset/hostlist"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// AssignHosts returns r with the given hosts, in rank order. The error is a
-// *HostsError with both numbers unless there are as many hosts as ranks. It
-// drops what the scheduler kept with r. It copies the list.
+// AssignHosts returns r with other hosts, in rank order. The error is ErrHosts
+// unless there are as many hosts as ranks. It drops the scheduling key. It copies
+// the list.
 func (r *R) AssignHosts(list *hostlist.List) (*R, error) {
-	if r.Len() != list.Len() {
-		return nil, &HostsError{Ranks: r.Len(), Hosts: list.Len()}
+	if err := r.checkHosts(list); err != nil {
+		return nil, categorize(err)
 	}
 	out := *r.orEmpty()
 	out.hosts, out.scheduling = hostsOf(list.Clone()), nil
 	return &out, nil
 }
 
-// Rerank returns r with other ranks: the place of its host in the list, from 0,
-// is the new rank of each. The list has the hosts of r, each once: the
-// error is a *HostsError that gives both numbers, or names the hosts that are
-// on one side only or given twice. It drops what the scheduler kept with r,
-// which speaks of the old ranks. It costs by hosts.
+// checkHosts returns the cause of an ErrHosts unless there are as many hosts as
+// ranks.
+func (r *R) checkHosts(list *hostlist.List) error {
+	if n, m := r.Len(), list.Len(); n != m {
+		return &cause{ErrHosts, fmt.Sprintf("number of hosts is %d, must be %d", m, n)}
+	}
+	return nil
+}
+
+// Rerank returns r with ranks in the order of a list: the index of its host, from
+// 0, is the new rank. The error is ErrHosts unless the list has the hosts of r,
+// each once. It drops the scheduling key. It takes time in proportion to hosts.
 func (r *R) Rerank(list *hostlist.List) (*R, error) {
 	r = r.orEmpty()
-	if r.Len() != list.Len() {
-		return nil, &HostsError{Ranks: r.Len(), Hosts: list.Len()}
+	if err := r.checkHosts(list); err != nil {
+		return nil, categorize(err)
 	}
 	if !r.IsEmpty() && len(r.hosts) == 0 {
 		first, _ := r.Ranks().Min()
-		return nil, &HostsError{Rank: first, Reason: "has no host"}
+		return nil, fmt.Errorf("%w: rank %d has no host", ErrHosts, first)
 	}
 	place := make(map[string]int, r.Len())
 	var twice, unknown []string
@@ -56,9 +65,9 @@ func (r *R) Rerank(list *hostlist.List) (*R, error) {
 	}
 	switch {
 	case len(twice) > 0:
-		return nil, &HostsError{Names: capNames(twice), Reason: "hosts are there more than once"}
+		return nil, hostsNamed("duplicate hosts", twice)
 	case len(unknown) > 0:
-		return nil, &HostsError{Names: capNames(unknown), Reason: "hosts are not there"}
+		return nil, hostsNamed("unknown hosts", unknown)
 	}
 	to := make(map[uint32]uint32, len(ranks)) // old rank to new
 	var made builder
@@ -99,34 +108,23 @@ func (r *R) moved(made builder, h hosts, to map[uint32]uint32) *R {
 	return &out
 }
 
-// capNames returns copies of the first names, short enough to print, in order.
-func capNames(names []string) []string {
-	slices.Sort(names)
-	names = slices.Compact(names)
-	out := make([]string, 0, maxNames)
-	for _, name := range names[:min(len(names), maxNames)] {
-		out = append(out, quoted(name))
-	}
-	return out
-}
-
-// Remap returns r with ranks 0, 1, 2, … in the order of the old ones, and on
-// each rank cores 0, 1, 2, … in their order: what an instance that runs in an
-// allocation calls its resources. Other children keep their ids, which name
-// devices. It drops what the scheduler kept with r. It costs by ranks.
+// Remap returns r with ranks and cores numbered from 0, in their order: what an
+// instance that runs in an allocation calls its resources. Other children keep
+// their ids, which name devices. It drops the scheduling key. It takes time in
+// proportion to ranks.
 func (r *R) Remap() *R {
 	r = r.orEmpty()
 	nodes := make([]*node, len(r.nodes))
 	for i, n := range r.nodes {
-		kinds := slices.Clone(n.kinds)
+		kinds := slices.Clone(n.set().Kinds())
 		for k := range kinds {
-			if kinds[k].name == "core" {
+			if kinds[k].Name == "core" {
 				cores := new(idset.Set)
-				cores.InsertRange(0, uint32(kinds[k].ids.Len()-1))
-				kinds[k].ids = cores
+				cores.InsertRange(0, uint32(kinds[k].N-1))
+				kinds[k].IDs = cores
 			}
 		}
-		nodes[i] = newNode(kinds)
+		nodes[i] = newNode(children.Of(kinds))
 	}
 	var made builder
 	to := make(map[uint32]uint32)
@@ -139,54 +137,39 @@ func (r *R) Remap() *R {
 	return r.moved(made, r.hosts, to)
 }
 
-// RanksOf returns a new set of the ranks on a host: none if it is not there,
-// several if it is there more than once. It costs by hosts.
-func (r *R) RanksOf(host string) *idset.Set {
-	one := new(hostlist.List)
-	if one.Append(host) != nil {
-		return new(idset.Set)
-	}
-	ranks, err := r.HostsToRanks(one)
-	if err != nil {
-		return new(idset.Set)
-	}
-	return ranks
-}
-
-// HostsToRanks returns a new set of the ranks on the given hosts, all of them
-// where a host has several. The error is a *HostsError that names hosts which
-// are not there. It costs by hosts of both.
-func (r *R) HostsToRanks(list *hostlist.List) (*idset.Set, error) {
+// RanksOf returns a new set of the ranks on hosts. A host may have several ranks.
+// The error is ErrHosts if r does not have one of the hosts. It takes time in
+// proportion to the hosts of both.
+func (r *R) RanksOf(list *hostlist.List) (*idset.Set, error) {
 	r = r.orEmpty()
-	wanted := make(map[string]bool, list.Len()) // whether it was found
+	found := make(map[string]bool, list.Len())
 	for name := range list.All() {
-		wanted[name] = false
+		found[name] = false
 	}
 	out := new(idset.Set)
-	if len(wanted) > 0 {
+	if len(found) > 0 {
 		ranks, names := r.expand()
 		for i, name := range names {
-			if _, ok := wanted[name]; ok {
-				wanted[name] = true
+			if _, ok := found[name]; ok {
+				found[name] = true
 				out.Insert(ranks[i])
 			}
 		}
 	}
 	var unknown []string
 	for name := range list.All() {
-		if !wanted[name] {
+		if !found[name] {
 			unknown = append(unknown, name)
 		}
 	}
 	if len(unknown) > 0 {
-		return nil, &HostsError{Names: capNames(unknown), Reason: "hosts are not there"}
+		return nil, hostsNamed("unknown hosts", unknown)
 	}
 	return out, nil
 }
 
-// WithoutLocal returns r without the properties that begin with "+", which mean
-// something in one instance only: what a job is given. It drops what the
-// scheduler kept with r.
+// WithoutLocal returns r without the properties that begin with "+", which have a
+// meaning in one instance only: what a job is given. It drops the scheduling key.
 func (r *R) WithoutLocal() *R {
 	out := *r.orEmpty()
 	out.properties = slices.DeleteFunc(slices.Clone(out.properties), func(p property) bool { return p.name[0] == '+' })

@@ -7,35 +7,31 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// AppendText appends what String returns. The error is always nil.
-func (r *R) AppendText(dst []byte) ([]byte, error) {
+// String returns one line for people, such as "rank[0-3]/core[0-7],gpu[0-1]" for
+// each group of ranks with equal children; "" for the empty set.
+func (r *R) String() string {
 	r = r.orEmpty()
+	var dst []byte
 	for i, ranks := range r.groups() {
 		if i > 0 {
 			dst = append(dst, ' ')
 		}
-		dst = ranks.AppendFormat(append(dst, "rank"...), idset.Brackets)
+		dst = ranks.AppendFormat(append(dst, "rank"...), idset.FormatBrackets)
 		dst = r.nodes[i].appendText(append(dst, '/'))
 	}
-	return dst, nil
-}
-
-// String returns the one-line form, for people: "rank[0-3]/core[0-7],gpu[0-1]"
-// for each group of ranks, in the order of first ranks; "" of the empty set.
-func (r *R) String() string {
-	b, _ := r.AppendText(nil)
-	return string(b)
+	return string(dst)
 }
 
 // AppendJSON appends the encoding of RFC 20. It is compact, canonical and
-// minimal: equal sets have equal bytes, whatever they were made from.
+// minimal: equal sets have equal bytes.
 func (r *R) AppendJSON(dst []byte) []byte { return r.orEmpty().appendJSON(dst) }
 
 // MarshalJSON returns the encoding of RFC 20, as AppendJSON does. The error is
 // always nil.
 func (r *R) MarshalJSON() ([]byte, error) { return r.orEmpty().appendJSON(nil), nil }
 
-// UnmarshalJSON makes r what Parse returns of b. After an error r is as it was.
+// UnmarshalJSON replaces r with what Parse returns. After an error r is as it
+// was.
 func (r *R) UnmarshalJSON(b []byte) error {
 	parsed, err := Parse(b)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/refdata"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/hostlist"
@@ -118,7 +119,6 @@ func reason(v vector, what string, err error) string {
 // refusal returns why a line that the reference accepts is refused.
 func refusal(v vector, err error) string {
 	text := err.Error()
-	var parse *rset.ParseError
 	switch {
 	case v.Op == "config":
 		return noConfig
@@ -128,12 +128,12 @@ func refusal(v vector, err error) string {
 		return laxIDs
 	case errors.Is(err, hostlist.ErrSyntax):
 		return laxHosts
-	case !errors.As(err, &parse):
-	case strings.HasSuffix(text, "has another JSON type"):
-		return mistyped
-	case strings.Contains(parse.Field, "expiration"), strings.Contains(parse.Field, "starttime"):
+	case !errors.Is(err, rset.ErrSyntax):
+	case strings.Contains(text, ".expiration: "), strings.Contains(text, ".starttime: "):
 		return badTimes
-	case strings.Contains(parse.Field, "nslots"):
+	case errors.Is(err, jsonobj.ErrKind):
+		return mistyped
+	case strings.Contains(text, ".nslots: "):
 		return badSlots
 	case strings.Contains(text, "no resource at ranks"):
 		return noResource
@@ -195,10 +195,10 @@ func run(v vector) (answer, error) {
 	case "assign_hosts":
 		r, err = a.AssignHosts(hosts)
 	case "hosts_to_ranks":
-		ranks, err := a.HostsToRanks(hosts)
+		ranks, err := a.RanksOf(hosts)
 		return answer{ranks: ranks}, err
 	case "verify":
-		modes := map[string]rset.VerifyMode{"strict": rset.Strict, "ignore": rset.Ignore, "allow-missing": rset.AllowMissing, "allow-extra": rset.AllowExtra}
+		modes := map[string]rset.VerifyMode{"strict": rset.VerifyStrict, "ignore": rset.VerifyIgnore, "allow-missing": rset.VerifyAllowMissing, "allow-extra": rset.VerifyAllowExtra}
 		cfg := rset.VerifyConfig{Kinds: map[string]rset.VerifyMode{}}
 		for k, m := range v.Config {
 			switch k {

@@ -1,126 +1,145 @@
 package rset
 
 import (
+	"fmt"
+
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// A VerifyMode says which differences Verify lets pass.
+// A VerifyMode says which differences [R.Verify] accepts.
 type VerifyMode uint8
 
+// The modes of Verify.
 const (
-	Default      VerifyMode = iota // that of VerifyConfig.Default, which itself means Strict
-	Strict                         // none
-	Ignore                         // any
-	AllowMissing                   // what is expected may be missing
-	AllowExtra                     // there may be more than expected
+	VerifyDefault      VerifyMode = iota // VerifyConfig.Default, which itself defaults to VerifyStrict
+	VerifyStrict                         // no difference
+	VerifyIgnore                         // any difference
+	VerifyAllowMissing                   // expected resources may be missing
+	VerifyAllowExtra                     // there may be more than expected
 )
 
-// VerifyConfig says what Verify lets pass. The zero value lets nothing pass.
+// VerifyConfig says which differences [R.Verify] accepts. The zero value accepts
+// none.
 type VerifyConfig struct {
-	Default VerifyMode            // for hosts and kinds not named below
-	Hosts   VerifyMode            // AllowMissing and AllowExtra mean Strict here
-	Kinds   map[string]VerifyMode // by kind, as "core"
+	Default VerifyMode            // for hosts and for kinds that are not in Kinds
+	Hosts   VerifyMode            // VerifyIgnore or VerifyStrict; the others mean VerifyStrict
+	Kinds   map[string]VerifyMode // by kind, such as "core"
 }
 
 // mode returns the mode of a setting.
 func (c VerifyConfig) mode(m VerifyMode) VerifyMode {
-	if m == Default {
+	if m == VerifyDefault {
 		m = c.Default
 	}
-	if m == Default {
-		m = Strict
+	if m == VerifyDefault {
+		m = VerifyStrict
 	}
 	return m
 }
 
-// Verify compares resources that were found with those expected of the same
-// ranks; ranks that are expected and not in r are not looked at. The error is a
-// *VerifyError: ErrMismatch where a rank is not expected, is on another host or
-// lacks something, otherwise ErrExtra where something is there beside. Hosts
-// are compared where both sides know them. It costs by ranges of ranks, and by
-// ranks where hosts are not in the same order.
+// A verifyFinding is the first difference of a sort, and all ranks with one.
+type verifyFinding struct {
+	rank  uint32
+	ranks *idset.Set
+	text  string
+}
+
+// err returns the error for a finding.
+func (f *verifyFinding) err(category error) error {
+	if f.ranks.Len() == 1 {
+		return fmt.Errorf("%w: rank %d %s", category, f.rank, f.text)
+	}
+	return fmt.Errorf("%w: rank %d %s (ranks %s in all)", category, f.rank, f.text, plain(f.ranks.String()))
+}
+
+// add notes a finding, or the ranks of another one.
+func (f *verifyFinding) add(first, last uint32, text func() string) {
+	if f.ranks == nil {
+		f.rank, f.ranks, f.text = first, new(idset.Set), text()
+	}
+	f.ranks.InsertRange(first, last)
+}
+
+// Verify compares the resources found with those expected on the same ranks.
+// Expected ranks that are not in r are not compared. The error is ErrMismatch if a
+// rank is unexpected, is on another host or lacks something; else ErrExtra if a
+// rank has more. It describes the lowest rank with such a difference and lists all
+// of them. Hosts are compared if both sides have hosts. It takes time in proportion
+// to ranges of ranks, or to ranks if the hosts are in another order.
 func (r *R) Verify(expected *R, cfg VerifyConfig) error {
 	r, expected = r.orEmpty(), expected.orEmpty()
 	missing, extra := memory{op: cfg.missing}, memory{op: cfg.extra}
-	var bad, more *VerifyError
+	var bad, more verifyFinding
 	var compare comparison
 	overlay(r.spans, expected.spans, func(first, last uint32, i, j int) bool {
 		if i < 0 {
 			return true
 		}
-		e := &VerifyError{Rank: first, mismatch: true}
-		switch {
-		case j < 0:
-			e.Unknown = true
-		default:
-			x, y := r.nodeAt(i), expected.nodeAt(j)
-			if !cfg.verifyHosts(&compare, r, expected, span{first: first, last: last}, i, j, &bad) {
-				return true
-			}
-			e.Missing, e.Extra = missing.of(x, y).text(), extra.of(x, y).text()
-			e.mismatch = e.Missing != ""
-			if e.Missing == "" && e.Extra == "" {
-				return true
+		if j < 0 {
+			bad.add(first, last, func() string { return "is not expected" })
+			return true
+		}
+		if rank, differ := cfg.verifyHosts(&compare, r, expected, span{first: first, last: last}, i, j); differ {
+			bad.add(rank, rank, func() string {
+				have, _ := r.Host(rank)
+				want, _ := expected.Host(rank)
+				return fmt.Sprintf("is on host %.64q, expected %.64q", have, want)
+			})
+			return true
+		}
+		x, y := r.nodeAt(i), expected.nodeAt(j)
+		on := func(what string, n *node) func() string {
+			return func() string {
+				host, ok := r.Host(first)
+				if !ok {
+					host = "unknown"
+				}
+				return fmt.Sprintf("(%s) %s %s", plain(host), what, plain(n.text()))
 			}
 		}
-		if e.mismatch {
-			bad = bad.join(e, r, first, last)
-		} else {
-			more = more.join(e, r, first, last)
+		if n := missing.of(x, y); n != nil {
+			bad.add(first, last, on("lacks", n))
+		} else if n := extra.of(x, y); n != nil {
+			more.add(first, last, on("also has", n))
 		}
 		return true
 	})
 	switch {
-	case bad != nil:
-		return bad
-	case more != nil:
-		return more
+	case bad.ranks != nil:
+		return bad.err(ErrMismatch)
+	case more.ranks != nil:
+		return more.err(ErrExtra)
 	}
 	return nil
 }
 
-// join adds ranks to the error, which is e if there was none before.
-func (e *VerifyError) join(found *VerifyError, r *R, first, last uint32) *VerifyError {
-	if e == nil {
-		e = found
-		e.Ranks = new(idset.Set)
-		e.Host, _ = r.Host(e.Rank)
+// verifyHosts returns the first rank of a range whose hosts differ, or false.
+func (c VerifyConfig) verifyHosts(compare *comparison, r, expected *R, at span, i, j int) (uint32, bool) {
+	if c.mode(c.Hosts) == VerifyIgnore || len(r.hosts) == 0 || len(expected.hosts) == 0 {
+		return 0, false
 	}
-	e.Ranks.InsertRange(first, last)
-	return e
+	k, differ := compare.differ(r.hosts, r.index(i, at.first), expected.hosts, expected.index(j, at.first), at.len())
+	return at.first + uint32(k), differ
 }
 
-// verifyHosts compares hosts over a range and reports whether they are equal.
-func (c VerifyConfig) verifyHosts(compare *comparison, r, expected *R, at span, i, j int, bad **VerifyError) bool {
-	if c.mode(c.Hosts) == Ignore || len(r.hosts) == 0 || len(expected.hosts) == 0 {
-		return true
-	}
-	from, fromWant := r.index(i, at.first), expected.index(j, at.first)
-	k, differ := compare.differ(r.hosts, from, expected.hosts, fromWant, at.len())
-	if differ {
-		rank := at.first + uint32(k)
-		want, _ := expected.hosts.at(fromWant + k)
-		*bad = (*bad).join(&VerifyError{Rank: rank, Want: want, mismatch: true}, r, rank, rank)
-	}
-	return !differ
+// missing returns what is in y and not in x, except what may be missing.
+func (c VerifyConfig) missing(x, y *node) *node {
+	return c.without(subtractNodes(y, x), VerifyAllowMissing)
 }
 
-// missing returns what is in y and not in x, but for what may be missing.
-func (c VerifyConfig) missing(x, y *node) *node { return c.without(subtractNodes(y, x), AllowMissing) }
-
-// extra returns what is in x and not in y, but for what may be there.
-func (c VerifyConfig) extra(x, y *node) *node { return c.without(subtractNodes(x, y), AllowExtra) }
+// extra returns what is in x and not in y, except what may be there.
+func (c VerifyConfig) extra(x, y *node) *node {
+	return c.without(subtractNodes(x, y), VerifyAllowExtra)
+}
 
 // without returns n without the kinds that are ignored or have a mode.
 func (c VerifyConfig) without(n *node, pass VerifyMode) *node {
-	if n == nil {
-		return nil
-	}
-	var kinds []kind
-	for _, k := range n.kinds {
-		if m := c.mode(c.Kinds[k.name]); m != Ignore && m != pass {
+	var kinds []children.Kind
+	for _, k := range n.set().Kinds() {
+		if m := c.mode(c.Kinds[k.Name]); m != VerifyIgnore && m != pass {
 			kinds = append(kinds, k)
 		}
 	}
-	return newNode(kinds)
+	return newNode(children.Of(kinds))
 }

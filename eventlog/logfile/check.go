@@ -17,9 +17,8 @@ func inspect(name string, file io.ReaderAt, size int64) error {
 		if err == nil {
 			continue
 		}
-		var read *eventlog.ReadError
-		if errors.As(err, &read) {
-			return read.Err
+		if syntax := (*eventlog.SyntaxError)(nil); !errors.As(err, &syntax) {
+			return errors.Unwrap(err) // of the reader
 		}
 		n, countErr := countEntries(io.NewSectionReader(file, d.Offset(), size-d.Offset()))
 		if countErr != nil {

@@ -1,174 +1,148 @@
-// Command partialrelease shows what it is worth to give the nodes of a job back
-// one by one. One job of 64 nodes ends, and its epilog runs on every node; on
-// most it takes 20 seconds, on a few stragglers minutes. The same epilogs run
-// twice, and what goes back to the scheduler is printed side by side: with
-// partial release each node when its epilog has ended, with the release of the
-// whole job all nodes when the last one has.
+// Command partialrelease shows what it is worth to give the nodes of a job back one
+// by one. A job ends and its epilog runs on every node: for 20 seconds on most, for
+// minutes on a few stragglers, for ever on nodes that hang. The same epilogs run
+// twice. With partial release each node goes back to the scheduler when its epilog
+// ends. With whole-job release the nodes go back when the last epilog ends.
 //
 //	partialrelease                        three stragglers
-//	partialrelease -hang 2                and two nodes whose epilog never ends
-//	partialrelease -hang 2 -crash 100s    and the daemon dies and recovers
-//	partialrelease -housekeeping          housekeeping in place of an epilog
-//	partialrelease -nodes 16384 -json     a large job, an object a fragment
+//	partialrelease -hang 2                and two nodes that hang
+//	partialrelease -hang 2 -crash 100s    and the daemon dies and recovers from its log
+//	partialrelease -housekeeping          housekeeping in place of the epilog
+//	partialrelease -nodes 16384 -json     a large job, one JSON object a fragment
 //
-// Nodes, network and time are made up: durations come of -seed, and a virtual
-// clock goes from one thing that happens to the next, so that the same flags
-// give the same output at once. What decides is the library as an embedder uses
-// it:
+// An epilog that exceeds -timeout gets SIGTERM and its node is drained. The node goes
+// back when the drain is confirmed. A node is idle from then, or from the end of its
+// epilog, until it goes back.
 //
-//   - perilog.Job turns the job's log into runs of the prolog and the epilog. It
-//     says what to log, to launch, to signal and to drain, and what went back is
-//     in the log as epilog-release. JobSpec.WholeJob is all the difference
-//     between the two columns.
-//   - jobstate.Job is the job by RFC 21: it says that each event is legal.
-//   - rset.Ledger cuts R into the fragments of sched.free (RFC 27). Each node is
-//     in one of them, and one of them, the last, is final.
-//   - perilog.Housekeeping is the same after the job, with a log of its own. With
-//     -release-after what is ready goes back together that long after the first
-//     node, and each node after that by itself.
-//
-// A node that never ends is told to (SIGTERM) at the -timeout, given up a kill
-// timeout of 60 s later, and drained. It goes back when the drain is confirmed:
-// no other job gets it between. Time alone gives nothing back. So does a node
-// that is slower than the timeout, sooner, because it obeys.
-//
-// With -crash the daemon dies and comes back 20 s later, with its log and nothing
-// else. RecoverJob tells what had gone back. The processes on the nodes went on
-// and check in; the end of a process that the log does not have is told again.
-//
-// A node is idle from when it is clean, or drained, to when it goes back. The
-// difference between the two columns is what partial release saves.
+// The file cluster.go is the loop around a [perilog.Job], which decides. Durations
+// are drawn from -seed and a virtual clock jumps to what happens next, so the same
+// flags print the same bytes. The exit status is 0, 1 for a fault, 2 for bad flags.
 package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
-	"strconv"
+	"slices"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/joblife/joblife/jobstate/fsd"
 )
 
-// Exit statuses.
-const (
-	exitOK    = 0
-	exitFault = 1 // the output could not be written
-	exitUsage = 2
-)
-
-// maxNodes is the largest job.
 const maxNodes = 16384
 
 // options is what the command line says.
 type options struct {
-	nodes, stragglers, hang int
-	seed                    uint64
-	epilog                  fsd.Duration // the typical one
-	timeout                 fsd.Duration // 0: none
-	housekeeping            bool
-	releaseAfter            fsd.Duration
-	json                    bool
-	crash                   fsd.Duration // counted from the end of the job; negative: never
+	nodes, stragglers, hang      int
+	seed                         uint64
+	timeout, releaseAfter, crash fsd.Duration // crash is infinite if the daemon lives
+	housekeeping, json           bool
 }
 
-func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is the command, without the process around it. It reads nothing.
-func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
+// run is the command without the process around it.
+func run(args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stdout)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK
-	case err != nil:
-		fmt.Fprintf(stderr, "partialrelease: %v\npartialrelease -h tells what there is\n", err)
-		return exitUsage
-	}
-	work := draw(o)
-	partial, err := simulate(o, work, false)
-	if err == nil {
-		var whole *history
-		whole, err = simulate(o, work, true)
-		if err == nil {
-			out := bufio.NewWriter(stdout)
-			if o.json {
-				err = printJSON(out, partial, whole)
-			} else {
-				printReport(out, o, partial, whole)
-			}
-			err = errors.Join(err, out.Flush())
-		}
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "partialrelease:", err)
-		return exitFault
+		fmt.Fprintf(stderr, "partialrelease: %v\nRun partialrelease -h for the flags.\n", err)
+		return 2
 	}
-	return exitOK
+	if err := compare(o, bufio.NewWriter(stdout)); err != nil {
+		fmt.Fprintln(stderr, "partialrelease:", err)
+		return 1
+	}
+	return 0
 }
 
-// parse reads the command line; -h is told on stdout.
+// parse reads the command line. It prints the help to stdout.
 func parse(args []string, stdout io.Writer) (options, error) {
-	o := options{nodes: 64, stragglers: 3, seed: 1, epilog: 20, timeout: 300, releaseAfter: 30, crash: -1}
+	var o options
 	f := flag.NewFlagSet("partialrelease", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.Usage = func() {}
-	f.Func("nodes", fmt.Sprintf("the job has `N` nodes, 1 to %d (default 64)", maxNodes), number(&o.nodes, 1))
-	f.Func("stragglers", "the epilog takes 4 to 12 times as long on `N` nodes (default 3, fewer in a small job)", number(&o.stragglers, 0))
-	f.Func("hang", "the epilog never ends on `N` nodes (default 0)", number(&o.hang, 0))
-	f.Uint64Var(&o.seed, "seed", o.seed, "the `NUMBER` that durations and nodes are drawn with")
-	f.Func("epilog", "what the epilog takes on most nodes, a `DURATION` (default 20s)", duration(&o.epilog, 1, 86400))
-	f.Func("timeout", "of the epilog, a `DURATION`; 0 is none (default 5m)", duration(&o.timeout, 0, 864000))
-	f.BoolVar(&o.housekeeping, "housekeeping", false, "let housekeeping clean the nodes in place of an epilog")
-	f.Func("release-after", "of -housekeeping, a `DURATION`; 0 gives each node back at once (default 30s)", duration(&o.releaseAfter, 0, 864000))
-	f.BoolVar(&o.json, "json", false, "print one JSON object a fragment and no totals")
-	f.Func("crash", "the daemon dies a `DURATION` after the end of the job, and recovers", duration(&o.crash, 0, 864000))
+	f.IntVar(&o.nodes, "nodes", 64, "the `number` of nodes of the job")
+	f.IntVar(&o.stragglers, "stragglers", 3, "the `number` of nodes where the epilog takes minutes")
+	f.IntVar(&o.hang, "hang", 0, "the `number` of nodes where the epilog never ends")
+	f.Uint64Var(&o.seed, "seed", 1, "the `number` that the durations are drawn from")
+	f.TextVar(&o.timeout, "timeout", 5*fsd.Minute, "the `duration` after which an epilog is told to end; 0 is never")
+	f.TextVar(&o.crash, "crash", fsd.Infinity(), "the `duration` from the end of the job to the death of the daemon")
+	f.BoolVar(&o.housekeeping, "housekeeping", false, "run housekeeping in place of the epilog")
+	f.TextVar(&o.releaseAfter, "release-after", 30*fsd.Second, "the `duration` that -housekeeping collects nodes before it gives them back")
+	f.BoolVar(&o.json, "json", false, "print one JSON object a fragment")
 	err := f.Parse(args)
-	set := map[string]bool{}
-	f.Visit(func(f *flag.Flag) { set[f.Name] = true })
-	if !set["stragglers"] {
-		o.stragglers = max(0, min(o.stragglers, o.nodes-o.hang))
-	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, "usage: partialrelease [flags]\n\nShows what goes back when after a job of which some nodes are slow to clean, node\n"+
-			"by node and as a whole. A DURATION is a number of seconds or as 500ms, 30s, 5m.\n\n")
 		f.SetOutput(stdout)
+		fmt.Fprintln(stdout, "Usage: partialrelease [flags]\n\nA duration is a number of seconds, or such as 500ms, 90s or 1.5m.")
 		f.PrintDefaults()
 	case err != nil:
 	case f.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q: there are only flags", f.Arg(0))
-	case o.stragglers+o.hang > o.nodes:
-		err = fmt.Errorf("-stragglers %d and -hang %d are more than -nodes %d: lower one of them", o.stragglers, o.hang, o.nodes)
+		err = fmt.Errorf("unexpected argument %q: give flags only", f.Arg(0))
+	case o.nodes < 1 || o.nodes > maxNodes:
+		err = fmt.Errorf("-nodes %d: give 1 to %d", o.nodes, maxNodes)
+	case o.stragglers < 0 || o.hang < 0 || o.stragglers > o.nodes-o.hang:
+		err = fmt.Errorf("-stragglers %d and -hang %d: give 0 or more, and at most -nodes %d together", o.stragglers, o.hang, o.nodes)
+	case o.timeout > 10*fsd.Day:
+		err = fmt.Errorf("-timeout %v: give at most 10d", o.timeout)
 	case o.hang > 0 && o.timeout == 0:
-		err = errors.New("-hang without a -timeout would never end: give a timeout")
-	case set["release-after"] && !o.housekeeping:
-		err = errors.New("-release-after is of housekeeping: add -housekeeping")
+		err = fmt.Errorf("-hang %d: these nodes would never go back: give a -timeout above 0", o.hang)
 	}
 	return o, err
 }
 
-// number returns what sets n, which is to be from least to maxNodes.
-func number(n *int, least int) func(string) error {
-	return func(s string) error {
-		v, err := strconv.Atoi(s)
-		if err != nil || v < least || v > maxNodes {
-			return fmt.Errorf("want a number from %d to %d", least, maxNodes)
-		}
-		*n = v
-		return nil
+// compare runs the same epilogs in both modes, and prints a table or the fragments.
+// out keeps the first error.
+func compare(o options, out *bufio.Writer) error {
+	partial, err := simulate(o, false)
+	if err != nil {
+		return err
 	}
+	whole, err := simulate(o, true)
+	if err != nil {
+		return err
+	}
+	if !o.json {
+		printTable(out, o, partial, whole)
+		return out.Flush()
+	}
+	for _, f := range slices.Concat(partial.fragments, whole.fragments) {
+		_ = json.NewEncoder(out).Encode(f)
+	}
+	return out.Flush()
 }
 
-// duration returns what sets d, which is to be from least to most.
-func duration(d *fsd.Duration, least, most fsd.Duration) func(string) error {
-	return func(s string) error {
-		v, err := fsd.Parse(s)
-		if err != nil || v < least || v > most {
-			return fmt.Errorf("want a duration from %v to %v, as 90s or 1.5m", least, most)
-		}
-		*d = v
-		return nil
+// printTable compares partial release with the release of the whole job.
+func printTable(out io.Writer, o options, p, w *cluster) {
+	what, end := "epilog", w.back[o.nodes-1]
+	if o.housekeeping {
+		what = "housekeeping"
 	}
+	fmt.Fprintf(out, "%s on %d nodes, of which %d are slow and %d hang; seed %d\n", what, o.nodes, o.stragglers, o.hang, o.seed)
+	if o.crash.Seconds() <= end {
+		fmt.Fprintf(out, "the daemon dies after %v and is back %d s later\n", o.crash, restartTime)
+	} else if !o.crash.IsInfinite() {
+		fmt.Fprintf(out, "the daemon does not die: all nodes are back before; give a -crash below %.1fs\n", end)
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "\n\tpartial release\twhole job\t   █ held  · saved\n")
+	for _, percent := range []int{10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 100} {
+		i := (percent*o.nodes+99)/100 - 1
+		bar := func(seconds float64) int { return int(math.Round(30 * seconds / end)) }
+		fmt.Fprintf(t, "%d %% of the nodes are back\t%.1f s\t%.1f s\t   %s%s\n", percent, p.back[i], w.back[i],
+			strings.Repeat("█", bar(p.back[i])), strings.Repeat("·", bar(w.back[i])-bar(p.back[i])))
+	}
+	fmt.Fprintf(t, "node-seconds held after the job\t%.1f\t%.1f\t   %.1f saved\n", p.held, w.held, w.held-p.held)
+	fmt.Fprintf(t, "of which idle\t%.1f\t%.1f\t\n", p.idle, w.idle)
+	fmt.Fprintf(t, "fragments\t%d\t%d\t\n", len(p.fragments), len(w.fragments))
+	fmt.Fprintf(t, "nodes drained\t%d\t%d\t\n", p.drained.Len(), w.drained.Len())
+	t.Flush()
 }

@@ -166,12 +166,9 @@ func integer(s string) any {
 
 // duration reads a duration of at most 20 years: ids count 34 years from the epoch.
 func duration(s string) (time.Duration, error) {
-	d, err := fsd.Parse(s)
-	if err != nil {
-		return 0, err
+	d, err := fsd.ParseDuration(s)
+	if err == nil && d > 20*365*24*time.Hour {
+		err = errors.New("want at most 20 years")
 	}
-	if std, err := d.Std(); err == nil && std <= 20*365*24*time.Hour {
-		return std, nil
-	}
-	return 0, errors.New("want at most 20 years")
+	return d, err
 }

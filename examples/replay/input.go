@@ -9,6 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/joblife/joblife/jobstate/archive"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -30,14 +34,18 @@ var (
 // offsetTar is where a tar archive has its magic.
 const offsetTar = 257
 
-// readInput finds out what r is, and adds the jobs in it.
-func (s *session) readInput(name string, r io.Reader) error { return s.unpack(name, r, 0) }
+// source is where an input comes from.
+type source struct {
+	name string // for messages
+	path string // "" if it is not a file
+}
 
 // maxLayers is how often one compression may stand in another: a file that
 // unpacks to itself must come to an end.
 const maxLayers = 2
 
-func (s *session) unpack(name string, r io.Reader, layers int) error {
+// unpack finds out what r is, and submits the jobs in it.
+func (s *session) unpack(src source, r io.Reader, layers int) error {
 	if layers > maxLayers {
 		return fmt.Errorf("is compressed more than %d times over", maxLayers)
 	}
@@ -53,33 +61,42 @@ func (s *session) unpack(name string, r io.Reader, layers int) error {
 		if err != nil {
 			return err
 		}
-		return s.unpack(name, z, layers+1)
+		return s.unpack(src, z, layers+1)
 	case bytes.HasPrefix(head, magicBzip2):
-		return s.unpack(name, bzip2.NewReader(br), layers+1)
+		return s.unpack(src, bzip2.NewReader(br), layers+1)
 	case len(head) >= offsetTar && bytes.HasPrefix(head[offsetTar:], magicTar):
-		return s.readArchive(name, br)
+		return s.readArchive(src, br)
 	default:
-		return s.readText(name, br)
+		return s.readText(src, br)
 	}
 }
 
 // readText reads JSON lines of recorded jobs, or the log of one job: the first
 // line tells which.
-func (s *session) readText(name string, br *bufio.Reader) error {
+func (s *session) readText(src source, br *bufio.Reader) error {
 	line, err := readLine(br)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if !isRecordings(line, br) {
-		return s.readLog(name, line, br)
+	switch {
+	case isRecordings(line, br):
+	case isLog(line, br):
+		return s.readLog(src, line, br)
+	default:
+		return errNotKnown
 	}
 	for n := 1; len(line) > 0; n++ {
-		if in, err := parseRecording(line); err != nil {
-			s.fault("%s: line %d: %v", name, n, err)
-		} else {
-			s.add(name, in)
-		}
-		if err != nil {
+		text := line
+		if !s.submit(len(text), func() result {
+			in, err := parseRecording(text)
+			if err != nil {
+				return result{faults: []string{fmt.Sprintf("%s: line %d: %v", src.name, n, err)}}
+			}
+			if in.noID {
+				in.label = fmt.Sprintf("%s:%d", filepath.Base(src.name), n)
+			}
+			return s.replay(src.name, in)
+		}) || err != nil {
 			break
 		}
 		if line, err = readLine(br); err != nil && !errors.Is(err, io.EOF) {
@@ -100,17 +117,97 @@ func isRecordings(first []byte, rest *bufio.Reader) bool {
 	return bytes.Contains(ahead, []byte(`"eventlog":`))
 }
 
-// readLog reads the rest of the log of one job, whose id it does not know.
-func (s *session) readLog(name string, first []byte, r io.Reader) error {
+// isLog reports whether a text is the log of a job: its first line is an event,
+// or is bad and a line after it looks like one.
+func isLog(first []byte, rest *bufio.Reader) bool {
+	if looksLikeEvent(first) {
+		return true
+	}
+	ahead, _ := rest.Peek(rest.Size())
+	return looksLikeEvent(ahead)
+}
+
+func looksLikeEvent(text []byte) bool {
+	return bytes.Contains(text, []byte(`"timestamp"`)) && bytes.Contains(text, []byte(`"name"`))
+}
+
+// readLog reads the rest of the log of one job. Its file or folder may have the
+// job's id for a name, and R and jobspec may be beside it, as in the key-value
+// store of an instance.
+func (s *session) readLog(src source, first []byte, r io.Reader) error {
 	rest, err := io.ReadAll(io.LimitReader(r, maxLog))
 	if err != nil {
 		return err
 	}
 	if len(rest) == maxLog {
-		return fmt.Errorf("is no archive, and as a log it is longer than %d MiB", maxLog>>20)
+		return fmt.Errorf("is a log longer than %d MiB", maxLog>>20)
 	}
-	s.add(name, input{noID: true, eventlog: append(first, rest...)})
+	in := input{noID: true, label: filepath.Base(src.name), eventlog: append(first, rest...)}
+	if id, ok := idOf(s.dir, src.path); ok {
+		in.id, in.noID = id, false
+	}
+	if filepath.Base(src.path) == "eventlog" {
+		in.r = beside(src.path, "R")
+		in.jobspec = beside(src.path, "jobspec")
+	}
+	s.submit(len(in.eventlog), func() result { return s.replay(src.name, in) })
 	return nil
+}
+
+// beside returns the content of a file in the same folder, nil if there is none.
+func beside(path, name string) []byte {
+	f, err := os.Open(filepath.Join(filepath.Dir(path), name))
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	b, err := io.ReadAll(io.LimitReader(f, maxLine))
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// idOf returns the job id that a file, the folder that it is in, or its last four
+// folders (job/0000/0001/ce00/0000/eventlog) have for a name.
+// A relative path is in the folder dir.
+func idOf(dir, path string) (jobid.ID, bool) {
+	if path == "" {
+		return 0, false
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	parts := strings.Split(filepath.ToSlash(path), "/")
+	slices.Reverse(parts)
+	parts[0] = strings.TrimSuffix(strings.TrimSuffix(parts[0], ".gz"), ".bz2")
+	for _, suffix := range []string{".eventlog", ".log"} {
+		parts[0] = strings.TrimSuffix(parts[0], suffix)
+	}
+	names := parts[:min(2, len(parts))]
+	if len(parts) > 4 {
+		names = append(slices.Clone(names), parts[4]+"."+parts[3]+"."+parts[2]+"."+parts[1])
+	}
+	for _, name := range names {
+		id, err := jobid.Parse(name)
+		if err == nil && strings.TrimSpace(name) == name && looksLikeID(name) {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+// looksLikeID reports whether a name that can be read as an id is meant as one:
+// "foo" is base 58 too, and 2026 a decimal. Ids have more than nine digits once
+// their instance is a minute old.
+func looksLikeID(name string) bool {
+	switch c := name[0]; {
+	case c == 'f':
+		return strings.ToLower(name) != name || strings.ContainsAny(name, "0123456789")
+	case '0' <= c && c <= '9' && !strings.ContainsAny(name, ".x"):
+		return len(name) > 9
+	}
+	return true
 }
 
 // readLine reads a line with its newline, or what is left with io.EOF.
@@ -151,15 +248,18 @@ func parseRecording(line []byte) (input, error) {
 	return in, nil
 }
 
-// readArchive reads a dump archive. A job that is damaged is a fault, and does
-// not keep the others from being told.
-func (s *session) readArchive(name string, r io.Reader) error {
+// readArchive reads a dump archive. A job that is damaged is a fault, and the
+// others are told.
+func (s *session) readArchive(src source, r io.Reader) error {
 	a, err := archive.Read(r, archive.Limits{})
 	for _, failure := range a.Failures {
-		s.fault("%s: %v", name, failure)
+		s.fault("%s: %v", src.name, failure)
 	}
-	for _, j := range a.Jobs {
-		s.add(name, input{id: j.ID, eventlog: j.Eventlog, r: j.R, jobspec: j.Jobspec})
+	for i, j := range a.Jobs {
+		a.Jobs[i] = archive.Job{} // what was told is not kept
+		s.submit(len(j.Eventlog), func() result {
+			return s.replay(src.name, input{id: j.ID, eventlog: j.Eventlog, r: j.R, jobspec: j.Jobspec})
+		})
 	}
 	return err
 }

@@ -17,16 +17,17 @@ import (
 // input is what there is of one job.
 type input struct {
 	id       jobid.ID
-	noID     bool // the input does not say
+	noID     bool   // the input does not say
+	label    string // what to call a job without an id
 	eventlog []byte
 	r        []byte // nil: none
 	jobspec  []byte // nil: none
 }
 
-// name returns the id in F58, or a dash.
+// name returns the id in F58, or what stands in for it.
 func (in *input) name() string {
 	if in.noID {
-		return "-"
+		return oneLine(in.label, 24)
 	}
 	return in.id.String()
 }
@@ -39,8 +40,8 @@ type job struct {
 	res  *rset.R       // nil: the job never had any
 }
 
-// newJob replays a job. Where something of it can not be read it returns what
-// can, and the error.
+// newJob replays a job. If a part of it cannot be read, it returns the
+// rest and the error.
 func newJob(in input) (*job, error) {
 	folded, err := jobstate.Replay(in.id, in.eventlog)
 	errs := []error{withoutID(in, err)}
@@ -66,20 +67,19 @@ func newJob(in input) (*job, error) {
 // withoutID says where a replay stopped without naming an id that the input
 // does not have.
 func withoutID(in input, err error) error {
-	var stop *jobstate.ReplayError
-	var refused *jobstate.EventError
+	var stop *jobstate.EventError
 	switch {
 	case !in.noID || !errors.As(err, &stop):
 		return err
-	case errors.As(err, &refused):
-		return fmt.Errorf("line %d, offset %d: %q in %v: %w", stop.Line, stop.Offset, refused.Event, refused.State, refused.Err)
-	default:
+	case stop.Event == "":
 		return stop.Err
+	default:
+		return fmt.Errorf("line %d, offset %d: %q in %v: %w", stop.Line, stop.Offset, stop.Event, stop.State, stop.Err)
 	}
 }
 
-// currentSpec reads a jobspec and sets what the job's log updates in it. Where
-// an update can not be set it returns the jobspec as it was submitted.
+// currentSpec reads a jobspec and sets what the job's log updates in it. If
+// an update cannot be set it returns the jobspec as it was submitted.
 func currentSpec(b []byte, j *jobstate.Job) (*jobspec.Spec, error) {
 	spec, err := jobspec.Parse(b)
 	if err != nil {
@@ -225,10 +225,10 @@ func (j *job) listing() *listing {
 	}
 	if j.spec != nil {
 		l.Name, l.Cwd, l.Queue = text(j.spec.Name()), text(j.spec.Cwd()), text(j.spec.Queue())
-		l.Project, l.Bank, l.Duration = text(j.spec.Project()), text(j.spec.Bank()), ptr(seconds(j.spec.Duration()))
+		l.Project, l.Bank, l.Duration = text(j.spec.Project()), text(j.spec.Bank()), ptr(seconds(j.spec.Duration().Seconds()))
 	}
 	if j.res != nil {
-		l.Ranks, l.Nodelist = ptr(string(j.res.Ranks().AppendFormat(nil, idset.Brackets))), text(j.res.Nodelist().String())
+		l.Ranks, l.Nodelist = ptr(string(j.res.Ranks().AppendFormat(nil, idset.FormatBrackets))), text(j.res.Nodelist().String())
 		l.Expiration = ptr(seconds(j.res.Expiration()))
 		if e, ok := j.Expiration(); ok {
 			l.Expiration = ptr(seconds(e))

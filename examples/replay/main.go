@@ -5,25 +5,28 @@
 //
 // A FILE is the log of one job, JSON lines of recorded jobs (id, eventlog, R,
 // jobspec), a dump archive of an instance, or any of these compressed with
-// gzip or bzip2; - is standard input, and so is no FILE where something is
-// piped in. With nothing to read it shows a recorded sample.
+// gzip or bzip2. A folder stands for the files in it that have such names. - is
+// standard input, and so is no FILE if something is piped in. With nothing to
+// read it shows a recorded sample.
 //
-// The default is a table like a job listing. The exit status is 0 if all is
-// well, 1 if a job could not be read or -validate found an error, and 2 for
-// wrong usage.
+// The default is a table like a job listing, oldest job first. The exit status is
+// 0 if all is well, 1 if a job could not be read or -validate found an error,
+// and 2 for wrong usage.
 package main
 
 import (
 	"bufio"
-	"bytes"
 	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode"
+
+	"golang.org/x/term"
 
 	"github.com/joblife/joblife/jobstate"
 )
@@ -61,27 +64,33 @@ func (d *diagramFlag) Set(s string) error {
 	return nil
 }
 
+const usage = `usage: replay [flags] [FILE…]
+
+Tells what became of the jobs in logs that a Flux instance wrote. A FILE is the log of
+a job, JSON lines of recorded jobs, a dump archive, gzip or bzip2 of these, or a folder
+of them; - is standard input. Without FILE: what is piped in, else a recorded sample.
+
+`
+
 // run is the command, without the process around it.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("replay", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.Usage = func() {
-		fmt.Fprint(stderr, "usage: replay [flags] [FILE…]\n\n"+
-			"Tells what became of the jobs in logs that a Flux instance wrote. A FILE is the log of\n"+
-			"a job, JSON lines of recorded jobs, or a dump archive; gzip or bzip2 of these; - is\n"+
-			"standard input. Without FILE: what is piped in, else a recorded sample.\n\n")
-		flags.PrintDefaults()
-	}
+	flags.Usage = func() {}
 	asJSON := flags.Bool("json", false, "print one JSON object a job, with the attribute names of RFC 43")
 	asEvents := flags.Bool("events", false, "print a timeline of each job's events")
 	asFindings := flags.Bool("validate", false, "print what is wrong with each log by RFC 18 and RFC 21")
 	var diagram diagramFlag
 	flags.Var(&diagram, "diagram", "print the state diagram and read nothing; dot or mermaid (the default)")
-	if err := flags.Parse(args); err != nil {
+	if err := flags.Parse(joinDiagram(args)); err != nil {
+		status, w := exitUsage, stderr
 		if errors.Is(err, flag.ErrHelp) {
-			return exitOK
+			status, w = exitOK, stdout
 		}
-		return exitUsage
+		fmt.Fprint(w, usage)
+		flags.SetOutput(w)
+		flags.PrintDefaults()
+		return status
 	}
 	modes := 0
 	for _, on := range []bool{*asJSON, *asEvents, *asFindings, diagram.format != 0} {
@@ -89,15 +98,14 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 			modes++
 		}
 	}
-	if modes > 1 {
+	switch {
+	case modes > 1:
 		fmt.Fprintln(stderr, "replay: -json, -events, -validate and -diagram exclude each other")
 		return exitUsage
-	}
-	if diagram.format != 0 {
-		if flags.NArg() > 0 {
-			fmt.Fprintln(stderr, "replay: -diagram reads no file")
-			return exitUsage
-		}
+	case diagram.format != 0 && flags.NArg() > 0:
+		fmt.Fprintln(stderr, "replay: -diagram reads no file")
+		return exitUsage
+	case diagram.format != 0:
 		if err := jobstate.Diagram(stdout, diagram.format); err != nil {
 			fmt.Fprintln(stderr, "replay:", err)
 			return exitFault
@@ -106,19 +114,18 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 
 	out := bufio.NewWriter(stdout)
-	var p printer = newTable(out)
+	var p printer = &table{w: out, width: width(stdout)}
 	switch {
 	case *asJSON:
-		p = &jsonLines{out}
+		p = &plain{w: out, make: renderJSON}
 	case *asEvents:
-		p = &timeline{out}
+		p = &plain{w: out, make: renderTimeline}
 	case *asFindings:
-		p = &findings{out: out}
+		p = &findings{w: out}
 	}
-	s := session{printer: p, stderr: stderr, progress: newProgress(stderr)}
+	s := newSession(p, stderr)
 	s.readAll(flags.Args(), stdin)
-	s.progress.done()
-	if err := errors.Join(p.close(), out.Flush()); err != nil {
+	if err := errors.Join(s.failed, p.close(), out.Flush()); err != nil {
 		fmt.Fprintln(stderr, "replay:", err)
 		return exitFault
 	}
@@ -128,46 +135,28 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return exitOK
 }
 
-// printer is one of the four ways to tell of jobs.
-type printer interface {
-	job(*job) error
-	takesAny() bool // also what is no job, for lack of a submit
-	faults() bool   // whether it found errors
-	close() error   // ends the output
+// joinDiagram makes "-diagram dot" one argument: a flag without a value of its
+// own cannot take the next one.
+func joinDiagram(args []string) []string {
+	for i, arg := range args[:max(0, len(args)-1)] {
+		if next := args[i+1]; (arg == "-diagram" || arg == "--diagram") && (next == "dot" || next == "mermaid") {
+			return append(append(slices.Clone(args[:i]), arg+"="+next), args[i+2:]...)
+		}
+	}
+	return args
 }
 
-// session reads all inputs and hands each job to the printer.
-type session struct {
-	printer  printer
-	stderr   io.Writer
-	progress *progress
-	faults   int // jobs and inputs that could not be read
-	failed   bool
-}
+// defaultWidth is how wide a terminal is that does not say.
+const defaultWidth = 80
 
-// readAll reads the named files, or what stands in for them.
-func (s *session) readAll(names []string, stdin io.Reader) {
-	if len(names) == 0 {
-		if !piped(stdin) {
-			fmt.Fprintln(s.stderr, "replay: no FILE: this is a recorded sample (replay -h for help)")
-			s.read("sample", bytes.NewReader(sample))
-			return
+// width returns how many columns w has.
+func width(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			return columns
 		}
-		names = []string{"-"}
 	}
-	for _, name := range names {
-		if name == "-" {
-			s.read("standard input", stdin)
-			continue
-		}
-		f, err := os.Open(name)
-		if err != nil {
-			s.fault("%v", err)
-			continue
-		}
-		s.read(name, f)
-		_ = f.Close() // it was only read
-	}
+	return defaultWidth
 }
 
 // piped reports whether somebody feeds standard input: it is a pipe or a file,
@@ -179,35 +168,6 @@ func piped(stdin io.Reader) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice == 0
-}
-
-// fault says that something could not be read.
-func (s *session) fault(format string, args ...any) {
-	s.faults++
-	s.progress.clear()
-	fmt.Fprintf(s.stderr, "replay: "+format+"\n", args...)
-}
-
-// read reads one input.
-func (s *session) read(name string, r io.Reader) {
-	if err := s.readInput(name, s.progress.count(r)); err != nil {
-		s.fault("%s: %v", name, err)
-	}
-}
-
-// add replays a job and prints it.
-func (s *session) add(source string, in input) {
-	j, err := newJob(in)
-	if err != nil {
-		s.fault("%s: %v", source, err)
-	}
-	if s.failed || !j.Submitted() && !s.printer.takesAny() {
-		return
-	}
-	s.progress.job()
-	if err := s.printer.job(j); err != nil {
-		s.failed = true // the output is gone; close reports it
-	}
 }
 
 // oneLine cuts s at its first newline and at n characters, and takes out what

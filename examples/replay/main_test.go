@@ -9,9 +9,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -101,11 +104,77 @@ func TestFormsOfInputTellTheSame(t *testing.T) {
 	}
 }
 
-func TestARawLogHasNoID(t *testing.T) {
-	status, stdout, stderr := replay(t, nil, "testdata/one.eventlog")
+func TestALogIsNamedByItsFileOrItsFolder(t *testing.T) {
+	log, err := os.ReadFile("testdata/one.eventlog")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	for path, want := range map[string]string{
+		"one.eventlog":                       "one.eventlog",
+		"foo":                                "foo",
+		"ƒuZZybuNNy.eventlog":                "ƒuZZybuNNy",
+		"fuZZybuNNy/log":                     "ƒuZZybuNNy",
+		"6731191091817518.log":               "ƒuZZybuNNy",
+		"x/job/0017/e9fb/8df1/6c2e/eventlog": "ƒuZZybuNNy",
+	} {
+		path = filepath.Join(dir, path)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, log, 0o644))
+		status, stdout, stderr := replay(t, nil, path)
+		require.Equal(t, exitOK, status, stderr)
+		require.Contains(t, stdout, "COMPLETED")
+		require.Regexp(t, `(?m)^`+want+`  `, stdout)
+	}
+	status, stdout, stderr := replay(t, bytes.NewReader(log), "-")
 	require.Equal(t, exitOK, status, stderr)
-	require.Contains(t, stdout, "COMPLETED")
-	require.Regexp(t, `(?m)^-  `, stdout)
+	require.Regexp(t, `(?m)^standard input  `, stdout)
+
+	// All of them, R and jobspec beside a log, and not the log of the job's shell.
+	job := filepath.Join(dir, "x/job/0017/e9fb/8df1/6c2e")
+	var rec struct{ R, Jobspec json.RawMessage }
+	require.NoError(t, json.Unmarshal(bytes.SplitAfter(gunzip(t), []byte("\n"))[0], &rec))
+	require.NoError(t, os.WriteFile(filepath.Join(job, "R"), rec.R, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(job, "jobspec"), rec.Jobspec, 0o644))
+	require.NoError(t, os.MkdirAll(filepath.Join(job, "guest/exec"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(job, "guest/exec/eventlog"), log, 0o644))
+	status, stdout, stderr = replay(t, nil, "-json", dir)
+	require.Equal(t, exitOK, status, stderr)
+	require.Equal(t, 4, strings.Count(stdout, "\n"), "foo and log are no names of what is read")
+	require.Equal(t, 1, strings.Count(stdout, `"nnodes":`))
+	status, stdout, stderr = replay(t, nil, t.TempDir())
+	require.Equal(t, exitFault, status)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "no eventlog, JSON lines or dump archive in it")
+}
+
+func TestWhatIsNoneOfTheFormsIsNamed(t *testing.T) {
+	for _, in := range []string{"nonsense\n", "{}\n", "[1]", "# a comment\nkey = 1\n", strings.Repeat("\x00", 4096)} {
+		status, stdout, stderr := replay(t, strings.NewReader(in), "-")
+		require.Equal(t, exitFault, status)
+		require.Empty(t, stdout)
+		require.Equal(t, "replay: standard input: not an eventlog, JSON lines or a dump archive\n", stderr)
+	}
+}
+
+func TestATableFitsItsWidth(t *testing.T) {
+	for _, width := range []int{40, 60, 80, 100, 140, 400} {
+		var out bytes.Buffer
+		s := newSession(&table{w: &out, width: width}, io.Discard)
+		s.readAll([]string{samplePath}, nil)
+		require.NoError(t, s.printer.close())
+		times := 0
+		for line := range strings.Lines(out.String()) {
+			require.LessOrEqual(t, utf8.RuneCountInString(line), width+1, line)
+			times += strings.Count(line, "2026-11-21")
+		}
+		require.Equal(t, width >= 80, times == 25)
+	}
+}
+
+func TestTheTableIsOldestFirst(t *testing.T) {
+	_, stdout, _ := replay(t, nil, samplePath)
+	times := regexp.MustCompile(`2026-11-21 \d\d:\d\d`).FindAllString(stdout, -1)
+	require.Len(t, times, 25)
+	require.True(t, slices.IsSorted(times))
 }
 
 func TestUsageErrorsAreStatusTwo(t *testing.T) {
@@ -115,9 +184,24 @@ func TestUsageErrorsAreStatusTwo(t *testing.T) {
 		require.Empty(t, stdout)
 		require.NotEmpty(t, stderr)
 	}
-	status, _, stderr := replay(t, nil, "-h")
-	require.Equal(t, exitOK, status)
-	require.Contains(t, stderr, "usage: replay")
+	for _, help := range []string{"-h", "-help", "--help"} {
+		status, stdout, stderr := replay(t, nil, help)
+		require.Equal(t, exitOK, status)
+		require.Contains(t, stdout, "usage: replay")
+		require.Contains(t, stdout, "-validate")
+		require.Empty(t, stderr)
+	}
+}
+
+func TestTheDiagramHasTwoForms(t *testing.T) {
+	for _, args := range [][]string{{"-diagram", "dot"}, {"-diagram=dot"}, {"--diagram", "dot"}} {
+		status, stdout, stderr := replay(t, nil, args...)
+		require.Equal(t, exitOK, status, stderr)
+		require.True(t, strings.HasPrefix(stdout, "digraph"), stdout)
+	}
+	_, mermaid, _ := replay(t, nil, "-diagram")
+	_, same, _ := replay(t, nil, "-diagram", "mermaid")
+	require.Equal(t, mermaid, same)
 }
 
 func TestWhatCanNotBeReadIsNamedAndTheRestIsTold(t *testing.T) {
@@ -150,7 +234,6 @@ func TestWhatCanNotBeReadIsNamedAndTheRestIsTold(t *testing.T) {
 		{"", "-", "standard input: is empty"},
 		{"\x1f\x8bxxxx", "-", "standard input: "},
 		{"", "no-such-file", "no-such-file"},
-		{"", ".", "directory"},
 	} {
 		status, stdout, stderr := replay(t, strings.NewReader(bad.stdin), bad.name)
 		require.Equal(t, exitFault, status)
@@ -283,7 +366,7 @@ func TestDumpArchives(t *testing.T) {
 		"dump-0-46-0-queue-anon-v1", "dump-0-46-0-queues-named-v1",
 	}
 	bad := map[string]string{
-		"dump-baddir": "no job id", "dump-noeventlog": "no eventlog", "dump-nojobspec": "no jobspec",
+		"dump-baddir": "not a job id", "dump-noeventlog": "no eventlog", "dump-nojobspec": "no jobspec",
 		"dump-nosubmit": "does not begin with submit", "dump-shorteventlog": "never validated",
 	}
 	path := func(name string) string { return refdata.Path(t, "dumps/"+name+".tar.bz2") }
@@ -292,7 +375,7 @@ func TestDumpArchives(t *testing.T) {
 		status, stdout, stderr := replay(t, nil, path(name))
 		require.Equal(t, exitOK, status, stderr)
 		require.Equal(t, 2, strings.Count(stdout, "\n"))
-		require.Contains(t, stdout, "COMPLETED     0")
+		require.Contains(t, stdout, "COMPLETED")
 		status, stdout, _ = replay(t, nil, "-validate", path(name))
 		require.Equal(t, exitOK, status, stdout)
 		require.Contains(t, stdout, "jobs 1, errors 0")
@@ -334,24 +417,26 @@ func TestProgressIsALineThatGoesAway(t *testing.T) {
 	var b bytes.Buffer
 	p := newProgress(&b)
 	p.show()
-	p.done()
-	require.Empty(t, b.String(), "standard error is no terminal")
+	p.clear()
+	require.Empty(t, b.String(), "standard error is not a terminal")
 	p = &progress{w: &b}
-	p.bytes, p.jobs = 2_500_000, 7
+	p.bytes.Add(2_500_000)
+	p.jobs = 7
 	p.show()
 	require.Contains(t, b.String(), "7 jobs, 2.5 MB read")
 	p.show()
 	require.Equal(t, 1, strings.Count(b.String(), "replay:"), "not more often than the eye can see")
-	p.done()
+	p.clear()
 	require.True(t, strings.HasSuffix(b.String(), "\r\x1b[K"))
 }
 
 func TestManyJobsKeepTheirColumns(t *testing.T) {
+	const jobs = blockRows + 100
 	line := bytes.SplitAfter(gunzip(t), []byte("\n"))[0]
-	status, stdout, stderr := replay(t, bytes.NewReader(bytes.Repeat(line, 3*tableRows)), "-")
+	status, stdout, stderr := replay(t, bytes.NewReader(bytes.Repeat(line, jobs)), "-")
 	require.Equal(t, exitOK, status, stderr)
 	lines := strings.SplitAfter(stdout, "\n")
-	require.Len(t, lines, 3*tableRows+2)
+	require.Len(t, lines, jobs+2)
 	for _, l := range lines[2 : len(lines)-1] {
 		require.Equal(t, lines[1], l)
 	}

@@ -4,16 +4,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
 // progress is a line on the terminal that says how far a long input is. It is
-// silent where standard error is none, and for what is over at once.
+// silent if standard error is not a terminal, and for what is over at once.
 type progress struct {
 	w       io.Writer // nil: silent
 	started time.Time
 	shown   time.Time
-	bytes   int64
+	bytes   atomic.Int64 // counted by the goroutine that reads
 	jobs    int
 	visible bool
 }
@@ -40,14 +41,13 @@ type countingReader struct {
 
 func (c *countingReader) Read(b []byte) (int, error) {
 	n, err := c.r.Read(b)
-	c.p.bytes += int64(n)
-	c.p.show()
+	c.p.bytes.Add(int64(n))
 	return n, err
 }
 
 func (p *progress) job() {
 	p.jobs++
-	if p.jobs%256 == 0 {
+	if p.jobs%64 == 0 {
 		p.show()
 	}
 }
@@ -59,7 +59,7 @@ func (p *progress) show() {
 	p.shown = time.Now()
 	p.visible = true
 	rate := float64(p.jobs) / time.Since(p.started).Seconds()
-	fmt.Fprintf(p.w, "\r\x1b[Kreplay: %d jobs, %.1f MB read, %.0f jobs/s", p.jobs, float64(p.bytes)/1e6, rate)
+	fmt.Fprintf(p.w, "\r\x1b[Kreplay: %d jobs, %.1f MB read, %.0f jobs/s", p.jobs, float64(p.bytes.Load())/1e6, rate)
 }
 
 // clear takes the line away, so that a message can take its place.
@@ -69,5 +69,3 @@ func (p *progress) clear() {
 		p.visible = false
 	}
 }
-
-func (p *progress) done() { p.clear() }

@@ -6,13 +6,13 @@ import (
 	"github.com/joblife/joblife/eventlog"
 )
 
-// A clock tells the time. Nothing but a clock knows the time of the day.
+// A clock tells the time. Only clocks know the time of day.
 type clock interface {
 	now() eventlog.Timestamp
-	submitted(t eventlog.Timestamp) // a request came of a job that was submitted at t
+	submitted(t eventlog.Timestamp) // a job submitted at t asks for resources
 }
 
-// wallClock is the time of the day.
+// wallClock is the time of day.
 type wallClock struct{}
 
 func (wallClock) now() eventlog.Timestamp      { return eventlog.FromTime(time.Now()) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -100,7 +101,7 @@ func (d *driver) connect(now eventlog.Timestamp) {
 	require.NoError(d.t, err)
 	d.acquire(pool.Acquire{Resources: inventory, Change: pool.Change{Up: up}})
 	for _, j := range d.jobs(true) {
-		m := alloc.HelloJob{Job: alloc.Job{ID: j.id, Priority: j.priority, UserID: 1}, Free: j.r.Ranks()}
+		m := alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: j.id, Priority: j.priority, UserID: 1}, Free: j.r.Ranks()}
 		m.R, err = j.r.WithTimes(j.r.Start(), j.expires)
 		require.NoError(d.t, err)
 		for _, u := range j.units {
@@ -157,21 +158,21 @@ func (d *driver) check(answers []alloc.Line) {
 			require.Equal(d.t, alloc.TopicExpiration, m.Topic)
 			continue
 		}
-		var a alloc.Answer
+		var a alloc.Response
 		require.NoError(d.t, a.UnmarshalJSON(m.Payload))
 		j := d.machine.jobs[a.ID]
 		require.NotNil(d.t, j, "answer to no request: %s", m)
 		require.False(d.t, j.running, "answer to a request that was answered: %s", m)
 		switch a.Type {
-		case alloc.AnswerSuccess:
+		case alloc.ResponseSuccess:
 			d.started(j, a)
-		case alloc.AnswerAnnotate:
+		case alloc.ResponseAnnotate:
 			d.annotated(j, a)
-		case alloc.AnswerDeny:
+		case alloc.ResponseDeny:
 			d.counts.denied++
 			require.False(d.t, d.machine.possible(j.wish), "denied and possible: %+v: %s", j.wish, a.Note)
 			delete(d.machine.jobs, j.id)
-		case alloc.AnswerCancel:
+		case alloc.ResponseCancel:
 			d.counts.canceled++
 			require.True(d.t, j.canceled)
 			delete(d.machine.jobs, j.id)
@@ -187,7 +188,7 @@ func (d *driver) check(answers []alloc.Line) {
 }
 
 // started checks an allocation.
-func (d *driver) started(j *naiveJob, a alloc.Answer) {
+func (d *driver) started(j *naiveJob, a alloc.Response) {
 	d.counts.started++
 	now := d.clock.t
 	first := d.machine.first()
@@ -218,7 +219,7 @@ func (d *driver) head() (head *naiveJob) {
 }
 
 // annotated checks an estimate.
-func (d *driver) annotated(j *naiveJob, a alloc.Answer) {
+func (d *driver) annotated(j *naiveJob, a alloc.Response) {
 	var notes struct {
 		Sched struct {
 			Estimate *eventlog.Timestamp `json:"t_estimate"`
@@ -373,7 +374,7 @@ func (d *driver) submit() {
 // request asks for resources for a job.
 func (d *driver) request(j *naiveJob) {
 	d.machine.jobs[j.id] = j
-	q := alloc.Request{Job: alloc.Job{ID: j.id, Priority: j.priority, UserID: 1, Submit: d.clock.t}, Jobspec: json.RawMessage(j.wish.jobspec())}
+	q := alloc.Request{JobInfo: alloc.JobInfo{ID: j.id, Priority: j.priority, UserID: 1, Submit: d.clock.t}, Jobspec: json.RawMessage(j.wish.jobspec())}
 	d.send(alloc.TopicAlloc, q)
 }
 
@@ -487,12 +488,13 @@ func (d *driver) finish() {
 	require.Zero(d.t, d.session.stats.held)
 }
 
+// With JOBLIFE_DEEP it has ten thousand jobs, without a tenth of them.
 func TestTenThousandJobsAgainstANaiveMachine(t *testing.T) {
 	for _, policy := range []string{"fifo", "easy"} {
 		jobs := map[string]int{"fifo": 6000, "easy": 4000}[policy]
 		t.Run(policy, func(t *testing.T) {
-			if underRace {
-				jobs /= 10 // which is ten times as slow
+			if os.Getenv("JOBLIFE_DEEP") == "" {
+				jobs /= 10
 			}
 			seed := uint64(jobs)
 			t.Logf("seed %d", seed)
@@ -564,9 +566,9 @@ func TestTooManyJobsAreRefused(t *testing.T) {
 	} {
 		require.NoError(t, s.handle(line{number: i + 1, text: []byte(text)}))
 	}
-	require.Equal(t, `sched: line 5: sched.alloc: job 3 (ƒ4): there are 2 jobs, which is the most
-sched: line 6: job-manager.sched-hello: job 4 (ƒ5): there are 2 jobs, which is the most
-sched: line 7: job-manager.sched-hello: not ready: what 1 jobs hold is not known; send the hello again, with R
+	require.Equal(t, `sched: line 5: sched.alloc: job 3 (ƒ4): at most 2 jobs are allowed
+sched: line 6: job-manager.sched-hello: job 4 (ƒ5): at most 2 jobs are allowed
+sched: line 7: job-manager.sched-hello: not ready: the resources of 1 job are unknown; send the hello again, with R
 `, told.String())
 	require.Equal(t, 2, strings.Count(out.String(), `"errnum":12,`))
 }

@@ -19,11 +19,11 @@ type line struct {
 	err    error // io.EOF at the end; *longError; else the input is broken
 }
 
-// longError tells that a line is too long. Those after it can be read.
+// longError tells that a line is too long. The next lines can be read.
 type longError struct{ limit int }
 
 func (e *longError) Error() string {
-	return fmt.Sprintf("line is longer than %d bytes: it was passed over", e.limit)
+	return fmt.Sprintf("line is longer than %d bytes and was skipped", e.limit)
 }
 
 // readLines returns the lines of r that are not empty, then an error, io.EOF at

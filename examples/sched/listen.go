@@ -49,7 +49,7 @@ func listen(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		go func() {
 			defer sessions.Done()
 			attend(ctx, o, conn, stderr)
-			busy.Store(false) // who sees the connection closed may come again
+			busy.Store(false) // before the peer sees the connection closed
 			_ = conn.Close()
 		}()
 	}
@@ -58,7 +58,7 @@ func listen(ctx context.Context, o options, stdout, stderr io.Writer) error {
 // attend serves a connection.
 func attend(ctx context.Context, o options, conn net.Conn, stderr io.Writer) {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // a read or write that waits ends
-	if err := serve(ctx, o, conn, conn, stderr); err != nil && ctx.Err() == nil {
+	if err := serve(ctx, o, conn, conn, stderr); err != nil && !errors.Is(err, errRefused) && ctx.Err() == nil {
 		fmt.Fprintln(stderr, "sched: session:", err)
 	}
 }
@@ -66,12 +66,12 @@ func attend(ctx context.Context, o options, conn net.Conn, stderr io.Writer) {
 // turnAway tells that there is a session already.
 func turnAway(conn net.Conn) {
 	b, _ := alloc.Line{Topic: topicError, Errnum: errnoBusy, Errstr: "another session is going on"}.AppendText(nil)
-	_, _ = conn.Write(b) // a new connection has room for a line; if the peer is gone, so be it
+	_, _ = conn.Write(b) // a new connection has room for a line; the peer may be gone
 	_ = conn.Close()
 }
 
 // openSocket makes a socket that only this user may connect to. It takes the
-// place of one that nobody listens on.
+// place of one without a listener.
 func openSocket(path string) (net.Listener, error) {
 	if len(path) > maxPath {
 		return nil, fmt.Errorf("-listen: the path has %d bytes, a socket can have %d: choose a shorter one", len(path), maxPath)

@@ -91,7 +91,7 @@ func TestASocketHasOneSessionAfterTheOther(t *testing.T) {
 	status, stderr := stop()
 	require.Equal(t, exitOK, status)
 	require.Empty(t, read(), "the end of all ends the session")
-	require.Equal(t, 2, strings.Count(stderr, "1 jobs allocated"), stderr)
+	require.Equal(t, 2, strings.Count(stderr, "1 job allocated"), stderr)
 	require.Contains(t, stderr, "sched: session: line 1: resource.acquire failed: errnum 5")
 	_, err = os.Lstat(path)
 	require.ErrorIs(t, err, os.ErrNotExist, "the socket is removed")

@@ -107,7 +107,7 @@ func TestAFailureOfThePeerEndsTheSession(t *testing.T) {
 	_, _, stderr := sched(strings.NewReader(`{"topic":"resource.acquire","errnum":5}`))
 	require.Contains(t, stderr, "sched: line 1: resource.acquire failed: errnum 5\n", "without a reason")
 	status, stdout, _ := sched(strings.NewReader(`{"topic":"sched.alloc","errnum":5}`))
-	require.Equal(t, exitOK, status, "a request can not fail")
+	require.Equal(t, exitFault, status, "a request cannot fail")
 	require.Contains(t, stdout, `"errnum":22`)
 }
 
@@ -141,7 +141,7 @@ func TestLongLinesArePassedOver(t *testing.T) {
 		}
 		return got
 	}
-	const long = "line is longer than 10 bytes: it was passed over"
+	const long = "line is longer than 10 bytes and was skipped"
 	require.Equal(t, []string{"1a", long, "4c"}, read("a\n"+strings.Repeat("b", 10)+"\n\nc"))
 	require.Equal(t, []string{"1" + strings.Repeat("b", 9), "2c"}, read(strings.Repeat("b", 9)+"\nc\n"))
 	require.Equal(t, []string{"1a", long}, read("a\n"+strings.Repeat("b", 200_000)))
@@ -154,8 +154,8 @@ func TestALongLineEndsNothing(t *testing.T) {
 		strings.NewReader(`{"topic":"`), io.LimitReader(zeros{}, maxLine), strings.NewReader("\"}\n"),
 		strings.NewReader(`{"topic":"sched.nosuch"}`))
 	status, stdout, stderr := sched(input, "-now=1")
-	require.Equal(t, exitOK, status)
-	require.Contains(t, stdout, `{"topic":"sched.error","errnum":90,"errstr":"line is longer than 16777216 bytes: it was passed over"}`)
+	require.Equal(t, exitFault, status, "lines were refused")
+	require.Contains(t, stdout, `{"topic":"sched.error","errnum":90,"errstr":"line is longer than 16777216 bytes and was skipped"}`)
 	require.Contains(t, stdout, `{"topic":"sched.nosuch","errnum":38`)
 	require.Contains(t, stderr, "sched: line 1: sched.error: line is longer")
 	require.Contains(t, stderr, "2 lines refused")
@@ -208,7 +208,7 @@ func TestTheTimeOfTheDay(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	m, err := alloc.ParseLine([]byte(lines[len(lines)-1]))
 	require.NoError(t, err)
-	var a alloc.Answer
+	var a alloc.Response
 	require.NoError(t, a.UnmarshalJSON(m.Payload))
 	require.GreaterOrEqual(t, a.R.Start(), before)
 	require.LessOrEqual(t, a.R.Start(), after, "t_submit in the future is no time to start")
@@ -237,9 +237,9 @@ func TestEveryErrnumIsListed(t *testing.T) {
 	doc, _, _ := strings.Cut(string(source), "package main")
 	doc = strings.ReplaceAll(doc, "\n//", "")
 	for errnum, what := range map[int]string{
-		errnoNoEntry: "the job is not known", errnoAgain: "not ready", errnoMemory: "there are too many jobs",
-		errnoBusy: "another session is going on", errnoExists: "the job is known already", errnoInvalid: "refused",
-		errnoTopic: "no such topic", errnoProtocol: "malformed", errnoSize: "the line is too long",
+		errnoNoEntry: "unknown job", errnoAgain: "not ready", errnoMemory: "too many jobs",
+		errnoBusy: "busy with another session", errnoExists: "duplicate job", errnoInvalid: "refused",
+		errnoTopic: "unknown topic", errnoProtocol: "malformed", errnoSize: "too long",
 	} {
 		number, err := json.Marshal(errnum)
 		require.NoError(t, err)
@@ -247,7 +247,7 @@ func TestEveryErrnumIsListed(t *testing.T) {
 	}
 }
 
-// What a line tells that can not be read, nobody knows: if it was of a job that
+// What a line tells that cannot be read, nobody knows: if it was of a job that
 // holds resources, those would be given to another.
 func TestNothingStartsAfterAHelloThatCanNotBeRead(t *testing.T) {
 	const (
@@ -266,13 +266,13 @@ func TestNothingStartsAfterAHelloThatCanNotBeRead(t *testing.T) {
 		_, stdout, stderr := sched(strings.NewReader(inventory+text+helloDone+request), "-now=1")
 		require.NotContains(t, stdout, `"type":0`, what)
 		require.NotContains(t, stdout, alloc.TopicReady, what)
-		require.Contains(t, stderr, "not ready: what 1 jobs hold is not known", what)
+		require.Contains(t, stderr, "not ready: the resources of 1 job are unknown", what)
 
 		_, stdout, _ = sched(strings.NewReader(inventory+text+helloDone+hello+helloDone+request), "-now=1")
 		require.Contains(t, stdout, alloc.TopicReady, what+", and then good")
 		require.NotContains(t, stdout, `"type":0`, what+", and then good: job 1 has the core")
 	}
-	// Once it is known what is held, a line that can not be read changes nothing.
+	// Once it is known what is held, a line that cannot be read changes nothing.
 	_, stdout, _ := sched(strings.NewReader(inventory+helloDone+"{\n"+request), "-now=1")
 	require.Contains(t, stdout, `"type":0`)
 	// But for a hello, which begins another series.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -95,11 +96,11 @@ func (m *manager) answer(l alloc.Line) {
 		m.there = append(m.there, []byte(fourNodes))
 		var holders []alloc.Holder
 		for id, r := range m.running { // in any order
-			holders = append(holders, alloc.Holder{Job: alloc.Job{ID: id, Priority: m.priority[id]}, R: r})
+			holders = append(holders, alloc.Holder{JobInfo: alloc.JobInfo{ID: id, Priority: m.priority[id]}, R: r})
 		}
 		a := alloc.Announce(holders, hello.PartialOK)
 		require.Empty(m.t, a.Failed)
-		for _, h := range a.Jobs {
+		for _, h := range a.Responses {
 			text, err := alloc.AppendMessage(nil, alloc.TopicHello, h)
 			require.NoError(m.t, err)
 			m.there = append(m.there, text)
@@ -115,18 +116,18 @@ func (m *manager) answer(l alloc.Line) {
 		m.there = append(m.there, text)
 		m.send(sends, nil)
 	default:
-		var a alloc.Answer
+		var a alloc.Response
 		require.NoError(m.t, a.UnmarshalJSON(l.Payload))
-		sends, outcome, err := m.queue.Answer(nil, a)
+		sends, outcome, err := m.queue.Response(nil, a)
 		m.outcomes[outcome]++
 		switch outcome {
-		case alloc.Allocated:
+		case alloc.OutcomeAllocated:
 			common, fail := rset.Intersect(m.held, a.R)
 			require.NoError(m.t, fail)
 			require.True(m.t, common.IsEmpty(), "%v is held twice", common)
 			m.running[a.ID] = a.R
 			m.hold()
-		case alloc.Denied:
+		case alloc.OutcomeDenied:
 			m.done++
 		}
 		m.send(sends, err)
@@ -147,8 +148,8 @@ func (m *manager) hold() {
 // end ends a job that runs, if there is one. A scheduler that was told of it in
 // a hello is told of that once it is ready, one that was not need not know.
 func (m *manager) end() {
-	if id, ok := m.pick(m.running); ok && m.queue.Phase() != alloc.Greeting {
-		if m.queue.Phase() == alloc.Online {
+	if id, ok := m.pick(m.running); ok && m.queue.Phase() != alloc.PhaseGreeting {
+		if m.queue.Phase() == alloc.PhaseOnline {
 			text, err := alloc.AppendMessage(nil, alloc.TopicFree, alloc.Free{ID: id, R: m.running[id], Final: true})
 			require.NoError(m.t, err)
 			m.there = append(m.there, text)
@@ -216,16 +217,16 @@ func TestAQueueAndThisSchedulerUnderstandEachOther(t *testing.T) {
 		require.True(t, ok)
 		m.connect()
 		stopped := map[jobid.ID]bool{}
-		jobs := 400
-		if underRace {
-			jobs = 100
+		jobs := 100
+		if os.Getenv("JOBLIFE_DEEP") != "" {
+			jobs = 400
 		}
 		for id := jobid.ID(1); int(id) <= jobs; {
 			switch n := m.rng.IntN(100); {
 			case n < 12:
 				w := wish{slots: int64(1 + m.rng.IntN(18)), cores: 1, duration: float64(1 + m.rng.IntN(50))}
 				m.specs[id], m.priority[id] = w.jobspec(), uint32(m.rng.IntN(4))
-				m.send(m.queue.Add(nil, alloc.Job{ID: id, Priority: m.priority[id]}))
+				m.send(m.queue.Add(nil, alloc.JobInfo{ID: id, Priority: m.priority[id]}))
 				id++
 			case n < 22:
 				m.end()
@@ -260,7 +261,7 @@ func TestAQueueAndThisSchedulerUnderstandEachOther(t *testing.T) {
 		require.Zero(t, m.session.pool.Len())
 		require.Empty(t, m.session.jobs)
 	}
-	for _, outcome := range []alloc.Outcome{alloc.Allocated, alloc.Annotated, alloc.Denied, alloc.Requeued, alloc.Returned, alloc.Dropped} {
+	for _, outcome := range []alloc.Outcome{alloc.OutcomeAllocated, alloc.OutcomeAnnotated, alloc.OutcomeDenied, alloc.OutcomeRequeued, alloc.OutcomeReturned, alloc.OutcomeDropped} {
 		require.Positive(t, outcomes[outcome], outcome)
 	}
 }

@@ -42,9 +42,9 @@ func (fifo) schedule(s *scheduler, arrived *job) {
 // expires up to that time has ended. What is left beside it is another copy, in
 // which the head has it already: jobs that end late are allocated there.
 //
-// A head without such a time, because it needs what is down or held without
-// end, holds up nobody, and the next job that has to wait may get the
-// reservation. After maxHeads that have none nobody gets it.
+// A head without such a time, because it needs what is down or held without end, delays
+// no job, and the next job that must wait may get the reservation. After maxHeads such
+// heads no job gets it.
 //
 // A pass costs an Earliest for each head and an Alloc for each of the first depth
 // jobs behind the head; and, once there is one that fits and ends late, the
@@ -53,8 +53,8 @@ func (fifo) schedule(s *scheduler, arrived *job) {
 // that request is looked at.
 type easy struct {
 	depth int
-	res   *reservation // nil: nobody has one
-	told  *job         // the head that was told its estimate
+	res   *reservation // nil: none
+	told  *job         // the head that has an estimate
 }
 
 // maxHeads is how many jobs without an estimate a pass asks the pool about.
@@ -161,7 +161,7 @@ func (e *easy) backfill(s *scheduler, j *job) {
 	s.keep(j, r)
 }
 
-// must returns the result of what can not fail.
+// must returns the result of what cannot fail.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -169,8 +169,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// tell tells the head when it is to start, before anybody starts who comes after
-// it, and one that was the head that it is not known any more.
+// tell annotates the head with its start, before later jobs start, and voids the
+// annotation of the job that was the head before.
 func (e *easy) tell(s *scheduler, res *reservation) {
 	var head *job
 	if res != nil {

@@ -57,7 +57,7 @@ func errnumOf(err error) int {
 		return errnoSize
 	case errors.Is(err, alloc.ErrMessage), errors.Is(err, pool.ErrAcquire):
 		return errnoProtocol
-	case errors.Is(err, pool.ErrJob):
+	case errors.Is(err, pool.ErrNotFound):
 		return errnoNoEntry
 	case errors.Is(err, pool.ErrExists):
 		return errnoExists
@@ -72,7 +72,7 @@ type session struct {
 	stderr  io.Writer
 	clock   clock
 	line    int   // the number of the line that is handled
-	failed  error // why out can not be written to
+	failed  error // why out cannot be written to
 	refused int   // lines
 }
 
@@ -83,7 +83,7 @@ func newSession(o options, out, stderr io.Writer) *session {
 	}
 	s.scheduler = scheduler{
 		policy: newPolicies[o.policy](o),
-		answer: func(a alloc.Answer) { s.send(alloc.TopicAlloc, a) },
+		answer: func(a alloc.Response) { s.send(alloc.TopicAlloc, a) },
 		logf:   func(string, ...any) {},
 		limit:  o.limit,
 		jobs:   make(map[jobid.ID]*job),
@@ -103,7 +103,7 @@ func (s *session) tick() {
 	s.now = now
 }
 
-// errorf tells people something about the line that is handled.
+// errorf writes a message for people about the line that is handled.
 func (s *session) errorf(format string, args ...any) {
 	if s.line > 0 {
 		fmt.Fprintf(s.stderr, "sched: line %d: %s\n", s.line, fmt.Sprintf(format, args...))
@@ -205,7 +205,7 @@ func (s *session) dispatch(m alloc.Line) error {
 		if len(m.Payload) == 0 {
 			return nil // as early drafts of RFC 27 have it
 		}
-		return read(m, func(alloc.ReadyAnswer) error { return nil })
+		return read(m, func(alloc.ReadyResponse) error { return nil })
 	case alloc.TopicAlloc:
 		return read(m, s.onAlloc)
 	case alloc.TopicCancel:
@@ -239,7 +239,7 @@ func read[T any, P interface {
 func (s *session) onHello(m alloc.Line) error {
 	switch m.Errnum {
 	case 0:
-		var h alloc.HelloJob
+		var h alloc.HelloResponse
 		if err := h.UnmarshalJSON(m.Payload); err != nil {
 			s.ready = false
 			s.missed()

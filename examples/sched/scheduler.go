@@ -20,13 +20,13 @@ import (
 // nothing, unless it says so.
 type scheduler struct {
 	policy policy
-	answer func(alloc.Answer)
+	answer func(alloc.Response)
 	logf   func(format string, args ...any)
 
 	now     eventlog.Timestamp // of the message; it never goes back
 	pool    *pool.Pool         // nil before the first resource.acquire
 	ready   bool               // all that is held is known
-	unknown int                // how many jobs of this hello it can not account for
+	unknown int                // how many jobs of this hello it cannot account for
 	limit   int                // of requests that wait; 0: none
 	jobs    map[jobid.ID]*job
 	most    int // of them
@@ -62,7 +62,7 @@ func (s *scheduler) acquire(a pool.Acquire) error {
 		return refuse(errnoAgain, "there is no inventory: the first response must have resources")
 	case p == nil:
 		var err error
-		if p, err = pool.New(a.Resources, pool.Config{Jobs: s.most}); err != nil {
+		if p, err = pool.New(a.Resources, pool.Config{MaxJobs: s.most}); err != nil {
 			return err
 		}
 	}
@@ -98,7 +98,7 @@ func (s *scheduler) denyHopeless() {
 // adopt takes a job that holds resources. The error may be a report of what is
 // held twice or is not in the inventory: the job is adopted all the same then.
 // Until the last job of the hello has come, nothing starts.
-func (s *scheduler) adopt(h alloc.HelloJob) error {
+func (s *scheduler) adopt(h alloc.HelloResponse) error {
 	s.ready = false
 	known, err := s.tryAdopt(h)
 	if !known {
@@ -107,7 +107,7 @@ func (s *scheduler) adopt(h alloc.HelloJob) error {
 	return err
 }
 
-// missed takes a line that can not be read. While a hello goes on it may have
+// missed takes a line that cannot be read. While a hello goes on it may have
 // been a job that holds resources.
 func (s *scheduler) missed() {
 	if !s.ready {
@@ -116,7 +116,7 @@ func (s *scheduler) missed() {
 }
 
 // tryAdopt is adopt, and reports whether it is known what the job holds.
-func (s *scheduler) tryAdopt(h alloc.HelloJob) (known bool, err error) {
+func (s *scheduler) tryAdopt(h alloc.HelloResponse) (known bool, err error) {
 	j := s.jobs[h.ID]
 	switch {
 	case s.pool == nil:
@@ -124,7 +124,7 @@ func (s *scheduler) tryAdopt(h alloc.HelloJob) (known bool, err error) {
 	case j != nil && !j.running:
 		return false, refuse(errnoExists, "%v holds resources, and a request of it waits here", name(h.ID))
 	case j == nil && len(s.jobs) >= s.most:
-		return false, refuse(errnoMemory, "%v: there are %d jobs, which is the most", name(h.ID), s.most)
+		return false, refuse(errnoMemory, "%v: at most %d jobs are allowed", name(h.ID), s.most)
 	case h.R == nil:
 		return false, refuse(errnoNoEntry, "%v has no R, and there is no store to look it up in", name(h.ID))
 	}
@@ -144,7 +144,7 @@ func (s *scheduler) tryAdopt(h alloc.HelloJob) (known bool, err error) {
 	return true, err
 }
 
-// adopted ends the jobs of a hello. The error tells why the scheduler can not be
+// adopted ends the jobs of a hello. The error tells why the scheduler cannot be
 // ready.
 func (s *scheduler) adopted() error {
 	unknown := s.unknown
@@ -154,25 +154,25 @@ func (s *scheduler) adopted() error {
 	case s.pool == nil:
 		return refuse(errnoAgain, "not ready: there is no inventory, resource.acquire comes first")
 	case unknown > 0:
-		return refuse(errnoAgain, "not ready: what %d jobs hold is not known; send the hello again, with R", unknown)
+		return refuse(errnoAgain, "not ready: the resources of %s are unknown; send the hello again, with R", count(unknown, "job"))
 	}
 	s.ready = true
-	s.logf("ready; %d jobs hold resources", s.pool.Len())
+	s.logf("ready; %s with resources", count(s.pool.Len(), "job"))
 	return nil
 }
 
-// request takes a request for resources. One that can not be met is denied,
+// request takes a request for resources. One that cannot be met is denied,
 // which is no error.
 func (s *scheduler) request(q alloc.Request) error {
 	switch {
 	case !s.ready:
-		return refuse(errnoAgain, "not ready: the hello has not come to a good end")
+		return refuse(errnoAgain, "not ready: the hello has not ended well")
 	case s.jobs[q.ID] != nil && s.jobs[q.ID].running:
 		return refuse(errnoExists, "%v has resources already", name(q.ID))
 	case s.jobs[q.ID] != nil:
 		return refuse(errnoExists, "%v waits already", name(q.ID))
 	case len(s.jobs) >= s.most:
-		return refuse(errnoMemory, "%v: there are %d jobs, which is the most", name(q.ID), s.most)
+		return refuse(errnoMemory, "%v: at most %d jobs are allowed", name(q.ID), s.most)
 	}
 	j := &job{id: q.ID, priority: q.Priority, since: s.now}
 	if q.Submit > 0 {
@@ -204,7 +204,7 @@ func (s *scheduler) understand(text []byte) (*pool.Request, error) {
 }
 
 // cancel takes back a request that waits. It never touches an allocation: only
-// a free does, since a job that was cancelled may still run.
+// a free does, since a job that was canceled may still run.
 func (s *scheduler) cancel(c alloc.Cancel) {
 	j := s.jobs[c.ID]
 	if j == nil || j.running {
@@ -214,7 +214,7 @@ func (s *scheduler) cancel(c alloc.Cancel) {
 	s.forget(j)
 	s.stats.canceled++
 	s.logf("%v canceled", name(j.id))
-	s.answer(alloc.Answer{ID: j.id, Type: alloc.AnswerCancel})
+	s.answer(alloc.Response{ID: j.id, Type: alloc.ResponseCancel})
 	s.schedule(nil)
 }
 
@@ -287,7 +287,7 @@ func (s *scheduler) schedule(arrived *job) {
 	}
 }
 
-// try gives a job resources of the pool, or of a copy of it, and tells nobody.
+// try gives a job resources of the pool, or of a copy of it, without a response.
 // It returns nil if the job has to wait, or can never start and is denied.
 func (s *scheduler) try(p *pool.Pool, j *job) *rset.R {
 	r, err := p.Alloc(j.id, j.request, s.now)
@@ -295,7 +295,7 @@ func (s *scheduler) try(p *pool.Pool, j *job) *rset.R {
 	case err == nil:
 		return r
 	case errors.Is(err, pool.ErrBusy):
-	case errors.Is(err, pool.ErrTime): // the pool has expired, which may be put off
+	case errors.Is(err, pool.ErrExpired): // the pool has expired, which may be put off
 		s.logf("%v has to wait: %v", name(j.id), err)
 	default:
 		s.deny(j, err)
@@ -311,7 +311,7 @@ func (s *scheduler) keep(j *job, r *rset.R) {
 	s.stats.held += j.cores
 	s.stats.start(j, s.now)
 	s.logf("%v gets %v", name(j.id), r)
-	s.answer(alloc.Answer{ID: j.id, Type: alloc.AnswerSuccess, R: r, Annotations: summaryOf(r, j.estimate > 0)})
+	s.answer(alloc.Response{ID: j.id, Type: alloc.ResponseSuccess, R: r, Annotations: summaryOf(r, j.estimate > 0)})
 	j.estimate = 0
 }
 
@@ -327,19 +327,25 @@ func (s *scheduler) deny(j *job, why error) {
 	s.forget(j)
 	s.stats.denied++
 	s.logf("%v denied: %s", name(j.id), reason(why))
-	s.answer(alloc.Answer{ID: j.id, Type: alloc.AnswerDeny, Note: reason(why)})
+	s.answer(alloc.Response{ID: j.id, Type: alloc.ResponseDeny, Note: reason(why)})
 }
 
-// reason is why a request can not be met, for the user that made it.
-func reason(err error) string { return strings.TrimPrefix(err.Error(), "pool: ") }
+// reason returns why a request cannot be met, for the user.
+func reason(err error) string {
+	text := err.Error()
+	for _, category := range []error{pool.ErrInfeasible, pool.ErrRequest} {
+		text = strings.TrimPrefix(text, category.Error()+": ")
+	}
+	return strings.TrimPrefix(text, "pool: ")
+}
 
-// annotate tells when a job that waits is to start; 0 is not known any more.
+// annotate tells when a waiting job is to start; 0 means no longer known.
 func (s *scheduler) annotate(j *job, at eventlog.Timestamp) {
 	j.estimate = at
 	if at > 0 {
 		s.logf("%v is to start at %v", name(j.id), at)
 	} else {
-		s.logf("it is not known any more when %v is to start", name(j.id))
+		s.logf("the start of %v is no longer known", name(j.id))
 	}
-	s.answer(alloc.Answer{ID: j.id, Type: alloc.AnswerAnnotate, Annotations: estimateOf(at)})
+	s.answer(alloc.Response{ID: j.id, Type: alloc.ResponseAnnotate, Annotations: estimateOf(at)})
 }

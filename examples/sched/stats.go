@@ -7,6 +7,14 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
+// count returns a number and a noun, in the plural unless the number is 1.
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
 // stats is what the summary tells.
 type stats struct {
 	adopted, allocated, denied, canceled, done int
@@ -17,11 +25,11 @@ type stats struct {
 	used       float64 // core seconds held
 	offered    float64 // core seconds that there were
 
-	longest eventlog.Timestamp // wait of a job that started, in seconds
-	who     jobid.ID           // which
+	longest   eventlog.Timestamp // wait of a job that started, in seconds
+	longestID jobid.ID           // which job
 }
 
-// until lets time go on, with what is held now.
+// until advances the time, with what is held now.
 func (s *stats) until(now eventlog.Timestamp) {
 	if s.begin == 0 {
 		s.begin, s.now = now, now
@@ -36,22 +44,23 @@ func (s *stats) until(now eventlog.Timestamp) {
 func (s *stats) start(j *job, now eventlog.Timestamp) {
 	s.allocated++
 	if wait := now - j.since; wait > s.longest {
-		s.longest, s.who = wait, j.id
+		s.longest, s.longestID = wait, j.id
 	}
 }
 
-// summarize tells people how it went.
+// summarize writes a summary for people.
 func (s *session) summarize() {
 	s.line = 0
 	st := &s.stats
-	s.errorf("%d jobs allocated, %d denied, %d canceled, %d lines refused; %d adopted, %d done, %d hold resources, %d wait",
-		st.allocated, st.denied, st.canceled, s.refused, st.adopted, st.done, len(s.jobs)-len(s.waiting), len(s.waiting))
+	s.errorf("%s allocated, %d denied, %d canceled, %s refused; %d adopted, %d done, %d running, %d waiting",
+		count(st.allocated, "job"), st.denied, st.canceled, count(s.refused, "line"),
+		st.adopted, st.done, len(s.jobs)-len(s.waiting), len(s.waiting))
 	text := fmt.Sprintf("%.1f s", float64(st.now-st.begin))
 	if st.offered > 0 {
 		text += fmt.Sprintf(", %.1f %% of the cores in use", 100*st.used/st.offered)
 	}
 	if st.longest > 0 {
-		text += fmt.Sprintf("; the longest wait was %.1f s, of %v", float64(st.longest), name(st.who))
+		text += fmt.Sprintf("; the longest wait was %.1f s, of %v", float64(st.longest), name(st.longestID))
 	}
 	s.errorf("%s", text)
 }

@@ -10,9 +10,8 @@ package jsonscan
 //		return err
 //	}
 //
-// It checks as it goes, each value wholly before Next hands it out, so that
-// what was handed out may stem from a text that turns out to be invalid: look
-// at Err before acting on it. A key that occurs twice among the first 16 of the
+// It checks as it goes, each value wholly before Next hands it out. The rest of
+// the text may turn out to be invalid: look at Err before acting on a value. A key that appears twice among the first 16 of the
 // object ends the walk there; among more, the walk ends with that error.
 //
 // A Cursor is a value to keep in a local variable. It aliases its text, which
@@ -27,13 +26,12 @@ type Cursor struct {
 	phase phase
 
 	key      []byte
-	unescape []byte
 	keyOff   int
 	from, to int // the value
 
-	n    int    // keys in head; if that is full, all keys are in keys
-	head [8]key // so that small objects need no allocation
-	keys []key
+	n    int      // keys in head; all keys are in more if that is not nil
+	head [8]key   // so that small objects need no allocation
+	more *keyList // behind a pointer, so that what embeds a Cursor need not escape
 	err  *SyntaxError
 }
 
@@ -52,7 +50,7 @@ const (
 func Object(b []byte) Cursor { return Limits{}.Object(b) }
 
 // Array returns a Cursor over b, one JSON array, white space around it allowed.
-// It is an [Object] in all but its Key, which is nil.
+// Its Key is nil; otherwise it is as [Object] says.
 func Array(b []byte) Cursor { return Limits{}.Array(b) }
 
 // Object is the function Object with these limits.
@@ -114,8 +112,7 @@ func (c *Cursor) member() bool {
 	}
 	c.keyOff = k.off
 	if c.key = c.b[k.off+1 : end-1 : end-1]; k.print == 0 {
-		c.unescape, _ = AppendUnescaped(c.unescape[:0], c.b[k.off:end])
-		c.key = c.unescape
+		c.key, _ = AppendUnescaped(nil, c.b[k.off:end])
 	}
 	if c.i = skipSpace(c.b, end); c.i == len(c.b) || c.b[c.i] != ':' {
 		return c.fail(stop(c.b, c.i))
@@ -124,12 +121,20 @@ func (c *Cursor) member() bool {
 	return true
 }
 
+// keyList is the keys of an object that has many.
+type keyList struct{ keys []key }
+
+// seen returns the keys that there were.
+func (c *Cursor) seen() []key {
+	if c.more != nil {
+		return c.more.keys
+	}
+	return c.head[:c.n]
+}
+
 // remember adds a key, unless it is found to be a duplicate at once.
 func (c *Cursor) remember(k key) bool {
-	seen := c.head[:c.n]
-	if c.keys != nil {
-		seen = c.keys
-	}
+	seen := c.seen()
 	if len(seen) < linearKeys && contains(c.b, seen, k) {
 		return false
 	}
@@ -138,17 +143,17 @@ func (c *Cursor) remember(k key) bool {
 		c.head[c.n] = k
 		c.n++
 		return true
-	case c.keys == nil:
-		c.keys = append(make([]key, 0, 4*len(c.head)), seen...)
+	case c.more == nil:
+		c.more = &keyList{append(make([]key, 0, 4*len(c.head)), seen...)}
 	}
-	c.keys = append(c.keys, k)
+	c.more.keys = append(c.more.keys, k)
 	return true
 }
 
 // finish ends the walk at the closing bracket.
 func (c *Cursor) finish() bool {
-	if len(c.keys) > linearKeys {
-		if dup := findDuplicate(c.b, c.keys); dup >= 0 {
+	if keys := c.seen(); len(keys) > linearKeys {
+		if dup := findDuplicate(c.b, keys); dup >= 0 {
 			return c.fail(dup, faultDuplicate)
 		}
 	}
@@ -184,8 +189,8 @@ func (c *Cursor) stop() bool {
 }
 
 // Key returns the key of the member that Next came to, unescaped. It aliases
-// the text, or, where the key has escapes, is valid until the next call of
-// Next. It is nil in an array, before the first Next and after the last.
+// the text, or, where the key has escapes, is a copy. It is nil in an array,
+// before the first Next and after the last.
 func (c *Cursor) Key() []byte { return c.key }
 
 // Raw returns the bytes of the value that Next came to, without white space
@@ -207,4 +212,36 @@ func (c *Cursor) Err() error {
 		return nil
 	}
 	return c.err
+}
+
+// Missing returns the index of the first of some keys that Next came to no
+// member of, -1 if it came to all. It costs time in proportion to the members
+// that there were, for each key that is not in their order.
+func (c *Cursor) Missing(keys []string) int {
+	seen := c.seen()
+	i := 0
+next:
+	for j, key := range keys {
+		for range seen {
+			if i == len(seen) {
+				i = 0
+			}
+			i++
+			if c.isKey(seen[i-1], key) {
+				continue next
+			}
+		}
+		return j
+	}
+	return -1
+}
+
+// isKey reports whether k reads as key.
+func (c *Cursor) isKey(k key, key string) bool {
+	if k.print == 0 {
+		var buf [maxQuoted]byte
+		return string(unescapedKey(buf[:0], c.b, k.off)) == key
+	}
+	from, to := k.off+1, k.off+1+len(key)
+	return to < len(c.b) && c.b[to] == '"' && string(c.b[from:to]) == key
 }

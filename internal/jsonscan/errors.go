@@ -79,11 +79,11 @@ func (f fault) cause(b []byte, i int) error {
 	case faultEnd:
 		return errors.New("unexpected end")
 	case faultByte:
-		return fmt.Errorf("unexpected byte %q", b[i:i+1])
+		return fmt.Errorf("unexpected byte %q", quoted(b[i:i+1]))
 	case faultControl:
-		return fmt.Errorf("control character %q in a string", b[i:i+1])
+		return fmt.Errorf("control character %q in a string", quoted(b[i:i+1]))
 	case faultUTF8:
-		return fmt.Errorf("%w: byte %q in a string", ErrUTF8, b[i:i+1])
+		return fmt.Errorf("%w: byte %q in a string", ErrUTF8, quoted(b[i:i+1]))
 	case faultEscape:
 		return errors.New("unknown escape in a string")
 	case faultSurrogate:
@@ -99,7 +99,7 @@ func (f fault) cause(b []byte, i int) error {
 	case faultNUL:
 		return errors.New("U+0000 in a key")
 	case faultTrailing:
-		return fmt.Errorf("text after the value: byte %q", b[i:i+1])
+		return fmt.Errorf("text after the value: byte %q", quoted(b[i:i+1]))
 	case faultBOM:
 		return errors.New("byte order mark")
 	case faultObject:
@@ -110,8 +110,9 @@ func (f fault) cause(b []byte, i int) error {
 	return fmt.Errorf("fault %d", uint8(f))
 }
 
-// quoted returns the first maxQuoted bytes of b.
-func quoted(b []byte) []byte { return b[:min(len(b), maxQuoted)] }
+// quoted returns a copy of the first maxQuoted bytes of b, so that an error does
+// not make what it quotes escape.
+func quoted(b []byte) string { return string(b[:min(len(b), maxQuoted)]) }
 
 // tokenAt returns the string token that begins at offset i of b and was scanned
 // before.

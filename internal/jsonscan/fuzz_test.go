@@ -118,7 +118,8 @@ func requireAgreement(t require.TestingT, text []byte, depth int) {
 	require.True(t, unsure, "%q refused: %v, reasons: %v", text, err, reasons)
 }
 
-// requireCursorAgrees checks J1.
+// requireCursorAgrees checks that a Cursor accepts what Check accepts, and tells
+// the same error otherwise.
 func requireCursorAgrees(t require.TestingT, text []byte, depth int, want error) {
 	l := Limits{Depth: depth}
 	c, other := l.Object(text), l.Array(text)
@@ -151,7 +152,8 @@ func requireCursorAgrees(t require.TestingT, text []byte, depth int, want error)
 	}
 }
 
-// requireCompactAgrees checks J3.
+// requireCompactAgrees checks that a compacted text means the same and stays as
+// it is when compacted again.
 func requireCompactAgrees(t require.TestingT, text []byte) {
 	var want bytes.Buffer
 	require.NoError(t, json.Compact(&want, text))

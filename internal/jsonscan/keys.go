@@ -71,8 +71,8 @@ func readKey(b []byte, i int) (key, int, fault) {
 func shortPrint(w uint64, n int) uint64 { return w | uint64(n+1)<<56 }
 
 // fingerprint returns a number other than zero that depends on the length and
-// the outermost 16 bytes of s. Whoever makes keys of one fingerprint gains
-// nothing: at most linearKeys of them are compared one by one.
+// the outermost 16 bytes of s. Keys made to have
+// one fingerprint do no harm: at most linearKeys of them are compared one by one.
 func fingerprint(s []byte) uint64 {
 	n := len(s)
 	if n >= 8 {

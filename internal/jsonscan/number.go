@@ -76,7 +76,7 @@ func scanNumberForm(b []byte, i int) (end int, form number, f fault) {
 }
 
 // leadingDigits returns how many of the eight bytes of w, from the lowest, are
-// digits before the first that is none, and the number that they make.
+// digits before the first that is not one, and the number that they make.
 func leadingDigits(w uint64) (value uint64, n int) {
 	t := w ^ '0'*each // digits become 0 to 9
 	other := (t + (0x80-10)*each | t) & highs

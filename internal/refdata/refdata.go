@@ -1,62 +1,88 @@
-// Package refdata opens the reference data that tests compare this library
-// with: the vectors that flux-core's own C libraries answered, the jobs
-// recorded from a running instance, and the dump archives.
-//
-// The data is no part of the repository. Where the environment variable
-// JOBLIFE_DATA names its folder, a file that is absent fails the test;
-// without the variable the test is skipped and says so. Each reader asserts
-// how much it read, and each listed difference how often it was met, so that
-// a comparison can not pass by comparing nothing.
-//
-// Only tests import this package.
 package refdata
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
+	"embed"
 	"encoding/json"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
-// Env is the environment variable that names the data folder.
+// Env is the environment variable that names the folder of the full data.
 const Env = "JOBLIFE_DATA"
 
-// Path returns the path of a file or folder of the data, given relative to
-// its root with slashes. It skips the test where Env is not set, and fails it
-// where Env is set and nothing is there.
+//go:embed testdata/recorded testdata/vectors
+var corpus embed.FS
+
+// Of returns sample where tests read the corpus, and full where they read the
+// folder that Env names. Counts differ between the two in the files of which
+// the corpus has a sample.
+func Of[T any](sample, full T) T {
+	if os.Getenv(Env) == "" {
+		return sample
+	}
+	return full
+}
+
+// Path returns the path of a file of the data, given relative to its root with
+// slashes. A file of the corpus is copied to a temporary folder of the test.
+// Where Env is set, an absent file fails the test. Where it is not, a file
+// outside the corpus skips the test.
 func Path(t testing.TB, name string) string {
 	t.Helper()
-	root := os.Getenv(Env)
-	if root == "" {
-		t.Skipf("%s is not compared: set %s to the folder that holds it", name, Env)
+	if root := os.Getenv(Env); root != "" {
+		file := filepath.Join(root, filepath.FromSlash(name))
+		if _, err := os.Stat(file); err != nil {
+			t.Fatalf("%s is set, but %s is absent: %v", Env, name, err)
+		}
+		return file
 	}
-	path := filepath.Join(root, filepath.FromSlash(name))
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%s is set, but %s is absent: %v", Env, name, err)
+	file := filepath.Join(t.TempDir(), path.Base(name))
+	if err := os.WriteFile(file, fromCorpus(t, name), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	return path
+	return file
+}
+
+// fromCorpus returns the bytes of a file of the corpus.
+func fromCorpus(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := corpus.ReadFile("testdata/" + name)
+	if err == nil {
+		return b
+	}
+	if dir, _, _ := strings.Cut(name, "/"); dir == "recorded" || dir == "vectors" {
+		t.Fatalf("the corpus has no such file: %v", err)
+	}
+	t.Skipf("%s is not compared: set %s to the folder that holds it", name, Env)
+	return nil
 }
 
 // Read returns the content of a file of the data, gunzipped where its name
 // ends in .gz. It skips or fails as Path does.
 func Read(t testing.TB, name string) []byte {
 	t.Helper()
-	f, err := os.Open(Path(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	var r io.Reader = bufio.NewReader(f)
-	if filepath.Ext(name) == ".gz" {
-		if r, err = gzip.NewReader(r); err != nil {
-			t.Fatalf("%s: %v", name, err)
+	var b []byte
+	if os.Getenv(Env) == "" {
+		b = fromCorpus(t, name)
+	} else {
+		var err error
+		if b, err = os.ReadFile(Path(t, name)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	b, err := io.ReadAll(r)
+	if path.Ext(name) != ".gz" {
+		return b
+	}
+	r, err := gzip.NewReader(bytes.NewReader(b))
+	if err == nil {
+		b, err = io.ReadAll(r)
+	}
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -64,9 +90,9 @@ func Read(t testing.TB, name string) []byte {
 }
 
 // Lines decodes each line of a JSON-lines file of the data into a T. It fails
-// the test on fewer than atLeast lines and on a line that is not a T. It skips
-// or fails as Path does.
-func Lines[T any](t testing.TB, name string, atLeast int) []T {
+// the test unless there are exactly want lines and each is a T. It skips or
+// fails as Path does.
+func Lines[T any](t testing.TB, name string, want int) []T {
 	t.Helper()
 	var out []T
 	for i, line := range bytes.Split(bytes.TrimSuffix(Read(t, name), []byte("\n")), []byte("\n")) {
@@ -76,8 +102,8 @@ func Lines[T any](t testing.TB, name string, atLeast int) []T {
 		}
 		out = append(out, v)
 	}
-	if len(out) < atLeast {
-		t.Fatalf("%s: %d lines, want at least %d", name, len(out), atLeast)
+	if len(out) != want {
+		t.Fatalf("%s: %d lines, want %d", name, len(out), want)
 	}
 	return out
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Limits bounds what is read of an archive. A field of zero, or less, means
-// the default.
+// Limits bounds what is read of an archive. A field of zero or less means the
+// default.
 type Limits struct {
 	// Bytes is the size of the archive, uncompressed, 4 GiB by default. It
 	// bounds the time that reading takes.
@@ -50,13 +50,13 @@ func (l Limits) withDefaults() Limits {
 // Job is what an archive holds of a job. The slices are the caller's.
 type Job struct {
 	ID jobid.ID
-	// Eventlog begins with the event submit. It is checked no further than
-	// Failures tells.
+	// Eventlog begins with the event submit. Archive.Failures says what else of
+	// it was checked.
 	Eventlog []byte
-	// Jobspec is not looked at. It is never nil, and may be empty.
+	// Jobspec is not checked. It is never nil, and may be empty.
 	Jobspec []byte
-	// R is the resource set, nil if there is none. That there is one does not
-	// tell that the job got it: only the event alloc does.
+	// R is the resource set, nil if there is none. Only the event alloc tells
+	// that the job got it.
 	R []byte
 	// ExecEventlog is the execution eventlog (RFC 50), nil if there is none.
 	ExecEventlog []byte
@@ -64,13 +64,13 @@ type Job struct {
 
 // Archive is what a dump archive holds.
 type Archive struct {
-	// Jobs are those that a loader can go on with, by ascending id.
+	// Jobs are the jobs that a loader can go on with, by ascending id.
 	Jobs []Job
-	// Failures are the others, one each, and the keys that could not be read,
-	// by path. A job is here whose id, eventlog or jobspec is missing or not to
-	// be had, whose log does not begin with submit, or that was never validated:
-	// submit names a version of the log and no event validate follows. (Logs
-	// without a version are from before there was that event.)
+	// Failures are the other jobs, one Failure each, and the keys that could not
+	// be read, by path. A job fails if its id is malformed, its eventlog or
+	// jobspec is missing or cannot be read, its log does not begin with submit,
+	// or it was never validated: submit names a version of the log and no event
+	// validate follows. Logs without a version are older than that event.
 	Failures []*Failure
 
 	others map[string][]byte
@@ -78,14 +78,14 @@ type Archive struct {
 	hasMax bool
 }
 
-// Key returns the value of a key that is no job's, such as "resource/R", and
-// whether there is one. The slice is the Archive's, not to be changed.
+// Key returns the value of a key that is not a job's, such as "resource/R", and
+// whether there is one. The slice belongs to the Archive and must not change.
 func (a *Archive) Key(path string) ([]byte, bool) {
 	v, ok := a.others[path]
 	return v, ok
 }
 
-// Keys yields the paths of the keys that are no job's, sorted.
+// Keys yields the paths of the keys that are not a job's, sorted.
 func (a *Archive) Keys() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, path := range slices.Sorted(maps.Keys(a.others)) {
@@ -96,13 +96,12 @@ func (a *Archive) Keys() iter.Seq[string] {
 	}
 }
 
-// checkpointKey is where the job manager stores what no job's log tells.
+// checkpointKey is where the job manager stores what is in no job's log.
 const checkpointKey = "checkpoint/job-manager"
 
-// MaxID returns the greatest job id that the archive tells of, in the
-// checkpoint of the job manager or as a job, failed ones too; false if there
-// is none. An instance that goes on from the archive must give out none that
-// is not greater (I9).
+// MaxID returns the largest job id in the archive, in the checkpoint of the job
+// manager or of a job, failed jobs included; false if there is none. An instance
+// that goes on from the archive must give out only larger ids (I9).
 func (a *Archive) MaxID() (jobid.ID, bool) { return a.maxID, a.hasMax }
 
 // note takes an id into account for MaxID.
@@ -125,7 +124,7 @@ func (a *Archive) readCheckpoint() {
 		err = errNoMaxID
 	}
 	if err != nil {
-		a.Failures = append(a.Failures, &Failure{Path: checkpointKey, Category: ErrCheckpoint, Err: err})
+		a.Failures = append(a.Failures, &Failure{Path: checkpointKey, Err: because(errCheckpoint, err)})
 		return
 	}
 	a.note(jobid.ID(id))

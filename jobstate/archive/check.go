@@ -12,16 +12,16 @@ type event struct {
 }
 
 // versioned reports whether the context of submit names a version of the log's
-// format, so that the job has to be validated before it is anyone's.
+// format, so that the job must be validated before a listing shows it.
 func (e *event) versioned() bool {
 	var context struct{ Version *json.RawMessage }
 	return json.Unmarshal(e.Context, &context) == nil && context.Version != nil
 }
 
 // checkLog returns why a job with this eventlog is set aside: no submit, or
-// never validated. It looks no further than that takes; what is wrong in the
-// rest is for a reducer to find.
-func checkLog(log []byte) (line int, category, cause error) {
+// never validated. It looks at no more of the log than it must; a
+// reducer finds what is wrong in the rest.
+func checkLog(log []byte) (line int, cause error) {
 	for len(log) > 0 {
 		text := log
 		if i := bytes.IndexByte(log, '\n'); i >= 0 {
@@ -37,15 +37,15 @@ func checkLog(log []byte) (line int, category, cause error) {
 		}
 		switch {
 		case err != nil:
-			return line, ErrEventlog, err
+			return line, because(errEventlog, err)
 		case line == 1 && e.Name != "submit":
-			return line, ErrNoSubmit, nil
+			return line, errNoSubmit
 		case line == 1 && !e.versioned(), e.Name == "validate":
-			return 0, nil, nil
+			return 0, nil
 		}
 	}
 	if line == 0 {
-		return 0, ErrNoSubmit, nil
+		return 0, errNoSubmit
 	}
-	return 0, ErrNotValidated, nil
+	return 0, ErrNotValidated
 }

@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -45,9 +47,7 @@ func TestATruncatedArchiveGivesTheGoodJobsThenTheError(t *testing.T) {
 			continue
 		}
 		require.ErrorIs(t, err, archive.ErrTruncated, n)
-		var e *archive.Error
-		require.ErrorAs(t, err, &e)
-		require.LessOrEqual(t, e.Offset, int64(n))
+		require.LessOrEqual(t, offsetOf(t, err), int64(n))
 
 		// The job whose header was read last is the one that may lack keys.
 		seen, open := 0, 0
@@ -237,4 +237,13 @@ func TestNothingUnpacksForEver(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	require.ErrorIs(t, err, archive.ErrTruncated)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
+}
+
+// offsetOf returns the offset that an error of Read tells.
+func offsetOf(t require.TestingT, err error) int64 {
+	m := regexp.MustCompile(`: offset (\d+)(?:: |$)`).FindStringSubmatch(err.Error())
+	require.NotNil(t, m, "%v", err)
+	n, convErr := strconv.ParseInt(m[1], 10, 64)
+	require.NoError(t, convErr)
+	return n
 }

@@ -27,19 +27,19 @@ func exampleDump() io.Reader {
 	return &b
 }
 
-func ExampleRead() {
+func Example() {
 	a, err := archive.Read(exampleDump(), archive.Limits{})
 	for _, j := range a.Jobs {
 		fmt.Printf("%v: %d bytes of log, jobspec %s, allocated %t\n", uint64(j.ID), len(j.Eventlog), j.Jobspec, j.R != nil)
 	}
 	for _, f := range a.Failures {
-		fmt.Println(f, errors.Is(f, archive.ErrNoJobspec))
+		fmt.Println(f, errors.Is(f, archive.ErrNotValidated))
 	}
 	id, _ := a.MaxID()
 	fmt.Println(uint64(id), err)
 	// Output:
 	// 8069840896: 92 bytes of log, jobspec {"version":1}, allocated false
-	// archive: "job/0000/0001/ce00/0000": no jobspec true
+	// archive: "job/0000/0001/ce00/0000": no jobspec false
 	// 8069840896 <nil>
 }
 

@@ -16,7 +16,7 @@ const (
 )
 
 // place is what a path names: a key of a job, a job itself (an empty key), or,
-// where dir is empty, a key that is no job's.
+// where dir is empty, a key that is not a job's.
 type place struct {
 	dir string // such as job/0000/0001/ce00/0000
 	key string // such as guest/exec/eventlog
@@ -24,7 +24,7 @@ type place struct {
 	err error // why dir names no job
 }
 
-// locate takes a path of an archive apart. A directory above those of jobs
+// locate says what a path of an archive names. A directory above those of jobs
 // names nothing.
 func locate(path string, isDir bool) (p place) {
 	path = strings.TrimPrefix(path, "./")

@@ -5,23 +5,25 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Read reads a dump archive of a Flux instance to its end: a tar archive,
-// plain or compressed with bzip2 or gzip, which is found out by looking. It
-// never returns nil. A job or key that is wrong is a [Failure] of the Archive and
-// no error.
+// Read reads a dump archive of a Flux instance to its end: a tar archive, plain
+// or compressed with bzip2 or gzip, which Read detects. It never returns nil. A
+// job or key that is wrong is a [Failure] of the Archive, not an error.
 //
-// An error is an *[Error]. Then the Archive holds what was read before. The job
-// that was being read is a Failure of category ErrIncomplete; those before
-// it are taken to be whole, as they are where the keys of a job stand together,
-// the way that Flux writes them. Where they do not, the whole archive has to be
-// read to tell; jobs are complete when there is no error.
+// An error tells the entry and how far reading came, in bytes uncompressed. It
+// wraps [ErrFormat], [ErrTruncated], [ErrLimit] or the error of the reader. The
+// Archive then holds what was read before. The job that was being read is a
+// Failure with [ErrIncomplete]. The jobs before it are taken to be whole, as Flux
+// writes the keys of a job together. If another program wrote the archive, jobs
+// are known to be complete only without an error.
 func Read(r io.Reader, l Limits) (*Archive, error) {
 	b := builder{
 		limits: l.withDefaults(),
@@ -68,42 +70,46 @@ func (d *draft) value(key string) *[]byte {
 }
 
 // fail notes what is wrong with the job, unless something was before.
-func (d *draft) fail(line int, category, cause error) {
+func (d *draft) fail(line int, cause error) {
 	if d.failure == nil {
-		d.failure = &Failure{ID: d.ID, Path: jobPath(d.ID), Line: line, Category: category, Err: cause}
+		d.failure = &Failure{ID: d.ID, Path: jobPath(d.ID), Line: line, Err: cause}
 	}
 }
 
 // jobPath returns the directory of a job.
 func jobPath(id jobid.ID) string {
-	return jobRoot + strings.ReplaceAll(id.Format(jobid.DotHex), ".", "/")
+	return jobRoot + strings.ReplaceAll(id.Format(jobid.FormatDotHex), ".", "/")
 }
 
 // read reads all entries.
-func (b *builder) read(r io.Reader) *Error {
-	src := &source{r: r}
+func (b *builder) read(r io.Reader) error {
+	src := &input{r: r}
 	m := &meter{limit: b.limits.Bytes}
 	err := b.readAll(src, m)
 	if err == nil {
 		return nil
 	}
 	if b.in != nil {
-		b.in.fail(0, ErrIncomplete, nil)
+		b.in.fail(0, ErrIncomplete)
 	}
-	e := &Error{Offset: m.offset, Path: clip(b.path), Category: ErrFormat, Err: err}
+	category := ErrFormat
 	switch {
 	case m.exceeded, err == errHeld, err == errEntries:
-		e.Category = ErrLimit
+		category = ErrLimit
 	case src.err != nil:
-		e.Category, e.Err = ErrRead, src.err
+		category, err = src.err, nil
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), err == errNoEnd:
-		e.Category = ErrTruncated
+		category = ErrTruncated
 	}
-	return e
+	at := fmt.Sprintf("offset %d", m.offset)
+	if b.path != "" {
+		at = strconv.Quote(clip(b.path)) + ": " + at
+	}
+	return fmt.Errorf("archive: %s: %w", at, because(category, err))
 }
 
 // readAll reads all entries and what is behind them.
-func (b *builder) readAll(src *source, m *meter) (err error) {
+func (b *builder) readAll(src *input, m *meter) (err error) {
 	if m.r, err = decompress(src); err != nil {
 		return err
 	}
@@ -163,7 +169,7 @@ func (b *builder) entry(h *tar.Header, t *tar.Reader) error {
 		return b.other(p.key, h, t)
 	case p.err != nil:
 		b.in = nil
-		return b.reject(p.dir, &Failure{Category: ErrBadID, Err: p.err})
+		return b.reject(p.dir, &Failure{Err: because(errBadID, p.err)})
 	}
 	d := b.jobs[p.id]
 	if d == nil {
@@ -179,10 +185,10 @@ func (b *builder) entry(h *tar.Header, t *tar.Reader) error {
 	case v == nil && (isDir || p.key != ""):
 		return nil
 	case v == nil, !plainFile(h):
-		d.fail(0, ErrNotFile, nil)
+		d.fail(0, errNotFile)
 		return nil
 	case h.Size > b.limits.FileBytes:
-		d.fail(0, ErrLimit, errFile)
+		d.fail(0, errFile)
 		return nil
 	}
 	got, err := b.value(h, t)
@@ -190,7 +196,7 @@ func (b *builder) entry(h *tar.Header, t *tar.Reader) error {
 		return err
 	}
 	if *v != nil && !bytes.Equal(*v, got) {
-		d.fail(0, ErrDuplicate, nil)
+		d.fail(0, errDuplicate)
 	}
 	*v = got
 	return nil
@@ -201,13 +207,13 @@ func plainFile(h *tar.Header) bool {
 	return h.Typeflag == tar.TypeReg || h.Typeflag == tar.TypeGNUSparse
 }
 
-// other takes in a key that is no job's. Directories are none.
+// other takes in a key that is not a job's. Directories are not keys.
 func (b *builder) other(path string, h *tar.Header, t *tar.Reader) error {
 	switch {
 	case !plainFile(h):
 		return nil
 	case h.Size > b.limits.FileBytes:
-		return b.reject(path, &Failure{Category: ErrLimit, Err: errFile})
+		return b.reject(path, &Failure{Err: errFile})
 	}
 	old, found := b.others[path]
 	if !found {
@@ -220,13 +226,13 @@ func (b *builder) other(path string, h *tar.Header, t *tar.Reader) error {
 		return err
 	}
 	if found && !bytes.Equal(old, got) {
-		return b.reject(path, &Failure{Category: ErrDuplicate})
+		return b.reject(path, &Failure{Err: errDuplicate})
 	}
 	b.others[path] = got
 	return nil
 }
 
-// reject notes a failure of a path that is no job's, unless there was one
+// reject notes a failure of a path that is not a job's, unless there was one
 // before.
 func (b *builder) reject(path string, f *Failure) error {
 	if b.broken[path] != nil {
@@ -288,12 +294,12 @@ func (b *builder) finish() *Archive {
 		switch {
 		case d.failure != nil:
 		case d.Eventlog == nil:
-			d.fail(0, ErrNoEventlog, nil)
+			d.fail(0, errNoEventlog)
 		case d.Jobspec == nil:
-			d.fail(0, ErrNoJobspec, nil)
+			d.fail(0, errNoJobspec)
 		default:
-			if line, category, cause := checkLog(d.Eventlog); category != nil {
-				d.fail(line, category, cause)
+			if line, cause := checkLog(d.Eventlog); cause != nil {
+				d.fail(line, cause)
 			}
 		}
 		if d.failure != nil {

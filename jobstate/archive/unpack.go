@@ -8,15 +8,15 @@ import (
 	"io"
 )
 
-// source is the caller's reader. It remembers the error of that, which readers
-// on top of it may hide.
-type source struct {
+// input is the caller's reader. It remembers the reader's error, which readers on
+// top of it may hide.
+type input struct {
 	r   io.Reader
 	err error
 }
 
 // Read reads from the caller's reader.
-func (s *source) Read(p []byte) (int, error) {
+func (s *input) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		s.err = err

@@ -14,7 +14,6 @@ func TestAllocationsPerCall(t *testing.T) {
 	}
 	buf := make([]byte, 0, 64)
 	var d fsd.Duration
-	var std time.Duration
 	var text string
 	for _, tt := range []struct {
 		name string
@@ -32,8 +31,8 @@ func TestAllocationsPerCall(t *testing.T) {
 		{"String", 1, func() { text = fsd.Duration(1.0 / 3).String() }},
 		{"Format, longest", 1, func() { text = fsd.Duration(1.2345678901234567e-300).Format(17) }},
 		{"Format", 1, func() { text = fsd.Duration(1.0 / 3).Format(2) }},
-		{"Std", 0, func() { std, _ = fsd.Duration(1.0 / 3).Std() }},
-		{"FromStd", 0, func() { d, _ = fsd.FromStd(std) }},
+		{"ParseDuration", 0, func() { _, _ = fsd.ParseDuration(" 1.25h") }},
+		{"FormatDuration", 1, func() { _ = fsd.FormatDuration(90 * time.Minute) }},
 	} {
 		require.Equal(t, tt.want, testing.AllocsPerRun(200, tt.f), tt.name)
 	}

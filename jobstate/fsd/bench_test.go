@@ -62,12 +62,3 @@ func BenchmarkFormat(b *testing.B) {
 		buf = fsd.Duration(12345678.9).AppendFormat(buf[:0], 2)
 	}
 }
-
-func BenchmarkStd(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := fsd.Duration(12345678.9).Std(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -4,10 +4,27 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/joblife/joblife/jobstate/fsd"
 )
+
+// A limit is read from a configuration, used as a time.Duration and shown.
+func Example() {
+	for _, text := range []string{"90s", "1.5h", "2d", "infinity", "1h30m"} {
+		limit, err := fsd.ParseDuration(text)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println(limit == fsd.Forever, fsd.FormatDuration(limit), fsd.FormatDigits(limit, 1))
+	}
+	// Output:
+	// false 1.5m 2m
+	// false 1.5h 2h
+	// false 2d 2d
+	// true infinity infinity
+	// fsd: syntax error: offset 1: neither a digit nor a unit at the end in "1h30m"
+}
 
 func ExampleParse() {
 	for _, s := range []string{"30", "500ms", "1.5h", "2d", "infinity"} {
@@ -24,7 +41,7 @@ func ExampleParse() {
 	// 5400 <nil>
 	// 172800 <nil>
 	// +Inf <nil>
-	// fsd: offset 1: neither a digit nor a unit at the end in "1h30m"
+	// fsd: syntax error: offset 1: neither a digit nor a unit at the end in "1h30m"
 	// true
 }
 
@@ -45,27 +62,6 @@ func ExampleDuration_AppendFormat() {
 	line = (26 * fsd.Hour).AppendFormat(line, 2)
 	fmt.Println(string(line))
 	// Output: up 1.1d
-}
-
-func ExampleDuration_Std() {
-	d, err := (1.5 * fsd.Minute).Std()
-	fmt.Println(d, err)
-	// The error of what is too long comes with the longest that there is.
-	d, err = fsd.Infinity().Std()
-	fmt.Println(d, err)
-	// Output:
-	// 1m30s <nil>
-	// 2562047h47m16.854775807s fsd: infinity: out of range: longer than a time.Duration can be
-}
-
-func ExampleFromStd() {
-	d, err := fsd.FromStd(36 * time.Hour)
-	fmt.Println(d, err)
-	_, err = fsd.FromStd(-time.Second)
-	fmt.Println(err)
-	// Output:
-	// 1.5d <nil>
-	// fsd: Duration(-1): out of range: negative
 }
 
 func ExampleFromSeconds() {

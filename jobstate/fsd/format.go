@@ -5,7 +5,7 @@ import "strconv"
 // Numbers of significant digits.
 const (
 	defaultDigits = 6  // what the reference prints
-	maxDigits     = 17 // what tells every float64 apart
+	maxDigits     = 17 // as many as tell any two float64 from each other
 )
 
 // maxText is the length of the longest text of a valid duration: 17 digits, a
@@ -70,8 +70,7 @@ func (d Duration) Format(digits int) string {
 // does, such as "3601s", where the reference rounds to "1.00028h". An infinite d
 // is "infinity".
 //
-// If d is not valid the error is a [*ValueError] of category ErrRange, and dst is
-// returned as it was. AppendText does not allocate if dst has room for 25 bytes.
+// If d is not valid the error wraps [ErrRange], and dst is returned as it was. AppendText does not allocate if dst has room for 25 bytes.
 func (d Duration) AppendText(dst []byte) ([]byte, error) {
 	if !d.IsValid() {
 		return dst, errInvalid(d)
@@ -94,8 +93,8 @@ func appendSeconds(dst []byte, s float64) []byte {
 
 // MarshalText returns the canonical text of d, see [Duration.AppendText]. Inside
 // JSON it is a string, as RFC 23 has it; where Flux stores a number of seconds, as in a
-// jobspec, use [Duration.Seconds]. The error is a [*ValueError] of category
-// ErrRange if d is not valid.
+// jobspec, use [Duration.Seconds]. The error wraps
+// [ErrRange] if d is not valid.
 func (d Duration) MarshalText() ([]byte, error) {
 	if !d.IsValid() {
 		return nil, errInvalid(d)

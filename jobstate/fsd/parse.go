@@ -5,17 +5,9 @@ import (
 	"strconv"
 )
 
-// Parse returns the duration that s tells: a decimal number with an optional fraction and
-// exponent, as C's strtod reads it, and one of the units ms, s, m, h, d
-// directly behind it, or none for seconds; or "infinity" or "inf" in either case
-// of letters. White space and a sign may come first.
-//
-// The result equals the reference's to the bit: the number, correctly rounded, times the
-// length of the unit, which for ms is 0.001. -0 is 0.
-//
-// An error is a [*ParseError] of category ErrSyntax, an empty s included, or ErrRange for a
-// negative number and for one too great for a float64. Parse takes time linear in
-// s and does not allocate but for an error.
+// Parse is [ParseDuration] in seconds. The result equals the reference's to the
+// bit: the number, correctly rounded, times the length of the unit, which for ms
+// is 0.001. -0 is 0.
 func Parse(s string) (Duration, error) {
 	start := 0
 	for start < len(s) && isSpace(s[start]) {
@@ -30,9 +22,9 @@ func Parse(s string) (Duration, error) {
 	if n := infinityLen(s[digits:]); n > 0 {
 		switch {
 		case digits+n < len(s):
-			return 0, newParseError(s, digits+n, "text after infinity", ErrSyntax)
+			return 0, refuse(ErrSyntax, s, digits+n, "text after infinity")
 		case negative:
-			return 0, newParseError(s, start, "a negative number", ErrRange)
+			return 0, refuse(ErrRange, s, start, "a negative number")
 		}
 		return Infinity(), nil
 	}
@@ -43,15 +35,15 @@ func Parse(s string) (Duration, error) {
 	}
 	unit, ok := unitLength(s[end:])
 	if !ok {
-		return 0, newParseError(s, end, "neither a digit nor a unit at the end", ErrSyntax)
+		return 0, refuse(ErrSyntax, s, end, "neither a digit nor a unit at the end")
 	}
 	n, rangeErr := strconv.ParseFloat(s[digits:end], 64)
 	if negative && n != 0 {
-		return 0, newParseError(s, start, "a negative number", ErrRange)
+		return 0, refuse(ErrRange, s, start, "a negative number")
 	}
 	v := n * unit
 	if rangeErr != nil || math.IsInf(v, 1) {
-		return 0, newParseError(s, digits, "a number too great", ErrRange)
+		return 0, refuse(ErrRange, s, digits, "a number too large")
 	}
 	return Duration(v), nil
 }
@@ -79,9 +71,9 @@ func infinityLen(s string) int {
 }
 
 // numberEnd returns where the decimal number that begins at s[i], without a sign, ends.
-func numberEnd(s string, i int) (int, *ParseError) {
+func numberEnd(s string, i int) (int, error) {
 	if i+1 < len(s) && s[i] == '0' && s[i+1]|0x20 == 'x' {
-		return 0, newParseError(s, i+1, "a hexadecimal number", ErrSyntax)
+		return 0, refuse(ErrSyntax, s, i+1, "a hexadecimal number")
 	}
 	whole := i
 	for i < len(s) && isDigit(s[i]) {
@@ -97,7 +89,7 @@ func numberEnd(s string, i int) (int, *ParseError) {
 		n += i - fraction
 	}
 	if n == 0 {
-		return 0, newParseError(s, i, "no digit", ErrSyntax)
+		return 0, refuse(ErrSyntax, s, i, "no digit")
 	}
 	// An e without digits behind it is no exponent, and no unit either.
 	if i < len(s) && s[i]|0x20 == 'e' {
@@ -129,8 +121,7 @@ func unitLength(unit string) (float64, bool) {
 	return 0, false
 }
 
-// UnmarshalText sets d to what text tells, as [Parse] does. It copies what it
-// needs. After an error d is unchanged.
+// UnmarshalText sets d to what [Parse] reads. After an error d is unchanged.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := Parse(string(text))
 	if err != nil {

@@ -26,7 +26,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 	// What the standard library needs for the decimal.
 	b.Run("strconv", func(b *testing.B) {
-		text := benchID.Format(jobid.Dec)
+		text := benchID.Format(jobid.FormatDec)
 		b.ReportAllocs()
 		for b.Loop() {
 			if id, err := strconv.ParseUint(text, 10, 64); jobid.ID(id) != benchID || err != nil {
@@ -49,7 +49,7 @@ func BenchmarkAppendFormat(b *testing.B) {
 }
 
 func BenchmarkUnmarshalJSON(b *testing.B) {
-	text := []byte(benchID.Format(jobid.Dec))
+	text := []byte(benchID.Format(jobid.FormatDec))
 	b.Run("ID", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -23,14 +23,14 @@ func ExampleParse() {
 	// 6731191091817518 <nil>
 	// 6731191091817518 <nil>
 	// 6731191091817518 <nil>
-	// jobid: offset 9: not a base 58 digit in "fuZZybuNNl"
+	// jobid: syntax error: offset 9: not a base 58 digit in "fuZZybuNNl"
 	// true
 }
 
 func ExampleID_Format() {
 	id := jobid.ID(6731191091817518)
 	fmt.Println(id)
-	for _, f := range []jobid.Format{jobid.F58Plain, jobid.Dec, jobid.Hex, jobid.DotHex, jobid.KVS} {
+	for _, f := range []jobid.Format{jobid.FormatF58Plain, jobid.FormatDec, jobid.FormatHex, jobid.FormatDotHex, jobid.FormatKVS} {
 		fmt.Println(id.Format(f))
 	}
 	// Output:
@@ -44,7 +44,7 @@ func ExampleID_Format() {
 
 func ExampleID_AppendFormat() {
 	line := []byte("id=")
-	line = jobid.ID(3363).AppendFormat(line, jobid.F58Plain)
+	line = jobid.ID(3363).AppendFormat(line, jobid.FormatF58Plain)
 	fmt.Println(string(line))
 	// Output: id=fzz
 }
@@ -70,7 +70,7 @@ func ExampleID_Time() {
 	// 2024-01-05T15:26:50.253Z
 }
 
-func ExampleGenerator() {
+func Example() {
 	epoch := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 	g, err := jobid.NewGenerator(0, epoch)
 	if err != nil {
@@ -80,7 +80,7 @@ func ExampleGenerator() {
 	now := epoch.Add(time.Hour)
 	for range 2 {
 		id, err := g.Next(now)
-		fmt.Println(id, id.Format(jobid.DotHex), err)
+		fmt.Println(id, id.Format(jobid.FormatDotHex), err)
 	}
 	watermark := g.Last() // stored durably before any of the two jobs is purged
 
@@ -92,7 +92,7 @@ func ExampleGenerator() {
 	}
 	g.After(watermark)
 	id, err := g.Next(now)
-	fmt.Println(id, id.Format(jobid.DotHex), err)
+	fmt.Println(id, id.Format(jobid.FormatDotHex), err)
 
 	_, err = g.Next(now.Add(-time.Second))
 	fmt.Println(err)
@@ -100,5 +100,5 @@ func ExampleGenerator() {
 	// ƒUMZ3TXYK 0000.36ee.8000.0000 <nil>
 	// ƒUMZ3TXYL 0000.36ee.8000.0001 <nil>
 	// ƒUMZ3TXYM 0000.36ee.8000.0002 <nil>
-	// jobid: generator 0: clock went back: at 3599000 ms, the last id is of 3600000 ms
+	// jobid: clock went back: generator 0 at 3599000 ms, its last id is of 3600000 ms
 }

@@ -2,34 +2,35 @@ package jobid
 
 import "strconv"
 
-// Format is a form that an id can be printed in. The zero value is F58.
+// Format is a form that an id can be printed in. The zero value is FormatF58.
 type Format uint8
 
 // The forms of an id, with the id 6731191091817518 as an example.
 const (
-	F58      Format = iota // ƒuZZybuNNy: base 58, the main form
-	F58Plain               // fuZZybuNNy: base 58 with an ASCII prefix
-	Dec                    // 6731191091817518
-	Hex                    // 0x17e9fb8df16c2e
-	DotHex                 // 0017.e9fb.8df1.6c2e
-	KVS                    // job.0017.e9fb.8df1.6c2e
+	FormatF58      Format = iota // ƒuZZybuNNy: base 58, the main form
+	FormatF58Plain               // fuZZybuNNy: base 58 with an ASCII prefix
+	FormatDec                    // 6731191091817518
+	FormatHex                    // 0x17e9fb8df16c2e
+	FormatDotHex                 // 0017.e9fb.8df1.6c2e
+	FormatKVS                    // job.0017.e9fb.8df1.6c2e
 )
 
-// String returns the name of f, or "Format(200)" if it has none.
+// String returns the name that Flux's tools have for f, such as "f58plain";
+// another value prints as Format(200).
 func (f Format) String() string {
 	switch f {
-	case F58:
-		return "F58"
-	case F58Plain:
-		return "F58Plain"
-	case Dec:
-		return "Dec"
-	case Hex:
-		return "Hex"
-	case DotHex:
-		return "DotHex"
-	case KVS:
-		return "KVS"
+	case FormatF58:
+		return "f58"
+	case FormatF58Plain:
+		return "f58plain"
+	case FormatDec:
+		return "dec"
+	case FormatHex:
+		return "hex"
+	case FormatDotHex:
+		return "dothex"
+	case FormatKVS:
+		return "kvs"
 	}
 	return "Format(" + strconv.Itoa(int(f)) + ")"
 }
@@ -52,21 +53,21 @@ const hexDigits = "0123456789abcdef"
 const maxText = len(prefixKVS) + 16 + 3
 
 // AppendFormat appends id in the form f to dst and returns the extended slice.
-// It does not allocate if dst has room for 23 bytes. It panics if f is not one of
+// It does not allocate if dst has room for 23 bytes. Panics if f is not one of
 // the constants of this package.
 func (id ID) AppendFormat(dst []byte, f Format) []byte {
 	switch f {
-	case F58:
+	case FormatF58:
 		return id.appendBase58(append(dst, prefixF58...))
-	case F58Plain:
+	case FormatF58Plain:
 		return id.appendBase58(append(dst, prefixPlain...))
-	case Dec:
+	case FormatDec:
 		return strconv.AppendUint(dst, uint64(id), 10)
-	case Hex:
+	case FormatHex:
 		return strconv.AppendUint(append(dst, prefixHex...), uint64(id), 16)
-	case DotHex:
+	case FormatDotHex:
 		return id.appendDotHex(dst)
-	case KVS:
+	case FormatKVS:
 		return id.appendDotHex(append(dst, prefixKVS...))
 	}
 	panic("jobid: unknown " + f.String())
@@ -96,31 +97,30 @@ func (id ID) appendDotHex(dst []byte) []byte {
 	return dst
 }
 
-// Format returns id in the form f. It panics if f is not one of the constants of
+// Format returns id in the form f. Panics if f is not one of the constants of
 // this package.
 func (id ID) Format(f Format) string {
 	return string(id.AppendFormat(make([]byte, 0, maxText), f))
 }
 
 // String returns id as F58, such as "ƒuZZybuNNy".
-func (id ID) String() string { return id.Format(F58) }
+func (id ID) String() string { return id.Format(FormatF58) }
 
 // KVSPath returns the key under which a Flux instance stores the job, such as
 // "job.0017.e9fb.8df1.6c2e".
-func (id ID) KVSPath() string { return id.Format(KVS) }
+func (id ID) KVSPath() string { return id.Format(FormatKVS) }
 
-// AppendText appends id as F58. It implements encoding.TextAppender and returns
-// no error.
-func (id ID) AppendText(dst []byte) ([]byte, error) { return id.AppendFormat(dst, F58), nil }
+// AppendText appends id as F58. The error is always nil.
+func (id ID) AppendText(dst []byte) ([]byte, error) { return id.AppendFormat(dst, FormatF58), nil }
 
-// MarshalText returns id as F58. It returns no error. Inside JSON only the keys of
-// a map have this form: see [ID.MarshalJSON].
+// MarshalText returns id as F58. The error is always nil. Inside JSON only the
+// keys of a map have this form: see [ID.MarshalJSON].
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(make([]byte, 0, maxText)) }
 
 // MarshalJSON returns id as a JSON number, as Flux writes ids in every message
-// and stored object. It returns no error.
+// and stored object. The error is always nil.
 //
-// Readers that hold all JSON numbers in a float64 lose ids beyond 2^53.
+// A reader that holds all JSON numbers as float64 loses ids beyond 2^53.
 func (id ID) MarshalJSON() ([]byte, error) {
-	return id.AppendFormat(make([]byte, 0, maxText), Dec), nil
+	return id.AppendFormat(make([]byte, 0, maxText), FormatDec), nil
 }

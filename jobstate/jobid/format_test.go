@@ -14,7 +14,7 @@ import (
 )
 
 // formats are all forms that this package prints and reads.
-var formats = []jobid.Format{jobid.F58, jobid.F58Plain, jobid.Dec, jobid.Hex, jobid.DotHex, jobid.KVS}
+var formats = []jobid.Format{jobid.FormatF58, jobid.FormatF58Plain, jobid.FormatDec, jobid.FormatHex, jobid.FormatDotHex, jobid.FormatKVS}
 
 // The interfaces that encoders look for.
 var (
@@ -61,7 +61,7 @@ func TestFormatsHaveNames(t *testing.T) {
 	for _, f := range formats {
 		names = append(names, f.String())
 	}
-	require.Equal(t, []string{"F58", "F58Plain", "Dec", "Hex", "DotHex", "KVS"}, names)
+	require.Equal(t, []string{"f58", "f58plain", "dec", "hex", "dothex", "kvs"}, names)
 	require.Equal(t, "Format(200)", jobid.Format(200).String())
 }
 
@@ -116,8 +116,8 @@ func checkRoundTrip(t fataler, id jobid.ID) {
 		require.NoError(t, err)
 		require.Equal(t, id, back, "%v", f)
 	}
-	require.Equal(t, id.Format(jobid.F58), id.String())
-	require.Equal(t, id.Format(jobid.KVS), id.KVSPath())
+	require.Equal(t, id.Format(jobid.FormatF58), id.String())
+	require.Equal(t, id.Format(jobid.FormatKVS), id.KVSPath())
 
 	appended, err := id.AppendText([]byte("before"))
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func checkRoundTrip(t fataler, id jobid.ID) {
 
 	number, err := json.Marshal(id)
 	require.NoError(t, err)
-	require.Equal(t, id.Format(jobid.Dec), string(number))
+	require.Equal(t, id.Format(jobid.FormatDec), string(number))
 	back = 0
 	require.NoError(t, json.Unmarshal(number, &back))
 	require.Equal(t, id, back)

@@ -61,10 +61,8 @@ func TestAnExhaustedMillisecondEndsWithTheNext(t *testing.T) {
 	last := g.Last()
 	for range 3 {
 		_, err := g.Next(at(9).Add(999 * time.Microsecond))
-		require.EqualError(t, err, "jobid: generator 2: no id left in this millisecond: at 9 ms, the last id is of 9 ms")
-		var ge *jobid.GeneratorError
-		require.ErrorAs(t, err, &ge)
-		require.Equal(t, jobid.GeneratorError{Generator: 2, Millis: 9, Last: last, Err: jobid.ErrExhausted}, *ge)
+		require.EqualError(t, err, "jobid: no id left in this millisecond: generator 2 at 9 ms, its last id is of 9 ms")
+		require.ErrorIs(t, err, jobid.ErrExhausted)
 		require.Equal(t, last, g.Last())
 	}
 	id, err := g.Next(at(10))
@@ -100,7 +98,7 @@ func TestAClockThatGoesBackIsRefusedAndForgiven(t *testing.T) {
 		require.Equal(t, first, g.Last())
 	}
 	_, err = g.Next(at(-5))
-	require.EqualError(t, err, "jobid: generator 1: clock went back: at -5 ms, the last id is of 100 ms")
+	require.EqualError(t, err, "jobid: clock went back: generator 1 at -5 ms, its last id is of 100 ms")
 
 	id, err := g.Next(at(100))
 	require.NoError(t, err)
@@ -143,11 +141,11 @@ func TestTheZeroGeneratorAndABadEpochAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, jobid.ErrRange)
 
 	made, err := jobid.NewGenerator(1, time.Time{})
-	require.EqualError(t, err, "jobid: zero epoch: out of range")
+	require.EqualError(t, err, "jobid: out of range: zero epoch")
 	require.ErrorIs(t, err, jobid.ErrRange)
 	require.Nil(t, made)
 	made, err = jobid.NewGenerator(math.MaxUint16, epoch)
-	require.EqualError(t, err, "jobid: generator id 65535: out of range: the greatest is 16383")
+	require.EqualError(t, err, "jobid: out of range: generator 65535, at most 16383")
 	require.Nil(t, made)
 }
 

@@ -15,16 +15,16 @@ const (
 	maxSequence  = 1<<sequenceBits - 1
 )
 
-// MaxGenerator is the greatest id that a generator can have: there are 2^14.
+// MaxGenerator is the largest id that a generator can have: there are 2^14.
 const MaxGenerator = 1<<generatorBits - 1
 
-// ID is a job id, a FLUID. Ids compare as numbers: the lesser one is the older
-// one, exactly so if one generator made both, else to the millisecond.
+// ID is a job id, a FLUID. Ids compare as numbers: the smaller one is the older
+// one. That is exact if one generator made both, and otherwise true to the
+// millisecond.
 //
-// Every value is an id. The zero value is the first millisecond's first id of generator
-// 0 and prints as ƒ1; a [Generator] never makes it, so that it can stand for
-// "none" where that is wanted. The greatest value is legal too, but means
-// "any job" in Flux's own interfaces.
+// Every value is an id. The zero value prints as ƒ1. A [Generator] never makes
+// it, so that it can mean "none". The largest value is an id too, but means "any
+// job" in Flux's own interfaces.
 //
 // The verb %d of package fmt prints an id as a decimal, %v and %s as F58.
 type ID uint64
@@ -34,19 +34,19 @@ func compose(ms uint64, generator, sequence uint16) ID {
 	return ID(ms<<timestampShift | uint64(generator)<<generatorShift | uint64(sequence))
 }
 
-// Timestamp returns the milliseconds between the instance's epoch and the making
-// of id, at most 2^40-1.
+// Timestamp returns when id was made, in milliseconds since the instance's epoch,
+// at most 2^40-1.
 func (id ID) Timestamp() uint64 { return uint64(id) >> timestampShift }
 
 // Generator returns the id of the generator that made id, at most MaxGenerator.
 func (id ID) Generator() uint16 { return uint16(uint64(id) >> generatorShift & MaxGenerator) }
 
-// Sequence returns the place of id among those that its generator made in the same
-// millisecond, from 0, at most 1023.
+// Sequence returns the place of id among the ids that its generator made in the
+// same millisecond, from 0, at most 1023.
 func (id ID) Sequence() uint16 { return uint16(uint64(id) & maxSequence) }
 
-// Time returns the moment at which id was made, to the millisecond, in the
-// location of epoch, which is the one that its generator was made with.
+// Time returns when id was made, to the millisecond. epoch is the one that its
+// generator was made with; the result is in the location of epoch.
 func (id ID) Time(epoch time.Time) time.Time {
 	// 2^40 ms are 35 years and fit in a Duration, which holds 292.
 	return epoch.Add(time.Duration(id.Timestamp()) * time.Millisecond)

@@ -10,23 +10,23 @@ import (
 // the reference refuses a text. Eleven are enough for every id.
 const maxBase58 = 12
 
-// Parse returns the id that s tells, in any form of RFC 19 but words and emoji,
-// and ignores white space before and after it. The form follows from the
-// text, by the rules of the RFC in their order:
+// Parse returns the id that s names, in any form of RFC 19 except words and
+// emoji. It ignores white space before and after it. The text tells the form, by
+// the rules of the RFC in their order:
 //
-//   - a "." is in it: four groups of one to four hexadecimal digits of either case
-//   - a "-" is in it: words
-//   - it begins with ƒ or f: base 58, at most 12 digits
-//   - it begins with the bytes F0 9F: emoji
-//   - it begins with 0x: hexadecimal digits of either case
+//   - with a ".": four groups of one to four hexadecimal digits of either case
+//   - with a "-": words
+//   - after ƒ or f: base 58, at most 12 digits
+//   - after the bytes F0 9F: emoji
+//   - after 0x: hexadecimal digits of either case
 //   - otherwise decimal digits
 //
 // A "job." before any of these is skipped, as the reference does. Leading zeros
 // are ignored.
 //
-// An error is a [*ParseError] of category ErrSyntax (an empty s included), ErrRange if the
-// number is 2^64 or more, or ErrUnsupported for words and emoji. Parse takes time
-// linear in s and does not allocate but for an error.
+// The error tells the offset in bytes and wraps [ErrSyntax], for an empty s too,
+// [ErrRange] if the number is 2^64 or more, or [ErrUnsupported] for words and
+// emoji. Parse takes time linear in s and allocates only for an error.
 func Parse(s string) (ID, error) {
 	first, last := 0, len(s)
 	for first < last && isSpace(s[first]) {
@@ -56,12 +56,12 @@ type parser struct {
 	end int
 }
 
-func (p *parser) syntax(offset int, reason string) *ParseError {
-	return newParseError(p.all, offset, reason, ErrSyntax)
+func (p *parser) syntax(offset int, reason string) error {
+	return refuse(ErrSyntax, p.all, offset, reason)
 }
 
 // id reads an id in any form.
-func (p *parser) id(i int) (ID, *ParseError) {
+func (p *parser) id(i int) (ID, error) {
 	text := p.all[i:p.end]
 	switch {
 	case text == "":
@@ -75,25 +75,25 @@ func (p *parser) id(i int) (ID, *ParseError) {
 	case strings.HasPrefix(text, prefixPlain):
 		return p.base58(i + len(prefixPlain))
 	case strings.HasPrefix(text, "\xf0\x9f"):
-		return 0, newParseError(p.all, i, "an id as emoji", ErrUnsupported)
+		return 0, refuse(ErrUnsupported, p.all, i, "an id as emoji")
 	case strings.HasPrefix(text, prefixHex):
 		return p.hex(i + len(prefixHex))
 	}
 	return p.decimal(i)
 }
 
-// words tells an id in words, in which anything but a letter may part them, from a
-// number with a sign.
-func (p *parser) words(i int) *ParseError {
+// words tells an id in words, between which any byte but a letter may stand, from
+// a number with a sign.
+func (p *parser) words(i int) error {
 	for j := i; j < p.end; j++ {
 		if c := p.all[j] | 0x20; 'a' <= c && c <= 'z' {
-			return newParseError(p.all, i, "an id in words", ErrUnsupported)
+			return refuse(ErrUnsupported, p.all, i, "an id in words")
 		}
 	}
 	return p.syntax(i+strings.IndexByte(p.all[i:p.end], '-'), "a dash without words")
 }
 
-func (p *parser) dotHex(i int) (ID, *ParseError) {
+func (p *parser) dotHex(i int) (ID, error) {
 	v, dots, digits := uint64(0), 0, 0
 	group := uint64(0)
 	for ; i < p.end; i++ {
@@ -123,7 +123,7 @@ func (p *parser) dotHex(i int) (ID, *ParseError) {
 	return ID(v<<16 | group), nil
 }
 
-func (p *parser) base58(i int) (ID, *ParseError) {
+func (p *parser) base58(i int) (ID, error) {
 	if i == p.end {
 		return 0, p.syntax(i, "no digits")
 	}
@@ -141,12 +141,12 @@ func (p *parser) base58(i int) (ID, *ParseError) {
 		v, over = sum, over || hi != 0 || carry != 0
 	}
 	if over {
-		return 0, newParseError(p.all, i, "a number beyond 64 bits", ErrRange)
+		return 0, refuse(ErrRange, p.all, i, "a number beyond 64 bits")
 	}
 	return ID(v), nil
 }
 
-func (p *parser) hex(i int) (ID, *ParseError) {
+func (p *parser) hex(i int) (ID, error) {
 	if i == p.end {
 		return 0, p.syntax(i, "no digits")
 	}
@@ -160,12 +160,12 @@ func (p *parser) hex(i int) (ID, *ParseError) {
 		v = v<<4 | d
 	}
 	if over {
-		return 0, newParseError(p.all, i, "a number beyond 64 bits", ErrRange)
+		return 0, refuse(ErrRange, p.all, i, "a number beyond 64 bits")
 	}
 	return ID(v), nil
 }
 
-func (p *parser) decimal(i int) (ID, *ParseError) {
+func (p *parser) decimal(i int) (ID, error) {
 	v, over := uint64(0), false
 	for j := i; j < p.end; j++ {
 		d := uint64(p.all[j] - '0')
@@ -177,7 +177,7 @@ func (p *parser) decimal(i int) (ID, *ParseError) {
 		v, over = sum, over || hi != 0 || carry != 0
 	}
 	if over {
-		return 0, newParseError(p.all, i, "a number beyond 64 bits", ErrRange)
+		return 0, refuse(ErrRange, p.all, i, "a number beyond 64 bits")
 	}
 	return ID(v), nil
 }
@@ -214,8 +214,7 @@ func base58Digit(c byte) (uint64, bool) {
 	return 0, false
 }
 
-// UnmarshalText sets id to what text tells, as [Parse] does. It copies what it
-// needs. After an error id is unchanged.
+// UnmarshalText sets id to what [Parse] reads. After an error id is unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	v, err := Parse(string(text))
 	if err != nil {
@@ -225,14 +224,13 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON sets id to the JSON value in b. A number has to be digits alone,
-// with no sign, fraction or exponent, which is how Flux writes an id. A string is
-// read as [Parse] reads it: encoding/json passes the keys of a map this way. Null is
-// refused, as an id is never optional on the wire.
+// UnmarshalJSON reads a JSON number of digits alone, without sign, fraction or
+// exponent, as Flux writes ids. A string is read as [Parse] reads it; package
+// encoding/json passes the keys of a map this way. Null is refused: an id is
+// never optional on the wire.
 //
-// An error has category ErrSyntax, ErrRange or ErrUnsupported and leaves id unchanged;
-// offsets in it count from the start of the number, or of the string without its
-// quotes and escapes. UnmarshalJSON keeps nothing of b.
+// The error is that of Parse, and id is unchanged then. Offsets count from the
+// start of the number, or of the string without its quotes and escapes.
 func (id *ID) UnmarshalJSON(b []byte) error {
 	v, err := parseJSON(b)
 	if err != nil {
@@ -246,7 +244,7 @@ func parseJSON(b []byte) (ID, error) {
 	if len(b) > 0 && b[0] == '"' {
 		var s string
 		if err := json.Unmarshal(b, &s); err != nil {
-			return 0, newParseError(string(b), 0, "not a JSON string", ErrSyntax)
+			return 0, refuse(ErrSyntax, string(b), 0, "not a JSON string")
 		}
 		return Parse(s)
 	}

@@ -2,6 +2,7 @@ package jobid_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -130,26 +131,21 @@ func TestParseTellsWhereAndWhatIsWrong(t *testing.T) {
 		got, err := jobid.Parse(tt.in)
 		require.Zero(t, got, "%q", tt.in)
 		require.ErrorIs(t, err, tt.category, "%q", tt.in)
-		var pe *jobid.ParseError
-		require.ErrorAs(t, err, &pe, "%q", tt.in)
-		require.Equal(t, tt.offset, pe.Offset, "%q: %v", tt.in, err)
-		require.Equal(t, tt.in, pe.Input)
-		require.Equal(t, tt.category, pe.Err)
+		require.True(t, strings.HasSuffix(err.Error(), fmt.Sprintf(" in %q", tt.in)), "%v", err)
+		requireOffset(t, tt.offset, err)
 	}
 }
 
 func TestAParseErrorReadsAsOneLine(t *testing.T) {
 	_, err := jobid.Parse("f2\n7l\xff")
-	require.EqualError(t, err, `jobid: offset 2: not a base 58 digit in "f2\n7l\xff"`)
+	require.EqualError(t, err, `jobid: syntax error: offset 2: not a base 58 digit in "f2\n7l\xff"`)
 	_, err = jobid.Parse("a-b")
-	require.EqualError(t, err, `jobid: offset 0: an id in words in "a-b"`)
+	require.EqualError(t, err, `jobid: form not supported: offset 0: an id in words in "a-b"`)
 }
 
 func TestAParseErrorShowsAtMost64Bytes(t *testing.T) {
 	_, err := jobid.Parse("f" + strings.Repeat("0", 1000))
-	var pe *jobid.ParseError
-	require.ErrorAs(t, err, &pe)
-	require.Equal(t, "f"+strings.Repeat("0", 63), pe.Input)
+	require.EqualError(t, err, `jobid: syntax error: offset 1: not a base 58 digit in "f`+strings.Repeat("0", 63)+`"`)
 }
 
 func TestAParseErrorKeepsNoReferenceToTheInput(t *testing.T) {
@@ -216,7 +212,5 @@ func TestJSONStringsAreReadInEveryForm(t *testing.T) {
 
 func requireOffset(t *testing.T, want int, err error) {
 	t.Helper()
-	var pe *jobid.ParseError
-	require.ErrorAs(t, err, &pe)
-	require.Equal(t, want, pe.Offset, "%v", err)
+	require.ErrorContains(t, err, fmt.Sprintf(": offset %d: ", want))
 }

@@ -99,14 +99,14 @@ func containsByte(s string, c byte) bool {
 // RFC 19, "FLUID Hexadecimal (hex) Encoding", its examples.
 func TestRFC19HexHasThe0xPrefix(t *testing.T) {
 	for _, example := range []string{"0x17e9fb8df16c2e", "0xedaf97d000000"} {
-		require.Equal(t, example, parse(t, example).Format(jobid.Hex))
+		require.Equal(t, example, parse(t, example).Format(jobid.FormatHex))
 	}
 }
 
 // RFC 19, "FLUID Dotted-Hexadecimal (dothex) Encoding", its examples.
 func TestRFC19DothexHasADotAfterEachFourDigits(t *testing.T) {
 	for _, example := range []string{"0017.e9fb.8df1.6c2e", "000e.daf9.7d00.0000"} {
-		require.Equal(t, example, parse(t, example).Format(jobid.DotHex))
+		require.Equal(t, example, parse(t, example).Format(jobid.FormatDotHex))
 	}
 }
 

@@ -34,8 +34,8 @@ func TestEveryEncodingIsTheReferences(t *testing.T) {
 		id := jobid.ID(n)
 		require.Equal(t, l.Timestamp, id.Timestamp(), l.ID)
 		for f, text := range map[jobid.Format]string{
-			jobid.Dec: l.ID, jobid.F58: l.F58, jobid.F58Plain: l.F58Plain,
-			jobid.Hex: l.Hex, jobid.DotHex: l.DotHex, jobid.KVS: l.KVS,
+			jobid.FormatDec: l.ID, jobid.FormatF58: l.F58, jobid.FormatF58Plain: l.F58Plain,
+			jobid.FormatHex: l.Hex, jobid.FormatDotHex: l.DotHex, jobid.FormatKVS: l.KVS,
 		} {
 			require.Equal(t, text, id.Format(f), "%s as %v", l.ID, f)
 			require.Equal(t, id, parse(t, text), text)
@@ -74,7 +74,7 @@ func TestParseAgreesWithTheReference(t *testing.T) {
 		got, err := jobid.Parse(l.In)
 		switch {
 		case l.OK && err == nil:
-			require.Equal(t, l.ID, got.Format(jobid.Dec), "%q", l.In)
+			require.Equal(t, l.ID, got.Format(jobid.FormatDec), "%q", l.In)
 		case !l.OK && err != nil:
 			require.Equal(t, l.Errno == "ERANGE", errors.Is(err, jobid.ErrRange), "%q: %v", l.In, err)
 		default:
@@ -119,9 +119,9 @@ func TestRecordedJobsHaveTheirIDInBothForms(t *testing.T) {
 		F58 string   `json:"f58"`
 	}
 	n := 0
-	for _, name := range []string{"brokers", "mixed", "restart-pending", "restart-done"} {
-		for _, l := range refdata.Lines[line](t, "recorded/"+name+".jsonl.gz", 8) {
-			require.Equal(t, l.F58, l.ID.Format(jobid.F58Plain))
+	for name, jobs := range map[string]int{"brokers": 33, "mixed": 380, "restart-pending": 8, "restart-done": 8} {
+		for _, l := range refdata.Lines[line](t, "recorded/"+name+".jsonl.gz", jobs) {
+			require.Equal(t, l.F58, l.ID.Format(jobid.FormatF58Plain))
 			require.Equal(t, l.ID, parse(t, l.F58))
 			n++
 		}

@@ -5,29 +5,29 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// MaxCount is the largest count that can be asked for: what a Flux peer reads
+// MaxCount is the largest count that can be asked for. A Flux peer reads it
 // without cutting it.
 const MaxCount = 1<<31 - 1
 
 // Operator leads from one acceptable count of a range to the next. The zero
-// Operator is none.
+// Operator is invalid.
 type Operator byte
 
 // The operators of RFC 14.
 const (
-	Add      Operator = '+' // n + operand
-	Multiply Operator = '*' // n * operand
-	Power    Operator = '^' // n to the power of operand
+	OperatorAdd      Operator = '+' // n + operand
+	OperatorMultiply Operator = '*' // n * operand
+	OperatorPower    Operator = '^' // n to the power of operand
 )
 
-// String returns the operator's character, "Operator(0)" and the like for a
-// value that is none.
+// String returns the operator's character; another value prints as Operator(0).
 func (o Operator) String() string {
 	switch o {
-	case Add, Multiply, Power:
+	case OperatorAdd, OperatorMultiply, OperatorPower:
 		return string(rune(o))
 	}
 	return "Operator(" + strconv.Itoa(int(o)) + ")"
@@ -37,17 +37,17 @@ func (o Operator) String() string {
 type span struct{ first, last int64 }
 
 // Count is how many of a resource are acceptable (RFC 14): one number, a range
-// with an operator, or a set. The zero Count accepts nothing and is not valid
-// in a jobspec; [Fixed] and [ParseCount] make others. A Count never changes,
-// so that it may be copied and shared.
+// with an operator, or a set. The zero Count accepts nothing and is not valid in
+// a jobspec; [Fixed] and [ParseCount] make others. A Count never changes. It may
+// be copied and shared.
 type Count struct {
 	min, max int64 // max 0: no upper bound
 	operand  int64
 	operator Operator // 0: one number or a set
-	set      []span   // two or more, apart from each other and ascending; or nil
+	set      []span   // two or more, ascending, with numbers missing between them; or nil
 }
 
-// Fixed returns the Count that accepts n alone. Panics unless n is in 1 to
+// Fixed returns the Count that accepts only n. Panics unless n is from 1 to
 // MaxCount.
 func Fixed(n int64) Count {
 	if n < 1 || n > MaxCount {
@@ -66,17 +66,14 @@ func Fixed(n int64) Count {
 //	2-8:2:*  2, 4, 8
 //	2+:2:^   2, 4, 16, 256, …
 //
-// in brackets or not. The error is an *[Error] of category ErrInvalid, or
-// ErrLimit where a number exceeds MaxCount.
+// in brackets or not. The error wraps [ErrInvalid], or [ErrLimit] if a number
+// exceeds [MaxCount].
 func ParseCount(s string) (Count, error) {
-	c, err := parseCount(s)
-	if err != nil {
-		return Count{}, err
-	}
-	return c, nil
+	c, fault := parseCount(s)
+	return c, refuse(fault)
 }
 
-func parseCount(s string) (Count, *Error) {
+func parseCount(s string) (Count, *jsonobj.Fault) {
 	body := s
 	if len(s) >= 2 && s[0] == '[' && s[len(s)-1] == ']' {
 		body = s[1 : len(s)-1]
@@ -95,8 +92,8 @@ type countParser struct {
 	base int // offset of s in what the caller gave
 }
 
-func (p *countParser) fail(category, cause error) *Error {
-	return fail(p.base+p.i, "", category, cause)
+func (p *countParser) fail(cause error) *jsonobj.Fault {
+	return &jsonobj.Fault{Offset: p.base + p.i, Err: cause}
 }
 
 // next takes c if it comes next.
@@ -109,7 +106,7 @@ func (p *countParser) next(c byte) bool {
 }
 
 // number reads a decimal of 1 to MaxCount, without sign or leading zeros.
-func (p *countParser) number() (int64, *Error) {
+func (p *countParser) number() (int64, *jsonobj.Fault) {
 	start := p.i
 	for p.i < len(p.s) && '0' <= p.s[p.i] && p.s[p.i] <= '9' {
 		p.i++
@@ -117,18 +114,18 @@ func (p *countParser) number() (int64, *Error) {
 	digits := p.s[start:p.i]
 	if digits == "" || digits[0] == '0' {
 		p.i = start
-		return 0, p.fail(ErrInvalid, errCount)
+		return 0, p.fail(errCount)
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n > MaxCount {
 		p.i = start
-		return 0, p.fail(ErrLimit, errHuge)
+		return 0, p.fail(errHuge)
 	}
 	return n, nil
 }
 
 // list reads a comma-separated list of numbers and of runs of numbers.
-func (p *countParser) list() (Count, *Error) {
+func (p *countParser) list() (Count, *jsonobj.Fault) {
 	var set []span
 	for {
 		start := p.i
@@ -143,13 +140,13 @@ func (p *countParser) list() (Count, *Error) {
 			}
 			if last <= first {
 				p.i = start
-				return Count{}, p.fail(ErrInvalid, errCount)
+				return Count{}, p.fail(errCount)
 			}
 		}
 		switch n := len(set); {
 		case n > 0 && first <= set[n-1].last:
 			p.i = start
-			return Count{}, p.fail(ErrInvalid, errCount)
+			return Count{}, p.fail(errCount)
 		case n > 0 && first == set[n-1].last+1:
 			set[n-1].last = last
 		default:
@@ -160,16 +157,16 @@ func (p *countParser) list() (Count, *Error) {
 		}
 	}
 	if p.i < len(p.s) {
-		return Count{}, p.fail(ErrInvalid, errCount)
+		return Count{}, p.fail(errCount)
 	}
 	if len(set) == 1 {
-		return newRange(set[0].first, set[0].last, Add, 1), nil
+		return newRange(set[0].first, set[0].last, OperatorAdd, 1), nil
 	}
 	return Count{min: set[0].first, max: set[len(set)-1].last, set: slices.Clip(set)}, nil
 }
 
 // one reads a number or a range with its operand and operator.
-func (p *countParser) one() (Count, *Error) {
+func (p *countParser) one() (Count, *jsonobj.Fault) {
 	lo, err := p.number()
 	if err != nil {
 		return Count{}, err
@@ -184,27 +181,27 @@ func (p *countParser) one() (Count, *Error) {
 			return Count{}, err
 		}
 	default:
-		return Count{}, p.fail(ErrInvalid, errCount)
+		return Count{}, p.fail(errCount)
 	}
-	operator, operand := Add, int64(1)
+	operator, operand := OperatorAdd, int64(1)
 	if p.next(':') {
 		if operand, err = p.number(); err != nil {
 			return Count{}, err
 		}
 		if p.next(':') {
 			if p.i == len(p.s) {
-				return Count{}, p.fail(ErrInvalid, errOperator)
+				return Count{}, p.fail(errOperator)
 			}
 			operator = Operator(p.s[p.i])
 			p.i++
 		}
 	}
 	if p.i < len(p.s) {
-		return Count{}, p.fail(ErrInvalid, errCount)
+		return Count{}, p.fail(errCount)
 	}
 	if cause := checkRange(lo, hi, operator, operand); cause != nil {
 		p.i = 0
-		return Count{}, p.fail(ErrInvalid, cause)
+		return Count{}, p.fail(cause)
 	}
 	return newRange(lo, hi, operator, operand), nil
 }
@@ -213,13 +210,13 @@ func (p *countParser) one() (Count, *Error) {
 // each; hi 0 is no bound.
 func checkRange(lo, hi int64, operator Operator, operand int64) error {
 	switch {
-	case operator != Add && operator != Multiply && operator != Power:
+	case operator != OperatorAdd && operator != OperatorMultiply && operator != OperatorPower:
 		return errOperator
 	case hi != 0 && hi < lo:
 		return errMax
-	case operator != Add && operand < 2:
+	case operator != OperatorAdd && operand < 2:
 		return errOperand
-	case operator == Power && lo < 2:
+	case operator == OperatorPower && lo < 2:
 		return errMin
 	}
 	return nil
@@ -236,18 +233,17 @@ func newRange(lo, hi int64, operator Operator, operand int64) Count {
 // Min returns the smallest acceptable count, 0 for the zero Count.
 func (c Count) Min() int64 { return c.min }
 
-// Max returns the upper bound as it was stated, and true; or false where there
-// is none: any number that the range leads to is acceptable then, up to
-// MaxCount. The largest acceptable count is Floor(MaxCount). The zero Count has
+// Max returns the upper bound as it was stated, and true. It returns false for an
+// open range, in which any number that the range leads to is acceptable, up to
+// [MaxCount]. The largest acceptable count is Floor(MaxCount). The zero Count has
 // the bound 0.
 func (c Count) Max() (int64, bool) { return c.max, c.max != 0 || c.min == 0 }
 
-// Operator returns the operator of a range and its operand: [Add] and 1 for a
+// Operator returns the operator of a range and its operand: [OperatorAdd] and 1 for a
 // plain one, 0 and 0 for one number, for a set and for the zero Count.
 func (c Count) Operator() (o Operator, operand int64) { return c.operator, c.operand }
 
-// Fixed returns the number, and true, where the Count accepts one number
-// alone and says so.
+// Fixed returns the number, and true, if the Count is one number.
 func (c Count) Fixed() (int64, bool) { return c.min, c.min != 0 && c.min == c.max }
 
 // IsZero reports whether the Count is the zero Count, which accepts nothing.
@@ -266,9 +262,9 @@ func (c Count) Contains(n int64) bool {
 	return ok && f == n
 }
 
-// Floor returns the largest acceptable count that is at most n, and false if
-// there is none: what a scheduler grants that has n to give. It is never more
-// than MaxCount. It costs O(1) for the operator +, O(log n) for the others,
+// Floor returns the largest acceptable count that is at most n: what a scheduler
+// with n to give grants. It returns false if there is no such count. The result
+// is at most [MaxCount]. It costs O(1) for the operator +, O(log n) for the others,
 // O(log m) for a set of m runs.
 func (c Count) Floor(n int64) (int64, bool) {
 	if c.min == 0 || n < c.min {
@@ -289,7 +285,7 @@ func (c Count) Floor(n int64) (int64, bool) {
 		return min(n, c.set[i-1].last), true
 	case c.operator == 0:
 		return c.min, true
-	case c.operator == Add:
+	case c.operator == OperatorAdd:
 		return n - (n-c.min)%c.operand, true
 	}
 	at := c.min
@@ -305,7 +301,7 @@ func (c Count) Floor(n int64) (int64, bool) {
 // step returns the count after n for the operators * and ^, something beyond
 // MaxCount if there is none.
 func (c Count) step(n int64) int64 {
-	if c.operator == Multiply {
+	if c.operator == OperatorMultiply {
 		return n * c.operand
 	}
 	result := n
@@ -323,7 +319,7 @@ func (c Count) String() string { return string(c.append(nil)) }
 // AppendText appends what String returns. The zero Count is an error.
 func (c Count) AppendText(dst []byte) ([]byte, error) {
 	if c.IsZero() {
-		return dst, fail(noOffset, "", ErrInvalid, errZeroCount)
+		return dst, refuseValue("", errZeroCount)
 	}
 	return c.append(dst), nil
 }
@@ -334,12 +330,11 @@ func (c Count) MarshalText() ([]byte, error) { return c.AppendText(nil) }
 // UnmarshalText reads what ParseCount reads. After an error the receiver is
 // unchanged.
 func (c *Count) UnmarshalText(text []byte) error {
-	parsed, err := parseCount(string(text))
-	if err != nil {
-		return err
+	parsed, err := ParseCount(string(text))
+	if err == nil {
+		*c = parsed
 	}
-	*c = parsed
-	return nil
+	return err
 }
 
 // append appends the canonical text.
@@ -367,22 +362,22 @@ func (c Count) append(dst []byte) []byte {
 	} else {
 		dst = strconv.AppendInt(append(dst, '-'), c.max, 10)
 	}
-	if c.operand != 1 || c.operator != Add {
+	if c.operand != 1 || c.operator != OperatorAdd {
 		dst = strconv.AppendInt(append(dst, ':'), c.operand, 10)
 	}
-	if c.operator != Add {
+	if c.operator != OperatorAdd {
 		dst = append(dst, ':', byte(c.operator))
 	}
 	return dst
 }
 
 // MarshalJSON returns the form that RFC 14 has for the Count: an integer, a
-// string for a set, or an object with min and, but for a plain open range, max
-// where there is one, operator and operand. The zero Count is an error.
+// string for a set, or an object with min, max if there is one, operator and
+// operand. A plain open range has only min. The zero Count is an error.
 func (c Count) MarshalJSON() ([]byte, error) {
 	switch {
 	case c.IsZero():
-		return nil, fail(noOffset, "", ErrInvalid, errZeroCount)
+		return nil, refuseValue("", errZeroCount)
 	case c.set != nil:
 		return append(c.append([]byte{'"'}), '"'), nil
 	case c.operator == 0:
@@ -392,7 +387,7 @@ func (c Count) MarshalJSON() ([]byte, error) {
 	if c.max != 0 {
 		b = strconv.AppendInt(append(b, `,"max":`...), c.max, 10)
 	}
-	if c.max != 0 || c.operand != 1 || c.operator != Add {
+	if c.max != 0 || c.operand != 1 || c.operator != OperatorAdd {
 		b = append(b, `,"operator":"`...)
 		b = append(b, byte(c.operator))
 		b = strconv.AppendInt(append(b, `","operand":`...), c.operand, 10)
@@ -403,72 +398,65 @@ func (c Count) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads the three forms of RFC 14: an integer, a string that
 // ParseCount reads, an object. After an error the receiver is unchanged.
 func (c *Count) UnmarshalJSON(b []byte) error {
-	parsed, err := countOf(value{b, 0})
-	if err != nil {
-		return err
+	d := jsonobj.NewDoc(b, jsonscan.Limits{})
+	parsed := countOf(d.Root())
+	if !d.Failed() {
+		*c = parsed
 	}
-	*c = parsed
-	return nil
+	return refuse(d.Fault())
 }
 
 // countOf reads the count of a resource vertex.
-func countOf(v value) (Count, *Error) {
-	switch jsonscan.KindOf(v.raw) {
+func countOf(v jsonobj.Value) Count {
+	switch v.Kind() {
 	case jsonscan.KindNumber:
-		n, err := v.count()
-		if err != nil {
-			return Count{}, err
+		if n := count(v); n > 0 {
+			return Fixed(n)
 		}
-		return Fixed(n), nil
 	case jsonscan.KindString:
-		s, err := v.text()
-		if err != nil {
-			return Count{}, err
+		c, fault := parseCount(v.Text())
+		if fault == nil {
+			return c
 		}
-		c, err := parseCount(s)
-		if err != nil {
-			err.Offset = v.offset
-		}
-		return c, err
+		v.Fail(fault.Err)
 	case jsonscan.KindObject:
 		return rangeOf(v)
+	default:
+		v.Fail(errCount)
 	}
-	return Count{}, fail(v.offset, "", ErrInvalid, errCount)
+	return Count{}
 }
 
 // rangeOf reads a count that is an object. What is absent has the value that
 // leaves the range plain and open.
-func rangeOf(v value) (Count, *Error) {
+func rangeOf(v jsonobj.Value) Count {
 	var lo, hi int64
-	operator, operand := Add, int64(1)
-	err := v.members(func(key []byte, m value) (err *Error) {
-		switch string(key) {
+	operator, operand := OperatorAdd, int64(1)
+	o := v.Object()
+	for o.Next() {
+		switch m := o.Value(); string(o.Key()) {
 		case "min":
-			lo, err = m.count()
+			lo = count(m)
 		case "max":
-			hi, err = m.count()
+			hi = count(m)
 		case "operand":
-			operand, err = m.count()
+			operand = count(m)
 		case "operator":
-			var s string
-			if s, err = m.text(); err == nil && len(s) != 1 {
-				return fail(m.offset, "", ErrInvalid, errOperator)
-			} else if err == nil {
+			if s := m.TextBytes(); len(s) == 1 {
 				operator = Operator(s[0])
+			} else {
+				m.Fail(errOperator)
 			}
 		default:
-			return fail(m.offset, "", ErrInvalid, errUnknown)
+			m.Fail(errUnknown)
 		}
-		return err
-	})
-	if err != nil {
-		return Count{}, err
 	}
-	if lo == 0 {
-		return Count{}, fail(v.offset, "min", ErrInvalid, errMissing)
+	if o.Require("min"); v.Failed() {
+		return Count{}
 	}
 	if cause := checkRange(lo, hi, operator, operand); cause != nil {
-		return Count{}, fail(v.offset, "", ErrInvalid, cause)
+		v.Fail(cause)
+		return Count{}
 	}
-	return newRange(lo, hi, operator, operand), nil
+	return newRange(lo, hi, operator, operand)
 }

@@ -83,10 +83,9 @@ func TestAnErrorOfACountHasItsOffset(t *testing.T) {
 		"x": 0, "[x]": 1, "2-x": 2, "[2-x]": 3, "1,02": 2, "[1,3,3]": 5, "2-8:2:": 6, "2-8:2:+x": 7, "7-3": 0, "1,2147483648": 2, "1,5-4": 2,
 	} {
 		_, err := jobspec.ParseCount(in)
-		var e *jobspec.Error
-		require.ErrorAs(t, err, &e, in)
-		require.Equal(t, offset, e.Offset, in)
-		require.Empty(t, e.Path)
+		path, got, _ := jobspec.Position(err)
+		require.Equal(t, offset, got, in)
+		require.Empty(t, path)
 	}
 }
 
@@ -128,9 +127,8 @@ func TestJSONThatIsNoCountIsRefusedAndTheReceiverStays(t *testing.T) {
 		c := jobspec.Fixed(7)
 		err := c.UnmarshalJSON([]byte(in))
 		require.ErrorIs(t, err, jobspec.ErrInvalid, in)
-		var e *jobspec.Error
-		require.ErrorAs(t, err, &e)
-		require.Equal(t, path, e.Path, in)
+		got, _, _ := jobspec.Position(err)
+		require.Equal(t, path, got, in)
 		require.Equal(t, "7", c.String(), "the receiver is as before")
 	}
 	c := jobspec.Fixed(7)
@@ -197,9 +195,9 @@ func TestBoundsAndOperatorsOfCounts(t *testing.T) {
 		fixed    bool
 	}{
 		"4":       {4, 4, true, 0, 0, true},
-		"2-9":     {2, 9, true, jobspec.Add, 1, false},
-		"2+":      {2, 0, false, jobspec.Add, 1, false},
-		"2-9:2:*": {2, 9, true, jobspec.Multiply, 2, false},
+		"2-9":     {2, 9, true, jobspec.OperatorAdd, 1, false},
+		"2+":      {2, 0, false, jobspec.OperatorAdd, 1, false},
+		"2-9:2:*": {2, 9, true, jobspec.OperatorMultiply, 2, false},
 		"1,5-8":   {1, 8, true, 0, 0, false},
 	} {
 		c, err := jobspec.ParseCount(in)
@@ -214,7 +212,7 @@ func TestBoundsAndOperatorsOfCounts(t *testing.T) {
 		require.Equal(t, want.operand, operand, in)
 		require.Equal(t, want.fixed, fixed, in)
 	}
-	require.Equal(t, "+ * ^ Operator(0)", jobspec.Add.String()+" "+jobspec.Multiply.String()+" "+jobspec.Power.String()+" "+
+	require.Equal(t, "+ * ^ Operator(0)", jobspec.OperatorAdd.String()+" "+jobspec.OperatorMultiply.String()+" "+jobspec.OperatorPower.String()+" "+
 		jobspec.Operator(0).String())
 }
 

@@ -1,7 +1,7 @@
 package jobspec
 
-// Counts is how large a job is, as far as that is known. The zero Counts knows
-// nothing.
+// Counts is how large a job is, as far as that is known. In the zero Counts
+// nothing is known.
 type Counts struct {
 	Nodes, Slots, Cores, GPUs, Tasks Quantity
 }
@@ -11,18 +11,18 @@ type Resources struct {
 	Nodes int64 // how many ranks
 	Cores int64
 	GPUs  int64
-	Slots int64 // execution.nslots, 0 where the resource set does not say
+	Slots int64 // execution.nslots, 0 if the resource set does not say
 }
 
-// Counts returns how large the job is by what it asks for, as a listing tells
-// before it has resources:
+// Counts returns how large the job is by what it asks for, as a listing shows it
+// before the job has resources:
 //
-//   - Nodes is known where nodes are asked for by number.
-//   - Cores and GPUs are not known where whole nodes are asked for; otherwise
-//     they are what the slots add up to.
-//   - Tasks is what the tasks' counts add up to, or what the shell's
-//     option per-resource says. Per node it is not known without Nodes, per core
-//     not with them.
+//   - Nodes is known if the job asks for a number of nodes.
+//   - Cores and GPUs are what the slots add up to. They are not known if the job
+//     asks for whole nodes.
+//   - Tasks is what the tasks' counts add up to, or what the shell's option
+//     per-resource says. Tasks per node are known if Nodes is, tasks per core if
+//     the job does not ask for nodes.
 //   - What a range or a set leaves open is not known.
 func (s *Spec) Counts() Counts {
 	var c Counts
@@ -43,9 +43,9 @@ func (s *Spec) Counts() Counts {
 	return c
 }
 
-// CountsOn returns how large the job is once it has resources: nodes, cores and
-// gpus are theirs, slots and tasks what is asked for, or else what follows from
-// the resources. Numbers beyond MaxQuantity are not known.
+// CountsOn returns how large the job is once it has resources. Nodes, cores and
+// gpus are those of the resources. Slots and tasks are what the job asks for, or
+// follow from the resources. Numbers beyond [MaxQuantity] are not known.
 func (s *Spec) CountsOn(r Resources) Counts {
 	c := s.Counts()
 	c.Nodes, c.Cores, c.GPUs = Known(r.Nodes), Known(r.Cores), Known(r.GPUs)

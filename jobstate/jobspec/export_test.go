@@ -1,4 +1,16 @@
 package jobspec
 
+import "errors"
+
 // MaxNesting is how deep resources may be in each other.
 const MaxNesting = maxNesting
+
+// Position returns the path and the offset that an error of this package tells,
+// and its category.
+func Position(err error) (path string, offset int, category error) {
+	var e *refusal
+	if !errors.As(err, &e) {
+		return "none", -2, nil
+	}
+	return e.fault.Path, e.fault.Offset, e.category
+}

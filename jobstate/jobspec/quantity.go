@@ -8,8 +8,8 @@ import (
 // MaxQuantity is the largest number that a product of counts may reach.
 const MaxQuantity = 1<<53 - 1
 
-// Quantity is a number that may not be known yet, such as how many cores a job
-// has that asked for whole nodes. The zero Quantity is not known.
+// Quantity is a number that may not be known yet, such as the cores of a job that
+// asks for whole nodes. The zero Quantity is not known.
 type Quantity struct {
 	n     int64
 	known bool

@@ -1,36 +1,30 @@
 package jobspec
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/joblife/joblife/internal/jsonobj"
+)
 
 // Vertex is a resource that a job asks for.
 type Vertex struct {
-	// Type is "node", "slot", "core", "gpu" or whatever a scheduler knows.
+	// Type is "node", "slot", "core", "gpu" or another that a scheduler knows.
 	Type string
 	// Count is how many of it, for each one of its parent.
 	Count Count
 	// Unit, Label and ID are what RFC 14 says, empty where absent. A slot has
 	// a Label.
 	Unit, Label, ID string
-	// Exclusive tells whether it is for this job alone, RFC 14's defaults
-	// applied: slots and what is in them are, unless they say otherwise.
+	// Exclusive tells whether it is for this job alone. By RFC 14's defaults,
+	// slots and what is in them are.
 	Exclusive bool
 	// Parent is the index of the vertex that it is in, -1 for none.
 	Parent int
 
-	keys  keys
+	label bool     // there is a Label
 	end   int      // index after the last vertex in it
 	total Quantity // how many of it the job asks for in all
 }
-
-// keys says which optional keys a vertex has.
-type keys uint8
-
-const (
-	keyExclusive keys = 1 << iota
-	keyID
-	keyWith
-	keyLabel
-)
 
 // Vertices yields the resources that the job asks for, each after the one that
 // it is in, with its index.
@@ -48,117 +42,104 @@ func (s *Spec) Vertices() iter.Seq2[int, Vertex] {
 const maxNesting = 32
 
 // readResources reads the value of the key resources.
-func (s *Spec) readResources(v value) *Error {
+func (s *Spec) readResources(v jsonobj.Value) {
 	s.vertices = make([]Vertex, 0, 4) // enough for RFC 25
-	if err := s.readLevel(v, -1, 1); err != nil {
-		return err
+	if s.readLevel(v, -1, 1); v.Failed() {
+		return
 	}
 	if len(s.vertices) == 0 {
-		return fail(v.offset, "", ErrInvalid, errEmpty)
+		v.Fail(errEmpty)
 	}
 	for _, kind := range [...]string{"node", "slot", "core", "gpu"} {
 		if _, _, ok := s.sum(kind, 0, len(s.vertices)); !ok {
-			return fail(v.offset, "", ErrLimit, errHuge)
+			v.Fail(errHuge)
 		}
 	}
-	return nil
 }
 
 // readLevel reads a list of vertices that are in the given one.
-func (s *Spec) readLevel(v value, parent, depth int) *Error {
+func (s *Spec) readLevel(v jsonobj.Value, parent, depth int) {
 	if depth > maxNesting {
-		return fail(v.offset, "", ErrLimit, errDepth)
+		v.Fail(errDepth)
+		return
 	}
-	return v.elements(func(_ int, e value) *Error { return s.readVertex(e, parent, depth) })
+	a := v.Array()
+	for a.Next() {
+		s.readVertex(a.Value(), parent, depth)
+	}
 }
 
 // readVertex reads a vertex and those in it.
-func (s *Spec) readVertex(v value, parent, depth int) *Error {
+func (s *Spec) readVertex(v jsonobj.Value, parent, depth int) {
 	if len(s.vertices) >= s.limits.Vertices {
-		return fail(v.offset, "", ErrLimit, errVertices)
+		v.Fail(errVertices)
+		return
 	}
 	x := Vertex{Parent: parent}
-	var with value
-	err := v.members(func(key []byte, m value) (err *Error) {
-		switch string(key) {
+	exclusive := false // whether the key is there
+	var with jsonobj.Value
+	o := v.Object()
+	for o.Next() {
+		switch m := o.Value(); string(o.Key()) {
 		case "type":
-			if x.Type, err = m.kind(); err == nil && x.Type == "" {
-				return fail(m.offset, "", ErrInvalid, errEmpty)
-			}
+			x.Type = kindOf(m)
 		case "count":
-			x.Count, err = countOf(m)
+			x.Count = countOf(m)
 		case "unit":
-			x.Unit, err = m.text()
+			x.Unit = m.Text()
 		case "label":
-			x.keys |= keyLabel
-			x.Label, err = m.text()
+			x.Label, x.label = m.Text(), true
 		case "id":
-			x.keys |= keyID
-			x.ID, err = m.text()
+			x.ID = m.Text()
 		case "exclusive":
-			x.keys |= keyExclusive
-			x.Exclusive, err = m.bool()
+			x.Exclusive, exclusive = m.Bool(), true
 		case "with":
-			x.keys |= keyWith
 			with = m
 		default:
-			return fail(m.offset, "", ErrInvalid, errUnknown)
+			m.Fail(errUnknown)
 		}
-		return err
-	})
-	if err == nil {
-		err = s.completeVertex(&x, v)
 	}
-	if err != nil {
-		return err
+	if o.Require("type", "count"); x.Type == "slot" {
+		o.Require("label", "with")
+	}
+	if v.Failed() {
+		return
+	}
+	if !exclusive {
+		x.Exclusive = x.Type == "slot" || s.inSlot(parent)
+	}
+	if s.placeVertex(&x, v); v.Failed() {
+		return
 	}
 	index := len(s.vertices)
 	s.vertices = append(s.vertices, x)
-	if !with.absent() {
-		if err := s.readLevel(with, index, depth+1); err != nil {
-			return err.in("with")
-		}
+	if !with.Absent() {
+		s.readLevel(with, index, depth+1)
 	}
 	if x.Type == "slot" && len(s.vertices) == index+1 {
-		return fail(with.offset, "with", ErrInvalid, errEmpty)
+		with.Fail(errEmpty)
 	}
 	s.vertices[index].end = len(s.vertices)
-	return nil
 }
 
-// completeVertex checks the keys of a vertex against each other and against the
-// vertices before it, and works out what follows from them.
-func (s *Spec) completeVertex(x *Vertex, v value) *Error {
-	slot := x.Type == "slot"
-	switch {
-	case x.Type == "":
-		return fail(v.offset, "type", ErrInvalid, errMissing)
-	case x.Count.IsZero():
-		return fail(v.offset, "count", ErrInvalid, errMissing)
-	case slot && x.keys&keyLabel == 0:
-		return fail(v.offset, "label", ErrInvalid, errMissing)
-	case slot && x.keys&keyWith == 0:
-		return fail(v.offset, "with", ErrInvalid, errMissing)
-	}
-	if x.keys&keyLabel != 0 {
+// placeVertex checks a vertex against those before it, and works out how many of
+// it there are in all.
+func (s *Spec) placeVertex(x *Vertex, v jsonobj.Value) {
+	if x.label {
 		for i := range s.vertices {
-			if y := &s.vertices[i]; y.keys&keyLabel != 0 && y.Label == x.Label {
-				return fail(v.offset, "label", ErrInvalid, errUnique)
+			if y := &s.vertices[i]; y.label && y.Label == x.Label {
+				v.FailKey("label", errUnique)
 			}
 		}
-	}
-	if x.keys&keyExclusive == 0 {
-		x.Exclusive = slot || s.inSlot(x.Parent)
 	}
 	x.total = x.Count.quantity()
 	if x.Parent >= 0 {
 		total, ok := s.vertices[x.Parent].total.times(x.total)
 		if !ok {
-			return fail(v.offset, "count", ErrLimit, errHuge)
+			v.FailKey("count", errHuge)
 		}
 		x.total = total
 	}
-	return nil
 }
 
 // inSlot reports whether the vertex i is a slot or in one.
@@ -194,23 +175,26 @@ func (s *Spec) sum(kind string, from, to int) (sum Quantity, found, ok bool) {
 	return sum, found, true
 }
 
-// kind returns a type of resource, without memory of its own where it is a
-// common one.
-func (v value) kind() (string, *Error) {
+// kindOf reads a type of resource, without memory of its own for a common one.
+func kindOf(v jsonobj.Value) string {
+	text := v.TextBytes()
 	for _, known := range [...]string{"node", "slot", "core", "gpu"} {
-		if n := len(known); len(v.raw) == n+2 && string(v.raw[1:n+1]) == known && v.raw[0] == '"' {
-			return known, nil
+		if string(text) == known {
+			return known
 		}
 	}
-	return v.text()
+	if len(text) == 0 {
+		v.Fail(errEmpty)
+	}
+	return string(text)
 }
 
 // Shape is the form that RFC 25 gives the resources of a job: slots of cores
-// and gpus, spread over nodes or not.
+// and gpus, on nodes or not.
 type Shape struct {
-	// Nodes is how many nodes, the zero Count where the job does not say.
+	// Nodes is how many nodes, the zero Count if the job does not say.
 	Nodes Count
-	// Slots is how many slots on each node; in all, where Nodes is zero.
+	// Slots is how many slots on each node; in all, if Nodes is zero.
 	Slots Count
 	// Cores and GPUs are for each slot. GPUs is the zero Count for none.
 	Cores, GPUs Count
@@ -218,9 +202,9 @@ type Shape struct {
 	Exclusive bool
 }
 
-// Shape returns the resources in the form of RFC 25, counts of RFC 14
-// (ranges and sets) let in. The error is an *[Error] of category ErrShape where
-// they are of another form.
+// Shape returns the resources in the form of RFC 25. Counts may be ranges and
+// sets of RFC 14. If the resources are of another form, the error wraps
+// [ErrShape].
 func (s *Spec) Shape() (Shape, error) {
 	slot := 0
 	var shape Shape
@@ -249,4 +233,4 @@ func (s *Spec) Shape() (Shape, error) {
 }
 
 // errNoShape returns the error of Shape.
-func errNoShape() error { return fail(noOffset, "resources", ErrShape, errFour) }
+func errNoShape() error { return refuseValue("resources", errFour) }

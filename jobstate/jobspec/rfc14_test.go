@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -142,7 +143,7 @@ func TestRFC14TasksAreAListOfAtLeastOne(t *testing.T) {
 		`[{"command":["a"],"slot":"task","count":{"per_resource":{"type":"core"}}}]`:                      {"tasks[0].count.per_resource.count", `{`},
 		`[{"command":["a"],"slot":"task","count":{"per_resource":{"type":1,"count":1}}}]`:                 {"tasks[0].count.per_resource.type", `1`},
 		`[{"command":["a"],"slot":"task","count":{"per_resource":{"type":"core","count":0}}}]`:            {"tasks[0].count.per_resource.count", `0`},
-		`[{"command":["a"],"slot":"task","count":{"per_resource":{"type":"gpu","count":1}}}]`:             {"tasks[0].count.per_resource.type", `{`},
+		`[{"command":["a"],"slot":"task","count":{"per_resource":{"type":"gpu","count":1}}}]`:             {"tasks[0].count.per_resource.type", `"gpu"`},
 		`[{"command":["a"],"slot":"task","count":{"total":1},"distribution":1}]`:                          {"tasks[0].distribution", `1`},
 		`[{"command":["a"],"slot":"task","count":{"total":1},"attributes":[]}]`:                           {"tasks[0].attributes", `[]`},
 		`[{"command":["a"],"slot":"task","count":{"total":1},"nice":1}]`:                                  {"tasks[0].nice", `1`},
@@ -213,7 +214,7 @@ func TestRFC14SystemAttributesHaveTypes(t *testing.T) {
 func TestRFC14SystemAttributesAreRead(t *testing.T) {
 	s := parse(t, text("", "", `{"system":{"duration":3600.5,"preemptible-after":0,"cwd":"/home","queue":"batch","bank":"b","project":"p",
 		"constraints":{"properties":["amd-mi50"]},"job":{"name":"night"},"environment":{"A":"1"}}}`))
-	require.Equal(t, 3600.5, s.Duration())
+	require.Equal(t, 3600500*time.Millisecond, s.Duration())
 	seconds, ok := s.PreemptibleAfter()
 	require.True(t, ok)
 	require.Zero(t, seconds)

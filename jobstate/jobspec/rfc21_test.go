@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -45,6 +46,18 @@ func TestRFC21AnUpdateSetsWhatItsPathNames(t *testing.T) {
 	}
 }
 
+func TestAnUpdateMaySetResourcesAndTasks(t *testing.T) { // flux-core#5419
+	s := parse(t, text("", "", ""))
+	next, err := s.Apply(json.RawMessage(`{"resources":[{"type":"slot","label":"task","count":2,"with":[{"type":"core","count":3}]}],` +
+		`"tasks":[{"command":["b","c"],"slot":"task","count":{"per_slot":1}}]}`))
+	require.NoError(t, err)
+	require.Equal(t, "nodes unknown, slots 2, cores 6, gpus 0, tasks 2", size(next.Counts()))
+	require.Equal(t, "b", next.Name())
+	next, err = next.Update("attributes", json.RawMessage(`{"system":{"duration":7}}`))
+	require.NoError(t, err)
+	require.Equal(t, 7*time.Second, next.Duration())
+}
+
 func TestRFC21UpdatesChangeWhatTheViewsSay(t *testing.T) {
 	first := parse(t, system(`,"constraints":{"a":1},"job":{"name":"old"}`))
 	second, err := first.Apply(json.RawMessage(`{"attributes.system.duration":90.5,"attributes.system.queue":"q","attributes.system.bank":"b",
@@ -52,11 +65,11 @@ func TestRFC21UpdatesChangeWhatTheViewsSay(t *testing.T) {
 		"attributes.system.constraints.a":2,"attributes.system.dependencies":[{"scheme":"s","value":"v"}],
 		"attributes.system.shell.options.per-resource":{"type":"core","count":3}}`))
 	require.NoError(t, err)
-	require.Equal(t, 90.5, second.Duration())
+	require.Equal(t, 90500*time.Millisecond, second.Duration())
 	require.Equal(t, []string{"app", "/c", "q", "b", "p"}, []string{second.Name(), second.Cwd(), second.Queue(), second.Bank(), second.Project()})
 	seconds, ok := second.PreemptibleAfter()
 	require.True(t, ok)
-	require.Equal(t, 7.0, seconds)
+	require.Equal(t, 7*time.Second, seconds)
 	require.JSONEq(t, `{"a":2}`, string(second.Constraints()))
 	require.Equal(t, "nodes unknown, slots 1, cores 1, gpus 0, tasks 3", size(second.Counts()))
 	for d := range second.Dependencies() {
@@ -72,9 +85,9 @@ func TestRFC21UpdatesChangeWhatTheViewsSay(t *testing.T) {
 
 func TestRFC21KeysOfAnEventApplyInTheirOrder(t *testing.T) {
 	s := parse(t, text("", "", ""))
-	for context, want := range map[string]float64{
-		`{"attributes.system":{"duration":1},"attributes.system.duration":2}`: 2,
-		`{"attributes.system.duration":2,"attributes.system":{"duration":1}}`: 1,
+	for context, want := range map[string]time.Duration{
+		`{"attributes.system":{"duration":1},"attributes.system.duration":2}`: 2 * time.Second,
+		`{"attributes.system.duration":2,"attributes.system":{"duration":1}}`: 1 * time.Second,
 	} {
 		next, err := s.Apply(json.RawMessage(context))
 		require.NoError(t, err)
@@ -86,7 +99,7 @@ func TestRFC21AnEventMaySetTogetherWhatIsWrongAlone(t *testing.T) {
 	s := parse(t, text("", "", ""))
 	next, err := s.Apply(json.RawMessage(`{"attributes.system":{"queue":"q"},"attributes.system.duration":5}`))
 	require.NoError(t, err, "only the result has to be a jobspec")
-	require.Equal(t, 5.0, next.Duration())
+	require.Equal(t, 5*time.Second, next.Duration())
 	_, err = s.Update("attributes.system", json.RawMessage(`{"queue":"q"}`))
 	require.ErrorIs(t, err, jobspec.ErrInvalid)
 }
@@ -99,26 +112,27 @@ func TestRFC21UpdatesThatAreRefused(t *testing.T) {
 		category    error
 		message     string
 	}{
-		{"", `1`, jobspec.ErrUpdate, `offset 0: path must begin with "attributes."`},
-		{"attributes", `{"system":{"duration":1}}`, jobspec.ErrUpdate, `attributes: offset 0: path must begin with "attributes."`},
-		{"attribute.x", `1`, jobspec.ErrUpdate, `attribute.x: offset 0: path must begin with "attributes."`},
-		{"attributesx.y", `1`, jobspec.ErrUpdate, `attributesx.y: offset 0: path must begin with "attributes."`},
-		{"resources", slotOfCore, jobspec.ErrUpdate, `resources: offset 0: path must begin with "attributes."`},
-		{"tasks.x", `1`, jobspec.ErrUpdate, `tasks.x: offset 0: path must begin with "attributes."`},
+		{"", `1`, jobspec.ErrUpdate, `offset 0: path must begin with attributes, resources or tasks`},
+		{"attributes", `1`, jobspec.ErrInvalid, `attributes: must be an object`},
+		{"version", `1`, jobspec.ErrUpdate, `version: offset 0: path must begin with attributes, resources or tasks`},
+		{"attribute.x", `1`, jobspec.ErrUpdate, `attribute.x: offset 0: path must begin with attributes, resources or tasks`},
+		{"attributesx.y", `1`, jobspec.ErrUpdate, `attributesx.y: offset 0: path must begin with attributes, resources or tasks`},
+		{"resources", `[]`, jobspec.ErrInvalid, ``},
+		{"tasks.x", `1`, jobspec.ErrUpdate, `tasks.x: offset 0: path leads through a value that is not an object`},
 		{"attributes.", `1`, jobspec.ErrUpdate, `attributes.: offset 0: path has an empty element`},
 		{"attributes.system.", `1`, jobspec.ErrUpdate, `attributes.system.: offset 0: path has an empty element`},
 		{"attributes..system", `1`, jobspec.ErrUpdate, `attributes..system: offset 0: path has an empty element`},
-		{"attributes.system.x.n.y", `1`, jobspec.ErrUpdate, `attributes.system.x.n.y: offset 0: path leads through a value that is no object`},
-		{"attributes.system.x.null.y", `1`, jobspec.ErrUpdate, `attributes.system.x.null.y: offset 0: path leads through a value that is no object`},
-		{"attributes.system.x.list.0", `1`, jobspec.ErrUpdate, `attributes.system.x.list.0: offset 0: path leads through a value that is no object`},
+		{"attributes.system.x.n.y", `1`, jobspec.ErrUpdate, `attributes.system.x.n.y: offset 0: path leads through a value that is not an object`},
+		{"attributes.system.x.null.y", `1`, jobspec.ErrUpdate, `attributes.system.x.null.y: offset 0: path leads through a value that is not an object`},
+		{"attributes.system.x.list.0", `1`, jobspec.ErrUpdate, `attributes.system.x.list.0: offset 0: path leads through a value that is not an object`},
 		{"attributes.user.0\xde", `{}`, jobspec.ErrUpdate, `"attributes.user.0\xde": offset 0: path must be UTF-8 without U+0000`},
 		{"attributes.user.\x00\n", `{}`, jobspec.ErrUpdate, `"attributes.user.\x00\n": offset 0: path must be UTF-8 without U+0000`},
 		{"attributes.system.y", ``, jobspec.ErrSyntax, ``},
 		{"attributes.system.y", `1,"z":2`, jobspec.ErrSyntax, ``},
 		{"attributes.system.y", `{"a":1,"a":2}`, jobspec.ErrSyntax, ``},
 		{"attributes.system.y", "\"\xff\"", jobspec.ErrSyntax, ``},
-		{"attributes.system.duration", `-1`, jobspec.ErrInvalid, `attributes.system.duration: must be a number of at least 0`},
-		{"attributes.system.duration", `null`, jobspec.ErrInvalid, `attributes.system.duration: must be a number of at least 0`},
+		{"attributes.system.duration", `-1`, jobspec.ErrInvalid, `attributes.system.duration: must be at least 0`},
+		{"attributes.system.duration", `null`, jobspec.ErrInvalid, `attributes.system.duration: must be a number`},
 		{"attributes.system.queue", `null`, jobspec.ErrInvalid, `attributes.system.queue: must be a string`},
 		{"attributes.other", `1`, jobspec.ErrInvalid, `attributes.other: key is not allowed here`},
 		{"attributes.system", `1`, jobspec.ErrInvalid, `attributes.system: must be an object`},
@@ -147,9 +161,9 @@ func TestRFC21ContextsThatAreRefused(t *testing.T) {
 		`{}`:   `jobspec: offset 0: must have at least one key`,
 		`[]`:   `jobspec: offset 0: must be an object`,
 		`null`: `jobspec: offset 0: must be an object`,
-		`{"attributes.system.duration":5,"tasks":[]}`:                  `jobspec: tasks: offset 40: path must begin with "attributes."`,
+		`{"attributes.system.duration":5,"taskz":[]}`:                  `jobspec: taskz: offset 40: path must begin with attributes, resources or tasks`,
 		`{"attributes.system.duration":5,"attributes.system.a..b":[]}`: `jobspec: attributes.system.a..b: offset 57: path has an empty element`,
-		`{"attributes.system.duration":"5"}`:                           `jobspec: attributes.system.duration: must be a number of at least 0`,
+		`{"attributes.system.duration":"5"}`:                           `jobspec: attributes.system.duration: must be a number`,
 	} {
 		next, err := s.Apply(json.RawMessage(context))
 		require.Nil(t, next)

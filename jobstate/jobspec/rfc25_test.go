@@ -46,7 +46,6 @@ func TestRFC25ResourcesHaveFourForms(t *testing.T) {
 		got, err := s.Shape()
 		require.NoError(t, err)
 		require.Equal(t, want, got)
-		require.NoError(t, s.CheckV1())
 	}
 	for _, resources := range []string{
 		`[{"type":"slot","count":1,"label":"task","with":[{"type":"gpu","count":1}]}]`,
@@ -65,46 +64,6 @@ func TestRFC25ResourcesHaveFourForms(t *testing.T) {
 		shape, err := s.Shape()
 		require.ErrorIs(t, err, jobspec.ErrShape, resources)
 		require.Zero(t, shape)
-		require.ErrorIs(t, s.CheckV1(), jobspec.ErrShape)
 		require.EqualError(t, err, "jobspec: resources: must be slot>core, slot>(core,gpu), node>slot>core or node>slot>(core,gpu)")
-	}
-}
-
-func TestRFC25WhatRFC14AllowsBeyondIt(t *testing.T) {
-	node := func(members, slot, core string) string {
-		return `[{"type":"node","count":2` + members + `,"with":[{"type":"slot","count":3` + slot + `,"label":"task","with":[{"type":"core","count":1},{"type":"gpu","count":1` + core + `}]}]}]`
-	}
-	task := func(count, more string) string {
-		return `[{"command":["a"],"slot":"task","count":` + count + more + `}]`
-	}
-	for _, ok := range []string{
-		text(node(`,"exclusive":true`, `,"exclusive":true`, `,"unit":"x","label":"y"`), "", ""),
-		text(node("", "", ""), task(`{"total":2}`, ""), ""),
-		text(node("", "", ""), task(`{"total":6}`, ""), ""),
-		text("", task(`{"total":1}`, ""), ""),
-	} {
-		require.NoError(t, parse(t, ok).CheckV1(), ok)
-	}
-	for in, path := range map[string]string{
-		text(node(`,"id":"0"`, "", ""), "", ""):                                                                                   "resources[0].id",
-		text(node("", `,"id":"0"`, ""), "", ""):                                                                                   "resources[0].with[0].id",
-		text(node("", "", `,"id":""`), "", ""):                                                                                    "resources[0].with[0].with[1].id",
-		text(node("", "", `,"exclusive":false`), "", ""):                                                                          "resources[0].with[0].with[1].exclusive",
-		text(`[{"type":"node","count":"2+","with":`+slotOfCore+`}]`, "", ""):                                                      "resources[0].count",
-		text(node("", "", ""), task(`{"total":1}`, ""), ""):                                                                       "tasks[0].count.total",
-		text(node("", "", ""), task(`{"total":7}`, ""), ""):                                                                       "tasks[0].count.total",
-		text(node("", "", ""), task(`{"per_slot":2}`, ""), ""):                                                                    "tasks[0].count.per_slot",
-		text(node("", "", ""), task(`{"per_resource":{"type":"core","count":1}}`, ""), ""):                                        "tasks[0].count",
-		text(node("", "", ""), task(`{"site":1}`, ""), ""):                                                                        "tasks[0].count",
-		text(node("", "", ""), task(`{"total":2}`, `,"distribution":"x"`), ""):                                                    "tasks[0].distribution",
-		text(node("", "", ""), task(`{"total":2}`, `,"attributes":{}`), ""):                                                       "tasks[0].attributes",
-		text("", `[{"command":["a"],"slot":"task","count":{"total":1}},{"command":["a"],"slot":"task","count":{"total":1}}]`, ""): "tasks",
-	} {
-		err := parse(t, in).CheckV1()
-		require.ErrorIs(t, err, jobspec.ErrShape, in)
-		var e *jobspec.Error
-		require.ErrorAs(t, err, &e)
-		require.Equal(t, path, e.Path)
-		require.Equal(t, -1, e.Offset)
 	}
 }

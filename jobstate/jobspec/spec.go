@@ -3,12 +3,17 @@ package jobspec
 import (
 	"encoding/json"
 	"iter"
+	"math"
 	"strings"
+	"time"
 
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// Limits bounds what a jobspec may hold. A field of zero means the default.
+// Limits bounds what a jobspec may hold. A field of zero or less means the
+// default.
 type Limits struct {
 	Bytes    int // of the text, 16 MiB by default
 	Depth    int // levels of JSON values, 2048 by default, which is the most
@@ -36,7 +41,7 @@ func (l Limits) withDefaults() Limits {
 }
 
 // Spec is a jobspec. It is immutable: an update returns another Spec. The zero
-// Spec is not valid; Parse makes one.
+// Spec is not valid; [Parse] and [New] make one.
 type Spec struct {
 	raw      []byte // the text
 	original *Spec  // the one without updates, nil if this is it
@@ -45,205 +50,153 @@ type Spec struct {
 	vertices []Vertex
 	tasks    []task
 
-	duration         float64
-	preemptibleAfter float64
+	duration         time.Duration
+	preemptibleAfter time.Duration
 	preemptible      bool
 	name             string
 	cwd              string
 	queue            string
 	bank             string
 	project          string
-	constraints      value
-	dependencies     value
+	constraints      []byte // nil: none
+	dependencies     []byte // nil: none
 	perResource      perResource
 }
 
-// Parse reads a jobspec of version 1 in JSON, with the default limits. It
-// copies what it keeps of b. The error is an *[Error] that says which key is
-// wrong; an empty b is one too.
+// Parse reads a jobspec of version 1 in JSON, with the default limits. It copies
+// what it keeps of b. An empty b is an error, which wraps [ErrSyntax].
 func Parse(b []byte) (*Spec, error) { return ParseLimits(b, Limits{}) }
 
-// ParseLimits is Parse with limits. They hold for updates too.
+// ParseLimits is [Parse] with limits. They hold for updates too.
 func ParseLimits(b []byte, l Limits) (*Spec, error) {
 	s := &Spec{limits: l.withDefaults()}
-	if err := s.limits.size(b); err != nil {
-		return nil, err
+	fault := s.limits.size(b)
+	if fault == nil {
+		s.raw = append([]byte(nil), b...)
+		fault = s.read()
 	}
-	s.raw = append([]byte(nil), b...)
-	if err := s.read(); err != nil {
-		return nil, err
+	if fault != nil {
+		return nil, refuse(fault)
 	}
 	return s, nil
 }
 
-// size returns an error if b has too many bytes.
-func (l *Limits) size(b []byte) *Error {
+// size returns a fault if b has too many bytes.
+func (l *Limits) size(b []byte) *jsonobj.Fault {
 	if len(b) > l.Bytes {
-		return fail(l.Bytes, "", ErrLimit, errBytes)
+		return &jsonobj.Fault{Offset: l.Bytes, Err: errBytes}
 	}
 	return nil
 }
-
-// check returns an error unless b is JSON within the limits.
-func (l *Limits) check(b []byte) *Error {
-	if err := l.size(b); err != nil {
-		return err
-	}
-	if err := jsonscan.Check(b, jsonscan.Limits{Depth: l.Depth}); err != nil {
-		return syntax(err, 0)
-	}
-	return nil
-}
-
-// topKeys are the values of the keys that every jobspec has.
-type topKeys struct{ version, resources, tasks, attributes value }
 
 // read checks the text of s and sets the other fields from it.
-func (s *Spec) read() *Error {
-	if jsonscan.KindOf(s.raw) != jsonscan.KindObject {
-		if err := s.limits.check(s.raw); err != nil {
-			return err
-		}
-		return value{s.raw, 0}.object()
-	}
-	var top topKeys
-	// This walk is what checks that the whole text is JSON: nothing is read of
-	// it before the end.
-	c := jsonscan.Limits{Depth: s.limits.Depth}.Object(s.raw)
-	for c.Next() {
-		m := value{c.Raw(), c.Offset()}
-		switch string(c.Key()) {
+func (s *Spec) read() *jsonobj.Fault {
+	d := jsonobj.NewDoc(s.raw, jsonscan.Limits{Depth: s.limits.Depth})
+	var version, resources, tasks, attributes jsonobj.Value
+	// Nothing is read of the text before the end of this walk, which checks all
+	// of it.
+	o := d.Object()
+	for o.Next() {
+		switch string(o.Key()) {
 		case "version":
-			top.version = m
+			version = o.Value()
 		case "resources":
-			top.resources = m
+			resources = o.Value()
 		case "tasks":
-			top.tasks = m
+			tasks = o.Value()
 		case "attributes":
-			top.attributes = m
+			attributes = o.Value()
 		}
 	}
-	if err := c.Err(); err != nil {
-		return syntax(err, 0)
+	// The version tells how to read the rest.
+	if o.Require("version"); !d.Failed() {
+		readVersion(version)
 	}
-	for _, k := range [...]struct {
-		name string
-		v    value
-	}{{"version", top.version}, {"resources", top.resources}, {"tasks", top.tasks}, {"attributes", top.attributes}} {
-		if k.v.absent() {
-			return fail(0, k.name, ErrInvalid, errMissing)
-		}
-		if err := s.readTop(k.name, k.v); err != nil {
-			return err.in(k.name)
-		}
+	if o.Require("resources"); !d.Failed() {
+		s.readResources(resources)
 	}
-	return nil
+	if o.Require("tasks"); !d.Failed() {
+		s.readTasks(tasks)
+	}
+	if o.Require("attributes"); !d.Failed() {
+		s.readAttributes(attributes)
+	}
+	return d.Fault()
 }
 
-// readTop reads the value of a key of the top level. Those before it in RFC 14
-// were read.
-func (s *Spec) readTop(key string, v value) *Error {
-	switch key {
-	case "version":
-		return readVersion(v)
-	case "resources":
-		return s.readResources(v)
-	case "tasks":
-		return s.readTasks(v)
-	}
-	return s.readAttributes(v)
+// part returns the bytes of a value in the text of s. Were those of the Value
+// kept, its Doc would escape.
+func (s *Spec) part(v jsonobj.Value) []byte {
+	return s.raw[v.Offset() : v.Offset()+len(v.Raw()) : v.Offset()+len(v.Raw())]
 }
 
-// readVersion returns an error unless v is 1.
-func readVersion(v value) *Error {
-	n, ok := jsonscan.Int64(v.raw)
-	switch {
-	case !ok:
-		return fail(v.offset, "", ErrInvalid, errInteger)
-	case n != 1:
-		return fail(v.offset, "", ErrVersion, errNotRead)
+// readVersion reads the version, which is 1.
+func readVersion(v jsonobj.Value) {
+	if n := v.Int(math.MinInt64, math.MaxInt64); n != 1 {
+		v.Fail(errNotRead)
 	}
-	return nil
 }
 
 // readAttributes reads the value of the key attributes.
-func (s *Spec) readAttributes(v value) *Error {
-	var system value
-	err := v.members(func(key []byte, m value) *Error {
-		switch string(key) {
+func (s *Spec) readAttributes(v jsonobj.Value) {
+	var system jsonobj.Value
+	o := v.Object()
+	for o.Next() {
+		switch m := o.Value(); string(o.Key()) {
 		case "user":
-			return m.object()
+			m.IsObject()
 		case "system":
 			system = m
-			return nil
+		default:
+			m.Fail(errUnknown)
 		}
-		return fail(m.offset, "", ErrInvalid, errUnknown)
-	})
-	if err != nil {
-		return err
 	}
-	if system.absent() {
-		return fail(v.offset, "system", ErrInvalid, errMissing)
+	if o.Require("system"); !v.Failed() {
+		s.readSystem(system)
 	}
-	if err := s.readSystem(system); err != nil {
-		return err.in("system")
-	}
-	return nil
 }
 
-// readSystem reads the value of the key attributes.system. What the RFCs do
-// not name is anyone's to use.
-func (s *Spec) readSystem(v value) *Error {
-	hasDuration, hasName := false, false
-	err := v.members(func(key []byte, m value) (err *Error) {
-		switch string(key) {
+// readSystem reads the value of the key attributes.system. Anybody may use the
+// keys that the RFCs do not name.
+func (s *Spec) readSystem(v jsonobj.Value) {
+	s.name = basename(s.tasks[0].arg0)
+	o := v.Object()
+	for o.Next() {
+		switch m := o.Value(); string(o.Key()) {
 		case "duration":
-			hasDuration = true
-			s.duration, err = m.seconds()
+			s.duration = guard.Duration(m.Float(0, math.MaxFloat64))
 		case "preemptible-after":
 			s.preemptible = true
-			s.preemptibleAfter, err = m.seconds()
+			s.preemptibleAfter = guard.Duration(m.Float(0, math.MaxFloat64))
 		case "cwd":
-			s.cwd, err = m.text()
+			s.cwd = m.Text()
 		case "queue":
-			s.queue, err = m.text()
+			s.queue = m.Text()
 		case "bank":
-			s.bank, err = m.text()
+			s.bank = m.Text()
 		case "project":
-			s.project, err = m.text()
+			s.project = m.Text()
 		case "environment", "files":
-			err = m.object()
+			m.IsObject()
 		case "constraints":
-			s.constraints = m
-			err = m.object()
+			s.constraints = s.part(m)
+			m.IsObject()
 		case "dependencies":
-			s.dependencies = m
-			err = m.elements(func(_ int, e value) *Error {
-				_, err := readDependency(e)
-				return err
-			})
-		case "job":
-			if err = m.object(); err != nil {
-				return err
+			s.dependencies = s.part(m)
+			a := m.Array()
+			for a.Next() {
+				readDependency(a.Value())
 			}
-			if name := m.member("name"); !name.absent() {
-				hasName = true
-				if s.name, err = name.text(); err != nil {
-					return err.in("name")
-				}
+		case "job":
+			m.IsObject()
+			if name := m.Member("name"); !name.Absent() {
+				s.name = name.Text()
 			}
 		case "shell":
 			s.perResource = readPerResource(m)
 		}
-		return err
-	})
-	if err == nil && !hasDuration {
-		err = fail(v.offset, "duration", ErrInvalid, errMissing)
 	}
-	if !hasName {
-		s.name = basename(s.tasks[0].arg0)
-	}
-	return err
+	o.Require("duration")
 }
 
 // basename returns what follows the last slash of a path, the path itself if
@@ -255,8 +208,8 @@ func basename(path string) string {
 	return path
 }
 
-// Original returns the Spec without the updates that led to this one, which is
-// the Spec itself if there were none.
+// Original returns the Spec before the updates that led to this one. It is the
+// Spec itself if there were none.
 func (s *Spec) Original() *Spec {
 	if s.original == nil {
 		return s
@@ -264,12 +217,13 @@ func (s *Spec) Original() *Spec {
 	return s.original
 }
 
-// Duration returns the time limit in seconds; 0 is none.
-func (s *Spec) Duration() float64 { return s.duration }
+// Duration returns the time limit, 0 for none. It is rounded to a nanosecond, and
+// at most the longest time.Duration.
+func (s *Spec) Duration() time.Duration { return s.duration }
 
-// PreemptibleAfter returns after how many seconds of running the job may be
-// canceled to make way for others, and false if it never may.
-func (s *Spec) PreemptibleAfter() (seconds float64, ok bool) {
+// PreemptibleAfter returns how long the job runs before it may be canceled to
+// make way for others, and false if it never may.
+func (s *Spec) PreemptibleAfter() (time.Duration, bool) {
 	return s.preemptibleAfter, s.preemptible
 }
 
@@ -291,33 +245,34 @@ func (s *Spec) Project() string { return s.project }
 
 // Constraints returns a copy of the job's constraints (RFC 31), a JSON object;
 // nil if there are none.
-func (s *Spec) Constraints() json.RawMessage { return s.constraints.clone() }
+func (s *Spec) Constraints() json.RawMessage { return clone(s.constraints) }
 
 // Lookup returns a copy of the value at a dotted path from the root, such as
 // "attributes.system.shell.options.verbose", and whether there is one. Paths
-// lead through objects alone. It costs the size of the jobspec for each element
-// of the path that is there.
+// lead through objects only. It costs the size of the jobspec for each element of
+// the path.
 func (s *Spec) Lookup(path string) (json.RawMessage, bool) {
-	v := value{s.raw, 0}
+	d := jsonobj.NewDoc(s.raw, jsonscan.Limits{})
+	v := d.Root()
 	for key := range strings.SplitSeq(path, ".") {
-		if v = v.member(key); v.absent() {
+		if v = v.Member(key); v.Absent() {
 			return nil, false
 		}
 	}
-	return v.clone(), true
+	return clone(v.Raw()), true
 }
 
-// clone returns a copy of the value's bytes, nil if it is absent.
-func (v value) clone() json.RawMessage {
-	if v.absent() {
+// clone returns a copy of a value, nil if it is absent.
+func clone(raw []byte) json.RawMessage {
+	if raw == nil {
 		return nil
 	}
-	return append(json.RawMessage{}, v.raw...)
+	return append(json.RawMessage{}, raw...)
 }
 
-// Dependency is what must come about before the job may run (RFC 26).
+// Dependency is what must happen before the job may run (RFC 26).
 type Dependency struct {
-	// Scheme says how Value is to be understood.
+	// Scheme says what Value means.
 	Scheme, Value string
 	// JSON is the whole object, with the keys that the scheme adds. It is the
 	// caller's to keep.
@@ -327,14 +282,14 @@ type Dependency struct {
 // Dependencies yields what the job depends on, in the order of the jobspec.
 func (s *Spec) Dependencies() iter.Seq[Dependency] {
 	return func(yield func(Dependency) bool) {
-		if s.dependencies.absent() {
+		if s.dependencies == nil {
 			return
 		}
-		c := jsonscan.Array(s.dependencies.raw)
-		for c.Next() {
-			// Parse has read it before.
-			d, _ := readDependency(value{c.Raw(), 0})
-			d.JSON = value{c.Raw(), 0}.clone()
+		doc := jsonobj.NewDoc(s.dependencies, jsonscan.Limits{})
+		a := doc.Array()
+		for a.Next() {
+			d := readDependency(a.Value()) // which Parse has read before
+			d.JSON = clone(a.Value().Raw())
 			if !yield(d) {
 				return
 			}
@@ -343,23 +298,16 @@ func (s *Spec) Dependencies() iter.Seq[Dependency] {
 }
 
 // readDependency reads an element of attributes.system.dependencies.
-func readDependency(v value) (Dependency, *Error) {
-	var d Dependency
-	if err := v.object(); err != nil {
-		return d, err
-	}
-	for _, k := range [...]struct {
-		name string
-		to   *string
-	}{{"scheme", &d.Scheme}, {"value", &d.Value}} {
-		m := v.member(k.name)
-		if m.absent() {
-			return d, fail(v.offset, k.name, ErrInvalid, errMissing)
-		}
-		var err *Error
-		if *k.to, err = m.text(); err != nil {
-			return d, err.in(k.name)
+func readDependency(v jsonobj.Value) (d Dependency) {
+	o := v.Object()
+	for o.Next() {
+		switch string(o.Key()) {
+		case "scheme":
+			d.Scheme = o.Text()
+		case "value":
+			d.Value = o.Text()
 		}
 	}
-	return d, nil
+	o.Require("scheme", "value")
+	return d
 }

@@ -3,10 +3,11 @@ package jobspec
 import (
 	"strconv"
 
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// TaskRule says what a task's count counts. The zero TaskRule is none.
+// TaskRule says what a task's count counts. The zero TaskRule is invalid.
 type TaskRule uint8
 
 // The rules of RFC 14.
@@ -50,13 +51,12 @@ type Task struct {
 // task is a Task without its command.
 type task struct {
 	arg0         string
-	command      value
-	slot         int // index of the vertex
+	command      []byte // the array
+	slot         int    // index of the vertex
 	rule         TaskRule
 	count        int64
 	resource     string
 	distribution string
-	extra        string // a key that RFC 25 does not have
 }
 
 // Tasks returns the programs that the job runs, at least one. It decodes them
@@ -71,7 +71,7 @@ func (s *Spec) Tasks() []Task {
 			Resource:     t.resource,
 			Distribution: t.distribution,
 		}
-		c := jsonscan.Array(t.command.raw)
+		c := jsonscan.Array(t.command)
 		for c.Next() {
 			// readTask has read it before.
 			arg, _ := jsonscan.String(c.Raw())
@@ -82,146 +82,125 @@ func (s *Spec) Tasks() []Task {
 }
 
 // readTasks reads the value of the key tasks.
-func (s *Spec) readTasks(v value) *Error {
-	err := v.elements(func(i int, e value) *Error {
-		if i >= s.limits.Tasks {
-			return fail(e.offset, "", ErrLimit, errTasks)
+func (s *Spec) readTasks(v jsonobj.Value) {
+	a := v.Array()
+	for a.Next() {
+		if len(s.tasks) == s.limits.Tasks {
+			a.Value().Fail(errTasks)
+			return
 		}
-		return s.readTask(e)
-	})
-	if err == nil && len(s.tasks) == 0 {
-		return fail(v.offset, "", ErrInvalid, errEmpty)
+		s.readTask(a.Value())
 	}
-	if _, ok := s.taskSum(nil); err == nil && !ok {
-		return fail(v.offset, "", ErrLimit, errHuge)
+	if v.Failed() {
+		return
 	}
-	return err
+	if len(s.tasks) == 0 {
+		v.Fail(errEmpty)
+	}
+	if _, ok := s.taskSum(nil); !ok {
+		v.Fail(errHuge)
+	}
 }
 
 // readTask reads a task descriptor.
-func (s *Spec) readTask(v value) *Error {
+func (s *Spec) readTask(v jsonobj.Value) {
 	var t task
-	var slot, count value
-	err := v.members(func(key []byte, m value) (err *Error) {
-		switch string(key) {
+	var number jsonobj.Value
+	o := v.Object()
+	for o.Next() {
+		switch m := o.Value(); string(o.Key()) {
 		case "command":
-			t.command = m
-			return t.readCommand(m)
+			t.command = s.part(m)
+			t.readCommand(m)
 		case "slot":
-			slot = m
-			t.slot, err = s.slotLabelled(m)
+			t.slot = s.slotLabelled(m)
 		case "count":
-			count = m
-			return t.readCount(m)
+			number = m
+			t.readCount(m)
 		case "distribution":
-			t.extra = "distribution"
-			t.distribution, err = m.text()
+			t.distribution = m.Text()
 		case "attributes":
-			t.extra = "attributes"
-			return m.object()
+			m.IsObject()
 		default:
-			return fail(m.offset, "", ErrInvalid, errUnknown)
+			m.Fail(errUnknown)
 		}
-		return err
-	})
-	if err != nil {
-		return err
 	}
-	for _, k := range [...]struct {
-		name string
-		v    value
-	}{{"command", t.command}, {"slot", slot}, {"count", count}} {
-		if k.v.absent() {
-			return fail(v.offset, k.name, ErrInvalid, errMissing)
-		}
+	if o.Require("command", "slot", "count"); v.Failed() {
+		return
 	}
 	if t.rule == TasksPerResource {
 		if _, found, _ := s.sum(t.resource, t.slot+1, s.vertices[t.slot].end); !found {
-			return fail(count.offset, "count.per_resource.type", ErrInvalid, errInSlot)
+			number.Member("per_resource").Member("type").Fail(errInSlot)
+			return
 		}
 	}
 	s.tasks = append(s.tasks, t)
-	return nil
 }
 
 // slotLabelled returns the index of the slot that has a label.
-func (s *Spec) slotLabelled(v value) (int, *Error) {
-	label, err := v.text()
-	if err != nil {
-		return 0, err
-	}
+func (s *Spec) slotLabelled(v jsonobj.Value) int {
+	label := v.Text()
 	for i := range s.vertices {
 		if x := &s.vertices[i]; x.Type == "slot" && x.Label == label {
-			return i, nil
+			return i
 		}
 	}
-	return 0, fail(v.offset, "", ErrInvalid, errRefersTo)
+	v.Fail(errRefersTo)
+	return 0
 }
 
 // readCommand reads a command: its first word is kept, the others are checked.
-func (t *task) readCommand(v value) *Error {
+func (t *task) readCommand(v jsonobj.Value) {
 	n := 0
-	err := v.elements(func(i int, e value) (err *Error) {
-		n++
-		if i == 0 {
-			t.arg0, err = e.text()
-		} else if jsonscan.KindOf(e.raw) != jsonscan.KindString {
-			return fail(e.offset, "", ErrInvalid, errString)
+	a := v.Array()
+	for a.Next() {
+		if n == 0 {
+			t.arg0 = a.Text()
 		}
-		return err
-	})
-	if err == nil && n == 0 {
-		return fail(v.offset, "", ErrInvalid, errEmpty)
+		a.Value().TextBytes()
+		n++
 	}
-	return err
+	if n == 0 {
+		v.Fail(errEmpty)
+	}
 }
 
 // readCount reads how many tasks there are.
-func (t *task) readCount(v value) *Error {
+func (t *task) readCount(v jsonobj.Value) {
 	n := 0
-	err := v.members(func(key []byte, m value) (err *Error) {
+	o := v.Object()
+	for o.Next() {
 		n++
-		switch string(key) {
+		switch m := o.Value(); string(o.Key()) {
 		case "per_slot":
-			t.rule = TasksPerSlot
-			t.count, err = m.count()
+			t.rule, t.count = TasksPerSlot, count(m)
 		case "total":
-			t.rule = TasksTotal
-			t.count, err = m.count()
+			t.rule, t.count = TasksTotal, count(m)
 		case "per_resource":
 			t.rule = TasksPerResource
-			t.resource, t.count, err = readTypeAndCount(m)
+			t.resource, t.count = readTypeAndCount(m)
 		default:
 			t.rule = TasksOther
 		}
-		return err
-	})
-	if err == nil && n != 1 {
-		return fail(v.offset, "", ErrInvalid, errOneKey)
 	}
-	return err
+	if n != 1 {
+		v.Fail(errOneKey)
+	}
 }
 
 // readTypeAndCount reads the value of per_resource.
-func readTypeAndCount(v value) (kind string, n int64, err *Error) {
-	if err := v.object(); err != nil {
-		return "", 0, err
-	}
-	for _, key := range [...]string{"type", "count"} {
-		m := v.member(key)
-		if m.absent() {
-			return "", 0, fail(v.offset, key, ErrInvalid, errMissing)
-		}
-		if key == "type" {
-			kind, err = m.kind()
-		} else {
-			n, err = m.count()
-		}
-		if err != nil {
-			return "", 0, err.in(key)
+func readTypeAndCount(v jsonobj.Value) (kind string, n int64) {
+	o := v.Object()
+	for o.Next() {
+		switch string(o.Key()) {
+		case "type":
+			kind = kindOf(o.Value())
+		case "count":
+			n = count(o.Value())
 		}
 	}
-	return kind, n, nil
+	o.Require("type", "count")
+	return kind, n
 }
 
 // perResource is the job shell's option of that name, which stands in for
@@ -244,20 +223,20 @@ const (
 // readPerResource reads options.per-resource of the value of the key
 // attributes.system.shell. RFC 14 leaves all in there to the shell, so that
 // nothing in there is an error here.
-func readPerResource(shell value) perResource {
-	v := shell.member("options").member("per-resource")
-	if v.absent() {
+func readPerResource(shell jsonobj.Value) perResource {
+	v := shell.Member("options").Member("per-resource")
+	if v.Absent() {
 		return perResource{}
 	}
-	kind, err := v.member("type").text()
-	if err != nil {
+	kind, ok := jsonscan.String(v.Member("type").Raw())
+	if !ok {
 		return perResource{state: optionInvalid}
 	}
-	p := perResource{kind: kind, count: 1, state: optionGiven}
-	if m := v.member("count"); !m.absent() {
-		if p.count, err = m.count(); err != nil {
+	n := int64(1)
+	if m := v.Member("count"); !m.Absent() {
+		if n, ok = jsonscan.Int64(m.Raw()); !ok || n < 1 || n > MaxCount {
 			return perResource{state: optionInvalid}
 		}
 	}
-	return p
+	return perResource{kind: kind, count: n, state: optionGiven}
 }

@@ -5,84 +5,87 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// updatable is what the path of every update begins with (RFC 21).
-const updatable = "attributes."
-
 // Update returns a Spec with one value set, as an event jobspec-update of
-// RFC 21 sets it. The path is dotted and begins with "attributes."; objects
-// that it names and that are not there are made. The result is checked as
-// Parse checks it. The Spec itself stays as it is; Original of the result is
-// the Original of it.
+// RFC 21 sets it. The path is attributes, resources or tasks, or a dotted path
+// below one, as flux-core allows (flux-core#5419). Objects on it that are missing
+// are made. The result is checked as [Parse] checks it. The Spec
+// itself stays as it is, and Original of the result is its Original.
 //
-// The error is an *[Error]: of category ErrUpdate for the path, ErrSyntax for
-// the value, or what Parse returns for the result. A null is set like any other
-// value. It costs as much as Parse, and some memory for each value of the
-// jobspec.
+// The error wraps [ErrUpdate] for the path and [ErrSyntax] for the value, or is
+// what Parse returns for the result. A null is set like any other value. It costs
+// as much as Parse, and some memory for each value of the jobspec.
 func (s *Spec) Update(path string, v json.RawMessage) (*Spec, error) {
-	if err := s.limits.check(v); err != nil {
-		return nil, err.in(path)
+	fault := s.limits.size(v)
+	if fault == nil {
+		d := jsonobj.NewDoc(v, jsonscan.Limits{Depth: s.limits.Depth})
+		d.Root()
+		fault = d.Fault()
 	}
-	root, err := s.tree()
-	if err != nil {
-		return nil, err
+	root := s.tree()
+	if fault == nil {
+		if err := s.set(root, path, v); err != nil {
+			fault = &jsonobj.Fault{Err: err}
+		}
 	}
-	if err := s.set(root, path, value{v, 0}); err != nil {
-		return nil, err.in(path)
+	if fault != nil {
+		if path != "" {
+			fault.Path = jsonobj.Name(path)
+		}
+		return nil, refuse(fault)
 	}
 	return s.updated(root)
 }
 
-// Apply returns a Spec with all updates of one event jobspec-update set,
-// whose context is given: an object of dotted paths and values, at least one. It
-// is Update for each of them in turn, and an error if any of them is, but that
-// only the result is checked.
+// Apply returns a Spec with all updates of one event jobspec-update set, whose
+// context is given: an object of dotted paths and values, at least one. It sets
+// them in turn, as [Spec.Update] does, and checks the result once. If one cannot
+// be set, the error is that of Update.
 func (s *Spec) Apply(context json.RawMessage) (*Spec, error) {
-	if err := s.limits.check(context); err != nil {
-		return nil, err
+	if fault := s.limits.size(context); fault != nil {
+		return nil, refuse(fault)
 	}
-	root, err := s.tree()
-	if err != nil {
-		return nil, err
-	}
-	n := 0
-	err = value{context, 0}.members(func(key []byte, m value) *Error {
+	d := jsonobj.NewDoc(context, jsonscan.Limits{Depth: s.limits.Depth})
+	root := s.tree()
+	v, n := d.Root(), 0
+	o := v.Object()
+	for o.Next() {
 		n++
-		return s.set(root, string(key), m)
-	})
-	if err == nil && n == 0 {
-		err = fail(0, "", ErrUpdate, errNoUpdate)
+		if err := s.set(root, string(o.Key()), o.Value().Raw()); err != nil {
+			o.Value().Fail(err)
+		}
 	}
-	if err != nil {
-		return nil, err
+	if n == 0 {
+		v.Fail(errNoUpdate)
+	}
+	if d.Failed() {
+		return nil, refuse(d.Fault())
 	}
 	return s.updated(root)
 }
 
-// set sets the value at a path of the tree. The path of its error is empty.
-func (s *Spec) set(root map[string]any, path string, v value) *Error {
-	if !strings.HasPrefix(path, updatable) {
-		return fail(v.offset, "", ErrUpdate, errPath)
-	}
-	if !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0 {
-		return fail(v.offset, "", ErrUpdate, errNoText)
-	}
-	if strings.Count(path, ".") >= s.limits.Depth {
-		return fail(v.offset, "", ErrLimit, errDepth)
-	}
-	decoded, err := decode(v.raw)
-	if err != nil {
-		return syntax(err, v.offset)
+// set sets the value at a path of the tree, or returns why it cannot.
+func (s *Spec) set(root map[string]any, path string, v []byte) error {
+	switch top, _, _ := strings.Cut(path, "."); {
+	case top != "attributes" && top != "resources" && top != "tasks":
+		return errPath
+	case !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0:
+		return errNoText
+	case strings.Count(path, ".") >= s.limits.Depth:
+		return errDepth
 	}
 	at := root
 	for {
 		key, rest, more := strings.Cut(path, ".")
 		if key == "" {
-			return fail(v.offset, "", ErrUpdate, errElement)
+			return errElement
 		}
 		if !more {
-			at[key] = decoded
+			at[key] = decode(v)
 			return nil
 		}
 		next, found := at[key]
@@ -92,7 +95,7 @@ func (s *Spec) set(root map[string]any, path string, v value) *Error {
 		}
 		object, ok := next.(map[string]any)
 		if !ok {
-			return fail(v.offset, "", ErrUpdate, errThrough)
+			return errThrough
 		}
 		at, path = object, rest
 	}
@@ -101,37 +104,29 @@ func (s *Spec) set(root map[string]any, path string, v value) *Error {
 // updated returns the Spec whose text is the tree.
 func (s *Spec) updated(root map[string]any) (*Spec, error) {
 	next := &Spec{limits: s.limits, original: s.Original(), raw: encode(root)}
-	err := next.limits.size(next.raw)
-	if err == nil {
-		err = next.read()
+	fault := next.limits.size(next.raw)
+	if fault == nil {
+		fault = next.read()
 	}
-	if err != nil {
-		err.Offset = noOffset
-		return nil, err
+	if fault != nil {
+		fault.Offset = jsonobj.NoOffset // the text is not the caller's
+		return nil, refuse(fault)
 	}
 	return next, nil
 }
 
-// tree returns the text of s as encoding/json decodes it, numbers as their
-// text.
-func (s *Spec) tree() (map[string]any, *Error) {
-	v, err := decode(s.raw)
-	if err != nil {
-		return nil, syntax(err, 0)
-	}
-	// read would not have let anything else in.
-	return v.(map[string]any), nil
-}
+// tree returns the text of s as decode does.
+func (s *Spec) tree() map[string]any { return decode(s.raw).(map[string]any) }
 
-// decode decodes one value that was checked before, numbers as their text.
-func decode(b []byte) (any, error) {
+// decode returns one value as package encoding/json decodes it, numbers as their
+// text. The value was checked, so that there is no error.
+func decode(b []byte) (v any) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
-	var v any
 	if err := d.Decode(&v); err != nil {
-		return nil, err
+		panic("jobspec: encoding/json refuses checked JSON: " + err.Error())
 	}
-	return v, nil
+	return v
 }
 
 // encode prints what decode returns: keys sorted, no white space, numbers and
@@ -147,12 +142,6 @@ func encode(v any) []byte {
 
 // MarshalJSON returns the jobspec, updates applied, in canonical form: the keys
 // of each object sorted by their bytes, no white space, numbers as they were
-// written, every key kept that was there. Two Specs that hold the same give the
-// same bytes, a number written in two ways apart.
-func (s *Spec) MarshalJSON() ([]byte, error) {
-	v, err := decode(s.raw)
-	if err != nil {
-		return nil, syntax(err, 0)
-	}
-	return encode(v), nil
-}
+// written, every key kept. Specs that hold the same give the same bytes, unless a
+// number is written in two ways. The error is always nil.
+func (s *Spec) MarshalJSON() ([]byte, error) { return encode(s.tree()), nil }

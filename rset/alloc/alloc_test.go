@@ -37,7 +37,7 @@ func TestAllocationBudgetOfQueues(t *testing.T) {
 		for range q.All() {
 			continue
 		}
-		for range q.List(alloc.Pending) {
+		for range q.List(alloc.StatePending) {
 			continue
 		}
 	}))
@@ -59,8 +59,8 @@ func TestAllocationBudgetOfMessages(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	dst := make([]byte, 0, 4096)
-	request := alloc.Request{Job: alloc.Job{ID: 1, Submit: 5}, Jobspec: []byte(jobspec)}
-	text, err := request.AppendJSON(nil)
+	request := alloc.Request{JobInfo: alloc.JobInfo{ID: 1, Submit: 5}, Jobspec: []byte(jobspec)}
+	text, err := alloc.AppendJSON(nil, request)
 	require.NoError(t, err)
 	line, err := alloc.AppendMessage(nil, alloc.TopicAlloc, request)
 	require.NoError(t, err)
@@ -70,8 +70,8 @@ func TestAllocationBudgetOfMessages(t *testing.T) {
 		want float64
 		f    func()
 	}{
-		{"write a request", 0, func() { _, _ = request.AppendJSON(dst) }},
-		{"write a cancel", 0, func() { _, _ = alloc.Cancel{ID: 1}.AppendJSON(dst) }},
+		{"write a request", 0, func() { _, _ = alloc.AppendJSON(dst, request) }},
+		{"write a cancel", 0, func() { _, _ = alloc.AppendJSON(dst, alloc.Cancel{ID: 1}) }},
 		{"read a request", 3, func() { _ = request.UnmarshalJSON(text) }},
 		{"read a cancel", 1, func() { _ = new(alloc.Cancel).UnmarshalJSON(cancel) }},
 		{"read a line", 3, func() { _, _ = alloc.ParseLine(line) }},
@@ -88,7 +88,7 @@ func TestCancelledJobsDoNotFillMemory(t *testing.T) {
 	require.NoError(t, err)
 	refused := 0
 	for id := range jobid.ID(1000) {
-		if _, err := q.Add(nil, alloc.Job{ID: id, Priority: 1}); err != nil {
+		if _, err := q.Add(nil, alloc.JobInfo{ID: id, Priority: 1}); err != nil {
 			require.ErrorIs(t, err, alloc.ErrLimit)
 			refused++
 			continue

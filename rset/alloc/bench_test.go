@@ -16,7 +16,7 @@ func full(n, limit int) *alloc.Queue { return fill(alloc.NewQueue(alloc.Config{}
 
 func fill(q *alloc.Queue, n, limit int) *alloc.Queue {
 	for i := range n {
-		if _, err := q.Add(nil, alloc.Job{ID: idOf(i), Priority: priorityOf(i)}); err != nil {
+		if _, err := q.Add(nil, alloc.JobInfo{ID: idOf(i), Priority: priorityOf(i)}); err != nil {
 			panic(err)
 		}
 	}
@@ -49,10 +49,10 @@ func steps(q *alloc.Queue, n int) map[string]func(i int) []alloc.Send {
 	one := make([]alloc.Priority, 1)
 	next := n
 	return map[string]func(i int) []alloc.Send{
-		// A job comes in the middle of the queue and is cancelled.
+		// A job comes in the middle of the queue and is canceled.
 		"add,cancel": func(i int) []alloc.Send {
 			id := idOf(n + i)
-			keep(q.Add(dst, alloc.Job{ID: id, Priority: priorityOf(i*31) / 2}))
+			keep(q.Add(dst, alloc.JobInfo{ID: id, Priority: priorityOf(i*31) / 2}))
 			return keep(q.Cancel(dst, id))
 		},
 		"prioritize": func(i int) []alloc.Send {
@@ -67,27 +67,27 @@ func steps(q *alloc.Queue, n int) map[string]func(i int) []alloc.Send {
 		// The first request is denied, the next job is asked for, and a new job
 		// comes.
 		"answer,add": func(int) []alloc.Send {
-			for j := range q.List(alloc.Sent) {
-				out, _, err := q.Answer(dst, alloc.Answer{ID: j.ID, Type: alloc.AnswerDeny})
+			for j := range q.List(alloc.StateSent) {
+				out, _, err := q.Response(dst, alloc.Response{ID: j.ID, Type: alloc.ResponseDeny})
 				keep(out, err)
 				break
 			}
 			next++
-			return keep(q.Add(dst, alloc.Job{ID: idOf(2*n + next), Priority: 1}))
+			return keep(q.Add(dst, alloc.JobInfo{ID: idOf(2*n + next), Priority: 1}))
 		},
 		// A better job comes, the last request is recalled and answered, the
-		// better job is asked for and cancelled, and the other one is asked for
+		// better job is asked for and canceled, and the other one is asked for
 		// again.
 		"recall": func(int) []alloc.Send {
 			next++
 			id := idOf(2*n + next)
-			sends := keep(q.Add(dst, alloc.Job{ID: id, Priority: 1 << 20}))
+			sends := keep(q.Add(dst, alloc.JobInfo{ID: id, Priority: 1 << 20}))
 			if len(sends) == 1 && sends[0].Kind == alloc.SendCancel {
-				out, _, err := q.Answer(dst, alloc.Answer{ID: sends[0].Job.ID, Type: alloc.AnswerCancel})
+				out, _, err := q.Response(dst, alloc.Response{ID: sends[0].Job.ID, Type: alloc.ResponseCancel})
 				keep(out, err)
 			}
 			keep(q.Cancel(dst, id))
-			out, _, err := q.Answer(dst, alloc.Answer{ID: id, Type: alloc.AnswerCancel})
+			out, _, err := q.Response(dst, alloc.Response{ID: id, Type: alloc.ResponseCancel})
 			return keep(out, err)
 		},
 	}
@@ -198,16 +198,16 @@ const jobspec = `{"resources":[{"type":"node","count":4,"with":[{"type":"slot","
 
 // BenchmarkMessages measures what a scheduler and a manager do for each job.
 func BenchmarkMessages(b *testing.B) {
-	request, err := alloc.Request{Job: alloc.Job{ID: 1 << 40, Priority: 16, UserID: 1000, Submit: 1795226094.955132}, Jobspec: []byte(jobspec)}.AppendJSON(nil)
+	request, err := alloc.AppendJSON(nil, alloc.Request{JobInfo: alloc.JobInfo{ID: 1 << 40, Priority: 16, UserID: 1000, Submit: 1795226094.955132}, Jobspec: []byte(jobspec)})
 	if err != nil {
 		b.Fatal(err)
 	}
-	answer, err := alloc.Answer{ID: 1 << 40, R: parseR(b, textR), Annotations: []byte(`{"sched":{"resource_summary":"rank[0-3]/core[0-7]"}}`)}.AppendJSON(nil)
+	answer, err := alloc.AppendJSON(nil, alloc.Response{ID: 1 << 40, R: parseR(b, textR), Annotations: []byte(`{"sched":{"resource_summary":"rank[0-3]/core[0-7]"}}`)})
 	if err != nil {
 		b.Fatal(err)
 	}
 	var r alloc.Request
-	var a alloc.Answer
+	var a alloc.Response
 	var dst []byte
 	run := func(name string, text []byte, step func() error) {
 		b.Run(name, func(b *testing.B) {

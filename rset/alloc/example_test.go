@@ -10,17 +10,17 @@ import (
 )
 
 // The manager's side: a scheduler that takes one request at a time, a better
-// job that comes, and an answer.
-func ExampleQueue() {
+// job that comes, and a response.
+func Example() {
 	q := alloc.NewQueue(alloc.Config{})
 	var out []alloc.Send
-	out, _ = q.Add(out, alloc.Job{ID: 1, Priority: 16, UserID: 1000, Submit: 100})
+	out, _ = q.Add(out, alloc.JobInfo{ID: 1, Priority: 16, UserID: 1000, Submit: 100})
 	q.Hello(nil)
 	out, answer, _ := q.Ready(out, alloc.Ready{Limit: 1})
 	fmt.Println("waiting:", answer.Count)
 
-	out, _ = q.Add(out, alloc.Job{ID: 2, Priority: 20, UserID: 1000, Submit: 101})
-	out, outcome, _ := q.Answer(out, alloc.Answer{ID: 1, Type: alloc.AnswerCancel})
+	out, _ = q.Add(out, alloc.JobInfo{ID: 2, Priority: 20, UserID: 1000, Submit: 101})
+	out, outcome, _ := q.Response(out, alloc.Response{ID: 1, Type: alloc.ResponseCancel})
 	fmt.Println(outcome)
 
 	for _, s := range out {
@@ -28,7 +28,7 @@ func ExampleQueue() {
 		fmt.Print(string(line))
 	}
 	for job, state := range q.All() {
-		fmt.Println(job.ID.Format(jobid.Dec), job.Priority, state)
+		fmt.Println(job.ID.Format(jobid.FormatDec), job.Priority, state)
 	}
 	fmt.Printf("%+v\n", q.Stats())
 	// Output:
@@ -39,20 +39,20 @@ func ExampleQueue() {
 	// {"topic":"sched.alloc","payload":{"id":2,"priority":20,"userid":1000,"t_submit":101.0,"jobspec":{"version":1}}}
 	// 2 20 sent
 	// 1 16 pending
-	// {Pending:1 Held:0 Sent:1 Recalled:0 Canceled:0}
+	// {Pending:1 Blocked:0 Sent:1 Recalled:0 Canceled:0}
 }
 
-// A job is cancelled while the scheduler allocates: it is gone at once, and
-// what comes for it goes back.
+// A job is canceled while the scheduler allocates. It is gone at once, and the
+// resources that come for it are freed.
 func ExampleQueue_Cancel() {
 	q := alloc.NewQueue(alloc.Config{})
 	q.Hello(nil)
 	_, _, _ = q.Ready(nil, alloc.Ready{})
-	_, _ = q.Add(nil, alloc.Job{ID: 7, Priority: 16})
+	_, _ = q.Add(nil, alloc.JobInfo{ID: 7, Priority: 16})
 	out, _ := q.Cancel(nil, 7)
 
 	r, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0-3"}}]}}`))
-	out, outcome, _ := q.Answer(out, alloc.Answer{ID: 7, Type: alloc.AnswerSuccess, R: r})
+	out, outcome, _ := q.Response(out, alloc.Response{ID: 7, Type: alloc.ResponseSuccess, R: r})
 	fmt.Println(outcome)
 	for _, s := range out {
 		fmt.Printf("%v %q\n", s.Kind, s.R)
@@ -69,7 +69,7 @@ func ExampleQueue_Prioritize() {
 	q.Hello(nil)
 	_, _, _ = q.Ready(nil, alloc.Ready{})
 	for id := range jobid.ID(3) {
-		_, _ = q.Add(nil, alloc.Job{ID: id, Priority: 16})
+		_, _ = q.Add(nil, alloc.JobInfo{ID: id, Priority: 16})
 	}
 	out, _ := q.Prioritize(nil, []alloc.Priority{{ID: 2, Priority: 30}, {ID: 0, Priority: 0}, {ID: 1, Priority: 5}})
 	for _, s := range out {
@@ -85,11 +85,11 @@ func ExampleQueue_Prioritize() {
 func ExampleAnnounce() {
 	r, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-1"}}]}}`))
 	a := alloc.Announce([]alloc.Holder{
-		{Job: alloc.Job{ID: 9, Priority: 16, UserID: 1000, Submit: 50}, R: r, Free: idset.Of(1)},
-		{Job: alloc.Job{ID: 4, Priority: 16, UserID: 1000, Submit: 60}, R: r, Bypass: true},
+		{JobInfo: alloc.JobInfo{ID: 9, Priority: 16, UserID: 1000, Submit: 50}, R: r, Free: idset.Of(1)},
+		{JobInfo: alloc.JobInfo{ID: 4, Priority: 16, UserID: 1000, Submit: 60}, R: r, Bypass: true},
 	}, true)
 	var lines []byte
-	for _, job := range a.Jobs {
+	for _, job := range a.Responses {
 		lines, _ = alloc.AppendMessage(lines, alloc.TopicHello, job)
 	}
 	lines, _ = alloc.Line{Topic: alloc.TopicHello, Errnum: alloc.NoData}.AppendText(lines)
@@ -107,7 +107,7 @@ func ExampleParseLine() {
 	if err := request.UnmarshalJSON(line.Payload); err != nil {
 		fmt.Println(err)
 	}
-	answer := alloc.Answer{ID: request.ID, Type: alloc.AnswerDeny, Note: "no such queue"}
+	answer := alloc.Response{ID: request.ID, Type: alloc.ResponseDeny, Note: "no such queue"}
 	out, _ := alloc.AppendMessage(nil, line.Topic, answer)
 	fmt.Print(string(out))
 
@@ -116,5 +116,5 @@ func ExampleParseLine() {
 	// Output:
 	// sched.alloc <nil>
 	// {"topic":"sched.alloc","payload":{"id":7,"type":2,"note":"no such queue"}}
-	// alloc: alloc request: offset 19: priority: has another JSON type
+	// alloc: invalid message: alloc request: priority: offset 19: must be an integer
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
@@ -25,27 +26,27 @@ func roundTrip[M codec, P interface {
 		require.True(t, errors.Is(err, alloc.ErrMessage) || errors.Is(err, alloc.ErrLimit), err)
 		var zero M
 		require.Equal(t, zero, m)
-		var me *alloc.MessageError
-		if errors.As(err, &me) {
-			require.True(t, me.Offset >= 0 && me.Offset <= len(text), err)
+		var fault *jsonobj.Fault
+		if errors.As(err, &fault) {
+			require.True(t, fault.Offset >= 0 && fault.Offset <= len(text), err)
 		}
 		require.Less(t, len(err.Error()), 1000)
 		return
 	}
 	require.True(t, json.Valid(text) || len(text) == 0, "what is read is JSON: %q", text)
-	first, err := m.AppendJSON(nil)
+	first, err := alloc.AppendJSON(nil, m)
 	require.NoError(t, err, "what was read is written: %q", text)
 	require.True(t, json.Valid(first))
 	require.NotContains(t, string(first), "\n")
 	clear(text)
-	again, err := m.AppendJSON([]byte("x"))
+	again, err := alloc.AppendJSON([]byte("x"), m)
 	require.NoError(t, err)
 	require.Equal(t, "x"+string(first), string(again), "it shares nothing with the text")
 	copy(text, kept)
 
 	var second M
 	require.NoError(t, P(&second).UnmarshalJSON(first))
-	b, err := second.AppendJSON(nil)
+	b, err := alloc.AppendJSON(nil, second)
 	require.NoError(t, err)
 	require.Equal(t, string(first), string(b))
 
@@ -68,10 +69,10 @@ func FuzzHello(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		roundTrip[alloc.Hello](t, alloc.TopicHello, text)
-		roundTrip[alloc.HelloJob](t, alloc.TopicHello, text)
+		roundTrip[alloc.HelloResponse](t, alloc.TopicHello, text)
 		roundTrip[alloc.Ready](t, alloc.TopicReady, text)
-		roundTrip[alloc.ReadyAnswer](t, alloc.TopicReady, text)
-		var m alloc.HelloJob
+		roundTrip[alloc.ReadyResponse](t, alloc.TopicReady, text)
+		var m alloc.HelloResponse
 		if m.UnmarshalJSON(text) == nil && m.R != nil {
 			held, err := m.Held()
 			require.NoError(t, err)
@@ -89,7 +90,7 @@ func FuzzAnswer(f *testing.F) {
 	} {
 		f.Add([]byte(text))
 	}
-	f.Fuzz(func(t *testing.T, text []byte) { roundTrip[alloc.Answer](t, alloc.TopicAlloc, text) })
+	f.Fuzz(func(t *testing.T, text []byte) { roundTrip[alloc.Response](t, alloc.TopicAlloc, text) })
 }
 
 func FuzzRequest(f *testing.F) {

@@ -5,76 +5,76 @@ import (
 	"slices"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 )
 
-// A HelloJob tells a new scheduler of a job that holds resources.
-type HelloJob struct {
-	Job
+// A HelloResponse tells a new scheduler of one job that holds resources.
+type HelloResponse struct {
+	JobInfo
 	R    *rset.R    // the allocation, not empty; nil: the scheduler looks it up
-	Free *idset.Set // the ranks of R that were given back; nil: none
+	Free *idset.Set // ranks of R that have been freed; nil: none
 }
 
-// UnmarshalJSON makes m what a payload says; t_submit, R and free are optional.
-// Where R is there, it has the ranks of free. The error is a *MessageError or a
-// *LimitError, and then m is as it was.
-func (m *HelloJob) UnmarshalJSON(b []byte) error {
-	p := parse("hello answer", b, payloadDepth, "id", "priority", "userid", "t_submit", "R", "free")
-	read := HelloJob{Job: p.job()}
-	if v, ok := p.optional("R"); ok {
-		read.R = p.resources("R", v, true)
-	}
-	if v, ok := p.optional("free"); ok {
-		read.Free = p.ranks("free", v)
-		if p.err == nil && !read.freeFits() {
-			p.fail("free", v.offset, errSubset)
+// UnmarshalJSON replaces m with the payload; t_submit, R and free are optional. R
+// must have the ranks of free. The error is ErrMessage or ErrLimit, and then m is as
+// it was.
+func (m *HelloResponse) UnmarshalJSON(b []byte) error {
+	return decode(m, "hello response", b, payloadDepth, func(o *jsonobj.Reader, m *HelloResponse) {
+		var free jsonobj.Value
+		for o.Next() {
+			m.JobInfo.read(o)
+			switch string(o.Key()) {
+			case "R":
+				m.R = readR(o.Value(), true)
+			case "free":
+				free = o.Value()
+				m.Free = readRanks(free)
+			}
 		}
-		if read.Free.IsEmpty() {
-			read.Free = nil
+		o.Require("id", "priority", "userid")
+		if !m.freeFits() {
+			free.Fail(errSubset)
 		}
-	}
-	return keep(m, read, p.err)
+		if m.Free.IsEmpty() {
+			m.Free = nil
+		}
+	})
 }
 
-// freeFits reports whether the free ranks are ranks of R, as far as is known.
-func (m HelloJob) freeFits() bool { return m.R == nil || m.R.Ranks().ContainsAll(m.Free) }
+// freeFits reports whether the freed ranks are ranks of R, as far as is known.
+func (m HelloResponse) freeFits() bool { return m.R == nil || m.R.Ranks().ContainsAll(m.Free) }
 
-// AppendJSON appends the payload, without t_submit if it is 0, R if it is nil,
-// and free if there is none. The error is a *MessageError: the id is too large,
-// the time negative or not finite, R is empty, nested too deep or does not have
-// all ranks of Free; or a *LimitError.
-func (m HelloJob) AppendJSON(dst []byte) ([]byte, error) {
-	w := open("hello answer", dst)
-	w.job(m.Job)
+func (m HelloResponse) appendJSON(dst []byte) ([]byte, error) {
+	w := write("hello response", dst, payloadDepth)
+	w.job(m.JobInfo)
 	if m.R != nil {
 		if m.R.IsEmpty() {
-			w.fail("R", errResource)
+			w.Fail("R", errResource)
 		}
 		w.resources("R", m.R)
 	}
 	if !m.Free.IsEmpty() {
 		if most, _ := m.Free.Max(); most > rset.MaxRank {
-			w.fail("free", errRange)
+			w.Fail("free", jsonobj.ErrRange)
 		}
 		if !m.freeFits() {
-			w.fail("free", errSubset)
+			w.Fail("free", errSubset)
 		}
-		w.key("free")
-		w.dst = append(w.dst, '"')
-		w.dst, _ = m.Free.AppendText(w.dst)
-		w.dst = append(w.dst, '"')
+		w.Text("free", m.Free.String())
 	}
-	return w.close()
+	return w.end()
 }
 
-// MarshalJSON returns what AppendJSON appends.
-func (m HelloJob) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
+// MarshalJSON returns the payload, without t_submit if that is 0, R if it is nil,
+// and free if there is none. The error is ErrMessage or ErrLimit.
+func (m HelloResponse) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
 
-// Held returns what the job holds: R without the ranks of Free. It is empty if
-// all were given back and only resources without a rank are still held. The
-// error is a *HelloError: R is nil, or does not have all ranks of Free.
-func (m HelloJob) Held() (*rset.R, error) {
+// Held returns what the job holds: R without the ranks of Free. It is empty if only
+// resources without a rank are held. The error is a *HelloError if R is nil or does
+// not have all ranks of Free.
+func (m HelloResponse) Held() (*rset.R, error) {
 	if m.R == nil {
 		return nil, &HelloError{ID: m.ID, Err: errNoR}
 	}
@@ -85,36 +85,34 @@ func (m HelloJob) Held() (*rset.R, error) {
 	return held, nil
 }
 
-// A Holder is a job that holds resources.
+// A Holder is a job that holds resources, for [Announce].
 type Holder struct {
-	Job
+	JobInfo
 	R      *rset.R    // the allocation as it was made
-	Free   *idset.Set // the ranks of R that were given back; nil: none
+	Free   *idset.Set // ranks of R that have been freed; nil: none
 	Bypass bool       // R did not come from the scheduler
 }
 
-// An Announcement is what to tell a scheduler that said hello.
+// An Announcement is how to respond to the hello of a scheduler.
 type Announcement struct {
-	Jobs   []HelloJob    // the answers, in the order of ids; the failure NoData follows them
-	Cut    []jobid.ID    // those of Jobs whose R had to be cut, in order
-	Failed []*HelloError // the jobs that are not in Jobs though they hold resources, in the order of ids
+	Responses []HelloResponse // by id; the failure NoData follows them
+	Cut       []jobid.ID      // jobs of Responses whose R was cut to what they hold, by id
+	Failed    []*HelloError   // jobs that hold resources and cannot be announced, by id
 }
 
-// Announce returns what to tell a scheduler that said hello, each job once. It
-// retains R and Free of the holders. It costs n log n for n jobs, and what each
-// R costs.
+// Announce returns how to respond to the hello of a scheduler, with each job once.
+// It retains R and Free of the holders. For n jobs it takes n log n steps, and what
+// each R takes.
 //
-// Jobs with Bypass are left out: the scheduler never knew of them. A job that
-// gave back some of its ranks is told with its R and Free if the scheduler
-// said partial-ok. Otherwise it is told with an R cut to what it holds, as if
-// it never had more, and is listed in Cut: a scheduler that takes R from the
-// message is right, one that looks R up elsewhere takes the ranks that were
-// given back for allocated until the job is done.
+// Jobs with Bypass are left out: the scheduler never knew them. A job that has freed
+// some ranks is announced with R and Free if the scheduler said partial-ok. Else its
+// R is cut to what it holds, and Cut lists it: a scheduler that takes R from the
+// message is right, but one that looks R up elsewhere takes the freed ranks for
+// allocated until the job ends.
 //
-// A job is in Failed, and all others are told, where it has no R or an empty
-// one, where R does not have all ranks of Free, where it is given twice, the
-// second time, and where all its ranks were given back and the scheduler did
-// not say partial-ok, so that there is no way to tell it.
+// A job is in Failed if R is nil or empty, R does not have all ranks of Free, or the
+// id occurred before; or if it has freed all its ranks and the scheduler did not say
+// partial-ok, so that no response can tell it.
 func Announce(holders []Holder, partialOK bool) Announcement {
 	sorted := slices.Clone(holders)
 	slices.SortStableFunc(sorted, func(a, b Holder) int { return cmp.Compare(a.ID, b.ID) })
@@ -132,7 +130,7 @@ func Announce(holders []Holder, partialOK bool) Announcement {
 			fail(errNoR)
 			continue
 		}
-		m := HelloJob{Job: h.Job, R: h.R, Free: h.Free}
+		m := HelloResponse{JobInfo: h.JobInfo, R: h.R, Free: h.Free}
 		if m.Free.IsEmpty() {
 			m.Free = nil
 		}
@@ -148,7 +146,7 @@ func Announce(holders []Holder, partialOK bool) Announcement {
 			m.R, m.Free = held, nil
 			out.Cut = append(out.Cut, h.ID)
 		}
-		out.Jobs = append(out.Jobs, m)
+		out.Responses = append(out.Responses, m)
 	}
 	return out
 }

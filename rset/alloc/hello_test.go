@@ -14,23 +14,23 @@ import (
 // announced returns the answers to a hello as they are written.
 func announced(t *testing.T, a alloc.Announcement) (lines []string) {
 	t.Helper()
-	for _, m := range a.Jobs {
-		b, err := m.AppendJSON(nil)
+	for _, m := range a.Responses {
+		b, err := alloc.AppendJSON(nil, m)
 		require.NoError(t, err)
-		again, err := reads[alloc.HelloJob](string(b))
+		again, err := reads[alloc.HelloResponse](string(b))
 		require.NoError(t, err)
 		want, err := m.Held()
 		require.NoError(t, err)
 		held, err := again.Held()
 		require.NoError(t, err)
 		require.True(t, rset.SameResources(want, held))
-		lines = append(lines, again.ID.Format(jobid.Dec)+" "+again.R.String()+" free "+again.Free.String())
+		lines = append(lines, again.ID.Format(jobid.FormatDec)+" "+again.R.String()+" free "+again.Free.String())
 	}
 	return lines
 }
 
 func holder(t *testing.T, id jobid.ID, free *idset.Set) alloc.Holder {
-	return alloc.Holder{Job: alloc.Job{ID: id, Priority: 16, UserID: 1, Submit: 5}, R: parseR(t, textR), Free: free}
+	return alloc.Holder{JobInfo: alloc.JobInfo{ID: id, Priority: 16, UserID: 1, Submit: 5}, R: parseR(t, textR), Free: free}
 }
 
 // PR-9: each job that holds resources once, with R and the free ranks.
@@ -46,7 +46,7 @@ func TestEveryHolderIsAnnouncedOnceInTheOrderOfIDs(t *testing.T) {
 	require.Empty(t, a.Cut)
 	require.Equal(t, a, alloc.Announce(holders, true), "a second hello has the same answer")
 	require.Equal(t, jobid.ID(30), holders[0].ID, "the caller's slice keeps its order")
-	require.Equal(t, alloc.Job{ID: 10, Priority: 16, UserID: 1, Submit: 5}, a.Jobs[0].Job)
+	require.Equal(t, alloc.JobInfo{ID: 10, Priority: 16, UserID: 1, Submit: 5}, a.Responses[0].JobInfo)
 }
 
 // PR-9: without partial-ok there is no key for free ranks, and still nothing
@@ -61,11 +61,11 @@ func TestWithoutPartialOKAJobIsAnnouncedWithWhatItHolds(t *testing.T) {
 // A rack's ssd may be held after all ranks were given back.
 func TestAJobWithoutRanksLeftNeedsPartialOK(t *testing.T) {
 	holders := []alloc.Holder{holder(t, 1, idset.Of(0, 1, 2, 3)), holder(t, 2, nil)}
-	require.Len(t, alloc.Announce(holders, true).Jobs, 2)
+	require.Len(t, alloc.Announce(holders, true).Responses, 2)
 	a := alloc.Announce(holders, false)
-	require.Len(t, a.Jobs, 1)
+	require.Len(t, a.Responses, 1)
 	require.Len(t, a.Failed, 1)
-	require.EqualError(t, a.Failed[0], "alloc: hello: job ƒ2: all its ranks were given back, and the scheduler did not say partial-ok")
+	require.EqualError(t, a.Failed[0], "alloc: hello: job ƒ2: all ranks are freed, and the scheduler did not say partial-ok")
 }
 
 // HK-6: jobs whose R did not come from the scheduler.
@@ -76,7 +76,7 @@ func TestJobsThatBypassedTheSchedulerAreNotAnnounced(t *testing.T) {
 	require.Equal(t, alloc.Announcement{}, alloc.Announce(nil, false))
 }
 
-// One job that can not be told is named; the others are told.
+// One job that cannot be told is named; the others are told.
 func TestAJobThatCanNotBeAnnouncedIsNamed(t *testing.T) {
 	none, empty := holder(t, 3, nil), holder(t, 4, nil)
 	none.R, empty.R = nil, new(rset.R)
@@ -86,14 +86,13 @@ func TestAJobThatCanNotBeAnnouncedIsNamed(t *testing.T) {
 		require.Equal(t, []string{"1 rank[0-3]/core[0-7] free ", "6 rank[0-3]/core[0-7] free "}, announced(t, a))
 		var texts []string
 		for _, err := range a.Failed {
-			require.ErrorIs(t, err, alloc.ErrHello)
 			texts = append(texts, err.Error())
 		}
 		require.Equal(t, []string{
-			"alloc: hello: job ƒ2: job was given before",
-			"alloc: hello: job ƒ4: its R is not known, or empty",
-			"alloc: hello: job ƒ5: its R is not known, or empty",
-			"alloc: hello: job ƒ6: ranks were given back that its R does not have",
+			"alloc: hello: job ƒ2: duplicate job",
+			"alloc: hello: job ƒ4: no R, or an empty one",
+			"alloc: hello: job ƒ5: no R, or an empty one",
+			"alloc: hello: job ƒ6: R does not have all freed ranks",
 		}, texts)
 		require.ErrorIs(t, a.Failed[0], alloc.ErrExists)
 		require.Equal(t, jobid.ID(1), a.Failed[0].ID)
@@ -101,8 +100,9 @@ func TestAJobThatCanNotBeAnnouncedIsNamed(t *testing.T) {
 }
 
 func TestHeldNeedsAnRThatHasTheFreeRanks(t *testing.T) {
-	_, err := alloc.HelloJob{Job: alloc.Job{ID: 1}}.Held()
-	require.ErrorIs(t, err, alloc.ErrHello)
-	_, err = alloc.HelloJob{Job: alloc.Job{ID: 1}, R: parseR(t, textR), Free: idset.Of(9)}.Held()
-	require.ErrorIs(t, err, alloc.ErrHello)
+	_, err := alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: 1}}.Held()
+	var e *alloc.HelloError
+	require.ErrorAs(t, err, &e)
+	_, err = alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: 1}, R: parseR(t, textR), Free: idset.Of(9)}.Held()
+	require.ErrorAs(t, err, &e)
 }

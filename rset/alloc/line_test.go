@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
@@ -42,38 +43,37 @@ func TestLinesAreReadAndWritten(t *testing.T) {
 		b, err := l.AppendText([]byte("x"))
 		require.NoError(t, err)
 		require.Equal(t, "x"+want+"\n", string(b))
-		require.Equal(t, want, l.String())
 	}
 }
 
 func TestRefusedLinesNameKeyAndOffset(t *testing.T) {
 	for _, c := range []struct{ key, want, text string }{
 		{"", "unexpected end", `^`},
-		{"", "unexpected kind of value", `^"sched.alloc"`},
+		{"", "must be an object", `^"sched.alloc"`},
 		{"", "duplicate key", `{"topic":"a",^"topic":"b"}`},
 		{"", "", `{"topic":"a"}^{"topic":"a"}`},
 		{"topic", "is missing", `^{"payload":{}}`},
-		{"topic", "has another JSON type", `{"topic":^7}`},
-		{"topic", "is out of range", `{"topic":^""}`},
-		{"topic", "is out of range", `{"topic":^"` + strings.Repeat("a", 257) + `"}`},
-		{"payload", "has another JSON type", `{"topic":"a","payload":^null}`},
-		{"payload", "has another JSON type", `{"topic":"a","payload":^[]}`},
-		{"payload", "does not go with a failure", `{"topic":"a","payload":^{},"errnum":1}`},
-		{"errnum", "is out of range", `{"topic":"a","errnum":^-1}`},
-		{"errnum", "is out of range", `{"topic":"a","errnum":^2147483648}`},
-		{"errnum", "has another JSON type", `{"topic":"a","errnum":^"1"}`},
-		{"errstr", "has another JSON type", `{"topic":"a","errnum":1,"errstr":^1}`},
-		{"errstr", "goes with a failure only", `{"topic":"a","errstr":^"x"}`},
-		{"errstr", "goes with a failure only", `{"topic":"a","errstr":^"x","errnum":0}`},
+		{"topic", "must be a", `{"topic":^7}`},
+		{"topic", "must have 1 to 256 bytes", `{"topic":^""}`},
+		{"topic", "must have 1 to 256 bytes", `{"topic":^"` + strings.Repeat("a", 257) + `"}`},
+		{"payload", "must be a", `{"topic":"a","payload":^null}`},
+		{"payload", "must be a", `{"topic":"a","payload":^[]}`},
+		{"payload", "must not come with errnum", `{"topic":"a","payload":^{},"errnum":1}`},
+		{"errnum", "must be from 0 to", `{"topic":"a","errnum":^-1}`},
+		{"errnum", "must be from 0 to", `{"topic":"a","errnum":^2147483648}`},
+		{"errnum", "must be a", `{"topic":"a","errnum":^"1"}`},
+		{"errstr", "must be a", `{"topic":"a","errnum":1,"errstr":^1}`},
+		{"errstr", "must come with errnum", `{"topic":"a","errstr":^"x"}`},
+		{"errstr", "must come with errnum", `{"topic":"a","errstr":^"x","errnum":0}`},
 	} {
 		l, err := alloc.ParseLine([]byte(strings.Replace(c.text, "^", "", 1)))
 		require.Equal(t, alloc.Line{}, l)
-		var me *alloc.MessageError
-		require.ErrorAs(t, err, &me, c.text)
-		require.Equal(t, c.key, me.Key, c.text)
-		require.Equal(t, strings.IndexByte(c.text, '^'), me.Offset, c.text)
+		var fault *jsonobj.Fault
+		require.ErrorAs(t, err, &fault, c.text)
+		require.Equal(t, c.key, fault.Path, c.text)
+		require.Equal(t, strings.IndexByte(c.text, '^'), fault.Offset, c.text)
 		require.ErrorContains(t, err, c.want)
-		require.ErrorContains(t, err, "alloc: line: ")
+		require.ErrorContains(t, err, "alloc: invalid message: line: ")
 	}
 }
 
@@ -88,10 +88,8 @@ func TestLinesThatCanNotBeReadAreNotWritten(t *testing.T) {
 		for _, l := range lines {
 			b, err := l.AppendText([]byte("x"))
 			require.Equal(t, "x", string(b))
-			var me *alloc.MessageError
-			require.ErrorAs(t, err, &me)
-			require.Equal(t, key, me.Key)
-			require.Equal(t, "<"+err.Error()+">", l.String())
+			require.ErrorIs(t, err, alloc.ErrMessage)
+			require.ErrorContains(t, err, "alloc: invalid message: line: "+key+": ")
 		}
 	}
 	b, err := alloc.AppendMessage([]byte("x"), "", alloc.Hello{})
@@ -110,7 +108,7 @@ func TestAMessageIsALineWithItsPayload(t *testing.T) {
 		alloc.TopicFree:        alloc.Free{ID: 7, R: parseR(t, textR), Final: true},
 		alloc.TopicFeasibility: alloc.Feasibility{Jobspec: json.RawMessage(`{}`)},
 	} {
-		payload, err := m.AppendJSON(nil)
+		payload, err := alloc.AppendJSON(nil, m)
 		require.NoError(t, err)
 		want, err := alloc.Line{Topic: topic, Payload: payload}.AppendText(nil)
 		require.NoError(t, err)

@@ -2,7 +2,6 @@ package alloc_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 )
@@ -21,11 +21,11 @@ import (
 func decoders() map[string]func(text string) (kept bool, err error) {
 	out := map[string]func(string) (bool, error){}
 	out["hello"] = try(alloc.Hello{PartialOK: true})
-	out["hellojob"] = try(alloc.HelloJob{Job: alloc.Job{ID: 9}})
+	out["hellojob"] = try(alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: 9}})
 	out["ready"] = try(alloc.Ready{Limit: 9})
-	out["readyanswer"] = try(alloc.ReadyAnswer{Count: 9})
-	out["request"] = try(alloc.Request{Job: alloc.Job{ID: 9}})
-	out["answer"] = try(alloc.Answer{ID: 9})
+	out["readyanswer"] = try(alloc.ReadyResponse{Count: 9})
+	out["request"] = try(alloc.Request{JobInfo: alloc.JobInfo{ID: 9}})
+	out["answer"] = try(alloc.Response{ID: 9})
 	out["cancel"] = try(alloc.Cancel{ID: 9})
 	out["prioritize"] = try(alloc.Prioritize{Jobs: []alloc.Priority{{9, 9}}})
 	out["expiration"] = try(alloc.Expiration{ID: 9})
@@ -50,89 +50,88 @@ func try[M any, P interface {
 func TestRefusedPayloadsNameKeyAndOffset(t *testing.T) {
 	const r = `{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}`
 	for _, c := range []struct{ message, key, want, text string }{
-		{"hello", "partial-ok", "has another JSON type", `{"partial-ok":^1}`},
-		{"hello", "partial-ok", "has another JSON type", `{"partial-ok": ^null }`},
-		{"hello", "", "unexpected kind of value", `^null`},
-		{"hello", "", "unexpected kind of value", ` ^[]`},
+		{"hello", "partial-ok", "must be true or false", `{"partial-ok":^1}`},
+		{"hello", "partial-ok", "must be true or false", `{"partial-ok": ^null }`},
+		{"hello", "", "must be an object", `^null`},
+		{"hello", "", "must be an object", ` ^[]`},
 		{"hello", "", "duplicate key", `{"partial-ok":true,^"partial-ok":true}`},
 		{"hello", "", "", `{"partial-ok":true}^x`},
 		{"hello", "", "", `{"partial-ok":true^`},
-		{"hellojob", "id", "is missing", ` ^{"priority":1,"userid":1}`},
+		{"hellojob", "id", "is missing", `^{"priority":1,"userid":1}`},
 		{"hellojob", "priority", "is missing", `^{"id":1,"userid":1}`},
 		{"hellojob", "userid", "is missing", `^{"id":1,"priority":1}`},
-		{"hellojob", "id", "has another JSON type", `{"priority":1,"userid":1,"id":^"1"}`},
-		{"hellojob", "id", "has another JSON type", `{"priority":1,"userid":1,"id":^1.0}`},
-		{"hellojob", "id", "has another JSON type", `{"priority":1,"userid":1,"id":^1e3}`},
-		{"hellojob", "id", "has another JSON type", `{"priority":1,"userid":1,"id":^null}`},
-		{"hellojob", "id", "is out of range", `{"priority":1,"userid":1,"id":^-1}`},
+		{"hellojob", "id", "must be a", `{"priority":1,"userid":1,"id":^"1"}`},
+		{"hellojob", "id", "must be a", `{"priority":1,"userid":1,"id":^1.0}`},
+		{"hellojob", "id", "must be a", `{"priority":1,"userid":1,"id":^1e3}`},
+		{"hellojob", "id", "must be a", `{"priority":1,"userid":1,"id":^null}`},
+		{"hellojob", "id", "must be ", `{"priority":1,"userid":1,"id":^-1}`},
 		{"hellojob", "", "number out of range", `{"priority":1,"userid":1,"id":^9223372036854775808}`},
-		{"hellojob", "priority", "is out of range", `{"id":1,"priority":^4294967296,"userid":1}`},
-		{"hellojob", "priority", "is out of range", `{"id":1,"priority":^-1,"userid":1}`},
-		{"hellojob", "priority", "has another JSON type", `{"id":1,"priority":^16.0,"userid":1}`},
-		{"hellojob", "userid", "is out of range", `{"id":1,"priority":1,"userid":^4294967296}`},
-		{"hellojob", "t_submit", "is out of range", `{"id":1,"priority":1,"userid":1,"t_submit":^-1.5}`},
-		{"hellojob", "t_submit", "has another JSON type", `{"id":1,"priority":1,"userid":1,"t_submit":^"5"}`},
-		{"hellojob", "R", "has another JSON type", `{"id":1,"priority":1,"userid":1,"R":^null}`},
+		{"hellojob", "priority", "must be ", `{"id":1,"priority":^4294967296,"userid":1}`},
+		{"hellojob", "priority", "must be ", `{"id":1,"priority":^-1,"userid":1}`},
+		{"hellojob", "priority", "must be a", `{"id":1,"priority":^16.0,"userid":1}`},
+		{"hellojob", "userid", "must be ", `{"id":1,"priority":1,"userid":^4294967296}`},
+		{"hellojob", "t_submit", "must be ", `{"id":1,"priority":1,"userid":1,"t_submit":^-1.5}`},
+		{"hellojob", "t_submit", "must be a", `{"id":1,"priority":1,"userid":1,"t_submit":^"5"}`},
+		{"hellojob", "R", "must be a", `{"id":1,"priority":1,"userid":1,"R":^null}`},
 		{"hellojob", "R.execution", "is missing", `{"id":1,"priority":1,"userid":1,"R":^{"version":1}}`},
-		{"hellojob", "R.execution.R_lite", "names no resource", `{"id":1,"priority":1,"userid":1,"R":{"version":1,"execution":{"R_lite":^[]}}}`},
-		{"hellojob", "free", "has another JSON type", `{"id":1,"priority":1,"userid":1,"free":^7}`},
+		{"hellojob", "R", "names no resource", `{"id":1,"priority":1,"userid":1,"R":^{"version":1,"execution":{"R_lite":[]}}}`},
+		{"hellojob", "free", "must be a", `{"id":1,"priority":1,"userid":1,"free":^7}`},
 		{"hellojob", "free", `offset 2: unexpected byte in "0-x"`, `{"id":1,"priority":1,"userid":1,"free":^"0-x"}`},
-		{"hellojob", "free", `id "16777217" is above 16777216`, `{"id":1,"priority":1,"userid":1,"free":^"16777217"}`},
+		{"hellojob", "free", `offset 0: "16777217" is above 16777216`, `{"id":1,"priority":1,"userid":1,"free":^"16777217"}`},
 		{"hellojob", "free", "names ranks that R does not have", `{"id":1,"priority":1,"userid":1,"free":^"1","R":` + r + `}`},
 		{"ready", "mode", "is missing", `^{"limit":1}`},
-		{"ready", "mode", "has another JSON type", `{"mode":^1}`},
-		{"ready", "mode", `is neither "unlimited" nor "limited"`, `{"mode":^"Limited","limit":1}`},
-		{"ready", "mode", `is neither "unlimited" nor "limited"`, `{"mode":^""}`},
+		{"ready", "mode", "must be a", `{"mode":^1}`},
+		{"ready", "mode", `must be "unlimited" or "limited"`, `{"mode":^"Limited","limit":1}`},
+		{"ready", "mode", `must be "unlimited" or "limited"`, `{"mode":^""}`},
 		{"ready", "limit", "is missing", `^{"mode":"limited"}`},
-		{"ready", "limit", "is out of range", `{"mode":"limited","limit":^0}`},
-		{"ready", "limit", "is out of range", `{"mode":"limited","limit":^-1}`},
-		{"ready", "limit", "is out of range", `{"mode":"limited","limit":^2147483648}`},
+		{"ready", "limit", "must be ", `{"mode":"limited","limit":^0}`},
+		{"ready", "limit", "must be ", `{"mode":"limited","limit":^-1}`},
+		{"ready", "limit", "must be ", `{"mode":"limited","limit":^2147483648}`},
 		{"readyanswer", "count", "is missing", `^{}`},
-		{"readyanswer", "count", "is out of range", `{"count":^-1}`},
-		{"request", "t_submit", "is out of range", `{"id":1,"priority":1,"userid":1,"t_submit":^-1e-9,"jobspec":{}}`},
+		{"readyanswer", "count", "must be ", `{"count":^-1}`},
+		{"request", "t_submit", "must be ", `{"id":1,"priority":1,"userid":1,"t_submit":^-1e-9,"jobspec":{}}`},
 		{"request", "jobspec", "is missing", `^{"id":1,"priority":1,"userid":1,"t_submit":5}`},
-		{"request", "jobspec", "has another JSON type", `{"id":1,"priority":1,"userid":1,"jobspec":^"{}"}`},
+		{"request", "jobspec", "must be a", `{"id":1,"priority":1,"userid":1,"jobspec":^"{}"}`},
 		{"answer", "type", "is missing", `^{"id":1}`},
-		{"answer", "type", "has another JSON type", `{"id":1,"type":^"0"}`},
+		{"answer", "type", "must be a", `{"id":1,"type":^"0"}`},
 		{"answer", "R", "is missing", `^{"id":1,"type":0}`},
-		{"answer", "R.execution.R_lite", "names no resource", `{"id":1,"type":0,"R":{"version":1,"execution":{"R_lite":^[]}}}`},
-		{"answer", "annotations", "has another JSON type", `{"id":1,"type":0,"R":` + r + `,"annotations":^null}`},
-		{"answer", "note", "does not belong to this type of answer", `{"id":1,"type":0,"R":` + r + `,"note":^""}`},
+		{"answer", "R", "names no resource", `{"id":1,"type":0,"R":^{"version":1,"execution":{"R_lite":[]}}}`},
+		{"answer", "annotations", "must be a", `{"id":1,"type":0,"R":` + r + `,"annotations":^null}`},
+		{"answer", "note", "does not belong to this type of response", `{"id":1,"type":0,"R":` + r + `,"note":^""}`},
 		{"answer", "annotations", "is missing", `^{"id":1,"type":1}`},
-		{"answer", "annotations", "has another JSON type", `{"id":1,"type":1,"annotations":^[]}`},
-		{"answer", "R", "does not belong to this type of answer", `{"id":1,"type":1,"annotations":{},"R":^` + r + `}`},
-		{"answer", "note", "has another JSON type", `{"id":1,"type":2,"note":^null}`},
-		{"answer", "annotations", "does not belong to this type of answer", `{"id":1,"type":2,"annotations":^{}}`},
+		{"answer", "annotations", "must be a", `{"id":1,"type":1,"annotations":^[]}`},
+		{"answer", "R", "does not belong to this type of response", `{"id":1,"type":1,"annotations":{},"R":^` + r + `}`},
+		{"answer", "note", "must be a", `{"id":1,"type":2,"note":^null}`},
+		{"answer", "annotations", "does not belong to this type of response", `{"id":1,"type":2,"annotations":^{}}`},
 		{"cancel", "id", "is missing", `^{"ID":1}`},
 		{"prioritize", "jobs", "is missing", `^{}`},
-		{"prioritize", "jobs", "has another JSON type", `{"jobs":^{}}`},
-		{"prioritize", "jobs[0]", "has another JSON type", `{"jobs":[^1]}`},
-		{"prioritize", "jobs[1]", "is not an id and a priority", `{"jobs":[[1,2],^[1]]}`},
-		{"prioritize", "jobs[0]", "is not an id and a priority", `{"jobs":[^[1,2,3]]}`},
-		{"prioritize", "jobs[0][0]", "has another JSON type", `{"jobs":[[^"1",2]]}`},
-		{"prioritize", "jobs[0][1]", "is out of range", `{"jobs":[[1, ^4294967296]]}`},
-		{"prioritize", "jobs[0][0]", "is out of range", `{"jobs":[[^-1,2]]}`},
+		{"prioritize", "jobs", "must be a", `{"jobs":^{}}`},
+		{"prioritize", "jobs[0]", "must be a", `{"jobs":[^1]}`},
+		{"prioritize", "jobs[1]", "must be an id and a priority", `{"jobs":[[1,2],^[1]]}`},
+		{"prioritize", "jobs[0]", "must be an id and a priority", `{"jobs":[^[1,2,3]]}`},
+		{"prioritize", "jobs[0][0]", "must be a", `{"jobs":[[^"1",2]]}`},
+		{"prioritize", "jobs[0][1]", "must be ", `{"jobs":[[1, ^4294967296]]}`},
+		{"prioritize", "jobs[0][0]", "must be ", `{"jobs":[[^-1,2]]}`},
 		{"expiration", "id", "is missing", `^{"expiration":1}`},
 		{"expiration", "expiration", "is missing", `^{"id":1}`},
-		{"expiration", "expiration", "is out of range", `{"id":1,"expiration":^-1}`},
+		{"expiration", "expiration", "must be ", `{"id":1,"expiration":^-1}`},
 		{"free", "R", "is missing", `^{"id":1,"final":true}`},
-		{"free", "R.version", "is not 1", `{"id":1,"R":{"version":^2,"execution":{"R_lite":[]}}}`},
-		{"free", "final", "has another JSON type", `{"id":1,"R":` + r + `,"final":^1}`},
+		{"free", "R.version", "must be 1", `{"id":1,"R":{"version":^2,"execution":{"R_lite":[]}}}`},
+		{"free", "final", "must be true or false", `{"id":1,"R":` + r + `,"final":^1}`},
 		{"feasibility", "jobspec", "is missing", `^{}`},
-		{"feasibility", "jobspec", "has another JSON type", `{"jobspec":^[]}`},
+		{"feasibility", "jobspec", "must be a", `{"jobspec":^[]}`},
 	} {
 		t.Run(c.message+"_"+c.text, func(t *testing.T) {
 			offset := strings.IndexByte(c.text, '^')
 			kept, err := decoders()[c.message](strings.Replace(c.text, "^", "", 1))
 			require.ErrorIs(t, err, alloc.ErrMessage)
-			var me *alloc.MessageError
-			require.ErrorAs(t, err, &me)
-			require.Equal(t, c.key, me.Key)
-			require.Equal(t, offset, me.Offset)
+			var fault *jsonobj.Fault
+			require.ErrorAs(t, err, &fault)
+			require.Equal(t, c.key, fault.Path)
+			require.Equal(t, offset, fault.Offset)
 			require.ErrorContains(t, err, c.want)
-			require.True(t, strings.HasPrefix(err.Error(), "alloc: "), err)
+			require.True(t, strings.HasPrefix(err.Error(), "alloc: invalid message: "), err)
 			require.NotContains(t, err.Error(), "rset:")
-			require.NotContains(t, err.Error(), "idset:")
 			require.True(t, kept, "an error leaves the message as it was")
 		})
 	}
@@ -176,11 +175,11 @@ func TestTextsThatAreTooLongAreRefused(t *testing.T) {
 		require.True(t, kept)
 	}
 	_, err := alloc.ParseLine([]byte(text))
-	require.EqualError(t, err, "alloc: 67108872 bytes, at most 67108864 are allowed")
-	b, err := alloc.Feasibility{Jobspec: json.RawMessage(text)}.AppendJSON([]byte("x"))
+	require.EqualError(t, err, "alloc: limit exceeded: 67108872 bytes, at most 67108864 are allowed")
+	b, err := alloc.AppendJSON([]byte("x"), alloc.Feasibility{Jobspec: json.RawMessage(`{"a":"` + text[7:len(text)-1] + `"}`)})
 	require.ErrorIs(t, err, alloc.ErrLimit)
 	require.Equal(t, "x", string(b))
-	b, err = alloc.Answer{Type: alloc.AnswerDeny, Note: text}.AppendJSON([]byte("x"))
+	b, err = alloc.AppendJSON([]byte("x"), alloc.Response{Type: alloc.ResponseDeny, Note: text})
 	require.ErrorIs(t, err, alloc.ErrLimit)
 	require.Equal(t, "x", string(b))
 }
@@ -197,14 +196,14 @@ func TestValuesThatCanNotBeReadAreNotWritten(t *testing.T) {
 		m   alloc.Message
 	}{
 		{"id", alloc.Cancel{ID: 1 << 63}},
-		{"id", alloc.HelloJob{Job: alloc.Job{ID: 1 << 63}}},
+		{"id", alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: 1 << 63}}},
 		{"id", alloc.Expiration{ID: 1 << 63}},
 		{"id", alloc.Free{ID: 1 << 63}},
-		{"id", alloc.Answer{ID: 1 << 63, Type: alloc.AnswerDeny}},
-		{"id", alloc.Request{Job: alloc.Job{ID: 1 << 63}, Jobspec: spec}},
+		{"id", alloc.Response{ID: 1 << 63, Type: alloc.ResponseDeny}},
+		{"id", alloc.Request{JobInfo: alloc.JobInfo{ID: 1 << 63}, Jobspec: spec}},
 		{"jobs[1][0]", alloc.Prioritize{Jobs: []alloc.Priority{{1, 1}, {1 << 63, 1}}}},
-		{"t_submit", alloc.Request{Job: alloc.Job{Submit: -1}, Jobspec: spec}},
-		{"t_submit", alloc.HelloJob{Job: alloc.Job{Submit: nan}}},
+		{"t_submit", alloc.Request{JobInfo: alloc.JobInfo{Submit: -1}, Jobspec: spec}},
+		{"t_submit", alloc.HelloResponse{JobInfo: alloc.JobInfo{Submit: nan}}},
 		{"expiration", alloc.Expiration{Expiration: inf}},
 		{"expiration", alloc.Expiration{Expiration: -1}},
 		{"jobspec", alloc.Request{}},
@@ -212,27 +211,26 @@ func TestValuesThatCanNotBeReadAreNotWritten(t *testing.T) {
 		{"jobspec", alloc.Feasibility{Jobspec: json.RawMessage(`{"a":1,"a":1}`)}},
 		{"jobspec", alloc.Feasibility{Jobspec: deep(2047)}},
 		{"limit", alloc.Ready{Limit: -1}},
-		{"type", alloc.Answer{Type: 4}},
-		{"R", alloc.Answer{Type: alloc.AnswerSuccess}},
-		{"R", alloc.Answer{Type: alloc.AnswerSuccess, R: empty}},
-		{"R", alloc.Answer{Type: alloc.AnswerDeny, R: r}},
-		{"note", alloc.Answer{Type: alloc.AnswerSuccess, R: r, Note: "x"}},
-		{"note", alloc.Answer{Type: alloc.AnswerDeny, Note: "\xff"}},
-		{"annotations", alloc.Answer{Type: alloc.AnswerAnnotate}},
-		{"annotations", alloc.Answer{Type: alloc.AnswerCancel, Annotations: spec}},
-		{"annotations", alloc.Answer{Type: alloc.AnswerAnnotate, Annotations: json.RawMessage(`1`)}},
-		{"R", alloc.HelloJob{R: empty}},
-		{"free", alloc.HelloJob{R: r, Free: idset.Of(4)}},
-		{"free", alloc.HelloJob{Free: idset.Of(rset.MaxRank + 1)}},
+		{"type", alloc.Response{Type: 4}},
+		{"R", alloc.Response{Type: alloc.ResponseSuccess}},
+		{"R", alloc.Response{Type: alloc.ResponseSuccess, R: empty}},
+		{"R", alloc.Response{Type: alloc.ResponseDeny, R: r}},
+		{"note", alloc.Response{Type: alloc.ResponseSuccess, R: r, Note: "x"}},
+		{"note", alloc.Response{Type: alloc.ResponseDeny, Note: "\xff"}},
+		{"annotations", alloc.Response{Type: alloc.ResponseAnnotate}},
+		{"annotations", alloc.Response{Type: alloc.ResponseCancel, Annotations: spec}},
+		{"annotations", alloc.Response{Type: alloc.ResponseAnnotate, Annotations: json.RawMessage(`1`)}},
+		{"R", alloc.HelloResponse{R: empty}},
+		{"free", alloc.HelloResponse{R: r, Free: idset.Of(4)}},
+		{"free", alloc.HelloResponse{Free: idset.Of(rset.MaxRank + 1)}},
 	} {
-		b, err := c.m.AppendJSON([]byte("x"))
+		b, err := alloc.AppendJSON([]byte("x"), c.m)
 		require.ErrorIs(t, err, alloc.ErrMessage, "%#v", c.m)
 		require.Equal(t, "x", string(b))
-		var me *alloc.MessageError
-		require.ErrorAs(t, err, &me)
-		require.Equal(t, c.key, me.Key)
-		require.Equal(t, -1, me.Offset)
-		require.NotContains(t, err.Error(), "offset -1")
+		var fault *jsonobj.Fault
+		require.ErrorAs(t, err, &fault)
+		require.Equal(t, c.key, fault.Path)
+		require.NotContains(t, err.Error(), "offset")
 		b, err = alloc.AppendMessage([]byte("x"), alloc.TopicAlloc, c.m)
 		require.ErrorIs(t, err, alloc.ErrMessage)
 		require.Equal(t, "x", string(b))
@@ -252,14 +250,14 @@ func TestWhatIsWrittenHasNoLineBreaks(t *testing.T) {
 	m, err := reads[alloc.Request]("{\"id\":1,\"priority\":1,\"userid\":1,\"jobspec\":{\n\t\"a\" : [ 1 , 2 ]\r\n}}")
 	require.NoError(t, err)
 	require.Equal(t, `{"a":[1,2]}`, string(m.Jobspec))
-	b, err := alloc.Feasibility{Jobspec: json.RawMessage("{\n}")}.AppendJSON(nil)
+	b, err := alloc.AppendJSON(nil, alloc.Feasibility{Jobspec: json.RawMessage("{\n}")})
 	require.NoError(t, err)
 	require.Equal(t, `{"jobspec":{}}`, string(b))
 }
 
 func TestWhatIsReadSharesNothingWithTheText(t *testing.T) {
 	text := []byte(`{"id":1,"type":1,"annotations":{"a":"b"}}`)
-	var m alloc.Answer
+	var m alloc.Response
 	require.NoError(t, m.UnmarshalJSON(text))
 	spec := []byte(`{"jobspec":{"a":"b"}}`)
 	var f alloc.Feasibility
@@ -277,9 +275,9 @@ func TestAnRThatIsTooDeepForALineIsNotWritten(t *testing.T) {
 		deep := strings.Repeat("[", n-1) + strings.Repeat("]", n-1)
 		return parseR(t, strings.Replace(textR, `"version":1`, `"version":1,"more":`+deep, 1))
 	}
-	_, err := alloc.Free{R: withDepth(2047)}.AppendJSON(nil)
-	require.ErrorContains(t, err, "alloc: free request: R: ")
-	b, err := alloc.Free{R: withDepth(2046)}.AppendJSON(nil)
+	_, err := alloc.AppendJSON(nil, alloc.Free{R: withDepth(2047)})
+	require.ErrorContains(t, err, "alloc: invalid message: free request: R: ")
+	b, err := alloc.AppendJSON(nil, alloc.Free{R: withDepth(2046)})
 	require.NoError(t, err)
 	_, err = reads[alloc.Free](string(b))
 	require.NoError(t, err)
@@ -289,10 +287,8 @@ func TestErrorsOfRAreStillErrorsOfRset(t *testing.T) {
 	_, err := reads[alloc.Free](`{"id":1,"R":{"version":1,"execution":{"R_lite":[],"nodelist":["a"]}}}`)
 	require.ErrorIs(t, err, alloc.ErrMessage)
 	require.ErrorIs(t, err, rset.ErrHosts)
-	require.EqualError(t, err, "alloc: free request: offset 12: R: 0 ranks, but 1 hosts")
+	require.EqualError(t, err, "alloc: invalid message: free request: R.execution.nodelist: offset 61: number of hosts is 1, must be 0")
 	_, err = reads[alloc.Free](`{"id":1,"R":{"version":1,"execution":{"R_lite":7}}}`)
 	require.ErrorIs(t, err, rset.ErrSyntax)
-	require.EqualError(t, err, "alloc: free request: offset 47: R.execution.R_lite: has another JSON type")
-	var pe *rset.ParseError
-	require.True(t, errors.As(err, &pe))
+	require.EqualError(t, err, "alloc: invalid message: free request: R.execution.R_lite: offset 47: must be an array")
 }

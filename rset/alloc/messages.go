@@ -6,360 +6,360 @@ import (
 	"strconv"
 
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 )
 
-// A Job is what the manager and the scheduler both know of a job.
-type Job struct {
-	ID       jobid.ID           // at most 2^63-1 in messages, the largest integer of Flux's JSON library
-	Priority uint32             // 0: held
-	UserID   uint32             // its owner
-	Submit   eventlog.Timestamp // when it was submitted; 0: not known
+// JobInfo is what manager and scheduler both know of a job.
+type JobInfo struct {
+	ID       jobid.ID           // at most 2^63-1 in messages
+	Priority uint32             // 0: no resources until that changes
+	UserID   uint32             // the owner
+	Submit   eventlog.Timestamp // submit time; 0: not known
 }
 
-// Hello is how a scheduler begins: it asks which jobs hold resources. The
-// answers are a stream of HelloJobs, which the failure NoData ends.
+// Hello asks which jobs hold resources. It begins a session. The responses are a
+// stream of [HelloResponse], which the failure [NoData] ends.
 type Hello struct {
-	PartialOK bool // the scheduler understands HelloJob.Free
+	PartialOK bool // the scheduler understands HelloResponse.Free
 }
 
-// UnmarshalJSON makes m what a payload says, all of which is optional: an empty
-// b is the zero Hello, as early schedulers sent. The error is a *MessageError
-// or a *LimitError, and then m is as it was.
+// UnmarshalJSON replaces m with the payload, all of which is optional. An empty b
+// is the zero Hello, as early schedulers sent. The error is ErrMessage or ErrLimit,
+// and then m is as it was.
 func (m *Hello) UnmarshalJSON(b []byte) error {
 	if len(b) == 0 {
 		*m = Hello{}
 		return nil
 	}
-	p := parse("hello request", b, payloadDepth, "partial-ok")
-	read := Hello{PartialOK: p.boolean("partial-ok")}
-	return keep(m, read, p.err)
-}
-
-// keep sets *m unless there is an error, and returns that.
-func keep[T any](m *T, read T, err error) error {
-	if err == nil {
-		*m = read
-	}
-	return err
-}
-
-// AppendJSON appends the payload. The error is always nil.
-func (m Hello) AppendJSON(dst []byte) ([]byte, error) {
-	w := open("hello request", dst)
-	w.boolean("partial-ok", m.PartialOK)
-	return w.close()
-}
-
-// MarshalJSON returns what AppendJSON appends.
-func (m Hello) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
-
-// Ready is how a scheduler says that requests may come.
-type Ready struct {
-	Limit int // how many requests may be unanswered at any time, at most 2^31-1; 0: any number
-}
-
-// UnmarshalJSON makes m what a payload says: a mode, "unlimited" or "limited",
-// and with the latter a limit greater than 0. The mode "single" of early drafts
-// is refused, as flux-core does. The error is a *MessageError or a *LimitError,
-// and then m is as it was.
-func (m *Ready) UnmarshalJSON(b []byte) error {
-	p := parse("ready request", b, payloadDepth, "mode", "limit")
-	var read Ready
-	if v, ok := p.required("mode"); ok {
-		switch mode := p.text("mode", v); {
-		case mode == "limited":
-			if v, ok := p.required("limit"); ok {
-				read.Limit = int(p.number("limit", v, 1, math.MaxInt32))
+	return decode(m, "hello request", b, payloadDepth, func(o *jsonobj.Reader, m *Hello) {
+		for o.Next() {
+			if string(o.Key()) == "partial-ok" {
+				m.PartialOK = o.Bool()
 			}
-		case mode != "unlimited":
-			p.fail("mode", v.offset, errMode)
 		}
-	}
-	return keep(m, read, p.err)
+	})
 }
 
-// check returns what AppendJSON and Queue.Ready refuse.
+func (m Hello) appendJSON(dst []byte) ([]byte, error) {
+	w := write("hello request", dst, payloadDepth)
+	w.Bool("partial-ok", m.PartialOK)
+	return w.end()
+}
+
+// MarshalJSON returns the payload. The error is always nil.
+func (m Hello) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
+
+// Ready tells that requests may come.
+type Ready struct {
+	Limit int // how many requests may be outstanding, at most 2^31-1; 0: any number
+}
+
+// UnmarshalJSON replaces m with the payload: the mode "unlimited", or "limited"
+// with a limit of 1 or more. The mode "single" of early drafts is refused, as in
+// flux-core. The error is ErrMessage or ErrLimit, and then m is as it was.
+func (m *Ready) UnmarshalJSON(b []byte) error {
+	return decode(m, "ready request", b, payloadDepth, func(o *jsonobj.Reader, m *Ready) {
+		var mode, limit jsonobj.Value
+		for o.Next() {
+			switch string(o.Key()) {
+			case "mode":
+				mode = o.Value()
+			case "limit":
+				limit = o.Value()
+			}
+		}
+		o.Require("mode")
+		switch mode.Text() {
+		case "unlimited":
+		case "limited":
+			o.Require("limit")
+			m.Limit = int(limit.Int(1, math.MaxInt32))
+		default:
+			mode.Fail(errMode)
+		}
+	})
+}
+
+// check returns what MarshalJSON and Queue.Ready refuse.
 func (m Ready) check() error {
 	if m.Limit < 0 || m.Limit > math.MaxInt32 {
-		return &MessageError{Message: "ready request", Key: "limit", Offset: -1, Err: errRange}
+		return &jsonobj.Fault{Path: "limit", Offset: jsonobj.NoOffset, Err: jsonobj.ErrRange}
 	}
 	return nil
 }
 
-// AppendJSON appends the payload. The error is a *MessageError: the limit is
-// negative or too large.
-func (m Ready) AppendJSON(dst []byte) ([]byte, error) {
-	w := open("ready request", dst)
-	w.err = m.check()
-	if m.Limit == 0 {
-		w.text("mode", "unlimited")
-	} else {
-		w.text("mode", "limited")
-		w.number("limit", uint64(m.Limit))
+func (m Ready) appendJSON(dst []byte) ([]byte, error) {
+	w := write("ready request", dst, payloadDepth)
+	if err := m.check(); err != nil {
+		w.Fail("", err)
 	}
-	return w.close()
+	if m.Limit == 0 {
+		w.Text("mode", "unlimited")
+	} else {
+		w.Text("mode", "limited")
+		w.Int("limit", int64(m.Limit))
+	}
+	return w.end()
 }
 
-// MarshalJSON returns what AppendJSON appends.
-func (m Ready) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
+// MarshalJSON returns the payload. The error is ErrMessage if the limit is out of
+// range.
+func (m Ready) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
 
-// ReadyAnswer answers a Ready.
-type ReadyAnswer struct {
-	Count uint32 // how many jobs wait to be asked for
+// ReadyResponse responds to a [Ready].
+type ReadyResponse struct {
+	Count uint32 // how many jobs wait for a request
 }
 
-// UnmarshalJSON makes m what a payload says. The error is a *MessageError or a
-// *LimitError, and then m is as it was.
-func (m *ReadyAnswer) UnmarshalJSON(b []byte) error {
-	p := parse("ready answer", b, payloadDepth, "count")
-	read := ReadyAnswer{Count: p.uint32("count")}
-	return keep(m, read, p.err)
+// UnmarshalJSON replaces m with the payload. The error is ErrMessage or ErrLimit,
+// and then m is as it was.
+func (m *ReadyResponse) UnmarshalJSON(b []byte) error {
+	return decode(m, "ready response", b, payloadDepth, func(o *jsonobj.Reader, m *ReadyResponse) {
+		for o.Next() {
+			if string(o.Key()) == "count" {
+				m.Count = readUint32(o.Value())
+			}
+		}
+		o.Require("count")
+	})
 }
 
-// AppendJSON appends the payload. The error is always nil.
-func (m ReadyAnswer) AppendJSON(dst []byte) ([]byte, error) {
-	w := open("ready answer", dst)
-	w.number("count", uint64(m.Count))
-	return w.close()
+func (m ReadyResponse) appendJSON(dst []byte) ([]byte, error) {
+	w := write("ready response", dst, payloadDepth)
+	w.Int("count", int64(m.Count))
+	return w.end()
 }
 
-// MarshalJSON returns what AppendJSON appends.
-func (m ReadyAnswer) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
+// MarshalJSON returns the payload. The error is always nil.
+func (m ReadyResponse) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
 
 // A Request asks the scheduler for resources for a job.
 type Request struct {
-	Job
+	JobInfo
 	Jobspec json.RawMessage // RFC 14, an object
 }
 
-// UnmarshalJSON makes m what a payload says; t_submit is optional. The jobspec
-// is copied without white space and not looked into. The error is a
-// *MessageError or a *LimitError, and then m is as it was.
+// UnmarshalJSON replaces m with the payload; t_submit is optional. The jobspec is
+// copied without white space and not checked further. The error is ErrMessage or
+// ErrLimit, and then m is as it was.
 func (m *Request) UnmarshalJSON(b []byte) error {
-	p := parse("alloc request", b, payloadDepth, "id", "priority", "userid", "t_submit", "jobspec")
-	read := Request{Job: p.job()}
-	if v, ok := p.required("jobspec"); ok {
-		read.Jobspec = p.object("jobspec", v)
-	}
-	return keep(m, read, p.err)
+	return decode(m, "alloc request", b, payloadDepth, func(o *jsonobj.Reader, m *Request) {
+		for o.Next() {
+			if m.JobInfo.read(o); string(o.Key()) == "jobspec" {
+				m.Jobspec = readObject(o.Value())
+			}
+		}
+		o.Require("id", "priority", "userid", "jobspec")
+	})
 }
 
-// AppendJSON appends the payload, without t_submit if it is 0. The error is a
-// *MessageError or a *LimitError: the id is too large, the time negative or not
-// finite, the jobspec no object.
-func (m Request) AppendJSON(dst []byte) ([]byte, error) {
-	w := open("alloc request", dst)
-	w.job(m.Job)
-	w.object("jobspec", m.Jobspec, valueDepth)
-	return w.close()
+func (m Request) appendJSON(dst []byte) ([]byte, error) {
+	w := write("alloc request", dst, payloadDepth)
+	w.job(m.JobInfo)
+	w.object("jobspec", m.Jobspec)
+	return w.end()
 }
 
-// MarshalJSON returns what AppendJSON appends.
-func (m Request) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
+// MarshalJSON returns the payload, without t_submit if that is 0. The error is
+// ErrMessage or ErrLimit.
+func (m Request) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
 
-// Cancel takes back the request for a job. The scheduler answers the request,
-// not this: with AnswerCancel, or what it had decided before.
+// Cancel takes back the request for a job. The scheduler responds to the request,
+// not to the Cancel: with ResponseCancel, or with what it had decided before.
 type Cancel struct {
 	ID jobid.ID
 }
 
-// UnmarshalJSON makes m what a payload says. The error is a *MessageError or a
-// *LimitError, and then m is as it was.
+// UnmarshalJSON replaces m with the payload. The error is ErrMessage or ErrLimit,
+// and then m is as it was.
 func (m *Cancel) UnmarshalJSON(b []byte) error {
-	p := parse("cancel request", b, payloadDepth, "id")
-	read := Cancel{ID: p.id()}
-	return keep(m, read, p.err)
+	return decode(m, "cancel request", b, payloadDepth, func(o *jsonobj.Reader, m *Cancel) {
+		for o.Next() {
+			if string(o.Key()) == "id" {
+				m.ID = readID(o.Value())
+			}
+		}
+		o.Require("id")
+	})
 }
 
-// AppendJSON appends the payload. The error is a *MessageError: the id is too
-// large.
-func (m Cancel) AppendJSON(dst []byte) ([]byte, error) {
-	w := open("cancel request", dst)
+func (m Cancel) appendJSON(dst []byte) ([]byte, error) {
+	w := write("cancel request", dst, payloadDepth)
 	w.id(m.ID)
-	return w.close()
+	return w.end()
 }
 
-// MarshalJSON returns what AppendJSON appends.
-func (m Cancel) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
+// MarshalJSON returns the payload. The error is ErrMessage if the id is too large.
+func (m Cancel) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
 
-// A Priority is that of a job.
+// A Priority is the priority of a job.
 type Priority struct {
 	ID       jobid.ID
 	Priority uint32
 }
 
-// Prioritize tells new priorities of jobs that are asked for. The scheduler
-// ignores jobs it does not know.
+// Prioritize tells new priorities of jobs with a request. The scheduler ignores
+// jobs that it does not know.
 type Prioritize struct {
 	Jobs []Priority
 }
 
-// UnmarshalJSON makes m what a payload says. A job may be in it more than once.
-// The error is a *MessageError or a *LimitError, and then m is as it was.
+// UnmarshalJSON replaces m with the payload. A job may occur more than once. The
+// error is ErrMessage or ErrLimit, and then m is as it was.
 func (m *Prioritize) UnmarshalJSON(b []byte) error {
-	p := parse("prioritize request", b, payloadDepth, "jobs")
-	v, ok := p.required("jobs")
-	if !ok {
-		return p.err
-	}
-	if jsonscan.KindOf(v.raw) != jsonscan.KindArray {
-		p.fail("jobs", v.offset, errKind)
-		return p.err
-	}
-	var read Prioritize
-	c := jsonscan.Array(v.raw)
-	for i := 0; p.err == nil && c.Next(); i++ {
-		read.Jobs = append(read.Jobs, p.pair(i, value{c.Raw(), v.offset + c.Offset()}))
-	}
-	return keep(m, read, p.err)
+	return decode(m, "prioritize request", b, payloadDepth, func(o *jsonobj.Reader, m *Prioritize) {
+		for o.Next() {
+			if string(o.Key()) != "jobs" {
+				continue
+			}
+			for a := o.Value().Array(); a.Next(); {
+				m.Jobs = append(m.Jobs, readPriority(a.Value()))
+			}
+		}
+		o.Require("jobs")
+	})
 }
 
-// pair reads one element of jobs.
-func (p *payload) pair(i int, v value) (out Priority) {
-	key := func(part string) string { return "jobs[" + strconv.Itoa(i) + "]" + part }
-	if jsonscan.KindOf(v.raw) != jsonscan.KindArray {
-		p.fail(key(""), v.offset, errKind)
-		return out
-	}
-	var parts [2]value
+// readPriority reads an array of an id and a priority.
+func readPriority(v jsonobj.Value) Priority {
+	var parts [2]jsonobj.Value
 	n := 0
-	c := jsonscan.Array(v.raw)
-	for ; c.Next(); n++ {
+	for a := v.Array(); a.Next(); n++ {
 		if n < len(parts) {
-			parts[n] = value{c.Raw(), v.offset + c.Offset()}
+			parts[n] = a.Value()
 		}
 	}
 	if n != len(parts) {
-		p.fail(key(""), v.offset, errPair)
-		return out
+		v.Fail(errPair)
 	}
-	id, ok := jsonscan.Uint64(parts[0].raw)
-	if priority, fits := jsonscan.Uint64(parts[1].raw); ok && fits && id <= math.MaxInt64 && priority <= math.MaxUint32 {
-		return Priority{ID: jobid.ID(id), Priority: uint32(priority)}
-	}
-	p.number(key("[0]"), parts[0], 0, math.MaxInt64)
-	p.number(key("[1]"), parts[1], 0, math.MaxUint32)
-	return out
+	return Priority{ID: readID(parts[0]), Priority: readUint32(parts[1])}
 }
 
-// AppendJSON appends the payload. The error is a *MessageError: an id is too
-// large, or a *LimitError.
-func (m Prioritize) AppendJSON(dst []byte) ([]byte, error) {
-	w := open("prioritize request", dst)
-	w.key("jobs")
-	w.dst = append(w.dst, '[')
+func (m Prioritize) appendJSON(dst []byte) ([]byte, error) {
+	w := write("prioritize request", dst, payloadDepth)
+	w.Key("jobs")
+	w.Out = append(w.Out, '[')
 	for i, j := range m.Jobs {
 		if i > 0 {
-			w.dst = append(w.dst, ',')
+			w.Out = append(w.Out, ',')
 		}
 		if j.ID > math.MaxInt64 {
-			w.fail("jobs["+strconv.Itoa(i)+"][0]", errRange)
+			path := "jobs[" + strconv.Itoa(i) + "][0]"
+			w.Fail("", &jsonobj.Fault{Path: path, Offset: jsonobj.NoOffset, Err: jsonobj.ErrRange})
 		}
-		w.dst = strconv.AppendUint(append(w.dst, '['), uint64(j.ID), 10)
-		w.dst = strconv.AppendUint(append(w.dst, ','), uint64(j.Priority), 10)
-		w.dst = append(w.dst, ']')
+		w.Out = strconv.AppendUint(append(w.Out, '['), uint64(j.ID), 10)
+		w.Out = strconv.AppendUint(append(w.Out, ','), uint64(j.Priority), 10)
+		w.Out = append(w.Out, ']')
 	}
-	w.dst = append(w.dst, ']')
-	return w.close()
+	w.Out = append(w.Out, ']')
+	return w.end()
 }
 
-// MarshalJSON returns what AppendJSON appends.
-func (m Prioritize) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
+// MarshalJSON returns the payload. The error is ErrMessage if an id is too large,
+// or ErrLimit.
+func (m Prioritize) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
 
-// Expiration tells that the resources of a running job expire at another time.
-// The answer has no payload, or an errnum if the scheduler refuses; as it has
-// no id, answers come in the order of the requests.
+// Expiration tells a new expiration of a job that has resources. The response has
+// no payload, or an errnum if the scheduler refuses. It has no id; responses come
+// in the order of the requests.
 type Expiration struct {
 	ID         jobid.ID
 	Expiration eventlog.Timestamp // 0: never
 }
 
-// UnmarshalJSON makes m what a payload says. The error is a *MessageError or a
-// *LimitError, and then m is as it was.
+// UnmarshalJSON replaces m with the payload. The error is ErrMessage or ErrLimit,
+// and then m is as it was.
 func (m *Expiration) UnmarshalJSON(b []byte) error {
-	p := parse("expiration request", b, payloadDepth, "id", "expiration")
-	read := Expiration{ID: p.id()}
-	if v, ok := p.required("expiration"); ok {
-		read.Expiration = p.time("expiration", v)
-	}
-	return keep(m, read, p.err)
+	return decode(m, "expiration request", b, payloadDepth, func(o *jsonobj.Reader, m *Expiration) {
+		for o.Next() {
+			switch string(o.Key()) {
+			case "id":
+				m.ID = readID(o.Value())
+			case "expiration":
+				m.Expiration = readTime(o.Value())
+			}
+		}
+		o.Require("id", "expiration")
+	})
 }
 
-// AppendJSON appends the payload. The error is a *MessageError: the id is too
-// large, or the time negative or not finite.
-func (m Expiration) AppendJSON(dst []byte) ([]byte, error) {
-	w := open("expiration request", dst)
+func (m Expiration) appendJSON(dst []byte) ([]byte, error) {
+	w := write("expiration request", dst, payloadDepth)
 	w.id(m.ID)
 	w.time("expiration", m.Expiration)
-	return w.close()
+	return w.end()
 }
 
-// MarshalJSON returns what AppendJSON appends.
-func (m Expiration) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
+// MarshalJSON returns the payload. The error is ErrMessage if the id is too large,
+// or the time negative or not finite.
+func (m Expiration) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
 
-// Free gives back resources of a job to the scheduler: a fragment of its
-// allocation, which is all of them if it is the only one.
+// Free returns resources of a job to the scheduler: a fragment of its allocation.
 type Free struct {
 	ID    jobid.ID
-	R     *rset.R // may be empty in the final one; nil is empty
+	R     *rset.R // nil and empty are valid, for the final one
 	Final bool    // the job holds nothing any more
 }
 
-// UnmarshalJSON makes m what a payload says; final is optional, and false if it
-// is absent. The error is a *MessageError or a *LimitError, and then m is as it
-// was.
+// UnmarshalJSON replaces m with the payload. An absent final is false. The error is
+// ErrMessage or ErrLimit, and then m is as it was.
 func (m *Free) UnmarshalJSON(b []byte) error {
-	p := parse("free request", b, payloadDepth, "id", "R", "final")
-	read := Free{ID: p.id()}
-	if v, ok := p.required("R"); ok {
-		read.R = p.resources("R", v, false)
-	}
-	read.Final = p.boolean("final")
-	return keep(m, read, p.err)
+	return decode(m, "free request", b, payloadDepth, func(o *jsonobj.Reader, m *Free) {
+		for o.Next() {
+			switch string(o.Key()) {
+			case "id":
+				m.ID = readID(o.Value())
+			case "R":
+				m.R = readR(o.Value(), false)
+			case "final":
+				m.Final = o.Bool()
+			}
+		}
+		o.Require("id", "R")
+	})
 }
 
-// AppendJSON appends the payload. The error is a *MessageError: the id is too
-// large, or R nested too deep; or a *LimitError.
-func (m Free) AppendJSON(dst []byte) ([]byte, error) {
-	w := open("free request", dst)
+func (m Free) appendJSON(dst []byte) ([]byte, error) {
+	w := write("free request", dst, payloadDepth)
 	w.id(m.ID)
 	w.resources("R", m.R)
-	w.boolean("final", m.Final)
-	return w.close()
+	w.Bool("final", m.Final)
+	return w.end()
 }
 
-// MarshalJSON returns what AppendJSON appends.
-func (m Free) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
+// MarshalJSON returns the payload. The error is ErrMessage if the id is too large
+// or R nested too deep, or ErrLimit.
+func (m Free) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
 
-// Feasibility asks whether a job could ever run. The answer has no payload if
-// it could, else an errnum and an errstr; as it has no id, answers come in the
-// order of the requests.
+// Feasibility asks whether a job could ever run. The response has no payload if it
+// could, else an errnum and an errstr. It has no id; responses come in the order of
+// the requests.
 type Feasibility struct {
 	Jobspec json.RawMessage // RFC 14, an object
 }
 
-// UnmarshalJSON makes m what a payload says. The jobspec is copied without
-// white space and not looked into. The error is a *MessageError or a
-// *LimitError, and then m is as it was.
+// UnmarshalJSON replaces m with the payload. The jobspec is copied without white
+// space and not checked further. The error is ErrMessage or ErrLimit, and then m is
+// as it was.
 func (m *Feasibility) UnmarshalJSON(b []byte) error {
-	p := parse("feasibility request", b, payloadDepth, "jobspec")
-	var read Feasibility
-	if v, ok := p.required("jobspec"); ok {
-		read.Jobspec = p.object("jobspec", v)
-	}
-	return keep(m, read, p.err)
+	return decode(m, "feasibility request", b, payloadDepth, func(o *jsonobj.Reader, m *Feasibility) {
+		for o.Next() {
+			if string(o.Key()) == "jobspec" {
+				m.Jobspec = readObject(o.Value())
+			}
+		}
+		o.Require("jobspec")
+	})
 }
 
-// AppendJSON appends the payload. The error is a *MessageError or a
-// *LimitError: the jobspec is no object.
-func (m Feasibility) AppendJSON(dst []byte) ([]byte, error) {
-	w := open("feasibility request", dst)
-	w.object("jobspec", m.Jobspec, valueDepth)
-	return w.close()
+func (m Feasibility) appendJSON(dst []byte) ([]byte, error) {
+	w := write("feasibility request", dst, payloadDepth)
+	w.object("jobspec", m.Jobspec)
+	return w.end()
 }
 
-// MarshalJSON returns what AppendJSON appends.
-func (m Feasibility) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
+// MarshalJSON returns the payload. The error is ErrMessage if the jobspec is not an
+// object, or ErrLimit.
+func (m Feasibility) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }

@@ -18,7 +18,7 @@ import (
 
 // A modelJob is a job of the naive queue.
 type modelJob struct {
-	alloc.Job
+	alloc.JobInfo
 	stopped bool
 	state   alloc.State // Pending and Held are not told apart: see waits
 }
@@ -41,15 +41,15 @@ func (m *model) find(id jobid.ID) *modelJob {
 	return nil
 }
 
-// live is find but for cancelled jobs.
+// live is find but for canceled jobs.
 func (m *model) live(id jobid.ID) *modelJob {
-	if j := m.find(id); j != nil && j.state != alloc.Canceled {
+	if j := m.find(id); j != nil && j.state != alloc.StateCanceled {
 		return j
 	}
 	return nil
 }
 
-func (j *modelJob) held() bool { return j.stopped || j.Priority == 0 }
+func (j *modelJob) blocked() bool { return j.stopped || j.Priority == 0 }
 
 // in returns the jobs in a state, in queue order.
 func (m *model) in(s alloc.State) (out []*modelJob) {
@@ -58,8 +58,8 @@ func (m *model) in(s alloc.State) (out []*modelJob) {
 	})
 	for _, j := range m.jobs {
 		state := j.state
-		if state == alloc.Pending && j.held() {
-			state = alloc.Held
+		if state == alloc.StatePending && j.blocked() {
+			state = alloc.StateBlocked
 		}
 		if state == s {
 			out = append(out, j)
@@ -76,8 +76,8 @@ func (m *model) drop(j *modelJob) {
 // that are or will be free, best first, and the first that finds none takes that
 // of the last one sent, if it is better.
 func (m *model) recall() (out []string) {
-	for m.phase == alloc.Online && m.limit > 0 {
-		waiting, sent := m.in(alloc.Pending), m.in(alloc.Sent)
+	for m.phase == alloc.PhaseOnline && m.limit > 0 {
+		waiting, sent := m.in(alloc.StatePending), m.in(alloc.StateSent)
 		places := m.limit - len(sent)
 		if len(waiting) <= places || len(sent) == 0 {
 			break
@@ -86,20 +86,20 @@ func (m *model) recall() (out []string) {
 		if a.Priority < b.Priority || a.Priority == b.Priority && a.ID > b.ID {
 			break
 		}
-		b.state = alloc.Recalled
+		b.state = alloc.StateRecalled
 		out = append(out, fmt.Sprintf("cancel %d", b.ID))
 	}
 	return out
 }
 
 func (m *model) fill() (out []string) {
-	for m.phase == alloc.Online {
-		outstanding := len(m.in(alloc.Sent)) + len(m.in(alloc.Recalled)) + len(m.in(alloc.Canceled))
-		waiting := m.in(alloc.Pending)
+	for m.phase == alloc.PhaseOnline {
+		outstanding := len(m.in(alloc.StateSent)) + len(m.in(alloc.StateRecalled)) + len(m.in(alloc.StateCanceled))
+		waiting := m.in(alloc.StatePending)
 		if len(waiting) == 0 || m.limit > 0 && outstanding >= m.limit {
 			break
 		}
-		waiting[0].state = alloc.Sent
+		waiting[0].state = alloc.StateSent
 		out = append(out, fmt.Sprintf("alloc %d@%d", waiting[0].ID, waiting[0].Priority))
 	}
 	return out
@@ -107,30 +107,30 @@ func (m *model) fill() (out []string) {
 
 func (m *model) settle() []string { return append(m.recall(), m.fill()...) }
 
-func (m *model) add(j alloc.Job) ([]string, error) {
+func (m *model) add(j alloc.JobInfo) ([]string, error) {
 	switch old := m.find(j.ID); {
-	case old != nil && old.state == alloc.Canceled:
+	case old != nil && old.state == alloc.StateCanceled:
 		return nil, alloc.ErrOutstanding
 	case old != nil:
 		return nil, alloc.ErrExists
 	case len(m.jobs) >= m.max:
 		return nil, alloc.ErrLimit
 	}
-	m.jobs = append(m.jobs, &modelJob{Job: j, state: alloc.Pending})
+	m.jobs = append(m.jobs, &modelJob{JobInfo: j, state: alloc.StatePending})
 	return m.settle(), nil
 }
 
 func (m *model) cancel(id jobid.ID) (out []string, err error) {
 	j := m.live(id)
 	if j == nil {
-		return nil, alloc.ErrUnknown
+		return nil, alloc.ErrNotFound
 	}
 	switch j.state {
-	case alloc.Sent:
+	case alloc.StateSent:
 		out = append(out, fmt.Sprintf("cancel %d", id))
 		fallthrough
-	case alloc.Recalled:
-		j.state = alloc.Canceled
+	case alloc.StateRecalled:
+		j.state = alloc.StateCanceled
 	default:
 		m.drop(j)
 	}
@@ -141,7 +141,7 @@ func (m *model) prioritize(jobs []alloc.Priority) (out []string, err error) {
 	seen := map[jobid.ID]bool{}
 	for _, p := range jobs {
 		if m.live(p.ID) == nil {
-			return nil, alloc.ErrUnknown
+			return nil, alloc.ErrNotFound
 		}
 		if seen[p.ID] {
 			return nil, alloc.ErrExists
@@ -155,11 +155,11 @@ func (m *model) prioritize(jobs []alloc.Priority) (out []string, err error) {
 			continue
 		}
 		j.Priority = p.Priority
-		if j.state != alloc.Sent {
+		if j.state != alloc.StateSent {
 			continue
 		}
-		if j.held() {
-			j.state = alloc.Recalled
+		if j.blocked() {
+			j.state = alloc.StateRecalled
 			out = append(out, fmt.Sprintf("cancel %d", j.ID))
 		} else {
 			changed = append(changed, j)
@@ -168,7 +168,7 @@ func (m *model) prioritize(jobs []alloc.Priority) (out []string, err error) {
 	out = append(out, m.recall()...)
 	message := "prioritize"
 	for _, j := range changed {
-		if j.state == alloc.Sent {
+		if j.state == alloc.StateSent {
 			message += fmt.Sprintf(" %d@%d", j.ID, j.Priority)
 		}
 	}
@@ -181,74 +181,74 @@ func (m *model) prioritize(jobs []alloc.Priority) (out []string, err error) {
 func (m *model) stop(id jobid.ID, stopped bool) (out []string, err error) {
 	j := m.live(id)
 	if j == nil {
-		return nil, alloc.ErrUnknown
+		return nil, alloc.ErrNotFound
 	}
 	j.stopped = stopped
-	if j.state == alloc.Sent && j.held() {
-		j.state = alloc.Recalled
+	if j.state == alloc.StateSent && j.blocked() {
+		j.state = alloc.StateRecalled
 		out = append(out, fmt.Sprintf("cancel %d", id))
 	}
 	return append(out, m.settle()...), nil
 }
 
-func (m *model) answer(typ alloc.AnswerType, id jobid.ID) (out []string, o alloc.Outcome, err error) {
+func (m *model) answer(typ alloc.ResponseType, id jobid.ID) (out []string, o alloc.Outcome, err error) {
 	j := m.find(id)
-	if j == nil || j.state == alloc.Pending {
-		return nil, 0, alloc.ErrNoRequest
+	if j == nil || j.state == alloc.StatePending {
+		return nil, 0, alloc.ErrProtocol
 	}
-	canceled := j.state == alloc.Canceled
+	canceled := j.state == alloc.StateCanceled
 	switch {
-	case typ == alloc.AnswerAnnotate && canceled:
-		return nil, alloc.Dropped, nil
-	case typ == alloc.AnswerAnnotate:
-		return nil, alloc.Annotated, nil
-	case typ == alloc.AnswerCancel && !canceled:
-		j.state = alloc.Pending
-		return m.settle(), alloc.Requeued, nil
+	case typ == alloc.ResponseAnnotate && canceled:
+		return nil, alloc.OutcomeDropped, nil
+	case typ == alloc.ResponseAnnotate:
+		return nil, alloc.OutcomeAnnotated, nil
+	case typ == alloc.ResponseCancel && !canceled:
+		j.state = alloc.StatePending
+		return m.settle(), alloc.OutcomeRequeued, nil
 	}
 	m.drop(j)
 	switch {
-	case canceled && typ == alloc.AnswerSuccess:
-		out, o = append(out, fmt.Sprintf("free %d rank[0-3]/core[0-7]", id)), alloc.Returned
+	case canceled && typ == alloc.ResponseSuccess:
+		out, o = append(out, fmt.Sprintf("free %d rank[0-3]/core[0-7]", id)), alloc.OutcomeReturned
 	case canceled:
-		o = alloc.Dropped
-	case typ == alloc.AnswerSuccess:
-		o = alloc.Allocated
+		o = alloc.OutcomeDropped
+	case typ == alloc.ResponseSuccess:
+		o = alloc.OutcomeAllocated
 	default:
-		o = alloc.Denied
+		o = alloc.OutcomeDenied
 	}
 	return append(out, m.settle()...), o, nil
 }
 
 func (m *model) lost() (back []jobid.ID) {
-	for _, j := range m.in(alloc.Canceled) {
+	for _, j := range m.in(alloc.StateCanceled) {
 		m.drop(j)
 	}
 	m.in(0) // sorts
 	for _, j := range m.jobs {
-		if j.state != alloc.Pending {
-			j.state = alloc.Pending
+		if j.state != alloc.StatePending {
+			j.state = alloc.StatePending
 			back = append(back, j.ID)
 		}
 	}
-	m.phase, m.limit = alloc.Offline, 0
+	m.phase, m.limit = alloc.PhaseOffline, 0
 	return back
 }
 
 // described is the model in the words of the function for queues.
 func (m *model) described() string {
-	out := fmt.Sprintf("%v {Pending:%d Held:%d Sent:%d Recalled:%d Canceled:%d}:", m.phase,
-		len(m.in(alloc.Pending)), len(m.in(alloc.Held)), len(m.in(alloc.Sent)), len(m.in(alloc.Recalled)), len(m.in(alloc.Canceled)))
+	out := fmt.Sprintf("%v {Pending:%d Blocked:%d Sent:%d Recalled:%d Canceled:%d}:", m.phase,
+		len(m.in(alloc.StatePending)), len(m.in(alloc.StateBlocked)), len(m.in(alloc.StateSent)), len(m.in(alloc.StateRecalled)), len(m.in(alloc.StateCanceled)))
 	for _, j := range m.jobs {
 		state := j.state
-		if state == alloc.Pending && j.held() {
-			state = alloc.Held
+		if state == alloc.StatePending && j.blocked() {
+			state = alloc.StateBlocked
 		}
-		if state != alloc.Canceled {
+		if state != alloc.StateCanceled {
 			out += fmt.Sprintf(" %d@%d %v", j.ID, j.Priority, state)
 		}
 	}
-	for _, j := range m.in(alloc.Canceled) {
+	for _, j := range m.in(alloc.StateCanceled) {
 		out += fmt.Sprintf(" %d canceled", j.ID)
 	}
 	return out
@@ -269,7 +269,7 @@ func (p *peer) hear(t require.TestingT, sends []alloc.Send) {
 		switch s.Kind {
 		case alloc.SendAlloc:
 			require.False(t, has, "Q3: two requests for %d", s.Job.ID)
-			require.NotZero(t, s.Job.Priority, "Q2: a held job")
+			require.NotZero(t, s.Job.Priority, "a blocked job")
 			p.has[s.Job.ID] = s.Job.Priority
 			require.True(t, p.limit == 0 || len(p.has) <= p.limit, "Q1: over the limit")
 		case alloc.SendCancel:
@@ -295,18 +295,18 @@ func (p *peer) answer(id jobid.ID) {
 }
 
 // answersOf returns what makes an answer of each type.
-func answersOf(t require.TestingT) (out [4]func(jobid.ID) alloc.Answer) {
+func answersOf(t require.TestingT) (out [4]func(jobid.ID) alloc.Response) {
 	r, err := rset.Parse([]byte(textR))
 	require.NoError(t, err)
-	for typ := range alloc.AnswerCancel + 1 {
-		a := alloc.Answer{Type: typ}
+	for typ := range alloc.ResponseCancel + 1 {
+		a := alloc.Response{Type: typ}
 		switch typ {
-		case alloc.AnswerSuccess:
+		case alloc.ResponseSuccess:
 			a.R = r
-		case alloc.AnswerAnnotate:
+		case alloc.ResponseAnnotate:
 			a.Annotations = []byte(`{"sched":{}}`)
 		}
-		out[typ] = func(id jobid.ID) alloc.Answer {
+		out[typ] = func(id jobid.ID) alloc.Response {
 			a.ID = id
 			return a
 		}
@@ -322,13 +322,13 @@ type machine struct {
 	q       *alloc.Queue
 	m       *model
 	p       *peer
-	answers [4]func(jobid.ID) alloc.Answer
+	answers [4]func(jobid.ID) alloc.Response
 }
 
 func newMachine(t require.TestingT, size int) *machine {
 	return &machine{
 		q:       alloc.NewQueue(alloc.Config{MaxJobs: size}),
-		m:       &model{phase: alloc.Offline, max: size},
+		m:       &model{phase: alloc.PhaseOffline, max: size},
 		p:       &peer{has: map[jobid.ID]uint32{}, taken: map[jobid.ID]bool{}},
 		answers: answersOf(t),
 	}
@@ -355,17 +355,17 @@ func (c choose) priority() uint32 { return uint32(c(5, "priority")) }
 type operation func(x *machine, t require.TestingT, c choose)
 
 func opAdd(x *machine, t require.TestingT, c choose) {
-	j := alloc.Job{ID: c.id(), Priority: c.priority(), UserID: 7}
+	j := alloc.JobInfo{ID: c.id(), Priority: c.priority(), UserID: 7}
 	sends, err := x.q.Add(nil, j)
 	want, wantErr := x.m.add(j)
 	x.did(t, sends, err, want, wantErr)
 }
 
 func opAnswer(x *machine, t require.TestingT, c choose) {
-	id, typ := c.id(), alloc.AnswerType(c(3, "type"))
-	sends, got, err := x.q.Answer(nil, x.answers[typ](id))
+	id, typ := c.id(), alloc.ResponseType(c(3, "type"))
+	sends, got, err := x.q.Response(nil, x.answers[typ](id))
 	want, outcome, wantErr := x.m.answer(typ, id)
-	if err == nil && typ != alloc.AnswerAnnotate {
+	if err == nil && typ != alloc.ResponseAnnotate {
 		x.p.answer(id)
 	}
 	x.did(t, sends, err, want, wantErr)
@@ -411,7 +411,7 @@ func opStart(x *machine, t require.TestingT, c choose) {
 // opSession ends sessions, but lets them last for some steps.
 func opSession(x *machine, t require.TestingT, c choose) {
 	lost := c(4, "lost") == 0
-	if !lost && x.m.phase == alloc.Online && c(9, "again") > 0 {
+	if !lost && x.m.phase == alloc.PhaseOnline && c(9, "again") > 0 {
 		return
 	}
 	want := x.m.lost()
@@ -419,7 +419,7 @@ func opSession(x *machine, t require.TestingT, c choose) {
 		require.Equal(t, want, x.q.Lost(nil))
 	} else {
 		require.Equal(t, want, x.q.Hello(nil))
-		x.m.phase = alloc.Greeting
+		x.m.phase = alloc.PhaseGreeting
 	}
 	clear(x.p.has)
 	clear(x.p.taken)
@@ -427,14 +427,14 @@ func opSession(x *machine, t require.TestingT, c choose) {
 
 func opReady(x *machine, t require.TestingT, c choose) {
 	limit := c(4, "limit")
-	count := len(x.m.in(alloc.Pending))
+	count := len(x.m.in(alloc.StatePending))
 	sends, a, err := x.q.Ready(nil, alloc.Ready{Limit: limit})
-	if x.m.phase != alloc.Greeting {
-		require.ErrorIs(t, err, alloc.ErrPhase)
+	if x.m.phase != alloc.PhaseGreeting {
+		require.ErrorIs(t, err, alloc.ErrProtocol)
 		return
 	}
 	require.Equal(t, uint32(count), a.Count)
-	x.m.phase, x.m.limit, x.p.limit = alloc.Online, limit, limit
+	x.m.phase, x.m.limit, x.p.limit = alloc.PhaseOnline, limit, limit
 	x.did(t, sends, err, x.m.settle(), nil)
 }
 
@@ -497,7 +497,7 @@ func FuzzQueue(f *testing.F) {
 // was told.
 func (x *machine) checkPeer(t require.TestingT) {
 	has := map[jobid.ID]uint32{}
-	for j := range x.q.List(alloc.Sent) {
+	for j := range x.q.List(alloc.StateSent) {
 		has[j.ID] = j.Priority
 		require.False(t, x.p.taken[j.ID])
 	}
@@ -527,9 +527,9 @@ func TestTheSameCallsGiveTheSameBytes(t *testing.T) {
 			case i%5 == 4:
 				sends, err = q.Prioritize(sends, []alloc.Priority{{jobid.ID(i - 1), uint32(i * 31 % 17)}})
 			default:
-				sends, err = q.Add(sends, alloc.Job{ID: jobid.ID(i), Priority: uint32(i * 7919 % 13)})
+				sends, err = q.Add(sends, alloc.JobInfo{ID: jobid.ID(i), Priority: uint32(i * 7919 % 13)})
 			}
-			if err != nil && !errors.Is(err, alloc.ErrUnknown) {
+			if err != nil && !errors.Is(err, alloc.ErrNotFound) {
 				require.NoError(t, err)
 			}
 		}

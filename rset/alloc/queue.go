@@ -5,76 +5,62 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 )
 
-// What Config says where it says nothing.
+// Config is how large a [Queue] may become.
+type Config struct {
+	MaxJobs int // jobs, with canceled ones that have no response; 0 or less means 2^22
+}
+
+// What a queue has without more words.
 const (
-	DefaultMaxJobs  = 4 << 20
-	DefaultMaxPairs = 1 << 20 // which fit in MaxBytes
+	defaultMaxJobs = 4 << 20
+	maxPairs       = 1 << 20 // jobs of a Prioritize message, which fit in MaxBytes
 )
 
-// Config says how a queue works. In each field, 0 or less means the default.
-type Config struct {
-	MaxJobs  int // how many jobs it holds, with cancelled ones that are not answered
-	MaxPairs int // how many jobs one Prioritize message names; for more there are several
-}
-
-// withDefaults returns c with what it does not say.
-func (c Config) withDefaults() Config {
-	if c.MaxJobs <= 0 {
-		c.MaxJobs = DefaultMaxJobs
-	}
-	if c.MaxPairs <= 0 {
-		c.MaxPairs = DefaultMaxPairs
-	}
-	return c
-}
-
-// A Queue is the manager's side of the protocol: the jobs that wait for
-// resources, and which of them the scheduler was asked for. Operations return
-// what is to be sent, in that order; the caller sends it. The zero Queue is
-// empty, and as NewQueue makes it of a zero Config. A Queue must not be copied,
-// and one goroutine at a time may use it.
+// A Queue is the manager's side of the protocol: the jobs that wait for resources,
+// and which of them the scheduler has a request for. Queue order is by priority,
+// greatest first, then by id: job ids of one instance grow with time, so jobs of one
+// priority are in the order of submission. The zero Queue is empty and has the
+// defaults of Config. Do not copy a Queue. One goroutine at a time may use it.
 //
-// Every operation appends what is to be sent to the slice that it is given, and
-// returns it; after an error it returns it as it was, and nothing has changed.
+// Each operation appends the messages to send to the slice dst and returns it; the
+// caller sends them, in that order. After an error it returns dst as it was, and
+// nothing has changed.
 type Queue struct {
-	_     noCopy
+	_     guard.NoCopy
 	cfg   Config
-	jobs  map[jobid.ID]*job // all, cancelled ones too
-	order list              // all but cancelled ones
+	pairs int               // jobs of a Prioritize message; 0: maxPairs
+	jobs  map[jobid.ID]*job // all, canceled ones too
+	order list              // all but canceled ones
 	in    [states]list      // by state; those of claimed come before those of Pending
 	phase Phase
 	limit int    // of requests without an answer; 0: none
 	marks uint64 // no mark of a job is greater
 }
 
-// noCopy makes go vet report copies of a type that has it as a field.
-type noCopy struct{}
-
-func (*noCopy) Lock()   {}
-func (*noCopy) Unlock() {}
-
 // A job is one that the queue knows.
 type job struct {
-	Job
+	JobInfo
 	state   State
 	stopped bool
 	mark    uint64
 }
 
-// held reports whether the job must not be asked for.
-func (j *job) held() bool { return j.Priority == 0 || j.stopped }
+// blocked reports whether the job must not have a request.
+func (j *job) blocked() bool { return j.Priority == 0 || j.stopped }
 
-// NewQueue returns an empty queue. No scheduler is there yet.
+// NewQueue returns an empty queue without a scheduler.
 func NewQueue(c Config) *Queue { return &Queue{cfg: c} }
 
-// A SendKind is what is to be sent.
+// A SendKind says what a [Send] is.
 type SendKind uint8
 
-// What there is to send. The zero SendKind is none.
+// The kinds of messages. The zero SendKind is invalid.
 const (
 	SendAlloc      SendKind = iota + 1 // a Request for Send.Job
 	SendCancel                         // a Cancel of the request for Send.Job
@@ -82,7 +68,7 @@ const (
 	SendFree                           // a Free of Send.R, the final one of Send.Job
 )
 
-// String returns the topic, or "SendKind(200)" if there is none.
+// String returns the topic, or "SendKind(200)" for an unknown kind.
 func (k SendKind) String() string {
 	switch k {
 	case SendAlloc:
@@ -97,20 +83,20 @@ func (k SendKind) String() string {
 	return fmt.Sprintf("SendKind(%d)", uint8(k))
 }
 
-// A Send is one message to the scheduler.
+// A Send is one message to send to the scheduler.
 type Send struct {
 	Kind SendKind
-	Job  Job        // zero for SendPrioritize
-	Jobs []Priority // of SendPrioritize, the caller's to keep
-	R    *rset.R    // of SendFree: the allocation that nobody wants any more
+	Job  JobInfo    // zero for SendPrioritize
+	Jobs []Priority // for SendPrioritize; the caller may keep it
+	R    *rset.R    // for SendFree: resources that came for a canceled job
 }
 
-// AppendLine appends the message as a line; the jobspec matters to SendAlloc
-// only. The errors are those of AppendMessage; the zero Send is an error.
+// AppendLine appends the message as a line. Only SendAlloc uses the jobspec. The
+// errors are those of AppendMessage; the zero Send is an ErrMessage.
 func (s Send) AppendLine(dst []byte, jobspec []byte) ([]byte, error) {
 	switch s.Kind {
 	case SendAlloc:
-		return AppendMessage(dst, TopicAlloc, Request{Job: s.Job, Jobspec: jobspec})
+		return AppendMessage(dst, TopicAlloc, Request{JobInfo: s.Job, Jobspec: jobspec})
 	case SendCancel:
 		return AppendMessage(dst, TopicCancel, Cancel{ID: s.Job.ID})
 	case SendPrioritize:
@@ -118,80 +104,81 @@ func (s Send) AppendLine(dst []byte, jobspec []byte) ([]byte, error) {
 	case SendFree:
 		return AppendMessage(dst, TopicFree, Free{ID: s.Job.ID, R: s.R, Final: true})
 	}
-	return dst, &MessageError{Message: "send", Key: "kind", Offset: -1, Err: errRange}
+	return dst, messageError("send", jsonobj.ErrRange)
 }
 
-// get returns the job with an id, unless it is cancelled or not there.
+// get returns a job, unless it is canceled or unknown.
 func (q *Queue) get(id jobid.ID) (*job, error) {
 	j := q.jobs[id]
-	if j == nil || j.state == Canceled {
-		return nil, &JobError{ID: id, Err: ErrUnknown}
+	if j == nil || j.state == StateCanceled {
+		return nil, jobError(id, ErrNotFound)
 	}
 	return j, nil
 }
 
-// Add puts a job into the queue, to be asked for when its turn comes. The error
-// is a *JobError, ErrExists, or ErrOutstanding if a job with this id was
-// cancelled and its request is not answered yet; or a *LimitError if the queue
-// is full.
-func (q *Queue) Add(dst []Send, j Job) ([]Send, error) {
+// Add adds a job, to send a request when its turn comes. The error is ErrExists if
+// the queue has the job; ErrOutstanding if a job with this id was canceled and its
+// request has no response yet; or ErrLimit if the queue is full.
+func (q *Queue) Add(dst []Send, j JobInfo) ([]Send, error) {
 	if old := q.jobs[j.ID]; old != nil {
 		err := ErrExists
-		if old.state == Canceled {
+		if old.state == StateCanceled {
 			err = ErrOutstanding
 		}
-		return dst, &JobError{ID: j.ID, Err: err}
+		return dst, jobError(j.ID, err)
 	}
-	if n, most := len(q.jobs), q.cfg.withDefaults().MaxJobs; n >= most {
-		return dst, &LimitError{What: "jobs", Got: n + 1, Limit: most}
+	most := q.cfg.MaxJobs
+	if most <= 0 {
+		most = defaultMaxJobs
+	}
+	if n := len(q.jobs); n >= most {
+		return dst, fmt.Errorf("%w: %d jobs, at most %d are allowed", ErrLimit, n+1, most)
 	}
 	if q.jobs == nil {
 		q.jobs = make(map[jobid.ID]*job)
 	}
-	added := &job{Job: j}
+	added := &job{JobInfo: j}
 	q.jobs[j.ID] = added
 	q.order.insert(added)
 	q.enter(added)
 	return q.settle(dst), nil
 }
 
-// Cancel takes a job out of the queue at once, as after a fatal exception, and
-// takes back its request. Of the answer that is still to come, nothing is heard
-// any more but a SendFree of what the scheduler may have allocated meanwhile;
-// until then its id can not be added again. It never touches a job that has its
-// resources: that left the queue with the answer. The error is a *JobError,
-// ErrUnknown.
+// Cancel removes a job at once, as after a fatal exception, and takes back its
+// request. If the scheduler has allocated meanwhile, its response becomes a SendFree;
+// until the response comes, the id cannot be added again. Cancel never touches a job
+// that has resources: the response that gave them removed it. The error is
+// ErrNotFound.
 func (q *Queue) Cancel(dst []Send, id jobid.ID) ([]Send, error) {
 	j, err := q.get(id)
 	if err != nil {
 		return dst, err
 	}
 	switch j.state {
-	case Sent:
+	case StateSent:
 		q.order.remove(j)
-		q.move(j, Canceled)
-		dst = append(dst, Send{Kind: SendCancel, Job: j.Job})
-	case Recalled:
+		q.move(j, StateCanceled)
+		dst = append(dst, Send{Kind: SendCancel, Job: j.JobInfo})
+	case StateRecalled:
 		q.order.remove(j)
-		q.move(j, Canceled)
+		q.move(j, StateCanceled)
 	default:
 		q.drop(j)
 	}
 	return q.settle(dst), nil
 }
 
-// Prioritize gives jobs new priorities, many at once. Those that the scheduler
-// was asked for and whose priority is another one are told to it in one message,
-// or in as few as Config.MaxPairs allows, in the order given; those that get
-// priority 0 are recalled instead, and so are those that have to make way for
-// others. The error is a *JobError: ErrUnknown, or ErrExists if a job is named
-// twice. It costs k log n for k jobs.
+// Prioritize sets the priorities of jobs. The scheduler is told those that changed
+// and have a request, in one message for up to 2^20 jobs, in the order given. Jobs
+// that get priority 0 are recalled instead, and so are those that must make way for
+// others. The error is ErrNotFound, or ErrExists if a job is named twice. For k of n
+// jobs it takes k log n steps.
 func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
 	q.marks += 2 // marks-1: named in this call; marks: and told to the scheduler
 	for _, p := range jobs {
 		j, err := q.get(p.ID)
 		if err == nil && j.mark == q.marks-1 {
-			err = &JobError{ID: p.ID, Err: ErrExists}
+			err = jobError(p.ID, ErrExists)
 		}
 		if err != nil {
 			return dst, err
@@ -209,16 +196,16 @@ func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
 		j.Priority = p.Priority
 		q.order.insert(j)
 		switch {
-		case j.state == Recalled:
-			q.in[Recalled].insert(j)
-		case j.state != Sent:
+		case j.state == StateRecalled:
+			q.in[StateRecalled].insert(j)
+		case j.state != StateSent:
 			q.enter(j)
-		case j.held():
-			j.state = Recalled
-			q.in[Recalled].insert(j)
-			dst = append(dst, Send{Kind: SendCancel, Job: j.Job})
+		case j.blocked():
+			j.state = StateRecalled
+			q.in[StateRecalled].insert(j)
+			dst = append(dst, Send{Kind: SendCancel, Job: j.JobInfo})
 		default:
-			q.in[Sent].insert(j)
+			q.in[StateSent].insert(j)
 			j.mark = q.marks
 			told++
 		}
@@ -228,28 +215,28 @@ func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
 	return q.fill(dst), nil
 }
 
-// tell appends the messages about those jobs that Prioritize marked, at most
-// told, and that are not recalled since.
+// tell appends the messages about the jobs that Prioritize marked, at most told, and
+// that were not recalled since.
 func (q *Queue) tell(dst []Send, jobs []Priority, told int) []Send {
 	if told == 0 {
 		return dst
 	}
 	pairs := make([]Priority, 0, told)
 	for _, p := range jobs {
-		if j := q.jobs[p.ID]; j.mark == q.marks && j.state == Sent {
+		if j := q.jobs[p.ID]; j.mark == q.marks && j.state == StateSent {
 			pairs = append(pairs, p)
 		}
 	}
-	for part := range slices.Chunk(pairs, q.cfg.withDefaults().MaxPairs) {
+	for part := range slices.Chunk(pairs, cmp.Or(q.pairs, maxPairs)) {
 		dst = append(dst, Send{Kind: SendPrioritize, Jobs: part})
 	}
 	return dst
 }
 
-// Stop holds a job whatever its priority, as when its queue is stopped: it is
-// not asked for, and if it was, the request is recalled. Stopping a job that is
-// stopped changes nothing. Stop and Start together have a job asked for again,
-// as when its jobspec has changed. The error is a *JobError, ErrUnknown.
+// Stop blocks a job whatever its priority, as when its queue is stopped. A request
+// that it has is recalled. Stopping a stopped job changes nothing. Stop and Start
+// together renew a request, as when the jobspec has changed. The error is
+// ErrNotFound.
 func (q *Queue) Stop(dst []Send, id jobid.ID) ([]Send, error) {
 	j, err := q.get(id)
 	if err != nil {
@@ -257,148 +244,147 @@ func (q *Queue) Stop(dst []Send, id jobid.ID) ([]Send, error) {
 	}
 	j.stopped = true
 	switch j.state {
-	case Sent:
-		q.move(j, Recalled)
-		dst = append(dst, Send{Kind: SendCancel, Job: j.Job})
-	case Pending, claimed:
-		q.move(j, Held)
+	case StateSent:
+		q.move(j, StateRecalled)
+		dst = append(dst, Send{Kind: SendCancel, Job: j.JobInfo})
+	case StatePending, stateClaimed:
+		q.move(j, StateBlocked)
 	}
 	return q.settle(dst), nil
 }
 
-// Start ends Stop. A job that was recalled is asked for again once the
-// scheduler has answered. The error is a *JobError, ErrUnknown.
+// Start ends Stop. A recalled job gets another request once the scheduler has
+// responded to the first. The error is ErrNotFound.
 func (q *Queue) Start(dst []Send, id jobid.ID) ([]Send, error) {
 	j, err := q.get(id)
 	if err != nil {
 		return dst, err
 	}
 	j.stopped = false
-	if j.state == Held && !j.held() {
-		q.move(j, Pending)
+	if j.state == StateBlocked && !j.blocked() {
+		q.move(j, StatePending)
 	}
 	return q.settle(dst), nil
 }
 
-// An Outcome is what an answer of the scheduler means.
+// An Outcome is what a response of the scheduler means for the job.
 type Outcome uint8
 
-// What an answer means. The zero Outcome comes with an error.
+// The outcomes. The zero Outcome comes with an error.
 const (
-	Allocated Outcome = iota + 1 // the job has its resources and left the queue
-	Annotated                    // there is something to tell of the job; it stays
-	Denied                       // the job can never run and left the queue
-	Requeued                     // the request is taken back; the job waits again, and its annotations are void
-	Returned                     // resources came for a cancelled job: a SendFree gives them back, the job never had them
-	Dropped                      // about a cancelled job: nothing to do
+	OutcomeAllocated Outcome = iota + 1 // the job has its resources and left the queue
+	OutcomeAnnotated                    // the job has new annotations and stays
+	OutcomeDenied                       // the job can never run and left the queue
+	OutcomeRequeued                     // the request is canceled; the job waits again, its annotations are void
+	OutcomeReturned                     // resources came for a canceled job: a SendFree returns them
+	OutcomeDropped                      // nothing to do: the job is canceled
 )
 
-// String returns the outcome in lower case, or "Outcome(200)" if there is none.
+// String returns the outcome in lower case, or "Outcome(200)" for an unknown one.
 func (o Outcome) String() string {
 	switch o {
-	case Allocated:
+	case OutcomeAllocated:
 		return "allocated"
-	case Annotated:
+	case OutcomeAnnotated:
 		return "annotated"
-	case Denied:
+	case OutcomeDenied:
 		return "denied"
-	case Requeued:
+	case OutcomeRequeued:
 		return "requeued"
-	case Returned:
+	case OutcomeReturned:
 		return "returned"
-	case Dropped:
+	case OutcomeDropped:
 		return "dropped"
 	}
 	return fmt.Sprintf("Outcome(%d)", uint8(o))
 }
 
-// Answer takes an answer of the scheduler to a request. A recalled job may
-// still get its resources: then it has them, also if it is held. An AnswerCancel
-// that nobody asked for puts the job back all the same, as flux-core does.
+// Response takes the response of the scheduler to a request. A recalled job may
+// still get resources: then it has them, also if it is blocked. A ResponseCancel
+// without a Cancel requeues the job, as in flux-core.
 //
-// The error is an *AnswerError if the scheduler has no request for the job, or a
-// *MessageError if the answer lacks what its type has; whether the scheduler is
-// to be trusted any longer is up to the caller.
-func (q *Queue) Answer(dst []Send, a Answer) ([]Send, Outcome, error) {
+// The error is ErrProtocol if the scheduler has no request for the job, or ErrMessage
+// if the response lacks what its type has. The caller decides whether to trust the
+// scheduler further.
+func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 	if err := a.check(); err != nil {
-		return dst, 0, err
+		return dst, 0, messageError("alloc response", err)
 	}
 	j := q.jobs[a.ID]
-	if j == nil || j.state != Sent && j.state != Recalled && j.state != Canceled {
-		return dst, 0, &AnswerError{ID: a.ID, Type: a.Type, Known: j != nil}
+	if j == nil || j.state != StateSent && j.state != StateRecalled && j.state != StateCanceled {
+		return dst, 0, fmt.Errorf("%w: %v response for job %v, which has no request", ErrProtocol, a.Type, a.ID)
 	}
 	var out Outcome
 	switch {
-	case a.Type == AnswerAnnotate && j.state == Canceled:
-		return dst, Dropped, nil
-	case a.Type == AnswerAnnotate:
-		return dst, Annotated, nil
-	case j.state == Canceled && a.Type == AnswerSuccess:
+	case a.Type == ResponseAnnotate && j.state == StateCanceled:
+		return dst, OutcomeDropped, nil
+	case a.Type == ResponseAnnotate:
+		return dst, OutcomeAnnotated, nil
+	case j.state == StateCanceled && a.Type == ResponseSuccess:
 		r, _ := a.R.Restrict(a.R.Ranks()) // without what the scheduler keeps with it
-		dst = append(dst, Send{Kind: SendFree, Job: j.Job, R: r})
+		dst = append(dst, Send{Kind: SendFree, Job: j.JobInfo, R: r})
 		q.drop(j)
-		out = Returned
-	case j.state == Canceled:
+		out = OutcomeReturned
+	case j.state == StateCanceled:
 		q.drop(j)
-		out = Dropped
-	case a.Type == AnswerSuccess:
+		out = OutcomeDropped
+	case a.Type == ResponseSuccess:
 		q.drop(j)
-		out = Allocated
-	case a.Type == AnswerDeny:
+		out = OutcomeAllocated
+	case a.Type == ResponseDeny:
 		q.drop(j)
-		out = Denied
+		out = OutcomeDenied
 	default:
 		q.in[j.state].remove(j)
 		q.enter(j)
-		out = Requeued
+		out = OutcomeRequeued
 	}
 	return q.settle(dst), out, nil
 }
 
-// Hello takes the hello of a scheduler. It replaces the one before: all that
-// Lost says. Nothing is sent until Ready. What to answer, Announce tells; what
-// jobs give back after that and before Ready is the caller's to send then.
+// Hello takes the hello of a scheduler, which replaces the one before: it does what
+// Lost does. Nothing is sent until Ready. Announce tells how to respond. If jobs free
+// resources between that and Ready, the caller sends the frees after Ready.
 func (q *Queue) Hello(dst []jobid.ID) []jobid.ID {
 	dst = q.Lost(dst)
-	q.phase = Greeting
+	q.phase = PhaseGreeting
 	return dst
 }
 
-// Ready lets requests be sent, at most m.Limit without an answer, and returns
-// how many jobs wait to be asked for, which is the ReadyAnswer. It goes in
-// front of what is to be sent. The error is a *PhaseError if there was no Hello
-// since the last Ready or loss, or a *MessageError if the limit is negative or
-// too large.
-func (q *Queue) Ready(dst []Send, m Ready) ([]Send, ReadyAnswer, error) {
+// Ready takes the ready of a scheduler and lets requests be sent, of which at most
+// m.Limit are outstanding. It returns the response, to be sent first. The error is
+// ErrProtocol if there was no Hello since the last Ready or Lost, or ErrMessage if the
+// limit is out of range.
+func (q *Queue) Ready(dst []Send, m Ready) ([]Send, ReadyResponse, error) {
 	if err := m.check(); err != nil {
-		return dst, ReadyAnswer{}, err
+		return dst, ReadyResponse{}, messageError("ready request", err)
 	}
-	if q.phase != Greeting {
-		return dst, ReadyAnswer{}, &PhaseError{Phase: q.Phase()}
+	if q.phase != PhaseGreeting {
+		return dst, ReadyResponse{}, fmt.Errorf("%w: ready without a hello, the scheduler is %v", ErrProtocol, q.Phase())
 	}
-	q.phase, q.limit = Online, m.Limit
-	a := ReadyAnswer{Count: uint32(q.in[Pending].len())}
+	q.phase, q.limit = PhaseOnline, m.Limit
+	a := ReadyResponse{Count: uint32(q.in[StatePending].len())}
 	return q.settle(dst), a, nil
 }
 
-// Lost takes the loss of the scheduler: a disconnect, or a failure instead of
-// an answer. All jobs that it was asked for wait again, cancelled ones are
-// forgotten, and nothing is sent until another scheduler says hello and ready.
-// It appends the ids of the jobs that were asked for, in queue order, whose
-// annotations are void. It costs k log n for k requests without an answer.
+// Lost takes the loss of the scheduler: a disconnect, or a failure in place of a
+// response. Jobs with a request wait again, canceled jobs are forgotten, and nothing
+// is sent until a scheduler says hello and ready. It appends the ids of the jobs that
+// had a request, in queue order; their annotations are void. For k requests it takes
+// k log n steps.
 func (q *Queue) Lost(dst []jobid.ID) []jobid.ID {
-	q.phase, q.limit = Offline, 0
-	back := make([]*job, 0, q.in[Sent].len()+q.in[Recalled].len())
-	for _, s := range []State{Sent, Recalled} {
+	q.phase, q.limit = PhaseOffline, 0
+	back := make([]*job, 0, q.in[StateSent].len()+q.in[StateRecalled].len())
+	for _, s := range []State{StateSent, StateRecalled} {
 		for j := range q.in[s].all() {
 			back = append(back, j)
 		}
 		q.in[s] = list{}
 	}
-	for j := range q.in[Canceled].all() {
+	for j := range q.in[StateCanceled].all() {
 		delete(q.jobs, j.ID)
 	}
-	q.in[Canceled] = list{}
+	q.in[StateCanceled] = list{}
 	slices.SortFunc(back, func(a, b *job) int { return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID)) })
 	for _, j := range back {
 		q.enter(j)

@@ -1,7 +1,6 @@
 package alloc_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,7 +43,7 @@ func described(q *alloc.Queue) string {
 	for j, s := range q.All() {
 		fmt.Fprintf(&b, " %d@%d %v", j.ID, j.Priority, s)
 	}
-	for j := range q.List(alloc.Canceled) {
+	for j := range q.List(alloc.StateCanceled) {
 		fmt.Fprintf(&b, " %d canceled", j.ID)
 	}
 	return b.String()
@@ -82,7 +81,7 @@ func (d drive) ready(limit int, want string, count uint32) {
 
 func (d drive) add(id jobid.ID, priority uint32, want string) {
 	d.t.Helper()
-	sends, err := d.Add(nil, alloc.Job{ID: id, Priority: priority})
+	sends, err := d.Add(nil, alloc.JobInfo{ID: id, Priority: priority})
 	d.did(want, sends, err)
 }
 
@@ -99,13 +98,13 @@ func (d drive) prioritize(want string, jobs ...alloc.Priority) {
 }
 
 // answerOf returns an answer of a type for a job.
-func answerOf(t testing.TB, typ alloc.AnswerType, id jobid.ID) alloc.Answer {
+func answerOf(t testing.TB, typ alloc.ResponseType, id jobid.ID) alloc.Response {
 	return answersOf(t)[typ](id)
 }
 
-func (d drive) answer(typ alloc.AnswerType, id jobid.ID, outcome alloc.Outcome, want string) {
+func (d drive) answer(typ alloc.ResponseType, id jobid.ID, outcome alloc.Outcome, want string) {
 	d.t.Helper()
-	sends, got, err := d.Answer(nil, answerOf(d.t, typ, id))
+	sends, got, err := d.Response(nil, answerOf(d.t, typ, id))
 	d.did(want, sends, err)
 	require.Equal(d.t, outcome, got)
 }
@@ -122,7 +121,7 @@ func TestJobsAreAskedForByPriorityThenByID(t *testing.T) {
 	for _, p := range []alloc.Priority{{5, 16}, {3, 16}, {9, 31}, {1, 1}} {
 		d.add(p.ID, p.Priority, "")
 	}
-	require.Equal(t, "offline {Pending:4 Held:0 Sent:0 Recalled:0 Canceled:0}: 9@31 pending 3@16 pending 5@16 pending 1@1 pending", described(d.Queue))
+	require.Equal(t, "offline {Pending:4 Blocked:0 Sent:0 Recalled:0 Canceled:0}: 9@31 pending 3@16 pending 5@16 pending 1@1 pending", described(d.Queue))
 	d.Hello(nil)
 	d.ready(0, "alloc 9@31, alloc 3@16, alloc 5@16, alloc 1@1", 4)
 	d.add(4, 16, "alloc 4@16")
@@ -130,7 +129,7 @@ func TestJobsAreAskedForByPriorityThenByID(t *testing.T) {
 
 func TestRequestsCarryTheJob(t *testing.T) {
 	d := online(t, 0)
-	job := alloc.Job{ID: 1, Priority: 16, UserID: 1000, Submit: 12.5}
+	job := alloc.JobInfo{ID: 1, Priority: 16, UserID: 1000, Submit: 12.5}
 	sends, err := d.Add(nil, job)
 	require.NoError(t, err)
 	require.Equal(t, job, sends[0].Job)
@@ -142,7 +141,7 @@ func TestRequestsCarryTheJob(t *testing.T) {
 func TestNothingIsSentBetweenHelloAndReady(t *testing.T) {
 	d := newDrive(t)
 	d.Hello(nil)
-	require.Equal(t, alloc.Greeting, d.Phase())
+	require.Equal(t, alloc.PhaseGreeting, d.Phase())
 	d.add(1, 16, "")
 	d.prioritize("", alloc.Priority{ID: 1, Priority: 17})
 	d.add(2, 16, "")
@@ -162,14 +161,12 @@ func TestReadyTellsHowManyJobsWaitAndHeldOnesDoNot(t *testing.T) {
 func TestReadyNeedsAHelloBeforeIt(t *testing.T) {
 	d := newDrive(t)
 	d.add(1, 16, "")
-	for _, phase := range []alloc.Phase{alloc.Offline, alloc.Online} {
+	for _, phase := range []alloc.Phase{alloc.PhaseOffline, alloc.PhaseOnline} {
 		before := described(d.Queue)
 		sends, _, err := d.Ready(nil, alloc.Ready{Limit: 2})
 		require.Empty(t, sends)
-		var pe *alloc.PhaseError
-		require.ErrorAs(t, err, &pe)
-		require.ErrorIs(t, err, alloc.ErrPhase)
-		require.Equal(t, phase, pe.Phase)
+		require.ErrorIs(t, err, alloc.ErrProtocol)
+		require.EqualError(t, err, "alloc: protocol violation: ready without a hello, the scheduler is "+phase.String())
 		require.Equal(t, before, described(d.Queue))
 		d.Hello(nil)
 		d.ready(0, "alloc 1@16", 1)
@@ -177,20 +174,20 @@ func TestReadyNeedsAHelloBeforeIt(t *testing.T) {
 	d.Hello(nil)
 	_, _, err := d.Ready(nil, alloc.Ready{Limit: -1})
 	require.ErrorIs(t, err, alloc.ErrMessage)
-	require.Equal(t, alloc.Greeting, d.Phase())
+	require.Equal(t, alloc.PhaseGreeting, d.Phase())
 }
 
 // SM-16: priority 0 holds, wherever it comes from.
 func TestHeldJobsAreNeverAskedFor(t *testing.T) {
 	d := online(t, 0)
 	d.add(1, 0, "")
-	d.state(1, alloc.Held)
+	d.state(1, alloc.StateBlocked)
 	d.prioritize("", alloc.Priority{ID: 1, Priority: 0})
 	d.prioritize("alloc 1@5", alloc.Priority{ID: 1, Priority: 5})
 	d.prioritize("cancel 1", alloc.Priority{ID: 1, Priority: 0})
-	d.state(1, alloc.Recalled)
-	d.answer(alloc.AnswerCancel, 1, alloc.Requeued, "")
-	d.state(1, alloc.Held)
+	d.state(1, alloc.StateRecalled)
+	d.answer(alloc.ResponseCancel, 1, alloc.OutcomeRequeued, "")
+	d.state(1, alloc.StateBlocked)
 }
 
 func TestTheLimitIsNeverExceededAndAlwaysUsed(t *testing.T) {
@@ -199,11 +196,11 @@ func TestTheLimitIsNeverExceededAndAlwaysUsed(t *testing.T) {
 	d.add(2, 16, "alloc 2@16")
 	d.add(3, 16, "")
 	d.add(4, 16, "")
-	d.answer(alloc.AnswerSuccess, 2, alloc.Allocated, "alloc 3@16")
-	d.answer(alloc.AnswerDeny, 1, alloc.Denied, "alloc 4@16")
-	d.answer(alloc.AnswerSuccess, 3, alloc.Allocated, "")
-	d.answer(alloc.AnswerAnnotate, 4, alloc.Annotated, "")
-	d.answer(alloc.AnswerSuccess, 4, alloc.Allocated, "")
+	d.answer(alloc.ResponseSuccess, 2, alloc.OutcomeAllocated, "alloc 3@16")
+	d.answer(alloc.ResponseDeny, 1, alloc.OutcomeDenied, "alloc 4@16")
+	d.answer(alloc.ResponseSuccess, 3, alloc.OutcomeAllocated, "")
+	d.answer(alloc.ResponseAnnotate, 4, alloc.OutcomeAnnotated, "")
+	d.answer(alloc.ResponseSuccess, 4, alloc.OutcomeAllocated, "")
 	require.Equal(t, alloc.Stats{}, d.Stats())
 }
 
@@ -213,10 +210,10 @@ func TestTheLastRequestIsRecalledWhenABetterJobComes(t *testing.T) {
 	d.add(2, 15, "alloc 2@15")
 	d.add(3, 15, "")
 	d.add(4, 20, "cancel 2")
-	d.state(2, alloc.Recalled)
-	d.answer(alloc.AnswerCancel, 2, alloc.Requeued, "alloc 4@20")
-	d.state(2, alloc.Pending)
-	d.answer(alloc.AnswerSuccess, 1, alloc.Allocated, "alloc 2@15")
+	d.state(2, alloc.StateRecalled)
+	d.answer(alloc.ResponseCancel, 2, alloc.OutcomeRequeued, "alloc 4@20")
+	d.state(2, alloc.StatePending)
+	d.answer(alloc.ResponseSuccess, 1, alloc.OutcomeAllocated, "alloc 2@15")
 }
 
 // Each place that comes free is for one better job: no more are recalled.
@@ -231,9 +228,9 @@ func TestNoMoreRequestsAreRecalledThanBetterJobsCame(t *testing.T) {
 	d.add(6, 20, "cancel 2")
 	d.cancel(6, "")
 	d.add(7, 15, "") // takes the place that 6 was to have
-	d.answer(alloc.AnswerCancel, 3, alloc.Requeued, "alloc 4@20")
-	d.answer(alloc.AnswerCancel, 2, alloc.Requeued, "alloc 7@15")
-	d.answer(alloc.AnswerDeny, 4, alloc.Denied, "alloc 2@10")
+	d.answer(alloc.ResponseCancel, 3, alloc.OutcomeRequeued, "alloc 4@20")
+	d.answer(alloc.ResponseCancel, 2, alloc.OutcomeRequeued, "alloc 7@15")
+	d.answer(alloc.ResponseDeny, 4, alloc.OutcomeDenied, "alloc 2@10")
 }
 
 func TestARecalledJobIsNotAskedForBeforeItsAnswer(t *testing.T) {
@@ -242,18 +239,18 @@ func TestARecalledJobIsNotAskedForBeforeItsAnswer(t *testing.T) {
 	d.add(2, 20, "cancel 1")
 	d.cancel(2, "")
 	d.prioritize("", alloc.Priority{ID: 1, Priority: 30})
-	d.state(1, alloc.Recalled)
-	d.answer(alloc.AnswerAnnotate, 1, alloc.Annotated, "")
-	d.answer(alloc.AnswerCancel, 1, alloc.Requeued, "alloc 1@30")
+	d.state(1, alloc.StateRecalled)
+	d.answer(alloc.ResponseAnnotate, 1, alloc.OutcomeAnnotated, "")
+	d.answer(alloc.ResponseCancel, 1, alloc.OutcomeRequeued, "alloc 1@30")
 }
 
 func TestARecalledJobMayStillGetItsResources(t *testing.T) {
 	d := online(t, 1)
 	d.add(1, 10, "alloc 1@10")
 	d.add(2, 20, "cancel 1")
-	d.answer(alloc.AnswerSuccess, 1, alloc.Allocated, "alloc 2@20")
+	d.answer(alloc.ResponseSuccess, 1, alloc.OutcomeAllocated, "alloc 2@20")
 	d.prioritize("cancel 2", alloc.Priority{ID: 2, Priority: 0})
-	d.answer(alloc.AnswerDeny, 2, alloc.Denied, "")
+	d.answer(alloc.ResponseDeny, 2, alloc.OutcomeDenied, "")
 	require.Equal(t, alloc.Stats{}, d.Stats())
 }
 
@@ -265,15 +262,16 @@ func TestManyAreReprioritizedInOneMessage(t *testing.T) {
 	d.Hello(nil)
 	d.ready(4, "alloc 1@10, alloc 2@10, alloc 3@10, alloc 4@10", 5)
 	d.add(6, 0, "")
-	d.prioritize("cancel 4, prioritize 3@12 2@11", // 4 is held, 1 is as before, 5 waits, 6 is held
+	d.prioritize("cancel 4, prioritize 3@12 2@11", // 4 is blocked, 1 is as before, 5 waits, 6 is blocked
 		alloc.Priority{3, 12}, alloc.Priority{1, 10}, alloc.Priority{4, 0}, alloc.Priority{2, 11}, alloc.Priority{5, 9})
-	d.answer(alloc.AnswerCancel, 4, alloc.Requeued, "alloc 5@9")
+	d.answer(alloc.ResponseCancel, 4, alloc.OutcomeRequeued, "alloc 5@9")
 	d.prioritize("")
 	d.prioritize("cancel 5, prioritize 1@1", alloc.Priority{5, 0}, alloc.Priority{6, 0}, alloc.Priority{1, 1})
 }
 
 func TestAMessageNamesNoMoreJobsThanAllowed(t *testing.T) {
-	d := drive{t, alloc.NewQueue(alloc.Config{MaxPairs: 2})}
+	d := drive{t, alloc.NewQueue(alloc.Config{})}
+	d.SetMaxPairs(2)
 	d.Hello(nil)
 	d.ready(0, "", 0)
 	var jobs []alloc.Priority
@@ -283,7 +281,7 @@ func TestAMessageNamesNoMoreJobsThanAllowed(t *testing.T) {
 	}
 	d.prioritize("prioritize 1@11 2@11, prioritize 3@11 4@11, prioritize 5@11", jobs...)
 	most := alloc.Priority{ID: 1<<63 - 1, Priority: 1<<32 - 1}
-	b, err := alloc.AppendMessage(nil, alloc.TopicPrioritize, alloc.Prioritize{Jobs: slices.Repeat([]alloc.Priority{most}, alloc.DefaultMaxPairs)})
+	b, err := alloc.AppendMessage(nil, alloc.TopicPrioritize, alloc.Prioritize{Jobs: slices.Repeat([]alloc.Priority{most}, alloc.MaxPairs)})
 	require.NoError(t, err, "the default fits in a line")
 	require.Less(t, len(b), alloc.MaxBytes)
 }
@@ -296,8 +294,8 @@ func TestARequestThatMakesWayIsNotReprioritizedToo(t *testing.T) {
 	d.add(3, 9, "")
 	d.add(4, 8, "")
 	d.prioritize("cancel 2, cancel 1", alloc.Priority{1, 2}, alloc.Priority{2, 1})
-	d.answer(alloc.AnswerCancel, 1, alloc.Requeued, "alloc 3@9")
-	d.answer(alloc.AnswerCancel, 2, alloc.Requeued, "alloc 4@8")
+	d.answer(alloc.ResponseCancel, 1, alloc.OutcomeRequeued, "alloc 3@9")
+	d.answer(alloc.ResponseCancel, 2, alloc.OutcomeRequeued, "alloc 4@8")
 	d.prioritize("cancel 4, prioritize 3@5", alloc.Priority{3, 5}, alloc.Priority{4, 1}, alloc.Priority{1, 3})
 }
 
@@ -310,9 +308,7 @@ func TestReprioritizingRefusesUnknownJobsAndRepetitions(t *testing.T) {
 	require.EqualError(t, err, "alloc: unknown job: ƒ8")
 	_, err = d.Prioritize(nil, []alloc.Priority{{2, 11}, {1, 0}, {2, 12}})
 	require.ErrorIs(t, err, alloc.ErrExists)
-	var je *alloc.JobError
-	require.ErrorAs(t, err, &je)
-	require.Equal(t, jobid.ID(2), je.ID)
+	require.EqualError(t, err, "alloc: duplicate job: ƒ3")
 	require.Equal(t, before, described(d.Queue))
 	d.prioritize("cancel 1", alloc.Priority{2, 11})
 }
@@ -326,10 +322,10 @@ func TestResourcesForACancelledJobAreGivenBackAtOnce(t *testing.T) {
 	_, _, ok := d.Job(1)
 	require.False(t, ok)
 	require.Equal(t, alloc.Stats{Canceled: 1}, d.Stats())
-	d.answer(alloc.AnswerAnnotate, 1, alloc.Dropped, "")
-	sends, outcome, err := d.Answer(nil, alloc.Answer{ID: 1, R: parseR(t, strings.Replace(textR, `"version"`, `"scheduling":{"x":1},"version"`, 1))})
+	d.answer(alloc.ResponseAnnotate, 1, alloc.OutcomeDropped, "")
+	sends, outcome, err := d.Response(nil, alloc.Response{ID: 1, R: parseR(t, strings.Replace(textR, `"version"`, `"scheduling":{"x":1},"version"`, 1))})
 	require.NoError(t, err)
-	require.Equal(t, alloc.Returned, outcome)
+	require.Equal(t, alloc.OutcomeReturned, outcome)
 	require.Len(t, sends, 1)
 	line, err := sends[0].AppendLine(nil, nil)
 	require.NoError(t, err)
@@ -338,11 +334,11 @@ func TestResourcesForACancelledJobAreGivenBackAtOnce(t *testing.T) {
 }
 
 func TestLateAnswersForACancelledJobAreSwallowed(t *testing.T) {
-	for _, typ := range []alloc.AnswerType{alloc.AnswerDeny, alloc.AnswerCancel} {
+	for _, typ := range []alloc.ResponseType{alloc.ResponseDeny, alloc.ResponseCancel} {
 		d := online(t, 0)
 		d.add(1, 16, "alloc 1@16")
 		d.cancel(1, "cancel 1")
-		d.answer(typ, 1, alloc.Dropped, "")
+		d.answer(typ, 1, alloc.OutcomeDropped, "")
 		require.Equal(t, alloc.Stats{}, d.Stats())
 		d.add(1, 16, "alloc 1@16")
 	}
@@ -355,7 +351,7 @@ func TestACancelledJobIsNeverAskedForAgain(t *testing.T) {
 	d.add(2, 20, "cancel 1")
 	d.cancel(1, "") // was taken back before
 	d.cancel(2, "")
-	d.answer(alloc.AnswerCancel, 1, alloc.Dropped, "")
+	d.answer(alloc.ResponseCancel, 1, alloc.OutcomeDropped, "")
 	d.add(3, 0, "")
 	d.cancel(3, "")
 	require.Equal(t, alloc.Stats{}, d.Stats())
@@ -364,72 +360,66 @@ func TestACancelledJobIsNeverAskedForAgain(t *testing.T) {
 func TestAnIDIsNotAddedAgainWhileItsRequestIsOutstanding(t *testing.T) {
 	d := online(t, 0)
 	d.add(1, 16, "alloc 1@16")
-	_, err := d.Add(nil, alloc.Job{ID: 1})
+	_, err := d.Add(nil, alloc.JobInfo{ID: 1})
 	require.ErrorIs(t, err, alloc.ErrExists)
 	d.cancel(1, "cancel 1")
 	before := described(d.Queue)
-	_, err = d.Add(nil, alloc.Job{ID: 1, Priority: 16})
+	_, err = d.Add(nil, alloc.JobInfo{ID: 1, Priority: 16})
 	require.ErrorIs(t, err, alloc.ErrOutstanding)
 	_, err = d.Queue.Cancel(nil, 1)
-	require.ErrorIs(t, err, alloc.ErrUnknown)
+	require.ErrorIs(t, err, alloc.ErrNotFound)
 	_, err = d.Stop(nil, 1)
-	require.ErrorIs(t, err, alloc.ErrUnknown)
+	require.ErrorIs(t, err, alloc.ErrNotFound)
 	_, err = d.Start(nil, 1)
-	require.ErrorIs(t, err, alloc.ErrUnknown)
+	require.ErrorIs(t, err, alloc.ErrNotFound)
 	_, err = d.Queue.Prioritize(nil, []alloc.Priority{{1, 1}})
-	require.ErrorIs(t, err, alloc.ErrUnknown)
+	require.ErrorIs(t, err, alloc.ErrNotFound)
 	require.Equal(t, before, described(d.Queue))
 }
 
-// A cancelled request still is one of those that the scheduler has.
+// A canceled request still is one of those that the scheduler has.
 func TestTheRequestOfACancelledJobCountsUntilItsAnswer(t *testing.T) {
 	d := online(t, 1)
 	d.add(1, 16, "alloc 1@16")
 	d.add(2, 16, "")
 	d.cancel(1, "cancel 1")
 	d.add(3, 20, "")
-	d.answer(alloc.AnswerSuccess, 1, alloc.Returned, "free 1 rank[0-3]/core[0-7], alloc 3@20")
+	d.answer(alloc.ResponseSuccess, 1, alloc.OutcomeReturned, "free 1 rank[0-3]/core[0-7], alloc 3@20")
 }
 
 func TestAnswersToNoRequestChangeNothing(t *testing.T) {
 	d := newDrive(t)
 	d.add(1, 16, "")
 	d.add(2, 0, "")
-	check := func(id jobid.ID, known bool) {
+	check := func(id jobid.ID) {
 		t.Helper()
 		before := described(d.Queue)
-		for typ := alloc.AnswerSuccess; typ <= alloc.AnswerCancel; typ++ {
-			sends, outcome, err := d.Answer(nil, answerOf(t, typ, id))
+		for typ := alloc.ResponseSuccess; typ <= alloc.ResponseCancel; typ++ {
+			sends, outcome, err := d.Response(nil, answerOf(t, typ, id))
 			require.Empty(t, sends)
 			require.Zero(t, outcome)
-			require.ErrorIs(t, err, alloc.ErrNoRequest)
-			var ae *alloc.AnswerError
-			require.ErrorAs(t, err, &ae)
-			require.Equal(t, alloc.AnswerError{ID: id, Type: typ, Known: known}, *ae)
+			require.ErrorIs(t, err, alloc.ErrProtocol)
+			require.EqualError(t, err, fmt.Sprintf("alloc: protocol violation: %v response for job %v, which has no request", typ, id))
 			require.Equal(t, before, described(d.Queue))
 		}
 	}
-	check(1, true)
+	check(1)
 	d.Hello(nil)
-	check(1, true)
+	check(1)
 	d.ready(1, "alloc 1@16", 1)
-	check(2, true)
-	check(3, false)
-	d.answer(alloc.AnswerSuccess, 1, alloc.Allocated, "")
-	check(1, false)
-	_, _, err := d.Answer(nil, answerOf(t, alloc.AnswerDeny, 1))
-	require.EqualError(t, err, "alloc: answer DENY to no request: unknown job ƒ2")
-	_, _, err = d.Answer(nil, answerOf(t, alloc.AnswerDeny, 2))
-	require.EqualError(t, err, "alloc: answer DENY to no request: job ƒ3")
+	check(2)
+	check(3)
+	d.answer(alloc.ResponseSuccess, 1, alloc.OutcomeAllocated, "")
+	check(1)
 }
 
 func TestAnswersThatLackSomethingChangeNothing(t *testing.T) {
 	d := online(t, 0)
 	d.add(1, 16, "alloc 1@16")
-	for _, a := range []alloc.Answer{{ID: 1}, {ID: 1, Type: alloc.AnswerAnnotate}, {ID: 1, Type: 4}, {ID: 1, Type: alloc.AnswerCancel, Note: "x"}} {
-		_, _, err := d.Answer(nil, a)
+	for _, a := range []alloc.Response{{ID: 1}, {ID: 1, Type: alloc.ResponseAnnotate}, {ID: 1, Type: 4}, {ID: 1, Type: alloc.ResponseCancel, Note: "x"}} {
+		_, _, err := d.Response(nil, a)
 		require.ErrorIs(t, err, alloc.ErrMessage)
-		d.state(1, alloc.Sent)
+		d.state(1, alloc.StateSent)
 	}
 }
 
@@ -437,7 +427,7 @@ func TestAnswersThatLackSomethingChangeNothing(t *testing.T) {
 func TestACancelAnswerThatNobodyAskedForPutsTheJobBack(t *testing.T) {
 	d := online(t, 0)
 	d.add(1, 16, "alloc 1@16")
-	d.answer(alloc.AnswerCancel, 1, alloc.Requeued, "alloc 1@16")
+	d.answer(alloc.ResponseCancel, 1, alloc.OutcomeRequeued, "alloc 1@16")
 }
 
 func TestLossOfTheSchedulerPutsEverythingBack(t *testing.T) {
@@ -451,7 +441,7 @@ func TestLossOfTheSchedulerPutsEverythingBack(t *testing.T) {
 	d.prioritize("cancel 3", alloc.Priority{3, 0})
 	require.Equal(t, []jobid.ID{7, 2, 1, 3}, d.Lost([]jobid.ID{7}), "in queue order, behind what was there")
 	require.NoError(t, d.Check())
-	require.Equal(t, "offline {Pending:2 Held:2 Sent:0 Recalled:0 Canceled:0}: 2@12 pending 1@10 pending 3@0 held 5@0 held", described(d.Queue))
+	require.Equal(t, "offline {Pending:2 Blocked:2 Sent:0 Recalled:0 Canceled:0}: 2@12 pending 1@10 pending 3@0 blocked 5@0 blocked", described(d.Queue))
 	require.Empty(t, d.Lost(nil))
 	d.add(4, 1, "") // its late answer will never come
 	d.Hello(nil)
@@ -464,8 +454,8 @@ func TestASecondHelloReplacesTheFirst(t *testing.T) {
 	require.Equal(t, []jobid.ID{1}, d.Hello(nil))
 	require.NoError(t, d.Check())
 	d.add(2, 10, "")
-	_, _, err := d.Answer(nil, answerOf(t, alloc.AnswerSuccess, 1))
-	require.ErrorIs(t, err, alloc.ErrNoRequest, "of the scheduler before")
+	_, _, err := d.Response(nil, answerOf(t, alloc.ResponseSuccess, 1))
+	require.ErrorIs(t, err, alloc.ErrProtocol, "of the scheduler before")
 	require.Empty(t, d.Hello(nil))
 	d.ready(1, "alloc 1@10", 2)
 }
@@ -486,8 +476,8 @@ func TestAStoppedJobIsRecalledAndComesBack(t *testing.T) {
 	}
 	stop(1, "cancel 1")
 	stop(1, "")
-	d.answer(alloc.AnswerCancel, 1, alloc.Requeued, "")
-	d.state(1, alloc.Held)
+	d.answer(alloc.ResponseCancel, 1, alloc.OutcomeRequeued, "")
+	d.state(1, alloc.StateBlocked)
 	d.prioritize("", alloc.Priority{1, 12})
 	stop(1, "")
 	start(1, "alloc 1@12")
@@ -495,15 +485,15 @@ func TestAStoppedJobIsRecalledAndComesBack(t *testing.T) {
 
 	stop(1, "cancel 1")
 	start(1, "") // asked for again once the scheduler has answered
-	d.answer(alloc.AnswerCancel, 1, alloc.Requeued, "alloc 1@12")
+	d.answer(alloc.ResponseCancel, 1, alloc.OutcomeRequeued, "alloc 1@12")
 
 	d.add(2, 0, "")
 	stop(2, "")
 	d.prioritize("", alloc.Priority{2, 5})
-	d.state(2, alloc.Held)
+	d.state(2, alloc.StateBlocked)
 	d.prioritize("", alloc.Priority{2, 0})
 	start(2, "")
-	d.state(2, alloc.Held)
+	d.state(2, alloc.StateBlocked)
 }
 
 // A job that waits gives its claim to the next one when it is stopped.
@@ -514,7 +504,7 @@ func TestStoppingAWaitingJobWithAClaimRecallsNothingMore(t *testing.T) {
 	d.add(3, 15, "")
 	sends, err := d.Stop(nil, 2)
 	d.did("", sends, err)
-	d.answer(alloc.AnswerCancel, 1, alloc.Requeued, "alloc 3@15")
+	d.answer(alloc.ResponseCancel, 1, alloc.OutcomeRequeued, "alloc 3@15")
 }
 
 func TestAFullQueueTakesNoMore(t *testing.T) {
@@ -525,32 +515,27 @@ func TestAFullQueueTakesNoMore(t *testing.T) {
 	d.add(1, 16, "alloc 1@16")
 	d.add(2, 16, "alloc 2@16")
 	d.cancel(1, "cancel 1")
-	_, err := q.Add(nil, alloc.Job{ID: 3})
-	var le *alloc.LimitError
-	require.ErrorAs(t, err, &le, "the cancelled one counts until it is answered")
-	require.Equal(t, alloc.LimitError{What: "jobs", Got: 3, Limit: 2}, *le)
-	require.ErrorIs(t, err, alloc.ErrLimit)
-	d.answer(alloc.AnswerCancel, 1, alloc.Dropped, "")
+	_, err := q.Add(nil, alloc.JobInfo{ID: 3})
+	require.ErrorIs(t, err, alloc.ErrLimit, "the canceled one counts until it has a response")
+	require.EqualError(t, err, "alloc: limit exceeded: 3 jobs, at most 2 are allowed")
+	d.answer(alloc.ResponseCancel, 1, alloc.OutcomeDropped, "")
 	d.add(3, 16, "alloc 3@16")
 }
 
 func TestTheZeroQueueWorks(t *testing.T) {
 	var q alloc.Queue
 	require.NoError(t, q.Check())
-	require.Equal(t, alloc.Offline, q.Phase())
+	require.Equal(t, alloc.PhaseOffline, q.Phase())
 	require.Equal(t, alloc.Stats{}, q.Stats())
 	require.Empty(t, q.Lost(nil))
 	for range q.All() {
 		t.Fatal("a job")
 	}
-	for s := range 8 {
-		require.Empty(t, slices.Collect(q.List(alloc.State(s))))
-	}
 	_, err := q.Cancel(nil, 1)
-	require.ErrorIs(t, err, alloc.ErrUnknown)
+	require.ErrorIs(t, err, alloc.ErrNotFound)
 	_, _, ok := q.Job(1)
 	require.False(t, ok)
-	_, err = q.Add(nil, alloc.Job{ID: 1, Priority: 1})
+	_, err = q.Add(nil, alloc.JobInfo{ID: 1, Priority: 1})
 	require.NoError(t, err)
 	q.Hello(nil)
 	sends, _, err := q.Ready(nil, alloc.Ready{})
@@ -564,13 +549,13 @@ func TestListsEndWhenTheyAreToldTo(t *testing.T) {
 	d.add(1, 10, "alloc 1@10")
 	d.add(2, 20, "cancel 1")
 	d.add(3, 5, "")
-	require.Len(t, slices.Collect(d.List(alloc.Pending)), 2)
-	for j := range d.List(alloc.Pending) {
+	require.Len(t, slices.Collect(d.List(alloc.StatePending)), 2)
+	for j := range d.List(alloc.StatePending) {
 		require.Equal(t, jobid.ID(2), j.ID)
 		break
 	}
 	n := 0
-	for range d.List(alloc.Pending) {
+	for range d.List(alloc.StatePending) {
 		if n++; n == 2 {
 			break
 		}
@@ -585,7 +570,7 @@ func TestListsEndWhenTheyAreToldTo(t *testing.T) {
 func TestOperationsAppendToWhatTheyAreGiven(t *testing.T) {
 	d := online(t, 0)
 	first := []alloc.Send{{Kind: alloc.SendFree}}
-	sends, err := d.Add(first, alloc.Job{ID: 1, Priority: 1})
+	sends, err := d.Add(first, alloc.JobInfo{ID: 1, Priority: 1})
 	require.NoError(t, err)
 	require.Len(t, sends, 2)
 	require.Equal(t, alloc.SendFree, sends[0].Kind)
@@ -599,7 +584,7 @@ func TestOperationsAppendToWhatTheyAreGiven(t *testing.T) {
 
 func TestSendsBecomeLines(t *testing.T) {
 	for want, s := range map[string]alloc.Send{
-		`{"topic":"sched.cancel","payload":{"id":7}}`:             {Kind: alloc.SendCancel, Job: alloc.Job{ID: 7}},
+		`{"topic":"sched.cancel","payload":{"id":7}}`:             {Kind: alloc.SendCancel, Job: alloc.JobInfo{ID: 7}},
 		`{"topic":"sched.prioritize","payload":{"jobs":[[7,1]]}}`: {Kind: alloc.SendPrioritize, Jobs: []alloc.Priority{{7, 1}}},
 	} {
 		b, err := s.AppendLine([]byte("x"), nil)
@@ -615,13 +600,9 @@ func TestSendsBecomeLines(t *testing.T) {
 }
 
 func TestEveryNameIsTotal(t *testing.T) {
-	require.Equal(t, "[State(0) pending held sent recalled canceled]", fmt.Sprint([]alloc.State{0, 1, 2, 3, 4, 5}))
+	require.Equal(t, "[State(0) pending blocked sent recalled canceled]", fmt.Sprint([]alloc.State{0, 1, 2, 3, 4, 5}))
 	require.Equal(t, "State(200)", alloc.State(200).String())
 	require.Equal(t, "[Phase(0) offline greeting online Phase(4)]", fmt.Sprint([]alloc.Phase{0, 1, 2, 3, 4}))
 	require.Equal(t, "[Outcome(0) allocated annotated denied requeued returned dropped Outcome(7)]", fmt.Sprint([]alloc.Outcome{0, 1, 2, 3, 4, 5, 6, 7}))
 	require.Equal(t, "[SendKind(0) sched.alloc sched.cancel sched.prioritize sched.free SendKind(5)]", fmt.Sprint([]alloc.SendKind{0, 1, 2, 3, 4, 5}))
-	for _, err := range []error{&alloc.PhaseError{Phase: alloc.Offline}, &alloc.JobError{Err: alloc.ErrExists}} {
-		require.True(t, strings.HasPrefix(err.Error(), "alloc: "))
-		require.NotNil(t, errors.Unwrap(err))
-	}
 }

@@ -27,13 +27,13 @@ func TestRecordedJobsPassThroughEveryMessage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			jobs, allocations := 0, 0
 			for _, rec := range refdata.Lines[recordedJob](t, c.name, c.jobs) {
-				job := alloc.Job{ID: rec.ID, Priority: rec.List.Priority, UserID: rec.List.UserID, Submit: rec.List.Submit}
-				request := alloc.Request{Job: job, Jobspec: rec.Jobspec}
-				b, err := request.AppendJSON(nil)
+				job := alloc.JobInfo{ID: rec.ID, Priority: rec.List.Priority, UserID: rec.List.UserID, Submit: rec.List.Submit}
+				request := alloc.Request{JobInfo: job, Jobspec: rec.Jobspec}
+				b, err := alloc.AppendJSON(nil, request)
 				require.NoError(t, err)
 				again, err := reads[alloc.Request](string(b))
 				require.NoError(t, err)
-				require.Equal(t, job, again.Job)
+				require.Equal(t, job, again.JobInfo)
 				require.JSONEq(t, string(rec.Jobspec), string(again.Jobspec))
 				jobs++
 
@@ -65,7 +65,7 @@ type recordedJob struct {
 }
 
 // checkAllocation writes and reads a success and a hello for a recorded job.
-func checkAllocation(t *testing.T, job alloc.Job, text, context json.RawMessage) {
+func checkAllocation(t *testing.T, job alloc.JobInfo, text, context json.RawMessage) {
 	t.Helper()
 	r, err := rset.Parse(text)
 	require.NoError(t, err)
@@ -75,19 +75,19 @@ func checkAllocation(t *testing.T, job alloc.Job, text, context json.RawMessage)
 	if len(context) > 0 {
 		require.NoError(t, json.Unmarshal(context, &annotations))
 	}
-	b, err := alloc.Answer{ID: job.ID, R: r, Annotations: annotations.Annotations}.AppendJSON(nil)
+	b, err := alloc.AppendJSON(nil, alloc.Response{ID: job.ID, R: r, Annotations: annotations.Annotations})
 	require.NoError(t, err)
-	answer, err := reads[alloc.Answer](string(b))
+	answer, err := reads[alloc.Response](string(b))
 	require.NoError(t, err)
 	require.True(t, rset.Equal(r, answer.R))
 	require.Equal(t, string(annotations.Annotations), string(answer.Annotations))
 
-	a := alloc.Announce([]alloc.Holder{{Job: job, R: r}}, false)
-	require.Len(t, a.Jobs, 1)
-	b, err = a.Jobs[0].AppendJSON(nil)
+	a := alloc.Announce([]alloc.Holder{{JobInfo: job, R: r}}, false)
+	require.Len(t, a.Responses, 1)
+	b, err = alloc.AppendJSON(nil, a.Responses[0])
 	require.NoError(t, err)
-	hello, err := reads[alloc.HelloJob](string(b))
+	hello, err := reads[alloc.HelloResponse](string(b))
 	require.NoError(t, err)
-	require.Equal(t, job, hello.Job)
+	require.Equal(t, job, hello.JobInfo)
 	require.True(t, rset.Equal(r, hello.R))
 }

@@ -46,7 +46,7 @@ func same[M codec, P interface {
 	m, err := reads[M, P](text)
 	require.NoError(t, err)
 	require.Equal(t, want, m)
-	b, err := m.AppendJSON([]byte("before "))
+	b, err := alloc.AppendJSON([]byte("before "), m)
 	require.NoError(t, err)
 	require.Equal(t, "before "+canonical, string(b))
 	b, err = json.Marshal(m)
@@ -68,15 +68,15 @@ func TestHelloRequestOfTheRFCIsRead(t *testing.T) {
 
 // RFC 27, Hello: id, priority, userid and t_submit of each job, and free.
 func TestHelloAnswerOfTheRFCIsRead(t *testing.T) {
-	job := alloc.Job{ID: 1552593348, Priority: 43444, UserID: 5588, Submit: 1552593547.5}
+	job := alloc.JobInfo{ID: 1552593348, Priority: 43444, UserID: 5588, Submit: 1552593547.5}
 	same(t, `{ "id": 1552593348, "priority": 43444, "userid": 5588, "t_submit": 1552593547.5 }`,
-		alloc.HelloJob{Job: job},
+		alloc.HelloResponse{JobInfo: job},
 		`{"id":1552593348,"priority":43444,"userid":5588,"t_submit":1552593547.5}`)
 
-	m, err := reads[alloc.HelloJob](`{"free":"[1,3]","t_submit":5,"id":1,"priority":4294967295,"userid":4294967295}`)
+	m, err := reads[alloc.HelloResponse](`{"free":"[1,3]","t_submit":5,"id":1,"priority":4294967295,"userid":4294967295}`)
 	require.NoError(t, err)
 	require.Equal(t, "1,3", m.Free.String())
-	b, err := m.AppendJSON(nil)
+	b, err := alloc.AppendJSON(nil, m)
 	require.NoError(t, err)
 	require.Equal(t, `{"id":1,"priority":4294967295,"userid":4294967295,"t_submit":5.0,"free":"1,3"}`, string(b))
 }
@@ -85,19 +85,19 @@ func TestHelloAnswerOfTheRFCIsRead(t *testing.T) {
 func TestASubmitTimeOfZeroIsNotKnown(t *testing.T) {
 	for _, zero := range []string{"0", "0.0", "-0", "-0.0"} {
 		same(t, `{"id":1,"priority":1,"userid":1,"t_submit":`+zero+`}`,
-			alloc.HelloJob{Job: alloc.Job{ID: 1, Priority: 1, UserID: 1}}, `{"id":1,"priority":1,"userid":1}`)
+			alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: 1, Priority: 1, UserID: 1}}, `{"id":1,"priority":1,"userid":1}`)
 	}
 }
 
 func TestHelloAnswerMayCarryR(t *testing.T) {
 	text := `{"id":1,"priority":16,"userid":0,"t_submit":5.5,"R":` + textR + `,"free":"0-1"}`
-	m, err := reads[alloc.HelloJob](text)
+	m, err := reads[alloc.HelloResponse](text)
 	require.NoError(t, err)
 	require.True(t, rset.Equal(parseR(t, textR), m.R))
 	held, err := m.Held()
 	require.NoError(t, err)
 	require.Equal(t, "rank[2-3]/core[0-7]", held.String())
-	b, err := m.AppendJSON(nil)
+	b, err := alloc.AppendJSON(nil, m)
 	require.NoError(t, err)
 	require.Equal(t, text, string(b))
 }
@@ -108,20 +108,20 @@ func TestReadyOfTheRFCIsRead(t *testing.T) {
 	same(t, `{"mode":"limited", "limit":8}`, alloc.Ready{Limit: 8}, `{"mode":"limited","limit":8}`)
 	same(t, `{"limit":"any","mode":"unlimited"}`, alloc.Ready{}, `{"mode":"unlimited"}`)
 	same(t, `{"limit":2147483647,"mode":"limited"}`, alloc.Ready{Limit: 1<<31 - 1}, `{"mode":"limited","limit":2147483647}`)
-	same(t, `{"count":42}`, alloc.ReadyAnswer{Count: 42}, `{"count":42}`)
+	same(t, `{"count":42}`, alloc.ReadyResponse{Count: 42}, `{"count":42}`)
 }
 
 // The mode of the first draft of RFC 27 is not in flux-core, nor here.
 func TestModeSingleIsRefused(t *testing.T) {
 	_, err := reads[alloc.Ready](`{"mode":"single"}`)
-	require.EqualError(t, err, `alloc: ready request: offset 8: mode: is neither "unlimited" nor "limited"`)
+	require.EqualError(t, err, `alloc: invalid message: ready request: mode: offset 8: must be "unlimited" or "limited"`)
 }
 
 // RFC 27, Alloc: the request, with the jobspec as flux-core sends it.
 func TestAllocRequestOfTheRFCIsRead(t *testing.T) {
 	same(t, `{"id": 1552593348, "priority": 53444, "userid": 5588, "t_submit": 1552593348.073045, "jobspec": {"version": 1} }`,
 		alloc.Request{
-			Job:     alloc.Job{ID: 1552593348, Priority: 53444, UserID: 5588, Submit: 1552593348.073045},
+			JobInfo: alloc.JobInfo{ID: 1552593348, Priority: 53444, UserID: 5588, Submit: 1552593348.073045},
 			Jobspec: json.RawMessage(`{"version":1}`),
 		},
 		`{"id":1552593348,"priority":53444,"userid":5588,"t_submit":1552593348.073045,"jobspec":{"version":1}}`)
@@ -132,17 +132,17 @@ func TestAllocRequestOfTheRFCIsRead(t *testing.T) {
 // RFC 27, Alloc Success.
 func TestSuccessOfTheRFCIsRead(t *testing.T) {
 	annotations := `{"sched":{"resource_summary":"rank[0-1]/core0"}}`
-	m, err := reads[alloc.Answer](`{"id":1552593348,"type":0,"R":` + textR + `,"annotations":` + annotations + `}`)
+	m, err := reads[alloc.Response](`{"id":1552593348,"type":0,"R":` + textR + `,"annotations":` + annotations + `}`)
 	require.NoError(t, err)
 	require.Equal(t, jobid.ID(1552593348), m.ID)
-	require.Equal(t, alloc.AnswerSuccess, m.Type)
+	require.Equal(t, alloc.ResponseSuccess, m.Type)
 	require.Equal(t, annotations, string(m.Annotations))
 	require.Equal(t, "rank[0-3]/core[0-7]", m.R.String())
-	b, err := m.AppendJSON(nil)
+	b, err := alloc.AppendJSON(nil, m)
 	require.NoError(t, err)
 	require.Equal(t, `{"id":1552593348,"type":0,"annotations":`+annotations+`,"R":`+textR+`}`, string(b))
 
-	m, err = reads[alloc.Answer](`{"id":1,"type":0,"R":` + textR + `}`)
+	m, err = reads[alloc.Response](`{"id":1,"type":0,"R":` + textR + `}`)
 	require.NoError(t, err, "annotations are optional")
 	require.Nil(t, m.Annotations)
 }
@@ -151,30 +151,27 @@ func TestSuccessOfTheRFCIsRead(t *testing.T) {
 func TestAnnotateOfTheRFCIsRead(t *testing.T) {
 	const annotations = `{"sched":{"t_estimate":593016000.0,"reason_pending":"requested GPUs are unavailable"}}`
 	same(t, `{"id":1552593348, "type":1, "annotations": `+annotations+`}`,
-		alloc.Answer{ID: 1552593348, Type: alloc.AnswerAnnotate, Annotations: json.RawMessage(annotations)},
+		alloc.Response{ID: 1552593348, Type: alloc.ResponseAnnotate, Annotations: json.RawMessage(annotations)},
 		`{"id":1552593348,"type":1,"annotations":`+annotations+`}`)
 }
 
 // RFC 27, Alloc Deny.
 func TestDenyOfTheRFCIsRead(t *testing.T) {
 	same(t, `{"id":1552593348, "type":2, "note":"more nodes requested than configured"}`,
-		alloc.Answer{ID: 1552593348, Type: alloc.AnswerDeny, Note: "more nodes requested than configured"},
+		alloc.Response{ID: 1552593348, Type: alloc.ResponseDeny, Note: "more nodes requested than configured"},
 		`{"id":1552593348,"type":2,"note":"more nodes requested than configured"}`)
-	same(t, `{"id":1,"type":2}`, alloc.Answer{ID: 1, Type: alloc.AnswerDeny}, `{"id":1,"type":2}`)
-	same(t, `{"id":1,"type":2,"note":""}`, alloc.Answer{ID: 1, Type: alloc.AnswerDeny}, `{"id":1,"type":2}`)
+	same(t, `{"id":1,"type":2}`, alloc.Response{ID: 1, Type: alloc.ResponseDeny}, `{"id":1,"type":2}`)
+	same(t, `{"id":1,"type":2,"note":""}`, alloc.Response{ID: 1, Type: alloc.ResponseDeny}, `{"id":1,"type":2}`)
 }
 
 // RFC 27, Alloc Cancel: only the required keys are allowed.
 func TestCancelAnswerOfTheRFCIsRead(t *testing.T) {
 	same(t, `{"id":1552593348, "type":3, "unknown":"ignored"}`,
-		alloc.Answer{ID: 1552593348, Type: alloc.AnswerCancel}, `{"id":1552593348,"type":3}`)
+		alloc.Response{ID: 1552593348, Type: alloc.ResponseCancel}, `{"id":1552593348,"type":3}`)
 	for _, key := range []string{"note", "annotations", "R"} {
-		_, err := reads[alloc.Answer](`{"id":1,"type":3,"` + key + `":{}}`)
-		var me *alloc.MessageError
-		require.ErrorAs(t, err, &me)
-		require.Equal(t, key, me.Key)
-		require.Equal(t, len(`{"id":1,"type":3,"":`)+len(key), me.Offset)
-		require.ErrorContains(t, err, "does not belong to this type of answer")
+		_, err := reads[alloc.Response](`{"id":1,"type":3,"` + key + `":{}}`)
+		require.EqualError(t, err, fmt.Sprintf("alloc: invalid message: alloc response: %s: offset %d: does not belong to this type of response",
+			key, len(`{"id":1,"type":3,"":`)+len(key)))
 	}
 }
 
@@ -210,7 +207,7 @@ func TestFreeIsRead(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, final, m.Final)
 		require.Equal(t, "rank[0-3]/core[0-7]", m.R.String())
-		b, err := m.AppendJSON(nil)
+		b, err := alloc.AppendJSON(nil, m)
 		require.NoError(t, err)
 		require.Equal(t, text, string(b))
 	}
@@ -218,7 +215,7 @@ func TestFreeIsRead(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, m.Final)
 
-	b, err := alloc.Free{ID: 7, Final: true}.AppendJSON(nil)
+	b, err := alloc.AppendJSON(nil, alloc.Free{ID: 7, Final: true})
 	require.NoError(t, err, "a last fragment may have no ranks")
 	m, err = reads[alloc.Free](string(b))
 	require.NoError(t, err)
@@ -232,11 +229,11 @@ func TestFeasibilityCheckIsRead(t *testing.T) {
 
 // RFC 27: response types are 0 through 3.
 func TestAnswerTypesHaveTheNumbersOfTheRFC(t *testing.T) {
-	for i, name := range []string{"SUCCESS", "ANNOTATE", "DENY", "CANCEL", "AnswerType(4)"} {
-		require.Equal(t, name, alloc.AnswerType(i).String())
+	for i, name := range []string{"SUCCESS", "ANNOTATE", "DENY", "CANCEL", "ResponseType(4)"} {
+		require.Equal(t, name, alloc.ResponseType(i).String())
 	}
 	for _, typ := range []int64{-1, 4, 256, 1 << 40} {
-		_, err := reads[alloc.Answer](fmt.Sprintf(`{"id":1,"type":%d}`, typ))
-		require.EqualError(t, err, "alloc: alloc answer: offset 15: type: is out of range")
+		_, err := reads[alloc.Response](fmt.Sprintf(`{"id":1,"type":%d}`, typ))
+		require.EqualError(t, err, "alloc: invalid message: alloc response: type: offset 15: must be from 0 to 3")
 	}
 }

@@ -8,17 +8,15 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// This file decides who is asked for, and keeps the indexes that this needs.
+// This file decides which jobs get a request, and keeps the indexes for that.
 //
-// With a limit, the scheduler may have limit requests without an answer. Those
-// that are neither recalled nor cancelled are Sent; the other places are free,
-// or will be when the scheduler has answered. These places, limit less the
-// number of Sent, are claimed by the best of the jobs that wait. If the best of
-// the others comes before the last of Sent, then that is recalled, which gives
-// one place more to claim: the best limit of the Sent and the waiting jobs are
-// Sent or have a claim. Without claims, each better job that comes while a
-// recall is under way would look as if it needed a recall of its own, or else
-// all places under way would have to be counted through each time.
+// With a limit, so many requests may be outstanding. Those that are neither recalled
+// nor canceled are StateSent. The other places are free, or will be when the scheduler
+// has responded. The best of the waiting jobs claim these places: limit less the number
+// of sent jobs. If the best of the others comes before the last sent job, that is
+// recalled, which gives one more place to claim. So the best jobs, as many as the limit,
+// are sent or have a claim. Without claims, each better job that comes during a recall
+// would seem to need a recall of its own.
 
 // before reports whether job a comes before job b in the queue.
 func before(a, b item) bool {
@@ -108,12 +106,12 @@ func (q *Queue) move(j *job, to State) {
 	q.in[to].insert(j)
 }
 
-// enter puts a job that is in no list of a state where a job belongs that the
-// scheduler is not asked for. Claims are out of balance until settle.
+// enter puts a job without a request, which is in no list of a state, into the list
+// where it belongs. Claims are out of balance until settle.
 func (q *Queue) enter(j *job) {
-	j.state = Pending
-	if j.held() {
-		j.state = Held
+	j.state = StatePending
+	if j.blocked() {
+		j.state = StateBlocked
 	}
 	q.in[j.state].insert(j)
 }
@@ -121,75 +119,75 @@ func (q *Queue) enter(j *job) {
 // drop forgets a job.
 func (q *Queue) drop(j *job) {
 	q.in[j.state].remove(j)
-	if j.state != Canceled {
+	if j.state != StateCanceled {
 		q.order.remove(j)
 	}
 	delete(q.jobs, j.ID)
 }
 
-// places returns how many requests can be sent at once or as soon as those are
-// answered that were taken back. It is 0 without a limit: then nothing waits.
+// places returns how many requests can be sent now, or when the recalled and canceled
+// ones have a response. It is 0 without a limit: then nothing waits.
 func (q *Queue) places() int {
 	if q.limit == 0 {
 		return 0
 	}
-	return q.limit - q.in[Sent].len()
+	return q.limit - q.in[StateSent].len()
 }
 
-// outstanding returns how many requests have no answer.
+// outstanding returns how many requests have no response.
 func (q *Queue) outstanding() int {
-	return q.in[Sent].len() + q.in[Recalled].len() + q.in[Canceled].len()
+	return q.in[StateSent].len() + q.in[StateRecalled].len() + q.in[StateCanceled].len()
 }
 
-// balance gives the claims to the best of the jobs that wait. It costs log n
-// for every job that entered or left since, and every place more or less.
+// balance gives the claims to the best of the waiting jobs. It takes log n steps for
+// each job that entered or left since, and for each place more or less.
 func (q *Queue) balance() {
-	rest, best := &q.in[Pending], &q.in[claimed]
+	rest, best := &q.in[StatePending], &q.in[stateClaimed]
 	for best.len() < q.places() && rest.len() > 0 {
-		q.move(rest.first(), claimed)
+		q.move(rest.first(), stateClaimed)
 	}
 	for best.len() > q.places() {
-		q.move(best.last(), Pending)
+		q.move(best.last(), StatePending)
 	}
 	for precedes(rest.first(), best.last()) {
-		q.move(best.last(), Pending)
-		q.move(rest.first(), claimed)
+		q.move(best.last(), StatePending)
+		q.move(rest.first(), stateClaimed)
 	}
 }
 
-// recall takes back the last requests as long as better jobs have no place.
+// recall takes back the last requests while better jobs have no place.
 func (q *Queue) recall(dst []Send) []Send {
 	q.balance()
 	if q.limit == 0 {
 		return dst
 	}
 	for {
-		last := q.in[Sent].last()
-		if !precedes(q.in[Pending].first(), last) {
+		last := q.in[StateSent].last()
+		if !precedes(q.in[StatePending].first(), last) {
 			return dst
 		}
-		q.move(last, Recalled)
-		dst = append(dst, Send{Kind: SendCancel, Job: last.Job})
+		q.move(last, StateRecalled)
+		dst = append(dst, Send{Kind: SendCancel, Job: last.JobInfo})
 		q.balance()
 	}
 }
 
 // fill sends requests while the scheduler takes them.
 func (q *Queue) fill(dst []Send) []Send {
-	if q.phase != Online {
+	if q.phase != PhaseOnline {
 		return dst
 	}
-	next := &q.in[Pending]
+	next := &q.in[StatePending]
 	if q.limit > 0 {
-		next = &q.in[claimed]
+		next = &q.in[stateClaimed]
 	}
 	for next.len() > 0 && (q.limit == 0 || q.outstanding() < q.limit) {
 		j := next.first()
-		q.move(j, Sent)
-		dst = append(dst, Send{Kind: SendAlloc, Job: j.Job})
+		q.move(j, StateSent)
+		dst = append(dst, Send{Kind: SendAlloc, Job: j.JobInfo})
 	}
 	return dst
 }
 
-// settle sends what is to be sent after a change.
+// settle appends what to send after a change.
 func (q *Queue) settle(dst []Send) []Send { return q.fill(q.recall(dst)) }

@@ -5,16 +5,15 @@ import (
 	"slices"
 )
 
-// MaxRanges is the number of ranges that Sort makes of a list.
-const MaxRanges = 1 << 20
+// maxRanges is the largest number of steps of a Sort.
+const maxRanges = 1 << 20
 
-// Delete removes, for each host of m, the first host of that name that is still
-// in the list, and returns how many it removed: a host that m has twice goes
-// twice. The order of m is of no account; m may be l itself or nil.
+// Delete removes the first occurrence of each host of m, and returns how many
+// hosts it removed. A host that occurs twice in m is removed twice. The order of
+// m does not matter. m may be nil or l itself.
 //
-// With r ranges in both lists it costs r log r, and one step for each range
-// beside each part of it that other ranges of either list overlap: by ranges,
-// not by hosts.
+// With r ranges in both lists it takes r log r steps, and more where ranges
+// overlap. The number of hosts does not matter.
 func (l *List) Delete(m *List) int {
 	if l.IsEmpty() || m.IsEmpty() {
 		return 0
@@ -62,16 +61,14 @@ func pushPart(items []item, r item, end uint64) []item {
 	return push(items, r)
 }
 
-// Sort puts the hosts in order: by prefix, byte by byte; the name that is the
-// prefix alone before those with an id; a shorter id before a longer one, zeros
-// on the left included; then by the id. So a9 stands before a09, and that
-// before a10 and a010. Hosts that are in the list several times stand side by
-// side.
+// Sort sorts the hosts by prefix, byte by byte; then by the number of digits of
+// the id, zeros on the left included; then by the id. A name without an id comes
+// first. So a, a9, a09, a10 and a010 are in order. Duplicates stay, side by side.
 //
-// With r ranges it costs r log r, and by hosts where ranges overlap: of
-// "a[0-9,0-9]" it makes "a[0,0-1,1-2,2-3,3-4,4-5,5-6,6-7,7-8,8-9,9]". A list
-// that would so take more than MaxRanges steps is a *LimitError, and stays as
-// it is; Uniq has no such limit.
+// With r ranges it takes r log r steps, and one for each host where ranges
+// overlap: "a[0-9,0-9]" becomes "a[0,0-1,1-2,2-3,3-4,4-5,5-6,6-7,7-8,8-9,9]". The
+// error is ErrLimit if overlaps would take more than 2^20 steps; then the list
+// does not change. Uniq has no such limit.
 func (l *List) Sort() error {
 	pieces := cut(nil, l.items, 0)
 	if len(pieces) < 2 {
@@ -88,7 +85,7 @@ func (l *List) Sort() error {
 		}
 		// No list has so many hosts that this wraps.
 		steps += (last - first + 1) * uint64(len(in))
-		if fits = steps <= MaxRanges; !fits {
+		if fits = steps <= maxRanges; !fits {
 			return false
 		}
 		for id := first; id <= last; id++ {
@@ -99,15 +96,14 @@ func (l *List) Sort() error {
 		return true
 	})
 	if !fits {
-		return &LimitError{What: "ranges", Got: MaxRanges + 1, Limit: MaxRanges}
+		return limitError(0, "ranges", maxRanges+1, maxRanges)
 	}
 	l.items = sorted
 	return nil
 }
 
-// Uniq sorts the list as Sort does and removes all but one of the hosts that
-// are in it several times. It returns how many it removed. With r ranges it
-// costs r log r.
+// Uniq sorts the list as Sort does and removes duplicates. It returns how many
+// hosts it removed. With r ranges it takes r log r steps.
 func (l *List) Uniq() int {
 	pieces := cut(nil, l.items, 0)
 	if len(pieces) < 2 {

@@ -80,25 +80,8 @@ func BenchmarkNth(b *testing.B) {
 func BenchmarkFind(b *testing.B) {
 	each(b, func(b *testing.B, l *hostlist.List, _ string) {
 		name, _ := l.Nth(l.Len() / 2)
-		b.Run("list", func(b *testing.B) {
-			for b.Loop() {
-				l.Find(name)
-			}
-		})
-		b.Run("index", func(b *testing.B) {
-			x := hostlist.NewIndex(l)
-			b.ReportAllocs()
-			for b.Loop() {
-				x.Find(name)
-			}
-		})
-	})
-}
-
-func BenchmarkNewIndex(b *testing.B) {
-	each(b, func(b *testing.B, l *hostlist.List, _ string) {
 		for b.Loop() {
-			hostlist.NewIndex(l)
+			l.Find(name)
 		}
 	})
 }

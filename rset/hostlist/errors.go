@@ -3,66 +3,44 @@ package hostlist
 import (
 	"errors"
 	"fmt"
-	"strings"
+
+	"github.com/joblife/joblife/internal/guard"
 )
 
 var (
-	// ErrSyntax is returned when a text is no hostlist string of RFC 29, or a
-	// name no host name. The error that wraps it is a *SyntaxError.
-	ErrSyntax = errors.New("hostlist: not a hostlist string")
+	// ErrSyntax is returned when a text is not a hostlist string of RFC 29, or
+	// a name not a host name. The text of the error tells the offset in bytes,
+	// from 0, the cause, and the first 64 bytes of the expression.
+	ErrSyntax = errors.New("hostlist: invalid hostlist")
 
-	// ErrLimit is returned when a text, a name or a list is larger than
-	// allowed. The error that wraps it is a *LimitError.
+	// ErrLimit is returned when a text, a name or a list is too large. The text
+	// of the error tells the offset, what was counted, and the limit.
 	ErrLimit = errors.New("hostlist: limit exceeded")
 )
 
-// What is wrong with a text: the causes that a SyntaxError carries.
-var (
-	errBracket   = errors.New("bracket is not closed")
-	errUnopened  = errors.New("bracket is not opened")
-	errSecond    = errors.New("second bracket")
-	errEmpty     = errors.New("empty element")
-	errByte      = errors.New("unexpected byte")
-	errDirection = errors.New("range does not ascend")
-	errName      = errors.New("empty name")
+// What is wrong with a text.
+const (
+	unclosed    = "bracket is not closed"
+	unopened    = "bracket is not opened"
+	secondPair  = "second bracket"
+	emptyID     = "empty element"
+	badByte     = "unexpected byte"
+	descending  = "range does not ascend"
+	emptyName   = "empty name"
+	manyHosts   = "hosts"
+	manySpelled = "spelled hosts"
+	longText    = "bytes"
+	longName    = "bytes of a name"
+	longID      = "digits of an id"
 )
 
-// maxToken is the largest number of input bytes that an error repeats.
-const maxToken = 64
-
-// SyntaxError tells where and why a text is no hostlist string. It wraps
-// ErrSyntax and its cause.
-type SyntaxError struct {
-	Offset int    // of the first byte that can not stand there, from 0
-	Token  string // the text from the start of the expression it is in, at most 64 bytes; a copy
-	Err    error  // why
+// syntaxError returns an ErrSyntax for an offset. The token is the text from
+// the start of the expression.
+func syntaxError(offset int, cause, token string) error {
+	return fmt.Errorf("%w: offset %d: %s in %s", ErrSyntax, offset, cause, guard.Quote(token))
 }
 
-// Error returns the place, the cause and the token.
-func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("hostlist: offset %d: %v in %q", e.Offset, e.Err, e.Token)
-}
-
-// Unwrap returns ErrSyntax and the cause.
-func (e *SyntaxError) Unwrap() []error { return []error{ErrSyntax, e.Err} }
-
-// LimitError tells that something is larger than allowed. It wraps ErrLimit.
-type LimitError struct {
-	What   string // "bytes" of a text, "hosts", "bytes of a name", "spelled hosts", "digits of an id", "ranges"
-	Offset int    // where in the text the limit was passed, from 0; 0 if there is no text
-	Got    int    // how many there are, as far as was counted; saturates
-	Limit  int    // how many are allowed
-}
-
-// Error returns the place, what was counted and the limit.
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("hostlist: offset %d: %d %s, at most %d are allowed", e.Offset, e.Got, e.What, e.Limit)
-}
-
-// Unwrap returns ErrLimit.
-func (e *LimitError) Unwrap() error { return ErrLimit }
-
-// quoted returns a copy of the start of a token, short enough to print.
-func quoted(token string) string {
-	return strings.Clone(token[:min(len(token), maxToken)])
+// limitError returns an ErrLimit for an offset.
+func limitError(offset int, what string, got, limit int) error {
+	return fmt.Errorf("%w: offset %d: %d %s, at most %d are allowed", ErrLimit, offset, got, what, limit)
 }

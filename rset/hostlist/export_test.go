@@ -6,24 +6,25 @@ import (
 	"unsafe"
 )
 
-// Check returns the first invariant that the list breaks, by its number.
+// Check returns the first invariant that the list breaks: items are canonical,
+// know the index of their first host, and do not continue in the next one.
 func (l *List) Check() error {
 	start := uint64(0)
 	for i := range l.list() {
 		r := &l.items[i]
 		switch {
 		case r.start != start:
-			return fmt.Errorf("I2: item %d starts at %d, not %d", i, r.start, start)
+			return fmt.Errorf("item %d starts at %d, not %d", i, r.start, start)
 		case r.first > r.last || r.last >= idEnd:
-			return fmt.Errorf("I1: item %d has ids %d to %d", i, r.first, r.last)
+			return fmt.Errorf("item %d has ids %d to %d", i, r.first, r.last)
 		case r.width == 0 && (r.last > 0 || r.prefix == "" || isDigit(r.prefix[len(r.prefix)-1])):
-			return fmt.Errorf("I1: item %d is %q with ids to %d and no width", i, r.prefix, r.last)
+			return fmt.Errorf("item %d is %q with ids to %d and no width", i, r.prefix, r.last)
 		case r.width > 0 && (r.width > maxDigits || r.width != r.length(r.first)):
-			return fmt.Errorf("I1: item %d has width %d and first %d", i, r.width, r.first)
+			return fmt.Errorf("item %d has width %d and first %d", i, r.width, r.first)
 		case r.width > 0 && r.width < maxDigits && r.prefix != "" && isDigit(r.prefix[len(r.prefix)-1]):
-			return fmt.Errorf("I1: item %d has prefix %q", i, r.prefix)
+			return fmt.Errorf("item %d has prefix %q", i, r.prefix)
 		case i > 0 && l.items[i-1].joins(r):
-			return fmt.Errorf("I3: item %d goes on where the one before ends", i)
+			return fmt.Errorf("item %d goes on where the one before ends", i)
 		}
 		start += r.len()
 	}
@@ -56,3 +57,6 @@ func (l *List) SharesItems(m *List) bool {
 
 // Snapshot returns the items, for comparison before and after.
 func (l *List) Snapshot() any { return slices.Clone(l.list()) }
+
+// MaxText is the largest text that Parse accepts.
+const MaxText = defaultText

@@ -152,19 +152,18 @@ func pushRange(items []item, prefix string, first, last uint64, width uint8) []i
 	}
 }
 
-// checkName returns the error for a name that is no host's. It retains nothing
-// of name.
+// checkName returns an error unless a name is that of a host.
 func checkName(name string) error {
 	if name == "" {
-		return &SyntaxError{Err: errName}
+		return syntaxError(0, emptyName, name)
 	}
 	for i := range len(name) {
 		if !isName(name[i]) {
-			return &SyntaxError{Offset: i, Token: quoted(name), Err: errByte}
+			return syntaxError(i, badByte, name)
 		}
 	}
 	if len(name) > MaxName {
-		return &LimitError{What: "bytes of a name", Got: len(name), Limit: MaxName}
+		return limitError(0, longName, len(name), MaxName)
 	}
 	return nil
 }

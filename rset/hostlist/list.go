@@ -4,28 +4,23 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/joblife/joblife/internal/guard"
 )
 
-// A List is an ordered list of host names, each as often as it was put in. The
-// zero value is the empty list, ready to use. A nil *List reads as the empty
-// list; methods that change a list panic on it.
+// A List is an ordered list of host names, which may repeat. The zero value is
+// the empty list, ready to use. A nil *List reads as the empty list; methods that
+// change a list panic on it.
 //
-// A List must not be copied after first use: copies share storage, and go vet
-// reports them. Clone makes an independent one.
+// Do not copy a List: copies share storage, and go vet reports them. Clone makes
+// an independent one.
 type List struct {
-	_     noCopy
+	_     guard.NoCopy
 	items []item
 }
 
-// noCopy makes go vet report copies of a type that has it as a field.
-type noCopy struct{}
-
-func (*noCopy) Lock()   {}
-func (*noCopy) Unlock() {}
-
-// Of returns a new list of the given hosts, in their order. Each is a plain
-// name, as Append takes it. It copies what it keeps. Panics if Append would
-// refuse one.
+// Of returns a new list of plain host names, in their order. It copies what it
+// keeps. Panics if Append would refuse one.
 func Of(hosts ...string) *List {
 	l := new(List)
 	if err := l.Append(hosts...); err != nil {
@@ -34,11 +29,11 @@ func Of(hosts ...string) *List {
 	return l
 }
 
-// Append puts hosts at the end, in their order. Each is a plain name of 1 to
-// MaxName bytes, all printable ASCII without white space, comma and bracket;
-// otherwise the error is a *SyntaxError or *LimitError, with the offset in that
-// name, and the list is as before. A name that goes on where the last range of
-// the list ends costs nothing. It copies what it keeps.
+// Append puts plain host names at the end, in their order. A name has 1 to
+// MaxName bytes of printable ASCII, without white space, comma and brackets. For
+// any other name the error wraps ErrSyntax or ErrLimit, with the offset in that
+// name, and the list does not change. Append copies what it keeps. A name that
+// continues the last range takes no memory.
 func (l *List) Append(hosts ...string) error {
 	for _, name := range hosts {
 		if err := checkName(name); err != nil {
@@ -51,8 +46,8 @@ func (l *List) Append(hosts ...string) error {
 	return nil
 }
 
-// AppendList puts the hosts of m at the end, in their order. It costs by the
-// ranges of m, which may be l itself or nil.
+// AppendList puts the hosts of m at the end, in their order. m may be nil or l
+// itself. It takes one step for each range of m.
 func (l *List) AppendList(m *List) {
 	added := m.list()
 	if m == l {
@@ -81,15 +76,15 @@ func count(items []item) uint64 {
 	return last.start + last.len()
 }
 
-// Len returns the number of hosts, each as often as it is in the list. It costs
-// nothing whatever the list is. It saturates where int has 32 bits.
+// Len returns the number of hosts, duplicates included, in constant time. It
+// saturates where int has 32 bits.
 func (l *List) Len() int { return saturate(count(l.list())) }
 
 // IsEmpty reports whether the list has no host.
 func (l *List) IsEmpty() bool { return len(l.list()) == 0 }
 
-// Nth returns the host at an index, from 0, or false if i is not below Len or
-// is negative. It costs log ranges, and the string.
+// Nth returns the host at an index from 0, or false if there is none. With r
+// ranges it takes log r steps, and it allocates the string.
 func (l *List) Nth(i int) (string, bool) {
 	items := l.list()
 	if uint64(i) >= count(items) { // so does a negative i
@@ -120,9 +115,8 @@ func (r *item) name(id uint64) string {
 	return string(appendHost(room[:0], r.prefix, id, r.width))
 }
 
-// Find returns the index of the first host of that name, or false. Names are
-// equal if their bytes are: "a1" is not "a01". It costs by ranges and does not
-// allocate. An Index is faster where many hosts are looked up.
+// Find returns the index of the first host with that name, or false. "a1" is not
+// "a01". It looks at all ranges and does not allocate.
 func (l *List) Find(name string) (int, bool) {
 	h := split(name)
 	items := l.list()
@@ -134,14 +128,15 @@ func (l *List) Find(name string) (int, bool) {
 	return 0, false
 }
 
-// Contains reports whether a host is in the list. It costs as Find.
+// Contains reports whether a host is in the list. It looks at all ranges and does
+// not allocate.
 func (l *List) Contains(name string) bool {
 	_, ok := l.Find(name)
 	return ok
 }
 
 // Equal reports whether both lists have the same hosts in the same order. It
-// costs by ranges and does not allocate.
+// compares ranges and does not allocate.
 func (l *List) Equal(m *List) bool {
 	return slices.Equal(l.list(), m.list())
 }
@@ -151,8 +146,8 @@ func (l *List) Clone() *List {
 	return &List{items: slices.Clone(l.list())}
 }
 
-// All returns the hosts in order. Each is a new string. If the list changes
-// meanwhile, the loop still yields the hosts that were in it when it began.
+// All returns an iterator over the hosts, in order. Each is a new string. A loop
+// yields the hosts that were in the list when the loop began.
 func (l *List) All() iter.Seq[string] {
 	return func(yield func(string) bool) { l.walk(yield) }
 }
@@ -168,24 +163,23 @@ func (l *List) walk(yield func(string) bool) {
 	}
 }
 
-// A Range is hosts of one prefix with consecutive ids.
+// A Range is hosts with one prefix and consecutive ids.
 type Range struct {
 	Prefix      string
 	First, Last uint64 // inclusive; 0 if Width is 0
-	Width       int    // ids have zeros on the left up to so many digits; 0: the prefix is the whole name
+	Width       int    // zeros fill ids up to this many digits; 0: the prefix is the whole name
 }
 
-// Ranges returns the hosts in order as ranges, none of which goes on in the
-// next. A name that does not end in a digit is a range by itself. The loop
-// costs by ranges and does not allocate; if the list changes meanwhile, it
-// still yields what was in it when it began.
+// Ranges returns an iterator over the hosts as ranges, in order. No range
+// continues in the next one. A name that does not end in a digit is a range by
+// itself. A loop yields what was in the list when the loop began, and does not
+// allocate.
 func (l *List) Ranges() iter.Seq[Range] {
 	return func(yield func(Range) bool) { l.walkRanges(yield) }
 }
 
 func (l *List) walkRanges(yield func(Range) bool) {
-	// What is in items is never overwritten, but that Append may lengthen the
-	// last one.
+	// Nothing overwrites items, except that Append may lengthen the last one.
 	items := l.list()
 	end := count(items)
 	for i := range items {
@@ -195,17 +189,4 @@ func (l *List) walkRanges(yield func(Range) bool) {
 			return
 		}
 	}
-}
-
-// Slice returns the hosts in order, or a *LimitError if there are more than
-// most. The empty list is nil.
-func (l *List) Slice(most int) ([]string, error) {
-	n := l.Len()
-	if n > most {
-		return nil, &LimitError{What: "hosts", Got: n, Limit: most}
-	}
-	if n == 0 {
-		return nil, nil
-	}
-	return slices.AppendSeq(make([]string, 0, n), l.All()), nil
 }

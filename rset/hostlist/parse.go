@@ -7,44 +7,39 @@ import (
 	"strings"
 )
 
-// The limits of Parse and UnmarshalText. A Parser can be told others, but for
-// MaxName.
+// MaxName is the largest number of bytes of a host name.
+const MaxName = 255
+
+// What the zero Parser allows.
 const (
-	MaxText    = 4 << 20 // bytes of a text
-	MaxHosts   = 1 << 24 // hosts of a list that is parsed
-	MaxSpelled = 1 << 17 // hosts that stand in brackets with a suffix behind them
-	MaxName    = 255     // bytes of a host's name
+	defaultText    = 4 << 20
+	defaultHosts   = 1 << 24
+	defaultSpelled = 1 << 17
 )
 
-// Parse returns the list that a hostlist string of RFC 29 names: expressions
-// such as "foo[1-3,5]-ib", separated by commas. An empty expression is an empty
-// list, so that "" is one too. Ids have up to 18 digits, or more if the digits
-// before the last 18 are the same in all of a range. The zeros on the left of
-// an element's first id are kept in all of that element, and in no other: see
-// the package documentation, which lists all that is refused.
+// Parse parses a hostlist string of RFC 29: expressions such as "foo[1-3,5]-ib",
+// separated by commas. Empty expressions add nothing; "" is the empty list. It
+// accepts 4 MiB of text, 2^24 hosts, and 2^17 hosts in brackets that a suffix
+// follows; a [Parser] has other limits.
 //
-// The error is a *SyntaxError, or a *LimitError for more than one of the limits
-// above. Parse costs by the text's length, not by hosts, but for those in
-// brackets that a suffix follows: each of them is written out. It copies what
-// it keeps.
+// An id has up to 18 digits. A longer number is accepted if its leading digits
+// are the same all over its range. Zeros on the left of an element's first id
+// set the width of that element and of no other.
+//
+// The error wraps ErrSyntax or ErrLimit. Parse takes time in proportion to the
+// text, and to the hosts in brackets that a suffix follows. It copies what it
+// keeps.
 func Parse(s string) (*List, error) { return Parser{}.Parse(s) }
 
-// ParseLimit is Parse with a largest number of hosts. 0 means none at all, and
-// so does less.
-func ParseLimit(s string, hosts int) (*List, error) {
-	return parse(s, limits{MaxText, max(hosts, 0), MaxSpelled})
-}
-
-// A Parser parses hostlist strings within limits of the caller's. The zero
-// value parses as Parse does. In each field 0 or less means the default, and
-// more than 1<<31 - 1 that number.
+// A Parser parses hostlist strings within limits. In each field, 0 or less means
+// the default, and more than 2^31-1 means 2^31-1.
 type Parser struct {
-	MaxText    int // bytes of the text; default MaxText
-	MaxHosts   int // hosts in the list; default MaxHosts
-	MaxSpelled int // hosts in brackets that a suffix follows; default MaxSpelled
+	MaxText    int // bytes of the text; default 4 MiB
+	MaxHosts   int // hosts in the list; default 2^24
+	MaxSpelled int // hosts in brackets that a suffix follows; default 2^17
 }
 
-// Parse is the function Parse within the limits of p.
+// Parse is [Parse] within the limits of p.
 func (p Parser) Parse(s string) (*List, error) {
 	or := func(n, def int) int {
 		if n <= 0 {
@@ -52,14 +47,14 @@ func (p Parser) Parse(s string) (*List, error) {
 		}
 		return min(n, math.MaxInt32)
 	}
-	return parse(s, limits{or(p.MaxText, MaxText), or(p.MaxHosts, MaxHosts), or(p.MaxSpelled, MaxSpelled)})
+	return parse(s, limits{or(p.MaxText, defaultText), or(p.MaxHosts, defaultHosts), or(p.MaxSpelled, defaultSpelled)})
 }
 
 type limits struct{ text, hosts, spelled int }
 
 func parse(text string, most limits) (*List, error) {
 	if len(text) > most.text {
-		return nil, &LimitError{What: "bytes", Got: len(text), Limit: most.text}
+		return nil, limitError(0, longText, len(text), most.text)
 	}
 	p := parser{text: text, most: most}
 	if err := p.scan(); err != nil {
@@ -135,7 +130,7 @@ func (p *parser) expression() error {
 	p.pos++
 	suffix := p.name()
 	if p.at('[') {
-		return p.fail(p.pos, errSecond)
+		return p.fail(p.pos, secondPair)
 	}
 	if err := p.stop(); err != nil {
 		return err
@@ -175,9 +170,9 @@ func (p *parser) stop() error {
 	case p.pos == len(p.text) || p.text[p.pos] == ',':
 		return nil
 	case p.text[p.pos] == ']':
-		return p.fail(p.pos, errUnopened)
+		return p.fail(p.pos, unopened)
 	}
-	return p.fail(p.pos, errByte)
+	return p.fail(p.pos, badByte)
 }
 
 // element reads an id or a range of ids, up to the comma or the bracket that
@@ -197,9 +192,9 @@ func (p *parser) element() (idRange, error) {
 	}
 	if !p.at(',') && !p.at(']') {
 		if p.pos == len(p.text) {
-			return idRange{}, p.fail(p.pos, errBracket)
+			return idRange{}, p.fail(p.pos, unclosed)
 		}
-		return idRange{}, p.fail(p.pos, errByte)
+		return idRange{}, p.fail(p.pos, badByte)
 	}
 	return p.idRange(offset, first, last)
 }
@@ -214,11 +209,11 @@ func (p *parser) id() (string, error) {
 	case start < p.pos:
 		return p.text[start:p.pos], nil
 	case p.pos == len(p.text):
-		return "", p.fail(p.pos, errBracket)
+		return "", p.fail(p.pos, unclosed)
 	case p.at(',') || p.at(']') || p.at('-'):
-		return "", p.fail(p.pos, errEmpty)
+		return "", p.fail(p.pos, emptyID)
 	}
-	return "", p.fail(p.pos, errByte)
+	return "", p.fail(p.pos, badByte)
 }
 
 // idRange returns the range of two ids as they are written at the offset.
@@ -226,13 +221,13 @@ func (p *parser) idRange(offset int, first, last string) (idRange, error) {
 	// The zeros of the last id say nothing: the first one's width is that of all.
 	last = strings.TrimLeft(last, "0")
 	if value := strings.TrimLeft(first, "0"); cmp.Or(cmp.Compare(len(last), len(value)), cmp.Compare(last, value)) < 0 {
-		return idRange{}, p.fail(offset, errDirection)
+		return idRange{}, p.fail(offset, descending)
 	}
 	r := idRange{offset: offset}
 	r.lead, first = tail(first)
 	lead, low := tail(last)
 	if lead != strings.TrimLeft(r.lead, "0") {
-		return idRange{}, &LimitError{What: "digits of an id", Offset: offset, Got: len(last), Limit: maxDigits}
+		return idRange{}, limitError(offset, longID, len(last), maxDigits)
 	}
 	r.first, r.last, r.width = number(first), number(low), uint8(len(first))
 	return r, nil
@@ -247,7 +242,7 @@ func tail(digits string) (lead, low string) {
 // fits returns an error if a name at the offset is too long.
 func (p *parser) fits(offset, bytes int) error {
 	if bytes > MaxName {
-		return &LimitError{What: "bytes of a name", Offset: offset, Got: bytes, Limit: MaxName}
+		return limitError(offset, longName, bytes, MaxName)
 	}
 	return nil
 }
@@ -255,7 +250,7 @@ func (p *parser) fits(offset, bytes int) error {
 // room returns an error unless n hosts may be added.
 func (p *parser) room(offset int, n uint64) error {
 	if n += count(p.items); n > uint64(p.most.hosts) {
-		return &LimitError{What: "hosts", Offset: offset, Got: saturate(n), Limit: p.most.hosts}
+		return limitError(offset, manyHosts, saturate(n), p.most.hosts)
 	}
 	return nil
 }
@@ -273,17 +268,14 @@ func (p *parser) add(offset int, r idRange, prefix string) error {
 }
 
 // spell puts the hosts of a range with a suffix at the end of the list, each by
-// itself: what is their id is told by the end of the whole name.
+// itself: their id is at the end of the whole name.
 func (p *parser) spell(r idRange, prefix, suffix string) error {
 	n := r.last - r.first + 1
 	if err := p.room(r.offset, n); err != nil {
 		return err
 	}
 	if n > uint64(p.most.spelled-p.spelled) {
-		return &LimitError{
-			What: "spelled hosts", Offset: r.offset,
-			Got: saturate(uint64(p.spelled) + n), Limit: p.most.spelled,
-		}
+		return limitError(r.offset, manySpelled, saturate(uint64(p.spelled)+n), p.most.spelled)
 	}
 	p.spelled += int(n)
 	longest := len(prefix) + len(r.lead) + int(max(r.width, digits(r.last))) + len(suffix)
@@ -304,6 +296,6 @@ func (p *parser) spell(r idRange, prefix, suffix string) error {
 }
 
 // fail returns the error for an offset of the text.
-func (p *parser) fail(offset int, cause error) error {
-	return &SyntaxError{Offset: offset, Token: quoted(p.text[p.start:]), Err: cause}
+func (p *parser) fail(offset int, cause string) error {
+	return syntaxError(offset, cause, p.text[p.start:])
 }

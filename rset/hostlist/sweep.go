@@ -51,7 +51,7 @@ func comparePieces(a, b piece) int {
 // of hosts, first to last. A stretch lies wholly within the pieces that it is
 // visited with, which are in order of side and item, and wholly outside of all
 // others. It stops when visit returns false. It changes the order of pieces.
-// Each stretch costs by the pieces it lies in.
+// A stretch takes time in proportion to the pieces it lies in.
 func sweep(pieces []piece, visit func(first, last uint64, in []piece) bool) {
 	slices.SortFunc(pieces, comparePieces)
 	var (

@@ -3,6 +3,7 @@ package hostlist_test
 import (
 	"errors"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -62,19 +63,19 @@ func commas(text string) string {
 // refusal returns why the reference takes a text that this package refuses.
 func refusal(t *testing.T, text string, err error) string {
 	t.Helper()
-	var syntax *hostlist.SyntaxError
-	if errors.As(err, &syntax) {
-		switch why := syntax.Err.Error(); {
-		case why == "second bracket" || why == "bracket is not opened":
+	if m := syntaxText.FindStringSubmatch(err.Error()); m != nil {
+		offset, _ := strconv.Atoi(m[1])
+		has := func(cause string) bool { return strings.Contains(err.Error(), ": "+cause+" in ") }
+		switch {
+		case has("second bracket") || has("bracket is not opened"):
 			return laxBrackets
-		case strings.Contains(text[:syntax.Offset], "[") && (why == "empty element" || why == "unexpected byte"):
+		case strings.Contains(text[:offset], "[") && (has("empty element") || has("unexpected byte")):
 			return laxIDs
-		case why == "unexpected byte" && (text[syntax.Offset] < '!' || text[syntax.Offset] > '~'):
+		case has("unexpected byte") && (text[offset] < '!' || text[offset] > '~'):
 			return laxBytes
 		}
 	}
-	var limit *hostlist.LimitError
-	if errors.As(err, &limit) && limit.What == "bytes of a name" {
+	if errors.Is(err, hostlist.ErrLimit) && strings.Contains(err.Error(), " bytes of a name,") {
 		return longNames
 	}
 	t.Errorf("%q: no reason is known why it is refused: %v", text, err)
@@ -96,15 +97,21 @@ func TestEveryTextIsReadAsTheReferenceReadsIt(t *testing.T) {
 		Abort       any      `json:"sorted_abort"`
 		Unstable    []string `json:"unstable"`
 	}
-	differences := refdata.ExpectDifferences(t, map[string]int{
+	differences := refdata.ExpectDifferences(t, refdata.Of(map[string]int{
+		spaces: 165, laxBrackets: 33, laxIDs: 34, laxBytes: 8, longNames: 7, rangeCaps: 2, hugeIDs: 6, cutNames: 1,
+		digitsBefore: 114, digitsBehind: 26, longDigits: 1,
+		"order: " + digitsBefore: 230, "order: " + digitsBehind: 99, "order: " + longDigits: 2,
+		"order: " + farApart: 3, "order: " + mixedLengths: 48,
+		crashed: 7,
+	}, map[string]int{
 		spaces: 259, laxBrackets: 55, laxIDs: 44, laxBytes: 8, longNames: 14, rangeCaps: 3, hugeIDs: 6, cutNames: 1,
 		digitsBefore: 146, digitsBehind: 57, longDigits: 1,
 		"order: " + digitsBefore: 300, "order: " + digitsBehind: 233, "order: " + longDigits: 2,
 		"order: " + farApart: 3, "order: " + mixedLengths: 59,
 		crashed: 14, unstable: 2,
-	})
+	}))
 	accepted, refused, sorted := 0, 0, 0
-	for _, v := range refdata.Lines[vector](t, "vectors/hostlist.jsonl.gz", 2368) {
+	for _, v := range refdata.Lines[vector](t, "vectors/hostlist.jsonl.gz", refdata.Of(1953, 2368)) {
 		text := v.In
 		if _, err := hostlist.Parse(text); err != nil && v.OK && commas(text) != text {
 			differences.Note(spaces)
@@ -193,9 +200,9 @@ func TestEveryTextIsReadAsTheReferenceReadsIt(t *testing.T) {
 		compare("sorted", v.Sorted, v.SortedCount, func(l *hostlist.List) { require.NoError(t, l.Sort()) })
 		compare("uniq", v.Uniq, v.UniqCount, func(l *hostlist.List) { l.Uniq() })
 	}
-	require.Equal(t, 1886, accepted)
+	require.Equal(t, refdata.Of(1511, 1886), accepted)
 	require.Equal(t, 351, refused)
-	require.Equal(t, 3756, sorted)
+	require.Equal(t, refdata.Of(3015, 3756), sorted)
 }
 
 func TestEveryOperationAnswersAsTheReference(t *testing.T) {
@@ -212,14 +219,19 @@ func TestEveryOperationAnswersAsTheReference(t *testing.T) {
 		Copy        string   `json:"copy"`
 		Find        [][2]any `json:"find"`
 	}
-	differences := refdata.ExpectDifferences(t, map[string]int{
+	differences := refdata.ExpectDifferences(t, refdata.Of(map[string]int{
+		laxBrackets:             8,
+		"copy: " + digitsBefore: 36, "append: " + digitsBefore: 41, "append list: " + digitsBefore: 41, "delete: " + digitsBefore: 23,
+		"copy: " + digitsBehind: 7, "append: " + digitsBehind: 11, "append list: " + digitsBehind: 11, "delete: " + digitsBehind: 4,
+		"delete: " + notJoined: 3,
+	}, map[string]int{
 		laxBrackets:             27,
 		"copy: " + digitsBefore: 53, "append: " + digitsBefore: 63, "append list: " + digitsBefore: 63, "delete: " + digitsBefore: 35,
 		"copy: " + digitsBehind: 23, "append: " + digitsBehind: 32, "append list: " + digitsBehind: 32, "delete: " + digitsBehind: 16,
 		"delete: " + notJoined: 3,
-	})
+	}))
 	asked := 0
-	for _, v := range refdata.Lines[vector](t, "vectors/hostlist_ops.jsonl.gz", 599) {
+	for _, v := range refdata.Lines[vector](t, "vectors/hostlist_ops.jsonl.gz", refdata.Of(374, 599)) {
 		read := func(text string) *hostlist.List {
 			l, err := hostlist.Parse(text)
 			if err != nil {
@@ -262,18 +274,14 @@ func TestEveryOperationAnswersAsTheReference(t *testing.T) {
 		require.Equal(t, v.DeleteCount, left.Len())
 		same("delete", left, v.Delete)
 
-		x := hostlist.NewIndex(a)
 		for _, p := range v.Find {
 			name, want := p[0].(string), int(p[1].(float64))
 			i, ok := a.Find(name)
 			require.Equal(t, want >= 0, ok, "%s in %s", name, v.A)
 			require.Equal(t, max(want, 0), i)
 			require.Equal(t, ok, a.Contains(name))
-			j, found := x.Find(name)
-			require.Equal(t, ok, found)
-			require.Equal(t, i, j)
 			asked++
 		}
 	}
-	require.Equal(t, 11019, asked)
+	require.Equal(t, refdata.Of(6599, 11019), asked)
 }

@@ -8,265 +8,216 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/rset"
 )
 
-// MaxAcquire is the number of bytes of a response that ParseAcquire reads: an
-// R as large as package rset reads, and what goes with it.
-const MaxAcquire = rset.MaxBytes + 4<<20
+// maxAcquire is the largest number of bytes of a response: an R as large as package
+// rset reads, and what goes with it.
+const maxAcquire = rset.MaxBytes + 4<<20
 
-// Acquire is one response to resource.acquire (RFC 28): what is there, or what
-// has changed. The zero Acquire is not one.
+// Acquire is one response to resource.acquire (RFC 28): the inventory, or a change of
+// it. The zero Acquire is invalid.
 type Acquire struct {
-	// Resources is the inventory, all of it down but for what Up names. The
-	// first response has it, others do not: it is nil there.
+	// Resources is the inventory. All of it is down, except what Change.Up names.
+	// It is nil except in the first response.
 	Resources *rset.R
-	// Change is what else the response tells. Its sets and maps are nil where
-	// it has no such key, and not nil, if empty, where it has. Grow is nil:
-	// RFC 28 knows no such key.
+	// Change is the rest of the response. Sets and maps are nil if the response
+	// does not have their key. Grow is nil: RFC 28 has no such key.
 	Change Change
 }
 
-// ParseAcquire reads the payload of a response. It retains nothing of it.
+// ParseAcquire parses the payload of a response. It retains nothing of it.
 //
-// A first response has the keys resources and up. "all" is what package idset
-// does not read and instances do: as the value of up, or of another key that
-// names ranks, it is all ranks of the resources that come with it. A later
-// response has at least one of up, down, shrink, property-add, property-remove
-// and expiration. Unknown keys are passed over. Whether ranks are there is for
-// Pool.Update to say.
+// A first response has the keys resources and up; a later one has at least one of up,
+// down, shrink, property-add, property-remove and expiration. With resources, "all"
+// stands for all ranks. Unknown keys are ignored. Pool.Update checks whether the ranks
+// exist.
 //
-// The error is an *InputError of category ErrAcquire, or ErrLimit for a payload
-// of more than MaxAcquire bytes and an R that is too large. Where resources is
-// no R its cause is the error of package rset, with offsets in that value.
+// The error is ErrAcquire; or ErrLimit for a payload above 68 MiB or an R that is too
+// large. Its text tells the path and the offset, and it wraps the cause, such as
+// rset.ErrSyntax.
 func ParseAcquire(payload []byte) (Acquire, error) {
-	if len(payload) > MaxAcquire {
-		return Acquire{}, tooMany("bytes", len(payload), MaxAcquire)
+	if len(payload) > maxAcquire {
+		return Acquire{}, categorize(ErrAcquire, tooLong(payload, maxAcquire))
 	}
+	doc := jsonobj.NewDoc(payload, jsonscan.Limits{})
 	var p acquireParser
-	if err := p.parse(jsonValue{payload, 0}); err != nil {
-		return Acquire{}, err
+	p.parse(&doc)
+	if doc.Failed() {
+		return Acquire{}, categorize(ErrAcquire, doc.Fault())
 	}
 	return p.a, nil
 }
 
 // acquireParser reads a response.
 type acquireParser struct {
-	a     Acquire
-	all   []allRanks // the keys whose value is "all"
-	known bool       // there was a key of RFC 28
+	a   Acquire
+	all []allRanks // the keys whose value is "all"
 }
 
 // allRanks is where a set goes that is all ranks, once they are known.
 type allRanks struct {
 	set **idset.Set
-	key string
-	at  jsonValue
+	at  jsonobj.Value
 }
 
 // parse reads the whole response.
-func (p *acquireParser) parse(v jsonValue) *InputError {
-	if err := v.object(ErrAcquire, p.member); err != nil {
-		return err
+func (p *acquireParser) parse(doc *jsonobj.Doc) {
+	known := false
+	o := doc.Object()
+	for o.Next() {
+		known = p.member(string(o.Key()), o.Value()) || known
 	}
 	switch {
-	case p.a.Resources != nil && p.a.Change.Up == nil && !slices.ContainsFunc(p.all, func(a allRanks) bool { return a.key == "up" }):
-		return v.fail(ErrAcquire, errMissing).in("up")
-	case !p.known:
-		return v.fail(ErrAcquire, errNoChange)
+	case p.a.Resources != nil:
+		o.Require("up")
+	case !known:
+		doc.Fail(errNoChange)
 	}
 	for _, all := range p.all {
 		if p.a.Resources == nil {
-			return all.at.fail(ErrAcquire, errAll).in(all.key)
+			all.at.Fail(errAll)
+			return
 		}
 		*all.set = p.a.Resources.Ranks()
 	}
-	return nil
 }
 
-// member reads one key.
-func (p *acquireParser) member(key []byte, v jsonValue) (err *InputError) {
+// member reads a key and reports whether it is one of RFC 28.
+func (p *acquireParser) member(key string, v jsonobj.Value) bool {
 	c := &p.a.Change
-	known := true
-	switch string(key) {
+	switch key {
 	case "resources":
-		p.a.Resources, err = v.resources()
+		p.a.Resources = readInventory(v)
 	case "up":
-		err = p.ranks("up", &c.Up, v)
+		p.ranks(&c.Up, v)
 	case "down":
-		err = p.ranks("down", &c.Down, v)
+		p.ranks(&c.Down, v)
 	case "shrink":
-		err = p.ranks("shrink", &c.Shrink, v)
+		p.ranks(&c.Shrink, v)
 	case "property-add":
-		c.AddProperties, err = v.properties()
+		c.AddProperties = readProperties(v)
 	case "property-remove":
-		c.RemoveProperties, err = v.properties()
+		c.RemoveProperties = readProperties(v)
 	case "expiration":
-		c.Expiration, err = v.time()
+		t := eventlog.Timestamp(v.Float(0, math.MaxFloat64))
+		c.Expiration = &t
 	default:
-		known = false
+		return false
 	}
-	p.known = p.known || known
-	return err
+	return true
 }
 
 // ranks reads a set of ranks.
-func (p *acquireParser) ranks(key string, set **idset.Set, v jsonValue) (err *InputError) {
-	if s, ok := jsonscan.String(v.raw); ok && s == "all" {
-		p.all = append(p.all, allRanks{set, key, v})
-		return nil
+func (p *acquireParser) ranks(set **idset.Set, v jsonobj.Value) {
+	if s, ok := jsonscan.String(v.Raw()); ok && s == "all" {
+		p.all = append(p.all, allRanks{set, v})
+		return
 	}
-	*set, err = v.ids(ErrAcquire, rset.MaxRank)
-	return err
+	*set = readIDs(v, rset.MaxRank)
 }
 
-// resources reads an inventory, which has resources.
-func (v jsonValue) resources() (*rset.R, *InputError) {
-	r, err := rset.Parser{NonEmpty: true}.Parse(v.raw)
-	if err != nil {
-		return nil, v.wrap(ErrAcquire, err)
-	}
-	return r, nil
+// readIDs reads an idset.
+func readIDs(v jsonobj.Value, most uint32) *idset.Set {
+	return jsonobj.Parse(v, func(s string) (*idset.Set, error) { return idset.ParseLimit(s, most) })
 }
 
-// properties reads the ranks of properties, as RFC 20 writes them.
-func (v jsonValue) properties() (map[string]*idset.Set, *InputError) {
+// readInventory reads an R that has resources.
+func readInventory(v jsonobj.Value) *rset.R {
+	r, err := rset.Parse(v.Raw())
+	switch {
+	case err != nil:
+		v.Fail(err)
+	case r.IsEmpty():
+		v.Fail(errEmpty)
+	}
+	return r
+}
+
+// readProperties reads the ranks of properties, as RFC 20 writes them.
+func readProperties(v jsonobj.Value) map[string]*idset.Set {
 	properties := make(map[string]*idset.Set)
-	err := v.object(ErrAcquire, func(key []byte, m jsonValue) *InputError {
-		name := string(key)
-		if !isProperty(name) {
-			return m.fail(ErrAcquire, fmt.Errorf("%q %w", clip(name, maxToken), errPropertyName))
+	for o := v.Object(); o.Next(); {
+		name := string(o.Key())
+		if !rset.ValidProperty(name) {
+			o.Value().Fail(errPropertyName)
 		}
-		set, err := m.ids(ErrAcquire, rset.MaxRank)
-		properties[name] = set
-		return err
-	})
-	return properties, err
-}
-
-// time reads a time.
-func (v jsonValue) time() (*eventlog.Timestamp, *InputError) {
-	f, ok := jsonscan.Float64(v.raw)
-	if !ok || f < 0 {
-		return nil, v.fail(ErrAcquire, errTime)
+		properties[name] = readIDs(o.Value(), rset.MaxRank)
 	}
-	t := eventlog.Timestamp(f + 0) // no negative zero
-	return &t, nil
+	return properties
 }
 
-// MarshalJSON returns the response as the resource module writes it: resources
-// in the form of rset.R.AppendJSON, keys in one order, each that has a value
-// which is not nil. A first response always has up. The error is an *InputError
-// for what ParseAcquire would refuse: an empty inventory, no key at all, a name
-// that is not one of a property, a rank above rset.MaxRank, an expiration that
-// is no time; and for Change.Grow.
+// MarshalJSON returns the response as the resource module of Flux writes it. Members
+// that are nil are left out; a first response always has up. The error is ErrAcquire
+// for what ParseAcquire would refuse, and for Change.Grow.
 func (a Acquire) MarshalJSON() ([]byte, error) {
-	if err := a.check(); err != nil {
-		return nil, err
-	}
-	var dst []byte
 	c := a.Change
-	key := func(name string) {
-		dst = append(jsonscan.AppendString(append(dst, ','), name), ':')
+	w := jsonobj.Write(nil, jsonscan.Limits{})
+	switch {
+	case c.Grow != nil:
+		w.Fail("", errGrow)
+	case a.Resources == nil && c.Up == nil && c.Down == nil && c.Shrink == nil &&
+		c.AddProperties == nil && c.RemoveProperties == nil && c.Expiration == nil:
+		w.Fail("", errNoChange)
 	}
 	if a.Resources != nil {
-		key("resources")
-		dst = a.Resources.AppendJSON(dst)
+		if a.Resources.IsEmpty() {
+			w.Fail("resources", errEmpty)
+		}
+		w.Key("resources")
+		w.Out = a.Resources.AppendJSON(w.Out)
 		if c.Up == nil {
 			c.Up = new(idset.Set)
 		}
 	}
-	for _, s := range c.sets() {
+	for _, s := range [...]struct {
+		key string
+		set *idset.Set
+	}{{"up", c.Up}, {"down", c.Down}, {"shrink", c.Shrink}} {
 		if s.set != nil {
-			key(s.key)
-			dst = appendRanks(dst, s.set)
+			writeRanks(&w, s.key, s.key, s.set)
 		}
 	}
-	for _, p := range c.properties() {
+	for _, p := range [...]struct {
+		key  string
+		sets map[string]*idset.Set
+	}{{"property-add", c.AddProperties}, {"property-remove", c.RemoveProperties}} {
 		if p.sets != nil {
-			key(p.key)
-			dst = appendProperties(dst, p.sets)
+			writeProperties(&w, p.key, p.sets)
 		}
 	}
 	if c.Expiration != nil {
-		key("expiration")
-		dst = jsonscan.AppendFloat(dst, float64(*c.Expiration+0))
-	}
-	dst[0] = '{' // where the comma of the first key is
-	return append(dst, '}'), nil
-}
-
-// check returns an error if the response can not be written.
-func (a Acquire) check() error {
-	c := &a.Change
-	refuse := func(key string, cause error) error { return fail(ErrAcquire, key, noOffset, cause) }
-	switch {
-	case a.Resources != nil && a.Resources.IsEmpty():
-		return refuse("resources", ErrEmpty)
-	case c.Grow != nil:
-		return refuse("", errGrow)
-	case a.Resources == nil && c.Up == nil && c.Down == nil && c.Shrink == nil &&
-		c.AddProperties == nil && c.RemoveProperties == nil && c.Expiration == nil:
-		return refuse("", errNoChange)
-	case c.Expiration != nil && !(*c.Expiration >= 0 && *c.Expiration <= math.MaxFloat64):
-		return refuse("expiration", errTime)
-	}
-	for _, s := range c.sets() {
-		if rank, ok := s.set.Max(); ok && rank > rset.MaxRank {
-			return refuse(s.key, fmt.Errorf("rank %d is above %d", rank, rset.MaxRank))
+		if !validTime(*c.Expiration) {
+			w.Fail("expiration", errTime)
 		}
+		w.Float("expiration", float64(*c.Expiration))
 	}
-	for _, p := range c.properties() {
-		for _, name := range slices.Sorted(maps.Keys(p.sets)) {
-			if !isProperty(name) {
-				return refuse(p.key, fmt.Errorf("%q %w", clip(name, maxToken), errPropertyName))
-			}
-			if rank, ok := p.sets[name].Max(); ok && rank > rset.MaxRank {
-				return refuse(p.key+"."+named(name), fmt.Errorf("rank %d is above %d", rank, rset.MaxRank))
-			}
+	out, err := w.End(nil)
+	if err != nil {
+		return nil, categorize(ErrAcquire, err)
+	}
+	return out, nil
+}
+
+// writeRanks appends a set of ranks as the value of a key.
+func writeRanks(w *jsonobj.Writer, path, key string, set *idset.Set) {
+	if rank, ok := set.Max(); ok && rank > rset.MaxRank {
+		w.Fail("", at(path, fmt.Errorf("rank %d is above %d", rank, rset.MaxRank)))
+	}
+	w.Text(key, set.String())
+}
+
+// writeProperties appends an object of properties, by name.
+func writeProperties(w *jsonobj.Writer, key string, sets map[string]*idset.Set) {
+	w.Open(key)
+	for _, name := range slices.Sorted(maps.Keys(sets)) {
+		if !rset.ValidProperty(name) {
+			w.Fail(key, fmt.Errorf("%w: %s", errPropertyName, guard.Quote(name)))
 		}
+		writeRanks(w, key+"."+jsonobj.Name(name), name, sets[name])
 	}
-	return nil
-}
-
-// keyedSet and keyedProperties are members of a response.
-type (
-	keyedSet struct {
-		key string
-		set *idset.Set
-	}
-	keyedProperties struct {
-		key  string
-		sets map[string]*idset.Set
-	}
-)
-
-// sets returns the members that are sets, in the order in which they are
-// written.
-func (c *Change) sets() [3]keyedSet {
-	return [3]keyedSet{{"up", c.Up}, {"down", c.Down}, {"shrink", c.Shrink}}
-}
-
-// properties returns the members that are properties.
-func (c *Change) properties() [2]keyedProperties {
-	return [2]keyedProperties{{"property-add", c.AddProperties}, {"property-remove", c.RemoveProperties}}
-}
-
-// appendRanks appends a set as a string.
-func appendRanks(dst []byte, set *idset.Set) []byte {
-	dst, _ = set.AppendText(append(dst, '"'))
-	return append(dst, '"')
-}
-
-// appendProperties appends an object of properties, by name.
-func appendProperties(dst []byte, sets map[string]*idset.Set) []byte {
-	dst = append(dst, '{')
-	for i, name := range slices.Sorted(maps.Keys(sets)) {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendRanks(append(jsonscan.AppendString(dst, name), ':'), sets[name])
-	}
-	return append(dst, '}')
+	w.Close()
 }

@@ -10,42 +10,36 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// Adopt tells the pool of a job that has resources already, as a hello of RFC
-// 27 does: its allocation, and the ranks of that which have been freed; nil is
-// none. From then on the job holds the rest. A job that did not get its
-// resources from the scheduler is not to be adopted. It retains r.
+// Adopt tells the pool of a job that has resources already, as a hello of RFC 27 does:
+// its allocation, and the ranks of it that have been freed; nil means none. The job
+// holds the rest. Do not adopt a job whose resources are not from the scheduler.
 //
-// Repeated with the same job, allocation and freed ranks it changes nothing
-// and returns the same. It is the same allocation, too, if it has the expiration
-// that the job has got from SetExpiration.
+// Adopt again with the same job, allocation and freed ranks changes nothing and returns
+// the same. The expiration may be the one of SetExpiration.
 //
-// Some errors, alone or joined, are reports: the job holds all the same what it
-// has, since its processes may be running there.
+// Some errors, alone or joined, are reports. The job then holds its resources all the
+// same, since its processes may be running there:
 //
-//   - A *ConflictError: other jobs hold some of it too. What several jobs hold
-//     is free when the last of them has freed it. Holder.Conflicts lists it as
-//     long as it lasts.
-//   - A *MissingError: some of it is not in the inventory. It is held as what is
-//     gone: Free takes it and reports it, and if its rank comes into the
-//     inventory before, it is held there.
+//   - ErrConflict: other jobs hold some of them too. What several jobs hold is free when
+//     the last of them has freed it. Holder.Conflicts lists it until then.
+//   - ErrMissing: some are not in the inventory. They are held as gone: Free takes and
+//     reports them. If their rank comes into the inventory, they are held there.
+//   - ErrInvalid: r does not have all freed ranks. The others are ignored.
+//   - rset.ErrHosts: ranks are on other hosts than in the inventory.
 //
-// Two more are a *RanksError about freed ranks that r does not have, which are
-// passed over, and a *rset.HostsError where ranks are on other hosts than in the
-// inventory.
-//
-// After any other error nothing has changed: a *JobError (ErrExists) if the job
-// has other resources, ErrEmpty if r has none at all, a *LimitError if too many
-// jobs have some.
+// After any other error nothing has changed: ErrExists if the job has other resources,
+// ErrInvalid if r has none, ErrLimit if too many jobs have some.
 func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 	if r.IsEmpty() {
-		return ErrEmpty
+		return invalid("allocation: %w", errEmpty)
 	}
 	ranks := r.Ranks()
 	var unknown error
 	if !ranks.ContainsAll(freed) {
-		unknown = &RanksError{What: "freed", Ranks: idset.Difference(freed, ranks), Reason: notOfThis}
+		unknown = ranksError("freed", idset.Difference(freed, ranks), notOfThis)
 	}
 	ranks.SubtractWith(freed)
 	held := must(r.Restrict(ranks))
@@ -61,9 +55,9 @@ func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 			id: id, r: r, since: r.Start(), expiration: r.Expiration(), cut: held.Len() < r.Len(),
 		})
 		for e := range held.Entries() {
-			k := newKids(e.Children)
+			k := children.FromMap(e.Children)
 			for first, last := range e.Ranks.Ranges() {
-				p.reshare(id, true, first, last, func(*kids) *kids { return k })
+				p.reshare(id, true, first, last, func(*children.Set) *children.Set { return k })
 				p.hold(id, first, last, k)
 			}
 		}
@@ -71,13 +65,17 @@ func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 	missing := p.held(id, true)
 	var reports []error
 	if conflicts := p.conflicts(id); len(conflicts) > 0 {
-		reports = append(reports, &ConflictError{Job: id, Conflicts: conflicts})
+		first, more := conflicts[0], ""
+		if n := len(conflicts); n > 1 {
+			more = fmt.Sprintf(", %d conflicts in all", n)
+		}
+		reports = append(reports, fmt.Errorf("%w: jobs %s and %s both hold %s%s", ErrConflict, id, first.Other, plain(first.Overlap), more))
 	}
 	if !missing.IsEmpty() {
 		if !again {
 			p.cut(id)
 		}
-		reports = append(reports, &MissingError{Job: id, Missing: missing})
+		reports = append(reports, fmt.Errorf("%w: job %s: %s", ErrMissing, id, plain(missing)))
 	}
 	for _, err := range []error{unknown, p.checkHosts(id, held)} {
 		if err != nil {
@@ -101,15 +99,15 @@ func (p *Pool) checkHosts(id jobid.ID, r *rset.R) error {
 }
 
 // hold makes what is gone of a job, as far as the inventory has it, held.
-func (p *Pool) hold(id jobid.ID, first, last uint32, k *kids) {
+func (p *Pool) hold(id jobid.ID, first, last uint32, k *children.Set) {
 	p.edit(first, last, func(first, last uint32, s *state) {
-		have := k.intersect(s.all)
+		have := k.Intersect(s.all)
 		if have == nil {
 			return
 		}
 		s.take(id, have)
-		p.reshare(id, false, first, last, func(k *kids) *kids { return k.union(have) })
-		p.reshare(id, true, first, last, func(k *kids) *kids { return k.subtract(have) })
+		p.reshare(id, false, first, last, func(k *children.Set) *children.Set { return k.Union(have) })
+		p.reshare(id, true, first, last, func(k *children.Set) *children.Set { return k.Subtract(have) })
 	})
 }
 
@@ -124,7 +122,7 @@ func (p *Pool) conflicts(id jobid.ID) []Conflict {
 		sp := it.sp
 		i, _ := sp.find(id)
 		for j, o := range sp.owners {
-			if common := o.kids.intersect(sp.owners[i].kids); j != i && common != nil {
+			if common := o.what.Intersect(sp.owners[i].what); j != i && common != nil {
 				if both[o.job] == nil {
 					both[o.job] = new(collector)
 				}

@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// Feasible returns an error unless the request could be met if all of the
-// inventory were up and free: an *InfeasibleError that gives both numbers, or
-// what the constraints make impossible. It costs as Alloc does, without the R.
+// Feasible returns nil if the inventory could meet the request, were all of it up and
+// free; else ErrInfeasible, with the numbers asked for and found, or ErrRequest for the
+// zero Request.
 func (p *Pool) Feasible(q *Request) error {
 	eligible, err := q.eligibleIn(p)
 	if err != nil {
@@ -27,7 +29,7 @@ func (p *Pool) Feasible(q *Request) error {
 // error for the zero Request.
 func (q *Request) eligibleIn(p *Pool) (*idset.Set, error) {
 	if q == nil || q.slots.IsZero() {
-		return nil, fail(ErrRequest, "", noOffset, errZeroRequest)
+		return nil, fmt.Errorf("%w: it asks for nothing", ErrRequest)
 	}
 	return q.eligible(p), nil
 }
@@ -39,25 +41,23 @@ func (p *Pool) feasible(q *Request, eligible *idset.Set) error {
 		return nil
 	}
 	if q.nodes.IsZero() {
-		return &InfeasibleError{fmt.Sprintf("request for %s: %d such slots exist", q, c.slots)}
+		return fmt.Errorf("%w: request for %s: %d such slots exist", ErrInfeasible, q, c.slots)
 	}
-	return &InfeasibleError{fmt.Sprintf("request for %s: %d such nodes exist", q, c.nodes)}
+	return fmt.Errorf("%w: request for %s: %d such nodes exist", ErrInfeasible, q, c.nodes)
 }
 
-// Alloc gives a job what a request asks for, of what is up and free, and
-// returns it: with the hosts, with the properties that mean something outside of
-// this instance, with the number of slots, from now until the request's
-// duration ends. Without a duration, and where the pool expires earlier, it
-// expires with the pool.
+// Alloc gives a job what a request asks for, of what is up and free. The R has hosts,
+// the properties that have a meaning outside of this instance, and the number of slots.
+// It starts now and expires after the request's duration, or with the pool if that is
+// earlier or there is no duration.
 //
-// Which resources those are follows from the request and the state of the pool
-// alone: see the package documentation.
+// The choice follows from the request and the state of the pool alone: see the package
+// documentation.
 //
-// The error is ErrBusy if the request can not be met now, an *InfeasibleError
-// if it never can, a *JobError (ErrExists) if the job has resources, a
-// *LimitError if too many have, a *TimeError if now is no time or the pool has
-// expired, an *InputError for the zero Request. After an error nothing has
-// changed.
+// The error is ErrBusy if the request cannot be met now, ErrInfeasible if it never can,
+// ErrExists if the job has resources, ErrLimit if too many jobs have some, ErrExpired if
+// the pool has expired, ErrInvalid for an invalid time, or ErrRequest for the zero Request. After an
+// error nothing has changed.
 func (p *Pool) Alloc(id jobid.ID, q *Request, now eventlog.Timestamp) (*rset.R, error) {
 	if _, ok := p.holder(id); ok {
 		return nil, jobError(id, ErrExists)
@@ -88,26 +88,26 @@ func (p *Pool) Alloc(id jobid.ID, q *Request, now eventlog.Timestamp) (*rset.R, 
 
 // room returns an error if no more jobs may have resources.
 func (p *Pool) room() error {
-	if n := p.holders.Len(); n >= p.cfg.Jobs {
-		return &LimitError{What: "jobs", Got: n + 1, Limit: p.cfg.Jobs}
+	if n := p.holders.Len(); n >= p.cfg.MaxJobs {
+		return tooMany("jobs", n+1, p.cfg.MaxJobs)
 	}
 	return nil
 }
 
 // end returns when an allocation expires that is made now.
-func (p *Pool) end(now eventlog.Timestamp, duration float64) (eventlog.Timestamp, error) {
+func (p *Pool) end(now eventlog.Timestamp, duration time.Duration) (eventlog.Timestamp, error) {
 	if err := checkTime("now", now); err != nil {
 		return 0, err
 	}
 	if p.expiration > 0 && p.expiration <= now {
-		return 0, &TimeError{What: "the pool has expired", Time: p.expiration}
+		return 0, fmt.Errorf("%w at %v", ErrExpired, p.expiration)
 	}
 	if duration == 0 {
 		return p.expiration, nil
 	}
 	// The time after now at the least, which a duration of less than a
 	// microsecond may not reach; never, if that is beyond all times.
-	end := max(now+eventlog.Timestamp(duration), eventlog.Timestamp(math.Nextafter(float64(now), math.MaxFloat64)))
+	end := max(now+eventlog.Timestamp(duration.Seconds()), eventlog.Timestamp(math.Nextafter(float64(now), math.MaxFloat64)))
 	switch {
 	case p.expiration > 0:
 		return min(end, p.expiration), nil
@@ -126,13 +126,13 @@ func (p *Pool) take(id jobid.ID, q *Request, c choice, times rset.Config) *rset.
 	for i, g := range c.grants {
 		given := g.free
 		if !q.exclusive {
-			given = g.free.lowest(q.per, g.slots)
+			given = lowest(g.free, q.per, g.slots)
 		}
 		p.edit(g.first, g.last, func(_, _ uint32, s *state) {
-			whole = whole && given.equal(s.all)
+			whole = whole && given.Equal(s.all)
 			s.take(id, given)
 		})
-		p.reshare(id, false, g.first, g.last, func(*kids) *kids { return given })
+		p.reshare(id, false, g.first, g.last, func(*children.Set) *children.Set { return given })
 		ranks.InsertRange(g.first, g.last)
 		all.add(g.first, g.last, given)
 		if i == 0 {

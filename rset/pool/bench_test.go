@@ -158,7 +158,7 @@ func BenchmarkClone(b *testing.B) {
 	})
 }
 
-// A request that can not be met now.
+// A request that cannot be met now.
 func BenchmarkBusy(b *testing.B) {
 	eachCluster(b, func(b *testing.B, p *pool.Pool, n int) {
 		q := requestOf(b, specText("["+wholeNodes(fmt.Sprint(n))+"]", ""))

@@ -7,13 +7,14 @@ import (
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // A grant is a range of ranks and what a job gets of each.
 type grant struct {
 	first, last uint32
-	free        *kids // what is free there
-	slots       int64 // how many slots on each rank
+	free        *children.Set // what is free there
+	slots       int64         // how many slots on each rank
 }
 
 // A choice is where a job goes, or how much there was where there was not
@@ -54,7 +55,7 @@ func (s *search) choose() (choice, bool) {
 func (s *search) byNode() (choice, bool) {
 	var c choice
 	most, _ := s.q.nodes.Floor(jobspec.MaxCount)
-	s.each(s.q.slots.Min(), func(first, last uint32, free *kids) bool {
+	s.each(s.q.slots.Min(), func(first, last uint32, free *children.Set) bool {
 		n := min(int64(last-first)+1, most-c.nodes)
 		if !s.dry {
 			c.grants = append(c.grants, grant{first: first, last: first + uint32(n) - 1, free: free})
@@ -77,7 +78,7 @@ func (s *search) byNode() (choice, bool) {
 	}
 	c.slots, _ = s.q.slots.Floor(jobspec.MaxCount)
 	for _, g := range c.grants {
-		c.slots = g.free.holds(s.q.per, c.slots)
+		c.slots = fitting(g.free, s.q.per, c.slots)
 	}
 	// Each node has room for the least.
 	c.slots, _ = s.q.slots.Floor(c.slots)
@@ -91,14 +92,14 @@ func (s *search) byNode() (choice, bool) {
 func (s *search) bySlot() (choice, bool) {
 	most, _ := s.q.slots.Floor(jobspec.MaxCount)
 	var c choice
-	s.each(most, func(first, _ uint32, free *kids) bool {
+	s.each(most, func(first, _ uint32, free *children.Set) bool {
 		c = choice{grants: []grant{{first, first, free, most}}, slots: most}
 		return false
 	})
 	// Whatever is left of them fills node by node: nothing, if there was one.
-	s.each(1, func(first, last uint32, free *kids) bool {
+	s.each(1, func(first, last uint32, free *children.Set) bool {
 		for left := most - c.slots; left > 0 && first <= last; left = most - c.slots {
-			per := free.holds(s.q.per, left)
+			per := fitting(free, s.q.per, left)
 			n := min(left/per, int64(last-first)+1)
 			if !s.dry {
 				c.grants = append(c.grants, grant{first, first + uint32(n) - 1, free, per})
@@ -145,20 +146,20 @@ func (c *choice) trim(excess int64) {
 
 // each calls f, in the order of choose, with ranges of eligible ranks that have
 // room for so many slots on each, until it returns false.
-func (s *search) each(slots int64, f func(first, last uint32, free *kids) bool) {
+func (s *search) each(slots int64, f func(first, last uint32, free *children.Set) bool) {
 	least := s.least(slots)
-	if !s.q.exclusive && !s.walk(fitItem{kids: least}, slots, f) {
+	if !s.q.exclusive && !s.walk(fitItem{free: least}, slots, f) {
 		return
 	}
-	s.walk(fitItem{kids: least, idle: true}, slots, f)
+	s.walk(fitItem{free: least, idle: true}, slots, f)
 }
 
 // least returns children of which nodes that have room have no fewer, in the
 // order of nodes.
-func (s *search) least(slots int64) *kids {
+func (s *search) least(slots int64) *children.Set {
 	for _, want := range s.q.per {
 		if want.kind == "core" {
-			return kidsOf([]kind{{name: "core", n: int(min(want.n*slots, math.MaxInt32))}})
+			return children.Of([]children.Kind{{Name: "core", N: int(min(want.n*slots, math.MaxInt32))}})
 		}
 	}
 	return nil
@@ -167,7 +168,7 @@ func (s *search) least(slots int64) *kids {
 // walk is each for nodes in use or idle ones, from an item on. It reports
 // whether f always returned true. Of nodes that have as much it looks at one if
 // that has no room, and at as many as there are ranges of eligible ranks.
-func (s *search) walk(from fitItem, slots int64, f func(first, last uint32, free *kids) bool) bool {
+func (s *search) walk(from fitItem, slots int64, f func(first, last uint32, free *children.Set) bool) bool {
 	for {
 		seek, done := false, true
 		at := from
@@ -175,7 +176,7 @@ func (s *search) walk(from fitItem, slots int64, f func(first, last uint32, free
 			switch {
 			case it.idle != at.idle:
 				return false
-			case it.kids.holds(s.q.per, slots) < slots:
+			case fitting(it.free, s.q.per, slots) < slots:
 				from, seek = after(it), true
 				return false
 			}
@@ -196,7 +197,7 @@ func (s *search) walk(from fitItem, slots int64, f func(first, last uint32, free
 
 // offer calls f with the eligible ranks of a span. It reports whether there was
 // one, and whether f always returned true.
-func (s *search) offer(sp *span, f func(first, last uint32, free *kids) bool) (found, more bool) {
+func (s *search) offer(sp *span, f func(first, last uint32, free *children.Set) bool) (found, more bool) {
 	if s.eligible == nil {
 		return true, f(sp.first, sp.last, sp.free)
 	}
@@ -206,7 +207,7 @@ func (s *search) offer(sp *span, f func(first, last uint32, free *kids) bool) (f
 		}
 		return true, f(sp.first, sp.last, sp.free)
 	}
-	for first, last := range idset.Intersect(rangeOf(sp.first, sp.last), s.eligible).Ranges() {
+	for first, last := range idset.Intersect(idset.Range(sp.first, sp.last), s.eligible).Ranges() {
 		if found = true; !f(first, last, sp.free) {
 			return true, false
 		}
@@ -220,7 +221,7 @@ func (s *search) skip(it fitItem) fitItem {
 	if !ok {
 		return after(it)
 	}
-	to := fitItem{kids: it.kids, idle: it.idle, first: next}
+	to := fitItem{free: it.free, idle: it.idle, first: next}
 	// A span that begins before the next eligible rank may have it. If it has
 	// not, the search comes back here from there.
 	s.fit.DescendLessOrEqual(to, func(before fitItem) bool {
@@ -234,5 +235,5 @@ func (s *search) skip(it fitItem) fitItem {
 
 // after returns where the items begin that have more than an item.
 func after(it fitItem) fitItem {
-	return fitItem{kids: it.kids, idle: it.idle, first: math.MaxUint32}
+	return fitItem{free: it.free, idle: it.idle, first: math.MaxUint32}
 }

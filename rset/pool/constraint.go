@@ -3,13 +3,16 @@ package pool
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// An inventory tells which ranks there are, and what is known of them.
+// An inventory is the ranks that there are, and what is known of them.
 type inventory interface {
 	// allRanks returns all ranks. It is not to be changed.
 	allRanks() *idset.Set
@@ -147,19 +150,24 @@ const (
 	maxSpelled         = 1 << 16 // ranges of them that do not go on in the next
 )
 
-// parseConstraint reads the constraints of a jobspec. It returns nil where they
-// let every rank pass because there are none. It keeps nothing of b.
-func parseConstraint(b []byte) (*constraint, *InputError) {
+// parseConstraint reads the constraints of a jobspec. It returns nil if there are
+// none, so that every rank passes. It keeps nothing of b.
+func parseConstraint(b []byte) (*constraint, *jsonobj.Fault) {
 	if b == nil {
 		return nil, nil
 	}
 	if len(b) > maxConstraintBytes {
-		return nil, tooMany("bytes", len(b), maxConstraintBytes)
+		return nil, tooLong(b, maxConstraintBytes)
 	}
+	doc := jsonobj.NewDoc(b, jsonscan.Limits{})
+	o := doc.Object()
 	var p constraintParser
-	c, err := p.constraint(jsonValue{b, 0}, 1)
-	if err != nil || len(c.terms) == 0 {
-		return nil, err
+	c := p.operators(&o, 1)
+	if doc.Failed() {
+		return nil, doc.Fault()
+	}
+	if len(c.terms) == 0 {
+		return nil, nil
 	}
 	return c, nil
 }
@@ -169,36 +177,29 @@ type constraintParser struct {
 	terms, hosts, spelled int
 }
 
-// constraint reads an object of operators.
-func (p *constraintParser) constraint(v jsonValue, depth int) (*constraint, *InputError) {
-	if depth > maxConstraintDepth {
-		return nil, v.fail(ErrLimit, fmt.Errorf("more than %d constraints in each other", maxConstraintDepth))
-	}
+// operators reads an object of operators.
+func (p *constraintParser) operators(o *jsonobj.Reader, depth int) *constraint {
 	c := new(constraint)
-	err := v.object(ErrRequest, func(key []byte, m jsonValue) *InputError {
-		t, err := p.term(string(key), m, depth)
-		if err == nil {
-			c.terms = append(c.terms, t)
-		}
-		return err
-	})
-	return c, err
+	for o.Next() {
+		c.terms = append(c.terms, p.term(string(o.Key()), o.Value(), depth))
+	}
+	return c
 }
 
 // term reads the values of an operator.
-func (p *constraintParser) term(name string, v jsonValue, depth int) (term, *InputError) {
+func (p *constraintParser) term(name string, v jsonobj.Value, depth int) term {
 	var t term
-	var read func(e jsonValue) *InputError
+	var read func(e jsonobj.Value)
 	switch name {
 	case "properties":
 		t.operator = opProperties
-		read = func(e jsonValue) *InputError { return p.property(&t, e) }
+		read = func(e jsonobj.Value) { p.property(&t, e) }
 	case "hostlist":
 		t.operator, t.hosts = opHostlist, new(hostlist.List)
-		read = func(e jsonValue) *InputError { return p.hostlist(&t, e) }
+		read = func(e jsonobj.Value) { p.hostlist(&t, e) }
 	case "ranks":
 		t.operator, t.ranks = opRanks, new(idset.Set)
-		read = func(e jsonValue) *InputError { return p.ranks(&t, e) }
+		read = func(e jsonobj.Value) { t.ranks.UnionWith(readIDs(e, idset.MaxID)) }
 	case "and":
 		t.operator = opAnd
 	case "or":
@@ -206,90 +207,62 @@ func (p *constraintParser) term(name string, v jsonValue, depth int) (term, *Inp
 	case "not":
 		t.operator = opNot
 	default:
-		return t, v.fail(ErrRequest, fmt.Errorf("unknown operator %q", clip(name, maxToken)))
+		v.Fail(fmt.Errorf("unknown operator %s", guard.Quote(name)))
+		return t
 	}
 	if read == nil {
-		read = func(e jsonValue) *InputError {
-			c, err := p.constraint(e, depth+1)
-			t.args = append(t.args, c)
-			return err
+		read = func(e jsonobj.Value) {
+			if depth == maxConstraintDepth {
+				e.Fail(&limitCause{fmt.Sprintf("more than %d constraints in each other", maxConstraintDepth)})
+			}
+			o := e.Object()
+			t.args = append(t.args, p.operators(&o, depth+1))
 		}
 	}
-	if err := p.count(v); err != nil {
-		return t, err
+	p.count(v)
+	for a := v.Array(); a.Next(); {
+		read(a.Value())
 	}
-	err := v.array(ErrRequest, read)
 	if t.hosts != nil {
 		t.hosts.Uniq() // or each time that a host is named would cost all its ranks
 	}
-	return t, err
+	return t
 }
 
 // count counts an operator or a property.
-func (p *constraintParser) count(v jsonValue) *InputError {
+func (p *constraintParser) count(v jsonobj.Value) {
 	if p.terms++; p.terms > maxTerms {
-		return v.fail(ErrLimit, fmt.Errorf("more than %d operators and properties", maxTerms))
+		v.Fail(&limitCause{fmt.Sprintf("more than %d operators and properties", maxTerms)})
 	}
-	return nil
-}
-
-// notInProperty is the bytes that no name of a property has (RFC 20).
-const notInProperty = "!&'\"^`|()"
-
-// isProperty reports whether a text can be the name of a property: a key of an
-// object in JSON, too.
-func isProperty(name string) bool {
-	return name != "" && !strings.ContainsAny(name, notInProperty+"\x00") && utf8.ValidString(name)
 }
 
 // property reads a value of properties.
-func (p *constraintParser) property(t *term, v jsonValue) *InputError {
-	s, err := v.text(ErrRequest)
-	if err == nil {
-		err = p.count(v)
-	}
-	if err != nil {
-		return err
-	}
-	name, not := strings.CutPrefix(s, "^")
-	if !isProperty(name) {
-		return v.fail(ErrRequest, fmt.Errorf("%q %w", clip(s, maxToken), errPropertyName))
+func (p *constraintParser) property(t *term, v jsonobj.Value) {
+	name, not := strings.CutPrefix(v.Text(), "^")
+	p.count(v)
+	if !rset.ValidProperty(name) {
+		v.Fail(fmt.Errorf("%w: %s", errPropertyName, guard.Quote(v.Text())))
+		return
 	}
 	host := new(hostlist.List)
 	if host.Append(name) != nil {
 		host = nil
 	}
 	t.names = append(t.names, propertyName{name, not, host})
-	return nil
 }
 
 // hostlist reads a value of hostlist.
-func (p *constraintParser) hostlist(t *term, v jsonValue) *InputError {
-	s, fail := v.text(ErrRequest)
-	if fail != nil {
-		return fail
-	}
+func (p *constraintParser) hostlist(t *term, v jsonobj.Value) {
 	// What is left of the limits; 0 would be the default.
-	hosts, err := hostlist.Parser{MaxHosts: maxConstraintHosts - p.hosts + 1, MaxSpelled: maxSpelled - p.spelled + 1}.Parse(s)
-	if err != nil {
-		return v.wrap(ErrRequest, err)
-	}
+	parser := hostlist.Parser{MaxHosts: maxConstraintHosts - p.hosts + 1, MaxSpelled: maxSpelled - p.spelled + 1}
+	hosts := jsonobj.Parse(v, parser.Parse)
 	p.hosts += hosts.Len()
 	for range hosts.Ranges() {
 		p.spelled++
 	}
 	if p.hosts > maxConstraintHosts || p.spelled > maxSpelled {
-		return v.fail(ErrLimit, fmt.Errorf("more than %d hosts or %d ranges of hosts", maxConstraintHosts, maxSpelled))
+		v.Fail(&limitCause{fmt.Sprintf("more than %d hosts or %d ranges of hosts", maxConstraintHosts, maxSpelled)})
+		return
 	}
 	t.hosts.AppendList(hosts)
-	return nil
-}
-
-// ranks reads a value of ranks.
-func (p *constraintParser) ranks(t *term, v jsonValue) *InputError {
-	set, err := v.ids(ErrRequest, idset.MaxID)
-	if err == nil {
-		t.ranks.UnionWith(set)
-	}
-	return err
 }

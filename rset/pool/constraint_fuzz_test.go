@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset/pool"
 )
@@ -14,11 +15,11 @@ import (
 // requireInputError requires that an error is one of this package that stays
 // short, and of a known category.
 func requireInputError(t require.TestingT, err error, category error) {
-	var input *pool.InputError
-	require.ErrorAs(t, err, &input)
+	var fault *jsonobj.Fault
+	require.ErrorAs(t, err, &fault)
 	require.True(t, errors.Is(err, category) != errors.Is(err, pool.ErrLimit), err)
 	require.Less(t, len(err.Error()), 1024)
-	require.LessOrEqual(t, len(input.Path), 128)
+	require.LessOrEqual(t, len(fault.Path), 128)
 }
 
 // FuzzConstraint: no panic; what is accepted is an object that matches as it

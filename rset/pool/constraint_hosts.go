@@ -9,7 +9,7 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// A hostIndex tells which ranks are on which hosts, for an inventory's
+// A hostIndex finds the ranks on hosts, for an inventory's
 // ranksOfHosts. It is of the hosts as they were when it was made, and never
 // changes. A nil *hostIndex knows no host.
 //
@@ -17,11 +17,11 @@ import (
 // log n to look up a range of a list, and each that is found: of n[0-999999] on
 // ranks 0-999999 as of n7 on rank 7.
 type hostIndex struct {
-	spans []hostSpan // by prefix, then by first id
+	spans []hostRange // by prefix, then by first id
 }
 
-// A hostSpan is hosts with consecutive ids on consecutive ranks.
-type hostSpan struct {
+// A hostRange is hosts with consecutive ids on consecutive ranks.
+type hostRange struct {
 	hostlist.Range
 	rank  uint32 // of the first
 	reach uint64 // the largest id of the spans of this prefix up to this one
@@ -41,7 +41,7 @@ func newHostIndex(ranks *idset.Set, hosts *hostlist.List) *hostIndex {
 	for r := range hosts.Ranges() {
 		for len(runs) > 0 {
 			n := min(r.Last-r.First, uint64(runs[0].last-runs[0].first)) // one less than how many
-			span := hostSpan{Range: r, rank: runs[0].first}
+			span := hostRange{Range: r, rank: runs[0].first}
 			span.Last = r.First + n
 			x.spans = append(x.spans, span)
 			if runs[0].first += uint32(n) + 1; runs[0].first > runs[0].last {
@@ -53,7 +53,7 @@ func newHostIndex(ranks *idset.Set, hosts *hostlist.List) *hostIndex {
 			r.First = span.Last + 1
 		}
 	}
-	slices.SortFunc(x.spans, func(a, b hostSpan) int {
+	slices.SortFunc(x.spans, func(a, b hostRange) int {
 		return cmp.Or(cmp.Compare(a.Prefix, b.Prefix), cmp.Compare(a.First, b.First), cmp.Compare(a.rank, b.rank))
 	})
 	for i := range x.spans {

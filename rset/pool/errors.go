@@ -4,197 +4,155 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// What is wrong with a request or with a response of RFC 28 that was read is
-// an InputError, in request_errors.go.
+// The categories of errors. The text of an error that wraps one tells the job, the
+// resources, or the path and the offset.
 var (
-	// ErrInfeasible is returned when a request can never be met with the
-	// inventory as it is. The error that wraps it is an *InfeasibleError.
-	ErrInfeasible = errors.New("pool: request can not be met")
+	// ErrInfeasible is returned when the inventory can never meet a request.
+	ErrInfeasible = errors.New("pool: infeasible")
 
-	// ErrBusy is returned, as it is, when a request can be met with the
-	// inventory, and not with what is free and up now.
+	// ErrBusy is returned, as it is, when the inventory can meet a request, but
+	// what is up and free now cannot.
 	ErrBusy = errors.New("pool: resources are busy")
 
-	// ErrExists is returned when a job holds resources already. The error that
-	// wraps it is a *JobError.
+	// ErrExpired is returned when the pool has expired.
+	ErrExpired = errors.New("pool: the pool has expired")
+
+	// ErrExists is returned when a job has resources already.
 	ErrExists = errors.New("pool: job has resources already")
 
-	// ErrJob is returned when a job does not have resources. The error that
-	// wraps it is a *JobError.
-	ErrJob = errors.New("pool: job has no resources")
+	// ErrNotFound is returned when a job has no resources.
+	ErrNotFound = errors.New("pool: job has no resources")
 
-	// ErrNotHeld is returned when more is freed than a job holds. The error
-	// that wraps it is a *NotHeldError.
+	// ErrNotHeld is returned when more is freed than a job holds.
 	ErrNotHeld = errors.New("pool: resources are not held by the job")
 
-	// ErrConflict is returned by Adopt when another job holds some of the
-	// resources. The error that wraps it is a *ConflictError.
+	// ErrConflict is returned by Adopt when other jobs hold some of the
+	// resources. Holder.Conflicts tells which.
 	ErrConflict = errors.New("pool: resources are held twice")
 
 	// ErrMissing is returned by Adopt when the inventory does not have some of
-	// the resources. The error that wraps it is a *MissingError.
+	// the resources. Holder.Gone tells which.
 	ErrMissing = errors.New("pool: resources are not in the inventory")
 
-	// ErrRanks is returned when ranks are named that are not there, or are not
-	// to be named so. The error that wraps it is a *RanksError.
-	ErrRanks = errors.New("pool: ranks do not fit")
+	// ErrInvalid is returned when an argument is invalid: an inventory or an
+	// allocation without resources, ranks that are not there, a time that is
+	// negative or not finite.
+	ErrInvalid = errors.New("pool: invalid argument")
 
-	// ErrEmpty is returned when an inventory or an allocation has no resources.
-	ErrEmpty = errors.New("pool: no resources")
+	// ErrRequest is returned when a jobspec or a Needs asks for something that a
+	// pool does not understand, or has constraints that are not of RFC 31; and for
+	// the zero Request.
+	ErrRequest = errors.New("pool: invalid request")
 
-	// ErrTime is returned when a time is no time of RFC 20, or when the pool's
-	// own expiration has passed. The error that wraps it is a *TimeError.
-	ErrTime = errors.New("pool: time does not fit")
+	// ErrAcquire is returned when a text is not a response of RFC 28.
+	ErrAcquire = errors.New("pool: invalid response to resource.acquire")
 
-	// ErrLimit is returned when a pool would become larger than its Config
-	// allows, by a *LimitError, or when a text or a request is larger than this
-	// package reads, by an *InputError.
+	// ErrLimit is returned when a pool, a text or a request is too large.
 	ErrLimit = errors.New("pool: limit exceeded")
 )
 
-// InfeasibleError tells why a request can never be met. It wraps ErrInfeasible.
-type InfeasibleError struct {
-	Reason string // in words, as "request for 4 nodes of 1 slot of 2 cores: 3 such nodes exist"
-}
-
-// Error returns the text of the error.
-func (e *InfeasibleError) Error() string { return "pool: " + e.Reason }
-
-// Unwrap returns ErrInfeasible.
-func (e *InfeasibleError) Unwrap() error { return ErrInfeasible }
-
-// JobError names the job that has resources already, or has none. It wraps
-// ErrExists or ErrJob.
-type JobError struct {
-	Job jobid.ID
-	Err error // ErrExists or ErrJob
-}
-
-// Error returns the text of the error.
-func (e *JobError) Error() string {
-	if errors.Is(e.Err, ErrExists) {
-		return fmt.Sprintf("pool: job %s has resources already", e.Job)
-	}
-	return fmt.Sprintf("pool: job %s has no resources", e.Job)
-}
-
-// Unwrap returns ErrExists or ErrJob.
-func (e *JobError) Unwrap() error { return e.Err }
-
-// NotHeldError names what a job was to free and does not hold. It wraps
-// ErrNotHeld.
-type NotHeldError struct {
-	Job    jobid.ID
-	Excess *rset.R // without hosts; not empty
-}
-
-// Error returns the text of the error.
-func (e *NotHeldError) Error() string {
-	return fmt.Sprintf("pool: job %s does not hold %s", e.Job, plain(e.Excess))
-}
-
-// Unwrap returns ErrNotHeld.
-func (e *NotHeldError) Unwrap() error { return ErrNotHeld }
-
-// A Conflict is what two jobs hold both.
+// A Conflict is what another job holds too.
 type Conflict struct {
 	Other   jobid.ID
 	Overlap *rset.R // without hosts; not empty
 }
 
-// ConflictError names the jobs that hold the same resources as a job that was
-// adopted. It wraps ErrConflict.
-type ConflictError struct {
-	Job       jobid.ID
-	Conflicts []Conflict // by job, at least one
+// invalid returns an ErrInvalid.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }
 
-// Error returns the text of the error, which names the first of the jobs.
-func (e *ConflictError) Error() string {
-	first := e.Conflicts[0]
-	text := fmt.Sprintf("pool: jobs %s and %s both hold %s", e.Job, first.Other, plain(first.Overlap))
-	if n := len(e.Conflicts) - 1; n > 0 {
-		text += fmt.Sprintf(", and %d more conflicts", n)
-	}
-	return text
+// jobError returns an error about a job.
+func jobError(job jobid.ID, category error) error { return fmt.Errorf("%w: %s", category, job) }
+
+// ranksError returns an ErrInvalid about ranks.
+func ranksError(what string, ranks *idset.Set, reason string) error {
+	return invalid("%s: ranks %s %s", what, guard.Clip(ranks.String()), reason)
 }
 
-// Unwrap returns ErrConflict.
-func (e *ConflictError) Unwrap() error { return ErrConflict }
-
-// MissingError names what a job that was adopted has and the inventory has not.
-// It wraps ErrMissing.
-type MissingError struct {
-	Job     jobid.ID
-	Missing *rset.R // without hosts; not empty
+// tooMany returns the ErrLimit of a Config.
+func tooMany(what string, got, limit int) error {
+	return fmt.Errorf("%w: %d %s, at most %d are allowed", ErrLimit, got, what, limit)
 }
-
-// Error returns the text of the error.
-func (e *MissingError) Error() string {
-	return fmt.Sprintf("pool: job %s has %s, which is not in the inventory", e.Job, plain(e.Missing))
-}
-
-// Unwrap returns ErrMissing.
-func (e *MissingError) Unwrap() error { return ErrMissing }
-
-// RanksError names ranks that do not fit. It wraps ErrRanks.
-type RanksError struct {
-	What   string     // where they were named: "up", "grow", "freed", "property x"
-	Ranks  *idset.Set // not empty
-	Reason string     // what is wrong, in words: "are not in the inventory"
-}
-
-// Error returns the text of the error.
-func (e *RanksError) Error() string {
-	return fmt.Sprintf("pool: %s: ranks %s %s", e.What, clip(e.Ranks.String(), maxToken), e.Reason)
-}
-
-// Unwrap returns ErrRanks.
-func (e *RanksError) Unwrap() error { return ErrRanks }
-
-// TimeError names a time that does not fit. It wraps ErrTime.
-type TimeError struct {
-	What string // which it is, and what is wrong, in words
-	Time eventlog.Timestamp
-}
-
-// Error returns the text of the error.
-func (e *TimeError) Error() string { return fmt.Sprintf("pool: %s: %s", e.What, e.Time) }
-
-// Unwrap returns ErrTime.
-func (e *TimeError) Unwrap() error { return ErrTime }
-
-// LimitError tells that a pool would become larger than its Config allows. It
-// wraps ErrLimit.
-type LimitError struct {
-	What       string // "jobs", "properties"
-	Got, Limit int
-}
-
-// Error returns the text of the error.
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("pool: %d %s, at most %d are allowed", e.Got, e.What, e.Limit)
-}
-
-// Unwrap returns ErrLimit.
-func (e *LimitError) Unwrap() error { return ErrLimit }
 
 // plain returns the start of the resources in words.
-func plain(r *rset.R) string { return clip(r.String(), maxToken) }
+func plain(r *rset.R) string { return guard.Clip(r.String()) }
 
-// errZeroRequest tells that a Request did not come from NewRequest.
-var errZeroRequest = errors.New("the request asks for nothing")
-
-// What may be wrong with ranks.
+// What is wrong with ranks.
 const (
 	notThere  = "are not in the inventory"
 	isThere   = "are in the inventory already"
 	bothWays  = "are named both ways"
 	notOfThis = "are not in the allocation"
 )
+
+// What is wrong with a value, beside what package jsonobj says.
+var (
+	errNoSpec       = errors.New("there is no jobspec")
+	errOneResource  = errors.New("a pool takes one tree of resources")
+	errPlace        = errors.New("a pool knows node>slot>core, slot>node>core and slot>core, with other resources beside the cores")
+	errInner        = errors.New("nothing may be inside of it")
+	errUnit         = errors.New("a pool does not know units")
+	errID           = errors.New("a pool does not choose by id")
+	errTwice        = errors.New("occurs twice in one slot")
+	errNoCores      = errors.New("a slot needs cores, or whole nodes")
+	errSlotNodes    = errors.New("a pool takes a fixed number of nodes in a slot, of slots that are counted by one number or a range")
+	errPropertyName = errors.New("invalid property name")
+	errEmpty        = errors.New("no resources")
+	errNoChange     = errors.New("has no key of RFC 28")
+	errAll          = errors.New(`"all" says nothing without resources`)
+	errGrow         = errors.New("a response has no key for ranks that come")
+	errTime         = errors.New("must be a finite time of 0 or later")
+)
+
+// A limitCause is an ErrLimit without its text, which categorize puts first.
+type limitCause struct{ text string }
+
+func (c *limitCause) Error() string { return c.text }
+func (c *limitCause) Unwrap() error { return ErrLimit }
+
+// tooManyInAll returns the cause of an ErrLimit for a request.
+func tooManyInAll() error { return &limitCause{"too many in all"} }
+
+// categorize returns an error that wraps a cause and its category: ErrLimit where
+// the cause is a limit exceeded, else the one given.
+func categorize(category, cause error) error {
+	for _, limit := range [...]error{ErrLimit, rset.ErrLimit, hostlist.ErrLimit, idset.ErrLimit, jsonscan.ErrDepth} {
+		if errors.Is(cause, limit) {
+			category = ErrLimit
+		}
+	}
+	return fmt.Errorf("%w: %w", category, cause)
+}
+
+// tooLong returns the fault of a text of more than most bytes.
+func tooLong(text []byte, most int) *jsonobj.Fault {
+	return &jsonobj.Fault{Err: &limitCause{fmt.Sprintf("%d bytes, at most %d are allowed", len(text), most)}}
+}
+
+// maxPath is the largest number of bytes of a path in an error.
+const maxPath = 128
+
+// at returns the fault of a value that is in no text.
+func at(path string, err error) *jsonobj.Fault {
+	return &jsonobj.Fault{Path: path[:min(len(path), maxPath)], Offset: jsonobj.NoOffset, Err: err}
+}
+
+// under returns a fault with what leads to the text before its path.
+func under(prefix string, f *jsonobj.Fault) *jsonobj.Fault {
+	if f.Path != "" {
+		prefix += "." + f.Path
+	}
+	moved := at(prefix, f)
+	moved.Offset, moved.Err = f.Offset, f.Err
+	return moved
+}

@@ -1,11 +1,10 @@
 package pool_test
 
 import (
-	"errors"
 	"fmt"
+	"time"
 
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/pool"
@@ -69,13 +68,25 @@ func Example() {
 	fmt.Println(second, err)
 	// Output:
 	// rank[1-3]/core[0-3] n[1-3] 1060.0 <nil>
-	// pool: request for 4 nodes of 1 slot of 4 cores, constrained: 3 such nodes exist
+	// pool: infeasible: request for 4 nodes of 1 slot of 4 cores, constrained: 3 such nodes exist
 	// <nil>
 	// pool: resources are busy
 	// 1060.0 <nil>
 	// rank[2-3]/core[0-3] <nil>
 	// <nil>
 	// rank[2-3]/core[0-3] <nil>
+}
+
+// A request without a jobspec: two nodes with four cores and a gpu each, for an hour.
+func ExampleNeeds() {
+	p := examplePool()
+	q, err := pool.Needs{Nodes: 2, Cores: 4, GPUs: 1, Duration: time.Hour}.Request()
+	fmt.Println(q, q.Duration(), err)
+	r, err := p.Alloc(1, q, 1000)
+	fmt.Println(r, r.Expiration(), err)
+	// Output:
+	// 2 nodes of 1 slot of 4 cores, 1 gpu 1h0m0s <nil>
+	// rank[0-1]/core[0-3],gpu0 4600.0 <nil>
 }
 
 // After a restart the scheduler learns of the jobs that are there.
@@ -88,16 +99,13 @@ func ExamplePool_Adopt() {
 	}
 	// Another job that claims the same is held too, and told.
 	err := p.Adopt(2, r, nil)
-	var conflict *pool.ConflictError
-	if errors.As(err, &conflict) {
-		fmt.Println(conflict.Job == 2, conflict.Conflicts[0].Other == jobid.ID(1), conflict.Conflicts[0].Overlap)
-	}
+	fmt.Println(err)
 	fmt.Println(p.Available())
 	fmt.Println(p.Check())
 	// Output:
 	// <nil>
 	// 1 rank[1-2]/core[0-7],gpu[0-1] holds rank2/core[0-7],gpu[0-1]
-	// true true rank2/core[0-7],gpu[0-1]
+	// pool: resources are held twice: jobs ƒ3 and ƒ2 both hold rank2/core[0-7],gpu[0-1]
 	// rank[0,3]/core[0-7],gpu[0-1]
 	// <nil>
 }
@@ -110,7 +118,7 @@ func ExamplePool_Update() {
 	fmt.Println(p.Down())
 	// Output:
 	// <nil>
-	// pool: up: ranks 3 are not in the inventory
+	// pool: invalid argument: up: ranks 3 are not in the inventory
 	// rank[1-2]/core[0-7],gpu[0-1]
 	// rank0/core[0-7],gpu[0-1]
 }

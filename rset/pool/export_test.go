@@ -1,6 +1,10 @@
 package pool
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/joblife/joblife/rset/internal/children"
+)
 
 // Breaks are ways to break a pool in which job 1 has all of rank 0, job 2 some
 // of it too, rank 1 is idle and rank 2 down; and what Check says.
@@ -13,12 +17,12 @@ func Breaks() map[string]func(p *Pool) {
 	}
 	return map[string]func(p *Pool){
 		"what is held and what is free": func(p *Pool) {
-			rank(p, 1, func(s *state) { s.free = s.free.lowest([]need{{"core", 1}}, 1) })
+			rank(p, 1, func(s *state) { s.free = lowest(s.free, []need{{"core", 1}}, 1) })
 		},
 		"held and what is free": func(p *Pool) { rank(p, 0, func(s *state) { s.free = s.all }) },
 		"the ranks have": func(p *Pool) {
 			rank(p, 1, func(s *state) {
-				one := s.all.lowest([]need{{"core", 1}}, 1)
+				one := lowest(s.all, []need{{"core", 1}}, 1)
 				*s = state{all: one, free: one}
 			})
 		},
@@ -27,7 +31,7 @@ func Breaks() map[string]func(p *Pool) {
 			rank(p, 0, func(s *state) { s.owners[0], s.owners[1] = s.owners[1], s.owners[0] })
 		},
 		"job ƒ3 holds nothing": func(p *Pool) {
-			rank(p, 0, func(s *state) { s.owners[1].kids, s.clash = nil, false })
+			rank(p, 0, func(s *state) { s.owners[1].what, s.clash = nil, false })
 		},
 		"are in one state": func(p *Pool) {
 			sp := p.at(2)
@@ -45,25 +49,25 @@ func Breaks() map[string]func(p *Pool) {
 		"ranks that are not there":       func(p *Pool) { p.fit.ReplaceOrInsert(fitItem{nil, 77, true, p.at(1)}) },
 		"looked for in the inventory":    func(p *Pool) { p.whole = newFitTree() },
 		"ranks 0-0 and job ƒ2 do not": func(p *Pool) {
-			p.reshare(1, false, 0, 0, func(*kids) *kids { return nil })
+			p.reshare(1, false, 0, 0, func(*children.Set) *children.Set { return nil })
 		},
 		"ranks 1-1 and job ƒ2 do not": func(p *Pool) {
-			p.reshare(1, false, 1, 1, func(*kids) *kids { return p.at(1).all })
+			p.reshare(1, false, 1, 1, func(*children.Set) *children.Set { return p.at(1).all })
 		},
 		"ranks 9-9 and job ƒ2 do not": func(p *Pool) {
-			p.reshare(1, false, 9, 9, func(*kids) *kids { return p.at(1).all })
+			p.reshare(1, false, 9, 9, func(*children.Set) *children.Set { return p.at(1).all })
 		},
 		"job ƒ2 do not agree": func(p *Pool) {
-			p.reshare(1, true, 1, 1, func(*kids) *kids { return p.at(1).all })
+			p.reshare(1, true, 1, 1, func(*children.Set) *children.Set { return p.at(1).all })
 		},
 		"job ƒ8 do not agree": func(p *Pool) {
-			p.reshare(7, true, 99, 99, func(*kids) *kids { return p.at(1).all })
+			p.reshare(7, true, 99, 99, func(*children.Set) *children.Set { return p.at(1).all })
 		},
 		"job ƒ3 do not agree": func(p *Pool) {
 			p.shares.ReplaceOrInsert(share{2, false, 0, 0, p.at(1).all})
 		},
 		"holds more than it has": func(p *Pool) {
-			p.reshare(1, true, 99, 99, func(*kids) *kids { return p.at(1).all })
+			p.reshare(1, true, 99, 99, func(*children.Set) *children.Set { return p.at(1).all })
 		},
 		"which is not noted": func(p *Pool) {
 			h, _ := p.holder(1)

@@ -7,18 +7,15 @@ import (
 	"github.com/joblife/joblife/eventlog"
 )
 
-// Earliest returns the earliest time at which a request can be met if each job
-// that has resources ends when they expire, and nothing else changes. It only
-// forecasts: the pool stays as it is, and no time frees anything.
+// Earliest returns the earliest time at which a request can be met if each job ends
+// when its resources expire and nothing else changes. The pool does not change.
 //
-// A job past its expiration may end at any moment, and is taken to end now; so
-// that a result of now does not mean that Alloc succeeds now. One that never
-// expires never ends. The error is ErrBusy where that, or ranks that are down,
-// keep the request from being met at any time before the pool expires, an
-// *InfeasibleError, a *TimeError or an *InputError as of Alloc.
+// A job past its expiration is taken to end now, so a result of now does not mean that
+// Alloc succeeds. A job that never expires never ends. The error is ErrBusy if such jobs,
+// or ranks that are down, prevent the request until the pool expires; else as of Alloc.
 //
-// With n jobs it releases the resources of at most n of them in copies, and
-// looks for room log n times.
+// For n jobs it releases the resources of at most n of them in copies, and looks for room
+// log n times.
 func (p *Pool) Earliest(q *Request, now eventlog.Timestamp) (eventlog.Timestamp, error) {
 	eligible, err := q.eligibleIn(p)
 	if err != nil {
@@ -57,7 +54,7 @@ func (p *Pool) Earliest(q *Request, now eventlog.Timestamp) (eventlog.Timestamp,
 		}
 		trial := copied.Clone()
 		for _, h := range ends[done:next] {
-			var r released // which nobody asks for
+			var r released // not used
 			for _, s := range trial.sharesList(h.id) {
 				trial.release(&r, s)
 			}

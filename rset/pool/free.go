@@ -1,47 +1,47 @@
 package pool
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// Freed is what a Free did. Returned, Gone and Contested have nothing in common
-// and are together what the job held of the fragment, and of Rest. None is nil;
-// they have no hosts and times, but that Returned may be the fragment itself.
+// Freed is what [Pool.Free] did. Returned, Gone and Contested are disjoint and together
+// what the job held of the fragment and of Rest. None is nil. They have no hosts and
+// times, but Returned may be the fragment itself.
 type Freed struct {
-	Returned  *rset.R // is nobody's any more, and may be allocated where it is up
-	Gone      *rset.R // is not in the inventory, and does not come back
-	Contested *rset.R // is still held by another job: see Adopt
-	Rest      *rset.R // what final released that the fragment did not name
+	Returned  *rset.R // no job holds it; it can be allocated where it is up
+	Gone      *rset.R // it is not in the inventory
+	Contested *rset.R // another job still holds it: see Adopt
+	Rest      *rset.R // what final released beside the fragment
 }
 
-// Free takes a fragment of its resources from a job. All of it must be held by
-// that job: the error is a *NotHeldError that names what is not, or a *JobError
-// (ErrJob), and then nothing has changed. What the job holds that is not in the
-// inventory any more may be named.
+// Free takes a fragment of its resources from a job. The error is ErrNotHeld if the job
+// does not hold all of it, or ErrNotFound if it has no resources; then nothing has
+// changed. The fragment may be nil or empty, and may name resources that have left the
+// inventory.
 //
-// The job stays a holder, perhaps of nothing, until final. Then all that it
-// still holds is released too and told as Rest: fragments that do not add up to
-// the allocation are the manager's fault, and no reason to keep resources from
-// everybody. The fragment may be nil or empty.
+// The job stays a holder, perhaps of nothing, until final. Then all that it still holds
+// is released too and told as Rest: fragments that do not add up are an error of the
+// manager and no reason to keep resources from other jobs.
 //
-// It costs by ranges of the fragment, and for each by the logarithm of what the
-// pool has.
+// It takes logarithmic time for each range of the fragment.
 func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 	if _, ok := p.holder(id); !ok {
-		return Freed{}, jobError(id, ErrJob)
+		return Freed{}, jobError(id, ErrNotFound)
 	}
 	var pl plan
 	for e := range fragment.Entries() {
-		k := newKids(e.Children)
+		k := children.FromMap(e.Children)
 		for first, last := range e.Ranks.Ranges() {
 			p.planFree(&pl, id, first, last, k)
 		}
 	}
 	if !pl.excess.isEmpty() {
-		return Freed{}, &NotHeldError{Job: id, Excess: pl.excess.r(rset.Config{})}
+		return Freed{}, fmt.Errorf("%w: job %s: %s", ErrNotHeld, id, plain(pl.excess.r(rset.Config{})))
 	}
 	var r released
 	for _, s := range pl.shares {
@@ -73,17 +73,17 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 	return freed, nil
 }
 
-// A plan is what is to be released, and what can not be because it is not held.
+// A plan is what is to be released, and what cannot be because it is not held.
 type plan struct {
 	shares []share
 	excess collector
 }
 
 // planFree adds children of a range of ranks to a plan.
-func (p *Pool) planFree(pl *plan, id jobid.ID, first, last uint32, k *kids) {
+func (p *Pool) planFree(pl *plan, id jobid.ID, first, last uint32, k *children.Set) {
 	at := first
 	// beyond takes what is not held in the inventory: it may be gone.
-	beyond := func(first, last uint32, k *kids) {
+	beyond := func(first, last uint32, k *children.Set) {
 		if k == nil || first > last {
 			return
 		}
@@ -94,10 +94,10 @@ func (p *Pool) planFree(pl *plan, id jobid.ID, first, last uint32, k *kids) {
 				pl.excess.add(at, from-1, k)
 			}
 			at = to + 1
-			if have := k.intersect(s.kids); have != nil {
+			if have := k.Intersect(s.what); have != nil {
 				pl.shares = append(pl.shares, share{id, true, from, to, have})
 			}
-			pl.excess.add(from, to, k.subtract(s.kids))
+			pl.excess.add(from, to, k.Subtract(s.what))
 		})
 		if at <= last {
 			pl.excess.add(at, last, k)
@@ -109,10 +109,10 @@ func (p *Pool) planFree(pl *plan, id jobid.ID, first, last uint32, k *kids) {
 			beyond(at, from-1, k)
 		}
 		at = to + 1
-		if have := k.intersect(s.kids); have != nil {
+		if have := k.Intersect(s.what); have != nil {
 			pl.shares = append(pl.shares, share{id, false, from, to, have})
 		}
-		beyond(from, to, k.subtract(s.kids))
+		beyond(from, to, k.Subtract(s.what))
 	})
 	if at <= last {
 		beyond(at, last, k)
@@ -137,16 +137,16 @@ func (r *released) freed(fragment *rset.R) Freed {
 
 // release takes from a job what it holds.
 func (p *Pool) release(r *released, s share) {
-	p.reshare(s.job, s.gone, s.first, s.last, func(k *kids) *kids { return k.subtract(s.kids) })
+	p.reshare(s.job, s.gone, s.first, s.last, func(k *children.Set) *children.Set { return k.Subtract(s.what) })
 	if s.gone {
-		r.gone.add(s.first, s.last, s.kids)
+		r.gone.add(s.first, s.last, s.what)
 		return
 	}
 	p.edit(s.first, s.last, func(first, last uint32, st *state) {
-		back := st.drop(s.job, s.kids)
+		back := st.drop(s.job, s.what)
 		r.returned.add(first, last, back)
-		if back != s.kids {
-			r.contested.add(first, last, s.kids.subtract(back))
+		if back != s.what {
+			r.contested.add(first, last, s.what.Subtract(back))
 		}
 	})
 }

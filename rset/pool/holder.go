@@ -31,10 +31,10 @@ func (h *holder) isOf(r *rset.R) bool {
 type Holder struct {
 	ID         jobid.ID
 	R          *rset.R            // the allocation, as it was made or adopted
-	Held       *rset.R            // what is held of it in the inventory; without hosts, unless it is R itself
-	Gone       *rset.R            // what is held of it, and is not in the inventory; without hosts
-	Since      eventlog.Timestamp // its start
-	Expiration eventlog.Timestamp // 0: never. Nothing is freed by time
+	Held       *rset.R            // what it holds in the inventory; without hosts, unless it is R itself
+	Gone       *rset.R            // what it holds that is not in the inventory; without hosts
+	Since      eventlog.Timestamp // the start of R
+	Expiration eventlog.Timestamp // 0: never. Time frees nothing
 	Conflicts  []Conflict         // what other jobs hold too, by job
 }
 
@@ -62,8 +62,8 @@ func (p *Pool) cut(id jobid.ID) {
 	}
 }
 
-// Holder returns a job that has resources, or false if it has none. A job has
-// resources until Free is told that it was final, be it that none are left.
+// Holder returns a job that has resources, or false if it has none. A job counts as one
+// until a Free that is final, also if it holds nothing any more.
 func (p *Pool) Holder(id jobid.ID) (Holder, bool) {
 	h, ok := p.holder(id)
 	if !ok {
@@ -72,10 +72,9 @@ func (p *Pool) Holder(id jobid.ID) (Holder, bool) {
 	return p.show(h), true
 }
 
-// Holders returns an iterator over the jobs that have resources, by id. The
-// pool must not be changed meanwhile. It costs little for jobs that hold all
-// they were given, and by their ranges for others, and for all while there is a
-// conflict.
+// Holders returns an iterator over the jobs that have resources, by id. The pool must
+// not change meanwhile. It is cheap for jobs that hold all they were given; for others,
+// and for all while there is a conflict, it takes time in proportion to their ranges.
 func (p *Pool) Holders() iter.Seq[Holder] {
 	return func(yield func(Holder) bool) {
 		p.holders.Ascend(func(it holderItem) bool { return yield(p.show(it.h)) })
@@ -97,13 +96,13 @@ func (p *Pool) show(h *holder) Holder {
 	return out
 }
 
-// SetExpiration changes when the allocation of a job expires; 0 is never. It
-// frees nothing, whatever the time is: forecasts go by it. The error is a
-// *JobError (ErrJob) or a *TimeError, and then nothing has changed.
+// SetExpiration sets when the allocation of a job expires; 0 means never. Forecasts use
+// it; nothing is freed. The error is ErrNotFound or ErrInvalid, and then nothing has
+// changed.
 func (p *Pool) SetExpiration(id jobid.ID, t eventlog.Timestamp) error {
 	h, ok := p.holder(id)
 	if !ok {
-		return jobError(id, ErrJob)
+		return jobError(id, ErrNotFound)
 	}
 	if err := checkTime("expiration of job "+id.String(), t); err != nil {
 		return err

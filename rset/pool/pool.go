@@ -5,34 +5,32 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/google/btree"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/hostlist"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// What a zero Config means.
-const (
-	DefaultJobs       = 1 << 20 // the number of jobs that have resources
-	DefaultProperties = 1 << 16 // the number of different properties
-)
-
-// Config is how large a pool may become. A zero field is the default, a negative
-// one allows none.
+// Config is how large a pool may become. In each field 0 or less means the default.
 type Config struct {
-	Jobs       int // the number of jobs that have resources
-	Properties int // the number of different properties
+	MaxJobs       int // jobs that have resources; default 2^20
+	MaxProperties int // different properties; default 2^16
 }
 
-// Pool is the scheduler's side of an instance: an inventory of resources, which
-// of its ranks are up, and which job holds what. New makes one; the zero Pool
-// is not valid. It must not be copied: Clone copies it. One goroutine at a time
-// may use it; a clone may be used by another one.
+// What the zero Config means.
+const (
+	defaultMaxJobs       = 1 << 20
+	defaultMaxProperties = 1 << 16
+)
+
+// Pool is the scheduler's view of an instance: an inventory of resources, which of its
+// ranks are up, and which job holds what. [New] makes one; the zero Pool is invalid. Do
+// not copy a Pool: use Clone. One goroutine at a time may use it; another one may use a
+// clone.
 type Pool struct {
 	cfg        Config
 	inventory  *rset.R               // properties up to date
@@ -50,16 +48,15 @@ type Pool struct {
 	holders *btree.BTreeG[holderItem] // the jobs, by id
 }
 
-// New returns a pool of an inventory, all ranks of which are down and free. The
-// pool expires when the inventory does. It retains the inventory, which is
-// immutable. The error is ErrEmpty for an inventory without resources, or a
-// *LimitError.
+// New returns a pool of an inventory, all of which is down and free. The pool expires
+// when the inventory does. The error is ErrInvalid for an inventory without resources,
+// or ErrLimit.
 func New(inventory *rset.R, cfg Config) (*Pool, error) {
 	if inventory.IsEmpty() {
-		return nil, ErrEmpty
+		return nil, invalid("inventory: %w", errEmpty)
 	}
-	cfg.Jobs = max(cmp.Or(cfg.Jobs, DefaultJobs), 0)
-	cfg.Properties = max(cmp.Or(cfg.Properties, DefaultProperties), 0)
+	cfg.MaxJobs = cmp.Or(max(cfg.MaxJobs, 0), defaultMaxJobs)
+	cfg.MaxProperties = cmp.Or(max(cfg.MaxProperties, 0), defaultMaxProperties)
 	p := &Pool{
 		cfg:        cfg,
 		expiration: inventory.Expiration(),
@@ -84,7 +81,7 @@ func New(inventory *rset.R, cfg Config) (*Pool, error) {
 func spansOf(r *rset.R) []*span {
 	var spans []*span
 	for e := range r.Entries() {
-		all := newKids(e.Children)
+		all := children.FromMap(e.Children)
 		for first, last := range e.Ranks.Ranges() {
 			spans = append(spans, &span{first, last, state{all: all, free: all}})
 		}
@@ -97,12 +94,7 @@ func spansOf(r *rset.R) []*span {
 func (p *Pool) setInventory(r *rset.R) {
 	p.inventory, p.ranks, p.properties = r, r.Ranks(), maps.Collect(r.Properties())
 	p.hosts = newHostIndex(p.ranks, r.Nodelist())
-	known := maps.Clone(p.properties)
-	maps.DeleteFunc(known, func(name string, _ *idset.Set) bool { return strings.HasPrefix(name, "+") })
-	p.bare = r
-	if len(known) != len(p.properties) {
-		p.bare = withProperties(r, known)
-	}
+	p.bare = r.WithoutLocal()
 	p.whole = newFitTree()
 	for _, sp := range spansOf(r) {
 		sp.up = true
@@ -126,7 +118,7 @@ func withProperties(r *rset.R, properties map[string]*idset.Set) *rset.R {
 	}))
 }
 
-// must returns the result of an operation that can not fail while the
+// must returns the result of an operation that cannot fail while the
 // invariants hold.
 func must(r *rset.R, err error) *rset.R {
 	if err != nil {
@@ -135,11 +127,9 @@ func must(r *rset.R, err error) *rset.R {
 	return r
 }
 
-// Clone returns a copy: what is changed in one of them later does not show in
-// the other. It costs the same whatever the pool is, some allocations; what
-// they share is copied as it is changed. It writes to p as a change does, so
-// that no other goroutine may use p meanwhile. The two may be used by two
-// goroutines.
+// Clone returns an independent copy, in constant time: what both share is copied when it
+// changes. Clone writes to p, so no other goroutine may use p meanwhile. Later two
+// goroutines may use the two.
 func (p *Pool) Clone() *Pool {
 	c := *p
 	c.spans, c.fit, c.clashes = p.spans.Clone(), p.fit.Clone(), p.clashes.Clone()
@@ -147,12 +137,12 @@ func (p *Pool) Clone() *Pool {
 	return &c
 }
 
-// Inventory returns all resources, with their hosts and properties as they are
-// now and the expiration of the pool. It is empty after all ranks are gone.
+// Inventory returns all resources, with hosts, properties and the expiration of the
+// pool. It is empty once all ranks are gone.
 func (p *Pool) Inventory() *rset.R { return must(p.inventory.WithTimes(0, p.expiration)) }
 
-// Available returns the resources that can be allocated now: what nobody holds
-// of the ranks that are up. It costs by ranges.
+// Available returns the resources that can be allocated now: what no job holds on the
+// ranks that are up. It takes time in proportion to ranges.
 func (p *Pool) Available() *rset.R {
 	var c collector
 	p.each(func(sp *span) {
@@ -163,8 +153,8 @@ func (p *Pool) Available() *rset.R {
 	return p.present(&c)
 }
 
-// Down returns the resources of the ranks that are down, those that jobs hold
-// too. It costs by ranges.
+// Down returns the resources of the ranks that are down, including what jobs hold. It
+// takes time in proportion to ranges.
 func (p *Pool) Down() *rset.R {
 	var c collector
 	p.each(func(sp *span) {
@@ -191,49 +181,49 @@ func (p *Pool) present(c *collector) *rset.R {
 
 // A collector gathers children of ranks, to make an R of them.
 type collector struct {
-	kids  []*kids
+	sets  []*children.Set
 	ranks []*idset.Set
-	index map[*kids]int
+	index map[*children.Set]int
 }
 
 // add adds children of a range of ranks, which has none of them yet.
-func (c *collector) add(first, last uint32, k *kids) {
+func (c *collector) add(first, last uint32, k *children.Set) {
 	if k == nil {
 		return
 	}
 	i, ok := c.index[k]
 	if !ok {
 		if c.index == nil {
-			c.index = make(map[*kids]int)
+			c.index = make(map[*children.Set]int)
 		}
-		i = len(c.kids)
+		i = len(c.sets)
 		c.index[k] = i
-		c.kids, c.ranks = append(c.kids, k), append(c.ranks, new(idset.Set))
+		c.sets, c.ranks = append(c.sets, k), append(c.ranks, new(idset.Set))
 	}
 	c.ranks[i].InsertRange(first, last)
 }
 
-func (c *collector) isEmpty() bool { return len(c.kids) == 0 }
+func (c *collector) isEmpty() bool { return len(c.sets) == 0 }
 
 // r returns the R, with what else is to be in it if it is not empty.
 func (c *collector) r(cfg rset.Config) *rset.R {
 	if c.isEmpty() {
 		return new(rset.R)
 	}
-	cfg.Entries = make([]rset.Entry, len(c.kids))
-	for i, k := range c.kids {
-		cfg.Entries[i] = rset.Entry{Ranks: c.ranks[i], Children: k.children()}
+	cfg.Entries = make([]rset.Entry, len(c.sets))
+	for i, k := range c.sets {
+		cfg.Entries[i] = rset.Entry{Ranks: c.ranks[i], Children: k.Map()}
 	}
 	return must(rset.New(cfg))
 }
 
+// validTime reports whether a time is one of RFC 20.
+func validTime(t eventlog.Timestamp) bool { return t >= 0 && t <= math.MaxFloat64 }
+
 // checkTime returns an error unless a time is one of RFC 20.
 func checkTime(what string, t eventlog.Timestamp) error {
-	if t >= 0 && t <= math.MaxFloat64 {
-		return nil
+	if !validTime(t) {
+		return invalid("%s %w: %v", what, errTime, t)
 	}
-	return &TimeError{What: what + " is not a finite time of 0 or later", Time: t}
+	return nil
 }
-
-// jobError returns a *JobError.
-func jobError(job jobid.ID, err error) error { return &JobError{Job: job, Err: err} }

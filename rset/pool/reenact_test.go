@@ -42,10 +42,8 @@ func TestReenact1558WhatIsStillHeldIsMarkedAndAConflictIsListed(t *testing.T) {
 	// The rank was given to another job before.
 	other := parseR(t, "rank3/core[0-3] n3")
 	err = p.Adopt(3, other, nil)
-	var conflict *pool.ConflictError
-	require.ErrorAs(t, err, &conflict)
 	require.ErrorIs(t, err, pool.ErrConflict)
-	require.EqualError(t, err, "pool: jobs "+jobid.ID(3).String()+" and "+jobid.ID(1).String()+" both hold rank3/core[0-3]")
+	require.EqualError(t, err, "pool: resources are held twice: jobs "+jobid.ID(3).String()+" and "+jobid.ID(1).String()+" both hold rank3/core[0-3]")
 	var seen []string
 	for h := range p.Holders() {
 		for _, c := range h.Conflicts {
@@ -106,12 +104,11 @@ func TestReenact1170CancelIsNotFreeAndTheOverlapIsNamed(t *testing.T) {
 	p := upPool(t, "rank[0-1]/core[0-95] n[0-1]")
 	require.NoError(t, p.Adopt(1, parseR(t, "rank0/core[80-95] n0"), nil))
 	err := p.Adopt(2, parseR(t, "rank0/core[0-95] n0"), nil)
-	var conflict *pool.ConflictError
-	require.ErrorAs(t, err, &conflict)
-	require.Equal(t, jobid.ID(2), conflict.Job)
-	require.Len(t, conflict.Conflicts, 1)
-	require.Equal(t, jobid.ID(1), conflict.Conflicts[0].Other)
-	require.Equal(t, "rank0/core[80-95]", conflict.Conflicts[0].Overlap.String())
+	require.EqualError(t, err, "pool: resources are held twice: jobs ƒ3 and ƒ2 both hold rank0/core[80-95]")
+	h, _ := p.Holder(2)
+	require.Len(t, h.Conflicts, 1)
+	require.Equal(t, jobid.ID(1), h.Conflicts[0].Other)
+	require.Equal(t, "rank0/core[80-95]", h.Conflicts[0].Overlap.String())
 	require.NoError(t, p.Check())
 
 	// PR-8: there is no cancel, and a request that holds nothing frees nothing.
@@ -122,9 +119,9 @@ func TestReenact1170CancelIsNotFreeAndTheOverlapIsNamed(t *testing.T) {
 	before := textOf(p)
 	for _, final := range []bool{false, true} {
 		_, err = p.Free(7, parseR(t, "rank0/core[0-95] n0"), final)
-		require.ErrorIs(t, err, pool.ErrJob)
+		require.ErrorIs(t, err, pool.ErrNotFound)
 	}
-	require.EqualError(t, err, "pool: job "+jobid.ID(7).String()+" has no resources")
+	require.EqualError(t, err, "pool: job has no resources: "+jobid.ID(7).String())
 	require.Equal(t, before, textOf(p))
 }
 
@@ -187,7 +184,7 @@ func TestReenact1266FinalReleasesWhatNoFragmentNamed(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, freed.Returned.IsEmpty() && freed.Rest.IsEmpty() && freed.Gone.IsEmpty())
 	_, err = p.Free(2, nil, true)
-	require.ErrorIs(t, err, pool.ErrJob)
+	require.ErrorIs(t, err, pool.ErrNotFound)
 }
 
 // volcano issue 3392: a node shrank below what was used of it, and the
@@ -228,7 +225,7 @@ func TestReenact6294HelloMayBeRepeated(t *testing.T) {
 	p := upPool(t, "rank[0-3]/core[0-3] n[0-3]")
 	r := parseR(t, "rank[0-4]/core[0-3] n[0-4]")
 	first := p.Adopt(1, r, idset.Of(2))
-	require.EqualError(t, first, "pool: job "+jobid.ID(1).String()+" has rank4/core[0-3], which is not in the inventory")
+	require.EqualError(t, first, "pool: resources are not in the inventory: job "+jobid.ID(1).String()+": rank4/core[0-3]")
 	before := textOf(p)
 	for range 10 {
 		require.EqualError(t, p.Adopt(1, r, idset.Of(2)), first.Error())

@@ -4,13 +4,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
-// A Request is what a job asks of a pool. It is immutable: any number of
-// goroutines may use one, any number of times. The zero Request asks for
-// nothing; it is not valid, and a pool refuses it.
+// A Request is what a job asks of a pool: [NewRequest] makes it of a jobspec,
+// [Needs.Request] of numbers. It is immutable; any number of goroutines may use one, any
+// number of times. The zero Request is invalid, and a pool refuses it.
 type Request struct {
 	// nodes is how many nodes; the zero Count if the job asks for slots
 	// wherever they fit.
@@ -18,17 +20,17 @@ type Request struct {
 	// slots is how many slots on each of the nodes, or in all where nodes is
 	// the zero Count. It is the zero Count in the zero Request alone.
 	slots jobspec.Count
-	// span is how many nodes make one slot, for jobs that ask for nodes in
+	// nodesPerSlot is how many nodes make one slot, for jobs that ask for nodes in
 	// slots; slots is 1 then. It is 1 for all others.
-	span int64
+	nodesPerSlot int64
 	// per is what each slot takes on a node, in the order of kinds, each kind
 	// once. It is empty for a job that asks for whole nodes, whatever is in them.
 	per []need
-	// exclusive tells that the job takes nodes whole; per is then what a node
+	// exclusive: the job takes whole nodes; per is then what a node
 	// must have.
 	exclusive  bool
-	duration   float64     // seconds; 0: no limit
-	constraint *constraint // nil: every rank will do
+	duration   time.Duration // how long it may run; 0: no limit
+	constraint *constraint   // nil: every rank will do
 }
 
 // A need is how many of a kind, as "core", a slot takes.
@@ -40,53 +42,49 @@ type need struct {
 // maxKind is the largest number of bytes in the name of a kind.
 const maxKind = 64
 
-// NewRequest returns what a jobspec asks of a pool. It retains nothing of the
-// Spec.
+// NewRequest returns what a jobspec asks of a pool. It retains nothing of the Spec.
 //
-// The resources are one of node>slot>core, slot>node>core and slot>core, with
-// gpus and resources of any other type beside the cores, which is RFC 25 and
-// more, or slot>node alone, which is whole nodes. A count of nodes and slots may
-// be a range or a set; of cores and of all else in a slot the job gets the
-// smallest acceptable count. A job takes nodes whole if their vertex is
-// exclusive, which by RFC 14 it is in a slot unless it says otherwise; the
-// reference asks for the key.
+// The resources are node>slot>core, slot>node>core or slot>core, with gpus and other
+// resources beside the cores (RFC 25 and more); or slot>node alone, which is whole nodes.
+// Counts of nodes and slots may be ranges or sets. Of cores and all else in a slot the
+// job gets the smallest acceptable count. A job gets whole nodes if their vertex is
+// exclusive; by RFC 14 it is, in a slot, unless it says otherwise. The reference asks for
+// the key.
 //
-// The constraints are those of RFC 31. Operators in one object must all match,
-// and none matches everything; not negates its values together; of properties
-// without values every rank matches, of hostlist and ranks without values none;
-// hosts and ranks that are not there match nothing; a rank has the name of its
-// host as a property. RFC 31 leaves that open, and it is so in the reference.
-// The name of a property is one of RFC 20, which the reference does not ask for.
-// Constraints may have 1 MiB, 64 levels, 4096 operators and properties, 2^24
+// Constraints are those of RFC 31, with what the RFC leaves open as in the reference:
+// operators in one object must all match; no operators match every rank; not negates its
+// values together; properties without values match every rank, hostlist and ranks without
+// values none; unknown hosts and ranks match nothing; a rank has the name of its host as
+// a property. Names of properties must be those of RFC 20, which the reference does not
+// require. Constraints have at most 1 MiB, 64 levels, 4096 operators and properties, 2^24
 // hosts, and 65536 ranges of hosts.
 //
-// The error is an *InputError: of category ErrRequest for any other form, such
-// as sockets, for a unit or an id, and for constraints that are not of RFC 31;
-// of ErrLimit for more than jobspec.MaxQuantity of a resource in all, and for
-// constraints beyond the limits.
+// The error is ErrRequest for any other form, such as sockets, for a unit or an id, and
+// for other constraints; or ErrLimit for more than jobspec.MaxQuantity of a resource in
+// all, and for larger constraints. Its text tells the path, and in constraints the offset.
 func NewRequest(spec *jobspec.Spec) (*Request, error) {
 	if spec == nil {
-		return nil, fail(ErrRequest, "", noOffset, errZeroSpec)
+		return nil, categorize(ErrRequest, errNoSpec)
 	}
-	b := builder{q: Request{span: 1, duration: spec.Duration()}}
+	b := builder{q: Request{nodesPerSlot: 1, duration: spec.Duration()}}
 	for i, v := range spec.Vertices() {
 		if err := b.add(i, v); err != nil {
-			return nil, err
+			return nil, categorize(ErrRequest, err)
 		}
 	}
 	if err := b.finish(); err != nil {
-		return nil, err
+		return nil, categorize(ErrRequest, err)
 	}
 	c, err := parseConstraint(spec.Constraints())
 	if err != nil {
-		return nil, err.in("attributes.system.constraints")
+		return nil, categorize(ErrRequest, under("attributes.system.constraints", err))
 	}
 	b.q.constraint = c
 	return &b.q, nil
 }
 
-// Duration returns how many seconds the job may run; 0 is no limit.
-func (q *Request) Duration() float64 { return q.duration }
+// Duration returns how long the job may run; 0 means no limit.
+func (q *Request) Duration() time.Duration { return q.duration }
 
 // String returns the request in one line for people, as "4 nodes of 2 slots of
 // 4 cores, 1 gpu". It is empty for the zero Request.
@@ -103,15 +101,15 @@ func (q *Request) String() string {
 		parts = append(parts, counted(q.nodes, noun))
 	}
 	switch {
-	case q.span > 1:
-		parts[0] += ", " + strconv.FormatInt(q.span, 10) + " to a slot,"
+	case q.nodesPerSlot > 1:
+		parts[0] += ", " + strconv.FormatInt(q.nodesPerSlot, 10) + " to a slot,"
 	case q.nodes.IsZero() || len(q.per) > 0:
 		parts = append(parts, counted(q.slots, "slot"))
 	}
 	if len(q.per) > 0 {
 		needs := make([]string, len(q.per))
 		for i, p := range q.per {
-			needs[i] = counted(jobspec.Fixed(p.n), named(p.kind))
+			needs[i] = counted(jobspec.Fixed(p.n), jsonobj.Name(p.kind))
 		}
 		parts = append(parts, strings.Join(needs, ", "))
 	}
@@ -133,7 +131,7 @@ func counted(c jobspec.Count, noun string) string {
 // nslots returns how many slots there are on so many nodes with so many slots
 // each: what RFC 20 calls nslots. Of a request that is not by node the slots are
 // those in all, on one node.
-func (q *Request) nslots(nodes, slots int64) int64 { return nodes * slots / q.span }
+func (q *Request) nslots(nodes, slots int64) int64 { return nodes * slots / q.nodesPerSlot }
 
 // builder makes a Request of vertices.
 type builder struct {
@@ -143,7 +141,7 @@ type builder struct {
 }
 
 // add takes the next vertex.
-func (b *builder) add(i int, v jobspec.Vertex) *InputError {
+func (b *builder) add(i int, v jobspec.Vertex) error {
 	b.vertices = append(b.vertices, v)
 	switch {
 	case v.Parent < 0 && i > 0:
@@ -188,9 +186,9 @@ func (b *builder) find(kind string) (int, bool) {
 }
 
 // finish completes the request once all vertices are in.
-func (b *builder) finish() *InputError {
+func (b *builder) finish() error {
 	if b.slot == 0 {
-		return fail(ErrRequest, "resources", noOffset, errPlace)
+		return at("resources", errPlace)
 	}
 	b.q.slots = b.vertices[b.slot-1].Count
 	if b.node != 0 {
@@ -204,34 +202,35 @@ func (b *builder) finish() *InputError {
 	if _, ok := b.find("core"); !ok && !b.q.exclusive {
 		return b.fail(b.inner(), "", errNoCores)
 	}
-	total := b.q.slots.Min()
-	if !b.q.nodes.IsZero() {
-		total *= b.q.nodes.Min()
+	return b.q.checkTotal()
+}
+
+// checkTotal returns an error if the smallest grant is too large.
+func (q *Request) checkTotal() error {
+	total := q.slots.Min()
+	if !q.nodes.IsZero() {
+		total *= q.nodes.Min()
 	}
-	for _, p := range append([]need{{n: 1}}, b.q.per...) {
+	for _, p := range append([]need{{n: 1}}, q.per...) {
 		if total > jobspec.MaxQuantity/p.n {
-			return fail(ErrLimit, "resources", noOffset, errTooMany)
+			return at("resources", tooManyInAll())
 		}
 	}
 	return nil
 }
 
-// spread turns slots of nodes into nodes of one slot each, of which span make
-// one slot of the job.
-func (b *builder) spread() *InputError {
-	span, ok := b.q.nodes.Fixed()
+// spread turns slots of nodes into nodes of one slot each, several of which make one
+// slot of the job.
+func (b *builder) spread() error {
+	inSlot, ok := b.q.nodes.Fixed()
 	if !ok {
-		return b.fail(b.node-1, "count", errSpan)
+		return b.fail(b.node-1, "count", errSlotNodes)
 	}
-	nodes, err := times(b.q.slots, span)
+	nodes, err := times(b.q.slots, inSlot)
 	if err != nil {
-		category := ErrRequest
-		if err == errTooMany {
-			category = ErrLimit
-		}
-		return fail(category, b.path(b.node-1)+".count", noOffset, err)
+		return b.fail(b.node-1, "count", err)
 	}
-	b.q.nodes, b.q.slots, b.q.span = nodes, jobspec.Fixed(1), span
+	b.q.nodes, b.q.slots, b.q.nodesPerSlot = nodes, jobspec.Fixed(1), inSlot
 	return nil
 }
 
@@ -245,13 +244,13 @@ func times(c jobspec.Count, k int64) (jobspec.Count, error) {
 	case k == 1:
 		return c, nil
 	case lo > jobspec.MaxCount:
-		return jobspec.Count{}, errTooMany
+		return jobspec.Count{}, tooManyInAll()
 	case fixed:
 		return jobspec.Fixed(lo), nil
-	case operator == jobspec.Add:
+	case operator == jobspec.OperatorAdd:
 		operand *= k
-	case operator != jobspec.Multiply:
-		return jobspec.Count{}, errSpan
+	case operator != jobspec.OperatorMultiply:
+		return jobspec.Count{}, errSlotNodes
 	}
 	text := strconv.FormatInt(lo, 10)
 	if bounded && hi*k <= jobspec.MaxCount {
@@ -266,12 +265,12 @@ func times(c jobspec.Count, k int64) (jobspec.Count, error) {
 }
 
 // fail returns an error about a key of a vertex, or about the vertex.
-func (b *builder) fail(i int, key string, cause error) *InputError {
+func (b *builder) fail(i int, key string, cause error) error {
 	path := b.path(i)
 	if key != "" {
 		path += "." + key
 	}
-	return fail(ErrRequest, path, noOffset, cause)
+	return at(path, cause)
 }
 
 // path returns the dotted path of a vertex.

@@ -30,12 +30,13 @@ func ExampleNewRequest() {
 	fmt.Println(err)
 	_, err = request(`{"type":"slot","count":2,"label":"task","with":[{"type":"core","count":1}]}`,
 		`{"and":[{"hostlist":["n[0-3"]}]}`)
-	var input *pool.InputError
-	fmt.Println(errors.As(err, &input), errors.Is(err, pool.ErrRequest), input.Path, input.Offset)
+	fmt.Println(errors.Is(err, pool.ErrRequest))
+	fmt.Println(err)
 	// Output:
-	// 4 nodes of 2 slots of 4 cores, 1 gpu, constrained 3600 <nil>
-	// pool: resources[0].with[1].unit: a pool does not know units
-	// true true attributes.system.constraints.and[0].hostlist[0] 21
+	// 4 nodes of 2 slots of 4 cores, 1 gpu, constrained 1h0m0s <nil>
+	// pool: invalid request: resources[0].with[1].unit: a pool does not know units
+	// true
+	// pool: invalid request: attributes.system.constraints.and[0].hostlist[0]: offset 21: hostlist: invalid hostlist: offset 5: bracket is not closed in "n[0-3"
 }
 
 func ExampleParseAcquire() {
@@ -58,7 +59,7 @@ func ExampleParseAcquire() {
 	// Output:
 	// <nil> rank[0-1]/core[0-7]
 	// <nil> <nil> rank[0,2]/core[0-7]
-	// pool: up: offset 6: idset: offset 2: empty element in "2-"
+	// pool: invalid response to resource.acquire: up: offset 6: idset: syntax error: offset 2: empty element in "2-"
 }
 
 // A program that plays the resource module.

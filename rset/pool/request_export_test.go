@@ -19,7 +19,7 @@ type Asked struct {
 
 // Asked returns the fields of the request.
 func (q *Request) Asked() Asked {
-	a := Asked{Nodes: q.nodes, Slots: q.slots, Span: q.span, Exclusive: q.exclusive, Constrained: q.constraint != nil}
+	a := Asked{Nodes: q.nodes, Slots: q.slots, Span: q.nodesPerSlot, Exclusive: q.exclusive, Constrained: q.constraint != nil}
 	for _, p := range q.per {
 		if a.Per != "" {
 			a.Per += " "
@@ -72,7 +72,7 @@ func (f *Fake) Eligible(q *Request) *idset.Set { return q.eligible(f) }
 func (f *Fake) Match(constraints []byte) (*idset.Set, error) {
 	c, err := parseConstraint(constraints)
 	if err != nil {
-		return nil, err
+		return nil, categorize(ErrRequest, err)
 	}
 	ranks := f.Eligible(&Request{constraint: c})
 	if ranks == nil {
@@ -88,3 +88,6 @@ const (
 	MaxTerms           = maxTerms
 	MaxSpelled         = maxSpelled
 )
+
+// MaxAcquire is the largest number of bytes of a response.
+const MaxAcquire = maxAcquire

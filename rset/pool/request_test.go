@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/refdata"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset"
@@ -109,16 +111,16 @@ func TestAJobspecBecomesNodesSlotsAndWhatASlotTakes(t *testing.T) {
 		require.Equal(t, want.exclusive, asked.Exclusive, resources)
 		require.False(t, asked.Constrained)
 		require.Equal(t, want.text, q.String())
-		require.Equal(t, 90.5, q.Duration())
+		require.Equal(t, 90500*time.Millisecond, q.Duration())
 	}
 }
 
 // refuseRequest requires that a request is refused, and returns the error.
-func refuseRequest(t *testing.T, s *jobspec.Spec, category error, path string) *pool.InputError {
+func refuseRequest(t *testing.T, s *jobspec.Spec, category error, path string) *jsonobj.Fault {
 	t.Helper()
 	q, err := pool.NewRequest(s)
 	require.Nil(t, q)
-	var input *pool.InputError
+	var input *jsonobj.Fault
 	require.ErrorAs(t, err, &input)
 	require.ErrorIs(t, err, category)
 	require.ErrorIs(t, err, input.Err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/pool"
 )
@@ -29,7 +30,7 @@ func readAcquire(t require.TestingT, text string) pool.Acquire {
 func refuseAcquire(t *testing.T, text string, category error, path string, offset int) {
 	t.Helper()
 	a, err := pool.ParseAcquire([]byte(text))
-	var input *pool.InputError
+	var input *jsonobj.Fault
 	require.ErrorAs(t, err, &input, text)
 	require.ErrorIs(t, err, category, text)
 	require.Zero(t, a)
@@ -55,7 +56,12 @@ func TestRFC28TheFirstResponseHasResourcesAndUp(t *testing.T) {
 func TestRFC28ResourcesAreAnROfRFC20(t *testing.T) {
 	refuse := func(r string, category error) {
 		t.Helper()
-		refuseAcquire(t, `{"up":"","resources":`+r+`}`, category, "resources", 21)
+		_, err := pool.ParseAcquire([]byte(`{"up":"","resources":` + r + `}`))
+		require.ErrorIs(t, err, category)
+		var fault *jsonobj.Fault
+		require.ErrorAs(t, err, &fault)
+		require.True(t, strings.HasPrefix(fault.Path, "resources"), err)
+		require.GreaterOrEqual(t, fault.Offset, 21)
 	}
 	refuse(`{}`, pool.ErrAcquire)
 	refuse(`"0-5"`, pool.ErrAcquire)
@@ -66,9 +72,8 @@ func TestRFC28ResourcesAreAnROfRFC20(t *testing.T) {
 	refuse(strings.Replace(inventory6, `"host[0-5]"`, `"host[0-99999999]"`, 1), pool.ErrLimit)
 
 	_, err := pool.ParseAcquire([]byte(`{"up":"","resources":{"version":1,"execution":{"R_lite":[{}]}}}`))
-	var parse *rset.ParseError
-	require.ErrorAs(t, err, &parse)
-	require.Equal(t, "execution.R_lite[0].rank", parse.Field)
+	require.ErrorIs(t, err, rset.ErrSyntax)
+	require.ErrorContains(t, err, "resources.execution.R_lite[0].rank: offset 57: key is missing")
 }
 
 // The second example of RFC 28, with the colon and the comma that it lacks.
@@ -235,7 +240,7 @@ func TestAResponseThatNobodyCouldReadIsNotWritten(t *testing.T) {
 		{change(pool.Change{Expiration: &negative}), "expiration"},
 	} {
 		b, err := c.a.MarshalJSON()
-		var input *pool.InputError
+		var input *jsonobj.Fault
 		require.ErrorAs(t, err, &input, i)
 		require.ErrorIs(t, err, pool.ErrAcquire)
 		require.Nil(t, b)

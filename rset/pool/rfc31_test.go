@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/rset/hostlist"
 	"github.com/joblife/joblife/rset/pool"
 )
@@ -214,7 +215,7 @@ func TestConstraintsBeyondALimitAreRefused(t *testing.T) {
 	deep := cluster(t)
 	_, err := deep.Match([]byte(nested(pool.MaxConstraintDepth + 1)))
 	require.ErrorIs(t, err, pool.ErrLimit)
-	var input *pool.InputError
+	var input *jsonobj.Fault
 	require.ErrorAs(t, err, &input)
 	require.Equal(t, 8*pool.MaxConstraintDepth, input.Offset)
 	require.LessOrEqual(t, len(input.Path), 128)
@@ -251,7 +252,7 @@ func TestConstraintsThatAreNoJSONAreRefused(t *testing.T) {
 	c := cluster(t)
 	for text, offset := range map[string]int{``: 0, `[]`: 0, `{"and":[`: 8, `{"and":[]}x`: 10, `{"and":[],"and":[]}`: 10, `{"and":[{"or":[],"or":[]}]}`: 17} {
 		_, err := c.Match([]byte(text))
-		var input *pool.InputError
+		var input *jsonobj.Fault
 		require.ErrorAs(t, err, &input, text)
 		require.ErrorIs(t, err, pool.ErrRequest)
 		require.Equal(t, offset, input.Offset, text)

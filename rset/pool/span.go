@@ -7,13 +7,14 @@ import (
 	"github.com/google/btree"
 
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // degree is that of the trees.
 const degree = 32
 
-// A span is a range of consecutive ranks that are in the same state. Spans are
-// never changed, only replaced, so that copies of a pool share them.
+// A span is a range of consecutive ranks in the same state. Spans are never changed,
+// only replaced, so copies of a pool share them.
 type span struct {
 	first, last uint32
 	state
@@ -21,17 +22,17 @@ type span struct {
 
 // A state is all there is to know of a node.
 type state struct {
-	all    *kids   // what it has
-	free   *kids   // what of that nobody holds
-	owners []owner // who holds what, by job; never changed
-	up     bool    // may be allocated
-	clash  bool    // two owners hold the same
+	all    *children.Set // what it has
+	free   *children.Set // what of it no job holds
+	owners []owner       // what each job holds, by job; never changed
+	up     bool          // may be allocated
+	clash  bool          // two owners hold the same
 }
 
 // An owner is a job that holds children of a node.
 type owner struct {
 	job  jobid.ID
-	kids *kids
+	what *children.Set
 }
 
 func (s *state) idle() bool { return len(s.owners) == 0 }
@@ -39,8 +40,8 @@ func (s *state) idle() bool { return len(s.owners) == 0 }
 // equal reports whether two nodes are in the same state. That two hold the same
 // follows from the rest.
 func (s *state) equal(t *state) bool {
-	return s.up == t.up && s.all.equal(t.all) && s.free.equal(t.free) &&
-		slices.EqualFunc(s.owners, t.owners, func(a, b owner) bool { return a.job == b.job && a.kids.equal(b.kids) })
+	return s.up == t.up && s.all.Equal(t.all) && s.free.Equal(t.free) &&
+		slices.EqualFunc(s.owners, t.owners, func(a, b owner) bool { return a.job == b.job && a.what.Equal(b.what) })
 }
 
 // find returns where a job is among the owners, or would be, and whether it is.
@@ -49,33 +50,33 @@ func (s *state) find(job jobid.ID) (int, bool) {
 }
 
 // take makes a job an owner of children of the node.
-func (s *state) take(job jobid.ID, k *kids) {
+func (s *state) take(job jobid.ID, k *children.Set) {
 	owners := make([]owner, 0, len(s.owners)+1)
 	i, found := s.find(job)
 	owners = append(owners, s.owners[:i]...)
 	if found {
-		owners = append(owners, owner{job, s.owners[i].kids.union(k)})
+		owners = append(owners, owner{job, s.owners[i].what.Union(k)})
 		owners = append(owners, s.owners[i+1:]...)
 	} else {
 		owners = append(owners, owner{job, k})
 		owners = append(owners, s.owners[i:]...)
 	}
 	s.owners = owners
-	// What was free belongs to nobody else.
-	s.clash = s.clash || !s.free.contains(k) && s.overlaps()
-	s.free = s.free.subtract(k)
+	// What was free belongs to no other job.
+	s.clash = s.clash || !s.free.Contains(k) && s.overlaps()
+	s.free = s.free.Subtract(k)
 }
 
 // drop takes children of the node, which it holds, from a job, and returns
-// those of them that nobody holds any more.
-func (s *state) drop(job jobid.ID, k *kids) *kids {
+// those of them that no job holds any more.
+func (s *state) drop(job jobid.ID, k *children.Set) *children.Set {
 	i, _ := s.find(job)
-	rest := s.owners[i].kids.subtract(k)
+	rest := s.owners[i].what.Subtract(k)
 	if rest == nil {
 		s.owners = slices.Delete(slices.Clone(s.owners), i, i+1)
 	} else {
 		s.owners = slices.Clone(s.owners)
-		s.owners[i].kids = rest
+		s.owners[i].what = rest
 	}
 	if len(s.owners) == 0 {
 		s.free, s.clash = s.all, false
@@ -84,23 +85,23 @@ func (s *state) drop(job jobid.ID, k *kids) *kids {
 	if s.clash {
 		for j, o := range s.owners {
 			if j != i || rest == nil {
-				k = k.subtract(o.kids)
+				k = k.Subtract(o.what)
 			}
 		}
 		s.clash = s.overlaps()
 	}
-	s.free = s.free.union(k)
+	s.free = s.free.Union(k)
 	return k
 }
 
 // overlaps reports whether two owners hold the same.
 func (s *state) overlaps() bool {
-	var sum *kids
+	var sum *children.Set
 	for _, o := range s.owners {
-		if sum.intersects(o.kids) {
+		if sum.Intersects(o.what) {
 			return true
 		}
-		sum = sum.union(o.kids)
+		sum = sum.Union(o.what)
 	}
 	return false
 }
@@ -119,7 +120,7 @@ func newRankTree() *btree.BTreeG[rankItem] {
 // those that are idle, those with less before those with more, and lower ranks
 // before higher ones.
 type fitItem struct {
-	kids  *kids
+	free  *children.Set
 	first uint32
 	idle  bool
 	sp    *span
@@ -132,7 +133,7 @@ func (a fitItem) compareClass(b fitItem) int {
 		}
 		return 1
 	}
-	return a.kids.compareCounts(b.kids)
+	return compareCounts(a.free, b.free)
 }
 
 func newFitTree() *btree.BTreeG[fitItem] {
@@ -266,9 +267,9 @@ func (sp *span) item() fitItem { return fitItem{sp.free, sp.first, sp.idle(), sp
 // A share is what a job holds of a range of ranks.
 type share struct {
 	job         jobid.ID
-	gone        bool // not in the inventory, or not any more
+	gone        bool // not in the inventory
 	first, last uint32
-	kids        *kids
+	what        *children.Set
 }
 
 func newShareTree() *btree.BTreeG[share] {
@@ -304,17 +305,17 @@ func (p *Pool) sharesOf(job jobid.ID, gone bool, first, last uint32, f func(shar
 
 // reshare changes what a job holds of a range of ranks: the function is called
 // in order with what it holds, nil for nothing, and returns what it is to be.
-func (p *Pool) reshare(job jobid.ID, gone bool, first, last uint32, change func(k *kids) *kids) {
+func (p *Pool) reshare(job jobid.ID, gone bool, first, last uint32, change func(k *children.Set) *children.Set) {
 	var old, made []share
 	start := first
 	if first > 0 {
 		start = first - 1 // so that a neighbour can be joined
 	}
 	p.sharesOf(job, gone, start, last+1, func(s share) { old = append(old, s) })
-	put := func(first, last uint32, k *kids) {
+	put := func(first, last uint32, k *children.Set) {
 		switch i := len(made) - 1; {
 		case k == nil || first > last:
-		case i >= 0 && made[i].last+1 == first && made[i].kids.equal(k):
+		case i >= 0 && made[i].last+1 == first && made[i].what.Equal(k):
 			made[i].last = last
 		default:
 			made = append(made, share{job, gone, first, last, k})
@@ -323,13 +324,13 @@ func (p *Pool) reshare(job jobid.ID, gone bool, first, last uint32, change func(
 	at := first
 	for _, s := range old {
 		if s.first < first {
-			put(s.first, min(s.last, first-1), s.kids)
+			put(s.first, min(s.last, first-1), s.what)
 		}
 		if from, to := max(s.first, first), min(s.last, last); from <= to {
 			if at < from {
 				put(at, from-1, change(nil))
 			}
-			put(from, to, change(s.kids))
+			put(from, to, change(s.what))
 			at = to + 1
 		}
 		if s.last > last {
@@ -337,7 +338,7 @@ func (p *Pool) reshare(job jobid.ID, gone bool, first, last uint32, change func(
 				put(at, last, change(nil))
 				at = last + 1
 			}
-			put(max(s.first, last+1), s.last, s.kids)
+			put(max(s.first, last+1), s.last, s.what)
 		}
 	}
 	if at <= last {

@@ -7,35 +7,36 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// A Change is what one response of RFC 28 tells, beside the first. Its zero
-// value changes nothing. A set may be nil.
+// A Change is a change of the inventory, as a later response of RFC 28 tells it. The
+// zero Change changes nothing. A set may be nil.
 type Change struct {
-	Up, Down *idset.Set // ranks that may be allocated from now on, or no longer
-	Shrink   *idset.Set // ranks that are no longer there
-	Grow     *rset.R    // ranks that were not there, and are down unless Up names them
+	Up, Down *idset.Set // ranks that can be allocated from now on, or no longer
+	Shrink   *idset.Set // ranks that leave the inventory
+	Grow     *rset.R    // ranks that come, down unless Up names them
 
-	// AddProperties and RemoveProperties are ranks by property. That a rank has
-	// a property already, or lacks the one to be removed, is no error.
+	// AddProperties and RemoveProperties are ranks by property. It is no error if a
+	// rank has a property already, or lacks one to remove.
 	AddProperties, RemoveProperties map[string]*idset.Set
 
-	Expiration *eventlog.Timestamp // of the pool; 0: never. nil: as it was
+	Expiration *eventlog.Timestamp // of the pool; 0: never; nil: as it was
 }
 
-// Update makes a change, all of it or, after an error, nothing. Ranks go before
-// others come, so that a rank may be in Shrink and Grow, which replaces it.
+// Update makes a change, or nothing after an error. Ranks leave before others come, so a
+// rank in Shrink and in Grow is replaced.
 //
-// A rank that goes down keeps what jobs hold of it. What they hold of a rank
-// that goes away is held no longer by the pool: a Free that names it succeeds
-// and reports it as gone. If the rank comes back before it was freed, it is
-// held again.
+// Jobs keep what they hold of a rank that goes down. What they hold of a rank that leaves
+// is gone: a Free that names it succeeds and reports it. If the rank comes back before
+// that, it is held again.
 //
-// The error is a *RanksError that names ranks which are not there, or there
-// already, or named both ways, as up and down; what package rset says of hosts
-// or of names of properties; a *TimeError; a *LimitError. Up and Down cost by
-// ranges named, all else by ranges of the inventory.
+// The error is ErrInvalid for ranks that are not there, are there already, or are named
+// both ways, as up and down, and for an invalid time; ErrLimit; or an error of package
+// rset about hosts or names of properties. Up and Down take time in proportion to the
+// ranges named, all else to the ranges of the inventory.
 func (p *Pool) Update(c Change) error {
 	inventory, err := p.changed(c)
 	if err != nil {
@@ -63,7 +64,7 @@ func (p *Pool) Update(c Change) error {
 	return nil
 }
 
-// changed returns the inventory after a change, or why that can not be made.
+// changed returns the inventory after a change, or an error if the change is invalid.
 func (p *Pool) changed(c Change) (*rset.R, error) {
 	if c.Expiration != nil {
 		if err := checkTime("expiration of the pool", *c.Expiration); err != nil {
@@ -79,7 +80,7 @@ func (p *Pool) changed(c Change) (*rset.R, error) {
 		inventory = must(inventory.Restrict(ranks))
 	}
 	if !c.Grow.IsEmpty() {
-		if err := apart("grow", c.Grow.Ranks(), ranks, isThere); err != nil {
+		if err := disjoint("grow", c.Grow.Ranks(), ranks, isThere); err != nil {
 			return nil, err
 		}
 		var err error
@@ -117,21 +118,21 @@ func checkUpDown(c Change, ranks *idset.Set) error {
 	if err := among("up", c.Up, ranks); err != nil {
 		return err
 	}
-	if err := apart("up and down", c.Up, c.Down, bothWays); err != nil {
+	if err := disjoint("up and down", c.Up, c.Down, bothWays); err != nil {
 		return err
 	}
-	// A rank that goes away goes down too, and may be told so.
+	// A rank that leaves goes down too, and may be named so.
 	return among("down", idset.Difference(c.Down, c.Shrink), ranks)
 }
 
 // changeProperties changes the ranks of properties.
 func changeProperties(properties map[string]*idset.Set, c Change, ranks *idset.Set) error {
 	for _, name := range slices.Sorted(maps.Keys(c.RemoveProperties)) {
-		what, set := "property "+named(name), c.RemoveProperties[name]
+		what, set := "property "+jsonobj.Name(name), c.RemoveProperties[name]
 		if err := among(what, idset.Difference(set, c.Shrink), ranks); err != nil {
 			return err
 		}
-		if err := apart(what, set, c.AddProperties[name], bothWays); err != nil {
+		if err := disjoint(what, set, c.AddProperties[name], bothWays); err != nil {
 			return err
 		}
 		if have := properties[name]; have != nil {
@@ -143,7 +144,7 @@ func changeProperties(properties map[string]*idset.Set, c Change, ranks *idset.S
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.AddProperties)) {
 		set := c.AddProperties[name]
-		if err := among("property "+named(name), set, ranks); err != nil {
+		if err := among("property "+jsonobj.Name(name), set, ranks); err != nil {
 			return err
 		}
 		if !set.IsEmpty() {
@@ -155,8 +156,8 @@ func changeProperties(properties map[string]*idset.Set, c Change, ranks *idset.S
 
 // checkProperties returns an error if there are too many properties.
 func (p *Pool) checkProperties(properties map[string]*idset.Set) error {
-	if n := len(properties); n > p.cfg.Properties {
-		return &LimitError{What: "properties", Got: n, Limit: p.cfg.Properties}
+	if n := len(properties); n > p.cfg.MaxProperties {
+		return tooMany("properties", n, p.cfg.MaxProperties)
 	}
 	return nil
 }
@@ -166,23 +167,23 @@ func among(what string, set, ranks *idset.Set) error {
 	if ranks.ContainsAll(set) {
 		return nil
 	}
-	return &RanksError{What: what, Ranks: idset.Difference(set, ranks), Reason: notThere}
+	return ranksError(what, idset.Difference(set, ranks), notThere)
 }
 
-// apart returns an error if two sets have ranks in common.
-func apart(what string, a, b *idset.Set, reason string) error {
+// disjoint returns an error if two sets have ranks in common.
+func disjoint(what string, a, b *idset.Set, reason string) error {
 	if !a.Intersects(b) {
 		return nil
 	}
-	return &RanksError{What: what, Ranks: idset.Intersect(a, b), Reason: reason}
+	return ranksError(what, idset.Intersect(a, b), reason)
 }
 
 // shrink takes ranks out of the pool. What jobs hold of them is gone.
 func (p *Pool) shrink(first, last uint32) {
 	p.edit(first, last, func(first, last uint32, s *state) {
 		for _, o := range s.owners {
-			p.reshare(o.job, false, first, last, func(*kids) *kids { return nil })
-			p.reshare(o.job, true, first, last, func(k *kids) *kids { return k.union(o.kids) })
+			p.reshare(o.job, false, first, last, func(*children.Set) *children.Set { return nil })
+			p.reshare(o.job, true, first, last, func(k *children.Set) *children.Set { return k.Union(o.what) })
 			p.cut(o.job)
 		}
 		s.all = nil
@@ -190,7 +191,7 @@ func (p *Pool) shrink(first, last uint32) {
 }
 
 // grow puts ranks into the pool, down. What jobs hold of them, from when they
-// were there before, is not gone any more.
+// were there before, is no longer gone.
 func (p *Pool) grow(r *rset.R) {
 	for _, sp := range spansOf(r) {
 		p.insert(sp)
@@ -204,11 +205,11 @@ func (p *Pool) grow(r *rset.R) {
 	})
 	ranks := r.Ranks()
 	for _, s := range back {
-		if !ranks.Intersects(rangeOf(s.first, s.last)) {
+		if !ranks.Intersects(idset.Range(s.first, s.last)) {
 			continue
 		}
-		for first, last := range idset.Intersect(rangeOf(s.first, s.last), ranks).Ranges() {
-			p.hold(s.job, first, last, s.kids)
+		for first, last := range idset.Intersect(idset.Range(s.first, s.last), ranks).Ranges() {
+			p.hold(s.job, first, last, s.what)
 		}
 	}
 }
@@ -226,11 +227,4 @@ func (p *Pool) insert(sp *span) {
 		old, made = append(old, after), join(made, after)
 	}
 	p.replace(old, made)
-}
-
-// rangeOf returns a new set of a range of ranks.
-func rangeOf(first, last uint32) *idset.Set {
-	s := new(idset.Set)
-	s.InsertRange(first, last)
-	return s
 }

@@ -16,7 +16,7 @@ import (
 func TestAnInventoryHasResources(t *testing.T) {
 	for _, r := range []*rset.R{nil, new(rset.R)} {
 		_, err := pool.New(r, pool.Config{})
-		require.ErrorIs(t, err, pool.ErrEmpty)
+		require.ErrorIs(t, err, pool.ErrInvalid)
 	}
 }
 
@@ -43,16 +43,16 @@ func TestAChangeIsMadeWholeOrNotAtAll(t *testing.T) {
 	set := func(ranks ...uint32) map[string]*idset.Set { return map[string]*idset.Set{"x": idset.Of(ranks...)} }
 	before, was := textOf(p), string(p.Inventory().AppendJSON(nil))
 	for want, c := range map[string]pool.Change{
-		"pool: up: ranks 4-5 are not in the inventory":                         {Up: idset.Of(3, 4, 5)},
-		"pool: down: ranks 9 are not in the inventory":                         {Down: idset.Of(0, 9)},
-		"pool: shrink: ranks 4 are not in the inventory":                       {Shrink: idset.Of(1, 4)},
-		"pool: up: ranks 1 are not in the inventory":                           {Shrink: idset.Of(1), Up: idset.Of(1)},
-		"pool: up and down: ranks 2 are named both ways":                       {Up: idset.Of(1, 2), Down: idset.Of(2)},
-		"pool: grow: ranks 3 are in the inventory already":                     {Grow: parseR(t, "rank[3-4]/core0 n[3-4]")},
-		"pool: property x: ranks 4 are not in the inventory":                   {AddProperties: set(0, 4)},
-		"pool: property x: ranks 1 are named both ways":                        {AddProperties: set(0, 1), RemoveProperties: set(1)},
-		"pool: property x: ranks 7 are not in the inventory":                   {RemoveProperties: set(7)},
-		"pool: expiration of the pool is not a finite time of 0 or later: NaN": {Expiration: &bad},
+		"pool: invalid argument: up: ranks 4-5 are not in the inventory":                          {Up: idset.Of(3, 4, 5)},
+		"pool: invalid argument: down: ranks 9 are not in the inventory":                          {Down: idset.Of(0, 9)},
+		"pool: invalid argument: shrink: ranks 4 are not in the inventory":                        {Shrink: idset.Of(1, 4)},
+		"pool: invalid argument: up: ranks 1 are not in the inventory":                            {Shrink: idset.Of(1), Up: idset.Of(1)},
+		"pool: invalid argument: up and down: ranks 2 are named both ways":                        {Up: idset.Of(1, 2), Down: idset.Of(2)},
+		"pool: invalid argument: grow: ranks 3 are in the inventory already":                      {Grow: parseR(t, "rank[3-4]/core0 n[3-4]")},
+		"pool: invalid argument: property x: ranks 4 are not in the inventory":                    {AddProperties: set(0, 4)},
+		"pool: invalid argument: property x: ranks 1 are named both ways":                         {AddProperties: set(0, 1), RemoveProperties: set(1)},
+		"pool: invalid argument: property x: ranks 7 are not in the inventory":                    {RemoveProperties: set(7)},
+		"pool: invalid argument: expiration of the pool must be a finite time of 0 or later: NaN": {Expiration: &bad},
 	} {
 		c.Down = idset.Union(c.Down, idset.Of(0))
 		if c.Expiration == nil {
@@ -63,7 +63,7 @@ func TestAChangeIsMadeWholeOrNotAtAll(t *testing.T) {
 	}
 	require.ErrorIs(t, p.Update(pool.Change{Grow: parseR(t, "rank4/core0"), Down: idset.Of(0)}), rset.ErrHosts)
 	require.ErrorIs(t, p.Update(pool.Change{AddProperties: map[string]*idset.Set{"a b^": idset.Of(1)}, Down: idset.Of(0)}), rset.ErrSyntax)
-	require.ErrorIs(t, p.Update(pool.Change{Up: idset.Of(9)}), pool.ErrRanks)
+	require.ErrorIs(t, p.Update(pool.Change{Up: idset.Of(9)}), pool.ErrInvalid)
 	require.Equal(t, before, textOf(p))
 	require.Equal(t, was, string(p.Inventory().AppendJSON(nil)))
 	require.NoError(t, p.Check())
@@ -121,32 +121,31 @@ func TestPropertiesComeAndGo(t *testing.T) {
 }
 
 func TestLimitsAreTold(t *testing.T) {
-	p, err := pool.New(parseR(t, "rank[0-3]/core[0-3] n[0-3]"), pool.Config{Jobs: 2, Properties: 1})
+	p, err := pool.New(parseR(t, "rank[0-3]/core[0-3] n[0-3]"), pool.Config{MaxJobs: 2, MaxProperties: 1})
 	require.NoError(t, err)
 	require.NoError(t, p.Update(pool.Change{Up: idset.Of(0, 1, 2, 3), AddProperties: map[string]*idset.Set{"a": idset.Of(0)}}))
 	alloc(t, p, 1, bySlot(t, "1", "1"))
 	require.NoError(t, p.Adopt(2, parseR(t, "rank3/core[0-3]"), nil))
 	before := textOf(p)
 	_, err = p.Alloc(3, bySlot(t, "1", "1"), 100)
-	require.EqualError(t, err, "pool: 3 jobs, at most 2 are allowed")
+	require.EqualError(t, err, "pool: limit exceeded: 3 jobs, at most 2 are allowed")
 	require.ErrorIs(t, err, pool.ErrLimit)
 	require.ErrorIs(t, p.Adopt(3, parseR(t, "rank2/core0"), nil), pool.ErrLimit)
 	require.NoError(t, p.Adopt(2, parseR(t, "rank3/core[0-3]"), nil)) // is there already
 	err = p.Update(pool.Change{AddProperties: map[string]*idset.Set{"b": idset.Of(0)}})
-	require.EqualError(t, err, "pool: 2 properties, at most 1 are allowed")
+	require.EqualError(t, err, "pool: limit exceeded: 2 properties, at most 1 are allowed")
 	require.Equal(t, before, textOf(p))
-	_, err = pool.New(p.Inventory(), pool.Config{Properties: 1})
+	_, err = pool.New(p.Inventory(), pool.Config{MaxProperties: 1})
 	require.NoError(t, err)
-	_, err = pool.New(upTwo(t).Inventory(), pool.Config{Properties: 1})
+	_, err = pool.New(upTwo(t).Inventory(), pool.Config{MaxProperties: 1})
 	require.ErrorIs(t, err, pool.ErrLimit)
 }
 
-func TestANegativeLimitAllowsNone(t *testing.T) {
-	p, err := pool.New(parseR(t, "rank0/core0 n0"), pool.Config{Jobs: -2, Properties: -2})
-	require.NoError(t, err, "none are there")
-	require.EqualError(t, p.Adopt(1, parseR(t, "rank0/core0"), nil), "pool: 1 jobs, at most 0 are allowed")
-	err = p.Update(pool.Change{AddProperties: map[string]*idset.Set{"b": idset.Of(0)}})
-	require.EqualError(t, err, "pool: 1 properties, at most 0 are allowed")
+func TestANegativeLimitIsTheDefault(t *testing.T) {
+	p, err := pool.New(parseR(t, "rank0/core0 n0"), pool.Config{MaxJobs: -2, MaxProperties: -2})
+	require.NoError(t, err)
+	require.NoError(t, p.Adopt(1, parseR(t, "rank0/core0"), nil))
+	require.NoError(t, p.Update(pool.Change{AddProperties: map[string]*idset.Set{"b": idset.Of(0)}}))
 }
 
 // upTwo returns a pool with two properties.
@@ -161,11 +160,11 @@ func TestAJobHasResourcesOnce(t *testing.T) {
 	alloc(t, p, 1, bySlot(t, "1", "1"))
 	before := textOf(p)
 	_, err := p.Alloc(1, bySlot(t, "1", "1"), 100)
-	require.EqualError(t, err, "pool: job "+jobid.ID(1).String()+" has resources already")
+	require.EqualError(t, err, "pool: job has resources already: "+jobid.ID(1).String())
 	require.ErrorIs(t, err, pool.ErrExists)
 	require.ErrorIs(t, p.Adopt(1, parseR(t, "rank1/core0"), nil), pool.ErrExists)
-	require.ErrorIs(t, p.SetExpiration(2, 5), pool.ErrJob)
-	require.ErrorIs(t, p.SetExpiration(1, -5), pool.ErrTime)
+	require.ErrorIs(t, p.SetExpiration(2, 5), pool.ErrNotFound)
+	require.ErrorIs(t, p.SetExpiration(1, -5), pool.ErrInvalid)
 	_, ok := p.Holder(2)
 	require.False(t, ok)
 	require.Equal(t, before, textOf(p))
@@ -174,10 +173,10 @@ func TestAJobHasResourcesOnce(t *testing.T) {
 func TestFreedRanksThatAJobNeverHadAreToldAndTheRestIsHeld(t *testing.T) {
 	p := upPool(t, "rank[0-3]/core[0-3]")
 	err := p.Adopt(1, parseR(t, "rank[1-2,4]/core[0-3]"), idset.Of(0, 2))
-	require.EqualError(t, err, "pool: job "+jobid.ID(1).String()+" has rank4/core[0-3], which is not in the inventory\n"+
-		"pool: freed: ranks 0 are not in the allocation")
+	require.EqualError(t, err, "pool: resources are not in the inventory: job "+jobid.ID(1).String()+": rank4/core[0-3]\n"+
+		"pool: invalid argument: freed: ranks 0 are not in the allocation")
 	require.ErrorIs(t, err, pool.ErrMissing)
-	require.ErrorIs(t, err, pool.ErrRanks)
+	require.ErrorIs(t, err, pool.ErrInvalid)
 	h, ok := p.Holder(1)
 	require.True(t, ok)
 	require.Equal(t, "rank1/core[0-3]", h.Held.String())
@@ -201,7 +200,7 @@ func TestConflictsOfSeveralJobsAreCounted(t *testing.T) {
 	require.NoError(t, p.Adopt(1, parseR(t, "rank0/core[0-3]"), nil))
 	require.NoError(t, p.Adopt(2, parseR(t, "rank1/core[0-3]"), nil))
 	err := p.Adopt(3, parseR(t, "rank[0-2]/core[2-3]"), nil)
-	require.EqualError(t, err, "pool: jobs "+jobid.ID(3).String()+" and "+jobid.ID(1).String()+" both hold rank0/core[2-3], and 1 more conflicts")
+	require.EqualError(t, err, "pool: resources are held twice: jobs "+jobid.ID(3).String()+" and "+jobid.ID(1).String()+" both hold rank0/core[2-3], 2 conflicts in all")
 	require.NoError(t, p.Check())
 	// Two claims of a rank that is not there become a conflict as it comes.
 	require.ErrorIs(t, p.Adopt(4, parseR(t, "rank9/core[0-3]"), nil), pool.ErrMissing)
@@ -226,7 +225,7 @@ func TestWhatAJobDoesNotHoldIsNamed(t *testing.T) {
 	before := textOf(p)
 	_, err := p.Free(1, parseR(t, "rank[0-2]/core[0-3] rank7/gpu1"), true)
 	require.ErrorIs(t, err, pool.ErrNotHeld)
-	require.EqualError(t, err, "pool: job "+jobid.ID(1).String()+" does not hold rank[0-1]/core[2-3] rank2/core[0-3] rank7/gpu1")
+	require.EqualError(t, err, "pool: resources are not held by the job: job "+jobid.ID(1).String()+": rank[0-1]/core[2-3] rank2/core[0-3] rank7/gpu1")
 	require.Equal(t, before, textOf(p))
 }
 
@@ -244,7 +243,7 @@ func TestOtherHostsAreToldAndTheRanksAreHeld(t *testing.T) {
 	r := parseR(t, "rank[1-2,7]/core[0-3] n[1,3,9]")
 	err := p.Adopt(1, r, idset.Of(7))
 	require.ErrorIs(t, err, rset.ErrHosts)
-	require.EqualError(t, err, "pool: job "+jobid.ID(1).String()+`: rset: a rank is on two hosts: ["n2" "n3"]`)
+	require.EqualError(t, err, "pool: job "+jobid.ID(1).String()+`: rset: hosts do not match: rank 2 is on two hosts: "n2" and "n3"`)
 	require.Equal(t, "rank[0,3]/core[0-3]", p.Available().String())
 	require.EqualError(t, p.Adopt(1, r, idset.Of(7)), err.Error())
 	// What was freed before may be anywhere.

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// A printer tells of jobs. render is called by many goroutines at once, the
+// others by one, print in the order of the input.
+type printer interface {
+	render(*job) rendered
+	print(rendered) error
+	takesAny() bool // also what is not a job, for lack of a submit
+	faults() bool   // whether it found errors
+	close() error   // ends the output
+}
+
+// session reads all inputs and hands each job to the printer. One goroutine
+// reads and cuts inputs into pieces, the workers replay the jobs in them, and the
+// caller's goroutine prints in the order of the input.
+type session struct {
+	printer  printer
+	stderr   io.Writer
+	progress *progress
+	dir      string // that relative paths are in
+	faults   int    // jobs and inputs that could not be read
+	failed   error  // of the output
+
+	batch  []func() result  // of the goroutine that reads
+	size   int              // bytes in it
+	pieces chan piece       // to the workers
+	order  chan chan result // to the printer
+	stop   chan struct{}    // closed when there is no output
+}
+
+// A piece is work on some jobs, and where its result goes.
+type piece struct {
+	work   []func() result
+	result chan<- result
+}
+
+// A piece is handed out with so many jobs, or bytes of them: one job by itself is
+// less work than handing it out.
+const (
+	pieceJobs  = 64
+	pieceBytes = 512 << 10
+)
+
+// A result is what came of a job, or of a piece.
+type result struct {
+	faults []string
+	jobs   []rendered
+}
+
+func (p piece) do() {
+	var all result
+	for _, work := range p.work {
+		r := work()
+		all.faults = append(all.faults, r.faults...)
+		all.jobs = append(all.jobs, r.jobs...)
+	}
+	p.result <- all
+}
+
+func newSession(p printer, stderr io.Writer) *session {
+	workers := runtime.GOMAXPROCS(0)
+	dir, _ := os.Getwd() // an unknown one names no job
+	return &session{
+		printer: p, stderr: stderr, progress: newProgress(stderr), dir: dir,
+		pieces: make(chan piece),
+		order:  make(chan chan result, 4*workers), // bounds what is in memory
+		stop:   make(chan struct{}),
+	}
+}
+
+// readAll reads the named files, or what stands in for them.
+func (s *session) readAll(names []string, stdin io.Reader) {
+	for range cap(s.order) / 4 {
+		go func() {
+			for p := range s.pieces {
+				p.do()
+			}
+		}()
+	}
+	go func() {
+		s.produce(names, stdin)
+		s.flush()
+		close(s.pieces)
+		close(s.order)
+	}()
+	for c := range s.order {
+		s.take(<-c)
+	}
+	s.progress.clear()
+}
+
+// produce cuts the inputs into pieces.
+func (s *session) produce(names []string, stdin io.Reader) {
+	if len(names) == 0 && !piped(stdin) {
+		fmt.Fprintln(s.stderr, "replay: no FILE: this is a recorded sample (replay -h for help)")
+		s.read("sample", "", bytes.NewReader(sample))
+		return
+	}
+	if len(names) == 0 {
+		names = []string{"-"}
+	}
+	for _, name := range names {
+		if name == "-" {
+			s.read("standard input", "", stdin)
+		} else {
+			s.readFile(name)
+		}
+	}
+}
+
+// readFolder reads the files below a folder that have the name of a log, of JSON
+// lines or of an archive, in the order of their names.
+func (s *session) readFolder(root string) {
+	found := false
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			s.fault("%v", err)
+		case s.stopped():
+			return fs.SkipAll
+		case d.IsDir() && d.Name() == "guest":
+			return fs.SkipDir // the execution eventlog, and the job's own keys
+		case !d.IsDir() && readable(d.Name()):
+			found = true
+			s.readFile(path)
+		}
+		return nil
+	})
+	if err == nil && !found {
+		s.fault("%s: no eventlog, JSON lines or dump archive in it", root)
+	}
+}
+
+// readable reports whether a file in a folder has a name of what this program
+// reads.
+func readable(name string) bool {
+	name = strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".bz2")
+	if name == "eventlog" {
+		return true
+	}
+	switch filepath.Ext(name) {
+	case ".eventlog", ".log", ".jsonl", ".tar":
+		return true
+	}
+	return false
+}
+
+func (s *session) readFile(path string) {
+	f, err := os.Open(path)
+	if err != nil {
+		s.fault("%v", err)
+		return
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		s.readFolder(path)
+		return
+	}
+	s.read(path, path, f)
+}
+
+// read reads one input; path is "" if it is not a file.
+func (s *session) read(name, path string, r io.Reader) {
+	if err := s.unpack(source{name, path}, s.progress.count(r), 0); err != nil {
+		s.fault("%s: %v", name, err)
+	}
+}
+
+// submit adds the work on a job of so many bytes. It reports false if nobody
+// wants it any more.
+func (s *session) submit(size int, work func() result) bool {
+	s.batch = append(s.batch, work)
+	s.size += size
+	return len(s.batch) < pieceJobs && s.size < pieceBytes || s.flush()
+}
+
+// flush hands out what was submitted.
+func (s *session) flush() bool {
+	work := s.batch
+	s.batch, s.size = nil, 0
+	if len(work) == 0 {
+		return true
+	}
+	c := make(chan result, 1)
+	select {
+	case s.order <- c:
+	case <-s.stop:
+		return false
+	}
+	s.pieces <- piece{work, c}
+	return true
+}
+
+// stopped reports whether there is no output any more.
+func (s *session) stopped() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// fault says that something could not be read.
+func (s *session) fault(format string, args ...any) {
+	s.submit(0, func() result { return result{faults: []string{fmt.Sprintf(format, args...)}} })
+}
+
+// replay returns the result of one job.
+func (s *session) replay(name string, in input) (r result) {
+	j, err := newJob(in)
+	if err != nil {
+		r.faults = []string{fmt.Sprintf("%s: %v", name, err)}
+	}
+	if j.Submitted() || s.printer.takesAny() {
+		line := s.printer.render(j)
+		if line.err != nil {
+			r.faults = append(r.faults, fmt.Sprintf("%s: job %s: %v", name, j.name(), line.err))
+			return r
+		}
+		r.jobs = []rendered{line}
+	}
+	return r
+}
+
+// take prints a result.
+func (s *session) take(r result) {
+	for _, text := range r.faults {
+		s.faults++
+		s.progress.clear()
+		fmt.Fprintf(s.stderr, "replay: %s\n", text)
+	}
+	for _, j := range r.jobs {
+		s.progress.job()
+		if s.failed != nil {
+			continue
+		}
+		if s.failed = s.printer.print(j); s.failed != nil {
+			close(s.stop)
+		}
+	}
+}
+
+var errNotKnown = errors.New("not an eventlog, JSON lines or a dump archive")

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
+)
+
+// table prints jobs like a listing, oldest first, in lines of at most width
+// columns. It holds back blockRows rows to sort them and to find the widths of
+// the columns; more jobs are sorted block by block, so that memory stays the same.
+type table struct {
+	w       io.Writer
+	width   int
+	rows    []rendered
+	columns []column // nil: not known yet
+}
+
+// blockRows is how many rows are held back.
+const blockRows = 1 << 14
+
+// A column of the table.
+type column struct {
+	index  int // of the cell in a row
+	header string
+	right  bool // aligned to the right, for numbers
+	drop   int  // which goes first if there is no room: the highest; 0: stays
+	width  int
+}
+
+// minInfo is how much room INFO wants before columns go.
+const minInfo = 16
+
+func columns() []column {
+	list := []column{
+		{header: "JOBID"},
+		{header: "USER", right: true, drop: 6},
+		{header: "NAME", drop: 1},
+		{header: "ST"},
+		{header: "RESULT"},
+		{header: "EXIT", right: true, drop: 3},
+		{header: "NODES", right: true, drop: 5},
+		{header: "SUBMIT (UTC)", drop: 2},
+		{header: "QUEUE", right: true, drop: 4},
+		{header: "RUN", right: true},
+		{header: "CLEANUP", right: true, drop: 7},
+		{header: "INFO"},
+	}
+	for i := range list {
+		list[i].index = i
+	}
+	return list
+}
+
+func (t *table) takesAny() bool { return false }
+func (t *table) faults() bool   { return false }
+
+func (t *table) render(j *job) rendered {
+	submitted, _ := j.Entered(jobstate.StateNew)
+	return rendered{cells: row(j), at: float64(submitted)}
+}
+
+func (t *table) print(r rendered) error {
+	t.rows = append(t.rows, r)
+	if len(t.rows) < blockRows {
+		return nil
+	}
+	return t.flush()
+}
+
+func (t *table) close() error {
+	if len(t.rows) == 0 {
+		return nil
+	}
+	return t.flush()
+}
+
+// flush prints the rows that are held back.
+func (t *table) flush() error {
+	slices.SortStableFunc(t.rows, func(a, b rendered) int { return cmp.Compare(a.at, b.at) })
+	var b bytes.Buffer
+	if t.columns == nil {
+		t.fit()
+		var names []string
+		for _, c := range columns() {
+			names = append(names, c.header)
+		}
+		t.line(&b, names)
+	}
+	for _, r := range t.rows {
+		t.line(&b, r.cells)
+	}
+	t.rows = t.rows[:0]
+	_, err := t.w.Write(b.Bytes())
+	return err
+}
+
+// fit finds the widths of the columns, and drops columns until INFO has room.
+func (t *table) fit() {
+	t.columns = columns()
+	total := 0
+	for i := range t.columns {
+		c := &t.columns[i]
+		c.width = utf8.RuneCountInString(c.header)
+		for _, r := range t.rows {
+			c.width = max(c.width, utf8.RuneCountInString(r.cells[i]))
+		}
+		total += c.width + 2
+	}
+	info := &t.columns[len(t.columns)-1]
+	fixed := total - info.width - 2
+	for want := min(info.width, minInfo); fixed+want > t.width; {
+		last := slices.MaxFunc(t.columns, func(a, b column) int { return cmp.Compare(a.drop, b.drop) })
+		if last.drop == 0 {
+			break
+		}
+		t.columns = slices.DeleteFunc(t.columns, func(c column) bool { return c.index == last.index })
+		fixed -= last.width + 2
+	}
+}
+
+// line prints one row, cut at the width.
+func (t *table) line(b *bytes.Buffer, cells []string) {
+	line := ""
+	for _, c := range t.columns {
+		cell := cells[c.index]
+		pad := strings.Repeat(" ", max(0, c.width-utf8.RuneCountInString(cell)))
+		if c.right {
+			cell = pad + cell
+		} else {
+			cell += pad
+		}
+		line += cell + "  "
+	}
+	b.WriteString(oneLine(strings.TrimRight(line, " "), t.width) + "\n")
+}
+
+// row returns a job's cells. A dash is what there is not.
+func row(j *job) []string {
+	result, exit, nodes, name := "-", "-", "-", "-"
+	if r, ok := j.Result(); ok && j.State() == jobstate.StateInactive {
+		result = r.String()
+	}
+	if code, ok := j.ExitCode(); ok {
+		exit = strconv.Itoa(code)
+	}
+	if n, ok := j.counts().Nodes.Value(); ok {
+		nodes = strconv.FormatInt(n, 10)
+	}
+	if j.spec != nil && j.spec.Name() != "" {
+		name = oneLine(j.spec.Name(), 16)
+	}
+	submit := "-"
+	if t, ok := j.Entered(jobstate.StateNew); ok {
+		submit = t.Time().UTC().Format("2006-01-02 15:04")
+	}
+	return []string{
+		j.name(), strconv.FormatUint(uint64(j.UserID()), 10), name, j.State().Name(jobstate.ShortUpper), result, exit, nodes, submit,
+		between(j, jobstate.StateNew, jobstate.StateRun), between(j, jobstate.StateRun, jobstate.StateCleanup),
+		between(j, jobstate.StateCleanup, jobstate.StateInactive), info(j),
+	}
+}
+
+// between returns how long the job took from one state to another. It is a
+// dash where it did not reach them; a job that ended in the queue waited until
+// it ended.
+func between(j *job, from, to jobstate.State) string {
+	a, ok := j.Entered(from)
+	if !ok {
+		return "-"
+	}
+	b, ok := j.Entered(to)
+	if !ok && to == jobstate.StateRun {
+		b, ok = j.Entered(jobstate.StateCleanup)
+	}
+	if !ok {
+		return "-"
+	}
+	return fsd.FormatDigits(time.Duration(math.Round(float64(max(0, b-a))*1e9)), 3)
+}
+
+// info says why the job ended as it did, what it waits for, and what still
+// holds its resources.
+func info(j *job) string {
+	var parts []string
+	if e, ok := j.Exception(); ok {
+		s := oneLine(e.Type, 20)
+		if e.Severity > 0 {
+			s += " (severity " + strconv.Itoa(int(e.Severity)) + ")"
+		}
+		if e.Note != "" {
+			s += ": " + oneLine(e.Note, 60)
+		}
+		parts = append(parts, s)
+	}
+	if j.State() != jobstate.StateInactive {
+		parts = append(parts, oneLine("waits for "+j.Waiting().String(), 100))
+	} else {
+		for a := range j.Actions() {
+			parts = append(parts, fmt.Sprintf("%v %s never finished", a.Kind, oneLine(a.Description, 40)))
+		}
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,45 @@
+// Package guard has what several packages need to keep their promises: NoCopy
+// for types that must not be copied, Clip and Quote for texts from outside in
+// errors, Duration for seconds from outside.
+package guard
+
+import (
+	"math"
+	"strconv"
+	"time"
+)
+
+// MaxQuoted is how many bytes of a text from outside an error repeats.
+const MaxQuoted = 64
+
+// NoCopy makes go vet report copies of a type that has it as a field.
+type NoCopy struct{}
+
+// Lock is what go vet looks for.
+func (*NoCopy) Lock() {}
+
+// Unlock is what go vet looks for.
+func (*NoCopy) Unlock() {}
+
+// Clip returns a copy of the first MaxQuoted bytes of s.
+func Clip[T string | []byte](s T) string { return string([]byte(s[:min(len(s), MaxQuoted)])) }
+
+// Quote returns the first MaxQuoted bytes of s as a quoted Go string, which has
+// neither newlines nor invalid UTF-8.
+func Quote[T string | []byte](s T) string { return strconv.Quote(string(s[:min(len(s), MaxQuoted)])) }
+
+// Duration returns a number of seconds, 0 or more, rounded to a nanosecond. It is
+// at least one unless seconds is zero, and at most the longest time.Duration.
+func Duration(seconds float64) time.Duration {
+	const longest = math.MaxInt64 // nanoseconds
+	if seconds < longest/1_000_000_000+1 {
+		// Each part is exact; together they need more than 53 bits.
+		whole, part := math.Modf(seconds)
+		ns := uint64(whole)*1_000_000_000 + uint64(math.Round(part*1e9))
+		if ns == 0 && seconds > 0 {
+			ns = 1
+		}
+		return time.Duration(min(ns, longest))
+	}
+	return longest
+}

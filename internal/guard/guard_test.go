@@ -1,0 +1,34 @@
+package guard_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/internal/guard"
+)
+
+func TestTextsFromOutsideAreCut(t *testing.T) {
+	long := strings.Repeat("x", 65)
+	require.Equal(t, long[:64], guard.Clip(long))
+	require.Equal(t, `"`+long[:64]+`"`, guard.Quote([]byte(long)))
+	require.Equal(t, `"a\nb\xff"`, guard.Quote("a\nb\xff"))
+	require.Equal(t, "", guard.Clip([]byte(nil)))
+
+	text := []byte("abc")
+	clipped := guard.Clip(text)
+	clear(text)
+	require.Equal(t, "abc", clipped)
+}
+
+func TestSecondsAreRoundedAndCut(t *testing.T) {
+	for seconds, want := range map[float64]time.Duration{
+		0: 0, 1e-300: 1, 1.5: 1500 * time.Millisecond, 0.1: 100 * time.Millisecond, 1e9 + 0.25: 1_000_000_000_250_000_000,
+		9223372036.854774: 9223372036854774475, 9223372036.854776: math.MaxInt64, math.Inf(1): math.MaxInt64,
+	} {
+		require.Equal(t, want, guard.Duration(seconds), seconds)
+	}
+}

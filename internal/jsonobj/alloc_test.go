@@ -1,0 +1,89 @@
+package jsonobj_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+const nested = `{"id": 12, "final": true, "t": 1.5, "list": [{"a": 1, "with": [{"a": 2, "with": []}]}], "x": {"y": 3}}`
+
+// sum reads all numbers, whatever is in what.
+func sum(v jsonobj.Value) (n int64) {
+	for a := v.Array(); a.Next(); {
+		o := a.Value().Object()
+		for o.Next() {
+			switch string(o.Key()) {
+			case "a":
+				n += o.Int(0, 9)
+			case "with":
+				n += sum(o.Value())
+			}
+		}
+		o.Require("a", "with")
+	}
+	return n
+}
+
+func readNested(text []byte) (n int64, err error) {
+	d := jsonobj.NewDoc(text, jsonscan.Limits{})
+	var list, x jsonobj.Value
+	o := d.Object()
+	for o.Next() {
+		switch string(o.Key()) {
+		case "id":
+			n += o.Int(0, 99)
+		case "final":
+			o.Bool()
+		case "t":
+			o.Float(0, 2)
+		case "list":
+			list = o.Value()
+		case "x":
+			x = o.Value()
+		}
+	}
+	o.Require("id", "list")
+	n += sum(list) + x.Member("y").Int(0, 9)
+	return n, d.Err()
+}
+
+func TestAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	text, dst, kept := []byte(nested), make([]byte, 0, 256), json.RawMessage(`{"x":{"y":1}}`)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if n, err := readNested(text); n != 18 || err != nil {
+			t.Fatal(n, err)
+		}
+	}))
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		w := jsonobj.Write(dst, jsonscan.Limits{})
+		w.Int("id", 1)
+		w.Bool("final", true)
+		w.Float("t", 1.5)
+		w.Text("text", "a\nb")
+		w.Raw("list", []byte("[]"))
+		w.Keep(kept)
+		_, err := w.End(func(b []byte) error { _, err := readNested(b); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}))
+}
+
+func BenchmarkRead(b *testing.B) {
+	text := []byte(nested)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if _, err := readNested(text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

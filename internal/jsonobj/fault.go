@@ -1,0 +1,181 @@
+package jsonobj
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+// NoOffset is the Offset of a Fault that is about no text.
+const NoOffset = -1
+
+// The causes of faults. The text of each says what would be right.
+var (
+	// ErrMissing is the cause where an object lacks a required key.
+	ErrMissing = errors.New("key is missing")
+	// ErrKind is wrapped by the cause where a value is of another kind than it
+	// must be.
+	ErrKind = errors.New("wrong kind of value")
+	// ErrRange is wrapped by the cause where a number is out of range.
+	ErrRange = errors.New("value out of range")
+	// ErrUTF8 is the cause where a text to be written is not valid UTF-8.
+	ErrUTF8 = errors.New("text is not valid UTF-8")
+)
+
+// A kindError is a cause that says which kind of value must be there. It wraps
+// ErrKind.
+type kindError string
+
+const (
+	errObject  kindError = "must be an object"
+	errArray   kindError = "must be an array"
+	errString  kindError = "must be a string"
+	errBool    kindError = "must be true or false"
+	errInteger kindError = "must be an integer"
+	errNumber  kindError = "must be a number"
+)
+
+func (e kindError) Error() string { return string(e) }
+func (e kindError) Unwrap() error { return ErrKind }
+
+// A rangeError is a cause that says which numbers are in range. It wraps
+// ErrRange.
+type rangeError string
+
+const errFinite rangeError = "must be a finite number"
+
+func (e rangeError) Error() string { return string(e) }
+func (e rangeError) Unwrap() error { return ErrRange }
+
+// outside returns the cause for a number that is not from lo to hi.
+func outside(lo, hi string) error { return rangeError("must be from " + lo + " to " + hi) }
+
+// Fault says what is wrong in a text, and where.
+type Fault struct {
+	// Path is the dotted path of the value from the root, such as
+	// resources[0].with[1].count, cut at 128 bytes; "" for the root, and where
+	// the text is no JSON. It ends in the key where that is missing. A key that
+	// is not a plain word is quoted.
+	Path string
+	// Offset is where the value is, or the object that lacks the key, in bytes
+	// from the start of the text, from 0; NoOffset where there is no text.
+	Offset int
+	// Err is the cause. It keeps no reference to the text.
+	Err error
+
+	from error // what Err was taken from, for errors.Is and errors.As
+}
+
+// Error returns the path, the offset and the cause.
+func (f *Fault) Error() string {
+	s := ""
+	if f.Path != "" {
+		s = f.Path + ": "
+	}
+	if f.Offset >= 0 {
+		s += "offset " + strconv.Itoa(f.Offset) + ": "
+	}
+	return s + f.Err.Error()
+}
+
+// Unwrap returns the cause and the error that it was found in.
+func (f *Fault) Unwrap() []error {
+	if f.from == nil {
+		return []error{f.Err}
+	}
+	return []error{f.Err, f.from}
+}
+
+// newFault returns the Fault for an error about the value at an offset. An
+// error that has a position of its own, in that value, is moved there.
+func newFault(text []byte, offset int, key string, err error) *Fault {
+	f := &Fault{Path: join(pathTo(text, offset), key), Offset: offset, Err: err}
+	var syntax *jsonscan.SyntaxError
+	var inner *Fault
+	at := 0
+	switch {
+	case errors.As(err, &inner):
+		f.Path, f.Err, f.from, at = join(f.Path, inner.Path), inner.Err, err, inner.Offset
+	case errors.As(err, &syntax):
+		f.Err, f.from, at = syntax.Err, err, syntax.Offset
+	}
+	if offset >= 0 {
+		f.Offset += max(at, 0)
+	}
+	return f
+}
+
+// How much of a path and of a key in it a Fault keeps.
+const (
+	maxPath = 128
+	maxKey  = 64
+)
+
+// pathTo returns the path of the value at an offset of the text. It costs no
+// more than the reading that led there.
+func pathTo(text []byte, offset int) string {
+	var path string
+	base := 0
+down:
+	for base < offset {
+		array := jsonscan.KindOf(text) == jsonscan.KindArray
+		c := jsonscan.Object(text)
+		if array {
+			c = jsonscan.Array(text)
+		}
+		for i := 0; c.Next(); i++ {
+			from := base + c.Offset()
+			if offset >= from+len(c.Raw()) {
+				continue
+			}
+			if offset < from {
+				break down
+			}
+			if array {
+				path = join(path, "["+strconv.Itoa(i)+"]")
+			} else {
+				path = join(path, Name(c.Key()))
+			}
+			base, text = from, c.Raw()
+			continue down
+		}
+		break
+	}
+	return path
+}
+
+// join puts a path and what it leads to together.
+func join(path, element string) string {
+	if len(path) == maxPath { // cut before
+		return path
+	}
+	if path != "" && element != "" && element[0] != '[' {
+		path += "."
+	}
+	path += element
+	if len(path) > maxPath {
+		path = path[:maxPath-3] + "..."
+	}
+	return path
+}
+
+// Name returns a key as it stands in a path: quoted unless it is a plain word,
+// and cut at 64 bytes.
+func Name[T string | []byte](key T) string {
+	if len(key) > maxKey {
+		return Name(key[:maxKey]) + "..."
+	}
+	s := string(key)
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-', c == '.':
+		default:
+			return strconv.Quote(s)
+		}
+	}
+	if s == "" {
+		return `""`
+	}
+	return s
+}

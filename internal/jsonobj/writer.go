@@ -1,0 +1,156 @@
+package jsonobj
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+// Writer appends one object, member by member, without white space. The first
+// fault stays, and End returns it. Write makes one.
+type Writer struct {
+	// Out is what was there before and the object so far. A value that the
+	// methods do not write may be appended after Key.
+	Out []byte
+
+	start int
+	depth int // how many levels a value may have
+	fault *Fault
+}
+
+// Write returns a Writer of an object behind what dst holds. The object is
+// within the limits, which tell how deep the values of Raw may be nested.
+func Write(dst []byte, l jsonscan.Limits) Writer {
+	if l.Depth <= 0 {
+		l.Depth = jsonscan.DefaultDepth
+	}
+	return Writer{Out: append(dst, '{'), start: len(dst), depth: l.Depth - 1}
+}
+
+// Fail notes that the value of a key cannot be written, unless there is a
+// fault.
+func (w *Writer) Fail(key string, err error) {
+	if w.fault == nil {
+		w.fault = newFault(nil, NoOffset, name(key), err)
+	}
+}
+
+// Key appends a key and its colon; the value comes next.
+func (w *Writer) Key(key string) {
+	if w.Out[len(w.Out)-1] != '{' {
+		w.Out = append(w.Out, ',')
+	}
+	if !utf8.ValidString(key) {
+		w.Fail(key, ErrUTF8)
+	}
+	w.Out = append(jsonscan.AppendString(w.Out, key), ':')
+}
+
+// Int appends an integer.
+func (w *Writer) Int(key string, n int64) {
+	w.Key(key)
+	w.Out = strconv.AppendInt(w.Out, n, 10)
+}
+
+// Float appends a real number, as Flux prints it. It must be finite.
+func (w *Writer) Float(key string, f float64) {
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		w.Fail(key, errFinite)
+		return
+	}
+	w.Key(key)
+	w.Out = jsonscan.AppendFloat(w.Out, f+0)
+}
+
+// Bool appends true or false.
+func (w *Writer) Bool(key string, b bool) {
+	w.Key(key)
+	w.Out = strconv.AppendBool(w.Out, b)
+}
+
+// Text appends a string, which must be valid UTF-8.
+func (w *Writer) Text(key, s string) {
+	w.Key(key)
+	w.text(key, s)
+}
+
+func (w *Writer) text(key, s string) {
+	if !utf8.ValidString(s) {
+		w.Fail(key, ErrUTF8)
+	}
+	w.Out = jsonscan.AppendString(w.Out, s)
+}
+
+// Texts appends an array of strings.
+func (w *Writer) Texts(key string, list []string) {
+	w.Key(key)
+	w.Out = append(w.Out, '[')
+	for i, s := range list {
+		if i > 0 {
+			w.Out = append(w.Out, ',')
+		}
+		w.text(key, s)
+	}
+	w.Out = append(w.Out, ']')
+}
+
+// Raw appends a value that is JSON text, without its white space.
+func (w *Writer) Raw(key string, value []byte) {
+	if err := jsonscan.Check(value, jsonscan.Limits{Depth: w.depth}); err != nil {
+		w.Fail(key, err)
+		return
+	}
+	w.Key(key)
+	w.Out = jsonscan.AppendCompact(w.Out, value)
+}
+
+// Open begins an object in the object, as the value of a key. Close ends it.
+func (w *Writer) Open(key string) {
+	w.Key(key)
+	w.Out = append(w.Out, '{')
+	w.depth--
+}
+
+// Close ends the object that Open began last.
+func (w *Writer) Close() {
+	w.Out = append(w.Out, '}')
+	w.depth++
+}
+
+// Keep appends the members of an object, as [Reader.Keep] makes it. An empty
+// text has none.
+func (w *Writer) Keep(kept json.RawMessage) {
+	if len(kept) == 0 {
+		return
+	}
+	c := jsonscan.Limits{Depth: w.depth + 1}.Object(kept)
+	for c.Next() {
+		w.Key(string(c.Key()))
+		w.Out = jsonscan.AppendCompact(w.Out, c.Raw())
+	}
+	if c.Err() != nil {
+		w.Fail("", c.Err())
+	}
+}
+
+// End closes the object, reads it with the function given and returns it behind
+// what was there before; or what was there before, and the fault of the Writer
+// or the error of the function. The function may be nil where each key is known
+// to be there once and each value to be in range.
+func (w *Writer) End(read func(object []byte) error) ([]byte, error) {
+	w.Out = append(w.Out, '}')
+	var err error
+	switch {
+	case w.fault != nil:
+		err = w.fault
+	case read != nil:
+		err = read(w.Out[w.start:])
+	}
+	if err != nil {
+		return w.Out[:w.start], err
+	}
+	return w.Out, nil
+}

@@ -1,0 +1,76 @@
+package jsonobj_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+func TestWriter(t *testing.T) {
+	w := jsonobj.Write([]byte("before "), jsonscan.Limits{})
+	w.Int("i", -3)
+	w.Float("f", math.Copysign(0, -1))
+	w.Bool("b", true)
+	w.Text(`t"`, "a\nb")
+	w.Texts("l", []string{"x", ""})
+	w.Texts("none", nil)
+	w.Raw("r", []byte(` [1, {"a": 2}] `))
+	w.Open("o")
+	w.Int("x", 1)
+	w.Open("empty")
+	w.Close()
+	w.Close()
+	w.Key("own")
+	w.Out = append(w.Out, "null"...)
+	w.Keep(json.RawMessage(`{"k": [1, 2], "é": 1.50}`))
+	out, err := w.End(nil)
+	require.NoError(t, err)
+	require.Equal(t, `before {"i":-3,"f":0.0,"b":true,"t\"":"a\nb","l":["x",""],"none":[],"r":[1,{"a":2}],`+
+		`"o":{"x":1,"empty":{}},"own":null,"k":[1,2],"é":1.50}`, string(out))
+
+	w = jsonobj.Write(nil, jsonscan.Limits{})
+	w.Keep(nil)
+	out, err = w.End(nil)
+	require.NoError(t, err)
+	require.Equal(t, "{}", string(out))
+}
+
+func TestWriterFaults(t *testing.T) {
+	for fault, write := range map[string]func(w *jsonobj.Writer){
+		`t: text is not valid UTF-8`:                          func(w *jsonobj.Writer) { w.Text("t", "\xff") },
+		`l: text is not valid UTF-8`:                          func(w *jsonobj.Writer) { w.Texts("l", []string{"", "\xff"}) },
+		`"\xff": text is not valid UTF-8`:                     func(w *jsonobj.Writer) { w.Int("\xff", 1) },
+		`f: must be a finite number`:                          func(w *jsonobj.Writer) { w.Float("f", math.Inf(1)) },
+		`n: must be a finite number`:                          func(w *jsonobj.Writer) { w.Float("n", math.NaN()) },
+		`r: unexpected byte "x"`:                              func(w *jsonobj.Writer) { w.Raw("r", []byte("x")) },
+		`r: unexpected end`:                                   func(w *jsonobj.Writer) { w.Raw("r", nil) },
+		`deep: nested too deep`:                               func(w *jsonobj.Writer) { w.Open("o"); w.Raw("deep", []byte(`[[1]]`)) },
+		`nested too deep`:                                     func(w *jsonobj.Writer) { w.Keep(json.RawMessage(`{"a":[[[1]]]}`)) },
+		`unexpected kind of value: want an object, not array`: func(w *jsonobj.Writer) { w.Keep(json.RawMessage(`[]`)) },
+		`must be even`:                                        func(w *jsonobj.Writer) { w.Fail("", errOdd) },
+	} {
+		w := jsonobj.Write([]byte("before"), jsonscan.Limits{Depth: 3})
+		write(&w)
+		w.Fail("later", errors.New("later"))
+		out, err := w.End(func([]byte) error { return errors.New("read") })
+		require.EqualError(t, err, fault)
+		require.Equal(t, "before", string(out))
+	}
+}
+
+// What would not be read is not written.
+func TestWriterReads(t *testing.T) {
+	w := jsonobj.Write([]byte("before"), jsonscan.Limits{})
+	w.Int("id", 1)
+	w.Text("name", "")
+	w.Keep(json.RawMessage(`{"id":2}`))
+	out, err := w.End(func(b []byte) error { _, err := readShelf(string(b)); return err })
+	require.EqualError(t, err, `offset 18: duplicate key "id"`)
+	require.Equal(t, "before", string(out))
+}

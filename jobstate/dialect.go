@@ -1,0 +1,179 @@
+package jobstate
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/joblife/joblife/idset"
+)
+
+// The events of the dialect, which RFC 21 does not define. A tool that knows
+// RFC 21 alone ignores them. Those of housekeeping are in a log of its own: a
+// Job ignores them.
+const (
+	EventPrologLaunch        = "prolog-launch"  // launched again, after the launch in the start
+	EventPrologFail          = "prolog-fail"    // some ranks failed
+	EventPrologRelease       = "prolog-release" // the action ended on some ranks; it goes on
+	EventEpilogLaunch        = "epilog-launch"
+	EventEpilogFail          = "epilog-fail"
+	EventEpilogRelease       = "epilog-release"
+	EventDrained             = "drained" // a drain that was asked for is confirmed
+	EventHousekeepingStart   = "housekeeping-start"
+	EventHousekeepingLaunch  = "housekeeping-launch"
+	EventHousekeepingFail    = "housekeeping-fail"
+	EventHousekeepingRelease = "housekeeping-release"
+	EventHousekeepingFinish  = "housekeeping-finish"
+)
+
+// ActionKind tells prologs from epilogs and from housekeeping. The zero
+// ActionKind is invalid.
+type ActionKind uint8
+
+// The kinds of actions.
+const (
+	ActionProlog       ActionKind = 1 + iota // holds the start of the job
+	ActionEpilog                             // holds the release of its resources
+	ActionHousekeeping                       // holds nodes after the job, in a log of its own
+)
+
+// String returns "prolog", "epilog" or "housekeeping"; another value prints as
+// ActionKind(n).
+func (k ActionKind) String() string {
+	if name := k.event("prolog", "epilog", "housekeeping"); name != "" {
+		return name
+	}
+	return "ActionKind(" + itoa(int(k)) + ")"
+}
+
+// event returns the name that fits the kind, "" for an invalid kind.
+func (k ActionKind) event(prolog, epilog, housekeeping string) string {
+	switch k {
+	case ActionProlog:
+		return prolog
+	case ActionEpilog:
+		return epilog
+	case ActionHousekeeping:
+		return housekeeping
+	default:
+		return ""
+	}
+}
+
+// ActionStartContext is the context of prolog-start and epilog-start. RFC 21
+// knows the description alone; other writers' events have no more.
+type ActionStartContext struct {
+	Kind        ActionKind
+	Description string
+	// Ranks are those that the action holds. All is what an event without the
+	// key ranks means, and is written so; the zero value is none.
+	Ranks Ranks
+	// Resources are the named resources that the action holds, each once and
+	// none empty.
+	Resources []string
+
+	// How the action runs, if this library launches it: then PerRank or Leader
+	// is set, and never both.
+	PerRank bool             // one process on each rank
+	Leader  Optional[uint32] // one process, on this rank, for all ranks
+	// Timeout is when the action is stopped, counted from each launch, and
+	// KillTimeout when it is killed, counted from the stop. 0 is never.
+	Timeout, KillTimeout time.Duration
+	// Attempt is the number of the launch that comes with the start, on all
+	// ranks; 0: it is not launched yet. It needs PerRank or Leader.
+	Attempt uint32
+
+	Extra json.RawMessage
+}
+
+// Owned reports whether the event says how the action runs: this library
+// launches it. Otherwise some other writer does.
+func (c *ActionStartContext) Owned() bool { return c.PerRank || c.Leader.Set }
+
+// ActionLaunchContext is the context of prolog-launch and epilog-launch: the
+// action is launched on some ranks, after the launch in its start.
+type ActionLaunchContext struct {
+	Kind        ActionKind
+	Description string
+	Attempt     uint32     // at least 1
+	Ranks       *idset.Set // nil is empty
+	Extra       json.RawMessage
+}
+
+// ActionFailContext is the context of prolog-fail and epilog-fail: the action
+// failed on some ranks. It is logged as the failure is accepted.
+type ActionFailContext struct {
+	Kind        ActionKind
+	Description string
+	Ranks       *idset.Set // not empty
+	Cause       string
+	Status      int32  // a wait status
+	Note        string // "" is absent
+	Drain       bool   // the ranks are to be drained
+	Extra       json.RawMessage
+}
+
+// ActionReleaseContext is the context of prolog-release and epilog-release: the
+// action has ended on some ranks, or needs some named resources no more. The
+// action goes on, and its finish still comes.
+type ActionReleaseContext struct {
+	Kind        ActionKind
+	Description string
+	Ranks       *idset.Set // nil is empty
+	Status      int32      // the worst wait status on these ranks; 0 is success
+	Resources   []string   // each once, none empty
+	Extra       json.RawMessage
+}
+
+// ActionFinishContext is the context of prolog-finish and epilog-finish. A
+// finish ends the whole action, whatever other keys it has.
+type ActionFinishContext struct {
+	Kind        ActionKind
+	Description string
+	Status      int32 // 0 is success
+	Extra       json.RawMessage
+}
+
+// DrainedContext is the context of drained: the ranks are drained, as was asked
+// for.
+type DrainedContext struct {
+	Ranks *idset.Set // nil is empty
+	Extra json.RawMessage
+}
+
+// FailedRanks is what an exception of severity 1 or more says with the keys
+// ranks, action and, optional, nodelist: these ranks failed, and the job goes
+// on.
+type FailedRanks struct {
+	Ranks    *idset.Set // not empty
+	Nodelist string     // their hosts in rank order, RFC 29; "" is absent
+	Action   FailedAction
+}
+
+// FailedAction says what becomes of ranks that failed. The zero value is
+// invalid.
+type FailedAction uint8
+
+// The values of the key action.
+const (
+	FailedKeep FailedAction = 1 + iota // they stay with the job, which is told
+	FailedDrop                         // neither the job nor the executor holds them any more
+)
+
+// String returns "keep" or "drop"; another value prints as FailedAction(n).
+func (a FailedAction) String() string {
+	switch a {
+	case FailedKeep:
+		return "keep"
+	case FailedDrop:
+		return "drop"
+	default:
+		return "FailedAction(" + itoa(int(a)) + ")"
+	}
+}
+
+func (*ActionStartContext) context()   {}
+func (*ActionLaunchContext) context()  {}
+func (*ActionFailContext) context()    {}
+func (*ActionReleaseContext) context() {}
+func (*ActionFinishContext) context()  {}
+func (*DrainedContext) context()       {}

@@ -1,0 +1,293 @@
+package jobstate
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+// Event is one entry of a log, decoded and checked once: every fold of the log
+// takes the Event. The zero Event is ready for Decode. It holds the memory of
+// one event, and one Event can decode a whole log.
+//
+// An Event belongs to one goroutine at a time and must not be copied.
+type Event struct {
+	_ noCopy
+
+	entry eventlog.Entry
+	kind  kind
+	mem   scratch
+
+	submit         SubmitContext
+	jobspecUpdate  JobspecUpdateContext
+	resourceUpdate ResourceUpdateContext
+	setFlags       SetFlagsContext
+	dependencyAdd  DependencyAddContext
+	dependencyRem  DependencyRemoveContext
+	priority       PriorityContext
+	urgency        UrgencyContext
+	alloc          AllocContext
+	start          ActionStartContext
+	launch         ActionLaunchContext
+	fail           ActionFailContext
+	actionRelease  ActionReleaseContext
+	actionFinish   ActionFinishContext
+	finish         FinishContext
+	release        ReleaseContext
+	exception      ExceptionContext
+	drained        DrainedContext
+	memo           MemoContext
+}
+
+// Decode reads an entry and replaces what the Event held. It checks all of the
+// entry: the time, the name, and the context by the grammar of the event, which
+// for an unknown name is any JSON object. The check is the same in every state
+// of a job.
+//
+// The Event aliases e until the next Decode. After an error it holds no entry.
+// The error wraps ErrContext, or eventlog.ErrEntry for a time or name that no
+// event can have. Decode allocates nothing for the events of actions once it has
+// met their descriptions, if ranks are few ranges; it allocates the strings of
+// other contexts.
+func (ev *Event) Decode(e eventlog.Entry) error {
+	k := kindOf(e.Name)
+	if err := ev.decode(k, e); err != nil {
+		ev.entry, ev.kind = eventlog.Entry{}, kUnknown
+		return err
+	}
+	ev.entry, ev.kind = e, k
+	return nil
+}
+
+func (ev *Event) decode(k kind, e eventlog.Entry) error {
+	if !validTime(e.Timestamp) {
+		return errTime
+	}
+	if k == kUnknown && (e.Name == "" || !utf8.ValidString(e.Name) || strings.IndexByte(e.Name, 0) >= 0) {
+		return fmt.Errorf(prefix+"%w: name must be UTF-8 without U+0000, and not empty", eventlog.ErrEntry)
+	}
+	return ev.decodeContext(k, e)
+}
+
+// Entry returns the entry that was decoded, and the zero Entry if there is
+// none.
+func (ev *Event) Entry() eventlog.Entry { return ev.entry }
+
+// Context returns the typed context, and nil for an event that has none and for
+// a name that this package does not know. Its Extra is nil: ParseContext keeps
+// unknown keys. The Event owns the context, which is valid until the next
+// Decode and must not be changed.
+func (ev *Event) Context() Context {
+	switch ev.kind {
+	case kSubmit:
+		return &ev.submit
+	case kJobspecUpdate:
+		return &ev.jobspecUpdate
+	case kResourceUpdate:
+		return &ev.resourceUpdate
+	case kSetFlags:
+		return &ev.setFlags
+	case kDependencyAdd:
+		return &ev.dependencyAdd
+	case kDependencyRemove:
+		return &ev.dependencyRem
+	case kPriority:
+		return &ev.priority
+	case kUrgency:
+		return &ev.urgency
+	case kAlloc:
+		return &ev.alloc
+	case kPrologStart, kEpilogStart, kHousekeepingStart:
+		return &ev.start
+	case kPrologLaunch, kEpilogLaunch, kHousekeepingLaunch:
+		return &ev.launch
+	case kPrologFail, kEpilogFail, kHousekeepingFail:
+		return &ev.fail
+	case kPrologRelease, kEpilogRelease, kHousekeepingRelease:
+		return &ev.actionRelease
+	case kPrologFinish, kEpilogFinish, kHousekeepingFinish:
+		return &ev.actionFinish
+	case kFinish:
+		return &ev.finish
+	case kRelease:
+		return &ev.release
+	case kException:
+		return &ev.exception
+	case kDrained:
+		return &ev.drained
+	case kMemo:
+		return &ev.memo
+	default:
+		return nil
+	}
+}
+
+// decodeContext reads the context of an entry of kind k.
+func (ev *Event) decodeContext(k kind, e eventlog.Entry) error {
+	raw := []byte(e.Context)
+	if len(raw) == 0 {
+		if k.needsContext() {
+			return contextError(e.Name, errAbsent)
+		}
+		ev.alloc = AllocContext{}
+		return nil
+	}
+	d := jsonobj.NewDoc(raw, contextLimits())
+	o := d.Object()
+	m := &ev.mem
+	switch k {
+	case kSubmit:
+		ev.submit.decode(&o, m)
+	case kJobspecUpdate:
+		ev.jobspecUpdate.decode(&o, raw)
+	case kResourceUpdate:
+		ev.resourceUpdate.decode(&o, m)
+	case kSetFlags:
+		ev.setFlags.decode(&o, m)
+	case kDependencyAdd:
+		ev.dependencyAdd.decode(&o, m)
+	case kDependencyRemove:
+		ev.dependencyRem.decode(&o, m)
+	case kPriority:
+		ev.priority.decode(&o, m)
+	case kUrgency:
+		ev.urgency.decode(&o, m)
+	case kAlloc:
+		ev.alloc.decode(&o, m, raw)
+	case kFinish:
+		ev.finish.decode(&o, m)
+	case kRelease:
+		ev.release.decode(&o, m)
+	case kException:
+		ev.exception.decode(&o, m)
+	case kDrained:
+		ev.drained.decode(&o, m)
+	case kMemo:
+		ev.memo.decode(&o, raw)
+	default:
+		ev.decodeAction(k, &o)
+	}
+	if f := d.Fault(); f != nil {
+		return contextError(e.Name, f)
+	}
+	return nil
+}
+
+// decodeAction reads the context of an event of an action, and checks that of
+// an event that has none.
+func (ev *Event) decodeAction(k kind, o *jsonobj.Reader) {
+	m := &ev.mem
+	switch k {
+	case kPrologStart, kEpilogStart, kHousekeepingStart:
+		ev.start.Kind = k.action()
+		ev.start.decode(o, m)
+	case kPrologLaunch, kEpilogLaunch, kHousekeepingLaunch:
+		ev.launch.Kind = k.action()
+		ev.launch.decode(o, m)
+	case kPrologFail, kEpilogFail, kHousekeepingFail:
+		ev.fail.Kind = k.action()
+		ev.fail.decode(o, m)
+	case kPrologRelease, kEpilogRelease, kHousekeepingRelease:
+		ev.actionRelease.Kind = k.action()
+		ev.actionRelease.decode(o, m)
+	case kPrologFinish, kEpilogFinish, kHousekeepingFinish:
+		ev.actionFinish.Kind = k.action()
+		ev.actionFinish.decode(o, m)
+	default:
+		for o.Next() { // which checks
+		}
+	}
+}
+
+// needsContext reports whether the event has keys that are required.
+func (k kind) needsContext() bool {
+	switch k {
+	case kUnknown, kValidate, kInvalidate, kDepend, kFluxRestart, kStart, kFree, kClean, kAlloc:
+		return false
+	default:
+		return true
+	}
+}
+
+// ParseContext decodes the context of e alone, with the keys that this package
+// does not know in Extra. It returns nil for an event that has no context and
+// for an unknown name; neither is checked. The error wraps ErrContext. The
+// result keeps no reference to e.
+func ParseContext(e eventlog.Entry) (Context, error) {
+	ev := Event{kind: kindOf(e.Name), mem: scratch{extra: true}}
+	if ev.Context() == nil {
+		return nil, nil
+	}
+	if err := ev.decodeContext(ev.kind, e); err != nil {
+		return nil, err
+	}
+	return ev.detach(), nil
+}
+
+// detach returns the context in memory of its own, but for what ev has
+// allocated for it.
+func (ev *Event) detach() Context {
+	switch c := ev.Context().(type) {
+	case *SubmitContext:
+		return copyOf(c)
+	case *JobspecUpdateContext:
+		for i := range c.Updates {
+			c.Updates[i].Value = bytes.Clone(c.Updates[i].Value)
+		}
+		return copyOf(c)
+	case *ResourceUpdateContext:
+		return copyOf(c)
+	case *SetFlagsContext:
+		return copyOf(c)
+	case *DependencyAddContext:
+		return copyOf(c)
+	case *DependencyRemoveContext:
+		return copyOf(c)
+	case *PriorityContext:
+		return copyOf(c)
+	case *UrgencyContext:
+		return copyOf(c)
+	case *AllocContext:
+		c.Annotations = bytes.Clone(c.Annotations)
+		return copyOf(c)
+	case *ActionStartContext:
+		return copyOf(c)
+	case *ActionLaunchContext:
+		return copyOf(c)
+	case *ActionFailContext:
+		return copyOf(c)
+	case *ActionReleaseContext:
+		return copyOf(c)
+	case *ActionFinishContext:
+		return copyOf(c)
+	case *FinishContext:
+		return copyOf(c)
+	case *ReleaseContext:
+		return copyOf(c)
+	case *ExceptionContext:
+		return copyOf(c)
+	case *DrainedContext:
+		return copyOf(c)
+	case *MemoContext:
+		c.Values = bytes.Clone(c.Values)
+		return copyOf(c)
+	default:
+		return nil
+	}
+}
+
+func copyOf[T any](c *T) *T {
+	v := *c
+	return &v
+}
+
+// contextLimits are those of a context in an entry, which is one level more.
+func contextLimits() jsonscan.Limits { return jsonscan.Limits{Depth: jsonscan.DefaultDepth - 1} }
+
+func validTime(t eventlog.Timestamp) bool { return t > 0 && !math.IsInf(float64(t), 0) }

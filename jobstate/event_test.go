@@ -1,0 +1,177 @@
+package jobstate_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+)
+
+// TestMalformedEventsAreRefusedInEveryState: what one reader of a log refuses,
+// all refuse, also where the event would have no effect.
+func TestMalformedEventsAreRefusedInEveryState(t *testing.T) {
+	for name, context := range map[string]string{
+		"epilog-start": `{"ranks":5,"description":"e"}`, "depend": `[]`, "priority": `{}`, "dependency-add": `{}`, "validate": `{"a":`,
+		"epilog-finish": `{"description":"nobody"}`, "finish": `{"status":"0"}`, "prolog-release": `{"description":"nobody"}`,
+		"prolog-fail": `{}`, "prolog-launch": `{}`, "drained": `{}`, "housekeeping-start": `{}`, "memo": ``, "alloc": `{"annotations":1}`,
+	} {
+		for s := jobstate.StateNew; s < jobstate.StateInactive; s <<= 1 {
+			j, _ := run(t, upTo(s)...)
+			before := describe(j)
+			_, err := j.Apply(entry(100, name, context))
+			require.ErrorIs(t, err, jobstate.ErrContext, "%s in %v", name, s)
+			require.Equal(t, before, describe(j))
+		}
+	}
+}
+
+// TestAnEventHoldsOneEntry: the zero Event and one whose Decode failed hold
+// none, and a good entry replaces what there was.
+func TestAnEventHoldsOneEntry(t *testing.T) {
+	var ev jobstate.Event
+	none := func() {
+		t.Helper()
+		require.Nil(t, ev.Context())
+		require.Equal(t, eventlog.Entry{}, ev.Entry())
+		_, err := jobstate.NewJob(1).ApplyEvent(&ev)
+		require.ErrorIs(t, err, eventlog.ErrEntry)
+	}
+	none()
+	e := entry(1, "priority", `{"priority":3,"more":1}`)
+	require.NoError(t, ev.Decode(e))
+	require.Equal(t, e, ev.Entry())
+	require.Equal(t, &jobstate.PriorityContext{Priority: 3}, ev.Context(), "unknown keys are ParseContext's")
+	c, err := jobstate.ParseContext(e)
+	require.NoError(t, err)
+	require.Equal(t, &jobstate.PriorityContext{Priority: 3, Extra: []byte(`{"more":1}`)}, c)
+	for _, bad := range []eventlog.Entry{
+		entry(1, "priority", `{}`), entry(1, "", ""), entry(1, "\xff", ""), {Name: "memo", Context: []byte("{}")},
+		{Timestamp: eventlog.Timestamp(math.Inf(1)), Name: "start"}, {Timestamp: eventlog.Timestamp(math.NaN()), Name: "start"},
+	} {
+		require.NoError(t, ev.Decode(e))
+		require.Error(t, ev.Decode(bad))
+		none()
+	}
+}
+
+// TestDecodeReplacesAllOfTheEventBefore: what a context leaves out is not what
+// the one before it had.
+func TestDecodeReplacesAllOfTheEventBefore(t *testing.T) {
+	for _, pair := range [][2]string{
+		{actionEvents[0], `prolog-start {"description":"a"}`}, {actionEvents[2], `prolog-fail {"description":"a","ranks":"1","cause":"b","status":1}`},
+		{actionEvents[3], `prolog-release {"description":"a","ranks":"","status":1}`}, {actionEvents[4], `exception {"type":"x","severity":1}`},
+		{`alloc {"annotations":{"a":1}}`, "alloc"}, {`release {"ranks":"all","final":true}`, `release {"ranks":"1","final":false}`},
+		{`set-flags {"flags":["a","b"]}`, `set-flags {"flags":["c"]}`}, {`jobspec-update {"attributes.a":1,"attributes.b":2}`, `jobspec-update {"attributes.c":1}`},
+		{submit, `submit {"userid":5,"urgency":16,"flags":0}`},
+	} {
+		var ev, fresh jobstate.Event
+		for _, e := range script(pair[:]...) {
+			require.NoError(t, ev.Decode(e))
+		}
+		require.NoError(t, fresh.Decode(ev.Entry()))
+		text, err := jobstate.AppendContext(nil, ev.Context())
+		require.NoError(t, err)
+		want, err := jobstate.AppendContext(nil, fresh.Context())
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(text))
+	}
+}
+
+// TestRanksAreReadAsByIdset: the fast path for plain texts takes what
+// idset.Parse takes, and no more.
+func TestRanksAreReadAsByIdset(t *testing.T) {
+	var ev jobstate.Event
+	check := func(t require.TestingT, text string) {
+		err := ev.Decode(entry(1, "drained", `{"ranks":"`+text+`"}`))
+		want, wantErr := idset.Parse(text)
+		require.Equal(t, wantErr == nil, err == nil, text)
+		if err == nil {
+			require.True(t, want.Equal(ev.Context().(*jobstate.DrainedContext).Ranks), text)
+		}
+	}
+	for _, text := range []string{
+		"", "0", "00", "01", "0-1", "1-1", "2-1", "0,0", "0,1", "1,0", "0-3,3", "0-3,4", ",", "0,", ",0", "-1", "0-", "0--1", "[0-3]", "[]",
+		"2147483647", "2147483648", "4294967296", "99999999999", "0-2147483647", "all", " 0", "0 ", "1-2-3", "a",
+		strings.Repeat("1", 64), strings.Repeat("1", 65), "0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30,32,34,36,38,40,42,44,46",
+	} {
+		check(t, text)
+	}
+	rapid.Check(t, func(t *rapid.T) { check(t, rapid.StringMatching(`[0-9,-]{0,12}`).Draw(t, "text")) })
+}
+
+func TestTimeoutsAreSeconds(t *testing.T) {
+	var ev jobstate.Event
+	for text, want := range map[string]time.Duration{
+		"0": 0, "0.0": 0, "5": 5 * time.Second, "1.5": 1500 * time.Millisecond, "0.000000001": 1, "1e-3": time.Millisecond, "1e-30": 1,
+		"9223372036.854775807": math.MaxInt64, "9223372036": 9223372036 * time.Second, "0.1234567891": 123456789, "9.2e9": 9.2e18,
+		"31536000.123456789": 31536000123456789,
+	} {
+		require.NoError(t, ev.Decode(entry(1, "epilog-start", `{"description":"e","timeout":`+text+`}`)), text)
+		require.Equal(t, want, ev.Context().(*jobstate.ActionStartContext).Timeout, text)
+	}
+	for _, text := range []string{"-1", "-1e-9", "9223372037", "1e10", "1e999", `"5s"`, "null", "true"} {
+		require.ErrorIs(t, ev.Decode(entry(1, "epilog-start", `{"description":"e","timeout":`+text+`}`)), jobstate.ErrContext, text)
+	}
+	b, err := jobstate.AppendContext(nil, &jobstate.ActionStartContext{Kind: jobstate.ActionEpilog, Timeout: 90 * time.Second, KillTimeout: 1})
+	require.NoError(t, err)
+	require.Equal(t, `{"description":"","ranks":"","timeout":90.0,"kill-timeout":0.000000001}`, string(b))
+}
+
+// TestFailedRanksAreInNonFatalExceptions: the three keys are the dialect's only
+// where severity is above 0 and ranks and action are both there.
+func TestFailedRanksAreInNonFatalExceptions(t *testing.T) {
+	parse := func(context string) *jobstate.ExceptionContext {
+		t.Helper()
+		c, err := jobstate.ParseContext(entry(1, "exception", context))
+		require.NoError(t, err)
+		return c.(*jobstate.ExceptionContext)
+	}
+	c := parse(`{"action":"drop","ranks":"0-3","nodelist":"n[0-3]","type":"x","severity":2,"note":"n","a":1}`)
+	require.Equal(t, "0-3", c.Failed.Ranks.String())
+	require.Equal(t, jobstate.FailedDrop, c.Failed.Action)
+	require.Equal(t, "n[0-3]", c.Failed.Nodelist)
+	require.Equal(t, `{"a":1}`, string(c.Extra))
+	for context, extra := range map[string]string{
+		`{"type":"x","severity":0,"ranks":[],"action":7}`:   `{"ranks":[],"action":7}`,
+		`{"ranks":true,"type":"x","a":1,"severity":3}`:      `{"a":1,"ranks":true}`,
+		`{"type":"x","severity":3,"action":1,"nodelist":2}`: `{"nodelist":2,"action":1}`,
+	} {
+		c := parse(context)
+		require.Nil(t, c.Failed)
+		require.Equal(t, extra, string(c.Extra))
+	}
+	require.Equal(t, "FailedAction(7)", jobstate.FailedAction(7).String())
+}
+
+// TestFinishEndsItsWholeAction: also with the keys of a partial end.
+func TestFinishEndsItsWholeAction(t *testing.T) {
+	j, _ := run(t, append(upTo(jobstate.StateCleanup), `epilog-start {"description":"e","ranks":"0-3"}`,
+		`epilog-release {"description":"e","ranks":"0-3","status":0}`)...)
+	require.False(t, j.MayFree(), "a release never ends an action")
+	_, err := j.Apply(entry(99, "epilog-finish", `{"description":"e","status":0,"ranks":"0","resources":7}`))
+	require.NoError(t, err)
+	require.True(t, j.MayFree())
+}
+
+func TestNamesOfKindsAndEvents(t *testing.T) {
+	for kind, name := range map[jobstate.ActionKind]string{jobstate.ActionProlog: "prolog", jobstate.ActionEpilog: "epilog", jobstate.ActionHousekeeping: "housekeeping"} {
+		require.Equal(t, name, kind.String())
+		for suffix, c := range map[string]jobstate.Context{
+			"-start": &jobstate.ActionStartContext{Kind: kind}, "-launch": &jobstate.ActionLaunchContext{Kind: kind}, "-fail": &jobstate.ActionFailContext{Kind: kind},
+			"-release": &jobstate.ActionReleaseContext{Kind: kind}, "-finish": &jobstate.ActionFinishContext{Kind: kind},
+		} {
+			require.Equal(t, name+suffix, jobstate.EventName(c))
+		}
+	}
+	require.Equal(t, "ActionKind(0)", jobstate.ActionKind(0).String())
+	require.Empty(t, jobstate.EventName(nil))
+	_, err := jobstate.AppendContext(nil, nil)
+	require.ErrorIs(t, err, jobstate.ErrContext)
+}

@@ -1,0 +1,114 @@
+package jobspec
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+// Job is what most jobs ask for, in the form of RFC 25: slots of cores and gpus,
+// one task in each slot. A field of zero has the meaning that its comment says.
+type Job struct {
+	Nodes     int64         // 0: on any nodes
+	Slots     int64         // on each node; in all if Nodes is 0. 0 means 1
+	Cores     int64         // of each slot; 0 means 1
+	GPUs      int64         // of each slot
+	Exclusive bool          // whole nodes; Nodes is not 0 then
+	Duration  time.Duration // time limit; 0: none
+	Command   []string      // of each task, at least one word
+	Name      string        // "": the last element of the command's path
+	Queue     string        // "": none
+	Cwd       string        // working directory; "": none
+}
+
+// New returns the jobspec of a job. [Spec.MarshalJSON] prints it. The error wraps
+// [ErrInvalid] or [ErrLimit], as that of [Parse] does: a count or the duration is
+// negative or too large, the command is empty, or a text is not valid UTF-8.
+func New(j Job) (*Spec, error) {
+	s := &Spec{limits: Limits{}.withDefaults()}
+	var err error
+	if s.raw, err = j.append(nil); err != nil {
+		return nil, refuse(err.(*jsonobj.Fault))
+	}
+	if fault := s.read(); fault != nil {
+		fault.Offset = jsonobj.NoOffset // the text is not the caller's
+		return nil, refuse(fault)
+	}
+	return s, nil
+}
+
+// append appends the jobspec in canonical form. Counts are checked when it is
+// read.
+func (j *Job) append(dst []byte) ([]byte, error) {
+	w := jsonobj.Write(dst, jsonscan.Limits{})
+	w.Open("attributes")
+	w.Open("system")
+	if j.Cwd != "" {
+		w.Text("cwd", j.Cwd)
+	}
+	w.Key("duration")
+	if j.Duration%time.Second == 0 {
+		w.Out = strconv.AppendInt(w.Out, int64(j.Duration/time.Second), 10)
+	} else {
+		w.Out = jsonscan.AppendFloat(w.Out, j.Duration.Seconds())
+	}
+	if j.Name != "" {
+		w.Open("job")
+		w.Text("name", j.Name)
+		w.Close()
+	}
+	if j.Queue != "" {
+		w.Text("queue", j.Queue)
+	}
+	w.Close()
+	w.Close()
+	w.Key("resources")
+	w.Out = j.appendResources(w.Out)
+	w.Key("tasks")
+	task := jsonobj.Write(append(w.Out, '['), jsonscan.Limits{})
+	task.Texts("command", j.Command)
+	task.Open("count")
+	task.Int("per_slot", 1)
+	task.Close()
+	task.Text("slot", "task")
+	out, err := task.End(nil)
+	if err != nil {
+		w.Fail("tasks", err)
+	}
+	w.Out = append(out, ']')
+	w.Int("version", 1)
+	return w.End(nil)
+}
+
+// appendResources appends the tree of resources.
+func (j *Job) appendResources(dst []byte) []byte {
+	if j.Nodes != 0 || j.Exclusive {
+		dst = strconv.AppendInt(append(dst, `[{"count":`...), j.Nodes, 10)
+		if j.Exclusive {
+			dst = append(dst, `,"exclusive":true`...)
+		}
+		dst = append(dst, `,"type":"node","with":`...)
+	}
+	dst = appendCount(append(dst, `[{"count":`...), j.Slots)
+	dst = append(dst, `,"label":"task","type":"slot","with":[{"count":`...)
+	dst = append(appendCount(dst, j.Cores), `,"type":"core"}`...)
+	if j.GPUs != 0 {
+		dst = strconv.AppendInt(append(dst, `,{"count":`...), j.GPUs, 10)
+		dst = append(dst, `,"type":"gpu"}`...)
+	}
+	dst = append(dst, `]}]`...)
+	if j.Nodes != 0 || j.Exclusive {
+		dst = append(dst, `}]`...)
+	}
+	return dst
+}
+
+// appendCount appends a count, 1 for 0.
+func appendCount(dst []byte, n int64) []byte {
+	if n == 0 {
+		n = 1
+	}
+	return strconv.AppendInt(dst, n, 10)
+}

@@ -1,0 +1,268 @@
+package jobstate
+
+import (
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+// judge names what is wrong with an event in the state before it; decoded tells
+// whether its context was good.
+func (v *validator) judge(k kind, decoded bool) {
+	j := v.job
+	state := j.State()
+	switch {
+	case k == kSubmit && j.submitted:
+		v.add(LevelError, "appears twice")
+		return
+	case k == kValidate && state == StateDepend && j.version == 0:
+		// Some writers had validate before they had version.
+	case !state.In(table[k].proper):
+		v.add(LevelError, "is out of order: the job is in %v", state)
+		return
+	}
+	v.judgeOrder(k)
+	if decoded {
+		v.judgeContext(k)
+	}
+}
+
+// judgeOrder names what does not depend on the context.
+func (v *validator) judgeOrder(k kind) {
+	j := v.job
+	switch k {
+	case kDepend:
+		if names := j.Dependencies(); len(names) > 0 {
+			v.add(LevelError, "dependencies are not satisfied: %d, the first is %q", len(names), clip(names[0]))
+		}
+	case kAlloc:
+		if j.wasAllocated {
+			v.add(LevelError, "appears twice")
+		}
+	case kStart:
+		v.judgeStart()
+	case kFinish:
+		switch {
+		case j.finished:
+			v.add(LevelError, "appears twice")
+		case !j.started:
+			v.add(LevelNote, "the job did not start")
+		}
+	case kFree:
+		v.judgeFree()
+	case kClean:
+		v.judgeClean()
+	case kPrologStart:
+		if j.started {
+			v.add(LevelError, "the job has started: a prolog cannot hold it any more")
+		}
+	}
+}
+
+// judgeContext names what is wrong with a context that could be decoded.
+func (v *validator) judgeContext(k kind) {
+	raw := v.ev.entry.Context
+	switch k {
+	case kStart, kFree, kClean:
+		if !isEmpty(raw) {
+			v.add(LevelError, "its context must be empty")
+		}
+	case kValidate, kInvalidate, kDepend, kFluxRestart:
+		if !isEmpty(raw) {
+			v.add(LevelNote, "has a context, which RFC 21 does not define")
+		}
+	case kResourceUpdate:
+		if !jsonscan.IsInteger(peek(raw, "expiration")) {
+			v.add(LevelNote, "expiration is a real number")
+		}
+	case kSubmit:
+		if v.ev.submit.Version == 0 {
+			v.add(LevelNote, "has no version: the log follows the rules before version 1")
+		}
+	case kJobspecUpdate:
+		if len(v.ev.jobspecUpdate.Updates) == 0 {
+			v.add(LevelError, "sets nothing")
+		}
+	case kPriority:
+		if n, _ := jsonscan.Int64(peek(raw, "priority")); n > MaxPriority {
+			v.add(LevelError, "priority is above %d", uint32(MaxPriority))
+		}
+	case kDependencyAdd:
+		v.judgeDependencyAdd(v.ev.dependencyAdd.Description)
+	case kDependencyRemove:
+		v.judgeDependencyRemove(v.ev.dependencyRem.Description)
+	case kException:
+		if v.ev.exception.Severity == 0 && v.job.State() == StateNew {
+			v.add(LevelError, "is fatal, and the job is in NEW")
+		}
+		if !hasKey(raw, "note") {
+			v.add(LevelError, "%v: note: %v", ErrContext, jsonobj.ErrMissing)
+		}
+		if f := v.ev.exception.Failed; f != nil {
+			v.failed.UnionWith(f.Ranks)
+		}
+	case kRelease:
+		v.judgeRelease()
+		v.letGo = v.letGo || v.ev.release.Final && v.job.State() == StateCleanup
+	case kDrained:
+		if ranks := idset.Difference(v.ev.drained.Ranks, &v.failed); !ranks.IsEmpty() {
+			v.add(LevelError, "ranks did not fail: %s", clip(ranks.String()))
+		}
+	default:
+		v.judgeAction(k)
+	}
+}
+
+// judgeAction names what is wrong with an event of a prolog or an epilog.
+func (v *validator) judgeAction(k kind) {
+	switch k {
+	case kPrologStart, kEpilogStart:
+		v.judgeActionStart(&v.ev.start)
+	case kPrologLaunch, kEpilogLaunch:
+		c := &v.ev.launch
+		key := actionKey{c.Kind, c.Description}
+		last, ok := v.attempts[key]
+		if v.judgeActive(LevelError, key) && ok && c.Attempt <= last {
+			v.add(LevelError, "attempt %d does not grow: the last one was %d", c.Attempt, last)
+		}
+		v.attempt(key, max(last, c.Attempt))
+	case kPrologFail, kEpilogFail:
+		v.judgeActive(LevelError, actionKey{v.ev.fail.Kind, v.ev.fail.Description})
+		v.failed.UnionWith(v.ev.fail.Ranks)
+	case kPrologRelease, kEpilogRelease:
+		v.judgeActive(LevelError, actionKey{v.ev.actionRelease.Kind, v.ev.actionRelease.Description})
+	case kPrologFinish, kEpilogFinish: // flux-core takes it
+		v.judgeActive(LevelNote, actionKey{v.ev.actionFinish.Kind, v.ev.actionFinish.Description})
+	}
+}
+
+func (v *validator) judgeActionStart(c *ActionStartContext) {
+	j := v.job
+	key := actionKey{c.Kind, c.Description}
+	last := c.Attempt
+	if j.active(c.Kind, c.Description) != nil {
+		last = max(last, v.attempts[key])
+	}
+	v.attempt(key, last)
+	if c.Kind != ActionEpilog || !v.letGo && !v.freed {
+		return
+	}
+	level := LevelNote // RFC 21 has it hold the free, which is still to come
+	if v.freed || c.Owned() {
+		level = LevelError
+	}
+	v.add(level, "starts after the final release: its ranks may be in use by others")
+}
+
+// judgeActive names an action that is not active and reports whether it is.
+func (v *validator) judgeActive(l Level, key actionKey) bool {
+	if v.job.active(key.kind, key.description) == nil {
+		v.add(l, "no action %q is active", clip(key.description))
+		return false
+	}
+	return true
+}
+
+// attempt remembers the last attempt of an action.
+func (v *validator) attempt(key actionKey, last uint32) {
+	if v.attempts == nil {
+		v.attempts = map[actionKey]uint32{}
+	}
+	v.attempts[key] = last
+}
+
+// isEmpty reports whether a context has no keys.
+func isEmpty(raw []byte) bool {
+	cur := jsonscan.Object(raw)
+	return len(raw) == 0 || !cur.Next()
+}
+
+func (v *validator) judgeDependencyAdd(description string) {
+	if d := v.job.deps.get(description); d != nil && !d.satisfied {
+		v.add(LevelNote, "dependency %q is there already", clip(description))
+	}
+}
+
+func (v *validator) judgeDependencyRemove(description string) {
+	switch d := v.job.deps.get(description); {
+	case d == nil:
+		v.add(LevelError, "dependency %q was never added", clip(description))
+	case d.satisfied:
+		v.add(LevelError, "dependency %q was removed before", clip(description))
+	}
+}
+
+func (v *validator) judgeStart() {
+	j := v.job
+	if !j.allocated {
+		v.add(LevelError, "the job has no resources")
+	}
+	if j.started {
+		v.add(LevelError, "appears twice")
+	}
+	for key, a := range j.actions.all() {
+		switch {
+		case key.kind != ActionProlog:
+		case a.live > 0:
+			v.add(LevelError, "prolog %q has not finished", clip(key.description))
+		case a.failed:
+			v.add(LevelError, "prolog %q has failed", clip(key.description))
+		}
+	}
+}
+
+func (v *validator) judgeRelease() {
+	c := &v.ev.release
+	switch {
+	case !v.job.wasAllocated:
+		v.add(LevelError, "the job has no resources")
+	case v.job.finalRelease:
+		v.add(LevelError, "comes after the final release")
+	case v.freed:
+		v.add(LevelError, "the resources are free already")
+	case v.releasedAll:
+		v.add(LevelError, "comes after the release of all ranks")
+	}
+	if c.Ranks.All {
+		v.releasedAll = true
+		return
+	}
+	if twice := idset.Intersect(&v.released, c.Ranks.Set); !twice.IsEmpty() {
+		v.add(LevelError, "releases ranks a second time: %s", clip(twice.String()))
+	}
+	v.released.UnionWith(c.Ranks.Set)
+}
+
+func (v *validator) judgeFree() {
+	j := v.job
+	switch {
+	case !j.wasAllocated:
+		v.add(LevelError, "the job has no resources")
+	case !j.allocated:
+		v.add(LevelError, "the resources are free already")
+	case j.started && !j.finalRelease:
+		v.add(LevelError, "no final release came before it")
+	}
+	v.freed = true
+	v.judgeIdle()
+}
+
+// judgeIdle names the prologs and epilogs that are active.
+func (v *validator) judgeIdle() {
+	for a := range v.job.Actions() {
+		v.add(LevelError, "%v %q has not finished", a.Kind, clip(a.Description))
+	}
+}
+
+func (v *validator) judgeClean() {
+	j := v.job
+	switch {
+	case j.allocated:
+		v.add(LevelError, "the job still holds resources")
+	case j.started && !j.finalRelease && !v.freed:
+		v.add(LevelError, "no final release came before it")
+	case j.started && !j.finished:
+		v.add(LevelNote, "the job started and did not finish")
+	}
+	v.judgeIdle()
+}

@@ -1,0 +1,409 @@
+package jobstate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+)
+
+// One test for each clause of RFC 21 that says MUST, SHALL, SHOULD or MAY, in
+// its order and named by its section. Three clauses of "Design Criteria" are
+// not this package's but those of a job manager and its transport: who may
+// watch a job, who initiates a change of state, and that events are logged.
+
+func TestRFC21DesignStatesExistForPhasesThatLast(t *testing.T) {
+	waits := map[string]jobstate.State{}
+	for s := jobstate.StateNew; s <= jobstate.StateInactive; s <<= 1 {
+		lines := upTo(s)
+		if s == jobstate.StateCleanup {
+			lines = append(lines, `epilog-start {"description":"e"}`)
+		}
+		j, _ := run(t, lines...)
+		waits[j.Waiting().String()] = j.State()
+		if s == jobstate.StateInactive {
+			break
+		}
+	}
+	require.Len(t, waits, 7, "each state tells what the job waits for: %v", waits)
+}
+
+func TestRFC21DesignThereIsOneInitialAndOneFinalState(t *testing.T) {
+	j, _ := run(t, submit)
+	require.Equal(t, jobstate.StateNew, j.State())
+	for s := jobstate.StateNew; s < jobstate.StateInactive; s <<= 1 {
+		j, _ := run(t, upTo(s)...)
+		require.False(t, j.Closed(), "%v is left again", s)
+	}
+	j, _ = run(t, upTo(jobstate.StateInactive)...)
+	for name, context := range samples {
+		_, err := j.Apply(entry(99, name, context))
+		require.ErrorIs(t, err, jobstate.ErrClosed, name)
+	}
+}
+
+func TestRFC21DesignJobDataIsStableOnceInactive(t *testing.T) {
+	j, _ := run(t, upTo(jobstate.StateInactive)...)
+	before := describe(j)
+	for name, context := range samples {
+		_, _ = j.Apply(entry(99, name, context))
+	}
+	require.Equal(t, before, describe(j))
+}
+
+func TestRFC21DesignAllTransitionsAreDrivenByEvents(t *testing.T) {
+	j := jobstate.NewJob(1)
+	for _, e := range script(whole...) {
+		before := j.State()
+		_, _, _, _ = j.Waiting(), j.MayStart(), j.MayFree(), j.MayClean()
+		require.Equal(t, before, j.State(), "to ask changes nothing")
+		_, err := j.Apply(e)
+		require.NoError(t, err)
+	}
+	require.Equal(t, jobstate.StateInactive, j.State())
+}
+
+func TestRFC21DesignReplayReproducesTheState(t *testing.T) {
+	live := jobstate.NewJob(1)
+	log := []byte(logOf(with(6, `prolog-start {"description":"p"}`, `memo {"a":1}`, `exception {"type":"x","severity":3,"note":""}`)...))
+	end := 0
+	for e, err := range eventlog.Entries(log) {
+		require.NoError(t, err)
+		_, err = live.Apply(e)
+		require.NoError(t, err)
+		end += 1 + strings.IndexByte(string(log[end:]), '\n')
+		replayed, err := jobstate.Replay(1, log[:end])
+		require.NoError(t, err)
+		require.Equal(t, describe(live), describe(replayed))
+	}
+	require.Equal(t, len(log), end)
+}
+
+func TestRFC21DesignLogsOfRecentVersionsAreIngested(t *testing.T) {
+	j, _ := run(t, append([]string{`submit {"userid":5,"urgency":16,"flags":0}`}, whole[2:]...)...)
+	require.Equal(t, jobstate.StateInactive, j.State(), "before version 1, submit led to DEPEND")
+	_, err := jobstate.NewJob(1).Apply(entry(1, "submit", `{"userid":5,"urgency":16,"flags":0,"version":2}`))
+	require.ErrorIs(t, err, jobstate.ErrVersion)
+}
+
+func TestRFC21StateDescriptions(t *testing.T) {
+	for _, c := range []struct {
+		from  jobstate.State
+		event string
+		to    jobstate.State
+	}{
+		{jobstate.StateNew, "validate", jobstate.StateDepend},
+		{jobstate.StateDepend, "depend", jobstate.StatePriority},
+		{jobstate.StatePriority, `priority {"priority":1}`, jobstate.StateSched},
+		{jobstate.StateSched, "alloc", jobstate.StateRun},
+		{jobstate.StateRun, "start", jobstate.StateRun},
+		{jobstate.StateRun, `finish {"status":0}`, jobstate.StateCleanup},
+		{jobstate.StateCleanup, `release {"ranks":"all","final":true}`, jobstate.StateCleanup},
+		{jobstate.StateCleanup, "free", jobstate.StateCleanup},
+		{jobstate.StateCleanup, "clean", jobstate.StateInactive},
+	} {
+		j, _ := run(t, append(upTo(c.from), c.event)...)
+		require.Equal(t, c.to, j.State(), c.event)
+	}
+}
+
+func TestRFC21VirtualStates(t *testing.T) {
+	for s := jobstate.StateNew; ; s <<= 1 {
+		require.Equal(t, strings.Contains("DEPEND PRIORITY SCHED", s.String()), s.In(jobstate.StatePending), s)
+		require.Equal(t, strings.Contains("RUN CLEANUP", s.String()), s.In(jobstate.StateRunning), s)
+		require.Equal(t, s != jobstate.StateNew && s != jobstate.StateInactive, s.In(jobstate.StateActive), s)
+		if s == jobstate.StateInactive {
+			return
+		}
+	}
+}
+
+func TestRFC21ExceptionsHaveASeverityFrom0To7(t *testing.T) {
+	for severity := -1; severity <= 8; severity++ {
+		j, _ := run(t, upTo(jobstate.StateRun)...)
+		_, err := j.Apply(entry(99, "exception", fmt.Sprintf(`{"type":"x","severity":%d,"note":""}`, severity)))
+		if severity < 0 || severity > 7 {
+			require.ErrorIs(t, err, jobstate.ErrContext)
+			continue
+		}
+		require.NoError(t, err)
+		// Severity 0 leads to CLEANUP at once, any other changes no state.
+		require.Equal(t, severity == 0, j.State() == jobstate.StateCleanup)
+	}
+}
+
+func TestRFC21ExceptionsOfSeverity0LeadToCleanupFromEveryState(t *testing.T) {
+	for s := jobstate.StateDepend; s <= jobstate.StateCleanup; s <<= 1 {
+		j, _ := run(t, append(upTo(s), `exception {"type":"x","severity":0,"note":""}`)...)
+		require.Equal(t, jobstate.StateCleanup, j.State())
+	}
+}
+
+func TestRFC21ExceptionsMayOccurMoreThanOnce(t *testing.T) {
+	j, _ := run(t, append(upTo(jobstate.StateRun), `exception {"type":"a","severity":5,"note":""}`,
+		`exception {"type":"b","severity":0,"note":""}`, `exception {"type":"c","severity":0,"note":""}`)...)
+	cause, ok := j.Cause()
+	require.True(t, ok)
+	require.Equal(t, "b", cause.Type)
+}
+
+func TestRFC21EventsBeyondThoseListedMayAppear(t *testing.T) {
+	_, last := run(t, append(upTo(jobstate.StateRun), `cray_port_distribution {"ports":[1],"random_integer":-1}`)...)
+	require.Equal(t, jobstate.IgnoredUnknown, last)
+}
+
+func TestRFC21KeysBeyondThoseListedMayBeIncluded(t *testing.T) {
+	for name, context := range samples {
+		if !strings.HasSuffix(context, "}") || name == "jobspec-update" || name == "memo" || name == "made-up" {
+			continue // any key is one of theirs
+		}
+		c, err := jobstate.ParseContext(entry(1, name, strings.TrimSuffix(context, "}")+`,"vendor.x":[1]}`))
+		require.NoError(t, err, name)
+		text, err := jobstate.AppendContext(nil, c)
+		require.NoError(t, err)
+		require.Contains(t, string(text), `,"vendor.x":[1]}`, "it is kept: %s", name)
+	}
+}
+
+// required asserts that the event needs each key of a good context.
+func required(t *testing.T, name string, keys map[string]string) {
+	t.Helper()
+	var members []string
+	for _, k := range sortedKeys(keys) {
+		members = append(members, fmt.Sprintf("%q:%s", k, keys[k]))
+	}
+	var ev jobstate.Event
+	require.NoError(t, ev.Decode(entry(1, name, "{"+strings.Join(members, ",")+"}")))
+	for i, k := range sortedKeys(keys) {
+		rest := append(append([]string{}, members[:i]...), members[i+1:]...)
+		err := ev.Decode(entry(1, name, "{"+strings.Join(rest, ",")+"}"))
+		require.ErrorIs(t, err, jobstate.ErrContext)
+		require.ErrorContains(t, err, k+": offset 0: key is missing")
+	}
+}
+
+// ranged asserts that an integer of a context ends at lo and hi.
+func ranged(t *testing.T, name, format string, lo, hi int64) {
+	t.Helper()
+	var ev jobstate.Event
+	for _, n := range []int64{lo, hi} {
+		require.NoError(t, ev.Decode(entry(1, name, fmt.Sprintf(format, fmt.Sprint(n)))))
+	}
+	for _, text := range []string{fmt.Sprint(lo - 1), fmt.Sprint(hi + 1), "1.0", `"1"`, "true", "null"} {
+		require.ErrorIs(t, ev.Decode(entry(1, name, fmt.Sprintf(format, text))), jobstate.ErrContext, text)
+	}
+}
+
+func TestRFC21SubmitEvent(t *testing.T) {
+	required(t, "submit", map[string]string{"userid": "1", "urgency": "16", "flags": "0"})
+	ranged(t, "submit", `{"userid":5588,"flags":0,"urgency":%s}`, 0, 31)
+	// The version is required of a writer; logs before version 1 have none.
+	found := jobstate.Validate([]byte(logOf(`submit {"userid":1,"urgency":16,"flags":0}`)))
+	require.Len(t, found, 1)
+	require.Contains(t, found[0].Text, "no version")
+}
+
+func TestRFC21SubmitIsTheFirstEvent(t *testing.T) {
+	for name, context := range samples {
+		if name == "debug.x" || name == "made-up" || name == "submit" || name == "housekeeping-start" {
+			continue
+		}
+		_, err := jobstate.NewJob(1).Apply(entry(1, name, context))
+		require.ErrorIs(t, err, jobstate.ErrTransition, name)
+	}
+	j, _ := run(t, submit)
+	_, err := j.Apply(entry(99, "submit", samples["submit"]))
+	require.ErrorIs(t, err, jobstate.ErrTransition)
+}
+
+// The keys were widened to all of a jobspec (flux-core#5419).
+func TestRFC21JobspecUpdateIsADictionaryOfPathsAtLeastOne(t *testing.T) {
+	var ev jobstate.Event
+	require.NoError(t, ev.Decode(entry(1, "jobspec-update", `{"attributes.system.duration":3600}`)))
+	require.ErrorIs(t, ev.Decode(entry(1, "jobspec-update", `["attributes.x"]`)), jobstate.ErrContext)
+	require.ErrorIs(t, ev.Decode(entry(1, "jobspec-update", `{"other.x":1}`)), jobstate.ErrContext)
+	_, err := jobstate.AppendContext(nil, &jobstate.JobspecUpdateContext{})
+	require.ErrorIs(t, err, jobstate.ErrContext, "none is written")
+	found := jobstate.Validate([]byte(logOf(submit, `jobspec-update {}`)))
+	require.Len(t, found, 1, "and one that the reference wrote is named")
+}
+
+func TestRFC21ResourceUpdateEvent(t *testing.T) {
+	required(t, "resource-update", map[string]string{"expiration": "1742137890"})
+	j, _ := run(t, append(upTo(jobstate.StateRun), `resource-update {"expiration":5}`)...)
+	at, ok := j.Expiration()
+	require.True(t, ok)
+	require.Equal(t, eventlog.Timestamp(5), at)
+}
+
+func TestRFC21EventsWithoutADefinedContext(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"validate": {submit}, "invalidate": {submit}, "depend": {submit, "validate"}, "flux-restart": {submit},
+	} {
+		require.Empty(t, jobstate.Validate([]byte(logOf(append(lines, name)...))))
+		found := jobstate.Validate([]byte(logOf(append(lines, name+` {"a":1}`)...)))
+		require.Len(t, found, 1, name)
+		require.Equal(t, jobstate.LevelNote, found[0].Level)
+	}
+}
+
+func TestRFC21InvalidateEndsTheLog(t *testing.T) {
+	j, _ := run(t, submit, "invalidate")
+	require.True(t, j.Closed(), "the job is removed at once")
+}
+
+func TestRFC21SetFlagsEvent(t *testing.T) {
+	required(t, "set-flags", map[string]string{"flags": `["debug"]`})
+	var ev jobstate.Event
+	for _, bad := range []string{`"debug"`, `[1]`, `{}`, `null`} {
+		require.ErrorIs(t, ev.Decode(entry(1, "set-flags", `{"flags":`+bad+`}`)), jobstate.ErrContext)
+	}
+}
+
+func TestRFC21DependencyEvents(t *testing.T) {
+	required(t, "dependency-add", map[string]string{"description": `"begin-time=1552594348"`})
+	required(t, "dependency-remove", map[string]string{"description": `"begin-time=1552594348"`})
+	add, remove := `dependency-add {"description":"a"}`, `dependency-remove {"description":"a"}`
+	require.Empty(t, jobstate.Validate([]byte(logOf(submit, add, "validate", remove, "depend"))))
+	// The description of a removal must match one that was added.
+	found := jobstate.Validate([]byte(logOf(submit, add, "validate", `dependency-remove {"description":"b"}`)))
+	require.Len(t, found, 1)
+	require.Equal(t, jobstate.LevelError, found[0].Level)
+	// And a dependency that was added must be removed.
+	found = jobstate.Validate([]byte(logOf(submit, add, "validate", "depend")))
+	require.Len(t, found, 1)
+	require.Equal(t, jobstate.LevelError, found[0].Level)
+}
+
+func TestRFC21PriorityEvent(t *testing.T) {
+	required(t, "priority", map[string]string{"priority": "42"})
+	require.Empty(t, jobstate.Validate([]byte(logOf(append(whole[:3:3], `priority {"priority":4294967295}`)...))))
+	found := jobstate.Validate([]byte(logOf(append(whole[:3:3], `priority {"priority":4294967296}`)...)))
+	require.Len(t, found, 1, "the reference writes it, RFC 21 ends before")
+}
+
+func TestRFC21UrgencyEvent(t *testing.T) {
+	required(t, "urgency", map[string]string{"urgency": "0", "userid": "5588"})
+	ranged(t, "urgency", `{"userid":5588,"urgency":%s}`, 0, 31)
+}
+
+func TestRFC21AllocEvent(t *testing.T) {
+	j, _ := run(t, append(upTo(jobstate.StateSched), `alloc {"annotations":{"sched.resource_summary":"rank0/core[0-1]"}}`)...)
+	require.Equal(t, `{"sched.resource_summary":"rank0/core[0-1]"}`, string(j.Annotations()))
+	j, _ = run(t, append(upTo(jobstate.StateSched), "alloc")...)
+	require.Nil(t, j.Annotations(), "they are optional")
+}
+
+func TestRFC21PrologPreventsTheStartUntilItFinishes(t *testing.T) {
+	required(t, "prolog-start", map[string]string{"description": `"/usr/sbin/job-prolog.sh"`})
+	j, _ := run(t, append(upTo(jobstate.StateRun), `prolog-start {"description":"p"}`)...)
+	require.False(t, j.MayStart())
+	_, err := j.Apply(entry(99, "prolog-finish", `{"description":"p","status":0}`))
+	require.NoError(t, err)
+	require.True(t, j.MayStart())
+}
+
+func TestRFC21PrologFinishMatchesAStart(t *testing.T) {
+	required(t, "prolog-finish", map[string]string{"description": `"p"`, "status": "0"})
+	j, last := run(t, append(upTo(jobstate.StateRun), `prolog-start {"description":"p"}`, `prolog-finish {"description":"q","status":0}`)...)
+	require.Equal(t, jobstate.IgnoredAction, last)
+	require.False(t, j.MayStart())
+}
+
+func TestRFC21AStatusOfZeroIsSuccess(t *testing.T) {
+	for status, may := range map[string]bool{"0": true, "1": false, "256": false, "-1": false} {
+		j, _ := run(t, append(upTo(jobstate.StateRun), `prolog-start {"description":"p"}`, `prolog-finish {"description":"p","status":`+status+`}`)...)
+		require.Equal(t, may, j.MayStart(), status)
+	}
+}
+
+func TestRFC21EpilogPreventsTheFreeUntilItFinishes(t *testing.T) {
+	required(t, "epilog-start", map[string]string{"description": `"/usr/sbin/job-epilog.sh"`})
+	required(t, "epilog-finish", map[string]string{"description": `"e"`, "status": "0"})
+	j, _ := run(t, append(upTo(jobstate.StateCleanup), `epilog-start {"description":"e"}`)...)
+	require.False(t, j.MayFree())
+	_, err := j.Apply(entry(99, "epilog-finish", `{"description":"other","status":0}`))
+	require.NoError(t, err)
+	require.False(t, j.MayFree(), "its description should match")
+	_, err = j.Apply(entry(99, "epilog-finish", `{"description":"e","status":1}`))
+	require.NoError(t, err)
+	require.True(t, j.MayFree())
+}
+
+func TestRFC21TheContextOfFreeStartAndCleanIsEmpty(t *testing.T) {
+	for line, name := range map[int]string{6: "start", 9: "free", 10: "clean"} {
+		log := append([]string{}, whole...)
+		log[line-1] = name + " {}"
+		require.Empty(t, jobstate.Validate([]byte(logOf(log...))))
+		log[line-1] = name + ` {"a":1}`
+		found := jobstate.Validate([]byte(logOf(log...)))
+		require.Len(t, found, 1, name)
+		require.Equal(t, jobstate.LevelError, found[0].Level)
+		require.Equal(t, line, found[0].Line)
+	}
+}
+
+func TestRFC21ReleaseEvent(t *testing.T) {
+	required(t, "release", map[string]string{"ranks": `"all"`, "final": "true"})
+	var ev jobstate.Event
+	for text, ranks := range map[string]string{`"all"`: "all", `"0-3,7"`: "0-3,7", `"[1,3]"`: "1,3", `"\u0061ll"`: "all"} {
+		require.NoError(t, ev.Decode(entry(1, "release", `{"ranks":`+text+`,"final":false}`)))
+		require.Equal(t, ranks, ev.Context().(*jobstate.ReleaseContext).Ranks.String())
+	}
+	for _, bad := range []string{`"3-1"`, `"x"`, `3`, `["0"]`} {
+		require.ErrorIs(t, ev.Decode(entry(1, "release", `{"ranks":`+bad+`,"final":true}`)), jobstate.ErrContext)
+	}
+}
+
+func TestRFC21FinishEvent(t *testing.T) {
+	required(t, "finish", map[string]string{"status": "0"})
+	j, _ := run(t, append(upTo(jobstate.StateRun), `finish {"status":15}`)...)
+	code, ok := j.ExitCode()
+	require.True(t, ok)
+	require.Equal(t, 128+15, code, "it is a status of wait(2)")
+}
+
+func TestRFC21ExceptionEvent(t *testing.T) {
+	required(t, "exception", map[string]string{"type": `"oom"`, "severity": "0"})
+	// The note is required of a writer, and an empty one is written as such.
+	found := jobstate.Validate([]byte(logOf(append(whole[:6:6], `exception {"type":"oom","severity":3}`)...)))
+	require.Len(t, found, 1)
+	require.Contains(t, found[0].Text, "note")
+	text, err := jobstate.AppendContext(nil, &jobstate.ExceptionContext{Type: "oom"})
+	require.NoError(t, err)
+	require.Equal(t, `{"type":"oom","severity":0,"note":""}`, string(text), "the user id is optional")
+}
+
+func TestRFC21MemosReplaceIdenticalKeysAndNullRemoves(t *testing.T) {
+	j, _ := run(t, submit, `memo {"key":"value","k":1}`, `memo {"key":"other"}`)
+	require.Equal(t, `{"user":{"key":"other","k":1}}`, string(j.Annotations()))
+	j, _ = run(t, submit, `memo {"key":"value","k":1}`, `memo {"key":null}`)
+	require.Equal(t, `{"user":{"k":1}}`, string(j.Annotations()))
+	var ev jobstate.Event
+	require.ErrorIs(t, ev.Decode(entry(1, "memo", `["key"]`)), jobstate.ErrContext, "it is a set of keys and values")
+}
+
+func TestRFC21DebugEventsHaveAnyContext(t *testing.T) {
+	for _, line := range []string{"debug.free-request", `debug.x {"a":[1]}`, "debug."} {
+		_, last := run(t, submit, line)
+		require.Equal(t, jobstate.IgnoredUnknown, last)
+		require.Empty(t, jobstate.Validate([]byte(logOf(submit, line))))
+	}
+}
+
+func TestRFC21SynchronizationOnCleanupHasACauseOrAStatus(t *testing.T) {
+	for _, line := range []string{`finish {"status":256}`, `exception {"type":"x","severity":0,"note":""}`} {
+		j, _ := run(t, append(upTo(jobstate.StateRun), line)...)
+		require.Equal(t, jobstate.StateCleanup, j.State())
+		_, failed := j.Cause()
+		_, finished := j.WaitStatus()
+		require.True(t, failed || finished)
+		result, ok := j.Result()
+		require.True(t, ok)
+		require.Equal(t, jobstate.ResultFailed, result)
+	}
+}

@@ -1,0 +1,278 @@
+package jobstate
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+// This file reads and writes the values that several contexts have.
+
+// maxInterned is how long a text may be, in bytes, that a scratch remembers.
+const maxInterned = 64
+
+// scratch is what decoding reuses.
+type scratch struct {
+	extra  bool       // unknown keys are wanted
+	ranks  *idset.Set // what the key ranks names
+	failed *FailedRanks
+	texts  [8]string // the last texts met
+	next   uint8     // which of texts is replaced next
+}
+
+// other keeps the member that o is at, if unknown keys are wanted.
+func (m *scratch) other(o *jsonobj.Reader, extra []byte) []byte {
+	if m.extra {
+		return o.Keep(extra)
+	}
+	return nil
+}
+
+// member is other for a member that was read before.
+func (m *scratch) member(key string, v jsonobj.Value, extra []byte) []byte {
+	if !m.extra || v.Absent() {
+		return extra
+	}
+	o := jsonobj.Write(nil, contextLimits())
+	o.Keep(extra)
+	o.Raw(key, v.Raw())
+	out, _ := o.End(nil)
+	return out
+}
+
+// text reads a string, and allocates it unless it is one of the last that were
+// met.
+func (m *scratch) text(v jsonobj.Value) string {
+	b := v.TextBytes()
+	if len(b) > maxInterned {
+		return string(b)
+	}
+	for i := range m.texts {
+		if m.texts[i] == string(b) {
+			return m.texts[i]
+		}
+	}
+	s := string(b)
+	m.texts[m.next] = s
+	m.next = (m.next + 1) % uint8(len(m.texts))
+	return s
+}
+
+// texts reads an array of strings into list[:0].
+func (m *scratch) list(v jsonobj.Value, list []string) []string {
+	list = list[:0]
+	for a := v.Array(); a.Next(); {
+		list = append(list, m.text(a.Value()))
+	}
+	return list
+}
+
+// set reads an idset. The set is reused.
+func (m *scratch) set(v jsonobj.Value) *idset.Set {
+	text := v.TextBytes()
+	if m.ranks == nil {
+		m.ranks = new(idset.Set)
+	} else {
+		m.ranks.SubtractWith(m.ranks)
+	}
+	if plainSet(m.ranks, text) {
+		return m.ranks
+	}
+	set, err := idset.Parse(string(text))
+	if err != nil {
+		v.Fail(err)
+		return m.ranks
+	}
+	m.ranks = set
+	return set
+}
+
+// plainSet adds ids and ranges that ascend to an empty set, and returns false
+// for any other text, which is idset.Parse's to judge. It gives up on a long
+// one: Parse is made for that.
+func plainSet(s *idset.Set, text []byte) bool {
+	if len(text) > 64 {
+		return false
+	}
+	next, i := uint64(0), 0 // next: the smallest id that may come
+	for i < len(text) {
+		first, n := plainID(text[i:])
+		i += n
+		last := first
+		if n > 0 && i < len(text) && text[i] == '-' {
+			var m int
+			if last, m = plainID(text[i+1:]); m == 0 || last <= first {
+				return false
+			}
+			i += 1 + m
+		}
+		if n == 0 || first < next || last > idset.MaxID {
+			return false
+		}
+		s.InsertRange(uint32(first), uint32(last))
+		next = last + 1
+		switch {
+		case i == len(text):
+			return true
+		case text[i] != ',' || i+1 == len(text):
+			return false
+		}
+		i++
+	}
+	return true // empty
+}
+
+// plainID reads an id of up to ten digits and returns how many there are, 0 if
+// there is no id.
+func plainID(text []byte) (id uint64, n int) {
+	for n < len(text) && n < 10 && text[n] >= '0' && text[n] <= '9' {
+		id = id*10 + uint64(text[n]-'0')
+		n++
+	}
+	if n > 1 && text[0] == '0' {
+		return 0, 0
+	}
+	return id, n
+}
+
+// names reads an array of names, each once and none empty, into list[:0].
+func (m *scratch) names(v jsonobj.Value, list []string) []string {
+	list = m.list(v, list)
+	if err := checkNames(list); err != nil {
+		v.Fail(err)
+	}
+	return list
+}
+
+// fewNames is up to how many names are compared each with each.
+const fewNames = 8
+
+// checkNames returns what is wrong with a list of named resources.
+func checkNames(list []string) error {
+	for i, name := range list {
+		if name == "" || len(list) <= fewNames && slices.Contains(list[:i], name) {
+			return errNames
+		}
+	}
+	if len(list) > fewNames {
+		sorted := slices.Clone(list)
+		slices.Sort(sorted)
+		if len(slices.Compact(sorted)) != len(list) {
+			return errNames
+		}
+	}
+	return nil
+}
+
+// seconds reads a duration in seconds, not negative: exactly if it has at
+// most nine decimals and no exponent, else rounded to the nanosecond. What is
+// not zero does not become zero.
+func seconds(v jsonobj.Value) time.Duration {
+	const most = float64(math.MaxInt64) / 1e9
+	f := v.Float(0, most)
+	if d, ok := exactSeconds(v.Raw()); ok {
+		return d
+	}
+	switch d := math.Round(f * 1e9); {
+	case d >= math.MaxInt64:
+		return math.MaxInt64
+	case d < 1 && f > 0:
+		return 1
+	default:
+		return time.Duration(d)
+	}
+}
+
+// exactSeconds reads digits and up to nine decimals, of a number that is in
+// range.
+func exactSeconds(raw []byte) (time.Duration, bool) {
+	n, decimals := uint64(0), -1
+	for _, c := range raw {
+		switch {
+		case c == '.' && decimals < 0:
+			decimals = 0
+			continue
+		case c < '0' || c > '9' || n > math.MaxInt64/10:
+			return 0, false
+		case decimals >= 0:
+			decimals++
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	for decimals = max(decimals, 0); decimals < 9; decimals++ {
+		if n > math.MaxInt64/10 {
+			return 0, false
+		}
+		n *= 10
+	}
+	return time.Duration(n), decimals == 9 && n <= math.MaxInt64
+}
+
+// writeSeconds appends a duration as a real number of seconds, exactly, and
+// nothing for 0.
+func writeSeconds(w *jsonobj.Writer, key string, d time.Duration) {
+	if d == 0 {
+		return
+	}
+	if d < 0 {
+		w.Fail(key, jsonobj.ErrRange)
+		return
+	}
+	w.Key(key)
+	w.Out = append(strconv.AppendInt(w.Out, int64(d/time.Second), 10), '.')
+	start := len(w.Out)
+	w.Out = strconv.AppendInt(w.Out, int64(d%time.Second+time.Second), 10)
+	w.Out = append(w.Out[:start], w.Out[start+1:]...) // the 1 that made nine digits of it
+	for len(w.Out) > start+1 && w.Out[len(w.Out)-1] == '0' {
+		w.Out = w.Out[:len(w.Out)-1]
+	}
+}
+
+// writeSet appends the key ranks.
+func writeSet(w *jsonobj.Writer, s *idset.Set) {
+	w.Key("ranks")
+	w.Out = append(w.Out, '"')
+	w.Out, _ = s.AppendText(w.Out)
+	w.Out = append(w.Out, '"')
+}
+
+// writeNames appends the key resources, and nothing if there are none.
+func writeNames(w *jsonobj.Writer, list []string) {
+	if len(list) == 0 {
+		return
+	}
+	if err := checkNames(list); err != nil {
+		w.Fail("resources", err)
+	}
+	w.Texts("resources", list)
+}
+
+// writeInt appends an integer that must be from lo to hi.
+func writeInt(w *jsonobj.Writer, key string, n, lo, hi int64) {
+	if n < lo || n > hi {
+		w.Fail(key, jsonobj.ErrRange)
+	}
+	w.Int(key, n)
+}
+
+// writeExtra appends the members of extra, none of which may have a key that the
+// event has itself.
+func writeExtra(w *jsonobj.Writer, extra json.RawMessage, own ...string) {
+	if len(extra) == 0 {
+		return
+	}
+	for c := jsonscan.Object(extra); c.Next(); {
+		for _, key := range own {
+			if string(c.Key()) == key {
+				w.Fail(key, errExtra)
+			}
+		}
+	}
+	w.Keep(extra)
+}

@@ -1,0 +1,85 @@
+package perilog_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/perilog"
+)
+
+// epilogOf returns a job on n nodes whose epilog runs.
+func epilogOf(t testing.TB, n int) *perilog.Job {
+	b := newBench(t, n, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
+	b.run()
+	b.take()
+	return b.job
+}
+
+// step reports the end of the epilog on a rank, and takes what follows.
+func step(job *perilog.Job, rank uint32) int {
+	job.Report(100, perilog.Report{Action: epilog, Attempt: 1, Kind: perilog.ReportExited, Rank: rank})
+	todo := job.Take()
+	return todo.Free.R.Ranks().Len()
+}
+
+// TestAllocations: a report, the event that follows and its fold allocate nothing.
+// The fragment that goes back is new: an R, and sets of a rank.
+func TestAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	prologs := newBench(t, 4096, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}})
+	prologs.take()
+	rank := uint32(0)
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		prologs.job.Report(100, perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportExited, Rank: rank})
+		prologs.job.Take()
+		rank++
+	}), "a report of a prolog")
+
+	job := epilogOf(t, 4096)
+	rank = 0
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { step(job, rank); rank++ }), 7.0, "a report of an epilog, and its fragment")
+}
+
+// BenchmarkReport measures the end of an epilog on a node and the fragment that
+// gives it back, in small and large jobs by turns: it is to cost the same.
+func BenchmarkReport(b *testing.B) {
+	for _, n := range []int{16, 1024, 16384} {
+		b.Run(sizes[n], func(b *testing.B) {
+			b.ReportAllocs()
+			freed, rank := 0, uint32(n)
+			var job *perilog.Job
+			for b.Loop() {
+				if int(rank) >= n-1 { // the last one ends the job
+					b.StopTimer()
+					job, rank = epilogOf(b, n), 0
+					b.StartTimer()
+				}
+				freed += step(job, rank)
+				rank++
+			}
+			require.Equal(b, b.N, freed)
+		})
+	}
+}
+
+var sizes = map[int]string{16: "16", 1024: "1024", 16384: "16384"}
+
+// BenchmarkLife measures a job of one node with a prolog and an epilog, from
+// submit to clean, and the events of its log.
+func BenchmarkLife(b *testing.B) {
+	b.ReportAllocs()
+	events := 0
+	for b.Loop() {
+		x := newBench(b, 1, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
+		x.take()
+		x.exited(prolog, 0, 0)
+		x.run()
+		x.take()
+		x.exited(epilog, 0, 0)
+		events += len(x.log)
+	}
+	b.ReportMetric(float64(events)/float64(b.N), "logbytes/op")
+}

@@ -1,0 +1,396 @@
+package perilog_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/rset"
+)
+
+// violation is what the judge says.
+type violation string
+
+// place is where a process runs: of a single command, on its leader.
+type place struct {
+	key  perilog.Key
+	rank uint32
+}
+
+// process is a command of an action, as the world sees it.
+type process struct {
+	attempt uint32
+	serves  []uint32
+	single  bool
+	running bool
+	status  int32           // once it does not run
+	signal  bool            // it was told to stop
+	let     map[uint32]bool // ranks that it said it is done with
+}
+
+// released reports whether a single command said that it is done with a rank.
+func (p *process) released(rank uint32) bool { return p.let[rank] }
+
+// A world owns every node. It plays one job with a careless embedder, and judges.
+type world struct {
+	rng     *rand.Rand
+	seed    uint64
+	verbose bool
+	trace   []string
+
+	n      uint32
+	r      *rset.R
+	named  []string
+	cfg    *perilog.Config
+	job    *perilog.Job
+	now    eventlog.Timestamp
+	log    []byte // durable
+	hkLog  []byte
+	posted []byte // what the job's log would be if all were durable
+
+	shells  map[uint32]bool // ranks where the job runs
+	asked   bool            // the executor was asked to start it
+	started bool            // and said so
+	done    map[place]*process
+	failed  map[uint32]bool // ranks that failed, as an accepted report said that is durable
+	drained *idset.Set      // out of service
+	toDrain *idset.Set      // asked for, not done
+	forced  *idset.Set      // an operator ended something there
+	offline *idset.Set
+	freed   *idset.Set
+	final   bool
+	changed bool       // the configuration, between lives
+	foreign bool       // somebody else's epilog is active
+	gone    *idset.Set // ranks the executor released
+
+	pending []reply // what was accepted and is not durable
+	steps   int
+	crashes int
+}
+
+// reply is an accepted report: once it is durable, the world believes it.
+type reply struct {
+	rank uint32
+	bad  bool
+}
+
+func newWorld(seed uint64) *world {
+	w := &world{
+		rng: rand.New(rand.NewPCG(seed, 1)), seed: seed, now: 1000,
+		shells: map[uint32]bool{}, done: map[place]*process{}, failed: map[uint32]bool{},
+		drained: new(idset.Set), toDrain: new(idset.Set), forced: new(idset.Set),
+		offline: new(idset.Set), freed: new(idset.Set), gone: new(idset.Set),
+	}
+	w.n = 1 + uint32(w.rng.IntN(5))
+	ranks := new(idset.Set)
+	ranks.InsertRange(0, w.n-1)
+	r, err := rset.Parse(fmt.Appendf(nil, `{"version":1,"execution":{"R_lite":[{"rank":"%v","children":{"core":"0"}}]}}`, ranks))
+	if err != nil {
+		panic(err)
+	}
+	w.r = r
+	if w.p(0.2) {
+		w.named = []string{"rabbit"}
+	}
+	w.configure()
+	return w
+}
+
+func (w *world) p(x float64) bool { return w.rng.Float64() < x }
+
+func (w *world) say(format string, args ...any) {
+	w.trace = append(w.trace, fmt.Sprintf("%v ", w.now)+fmt.Sprintf(format, args...))
+	if len(w.trace) > 400 && !w.verbose {
+		w.trace = w.trace[100:]
+	}
+}
+
+func (w *world) fail(format string, args ...any) {
+	w.say("log:\n%s", w.posted)
+	w.say("job: %v", w.job)
+	panic(violation(fmt.Sprintf(format, args...)))
+}
+
+func (w *world) must(err error) {
+	if err != nil {
+		w.fail("%v", err)
+	}
+}
+
+// someRanks returns a random set of ranks, perhaps none.
+func (w *world) someRanks(p float64) *idset.Set {
+	s := new(idset.Set)
+	for rank := range w.n {
+		if w.p(p) {
+			s.Insert(rank)
+		}
+	}
+	return s
+}
+
+// configure makes a configuration.
+func (w *world) configure() {
+	c := &perilog.Config{WholeJob: w.p(0.15)}
+	action := func(i int) perilog.ActionConfig {
+		a := perilog.ActionConfig{PerRank: w.p(0.8), IgnoreControl: w.p(0.1), Kill: w.p(0.2)}
+		if i > 0 || w.p(0.1) {
+			a.Description = fmt.Sprintf("act%d", i)
+		}
+		if w.p(0.2) {
+			a.Ranks = w.someRanks(0.6)
+		}
+		if w.p(0.3) {
+			a.Resources = w.named
+		}
+		a.Leader = uint32(w.rng.IntN(int(w.n) + 1))
+		if w.p(0.5) {
+			a.Timeout, a.KillTimeout = fsd.Duration(5+w.rng.IntN(40)), fsd.Duration(2+w.rng.IntN(10))
+		}
+		a.WaitOffline = w.p(0.3)
+		if w.p(0.2) {
+			cancel := w.p(0.5)
+			a.CancelOnException = &cancel
+		}
+		return a
+	}
+	for i := range w.rng.IntN(3) {
+		c.Prologs = append(c.Prologs, action(i))
+	}
+	for i := range w.rng.IntN(3) {
+		c.Epilogs = append(c.Epilogs, action(i))
+	}
+	if w.p(0.3) {
+		h := &perilog.HousekeepingConfig{OnFailure: []string{"", "hold", "drain", "release"}[w.rng.IntN(4)]}
+		if w.p(0.7) {
+			d := fsd.Duration(w.rng.IntN(3) * 5)
+			h.ReleaseAfter = &d
+		}
+		if w.p(0.5) {
+			h.Timeout, h.KillTimeout = 20, 5
+		}
+		c.Housekeeping = h
+	}
+	if w.p(0.5) {
+		c.Tolerate = perilog.Tolerate{Count: w.rng.IntN(3), Drop: w.p(0.5), AnyFailure: w.p(0.3)}
+	}
+	w.must(c.Check())
+	w.cfg = c
+}
+
+func (w *world) spec() perilog.Spec {
+	return perilog.Spec{ID: 7, R: w.r, Named: w.named, Owner: 1}
+}
+
+// entry makes an event.
+func (w *world) entry(name, context string) eventlog.Entry {
+	e := eventlog.Entry{Timestamp: w.now, Name: name}
+	if context != "" {
+		e.Context = []byte(context)
+	}
+	return e
+}
+
+// apply applies an event, and reports whether it was accepted.
+func (w *world) apply(name, context string) bool {
+	w.now += eventlog.Timestamp(w.rng.IntN(3)) / 4
+	before := w.job.String()
+	_, err := w.job.Apply(w.now, w.entry(name, context))
+	w.say("apply %s %s: %v", name, context, err)
+	if err != nil && w.job.String() != before {
+		w.fail("I6: refused with %v, and changed\n%s\n%v", err, before, w.job)
+	}
+	return err == nil
+}
+
+// take takes the effects, stores them, and does them, or crashes in between.
+func (w *world) take(honest bool) {
+	todo := w.job.Take()
+	w.must(w.job.Check())
+	crashAt := -1
+	if !honest && w.p(0.06) {
+		crashAt = w.rng.IntN(len(todo.Post) + 1)
+	}
+	for i, rec := range todo.Post {
+		line, err := eventlog.AppendEntry(nil, rec.Entry)
+		w.must(err)
+		if rec.Log == perilog.LogJob {
+			w.posted = append(w.posted, line...)
+		}
+		if i == crashAt {
+			w.say("crash after %d of %d records", i, len(todo.Post))
+			w.posted = bytes.Clone(w.log)
+			w.crash()
+			return
+		}
+		if rec.Log == perilog.LogJob {
+			w.log = append(w.log, line...)
+		} else {
+			w.hkLog = append(w.hkLog, line...)
+		}
+		w.say("%v: %s", rec.Log, bytes.TrimSpace(line))
+	}
+	for _, p := range w.pending {
+		w.failed[p.rank] = w.failed[p.rank] || p.bad
+	}
+	w.pending = nil
+	w.judgeReplay()
+	for _, s := range todo.Signal {
+		w.signal(s) // what was given up before it was told to stop
+	}
+	var acts []func()
+	for _, l := range todo.Launch {
+		acts = append(acts, func() { w.launch(l) })
+	}
+	for _, s := range todo.Signal {
+		acts = append(acts, func() { w.signal(s) })
+	}
+	if todo.Start {
+		acts = append(acts, w.start)
+	}
+	for _, d := range todo.Drain {
+		acts = append(acts, func() {
+			w.say("drain %v: %s", d.Ranks, d.Reason)
+			if d.Ranks.IsEmpty() {
+				w.fail("PL-13: a drain of nothing")
+			}
+			w.toDrain.UnionWith(d.Ranks)
+		})
+	}
+	if !todo.Free.IsEmpty() {
+		acts = append(acts, func() { w.free(todo.Free) })
+	}
+	for _, act := range acts {
+		if !honest && w.p(0.02) {
+			w.say("crash between effects")
+			w.crash()
+			return
+		}
+		act()
+	}
+}
+
+// judgeReplay compares the log with what is in memory.
+func (w *world) judgeReplay() {
+	h := perilog.NewHolds(7, w.r, w.named...)
+	for e, err := range eventlog.Entries(w.log) {
+		w.must(err)
+		_, err = h.Apply(e)
+		w.must(err)
+	}
+	if a, b := h.String(), w.job.Holds().String(); a != b {
+		w.fail("I5: the log tells\n%s\nand the job\n%s", a, b)
+	}
+}
+
+// launch starts processes.
+func (w *world) launch(l perilog.Launch) {
+	w.say("launch %v on %v attempt %d", l.Action, l.Ranks, l.Attempt)
+	for rank := range l.Ranks.All() {
+		at := place{l.Action, rank}
+		p := &process{let: map[uint32]bool{}, attempt: l.Attempt, running: true, single: l.Serves != nil, serves: []uint32{rank}}
+		if p.single {
+			p.serves = slices.Collect(l.Serves.All())
+			if w.job.R().HasRank(rank) && !l.Serves.Contains(rank) && !w.changed {
+				w.fail("I3: %v does not hold rank %d, where it runs", l.Action, rank)
+			}
+		}
+		if old := w.done[at]; old != nil && old.attempt >= l.Attempt {
+			w.fail("I10: attempt %d of %v on rank %d after attempt %d", l.Attempt, l.Action, rank, old.attempt)
+		}
+		if l.Action.Kind == jobstate.ActionProlog && (w.asked || w.started) {
+			w.fail("%v is launched after the job", l.Action)
+		}
+		for _, r := range p.serves {
+			if w.freed.Contains(r) {
+				w.fail("%v is launched on rank %d, which was freed", l.Action, r)
+			}
+			w.overlap(l.Action, r)
+		}
+		w.done[at] = p
+	}
+}
+
+// overlap judges that nothing else runs on a rank of the job where an action is
+// launched.
+func (w *world) overlap(key perilog.Key, rank uint32) {
+	if key.Kind != jobstate.ActionProlog && w.shells[rank] {
+		w.fail("PL-16: %v is launched on rank %d, where the job runs", key, rank)
+	}
+	for at, p := range w.done {
+		if p.running && !p.signal && !p.released(rank) && at.key.Kind != key.Kind && slices.Contains(p.serves, rank) && !w.drained.Contains(rank) && !w.toDrain.Contains(rank) && !w.forced.Contains(rank) {
+			w.fail("PL-16: %v is launched on rank %d, where %v runs", key, rank, at.key)
+		}
+	}
+}
+
+func (w *world) signal(s perilog.Signal) {
+	for rank := range s.Ranks.All() {
+		if p := w.done[place{s.Action, rank}]; p != nil && p.attempt == s.Attempt && p.running {
+			p.signal = true
+			if s.Signal == 9 {
+				p.running, p.status = false, 9
+			}
+		}
+	}
+}
+
+// free judges a fragment.
+func (w *world) free(f rset.Fragment) {
+	w.say("free %v named %v final %v", f.R.Ranks(), f.Named, f.Final)
+	if w.final {
+		w.fail("I2: a fragment after the final one")
+	}
+	for rank := range f.R.Ranks().All() {
+		if w.freed.Contains(rank) {
+			w.fail("I1: rank %d is freed twice", rank)
+		}
+		w.freed.Insert(rank)
+		w.judgeRank(rank)
+	}
+	if f.Final {
+		w.final = true
+	}
+}
+
+// judgeRank judges that a rank may be free.
+func (w *world) judgeRank(rank uint32) {
+	if w.shells[rank] && !w.drained.Contains(rank) {
+		w.fail("I3: rank %d is freed, and the job runs there", rank)
+	}
+	excused := w.drained.Contains(rank) || w.forced.Contains(rank)
+	prepared, ran := w.asked, map[perilog.Key]bool{}
+	for at, p := range w.done {
+		prepared = prepared || at.key.Kind == jobstate.ActionProlog
+		if !slices.Contains(p.serves, rank) {
+			continue
+		}
+		if p.running && !excused && !(p.signal && (p.single || at.key == perilog.Housekeeping())) && !p.released(rank) {
+			w.fail("I3: rank %d is freed, and %v runs there", rank, at.key)
+		}
+		ran[at.key] = true
+	}
+	if w.failed[rank] && !excused {
+		w.fail("I10: rank %d failed and is freed without a drain", rank)
+	}
+	if !prepared || excused || w.changed {
+		return
+	}
+	for i, e := range w.cfg.Epilogs {
+		key := perilog.Key{Kind: jobstate.ActionEpilog, Description: e.Description}
+		if key.Description == "" {
+			key.Description = "job-manager.epilog"
+		}
+		if (e.Ranks == nil || e.Ranks.Contains(rank)) && !ran[key] {
+			w.fail("I3: rank %d is freed, and epilog %d did not run there", rank, i)
+		}
+	}
+	if w.cfg.Housekeeping != nil && !ran[perilog.Housekeeping()] {
+		w.fail("I3: rank %d is freed, and housekeeping did not run there", rank)
+	}
+}

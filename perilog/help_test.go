@@ -1,0 +1,194 @@
+package perilog_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/rset"
+)
+
+// The actions that the reference has.
+var (
+	prolog = perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
+	epilog = perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
+)
+
+// perRank is an action on each rank, with a timeout of 100 s and a kill timeout of
+// 10 s.
+func perRank() perilog.ActionConfig {
+	return perilog.ActionConfig{PerRank: true, Timeout: 100, KillTimeout: 10}
+}
+
+// A bench is a job with an honest embedder: what is taken is durable at once.
+type bench struct {
+	testing.TB
+	cfg     *perilog.Config
+	spec    perilog.Spec
+	job     *perilog.Job
+	now     eventlog.Timestamp
+	log, hk []byte
+	freed   *idset.Set
+	finals  int
+	last    perilog.Effects // with what was taken last
+	drains  *idset.Set
+}
+
+// allocation returns an R of n nodes with hosts.
+func allocation(t testing.TB, n int) *rset.R {
+	t.Helper()
+	ranks := new(idset.Set)
+	ranks.InsertRange(0, uint32(n-1))
+	hosts := "fluke0"
+	if n > 1 {
+		hosts = fmt.Sprintf("fluke[0-%d]", n-1)
+	}
+	r, err := rset.Parse(fmt.Appendf(nil,
+		`{"version":1,"execution":{"R_lite":[{"rank":"%v","children":{"core":"0-3"}}],"nodelist":[%q]}}`, ranks, hosts))
+	require.NoError(t, err)
+	return r
+}
+
+// newBench returns a job on n nodes that has its allocation.
+func newBench(t testing.TB, n int, c perilog.Config, named ...string) *bench {
+	t.Helper()
+	b := &bench{TB: t, cfg: &c, now: 1, freed: new(idset.Set), drains: new(idset.Set)}
+	b.spec = perilog.Spec{ID: 1, R: allocation(t, n), Named: named, Owner: 9}
+	var err error
+	b.job, err = perilog.NewJob(b.cfg, b.spec)
+	require.NoError(t, err)
+	b.apply("submit", `{"userid":5588,"urgency":16,"flags":0,"version":1}`)
+	b.apply("validate", "")
+	b.apply("depend", "")
+	b.apply("priority", `{"priority":16}`)
+	b.apply("alloc", "")
+	return b
+}
+
+func (b *bench) entry(name, context string) eventlog.Entry {
+	b.now++
+	e := eventlog.Entry{Timestamp: b.now, Name: name}
+	if context != "" {
+		e.Context = []byte(context)
+	}
+	return e
+}
+
+// apply applies an event, which must be accepted, and takes nothing.
+func (b *bench) apply(name, context string) {
+	b.Helper()
+	_, err := b.job.Apply(b.now+1, b.entry(name, context))
+	require.NoError(b, err)
+	require.NoError(b, b.job.Check())
+}
+
+// refuse applies an event, which must be refused for the reason, without effect.
+func (b *bench) refuse(name, context string, reason error) {
+	b.Helper()
+	before := b.job.String()
+	_, err := b.job.Apply(b.now+1, b.entry(name, context))
+	require.ErrorIs(b, err, reason)
+	require.Equal(b, before, b.job.String(), "I6")
+}
+
+// take takes what follows, and stores it.
+func (b *bench) take() perilog.Effects {
+	b.Helper()
+	b.last = b.job.Take()
+	for _, r := range b.last.Post {
+		log := &b.log
+		if r.Log == perilog.LogHousekeeping {
+			log = &b.hk
+		}
+		var err error
+		*log, err = eventlog.AppendEntry(*log, r.Entry)
+		require.NoError(b, err)
+	}
+	for _, d := range b.last.Drain {
+		b.drains.UnionWith(d.Ranks)
+	}
+	if f := b.last.Free; !f.IsEmpty() {
+		require.False(b, b.freed.Intersects(f.R.Ranks()), "I1: freed twice")
+		b.freed.UnionWith(f.R.Ranks())
+		if f.Final {
+			b.finals++
+		}
+	}
+	require.NoError(b, b.job.Check())
+	return b.last
+}
+
+// report reports on a rank and returns the answer. It takes nothing.
+func (b *bench) report(r perilog.Report) perilog.Answer {
+	b.Helper()
+	a := b.job.Report(b.now, r)
+	require.NoError(b, b.job.Check())
+	return a
+}
+
+// exited reports an exit of attempt 1 and takes what follows.
+func (b *bench) exited(key perilog.Key, rank uint32, status int32) perilog.Effects {
+	b.Helper()
+	a := b.report(perilog.Report{Action: key, Attempt: 1, Kind: perilog.ReportExited, Rank: rank, Status: status})
+	require.Equal(b, perilog.AnswerApplied, a)
+	return b.take()
+}
+
+// says lets an action write a control line, and takes nothing.
+func (b *bench) says(key perilog.Key, rank uint32, object string) perilog.Answer {
+	b.Helper()
+	return b.report(perilog.Report{Action: key, Attempt: 1, Kind: perilog.ReportOutput, Rank: rank, Line: []byte(perilog.ControlPrefix + object)})
+}
+
+// drained confirms all drains that were asked for, and takes what follows.
+func (b *bench) drained() perilog.Effects {
+	b.Helper()
+	b.job.Drained(b.now, b.drains)
+	return b.take()
+}
+
+// crash forgets what was not taken, and recovers from the logs.
+func (b *bench) crash() {
+	b.Helper()
+	var err error
+	b.job, err = perilog.RecoverJob(b.now, b.cfg, b.spec, b.log, b.hk)
+	require.NoError(b, err)
+	require.NoError(b, b.job.Check())
+}
+
+// run starts the job and lets it end: finish, and release of all.
+func (b *bench) run() {
+	b.Helper()
+	b.take()
+	b.apply("start", "")
+	b.apply("finish", `{"status":0}`)
+	b.apply("release", `{"ranks":"all","final":true}`)
+}
+
+// logged reports how often the job's log has an event.
+func (b *bench) logged(name string) int {
+	n := 0
+	for e, err := range eventlog.Entries(b.log) {
+		require.NoError(b, err)
+		if e.Name == name {
+			n++
+		}
+	}
+	return n
+}
+
+// state returns the job's state.
+func (b *bench) state() jobstate.State { return b.job.State().State() }
+
+func ranks(text string) *idset.Set {
+	s, err := idset.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}

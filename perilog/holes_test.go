@@ -1,0 +1,438 @@
+package perilog_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/perilog"
+)
+
+// These tests re-enact what once let a rank go early, or kept it for ever.
+
+func TestADrainThatIsNotConfirmedIsAskedForAgainAfterACrash(t *testing.T) {
+	b := newBench(t, 3, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}})
+	b.take()
+	todo := b.exited(prolog, 1, 1<<8)
+	require.Equal(t, "1", todo.Drain[0].Ranks.String())
+	require.Equal(t, "prolog failed for job ƒ2", todo.Drain[0].Reason)
+
+	b.crash()
+	b.drains = new(idset.Set)
+	a := b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportExited, Rank: 1, Status: 1 << 8})
+	require.Equal(t, perilog.AnswerEnded, a, "the log has it")
+	require.Equal(t, "1", b.take().Drain[0].Ranks.String(), "asked for again")
+	b.exited(prolog, 0, 0)
+	b.exited(prolog, 2, 0)
+	require.Equal(t, jobstate.StateCleanup, b.state())
+	require.Equal(t, "0,2", b.freed.String(), "I10: rank 1 waits for its drain")
+	require.Zero(t, b.finals)
+	b.drained()
+	require.Equal(t, "0-2", b.freed.String())
+	require.Equal(t, 1, b.finals)
+	require.Equal(t, jobstate.StateInactive, b.state())
+}
+
+func TestAFailureInAControlLineSurvivesACrash(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}})
+	b.take()
+	require.Equal(t, perilog.AnswerApplied, b.says(prolog, 1, `{"version":1,"failed":true,"note":"gpu 2 is gone"}`))
+	b.take()
+	b.crash()
+	require.False(t, b.exited(prolog, 0, 0).Start)
+	require.False(t, b.exited(prolog, 1, 0).Start, "I11: the node was named as failed")
+	require.Equal(t, jobstate.StateCleanup, b.state())
+	x, _ := b.job.State().Exception()
+	require.Equal(t, "prolog reported node failure on fluke1 (rank 1): gpu 2 is gone", x.Note)
+	require.Equal(t, "1", b.drains.String())
+}
+
+func TestAReportOfAnOlderAttemptChangesNothing(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
+	b.run()
+	b.take()
+	b.crash()
+	require.NoError(t, b.job.Rerun(b.now, epilog, ranks("1")))
+	launch := b.take().Launch[0]
+	require.Equal(t, uint32(2), launch.Attempt)
+	require.Equal(t, "1", launch.Ranks.String())
+	a := b.report(perilog.Report{Action: epilog, Attempt: 1, Kind: perilog.ReportExited, Rank: 1})
+	require.Equal(t, perilog.AnswerStale, a)
+	b.take()
+	require.True(t, b.freed.IsEmpty(), "I10: the second launch runs")
+	a = b.report(perilog.Report{Action: epilog, Attempt: 2, Kind: perilog.ReportExited, Rank: 1})
+	require.Equal(t, perilog.AnswerApplied, a)
+	b.take()
+	require.Equal(t, "1", b.freed.String())
+
+	hk := newBench(t, 1, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}})
+	hk.run()
+	hk.take()
+	hk.crash()
+	require.NoError(t, hk.job.Rerun(hk.now, perilog.Housekeeping(), nil))
+	hk.take()
+	a = hk.report(perilog.Report{Action: perilog.Housekeeping(), Attempt: 1, Kind: perilog.ReportExited, Rank: 0})
+	require.Equal(t, perilog.AnswerStale, a)
+}
+
+func TestAPrologForcedOnACanceledJobFreesNoRankBeforeItsEpilog(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
+	b.take()
+	b.apply("exception", `{"type":"cancel","severity":0,"note":""}`)
+	b.take()
+	require.NoError(t, b.job.ForceFinish(b.now, prolog, ranks("1"), 1, "root"))
+	b.take()
+	require.True(t, b.freed.IsEmpty(), "I3")
+	require.NoError(t, b.job.ForceFinish(b.now, prolog, nil, 1, "root"))
+	require.Equal(t, "0-1", b.take().Launch[0].Ranks.String(), "the epilog")
+	require.True(t, b.freed.IsEmpty(), "I3")
+	b.exited(epilog, 1, 0)
+	require.Equal(t, "1", b.freed.String())
+}
+
+func TestToleranceIsOfTheJobNotOfAProlog(t *testing.T) {
+	two := perRank()
+	two.Description = "second"
+	second := perilog.Key{Kind: jobstate.ActionProlog, Description: "second"}
+	config := perilog.Config{
+		Prologs:  []perilog.ActionConfig{perRank(), two},
+		Tolerate: perilog.Tolerate{Count: 1, Drop: true},
+	}
+	t.Run("each drops one of two ranks", func(t *testing.T) {
+		b := newBench(t, 2, config)
+		b.take()
+		b.says(prolog, 0, `{"version":1,"failed":true}`)
+		b.says(second, 1, `{"version":1,"failed":true}`)
+		for _, key := range []perilog.Key{prolog, second} {
+			b.exited(key, 0, 0)
+			require.False(t, b.exited(key, 1, 0).Start, "I11: no job starts on nothing")
+		}
+		require.Equal(t, jobstate.StateCleanup, b.state())
+	})
+	t.Run("together they drop more than is tolerated", func(t *testing.T) {
+		b := newBench(t, 3, config)
+		b.take()
+		b.says(prolog, 0, `{"version":1,"failed":true}`)
+		for rank := range uint32(3) {
+			b.exited(prolog, rank, 0)
+		}
+		require.Equal(t, jobstate.StateRun, b.state())
+		require.Equal(t, "1-2", b.job.R().Ranks().String())
+		b.says(second, 1, `{"version":1,"failed":true}`)
+		for rank := range uint32(3) {
+			b.exited(second, rank, 0)
+		}
+		require.Equal(t, jobstate.StateCleanup, b.state())
+	})
+	t.Run("one is tolerated in both", func(t *testing.T) {
+		b := newBench(t, 3, config)
+		b.take()
+		for _, key := range []perilog.Key{prolog, second} {
+			b.says(key, 0, `{"version":1,"failed":true}`)
+			for rank := range uint32(3) {
+				b.exited(key, rank, 0)
+			}
+		}
+		require.True(t, b.last.Start)
+		require.Equal(t, "1-2", b.job.R().Ranks().String())
+		require.Equal(t, "0", b.job.Holds().Dropped().String())
+	})
+	t.Run("a rerun passes over what was dropped", func(t *testing.T) {
+		b := newBench(t, 3, config)
+		b.take()
+		b.says(prolog, 0, `{"version":1,"failed":true}`)
+		for rank := range uint32(3) {
+			b.exited(prolog, rank, 0)
+		}
+		b.crash()
+		require.NoError(t, b.job.Rerun(b.now, second, nil))
+		require.Equal(t, "1-2", b.take().Launch[0].Ranks.String())
+	})
+}
+
+func TestNoOrderOfAppendsFreesARankBeforeItsEpilog(t *testing.T) {
+	config := perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}}
+	events := map[string][][2]string{
+		"finish and release": {{"finish", `{"status":0}`}, {"release", `{"ranks":"all","final":true}`}},
+		"release and finish": {{"release", `{"ranks":"all","final":true}`}, {"finish", `{"status":0}`}},
+		"parts": {
+			{"release", `{"ranks":"0","final":false}`}, {"finish", `{"status":0}`},
+			{"release", `{"ranks":"1","final":false}`}, {"release", `{"ranks":"all","final":true}`},
+		},
+		"exception and release": {{"exception", `{"type":"x","severity":0,"note":""}`}, {"release", `{"ranks":"all","final":true}`}},
+		"exception, release, finish": {
+			{"exception", `{"type":"x","severity":0,"note":""}`}, {"release", `{"ranks":"0-1","final":false}`},
+			{"finish", `{"status":0}`}, {"release", `{"ranks":"all","final":true}`},
+		},
+	}
+	for name, list := range events {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 2, config)
+			b.take()
+			b.apply("start", "")
+			for _, e := range list { // no Take between
+				b.apply(e[0], e[1])
+			}
+			b.take()
+			require.True(t, b.freed.IsEmpty(), "I3")
+			require.Equal(t, 1, b.logged("epilog-start"))
+			for _, f := range jobstate.Validate(b.log) {
+				require.NotEqual(t, jobstate.LevelError, f.Level, f)
+			}
+			b.exited(epilog, 0, 0)
+			require.Equal(t, "0", b.freed.String())
+			b.exited(epilog, 1, 0)
+			require.Equal(t, 1, b.finals)
+			require.Equal(t, jobstate.StateInactive, b.state())
+		})
+	}
+}
+
+func TestWhatWouldFreeIsRefusedWithWhatHasToComeFirst(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
+	b.refuse("start", "", perilog.ErrOrder)
+	b.take()
+	b.refuse("start", "", perilog.ErrOrder)
+	b.refuse("clean", "", jobstate.ErrTransition)
+	b.refuse("free", "", perilog.ErrOrder)
+	b.refuse("prolog-finish", `{"description":"job-manager.prolog","status":0}`, perilog.ErrOwn)
+	b.refuse("epilog-start", `{"description":"job-manager.epilog"}`, perilog.ErrOwn)
+	b.exited(prolog, 0, 0)
+	b.exited(prolog, 1, 0)
+	b.run()
+	b.take()
+	b.refuse("free", "", perilog.ErrOrder)
+	b.refuse("clean", "", perilog.ErrOrder)
+	b.refuse("epilog-finish", `{"description":"job-manager.epilog","status":0}`, perilog.ErrOwn)
+	b.refuse("epilog-release", `{"description":"job-manager.epilog","ranks":"0","status":0}`, perilog.ErrOwn)
+	b.refuse("drained", `{"ranks":"0"}`, perilog.ErrOwn)
+	b.exited(epilog, 0, 0)
+	b.exited(epilog, 1, 0)
+	require.Equal(t, jobstate.StateInactive, b.state())
+}
+
+func TestAnActionIsTakenUpAsItsStartSaysWhateverIsConfigured(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
+	b.run()
+	b.take()
+	b.cfg = &perilog.Config{Epilogs: []perilog.ActionConfig{{Leader: 7, Timeout: 5}}}
+	b.crash()
+	require.Equal(t, "0-1", b.job.Unresolved()[0].Ranks.String(), "each rank by itself, not a command on rank 7")
+	require.NoError(t, b.job.Reattach(b.now, epilog, nil))
+	at, ok := b.job.Deadline()
+	require.True(t, ok)
+	require.InDelta(t, 107, float64(at), 2, "the timeout of the launch")
+	b.exited(epilog, 1, 0)
+	require.Equal(t, "1", b.freed.String())
+
+	b.cfg = &perilog.Config{} // and where there is none any more
+	b.crash()
+	require.Error(t, b.job.Rerun(b.now, epilog, nil), "there is no command")
+	require.Equal(t, perilog.AnswerApplied, b.report(perilog.Report{Action: epilog, Attempt: 1, Kind: perilog.ReportExited, Rank: 0}))
+	b.take()
+	require.Equal(t, jobstate.StateInactive, b.state())
+}
+
+func TestAnEpilogOnAnOfflineRankDrainsItOrWaits(t *testing.T) {
+	for _, wait := range []bool{false, true} {
+		config := perRank()
+		config.WaitOffline = wait
+		b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{config}})
+		b.take()
+		b.job.Offline(ranks("1"))
+		b.run()
+		todo := b.take()
+		require.Equal(t, "0", todo.Launch[0].Ranks.String())
+		b.exited(epilog, 0, 0)
+		require.Equal(t, "0", b.freed.String(), "I3")
+		if wait {
+			require.Empty(t, b.last.Drain)
+			b.job.Offline(nil)
+			launch := b.take().Launch[0]
+			require.Equal(t, "1", launch.Ranks.String())
+			require.Equal(t, perilog.AnswerApplied, b.report(perilog.Report{Action: epilog, Attempt: launch.Attempt, Kind: perilog.ReportExited, Rank: 1}))
+			b.take()
+		} else {
+			require.Equal(t, "1", b.drains.String())
+			b.drained()
+		}
+		require.Equal(t, "0-1", b.freed.String())
+		require.Equal(t, 1, b.finals)
+	}
+}
+
+func TestControlLines(t *testing.T) {
+	config := perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}}
+	t.Run("progress drains nothing", func(t *testing.T) {
+		b := newBench(t, 1, config)
+		b.run()
+		b.take()
+		require.Equal(t, perilog.AnswerIgnored, b.says(epilog, 0, `{"version":1,"progress":50}`))
+		b.exited(epilog, 0, 0)
+		require.True(t, b.drains.IsEmpty())
+		require.Equal(t, jobstate.StateInactive, b.state())
+	})
+	for name, line := range map[string]string{"version 2": `{"version":2,"failed":"0"}`, "no object": `nonsense`} {
+		t.Run(name+" is a failure with a name", func(t *testing.T) {
+			b := newBench(t, 1, config)
+			b.run()
+			b.take()
+			require.Equal(t, perilog.AnswerApplied, b.says(epilog, 0, line))
+			b.exited(epilog, 0, 0)
+			require.Equal(t, "0", b.drains.String())
+			x, _ := b.job.State().Exception()
+			require.Contains(t, x.Note, "bad control line on fluke0 (rank 0)")
+			b.drained()
+			require.Equal(t, jobstate.StateInactive, b.state())
+
+			ignoring := config
+			ignoring.Epilogs = []perilog.ActionConfig{{PerRank: true, IgnoreControl: true}}
+			b = newBench(t, 1, ignoring)
+			b.run()
+			b.take()
+			require.Equal(t, perilog.AnswerIgnored, b.says(epilog, 0, line))
+		})
+	}
+	t.Run("a single command releases ranks that it is done with", func(t *testing.T) {
+		b := newBench(t, 4, perilog.Config{Epilogs: []perilog.ActionConfig{{Leader: 9}}})
+		b.run()
+		require.Equal(t, "9", b.take().Launch[0].Ranks.String())
+		require.Equal(t, perilog.AnswerApplied, b.says(epilog, 9, `{"version":1,"released":"0-2"}`))
+		b.take()
+		require.Equal(t, "0-2", b.freed.String())
+		b.crash()
+		require.Equal(t, perilog.AnswerApplied, b.says(epilog, 9, `{"version":1,"released":"3"}`), "the script goes on")
+		b.take()
+		require.Equal(t, "0-3", b.freed.String())
+		require.Zero(t, b.finals, "I2: the final fragment comes with the event free")
+		b.exited(epilog, 9, 0)
+		require.Equal(t, 1, b.finals)
+	})
+}
+
+func TestAReportFromAWrongRankTakesNothingUp(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
+	b.run()
+	b.take()
+	b.crash()
+	before := b.job.String()
+	require.Equal(t, perilog.AnswerUnknown, b.report(perilog.Report{Action: epilog, Attempt: 1, Kind: perilog.ReportExited, Rank: 5}))
+	require.Equal(t, perilog.AnswerStale, b.report(perilog.Report{Action: epilog, Attempt: 3, Kind: perilog.ReportExited, Rank: 0}))
+	require.Equal(t, before, b.job.String())
+	require.NoError(t, b.job.Reattach(b.now, epilog, ranks("0")))
+	require.Equal(t, "1", b.job.Unresolved()[0].Ranks.String(), "some helpers survive and others do not")
+	require.ErrorIs(t, b.job.Reattach(b.now, epilog, ranks("0-1")), perilog.ErrAction)
+	require.NoError(t, b.job.Rerun(b.now, epilog, ranks("1")))
+	require.Empty(t, b.job.Unresolved())
+}
+
+func TestAGenericFailureOfAPrologIsFatalUnlessAskedFor(t *testing.T) {
+	for _, any := range []bool{false, true} {
+		b := newBench(t, 4, perilog.Config{
+			Prologs:  []perilog.ActionConfig{perRank()},
+			Tolerate: perilog.Tolerate{Count: 2, AnyFailure: any},
+		})
+		b.take()
+		b.exited(prolog, 0, 1<<8)
+		for rank := range uint32(3) {
+			b.exited(prolog, rank+1, 0)
+		}
+		require.Equal(t, any, b.last.Start)
+	}
+	b := newBench(t, 4, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Tolerate: perilog.Tolerate{Count: 1, Drop: true}})
+	b.take()
+	a := b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportUnreachable, Rank: 0})
+	require.Equal(t, perilog.AnswerApplied, a)
+	for rank := range uint32(3) {
+		b.exited(prolog, rank+1, 0)
+	}
+	require.True(t, b.last.Start, "a lost node is tolerated")
+	require.Equal(t, "1-3", b.job.R().Ranks().String())
+}
+
+func TestACrashBetweenTheFinalFragmentAndAnythingGivesNoSecondOne(t *testing.T) {
+	for _, c := range []perilog.Config{{}, {Epilogs: []perilog.ActionConfig{perRank()}}, {Housekeeping: &perilog.HousekeepingConfig{}}} {
+		b := newBench(t, 1, c)
+		b.run()
+		b.take()
+		key := epilog
+		if c.Housekeeping != nil {
+			key = perilog.Housekeeping()
+			require.False(t, b.job.Done(), "housekeeping runs")
+		}
+		if c.Epilogs != nil || c.Housekeeping != nil {
+			b.exited(key, 0, 0)
+		}
+		require.Equal(t, 1, b.finals)
+		require.True(t, b.job.Done())
+		full := b.log
+		last := 3 // lose the last records, one by one
+		if c.Housekeeping != nil {
+			last = 1 // that of its log is the last
+		}
+		for n, end := 0, 0; n < last; n++ {
+			b.log = full[:len(full)-end]
+			b.crash()
+			freed := b.logged("free") > 0
+			b.take()
+			require.Equal(t, freed, b.finals == 1, "I2: a second final fragment, or none")
+			for end++; end < len(full) && full[len(full)-end-1] != '\n'; end++ {
+			}
+			b.freed, b.finals = new(idset.Set), 1
+		}
+	}
+}
+
+func TestNothingStartsDuringAShutdown(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
+	b.take()
+	b.job.Shutdown(b.now, 0)
+	require.False(t, b.exited(prolog, 0, 0).Start)
+	require.False(t, b.job.Running())
+	b.crash()
+	require.True(t, b.take().Start)
+	b.apply("start", "")
+	b.job.Shutdown(b.now, b.now+100)
+	b.apply("finish", `{"status":0}`)
+	b.apply("release", `{"ranks":"all","final":true}`)
+	require.Empty(t, b.take().Launch)
+	require.Equal(t, 1, b.logged("epilog-start"), "I3: it holds its rank")
+	b.job.Tick(b.now + 100)
+	_, err := b.job.Apply(b.now, b.entry("memo", `{}`))
+	require.ErrorIs(t, err, perilog.ErrStopped)
+	require.Empty(t, b.take().Post)
+	b.crash()
+	require.Empty(t, b.job.Unresolved(), "it was never launched")
+	require.Len(t, b.take().Launch, 1)
+}
+
+func TestAnEmptyRIsRefused(t *testing.T) {
+	job, err := perilog.NewJob(&perilog.Config{}, perilog.Spec{ID: 1})
+	require.NoError(t, err)
+	b := &bench{TB: t, job: job, now: 1}
+	for _, e := range [][2]string{
+		{"submit", `{"userid":1,"urgency":16,"flags":0,"version":1}`}, {"validate"}, {"depend"}, {"priority", `{"priority":16}`},
+	} {
+		b.apply(e[0], e[1])
+	}
+	b.refuse("alloc", "", perilog.ErrR)
+	require.ErrorIs(t, job.SetR(nil), perilog.ErrR)
+	require.NoError(t, job.SetR(allocation(t, 2)))
+	require.ErrorIs(t, job.SetR(allocation(t, 2)), perilog.ErrR)
+	b.apply("alloc", "")
+}
+
+func TestAWholeJobGoesBackInOneFragmentAfterADrain(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}, WholeJob: true})
+	b.run()
+	b.take()
+	b.exited(epilog, 0, 0)
+	b.exited(epilog, 1, 1<<8)
+	require.Equal(t, "1", b.drains.String())
+	require.True(t, b.freed.IsEmpty())
+	b.drained()
+	require.Equal(t, "0-1", b.freed.String())
+	require.Equal(t, 1, b.finals)
+}

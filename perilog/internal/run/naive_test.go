@@ -1,0 +1,455 @@
+package run
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+)
+
+// naiveRun is a run in the simplest words: maps, one entry for each process and
+// rank, and every question answered by looking at all of them.
+type naiveRun struct {
+	spec     Spec
+	now      eventlog.Timestamp
+	canceled bool
+	last     uint32
+	procs    map[uint32]*naiveProc // by rank; of a single command, its leader alone
+	ranks    map[uint32]*naiveRank
+	launches map[uint32]*naiveLaunch // by attempt
+
+	signals []string       // since the last look
+	ends    map[uint32]int // how often a rank ended since it was launched last
+	drains  map[uint32]int // how often its drain was asked for, ever
+}
+
+type naiveProc struct {
+	stage   stage
+	attempt uint32
+	started bool
+	cause   Cause // of a single command
+	status  int32
+}
+
+type naiveRank struct {
+	ended   bool
+	told    Cause // CauseReported or CauseControl
+	cause   Cause
+	status  int32
+	drained bool
+}
+
+type naiveLaunch struct {
+	at, deadline eventlog.Timestamp
+	phase        phase
+}
+
+func newNaiveRun(spec Spec) *naiveRun {
+	n := &naiveRun{
+		spec: spec, procs: map[uint32]*naiveProc{}, ranks: map[uint32]*naiveRank{},
+		launches: map[uint32]*naiveLaunch{}, ends: map[uint32]int{}, drains: map[uint32]int{},
+	}
+	for rank := range spec.Ranks.All() {
+		n.ranks[rank] = &naiveRank{}
+		if spec.PerRank {
+			n.procs[rank] = &naiveProc{}
+		}
+	}
+	if !spec.PerRank {
+		n.procs[spec.Leader] = &naiveProc{}
+	}
+	return n
+}
+
+func (n *naiveRun) advance(now eventlog.Timestamp) {
+	if now > n.now && !math.IsInf(float64(now), 0) {
+		n.now = now
+	}
+}
+
+// in returns the ranks of processes in a stage.
+func (n *naiveRun) in(s stage) *idset.Set {
+	out := new(idset.Set)
+	for rank, p := range n.procs {
+		if p.stage == s {
+			out.Insert(rank)
+		}
+	}
+	return out
+}
+
+func (n *naiveRun) rankSet(match func(*naiveRank) bool) *idset.Set {
+	out := new(idset.Set)
+	for rank, r := range n.ranks {
+		if match(r) {
+			out.Insert(rank)
+		}
+	}
+	return out
+}
+
+func (n *naiveRun) open() *idset.Set {
+	return n.rankSet(func(r *naiveRank) bool { return !r.ended })
+}
+
+func (n *naiveRun) done() bool {
+	lead := n.procs[n.spec.Leader]
+	return n.open().IsEmpty() && (n.spec.PerRank || lead.stage == stageEnded)
+}
+
+// running returns the ranks where processes of an attempt run, in order.
+func (n *naiveRun) running(attempt uint32) []uint32 {
+	var out []uint32
+	for rank, p := range n.procs {
+		if p.stage == stageRunning && p.attempt == attempt {
+			out = append(out, rank)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (n *naiveRun) deadline() eventlog.Timestamp {
+	first := eventlog.Timestamp(0)
+	for attempt, l := range n.launches {
+		if len(n.running(attempt)) > 0 && l.deadline != 0 && (first == 0 || l.deadline < first) {
+			first = l.deadline
+		}
+	}
+	return first
+}
+
+func (n *naiveRun) signal(sig int, attempt uint32, ranks ...uint32) {
+	for _, rank := range ranks {
+		n.signals = append(n.signals, fmt.Sprintf("%d to %d of %d", sig, rank, attempt))
+	}
+}
+
+func (n *naiveRun) after(t eventlog.Timestamp, seconds float64) eventlog.Timestamp {
+	if seconds == 0 {
+		return 0
+	}
+	return t + eventlog.Timestamp(seconds)
+}
+
+func (n *naiveRun) stop(attempt uint32, p phase) {
+	l := n.launches[attempt]
+	l.phase, l.deadline = p, n.after(n.now, n.spec.KillTimeout.Seconds())
+	n.signal(sigterm, attempt, n.running(attempt)...)
+}
+
+func (n *naiveRun) launch(now eventlog.Timestamp, attempt uint32, ranks *idset.Set) {
+	n.advance(now)
+	if attempt <= n.last || attempt > n.last+1024 {
+		attempt = n.last + 1
+	}
+	if !n.spec.PerRank {
+		ranks = idset.Of(n.spec.Leader)
+	}
+	some := false
+	for rank, p := range n.procs {
+		r := n.ranks[rank]
+		if !ranks.Contains(rank) || p.stage == stageEnded && (!n.spec.PerRank || r.status == 0) {
+			continue
+		}
+		some = true
+		*p = naiveProc{stage: stageRunning, attempt: attempt}
+		if !n.spec.PerRank {
+			for _, r := range n.ranks {
+				if !r.ended && r.told == CauseControl {
+					r.told = 0
+				}
+			}
+			continue
+		}
+		told := r.told
+		if told == CauseControl || r.ended {
+			told = 0
+		}
+		*r = naiveRank{told: told, drained: r.drained}
+		delete(n.ends, rank)
+	}
+	if !some {
+		return
+	}
+	n.last = attempt
+	n.launches[attempt] = &naiveLaunch{at: n.now, deadline: n.after(n.now, n.spec.Timeout.Seconds())}
+	if n.canceled {
+		n.stop(attempt, phaseCanceling)
+	}
+}
+
+func (n *naiveRun) lose() {
+	for _, p := range n.procs {
+		if p.stage == stageRunning {
+			p.stage = stageLost
+		}
+	}
+	for _, l := range n.launches {
+		l.phase, l.deadline = phaseRunning, n.after(l.at, n.spec.Timeout.Seconds())
+	}
+}
+
+func (n *naiveRun) reattach(now eventlog.Timestamp, ranks *idset.Set) {
+	n.advance(now)
+	for rank, p := range n.procs {
+		if !ranks.Contains(rank) {
+			continue
+		}
+		p.stage = stageRunning
+		l := n.launches[p.attempt]
+		if n.canceled && l.phase == phaseRunning {
+			l.phase = phaseCanceling
+		}
+		if l.phase != phaseRunning {
+			l.deadline = n.after(n.now, n.spec.KillTimeout.Seconds())
+			n.signal(sigterm, p.attempt, rank)
+		}
+	}
+}
+
+func (n *naiveRun) cancel(now eventlog.Timestamp) {
+	n.advance(now)
+	if n.canceled || n.done() {
+		return
+	}
+	n.canceled = true
+	for attempt, l := range n.launches {
+		if l.phase == phaseRunning && len(n.running(attempt)) > 0 {
+			n.stop(attempt, phaseCanceling)
+		}
+	}
+}
+
+func (n *naiveRun) tick(now eventlog.Timestamp) {
+	n.advance(now)
+	for _, attempt := range slices.Sorted(maps.Keys(n.launches)) {
+		l := n.launches[attempt]
+		due := func() bool { return len(n.running(attempt)) > 0 && l.deadline != 0 && l.deadline <= n.now }
+		if due() && l.phase == phaseRunning {
+			n.stop(attempt, phaseTimingOut)
+		}
+		if !due() {
+			continue
+		}
+		cause := map[phase]Cause{phaseCanceling: CauseCanceledTimedOut, phaseTimingOut: CauseTimedOut}[l.phase]
+		ranks := n.running(attempt)
+		if n.spec.Kill {
+			n.signal(sigkill, attempt, ranks...)
+		}
+		n.orphan()
+		for _, rank := range ranks {
+			n.endProc(rank, cause, sigterm)
+		}
+	}
+}
+
+// orphan drains the leader's node of a single command.
+func (n *naiveRun) orphan() {
+	if !n.spec.PerRank {
+		n.drain(n.spec.Leader)
+	}
+}
+
+func (n *naiveRun) drain(rank uint32) {
+	if r := n.ranks[rank]; r != nil && !r.drained {
+		r.drained = true
+		n.drains[rank]++
+	}
+}
+
+func (n *naiveRun) endProc(rank uint32, cause Cause, status int32) {
+	p := n.procs[rank]
+	p.stage = stageEnded
+	if cause != CauseOK {
+		status = orStatus(status, sigterm)
+	}
+	if n.spec.PerRank {
+		n.endRank(rank, cause, status)
+		return
+	}
+	for rank := range n.ranks {
+		n.endRank(rank, cause, status)
+	}
+	if p.cause != 0 {
+		cause, status = p.cause, orStatus(status, statusFailed)
+	}
+	p.cause, p.status = cause, status
+}
+
+func (n *naiveRun) endRank(rank uint32, cause Cause, status int32) {
+	r := n.ranks[rank]
+	if r.ended {
+		return
+	}
+	if r.told != 0 {
+		cause, status = r.told, orStatus(status, statusFailed)
+	}
+	r.ended, r.cause, r.status = true, cause, status
+	n.ends[rank]++
+	if n.spec.PerRank && r.told == 0 && !slices.Contains([]Cause{CauseOK, CauseCanceled}, cause) {
+		n.drain(rank)
+	}
+}
+
+func (n *naiveRun) endIdle(now eventlog.Timestamp, ranks *idset.Set, cause Cause, drain bool) {
+	n.advance(now)
+	status := map[Cause]int32{CauseOffline: statusUnreachable, CauseCanceled: StatusCanceled}[cause]
+	for rank, r := range n.ranks {
+		if r.ended || n.spec.PerRank && !ranks.Contains(rank) {
+			continue
+		}
+		if n.spec.PerRank {
+			n.procs[rank].stage = stageEnded
+		}
+		r.ended, r.cause, r.status = true, cause, status
+		n.ends[rank]++
+		if drain {
+			n.drain(rank)
+		}
+	}
+	if !n.spec.PerRank {
+		p := n.procs[n.spec.Leader]
+		p.stage, p.cause, p.status = stageEnded, cause, status
+	}
+}
+
+func (n *naiveRun) force(now eventlog.Timestamp, ranks *idset.Set, status int32) {
+	n.advance(now)
+	for rank, r := range n.ranks {
+		if r.ended || !ranks.Contains(rank) {
+			continue
+		}
+		r.ended, r.cause, r.status = true, CauseForced, status
+		n.ends[rank]++
+		if n.spec.PerRank {
+			n.procs[rank].stage = stageEnded
+		}
+	}
+	if p := n.procs[n.spec.Leader]; !n.spec.PerRank && n.open().IsEmpty() && p.stage != stageEnded {
+		p.stage, p.cause, p.status = stageEnded, CauseForced, status
+	}
+}
+
+func (n *naiveRun) report(now eventlog.Timestamp, rep Report, line naiveLine) Answer {
+	n.advance(now)
+	p := n.procs[rep.Rank]
+	switch {
+	case p == nil || p.stage == stageIdle:
+		return AnswerUnknown
+	case rep.Attempt != p.attempt:
+		return AnswerStale
+	case p.stage == stageEnded:
+		return AnswerEnded
+	case rep.Kind == 0 || rep.Kind > ReportOutput || rep.Kind == ReportExited && stopped(normal(rep.Status)):
+		return AnswerIgnored
+	}
+	if p.stage == stageLost {
+		n.reattach(n.now, idset.Of(rep.Rank))
+	}
+	return n.take(p, rep, line)
+}
+
+func (n *naiveRun) take(p *naiveProc, rep Report, line naiveLine) Answer {
+	told := func(c Cause) Cause {
+		return map[phase]Cause{phaseRunning: c, phaseCanceling: CauseCanceled, phaseTimingOut: CauseTimedOut}[n.launches[p.attempt].phase]
+	}
+	switch rep.Kind {
+	case ReportStarted:
+		if p.started {
+			return AnswerRepeated
+		}
+		p.started = true
+	case ReportExited:
+		cause, status := exited(normal(rep.Status))
+		n.endProc(rep.Rank, told(cause), status)
+	case ReportLaunchFailed:
+		n.endProc(rep.Rank, told(CauseLaunchFailed), orStatus(normal(rep.Status), statusFailed))
+	case ReportUnreachable:
+		n.orphan()
+		n.endProc(rep.Rank, CauseUnreachable, statusUnreachable)
+	case ReportOutput:
+		return n.output(rep.Rank, p, line)
+	}
+	return AnswerApplied
+}
+
+// naiveLine is a line of output and what it means.
+type naiveLine struct {
+	text             string
+	nonsense         bool
+	failed, released []uint32
+	self             bool
+}
+
+func (n *naiveRun) output(rank uint32, p *naiveProc, line naiveLine) Answer {
+	if line.nonsense {
+		return n.misunderstood(rank, p)
+	}
+	answer := AnswerIgnored
+	tell := func(a Answer) {
+		if answer != AnswerApplied {
+			answer = a
+		}
+	}
+	failed := line.failed
+	if line.self {
+		failed = []uint32{rank}
+	}
+	for _, rank := range failed {
+		switch r := n.ranks[rank]; {
+		case r == nil:
+		case r.ended:
+			tell(AnswerEnded)
+		case r.told == CauseReported:
+			tell(AnswerRepeated)
+		default:
+			r.told = CauseReported
+			n.drain(rank)
+			tell(AnswerApplied)
+		}
+	}
+	if n.spec.PerRank {
+		return answer
+	}
+	for _, rank := range line.released {
+		switch r := n.ranks[rank]; {
+		case r == nil:
+		case r.ended:
+			tell(AnswerEnded)
+		case rank == n.spec.Leader:
+			tell(AnswerIgnored)
+		default:
+			n.endRank(rank, CauseOK, 0)
+			tell(AnswerApplied)
+		}
+	}
+	return answer
+}
+
+func (n *naiveRun) misunderstood(rank uint32, p *naiveProc) Answer {
+	if n.spec.IgnoreControl {
+		return AnswerIgnored
+	}
+	if n.spec.PerRank {
+		if n.ranks[rank].told != 0 {
+			return AnswerRepeated
+		}
+		n.ranks[rank].told = CauseControl
+		n.drain(rank)
+		return AnswerApplied
+	}
+	if p.cause != 0 {
+		return AnswerRepeated
+	}
+	p.cause = CauseControl
+	for _, r := range n.ranks {
+		if !r.ended && r.told == 0 {
+			r.told = CauseControl
+		}
+	}
+	return AnswerApplied
+}

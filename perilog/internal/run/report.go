@@ -1,0 +1,427 @@
+package run
+
+import (
+	"strconv"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+)
+
+// A ReportKind says what happened to a process. The zero ReportKind is invalid.
+type ReportKind uint8
+
+// The kinds of reports.
+const (
+	ReportStarted      ReportKind = 1 + iota // the command runs
+	ReportExited                             // it ended, with the wait status Status
+	ReportLaunchFailed                       // it could not be launched; Status tells why, 0 for no status
+	ReportUnreachable                        // contact with the node was lost
+	ReportOutput                             // it wrote the line Line to its standard output
+)
+
+// String returns "started", "exited", "launch failed", "unreachable" or
+// "output"; another value prints as ReportKind(n).
+func (k ReportKind) String() string {
+	names := [...]string{"", "started", "exited", "launch failed", "unreachable", "output"}
+	if k == 0 || int(k) >= len(names) {
+		return "ReportKind(" + strconv.Itoa(int(k)) + ")"
+	}
+	return names[k]
+}
+
+// A Report is what happened where the command runs.
+type Report struct {
+	Kind    ReportKind
+	Attempt uint32 // that of the launch
+	Rank    uint32
+	Status  int32  // a wait status, as wait(2) gives it
+	Detail  string // in words, for administrators only; may be empty
+	Line    []byte // of ReportOutput; not retained
+}
+
+// An Answer says what became of a report. The zero Answer is invalid.
+type Answer uint8
+
+// The answers. Only AnswerApplied means that something has changed.
+const (
+	AnswerApplied  Answer = 1 + iota // it is taken in
+	AnswerRepeated                   // it was told before
+	AnswerEnded                      // the action has ended there
+	AnswerStale                      // it is of an attempt that is not the latest on that rank
+	AnswerUnknown                    // no such action runs on that rank
+	AnswerIgnored                    // it is legal and without effect, as plain output
+)
+
+// String returns "applied", "repeated", "ended", "stale", "unknown" or
+// "ignored"; another value prints as Answer(n).
+func (a Answer) String() string {
+	names := [...]string{"", "applied", "repeated", "ended", "stale", "unknown", "ignored"}
+	if a == 0 || int(a) >= len(names) {
+		return "Answer(" + strconv.Itoa(int(a)) + ")"
+	}
+	return names[a]
+}
+
+// Report takes in what happened. Reports may come in any order, twice, and of
+// anything: what makes no sense is answered and changes nothing. A report of what
+// was lost in a restart takes it up again, on that rank.
+//
+// A wait status of a process that was stopped or goes on is ignored. An exit
+// after SIGTERM counts as timed out or canceled, whatever its status: what was
+// told to stop did not do the whole work.
+func (r *Run) Report(now eventlog.Timestamp, rep Report) Answer {
+	r.advance(now)
+	p := r.process(rep.Rank)
+	switch {
+	case p == nil || p.stage == stageIdle:
+		return AnswerUnknown
+	case rep.Attempt != p.attempt:
+		return AnswerStale
+	case p.stage == stageEnded:
+		return AnswerEnded
+	case rep.Kind < ReportStarted || rep.Kind > ReportOutput, rep.Kind == ReportExited && stopped(normal(rep.Status)):
+		return AnswerIgnored
+	}
+	if p.stage == stageLost {
+		r.Reattach(r.now, idset.Of(rep.Rank))
+	}
+	return r.take(rep, p)
+}
+
+// take takes in a report of a process that runs.
+func (r *Run) take(rep Report, p *slot) Answer {
+	rep.Status = normal(rep.Status)
+	l := r.launchOf(p)
+	switch rep.Kind {
+	case ReportStarted:
+		if p.started {
+			return AnswerRepeated
+		}
+		p.started = true
+	case ReportOutput:
+		return r.output(rep.Rank, p, rep.Line)
+	case ReportExited:
+		cause, status := exited(rep.Status)
+		r.processEnded(rep.Rank, p, l.told(cause), status, rep.Detail)
+	case ReportLaunchFailed:
+		r.processEnded(rep.Rank, p, l.told(CauseLaunchFailed), orStatus(rep.Status, statusFailed), rep.Detail)
+	case ReportUnreachable:
+		r.orphan(CauseUnreachable, statusUnreachable)
+		r.processEnded(rep.Rank, p, CauseUnreachable, statusUnreachable, rep.Detail)
+	}
+	return AnswerApplied
+}
+
+// exited returns what an exit with a wait status means.
+func exited(status int32) (Cause, int32) {
+	switch {
+	case status == 0:
+		return CauseOK, 0
+	case signalOf(status) != 0:
+		return CauseSignaled, status
+	}
+	return CauseFailed, status
+}
+
+// told returns the cause of an end that the run asked for, or else c.
+func (l *launch) told(c Cause) Cause {
+	switch l.phase {
+	case phaseCanceling:
+		return CauseCanceled
+	case phaseTimingOut:
+		return CauseTimedOut
+	}
+	return c
+}
+
+// processEnded ends a process that runs: its rank, or all ranks if it is a single
+// command.
+func (r *Run) processEnded(rank uint32, p *slot, cause Cause, status int32, detail string) {
+	if cause != CauseOK {
+		status = orStatus(status, statusTerminated)
+		r.details.add(&r.spec, rank, cause, status, detail)
+	}
+	r.stopped(p)
+	if r.spec.PerRank {
+		r.rankEnded(rank, p, cause, status)
+	} else {
+		r.eachOpen(func(rank uint32, s *slot) { r.rankEnded(rank, s, cause, status) })
+		if p.cause != 0 { // CauseControl, which stands also where no rank is left to tell of it
+			cause, status = p.cause, orStatus(status, statusFailed)
+		}
+		p.cause, p.status = cause, status
+	}
+	r.finish()
+}
+
+// stopped notes that a process neither runs nor is lost any more.
+func (r *Run) stopped(p *slot) {
+	switch p.stage {
+	case stageRunning:
+		r.launchOf(p).alive--
+	case stageLost:
+		r.launchOf(p).lost--
+	}
+	r.enter(p, stageEnded)
+	r.forget()
+}
+
+// orphan has the leader's node drained where a single command may still run
+// after it was given up or lost, if the action holds that node.
+func (r *Run) orphan(cause Cause, status int32) {
+	if r.spec.PerRank {
+		return
+	}
+	if i, ok := r.index(r.spec.Leader); ok && !r.slots[i].drained {
+		r.slots[i].drained = true
+		r.fail(Failure{Cause: cause, Status: status, Drain: true}, r.spec.Leader)
+	}
+}
+
+// rankEnded ends a rank and tells of it. What was told of the node while the
+// command ran stands, however the command ended.
+func (r *Run) rankEnded(rank uint32, s *slot, cause Cause, status int32) {
+	told := s.cause != 0
+	if told {
+		cause, status = s.cause, orStatus(status, statusFailed)
+	}
+	r.endSlot(s, cause, status)
+	r.ended = append(r.ended, RankEnd{Rank: rank, Status: status})
+	if cause == CauseOK || cause == CauseCanceled || told {
+		return
+	}
+	// What a single command ended with tells nothing of any node.
+	drain := r.spec.PerRank && !s.drained && cause.drains()
+	s.drained = s.drained || drain
+	r.fail(Failure{Cause: cause, Status: status, Drain: drain}, rank)
+}
+
+// endSlot is the end of a rank, without a word of it.
+func (r *Run) endSlot(s *slot, cause Cause, status int32) {
+	if r.spec.PerRank {
+		r.stopped(s)
+	}
+	s.stage, s.cause, s.status = stageEnded, cause, status
+	r.open--
+}
+
+// fail tells that a rank failed, with those before it that failed alike.
+func (r *Run) fail(f Failure, rank uint32) {
+	r.note(f.Note, rank)
+	if n := len(r.failures); n > 0 {
+		if last := &r.failures[n-1]; last.Cause == f.Cause && last.Status == f.Status && last.Note == f.Note && last.Drain == f.Drain {
+			last.Ranks.Insert(rank)
+			return
+		}
+	}
+	f.Ranks = idset.Of(rank)
+	r.failures = append(r.failures, f)
+}
+
+// finish ends the run when every rank has ended.
+func (r *Run) finish() {
+	if r.Done() && r.end == 0 {
+		r.end = r.now
+	}
+}
+
+// output obeys a control line.
+func (r *Run) output(rank uint32, p *slot, line []byte) Answer {
+	c, ok, err := ParseControl(line)
+	switch {
+	case !ok, err != nil && r.spec.IgnoreControl:
+		return AnswerIgnored
+	case err != nil:
+		return r.misunderstood(rank, p, err)
+	}
+	if c.Self {
+		c.Failed = idset.Of(rank)
+	}
+	answer := AnswerIgnored // as to a note alone
+	tell := func(a Answer) {
+		if answer != AnswerApplied {
+			answer = a
+		}
+	}
+	r.each(idset.Intersect(c.Failed, r.spec.Ranks), func(rank uint32, s *slot) { tell(r.reported(rank, s, c.Note)) })
+	if !r.spec.PerRank {
+		r.each(idset.Intersect(c.Released, r.spec.Ranks), func(rank uint32, s *slot) { tell(r.released(rank, s)) })
+	}
+	r.finish()
+	return answer
+}
+
+// misunderstood notes a control line that is not understood: the action failed
+// there, and a single command on all ranks that have not ended.
+func (r *Run) misunderstood(rank uint32, p *slot, err error) Answer {
+	if p.cause != 0 {
+		return AnswerRepeated
+	}
+	r.details.add(&r.spec, rank, CauseControl, 0, err.Error())
+	failed := func(rank uint32, s *slot) {
+		if s.cause != 0 {
+			return
+		}
+		drain := r.spec.PerRank && !s.drained
+		s.cause, s.drained = CauseControl, s.drained || drain
+		r.fail(Failure{Cause: CauseControl, Status: statusFailed, Note: err.Error(), Drain: drain}, rank)
+	}
+	if !r.spec.PerRank {
+		p.cause = CauseControl
+		r.eachOpen(failed)
+	} else {
+		failed(rank, p)
+	}
+	return AnswerApplied
+}
+
+// reported takes in that a node failed, and has it drained.
+func (r *Run) reported(rank uint32, s *slot, note string) Answer {
+	switch {
+	case s.stage == stageEnded:
+		return AnswerEnded
+	case s.cause == CauseReported:
+		return AnswerRepeated
+	}
+	note = clip(note, maxNote)
+	drain := !s.drained
+	s.cause, s.drained = CauseReported, true
+	r.details.add(&r.spec, rank, CauseReported, 0, note)
+	r.fail(Failure{Cause: CauseReported, Status: statusFailed, Note: note, Drain: drain}, rank)
+	return AnswerApplied
+}
+
+// released ends a rank that a single command is done with. The rank where it
+// runs ends with it.
+func (r *Run) released(rank uint32, s *slot) Answer {
+	switch {
+	case s.stage == stageEnded:
+		return AnswerEnded
+	case rank == r.spec.Leader:
+		return AnswerIgnored
+	}
+	r.rankEnded(rank, s, CauseOK, 0)
+	return AnswerApplied
+}
+
+// EndIdle ends ranks on which nothing was launched: their nodes are offline, or
+// the run was canceled before.
+func (r *Run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause Cause, drain bool) {
+	r.advance(now)
+	status := int32(statusUnreachable)
+	if cause == CauseCanceled {
+		status = statusTerminated
+	}
+	end := func(rank uint32, s *slot) {
+		if s.stage == stageEnded {
+			return
+		}
+		r.endSlot(s, cause, status)
+		r.ended = append(r.ended, RankEnd{Rank: rank, Status: status})
+		if cause != CauseCanceled {
+			r.fail(Failure{Cause: cause, Status: status, Drain: drain && !s.drained}, rank)
+		}
+		s.drained = s.drained || drain
+	}
+	if r.spec.PerRank {
+		r.each(ranks, end)
+	} else {
+		r.stopped(&r.lead)
+		r.lead.cause, r.lead.status = cause, status
+		r.eachOpen(end)
+	}
+	r.finish()
+}
+
+// Force ends ranks on behalf of an operator, with a wait status, whatever the
+// command does there: nothing is signaled and nothing drained. Of a single
+// command, it ends the command too if no rank is left.
+func (r *Run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who string) {
+	r.advance(now)
+	force := func(rank uint32, s *slot) {
+		if s.stage == stageEnded {
+			return
+		}
+		r.endSlot(s, CauseForced, status)
+		r.ended = append(r.ended, RankEnd{Rank: rank, Status: status})
+		r.details.add(&r.spec, rank, CauseForced, status, who)
+		r.fail(Failure{Cause: CauseForced, Status: status, Note: "by " + who}, rank)
+	}
+	r.each(ranks, force)
+	if !r.spec.PerRank && r.open == 0 && r.lead.stage != stageEnded {
+		r.stopped(&r.lead)
+		r.lead.cause, r.lead.status = CauseForced, status
+	}
+	r.finish()
+}
+
+// Fold folds a failure that is in the log. It changes nothing where the run
+// knows of it.
+func (r *Run) Fold(t eventlog.Timestamp, f Failure) {
+	r.advance(t)
+	running := f.Cause == CauseReported || f.Cause == CauseControl
+	if f.Status = normal(f.Status); f.Cause != CauseForced {
+		f.Status = orStatus(f.Status, statusFailed)
+	}
+	r.each(idset.Intersect(f.Ranks, r.spec.Ranks), func(rank uint32, s *slot) {
+		s.drained = s.drained || f.Drain
+		switch {
+		case s.stage == stageEnded, running && s.cause == f.Cause:
+			return
+		case running:
+			s.cause = f.Cause
+		default:
+			r.endSlot(s, f.Cause, f.Status)
+		}
+		r.note(f.Note, rank)
+		r.details.add(&r.spec, rank, f.Cause, f.Status, "before a restart")
+	})
+	if !r.spec.PerRank && !running && r.lead.stage != stageEnded && r.open == 0 {
+		r.stopped(&r.lead)
+		r.lead.cause, r.lead.status = f.Cause, f.Status
+	}
+	r.finish()
+}
+
+// Released folds an end on ranks that is in the log. It changes nothing where the
+// run knows of it.
+func (r *Run) Released(t eventlog.Timestamp, ranks *idset.Set, status int32) {
+	r.advance(t)
+	if status = normal(status); stopped(status) {
+		status = statusFailed
+	}
+	r.each(idset.Intersect(ranks, r.spec.Ranks), func(_ uint32, s *slot) {
+		if s.stage == stageEnded {
+			return
+		}
+		cause := s.cause
+		if cause == 0 {
+			cause, _ = exited(status)
+		}
+		r.endSlot(s, cause, status)
+	})
+	r.finish()
+}
+
+// TakeFailures returns what failed since the last call. The slice is valid until
+// the next call of a method.
+func (r *Run) TakeFailures() []Failure {
+	out := r.failures
+	r.failures = nil
+	return out
+}
+
+// TakeEnds returns the ranks that ended since the last call, in the order in
+// which they did. The slice is valid until the next call of a method.
+func (r *Run) TakeEnds() []RankEnd {
+	out := r.ended
+	r.ended = r.ended[:0]
+	return out
+}
+
+// TakeSignals returns the signals to send since the last call.
+func (r *Run) TakeSignals() []Signal {
+	out := r.signals
+	r.signals = nil
+	return out
+}

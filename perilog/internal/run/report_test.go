@@ -1,0 +1,459 @@
+package run
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+)
+
+// A run is a success only if every rank did its work. The words are those that
+// the job's user reads.
+func TestARunIsASuccessOnlyIfEveryRankDidItsWork(t *testing.T) {
+	rank2 := func(rep Report) func(*testRun) {
+		return func(r *testRun) {
+			rep.Rank = 2
+			r.exit("0-1,3", 0)
+			require.Equal(r.t, AnswerApplied, r.report(rep))
+		}
+	}
+	exits := func(status int32) func(*testRun) { return rank2(Report{Kind: ReportExited, Status: status}) }
+	for _, c := range []struct {
+		name, note string
+		status     int32
+		cause      Cause
+		drive      func(r *testRun)
+	}{
+		{"a nonzero exit", "prolog exited with code=7 on fluke2 (rank 2)", 7 << 8, CauseFailed, exits(7 << 8)},
+		{"a signal", "prolog killed by signal 11 on fluke2 (rank 2)", 0x8b, CauseSignaled, exits(0x8b)},
+		{"a signal that a shell tells", "prolog killed by signal 9 on fluke2 (rank 2)", 137 << 8, CauseSignaled, exits(137 << 8)},
+		{"the largest signal that a shell tells", "prolog killed by signal 64 on fluke2 (rank 2)", 192 << 8, CauseSignaled, exits(192 << 8)},
+		{"a code above that of a signal", "prolog exited with code=193 on fluke2 (rank 2)", 193 << 8, CauseFailed, exits(193 << 8)},
+		{"the code 128, which is no signal", "prolog exited with code=128 on fluke2 (rank 2)", 128 << 8, CauseFailed, exits(128 << 8)},
+		{"a status with the bits beyond alone", "prolog exited with code=1 on fluke2 (rank 2)", 1 << 8, CauseFailed, exits(math.MinInt32)},
+		{"a status that tells of a core and no signal", "prolog exited with code=1 on fluke2 (rank 2)", 1 << 8, CauseFailed, exits(0x80)},
+		{"a failed launch", "prolog failed to launch on fluke2 (rank 2)", 127 << 8, CauseLaunchFailed,
+			rank2(Report{Kind: ReportLaunchFailed, Status: 127 << 8})},
+		{"a failed launch without a status", "prolog failed to launch on fluke2 (rank 2)", 1 << 8, CauseLaunchFailed,
+			rank2(Report{Kind: ReportLaunchFailed})},
+		{"a lost node", "prolog lost contact on fluke2 (rank 2)", 68 << 8, CauseUnreachable, rank2(Report{Kind: ReportUnreachable})},
+		{"a node that names itself", "prolog reported node failure on fluke2 (rank 2)", 1 << 8, CauseReported,
+			func(r *testRun) { r.says(2, `{"version":1,"failed":true}`); r.exit("0-3", 0) }},
+		{"a node that another names, with a note", "prolog reported node failure on fluke2 (rank 2): gpu 1 is gone", 1 << 8, CauseReported,
+			func(r *testRun) { r.says(0, `{"version":1,"failed":"2","note":"gpu 1 is gone"}`); r.exit("0-3", 0) }},
+		{"a line that is not understood", "prolog bad control line on fluke2 (rank 2): bad control line: offset 16: version is not 1",
+			1 << 8, CauseControl, func(r *testRun) { r.says(2, `{"failed":"2"}`); r.exit("0-3", 0) }},
+		{"a timeout that is obeyed", "prolog timed out on fluke2 (rank 2)", 15, CauseTimedOut,
+			func(r *testRun) { r.exit("0-1,3", 0); r.tick(); r.exit("2", 15) }},
+		{"a timeout that is obeyed with exit 0", "prolog timed out on fluke2 (rank 2)", 15, CauseTimedOut,
+			func(r *testRun) { r.exit("0-1,3", 0); r.tick(); r.exit("2", 0) }},
+		{"a timeout that is not obeyed", "prolog timed out on fluke2 (rank 2)", 15, CauseTimedOut,
+			func(r *testRun) { r.exit("0-1,3", 0); r.tick(); r.tick() }},
+		{"a cancel", "prolog canceled on fluke2 (rank 2)", 15, CauseCanceled,
+			func(r *testRun) { r.exit("0-1,3", 0); r.cancel(); r.exit("2", 15) }},
+		{"a cancel that is obeyed with exit 0", "prolog canceled on fluke2 (rank 2)", 15, CauseCanceled,
+			func(r *testRun) { r.exit("0-1,3", 0); r.cancel(); r.exit("2", 0) }},
+		{"a cancel that is not obeyed", "prolog canceled then timed out on fluke2 (rank 2)", 15, CauseCanceledTimedOut,
+			func(r *testRun) { r.exit("0-1,3", 0); r.cancel(); r.tick() }},
+		{"a finish by force", "prolog finished by force on fluke2 (rank 2): by alice", 1 << 8, CauseForced,
+			func(r *testRun) { r.exit("0-1,3", 0); r.force("2", 1<<8) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := launched(t, perRank(t, "0-3"))
+			c.drive(r)
+			require.True(t, r.Done())
+			o := r.Outcome()
+			require.Equal(t, c.status, o.Status)
+			require.Equal(t, c.note, o.Note)
+			require.Equal(t, "2", o.Failed.String())
+			require.Equal(t, c.cause, o.Groups[len(o.Groups)-1].Cause)
+			require.Equal(t, c.cause.reported(), o.Reported)
+			require.Len(t, r.ends, 4)
+		})
+	}
+	t.Run("if it did", func(t *testing.T) {
+		r := launched(t, perRank(t, "0-3"))
+		r.exit("0-3", 0)
+		o := r.Outcome()
+		require.Zero(t, o.Status)
+		require.Empty(t, o.Note)
+		require.Empty(t, o.Detail)
+		require.True(t, o.Failed.IsEmpty())
+		require.Empty(t, r.failures)
+		require.Empty(t, r.signals)
+	})
+}
+
+// Each kind of report at each stage of a process.
+func TestAReportIsAnsweredByWhatRuns(t *testing.T) {
+	stages := []struct {
+		name  string
+		drive func(r *testRun)
+	}{
+		{"idle", func(*testRun) {}},
+		{"running", func(r *testRun) { r.Launch(t0, 1, r.spec.Ranks) }},
+		{"started", func(r *testRun) {
+			r.Launch(t0, 1, r.spec.Ranks)
+			r.report(Report{Kind: ReportStarted, Rank: 1})
+		}},
+		{"stopping", func(r *testRun) { r.Launch(t0, 1, r.spec.Ranks); r.cancel() }},
+		{"lost", func(r *testRun) { r.Launch(t0, 1, r.spec.Ranks); r.Lose() }},
+		{"ended", func(r *testRun) { r.Launch(t0, 1, r.spec.Ranks); r.exit("1", 0) }},
+		{"launched again", func(r *testRun) {
+			r.Launch(t0, 1, r.spec.Ranks)
+			r.Lose()
+			r.Launch(t0, 2, r.spec.Ranks)
+		}},
+	}
+	reports := []struct {
+		name string
+		rep  Report
+		want string // the answers, stage by stage
+	}{
+		{"started", Report{Kind: ReportStarted}, "unknown applied repeated applied applied ended stale"},
+		{"exited", Report{Kind: ReportExited}, "unknown applied applied applied applied ended stale"},
+		{"stopped by a debugger", Report{Kind: ReportExited, Status: 0x137f}, "unknown ignored ignored ignored ignored ended stale"},
+		{"launch failed", Report{Kind: ReportLaunchFailed}, "unknown applied applied applied applied ended stale"},
+		{"unreachable", Report{Kind: ReportUnreachable}, "unknown applied applied applied applied ended stale"},
+		{"plain output", Report{Kind: ReportOutput, Line: []byte("hello")}, "unknown ignored ignored ignored ignored ended stale"},
+		{"progress", Report{Kind: ReportOutput, Line: []byte(ControlPrefix + `{"version":1,"progress":0.5}`)},
+			"unknown ignored ignored ignored ignored ended stale"},
+		{"a failed node", Report{Kind: ReportOutput, Line: []byte(ControlPrefix + `{"version":1,"failed":"1"}`)},
+			"unknown applied applied applied applied ended stale"},
+		{"nonsense", Report{Kind: ReportOutput, Line: []byte(ControlPrefix)}, "unknown applied applied applied applied ended stale"},
+		{"no kind", Report{}, "unknown ignored ignored ignored ignored ended stale"},
+		{"a kind beyond", Report{Kind: ReportOutput + 1}, "unknown ignored ignored ignored ignored ended stale"},
+	}
+	for _, lead := range []bool{false, true} {
+		for _, c := range reports {
+			got := ""
+			for _, s := range stages {
+				spec := perRank(t, "0-1")
+				if lead {
+					spec = single(t, 1, "0-1")
+				}
+				r := &testRun{Run: New(spec), t: t, now: t0 + 1}
+				s.drive(r)
+				rep := c.rep
+				rep.Rank = 1
+				answer := r.report(rep)
+				got += " " + answer.String()
+				if answer == AnswerStale || answer == AnswerUnknown || answer == AnswerEnded {
+					before, after := *r.Run, r.Run
+					r.report(rep)
+					before.spec.Hosts, after.spec.Hosts = nil, nil
+					require.Equal(t, before, *after)
+				}
+				require.Equal(t, AnswerUnknown, r.report(Report{Kind: c.rep.Kind, Rank: 7, Attempt: 1}))
+				if s.name != "idle" {
+					require.Equal(t, AnswerStale, r.report(Report{Kind: c.rep.Kind, Rank: 1, Attempt: 9}))
+				}
+			}
+			require.Equal(t, " "+c.want, got, "%s, single %t", c.name, lead)
+		}
+	}
+}
+
+func TestNamesOfWhatARunSays(t *testing.T) {
+	require.Equal(t, "started exited launch failed unreachable output ReportKind(0) ReportKind(9)", ReportStarted.String()+" "+
+		ReportExited.String()+" "+ReportLaunchFailed.String()+" "+ReportUnreachable.String()+" "+ReportOutput.String()+" "+
+		ReportKind(0).String()+" "+ReportKind(9).String())
+	require.Equal(t, "applied ignored Answer(0) Answer(9)",
+		AnswerApplied.String()+" "+AnswerIgnored.String()+" "+Answer(0).String()+" "+Answer(9).String())
+	require.Equal(t, "Cause(0)", Cause(0).String())
+	require.Equal(t, "Cause(13)", Cause(13).String())
+	names := map[string]bool{}
+	for c := CauseFailed; c <= CauseForced; c++ {
+		require.Equal(t, c, CauseNamed(c.Name()))
+		require.NotEmpty(t, c.String())
+		require.False(t, names[c.Name()])
+		names[c.Name()] = true
+	}
+	require.Equal(t, CauseFailed, CauseNamed("of a later version"))
+	require.Equal(t, CauseFailed, CauseNamed("ok"), "no failure is that")
+	require.Equal(t, CauseFailed, CauseNamed(""))
+}
+
+// The reasons of drains, and what is not drained.
+func TestARankThatFailedIsDrainedUnlessUsersOrOperatorsDidIt(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		drive      func(r *testRun)
+	}{
+		{"exit 1", "prolog failed for job ƒ6VxCVPm: 1", func(r *testRun) { r.exit("1", 1<<8) }},
+		{"signal", "prolog failed for job ƒ6VxCVPm: 1", func(r *testRun) { r.exit("1", 11) }},
+		{"launch failed", "prolog failed for job ƒ6VxCVPm: 1", func(r *testRun) { r.report(Report{Kind: ReportLaunchFailed, Rank: 1}) }},
+		{"lost", "prolog lost contact for job ƒ6VxCVPm: 1", func(r *testRun) { r.report(Report{Kind: ReportUnreachable, Rank: 1}) }},
+		{"lost after a cancel", "prolog lost contact for job ƒ6VxCVPm: 1",
+			func(r *testRun) { r.cancel(); r.report(Report{Kind: ReportUnreachable, Rank: 1}) }},
+		{"reported", "prolog reported node failure for job ƒ6VxCVPm: 1", func(r *testRun) { r.says(0, `{"version":1,"failed":"1"}`) }},
+		{"not understood", "prolog bad control line for job ƒ6VxCVPm: 1", func(r *testRun) { r.says(1, "") }},
+		{"timed out", "prolog timed out for job ƒ6VxCVPm: 1", func(r *testRun) { r.exit("0", 0); r.tick(); r.exit("1", 15) }},
+		{"deaf", "prolog timed out for job ƒ6VxCVPm: 1", func(r *testRun) { r.exit("0", 0); r.tick(); r.tick() }},
+		{"canceled and deaf", "prolog canceled then timed out for job ƒ6VxCVPm: 1", func(r *testRun) { r.exit("0", 0); r.cancel(); r.tick() }},
+		{"canceled", "", func(r *testRun) { r.cancel(); r.exit("0-1", 15) }},
+		{"canceled, with exit 1", "", func(r *testRun) { r.cancel(); r.exit("0-1", 1<<8) }},
+		{"canceled before the launch", "", func(r *testRun) { r.cancel(); r.report(Report{Kind: ReportLaunchFailed, Rank: 1}) }},
+		{"forced", "", func(r *testRun) { r.force("1", 1<<8) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := launched(t, perRank(t, "0-1"))
+			c.drive(r)
+			var want []string
+			if c.want != "" {
+				want = []string{c.want}
+			}
+			require.Equal(t, want, r.drained())
+		})
+	}
+}
+
+// What is told of a node while the command runs does not end the command, which
+// may have other work to do. It stands, however the command ends.
+func TestANodeThatIsReportedFailsWithoutEndingTheCommand(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		drive func(r *testRun)
+	}{
+		{"it exits", func(r *testRun) { r.exit("1", 0) }},
+		{"it exits badly", func(r *testRun) { r.exit("1", 256) }},
+		{"it is told to stop", func(r *testRun) { r.cancel(); r.exit("1", 15) }},
+		{"it is past its timeout", func(r *testRun) { r.tick(); r.exit("1", 15) }},
+		{"it is deaf", func(r *testRun) { r.tick(); r.tick() }},
+		{"it is lost", func(r *testRun) { r.report(Report{Kind: ReportUnreachable, Rank: 1}) }},
+		{"it is lost in a restart, and is run again", func(r *testRun) {
+			r.Lose()
+			r.Launch(r.now, 2, set(r.t, "1"))
+			r.report(Report{Kind: ReportExited, Rank: 1, Attempt: 2})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := launched(t, perRank(t, "0-1"))
+			r.exit("0", 0)
+			require.Equal(t, AnswerApplied, r.says(1, `{"version":1,"failed":true,"note":"x"}`))
+			require.Equal(t, AnswerRepeated, r.says(1, `{"version":1,"failed":"1","note":"y"}`))
+			require.Equal(t, AnswerRepeated, r.says(1, `nonsense`), "it has failed there already")
+			require.Equal(t, AnswerEnded, r.says(1, `{"version":1,"failed":"0"}`))
+			require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"failed":"9"}`))
+			require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"failed":false}`))
+			require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"note":"a note alone"}`))
+			require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"released":"1"}`), "only one command for all releases")
+			require.Equal(t, "1", r.Running().String())
+			c.drive(r)
+			require.Equal(t, "reported 1", r.causes())
+			require.Equal(t, "prolog reported node failure on fluke1 (rank 1): x", r.Outcome().Note)
+			require.Equal(t, []string{"prolog reported node failure for job ƒ6VxCVPm: 1"}, r.drained())
+			require.Len(t, r.failures, 1, "told once")
+		})
+	}
+}
+
+func TestLinesThatAreNotUnderstoodAreAFailureOrPlainOutput(t *testing.T) {
+	for _, line := range []string{"", " ", "{}", "[]", "x", `{"version":2}`, `{"version":1`, `{"version":1} x`, `{"version":1,"failed":3}`} {
+		r := launched(t, perRank(t, "0-1"))
+		require.Equal(t, AnswerApplied, r.says(1, line), line)
+		require.Equal(t, AnswerRepeated, r.says(1, line))
+		require.Equal(t, "0-1", r.Running().String(), "the command goes on")
+		r.exit("0-1", 0)
+		require.Equal(t, "control 1", r.causes())
+		require.False(t, r.Outcome().Reported, "nobody said that the node failed")
+
+		spec := perRank(t, "0-1")
+		spec.IgnoreControl = true
+		r = launched(t, spec)
+		require.Equal(t, AnswerIgnored, r.says(1, line))
+		require.Equal(t, AnswerApplied, r.says(1, `{"version":1,"failed":"0"}`), "others are obeyed")
+		r.exit("0-1", 0)
+		require.Equal(t, "reported 0", r.causes())
+	}
+}
+
+func TestANodeMayNameSeveralAndTheFirstNoteStands(t *testing.T) {
+	r := launched(t, perRank(t, "0-9"))
+	require.Equal(t, AnswerApplied, r.says(0, `{"version":1,"failed":"2-4,77","note":"no disk"}`))
+	require.Equal(t, AnswerApplied, r.says(1, `{"version":1,"failed":"4-6","note":"no\tnet"}`))
+	require.Len(t, r.failures, 2)
+	require.Equal(t, "2-4", r.failures[0].Ranks.String())
+	require.Equal(t, "5-6", r.failures[1].Ranks.String())
+	r.failures[1].Ranks = nil
+	require.Equal(t, Failure{Cause: CauseReported, Status: 256, Note: "no net", Drain: true}, r.failures[1])
+	r.exit("0-9", 0)
+	o := r.Outcome()
+	require.True(t, o.Reported)
+	require.Equal(t, "prolog reported node failure on fluke[2-4] (rank 2-4): no disk; reported node failure on fluke[5-6] (rank 5-6): no net", o.Note)
+}
+
+func TestACommandForAllRanksEndsForAll(t *testing.T) {
+	for leader, in := range map[uint32]bool{4: true, 0: false} {
+		r := launched(t, single(t, leader, "4-7"))
+		require.Equal(t, idset.Of(leader).String(), r.Running().String())
+		require.Equal(t, "4-7", r.Open().String())
+		require.Equal(t, AnswerUnknown, r.report(Report{Kind: ReportStarted, Rank: 5}), "it runs on its leader")
+		require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportStarted, Rank: leader}))
+		require.Empty(t, r.ends)
+		r.exit(idset.Of(leader).String(), 3<<8)
+		require.True(t, r.Done())
+		require.Equal(t, []RankEnd{{4, 3 << 8}, {5, 3 << 8}, {6, 3 << 8}, {7, 3 << 8}}, r.ends)
+		require.Equal(t, "prolog exited with code=3 on fluke"+idset.Of(leader).String()+" (rank "+idset.Of(leader).String()+")", r.Outcome().Note)
+		require.Equal(t, "4-7", r.Outcome().Failed.String())
+		require.Empty(t, r.drained(), "it tells nothing of a node")
+		require.Equal(t, AnswerEnded, r.report(Report{Kind: ReportExited, Rank: leader}))
+
+		// Where it may still run its node is drained, if it is the job's.
+		for _, drive := range []func(r *testRun){
+			func(r *testRun) { r.report(Report{Kind: ReportUnreachable, Rank: leader}) },
+			func(r *testRun) { r.tick(); r.tick() },
+			func(r *testRun) { r.cancel(); r.tick() },
+		} {
+			r = launched(t, single(t, leader, "4-7"))
+			drive(r)
+			require.True(t, r.Done())
+			require.Len(t, r.ends, 4)
+			if in {
+				require.Len(t, r.drained(), 1)
+				require.Regexp(t, ": 4$", r.drained()[0])
+			} else {
+				require.Empty(t, r.drained())
+			}
+		}
+	}
+}
+
+func TestACommandForAllRanksReleasesAndReportsThem(t *testing.T) {
+	r := launched(t, single(t, 4, "4-9"))
+	require.Equal(t, AnswerApplied, r.says(4, `{"version":1,"released":"5-6,99"}`))
+	require.Equal(t, []RankEnd{{5, 0}, {6, 0}}, r.ends)
+	require.Equal(t, "4,7-9", r.Open().String())
+	require.Equal(t, AnswerEnded, r.says(4, `{"version":1,"released":"5-6"}`))
+	require.Equal(t, AnswerIgnored, r.says(4, `{"version":1,"released":"4"}`), "it runs there")
+	require.Equal(t, AnswerIgnored, r.says(4, `{"version":1,"released":"99"}`))
+	require.Equal(t, AnswerUnknown, r.says(5, `{"version":1,"released":"7"}`))
+	require.Equal(t, AnswerApplied, r.says(4, `{"version":1,"failed":"7","released":"7-8","note":"no fan"}`))
+	require.Equal(t, []RankEnd{{5, 0}, {6, 0}, {7, 256}, {8, 0}}, r.ends)
+	require.Equal(t, []string{"prolog reported node failure for job ƒ6VxCVPm: 7"}, r.drained())
+	require.Equal(t, AnswerEnded, r.says(4, `{"version":1,"failed":"8"}`), "it is done there")
+	require.False(t, r.Done())
+	r.exit("4", 0)
+	require.True(t, r.Done())
+	require.Equal(t, "reported 7", r.causes())
+	require.EqualValues(t, 256, r.Outcome().Status)
+
+	r = launched(t, single(t, 4, "4-7"))
+	r.says(4, `{"version":1,"released":"5-7"}`)
+	r.exit("4", 256)
+	require.Equal(t, "failed 4", r.causes(), "what was released ended well")
+
+	r = launched(t, single(t, 0, "4-7")) // the leader is elsewhere
+	r.says(0, `{"version":1,"released":"4-7"}`)
+	require.True(t, r.Open().IsEmpty())
+	require.False(t, r.Done(), "the command runs")
+	require.Zero(t, r.End())
+	r.now = t0 + 5
+	r.exit("0", 256)
+	require.True(t, r.Done())
+	require.Equal(t, t0+5, r.End())
+	require.EqualValues(t, 256, r.Outcome().Status, "it failed at last")
+	require.Equal(t, "prolog exited with code=1 on fluke0 (rank 0)", r.Outcome().Note)
+	require.False(t, r.Outcome().Reported)
+
+	r = launched(t, single(t, 0, "4-7"))
+	r.says(0, `{"version":1,"released":"4-7"}`)
+	require.Equal(t, AnswerApplied, r.says(0, `nonsense`))
+	r.exit("0", 0)
+	require.Equal(t, "control 0", r.causes())
+	require.EqualValues(t, 256, r.Outcome().Status)
+
+	r = launched(t, single(t, 4, "4-7"))
+	require.Equal(t, AnswerApplied, r.says(4, `{"version":1,"failed":true}`))
+	r.exit("4", 0)
+	require.Equal(t, "reported 4", r.causes(), "true is the node that prints the line")
+}
+
+func TestACommandForAllRanksThatIsNotUnderstoodFailedOnAll(t *testing.T) {
+	r := launched(t, single(t, 4, "4-7"))
+	r.says(4, `{"version":1,"released":"6"}`)
+	r.says(4, `{"version":1,"failed":"7"}`)
+	require.Equal(t, AnswerApplied, r.says(4, `nonsense`))
+	require.Equal(t, AnswerRepeated, r.says(4, `nonsense`))
+	r.exit("4", 0)
+	require.Equal(t, "reported 7; control 4-5", r.causes())
+	require.Equal(t, []string{"prolog reported node failure for job ƒ6VxCVPm: 7"}, r.drained(), "it tells nothing of the others")
+}
+
+func TestRanksInManyRangesAreAllFound(t *testing.T) {
+	spec := perRank(t, "0,2-3,5-9,4096,1000000-1000002,2147483647")
+	r := launched(t, spec)
+	for rank := range spec.Ranks.All() {
+		for _, stranger := range []uint32{1, 4, 10, 4095, 4097, 999999, 1000003, 2147483646, math.MaxUint32} {
+			require.Equal(t, AnswerUnknown, r.report(Report{Kind: ReportStarted, Rank: stranger}))
+		}
+		require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportExited, Rank: rank, Status: int32(rank%2) << 8}))
+	}
+	require.True(t, r.Done())
+	require.Equal(t, "3,5,7,9,1000001,2147483647", r.Outcome().Failed.String())
+}
+
+func TestARunOfNoRanksIsDoneAtOnce(t *testing.T) {
+	r := launched(t, perRank(t, ""))
+	require.True(t, r.Done())
+	require.Zero(t, r.LastAttempt())
+	require.Zero(t, r.Outcome().Status)
+	require.Empty(t, r.Outcome().Groups)
+}
+
+// A time that goes back, or is none, counts as the latest.
+func TestTimeDoesNotGoBack(t *testing.T) {
+	r := launched(t, perRank(t, "0-3"))
+	for _, now := range []eventlog.Timestamp{0, -1, 5, eventlog.Timestamp(math.NaN()), eventlog.Timestamp(math.Inf(1)), eventlog.Timestamp(math.Inf(-1))} {
+		r.Tick(now)
+		r.Report(now, Report{Kind: ReportExited, Attempt: 1, Rank: 0})
+		require.Equal(t, t0, r.Run.now)
+	}
+	require.Equal(t, "1-3", r.Running().String())
+}
+
+// A command for all ranks may hold no rank.
+func TestACommandThatHoldsNoRankFailsOfItself(t *testing.T) {
+	for _, c := range []struct {
+		want  string
+		drive func(r *testRun)
+	}{
+		{"", func(r *testRun) { r.exit("3", 0) }},
+		{"failed 3", func(r *testRun) { r.exit("3", 256) }},
+		{"control 3", func(r *testRun) { r.says(3, "nonsense"); r.exit("3", 0) }},
+		{"timed-out 3", func(r *testRun) { r.tick(); r.tick() }},
+		{"canceled 3", func(r *testRun) { r.cancel(); r.exit("3", 0) }},
+		{"forced 3", func(r *testRun) { r.force("", 256) }},
+	} {
+		r := launched(t, single(t, 3, ""))
+		require.False(t, r.Done())
+		c.drive(r)
+		require.Equal(t, c.want, r.causes())
+		require.Equal(t, c.want == "", r.Outcome().Status == 0, c.want)
+		require.Equal(t, c.want == "", r.Outcome().Note == "", c.want)
+		require.Empty(t, r.ends)
+		require.Empty(t, r.failures)
+	}
+}
+
+// A rank that failed and is run again is not drained a second time.
+func TestARankIsDrainedOnce(t *testing.T) {
+	for _, again := range []func(r *testRun){
+		func(r *testRun) { r.report(Report{Kind: ReportExited, Attempt: 2, Rank: 1, Status: 256}) },
+		func(r *testRun) { r.report(Report{Kind: ReportUnreachable, Attempt: 2, Rank: 1}) },
+		func(r *testRun) { r.says(0, `{"version":1,"failed":"1"}`) },
+		func(r *testRun) {
+			r.report(Report{Kind: ReportOutput, Attempt: 2, Rank: 1, Line: []byte(ControlPrefix)})
+		},
+	} {
+		r := launched(t, perRank(t, "0-1"))
+		r.exit("1", 256)
+		r.Launch(t0, 2, set(t, "1"))
+		again(r)
+		require.Len(t, r.failures, 2)
+		require.Len(t, r.drained(), 1)
+	}
+}

@@ -1,0 +1,108 @@
+package run
+
+import (
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+)
+
+// Deadline returns the time at which Tick is to be called next: that of a
+// timeout, or of a kill timeout. It returns false if there is none.
+func (r *Run) Deadline() (eventlog.Timestamp, bool) {
+	var first eventlog.Timestamp
+	for i := range r.launches {
+		l := &r.launches[i]
+		if l.alive == 0 {
+			continue
+		}
+		if l.deadline != 0 && (first == 0 || l.deadline < first) {
+			first = l.deadline
+		}
+		if l.phase == phaseRunning {
+			break // later launches have later timeouts
+		}
+	}
+	return first, first != 0
+}
+
+// Tick tells the run that time has passed. Nothing else makes timers fire: a
+// report that comes before the Tick counts. At the timeout SIGTERM is sent and
+// the kill timeout begins, at now. At its end what still runs is given up: those
+// ranks end, and are drained.
+func (r *Run) Tick(now eventlog.Timestamp) {
+	r.advance(now)
+	for i := 0; i < len(r.launches); {
+		l := &r.launches[i]
+		switch {
+		case l.alive == 0 || l.deadline == 0 || l.deadline > r.now:
+			if l.alive > 0 && l.phase == phaseRunning {
+				return // later launches have later timeouts
+			}
+			i++
+		case l.phase == phaseRunning:
+			r.terminate(l, phaseTimingOut)
+		default:
+			r.giveUp(*l)
+			i = 0 // launches were dropped
+		}
+	}
+}
+
+// terminate sends SIGTERM to what one launch runs, and starts the kill timeout.
+func (r *Run) terminate(l *launch, p phase) {
+	l.phase, l.deadline = p, r.after(r.now, r.spec.KillTimeout)
+	r.signal(l.attempt, r.Of(l.attempt), sigterm)
+}
+
+// Of returns a new set of the ranks where the processes of an attempt run.
+func (r *Run) Of(attempt uint32) *idset.Set {
+	if !r.spec.PerRank {
+		if r.lead.stage == stageRunning && r.lead.attempt == attempt {
+			return idset.Of(r.spec.Leader)
+		}
+		return new(idset.Set)
+	}
+	return r.ranks(func(s *slot) bool { return s.stage == stageRunning && s.attempt == attempt })
+}
+
+// signal asks for a signal, in one with that which was asked for before. It keeps
+// ranks.
+func (r *Run) signal(attempt uint32, ranks *idset.Set, sig int) {
+	if n := len(r.signals); n > 0 && r.signals[n-1].Signal == sig && r.signals[n-1].Attempt == attempt {
+		r.signals[n-1].Ranks.UnionWith(ranks)
+		return
+	}
+	r.signals = append(r.signals, Signal{Attempt: attempt, Ranks: ranks, Signal: sig})
+}
+
+// giveUp ends what does not obey SIGTERM.
+func (r *Run) giveUp(l launch) {
+	cause := CauseTimedOut
+	if l.phase == phaseCanceling {
+		cause = CauseCanceledTimedOut
+	}
+	ranks := r.Of(l.attempt)
+	if r.spec.Kill {
+		r.signal(l.attempt, ranks.Clone(), sigkill)
+	}
+	r.orphan(cause, statusTerminated)
+	r.processes(ranks, func(rank uint32, p *slot) {
+		r.processEnded(rank, p, cause, statusTerminated, "did not obey SIGTERM")
+	})
+}
+
+// Cancel cancels the run: SIGTERM is sent, once, and the kill timeout begins.
+// What ends by then was canceled, and is not drained for it. What does not end
+// was "canceled then timed out", and is drained. What is launched later is
+// canceled at once, and a timeout that has passed goes on as it is.
+func (r *Run) Cancel(now eventlog.Timestamp) {
+	r.advance(now)
+	if r.canceled || r.Done() {
+		return
+	}
+	r.canceled = true
+	for i := range r.launches {
+		if l := &r.launches[i]; l.alive > 0 && l.phase == phaseRunning {
+			r.terminate(l, phaseCanceling)
+		}
+	}
+}

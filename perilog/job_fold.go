@@ -1,0 +1,359 @@
+package perilog
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/perilog/internal/run"
+)
+
+// Apply takes in an event of the job that the embedder makes, such as alloc,
+// start, finish, release or an exception: all but those that the Job posts itself,
+// which are the events of its own actions, drained, free and clean. An accepted
+// event comes out of the next Take, in Post, followed by what follows from it, and
+// must not be appended to the log in another way. What jobstate ignores is in the
+// log too, but for an exact repetition of the entry before.
+//
+// Apply refuses what [jobstate.Job.Apply] refuses. It returns ErrOrder for a start
+// before every prolog has ended well, and for a free or clean of what is held;
+// ErrR for an alloc before the job has an R; ErrOwn for an event of an action that
+// the Job runs. After an error nothing has changed, and the event must not be
+// logged. It keeps no reference to e.
+//
+// No order of events frees a rank early: where an event ends a hold on ranks for
+// which epilogs are due, their starts are in the log before it.
+func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome, error) {
+	if j.advance(now); j.stopped() {
+		return 0, ErrStopped
+	}
+	if err := j.event.Decode(e); err != nil {
+		return 0, err
+	}
+	if err := j.admit(&j.event); err != nil {
+		return 0, err
+	}
+	if j.releasesEarly(&j.event) {
+		j.startAll(jobstate.ActionEpilog)
+	}
+	outcome, err := j.fold(&j.event)
+	if err != nil || outcome == jobstate.IgnoredDuplicate {
+		return outcome, err
+	}
+	j.advance(e.Timestamp)
+	j.record(LogJob, e)
+	if e.Name == jobstate.EventAlloc {
+		j.startHousekeeping()
+	}
+	if j.epilogsDue() {
+		j.startAll(jobstate.ActionEpilog)
+	}
+	return outcome, nil
+}
+
+// admit returns why an event of the embedder's is not to be taken in.
+func (j *Job) admit(ev *jobstate.Event) error {
+	s := j.holds.job
+	switch name := ev.Entry().Name; name {
+	case jobstate.EventAlloc:
+		if j.ledger == nil {
+			return fmt.Errorf("%w: alloc needs SetR first", ErrR)
+		}
+	case jobstate.EventStart:
+		switch {
+		case s.Released() && !s.Started():
+			return fmt.Errorf("%w: start after the final release", ErrOrder)
+		case s.Started(), j.executor == executorUnknown:
+			return nil
+		}
+		return j.prologsDone()
+	case jobstate.EventFree:
+		if !j.mayFree() {
+			return fmt.Errorf("%w: free in %s while the job waits for %s", ErrOrder, s.State(), s.Waiting())
+		}
+	case jobstate.EventClean:
+		if s.State() == jobstate.StateCleanup && !j.mayClean() {
+			return fmt.Errorf("%w: clean while the job waits for %s", ErrOrder, s.Waiting())
+		}
+	case jobstate.EventDrained:
+		return fmt.Errorf("%w: use Drained", ErrOwn)
+	}
+	if key, ok := keyOf(ev.Context()); ok {
+		if a := j.action(key); a != nil && (a.stage != stageFinished || isStart(ev.Context())) {
+			return fmt.Errorf("%w: %v", ErrOwn, key)
+		}
+	}
+	return nil
+}
+
+// keyOf returns the action that an event is of.
+func keyOf(c jobstate.Context) (Key, bool) {
+	switch c := c.(type) {
+	case *jobstate.ActionStartContext:
+		return Key{c.Kind, c.Description}, true
+	case *jobstate.ActionLaunchContext:
+		return Key{c.Kind, c.Description}, true
+	case *jobstate.ActionFailContext:
+		return Key{c.Kind, c.Description}, true
+	case *jobstate.ActionReleaseContext:
+		return Key{c.Kind, c.Description}, true
+	case *jobstate.ActionFinishContext:
+		return Key{c.Kind, c.Description}, true
+	}
+	return Key{}, false
+}
+
+func isStart(c jobstate.Context) bool {
+	_, ok := c.(*jobstate.ActionStartContext)
+	return ok
+}
+
+// releasesEarly reports whether an event is a release by the executor of a job
+// that is ending and did not finish: the epilogs have to hold the ranks before.
+func (j *Job) releasesEarly(ev *jobstate.Event) bool {
+	_, ok := ev.Context().(*jobstate.ReleaseContext)
+	s := j.holds.job
+	return ok && s.State() == jobstate.StateCleanup && s.Started() && (s.HasResources() || j.holds.revoked)
+}
+
+// mayFree reports whether the event free may be posted.
+func (j *Job) mayFree() bool {
+	return j.holds.job.MayFree() && !j.startPending() && j.holds.draining.IsEmpty() && !j.startsDue()
+}
+
+// mayClean reports whether the event clean may be posted.
+func (j *Job) mayClean() bool {
+	return j.holds.job.MayClean() && !j.startPending() && j.holds.draining.IsEmpty() && !j.startsDue()
+}
+
+// startsDue reports whether an epilog is due whose start is not in the log.
+func (j *Job) startsDue() bool {
+	if !j.epilogsDue() {
+		return false
+	}
+	for _, a := range j.actions {
+		if a.Kind == jobstate.ActionEpilog && a.stage == stageIdle && a.config != nil && !j.skips(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// record adds a copy of an entry to what is to be logged.
+func (j *Job) record(l Log, e eventlog.Entry) {
+	n := len(j.text)
+	j.text = append(j.text, e.Context...)
+	if e.Context != nil {
+		e.Context = j.text[n:len(j.text):len(j.text)]
+	}
+	j.effects.Post = append(j.effects.Post, Record{Log: l, Entry: e})
+}
+
+// post logs an event of this package's making. What is folded is what was read
+// back, so that a replay of the log folds the same.
+func (j *Job) post(c jobstate.Context) {
+	log, t := LogJob, j.now
+	n := len(j.text)
+	text, err := jobstate.AppendContext(j.text, c)
+	if err != nil {
+		panic("perilog: an event that cannot be written: " + err.Error())
+	}
+	j.text = text
+	e := eventlog.Entry{Timestamp: t, Name: jobstate.EventName(c), Context: j.text[n:len(j.text):len(j.text)]}
+	if key, ok := keyOf(c); ok && key.Kind == jobstate.ActionHousekeeping {
+		log = LogHousekeeping
+	}
+	j.postEntry(log, e)
+}
+
+// postEntry folds and logs an entry.
+func (j *Job) postEntry(log Log, e eventlog.Entry) {
+	if err := j.own.Decode(e); err != nil {
+		panic("perilog: an event that cannot be read: " + err.Error())
+	}
+	if log == LogHousekeeping {
+		j.foldHousekeeping(&j.own)
+	} else if outcome, err := j.fold(&j.own); err != nil || outcome == jobstate.IgnoredDuplicate {
+		if err != nil {
+			panic("perilog: an event that is not legal: " + err.Error())
+		}
+		return
+	}
+	j.effects.Post = append(j.effects.Post, Record{Log: log, Entry: e})
+}
+
+// fold takes in an event of the job's log, live and in a replay alike.
+func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
+	startable := j.holds.job.MayStart()
+	outcome, err := j.holds.apply(ev)
+	if err != nil || outcome != jobstate.Applied {
+		return outcome, err
+	}
+	t := ev.Entry().Timestamp
+	switch c := ev.Context().(type) {
+	case *jobstate.ActionStartContext:
+		j.foldStart(c, t)
+	case *jobstate.ActionLaunchContext:
+		if a := j.active(c.Kind, c.Description); a != nil {
+			a.run.Launch(t, c.Attempt, c.Ranks)
+		}
+	case *jobstate.ActionFailContext:
+		if a := j.active(c.Kind, c.Description); a != nil {
+			j.foldFail(a, t, c)
+		}
+	case *jobstate.ActionReleaseContext:
+		if a := j.active(c.Kind, c.Description); a != nil {
+			a.run.Released(t, c.Ranks, c.Status)
+		}
+	case *jobstate.ActionFinishContext:
+		if a := j.active(c.Kind, c.Description); a != nil {
+			j.foldFinish(a, t, c.Status)
+		}
+	case *jobstate.DrainedContext:
+		j.asked.SubtractWith(c.Ranks)
+	case *jobstate.ExceptionContext:
+		j.startable = j.startable || startable && c.Severity == 0
+		j.foldException(c, t)
+	}
+	return outcome, nil
+}
+
+// active returns the action of that name if it runs, or nil.
+func (j *Job) active(k jobstate.ActionKind, description string) *action {
+	if a := j.action(Key{k, description}); a != nil && a.stage == stageActive {
+		return a
+	}
+	return nil
+}
+
+// foldStart begins an action. One that the configuration does not have is run as
+// its start says, if this library wrote that; else it is somebody else's.
+func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
+	a := j.action(Key{c.Kind, c.Description})
+	switch {
+	case a == nil && !c.Owned():
+		return
+	case a == nil:
+		a = &action{Key: Key{c.Kind, c.Description}}
+		j.actions = append(j.actions, a)
+	case a.stage == stageActive:
+		return // started twice by somebody else
+	}
+	a.stage, a.began = stageActive, t
+	ranks := j.holds.hold(a.Key).ranks.Clone()
+	a.run = j.newRun(a, c, ranks)
+	switch {
+	case c.Attempt > 0:
+		a.run.Launch(t, c.Attempt, ranks)
+	case !c.Owned():
+		a.run.Launch(t, a.attempts+1, ranks) // somebody else did
+	}
+}
+
+// newRun returns the run of an action that has started: as its start says, or as
+// the configuration does where that says nothing.
+func (j *Job) newRun(a *action, c *jobstate.ActionStartContext, ranks *idset.Set) *run.Run {
+	spec := run.Spec{
+		Title: a.title(), Job: j.spec.ID.String(), Ranks: ranks,
+		PerRank: c.PerRank, Leader: c.Leader.Value, Timeout: c.Timeout, KillTimeout: c.KillTimeout,
+		Hosts: j.hosts,
+	}
+	if a.config != nil {
+		spec.Kill, spec.IgnoreControl = a.config.Kill, a.config.IgnoreControl
+		if !c.Owned() {
+			spec.PerRank, spec.Leader = a.config.PerRank, a.config.Leader
+			spec.Timeout, spec.KillTimeout = a.timeouts()
+		}
+	}
+	if spec.KillTimeout == 0 {
+		spec.KillTimeout = DefaultKillTimeout
+	}
+	a.single, a.leader, a.timeout = !spec.PerRank, spec.Leader, spec.Timeout
+	return run.New(spec)
+}
+
+// title returns the words that notes and reasons begin with: the kind, and the
+// description where it tells more.
+func (a *action) title() string {
+	if a.Description == "job-manager."+a.Kind.String() || a.Kind == jobstate.ActionHousekeeping {
+		return a.Kind.String()
+	}
+	return a.Key.String()
+}
+
+// timeouts returns those of the configuration, defaults filled in.
+func (a *action) timeouts() (timeout, kill time.Duration) {
+	timeout, kill = duration(a.config.Timeout), duration(a.config.KillTimeout)
+	if a.config.Timeout == 0 {
+		timeout = 0
+		if a.Kind == jobstate.ActionProlog {
+			timeout = DefaultPrologTimeout
+		}
+	}
+	if a.config.KillTimeout == 0 {
+		kill = DefaultKillTimeout
+	}
+	return timeout, kill
+}
+
+// hosts returns the hosts of ranks, "" if they are not known.
+func (j *Job) hosts(ranks *idset.Set) string {
+	if j.spec.R == nil || !j.spec.R.HasHosts() {
+		return ""
+	}
+	part, err := j.spec.R.Restrict(idset.Intersect(ranks, &j.holds.all))
+	if err != nil || part.IsEmpty() {
+		return ""
+	}
+	return part.Nodelist().String()
+}
+
+// foldFail takes in that an action failed on ranks.
+func (j *Job) foldFail(a *action, t eventlog.Timestamp, c *jobstate.ActionFailContext) {
+	cause := run.CauseNamed(c.Cause)
+	a.run.Fold(t, run.Failure{Ranks: c.Ranks, Cause: cause, Status: c.Status, Note: c.Note, Drain: c.Drain})
+	if c.Drain {
+		j.drains = append(j.drains, Drain{Ranks: c.Ranks.Clone(), Reason: a.run.DrainReason(cause)})
+	}
+}
+
+// foldFinish ends an action. Where the log has started it twice, somebody else
+// did, and what is left is somebody else's.
+func (j *Job) foldFinish(a *action, t eventlog.Timestamp, status int32) {
+	a.finished, a.success = t, status == 0
+	a.attempts = a.run.LastAttempt()
+	a.stage, a.run = stageFinished, nil
+	if h := j.holds.hold(a.Key); h != nil {
+		a.stage = stageActive
+		a.run = j.newRun(a, &jobstate.ActionStartContext{PerRank: !a.single, Leader: jobstate.Some(uint32(0))}, h.ranks.Clone())
+		a.run.Launch(t, a.attempts+1, &h.ranks)
+		a.run.Lose()
+	}
+}
+
+// foldException has a fatal exception cancel what it is to cancel, and ranks that
+// are dropped be drained.
+func (j *Job) foldException(c *jobstate.ExceptionContext, t eventlog.Timestamp) {
+	if f := c.Failed; f != nil && f.Action == jobstate.FailedDrop {
+		reason := c.Type + " dropped the node for job " + j.spec.ID.String()
+		j.drains = append(j.drains, Drain{Ranks: f.Ranks.Clone(), Reason: reason})
+	}
+	if c.Severity != 0 {
+		return
+	}
+	for _, a := range j.actions {
+		if a.stage == stageActive && a.cancels() {
+			a.run.Cancel(t)
+		}
+	}
+}
+
+// cancels reports whether a fatal exception cancels the action.
+func (a *action) cancels() bool {
+	if a.config != nil && a.config.CancelOnException != nil {
+		return *a.config.CancelOnException
+	}
+	return a.Kind == jobstate.ActionProlog
+}

@@ -1,0 +1,142 @@
+package alloc
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+)
+
+// A ResponseType says what a [Response] is. All types but ResponseAnnotate end the
+// request.
+type ResponseType uint8
+
+// The types of responses, as on the wire.
+const (
+	ResponseSuccess  ResponseType = iota // resources are allocated
+	ResponseAnnotate                     // annotations of a job that still waits
+	ResponseDeny                         // the job can never run
+	ResponseCancel                       // the request is canceled
+)
+
+// String returns the name in RFC 27, or "ResponseType(200)" for an unknown type.
+func (t ResponseType) String() string {
+	switch t {
+	case ResponseSuccess:
+		return "SUCCESS"
+	case ResponseAnnotate:
+		return "ANNOTATE"
+	case ResponseDeny:
+		return "DENY"
+	case ResponseCancel:
+		return "CANCEL"
+	}
+	return fmt.Sprintf("ResponseType(%d)", uint8(t))
+}
+
+// A Response is the scheduler's response to a [Request].
+type Response struct {
+	ID          jobid.ID
+	Type        ResponseType
+	R           *rset.R         // not empty for ResponseSuccess, else nil
+	Annotations json.RawMessage // an object for ResponseAnnotate, optional for ResponseSuccess, else empty
+	Note        string          // why, optional for ResponseDeny, else empty
+}
+
+// keys tells which keys beside id and type a type of response has.
+func (t ResponseType) keys() (r, annotations, note bool) {
+	return t == ResponseSuccess, t == ResponseSuccess || t == ResponseAnnotate, t == ResponseDeny
+}
+
+// UnmarshalJSON replaces m with the payload. A SUCCESS has R and may have
+// annotations, an ANNOTATE has annotations, a DENY may have a note; other keys of
+// these are an error. Annotations are copied without white space and not checked
+// further. The error is ErrMessage or ErrLimit, and then m is as it was.
+func (m *Response) UnmarshalJSON(b []byte) error {
+	return decode(m, "alloc response", b, payloadDepth, func(o *jsonobj.Reader, m *Response) {
+		var note, annotations, r jsonobj.Value
+		for o.Next() {
+			switch string(o.Key()) {
+			case "id":
+				m.ID = readID(o.Value())
+			case "type":
+				m.Type = ResponseType(o.Int(0, int64(ResponseCancel)))
+			case "note":
+				note = o.Value()
+			case "annotations":
+				annotations = o.Value()
+			case "R":
+				r = o.Value()
+			}
+		}
+		o.Require("id", "type")
+		hasR, hasAnnotations, hasNote := m.Type.keys()
+		for _, k := range [...]struct {
+			v   jsonobj.Value
+			has bool
+		}{{note, hasNote}, {annotations, hasAnnotations}, {r, hasR}} {
+			if !k.v.Absent() && !k.has {
+				k.v.Fail(errType)
+			}
+		}
+		if hasR {
+			o.Require("R")
+		}
+		if m.Type == ResponseAnnotate {
+			o.Require("annotations")
+		}
+		m.Note = note.Text()
+		m.Annotations = readObject(annotations)
+		m.R = readR(r, true)
+	})
+}
+
+// check returns what MarshalJSON and Queue.Response refuse: keys that are missing
+// or do not belong to the type.
+func (m Response) check() error {
+	hasR, hasAnnotations, hasNote := m.Type.keys()
+	key, err := "", error(nil)
+	switch {
+	case m.Type > ResponseCancel:
+		key, err = "type", jsonobj.ErrRange
+	case m.Note != "" && !hasNote:
+		key, err = "note", errType
+	case len(m.Annotations) > 0 && !hasAnnotations:
+		key, err = "annotations", errType
+	case len(m.Annotations) == 0 && m.Type == ResponseAnnotate:
+		key, err = "annotations", jsonobj.ErrMissing
+	case m.R != nil && !hasR:
+		key, err = "R", errType
+	case m.R == nil && hasR:
+		key, err = "R", jsonobj.ErrMissing
+	case hasR && m.R.IsEmpty():
+		key, err = "R", errResource
+	default:
+		return nil
+	}
+	return &jsonobj.Fault{Path: key, Offset: jsonobj.NoOffset, Err: err}
+}
+
+func (m Response) appendJSON(dst []byte) ([]byte, error) {
+	w := write("alloc response", dst, payloadDepth)
+	if err := m.check(); err != nil {
+		w.Fail("", err)
+	}
+	w.id(m.ID)
+	w.Int("type", int64(m.Type))
+	if m.Note != "" {
+		w.Text("note", m.Note)
+	}
+	if len(m.Annotations) > 0 {
+		w.object("annotations", m.Annotations)
+	}
+	if m.R != nil {
+		w.resources("R", m.R)
+	}
+	return w.end()
+}
+
+// MarshalJSON returns the payload. The error is ErrMessage or ErrLimit.
+func (m Response) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }

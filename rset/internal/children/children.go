@@ -1,0 +1,185 @@
+package children
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joblife/joblife/idset"
+)
+
+// A Kind is the children of one type, such as "core".
+type Kind struct {
+	Name string
+	IDs  *idset.Set // never changed
+	N    int        // how many
+}
+
+// A Set is kinds in the order of their names, none of them empty. It never
+// changes. A nil *Set is the empty set, and the only one.
+//
+// Union, Subtract and Intersect return the receiver itself if the result equals
+// it, so that most comparisons are comparisons of pointers.
+type Set struct{ kinds []Kind }
+
+// Of returns the set of kinds, each given once. It retains them, and puts them in
+// order without those that are empty.
+func Of(kinds []Kind) *Set {
+	kinds = slices.DeleteFunc(kinds, func(k Kind) bool { return k.N == 0 })
+	if len(kinds) == 0 {
+		return nil
+	}
+	slices.SortFunc(kinds, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })
+	return &Set{kinds}
+}
+
+// FromMap returns the set of ids by kind, without empty kinds. It retains the
+// sets of ids.
+func FromMap(ids map[string]*idset.Set) *Set {
+	kinds := make([]Kind, 0, len(ids))
+	for name, set := range ids {
+		kinds = append(kinds, Kind{name, set, set.Len()})
+	}
+	return Of(kinds)
+}
+
+// Map returns the ids by kind. The sets of ids must not be changed.
+func (s *Set) Map() map[string]*idset.Set {
+	out := make(map[string]*idset.Set, len(s.Kinds()))
+	for _, k := range s.Kinds() {
+		out[k.Name] = k.IDs
+	}
+	return out
+}
+
+// Kinds returns the kinds. They must not be changed.
+func (s *Set) Kinds() []Kind {
+	if s == nil {
+		return nil
+	}
+	return s.kinds
+}
+
+// Kind returns the ids of a kind and how many there are; nil and 0 if none.
+func (s *Set) Kind(name string) (*idset.Set, int) {
+	for _, k := range s.Kinds() {
+		if k.Name == name {
+			return k.IDs, k.N
+		}
+	}
+	return nil, 0
+}
+
+// Equal reports whether both are the same children.
+func (s *Set) Equal(t *Set) bool {
+	return s == t || slices.EqualFunc(s.Kinds(), t.Kinds(), func(a, b Kind) bool {
+		return a.Name == b.Name && a.N == b.N && (a.IDs == b.IDs || a.IDs.Equal(b.IDs))
+	})
+}
+
+// Union returns what is in s or in t.
+func (s *Set) Union(t *Set) *Set {
+	switch {
+	case s == nil:
+		return t
+	case t == nil || s == t:
+		return s
+	}
+	out := make([]Kind, 0, len(s.kinds)+len(t.kinds))
+	same := true
+	a, b := s.kinds, t.kinds
+	for len(a) > 0 || len(b) > 0 {
+		order := 0
+		switch {
+		case len(b) == 0:
+			order = -1
+		case len(a) == 0:
+			order = 1
+		default:
+			order = strings.Compare(a[0].Name, b[0].Name)
+		}
+		switch {
+		case order < 0:
+			out, a = append(out, a[0]), a[1:]
+		case order > 0:
+			out, b, same = append(out, b[0]), b[1:], false
+		default:
+			k := a[0]
+			if !k.IDs.ContainsAll(b[0].IDs) {
+				k.IDs = idset.Union(k.IDs, b[0].IDs)
+				k.N, same = k.IDs.Len(), false
+			}
+			out, a, b = append(out, k), a[1:], b[1:]
+		}
+	}
+	if same {
+		return s
+	}
+	return &Set{out}
+}
+
+// Subtract returns what is in s and not in t.
+func (s *Set) Subtract(t *Set) *Set {
+	switch {
+	case s == t:
+		return nil
+	case t == nil:
+		return s
+	}
+	return s.each(t, idset.Difference)
+}
+
+// Intersect returns what is in both.
+func (s *Set) Intersect(t *Set) *Set {
+	switch {
+	case s == t:
+		return s
+	case t == nil:
+		return nil
+	}
+	return s.each(t, idset.Intersect)
+}
+
+// each applies an operation to the ids of every kind of s and those of t.
+func (s *Set) each(t *Set, op func(a, b *idset.Set) *idset.Set) *Set {
+	if s == nil {
+		return nil
+	}
+	out := make([]Kind, 0, len(s.kinds))
+	same := true
+	for _, k := range s.kinds {
+		other, _ := t.Kind(k.Name)
+		ids := op(k.IDs, other)
+		n := ids.Len()
+		same = same && n == k.N
+		if n > 0 {
+			out = append(out, Kind{k.Name, ids, n})
+		}
+	}
+	if same {
+		return s
+	}
+	return Of(out)
+}
+
+// Intersects reports whether both have a child in common.
+func (s *Set) Intersects(t *Set) bool {
+	for _, k := range s.Kinds() {
+		if other, n := t.Kind(k.Name); n > 0 && k.IDs.Intersects(other) {
+			return true
+		}
+	}
+	return false
+}
+
+// Contains reports whether all of t is in s.
+func (s *Set) Contains(t *Set) bool {
+	if s == t {
+		return true
+	}
+	for _, k := range t.Kinds() {
+		if have, n := s.Kind(k.Name); n < k.N || !have.ContainsAll(k.IDs) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,91 @@
+package pool
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/rset/internal/children"
+)
+
+// compareCounts orders nodes by how much they have: cores, then gpus, then the
+// other kinds in the order of their names. A missing kind counts as none.
+func compareCounts(a, b *children.Set) int {
+	if a == b {
+		return 0
+	}
+	for _, name := range [...]string{"core", "gpu"} {
+		_, n := a.Kind(name)
+		_, m := b.Kind(name)
+		if n != m {
+			return cmp.Compare(n, m)
+		}
+	}
+	x, y := otherKinds(a.Kinds()), otherKinds(b.Kinds())
+	for ; len(x) > 0 && len(y) > 0; x, y = otherKinds(x[1:]), otherKinds(y[1:]) {
+		if d := cmp.Compare(y[0].Name, x[0].Name); d != 0 {
+			return d // one has none of the kind that comes first
+		}
+		if d := cmp.Compare(x[0].N, y[0].N); d != 0 {
+			return d
+		}
+	}
+	return cmp.Compare(len(x), len(y))
+}
+
+// otherKinds returns kinds from the first that is neither cores nor gpus.
+func otherKinds(kinds []children.Kind) []children.Kind {
+	for len(kinds) > 0 && (kinds[0].Name == "core" || kinds[0].Name == "gpu") {
+		kinds = kinds[1:]
+	}
+	return kinds
+}
+
+// fitting returns how many times the needs fit into children, at most most.
+func fitting(free *children.Set, needs []need, most int64) int64 {
+	for _, want := range needs {
+		if want.n > 0 {
+			_, n := free.Kind(want.kind)
+			most = min(most, int64(n)/want.n)
+		}
+	}
+	return most
+}
+
+// lowest returns the lowest ids that make up the needs so many times. The
+// children must have them.
+func lowest(free *children.Set, needs []need, times int64) *children.Set {
+	out := make([]children.Kind, 0, len(needs))
+	for _, have := range free.Kinds() {
+		for _, want := range needs {
+			if want.kind != have.Name || want.n == 0 {
+				continue
+			}
+			if n := int(want.n * times); n < have.N {
+				out = append(out, children.Kind{Name: have.Name, IDs: firstIDs(have.IDs, n), N: n})
+			} else {
+				out = append(out, have)
+			}
+		}
+	}
+	if slices.EqualFunc(out, free.Kinds(), func(a, b children.Kind) bool { return a.IDs == b.IDs }) {
+		return free
+	}
+	return children.Of(out)
+}
+
+// firstIDs returns the n lowest ids of a set that has more.
+func firstIDs(from *idset.Set, n int) *idset.Set {
+	out := new(idset.Set)
+	for first, last := range from.Ranges() {
+		if n == 0 {
+			break
+		}
+		if left := first + uint32(n) - 1; left < last {
+			last = left
+		}
+		out.InsertRange(first, last)
+		n -= int(last-first) + 1
+	}
+	return out
+}
