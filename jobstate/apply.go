@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -44,7 +45,7 @@ func (j *Job) ApplyEvent(ev *Event) (Outcome, error) {
 }
 
 func (j *Job) refuse(event string, err error) error {
-	return &EventError{ID: j.id, Event: clip(event), State: j.State(), Err: err}
+	return &EventError{ID: j.id, Event: guard.Clip(event), State: j.State(), Err: err}
 }
 
 func (j *Job) apply(ev *Event, mark entryMark) (Outcome, error) {
@@ -343,7 +344,7 @@ func Replay(id jobid.ID, log []byte) (*Job, error) {
 		}
 		if err != nil {
 			return j, &EventError{
-				ID: id, Line: line, Offset: lineOffset(log, line), Event: clip(e.Name), State: j.State(), Err: err,
+				ID: id, Line: line, Offset: lineOffset(log, line), Event: guard.Clip(e.Name), State: j.State(), Err: err,
 			}
 		}
 	}

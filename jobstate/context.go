@@ -7,6 +7,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
@@ -283,7 +284,7 @@ func AppendContext(dst []byte, c Context) ([]byte, error) {
 // NewEntry encodes c as the entry of its event at time t. The error wraps
 // ErrContext, or eventlog.ErrEntry for a time that no event can have.
 func NewEntry(t eventlog.Timestamp, c Context) (eventlog.Entry, error) {
-	if !validTime(t) {
+	if !guard.IsTime(t) {
 		return eventlog.Entry{}, errTime
 	}
 	raw, err := AppendContext(nil, c)

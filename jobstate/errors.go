@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -50,7 +51,7 @@ const prefix = "jobstate: "
 
 // contextError returns an error about the context of an event.
 func contextError(event string, err error) error {
-	return fmt.Errorf(prefix+"%w of %s: %w", ErrContext, clip(event), err)
+	return fmt.Errorf(prefix+"%w of %s: %w", ErrContext, guard.Clip(event), err)
 }
 
 // bare returns the text of err without the prefix.
@@ -83,9 +84,3 @@ func (e *EventError) Error() string {
 
 // Unwrap returns the cause.
 func (e *EventError) Unwrap() error { return e.Err }
-
-// clip copies s, cut at 64 bytes, so that an error keeps no reference to its
-// input and prints in a line.
-func clip[T string | []byte](s T) string {
-	return string(append([]byte(nil), s[:min(len(s), 64)]...))
-}

@@ -3,11 +3,11 @@ package jobstate
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
@@ -18,7 +18,7 @@ import (
 //
 // An Event belongs to one goroutine at a time and must not be copied.
 type Event struct {
-	_ noCopy
+	_ guard.NoCopy
 
 	entry eventlog.Entry
 	kind  kind
@@ -66,7 +66,7 @@ func (ev *Event) Decode(e eventlog.Entry) error {
 }
 
 func (ev *Event) decode(k kind, e eventlog.Entry) error {
-	if !validTime(e.Timestamp) {
+	if !guard.IsTime(e.Timestamp) {
 		return errTime
 	}
 	if k == kUnknown && (e.Name == "" || !utf8.ValidString(e.Name) || strings.IndexByte(e.Name, 0) >= 0) {
@@ -289,5 +289,3 @@ func copyOf[T any](c *T) *T {
 
 // contextLimits are those of a context in an entry, which is one level more.
 func contextLimits() jsonscan.Limits { return jsonscan.Limits{Depth: jsonscan.DefaultDepth - 1} }
-
-func validTime(t eventlog.Timestamp) bool { return t > 0 && !math.IsInf(float64(t), 0) }

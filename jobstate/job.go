@@ -7,21 +7,16 @@ import (
 	"slices"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
-
-// noCopy makes vet complain about copies of what holds it.
-type noCopy struct{}
-
-func (*noCopy) Lock()   {}
-func (*noCopy) Unlock() {}
 
 // Job is one job, folded from its log. Only Apply and ApplyEvent change it. The zero Job is
 // a job of id 0 in NEW that has no entry yet; NewJob gives it an id.
 //
 // A Job belongs to one goroutine at a time and must not be copied.
 type Job struct {
-	_ noCopy
+	_ guard.NoCopy
 
 	id      jobid.ID
 	state   State

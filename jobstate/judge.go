@@ -2,6 +2,7 @@ package jobstate
 
 import (
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
@@ -33,7 +34,7 @@ func (v *validator) judgeOrder(k kind) {
 	switch k {
 	case kDepend:
 		if names := j.Dependencies(); len(names) > 0 {
-			v.add(LevelError, "dependencies are not satisfied: %d, the first is %q", len(names), clip(names[0]))
+			v.add(LevelError, "dependencies are not satisfied: %d, the first is %q", len(names), guard.Clip(names[0]))
 		}
 	case kAlloc:
 		if j.wasAllocated {
@@ -106,7 +107,7 @@ func (v *validator) judgeContext(k kind) {
 		v.letGo = v.letGo || v.ev.release.Final && v.job.State() == StateCleanup
 	case kDrained:
 		if ranks := idset.Difference(v.ev.drained.Ranks, &v.failed); !ranks.IsEmpty() {
-			v.add(LevelError, "ranks did not fail: %s", clip(ranks.String()))
+			v.add(LevelError, "ranks did not fail: %s", guard.Clip(ranks.String()))
 		}
 	default:
 		v.judgeAction(k)
@@ -157,7 +158,7 @@ func (v *validator) judgeActionStart(c *ActionStartContext) {
 // judgeActive names an action that is not active and reports whether it is.
 func (v *validator) judgeActive(l Level, key actionKey) bool {
 	if v.job.active(key.kind, key.description) == nil {
-		v.add(l, "no action %q is active", clip(key.description))
+		v.add(l, "no action %q is active", guard.Clip(key.description))
 		return false
 	}
 	return true
@@ -179,16 +180,16 @@ func isEmpty(raw []byte) bool {
 
 func (v *validator) judgeDependencyAdd(description string) {
 	if d := v.job.deps.get(description); d != nil && !d.satisfied {
-		v.add(LevelNote, "dependency %q is there already", clip(description))
+		v.add(LevelNote, "dependency %q is there already", guard.Clip(description))
 	}
 }
 
 func (v *validator) judgeDependencyRemove(description string) {
 	switch d := v.job.deps.get(description); {
 	case d == nil:
-		v.add(LevelError, "dependency %q was never added", clip(description))
+		v.add(LevelError, "dependency %q was never added", guard.Clip(description))
 	case d.satisfied:
-		v.add(LevelError, "dependency %q was removed before", clip(description))
+		v.add(LevelError, "dependency %q was removed before", guard.Clip(description))
 	}
 }
 
@@ -204,9 +205,9 @@ func (v *validator) judgeStart() {
 		switch {
 		case key.kind != ActionProlog:
 		case a.live > 0:
-			v.add(LevelError, "prolog %q has not finished", clip(key.description))
+			v.add(LevelError, "prolog %q has not finished", guard.Clip(key.description))
 		case a.failed:
-			v.add(LevelError, "prolog %q has failed", clip(key.description))
+			v.add(LevelError, "prolog %q has failed", guard.Clip(key.description))
 		}
 	}
 }
@@ -228,7 +229,7 @@ func (v *validator) judgeRelease() {
 		return
 	}
 	if twice := idset.Intersect(&v.released, c.Ranks.Set); !twice.IsEmpty() {
-		v.add(LevelError, "releases ranks a second time: %s", clip(twice.String()))
+		v.add(LevelError, "releases ranks a second time: %s", guard.Clip(twice.String()))
 	}
 	v.released.UnionWith(c.Ranks.Set)
 }
@@ -250,7 +251,7 @@ func (v *validator) judgeFree() {
 // judgeIdle names the prologs and epilogs that are active.
 func (v *validator) judgeIdle() {
 	for a := range v.job.Actions() {
-		v.add(LevelError, "%v %q has not finished", a.Kind, clip(a.Description))
+		v.add(LevelError, "%v %q has not finished", a.Kind, guard.Clip(a.Description))
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 	"strconv"
+
+	"github.com/joblife/joblife/internal/guard"
 )
 
 // State is a job state of RFC 21, or a mask of several. The values are those
@@ -155,7 +157,7 @@ func (s State) index() int { return bits.TrailingZeros8(uint8(s)) }
 
 // unknownName returns the error for the name of a state or a result.
 func unknownName(what, name string) error {
-	return fmt.Errorf(prefix+"unknown %s %q", what, clip(name))
+	return fmt.Errorf(prefix+"unknown %s %q", what, guard.Clip(name))
 }
 
 // Result says how a job ended. The values are those that Flux sends on the

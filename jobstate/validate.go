@@ -8,6 +8,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
@@ -128,7 +129,7 @@ func (v *validator) check(line []byte) {
 		}
 		return
 	}
-	v.event = clip(e.Name)
+	v.event = guard.Clip(e.Name)
 	if v.job.Closed() {
 		v.add(LevelError, "comes after the end of the log")
 		return

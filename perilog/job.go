@@ -3,12 +3,12 @@ package perilog
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog/internal/run"
@@ -369,13 +369,10 @@ func (j *Job) PrologTime() time.Duration {
 
 // advance sets the time, which never goes back and is one that an event can have.
 func (j *Job) advance(now eventlog.Timestamp) {
-	if now > j.now && isTime(now) {
+	if now > j.now && guard.IsTime(now) {
 		j.now = now
 	}
 }
-
-// isTime reports whether an event can have a time.
-func isTime(t eventlog.Timestamp) bool { return t > 0 && !math.IsInf(float64(t), 0) }
 
 // Shutdown lets nothing be launched any more, and the job not be started. What
 // runs may end, and is logged, until the deadline; 0 is none. From then on the job

@@ -6,6 +6,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
@@ -220,7 +221,7 @@ func (h *housekeeping) releaseAt() (eventlog.Timestamp, bool) {
 		return 0, false
 	}
 	at := h.first + eventlog.Timestamp(*h.releaseAfter)
-	return at, isTime(at) // infinite is never
+	return at, guard.IsTime(at) // infinite is never
 }
 
 // freeHousekeeping gives back what may go back, in one fragment.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
 )
 
 // Observe tells the index the time. A caller does so at every tick, so that the
@@ -26,7 +27,7 @@ func (x *Index) Observe(now eventlog.Timestamp) error {
 // index now believes loses its jobs when it is claimed. The error has category
 // ErrClock: now is no time.
 func (x *Index) AcceptClock(now eventlog.Timestamp) error {
-	if !isTime(now) {
+	if !guard.IsTime(now) {
 		return clockError(now, x.clock)
 	}
 	x.clock = now
@@ -41,7 +42,7 @@ const maxTime = 1 << 62
 // checkClock returns an error unless now can be the time. The first time is
 // believed.
 func (x *Index) checkClock(now eventlog.Timestamp) error {
-	if !isTime(now) || x.clock > 0 && (now < x.clock || x.jumps(now)) {
+	if !guard.IsTime(now) || x.clock > 0 && (now < x.clock || x.jumps(now)) {
 		return clockError(now, x.clock)
 	}
 	return nil

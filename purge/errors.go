@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -50,9 +51,6 @@ var (
 	ErrStore = errors.New("store failed")
 )
 
-// maxToken is the largest number of input bytes that an error repeats.
-const maxToken = 64
-
 // JobError tells why something cannot be done with a job.
 type JobError struct {
 	ID    jobid.ID
@@ -93,7 +91,7 @@ func (e *JobError) Unwrap() error { return e.Err }
 func clockError(now, last eventlog.Timestamp) error {
 	how := "is too far after"
 	switch {
-	case !isTime(now):
+	case !guard.IsTime(now):
 		how = "is no time; the last was"
 	case now < last:
 		how = "is before"
@@ -121,6 +119,3 @@ func excess(what string, got, limit int) error {
 
 // stale returns an error of category ErrStale.
 func stale(reason string) error { return fmt.Errorf("purge: %w: it %s", ErrStale, reason) }
-
-// quoted returns the start of a text, quoted.
-func quoted(text string) string { return fmt.Sprintf("%q", text[:min(len(text), maxToken)]) }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/btree"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -93,20 +94,11 @@ type Stats struct {
 	Tombstones Counts
 }
 
-// noCopy makes vet complain of copies.
-type noCopy struct{}
-
-// Lock is for vet.
-func (*noCopy) Lock() {}
-
-// Unlock is for vet.
-func (*noCopy) Unlock() {}
-
 // An Index holds the inactive jobs in the order in which they became inactive.
 // The zero Index is empty, has the zero Config and is ready for use. It must not
 // be copied, and one goroutine at a time may use it.
 type Index struct {
-	_   noCopy
+	_   guard.NoCopy
 	cfg Config
 
 	jobs   table
@@ -166,7 +158,7 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	if ev.Now != 0 && !isTime(ev.Now) {
+	if ev.Now != 0 && !guard.IsTime(ev.Now) {
 		return nil, clockError(ev.Now, 0)
 	}
 	x := &Index{cfg: cfg, gen: 1, clock: ev.Now, high: ev.Watermark, durable: ev.Watermark}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 )
@@ -110,7 +111,7 @@ func ParseLimits(table map[string]any) (Limits, error) {
 			}
 			l.MaxCount = jobstate.Some(int(n))
 		case strings.HasPrefix(key, keyPrefix):
-			return Limits{}, limitError(quoted(key), "there is no such key")
+			return Limits{}, limitError(guard.Quote(key), "there is no such key")
 		}
 	}
 	return l, nil

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -50,7 +51,7 @@ func (p Pin) String() string {
 	if p.By == "" {
 		return p.Kind.String()
 	}
-	return p.Kind.String() + " " + quoted(p.By)
+	return p.Kind.String() + " " + guard.Quote(p.By)
 }
 
 // comparePins is the order of the pins of a job.

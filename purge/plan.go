@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -241,7 +242,7 @@ func (x *Index) PlanIDs(now eventlog.Timestamp, ids ...jobid.ID) (Plan, error) {
 	if len(ids) > MaxBatch {
 		return Plan{}, excess("ids", len(ids), MaxBatch)
 	}
-	if !isTime(now) {
+	if !guard.IsTime(now) {
 		return Plan{}, clockError(now, x.clock)
 	}
 	p := Plan{Now: now, byID: true, gen: x.gen, Jobs: make([]Candidate, 0, len(ids))}

@@ -3,10 +3,10 @@ package purge
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"strconv"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -99,12 +99,9 @@ func (r Record) Satisfies(d Dependency) bool {
 	return false
 }
 
-// isTime reports whether t can be the time of an event.
-func isTime(t eventlog.Timestamp) bool { return t > 0 && !math.IsInf(float64(t), 1) }
-
 // check returns an error unless the record can be in an index.
 func (r Record) check() error {
-	if _, ok := place(r.Result); !ok || !isTime(r.Inactive) {
+	if _, ok := place(r.Result); !ok || !guard.IsTime(r.Inactive) {
 		return &JobError{ID: r.ID, Err: ErrRecord}
 	}
 	return nil
@@ -188,7 +185,7 @@ func (r *Record) UnmarshalText(text []byte) error {
 	}
 	out.ID = jobid.ID(id)
 	at += len(fields[0]) + 1
-	if err := out.Inactive.UnmarshalText(fields[1]); err != nil || !isTime(out.Inactive) {
+	if err := out.Inactive.UnmarshalText(fields[1]); err != nil || !guard.IsTime(out.Inactive) {
 		return syntax(text, at, "not a time")
 	}
 	at += len(fields[1]) + 1
@@ -219,5 +216,5 @@ func (r *Record) UnmarshalText(text []byte) error {
 
 // syntax returns an error of category ErrSyntax.
 func syntax(text []byte, at int, reason string) error {
-	return fmt.Errorf("purge: offset %d: %q: %w: %s", at, text[:min(len(text), maxToken)], ErrSyntax, reason)
+	return fmt.Errorf("purge: offset %d: %s: %w: %s", at, guard.Quote(text), ErrSyntax, reason)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -16,7 +17,7 @@ import (
 // One goroutine at a time may use it, and its index. NewRunner makes one; the zero
 // Runner is not valid and panics.
 type Runner struct {
-	_      noCopy
+	_      guard.NoCopy
 	x      *Index
 	store  Store
 	limits Limits

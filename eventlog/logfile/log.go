@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
 )
 
 // DefaultMaxBatch is how many bytes a batch has at most where nothing else is
@@ -46,7 +47,7 @@ type Options struct {
 // and no other Log of the same file may be open, in this process or another.
 // The zero Log is not valid: it is a closed one.
 type Log struct {
-	_        noCopy
+	_        guard.NoCopy
 	fs       FS
 	file     File // nil if closed
 	name     string
@@ -57,12 +58,6 @@ type Log struct {
 	durable  int64 // of those, how much was synced
 	failed   bool
 }
-
-// noCopy makes go vet report copies of a type that has it as a field.
-type noCopy struct{}
-
-func (*noCopy) Lock()   {}
-func (*noCopy) Unlock() {}
 
 // Open locks a log that exists and opens it for appending; an empty file is a log.
 // It reads the whole log. The error is a *[DamageError] if the log holds what is no

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
 )
 
 // End is the ReaderOptions.Offset of a Reader that wants no history.
@@ -34,7 +35,7 @@ type ReaderOptions struct {
 // append to the log meanwhile. One goroutine at a time may use a Reader. The
 // zero Reader is not valid: it is a closed one.
 type Reader struct {
-	_       noCopy
+	_       guard.NoCopy
 	fs      FS
 	file    File // nil if closed
 	name    string

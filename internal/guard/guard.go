@@ -1,5 +1,5 @@
 // Package guard has what several packages need to keep their promises: NoCopy
-// for types that must not be copied, Clip and Quote for texts from outside in
+// for types that must not be copied, IsTime for the times of events, Clip and Quote for texts from outside in
 // errors, Duration for seconds from outside.
 package guard
 
@@ -20,6 +20,9 @@ func (*NoCopy) Lock() {}
 
 // Unlock is what go vet looks for.
 func (*NoCopy) Unlock() {}
+
+// IsTime reports whether an event can have that time: it is after 0 and finite.
+func IsTime[T ~float64](t T) bool { return t > 0 && t <= math.MaxFloat64 }
 
 // Clip returns a copy of the first MaxQuoted bytes of s.
 func Clip[T string | []byte](s T) string { return string([]byte(s[:min(len(s), MaxQuoted)])) }

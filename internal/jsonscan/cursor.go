@@ -1,5 +1,7 @@
 package jsonscan
 
+import "github.com/joblife/joblife/internal/guard"
+
 // Cursor walks the members of a JSON object or the elements of an array:
 //
 //	c := jsonscan.Object(b)
@@ -239,7 +241,7 @@ next:
 // isKey reports whether k reads as key.
 func (c *Cursor) isKey(k key, key string) bool {
 	if k.print == 0 {
-		var buf [maxQuoted]byte
+		var buf [guard.MaxQuoted]byte
 		return string(unescapedKey(buf[:0], c.b, k.off)) == key
 	}
 	from, to := k.off+1, k.off+1+len(key)

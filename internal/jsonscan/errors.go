@@ -3,6 +3,8 @@ package jsonscan
 import (
 	"errors"
 	"fmt"
+
+	"github.com/joblife/joblife/internal/guard"
 )
 
 // The categories of errors. Each error of this package is a *[SyntaxError] that
@@ -25,9 +27,6 @@ var (
 	// Cursor over an array does.
 	ErrKind = errors.New("unexpected kind of value")
 )
-
-// maxQuoted is how many bytes of a text an error quotes.
-const maxQuoted = 64
 
 // SyntaxError tells where a text stops being one JSON value, and why.
 type SyntaxError struct {
@@ -79,27 +78,27 @@ func (f fault) cause(b []byte, i int) error {
 	case faultEnd:
 		return errors.New("unexpected end")
 	case faultByte:
-		return fmt.Errorf("unexpected byte %q", quoted(b[i:i+1]))
+		return fmt.Errorf("unexpected byte %q", guard.Clip(b[i:i+1]))
 	case faultControl:
-		return fmt.Errorf("control character %q in a string", quoted(b[i:i+1]))
+		return fmt.Errorf("control character %q in a string", guard.Clip(b[i:i+1]))
 	case faultUTF8:
-		return fmt.Errorf("%w: byte %q in a string", ErrUTF8, quoted(b[i:i+1]))
+		return fmt.Errorf("%w: byte %q in a string", ErrUTF8, guard.Clip(b[i:i+1]))
 	case faultEscape:
 		return errors.New("unknown escape in a string")
 	case faultSurrogate:
 		return fmt.Errorf("%w: escape of half a surrogate pair", ErrUTF8)
 	case faultRange:
 		end, _, _ := scanNumberForm(b, i)
-		return fmt.Errorf("%w: %q", ErrRange, quoted(b[i:end]))
+		return fmt.Errorf("%w: %q", ErrRange, guard.Clip(b[i:end]))
 	case faultDepth:
 		return ErrDepth
 	case faultDuplicate:
 		key, _ := AppendUnescaped(nil, tokenAt(b, i))
-		return fmt.Errorf("%w %q", ErrDuplicate, quoted(key))
+		return fmt.Errorf("%w %q", ErrDuplicate, guard.Clip(key))
 	case faultNUL:
 		return errors.New("U+0000 in a key")
 	case faultTrailing:
-		return fmt.Errorf("text after the value: byte %q", quoted(b[i:i+1]))
+		return fmt.Errorf("text after the value: byte %q", guard.Clip(b[i:i+1]))
 	case faultBOM:
 		return errors.New("byte order mark")
 	case faultObject:
@@ -109,10 +108,6 @@ func (f fault) cause(b []byte, i int) error {
 	}
 	return fmt.Errorf("fault %d", uint8(f))
 }
-
-// quoted returns a copy of the first maxQuoted bytes of b, so that an error does
-// not make what it quotes escape.
-func quoted(b []byte) string { return string(b[:min(len(b), maxQuoted)]) }
 
 // tokenAt returns the string token that begins at offset i of b and was scanned
 // before.

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+
+	"github.com/joblife/joblife/internal/guard"
 )
 
 // key is a key of an object that is being scanned.
@@ -127,7 +129,7 @@ func findDuplicate(b []byte, keys []key) int {
 // compareKeys compares two keys, which begin at b[x] and b[y] and were scanned
 // before, by their bytes when unescaped.
 func compareKeys(b []byte, x, y int) int {
-	var p, q [maxQuoted]byte
+	var p, q [guard.MaxQuoted]byte
 	return bytes.Compare(unescapedKey(p[:0], b, x), unescapedKey(q[:0], b, y))
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
@@ -60,7 +61,7 @@ type Options struct {
 // A Store is an open store. One goroutine at a time may use it. The zero Store is
 // not valid: it is a closed one.
 type Store struct {
-	_        noCopy
+	_        guard.NoCopy
 	fs       FS // nil if closed
 	dir      string
 	opts     Options
@@ -78,12 +79,6 @@ type Store struct {
 }
 
 var _ purge.Store = (*Store)(nil)
-
-// noCopy makes go vet report copies of a type that has it as a field.
-type noCopy struct{}
-
-func (*noCopy) Lock()   {}
-func (*noCopy) Unlock() {}
 
 // A Report tells what Open put right, and what it could not.
 type Report struct {
