@@ -9,7 +9,6 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
-	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset"
 )
@@ -150,7 +149,7 @@ func (w *world) configure() {
 		}
 		a.Leader = uint32(w.rng.IntN(int(w.n) + 1))
 		if w.p(0.5) {
-			a.Timeout, a.KillTimeout = fsd.Duration(5+w.rng.IntN(40)), fsd.Duration(2+w.rng.IntN(10))
+			a.Timeout, a.KillTimeout = seconds(5+w.rng.IntN(40)), seconds(2+w.rng.IntN(10))
 		}
 		a.WaitOffline = w.p(0.3)
 		if w.p(0.2) {
@@ -168,11 +167,11 @@ func (w *world) configure() {
 	if w.p(0.3) {
 		h := &perilog.HousekeepingConfig{OnFailure: []string{"", "hold", "drain", "release"}[w.rng.IntN(4)]}
 		if w.p(0.7) {
-			d := fsd.Duration(w.rng.IntN(3) * 5)
+			d := seconds(w.rng.IntN(3) * 5)
 			h.ReleaseAfter = &d
 		}
 		if w.p(0.5) {
-			h.Timeout, h.KillTimeout = 20, 5
+			h.Timeout, h.KillTimeout = seconds(20), seconds(5)
 		}
 		c.Housekeeping = h
 	}

@@ -70,7 +70,7 @@ type ActionConfig struct {
 	Resources []string   `json:"resources,omitempty" toml:"resources,omitempty" yaml:"resources,omitempty"`
 
 	// Timeout counts from the launch. 0 is the default: DefaultPrologTimeout for
-	// a prolog, none for an epilog. Infinite is none.
+	// a prolog, none for an epilog. fsd.Forever is none.
 	Timeout fsd.Duration `json:"timeout,omitempty" toml:"timeout,omitempty" yaml:"timeout,omitempty"`
 
 	// KillTimeout counts from SIGTERM to giving up; 0 is DefaultKillTimeout. It
@@ -97,7 +97,7 @@ type ActionConfig struct {
 // A HousekeepingConfig is the work on each rank of a job after the job.
 type HousekeepingConfig struct {
 	Command     []string     `json:"command,omitempty" toml:"command,omitempty" yaml:"command,omitempty"`
-	Timeout     fsd.Duration `json:"timeout,omitempty" toml:"timeout,omitempty" yaml:"timeout,omitempty"`                // 0, infinite: none
+	Timeout     fsd.Duration `json:"timeout,omitempty" toml:"timeout,omitempty" yaml:"timeout,omitempty"`                // 0, fsd.Forever: none
 	KillTimeout fsd.Duration `json:"kill-timeout,omitempty" toml:"kill-timeout,omitempty" yaml:"kill-timeout,omitempty"` // 0: DefaultKillTimeout
 
 	// ReleaseAfter says when ranks go back that are done while others are not.
@@ -209,7 +209,7 @@ func (h *HousekeepingConfig) check(bad func(key, reason string)) {
 	const key = "housekeeping"
 	checkCommand(key, h.Command, bad)
 	checkTimeouts(key, h.Timeout, h.KillTimeout, bad)
-	if h.ReleaseAfter != nil && !h.ReleaseAfter.IsValid() {
+	if h.ReleaseAfter != nil && *h.ReleaseAfter < 0 {
 		bad(key+".release-after", "is not a duration")
 	}
 	switch h.OnFailure {
@@ -240,10 +240,10 @@ func checkCommand(key string, command []string, bad func(key, reason string)) {
 }
 
 func checkTimeouts(key string, timeout, kill fsd.Duration, bad func(key, reason string)) {
-	if !timeout.IsValid() {
+	if timeout < 0 {
 		bad(key+".timeout", "is not a duration")
 	}
-	if !kill.IsValid() || kill.IsInfinite() {
+	if kill < 0 || kill == fsd.Forever {
 		bad(key+".kill-timeout", "is not a finite duration")
 	}
 }
@@ -262,17 +262,12 @@ func isLine(text string, n int) bool {
 	return true
 }
 
-// duration converts a configured duration; infinite is 0, for none. One that is
-// longer than a time.Duration is the longest.
+// duration converts a configured duration; Forever is 0, for none.
 func duration(d fsd.Duration) time.Duration {
-	switch ns := float64(d) * float64(time.Second); {
-	case d.IsInfinite():
+	if d == fsd.Forever {
 		return 0
-	case ns >= math.MaxInt64:
-		return math.MaxInt64
-	default:
-		return max(1, time.Duration(ns))
 	}
+	return time.Duration(d)
 }
 
 // allows reports whether a job of that many ranks may go on after the given ranks

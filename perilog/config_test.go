@@ -18,7 +18,6 @@ import (
 
 // Check names every fault with its key, all of them at once.
 func TestCheckNamesEveryFaultWithItsKey(t *testing.T) {
-	bad := func(d float64) fsd.Duration { return fsd.Duration(d) }
 	long := strings.Repeat("x", MaxDescription+1)
 	for _, c := range []struct {
 		fault  string
@@ -37,14 +36,12 @@ func TestCheckNamesEveryFaultWithItsKey(t *testing.T) {
 		{"prologs[0].resources has a name that is empty, repeated, too long or not one line", func(c *Config) { c.Prologs[0].Resources = []string{long} }},
 		{"prologs[0].command has too many elements", func(c *Config) { c.Prologs[0].Command = make([]string, MaxArguments+1) }},
 		{"prologs[0].command has an element that is too long", func(c *Config) { c.Prologs[0].Command = []string{strings.Repeat("x", maxArgument+1)} }},
-		{"prologs[0].timeout is not a duration", func(c *Config) { c.Prologs[0].Timeout = bad(-1) }},
-		{"prologs[0].timeout is not a duration", func(c *Config) { c.Prologs[0].Timeout = bad(math.NaN()) }},
-		{"prologs[0].kill-timeout is not a finite duration", func(c *Config) { c.Prologs[0].KillTimeout = fsd.Infinity() }},
-		{"prologs[0].kill-timeout is not a finite duration", func(c *Config) { c.Prologs[0].KillTimeout = bad(math.NaN()) }},
+		{"prologs[0].timeout is not a duration", func(c *Config) { c.Prologs[0].Timeout = -1 }},
+		{"prologs[0].kill-timeout is not a finite duration", func(c *Config) { c.Prologs[0].KillTimeout = fsd.Forever }},
 		{"housekeeping.command has too many elements", func(c *Config) { c.Housekeeping.Command = make([]string, MaxArguments+1) }},
-		{"housekeeping.timeout is not a duration", func(c *Config) { c.Housekeeping.Timeout = bad(-1) }},
-		{"housekeeping.kill-timeout is not a finite duration", func(c *Config) { c.Housekeeping.KillTimeout = fsd.Infinity() }},
-		{"housekeeping.release-after is not a duration", func(c *Config) { d := bad(-1); c.Housekeeping.ReleaseAfter = &d }},
+		{"housekeeping.timeout is not a duration", func(c *Config) { c.Housekeeping.Timeout = -1 }},
+		{"housekeeping.kill-timeout is not a finite duration", func(c *Config) { c.Housekeeping.KillTimeout = fsd.Forever }},
+		{"housekeeping.release-after is not a duration", func(c *Config) { d := fsd.Duration(-1); c.Housekeeping.ReleaseAfter = &d }},
 		{`housekeeping.on-failure is not "drain", "hold" or "release"`, func(c *Config) { c.Housekeeping.OnFailure = "Drain" }},
 		{"tolerate.count is negative", func(c *Config) { c.Tolerate.Count = -1 }},
 		{"tolerate.fraction is not from 0 to 1", func(c *Config) { c.Tolerate.Fraction = 1.01 }},
@@ -75,10 +72,10 @@ func TestTheLimitsOfAConfigurationAreWithin(t *testing.T) {
 	require.NoError(t, new(Config).Check())
 	cfg := fullConfig(t)
 	a := &cfg.Prologs[0]
-	a.Description, a.Leader, a.Timeout, a.KillTimeout = strings.Repeat("x", MaxDescription), idset.MaxID, fsd.Infinity(), math.MaxFloat64
+	a.Description, a.Leader, a.Timeout, a.KillTimeout = strings.Repeat("x", MaxDescription), idset.MaxID, fsd.Forever, fsd.Forever-1
 	a.Command, a.Resources = make([]string, MaxArguments), []string{strings.Repeat("y", MaxDescription)}
 	a.Command[0] = strings.Repeat("z", maxArgument)
-	never := fsd.Infinity()
+	never := fsd.Forever
 	cfg.Housekeeping.ReleaseAfter = &never
 	cfg.Tolerate.Fraction = 1
 	require.NoError(t, cfg.Check())
@@ -119,7 +116,7 @@ func TestEveryKeyIsFilledFromJSON(t *testing.T) {
 	}
 	require.Equal(t, "0-7", c.Prologs[0].Ranks.String())
 	require.False(t, *c.Prologs[0].CancelOnException)
-	require.Equal(t, fsd.Duration(300), c.Prologs[0].Timeout)
+	require.Equal(t, fsd.Duration(5*time.Minute), c.Prologs[0].Timeout)
 	require.Zero(t, *c.Housekeeping.ReleaseAfter)
 	text, err := json.Marshal(c)
 	require.NoError(t, err)
@@ -163,10 +160,10 @@ func TestTheDefaultsOfAConfigurationAreThoseDocumented(t *testing.T) {
 	require.False(t, epilog.cancels())
 
 	yes, no := true, false
-	prolog.config = &ActionConfig{Timeout: fsd.Infinity(), KillTimeout: 7, CancelOnException: &no}
-	epilog.config = &ActionConfig{Timeout: math.MaxFloat64, KillTimeout: 1e-300, CancelOnException: &yes}
+	prolog.config = &ActionConfig{Timeout: fsd.Forever, KillTimeout: fsd.Duration(7 * time.Second), CancelOnException: &no}
+	epilog.config = &ActionConfig{Timeout: fsd.Forever - 1, KillTimeout: 1, CancelOnException: &yes}
 	require.Equal(t, [2]time.Duration{0, 7 * time.Second}, timeouts(prolog))
-	require.Equal(t, [2]time.Duration{math.MaxInt64, 1}, timeouts(epilog), "a timeout that is too short to tell is one still")
+	require.Equal(t, [2]time.Duration{math.MaxInt64 - 1, 1}, timeouts(epilog))
 	require.False(t, prolog.cancels())
 	require.True(t, epilog.cancels())
 }

@@ -2,9 +2,11 @@ package perilog_test
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset"
 )
@@ -17,7 +19,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	config := perilog.Config{Epilogs: []perilog.ActionConfig{{Command: []string{"scrub"}, PerRank: true, Timeout: 600}}}
+	config := perilog.Config{Epilogs: []perilog.ActionConfig{{Command: []string{"scrub"}, PerRank: true, Timeout: fsd.Duration(10 * time.Minute)}}}
 	job, err := perilog.NewJob(&config, perilog.Spec{ID: 1, R: r})
 	if err != nil {
 		fmt.Println(err)

@@ -3,12 +3,14 @@ package perilog_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset"
 )
@@ -22,8 +24,10 @@ var (
 // perRank is an action on each rank, with a timeout of 100 s and a kill timeout of
 // 10 s.
 func perRank() perilog.ActionConfig {
-	return perilog.ActionConfig{PerRank: true, Timeout: 100, KillTimeout: 10}
+	return perilog.ActionConfig{PerRank: true, Timeout: seconds(100), KillTimeout: seconds(10)}
 }
+
+func seconds(n int) fsd.Duration { return fsd.Duration(time.Duration(n) * time.Second) }
 
 // A bench is a job with an honest embedder: what is taken is durable at once.
 type bench struct {

@@ -217,7 +217,7 @@ func TestAnActionIsTakenUpAsItsStartSaysWhateverIsConfigured(t *testing.T) {
 	b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
 	b.run()
 	b.take()
-	b.cfg = &perilog.Config{Epilogs: []perilog.ActionConfig{{Leader: 7, Timeout: 5}}}
+	b.cfg = &perilog.Config{Epilogs: []perilog.ActionConfig{{Leader: 7, Timeout: seconds(5)}}}
 	b.crash()
 	require.Equal(t, "0-1", b.job.Unresolved()[0].Ranks.String(), "each rank by itself, not a command on rank 7")
 	require.NoError(t, b.job.Reattach(b.now, epilog, nil))

@@ -286,13 +286,10 @@ func (a *action) title() string {
 // timeouts returns those of the configuration, defaults filled in.
 func (a *action) timeouts() (timeout, kill time.Duration) {
 	timeout, kill = duration(a.config.Timeout), duration(a.config.KillTimeout)
-	if a.config.Timeout == 0 {
-		timeout = 0
-		if a.Kind == jobstate.ActionProlog {
-			timeout = DefaultPrologTimeout
-		}
+	if a.config.Timeout == 0 && a.Kind == jobstate.ActionProlog {
+		timeout = DefaultPrologTimeout
 	}
-	if a.config.KillTimeout == 0 {
+	if kill == 0 {
 		kill = DefaultKillTimeout
 	}
 	return timeout, kill

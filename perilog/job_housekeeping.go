@@ -3,6 +3,7 @@ package perilog
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -56,10 +57,7 @@ func (j *Job) startHousekeeping() {
 		Kind: jobstate.ActionHousekeeping, Description: Housekeeping().Description, Ranks: jobstate.Ranks{All: true},
 		PerRank: true, Timeout: duration(c.Timeout), KillTimeout: duration(c.KillTimeout),
 	}
-	if c.Timeout == 0 {
-		s.Timeout = 0
-	}
-	if c.KillTimeout == 0 {
+	if s.KillTimeout == 0 {
 		s.KillTimeout = DefaultKillTimeout
 	}
 	extra := []byte("{")
@@ -217,11 +215,11 @@ func (j *Job) drainedHousekeeping(ranks *idset.Set) {
 // releaseAt returns the time from which on ranks go back that are ready while
 // others are not; false if they never do, or there are none.
 func (h *housekeeping) releaseAt() (eventlog.Timestamp, bool) {
-	if h.releaseAfter == nil || h.first == 0 || h.ready.IsEmpty() {
+	if h.releaseAfter == nil || *h.releaseAfter == fsd.Forever || h.first == 0 || h.ready.IsEmpty() {
 		return 0, false
 	}
-	at := h.first + eventlog.Timestamp(*h.releaseAfter)
-	return at, guard.IsTime(at) // infinite is never
+	at := h.first + eventlog.Timestamp(time.Duration(*h.releaseAfter).Seconds())
+	return at, guard.IsTime(at)
 }
 
 // freeHousekeeping gives back what may go back, in one fragment.

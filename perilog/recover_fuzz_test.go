@@ -49,7 +49,7 @@ func fuzzConfig(choice byte) *perilog.Config {
 		c.Prologs = []perilog.ActionConfig{{PerRank: on(1), Leader: 1}, {Description: "two", PerRank: true, Ranks: idset.Of(2)}}
 	}
 	if on(2) {
-		c.Epilogs = []perilog.ActionConfig{{PerRank: !on(1), Timeout: 30, Resources: []string{"fs"}}, {Description: "a", Ranks: idset.Of(0, 9)}}
+		c.Epilogs = []perilog.ActionConfig{{PerRank: !on(1), Timeout: seconds(30), Resources: []string{"fs"}}, {Description: "a", Ranks: idset.Of(0, 9)}}
 	}
 	if on(3) {
 		c.Housekeeping = &perilog.HousekeepingConfig{OnFailure: []string{"drain", "hold"}[choice>>5&1]}

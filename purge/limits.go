@@ -97,12 +97,12 @@ func ParseLimits(table map[string]any) (Limits, error) {
 			if !ok {
 				return Limits{}, limitError(key, "must be a string")
 			}
-			age, err := fsd.ParseDuration(text)
+			age, err := fsd.Parse(text)
 			if err != nil {
 				return Limits{}, fmt.Errorf("%w: %w", limitError(key, "must be a duration of RFC 23"), err)
 			}
 			if age != fsd.Forever { // which is no limit
-				l.MaxAge = jobstate.Some(age)
+				l.MaxAge = jobstate.Some(time.Duration(age))
 			}
 		case key == keyCount:
 			n, ok := integer(v)

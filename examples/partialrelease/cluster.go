@@ -72,7 +72,7 @@ func simulate(o options, whole bool) (*cluster, error) {
 		logs: map[perilog.Log][]byte{}, nodes: draw(o), now: jobEnd, queue: map[eventlog.Timestamp][]func(){},
 	}
 	if whole {
-		c.mode, o.releaseAfter = "whole", fsd.Infinity()
+		c.mode, o.releaseAfter = "whole", fsd.Forever
 	}
 	if o.housekeeping {
 		c.config.Housekeeping = &perilog.HousekeepingConfig{Timeout: o.timeout, ReleaseAfter: &o.releaseAfter}
@@ -91,10 +91,12 @@ func simulate(o options, whole bool) (*cluster, error) {
 			return nil, err
 		}
 	}
-	c.after(o.crash.Seconds(), func() {
-		c.dead = true // the processes on the nodes go on
-		c.after(restartTime, c.restart)
-	})
+	if o.crash != fsd.Forever {
+		c.after(seconds(o.crash), func() {
+			c.dead = true // the processes on the nodes go on
+			c.after(restartTime, c.restart)
+		})
+	}
 	return c, c.play()
 }
 

@@ -31,6 +31,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/joblife/joblife/jobstate/fsd"
 )
@@ -41,7 +42,7 @@ const maxNodes = 16384
 type options struct {
 	nodes, stragglers, hang      int
 	seed                         uint64
-	timeout, releaseAfter, crash fsd.Duration // crash is infinite if the daemon lives
+	timeout, releaseAfter, crash fsd.Duration // crash is Forever if the daemon lives
 	housekeeping, json           bool
 }
 
@@ -73,10 +74,10 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	f.IntVar(&o.stragglers, "stragglers", 3, "the `number` of nodes where the epilog takes minutes")
 	f.IntVar(&o.hang, "hang", 0, "the `number` of nodes where the epilog never ends")
 	f.Uint64Var(&o.seed, "seed", 1, "the `number` that the durations are drawn from")
-	f.TextVar(&o.timeout, "timeout", 5*fsd.Minute, "the `duration` after which an epilog is told to end; 0 is never")
-	f.TextVar(&o.crash, "crash", fsd.Infinity(), "the `duration` from the end of the job to the death of the daemon")
+	f.TextVar(&o.timeout, "timeout", fsd.Duration(5*time.Minute), "the `duration` after which an epilog is told to end; 0 is never")
+	f.TextVar(&o.crash, "crash", fsd.Forever, "the `duration` from the end of the job to the death of the daemon")
 	f.BoolVar(&o.housekeeping, "housekeeping", false, "run housekeeping in place of the epilog")
-	f.TextVar(&o.releaseAfter, "release-after", 30*fsd.Second, "the `duration` that -housekeeping collects nodes before it gives them back")
+	f.TextVar(&o.releaseAfter, "release-after", fsd.Duration(30*time.Second), "the `duration` that -housekeeping collects nodes before it gives them back")
 	f.BoolVar(&o.json, "json", false, "print one JSON object a fragment")
 	err := f.Parse(args)
 	switch {
@@ -91,7 +92,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		err = fmt.Errorf("-nodes %d: give 1 to %d", o.nodes, maxNodes)
 	case o.stragglers < 0 || o.hang < 0 || o.stragglers > o.nodes-o.hang:
 		err = fmt.Errorf("-stragglers %d and -hang %d: give 0 or more, and at most -nodes %d together", o.stragglers, o.hang, o.nodes)
-	case o.timeout > 10*fsd.Day:
+	case o.timeout > fsd.Duration(10*24*time.Hour):
 		err = fmt.Errorf("-timeout %v: give at most 10d", o.timeout)
 	case o.hang > 0 && o.timeout == 0:
 		err = fmt.Errorf("-hang %d: these nodes would never go back: give a -timeout above 0", o.hang)
@@ -120,6 +121,8 @@ func compare(o options, out *bufio.Writer) error {
 	return out.Flush()
 }
 
+func seconds(d fsd.Duration) float64 { return time.Duration(d).Seconds() }
+
 // printTable compares partial release with the release of the whole job.
 func printTable(out io.Writer, o options, p, w *cluster) {
 	what, end := "epilog", w.back[o.nodes-1]
@@ -127,9 +130,9 @@ func printTable(out io.Writer, o options, p, w *cluster) {
 		what = "housekeeping"
 	}
 	fmt.Fprintf(out, "%s on %d nodes, of which %d are slow and %d hang; seed %d\n", what, o.nodes, o.stragglers, o.hang, o.seed)
-	if o.crash.Seconds() <= end {
+	if seconds(o.crash) <= end {
 		fmt.Fprintf(out, "the daemon dies after %v and is back %d s later\n", o.crash, restartTime)
-	} else if !o.crash.IsInfinite() {
+	} else if o.crash != fsd.Forever {
 		fmt.Fprintf(out, "the daemon does not die: all nodes are back before; give a -crash below %.1fs\n", end)
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)

@@ -132,7 +132,7 @@ const killTimeout = 60 // of the library
 // expected returns when each node is idle, and when it goes back in either mode, by
 // arithmetic alone. A node that is drained goes back when the drain is confirmed.
 func expected(o options) (idle, partial, whole []float64) {
-	timeout := o.timeout.Seconds()
+	timeout := seconds(o.timeout)
 	var ended []float64
 	for _, n := range draw(o) {
 		end, clean := n.takes, n.takes
@@ -149,7 +149,7 @@ func expected(o options) (idle, partial, whole []float64) {
 		if !o.housekeeping {
 			partial = append(partial, at)
 		} else {
-			collected := slices.Min(ended) + o.releaseAfter.Seconds()
+			collected := slices.Min(ended) + seconds(o.releaseAfter)
 			partial = append(partial, min(slices.Max(idle), max(at, collected)))
 		}
 		whole = append(whole, slices.Max(idle))

@@ -58,7 +58,7 @@ func (s *session) jobs(p purge.Plan) {
 }
 
 func (s *session) row(r purge.Record, why any) table.Row {
-	age := fsd.Duration(max(0, float64(s.now-r.Inactive)))
+	age := fsd.Duration(1e9 * max(0, float64(s.now-r.Inactive)))
 	return table.Row{r.ID, clock(r.Inactive), age.Format(3), r.Result, why}
 }
 

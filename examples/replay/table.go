@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/joblife/joblife/jobstate"
@@ -186,7 +185,7 @@ func between(j *job, from, to jobstate.State) string {
 	if !ok {
 		return "-"
 	}
-	return fsd.FormatDigits(time.Duration(math.Round(float64(max(0, b-a))*1e9)), 3)
+	return fsd.Duration(math.Round(float64(max(0, b-a)) * 1e9)).Format(3)
 }
 
 // info says why the job ended as it did, what it waits for, and what still

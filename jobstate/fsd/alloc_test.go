@@ -23,16 +23,13 @@ func TestAllocationsPerCall(t *testing.T) {
 		{"Parse", 0, func() { d, _ = fsd.Parse(" 1.25h") }},
 		{"Parse of infinity", 0, func() { d, _ = fsd.Parse("infinity") }},
 		{"UnmarshalText", 0, func() { _ = d.UnmarshalText(append(buf[:0], "1.25h"...)) }},
-		{"AppendText with room, six digits", 0, func() { buf, _ = (90 * fsd.Minute).AppendText(buf[:0]) }},
-		{"AppendText with room, more digits", 0, func() { buf, _ = fsd.Duration(1.0 / 3).AppendText(buf[:0]) }},
-		{"AppendText with room, infinity", 0, func() { buf, _ = fsd.Infinity().AppendText(buf[:0]) }},
-		{"AppendFormat with room", 0, func() { buf = fsd.Duration(1.0/3).AppendFormat(buf[:0], 2) }},
-		{"AppendFormat with room, not valid", 0, func() { buf = fsd.Duration(-1).AppendFormat(buf[:0], 2) }},
-		{"String", 1, func() { text = fsd.Duration(1.0 / 3).String() }},
-		{"Format, longest", 1, func() { text = fsd.Duration(1.2345678901234567e-300).Format(17) }},
-		{"Format", 1, func() { text = fsd.Duration(1.0 / 3).Format(2) }},
-		{"ParseDuration", 0, func() { _, _ = fsd.ParseDuration(" 1.25h") }},
-		{"FormatDuration", 1, func() { _ = fsd.FormatDuration(90 * time.Minute) }},
+		{"AppendText with room, six digits", 0, func() { buf, _ = of(90 * time.Minute).AppendText(buf[:0]) }},
+		{"AppendText with room, more digits", 0, func() { buf, _ = of(time.Second / 3).AppendText(buf[:0]) }},
+		{"AppendText with room, infinity", 0, func() { buf, _ = fsd.Forever.AppendText(buf[:0]) }},
+		{"Parse, longest exact", 0, func() { d, _ = fsd.Parse("9223372036.854775806") }},
+		{"String", 1, func() { text = of(time.Second / 3).String() }},
+		{"Format, longest", 1, func() { text = of(-1).Format(17) }},
+		{"Format", 1, func() { text = of(time.Second / 3).Format(2) }},
 	} {
 		require.Equal(t, tt.want, testing.AllocsPerRun(200, tt.f), tt.name)
 	}

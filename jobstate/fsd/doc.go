@@ -1,15 +1,17 @@
 // Package fsd reads and prints durations as RFC 23, Flux Standard Duration,
 // writes them: "30s", "1.5h", "infinity". It is the text that users write into
-// configuration and options; Go code passes time.Duration.
+// configuration and options. A [Duration] is a time.Duration with that text.
 //
-//	limit, err := fsd.ParseDuration("1.5h")
-//	if err != nil {
+//	var config struct {
+//		Limit fsd.Duration `json:"limit"`
+//	}
+//	if err := json.Unmarshal(text, &config); err != nil {
 //		return err // fsd: syntax error: offset 1: …
 //	}
-//	if limit != 0 && limit != fsd.Forever {
-//		timer.Reset(limit)
+//	if config.Limit != 0 && config.Limit != fsd.Forever {
+//		timer.Reset(time.Duration(config.Limit))
 //	}
-//	fmt.Println(fsd.FormatDuration(limit)) // 1.5h
+//	fmt.Println(config.Limit) // 1.5h
 //
 // In a configuration, zero is a limit that is not set. "infinity" is [Forever],
 // which says that there is no limit. A negative number is an error.
@@ -30,8 +32,8 @@
 //
 // Refused here, accepted by flux-core: a text without digits ("", "s" and "d" are
 // 0 there), hexadecimal numbers, of which "0x1d" would be 29 seconds and not a
-// day, and numbers too large for a float64, which are infinity there. Printed
-// differently: -0 is "0s" and not "-0s".
+// day, and numbers too large for a float64, which are infinity there. A Duration
+// holds whole nanoseconds up to 292 years, a float64 of seconds there.
 //
 // As in the reference, white space and a plus may come before the number, and
 // nothing may follow the unit.

@@ -1,46 +1,111 @@
 package fsd
 
-import "math"
+import (
+	"fmt"
+	"math"
+	"time"
 
-// Duration is a length of time in seconds, 0 or more, perhaps infinite: the type
-// of a configuration's field that holds a text of RFC 23. The zero value is no
-// time. Go code that passes durations uses time.Duration: see [ParseDuration].
-//
-// Durations compare as numbers do. A conversion can make a Duration that is not
-// valid (negative, or NaN): it prints as "Duration(-1)" and does not marshal.
-// [FromSeconds] checks.
-type Duration float64
-
-// Units of RFC 23.
-const (
-	Millisecond Duration = 0.001
-	Second      Duration = 1
-	Minute      Duration = 60
-	Hour        Duration = 60 * Minute
-	Day         Duration = 24 * Hour
+	"github.com/joblife/joblife/internal/guard"
 )
 
-// Infinity returns the duration that never ends.
-func Infinity() Duration { return Duration(math.Inf(1)) }
+// Duration is a time.Duration whose text is that of RFC 23: the type of a field in a
+// configuration. Go code that passes durations converts: time.Duration(d).
+type Duration time.Duration
 
-// FromSeconds returns the duration of that many seconds, infinity included. The
-// error wraps [ErrRange] if seconds is negative or NaN. -0 becomes 0.
-func FromSeconds(seconds float64) (Duration, error) {
-	d := Duration(seconds)
-	if !d.IsValid() {
-		return 0, errInvalid(d)
+// Forever is the duration that never ends, "infinity" as a text: the longest
+// Duration, 292 years. A limit that is not set is zero, not Forever.
+const Forever Duration = math.MaxInt64
+
+// Parse returns the duration that s names: a decimal number with an optional
+// fraction and exponent, as C's strtod reads it, and directly behind it one of the
+// units ms, s, m, h and d, or none for seconds; or "infinity" or "inf" in letters of
+// either case, which is [Forever]. White space and a sign may come first.
+//
+// The result is rounded to a nanosecond; what is longer than zero is at least one.
+// A number of seconds without an exponent and of at most nine decimals is exact; of
+// others, those beyond 48 days are exact to a microsecond. What is longer than
+// Forever is Forever.
+//
+// The error tells the offset in bytes and wraps [ErrSyntax], for an empty s too,
+// or [ErrRange] for a negative number and for one too large for a float64.
+// Parse takes time linear in s and allocates only for an error.
+func Parse(s string) (Duration, error) {
+	n, err := parse(s)
+	if err != nil {
+		return 0, err
 	}
-	return d.abs(), nil
+	if n.exact {
+		return Duration(min(n.nanoseconds, math.MaxInt64)), nil
+	}
+	return Duration(guard.Duration(n.seconds)), nil
 }
 
-// Seconds returns d as a number of seconds.
-func (d Duration) Seconds() float64 { return float64(d) }
+// UnmarshalText sets d to what [Parse] reads. After an error d is unchanged.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := Parse(string(text))
+	if err != nil {
+		return err
+	}
+	*d = v
+	return nil
+}
 
-// IsInfinite reports whether d never ends.
-func (d Duration) IsInfinite() bool { return math.IsInf(float64(d), 1) }
+// AppendText appends the canonical text of d to dst and returns the extended slice.
+// [Parse] reads the text as d.
+//
+// The text is what Flux prints, with its six digits, if that reads as d, such as
+// "1.5h"; otherwise it is the number of seconds, such as "3601s", where Flux rounds
+// to "1.00028h". [Forever] is "infinity".
+//
+// If d is negative the error wraps [ErrRange], and dst is returned as it was.
+// AppendText does not allocate if dst has room for 25 bytes.
+func (d Duration) AppendText(dst []byte) ([]byte, error) {
+	if d < 0 {
+		return dst, fmt.Errorf("%w: %v is negative", ErrRange, d)
+	}
+	return d.appendText(dst), nil
+}
 
-// IsValid reports whether d is 0 or more, infinite included.
-func (d Duration) IsValid() bool { return d >= 0 }
+// MarshalText returns the canonical text of d, see [Duration.AppendText]. Inside
+// JSON it is a string, as RFC 23 has it; a jobspec has a number of seconds instead.
+// The error wraps [ErrRange] if d is negative.
+func (d Duration) MarshalText() ([]byte, error) {
+	if d < 0 {
+		return nil, fmt.Errorf("%w: %v is negative", ErrRange, d)
+	}
+	return d.appendText(make([]byte, 0, maxText)), nil
+}
 
-// abs returns a valid d with 0 in place of -0.
-func (d Duration) abs() Duration { return Duration(math.Abs(float64(d))) }
+// String returns the canonical text of d, see [Duration.AppendText]. A negative d
+// prints with a minus, which no peer reads.
+func (d Duration) String() string { return string(d.appendText(make([]byte, 0, maxText))) }
+
+// Format returns d rounded to that many significant digits, for people: what Flux
+// prints for them. Digits below 1 count as 1 and above 17 as 17. The unit is chosen
+// before rounding, so that 59.9999999 seconds are "60s" and not "1m".
+func (d Duration) Format(digits int) string {
+	dst := make([]byte, 0, maxText)
+	if d < 0 {
+		return string(appendFormat(append(dst, '-'), -time.Duration(d).Seconds(), digits))
+	}
+	return string(appendFormat(dst, d.seconds(), digits))
+}
+
+// seconds returns a d of 0 or more in seconds.
+func (d Duration) seconds() float64 {
+	if d == Forever {
+		return math.Inf(1)
+	}
+	return time.Duration(d).Seconds()
+}
+
+func (d Duration) appendText(dst []byte) []byte {
+	if d < 0 {
+		return appendNanoseconds(append(dst, '-'), -uint64(d))
+	}
+	text := appendFormat(dst, d.seconds(), defaultDigits)
+	if back, err := Parse(string(text[len(dst):])); err == nil && back == d {
+		return text
+	}
+	return appendNanoseconds(dst, uint64(d))
+}

@@ -12,8 +12,8 @@ var (
 	// ErrSyntax is returned when a text is not a number with a unit of RFC 23.
 	ErrSyntax = errors.New("fsd: syntax error")
 
-	// ErrRange is returned for a negative number, for one too large for a
-	// float64, and for not a number.
+	// ErrRange is returned for a negative number and for one too large
+	// for a float64.
 	ErrRange = errors.New("fsd: out of range")
 )
 
@@ -21,6 +21,3 @@ var (
 func refuse(category error, s string, offset int, reason string) error {
 	return fmt.Errorf("%w: offset %d: %s in %s", category, offset, reason, guard.Quote(s))
 }
-
-// errInvalid is the error for a value that is not a duration.
-func errInvalid(d Duration) error { return fmt.Errorf("%w: %v seconds", ErrRange, float64(d)) }

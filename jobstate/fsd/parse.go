@@ -3,12 +3,26 @@ package fsd
 import (
 	"math"
 	"strconv"
+	"strings"
 )
 
-// Parse is [ParseDuration] in seconds. The result equals the reference's to the
-// bit: the number, correctly rounded, times the length of the unit, which for ms
-// is 0.001. -0 is 0.
-func Parse(s string) (Duration, error) {
+// Seconds of the units.
+const (
+	minute = 60.0
+	hour   = 60 * minute
+	day    = 24 * hour
+)
+
+// A number is what a text says.
+type number struct {
+	seconds     float64 // the reference's, to the bit; but -0 is 0
+	nanoseconds uint64  // the same, if exact
+	exact       bool
+}
+
+// parse reads a text. The seconds are the decimal number, correctly rounded, times
+// the length of the unit, which for ms is 0.001.
+func parse(s string) (number, error) {
 	start := 0
 	for start < len(s) && isSpace(s[start]) {
 		start++
@@ -22,30 +36,53 @@ func Parse(s string) (Duration, error) {
 	if n := infinityLen(s[digits:]); n > 0 {
 		switch {
 		case digits+n < len(s):
-			return 0, refuse(ErrSyntax, s, digits+n, "text after infinity")
+			return number{}, refuse(ErrSyntax, s, digits+n, "text after infinity")
 		case negative:
-			return 0, refuse(ErrRange, s, start, "a negative number")
+			return number{}, refuse(ErrRange, s, start, "a negative number")
 		}
-		return Infinity(), nil
+		return number{seconds: math.Inf(1)}, nil
 	}
 
 	end, err := numberEnd(s, digits)
 	if err != nil {
-		return 0, err
+		return number{}, err
 	}
 	unit, ok := unitLength(s[end:])
 	if !ok {
-		return 0, refuse(ErrSyntax, s, end, "neither a digit nor a unit at the end")
+		return number{}, refuse(ErrSyntax, s, end, "neither a digit nor a unit at the end")
 	}
 	n, rangeErr := strconv.ParseFloat(s[digits:end], 64)
 	if negative && n != 0 {
-		return 0, refuse(ErrRange, s, start, "a negative number")
+		return number{}, refuse(ErrRange, s, start, "a negative number")
 	}
 	v := n * unit
 	if rangeErr != nil || math.IsInf(v, 1) {
-		return 0, refuse(ErrRange, s, digits, "a number too large")
+		return number{}, refuse(ErrRange, s, digits, "a number too large")
 	}
-	return Duration(v), nil
+	r := number{seconds: v}
+	if unit == 1 {
+		r.nanoseconds, r.exact = nanoseconds(s[digits:end])
+	}
+	return r, nil
+}
+
+// nanoseconds returns a decimal number of seconds in nanoseconds; false if it has an
+// exponent or more than ten digits before the point or nine behind it.
+func nanoseconds(seconds string) (uint64, bool) {
+	whole, fraction, _ := strings.Cut(seconds, ".")
+	if len(whole) > 10 || len(fraction) > 9 {
+		return 0, false
+	}
+	n := uint64(0)
+	for _, part := range [...]string{whole, fraction, "000000000"[len(fraction):]} {
+		for i := range len(part) {
+			if !isDigit(part[i]) {
+				return 0, false
+			}
+			n = n*10 + uint64(part[i]-'0')
+		}
+	}
+	return n, true
 }
 
 // isSpace reports whether C's isspace holds for c in the C locale.
@@ -112,21 +149,11 @@ func unitLength(unit string) (float64, bool) {
 	case "ms":
 		return 0.001, true
 	case "m":
-		return 60, true
+		return minute, true
 	case "h":
-		return 60 * 60, true
+		return hour, true
 	case "d":
-		return 24 * 60 * 60, true
+		return day, true
 	}
 	return 0, false
-}
-
-// UnmarshalText sets d to what [Parse] reads. After an error d is unchanged.
-func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := Parse(string(text))
-	if err != nil {
-		return err
-	}
-	*d = v
-	return nil
 }

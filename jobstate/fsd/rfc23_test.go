@@ -2,6 +2,7 @@ package fsd_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/stretchr/testify/require"
@@ -9,8 +10,8 @@ import (
 
 // RFC 23: a duration SHALL be a string of the form N[SUFFIX].
 func TestRFC23ADurationIsANumberAndAnOptionalSuffix(t *testing.T) {
-	require.Equal(t, 30*fsd.Second, parse(t, "30"))
-	require.Equal(t, 30*fsd.Second, parse(t, "30s"))
+	require.Equal(t, of(30*time.Second), parse(t, "30"))
+	require.Equal(t, of(30*time.Second), parse(t, "30s"))
 	for _, in := range []string{"", "s", "s30", "30s30s", "30 s", "1h30m"} {
 		_, err := fsd.Parse(in)
 		require.ErrorIs(t, err, fsd.ErrSyntax, "%q", in)
@@ -19,7 +20,7 @@ func TestRFC23ADurationIsANumberAndAnOptionalSuffix(t *testing.T) {
 
 // RFC 23: N SHALL have a range of [0:infinity].
 func TestRFC23ANumberIsFromZeroToInfinity(t *testing.T) {
-	for in, want := range map[string]fsd.Duration{"0": 0, "-0": 0, "1e308": 1e308, "inf": fsd.Infinity()} {
+	for in, want := range map[string]fsd.Duration{"0": 0, "-0": 0, "1e308": fsd.Forever, "inf": fsd.Forever} {
 		require.Equal(t, want, parse(t, in), in)
 	}
 	for _, in := range []string{"-1", "-1e-300", "-0.5m", "-inf", "-infinity"} {
@@ -36,10 +37,10 @@ func TestRFC23ANumberIsFromZeroToInfinity(t *testing.T) {
 // are; the hexadecimal ones are left out on purpose.
 func TestRFC23ANumberIsInAFormOfStrtod(t *testing.T) {
 	for _, in := range []string{"1500", "1500.", "1500.0", "1.5e3", "1.5E3", "1.5e+3", "15000e-1", ".15e4", "+1500", " 1500", "01500"} {
-		require.Equal(t, 1500*fsd.Second, parse(t, in), in)
+		require.Equal(t, of(1500*time.Second), parse(t, in), in)
 	}
 	for _, in := range []string{"inf", "INF", "infinity", "INFINITY", "Infinity", "+inf"} {
-		require.Equal(t, fsd.Infinity(), parse(t, in), in)
+		require.Equal(t, fsd.Forever, parse(t, in), in)
 	}
 	for _, in := range []string{"0x10", "0x1p4", "0x1d"} {
 		_, err := fsd.Parse(in)
@@ -49,9 +50,11 @@ func TestRFC23ANumberIsInAFormOfStrtod(t *testing.T) {
 
 // RFC 23: the suffix MUST be one of these, case sensitive.
 func TestRFC23SuffixesAreFiveAndInLowerCase(t *testing.T) {
-	units := map[string]fsd.Duration{"ms": 0.002, "s": 2, "": 2, "m": 120, "h": 7200, "d": 172800}
+	units := map[string]time.Duration{
+		"ms": 2 * time.Millisecond, "s": 2 * time.Second, "": 2 * time.Second, "m": 2 * time.Minute, "h": 2 * time.Hour, "d": 48 * time.Hour,
+	}
 	for suffix, want := range units {
-		require.Equal(t, want, parse(t, "2"+suffix), suffix)
+		require.Equal(t, of(want), parse(t, "2"+suffix), suffix)
 	}
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	for _, a := range letters {
@@ -71,8 +74,8 @@ func TestRFC23SuffixesAreFiveAndInLowerCase(t *testing.T) {
 
 // RFC 23: the string infinity SHALL be C99's INFINITY.
 func TestRFC23InfinityIsASpecialCaseWithoutASuffix(t *testing.T) {
-	require.Equal(t, fsd.Infinity(), parse(t, "infinity"))
-	require.Equal(t, "infinity", fsd.Infinity().String())
+	require.Equal(t, fsd.Forever, parse(t, "infinity"))
+	require.Equal(t, "infinity", fsd.Forever.String())
 	for _, suffix := range []string{"ms", "s", "m", "h", "d"} {
 		_, err := fsd.Parse("infinity" + suffix)
 		require.ErrorIs(t, err, fsd.ErrSyntax, suffix)
