@@ -361,11 +361,11 @@ func (w *world) operate() {
 
 // resolve resolves one thing truthfully.
 func (w *world) resolve(u perilog.Unresolved) {
-	if u.Why == perilog.WhyStart {
+	if u.Reason == perilog.ReasonStart {
 		w.execute(false)
 		return
 	}
-	if u.Why == perilog.WhyForeign {
+	if u.Reason == perilog.ReasonForeign {
 		if w.p(0.5) {
 			w.must(w.job.ForceFinish(w.now, u.Action, nil, 1, "root"))
 			w.foreign = false
@@ -374,16 +374,16 @@ func (w *world) resolve(u perilog.Unresolved) {
 	}
 	for rank := range u.Ranks.All() {
 		if !slices.ContainsFunc(w.job.Unresolved(), func(o perilog.Unresolved) bool {
-			return o.Action == u.Action && o.Why == u.Why && o.Ranks.Contains(rank)
+			return o.Action == u.Action && o.Reason == u.Reason && o.Ranks.Contains(rank)
 		}) {
 			continue // it was ended by force with another one
 		}
 		p, ranks := w.done[place{u.Action, rank}], idset.Of(rank)
 		switch {
-		case u.Why != perilog.WhyLost || p == nil || !p.running && w.p(0.3):
+		case u.Reason != perilog.ReasonLost || p == nil || !p.running && w.p(0.3):
 			err := w.job.Rerun(w.now, u.Action, ranks)
 			w.say("rerun %v on %d: %v", u.Action, rank, err)
-			if err == nil && u.Why == perilog.WhyHeld || u.Action == perilog.Housekeeping() {
+			if err == nil && u.Reason == perilog.ReasonHeld || u.Action == perilog.Housekeeping() {
 				// What is repeated with success needs no drain.
 				w.failed[rank] = false
 				w.pending = slices.DeleteFunc(w.pending, func(r reply) bool { return r.rank == rank })

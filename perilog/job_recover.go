@@ -114,32 +114,32 @@ func (j *Job) readyAgain() {
 	}
 }
 
-// Why says why an action needs somebody to resolve it. The zero Why is invalid.
-type Why uint8
+// A Reason says why an action needs somebody to resolve it. The zero Reason is invalid.
+type Reason uint8
 
 // The reasons.
 const (
-	WhyLost    Why = 1 + iota // it was launched before a restart, and nobody has said what became of it
-	WhyForeign                // somebody else started it, and has to finish it
-	WhyHeld                   // housekeeping failed on the ranks, and the configuration holds them
-	WhyStart                  // the executor may have been asked to start the job: it has to say, see NotStarted
-	WhyRemoved                // housekeeping is to run on the ranks, and the configuration has none any more
+	ReasonLost    Reason = 1 + iota // it was launched before a restart, and nobody has said what became of it
+	ReasonForeign                   // somebody else started it, and has to finish it
+	ReasonHeld                      // housekeeping failed on the ranks, and the configuration holds them
+	ReasonStart                     // the executor may have been asked to start the job: it has to say, see NotStarted
+	ReasonRemoved                   // housekeeping is to run on the ranks, and the configuration has none any more
 )
 
 // String returns "lost", "foreign", "held", "start" or "removed"; another value prints as
-// Why(n).
-func (w Why) String() string {
+// Reason(n).
+func (r Reason) String() string {
 	names := [...]string{"", "lost", "foreign", "held", "start", "removed"}
-	if w == 0 || int(w) >= len(names) {
-		return "Why(" + strconv.Itoa(int(w)) + ")"
+	if r == 0 || int(r) >= len(names) {
+		return "Reason(" + strconv.Itoa(int(r)) + ")"
 	}
-	return names[w]
+	return names[r]
 }
 
 // Unresolved is an action that somebody has to resolve.
 type Unresolved struct {
-	Action Key // zero of WhyStart
-	Why    Why
+	Action Key // zero of ReasonStart
+	Reason Reason
 	Ranks  *idset.Set         // those concerned; a copy, not nil
 	Since  eventlog.Timestamp // when the action started
 }
@@ -158,25 +158,25 @@ func (j *Job) Unresolved() []Unresolved {
 		a := j.action(h.Key)
 		switch {
 		case a == nil || a.stage != stageActive || seen[h.Key]:
-			list = append(list, Unresolved{Action: h.Key, Why: WhyForeign, Ranks: h.ranks.Clone(), Since: h.since})
+			list = append(list, Unresolved{Action: h.Key, Reason: ReasonForeign, Ranks: h.ranks.Clone(), Since: h.since})
 		case a.run.HasLost():
-			list = append(list, Unresolved{Action: h.Key, Why: WhyLost, Ranks: a.run.Lost(), Since: h.since})
+			list = append(list, Unresolved{Action: h.Key, Reason: ReasonLost, Ranks: a.run.Lost(), Since: h.since})
 		}
 		seen[h.Key] = true
 	}
 	if j.startPending() && j.executor == executorUnknown {
-		list = append(list, Unresolved{Why: WhyStart, Ranks: j.holds.Held(), Since: j.holds.allocTime})
+		list = append(list, Unresolved{Reason: ReasonStart, Ranks: j.holds.Held(), Since: j.holds.allocTime})
 	}
 	if h := j.hk; h != nil {
-		add := func(why Why, ranks *idset.Set) {
+		add := func(reason Reason, ranks *idset.Set) {
 			if !ranks.IsEmpty() {
-				list = append(list, Unresolved{Action: h.Key, Why: why, Ranks: ranks, Since: h.began})
+				list = append(list, Unresolved{Action: h.Key, Reason: reason, Ranks: ranks, Since: h.began})
 			}
 		}
-		add(WhyLost, h.run.Lost())
-		add(WhyHeld, j.failedHousekeeping())
+		add(ReasonLost, h.run.Lost())
+		add(ReasonHeld, j.failedHousekeeping())
 		if j.cfg.Housekeeping == nil {
-			add(WhyRemoved, idset.Intersect(h.run.Idle(), &h.given))
+			add(ReasonRemoved, idset.Intersect(h.run.Idle(), &h.given))
 		}
 	}
 	return list

@@ -166,7 +166,7 @@ func FuzzRecoverJob(f *testing.F) {
 				judgeUnresolved(t, l.job, &todo, len(waits))
 			}
 			for _, u := range l.job.Unresolved() {
-				if u.Why == perilog.WhyStart {
+				if u.Reason == perilog.ReasonStart {
 					l.job.NotStarted()
 				} else if !l.job.State().Closed() {
 					_ = l.job.ForceFinish(l.now, u.Action, nil, 256, "alice")
