@@ -165,7 +165,7 @@ func (n *naive) trim(p purge.Plan, l purge.Limits, byID bool) purge.Plan {
 		out.Jobs, out.More = nil, true
 	}
 	n.mark(&out)
-	n.bury(&out, n.believed(p, byID))
+	n.tombstones(&out, n.believed(p, byID))
 	return out
 }
 
@@ -177,9 +177,9 @@ func (n *naive) believed(p purge.Plan, byID bool) eventlog.Timestamp {
 	return p.Now
 }
 
-// bury gives tombstones to the youngest jobs of a plan, and lets the oldest
+// tombstones adds tombstones for the youngest jobs of a plan, and lets the oldest
 // tombstones end for them.
-func (n *naive) bury(p *purge.Plan, at eventlog.Timestamp) {
+func (n *naive) tombstones(p *purge.Plan, at eventlog.Timestamp) {
 	if len(p.Jobs) == 0 {
 		return
 	}

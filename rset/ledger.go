@@ -216,9 +216,6 @@ func (l *Ledger) Shrink(ranks *idset.Set) {
 	l.gone.UnionWith(idset.Intersect(ranks, &l.held))
 }
 
-// Allocation returns the whole R. It is never nil.
-func (l *Ledger) Allocation() *R { return l.r.orEmpty() }
-
 // Held returns a new set of the ranks that are held.
 func (l *Ledger) Held() *idset.Set { return l.held.Clone() }
 
@@ -270,7 +267,7 @@ func (l *Ledger) String() string {
 // freed are disjoint and together the allocation, and nothing is held after the
 // final fragment. Only a bug of this package can break them.
 func (l *Ledger) Check() error {
-	r := l.Allocation()
+	r := l.r.orEmpty()
 	if l.held.Intersects(&l.freed) {
 		return fmt.Errorf("rset: I1: ranks %q are held and freed", plain(idset.Intersect(&l.held, &l.freed).String()))
 	}

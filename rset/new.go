@@ -40,7 +40,7 @@ func New(c Config) (*R, error) {
 		case most > MaxRank:
 			return nil, fmt.Errorf("%w: entry %d: rank %d: %w", ErrSyntax, i, most, idset.ErrRange)
 		}
-		m.entries = append(m.entries, entry{ranks: e.Ranks, node: newNode(children.FromMap(kinds))})
+		m.entries = append(m.entries, entry{ranks: e.Ranks, node: newNode(children.New(kinds))})
 	}
 	made, at, err := m.merge()
 	switch {

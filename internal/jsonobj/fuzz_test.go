@@ -18,12 +18,12 @@ func FuzzRead(f *testing.F) {
 	f.Add(nested)
 	f.Add(`{"i\u0064":1,"name":"\ud83d\ude00","":0}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := readShelf(text)
+		s, err := readRecord(text)
 		if err != nil {
 			fault := err.(*jsonobj.Fault)
 			require.True(t, 0 <= fault.Offset && fault.Offset <= len(text))
 			require.LessOrEqual(t, len(fault.Path), 128)
-			require.Equal(t, fault, func() error { _, err := readShelf(text); return err }())
+			require.Equal(t, fault, func() error { _, err := readRecord(text); return err }())
 			return
 		}
 		require.NoError(t, jsonscan.Check([]byte(text), jsonscan.Limits{}))
@@ -39,8 +39,8 @@ func FuzzRead(f *testing.F) {
 		w.Texts("tags", s.tags)
 		out, err := w.End(nil)
 		require.NoError(t, err)
-		again, err := readShelf(string(out))
+		again, err := readRecord(string(out))
 		require.NoError(t, err)
-		require.Equal(t, shelf{id: s.id, name: s.name, tags: s.tags, kept: s.kept}, again)
+		require.Equal(t, record{id: s.id, name: s.name, tags: s.tags, kept: s.kept}, again)
 	})
 }

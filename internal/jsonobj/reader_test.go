@@ -14,8 +14,8 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// shelf is what the tests read: every kind of value, one of them in an array.
-type shelf struct {
+// record is what the tests read: every kind of value, one of them in an array.
+type record struct {
 	id    int64
 	name  string
 	open  bool
@@ -41,9 +41,9 @@ func parseEven(s string) (int, error) {
 	return n, nil
 }
 
-// readShelf reads a shelf as the packages read theirs.
-func readShelf(text string) (shelf, error) {
-	var s shelf
+// readRecord reads a record as the packages read theirs.
+func readRecord(text string) (record, error) {
+	var s record
 	var books jsonobj.Value
 	d := jsonobj.NewDoc([]byte(text), jsonscan.Limits{})
 	o := d.Object()
@@ -93,11 +93,11 @@ func readBook(v jsonobj.Value) (b book) {
 }
 
 func TestReader(t *testing.T) {
-	s, err := readShelf(` {"id": 7, "n\u0061me": "a\nb", "open": true, "width": -0.0, "tags": ["x", "y"], "even": "12",
+	s, err := readRecord(` {"id": 7, "n\u0061me": "a\nb", "open": true, "width": -0.0, "tags": ["x", "y"], "even": "12",
 		"books": [{"title": "é", "pages": 3}, {"title": "\u00e9", "lent to": {}}], "k": [1, 2], "a\"": {"b": null}} `)
 	require.NoError(t, err)
 	require.False(t, math.Signbit(s.width))
-	require.Equal(t, shelf{
+	require.Equal(t, record{
 		id: 7, name: "a\nb", open: true, tags: []string{"x", "y"}, even: 12,
 		books: []book{{"é", 3}, {"é", 0}}, kept: json.RawMessage(`{"k":[1,2],"a\"":{"b":null}}`),
 	}, s)
@@ -137,7 +137,7 @@ func TestFaults(t *testing.T) {
 		{`{"id":1,"name":"n"} x`, `offset 20: text after the value: byte "x"`},
 		{`{"` + long + `":tru}`, `offset 77: unexpected byte "}"`},
 	} {
-		_, err := readShelf(c.text)
+		_, err := readRecord(c.text)
 		require.EqualError(t, err, c.fault, c.text)
 	}
 }
@@ -209,7 +209,7 @@ func TestNestedFault(t *testing.T) {
 	}
 	outer := errors.New("outer")
 	err := read(func(v jsonobj.Value) {
-		_, err := readShelf(string(v.Raw()))
+		_, err := readRecord(string(v.Raw()))
 		v.Fail(errors.Join(outer, err))
 	})
 	require.EqualError(t, err, "r[1].id: offset 14: must be from 1 to 99")
@@ -220,9 +220,9 @@ func TestNestedFault(t *testing.T) {
 	require.EqualError(t, err, `r[1]: offset 14: unexpected byte "\\"`)
 	require.ErrorIs(t, err, jsonscan.ErrSyntax)
 
-	_, err = readShelf(`{"id":1,"name":"n","books":{}}`)
+	_, err = readRecord(`{"id":1,"name":"n","books":{}}`)
 	require.ErrorIs(t, err, jsonobj.ErrKind)
-	_, err = readShelf(`{}`)
+	_, err = readRecord(`{}`)
 	require.ErrorIs(t, err, jsonobj.ErrMissing)
 }
 

@@ -70,7 +70,7 @@ func TestWriterReads(t *testing.T) {
 	w.Int("id", 1)
 	w.Text("name", "")
 	w.Keep(json.RawMessage(`{"id":2}`))
-	out, err := w.End(func(b []byte) error { _, err := readShelf(string(b)); return err })
+	out, err := w.End(func(b []byte) error { _, err := readRecord(string(b)); return err })
 	require.EqualError(t, err, `offset 18: duplicate key "id"`)
 	require.Equal(t, "before", string(out))
 }

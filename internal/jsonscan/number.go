@@ -190,19 +190,6 @@ func Int64(raw []byte) (value int64, ok bool) {
 	return int64(u), ok && u <= math.MaxInt64
 }
 
-// Uint64 returns the value of an integer token as Int64 does. -0 is 0, any
-// other negative number is out of range. Numbers above the largest int64 are
-// read, though no text that Check accepts holds one.
-func Uint64(raw []byte) (value uint64, ok bool) {
-	if string(raw) == "-0" {
-		return 0, true
-	}
-	if len(raw) > 0 && raw[0] == '-' || !IsInteger(raw) {
-		return 0, false
-	}
-	return parseDigits(raw)
-}
-
 // parseDigits returns the value of at least one digit, false above the largest
 // uint64.
 func parseDigits(b []byte) (uint64, bool) {

@@ -131,8 +131,8 @@ func (s *suite) mark(id jobid.ID) {
 	s.greatest = max(s.greatest, id)
 }
 
-// bury stores and drops tombstones.
-func (s *suite) bury(put []purge.Record, drop ...jobid.ID) {
+// tombstones stores and drops tombstones.
+func (s *suite) tombstones(put []purge.Record, drop ...jobid.ID) {
 	s.Helper()
 	s.must("put tombstones", s.PutTombstones(s.ctx, put, drop))
 	if s.tombs == nil {
@@ -189,8 +189,8 @@ func (s *suite) look() {
 
 func calledWithNothing(s *suite) {
 	s.create(job(1))
-	s.bury([]purge.Record{job(2)})
-	s.bury(nil)
+	s.tombstones([]purge.Record{job(2)})
+	s.tombstones(nil)
 	s.unlink()
 	s.mark(0)
 }
@@ -216,7 +216,7 @@ func extremeIDs(s *suite) {
 	least.ID, greatest.ID = 0, math.MaxUint64
 	s.create(least, greatest, job(3))
 	s.look()
-	s.bury([]purge.Record{least, greatest})
+	s.tombstones([]purge.Record{least, greatest})
 	s.mark(math.MaxUint64)
 	s.unlink(0, math.MaxUint64)
 }
@@ -251,41 +251,41 @@ func largeBatch(s *suite) {
 	}
 	s.create(put...)
 	s.create(job(purge.MaxBatch))
-	s.bury(put)
+	s.tombstones(put)
 	s.unlink(ids...)
 }
 
 func tombstonesStay(s *suite) {
 	s.create(job(1), job(2))
-	s.bury([]purge.Record{job(1)})
+	s.tombstones([]purge.Record{job(1)})
 	s.unlink(job(1).ID)
 	s.look()
 	s.must("open again", s.Reopen())
-	s.bury([]purge.Record{job(2)})
+	s.tombstones([]purge.Record{job(2)})
 	s.unlink(job(2).ID)
 }
 
 func lastTombstoneStays(s *suite) {
 	first, second := job(1), job(1)
 	second.Result, second.Ran, second.Inactive = jobstate.ResultTimeout, !first.Ran, 1_800_000_000
-	s.bury([]purge.Record{first, job(2)})
-	s.bury([]purge.Record{first})
-	s.bury([]purge.Record{second})
+	s.tombstones([]purge.Record{first, job(2)})
+	s.tombstones([]purge.Record{first})
+	s.tombstones([]purge.Record{second})
 	s.look()
 	s.must("open again", s.Reopen())
-	s.bury([]purge.Record{second})
+	s.tombstones([]purge.Record{second})
 }
 
 func droppedTombstones(s *suite) {
 	s.create(job(1))
-	s.bury([]purge.Record{job(1), job(2), job(3)})
-	s.bury([]purge.Record{job(4)}, job(2).ID, job(50).ID)
+	s.tombstones([]purge.Record{job(1), job(2), job(3)})
+	s.tombstones([]purge.Record{job(4)}, job(2).ID, job(50).ID)
 	s.look()
-	s.bury(nil, job(3).ID)
+	s.tombstones(nil, job(3).ID)
 	s.look()
 	s.must("open again", s.Reopen())
 	s.look()
-	s.bury([]purge.Record{job(2)}) // it is back
+	s.tombstones([]purge.Record{job(2)}) // it is back
 }
 
 // obstruct makes Unlink of a job fail. It returns nil if the subject cannot.
@@ -352,8 +352,8 @@ func runnerPassesOver(s *suite) {
 func slicesAreNotKept(s *suite) {
 	s.create(job(1), job(2))
 	put, drop, ids := []purge.Record{job(1)}, []jobid.ID{job(3).ID}, []jobid.ID{job(1).ID}
-	s.bury([]purge.Record{job(2), job(3)})
-	s.bury(put, drop...)
+	s.tombstones([]purge.Record{job(2), job(3)})
+	s.tombstones(put, drop...)
 	s.unlink(ids...)
 	if put[0] != job(1) || drop[0] != job(3).ID || ids[0] != job(1).ID {
 		s.Fatalf("storetest: %s: the store changed them", s.name)
@@ -364,7 +364,7 @@ func slicesAreNotKept(s *suite) {
 
 func doneContext(s *suite) {
 	s.create(job(1), job(2))
-	s.bury([]purge.Record{job(5), job(6)})
+	s.tombstones([]purge.Record{job(5), job(6)})
 	s.mark(10)
 	live := s.ctx
 	ctx, cancel := context.WithCancel(live)

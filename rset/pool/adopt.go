@@ -55,7 +55,7 @@ func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 			id: id, r: r, since: r.Start(), expiration: r.Expiration(), cut: held.Len() < r.Len(),
 		})
 		for e := range held.Entries() {
-			k := children.FromMap(e.Children)
+			k := children.New(e.Children)
 			for first, last := range e.Ranks.Ranges() {
 				p.reshare(id, true, first, last, func(*children.Set) *children.Set { return k })
 				p.hold(id, first, last, k)

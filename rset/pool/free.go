@@ -35,7 +35,7 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 	}
 	var pl plan
 	for e := range fragment.Entries() {
-		k := children.FromMap(e.Children)
+		k := children.New(e.Children)
 		for first, last := range e.Ranks.Ranges() {
 			p.planFree(&pl, id, first, last, k)
 		}

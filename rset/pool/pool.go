@@ -81,7 +81,7 @@ func New(inventory *rset.R, cfg Config) (*Pool, error) {
 func spansOf(r *rset.R) []*span {
 	var spans []*span
 	for e := range r.Entries() {
-		all := children.FromMap(e.Children)
+		all := children.New(e.Children)
 		for first, last := range e.Ranks.Ranges() {
 			spans = append(spans, &span{first, last, state{all: all, free: all}})
 		}

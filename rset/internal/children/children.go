@@ -32,9 +32,9 @@ func Of(kinds []Kind) *Set {
 	return &Set{kinds}
 }
 
-// FromMap returns the set of ids by kind, without empty kinds. It retains the
+// New returns the set of ids by kind, without empty kinds. It retains the
 // sets of ids.
-func FromMap(ids map[string]*idset.Set) *Set {
+func New(ids map[string]*idset.Set) *Set {
 	kinds := make([]Kind, 0, len(ids))
 	for name, set := range ids {
 		kinds = append(kinds, Kind{name, set, set.Len()})

@@ -35,7 +35,7 @@ func setOf(naive map[child]bool) *children.Set {
 		}
 		ids[c.kind].Insert(c.id)
 	}
-	return children.FromMap(ids)
+	return children.New(ids)
 }
 
 func naiveOf(s *children.Set) map[child]bool {

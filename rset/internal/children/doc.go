@@ -3,7 +3,7 @@
 // A [Set] is immutable, so that nodes, jobs and copies share it. It is what a
 // resource set and a pool compute with; neither needs the other's bookkeeping.
 //
-//	free := children.FromMap(map[string]*idset.Set{"core": cores})
+//	free := children.New(map[string]*idset.Set{"core": cores})
 //	free = free.Subtract(taken)
 //	_, n := free.Kind("core")
 package children
