@@ -27,6 +27,9 @@ func TestAttack(t *testing.T) {
 		return
 	}
 	length := time.Second
+	if testing.Short() {
+		length /= 10
+	}
 	if text := os.Getenv("JOBLIFE_SOAK"); text != "" {
 		var err error
 		if length, err = time.ParseDuration(text); err != nil {
@@ -52,7 +55,11 @@ func TestAttack(t *testing.T) {
 
 // TestAttackSeeds repeats seeds that once found a fault.
 func TestAttackSeeds(t *testing.T) {
-	for seed := range uint64(500) {
+	seeds := uint64(500)
+	if testing.Short() {
+		seeds = 100
+	}
+	for seed := range seeds {
 		attack(t, seed, false)
 		if t.Failed() {
 			return

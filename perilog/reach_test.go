@@ -55,12 +55,13 @@ func explore(t *testing.T, nodes int, config *perilog.Config) (states, ends int)
 	seen := map[string]bool{}
 	paths := [][]string{nil}
 	for len(paths) > 0 {
-		path := paths[len(paths)-1]
-		paths = paths[:len(paths)-1]
+		path := paths[0] // the shortest: it is played from the start
+		paths = paths[1:]
 		s := newScene(t, perilog.Spec{ID: 1, R: r}, config)
 		for _, move := range path {
-			s.do(move)
+			s.move(move)
 		}
+		require.NoError(t, s.job.Check())
 		key := s.key()
 		if seen[key] {
 			continue
@@ -179,8 +180,8 @@ func (s *scene) moves() []string {
 	return moves
 }
 
-// do lets something happen.
-func (s *scene) do(move string) {
+// move lets something happen.
+func (s *scene) move(move string) {
 	s.path = append(s.path, move)
 	verb, rest, _ := strings.Cut(move, " ")
 	switch verb {
@@ -233,7 +234,6 @@ func (s *scene) do(move string) {
 			}
 		}
 	}
-	require.NoError(s.t, s.job.Check())
 }
 
 // rerun repeats what was lost where its process has ended, as an operator does who
