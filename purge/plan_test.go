@@ -427,7 +427,7 @@ func TestAHundredPlansAtOnce(t *testing.T) {
 	})
 }
 
-func TestARestartRefusesWhatCanNotBe(t *testing.T) {
+func TestARestartRefusesImpossibleRecords(t *testing.T) {
 	jobs := makeJobs(3)
 	bad := jobs[1]
 	bad.Result = 3
@@ -503,7 +503,7 @@ func TestTombstonesEndByCountAndByAge(t *testing.T) {
 	require.NoError(t, x.Check())
 }
 
-func TestAPurgeByIdEndsNoTombstoneByATimeThatNobodyBelieves(t *testing.T) {
+func TestAPurgeByIDEndsNoTombstoneByAnUnacceptedTime(t *testing.T) {
 	x, m := populated(t, purge.Config{TombstoneAge: jobstate.Some(time.Hour)}, 10)
 	r := newRunner(t, x, m, purge.Limits{})
 	require.NoError(t, x.Observe(start+10))

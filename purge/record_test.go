@@ -125,7 +125,7 @@ func TestATombstonePrintsAndReads(t *testing.T) {
 	}
 }
 
-func TestATextThatIsNoTombstoneIsRefusedWhereItIsWrong(t *testing.T) {
+func TestAnInvalidTombstoneIsRefusedWhereItIsWrong(t *testing.T) {
 	for text, want := range map[string]int{
 		"":                              0,
 		"1 2.0 failed":                  12,

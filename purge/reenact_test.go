@@ -125,7 +125,7 @@ func TestTheWatermarkIsStoredBeforeTheJobThatProvesItGoes(t *testing.T) {
 
 // flux-core#4711, #4801 and #5047: a purge of an active job made statistics wrong,
 // and said "no such file".
-func TestWhyAJobCanNotBePurgedByIdIsTold(t *testing.T) {
+func TestAnErrorTellsWhyAJobCannotBePurgedByID(t *testing.T) {
 	x, m := populated(t, purge.Config{Active: func(id jobid.ID) (jobstate.State, bool) { return jobstate.StateRun, id == 77 }}, 3)
 	r := newRunner(t, x, m, purge.Limits{})
 	_, err := x.Pin(2, purge.Pin{Kind: purge.PinHousekeeping, By: "rank 3"})

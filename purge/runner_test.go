@@ -75,7 +75,7 @@ func TestATickPurgesAtMostOneHundredJobs(t *testing.T) {
 	require.Equal(t, jobid.ID(250), m.watermark)
 }
 
-func TestNothingIsAskedOfTheStoreWhereNothingGoes(t *testing.T) {
+func TestAPurgeOfNothingDoesNotCallTheStore(t *testing.T) {
 	x, m := populated(t, purge.Config{TombstoneCount: jobstate.Some(0)}, 3)
 	_, err := newRunner(t, x, m, purge.Limits{}).Tick(t.Context(), start+10)
 	require.NoError(t, err)

@@ -231,7 +231,7 @@ func TestALedgerIsRebuiltFromWhatWasFreed(t *testing.T) {
 	})
 }
 
-func TestWhatCanNotHaveBeenFreedIsRefused(t *testing.T) {
+func TestWhatCannotHaveBeenFreedIsRefused(t *testing.T) {
 	r := parse(t, mixed)
 	_, err := rset.Rebuild(r, rset.Released{Ranks: ids(t, "3-6")})
 	require.EqualError(t, err, "rset: no such resources: unknown ranks 5-6")

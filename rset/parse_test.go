@@ -62,7 +62,7 @@ func reprint(text []byte) string {
 	}))
 }
 
-func TestATextThatIsNoRIsRefusedWithThePlace(t *testing.T) {
+func TestAnInvalidRIsRefusedWithThePlace(t *testing.T) {
 	in := func(execution string) string { return `{"version":1,"execution":{` + execution + `}}` }
 	lite := func(entries string) string { return in(`"R_lite":[` + entries + `]`) }
 	with := func(member string) string {

@@ -160,7 +160,7 @@ func TestWhatFailsInOpenLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesWhatIsNoFile(t *testing.T) {
+func TestOpenRefusesANameThatIsNotAFile(t *testing.T) {
 	d := newDisk()
 	d.names[name] = &node{id: 1, mode: fs.ModeNamedPipe}
 	_, err := logfile.Open(name, logfile.Options{FS: d})
@@ -308,7 +308,7 @@ func TestCloseSyncsWhatIsNotDurable(t *testing.T) {
 	require.Equal(t, d.count("open"), d.count("close"))
 }
 
-func TestABatchThatIsNoLogIsRefusedWhole(t *testing.T) {
+func TestAnInvalidBatchIsRefusedWhole(t *testing.T) {
 	d := with(name, line(0))
 	l, err := logfile.Open(name, logfile.Options{FS: d, MaxBatch: 200})
 	require.NoError(t, err)
@@ -431,7 +431,7 @@ func requireFailed(t *testing.T, l *logfile.Log, d *disk, stands string) {
 	require.Equal(t, before, d.read(name))
 }
 
-func TestAWriteThatCanNotBeTakenBackEndsTheLog(t *testing.T) {
+func TestAWriteThatCannotBeTakenBackEndsTheLog(t *testing.T) {
 	for _, op := range []string{"stat", "truncate", "sync"} {
 		for _, policy := range []logfile.SyncPolicy{logfile.SyncAlways, logfile.SyncGroup, logfile.SyncNever} {
 			d := with(name, line(0))

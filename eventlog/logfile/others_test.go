@@ -88,7 +88,7 @@ func TestALimitIsAskedBeforeTheRead(t *testing.T) {
 
 // The first half of what a read returns may be older than the second: then it holds
 // a line that no writer wrote.
-func TestAReadThatSpansATakeBackHandsOutNothingThatNobodyWrote(t *testing.T) {
+func TestAReadAcrossATruncationReturnsOnlyWrittenEntries(t *testing.T) {
 	a, b := line(1), line(2)
 	require.Equal(t, len(a), len(b))
 	mixed := a[:len(a)/2] + b[len(b)/2:]

@@ -98,7 +98,7 @@ func TestRepairSetsAsideEntriesOnlyIfToldTo(t *testing.T) {
 	require.Equal(t, damaged, d.read(side(1)))
 }
 
-func TestRepairKeepsWhatASideFileCanNotHold(t *testing.T) {
+func TestRepairKeepsWhatASideFileCannotHold(t *testing.T) {
 	content := lines(0, 2) + line(2)[:30]
 	for what, tt := range map[string]struct {
 		op   string

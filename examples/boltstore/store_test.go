@@ -151,7 +151,7 @@ func TestJobsMayBeChangedWhileTheyAreListed(t *testing.T) {
 	require.Equal(t, 350, seen)
 }
 
-func TestWhatIsNoStoreIsNotOpened(t *testing.T) {
+func TestOpenRefusesAFileThatIsNotAStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	require.NoError(t, os.WriteFile(path, []byte("no database"), 0o600))
 	_, err := boltstore.Open(path)

@@ -227,7 +227,7 @@ func TestACrashLosesNothingWheneverItComes(t *testing.T) {
 
 // The drain is asked for at 160 s and is confirmed at 161 s, when nobody hears it.
 // The daemon is back at 180.5 s and asks again.
-func TestADrainThatTheDaemonDidNotHearOfIsAskedForAgain(t *testing.T) {
+func TestAnUnconfirmedDrainIsRequestedAgain(t *testing.T) {
 	for _, what := range []string{"", " -housekeeping"} {
 		line := "-nodes 1 -stragglers 0 -hang 1 -timeout 100s -crash 160.5" + what
 		partial, whole := times(t, line)

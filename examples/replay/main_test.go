@@ -146,7 +146,7 @@ func TestALogIsNamedByItsFileOrItsFolder(t *testing.T) {
 	require.Contains(t, stderr, "no eventlog, JSON lines or dump archive in it")
 }
 
-func TestWhatIsNoneOfTheFormsIsNamed(t *testing.T) {
+func TestAFileOfNoKnownFormIsNamed(t *testing.T) {
 	for _, in := range []string{"nonsense\n", "{}\n", "[1]", "# a comment\nkey = 1\n", strings.Repeat("\x00", 4096)} {
 		status, stdout, stderr := replay(t, strings.NewReader(in), "-")
 		require.Equal(t, exitFault, status)
@@ -204,7 +204,7 @@ func TestTheDiagramHasTwoForms(t *testing.T) {
 	require.Equal(t, mermaid, same)
 }
 
-func TestWhatCanNotBeReadIsNamedAndTheRestIsTold(t *testing.T) {
+func TestWhatCannotBeReadIsNamedAndTheRestIsTold(t *testing.T) {
 	lines := bytes.SplitAfter(gunzip(t), []byte("\n"))
 	torn := bytes.Replace(lines[0], []byte(`\"clean\"}\n"`), []byte(`\"clean\"}"`), 1)
 	require.NotEqual(t, lines[0], torn)

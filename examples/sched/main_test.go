@@ -249,7 +249,7 @@ func TestEveryErrnumIsListed(t *testing.T) {
 
 // What a line tells that cannot be read, nobody knows: if it was of a job that
 // holds resources, those would be given to another.
-func TestNothingStartsAfterAHelloThatCanNotBeRead(t *testing.T) {
+func TestNothingStartsAfterAHelloThatCannotBeRead(t *testing.T) {
 	const (
 		hello   = `{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":16,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}}}` + "\n"
 		request = `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"

@@ -147,7 +147,7 @@ func TestACursorLimitsDepthAsCheckDoes(t *testing.T) {
 	require.ErrorIs(t, err, ErrDepth)
 }
 
-func TestWhatACursorHandsOutCanNotGrowIntoTheText(t *testing.T) {
+func TestWhatACursorHandsOutCannotGrowIntoTheText(t *testing.T) {
 	in := []byte(`{"a":1,"b":2}`)
 	c := Object(in)
 	require.True(t, c.Next())

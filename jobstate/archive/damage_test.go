@@ -127,7 +127,7 @@ func TestDataBehindTheEndIsNotLostInSilence(t *testing.T) {
 	requireGood(t, a, 1)
 }
 
-func TestWhatIsNoArchiveIsRefused(t *testing.T) {
+func TestDataThatIsNotAnArchiveIsRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"text":     strings.Repeat("once upon a time\n", 100),
 		"eventlog": strings.Repeat(submitted, 20),

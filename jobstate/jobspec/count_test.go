@@ -110,7 +110,7 @@ func TestCountsAreReadFromJSON(t *testing.T) {
 	}
 }
 
-func TestJSONThatIsNoCountIsRefusedAndTheReceiverStays(t *testing.T) {
+func TestAnInvalidCountIsRefusedAndTheReceiverStays(t *testing.T) {
 	for in, path := range map[string]string{
 		`0`: "", `-1`: "", `1.0`: "", `1e3`: "", `true`: "", `null`: "", `[1]`: "", `"x"`: "", `""`: "",
 		`{}`: "min", `{"max":3}`: "min", `{"man":4}`: "man", `{"min":0}`: "min", `{"min":"2"}`: "min", `{"min":-2,"max":6}`: "min",

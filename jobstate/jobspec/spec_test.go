@@ -13,7 +13,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
-func TestTextThatIsNoJSONIsRefusedWithItsOffset(t *testing.T) {
+func TestInvalidJSONIsRefusedWithItsOffset(t *testing.T) {
 	full := text("", "", "")
 	for in, offset := range map[string]int{
 		"":                          0,

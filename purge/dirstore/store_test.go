@@ -136,7 +136,7 @@ func TestAddReplacesWhatAnAddLeftThatFailed(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(dir, "new", "job.0000.0000.0000.0009"))
 }
 
-func TestAddRefusesWhatItCanNotKeep(t *testing.T) {
+func TestAddRefusesWhatItCannotKeep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s, err := dirstore.Create(dir, dirstore.Options{MaxEventlog: 100, MaxObject: 10})
 	require.NoError(t, err)
@@ -221,7 +221,7 @@ func TestAJobThatIsNotThereIsNotChanged(t *testing.T) {
 	require.Equal(t, []jobid.ID{1}, ids)
 }
 
-func TestAppendRefusesWhatIsNoEvent(t *testing.T) {
+func TestAppendRefusesALineThatIsNotAnEvent(t *testing.T) {
 	s, _ := create(t, 1)
 	require.ErrorIs(t, s.Append(1, []byte("no event\n")), logfile.ErrBatch)
 	j, err := s.Read(1)
@@ -374,7 +374,7 @@ func TestADoneContextChangesNothing(t *testing.T) {
 	require.Equal(t, jobid.ID(1), s.Watermark())
 }
 
-func TestNobodyElseMayReadAStore(t *testing.T) {
+func TestOnlyTheOwnerMayReadAStore(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no such permissions")
 	}

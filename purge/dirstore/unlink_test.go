@@ -100,7 +100,7 @@ func TestTheWatermarkIsTheGreatestOfAllEvidence(t *testing.T) {
 	}
 }
 
-func TestAStoreWhoseWatermarkCanNotBeReadIsNotOpened(t *testing.T) {
+func TestAStoreWhoseWatermarkCannotBeReadIsNotOpened(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
 	}{
@@ -271,7 +271,7 @@ func TestAStoreWhoseOwnDirectoriesAreLinksIsNotOpened(t *testing.T) {
 
 // Each call of an Unlink fails once: no more than one job stays behind, and the
 // error tells which. What stays in the trash is no error.
-func TestAJobThatCanNotBeMovedKeepsNoOther(t *testing.T) {
+func TestAJobThatCannotBeMovedKeepsNoOther(t *testing.T) {
 	newOne := newWorld(t)
 	for k := 1; ; k++ {
 		w := newOne(func() bool { return false })

@@ -77,7 +77,7 @@ func TestJobsThatBypassedTheSchedulerAreNotAnnounced(t *testing.T) {
 }
 
 // One job that cannot be told is named; the others are told.
-func TestAJobThatCanNotBeAnnouncedIsNamed(t *testing.T) {
+func TestAJobThatCannotBeAnnouncedIsNamed(t *testing.T) {
 	none, empty := holder(t, 3, nil), holder(t, 4, nil)
 	none.R, empty.R = nil, new(rset.R)
 	holders := []alloc.Holder{none, empty, holder(t, 5, idset.Of(3, 4)), holder(t, 1, nil), holder(t, 1, idset.Of(0)), holder(t, 6, nil)}

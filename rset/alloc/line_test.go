@@ -77,7 +77,7 @@ func TestRefusedLinesNameKeyAndOffset(t *testing.T) {
 	}
 }
 
-func TestLinesThatCanNotBeReadAreNotWritten(t *testing.T) {
+func TestLinesThatCannotBeReadAreNotWritten(t *testing.T) {
 	payload := json.RawMessage(`{}`)
 	for key, lines := range map[string][]alloc.Line{
 		"topic":   {{}, {Topic: strings.Repeat("a", 257)}, {Topic: "\xff"}},

@@ -185,7 +185,7 @@ func TestTextsThatAreTooLongAreRefused(t *testing.T) {
 }
 
 // What is written is read again: whatever would not be is refused.
-func TestValuesThatCanNotBeReadAreNotWritten(t *testing.T) {
+func TestValuesThatCannotBeReadAreNotWritten(t *testing.T) {
 	r, empty, spec := parseR(t, textR), new(rset.R), json.RawMessage(`{}`)
 	nan, inf := eventlog.Timestamp(math.NaN()), eventlog.Timestamp(math.Inf(1))
 	deep := func(n int) json.RawMessage {

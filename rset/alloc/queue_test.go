@@ -149,7 +149,7 @@ func TestNothingIsSentBetweenHelloAndReady(t *testing.T) {
 	d.ready(1, "alloc 1@17", 1)
 }
 
-func TestReadyTellsHowManyJobsWaitAndHeldOnesDoNot(t *testing.T) {
+func TestReadyCountsTheJobsThatWaitWithoutHeldOnes(t *testing.T) {
 	d := newDrive(t)
 	d.add(1, 0, "")
 	d.add(2, 16, "")
@@ -424,7 +424,7 @@ func TestAnswersThatLackSomethingChangeNothing(t *testing.T) {
 }
 
 // As flux-core does: the request has ended, so it is made again.
-func TestACancelAnswerThatNobodyAskedForPutsTheJobBack(t *testing.T) {
+func TestAnUnrequestedCancelResponsePutsTheJobBack(t *testing.T) {
 	d := online(t, 0)
 	d.add(1, 16, "alloc 1@16")
 	d.answer(alloc.ResponseCancel, 1, alloc.OutcomeRequeued, "alloc 1@16")

@@ -134,7 +134,7 @@ func TestConstraintsChooseAsIfTheRestWereDown(t *testing.T) {
 	})
 }
 
-func TestWhatCanNotBeIsToldFromWhatCanNotBeNow(t *testing.T) {
+func TestInfeasibleDiffersFromUnavailable(t *testing.T) {
 	p := newPool(t, "rank[0-3]/core[0-3] n[0-3]")
 	_, err := p.Alloc(1, byNode(t, "4", "4"), 100)
 	require.ErrorIs(t, err, pool.ErrBusy) // all are down

@@ -211,7 +211,7 @@ func TestAResponseIsWrittenAsTheResourceModuleWritesIt(t *testing.T) {
 	}
 }
 
-func TestAResponseThatNobodyCouldReadIsNotWritten(t *testing.T) {
+func TestAnUnreadableResponseIsNotWritten(t *testing.T) {
 	high := idset.Of(rset.MaxRank + 1)
 	nan, never := eventlog.Timestamp(-1), eventlog.Timestamp(0)
 	nan, never = nan*never/never, -never

@@ -40,7 +40,7 @@ func TestAControlLineIsRead(t *testing.T) {
 	}
 }
 
-func TestALineThatIsNoControlLineIsPlainOutput(t *testing.T) {
+func TestALineThatIsNotAControlLineIsPlainOutput(t *testing.T) {
 	for _, line := range []string{
 		"", "\n", "hello", " perilog-control:{\"version\":1}", "perilog-contro", "Perilog-control:{\"version\":1}",
 		`x perilog-control:{"version":1}`, strings.Repeat("x", 2*MaxControl),
