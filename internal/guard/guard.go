@@ -1,6 +1,7 @@
-// Package guard has what several packages need to keep their promises: NoCopy
-// for types that must not be copied, IsTime for the times of events, Clip and Quote for texts from outside in
-// errors, Duration for seconds from outside.
+// Package guard has what several packages need to keep their promises: NoCopy for
+// types that must not be copied, IsTime for the times of events, Clip and Quote for
+// texts from outside in errors, Cause for the causes of errors, Duration for seconds
+// from outside.
 package guard
 
 import (
@@ -46,3 +47,16 @@ func Duration(seconds float64) time.Duration {
 	}
 	return longest
 }
+
+// A cause is an error that belongs to a category, without the category's text.
+type cause struct {
+	category error
+	text     string
+}
+
+func (c *cause) Error() string { return c.text }
+func (c *cause) Unwrap() error { return c.category }
+
+// Cause returns an error with a text that wraps a category, which the text does not
+// repeat: what is around it names the category.
+func Cause(category error, text string) error { return &cause{category, text} }

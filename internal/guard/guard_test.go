@@ -1,6 +1,7 @@
 package guard_test
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -31,4 +32,11 @@ func TestSecondsAreRoundedAndCut(t *testing.T) {
 	} {
 		require.Equal(t, want, guard.Duration(seconds), seconds)
 	}
+}
+
+func TestACauseHasItsOwnTextAndACategory(t *testing.T) {
+	category := errors.New("category")
+	err := guard.Cause(category, "text")
+	require.ErrorIs(t, err, category)
+	require.EqualError(t, err, "text")
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
@@ -23,33 +24,19 @@ var (
 	ErrUTF8 = errors.New("text is not valid UTF-8")
 )
 
-// A kindError is a cause that says which kind of value must be there. It wraps
-// ErrKind.
-type kindError string
-
-const (
-	errObject  kindError = "must be an object"
-	errArray   kindError = "must be an array"
-	errString  kindError = "must be a string"
-	errBool    kindError = "must be true or false"
-	errInteger kindError = "must be an integer"
-	errNumber  kindError = "must be a number"
+// Causes that say which kind of value must be there, and which number.
+var (
+	errObject  = guard.Cause(ErrKind, "must be an object")
+	errArray   = guard.Cause(ErrKind, "must be an array")
+	errString  = guard.Cause(ErrKind, "must be a string")
+	errBool    = guard.Cause(ErrKind, "must be true or false")
+	errInteger = guard.Cause(ErrKind, "must be an integer")
+	errNumber  = guard.Cause(ErrKind, "must be a number")
+	errFinite  = guard.Cause(ErrRange, "must be a finite number")
 )
 
-func (e kindError) Error() string { return string(e) }
-func (e kindError) Unwrap() error { return ErrKind }
-
-// A rangeError is a cause that says which numbers are in range. It wraps
-// ErrRange.
-type rangeError string
-
-const errFinite rangeError = "must be a finite number"
-
-func (e rangeError) Error() string { return string(e) }
-func (e rangeError) Unwrap() error { return ErrRange }
-
 // outside returns the cause for a number that is not from lo to hi.
-func outside(lo, hi string) error { return rangeError("must be from " + lo + " to " + hi) }
+func outside(lo, hi string) error { return guard.Cause(ErrRange, "must be from "+lo+" to "+hi) }
 
 // Fault says what is wrong in a text, and where.
 type Fault struct {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
@@ -87,7 +88,7 @@ func (v Value) Float(lo, hi float64) float64 {
 	case !ok:
 		v.Fail(errNumber)
 	case hi == math.MaxFloat64:
-		v.Fail(rangeError("must be at least " + strconv.FormatFloat(lo, 'g', -1, 64)))
+		v.Fail(guard.Cause(ErrRange, "must be at least "+strconv.FormatFloat(lo, 'g', -1, 64)))
 	default:
 		v.Fail(outside(strconv.FormatFloat(lo, 'g', -1, 64), strconv.FormatFloat(hi, 'g', -1, 64)))
 	}

@@ -330,7 +330,7 @@ func (t *tree) declarations(f *file) {
 // What is no method of an unexported type, and the values of errors and tables.
 var (
 	exportedMethod = regexp.MustCompile(`^func (\((\w+ )?\*?[A-Z].*?\) )?[A-Z]`)
-	errorValue     = regexp.MustCompile(`^\s*(var )?[eE]rr\w* += (errors\.New\(|fmt\.Errorf\(|\w+\.Err[A-Z])`)
+	errorValue     = regexp.MustCompile(`^\s*(var )?[eE]rr\w* += (errors\.New\(|fmt\.Errorf\(|guard\.Cause\(|\w+\.Err[A-Z])`)
 	tableValue     = regexp.MustCompile(`^\s*(var )?[a-z]\w* += ((map)?\[.*[{(]|[\w.]+\{)`)
 )
 

@@ -3,6 +3,7 @@ package jobspec
 import (
 	"errors"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
@@ -50,38 +51,22 @@ var (
 )
 
 // Causes of the other categories.
-type (
-	limitCause   string
-	versionCause string
-	updateCause  string
-	shapeCause   string
-)
+var (
+	errBytes    = guard.Cause(ErrLimit, "too many bytes")
+	errDepth    = guard.Cause(ErrLimit, "nested too deep")
+	errVertices = guard.Cause(ErrLimit, "too many resource vertices")
+	errTasks    = guard.Cause(ErrLimit, "too many tasks")
+	errHuge     = guard.Cause(ErrLimit, "too large a number")
 
-func (c limitCause) Error() string   { return string(c) }
-func (c limitCause) Unwrap() error   { return ErrLimit }
-func (c versionCause) Error() string { return string(c) }
-func (c versionCause) Unwrap() error { return ErrVersion }
-func (c updateCause) Error() string  { return string(c) }
-func (c updateCause) Unwrap() error  { return ErrUpdate }
-func (c shapeCause) Error() string   { return string(c) }
-func (c shapeCause) Unwrap() error   { return ErrShape }
+	errNotRead = guard.Cause(ErrVersion, "only version 1 is read")
 
-const (
-	errBytes    limitCause = "too many bytes"
-	errDepth    limitCause = "nested too deep"
-	errVertices limitCause = "too many resource vertices"
-	errTasks    limitCause = "too many tasks"
-	errHuge     limitCause = "too large a number"
+	errPath     = guard.Cause(ErrUpdate, "path must begin with attributes, resources or tasks")
+	errElement  = guard.Cause(ErrUpdate, "path has an empty element")
+	errNoText   = guard.Cause(ErrUpdate, "path must be UTF-8 without U+0000")
+	errThrough  = guard.Cause(ErrUpdate, "path leads through a value that is not an object")
+	errNoUpdate = guard.Cause(ErrUpdate, "must have at least one key")
 
-	errNotRead versionCause = "only version 1 is read"
-
-	errPath     updateCause = "path must begin with attributes, resources or tasks"
-	errElement  updateCause = "path has an empty element"
-	errNoText   updateCause = "path must be UTF-8 without U+0000"
-	errThrough  updateCause = "path leads through a value that is not an object"
-	errNoUpdate updateCause = "must have at least one key"
-
-	errFour shapeCause = "must be slot>core, slot>(core,gpu), node>slot>core or node>slot>(core,gpu)"
+	errFour = guard.Cause(ErrShape, "must be slot>core, slot>(core,gpu), node>slot>core or node>slot>(core,gpu)")
 )
 
 // refusal is the error for a fault, with its category.

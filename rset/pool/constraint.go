@@ -213,7 +213,7 @@ func (p *constraintParser) term(name string, v jsonobj.Value, depth int) term {
 	if read == nil {
 		read = func(e jsonobj.Value) {
 			if depth == maxConstraintDepth {
-				e.Fail(&limitCause{fmt.Sprintf("more than %d constraints in each other", maxConstraintDepth)})
+				e.Fail(guard.Cause(ErrLimit, fmt.Sprintf("more than %d constraints in each other", maxConstraintDepth)))
 			}
 			o := e.Object()
 			t.args = append(t.args, p.operators(&o, depth+1))
@@ -232,7 +232,7 @@ func (p *constraintParser) term(name string, v jsonobj.Value, depth int) term {
 // count counts an operator or a property.
 func (p *constraintParser) count(v jsonobj.Value) {
 	if p.terms++; p.terms > maxTerms {
-		v.Fail(&limitCause{fmt.Sprintf("more than %d operators and properties", maxTerms)})
+		v.Fail(guard.Cause(ErrLimit, fmt.Sprintf("more than %d operators and properties", maxTerms)))
 	}
 }
 
@@ -261,7 +261,7 @@ func (p *constraintParser) hostlist(t *term, v jsonobj.Value) {
 		p.spelled++
 	}
 	if p.hosts > maxConstraintHosts || p.spelled > maxSpelled {
-		v.Fail(&limitCause{fmt.Sprintf("more than %d hosts or %d ranges of hosts", maxConstraintHosts, maxSpelled)})
+		v.Fail(guard.Cause(ErrLimit, fmt.Sprintf("more than %d hosts or %d ranges of hosts", maxConstraintHosts, maxSpelled)))
 		return
 	}
 	t.hosts.AppendList(hosts)

@@ -114,14 +114,8 @@ var (
 	errTime         = errors.New("must be a finite time of 0 or later")
 )
 
-// A limitCause is an ErrLimit without its text, which categorize puts first.
-type limitCause struct{ text string }
-
-func (c *limitCause) Error() string { return c.text }
-func (c *limitCause) Unwrap() error { return ErrLimit }
-
 // tooManyInAll returns the cause of an ErrLimit for a request.
-func tooManyInAll() error { return &limitCause{"too many in all"} }
+func tooManyInAll() error { return guard.Cause(ErrLimit, "too many in all") }
 
 // categorize returns an error that wraps a cause and its category: ErrLimit where
 // the cause is a limit exceeded, else the one given.
@@ -136,7 +130,7 @@ func categorize(category, cause error) error {
 
 // tooLong returns the fault of a text of more than most bytes.
 func tooLong(text []byte, most int) *jsonobj.Fault {
-	return &jsonobj.Fault{Err: &limitCause{fmt.Sprintf("%d bytes, at most %d are allowed", len(text), most)}}
+	return &jsonobj.Fault{Err: guard.Cause(ErrLimit, fmt.Sprintf("%d bytes, at most %d are allowed", len(text), most))}
 }
 
 // maxPath is the largest number of bytes of a path in an error.
