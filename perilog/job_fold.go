@@ -10,21 +10,22 @@ import (
 	"github.com/joblife/joblife/perilog/internal/run"
 )
 
-// Apply takes in an event of the job that the embedder makes, such as alloc,
-// start, finish, release or an exception: all but those that the Job posts itself,
-// which are the events of its own actions, drained, free and clean. An accepted
-// event comes out of the next Take, in Post, followed by what follows from it, and
-// must not be appended to the log in another way. What jobstate ignores is in the
-// log too, but for an exact repetition of the entry before.
+// Apply takes in an event that the embedder makes, such as alloc, start, finish,
+// release or an exception. The Job itself posts the events of its own actions, and
+// drained, free and clean.
+//
+// An accepted event is in Post of the next Take, and the events that follow from it
+// come after it. Do not append it to the log yourself. An event that jobstate ignores
+// is logged too, except for an exact repetition of the entry before it.
 //
 // Apply refuses what [jobstate.Job.Apply] refuses. It returns ErrOrder for a start
-// before every prolog has ended well, and for a free or clean of what is held;
-// ErrR for an alloc before the job has an R; ErrOwn for an event of an action that
-// the Job runs. After an error nothing has changed, and the event must not be
-// logged. It keeps no reference to e.
+// before every prolog has succeeded, and for a free or clean while something is
+// held; ErrR for an alloc before the job has an R; ErrOwn for an event of an action
+// that the Job runs. After an error nothing has changed, and the event must not be
+// logged. Apply keeps no reference to e.
 //
-// No order of events frees a rank early: where an event ends a hold on ranks for
-// which epilogs are due, their starts are in the log before it.
+// No order of events frees a rank early (I3): before an event that ends a hold on
+// ranks, the Job logs the starts of the epilogs that are due there.
 func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome, error) {
 	if j.advance(now); j.stopped() {
 		return 0, ErrStopped

@@ -17,8 +17,8 @@ const severityNonFatal = 2
 // maxNodelist bounds the hosts that an exception names, in bytes.
 const maxNodelist = 64 << 10
 
-// Take decides what follows from all that came in since the last call, returns it,
-// and forgets it. It allocates nothing in the steady state.
+// Take returns what follows from all inputs since the last call, once. It allocates
+// only for fragments, failures and new launches.
 func (j *Job) Take() Effects {
 	if !j.stopped() {
 		j.settle()
