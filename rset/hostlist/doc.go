@@ -3,7 +3,7 @@
 // A [List] keeps hosts in order, duplicates included, and stores them as ranges:
 // n[0-999999] is as cheap to parse, count, search and print as n7. Its text is
 // the hostlist string of RFC 29, which is parsed strictly and printed in one
-// canonical form.
+// canonical form:
 //
 //	l, err := hostlist.Parse("node[08-11],login")
 //	if err != nil {
