@@ -32,16 +32,16 @@
 //
 // The caller's duties:
 //
-//  1. Pass inputs in any order, one or several before a Take. Do not log an event
-//     yourself: Post includes those that Apply accepts.
+//  1. Pass inputs in any order. Post includes the events that Apply accepts; do not
+//     log them yourself.
 //  2. Make Post durable, in its order, before anything else. If that fails, drop
 //     the Job and recover.
-//  3. Then act, and send answers. A report carries the attempt of its launch.
+//  3. Then act, and send answers. Reports carry the attempt of their launch.
 //  4. Call Tick at the deadline.
 //
 // After a restart, [RecoverJob] reads the logs. [Job.Unresolved] lists the actions
 // that need an owner: a process that reports again, [Job.Reattach], [Job.Rerun] or
-// [Job.ForceFinish]. A tool that asks who holds which node folds a log with [Holds].
+// [Job.ForceFinish]. [Holds] tells what holds which node in a log.
 //
 // # Vocabulary
 //
@@ -59,14 +59,13 @@
 //	perilog-control: {"version":1,"released":"0-7"}
 //
 // failed names ranks that failed, while the script goes on; true is its own rank.
-// released names ranks that one command is done with. Other keys are ignored. A line
-// that is not understood is a failure, unless IgnoreControl of [ActionConfig] is set.
+// released names ranks that one command is done with. Other keys are ignored. An
+// invalid line is a failure, unless IgnoreControl of [ActionConfig] is set.
 //
 // # Ownership, cost and limits
 //
 // One goroutine at a time uses a value. Inputs are copied or immutable; Effects are
-// valid until the next Take. A report takes the same time on 16 ranks as on 16384,
-// and allocates only for failures and fragments.
+// valid until the next Take. A report takes the same time on 16 ranks as on 16384.
 //
 // # Differences from flux-core
 //

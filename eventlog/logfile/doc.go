@@ -36,17 +36,15 @@
 //   - What is durable is never overwritten or cut off, whatever fails.
 //   - Nothing is appended to a damaged log: Open refuses it.
 //   - A batch that failed is not in the log, and those before it are.
-//   - A Reader hands out each entry once, in order and as its writer wrote it, or
-//     ends with an error.
-//   - Repair keeps every byte, and cuts off without [RepairOptions].Cut only what a
-//     crash leaves.
+//   - A Reader returns each entry once, in order and as written, or an error.
+//   - Repair keeps every byte, and by default cuts off only what a crash leaves.
 //
 // # Locks and ownership
 //
 // Open, Create and Repair lock the file (flock, LockFileEx): a second writer gets
 // [ErrLocked]. The lock ends with its process, also by kill -9. Elsewhere Sync
-// notices another writer by the size of the file. One goroutine at a time uses a Log
-// or a Reader.
+// notices another writer by the file's size. One goroutine at a time uses a Log or a
+// Reader.
 //
 // # Cost and limits
 //
@@ -54,7 +52,6 @@
 // an fsync and a stat. A batch has at most [DefaultMaxBatch] bytes by default, and a
 // line has the limits of eventlog. A log has no limit: its owner asks Size.
 //
-// If fsync fails in Open or Repair, the system may show bytes that are not on the
-// disk: restart the machine. On Windows a failed write leaves the log ErrFailed, and
-// it needs Repair.
+// If fsync fails in Open or Repair, restart the machine: it may show bytes that are not
+// on the disk. On Windows a failed write leaves a log that needs Repair.
 package logfile

@@ -42,9 +42,8 @@
 //   - Ids never come back (I9): no evidence of an id is removed before a watermark
 //     as great is durable. Evidence is the watermark, a tombstone, and a directory
 //     with the name of a job.
-//   - One damaged job hides no other, and a job that cannot be removed stops none.
-//   - What the store did not make is never removed, and no symbolic link is
-//     followed.
+//   - One damaged job hides no other, and one that cannot be removed stops no other.
+//   - The store removes only what it made, and follows no symbolic link.
 //   - A full disk can be opened and purged.
 //
 // # Ownership, cost and limits

@@ -22,32 +22,26 @@
 //
 // # Vocabulary
 //
-// A request is outstanding until its response; ResponseAnnotate does not end it. To recall a
-// request is to take it back while the job stays: the scheduler still responds, and may
-// have allocated meanwhile. To cancel a job is to remove it. A job is blocked if its
-// priority is 0 or it was stopped. Queue order is by priority, greatest first, then by
-// id. With a limit, the last request is recalled when a better job arrives.
+// A request is outstanding until its final response, which an annotation is not. To
+// recall a request is to take it back while the job stays: the scheduler still responds,
+// and may have allocated meanwhile. To cancel a job is to remove it. A job is blocked if
+// its priority is 0 or it was stopped. Greater priority comes first, then the lower id.
+// With a limit, the last request is recalled when a better job arrives.
 //
 // # Ownership, cost and limits
 //
-// Messages are values that share nothing with the text they were read from, except
-// [Line.Payload]. One goroutine at a time may use a Queue, which retains ids and numbers
-// of jobs only. An operation on one of n jobs takes log n steps. Config.MaxJobs counts
-// canceled jobs until their response comes, so a silent scheduler fills no memory. A text
-// has at most [MaxBytes].
-//
-// # Reading and writing
-//
-// Duplicate keys are refused and unknown ones ignored. A [HelloResponse] may have R, which
-// is an addition of this package, for schedulers without access to job records.
+// Messages share nothing with their text, except [Line.Payload]. One goroutine at a time
+// may use a Queue. An operation on k of n jobs takes k log n steps. Config.MaxJobs counts
+// canceled jobs until their response, so a silent scheduler fills no memory. A text has at
+// most [MaxBytes]. Duplicate keys are refused and unknown ones ignored.
 //
 // # Differences from the reference
 //
-//   - A request of a canceled job counts against the limit until its response.
+//   - R in a [HelloResponse] is an addition, for schedulers without access to job records.
+//   - Recalled and canceled requests count against the limit until their response.
 //   - A job is recalled at most once, and only if no place is free.
 //   - A second ready needs a second hello, which ends the first session.
 //   - A wrong response is an error that changes nothing; there it ends the session.
 //   - Resources for an unknown job are an error; those for a canceled one are freed.
 //   - Without partial-ok, a job keeps what it has not freed: see [Announce].
-//   - A key of another type of response is refused.
 package alloc

@@ -27,8 +27,7 @@
 // # Ownership
 //
 // Any number of goroutines may read a list; one that changes it must be alone
-// with it. A list copies what it keeps: names, or once the whole text that was
-// parsed.
+// with it. A list copies what it keeps.
 //
 // # Cost and limits
 //
@@ -50,7 +49,7 @@
 //   - Parse accepts ranges above 2^20 hosts and more than 10240 elements. Ids of
 //     2^64 and above stay exact; the library drops or changes them.
 //   - Equal lists have one text. The library has several, such as f0[7-8] and
-//     f[07-08], and leaves adjacent ranges unjoined after a Delete.
+//     f[07-08].
 //   - Sort sorts hosts. The library sorts ranges, and so misplaces or crashes on
 //     mixed widths.
 package hostlist

@@ -26,17 +26,17 @@
 //
 // # Where a job goes
 //
-// The choice follows from the request and the state of the pool alone:
+// The choice follows from the request and the pool alone (I7):
 //
 //   - Ranks must be up and satisfy the constraints (RFC 31).
 //   - A job that asks for whole nodes gets idle ones. Others get the lowest free ids of
 //     each kind.
-//   - Tighter nodes come first, so that room for large jobs stays: nodes in use before
-//     idle ones, then by fewer free cores, fewer free gpus, fewer of the other kinds in
-//     the order of their names; then the lowest rank.
-//   - A request with a range gets the most there is: of nodes first, then of slots, as
-//     many on each node.
-//   - Slots that are not by node go to one node if one has room for all; else they fill
+//   - Tighter nodes come first, which leaves room for large jobs: nodes in use before
+//     idle ones, then by fewer free cores, gpus and other kinds by name, then the lowest
+//     rank.
+//   - A request with a range gets the most nodes, then the most slots, as many on each
+//     node.
+//   - Slots that are not by node go to one node if it has room for all; else they fill
 //     node by node.
 //
 // # Ownership, cost and limits
@@ -44,8 +44,7 @@
 // One goroutine at a time may use a pool. A [Pool.Clone] is another pool, for forecasts
 // or for another goroutine, in constant time. Requests and resource sets are shared.
 //
-// To allocate or free a range of ranks in the same state takes logarithmic time: one node
-// of many, or 16384 equal nodes. Constraints, and requests for several kinds, pass over
-// the ranges that do not fit. [Config] limits jobs and properties; package rset limits
-// ranks, ids and bytes.
+// To allocate or free a range of ranks in the same state takes logarithmic time.
+// Constraints, and requests for several kinds, pass over the ranges that do not fit.
+// [Config] limits jobs and properties; package rset limits ranks, ids and bytes.
 package pool
