@@ -11,7 +11,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 )
 
-// End, as ReaderOptions.Offset, skips the history.
+// End is the ReaderOptions.Offset that skips the history.
 const End int64 = -1
 
 // ReaderOptions say what a Reader reads. The zero value is the default.
