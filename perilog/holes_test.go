@@ -190,6 +190,37 @@ func TestNoOrderOfAppendsFreesARankBeforeItsEpilog(t *testing.T) {
 	}
 }
 
+func TestWhatEndsAHoldWhileTheJobEndsFreesNoRankBeforeItsEpilog(t *testing.T) {
+	for name, end := range map[string]func(b *bench){
+		"somebody else's epilog": func(b *bench) { b.apply("epilog-finish", `{"description":"dws","status":0}`) },
+		"a part of it":           func(b *bench) { b.apply("epilog-release", `{"description":"dws","ranks":"0","status":0}`) },
+		"a drain":                func(b *bench) { b.drained() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 2, perilog.Config{
+				Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()},
+				Tolerate: perilog.Tolerate{Count: 1},
+			})
+			b.take()
+			b.says(prolog, 0, `{"version":1,"failed":true}`)
+			b.exited(prolog, 0, 0)
+			b.exited(prolog, 1, 0)
+			if name != "a drain" {
+				b.drained()
+				b.apply("epilog-start", `{"description":"dws"}`)
+			}
+			b.apply("start", "")
+			b.apply("release", `{"ranks":"0","final":false}`)
+			b.apply("exception", `{"type":"cancel","severity":0,"note":""}`)
+			b.take()
+			end(b)
+			b.take()
+			require.True(t, b.freed.IsEmpty(), "I3")
+			require.Contains(t, b.job.Holds().String(), `epilog "job-manager.epilog" 0-1`)
+		})
+	}
+}
+
 func TestWhatWouldFreeIsRefusedWithWhatHasToComeFirst(t *testing.T) {
 	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
 	b.refuse("start", "", perilog.ErrOrder)

@@ -35,9 +35,7 @@ func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome,
 	if err := j.admit(&j.event); err != nil {
 		return 0, err
 	}
-	if j.releasesEarly(&j.event) {
-		j.startAll(jobstate.ActionEpilog)
-	}
+	j.hold(j.event.Context())
 	outcome, err := j.fold(&j.event)
 	if err != nil || outcome == jobstate.IgnoredDuplicate {
 		return outcome, err
@@ -110,12 +108,19 @@ func isStart(c jobstate.Context) bool {
 	return ok
 }
 
-// releasesEarly reports whether an event is a release by the executor of a job
-// that is ending and did not finish: the epilogs have to hold the ranks before.
-func (j *Job) releasesEarly(ev *jobstate.Event) bool {
-	_, ok := ev.Context().(*jobstate.ReleaseContext)
+// hold has the epilogs hold their ranks in the log before an event ends a hold of
+// a job that is ending and has not finished: until it has they are not due, and
+// nothing else may hold the ranks that the executor has released.
+func (j *Job) hold(c jobstate.Context) {
+	switch c.(type) {
+	case *jobstate.ReleaseContext, *jobstate.ActionReleaseContext, *jobstate.ActionFinishContext, *jobstate.DrainedContext:
+	default:
+		return
+	}
 	s := j.holds.job
-	return ok && s.State() == jobstate.StateCleanup && s.Started() && (s.HasResources() || j.holds.revoked)
+	if s.State() == jobstate.StateCleanup && s.Started() && (s.HasResources() || j.holds.revoked) {
+		j.startAll(jobstate.ActionEpilog)
+	}
 }
 
 // mayFree reports whether the event free may be posted.
@@ -154,6 +159,7 @@ func (j *Job) record(l Log, e eventlog.Entry) {
 // post logs an event of this package's making. What is folded is what was read
 // back, so that a replay of the log folds the same.
 func (j *Job) post(c jobstate.Context) {
+	j.hold(c)
 	log, t := LogJob, j.now
 	n := len(j.text)
 	text, err := jobstate.AppendContext(j.text, c)
