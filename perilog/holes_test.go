@@ -221,6 +221,33 @@ func TestWhatEndsAHoldWhileTheJobEndsFreesNoRankBeforeItsEpilog(t *testing.T) {
 	}
 }
 
+func TestNothingIsFreedWhileTheExecutorMayBeStartingTheJob(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Tolerate: perilog.Tolerate{Count: 1}})
+		b.take()
+		b.says(prolog, 0, `{"version":1,"failed":true}`)
+		b.exited(prolog, 0, 0)
+		require.True(t, b.exited(prolog, 1, 0).Start, "the executor is asked")
+		b.apply("exception", `{"type":"cancel","severity":0,"note":""}`)
+		b.apply("epilog-start", `{"description":"dws"}`)
+		b.take()
+		if crash {
+			b.crash()
+			require.Equal(t, perilog.WhyStart, b.job.Unresolved()[1].Why)
+		}
+		b.refuse("epilog-finish", `{"description":"dws","status":0}`, perilog.ErrOrder)
+		dws := perilog.Key{Kind: jobstate.ActionEpilog, Description: "dws"}
+		require.ErrorIs(t, b.job.ForceFinish(b.now, dws, nil, 0, "root"), perilog.ErrAction)
+		b.drained()
+		require.True(t, b.freed.IsEmpty(), "I3")
+		b.job.NotStarted()
+		b.apply("epilog-finish", `{"description":"dws","status":0}`)
+		b.take()
+		require.Equal(t, "0-1", b.freed.String())
+		require.Equal(t, jobstate.StateInactive, b.state())
+	}
+}
+
 func TestWhatWouldFreeIsRefusedWithWhatHasToComeFirst(t *testing.T) {
 	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
 	b.refuse("start", "", perilog.ErrOrder)

@@ -79,6 +79,8 @@ type Job struct {
 
 	drains []Drain   // asked for by the log
 	asked  idset.Set // ranks whose drain was asked for and is not confirmed
+	// confirmed are ranks whose drain is confirmed, which the log does not have yet.
+	confirmed idset.Set
 
 	effects, taken Effects
 	none           *rset.R // the empty one

@@ -78,13 +78,20 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	case jobstate.EventDrained:
 		return fmt.Errorf("%w: use Drained", ErrOwn)
 	}
-	if key, ok := keyOf(ev.Context()); ok {
-		if a := j.action(key); a != nil && (a.stage != stageFinished || isStart(ev.Context())) {
-			return fmt.Errorf("%w: %v", ErrOwn, key)
-		}
+	key, ok := keyOf(ev.Context())
+	switch a := j.action(key); {
+	case !ok:
+	case a != nil && (a.stage != stageFinished || isStart(ev.Context())):
+		return fmt.Errorf("%w: %v", ErrOwn, key)
+	case j.mayBeStarting() && !isStart(ev.Context()):
+		return fmt.Errorf("%w: %v ends while the executor may be starting the job: its answer comes first", ErrOrder, key)
 	}
 	return nil
 }
+
+// mayBeStarting reports whether a job that is ending may be starting all the same:
+// the executor was asked, and nothing in the log holds the ranks for it.
+func (j *Job) mayBeStarting() bool { return j.holds.ending() && j.startPending() }
 
 // keyOf returns the action that an event is of.
 func keyOf(c jobstate.Context) (Key, bool) {

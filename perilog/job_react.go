@@ -70,6 +70,7 @@ func (j *Job) isMoot(l Launch) bool {
 func (j *Job) react() {
 	for n := -1; n != len(j.effects.Post); {
 		n = len(j.effects.Post)
+		j.confirmDrains()
 		if j.mayLaunch(jobstate.ActionProlog) && j.holds.job.HasResources() {
 			j.startAll(jobstate.ActionProlog)
 		}
