@@ -35,6 +35,28 @@ func TestADrainThatIsNotConfirmedIsAskedForAgainAfterACrash(t *testing.T) {
 	require.Equal(t, jobstate.StateInactive, b.state())
 }
 
+func TestADrainIsAskedForAgainAlsoWhereTheActionIsSomebodyElses(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
+	b.cfg = &perilog.Config{}
+	b.log = []byte(`{"timestamp":1,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}
+{"timestamp":2,"name":"validate"}
+{"timestamp":3,"name":"depend"}
+{"timestamp":4,"name":"priority","context":{"priority":16}}
+{"timestamp":5,"name":"alloc"}
+{"timestamp":6,"name":"start"}
+{"timestamp":7,"name":"finish","context":{"status":0}}
+{"timestamp":8,"name":"epilog-start","context":{"description":"job-manager.epilog"}}
+{"timestamp":9,"name":"epilog-fail","context":{"description":"job-manager.epilog","ranks":"0","cause":"failed","status":256,"drain":true}}
+{"timestamp":10,"name":"epilog-finish","context":{"description":"job-manager.epilog","status":256}}
+{"timestamp":11,"name":"release","context":{"ranks":"all","final":true}}
+`)
+	b.crash()
+	require.Equal(t, "0", b.take().Drain[0].Ranks.String(), "I10")
+	require.True(t, b.freed.IsEmpty())
+	b.drained()
+	require.Equal(t, jobstate.StateInactive, b.state())
+}
+
 func TestAFailureInAControlLineSurvivesACrash(t *testing.T) {
 	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}})
 	b.take()

@@ -317,6 +317,14 @@ func (j *Job) askDrains() {
 		}
 	}
 	j.drains = j.drains[:0]
+	if j.holds.draining.IsEmpty() {
+		return
+	}
+	// What is left failed in an action that the configuration does not know any more.
+	if rest := idset.Difference(&j.holds.draining, &j.asked); !rest.IsEmpty() {
+		j.asked.UnionWith(rest)
+		j.effects.Drain = append(j.effects.Drain, Drain{Ranks: rest, Reason: "failed for job " + j.spec.ID.String()})
+	}
 }
 
 // free gives back what has left: to housekeeping, or out. The final fragment comes
