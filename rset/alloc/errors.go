@@ -46,7 +46,7 @@ var (
 	errFailure  = errors.New("must come with errnum")
 	errResource = errors.New("names no resource")
 	errNoR      = errors.New("no R, or an empty one")
-	errFree     = errors.New("R does not have all freed ranks")
+	errFree     = errors.New("names freed ranks that are not in R")
 	errAllFree  = errors.New("all ranks are freed, and the scheduler did not say partial-ok")
 )
 

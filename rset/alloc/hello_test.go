@@ -92,7 +92,7 @@ func TestAJobThatCanNotBeAnnouncedIsNamed(t *testing.T) {
 			"alloc: hello: job ƒ2: duplicate job",
 			"alloc: hello: job ƒ4: no R, or an empty one",
 			"alloc: hello: job ƒ5: no R, or an empty one",
-			"alloc: hello: job ƒ6: R does not have all freed ranks",
+			"alloc: hello: job ƒ6: names freed ranks that are not in R",
 		}, texts)
 		require.ErrorIs(t, a.Failed[0], alloc.ErrExists)
 		require.Equal(t, jobid.ID(1), a.Failed[0].ID)

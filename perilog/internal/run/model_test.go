@@ -21,10 +21,9 @@ type modelRun struct {
 	run   *Run
 	naive *naiveRun
 
-	before  *idset.Set // where a process ran or was lost before the action
-	signals []string
-	ends    map[uint32]int
-	drains  map[uint32]int
+	before *idset.Set // where a process ran or was lost before the action
+	ends   map[uint32]int
+	drains map[uint32]int
 }
 
 // maxRank is the largest rank that the model draws; ranks have gaps.
