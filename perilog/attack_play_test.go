@@ -61,6 +61,11 @@ func (w *world) play() {
 			w.fail("I10: the job does not end: %v\nunresolved: %v", w.job, w.job.Unresolved())
 		}
 		w.finish()
+		if i > 200 && w.changed { // an operator took one process for another
+			for _, at := range w.places() {
+				w.force(at.key, nil)
+			}
+		}
 	}
 	w.judgeEnd()
 }
@@ -367,8 +372,9 @@ func (w *world) resolve(u perilog.Unresolved) {
 	}
 	if u.Why == perilog.WhyForeign {
 		if w.p(0.5) {
-			w.must(w.job.ForceFinish(w.now, u.Action, nil, 1, "root"))
-			w.foreign = false
+			err := w.job.ForceFinish(w.now, u.Action, nil, 1, "root")
+			w.say("force %v: %v", u.Action, err)
+			w.foreign = err != nil
 		}
 		return
 	}

@@ -315,6 +315,28 @@ func TestAnActionIsTakenUpAsItsStartSaysWhateverIsConfigured(t *testing.T) {
 	require.Equal(t, jobstate.StateInactive, b.state())
 }
 
+func TestAnActionOfSomebodyElseThatIsRunAgainStaysAsItWasRun(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{})
+	b.take()
+	b.apply("start", "")
+	b.apply("finish", `{"status":0}`)
+	b.apply("epilog-start", `{"description":"job-manager.epilog"}`)
+	b.apply("release", `{"ranks":"all","final":true}`)
+	b.take()
+	b.cfg = &perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}}
+	b.crash()
+	require.NoError(t, b.job.Rerun(b.now, epilog, ranks("0")))
+	launch := b.take().Launch[0]
+	require.Equal(t, "0", launch.Ranks.String())
+	b.cfg = &perilog.Config{Epilogs: []perilog.ActionConfig{{Leader: 1}}}
+	b.crash()
+	require.Equal(t, "0-1", b.job.Unresolved()[0].Ranks.String())
+	a := b.report(perilog.Report{Action: epilog, Attempt: launch.Attempt, Kind: perilog.ReportExited, Rank: 0})
+	require.Equal(t, perilog.AnswerApplied, a)
+	b.take()
+	require.Equal(t, "0", b.freed.String(), "each rank by itself")
+}
+
 func TestAnEpilogOnAnOfflineRankDrainsItOrWaits(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		config := perRank()

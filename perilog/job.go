@@ -122,7 +122,10 @@ type action struct {
 
 	attempts uint32 // the last one of a run that is over
 
-	timeout  time.Duration // 0: none
+	foreign bool // its start does not say how it runs: somebody else wrote that
+
+	timeout, killTimeout time.Duration // 0: none
+
 	began    eventlog.Timestamp
 	finished eventlog.Timestamp
 	success  bool // it finished with status 0

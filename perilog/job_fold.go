@@ -1,11 +1,15 @@
 package perilog
 
 import (
+	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/perilog/internal/run"
 )
@@ -209,9 +213,7 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 	case *jobstate.ActionStartContext:
 		j.foldStart(c, t)
 	case *jobstate.ActionLaunchContext:
-		if a := j.active(c.Kind, c.Description); a != nil {
-			a.run.Launch(t, c.Attempt, c.Ranks)
-		}
+		j.foldLaunch(c, ev.Entry())
 	case *jobstate.ActionFailContext:
 		if a := j.active(c.Kind, c.Description); a != nil {
 			j.foldFail(a, t, c)
@@ -254,7 +256,7 @@ func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	case a.stage == stageActive:
 		return // started twice by somebody else
 	}
-	a.stage, a.began = stageActive, t
+	a.stage, a.began, a.foreign = stageActive, t, !c.Owned()
 	ranks := j.holds.hold(a.Key).ranks.Clone()
 	a.run = j.newRun(a, c, ranks)
 	switch {
@@ -263,6 +265,72 @@ func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	case !c.Owned():
 		a.run.Launch(t, a.attempts+1, ranks) // somebody else did
 	}
+}
+
+// foldLaunch takes in a launch. Of an action that somebody else started, it says
+// how the action runs from now on, whatever the configuration says by then.
+func (j *Job) foldLaunch(c *jobstate.ActionLaunchContext, e eventlog.Entry) {
+	key := Key{c.Kind, c.Description}
+	a, how := j.find(key), launchedAs(e.Context)
+	if a == nil && how.Owned() {
+		a = &action{Key: key, stage: stageActive, began: j.holds.hold(key).since, foreign: true}
+		j.actions = append(j.actions, a)
+	}
+	if a == nil || a.stage != stageActive {
+		return
+	}
+	if a.foreign && how.Owned() {
+		last := a.attempts + 1
+		if a.run != nil {
+			last = a.run.LastAttempt()
+		}
+		ranks := j.holds.hold(key).ranks.Clone()
+		a.foreign, a.run = false, j.newRun(a, how, ranks)
+		a.run.Launch(e.Timestamp, last, ranks) // what somebody else launched
+		a.run.Lose()
+	}
+	a.run.Launch(e.Timestamp, c.Attempt, c.Ranks)
+}
+
+// asLaunched returns the keys of a launch that say how an action runs whose start
+// does not.
+func (a *action) asLaunched() json.RawMessage {
+	how := "per-rank\":true"
+	if a.single {
+		how = "leader\":" + strconv.Itoa(int(a.leader))
+	}
+	return fmt.Appendf(nil, `{"%s,"timeout":%v,"kill-timeout":%v}`, how, a.timeout.Seconds(), a.killTimeout.Seconds())
+}
+
+// launchedAs reads what asLaunched wrote, in the form of a start. It is not Owned
+// where the context says nothing of it.
+func launchedAs(context json.RawMessage) *jobstate.ActionStartContext {
+	c := new(jobstate.ActionStartContext)
+	cur := jsonscan.Object(context)
+	for cur.Next() {
+		switch string(cur.Key()) {
+		case "per-rank":
+			c.PerRank, _ = jsonscan.Bool(cur.Raw())
+		case "leader":
+			if n, ok := jsonscan.Int64(cur.Raw()); ok && n >= 0 && n <= idset.MaxID {
+				c.Leader = jobstate.Some(uint32(n))
+			}
+		case "timeout":
+			c.Timeout = seconds(cur.Raw())
+		case "kill-timeout":
+			c.KillTimeout = seconds(cur.Raw())
+		}
+	}
+	return c
+}
+
+// seconds reads a duration; what is none is 0.
+func seconds(raw []byte) time.Duration {
+	n, ok := jsonscan.Float64(raw)
+	if !ok || n < 0 {
+		return 0
+	}
+	return guard.Duration(n)
 }
 
 // newRun returns the run of an action that has started: as its start says, or as
@@ -283,7 +351,8 @@ func (j *Job) newRun(a *action, c *jobstate.ActionStartContext, ranks *idset.Set
 	if spec.KillTimeout == 0 {
 		spec.KillTimeout = DefaultKillTimeout
 	}
-	a.single, a.leader, a.timeout = !spec.PerRank, spec.Leader, spec.Timeout
+	a.single, a.leader = !spec.PerRank, spec.Leader
+	a.timeout, a.killTimeout = spec.Timeout, spec.KillTimeout
 	return run.New(spec)
 }
 

@@ -156,7 +156,11 @@ func (j *Job) launch(a *action, idle *idset.Set) {
 // relaunch logs a launch on ranks and asks for it.
 func (j *Job) relaunch(a *action, ranks *idset.Set) {
 	attempt := a.run.LastAttempt() + 1
-	j.post(&jobstate.ActionLaunchContext{Kind: a.Kind, Description: a.Description, Attempt: attempt, Ranks: ranks})
+	c := &jobstate.ActionLaunchContext{Kind: a.Kind, Description: a.Description, Attempt: attempt, Ranks: ranks}
+	if a.foreign {
+		c.Extra = a.asLaunched()
+	}
+	j.post(c)
 	j.requestLaunch(a, attempt, ranks)
 }
 
