@@ -62,6 +62,7 @@ type world struct {
 	failed  map[uint32]bool // ranks that failed, as an accepted report said that is durable
 	drained *idset.Set      // out of service
 	toDrain *idset.Set      // asked for, not done
+	given   *idset.Set      // of what is being taken: ranks to be drained
 	forced  *idset.Set      // an operator ended something there
 	offline *idset.Set
 	freed   *idset.Set
@@ -244,6 +245,11 @@ func (w *world) take(honest bool) {
 	for _, s := range todo.Signal {
 		w.signal(s) // what was given up before it was told to stop
 	}
+	given := new(idset.Set) // up: its node is drained in the same breath
+	for _, d := range todo.Drain {
+		given.UnionWith(d.Ranks)
+	}
+	w.given = given
 	var acts []func()
 	for _, l := range todo.Launch {
 		acts = append(acts, func() { w.launch(l) })
@@ -325,7 +331,7 @@ func (w *world) overlap(key perilog.Key, rank uint32) {
 		w.fail("PL-16: %v is launched on rank %d, where the job runs", key, rank)
 	}
 	for at, p := range w.done {
-		if p.running && !p.signal && !p.released(rank) && at.key.Kind != key.Kind && slices.Contains(p.serves, rank) && !w.drained.Contains(rank) && !w.toDrain.Contains(rank) && !w.forced.Contains(rank) {
+		if p.running && !p.signal && !p.released(rank) && at.key.Kind != key.Kind && slices.Contains(p.serves, rank) && !w.drained.Contains(rank) && !w.toDrain.Contains(rank) && !w.given.Contains(rank) && !w.forced.Contains(rank) {
 			w.fail("PL-16: %v is launched on rank %d, where %v runs", key, rank, at.key)
 		}
 	}
