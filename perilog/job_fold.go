@@ -67,8 +67,8 @@ func (j *Job) admit(ev *jobstate.Event) error {
 		switch {
 		case s.Released() && !s.Started():
 			return fmt.Errorf("%w: start after the final release", ErrOrder)
-		case s.Started(), j.executor == executorUnknown:
-			return nil
+		case s.Started(), j.executor != executorIdle:
+			return nil // it was asked, whatever failed since
 		}
 		return j.prologsDone()
 	case jobstate.EventFree:
