@@ -117,6 +117,7 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 		}
 	case *jobstate.ReleaseContext:
 		h.release(c)
+	case *jobstate.FinishContext: // CLEANUP begins, perhaps of a job that was freed before
 	case *jobstate.ExceptionContext:
 		h.revoked = h.revoked || held && !h.job.HasResources()
 		if c.Failed != nil {
@@ -134,9 +135,15 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 		h.drained.UnionWith(idset.Intersect(&h.draining, c.Ranks))
 		h.take(&h.draining, c.Ranks)
 	case nil:
-		if e.Name == jobstate.EventStart {
+		switch e.Name {
+		case jobstate.EventStart:
 			h.start(e.Timestamp)
+		case jobstate.EventFree:
+		default:
+			return outcome, nil
 		}
+	default:
+		return outcome, nil // which holds nothing
 	}
 	h.settle()
 	return outcome, nil

@@ -78,6 +78,8 @@ type Job struct {
 
 	drains []Drain   // asked for by the log
 	asked  idset.Set // ranks whose drain was asked for and is not confirmed
+	// confirmed are ranks whose drain is confirmed, which the log does not have yet.
+	confirmed idset.Set
 
 	effects, taken Effects
 	none           *rset.R // the empty one
@@ -119,7 +121,10 @@ type action struct {
 
 	attempts uint32 // the last one of a run that is over
 
-	timeout  time.Duration // 0: none
+	foreign bool // its start does not say how it runs: somebody else wrote that
+
+	timeout, killTimeout time.Duration // 0: none
+
 	began    eventlog.Timestamp
 	finished eventlog.Timestamp
 	success  bool // it finished with status 0

@@ -44,12 +44,21 @@ func (j *Job) Drained(now eventlog.Timestamp, ranks *idset.Set) {
 	if j.enter(now); j.stopped() {
 		return
 	}
-	if part := idset.Intersect(ranks, &j.holds.draining); !part.IsEmpty() && !j.holds.job.Closed() {
-		j.post(&jobstate.DrainedContext{Ranks: part})
-	}
+	j.confirmed.UnionWith(idset.Intersect(ranks, &j.holds.draining))
+	j.confirmDrains()
 	if j.hk != nil {
 		j.drainedHousekeeping(ranks)
 	}
+}
+
+// confirmDrains posts which drains are confirmed, unless the job may be starting on
+// the ranks.
+func (j *Job) confirmDrains() {
+	if j.confirmed.IsEmpty() || j.mayBeStarting() || j.holds.job.Closed() {
+		return
+	}
+	j.post(&jobstate.DrainedContext{Ranks: &j.confirmed})
+	j.confirmed.SubtractWith(&j.confirmed)
 }
 
 // enter sets the time, and decides what follows from reports that came before.
@@ -145,6 +154,8 @@ func (j *Job) finishForeign(key Key, ranks *idset.Set, status int32, who string)
 		return actionError(key, "is not active")
 	case ranks != nil:
 		return actionError(key, "is somebody else's, and ends as a whole")
+	case j.mayBeStarting():
+		return actionError(key, "cannot be finished while the executor may be starting the job: its answer comes first")
 	}
 	note := key.String() + " was finished by force by " + who
 	if key.Kind == jobstate.ActionProlog && !j.holds.ending() {
