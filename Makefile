@@ -10,7 +10,7 @@ SHELL       := /bin/bash
 PACKAGES := ./... ./examples/...
 
 # What `check` runs, in this order; it stops at the first that fails.
-CHECKS := fmt vet staticcheck tidy corpus deep race test-386 cross-linux-s390x fuzz examples
+CHECKS := fmt vet staticcheck tidy corpus deep attack race test-386 cross-linux-s390x fuzz examples
 
 # A tool, not a dependency: it is in no go.mod.
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -69,6 +69,11 @@ corpus:
 	env -u JOBLIFE_DATA go test -short -count=1 $(PACKAGES)
 
 # The tests that have more depth than there is time for in `test`.
+# A minute of the adversary, with fresh seeds.
+.PHONY: attack
+attack:
+	@$(MAKE) --no-print-directory soak SOAK=60s
+
 .PHONY: deep
 deep:
 	@packages=$$(.ci/reading JOBLIFE_DEEP); \

@@ -1,72 +1,71 @@
 // Package joblife is the map of a library of HPC job-lifecycle primitives. It
 // has no symbols of its own.
 //
-// # What it is
-//
-// joblife holds what a resource manager needs between "a job was submitted" and
-// "its last byte was purged", without the resource manager. It follows the
-// public Flux RFCs, so its logs and messages interoperate with a real Flux
-// instance. It does no I/O, logs and jobs in files apart: it decides, and the
-// embedder's transport, store and clock act.
-//
-// # The packages
-//
-//   - idset: sets of ids, of ranks above all (RFC 22), and an allocator of ids.
-//   - eventlog: the entries of a log (RFC 18), decoded and encoded byte for byte.
-//   - eventlog/logfile: logs in files, where what was acknowledged stays.
-//   - jobstate: the states and events of a job (RFC 21), the one reducer that
-//     folds a log into a job, a validator, and what a job waits for.
-//   - jobstate/jobid: job ids (RFC 19) and their generator.
-//   - jobstate/fsd: durations (RFC 23).
-//   - jobstate/jobspec: what a scheduler needs of a jobspec (RFC 14 and 25).
-//   - jobstate/archive: dump archives of a Flux instance, from an io.Reader.
-//   - rset: resource sets (RFC 20), their algebra, and the Ledger of what an
-//     allocation still holds.
-//   - rset/hostlist: lists of hosts (RFC 29).
-//   - rset/alloc: the allocation protocol (RFC 27), and the manager's queue.
-//   - rset/pool: the scheduler's side, with RFC 28 and 31.
-//   - perilog: prologs, epilogs and housekeeping: who holds which node of a job,
-//     and when each goes back.
-//   - purge: the index of inactive jobs, and what is known of those that are gone.
-//   - purge/dirstore: jobs in a directory of plain files.
-//   - purge/storetest: what every store of jobs has to pass.
+// The library is what a resource manager needs between "a job was submitted" and
+// "its last byte was purged", without the resource manager. It follows the public
+// Flux RFCs, so its logs, resource sets and messages are those of a real Flux
+// instance. It decides; your transport, store and clock act. Only eventlog/logfile
+// and purge/dirstore do I/O.
 //
 // # A tour
 //
-// A job's life is its log, and its state is the fold of its log. Package
-// eventlog reads entries:
+// A reader of logs folds a job's log into its state:
 //
-//	for e, err := range eventlog.Entries(log) { … }
+//	job, err := jobstate.Replay(id, log)
+//	fmt.Println(job.State(), "waits for", job.Waiting())
 //
-// package jobstate folds them into a job, live and in a replay alike:
+// A daemon runs the prologs, epilogs and housekeeping of a job, and frees each node
+// when nothing holds it. It gives events and reports to a perilog.Job, and does
+// what comes out:
 //
-//	outcome, err := job.Apply(e)
+//	outcome, err := job.Apply(now, entry)
+//	answer := job.Report(now, report)
+//	todo := job.Take() // store todo.Post first, then launch, signal, drain and free
 //
-// and the job answers: its state, when it entered each, how it ended and why,
-// what it waits for, which prologs and epilogs hold it, whether it may start,
-// whether its resources may be freed. jobstate.Validate reads a log as a judge
-// would, and names each line that breaks the protocol.
+// A manager asks a scheduler for resources through an alloc.Queue. A scheduler
+// answers from a pool.Pool:
 //
-// The program in examples/replay does all of this for logs that a real instance
-// wrote.
+//	r, err := p.Alloc(id, request, now)
+//	freed, err := p.Free(id, fragment, final)
 //
-// A job's nodes come from a pool.Pool, which the manager asks through an
-// alloc.Queue. A perilog.Job turns the job's events into prologs and epilogs, and
-// what these end on goes back, node by node, through the job's rset.Ledger:
-//
-//	fragment := actions.Feed(ledger)
-//
-// The programs in examples/sched and examples/partialrelease show both ends.
+// A purge.Index says which inactive jobs go, and a purge.Runner removes them. The
+// programs in examples are complete: replay, sched, partialrelease, purge.
 //
 // # Invariants
 //
-// Three rules hold everywhere: folding a log after any prefix gives the state
-// that was live then; after an error the receiver is as before; the same inputs
-// give the same bytes.
+// Comments and tests cite these by number.
 //
-// # Concurrency, cost and limits
+//   - I1 Conservation. At every moment, what is held and what is freed of an
+//     allocation add up to its R, without overlap, per rank and per child type.
+//   - I2 One final. The last fragment of an allocation is final, no earlier one is,
+//     and none follows. It may have no ranks.
+//   - I3 No early free. A rank is freed only when nothing holds it: not the executor,
+//     not an epilog, not housekeeping. Every epilog that is configured for it has
+//     run there first, in whatever order events and calls come. Time alone frees
+//     nothing: a timer releases only ranks that no action holds.
+//   - I4 Log first. No effect comes out before every record that it depends on, and
+//     records are to be made durable before effects are carried out.
+//   - I5 Replay is live. Folding any prefix of a log gives the state that was live
+//     after that prefix. State is what is logged: volatile annotations and
+//     outstanding requests are not part of it.
+//   - I6 Refusal is total. After an error the receiver is as before. The event is in
+//     neither memory nor log, and later events are not affected.
+//   - I7 Determinism. The same inputs and times give the same bytes: no clock, no
+//     randomness, no map order.
+//   - I8 Nothing after clean. The log of an inactive job is closed.
+//   - I9 Ids never come back. A watermark of ids is durable before the record that
+//     proves an id is removed.
+//   - I10 Every hold ends. Each has an owner and a deadline, or is listed as needing
+//     one. Failures on ranks and unconfirmed drains survive a crash. A report
+//     belongs to one attempt, and changes nothing of a later one.
+//   - I11 No start after failure. A job starts only if its prologs succeeded.
+//     Exactly one epilog-start follows a started prolog. A run that was lost in a
+//     crash is repeated only on explicit demand.
+//   - I12 Bounded. Every input from outside has a limit and an error, and cost
+//     follows ranges, not ids.
 //
-// One goroutine at a time owns a value. There are no goroutines, locks, clocks
-// and no randomness in the library. Every input has a limit and a typed error,
-// and cost follows ranges, not ids. Each package's documentation says more.
+// # Concurrency
+//
+// One goroutine at a time owns a value, unless its type says otherwise. The library
+// starts no goroutines and takes no locks in memory.
 package joblife

@@ -54,6 +54,4 @@
 // The C library of flux-core accepts texts that RFC 22 does not allow, with
 // empty elements ("1,,2", "1,"). It cuts ids to 32 bits, so that 4294967296 is
 // 0. Here both are errors.
-//
-// RFC 22: https://flux-framework.readthedocs.io/projects/flux-rfc/en/latest/spec_22.html
 package idset

@@ -24,14 +24,14 @@ func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 
 // ApplyEvent folds the next event of the job's log into the job. It and Apply
 // are the only ways to change a job, in a running system and in a replay alike
-// (invariant I5). It is lenient where the reference is: an event without effect
+// (I5). It is lenient where the reference is: an event without effect
 // is ignored, and the Outcome tells why. An event that RFC 21 does not
 // allow here is refused with an EventError, and the job is as before (I6). An
 // Event that holds no entry is refused with eventlog.ErrEntry.
 //
-// An entry that is to the byte the one before it, the time included, is
-// IgnoredDuplicate: a store has repeated an append. Two events that are both
-// meant, such as two starts of one prolog, need different timestamps.
+// An entry that repeats the bytes of the one before it, the time included, is
+// IgnoredDuplicate: a store has repeated an append. Two real events that are alike,
+// such as two starts of one prolog, need different timestamps.
 //
 // ApplyEvent retains nothing of ev. It allocates what the job keeps: new
 // descriptions, annotations, updates, an exception. It costs O(1) in the length

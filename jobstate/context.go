@@ -226,8 +226,7 @@ func EventName(c Context) string {
 
 // AppendContext appends c as one JSON object. It refuses what Decode would
 // refuse, and returns dst as it was; the error wraps ErrContext. With room in
-// dst it allocates nothing but what Extra of many keys costs, see package
-// internal/jsonscan.
+// dst it allocates nothing, unless Extra has many keys.
 func AppendContext(dst []byte, c Context) ([]byte, error) {
 	w := jsonobj.Write(dst, contextLimits())
 	switch c := c.(type) {

@@ -61,6 +61,11 @@ func (w *world) play() {
 			w.fail("I10: the job does not end: %v\nunresolved: %v", w.job, w.job.Unresolved())
 		}
 		w.finish()
+		if i > 200 && w.changed { // an operator took one process for another
+			for _, at := range w.places() {
+				w.force(at.key, nil)
+			}
+		}
 	}
 	w.judgeEnd()
 }
@@ -222,7 +227,7 @@ func (w *world) judgeStart() {
 		w.fail("I11: the job starts, and %d ranks have failed", bad)
 	}
 	for at, p := range w.done {
-		if at.key.Kind == jobstate.ActionProlog && p.running && !w.forced.Contains(at.rank) && !w.drained.Contains(at.rank) && !w.toDrain.Contains(at.rank) {
+		if at.key.Kind == jobstate.ActionProlog && p.running && !w.forced.Contains(at.rank) && !w.drained.Contains(at.rank) && !w.toDrain.Contains(at.rank) && !w.given.Contains(at.rank) {
 			w.fail("I11: the job starts, and %v runs on rank %d", at.key, at.rank)
 		}
 	}
@@ -367,8 +372,9 @@ func (w *world) resolve(u perilog.Unresolved) {
 	}
 	if u.Reason == perilog.ReasonForeign {
 		if w.p(0.5) {
-			w.must(w.job.ForceFinish(w.now, u.Action, nil, 1, "root"))
-			w.foreign = false
+			err := w.job.ForceFinish(w.now, u.Action, nil, 1, "root")
+			w.say("force %v: %v", u.Action, err)
+			w.foreign = err != nil
 		}
 		return
 	}

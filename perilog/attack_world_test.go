@@ -57,9 +57,11 @@ type world struct {
 	asked   bool            // the executor was asked to start it
 	started bool            // and said so
 	done    map[place]*process
+	ran     map[place]bool  // what ran on a rank, or served it, in whatever attempt
 	failed  map[uint32]bool // ranks that failed, as an accepted report said that is durable
 	drained *idset.Set      // out of service
 	toDrain *idset.Set      // asked for, not done
+	given   *idset.Set      // of what is being taken: ranks to be drained
 	forced  *idset.Set      // an operator ended something there
 	offline *idset.Set
 	freed   *idset.Set
@@ -82,7 +84,7 @@ type reply struct {
 func newWorld(seed uint64) *world {
 	w := &world{
 		rng: rand.New(rand.NewPCG(seed, 1)), seed: seed, now: 1000,
-		shells: map[uint32]bool{}, done: map[place]*process{}, failed: map[uint32]bool{},
+		shells: map[uint32]bool{}, done: map[place]*process{}, ran: map[place]bool{}, failed: map[uint32]bool{},
 		drained: new(idset.Set), toDrain: new(idset.Set), forced: new(idset.Set),
 		offline: new(idset.Set), freed: new(idset.Set), gone: new(idset.Set),
 	}
@@ -242,6 +244,11 @@ func (w *world) take(honest bool) {
 	for _, s := range todo.Signal {
 		w.signal(s) // what was given up before it was told to stop
 	}
+	given := new(idset.Set) // up: its node is drained in the same breath
+	for _, d := range todo.Drain {
+		given.UnionWith(d.Ranks)
+	}
+	w.given = given
 	var acts []func()
 	for _, l := range todo.Launch {
 		acts = append(acts, func() { w.launch(l) })
@@ -310,6 +317,7 @@ func (w *world) launch(l perilog.Launch) {
 				w.fail("%v is launched on rank %d, which was freed", l.Action, r)
 			}
 			w.overlap(l.Action, r)
+			w.ran[place{l.Action, r}] = true
 		}
 		w.done[at] = p
 	}
@@ -322,7 +330,7 @@ func (w *world) overlap(key perilog.Key, rank uint32) {
 		w.fail("PL-16: %v is launched on rank %d, where the job runs", key, rank)
 	}
 	for at, p := range w.done {
-		if p.running && !p.signal && !p.released(rank) && at.key.Kind != key.Kind && slices.Contains(p.serves, rank) && !w.drained.Contains(rank) && !w.toDrain.Contains(rank) && !w.forced.Contains(rank) {
+		if p.running && !p.signal && !p.released(rank) && at.key.Kind != key.Kind && slices.Contains(p.serves, rank) && !w.drained.Contains(rank) && !w.toDrain.Contains(rank) && !w.given.Contains(rank) && !w.forced.Contains(rank) {
 			w.fail("PL-16: %v is launched on rank %d, where %v runs", key, rank, at.key)
 		}
 	}
@@ -363,7 +371,7 @@ func (w *world) judgeRank(rank uint32) {
 		w.fail("I3: rank %d is freed, and the job runs there", rank)
 	}
 	excused := w.drained.Contains(rank) || w.forced.Contains(rank)
-	prepared, ran := w.asked, map[perilog.Key]bool{}
+	prepared := w.asked
 	for at, p := range w.done {
 		prepared = prepared || at.key.Kind == jobstate.ActionProlog
 		if !slices.Contains(p.serves, rank) {
@@ -372,7 +380,6 @@ func (w *world) judgeRank(rank uint32) {
 		if p.running && !excused && !(p.signal && (p.single || at.key == perilog.Housekeeping())) && !p.released(rank) {
 			w.fail("I3: rank %d is freed, and %v runs there", rank, at.key)
 		}
-		ran[at.key] = true
 	}
 	if w.failed[rank] && !excused {
 		w.fail("I10: rank %d failed and is freed without a drain", rank)
@@ -385,11 +392,11 @@ func (w *world) judgeRank(rank uint32) {
 		if key.Description == "" {
 			key.Description = "job-manager.epilog"
 		}
-		if (e.Ranks == nil || e.Ranks.Contains(rank)) && !ran[key] {
+		if (e.Ranks == nil || e.Ranks.Contains(rank)) && !w.ran[place{key, rank}] {
 			w.fail("I3: rank %d is freed, and epilog %d did not run there", rank, i)
 		}
 	}
-	if w.cfg.Housekeeping != nil && !ran[perilog.Housekeeping()] {
+	if w.cfg.Housekeeping != nil && !w.ran[place{perilog.Housekeeping(), rank}] {
 		w.fail("I3: rank %d is freed, and housekeeping did not run there", rank)
 	}
 }

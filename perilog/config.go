@@ -29,113 +29,114 @@ const (
 )
 
 // A Config says which prologs, epilogs and housekeeping the jobs of an instance
-// have. The zero Config has none. Its tags name the keys, so that any library for
-// TOML, YAML or JSON fills it, and [Config.Check] checks it. A [Job] takes what it
-// needs of it once: a later change concerns later jobs.
+// have. The zero Config has none. Any library for TOML, YAML or JSON can fill it by
+// its tags, and [Config.Check] checks it. A running action keeps the configuration
+// that its start has in the log.
 type Config struct {
 	Prologs      []ActionConfig      `json:"prologs,omitempty" toml:"prologs,omitempty" yaml:"prologs,omitempty"`
 	Epilogs      []ActionConfig      `json:"epilogs,omitempty" toml:"epilogs,omitempty" yaml:"epilogs,omitempty"`
 	Housekeeping *HousekeepingConfig `json:"housekeeping,omitempty" toml:"housekeeping,omitempty" yaml:"housekeeping,omitempty"` // nil: none
 	Tolerate     Tolerate            `json:"tolerate,omitzero" toml:"tolerate,omitempty" yaml:"tolerate,omitempty"`
 
-	// WholeJob has an epilog release all of its ranks at once, when it has ended on
-	// each and every drain is confirmed, as a resource manager does that knows no
-	// partial release. Housekeeping does so without ReleaseAfter.
+	// WholeJob turns partial release off: an epilog releases all of its ranks at
+	// once, when it has ended on each and every drain is confirmed. For
+	// housekeeping see ReleaseAfter.
 	WholeJob bool `json:"whole-job,omitempty" toml:"whole-job,omitempty" yaml:"whole-job,omitempty"`
 }
 
 // An ActionConfig is one prolog or epilog.
 type ActionConfig struct {
 	// Description is the name in the job's log; "" means "job-manager.prolog" or
-	// "job-manager.epilog", as in the reference. It has at most MaxDescription
-	// bytes of UTF-8 and no control characters.
+	// "job-manager.epilog", as in flux-core. It has at most MaxDescription bytes
+	// of UTF-8 and no control characters.
 	Description string `json:"description,omitempty" toml:"description,omitempty" yaml:"description,omitempty"`
 
-	// Command may be empty where the embedder knows what to run.
+	// Command may be empty if the embedder knows what to run.
 	Command []string `json:"command,omitempty" toml:"command,omitempty" yaml:"command,omitempty"`
 
 	// PerRank runs the command on each rank. Otherwise one command runs on rank
-	// Leader, which need not be the job's, and serves all ranks. It ends for all
-	// of them at once, but for those that a control line releases before. As it
-	// tells nothing of any node in another way, only nodes that control lines
-	// name are drained, and that of Leader where the command may run on after it
-	// was given up.
+	// Leader, which need not be one of the job's, and serves all ranks: it ends on
+	// all of them at once, except on those that a control line releases earlier.
+	// When it fails, the Job drains the ranks that control lines name, and Leader
+	// if the command may still run there.
 	PerRank bool   `json:"per-rank,omitempty" toml:"per-rank,omitempty" yaml:"per-rank,omitempty"`
 	Leader  uint32 `json:"leader,omitempty" toml:"leader,omitempty" yaml:"leader,omitempty"`
 
-	// Ranks are those of the job's ranks that the action holds and, per rank,
-	// runs on; nil is all. A single command holds the rank where it runs, too. An action per rank that has none of a job's ranks does
-	// not run for that job. Resources are named resources that it holds.
+	// Ranks limits the action to those of the job's ranks that it names; nil is
+	// all. The action holds them and, with PerRank, runs on them. Without PerRank
+	// it also holds Leader, if that is the job's. An action with PerRank is skipped for a job that has
+	// none of Ranks. Resources are the named resources that the action holds.
 	Ranks     *idset.Set `json:"ranks,omitempty" toml:"ranks,omitempty" yaml:"ranks,omitempty"`
 	Resources []string   `json:"resources,omitempty" toml:"resources,omitempty" yaml:"resources,omitempty"`
 
 	// Timeout counts from the launch. 0 is the default: DefaultPrologTimeout for
-	// a prolog, none for an epilog. fsd.Forever is none.
+	// a prolog, no timeout for an epilog. fsd.Forever is no timeout.
 	Timeout fsd.Duration `json:"timeout,omitempty" toml:"timeout,omitempty" yaml:"timeout,omitempty"`
 
-	// KillTimeout counts from SIGTERM to giving up; 0 is DefaultKillTimeout. It
-	// is finite. Kill sends SIGKILL to what is given up, which can leave orphans
-	// of the command behind.
+	// KillTimeout counts from SIGTERM until the Job gives the command up; 0 is
+	// DefaultKillTimeout. It must be finite. Kill sends SIGKILL then, which can
+	// leave orphans of the command behind.
 	KillTimeout fsd.Duration `json:"kill-timeout,omitempty" toml:"kill-timeout,omitempty" yaml:"kill-timeout,omitempty"`
 	Kill        bool         `json:"kill,omitempty" toml:"kill,omitempty" yaml:"kill,omitempty"`
 
-	// CancelOnException has a fatal exception of the job cancel the action; nil
-	// is true for a prolog and false for an epilog, as users can raise
-	// exceptions on their jobs.
+	// CancelOnException cancels the action at a fatal exception of the job. nil is
+	// true for a prolog and false for an epilog, since users can raise exceptions
+	// on their jobs.
 	CancelOnException *bool `json:"cancel-on-exception,omitempty" toml:"cancel-on-exception,omitempty" yaml:"cancel-on-exception,omitempty"`
 
-	// WaitOffline has an epilog per rank wait for ranks that are offline.
-	// Otherwise they are drained, and end. A prolog fails on ranks that are
-	// offline. One command for all ranks waits for its leader.
+	// WaitOffline makes an epilog with PerRank wait for offline ranks. Otherwise it
+	// ends there and drains them. Without PerRank, an epilog always waits for
+	// Leader. A prolog fails on offline ranks.
 	WaitOffline bool `json:"wait-offline,omitempty" toml:"wait-offline,omitempty" yaml:"wait-offline,omitempty"`
 
-	// IgnoreControl takes control lines that are not understood for plain
-	// output. Otherwise such a line is a failure of the action.
+	// IgnoreControl treats control lines that are not understood as plain output.
+	// Otherwise such a line is a failure of the action.
 	IgnoreControl bool `json:"ignore-control,omitempty" toml:"ignore-control,omitempty" yaml:"ignore-control,omitempty"`
 }
 
-// A HousekeepingConfig is the work on each rank of a job after the job.
+// A HousekeepingConfig is a command that runs on each rank after the job.
 type HousekeepingConfig struct {
 	Command     []string     `json:"command,omitempty" toml:"command,omitempty" yaml:"command,omitempty"`
 	Timeout     fsd.Duration `json:"timeout,omitempty" toml:"timeout,omitempty" yaml:"timeout,omitempty"`                // 0, fsd.Forever: none
 	KillTimeout fsd.Duration `json:"kill-timeout,omitempty" toml:"kill-timeout,omitempty" yaml:"kill-timeout,omitempty"` // 0: DefaultKillTimeout
 
-	// ReleaseAfter says when ranks go back that are done while others are not.
-	// nil: never, all go back at once. 0: each as it is done. More: all that are
-	// done that long after the first one, and after that each as it is done.
+	// ReleaseAfter is partial release. nil: all ranks are freed at once, when all
+	// are done. 0: each rank is freed when it is done. A duration starts a timer
+	// when the first rank is done: the ranks that are done when it expires are
+	// freed then, and each later rank when it is done.
 	ReleaseAfter *fsd.Duration `json:"release-after,omitempty" toml:"release-after,omitempty" yaml:"release-after,omitempty"`
 
-	// OnFailure says what becomes of a rank where the work failed: "drain", the
-	// default, gives it back when its drain is confirmed; "hold" keeps it until
-	// the work is repeated or finished by force; "release" gives it back.
+	// OnFailure says what happens to a rank where the command failed: "drain", the
+	// default, frees it when its drain is confirmed; "hold" keeps it until Rerun or
+	// ForceFinish; "release" frees it.
 	OnFailure string `json:"on-failure,omitempty" toml:"on-failure,omitempty" yaml:"on-failure,omitempty"`
 }
 
 // Tolerate says how many ranks of a job may fail in its prologs without the job
 // failing. The zero value tolerates none.
 //
-// It counts the ranks that failed in any prolog of the job. They must have been
-// reported as failed: by a control line, by an operator, or because the node is
-// offline or was lost. Any other failure, such as an exit with 1, is fatal unless
-// AnyFailure is set. The ranks of Ranks may fail in any number. Of the others, as
-// many may fail as the greater of Count and Fraction allows. No job starts on
-// nothing: one rank at least must not have failed.
+// It counts the ranks that failed in any prolog of the job. Only ranks that were
+// reported as failed are tolerated: by a control line, by an operator, or because the
+// node is offline or was lost. Any other failure, such as an exit with 1, is fatal
+// unless AnyFailure is set. Any number of the ranks in Ranks may fail. Of the others,
+// the greater of Count and Fraction may fail. At least one rank must not have failed.
 type Tolerate struct {
 	Count      int        `json:"count,omitempty" toml:"count,omitempty" yaml:"count,omitempty"`
 	Fraction   float64    `json:"fraction,omitempty" toml:"fraction,omitempty" yaml:"fraction,omitempty"` // of the job's ranks, from 0 to 1
 	Ranks      *idset.Set `json:"ranks,omitempty" toml:"ranks,omitempty" yaml:"ranks,omitempty"`
 	AnyFailure bool       `json:"any-failure,omitempty" toml:"any-failure,omitempty" yaml:"any-failure,omitempty"`
 
-	// Drop has the job go on without the failed ranks, which are drained and
-	// freed. Otherwise it goes on with all of them, and is told which failed.
+	// Drop removes the failed ranks from the job's effective R; they are drained
+	// and freed. Otherwise the job keeps all ranks, and an exception names those
+	// that failed.
 	Drop bool `json:"drop,omitempty" toml:"drop,omitempty" yaml:"drop,omitempty"`
 }
 
-// ErrConfig is wrapped by the error of a configuration that cannot be used.
+// ErrConfig is wrapped by the error of an invalid configuration.
 var ErrConfig = errors.New("perilog: invalid configuration")
 
-// Check returns all that is wrong with the configuration, each fault with its
-// key, or nil. The error wraps ErrConfig.
+// Check returns nil, or an error that wraps ErrConfig and names every fault with its
+// key.
 func (c *Config) Check() error {
 	var faults []error
 	bad := func(key, reason string) {

@@ -21,7 +21,7 @@ type Key struct {
 // job-manager.epilog".
 func (k Key) String() string { return k.Kind.String() + " " + k.Description }
 
-// Housekeeping is the key of a job's housekeeping.
+// Housekeeping returns the key of a job's housekeeping.
 func Housekeeping() Key { return Key{jobstate.ActionHousekeeping, "housekeeping"} }
 
 // A Log is one of the logs of a job.
@@ -30,7 +30,7 @@ type Log uint8
 // The logs. The zero Log is invalid.
 const (
 	LogJob          Log = 1 + iota // the job's eventlog, which clean closes
-	LogHousekeeping                // that of its housekeeping, which can outlive it
+	LogHousekeeping                // the log of its housekeeping, which can outlive the job
 )
 
 // String returns "job" or "housekeeping".
@@ -48,31 +48,29 @@ type Record struct {
 }
 
 // Effects is what a [Job] wants done, in the order of its fields. Its slices, and
-// the contexts in Post, are valid until the next Take; sets of ranks are the
-// caller's. Each launch, signal and drain may be done twice without harm: a launch
-// is known by its action and attempt.
+// the contexts in Post, are valid until the next Take; the caller owns the sets of
+// ranks. Launches, signals and drains are idempotent: action and attempt identify a
+// launch.
 type Effects struct {
-	// Post is to be made durable BEFORE anything else is done, in this order: if
-	// a record is durable, all before it are. It is what Apply accepted and what
-	// follows from that. Answers to reports go out AFTER it is durable. If it
-	// cannot be stored, nothing else may be done, and the Job is of no use any
-	// more: RecoverJob reads back what is durable.
+	// Post has the events that Apply accepted, and those that follow. Make it
+	// durable BEFORE anything else, in this order: if a record is durable, all
+	// before it are. Answers to reports go out AFTER it. If it cannot be stored, do
+	// nothing else and drop the Job: RecoverJob reads back what is durable.
 	Post []Record
-	// Launch is to be started AFTER Post is durable, and its reports are to carry
-	// its attempt.
+	// Launch starts commands, AFTER Post is durable. Reports carry the attempt.
 	Launch []Launch
-	// Signal is to be sent AFTER Launch.
+	// Signal sends signals, AFTER Launch.
 	Signal []Signal
 	// Start asks the executor to start the job on [Job.R], AFTER Post is durable.
 	// After a restart it asks again. Its answers are the events start, finish and
 	// release; see also [Job.NotStarted].
 	Start bool
-	// Drain is to be done AFTER Post is durable, and to be confirmed by
-	// [Job.Drained]: until then the ranks are held. A node that is drained keeps
-	// the reason that it has (mode "update").
+	// Drain drains ranks, AFTER Post is durable. The ranks are held until
+	// [Job.Drained] confirms it. A node that is drained already keeps its reason
+	// (mode "update").
 	Drain []Drain
-	// Free goes back to the scheduler AFTER Post is durable. What a crash keeps
-	// from it the scheduler learns by hello. It is empty most of the time.
+	// Free is the fragment that goes back to the scheduler, AFTER Post is durable;
+	// often it is empty. If a crash loses it, the scheduler learns of it by hello.
 	Free rset.Fragment
 	// Outcomes tell how actions ended, for an administrator's log.
 	Outcomes []Outcome
@@ -108,7 +106,7 @@ type Drain struct {
 	Reason string     // such as "prolog timed out for job ƒuZZybuNNy"
 }
 
-// An Outcome is how an action ended, in one piece however many ranks it had.
+// An Outcome says how an action ended on all of its ranks.
 type Outcome struct {
 	Action     Key
 	Status     int32      // the worst wait status; 0: it ended well on every rank
@@ -120,7 +118,7 @@ type Outcome struct {
 	Start, End eventlog.Timestamp
 }
 
-// A Group is the ranks that ended the same way.
+// A Group is the ranks on which an action ended the same way.
 type Group struct {
 	Cause Cause
 	Code  int        // the exit code of CauseFailed, the signal of CauseSignaled, else 0
@@ -153,8 +151,8 @@ const (
 // An Answer says what became of a report. The zero Answer is invalid.
 type Answer = run.Answer
 
-// The answers. Only AnswerApplied means that something has changed. A helper
-// that repeats a report may stop after any other answer but AnswerRepeated.
+// The answers. Only AnswerApplied means that something has changed. A helper repeats
+// its report while the answer is AnswerRepeated.
 const (
 	AnswerApplied  = run.AnswerApplied  // it is taken in
 	AnswerRepeated = run.AnswerRepeated // it was told before
@@ -164,7 +162,7 @@ const (
 	AnswerIgnored  = run.AnswerIgnored  // it is legal and without effect, as plain output
 )
 
-// A Cause says how an action ended on a rank. The zero Cause is none.
+// A Cause says how an action ended on a rank. The zero Cause is invalid.
 type Cause = run.Cause
 
 // The causes. A rank ends with exactly one of them.

@@ -7,6 +7,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset"
 )
@@ -76,4 +77,58 @@ func Example() {
 	// rank 1 has until 620.0
 	// free rank1/core[0-3] final true
 	// INACTIVE
+}
+
+// A reader of logs: the state of a job, what holds which node, and what is wrong
+// with the log.
+func show(id jobid.ID, log, allocated []byte) error {
+	r, err := rset.Parse(allocated)
+	if err != nil {
+		return err
+	}
+	holds := perilog.NewHolds(id, r)
+	for entry, err := range eventlog.Entries(log) {
+		if err == nil {
+			_, err = holds.Apply(entry)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	job := holds.Job()
+	fmt.Println(job.State(), "waits for", job.Waiting()) // CLEANUP waits for epilog scrub
+	if result, ok := job.Result(); ok {
+		fmt.Println(result) // COMPLETED
+	}
+	for h := range holds.Holders() {
+		fmt.Println(h.Kind, h.Description, "holds ranks", h.Ranks) // epilog scrub holds ranks 1
+	}
+	for _, finding := range jobstate.Validate(log) {
+		fmt.Println(finding) // line 11: free: error: epilog "scrub" has not finished
+	}
+	return nil
+}
+
+func ExampleHolds() {
+	r := `{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-7"}}]}}`
+	log := `{"timestamp":1.5,"name":"submit","context":{"userid":5588,"urgency":16,"flags":0,"version":1}}
+{"timestamp":2.5,"name":"validate"}
+{"timestamp":3.5,"name":"depend"}
+{"timestamp":4.5,"name":"priority","context":{"priority":16}}
+{"timestamp":5.5,"name":"alloc"}
+{"timestamp":6.5,"name":"start"}
+{"timestamp":9.5,"name":"finish","context":{"status":0}}
+{"timestamp":9.6,"name":"epilog-start","context":{"description":"scrub"}}
+{"timestamp":9.7,"name":"release","context":{"ranks":"all","final":true}}
+{"timestamp":9.8,"name":"epilog-release","context":{"description":"scrub","ranks":"0,2-3","status":0}}
+{"timestamp":9.9,"name":"free"}
+`
+	if err := show(1234, []byte(log), []byte(r)); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// CLEANUP waits for epilog scrub
+	// COMPLETED
+	// epilog scrub holds ranks 1
+	// line 11: free: error: epilog "scrub" has not finished
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// Holds tells who holds what of the R of one job: the job itself, the executor,
+// Holds knows which holder has which ranks of one job: the job itself, the executor,
 // prologs, epilogs, and drains that are not confirmed. It folds the events of the
-// job's log on top of a [jobstate.Job], and adds ranks and named resources to
-// what that knows of actions.
+// job's log on top of a [jobstate.Job], and adds the ranks and named resources of
+// actions.
 //
 //   - The job holds its ranks from alloc until CLEANUP begins.
 //   - The executor holds ranks from start until it releases them, and all named
@@ -23,11 +23,10 @@ import (
 //     and description are two holds, and the older one ends first.
 //   - A drain holds the ranks that failed, until it is confirmed.
 //
-// A rank leaves when an event ends a hold on it, no other hold names it, and the
-// job holds it no more: it is in CLEANUP, or has dropped the rank. A named
-// resource leaves so when an action that held it ends. What nobody but the job
-// ever held leaves with the event free. What has left never comes back: an action
-// that starts later does not hold it.
+// A rank leaves when an event ends the last hold on it. Before CLEANUP it leaves only
+// if the job has dropped it. A named resource leaves in the same way if an action held
+// it. What has not left by then leaves with the event free, when nothing is held any
+// more. What has left never comes back: a later action does not hold it.
 //
 // The zero Holds is not valid. One goroutine at a time may use a Holds, and it
 // must not be copied.
@@ -72,9 +71,9 @@ type activeAction struct {
 }
 
 // NewHolds returns the holds of a job before its first event. r is the R that the
-// job was allocated; nil is none. named are resources without a rank that the job
-// has, such as the file system of a rabbit; one given twice counts once. NewHolds
-// retains nothing of them.
+// job was allocated, and may be nil. named are the job's resources without a rank,
+// such as the file system of a rabbit; duplicates count once. NewHolds retains
+// neither.
 func NewHolds(id jobid.ID, r *rset.R, named ...string) *Holds {
 	h := &Holds{job: jobstate.NewJob(id)}
 	h.setR(r, named)
@@ -90,11 +89,11 @@ func (h *Holds) setR(r *rset.R, names []string) {
 	}
 }
 
-// Apply folds one entry of the job's log. What it refuses and what it ignores is
-// what [jobstate.Job.Apply] refuses and ignores: after an error nothing has
-// changed. Ranks and names in an event that are not the job's, or have left, are
-// passed over. Apply keeps no reference to e. A release takes time in proportion
-// to the ranges that it names and the actions that are active.
+// Apply folds one entry of the job's log. It refuses and ignores what
+// [jobstate.Job.Apply] refuses and ignores; after an error nothing has changed. It
+// passes over ranks and names in an event that are not the job's or have left. Apply
+// keeps no reference to e. A release takes time in proportion to the ranges that it
+// names and the active actions.
 func (h *Holds) Apply(e eventlog.Entry) (jobstate.Outcome, error) {
 	if err := h.event.Decode(e); err != nil {
 		return 0, err
@@ -118,6 +117,7 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 		}
 	case *jobstate.ReleaseContext:
 		h.release(c)
+	case *jobstate.FinishContext: // CLEANUP begins, perhaps of a job that was freed before
 	case *jobstate.ExceptionContext:
 		h.revoked = h.revoked || held && !h.job.HasResources()
 		if c.Failed != nil {
@@ -135,9 +135,15 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 		h.drained.UnionWith(idset.Intersect(&h.draining, c.Ranks))
 		h.take(&h.draining, c.Ranks)
 	case nil:
-		if e.Name == jobstate.EventStart {
+		switch e.Name {
+		case jobstate.EventStart:
 			h.start(e.Timestamp)
+		case jobstate.EventFree:
+		default:
+			return outcome, nil
 		}
+	default:
+		return outcome, nil // which holds nothing
 	}
 	h.settle()
 	return outcome, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// HolderKind says what holds ranks. The zero HolderKind is invalid.
+// A HolderKind says what holds ranks. The zero HolderKind is invalid.
 type HolderKind uint8
 
 // The kinds of holders.
@@ -35,23 +35,23 @@ func (k HolderKind) String() string {
 	return names[k]
 }
 
-// A Holder is one that holds something of the job. It may hold no ranks and no
-// named resources and still keep the job from being freed, as an action does
-// that has ended on all its ranks and was not finished.
+// A Holder holds ranks or named resources of the job. A holder of nothing can still
+// keep the job from being freed: an action that has ended on all its ranks does so
+// until its finish.
 type Holder struct {
 	Kind        HolderKind
-	Description string             // of an action
-	Since       eventlog.Timestamp // the event that began the hold; 0 of a drain
+	Description string             // of a prolog or epilog, else ""
+	Since       eventlog.Timestamp // when the hold began; 0 for a drain
 	Ranks       *idset.Set         // what it still holds; a copy, not nil
 	Named       []string           // in order; a copy
 }
 
-// Job returns the job as its log tells. The caller must not change it.
+// Job returns the job's state. The caller must not change it.
 func (h *Holds) Job() *jobstate.Job { return h.job }
 
-// Holders yields who holds something: the job, the executor, the actions in the
-// order of their starts, drains. Before alloc nobody holds ranks, though actions
-// may be active. It copies what each holds. Holds must not change meanwhile.
+// Holders yields the holders: the job, the executor, the actions in the order of their
+// starts, drains. Before alloc no holder has ranks. Each Holder is a copy. Holds must
+// not change during the iteration.
 func (h *Holds) Holders() iter.Seq[Holder] {
 	return func(yield func(Holder) bool) {
 		show := func(x Holder, ranks *idset.Set, names []string) bool {
@@ -99,8 +99,8 @@ func (h *Holds) names(left bool) []string {
 	return names
 }
 
-// Held returns a new set of the ranks that somebody holds. Ranks that are neither
-// held nor have left wait for the end of the job.
+// Held returns a new set of the ranks that have a holder. A rank that is neither held
+// nor has left waits for the end of the job.
 func (h *Holds) Held() *idset.Set {
 	held := new(idset.Set)
 	for x := range h.Holders() {
@@ -113,9 +113,8 @@ func (h *Holds) Held() *idset.Set {
 // shrinks.
 func (h *Holds) Left() *idset.Set { return h.left.Clone() }
 
-// Released returns what [rset.Rebuild] makes a ledger of that gives back each
-// rank as it leaves. The final fragment was given out if the log has the event
-// free and nothing is held.
+// Released returns what has left. [rset.Rebuild] makes of it a ledger that frees each
+// rank when it leaves. It is final if the log has the event free and nothing is held.
 func (h *Holds) Released() rset.Released {
 	return rset.Released{Ranks: h.Left(), Named: h.names(true), Final: h.over}
 }
@@ -127,8 +126,8 @@ func (h *Holds) Failed() *idset.Set { return h.failed.Clone() }
 // part of its effective R.
 func (h *Holds) Dropped() *idset.Set { return h.dropped.Clone() }
 
-// AppendText appends the state in one line: the job's state, who holds what since
-// when, what has left, failed and was dropped. The error is always nil.
+// AppendText appends the state in one line: the job's state, its holders, and the
+// ranks that have left, failed and were dropped. The error is always nil.
 func (h *Holds) AppendText(dst []byte) ([]byte, error) {
 	dst = append(append(dst, h.job.State().String()...), "; "...)
 	for x := range h.Holders() {

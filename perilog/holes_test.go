@@ -35,6 +35,28 @@ func TestADrainThatIsNotConfirmedIsAskedForAgainAfterACrash(t *testing.T) {
 	require.Equal(t, jobstate.StateInactive, b.state())
 }
 
+func TestADrainIsAskedForAgainAlsoWhereTheActionIsSomebodyElses(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
+	b.cfg = &perilog.Config{}
+	b.log = []byte(`{"timestamp":1,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}
+{"timestamp":2,"name":"validate"}
+{"timestamp":3,"name":"depend"}
+{"timestamp":4,"name":"priority","context":{"priority":16}}
+{"timestamp":5,"name":"alloc"}
+{"timestamp":6,"name":"start"}
+{"timestamp":7,"name":"finish","context":{"status":0}}
+{"timestamp":8,"name":"epilog-start","context":{"description":"job-manager.epilog"}}
+{"timestamp":9,"name":"epilog-fail","context":{"description":"job-manager.epilog","ranks":"0","cause":"failed","status":256,"drain":true}}
+{"timestamp":10,"name":"epilog-finish","context":{"description":"job-manager.epilog","status":256}}
+{"timestamp":11,"name":"release","context":{"ranks":"all","final":true}}
+`)
+	b.crash()
+	require.Equal(t, "0", b.take().Drain[0].Ranks.String(), "I10")
+	require.True(t, b.freed.IsEmpty())
+	b.drained()
+	require.Equal(t, jobstate.StateInactive, b.state())
+}
+
 func TestAFailureInAControlLineSurvivesACrash(t *testing.T) {
 	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}})
 	b.take()
@@ -190,6 +212,64 @@ func TestNoOrderOfAppendsFreesARankBeforeItsEpilog(t *testing.T) {
 	}
 }
 
+func TestWhatEndsAHoldWhileTheJobEndsFreesNoRankBeforeItsEpilog(t *testing.T) {
+	for name, end := range map[string]func(b *bench){
+		"somebody else's epilog": func(b *bench) { b.apply("epilog-finish", `{"description":"dws","status":0}`) },
+		"a part of it":           func(b *bench) { b.apply("epilog-release", `{"description":"dws","ranks":"0","status":0}`) },
+		"a drain":                func(b *bench) { b.drained() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 2, perilog.Config{
+				Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()},
+				Tolerate: perilog.Tolerate{Count: 1},
+			})
+			b.take()
+			b.says(prolog, 0, `{"version":1,"failed":true}`)
+			b.exited(prolog, 0, 0)
+			b.exited(prolog, 1, 0)
+			if name != "a drain" {
+				b.drained()
+				b.apply("epilog-start", `{"description":"dws"}`)
+			}
+			b.apply("start", "")
+			b.apply("release", `{"ranks":"0","final":false}`)
+			b.apply("exception", `{"type":"cancel","severity":0,"note":""}`)
+			b.take()
+			end(b)
+			b.take()
+			require.True(t, b.freed.IsEmpty(), "I3")
+			require.Contains(t, b.job.Holds().String(), `epilog "job-manager.epilog" 0-1`)
+		})
+	}
+}
+
+func TestNothingIsFreedWhileTheExecutorMayBeStartingTheJob(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Tolerate: perilog.Tolerate{Count: 1}})
+		b.take()
+		b.says(prolog, 0, `{"version":1,"failed":true}`)
+		b.exited(prolog, 0, 0)
+		require.True(t, b.exited(prolog, 1, 0).Start, "the executor is asked")
+		b.apply("exception", `{"type":"cancel","severity":0,"note":""}`)
+		b.apply("epilog-start", `{"description":"dws"}`)
+		b.take()
+		if crash {
+			b.crash()
+			require.Equal(t, perilog.ReasonStart, b.job.Unresolved()[1].Reason)
+		}
+		b.refuse("epilog-finish", `{"description":"dws","status":0}`, perilog.ErrOrder)
+		dws := perilog.Key{Kind: jobstate.ActionEpilog, Description: "dws"}
+		require.ErrorIs(t, b.job.ForceFinish(b.now, dws, nil, 0, "root"), perilog.ErrAction)
+		b.drained()
+		require.True(t, b.freed.IsEmpty(), "I3")
+		b.job.NotStarted()
+		b.apply("epilog-finish", `{"description":"dws","status":0}`)
+		b.take()
+		require.Equal(t, "0-1", b.freed.String())
+		require.Equal(t, jobstate.StateInactive, b.state())
+	}
+}
+
 func TestWhatWouldFreeIsRefusedWithWhatHasToComeFirst(t *testing.T) {
 	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
 	b.refuse("start", "", perilog.ErrOrder)
@@ -233,6 +313,28 @@ func TestAnActionIsTakenUpAsItsStartSaysWhateverIsConfigured(t *testing.T) {
 	require.Equal(t, perilog.AnswerApplied, b.report(perilog.Report{Action: epilog, Attempt: 1, Kind: perilog.ReportExited, Rank: 0}))
 	b.take()
 	require.Equal(t, jobstate.StateInactive, b.state())
+}
+
+func TestAnActionOfSomebodyElseThatIsRunAgainStaysAsItWasRun(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{})
+	b.take()
+	b.apply("start", "")
+	b.apply("finish", `{"status":0}`)
+	b.apply("epilog-start", `{"description":"job-manager.epilog"}`)
+	b.apply("release", `{"ranks":"all","final":true}`)
+	b.take()
+	b.cfg = &perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}}
+	b.crash()
+	require.NoError(t, b.job.Rerun(b.now, epilog, ranks("0")))
+	launch := b.take().Launch[0]
+	require.Equal(t, "0", launch.Ranks.String())
+	b.cfg = &perilog.Config{Epilogs: []perilog.ActionConfig{{Leader: 1}}}
+	b.crash()
+	require.Equal(t, "0-1", b.job.Unresolved()[0].Ranks.String())
+	a := b.report(perilog.Report{Action: epilog, Attempt: launch.Attempt, Kind: perilog.ReportExited, Rank: 0})
+	require.Equal(t, perilog.AnswerApplied, a)
+	b.take()
+	require.Equal(t, "0", b.freed.String(), "each rank by itself")
 }
 
 func TestAnEpilogOnAnOfflineRankDrainsItOrWaits(t *testing.T) {

@@ -15,22 +15,22 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// The errors of this package. After an error nothing has changed. Errors of
-// events that the job's state does not allow are those of package jobstate.
+// The errors of this package. After an error nothing has changed. An event that the
+// job's state does not allow is an error of package jobstate.
 var (
-	// ErrR is returned when an event needs the job's R and there is none, or when
-	// an R cannot be that of an allocation.
+	// ErrR is returned when an event needs the job's R and the job has none, and
+	// for an R that no allocation can have.
 	ErrR = errors.New("perilog: invalid R")
 
 	// ErrOrder is returned when an event would start the job before its prologs
-	// ended well, or free what is held: the text says what has to come first.
+	// have succeeded, or free what is held. The text says what has to come first.
 	ErrOrder = errors.New("perilog: event comes too early")
 
-	// ErrOwn is returned for an event of an action that the Job runs itself, and
-	// posts itself.
+	// ErrOwn is returned for an event that the Job posts itself.
 	ErrOwn = errors.New("perilog: the action is the job's own")
 
-	// ErrAction is returned when an action cannot be resolved as demanded.
+	// ErrAction is returned when Reattach, Rerun or ForceFinish does not apply to
+	// the action or the ranks.
 	ErrAction = errors.New("perilog: cannot resolve action")
 
 	// ErrStopped is returned after the deadline of a shutdown.
@@ -50,19 +50,18 @@ type Spec struct {
 }
 
 // A Job is one job and its nodes: it folds the job's log, runs the configured
-// prologs, epilogs and housekeeping, and gives each rank back when nothing holds
-// it any more. It decides and does nothing itself: what is to be done comes out of
-// Take. The package documentation shows the loop.
+// prologs, epilogs and housekeeping, and frees each rank when nothing holds it. It
+// only decides; Take returns what is to be done. The package documentation shows the
+// loop.
 //
-// Prologs start with the event alloc, all at once. When one fails, every epilog is
-// started in the log before that prolog is finished there, and a fatal exception
-// ends the job. Epilogs start when the job is over on its nodes: at finish, or
-// with CLEANUP where it never started and a prolog did. A job on which neither
-// happened left nothing to clean. They hold the ranks from then on, and are
-// launched when no prolog is active.
+// All prologs start with the event alloc. When one fails, the Job logs the start of
+// every epilog before the finish of that prolog, and a fatal exception ends the job.
+// Otherwise epilogs start at finish, or, if the job never started but a prolog did,
+// when CLEANUP begins. If no prolog and no job started, no epilog runs. Epilogs hold
+// their ranks from their start, and are launched when no prolog is active.
 //
-// A Job must not be copied, and one goroutine at a time may use it. Times are
-// those of the caller; one that is before the latest counts as the latest.
+// A Job must not be copied, and one goroutine at a time may use it. The caller passes
+// the time; a time before the latest counts as the latest.
 type Job struct {
 	spec  Spec
 	cfg   *Config
@@ -79,6 +78,8 @@ type Job struct {
 
 	drains []Drain   // asked for by the log
 	asked  idset.Set // ranks whose drain was asked for and is not confirmed
+	// confirmed are ranks whose drain is confirmed, which the log does not have yet.
+	confirmed idset.Set
 
 	effects, taken Effects
 	none           *rset.R // the empty one
@@ -120,14 +121,17 @@ type action struct {
 
 	attempts uint32 // the last one of a run that is over
 
-	timeout  time.Duration // 0: none
+	foreign bool // its start does not say how it runs: somebody else wrote that
+
+	timeout, killTimeout time.Duration // 0: none
+
 	began    eventlog.Timestamp
 	finished eventlog.Timestamp
 	success  bool // it finished with status 0
 }
 
-// NewJob returns a job whose log is still empty. It keeps c, which must not change
-// any more, and R, which is immutable. The error wraps ErrConfig or ErrR.
+// NewJob returns a job whose log is empty. It keeps c, which must not change, and R,
+// which is immutable. The error wraps ErrConfig or ErrR.
 func NewJob(c *Config, s Spec) (*Job, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -148,9 +152,9 @@ func NewJob(c *Config, s Spec) (*Job, error) {
 	return j, nil
 }
 
-// SetR tells what the job is allocated, before the event alloc is applied: R and
-// resources without a rank. The error wraps ErrR if R is empty or too large, or
-// was set before.
+// SetR sets what the job was allocated: R, and resources without a rank. Call it
+// before the event alloc. The error wraps ErrR if R is empty or too large, or was
+// set before.
 func (j *Job) SetR(r *rset.R, named ...string) error {
 	switch {
 	case j.ledger != nil:
@@ -172,16 +176,15 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	return nil
 }
 
-// Holds returns who holds what of the job, and the job's state. The caller must
-// not change it. Housekeeping is none of its holders.
+// Holds returns the holds on the job, without those of housekeeping. The caller must
+// not change it.
 func (j *Job) Holds() *Holds { return j.holds }
 
-// State returns the job's state, its result and so on. The caller must not change
-// it.
+// State returns the job as package jobstate knows it. The caller must not change it.
 func (j *Job) State() *jobstate.Job { return j.holds.job }
 
-// R returns the effective R: what the job was allocated, without the ranks that it
-// dropped. It is nil before SetR.
+// R returns the effective R: the allocation without the ranks that the job dropped.
+// It is nil if the job has no R yet.
 func (j *Job) R() *rset.R {
 	if j.ledger == nil || j.holds.dropped.IsEmpty() {
 		return j.spec.R
@@ -190,7 +193,7 @@ func (j *Job) R() *rset.R {
 	return r
 }
 
-// Held returns a new set of the ranks that have not gone back.
+// Held returns a new set of the ranks that were not freed.
 func (j *Job) Held() *idset.Set {
 	if !j.holds.job.WasAllocated() || j.holds.revoked {
 		return new(idset.Set)
@@ -198,8 +201,8 @@ func (j *Job) Held() *idset.Set {
 	return j.ledger.Held()
 }
 
-// Freed returns a new set of the ranks that have gone back: what sched-hello calls
-// free.
+// Freed returns a new set of the ranks that were freed: the key free of RFC 27's
+// hello.
 func (j *Job) Freed() *idset.Set {
 	if j.ledger == nil {
 		return new(idset.Set)
@@ -207,8 +210,8 @@ func (j *Job) Freed() *idset.Set {
 	return j.ledger.Freed()
 }
 
-// Done reports whether there is nothing left to do: the job is inactive, and its
-// housekeeping has given everything back.
+// Done reports whether nothing is left to do: the job is inactive, and its
+// housekeeping has freed everything.
 func (j *Job) Done() bool {
 	return j.holds.job.Closed() && (j.hk == nil || j.hk.final) && len(j.effects.Post) == 0
 }
@@ -248,10 +251,10 @@ func (j *Job) startPending() bool {
 	return j.executor != executorIdle && !j.holds.job.Started() && !j.holds.job.Released()
 }
 
-// NotStarted tells that the executor does not have the job, and has not been asked
-// for it since: what it says of jobs after a restart, or in answer to a start that
-// it refuses. It changes nothing once the log has a start. The answer to a start
-// that the executor ends without a start is the event release.
+// NotStarted tells the Job that the executor does not have the job: the executor
+// says so after a restart, or refuses a start. It changes nothing once the log has a
+// start. If the executor accepts a start and then gives up without starting the job,
+// apply the event release instead.
 func (j *Job) NotStarted() {
 	if !j.holds.job.Started() {
 		j.executor = executorIdle
@@ -326,8 +329,7 @@ func (j *Job) mayLaunch(k jobstate.ActionKind) bool {
 	return true
 }
 
-// Deadline returns the time at which Tick is to be called next, and false if there
-// is none.
+// Deadline returns when to call Tick next, and false if no time is due.
 func (j *Job) Deadline() (eventlog.Timestamp, bool) {
 	var first eventlog.Timestamp
 	sooner := func(t eventlog.Timestamp, ok bool) {
@@ -350,9 +352,9 @@ func (j *Job) Deadline() (eventlog.Timestamp, bool) {
 	return first, first != 0
 }
 
-// PrologTime returns how long the job has spent in its prologs, for an expiration
-// that is to be moved by as much: from the first start of one to the last finish
-// in the log, 0 before that.
+// PrologTime returns how long the job's prologs took, from the first start to the last
+// finish in the log, so that a caller can extend the expiration by as much. It is 0
+// before the first finish.
 func (j *Job) PrologTime() time.Duration {
 	var first, last eventlog.Timestamp
 	for _, a := range j.actions {
@@ -374,10 +376,10 @@ func (j *Job) advance(now eventlog.Timestamp) {
 	}
 }
 
-// Shutdown lets nothing be launched any more, and the job not be started. What
-// runs may end, and is logged, until the deadline; 0 is none. From then on the job
-// refuses all, and Take returns nothing more: what has not ended is in the log as
-// active, and [RecoverJob] finds it. A second call changes the deadline.
+// Shutdown stops launches and the start of the job. Actions that run may end, and are
+// logged, until the deadline; 0 is no deadline. After it the Job refuses all inputs,
+// and Take returns nothing. An action that has not ended is active in the log, and
+// [RecoverJob] finds it. A second call changes the deadline.
 func (j *Job) Shutdown(now, deadline eventlog.Timestamp) {
 	j.advance(now)
 	j.stopping, j.stopAt = true, deadline
@@ -386,8 +388,8 @@ func (j *Job) Shutdown(now, deadline eventlog.Timestamp) {
 // stopped reports whether the deadline of a shutdown has passed.
 func (j *Job) stopped() bool { return j.stopping && j.stopAt != 0 && j.now >= j.stopAt }
 
-// Running reports whether a command runs, or something is to be taken: a shutdown
-// is complete when not.
+// Running reports whether a command runs, or Take has something to return. A shutdown
+// is complete when it is false.
 func (j *Job) Running() bool {
 	for _, a := range j.actions {
 		if a.run != nil && (a.run.Alive() || a.run.Done()) {

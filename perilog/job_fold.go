@@ -1,30 +1,35 @@
 package perilog
 
 import (
+	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/perilog/internal/run"
 )
 
-// Apply takes in an event of the job that the embedder makes, such as alloc,
-// start, finish, release or an exception: all but those that the Job posts itself,
-// which are the events of its own actions, drained, free and clean. An accepted
-// event comes out of the next Take, in Post, followed by what follows from it, and
-// must not be appended to the log in another way. What jobstate ignores is in the
-// log too, but for an exact repetition of the entry before.
+// Apply takes in an event that the embedder makes, such as alloc, start, finish,
+// release or an exception. The Job itself posts the events of its own actions, and
+// drained, free and clean.
+//
+// An accepted event is in Post of the next Take, and the events that follow from it
+// come after it. Do not append it to the log yourself. An event that jobstate ignores
+// is logged too, except for an exact repetition of the entry before it.
 //
 // Apply refuses what [jobstate.Job.Apply] refuses. It returns ErrOrder for a start
-// before every prolog has ended well, and for a free or clean of what is held;
-// ErrR for an alloc before the job has an R; ErrOwn for an event of an action that
-// the Job runs. After an error nothing has changed, and the event must not be
-// logged. It keeps no reference to e.
+// before every prolog has succeeded, and for a free or clean while something is
+// held; ErrR for an alloc before the job has an R; ErrOwn for an event of an action
+// that the Job runs. After an error nothing has changed, and the event must not be
+// logged. Apply keeps no reference to e.
 //
-// No order of events frees a rank early: where an event ends a hold on ranks for
-// which epilogs are due, their starts are in the log before it.
+// No order of events frees a rank early (I3): before an event that ends a hold on
+// ranks, the Job logs the starts of the epilogs that are due there.
 func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome, error) {
 	if j.advance(now); j.stopped() {
 		return 0, ErrStopped
@@ -35,9 +40,7 @@ func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome,
 	if err := j.admit(&j.event); err != nil {
 		return 0, err
 	}
-	if j.releasesEarly(&j.event) {
-		j.startAll(jobstate.ActionEpilog)
-	}
+	j.hold(j.event.Context())
 	outcome, err := j.fold(&j.event)
 	if err != nil || outcome == jobstate.IgnoredDuplicate {
 		return outcome, err
@@ -65,8 +68,8 @@ func (j *Job) admit(ev *jobstate.Event) error {
 		switch {
 		case s.Released() && !s.Started():
 			return fmt.Errorf("%w: start after the final release", ErrOrder)
-		case s.Started(), j.executor == executorUnknown:
-			return nil
+		case s.Started(), j.executor != executorIdle:
+			return nil // it was asked, whatever failed since
 		}
 		return j.prologsDone()
 	case jobstate.EventFree:
@@ -80,13 +83,20 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	case jobstate.EventDrained:
 		return fmt.Errorf("%w: use Drained", ErrOwn)
 	}
-	if key, ok := keyOf(ev.Context()); ok {
-		if a := j.action(key); a != nil && (a.stage != stageFinished || isStart(ev.Context())) {
-			return fmt.Errorf("%w: %v", ErrOwn, key)
-		}
+	key, ok := keyOf(ev.Context())
+	switch a := j.action(key); {
+	case !ok:
+	case a != nil && (a.stage != stageFinished || isStart(ev.Context())):
+		return fmt.Errorf("%w: %v", ErrOwn, key)
+	case j.mayBeStarting() && !isStart(ev.Context()):
+		return fmt.Errorf("%w: %v ends while the executor may be starting the job: its answer comes first", ErrOrder, key)
 	}
 	return nil
 }
+
+// mayBeStarting reports whether a job that is ending may be starting all the same:
+// the executor was asked, and nothing in the log holds the ranks for it.
+func (j *Job) mayBeStarting() bool { return j.holds.ending() && j.startPending() }
 
 // keyOf returns the action that an event is of.
 func keyOf(c jobstate.Context) (Key, bool) {
@@ -110,12 +120,19 @@ func isStart(c jobstate.Context) bool {
 	return ok
 }
 
-// releasesEarly reports whether an event is a release by the executor of a job
-// that is ending and did not finish: the epilogs have to hold the ranks before.
-func (j *Job) releasesEarly(ev *jobstate.Event) bool {
-	_, ok := ev.Context().(*jobstate.ReleaseContext)
+// hold has the epilogs hold their ranks in the log before an event ends a hold of
+// a job that is ending and has not finished: until it has they are not due, and
+// nothing else may hold the ranks that the executor has released.
+func (j *Job) hold(c jobstate.Context) {
+	switch c.(type) {
+	case *jobstate.ReleaseContext, *jobstate.ActionReleaseContext, *jobstate.ActionFinishContext, *jobstate.DrainedContext:
+	default:
+		return
+	}
 	s := j.holds.job
-	return ok && s.State() == jobstate.StateCleanup && s.Started() && (s.HasResources() || j.holds.revoked)
+	if s.State() == jobstate.StateCleanup && s.Started() && (s.HasResources() || j.holds.revoked) {
+		j.startAll(jobstate.ActionEpilog)
+	}
 }
 
 // mayFree reports whether the event free may be posted.
@@ -154,6 +171,7 @@ func (j *Job) record(l Log, e eventlog.Entry) {
 // post logs an event of this package's making. What is folded is what was read
 // back, so that a replay of the log folds the same.
 func (j *Job) post(c jobstate.Context) {
+	j.hold(c)
 	log, t := LogJob, j.now
 	n := len(j.text)
 	text, err := jobstate.AppendContext(j.text, c)
@@ -196,9 +214,7 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 	case *jobstate.ActionStartContext:
 		j.foldStart(c, t)
 	case *jobstate.ActionLaunchContext:
-		if a := j.active(c.Kind, c.Description); a != nil {
-			a.run.Launch(t, c.Attempt, c.Ranks)
-		}
+		j.foldLaunch(c, ev.Entry())
 	case *jobstate.ActionFailContext:
 		if a := j.active(c.Kind, c.Description); a != nil {
 			j.foldFail(a, t, c)
@@ -241,7 +257,7 @@ func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	case a.stage == stageActive:
 		return // started twice by somebody else
 	}
-	a.stage, a.began = stageActive, t
+	a.stage, a.began, a.foreign = stageActive, t, !c.Owned()
 	ranks := j.holds.hold(a.Key).ranks.Clone()
 	a.run = j.newRun(a, c, ranks)
 	switch {
@@ -250,6 +266,72 @@ func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	case !c.Owned():
 		a.run.Launch(t, a.attempts+1, ranks) // somebody else did
 	}
+}
+
+// foldLaunch takes in a launch. Of an action that somebody else started, it says
+// how the action runs from now on, whatever the configuration says by then.
+func (j *Job) foldLaunch(c *jobstate.ActionLaunchContext, e eventlog.Entry) {
+	key := Key{c.Kind, c.Description}
+	a, how := j.find(key), launchedAs(e.Context)
+	if a == nil && how.Owned() {
+		a = &action{Key: key, stage: stageActive, began: j.holds.hold(key).since, foreign: true}
+		j.actions = append(j.actions, a)
+	}
+	if a == nil || a.stage != stageActive {
+		return
+	}
+	if a.foreign && how.Owned() {
+		last := a.attempts + 1
+		if a.run != nil {
+			last = a.run.LastAttempt()
+		}
+		ranks := j.holds.hold(key).ranks.Clone()
+		a.foreign, a.run = false, j.newRun(a, how, ranks)
+		a.run.Launch(e.Timestamp, last, ranks) // what somebody else launched
+		a.run.Lose()
+	}
+	a.run.Launch(e.Timestamp, c.Attempt, c.Ranks)
+}
+
+// asLaunched returns the keys of a launch that say how an action runs whose start
+// does not.
+func (a *action) asLaunched() json.RawMessage {
+	how := "per-rank\":true"
+	if a.single {
+		how = "leader\":" + strconv.Itoa(int(a.leader))
+	}
+	return fmt.Appendf(nil, `{"%s,"timeout":%v,"kill-timeout":%v}`, how, a.timeout.Seconds(), a.killTimeout.Seconds())
+}
+
+// launchedAs reads what asLaunched wrote, in the form of a start. It is not Owned
+// where the context says nothing of it.
+func launchedAs(context json.RawMessage) *jobstate.ActionStartContext {
+	c := new(jobstate.ActionStartContext)
+	cur := jsonscan.Object(context)
+	for cur.Next() {
+		switch string(cur.Key()) {
+		case "per-rank":
+			c.PerRank, _ = jsonscan.Bool(cur.Raw())
+		case "leader":
+			if n, ok := jsonscan.Int64(cur.Raw()); ok && n >= 0 && n <= idset.MaxID {
+				c.Leader = jobstate.Some(uint32(n))
+			}
+		case "timeout":
+			c.Timeout = seconds(cur.Raw())
+		case "kill-timeout":
+			c.KillTimeout = seconds(cur.Raw())
+		}
+	}
+	return c
+}
+
+// seconds reads a duration; what is none is 0.
+func seconds(raw []byte) time.Duration {
+	n, ok := jsonscan.Float64(raw)
+	if !ok || n < 0 {
+		return 0
+	}
+	return guard.Duration(n)
 }
 
 // newRun returns the run of an action that has started: as its start says, or as
@@ -270,7 +352,8 @@ func (j *Job) newRun(a *action, c *jobstate.ActionStartContext, ranks *idset.Set
 	if spec.KillTimeout == 0 {
 		spec.KillTimeout = DefaultKillTimeout
 	}
-	a.single, a.leader, a.timeout = !spec.PerRank, spec.Leader, spec.Timeout
+	a.single, a.leader = !spec.PerRank, spec.Leader
+	a.timeout, a.killTimeout = spec.Timeout, spec.KillTimeout
 	return run.New(spec)
 }
 

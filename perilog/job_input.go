@@ -12,16 +12,16 @@ import (
 	"github.com/joblife/joblife/perilog/internal/run"
 )
 
-// Report tells what happened where an action runs. Reports may come in any order,
-// twice, and of anything: what makes no sense is answered and changes nothing. A
-// report of an attempt that is not the latest on that rank is stale.
+// Report takes in what happened where an action runs. Reports may come in any order,
+// twice, and about anything: one that makes no sense gets an answer and changes
+// nothing. A report is stale if its attempt is not the latest on that rank.
 //
-// It is a check-in as well: a helper process that survived a restart repeats its
-// last report until it has an answer other than AnswerRepeated. A report of what
-// was lost takes it up again on that rank. Send the answer after the Post of the
-// next Take is durable, since only then what was reported survives a crash.
+// A report is a check-in as well: a helper process that survived a restart repeats
+// its last report until the answer is not AnswerRepeated. A report about a lost
+// action reattaches the action on that rank. Send the answer after the Post of the
+// next Take is durable: a report survives a crash only from then on.
 //
-// Report allocates nothing where nothing failed.
+// Report allocates only for failures.
 func (j *Job) Report(now eventlog.Timestamp, rep Report) Answer {
 	if j.advance(now); j.stopped() {
 		return AnswerIgnored
@@ -38,18 +38,27 @@ func (j *Job) Report(now eventlog.Timestamp, rep Report) Answer {
 	})
 }
 
-// Drained confirms that ranks are drained. Ranks for which that was not asked, or
-// was confirmed before, are passed over.
+// Drained confirms that ranks are drained. It ignores ranks for which the Job did
+// not ask for a drain, or which were confirmed before.
 func (j *Job) Drained(now eventlog.Timestamp, ranks *idset.Set) {
 	if j.enter(now); j.stopped() {
 		return
 	}
-	if part := idset.Intersect(ranks, &j.holds.draining); !part.IsEmpty() && !j.holds.job.Closed() {
-		j.post(&jobstate.DrainedContext{Ranks: part})
-	}
+	j.confirmed.UnionWith(idset.Intersect(ranks, &j.holds.draining))
+	j.confirmDrains()
 	if j.hk != nil {
 		j.drainedHousekeeping(ranks)
 	}
+}
+
+// confirmDrains posts which drains are confirmed, unless the job may be starting on
+// the ranks.
+func (j *Job) confirmDrains() {
+	if j.confirmed.IsEmpty() || j.mayBeStarting() || j.holds.job.Closed() {
+		return
+	}
+	j.post(&jobstate.DrainedContext{Ranks: &j.confirmed})
+	j.confirmed.SubtractWith(&j.confirmed)
 }
 
 // enter sets the time, and decides what follows from reports that came before.
@@ -59,16 +68,15 @@ func (j *Job) enter(now eventlog.Timestamp) {
 	}
 }
 
-// Offline tells which ranks are offline now, all of them: nothing is launched there
-// until they are not. Where an action runs already, Report tells what became of it.
-// It copies ranks; nil is none.
+// Offline sets the ranks that are offline now, and replaces the set of the last
+// call. The Job launches nothing on them. It changes nothing where an action runs
+// already: that needs a Report. Offline copies ranks; nil is the empty set.
 func (j *Job) Offline(ranks *idset.Set) {
 	j.offline.SubtractWith(&j.offline)
 	j.offline.UnionWith(ranks)
 }
 
-// Tick tells that time has passed: timeouts fire, and what is to be released after
-// a time is.
+// Tick passes the time: timeouts fire, and housekeeping releases what is due.
 func (j *Job) Tick(now eventlog.Timestamp) {
 	if j.advance(now); j.stopped() {
 		return
@@ -86,14 +94,14 @@ func (j *Job) Tick(now eventlog.Timestamp) {
 // maxWho is how many bytes the name may have of an operator.
 const maxWho = 64
 
-// ForceFinish ends an action on ranks on behalf of who, an operator's name for the
-// log, with a wait status: where it runs, was lost, waits for its node, or, of
-// housekeeping, is held or being drained. Nil ranks are all of these. Nothing is
-// signaled or drained. The other ranks go on.
+// ForceFinish ends an action on ranks with a wait status. The argument who is the
+// operator's name for the log. The ranks may be running, lost, or waiting for their
+// node; housekeeping may also hold or drain them. Nil is all such ranks. The action
+// goes on on the others. ForceFinish signals and drains nothing.
 //
-// A prolog cannot be ended so with status 0, since it did not succeed: the ranks
-// count as reported failed. An action of somebody else, which only the log knows,
-// is finished as a whole. The error wraps ErrAction, and then nothing has changed.
+// A prolog cannot be ended with status 0: its ranks count as reported failed. A
+// foreign action is finished as a whole. The error wraps ErrAction, and then nothing
+// has changed.
 func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, status int32, who string) error {
 	j.enter(now)
 	a := j.action(key)
@@ -146,6 +154,8 @@ func (j *Job) finishForeign(key Key, ranks *idset.Set, status int32, who string)
 		return actionError(key, "is not active")
 	case ranks != nil:
 		return actionError(key, "is somebody else's, and ends as a whole")
+	case j.mayBeStarting():
+		return actionError(key, "cannot be finished while the executor may be starting the job: its answer comes first")
 	}
 	note := key.String() + " was finished by force by " + who
 	if key.Kind == jobstate.ActionProlog && !j.holds.ending() {

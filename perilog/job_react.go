@@ -17,8 +17,8 @@ const severityNonFatal = 2
 // maxNodelist bounds the hosts that an exception names, in bytes.
 const maxNodelist = 64 << 10
 
-// Take decides what follows from all that came in since the last call, returns it,
-// and forgets it. It allocates nothing in the steady state.
+// Take returns what follows from all inputs since the last call, once. It allocates
+// only for fragments, failures and new launches.
 func (j *Job) Take() Effects {
 	if !j.stopped() {
 		j.settle()
@@ -70,6 +70,7 @@ func (j *Job) isMoot(l Launch) bool {
 func (j *Job) react() {
 	for n := -1; n != len(j.effects.Post); {
 		n = len(j.effects.Post)
+		j.confirmDrains()
 		if j.mayLaunch(jobstate.ActionProlog) && j.holds.job.HasResources() {
 			j.startAll(jobstate.ActionProlog)
 		}
@@ -155,7 +156,11 @@ func (j *Job) launch(a *action, idle *idset.Set) {
 // relaunch logs a launch on ranks and asks for it.
 func (j *Job) relaunch(a *action, ranks *idset.Set) {
 	attempt := a.run.LastAttempt() + 1
-	j.post(&jobstate.ActionLaunchContext{Kind: a.Kind, Description: a.Description, Attempt: attempt, Ranks: ranks})
+	c := &jobstate.ActionLaunchContext{Kind: a.Kind, Description: a.Description, Attempt: attempt, Ranks: ranks}
+	if a.foreign {
+		c.Extra = a.asLaunched()
+	}
+	j.post(c)
 	j.requestLaunch(a, attempt, ranks)
 }
 
@@ -316,6 +321,14 @@ func (j *Job) askDrains() {
 		}
 	}
 	j.drains = j.drains[:0]
+	if j.holds.draining.IsEmpty() {
+		return
+	}
+	// What is left failed in an action that the configuration does not know any more.
+	if rest := idset.Difference(&j.holds.draining, &j.asked); !rest.IsEmpty() {
+		j.asked.UnionWith(rest)
+		j.effects.Drain = append(j.effects.Drain, Drain{Ranks: rest, Reason: "failed for job " + j.spec.ID.String()})
+	}
 }
 
 // free gives back what has left: to housekeeping, or out. The final fragment comes

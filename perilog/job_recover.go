@@ -10,20 +10,22 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// RecoverJob returns the job that a log tells of, as after a restart; hkLog is that
-// of its housekeeping, empty if there is none. What was launched and has not ended
-// is lost: whether its processes still run is not known here. Unresolved lists it.
-// It is resolved by a report of a process that survived, by Reattach, Rerun or
-// ForceFinish, and until then holds what it held. Everything else follows by
-// itself: the next Take asks again for drains that are not confirmed, and starts
-// what the configuration asks for and the log does not have. How an action was
-// launched, with which timeouts, the log says, not the configuration. What was told
-// to stop before is told again, and has its whole kill timeout.
+// RecoverJob folds the logs of a job after a restart. hkLog is the log of its
+// housekeeping, and may be empty.
 //
-// The log is obeyed, also where Apply would have refused: what it says was freed
-// was freed. The error is that of [NewJob], or names the line at fault and wraps
-// an error of package eventlog or jobstate; of a torn last line, eventlog.ErrTorn.
-// With the latter the job as told up to there is returned, to be looked at only.
+// An action that was launched and has not ended is lost: its processes may still
+// run. It holds what it held until a process reports again, or Reattach, Rerun or
+// ForceFinish resolves it. Unresolved lists such actions. The next Take asks again
+// for each drain that is not confirmed, signals again what was being stopped, with
+// the whole kill timeout, and starts the configured actions that the log lacks. An
+// action that was started keeps the timeouts and ranks of its start in the log,
+// whatever the configuration says now.
+//
+// RecoverJob obeys the log even where Apply would have refused: what the log says
+// was freed is freed. It returns the errors of [NewJob]. Any other error names the
+// line and wraps an error of package eventlog or jobstate; for a torn last line it
+// wraps eventlog.ErrTorn, and the job as folded up to there is returned, to be read
+// only.
 func RecoverJob(now eventlog.Timestamp, c *Config, s Spec, log, hkLog []byte) (*Job, error) {
 	j, err := NewJob(c, s)
 	if err != nil {
@@ -114,7 +116,7 @@ func (j *Job) readyAgain() {
 	}
 }
 
-// A Reason says why an action needs somebody to resolve it. The zero Reason is invalid.
+// A Reason says why an action is unresolved. The zero Reason is invalid.
 type Reason uint8
 
 // The reasons.
@@ -136,7 +138,7 @@ func (r Reason) String() string {
 	return names[r]
 }
 
-// Unresolved is an action that somebody has to resolve.
+// An Unresolved is an action that does not end by itself.
 type Unresolved struct {
 	Action Key // zero of ReasonStart
 	Reason Reason
@@ -144,9 +146,9 @@ type Unresolved struct {
 	Since  eventlog.Timestamp // when the action started
 }
 
-// Unresolved returns what holds ranks of the job without a process or a timer that
-// will end it, in the order of the log. What runs and has no timeout is not among
-// them, nor a drain that is not confirmed, nor an epilog that waits for an offline
+// Unresolved returns the actions that hold ranks and that no known process and no
+// timer will end, in the order of the log. It leaves out actions that run without
+// a timeout, drains that are not confirmed, and epilogs that wait for an offline
 // node.
 func (j *Job) Unresolved() []Unresolved {
 	var list []Unresolved
@@ -191,9 +193,9 @@ func (j *Job) failedHousekeeping() *idset.Set {
 	return ranks
 }
 
-// Reattach takes a lost action up again on ranks where it is known to go on; nil
-// ranks are all of those. Reports count, and timeouts count from the launch. The
-// error wraps ErrAction, and then nothing has changed.
+// Reattach marks a lost action as running on ranks where the caller knows that it
+// runs; nil is all ranks where it was lost. Timeouts count from the launch. The error
+// wraps ErrAction, and then nothing has changed.
 func (j *Job) Reattach(now eventlog.Timestamp, key Key, ranks *idset.Set) error {
 	j.enter(now)
 	a, ranks, err := j.lost(key, ranks)
@@ -204,12 +206,13 @@ func (j *Job) Reattach(now eventlog.Timestamp, key Key, ranks *idset.Set) error 
 	return nil
 }
 
-// Rerun runs a lost action again on ranks; nil ranks are all where it was lost. Of
-// housekeeping, ranks on which it failed and that are held or being drained may be
-// named too. Only so, or by a report of its success, a job starts whose prolog was
-// lost. Ranks that the job dropped are ended, not run again. The error wraps
-// ErrAction, and then nothing has changed: a prolog of a job that is ending cannot
-// be run again, nor what the configuration does not have.
+// Rerun launches a lost action again on ranks; nil is all ranks where it was lost.
+// For housekeeping, the ranks may also be those on which it failed and that are held
+// or being drained. A job whose prolog was lost starts only after a Rerun or a report
+// that the prolog succeeded. On ranks that the job dropped, the action ends.
+//
+// The error wraps ErrAction, and then nothing has changed. Rerun refuses the prolog
+// of a job that is ending, and an action that the configuration no longer has.
 func (j *Job) Rerun(now eventlog.Timestamp, key Key, ranks *idset.Set) error {
 	j.enter(now)
 	a, ranks, err := j.lostOrFailed(key, ranks)

@@ -22,8 +22,8 @@ func (x *Index) Observe(now eventlog.Timestamp) error {
 	return nil
 }
 
-// AcceptClock tells the index the time, whatever it was before. An operator does
-// so after the clock was wrong. A plan that was made for a later time than the
+// AcceptClock sets the time, whatever it was before. An operator does so after the
+// clock was wrong. A plan that was made for a later time than the
 // index now believes loses its jobs when it is claimed. The error has category
 // ErrClock: now is no time.
 func (x *Index) AcceptClock(now eventlog.Timestamp) error {

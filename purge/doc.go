@@ -1,5 +1,5 @@
-// Package purge is the index of inactive jobs: it says which of them go when, and
-// what remains of those that are gone.
+// Package purge is the index of inactive jobs. It says which jobs are purged and when,
+// and keeps a tombstone of each.
 //
 // An [Index] holds the inactive jobs in the order in which they became inactive.
 // [Limits] say how old and how many they may get. [Index.Plan] is a dry run: which
@@ -23,12 +23,12 @@
 //
 // The caller has these duties:
 //
-//  1. It passes the time, and to [Recover] one that it trusts.
-//  2. It tells [Index.RaiseWatermark] of the ids that it hands out, and hands out
-//     greater ones than [Index.Watermark] only.
-//  3. It puts pins on again after a restart, before the first batch.
-//  4. Without a Runner it claims a plan, stores its watermark, then its tombstones,
-//     removes the jobs, and commits the plan.
+//  1. Pass the time; pass [Recover] a time that you trust.
+//  2. Hand out only ids above [Index.Watermark], and pass each to
+//     [Index.RaiseWatermark].
+//  3. Pin jobs again after a restart, before the first batch.
+//  4. Without a Runner: claim a plan, store its watermark, then its tombstones,
+//     remove the jobs, and commit the plan.
 //
 // # Vocabulary
 //
@@ -48,8 +48,8 @@
 //
 // # Differences from the reference
 //
-// As in flux-core, jobs strictly older than the age limit go, and the oldest of
-// more than the number limit. Here equal times are ordered by id, jobs stay until
-// the store has removed them, a clock that steps is an error, and a minimum age
+// As in flux-core, jobs strictly older than the age limit are purged, and the oldest
+// jobs beyond the number limit. Here the id orders jobs of equal times, a job stays
+// until the store has removed it, a clock that steps is an error, and a minimum age
 // wins over both limits.
 package purge

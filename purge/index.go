@@ -22,7 +22,7 @@ const (
 	DefaultTombstones = 10_000
 )
 
-// Config is what an [Index] is told once. The zero Config is complete.
+// Config configures an [Index]. The zero Config is valid.
 type Config struct {
 	// Active returns the state of a job that is not inactive, and false if there
 	// is no such job. With it an active job is ErrActive instead of ErrUnknown.

@@ -30,9 +30,9 @@ const (
 // least MinAge old. If neither MaxAge nor MaxCount is set, nothing goes. A limit
 // of 0 is a limit; it differs from one that is not set.
 type Limits struct {
-	// MaxAge is the age that a job may reach. Jobs strictly older are purged.
+	// MaxAge purges jobs that are strictly older.
 	MaxAge jobstate.Optional[time.Duration]
-	// MinAge is the age that a job reaches whatever the other limits say.
+	// MinAge keeps younger jobs, whatever the other limits say.
 	MinAge jobstate.Optional[time.Duration]
 	// MaxCount is how many jobs may stay. Pinned jobs count but do not go:
 	// younger ones go instead.
@@ -42,7 +42,7 @@ type Limits struct {
 	Batch int
 }
 
-// PurgeAll returns the limits by which every job goes that is not pinned.
+// PurgeAll returns limits that purge every job without a pin.
 func PurgeAll() Limits { return Limits{MaxCount: jobstate.Some(0)} }
 
 // check returns an error of category ErrLimits if a limit makes no sense.

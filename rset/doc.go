@@ -38,9 +38,7 @@
 // Consecutive ranks with equal children are one range: 16384 equal nodes are as
 // cheap as one. Look-ups are logarithmic in ranges, and operations linear. Restrict
 // and Free take time for what they cut out, not for the whole. [Parse] lists the
-// limits. Entries that overlap in too many ways are an [ErrLimit].
-//
-// An encoding is canonical: equal sets have equal bytes.
+// limits. Equal sets encode to equal bytes.
 //
 // # Differences from the reference
 //

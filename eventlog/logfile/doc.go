@@ -1,9 +1,9 @@
 // Package logfile keeps an event log of RFC 18 in a file: one process appends, any
 // number of readers follow.
 //
-// [Create] and [Open] give a [Log], to which batches of lines are appended; what
-// [Log.Durable] covers survives a crash. [OpenReader] gives a [Reader], which hands
-// out entries and goes on when the log grows. [Repair] mends a torn log.
+// [Create] and [Open] return a [Log], which appends batches of lines; what
+// [Log.Durable] covers survives a crash. [OpenReader] returns a [Reader], which goes on
+// when the log grows. [Repair] mends a torn log.
 //
 // # Usage
 //
@@ -26,36 +26,32 @@
 //
 // # Vocabulary
 //
-// A batch is lines that are appended together; it is no transaction. A log is torn
-// if text follows its last newline, which is what a crash leaves. It is damaged if
-// it is torn or has a line that is no event. A side file holds what Repair cut off;
-// its name ends in ".torn-1" or a greater number.
+// A batch is lines that are appended together; it is not a transaction. A log is torn
+// if text follows its last newline: a crash leaves that. It is damaged if it is torn
+// or has a line that is not an event. A side file holds what Repair cut off; its name
+// ends in ".torn-1" or a greater number.
 //
 // # Promises
 //
 //   - What is durable is never overwritten or cut off, whatever fails.
 //   - Nothing is appended to a damaged log: Open refuses it.
 //   - A batch that failed is not in the log, and those before it are.
-//   - A Reader hands out each entry once, in order and as its writer wrote it, or
-//     ends with an error.
-//   - Repair keeps every byte, and cuts off without [RepairOptions].Cut only what a
-//     crash leaves.
+//   - A Reader returns each entry once, in order and as written, or an error.
+//   - Repair keeps every byte, and by default cuts off only what a crash leaves.
 //
 // # Locks and ownership
 //
-// Open, Create and Repair lock the file (flock, LockFileEx): a second one is
+// Open, Create and Repair lock the file (flock, LockFileEx): a second writer gets
 // [ErrLocked]. The lock ends with its process, also by kill -9. Elsewhere Sync
-// notices another writer by the size of the file. Readers need no lock. One goroutine
-// at a time uses a Log or a Reader.
+// notices another writer by the file's size. One goroutine at a time uses a Log or a
+// Reader.
 //
 // # Cost and limits
 //
 // Open reads the log once. Append costs a pass over the batch and one write, Sync
-// an fsync and a stat. Reading costs what a Decoder costs, two reads and a copy. A
-// batch has [DefaultMaxBatch] bytes at most, a line the limits of eventlog, a log
-// none: its owner asks Size.
+// an fsync and a stat. A batch has at most [DefaultMaxBatch] bytes by default, and a
+// line has the limits of eventlog. A log has no limit: its owner asks Size.
 //
-// If fsync fails in Open or Repair, the system may show bytes that are not on the
-// disk: restart the machine. Windows cannot take a failed write back: the log is
-// ErrFailed then, and to be repaired.
+// If fsync fails in Open or Repair, restart the machine: it may show bytes that are not
+// on the disk. On Windows a failed write leaves a log that needs Repair.
 package logfile

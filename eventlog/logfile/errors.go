@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// The categories of errors. Compare with errors.Is. An error that is of none of
-// them is what the file system said, and nothing has changed; fs.ErrNotExist,
-// fs.ErrExist and fs.ErrClosed are told apart as usual.
+// The categories of errors. Compare with errors.Is. Any other error
+// comes from the file system, such as fs.ErrNotExist, fs.ErrExist or fs.ErrClosed,
+// and then nothing has changed.
 var (
-	// ErrDamaged is returned when a log holds what is no event: text after its
-	// last newline (eventlog.ErrTorn too) or an invalid line. The error is a
-	// *DamageError. Repair makes it a log to which one can append.
+	// ErrDamaged is returned for a log with an invalid line, or with text after its
+	// last newline (then it is eventlog.ErrTorn too). The error is a *DamageError.
+	// Repair makes the log fit for appending.
 	ErrDamaged = errors.New("log is damaged")
 	// ErrChanged is returned when a log shrank, was replaced, removed or
 	// overwritten while it was open.
 	ErrChanged = errors.New("log was changed by others")
-	// ErrFailed is returned when a write or sync failed such that the log can
-	// not go on, and by each call after that: it has to be opened again. The
-	// cause comes once, with the call that failed.
+	// ErrFailed is returned when the log cannot go on after a failed write or sync,
+	// and by each later call: open the log again. Only the call that failed
+	// returns the cause.
 	ErrFailed = errors.New("log has failed")
-	// ErrBatch is returned when what is to be appended is not whole lines of
-	// valid events, or too much. Nothing was written.
+	// ErrBatch is returned for a batch that is too large, or is not whole lines of
+	// valid events. Nothing was written.
 	ErrBatch = errors.New("invalid batch")
 	// ErrLocked is returned when the log is open for appending, or is being
 	// repaired, in another process or in this one.

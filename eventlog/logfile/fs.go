@@ -7,8 +7,8 @@ import (
 	"runtime"
 )
 
-// FS is what this package needs of a file system. That of the operating system
-// is used where none is given; tests give one that fails and forgets.
+// FS is what this package needs of a file system. The default is the file system of
+// the operating system; a test can pass one that fails and forgets.
 type FS interface {
 	// OpenFile is os.OpenFile.
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)

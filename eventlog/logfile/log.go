@@ -11,8 +11,7 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// DefaultMaxBatch is how many bytes a batch has at most where nothing else is
-// said.
+// DefaultMaxBatch is the default of Options.MaxBatch, in bytes.
 const DefaultMaxBatch = 64 << 20
 
 // SyncPolicy says when what was appended is made durable.
@@ -60,13 +59,13 @@ type Log struct {
 }
 
 // Open locks a log that exists and opens it for appending; an empty file is a log.
-// It reads the whole log. The error is a *[DamageError] if the log holds what is no
-// event, and [Repair] is to be called first; [ErrLocked] if the log is in use;
-// fs.ErrNotExist if there is none.
+// It reads the whole log. The error is a *[DamageError] if the log is damaged: call
+// [Repair] first. It is [ErrLocked] if the log is in use, and fs.ErrNotExist if there
+// is no log.
 //
-// Unless the policy is SyncNever it then makes durable what it read, and the log's
-// name: a process that was killed may have left them to the operating system's
-// memory, and an entry that is acted on must not vanish in a crash.
+// Unless the policy is SyncNever, Open makes the log and its name durable. A process
+// that was killed may have left them in the operating system's memory, and a crash
+// must not take back an entry that a reader acted on.
 func Open(name string, o Options) (*Log, error) {
 	return open("open", name, o, os.O_RDWR|os.O_APPEND)
 }
@@ -209,17 +208,16 @@ func (l *Log) refuse(op string) error {
 // Sync makes durable all batches that were appended before. With SyncNever, or
 // if they are durable already, it does nothing.
 //
-// If fsync fails, nobody knows which of the bytes since the last one are on the
-// disk: the operating system may hold on to them and call the next fsync a
-// success. So they are cut off, the log is as it was when the last Sync
-// succeeded, and the error is ErrFailed, which every later call returns
-// without the cause. Opening the log again is the way on. If cutting off fails
-// too, the error says so: then what is read of the log beyond
-// Durable is not to be trusted before the machine has restarted.
+// If fsync fails, the bytes since the last fsync may or may not be on the disk, and
+// the operating system may report the next fsync as a success. So Sync cuts them off:
+// the log is as it was when the last Sync succeeded. The error is ErrFailed, and
+// every later call returns it without the cause. Open the log again to go on. If
+// cutting off fails too, the error says so: then do not trust what is read beyond
+// Durable until the machine has restarted.
 //
-// After fsync the log is looked at. If its name denotes another file or none, or
-// others appended or cut off, the error is ErrFailed and ErrChanged; if it can
-// not be looked at, ErrFailed. Nothing is cut off then.
+// After fsync, Sync looks at the file. The error is ErrFailed and ErrChanged if the
+// log's name denotes another file or no file, or if another process changed the size;
+// it is ErrFailed if Sync cannot look. Sync cuts nothing off then.
 func (l *Log) Sync() error {
 	if err := l.refuse("sync"); err != nil {
 		return err

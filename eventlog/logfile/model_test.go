@@ -263,7 +263,7 @@ func drain(t *rapid.T, r *logfile.Reader, cut bool) string {
 
 // What was acknowledged is there, byte for byte, whatever fails and whenever the
 // process or the machine ends; what was not is there in part and in order; and
-// nobody reads anything else. L1 to L6, EL-4, EL-5.
+// nobody reads anything else. EL-4, EL-5.
 func TestWhatIsDurableSurvivesAnything(t *testing.T) {
 	for range 20 { // what is rare takes more runs than rapid does by itself
 		rapid.Check(t, surviveAnything)

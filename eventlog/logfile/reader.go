@@ -12,7 +12,7 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// End is the ReaderOptions.Offset of a Reader that wants no history.
+// End is the ReaderOptions.Offset that skips the history.
 const End int64 = -1
 
 // ReaderOptions say what a Reader reads. The zero value is the default.
@@ -145,21 +145,21 @@ func lastLine(file io.ReaderAt, size int64) (int64, error) {
 	return 0, nil
 }
 
-// Next returns the next entry. It does not wait: the error is io.EOF if there is
-// none now, and a later call looks again. Once, after the entries that were
-// complete when the Reader was opened and before any other, or io.EOF, it is
-// [ErrEndOfHistory]. Each entry comes out once, in order.
+// Next returns the next entry. Each entry comes out once, in order. Next does not
+// wait: the error is io.EOF if there is no entry now, and a later call looks again.
+// It is [ErrEndOfHistory] once, after the entries that were complete when the Reader
+// was opened.
 //
 // The entry is valid until the next call, except its Name; Clone keeps it.
 //
-// A *[DamageError], whose Size and Entries are 0, is an invalid line. An error
-// that is ErrChanged means that the log shrank or was overwritten, or that all
-// entries of the file came out and the name denotes another one or none. Both
-// end the Reader: they come again. Any other error is what the file system
-// said, and Next can be called again.
+// A *[DamageError] is an invalid line; its Size and Entries are 0. ErrChanged means
+// that the log shrank or was overwritten, or that all entries of the file came out
+// and the name denotes another file or no file. Both end the Reader: later calls
+// return them again. After any other error, which comes from the file system, Next
+// can be called again.
 //
-// To notice what was overwritten, Next compares the line before the next one
-// with what it handed out, each time it looks at the file.
+// To notice an overwritten log, Next compares the last line that it returned with the
+// file, each time it looks.
 func (r *Reader) Next() (eventlog.Entry, error) {
 	if r.err != nil {
 		return eventlog.Entry{}, r.err

@@ -111,7 +111,7 @@ func (w *world) done(what string) {
 }
 
 // The machine stops at every call of a batch in turn, and again at every call of
-// the Open that follows. D1, D2, D3.
+// the Open that follows.
 func TestNoCrashInABatchLosesOrResurrectsAnything(t *testing.T) {
 	stops := 0
 	newOne := newWorld(t)
@@ -170,7 +170,7 @@ func TestABatchThatFailedIsDoneByTheNext(t *testing.T) {
 	}
 }
 
-// The machine stops at every call of what changes jobs. D1, D2, D4.
+// The machine stops at every call that changes jobs.
 func TestNoCrashLeavesAJobInPart(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -302,7 +302,7 @@ func TestALogThatIsOpenIsTheCallers(t *testing.T) {
 }
 
 // I9 where nobody puts a watermark: what was acknowledged of an id is never
-// forgotten, whatever happens to what was evidence of it. D3.
+// forgotten, whatever happens to its evidence.
 func TestNoCrashForgetsAnID(t *testing.T) {
 	newOne := newWorld(t)
 	for c, coin := range coins(6) {

@@ -1,7 +1,7 @@
 // Package dirstore keeps jobs in a directory of the file system, one directory for
 // each, and implements [purge.Store].
 //
-// Take it for tests, and for tools where people read plain files. It needs 16 KB and
+// Use it for tests, and for tools where people read plain files. It needs 16 KB and
 // four inodes a job. For daily use take a database: examples/boltstore keeps the same
 // in one file of 2.5 KB a job, and lists and purges 40 times as fast.
 //
@@ -17,8 +17,8 @@
 //	log, repaired, err := s.OpenLog(id, logfile.SyncGroup)
 //	_, err = r.Tick(ctx, now)
 //
-// [OpenReadOnly] is for lookers: it works beside a process that has the store open,
-// and on a read-only file system. [Repair] mends what Open calls damaged.
+// [OpenReadOnly] works beside a process that has the store open, and on a read-only
+// file system. [Repair] mends what Open calls damaged.
 //
 // # Layout
 //
@@ -42,19 +42,17 @@
 //   - Ids never come back (I9): no evidence of an id is removed before a watermark
 //     as great is durable. Evidence is the watermark, a tombstone, and a directory
 //     with the name of a job.
-//   - One damaged job hides no other, and a job that cannot be removed stops none.
-//   - What the store did not make is never removed, and no symbolic link is
-//     followed.
+//   - One damaged job hides no other, and one that cannot be removed stops no other.
+//   - The store removes only what it made, and follows no symbolic link.
 //   - A full disk can be opened and purged.
 //
 // # Ownership, cost and limits
 //
-// One goroutine at a time uses a Store. A second one of the same directory is
+// One goroutine at a time uses a Store. A second Store of the same directory is
 // logfile.ErrLocked until the first is closed or its process ends.
 //
-// Open reads the names of all jobs and all tombstones, which a Store holds in
-// memory. Adding a job costs four or five fsyncs, unlinking a batch one and at most
-// two more, a batch of tombstones one. Listing reads every job and holds one. A
-// directory holds as many jobs as the file system lets it. On Windows a crash of the
-// machine may take back what was last renamed.
+// Open reads the names of all jobs and all tombstones, and a Store holds them in
+// memory. Adding a job takes four or five fsyncs, unlinking a batch one to three.
+// Listing holds one job at a time. On Windows a crash of the machine may take back
+// the last renames.
 package dirstore

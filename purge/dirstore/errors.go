@@ -14,17 +14,16 @@ import (
 // log that is open elsewhere is logfile.ErrLocked. Every error names the operation
 // and the file.
 var (
-	// ErrReadOnly is returned when a store that OpenReadOnly opened is to be
-	// changed.
+	// ErrReadOnly is returned by calls that would change a store from OpenReadOnly.
 	ErrReadOnly = errors.New("store is open for reading only")
 	// ErrNotStore is returned when a directory that is to be opened is no store:
 	// it has no watermark.
 	ErrNotStore = errors.New("not a store")
-	// ErrDamaged is returned when what is stored is not what this package writes.
-	// The error is a *JobError when a job is read. See Repair for the others.
+	// ErrDamaged is returned for stored data that this package does not write.
+	// The error is a *JobError when a job is read. Repair mends the rest.
 	ErrDamaged = errors.New("damaged")
-	// ErrForeign is returned when something is in the way that this package did
-	// not make.
+	// ErrForeign is returned when a file that this package did not make is in the
+	// way.
 	ErrForeign = errors.New("not made by the store")
 	// ErrLimit is returned when a file is greater than Options allow. The error is
 	// a *JobError when a job is read.

@@ -115,7 +115,7 @@ func kill(t *testing.T, dir string, tells int, moment time.Duration, told func(w
 }
 
 // What a process that is killed amid anything had acknowledged is so, no job is
-// there in part, and no id comes twice. D1, D2, D3.
+// there in part, and no id comes twice (I9).
 func TestWhatAKilledProcessAcknowledgedIsSo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")

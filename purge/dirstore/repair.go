@@ -25,16 +25,15 @@ type Repaired struct {
 	Lost int
 }
 
-// Repair makes a store that Open calls damaged one that it opens. The watermark
-// becomes the greatest of what it was, of every id of which there is a trace, and of
-// atLeast: it is never lowered. If the file cannot be read, nobody knows what it
-// was, and atLeast must be an id as great as any that was handed out: with ids that
-// begin with a time, one that a generator makes now. Of the tombstones those are
-// kept whose lines can be read. Jobs are not looked at.
+// Repair mends a store that Open calls damaged. It never lowers the watermark: the new
+// one is the greatest of the old one, of every id of which there is a trace, and of
+// atLeast. If the file of the watermark cannot be read, atLeast must be at least as
+// great as every id that was handed out; an id that a generator makes now is. Repair
+// keeps the tombstones whose lines can be read, and does not look at jobs.
 //
-// A store that is not damaged stays as it is. The error is [ErrDamaged] if the
-// watermark cannot be read and atLeast is 0; then nothing was changed. Otherwise it
-// is one of Open, or what the file system said.
+// Repair leaves a store that is not damaged as it is. The error is [ErrDamaged] if the
+// watermark cannot be read and atLeast is 0; then nothing was changed. Other errors
+// are those of Open and of the file system.
 func Repair(dir string, atLeast jobid.ID, o Options) (Repaired, error) {
 	s, err := start(dir, o)
 	if err != nil {

@@ -141,10 +141,10 @@ func Open(dir string, o Options) (*Store, Report, error) {
 	return s, report, nil
 }
 
-// OpenReadOnly opens a store to look at it. It locks nothing and changes nothing: it
-// works beside a process that has the store open, whose changes it may see or not,
-// and on a file system that is mounted read-only. Every call that would change the
-// store is [ErrReadOnly]. The error is one of Open.
+// OpenReadOnly opens a store for reading. It locks nothing and changes nothing, so it
+// works on a read-only file system, and beside a process that has the store open; it
+// may or may not see the changes of that process. Every call that would change the
+// store is [ErrReadOnly]. The errors are those of Open.
 func OpenReadOnly(dir string, o Options) (*Store, error) {
 	s, err := start(dir, o)
 	if err != nil {

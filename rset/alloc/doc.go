@@ -1,10 +1,9 @@
 // Package alloc speaks the protocol between a job manager and a scheduler (RFC 27),
 // and keeps the manager's queue of jobs that wait for resources.
 //
-// Each message is a type that reads and writes its payload: [Hello] and
-// [HelloResponse], [Ready] and [ReadyResponse], [Request] and [Response], [Cancel],
-// [Prioritize], [Expiration], [Free], [Feasibility]. A [Line] carries one on a stream of
-// JSON lines. A [Queue] decides which jobs get a request and when. It does no I/O:
+// Each message is a type that reads and writes its payload, such as [Hello], [Request],
+// [Response] and [Free]. A [Line] carries one on a stream of JSON lines. A [Queue]
+// decides which jobs get a request and when:
 //
 //	q := alloc.NewQueue(alloc.Config{})
 //	q.Hello(nil) // the scheduler said hello; respond with Announce
@@ -23,36 +22,26 @@
 //
 // # Vocabulary
 //
-// A request is outstanding until its response, which is any but ResponseAnnotate. To
+// A request is outstanding until its final response, which an annotation is not. To
 // recall a request is to take it back while the job stays: the scheduler still responds,
 // and may have allocated meanwhile. To cancel a job is to remove it. A job is blocked if
-// its priority is 0 or it was stopped. Queue order is by priority, greatest first, then
-// by id.
-//
-// With a limit, recalled and canceled requests count until their response. When a better
-// job arrives, the last request is recalled.
+// its priority is 0 or it was stopped. Greater priority comes first, then the lower id.
+// With a limit, the last request is recalled when a better job arrives.
 //
 // # Ownership, cost and limits
 //
-// Messages are values that share nothing with the text they were read from, except
-// [Line.Payload]. One goroutine at a time may use a Queue, which retains ids and numbers
-// of jobs only. For n jobs, an operation on one takes log n steps; one on k jobs or
-// requests takes k log n. Config.MaxJobs counts canceled jobs until their response comes,
-// so a silent scheduler fills no memory. A text has at most [MaxBytes].
-//
-// # Reading and writing
-//
-// Duplicate keys are refused and unknown ones ignored. Keys are written in the order of
-// flux-core. R and t_submit in a HelloResponse are optional; R there is an addition of
-// this package, for schedulers without access to job records.
+// Messages share nothing with their text, except [Line.Payload]. One goroutine at a time
+// may use a Queue. An operation on k of n jobs takes k log n steps. Config.MaxJobs counts
+// canceled jobs until their response, so a silent scheduler fills no memory. A text has at
+// most [MaxBytes]. Duplicate keys are refused and unknown ones ignored.
 //
 // # Differences from the reference
 //
-//   - A request of a canceled job counts against the limit until its response.
+//   - R in a [HelloResponse] is an addition, for schedulers without access to job records.
+//   - Recalled and canceled requests count against the limit until their response.
 //   - A job is recalled at most once, and only if no place is free.
 //   - A second ready needs a second hello, which ends the first session.
 //   - A wrong response is an error that changes nothing; there it ends the session.
 //   - Resources for an unknown job are an error; those for a canceled one are freed.
 //   - Without partial-ok, a job keeps what it has not freed: see [Announce].
-//   - A key of another type of response is refused.
 package alloc

@@ -14,7 +14,7 @@ import (
 
 // roundTrip reads a payload as one message. What is refused is refused with an
 // error of this package and leaves the message as it was; what is read is
-// written, and that is read and written as the same (Q6), also in a line.
+// written, and that is read and written as the same, also in a line.
 func roundTrip[M codec, P interface {
 	*M
 	json.Unmarshaler

@@ -262,16 +262,16 @@ type peer struct {
 	taken map[jobid.ID]bool // back
 }
 
-// hear takes what was sent; the invariants Q1 to Q3 are what it may not hear.
+// hear takes what was sent, and fails at what no manager may send.
 func (p *peer) hear(t require.TestingT, sends []alloc.Send) {
 	for _, s := range sends {
 		_, has := p.has[s.Job.ID]
 		switch s.Kind {
 		case alloc.SendAlloc:
-			require.False(t, has, "Q3: two requests for %d", s.Job.ID)
+			require.False(t, has, "two requests for %d", s.Job.ID)
 			require.NotZero(t, s.Job.Priority, "a blocked job")
 			p.has[s.Job.ID] = s.Job.Priority
-			require.True(t, p.limit == 0 || len(p.has) <= p.limit, "Q1: over the limit")
+			require.True(t, p.limit == 0 || len(p.has) <= p.limit, "over the limit")
 		case alloc.SendCancel:
 			require.True(t, has && !p.taken[s.Job.ID], "one cancel for a request")
 			p.taken[s.Job.ID] = true
@@ -449,7 +449,7 @@ func operations() []operation {
 	return []operation{opAdd, opAnswer, opCancel, opPrioritize, opStop, opStart, opSession, opReady, opAdd, opAnswer, opPrioritize}
 }
 
-// Q1 to Q5, I6: every operation against the naive queue, in any order.
+// I6: every operation against the naive queue, in any order.
 func TestQueueDoesAsTheNaiveQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := choose(func(most int, what string) int { return rapid.IntRange(0, most).Draw(t, what) })

@@ -3,7 +3,7 @@
 // A [List] keeps hosts in order, duplicates included, and stores them as ranges:
 // n[0-999999] is as cheap to parse, count, search and print as n7. Its text is
 // the hostlist string of RFC 29, which is parsed strictly and printed in one
-// canonical form.
+// canonical form:
 //
 //	l, err := hostlist.Parse("node[08-11],login")
 //	if err != nil {
@@ -27,8 +27,7 @@
 // # Ownership
 //
 // Any number of goroutines may read a list; one that changes it must be alone
-// with it. A list copies what it keeps: names, or once the whole text that was
-// parsed.
+// with it. A list copies what it keeps.
 //
 // # Cost and limits
 //
@@ -50,7 +49,7 @@
 //   - Parse accepts ranges above 2^20 hosts and more than 10240 elements. Ids of
 //     2^64 and above stay exact; the library drops or changes them.
 //   - Equal lists have one text. The library has several, such as f0[7-8] and
-//     f[07-08], and leaves adjacent ranges unjoined after a Delete.
+//     f[07-08].
 //   - Sort sorts hosts. The library sorts ranges, and so misplaces or crashes on
 //     mixed widths.
 package hostlist

@@ -1,9 +1,8 @@
-// Package pool is the scheduler's view of resources: what there is, what of it is up,
-// which job holds what, and where the next job goes.
+// Package pool is the scheduler's view of resources: which there are, which are up, which
+// job holds them, and where the next job goes.
 //
-// A [Pool] is made of the inventory that an instance tells its scheduler, and follows it
-// by RFC 28. A [Request] comes from a jobspec ([NewRequest]) or from numbers ([Needs]).
-// The pool decides nothing about which job is next: queues and policies are built on it.
+// A [Pool] follows the inventory of an instance (RFC 28). A [Request] comes from a jobspec
+// ([NewRequest]) or from numbers ([Needs]). The caller decides which job is next.
 //
 //	a, err := pool.ParseAcquire(payload) // resource.acquire, the first response
 //	p, err := pool.New(a.Resources, pool.Config{})
@@ -20,26 +19,24 @@
 //
 // # Vocabulary
 //
-// A rank that is up can be allocated; one that is down keeps what jobs hold of it. A job
-// that has resources is a holder until a free that is final. What it holds of a rank that
-// has left the inventory is gone. A conflict is what two jobs hold.
-//
-// There is no method to cancel a request: it holds nothing. Time frees nothing: a job
-// past its expiration holds what it held.
+// A rank that is up can be allocated; jobs keep what they hold of one that is down. A job
+// with resources is a holder until its final free. What it holds of a rank that has left
+// the inventory is gone. A conflict is what two jobs hold. A request holds nothing, so
+// there is nothing to cancel. A job past its expiration keeps what it holds.
 //
 // # Where a job goes
 //
-// The choice follows from the request and the state of the pool alone:
+// The choice follows from the request and the pool alone (I7):
 //
 //   - Ranks must be up and satisfy the constraints (RFC 31).
 //   - A job that asks for whole nodes gets idle ones. Others get the lowest free ids of
 //     each kind.
-//   - Tighter nodes come first, so that room for large jobs stays: nodes in use before
-//     idle ones, then by fewer free cores, fewer free gpus, fewer of the other kinds in
-//     the order of their names; then the lowest rank.
-//   - A request with a range gets the most there is: of nodes first, then of slots, as
-//     many on each node.
-//   - Slots that are not by node go to one node if one has room for all; else they fill
+//   - Tighter nodes come first, which leaves room for large jobs: nodes in use before
+//     idle ones, then by fewer free cores, gpus and other kinds by name, then the lowest
+//     rank.
+//   - A request with a range gets the most nodes, then the most slots, as many on each
+//     node.
+//   - Slots that are not by node go to one node if it has room for all; else they fill
 //     node by node.
 //
 // # Ownership, cost and limits
@@ -47,8 +44,7 @@
 // One goroutine at a time may use a pool. A [Pool.Clone] is another pool, for forecasts
 // or for another goroutine, in constant time. Requests and resource sets are shared.
 //
-// A pool keeps ranges of ranks in the same state in B-trees. To allocate or free a range
-// takes logarithmic time: one node of many, or 16384 equal nodes. Constraints, and
-// requests for several kinds, pass over the ranges that do not fit. [Config] limits jobs
-// and properties; package rset limits ranks, ids and bytes.
+// To allocate or free a range of ranks in the same state takes logarithmic time.
+// Constraints, and requests for several kinds, pass over the ranges that do not fit.
+// [Config] limits jobs and properties; package rset limits ranks, ids and bytes.
 package pool

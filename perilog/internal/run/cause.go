@@ -6,7 +6,7 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// A Cause says how an action ended on a rank. The zero Cause is none: the action
+// A Cause says how an action ended on a rank. The zero Cause means that the action
 // has not ended there.
 type Cause uint8
 
@@ -76,9 +76,9 @@ func (c Cause) reported() bool {
 	return false
 }
 
-// drains reports whether a rank that ended so is drained. A canceled one is not,
-// or users could drain nodes by canceling their jobs. An offline one is not in
-// use. An operator who finishes a rank by force knows what he does.
+// drains reports whether a rank that ended so is drained. A canceled one is not, or
+// users could drain nodes by canceling their jobs. An offline one is not in use. A
+// forced one is the operator's decision.
 func (c Cause) drains() bool {
 	switch c {
 	case CauseOK, CauseCanceled, CauseOffline, CauseForced:

@@ -156,17 +156,12 @@ func (n *naiveRun) launch(now eventlog.Timestamp, attempt uint32, ranks *idset.S
 			continue
 		}
 		some = true
-		*p = naiveProc{stage: stageRunning, attempt: attempt}
+		p.stage, p.attempt, p.started = stageRunning, attempt, false
 		if !n.spec.PerRank {
-			for _, r := range n.ranks {
-				if !r.ended && r.told == CauseControl {
-					r.told = 0
-				}
-			}
 			continue
 		}
 		told := r.told
-		if told == CauseControl || r.ended {
+		if r.ended {
 			told = 0
 		}
 		*r = naiveRank{told: told, drained: r.drained}

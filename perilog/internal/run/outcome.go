@@ -9,14 +9,14 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// A Group is the ranks that ended the same way.
+// A Group is the ranks on which an action ended the same way.
 type Group struct {
 	Cause Cause
 	Code  int        // the exit code of CauseFailed, the signal of CauseSignaled, else 0
 	Ranks *idset.Set // not empty
 }
 
-// An Outcome is how an action ended, in one piece however many ranks it had.
+// An Outcome says how an action ended on all of its ranks.
 type Outcome struct {
 	Status   int32      // the worst wait status; 0: it ended well on every rank
 	Groups   []Group    // in the order of causes and codes; a rank is in one

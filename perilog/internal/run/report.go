@@ -62,13 +62,13 @@ func (a Answer) String() string {
 	return names[a]
 }
 
-// Report takes in what happened. Reports may come in any order, twice, and of
-// anything: what makes no sense is answered and changes nothing. A report of what
-// was lost in a restart takes it up again, on that rank.
+// Report takes in what happened. Reports may come in any order, twice, and about
+// anything: one that makes no sense gets an answer and changes nothing. A report
+// about a process that was lost in a restart reattaches it on that rank.
 //
-// A wait status of a process that was stopped or goes on is ignored. An exit
-// after SIGTERM counts as timed out or canceled, whatever its status: what was
-// told to stop did not do the whole work.
+// Report ignores the wait status of a process that was stopped or continued. An exit
+// after SIGTERM counts as timed out or canceled, whatever its status: the command
+// did not do the whole work.
 func (r *Run) Report(now eventlog.Timestamp, rep Report) Answer {
 	r.advance(now)
 	p := r.process(rep.Rank)
@@ -304,8 +304,8 @@ func (r *Run) released(rank uint32, s *slot) Answer {
 	return AnswerApplied
 }
 
-// EndIdle ends ranks on which nothing was launched: their nodes are offline, or
-// the run was canceled before.
+// EndIdle ends ranks on which nothing was launched, because their nodes are offline
+// or the run was canceled before.
 func (r *Run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause Cause, drain bool) {
 	r.advance(now)
 	status := int32(statusUnreachable)
@@ -333,9 +333,8 @@ func (r *Run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause Cause, dra
 	r.finish()
 }
 
-// Force ends ranks on behalf of an operator, with a wait status, whatever the
-// command does there: nothing is signaled and nothing drained. Of a single
-// command, it ends the command too if no rank is left.
+// Force ends ranks for an operator, with a wait status, whatever the command does
+// there. It signals and drains nothing. It ends a single command if no rank is left.
 func (r *Run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who string) {
 	r.advance(now)
 	force := func(rank uint32, s *slot) {
@@ -355,8 +354,7 @@ func (r *Run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who 
 	r.finish()
 }
 
-// Fold folds a failure that is in the log. It changes nothing where the run
-// knows of it.
+// Fold folds a failure that is in the log. It changes nothing if the run knows it.
 func (r *Run) Fold(t eventlog.Timestamp, f Failure) {
 	r.advance(t)
 	running := f.Cause == CauseReported || f.Cause == CauseControl
@@ -383,8 +381,8 @@ func (r *Run) Fold(t eventlog.Timestamp, f Failure) {
 	r.finish()
 }
 
-// Released folds an end on ranks that is in the log. It changes nothing where the
-// run knows of it.
+// Released folds an end on ranks that is in the log. It changes nothing if the run
+// knows it.
 func (r *Run) Released(t eventlog.Timestamp, ranks *idset.Set, status int32) {
 	r.advance(t)
 	if status = normal(status); stopped(status) {
@@ -403,7 +401,7 @@ func (r *Run) Released(t eventlog.Timestamp, ranks *idset.Set, status int32) {
 	r.finish()
 }
 
-// TakeFailures returns what failed since the last call. The slice is valid until
+// TakeFailures returns the failures since the last call. The slice is valid until
 // the next call of a method.
 func (r *Run) TakeFailures() []Failure {
 	out := r.failures
@@ -411,8 +409,8 @@ func (r *Run) TakeFailures() []Failure {
 	return out
 }
 
-// TakeEnds returns the ranks that ended since the last call, in the order in
-// which they did. The slice is valid until the next call of a method.
+// TakeEnds returns the ranks that ended since the last call, in the order of their
+// ends. The slice is valid until the next call of a method.
 func (r *Run) TakeEnds() []RankEnd {
 	out := r.ended
 	r.ended = r.ended[:0]

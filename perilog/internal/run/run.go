@@ -120,8 +120,8 @@ type RankEnd struct {
 	Status int32
 }
 
-// New returns a run of which nothing is launched. It retains spec.Ranks, which
-// must not change.
+// New returns a run that has launched nothing. It retains spec.Ranks, which must not
+// change.
 func New(spec Spec) *Run {
 	r := &Run{spec: spec}
 	base := int32(0)
@@ -204,20 +204,20 @@ func (r *Run) Idle() *idset.Set { return r.where(stageIdle) }
 // Running returns a new set of the ranks on which the command may be running.
 func (r *Run) Running() *idset.Set { return r.where(stageRunning) }
 
-// Lost returns a new set of the ranks on which the command ran before a restart,
-// where nobody has said what became of it.
+// Lost returns a new set of the ranks on which the command ran before a restart, and
+// which no report has named since.
 func (r *Run) Lost() *idset.Set { return r.where(stageLost) }
 
 // Open returns a new set of the ranks on which the action has not ended.
 func (r *Run) Open() *idset.Set { return r.ranks(func(s *slot) bool { return s.stage != stageEnded }) }
 
-// Failed returns a new set of the ranks on which the action ended, and not well.
+// Failed returns a new set of the ranks on which the action failed.
 func (r *Run) Failed() *idset.Set {
 	return r.ranks(func(s *slot) bool { return s.stage == stageEnded && s.status != 0 })
 }
 
-// Cleared returns a new set of the ranks on which the action ended well, or an
-// operator ended it.
+// Cleared returns a new set of the ranks on which the action succeeded, or which an
+// operator ended.
 func (r *Run) Cleared() *idset.Set {
 	return r.ranks(func(s *slot) bool { return s.stage == stageEnded && (s.status == 0 || s.cause == CauseForced) })
 }
@@ -259,11 +259,11 @@ func (r *Run) End() eventlog.Timestamp { return r.end }
 // the numbers.
 const maxSkip = 1 << 10
 
-// Launch says that the command was launched on ranks as the given attempt, at
-// time now. It passes over ranks on which the action ended well. Of a single
-// command the leader is meant, whatever ranks name. An attempt that is not greater
-// than the last one, or far greater, which only a damaged log has, counts as the
-// last one and one more.
+// Launch says that the command was launched on ranks as the given attempt, at time
+// now. It passes over ranks on which the action succeeded. A single command is
+// launched on its leader, whatever ranks name. An attempt that is not greater than the
+// last one counts as the last one plus 1, and so does one that is far greater, which
+// only a damaged log has.
 func (r *Run) Launch(now eventlog.Timestamp, attempt uint32, ranks *idset.Set) {
 	r.advance(now)
 	if attempt <= r.last || attempt-r.last > maxSkip {
@@ -355,8 +355,8 @@ func (r *Run) forget() {
 	r.launches = r.launches[n:]
 }
 
-// Lose says that the process that followed the run is no more, and that nobody
-// knows what became of what ran. What was not taken is forgotten.
+// Lose says that the manager's process restarted: every running command is lost, and
+// what was not taken is forgotten.
 func (r *Run) Lose() {
 	r.processes(r.spec.Ranks, func(_ uint32, p *slot) {
 		if p.stage == stageRunning {
@@ -371,10 +371,9 @@ func (r *Run) Lose() {
 	r.failures, r.signals, r.ended = nil, nil, r.ended[:0]
 }
 
-// Reattach takes up what is lost on ranks, where it is known to go on. Timeouts
-// count from the launch. What was canceled, or belongs to a launch that has timed
-// out, is told to stop, and the kill timeout of its launch begins again. All of
-// ranks must be lost: Lost tells.
+// Reattach marks the command as running on ranks, all of which must be lost. Timeouts
+// count from the launch. If the run was canceled, or the launch has timed out, the
+// command gets SIGTERM, and the kill timeout of its launch begins again.
 func (r *Run) Reattach(now eventlog.Timestamp, ranks *idset.Set) {
 	r.advance(now)
 	r.processes(ranks, func(rank uint32, s *slot) {

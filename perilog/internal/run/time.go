@@ -5,8 +5,8 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// Deadline returns the time at which Tick is to be called next: that of a
-// timeout, or of a kill timeout. It returns false if there is none.
+// Deadline returns when to call Tick next: at a timeout or a kill timeout. It returns
+// false if no time is due.
 func (r *Run) Deadline() (eventlog.Timestamp, bool) {
 	var first eventlog.Timestamp
 	for i := range r.launches {
@@ -24,10 +24,10 @@ func (r *Run) Deadline() (eventlog.Timestamp, bool) {
 	return first, first != 0
 }
 
-// Tick tells the run that time has passed. Nothing else makes timers fire: a
-// report that comes before the Tick counts. At the timeout SIGTERM is sent and
-// the kill timeout begins, at now. At its end what still runs is given up: those
-// ranks end, and are drained.
+// Tick passes the time. Only Tick makes timers fire: a report that comes before the
+// Tick counts. At the timeout the run sends SIGTERM, and the kill timeout begins at
+// now. When that ends, the run gives up what still runs: those ranks end, and are
+// drained.
 func (r *Run) Tick(now eventlog.Timestamp) {
 	r.advance(now)
 	for i := 0; i < len(r.launches); {
