@@ -311,7 +311,7 @@ func (w *world) output(at place, p *process) {
 		}
 	case 1:
 		rep.Line = []byte(`perilog-control: {"version":1,"progress":50}`)
-		w.report(at, rep, p, perilog.AnswerIgnored, perilog.AnswerEnded, perilog.AnswerStale)
+		w.report(at, rep, p, perilog.AnswerIgnored, perilog.AnswerRepeated, perilog.AnswerEnded, perilog.AnswerStale)
 	case 2:
 		rep.Line = []byte(`perilog-control: {"version":2}`)
 		if w.report(at, rep, p) == perilog.AnswerApplied && !p.single {
@@ -319,7 +319,7 @@ func (w *world) output(at place, p *process) {
 		}
 	case 3:
 		rep.Line = []byte("plain output")
-		w.report(at, rep, p, perilog.AnswerIgnored, perilog.AnswerEnded, perilog.AnswerStale)
+		w.report(at, rep, p, perilog.AnswerIgnored, perilog.AnswerRepeated, perilog.AnswerEnded, perilog.AnswerStale)
 	default:
 		rep.Line = fmt.Appendf(nil, `perilog-control: {"version":1,"released":"%d"}`, rank)
 		if w.report(at, rep, p) == perilog.AnswerApplied && p.single {

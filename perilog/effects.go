@@ -152,11 +152,12 @@ const (
 type Answer = run.Answer
 
 // The answers. Only AnswerApplied means that something has changed. A helper repeats
-// its report while the answer is AnswerRepeated.
+// its last report until the answer is AnswerEnded, AnswerStale or AnswerUnknown: until
+// then the log does not say that the action has ended there.
 const (
 	AnswerApplied  = run.AnswerApplied  // it is taken in
-	AnswerRepeated = run.AnswerRepeated // it was told before
-	AnswerEnded    = run.AnswerEnded    // the action has ended there
+	AnswerRepeated = run.AnswerRepeated // it was told before, or the job was shut down
+	AnswerEnded    = run.AnswerEnded    // the log says that the action has ended there
 	AnswerStale    = run.AnswerStale    // it is of an attempt that is not the latest on that rank
 	AnswerUnknown  = run.AnswerUnknown  // no such action runs on that rank
 	AnswerIgnored  = run.AnswerIgnored  // it is legal and without effect, as plain output

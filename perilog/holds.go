@@ -126,7 +126,9 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 	case *jobstate.ActionStartContext:
 		h.actionStart(c, e.Timestamp)
 	case *jobstate.ActionFailContext:
-		h.failRanks(c.Ranks, c.Drain && c.Kind != jobstate.ActionHousekeeping)
+		if c.Status != 0 || c.Drain { // else an operator ended it as good
+			h.failRanks(c.Ranks, c.Drain)
+		}
 	case *jobstate.ActionReleaseContext:
 		h.actionRelease(c)
 	case *jobstate.ActionFinishContext:
@@ -186,6 +188,7 @@ func (h *Holds) fail(f *jobstate.FailedRanks) {
 	}
 	ranks := idset.Intersect(f.Ranks, &h.all)
 	h.dropped.UnionWith(ranks)
+	ranks.SubtractWith(&h.left)
 	h.executor.SubtractWith(ranks)
 	h.ended.UnionWith(ranks)
 }

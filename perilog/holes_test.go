@@ -22,7 +22,7 @@ func TestADrainThatIsNotConfirmedIsAskedForAgainAfterACrash(t *testing.T) {
 	b.crash()
 	b.drains = new(idset.Set)
 	a := b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportExited, Rank: 1, Status: 1 << 8})
-	require.Equal(t, perilog.AnswerEnded, a, "the log has it")
+	require.Equal(t, perilog.AnswerRepeated, a, "the log has that it failed, not yet that it ended")
 	require.Equal(t, "1", b.take().Drain[0].Ranks.String(), "asked for again")
 	b.exited(prolog, 0, 0)
 	b.exited(prolog, 2, 0)

@@ -3,6 +3,7 @@ package perilog
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -69,6 +70,7 @@ type Job struct {
 	now   eventlog.Timestamp
 
 	actions []*action // configured prologs and epilogs, in order, then those that only the log knows
+	adopted int       // how many of these the configuration does not have
 	hk      *housekeeping
 	ledger  *rset.Ledger // nil until R is known
 	offline idset.Set
@@ -100,6 +102,10 @@ const (
 	executorAsked                   // it was asked
 	executorUnknown                 // an earlier life of the job may have asked it
 )
+
+// maxAdopted is how many actions a job follows that the configuration has no more.
+// Others are foreign: a log can start any number of them, on any number of ranks.
+const maxAdopted = 64
 
 // A stage is how far an action is.
 type stage uint8
@@ -201,6 +207,24 @@ func (j *Job) Held() *idset.Set {
 	return j.ledger.Held()
 }
 
+// Holders yields the holders of [Holds.Holders], and housekeeping, which holds ranks
+// that nothing else holds until they are freed. The job must not change meanwhile.
+func (j *Job) Holders() iter.Seq[Holder] {
+	return func(yield func(Holder) bool) {
+		for h := range j.holds.Holders() {
+			if !yield(h) {
+				return
+			}
+		}
+		if j.hk == nil || j.hk.final {
+			return
+		}
+		if ranks := idset.Difference(&j.hk.given, &j.hk.freed); !ranks.IsEmpty() {
+			yield(Holder{Kind: HolderHousekeeping, Description: j.hk.Description, Since: j.hk.began, Ranks: ranks})
+		}
+	}
+}
+
 // Freed returns a new set of the ranks that were freed: the key free of RFC 27's
 // hello.
 func (j *Job) Freed() *idset.Set {
@@ -213,7 +237,7 @@ func (j *Job) Freed() *idset.Set {
 // Done reports whether nothing is left to do: the job is inactive, and its
 // housekeeping has freed everything.
 func (j *Job) Done() bool {
-	return j.holds.job.Closed() && (j.hk == nil || j.hk.final) && len(j.effects.Post) == 0
+	return j.holds.job.Closed() && (j.hk == nil || j.hk.final || j.holds.revoked) && len(j.effects.Post) == 0
 }
 
 // action returns the action of a key, or nil. Nothing but housekeeping goes on
@@ -267,6 +291,11 @@ func (j *Job) prologsDone() error {
 	h := j.holds
 	if h.failed.ContainsAll(&h.all) && !h.all.IsEmpty() {
 		return fmt.Errorf("%w: every rank has failed", ErrOrder)
+	}
+	for _, a := range h.actions {
+		if a.Kind == jobstate.ActionProlog {
+			return fmt.Errorf("%w: %v has not ended", ErrOrder, a.Key)
+		}
 	}
 	for _, a := range j.actions {
 		if a.Kind != jobstate.ActionProlog || a.config == nil && a.stage == stageIdle {

@@ -88,6 +88,8 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	case !ok:
 	case a != nil && (a.stage != stageFinished || isStart(ev.Context())):
 		return fmt.Errorf("%w: %v", ErrOwn, key)
+	case key.Kind == jobstate.ActionProlog && isStart(ev.Context()) && j.startPending():
+		return fmt.Errorf("%w: %v starts while the executor is starting the job", ErrOrder, key)
 	case j.mayBeStarting() && !isStart(ev.Context()):
 		return fmt.Errorf("%w: %v ends while the executor may be starting the job: its answer comes first", ErrOrder, key)
 	}
@@ -130,7 +132,8 @@ func (j *Job) hold(c jobstate.Context) {
 		return
 	}
 	s := j.holds.job
-	if s.State() == jobstate.StateCleanup && s.Started() && (s.HasResources() || j.holds.revoked) {
+	used := s.Started() || j.startPending() && j.holds.prepared
+	if s.State() == jobstate.StateCleanup && used && (s.HasResources() || j.holds.revoked) {
 		j.startAll(jobstate.ActionEpilog)
 	}
 }
@@ -249,11 +252,12 @@ func (j *Job) active(k jobstate.ActionKind, description string) *action {
 func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	a := j.action(Key{c.Kind, c.Description})
 	switch {
-	case a == nil && !c.Owned():
+	case a == nil && (!c.Owned() || j.adopted == maxAdopted):
 		return
 	case a == nil:
 		a = &action{Key: Key{c.Kind, c.Description}}
 		j.actions = append(j.actions, a)
+		j.adopted++
 	case a.stage == stageActive:
 		return // started twice by somebody else
 	}
@@ -273,9 +277,10 @@ func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 func (j *Job) foldLaunch(c *jobstate.ActionLaunchContext, e eventlog.Entry) {
 	key := Key{c.Kind, c.Description}
 	a, how := j.find(key), launchedAs(e.Context)
-	if a == nil && how.Owned() {
+	if a == nil && how.Owned() && j.adopted < maxAdopted {
 		a = &action{Key: key, stage: stageActive, began: j.holds.hold(key).since, foreign: true}
 		j.actions = append(j.actions, a)
+		j.adopted++
 	}
 	if a == nil || a.stage != stageActive {
 		return

@@ -32,6 +32,7 @@ type housekeeping struct {
 	onFailure    string
 
 	given    idset.Set          // what has left the job's holds
+	waiting  idset.Set          // what of it was not launched
 	draining idset.Set          // whose drain is asked for
 	drained  idset.Set          // whose drain is confirmed
 	ready    idset.Set          // what may go back, and has not
@@ -88,7 +89,7 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 	switch c := ev.Context().(type) {
 	case *jobstate.ActionLaunchContext:
 		h.ready.SubtractWith(c.Ranks)
-		h.draining.SubtractWith(c.Ranks)
+		h.waiting.SubtractWith(c.Ranks)
 		h.run.Launch(t, c.Attempt, idset.Difference(c.Ranks, &h.freed))
 	case *jobstate.ActionFailContext:
 		j.foldFail(&h.action, t, c)
@@ -146,16 +147,17 @@ func (j *Job) newHousekeeping(c *jobstate.ActionStartContext, e eventlog.Entry) 
 // posts what follows from what happened to it.
 func (j *Job) progressHousekeeping() {
 	h := j.hk
+	if h.final || j.holds.revoked {
+		return
+	}
 	if !j.holds.fresh.IsEmpty() {
 		h.given.UnionWith(&j.holds.fresh)
+		h.waiting.UnionWith(&j.holds.fresh)
 		j.holds.fresh.SubtractWith(&j.holds.fresh)
 	}
-	if !h.given.IsEmpty() && j.mayLaunch(h.Kind) && j.cfg.Housekeeping != nil && h.run.HasIdle() {
-		idle := h.run.Idle()
-		idle.IntersectWith(&h.given)
-		idle.SubtractWith(&j.offline) // these wait
-		if !idle.IsEmpty() {
-			j.relaunch(&h.action, idle)
+	if !h.waiting.IsEmpty() && j.mayLaunch(h.Kind) && j.cfg.Housekeeping != nil {
+		if ranks := idset.Difference(&h.waiting, &j.offline); !ranks.IsEmpty() {
+			j.relaunch(&h.action, ranks)
 		}
 	}
 	var forced idset.Set
@@ -171,7 +173,7 @@ func (j *Job) progressHousekeeping() {
 	var ready idset.Set
 	status := int32(0)
 	for _, e := range h.run.TakeEnds() {
-		if e.Status == 0 || forced.Contains(e.Rank) || h.onFailure == onFailureRelease ||
+		if e.Status == 0 && !h.draining.Contains(e.Rank) || forced.Contains(e.Rank) || h.onFailure == onFailureRelease ||
 			h.onFailure == onFailureDrain && h.drained.Contains(e.Rank) {
 			ready.Insert(e.Rank)
 			status = max(status, e.Status)

@@ -17,14 +17,14 @@ import (
 // nothing. A report is stale if its attempt is not the latest on that rank.
 //
 // A report is a check-in as well: a helper process that survived a restart repeats
-// its last report until the answer is not AnswerRepeated. A report about a lost
-// action reattaches the action on that rank. Send the answer after the Post of the
-// next Take is durable: a report survives a crash only from then on.
+// its last report until the log says that the action has ended there. A report about
+// a lost action reattaches the action on that rank. Send the answer after the Post of
+// the next Take is durable.
 //
 // Report allocates only for failures.
 func (j *Job) Report(now eventlog.Timestamp, rep Report) Answer {
 	if j.advance(now); j.stopped() {
-		return AnswerIgnored
+		return AnswerRepeated
 	}
 	a := j.find(rep.Action)
 	switch {
@@ -33,9 +33,23 @@ func (j *Job) Report(now eventlog.Timestamp, rep Report) Answer {
 	case a.stage == stageFinished || j.action(rep.Action) == nil:
 		return AnswerEnded
 	}
-	return a.run.Report(j.now, run.Report{
+	answer := a.run.Report(j.now, run.Report{
 		Kind: rep.Kind, Attempt: rep.Attempt, Rank: rep.Rank, Status: rep.Status, Detail: rep.Detail, Line: rep.Line,
 	})
+	if answer == AnswerEnded && !j.logged(a, rep.Rank) {
+		return AnswerRepeated
+	}
+	return answer
+}
+
+// logged reports whether the log says that an action that is active has ended on a
+// rank.
+func (j *Job) logged(a *action, rank uint32) bool {
+	if a == j.hkAction() {
+		return j.hk.ready.Contains(rank) || j.hk.freed.Contains(rank)
+	}
+	h := j.holds.hold(a.Key)
+	return h == nil || a.Kind == jobstate.ActionEpilog && !a.single && !h.ranks.Contains(rank)
 }
 
 // Drained confirms that ranks are drained. It ignores ranks for which the Job did
@@ -154,6 +168,8 @@ func (j *Job) finishForeign(key Key, ranks *idset.Set, status int32, who string)
 		return actionError(key, "is not active")
 	case ranks != nil:
 		return actionError(key, "is somebody else's, and ends as a whole")
+	case j.holds.job.State() == jobstate.StateNew:
+		return actionError(key, "cannot be finished before the job is validated")
 	case j.mayBeStarting():
 		return actionError(key, "cannot be finished while the executor may be starting the job: its answer comes first")
 	}

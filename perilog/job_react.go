@@ -71,6 +71,10 @@ func (j *Job) react() {
 	for n := -1; n != len(j.effects.Post); {
 		n = len(j.effects.Post)
 		j.confirmDrains()
+		j.endWithoutRanks()
+		if j.epilogsDue() {
+			j.startAll(jobstate.ActionEpilog)
+		}
 		if j.mayLaunch(jobstate.ActionProlog) && j.holds.job.HasResources() {
 			j.startAll(jobstate.ActionProlog)
 		}
@@ -84,6 +88,23 @@ func (j *Job) react() {
 		}
 		j.decide()
 	}
+}
+
+// endWithoutRanks ends a job that runs, or is to, on nothing: it has dropped every
+// rank, or every rank failed before it started.
+func (j *Job) endWithoutRanks() {
+	h := j.holds
+	if h.job.State() != jobstate.StateRun || h.all.IsEmpty() {
+		return
+	}
+	waits := !h.job.Started() && j.executor == executorIdle && h.failed.ContainsAll(&h.all) &&
+		!slices.ContainsFunc(h.actions, func(a *activeAction) bool { return a.Kind == jobstate.ActionProlog })
+	if !waits && !h.dropped.ContainsAll(&h.all) {
+		return
+	}
+	j.post(&jobstate.ExceptionContext{
+		Type: "exec", Severity: 0, Note: "every rank of the job has failed", UserID: jobstate.Some(j.spec.Owner),
+	})
 }
 
 // decide posts free and clean where nothing stands against them.
@@ -336,8 +357,9 @@ func (j *Job) askDrains() {
 func (j *Job) free() {
 	h := j.holds
 	switch {
-	case j.ledger == nil || h.revoked:
+	case j.ledger == nil:
 		return
+	case h.revoked: // it is not the job's to give back
 	case j.hk != nil:
 		j.freeHousekeeping()
 	case j.ledger.IsFinal():

@@ -69,8 +69,12 @@ func (j *Job) takeUp() error {
 	if j.hk != nil {
 		j.hk.run.Lose()
 		j.hk.given.UnionWith(&h.left)
+		j.hk.waiting.UnionWith(idset.Intersect(j.hk.run.Idle(), &h.left))
 		if !h.left.ContainsAll(&j.hk.freed) && !h.revoked {
 			return fmt.Errorf("%w: housekeeping freed ranks %q, which the job's log has as held", ErrOrder, idset.Difference(&j.hk.freed, &h.left))
+		}
+		if busy := idset.Intersect(&j.hk.freed, j.hk.run.Open()); !busy.IsEmpty() {
+			return fmt.Errorf("%w: housekeeping freed ranks %q before it ended there", ErrOrder, busy)
 		}
 		j.readyAgain()
 	} else if h.job.HasResources() && h.left.IsEmpty() {
@@ -151,6 +155,9 @@ type Unresolved struct {
 // a timeout, drains that are not confirmed, and epilogs that wait for an offline
 // node.
 func (j *Job) Unresolved() []Unresolved {
+	if !j.stopped() {
+		j.react()
+	}
 	var list []Unresolved
 	seen := make(map[Key]bool)
 	for _, h := range j.holds.actions {
@@ -178,7 +185,7 @@ func (j *Job) Unresolved() []Unresolved {
 		add(ReasonLost, h.run.Lost())
 		add(ReasonHeld, j.failedHousekeeping())
 		if j.cfg.Housekeeping == nil {
-			add(ReasonRemoved, idset.Intersect(h.run.Idle(), &h.given))
+			add(ReasonRemoved, h.waiting.Clone())
 		}
 	}
 	return list

@@ -29,10 +29,10 @@ func TestEveryReachableState(t *testing.T) {
 		states int
 		deep   bool
 	}{
-		{"a prolog and an epilog on 1 rank", 1, perilog.Config{Prologs: pro, Epilogs: epi}, 611, false},
-		{"an epilog on 2 ranks", 2, perilog.Config{Epilogs: epi}, 2626, false},
-		{"a single epilog of 2 ranks", 2, perilog.Config{Epilogs: single}, 128, false},
-		{"housekeeping on 1 rank", 1, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}}, 145, false},
+		{"a prolog and an epilog on 1 rank", 1, perilog.Config{Prologs: pro, Epilogs: epi}, 605, false},
+		{"an epilog on 2 ranks", 2, perilog.Config{Epilogs: epi}, 2632, false},
+		{"a single epilog of 2 ranks", 2, perilog.Config{Epilogs: single}, 124, false},
+		{"housekeeping on 1 rank", 1, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}}, 141, false},
 		{"a prolog and an epilog on 2 ranks", 2, perilog.Config{Prologs: pro, Epilogs: epi}, 32699, true},
 		{"an epilog and housekeeping on 1 rank", 1, perilog.Config{Epilogs: epi, Housekeeping: &perilog.HousekeepingConfig{}}, 0, true},
 	} {
@@ -131,7 +131,7 @@ func (s *scene) key() string {
 		places = append(places, fmt.Sprint(at, state, s.attempt[at]))
 	}
 	slices.Sort(places)
-	return fmt.Sprint(s.job, places, s.asked, s.running, s.drains, s.drained, s.untaken, s.job.Unresolved())
+	return fmt.Sprint(s.job, places, s.asked, s.running, s.drains, s.drained, s.untaken)
 }
 
 // moves returns what can happen now.

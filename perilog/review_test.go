@@ -1,0 +1,193 @@
+package perilog_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/perilog"
+)
+
+// These tests re-enact what an independent embedder ran into.
+
+const cancel = `{"type":"cancel","severity":0,"note":"","userid":1}`
+
+func TestAJobThatTheExecutorDoesNotHaveGoesOn(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
+	b.take()
+	b.exited(prolog, 0, 0)
+	require.True(t, b.exited(prolog, 1, 0).Start)
+	b.apply("exception", cancel)
+	require.Empty(t, b.take().Launch, "the executor may be starting it")
+	b.job.NotStarted()
+	require.Equal(t, "0-1", b.take().Launch[0].Ranks.String())
+}
+
+func TestANodeThatIsLostTwiceIsDroppedOnce(t *testing.T) {
+	b := newBench(t, 3, perilog.Config{})
+	b.take()
+	b.apply("exception", `{"type":"node-lost","severity":1,"note":"","ranks":"0","action":"drop"}`)
+	b.take()
+	b.drained()
+	require.Equal(t, "0", b.freed.String())
+	b.apply("exception", `{"type":"node-lost","severity":1,"note":"","ranks":"0-1","action":"drop"}`)
+	b.take()
+	b.drained()
+	require.Equal(t, "0-1", b.freed.String())
+}
+
+func TestAForeignPrologIsNotFinishedBeforeTheJobIsValidated(t *testing.T) {
+	job, err := perilog.NewJob(&perilog.Config{}, perilog.Spec{ID: 1, R: allocation(t, 1)})
+	require.NoError(t, err)
+	b := &bench{TB: t, job: job, now: 1, freed: new(idset.Set), drains: new(idset.Set)}
+	b.apply("submit", `{"userid":1,"urgency":16,"flags":0,"version":1}`)
+	b.apply("prolog-start", `{"description":"dws"}`)
+	require.ErrorIs(t, job.ForceFinish(b.now, perilog.Key{Kind: jobstate.ActionProlog, Description: "dws"}, nil, 1, "root"), perilog.ErrAction)
+	b.take()
+}
+
+func TestALogOfHousekeepingThatFreesTooMuchIsRefused(t *testing.T) {
+	b := newBench(t, 3, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}})
+	b.take()
+	b.apply("exception", cancel)
+	b.take()
+	start := `{"timestamp":5,"name":"housekeeping-start","context":{"description":"housekeeping","per-rank":true}}` + "\n"
+	for _, release := range []string{`{"ranks":"0-2","final":true}`, `{"ranks":"1","final":false}`, `{"ranks":"7","final":false}`} {
+		hk := start + `{"timestamp":8,"name":"release","context":` + release + "}\n"
+		_, err := perilog.RecoverJob(9, b.cfg, b.spec, []byte(""+string(b.log)), []byte(hk))
+		require.ErrorIs(t, err, perilog.ErrOrder, release)
+	}
+}
+
+func TestAnEndThatTheLogDoesNotHaveIsToBeRepeated(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}})
+	b.take()
+	b.exited(prolog, 0, 0)
+	again := perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportExited, Rank: 0}
+	require.Equal(t, perilog.AnswerRepeated, b.report(again))
+	b.crash()
+	require.Equal(t, perilog.AnswerApplied, b.report(again), "the helper says it again")
+	b.exited(prolog, 1, 0)
+	require.Equal(t, perilog.AnswerEnded, b.report(again))
+}
+
+func TestARerunOfHousekeepingTakesNoDrainBack(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}})
+	hk := perilog.Housekeeping()
+	b.run()
+	b.take()
+	require.Equal(t, perilog.AnswerApplied, b.report(perilog.Report{Action: hk, Attempt: 1, Kind: perilog.ReportUnreachable}))
+	require.Empty(t, b.job.Unresolved(), "it is about to be drained")
+	b.take()
+	require.Equal(t, "0", b.drains.String())
+	require.NoError(t, b.job.Rerun(b.now, hk, ranks("0")))
+	b.take()
+	b.report(perilog.Report{Action: hk, Attempt: 2, Kind: perilog.ReportExited})
+	b.take()
+	require.True(t, b.freed.IsEmpty(), "HK-3: the drain is not confirmed")
+	b.drained()
+	require.Equal(t, "0", b.freed.String())
+}
+
+func TestNoStartBesideAForeignProlog(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{})
+	b.apply("prolog-start", `{"description":"dws"}`)
+	require.False(t, b.take().Start)
+	b.refuse("start", "", perilog.ErrOrder)
+	b.apply("prolog-finish", `{"description":"dws","status":0}`)
+	require.True(t, b.take().Start)
+	b.refuse("prolog-start", `{"description":"dws"}`, perilog.ErrOrder)
+	b.apply("start", "")
+}
+
+func TestAStartThatTheExecutorRefusesLeavesALogInOrder(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
+	b.take()
+	require.True(t, b.exited(prolog, 0, 0).Start)
+	b.apply("exception", `{"type":"exec","severity":0,"note":"no shell"}`)
+	b.apply("release", `{"ranks":"all","final":true}`)
+	b.take()
+	b.exited(epilog, 0, 0)
+	require.Equal(t, jobstate.StateInactive, b.state())
+	require.Equal(t, 1, b.finals)
+	for _, f := range jobstate.Validate(b.log) {
+		require.NotEqual(t, jobstate.LevelError, f.Level, f)
+	}
+}
+
+func TestAnAllocationThatASchedulerRevokedIsNotFreed(t *testing.T) {
+	for _, c := range []perilog.Config{{}, {Housekeeping: &perilog.HousekeepingConfig{}}, {Prologs: []perilog.ActionConfig{perRank()}, Housekeeping: &perilog.HousekeepingConfig{}}} {
+		b := newBench(t, 1, c)
+		b.take()
+		b.apply("exception", `{"type":"scheduler-restart","severity":0,"note":""}`)
+		b.take()
+		if c.Prologs != nil {
+			b.exited(prolog, 0, 15)
+		} else {
+			b.job.NotStarted()
+			b.take()
+		}
+		require.Equal(t, jobstate.StateInactive, b.state())
+		require.True(t, b.job.Done())
+		require.True(t, b.freed.IsEmpty())
+		require.Zero(t, b.finals)
+	}
+}
+
+func TestAJobWithoutAnyRankEnds(t *testing.T) {
+	for _, action := range []string{"drop", "keep"} {
+		b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}})
+		b.take()
+		b.apply("exception", `{"type":"node-lost","severity":1,"note":"","ranks":"0-1","action":"`+action+`"}`)
+		b.exited(prolog, 0, 0)
+		require.False(t, b.exited(prolog, 1, 0).Start)
+		b.drained()
+		require.Equal(t, jobstate.StateInactive, b.state(), action)
+		require.Equal(t, 1, b.finals)
+	}
+}
+
+func TestResourcesThatBypassedTheSchedulerDoNotGoBackToIt(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}})
+	b.apply("set-flags", `{"flags":["alloc-bypass"]}`)
+	b.take()
+	require.NotEmpty(t, b.hk, "the flag came after alloc")
+
+	job, err := perilog.NewJob(b.cfg, b.spec)
+	require.NoError(t, err)
+	b = &bench{TB: t, cfg: b.cfg, spec: b.spec, job: job, now: 1, freed: new(idset.Set), drains: new(idset.Set)}
+	b.apply("submit", `{"userid":5588,"urgency":16,"flags":0,"version":1}`)
+	b.apply("set-flags", `{"flags":["alloc-bypass"]}`)
+	b.apply("validate", "")
+	b.apply("depend", "")
+	b.apply("priority", `{"priority":16}`)
+	b.apply("alloc", "")
+	b.run()
+	b.take()
+	require.Equal(t, jobstate.StateInactive, b.state())
+	require.True(t, b.freed.IsEmpty(), "HK-6")
+	require.Empty(t, b.hk, "HK-6")
+}
+
+func TestAReportAfterTheDeadlineOfAShutdownIsToBeRepeated(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}})
+	b.take()
+	b.job.Shutdown(b.now, b.now+1)
+	b.job.Tick(b.now + 1)
+	a := b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportExited, Rank: 0, Status: 256})
+	require.Equal(t, perilog.AnswerRepeated, a)
+}
+
+func TestHoldersOfAJobShowItsHousekeeping(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}})
+	b.run()
+	b.take()
+	b.exited(perilog.Housekeeping(), 0, 0)
+	var held []string
+	for h := range b.job.Holders() {
+		held = append(held, h.Kind.String()+" "+h.Ranks.String())
+	}
+	require.Equal(t, []string{"housekeeping 0-1"}, held)
+}
