@@ -17,7 +17,7 @@
 //			job.Tick(now())
 //		}
 //		todo := job.Take()
-//		store(todo.Post) // 2
+//		store(todo.Post) // 2: each record in its log
 //		launch(todo.Launch) // 3
 //		signal(todo.Signal)
 //		if todo.Start {
@@ -34,8 +34,8 @@
 //
 //  1. Pass inputs in any order. Post includes the events that Apply accepts; do not
 //     log them yourself.
-//  2. Make Post durable, in its order, before anything else. If that fails, drop
-//     the Job and recover.
+//  2. Make Post durable, each record in the log that it names, in order, before
+//     anything else. If that fails, drop the Job and recover.
 //  3. Then act, and send answers. Reports carry the attempt of their launch.
 //  4. Call Tick at the deadline.
 //
