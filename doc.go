@@ -31,6 +31,10 @@
 // A purge.Index says which inactive jobs go, and a purge.Runner removes them. The
 // programs in examples are complete: replay, sched, partialrelease, purge.
 //
+// Beside the log, the embedder stores two records of a job: its jobspec, durable
+// with the event submit, and its R, durable before the event alloc. A restart needs
+// both; updates in the log apply to them as they were stored.
+//
 // # Invariants
 //
 // Comments and tests cite these by number.

@@ -175,7 +175,7 @@ func cell(t *testing.T, before []string, name, context string) string {
 	case j.State() != state, len(before) == 0:
 		at, _ := j.Since()
 		require.Equal(t, eventlog.Timestamp(1100), at)
-		return j.State().Name(jobstate.ShortUpper)
+		return j.State().Name(jobstate.NameShortUpper)
 	}
 	return "."
 }

@@ -136,7 +136,7 @@ func FuzzNames(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		forms := []jobstate.NameFormat{jobstate.LongUpper, jobstate.LongLower, jobstate.ShortUpper, jobstate.ShortLower}
+		forms := []jobstate.NameFormat{jobstate.NameLongUpper, jobstate.NameLongLower, jobstate.NameShortUpper, jobstate.NameShortLower}
 		states, results := map[jobstate.State]bool{}, map[jobstate.Result]bool{}
 		for value := range 256 {
 			for _, format := range forms {

@@ -34,15 +34,15 @@ const (
 const numStates = 7
 
 // NameFormat selects one of the four forms in which the reference prints the
-// names of states and results. Any other value prints as LongUpper.
+// names of states and results. Any other value prints as NameLongUpper.
 type NameFormat byte
 
 // The name formats, by the letters that flux-core gives them.
 const (
-	LongUpper  NameFormat = 'L' // DEPEND, COMPLETED
-	LongLower  NameFormat = 'l' // depend, completed
-	ShortUpper NameFormat = 'S' // D, CD
-	ShortLower NameFormat = 's' // d, cd
+	NameLongUpper  NameFormat = 'L' // DEPEND, COMPLETED
+	NameLongLower  NameFormat = 'l' // depend, completed
+	NameShortUpper NameFormat = 'S' // D, CD
+	NameShortLower NameFormat = 's' // d, cd
 )
 
 // names holds the four forms of one name.
@@ -50,11 +50,11 @@ type names struct{ longUpper, longLower, shortUpper, shortLower string }
 
 func (n names) in(f NameFormat) string {
 	switch f {
-	case LongLower:
+	case NameLongLower:
 		return n.longLower
-	case ShortUpper:
+	case NameShortUpper:
 		return n.shortUpper
-	case ShortLower:
+	case NameShortLower:
 		return n.shortLower
 	default:
 		return n.longUpper
@@ -111,7 +111,7 @@ func (s State) Name(f NameFormat) string {
 // String returns the long upper-case name. A value without a name prints as
 // State(n).
 func (s State) String() string {
-	if name := s.Name(LongUpper); name != unknown.longUpper {
+	if name := s.Name(NameLongUpper); name != unknown.longUpper {
 		return name
 	}
 	return "State(" + strconv.Itoa(int(s)) + ")"
@@ -132,7 +132,7 @@ func (s State) Single() bool { return bits.OnesCount8(uint8(s)) == 1 && s <= Sta
 // AppendText appends the long upper-case name. For a State without a
 // name it returns dst as it was and an error.
 func (s State) AppendText(dst []byte) ([]byte, error) {
-	name := s.Name(LongUpper)
+	name := s.Name(NameLongUpper)
 	if name == unknown.longUpper {
 		return dst, unknownName("state", s.String())
 	}
@@ -207,7 +207,7 @@ func (r Result) Name(f NameFormat) string {
 // String returns the long upper-case name. A value without a name prints as
 // Result(n).
 func (r Result) String() string {
-	if name := r.Name(LongUpper); name != unknown.longUpper {
+	if name := r.Name(NameLongUpper); name != unknown.longUpper {
 		return name
 	}
 	return "Result(" + strconv.Itoa(int(r)) + ")"
@@ -216,7 +216,7 @@ func (r Result) String() string {
 // AppendText appends the long upper-case name. For a Result without a
 // name it returns dst as it was and an error.
 func (r Result) AppendText(dst []byte) ([]byte, error) {
-	name := r.Name(LongUpper)
+	name := r.Name(NameLongUpper)
 	if name == unknown.longUpper {
 		return dst, unknownName("result", r.String())
 	}

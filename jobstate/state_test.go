@@ -79,7 +79,7 @@ func requireParsed(t *testing.T, raw map[string]any, got float64, err error) {
 }
 
 func TestNamesRoundTripInEveryForm(t *testing.T) {
-	for _, f := range []jobstate.NameFormat{jobstate.LongUpper, jobstate.LongLower, jobstate.ShortUpper, jobstate.ShortLower} {
+	for _, f := range []jobstate.NameFormat{jobstate.NameLongUpper, jobstate.NameLongLower, jobstate.NameShortUpper, jobstate.NameShortLower} {
 		for s := range 256 {
 			name := jobstate.State(s).Name(f)
 			back, err := jobstate.ParseState(name)

@@ -164,7 +164,7 @@ func row(j *job) []string {
 		submit = t.Time().UTC().Format("2006-01-02 15:04")
 	}
 	return []string{
-		j.name(), strconv.FormatUint(uint64(j.UserID()), 10), name, j.State().Name(jobstate.ShortUpper), result, exit, nodes, submit,
+		j.name(), strconv.FormatUint(uint64(j.UserID()), 10), name, j.State().Name(jobstate.NameShortUpper), result, exit, nodes, submit,
 		between(j, jobstate.StateNew, jobstate.StateRun), between(j, jobstate.StateRun, jobstate.StateCleanup),
 		between(j, jobstate.StateCleanup, jobstate.StateInactive), info(j),
 	}
