@@ -104,6 +104,7 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 		j.asked.SubtractWith(c.Ranks)
 	case *jobstate.ActionReleaseContext:
 		h.run.Released(t, c.Ranks, c.Status)
+		h.waiting.SubtractWith(c.Ranks) // where an operator ended what was never launched
 		h.draining.SubtractWith(c.Ranks)
 		h.ready.UnionWith(idset.Difference(c.Ranks, &h.freed))
 		h.ended(t)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/perilog"
 )
 
@@ -89,6 +90,19 @@ func TestARerunOfHousekeepingTakesNoDrainBack(t *testing.T) {
 	require.True(t, b.freed.IsEmpty(), "HK-3: the drain is not confirmed")
 	b.drained()
 	require.Equal(t, "0", b.freed.String())
+}
+
+func TestHousekeepingThatAnOperatorEndedIsNotLaunched(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{ReleaseAfter: new(fsd.Duration)}})
+	b.take()
+	b.job.Offline(ranks("1"))
+	b.run()
+	require.Equal(t, "0", b.take().Launch[0].Ranks.String())
+	require.NoError(t, b.job.ForceFinish(b.now, perilog.Housekeeping(), ranks("1"), 0, "root"))
+	b.take()
+	require.Equal(t, "1", b.freed.String())
+	b.job.Offline(nil)
+	require.Empty(t, b.take().Launch, "rank 1 is somebody else's by now")
 }
 
 func TestNoStartBesideAForeignProlog(t *testing.T) {
