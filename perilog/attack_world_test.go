@@ -302,7 +302,7 @@ func (w *world) launch(l perilog.Launch) {
 		p := &process{let: map[uint32]bool{}, attempt: l.Attempt, running: true, single: l.Serves != nil, serves: []uint32{rank}}
 		if p.single {
 			p.serves = slices.Collect(l.Serves.All())
-			if w.job.R().HasRank(rank) && !l.Serves.Contains(rank) && !w.changed {
+			if w.job.R().HasRank(rank) && !l.Serves.Contains(rank) && !w.holds(l.Action, rank) && !w.changed {
 				w.fail("I3: %v does not hold rank %d, where it runs", l.Action, rank)
 			}
 		}
@@ -321,6 +321,16 @@ func (w *world) launch(l perilog.Launch) {
 		}
 		w.done[at] = p
 	}
+}
+
+// holds reports whether an action holds a rank by the log.
+func (w *world) holds(key perilog.Key, rank uint32) bool {
+	for h := range w.job.Holders() {
+		if h.Description == key.Description && h.Kind.String() == key.Kind.String() && h.Ranks.Contains(rank) {
+			return true
+		}
+	}
+	return false
 }
 
 // overlap judges that nothing else runs on a rank of the job where an action is
@@ -392,7 +402,8 @@ func (w *world) judgeRank(rank uint32) {
 		if key.Description == "" {
 			key.Description = "job-manager.epilog"
 		}
-		if (e.Ranks == nil || e.Ranks.Contains(rank)) && !w.ran[place{key, rank}] {
+		canceled := e.CancelOnException != nil && *e.CancelOnException // perhaps before it ran
+		if (e.Ranks == nil || e.Ranks.Contains(rank)) && !canceled && !w.ran[place{key, rank}] {
 			w.fail("I3: rank %d is freed, and epilog %d did not run there", rank, i)
 		}
 	}
