@@ -16,7 +16,8 @@ import (
 // library, is the judge: see attack_world_test.go.
 
 // TestAttack runs fresh seeds for a second, or as long as JOBLIFE_SOAK says.
-// JOBLIFE_SEED repeats one.
+// JOBLIFE_SEED repeats one. JOBLIFE_COMMIT, a commit's hash, is where CI begins, so
+// that each commit meets seeds of its own and a red run can be repeated.
 func TestAttack(t *testing.T) {
 	if text := os.Getenv("JOBLIFE_SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
@@ -37,6 +38,12 @@ func TestAttack(t *testing.T) {
 		}
 	}
 	seed := rand.Uint64()
+	if text := os.Getenv("JOBLIFE_COMMIT"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text[:min(len(text), 15)], 16, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
 	t.Logf("first seed %d; JOBLIFE_SEED=n go test -run TestAttack repeats seed n", seed)
 	var steps, crashes, jobs int
 	for end := time.Now().Add(length); time.Now().Before(end); jobs++ {
