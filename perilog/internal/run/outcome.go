@@ -78,6 +78,10 @@ func (r *Run) groups() []Group {
 		failed = failed || s.status != 0
 	})
 	if !r.spec.PerRank && (len(r.slots) == 0 || r.lead.status != 0 && !failed) {
+		for i := range groups {
+			groups[i].Ranks.Remove(r.spec.Leader)
+		}
+		groups = slices.DeleteFunc(groups, func(g Group) bool { return g.Ranks.IsEmpty() })
 		add(r.spec.Leader, &r.lead)
 	}
 	return groups
