@@ -2,6 +2,7 @@ package perilog
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -95,13 +96,17 @@ func (j *Job) Tick(now eventlog.Timestamp) {
 	if j.advance(now); j.stopped() {
 		return
 	}
-	for _, a := range j.actions {
-		if a.run != nil {
+	tick := func(a *action) {
+		// What was not taken yet does not run: its timers wait for that.
+		if a.run != nil && !slices.ContainsFunc(j.effects.Launch, func(l Launch) bool { return l.Action == a.Key }) {
 			a.run.Tick(j.now)
 		}
 	}
+	for _, a := range j.actions {
+		tick(a)
+	}
 	if j.hk != nil {
-		j.hk.run.Tick(j.now)
+		tick(&j.hk.action)
 	}
 }
 

@@ -2,6 +2,7 @@ package perilog_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -103,6 +104,23 @@ func TestHousekeepingThatAnOperatorEndedIsNotLaunched(t *testing.T) {
 	require.Equal(t, "1", b.freed.String())
 	b.job.Offline(nil)
 	require.Empty(t, b.take().Launch, "rank 1 is somebody else's by now")
+}
+
+func TestNothingTimesOutBeforeItsLaunchIsTaken(t *testing.T) {
+	single := perilog.ActionConfig{Leader: 9, Timeout: fsd.Duration(10 * time.Second), KillTimeout: fsd.Duration(time.Second)}
+	b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{single}})
+	b.run()
+	for range 5 { // ticks, and no Take
+		b.now += 20
+		b.job.Tick(b.now)
+	}
+	require.Equal(t, "9", b.take().Launch[0].Ranks.String())
+	require.True(t, b.freed.IsEmpty(), "I3: the epilog has not run")
+	b.job.Tick(b.now)
+	require.Len(t, b.take().Signal, 1)
+	b.job.Tick(b.now + 1)
+	b.take()
+	require.Equal(t, "0-1", b.freed.String())
 }
 
 func TestNoStartBesideAForeignProlog(t *testing.T) {
