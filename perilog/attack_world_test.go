@@ -340,7 +340,7 @@ func (w *world) overlap(key perilog.Key, rank uint32) {
 		w.fail("PL-16: %v is launched on rank %d, where the job runs", key, rank)
 	}
 	for at, p := range w.done {
-		if p.running && !p.signal && !p.released(rank) && at.key.Kind != key.Kind && slices.Contains(p.serves, rank) && !w.drained.Contains(rank) && !w.toDrain.Contains(rank) && !w.given.Contains(rank) && !w.forced.Contains(rank) {
+		if p.running && !p.signal && (!p.single || at.rank == rank) && at.key.Kind != key.Kind && slices.Contains(p.serves, rank) && !w.drained.Contains(rank) && !w.toDrain.Contains(rank) && !w.given.Contains(rank) && !w.forced.Contains(rank) {
 			w.fail("PL-16: %v is launched on rank %d, where %v runs", key, rank, at.key)
 		}
 	}
