@@ -333,6 +333,12 @@ func (w *world) holds(key perilog.Key, rank uint32) bool {
 	return false
 }
 
+// lets reports whether the configuration lets ranks go where housekeeping was given
+// up.
+func (w *world) lets(key perilog.Key) bool {
+	return key == perilog.Housekeeping() && (w.changed || w.cfg.Housekeeping.OnFailure == "release")
+}
+
 // overlap judges that nothing else runs on a rank of the job where an action is
 // launched.
 func (w *world) overlap(key perilog.Key, rank uint32) {
@@ -387,7 +393,7 @@ func (w *world) judgeRank(rank uint32) {
 		if !slices.Contains(p.serves, rank) {
 			continue
 		}
-		if p.running && !excused && !(p.signal && (p.single || at.key == perilog.Housekeeping())) && !p.released(rank) {
+		if p.running && !excused && !(p.signal && (p.single || at.key == perilog.Housekeeping())) && !w.lets(at.key) && !p.released(rank) {
 			w.fail("I3: rank %d is freed, and %v runs there", rank, at.key)
 		}
 	}

@@ -40,6 +40,9 @@ func TestEveryReachableState(t *testing.T) {
 			if c.deep && os.Getenv("JOBLIFE_DEEP") == "" {
 				t.Skip("set JOBLIFE_DEEP=1 to visit it")
 			}
+			if testing.Short() && c.states > 1000 {
+				t.Skip("takes more than a second: run without -short")
+			}
 			states, ends := explore(t, c.nodes, &c.config)
 			t.Logf("%d states, %d ends", states, ends)
 			require.Equal(t, c.states, states)
