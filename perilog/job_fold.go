@@ -412,7 +412,11 @@ func (j *Job) foldFinish(a *action, t eventlog.Timestamp, status int32) {
 	a.stage, a.run = stageFinished, nil
 	if h := j.holds.hold(a.Key); h != nil {
 		a.stage = stageActive
-		a.run = j.newRun(a, &jobstate.ActionStartContext{PerRank: !a.single, Leader: jobstate.Some(uint32(0))}, h.ranks.Clone())
+		as := &jobstate.ActionStartContext{PerRank: !a.single, Timeout: a.timeout, KillTimeout: a.killTimeout}
+		if a.single {
+			as.Leader = jobstate.Some(a.leader)
+		}
+		a.run = j.newRun(a, as, h.ranks.Clone())
 		a.run.Launch(t, a.attempts+1, &h.ranks)
 		a.run.Lose()
 	}

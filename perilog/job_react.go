@@ -48,21 +48,23 @@ func (j *Job) settle() {
 	if j.executor != executorAsked && j.mayStart() {
 		j.executor, j.effects.Start = executorAsked, true
 	}
-	if len(j.effects.Signal) > 0 {
-		j.effects.Launch = slices.DeleteFunc(j.effects.Launch, j.isMoot)
-	}
+	j.effects.Launch = slices.DeleteFunc(j.effects.Launch, j.isMoot)
 	j.askDrains()
 	j.free()
 }
 
-// isMoot reports whether what is to be launched has ended by now, as where it was
-// given up before anybody took it, and leaves it the ranks where it has not.
+// isMoot reports whether what is to be launched has ended by now, as where an
+// operator ended it before anybody took it. It leaves the launch the ranks where it
+// has not.
 func (j *Job) isMoot(l Launch) bool {
 	a := j.action(l.Action)
 	if a == nil || a.run == nil {
 		return true
 	}
 	l.Ranks.IntersectWith(a.run.Of(l.Attempt))
+	if l.Serves != nil {
+		l.Serves.IntersectWith(a.run.Open())
+	}
 	return l.Ranks.IsEmpty()
 }
 

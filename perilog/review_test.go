@@ -223,3 +223,48 @@ func TestHoldersOfAJobShowItsHousekeeping(t *testing.T) {
 	}
 	require.Equal(t, []string{"housekeeping 0-1"}, held)
 }
+
+func TestWhatAnOperatorEndedIsNotLaunched(t *testing.T) {
+	single := perilog.ActionConfig{Leader: 0}
+	for name, c := range map[string]perilog.ActionConfig{"per rank": perRank(), "single": single} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{c}})
+			b.run() // the launch was not taken yet
+			require.NoError(t, b.job.ForceFinish(b.now, epilog, ranks("1"), 0, "root"))
+			l := b.take().Launch[0]
+			require.Equal(t, "0", l.Ranks.String())
+			require.Equal(t, "1", b.freed.String())
+			if l.Serves != nil {
+				require.Equal(t, "0", l.Serves.String())
+			}
+			b.exited(epilog, 0, 0)
+			require.Equal(t, "0-1", b.freed.String())
+		})
+	}
+	b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
+	b.run()
+	require.NoError(t, b.job.ForceFinish(b.now, epilog, nil, 0, "root"))
+	require.Empty(t, b.take().Launch, "the ranks are somebody else's by now")
+	require.Equal(t, "0-1", b.freed.String())
+}
+
+func TestAnActionThatWasStartedTwiceGoesOnAsItsStartSays(t *testing.T) {
+	single := perilog.ActionConfig{Leader: 9, Timeout: seconds(100), KillTimeout: seconds(10)}
+	b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{single}})
+	b.run()
+	b.take()
+	for _, line := range []string{
+		`{"timestamp":50,"name":"epilog-start","context":{"description":"job-manager.epilog"}}`,
+		`{"timestamp":51,"name":"epilog-finish","context":{"description":"job-manager.epilog","status":0}}`,
+	} {
+		b.log = append(append(b.log, line...), '\n')
+	}
+	b.now = 60
+	b.crash()
+	b.take()
+	require.Equal(t, perilog.AnswerApplied,
+		b.report(perilog.Report{Action: epilog, Attempt: 2, Kind: perilog.ReportExited, Rank: 9}))
+	b.take()
+	require.Equal(t, "0-1", b.freed.String())
+	require.Equal(t, 2, b.logged("epilog-finish"))
+}
