@@ -251,6 +251,13 @@ func (w *world) take(honest bool) {
 	w.given = given
 	var acts []func()
 	for _, l := range todo.Launch {
+		serves := l.Ranks
+		if l.Serves != nil {
+			serves = l.Serves
+		}
+		if serves.Intersects(todo.Free.R.Ranks()) {
+			w.fail("I3: %v is launched on ranks that are freed with it", l.Action)
+		}
 		acts = append(acts, func() { w.launch(l) })
 	}
 	for _, s := range todo.Signal {
