@@ -13,7 +13,7 @@ import (
 	"github.com/joblife/joblife/examples/boltstore"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the golden files")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // call runs the command.
 func call(args ...string) (status int, stdout, stderr string) {
@@ -24,7 +24,7 @@ func call(args ...string) (status int, stdout, stderr string) {
 
 func golden(t *testing.T, name, got string) {
 	file := filepath.Join("testdata", name+".golden")
-	if *rewrite {
+	if *update {
 		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(file)
