@@ -22,10 +22,10 @@ const module = "github.com/joblife/joblife"
 // and forAll: packages of this module by their folder, and modules by the names
 // of thirdParty. Tests may import every package, testify and rapid.
 var layout = map[string]string{
-	".":                      belowRoot,
+	".":                      "btree " + belowRoot,
 	"joblifetest":            ". " + belowRoot + " eventlog/logfile rset/pool jobstate/archive purge/dirstore purge/storetest rapid",
 	"perilog":                "perilog/internal/run " + belowPerilog,
-	"perilog/exec":           "idset rset jobstate/jobid",
+	"perilog/exec":           "idset rset jobstate/jobid eventlog",
 	"perilog/internal/run":   "idset eventlog jobstate",
 	"purge":                  "btree jobstate jobstate/jobid jobstate/fsd eventlog",
 	"purge/dirstore":         "purge eventlog eventlog/logfile jobstate jobstate/jobid",
@@ -35,7 +35,7 @@ var layout = map[string]string{
 	"rset/alloc":             "rset idset jobstate/jobid eventlog btree",
 	"rset/pool":              "rset idset rset/hostlist rset/internal/children jobstate/jobid jobstate/jobspec eventlog btree",
 	"rset/internal/children": "idset",
-	"jobstate":               "eventlog idset jobstate/jobid",
+	"jobstate":               "eventlog idset jobstate/jobid jobstate/fsd",
 	"jobstate/jobid":         "",
 	"jobstate/fsd":           "",
 	"jobstate/jobspec":       "",
