@@ -179,8 +179,8 @@ func TestReadyNeedsAHelloBeforeIt(t *testing.T) {
 
 // SM-16: priority 0 holds, wherever it comes from.
 func TestHeldJobsAreNeverAskedFor(t *testing.T) {
-	t.Log("SM-16")
 	d := online(t, 0)
+	t.Log("SM-16")
 	d.add(1, 0, "")
 	d.state(1, alloc.StateBlocked)
 	d.prioritize("", alloc.Priority{ID: 1, Priority: 0})
