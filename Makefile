@@ -69,15 +69,15 @@ corpus:
 	env -u JOBLIFE_DATA go test -short -count=1 $(PACKAGES)
 
 # The tests that have more depth than there is time for in `test`.
-# A minute of the adversary, with fresh seeds.
-.PHONY: attack
-attack:
-	@$(MAKE) --no-print-directory soak SOAK=60s
-
 .PHONY: deep
 deep:
 	@packages=$$(.ci/reading JOBLIFE_DEEP); \
 	JOBLIFE_DEEP=1 go test -count=1 -timeout 20m $$packages
+
+# A minute of random histories, with fresh seeds.
+.PHONY: attack
+attack:
+	@$(MAKE) --no-print-directory soak SOAK=60s
 
 # Random histories for SOAK each. JOBLIFE_SEED repeats one that failed.
 .PHONY: soak

@@ -277,7 +277,8 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 	require.False(t, old.Submitted())
 }
 
-func TestSubmitWithoutVersionEntersDepend(t *testing.T) { // SM-6
+func TestSubmitWithoutVersionEntersDepend(t *testing.T) {
+	t.Log("SM-6")
 	j, _ := run(t, `submit {"userid":1,"urgency":16,"flags":0}`)
 	require.Equal(t, jobstate.StateDepend, j.State())
 	at, _ := j.Entered(jobstate.StateDepend)
@@ -286,7 +287,8 @@ func TestSubmitWithoutVersionEntersDepend(t *testing.T) { // SM-6
 	require.Equal(t, jobstate.IgnoredState, last, "flux-core 0.41 wrote validate and no version")
 }
 
-func TestDependenciesAreASetByDescription(t *testing.T) { // SM-15
+func TestDependenciesAreASetByDescription(t *testing.T) {
+	t.Log("SM-15")
 	add, remove := `dependency-add {"description":"a"}`, `dependency-remove {"description":"a"}`
 	j, _ := run(t, submit)
 	require.Nil(t, j.Dependencies())
@@ -320,7 +322,8 @@ func TestManyDependenciesStayInOrder(t *testing.T) {
 	require.Equal(t, want, j.Dependencies())
 }
 
-func TestUrgencyReturnsToPriorityUntilTheNextPriority(t *testing.T) { // SM-16, flux-core#4940
+func TestUrgencyReturnsToPriorityUntilTheNextPriority(t *testing.T) { // flux-core#4940
+	t.Log("SM-16")
 	sched := upTo(jobstate.StateSched)
 	for _, back := range []string{`urgency {"urgency":16,"userid":1}`, "flux-restart", `jobspec-update {"attributes.x":1}`} {
 		j, _ := run(t, append(sched, back)...)
@@ -347,7 +350,8 @@ func TestUrgencyReturnsToPriorityUntilTheNextPriority(t *testing.T) { // SM-16, 
 	require.False(t, j.Held(), "what runs is not held")
 }
 
-func TestPrologsAndEpilogsAreCountedByDescription(t *testing.T) { // PL-1
+func TestPrologsAndEpilogsAreCountedByDescription(t *testing.T) {
+	t.Log("PL-1")
 	runs := upTo(jobstate.StateRun)
 	j, _ := run(t, append(runs, `prolog-start {"description":"a"}`, `prolog-start {"description":"a"}`, `epilog-start {"description":"a"}`)...)
 	require.False(t, j.MayStart())
@@ -410,7 +414,8 @@ func TestMoreThan255PrologsAreCounted(t *testing.T) { // the reference's counter
 	require.Equal(t, 300, n)
 }
 
-func TestEpilogHoldsFreeAndClean(t *testing.T) { // PL-2, flux-core#5011, #5345
+func TestEpilogHoldsFreeAndClean(t *testing.T) { // flux-core#5011, #5345
+	t.Log("PL-2")
 	ended := append(upTo(jobstate.StateRun), "start", `finish {"status":0}`, `epilog-start {"description":"e"}`, `release {"ranks":"all","final":true}`)
 	j, _ := run(t, ended...)
 	require.False(t, j.MayFree())
@@ -424,7 +429,8 @@ func TestEpilogHoldsFreeAndClean(t *testing.T) { // PL-2, flux-core#5011, #5345
 	require.False(t, j.MayClean(), "also for a job that never had resources")
 }
 
-func TestStartIsNotAlloc(t *testing.T) { // SM-11
+func TestStartIsNotAlloc(t *testing.T) {
+	t.Log("SM-11")
 	j, _ := run(t, upTo(jobstate.StateRun)...)
 	require.False(t, j.Started())
 	require.True(t, j.HasResources())
@@ -434,7 +440,8 @@ func TestStartIsNotAlloc(t *testing.T) { // SM-11
 	require.False(t, j.MayStart())
 }
 
-func TestResourcesFollowFromEventsAlone(t *testing.T) { // SM-10, SM-9
+func TestResourcesFollowFromEventsAlone(t *testing.T) {
+	t.Log("SM-10, SM-9")
 	j, _ := run(t, append(upTo(jobstate.StateRun), `exception {"type":"scheduler-restart","severity":0,"note":""}`)...)
 	require.False(t, j.HasResources())
 	require.True(t, j.WasAllocated())
@@ -458,7 +465,8 @@ func TestResourcesFollowFromEventsAlone(t *testing.T) { // SM-10, SM-9
 	require.True(t, j.HasResources())
 }
 
-func TestResultsAndExitCodes(t *testing.T) { // SM-13, SM-14
+func TestResultsAndExitCodes(t *testing.T) {
+	t.Log("SM-13, SM-14")
 	fatal := func(kind string) string {
 		return `exception {"type":"` + kind + `","severity":0,"note":"n"}`
 	}
@@ -505,7 +513,8 @@ func TestResultsAndExitCodes(t *testing.T) { // SM-13, SM-14
 	require.False(t, ok, "no result before CLEANUP")
 }
 
-func TestFatalExceptionInNewIsRefused(t *testing.T) { // SM-13
+func TestFatalExceptionInNewIsRefused(t *testing.T) {
+	t.Log("SM-13")
 	j, _ := run(t, submit)
 	text := describe(j)
 	_, err := j.Apply(entry(9, "exception", `{"type":"x","severity":0,"note":""}`))
@@ -515,7 +524,8 @@ func TestFatalExceptionInNewIsRefused(t *testing.T) { // SM-13
 	require.NoError(t, err)
 }
 
-func TestRepeatedEntriesChangeNothing(t *testing.T) { // EL-5, flux-core#2547
+func TestRepeatedEntriesChangeNothing(t *testing.T) { // flux-core#2547
+	t.Log("EL-5")
 	lines := append(upTo(jobstate.StateRun), `prolog-start {"description":"a"}`, `memo {"a":1}`, `prolog-finish {"description":"a","status":0}`, "start", `finish {"status":0}`)
 	once, twice := jobstate.NewJob(1), jobstate.NewJob(1)
 	for _, e := range script(lines...) {
@@ -546,7 +556,8 @@ func TestInvalidateClosesTheLog(t *testing.T) {
 	require.ErrorIs(t, err, jobstate.ErrClosed)
 }
 
-func TestFlagsSurvive(t *testing.T) { // HK-6
+func TestFlagsSurvive(t *testing.T) {
+	t.Log("HK-6")
 	j, _ := run(t, `submit {"userid":1,"urgency":16,"flags":6,"version":1}`, `set-flags {"flags":["alloc-bypass","novalidate","alloc-bypass"]}`)
 	require.Equal(t, jobstate.FlagDebug|jobstate.FlagWaitable|jobstate.FlagNoValidate, j.Flags())
 	require.True(t, j.HasFlag("alloc-bypass"))
@@ -618,7 +629,8 @@ func TestDeepAnnotationsCostInProportion(t *testing.T) {
 	require.JSONEq(t, marshal(want), string(j.Annotations()))
 }
 
-func TestWhatNoLogCanHoldIsRefused(t *testing.T) { // SM-2
+func TestWhatNoLogCanHoldIsRefused(t *testing.T) {
+	t.Log("SM-2")
 	deep := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
 	for _, e := range []eventlog.Entry{
 		entry(50, "start", `{"a":`), entry(50, "made-up", `{"a":`), entry(50, "priority", `{]`), entry(50, "made-up", `[]`),

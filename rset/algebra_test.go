@@ -11,6 +11,7 @@ import (
 )
 
 func TestOperationsDoAsANaiveSetDoes(t *testing.T) {
+	t.Log("RS-4")
 	rapid.Check(t, func(t *rapid.T) {
 		x, y := drawNaive(t, "a"), drawNaive(t, "b")
 		a, b := x.build(t), y.build(t)
@@ -94,8 +95,8 @@ const mixed = `{"version":1,"execution":{"R_lite":[` +
 	`"properties":{"big":"2-3","edge":"0"},"future":{"x":[1]}},` +
 	`"scheduling":{"graph":{"nodes":[],"edges":[]}},"attributes":{"system":{"queue":"batch"}}}`
 
-// PR-6.
 func TestAFragmentKeepsWhatBelongsToItsRanks(t *testing.T) {
+	t.Log("PR-6")
 	part, err := parse(t, mixed).Restrict(ids(t, "1-2,4"))
 	require.NoError(t, err)
 	require.Equal(t, `{"version":1,"execution":{"R_lite":[`+

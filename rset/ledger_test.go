@@ -53,6 +53,7 @@ func (f *fragments) check() {
 
 // PR-1 to PR-3: any R, any groups, in any order.
 func TestWhatIsFreedAndWhatIsHeldIsAlwaysTheWhole(t *testing.T) {
+	t.Log("PR-1, PR-2, PR-3")
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawNaive(t, "r").build(t)
 		named := rapid.SampledFrom([][]string{nil, {"ssd0"}, {"rabbit", "ssd0"}}).Draw(t, "named")
@@ -173,6 +174,7 @@ func TestFreeingNothingIsNothingUnlessItIsTheLast(t *testing.T) {
 
 // PR-5: named resources hold the final fragment back, or go with the rest.
 func TestResourcesWithoutARankAreHeldUntilNamedOrFinal(t *testing.T) {
+	t.Log("PR-5")
 	r := parse(t, mixed)
 	l := rset.NewLedger(r, "ssd1", "ssd0", "ssd1")
 	require.Equal(t, []string{"ssd0", "ssd1"}, l.HeldNamed())
@@ -207,6 +209,7 @@ func TestRanksThatAreGoneAreFreedAndReported(t *testing.T) {
 
 // PR-15: what was freed is a set, told again after a restart, never a count.
 func TestALedgerIsRebuiltFromWhatWasFreed(t *testing.T) {
+	t.Log("PR-15")
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawNaive(t, "r").build(t)
 		l := rset.NewLedger(r, "a", "b")
@@ -295,6 +298,7 @@ func TestReenact1284RanklessResourcesEndWithTheFinalFragment(t *testing.T) {
 // flux-sched commit 75462fef: releasing exactly half made the later release of
 // all fail (PR-4).
 func TestReenact75462fefHalfThenHalfThenAll(t *testing.T) {
+	t.Log("PR-4")
 	for _, ranks := range []int{2, 4, 6, 64} {
 		r := parse(t, fmt.Sprintf(`{"version":1,"execution":{"R_lite":[{"rank":"0-%d","children":{"core":"0-7"}}]}}`, ranks-1))
 		half := new(idset.Set)
@@ -313,6 +317,7 @@ func TestReenact75462fefHalfThenHalfThenAll(t *testing.T) {
 
 // PR-7: a time frees nothing.
 func TestAnExpiredAllocationIsHeld(t *testing.T) {
+	t.Log("PR-7")
 	r, err := parse(t, mixed).WithTimes(1, 2)
 	require.NoError(t, err)
 	l := rset.NewLedger(r)

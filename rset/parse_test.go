@@ -190,8 +190,8 @@ func TestWhatIsReadIsToldAndWrittenAgain(t *testing.T) {
 	require.True(t, rset.Equal(r, back.R))
 }
 
-// RS-9.
 func TestTimesKeepEveryDigitAndMayBeIntegers(t *testing.T) {
+	t.Log("RS-9")
 	for in, want := range map[string]string{
 		"1795226015.4997683": "1795226015.4997683", "1700000000": "1700000000.0", "0": "0.0", "-0.0": "0.0", "0.1": "0.10000000000000001",
 	} {

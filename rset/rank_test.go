@@ -75,6 +75,7 @@ func TestHostsAreAssignedInRankOrder(t *testing.T) {
 
 // RS-2: several ranks may be on one host.
 func TestHostsAreFoundWithAllTheirRanks(t *testing.T) {
+	t.Log("RS-2")
 	r := parse(t, `{"version":1,"execution":{"R_lite":[{"rank":"1,4-5,9","children":{"core":"0"}}],"nodelist":["a,b,a,c"]}}`)
 	for hosts, want := range map[string]string{"a": "1,5", "c": "9", "c,a": "1,5,9", "": ""} {
 		got, err := r.RanksOf(list(t, hosts))
@@ -85,8 +86,8 @@ func TestHostsAreFoundWithAllTheirRanks(t *testing.T) {
 	require.EqualError(t, err, `rset: hosts do not match: unknown hosts: ["x" "z"]`)
 }
 
-// RS-7.
 func TestPropertiesOfOneInstanceAreLeftOut(t *testing.T) {
+	t.Log("RS-7")
 	r := parse(t, `{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],"properties":{"+in":"0","out+":"0","q@x":"0"}}}`)
 	out := r.WithoutLocal()
 	require.Equal(t, "", out.Property("+in").String())

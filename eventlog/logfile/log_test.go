@@ -268,6 +268,7 @@ func TestThePolicySaysWhenABatchIsDurable(t *testing.T) {
 
 // EL-4: a flush waits for all batches before it.
 func TestSyncCoversAllBatchesBeforeIt(t *testing.T) {
+	t.Log("EL-4")
 	d := with(name, "")
 	l := openLog(t, d, logfile.SyncGroup)
 	for i := range 10 {
@@ -346,6 +347,7 @@ func TestABatchHasALimitByDefault(t *testing.T) {
 
 // EL-4: earlier bytes stay, the error comes once, and the log goes on.
 func TestAFailedWriteIsTakenBackAndTheLogGoesOn(t *testing.T) {
+	t.Log("EL-4")
 	batch := lines(2, 5)
 	for what, tt := range map[string]struct {
 		f  fault

@@ -265,6 +265,7 @@ func drain(t *rapid.T, r *logfile.Reader, cut bool) string {
 // process or the machine ends; what was not is there in part and in order; and
 // nobody reads anything else. EL-4, EL-5.
 func TestWhatIsDurableSurvivesAnything(t *testing.T) {
+	t.Log("EL-4, EL-5")
 	for range 20 { // what is rare takes more runs than rapid does by itself
 		rapid.Check(t, surviveAnything)
 	}

@@ -56,6 +56,7 @@ const endOfHistory = "logfile: end of history"
 
 // EL-5: each event once, in order, and where the history ends.
 func TestAReaderTellsWhereTheHistoryEndsAndGoesOn(t *testing.T) {
+	t.Log("EL-5")
 	d := with(name, lines(0, 2))
 	l := openLog(t, d, logfile.SyncGroup)
 	r := openReader(t, d, 0)
@@ -232,6 +233,7 @@ func TestHalfALineIsForgottenWhenItsWriterTakesItBack(t *testing.T) {
 
 // EL-6: not visible outside before it is durable.
 func TestALimitHidesWhatIsNotDurable(t *testing.T) {
+	t.Log("EL-6")
 	d := with(name, lines(0, 2))
 	l := openLog(t, d, logfile.SyncGroup)
 	require.NoError(t, l.Append([]byte(line(2))))
@@ -279,6 +281,7 @@ func TestALimitOfNothingHidesAll(t *testing.T) {
 
 // EL-5: a log that was overwritten or shrank is an error, not a crash.
 func TestAReaderNoticesThatTheLogWasChanged(t *testing.T) {
+	t.Log("EL-5")
 	for what, tt := range map[string]struct {
 		change func(d *disk)
 		text   string

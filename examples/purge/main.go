@@ -1,15 +1,12 @@
 // Command purge shows how finished jobs go, and what remains of them. It makes up
-// jobs that ended in the last two weeks, shows them in a table, and tells which of
-// them a purge would remove, and why. Like "flux job purge" it removes nothing
-// without -force.
+// jobs that ended in the last two weeks, and tells which of them a purge would remove,
+// and why. Like "flux job purge" it removes nothing without -force.
 //
 //	purge                              what would go by an age limit of 7 days
 //	purge -force                       it goes
 //	purge -num-limit 9995 -batch 2     the oldest go until 9995 are left
 //	purge -force -id ƒ2d -id ƒ3f       these go, whatever the limits say
-//	purge -step 30d                    a clock that steps removes nothing
 //	purge -store jobs.db               jobs in a bbolt file that the next run reads
-//	purge -dir jobs                    jobs in a directory of plain files
 //
 // Jobs, ids and the clock are made up of -seed: the same flags print the same. What
 // an embedder does with the library is in session.go.
@@ -33,36 +30,31 @@ import (
 )
 
 const (
-	defaultAge   = "7d"
-	defaultJobs  = 10_000
-	defaultFiled = 100 // in a directory, where each job needs some fsyncs
-	maxJobs      = 100_000
-	maxPins      = 1000
+	defaultAge = 7 * 24 * time.Hour
+	maxJobs    = 100_000
 )
 
 // options is what the command line says.
 type options struct {
-	jobs, pin  int
-	seed       uint64
-	limits     purge.Limits
-	force      bool
-	step       time.Duration
-	store, dir string
-	ids        []jobid.ID
+	jobs, pin int
+	seed      uint64
+	limits    purge.Limits
+	force     bool
+	store     string
+	ids       []jobid.ID
 }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is the command, without the process around it. It returns the exit status: 1
-// if a job that was named did not go or something failed, 2 for a wrong command
-// line.
+// run is the command without the process around it. It returns the exit status: 1
+// if a job that was named did not go or something failed, 2 for bad flags.
 func run(args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		fmt.Fprintf(stderr, "purge: %v\npurge -h tells what there is\n", err)
+		fmt.Fprintf(stderr, "purge: %v\nRun purge -h for the flags.\n", err)
 		return 2
 	}
 	out := bufio.NewWriter(stdout)
@@ -74,25 +66,17 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// parse reads the command line; -h prints on stdout.
+// parse reads the command line. It prints the help to stdout.
 func parse(args []string, stdout io.Writer) (options, error) {
-	o := options{jobs: -1, seed: 1, pin: 3}
-	table := map[string]any{} // the limits, as a Flux configuration has them
+	o := options{jobs: 10_000, pin: 3}
+	maxCount := -1
 	f := flag.NewFlagSet("purge", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.Usage = func() {}
-	f.Func("jobs", fmt.Sprintf("make up `N` inactive jobs, 0 to %d (default %d, with -dir %d)", maxJobs, defaultJobs, defaultFiled),
-		number(&o.jobs, 0, maxJobs))
-	f.Uint64Var(&o.seed, "seed", o.seed, "the `NUMBER` that the jobs are drawn with")
-	f.Func("age-limit", "purge jobs older than `FSD`, as 12h or 7d (default "+defaultAge+" without -num-limit)",
-		func(s string) error { table["inactive-age-limit"] = s; return nil })
-	f.Func("num-limit", "purge the oldest of more than `N` jobs",
-		func(s string) error { table["inactive-num-limit"] = integer(s); return nil })
-	f.Func("min-age", "purge no job younger than `FSD`", func(s string) error {
-		d, err := duration(s)
-		o.limits.MinAge = jobstate.Some(d)
-		return err
-	})
+	f.Func("jobs", fmt.Sprintf("make up `N` inactive jobs, 0 to %d (default %d)", maxJobs, o.jobs), number(&o.jobs, 0, maxJobs))
+	f.Uint64Var(&o.seed, "seed", 1, "the `number` that the jobs are drawn from")
+	f.Func("age-limit", "purge jobs older than `FSD` (default 7d without -num-limit)", duration(&o.limits.MaxAge))
+	f.Func("num-limit", "purge the oldest of more than `N` jobs", number(&maxCount, 0, maxJobs))
+	f.Func("min-age", "purge no job younger than `FSD`", duration(&o.limits.MinAge))
 	f.Func("batch", fmt.Sprintf("purge at most `N` jobs at a time, 1 to %d (default %d)", purge.MaxBatch, purge.DefaultBatch),
 		number(&o.limits.Batch, 1, purge.MaxBatch))
 	f.BoolVar(&o.force, "force", false, "purge; without it this is a dry run")
@@ -101,74 +85,44 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		o.ids = append(o.ids, id)
 		return err
 	})
-	f.Func("pin", fmt.Sprintf("pin the `N` oldest jobs, 0 to %d (default %d)", maxPins, o.pin), number(&o.pin, 0, maxPins))
-	f.Func("step", "show what happens if the clock steps by `FSD`, as 30d or -1h", func(s string) (err error) {
-		rest, back := strings.CutPrefix(s, "-")
-		o.step, err = duration(rest)
-		if back {
-			o.step = -o.step
-		}
-		return err
-	})
-	f.StringVar(&o.store, "store", "", "keep the jobs in the bbolt `FILE`; if it has some, use those")
-	f.StringVar(&o.dir, "dir", "", "keep the jobs in the directory `PATH`; if it has some, use those")
+	f.Func("pin", fmt.Sprintf("pin the `N` oldest jobs, 0 to 1000 (default %d)", o.pin), number(&o.pin, 0, 1000))
+	f.StringVar(&o.store, "store", "", "keep the jobs in the bbolt `file`; if it has some, use those")
 	err := f.Parse(args)
+	if maxCount >= 0 {
+		o.limits.MaxCount = jobstate.Some(maxCount)
+	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, "usage: purge [flags]\n\nMakes up inactive jobs and tells which of them a purge would remove. With -force they go.\n"+
-			"An FSD is a number of seconds, or like 90s, 12h, 7d.\n\n")
 		f.SetOutput(stdout)
+		fmt.Fprint(stdout, "Usage: purge [flags]\n\nMakes up inactive jobs and tells which of them a purge would remove. With -force they go.\n"+
+			"An FSD is a number of seconds, or such as 90s, 12h or 7d.\n")
 		f.PrintDefaults()
-		return o, err
 	case err != nil:
-		return o, err
 	case f.NArg() > 0:
-		return o, fmt.Errorf("unexpected argument %q: job ids go with -id", f.Arg(0))
-	case len(o.ids) > 0 && len(table) > 0:
-		return o, errors.New("-id ignores the limits: leave out one of them")
-	case o.store != "" && o.dir != "":
-		return o, errors.New("-store and -dir exclude each other")
+		err = fmt.Errorf("unexpected argument %q: job ids go with -id", f.Arg(0))
+	case len(o.ids) > 0 && (o.limits.MaxAge.Set || o.limits.MaxCount.Set):
+		err = errors.New("-id ignores the limits: leave out one of them")
+	case !o.limits.MaxAge.Set && !o.limits.MaxCount.Set:
+		o.limits.MaxAge = jobstate.Some(defaultAge)
 	}
-	if o.jobs < 0 {
-		o.jobs = defaultJobs
-		if o.dir != "" {
-			o.jobs = defaultFiled
-		}
-	}
-	if len(table) == 0 {
-		table["inactive-age-limit"] = defaultAge
-	}
-	limits, err := purge.ParseLimits(table)
-	limits.MinAge, limits.Batch = o.limits.MinAge, o.limits.Batch
-	o.limits = limits
 	return o, err
 }
 
 // number returns what sets n, which is to be from least to most.
 func number(n *int, least, most int) func(string) error {
-	return func(s string) error {
-		v, err := strconv.Atoi(s)
-		if err != nil || v < least || v > most {
-			return fmt.Errorf("want a number from %d to %d", least, most)
+	return func(s string) (err error) {
+		if *n, err = strconv.Atoi(s); err != nil || *n < least || *n > most {
+			return fmt.Errorf("give a number from %d to %d", least, most)
 		}
-		*n = v
 		return nil
 	}
 }
 
-// integer returns the number in a text, or the text for ParseLimits to refuse.
-func integer(s string) any {
-	if v, err := strconv.Atoi(s); err == nil {
-		return v
+// duration returns what sets a limit.
+func duration(l *jobstate.Optional[time.Duration]) func(string) error {
+	return func(s string) error {
+		d, err := fsd.Parse(s)
+		*l = jobstate.Some(time.Duration(d))
+		return err
 	}
-	return s
-}
-
-// duration reads a duration of at most 20 years: ids count 34 years from the epoch.
-func duration(s string) (time.Duration, error) {
-	d, err := fsd.Parse(s)
-	if err == nil && time.Duration(d) > 20*365*24*time.Hour {
-		err = errors.New("want at most 20 years")
-	}
-	return time.Duration(d), err
 }

@@ -11,10 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/examples/boltstore"
-	"github.com/joblife/joblife/purge/dirstore"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the golden files")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // call runs the command.
 func call(args ...string) (status int, stdout, stderr string) {
@@ -25,7 +24,7 @@ func call(args ...string) (status int, stdout, stderr string) {
 
 func golden(t *testing.T, name, got string) {
 	file := filepath.Join("testdata", name+".golden")
-	if *rewrite {
+	if *update {
 		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(file)
@@ -38,7 +37,6 @@ func TestTheOutputIsThatOfTheGoldenFiles(t *testing.T) {
 		"dryrun": "-jobs 500 -age-limit 10d",
 		"force":  "-jobs 500 -force",
 		"count":  "-jobs 500 -num-limit 495 -min-age 1h -pin 1",
-		"step":   "-jobs 50 -step 30d -age-limit infinity",
 	} {
 		status, stdout, stderr := call(strings.Fields(args)...)
 		require.Zero(t, status, stderr)
@@ -60,18 +58,16 @@ func count(t *testing.T, stdout, title, row string) string {
 }
 
 func TestARestartKnowsWhatWasPurged(t *testing.T) {
-	dir := t.TempDir()
-	for _, where := range [][]string{{"-store", filepath.Join(dir, "jobs.db")}, {"-dir", filepath.Join(dir, "jobs")}} {
-		where = append(where, "-jobs", "60")
-		status, stdout, stderr := call(append(where, "-force", "-num-limit", "40")...)
-		require.Zero(t, status, stderr)
-		require.Equal(t, "60", count(t, stdout, "BEFORE", "inactive"))
-		require.Equal(t, "20", count(t, stdout, "AFTER", "purged now"))
-		status, stdout, stderr = call(where...)
-		require.Zero(t, status, stderr)
-		require.Equal(t, "40", count(t, stdout, "BEFORE", "inactive"))
-		require.Equal(t, "20", count(t, stdout, "BEFORE", "tombstones"))
-	}
+	where := []string{"-store", filepath.Join(t.TempDir(), "jobs.db"), "-jobs", "60"}
+	status, stdout, stderr := call(append(where, "-force", "-num-limit", "40")...)
+	require.Zero(t, status, stderr)
+	require.Equal(t, "60", count(t, stdout, "BEFORE", "inactive"))
+	require.Equal(t, "20", count(t, stdout, "AFTER", "purged now"))
+	status, stdout, stderr = call(where...)
+	require.Zero(t, status, stderr)
+	require.Equal(t, "40", count(t, stdout, "BEFORE", "inactive"))
+	require.Equal(t, "0", count(t, stdout, "BEFORE", "purged now"))
+	require.Equal(t, "20", count(t, stdout, "BEFORE", "tombstones"))
 }
 
 func TestJobsGoByID(t *testing.T) {
@@ -100,18 +96,6 @@ func TestASecondProcessIsRefused(t *testing.T) {
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, "the file is in use")
 	require.NoError(t, s.Close())
-
-	dir := filepath.Join(t.TempDir(), "jobs")
-	status, _, stderr = call("-dir", dir, "-jobs", "5")
-	require.Zero(t, status, stderr)
-	d, _, err := dirstore.Open(dir, dirstore.Options{})
-	require.NoError(t, err)
-	status, _, stderr = call("-dir", dir)
-	require.Zero(t, status, stderr, "a dry run only looks")
-	status, _, stderr = call("-dir", dir, "-force")
-	require.Equal(t, 1, status)
-	require.Contains(t, stderr, "in use")
-	require.NoError(t, d.Close())
 }
 
 func TestAWrongCommandLineIsRefused(t *testing.T) {
@@ -119,17 +103,14 @@ func TestAWrongCommandLineIsRefused(t *testing.T) {
 		"foo":                        `unexpected argument "foo": job ids go with -id`,
 		"-id x":                      "-id",
 		"-id 5 -num-limit 3":         "-id ignores the limits",
-		"-store a -dir b":            "exclude each other",
-		"-jobs -1":                   "want a number from 0",
-		"-age-limit soon":            "inactive-age-limit: must be a duration",
-		"-num-limit -1":              "inactive-num-limit: must be an integer",
-		"-num-limit x":               "inactive-num-limit: must be an integer",
-		"-step 21y":                  "-step",
-		"-min-age -1s":               "-min-age",
-		"-batch 1001":                "want a number from 1 to 1000",
-		"-step " + "9999999d":        "want at most 20 years",
+		"-jobs -1":                   "give a number from 0",
+		"-age-limit soon":            "flag -age-limit: fsd: syntax error",
+		"-num-limit -1":              "give a number from 0",
+		"-num-limit x":               "give a number from 0",
+		"-min-age -1s":               "flag -min-age",
+		"-batch 1001":                "give a number from 1 to 1000",
 		"-frobnicate":                "flag provided but not defined",
-		"-pin 1001":                  "want a number from 0 to 1000",
+		"-pin 1001":                  "give a number from 0 to 1000",
 		"-seed x":                    "invalid value",
 		"-force=perhaps -jobs 10":    "invalid",
 		"-age-limit 7d -- -pin 1 -x": "unexpected argument",
@@ -142,5 +123,5 @@ func TestAWrongCommandLineIsRefused(t *testing.T) {
 	status, stdout, stderr := call("-h")
 	require.Zero(t, status)
 	require.Empty(t, stderr)
-	require.Contains(t, stdout, "usage: purge [flags]")
+	require.Contains(t, stdout, "Usage: purge [flags]")
 }

@@ -8,100 +8,90 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/jedib0t/go-pretty/v6/table"
+	"golang.org/x/term"
 
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/purge"
 )
 
-// newTable returns a table that is printed with Render.
-func newTable(w io.Writer, header ...any) table.Writer {
+// printTable prints rows.
+func printTable(w io.Writer, header table.Row, rows []table.Row) {
 	t := table.NewWriter()
 	t.SetOutputMirror(w)
 	t.SetStyle(table.StyleLight)
 	t.Style().Options = table.OptionsNoBordersAndSeparators
 	t.AppendHeader(header)
-	return t
+	t.AppendRows(rows)
+	t.Render()
 }
 
-// table prints what there is.
-func (s *session) table(title string) {
+// printStats prints what there is.
+func (s *session) printStats(title string) {
 	st := s.index.Stats()
-	t := newTable(s.out, title, "jobs", "completed", "failed", "canceled", "timeout")
-	for _, row := range []struct {
-		name string
-		c    purge.Counts
-	}{{"inactive", st.Resident}, {"purged now", st.Purged}, {"tombstones", st.Tombstones}} {
-		t.AppendRow(table.Row{row.name, row.c.Total(), row.c.Completed, row.c.Failed, row.c.Canceled, row.c.Timeout})
+	row := func(name string, c purge.Counts) table.Row {
+		return table.Row{name, c.Total(), c.Completed, c.Failed, c.Canceled, c.Timeout}
 	}
-	t.AppendRow(table.Row{"pinned", st.Pinned})
-	t.Render()
+	printTable(s.out, table.Row{title, "jobs", "completed", "failed", "canceled", "timeout"}, []table.Row{
+		row("inactive", st.Resident), row("purged now", st.Purged), row("tombstones", st.Tombstones), {"pinned", st.Pinned},
+	})
 }
 
 // shown is how many jobs of a list are printed.
 const shown = 8
 
-// jobs prints the jobs of a plan, and those that only their pins keep.
-func (s *session) jobs(p purge.Plan) {
-	t := newTable(s.out, "id", "ended", "age", "result", "why")
-	for i, c := range p.Jobs {
-		if i == shown {
-			t.AppendRow(table.Row{fmt.Sprintf("%d more", len(p.Jobs)-shown)})
-			break
-		}
-		t.AppendRow(s.row(c.Record, c.Reason))
+// printPlan prints the jobs of a plan, and those that only their pins keep.
+func (s *session) printPlan(p purge.Plan) {
+	var rows []table.Row
+	row := func(r purge.Record, why string) {
+		age := fsd.Duration(1e9 * max(0, float64(s.now-r.Inactive))).Format(3)
+		rows = append(rows, table.Row{r.ID.String(), r.Inactive.Time().UTC().Format(time.DateTime), age, r.Result, why})
+	}
+	for _, c := range p.Jobs[:min(shown, len(p.Jobs))] {
+		row(c.Record, c.Reason.String())
+	}
+	if more := len(p.Jobs) - shown; more > 0 {
+		rows = append(rows, table.Row{fmt.Sprintf("%d more", more)})
 	}
 	for _, k := range p.Pinned {
-		t.AppendRow(s.row(k.Record, "stays: "+k.Pins[0].String()))
+		row(k.Record, "stays: "+k.Pins[0].String())
 	}
-	t.Render()
+	printTable(s.out, table.Row{"id", "ended", "age", "result", "why"}, rows)
 }
-
-func (s *session) row(r purge.Record, why any) table.Row {
-	age := fsd.Duration(1e9 * max(0, float64(s.now-r.Inactive)))
-	return table.Row{r.ID, clock(r.Inactive), age.Format(3), r.Result, why}
-}
-
-// clock prints a time for people.
-func clock(t eventlog.Timestamp) string { return t.Time().UTC().Format(time.DateTime) }
 
 // describe prints limits in one line.
 func describe(l purge.Limits) string {
-	text := ""
+	text := "the limits"
 	if l.MaxAge.Set {
-		text += fmt.Sprintf(" age %v", l.MaxAge.Value)
+		text += fmt.Sprintf(" age %v", fsd.Duration(l.MaxAge.Value))
 	}
 	if l.MaxCount.Set {
 		text += fmt.Sprintf(" number %d", l.MaxCount.Value)
 	}
 	if l.MinAge.Set {
-		text += fmt.Sprintf(" minimum age %v", l.MinAge.Value)
+		text += fmt.Sprintf(" minimum age %v", fsd.Duration(l.MinAge.Value))
 	}
-	return "the limits" + text
+	return text
 }
 
-// bar shows a progress bar if w is a terminal. Step tells how much more is done,
-// done takes the bar away.
+// bar shows a progress bar if w is a terminal. Step tells how much more is done, and
+// done ends the bar.
 func bar(w io.Writer, what string, total int) (step func(int), done func()) {
 	f, ok := w.(*os.File)
-	if !ok {
+	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return func(int) {}, func() {}
 	}
-	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return func(int) {}, func() {}
-	}
-	p := progress.NewWriter()
+	p, ended := progress.NewWriter(), make(chan bool)
 	p.SetOutputWriter(w)
+	p.SetAutoStop(true)
 	p.SetUpdateFrequency(100 * time.Millisecond)
-	p.Style().Visibility.ETA = true
 	tracker := &progress.Tracker{Message: what, Total: int64(total)}
 	p.AppendTracker(tracker)
-	go p.Render()
+	go func() {
+		p.Render()
+		close(ended)
+	}()
 	return func(n int) { tracker.Increment(int64(n)) }, func() {
 		tracker.MarkAsDone()
-		for p.IsRenderInProgress() && p.LengthActive() > 0 {
-			time.Sleep(10 * time.Millisecond)
-		}
-		p.Stop()
+		<-ended
 	}
 }

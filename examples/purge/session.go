@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/boltstore"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
@@ -17,7 +21,7 @@ import (
 type session struct {
 	out    *bufio.Writer
 	stderr io.Writer
-	store  jobStore
+	store  *boltstore.Store
 	index  *purge.Index
 	now    eventlog.Timestamp
 	last   []purge.Record // of the last batch that went
@@ -25,30 +29,61 @@ type session struct {
 
 // show is a whole session: a restart, and what the options ask for.
 func show(o options, out *bufio.Writer, stderr io.Writer) (err error) {
+	if o.store == "" {
+		dir, err := os.MkdirTemp("", "purge")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		o.store = filepath.Join(dir, "jobs.db")
+	}
 	s := &session{out: out, stderr: stderr, now: eventlog.FromTime(now)}
-	if s.store, err = openStore(o, stderr); err != nil {
+	if err := s.open(o); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.store.Close()) }()
 	if err := s.restart(o.pin); err != nil {
 		return err
 	}
-	s.table("BEFORE")
-	if o.step != 0 {
-		s.step(o.step, o.limits)
-	}
+	s.printStats("BEFORE")
+	fmt.Fprintln(out)
 	switch {
 	case len(o.ids) > 0:
 		err = s.purgeIDs(o.ids, o.force)
 	case o.force:
 		err = s.purge(o.limits)
 	default:
-		return s.dryRun(o.limits)
+		err = s.dryRun(o.limits)
 	}
 	if o.force {
-		fmt.Fprintln(out)
-		s.table("AFTER")
+		s.printStats("AFTER")
 		s.tombstones()
+	}
+	return err
+}
+
+// open opens the store. One that is new gets made-up jobs. A dry run only reads.
+func (s *session) open(o options) (err error) {
+	_, err = os.Stat(o.store)
+	if err == nil && !o.force {
+		s.store, err = boltstore.OpenReadOnly(o.store)
+		return err
+	}
+	isNew := errors.Is(err, fs.ErrNotExist)
+	if s.store, err = boltstore.Open(o.store); err != nil || !isNew {
+		return err
+	}
+	jobs, err := draw(o.jobs, o.seed)
+	step, done := bar(s.stderr, "writing", len(jobs))
+	defer done()
+	for batch := range slices.Chunk(jobs, 1000) {
+		if err == nil {
+			err = s.store.Add(batch...)
+		}
+		step(len(batch))
+	}
+	if err != nil {
+		err = errors.Join(err, s.store.Close())
 	}
 	return err
 }
@@ -64,18 +99,13 @@ func (s *session) restart(pins int) error {
 		fmt.Fprintln(s.stderr, "purge: passed over:", err)
 	}
 	ev.Now = s.now
-	s.index, err = purge.Recover(purge.Config{Purged: s.purged}, ev)
-	if err != nil {
+	// Purged is called for each batch: a cache drops what it keeps of these jobs.
+	purged := func(p purge.Plan) { s.last = p.Tombstones }
+	if s.index, err = purge.Recover(purge.Config{Purged: purged}, ev); err != nil {
 		return err
 	}
-	oldest := make([]purge.Record, 0, pins)
-	for r := range s.index.All() {
-		if len(oldest) == pins {
-			break
-		}
-		oldest = append(oldest, r)
-	}
-	for i, r := range oldest {
+	oldest := slices.Collect(s.index.All())
+	for i, r := range oldest[:min(pins, len(oldest))] {
 		pin := [...]purge.Pin{
 			{Kind: purge.PinHousekeeping, By: fmt.Sprintf("node%d", i)},
 			{Kind: purge.PinWaiter, By: fmt.Sprintf("user%d", i)},
@@ -88,26 +118,23 @@ func (s *session) restart(pins int) error {
 	return nil
 }
 
-// purged is called for each batch: a cache drops what it keeps of these jobs.
-func (s *session) purged(p purge.Plan) { s.last = p.Tombstones }
+// whole returns a plan of all jobs that go by the limits, in any number of batches.
+func (s *session) whole(l purge.Limits) (purge.Plan, error) {
+	l.Batch = purge.NoBatch
+	return s.index.Plan(s.now, l)
+}
 
 // dryRun tells what a purge by the limits would do. Its plan is the one that a
 // purge would go by, so what is announced and what goes cannot differ.
 func (s *session) dryRun(l purge.Limits) error {
-	whole, err := s.whole(s.now, l)
+	whole, err := s.whole(l)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "\n%d jobs would go by %s:\n", len(whole.Jobs), describe(l))
-	s.jobs(whole)
+	fmt.Fprintf(s.out, "%d jobs would go by %s:\n", len(whole.Jobs), describe(l))
+	s.printPlan(whole)
 	fmt.Fprintln(s.out, "\nuse -force to purge them")
 	return nil
-}
-
-// whole returns a plan of all jobs that go by the limits, in any number of batches.
-func (s *session) whole(now eventlog.Timestamp, l purge.Limits) (purge.Plan, error) {
-	l.Batch = purge.NoBatch
-	return s.index.Plan(now, l)
 }
 
 // purge purges batch by batch until nothing follows. In a daemon each Tick is a
@@ -117,7 +144,7 @@ func (s *session) purge(l purge.Limits) error {
 	if err != nil {
 		return err
 	}
-	whole, err := s.whole(s.now, l)
+	whole, err := s.whole(l)
 	if err != nil {
 		return err
 	}
@@ -140,23 +167,23 @@ func (s *session) purgeIDs(ids []jobid.ID, force bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(s.out)
 	refused := 0
 	for _, id := range ids {
+		what := "it would go with -force"
 		if force {
+			what = "it went"
 			_, err = runner.PurgeIDs(context.Background(), s.now, id)
 		} else {
 			_, err = s.index.PlanIDs(s.now, id)
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			refused++
-			fmt.Fprintf(s.out, "%v: it stays: %v\n", id, errors.Unwrap(err))
-		case force:
-			fmt.Fprintf(s.out, "%v: it went\n", id)
-		default:
-			fmt.Fprintf(s.out, "%v: it would go with -force\n", id)
+			what = fmt.Sprint("it stays: ", errors.Unwrap(err))
 		}
+		fmt.Fprintf(s.out, "%v: %s\n", id, what)
+	}
+	if force {
+		fmt.Fprintln(s.out)
 	}
 	if refused > 0 {
 		return fmt.Errorf("%d of %d jobs stay", refused, len(ids))
@@ -164,25 +191,12 @@ func (s *session) purgeIDs(ids []jobid.ID, force bool) error {
 	return nil
 }
 
-// step shows what a clock that steps does: nothing.
-func (s *session) step(d time.Duration, l purge.Limits) {
-	p, err := s.whole(s.now+eventlog.Timestamp(d.Seconds()), l)
-	if err != nil {
-		fmt.Fprintf(s.out, "\nafter a step by %v:\n%v\n", d, err)
-		return
-	}
-	fmt.Fprintf(s.out, "\nafter a step by %v, which is believed: %d jobs would go\n", d, len(p.Jobs))
-}
-
 // tombstones shows what the last jobs that went still answer.
 func (s *session) tombstones() {
 	if len(s.last) > 0 {
 		fmt.Fprintln(s.out, "\nTOMBSTONES still answer dependencies:")
 	}
-	for i, r := range s.last {
-		if i == 3 {
-			return
-		}
+	for _, r := range s.last[:min(3, len(s.last))] {
 		answers := ""
 		for d := purge.DependencyAfter; d <= purge.DependencyAfterNotOK; d++ {
 			if r.Satisfies(d) {

@@ -143,6 +143,9 @@ func (s *session) readLog(src source, first []byte, r io.Reader) error {
 		return fmt.Errorf("is a log longer than %d MiB", maxLog>>20)
 	}
 	in := input{noID: true, label: filepath.Base(src.name), eventlog: append(first, rest...)}
+	if dir := filepath.Base(filepath.Dir(src.path)); in.label == "eventlog" && filepath.IsLocal(dir) && dir != "." {
+		in.label = dir + "/" + in.label // many logs have this name
+	}
 	if id, ok := idOf(s.dir, src.path); ok {
 		in.id, in.noID = id, false
 	}

@@ -131,6 +131,11 @@ func (j *job) counts() jobspec.Counts {
 	}
 }
 
+// sizes returns the counts of a resource set that a listing needs.
+func sizes(r *rset.R) jobspec.Resources {
+	return jobspec.Resources{Nodes: int64(r.Len()), Cores: r.Count("core"), GPUs: r.Count("gpu"), Slots: r.Slots()}
+}
+
 // listing is what RFC 43 lets a job list say of a job. A nil field is absent.
 type listing struct {
 	ID         *jobid.ID       `json:"id,omitempty"`

@@ -111,6 +111,7 @@ func TestALogIsNamedByItsFileOrItsFolder(t *testing.T) {
 	for path, want := range map[string]string{
 		"one.eventlog":                       "one.eventlog",
 		"foo":                                "foo",
+		"run 7/eventlog":                     "run 7/eventlog",
 		"ƒuZZybuNNy.eventlog":                "ƒuZZybuNNy",
 		"fuZZybuNNy/log":                     "ƒuZZybuNNy",
 		"6731191091817518.log":               "ƒuZZybuNNy",
@@ -138,7 +139,7 @@ func TestALogIsNamedByItsFileOrItsFolder(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(job, "guest/exec/eventlog"), log, 0o644))
 	status, stdout, stderr = replay(t, nil, "-json", dir)
 	require.Equal(t, exitOK, status, stderr)
-	require.Equal(t, 4, strings.Count(stdout, "\n"), "foo and log are no names of what is read")
+	require.Equal(t, 5, strings.Count(stdout, "\n"), "foo and log are no names of what is read")
 	require.Equal(t, 1, strings.Count(stdout, `"nnodes":`))
 	status, stdout, stderr = replay(t, nil, t.TempDir())
 	require.Equal(t, exitFault, status)

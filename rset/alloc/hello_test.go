@@ -35,6 +35,7 @@ func holder(t *testing.T, id jobid.ID, free *idset.Set) alloc.Holder {
 
 // PR-9: each job that holds resources once, with R and the free ranks.
 func TestEveryHolderIsAnnouncedOnceInTheOrderOfIDs(t *testing.T) {
+	t.Log("PR-9")
 	holders := []alloc.Holder{holder(t, 30, nil), holder(t, 10, idset.Of(0, 2)), holder(t, 20, new(idset.Set))}
 	a := alloc.Announce(holders, true)
 	require.Equal(t, []string{
@@ -52,6 +53,7 @@ func TestEveryHolderIsAnnouncedOnceInTheOrderOfIDs(t *testing.T) {
 // PR-9: without partial-ok there is no key for free ranks, and still nothing
 // that is held is left out.
 func TestWithoutPartialOKAJobIsAnnouncedWithWhatItHolds(t *testing.T) {
+	t.Log("PR-9")
 	a := alloc.Announce([]alloc.Holder{holder(t, 1, idset.Of(0, 2)), holder(t, 2, nil)}, false)
 	require.Equal(t, []string{"1 rank[1,3]/core[0-7] free ", "2 rank[0-3]/core[0-7] free "}, announced(t, a))
 	require.Equal(t, []jobid.ID{1}, a.Cut)
@@ -70,6 +72,7 @@ func TestAJobWithoutRanksLeftNeedsPartialOK(t *testing.T) {
 
 // HK-6: jobs whose R did not come from the scheduler.
 func TestJobsThatBypassedTheSchedulerAreNotAnnounced(t *testing.T) {
+	t.Log("HK-6")
 	h := holder(t, 1, nil)
 	h.Bypass = true
 	require.Equal(t, alloc.Announcement{}, alloc.Announce([]alloc.Holder{h}, true))

@@ -180,6 +180,7 @@ func TestReadyNeedsAHelloBeforeIt(t *testing.T) {
 // SM-16: priority 0 holds, wherever it comes from.
 func TestHeldJobsAreNeverAskedFor(t *testing.T) {
 	d := online(t, 0)
+	t.Log("SM-16")
 	d.add(1, 0, "")
 	d.state(1, alloc.StateBlocked)
 	d.prioritize("", alloc.Priority{ID: 1, Priority: 0})
@@ -316,6 +317,7 @@ func TestReprioritizingRefusesUnknownJobsAndRepetitions(t *testing.T) {
 // SM-9, PR-8: the job is gone at once; what comes late is given back, and the
 // job never had it.
 func TestResourcesForACancelledJobAreGivenBackAtOnce(t *testing.T) {
+	t.Log("SM-9, PR-8")
 	d := online(t, 0)
 	d.add(1, 16, "alloc 1@16")
 	d.cancel(1, "cancel 1")

@@ -646,6 +646,9 @@ func poolProperty(t *rapid.T) {
 }
 
 // PR-1, PR-3, PR-10, PR-11, PR-13: a pool against a naive one.
-func TestAPoolIsWhatANaiveOneIs(t *testing.T) { rapid.Check(t, poolProperty) }
+func TestAPoolIsWhatANaiveOneIs(t *testing.T) {
+	t.Log("PR-1, PR-3, PR-10, PR-11, PR-13")
+	rapid.Check(t, poolProperty)
+}
 
 func FuzzPool(f *testing.F) { f.Fuzz(rapid.MakeFuzz(poolProperty)) }

@@ -101,6 +101,7 @@ func TestReenact26eef394PartialFreeOverTwoRacks(t *testing.T) {
 // flux-sched issue 1170: cores 80 to 95 of a node were given to two jobs. One
 // method had served for the cancel of a request and for the free of resources.
 func TestReenact1170CancelIsNotFreeAndTheOverlapIsNamed(t *testing.T) {
+	t.Log("PR-8")
 	p := upPool(t, "rank[0-1]/core[0-95] n[0-1]")
 	require.NoError(t, p.Adopt(1, parseR(t, "rank0/core[80-95] n0"), nil))
 	err := p.Adopt(2, parseR(t, "rank0/core[0-95] n0"), nil)
@@ -144,6 +145,7 @@ func TestReenact1301And2b4b6ff9EveryEntryComesBack(t *testing.T) {
 // flux-sched issue 1043, flux-core issue 5300: a job past its time limit lost
 // its nodes while its epilog was running (PR-7).
 func TestReenact1043AJobPastItsExpirationHoldsWhatItHeld(t *testing.T) {
+	t.Log("PR-7")
 	p := upPool(t, "rank0/core[0-3] n0")
 	r := alloc(t, p, 1, byNode(t, "1", "4"))
 	require.Equal(t, eventlog.Timestamp(190.5), r.Expiration())
@@ -191,6 +193,7 @@ func TestReenact1266FinalReleasesWhatNoFragmentNamed(t *testing.T) {
 // arithmetic panicked. flux-core commit 701aac7f2: the free of ranks that were
 // gone killed the scheduler (PR-13, PR-14).
 func TestReenact3392ShrinkBelowWhatIsUsed(t *testing.T) {
+	t.Log("PR-13, PR-14")
 	p := upPool(t, "rank[0-3]/core[0-3] n[0-3]")
 	r := alloc(t, p, 1, byNode(t, "3", "4"))
 	require.NoError(t, p.Update(pool.Change{Shrink: idset.Of(1, 2, 3)}))
