@@ -220,71 +220,15 @@ func (k kind) needsContext() bool {
 // for an unknown name; neither is checked. The error wraps ErrContext. The
 // result keeps no reference to e.
 func ParseContext(e eventlog.Entry) (Context, error) {
-	ev := Event{kind: kindOf(e.Name), mem: scratch{extra: true}}
+	ev := &Event{kind: kindOf(e.Name), mem: scratch{extra: true}}
 	if ev.Context() == nil {
 		return nil, nil
 	}
+	e.Context = bytes.Clone(e.Context)
 	if err := ev.decodeContext(ev.kind, e); err != nil {
 		return nil, err
 	}
-	return ev.detach(), nil
-}
-
-// detach returns the context in memory of its own, but for what ev has
-// allocated for it.
-func (ev *Event) detach() Context {
-	switch c := ev.Context().(type) {
-	case *SubmitContext:
-		return copyOf(c)
-	case *JobspecUpdateContext:
-		for i := range c.Updates {
-			c.Updates[i].Value = bytes.Clone(c.Updates[i].Value)
-		}
-		return copyOf(c)
-	case *ResourceUpdateContext:
-		return copyOf(c)
-	case *SetFlagsContext:
-		return copyOf(c)
-	case *DependencyAddContext:
-		return copyOf(c)
-	case *DependencyRemoveContext:
-		return copyOf(c)
-	case *PriorityContext:
-		return copyOf(c)
-	case *UrgencyContext:
-		return copyOf(c)
-	case *AllocContext:
-		c.Annotations = bytes.Clone(c.Annotations)
-		return copyOf(c)
-	case *ActionStartContext:
-		return copyOf(c)
-	case *ActionLaunchContext:
-		return copyOf(c)
-	case *ActionFailContext:
-		return copyOf(c)
-	case *ActionReleaseContext:
-		return copyOf(c)
-	case *ActionFinishContext:
-		return copyOf(c)
-	case *FinishContext:
-		return copyOf(c)
-	case *ReleaseContext:
-		return copyOf(c)
-	case *ExceptionContext:
-		return copyOf(c)
-	case *DrainedContext:
-		return copyOf(c)
-	case *MemoContext:
-		c.Values = bytes.Clone(c.Values)
-		return copyOf(c)
-	default:
-		return nil
-	}
-}
-
-func copyOf[T any](c *T) *T {
-	v := *c
-	return &v
+	return ev.Context(), nil
 }
 
 // contextLimits are those of a context in an entry, which is one level more.

@@ -68,3 +68,15 @@ func checkOrdered[K comparable, V any](o *ordered[K, V]) error {
 	}
 	return nil
 }
+
+// AppendContext appends a context as EncodeEntry does.
+func AppendContext(dst []byte, c Context) ([]byte, error) {
+	out, _, err := appendContext(dst, c)
+	return out, err
+}
+
+// EventName returns the name of the event whose context c is.
+func EventName(c Context) string {
+	_, name, _ := appendContext(nil, c)
+	return name
+}
