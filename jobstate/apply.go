@@ -168,7 +168,7 @@ func (j *Job) foldRun(ev *Event) Outcome {
 		j.started = true
 	case kFinish:
 		if j.finished {
-			return IgnoredFinished
+			return ignoredFinished
 		}
 		_, fatal := j.Cause()
 		status := ev.finish.Status
@@ -178,7 +178,7 @@ func (j *Job) foldRun(ev *Event) Outcome {
 		j.finalRelease = j.finalRelease || ev.release.Final
 	case kFree:
 		if !j.allocated {
-			return IgnoredFreed
+			return ignoredFreed
 		}
 		j.allocated = false
 	}
@@ -202,7 +202,7 @@ func (j *Job) foldDependencyAdd(description string) (Outcome, string, error) {
 		if d.satisfied {
 			return 0, "", ErrDependency
 		}
-		return IgnoredDependency, "", nil
+		return ignoredDependency, "", nil
 	}
 	j.deps.put(description, dependency{})
 	return Applied, "", nil
@@ -211,7 +211,7 @@ func (j *Job) foldDependencyAdd(description string) (Outcome, string, error) {
 func (j *Job) foldDependencyRemove(description string) Outcome {
 	d := j.deps.get(description)
 	if d == nil || d.satisfied {
-		return IgnoredDependency
+		return ignoredDependency
 	}
 	d.satisfied = true
 	return Applied
@@ -274,14 +274,14 @@ func (j *Job) active(kind ActionKind, description string) *action {
 // leaves it active.
 func (j *Job) ifActive(kind ActionKind, description string) Outcome {
 	if j.active(kind, description) == nil {
-		return IgnoredAction
+		return ignoredAction
 	}
 	return Applied
 }
 
 func (j *Job) foldActionStart(t eventlog.Timestamp, c *ActionStartContext) Outcome {
 	if c.Kind == ActionProlog && j.started {
-		return IgnoredStarted
+		return ignoredStarted
 	}
 	key := actionKey{c.Kind, c.Description}
 	a := j.actions.get(key)
@@ -304,7 +304,7 @@ func (j *Job) foldActionStart(t eventlog.Timestamp, c *ActionStartContext) Outco
 func (j *Job) foldActionFinish(c *ActionFinishContext) Outcome {
 	a := j.active(c.Kind, c.Description)
 	if a == nil {
-		return IgnoredAction
+		return ignoredAction
 	}
 	j.endAction(actionKey{c.Kind, c.Description}, a, c.Status != 0)
 	return Applied

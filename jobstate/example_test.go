@@ -131,7 +131,7 @@ func ExampleParseContext() {
 
 func ExampleParseState() {
 	s, err := jobstate.ParseState("pd")
-	fmt.Println(s, s.Has(jobstate.StateSched), err)
+	fmt.Println(s, jobstate.StateSched.In(s), err)
 	_, err = jobstate.ParseState("Run")
 	fmt.Println(err)
 	// Output:

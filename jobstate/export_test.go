@@ -4,7 +4,7 @@ import "fmt"
 
 // Check returns the first violation of a job's invariants.
 func Check(j *Job) error {
-	if !j.State().Single() {
+	if !j.State().single() {
 		return fmt.Errorf("state %v is no single state", j.State())
 	}
 	if err := checkOrdered(&j.deps); err != nil {
@@ -68,6 +68,18 @@ func checkOrdered[K comparable, V any](o *ordered[K, V]) error {
 	}
 	return nil
 }
+
+// IsSingle reports whether s is a single state.
+func IsSingle(s State) bool { return s.single() }
+
+// The outcomes that no caller tells apart.
+const (
+	IgnoredState      = ignoredState
+	IgnoredDependency = ignoredDependency
+	IgnoredAction     = ignoredAction
+	IgnoredStarted    = ignoredStarted
+	MaxFindings       = maxFindings
+)
 
 // AppendContext appends a context as EncodeEntry does.
 func AppendContext(dst []byte, c Context) ([]byte, error) {

@@ -180,7 +180,7 @@ func (j *Job) Held() bool {
 // for PRIORITY, and so on. These are the times of a listing. It returns false
 // for a state that was not entered, and for a mask.
 func (j *Job) Entered(s State) (eventlog.Timestamp, bool) {
-	if !s.Single() {
+	if !s.single() {
 		return 0, false
 	}
 	t := j.entered[s.index()]

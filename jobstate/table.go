@@ -122,14 +122,14 @@ const anytime = StateNew | StateActive
 // reference takes the event all the same, and so does the reducer.
 var table = [numKinds]row{
 	kSubmit:     {name: EventSubmit, proper: StateNew, folds: StateNew, edges: []edge{{StateNew, StateDepend, whenOld}, {StateNew, StateNew, ""}}},
-	kValidate:   {name: EventValidate, proper: StateNew, folds: StateNew, ignores: StateDepend, reason: IgnoredState, edges: []edge{{StateNew, StateDepend, ""}}},
+	kValidate:   {name: EventValidate, proper: StateNew, folds: StateNew, ignores: StateDepend, reason: ignoredState, edges: []edge{{StateNew, StateDepend, ""}}},
 	kInvalidate: {name: EventInvalidate, proper: StateNew, folds: StateNew},
 
-	kDependencyAdd:    {name: EventDependencyAdd, proper: StateNew | StateDepend, folds: StateNew | StateDepend, ignores: StatePriority | StateSched | StateRunning, reason: IgnoredState},
-	kDependencyRemove: {name: EventDependencyRemove, proper: StateNew | StateDepend, folds: StateNew | StateDepend, ignores: StatePriority | StateSched | StateRunning, reason: IgnoredState},
+	kDependencyAdd:    {name: EventDependencyAdd, proper: StateNew | StateDepend, folds: StateNew | StateDepend, ignores: StatePriority | StateSched | StateRunning, reason: ignoredState},
+	kDependencyRemove: {name: EventDependencyRemove, proper: StateNew | StateDepend, folds: StateNew | StateDepend, ignores: StatePriority | StateSched | StateRunning, reason: ignoredState},
 
-	kDepend:      {name: EventDepend, proper: StateDepend, folds: StateDepend, ignores: StatePriority | StateSched | StateRunning, reason: IgnoredState, edges: []edge{{StateDepend, StatePriority, ""}}},
-	kPriority:    {name: EventPriority, proper: StatePriority | StateSched, folds: StatePriority | StateSched, ignores: StateDepend | StateRunning, reason: IgnoredState, edges: []edge{{StatePriority, StateSched, ""}}},
+	kDepend:      {name: EventDepend, proper: StateDepend, folds: StateDepend, ignores: StatePriority | StateSched | StateRunning, reason: ignoredState, edges: []edge{{StateDepend, StatePriority, ""}}},
+	kPriority:    {name: EventPriority, proper: StatePriority | StateSched, folds: StatePriority | StateSched, ignores: StateDepend | StateRunning, reason: ignoredState, edges: []edge{{StatePriority, StateSched, ""}}},
 	kUrgency:     {name: EventUrgency, proper: anytime, folds: anytime, edges: []edge{{StateSched, StatePriority, ""}}},
 	kFluxRestart: {name: EventFluxRestart, proper: anytime, folds: anytime, edges: []edge{{StateSched, StatePriority, ""}}},
 
@@ -259,56 +259,39 @@ func kindOf(name string) kind {
 // Outcome is invalid: it comes with an error.
 type Outcome uint8
 
-// The outcomes.
+// The outcomes that callers tell apart. The others print their reason.
 const (
 	// Applied: the event is part of the job's state now.
 	Applied Outcome = 1 + iota
-	// IgnoredUnknown: the name is of no event of a job's log that this package
-	// knows. The event is legal, and data for others.
+	// IgnoredUnknown: this package does not know the name of the event, or it is
+	// no event of a job's log. It is legal, and data for others.
 	IgnoredUnknown
-	// IgnoredDuplicate: the event is, to the byte, the one before it, as a
+	// IgnoredDuplicate: the entry has the bytes of the one before it, as a
 	// key-value store that repeats an append leaves it (flux-core#2547).
 	IgnoredDuplicate
-	// IgnoredState: the event has no effect in this state, as a second depend.
-	IgnoredState
-	// IgnoredDependency: the dependency to add is there already, or the one
-	// to remove is not.
-	IgnoredDependency
-	// IgnoredAction: no prolog or epilog of that description is active.
-	IgnoredAction
-	// IgnoredStarted: the job has started, and a prolog cannot hold it any more.
-	IgnoredStarted
-	// IgnoredFinished: the job has finished before, with the status that counts.
-	IgnoredFinished
-	// IgnoredFreed: the job holds no resources that could be freed.
-	IgnoredFreed
+
+	ignoredState
+	ignoredDependency
+	ignoredAction
+	ignoredStarted
+	ignoredFinished
+	ignoredFreed
 )
 
+var outcomeTexts = []string{
+	Applied:           "applied",
+	IgnoredUnknown:    "ignored: unknown event",
+	IgnoredDuplicate:  "ignored: repeats the entry before it",
+	ignoredState:      "ignored: no effect in this state",
+	ignoredDependency: "ignored: dependency was added or removed before",
+	ignoredAction:     "ignored: no such prolog or epilog is active",
+	ignoredStarted:    "ignored: the job has started",
+	ignoredFinished:   "ignored: the job has finished before",
+	ignoredFreed:      "ignored: the job holds no resources",
+}
+
 // Ignored reports whether the event left the job's state as it was.
-func (o Outcome) Ignored() bool { return o > Applied && o <= IgnoredFreed }
+func (o Outcome) Ignored() bool { return o > Applied && o <= ignoredFreed }
 
 // String returns "applied", or the reason why the event was ignored.
-func (o Outcome) String() string {
-	switch o {
-	case Applied:
-		return "applied"
-	case IgnoredUnknown:
-		return "ignored: unknown event"
-	case IgnoredDuplicate:
-		return "ignored: repeats the entry before it"
-	case IgnoredState:
-		return "ignored: no effect in this state"
-	case IgnoredDependency:
-		return "ignored: dependency was added or removed before"
-	case IgnoredAction:
-		return "ignored: no such prolog or epilog is active"
-	case IgnoredStarted:
-		return "ignored: the job has started"
-	case IgnoredFinished:
-		return "ignored: the job has finished before"
-	case IgnoredFreed:
-		return "ignored: the job holds no resources"
-	default:
-		return "Outcome(" + itoa(int(o)) + ")"
-	}
-}
+func (o Outcome) String() string { return label(outcomeTexts, "Outcome", int(o)) }

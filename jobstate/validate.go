@@ -23,21 +23,13 @@ const (
 	LevelError
 )
 
-// String returns "note" or "error"; another value prints as Level(n).
-func (l Level) String() string {
-	switch l {
-	case LevelNote:
-		return "note"
-	case LevelError:
-		return "error"
-	default:
-		return "Level(" + itoa(int(l)) + ")"
-	}
-}
+var levelTexts = []string{LevelNote: "note", LevelError: "error"}
 
-// MaxFindings is the largest number of findings that Validate returns. If a log
-// has more, the last one says so.
-const MaxFindings = 1000
+// String returns "note" or "error"; another value prints as Level(n).
+func (l Level) String() string { return label(levelTexts, "Level", int(l)) }
+
+// maxFindings is the largest number of findings that Validate returns.
+const maxFindings = 1000
 
 // Finding is one thing that Validate says of a log.
 type Finding struct {
@@ -73,7 +65,7 @@ func Validate(log []byte) []Finding {
 		v.line = 1
 		v.add(LevelError, "the log is empty")
 	}
-	for len(log) > 0 && len(v.findings) <= MaxFindings {
+	for len(log) > 0 && len(v.findings) <= maxFindings {
 		v.line++
 		line, rest, whole := bytes.Cut(log, []byte("\n"))
 		v.event = ""
@@ -85,9 +77,9 @@ func Validate(log []byte) []Finding {
 		v.offset += int64(len(log) - len(rest))
 		log = rest
 	}
-	if len(v.findings) > MaxFindings {
-		v.findings = v.findings[:MaxFindings]
-		last := &v.findings[MaxFindings-1]
+	if len(v.findings) > maxFindings {
+		v.findings = v.findings[:maxFindings]
+		last := &v.findings[maxFindings-1]
 		last.Event, last.Text = "", "and more: the rest is not listed"
 	}
 	return v.findings
