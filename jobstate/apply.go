@@ -87,7 +87,6 @@ func (j *Job) apply(ev *Event, mark entryMark) (Outcome, error) {
 func (j *Job) enter(s State, k kind, t eventlog.Timestamp) {
 	if k == kSubmit {
 		j.entered[StateNew.index()] = t
-		j.changed = t
 	}
 	if s == j.State() {
 		return
@@ -95,7 +94,7 @@ func (j *Job) enter(s State, k kind, t eventlog.Timestamp) {
 	if j.state == StateSched && s == StatePriority {
 		j.prioritized = false // until the next priority event
 	}
-	j.state, j.changed = s, t
+	j.state = s
 	if i := s.index(); j.entered[i] == 0 {
 		j.entered[i] = t
 	}
@@ -200,7 +199,7 @@ func (j *Job) foldSubmit(c *SubmitContext) (Outcome, string, error) {
 func (j *Job) foldDependencyAdd(description string) (Outcome, string, error) {
 	if d := j.deps.get(description); d != nil {
 		if d.satisfied {
-			return 0, "", ErrDependency
+			return 0, "", errDependency
 		}
 		return ignoredDependency, "", nil
 	}

@@ -13,7 +13,7 @@ import (
 // The categories of errors that this package returns. Compare with errors.Is.
 var (
 	// ErrTransition is returned when RFC 21 does not allow the event in the
-	// state that the job is in.
+	// state that the job is in, or a dependency again that was satisfied.
 	ErrTransition = errors.New("event is not legal in this state")
 	// ErrClosed is returned for every event after clean or invalidate.
 	ErrClosed = errors.New("log is closed")
@@ -23,10 +23,9 @@ var (
 	// ErrVersion is returned when submit names a version of the log format
 	// that this package does not know.
 	ErrVersion = errors.New("unsupported version of the log format")
-	// ErrDependency is returned when a dependency is added that the job had
-	// before and that was satisfied.
-	ErrDependency = errors.New("dependency was already satisfied")
 )
+
+var errDependency = guard.Cause(ErrTransition, "dependency was already satisfied")
 
 // errTime is the error of an entry whose time no event can have.
 var errTime = fmt.Errorf(prefix+"%w: timestamp must be finite and greater than zero", eventlog.ErrEntry)
@@ -58,9 +57,9 @@ func contextError(event string, err error) error {
 func bare(err error) string { return strings.TrimPrefix(err.Error(), prefix) }
 
 // EventError says which event of which job was refused, in which state, and at
-// which line of a log. It unwraps to the cause: ErrTransition, ErrClosed,
-// ErrVersion, ErrDependency, ErrContext, eventlog.ErrEntry for a time or name
-// that no event can have, or what package eventlog says of a malformed line.
+// which line of a log. It unwraps to the cause: [ErrTransition], [ErrClosed],
+// [ErrVersion], [ErrContext], [eventlog.ErrEntry] for a time or name that no
+// event can have, or what package eventlog says of a malformed line.
 type EventError struct {
 	ID     jobid.ID
 	Line   int    // in a replay, from 1; 0 outside of one

@@ -39,7 +39,6 @@ type Job struct {
 	priority   uint32
 	waitStatus int32
 	entered    [numStates]eventlog.Timestamp // when each state was first entered; 0: never
-	changed    eventlog.Timestamp            // when the state last changed
 	expiration eventlog.Timestamp
 
 	startTime, finishTime eventlog.Timestamp
@@ -144,22 +143,14 @@ func (j *Job) Closed() bool { return j.invalid || j.state == StateInactive }
 // UserID returns the submitter's user id, 0 before submit.
 func (j *Job) UserID() uint32 { return j.userid }
 
-// Flags returns the mask of flags of submit and of the set-flags events whose
-// names are known.
-func (j *Job) Flags() Flags { return j.flags }
-
 // HasFlag reports whether the flag of that name is set, by a set-flags event or
-// in the mask of submit.
+// in the mask of submit: "debug", "waitable", "novalidate", "alloc-bypass", ….
 func (j *Job) HasFlag(name string) bool {
 	if f := flagOf(name); f != 0 && j.flags&f != 0 {
 		return true
 	}
 	return j.flagSet.get(name) != nil
 }
-
-// Version returns the version of the log format that submit names, 0 if it
-// names none.
-func (j *Job) Version() int { return int(j.version) }
 
 // Urgency returns the current urgency (RFC 30), 0 before submit.
 func (j *Job) Urgency() int { return int(j.urgency) }
@@ -169,9 +160,9 @@ func (j *Job) Urgency() int { return int(j.urgency) }
 // PRIORITY, until the next priority event.
 func (j *Job) Priority() (uint32, bool) { return j.priority, j.prioritized }
 
-// Held reports whether the job is held: it is pending or new, and its urgency
-// is 0, or its priority is. A held job is never sent to a scheduler.
-func (j *Job) Held() bool {
+// OnHold reports whether the job is on hold: it is new or pending, and its urgency
+// or its priority is 0. A job on hold is never sent to a scheduler.
+func (j *Job) OnHold() bool {
 	return j.submitted && j.state.In(StateNew|StatePending) && (j.urgency == UrgencyHold || j.prioritized && j.priority == 0)
 }
 
@@ -186,10 +177,6 @@ func (j *Job) Entered(s State) (eventlog.Timestamp, bool) {
 	t := j.entered[s.index()]
 	return t, t != 0
 }
-
-// Since returns when the job entered the state that it is in, the last time
-// it did, and false before submit.
-func (j *Job) Since() (eventlog.Timestamp, bool) { return j.changed, j.changed != 0 }
 
 // HasResources reports whether the job holds resources: an alloc came, and
 // neither a free nor an exception of type scheduler-restart since. The

@@ -157,7 +157,7 @@ func (v *validator) check(line []byte) {
 // refused names why an event was refused, and goes on as if it had been right
 // where the order was.
 func (v *validator) refused(k kind, e eventlog.Entry, err error) {
-	if errors.Is(err, ErrTransition) {
+	if err == ErrTransition {
 		return // judge has named it
 	}
 	text := bare(err)

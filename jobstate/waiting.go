@@ -52,7 +52,7 @@ func (j *Job) Waiting() Waiting {
 		}
 	case StatePriority, StateSched:
 		switch {
-		case j.Held():
+		case j.OnHold():
 			w.Kind = WaitHold
 		case j.state == StatePriority:
 			w.Kind = WaitPriority
