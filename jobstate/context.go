@@ -234,19 +234,19 @@ func appendContext(dst []byte, c Context) (out []byte, name string, err error) {
 		name = EventAlloc
 		c.write(&w)
 	case *ActionStartContext:
-		name = c.Kind.event(EventPrologStart, EventEpilogStart, EventHousekeepingStart)
+		name = c.Kind.event(EventPrologStart, EventEpilogStart, eventHousekeepingStart)
 		c.write(&w)
 	case *ActionLaunchContext:
-		name = c.Kind.event(EventPrologLaunch, EventEpilogLaunch, EventHousekeepingLaunch)
+		name = c.Kind.event(eventPrologLaunch, eventEpilogLaunch, eventHousekeepingLaunch)
 		c.write(&w)
 	case *ActionFailContext:
-		name = c.Kind.event(EventPrologFail, EventEpilogFail, EventHousekeepingFail)
+		name = c.Kind.event(eventPrologFail, eventEpilogFail, eventHousekeepingFail)
 		c.write(&w)
 	case *ActionReleaseContext:
-		name = c.Kind.event(EventPrologRelease, EventEpilogRelease, EventHousekeepingRelease)
+		name = c.Kind.event(eventPrologRelease, eventEpilogRelease, eventHousekeepingRelease)
 		c.write(&w)
 	case *ActionFinishContext:
-		name = c.Kind.event(EventPrologFinish, EventEpilogFinish, EventHousekeepingFinish)
+		name = c.Kind.event(EventPrologFinish, EventEpilogFinish, eventHousekeepingFinish)
 		c.write(&w)
 	case *ReleaseContext:
 		name = EventRelease

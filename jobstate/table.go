@@ -152,12 +152,12 @@ var table = [numKinds]row{
 
 	// The dialect's events belong in every open state, as the starts and finishes
 	// of actions do: not the state decides, but whether the action is active.
-	kPrologLaunch:  {name: EventPrologLaunch, proper: anytime, folds: anytime},
-	kPrologFail:    {name: EventPrologFail, proper: anytime, folds: anytime},
-	kPrologRelease: {name: EventPrologRelease, proper: anytime, folds: anytime},
-	kEpilogLaunch:  {name: EventEpilogLaunch, proper: anytime, folds: anytime},
-	kEpilogFail:    {name: EventEpilogFail, proper: anytime, folds: anytime},
-	kEpilogRelease: {name: EventEpilogRelease, proper: anytime, folds: anytime},
+	kPrologLaunch:  {name: eventPrologLaunch, proper: anytime, folds: anytime},
+	kPrologFail:    {name: eventPrologFail, proper: anytime, folds: anytime},
+	kPrologRelease: {name: eventPrologRelease, proper: anytime, folds: anytime},
+	kEpilogLaunch:  {name: eventEpilogLaunch, proper: anytime, folds: anytime},
+	kEpilogFail:    {name: eventEpilogFail, proper: anytime, folds: anytime},
+	kEpilogRelease: {name: eventEpilogRelease, proper: anytime, folds: anytime},
 	kDrained:       {name: EventDrained, proper: anytime, folds: anytime},
 
 	kException: {name: EventException, proper: anytime, folds: anytime, edges: []edge{{StatePending | StateRun, StateCleanup, whenFatal}}},
@@ -226,29 +226,29 @@ func kindOf(name string) kind {
 		return kException
 	case EventMemo:
 		return kMemo
-	case EventPrologLaunch:
+	case eventPrologLaunch:
 		return kPrologLaunch
-	case EventPrologFail:
+	case eventPrologFail:
 		return kPrologFail
-	case EventPrologRelease:
+	case eventPrologRelease:
 		return kPrologRelease
-	case EventEpilogLaunch:
+	case eventEpilogLaunch:
 		return kEpilogLaunch
-	case EventEpilogFail:
+	case eventEpilogFail:
 		return kEpilogFail
-	case EventEpilogRelease:
+	case eventEpilogRelease:
 		return kEpilogRelease
 	case EventDrained:
 		return kDrained
-	case EventHousekeepingStart:
+	case eventHousekeepingStart:
 		return kHousekeepingStart
-	case EventHousekeepingLaunch:
+	case eventHousekeepingLaunch:
 		return kHousekeepingLaunch
-	case EventHousekeepingFail:
+	case eventHousekeepingFail:
 		return kHousekeepingFail
-	case EventHousekeepingRelease:
+	case eventHousekeepingRelease:
 		return kHousekeepingRelease
-	case EventHousekeepingFinish:
+	case eventHousekeepingFinish:
 		return kHousekeepingFinish
 	default:
 		return kUnknown
