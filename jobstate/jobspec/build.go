@@ -27,7 +27,7 @@ type Job struct {
 // [ErrInvalid] or [ErrLimit], as that of [Parse] does: a count or the duration is
 // negative or too large, the command is empty, or a text is not valid UTF-8.
 func New(j Job) (*Spec, error) {
-	s := &Spec{limits: Limits{}.withDefaults()}
+	s := new(Spec)
 	var err error
 	if s.raw, err = j.append(nil); err != nil {
 		return nil, refuse(err.(*jsonobj.Fault))

@@ -316,16 +316,13 @@ func (c Count) step(n int64) int64 {
 // zero Count.
 func (c Count) String() string { return string(c.append(nil)) }
 
-// AppendText appends what String returns. The zero Count is an error.
-func (c Count) AppendText(dst []byte) ([]byte, error) {
-	if c.IsZero() {
-		return dst, refuseValue("", errZeroCount)
-	}
-	return c.append(dst), nil
-}
-
 // MarshalText returns what String returns. The zero Count is an error.
-func (c Count) MarshalText() ([]byte, error) { return c.AppendText(nil) }
+func (c Count) MarshalText() ([]byte, error) {
+	if c.IsZero() {
+		return nil, refuseValue("", errZeroCount)
+	}
+	return c.append(nil), nil
+}
 
 // UnmarshalText reads what ParseCount reads. After an error the receiver is
 // unchanged.
@@ -369,41 +366,6 @@ func (c Count) append(dst []byte) []byte {
 		dst = append(dst, ':', byte(c.operator))
 	}
 	return dst
-}
-
-// MarshalJSON returns the form that RFC 14 has for the Count: an integer, a
-// string for a set, or an object with min, max if there is one, operator and
-// operand. A plain open range has only min. The zero Count is an error.
-func (c Count) MarshalJSON() ([]byte, error) {
-	switch {
-	case c.IsZero():
-		return nil, refuseValue("", errZeroCount)
-	case c.set != nil:
-		return append(c.append([]byte{'"'}), '"'), nil
-	case c.operator == 0:
-		return c.append(nil), nil
-	}
-	b := strconv.AppendInt([]byte(`{"min":`), c.min, 10)
-	if c.max != 0 {
-		b = strconv.AppendInt(append(b, `,"max":`...), c.max, 10)
-	}
-	if c.max != 0 || c.operand != 1 || c.operator != OperatorAdd {
-		b = append(b, `,"operator":"`...)
-		b = append(b, byte(c.operator))
-		b = strconv.AppendInt(append(b, `","operand":`...), c.operand, 10)
-	}
-	return append(b, '}'), nil
-}
-
-// UnmarshalJSON reads the three forms of RFC 14: an integer, a string that
-// ParseCount reads, an object. After an error the receiver is unchanged.
-func (c *Count) UnmarshalJSON(b []byte) error {
-	d := jsonobj.NewDoc(b, jsonscan.Limits{})
-	parsed := countOf(d.Root())
-	if !d.Failed() {
-		*c = parsed
-	}
-	return refuse(d.Fault())
 }
 
 // countOf reads the count of a resource vertex.

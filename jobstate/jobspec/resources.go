@@ -38,9 +38,6 @@ func (s *Spec) Vertices() iter.Seq2[int, Vertex] {
 	}
 }
 
-// maxNesting is how deep resources may be in each other.
-const maxNesting = 32
-
 // readResources reads the value of the key resources.
 func (s *Spec) readResources(v jsonobj.Value) {
 	s.vertices = make([]Vertex, 0, 4) // enough for RFC 25
@@ -71,7 +68,7 @@ func (s *Spec) readLevel(v jsonobj.Value, parent, depth int) {
 
 // readVertex reads a vertex and those in it.
 func (s *Spec) readVertex(v jsonobj.Value, parent, depth int) {
-	if len(s.vertices) >= s.limits.Vertices {
+	if len(s.vertices) >= maxVertices {
 		v.Fail(errVertices)
 		return
 	}

@@ -85,7 +85,7 @@ func (s *Spec) Tasks() []Task {
 func (s *Spec) readTasks(v jsonobj.Value) {
 	a := v.Array()
 	for a.Next() {
-		if len(s.tasks) == s.limits.Tasks {
+		if len(s.tasks) == maxTasks {
 			a.Value().Fail(errTasks)
 			return
 		}

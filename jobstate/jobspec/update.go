@@ -20,15 +20,15 @@ import (
 // what Parse returns for the result. A null is set like any other value. It costs
 // as much as Parse, and some memory for each value of the jobspec.
 func (s *Spec) Update(path string, v json.RawMessage) (*Spec, error) {
-	fault := s.limits.size(v)
+	fault := tooLong(v)
 	if fault == nil {
-		d := jsonobj.NewDoc(v, jsonscan.Limits{Depth: s.limits.Depth})
+		d := jsonobj.NewDoc(v, jsonscan.Limits{})
 		d.Root()
 		fault = d.Fault()
 	}
 	root := s.tree()
 	if fault == nil {
-		if err := s.set(root, path, v); err != nil {
+		if err := set(root, path, v); err != nil {
 			fault = &jsonobj.Fault{Err: err}
 		}
 	}
@@ -46,16 +46,16 @@ func (s *Spec) Update(path string, v json.RawMessage) (*Spec, error) {
 // them in turn, as [Spec.Update] does, and checks the result once. If one cannot
 // be set, the error is that of Update.
 func (s *Spec) Apply(context json.RawMessage) (*Spec, error) {
-	if fault := s.limits.size(context); fault != nil {
+	if fault := tooLong(context); fault != nil {
 		return nil, refuse(fault)
 	}
-	d := jsonobj.NewDoc(context, jsonscan.Limits{Depth: s.limits.Depth})
+	d := jsonobj.NewDoc(context, jsonscan.Limits{})
 	root := s.tree()
 	v, n := d.Root(), 0
 	o := v.Object()
 	for o.Next() {
 		n++
-		if err := s.set(root, string(o.Key()), o.Value().Raw()); err != nil {
+		if err := set(root, string(o.Key()), o.Value().Raw()); err != nil {
 			o.Value().Fail(err)
 		}
 	}
@@ -69,13 +69,13 @@ func (s *Spec) Apply(context json.RawMessage) (*Spec, error) {
 }
 
 // set sets the value at a path of the tree, or returns why it cannot.
-func (s *Spec) set(root map[string]any, path string, v []byte) error {
+func set(root map[string]any, path string, v []byte) error {
 	switch top, _, _ := strings.Cut(path, "."); {
 	case top != "attributes" && top != "resources" && top != "tasks":
 		return errPath
 	case !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0:
 		return errNoText
-	case strings.Count(path, ".") >= s.limits.Depth:
+	case strings.Count(path, ".") >= maxDepth:
 		return errDepth
 	}
 	at := root
@@ -103,8 +103,8 @@ func (s *Spec) set(root map[string]any, path string, v []byte) error {
 
 // updated returns the Spec whose text is the tree.
 func (s *Spec) updated(root map[string]any) (*Spec, error) {
-	next := &Spec{limits: s.limits, original: s.Original(), raw: encode(root)}
-	fault := next.limits.size(next.raw)
+	next := &Spec{original: s.Original(), raw: encode(root)}
+	fault := tooLong(next.raw)
 	if fault == nil {
 		fault = next.read()
 	}
