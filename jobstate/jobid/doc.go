@@ -36,7 +36,7 @@
 //	6731191091817518         FormatDec       a number, the form inside JSON
 //	0x17e9fb8df16c2e         FormatHex
 //	0017.e9fb.8df1.6c2e      FormatDotHex
-//	job.0017.e9fb.8df1.6c2e  FormatKVS       where an instance stores the job
+//	job.0017.e9fb.8df1.6c2e  KVSPath         where an instance stores the job
 //
 // # Ownership, cost and limits
 //

@@ -67,14 +67,14 @@ func (g *Generator) Next(now time.Time) (ID, error) {
 		return 0, g.refuse(since, ErrClock)
 	case ms > maxTimestamp:
 		return 0, g.refuse(since, ErrRange)
-	case ms < g.last.Timestamp():
+	case ms < g.last.millis():
 		return 0, g.refuse(since, ErrClock)
 	}
 	id := compose(ms, g.id, 0)
 	if id <= g.last {
 		// The millisecond is the last id's. Its sequence goes on if it is ours.
 		// After another generator's id, ours would be the smaller one.
-		if g.last.Generator() != g.id || g.last.Sequence() == maxSequence {
+		if g.last.generator() != g.id || g.last.sequence() == maxSequence {
 			return 0, g.refuse(since, ErrExhausted)
 		}
 		id = g.last + 1
@@ -85,5 +85,5 @@ func (g *Generator) Next(now time.Time) (ID, error) {
 
 func (g *Generator) refuse(since time.Duration, category error) error {
 	return fmt.Errorf("%w: generator %d at %d ms, its last id is of %d ms",
-		category, g.id, since.Milliseconds(), g.last.Timestamp())
+		category, g.id, since.Milliseconds(), g.last.millis())
 }
