@@ -2,6 +2,7 @@ package jobstate
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/guard"
@@ -343,17 +344,22 @@ func Replay(id jobid.ID, log []byte) (*Job, error) {
 		}
 		if err != nil {
 			return j, &EventError{
-				ID: id, Line: line, Offset: lineOffset(log, line), Event: guard.Clip(e.Name), State: j.State(), Err: err,
+				ID: id, Line: line, Offset: faultOffset(log, line, err), Event: guard.Clip(e.Name), State: j.State(), Err: err,
 			}
 		}
 	}
 	return j, nil
 }
 
-// lineOffset returns where line n of a log, counted from 1, begins.
-func lineOffset(log []byte, n int) int64 {
+// faultOffset returns where the fault in a line of a log is, or else where the
+// line, counted from 1, begins.
+func faultOffset(log []byte, line int, err error) int64 {
+	var bad *eventlog.SyntaxError
+	if errors.As(err, &bad) {
+		return bad.Offset
+	}
 	offset := 0
-	for ; n > 1; n-- {
+	for ; line > 1; line-- {
 		offset += 1 + bytes.IndexByte(log[offset:], '\n')
 	}
 	return int64(offset)

@@ -677,6 +677,20 @@ func TestReplayNamesTheLineAtFault(t *testing.T) {
 	require.Equal(t, jobstate.StateNew, j.State())
 }
 
+// TestReplayNamesAPositionOnce: that of the fault, or else of the line.
+func TestReplayNamesAPositionOnce(t *testing.T) {
+	first := `{"timestamp":1,"name":"submit","context":{"userid":1,"urgency":16,"flags":0}}` + "\n"
+	for line, want := range map[string]string{
+		`{"timestamp":2,"name":"a","name":"b"}` + "\n": `line 2: offset 104: duplicate key "name"`,
+		`{"timestamp":2`: `line 2: offset 78: torn last line`,
+		`{"timestamp":2,"name":"priority","context":{"priority":-1}}` + "\n": `line 2: offset 78: "priority" in DEPEND: malformed context of priority: priority: offset 12: must be from 0 to 9223372036854775807`,
+		`{"timestamp":2,"name":"clean"}` + "\n":                              `line 2: offset 78: "clean" in DEPEND: event is not legal in this state`,
+	} {
+		_, err := jobstate.Replay(5, []byte(first+line))
+		require.EqualError(t, err, "jobstate: job ƒ6: "+want)
+	}
+}
+
 func TestTimesOfStartAndFinish(t *testing.T) {
 	j, _ := run(t, whole[:5]...)
 	_, started := j.StartTime()

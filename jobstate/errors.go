@@ -63,7 +63,7 @@ func bare(err error) string { return strings.TrimPrefix(err.Error(), prefix) }
 type EventError struct {
 	ID     jobid.ID
 	Line   int    // in a replay, from 1; 0 outside of one
-	Offset int64  // in a replay, where the line begins, in bytes from 0
+	Offset int64  // in a replay, where the fault is or else the line begins, from 0
 	Event  string // the event's name, cut at 64 bytes; "" if the line is not an entry
 	State  State  // the state the job was in, and still is
 	Err    error
@@ -73,10 +73,14 @@ type EventError struct {
 func (e *EventError) Error() string {
 	s := fmt.Sprintf(prefix+"job %v: ", e.ID)
 	if e.Line > 0 {
-		s += fmt.Sprintf("line %d, offset %d: ", e.Line, e.Offset)
+		s += fmt.Sprintf("line %d: offset %d: ", e.Line, e.Offset)
 	}
 	if e.Event != "" {
 		s += fmt.Sprintf("%q in %v: ", e.Event, e.State)
+	}
+	var bad *eventlog.SyntaxError
+	if errors.As(e.Err, &bad) {
+		return s + bad.Err.Error() // its position is there already
 	}
 	return s + bare(e.Err)
 }
