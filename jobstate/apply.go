@@ -10,8 +10,8 @@ import (
 )
 
 // Apply decodes an entry of the job's log and folds it into the job: it is
-// Decode and ApplyEvent in one. It retains nothing of e, and allocates what
-// they allocate; the events of a plain life cost no allocation.
+// [Event.Decode] and [Job.ApplyEvent] in one. It retains nothing of e, and allocates
+// what they allocate. The events of a plain life allocate nothing.
 func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 	if j.Closed() {
 		return 0, j.refuse(e.Name, ErrClosed)
@@ -23,20 +23,19 @@ func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 	return j.ApplyEvent(&ev)
 }
 
-// ApplyEvent folds the next event of the job's log into the job. It and Apply
-// are the only ways to change a job, in a running system and in a replay alike
-// (I5). It is lenient where the reference is: an event without effect
-// is ignored, and the Outcome tells why. An event that RFC 21 does not
-// allow here is refused with an EventError, and the job is as before (I6). An
-// Event that holds no entry is refused with eventlog.ErrEntry.
+// ApplyEvent folds the next event of the job's log into the job. It and [Job.Apply]
+// are the only ways to change a job, live and in a replay (I5). An event without
+// effect is ignored, and the Outcome tells why. An event that RFC 21 does not allow
+// here is refused with an [EventError], and the job is as before (I6). An Event that
+// holds no entry is refused with [eventlog.ErrEntry].
 //
-// An entry that repeats the bytes of the one before it, the time included, is
-// IgnoredDuplicate: a store has repeated an append. Two real events that are alike,
-// such as two starts of one prolog, need different timestamps.
+// An entry with the bytes and the time of the one before it is [IgnoredDuplicate]: a
+// store has repeated an append. Two real events that are alike, such as two starts
+// of one prolog, need different times.
 //
 // ApplyEvent retains nothing of ev. It allocates what the job keeps: new
-// descriptions, annotations, updates, an exception. It costs O(1) in the length
-// of the log.
+// descriptions, annotations, updates, an exception. Its time does not depend on the
+// length of the log.
 func (j *Job) ApplyEvent(ev *Event) (Outcome, error) {
 	outcome, err := j.apply(ev, markOf(ev))
 	if err != nil {
@@ -64,7 +63,7 @@ func (j *Job) apply(ev *Event, mark entryMark) (Outcome, error) {
 		return IgnoredUnknown, nil
 	}
 	row := &table[k]
-	outcome, when := row.reason, ""
+	outcome, when := ignoredState, ""
 	var err error
 	switch {
 	case j.submitted == (k == kSubmit): // submit is first, and once
@@ -104,13 +103,13 @@ func (j *Job) enter(s State, k kind, t eventlog.Timestamp) {
 	}
 }
 
-// trim drops what a job does not need once its log is closed.
+// trim drops what a job with a closed log does not need.
 func (j *Job) trim() {
 	j.deps.index, j.actions.index, j.flagSet.index = nil, nil, nil
 }
 
-// fold takes the event into the job, all but the change of state, and returns
-// the condition that chooses the edge. After an error nothing has changed.
+// fold does what the event does to the job, except for the change of state, and
+// returns the condition that chooses the edge. After an error nothing has changed.
 func (j *Job) fold(ev *Event) (Outcome, string, error) {
 	switch ev.kind {
 	case kSubmit:
@@ -153,7 +152,7 @@ func (j *Job) fold(ev *Event) (Outcome, string, error) {
 	return Applied, "", nil
 }
 
-// foldRun takes in the events from alloc to clean.
+// foldRun does what the events from alloc to clean do.
 func (j *Job) foldRun(ev *Event) Outcome {
 	switch ev.kind {
 	case kAlloc:
@@ -270,8 +269,7 @@ func (j *Job) active(kind ActionKind, description string) *action {
 	return nil
 }
 
-// ifActive is the outcome of an event that says something of an action and
-// leaves it active.
+// ifActive returns the outcome of an event about an action that stays active.
 func (j *Job) ifActive(kind ActionKind, description string) Outcome {
 	if j.active(kind, description) == nil {
 		return ignoredAction
@@ -323,14 +321,14 @@ func (j *Job) endAction(key actionKey, a *action, failed bool) {
 	}
 	a.failed = a.failed || failed
 	if a.live == 0 && !a.failed {
-		j.actions.del(key) // nothing is left to know of it
+		j.actions.del(key) // only failures are remembered
 	}
 }
 
-// Replay folds a whole log. On an error it returns the job as folded up to the
-// line at fault, and an *[EventError] that names the line. A torn last line is
-// such an error (eventlog.ErrTorn): the complete entries before it are folded.
-// An empty log gives a job without a submit, and no error.
+// Replay folds a whole log. After an error it returns the job as it was before the
+// line at fault, and an *[EventError] that names the line. A torn last line is such
+// an error ([eventlog.ErrTorn]): the complete entries before it are folded. An empty
+// log gives a job without a submit, and no error.
 func Replay(id jobid.ID, log []byte) (*Job, error) {
 	j := NewJob(id)
 	var ev Event

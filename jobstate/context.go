@@ -11,10 +11,10 @@ import (
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-// Context is the typed context of an event. The types of this package whose
-// names end in Context implement it, by pointer, and no others do. Extra holds
-// the keys that this package does not know, a JSON object, and nil if there are
-// none; they are written after the others.
+// Context is the typed context of an event. Pointers to the types of this package
+// whose names end in Context implement it, and no other type does. Extra is a JSON
+// object of the keys that this package does not know, nil if there are none. They
+// are written after the others.
 type Context interface{ context() }
 
 // Flags is the mask of flags in a submit event, as the reference defines it.
@@ -31,12 +31,12 @@ const (
 
 // The urgencies with a meaning of their own (RFC 30).
 const (
-	UrgencyHold     = 0  // held: priority 0, never sent to a scheduler
+	UrgencyHold     = 0  // on hold: priority 0, never sent to a scheduler
 	UrgencyDefault  = 16 // if the submitter gave none
 	UrgencyExpedite = 31 // expedited: the highest priority; also the largest urgency
 )
 
-// MaxPriority is the priority of an expedited job and the largest of all.
+// MaxPriority is the largest priority. An expedited job has it.
 const MaxPriority = math.MaxUint32
 
 // MaxSeverity is the severity of the least severe exception. 0 is fatal.
@@ -75,7 +75,7 @@ type SetFlagsContext struct {
 
 // JobspecUpdateContext is the context of jobspec-update.
 type JobspecUpdateContext struct {
-	Updates []Update // in the order of the event; at least one to be written
+	Updates []Update // in the order of the event; a writer needs at least one
 }
 
 // Update sets one value of the jobspec.

@@ -17,8 +17,9 @@ var (
 	ErrTransition = errors.New("event is not legal in this state")
 	// ErrClosed is returned for every event after clean or invalidate.
 	ErrClosed = errors.New("log is closed")
-	// ErrContext is returned when a context lacks a required key, or has one of
-	// the wrong type or out of range. The text names the key and its offset.
+	// ErrContext is returned when a context lacks a required key, or has a value of
+	// the wrong type or out of range. The text names the key and its offset in the
+	// context.
 	ErrContext = errors.New("malformed context")
 	// ErrVersion is returned when submit names a version of the log format
 	// that this package does not know.

@@ -55,7 +55,7 @@ func (v *validator) judgeOrder(k kind) {
 		v.judgeClean()
 	case kPrologStart:
 		if j.started {
-			v.add(LevelError, "the job has started: a prolog cannot hold it any more")
+			v.add(LevelError, "the job has started: a prolog can no longer hold it")
 		}
 	}
 }
@@ -104,7 +104,7 @@ func (v *validator) judgeContext(k kind) {
 		}
 	case kRelease:
 		v.judgeRelease()
-		v.letGo = v.letGo || v.ev.release.Final && v.job.State() == StateCleanup
+		v.over = v.over || v.ev.release.Final && v.job.State() == StateCleanup
 	case kDrained:
 		if ranks := idset.Difference(v.ev.drained.Ranks, &v.failed); !ranks.IsEmpty() {
 			v.add(LevelError, "ranks did not fail: %s", guard.Clip(ranks.String()))
@@ -145,7 +145,7 @@ func (v *validator) judgeActionStart(c *ActionStartContext) {
 		last = max(last, v.attempts[key])
 	}
 	v.attempt(key, last)
-	if c.Kind != ActionEpilog || !v.letGo && !v.freed {
+	if c.Kind != ActionEpilog || !v.over && !v.freed {
 		return
 	}
 	level := LevelNote // RFC 21 has it hold the free, which is still to come

@@ -7,8 +7,8 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// State is a job state of RFC 21, or a mask of several. The values are those
-// that Flux sends on the wire. The zero State is invalid.
+// State is a job state of RFC 21, or a mask of several, with the values that Flux
+// sends on the wire. The zero State is invalid.
 type State uint8
 
 // The states of RFC 21, section "State Descriptions".
@@ -18,7 +18,7 @@ const (
 	StatePriority                   // waits for a priority
 	StateSched                      // waits for resources
 	StateRun                        // has resources; may run, or is running
-	StateCleanup                    // has ended; resources are on their way back
+	StateCleanup                    // has ended; gives back its resources
 	StateInactive                   // over; its log is closed
 )
 
@@ -32,8 +32,8 @@ const (
 // numStates is the number of states, masks not counted.
 const numStates = 7
 
-// NameFormat selects one of the four forms in which the reference prints the
-// names of states and results. Any other value prints as NameLongUpper.
+// NameFormat selects one of the four forms in which the reference prints the names of
+// states and results. Any other value means [NameLongUpper].
 type NameFormat byte
 
 // The name formats, by the letters that flux-core gives them.
@@ -114,15 +114,15 @@ var stateNames = []names[State]{
 	{StateActive, "ACTIVE", "active", "A", "a"},
 }
 
-// ParseState reads the name of a state or of a virtual state, long or short,
-// all in upper or all in lower case. Anything else is an error.
+// ParseState reads the name of a state or of a virtual state, long or short, in upper
+// or in lower case: "RUN", "r", "pending". Anything else is an error.
 func ParseState(s string) (State, error) {
 	return parseName("state", stateNames, s)
 }
 
-// Name returns the name of s in the given form, as the reference prints it:
-// the seven states and the three virtual states have names, every other value
-// is "(unknown)" or "?".
+// Name returns the name of s in the given form, as the reference prints it. The seven
+// states and the three virtual states have names. Any other value is "(unknown)" or
+// "?".
 func (s State) Name(f NameFormat) string { return nameOf(stateNames, s).in(f) }
 
 // String returns the long upper-case name. A value without a name prints as
@@ -168,8 +168,8 @@ func unknownName(what, name string) error {
 	return fmt.Errorf(prefix+"unknown %s %q", what, guard.Clip(name))
 }
 
-// Result says how a job ended. The values are those that Flux sends on the
-// wire. The zero Result is invalid: a job that has not ended has none.
+// Result says how a job ended, with the values that Flux sends on the wire. The zero
+// Result is invalid: a job that has not ended has none.
 type Result uint8
 
 // The results of RFC 43.
@@ -187,8 +187,8 @@ var resultNames = []names[Result]{
 	{ResultTimeout, "TIMEOUT", "timeout", "TO", "to"},
 }
 
-// ParseResult reads the name of a result, long or short, all in upper or all
-// in lower case. Anything else is an error.
+// ParseResult reads the name of a result, long or short, in upper or in lower case.
+// Anything else is an error.
 func ParseResult(s string) (Result, error) {
 	return parseName("result", resultNames, s)
 }

@@ -65,7 +65,7 @@ const (
 	kEpilogFail
 	kEpilogRelease
 	kDrained
-	numKinds // of a job's log; those that follow are of housekeeping's own log
+	numKinds // of a job's log; the log of housekeeping has those that follow
 	kHousekeepingStart
 	kHousekeepingLaunch
 	kHousekeepingFail
@@ -76,7 +76,7 @@ const (
 // ofJob reports whether the event is one of a job's log that has a row.
 func (k kind) ofJob() bool { return k != kUnknown && k < numKinds }
 
-// action returns the kind of the action whose event k is.
+// action returns the kind of action that the event is about.
 func (k kind) action() ActionKind {
 	switch k {
 	case kPrologStart, kPrologLaunch, kPrologFail, kPrologRelease, kPrologFinish:
@@ -101,15 +101,14 @@ const (
 	whenFatal = "severity=0"
 )
 
-// row is what RFC 21 and the reference say of one event. A state that is
-// neither in folds nor in ignores refuses the event.
+// row is what RFC 21 and the reference say of one event. A state that is in neither
+// folds nor ignores refuses the event.
 type row struct {
 	name    string
-	folds   State   // the states in which the event takes effect
-	ignores State   // the states in which the reference ignores it
-	reason  Outcome // why, if ignores is not 0
-	proper  State   // the states in which RFC 21 has it; Validate names it elsewhere
-	edges   []edge  // the first that fits is taken; none: the state stays
+	folds   State  // the states in which the event takes effect
+	ignores State  // the states in which the reference ignores it
+	proper  State  // the states in which RFC 21 has it; Validate names it elsewhere
+	edges   []edge // the first that fits is taken; none: the state stays
 }
 
 // anytime is every state in which a log is open.
@@ -118,18 +117,18 @@ const anytime = StateNew | StateActive
 // table is the state machine: the reducer obeys it, Validate judges by it and
 // Diagram prints it. No other place knows a transition.
 //
-// Where folds is wider than proper (alloc in PRIORITY, free in RUN), the
-// reference takes the event all the same, and so does the reducer.
+// Where folds is wider than proper (alloc in PRIORITY, free in RUN), the reference
+// takes the event, and so does the reducer.
 var table = [numKinds]row{
 	kSubmit:     {name: EventSubmit, proper: StateNew, folds: StateNew, edges: []edge{{StateNew, StateDepend, whenOld}, {StateNew, StateNew, ""}}},
-	kValidate:   {name: EventValidate, proper: StateNew, folds: StateNew, ignores: StateDepend, reason: ignoredState, edges: []edge{{StateNew, StateDepend, ""}}},
+	kValidate:   {name: EventValidate, proper: StateNew, folds: StateNew, ignores: StateDepend, edges: []edge{{StateNew, StateDepend, ""}}},
 	kInvalidate: {name: EventInvalidate, proper: StateNew, folds: StateNew},
 
-	kDependencyAdd:    {name: EventDependencyAdd, proper: StateNew | StateDepend, folds: StateNew | StateDepend, ignores: StatePriority | StateSched | StateRunning, reason: ignoredState},
-	kDependencyRemove: {name: EventDependencyRemove, proper: StateNew | StateDepend, folds: StateNew | StateDepend, ignores: StatePriority | StateSched | StateRunning, reason: ignoredState},
+	kDependencyAdd:    {name: EventDependencyAdd, proper: StateNew | StateDepend, folds: StateNew | StateDepend, ignores: StatePriority | StateSched | StateRunning},
+	kDependencyRemove: {name: EventDependencyRemove, proper: StateNew | StateDepend, folds: StateNew | StateDepend, ignores: StatePriority | StateSched | StateRunning},
 
-	kDepend:      {name: EventDepend, proper: StateDepend, folds: StateDepend, ignores: StatePriority | StateSched | StateRunning, reason: ignoredState, edges: []edge{{StateDepend, StatePriority, ""}}},
-	kPriority:    {name: EventPriority, proper: StatePriority | StateSched, folds: StatePriority | StateSched, ignores: StateDepend | StateRunning, reason: ignoredState, edges: []edge{{StatePriority, StateSched, ""}}},
+	kDepend:      {name: EventDepend, proper: StateDepend, folds: StateDepend, ignores: StatePriority | StateSched | StateRunning, edges: []edge{{StateDepend, StatePriority, ""}}},
+	kPriority:    {name: EventPriority, proper: StatePriority | StateSched, folds: StatePriority | StateSched, ignores: StateDepend | StateRunning, edges: []edge{{StatePriority, StateSched, ""}}},
 	kUrgency:     {name: EventUrgency, proper: anytime, folds: anytime, edges: []edge{{StateSched, StatePriority, ""}}},
 	kFluxRestart: {name: EventFluxRestart, proper: anytime, folds: anytime, edges: []edge{{StateSched, StatePriority, ""}}},
 
@@ -150,8 +149,8 @@ var table = [numKinds]row{
 	kEpilogStart:  {name: EventEpilogStart, proper: anytime, folds: anytime},
 	kEpilogFinish: {name: EventEpilogFinish, proper: anytime, folds: anytime},
 
-	// The dialect's events belong in every open state, as the starts and finishes
-	// of actions do: not the state decides, but whether the action is active.
+	// The dialect's events fit every open state, as the starts and finishes of
+	// actions do: what counts is whether the action is active.
 	kPrologLaunch:  {name: eventPrologLaunch, proper: anytime, folds: anytime},
 	kPrologFail:    {name: eventPrologFail, proper: anytime, folds: anytime},
 	kPrologRelease: {name: eventPrologRelease, proper: anytime, folds: anytime},
@@ -259,7 +258,7 @@ func kindOf(name string) kind {
 // Outcome is invalid: it comes with an error.
 type Outcome uint8
 
-// The outcomes that callers tell apart. The others print their reason.
+// The outcomes that callers compare. The others print their reason.
 const (
 	// Applied: the event is part of the job's state now.
 	Applied Outcome = 1 + iota

@@ -17,7 +17,7 @@ type Level uint8
 
 // The levels of findings.
 const (
-	// LevelNote: legal, or without effect, but worth knowing.
+	// LevelNote: legal or without effect, and worth knowing.
 	LevelNote Level = 1 + iota
 	// LevelError: the log violates RFC 18, RFC 21 or the dialect.
 	LevelError
@@ -49,16 +49,15 @@ func (f Finding) String() string {
 	return s + f.Level.String() + ": " + f.Text
 }
 
-// Validate reads a log and names what is wrong with it by RFC 18, RFC 21 and
-// the dialect: lines that are not entries; keys that are missing, mistyped or
-// out of range; events out of order; resources given back while a prolog or an
-// epilog is active; epilogs that start too late; anything after clean. Findings
-// come in the order of the lines. A good log has none, and a log that ends
-// before clean is good as far as it goes.
+// Validate names what is wrong with a log by RFC 18, RFC 21 and the dialect: lines
+// that are not entries; keys that are missing, of the wrong type or out of range;
+// events out of order; resources given back while a prolog or epilog is active;
+// epilogs that start too late; anything after clean. Findings come in the order of
+// the lines. A good log has none. A log may end before clean.
 //
-// A bad line is judged by itself: the lines after it are read as if it had been
-// right, as far as it can be read. Validate costs time in proportion to the log
-// and keeps no reference to it.
+// A bad line is judged alone: Validate reads the lines after it as if it were right,
+// as far as it can be read. After 1000 findings the last one says that there are
+// more. The time is linear in the log. Validate keeps no reference to it.
 func Validate(log []byte) []Finding {
 	v := validator{job: NewJob(0)}
 	if len(log) == 0 {
@@ -93,7 +92,7 @@ type validator struct {
 	released idset.Set
 	failed   idset.Set // ranks that an action or an exception said had failed
 	freed    bool      // a free came when it may
-	letGo    bool      // the final release came in CLEANUP; before it the job itself holds its ranks
+	over     bool      // the final release came in CLEANUP; before CLEANUP the job itself holds its ranks
 	attempts map[actionKey]uint32
 
 	releasedAll bool // a release named all ranks
@@ -154,8 +153,8 @@ func (v *validator) check(line []byte) {
 	}
 }
 
-// refused names why an event was refused, and goes on as if it had been right
-// where the order was.
+// refused names why an event was refused. If the order was right it goes on as if all
+// of the event was.
 func (v *validator) refused(k kind, e eventlog.Entry, err error) {
 	if err == ErrTransition {
 		return // judge has named it
@@ -170,7 +169,7 @@ func (v *validator) refused(k kind, e eventlog.Entry, err error) {
 	}
 }
 
-// assume does what the event does, as far as its context can be read.
+// assume does what the event would do, as far as its context can be read.
 func (v *validator) assume(k kind, e eventlog.Entry) {
 	j, when := v.job, ""
 	switch k {

@@ -64,7 +64,7 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		"a fatal exception in NEW":            {with(2, `exception {"type":"x","severity":0,"note":""}`), []string{"line 2: exception: error: is fatal, and the job is in NEW"}},
 		"start before a prolog ended":         {with(6, prolog), []string{`line 7: start: error: prolog "p" has not finished`, `line 10: free: error: prolog "p" has not finished`, `line 11: clean: error: prolog "p" has not finished`}},
 		"start after a prolog failed":         {with(6, prolog, `prolog-finish {"description":"p","status":1}`), []string{`line 8: start: error: prolog "p" has failed`}},
-		"a prolog after start":                {with(7, prolog), []string{"line 7: prolog-start: error: the job has started: a prolog cannot hold it any more"}},
+		"a prolog after start":                {with(7, prolog), []string{"line 7: prolog-start: error: the job has started: a prolog can no longer hold it"}},
 		"start before alloc":                  {append(append([]string{}, whole[:4]...), "start"), []string{"line 5: start: error: is out of order: the job is in SCHED"}},
 		"two starts":                          {with(7, "debug.x", "start"), []string{"line 8: start: error: appears twice"}},
 		"two allocs":                          {with(6, "debug.x", "alloc"), []string{"line 7: alloc: error: is out of order: the job is in RUN"}},

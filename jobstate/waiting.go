@@ -2,8 +2,7 @@ package jobstate
 
 import "strings"
 
-// WaitKind says what kind of thing a job waits for. The zero WaitKind is
-// invalid.
+// WaitKind says what a job waits for. The zero WaitKind is invalid.
 type WaitKind uint8
 
 // What a job can wait for, in the order of its life.
@@ -11,12 +10,12 @@ const (
 	WaitSubmit       WaitKind = 1 + iota // no submit event yet
 	WaitValidation                       // the validator
 	WaitDependencies                     // Names: the dependencies that are not satisfied
-	WaitDepend                           // the manager, to leave DEPEND: no dependency is left
+	WaitDepend                           // the manager, to post depend: no dependency is left
 	WaitPriority                         // the priority plugin
-	WaitHold                             // a user or an operator, to raise its urgency or priority above 0
+	WaitHold                             // a user, to raise its urgency or priority above 0
 	WaitResources                        // the scheduler
 	WaitProlog                           // Names: the prologs that are active
-	WaitException                        // the fatal exception that a failed prolog brings
+	WaitException                        // the manager, to end the job: a prolog failed
 	WaitExecutor                         // the executor, to start it
 	WaitFinish                           // its own end: it is running
 	WaitRelease                          // the executor, to release the resources
@@ -32,8 +31,7 @@ type Waiting struct {
 	Names []string // dependencies, or descriptions of prologs and epilogs; else nil
 }
 
-// Waiting returns what the job waits for now, as its log tells it. The caller
-// owns the result.
+// Waiting returns what the job waits for by its log. The caller owns the result.
 func (j *Job) Waiting() Waiting {
 	var w Waiting
 	switch j.State() {
