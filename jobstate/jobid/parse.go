@@ -229,8 +229,8 @@ func (id *ID) UnmarshalText(text []byte) error {
 // encoding/json passes the keys of a map this way. Null is refused: an id is
 // never optional on the wire.
 //
-// The error is that of Parse, and id is unchanged then. Offsets count from the
-// start of the number, or of the string without its quotes and escapes.
+// It returns the errors of Parse. After an error id is unchanged. Offsets count from
+// the start of the number, or of the string without its quotes and escapes.
 func (id *ID) UnmarshalJSON(b []byte) error {
 	v, err := parseJSON(b)
 	if err != nil {

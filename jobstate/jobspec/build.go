@@ -24,8 +24,8 @@ type Job struct {
 }
 
 // New returns the jobspec of a job. [Spec.MarshalJSON] prints it. The error wraps
-// [ErrInvalid] or [ErrLimit], as that of [Parse] does: a count or the duration is
-// negative or too large, the command is empty, or a text is not valid UTF-8.
+// [ErrInvalid] or [ErrLimit]: a count or the duration is negative or too large, the
+// command is empty, or a text is not valid UTF-8.
 func New(j Job) (*Spec, error) {
 	s := new(Spec)
 	var err error

@@ -9,9 +9,9 @@ import (
 )
 
 // The categories of errors. Compare with errors.Is. The text of an error has the
-// dotted path of the value at fault, cut at 128 bytes, and its offset in bytes
-// from 0, such as "jobspec: resources[0].count: offset 40: must be from 1 to 8".
-// There is no offset where no text of the caller's is wrong.
+// dotted path of the value at fault, cut at 128 bytes, and its offset in bytes from
+// 0: "jobspec: resources[0].count: offset 40: must be an integer of at least 1". An
+// error about a text that is not the caller's has no offset.
 var (
 	// ErrSyntax is returned when a text is not one JSON value, read strictly:
 	// valid UTF-8, no key twice in an object.

@@ -15,8 +15,8 @@ type Vertex struct {
 	// Unit, Label and ID are what RFC 14 says, empty where absent. A slot has
 	// a Label.
 	Unit, Label, ID string
-	// Exclusive tells whether it is for this job alone. By RFC 14's defaults,
-	// slots and what is in them are.
+	// Exclusive tells whether it is for this job alone. By default slots and all in
+	// them are (RFC 14).
 	Exclusive bool
 	// Parent is the index of the vertex that it is in, -1 for none.
 	Parent int

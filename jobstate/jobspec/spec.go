@@ -99,7 +99,7 @@ func (s *Spec) read() *jsonobj.Fault {
 	return d.Fault()
 }
 
-// part returns the bytes of a value in the text of s. Were those of the Value
+// part returns the bytes of a value in the text of s. If the bytes of the Value were
 // kept, its Doc would escape.
 func (s *Spec) part(v jsonobj.Value) []byte {
 	return s.raw[v.Offset() : v.Offset()+len(v.Raw()) : v.Offset()+len(v.Raw())]
@@ -131,8 +131,8 @@ func (s *Spec) readAttributes(v jsonobj.Value) {
 	}
 }
 
-// readSystem reads the value of the key attributes.system. Anybody may use the
-// keys that the RFCs do not name.
+// readSystem reads the value of the key attributes.system. Keys that the RFCs do not
+// name are free for all.
 func (s *Spec) readSystem(v jsonobj.Value) {
 	s.name = basename(s.tasks[0].arg0)
 	o := v.Object()
@@ -223,9 +223,8 @@ func (s *Spec) Project() string { return s.project }
 func (s *Spec) Constraints() json.RawMessage { return clone(s.constraints) }
 
 // Lookup returns a copy of the value at a dotted path from the root, such as
-// "attributes.system.shell.options.verbose", and whether there is one. Paths
-// lead through objects only. It costs the size of the jobspec for each element of
-// the path.
+// "attributes.system.shell.options.verbose", and whether there is one. Paths lead
+// through objects only. Each element of the path takes one pass over the jobspec.
 func (s *Spec) Lookup(path string) (json.RawMessage, bool) {
 	d := jsonobj.NewDoc(s.raw, jsonscan.Limits{})
 	v := d.Root()
@@ -249,8 +248,8 @@ func clone(raw []byte) json.RawMessage {
 type Dependency struct {
 	// Scheme says what Value means.
 	Scheme, Value string
-	// JSON is the whole object, with the keys that the scheme adds. It is the
-	// caller's to keep.
+	// JSON is the whole object, with the keys that the scheme adds. The caller owns
+	// it.
 	JSON json.RawMessage
 }
 

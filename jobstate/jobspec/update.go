@@ -10,15 +10,14 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// Update returns a Spec with one value set, as an event jobspec-update of
-// RFC 21 sets it. The path is attributes, resources or tasks, or a dotted path
-// below one, as flux-core allows (flux-core#5419). Objects on it that are missing
-// are made. The result is checked as [Parse] checks it. The Spec
-// itself stays as it is, and Original of the result is its Original.
+// Update returns a Spec with one value set, as an event jobspec-update of RFC 21 sets
+// it. The path is attributes, resources or tasks, or a dotted path below one, as
+// flux-core allows (flux-core#5419). Update makes the objects on it that are missing,
+// sets a null like any other value, and checks the result as [Parse] does. The Spec
+// itself does not change. [Spec.Original] of both is the same.
 //
-// The error wraps [ErrUpdate] for the path and [ErrSyntax] for the value, or is
-// what Parse returns for the result. A null is set like any other value. It costs
-// as much as Parse, and some memory for each value of the jobspec.
+// The error wraps [ErrUpdate] for the path and [ErrSyntax] for the value, or is what
+// Parse returns for the result.
 func (s *Spec) Update(path string, v json.RawMessage) (*Spec, error) {
 	fault := tooLong(v)
 	if fault == nil {
@@ -41,10 +40,9 @@ func (s *Spec) Update(path string, v json.RawMessage) (*Spec, error) {
 	return s.updated(root)
 }
 
-// Apply returns a Spec with all updates of one event jobspec-update set, whose
-// context is given: an object of dotted paths and values, at least one. It sets
-// them in turn, as [Spec.Update] does, and checks the result once. If one cannot
-// be set, the error is that of Update.
+// Apply returns a Spec with all updates of an event jobspec-update set. Its context
+// is an object of dotted paths and values, at least one. Apply sets them in turn, as
+// [Spec.Update] does, and checks the result once. It returns the errors of Update.
 func (s *Spec) Apply(context json.RawMessage) (*Spec, error) {
 	if fault := tooLong(context); fault != nil {
 		return nil, refuse(fault)
@@ -140,8 +138,8 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// MarshalJSON returns the jobspec, updates applied, in canonical form: the keys
-// of each object sorted by their bytes, no white space, numbers as they were
-// written, every key kept. Specs that hold the same give the same bytes, unless a
-// number is written in two ways. The error is always nil.
+// MarshalJSON returns the jobspec, updates applied, in canonical form: every key, the
+// keys of each object sorted by their bytes, no white space, numbers as they were
+// written. Equal Specs give equal bytes, unless a number is written in two ways. The
+// error is always nil.
 func (s *Spec) MarshalJSON() ([]byte, error) { return encode(s.tree()), nil }
