@@ -3,6 +3,7 @@ package jobstate
 import (
 	"bytes"
 	"errors"
+	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/guard"
@@ -229,17 +230,14 @@ func (j *Job) foldSetFlags(names []string) {
 // flagOf returns the flag of a name that set-flags may give, 0 for one that
 // has no bit in the mask.
 func flagOf(name string) Flags {
-	switch name {
-	case "debug":
-		return FlagDebug
-	case "waitable":
-		return FlagWaitable
-	case "novalidate":
-		return FlagNoValidate
-	default:
-		return 0
+	if i := slices.Index(flagNames, name); i >= 0 {
+		return FlagDebug << i
 	}
+	return 0
 }
+
+// flagNames are the names of the flags from FlagDebug on.
+var flagNames = []string{"debug", "waitable", "novalidate"}
 
 func (j *Job) foldException(t eventlog.Timestamp, c *ExceptionContext) (Outcome, string, error) {
 	if c.Severity == 0 && j.state == StateNew {
@@ -291,11 +289,7 @@ func (j *Job) foldActionStart(t eventlog.Timestamp, c *ActionStartContext) Outco
 		a.since = t
 	}
 	a.live++
-	if c.Kind == ActionProlog {
-		j.livePrologs++
-	} else {
-		j.liveEpilogs++
-	}
+	j.live[c.Kind]++
 	return Applied
 }
 
@@ -311,13 +305,9 @@ func (j *Job) foldActionFinish(c *ActionFinishContext) Outcome {
 // endAction counts a finish of a, which is live.
 func (j *Job) endAction(key actionKey, a *action, failed bool) {
 	a.live--
-	if key.kind == ActionProlog {
-		j.livePrologs--
-		if failed && !a.failed {
-			j.failedPrologs++
-		}
-	} else {
-		j.liveEpilogs--
+	j.live[key.kind]--
+	if key.kind == ActionProlog && failed && !a.failed {
+		j.failedPrologs++
 	}
 	a.failed = a.failed || failed
 	if a.live == 0 && !a.failed {

@@ -31,8 +31,8 @@ func Check(j *Job) error {
 			prologs += a.live
 		}
 	}
-	if prologs != j.livePrologs || epilogs != j.liveEpilogs || failed != j.failedPrologs {
-		return fmt.Errorf("actions: %d, %d, %d, counted %d, %d, %d", prologs, epilogs, failed, j.livePrologs, j.liveEpilogs, j.failedPrologs)
+	if prologs != j.live[ActionProlog] || epilogs != j.live[ActionEpilog] || failed != j.failedPrologs {
+		return fmt.Errorf("actions: %d, %d, %d, counted %d, %d, %d", prologs, epilogs, failed, j.live[ActionProlog], j.live[ActionEpilog], j.failedPrologs)
 	}
 	for key, a := range j.actions.all() {
 		if a.live < 0 || a.live == 0 && !a.failed {

@@ -47,8 +47,8 @@ type Job struct {
 	deps    ordered[string, dependency]
 	actions ordered[actionKey, action]
 
-	livePrologs, liveEpilogs int // the sums of live over actions, by kind
-	failedPrologs            int // how many of the actions are prologs that failed
+	live          [ActionEpilog + 1]int // the sums of live over actions, by kind
+	failedPrologs int                   // how many of the actions are prologs that failed
 
 	notes   dict
 	updates []Update
@@ -208,24 +208,23 @@ func (j *Job) MayStart() bool {
 	if j.state != StateRun || j.started || !j.allocated {
 		return false
 	}
-	return j.livePrologs == 0 && j.failedPrologs == 0
+	return j.live[ActionProlog] == 0 && j.failedPrologs == 0
 }
 
 // MayFree reports whether the log allows the event free, which gives back all
 // resources: the job is in CLEANUP and holds resources, the executor has released
 // them or never started the job, and no prolog or epilog is active.
-func (j *Job) MayFree() bool {
-	return j.state == StateCleanup && j.allocated && (j.finalRelease || !j.started) && !j.busy()
-}
+func (j *Job) MayFree() bool { return j.allocated && j.swept() }
 
 // MayClean reports whether the log allows the event clean, which closes it: the job
 // is in CLEANUP and holds no resources, the executor has released it or never started
 // it, and no prolog or epilog is active.
-func (j *Job) MayClean() bool {
-	return j.state == StateCleanup && !j.allocated && (j.finalRelease || !j.started) && !j.busy()
-}
+func (j *Job) MayClean() bool { return !j.allocated && j.swept() }
 
-func (j *Job) busy() bool { return j.livePrologs+j.liveEpilogs > 0 }
+// swept reports whether only free and clean are left.
+func (j *Job) swept() bool {
+	return j.state == StateCleanup && (j.finalRelease || !j.started) && j.live == [len(j.live)]int{}
+}
 
 // Actions yields the prologs and epilogs that are active, in the order in which
 // their descriptions first came. The job must not change meanwhile.

@@ -289,7 +289,8 @@ var outcomeTexts = []string{
 	ignoredFreed:      "ignored: the job holds no resources",
 }
 
-// Ignored reports whether the event left the job's state as it was.
+// Ignored reports whether the event left the job's state as it was. A manager need
+// not log such an event of its own, unless it is [IgnoredUnknown].
 func (o Outcome) Ignored() bool { return o > Applied && o <= ignoredFreed }
 
 // String returns "applied", or the reason why the event was ignored.

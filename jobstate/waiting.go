@@ -84,9 +84,9 @@ func (j *Job) waitingToEnd() (WaitKind, []string) {
 	switch {
 	case j.started && !j.finished && !j.finalRelease:
 		return WaitFinish, nil
-	case j.livePrologs > 0:
+	case j.live[ActionProlog] > 0:
 		return WaitProlog, j.activeNames(ActionProlog)
-	case j.liveEpilogs > 0:
+	case j.live[ActionEpilog] > 0:
 		return WaitEpilog, j.activeNames(ActionEpilog)
 	case j.started && !j.finalRelease:
 		return WaitRelease, nil
