@@ -178,18 +178,17 @@ func (*ExceptionContext) context()        {}
 func (*MemoContext) context()             {}
 
 // NewEntry encodes c as the entry of its event at time t. The error wraps
-// [ErrContext], or [eventlog.ErrEntry] for a time that no event can have. An
-// event without a context needs no NewEntry:
-// eventlog.Entry{Timestamp: t, Name: EventStart}.
+// [ErrContext], or [eventlog.ErrEntry] for a time that no event can have. The entry of
+// an event without a context is eventlog.Entry{Timestamp: t, Name: EventStart}.
 func NewEntry(t eventlog.Timestamp, c Context) (eventlog.Entry, error) {
 	e, _, err := EncodeEntry(nil, t, c)
 	return e, err
 }
 
-// EncodeEntry is NewEntry with the memory of the caller: it appends the context,
-// one JSON object, to dst, and returns the entry, which aliases it, and the
-// extended slice. After an error that is dst as it was. With room in dst it
-// allocates nothing, unless Extra has many keys.
+// EncodeEntry is [NewEntry] with the caller's memory. It appends the context, one JSON
+// object, to dst, and returns the entry, whose Context aliases the result, and the
+// extended slice; after an error, dst as it was. With room in dst it allocates
+// nothing, unless Extra has many keys.
 func EncodeEntry(dst []byte, t eventlog.Timestamp, c Context) (eventlog.Entry, []byte, error) {
 	if !guard.IsTime(t) {
 		return eventlog.Entry{}, dst, errTime

@@ -64,7 +64,7 @@ func bare(err error) string { return strings.TrimPrefix(err.Error(), prefix) }
 type EventError struct {
 	ID     jobid.ID
 	Line   int    // in a replay, from 1; 0 outside of one
-	Offset int64  // in a replay, where the fault is or else the line begins, from 0
+	Offset int64  // in a replay, of the fault if that is known, else of the line, from 0
 	Event  string // the event's name, cut at 64 bytes; "" if the line is not an entry
 	State  State  // the state the job was in, and still is
 	Err    error
