@@ -180,7 +180,7 @@ func isEmpty(raw []byte) bool {
 
 func (v *validator) judgeDependencyAdd(description string) {
 	if d := v.job.deps.get(description); d != nil && !d.satisfied {
-		v.add(LevelNote, "dependency %q is there already", guard.Clip(description))
+		v.add(LevelNote, "dependency %q was added before", guard.Clip(description))
 	}
 }
 
@@ -220,7 +220,7 @@ func (v *validator) judgeRelease() {
 	case v.job.finalRelease:
 		v.add(LevelError, "comes after the final release")
 	case v.freed:
-		v.add(LevelError, "the resources are free already")
+		v.add(LevelError, "the resources are already free")
 	case v.releasedAll:
 		v.add(LevelError, "comes after the release of all ranks")
 	}
@@ -240,7 +240,7 @@ func (v *validator) judgeFree() {
 	case !j.wasAllocated:
 		v.add(LevelError, "the job has no resources")
 	case !j.allocated:
-		v.add(LevelError, "the resources are free already")
+		v.add(LevelError, "the resources are already free")
 	case j.started && !j.finalRelease:
 		v.add(LevelError, "no final release came before it")
 	}

@@ -79,7 +79,7 @@ func Validate(log []byte) []Finding {
 	if len(v.findings) > maxFindings {
 		v.findings = v.findings[:maxFindings]
 		last := &v.findings[maxFindings-1]
-		last.Event, last.Text = "", "and more: the rest is not listed"
+		last.Event, last.Text = "", "there are more findings"
 	}
 	return v.findings
 }
