@@ -1,12 +1,12 @@
 package jobid
 
-import "strconv"
-
 // FormatKVS is the form of KVSPath.
 const FormatKVS = formatKVS
 
-// String tells the formats apart in the names of tests.
-func (f Format) String() string { return "format " + strconv.Itoa(int(f)) }
+// String returns the name that Flux's tools have for f.
+func (f Format) String() string {
+	return [...]string{"f58", "f58plain", "dec", "hex", "dothex", "kvs"}[f]
+}
 
 // Timestamp returns the milliseconds of an id.
 func (id ID) Timestamp() uint64 { return id.millis() }
