@@ -37,7 +37,7 @@ var (
 	errEmpty   = errors.New("must not be empty")
 	errPath    = errors.New("must be attributes, resources or tasks, or a path below one")
 	errKind    = errors.New("unknown kind of action")
-	errExtra   = errors.New("Extra has a key of the event")
+	errExtra   = errors.New("key must not appear in Extra")
 	errNames   = errors.New("names must be unique and not empty")
 	errHow     = errors.New("per-rank and leader exclude each other")
 	errAttempt = errors.New("an attempt needs per-rank or leader")
