@@ -23,8 +23,8 @@ type value struct {
 // reference. patch must be a valid JSON object; nothing of it is retained.
 func (d *dict) merge(patch []byte) { d.mergeBelow(patch, 0) }
 
-// deepMerge is the level at which mergeStream takes over: a cursor checks at
-// each level all that is below, which costs depth times length.
+// deepMerge is the level at which mergeStream takes over: at each level a cursor
+// checks all that is below, which takes depth times length.
 const deepMerge = 8
 
 func (d *dict) mergeBelow(patch []byte, level int) {
@@ -117,8 +117,8 @@ func compact(raw []byte) json.RawMessage {
 	return jsonscan.AppendCompact(make([]byte, 0, len(raw)), raw)
 }
 
-// internKey returns key as a string; the keys that nearly every job has cost
-// no memory.
+// internKey returns key as a string. The keys that nearly every job has share their
+// memory.
 func internKey(key []byte) string {
 	for _, s := range [...]string{"sched", "user", "resource_summary", "reason_pending", "t_estimate", "queue"} {
 		if string(key) == s {

@@ -2,6 +2,8 @@ package jobstate
 
 import (
 	"bytes"
+	"errors"
+	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/guard"
@@ -9,8 +11,8 @@ import (
 )
 
 // Apply decodes an entry of the job's log and folds it into the job: it is
-// Decode and ApplyEvent in one. It retains nothing of e, and allocates what
-// they allocate; the events of a plain life cost no allocation.
+// [Event.Decode] and [Job.ApplyEvent] in one. It retains nothing of e, and allocates
+// what they allocate. The events of a plain life allocate nothing.
 func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 	if j.Closed() {
 		return 0, j.refuse(e.Name, ErrClosed)
@@ -22,20 +24,19 @@ func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 	return j.ApplyEvent(&ev)
 }
 
-// ApplyEvent folds the next event of the job's log into the job. It and Apply
-// are the only ways to change a job, in a running system and in a replay alike
-// (I5). It is lenient where the reference is: an event without effect
-// is ignored, and the Outcome tells why. An event that RFC 21 does not
-// allow here is refused with an EventError, and the job is as before (I6). An
-// Event that holds no entry is refused with eventlog.ErrEntry.
+// ApplyEvent folds the next event of the job's log into the job. It and [Job.Apply]
+// are the only ways to change a job, live and in a replay (I5). An event without
+// effect is ignored, and the Outcome tells why. An event that RFC 21 does not allow
+// here is refused with an [EventError], and the job is as before (I6). An Event that
+// holds no entry is refused with [eventlog.ErrEntry].
 //
-// An entry that repeats the bytes of the one before it, the time included, is
-// IgnoredDuplicate: a store has repeated an append. Two real events that are alike,
-// such as two starts of one prolog, need different timestamps.
+// An entry with the bytes and the time of the one before it is [IgnoredDuplicate]: a
+// store has repeated an append. Two real events that are alike, such as two starts
+// of one prolog, need different times.
 //
 // ApplyEvent retains nothing of ev. It allocates what the job keeps: new
-// descriptions, annotations, updates, an exception. It costs O(1) in the length
-// of the log.
+// descriptions, annotations, updates, an exception. Its time does not depend on the
+// length of the log.
 func (j *Job) ApplyEvent(ev *Event) (Outcome, error) {
 	outcome, err := j.apply(ev, markOf(ev))
 	if err != nil {
@@ -63,7 +64,7 @@ func (j *Job) apply(ev *Event, mark entryMark) (Outcome, error) {
 		return IgnoredUnknown, nil
 	}
 	row := &table[k]
-	outcome, when := row.reason, ""
+	outcome, when := ignoredState, ""
 	var err error
 	switch {
 	case j.submitted == (k == kSubmit): // submit is first, and once
@@ -87,7 +88,6 @@ func (j *Job) apply(ev *Event, mark entryMark) (Outcome, error) {
 func (j *Job) enter(s State, k kind, t eventlog.Timestamp) {
 	if k == kSubmit {
 		j.entered[StateNew.index()] = t
-		j.changed = t
 	}
 	if s == j.State() {
 		return
@@ -95,7 +95,7 @@ func (j *Job) enter(s State, k kind, t eventlog.Timestamp) {
 	if j.state == StateSched && s == StatePriority {
 		j.prioritized = false // until the next priority event
 	}
-	j.state, j.changed = s, t
+	j.state = s
 	if i := s.index(); j.entered[i] == 0 {
 		j.entered[i] = t
 	}
@@ -104,13 +104,13 @@ func (j *Job) enter(s State, k kind, t eventlog.Timestamp) {
 	}
 }
 
-// trim drops what a job does not need once its log is closed.
+// trim drops what a job with a closed log does not need.
 func (j *Job) trim() {
 	j.deps.index, j.actions.index, j.flagSet.index = nil, nil, nil
 }
 
-// fold takes the event into the job, all but the change of state, and returns
-// the condition that chooses the edge. After an error nothing has changed.
+// fold does what the event does to the job, except for the change of state, and
+// returns the condition that chooses the edge. After an error nothing has changed.
 func (j *Job) fold(ev *Event) (Outcome, string, error) {
 	switch ev.kind {
 	case kSubmit:
@@ -153,7 +153,7 @@ func (j *Job) fold(ev *Event) (Outcome, string, error) {
 	return Applied, "", nil
 }
 
-// foldRun takes in the events from alloc to clean.
+// foldRun does what the events from alloc to clean do.
 func (j *Job) foldRun(ev *Event) Outcome {
 	switch ev.kind {
 	case kAlloc:
@@ -168,7 +168,7 @@ func (j *Job) foldRun(ev *Event) Outcome {
 		j.started = true
 	case kFinish:
 		if j.finished {
-			return IgnoredFinished
+			return ignoredFinished
 		}
 		_, fatal := j.Cause()
 		status := ev.finish.Status
@@ -178,7 +178,7 @@ func (j *Job) foldRun(ev *Event) Outcome {
 		j.finalRelease = j.finalRelease || ev.release.Final
 	case kFree:
 		if !j.allocated {
-			return IgnoredFreed
+			return ignoredFreed
 		}
 		j.allocated = false
 	}
@@ -200,9 +200,9 @@ func (j *Job) foldSubmit(c *SubmitContext) (Outcome, string, error) {
 func (j *Job) foldDependencyAdd(description string) (Outcome, string, error) {
 	if d := j.deps.get(description); d != nil {
 		if d.satisfied {
-			return 0, "", ErrDependency
+			return 0, "", errDependency
 		}
-		return IgnoredDependency, "", nil
+		return ignoredDependency, "", nil
 	}
 	j.deps.put(description, dependency{})
 	return Applied, "", nil
@@ -211,7 +211,7 @@ func (j *Job) foldDependencyAdd(description string) (Outcome, string, error) {
 func (j *Job) foldDependencyRemove(description string) Outcome {
 	d := j.deps.get(description)
 	if d == nil || d.satisfied {
-		return IgnoredDependency
+		return ignoredDependency
 	}
 	d.satisfied = true
 	return Applied
@@ -230,17 +230,14 @@ func (j *Job) foldSetFlags(names []string) {
 // flagOf returns the flag of a name that set-flags may give, 0 for one that
 // has no bit in the mask.
 func flagOf(name string) Flags {
-	switch name {
-	case "debug":
-		return FlagDebug
-	case "waitable":
-		return FlagWaitable
-	case "novalidate":
-		return FlagNoValidate
-	default:
-		return 0
+	if i := slices.Index(flagNames, name); i >= 0 {
+		return FlagDebug << i
 	}
+	return 0
 }
+
+// flagNames are the names of the flags from FlagDebug on.
+var flagNames = []string{"debug", "waitable", "novalidate"}
 
 func (j *Job) foldException(t eventlog.Timestamp, c *ExceptionContext) (Outcome, string, error) {
 	if c.Severity == 0 && j.state == StateNew {
@@ -270,18 +267,17 @@ func (j *Job) active(kind ActionKind, description string) *action {
 	return nil
 }
 
-// ifActive is the outcome of an event that says something of an action and
-// leaves it active.
+// ifActive returns the outcome of an event about an action that stays active.
 func (j *Job) ifActive(kind ActionKind, description string) Outcome {
 	if j.active(kind, description) == nil {
-		return IgnoredAction
+		return ignoredAction
 	}
 	return Applied
 }
 
 func (j *Job) foldActionStart(t eventlog.Timestamp, c *ActionStartContext) Outcome {
 	if c.Kind == ActionProlog && j.started {
-		return IgnoredStarted
+		return ignoredStarted
 	}
 	key := actionKey{c.Kind, c.Description}
 	a := j.actions.get(key)
@@ -293,18 +289,14 @@ func (j *Job) foldActionStart(t eventlog.Timestamp, c *ActionStartContext) Outco
 		a.since = t
 	}
 	a.live++
-	if c.Kind == ActionProlog {
-		j.livePrologs++
-	} else {
-		j.liveEpilogs++
-	}
+	j.live[c.Kind]++
 	return Applied
 }
 
 func (j *Job) foldActionFinish(c *ActionFinishContext) Outcome {
 	a := j.active(c.Kind, c.Description)
 	if a == nil {
-		return IgnoredAction
+		return ignoredAction
 	}
 	j.endAction(actionKey{c.Kind, c.Description}, a, c.Status != 0)
 	return Applied
@@ -313,24 +305,20 @@ func (j *Job) foldActionFinish(c *ActionFinishContext) Outcome {
 // endAction counts a finish of a, which is live.
 func (j *Job) endAction(key actionKey, a *action, failed bool) {
 	a.live--
-	if key.kind == ActionProlog {
-		j.livePrologs--
-		if failed && !a.failed {
-			j.failedPrologs++
-		}
-	} else {
-		j.liveEpilogs--
+	j.live[key.kind]--
+	if key.kind == ActionProlog && failed && !a.failed {
+		j.failedPrologs++
 	}
 	a.failed = a.failed || failed
 	if a.live == 0 && !a.failed {
-		j.actions.del(key) // nothing is left to know of it
+		j.actions.del(key) // only failures are remembered
 	}
 }
 
-// Replay folds a whole log. On an error it returns the job as folded up to the
-// line at fault, and an *[EventError] that names the line. A torn last line is
-// such an error (eventlog.ErrTorn): the complete entries before it are folded.
-// An empty log gives a job without a submit, and no error.
+// Replay folds a whole log. After an error it returns the job as it was before the
+// line at fault, and an *[EventError] that names the line. A torn last line is such
+// an error ([eventlog.ErrTorn]): the complete entries before it are folded. An empty
+// log gives a job without a submit, and no error.
 func Replay(id jobid.ID, log []byte) (*Job, error) {
 	j := NewJob(id)
 	var ev Event
@@ -344,17 +332,22 @@ func Replay(id jobid.ID, log []byte) (*Job, error) {
 		}
 		if err != nil {
 			return j, &EventError{
-				ID: id, Line: line, Offset: lineOffset(log, line), Event: guard.Clip(e.Name), State: j.State(), Err: err,
+				ID: id, Line: line, Offset: faultOffset(log, line, err), Event: guard.Clip(e.Name), State: j.State(), Err: err,
 			}
 		}
 	}
 	return j, nil
 }
 
-// lineOffset returns where line n of a log, counted from 1, begins.
-func lineOffset(log []byte, n int) int64 {
+// faultOffset returns where the fault in a line of a log is, or else where the
+// line, counted from 1, begins.
+func faultOffset(log []byte, line int, err error) int64 {
+	var bad *eventlog.SyntaxError
+	if errors.As(err, &bad) {
+		return bad.Offset
+	}
 	offset := 0
-	for ; n > 1; n-- {
+	for ; line > 1; line-- {
 		offset += 1 + bytes.IndexByte(log[offset:], '\n')
 	}
 	return int64(offset)

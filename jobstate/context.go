@@ -11,10 +11,10 @@ import (
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-// Context is the typed context of an event. The types of this package whose
-// names end in Context implement it, by pointer, and no others do. Extra holds
-// the keys that this package does not know, a JSON object, and nil if there are
-// none; they are written after the others.
+// Context is the typed context of an event. Pointers to the types of this package
+// whose names end in Context implement it, and no other type does. Extra is a JSON
+// object of the keys that this package does not know, nil if there are none. They
+// are written after the others.
 type Context interface{ context() }
 
 // Flags is the mask of flags in a submit event, as the reference defines it.
@@ -31,12 +31,12 @@ const (
 
 // The urgencies with a meaning of their own (RFC 30).
 const (
-	UrgencyHold     = 0  // held: priority 0, never sent to a scheduler
+	UrgencyHold     = 0  // on hold: priority 0, never sent to a scheduler
 	UrgencyDefault  = 16 // if the submitter gave none
 	UrgencyExpedite = 31 // expedited: the highest priority; also the largest urgency
 )
 
-// MaxPriority is the priority of an expedited job and the largest of all.
+// MaxPriority is the largest priority. An expedited job has it.
 const MaxPriority = math.MaxUint32
 
 // MaxSeverity is the severity of the least severe exception. 0 is fatal.
@@ -75,7 +75,7 @@ type SetFlagsContext struct {
 
 // JobspecUpdateContext is the context of jobspec-update.
 type JobspecUpdateContext struct {
-	Updates []Update // in the order of the event; at least one to be written
+	Updates []Update // in the order of the event; a writer needs at least one
 }
 
 // Update sets one value of the jobspec.
@@ -177,120 +177,99 @@ func (*FinishContext) context()           {}
 func (*ExceptionContext) context()        {}
 func (*MemoContext) context()             {}
 
-// EventName returns the name of the event whose context c is, and "" for one of
-// an action whose Kind is invalid.
-func EventName(c Context) string {
-	switch c := c.(type) {
-	case *SubmitContext:
-		return EventSubmit
-	case *DependencyAddContext:
-		return EventDependencyAdd
-	case *DependencyRemoveContext:
-		return EventDependencyRemove
-	case *SetFlagsContext:
-		return EventSetFlags
-	case *JobspecUpdateContext:
-		return EventJobspecUpdate
-	case *ResourceUpdateContext:
-		return EventResourceUpdate
-	case *PriorityContext:
-		return EventPriority
-	case *UrgencyContext:
-		return EventUrgency
-	case *AllocContext:
-		return EventAlloc
-	case *ActionStartContext:
-		return c.Kind.event(EventPrologStart, EventEpilogStart, EventHousekeepingStart)
-	case *ActionLaunchContext:
-		return c.Kind.event(EventPrologLaunch, EventEpilogLaunch, EventHousekeepingLaunch)
-	case *ActionFailContext:
-		return c.Kind.event(EventPrologFail, EventEpilogFail, EventHousekeepingFail)
-	case *ActionReleaseContext:
-		return c.Kind.event(EventPrologRelease, EventEpilogRelease, EventHousekeepingRelease)
-	case *ActionFinishContext:
-		return c.Kind.event(EventPrologFinish, EventEpilogFinish, EventHousekeepingFinish)
-	case *ReleaseContext:
-		return EventRelease
-	case *FinishContext:
-		return EventFinish
-	case *ExceptionContext:
-		return EventException
-	case *DrainedContext:
-		return EventDrained
-	case *MemoContext:
-		return EventMemo
-	default:
-		return ""
-	}
+// NewEntry encodes c as the entry of its event at time t. The error wraps
+// [ErrContext], or [eventlog.ErrEntry] for a time that no event can have. The entry of
+// an event without a context is eventlog.Entry{Timestamp: t, Name: EventStart}.
+func NewEntry(t eventlog.Timestamp, c Context) (eventlog.Entry, error) {
+	e, _, err := EncodeEntry(nil, t, c)
+	return e, err
 }
 
-// AppendContext appends c as one JSON object. It refuses what Decode would
-// refuse, and returns dst as it was; the error wraps ErrContext. With room in
-// dst it allocates nothing, unless Extra has many keys.
-func AppendContext(dst []byte, c Context) ([]byte, error) {
+// EncodeEntry is [NewEntry] with the caller's memory. It appends the context, one JSON
+// object, to dst, and returns the entry, whose Context aliases the result, and the
+// extended slice; after an error, dst as it was. With room in dst it allocates
+// nothing, unless Extra has many keys.
+func EncodeEntry(dst []byte, t eventlog.Timestamp, c Context) (eventlog.Entry, []byte, error) {
+	if !guard.IsTime(t) {
+		return eventlog.Entry{}, dst, errTime
+	}
+	out, name, err := appendContext(dst, c)
+	if err != nil {
+		return eventlog.Entry{}, dst, err
+	}
+	return eventlog.Entry{Timestamp: t, Name: name, Context: out[len(dst):len(out):len(out)]}, out, nil
+}
+
+// appendContext appends c and returns the name of its event, "" for an action of
+// an invalid kind. It refuses what Decode would refuse.
+func appendContext(dst []byte, c Context) (out []byte, name string, err error) {
 	w := jsonobj.Write(dst, contextLimits())
 	switch c := c.(type) {
 	case *SubmitContext:
+		name = EventSubmit
 		c.write(&w)
 	case *DependencyAddContext:
+		name = EventDependencyAdd
 		c.write(&w)
 	case *DependencyRemoveContext:
+		name = EventDependencyRemove
 		c.write(&w)
 	case *SetFlagsContext:
+		name = EventSetFlags
 		c.write(&w)
 	case *JobspecUpdateContext:
+		name = EventJobspecUpdate
 		c.write(&w)
 	case *ResourceUpdateContext:
+		name = EventResourceUpdate
 		c.write(&w)
 	case *PriorityContext:
+		name = EventPriority
 		c.write(&w)
 	case *UrgencyContext:
+		name = EventUrgency
 		c.write(&w)
 	case *AllocContext:
+		name = EventAlloc
 		c.write(&w)
 	case *ActionStartContext:
+		name = c.Kind.event(EventPrologStart, EventEpilogStart, eventHousekeepingStart)
 		c.write(&w)
 	case *ActionLaunchContext:
+		name = c.Kind.event(eventPrologLaunch, eventEpilogLaunch, eventHousekeepingLaunch)
 		c.write(&w)
 	case *ActionFailContext:
+		name = c.Kind.event(eventPrologFail, eventEpilogFail, eventHousekeepingFail)
 		c.write(&w)
 	case *ActionReleaseContext:
+		name = c.Kind.event(eventPrologRelease, eventEpilogRelease, eventHousekeepingRelease)
 		c.write(&w)
 	case *ActionFinishContext:
+		name = c.Kind.event(EventPrologFinish, EventEpilogFinish, eventHousekeepingFinish)
 		c.write(&w)
 	case *ReleaseContext:
+		name = EventRelease
 		c.write(&w)
 	case *FinishContext:
+		name = EventFinish
 		c.write(&w)
 	case *ExceptionContext:
+		name = EventException
 		c.write(&w)
 	case *DrainedContext:
+		name = EventDrained
 		c.write(&w)
 	case *MemoContext:
+		name = EventMemo
 		c.write(&w)
 	}
-	name := EventName(c)
 	if name == "" {
-		return dst, contextError("unknown event", errKind)
+		return dst, "", contextError("unknown event", errKind)
 	}
-	out, err := w.End(nil)
-	if err != nil {
-		return dst, contextError(name, err)
+	if out, err = w.End(nil); err != nil {
+		return dst, name, contextError(name, err)
 	}
-	return out, nil
-}
-
-// NewEntry encodes c as the entry of its event at time t. The error wraps
-// ErrContext, or eventlog.ErrEntry for a time that no event can have.
-func NewEntry(t eventlog.Timestamp, c Context) (eventlog.Entry, error) {
-	if !guard.IsTime(t) {
-		return eventlog.Entry{}, errTime
-	}
-	raw, err := AppendContext(nil, c)
-	if err != nil {
-		return eventlog.Entry{}, err
-	}
-	return eventlog.Entry{Timestamp: t, Name: EventName(c), Context: raw}, nil
+	return out, name, nil
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

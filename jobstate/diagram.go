@@ -16,9 +16,9 @@ const (
 	DiagramMermaid                          // a stateDiagram-v2, as Markdown viewers draw it
 )
 
-// Diagram writes the state diagram, printed from the table of transitions that
-// the reducer obeys. Events that lead from and to the same states share an
-// arrow. It returns the error of w, or one for an unknown format.
+// Diagram writes the state diagram from the table of transitions that the reducer
+// obeys. Events with the same states before and after share an arrow. The error is
+// w's, or one for an unknown format.
 func Diagram(w io.Writer, f DiagramFormat) error {
 	var b strings.Builder
 	switch f {

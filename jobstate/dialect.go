@@ -7,22 +7,24 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// The events of the dialect, which RFC 21 does not define. A tool that knows
-// RFC 21 alone ignores them. Those of housekeeping are in a log of its own: a
-// Job ignores them.
+// EventDrained is the event that confirms a drain.
+const EventDrained = "drained"
+
+// The other events of the dialect, which RFC 21 does not define. A tool that knows
+// RFC 21 alone ignores them. Those of housekeeping are in a log of its own: a Job
+// ignores them.
 const (
-	EventPrologLaunch        = "prolog-launch"  // launched again, after the launch in the start
-	EventPrologFail          = "prolog-fail"    // some ranks failed
-	EventPrologRelease       = "prolog-release" // the action ended on some ranks; it goes on
-	EventEpilogLaunch        = "epilog-launch"
-	EventEpilogFail          = "epilog-fail"
-	EventEpilogRelease       = "epilog-release"
-	EventDrained             = "drained" // a drain that was asked for is confirmed
-	EventHousekeepingStart   = "housekeeping-start"
-	EventHousekeepingLaunch  = "housekeeping-launch"
-	EventHousekeepingFail    = "housekeeping-fail"
-	EventHousekeepingRelease = "housekeeping-release"
-	EventHousekeepingFinish  = "housekeeping-finish"
+	eventPrologLaunch        = "prolog-launch"  // launched again, after the launch in the start
+	eventPrologFail          = "prolog-fail"    // some ranks failed
+	eventPrologRelease       = "prolog-release" // the action ended on some ranks; it goes on
+	eventEpilogLaunch        = "epilog-launch"
+	eventEpilogFail          = "epilog-fail"
+	eventEpilogRelease       = "epilog-release"
+	eventHousekeepingStart   = "housekeeping-start"
+	eventHousekeepingLaunch  = "housekeeping-launch"
+	eventHousekeepingFail    = "housekeeping-fail"
+	eventHousekeepingRelease = "housekeeping-release"
+	eventHousekeepingFinish  = "housekeeping-finish"
 )
 
 // ActionKind tells prologs from epilogs and from housekeeping. The zero

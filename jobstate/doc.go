@@ -1,30 +1,36 @@
 // Package jobstate folds the log of a job into its state, as RFC 21 defines it.
-// A [Job] is the state, an [Event] one decoded entry; one reducer serves managers,
-// restarts and tools. [Validate] names what is wrong with a log, [Job.Waiting]
-// says what a job waits for, [Diagram] prints the state machine.
+// [Replay] reads a whole log. A [Job] is the state, an [Event] is one decoded
+// entry, and [Job.ApplyEvent] is the step, live and after a restart.
+// [Validate] names what is wrong with a log. [Diagram] prints the states.
 //
-// The loop of a reader; [Replay] is this loop:
-//
-//	job := jobstate.NewJob(id)
-//	var ev jobstate.Event
-//	for entry, err := range eventlog.Entries(log) {
-//		if err != nil {
-//			return err
-//		}
-//		if err := ev.Decode(entry); err != nil { // 1
-//			return err
-//		}
-//		outcome, err := job.ApplyEvent(&ev) // 2
-//		if err != nil {
-//			return err
-//		}
-//		use(ev.Context(), outcome) // 3
+//	job, err := jobstate.Replay(id, log)
+//	if err != nil {
+//		return err // jobstate: job ƒ6: line 2: offset 78: …
 //	}
+//	fmt.Println(job.State(), "waits for", job.Waiting())
 //
-// The caller's duties: (1) decode an entry once, and give the Event to all that
-// fold the log; (2) log an event only if it was not refused; (3) copy what has to
-// outlive the next Decode. [NewEntry] and [AppendContext] encode events; two
-// equal events that are both meant need different times.
+// A manager posts an event:
+//
+//	entry, err := jobstate.NewEntry(now, &jobstate.PriorityContext{Priority: 16}) // 1
+//	if err != nil {
+//		return err
+//	}
+//	var ev jobstate.Event
+//	if err := ev.Decode(entry); err != nil { // 2
+//		return err
+//	}
+//	if _, err := job.ApplyEvent(&ev); err != nil {
+//		return err
+//	}
+//	line, err = eventlog.AppendEntry(line, entry) // 3
+//
+// Duties of the caller:
+//
+//  1. Give two equal events different times. An entry that repeats the one before
+//     it is ignored.
+//  2. Decode an entry once, and pass the Event to all that fold the log. Copy what
+//     must outlive the next Decode.
+//  3. Log an event only if it was not refused.
 //
 // # Vocabulary
 //
@@ -34,23 +40,21 @@
 // is the first exception of severity 0. An event is applied, ignored (legal,
 // without effect) or refused.
 //
-// The dialect is what this library adds: what an action holds and how it runs,
-// in its start; later launches, partial ends, failed ranks, drains. Readers of
-// RFC 21 ignore it, but flux-core's job manager does not load a log with the
-// added prolog-* and epilog-* events.
+// The dialect is what this library adds to RFC 21: what an action holds and how
+// it runs, later launches, partial ends, failed ranks, drains. Readers of RFC 21
+// ignore it, but flux-core's job manager does not load a log with the added
+// prolog-* and epilog-* events.
 //
 // # Ownership, cost and limits
 //
-// A Job and an Event belong to one goroutine and must not be copied. ApplyEvent
-// keeps no reference to the Event, takes constant time and allocates what the
-// job keeps. The log bounds the size of a job.
+// One goroutine owns a Job or an Event; neither may be copied. ApplyEvent retains
+// nothing of the Event and takes constant time. The log bounds the job's size.
 //
 // # Differences from flux-core
 //
-// On every log that flux-core wrote, a Job ends where flux-core does. It is more
-// careful in four things. Actions are counted by kind and description. An entry
-// that repeats the one before it is ignored. A plugin's priority above 32 bits
-// reads as the largest. And an event that lacks a required key or is out of
-// order is refused; flux-core takes some from an administrator's hand, such as
-// an epilog-finish without a description.
+// On every log that flux-core wrote, a Job ends where flux-core does. Four things
+// are stricter. Actions are counted by kind and description. An entry that
+// repeats the one before it is ignored. A plugin's priority above 32 bits reads
+// as the largest. An event that lacks a required key or is out of order is
+// refused; flux-core takes some from an administrator.
 package jobstate

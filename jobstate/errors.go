@@ -13,20 +13,20 @@ import (
 // The categories of errors that this package returns. Compare with errors.Is.
 var (
 	// ErrTransition is returned when RFC 21 does not allow the event in the
-	// state that the job is in.
+	// state that the job is in, or a dependency again that was satisfied.
 	ErrTransition = errors.New("event is not legal in this state")
 	// ErrClosed is returned for every event after clean or invalidate.
 	ErrClosed = errors.New("log is closed")
-	// ErrContext is returned when a context lacks a required key, or has one of
-	// the wrong type or out of range. The text names the key and its offset.
+	// ErrContext is returned when a context lacks a required key, or has a value of
+	// the wrong type or out of range. The text names the key and its offset in the
+	// context.
 	ErrContext = errors.New("malformed context")
 	// ErrVersion is returned when submit names a version of the log format
 	// that this package does not know.
 	ErrVersion = errors.New("unsupported version of the log format")
-	// ErrDependency is returned when a dependency is added that the job had
-	// before and that was satisfied.
-	ErrDependency = errors.New("dependency was already satisfied")
 )
+
+var errDependency = guard.Cause(ErrTransition, "dependency was already satisfied")
 
 // errTime is the error of an entry whose time no event can have.
 var errTime = fmt.Errorf(prefix+"%w: timestamp must be finite and greater than zero", eventlog.ErrEntry)
@@ -37,8 +37,8 @@ var (
 	errEmpty   = errors.New("must not be empty")
 	errPath    = errors.New("must be attributes, resources or tasks, or a path below one")
 	errKind    = errors.New("unknown kind of action")
-	errExtra   = errors.New("the event has this key itself")
-	errNames   = errors.New("names must not be empty, and each appears once")
+	errExtra   = errors.New("key must not appear in Extra")
+	errNames   = errors.New("names must be unique and not empty")
 	errHow     = errors.New("per-rank and leader exclude each other")
 	errAttempt = errors.New("an attempt needs per-rank or leader")
 	errFalse   = errors.New("must be true")
@@ -58,13 +58,13 @@ func contextError(event string, err error) error {
 func bare(err error) string { return strings.TrimPrefix(err.Error(), prefix) }
 
 // EventError says which event of which job was refused, in which state, and at
-// which line of a log. It unwraps to the cause: ErrTransition, ErrClosed,
-// ErrVersion, ErrDependency, ErrContext, eventlog.ErrEntry for a time or name
-// that no event can have, or what package eventlog says of a malformed line.
+// which line of a log. It unwraps to the cause: [ErrTransition], [ErrClosed],
+// [ErrVersion], [ErrContext], [eventlog.ErrEntry] for a time or name that no
+// event can have, or what package eventlog says of a malformed line.
 type EventError struct {
 	ID     jobid.ID
 	Line   int    // in a replay, from 1; 0 outside of one
-	Offset int64  // in a replay, where the line begins, in bytes from 0
+	Offset int64  // in a replay, of the fault if that is known, else of the line, from 0
 	Event  string // the event's name, cut at 64 bytes; "" if the line is not an entry
 	State  State  // the state the job was in, and still is
 	Err    error
@@ -74,10 +74,14 @@ type EventError struct {
 func (e *EventError) Error() string {
 	s := fmt.Sprintf(prefix+"job %v: ", e.ID)
 	if e.Line > 0 {
-		s += fmt.Sprintf("line %d, offset %d: ", e.Line, e.Offset)
+		s += fmt.Sprintf("line %d: offset %d: ", e.Line, e.Offset)
 	}
 	if e.Event != "" {
 		s += fmt.Sprintf("%q in %v: ", e.Event, e.State)
+	}
+	var bad *eventlog.SyntaxError
+	if errors.As(e.Err, &bad) {
+		return s + bad.Err.Error() // its position is there already
 	}
 	return s + bare(e.Err)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// Event is one entry of a log, decoded and checked once: every fold of the log
-// takes the Event. The zero Event is ready for Decode. It holds the memory of
-// one event, and one Event can decode a whole log.
+// Event is one entry of a log, decoded and checked once. Every fold of the log takes
+// the Event. The zero Event is ready for Decode. One Event can decode a whole log: it
+// reuses its memory.
 //
 // An Event belongs to one goroutine at a time and must not be copied.
 type Event struct {
@@ -45,16 +45,14 @@ type Event struct {
 	memo           MemoContext
 }
 
-// Decode reads an entry and replaces what the Event held. It checks all of the
-// entry: the time, the name, and the context by the grammar of the event, which
-// for an unknown name is any JSON object. The check is the same in every state
-// of a job.
+// Decode reads an entry and replaces what the Event held. It checks the time, the
+// name, and the context by the grammar of the event; for an unknown name that is any
+// JSON object. The state of a job does not matter.
 //
-// The Event aliases e until the next Decode. After an error it holds no entry.
-// The error wraps ErrContext, or eventlog.ErrEntry for a time or name that no
-// event can have. Decode allocates nothing for the events of actions once it has
-// met their descriptions, if ranks are few ranges; it allocates the strings of
-// other contexts.
+// The Event aliases e until the next Decode. After an error it holds no entry. The
+// error wraps [ErrContext], or [eventlog.ErrEntry] for a time or name that no event
+// can have. Decode allocates the strings of a context. For the events of actions it
+// allocates nothing once it has met their descriptions, if the ranks are few ranges.
 func (ev *Event) Decode(e eventlog.Entry) error {
 	k := kindOf(e.Name)
 	if err := ev.decode(k, e); err != nil {
@@ -79,10 +77,10 @@ func (ev *Event) decode(k kind, e eventlog.Entry) error {
 // none.
 func (ev *Event) Entry() eventlog.Entry { return ev.entry }
 
-// Context returns the typed context, and nil for an event that has none and for
-// a name that this package does not know. Its Extra is nil: ParseContext keeps
-// unknown keys. The Event owns the context, which is valid until the next
-// Decode and must not be changed.
+// Context returns the typed context. It is nil for an event that has none and for a
+// name that this package does not know. Its Extra is nil: [ParseContext] keeps
+// unknown keys. The Event owns the context, which is valid until the next Decode and
+// must not be changed.
 func (ev *Event) Context() Context {
 	switch ev.kind {
 	case kSubmit:
@@ -215,77 +213,21 @@ func (k kind) needsContext() bool {
 	}
 }
 
-// ParseContext decodes the context of e alone, with the keys that this package
-// does not know in Extra. It returns nil for an event that has no context and
-// for an unknown name; neither is checked. The error wraps ErrContext. The
-// result keeps no reference to e.
+// ParseContext decodes the context of e, with the keys that this package does not
+// know in Extra. It returns nil for an event that has no context and for an unknown
+// name, and does not check these. The error wraps [ErrContext]. The result keeps no
+// reference to e.
 func ParseContext(e eventlog.Entry) (Context, error) {
-	ev := Event{kind: kindOf(e.Name), mem: scratch{extra: true}}
+	ev := &Event{kind: kindOf(e.Name), mem: scratch{extra: true}}
 	if ev.Context() == nil {
 		return nil, nil
 	}
+	e.Context = bytes.Clone(e.Context)
 	if err := ev.decodeContext(ev.kind, e); err != nil {
 		return nil, err
 	}
-	return ev.detach(), nil
+	return ev.Context(), nil
 }
 
-// detach returns the context in memory of its own, but for what ev has
-// allocated for it.
-func (ev *Event) detach() Context {
-	switch c := ev.Context().(type) {
-	case *SubmitContext:
-		return copyOf(c)
-	case *JobspecUpdateContext:
-		for i := range c.Updates {
-			c.Updates[i].Value = bytes.Clone(c.Updates[i].Value)
-		}
-		return copyOf(c)
-	case *ResourceUpdateContext:
-		return copyOf(c)
-	case *SetFlagsContext:
-		return copyOf(c)
-	case *DependencyAddContext:
-		return copyOf(c)
-	case *DependencyRemoveContext:
-		return copyOf(c)
-	case *PriorityContext:
-		return copyOf(c)
-	case *UrgencyContext:
-		return copyOf(c)
-	case *AllocContext:
-		c.Annotations = bytes.Clone(c.Annotations)
-		return copyOf(c)
-	case *ActionStartContext:
-		return copyOf(c)
-	case *ActionLaunchContext:
-		return copyOf(c)
-	case *ActionFailContext:
-		return copyOf(c)
-	case *ActionReleaseContext:
-		return copyOf(c)
-	case *ActionFinishContext:
-		return copyOf(c)
-	case *FinishContext:
-		return copyOf(c)
-	case *ReleaseContext:
-		return copyOf(c)
-	case *ExceptionContext:
-		return copyOf(c)
-	case *DrainedContext:
-		return copyOf(c)
-	case *MemoContext:
-		c.Values = bytes.Clone(c.Values)
-		return copyOf(c)
-	default:
-		return nil
-	}
-}
-
-func copyOf[T any](c *T) *T {
-	v := *c
-	return &v
-}
-
-// contextLimits are those of a context in an entry, which is one level more.
+// contextLimits returns the limits of a context. The entry around it is one level.
 func contextLimits() jsonscan.Limits { return jsonscan.Limits{Depth: jsonscan.DefaultDepth - 1} }

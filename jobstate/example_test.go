@@ -95,20 +95,31 @@ func ExampleValidate() {
 	// line 10: free: error: epilog "scrub" has not finished
 }
 
+// A manager posts an event: it encodes, decodes and folds it, and then logs it.
 func ExampleNewEntry() {
-	e, err := jobstate.NewEntry(1552593986.335602, &jobstate.ExceptionContext{
-		Type: "oom", UserID: jobstate.Some[uint32](5588), Note: "out of memory on foo42",
+	job, _ := jobstate.Replay(1234, []byte(exampleLog))
+	entry, err := jobstate.NewEntry(1552593986.335602, &jobstate.ActionFinishContext{
+		Kind: jobstate.ActionEpilog, Description: "scrub",
 	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	line, err := eventlog.AppendEntry(nil, e)
+	var ev jobstate.Event
+	if err := ev.Decode(entry); err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := job.ApplyEvent(&ev); err != nil {
+		fmt.Println(err)
+		return
+	}
+	line, _ := eventlog.AppendEntry(nil, entry)
 	fmt.Print(string(line))
-	fmt.Println(err)
+	fmt.Println("may free:", job.MayFree())
 	// Output:
-	// {"timestamp":1552593986.335602,"name":"exception","context":{"type":"oom","severity":0,"note":"out of memory on foo42","userid":5588}}
-	// <nil>
+	// {"timestamp":1552593986.335602,"name":"epilog-finish","context":{"description":"scrub","status":0}}
+	// may free: true
 }
 
 func ExampleParseContext() {
@@ -131,7 +142,7 @@ func ExampleParseContext() {
 
 func ExampleParseState() {
 	s, err := jobstate.ParseState("pd")
-	fmt.Println(s, s.Has(jobstate.StateSched), err)
+	fmt.Println(s, jobstate.StateSched.In(s), err)
 	_, err = jobstate.ParseState("Run")
 	fmt.Println(err)
 	// Output:

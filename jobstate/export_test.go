@@ -4,7 +4,7 @@ import "fmt"
 
 // Check returns the first violation of a job's invariants.
 func Check(j *Job) error {
-	if !j.State().Single() {
+	if !j.State().single() {
 		return fmt.Errorf("state %v is no single state", j.State())
 	}
 	if err := checkOrdered(&j.deps); err != nil {
@@ -31,8 +31,8 @@ func Check(j *Job) error {
 			prologs += a.live
 		}
 	}
-	if prologs != j.livePrologs || epilogs != j.liveEpilogs || failed != j.failedPrologs {
-		return fmt.Errorf("actions: %d, %d, %d, counted %d, %d, %d", prologs, epilogs, failed, j.livePrologs, j.liveEpilogs, j.failedPrologs)
+	if prologs != j.live[ActionProlog] || epilogs != j.live[ActionEpilog] || failed != j.failedPrologs {
+		return fmt.Errorf("actions: %d, %d, %d, counted %d, %d, %d", prologs, epilogs, failed, j.live[ActionProlog], j.live[ActionEpilog], j.failedPrologs)
 	}
 	for key, a := range j.actions.all() {
 		if a.live < 0 || a.live == 0 && !a.failed {
@@ -67,4 +67,28 @@ func checkOrdered[K comparable, V any](o *ordered[K, V]) error {
 		}
 	}
 	return nil
+}
+
+// IsSingle reports whether s is a single state.
+func IsSingle(s State) bool { return s.single() }
+
+// The outcomes that no caller tells apart.
+const (
+	IgnoredState      = ignoredState
+	IgnoredDependency = ignoredDependency
+	IgnoredAction     = ignoredAction
+	IgnoredStarted    = ignoredStarted
+	MaxFindings       = maxFindings
+)
+
+// AppendContext appends a context as EncodeEntry does.
+func AppendContext(dst []byte, c Context) ([]byte, error) {
+	out, _, err := appendContext(dst, c)
+	return out, err
+}
+
+// EventName returns the name of the event whose context c is.
+func EventName(c Context) string {
+	_, name, _ := appendContext(nil, c)
+	return name
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Job is one job, folded from its log. Only Apply and ApplyEvent change it. The zero Job is
-// a job of id 0 in NEW that has no entry yet; NewJob gives it an id.
+// Job is one job, folded from its log. Only [Job.Apply] and [Job.ApplyEvent] change
+// it. The zero Job has id 0, is in NEW and has no entry yet.
 //
 // A Job belongs to one goroutine at a time and must not be copied.
 type Job struct {
@@ -39,7 +39,6 @@ type Job struct {
 	priority   uint32
 	waitStatus int32
 	entered    [numStates]eventlog.Timestamp // when each state was first entered; 0: never
-	changed    eventlog.Timestamp            // when the state last changed
 	expiration eventlog.Timestamp
 
 	startTime, finishTime eventlog.Timestamp
@@ -48,8 +47,8 @@ type Job struct {
 	deps    ordered[string, dependency]
 	actions ordered[actionKey, action]
 
-	livePrologs, liveEpilogs int // the sums of live over actions, by kind
-	failedPrologs            int // how many of the actions are prologs that failed
+	live          [ActionEpilog + 1]int // the sums of live over actions, by kind
+	failedPrologs int                   // how many of the actions are prologs that failed
 
 	notes   dict
 	updates []Update
@@ -87,7 +86,7 @@ func markOf(ev *Event) entryMark {
 // dependency is one dependency of a job, by its description.
 type dependency struct{ satisfied bool }
 
-// actionKey tells the actions of a job apart.
+// actionKey names an action of a job.
 type actionKey struct {
 	kind        ActionKind
 	description string
@@ -118,14 +117,14 @@ type Action struct {
 	Since       eventlog.Timestamp // when the first of these started
 }
 
-// NewJob returns a job that has no entry yet. It is in NEW, though only a submit
-// makes it a job; the reference does the same.
+// NewJob returns a job that has no entry yet. It is in NEW, as in the reference,
+// though it has no submit yet.
 func NewJob(id jobid.ID) *Job { return &Job{id: id, state: StateNew} }
 
 // ID returns the id that the job was made with.
 func (j *Job) ID() jobid.ID { return j.id }
 
-// State returns the state, a single one, never a mask.
+// State returns the state. It is never a mask.
 func (j *Job) State() State {
 	if j.state == 0 {
 		return StateNew // the zero Job
@@ -133,8 +132,7 @@ func (j *Job) State() State {
 	return j.state
 }
 
-// Submitted reports whether a submit event was folded. Before it, the job has
-// an id and nothing else.
+// Submitted reports whether a submit event came. Before it, the job has only an id.
 func (j *Job) Submitted() bool { return j.submitted }
 
 // Closed reports whether the log takes no more events: after clean, or after
@@ -144,22 +142,14 @@ func (j *Job) Closed() bool { return j.invalid || j.state == StateInactive }
 // UserID returns the submitter's user id, 0 before submit.
 func (j *Job) UserID() uint32 { return j.userid }
 
-// Flags returns the mask of flags of submit and of the set-flags events whose
-// names are known.
-func (j *Job) Flags() Flags { return j.flags }
-
 // HasFlag reports whether the flag of that name is set, by a set-flags event or
-// in the mask of submit.
+// in the mask of submit: "debug", "waitable", "novalidate", "alloc-bypass", ….
 func (j *Job) HasFlag(name string) bool {
 	if f := flagOf(name); f != 0 && j.flags&f != 0 {
 		return true
 	}
 	return j.flagSet.get(name) != nil
 }
-
-// Version returns the version of the log format that submit names, 0 if it
-// names none.
-func (j *Job) Version() int { return int(j.version) }
 
 // Urgency returns the current urgency (RFC 30), 0 before submit.
 func (j *Job) Urgency() int { return int(j.urgency) }
@@ -169,9 +159,9 @@ func (j *Job) Urgency() int { return int(j.urgency) }
 // PRIORITY, until the next priority event.
 func (j *Job) Priority() (uint32, bool) { return j.priority, j.prioritized }
 
-// Held reports whether the job is held: it is pending or new, and its urgency
-// is 0, or its priority is. A held job is never sent to a scheduler.
-func (j *Job) Held() bool {
+// OnHold reports whether the job is on hold: it is new or pending, and its urgency
+// or its priority is 0. A job on hold is never sent to a scheduler.
+func (j *Job) OnHold() bool {
 	return j.submitted && j.state.In(StateNew|StatePending) && (j.urgency == UrgencyHold || j.prioritized && j.priority == 0)
 }
 
@@ -180,20 +170,16 @@ func (j *Job) Held() bool {
 // for PRIORITY, and so on. These are the times of a listing. It returns false
 // for a state that was not entered, and for a mask.
 func (j *Job) Entered(s State) (eventlog.Timestamp, bool) {
-	if !s.Single() {
+	if !s.single() {
 		return 0, false
 	}
 	t := j.entered[s.index()]
 	return t, t != 0
 }
 
-// Since returns when the job entered the state that it is in, the last time
-// it did, and false before submit.
-func (j *Job) Since() (eventlog.Timestamp, bool) { return j.changed, j.changed != 0 }
-
-// HasResources reports whether the job holds resources: an alloc came, and
-// neither a free nor an exception of type scheduler-restart since. The
-// presence of an R says nothing.
+// HasResources reports whether the job holds resources: an alloc came, and since
+// then neither a free nor an exception of type scheduler-restart. The presence of an
+// R says nothing.
 func (j *Job) HasResources() bool { return j.allocated }
 
 // WasAllocated reports whether the job ever held resources.
@@ -212,34 +198,33 @@ func (j *Job) Finished() bool { return j.finished }
 // FinishTime returns when the job shells ended, and false before finish.
 func (j *Job) FinishTime() (eventlog.Timestamp, bool) { return j.finishTime, j.finished }
 
-// Released reports whether the final release event came: the executor holds
-// none of the job's resources any more.
+// Released reports whether the final release event came: the executor holds no
+// resources of the job.
 func (j *Job) Released() bool { return j.finalRelease }
 
-// MayStart reports whether the log allows the job to start: it is in RUN and
-// holds resources, has not started, no prolog is active and none has failed.
+// MayStart reports whether the log allows the job to start: it is in RUN, holds
+// resources and has not started; no prolog is active and no prolog has failed.
 func (j *Job) MayStart() bool {
 	if j.state != StateRun || j.started || !j.allocated {
 		return false
 	}
-	return j.livePrologs == 0 && j.failedPrologs == 0
+	return j.live[ActionProlog] == 0 && j.failedPrologs == 0
 }
 
-// MayFree reports whether the log allows the event free, with which all
-// resources go back: the job is in CLEANUP and holds resources, the executor has
-// released them or never started, and no prolog or epilog is active.
-func (j *Job) MayFree() bool {
-	return j.state == StateCleanup && j.allocated && (j.finalRelease || !j.started) && !j.busy()
-}
+// MayFree reports whether the log allows the event free, which gives back all
+// resources: the job is in CLEANUP and holds resources, the executor has released
+// them or never started the job, and no prolog or epilog is active.
+func (j *Job) MayFree() bool { return j.allocated && j.swept() }
 
-// MayClean reports whether the log may be closed: the job is in CLEANUP and
-// holds no resources, the executor has released it or never started it, and no
-// prolog or epilog is active.
-func (j *Job) MayClean() bool {
-	return j.state == StateCleanup && !j.allocated && (j.finalRelease || !j.started) && !j.busy()
-}
+// MayClean reports whether the log allows the event clean, which closes it: the job
+// is in CLEANUP and holds no resources, the executor has released it or never started
+// it, and no prolog or epilog is active.
+func (j *Job) MayClean() bool { return !j.allocated && j.swept() }
 
-func (j *Job) busy() bool { return j.livePrologs+j.liveEpilogs > 0 }
+// swept reports whether only free and clean are left.
+func (j *Job) swept() bool {
+	return j.state == StateCleanup && (j.finalRelease || !j.started) && j.live == [len(j.live)]int{}
+}
 
 // Actions yields the prologs and epilogs that are active, in the order in which
 // their descriptions first came. The job must not change meanwhile.
@@ -254,8 +239,8 @@ func (j *Job) Actions() iter.Seq[Action] {
 }
 
 // Dependencies returns the dependencies that are not satisfied, in the order in
-// which they were added. It is nil if the job never had one, and empty, not nil,
-// if all are satisfied, as a listing shows them.
+// which they were added. As a listing shows them, it is nil if the job never had
+// one, and empty but not nil if all are satisfied.
 func (j *Job) Dependencies() []string {
 	if len(j.deps.items) == 0 {
 		return nil
@@ -269,9 +254,9 @@ func (j *Job) Dependencies() []string {
 	return out
 }
 
-// Cause returns the first exception of severity 0, and false if there was none.
-// It ended the job, unless a finish had come before it: then the job was ending
-// already, and a success stays one.
+// Cause returns the first exception of severity 0, and false if there was none. It
+// ended the job, unless a finish came before it. A job that has finished with
+// success stays a success.
 func (j *Job) Cause() (Exception, bool) {
 	if j.worst == nil || j.worst.Severity != 0 {
 		return Exception{}, false
@@ -292,9 +277,9 @@ func (j *Job) Exception() (Exception, bool) {
 // the job did not finish.
 func (j *Job) WaitStatus() (int, bool) { return int(j.waitStatus), j.finished }
 
-// ExitCode returns the exit code: of the finish status, or, if the job never
-// finished, of the wait status that the cause carries. A signal n is 128+n. It
-// returns false if there is neither.
+// ExitCode returns the exit code of the finish status. If the job never finished, it
+// returns the exit code of the wait status that the cause carries. A signal n is
+// 128+n. It returns false if there is neither.
 func (j *Job) ExitCode() (int, bool) {
 	switch cause, ok := j.Cause(); {
 	case j.finished:
@@ -318,10 +303,10 @@ func exitCode(status int32) int {
 // before it.
 func (j *Job) Success() bool { return j.success }
 
-// Result returns how the job ended, by the rules of a listing: completed after
-// a success; else canceled or timeout, by the type of the exception that
-// Exception returns; else failed. It returns false before CLEANUP. Until
-// INACTIVE it can still change: a cancel after a failure lists as canceled.
+// Result returns how the job ended, by the rules of a listing: completed after a
+// success; else canceled or timeout, if [Job.Exception] returns one of that type;
+// else failed. It returns false before CLEANUP. Until INACTIVE it can still change: a
+// cancel after a failure lists as canceled.
 func (j *Job) Result() (Result, bool) {
 	switch {
 	case !j.state.In(StateCleanup | StateInactive):
@@ -337,9 +322,9 @@ func (j *Job) Result() (Result, bool) {
 	}
 }
 
-// Annotations returns the annotations as a JSON object: those of alloc, and
-// memos under the key user, merged by the rules of RFC 27. It is nil if there
-// are none. The caller owns the bytes.
+// Annotations returns the annotations as a JSON object: alloc's, and memos under the
+// key user, merged by the rules of RFC 27. It is nil if there are none. The caller
+// owns the bytes.
 func (j *Job) Annotations() json.RawMessage {
 	if j.notes.live == 0 {
 		return nil
@@ -347,17 +332,17 @@ func (j *Job) Annotations() json.RawMessage {
 	return j.notes.appendJSON(nil)
 }
 
-// Updates yields the jobspec updates in the order of the log, a path as often
-// as it was set. Applied to the jobspec as it was submitted, they give the
+// Updates yields the jobspec updates in the order of the log. A path comes as often
+// as it was set. Applied to the jobspec as it was submitted, the updates give the
 // current one. The job owns the values, which must not be changed.
 func (j *Job) Updates() iter.Seq[Update] { return slices.Values(j.updates) }
 
-// Expiration returns when the resources expire by the last resource-update. It
-// returns false if there was none: then the R tells. 0 is never.
+// Expiration returns when the resources expire by the last resource-update; 0 is
+// never. It returns false if there was no update: then the R tells.
 func (j *Job) Expiration() (eventlog.Timestamp, bool) { return j.expiration, j.expirationSet }
 
-// PriorityOf returns the priority of a job by the rule of RFC 30: 0 for a held
-// job, MaxPriority for an expedited one, else the computed one.
+// PriorityOf returns the priority of a job by the rule of RFC 30: 0 for a job on
+// hold, [MaxPriority] for an expedited one, else the computed priority.
 func PriorityOf(urgency int, computed uint32) uint32 {
 	switch urgency {
 	case UrgencyHold:

@@ -55,7 +55,7 @@ func (v *validator) judgeOrder(k kind) {
 		v.judgeClean()
 	case kPrologStart:
 		if j.started {
-			v.add(LevelError, "the job has started: a prolog cannot hold it any more")
+			v.add(LevelError, "the job has started: a prolog can no longer hold it")
 		}
 	}
 }
@@ -104,7 +104,7 @@ func (v *validator) judgeContext(k kind) {
 		}
 	case kRelease:
 		v.judgeRelease()
-		v.letGo = v.letGo || v.ev.release.Final && v.job.State() == StateCleanup
+		v.over = v.over || v.ev.release.Final && v.job.State() == StateCleanup
 	case kDrained:
 		if ranks := idset.Difference(v.ev.drained.Ranks, &v.failed); !ranks.IsEmpty() {
 			v.add(LevelError, "ranks did not fail: %s", guard.Clip(ranks.String()))
@@ -145,7 +145,7 @@ func (v *validator) judgeActionStart(c *ActionStartContext) {
 		last = max(last, v.attempts[key])
 	}
 	v.attempt(key, last)
-	if c.Kind != ActionEpilog || !v.letGo && !v.freed {
+	if c.Kind != ActionEpilog || !v.over && !v.freed {
 		return
 	}
 	level := LevelNote // RFC 21 has it hold the free, which is still to come
@@ -180,7 +180,7 @@ func isEmpty(raw []byte) bool {
 
 func (v *validator) judgeDependencyAdd(description string) {
 	if d := v.job.deps.get(description); d != nil && !d.satisfied {
-		v.add(LevelNote, "dependency %q is there already", guard.Clip(description))
+		v.add(LevelNote, "dependency %q was added before", guard.Clip(description))
 	}
 }
 
@@ -220,7 +220,7 @@ func (v *validator) judgeRelease() {
 	case v.job.finalRelease:
 		v.add(LevelError, "comes after the final release")
 	case v.freed:
-		v.add(LevelError, "the resources are free already")
+		v.add(LevelError, "the resources are already free")
 	case v.releasedAll:
 		v.add(LevelError, "comes after the release of all ranks")
 	}
@@ -240,7 +240,7 @@ func (v *validator) judgeFree() {
 	case !j.wasAllocated:
 		v.add(LevelError, "the job has no resources")
 	case !j.allocated:
-		v.add(LevelError, "the resources are free already")
+		v.add(LevelError, "the resources are already free")
 	case j.started && !j.finalRelease:
 		v.add(LevelError, "no final release came before it")
 	}

@@ -3,9 +3,9 @@ package jobstate
 import "iter"
 
 // ordered is a map from K to V that keeps the order of insertion. Up to
-// indexFrom items it is a slice searched from the front, which is what nearly
-// every job needs; beyond, a map finds the place, so that a log with many
-// dependencies or memos costs a constant time each. The zero value is empty.
+// indexFrom items it is a slice that is searched from the front, which is what nearly
+// every job needs. Beyond that a map finds the place, so that each of many
+// dependencies or memos takes constant time. The zero value is empty.
 //
 // Invariant: items[i].dead marks a removed item; index, if it is not nil, has
 // exactly the live keys; live counts them.
@@ -81,8 +81,8 @@ func (o *ordered[K, V]) del(key K) bool {
 	return true
 }
 
-// compact drops the dead items. Called when at least half are dead, it costs
-// a constant time per removal.
+// compact drops the dead items. It is called when at least half are dead, so that a
+// removal takes constant time on average.
 func (o *ordered[K, V]) compact() {
 	n := 0
 	for i := range o.items {

@@ -65,7 +65,7 @@ const (
 	kEpilogFail
 	kEpilogRelease
 	kDrained
-	numKinds // of a job's log; those that follow are of housekeeping's own log
+	numKinds // of a job's log; the log of housekeeping has those that follow
 	kHousekeepingStart
 	kHousekeepingLaunch
 	kHousekeepingFail
@@ -76,7 +76,7 @@ const (
 // ofJob reports whether the event is one of a job's log that has a row.
 func (k kind) ofJob() bool { return k != kUnknown && k < numKinds }
 
-// action returns the kind of the action whose event k is.
+// action returns the kind of action that the event is about.
 func (k kind) action() ActionKind {
 	switch k {
 	case kPrologStart, kPrologLaunch, kPrologFail, kPrologRelease, kPrologFinish:
@@ -101,15 +101,14 @@ const (
 	whenFatal = "severity=0"
 )
 
-// row is what RFC 21 and the reference say of one event. A state that is
-// neither in folds nor in ignores refuses the event.
+// row is what RFC 21 and the reference say of one event. A state that is in neither
+// folds nor ignores refuses the event.
 type row struct {
 	name    string
-	folds   State   // the states in which the event takes effect
-	ignores State   // the states in which the reference ignores it
-	reason  Outcome // why, if ignores is not 0
-	proper  State   // the states in which RFC 21 has it; Validate names it elsewhere
-	edges   []edge  // the first that fits is taken; none: the state stays
+	folds   State  // the states in which the event takes effect
+	ignores State  // the states in which the reference ignores it
+	proper  State  // the states in which RFC 21 has it; Validate names it elsewhere
+	edges   []edge // the first that fits is taken; none: the state stays
 }
 
 // anytime is every state in which a log is open.
@@ -118,18 +117,18 @@ const anytime = StateNew | StateActive
 // table is the state machine: the reducer obeys it, Validate judges by it and
 // Diagram prints it. No other place knows a transition.
 //
-// Where folds is wider than proper (alloc in PRIORITY, free in RUN), the
-// reference takes the event all the same, and so does the reducer.
+// Where folds is wider than proper (alloc in PRIORITY, free in RUN), the reference
+// takes the event, and so does the reducer.
 var table = [numKinds]row{
 	kSubmit:     {name: EventSubmit, proper: StateNew, folds: StateNew, edges: []edge{{StateNew, StateDepend, whenOld}, {StateNew, StateNew, ""}}},
-	kValidate:   {name: EventValidate, proper: StateNew, folds: StateNew, ignores: StateDepend, reason: IgnoredState, edges: []edge{{StateNew, StateDepend, ""}}},
+	kValidate:   {name: EventValidate, proper: StateNew, folds: StateNew, ignores: StateDepend, edges: []edge{{StateNew, StateDepend, ""}}},
 	kInvalidate: {name: EventInvalidate, proper: StateNew, folds: StateNew},
 
-	kDependencyAdd:    {name: EventDependencyAdd, proper: StateNew | StateDepend, folds: StateNew | StateDepend, ignores: StatePriority | StateSched | StateRunning, reason: IgnoredState},
-	kDependencyRemove: {name: EventDependencyRemove, proper: StateNew | StateDepend, folds: StateNew | StateDepend, ignores: StatePriority | StateSched | StateRunning, reason: IgnoredState},
+	kDependencyAdd:    {name: EventDependencyAdd, proper: StateNew | StateDepend, folds: StateNew | StateDepend, ignores: StatePriority | StateSched | StateRunning},
+	kDependencyRemove: {name: EventDependencyRemove, proper: StateNew | StateDepend, folds: StateNew | StateDepend, ignores: StatePriority | StateSched | StateRunning},
 
-	kDepend:      {name: EventDepend, proper: StateDepend, folds: StateDepend, ignores: StatePriority | StateSched | StateRunning, reason: IgnoredState, edges: []edge{{StateDepend, StatePriority, ""}}},
-	kPriority:    {name: EventPriority, proper: StatePriority | StateSched, folds: StatePriority | StateSched, ignores: StateDepend | StateRunning, reason: IgnoredState, edges: []edge{{StatePriority, StateSched, ""}}},
+	kDepend:      {name: EventDepend, proper: StateDepend, folds: StateDepend, ignores: StatePriority | StateSched | StateRunning, edges: []edge{{StateDepend, StatePriority, ""}}},
+	kPriority:    {name: EventPriority, proper: StatePriority | StateSched, folds: StatePriority | StateSched, ignores: StateDepend | StateRunning, edges: []edge{{StatePriority, StateSched, ""}}},
 	kUrgency:     {name: EventUrgency, proper: anytime, folds: anytime, edges: []edge{{StateSched, StatePriority, ""}}},
 	kFluxRestart: {name: EventFluxRestart, proper: anytime, folds: anytime, edges: []edge{{StateSched, StatePriority, ""}}},
 
@@ -150,14 +149,14 @@ var table = [numKinds]row{
 	kEpilogStart:  {name: EventEpilogStart, proper: anytime, folds: anytime},
 	kEpilogFinish: {name: EventEpilogFinish, proper: anytime, folds: anytime},
 
-	// The dialect's events belong in every open state, as the starts and finishes
-	// of actions do: not the state decides, but whether the action is active.
-	kPrologLaunch:  {name: EventPrologLaunch, proper: anytime, folds: anytime},
-	kPrologFail:    {name: EventPrologFail, proper: anytime, folds: anytime},
-	kPrologRelease: {name: EventPrologRelease, proper: anytime, folds: anytime},
-	kEpilogLaunch:  {name: EventEpilogLaunch, proper: anytime, folds: anytime},
-	kEpilogFail:    {name: EventEpilogFail, proper: anytime, folds: anytime},
-	kEpilogRelease: {name: EventEpilogRelease, proper: anytime, folds: anytime},
+	// The dialect's events fit every open state, as the starts and finishes of
+	// actions do: what counts is whether the action is active.
+	kPrologLaunch:  {name: eventPrologLaunch, proper: anytime, folds: anytime},
+	kPrologFail:    {name: eventPrologFail, proper: anytime, folds: anytime},
+	kPrologRelease: {name: eventPrologRelease, proper: anytime, folds: anytime},
+	kEpilogLaunch:  {name: eventEpilogLaunch, proper: anytime, folds: anytime},
+	kEpilogFail:    {name: eventEpilogFail, proper: anytime, folds: anytime},
+	kEpilogRelease: {name: eventEpilogRelease, proper: anytime, folds: anytime},
 	kDrained:       {name: EventDrained, proper: anytime, folds: anytime},
 
 	kException: {name: EventException, proper: anytime, folds: anytime, edges: []edge{{StatePending | StateRun, StateCleanup, whenFatal}}},
@@ -226,29 +225,29 @@ func kindOf(name string) kind {
 		return kException
 	case EventMemo:
 		return kMemo
-	case EventPrologLaunch:
+	case eventPrologLaunch:
 		return kPrologLaunch
-	case EventPrologFail:
+	case eventPrologFail:
 		return kPrologFail
-	case EventPrologRelease:
+	case eventPrologRelease:
 		return kPrologRelease
-	case EventEpilogLaunch:
+	case eventEpilogLaunch:
 		return kEpilogLaunch
-	case EventEpilogFail:
+	case eventEpilogFail:
 		return kEpilogFail
-	case EventEpilogRelease:
+	case eventEpilogRelease:
 		return kEpilogRelease
 	case EventDrained:
 		return kDrained
-	case EventHousekeepingStart:
+	case eventHousekeepingStart:
 		return kHousekeepingStart
-	case EventHousekeepingLaunch:
+	case eventHousekeepingLaunch:
 		return kHousekeepingLaunch
-	case EventHousekeepingFail:
+	case eventHousekeepingFail:
 		return kHousekeepingFail
-	case EventHousekeepingRelease:
+	case eventHousekeepingRelease:
 		return kHousekeepingRelease
-	case EventHousekeepingFinish:
+	case eventHousekeepingFinish:
 		return kHousekeepingFinish
 	default:
 		return kUnknown
@@ -259,56 +258,40 @@ func kindOf(name string) kind {
 // Outcome is invalid: it comes with an error.
 type Outcome uint8
 
-// The outcomes.
+// The outcomes that callers compare. The others print their reason.
 const (
 	// Applied: the event is part of the job's state now.
 	Applied Outcome = 1 + iota
-	// IgnoredUnknown: the name is of no event of a job's log that this package
-	// knows. The event is legal, and data for others.
+	// IgnoredUnknown: this package does not know the name of the event, or it is
+	// no event of a job's log. It is legal, and data for others.
 	IgnoredUnknown
-	// IgnoredDuplicate: the event is, to the byte, the one before it, as a
+	// IgnoredDuplicate: the entry has the bytes of the one before it, as a
 	// key-value store that repeats an append leaves it (flux-core#2547).
 	IgnoredDuplicate
-	// IgnoredState: the event has no effect in this state, as a second depend.
-	IgnoredState
-	// IgnoredDependency: the dependency to add is there already, or the one
-	// to remove is not.
-	IgnoredDependency
-	// IgnoredAction: no prolog or epilog of that description is active.
-	IgnoredAction
-	// IgnoredStarted: the job has started, and a prolog cannot hold it any more.
-	IgnoredStarted
-	// IgnoredFinished: the job has finished before, with the status that counts.
-	IgnoredFinished
-	// IgnoredFreed: the job holds no resources that could be freed.
-	IgnoredFreed
+
+	ignoredState
+	ignoredDependency
+	ignoredAction
+	ignoredStarted
+	ignoredFinished
+	ignoredFreed
 )
 
-// Ignored reports whether the event left the job's state as it was.
-func (o Outcome) Ignored() bool { return o > Applied && o <= IgnoredFreed }
+var outcomeTexts = []string{
+	Applied:           "applied",
+	IgnoredUnknown:    "ignored: unknown event",
+	IgnoredDuplicate:  "ignored: repeats the entry before it",
+	ignoredState:      "ignored: no effect in this state",
+	ignoredDependency: "ignored: dependency was added or removed before",
+	ignoredAction:     "ignored: no such prolog or epilog is active",
+	ignoredStarted:    "ignored: the job has started",
+	ignoredFinished:   "ignored: the job has finished before",
+	ignoredFreed:      "ignored: the job holds no resources",
+}
+
+// Ignored reports whether the event left the job's state as it was. A manager need
+// not log such an event of its own, unless it is [IgnoredUnknown].
+func (o Outcome) Ignored() bool { return o > Applied && o <= ignoredFreed }
 
 // String returns "applied", or the reason why the event was ignored.
-func (o Outcome) String() string {
-	switch o {
-	case Applied:
-		return "applied"
-	case IgnoredUnknown:
-		return "ignored: unknown event"
-	case IgnoredDuplicate:
-		return "ignored: repeats the entry before it"
-	case IgnoredState:
-		return "ignored: no effect in this state"
-	case IgnoredDependency:
-		return "ignored: dependency was added or removed before"
-	case IgnoredAction:
-		return "ignored: no such prolog or epilog is active"
-	case IgnoredStarted:
-		return "ignored: the job has started"
-	case IgnoredFinished:
-		return "ignored: the job has finished before"
-	case IgnoredFreed:
-		return "ignored: the job holds no resources"
-	default:
-		return "Outcome(" + itoa(int(o)) + ")"
-	}
-}
+func (o Outcome) String() string { return label(outcomeTexts, "Outcome", int(o)) }

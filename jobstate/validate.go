@@ -17,27 +17,19 @@ type Level uint8
 
 // The levels of findings.
 const (
-	// LevelNote: legal, or without effect, but worth knowing.
+	// LevelNote: legal or without effect, and worth knowing.
 	LevelNote Level = 1 + iota
 	// LevelError: the log violates RFC 18, RFC 21 or the dialect.
 	LevelError
 )
 
-// String returns "note" or "error"; another value prints as Level(n).
-func (l Level) String() string {
-	switch l {
-	case LevelNote:
-		return "note"
-	case LevelError:
-		return "error"
-	default:
-		return "Level(" + itoa(int(l)) + ")"
-	}
-}
+var levelTexts = []string{LevelNote: "note", LevelError: "error"}
 
-// MaxFindings is the largest number of findings that Validate returns. If a log
-// has more, the last one says so.
-const MaxFindings = 1000
+// String returns "note" or "error"; another value prints as Level(n).
+func (l Level) String() string { return label(levelTexts, "Level", int(l)) }
+
+// maxFindings is the largest number of findings that Validate returns.
+const maxFindings = 1000
 
 // Finding is one thing that Validate says of a log.
 type Finding struct {
@@ -57,23 +49,22 @@ func (f Finding) String() string {
 	return s + f.Level.String() + ": " + f.Text
 }
 
-// Validate reads a log and names what is wrong with it by RFC 18, RFC 21 and
-// the dialect: lines that are not entries; keys that are missing, mistyped or
-// out of range; events out of order; resources given back while a prolog or an
-// epilog is active; epilogs that start too late; anything after clean. Findings
-// come in the order of the lines. A good log has none, and a log that ends
-// before clean is good as far as it goes.
+// Validate names what is wrong with a log by RFC 18, RFC 21 and the dialect: lines
+// that are not entries; keys that are missing, of the wrong type or out of range;
+// events out of order; resources given back while a prolog or epilog is active;
+// epilogs that start too late; anything after clean. Findings come in the order of
+// the lines. A good log has none. A log may end before clean.
 //
-// A bad line is judged by itself: the lines after it are read as if it had been
-// right, as far as it can be read. Validate costs time in proportion to the log
-// and keeps no reference to it.
+// A bad line is judged alone: Validate reads the lines after it as if it were right,
+// as far as it can be read. After 1000 findings the last one says that there are
+// more. The time is linear in the log. Validate keeps no reference to it.
 func Validate(log []byte) []Finding {
 	v := validator{job: NewJob(0)}
 	if len(log) == 0 {
 		v.line = 1
 		v.add(LevelError, "the log is empty")
 	}
-	for len(log) > 0 && len(v.findings) <= MaxFindings {
+	for len(log) > 0 && len(v.findings) <= maxFindings {
 		v.line++
 		line, rest, whole := bytes.Cut(log, []byte("\n"))
 		v.event = ""
@@ -85,10 +76,10 @@ func Validate(log []byte) []Finding {
 		v.offset += int64(len(log) - len(rest))
 		log = rest
 	}
-	if len(v.findings) > MaxFindings {
-		v.findings = v.findings[:MaxFindings]
-		last := &v.findings[MaxFindings-1]
-		last.Event, last.Text = "", "and more: the rest is not listed"
+	if len(v.findings) > maxFindings {
+		v.findings = v.findings[:maxFindings]
+		last := &v.findings[maxFindings-1]
+		last.Event, last.Text = "", "there are more findings"
 	}
 	return v.findings
 }
@@ -101,7 +92,7 @@ type validator struct {
 	released idset.Set
 	failed   idset.Set // ranks that an action or an exception said had failed
 	freed    bool      // a free came when it may
-	letGo    bool      // the final release came in CLEANUP; before it the job itself holds its ranks
+	over     bool      // the final release came in CLEANUP; before CLEANUP the job itself holds its ranks
 	attempts map[actionKey]uint32
 
 	releasedAll bool // a release named all ranks
@@ -162,10 +153,10 @@ func (v *validator) check(line []byte) {
 	}
 }
 
-// refused names why an event was refused, and goes on as if it had been right
-// where the order was.
+// refused names why an event was refused. If the order was right it goes on as if all
+// of the event was.
 func (v *validator) refused(k kind, e eventlog.Entry, err error) {
-	if errors.Is(err, ErrTransition) {
+	if err == ErrTransition {
 		return // judge has named it
 	}
 	text := bare(err)
@@ -178,7 +169,7 @@ func (v *validator) refused(k kind, e eventlog.Entry, err error) {
 	}
 }
 
-// assume does what the event does, as far as its context can be read.
+// assume does what the event would do, as far as its context can be read.
 func (v *validator) assume(k kind, e eventlog.Entry) {
 	j, when := v.job, ""
 	switch k {

@@ -52,7 +52,7 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		"a second validate":                   {with(3, "validate"), []string{"line 3: validate: error: is out of order: the job is in DEPEND"}},
 		"an out-of-order alloc":               {with(3, "alloc"), []string{"line 3: alloc: error: is out of order: the job is in DEPEND"}},
 		"depend before its dependencies":      {with(3, `dependency-add {"description":"a"}`), []string{`line 4: depend: error: dependencies are not satisfied: 1, the first is "a"`}},
-		"a dependency added twice":            {with(3, `dependency-add {"description":"a"}`, `dependency-add {"description":"a"}`, `dependency-remove {"description":"a"}`), []string{`line 4: dependency-add: note: dependency "a" is there already`}},
+		"a dependency added twice":            {with(3, `dependency-add {"description":"a"}`, `dependency-add {"description":"a"}`, `dependency-remove {"description":"a"}`), []string{`line 4: dependency-add: note: dependency "a" was added before`}},
 		"a dependency that never was":         {with(3, `dependency-remove {"description":"a"}`), []string{`line 3: dependency-remove: error: dependency "a" was never added`}},
 		"a dependency removed twice":          {with(3, `dependency-add {"description":"a"}`, `dependency-remove {"description":"a"}`, `dependency-remove {"description":"a"}`), []string{`line 5: dependency-remove: error: dependency "a" was removed before`}},
 		"a satisfied dependency again":        {with(3, `dependency-add {"description":"a"}`, `dependency-remove {"description":"a"}`, `dependency-add {"description":"a"}`), []string{"line 5: dependency-add: error: dependency was already satisfied"}},
@@ -64,7 +64,7 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		"a fatal exception in NEW":            {with(2, `exception {"type":"x","severity":0,"note":""}`), []string{"line 2: exception: error: is fatal, and the job is in NEW"}},
 		"start before a prolog ended":         {with(6, prolog), []string{`line 7: start: error: prolog "p" has not finished`, `line 10: free: error: prolog "p" has not finished`, `line 11: clean: error: prolog "p" has not finished`}},
 		"start after a prolog failed":         {with(6, prolog, `prolog-finish {"description":"p","status":1}`), []string{`line 8: start: error: prolog "p" has failed`}},
-		"a prolog after start":                {with(7, prolog), []string{"line 7: prolog-start: error: the job has started: a prolog cannot hold it any more"}},
+		"a prolog after start":                {with(7, prolog), []string{"line 7: prolog-start: error: the job has started: a prolog can no longer hold it"}},
 		"start before alloc":                  {append(append([]string{}, whole[:4]...), "start"), []string{"line 5: start: error: is out of order: the job is in SCHED"}},
 		"two starts":                          {with(7, "debug.x", "start"), []string{"line 8: start: error: appears twice"}},
 		"two allocs":                          {with(6, "debug.x", "alloc"), []string{"line 7: alloc: error: is out of order: the job is in RUN"}},
@@ -75,8 +75,8 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		"an epilog that ends":                 {with(8, epilog, `epilog-finish {"description":"e","status":3}`), nil},
 		"a finish of no epilog":               {with(8, `epilog-finish {"description":"e","status":3}`), []string{`line 8: epilog-finish: note: no action "e" is active`}},
 		"free before the final release":       {without(8), []string{"line 8: free: error: no final release came before it"}},
-		"free in RUN":                         {with(7, "free"), []string{"line 7: free: error: is out of order: the job is in RUN", "line 10: free: error: the resources are free already"}},
-		"free twice":                          {with(10, "memo {}", "free"), []string{"line 11: free: error: the resources are free already"}},
+		"free in RUN":                         {with(7, "free"), []string{"line 7: free: error: is out of order: the job is in RUN", "line 10: free: error: the resources are already free"}},
+		"free twice":                          {with(10, "memo {}", "free"), []string{"line 11: free: error: the resources are already free"}},
 		"free of nothing":                     {append(append([]string{}, whole[:4]...), `exception {"type":"cancel","severity":0,"note":""}`, "free", "clean"), []string{"line 6: free: error: the job has no resources"}},
 		"clean with resources":                {without(9), []string{"line 9: clean: error: the job still holds resources"}},
 		"clean in RUN":                        {append(append([]string{}, whole[:5]...), "clean"), []string{"line 6: clean: error: is out of order: the job is in RUN"}},
@@ -103,7 +103,7 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		"a bad epilog-finish ends the epilog": {with(8, epilog, `epilog-finish {"description":"e"}`), []string{`line 9: epilog-finish: error: malformed context: status: offset 0: key is missing`}},
 		"a bad submit without a version":      {append([]string{`submit {"userid":5,"urgency":99,"flags":0}`}, whole[2:]...), []string{`line 1: submit: error: malformed context: urgency: offset 22: must be from 0 to 31`}},
 		"clean of a job that still runs":      {append(append([]string{}, whole[:6]...), `exception {"type":"scheduler-restart","severity":0,"note":""}`, "clean"), []string{"line 8: clean: error: no final release came before it"}},
-		"release after free":                  {append(append([]string{}, whole[:7]...), `release {"ranks":"0","final":false}`, "free", `release {"ranks":"1","final":true}`, "clean"), []string{"line 9: free: error: no final release came before it", "line 10: release: error: the resources are free already"}},
+		"release after free":                  {append(append([]string{}, whole[:7]...), `release {"ranks":"0","final":false}`, "free", `release {"ranks":"1","final":true}`, "clean"), []string{"line 9: free: error: no final release came before it", "line 10: release: error: the resources are already free"}},
 		"start after free":                    {append(append([]string{}, whole[:5]...), `exception {"type":"exec","severity":0,"note":""}`, "free", "start"), []string{"line 8: start: error: the job has no resources"}},
 		"no finish at all":                    {append(append([]string{}, whole[:6]...), `exception {"type":"x","severity":0,"note":""}`, whole[7], "free", "clean"), []string{"line 10: clean: note: the job started and did not finish"}},
 		"alloc after free":                    {append(append([]string{}, whole[:9]...), "alloc"), []string{"line 10: alloc: error: appears twice"}},
@@ -199,10 +199,10 @@ func TestValidateNamesBadLines(t *testing.T) {
 func TestFindingsAreBounded(t *testing.T) {
 	found := jobstate.Validate([]byte(strings.Repeat("\n", 50_000)))
 	require.Len(t, found, jobstate.MaxFindings)
-	require.Equal(t, "and more: the rest is not listed", found[jobstate.MaxFindings-1].Text)
+	require.Equal(t, "there are more findings", found[jobstate.MaxFindings-1].Text)
 	found = jobstate.Validate([]byte(strings.Repeat("\n", jobstate.MaxFindings)))
 	require.Len(t, found, jobstate.MaxFindings)
-	require.NotEqual(t, "and more: the rest is not listed", found[jobstate.MaxFindings-1].Text)
+	require.NotEqual(t, "there are more findings", found[jobstate.MaxFindings-1].Text)
 }
 
 // TestAWholeLogIsGoodAndEachLostLineIsNot: every line of a good log but those

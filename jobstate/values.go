@@ -10,6 +10,7 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/jobstate/fsd"
 )
 
 // This file reads and writes the values that several contexts have.
@@ -174,44 +175,9 @@ func checkNames(list []string) error {
 // most nine decimals and no exponent, else rounded to the nanosecond. What is
 // not zero does not become zero.
 func seconds(v jsonobj.Value) time.Duration {
-	const most = float64(math.MaxInt64) / 1e9
-	f := v.Float(0, most)
-	if d, ok := exactSeconds(v.Raw()); ok {
-		return d
-	}
-	switch d := math.Round(f * 1e9); {
-	case d >= math.MaxInt64:
-		return math.MaxInt64
-	case d < 1 && f > 0:
-		return 1
-	default:
-		return time.Duration(d)
-	}
-}
-
-// exactSeconds reads digits and up to nine decimals, of a number that is in
-// range.
-func exactSeconds(raw []byte) (time.Duration, bool) {
-	n, decimals := uint64(0), -1
-	for _, c := range raw {
-		switch {
-		case c == '.' && decimals < 0:
-			decimals = 0
-			continue
-		case c < '0' || c > '9' || n > math.MaxInt64/10:
-			return 0, false
-		case decimals >= 0:
-			decimals++
-		}
-		n = n*10 + uint64(c-'0')
-	}
-	for decimals = max(decimals, 0); decimals < 9; decimals++ {
-		if n > math.MaxInt64/10 {
-			return 0, false
-		}
-		n *= 10
-	}
-	return time.Duration(n), decimals == 9 && n <= math.MaxInt64
+	v.Float(0, float64(math.MaxInt64)/1e9)
+	d, _ := fsd.Parse(string(v.Raw())) // which reads a number as seconds
+	return time.Duration(d)
 }
 
 // writeSeconds appends a duration as a real number of seconds, exactly, and

@@ -2,8 +2,7 @@ package jobstate
 
 import "strings"
 
-// WaitKind says what kind of thing a job waits for. The zero WaitKind is
-// invalid.
+// WaitKind says what a job waits for. The zero WaitKind is invalid.
 type WaitKind uint8
 
 // What a job can wait for, in the order of its life.
@@ -11,12 +10,12 @@ const (
 	WaitSubmit       WaitKind = 1 + iota // no submit event yet
 	WaitValidation                       // the validator
 	WaitDependencies                     // Names: the dependencies that are not satisfied
-	WaitDepend                           // the manager, to leave DEPEND: no dependency is left
+	WaitDepend                           // the manager, to post depend: no dependency is left
 	WaitPriority                         // the priority plugin
-	WaitHold                             // a user or an operator, to raise its urgency or priority above 0
+	WaitHold                             // a user, to raise its urgency or priority above 0
 	WaitResources                        // the scheduler
 	WaitProlog                           // Names: the prologs that are active
-	WaitException                        // the fatal exception that a failed prolog brings
+	WaitException                        // the manager, to end the job: a prolog failed
 	WaitExecutor                         // the executor, to start it
 	WaitFinish                           // its own end: it is running
 	WaitRelease                          // the executor, to release the resources
@@ -32,8 +31,7 @@ type Waiting struct {
 	Names []string // dependencies, or descriptions of prologs and epilogs; else nil
 }
 
-// Waiting returns what the job waits for now, as its log tells it. The caller
-// owns the result.
+// Waiting returns what the job waits for by its log. The caller owns the result.
 func (j *Job) Waiting() Waiting {
 	var w Waiting
 	switch j.State() {
@@ -52,7 +50,7 @@ func (j *Job) Waiting() Waiting {
 		}
 	case StatePriority, StateSched:
 		switch {
-		case j.Held():
+		case j.OnHold():
 			w.Kind = WaitHold
 		case j.state == StatePriority:
 			w.Kind = WaitPriority
@@ -86,9 +84,9 @@ func (j *Job) waitingToEnd() (WaitKind, []string) {
 	switch {
 	case j.started && !j.finished && !j.finalRelease:
 		return WaitFinish, nil
-	case j.livePrologs > 0:
+	case j.live[ActionProlog] > 0:
 		return WaitProlog, j.activeNames(ActionProlog)
-	case j.liveEpilogs > 0:
+	case j.live[ActionEpilog] > 0:
 		return WaitEpilog, j.activeNames(ActionEpilog)
 	case j.started && !j.finalRelease:
 		return WaitRelease, nil
@@ -111,99 +109,71 @@ func (j *Job) activeNames(k ActionKind) []string {
 	return out
 }
 
-// String says it in words: "dependency after-start=ƒ9, begin-time=1600000000",
+var waitTexts = []string{
+	WaitSubmit:       "submission",
+	WaitValidation:   "validation",
+	WaitDependencies: "dependency",
+	WaitDepend:       "the job manager to leave DEPEND",
+	WaitPriority:     "priority",
+	WaitHold:         "release of the hold",
+	WaitResources:    "resources",
+	WaitProlog:       "prolog",
+	WaitException:    "the exception of its failed prolog",
+	WaitExecutor:     "the executor to start it",
+	WaitFinish:       "its own end",
+	WaitRelease:      "the executor to release its resources",
+	WaitEpilog:       "epilog",
+	WaitFree:         "its resources to be freed",
+	WaitClean:        "its log to be closed",
+	WaitNothing:      "nothing",
+}
+
+// String says it in words: "dependencies after-start=ƒ9, begin-time=1600000000",
 // "resources", "epilog job-manager.epilog", "nothing".
 func (w Waiting) String() string {
-	switch w.Kind {
-	case WaitSubmit:
-		return "submission"
-	case WaitValidation:
-		return "validation"
-	case WaitDependencies:
-		return w.named("dependency", "dependencies")
-	case WaitDepend:
-		return "the job manager to leave DEPEND"
-	case WaitPriority:
-		return "priority"
-	case WaitHold:
-		return "release of the hold"
-	case WaitResources:
-		return "resources"
-	case WaitProlog:
-		return w.named("prolog", "prologs")
-	case WaitException:
-		return "the exception of its failed prolog"
-	case WaitExecutor:
-		return "the executor to start it"
-	case WaitFinish:
-		return "its own end"
-	case WaitRelease:
-		return "the executor to release its resources"
-	case WaitEpilog:
-		return w.named("epilog", "epilogs")
-	case WaitFree:
-		return "its resources to be freed"
-	case WaitClean:
-		return "its log to be closed"
-	case WaitNothing:
-		return "nothing"
+	text := label(waitTexts, "WaitKind", int(w.Kind))
+	switch {
+	case len(w.Names) == 0:
+		return text
+	case len(w.Names) > 1 && w.Kind == WaitDependencies:
+		text = "dependencies"
+	case len(w.Names) > 1:
+		text += "s"
+	}
+	return text + " " + strings.Join(w.Names, ", ")
+}
+
+// Slurm returns what Slurm's squeue and sacct show of such a job. The state is
+// PENDING; CONFIGURING while a prolog runs or the job is being started; RUNNING;
+// COMPLETING while it is cleaned up; and once it is over COMPLETED, CANCELLED,
+// TIMEOUT or FAILED. The reason is Dependency, JobHeldUser, Priority or Resources
+// beside PENDING, else None.
+func (j *Job) Slurm() (state, reason string) {
+	switch {
+	case j.state == StateRun && j.started:
+		state = "RUNNING"
+	case j.state == StateRun:
+		state = "CONFIGURING"
+	case j.state == StateCleanup:
+		state = "COMPLETING"
+	case j.invalid:
+		state = "FAILED"
+	case j.state == StateInactive:
+		r, _ := j.Result()
+		state = [...]string{ResultCompleted: "COMPLETED", ResultFailed: "FAILED", ResultCanceled: "CANCELLED", ResultTimeout: "TIMEOUT"}[r]
 	default:
-		return "WaitKind(" + itoa(int(w.Kind)) + ")"
+		state = "PENDING"
 	}
-}
-
-func (w Waiting) named(one, many string) string {
-	if len(w.Names) > 1 {
-		one = many
-	}
-	return one + " " + strings.Join(w.Names, ", ")
-}
-
-// SlurmState returns the name that Slurm's squeue and sacct give to the state
-// of such a job: PENDING; CONFIGURING while a prolog runs or the job is being
-// started; RUNNING; COMPLETING while it is cleaned up; and once it is over
-// COMPLETED, CANCELLED, TIMEOUT or FAILED.
-func (j *Job) SlurmState() string {
-	switch j.State() {
-	case StateRun:
-		if j.started {
-			return "RUNNING"
-		}
-		return "CONFIGURING"
-	case StateCleanup:
-		return "COMPLETING"
-	case StateInactive:
-		switch r, _ := j.Result(); r {
-		case ResultCompleted:
-			return "COMPLETED"
-		case ResultCanceled:
-			return "CANCELLED"
-		case ResultTimeout:
-			return "TIMEOUT"
-		default:
-			return "FAILED"
-		}
-	default:
-		if j.invalid {
-			return "FAILED"
-		}
-		return "PENDING"
-	}
-}
-
-// SlurmReason returns the reason that Slurm shows beside PENDING: Dependency,
-// JobHeldUser, Priority or Resources, and None in any other state.
-func (j *Job) SlurmReason() string {
 	switch j.Waiting().Kind {
 	case WaitDependencies:
-		return "Dependency"
+		return state, "Dependency"
 	case WaitHold:
-		return "JobHeldUser"
+		return state, "JobHeldUser"
 	case WaitPriority:
-		return "Priority"
+		return state, "Priority"
 	case WaitResources:
-		return "Resources"
+		return state, "Resources"
 	default:
-		return "None"
+		return state, "None"
 	}
 }

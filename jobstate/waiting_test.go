@@ -50,13 +50,15 @@ func TestWaitingInWords(t *testing.T) {
 		j, _ := run(t, c.lines...)
 		w := j.Waiting()
 		require.Equal(t, c.want, w.String(), c.lines)
-		require.Equal(t, c.slurm, j.SlurmState(), c.lines)
-		require.Equal(t, c.reason, j.SlurmReason(), c.lines)
+		state, reason := j.Slurm()
+		require.Equal(t, c.slurm, state, c.lines)
+		require.Equal(t, c.reason, reason, c.lines)
 	}
 	require.Equal(t, "WaitKind(0)", jobstate.Waiting{}.String())
 	var zero jobstate.Job
-	require.Equal(t, "PENDING", zero.SlurmState())
-	require.Equal(t, "None", zero.SlurmReason())
+	state, reason := zero.Slurm()
+	require.Equal(t, "PENDING", state)
+	require.Equal(t, "None", reason)
 }
 
 var update = flag.Bool("update", false, "rewrite the golden files")

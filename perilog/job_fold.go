@@ -171,21 +171,24 @@ func (j *Job) record(l Log, e eventlog.Entry) {
 	j.effects.Post = append(j.effects.Post, Record{Log: l, Entry: e})
 }
 
-// post logs an event of this package's making. What is folded is what was read
-// back, so that a replay of the log folds the same.
+// post logs an event of this package's making.
 func (j *Job) post(c jobstate.Context) {
 	j.hold(c)
-	log, t := LogJob, j.now
-	n := len(j.text)
-	text, err := jobstate.AppendContext(j.text, c)
+	log := LogJob
+	if key, ok := keyOf(c); ok && key.Kind == jobstate.ActionHousekeeping {
+		log = LogHousekeeping
+	}
+	j.postTo(log, c)
+}
+
+// postTo encodes, folds and logs an event. What is folded is what was read back, so
+// that a replay of the log folds the same.
+func (j *Job) postTo(log Log, c jobstate.Context) {
+	e, text, err := jobstate.EncodeEntry(j.text, j.now, c)
 	if err != nil {
 		panic("perilog: an event that cannot be written: " + err.Error())
 	}
 	j.text = text
-	e := eventlog.Entry{Timestamp: t, Name: jobstate.EventName(c), Context: j.text[n:len(j.text):len(j.text)]}
-	if key, ok := keyOf(c); ok && key.Kind == jobstate.ActionHousekeeping {
-		log = LogHousekeeping
-	}
 	j.postEntry(log, e)
 }
 

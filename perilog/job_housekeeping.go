@@ -1,7 +1,6 @@
 package perilog
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -204,12 +203,7 @@ func (j *Job) drainedHousekeeping(ranks *idset.Set) {
 	if part.IsEmpty() {
 		return
 	}
-	c := &jobstate.DrainedContext{Ranks: part}
-	n := len(j.text)
-	j.text, _ = jobstate.AppendContext(j.text, c)
-	j.postEntry(LogHousekeeping, eventlog.Entry{
-		Timestamp: j.now, Name: jobstate.EventName(c), Context: json.RawMessage(j.text[n:len(j.text):len(j.text)]),
-	})
+	j.postTo(LogHousekeeping, &jobstate.DrainedContext{Ranks: part})
 	if part.SubtractWith(j.hk.run.Open()); !part.IsEmpty() { // the others may go back when the work ends there
 		j.readyHousekeeping(part, 0)
 	}
@@ -237,12 +231,7 @@ func (j *Job) freeHousekeeping() {
 		return
 	}
 	ranks := h.ready.Clone()
-	c := &jobstate.ReleaseContext{Ranks: jobstate.Ranks{Set: ranks}, Final: last}
-	n := len(j.text)
-	j.text, _ = jobstate.AppendContext(j.text, c)
-	j.postEntry(LogHousekeeping, eventlog.Entry{
-		Timestamp: j.now, Name: jobstate.EventName(c), Context: json.RawMessage(j.text[n:len(j.text):len(j.text)]),
-	})
+	j.postTo(LogHousekeeping, &jobstate.ReleaseContext{Ranks: jobstate.Ranks{Set: ranks}, Final: last})
 	if last {
 		j.give(j.ledger.FreeRest())
 	} else {

@@ -74,7 +74,7 @@ func withoutID(in input, err error) error {
 	case stop.Event == "":
 		return stop.Err
 	default:
-		return fmt.Errorf("line %d, offset %d: %q in %v: %w", stop.Line, stop.Offset, stop.Event, stop.State, stop.Err)
+		return fmt.Errorf("line %d: offset %d: %q in %v: %w", stop.Line, stop.Offset, stop.Event, stop.State, stop.Err)
 	}
 }
 

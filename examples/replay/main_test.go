@@ -272,7 +272,7 @@ func TestNoIDIsInvented(t *testing.T) {
 	require.Contains(t, stdout, `"id":209346101248,`)
 	status, _, stderr := replay(t, strings.NewReader(`{"timestamp":1.5,"name":"clean"}`+"\n"), "-")
 	require.Equal(t, exitFault, status)
-	require.Equal(t, "replay: standard input: line 1, offset 0: \"clean\" in NEW: event is not legal in this state\n", stderr)
+	require.Equal(t, "replay: standard input: line 1: offset 0: \"clean\" in NEW: event is not legal in this state\n", stderr)
 	_, _, stderr = replay(t, strings.NewReader("nonsense\n"), "-")
 	require.NotContains(t, stderr, "ƒ")
 }

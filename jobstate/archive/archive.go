@@ -50,8 +50,8 @@ func (l Limits) withDefaults() Limits {
 // Job is what an archive holds of a job. The slices are the caller's.
 type Job struct {
 	ID jobid.ID
-	// Eventlog begins with the event submit. Archive.Failures says what else of
-	// it was checked.
+	// Eventlog begins with the event submit. [Archive] Failures says what else was
+	// checked.
 	Eventlog []byte
 	// Jobspec is not checked. It is never nil, and may be empty.
 	Jobspec []byte
@@ -64,7 +64,7 @@ type Job struct {
 
 // Archive is what a dump archive holds.
 type Archive struct {
-	// Jobs are the jobs that a loader can go on with, by ascending id.
+	// Jobs are the jobs that a loader can use, by ascending id.
 	Jobs []Job
 	// Failures are the other jobs, one Failure each, and the keys that could not
 	// be read, by path. A job fails if its id is malformed, its eventlog or

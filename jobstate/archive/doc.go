@@ -15,8 +15,8 @@
 // Duties of the caller:
 //
 //  1. Give out no id up to [Archive.MaxID] after loading an archive (I9).
-//  2. Read Failures also without an error: each job of the archive is there or in
-//     Jobs, once.
+//  2. Read Failures even if there is no error: each job of the archive is either in
+//     Jobs or in Failures.
 //
 // # Vocabulary
 //

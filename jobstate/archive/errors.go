@@ -57,9 +57,6 @@ var (
 	errNoMaxID  = errors.New("max_jobid is not a job id")
 )
 
-// maxPathText is how many bytes of a path an error quotes.
-const maxPathText = 64
-
 // Failure says what is wrong with one job, or with one key that is not a job's.
 type Failure struct {
 	// ID is the job, 0 if the path names none.
@@ -93,12 +90,4 @@ func because(cause, detail error) error {
 		return cause
 	}
 	return fmt.Errorf("%w: %w", cause, detail)
-}
-
-// clip returns s, cut at 64 bytes.
-func clip(s string) string {
-	if len(s) <= maxPathText {
-		return s
-	}
-	return s[:maxPathText-3] + "..."
 }

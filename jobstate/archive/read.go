@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -103,7 +103,7 @@ func (b *builder) read(r io.Reader) error {
 	}
 	at := fmt.Sprintf("offset %d", m.offset)
 	if b.path != "" {
-		at = strconv.Quote(clip(b.path)) + ": " + at
+		at = guard.Quote(b.path) + ": " + at
 	}
 	return fmt.Errorf("archive: %s: %w", at, because(category, err))
 }
@@ -241,7 +241,7 @@ func (b *builder) reject(path string, f *Failure) error {
 	if err := b.room(len(path)); err != nil {
 		return err
 	}
-	f.Path = clip(path)
+	f.Path = guard.Clip(path)
 	b.broken[path] = f
 	return nil
 }

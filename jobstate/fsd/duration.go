@@ -8,11 +8,11 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// Duration is a time.Duration whose text is that of RFC 23: the type of a field in a
-// configuration. Go code that passes durations converts: time.Duration(d).
+// Duration is a time.Duration with the text of RFC 23. It is the type of a field in a
+// configuration. Go code that passes durations uses time.Duration(d).
 type Duration time.Duration
 
-// Forever is the duration that never ends, "infinity" as a text: the longest
+// Forever is the duration that never ends, "infinity" as a text. It is the longest
 // Duration, 292 years. A limit that is not set is zero, not Forever.
 const Forever Duration = math.MaxInt64
 

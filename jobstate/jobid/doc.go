@@ -17,9 +17,9 @@
 // Duties of the caller:
 //
 //  1. Give each generator of an instance its own id, and all of them one epoch.
-//  2. Store [Generator.Last], the watermark, durably before the record that
-//     proves an id used is removed, and pass it to [Generator.After] after a
-//     restart. Then no id comes back (I9).
+//  2. Store [Generator.Last], the watermark, durably before you remove the record
+//     that proves an id used. After a restart pass it to [Generator.After]. Then no
+//     id comes back (I9).
 //
 // # Vocabulary
 //
@@ -36,7 +36,7 @@
 //	6731191091817518         FormatDec       a number, the form inside JSON
 //	0x17e9fb8df16c2e         FormatHex
 //	0017.e9fb.8df1.6c2e      FormatDotHex
-//	job.0017.e9fb.8df1.6c2e  FormatKVS       where an instance stores the job
+//	job.0017.e9fb.8df1.6c2e  KVSPath         where an instance stores the job
 //
 // # Ownership, cost and limits
 //

@@ -30,9 +30,10 @@ func ExampleParse() {
 func ExampleID_Format() {
 	id := jobid.ID(6731191091817518)
 	fmt.Println(id)
-	for _, f := range []jobid.Format{jobid.FormatF58Plain, jobid.FormatDec, jobid.FormatHex, jobid.FormatDotHex, jobid.FormatKVS} {
+	for _, f := range []jobid.Format{jobid.FormatF58Plain, jobid.FormatDec, jobid.FormatHex, jobid.FormatDotHex} {
 		fmt.Println(id.Format(f))
 	}
+	fmt.Println(id.KVSPath())
 	// Output:
 	// ƒuZZybuNNy
 	// fuZZybuNNy
@@ -63,10 +64,8 @@ func ExampleID_MarshalJSON() {
 func ExampleID_Time() {
 	epoch := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 	id := jobid.ID(6731191091817518)
-	fmt.Println(id.Timestamp(), id.Generator(), id.Sequence())
 	fmt.Println(id.Time(epoch).Format(time.RFC3339Nano))
 	// Output:
-	// 401210253 15451 46
 	// 2024-01-05T15:26:50.253Z
 }
 

@@ -12,30 +12,11 @@ const (
 	FormatDec                    // 6731191091817518
 	FormatHex                    // 0x17e9fb8df16c2e
 	FormatDotHex                 // 0017.e9fb.8df1.6c2e
-	FormatKVS                    // job.0017.e9fb.8df1.6c2e
+
+	formatKVS // job.0017.e9fb.8df1.6c2e: KVSPath has it
 )
 
-// String returns the name that Flux's tools have for f, such as "f58plain";
-// another value prints as Format(200).
-func (f Format) String() string {
-	switch f {
-	case FormatF58:
-		return "f58"
-	case FormatF58Plain:
-		return "f58plain"
-	case FormatDec:
-		return "dec"
-	case FormatHex:
-		return "hex"
-	case FormatDotHex:
-		return "dothex"
-	case FormatKVS:
-		return "kvs"
-	}
-	return "Format(" + strconv.Itoa(int(f)) + ")"
-}
-
-// Text that stands before an id's digits.
+// What comes before the digits of an id.
 const (
 	prefixF58   = "ƒ" // U+0192
 	prefixPlain = "f"
@@ -67,10 +48,10 @@ func (id ID) AppendFormat(dst []byte, f Format) []byte {
 		return strconv.AppendUint(append(dst, prefixHex...), uint64(id), 16)
 	case FormatDotHex:
 		return id.appendDotHex(dst)
-	case FormatKVS:
+	case formatKVS:
 		return id.appendDotHex(append(dst, prefixKVS...))
 	}
-	panic("jobid: unknown " + f.String())
+	panic("jobid: unknown Format(" + strconv.Itoa(int(f)) + ")")
 }
 
 // appendBase58 appends the digits of id without leading zeros; 0 is "1".
@@ -108,7 +89,7 @@ func (id ID) String() string { return id.Format(FormatF58) }
 
 // KVSPath returns the key under which a Flux instance stores the job, such as
 // "job.0017.e9fb.8df1.6c2e".
-func (id ID) KVSPath() string { return id.Format(FormatKVS) }
+func (id ID) KVSPath() string { return id.Format(formatKVS) }
 
 // AppendText appends id as F58. The error is always nil.
 func (id ID) AppendText(dst []byte) ([]byte, error) { return id.AppendFormat(dst, FormatF58), nil }

@@ -56,15 +56,6 @@ func TestTheZeroFormatIsF58(t *testing.T) {
 	require.Equal(t, "ƒzz", jobid.ID(3363).Format(f))
 }
 
-func TestFormatsHaveNames(t *testing.T) {
-	var names []string
-	for _, f := range formats {
-		names = append(names, f.String())
-	}
-	require.Equal(t, []string{"f58", "f58plain", "dec", "hex", "dothex", "kvs"}, names)
-	require.Equal(t, "Format(200)", jobid.Format(200).String())
-}
-
 func TestAnUnknownFormatPanics(t *testing.T) {
 	require.PanicsWithValue(t, "jobid: unknown Format(6)", func() { jobid.ID(1).AppendFormat(nil, 6) })
 }

@@ -39,9 +39,9 @@ func NewGenerator(id uint16, epoch time.Time) (*Generator, error) {
 }
 
 // After makes every later id of g greater than id, which any generator may have
-// made. A smaller id than that of an earlier call changes nothing. So ids never
-// come back (I9): store the watermark durably before the record that proves an
-// id used is removed, and pass it here after a restart.
+// made. An id that is smaller than an earlier one changes nothing. So ids never come
+// back (I9): store the watermark durably before you remove the record that proves an
+// id used, and pass the watermark here after a restart.
 //
 // After an id of a time yet to come, [Generator.Next] returns [ErrClock] until
 // that time.
@@ -67,14 +67,14 @@ func (g *Generator) Next(now time.Time) (ID, error) {
 		return 0, g.refuse(since, ErrClock)
 	case ms > maxTimestamp:
 		return 0, g.refuse(since, ErrRange)
-	case ms < g.last.Timestamp():
+	case ms < g.last.millis():
 		return 0, g.refuse(since, ErrClock)
 	}
 	id := compose(ms, g.id, 0)
 	if id <= g.last {
-		// The millisecond is the last id's. Its sequence goes on if it is ours.
-		// After another generator's id, ours would be the smaller one.
-		if g.last.Generator() != g.id || g.last.Sequence() == maxSequence {
+		// It is the millisecond of the last id. The sequence goes on if that id is
+		// ours. After another generator's id, ours would be the smaller one.
+		if g.last.generator() != g.id || g.last.sequence() == maxSequence {
 			return 0, g.refuse(since, ErrExhausted)
 		}
 		id = g.last + 1
@@ -85,5 +85,5 @@ func (g *Generator) Next(now time.Time) (ID, error) {
 
 func (g *Generator) refuse(since time.Duration, category error) error {
 	return fmt.Errorf("%w: generator %d at %d ms, its last id is of %d ms",
-		category, g.id, since.Milliseconds(), g.last.Timestamp())
+		category, g.id, since.Milliseconds(), g.last.millis())
 }

@@ -34,20 +34,20 @@ func compose(ms uint64, generator, sequence uint16) ID {
 	return ID(ms<<timestampShift | uint64(generator)<<generatorShift | uint64(sequence))
 }
 
-// Timestamp returns when id was made, in milliseconds since the instance's epoch,
+// millis returns when id was made, in milliseconds since the instance's epoch,
 // at most 2^40-1.
-func (id ID) Timestamp() uint64 { return uint64(id) >> timestampShift }
+func (id ID) millis() uint64 { return uint64(id) >> timestampShift }
 
-// Generator returns the id of the generator that made id, at most MaxGenerator.
-func (id ID) Generator() uint16 { return uint16(uint64(id) >> generatorShift & MaxGenerator) }
+// generator returns the id of the generator that made id, at most MaxGenerator.
+func (id ID) generator() uint16 { return uint16(uint64(id) >> generatorShift & MaxGenerator) }
 
-// Sequence returns the place of id among the ids that its generator made in the
+// sequence returns the place of id among the ids that its generator made in the
 // same millisecond, from 0, at most 1023.
-func (id ID) Sequence() uint16 { return uint16(uint64(id) & maxSequence) }
+func (id ID) sequence() uint16 { return uint16(uint64(id) & maxSequence) }
 
 // Time returns when id was made, to the millisecond. epoch is the one that its
 // generator was made with; the result is in the location of epoch.
 func (id ID) Time(epoch time.Time) time.Time {
 	// 2^40 ms are 35 years and fit in a Duration, which holds 292.
-	return epoch.Add(time.Duration(id.Timestamp()) * time.Millisecond)
+	return epoch.Add(time.Duration(id.millis()) * time.Millisecond)
 }

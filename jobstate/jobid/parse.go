@@ -39,11 +39,7 @@ func Parse(s string) (ID, error) {
 		first += len(prefixKVS)
 	}
 	p := parser{all: s, end: last}
-	id, err := p.id(first)
-	if err != nil {
-		return 0, err
-	}
-	return id, nil
+	return p.id(first)
 }
 
 // isSpace reports whether C's isspace holds for c in the C locale.
@@ -136,14 +132,11 @@ func (p *parser) base58(i int) (ID, error) {
 		if j-i == maxBase58 {
 			return 0, p.syntax(j, "more than 12 base 58 digits")
 		}
-		hi, lo := bits.Mul64(v, 58)
-		sum, carry := bits.Add64(lo, d, 0)
-		v, over = sum, over || hi != 0 || carry != 0
+		var carry bool
+		v, carry = shift(v, 58, d)
+		over = over || carry
 	}
-	if over {
-		return 0, refuse(ErrRange, p.all, i, "a number beyond 64 bits")
-	}
-	return ID(v), nil
+	return p.result(i, v, over)
 }
 
 func (p *parser) hex(i int) (ID, error) {
@@ -159,10 +152,7 @@ func (p *parser) hex(i int) (ID, error) {
 		over = over || v>>60 != 0
 		v = v<<4 | d
 	}
-	if over {
-		return 0, refuse(ErrRange, p.all, i, "a number beyond 64 bits")
-	}
-	return ID(v), nil
+	return p.result(i, v, over)
 }
 
 func (p *parser) decimal(i int) (ID, error) {
@@ -172,10 +162,22 @@ func (p *parser) decimal(i int) (ID, error) {
 		if d > 9 {
 			return 0, p.syntax(j, "not a digit")
 		}
-		hi, lo := bits.Mul64(v, 10)
-		sum, carry := bits.Add64(lo, d, 0)
-		v, over = sum, over || hi != 0 || carry != 0
+		var carry bool
+		v, carry = shift(v, 10, d)
+		over = over || carry
 	}
+	return p.result(i, v, over)
+}
+
+// shift returns v times base plus d, and whether that is beyond 64 bits.
+func shift(v, base, d uint64) (uint64, bool) {
+	hi, lo := bits.Mul64(v, base)
+	sum, carry := bits.Add64(lo, d, 0)
+	return sum, hi != 0 || carry != 0
+}
+
+// result returns the id of a number that begins at i.
+func (p *parser) result(i int, v uint64, over bool) (ID, error) {
 	if over {
 		return 0, refuse(ErrRange, p.all, i, "a number beyond 64 bits")
 	}
@@ -229,8 +231,8 @@ func (id *ID) UnmarshalText(text []byte) error {
 // encoding/json passes the keys of a map this way. Null is refused: an id is
 // never optional on the wire.
 //
-// The error is that of Parse, and id is unchanged then. Offsets count from the
-// start of the number, or of the string without its quotes and escapes.
+// It returns the errors of Parse. After an error id is unchanged. Offsets count from
+// the start of the number, or of the string without its quotes and escapes.
 func (id *ID) UnmarshalJSON(b []byte) error {
 	v, err := parseJSON(b)
 	if err != nil {
@@ -255,9 +257,5 @@ func parseJSON(b []byte) (ID, error) {
 	if b[0] == '0' && len(b) > 1 {
 		return 0, p.syntax(1, "more digits after a zero")
 	}
-	id, err := p.decimal(0)
-	if err != nil {
-		return 0, err
-	}
-	return id, nil
+	return p.decimal(0)
 }

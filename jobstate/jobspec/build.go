@@ -24,10 +24,10 @@ type Job struct {
 }
 
 // New returns the jobspec of a job. [Spec.MarshalJSON] prints it. The error wraps
-// [ErrInvalid] or [ErrLimit], as that of [Parse] does: a count or the duration is
-// negative or too large, the command is empty, or a text is not valid UTF-8.
+// [ErrInvalid] or [ErrLimit]: a count or the duration is negative or too large, the
+// command is empty, or a text is not valid UTF-8.
 func New(j Job) (*Spec, error) {
-	s := &Spec{limits: Limits{}.withDefaults()}
+	s := new(Spec)
 	var err error
 	if s.raw, err = j.append(nil); err != nil {
 		return nil, refuse(err.(*jsonobj.Fault))

@@ -9,8 +9,8 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// MaxCount is the largest count that can be asked for. A Flux peer reads it
-// without cutting it.
+// MaxCount is the largest count that a job can ask for, and the largest that a Flux
+// peer reads exactly.
 const MaxCount = 1<<31 - 1
 
 // Operator leads from one acceptable count of a range to the next. The zero
@@ -36,10 +36,9 @@ func (o Operator) String() string {
 // span is a run of consecutive counts, both ends included.
 type span struct{ first, last int64 }
 
-// Count is how many of a resource are acceptable (RFC 14): one number, a range
-// with an operator, or a set. The zero Count accepts nothing and is not valid in
-// a jobspec; [Fixed] and [ParseCount] make others. A Count never changes. It may
-// be copied and shared.
+// Count is how many of a resource are acceptable (RFC 14): one number, a range with
+// an operator, or a set. The zero Count accepts nothing and is not valid in a
+// jobspec; [Fixed] and [ParseCount] make others. A Count is immutable.
 type Count struct {
 	min, max int64 // max 0: no upper bound
 	operand  int64
@@ -233,14 +232,13 @@ func newRange(lo, hi int64, operator Operator, operand int64) Count {
 // Min returns the smallest acceptable count, 0 for the zero Count.
 func (c Count) Min() int64 { return c.min }
 
-// Max returns the upper bound as it was stated, and true. It returns false for an
-// open range, in which any number that the range leads to is acceptable, up to
-// [MaxCount]. The largest acceptable count is Floor(MaxCount). The zero Count has
-// the bound 0.
+// Max returns the upper bound as it was written, 0 for the zero Count. It returns
+// false for an open range, which goes up to [MaxCount]. The largest acceptable count
+// is Floor(MaxCount).
 func (c Count) Max() (int64, bool) { return c.max, c.max != 0 || c.min == 0 }
 
-// Operator returns the operator of a range and its operand: [OperatorAdd] and 1 for a
-// plain one, 0 and 0 for one number, for a set and for the zero Count.
+// Operator returns the operator of a range and its operand, [OperatorAdd] and 1 for a
+// plain range. It returns 0 and 0 for one number, a set and the zero Count.
 func (c Count) Operator() (o Operator, operand int64) { return c.operator, c.operand }
 
 // Fixed returns the number, and true, if the Count is one number.
@@ -249,8 +247,8 @@ func (c Count) Fixed() (int64, bool) { return c.min, c.min != 0 && c.min == c.ma
 // IsZero reports whether the Count is the zero Count, which accepts nothing.
 func (c Count) IsZero() bool { return c.min == 0 }
 
-// Equal reports whether both Counts are written the same: 2-9:3 and 2-8:3
-// accept the same numbers and are not equal.
+// Equal reports whether both Counts have the same text. 2-9:3 and 2-8:3 accept the
+// same numbers and are not equal.
 func (c Count) Equal(d Count) bool {
 	return c.min == d.min && c.max == d.max && c.operator == d.operator && c.operand == d.operand &&
 		slices.Equal(c.set, d.set)
@@ -262,10 +260,10 @@ func (c Count) Contains(n int64) bool {
 	return ok && f == n
 }
 
-// Floor returns the largest acceptable count that is at most n: what a scheduler
-// with n to give grants. It returns false if there is no such count. The result
-// is at most [MaxCount]. It costs O(1) for the operator +, O(log n) for the others,
-// O(log m) for a set of m runs.
+// Floor returns the largest acceptable count of at most n, which a scheduler grants
+// that has n. It returns false if there is no such count. The result is at most
+// [MaxCount]. Floor takes O(1) for the operator +, O(log n) for the others, O(log m)
+// for a set of m runs.
 func (c Count) Floor(n int64) (int64, bool) {
 	if c.min == 0 || n < c.min {
 		return 0, false
@@ -316,16 +314,13 @@ func (c Count) step(n int64) int64 {
 // zero Count.
 func (c Count) String() string { return string(c.append(nil)) }
 
-// AppendText appends what String returns. The zero Count is an error.
-func (c Count) AppendText(dst []byte) ([]byte, error) {
-	if c.IsZero() {
-		return dst, refuseValue("", errZeroCount)
-	}
-	return c.append(dst), nil
-}
-
 // MarshalText returns what String returns. The zero Count is an error.
-func (c Count) MarshalText() ([]byte, error) { return c.AppendText(nil) }
+func (c Count) MarshalText() ([]byte, error) {
+	if c.IsZero() {
+		return nil, refuseValue("", errZeroCount)
+	}
+	return c.append(nil), nil
+}
 
 // UnmarshalText reads what ParseCount reads. After an error the receiver is
 // unchanged.
@@ -369,41 +364,6 @@ func (c Count) append(dst []byte) []byte {
 		dst = append(dst, ':', byte(c.operator))
 	}
 	return dst
-}
-
-// MarshalJSON returns the form that RFC 14 has for the Count: an integer, a
-// string for a set, or an object with min, max if there is one, operator and
-// operand. A plain open range has only min. The zero Count is an error.
-func (c Count) MarshalJSON() ([]byte, error) {
-	switch {
-	case c.IsZero():
-		return nil, refuseValue("", errZeroCount)
-	case c.set != nil:
-		return append(c.append([]byte{'"'}), '"'), nil
-	case c.operator == 0:
-		return c.append(nil), nil
-	}
-	b := strconv.AppendInt([]byte(`{"min":`), c.min, 10)
-	if c.max != 0 {
-		b = strconv.AppendInt(append(b, `,"max":`...), c.max, 10)
-	}
-	if c.max != 0 || c.operand != 1 || c.operator != OperatorAdd {
-		b = append(b, `,"operator":"`...)
-		b = append(b, byte(c.operator))
-		b = strconv.AppendInt(append(b, `","operand":`...), c.operand, 10)
-	}
-	return append(b, '}'), nil
-}
-
-// UnmarshalJSON reads the three forms of RFC 14: an integer, a string that
-// ParseCount reads, an object. After an error the receiver is unchanged.
-func (c *Count) UnmarshalJSON(b []byte) error {
-	d := jsonobj.NewDoc(b, jsonscan.Limits{})
-	parsed := countOf(d.Root())
-	if !d.Failed() {
-		*c = parsed
-	}
-	return refuse(d.Fault())
 }
 
 // countOf reads the count of a resource vertex.

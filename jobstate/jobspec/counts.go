@@ -1,12 +1,11 @@
 package jobspec
 
-// Counts is how large a job is, as far as that is known. In the zero Counts
-// nothing is known.
+// Counts is how large a job is. In the zero Counts nothing is known.
 type Counts struct {
 	Nodes, Slots, Cores, GPUs, Tasks Quantity
 }
 
-// Resources is what a job got: the size of its resource set (RFC 20).
+// Resources is the size of the resource set that a job got (RFC 20).
 type Resources struct {
 	Nodes int64 // how many ranks
 	Cores int64
@@ -18,12 +17,12 @@ type Resources struct {
 // before the job has resources:
 //
 //   - Nodes is known if the job asks for a number of nodes.
-//   - Cores and GPUs are what the slots add up to. They are not known if the job
-//     asks for whole nodes.
-//   - Tasks is what the tasks' counts add up to, or what the shell's option
-//     per-resource says. Tasks per node are known if Nodes is, tasks per core if
-//     the job does not ask for nodes.
-//   - What a range or a set leaves open is not known.
+//   - Cores and GPUs are the sums over the slots. They are not known if the job asks
+//     for whole nodes.
+//   - Tasks is the sum of the tasks' counts, or what the shell's option per-resource
+//     says. Tasks per node are known if Nodes is, tasks per core if the job does not
+//     ask for nodes.
+//   - A number that a range or a set leaves open is not known.
 func (s *Spec) Counts() Counts {
 	var c Counts
 	n := len(s.vertices)
@@ -43,9 +42,9 @@ func (s *Spec) Counts() Counts {
 	return c
 }
 
-// CountsOn returns how large the job is once it has resources. Nodes, cores and
-// gpus are those of the resources. Slots and tasks are what the job asks for, or
-// follow from the resources. Numbers beyond [MaxQuantity] are not known.
+// CountsOn returns how large the job is once it has resources, which give the nodes,
+// cores and gpus. Slots and tasks are what the job asks for, or follow from the
+// resources. Numbers beyond [MaxQuantity] are not known.
 func (s *Spec) CountsOn(r Resources) Counts {
 	c := s.Counts()
 	c.Nodes, c.Cores, c.GPUs = Known(r.Nodes), Known(r.Cores), Known(r.GPUs)

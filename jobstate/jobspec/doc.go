@@ -1,6 +1,5 @@
-// Package jobspec makes and reads what a job asks for: jobspecs of version 1, as
-// RFC 14 and RFC 25 define them, with the dependencies of RFC 26 and the updates
-// of RFC 21.
+// Package jobspec makes and reads jobspecs, which say what a job asks for: version 1
+// of RFC 14 and RFC 25, with the dependencies of RFC 26 and the updates of RFC 21.
 //
 //	spec, err := jobspec.New(jobspec.Job{
 //		Nodes: 4, Cores: 2, Duration: time.Hour, Command: []string{"app"},
@@ -30,23 +29,21 @@
 // # Ownership
 //
 // Specs and Counts are immutable; any number of goroutines may use one. A Spec
-// copies its text. What its methods return belongs to the caller. Errors refer to
-// no input. After an error of Update or Apply the old Spec stands (I6).
+// copies its text. What its methods return belongs to the caller. Errors keep no
+// input. An error of Update or Apply leaves the Spec as it was (I6).
 //
 // # Cost and limits
 //
-// Parse passes over the text once to check it, and over each value that it reads
-// once more for each level above it. Update and MarshalJSON decode the whole text
-// and cost several times as much. [Limits] bounds bytes, depth, vertices and
-// tasks; vertices nest at most 32 deep, a count is at most [MaxCount]. Beyond is
-// [ErrLimit].
+// Parse checks the text in one pass, and reads a value once more for each level
+// above it. Update and MarshalJSON decode the whole text and take several times as
+// long. A jobspec has at most 16 MiB, 2048 levels of JSON, 1024 vertices, 32 levels of
+// vertices and 1024 tasks; a count is at most [MaxCount]. More is [ErrLimit].
 //
 // # Differences from the RFCs
 //
-// Parse accepts all of RFC 14, if attributes.system.duration is there as RFC 25
-// requires: instances of Flux run such jobs. As Flux does, it also accepts a count
-// that is a text ("2+", "2-8:2:*", sets), and a range without operator and
-// operand, which are + and 1.
+// Parse accepts all of RFC 14 with the duration that RFC 25 requires, as instances of
+// Flux do. It also accepts a count that is a text ("2+", "2-8:2:*", sets), and a
+// range without operator and operand, which are + and 1.
 //
 // Unknown keys are kept at the top level, in attributes.system and
 // attributes.user, in dependencies, in a task's attributes and as a task's count.

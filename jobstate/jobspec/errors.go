@@ -9,20 +9,18 @@ import (
 )
 
 // The categories of errors. Compare with errors.Is. The text of an error has the
-// dotted path of the value at fault, cut at 128 bytes, and its offset in bytes
-// from 0, such as "jobspec: resources[0].count: offset 40: must be from 1 to 8".
-// There is no offset where no text of the caller's is wrong.
+// dotted path of the value at fault, cut at 128 bytes, and its offset in bytes from
+// 0: "jobspec: resources[0].count: offset 40: must be an integer of at least 1". An
+// error about a text that is not the caller's has no offset.
 var (
 	// ErrSyntax is returned when a text is not one JSON value, read strictly:
 	// valid UTF-8, no key twice in an object.
 	ErrSyntax = errors.New("jobspec: not valid JSON")
 	// ErrInvalid is returned when a key is missing, has a value of the wrong
-	// type or out of range, or may not be there.
+	// type or out of range, or may not be there, and for a version other than 1.
 	ErrInvalid = errors.New("jobspec: not a valid jobspec")
-	// ErrVersion is returned when a jobspec has a version other than 1.
-	ErrVersion = errors.New("jobspec: unsupported version")
-	// ErrLimit is returned when a jobspec, or a count of it, is beyond a
-	// limit of [Limits] or of this package.
+	// ErrLimit is returned when a jobspec, or a count of it, is beyond a limit
+	// of this package.
 	ErrLimit = errors.New("jobspec: limit exceeded")
 	// ErrUpdate is returned when the path of an update is malformed, does not
 	// begin with attributes, resources or tasks, or leads through a value that is
@@ -37,6 +35,7 @@ var (
 var (
 	errUnknown   = errors.New("key is not allowed here")
 	errEmpty     = errors.New("must not be empty")
+	errNotRead   = errors.New("only version 1 is read")
 	errRefersTo  = errors.New("must be the label of a slot")
 	errInSlot    = errors.New("must be a type of resource in the task's slot")
 	errUnique    = errors.New("label appears twice")
@@ -57,8 +56,6 @@ var (
 	errVertices = guard.Cause(ErrLimit, "too many resource vertices")
 	errTasks    = guard.Cause(ErrLimit, "too many tasks")
 	errHuge     = guard.Cause(ErrLimit, "too large a number")
-
-	errNotRead = guard.Cause(ErrVersion, "only version 1 is read")
 
 	errPath     = guard.Cause(ErrUpdate, "path must begin with attributes, resources or tasks")
 	errElement  = guard.Cause(ErrUpdate, "path has an empty element")
@@ -83,7 +80,7 @@ func refuse(f *jsonobj.Fault) error {
 	if f == nil {
 		return nil
 	}
-	for _, category := range [...]error{ErrLimit, ErrVersion, ErrUpdate, ErrShape} {
+	for _, category := range [...]error{ErrLimit, ErrUpdate, ErrShape} {
 		if errors.Is(f.Err, category) {
 			return &refusal{category, f}
 		}

@@ -97,11 +97,8 @@ func ExampleParseCount() {
 	}
 	granted, ok := c.Floor(20) // there are 20
 	fmt.Println(granted, ok, c.Contains(20))
-	b, _ := json.Marshal(c)
-	fmt.Println(string(b))
 	// Output:
 	// 16 true false
-	// {"min":2,"max":32,"operator":"*","operand":2}
 }
 
 func ExampleSpec_Shape() {

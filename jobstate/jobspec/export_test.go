@@ -1,6 +1,11 @@
 package jobspec
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/internal/jsonscan"
+)
 
 // MaxNesting is how deep resources may be in each other.
 const MaxNesting = maxNesting
@@ -13,4 +18,11 @@ func Position(err error) (path string, offset int, category error) {
 		return "none", -2, nil
 	}
 	return e.fault.Path, e.fault.Offset, e.category
+}
+
+// ReadCount reads a Count in one of the three forms of RFC 14.
+func ReadCount(b []byte) (Count, error) {
+	d := jsonobj.NewDoc(b, jsonscan.Limits{})
+	c := countOf(d.Root())
+	return c, refuse(d.Fault())
 }

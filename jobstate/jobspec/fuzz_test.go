@@ -56,7 +56,7 @@ func requireSpec(t require.TestingT, s *jobspec.Spec) {
 
 // requireTyped requires that an error has one category, and stays short.
 func requireTyped(t require.TestingT, err error) {
-	categories := []error{jobspec.ErrSyntax, jobspec.ErrInvalid, jobspec.ErrVersion, jobspec.ErrLimit, jobspec.ErrUpdate}
+	categories := []error{jobspec.ErrSyntax, jobspec.ErrInvalid, jobspec.ErrLimit, jobspec.ErrUpdate}
 	_, _, category := jobspec.Position(err)
 	require.True(t, slices.Contains(categories, category))
 	for _, c := range categories {

@@ -15,8 +15,8 @@ type Vertex struct {
 	// Unit, Label and ID are what RFC 14 says, empty where absent. A slot has
 	// a Label.
 	Unit, Label, ID string
-	// Exclusive tells whether it is for this job alone. By RFC 14's defaults,
-	// slots and what is in them are.
+	// Exclusive tells whether it is for this job alone. By default slots and all in
+	// them are (RFC 14).
 	Exclusive bool
 	// Parent is the index of the vertex that it is in, -1 for none.
 	Parent int
@@ -37,9 +37,6 @@ func (s *Spec) Vertices() iter.Seq2[int, Vertex] {
 		}
 	}
 }
-
-// maxNesting is how deep resources may be in each other.
-const maxNesting = 32
 
 // readResources reads the value of the key resources.
 func (s *Spec) readResources(v jsonobj.Value) {
@@ -71,7 +68,7 @@ func (s *Spec) readLevel(v jsonobj.Value, parent, depth int) {
 
 // readVertex reads a vertex and those in it.
 func (s *Spec) readVertex(v jsonobj.Value, parent, depth int) {
-	if len(s.vertices) >= s.limits.Vertices {
+	if len(s.vertices) >= maxVertices {
 		v.Fail(errVertices)
 		return
 	}

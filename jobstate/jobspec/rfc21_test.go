@@ -177,16 +177,16 @@ func TestRFC21ContextsThatAreRefused(t *testing.T) {
 }
 
 func TestLimitsHoldForUpdates(t *testing.T) {
-	in := []byte(text("", "", ""))
-	s, err := jobspec.ParseLimits(in, jobspec.Limits{Bytes: len(in) + 30})
-	require.NoError(t, err)
-	_, err = s.Update("attributes.system.x", json.RawMessage(`"`+strings.Repeat("x", 100+len(in))+`"`))
+	const most = 16 << 20
+	s := parse(t, text("", "", ""))
+	_, err := s.Update("attributes.system.x", json.RawMessage(`"`+strings.Repeat("x", most)+`"`))
 	require.ErrorIs(t, err, jobspec.ErrLimit, "the value alone is too large")
-	s, err = s.Update("attributes.system.x", json.RawMessage(`"123456789"`))
+	s, err = s.Update("attributes.system.x", json.RawMessage(`"`+strings.Repeat("x", most-1000)+`"`))
 	require.NoError(t, err)
-	_, err = s.Update("attributes.system.y", json.RawMessage(`"123456789"`))
-	require.ErrorIs(t, err, jobspec.ErrLimit, "an update does not lose the limits")
-	_, err = s.Apply(json.RawMessage(`{"attributes.system.y":"123456789"}`))
+	more := strings.Repeat("y", 1000)
+	_, err = s.Update("attributes.system.y", json.RawMessage(`"`+more+`"`))
+	require.ErrorIs(t, err, jobspec.ErrLimit, "the result is too large")
+	_, err = s.Apply(json.RawMessage(`{"attributes.system.y":"` + more + `"}`))
 	require.ErrorIs(t, err, jobspec.ErrLimit)
 }
 

@@ -12,7 +12,7 @@ func TestRFC25VersionIsOne(t *testing.T) {
 	for version, points := range map[string]string{"9999": "9999", "2": "2", "0": "0", "-1": "-1"} {
 		// The version tells how to read the rest, so that it comes first.
 		in := `{"resources":[{"type":7}],"tasks":7,"version":` + version + `,"attributes":null}`
-		refuse(t, in, jobspec.ErrVersion, "version", points)
+		refuse(t, in, jobspec.ErrInvalid, "version", points)
 	}
 	for _, version := range []string{`"1"`, "1.0", "null", "true"} {
 		refuse(t, `{"version":`+version+`}`, jobspec.ErrInvalid, "version", version)

@@ -12,40 +12,20 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// Limits bounds what a jobspec may hold. A field of zero or less means the
-// default.
-type Limits struct {
-	Bytes    int // of the text, 16 MiB by default
-	Depth    int // levels of JSON values, 2048 by default, which is the most
-	Vertices int // resource vertices, 1024 by default
-	Tasks    int // task descriptors, 1024 by default
-}
-
-// withDefaults returns the limits in force.
-func (l Limits) withDefaults() Limits {
-	for _, f := range []struct {
-		field    *int
-		fallback int
-	}{
-		{&l.Bytes, 16 << 20},
-		{&l.Depth, jsonscan.DefaultDepth},
-		{&l.Vertices, 1024},
-		{&l.Tasks, 1024},
-	} {
-		if *f.field <= 0 {
-			*f.field = f.fallback
-		}
-	}
-	l.Depth = min(l.Depth, jsonscan.DefaultDepth)
-	return l
-}
+// What a jobspec may hold.
+const (
+	maxBytes    = 16 << 20
+	maxDepth    = jsonscan.DefaultDepth // levels of JSON values
+	maxVertices = 1024
+	maxTasks    = 1024
+	maxNesting  = 32 // levels of vertices
+)
 
 // Spec is a jobspec. It is immutable: an update returns another Spec. The zero
 // Spec is not valid; [Parse] and [New] make one.
 type Spec struct {
 	raw      []byte // the text
 	original *Spec  // the one without updates, nil if this is it
-	limits   Limits
 
 	vertices []Vertex
 	tasks    []task
@@ -63,35 +43,30 @@ type Spec struct {
 	perResource      perResource
 }
 
-// Parse reads a jobspec of version 1 in JSON, with the default limits. It copies
-// what it keeps of b. An empty b is an error, which wraps [ErrSyntax].
-func Parse(b []byte) (*Spec, error) { return ParseLimits(b, Limits{}) }
-
-// ParseLimits is [Parse] with limits. They hold for updates too.
-func ParseLimits(b []byte, l Limits) (*Spec, error) {
-	s := &Spec{limits: l.withDefaults()}
-	fault := s.limits.size(b)
-	if fault == nil {
-		s.raw = append([]byte(nil), b...)
-		fault = s.read()
+// Parse reads a jobspec of version 1 in JSON. It copies what it keeps of b. The
+// error wraps [ErrSyntax], for an empty b too, [ErrInvalid] or [ErrLimit].
+func Parse(b []byte) (*Spec, error) {
+	if fault := tooLong(b); fault != nil {
+		return nil, refuse(fault)
 	}
-	if fault != nil {
+	s := &Spec{raw: append([]byte(nil), b...)}
+	if fault := s.read(); fault != nil {
 		return nil, refuse(fault)
 	}
 	return s, nil
 }
 
-// size returns a fault if b has too many bytes.
-func (l *Limits) size(b []byte) *jsonobj.Fault {
-	if len(b) > l.Bytes {
-		return &jsonobj.Fault{Offset: l.Bytes, Err: errBytes}
+// tooLong returns a fault if b has too many bytes.
+func tooLong(b []byte) *jsonobj.Fault {
+	if len(b) > maxBytes {
+		return &jsonobj.Fault{Offset: maxBytes, Err: errBytes}
 	}
 	return nil
 }
 
 // read checks the text of s and sets the other fields from it.
 func (s *Spec) read() *jsonobj.Fault {
-	d := jsonobj.NewDoc(s.raw, jsonscan.Limits{Depth: s.limits.Depth})
+	d := jsonobj.NewDoc(s.raw, jsonscan.Limits{})
 	var version, resources, tasks, attributes jsonobj.Value
 	// Nothing is read of the text before the end of this walk, which checks all
 	// of it.
@@ -124,7 +99,7 @@ func (s *Spec) read() *jsonobj.Fault {
 	return d.Fault()
 }
 
-// part returns the bytes of a value in the text of s. Were those of the Value
+// part returns the bytes of a value in the text of s. If the bytes of the Value were
 // kept, its Doc would escape.
 func (s *Spec) part(v jsonobj.Value) []byte {
 	return s.raw[v.Offset() : v.Offset()+len(v.Raw()) : v.Offset()+len(v.Raw())]
@@ -156,8 +131,8 @@ func (s *Spec) readAttributes(v jsonobj.Value) {
 	}
 }
 
-// readSystem reads the value of the key attributes.system. Anybody may use the
-// keys that the RFCs do not name.
+// readSystem reads the value of the key attributes.system. Keys that the RFCs do not
+// name are free for all.
 func (s *Spec) readSystem(v jsonobj.Value) {
 	s.name = basename(s.tasks[0].arg0)
 	o := v.Object()
@@ -248,9 +223,8 @@ func (s *Spec) Project() string { return s.project }
 func (s *Spec) Constraints() json.RawMessage { return clone(s.constraints) }
 
 // Lookup returns a copy of the value at a dotted path from the root, such as
-// "attributes.system.shell.options.verbose", and whether there is one. Paths
-// lead through objects only. It costs the size of the jobspec for each element of
-// the path.
+// "attributes.system.shell.options.verbose", and whether there is one. Paths lead
+// through objects only. Each element of the path takes one pass over the jobspec.
 func (s *Spec) Lookup(path string) (json.RawMessage, bool) {
 	d := jsonobj.NewDoc(s.raw, jsonscan.Limits{})
 	v := d.Root()
@@ -274,8 +248,8 @@ func clone(raw []byte) json.RawMessage {
 type Dependency struct {
 	// Scheme says what Value means.
 	Scheme, Value string
-	// JSON is the whole object, with the keys that the scheme adds. It is the
-	// caller's to keep.
+	// JSON is the whole object, with the keys that the scheme adds. The caller owns
+	// it.
 	JSON json.RawMessage
 }
 

@@ -64,27 +64,25 @@ func TestLimitsAreKept(t *testing.T) {
 		// attributes.system.x is the fourth level.
 		return system(`,"x":` + strings.Repeat("[", n-3) + strings.Repeat("]", n-3))
 	}
-	full := text("", "", "")
+	long := func(n int) string {
+		s := system(`,"x":""`)
+		return strings.Replace(s, `"x":""`, `"x":"`+strings.Repeat("x", n-len(s))+`"`, 1)
+	}
 	for _, test := range []struct {
 		name      string
-		limits    jobspec.Limits
 		good, bad string
 		path      string
 	}{
-		{"bytes", jobspec.Limits{Bytes: len(full)}, full, full + " ", ""},
-		{"depth", jobspec.Limits{Depth: 9}, deep(9), deep(10), ""},
-		{"the default of depth", jobspec.Limits{}, deep(2048), deep(2049), ""},
-		{"depth is never more than the default", jobspec.Limits{Depth: 1 << 30}, deep(2048), deep(2049), ""},
-		{"vertices", jobspec.Limits{Vertices: 5}, many(5), many(6), "resources[0].with[4]"},
-		{"the default of vertices", jobspec.Limits{Vertices: -1}, many(1024), many(1025), "resources[0].with[1023]"},
-		{"tasks", jobspec.Limits{Tasks: 2}, tasks(2), tasks(3), "tasks[2]"},
-		{"the default of tasks", jobspec.Limits{}, tasks(1024), tasks(1025), "tasks[1024]"},
-		{"nesting of resources", jobspec.Limits{}, nested(jobspec.MaxNesting), nested(jobspec.MaxNesting + 1), "resources[0]" + strings.Repeat(".with[0]", 14) + "...."},
+		{"bytes", long(16 << 20), long(16<<20 + 1), ""},
+		{"depth", deep(2048), deep(2049), ""},
+		{"vertices", many(1024), many(1025), "resources[0].with[1023]"},
+		{"tasks", tasks(1024), tasks(1025), "tasks[1024]"},
+		{"nesting of resources", nested(jobspec.MaxNesting), nested(jobspec.MaxNesting + 1), "resources[0]" + strings.Repeat(".with[0]", 14) + "...."},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := jobspec.ParseLimits([]byte(test.good), test.limits)
+			_, err := jobspec.Parse([]byte(test.good))
 			require.NoError(t, err)
-			s, err := jobspec.ParseLimits([]byte(test.bad), test.limits)
+			s, err := jobspec.Parse([]byte(test.bad))
 			require.Nil(t, s)
 			require.ErrorIs(t, err, jobspec.ErrLimit)
 			path, _, _ := jobspec.Position(err)

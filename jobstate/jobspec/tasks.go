@@ -59,8 +59,8 @@ type task struct {
 	distribution string
 }
 
-// Tasks returns the programs that the job runs, at least one. It decodes them
-// anew at each call; they are the caller's to keep.
+// Tasks returns the programs that the job runs, at least one. It decodes them at each
+// call. The caller owns them.
 func (s *Spec) Tasks() []Task {
 	out := make([]Task, len(s.tasks))
 	for i, t := range s.tasks {
@@ -85,7 +85,7 @@ func (s *Spec) Tasks() []Task {
 func (s *Spec) readTasks(v jsonobj.Value) {
 	a := v.Array()
 	for a.Next() {
-		if len(s.tasks) == s.limits.Tasks {
+		if len(s.tasks) == maxTasks {
 			a.Value().Fail(errTasks)
 			return
 		}
@@ -203,8 +203,8 @@ func readTypeAndCount(v jsonobj.Value) (kind string, n int64) {
 	return kind, n
 }
 
-// perResource is the job shell's option of that name, which stands in for
-// RFC 14's task count of that name in jobspecs of version 1.
+// perResource is the job shell's option of that name. In jobspecs of version 1 it
+// takes the place of RFC 14's task count of that name.
 type perResource struct {
 	kind  string
 	count int64
@@ -221,8 +221,8 @@ const (
 )
 
 // readPerResource reads options.per-resource of the value of the key
-// attributes.system.shell. RFC 14 leaves all in there to the shell, so that
-// nothing in there is an error here.
+// attributes.system.shell. RFC 14 leaves its content to the shell, so that nothing in
+// it is an error here.
 func readPerResource(shell jsonobj.Value) perResource {
 	v := shell.Member("options").Member("per-resource")
 	if v.Absent() {

@@ -10,25 +10,24 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// Update returns a Spec with one value set, as an event jobspec-update of
-// RFC 21 sets it. The path is attributes, resources or tasks, or a dotted path
-// below one, as flux-core allows (flux-core#5419). Objects on it that are missing
-// are made. The result is checked as [Parse] checks it. The Spec
-// itself stays as it is, and Original of the result is its Original.
+// Update returns a Spec with one value set, as an event jobspec-update of RFC 21 sets
+// it. The path is attributes, resources or tasks, or a dotted path below one, as
+// flux-core allows (flux-core#5419). Update makes the objects on it that are missing,
+// sets a null like any other value, and checks the result as [Parse] does. The Spec
+// itself does not change. [Spec.Original] of both is the same.
 //
-// The error wraps [ErrUpdate] for the path and [ErrSyntax] for the value, or is
-// what Parse returns for the result. A null is set like any other value. It costs
-// as much as Parse, and some memory for each value of the jobspec.
+// The error wraps [ErrUpdate] for the path and [ErrSyntax] for the value, or is what
+// Parse returns for the result.
 func (s *Spec) Update(path string, v json.RawMessage) (*Spec, error) {
-	fault := s.limits.size(v)
+	fault := tooLong(v)
 	if fault == nil {
-		d := jsonobj.NewDoc(v, jsonscan.Limits{Depth: s.limits.Depth})
+		d := jsonobj.NewDoc(v, jsonscan.Limits{})
 		d.Root()
 		fault = d.Fault()
 	}
 	root := s.tree()
 	if fault == nil {
-		if err := s.set(root, path, v); err != nil {
+		if err := set(root, path, v); err != nil {
 			fault = &jsonobj.Fault{Err: err}
 		}
 	}
@@ -41,21 +40,20 @@ func (s *Spec) Update(path string, v json.RawMessage) (*Spec, error) {
 	return s.updated(root)
 }
 
-// Apply returns a Spec with all updates of one event jobspec-update set, whose
-// context is given: an object of dotted paths and values, at least one. It sets
-// them in turn, as [Spec.Update] does, and checks the result once. If one cannot
-// be set, the error is that of Update.
+// Apply returns a Spec with all updates of an event jobspec-update set. Its context
+// is an object of dotted paths and values, at least one. Apply sets them in turn, as
+// [Spec.Update] does, and checks the result once. It returns the errors of Update.
 func (s *Spec) Apply(context json.RawMessage) (*Spec, error) {
-	if fault := s.limits.size(context); fault != nil {
+	if fault := tooLong(context); fault != nil {
 		return nil, refuse(fault)
 	}
-	d := jsonobj.NewDoc(context, jsonscan.Limits{Depth: s.limits.Depth})
+	d := jsonobj.NewDoc(context, jsonscan.Limits{})
 	root := s.tree()
 	v, n := d.Root(), 0
 	o := v.Object()
 	for o.Next() {
 		n++
-		if err := s.set(root, string(o.Key()), o.Value().Raw()); err != nil {
+		if err := set(root, string(o.Key()), o.Value().Raw()); err != nil {
 			o.Value().Fail(err)
 		}
 	}
@@ -69,13 +67,13 @@ func (s *Spec) Apply(context json.RawMessage) (*Spec, error) {
 }
 
 // set sets the value at a path of the tree, or returns why it cannot.
-func (s *Spec) set(root map[string]any, path string, v []byte) error {
+func set(root map[string]any, path string, v []byte) error {
 	switch top, _, _ := strings.Cut(path, "."); {
 	case top != "attributes" && top != "resources" && top != "tasks":
 		return errPath
 	case !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0:
 		return errNoText
-	case strings.Count(path, ".") >= s.limits.Depth:
+	case strings.Count(path, ".") >= maxDepth:
 		return errDepth
 	}
 	at := root
@@ -103,8 +101,8 @@ func (s *Spec) set(root map[string]any, path string, v []byte) error {
 
 // updated returns the Spec whose text is the tree.
 func (s *Spec) updated(root map[string]any) (*Spec, error) {
-	next := &Spec{limits: s.limits, original: s.Original(), raw: encode(root)}
-	fault := next.limits.size(next.raw)
+	next := &Spec{original: s.Original(), raw: encode(root)}
+	fault := tooLong(next.raw)
 	if fault == nil {
 		fault = next.read()
 	}
@@ -140,8 +138,8 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// MarshalJSON returns the jobspec, updates applied, in canonical form: the keys
-// of each object sorted by their bytes, no white space, numbers as they were
-// written, every key kept. Specs that hold the same give the same bytes, unless a
-// number is written in two ways. The error is always nil.
+// MarshalJSON returns the jobspec, updates applied, in canonical form: every key, the
+// keys of each object sorted by their bytes, no white space, numbers as they were
+// written. Equal Specs give equal bytes, unless a number is written in two ways. The
+// error is always nil.
 func (s *Spec) MarshalJSON() ([]byte, error) { return encode(s.tree()), nil }
