@@ -15,7 +15,7 @@ const (
 )
 
 // UnionWith adds the ids of t and reports whether any was absent. A nil t is
-// empty, and t may be s. Its cost follows runs, not ids.
+// empty, and t may be s. Its cost follows ranges, not ids.
 func (s *Set) UnionWith(t *Set) bool {
 	if s == t || t.IsEmpty() {
 		return false
@@ -27,8 +27,8 @@ func (s *Set) UnionWith(t *Set) bool {
 	return s.combine(union, t)
 }
 
-// IntersectWith removes the ids that are not in t and reports whether there was
-// one. A nil t is empty, and t may be s. Its cost follows runs, not ids.
+// IntersectWith removes the ids that are not in t and reports whether there were
+// any. A nil t is empty, and t may be s. Its cost follows ranges, not ids.
 func (s *Set) IntersectWith(t *Set) bool {
 	if s == t || s.IsEmpty() {
 		return false
@@ -41,7 +41,7 @@ func (s *Set) IntersectWith(t *Set) bool {
 }
 
 // SubtractWith removes the ids of t and reports whether any was present. A nil
-// t is empty; s.SubtractWith(s) empties s. Its cost follows runs, not ids.
+// t is empty; s.SubtractWith(s) empties s. Its cost follows ranges, not ids.
 func (s *Set) SubtractWith(t *Set) bool {
 	if s.IsEmpty() || t.IsEmpty() {
 		return false
@@ -278,8 +278,8 @@ func intersectBits(rs []run, bits *roaring.Bitmap) bool {
 	return false
 }
 
-// ContainsAll reports whether every id of t is in the set, which is so if t is
-// empty. It allocates nothing.
+// ContainsAll reports whether every id of t is in the set: also if t is empty. It
+// allocates nothing.
 func (s *Set) ContainsAll(t *Set) bool {
 	if t.IsEmpty() {
 		return true

@@ -7,6 +7,11 @@ type run struct{ first, last uint32 }
 
 func (r run) len() uint64 { return uint64(r.last) - uint64(r.first) + 1 }
 
+// within returns what r shares with a window, which it overlaps.
+func (r run) within(window run) run {
+	return run{max(r.first, window.first), min(r.last, window.last)}
+}
+
 // A run list is a slice of runs that ascend with at least one absent id
 // between neighbours, so that each set has exactly one list.
 
