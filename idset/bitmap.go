@@ -1,6 +1,10 @@
 package idset
 
-import "github.com/RoaringBitmap/roaring/v2"
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
 
 // What this file knows of roaring v2.30.0, beyond its documentation:
 //
@@ -113,7 +117,7 @@ func (b *builder) add(window run, in []run) {
 		r := in[0].within(window)
 		b.out.AddRange(uint64(r.first), uint64(r.last)+1)
 	case countWithin(window, in) <= listed:
-		b.list = b.list[:0]
+		b.list = slices.Grow(b.list[:0], listed)
 		for _, r := range in {
 			r = r.within(window)
 			for id := r.first; id <= r.last; id++ {
