@@ -136,9 +136,9 @@ func TestRanksThatAreNotHeldAreNamedAndNothingChanges(t *testing.T) {
 	require.EqualError(t, err, `rset: no such resources: unknown resource "ssd1"`)
 	require.Equal(t, before, l.String())
 
-	part, rest := l.FreeHeld(ids(t, "0-7"))
+	part, err := l.Free(ids(t, "0,3-4"))
+	require.NoError(t, err)
 	require.Equal(t, "0,3-4", part.R.Ranks().String())
-	require.Equal(t, "1-2,5-7", rest.String())
 	require.False(t, part.Final)
 	require.NoError(t, l.Check())
 	part, err = l.FreeNamed("ssd0")
@@ -147,9 +147,10 @@ func TestRanksThatAreNotHeldAreNamedAndNothingChanges(t *testing.T) {
 	_, err = l.FreeNamed("ssd0")
 	require.EqualError(t, err, `rset: no such resources: resource "ssd0" was freed before`)
 	require.ErrorIs(t, err, rset.ErrNotFound)
-	part, rest = l.FreeHeld(ids(t, "0"))
-	require.True(t, part.IsEmpty())
-	require.Equal(t, "0", rest.String())
+	_, err = l.Free(ids(t, "0"))
+	require.ErrorIs(t, err, rset.ErrNotFound)
+	_, err = l.Free(nil)
+	require.ErrorIs(t, err, rset.ErrFinal)
 }
 
 func TestFreeingNothingIsNothingUnlessItIsTheLast(t *testing.T) {
@@ -175,7 +176,7 @@ func TestFreeingNothingIsNothingUnlessItIsTheLast(t *testing.T) {
 func TestResourcesWithoutARankAreHeldUntilNamedOrFinal(t *testing.T) {
 	r := parse(t, mixed)
 	l := rset.NewLedger(r, "ssd1", "ssd0", "ssd1")
-	require.Equal(t, []string{"ssd0", "ssd1"}, l.HeldNamed())
+	require.True(t, l.HoldsNamed("ssd0") && l.HoldsNamed("ssd1"))
 	part, err := l.Free(r.Ranks())
 	require.NoError(t, err)
 	require.False(t, part.Final)
@@ -185,24 +186,7 @@ func TestResourcesWithoutARankAreHeldUntilNamedOrFinal(t *testing.T) {
 	require.True(t, part.Final)
 	require.True(t, part.R.IsEmpty())
 	require.Equal(t, []string{"ssd0", "ssd1"}, part.Named)
-	require.Empty(t, l.HeldNamed())
-}
-
-// PR-13.
-func TestRanksThatAreGoneAreFreedAndReported(t *testing.T) {
-	l := rset.NewLedger(parse(t, mixed))
-	_, err := l.Free(idset.Of(0))
-	require.NoError(t, err)
-	l.Shrink(ids(t, "0,2,4,9"))
-	require.Contains(t, l.String(), "; gone 2,4")
-	part, err := l.Free(ids(t, "1-2"))
-	require.NoError(t, err)
-	require.Equal(t, "2", part.Gone.String())
-	require.Equal(t, "1-2", part.R.Ranks().String())
-	part, err = l.Free(ids(t, "3"))
-	require.NoError(t, err)
-	require.Nil(t, part.Gone)
-	require.NoError(t, l.Check())
+	require.False(t, l.HoldsNamed("ssd0") || l.HoldsNamed("ssd1"))
 }
 
 // PR-15: what was freed is a set, told again after a restart, never a count.
@@ -236,7 +220,7 @@ func TestWhatCannotHaveBeenFreedIsRefused(t *testing.T) {
 	_, err := rset.Rebuild(r, rset.Released{Ranks: ids(t, "3-6")})
 	require.EqualError(t, err, "rset: no such resources: unknown ranks 5-6")
 	_, err = rset.Rebuild(r, rset.Released{Named: []string{"a", "a"}}, "a")
-	require.EqualError(t, err, `rset: no such resources: resource "a" was freed before`)
+	require.EqualError(t, err, `rset: no such resources: resource "a" is named twice`)
 	_, err = rset.Rebuild(r, rset.Released{Ranks: ids(t, "0-3"), Final: true})
 	require.ErrorIs(t, err, rset.ErrFinal)
 	_, err = rset.Rebuild(r, rset.Released{Ranks: r.Ranks(), Final: true}, "a")
@@ -256,7 +240,6 @@ func TestCheckFindsWhatIsBroken(t *testing.T) {
 		"held and freed are":            rset.BreakLost,
 		"ranks are held, ":              rset.BreakCount,
 		"held after the final fragment": rset.BreakFinal,
-		"unknown ranks are gone":        rset.BreakGone,
 	} {
 		l := rset.NewLedger(parse(t, mixed))
 		require.NoError(t, l.Check())
@@ -286,7 +269,7 @@ func TestReenact1284RanklessResourcesEndWithTheFinalFragment(t *testing.T) {
 	for _, rank := range []uint32{0, 1, 2, 3, 4} {
 		require.False(t, f.take(l.Free(idset.Of(rank))).Final)
 	}
-	require.Equal(t, []string{"rack0/ssd0"}, l.HeldNamed())
+	require.True(t, l.HoldsNamed("rack0/ssd0"))
 	part := f.take(l.FreeNamed("rack0/ssd0"))
 	require.True(t, part.Final)
 	require.Equal(t, 1, f.final)
@@ -304,9 +287,8 @@ func TestReenact75462fefHalfThenHalfThenAll(t *testing.T) {
 		require.False(t, f.take(l.Free(half)).Final)
 		rest := idset.Difference(r.Ranks(), half)
 		require.True(t, f.take(l.Free(rest)).Final)
-		part, ignored := l.FreeHeld(r.Ranks()) // "release all", once more
-		require.True(t, part.IsEmpty())
-		require.True(t, ignored.Equal(r.Ranks()))
+		_, err := l.Free(r.Ranks()) // "release all", once more
+		require.ErrorIs(t, err, rset.ErrNotFound)
 		require.NoError(t, l.Check())
 	}
 }
