@@ -21,11 +21,11 @@ func Union(a, b *R) (*R, error) {
 	return r, nil
 }
 
-// Append is Union of disjoint sets: the error is ErrOverlap if a and b have a
-// resource in common. Intersect tells which.
+// Append is Union of disjoint sets. The error names the resources that are in both
+// a and b.
 func Append(a, b *R) (*R, error) {
 	if both := resources(a, b, intersectNodes); !both.IsEmpty() {
-		return nil, fmt.Errorf("%w: %s", ErrOverlap, plain(both.String()))
+		return nil, fmt.Errorf("rset: resources overlap: %s", plain(both.String()))
 	}
 	return Union(a, b)
 }
@@ -177,52 +177,32 @@ func (r *R) Restrict(ranks *idset.Set) (*R, error) {
 	r = r.orEmpty()
 	out := new(R)
 	var made builder
-	var unknown *idset.Set
 	for first, last := range ranks.Ranges() {
 		i, _ := find(r.spans, first)
-		for at := first; at <= last; i++ {
-			if i == len(r.spans) || r.spans[i].first > last {
-				unknown = insert(unknown, at, last)
-				break
-			}
+		for ; i < len(r.spans) && r.spans[i].first <= last; i++ {
 			s := r.spans[i]
-			if s.first > at {
-				unknown = insert(unknown, at, s.first-1)
-				at = s.first
-			}
-			end := min(last, s.last)
-			made.add(at, end, r.nodes[s.node])
+			from, to := max(first, s.first), min(last, s.last)
+			made.add(from, to, r.nodes[s.node])
 			if len(r.hosts) > 0 {
-				out.hosts = out.hosts.appendPart(r.hosts, r.index(i, at), int(end-at)+1)
+				out.hosts = out.hosts.appendPart(r.hosts, r.index(i, from), int(to-from)+1)
 			}
-			at = end + 1
 		}
 	}
-	if unknown != nil {
-		return nil, ranksError(unknown, nil)
+	if made.ranks != ranks.Len() {
+		return nil, ranksError(idset.Difference(ranks, r.Ranks()), nil)
 	}
 	out.spans, out.nodes = made.spans, made.nodes
 	return out.cutMeta(r), nil
-}
-
-// insert returns s with a range, or a new set where s is nil.
-func insert(s *idset.Set, first, last uint32) *idset.Set {
-	if s == nil {
-		s = new(idset.Set)
-	}
-	s.InsertRange(first, last)
-	return s
 }
 
 // Without returns the fragment of r on all other ranks. The error is that of
 // Restrict.
 func (r *R) Without(ranks *idset.Set) (*R, error) {
 	all := r.Ranks()
-	if !all.ContainsAll(ranks) {
-		return nil, ranksError(idset.Difference(ranks, all), nil)
+	if unknown := idset.Difference(ranks, all); !unknown.IsEmpty() {
+		return nil, ranksError(unknown, nil)
 	}
-	all.SubtractWith(ranks)
-	return r.Restrict(all)
+	return r.Restrict(idset.Difference(all, ranks))
 }
 
 // cutMeta gives r, which has no more ranks than its parent, what a fragment

@@ -17,9 +17,6 @@ var (
 	// ErrLimit is returned when an R is too large.
 	ErrLimit = errors.New("rset: limit exceeded")
 
-	// ErrOverlap is returned by Append when both operands have a resource.
-	ErrOverlap = errors.New("rset: resources overlap")
-
 	// ErrNotFound is returned when an R does not have the ranks or resources
 	// that are named, or a Ledger does not hold them. The text tells which.
 	ErrNotFound = errors.New("rset: no such resources")
@@ -57,18 +54,9 @@ func plain(text string) string {
 	return q[1 : len(q)-1]
 }
 
-// A cause is an error without the text of its category, which others put first.
-type cause struct {
-	category error
-	text     string
-}
-
-func (c *cause) Error() string { return c.text }
-func (c *cause) Unwrap() error { return c.category }
-
 // tooMany returns the cause of an ErrLimit.
 func tooMany(what string, got, limit int) error {
-	return &cause{ErrLimit, fmt.Sprintf("%d %s, at most %d are allowed", got, what, limit)}
+	return guard.Cause(ErrLimit, fmt.Sprintf("%d %s, at most %d are allowed", got, what, limit))
 }
 
 // ranksError returns an ErrNotFound that names ranks, of which a Ledger has

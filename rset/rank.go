@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/rset/hostlist"
 	"github.com/joblife/joblife/rset/internal/children"
 )
@@ -25,7 +26,7 @@ func (r *R) AssignHosts(list *hostlist.List) (*R, error) {
 // ranks.
 func (r *R) checkHosts(list *hostlist.List) error {
 	if n, m := r.Len(), list.Len(); n != m {
-		return &cause{ErrHosts, fmt.Sprintf("number of hosts is %d, must be %d", m, n)}
+		return guard.Cause(ErrHosts, fmt.Sprintf("number of hosts is %d, must be %d", m, n))
 	}
 	return nil
 }

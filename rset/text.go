@@ -1,9 +1,8 @@
 package rset
 
 import (
-	"strconv"
-
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
@@ -22,13 +21,9 @@ func (r *R) String() string {
 	return string(dst)
 }
 
-// AppendJSON appends the encoding of RFC 20. It is compact, canonical and
-// minimal: equal sets have equal bytes.
-func (r *R) AppendJSON(dst []byte) []byte { return r.orEmpty().appendJSON(dst) }
-
 // MarshalJSON returns the encoding of RFC 20, as AppendJSON does. The error is
 // always nil.
-func (r *R) MarshalJSON() ([]byte, error) { return r.orEmpty().appendJSON(nil), nil }
+func (r *R) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
 
 // UnmarshalJSON replaces r with what Parse returns. After an error r is as it
 // was.
@@ -41,50 +36,55 @@ func (r *R) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func (r *R) appendJSON(dst []byte) []byte {
-	dst = append(dst, `{"version":1,"execution":{"R_lite":[`...)
+// AppendJSON appends the encoding of RFC 20. It is compact, canonical and
+// minimal: equal sets have equal bytes.
+func (r *R) AppendJSON(dst []byte) []byte {
+	r = r.orEmpty()
+	w := jsonobj.Write(dst, jsonscan.Limits{})
+	w.Int("version", 1)
+	w.Open("execution")
+	w.Key("R_lite")
+	w.Out = append(w.Out, '[')
 	for i, ranks := range r.groups() {
 		if i > 0 {
-			dst = append(dst, ',')
+			w.Out = append(w.Out, ',')
 		}
-		dst, _ = ranks.AppendText(append(dst, `{"rank":"`...))
-		dst = append(append(dst, `","children":`...), r.nodes[i].key...)
-		dst = append(dst, '}')
+		w.Out, _ = ranks.AppendText(append(w.Out, `{"rank":"`...))
+		w.Out = append(append(w.Out, `","children":`...), r.nodes[i].key...)
+		w.Out = append(w.Out, '}')
 	}
-	dst = jsonscan.AppendFloat(append(dst, `],"starttime":`...), float64(r.start))
-	dst = jsonscan.AppendFloat(append(dst, `,"expiration":`...), float64(r.end))
+	w.Out = append(w.Out, ']')
+	w.Float("starttime", float64(r.start))
+	w.Float("expiration", float64(r.end))
 	if r.slots > 0 {
-		dst = strconv.AppendInt(append(dst, `,"nslots":`...), r.slots, 10)
+		w.Int("nslots", r.slots)
 	}
 	if len(r.hosts) > 0 {
-		dst = jsonscan.AppendString(append(dst, `,"nodelist":[`...), r.hosts.list().String())
-		dst = append(dst, ']')
+		w.Texts("nodelist", []string{r.hosts.list().String()})
 	}
-	for i, p := range r.properties {
-		if i == 0 {
-			dst = append(dst, `,"properties":{`...)
-		} else {
-			dst = append(dst, ',')
+	if len(r.properties) > 0 {
+		w.Open("properties")
+		for _, p := range r.properties {
+			w.Key(p.name)
+			w.Out, _ = p.ranks.AppendText(append(w.Out, '"'))
+			w.Out = append(w.Out, '"')
 		}
-		dst = append(jsonscan.AppendString(dst, p.name), `:"`...)
-		dst, _ = p.ranks.AppendText(dst)
-		dst = append(dst, '"')
-		if i == len(r.properties)-1 {
-			dst = append(dst, '}')
-		}
+		w.Close()
 	}
-	dst = append(appendMembers(dst, r.execution), '}')
+	writeMembers(&w, r.execution)
+	w.Close()
 	if r.scheduling != nil {
-		dst = append(append(dst, `,"scheduling":`...), r.scheduling...)
+		writeMembers(&w, []member{{"scheduling", r.scheduling}})
 	}
-	return append(appendMembers(dst, r.top), '}')
+	writeMembers(&w, r.top)
+	out, _ := w.End(nil) // every text was checked when r was made
+	return out
 }
 
-// appendMembers appends members of an object that has others before.
-func appendMembers(dst []byte, members []member) []byte {
+// writeMembers writes members, which were checked when they were read.
+func writeMembers(w *jsonobj.Writer, members []member) {
 	for _, m := range members {
-		dst = append(jsonscan.AppendString(append(dst, ','), m.key), ':')
-		dst = append(dst, m.raw...)
+		w.Key(m.key)
+		w.Out = append(w.Out, m.raw...)
 	}
-	return dst
 }
