@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
@@ -78,14 +79,13 @@ var (
 	errEmptyLine    = errors.New("empty line")
 	errReturn       = errors.New("carriage return before the newline")
 	errInnerNewline = errors.New("newline inside an entry")
-	errMissing      = errors.New("missing")
-	errNotNumber    = errors.New("not a number")
-	errNotFinite    = errors.New("not a finite number")
-	errNotPositive  = errors.New("not greater than zero")
-	errNotString    = errors.New("not a string")
-	errEmpty        = errors.New("empty")
-	errNUL          = errors.New("holds U+0000")
-	errNotObject    = errors.New("not an object")
+	errUnknown      = errors.New("unknown key")
+	errNotNumber    = errors.New("must be a number")
+	errNotFinite    = errors.New("must be a finite number")
+	errNotPositive  = errors.New("must be greater than zero")
+	errEmpty        = errors.New("must not be empty")
+	errNUL          = errors.New("must not hold U+0000")
+	errNotObject    = errors.New("must be an object")
 	errCount        = errors.New("reader returned an impossible count")
 	errChanged      = errors.New("the line it was read from has changed")
 )
@@ -102,34 +102,29 @@ func (e *SyntaxError) at(line int, start int64) *SyntaxError {
 	return e
 }
 
-// fieldError returns the error of a field of an object, at an offset in its
-// line.
-func fieldError(field string, offset int, cause error) *SyntaxError {
-	return syntaxError(ErrEntry, offset, fmt.Errorf("%s: %w", field, cause))
-}
-
 // lineError returns the error of a line of more than limit bytes.
 func lineError(limit int) *SyntaxError {
 	return syntaxError(ErrLimit, limit, fmt.Errorf("line longer than %d bytes", limit))
 }
 
-// scanError returns the error of a line that the JSON scanner refused.
-func scanError(err error) *SyntaxError {
+// faultError returns the error of a line with a fault. An error of syntax goes
+// before what is wrong with a member.
+func faultError(line []byte, within jsonscan.Limits, fault *jsonobj.Fault) *SyntaxError {
 	var scan *jsonscan.SyntaxError
-	if !errors.As(err, &scan) {
-		return syntaxError(ErrSyntax, 0, err)
+	if errors.As(fault, &scan) || errors.As(jsonscan.Check(line, within), &scan) {
+		return syntaxError(scanCategory(scan, ErrSyntax), scan.Offset, scan.Err)
 	}
-	return syntaxError(scanCategory(scan, ErrSyntax), scan.Offset, scan.Err)
+	cause := fault.Err
+	if fault.Path != "" {
+		cause = fmt.Errorf("%s: %w", fault.Path, cause)
+	}
+	return syntaxError(ErrEntry, fault.Offset, cause)
 }
 
-// scanCategory returns the category of an error of the JSON scanner, other if
-// it has none of its own here.
+// scanCategory returns the category of an error of the JSON scanner.
 func scanCategory(err *jsonscan.SyntaxError, other error) error {
-	switch {
-	case errors.Is(err, jsonscan.ErrDepth):
+	if errors.Is(err, jsonscan.ErrDepth) {
 		return ErrLimit
-	case errors.Is(err, jsonscan.ErrKind):
-		return ErrEntry
 	}
 	return other
 }

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -72,7 +73,7 @@ func (t Timestamp) MarshalText() ([]byte, error) { return t.AppendText(nil) }
 func (t *Timestamp) UnmarshalText(text []byte) error {
 	f, ok := jsonscan.Float64(text)
 	if !ok {
-		return fieldError("timestamp", 0, errNotNumber)
+		return syntaxError(ErrEntry, 0, fmt.Errorf("timestamp: %w", errNotNumber))
 	}
 	*t = Timestamp(f)
 	return nil
