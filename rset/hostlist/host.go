@@ -13,21 +13,14 @@ const maxDigits = 18
 // idEnd is above every id.
 const idEnd = 1_000_000_000_000_000_000
 
-// A host is a name in parts: the prefix, and an id of len digits, zeros on the
-// left included. A name that does not end in a digit has len 0 and id 0.
-type host struct {
-	prefix string
-	id     uint64
-	len    uint8
-}
-
-// split returns the parts of a name. The prefix is a substring of it.
-func split(name string) host {
+// split returns the item of one name. The prefix is a substring of it.
+func split(name string) item {
 	i := len(name)
 	for i > 0 && len(name)-i < maxDigits && isDigit(name[i-1]) {
 		i--
 	}
-	return host{prefix: name[:i], id: number(name[i:]), len: uint8(len(name) - i)}
+	id := number(name[i:])
+	return item{prefix: name[:i], first: id, last: id, width: uint8(len(name) - i)}
 }
 
 // number returns the value of up to 18 digits.
@@ -59,7 +52,7 @@ func digits(id uint64) uint8 {
 	return n
 }
 
-// appendHost appends a name. Zeros fill it up to width digits.
+// appendHost appends a name, with zeros up to width digits.
 func appendHost(dst []byte, prefix string, id uint64, width uint8) []byte {
 	dst = append(dst, prefix...)
 	if width == 0 {
@@ -88,12 +81,12 @@ type item struct {
 
 func (r *item) len() uint64 { return r.last - r.first + 1 }
 
-// find returns the id's distance from the item's first host, or false.
-func (r *item) find(h host) (uint64, bool) {
-	if h.id < r.first || h.id > r.last || h.len != r.length(h.id) || h.prefix != r.prefix {
+// find returns where in the item the one host of h is, or false.
+func (r *item) find(h *item) (uint64, bool) {
+	if h.first < r.first || h.first > r.last || h.width != r.length(h.first) || h.prefix != r.prefix {
 		return 0, false
 	}
-	return h.id - r.first, true
+	return h.first - r.first, true
 }
 
 // length returns with how many digits the item prints an id.
@@ -162,32 +155,29 @@ func checkName(name string) error {
 			return syntaxError(i, badByte, name)
 		}
 	}
-	if len(name) > MaxName {
-		return limitError(0, longName, len(name), MaxName)
+	if len(name) > maxName {
+		return limitError(0, longName, len(name), maxName)
 	}
 	return nil
 }
 
-// isName reports whether a byte can stand in a name: printable ASCII, no white
+// isName reports whether a name may hold a byte: printable ASCII, no white
 // space, bracket or comma.
 func isName(c byte) bool {
 	return '!' <= c && c <= '~' && c != ',' && c != '[' && c != ']'
 }
 
-// owned returns the parts of a name for a list to keep: the prefix is the one
-// of the list's last item if they are equal, and a copy else.
+// owned returns the item of a name for a list to keep: the prefix is the one of the
+// list's last item if they are equal, else a copy.
 func owned(items []item, name string) item {
-	h := split(name)
-	r := item{first: h.id, last: h.id, width: h.len}
-	if n := len(items); n > 0 && items[n-1].prefix == h.prefix {
+	r := split(name)
+	if n := len(items); n > 0 && items[n-1].prefix == r.prefix {
 		r.prefix = items[n-1].prefix
 	} else {
-		r.prefix = strings.Clone(h.prefix)
+		r.prefix = strings.Clone(r.prefix)
 	}
 	return r
 }
 
-// saturate returns n, or the largest int where it has 32 bits.
-func saturate(n uint64) int {
-	return int(min(n, math.MaxInt))
-}
+// saturate returns n, or the largest int where int has 32 bits.
+func saturate(n uint64) int { return int(min(n, math.MaxInt)) }
