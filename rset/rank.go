@@ -120,9 +120,7 @@ func (r *R) Remap() *R {
 		kinds := slices.Clone(n.set().Kinds())
 		for k := range kinds {
 			if kinds[k].Name == "core" {
-				cores := new(idset.Set)
-				cores.InsertRange(0, uint32(kinds[k].N-1))
-				kinds[k].IDs = cores
+				kinds[k].IDs = idset.Range(0, uint32(kinds[k].N-1))
 			}
 		}
 		nodes[i] = newNode(children.Of(kinds))

@@ -13,15 +13,25 @@ const maxDigits = 18
 // idEnd is above every id.
 const idEnd = 1_000_000_000_000_000_000
 
-// split returns the item of one name. The prefix is a substring of it.
-func split(name string) item {
+// A host is a name in parts: the prefix, and an id of len digits, zeros on the
+// left included. A name that does not end in a digit has len 0 and id 0.
+type host struct {
+	prefix string
+	id     uint64
+	len    uint8
+}
+
+// split returns the parts of a name. The prefix is a substring of it.
+func split(name string) host {
 	i := len(name)
 	for i > 0 && len(name)-i < maxDigits && isDigit(name[i-1]) {
 		i--
 	}
-	id := number(name[i:])
-	return item{prefix: name[:i], first: id, last: id, width: uint8(len(name) - i)}
+	return host{prefix: name[:i], id: number(name[i:]), len: uint8(len(name) - i)}
 }
+
+// item returns the item of one host.
+func (h host) item() item { return item{prefix: h.prefix, first: h.id, last: h.id, width: h.len} }
 
 // number returns the value of up to 18 digits.
 func number(digits string) uint64 {
@@ -81,12 +91,12 @@ type item struct {
 
 func (r *item) len() uint64 { return r.last - r.first + 1 }
 
-// find returns where in the item the one host of h is, or false.
-func (r *item) find(h *item) (uint64, bool) {
-	if h.first < r.first || h.first > r.last || h.width != r.length(h.first) || h.prefix != r.prefix {
+// find returns the place of a host in the item, or false.
+func (r *item) find(h host) (uint64, bool) {
+	if h.id < r.first || h.id > r.last || h.len != r.length(h.id) || h.prefix != r.prefix {
 		return 0, false
 	}
-	return h.first - r.first, true
+	return h.id - r.first, true
 }
 
 // length returns with how many digits the item prints an id.
@@ -170,7 +180,7 @@ func isName(c byte) bool {
 // owned returns the item of a name for a list to keep: the prefix is the one of the
 // list's last item if they are equal, else a copy.
 func owned(items []item, name string) item {
-	r := split(name)
+	r := split(name).item()
 	if n := len(items); n > 0 && items[n-1].prefix == r.prefix {
 		r.prefix = items[n-1].prefix
 	} else {

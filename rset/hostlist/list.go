@@ -121,7 +121,7 @@ func (l *List) Find(name string) (int, bool) {
 	h := split(name)
 	items := l.list()
 	for i := range items {
-		if n, ok := items[i].find(&h); ok {
+		if n, ok := items[i].find(h); ok {
 			return saturate(items[i].start + n), true
 		}
 	}

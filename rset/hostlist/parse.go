@@ -109,7 +109,7 @@ func (p *parser) expression() error {
 		if err := p.room(p.start, 1); err != nil {
 			return err
 		}
-		p.items = push(p.items, split(prefix))
+		p.items = push(p.items, split(prefix).item())
 		return nil
 	}
 	p.pos++
@@ -286,7 +286,7 @@ func (p *parser) spell(r idRange, prefix, suffix string) error {
 	p.items = slices.Grow(p.items, int(n))
 	for id := r.first; id <= r.last; id++ {
 		size := len(prefix) + len(r.lead) + int(max(r.width, digits(id))) + len(suffix)
-		p.items = push(p.items, split(all[:size]))
+		p.items = push(p.items, split(all[:size]).item())
 		all = all[size:]
 	}
 	return nil
