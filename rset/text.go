@@ -1,8 +1,9 @@
 package rset
 
 import (
+	"strconv"
+
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
@@ -39,52 +40,49 @@ func (r *R) UnmarshalJSON(b []byte) error {
 // AppendJSON appends the encoding of RFC 20. It is compact, canonical and
 // minimal: equal sets have equal bytes.
 func (r *R) AppendJSON(dst []byte) []byte {
+	// By hand: with a jsonobj.Writer, which looks at each key anew, an R of few
+	// groups takes 60 % longer.
 	r = r.orEmpty()
-	w := jsonobj.Write(dst, jsonscan.Limits{})
-	w.Int("version", 1)
-	w.Open("execution")
-	w.Key("R_lite")
-	w.Out = append(w.Out, '[')
+	dst = append(dst, `{"version":1,"execution":{"R_lite":[`...)
 	for i, ranks := range r.groups() {
 		if i > 0 {
-			w.Out = append(w.Out, ',')
+			dst = append(dst, ',')
 		}
-		w.Out, _ = ranks.AppendText(append(w.Out, `{"rank":"`...))
-		w.Out = append(append(w.Out, `","children":`...), r.nodes[i].key...)
-		w.Out = append(w.Out, '}')
+		dst, _ = ranks.AppendText(append(dst, `{"rank":"`...))
+		dst = append(append(dst, `","children":`...), r.nodes[i].key...)
+		dst = append(dst, '}')
 	}
-	w.Out = append(w.Out, ']')
-	w.Float("starttime", float64(r.start))
-	w.Float("expiration", float64(r.end))
+	dst = jsonscan.AppendFloat(append(dst, `],"starttime":`...), float64(r.start))
+	dst = jsonscan.AppendFloat(append(dst, `,"expiration":`...), float64(r.end))
 	if r.slots > 0 {
-		w.Int("nslots", r.slots)
+		dst = strconv.AppendInt(append(dst, `,"nslots":`...), r.slots, 10)
 	}
 	if len(r.hosts) > 0 {
-		w.Texts("nodelist", []string{r.hosts.list().String()})
+		dst = jsonscan.AppendString(append(dst, `,"nodelist":[`...), r.hosts.list().String())
+		dst = append(dst, ']')
+	}
+	before := `,"properties":{`
+	for _, p := range r.properties {
+		dst = jsonscan.AppendString(append(dst, before...), p.name)
+		dst, _ = p.ranks.AppendText(append(dst, `:"`...))
+		dst = append(dst, '"')
+		before = ","
 	}
 	if len(r.properties) > 0 {
-		w.Open("properties")
-		for _, p := range r.properties {
-			w.Key(p.name)
-			w.Out, _ = p.ranks.AppendText(append(w.Out, '"'))
-			w.Out = append(w.Out, '"')
-		}
-		w.Close()
+		dst = append(dst, '}')
 	}
-	writeMembers(&w, r.execution)
-	w.Close()
+	dst = append(appendMembers(dst, r.execution), '}')
 	if r.scheduling != nil {
-		writeMembers(&w, []member{{"scheduling", r.scheduling}})
+		dst = append(append(dst, `,"scheduling":`...), r.scheduling...)
 	}
-	writeMembers(&w, r.top)
-	out, _ := w.End(nil) // every text was checked when r was made
-	return out
+	return append(appendMembers(dst, r.top), '}')
 }
 
-// writeMembers writes members, which were checked when they were read.
-func writeMembers(w *jsonobj.Writer, members []member) {
+// appendMembers appends members of an object that has others before.
+func appendMembers(dst []byte, members []member) []byte {
 	for _, m := range members {
-		w.Key(m.key)
-		w.Out = append(w.Out, m.raw...)
+		dst = append(jsonscan.AppendString(append(dst, ','), m.key), ':')
+		dst = append(dst, m.raw...)
 	}
+	return dst
 }
