@@ -95,17 +95,17 @@ func (s *Set) combine(op operation, t *Set) bool {
 		return s.combineFew(op, t.few[:t.n])
 	}
 	before := s.count()
-	switch sb, tb := s.combineBits(op, t); {
-	case sb == nil:
+	if sb, tb := s.combineBits(op, t); sb == nil {
 		s.combineLists(op, t)
-	case op == union:
-		sb.Or(tb)
-		s.setBits(sb)
-	case op == intersection:
-		sb.And(tb)
-		s.setBits(sb)
-	default:
-		sb.AndNot(tb)
+	} else {
+		switch op {
+		case union:
+			sb.Or(tb)
+		case intersection:
+			sb.And(tb)
+		default:
+			sb.AndNot(tb)
+		}
 		s.setBits(sb)
 	}
 	s.gen++
@@ -208,9 +208,7 @@ func (s *Set) combineLists(op operation, t *Set) {
 		dst = appendDifference(dst, a, b)
 	}
 	s.big = nil
-	s.store(dst)
-	s.trim()
-	s.settle()
+	s.setList(dst)
 }
 
 // runs returns the runs of a set: its own list, or a new one.
@@ -281,12 +279,6 @@ func intersectBits(rs []run, bits *roaring.Bitmap) bool {
 // ContainsAll reports whether every id of t is in the set: also if t is empty. It
 // allocates nothing.
 func (s *Set) ContainsAll(t *Set) bool {
-	if t.IsEmpty() {
-		return true
-	}
-	if s.IsEmpty() {
-		return false
-	}
 	sb, tb := s.bits(), t.bits()
 	switch {
 	case sb != nil && tb != nil:
@@ -299,14 +291,17 @@ func (s *Set) ContainsAll(t *Set) bool {
 		}
 		return true
 	case tb != nil:
-		rs := s.list()
 		for first, end := range tb.Ranges() {
-			rs = rs[search(rs, first):]
-			if len(rs) == 0 || rs[0].first > first || uint64(rs[0].last) < end-1 {
+			if !containsRun(s.list(), run{first, uint32(end - 1)}) {
 				return false
 			}
 		}
 		return true
 	}
-	return containsRuns(s.list(), t.list())
+	for _, r := range t.list() {
+		if !containsRun(s.list(), r) {
+			return false
+		}
+	}
+	return true
 }

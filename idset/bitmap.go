@@ -1,10 +1,6 @@
 package idset
 
-import (
-	"slices"
-
-	"github.com/RoaringBitmap/roaring/v2"
-)
+import "github.com/RoaringBitmap/roaring/v2"
 
 // What this file knows of roaring v2.30.0, beyond its documentation:
 //
@@ -95,7 +91,6 @@ type builder struct {
 	out   *roaring.Bitmap // above done
 	ors   int             // parts that were added to out
 	words []uint64        // of one container
-	list  []uint32        // ids of one container
 }
 
 const (
@@ -117,14 +112,14 @@ func (b *builder) add(window run, in []run) {
 		r := in[0].within(window)
 		b.out.AddRange(uint64(r.first), uint64(r.last)+1)
 	case countWithin(window, in) <= listed:
-		b.list = slices.Grow(b.list[:0], listed)
+		list := make([]uint32, 0, listed) // on the stack
 		for _, r := range in {
 			r = r.within(window)
 			for id := r.first; id <= r.last; id++ {
-				b.list = append(b.list, id)
+				list = append(list, id)
 			}
 		}
-		b.out.AddMany(b.list)
+		b.out.AddMany(list)
 	default:
 		b.addWords(window, in)
 	}
