@@ -2,7 +2,6 @@ package eventlog
 
 import (
 	"bytes"
-	"fmt"
 	"strconv"
 	"unicode/utf8"
 
@@ -31,7 +30,7 @@ func AppendEntry(dst []byte, e Entry) ([]byte, error) {
 	}
 	out := dst
 	if e.line != nil {
-		var err *refusal
+		var err error
 		if out, err = e.appendAsRead(out); err != nil {
 			return dst, err
 		}
@@ -43,22 +42,20 @@ func AppendEntry(dst []byte, e Entry) ([]byte, error) {
 		}
 		out = append(out, '}')
 	}
-	if size := len(out) - len(dst); size > DefaultMaxLine {
-		err := fmt.Errorf("line of %d bytes, longer than %d", size, DefaultMaxLine)
-		return dst, &refusal{field: "entry", err: err, category: ErrLimit}
+	if len(out)-len(dst) > DefaultMaxLine {
+		return dst, refuse(ErrLimit, "entry", tooLong(DefaultMaxLine))
 	}
 	return append(out, '\n'), nil
 }
 
-// check returns the error of a field that cannot be written, as an error so
-// that a nil one is nil.
+// check returns the error of a field that cannot be written.
 func (e *Entry) check() error {
 	if err := e.Timestamp.check(); err != nil {
-		return entryError("timestamp", err)
+		return refuse(ErrEntry, "timestamp", err)
 	}
 	if !isPlain(e.Name) {
 		if err := checkName(e.Name); err != nil {
-			return entryError("name", err)
+			return refuse(ErrEntry, "name", err)
 		}
 	}
 	return e.checkContext()
@@ -76,10 +73,10 @@ func (e *Entry) checkContext() error {
 		}
 	}
 	if err := jsonscan.Check(e.Context, within); err != nil {
-		return entryScanError("context", err)
+		return refuseJSON("context", err)
 	}
 	if jsonscan.KindOf(e.Context) != jsonscan.KindObject {
-		return entryError("context", errNotObject)
+		return refuse(ErrEntry, "context", errNotObject)
 	}
 	return nil
 }
@@ -127,7 +124,7 @@ func (e *Entry) appendContext(dst []byte) []byte {
 // appendAsRead appends e with the keys of e.line, in their order: the values
 // that RFC 18 knows from the fields, the others as they were read. A context
 // that was not read comes last; one that was removed is left out.
-func (e *Entry) appendAsRead(dst []byte) ([]byte, *refusal) {
+func (e *Entry) appendAsRead(dst []byte) ([]byte, error) {
 	separator := byte('{')
 	wrote := 0
 	c := jsonscan.Limits{Depth: DefaultMaxDepth}.Object(e.line)
@@ -153,10 +150,10 @@ func (e *Entry) appendAsRead(dst []byte) ([]byte, *refusal) {
 		separator = ','
 	}
 	if err := c.Err(); err != nil {
-		return dst, entryScanError("entry", err)
+		return dst, refuseJSON("entry", err)
 	}
 	if wrote&hasTimestamp == 0 || wrote&hasName == 0 {
-		return dst, entryError("entry", errChanged)
+		return dst, refuse(ErrEntry, "entry", errChanged)
 	}
 	if wrote&hasContext == 0 && len(e.Context) > 0 {
 		dst = e.appendContext(append(dst, `,"context":`...))

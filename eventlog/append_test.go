@@ -67,7 +67,7 @@ func TestAnInvalidEntryIsRefusedAndNothingAppended(t *testing.T) {
 		{context("{\"a\":\"\n\"}"), `context: offset 6: control character "\n" in a string`, eventlog.ErrEntry},
 		{context("{\"a\":\"\xff\"}"), `context: offset 6: invalid UTF-8: byte "\xff" in a string`, eventlog.ErrEntry},
 		{context(`{"a":` + strings.Repeat("[", 2047) + strings.Repeat("]", 2047) + `}`), "context: offset 2051: nested too deep", eventlog.ErrLimit},
-		{eventlog.Entry{Timestamp: 1, Name: strings.Repeat("x", 1<<20)}, "entry: line of 1048603 bytes, longer than 1048576", eventlog.ErrLimit},
+		{eventlog.Entry{Timestamp: 1, Name: strings.Repeat("x", 1<<20)}, "entry: line longer than 1048576 bytes", eventlog.ErrLimit},
 	} {
 		dst := []byte("before")
 		out, err := eventlog.AppendEntry(dst, tt.entry)

@@ -37,10 +37,9 @@ type SyntaxError struct {
 	// complete. Where a key is missing or the object as a whole is at fault,
 	// it is where the line begins.
 	Offset int64
-	// Err is the cause. It keeps no reference to the input.
+	// Err is the category and the cause. Its text is that of the cause. It keeps
+	// no reference to the input.
 	Err error
-
-	category error
 }
 
 // Error returns the text `eventlog: line 3: offset 40: duplicate key "name"`.
@@ -48,31 +47,15 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("eventlog: line %d: offset %d: %v", e.Line, e.Offset, e.Err)
 }
 
-// Unwrap returns the category, one of ErrSyntax, ErrEntry, ErrTorn and
-// ErrLimit, and the cause.
-func (e *SyntaxError) Unwrap() []error { return unwrap(e.category, e.Err) }
+// Unwrap returns Err, which wraps one of [ErrSyntax], [ErrEntry], [ErrTorn] and
+// [ErrLimit], and the cause.
+func (e *SyntaxError) Unwrap() error { return e.Err }
 
-// refusal is the error of an Entry that cannot be written. Its text is
-// `eventlog: name: empty`.
-type refusal struct {
-	field    string // "timestamp", "name", "context", or "entry" for the whole
-	err      error
-	category error // ErrEntry or ErrLimit
-}
+// A cause is an error of a category, whose text it does not repeat.
+type cause struct{ category, err error }
 
-func (e *refusal) Error() string   { return fmt.Sprintf("eventlog: %s: %v", e.field, e.err) }
-func (e *refusal) Unwrap() []error { return unwrap(e.category, e.err) }
-
-// unwrap returns category and cause, each once and neither nil.
-func unwrap(category, cause error) []error {
-	switch {
-	case category == nil || category == cause:
-		return []error{cause}
-	case cause == nil:
-		return []error{category}
-	}
-	return []error{category, cause}
-}
+func (c *cause) Error() string   { return c.err.Error() }
+func (c *cause) Unwrap() []error { return []error{c.category, c.err} }
 
 // The causes that have no value to tell. Those of a field follow its name.
 var (
@@ -91,8 +74,8 @@ var (
 )
 
 // syntaxError returns the error of a line, at an offset in it.
-func syntaxError(category error, offset int, cause error) *SyntaxError {
-	return &SyntaxError{Line: 1, Offset: int64(offset), Err: cause, category: category}
+func syntaxError(category error, offset int, err error) *SyntaxError {
+	return &SyntaxError{Line: 1, Offset: int64(offset), Err: &cause{category, err}}
 }
 
 // at returns e, which is of one line, with its place in a log.
@@ -102,10 +85,11 @@ func (e *SyntaxError) at(line int, start int64) *SyntaxError {
 	return e
 }
 
+// tooLong returns the cause of the error of a line of more than limit bytes.
+func tooLong(limit int) error { return fmt.Errorf("line longer than %d bytes", limit) }
+
 // lineError returns the error of a line of more than limit bytes.
-func lineError(limit int) *SyntaxError {
-	return syntaxError(ErrLimit, limit, fmt.Errorf("line longer than %d bytes", limit))
-}
+func lineError(limit int) *SyntaxError { return syntaxError(ErrLimit, limit, tooLong(limit)) }
 
 // faultError returns the error of a line with a fault. An error of syntax goes
 // before what is wrong with a member.
@@ -114,11 +98,11 @@ func faultError(line []byte, within jsonscan.Limits, fault *jsonobj.Fault) *Synt
 	if errors.As(fault, &scan) || errors.As(jsonscan.Check(line, within), &scan) {
 		return syntaxError(scanCategory(scan, ErrSyntax), scan.Offset, scan.Err)
 	}
-	cause := fault.Err
+	err := fault.Err
 	if fault.Path != "" {
-		cause = fmt.Errorf("%s: %w", fault.Path, cause)
+		err = fmt.Errorf("%s: %w", fault.Path, err)
 	}
-	return syntaxError(ErrEntry, fault.Offset, cause)
+	return syntaxError(ErrEntry, fault.Offset, err)
 }
 
 // scanCategory returns the category of an error of the JSON scanner.
@@ -129,21 +113,17 @@ func scanCategory(err *jsonscan.SyntaxError, other error) error {
 	return other
 }
 
-// entryError returns the error of writing a field.
-func entryError(field string, cause error) *refusal {
-	return &refusal{field: field, err: cause, category: ErrEntry}
+// refuse returns the error of an Entry that cannot be written, such as
+// `eventlog: name: must not be empty`. The field is "entry" for the whole.
+func refuse(category error, field string, err error) error {
+	return fmt.Errorf("eventlog: %s: %w", field, &cause{category, err})
 }
 
-// entryScanError returns the error of writing a field whose value the JSON
-// scanner refused.
-func entryScanError(field string, err error) *refusal {
+// refuseJSON is refuse for a field whose JSON the scanner refused.
+func refuseJSON(field string, err error) error {
 	var scan *jsonscan.SyntaxError
 	if !errors.As(err, &scan) {
-		return entryError(field, err)
+		return refuse(ErrEntry, field, err)
 	}
-	return &refusal{
-		field:    field,
-		err:      fmt.Errorf("offset %d: %w", scan.Offset, scan.Err),
-		category: scanCategory(scan, ErrEntry),
-	}
+	return refuse(scanCategory(scan, ErrEntry), field, fmt.Errorf("offset %d: %w", scan.Offset, scan.Err))
 }

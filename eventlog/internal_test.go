@@ -90,10 +90,3 @@ func TestOnlyAnUnusualLineIsRemembered(t *testing.T) {
 		require.Equal(t, want, e.line != nil, line)
 	}
 }
-
-func TestErrorsNameCategoryAndCauseOnce(t *testing.T) {
-	require.Equal(t, []error{ErrTorn}, (&SyntaxError{Err: ErrTorn, category: ErrTorn}).Unwrap())
-	require.Equal(t, []error{ErrSyntax, errReturn}, (&SyntaxError{Err: errReturn, category: ErrSyntax}).Unwrap())
-	require.Equal(t, []error{errReturn}, (&SyntaxError{Err: errReturn}).Unwrap())
-	require.Equal(t, []error{ErrEntry}, (&refusal{category: ErrEntry}).Unwrap())
-}

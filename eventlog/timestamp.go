@@ -51,7 +51,7 @@ func (t Timestamp) check() error {
 // wraps [ErrEntry] and dst is as it was. It allocates only to grow dst.
 func (t Timestamp) AppendText(dst []byte) ([]byte, error) {
 	if math.IsInf(float64(t), 0) || math.IsNaN(float64(t)) {
-		return dst, entryError("timestamp", errNotFinite)
+		return dst, refuse(ErrEntry, "timestamp", errNotFinite)
 	}
 	return jsonscan.AppendFloat(dst, float64(t)), nil
 }

@@ -87,6 +87,17 @@ func (l *Ledger) Free(ranks *idset.Set) (Fragment, error) {
 	return l.take(ranks, nil), nil
 }
 
+// FreeHeld frees those of the ranks that are held and returns the others: Free for
+// reports that may come twice or late. After the final fragment it returns an empty
+// one and all ranks.
+func (l *Ledger) FreeHeld(ranks *idset.Set) (Fragment, *idset.Set) {
+	rest := idset.Difference(ranks, &l.held)
+	if l.final {
+		return Fragment{R: new(R)}, rest
+	}
+	return l.take(idset.Intersect(ranks, &l.held), nil), rest
+}
+
 // FreeNamed frees a resource without a rank. The error is [ErrNotFound] if it is
 // not held; then nothing changes.
 func (l *Ledger) FreeNamed(name string) (Fragment, error) {

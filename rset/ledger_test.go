@@ -136,9 +136,9 @@ func TestRanksThatAreNotHeldAreNamedAndNothingChanges(t *testing.T) {
 	require.EqualError(t, err, `rset: no such resources: unknown resource "ssd1"`)
 	require.Equal(t, before, l.String())
 
-	part, err := l.Free(ids(t, "0,3-4"))
-	require.NoError(t, err)
+	part, rest := l.FreeHeld(ids(t, "0-7"))
 	require.Equal(t, "0,3-4", part.R.Ranks().String())
+	require.Equal(t, "1-2,5-7", rest.String())
 	require.False(t, part.Final)
 	require.NoError(t, l.Check())
 	part, err = l.FreeNamed("ssd0")
@@ -147,10 +147,9 @@ func TestRanksThatAreNotHeldAreNamedAndNothingChanges(t *testing.T) {
 	_, err = l.FreeNamed("ssd0")
 	require.EqualError(t, err, `rset: no such resources: resource "ssd0" was freed before`)
 	require.ErrorIs(t, err, rset.ErrNotFound)
-	_, err = l.Free(ids(t, "0"))
-	require.ErrorIs(t, err, rset.ErrNotFound)
-	_, err = l.Free(nil)
-	require.ErrorIs(t, err, rset.ErrFinal)
+	part, rest = l.FreeHeld(ids(t, "0"))
+	require.True(t, part.IsEmpty())
+	require.Equal(t, "0", rest.String())
 }
 
 func TestFreeingNothingIsNothingUnlessItIsTheLast(t *testing.T) {
@@ -287,8 +286,9 @@ func TestReenact75462fefHalfThenHalfThenAll(t *testing.T) {
 		require.False(t, f.take(l.Free(half)).Final)
 		rest := idset.Difference(r.Ranks(), half)
 		require.True(t, f.take(l.Free(rest)).Final)
-		_, err := l.Free(r.Ranks()) // "release all", once more
-		require.ErrorIs(t, err, rset.ErrNotFound)
+		part, ignored := l.FreeHeld(r.Ranks()) // "release all", once more
+		require.True(t, part.IsEmpty())
+		require.True(t, ignored.Equal(r.Ranks()))
 		require.NoError(t, l.Check())
 	}
 }
