@@ -13,17 +13,17 @@ import (
 // between them. The Context is appended as it is, unless it holds a newline:
 // then it loses all white space that has no meaning.
 //
-// An Entry that was read is written with its keys in the order in which they
-// were read, unknown ones included, and a timestamp that was read as an integer
-// and not set anew is written as one. So a line that Flux wrote comes out with
-// the same bytes.
+// The keys of an Entry that was read are written in the order in which they were
+// read, unknown ones included. A timestamp that was read as an integer is written
+// as one, unless it was set anew. So a line that Flux wrote comes out with the same
+// bytes.
 //
-// It refuses what [Parse] would refuse, and returns dst as it was. The error
-// wraps [ErrEntry] for a timestamp that is not finite and greater than zero, a
-// name that is empty, holds U+0000 or is not UTF-8, and a Context that is not
-// one JSON object. It wraps [ErrLimit] for a line longer than [DefaultMaxLine]
-// or nested deeper than [DefaultMaxDepth]. AppendEntry allocates only to grow
-// dst, and as Parse does for unusual lines. It retains nothing of e.
+// It refuses what [Parse] would refuse, and then returns dst as it was. The error
+// wraps [ErrEntry] for a timestamp that is not finite and greater than zero, for a
+// name that is empty, holds U+0000 or is not UTF-8, and for a Context that is not
+// one JSON object. It wraps [ErrLimit] for a line longer than [DefaultMaxLine] or
+// nested deeper than [DefaultMaxDepth]. AppendEntry allocates only to grow dst, and
+// as Parse does for unusual lines. It retains nothing of e.
 func AppendEntry(dst []byte, e Entry) ([]byte, error) {
 	if err := e.check(); err != nil {
 		return dst, err
@@ -89,8 +89,8 @@ func (e *Entry) appendTimestamp(dst []byte) []byte {
 	return jsonscan.AppendFloat(dst, float64(e.Timestamp))
 }
 
-// isPlain reports whether a name is its own JSON text, between quotes: as good
-// as all are.
+// isPlain reports whether a name is its own JSON text, between quotes. Nearly all
+// names are.
 func isPlain(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {

@@ -34,11 +34,11 @@ type SyntaxError struct {
 	Line int
 	// Offset is where the fault is, in bytes from the start of the input, from
 	// 0. For ErrTorn it is where the torn line begins: up to there, the log is
-	// complete. Where a key is missing or the object as a whole is at fault,
-	// it is where the line begins.
+	// complete. For a missing key, or a fault of the object as a whole, it is
+	// where the line begins.
 	Offset int64
-	// Err is the category and the cause. Its text is that of the cause. It keeps
-	// no reference to the input.
+	// Err wraps the category and the cause; its text tells the cause. It keeps no
+	// reference to the input.
 	Err error
 }
 
@@ -47,7 +47,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("eventlog: line %d: offset %d: %v", e.Line, e.Offset, e.Err)
 }
 
-// Unwrap returns Err, which wraps one of [ErrSyntax], [ErrEntry], [ErrTorn] and
+// Unwrap returns Err. It wraps one of [ErrSyntax], [ErrEntry], [ErrTorn] and
 // [ErrLimit], and the cause.
 func (e *SyntaxError) Unwrap() error { return e.Err }
 

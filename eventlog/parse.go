@@ -187,8 +187,8 @@ func (p *parser) member(o *jsonobj.Reader, line []byte, e *Entry) int {
 	return 0
 }
 
-// checkName returns why a name cannot be that of an event, nil if it can. For a
-// peer written in C a name ends at U+0000: it would read another name.
+// checkName returns why an event cannot have a name, nil if it can. For a peer
+// written in C a name ends at U+0000: it would read another name.
 func checkName(name string) error {
 	switch {
 	case name == "":

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
@@ -13,7 +14,7 @@ import (
 // The timestamp of an event is finite and greater than zero. Zero means no time.
 // Near the present the resolution is 0.24 µs.
 //
-// Its text is that of the JSON library of Flux: 17 significant digits without
+// Its text is what the JSON library of Flux prints: 17 significant digits without
 // trailing zeros, as C's %.17g, and ".0" after an integral number.
 type Timestamp float64
 
@@ -39,7 +40,7 @@ func (t Timestamp) Time() time.Time {
 // check returns why t cannot be the time of an event, nil if it can.
 func (t Timestamp) check() error {
 	switch {
-	case t > 0 && t <= math.MaxFloat64:
+	case guard.IsTime(t):
 		return nil
 	case math.IsInf(float64(t), 0) || math.IsNaN(float64(t)):
 		return errNotFinite

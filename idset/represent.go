@@ -159,7 +159,7 @@ func (s *Set) toList() {
 	s.store(list)
 }
 
-// take makes the content of t that of s. t is not used afterwards.
+// take moves the content of t to s. t is not used afterwards.
 func (s *Set) take(t *Set) {
 	s.few, s.n, s.big = t.few, t.n, t.big
 	s.gen++

@@ -177,8 +177,8 @@ func (r *R) Restrict(ranks *idset.Set) (*R, error) {
 	return out.cutMeta(r), nil
 }
 
-// Without returns the fragment of r on all other ranks. The errors are those of
-// [R.Restrict].
+// Without returns the fragment of r on all other ranks. It fails as [R.Restrict]
+// does.
 func (r *R) Without(ranks *idset.Set) (*R, error) {
 	all := r.Ranks()
 	if unknown := idset.Difference(ranks, all); !unknown.IsEmpty() {

@@ -18,26 +18,25 @@ var (
 	ErrLimit = errors.New("rset: limit exceeded")
 
 	// ErrNotFound is returned when an R does not have the ranks or resources
-	// that are named, or a Ledger does not hold them. The text tells which.
+	// that a call names, or a Ledger does not hold them. The text tells which.
 	ErrNotFound = errors.New("rset: no such resources")
 
-	// ErrFinal is returned when a Ledger is asked for a fragment after the
-	// final one.
+	// ErrFinal is returned when a Ledger has given the final fragment before.
 	ErrFinal = errors.New("rset: after the final fragment")
 
 	// ErrHosts is returned when hosts do not match the ranks or another R.
 	ErrHosts = errors.New("rset: hosts do not match")
 
-	// ErrMismatch is returned by Verify when something expected is missing or
-	// differs.
+	// ErrMismatch is returned by R.Verify when something expected is missing
+	// or differs.
 	ErrMismatch = errors.New("rset: resources are not as expected")
 
-	// ErrExtra is returned by Verify when nothing is missing, but there is more
-	// than expected.
+	// ErrExtra is returned by R.Verify when nothing is missing, but there is
+	// more than expected.
 	ErrExtra = errors.New("rset: more resources than expected")
 )
 
-// What is wrong with a value, beside what package jsonobj says.
+// The causes of errors. Package jsonobj has more.
 var (
 	errVersion    = errors.New("must be 1")
 	errNoRank     = errors.New("must name a rank")

@@ -8,9 +8,9 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// A Ledger keeps what of an allocation is held and what has been freed. Each free
-// gives a fragment, and exactly one fragment is final: the one after which nothing
-// is held. Time frees nothing.
+// A Ledger knows which part of an allocation is held and which has been freed. Each
+// call that frees gives a fragment, and exactly one fragment is final: the one after
+// which nothing is held. An expiration frees nothing.
 //
 // The zero Ledger belongs to the empty R. Do not copy a Ledger. One goroutine at a
 // time may use it.
@@ -87,7 +87,7 @@ func (l *Ledger) Free(ranks *idset.Set) (Fragment, error) {
 	return l.take(ranks, nil), nil
 }
 
-// FreeHeld frees those of the ranks that are held and returns the others: Free for
+// FreeHeld frees the ranks that are held and returns the others. It is Free for
 // reports that may come twice or late. After the final fragment it returns an empty
 // one and all ranks.
 func (l *Ledger) FreeHeld(ranks *idset.Set) (Fragment, *idset.Set) {
@@ -109,9 +109,9 @@ func (l *Ledger) FreeNamed(name string) (Fragment, error) {
 }
 
 // FreePart frees ranks and names, all of which must be held, in a fragment that is
-// never final, even if nothing is held after it: FreeRest gives the final one. It is
-// for an owner that knows when an allocation is over, such as a log with the event
-// free. The errors are those of Free and FreeNamed; then nothing changes.
+// never final, even if nothing is held after it: FreeRest gives the final one. Use it
+// where something else tells that an allocation is over, such as the event free in a
+// log. It fails as Free and FreeNamed do; then nothing changes.
 func (l *Ledger) FreePart(ranks *idset.Set, named ...string) (Fragment, error) {
 	if err := l.check(ranks, named); err != nil {
 		return Fragment{}, err
@@ -157,7 +157,7 @@ func (l *Ledger) check(ranks *idset.Set, named []string) error {
 
 // take frees what check accepts, and retains the names.
 func (l *Ledger) take(ranks *idset.Set, named []string) Fragment {
-	// The ranks are among those of r, so that there is no error.
+	// r has all ranks that are held, so that there is no error.
 	part, _ := l.r.Restrict(ranks)
 	for first, last := range ranks.Ranges() {
 		if first == last { // which moves less than a range does

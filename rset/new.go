@@ -25,8 +25,8 @@ type Config struct {
 }
 
 // New returns the R that c describes. It retains nothing of c. It refuses what
-// Parse would refuse. The error wraps what that of Parse wraps, and names the entry
-// or field instead of the offset.
+// [Parse] would refuse, with the same sentinels. The error names the entry or field
+// instead of the offset.
 func New(c Config) (*R, error) {
 	m := merger{bytes: math.MaxInt32}
 	for i, e := range c.Entries {
@@ -84,7 +84,7 @@ func newEntry(e Entry) (entry, error) {
 }
 
 // WithTimes returns r with other times, which mean what they mean in Config. The
-// error is ErrSyntax if a time is negative or not finite, or if expiration is not
+// error is [ErrSyntax] if a time is negative or not finite, or if expiration is not
 // after start.
 func (r *R) WithTimes(start, expiration eventlog.Timestamp) (*R, error) {
 	for _, t := range []eventlog.Timestamp{start, expiration} {

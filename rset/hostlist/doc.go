@@ -1,9 +1,8 @@
 // Package hostlist holds lists of host names: the nodelist of a resource set.
 //
 // A [List] keeps hosts in order, duplicates included, and stores them as ranges:
-// n[0-999999] is as cheap to parse, count, search and print as n7. Its text is
-// the hostlist string of RFC 29, which is parsed strictly and printed in one
-// canonical form:
+// n[0-999999] is as cheap to parse, search and print as n7. Its text is
+// the hostlist string of RFC 29, read strictly and printed in one canonical form:
 //
 //	l, err := hostlist.Parse("node[08-11],login")
 //	if err != nil {
@@ -35,8 +34,8 @@
 // constant, Nth is logarithmic, and most other methods are linear in ranges.
 // [List.Delete], [List.Sort] and [List.Uniq] sort ranges. [List.All] allocates
 // each name. Memory is at most 400 bytes for a byte of text, plus 50 bytes and
-// the name for each spelled host. A list copies what it keeps. Inputs beyond the
-// limits are an [ErrLimit].
+// the name for each spelled host. A list copies what it keeps. Larger inputs are an
+// [ErrLimit].
 //
 // # Differences from the reference
 //

@@ -155,7 +155,7 @@ func pushRange(items []item, prefix string, first, last uint64, width uint8) []i
 	}
 }
 
-// checkName returns an error unless a name is that of a host.
+// checkName returns an error unless a host can have a name.
 func checkName(name string) error {
 	if name == "" {
 		return syntaxError(0, emptyName, name)

@@ -26,9 +26,9 @@ const (
 // are the same all over its range. Zeros on the left of an element's first id
 // set the width of that element and of no other.
 //
-// The error wraps [ErrSyntax] or [ErrLimit] and tells the offset. Parse takes time in proportion to the
-// text, and to the hosts in brackets that a suffix follows. It copies what it
-// keeps.
+// The error wraps [ErrSyntax] or [ErrLimit] and tells the offset. Parse takes time
+// in proportion to the text, and to the hosts in brackets that a suffix follows. It
+// copies what it keeps.
 func Parse(s string) (*List, error) { return Parser{}.Parse(s) }
 
 // A Parser parses hostlist strings within limits. In each field, 0 or less means
@@ -216,7 +216,8 @@ func (p *parser) id() (string, error) {
 
 // idRange returns the range of two ids as they are written at the offset.
 func (p *parser) idRange(offset int, first, last string) (idRange, error) {
-	// The zeros of the last id say nothing: the first one's width is that of all.
+	// The zeros of the last id say nothing: the width of the first is the width of
+	// all.
 	last = strings.TrimLeft(last, "0")
 	if value := strings.TrimLeft(first, "0"); cmp.Or(cmp.Compare(len(last), len(value)), cmp.Compare(last, value)) < 0 {
 		return idRange{}, p.fail(offset, descending)
