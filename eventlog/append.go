@@ -66,7 +66,7 @@ func (e *Entry) checkContext() error {
 	if len(e.Context) == 0 {
 		return nil
 	}
-	within := DecoderOptions{}.limits().context
+	within := jsonscan.Limits{Depth: DefaultMaxDepth - 1}
 	if e.Context[0] == '{' {
 		if end, ok := within.ValueEnd(e.Context, 0); ok && end == len(e.Context) {
 			return nil

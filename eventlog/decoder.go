@@ -35,32 +35,23 @@ type DecoderOptions struct {
 	StrictKeys bool
 }
 
-// limits are the DecoderOptions in force.
-type limits struct {
-	line, events int // events: 0 is none
-	strict       bool
-	entry        jsonscan.Limits
-	context      jsonscan.Limits // of a value in an entry
+// inForce returns the limits that o means: MaxLine and MaxDepth are set.
+func (o DecoderOptions) inForce() DecoderOptions {
+	if o.MaxLine <= 0 {
+		o.MaxLine = DefaultMaxLine
+	}
+	if o.MaxDepth <= 0 {
+		o.MaxDepth = DefaultMaxDepth
+	}
+	o.MaxDepth = max(o.MaxDepth, 2)
+	return o
 }
 
-// limits returns the limits that o means.
-func (o DecoderOptions) limits() limits {
-	depth := max(o.MaxDepth, 2)
-	if o.MaxDepth <= 0 {
-		depth = DefaultMaxDepth
-	}
-	l := limits{
-		line:    o.MaxLine,
-		events:  max(o.MaxEvents, 0),
-		strict:  o.StrictKeys,
-		entry:   jsonscan.Limits{Depth: depth},
-		context: jsonscan.Limits{Depth: depth - 1},
-	}
-	if l.line <= 0 {
-		l.line = DefaultMaxLine
-	}
-	return l
-}
+// entry returns the limits of an entry.
+func (o *DecoderOptions) entry() jsonscan.Limits { return jsonscan.Limits{Depth: o.MaxDepth} }
+
+// context returns the limits of a value in an entry.
+func (o *DecoderOptions) context() jsonscan.Limits { return jsonscan.Limits{Depth: o.MaxDepth - 1} }
 
 // Decoder reads the entries of a log from a reader. It hands out what [Entries]
 // does on the whole log. It belongs to one goroutine. The zero Decoder is not
@@ -82,7 +73,7 @@ type Decoder struct {
 // NewDecoder returns a Decoder that reads from r, as far ahead as it likes.
 func NewDecoder(r io.Reader, o DecoderOptions) *Decoder {
 	d := &Decoder{r: r}
-	d.p = parser{limits: o.limits(), names: &d.names}
+	d.p = parser{o: o.inForce(), names: &d.names}
 	return d
 }
 
@@ -139,7 +130,7 @@ func (d *Decoder) next(e *Entry) error {
 		return err // and again, for the reader is not asked again
 	}
 	var invalid *SyntaxError
-	if n := d.p.limits.events; n > 0 && d.line >= n {
+	if n := d.p.o.MaxEvents; n > 0 && d.line >= n {
 		invalid = syntaxError(ErrLimit, 0, fmt.Errorf("more than %d entries", n))
 	} else {
 		invalid = d.p.line(line, e)
@@ -164,7 +155,7 @@ func (d *Decoder) nextLine() ([]byte, error) {
 			return unread[:d.scanned+i], nil
 		}
 		d.scanned = len(unread)
-		switch limit := d.p.limits.line; {
+		switch limit := d.p.o.MaxLine; {
 		case len(unread) > limit:
 			return nil, lineError(limit).at(d.line+1, d.offset)
 		case d.readErr == io.EOF && len(unread) == 0:

@@ -23,7 +23,7 @@ func Entries(log []byte) iter.Seq2[Entry, error] {
 // inlined: then a loop over it allocates nothing.
 func entries(log []byte, yield func(Entry, error) bool) {
 	var n names
-	p := parser{limits: DecoderOptions{}.limits(), names: &n}
+	p := parser{o: DecoderOptions{}.inForce(), names: &n}
 	for line, start := 1, 0; start < len(log); line++ {
 		rest := log[start:]
 		size := bytes.IndexByte(rest, '\n')
@@ -32,8 +32,8 @@ func entries(log []byte, yield func(Entry, error) bool) {
 		switch {
 		case size >= 0:
 			err = p.line(rest[:size], &e)
-		case len(rest) > p.limits.line:
-			err = lineError(p.limits.line)
+		case len(rest) > p.o.MaxLine:
+			err = lineError(p.o.MaxLine)
 		default:
 			err = syntaxError(ErrTorn, 0, ErrTorn)
 		}

@@ -62,7 +62,7 @@ func TestTheUsualPathIsTaken(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.eventlog")
 	require.NoError(t, err)
 	require.NotEmpty(t, paths)
-	p := parser{limits: DecoderOptions{}.limits()}
+	p := parser{o: DecoderOptions{}.inForce()}
 	for _, path := range paths {
 		log, err := os.ReadFile(path)
 		require.NoError(t, err)

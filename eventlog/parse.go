@@ -23,7 +23,7 @@ func Parse(line []byte) (Entry, error) {
 	if len(line) > 0 && line[len(line)-1] == '\n' {
 		line = line[:len(line)-1]
 	}
-	p := parser{limits: DecoderOptions{}.limits()}
+	p := parser{o: DecoderOptions{}.inForce()}
 	var e Entry
 	if err := p.line(line, &e); err != nil {
 		return Entry{}, err
@@ -33,15 +33,15 @@ func Parse(line []byte) (Entry, error) {
 
 // parser reads the lines of one log.
 type parser struct {
-	limits limits
-	names  *names
+	o     DecoderOptions // in force
+	names *names
 }
 
 // line sets e to the entry that line, without its newline, holds. After an
 // error, e means nothing.
 func (p *parser) line(line []byte, e *Entry) *SyntaxError {
-	if len(line) > p.limits.line {
-		return lineError(p.limits.line)
+	if len(line) > p.o.MaxLine {
+		return lineError(p.o.MaxLine)
 	}
 	if p.usual(line, e) {
 		return nil
@@ -88,7 +88,7 @@ func (p *parser) usual(line []byte, e *Entry) bool {
 	if len(line) <= i || string(line[end:i]) != beforeContext || line[i] != '{' {
 		return false
 	}
-	end, ok = p.limits.context.ValueEnd(line, i)
+	end, ok = p.o.context().ValueEnd(line, i)
 	if !ok || string(line[end:]) != `}` {
 		return false
 	}
@@ -122,7 +122,7 @@ func (p *parser) unusual(line []byte, e *Entry) *SyntaxError {
 	}
 	seen := 0
 	reorder := false // keys are not in the usual order, or not the usual ones
-	doc := jsonobj.NewDoc(line, p.limits.entry)
+	doc := jsonobj.NewDoc(line, p.o.entry())
 	o := doc.Object()
 	for o.Next() {
 		bit := p.member(&o, line, e)
@@ -131,7 +131,7 @@ func (p *parser) unusual(line []byte, e *Entry) *SyntaxError {
 	}
 	o.Require("timestamp", "name")
 	if doc.Failed() {
-		return faultError(line, p.limits.entry, doc.Fault())
+		return faultError(line, p.o.entry(), doc.Fault())
 	}
 	if reorder {
 		e.line = line[:len(line):len(line)]
@@ -181,7 +181,7 @@ func (p *parser) member(o *jsonobj.Reader, line []byte, e *Entry) int {
 		e.Context = line[v.Offset():end:end]
 		return hasContext
 	}
-	if p.limits.strict {
+	if p.o.StrictKeys {
 		v.Fail(errUnknown)
 	}
 	return 0
