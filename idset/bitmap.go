@@ -53,11 +53,12 @@ func containersOf(rs []run, clip run, f func(window run, in []run)) {
 	}
 }
 
-// countWithin returns how many ids runs that overlap a window have in it.
+// countWithin returns how many ids runs that overlap a window have in it, or as many
+// as a container has if the window is larger.
 func countWithin(window run, in []run) int {
 	ids := 0
 	for _, r := range in {
-		ids += int(r.within(window).len())
+		ids += int(min(r.within(window).len(), containerMask+1))
 	}
 	return ids
 }
