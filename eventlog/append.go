@@ -2,7 +2,6 @@ package eventlog
 
 import (
 	"bytes"
-	"fmt"
 	"strconv"
 	"unicode/utf8"
 
@@ -14,24 +13,24 @@ import (
 // between them. The Context is appended as it is, unless it holds a newline:
 // then it loses all white space that has no meaning.
 //
-// An Entry that was read is written with its keys in the order in which they
-// were read, unknown ones included, and a timestamp that was read as an integer
-// and not set anew is written as one. So a line that Flux wrote comes out with
-// the same bytes.
+// The keys of an Entry that was read are written in the order in which they were
+// read, unknown ones included. A timestamp that was read as an integer is written
+// as one, unless it was set anew. So a line that Flux wrote comes out with the same
+// bytes.
 //
-// It refuses what [Parse] would refuse, and returns dst as it was. The error
-// wraps [ErrEntry] for a timestamp that is not finite and greater than zero, a
-// name that is empty, holds U+0000 or is not UTF-8, and a Context that is not
-// one JSON object. It wraps [ErrLimit] for a line longer than [DefaultMaxLine]
-// or nested deeper than [DefaultMaxDepth]. AppendEntry allocates only to grow
-// dst, and as Parse does for unusual lines. It retains nothing of e.
+// It refuses what [Parse] would refuse, and then returns dst as it was. The error
+// wraps [ErrEntry] for a timestamp that is not finite and greater than zero, for a
+// name that is empty, holds U+0000 or is not UTF-8, and for a Context that is not
+// one JSON object. It wraps [ErrLimit] for a line longer than [DefaultMaxLine] or
+// nested deeper than [DefaultMaxDepth]. AppendEntry allocates only to grow dst, and
+// as Parse does for unusual lines. It retains nothing of e.
 func AppendEntry(dst []byte, e Entry) ([]byte, error) {
 	if err := e.check(); err != nil {
 		return dst, err
 	}
 	out := dst
 	if e.line != nil {
-		var err *refusal
+		var err error
 		if out, err = e.appendAsRead(out); err != nil {
 			return dst, err
 		}
@@ -43,22 +42,20 @@ func AppendEntry(dst []byte, e Entry) ([]byte, error) {
 		}
 		out = append(out, '}')
 	}
-	if size := len(out) - len(dst); size > DefaultMaxLine {
-		err := fmt.Errorf("line of %d bytes, longer than %d", size, DefaultMaxLine)
-		return dst, &refusal{field: "entry", err: err, category: ErrLimit}
+	if len(out)-len(dst) > DefaultMaxLine {
+		return dst, refuse(ErrLimit, "entry", tooLong(DefaultMaxLine))
 	}
 	return append(out, '\n'), nil
 }
 
-// check returns the error of a field that cannot be written, as an error so
-// that a nil one is nil.
+// check returns the error of a field that cannot be written.
 func (e *Entry) check() error {
 	if err := e.Timestamp.check(); err != nil {
-		return entryError("timestamp", err)
+		return refuse(ErrEntry, "timestamp", err)
 	}
 	if !isPlain(e.Name) {
 		if err := checkName(e.Name); err != nil {
-			return entryError("name", err)
+			return refuse(ErrEntry, "name", err)
 		}
 	}
 	return e.checkContext()
@@ -69,17 +66,17 @@ func (e *Entry) checkContext() error {
 	if len(e.Context) == 0 {
 		return nil
 	}
-	within := DecoderOptions{}.limits().context
+	within := jsonscan.Limits{Depth: DefaultMaxDepth - 1}
 	if e.Context[0] == '{' {
 		if end, ok := within.ValueEnd(e.Context, 0); ok && end == len(e.Context) {
 			return nil
 		}
 	}
 	if err := jsonscan.Check(e.Context, within); err != nil {
-		return entryScanError("context", err)
+		return refuseJSON("context", err)
 	}
 	if jsonscan.KindOf(e.Context) != jsonscan.KindObject {
-		return entryError("context", errNotObject)
+		return refuse(ErrEntry, "context", errNotObject)
 	}
 	return nil
 }
@@ -92,8 +89,8 @@ func (e *Entry) appendTimestamp(dst []byte) []byte {
 	return jsonscan.AppendFloat(dst, float64(e.Timestamp))
 }
 
-// isPlain reports whether a name is its own JSON text, between quotes: as good
-// as all are.
+// isPlain reports whether a name is its own JSON text, between quotes. Nearly all
+// names are.
 func isPlain(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
@@ -127,7 +124,7 @@ func (e *Entry) appendContext(dst []byte) []byte {
 // appendAsRead appends e with the keys of e.line, in their order: the values
 // that RFC 18 knows from the fields, the others as they were read. A context
 // that was not read comes last; one that was removed is left out.
-func (e *Entry) appendAsRead(dst []byte) ([]byte, *refusal) {
+func (e *Entry) appendAsRead(dst []byte) ([]byte, error) {
 	separator := byte('{')
 	wrote := 0
 	c := jsonscan.Limits{Depth: DefaultMaxDepth}.Object(e.line)
@@ -153,10 +150,10 @@ func (e *Entry) appendAsRead(dst []byte) ([]byte, *refusal) {
 		separator = ','
 	}
 	if err := c.Err(); err != nil {
-		return dst, entryScanError("entry", err)
+		return dst, refuseJSON("entry", err)
 	}
 	if wrote&hasTimestamp == 0 || wrote&hasName == 0 {
-		return dst, entryError("entry", errChanged)
+		return dst, refuse(ErrEntry, "entry", errChanged)
 	}
 	if wrote&hasContext == 0 && len(e.Context) > 0 {
 		dst = e.appendContext(append(dst, `,"context":`...))

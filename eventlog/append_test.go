@@ -48,26 +48,26 @@ func TestAnInvalidEntryIsRefusedAndNothingAppended(t *testing.T) {
 		text     string
 		category error
 	}{
-		{eventlog.Entry{}, "timestamp: not greater than zero", eventlog.ErrEntry},
-		{eventlog.Entry{Timestamp: -1, Name: "x"}, "timestamp: not greater than zero", eventlog.ErrEntry},
-		{eventlog.Entry{Timestamp: eventlog.Timestamp(math.NaN()), Name: "x"}, "timestamp: not a finite number", eventlog.ErrEntry},
-		{eventlog.Entry{Timestamp: eventlog.Timestamp(math.Inf(1)), Name: "x"}, "timestamp: not a finite number", eventlog.ErrEntry},
-		{eventlog.Entry{Timestamp: eventlog.Timestamp(math.Inf(-1)), Name: "x"}, "timestamp: not a finite number", eventlog.ErrEntry},
-		{eventlog.Entry{Timestamp: 1}, "name: empty", eventlog.ErrEntry},
-		{eventlog.Entry{Timestamp: 1, Name: "a\x00"}, "name: holds U+0000", eventlog.ErrEntry},
+		{eventlog.Entry{}, "timestamp: must be greater than zero", eventlog.ErrEntry},
+		{eventlog.Entry{Timestamp: -1, Name: "x"}, "timestamp: must be greater than zero", eventlog.ErrEntry},
+		{eventlog.Entry{Timestamp: eventlog.Timestamp(math.NaN()), Name: "x"}, "timestamp: must be a finite number", eventlog.ErrEntry},
+		{eventlog.Entry{Timestamp: eventlog.Timestamp(math.Inf(1)), Name: "x"}, "timestamp: must be a finite number", eventlog.ErrEntry},
+		{eventlog.Entry{Timestamp: eventlog.Timestamp(math.Inf(-1)), Name: "x"}, "timestamp: must be a finite number", eventlog.ErrEntry},
+		{eventlog.Entry{Timestamp: 1}, "name: must not be empty", eventlog.ErrEntry},
+		{eventlog.Entry{Timestamp: 1, Name: "a\x00"}, "name: must not hold U+0000", eventlog.ErrEntry},
 		{eventlog.Entry{Timestamp: 1, Name: "a\xff"}, "name: invalid UTF-8", eventlog.ErrEntry},
 		{eventlog.Entry{Timestamp: 1, Name: "a\x80"}, "name: invalid UTF-8", eventlog.ErrEntry},
 		{context("{"), "context: offset 1: unexpected end", eventlog.ErrEntry},
 		{context("{}}"), `context: offset 2: text after the value: byte "}"`, eventlog.ErrEntry},
 		{context(" "), "context: offset 1: unexpected end", eventlog.ErrEntry},
-		{context("[]"), "context: not an object", eventlog.ErrEntry},
-		{context("null"), "context: not an object", eventlog.ErrEntry},
-		{context(`"x"`), "context: not an object", eventlog.ErrEntry},
+		{context("[]"), "context: must be an object", eventlog.ErrEntry},
+		{context("null"), "context: must be an object", eventlog.ErrEntry},
+		{context(`"x"`), "context: must be an object", eventlog.ErrEntry},
 		{context(`{"a":1,"a":2}`), `context: offset 7: duplicate key "a"`, eventlog.ErrEntry},
 		{context("{\"a\":\"\n\"}"), `context: offset 6: control character "\n" in a string`, eventlog.ErrEntry},
 		{context("{\"a\":\"\xff\"}"), `context: offset 6: invalid UTF-8: byte "\xff" in a string`, eventlog.ErrEntry},
 		{context(`{"a":` + strings.Repeat("[", 2047) + strings.Repeat("]", 2047) + `}`), "context: offset 2051: nested too deep", eventlog.ErrLimit},
-		{eventlog.Entry{Timestamp: 1, Name: strings.Repeat("x", 1<<20)}, "entry: line of 1048603 bytes, longer than 1048576", eventlog.ErrLimit},
+		{eventlog.Entry{Timestamp: 1, Name: strings.Repeat("x", 1<<20)}, "entry: line longer than 1048576 bytes", eventlog.ErrLimit},
 	} {
 		dst := []byte("before")
 		out, err := eventlog.AppendEntry(dst, tt.entry)
@@ -153,7 +153,7 @@ func TestAFieldThatWasSetIsWritten(t *testing.T) {
 	requireWritten(t, `{"name":"x","timestamp":42,"other":1}`, e)
 	e.Name = ""
 	_, err := eventlog.AppendEntry(nil, e)
-	require.EqualError(t, err, "eventlog: name: empty")
+	require.EqualError(t, err, "eventlog: name: must not be empty")
 
 	built := eventlog.Entry{Timestamp: 42, Name: "x", Context: []byte(`{"b":2}`)}
 	requireWritten(t, `{"timestamp":42.0,"name":"x","context":{"b":2}}`, built)

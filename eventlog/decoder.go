@@ -9,10 +9,9 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// The limits of reading where nothing else is said, and of writing.
+// The limits of writing, and the defaults of reading.
 const (
-	// DefaultMaxLine is how many bytes a line has at most, its newline not
-	// counted.
+	// DefaultMaxLine is how many bytes a line has at most, without its newline.
 	DefaultMaxLine = 1 << 20
 	// DefaultMaxDepth is how many levels an entry has at most: the entry is
 	// one, its name and an empty context are the second. It is the limit of
@@ -22,46 +21,37 @@ const (
 
 // DecoderOptions are the limits of a Decoder. The zero value is the default.
 type DecoderOptions struct {
-	// MaxLine is how many bytes a line may have, its newline not counted. 0 and
+	// MaxLine is how many bytes a line may have, without its newline. 0 and
 	// less mean DefaultMaxLine. It bounds the memory of the Decoder.
 	MaxLine int
 	// MaxDepth is how many levels an entry may have. 0 and less mean
-	// DefaultMaxDepth; 1 means 2, for no event has less.
+	// DefaultMaxDepth; 1 means 2: no event has less.
 	MaxDepth int
 	// MaxEvents is how many entries the Decoder hands out; one more line is
-	// ErrLimit. 0 and less mean no limit: the Decoder keeps no entries.
+	// [ErrLimit]. 0 and less mean no limit: the Decoder keeps no entries.
 	MaxEvents int
-	// StrictKeys makes a key that RFC 18 does not know an error (ErrEntry). By
+	// StrictKeys makes a key that RFC 18 does not know an error ([ErrEntry]). By
 	// default an Entry keeps it, and AppendEntry writes it again.
 	StrictKeys bool
 }
 
-// limits are the DecoderOptions in force.
-type limits struct {
-	line, events int // events: 0 is none
-	strict       bool
-	entry        jsonscan.Limits
-	context      jsonscan.Limits // of a value in an entry
+// inForce returns the limits that o means: MaxLine and MaxDepth are set.
+func (o DecoderOptions) inForce() DecoderOptions {
+	if o.MaxLine <= 0 {
+		o.MaxLine = DefaultMaxLine
+	}
+	if o.MaxDepth <= 0 {
+		o.MaxDepth = DefaultMaxDepth
+	}
+	o.MaxDepth = max(o.MaxDepth, 2)
+	return o
 }
 
-// limits returns the limits that o stands for.
-func (o DecoderOptions) limits() limits {
-	depth := max(o.MaxDepth, 2)
-	if o.MaxDepth <= 0 {
-		depth = DefaultMaxDepth
-	}
-	l := limits{
-		line:    o.MaxLine,
-		events:  max(o.MaxEvents, 0),
-		strict:  o.StrictKeys,
-		entry:   jsonscan.Limits{Depth: depth},
-		context: jsonscan.Limits{Depth: depth - 1},
-	}
-	if l.line <= 0 {
-		l.line = DefaultMaxLine
-	}
-	return l
-}
+// entry returns the limits of an entry.
+func (o *DecoderOptions) entry() jsonscan.Limits { return jsonscan.Limits{Depth: o.MaxDepth} }
+
+// context returns the limits of a value in an entry.
+func (o *DecoderOptions) context() jsonscan.Limits { return jsonscan.Limits{Depth: o.MaxDepth - 1} }
 
 // Decoder reads the entries of a log from a reader. It hands out what [Entries]
 // does on the whole log. It belongs to one goroutine. The zero Decoder is not
@@ -83,7 +73,7 @@ type Decoder struct {
 // NewDecoder returns a Decoder that reads from r, as far ahead as it likes.
 func NewDecoder(r io.Reader, o DecoderOptions) *Decoder {
 	d := &Decoder{r: r}
-	d.p = parser{limits: o.limits(), names: &d.names}
+	d.p = parser{o: o.inForce(), names: &d.names}
 	return d
 }
 
@@ -92,22 +82,22 @@ func NewDecoder(r io.Reader, o DecoderOptions) *Decoder {
 func (d *Decoder) Line() int { return d.line }
 
 // Offset returns how many bytes the entries handed out so far take, newlines
-// included: where the next one begins. After ErrTorn it is how long the log is
+// included: where the next one begins. After [ErrTorn] it is how long the log is
 // without the torn line.
 func (d *Decoder) Offset() int64 { return d.offset }
 
 // All returns an iterator over the entries that are left. It ends with the log
 // or after the first error, which comes with a zero Entry. The error is a
 // *[SyntaxError] for a line that [Parse] would refuse, for [ErrTorn] and for
-// [ErrLimit]. If the reader failed, it wraps the reader's error and names the
-// line and how many bytes were read. No line is skipped: what follows an invalid
-// line is not read. All may be called again after a loop was left and goes on
-// there; after an error it yields that error again.
+// [ErrLimit]. If the reader failed, the error wraps the reader's and tells the line
+// and the offset. No line is skipped: nothing after an invalid line is read. After a
+// break, another loop over All goes on where the first one stopped. After an error
+// it yields that error again.
 //
 // An Entry is valid until the next step of the iterator. Its Name stays valid;
-// [Entry.Clone] keeps the rest. A step allocates as Parse does, but not for names
-// met lately. The buffer grows to the longest line, and to 64 KiB on a log of
-// that size.
+// [Entry.Clone] keeps the rest. A step allocates as Parse does, except for names
+// that the log had lately. The buffer grows to the longest line, and to 64 KiB on a
+// log of that size.
 func (d *Decoder) All() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) { d.all(yield) }
 }
@@ -140,7 +130,7 @@ func (d *Decoder) next(e *Entry) error {
 		return err // and again, for the reader is not asked again
 	}
 	var invalid *SyntaxError
-	if n := d.p.limits.events; n > 0 && d.line >= n {
+	if n := d.p.o.MaxEvents; n > 0 && d.line >= n {
 		invalid = syntaxError(ErrLimit, 0, fmt.Errorf("more than %d entries", n))
 	} else {
 		invalid = d.p.line(line, e)
@@ -165,7 +155,7 @@ func (d *Decoder) nextLine() ([]byte, error) {
 			return unread[:d.scanned+i], nil
 		}
 		d.scanned = len(unread)
-		switch limit := d.p.limits.line; {
+		switch limit := d.p.o.MaxLine; {
 		case len(unread) > limit:
 			return nil, lineError(limit).at(d.line+1, d.offset)
 		case d.readErr == io.EOF && len(unread) == 0:

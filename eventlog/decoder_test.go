@@ -307,13 +307,13 @@ func TestUnknownKeysAreRefusedOnDemand(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
 	_, err = drain(eventlog.NewDecoder(strings.NewReader(good+line), eventlog.DecoderOptions{StrictKeys: true}))
-	require.EqualError(t, err, fmt.Sprintf(`eventlog: line 2: offset %d: unknown key "other"`, len(good)+28))
-	requireSyntaxError(t, err, 2, int64(len(good)+28), eventlog.ErrEntry)
+	require.EqualError(t, err, fmt.Sprintf(`eventlog: line 2: offset %d: other: unknown key`, len(good)+36))
+	requireSyntaxError(t, err, 2, int64(len(good)+36), eventlog.ErrEntry)
 	_, err = drain(eventlog.NewDecoder(strings.NewReader(`{"name":"x","timestamp":1}`+"\n"), eventlog.DecoderOptions{StrictKeys: true}))
 	require.NoError(t, err)
 	long := strings.Repeat("k", 100)
 	_, err = drain(eventlog.NewDecoder(strings.NewReader(`{"`+long+`":1,"x":1}`+"\n"), eventlog.DecoderOptions{StrictKeys: true}))
-	require.EqualError(t, err, `eventlog: line 1: offset 1: unknown key "`+long[:64]+`"`)
+	require.EqualError(t, err, `eventlog: line 1: offset 104: `+long[:64]+`...: unknown key`)
 }
 
 func TestNegativeLimitsAreTheDefaults(t *testing.T) {

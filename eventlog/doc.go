@@ -17,17 +17,16 @@
 //
 // Duties of the caller:
 //
-//  1. Keep an entry with [Entry.Clone]: entries alias their input, and those of
-//     a Decoder are valid until its next step.
+//  1. Keep an entry with [Entry.Clone]: entries alias their input, and an entry
+//     of a Decoder is valid until the next step.
 //  2. Do not append to a torn log before it is repaired: cut it at the offset
 //     that [ErrTorn] comes with.
 //
 // # Vocabulary
 //
-// A log is torn if text follows its last newline: a write did not finish. The
-// usual form of a line is what every writer puts: timestamp, name and perhaps
-// context, in this order, without white space between them. Other lines are
-// unusual, and as legal.
+// A log is torn if text follows its last newline: a write did not finish. Nearly
+// all lines have the usual form: timestamp, name and perhaps context, in this order,
+// without white space between them. Unusual lines are legal too.
 //
 // # Ownership
 //
@@ -36,16 +35,15 @@
 //
 // # Cost and limits
 //
-// An entry in the usual form is read and written in one pass, without an
-// allocation. An unknown name costs one, unless it was met lately. A line has at
-// most 1 MiB and 2048 levels, unless [DecoderOptions] say otherwise; beyond is
-// [ErrLimit]. A Decoder holds one line and 64 KiB, or twice the line if that is
-// more.
+// A line of the usual form is read and written in one pass, without an allocation. A
+// name that RFC 21 does not know costs one, unless the log had it lately. A line has
+// at most 1 MiB and 2048 levels, unless [DecoderOptions] say otherwise; the error is
+// [ErrLimit]. A Decoder keeps 64 KiB, or twice the longest line if that is more.
 //
 // # Differences from the reference
 //
-//   - Text after the last newline is ErrTorn. The reference drops it in silence,
-//     and an append would glue the next event onto it.
+//   - Text after the last newline is [ErrTorn]. The reference drops it silently, and
+//     an append would glue the next event onto it.
 //   - A key that appears twice is refused, in the context too.
 //   - A timestamp is greater than zero, as RFC 18 says. Any order is legal.
 //   - A name is not empty and holds no U+0000: C code would read another name.

@@ -12,9 +12,9 @@ import (
 // come out first. The limits are the defaults of [DecoderOptions].
 //
 // The entries alias log, their names do not. log must not change while they are
-// used. The iterator may be used again and starts over. It remembers names met
-// lately, so that a name that is not of RFC 21 does not cost an allocation each
-// time. Otherwise entries cost what Parse says.
+// used. Each loop starts over. The iterator remembers names that the log had lately,
+// so that a name that RFC 21 does not know does not cost an allocation each time.
+// Otherwise an entry costs what Parse says.
 func Entries(log []byte) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) { entries(log, yield) }
 }
@@ -23,7 +23,7 @@ func Entries(log []byte) iter.Seq2[Entry, error] {
 // inlined: then a loop over it allocates nothing.
 func entries(log []byte, yield func(Entry, error) bool) {
 	var n names
-	p := parser{limits: DecoderOptions{}.limits(), names: &n}
+	p := parser{o: DecoderOptions{}.inForce(), names: &n}
 	for line, start := 1, 0; start < len(log); line++ {
 		rest := log[start:]
 		size := bytes.IndexByte(rest, '\n')
@@ -32,8 +32,8 @@ func entries(log []byte, yield func(Entry, error) bool) {
 		switch {
 		case size >= 0:
 			err = p.line(rest[:size], &e)
-		case len(rest) > p.limits.line:
-			err = lineError(p.limits.line)
+		case len(rest) > p.o.MaxLine:
+			err = lineError(p.o.MaxLine)
 		default:
 			err = syntaxError(ErrTorn, 0, ErrTorn)
 		}

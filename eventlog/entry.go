@@ -9,9 +9,9 @@ import (
 // refuses it.
 //
 // An Entry that was read also remembers what AppendEntry needs to write the same
-// bytes: that its timestamp had no fraction, an unusual order of its keys, and
-// keys that RFC 18 does not name. A field that is set anew is written as set, and
-// the rest is kept. An Entry built from the three fields remembers nothing.
+// bytes: a timestamp without a fraction, an unusual order of keys, and keys that RFC
+// 18 does not name. A field that is set anew is written as set, and the rest is
+// kept. An Entry built from the three fields remembers nothing.
 type Entry struct {
 	// Timestamp is when the event was created; finite and greater than zero.
 	Timestamp Timestamp

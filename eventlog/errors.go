@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
@@ -33,13 +34,12 @@ type SyntaxError struct {
 	Line int
 	// Offset is where the fault is, in bytes from the start of the input, from
 	// 0. For ErrTorn it is where the torn line begins: up to there, the log is
-	// complete. Where a key is missing or the object as a whole is at fault,
-	// it is where the line begins.
+	// complete. For a missing key, or a fault of the object as a whole, it is
+	// where the line begins.
 	Offset int64
-	// Err is the cause. It keeps no reference to the input.
+	// Err wraps the category and the cause; its text tells the cause. It keeps no
+	// reference to the input.
 	Err error
-
-	category error
 }
 
 // Error returns the text `eventlog: line 3: offset 40: duplicate key "name"`.
@@ -47,52 +47,35 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("eventlog: line %d: offset %d: %v", e.Line, e.Offset, e.Err)
 }
 
-// Unwrap returns the category, one of ErrSyntax, ErrEntry, ErrTorn and
-// ErrLimit, and the cause.
-func (e *SyntaxError) Unwrap() []error { return unwrap(e.category, e.Err) }
+// Unwrap returns Err. It wraps one of [ErrSyntax], [ErrEntry], [ErrTorn] and
+// [ErrLimit], and the cause.
+func (e *SyntaxError) Unwrap() error { return e.Err }
 
-// refusal is the error of an Entry that cannot be written. Its text is
-// `eventlog: name: empty`.
-type refusal struct {
-	field    string // "timestamp", "name", "context", or "entry" for the whole
-	err      error
-	category error // ErrEntry or ErrLimit
-}
+// A cause is an error of a category, whose text it does not repeat.
+type cause struct{ category, err error }
 
-func (e *refusal) Error() string   { return fmt.Sprintf("eventlog: %s: %v", e.field, e.err) }
-func (e *refusal) Unwrap() []error { return unwrap(e.category, e.err) }
-
-// unwrap returns category and cause, each once and neither nil.
-func unwrap(category, cause error) []error {
-	switch {
-	case category == nil || category == cause:
-		return []error{cause}
-	case cause == nil:
-		return []error{category}
-	}
-	return []error{category, cause}
-}
+func (c *cause) Error() string   { return c.err.Error() }
+func (c *cause) Unwrap() []error { return []error{c.category, c.err} }
 
 // The causes that have no value to tell. Those of a field follow its name.
 var (
 	errEmptyLine    = errors.New("empty line")
 	errReturn       = errors.New("carriage return before the newline")
 	errInnerNewline = errors.New("newline inside an entry")
-	errMissing      = errors.New("missing")
-	errNotNumber    = errors.New("not a number")
-	errNotFinite    = errors.New("not a finite number")
-	errNotPositive  = errors.New("not greater than zero")
-	errNotString    = errors.New("not a string")
-	errEmpty        = errors.New("empty")
-	errNUL          = errors.New("holds U+0000")
-	errNotObject    = errors.New("not an object")
+	errUnknown      = errors.New("unknown key")
+	errNotNumber    = errors.New("must be a number")
+	errNotFinite    = errors.New("must be a finite number")
+	errNotPositive  = errors.New("must be greater than zero")
+	errEmpty        = errors.New("must not be empty")
+	errNUL          = errors.New("must not hold U+0000")
+	errNotObject    = errors.New("must be an object")
 	errCount        = errors.New("reader returned an impossible count")
 	errChanged      = errors.New("the line it was read from has changed")
 )
 
 // syntaxError returns the error of a line, at an offset in it.
-func syntaxError(category error, offset int, cause error) *SyntaxError {
-	return &SyntaxError{Line: 1, Offset: int64(offset), Err: cause, category: category}
+func syntaxError(category error, offset int, err error) *SyntaxError {
+	return &SyntaxError{Line: 1, Offset: int64(offset), Err: &cause{category, err}}
 }
 
 // at returns e, which is of one line, with its place in a log.
@@ -102,53 +85,45 @@ func (e *SyntaxError) at(line int, start int64) *SyntaxError {
 	return e
 }
 
-// fieldError returns the error of a field of an object, at an offset in its
-// line.
-func fieldError(field string, offset int, cause error) *SyntaxError {
-	return syntaxError(ErrEntry, offset, fmt.Errorf("%s: %w", field, cause))
-}
+// tooLong returns the cause of the error of a line of more than limit bytes.
+func tooLong(limit int) error { return fmt.Errorf("line longer than %d bytes", limit) }
 
 // lineError returns the error of a line of more than limit bytes.
-func lineError(limit int) *SyntaxError {
-	return syntaxError(ErrLimit, limit, fmt.Errorf("line longer than %d bytes", limit))
-}
+func lineError(limit int) *SyntaxError { return syntaxError(ErrLimit, limit, tooLong(limit)) }
 
-// scanError returns the error of a line that the JSON scanner refused.
-func scanError(err error) *SyntaxError {
+// faultError returns the error of a line with a fault. An error of syntax goes
+// before what is wrong with a member.
+func faultError(line []byte, within jsonscan.Limits, fault *jsonobj.Fault) *SyntaxError {
 	var scan *jsonscan.SyntaxError
-	if !errors.As(err, &scan) {
-		return syntaxError(ErrSyntax, 0, err)
+	if errors.As(fault, &scan) || errors.As(jsonscan.Check(line, within), &scan) {
+		return syntaxError(scanCategory(scan, ErrSyntax), scan.Offset, scan.Err)
 	}
-	return syntaxError(scanCategory(scan, ErrSyntax), scan.Offset, scan.Err)
+	err := fault.Err
+	if fault.Path != "" {
+		err = fmt.Errorf("%s: %w", fault.Path, err)
+	}
+	return syntaxError(ErrEntry, fault.Offset, err)
 }
 
-// scanCategory returns the category of an error of the JSON scanner, other if
-// it has none of its own here.
+// scanCategory returns the category of an error of the JSON scanner.
 func scanCategory(err *jsonscan.SyntaxError, other error) error {
-	switch {
-	case errors.Is(err, jsonscan.ErrDepth):
+	if errors.Is(err, jsonscan.ErrDepth) {
 		return ErrLimit
-	case errors.Is(err, jsonscan.ErrKind):
-		return ErrEntry
 	}
 	return other
 }
 
-// entryError returns the error of writing a field.
-func entryError(field string, cause error) *refusal {
-	return &refusal{field: field, err: cause, category: ErrEntry}
+// refuse returns the error of an Entry that cannot be written, such as
+// `eventlog: name: must not be empty`. The field is "entry" for the whole.
+func refuse(category error, field string, err error) error {
+	return fmt.Errorf("eventlog: %s: %w", field, &cause{category, err})
 }
 
-// entryScanError returns the error of writing a field whose value the JSON
-// scanner refused.
-func entryScanError(field string, err error) *refusal {
+// refuseJSON is refuse for a field whose JSON the scanner refused.
+func refuseJSON(field string, err error) error {
 	var scan *jsonscan.SyntaxError
 	if !errors.As(err, &scan) {
-		return entryError(field, err)
+		return refuse(ErrEntry, field, err)
 	}
-	return &refusal{
-		field:    field,
-		err:      fmt.Errorf("offset %d: %w", scan.Offset, scan.Err),
-		category: scanCategory(scan, ErrEntry),
-	}
+	return refuse(scanCategory(scan, ErrEntry), field, fmt.Errorf("offset %d: %w", scan.Offset, scan.Err))
 }

@@ -80,7 +80,7 @@ func ExampleAppendEntry() {
 	fmt.Println(err)
 	os.Stdout.Write(log)
 	// Output:
-	// eventlog: context: not an object
+	// eventlog: context: must be an object
 	// {"timestamp":1552593348.0881419,"name":"start"}
 	// {"timestamp":1552593349.0,"name":"finish","context":{"status":0}}
 }

@@ -62,7 +62,7 @@ func TestTheUsualPathIsTaken(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.eventlog")
 	require.NoError(t, err)
 	require.NotEmpty(t, paths)
-	p := parser{limits: DecoderOptions{}.limits()}
+	p := parser{o: DecoderOptions{}.inForce()}
 	for _, path := range paths {
 		log, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -89,11 +89,4 @@ func TestOnlyAnUnusualLineIsRemembered(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, e.line != nil, line)
 	}
-}
-
-func TestErrorsNameCategoryAndCauseOnce(t *testing.T) {
-	require.Equal(t, []error{ErrTorn}, (&SyntaxError{Err: ErrTorn, category: ErrTorn}).Unwrap())
-	require.Equal(t, []error{ErrSyntax, errReturn}, (&SyntaxError{Err: errReturn, category: ErrSyntax}).Unwrap())
-	require.Equal(t, []error{errReturn}, (&SyntaxError{Err: errReturn}).Unwrap())
-	require.Equal(t, []error{ErrEntry}, (&refusal{category: ErrEntry}).Unwrap())
 }

@@ -2,11 +2,10 @@ package eventlog
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
@@ -24,7 +23,7 @@ func Parse(line []byte) (Entry, error) {
 	if len(line) > 0 && line[len(line)-1] == '\n' {
 		line = line[:len(line)-1]
 	}
-	p := parser{limits: DecoderOptions{}.limits()}
+	p := parser{o: DecoderOptions{}.inForce()}
 	var e Entry
 	if err := p.line(line, &e); err != nil {
 		return Entry{}, err
@@ -34,15 +33,15 @@ func Parse(line []byte) (Entry, error) {
 
 // parser reads the lines of one log.
 type parser struct {
-	limits limits
-	names  *names
+	o     DecoderOptions // in force
+	names *names
 }
 
 // line sets e to the entry that line, without its newline, holds. After an
 // error, e means nothing.
 func (p *parser) line(line []byte, e *Entry) *SyntaxError {
-	if len(line) > p.limits.line {
-		return lineError(p.limits.line)
+	if len(line) > p.o.MaxLine {
+		return lineError(p.o.MaxLine)
 	}
 	if p.usual(line, e) {
 		return nil
@@ -89,7 +88,7 @@ func (p *parser) usual(line []byte, e *Entry) bool {
 	if len(line) <= i || string(line[end:i]) != beforeContext || line[i] != '{' {
 		return false
 	}
-	end, ok = p.limits.context.ValueEnd(line, i)
+	end, ok = p.o.context().ValueEnd(line, i)
 	if !ok || string(line[end:]) != `}` {
 		return false
 	}
@@ -123,25 +122,16 @@ func (p *parser) unusual(line []byte, e *Entry) *SyntaxError {
 	}
 	seen := 0
 	reorder := false // keys are not in the usual order, or not the usual ones
-	c := p.limits.entry.Object(line)
-	var semantic *SyntaxError // the first; an error of syntax goes before it
-	for c.Next() {
-		bit, err := p.member(&c, e)
-		if err != nil && semantic == nil {
-			semantic = err
-		}
+	doc := jsonobj.NewDoc(line, p.o.entry())
+	o := doc.Object()
+	for o.Next() {
+		bit := p.member(&o, line, e)
 		reorder = reorder || bit == 0 || seen >= bit
 		seen |= bit
 	}
-	switch {
-	case c.Err() != nil:
-		return scanError(c.Err())
-	case semantic != nil:
-		return semantic
-	case seen&hasTimestamp == 0:
-		return fieldError("timestamp", 0, errMissing)
-	case seen&hasName == 0:
-		return fieldError("name", 0, errMissing)
+	o.Require("timestamp", "name")
+	if doc.Failed() {
+		return faultError(line, p.o.entry(), doc.Fault())
 	}
 	if reorder {
 		e.line = line[:len(line):len(line)]
@@ -163,43 +153,42 @@ func (p *parser) text(line []byte) *SyntaxError {
 	return nil
 }
 
-// member reads the member that c is at and returns which it is, 0 if unknown.
-func (p *parser) member(c *jsonscan.Cursor, e *Entry) (int, *SyntaxError) {
-	raw := c.Raw()
-	switch string(c.Key()) {
+// member reads the member of line that o is at and returns which it is, 0 if
+// unknown.
+func (p *parser) member(o *jsonobj.Reader, line []byte, e *Entry) int {
+	v := o.Value()
+	switch string(o.Key()) {
 	case "timestamp":
-		if jsonscan.KindOf(raw) != jsonscan.KindNumber {
-			return hasTimestamp, fieldError("timestamp", c.Offset(), errNotNumber)
+		if _, ok := setTimestamp(v.Raw(), 0, e); !ok {
+			if v.Kind() == jsonscan.KindNumber {
+				v.Fail(errNotPositive)
+			}
+			v.Float(0, 0) // fails
 		}
-		if _, ok := setTimestamp(raw, 0, e); !ok {
-			return hasTimestamp, fieldError("timestamp", c.Offset(), errNotPositive)
-		}
-		return hasTimestamp, nil
+		return hasTimestamp
 	case "name":
-		if jsonscan.KindOf(raw) != jsonscan.KindString {
-			return hasName, fieldError("name", c.Offset(), errNotString)
-		}
-		e.Name = p.unquote(raw)
+		e.Name = p.names.intern(v.TextBytes())
 		if err := checkName(e.Name); err != nil {
-			return hasName, fieldError("name", c.Offset(), err)
+			v.Fail(err)
 		}
-		return hasName, nil
+		return hasName
 	case "context":
-		if jsonscan.KindOf(raw) != jsonscan.KindObject {
-			return hasContext, fieldError("context", c.Offset(), errNotObject)
+		if v.Kind() != jsonscan.KindObject {
+			v.Fail(errNotObject)
 		}
-		e.Context = raw
-		return hasContext, nil
+		// A part of line, not v.Raw(), or the Doc would escape.
+		end := v.Offset() + len(v.Raw())
+		e.Context = line[v.Offset():end:end]
+		return hasContext
 	}
-	if p.limits.strict {
-		key := c.Key()
-		return 0, syntaxError(ErrEntry, c.KeyOffset(), errors.New("unknown key "+guard.Quote(key)))
+	if p.o.StrictKeys {
+		v.Fail(errUnknown)
 	}
-	return 0, nil
+	return 0
 }
 
-// checkName returns why a name cannot be that of an event, nil if it can. For a
-// peer written in C a name ends at U+0000: it would read another name.
+// checkName returns why an event cannot have a name, nil if it can. For a peer
+// written in C a name ends at U+0000: it would read another name.
 func checkName(name string) error {
 	switch {
 	case name == "":
@@ -210,13 +199,4 @@ func checkName(name string) error {
 		return jsonscan.ErrUTF8
 	}
 	return nil
-}
-
-// unquote returns the content of a string token that was checked.
-func (p *parser) unquote(raw []byte) string {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return p.names.intern(raw[1 : len(raw)-1])
-	}
-	s, _ := jsonscan.String(raw)
-	return s
 }

@@ -87,14 +87,14 @@ func TestRFC18ALogIsWrittenByWholeEvents(t *testing.T) {
 
 func TestRFC18TimestampIsRequired(t *testing.T) {
 	_, err := eventlog.Parse([]byte(`{"name":"x"}`))
-	require.EqualError(t, err, "eventlog: line 1: offset 0: timestamp: missing")
+	require.EqualError(t, err, "eventlog: line 1: offset 0: timestamp: key is missing")
 	require.ErrorIs(t, err, eventlog.ErrEntry)
 }
 
 func TestRFC18TimestampIsANumber(t *testing.T) {
 	for _, value := range []string{`"1.0"`, `null`, `true`, `[1.0]`, `{}`} {
 		_, err := eventlog.Parse([]byte(`{"timestamp":` + value + `,"name":"x"}`))
-		require.EqualError(t, err, "eventlog: line 1: offset 13: timestamp: not a number")
+		require.EqualError(t, err, "eventlog: line 1: offset 13: timestamp: must be a number")
 		require.ErrorIs(t, err, eventlog.ErrEntry)
 	}
 }
@@ -102,10 +102,10 @@ func TestRFC18TimestampIsANumber(t *testing.T) {
 func TestRFC18TimestampIsGreaterThanZero(t *testing.T) {
 	for _, value := range []string{`0`, `-0`, `0.0`, `-0.0`, `-1`, `-0.5`, `0e5`, `1e-400`, `-9223372036854775808`} {
 		_, err := eventlog.Parse([]byte(`{"timestamp":` + value + `,"name":"x"}`))
-		require.EqualError(t, err, "eventlog: line 1: offset 13: timestamp: not greater than zero", value)
+		require.EqualError(t, err, "eventlog: line 1: offset 13: timestamp: must be greater than zero", value)
 		require.ErrorIs(t, err, eventlog.ErrEntry)
 		_, err = eventlog.Parse([]byte(`{"name":"x", "timestamp": ` + value + `}`))
-		require.EqualError(t, err, "eventlog: line 1: offset 26: timestamp: not greater than zero", value)
+		require.EqualError(t, err, "eventlog: line 1: offset 26: timestamp: must be greater than zero", value)
 	}
 	e, err := eventlog.Parse([]byte(`{"timestamp":5e-324,"name":"x"}`))
 	require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestRFC18TimestampMayHaveSubSecondPrecision(t *testing.T) {
 
 func TestRFC18NameIsRequired(t *testing.T) {
 	_, err := eventlog.Parse([]byte(`{"timestamp":1.0}`))
-	require.EqualError(t, err, "eventlog: line 1: offset 0: name: missing")
+	require.EqualError(t, err, "eventlog: line 1: offset 0: name: key is missing")
 	require.ErrorIs(t, err, eventlog.ErrEntry)
 	_, err = eventlog.Parse([]byte(`{"timestamp":1.0,"Name":"x"}`))
 	require.ErrorIs(t, err, eventlog.ErrEntry)
@@ -139,7 +139,7 @@ func TestRFC18NameIsRequired(t *testing.T) {
 func TestRFC18NameIsAString(t *testing.T) {
 	for _, value := range []string{`1`, `null`, `true`, `["x"]`, `{}`} {
 		_, err := eventlog.Parse([]byte(`{"timestamp":1.0,"name":` + value + `}`))
-		require.EqualError(t, err, "eventlog: line 1: offset 24: name: not a string")
+		require.EqualError(t, err, "eventlog: line 1: offset 24: name: must be a string")
 		require.ErrorIs(t, err, eventlog.ErrEntry)
 	}
 	e, err := eventlog.Parse([]byte(`{"timestamp":1.0,"name":"a\u00e9\"\n"}`))
@@ -159,7 +159,7 @@ func TestRFC18ContextIsOptional(t *testing.T) {
 func TestRFC18ContextIsAnObject(t *testing.T) {
 	for _, value := range []string{`1`, `null`, `true`, `["x"]`, `"x"`} {
 		_, err := eventlog.Parse([]byte(`{"timestamp":1.0,"name":"x","context":` + value + `}`))
-		require.EqualError(t, err, "eventlog: line 1: offset 38: context: not an object")
+		require.EqualError(t, err, "eventlog: line 1: offset 38: context: must be an object")
 		require.ErrorIs(t, err, eventlog.ErrEntry)
 	}
 }

@@ -1,10 +1,12 @@
 package eventlog
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"time"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
@@ -12,7 +14,7 @@ import (
 // The timestamp of an event is finite and greater than zero. Zero means no time.
 // Near the present the resolution is 0.24 µs.
 //
-// Its text is that of the JSON library of Flux: 17 significant digits without
+// Its text is what the JSON library of Flux prints: 17 significant digits without
 // trailing zeros, as C's %.17g, and ".0" after an integral number.
 type Timestamp float64
 
@@ -38,7 +40,7 @@ func (t Timestamp) Time() time.Time {
 // check returns why t cannot be the time of an event, nil if it can.
 func (t Timestamp) check() error {
 	switch {
-	case t > 0 && t <= math.MaxFloat64:
+	case guard.IsTime(t):
 		return nil
 	case math.IsInf(float64(t), 0) || math.IsNaN(float64(t)):
 		return errNotFinite
@@ -50,7 +52,7 @@ func (t Timestamp) check() error {
 // wraps [ErrEntry] and dst is as it was. It allocates only to grow dst.
 func (t Timestamp) AppendText(dst []byte) ([]byte, error) {
 	if math.IsInf(float64(t), 0) || math.IsNaN(float64(t)) {
-		return dst, entryError("timestamp", errNotFinite)
+		return dst, refuse(ErrEntry, "timestamp", errNotFinite)
 	}
 	return jsonscan.AppendFloat(dst, float64(t)), nil
 }
@@ -72,7 +74,7 @@ func (t Timestamp) MarshalText() ([]byte, error) { return t.AppendText(nil) }
 func (t *Timestamp) UnmarshalText(text []byte) error {
 	f, ok := jsonscan.Float64(text)
 	if !ok {
-		return fieldError("timestamp", 0, errNotNumber)
+		return syntaxError(ErrEntry, 0, fmt.Errorf("timestamp: %w", errNotNumber))
 	}
 	*t = Timestamp(f)
 	return nil

@@ -87,7 +87,7 @@ func TestATimestampThatIsNotFiniteHasNoText(t *testing.T) {
 		stamp := eventlog.Timestamp(stamp)
 		require.Equal(t, want, stamp.String())
 		out, err := stamp.AppendText([]byte("x"))
-		require.EqualError(t, err, "eventlog: timestamp: not a finite number")
+		require.EqualError(t, err, "eventlog: timestamp: must be a finite number")
 		require.ErrorIs(t, err, eventlog.ErrEntry)
 		require.Equal(t, "x", string(out))
 		_, err = stamp.MarshalText()
@@ -101,7 +101,7 @@ func TestTimestampTextIsANumber(t *testing.T) {
 	for _, text := range []string{``, ` 1`, `1 `, `"1"`, `x`, `1e309`, `0x1`, `inf`, `nan`} {
 		stamp := eventlog.Timestamp(7)
 		err := stamp.UnmarshalText([]byte(text))
-		require.EqualError(t, err, "eventlog: line 1: offset 0: timestamp: not a number", text)
+		require.EqualError(t, err, "eventlog: line 1: offset 0: timestamp: must be a number", text)
 		require.ErrorIs(t, err, eventlog.ErrEntry)
 		require.Equal(t, eventlog.Timestamp(7), stamp)
 	}

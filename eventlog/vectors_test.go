@@ -38,7 +38,7 @@ func (v vector) input(t *testing.T) []byte {
 // reason names why we refuse what the reference lets in.
 func reason(err error) string {
 	for _, r := range []string{
-		"duplicate key", "timestamp: not greater than zero", "name: empty", "name: holds U+0000", "torn last line", "carriage return before the newline",
+		"duplicate key", "timestamp: must be greater than zero", "name: must not be empty", "name: must not hold U+0000", "torn last line", "carriage return before the newline",
 	} {
 		if strings.Contains(err.Error(), r) {
 			return "refused: " + r
@@ -78,12 +78,12 @@ func requireAgreement(t *testing.T, differences *refdata.Differences, v vector, 
 func TestLogsAreReadAsTheReferenceReadsThem(t *testing.T) {
 	vectors := refdata.Lines[vector](t, "vectors/eventlog.jsonl.gz", 527)
 	differences := refdata.ExpectDifferences(t, map[string]int{
-		"refused: duplicate key":                      38,
-		"refused: timestamp: not greater than zero":   1,
-		"refused: name: empty":                        84,
-		"refused: torn last line":                     35,
-		"refused: carriage return before the newline": 26,
-		"values are kept as they were read":           59,
+		"refused: duplicate key":                        38,
+		"refused: timestamp: must be greater than zero": 1,
+		"refused: name: must not be empty":              84,
+		"refused: torn last line":                       35,
+		"refused: carriage return before the newline":   26,
+		"values are kept as they were read":             59,
 	})
 	for _, v := range vectors {
 		in := v.input(t)
@@ -104,13 +104,13 @@ func TestLogsAreReadAsTheReferenceReadsThem(t *testing.T) {
 func TestEntriesAreReadAsTheReferenceReadsThem(t *testing.T) {
 	vectors := refdata.Lines[vector](t, "vectors/eventlog_entry.jsonl.gz", 1101)
 	differences := refdata.ExpectDifferences(t, map[string]int{
-		"refused: duplicate key":                      18,
-		"refused: timestamp: not greater than zero":   11,
-		"refused: name: empty":                        12,
-		"refused: name: holds U+0000":                 2,
-		"refused: carriage return before the newline": 22,
-		"accepted: no newline":                        20,
-		"values are kept as they were read":           76,
+		"refused: duplicate key":                        18,
+		"refused: timestamp: must be greater than zero": 11,
+		"refused: name: must not be empty":              12,
+		"refused: name: must not hold U+0000":           2,
+		"refused: carriage return before the newline":   22,
+		"accepted: no newline":                          20,
+		"values are kept as they were read":             76,
 	})
 	for _, v := range vectors {
 		in := v.input(t)

@@ -15,7 +15,7 @@ const (
 )
 
 // UnionWith adds the ids of t and reports whether any was absent. A nil t is
-// empty, and t may be s. Its cost follows runs, not ids.
+// empty, and t may be s. Its cost follows ranges, not ids.
 func (s *Set) UnionWith(t *Set) bool {
 	if s == t || t.IsEmpty() {
 		return false
@@ -27,8 +27,8 @@ func (s *Set) UnionWith(t *Set) bool {
 	return s.combine(union, t)
 }
 
-// IntersectWith removes the ids that are not in t and reports whether there was
-// one. A nil t is empty, and t may be s. Its cost follows runs, not ids.
+// IntersectWith removes the ids that are not in t and reports whether there were
+// any. A nil t is empty, and t may be s. Its cost follows ranges, not ids.
 func (s *Set) IntersectWith(t *Set) bool {
 	if s == t || s.IsEmpty() {
 		return false
@@ -41,7 +41,7 @@ func (s *Set) IntersectWith(t *Set) bool {
 }
 
 // SubtractWith removes the ids of t and reports whether any was present. A nil
-// t is empty; s.SubtractWith(s) empties s. Its cost follows runs, not ids.
+// t is empty; s.SubtractWith(s) empties s. Its cost follows ranges, not ids.
 func (s *Set) SubtractWith(t *Set) bool {
 	if s.IsEmpty() || t.IsEmpty() {
 		return false
@@ -95,17 +95,17 @@ func (s *Set) combine(op operation, t *Set) bool {
 		return s.combineFew(op, t.few[:t.n])
 	}
 	before := s.count()
-	switch sb, tb := s.combineBits(op, t); {
-	case sb == nil:
+	if sb, tb := s.combineBits(op, t); sb == nil {
 		s.combineLists(op, t)
-	case op == union:
-		sb.Or(tb)
-		s.setBits(sb)
-	case op == intersection:
-		sb.And(tb)
-		s.setBits(sb)
-	default:
-		sb.AndNot(tb)
+	} else {
+		switch op {
+		case union:
+			sb.Or(tb)
+		case intersection:
+			sb.And(tb)
+		default:
+			sb.AndNot(tb)
+		}
 		s.setBits(sb)
 	}
 	s.gen++
@@ -208,9 +208,7 @@ func (s *Set) combineLists(op operation, t *Set) {
 		dst = appendDifference(dst, a, b)
 	}
 	s.big = nil
-	s.store(dst)
-	s.trim()
-	s.settle()
+	s.setList(dst)
 }
 
 // runs returns the runs of a set: its own list, or a new one.
@@ -278,15 +276,9 @@ func intersectBits(rs []run, bits *roaring.Bitmap) bool {
 	return false
 }
 
-// ContainsAll reports whether every id of t is in the set, which is so if t is
-// empty. It allocates nothing.
+// ContainsAll reports whether every id of t is in the set: also if t is empty. It
+// allocates nothing.
 func (s *Set) ContainsAll(t *Set) bool {
-	if t.IsEmpty() {
-		return true
-	}
-	if s.IsEmpty() {
-		return false
-	}
 	sb, tb := s.bits(), t.bits()
 	switch {
 	case sb != nil && tb != nil:
@@ -299,14 +291,17 @@ func (s *Set) ContainsAll(t *Set) bool {
 		}
 		return true
 	case tb != nil:
-		rs := s.list()
 		for first, end := range tb.Ranges() {
-			rs = rs[search(rs, first):]
-			if len(rs) == 0 || rs[0].first > first || uint64(rs[0].last) < end-1 {
+			if !containsRun(s.list(), run{first, uint32(end - 1)}) {
 				return false
 			}
 		}
 		return true
 	}
-	return containsRuns(s.list(), t.list())
+	for _, r := range t.list() {
+		if !containsRun(s.list(), r) {
+			return false
+		}
+	}
+	return true
 }

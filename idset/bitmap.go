@@ -30,90 +30,74 @@ const (
 // all is the run of every id that there is.
 var all = run{0, MaxID}
 
+// containersOf calls f, in ascending order, with the containers that the ids of rs in
+// clip need: a window, and the runs that overlap it. The window is within one
+// container, or it is several whole ones within one run.
+func containersOf(rs []run, clip run, f func(window run, in []run)) {
+	for from := clip.first; from <= clip.last; {
+		rs = rs[search(rs, from):]
+		if len(rs) == 0 || rs[0].first > clip.last {
+			return
+		}
+		first, last := max(from, rs[0].first), min(rs[0].last, clip.last)
+		window, n := run{first, min(first|containerMask, clip.last)}, 1
+		if whole := (last + 1) &^ containerMask; first&containerMask == 0 && whole > first {
+			window.last = whole - 1
+		} else {
+			for n < len(rs) && rs[n].first <= window.last {
+				n++
+			}
+		}
+		f(window, rs[:n])
+		from = window.last + 1
+	}
+}
+
+// countWithin returns how many ids runs that overlap a window have in it, or as many
+// as a container has if the window is larger.
+func countWithin(window run, in []run) int {
+	ids := 0
+	for _, r := range in {
+		ids += int(min(r.within(window).len(), containerMask+1))
+	}
+	return ids
+}
+
 // estimate returns about how many bytes bitmapOf(rs, clip) takes. Its cost follows
 // runs.
 func estimate(rs []run, clip run) int {
-	total, key, parts, ids := 0, uint32(0), 0, 0
-	add := func(k uint32, n int) {
-		if k != key {
-			total += containerCost(parts, ids)
-			key, parts, ids = k, 0, 0
+	total := 0
+	containersOf(rs, clip, func(window run, in []run) {
+		payload := denseBytes
+		if len(in) == 1 {
+			payload = 4
 		}
-		parts++
-		ids += n
-	}
-	for _, r := range overlapping(rs, clip) {
-		r = run{max(r.first, clip.first), min(r.last, clip.last)}
-		k, end := r.first>>containerBits, r.last>>containerBits
-		if k == end {
-			add(k, int(r.last-r.first)+1)
-			continue
-		}
-		add(k, containerMask-int(r.first&containerMask)+1)
-		add(end, int(r.last&containerMask)+1)
-		total += int(end-k-1) * containerCost(1, containerMask+1)
-	}
-	return total + containerCost(parts, ids)
-}
-
-// containerCost returns about how many bytes a container takes that holds so
-// many ids in so many runs.
-func containerCost(runs, ids int) int {
-	switch runs {
-	case 0:
-		return 0
-	case 1:
-		return containerBytes + min(2*ids, 4)
-	default:
-		return containerBytes + min(2*ids, denseBytes)
-	}
+		total += window.containers() * (containerBytes + min(2*countWithin(window, in), payload))
+	})
+	return total
 }
 
 // bitmapOf returns a bitmap of those ids of rs that are in clip. Its cost follows
 // runs and containers.
 func bitmapOf(rs []run, clip run) *roaring.Bitmap {
-	b := builder{out: roaring.New(), runs: make([]run, 0, collected)}
-	for _, r := range overlapping(rs, clip) {
-		r = run{max(r.first, clip.first), min(r.last, clip.last)}
-		k, end := r.first>>containerBits, r.last>>containerBits
-		if k == end {
-			b.add(k, r)
-			continue
-		}
-		b.add(k, run{r.first, r.first | containerMask})
-		if end > k+1 {
-			b.flush()
-			b.out.AddRange(uint64(k+1)<<containerBits, uint64(end)<<containerBits)
-		}
-		b.add(end, run{r.last &^ containerMask, r.last})
-	}
-	b.flush()
+	b := builder{out: roaring.New()}
+	containersOf(rs, clip, b.add)
 	b.merge()
 	return b.done
 }
 
-// A builder fills a bitmap container by container. What it holds itself does
-// not grow with the number of runs.
+// A builder fills a bitmap container by container.
 type builder struct {
 	done  *roaring.Bitmap // nil at first
 	out   *roaring.Bitmap // above done
 	ors   int             // parts that were added to out
-	key   uint32          // of the container that is being filled
-	ids   int             // in it
-	runs  []run           // in it, but those that are in words
-	words []uint64
-	full  bool // words is used
+	words []uint64        // of one container
 }
 
 const (
 	wordBits = 64
 
-	// collected is the number of runs that wait for the end of their
-	// container; with more, it is filled as words.
-	collected = 64
-
-	// listed is the number of ids up to which a container without words is
-	// filled id by id.
+	// listed is the number of ids up to which a container is filled id by id.
 	listed = 512
 
 	// batch is the number of parts after which out is added to done. Or goes
@@ -122,51 +106,48 @@ const (
 	batch = 256
 )
 
-// add adds a run of the container with the given key, which is not below that
-// of the call before.
-func (b *builder) add(key uint32, r run) {
-	if key != b.key {
-		b.flush()
-		b.key = key
-	}
-	if len(b.runs) == collected {
-		b.pour()
-	}
-	b.runs = append(b.runs, r)
-	b.ids += int(r.len())
-}
-
-// flush adds what was collected to the bitmap.
-func (b *builder) flush() {
+// add adds what runs have in a window, which is above all before it.
+func (b *builder) add(window run, in []run) {
 	switch {
-	case b.full || len(b.runs) > 1 && b.ids > listed:
-		b.pour()
-		part := roaring.FromDense(b.words, true)
-		if b.key > 0 {
-			part = roaring.AddOffset64(part, int64(b.key)<<containerBits)
-		}
-		if b.out.IsEmpty() {
-			b.out = part
-		} else {
-			b.out.Or(part)
-		}
-		if b.ors++; b.ors == batch {
-			b.merge()
-		}
-		clear(b.words)
-		b.full = false
-	case len(b.runs) == 1:
-		b.out.AddRange(uint64(b.runs[0].first), uint64(b.runs[0].last)+1)
-	case len(b.runs) > 1:
-		list := make([]uint32, 0, listed)
-		for _, r := range b.runs {
+	case len(in) == 1:
+		r := in[0].within(window)
+		b.out.AddRange(uint64(r.first), uint64(r.last)+1)
+	case countWithin(window, in) <= listed:
+		list := make([]uint32, 0, listed) // on the stack
+		for _, r := range in {
+			r = r.within(window)
 			for id := r.first; id <= r.last; id++ {
 				list = append(list, id)
 			}
 		}
 		b.out.AddMany(list)
+	default:
+		b.addWords(window, in)
 	}
-	b.runs, b.ids = b.runs[:0], 0
+}
+
+// addWords is add by way of a container of words.
+func (b *builder) addWords(window run, in []run) {
+	if b.words == nil {
+		b.words = make([]uint64, (containerMask+1)/wordBits)
+	}
+	for _, r := range in {
+		r = r.within(window)
+		setWords(b.words, r.first&containerMask, r.last&containerMask)
+	}
+	part := roaring.FromDense(b.words, true)
+	clear(b.words)
+	if key := window.first >> containerBits; key > 0 {
+		part = roaring.AddOffset64(part, int64(key)<<containerBits)
+	}
+	if b.out.IsEmpty() {
+		b.out = part
+	} else {
+		b.out.Or(part)
+	}
+	if b.ors++; b.ors == batch {
+		b.merge()
+	}
 }
 
 // merge adds out to done.
@@ -177,17 +158,6 @@ func (b *builder) merge() {
 		b.done.Or(b.out)
 	}
 	b.out, b.ors = roaring.New(), 0
-}
-
-// pour moves the runs that wait into words.
-func (b *builder) pour() {
-	if b.words == nil {
-		b.words = make([]uint64, (containerMask+1)/wordBits)
-	}
-	for _, r := range b.runs {
-		setWords(b.words, r.first&containerMask, r.last&containerMask)
-	}
-	b.runs, b.full = b.runs[:0], true
 }
 
 // setWords sets the bits from first to last, both included.

@@ -23,7 +23,7 @@ func bytesOf(f func()) int {
 
 // An operation that looked at more than it must would copy it too: what is
 // allocated tells.
-func TestAnOperationCostsByWhatItsOperandsShare(t *testing.T) {
+func TestTheCostOfAnOperationFollowsWhatItsOperandsShare(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}

@@ -18,11 +18,8 @@
 // Duties of the caller:
 //
 //  1. Do not copy a Set: use [Set.Clone], which is deep. go vet reports copies.
-//  2. Be alone with a set while changing it. Any number of goroutines may read
-//     one set at once.
-//
-// A range is two ids and all ids between them, both included. A run is a
-// maximal range of a set.
+//  2. While one goroutine changes a set, no other may use it. Any number of
+//     goroutines may read one set at once.
 //
 // # Ownership
 //
@@ -35,19 +32,19 @@
 //
 // # Cost and limits
 //
-// A set of up to eight runs lives in the Set itself, a larger one in a list of
-// runs or a roaring bitmap. It takes at most 128 bytes a run and 16 KiB. With r
-// runs, or r containers of a bitmap:
+// A range is two ids and all ids between them. A set of up to eight ranges lives in
+// the Set itself, a larger one in a list of ranges or a roaring bitmap. It takes at
+// most 128 bytes a range and 16 KiB. With r ranges, or r containers of a bitmap:
 //
 //   - Contains, Next, Prev, Min and Max cost log r. They do not allocate, nor
 //     does a loop over All, Backward or Ranges, nor AppendText with room.
-//   - Insert, Remove and their range forms cost log r, and moving the runs
+//   - Insert, Remove and their range forms cost log r, and moving the ranges
 //     behind the place.
 //   - Len, Union, Intersect, Difference, Equal, Clone and the text cost r.
 //   - All, Backward, Slice and [FormatList] cost time for each id.
 //
-// [Parse] reads up to [MaxText] bytes. An id above MaxID is refused with
-// [ErrRange] in a text, and is a panic in a call.
+// [Parse] reads up to 4 MiB. An id above MaxID is an [ErrRange] in a text, and a
+// panic in a call.
 //
 // # Differences from the reference
 //

@@ -19,7 +19,7 @@ var (
 	ErrLimit = errors.New("idset: limit exceeded")
 )
 
-// What is wrong with a text that is refused with ErrSyntax.
+// The causes of an ErrSyntax.
 const (
 	faultBracket   = "bracket is not closed"
 	faultEmpty     = "empty element"
@@ -31,5 +31,5 @@ const (
 
 // tooMany returns the error for more bytes or ids than allowed.
 func tooMany(got int, what string, most int) error {
-	return fmt.Errorf("%w: %d %s, at most %d", ErrLimit, got, what, most)
+	return fmt.Errorf("%w: %d %s, at most %d are allowed", ErrLimit, got, what, most)
 }

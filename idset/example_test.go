@@ -110,19 +110,19 @@ func ExampleSet_Slice() {
 	fmt.Println(s.Slice(3))
 	// Output:
 	// [0 1 2 7] <nil>
-	// [] idset: limit exceeded: 4 ids, at most 3
+	// [] idset: limit exceeded: 4 ids, at most 3 are allowed
 }
 
 func ExampleSet_AppendFormat() {
 	s := idset.Of(0, 1, 2, 7)
 	for _, f := range []idset.Format{idset.FormatRanges, idset.FormatList, idset.FormatBrackets} {
-		fmt.Println(f, string(s.AppendFormat(nil, f)))
+		fmt.Println(string(s.AppendFormat(nil, f)))
 	}
 	fmt.Println(string(idset.Of(7).AppendFormat(nil, idset.FormatBrackets)))
 	// Output:
-	// ranges 0-2,7
-	// list 0,1,2,7
-	// brackets [0-2,7]
+	// 0-2,7
+	// 0,1,2,7
+	// [0-2,7]
 	// 7
 }
 

@@ -10,6 +10,7 @@ import (
 const (
 	MaxFew   = maxFew
 	MaxShort = maxShort
+	MaxText  = maxText
 )
 
 // Representation returns how a set is kept: "few", "list" or "bitmap".

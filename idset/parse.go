@@ -7,8 +7,8 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// MaxText is the largest number of bytes that is read as an idset string.
-const MaxText = 4 << 20
+// maxText is how many bytes a text has at most.
+const maxText = 4 << 20
 
 // Parse returns the set that an idset string of RFC 22 names: ids and ranges
 // such as "0-3,7", ascending, each id once, without leading zeros, optionally
@@ -16,11 +16,10 @@ const MaxText = 4 << 20
 // accepted: no space, no sign, no empty element, no range of one id ("5-5").
 //
 // The error wraps [ErrSyntax], or [ErrRange] for an id above [MaxID], and tells
-// the offset in bytes from 0; or [ErrLimit] for a text of more than [MaxText]
-// bytes.
+// the offset in bytes from 0; or [ErrLimit] for a text of more than 4 MiB.
 //
-// The cost of Parse follows the length of the text, not the ids. It takes at most 128 bytes
-// of memory for each byte of text. A set of up to eight ranges is one
+// The cost of Parse follows the length of the text, not the ids. The set takes at
+// most 128 bytes for each byte of text. A set of up to eight ranges is one
 // allocation.
 func Parse(s string) (*Set, error) { return parse(s, MaxID) }
 
@@ -28,11 +27,11 @@ func Parse(s string) (*Set, error) { return parse(s, MaxID) }
 // [MaxID] means MaxID.
 func ParseLimit(s string, maxID uint32) (*Set, error) { return parse(s, min(maxID, MaxID)) }
 
-// UnmarshalText makes the set what [Parse] makes of the text. After an error the
-// set is unchanged. It retains nothing of text.
+// UnmarshalText replaces the set with what [Parse] returns. After an error the set
+// is unchanged. It retains nothing of text.
 func (s *Set) UnmarshalText(text []byte) error {
-	if len(text) > MaxText {
-		return tooMany(len(text), "bytes", MaxText)
+	if len(text) > maxText {
+		return tooMany(len(text), "bytes", maxText)
 	}
 	t, err := Parse(string(text))
 	if err != nil {
@@ -43,8 +42,8 @@ func (s *Set) UnmarshalText(text []byte) error {
 }
 
 func parse(text string, maxID uint32) (*Set, error) {
-	if len(text) > MaxText {
-		return nil, tooMany(len(text), "bytes", MaxText)
+	if len(text) > maxText {
+		return nil, tooMany(len(text), "bytes", maxText)
 	}
 	p := parser{text: text, end: len(text), maxID: maxID}
 	if strings.HasPrefix(text, "[") {

@@ -108,7 +108,7 @@ func TestTextsAboveTheLimitAreRefusedUnread(t *testing.T) {
 		require.ErrorIs(t, try(tail), idset.ErrSyntax, name)
 		err := try(tail + "x")
 		require.ErrorIs(t, err, idset.ErrLimit, name)
-		require.EqualError(t, err, "idset: limit exceeded: 4194305 bytes, at most 4194304")
+		require.EqualError(t, err, "idset: limit exceeded: 4194305 bytes, at most 4194304 are allowed")
 	}
 }
 

@@ -159,7 +159,7 @@ func (s *Set) toList() {
 	s.store(list)
 }
 
-// take makes the content of t that of s. t is not used afterwards.
+// take moves the content of t to s. t is not used afterwards.
 func (s *Set) take(t *Set) {
 	s.few, s.n, s.big = t.few, t.n, t.big
 	s.gen++
@@ -186,26 +186,20 @@ func (s *Set) builder(most int) listBuilder {
 // add adds a run that does not start below the one before it; they may overlap
 // and touch.
 func (b *listBuilder) add(r run) {
-	n := len(b.list)
-	if n > 0 && r.first <= b.list[n-1].last+1 {
-		b.list[n-1].last = max(b.list[n-1].last, r.last)
-		return
-	}
-	if n == maxFew {
+	if n := len(b.list); n == maxFew {
 		b.list = slices.Grow(b.list, max(b.most-n, 1))
 	}
-	b.list = append(b.list, r)
+	b.list = appendJoined(b.list, r)
 }
 
-func (b *listBuilder) done() {
-	b.s.store(b.list)
-	b.s.trim()
-	b.s.settle()
-}
+func (b *listBuilder) done() { b.s.setList(b.list) }
 
-// trim frees spare capacity of a run list that is more than half of it.
-func (s *Set) trim() {
-	if s.big != nil && cap(s.big.list) > 2*len(s.big.list) {
-		s.big.list = slices.Clone(s.big.list)
+// setList makes rs the content of a set that has none, and frees spare capacity if
+// that is more than half.
+func (s *Set) setList(rs []run) {
+	s.store(rs)
+	if s.big != nil && cap(rs) > 2*len(rs) {
+		s.big.list = slices.Clone(rs)
 	}
+	s.settle()
 }

@@ -7,6 +7,11 @@ type run struct{ first, last uint32 }
 
 func (r run) len() uint64 { return uint64(r.last) - uint64(r.first) + 1 }
 
+// within returns what r shares with a window, which it overlaps.
+func (r run) within(window run) run {
+	return run{max(r.first, window.first), min(r.last, window.last)}
+}
+
 // A run list is a slice of runs that ascend with at least one absent id
 // between neighbours, so that each set has exactly one list.
 
@@ -79,28 +84,30 @@ func removeRun(rs []run, r run) ([]run, bool) {
 	return slices.Replace(rs, i, j, rest[:n]...), true
 }
 
+// appendJoined appends a run that does not start below the last one. They may
+// overlap and touch.
+func appendJoined(dst []run, r run) []run {
+	if n := len(dst); n > 0 && r.first <= dst[n-1].last+1 {
+		dst[n-1].last = max(dst[n-1].last, r.last)
+		return dst
+	}
+	return append(dst, r)
+}
+
 // appendUnion appends to dst, which is empty, the union of a and b.
 func appendUnion(dst, a, b []run) []run {
-	for len(a) > 0 || len(b) > 0 {
-		if len(a) == 0 || len(b) > 0 && b[0].first < a[0].first {
-			a, b = b, a
+	for len(a) > 0 && len(b) > 0 {
+		if a[0].first < b[0].first {
+			dst, a = appendJoined(dst, a[0]), a[1:]
+		} else {
+			dst, b = appendJoined(dst, b[0]), b[1:]
 		}
-		r := a[0]
-		// Take in what overlaps or touches, from either side: r itself first.
-		for {
-			switch {
-			case len(a) > 0 && a[0].first <= r.last+1:
-				r.last = max(r.last, a[0].last)
-				a = a[1:]
-				continue
-			case len(b) > 0 && b[0].first <= r.last+1:
-				r.last = max(r.last, b[0].last)
-				b = b[1:]
-				continue
-			}
-			break
-		}
-		dst = append(dst, r)
+	}
+	for _, r := range a {
+		dst = appendJoined(dst, r)
+	}
+	for _, r := range b {
+		dst = appendJoined(dst, r)
 	}
 	return dst
 }
@@ -146,35 +153,26 @@ func appendDifference(dst, a, b []run) []run {
 	return dst
 }
 
-// intersect reports whether a and b, which are not empty, share an id. Of the
-// longer list it looks only at what lies beside the shorter.
+// intersect reports whether a and b share an id. Each side leaps over what lies
+// before the other.
 func intersect(a, b []run) bool {
-	a = overlapping(a, run{b[0].first, b[len(b)-1].last})
-	if len(a) > 0 {
-		b = overlapping(b, run{a[0].first, a[len(a)-1].last})
-	}
 	for len(a) > 0 && len(b) > 0 {
-		if a[0].first <= b[0].last && b[0].first <= a[0].last {
+		switch {
+		case a[0].last < b[0].first:
+			a = a[search(a, b[0].first):]
+		case b[0].last < a[0].first:
+			b = b[search(b, a[0].first):]
+		default:
 			return true
-		}
-		if a[0].last < b[0].last {
-			a = a[1:]
-		} else {
-			b = b[1:]
 		}
 	}
 	return false
 }
 
-// containsRuns reports whether every id of b is in a.
-func containsRuns(a, b []run) bool {
-	for _, r := range b {
-		a = a[search(a, r.first):]
-		if len(a) == 0 || a[0].first > r.first || a[0].last < r.last {
-			return false
-		}
-	}
-	return true
+// containsRun reports whether every id of r is in rs.
+func containsRun(rs []run, r run) bool {
+	i := search(rs, r.first)
+	return i < len(rs) && rs[i].first <= r.first && r.last <= rs[i].last
 }
 
 // count returns the number of ids in rs.

@@ -18,9 +18,9 @@ const MaxID = 1<<31 - 1
 // to use. A nil *Set reads as the empty set; methods that change a set panic on
 // it.
 //
-// A Set must not be copied: copies share storage, and go vet reports them.
-// [Set.Clone] makes an independent one. The package documentation says what
-// concurrent use and changes during an iteration do.
+// Do not copy a Set: copies share storage, and go vet reports them. [Set.Clone]
+// makes an independent one. The package documentation tells what a set may do
+// concurrently and during an iteration.
 type Set struct {
 	_ guard.NoCopy
 
@@ -32,9 +32,9 @@ type Set struct {
 	big *big
 }
 
-// Of returns a new set of the given ids, in any order and with repetitions. It
-// costs n log n, or n if they ascend. It retains nothing of ids. Panics if an id
-// is above MaxID.
+// Of returns a new set of the given ids, in any order and with repetitions. With n
+// ids it takes n log n steps, or n if they ascend. It retains nothing of ids. Panics
+// if an id is above MaxID.
 func Of(ids ...uint32) *Set {
 	s := new(Set)
 	if !slices.IsSorted(ids) {
@@ -80,7 +80,7 @@ func (s *Set) Insert(id uint32) bool {
 
 // InsertRange adds the ids from first to last, both included, and reports
 // whether any was absent. It adds nothing if last is below first. Its cost
-// follows runs, not ids. Panics if last is above MaxID.
+// follows ranges, not ids. Panics if last is above MaxID.
 func (s *Set) InsertRange(first, last uint32) bool {
 	checkID(last)
 	if last < first {
@@ -128,7 +128,7 @@ func (s *Set) Remove(id uint32) bool {
 
 // RemoveRange removes the ids from first to last, both included, and reports
 // whether any was present. It removes nothing if last is below first. Its cost
-// follows runs, not ids.
+// follows ranges, not ids.
 func (s *Set) RemoveRange(first, last uint32) bool {
 	if last < first {
 		return false
@@ -173,8 +173,8 @@ func (s *Set) Contains(id uint32) bool {
 	return i < len(rs) && rs[i].first <= id
 }
 
-// Len returns the number of ids. It saturates: where int has 32 bits, the set of
-// all ids has one more than Len says.
+// Len returns the number of ids. Where int has 32 bits, the set of all ids has one
+// more than Len returns.
 func (s *Set) Len() int { return saturate(s.count()) }
 
 func saturate(n uint64) int { return int(min(n, math.MaxInt)) }

@@ -15,20 +15,6 @@ const (
 	FormatBrackets                   // "[0-3,7]": the canonical text, in brackets if there is more than one id
 )
 
-// String returns "ranges", "list" or "brackets"; another value prints as
-// Format(9).
-func (f Format) String() string {
-	switch f {
-	case FormatRanges:
-		return "ranges"
-	case FormatList:
-		return "list"
-	case FormatBrackets:
-		return "brackets"
-	}
-	return "Format(" + strconv.Itoa(int(f)) + ")"
-}
-
 // String returns the canonical text, "0-3,7": consecutive ids as ranges, no
 // brackets. Equal sets have equal texts. The empty set is "".
 func (s *Set) String() string {
@@ -47,11 +33,11 @@ func (s *Set) MarshalText() ([]byte, error) {
 	return s.AppendFormat([]byte{}, FormatRanges), nil
 }
 
-// AppendFormat appends the set in a format. [Parse] accepts each of them. The
-// empty set is "" in all. The cost of FormatRanges and FormatBrackets follows
-// ranges. FormatList takes time and room for each id, up to 22 GB: check
-// [Set.Len] first if the set comes from outside. With room in dst it does not allocate. Panics if f
-// is not a format.
+// AppendFormat appends the set in a format. [Parse] accepts all formats. The empty
+// set is "" in each. The cost of FormatRanges and FormatBrackets follows ranges.
+// FormatList takes time and room for each id, up to 22 GB: check [Set.Len] first if
+// the set comes from outside. With room in dst it does not allocate. Panics if f is
+// not a format.
 func (s *Set) AppendFormat(dst []byte, f Format) []byte {
 	switch f {
 	case FormatRanges:
@@ -65,7 +51,7 @@ func (s *Set) AppendFormat(dst []byte, f Format) []byte {
 		}
 		return append(s.appendRanges(append(dst, '[')), ']')
 	}
-	panic(fmt.Sprintf("idset: no such format: %v", f))
+	panic(fmt.Sprintf("idset: no such format: %d", f))
 }
 
 func (s *Set) appendRanges(dst []byte) []byte {

@@ -62,9 +62,8 @@ func TestTheFormats(t *testing.T) {
 }
 
 func TestAnUnknownFormatPanics(t *testing.T) {
-	require.PanicsWithValue(t, "idset: no such format: Format(0)", func() { idset.Of(1).AppendFormat(nil, 0) })
-	require.PanicsWithValue(t, "idset: no such format: Format(200)", func() { idset.Of(1).AppendFormat(nil, 200) })
-	require.Equal(t, "ranges list brackets", fmt.Sprint(idset.FormatRanges, " ", idset.FormatList, " ", idset.FormatBrackets))
+	require.PanicsWithValue(t, "idset: no such format: 0", func() { idset.Of(1).AppendFormat(nil, 0) })
+	require.PanicsWithValue(t, "idset: no such format: 200", func() { idset.Of(1).AppendFormat(nil, 200) })
 }
 
 // One text, whichever way it is asked for,
@@ -137,7 +136,7 @@ func TestExpandingASetIsBounded(t *testing.T) {
 		}
 	}
 	_, err := parse(t, "0-2147483646").Slice(1 << 20)
-	require.EqualError(t, err, "idset: limit exceeded: 2147483647 ids, at most 1048576")
+	require.EqualError(t, err, "idset: limit exceeded: 2147483647 ids, at most 1048576 are allowed")
 	for _, most := range []int{0, -1} {
 		got, err := new(idset.Set).Slice(most)
 		require.NoError(t, err)

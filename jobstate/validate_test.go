@@ -175,7 +175,7 @@ func TestValidateNamesBadLines(t *testing.T) {
 	require.Equal(t, []string{"line 2: error: the last line is torn: it has no newline"}, text(good[:len(good)-1]))
 	got := text(good + "{}\n" + `{"timestamp":1003.5,"name":"depend"}` + "\n")
 	require.Len(t, got, 1, "the line after a bad one is read: %q", got)
-	require.Equal(t, fmt.Sprintf("line 3: error: not an entry: offset %d: timestamp: missing", len(good)), got[0])
+	require.Equal(t, fmt.Sprintf("line 3: error: not an entry: offset %d: timestamp: key is missing", len(good)), got[0])
 	require.Equal(t, []string{"line 3: validate: note: repeats the entry before it"}, text(good+strings.SplitAfter(good, "\n")[1]))
 	require.Equal(t, []string{"line 3: depend: note: is older than the entry before it"}, text(good+`{"timestamp":5.5,"name":"depend"}`+"\n"))
 	memo := `{"timestamp":1009.5,"name":"memo","context":{}}` + "\n"

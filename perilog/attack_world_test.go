@@ -309,7 +309,7 @@ func (w *world) launch(l perilog.Launch) {
 		p := &process{let: map[uint32]bool{}, attempt: l.Attempt, running: true, single: l.Serves != nil, serves: []uint32{rank}}
 		if p.single {
 			p.serves = slices.Collect(l.Serves.All())
-			if w.job.R().HasRank(rank) && !l.Serves.Contains(rank) && !w.holds(l.Action, rank) && !w.changed {
+			if w.job.R().Ranks().Contains(rank) && !l.Serves.Contains(rank) && !w.holds(l.Action, rank) && !w.changed {
 				w.fail("I3: %v does not hold rank %d, where it runs", l.Action, rank)
 			}
 		}

@@ -388,9 +388,6 @@ func (a *action) timeouts() (timeout, kill time.Duration) {
 
 // hosts returns the hosts of ranks, "" if they are not known.
 func (j *Job) hosts(ranks *idset.Set) string {
-	if j.spec.R == nil || !j.spec.R.HasHosts() {
-		return ""
-	}
 	part, err := j.spec.R.Restrict(idset.Intersect(ranks, &j.holds.all))
 	if err != nil || part.IsEmpty() {
 		return ""

@@ -23,7 +23,7 @@ func (j *Job) AppendText(dst []byte) ([]byte, error) {
 		dst = appendSet(dst, "ready", &h.ready)
 	}
 	if j.ledger != nil {
-		dst, _ = j.ledger.AppendText(append(dst, "; "...))
+		dst = append(append(dst, "; "...), j.ledger.String()...)
 	}
 	if j.stopping {
 		dst = append(dst, "; stopping"...)

@@ -8,10 +8,10 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// Union returns the resources that are in a or in b. Times, slots and unknown keys
-// are those of a, or of b where a has none; properties are those of both. It drops
-// the scheduling keys. The error is ErrHosts if a rank is on two hosts or only some
-// ranks have a host. It takes time in proportion to ranges of ranks.
+// Union returns the resources that are in a or in b. It takes times, slots and
+// unknown keys from a, or from b where a has none, and properties from both. It
+// drops the scheduling keys. The error is [ErrHosts] if a rank is on two hosts or
+// only some ranks have a host. It takes time in proportion to ranges of ranks.
 func Union(a, b *R) (*R, error) {
 	r, err := combine(a, b, unionNodes)
 	if err != nil {
@@ -21,17 +21,17 @@ func Union(a, b *R) (*R, error) {
 	return r, nil
 }
 
-// Append is Union of disjoint sets: the error is ErrOverlap if a and b have a
-// resource in common. Intersect tells which.
+// Append is Union of disjoint sets. The error names the resources that are in both
+// a and b.
 func Append(a, b *R) (*R, error) {
 	if both := resources(a, b, intersectNodes); !both.IsEmpty() {
-		return nil, fmt.Errorf("%w: %s", ErrOverlap, plain(both.String()))
+		return nil, fmt.Errorf("rset: resources overlap: %s", plain(both.String()))
 	}
 	return Union(a, b)
 }
 
-// Intersect returns the resources that are in both a and b: a fragment of a. The
-// error is ErrHosts if a rank is on two hosts.
+// Intersect returns the resources that are in both a and b, a fragment of a. The
+// error is [ErrHosts] if a rank is on two hosts.
 func Intersect(a, b *R) (*R, error) {
 	r, err := combine(a, b, intersectNodes)
 	if err != nil {
@@ -40,9 +40,9 @@ func Intersect(a, b *R) (*R, error) {
 	return r.cutMeta(a.orEmpty()), nil
 }
 
-// Difference returns the resources that are in a and not in b: a fragment of a.
-// The error is ErrNotFound if b has what a has not, ErrHosts if a rank is on two
-// hosts. Subtract is the tolerant form.
+// Difference returns the resources that are in a and not in b, a fragment of a. The
+// error is [ErrNotFound] if b has more than a, [ErrHosts] if a rank is on two hosts.
+// [Subtract] is the tolerant form.
 func Difference(a, b *R) (*R, error) {
 	rest, excess, err := Subtract(a, b)
 	switch {
@@ -54,9 +54,9 @@ func Difference(a, b *R) (*R, error) {
 	return rest, nil
 }
 
-// Subtract returns the resources that are in a and not in b, a fragment of a; and
-// those that are in b and not in a, without hosts. The error is ErrHosts if a rank
-// is on two hosts.
+// Subtract returns two sets: the resources that are in a and not in b, a fragment of
+// a, and those that are in b and not in a, without hosts. The error is [ErrHosts] if
+// a rank is on two hosts.
 func Subtract(a, b *R) (rest, excess *R, err error) {
 	if rest, err = combine(a, b, subtractNodes); err != nil {
 		return nil, nil, err
@@ -64,21 +64,16 @@ func Subtract(a, b *R) (rest, excess *R, err error) {
 	return rest.cutMeta(a.orEmpty()), resources(b, a, subtractNodes), nil
 }
 
-// resources returns the resources alone that an operation leaves of a and b.
+// resources is combine for the resources alone.
 func resources(a, b *R, op nodeOp) *R {
 	a, b = a.orEmpty(), b.orEmpty()
-	var made builder
-	memo := memory{op: op}
-	overlay(a.spans, b.spans, func(first, last uint32, i, j int) bool {
-		if n := memo.of(a.nodeAt(i), b.nodeAt(j)); n != nil {
-			made.add(first, last, n)
-		}
-		return true
-	})
-	return &R{spans: made.spans, nodes: made.nodes}
+	// Without hosts there is no error.
+	r, _ := combine(&R{spans: a.spans, nodes: a.nodes}, &R{spans: b.spans, nodes: b.nodes}, op)
+	return r
 }
 
-// combine is resources with hosts: those of a, and of b for ranks not in a.
+// combine returns the resources that an operation leaves of a and b, with the hosts
+// of a, and of b for ranks not in a.
 func combine(a, b *R, op nodeOp) (*R, error) {
 	a, b = a.orEmpty(), b.orEmpty()
 	var made builder
@@ -89,7 +84,10 @@ func combine(a, b *R, op nodeOp) (*R, error) {
 	var compare comparison
 	overlay(a.spans, b.spans, func(first, last uint32, i, j int) bool {
 		if i >= 0 && j >= 0 {
-			if err = sameHosts(&compare, a, b, first, last, i, j); err != nil {
+			if rank, differ := compare.ranks(a, b, first, last, i, j); differ {
+				x, _ := a.Host(rank)
+				y, _ := b.Host(rank)
+				err = fmt.Errorf("%w: rank %d is on two hosts: %.64q and %.64q", ErrHosts, rank, x, y)
 				return false
 			}
 		}
@@ -118,22 +116,6 @@ func combine(a, b *R, op nodeOp) (*R, error) {
 	return r, nil
 }
 
-// sameHosts returns an error if a rank of a range in both a and b is on two
-// hosts.
-func sameHosts(c *comparison, a, b *R, first, last uint32, i, j int) error {
-	if len(a.hosts) == 0 || len(b.hosts) == 0 {
-		return nil
-	}
-	from, fromB := a.index(i, first), b.index(j, first)
-	k, differ := c.differ(a.hosts, from, b.hosts, fromB, int(last-first)+1)
-	if !differ {
-		return nil
-	}
-	x, _ := a.hosts.at(from + k)
-	y, _ := b.hosts.at(fromB + k)
-	return fmt.Errorf("%w: rank %d is on two hosts: %.64q and %.64q", ErrHosts, first+uint32(k), x, y)
-}
-
 // nodeAt returns the node of a span, nil for none.
 func (r *R) nodeAt(i int) *node {
 	if i < 0 {
@@ -142,7 +124,7 @@ func (r *R) nodeAt(i int) *node {
 	return r.nodes[r.spans[i].node]
 }
 
-// index returns where a rank of a span stands in rank order.
+// index returns the place of a rank of a span in rank order.
 func (r *R) index(i int, rank uint32) int { return r.spans[i].before + int(rank-r.spans[i].first) }
 
 // A memory applies an operation to pairs of nodes, to each pair once.
@@ -166,7 +148,7 @@ func (m *memory) of(x, y *node) *node {
 	return n
 }
 
-// Restrict returns the fragment of r on the given ranks. The error is ErrNotFound
+// Restrict returns the fragment of r on the given ranks. The error is [ErrNotFound]
 // if r does not have all of them. It takes time in proportion to the ranges of
 // ranks, not to r.
 //
@@ -177,52 +159,32 @@ func (r *R) Restrict(ranks *idset.Set) (*R, error) {
 	r = r.orEmpty()
 	out := new(R)
 	var made builder
-	var unknown *idset.Set
 	for first, last := range ranks.Ranges() {
 		i, _ := find(r.spans, first)
-		for at := first; at <= last; i++ {
-			if i == len(r.spans) || r.spans[i].first > last {
-				unknown = insert(unknown, at, last)
-				break
-			}
+		for ; i < len(r.spans) && r.spans[i].first <= last; i++ {
 			s := r.spans[i]
-			if s.first > at {
-				unknown = insert(unknown, at, s.first-1)
-				at = s.first
-			}
-			end := min(last, s.last)
-			made.add(at, end, r.nodes[s.node])
+			from, to := max(first, s.first), min(last, s.last)
+			made.add(from, to, r.nodes[s.node])
 			if len(r.hosts) > 0 {
-				out.hosts = out.hosts.appendPart(r.hosts, r.index(i, at), int(end-at)+1)
+				out.hosts = out.hosts.appendPart(r.hosts, r.index(i, from), int(to-from)+1)
 			}
-			at = end + 1
 		}
 	}
-	if unknown != nil {
-		return nil, ranksError(unknown, nil)
+	if made.ranks != ranks.Len() {
+		return nil, ranksError(idset.Difference(ranks, r.Ranks()), nil)
 	}
 	out.spans, out.nodes = made.spans, made.nodes
 	return out.cutMeta(r), nil
 }
 
-// insert returns s with a range, or a new set where s is nil.
-func insert(s *idset.Set, first, last uint32) *idset.Set {
-	if s == nil {
-		s = new(idset.Set)
-	}
-	s.InsertRange(first, last)
-	return s
-}
-
-// Without returns the fragment of r on all other ranks. The error is that of
-// Restrict.
+// Without returns the fragment of r on all other ranks. It fails as [R.Restrict]
+// does.
 func (r *R) Without(ranks *idset.Set) (*R, error) {
 	all := r.Ranks()
-	if !all.ContainsAll(ranks) {
-		return nil, ranksError(idset.Difference(ranks, all), nil)
+	if unknown := idset.Difference(ranks, all); !unknown.IsEmpty() {
+		return nil, ranksError(unknown, nil)
 	}
-	all.SubtractWith(ranks)
-	return r.Restrict(all)
+	return r.Restrict(idset.Difference(all, ranks))
 }
 
 // cutMeta gives r, which has no more ranks than its parent, what a fragment

@@ -1,5 +1,5 @@
-// Package rset holds sets of resources, their algebra, and the ledger of what an
-// allocation still holds.
+// Package rset holds sets of resources, their algebra, and the ledger of an
+// allocation.
 //
 // An [R] says which cores, gpus and other children of which ranks, on which hosts,
 // and for what time (RFC 20, version 1). A [Ledger] takes an allocation and gives
@@ -18,20 +18,25 @@
 //		send(fragment.R, fragment.Final) // sched.free
 //	}
 //
+// Duties of the caller:
+//
+//  1. Send each fragment that is not empty, in order. The final one may have no
+//     ranks.
+//  2. Use a [Ledger] from one goroutine at a time, and do not copy it.
+//
 // # Vocabulary
 //
-// A rank is a node as an instance numbers it. Children are what a node has; a kind
-// is a type of children, such as "core" or "gpu". A fragment is a part of an R:
-// some of its ranks, or some of their children. A property is a name that some
-// ranks have. A resource without a rank, such as a rack's ssd, is known to a Ledger
-// by name. What is held has not been freed.
+// A rank is the number of a node. Children are what a node has, and a kind is their
+// type, such as "core" or "gpu". A fragment is a part of an R: some of its
+// ranks, or some of their children. A property is a name that some ranks have. What
+// is held has not been freed; resources without a rank, such as a rack's ssd, are
+// held by name.
 //
 // # Ownership
 //
 // An R is immutable; any number of goroutines may use it. Fragments share memory
 // with their parent and keep it alive. Sets and lists that come out of an R are
-// copies, and nothing that goes in is retained. One goroutine at a time may use a
-// Ledger. [R.Restrict] tells what a fragment keeps.
+// copies, and nothing that goes in is retained.
 //
 // # Cost and limits
 //
@@ -44,12 +49,11 @@
 //
 // A test compares every answer with flux-core's C library.
 //
-//   - The library loses times and slots in fragments and unions, and properties
-//     if both sides of a union have the rank. It keeps the scheduling key.
-//   - It accepts values of other JSON types, negative times and slots, an
+//   - Fragments and unions keep times, slots and properties, which the library
+//     may lose. They drop the scheduling key, which it keeps.
+//   - Parse refuses values of other JSON types, negative times and slots, an
 //     expiration before the start, ranks without resources, one rank on two hosts,
 //     empty elements in idsets, and white space between hosts.
-//   - It verifies one rank only. It writes an empty nodelist for an empty R, and a
-//     separate entry for an empty set of gpus.
-//   - It reads resource configurations. This package does not.
+//   - Verify looks at all ranks, not at one.
+//   - An empty R has no nodelist, and an empty set of gpus no entry of its own.
 package rset

@@ -17,30 +17,26 @@ var (
 	// ErrLimit is returned when an R is too large.
 	ErrLimit = errors.New("rset: limit exceeded")
 
-	// ErrOverlap is returned by Append when both operands have a resource.
-	ErrOverlap = errors.New("rset: resources overlap")
-
 	// ErrNotFound is returned when an R does not have the ranks or resources
-	// that are named, or a Ledger does not hold them. The text tells which.
+	// that a call names, or a Ledger does not hold them. The text tells which.
 	ErrNotFound = errors.New("rset: no such resources")
 
-	// ErrFinal is returned when a Ledger is asked for a fragment after the
-	// final one.
+	// ErrFinal is returned when a Ledger has given the final fragment before.
 	ErrFinal = errors.New("rset: after the final fragment")
 
 	// ErrHosts is returned when hosts do not match the ranks or another R.
 	ErrHosts = errors.New("rset: hosts do not match")
 
-	// ErrMismatch is returned by Verify when something expected is missing or
-	// differs.
+	// ErrMismatch is returned by R.Verify when something expected is missing
+	// or differs.
 	ErrMismatch = errors.New("rset: resources are not as expected")
 
-	// ErrExtra is returned by Verify when nothing is missing, but there is more
-	// than expected.
+	// ErrExtra is returned by R.Verify when nothing is missing, but there is
+	// more than expected.
 	ErrExtra = errors.New("rset: more resources than expected")
 )
 
-// What is wrong with a value, beside what package jsonobj says.
+// The causes of errors. Package jsonobj has more.
 var (
 	errVersion    = errors.New("must be 1")
 	errNoRank     = errors.New("must name a rank")
@@ -57,18 +53,9 @@ func plain(text string) string {
 	return q[1 : len(q)-1]
 }
 
-// A cause is an error without the text of its category, which others put first.
-type cause struct {
-	category error
-	text     string
-}
-
-func (c *cause) Error() string { return c.text }
-func (c *cause) Unwrap() error { return c.category }
-
 // tooMany returns the cause of an ErrLimit.
 func tooMany(what string, got, limit int) error {
-	return &cause{ErrLimit, fmt.Sprintf("%d %s, at most %d are allowed", got, what, limit)}
+	return guard.Cause(ErrLimit, fmt.Sprintf("%d %s, at most %d are allowed", got, what, limit))
 }
 
 // ranksError returns an ErrNotFound that names ranks, of which a Ledger has

@@ -124,6 +124,16 @@ func (v *hostView) at(i int) (hostlist.Range, int) {
 // A comparison compares two lists of hosts, range by range.
 type comparison struct{ a, b hostView }
 
+// ranks returns the first rank of a range that is on two hosts, or false if none is
+// or if a side has no hosts. The range is in the spans i of a and j of b.
+func (c *comparison) ranks(a, b *R, first, last uint32, i, j int) (uint32, bool) {
+	if len(a.hosts) == 0 || len(b.hosts) == 0 {
+		return 0, false
+	}
+	k, differ := c.differ(a.hosts, a.index(i, first), b.hosts, b.index(j, first), int(last-first)+1)
+	return first + uint32(k), differ
+}
+
 // differ returns the first of n hosts, from an index of each side on, that is
 // not the same, or false if all are.
 func (c *comparison) differ(h hosts, from int, g hosts, fromG, n int) (int, bool) {

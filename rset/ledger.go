@@ -8,11 +8,11 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// A Ledger keeps what of an allocation is held and what has been freed. Each free
-// gives a fragment, and exactly one fragment is final: the one after which nothing
-// is held. Time frees nothing.
+// A Ledger knows which part of an allocation is held and which has been freed. Each
+// call that frees gives a fragment, and exactly one fragment is final: the one after
+// which nothing is held. An expiration frees nothing.
 //
-// The zero Ledger is that of the empty R. Do not copy a Ledger. One goroutine at a
+// The zero Ledger belongs to the empty R. Do not copy a Ledger. One goroutine at a
 // time may use it.
 type Ledger struct {
 	r           *R
@@ -20,16 +20,14 @@ type Ledger struct {
 	n           int      // of ranks held
 	heldNamed   []string // in order
 	freedNamed  []string // in order
-	gone        idset.Set
 	final       bool
 }
 
 // A Fragment is what one call freed.
 type Fragment struct {
-	R     *R         // the resources, a fragment of the allocation; never nil, empty if no rank was freed
-	Named []string   // the resources without a rank, in order
-	Final bool       // nothing is held any more; true for exactly one fragment
-	Gone  *idset.Set // ranks of R that Shrink named, which must not go back to a pool; nil: none
+	R     *R       // the resources, a fragment of the allocation; never nil, empty if no rank was freed
+	Named []string // the resources without a rank, in order
+	Final bool     // nothing is held any more; true for exactly one fragment
 }
 
 // IsEmpty reports whether nothing was freed and the fragment is not final: there
@@ -52,25 +50,21 @@ func NewLedger(r *R, named ...string) *Ledger {
 type Released struct {
 	Ranks *idset.Set // nil: none
 	Named []string
-	Final bool // the final fragment was given out
+	Final bool // the final fragment was given
 }
 
 // Rebuild returns the ledger of r and of the names, of which some have been freed:
-// the state before a restart. The error is ErrNotFound if done names what r and the
-// names do not have, and ErrFinal if something is held after the final fragment. If
-// nothing is held and done is not final, Free of no ranks gives the final fragment.
+// the state before a restart. The error is [ErrNotFound] if done names what r and
+// the names do not have, and [ErrFinal] if something is held after the final
+// fragment. If nothing is held and done is not final, Free of no ranks gives the
+// final fragment.
 func Rebuild(r *R, done Released, named ...string) (*Ledger, error) {
 	l := NewLedger(r, named...)
-	if _, err := l.Free(done.Ranks); err != nil {
+	if err := l.check(done.Ranks, done.Named); err != nil {
 		return nil, err
 	}
-	for _, name := range done.Named {
-		if err := l.checkNamed(name); err != nil {
-			return nil, err
-		}
-		l.moveNamed(name)
-	}
-	if done.Final && (l.n > 0 || len(l.heldNamed) > 0) {
+	l.take(done.Ranks, done.Named)
+	if done.Final && !l.final {
 		return nil, ErrFinal
 	}
 	l.final = done.Final
@@ -82,96 +76,88 @@ func (l *Ledger) Released() Released {
 	return Released{Ranks: l.Freed(), Named: slices.Clone(l.freedNamed), Final: l.final}
 }
 
-// Free frees ranks. The error is ErrNotFound if not all of them are held, or
-// ErrFinal after the final fragment; then nothing changes. Free of no ranks gives
+// Free frees ranks. The error is [ErrNotFound] if not all of them are held, or
+// [ErrFinal] after the final fragment; then nothing changes. Free of no ranks gives
 // an empty fragment, which is final if nothing is held. It takes time in proportion
 // to the ranges of ranks.
 func (l *Ledger) Free(ranks *idset.Set) (Fragment, error) {
-	if !l.held.ContainsAll(ranks) {
-		return Fragment{}, l.refuse(ranks)
+	if err := l.check(ranks, nil); err != nil {
+		return Fragment{}, err
 	}
-	if l.final {
-		return Fragment{}, ErrFinal
-	}
-	return l.take(ranks), nil
+	return l.take(ranks, nil), nil
 }
 
-// refuse returns why ranks cannot be freed: which are unknown, which free.
-func (l *Ledger) refuse(ranks *idset.Set) error {
-	missing := idset.Difference(ranks, &l.held)
-	return ranksError(idset.Difference(missing, &l.freed), idset.Intersect(missing, &l.freed))
-}
-
-// FreeHeld frees those of the ranks that are held and returns the others. It is
-// the tolerant form of Free, for reports that may come twice or late. After the
-// final fragment it returns an empty one and all ranks.
+// FreeHeld frees the ranks that are held and returns the others. It is Free for
+// reports that may come twice or late. After the final fragment it returns an empty
+// one and all ranks.
 func (l *Ledger) FreeHeld(ranks *idset.Set) (Fragment, *idset.Set) {
 	rest := idset.Difference(ranks, &l.held)
 	if l.final {
 		return Fragment{R: new(R)}, rest
 	}
-	return l.take(idset.Intersect(ranks, &l.held)), rest
+	return l.take(idset.Intersect(ranks, &l.held), nil), rest
 }
 
-// FreeNamed frees a resource without a rank. The error is ErrNotFound if it is not
-// held; then nothing changes.
+// FreeNamed frees a resource without a rank. The error is [ErrNotFound] if it is
+// not held; then nothing changes.
 func (l *Ledger) FreeNamed(name string) (Fragment, error) {
-	if err := l.checkNamed(name); err != nil {
+	named := []string{name}
+	if err := l.check(nil, named); err != nil {
 		return Fragment{}, err
 	}
-	l.moveNamed(name)
-	f := l.take(nil)
-	f.Named = []string{name}
-	return f, nil
+	return l.take(nil, named), nil
 }
 
 // FreePart frees ranks and names, all of which must be held, in a fragment that is
-// never final, even if nothing is held after it: FreeRest gives out the final one.
-// It is for an owner that knows when an allocation is over, as when the event free
-// is in the log. The error is that of Free and FreeNamed, and then nothing has
-// changed.
+// never final, even if nothing is held after it: FreeRest gives the final one. Use it
+// where something else tells that an allocation is over, such as the event free in a
+// log. It fails as Free and FreeNamed do; then nothing changes.
 func (l *Ledger) FreePart(ranks *idset.Set, named ...string) (Fragment, error) {
-	if !l.held.ContainsAll(ranks) {
-		return Fragment{}, l.refuse(ranks)
+	if err := l.check(ranks, named); err != nil {
+		return Fragment{}, err
 	}
-	for i, name := range named {
-		if err := l.checkNamed(name); err != nil {
-			return Fragment{}, err
-		}
-		if slices.Contains(named[:i], name) {
-			return Fragment{}, fmt.Errorf("%w: resource %.64q is named twice", ErrNotFound, name)
-		}
-	}
-	if l.final {
-		return Fragment{}, ErrFinal
-	}
-	for _, name := range named {
-		l.moveNamed(name)
-	}
-	f := l.take(ranks)
-	f.Named = slices.Clone(named)
+	named = slices.Clone(named)
+	slices.Sort(named)
+	f := l.take(ranks, named)
 	f.Final, l.final = false, false
 	return f, nil
 }
 
 // FreeRest frees all that is held, ranks and names, and gives the final fragment.
-// The error is ErrFinal if that was given before.
+// The error is [ErrFinal] if that was given before.
 func (l *Ledger) FreeRest() (Fragment, error) {
 	if l.final {
 		return Fragment{}, ErrFinal
 	}
-	named := slices.Clone(l.heldNamed)
-	for _, name := range named {
-		l.moveNamed(name)
-	}
-	f := l.take(l.held.Clone())
-	f.Named = named
-	return f, nil
+	return l.take(l.held.Clone(), slices.Clone(l.heldNamed)), nil
 }
 
-// take frees ranks that are held.
-func (l *Ledger) take(ranks *idset.Set) Fragment {
-	// The ranks are among those of r, so that there is no error.
+// check returns why ranks and names cannot be freed.
+func (l *Ledger) check(ranks *idset.Set, named []string) error {
+	if !l.held.ContainsAll(ranks) {
+		missing := idset.Difference(ranks, &l.held)
+		return ranksError(idset.Difference(missing, &l.freed), idset.Intersect(missing, &l.freed))
+	}
+	for i, name := range named {
+		if _, ok := slices.BinarySearch(l.heldNamed, name); !ok {
+			if _, freed := slices.BinarySearch(l.freedNamed, name); freed {
+				return fmt.Errorf("%w: resource %.64q was freed before", ErrNotFound, name)
+			}
+			return fmt.Errorf("%w: unknown resource %.64q", ErrNotFound, name)
+		}
+		if slices.Contains(named[:i], name) {
+			return fmt.Errorf("%w: resource %.64q is named twice", ErrNotFound, name)
+		}
+	}
+	if l.final {
+		return ErrFinal
+	}
+	return nil
+}
+
+// take frees what check accepts, and retains the names.
+func (l *Ledger) take(ranks *idset.Set, named []string) Fragment {
+	// r has all ranks that are held, so that there is no error.
 	part, _ := l.r.Restrict(ranks)
 	for first, last := range ranks.Ranges() {
 		if first == last { // which moves less than a range does
@@ -182,38 +168,15 @@ func (l *Ledger) take(ranks *idset.Set) Fragment {
 		l.held.RemoveRange(first, last)
 		l.freed.InsertRange(first, last)
 	}
+	for _, name := range named {
+		i, _ := slices.BinarySearch(l.heldNamed, name)
+		l.heldNamed = slices.Delete(l.heldNamed, i, i+1)
+		i, _ = slices.BinarySearch(l.freedNamed, name)
+		l.freedNamed = slices.Insert(l.freedNamed, i, name)
+	}
 	l.n -= part.Len()
 	l.final = l.n == 0 && len(l.heldNamed) == 0
-	f := Fragment{R: part, Final: l.final}
-	if l.gone.Intersects(ranks) {
-		f.Gone = idset.Intersect(&l.gone, ranks)
-	}
-	return f
-}
-
-// checkNamed returns an error unless a name is held.
-func (l *Ledger) checkNamed(name string) error {
-	if _, ok := slices.BinarySearch(l.heldNamed, name); ok {
-		return nil
-	}
-	if _, freed := slices.BinarySearch(l.freedNamed, name); freed {
-		return fmt.Errorf("%w: resource %.64q was freed before", ErrNotFound, name)
-	}
-	return fmt.Errorf("%w: unknown resource %.64q", ErrNotFound, name)
-}
-
-// moveNamed makes a name that is held one that is free.
-func (l *Ledger) moveNamed(name string) {
-	i, _ := slices.BinarySearch(l.heldNamed, name)
-	l.heldNamed = slices.Delete(l.heldNamed, i, i+1)
-	i, _ = slices.BinarySearch(l.freedNamed, name)
-	l.freedNamed = slices.Insert(l.freedNamed, i, name)
-}
-
-// Shrink tells that ranks have left the instance for good. They are freed like
-// others, and Fragment.Gone names them. Ranks that are not held are ignored.
-func (l *Ledger) Shrink(ranks *idset.Set) {
-	l.gone.UnionWith(idset.Intersect(ranks, &l.held))
+	return Fragment{R: part, Named: named, Final: l.final}
 }
 
 // Held returns a new set of the ranks that are held.
@@ -234,33 +197,18 @@ func (l *Ledger) HoldsNamed(name string) bool {
 // HeldLen returns the number of ranks that are held, in constant time.
 func (l *Ledger) HeldLen() int { return l.n }
 
-// HeldNamed returns a copy of the names of resources without a rank that are held,
-// in order.
-func (l *Ledger) HeldNamed() []string { return slices.Clone(l.heldNamed) }
-
 // IsFinal reports whether the final fragment has been given.
 func (l *Ledger) IsFinal() bool { return l.final }
 
-// AppendText appends the state in words: "held 0-2; freed 3; named held ssd0;
-// named freed; final". Ledgers of one allocation in the same state have the
-// same text, whatever led there. The error is always nil.
-func (l *Ledger) AppendText(dst []byte) ([]byte, error) {
-	dst, _ = l.held.AppendText(append(dst, "held "...))
-	dst, _ = l.freed.AppendText(append(dst, "; freed "...))
-	dst = fmt.Appendf(dst, "; named held %q; named freed %q", l.heldNamed, l.freedNamed)
-	if !l.gone.IsEmpty() {
-		dst, _ = l.gone.AppendText(append(dst, "; gone "...))
-	}
-	if l.final {
-		dst = append(dst, "; final"...)
-	}
-	return dst, nil
-}
-
-// String returns the text that AppendText appends.
+// String returns the state in words, such as `held 0-2; freed 3; named held
+// ["ssd0"]; named freed []`, and "; final" at the end after the final fragment.
+// Ledgers of one allocation in the same state have the same text.
 func (l *Ledger) String() string {
-	b, _ := l.AppendText(nil)
-	return string(b)
+	s := fmt.Sprintf("held %v; freed %v; named held %q; named freed %q", &l.held, &l.freed, l.heldNamed, l.freedNamed)
+	if l.final {
+		s += "; final"
+	}
+	return s
 }
 
 // Check returns an error if the ledger breaks I1 or I2: what is held and what is
@@ -286,9 +234,6 @@ func (l *Ledger) Check() error {
 	}
 	if l.final && (l.n > 0 || len(l.heldNamed) > 0) {
 		return errors.New("rset: I2: something is held after the final fragment")
-	}
-	if !all.ContainsAll(&l.gone) {
-		return errors.New("rset: I1: unknown ranks are gone")
 	}
 	return nil
 }

@@ -106,9 +106,7 @@ func (d *merger) cluster(made *builder, pieces []piece) error {
 // put adds a range of ranks, which must have a resource.
 func put(made *builder, first, last uint32, n *node) error {
 	if n == nil {
-		lacking := new(idset.Set)
-		lacking.InsertRange(first, last)
-		return fmt.Errorf("no resource at ranks %s", plain(lacking.String()))
+		return fmt.Errorf("no resource at ranks %v", idset.Range(first, last))
 	}
 	made.add(first, last, n)
 	return nil

@@ -5,9 +5,11 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/rset/hostlist"
 	"github.com/joblife/joblife/rset/internal/children"
 )
@@ -23,30 +25,22 @@ type Config struct {
 }
 
 // New returns the R that c describes. It retains nothing of c. It refuses what
-// Parse would refuse, with the same errors but without a useful offset.
+// [Parse] would refuse, with the same sentinels. The error names the entry or field
+// instead of the offset.
 func New(c Config) (*R, error) {
 	m := merger{bytes: math.MaxInt32}
 	for i, e := range c.Entries {
-		kinds := make(map[string]*idset.Set, len(e.Children))
-		for name, ids := range e.Children {
-			if most, _ := ids.Max(); most > maxChild {
-				return nil, fmt.Errorf("%w: entry %d: %s %d: %w", ErrSyntax, i, plain(name), most, idset.ErrRange)
-			}
-			kinds[name] = ids.Clone()
+		made, err := newEntry(e)
+		if err != nil {
+			return nil, fmt.Errorf("%w: entry %d: %w", ErrSyntax, i, err)
 		}
-		switch most, ok := e.Ranks.Max(); {
-		case !ok:
-			return nil, fmt.Errorf("%w: entry %d: %w", ErrSyntax, i, errNoRank)
-		case most > MaxRank:
-			return nil, fmt.Errorf("%w: entry %d: rank %d: %w", ErrSyntax, i, most, idset.ErrRange)
-		}
-		m.entries = append(m.entries, entry{ranks: e.Ranks, node: newNode(children.New(kinds))})
+		m.entries = append(m.entries, made)
 	}
 	made, at, err := m.merge()
-	switch {
-	case err != nil && at >= 0:
-		return nil, categorize(fmt.Errorf("entry %d: %w", at, err))
-	case err != nil:
+	if err != nil && at >= 0 {
+		err = fmt.Errorf("entry %d: %w", at, err)
+	}
+	if err != nil {
 		return nil, categorize(err)
 	}
 	r := &R{spans: made.spans, nodes: made.nodes, slots: c.Slots}
@@ -67,8 +61,30 @@ func New(c Config) (*R, error) {
 	return r.WithTimes(c.Start, c.Expiration)
 }
 
+// newEntry returns the entry that e describes.
+func newEntry(e Entry) (entry, error) {
+	switch most, ok := e.Ranks.Max(); {
+	case !ok:
+		return entry{}, errNoRank
+	case most > MaxRank:
+		return entry{}, fmt.Errorf("rank %d: %w", most, idset.ErrRange)
+	}
+	kinds := make([]children.Kind, 0, len(e.Children))
+	for _, name := range slices.Sorted(maps.Keys(e.Children)) {
+		ids := e.Children[name].Clone()
+		switch most, _ := ids.Max(); {
+		case !utf8.ValidString(name):
+			return entry{}, fmt.Errorf("kind %.64q: %w", name, jsonobj.ErrUTF8)
+		case most > maxChild:
+			return entry{}, fmt.Errorf("%s %d: %w", plain(name), most, idset.ErrRange)
+		}
+		kinds = append(kinds, children.Kind{Name: name, IDs: ids, N: ids.Len()})
+	}
+	return entry{ranks: e.Ranks, node: newNode(children.Of(kinds))}, nil
+}
+
 // WithTimes returns r with other times, which mean what they mean in Config. The
-// error is ErrSyntax if a time is negative or not finite, or if expiration is not
+// error is [ErrSyntax] if a time is negative or not finite, or if expiration is not
 // after start.
 func (r *R) WithTimes(start, expiration eventlog.Timestamp) (*R, error) {
 	for _, t := range []eventlog.Timestamp{start, expiration} {

@@ -18,13 +18,13 @@ func newNode(set *children.Set) *node {
 	if set == nil {
 		return nil
 	}
+	// A jsonobj.Writer would allocate for each node of a text.
 	key := append(make([]byte, 0, 48), '{')
 	for i, k := range set.Kinds() {
 		if i > 0 {
 			key = append(key, ',')
 		}
-		key = append(jsonscan.AppendString(key, k.Name), `:"`...)
-		key, _ = k.IDs.AppendText(key)
+		key, _ = k.IDs.AppendText(append(jsonscan.AppendString(key, k.Name), `:"`...))
 		key = append(key, '"')
 	}
 	return &node{set, string(append(key, '}'))}

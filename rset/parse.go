@@ -17,11 +17,11 @@ import (
 )
 
 // Parse parses an R of RFC 20, version 1. It retains nothing of b. The error wraps
-// ErrSyntax, ErrLimit, or ErrHosts if there are not as many hosts as ranks. Its
+// [ErrSyntax], [ErrLimit], or [ErrHosts] if there are not as many hosts as ranks. Its
 // text tells the path and the offset of the value.
 //
 // Entries of R_lite may come in any order. A rank may be in several entries, each
-// of its resources in one. Unknown members are kept, except those of an entry. An
+// of its resources in one. Unknown members are kept, except in an entry. An
 // R without resources is valid.
 //
 // It accepts 64 MiB of text, ranks up to 2^24, ids of children and numbers of

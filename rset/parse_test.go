@@ -161,9 +161,6 @@ func TestWhatIsReadIsToldAndWrittenAgain(t *testing.T) {
 	require.EqualValues(t, 1700003600.25, r.Expiration())
 	require.EqualValues(t, 5, r.Slots())
 	require.Equal(t, "b[9,1],a[05,7],c", r.Nodelist().String())
-	require.True(t, r.HasHosts())
-	require.True(t, r.HasRank(4))
-	require.False(t, r.HasRank(5))
 	require.Equal(t, "0-7", r.Children(3, "core").String())
 	require.Equal(t, "", r.Children(0, "gpu").String())
 	require.Equal(t, `{"graph":{"nodes":[],"edges":[]}}`, string(r.Scheduling()))
@@ -312,6 +309,7 @@ func TestAConfigurationMakesWhatItsEncodingDoes(t *testing.T) {
 		func(c *rset.Config) { c.Entries = []rset.Entry{{Ranks: ids(t, "0")}} },
 		func(c *rset.Config) { c.Entries[0].Ranks = ids(t, "16777217") },
 		func(c *rset.Config) { c.Entries[1].Children["core"] = ids(t, "1048577") },
+		func(c *rset.Config) { c.Entries[1].Children["co\xffre"] = ids(t, "0") },
 		func(c *rset.Config) { c.Entries[0].Ranks = ids(t, "0,2") },
 		func(c *rset.Config) { c.Slots = -1 },
 		func(c *rset.Config) { c.Properties["q"] = ids(t, "1") },

@@ -77,18 +77,9 @@ func (r *R) Ranks() *idset.Set {
 	return s
 }
 
-// HasRank reports whether r has a rank. It takes logarithmic time.
-func (r *R) HasRank(rank uint32) bool {
-	_, ok := find(r.orEmpty().spans, rank)
-	return ok
-}
-
 // Nodelist returns a new list of the hosts in rank order. It is empty if r has no
-// hosts.
+// hosts: either every rank has one, or no rank has.
 func (r *R) Nodelist() *hostlist.List { return r.orEmpty().hosts.list() }
-
-// HasHosts reports whether r has hosts. Either every rank has one or none.
-func (r *R) HasHosts() bool { return len(r.orEmpty().hosts) > 0 }
 
 // Host returns the host of a rank, or false if r has no such rank or no hosts.
 func (r *R) Host(rank uint32) (string, bool) {
@@ -190,8 +181,7 @@ func (r *R) Properties() iter.Seq2[string, *idset.Set] {
 	}
 }
 
-// Property returns a new set of the ranks that have a property. It is empty if
-// none has it.
+// Property returns a new set of the ranks that have a property.
 func (r *R) Property(name string) *idset.Set {
 	for _, p := range r.orEmpty().properties {
 		if p.name == name {
@@ -204,7 +194,7 @@ func (r *R) Property(name string) *idset.Set {
 // Equal reports whether a and b have equal encodings: resources, hosts, times and
 // all else. It encodes both.
 func Equal(a, b *R) bool {
-	return string(a.orEmpty().appendJSON(nil)) == string(b.orEmpty().appendJSON(nil))
+	return string(a.AppendJSON(nil)) == string(b.AppendJSON(nil))
 }
 
 // SameResources reports whether a and b have the same ranks with the same

@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/rset/hostlist"
 	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// AssignHosts returns r with other hosts, in rank order. The error is ErrHosts
+// AssignHosts returns r with other hosts, in rank order. The error is [ErrHosts]
 // unless there are as many hosts as ranks. It drops the scheduling key. It copies
 // the list.
 func (r *R) AssignHosts(list *hostlist.List) (*R, error) {
@@ -21,17 +22,17 @@ func (r *R) AssignHosts(list *hostlist.List) (*R, error) {
 	return &out, nil
 }
 
-// checkHosts returns the cause of an ErrHosts unless there are as many hosts as
+// checkHosts returns the cause of an [ErrHosts] unless there are as many hosts as
 // ranks.
 func (r *R) checkHosts(list *hostlist.List) error {
 	if n, m := r.Len(), list.Len(); n != m {
-		return &cause{ErrHosts, fmt.Sprintf("number of hosts is %d, must be %d", m, n)}
+		return guard.Cause(ErrHosts, fmt.Sprintf("number of hosts is %d, must be %d", m, n))
 	}
 	return nil
 }
 
 // Rerank returns r with ranks in the order of a list: the index of its host, from
-// 0, is the new rank. The error is ErrHosts unless the list has the hosts of r,
+// 0, is the new rank. The error is [ErrHosts] unless the list has the hosts of r,
 // each once. It drops the scheduling key. It takes time in proportion to hosts.
 func (r *R) Rerank(list *hostlist.List) (*R, error) {
 	r = r.orEmpty()
@@ -108,9 +109,9 @@ func (r *R) moved(made builder, h hosts, to map[uint32]uint32) *R {
 	return &out
 }
 
-// Remap returns r with ranks and cores numbered from 0, in their order: what an
-// instance that runs in an allocation calls its resources. Other children keep
-// their ids, which name devices. It drops the scheduling key. It takes time in
+// Remap returns r with ranks and cores numbered from 0, in their order, as an
+// instance that runs in the allocation numbers them. Other children keep their ids,
+// which name devices. It drops the scheduling key. It takes time in
 // proportion to ranks.
 func (r *R) Remap() *R {
 	r = r.orEmpty()
@@ -119,9 +120,7 @@ func (r *R) Remap() *R {
 		kinds := slices.Clone(n.set().Kinds())
 		for k := range kinds {
 			if kinds[k].Name == "core" {
-				cores := new(idset.Set)
-				cores.InsertRange(0, uint32(kinds[k].N-1))
-				kinds[k].IDs = cores
+				kinds[k].IDs = idset.Range(0, uint32(kinds[k].N-1))
 			}
 		}
 		nodes[i] = newNode(children.Of(kinds))
@@ -138,7 +137,7 @@ func (r *R) Remap() *R {
 }
 
 // RanksOf returns a new set of the ranks on hosts. A host may have several ranks.
-// The error is ErrHosts if r does not have one of the hosts. It takes time in
+// The error is [ErrHosts] if r does not have one of the hosts. It takes time in
 // proportion to the hosts of both.
 func (r *R) RanksOf(list *hostlist.List) (*idset.Set, error) {
 	r = r.orEmpty()
@@ -168,8 +167,8 @@ func (r *R) RanksOf(list *hostlist.List) (*idset.Set, error) {
 	return out, nil
 }
 
-// WithoutLocal returns r without the properties that begin with "+", which have a
-// meaning in one instance only: what a job is given. It drops the scheduling key.
+// WithoutLocal returns what a job is given: r without the properties that begin with
+// "+", which have a meaning in one instance only, and without the scheduling key.
 func (r *R) WithoutLocal() *R {
 	out := *r.orEmpty()
 	out.properties = slices.DeleteFunc(slices.Clone(out.properties), func(p property) bool { return p.name[0] == '+' })

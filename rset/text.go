@@ -22,13 +22,9 @@ func (r *R) String() string {
 	return string(dst)
 }
 
-// AppendJSON appends the encoding of RFC 20. It is compact, canonical and
-// minimal: equal sets have equal bytes.
-func (r *R) AppendJSON(dst []byte) []byte { return r.orEmpty().appendJSON(dst) }
-
 // MarshalJSON returns the encoding of RFC 20, as AppendJSON does. The error is
 // always nil.
-func (r *R) MarshalJSON() ([]byte, error) { return r.orEmpty().appendJSON(nil), nil }
+func (r *R) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
 
 // UnmarshalJSON replaces r with what Parse returns. After an error r is as it
 // was.
@@ -41,7 +37,12 @@ func (r *R) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func (r *R) appendJSON(dst []byte) []byte {
+// AppendJSON appends the encoding of RFC 20. It is compact, canonical and
+// minimal: equal sets have equal bytes.
+func (r *R) AppendJSON(dst []byte) []byte {
+	// By hand: with a jsonobj.Writer, which looks at each key anew, an R of few
+	// groups takes 60 % longer.
+	r = r.orEmpty()
 	dst = append(dst, `{"version":1,"execution":{"R_lite":[`...)
 	for i, ranks := range r.groups() {
 		if i > 0 {
@@ -60,18 +61,15 @@ func (r *R) appendJSON(dst []byte) []byte {
 		dst = jsonscan.AppendString(append(dst, `,"nodelist":[`...), r.hosts.list().String())
 		dst = append(dst, ']')
 	}
-	for i, p := range r.properties {
-		if i == 0 {
-			dst = append(dst, `,"properties":{`...)
-		} else {
-			dst = append(dst, ',')
-		}
-		dst = append(jsonscan.AppendString(dst, p.name), `:"`...)
-		dst, _ = p.ranks.AppendText(dst)
+	before := `,"properties":{`
+	for _, p := range r.properties {
+		dst = jsonscan.AppendString(append(dst, before...), p.name)
+		dst, _ = p.ranks.AppendText(append(dst, `:"`...))
 		dst = append(dst, '"')
-		if i == len(r.properties)-1 {
-			dst = append(dst, '}')
-		}
+		before = ","
+	}
+	if len(r.properties) > 0 {
+		dst = append(dst, '}')
 	}
 	dst = append(appendMembers(dst, r.execution), '}')
 	if r.scheduling != nil {

@@ -61,9 +61,9 @@ func (f *verifyFinding) add(first, last uint32, text func() string) {
 	f.ranks.InsertRange(first, last)
 }
 
-// Verify compares the resources found with those expected on the same ranks.
-// Expected ranks that are not in r are not compared. The error is ErrMismatch if a
-// rank is unexpected, is on another host or lacks something; else ErrExtra if a
+// Verify compares r, the resources found, with those expected on the same ranks. It
+// does not compare expected ranks that r lacks. The error is [ErrMismatch] if a rank
+// is unexpected, is on another host or lacks something, and otherwise [ErrExtra] if a
 // rank has more. It describes the lowest rank with such a difference and lists all
 // of them. Hosts are compared if both sides have hosts. It takes time in proportion
 // to ranges of ranks, or to ranks if the hosts are in another order.
@@ -72,6 +72,7 @@ func (r *R) Verify(expected *R, cfg VerifyConfig) error {
 	missing, extra := memory{op: cfg.missing}, memory{op: cfg.extra}
 	var bad, more verifyFinding
 	var compare comparison
+	hosts := cfg.mode(cfg.Hosts) != VerifyIgnore
 	overlay(r.spans, expected.spans, func(first, last uint32, i, j int) bool {
 		if i < 0 {
 			return true
@@ -80,7 +81,7 @@ func (r *R) Verify(expected *R, cfg VerifyConfig) error {
 			bad.add(first, last, func() string { return "is not expected" })
 			return true
 		}
-		if rank, differ := cfg.verifyHosts(&compare, r, expected, span{first: first, last: last}, i, j); differ {
+		if rank, differ := compare.ranks(r, expected, first, last, i, j); hosts && differ {
 			bad.add(rank, rank, func() string {
 				have, _ := r.Host(rank)
 				want, _ := expected.Host(rank)
@@ -112,15 +113,6 @@ func (r *R) Verify(expected *R, cfg VerifyConfig) error {
 		return more.err(ErrExtra)
 	}
 	return nil
-}
-
-// verifyHosts returns the first rank of a range whose hosts differ, or false.
-func (c VerifyConfig) verifyHosts(compare *comparison, r, expected *R, at span, i, j int) (uint32, bool) {
-	if c.mode(c.Hosts) == VerifyIgnore || len(r.hosts) == 0 || len(expected.hosts) == 0 {
-		return 0, false
-	}
-	k, differ := compare.differ(r.hosts, r.index(i, at.first), expected.hosts, expected.index(j, at.first), at.len())
-	return at.first + uint32(k), differ
 }
 
 // missing returns what is in y and not in x, except what may be missing.

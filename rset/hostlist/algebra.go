@@ -67,7 +67,7 @@ func pushPart(items []item, r item, end uint64) []item {
 //
 // With r ranges it takes r log r steps, and one for each host where ranges
 // overlap: "a[0-9,0-9]" becomes "a[0,0-1,1-2,2-3,3-4,4-5,5-6,6-7,7-8,8-9,9]". The
-// error is ErrLimit if overlaps would take more than 2^20 steps; then the list
+// error is [ErrLimit] if overlaps would take more than 2^20 steps; then the list
 // does not change. Uniq has no such limit.
 func (l *List) Sort() error {
 	pieces := cut(nil, l.items, 0)

@@ -1,9 +1,8 @@
 // Package hostlist holds lists of host names: the nodelist of a resource set.
 //
 // A [List] keeps hosts in order, duplicates included, and stores them as ranges:
-// n[0-999999] is as cheap to parse, count, search and print as n7. Its text is
-// the hostlist string of RFC 29, which is parsed strictly and printed in one
-// canonical form:
+// n[0-999999] is as cheap to parse, search and print as n7. Its text is
+// the hostlist string of RFC 29, read strictly and printed in one canonical form:
 //
 //	l, err := hostlist.Parse("node[08-11],login")
 //	if err != nil {
@@ -15,19 +14,19 @@
 //	}
 //	fmt.Println(l) // node[08-11],login,node12
 //
+// Duties of the caller:
+//
+//  1. Do not copy a List: use [List.Clone]. go vet reports copies.
+//  2. While one goroutine changes a list, no other may use it. Any number of
+//     goroutines may read one list at once.
+//
 // # Vocabulary
 //
-// A name has 1 to [MaxName] bytes of printable ASCII, without comma and
-// brackets. Its trailing digits, at most 18, are its id; the rest is its prefix.
-// The width of an id is its number of digits, zeros included, so a1 and a01 are
-// two hosts. An expression is what commas separate; an element is what commas
-// separate inside brackets. A host is spelled if its expression has a suffix
-// behind the brackets.
-//
-// # Ownership
-//
-// Any number of goroutines may read a list; one that changes it must be alone
-// with it. A list copies what it keeps.
+// A name has 1 to 255 bytes of printable ASCII, without comma and brackets. Its
+// trailing digits, at most 18, are its id; the rest is its prefix. The width of an
+// id is its number of digits, zeros included, so a1 and a01 are two hosts. Commas
+// separate expressions and, inside brackets, elements. A host is spelled if its
+// expression has a suffix behind the brackets.
 //
 // # Cost and limits
 //
@@ -35,7 +34,8 @@
 // constant, Nth is logarithmic, and most other methods are linear in ranges.
 // [List.Delete], [List.Sort] and [List.Uniq] sort ranges. [List.All] allocates
 // each name. Memory is at most 400 bytes for a byte of text, plus 50 bytes and
-// the name for each spelled host. Inputs beyond the limits are an [ErrLimit].
+// the name for each spelled host. A list copies what it keeps. Larger inputs are an
+// [ErrLimit].
 //
 // # Differences from the reference
 //
@@ -45,7 +45,7 @@
 //     the zeros of the first element to all, but no Flux instance does.
 //   - Parse refuses white space, a second pair of brackets, signs and other text
 //     beside an id, "foo[1-]", bytes that are not printable ASCII, and names
-//     above MaxName. The library accepts them.
+//     above 255 bytes. The library accepts them.
 //   - Parse accepts ranges above 2^20 hosts and more than 10240 elements. Ids of
 //     2^64 and above stay exact; the library drops or changes them.
 //   - Equal lists have one text. The library has several, such as f0[7-8] and

@@ -9,16 +9,16 @@ import (
 
 var (
 	// ErrSyntax is returned when a text is not a hostlist string of RFC 29, or
-	// a name not a host name. The text of the error tells the offset in bytes,
-	// from 0, the cause, and the first 64 bytes of the expression.
-	ErrSyntax = errors.New("hostlist: invalid hostlist")
+	// a name is not a host name. The error tells the offset in bytes from 0, the
+	// cause, and the first 64 bytes of the expression.
+	ErrSyntax = errors.New("hostlist: syntax error")
 
-	// ErrLimit is returned when a text, a name or a list is too large. The text
-	// of the error tells the offset, what was counted, and the limit.
+	// ErrLimit is returned when a text, a name or a list is too large. The
+	// error tells the offset, what was counted, and the limit.
 	ErrLimit = errors.New("hostlist: limit exceeded")
 )
 
-// What is wrong with a text.
+// The causes of errors.
 const (
 	unclosed    = "bracket is not closed"
 	unopened    = "bracket is not opened"

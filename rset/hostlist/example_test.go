@@ -34,8 +34,8 @@ func ExampleParse() {
 	// 5 foo1-ib,foo2-ib,foo3-ib,foo5-ib,bar
 	// 2 [005,4]
 	// 3 foo[1-3]
-	// hostlist: invalid hostlist: offset 6: bracket is not closed in "foo[1-"
-	// hostlist: invalid hostlist: offset 6: unexpected byte in "foo[1] bar"
+	// hostlist: syntax error: offset 6: bracket is not closed in "foo[1-"
+	// hostlist: syntax error: offset 6: unexpected byte in "foo[1] bar"
 }
 
 func ExampleParser() {
@@ -55,7 +55,7 @@ func ExampleList_Append() {
 	fmt.Println(l.Append("n[5-6]"))
 	// Output:
 	// n[1-3,03-04] <nil>
-	// hostlist: invalid hostlist: offset 1: unexpected byte in "n[5-6]"
+	// hostlist: syntax error: offset 1: unexpected byte in "n[5-6]"
 }
 
 func ExampleList_Delete() {

@@ -58,5 +58,8 @@ func (l *List) SharesItems(m *List) bool {
 // Snapshot returns the items, for comparison before and after.
 func (l *List) Snapshot() any { return slices.Clone(l.list()) }
 
-// MaxText is the largest text that Parse accepts.
-const MaxText = defaultText
+// The limits of Parse.
+const (
+	MaxText = defaultText
+	MaxName = maxName
+)

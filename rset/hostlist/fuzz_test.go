@@ -68,7 +68,7 @@ func FuzzParse(f *testing.F) {
 }
 
 var (
-	syntaxText = regexp.MustCompile(`^hostlist: invalid hostlist: offset (\d+): [a-z ]+ in (".*")$`)
+	syntaxText = regexp.MustCompile(`^hostlist: syntax error: offset (\d+): [a-z ]+ in (".*")$`)
 	limitText  = regexp.MustCompile(`^hostlist: limit exceeded: offset (\d+): (\d+) [a-z ]+, at most (\d+) are allowed$`)
 )
 

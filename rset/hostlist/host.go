@@ -30,6 +30,9 @@ func split(name string) host {
 	return host{prefix: name[:i], id: number(name[i:]), len: uint8(len(name) - i)}
 }
 
+// item returns the item of one host.
+func (h host) item() item { return item{prefix: h.prefix, first: h.id, last: h.id, width: h.len} }
+
 // number returns the value of up to 18 digits.
 func number(digits string) uint64 {
 	n := uint64(0)
@@ -59,7 +62,7 @@ func digits(id uint64) uint8 {
 	return n
 }
 
-// appendHost appends a name. Zeros fill it up to width digits.
+// appendHost appends a name, with zeros up to width digits.
 func appendHost(dst []byte, prefix string, id uint64, width uint8) []byte {
 	dst = append(dst, prefix...)
 	if width == 0 {
@@ -88,7 +91,7 @@ type item struct {
 
 func (r *item) len() uint64 { return r.last - r.first + 1 }
 
-// find returns the id's distance from the item's first host, or false.
+// find returns the place of a host in the item, or false.
 func (r *item) find(h host) (uint64, bool) {
 	if h.id < r.first || h.id > r.last || h.len != r.length(h.id) || h.prefix != r.prefix {
 		return 0, false
@@ -152,7 +155,7 @@ func pushRange(items []item, prefix string, first, last uint64, width uint8) []i
 	}
 }
 
-// checkName returns an error unless a name is that of a host.
+// checkName returns an error unless a host can have a name.
 func checkName(name string) error {
 	if name == "" {
 		return syntaxError(0, emptyName, name)
@@ -162,32 +165,29 @@ func checkName(name string) error {
 			return syntaxError(i, badByte, name)
 		}
 	}
-	if len(name) > MaxName {
-		return limitError(0, longName, len(name), MaxName)
+	if len(name) > maxName {
+		return limitError(0, longName, len(name), maxName)
 	}
 	return nil
 }
 
-// isName reports whether a byte can stand in a name: printable ASCII, no white
+// isName reports whether a name may hold a byte: printable ASCII, no white
 // space, bracket or comma.
 func isName(c byte) bool {
 	return '!' <= c && c <= '~' && c != ',' && c != '[' && c != ']'
 }
 
-// owned returns the parts of a name for a list to keep: the prefix is the one
-// of the list's last item if they are equal, and a copy else.
+// owned returns the item of a name for a list to keep: the prefix is the one of the
+// list's last item if they are equal, else a copy.
 func owned(items []item, name string) item {
-	h := split(name)
-	r := item{first: h.id, last: h.id, width: h.len}
-	if n := len(items); n > 0 && items[n-1].prefix == h.prefix {
+	r := split(name).item()
+	if n := len(items); n > 0 && items[n-1].prefix == r.prefix {
 		r.prefix = items[n-1].prefix
 	} else {
-		r.prefix = strings.Clone(h.prefix)
+		r.prefix = strings.Clone(r.prefix)
 	}
 	return r
 }
 
-// saturate returns n, or the largest int where it has 32 bits.
-func saturate(n uint64) int {
-	return int(min(n, math.MaxInt))
-}
+// saturate returns n, or the largest int where int has 32 bits.
+func saturate(n uint64) int { return int(min(n, math.MaxInt)) }

@@ -12,15 +12,15 @@ import (
 // the empty list, ready to use. A nil *List reads as the empty list; methods that
 // change a list panic on it.
 //
-// Do not copy a List: copies share storage, and go vet reports them. Clone makes
-// an independent one.
+// Do not copy a List: copies share storage, and go vet reports them. [List.Clone]
+// makes an independent one.
 type List struct {
 	_     guard.NoCopy
 	items []item
 }
 
 // Of returns a new list of plain host names, in their order. It copies what it
-// keeps. Panics if Append would refuse one.
+// keeps. Panics if [List.Append] would refuse one.
 func Of(hosts ...string) *List {
 	l := new(List)
 	if err := l.Append(hosts...); err != nil {
@@ -29,11 +29,11 @@ func Of(hosts ...string) *List {
 	return l
 }
 
-// Append puts plain host names at the end, in their order. A name has 1 to
-// MaxName bytes of printable ASCII, without white space, comma and brackets. For
-// any other name the error wraps ErrSyntax or ErrLimit, with the offset in that
-// name, and the list does not change. Append copies what it keeps. A name that
-// continues the last range takes no memory.
+// Append puts plain host names at the end, in their order. A name has 1 to 255
+// bytes of printable ASCII, without white space, comma and brackets. For any other
+// name the error wraps [ErrSyntax] or [ErrLimit] and tells the offset in that name,
+// and the list does not change. Append copies what it keeps. A name that continues
+// the last range takes no memory.
 func (l *List) Append(hosts ...string) error {
 	for _, name := range hosts {
 		if err := checkName(name); err != nil {
@@ -128,8 +128,7 @@ func (l *List) Find(name string) (int, bool) {
 	return 0, false
 }
 
-// Contains reports whether a host is in the list. It looks at all ranges and does
-// not allocate.
+// Contains reports whether a host is in the list, as Find does.
 func (l *List) Contains(name string) bool {
 	_, ok := l.Find(name)
 	return ok

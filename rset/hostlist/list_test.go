@@ -245,7 +245,7 @@ func TestAListKeepsNothingOfItsInput(t *testing.T) {
 }
 
 func TestOfPanicsOnWhatAppendRefuses(t *testing.T) {
-	require.PanicsWithValue(t, `hostlist: Of: hostlist: invalid hostlist: offset 1: unexpected byte in "a[1]"`, func() { hostlist.Of("b", "a[1]") })
+	require.PanicsWithValue(t, `hostlist: Of: hostlist: syntax error: offset 1: unexpected byte in "a[1]"`, func() { hostlist.Of("b", "a[1]") })
 	require.Panics(t, func() { hostlist.Of("") })
 }
 
@@ -329,12 +329,12 @@ func TestErrorsTellThePlaceAndTheCause(t *testing.T) {
 		"x[1],y[1]z[,": `offset 10: second bracket in "y[1]z[,"`,
 	} {
 		_, err := hostlist.Parse(text)
-		require.EqualError(t, err, "hostlist: invalid hostlist: "+want)
+		require.EqualError(t, err, "hostlist: syntax error: "+want)
 		require.ErrorIs(t, err, hostlist.ErrSyntax)
 		require.NotErrorIs(t, err, hostlist.ErrLimit)
 	}
 	_, err := hostlist.Parse(strings.Repeat("x", 100) + " ")
-	require.EqualError(t, err, `hostlist: invalid hostlist: offset 100: unexpected byte in "`+strings.Repeat("x", 64)+`"`)
+	require.EqualError(t, err, `hostlist: syntax error: offset 100: unexpected byte in "`+strings.Repeat("x", 64)+`"`)
 }
 
 func TestAListAppendedToItselfJoinsWithItself(t *testing.T) {

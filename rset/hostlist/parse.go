@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// MaxName is the largest number of bytes of a host name.
-const MaxName = 255
+// maxName is how many bytes a host name has at most.
+const maxName = 255
 
 // What the zero Parser allows.
 const (
@@ -26,9 +26,9 @@ const (
 // are the same all over its range. Zeros on the left of an element's first id
 // set the width of that element and of no other.
 //
-// The error wraps ErrSyntax or ErrLimit. Parse takes time in proportion to the
-// text, and to the hosts in brackets that a suffix follows. It copies what it
-// keeps.
+// The error wraps [ErrSyntax] or [ErrLimit] and tells the offset. Parse takes time
+// in proportion to the text, and to the hosts in brackets that a suffix follows. It
+// copies what it keeps.
 func Parse(s string) (*List, error) { return Parser{}.Parse(s) }
 
 // A Parser parses hostlist strings within limits. In each field, 0 or less means
@@ -47,28 +47,23 @@ func (p Parser) Parse(s string) (*List, error) {
 		}
 		return min(n, math.MaxInt32)
 	}
-	return parse(s, limits{or(p.MaxText, defaultText), or(p.MaxHosts, defaultHosts), or(p.MaxSpelled, defaultSpelled)})
-}
-
-type limits struct{ text, hosts, spelled int }
-
-func parse(text string, most limits) (*List, error) {
-	if len(text) > most.text {
-		return nil, limitError(0, longText, len(text), most.text)
+	p = Parser{or(p.MaxText, defaultText), or(p.MaxHosts, defaultHosts), or(p.MaxSpelled, defaultSpelled)}
+	if len(s) > p.MaxText {
+		return nil, limitError(0, longText, len(s), p.MaxText)
 	}
-	p := parser{text: text, most: most}
-	if err := p.scan(); err != nil {
+	read := parser{text: s, most: p}
+	if err := read.scan(); err != nil {
 		return nil, err
 	}
-	return &List{items: p.items}, nil
+	return &List{items: read.items}, nil
 }
 
 // A parser has read text[:pos].
 type parser struct {
 	text    string
 	pos     int
-	start   int // of the expression that is read
-	most    limits
+	start   int    // of the expression that is read
+	most    Parser // the limits in force
 	spelled int
 	items   []item
 	ranges  []idRange // of the brackets that are read; their room is used again
@@ -111,8 +106,11 @@ func (p *parser) expression() error {
 		if err := p.fits(p.start, len(prefix)); err != nil {
 			return err
 		}
-		h := split(prefix)
-		return p.add(p.start, idRange{first: h.id, last: h.id, width: h.len}, h.prefix)
+		if err := p.room(p.start, 1); err != nil {
+			return err
+		}
+		p.items = push(p.items, split(prefix).item())
+		return nil
 	}
 	p.pos++
 	p.ranges = p.ranges[:0]
@@ -153,7 +151,7 @@ func (p *parser) expression() error {
 	return nil
 }
 
-// name reads the bytes that may stand in a name.
+// name reads bytes of a name, perhaps none.
 func (p *parser) name() string {
 	start := p.pos
 	for p.pos < len(p.text) && isName(p.text[p.pos]) {
@@ -218,7 +216,8 @@ func (p *parser) id() (string, error) {
 
 // idRange returns the range of two ids as they are written at the offset.
 func (p *parser) idRange(offset int, first, last string) (idRange, error) {
-	// The zeros of the last id say nothing: the first one's width is that of all.
+	// The zeros of the last id say nothing: the width of the first is the width of
+	// all.
 	last = strings.TrimLeft(last, "0")
 	if value := strings.TrimLeft(first, "0"); cmp.Or(cmp.Compare(len(last), len(value)), cmp.Compare(last, value)) < 0 {
 		return idRange{}, p.fail(offset, descending)
@@ -241,16 +240,16 @@ func tail(digits string) (lead, low string) {
 
 // fits returns an error if a name at the offset is too long.
 func (p *parser) fits(offset, bytes int) error {
-	if bytes > MaxName {
-		return limitError(offset, longName, bytes, MaxName)
+	if bytes > maxName {
+		return limitError(offset, longName, bytes, maxName)
 	}
 	return nil
 }
 
 // room returns an error unless n hosts may be added.
 func (p *parser) room(offset int, n uint64) error {
-	if n += count(p.items); n > uint64(p.most.hosts) {
-		return limitError(offset, manyHosts, saturate(n), p.most.hosts)
+	if n += count(p.items); n > uint64(p.most.MaxHosts) {
+		return limitError(offset, manyHosts, saturate(n), p.most.MaxHosts)
 	}
 	return nil
 }
@@ -274,8 +273,8 @@ func (p *parser) spell(r idRange, prefix, suffix string) error {
 	if err := p.room(r.offset, n); err != nil {
 		return err
 	}
-	if n > uint64(p.most.spelled-p.spelled) {
-		return limitError(r.offset, manySpelled, saturate(uint64(p.spelled)+n), p.most.spelled)
+	if n > uint64(p.most.MaxSpelled-p.spelled) {
+		return limitError(r.offset, manySpelled, saturate(uint64(p.spelled)+n), p.most.MaxSpelled)
 	}
 	p.spelled += int(n)
 	longest := len(prefix) + len(r.lead) + int(max(r.width, digits(r.last))) + len(suffix)
@@ -288,8 +287,7 @@ func (p *parser) spell(r idRange, prefix, suffix string) error {
 	p.items = slices.Grow(p.items, int(n))
 	for id := r.first; id <= r.last; id++ {
 		size := len(prefix) + len(r.lead) + int(max(r.width, digits(id))) + len(suffix)
-		h := split(all[:size])
-		p.items = push(p.items, item{prefix: h.prefix, first: h.id, last: h.id, width: h.len})
+		p.items = push(p.items, split(all[:size]).item())
 		all = all[size:]
 	}
 	return nil
