@@ -11,7 +11,6 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // Feasible returns nil if the inventory could meet the request, were all of it up and
@@ -132,7 +131,6 @@ func (p *Pool) take(id jobid.ID, q *Request, c choice, times rset.Config) *rset.
 			whole = whole && given.Equal(s.all)
 			s.take(id, given)
 		})
-		p.reshare(id, false, g.first, g.last, func(*children.Set) *children.Set { return given })
 		ranks.InsertRange(g.first, g.last)
 		all.add(g.first, g.last, given)
 		if i == 0 {

@@ -43,8 +43,7 @@ type Pool struct {
 	whole   *btree.BTreeG[fitItem]    // the inventory as if it were up and idle; never changed, only replaced
 	spans   *btree.BTreeG[rankItem]   // all ranks
 	fit     *btree.BTreeG[fitItem]    // the spans that are up and have something free
-	clashes *btree.BTreeG[rankItem]   // the spans that two jobs hold the same of
-	shares  *btree.BTreeG[share]      // what each job holds
+	clashes int                       // how many spans there are that two jobs hold the same of
 	holders *btree.BTreeG[holderItem] // the jobs, by id
 }
 
@@ -62,8 +61,6 @@ func New(inventory *rset.R, cfg Config) (*Pool, error) {
 		expiration: inventory.Expiration(),
 		spans:      newRankTree(),
 		fit:        newFitTree(),
-		clashes:    newRankTree(),
-		shares:     newShareTree(),
 		holders:    btree.NewG(degree, func(a, b holderItem) bool { return a.id < b.id }),
 	}
 	properties := maps.Collect(inventory.Properties())
@@ -132,8 +129,7 @@ func must(r *rset.R, err error) *rset.R {
 // goroutines may use the two.
 func (p *Pool) Clone() *Pool {
 	c := *p
-	c.spans, c.fit, c.clashes = p.spans.Clone(), p.fit.Clone(), p.clashes.Clone()
-	c.shares, c.holders = p.shares.Clone(), p.holders.Clone()
+	c.spans, c.fit, c.holders = p.spans.Clone(), p.fit.Clone(), p.holders.Clone()
 	return &c
 }
 
