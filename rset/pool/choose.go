@@ -55,6 +55,7 @@ func (s *search) choose() (choice, bool) {
 func (s *search) byNode() (choice, bool) {
 	var c choice
 	most, _ := s.q.nodes.Floor(jobspec.MaxCount)
+	most *= s.q.nodesPerSlot
 	s.each(s.q.slots.Min(), func(first, last uint32, free *children.Set) bool {
 		n := min(int64(last-first)+1, most-c.nodes)
 		if !s.dry {
@@ -63,10 +64,11 @@ func (s *search) byNode() (choice, bool) {
 		c.nodes += n
 		return c.nodes < most
 	})
-	n, ok := s.q.nodes.Floor(c.nodes)
+	n, ok := s.q.nodes.Floor(c.nodes / s.q.nodesPerSlot)
 	if !ok || s.dry {
 		return c, ok
 	}
+	n *= s.q.nodesPerSlot
 	for c.nodes > n {
 		g := &c.grants[len(c.grants)-1]
 		if have := int64(g.last-g.first) + 1; have <= c.nodes-n {

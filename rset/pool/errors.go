@@ -105,7 +105,7 @@ var (
 	errID           = errors.New("a pool does not choose by id")
 	errTwice        = errors.New("occurs twice in one slot")
 	errNoCores      = errors.New("a slot needs cores, or whole nodes")
-	errSlotNodes    = errors.New("a pool takes a fixed number of nodes in a slot, of slots that are counted by one number or a range")
+	errSlotNodes    = errors.New("a pool takes a fixed number of nodes in a slot")
 	errPropertyName = errors.New("invalid property name")
 	errEmpty        = errors.New("no resources")
 	errNoChange     = errors.New("has no key of RFC 28")

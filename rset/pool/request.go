@@ -14,11 +14,11 @@ import (
 // [Needs.Request] of numbers. It is immutable; any number of goroutines may use one, any
 // number of times. The zero Request is invalid, and a pool refuses it.
 type Request struct {
-	// nodes is how many nodes; the zero Count if the job asks for slots
-	// wherever they fit.
+	// nodes is how many nodes, or how many slots of nodesPerSlot nodes; the zero
+	// Count if the job asks for slots wherever they fit.
 	nodes jobspec.Count
-	// slots is how many slots on each of the nodes, or in all where nodes is
-	// the zero Count. It is the zero Count in the zero Request alone.
+	// slots is how many slots on each of the nodes, or in all if nodes is the
+	// zero Count. It is the zero Count in the zero Request alone.
 	slots jobspec.Count
 	// nodesPerSlot is how many nodes make one slot, for jobs that ask for nodes in
 	// slots; slots is 1 then. It is 1 for all others.
@@ -93,18 +93,19 @@ func (q *Request) String() string {
 		return ""
 	}
 	var parts []string
-	if !q.nodes.IsZero() {
-		noun := "node"
-		if q.exclusive {
-			noun = "whole node"
-		}
-		parts = append(parts, counted(q.nodes, noun))
+	noun := "node"
+	if q.exclusive {
+		noun = "whole node"
 	}
 	switch {
 	case q.nodesPerSlot > 1:
-		parts[0] += ", " + strconv.FormatInt(q.nodesPerSlot, 10) + " to a slot,"
-	case q.nodes.IsZero() || len(q.per) > 0:
+		parts = append(parts, counted(q.nodes, "slot"), counted(jobspec.Fixed(q.nodesPerSlot), noun))
+	case q.nodes.IsZero():
 		parts = append(parts, counted(q.slots, "slot"))
+	case len(q.per) > 0:
+		parts = append(parts, counted(q.nodes, noun), counted(q.slots, "slot"))
+	default:
+		parts = append(parts, counted(q.nodes, noun))
 	}
 	if len(q.per) > 0 {
 		needs := make([]string, len(q.per))
@@ -113,7 +114,7 @@ func (q *Request) String() string {
 		}
 		parts = append(parts, strings.Join(needs, ", "))
 	}
-	text := strings.TrimSuffix(strings.Join(parts, " of "), ",")
+	text := strings.Join(parts, " of ")
 	if q.constraint != nil {
 		text += ", constrained"
 	}
@@ -194,10 +195,15 @@ func (b *builder) finish() error {
 	if b.node != 0 {
 		b.q.nodes = b.vertices[b.node-1].Count
 	}
-	if b.node > b.slot {
-		if err := b.spread(); err != nil {
-			return err
+	if b.node > b.slot { // nodes of one slot each, several of which make one of the job
+		inSlot, ok := b.q.nodes.Fixed()
+		if !ok {
+			return b.fail(b.node-1, "count", errSlotNodes)
 		}
+		if b.q.slots.Min()*inSlot > jobspec.MaxCount {
+			return b.fail(b.node-1, "count", tooManyInAll())
+		}
+		b.q.nodes, b.q.slots, b.q.nodesPerSlot = b.q.slots, jobspec.Fixed(1), inSlot
 	}
 	if _, ok := b.find("core"); !ok && !b.q.exclusive {
 		return b.fail(b.inner(), "", errNoCores)
@@ -209,7 +215,7 @@ func (b *builder) finish() error {
 func (q *Request) checkTotal() error {
 	total := q.slots.Min()
 	if !q.nodes.IsZero() {
-		total *= q.nodes.Min()
+		total *= q.nodes.Min() * q.nodesPerSlot
 	}
 	for _, p := range append([]need{{n: 1}}, q.per...) {
 		if total > jobspec.MaxQuantity/p.n {
@@ -217,51 +223,6 @@ func (q *Request) checkTotal() error {
 		}
 	}
 	return nil
-}
-
-// spread turns slots of nodes into nodes of one slot each, several of which make one
-// slot of the job.
-func (b *builder) spread() error {
-	inSlot, ok := b.q.nodes.Fixed()
-	if !ok {
-		return b.fail(b.node-1, "count", errSlotNodes)
-	}
-	nodes, err := times(b.q.slots, inSlot)
-	if err != nil {
-		return b.fail(b.node-1, "count", err)
-	}
-	b.q.nodes, b.q.slots, b.q.nodesPerSlot = nodes, jobspec.Fixed(1), inSlot
-	return nil
-}
-
-// times returns the count that accepts k times what c accepts.
-func times(c jobspec.Count, k int64) (jobspec.Count, error) {
-	lo := c.Min() * k
-	hi, bounded := c.Max()
-	operator, operand := c.Operator()
-	_, fixed := c.Fixed()
-	switch {
-	case k == 1:
-		return c, nil
-	case lo > jobspec.MaxCount:
-		return jobspec.Count{}, tooManyInAll()
-	case fixed:
-		return jobspec.Fixed(lo), nil
-	case operator == jobspec.OperatorAdd:
-		operand *= k
-	case operator != jobspec.OperatorMultiply:
-		return jobspec.Count{}, errSlotNodes
-	}
-	text := strconv.FormatInt(lo, 10)
-	if bounded && hi*k <= jobspec.MaxCount {
-		text += "-" + strconv.FormatInt(hi*k, 10)
-	} else {
-		text += "+" // up to jobspec.MaxCount
-	}
-	if operand > jobspec.MaxCount {
-		return jobspec.Fixed(lo), nil // the next one is beyond
-	}
-	return jobspec.ParseCount(text + ":" + strconv.FormatInt(operand, 10) + ":" + operator.String())
 }
 
 // fail returns an error about a key of a vertex, or about the vertex.

@@ -34,7 +34,7 @@ func (q *Request) Asked() Asked {
 func (q *Request) Smallest(kind string) (slots, n int64) {
 	nodes := int64(1)
 	if !q.nodes.IsZero() {
-		nodes = q.nodes.Min()
+		nodes = q.nodes.Min() * q.nodesPerSlot
 	}
 	for _, p := range q.per {
 		if p.kind == kind {
