@@ -11,7 +11,6 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/hostlist"
 	"github.com/joblife/joblife/rset/internal/children"
 )
 
@@ -98,12 +97,6 @@ func (p *Pool) setInventory(r *rset.R) {
 		p.whole.ReplaceOrInsert(sp.item())
 	}
 }
-
-func (p *Pool) allRanks() *idset.Set { return p.ranks }
-
-func (p *Pool) propertyRanks(name string) *idset.Set { return p.properties[name] }
-
-func (p *Pool) ranksOfHosts(list *hostlist.List) *idset.Set { return p.hosts.ranks(list) }
 
 // withProperties returns the resources and hosts of r, with other properties.
 // Those are known to be good.
