@@ -23,24 +23,58 @@ const (
 	valueDepth   = payloadDepth - 1
 )
 
-// decode reads an object by a function and sets *m, unless there is an error.
-func decode[T any](m *T, message string, b []byte, depth int, read func(o *jsonobj.Reader, m *T)) error {
-	if len(b) > MaxBytes {
-		return tooLong(len(b))
+// A Message is a payload: Hello, HelloResponse, Ready, ReadyResponse, Request,
+// Response, Cancel, Prioritize, Expiration, Free or Feasibility. [Append] and [Parse]
+// know their form in JSON; package encoding/json does not.
+type Message interface {
+	// name is what errors call the message.
+	name() string
+	// append appends the payload, or returns dst as it was and an error.
+	append(dst []byte) ([]byte, error)
+}
+
+// Append appends a payload. After an error, ErrMessage or ErrLimit, it returns dst as
+// it was. It refuses what Parse refuses.
+func Append(dst []byte, m Message) ([]byte, error) { return m.append(dst) }
+
+// A reader is what reads an object: a pointer to a message or a line.
+type reader[M any] interface {
+	*M
+	name() string
+	read(o *jsonobj.Reader)
+}
+
+// Parse parses the payload of a message M, as in Parse[Request](line.Payload). It
+// retains nothing of it. An empty payload reads as an empty object. The error is
+// ErrMessage or ErrLimit, and comes with the zero message.
+//
+// The keys are those of RFC 27. Unknown ones are ignored, duplicate ones refused, and
+// missing ones too, except where the type says that a key is optional.
+func Parse[M any, P reader[M]](payload []byte) (M, error) {
+	if len(payload) == 0 {
+		payload = []byte("{}")
 	}
+	return parse[M, P](payload, payloadDepth)
+}
+
+// parse parses an object.
+func parse[M any, P reader[M]](b []byte, depth int) (M, error) {
 	var d struct { // one allocation
 		doc jsonobj.Doc
 		o   jsonobj.Reader
-		m   T
+		m   M
+	}
+	var none M
+	if len(b) > MaxBytes {
+		return none, tooLong(len(b))
 	}
 	d.doc = jsonobj.NewDoc(b, jsonscan.Limits{Depth: depth})
 	d.o = d.doc.Object()
-	read(&d.o, &d.m)
+	P(&d.m).read(&d.o)
 	if d.doc.Failed() {
-		return messageError(message, d.doc.Fault())
+		return none, messageError(P(&d.m).name(), d.doc.Fault())
 	}
-	*m = d.m
-	return nil
+	return d.m, nil
 }
 
 // readID reads a job id.
@@ -82,8 +116,8 @@ func readRanks(v jsonobj.Value) *idset.Set {
 	return jsonobj.Parse(v, func(s string) (*idset.Set, error) { return idset.ParseLimit(s, rset.MaxRank) })
 }
 
-// read reads a member that all jobs have.
-func (j *JobInfo) read(o *jsonobj.Reader) {
+// member reads a member that all jobs have.
+func (j *JobInfo) member(o *jsonobj.Reader) {
 	switch string(o.Key()) {
 	case "id":
 		j.ID = readID(o.Value())

@@ -103,15 +103,15 @@ func ExampleAnnounce() {
 func ExampleParseLine() {
 	line, err := alloc.ParseLine([]byte(`{"topic":"sched.alloc","payload":{"id":7,"priority":16,"userid":1000,"jobspec":{"version":1}}}`))
 	fmt.Println(line.Topic, err)
-	var request alloc.Request
-	if err := request.UnmarshalJSON(line.Payload); err != nil {
+	request, err := alloc.Parse[alloc.Request](line.Payload)
+	if err != nil {
 		fmt.Println(err)
 	}
 	answer := alloc.Response{ID: request.ID, Type: alloc.ResponseDeny, Note: "no such queue"}
 	out, _ := alloc.AppendMessage(nil, line.Topic, answer)
 	fmt.Print(string(out))
 
-	err = request.UnmarshalJSON([]byte(`{"id":7,"priority":"high","userid":1000,"jobspec":{}}`))
+	_, err = alloc.Parse[alloc.Request]([]byte(`{"id":7,"priority":"high","userid":1000,"jobspec":{}}`))
 	fmt.Println(err)
 	// Output:
 	// sched.alloc <nil>

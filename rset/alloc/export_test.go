@@ -41,5 +41,5 @@ func (q *Queue) List(s State) iter.Seq[JobInfo] {
 	}
 }
 
-// AppendJSON appends the payload of a message.
-func AppendJSON(dst []byte, m Message) ([]byte, error) { return m.appendJSON(dst) }
+// A Reader is a pointer to a message that Parse parses.
+type Reader[M any] interface{ reader[M] }

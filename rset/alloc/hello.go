@@ -13,41 +13,38 @@ import (
 // A HelloResponse tells a new scheduler of one job that holds resources.
 type HelloResponse struct {
 	JobInfo
-	R    *rset.R    // the allocation, not empty; nil: the scheduler looks it up
-	Free *idset.Set // ranks of R that have been freed; nil: none
+	R    *rset.R    // the allocation, not empty; nil, and not in the message: the scheduler looks it up
+	Free *idset.Set // ranks of R that have been freed; nil or empty, and not in the message: none
 }
 
-// UnmarshalJSON replaces m with the payload; t_submit, R and free are optional. R
-// must have the ranks of free. The error is ErrMessage or ErrLimit, and then m is as
-// it was.
-func (m *HelloResponse) UnmarshalJSON(b []byte) error {
-	return decode(m, "hello response", b, payloadDepth, func(o *jsonobj.Reader, m *HelloResponse) {
-		var free jsonobj.Value
-		for o.Next() {
-			m.JobInfo.read(o)
-			switch string(o.Key()) {
-			case "R":
-				m.R = readR(o.Value(), true)
-			case "free":
-				free = o.Value()
-				m.Free = readRanks(free)
-			}
+func (m HelloResponse) name() string { return "hello response" }
+
+func (m *HelloResponse) read(o *jsonobj.Reader) {
+	var free jsonobj.Value
+	for o.Next() {
+		m.JobInfo.member(o)
+		switch string(o.Key()) {
+		case "R":
+			m.R = readR(o.Value(), true)
+		case "free":
+			free = o.Value()
+			m.Free = readRanks(free)
 		}
-		o.Require("id", "priority", "userid")
-		if !m.freeFits() {
-			free.Fail(errSubset)
-		}
-		if m.Free.IsEmpty() {
-			m.Free = nil
-		}
-	})
+	}
+	o.Require("id", "priority", "userid")
+	if !m.freeFits() {
+		free.Fail(errSubset)
+	}
+	if m.Free.IsEmpty() {
+		m.Free = nil
+	}
 }
 
 // freeFits reports whether the freed ranks are ranks of R, as far as is known.
 func (m HelloResponse) freeFits() bool { return m.R == nil || m.R.Ranks().ContainsAll(m.Free) }
 
-func (m HelloResponse) appendJSON(dst []byte) ([]byte, error) {
-	w := write("hello response", dst, payloadDepth)
+func (m HelloResponse) append(dst []byte) ([]byte, error) {
+	w := write(m.name(), dst, payloadDepth)
 	w.job(m.JobInfo)
 	if m.R != nil {
 		if m.R.IsEmpty() {
@@ -66,10 +63,6 @@ func (m HelloResponse) appendJSON(dst []byte) ([]byte, error) {
 	}
 	return w.end()
 }
-
-// MarshalJSON returns the payload, without t_submit if that is 0, R if it is nil,
-// and free if there is none. The error is ErrMessage or ErrLimit.
-func (m HelloResponse) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
 
 // Held returns what the job holds: R without the ranks of Free. It is empty if only
 // resources without a rank are held. The error is a *HelloError if R is nil or does

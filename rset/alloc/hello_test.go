@@ -15,7 +15,7 @@ import (
 func announced(t *testing.T, a alloc.Announcement) (lines []string) {
 	t.Helper()
 	for _, m := range a.Responses {
-		b, err := alloc.AppendJSON(nil, m)
+		b, err := alloc.Append(nil, m)
 		require.NoError(t, err)
 		again, err := reads[alloc.HelloResponse](string(b))
 		require.NoError(t, err)
