@@ -22,13 +22,9 @@ var (
 	ErrNotFound = errors.New("alloc: unknown job")
 
 	// ErrExists is returned when a queue has a job already, or one call names a
-	// job twice.
+	// job twice. A job that was canceled with a request stays in the queue until the
+	// response: that could not be told from the response to a second request.
 	ErrExists = errors.New("alloc: duplicate job")
-
-	// ErrOutstanding is returned when a job is added whose id was canceled while
-	// the scheduler had its request, and the response has not come: it could not
-	// be told from the response to a second request.
-	ErrOutstanding = errors.New("alloc: an earlier request of the job is outstanding")
 
 	// ErrProtocol is returned when a scheduler responds to no request, or is
 	// ready without a hello before.

@@ -13,7 +13,6 @@ func (q *Queue) CountComparisons(n *int) {
 		*n++
 		return before(a, b)
 	}
-	q.order.tree = btree.NewG(degree, count)
 	for s := range q.in {
 		q.in[s].tree = btree.NewG(degree, count)
 	}

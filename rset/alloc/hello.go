@@ -64,20 +64,6 @@ func (m HelloResponse) append(dst []byte) ([]byte, error) {
 	return w.end()
 }
 
-// Held returns what the job holds: R without the ranks of Free. It is empty if only
-// resources without a rank are held. The error is a *HelloError if R is nil or does
-// not have all ranks of Free.
-func (m HelloResponse) Held() (*rset.R, error) {
-	if m.R == nil {
-		return nil, &HelloError{ID: m.ID, Err: errNoR}
-	}
-	held, err := m.R.Without(m.Free)
-	if err != nil {
-		return nil, &HelloError{ID: m.ID, Err: errFree}
-	}
-	return held, nil
-}
-
 // A Holder is a job that holds resources, for [Announce].
 type Holder struct {
 	JobInfo
@@ -127,7 +113,7 @@ func Announce(holders []Holder, partialOK bool) Announcement {
 		if m.Free.IsEmpty() {
 			m.Free = nil
 		}
-		held, err := m.Held()
+		held, err := h.R.Without(h.Free)
 		switch {
 		case err != nil:
 			fail(errFree)

@@ -36,7 +36,6 @@ type Queue struct {
 	cfg   Config
 	pairs int               // jobs of a Prioritize message; 0: maxPairs
 	jobs  map[jobid.ID]*job // all, canceled ones too
-	order list              // all but canceled ones
 	in    [states]list      // by state; those of claimed come before those of Pending
 	phase Phase
 	limit int    // of requests without an answer; 0: none
@@ -70,17 +69,7 @@ const (
 
 // String returns the topic, or "SendKind(200)" for an unknown kind.
 func (k SendKind) String() string {
-	switch k {
-	case SendAlloc:
-		return TopicAlloc
-	case SendCancel:
-		return TopicCancel
-	case SendPrioritize:
-		return TopicPrioritize
-	case SendFree:
-		return TopicFree
-	}
-	return fmt.Sprintf("SendKind(%d)", uint8(k))
+	return nameOf("SendKind", uint8(k), "", TopicAlloc, TopicCancel, TopicPrioritize, TopicFree)
 }
 
 // A Send is one message to send to the scheduler.
@@ -117,31 +106,37 @@ func (q *Queue) get(id jobid.ID) (*job, error) {
 }
 
 // Add adds a job, to send a request when its turn comes. The error is ErrExists if
-// the queue has the job; ErrOutstanding if a job with this id was canceled and its
-// request has no response yet; or ErrLimit if the queue is full.
+// the queue has the job, or had it and its request has no response yet; or ErrLimit if
+// the queue is full.
 func (q *Queue) Add(dst []Send, j JobInfo) ([]Send, error) {
+	if err := q.add(j, false); err != nil {
+		return dst, err
+	}
+	return q.settle(dst), nil
+}
+
+// AddStopped adds a job that is stopped, as when it comes into a stopped queue. It gets
+// no request before Start, so there is nothing to send. The errors are those of Add.
+func (q *Queue) AddStopped(j JobInfo) error { return q.add(j, true) }
+
+func (q *Queue) add(j JobInfo, stopped bool) error {
 	if old := q.jobs[j.ID]; old != nil {
-		err := ErrExists
 		if old.state == StateCanceled {
-			err = ErrOutstanding
+			return fmt.Errorf("%w: %v is canceled, and its request has no response", ErrExists, j.ID)
 		}
-		return dst, jobError(j.ID, err)
+		return jobError(j.ID, ErrExists)
 	}
-	most := q.cfg.MaxJobs
-	if most <= 0 {
-		most = defaultMaxJobs
-	}
+	most := cmp.Or(max(q.cfg.MaxJobs, 0), defaultMaxJobs)
 	if n := len(q.jobs); n >= most {
-		return dst, fmt.Errorf("%w: %d jobs, at most %d are allowed", ErrLimit, n+1, most)
+		return fmt.Errorf("%w: %d jobs, at most %d are allowed", ErrLimit, n+1, most)
 	}
 	if q.jobs == nil {
 		q.jobs = make(map[jobid.ID]*job)
 	}
-	added := &job{JobInfo: j}
+	added := &job{JobInfo: j, stopped: stopped}
 	q.jobs[j.ID] = added
-	q.order.insert(added)
 	q.enter(added)
-	return q.settle(dst), nil
+	return nil
 }
 
 // Cancel removes a job at once, as after a fatal exception, and takes back its
@@ -156,11 +151,9 @@ func (q *Queue) Cancel(dst []Send, id jobid.ID) ([]Send, error) {
 	}
 	switch j.state {
 	case StateSent:
-		q.order.remove(j)
 		q.move(j, StateCanceled)
 		dst = append(dst, Send{Kind: SendCancel, Job: j.JobInfo})
 	case StateRecalled:
-		q.order.remove(j)
 		q.move(j, StateCanceled)
 	default:
 		q.drop(j)
@@ -191,10 +184,8 @@ func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
 		if j.Priority == p.Priority {
 			continue
 		}
-		q.order.remove(j)
 		q.in[j.state].remove(j)
 		j.Priority = p.Priority
-		q.order.insert(j)
 		switch {
 		case j.state == StateRecalled:
 			q.in[StateRecalled].insert(j)
@@ -233,36 +224,37 @@ func (q *Queue) tell(dst []Send, jobs []Priority, told int) []Send {
 	return dst
 }
 
-// Stop blocks a job whatever its priority, as when its queue is stopped. A request
-// that it has is recalled. Stopping a stopped job changes nothing. Stop and Start
+// Stop blocks jobs whatever their priority, as when their queue is stopped. Requests
+// that they have are recalled. Stopping a stopped job changes nothing. Stop and Start
 // together renew a request, as when the jobspec has changed. The error is
 // ErrNotFound.
-func (q *Queue) Stop(dst []Send, id jobid.ID) ([]Send, error) {
-	j, err := q.get(id)
-	if err != nil {
-		return dst, err
-	}
-	j.stopped = true
-	switch j.state {
-	case StateSent:
-		q.move(j, StateRecalled)
-		dst = append(dst, Send{Kind: SendCancel, Job: j.JobInfo})
-	case StatePending, stateClaimed:
-		q.move(j, StateBlocked)
-	}
-	return q.settle(dst), nil
+func (q *Queue) Stop(dst []Send, ids ...jobid.ID) ([]Send, error) {
+	return q.setStopped(dst, ids, true)
 }
 
 // Start ends Stop. A recalled job gets another request once the scheduler has
 // responded to the first. The error is ErrNotFound.
-func (q *Queue) Start(dst []Send, id jobid.ID) ([]Send, error) {
-	j, err := q.get(id)
-	if err != nil {
-		return dst, err
+func (q *Queue) Start(dst []Send, ids ...jobid.ID) ([]Send, error) {
+	return q.setStopped(dst, ids, false)
+}
+
+func (q *Queue) setStopped(dst []Send, ids []jobid.ID, stopped bool) ([]Send, error) {
+	for _, id := range ids {
+		if _, err := q.get(id); err != nil {
+			return dst, err
+		}
 	}
-	j.stopped = false
-	if j.state == StateBlocked && !j.blocked() {
-		q.move(j, StatePending)
+	for _, id := range ids {
+		j := q.jobs[id]
+		j.stopped = stopped
+		switch {
+		case j.state == StateSent && stopped:
+			q.move(j, StateRecalled)
+			dst = append(dst, Send{Kind: SendCancel, Job: j.JobInfo})
+		case j.state == StatePending, j.state == stateClaimed, j.state == StateBlocked:
+			q.in[j.state].remove(j)
+			q.enter(j)
+		}
 	}
 	return q.settle(dst), nil
 }
@@ -282,21 +274,7 @@ const (
 
 // String returns the outcome in lower case, or "Outcome(200)" for an unknown one.
 func (o Outcome) String() string {
-	switch o {
-	case OutcomeAllocated:
-		return "allocated"
-	case OutcomeAnnotated:
-		return "annotated"
-	case OutcomeDenied:
-		return "denied"
-	case OutcomeRequeued:
-		return "requeued"
-	case OutcomeReturned:
-		return "returned"
-	case OutcomeDropped:
-		return "dropped"
-	}
-	return fmt.Sprintf("Outcome(%d)", uint8(o))
+	return nameOf("Outcome", uint8(o), "", "allocated", "annotated", "denied", "requeued", "returned", "dropped")
 }
 
 // Response takes the response of the scheduler to a request. A recalled job may
@@ -379,12 +357,12 @@ func (q *Queue) Lost(dst []jobid.ID) []jobid.ID {
 		for j := range q.in[s].all() {
 			back = append(back, j)
 		}
-		q.in[s] = list{}
+		q.in[s].clear()
 	}
 	for j := range q.in[StateCanceled].all() {
 		delete(q.jobs, j.ID)
 	}
-	q.in[StateCanceled] = list{}
+	q.in[StateCanceled].clear()
 	slices.SortFunc(back, func(a, b *job) int { return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID)) })
 	for _, j := range back {
 		q.enter(j)

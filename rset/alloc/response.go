@@ -2,7 +2,6 @@ package alloc
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -23,17 +22,7 @@ const (
 
 // String returns the name in RFC 27, or "ResponseType(200)" for an unknown type.
 func (t ResponseType) String() string {
-	switch t {
-	case ResponseSuccess:
-		return "SUCCESS"
-	case ResponseAnnotate:
-		return "ANNOTATE"
-	case ResponseDeny:
-		return "DENY"
-	case ResponseCancel:
-		return "CANCEL"
-	}
-	return fmt.Sprintf("ResponseType(%d)", uint8(t))
+	return nameOf("ResponseType", uint8(t), "SUCCESS", "ANNOTATE", "DENY", "CANCEL")
 }
 
 // A Response is the scheduler's response to a [Request].

@@ -77,7 +77,7 @@ func TestHelloAnswerMayCarryR(t *testing.T) {
 	m, err := reads[alloc.HelloResponse](text)
 	require.NoError(t, err)
 	require.True(t, rset.Equal(parseR(t, textR), m.R))
-	held, err := m.Held()
+	held, err := m.R.Without(m.Free)
 	require.NoError(t, err)
 	require.Equal(t, "rank[2-3]/core[0-7]", held.String())
 	b, err := alloc.Append(nil, m)
