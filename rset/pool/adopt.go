@@ -56,26 +56,18 @@ func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 			h = p.setGone(h, gone)
 		}
 	}
-	var reports []error
-	if conflicts := p.conflicts(h); len(conflicts) > 0 {
-		first, more := conflicts[0], ""
-		if n := len(conflicts); n > 1 {
+	var conflict, missing error
+	if all := p.conflicts(h); len(all) > 0 {
+		more := ""
+		if n := len(all); n > 1 {
 			more = fmt.Sprintf(", %d conflicts in all", n)
 		}
-		reports = append(reports, fmt.Errorf("%w: jobs %s and %s both hold %s%s", ErrConflict, id, first.Other, plain(first.Overlap), more))
+		conflict = fmt.Errorf("%w: jobs %s and %s both hold %s%s", ErrConflict, id, all[0].Other, plain(all[0].Overlap), more)
 	}
 	if !h.gone.IsEmpty() {
-		reports = append(reports, fmt.Errorf("%w: job %s: %s", ErrMissing, id, plain(h.gone)))
+		missing = fmt.Errorf("%w: job %s: %s", ErrMissing, id, plain(h.gone))
 	}
-	for _, err := range []error{unknown, p.checkHosts(id, held)} {
-		if err != nil {
-			reports = append(reports, err)
-		}
-	}
-	if len(reports) == 1 {
-		return reports[0]
-	}
-	return errors.Join(reports...)
+	return errors.Join(conflict, missing, unknown, p.checkHosts(id, held))
 }
 
 // checkHosts returns an error if resources are on other hosts than in the

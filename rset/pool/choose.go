@@ -33,17 +33,8 @@ type search struct {
 	dry      bool       // only whether there is room: no grants
 }
 
-// choose returns where a job goes, and whether it can. It goes by these rules,
-// which follow from the state alone:
-//
-//   - Nodes that fit more tightly come first: those in use before those that
-//     are idle, those with fewer free cores before those with more, then those
-//     with fewer free gpus, then by the other kinds in the order of their
-//     names. Among equals the lowest rank comes first.
-//   - Of what a request leaves open it gets the most, in this order: nodes,
-//     then slots on each. All nodes get as many slots.
-//   - Slots that are not by node all go to one node if one has room for them,
-//     else they fill node by node.
+// choose returns where a job goes, and whether it can. The rules are in the
+// documentation of the package; the order of nodes is the order of the index.
 func (s *search) choose() (choice, bool) {
 	if s.q.nodes.IsZero() {
 		return s.bySlot()
@@ -59,7 +50,7 @@ func (s *search) byNode() (choice, bool) {
 	s.each(s.q.slots.Min(), func(first, last uint32, free *children.Set) bool {
 		n := min(int64(last-first)+1, most-c.nodes)
 		if !s.dry {
-			c.grants = append(c.grants, grant{first: first, last: first + uint32(n) - 1, free: free})
+			c.grants = append(c.grants, grant{first, first + uint32(n) - 1, free, 1})
 		}
 		c.nodes += n
 		return c.nodes < most
@@ -69,15 +60,8 @@ func (s *search) byNode() (choice, bool) {
 		return c, ok
 	}
 	n *= s.q.nodesPerSlot
-	for c.nodes > n {
-		g := &c.grants[len(c.grants)-1]
-		if have := int64(g.last-g.first) + 1; have <= c.nodes-n {
-			c.grants, c.nodes = c.grants[:len(c.grants)-1], c.nodes-have
-			continue
-		}
-		g.last -= uint32(c.nodes - n)
-		c.nodes = n
-	}
+	c.trim(c.nodes - n)
+	c.nodes = n
 	c.slots, _ = s.q.slots.Floor(jobspec.MaxCount)
 	for _, g := range c.grants {
 		c.slots = fitting(g.free, s.q.per, c.slots)
@@ -115,35 +99,35 @@ func (s *search) bySlot() (choice, bool) {
 	if !ok || s.dry {
 		return c, ok
 	}
-	for c.slots > n {
-		c.trim(c.slots - n)
-	}
+	c.trim(c.slots - n)
+	c.slots = n
 	return c, true
 }
 
-// trim takes slots from the last grant, or from the last node of it.
+// trim takes slots from the end of the grants.
 func (c *choice) trim(excess int64) {
-	i := len(c.grants) - 1
-	g := c.grants[i]
-	c.grants = c.grants[:i]
-	nodes := int64(g.last-g.first) + 1
-	if whole := min(excess/g.slots, nodes); whole > 0 {
-		c.slots -= whole * g.slots
-		if nodes -= whole; nodes > 0 {
-			g.last = g.first + uint32(nodes) - 1
-			c.grants = append(c.grants, g)
+	for excess > 0 {
+		last := len(c.grants) - 1
+		g := &c.grants[last]
+		nodes := int64(g.last-g.first) + 1
+		switch whole := min(excess/g.slots, nodes); {
+		case whole == nodes:
+			c.grants = c.grants[:last]
+			excess -= whole * g.slots
+		case whole > 0:
+			g.last -= uint32(whole)
+			excess -= whole * g.slots
+		case nodes > 1: // the last node gives back less than all it has
+			rest := *g
+			g.last--
+			rest.first, rest.slots = rest.last, rest.slots-excess
+			c.grants = append(c.grants, rest)
+			return
+		default:
+			g.slots -= excess
+			return
 		}
-		return
 	}
-	// One node gives back less than all it has.
-	if nodes > 1 {
-		rest := g
-		rest.last--
-		c.grants = append(c.grants, rest)
-	}
-	g.first, g.slots = g.last, g.slots-excess
-	c.grants = append(c.grants, g)
-	c.slots -= excess
 }
 
 // each calls f, in the order of choose, with ranges of eligible ranks that have

@@ -66,7 +66,7 @@ func New(inventory *rset.R, cfg Config) (*Pool, error) {
 	if err := p.checkProperties(properties); err != nil {
 		return nil, err
 	}
-	p.setInventory(withProperties(inventory, properties))
+	p.setInventory(must(withProperties(inventory, properties)))
 	for _, sp := range spansOf(p.inventory) {
 		p.replace(nil, []*span{sp})
 	}
@@ -99,13 +99,12 @@ func (p *Pool) setInventory(r *rset.R) {
 }
 
 // withProperties returns the resources and hosts of r, with other properties.
-// Those are known to be good.
-func withProperties(r *rset.R, properties map[string]*idset.Set) *rset.R {
-	return must(rset.New(rset.Config{
+func withProperties(r *rset.R, properties map[string]*idset.Set) (*rset.R, error) {
+	return rset.New(rset.Config{
 		Entries:    slices.Collect(r.Entries()),
 		Hosts:      r.Nodelist(),
 		Properties: properties,
-	}))
+	})
 }
 
 // must returns the result of an operation that cannot fail while the
@@ -133,25 +132,23 @@ func (p *Pool) Inventory() *rset.R { return must(p.inventory.WithTimes(0, p.expi
 // Available returns the resources that can be allocated now: what no job holds on the
 // ranks that are up. It takes time in proportion to ranges.
 func (p *Pool) Available() *rset.R {
-	var c collector
-	p.each(func(sp *span) {
-		if sp.fits() {
-			c.add(sp.first, sp.last, sp.free)
+	return p.present(func(sp *span) *children.Set {
+		if sp.up {
+			return sp.free
 		}
+		return nil
 	})
-	return p.present(&c)
 }
 
 // Down returns the resources of the ranks that are down, including what jobs hold. It
 // takes time in proportion to ranges.
 func (p *Pool) Down() *rset.R {
-	var c collector
-	p.each(func(sp *span) {
-		if !sp.up {
-			c.add(sp.first, sp.last, sp.all)
+	return p.present(func(sp *span) *children.Set {
+		if sp.up {
+			return nil
 		}
+		return sp.all
 	})
-	return p.present(&c)
 }
 
 // each calls f with all spans, in order.
@@ -162,10 +159,12 @@ func (p *Pool) each(f func(sp *span)) {
 	})
 }
 
-// present returns resources of the inventory with its hosts and properties.
-func (p *Pool) present(c *collector) *rset.R {
-	some := c.r(rset.Config{})
-	return must(rset.Intersect(must(p.inventory.Restrict(some.Ranks())), some))
+// present returns some of each span with the hosts and properties of the inventory.
+func (p *Pool) present(some func(sp *span) *children.Set) *rset.R {
+	var c collector
+	p.each(func(sp *span) { c.add(sp.first, sp.last, some(sp)) })
+	r := c.r(rset.Config{})
+	return must(rset.Intersect(must(p.inventory.Restrict(r.Ranks())), r))
 }
 
 // A collector gathers children of ranks, to make an R of them.
@@ -192,11 +191,9 @@ func (c *collector) add(first, last uint32, k *children.Set) {
 	c.ranks[i].InsertRange(first, last)
 }
 
-func (c *collector) isEmpty() bool { return len(c.sets) == 0 }
-
 // r returns the R, with what else is to be in it if it is not empty.
 func (c *collector) r(cfg rset.Config) *rset.R {
-	if c.isEmpty() {
+	if len(c.sets) == 0 {
 		return new(rset.R)
 	}
 	cfg.Entries = make([]rset.Entry, len(c.sets))

@@ -100,11 +100,7 @@ func (p *Pool) changed(c Change) (*rset.R, error) {
 	if err := p.checkProperties(properties); err != nil {
 		return nil, err
 	}
-	out, err := rset.New(rset.Config{
-		Entries:    slices.Collect(inventory.Entries()),
-		Hosts:      inventory.Nodelist(),
-		Properties: properties,
-	})
+	out, err := withProperties(inventory, properties)
 	if err != nil {
 		return nil, fmt.Errorf("pool: property: %w", err)
 	}
