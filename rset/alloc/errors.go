@@ -3,8 +3,8 @@ package alloc
 import (
 	"errors"
 	"fmt"
-	"strings"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -43,6 +43,7 @@ var (
 	errResource = errors.New("names no resource")
 	errNoR      = errors.New("no R, or an empty one")
 	errFree     = errors.New("the R does not have all freed ranks")
+	errTwice    = guard.Cause(ErrExists, "duplicate job")
 	errAllFree  = errors.New("all ranks are freed, and the scheduler did not say partial-ok")
 )
 
@@ -58,17 +59,3 @@ func tooLong(bytes int) error {
 
 // jobError returns an error about a job.
 func jobError(id jobid.ID, category error) error { return fmt.Errorf("%w: %v", category, id) }
-
-// HelloError tells why a job cannot be announced to a scheduler.
-type HelloError struct {
-	ID  jobid.ID
-	Err error // why; ErrExists if another job with this id was announced
-}
-
-// Error returns the text of the error.
-func (e *HelloError) Error() string {
-	return fmt.Sprintf("alloc: hello: job %v: %s", e.ID, strings.TrimPrefix(e.Err.Error(), "alloc: "))
-}
-
-// Unwrap returns the cause.
-func (e *HelloError) Unwrap() error { return e.Err }

@@ -2,6 +2,7 @@ package alloc
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/joblife/joblife/idset"
@@ -76,7 +77,13 @@ type Holder struct {
 type Announcement struct {
 	Responses []HelloResponse // by id; the failure NoData follows them
 	Cut       []jobid.ID      // jobs of Responses whose R was cut to what they hold, by id
-	Failed    []*HelloError   // jobs that hold resources and cannot be announced, by id
+	Failed    []HelloFailure  // jobs that hold resources and cannot be announced, by id
+}
+
+// A HelloFailure is a job that cannot be announced to a scheduler.
+type HelloFailure struct {
+	ID  jobid.ID
+	Err error // why, with the id; ErrExists if another job with this id was announced
 }
 
 // Announce returns how to respond to the hello of a scheduler, with each job once.
@@ -100,32 +107,41 @@ func Announce(holders []Holder, partialOK bool) Announcement {
 		if h.Bypass {
 			continue
 		}
-		fail := func(err error) { out.Failed = append(out.Failed, &HelloError{ID: h.ID, Err: err}) }
+		m, err := announce(h, partialOK)
 		if i > 0 && sorted[i-1].ID == h.ID {
-			fail(ErrExists)
+			err = errTwice
+		}
+		if err != nil {
+			out.Failed = append(out.Failed, HelloFailure{h.ID, fmt.Errorf("alloc: hello: job %v: %w", h.ID, err)})
 			continue
 		}
-		if h.R.IsEmpty() {
-			fail(errNoR)
-			continue
-		}
-		m := HelloResponse{JobInfo: h.JobInfo, R: h.R, Free: h.Free}
-		if m.Free.IsEmpty() {
-			m.Free = nil
-		}
-		held, err := h.R.Without(h.Free)
-		switch {
-		case err != nil:
-			fail(errFree)
-			continue
-		case m.Free != nil && !partialOK && held.IsEmpty():
-			fail(errAllFree)
-			continue
-		case m.Free != nil && !partialOK:
-			m.R, m.Free = held, nil
+		if m.R != h.R {
 			out.Cut = append(out.Cut, h.ID)
 		}
 		out.Responses = append(out.Responses, m)
 	}
 	return out
+}
+
+// announce returns the response that tells of one job.
+func announce(h Holder, partialOK bool) (HelloResponse, error) {
+	m := HelloResponse{JobInfo: h.JobInfo, R: h.R}
+	if h.R.IsEmpty() {
+		return m, errNoR
+	}
+	if h.Free.IsEmpty() {
+		return m, nil
+	}
+	held, err := h.R.Without(h.Free)
+	switch {
+	case err != nil:
+		return m, errFree
+	case partialOK:
+		m.Free = h.Free
+	case held.IsEmpty():
+		return m, errAllFree
+	default:
+		m.R = held
+	}
+	return m, nil
 }
