@@ -15,8 +15,8 @@ import (
 // MaxBytes is the largest number of bytes of a line or a payload.
 const MaxBytes = 64 << 20
 
-// How deep values may be nested: a line is an object as deep as the JSON
-// library of Flux allows, a payload is in it, and a value is in a payload.
+// How deep values may be nested. A line is as deep as the JSON library of Flux
+// allows; a payload is in a line, and a value is in a payload.
 const (
 	lineDepth    = jsonscan.DefaultDepth
 	payloadDepth = lineDepth - 1
@@ -33,23 +33,23 @@ type Message interface {
 	append(dst []byte) ([]byte, error)
 }
 
-// Append appends a payload. After an error, ErrMessage or ErrLimit, it returns dst as
-// it was. It refuses what Parse refuses.
+// Append appends the payload of a message. It refuses what Parse refuses, with
+// ErrMessage or ErrLimit, and then returns dst as it was.
 func Append(dst []byte, m Message) ([]byte, error) { return m.append(dst) }
 
-// A reader is what reads an object: a pointer to a message or a line.
+// A reader reads the members of an object. It is a pointer to a message or a line.
 type reader[M any] interface {
 	*M
 	name() string
 	read(o *jsonobj.Reader)
 }
 
-// Parse parses the payload of a message M, as in Parse[Request](line.Payload). It
-// retains nothing of it. An empty payload reads as an empty object. The error is
-// ErrMessage or ErrLimit, and comes with the zero message.
+// Parse parses the payload of a message, as in Parse[Request](line.Payload). It copies
+// what it keeps. An empty payload reads as an empty object. The error is ErrMessage or
+// ErrLimit, and comes with the zero message.
 //
-// The keys are those of RFC 27. Unknown ones are ignored, duplicate ones refused, and
-// missing ones too, except where the type says that a key is optional.
+// The keys and their types are those of RFC 27. Unknown keys are ignored. Duplicate keys
+// are refused, and missing ones too, unless the type of the message calls them optional.
 func Parse[M any, P reader[M]](payload []byte) (M, error) {
 	if len(payload) == 0 {
 		payload = []byte("{}")
@@ -142,8 +142,7 @@ func write(message string, dst []byte, depth int) writer {
 	return writer{jsonobj.Write(dst, jsonscan.Limits{Depth: depth}), message, len(dst)}
 }
 
-// end ends the object and returns it behind what was there before, or what was
-// there before and the error.
+// end ends the object. It returns dst with the object, or dst as it was and an error.
 func (w *writer) end() ([]byte, error) {
 	out, err := w.End(nil)
 	if err != nil {
@@ -190,7 +189,7 @@ func (w *writer) object(key string, raw json.RawMessage) {
 	w.Raw(key, raw)
 }
 
-// resources appends an R. What others keep in it may be nested too deep.
+// resources appends an R. Its unknown keys may be nested too deep.
 func (w *writer) resources(key string, r *rset.R) {
 	w.Key(key)
 	start := len(w.Out)

@@ -10,9 +10,8 @@ import (
 
 var (
 	// ErrMessage is returned when a text is not a message of RFC 27, or a value
-	// cannot be written as one. The text of the error tells the message, the
-	// key, and the offset in bytes from 0. The cause is wrapped too, such as
-	// rset.ErrSyntax.
+	// cannot be written as one. Its text names the message, the key, and the
+	// offset in bytes from 0. It wraps the cause too, such as rset.ErrSyntax.
 	ErrMessage = errors.New("alloc: invalid message")
 
 	// ErrLimit is returned when a text is too long or a queue is full.
@@ -22,8 +21,8 @@ var (
 	ErrNotFound = errors.New("alloc: unknown job")
 
 	// ErrExists is returned when a queue has a job already, or one call names a
-	// job twice. A job that was canceled with a request stays in the queue until the
-	// response: that could not be told from the response to a second request.
+	// job twice. A canceled job counts until the response to its request: nothing
+	// tells that response from the response to a second request.
 	ErrExists = errors.New("alloc: duplicate job")
 
 	// ErrProtocol is returned when a scheduler responds to no request, or is
@@ -31,7 +30,7 @@ var (
 	ErrProtocol = errors.New("alloc: protocol violation")
 )
 
-// What is wrong with a value, beside what package jsonobj says.
+// Causes that package jsonobj does not have.
 var (
 	errType     = errors.New("does not belong to this type of response")
 	errMode     = errors.New(`must be "unlimited" or "limited"`)

@@ -16,8 +16,8 @@ func Example() {
 	var out []alloc.Send
 	out, _ = q.Add(out, alloc.JobInfo{ID: 1, Priority: 16, UserID: 1000, Submit: 100})
 	q.Hello(nil)
-	out, answer, _ := q.Ready(out, alloc.Ready{Limit: 1})
-	fmt.Println("waiting:", answer.Count)
+	out, response, _ := q.Ready(out, alloc.Ready{Limit: 1})
+	fmt.Println("waiting:", response.Count)
 
 	out, _ = q.Add(out, alloc.JobInfo{ID: 2, Priority: 20, UserID: 1000, Submit: 101})
 	out, outcome, _ := q.Response(out, alloc.Response{ID: 1, Type: alloc.ResponseCancel})
@@ -81,7 +81,7 @@ func ExampleQueue_Prioritize() {
 	// {"topic":"sched.prioritize","payload":{"jobs":[[2,30],[1,5]]}}
 }
 
-// The answers to a hello: what jobs hold, and which have given back some of it.
+// The responses to a hello: what jobs hold, and which have given back some of it.
 func ExampleAnnounce() {
 	r, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-1"}}]}}`))
 	a := alloc.Announce([]alloc.Holder{
@@ -99,7 +99,7 @@ func ExampleAnnounce() {
 	// {"topic":"job-manager.sched-hello","errnum":61}
 }
 
-// The scheduler's side: a line comes in, an answer goes out.
+// The scheduler's side: a line comes in, a response goes out.
 func ExampleParseLine() {
 	line, err := alloc.ParseLine([]byte(`{"topic":"sched.alloc","payload":{"id":7,"priority":16,"userid":1000,"jobspec":{"version":1}}}`))
 	fmt.Println(line.Topic, err)
@@ -107,8 +107,8 @@ func ExampleParseLine() {
 	if err != nil {
 		fmt.Println(err)
 	}
-	answer := alloc.Response{ID: request.ID, Type: alloc.ResponseDeny, Note: "no such queue"}
-	out, _ := alloc.AppendMessage(nil, line.Topic, answer)
+	response := alloc.Response{ID: request.ID, Type: alloc.ResponseDeny, Note: "no such queue"}
+	out, _ := alloc.AppendMessage(nil, line.Topic, response)
 	fmt.Print(string(out))
 
 	_, err = alloc.Parse[alloc.Request]([]byte(`{"id":7,"priority":"high","userid":1000,"jobspec":{}}`))

@@ -87,14 +87,13 @@ type HelloFailure struct {
 }
 
 // Announce returns how to respond to the hello of a scheduler, with each job once.
-// It retains R and Free of the holders. For n jobs it takes n log n steps, and what
-// each R takes.
+// It retains R and Free of the holders. For n jobs it takes n log n steps.
 //
 // Jobs with Bypass are left out: the scheduler never knew them. A job that has freed
 // some ranks is announced with R and Free if the scheduler said partial-ok. Else its
 // R is cut to what it holds, and Cut lists it: a scheduler that takes R from the
-// message is right, but one that looks R up elsewhere takes the freed ranks for
-// allocated until the job ends.
+// message is right, but one that looks R up elsewhere takes the freed ranks for held
+// until the job ends.
 //
 // A job is in Failed if R is nil or empty, R does not have all ranks of Free, or the
 // id occurred before; or if it has freed all its ranks and the scheduler did not say

@@ -132,7 +132,7 @@ func TestRefusedPayloadsNameKeyAndOffset(t *testing.T) {
 	}
 }
 
-// Beside, a key that occurs twice is refused even if it is unknown, and so is
+// And a key that occurs twice is refused even if it is unknown, and so is
 // every text that ends too early.
 func TestUnknownKeysAreIgnoredInEveryMessage(t *testing.T) {
 	for name, text := range map[string]string{

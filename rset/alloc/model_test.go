@@ -20,7 +20,7 @@ import (
 type modelJob struct {
 	alloc.JobInfo
 	stopped bool
-	state   alloc.State // Pending and Held are not told apart: see waits
+	state   alloc.State // Pending and Blocked are one here: see blocked
 }
 
 // A model is the queue as one would write it without a thought for cost: one

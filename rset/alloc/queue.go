@@ -16,7 +16,7 @@ type Config struct {
 	MaxJobs int // jobs, with canceled ones that have no response; 0 or less means 2^22
 }
 
-// What a queue has without more words.
+// The defaults and limits of a queue.
 const (
 	defaultMaxJobs = 4 << 20
 	maxPairs       = 1 << 20 // jobs of a Prioritize message, which fit in MaxBytes
@@ -24,7 +24,7 @@ const (
 
 // A Queue is the manager's side of the protocol: the jobs that wait for resources,
 // and which of them the scheduler has a request for. Queue order is by priority,
-// greatest first, then by id: job ids of one instance grow with time, so jobs of one
+// greatest first, then by id. Job ids of one instance grow with time, so jobs of one
 // priority are in the order of submission. The zero Queue is empty and has the
 // defaults of Config. Do not copy a Queue. One goroutine at a time may use it.
 //
@@ -36,9 +36,9 @@ type Queue struct {
 	cfg   Config
 	pairs int               // jobs of a Prioritize message; 0: maxPairs
 	jobs  map[jobid.ID]*job // all, canceled ones too
-	in    [states]list      // by state; those of claimed come before those of Pending
+	in    [states]list      // by state; claimed jobs come before pending ones
 	phase Phase
-	limit int    // of requests without an answer; 0: none
+	limit int    // most requests without a response; 0: no limit
 	marks uint64 // no mark of a job is greater
 }
 
@@ -115,8 +115,8 @@ func (q *Queue) Add(dst []Send, j JobInfo) ([]Send, error) {
 	return q.settle(dst), nil
 }
 
-// AddStopped adds a job that is stopped, as when it comes into a stopped queue. It gets
-// no request before Start, so there is nothing to send. The errors are those of Add.
+// AddStopped adds a job as Stop leaves it: the job gets no request before Start, so there
+// is nothing to send. The errors are as of Add.
 func (q *Queue) AddStopped(j JobInfo) error { return q.add(j, true) }
 
 func (q *Queue) add(j JobInfo, stopped bool) error {
@@ -140,10 +140,10 @@ func (q *Queue) add(j JobInfo, stopped bool) error {
 }
 
 // Cancel removes a job at once, as after a fatal exception, and takes back its
-// request. If the scheduler has allocated meanwhile, its response becomes a SendFree;
-// until the response comes, the id cannot be added again. Cancel never touches a job
-// that has resources: the response that gave them removed it. The error is
-// ErrNotFound.
+// request. If the scheduler has allocated meanwhile, its response becomes a SendFree.
+// Until the response comes, the id cannot be added again. Cancel never touches a job
+// that has resources: the response that gave them removed it from the queue. The error
+// is ErrNotFound.
 func (q *Queue) Cancel(dst []Send, id jobid.ID) ([]Send, error) {
 	j, err := q.get(id)
 	if err != nil {
@@ -224,16 +224,15 @@ func (q *Queue) tell(dst []Send, jobs []Priority, told int) []Send {
 	return dst
 }
 
-// Stop blocks jobs whatever their priority, as when their queue is stopped. Requests
-// that they have are recalled. Stopping a stopped job changes nothing. Stop and Start
-// together renew a request, as when the jobspec has changed. The error is
-// ErrNotFound.
+// Stop blocks jobs whatever their priority, as when their named queue is stopped, and
+// recalls their requests. It changes nothing for a stopped job. Stop and Start together
+// renew a request, as when the jobspec has changed. The error is ErrNotFound.
 func (q *Queue) Stop(dst []Send, ids ...jobid.ID) ([]Send, error) {
 	return q.setStopped(dst, ids, true)
 }
 
-// Start ends Stop. A recalled job gets another request once the scheduler has
-// responded to the first. The error is ErrNotFound.
+// Start ends Stop. A recalled job gets another request after the response to the first.
+// The error is ErrNotFound.
 func (q *Queue) Start(dst []Send, ids ...jobid.ID) ([]Send, error) {
 	return q.setStopped(dst, ids, false)
 }
@@ -278,8 +277,8 @@ func (o Outcome) String() string {
 }
 
 // Response takes the response of the scheduler to a request. A recalled job may
-// still get resources: then it has them, also if it is blocked. A ResponseCancel
-// without a Cancel requeues the job, as in flux-core.
+// still get resources, even if it is blocked. A ResponseCancel without a Cancel
+// requeues the job, as in flux-core.
 //
 // The error is ErrProtocol if the scheduler has no request for the job, or ErrMessage
 // if the response lacks what its type has. The caller decides whether to trust the
@@ -322,7 +321,7 @@ func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 
 // Hello takes the hello of a scheduler, which replaces the one before: it does what
 // Lost does. Nothing is sent until Ready. Announce tells how to respond. If jobs free
-// resources between that and Ready, the caller sends the frees after Ready.
+// resources between Announce and Ready, the caller sends those frees after Ready.
 func (q *Queue) Hello(dst []jobid.ID) []jobid.ID {
 	dst = q.Lost(dst)
 	q.phase = PhaseGreeting

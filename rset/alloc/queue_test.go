@@ -149,7 +149,7 @@ func TestNothingIsSentBetweenHelloAndReady(t *testing.T) {
 	d.ready(1, "alloc 1@17", 1)
 }
 
-func TestReadyCountsTheJobsThatWaitWithoutHeldOnes(t *testing.T) {
+func TestReadyCountsTheJobsThatWaitWithoutBlockedOnes(t *testing.T) {
 	d := newDrive(t)
 	d.add(1, 0, "")
 	d.add(2, 16, "")
@@ -178,7 +178,7 @@ func TestReadyNeedsAHelloBeforeIt(t *testing.T) {
 }
 
 // SM-16: priority 0 holds, wherever it comes from.
-func TestHeldJobsAreNeverAskedFor(t *testing.T) {
+func TestBlockedJobsAreNeverAskedFor(t *testing.T) {
 	d := online(t, 0)
 	d.add(1, 0, "")
 	d.state(1, alloc.StateBlocked)
@@ -286,7 +286,7 @@ func TestAMessageNamesNoMoreJobsThanAllowed(t *testing.T) {
 	require.Less(t, len(b), alloc.MaxBytes)
 }
 
-// Who has to make way is recalled, which says all that there is to say.
+// A request that makes way is recalled, which says all that there is to say.
 func TestARequestThatMakesWayIsNotReprioritizedToo(t *testing.T) {
 	d := online(t, 2)
 	d.add(1, 10, "alloc 1@10")

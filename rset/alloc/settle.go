@@ -69,13 +69,13 @@ func (l *list) len() int { return l.items().Len() }
 // clear removes all jobs.
 func (l *list) clear() { l.items().Clear(false) }
 
-// first returns the first job, nil if there is none.
+// first returns the first job, nil if the list is empty.
 func (l *list) first() *job {
 	i, _ := l.items().Min()
 	return i.job
 }
 
-// last returns the last job, nil if there is none.
+// last returns the last job, nil if the list is empty.
 func (l *list) last() *job {
 	i, _ := l.items().Max()
 	return i.job
@@ -88,8 +88,8 @@ func (l *list) all() iter.Seq[*job] {
 	}
 }
 
-// after returns the first job behind another, which need not be in the list; nil if
-// there is none.
+// after returns the first job behind another, nil if there is no such job. The other
+// need not be in the list.
 func (l *list) after(j *job) (next *job) {
 	l.items().AscendGreaterOrEqual(itemOf(j), func(i item) bool {
 		if i.job != j {
@@ -103,7 +103,7 @@ func (l *list) after(j *job) (next *job) {
 // precedes reports whether there are both jobs, and a comes before b.
 func precedes(a, b *job) bool { return a != nil && b != nil && before(itemOf(a), itemOf(b)) }
 
-// move takes a job from the list of its state to that of another.
+// move gives a job another state and puts it into the list of that.
 func (q *Queue) move(j *job, to State) {
 	q.in[j.state].remove(j)
 	j.state = to

@@ -15,12 +15,12 @@ type State uint8
 // The states of a job. The zero State is invalid.
 const (
 	StatePending  State = iota + 1 // its turn to get a request
-	StateBlocked                   // a priority above 0, or Start if it is stopped
+	StateBlocked                   // a priority above 0, and Start if it is stopped
 	StateSent                      // the scheduler, which has its request
 	StateRecalled                  // the response to a request that was taken back
 	StateCanceled                  // the same, but the job left the queue
 	stateClaimed                   // pending, with a place among the requests: see settle.go
-	states                         // how many there are, with none
+	states                         // the number of states, the invalid one included
 )
 
 // String returns the state in lower case, or "State(200)" for an unknown one.
@@ -99,7 +99,7 @@ func (q *Queue) All() iter.Seq2[JobInfo, State] {
 }
 
 // after returns the job that follows another in queue order, or the first of all after
-// nil; nil if there is none.
+// nil; nil after the last.
 func (q *Queue) after(j *job) (next *job) {
 	for s := range q.in {
 		if State(s) == StateCanceled || q.in[s].len() == 0 {
@@ -118,7 +118,7 @@ func (q *Queue) after(j *job) (next *job) {
 
 // Check returns an error if the queue breaks a rule of its own: more requests than the
 // limit, a request for a blocked job, a job that waits for nothing, a job before a
-// better one, or a broken index. Only a bug of this package can do so. It takes
+// better one, or a broken index. Only a bug of this package breaks one. It takes
 // n log n steps.
 func (q *Queue) Check() error {
 	if err := q.checkLists(); err != nil {
