@@ -33,7 +33,7 @@ type Acquire struct {
 //
 // A first response has the keys resources and up; a later one has at least one of up,
 // down, shrink, property-add, property-remove and expiration. With resources, "all"
-// stands for all ranks. Unknown keys are ignored. Pool.Update checks whether the ranks
+// means all ranks. Unknown keys are ignored. Pool.Update checks whether the ranks
 // exist.
 //
 // The error is ErrAcquire; or ErrLimit for a payload above 68 MiB or an R that is too

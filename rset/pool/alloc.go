@@ -39,10 +39,11 @@ func (p *Pool) feasible(q *Request, eligible *idset.Set) error {
 	if ok {
 		return nil
 	}
+	n, of := c.nodes, "nodes"
 	if q.nodes.IsZero() {
-		return fmt.Errorf("%w: request for %s: %d such slots exist", ErrInfeasible, q, c.slots)
+		n, of = c.slots, "slots"
 	}
-	return fmt.Errorf("%w: request for %s: %d such nodes exist", ErrInfeasible, q, c.nodes)
+	return fmt.Errorf("%w: request for %s: %d such %s exist", ErrInfeasible, q, n, of)
 }
 
 // Alloc gives a job what a request asks for, of what is up and free. The R has hosts,
@@ -55,8 +56,8 @@ func (p *Pool) feasible(q *Request, eligible *idset.Set) error {
 //
 // The error is ErrBusy if the request cannot be met now, ErrInfeasible if it never can,
 // ErrExists if the job has resources, ErrLimit if too many jobs have some, ErrExpired if
-// the pool has expired, ErrInvalid for an invalid time, or ErrRequest for the zero Request. After an
-// error nothing has changed.
+// the pool has expired, ErrInvalid for an invalid time, or ErrRequest for the zero
+// Request. After an error nothing has changed.
 func (p *Pool) Alloc(id jobid.ID, q *Request, now eventlog.Timestamp) (*rset.R, error) {
 	if _, ok := p.holder(id); ok {
 		return nil, jobError(id, ErrExists)

@@ -12,8 +12,8 @@ import (
 )
 
 // Check returns an error if the pool breaks I1 or a rule of its own: what is free and
-// what is held are disjoint and together the inventory; ranks and jobs agree on who holds
-// what; and every index has what it should. Only a bug of this package can break them.
+// what jobs hold are disjoint and together the inventory; each job holds its allocation
+// or less; and every index has what it should. Only a bug of this package breaks one.
 func (p *Pool) Check() error {
 	for _, check := range []func() error{p.checkSpans, p.checkIndexes, p.checkHolders} {
 		if err := check(); err != nil {
@@ -23,7 +23,7 @@ func (p *Pool) Check() error {
 	return nil
 }
 
-// checkSpans checks every rank by itself.
+// checkSpans checks each rank.
 func (p *Pool) checkSpans() error {
 	var all collector
 	var err error

@@ -17,8 +17,7 @@ type grant struct {
 	slots       int64         // how many slots on each rank
 }
 
-// A choice is where a job goes, or how much there was where there was not
-// enough.
+// A choice is where a job goes; without enough room, how much there is.
 type choice struct {
 	grants []grant
 	nodes  int64
@@ -82,7 +81,8 @@ func (s *search) bySlot() (choice, bool) {
 		c = choice{grants: []grant{{first, first, free, most}}, slots: most}
 		return false
 	})
-	// Whatever is left of them fills node by node: nothing, if there was one.
+	// The slots that are left fill node by node. If one node has room for all,
+	// no slots are left.
 	s.each(1, func(first, last uint32, free *children.Set) bool {
 		for left := most - c.slots; left > 0 && first <= last; left = most - c.slots {
 			per := fitting(free, s.q.per, left)
@@ -140,8 +140,8 @@ func (s *search) each(slots int64, f func(first, last uint32, free *children.Set
 	s.walk(fitItem{free: least, idle: true}, slots, f)
 }
 
-// least returns children of which nodes that have room have no fewer, in the
-// order of nodes.
+// least returns the least children, in the order of nodes, that a node with room can
+// have free.
 func (s *search) least(slots int64) *children.Set {
 	for _, want := range s.q.per {
 		if want.kind == "core" {
@@ -151,9 +151,9 @@ func (s *search) least(slots int64) *children.Set {
 	return nil
 }
 
-// walk is each for nodes in use or idle ones, from an item on. It reports
-// whether f always returned true. Of nodes that have as much it looks at one if
-// that has no room, and at as many as there are ranges of eligible ranks.
+// walk is each for nodes in use or for idle ones, from an item on. It reports
+// whether f always returned true. After a node without room it skips all that have as
+// much, and after an ineligible one all up to the next eligible rank.
 func (s *search) walk(from fitItem, slots int64, f func(first, last uint32, free *children.Set) bool) bool {
 	for {
 		seek, done := false, true
@@ -208,7 +208,7 @@ func (s *search) skip(it fitItem) fitItem {
 		return after(it)
 	}
 	to := fitItem{free: it.free, idle: it.idle, first: next}
-	// A span that begins before the next eligible rank may have it. If it has
+	// A span that begins before the next eligible rank may have that rank. If
 	// not, the search comes back here from there.
 	s.fit.DescendLessOrEqual(to, func(before fitItem) bool {
 		if before.first > it.first && before.compareClass(it) == 0 {

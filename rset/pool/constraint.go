@@ -39,7 +39,7 @@ type term struct {
 	args     []*constraint  // of opAnd, opOr and opNot
 }
 
-// operator is an operator of RFC 31. The zero operator is none.
+// operator is an operator of RFC 31. The zero operator is invalid.
 type operator uint8
 
 const (
@@ -58,8 +58,8 @@ type propertyName struct {
 	host *hostlist.List // the host of that name; nil if no host can have it
 }
 
-// filter removes the ranks that do not satisfy the constraint. What it costs
-// follows the terms and the ranges of the ranks that they speak of.
+// filter removes the ranks that do not satisfy the constraint. It takes time in
+// proportion to the terms and to the ranges of ranks that they name.
 func (c *constraint) filter(ranks *idset.Set, p *Pool) {
 	for i := range c.terms {
 		if ranks.IsEmpty() {
@@ -85,8 +85,8 @@ func (t *term) filter(ranks *idset.Set, p *Pool) {
 			c.filter(ranks, p)
 		}
 	case opNot:
-		// Several values are negated together, as instances do; of no value the
-		// negation matches nothing.
+		// A not negates its values together, as instances do; without values
+		// it matches nothing.
 		matched := ranks.Clone()
 		for _, c := range t.args {
 			c.filter(matched, p)
@@ -97,8 +97,8 @@ func (t *term) filter(ranks *idset.Set, p *Pool) {
 	}
 }
 
-// filterOr removes the ranks that satisfy none of the values of an or. An or
-// without values removes none.
+// filterOr removes the ranks that satisfy no value of an or. An or without values
+// removes nothing.
 func (t *term) filterOr(ranks *idset.Set, p *Pool) {
 	if len(t.args) == 0 {
 		return
@@ -131,10 +131,10 @@ func (n *propertyName) filter(ranks *idset.Set, p *Pool) {
 // Limits of constraints.
 const (
 	maxConstraintBytes = 1 << 20
-	maxConstraintDepth = 64      // constraints in each other, the outermost included
+	maxConstraintDepth = 64      // levels, the outermost included
 	maxTerms           = 4096    // operators, and properties
 	maxConstraintHosts = 1 << 24 // hosts in one constraint, counted each time
-	maxSpelled         = 1 << 16 // ranges of them that do not go on in the next
+	maxSpelled         = 1 << 16 // ranges of hosts, counted each time
 )
 
 // parseConstraint reads the constraints of a jobspec. It returns nil if there are
@@ -211,7 +211,7 @@ func (p *constraintParser) term(name string, v jsonobj.Value, depth int) term {
 		read(a.Value())
 	}
 	if t.hosts != nil {
-		t.hosts.Uniq() // or each time that a host is named would cost all its ranks
+		t.hosts.Uniq() // a host that is named again would add all its ranks again
 	}
 	return t
 }

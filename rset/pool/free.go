@@ -8,9 +8,9 @@ import (
 	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// Freed is what [Pool.Free] did. Returned, Gone and Contested are disjoint and together
-// what the job held of the fragment and of Rest. None is nil. They have no hosts and
-// times, but Returned may be the fragment itself.
+// Freed is what [Pool.Free] did. Returned, Gone and Contested are disjoint, and together
+// they are the fragment and Rest. No field is nil. They have no hosts and times, except
+// that Returned may be the fragment itself.
 type Freed struct {
 	Returned  *rset.R // no job holds it; it can be allocated where it is up
 	Gone      *rset.R // it is not in the inventory
@@ -23,9 +23,9 @@ type Freed struct {
 // changed. The fragment may be nil or empty, and may name resources that have left the
 // inventory.
 //
-// The job stays a holder, perhaps of nothing, until final. Then all that it still holds
-// is released too and told as Rest: fragments that do not add up are an error of the
-// manager and no reason to keep resources from other jobs.
+// The job stays a holder, perhaps of nothing, until final. A final Free also releases all
+// that the job still holds, and returns it as Rest: fragments that do not add up are an
+// error of the manager, and no reason to keep resources from other jobs.
 //
 // It takes logarithmic time for each range of the fragment.
 func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {

@@ -84,7 +84,7 @@ func (p *Pool) Holders() iter.Seq[Holder] {
 // Len returns the number of jobs that have resources.
 func (p *Pool) Len() int { return p.holders.Len() }
 
-// show returns what is to be known of a holder.
+// show returns a holder as others see it.
 func (p *Pool) show(h *holder) Holder {
 	out := Holder{
 		ID: h.id, R: h.r, Held: h.r, Gone: new(rset.R),

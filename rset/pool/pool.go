@@ -33,7 +33,7 @@ const (
 type Pool struct {
 	cfg        Config
 	inventory  *rset.R               // properties up to date
-	bare       *rset.R               // what an allocation has of it: no times, no properties of this instance alone
+	bare       *rset.R               // what allocations are cut from: no times, no properties of this instance alone
 	ranks      *idset.Set            // of the inventory; never changed, only replaced
 	properties map[string]*idset.Set // the same
 	hosts      *hostIndex            // the same
@@ -42,7 +42,7 @@ type Pool struct {
 	whole   *btree.BTreeG[fitItem]    // the inventory as if it were up and idle; never changed, only replaced
 	spans   *btree.BTreeG[rankItem]   // all ranks
 	fit     *btree.BTreeG[fitItem]    // the spans that are up and have something free
-	clashes int                       // how many spans there are that two jobs hold the same of
+	clashes int                       // how many spans have resources that two jobs hold
 	holders *btree.BTreeG[holderItem] // the jobs, by id
 }
 
@@ -86,7 +86,7 @@ func spansOf(r *rset.R) []*span {
 	return spans
 }
 
-// setInventory makes r the inventory, but for spans.
+// setInventory makes r the inventory. It leaves the spans alone.
 func (p *Pool) setInventory(r *rset.R) {
 	p.inventory, p.ranks, p.properties = r, r.Ranks(), maps.Collect(r.Properties())
 	p.hosts = newHostIndex(p.ranks, r.Nodelist())
@@ -174,7 +174,7 @@ type collector struct {
 	index map[*children.Set]int
 }
 
-// add adds children of a range of ranks, which has none of them yet.
+// add adds children of a range of ranks, which does not have them yet.
 func (c *collector) add(first, last uint32, k *children.Set) {
 	if k == nil {
 		return
@@ -191,7 +191,7 @@ func (c *collector) add(first, last uint32, k *children.Set) {
 	c.ranks[i].InsertRange(first, last)
 }
 
-// r returns the R, with what else is to be in it if it is not empty.
+// r returns the R with the rest of a Config, or the empty R.
 func (c *collector) r(cfg rset.Config) *rset.R {
 	if len(c.sets) == 0 {
 		return new(rset.R)

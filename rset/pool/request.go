@@ -30,7 +30,7 @@ type Request struct {
 	// must have.
 	exclusive  bool
 	duration   time.Duration // how long it may run; 0: no limit
-	constraint *constraint   // nil: every rank will do
+	constraint *constraint   // nil: every rank
 }
 
 // A need is how many of a kind, as "core", a slot takes.
@@ -46,12 +46,12 @@ const maxKind = 64
 //
 // The resources are node>slot>core, slot>node>core or slot>core, with gpus and other
 // resources beside the cores (RFC 25 and more); or slot>node alone, which is whole nodes.
-// Counts of nodes and slots may be ranges or sets. Of cores and all else in a slot the
-// job gets the smallest acceptable count. A job gets whole nodes if their vertex is
-// exclusive; by RFC 14 it is, in a slot, unless it says otherwise. The reference asks for
-// the key.
+// Counts of nodes and slots may be ranges or sets, but a slot has a fixed number of nodes.
+// Of cores and all else in a slot the job gets the smallest acceptable count. A job gets
+// whole nodes if their vertex is exclusive. By RFC 14 a node in a slot is, unless it says
+// otherwise; the reference requires the key.
 //
-// Constraints are those of RFC 31, with what the RFC leaves open as in the reference:
+// Constraints are those of RFC 31. What the RFC leaves open is as in the reference:
 // operators in one object must all match; no operators match every rank; not negates its
 // values together; properties without values match every rank, hostlist and ranks without
 // values none; unknown hosts and ranks match nothing; a rank has the name of its host as
@@ -129,9 +129,8 @@ func counted(c jobspec.Count, noun string) string {
 	return c.String() + " " + noun
 }
 
-// nslots returns how many slots there are on so many nodes with so many slots
-// each: what RFC 20 calls nslots. Of a request that is not by node the slots are
-// those in all, on one node.
+// nslots returns the nslots of RFC 20 for so many nodes with so many slots on each. A
+// request that is not by node has all its slots on one node here.
 func (q *Request) nslots(nodes, slots int64) int64 { return nodes * slots / q.nodesPerSlot }
 
 // builder makes a Request of vertices.
@@ -152,7 +151,7 @@ func (b *builder) add(i int, v jobspec.Vertex) error {
 	case v.ID != "":
 		return b.fail(i, "id", errID)
 	case v.Type == "node":
-		// At the top, or alone in the slot that is.
+		// At the top, or alone in a slot at the top.
 		if b.node != 0 || v.Parent+1 != b.slot || len(b.q.per) > 0 {
 			return b.fail(i, "type", errPlace)
 		}
@@ -163,7 +162,7 @@ func (b *builder) add(i int, v jobspec.Vertex) error {
 		}
 		b.slot = i + 1
 	case b.slot == 0 || v.Parent < b.inner() || len(v.Type) > maxKind:
-		// Outside of slot and node, or beside the node of a slot.
+		// Outside of the slot and the node, or next to the node of a slot.
 		return b.fail(i, "type", errPlace)
 	case v.Parent > b.inner():
 		return b.fail(v.Parent, "with", errInner)

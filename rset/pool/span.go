@@ -11,7 +11,7 @@ import (
 	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// degree is that of the trees.
+// degree is the degree of the trees.
 const degree = 32
 
 // A span is a range of consecutive ranks in the same state. Spans are never changed,
@@ -38,8 +38,7 @@ type owner struct {
 
 func (s *state) idle() bool { return len(s.owners) == 0 }
 
-// equal reports whether two nodes are in the same state. That two hold the same
-// follows from the rest.
+// equal reports whether two nodes are in the same state. clash follows from the rest.
 func (s *state) equal(t *state) bool {
 	return s.up == t.up && s.all.Equal(t.all) && s.free.Equal(t.free) &&
 		slices.EqualFunc(s.owners, t.owners, func(a, b owner) bool { return a.job == b.job && a.what.Equal(b.what) })
@@ -168,8 +167,8 @@ func (p *Pool) at(rank uint32) *span {
 	return found
 }
 
-// within calls f, in order, with the spans that have ranks of a range, cut to
-// it, and false for what is between them.
+// within calls f, in order, with the spans that have ranks of a range, cut to the range,
+// and with nil for the ranks between them.
 func (p *Pool) within(first, last uint32, f func(first, last uint32, sp *span)) {
 	at, start := first, first
 	if sp := p.at(first); sp != nil {
@@ -193,11 +192,10 @@ func (p *Pool) within(first, last uint32, f func(first, last uint32, sp *span)) 
 	}
 }
 
-// edit changes the state of a range of ranks. The function is called in order
-// with parts of the range that are in the same state; what is not in the
-// inventory is left out, and what the function leaves nothing of. Neighbours that
-// come to be in the same state become one span, so that the spans follow from
-// the states alone.
+// edit changes the state of a range of ranks. It calls the function, in order, with the
+// parts of the range that are in the inventory and in one state. Ranks that the function
+// leaves without children leave the pool. Neighbours in the same state become one span,
+// so that the spans follow from the states alone.
 func (p *Pool) edit(first, last uint32, change func(first, last uint32, s *state)) {
 	start := first
 	if first > 0 {
