@@ -291,31 +291,26 @@ func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 	if j == nil || j.state != StateSent && j.state != StateRecalled && j.state != StateCanceled {
 		return dst, 0, fmt.Errorf("%w: %v response for job %v, which has no request", ErrProtocol, a.Type, a.ID)
 	}
-	var out Outcome
+	canceled, out := j.state == StateCanceled, OutcomeDropped
 	switch {
-	case a.Type == ResponseAnnotate && j.state == StateCanceled:
+	case a.Type == ResponseAnnotate && canceled:
 		return dst, OutcomeDropped, nil
 	case a.Type == ResponseAnnotate:
 		return dst, OutcomeAnnotated, nil
-	case j.state == StateCanceled && a.Type == ResponseSuccess:
-		r, _ := a.R.Restrict(a.R.Ranks()) // without what the scheduler keeps with it
-		dst = append(dst, Send{Kind: SendFree, Job: j.JobInfo, R: r})
-		q.drop(j)
-		out = OutcomeReturned
-	case j.state == StateCanceled:
-		q.drop(j)
-		out = OutcomeDropped
-	case a.Type == ResponseSuccess:
-		q.drop(j)
-		out = OutcomeAllocated
-	case a.Type == ResponseDeny:
-		q.drop(j)
-		out = OutcomeDenied
-	default:
+	case a.Type == ResponseCancel && !canceled:
 		q.in[j.state].remove(j)
 		q.enter(j)
-		out = OutcomeRequeued
+		return q.settle(dst), OutcomeRequeued, nil
+	case a.Type == ResponseSuccess && canceled:
+		out = OutcomeReturned
+		r, _ := a.R.Restrict(a.R.Ranks()) // without what the scheduler keeps with it
+		dst = append(dst, Send{Kind: SendFree, Job: j.JobInfo, R: r})
+	case a.Type == ResponseSuccess:
+		out = OutcomeAllocated
+	case !canceled:
+		out = OutcomeDenied
 	}
+	q.drop(j)
 	return q.settle(dst), out, nil
 }
 
