@@ -44,7 +44,7 @@ type reader[M any] interface {
 	read(o *jsonobj.Reader)
 }
 
-// Parse parses the payload of a message, as in Parse[Request](line.Payload). It copies
+// Parse parses the payload of a [Message], as in Parse[Request](line.Payload). It copies
 // what it keeps. An empty payload reads as an empty object. The error is ErrMessage or
 // ErrLimit, and comes with the zero message.
 //

@@ -118,3 +118,24 @@ func ExampleParseLine() {
 	// {"topic":"sched.alloc","payload":{"id":7,"type":2,"note":"no such queue"}}
 	// alloc: invalid message: alloc request: priority: offset 19: must be an integer
 }
+
+// A named queue is stopped: the requests of its jobs are recalled, and a job that comes
+// waits for the start.
+func ExampleQueue_Stop() {
+	q := alloc.NewQueue(alloc.Config{})
+	q.Hello(nil)
+	_, _, _ = q.Ready(nil, alloc.Ready{})
+	out, _ := q.Add(nil, alloc.JobInfo{ID: 1, Priority: 16})
+	out, _ = q.Stop(out, 1)
+	_ = q.AddStopped(alloc.JobInfo{ID: 2, Priority: 20})
+	out, _, _ = q.Response(out, alloc.Response{ID: 1, Type: alloc.ResponseCancel})
+	out, _ = q.Start(out, 1, 2)
+	for _, s := range out {
+		fmt.Println(s.Kind, s.Job.ID.Format(jobid.FormatDec))
+	}
+	// Output:
+	// sched.alloc 1
+	// sched.cancel 1
+	// sched.alloc 2
+	// sched.alloc 1
+}

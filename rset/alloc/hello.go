@@ -86,8 +86,9 @@ type HelloFailure struct {
 	Err error // why, with the id; ErrExists if another job with this id was announced
 }
 
-// Announce returns how to respond to the hello of a scheduler, with each job once.
-// It retains R and Free of the holders. For n jobs it takes n log n steps.
+// Announce returns how to respond to the hello of a scheduler, with each job once. The
+// holders are the caller's: a Queue does not know them. Announce retains their R and
+// Free. For n jobs it takes n log n steps.
 //
 // Jobs with Bypass are left out: the scheduler never knew them. A job that has freed
 // some ranks is announced with R and Free if the scheduler said partial-ok. Else its

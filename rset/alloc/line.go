@@ -99,8 +99,8 @@ func (l Line) AppendText(dst []byte) ([]byte, error) {
 }
 
 // AppendMessage appends the line that carries a message, with its newline. The error
-// is ErrMessage or ErrLimit, and then it returns dst as it was. It does not copy the
-// payload.
+// is ErrMessage or ErrLimit, and then it returns dst as it was. It encodes the payload
+// in place.
 func AppendMessage(dst []byte, topic string, m Message) ([]byte, error) {
 	w := write("line", dst, lineDepth)
 	w.topic(topic)

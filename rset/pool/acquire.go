@@ -37,7 +37,7 @@ type Acquire struct {
 // exist.
 //
 // The error is ErrAcquire; or ErrLimit for a payload above 68 MiB or an R that is too
-// large. Its text tells the path and the offset, and it wraps the cause, such as
+// large. Its text names the path and the offset, and it wraps the cause, such as
 // rset.ErrSyntax.
 func ParseAcquire(payload []byte) (Acquire, error) {
 	if len(payload) > maxAcquire {

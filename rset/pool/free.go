@@ -15,7 +15,7 @@ type Freed struct {
 	Returned  *rset.R // no job holds it; it can be allocated where it is up
 	Gone      *rset.R // it is not in the inventory
 	Contested *rset.R // another job still holds it: see Adopt
-	Rest      *rset.R // what final released beside the fragment
+	Rest      *rset.R // what a final Free released besides the fragment
 }
 
 // Free takes a fragment of its resources from a job. The error is ErrNotHeld if the job
@@ -27,7 +27,8 @@ type Freed struct {
 // that the job still holds, and returns it as Rest: fragments that do not add up are an
 // error of the manager, and no reason to keep resources from other jobs.
 //
-// It takes logarithmic time for each range of the fragment.
+// It takes logarithmic time for each range of the fragment, and a final Free for each
+// range of the allocation.
 func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 	h, ok := p.holder(id)
 	if !ok {

@@ -63,7 +63,7 @@ func (p *Pool) setGone(h *holder, gone *rset.R) *holder {
 }
 
 // Holder returns a job that has resources, or false if it has none. A job counts as one
-// until a Free that is final, also if it holds nothing any more.
+// until a final Free, even if it holds nothing.
 func (p *Pool) Holder(id jobid.ID) (Holder, bool) {
 	h, ok := p.holder(id)
 	if !ok {

@@ -117,8 +117,8 @@ func must(r *rset.R, err error) *rset.R {
 }
 
 // Clone returns an independent copy, in constant time: what both share is copied when it
-// changes. Clone writes to p, so no other goroutine may use p meanwhile. Later two
-// goroutines may use the two.
+// changes. Clone writes to p, so no other goroutine may use p meanwhile. Afterwards two
+// goroutines may use one pool each.
 func (p *Pool) Clone() *Pool {
 	c := *p
 	c.spans, c.fit, c.holders = p.spans.Clone(), p.fit.Clone(), p.holders.Clone()

@@ -61,7 +61,7 @@ const maxKind = 64
 //
 // The error is ErrRequest for any other form, such as sockets, for a unit or an id, and
 // for other constraints; or ErrLimit for more than jobspec.MaxQuantity of a resource in
-// all, and for larger constraints. Its text tells the path, and in constraints the offset.
+// all, and for larger constraints. Its text names the path, and in constraints the offset.
 func NewRequest(spec *jobspec.Spec) (*Request, error) {
 	if spec == nil {
 		return nil, categorize(ErrRequest, errNoSpec)

@@ -26,8 +26,8 @@ type Change struct {
 	Expiration *eventlog.Timestamp // of the pool; 0: never; nil: as it was
 }
 
-// Update makes a change, or nothing after an error. Ranks leave before others come, so a
-// rank in Shrink and in Grow is replaced.
+// Update makes a change. After an error nothing has changed. Ranks leave before others
+// come, so a rank in Shrink and in Grow is replaced.
 //
 // Jobs keep what they hold of a rank that goes down. What they hold of a rank that leaves
 // is gone: a Free that names it succeeds and reports it. If the rank comes back before
