@@ -184,6 +184,7 @@ func TestProductsBeyondTheLargestQuantityAreRefused(t *testing.T) {
 	refuse(shape("slot", "2147483647+", vertex("core", "4194305+")), "resources")
 	refuse(shape("slot", "1073741824", vertex("node", "2")), "resources[0].with[0].count")
 	refuse(shape("slot", "1073741824+", vertex("node", "2")), "resources[0].with[0].count")
+	refuse(shape("slot", "1073741823+", vertex("node", "2", vertex("core", "4194305+"))), "resources")
 	refuse(shape("slot", "2147483647,2147483646", "")[:0]+shape("node", "2147483647+", whole(vertex("slot", "4194305+", vertex("core", "1")))), "resources")
 
 	q, err := pool.NewRequest(specOf(t, shape("slot", "2147483647+", vertex("core", "4194304+")), ""))
