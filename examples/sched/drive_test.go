@@ -158,8 +158,8 @@ func (d *driver) check(answers []alloc.Line) {
 			require.Equal(d.t, alloc.TopicExpiration, m.Topic)
 			continue
 		}
-		var a alloc.Response
-		require.NoError(d.t, a.UnmarshalJSON(m.Payload))
+		a, err := alloc.Parse[alloc.Response](m.Payload)
+		require.NoError(d.t, err)
 		j := d.machine.jobs[a.ID]
 		require.NotNil(d.t, j, "answer to no request: %s", m)
 		require.False(d.t, j.running, "answer to a request that was answered: %s", m)

@@ -208,8 +208,8 @@ func TestTheTimeOfTheDay(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	m, err := alloc.ParseLine([]byte(lines[len(lines)-1]))
 	require.NoError(t, err)
-	var a alloc.Response
-	require.NoError(t, a.UnmarshalJSON(m.Payload))
+	a, err := alloc.Parse[alloc.Response](m.Payload)
+	require.NoError(t, err)
 	require.GreaterOrEqual(t, a.R.Start(), before)
 	require.LessOrEqual(t, a.R.Start(), after, "t_submit in the future is no time to start")
 	require.Equal(t, a.R.Start()+10, a.R.Expiration())

@@ -90,8 +90,8 @@ func (m *manager) answer(l alloc.Line) {
 	require.Zero(m.t, l.Errnum, l)
 	switch l.Topic {
 	case alloc.TopicHello:
-		var hello alloc.Hello
-		require.NoError(m.t, hello.UnmarshalJSON(l.Payload))
+		hello, err := alloc.Parse[alloc.Hello](l.Payload)
+		require.NoError(m.t, err)
 		m.queue.Hello(nil)
 		m.there = append(m.there, []byte(fourNodes))
 		var holders []alloc.Holder
@@ -107,8 +107,8 @@ func (m *manager) answer(l alloc.Line) {
 		}
 		m.there = append(m.there, []byte(helloDone))
 	case alloc.TopicReady:
-		var ready alloc.Ready
-		require.NoError(m.t, ready.UnmarshalJSON(l.Payload))
+		ready, err := alloc.Parse[alloc.Ready](l.Payload)
+		require.NoError(m.t, err)
 		sends, count, err := m.queue.Ready(nil, ready)
 		require.NoError(m.t, err)
 		text, err := alloc.AppendMessage(nil, alloc.TopicReady, count)
@@ -116,8 +116,8 @@ func (m *manager) answer(l alloc.Line) {
 		m.there = append(m.there, text)
 		m.send(sends, nil)
 	default:
-		var a alloc.Response
-		require.NoError(m.t, a.UnmarshalJSON(l.Payload))
+		a, err := alloc.Parse[alloc.Response](l.Payload)
+		require.NoError(m.t, err)
 		sends, outcome, err := m.queue.Response(nil, a)
 		m.outcomes[outcome]++
 		switch outcome {

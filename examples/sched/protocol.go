@@ -205,33 +205,30 @@ func (s *session) dispatch(m alloc.Line) error {
 		if len(m.Payload) == 0 {
 			return nil // as early drafts of RFC 27 have it
 		}
-		return read(m, func(alloc.ReadyResponse) error { return nil })
+		return read(alloc.Parse[alloc.ReadyResponse], m, func(alloc.ReadyResponse) error { return nil })
 	case alloc.TopicAlloc:
-		return read(m, s.onAlloc)
+		return read(alloc.Parse[alloc.Request], m, s.onAlloc)
 	case alloc.TopicCancel:
-		return read(m, func(c alloc.Cancel) error { s.cancel(c); return nil })
+		return read(alloc.Parse[alloc.Cancel], m, func(c alloc.Cancel) error { s.cancel(c); return nil })
 	case alloc.TopicPrioritize:
-		return read(m, func(p alloc.Prioritize) error { s.prioritize(p); return nil })
+		return read(alloc.Parse[alloc.Prioritize], m, func(p alloc.Prioritize) error { s.prioritize(p); return nil })
 	case alloc.TopicFree:
-		return read(m, s.free)
+		return read(alloc.Parse[alloc.Free], m, s.free)
 	case alloc.TopicExpiration:
-		return read(m, s.onExpiration)
+		return read(alloc.Parse[alloc.Expiration], m, s.onExpiration)
 	case alloc.TopicFeasibility:
-		return read(m, s.onFeasibility)
+		return read(alloc.Parse[alloc.Feasibility], m, s.onFeasibility)
 	}
 	return refuse(errnoTopic, "no such topic")
 }
 
 // read reads a payload and does what it says.
-func read[T any, P interface {
-	*T
-	json.Unmarshaler
-}](m alloc.Line, do func(T) error) error {
-	var v T
-	if err := P(&v).UnmarshalJSON(m.Payload); err != nil {
+func read[M any](parse func([]byte) (M, error), l alloc.Line, do func(M) error) error {
+	m, err := parse(l.Payload)
+	if err != nil {
 		return err
 	}
-	return do(v)
+	return do(m)
 }
 
 // onHello takes an answer to the hello: a job that holds resources, or the end
@@ -239,8 +236,8 @@ func read[T any, P interface {
 func (s *session) onHello(m alloc.Line) error {
 	switch m.Errnum {
 	case 0:
-		var h alloc.HelloResponse
-		if err := h.UnmarshalJSON(m.Payload); err != nil {
+		h, err := alloc.Parse[alloc.HelloResponse](m.Payload)
+		if err != nil {
 			s.ready = false
 			s.missed()
 			return err

@@ -60,7 +60,7 @@ func TestAllocationBudgetOfMessages(t *testing.T) {
 	}
 	dst := make([]byte, 0, 4096)
 	request := alloc.Request{JobInfo: alloc.JobInfo{ID: 1, Submit: 5}, Jobspec: []byte(jobspec)}
-	text, err := alloc.AppendJSON(nil, request)
+	text, err := alloc.Append(nil, request)
 	require.NoError(t, err)
 	line, err := alloc.AppendMessage(nil, alloc.TopicAlloc, request)
 	require.NoError(t, err)
@@ -70,10 +70,10 @@ func TestAllocationBudgetOfMessages(t *testing.T) {
 		want float64
 		f    func()
 	}{
-		{"write a request", 0, func() { _, _ = alloc.AppendJSON(dst, request) }},
-		{"write a cancel", 0, func() { _, _ = alloc.AppendJSON(dst, alloc.Cancel{ID: 1}) }},
-		{"read a request", 3, func() { _ = request.UnmarshalJSON(text) }},
-		{"read a cancel", 1, func() { _ = new(alloc.Cancel).UnmarshalJSON(cancel) }},
+		{"write a request", 0, func() { _, _ = alloc.Append(dst, request) }},
+		{"write a cancel", 0, func() { _, _ = alloc.Append(dst, alloc.Cancel{ID: 1}) }},
+		{"read a request", 3, func() { _, _ = alloc.Parse[alloc.Request](text) }},
+		{"read a cancel", 1, func() { _, _ = alloc.Parse[alloc.Cancel](cancel) }},
 		{"read a line", 3, func() { _, _ = alloc.ParseLine(line) }},
 	} {
 		require.LessOrEqual(t, testing.AllocsPerRun(100, c.f), c.want, c.what)

@@ -198,11 +198,11 @@ const jobspec = `{"resources":[{"type":"node","count":4,"with":[{"type":"slot","
 
 // BenchmarkMessages measures what a scheduler and a manager do for each job.
 func BenchmarkMessages(b *testing.B) {
-	request, err := alloc.AppendJSON(nil, alloc.Request{JobInfo: alloc.JobInfo{ID: 1 << 40, Priority: 16, UserID: 1000, Submit: 1795226094.955132}, Jobspec: []byte(jobspec)})
+	request, err := alloc.Append(nil, alloc.Request{JobInfo: alloc.JobInfo{ID: 1 << 40, Priority: 16, UserID: 1000, Submit: 1795226094.955132}, Jobspec: []byte(jobspec)})
 	if err != nil {
 		b.Fatal(err)
 	}
-	answer, err := alloc.AppendJSON(nil, alloc.Response{ID: 1 << 40, R: parseR(b, textR), Annotations: []byte(`{"sched":{"resource_summary":"rank[0-3]/core[0-7]"}}`)})
+	answer, err := alloc.Append(nil, alloc.Response{ID: 1 << 40, R: parseR(b, textR), Annotations: []byte(`{"sched":{"resource_summary":"rank[0-3]/core[0-7]"}}`)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -220,8 +220,8 @@ func BenchmarkMessages(b *testing.B) {
 			}
 		})
 	}
-	run("read request", request, func() error { return r.UnmarshalJSON(request) })
-	run("read answer", answer, func() error { return a.UnmarshalJSON(answer) })
+	run("read request", request, func() (err error) { r, err = alloc.Parse[alloc.Request](request); return err })
+	run("read answer", answer, func() (err error) { a, err = alloc.Parse[alloc.Response](answer); return err })
 	run("write request", request, func() (err error) {
 		dst, err = alloc.AppendMessage(dst[:0], alloc.TopicAlloc, r)
 		return err

@@ -15,32 +15,66 @@ import (
 // MaxBytes is the largest number of bytes of a line or a payload.
 const MaxBytes = 64 << 20
 
-// How deep values may be nested: a line is an object as deep as the JSON
-// library of Flux allows, a payload is in it, and a value is in a payload.
+// How deep values may be nested. A line is as deep as the JSON library of Flux
+// allows; a payload is in a line, and a value is in a payload.
 const (
 	lineDepth    = jsonscan.DefaultDepth
 	payloadDepth = lineDepth - 1
 	valueDepth   = payloadDepth - 1
 )
 
-// decode reads an object by a function and sets *m, unless there is an error.
-func decode[T any](m *T, message string, b []byte, depth int, read func(o *jsonobj.Reader, m *T)) error {
-	if len(b) > MaxBytes {
-		return tooLong(len(b))
+// A Message is a payload: Hello, HelloResponse, Ready, ReadyResponse, Request,
+// Response, Cancel, Prioritize, Expiration, Free or Feasibility. [Append] and [Parse]
+// know their form in JSON; package encoding/json does not.
+type Message interface {
+	// name is what errors call the message.
+	name() string
+	// append appends the payload, or returns dst as it was and an error.
+	append(dst []byte) ([]byte, error)
+}
+
+// Append appends the payload of a message. It refuses what Parse refuses, with
+// ErrMessage or ErrLimit, and then returns dst as it was.
+func Append(dst []byte, m Message) ([]byte, error) { return m.append(dst) }
+
+// A reader reads the members of an object. It is a pointer to a message or a line.
+type reader[M any] interface {
+	*M
+	name() string
+	read(o *jsonobj.Reader)
+}
+
+// Parse parses the payload of a [Message], as in Parse[Request](line.Payload). It copies
+// what it keeps. An empty payload reads as an empty object. The error is ErrMessage or
+// ErrLimit, and comes with the zero message.
+//
+// The keys and their types are those of RFC 27. Unknown keys are ignored. Duplicate keys
+// are refused, and missing ones too, unless the type of the message calls them optional.
+func Parse[M any, P reader[M]](payload []byte) (M, error) {
+	if len(payload) == 0 {
+		payload = []byte("{}")
 	}
+	return parse[M, P](payload, payloadDepth)
+}
+
+// parse parses an object.
+func parse[M any, P reader[M]](b []byte, depth int) (M, error) {
 	var d struct { // one allocation
 		doc jsonobj.Doc
 		o   jsonobj.Reader
-		m   T
+		m   M
+	}
+	var none M
+	if len(b) > MaxBytes {
+		return none, tooLong(len(b))
 	}
 	d.doc = jsonobj.NewDoc(b, jsonscan.Limits{Depth: depth})
 	d.o = d.doc.Object()
-	read(&d.o, &d.m)
+	P(&d.m).read(&d.o)
 	if d.doc.Failed() {
-		return messageError(message, d.doc.Fault())
+		return none, messageError(P(&d.m).name(), d.doc.Fault())
 	}
-	*m = d.m
-	return nil
+	return d.m, nil
 }
 
 // readID reads a job id.
@@ -82,8 +116,8 @@ func readRanks(v jsonobj.Value) *idset.Set {
 	return jsonobj.Parse(v, func(s string) (*idset.Set, error) { return idset.ParseLimit(s, rset.MaxRank) })
 }
 
-// read reads a member that all jobs have.
-func (j *JobInfo) read(o *jsonobj.Reader) {
+// member reads a member that all jobs have.
+func (j *JobInfo) member(o *jsonobj.Reader) {
 	switch string(o.Key()) {
 	case "id":
 		j.ID = readID(o.Value())
@@ -108,8 +142,7 @@ func write(message string, dst []byte, depth int) writer {
 	return writer{jsonobj.Write(dst, jsonscan.Limits{Depth: depth}), message, len(dst)}
 }
 
-// end ends the object and returns it behind what was there before, or what was
-// there before and the error.
+// end ends the object. It returns dst with the object, or dst as it was and an error.
 func (w *writer) end() ([]byte, error) {
 	out, err := w.End(nil)
 	if err != nil {
@@ -156,7 +189,7 @@ func (w *writer) object(key string, raw json.RawMessage) {
 	w.Raw(key, raw)
 }
 
-// resources appends an R. What others keep in it may be nested too deep.
+// resources appends an R. Its unknown keys may be nested too deep.
 func (w *writer) resources(key string, r *rset.R) {
 	w.Key(key)
 	start := len(w.Out)

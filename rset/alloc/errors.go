@@ -3,16 +3,15 @@ package alloc
 import (
 	"errors"
 	"fmt"
-	"strings"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
 var (
 	// ErrMessage is returned when a text is not a message of RFC 27, or a value
-	// cannot be written as one. The text of the error tells the message, the
-	// key, and the offset in bytes from 0. The cause is wrapped too, such as
-	// rset.ErrSyntax.
+	// cannot be written as one. Its text names the message, the key, and the
+	// offset in bytes from 0. It wraps the cause too, such as rset.ErrSyntax.
 	ErrMessage = errors.New("alloc: invalid message")
 
 	// ErrLimit is returned when a text is too long or a queue is full.
@@ -22,20 +21,16 @@ var (
 	ErrNotFound = errors.New("alloc: unknown job")
 
 	// ErrExists is returned when a queue has a job already, or one call names a
-	// job twice.
+	// job twice. A canceled job counts until the response to its request: nothing
+	// tells that response from the response to a second request.
 	ErrExists = errors.New("alloc: duplicate job")
-
-	// ErrOutstanding is returned when a job is added whose id was canceled while
-	// the scheduler had its request, and the response has not come: it could not
-	// be told from the response to a second request.
-	ErrOutstanding = errors.New("alloc: an earlier request of the job is outstanding")
 
 	// ErrProtocol is returned when a scheduler responds to no request, or is
 	// ready without a hello before.
 	ErrProtocol = errors.New("alloc: protocol violation")
 )
 
-// What is wrong with a value, beside what package jsonobj says.
+// Causes that package jsonobj does not have.
 var (
 	errType     = errors.New("does not belong to this type of response")
 	errMode     = errors.New(`must be "unlimited" or "limited"`)
@@ -47,6 +42,7 @@ var (
 	errResource = errors.New("names no resource")
 	errNoR      = errors.New("no R, or an empty one")
 	errFree     = errors.New("the R does not have all freed ranks")
+	errTwice    = guard.Cause(ErrExists, "duplicate job")
 	errAllFree  = errors.New("all ranks are freed, and the scheduler did not say partial-ok")
 )
 
@@ -62,17 +58,3 @@ func tooLong(bytes int) error {
 
 // jobError returns an error about a job.
 func jobError(id jobid.ID, category error) error { return fmt.Errorf("%w: %v", category, id) }
-
-// HelloError tells why a job cannot be announced to a scheduler.
-type HelloError struct {
-	ID  jobid.ID
-	Err error // why; ErrExists if another job with this id was announced
-}
-
-// Error returns the text of the error.
-func (e *HelloError) Error() string {
-	return fmt.Sprintf("alloc: hello: job %v: %s", e.ID, strings.TrimPrefix(e.Err.Error(), "alloc: "))
-}
-
-// Unwrap returns the cause.
-func (e *HelloError) Unwrap() error { return e.Err }

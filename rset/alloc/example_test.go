@@ -16,8 +16,8 @@ func Example() {
 	var out []alloc.Send
 	out, _ = q.Add(out, alloc.JobInfo{ID: 1, Priority: 16, UserID: 1000, Submit: 100})
 	q.Hello(nil)
-	out, answer, _ := q.Ready(out, alloc.Ready{Limit: 1})
-	fmt.Println("waiting:", answer.Count)
+	out, response, _ := q.Ready(out, alloc.Ready{Limit: 1})
+	fmt.Println("waiting:", response.Count)
 
 	out, _ = q.Add(out, alloc.JobInfo{ID: 2, Priority: 20, UserID: 1000, Submit: 101})
 	out, outcome, _ := q.Response(out, alloc.Response{ID: 1, Type: alloc.ResponseCancel})
@@ -81,7 +81,7 @@ func ExampleQueue_Prioritize() {
 	// {"topic":"sched.prioritize","payload":{"jobs":[[2,30],[1,5]]}}
 }
 
-// The answers to a hello: what jobs hold, and which have given back some of it.
+// The responses to a hello: what jobs hold, and which have given back some of it.
 func ExampleAnnounce() {
 	r, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-1"}}]}}`))
 	a := alloc.Announce([]alloc.Holder{
@@ -99,22 +99,43 @@ func ExampleAnnounce() {
 	// {"topic":"job-manager.sched-hello","errnum":61}
 }
 
-// The scheduler's side: a line comes in, an answer goes out.
+// The scheduler's side: a line comes in, a response goes out.
 func ExampleParseLine() {
 	line, err := alloc.ParseLine([]byte(`{"topic":"sched.alloc","payload":{"id":7,"priority":16,"userid":1000,"jobspec":{"version":1}}}`))
 	fmt.Println(line.Topic, err)
-	var request alloc.Request
-	if err := request.UnmarshalJSON(line.Payload); err != nil {
+	request, err := alloc.Parse[alloc.Request](line.Payload)
+	if err != nil {
 		fmt.Println(err)
 	}
-	answer := alloc.Response{ID: request.ID, Type: alloc.ResponseDeny, Note: "no such queue"}
-	out, _ := alloc.AppendMessage(nil, line.Topic, answer)
+	response := alloc.Response{ID: request.ID, Type: alloc.ResponseDeny, Note: "no such queue"}
+	out, _ := alloc.AppendMessage(nil, line.Topic, response)
 	fmt.Print(string(out))
 
-	err = request.UnmarshalJSON([]byte(`{"id":7,"priority":"high","userid":1000,"jobspec":{}}`))
+	_, err = alloc.Parse[alloc.Request]([]byte(`{"id":7,"priority":"high","userid":1000,"jobspec":{}}`))
 	fmt.Println(err)
 	// Output:
 	// sched.alloc <nil>
 	// {"topic":"sched.alloc","payload":{"id":7,"type":2,"note":"no such queue"}}
 	// alloc: invalid message: alloc request: priority: offset 19: must be an integer
+}
+
+// A named queue is stopped: the requests of its jobs are recalled, and a job that comes
+// waits for the start.
+func ExampleQueue_Stop() {
+	q := alloc.NewQueue(alloc.Config{})
+	q.Hello(nil)
+	_, _, _ = q.Ready(nil, alloc.Ready{})
+	out, _ := q.Add(nil, alloc.JobInfo{ID: 1, Priority: 16})
+	out, _ = q.Stop(out, 1)
+	_ = q.AddStopped(alloc.JobInfo{ID: 2, Priority: 20})
+	out, _, _ = q.Response(out, alloc.Response{ID: 1, Type: alloc.ResponseCancel})
+	out, _ = q.Start(out, 1, 2)
+	for _, s := range out {
+		fmt.Println(s.Kind, s.Job.ID.Format(jobid.FormatDec))
+	}
+	// Output:
+	// sched.alloc 1
+	// sched.cancel 1
+	// sched.alloc 2
+	// sched.alloc 1
 }

@@ -13,7 +13,6 @@ func (q *Queue) CountComparisons(n *int) {
 		*n++
 		return before(a, b)
 	}
-	q.order.tree = btree.NewG(degree, count)
 	for s := range q.in {
 		q.in[s].tree = btree.NewG(degree, count)
 	}
@@ -41,5 +40,5 @@ func (q *Queue) List(s State) iter.Seq[JobInfo] {
 	}
 }
 
-// AppendJSON appends the payload of a message.
-func AppendJSON(dst []byte, m Message) ([]byte, error) { return m.appendJSON(dst) }
+// A Reader is a pointer to a message that Parse parses.
+type Reader[M any] interface{ reader[M] }

@@ -13,16 +13,13 @@ import (
 )
 
 // roundTrip reads a payload as one message. What is refused is refused with an
-// error of this package and leaves the message as it was; what is read is
+// error of this package and the zero message; what is read is
 // written, and that is read and written as the same, also in a line.
-func roundTrip[M codec, P interface {
-	*M
-	json.Unmarshaler
-}](t *testing.T, topic string, text []byte) {
+func roundTrip[M alloc.Message, P alloc.Reader[M]](t *testing.T, topic string, text []byte) {
 	t.Helper()
 	kept := bytes.Clone(text)
-	var m M
-	if err := P(&m).UnmarshalJSON(text); err != nil {
+	m, err := alloc.Parse[M, P](text)
+	if err != nil {
 		require.True(t, errors.Is(err, alloc.ErrMessage) || errors.Is(err, alloc.ErrLimit), err)
 		var zero M
 		require.Equal(t, zero, m)
@@ -34,19 +31,19 @@ func roundTrip[M codec, P interface {
 		return
 	}
 	require.True(t, json.Valid(text) || len(text) == 0, "what is read is JSON: %q", text)
-	first, err := alloc.AppendJSON(nil, m)
+	first, err := alloc.Append(nil, m)
 	require.NoError(t, err, "what was read is written: %q", text)
 	require.True(t, json.Valid(first))
 	require.NotContains(t, string(first), "\n")
 	clear(text)
-	again, err := alloc.AppendJSON([]byte("x"), m)
+	again, err := alloc.Append([]byte("x"), m)
 	require.NoError(t, err)
 	require.Equal(t, "x"+string(first), string(again), "it shares nothing with the text")
 	copy(text, kept)
 
-	var second M
-	require.NoError(t, P(&second).UnmarshalJSON(first))
-	b, err := alloc.AppendJSON(nil, second)
+	second, err := alloc.Parse[M, P](first)
+	require.NoError(t, err)
+	b, err := alloc.Append(nil, second)
 	require.NoError(t, err)
 	require.Equal(t, string(first), string(b))
 
@@ -72,9 +69,8 @@ func FuzzHello(f *testing.F) {
 		roundTrip[alloc.HelloResponse](t, alloc.TopicHello, text)
 		roundTrip[alloc.Ready](t, alloc.TopicReady, text)
 		roundTrip[alloc.ReadyResponse](t, alloc.TopicReady, text)
-		var m alloc.HelloResponse
-		if m.UnmarshalJSON(text) == nil && m.R != nil {
-			held, err := m.Held()
+		if m, err := alloc.Parse[alloc.HelloResponse](text); err == nil && m.R != nil {
+			held, err := m.R.Without(m.Free)
 			require.NoError(t, err)
 			require.Equal(t, m.R.Len()-m.Free.Len(), held.Len())
 		}

@@ -2,6 +2,7 @@ package alloc
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/joblife/joblife/idset"
@@ -13,41 +14,38 @@ import (
 // A HelloResponse tells a new scheduler of one job that holds resources.
 type HelloResponse struct {
 	JobInfo
-	R    *rset.R    // the allocation, not empty; nil: the scheduler looks it up
-	Free *idset.Set // ranks of R that have been freed; nil: none
+	R    *rset.R    // the allocation, not empty; nil, and not in the message: the scheduler looks it up
+	Free *idset.Set // ranks of R that have been freed; nil or empty, and not in the message: none
 }
 
-// UnmarshalJSON replaces m with the payload; t_submit, R and free are optional. R
-// must have the ranks of free. The error is ErrMessage or ErrLimit, and then m is as
-// it was.
-func (m *HelloResponse) UnmarshalJSON(b []byte) error {
-	return decode(m, "hello response", b, payloadDepth, func(o *jsonobj.Reader, m *HelloResponse) {
-		var free jsonobj.Value
-		for o.Next() {
-			m.JobInfo.read(o)
-			switch string(o.Key()) {
-			case "R":
-				m.R = readR(o.Value(), true)
-			case "free":
-				free = o.Value()
-				m.Free = readRanks(free)
-			}
+func (m HelloResponse) name() string { return "hello response" }
+
+func (m *HelloResponse) read(o *jsonobj.Reader) {
+	var free jsonobj.Value
+	for o.Next() {
+		m.JobInfo.member(o)
+		switch string(o.Key()) {
+		case "R":
+			m.R = readR(o.Value(), true)
+		case "free":
+			free = o.Value()
+			m.Free = readRanks(free)
 		}
-		o.Require("id", "priority", "userid")
-		if !m.freeFits() {
-			free.Fail(errSubset)
-		}
-		if m.Free.IsEmpty() {
-			m.Free = nil
-		}
-	})
+	}
+	o.Require("id", "priority", "userid")
+	if !m.freeFits() {
+		free.Fail(errSubset)
+	}
+	if m.Free.IsEmpty() {
+		m.Free = nil
+	}
 }
 
 // freeFits reports whether the freed ranks are ranks of R, as far as is known.
 func (m HelloResponse) freeFits() bool { return m.R == nil || m.R.Ranks().ContainsAll(m.Free) }
 
-func (m HelloResponse) appendJSON(dst []byte) ([]byte, error) {
-	w := write("hello response", dst, payloadDepth)
+func (m HelloResponse) append(dst []byte) ([]byte, error) {
+	w := write(m.name(), dst, payloadDepth)
 	w.job(m.JobInfo)
 	if m.R != nil {
 		if m.R.IsEmpty() {
@@ -67,24 +65,6 @@ func (m HelloResponse) appendJSON(dst []byte) ([]byte, error) {
 	return w.end()
 }
 
-// MarshalJSON returns the payload, without t_submit if that is 0, R if it is nil,
-// and free if there is none. The error is ErrMessage or ErrLimit.
-func (m HelloResponse) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
-
-// Held returns what the job holds: R without the ranks of Free. It is empty if only
-// resources without a rank are held. The error is a *HelloError if R is nil or does
-// not have all ranks of Free.
-func (m HelloResponse) Held() (*rset.R, error) {
-	if m.R == nil {
-		return nil, &HelloError{ID: m.ID, Err: errNoR}
-	}
-	held, err := m.R.Without(m.Free)
-	if err != nil {
-		return nil, &HelloError{ID: m.ID, Err: errFree}
-	}
-	return held, nil
-}
-
 // A Holder is a job that holds resources, for [Announce].
 type Holder struct {
 	JobInfo
@@ -97,18 +77,24 @@ type Holder struct {
 type Announcement struct {
 	Responses []HelloResponse // by id; the failure NoData follows them
 	Cut       []jobid.ID      // jobs of Responses whose R was cut to what they hold, by id
-	Failed    []*HelloError   // jobs that hold resources and cannot be announced, by id
+	Failed    []HelloFailure  // jobs that hold resources and cannot be announced, by id
 }
 
-// Announce returns how to respond to the hello of a scheduler, with each job once.
-// It retains R and Free of the holders. For n jobs it takes n log n steps, and what
-// each R takes.
+// A HelloFailure is a job that cannot be announced to a scheduler.
+type HelloFailure struct {
+	ID  jobid.ID
+	Err error // why, with the id; ErrExists if another job with this id was announced
+}
+
+// Announce returns how to respond to the hello of a scheduler, with each job once. The
+// holders are the caller's: a Queue does not know them. Announce retains their R and
+// Free. For n jobs it takes n log n steps.
 //
 // Jobs with Bypass are left out: the scheduler never knew them. A job that has freed
 // some ranks is announced with R and Free if the scheduler said partial-ok. Else its
 // R is cut to what it holds, and Cut lists it: a scheduler that takes R from the
-// message is right, but one that looks R up elsewhere takes the freed ranks for
-// allocated until the job ends.
+// message is right, but one that looks R up elsewhere takes the freed ranks for held
+// until the job ends.
 //
 // A job is in Failed if R is nil or empty, R does not have all ranks of Free, or the
 // id occurred before; or if it has freed all its ranks and the scheduler did not say
@@ -121,32 +107,41 @@ func Announce(holders []Holder, partialOK bool) Announcement {
 		if h.Bypass {
 			continue
 		}
-		fail := func(err error) { out.Failed = append(out.Failed, &HelloError{ID: h.ID, Err: err}) }
+		m, err := announce(h, partialOK)
 		if i > 0 && sorted[i-1].ID == h.ID {
-			fail(ErrExists)
+			err = errTwice
+		}
+		if err != nil {
+			out.Failed = append(out.Failed, HelloFailure{h.ID, fmt.Errorf("alloc: hello: job %v: %w", h.ID, err)})
 			continue
 		}
-		if h.R.IsEmpty() {
-			fail(errNoR)
-			continue
-		}
-		m := HelloResponse{JobInfo: h.JobInfo, R: h.R, Free: h.Free}
-		if m.Free.IsEmpty() {
-			m.Free = nil
-		}
-		held, err := m.Held()
-		switch {
-		case err != nil:
-			fail(errFree)
-			continue
-		case m.Free != nil && !partialOK && held.IsEmpty():
-			fail(errAllFree)
-			continue
-		case m.Free != nil && !partialOK:
-			m.R, m.Free = held, nil
+		if m.R != h.R {
 			out.Cut = append(out.Cut, h.ID)
 		}
 		out.Responses = append(out.Responses, m)
 	}
 	return out
+}
+
+// announce returns the response that tells of one job.
+func announce(h Holder, partialOK bool) (HelloResponse, error) {
+	m := HelloResponse{JobInfo: h.JobInfo, R: h.R}
+	if h.R.IsEmpty() {
+		return m, errNoR
+	}
+	if h.Free.IsEmpty() {
+		return m, nil
+	}
+	held, err := h.R.Without(h.Free)
+	switch {
+	case err != nil:
+		return m, errFree
+	case partialOK:
+		m.Free = h.Free
+	case held.IsEmpty():
+		return m, errAllFree
+	default:
+		m.R = held
+	}
+	return m, nil
 }

@@ -15,13 +15,13 @@ import (
 func announced(t *testing.T, a alloc.Announcement) (lines []string) {
 	t.Helper()
 	for _, m := range a.Responses {
-		b, err := alloc.AppendJSON(nil, m)
+		b, err := alloc.Append(nil, m)
 		require.NoError(t, err)
 		again, err := reads[alloc.HelloResponse](string(b))
 		require.NoError(t, err)
-		want, err := m.Held()
+		want, err := m.R.Without(m.Free)
 		require.NoError(t, err)
-		held, err := again.Held()
+		held, err := again.R.Without(again.Free)
 		require.NoError(t, err)
 		require.True(t, rset.SameResources(want, held))
 		lines = append(lines, again.ID.Format(jobid.FormatDec)+" "+again.R.String()+" free "+again.Free.String())
@@ -67,7 +67,7 @@ func TestAJobWithoutRanksLeftNeedsPartialOK(t *testing.T) {
 	a := alloc.Announce(holders, false)
 	require.Len(t, a.Responses, 1)
 	require.Len(t, a.Failed, 1)
-	require.EqualError(t, a.Failed[0], "alloc: hello: job ƒ2: all ranks are freed, and the scheduler did not say partial-ok")
+	require.EqualError(t, a.Failed[0].Err, "alloc: hello: job ƒ2: all ranks are freed, and the scheduler did not say partial-ok")
 }
 
 // HK-6: jobs whose R did not come from the scheduler.
@@ -88,8 +88,8 @@ func TestAJobThatCannotBeAnnouncedIsNamed(t *testing.T) {
 		a := alloc.Announce(holders, partialOK)
 		require.Equal(t, []string{"1 rank[0-3]/core[0-7] free ", "6 rank[0-3]/core[0-7] free "}, announced(t, a))
 		var texts []string
-		for _, err := range a.Failed {
-			texts = append(texts, err.Error())
+		for _, f := range a.Failed {
+			texts = append(texts, f.Err.Error())
 		}
 		require.Equal(t, []string{
 			"alloc: hello: job ƒ2: duplicate job",
@@ -97,15 +97,7 @@ func TestAJobThatCannotBeAnnouncedIsNamed(t *testing.T) {
 			"alloc: hello: job ƒ5: no R, or an empty one",
 			"alloc: hello: job ƒ6: the R does not have all freed ranks",
 		}, texts)
-		require.ErrorIs(t, a.Failed[0], alloc.ErrExists)
+		require.ErrorIs(t, a.Failed[0].Err, alloc.ErrExists)
 		require.Equal(t, jobid.ID(1), a.Failed[0].ID)
 	}
-}
-
-func TestHeldNeedsAnRThatHasTheFreeRanks(t *testing.T) {
-	_, err := alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: 1}}.Held()
-	var e *alloc.HelloError
-	require.ErrorAs(t, err, &e)
-	_, err = alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: 1}, R: parseR(t, textR), Free: idset.Of(9)}.Held()
-	require.ErrorAs(t, err, &e)
 }

@@ -38,37 +38,37 @@ type Line struct {
 // and either a payload, which is an object, or an errnum above 0 and perhaps an
 // errstr. A line may have neither. Unknown keys are ignored. The payload is only
 // checked to be JSON, and aliases b. The error is ErrMessage or ErrLimit.
-func ParseLine(b []byte) (Line, error) {
-	var l Line
-	err := decode(&l, "line", b, lineDepth, func(o *jsonobj.Reader, l *Line) {
-		var payload, errstr jsonobj.Value
-		for o.Next() {
-			switch string(o.Key()) {
-			case "topic":
-				if l.Topic = o.Text(); l.Topic == "" || len(l.Topic) > maxTopic {
-					o.Value().Fail(errTopic)
-				}
-			case "payload":
-				payload = o.Value()
-			case "errnum":
-				l.Errnum = int(o.Int(0, math.MaxInt32))
-			case "errstr":
-				errstr = o.Value()
+func ParseLine(b []byte) (Line, error) { return parse[Line](b, lineDepth) }
+
+func (l *Line) name() string { return "line" }
+
+func (l *Line) read(o *jsonobj.Reader) {
+	var payload, errstr jsonobj.Value
+	for o.Next() {
+		switch string(o.Key()) {
+		case "topic":
+			if l.Topic = o.Text(); l.Topic == "" || len(l.Topic) > maxTopic {
+				o.Value().Fail(errTopic)
 			}
+		case "payload":
+			payload = o.Value()
+		case "errnum":
+			l.Errnum = int(o.Int(0, math.MaxInt32))
+		case "errstr":
+			errstr = o.Value()
 		}
-		o.Require("topic")
-		if payload.IsObject() {
-			l.Payload = payload.Raw()
-		}
-		l.Errstr = errstr.Text()
-		if !payload.Absent() && l.Errnum != 0 {
-			payload.Fail(errSuccess)
-		}
-		if !errstr.Absent() && l.Errnum == 0 {
-			errstr.Fail(errFailure)
-		}
-	})
-	return l, err
+	}
+	o.Require("topic")
+	if payload.IsObject() {
+		l.Payload = payload.Raw()
+	}
+	l.Errstr = errstr.Text()
+	if !payload.Absent() && l.Errnum != 0 {
+		payload.Fail(errSuccess)
+	}
+	if !errstr.Absent() && l.Errnum == 0 {
+		errstr.Fail(errFailure)
+	}
 }
 
 // AppendText appends the line with its newline, the payload without white space. It
@@ -98,23 +98,15 @@ func (l Line) AppendText(dst []byte) ([]byte, error) {
 	return w.line()
 }
 
-// A Message is a payload: Hello, HelloResponse, Ready, ReadyResponse, Request,
-// Response, Cancel, Prioritize, Expiration, Free or Feasibility.
-type Message interface {
-	json.Marshaler
-	// appendJSON appends the payload, or returns dst as it was and an error.
-	appendJSON(dst []byte) ([]byte, error)
-}
-
 // AppendMessage appends the line that carries a message, with its newline. The error
-// is ErrMessage or ErrLimit, and then it returns dst as it was. It does not copy the
-// payload.
+// is ErrMessage or ErrLimit, and then it returns dst as it was. It encodes the payload
+// in place.
 func AppendMessage(dst []byte, topic string, m Message) ([]byte, error) {
 	w := write("line", dst, lineDepth)
 	w.topic(topic)
 	w.Key("payload")
 	var err error
-	if w.Out, err = m.appendJSON(w.Out); err != nil {
+	if w.Out, err = m.append(w.Out); err != nil {
 		return dst, err
 	}
 	return w.line()

@@ -108,7 +108,7 @@ func TestAMessageIsALineWithItsPayload(t *testing.T) {
 		alloc.TopicFree:        alloc.Free{ID: 7, R: parseR(t, textR), Final: true},
 		alloc.TopicFeasibility: alloc.Feasibility{Jobspec: json.RawMessage(`{}`)},
 	} {
-		payload, err := alloc.AppendJSON(nil, m)
+		payload, err := alloc.Append(nil, m)
 		require.NoError(t, err)
 		want, err := alloc.Line{Topic: topic, Payload: payload}.AppendText(nil)
 		require.NoError(t, err)

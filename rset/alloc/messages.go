@@ -16,73 +16,62 @@ type JobInfo struct {
 	ID       jobid.ID           // at most 2^63-1 in messages
 	Priority uint32             // 0: no resources until that changes
 	UserID   uint32             // the owner
-	Submit   eventlog.Timestamp // submit time; 0: not known
+	Submit   eventlog.Timestamp // submit time; 0: not known, and not in messages
 }
 
 // Hello asks which jobs hold resources. It begins a session. The responses are a
-// stream of [HelloResponse], which the failure [NoData] ends.
+// stream of [HelloResponse], which the failure [NoData] ends. All of the payload is
+// optional: early schedulers sent none.
 type Hello struct {
 	PartialOK bool // the scheduler understands HelloResponse.Free
 }
 
-// UnmarshalJSON replaces m with the payload, all of which is optional. An empty b
-// is the zero Hello, as early schedulers sent. The error is ErrMessage or ErrLimit,
-// and then m is as it was.
-func (m *Hello) UnmarshalJSON(b []byte) error {
-	if len(b) == 0 {
-		*m = Hello{}
-		return nil
-	}
-	return decode(m, "hello request", b, payloadDepth, func(o *jsonobj.Reader, m *Hello) {
-		for o.Next() {
-			if string(o.Key()) == "partial-ok" {
-				m.PartialOK = o.Bool()
-			}
+func (m Hello) name() string { return "hello request" }
+
+func (m *Hello) read(o *jsonobj.Reader) {
+	for o.Next() {
+		if string(o.Key()) == "partial-ok" {
+			m.PartialOK = o.Bool()
 		}
-	})
+	}
 }
 
-func (m Hello) appendJSON(dst []byte) ([]byte, error) {
-	w := write("hello request", dst, payloadDepth)
+func (m Hello) append(dst []byte) ([]byte, error) {
+	w := write(m.name(), dst, payloadDepth)
 	w.Bool("partial-ok", m.PartialOK)
 	return w.end()
 }
 
-// MarshalJSON returns the payload. The error is always nil.
-func (m Hello) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
-
-// Ready tells that requests may come.
+// Ready tells that requests may come. The mode "single" of early drafts is refused, as
+// in flux-core.
 type Ready struct {
 	Limit int // how many requests may be outstanding, at most 2^31-1; 0: any number
 }
 
-// UnmarshalJSON replaces m with the payload: the mode "unlimited", or "limited"
-// with a limit of 1 or more. The mode "single" of early drafts is refused, as in
-// flux-core. The error is ErrMessage or ErrLimit, and then m is as it was.
-func (m *Ready) UnmarshalJSON(b []byte) error {
-	return decode(m, "ready request", b, payloadDepth, func(o *jsonobj.Reader, m *Ready) {
-		var mode, limit jsonobj.Value
-		for o.Next() {
-			switch string(o.Key()) {
-			case "mode":
-				mode = o.Value()
-			case "limit":
-				limit = o.Value()
-			}
+func (m Ready) name() string { return "ready request" }
+
+func (m *Ready) read(o *jsonobj.Reader) {
+	var mode, limit jsonobj.Value
+	for o.Next() {
+		switch string(o.Key()) {
+		case "mode":
+			mode = o.Value()
+		case "limit":
+			limit = o.Value()
 		}
-		o.Require("mode")
-		switch mode.Text() {
-		case "unlimited":
-		case "limited":
-			o.Require("limit")
-			m.Limit = int(limit.Int(1, math.MaxInt32))
-		default:
-			mode.Fail(errMode)
-		}
-	})
+	}
+	o.Require("mode")
+	switch mode.Text() {
+	case "unlimited":
+	case "limited":
+		o.Require("limit")
+		m.Limit = int(limit.Int(1, math.MaxInt32))
+	default:
+		mode.Fail(errMode)
+	}
 }
 
-// check returns what MarshalJSON and Queue.Ready refuse.
+// check returns what Append and Queue.Ready refuse.
 func (m Ready) check() error {
 	if m.Limit < 0 || m.Limit > math.MaxInt32 {
 		return &jsonobj.Fault{Path: "limit", Offset: jsonobj.NoOffset, Err: jsonobj.ErrRange}
@@ -90,8 +79,8 @@ func (m Ready) check() error {
 	return nil
 }
 
-func (m Ready) appendJSON(dst []byte) ([]byte, error) {
-	w := write("ready request", dst, payloadDepth)
+func (m Ready) append(dst []byte) ([]byte, error) {
+	w := write(m.name(), dst, payloadDepth)
 	if err := m.check(); err != nil {
 		w.Fail("", err)
 	}
@@ -104,67 +93,51 @@ func (m Ready) appendJSON(dst []byte) ([]byte, error) {
 	return w.end()
 }
 
-// MarshalJSON returns the payload. The error is ErrMessage if the limit is out of
-// range.
-func (m Ready) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
-
 // ReadyResponse responds to a [Ready].
 type ReadyResponse struct {
 	Count uint32 // how many jobs wait for a request
 }
 
-// UnmarshalJSON replaces m with the payload. The error is ErrMessage or ErrLimit,
-// and then m is as it was.
-func (m *ReadyResponse) UnmarshalJSON(b []byte) error {
-	return decode(m, "ready response", b, payloadDepth, func(o *jsonobj.Reader, m *ReadyResponse) {
-		for o.Next() {
-			if string(o.Key()) == "count" {
-				m.Count = readUint32(o.Value())
-			}
+func (m ReadyResponse) name() string { return "ready response" }
+
+func (m *ReadyResponse) read(o *jsonobj.Reader) {
+	for o.Next() {
+		if string(o.Key()) == "count" {
+			m.Count = readUint32(o.Value())
 		}
-		o.Require("count")
-	})
+	}
+	o.Require("count")
 }
 
-func (m ReadyResponse) appendJSON(dst []byte) ([]byte, error) {
-	w := write("ready response", dst, payloadDepth)
+func (m ReadyResponse) append(dst []byte) ([]byte, error) {
+	w := write(m.name(), dst, payloadDepth)
 	w.Int("count", int64(m.Count))
 	return w.end()
 }
 
-// MarshalJSON returns the payload. The error is always nil.
-func (m ReadyResponse) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
-
 // A Request asks the scheduler for resources for a job.
 type Request struct {
 	JobInfo
-	Jobspec json.RawMessage // RFC 14, an object
+	Jobspec json.RawMessage // RFC 14, an object; only checked to be one
 }
 
-// UnmarshalJSON replaces m with the payload; t_submit is optional. The jobspec is
-// copied without white space and not checked further. The error is ErrMessage or
-// ErrLimit, and then m is as it was.
-func (m *Request) UnmarshalJSON(b []byte) error {
-	return decode(m, "alloc request", b, payloadDepth, func(o *jsonobj.Reader, m *Request) {
-		for o.Next() {
-			if m.JobInfo.read(o); string(o.Key()) == "jobspec" {
-				m.Jobspec = readObject(o.Value())
-			}
+func (m Request) name() string { return "alloc request" }
+
+func (m *Request) read(o *jsonobj.Reader) {
+	for o.Next() {
+		if m.JobInfo.member(o); string(o.Key()) == "jobspec" {
+			m.Jobspec = readObject(o.Value())
 		}
-		o.Require("id", "priority", "userid", "jobspec")
-	})
+	}
+	o.Require("id", "priority", "userid", "jobspec")
 }
 
-func (m Request) appendJSON(dst []byte) ([]byte, error) {
-	w := write("alloc request", dst, payloadDepth)
+func (m Request) append(dst []byte) ([]byte, error) {
+	w := write(m.name(), dst, payloadDepth)
 	w.job(m.JobInfo)
 	w.object("jobspec", m.Jobspec)
 	return w.end()
 }
-
-// MarshalJSON returns the payload, without t_submit if that is 0. The error is
-// ErrMessage or ErrLimit.
-func (m Request) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
 
 // Cancel takes back the request for a job. The scheduler responds to the request,
 // not to the Cancel: with ResponseCancel, or with what it had decided before.
@@ -172,27 +145,22 @@ type Cancel struct {
 	ID jobid.ID
 }
 
-// UnmarshalJSON replaces m with the payload. The error is ErrMessage or ErrLimit,
-// and then m is as it was.
-func (m *Cancel) UnmarshalJSON(b []byte) error {
-	return decode(m, "cancel request", b, payloadDepth, func(o *jsonobj.Reader, m *Cancel) {
-		for o.Next() {
-			if string(o.Key()) == "id" {
-				m.ID = readID(o.Value())
-			}
+func (m Cancel) name() string { return "cancel request" }
+
+func (m *Cancel) read(o *jsonobj.Reader) {
+	for o.Next() {
+		if string(o.Key()) == "id" {
+			m.ID = readID(o.Value())
 		}
-		o.Require("id")
-	})
+	}
+	o.Require("id")
 }
 
-func (m Cancel) appendJSON(dst []byte) ([]byte, error) {
-	w := write("cancel request", dst, payloadDepth)
+func (m Cancel) append(dst []byte) ([]byte, error) {
+	w := write(m.name(), dst, payloadDepth)
 	w.id(m.ID)
 	return w.end()
 }
-
-// MarshalJSON returns the payload. The error is ErrMessage if the id is too large.
-func (m Cancel) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
 
 // A Priority is the priority of a job.
 type Priority struct {
@@ -201,25 +169,23 @@ type Priority struct {
 }
 
 // Prioritize tells new priorities of jobs with a request. The scheduler ignores
-// jobs that it does not know.
+// jobs that it does not know. A job may occur more than once.
 type Prioritize struct {
 	Jobs []Priority
 }
 
-// UnmarshalJSON replaces m with the payload. A job may occur more than once. The
-// error is ErrMessage or ErrLimit, and then m is as it was.
-func (m *Prioritize) UnmarshalJSON(b []byte) error {
-	return decode(m, "prioritize request", b, payloadDepth, func(o *jsonobj.Reader, m *Prioritize) {
-		for o.Next() {
-			if string(o.Key()) != "jobs" {
-				continue
-			}
-			for a := o.Value().Array(); a.Next(); {
-				m.Jobs = append(m.Jobs, readPriority(a.Value()))
-			}
+func (m Prioritize) name() string { return "prioritize request" }
+
+func (m *Prioritize) read(o *jsonobj.Reader) {
+	for o.Next() {
+		if string(o.Key()) != "jobs" {
+			continue
 		}
-		o.Require("jobs")
-	})
+		for a := o.Value().Array(); a.Next(); {
+			m.Jobs = append(m.Jobs, readPriority(a.Value()))
+		}
+	}
+	o.Require("jobs")
 }
 
 // readPriority reads an array of an id and a priority.
@@ -237,8 +203,8 @@ func readPriority(v jsonobj.Value) Priority {
 	return Priority{ID: readID(parts[0]), Priority: readUint32(parts[1])}
 }
 
-func (m Prioritize) appendJSON(dst []byte) ([]byte, error) {
-	w := write("prioritize request", dst, payloadDepth)
+func (m Prioritize) append(dst []byte) ([]byte, error) {
+	w := write(m.name(), dst, payloadDepth)
 	w.Key("jobs")
 	w.Out = append(w.Out, '[')
 	for i, j := range m.Jobs {
@@ -257,10 +223,6 @@ func (m Prioritize) appendJSON(dst []byte) ([]byte, error) {
 	return w.end()
 }
 
-// MarshalJSON returns the payload. The error is ErrMessage if an id is too large,
-// or ErrLimit.
-func (m Prioritize) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
-
 // Expiration tells a new expiration of a job that has resources. The response has
 // no payload, or an errnum if the scheduler refuses. It has no id; responses come
 // in the order of the requests.
@@ -269,97 +231,78 @@ type Expiration struct {
 	Expiration eventlog.Timestamp // 0: never
 }
 
-// UnmarshalJSON replaces m with the payload. The error is ErrMessage or ErrLimit,
-// and then m is as it was.
-func (m *Expiration) UnmarshalJSON(b []byte) error {
-	return decode(m, "expiration request", b, payloadDepth, func(o *jsonobj.Reader, m *Expiration) {
-		for o.Next() {
-			switch string(o.Key()) {
-			case "id":
-				m.ID = readID(o.Value())
-			case "expiration":
-				m.Expiration = readTime(o.Value())
-			}
+func (m Expiration) name() string { return "expiration request" }
+
+func (m *Expiration) read(o *jsonobj.Reader) {
+	for o.Next() {
+		switch string(o.Key()) {
+		case "id":
+			m.ID = readID(o.Value())
+		case "expiration":
+			m.Expiration = readTime(o.Value())
 		}
-		o.Require("id", "expiration")
-	})
+	}
+	o.Require("id", "expiration")
 }
 
-func (m Expiration) appendJSON(dst []byte) ([]byte, error) {
-	w := write("expiration request", dst, payloadDepth)
+func (m Expiration) append(dst []byte) ([]byte, error) {
+	w := write(m.name(), dst, payloadDepth)
 	w.id(m.ID)
 	w.time("expiration", m.Expiration)
 	return w.end()
 }
 
-// MarshalJSON returns the payload. The error is ErrMessage if the id is too large,
-// or the time negative or not finite.
-func (m Expiration) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
-
 // Free returns resources of a job to the scheduler: a fragment of its allocation.
 type Free struct {
 	ID    jobid.ID
 	R     *rset.R // nil and empty are valid, for the final one
-	Final bool    // the job holds nothing any more
+	Final bool    // the job holds nothing any more; optional
 }
 
-// UnmarshalJSON replaces m with the payload. An absent final is false. The error is
-// ErrMessage or ErrLimit, and then m is as it was.
-func (m *Free) UnmarshalJSON(b []byte) error {
-	return decode(m, "free request", b, payloadDepth, func(o *jsonobj.Reader, m *Free) {
-		for o.Next() {
-			switch string(o.Key()) {
-			case "id":
-				m.ID = readID(o.Value())
-			case "R":
-				m.R = readR(o.Value(), false)
-			case "final":
-				m.Final = o.Bool()
-			}
+func (m Free) name() string { return "free request" }
+
+func (m *Free) read(o *jsonobj.Reader) {
+	for o.Next() {
+		switch string(o.Key()) {
+		case "id":
+			m.ID = readID(o.Value())
+		case "R":
+			m.R = readR(o.Value(), false)
+		case "final":
+			m.Final = o.Bool()
 		}
-		o.Require("id", "R")
-	})
+	}
+	o.Require("id", "R")
 }
 
-func (m Free) appendJSON(dst []byte) ([]byte, error) {
-	w := write("free request", dst, payloadDepth)
+func (m Free) append(dst []byte) ([]byte, error) {
+	w := write(m.name(), dst, payloadDepth)
 	w.id(m.ID)
 	w.resources("R", m.R)
 	w.Bool("final", m.Final)
 	return w.end()
 }
 
-// MarshalJSON returns the payload. The error is ErrMessage if the id is too large
-// or R nested too deep, or ErrLimit.
-func (m Free) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }
-
 // Feasibility asks whether a job could ever run. The response has no payload if it
 // could, else an errnum and an errstr. It has no id; responses come in the order of
 // the requests.
 type Feasibility struct {
-	Jobspec json.RawMessage // RFC 14, an object
+	Jobspec json.RawMessage // RFC 14, an object; only checked to be one
 }
 
-// UnmarshalJSON replaces m with the payload. The jobspec is copied without white
-// space and not checked further. The error is ErrMessage or ErrLimit, and then m is
-// as it was.
-func (m *Feasibility) UnmarshalJSON(b []byte) error {
-	return decode(m, "feasibility request", b, payloadDepth, func(o *jsonobj.Reader, m *Feasibility) {
-		for o.Next() {
-			if string(o.Key()) == "jobspec" {
-				m.Jobspec = readObject(o.Value())
-			}
+func (m Feasibility) name() string { return "feasibility request" }
+
+func (m *Feasibility) read(o *jsonobj.Reader) {
+	for o.Next() {
+		if string(o.Key()) == "jobspec" {
+			m.Jobspec = readObject(o.Value())
 		}
-		o.Require("jobspec")
-	})
+	}
+	o.Require("jobspec")
 }
 
-func (m Feasibility) appendJSON(dst []byte) ([]byte, error) {
-	w := write("feasibility request", dst, payloadDepth)
+func (m Feasibility) append(dst []byte) ([]byte, error) {
+	w := write(m.name(), dst, payloadDepth)
 	w.object("jobspec", m.Jobspec)
 	return w.end()
 }
-
-// MarshalJSON returns the payload. The error is ErrMessage if the jobspec is not an
-// object, or ErrLimit.
-func (m Feasibility) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }

@@ -20,7 +20,7 @@ import (
 type modelJob struct {
 	alloc.JobInfo
 	stopped bool
-	state   alloc.State // Pending and Held are not told apart: see waits
+	state   alloc.State // Pending and Blocked are one here: see blocked
 }
 
 // A model is the queue as one would write it without a thought for cost: one
@@ -107,16 +107,14 @@ func (m *model) fill() (out []string) {
 
 func (m *model) settle() []string { return append(m.recall(), m.fill()...) }
 
-func (m *model) add(j alloc.JobInfo) ([]string, error) {
-	switch old := m.find(j.ID); {
-	case old != nil && old.state == alloc.StateCanceled:
-		return nil, alloc.ErrOutstanding
-	case old != nil:
+func (m *model) add(j alloc.JobInfo, stopped bool) ([]string, error) {
+	switch {
+	case m.find(j.ID) != nil:
 		return nil, alloc.ErrExists
 	case len(m.jobs) >= m.max:
 		return nil, alloc.ErrLimit
 	}
-	m.jobs = append(m.jobs, &modelJob{JobInfo: j, state: alloc.StatePending})
+	m.jobs = append(m.jobs, &modelJob{JobInfo: j, stopped: stopped, state: alloc.StatePending})
 	return m.settle(), nil
 }
 
@@ -178,15 +176,19 @@ func (m *model) prioritize(jobs []alloc.Priority) (out []string, err error) {
 	return append(out, m.fill()...), nil
 }
 
-func (m *model) stop(id jobid.ID, stopped bool) (out []string, err error) {
-	j := m.live(id)
-	if j == nil {
-		return nil, alloc.ErrNotFound
+func (m *model) stop(ids []jobid.ID, stopped bool) (out []string, err error) {
+	for _, id := range ids {
+		if m.live(id) == nil {
+			return nil, alloc.ErrNotFound
+		}
 	}
-	j.stopped = stopped
-	if j.state == alloc.StateSent && j.blocked() {
-		j.state = alloc.StateRecalled
-		out = append(out, fmt.Sprintf("cancel %d", id))
+	for _, id := range ids {
+		j := m.live(id)
+		j.stopped = stopped
+		if j.state == alloc.StateSent && j.blocked() {
+			j.state = alloc.StateRecalled
+			out = append(out, fmt.Sprintf("cancel %d", id))
+		}
 	}
 	return append(out, m.settle()...), nil
 }
@@ -357,8 +359,28 @@ type operation func(x *machine, t require.TestingT, c choose)
 func opAdd(x *machine, t require.TestingT, c choose) {
 	j := alloc.JobInfo{ID: c.id(), Priority: c.priority(), UserID: 7}
 	sends, err := x.q.Add(nil, j)
-	want, wantErr := x.m.add(j)
+	want, wantErr := x.m.add(j, false)
 	x.did(t, sends, err, want, wantErr)
+}
+
+func opAddStopped(x *machine, t require.TestingT, c choose) {
+	j := alloc.JobInfo{ID: c.id(), Priority: c.priority(), UserID: 7}
+	err := x.q.AddStopped(j)
+	want, wantErr := x.m.add(j, true)
+	require.Empty(t, want)
+	x.did(t, nil, err, nil, wantErr)
+}
+
+// some chooses jobs, mostly such as are there. One may be named twice.
+func (x *machine) some(c choose) []jobid.ID {
+	ids := make([]jobid.ID, c(3, "jobs"))
+	for i := range ids {
+		ids[i] = c.id()
+	}
+	if c(3, "any") > 0 {
+		ids = slices.DeleteFunc(ids, func(id jobid.ID) bool { return x.m.live(id) == nil })
+	}
+	return ids
 }
 
 func opAnswer(x *machine, t require.TestingT, c choose) {
@@ -395,16 +417,16 @@ func opPrioritize(x *machine, t require.TestingT, c choose) {
 }
 
 func opStop(x *machine, t require.TestingT, c choose) {
-	id := c.id()
-	sends, err := x.q.Stop(nil, id)
-	want, wantErr := x.m.stop(id, true)
+	ids := x.some(c)
+	sends, err := x.q.Stop(nil, ids...)
+	want, wantErr := x.m.stop(ids, true)
 	x.did(t, sends, err, want, wantErr)
 }
 
 func opStart(x *machine, t require.TestingT, c choose) {
-	id := c.id()
-	sends, err := x.q.Start(nil, id)
-	want, wantErr := x.m.stop(id, false)
+	ids := x.some(c)
+	sends, err := x.q.Start(nil, ids...)
+	want, wantErr := x.m.stop(ids, false)
 	x.did(t, sends, err, want, wantErr)
 }
 
@@ -446,7 +468,7 @@ func (x *machine) check(t require.TestingT) {
 
 // operations are all there are; what is in it twice comes twice as often.
 func operations() []operation {
-	return []operation{opAdd, opAnswer, opCancel, opPrioritize, opStop, opStart, opSession, opReady, opAdd, opAnswer, opPrioritize}
+	return []operation{opAdd, opAnswer, opCancel, opPrioritize, opStop, opStart, opSession, opReady, opAdd, opAddStopped, opAnswer, opPrioritize}
 }
 
 // I6: every operation against the naive queue, in any order.

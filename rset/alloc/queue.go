@@ -16,7 +16,7 @@ type Config struct {
 	MaxJobs int // jobs, with canceled ones that have no response; 0 or less means 2^22
 }
 
-// What a queue has without more words.
+// The defaults and limits of a queue.
 const (
 	defaultMaxJobs = 4 << 20
 	maxPairs       = 1 << 20 // jobs of a Prioritize message, which fit in MaxBytes
@@ -24,7 +24,7 @@ const (
 
 // A Queue is the manager's side of the protocol: the jobs that wait for resources,
 // and which of them the scheduler has a request for. Queue order is by priority,
-// greatest first, then by id: job ids of one instance grow with time, so jobs of one
+// greatest first, then by id. Job ids of one instance grow with time, so jobs of one
 // priority are in the order of submission. The zero Queue is empty and has the
 // defaults of Config. Do not copy a Queue. One goroutine at a time may use it.
 //
@@ -36,10 +36,9 @@ type Queue struct {
 	cfg   Config
 	pairs int               // jobs of a Prioritize message; 0: maxPairs
 	jobs  map[jobid.ID]*job // all, canceled ones too
-	order list              // all but canceled ones
-	in    [states]list      // by state; those of claimed come before those of Pending
+	in    [states]list      // by state; claimed jobs come before pending ones
 	phase Phase
-	limit int    // of requests without an answer; 0: none
+	limit int    // most requests without a response; 0: no limit
 	marks uint64 // no mark of a job is greater
 }
 
@@ -70,17 +69,7 @@ const (
 
 // String returns the topic, or "SendKind(200)" for an unknown kind.
 func (k SendKind) String() string {
-	switch k {
-	case SendAlloc:
-		return TopicAlloc
-	case SendCancel:
-		return TopicCancel
-	case SendPrioritize:
-		return TopicPrioritize
-	case SendFree:
-		return TopicFree
-	}
-	return fmt.Sprintf("SendKind(%d)", uint8(k))
+	return nameOf("SendKind", uint8(k), "", TopicAlloc, TopicCancel, TopicPrioritize, TopicFree)
 }
 
 // A Send is one message to send to the scheduler.
@@ -117,38 +106,44 @@ func (q *Queue) get(id jobid.ID) (*job, error) {
 }
 
 // Add adds a job, to send a request when its turn comes. The error is ErrExists if
-// the queue has the job; ErrOutstanding if a job with this id was canceled and its
-// request has no response yet; or ErrLimit if the queue is full.
+// the queue has the job, or had it and its request has no response yet; or ErrLimit if
+// the queue is full.
 func (q *Queue) Add(dst []Send, j JobInfo) ([]Send, error) {
+	if err := q.add(j, false); err != nil {
+		return dst, err
+	}
+	return q.settle(dst), nil
+}
+
+// AddStopped adds a job as Stop leaves it: the job gets no request before Start, so there
+// is nothing to send. The errors are as of Add.
+func (q *Queue) AddStopped(j JobInfo) error { return q.add(j, true) }
+
+func (q *Queue) add(j JobInfo, stopped bool) error {
 	if old := q.jobs[j.ID]; old != nil {
-		err := ErrExists
 		if old.state == StateCanceled {
-			err = ErrOutstanding
+			return fmt.Errorf("%w: %v is canceled, and its request has no response", ErrExists, j.ID)
 		}
-		return dst, jobError(j.ID, err)
+		return jobError(j.ID, ErrExists)
 	}
-	most := q.cfg.MaxJobs
-	if most <= 0 {
-		most = defaultMaxJobs
-	}
+	most := cmp.Or(max(q.cfg.MaxJobs, 0), defaultMaxJobs)
 	if n := len(q.jobs); n >= most {
-		return dst, fmt.Errorf("%w: %d jobs, at most %d are allowed", ErrLimit, n+1, most)
+		return fmt.Errorf("%w: %d jobs, at most %d are allowed", ErrLimit, n+1, most)
 	}
 	if q.jobs == nil {
 		q.jobs = make(map[jobid.ID]*job)
 	}
-	added := &job{JobInfo: j}
+	added := &job{JobInfo: j, stopped: stopped}
 	q.jobs[j.ID] = added
-	q.order.insert(added)
 	q.enter(added)
-	return q.settle(dst), nil
+	return nil
 }
 
 // Cancel removes a job at once, as after a fatal exception, and takes back its
-// request. If the scheduler has allocated meanwhile, its response becomes a SendFree;
-// until the response comes, the id cannot be added again. Cancel never touches a job
-// that has resources: the response that gave them removed it. The error is
-// ErrNotFound.
+// request. If the scheduler has allocated meanwhile, its response becomes a SendFree.
+// Until the response comes, the id cannot be added again. Cancel never touches a job
+// that has resources: the response that gave them removed it from the queue. The error
+// is ErrNotFound.
 func (q *Queue) Cancel(dst []Send, id jobid.ID) ([]Send, error) {
 	j, err := q.get(id)
 	if err != nil {
@@ -156,11 +151,9 @@ func (q *Queue) Cancel(dst []Send, id jobid.ID) ([]Send, error) {
 	}
 	switch j.state {
 	case StateSent:
-		q.order.remove(j)
 		q.move(j, StateCanceled)
 		dst = append(dst, Send{Kind: SendCancel, Job: j.JobInfo})
 	case StateRecalled:
-		q.order.remove(j)
 		q.move(j, StateCanceled)
 	default:
 		q.drop(j)
@@ -191,10 +184,8 @@ func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
 		if j.Priority == p.Priority {
 			continue
 		}
-		q.order.remove(j)
 		q.in[j.state].remove(j)
 		j.Priority = p.Priority
-		q.order.insert(j)
 		switch {
 		case j.state == StateRecalled:
 			q.in[StateRecalled].insert(j)
@@ -233,36 +224,36 @@ func (q *Queue) tell(dst []Send, jobs []Priority, told int) []Send {
 	return dst
 }
 
-// Stop blocks a job whatever its priority, as when its queue is stopped. A request
-// that it has is recalled. Stopping a stopped job changes nothing. Stop and Start
-// together renew a request, as when the jobspec has changed. The error is
-// ErrNotFound.
-func (q *Queue) Stop(dst []Send, id jobid.ID) ([]Send, error) {
-	j, err := q.get(id)
-	if err != nil {
-		return dst, err
-	}
-	j.stopped = true
-	switch j.state {
-	case StateSent:
-		q.move(j, StateRecalled)
-		dst = append(dst, Send{Kind: SendCancel, Job: j.JobInfo})
-	case StatePending, stateClaimed:
-		q.move(j, StateBlocked)
-	}
-	return q.settle(dst), nil
+// Stop blocks jobs whatever their priority, as when their named queue is stopped, and
+// recalls their requests. It changes nothing for a stopped job. Stop and Start together
+// renew a request, as when the jobspec has changed. The error is ErrNotFound.
+func (q *Queue) Stop(dst []Send, ids ...jobid.ID) ([]Send, error) {
+	return q.setStopped(dst, ids, true)
 }
 
-// Start ends Stop. A recalled job gets another request once the scheduler has
-// responded to the first. The error is ErrNotFound.
-func (q *Queue) Start(dst []Send, id jobid.ID) ([]Send, error) {
-	j, err := q.get(id)
-	if err != nil {
-		return dst, err
+// Start ends Stop. A recalled job gets another request after the response to the first.
+// The error is ErrNotFound.
+func (q *Queue) Start(dst []Send, ids ...jobid.ID) ([]Send, error) {
+	return q.setStopped(dst, ids, false)
+}
+
+func (q *Queue) setStopped(dst []Send, ids []jobid.ID, stopped bool) ([]Send, error) {
+	for _, id := range ids {
+		if _, err := q.get(id); err != nil {
+			return dst, err
+		}
 	}
-	j.stopped = false
-	if j.state == StateBlocked && !j.blocked() {
-		q.move(j, StatePending)
+	for _, id := range ids {
+		j := q.jobs[id]
+		j.stopped = stopped
+		switch {
+		case j.state == StateSent && stopped:
+			q.move(j, StateRecalled)
+			dst = append(dst, Send{Kind: SendCancel, Job: j.JobInfo})
+		case j.state == StatePending, j.state == stateClaimed, j.state == StateBlocked:
+			q.in[j.state].remove(j)
+			q.enter(j)
+		}
 	}
 	return q.settle(dst), nil
 }
@@ -282,26 +273,12 @@ const (
 
 // String returns the outcome in lower case, or "Outcome(200)" for an unknown one.
 func (o Outcome) String() string {
-	switch o {
-	case OutcomeAllocated:
-		return "allocated"
-	case OutcomeAnnotated:
-		return "annotated"
-	case OutcomeDenied:
-		return "denied"
-	case OutcomeRequeued:
-		return "requeued"
-	case OutcomeReturned:
-		return "returned"
-	case OutcomeDropped:
-		return "dropped"
-	}
-	return fmt.Sprintf("Outcome(%d)", uint8(o))
+	return nameOf("Outcome", uint8(o), "", "allocated", "annotated", "denied", "requeued", "returned", "dropped")
 }
 
 // Response takes the response of the scheduler to a request. A recalled job may
-// still get resources: then it has them, also if it is blocked. A ResponseCancel
-// without a Cancel requeues the job, as in flux-core.
+// still get resources, even if it is blocked. A ResponseCancel without a Cancel
+// requeues the job, as in flux-core.
 //
 // The error is ErrProtocol if the scheduler has no request for the job, or ErrMessage
 // if the response lacks what its type has. The caller decides whether to trust the
@@ -314,37 +291,32 @@ func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 	if j == nil || j.state != StateSent && j.state != StateRecalled && j.state != StateCanceled {
 		return dst, 0, fmt.Errorf("%w: %v response for job %v, which has no request", ErrProtocol, a.Type, a.ID)
 	}
-	var out Outcome
+	canceled, out := j.state == StateCanceled, OutcomeDropped
 	switch {
-	case a.Type == ResponseAnnotate && j.state == StateCanceled:
+	case a.Type == ResponseAnnotate && canceled:
 		return dst, OutcomeDropped, nil
 	case a.Type == ResponseAnnotate:
 		return dst, OutcomeAnnotated, nil
-	case j.state == StateCanceled && a.Type == ResponseSuccess:
-		r, _ := a.R.Restrict(a.R.Ranks()) // without what the scheduler keeps with it
-		dst = append(dst, Send{Kind: SendFree, Job: j.JobInfo, R: r})
-		q.drop(j)
-		out = OutcomeReturned
-	case j.state == StateCanceled:
-		q.drop(j)
-		out = OutcomeDropped
-	case a.Type == ResponseSuccess:
-		q.drop(j)
-		out = OutcomeAllocated
-	case a.Type == ResponseDeny:
-		q.drop(j)
-		out = OutcomeDenied
-	default:
+	case a.Type == ResponseCancel && !canceled:
 		q.in[j.state].remove(j)
 		q.enter(j)
-		out = OutcomeRequeued
+		return q.settle(dst), OutcomeRequeued, nil
+	case a.Type == ResponseSuccess && canceled:
+		out = OutcomeReturned
+		r, _ := a.R.Restrict(a.R.Ranks()) // without what the scheduler keeps with it
+		dst = append(dst, Send{Kind: SendFree, Job: j.JobInfo, R: r})
+	case a.Type == ResponseSuccess:
+		out = OutcomeAllocated
+	case !canceled:
+		out = OutcomeDenied
 	}
+	q.drop(j)
 	return q.settle(dst), out, nil
 }
 
 // Hello takes the hello of a scheduler, which replaces the one before: it does what
 // Lost does. Nothing is sent until Ready. Announce tells how to respond. If jobs free
-// resources between that and Ready, the caller sends the frees after Ready.
+// resources between Announce and Ready, the caller sends those frees after Ready.
 func (q *Queue) Hello(dst []jobid.ID) []jobid.ID {
 	dst = q.Lost(dst)
 	q.phase = PhaseGreeting
@@ -379,12 +351,12 @@ func (q *Queue) Lost(dst []jobid.ID) []jobid.ID {
 		for j := range q.in[s].all() {
 			back = append(back, j)
 		}
-		q.in[s] = list{}
+		q.in[s].clear()
 	}
 	for j := range q.in[StateCanceled].all() {
 		delete(q.jobs, j.ID)
 	}
-	q.in[StateCanceled] = list{}
+	q.in[StateCanceled].clear()
 	slices.SortFunc(back, func(a, b *job) int { return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID)) })
 	for _, j := range back {
 		q.enter(j)

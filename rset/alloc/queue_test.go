@@ -149,7 +149,7 @@ func TestNothingIsSentBetweenHelloAndReady(t *testing.T) {
 	d.ready(1, "alloc 1@17", 1)
 }
 
-func TestReadyCountsTheJobsThatWaitWithoutHeldOnes(t *testing.T) {
+func TestReadyCountsTheJobsThatWaitWithoutBlockedOnes(t *testing.T) {
 	d := newDrive(t)
 	d.add(1, 0, "")
 	d.add(2, 16, "")
@@ -178,7 +178,7 @@ func TestReadyNeedsAHelloBeforeIt(t *testing.T) {
 }
 
 // SM-16: priority 0 holds, wherever it comes from.
-func TestHeldJobsAreNeverAskedFor(t *testing.T) {
+func TestBlockedJobsAreNeverAskedFor(t *testing.T) {
 	d := online(t, 0)
 	t.Log("SM-16")
 	d.add(1, 0, "")
@@ -287,7 +287,7 @@ func TestAMessageNamesNoMoreJobsThanAllowed(t *testing.T) {
 	require.Less(t, len(b), alloc.MaxBytes)
 }
 
-// Who has to make way is recalled, which says all that there is to say.
+// A request that makes way is recalled, which says all that there is to say.
 func TestARequestThatMakesWayIsNotReprioritizedToo(t *testing.T) {
 	d := online(t, 2)
 	d.add(1, 10, "alloc 1@10")
@@ -367,7 +367,7 @@ func TestAnIDIsNotAddedAgainWhileItsRequestIsOutstanding(t *testing.T) {
 	d.cancel(1, "cancel 1")
 	before := described(d.Queue)
 	_, err = d.Add(nil, alloc.JobInfo{ID: 1, Priority: 16})
-	require.ErrorIs(t, err, alloc.ErrOutstanding)
+	require.ErrorIs(t, err, alloc.ErrExists)
 	_, err = d.Queue.Cancel(nil, 1)
 	require.ErrorIs(t, err, alloc.ErrNotFound)
 	_, err = d.Stop(nil, 1)
@@ -507,6 +507,39 @@ func TestStoppingAWaitingJobWithAClaimRecallsNothingMore(t *testing.T) {
 	sends, err := d.Stop(nil, 2)
 	d.did("", sends, err)
 	d.answer(alloc.ResponseCancel, 1, alloc.OutcomeRequeued, "alloc 3@15")
+}
+
+// A job comes into a stopped queue: there is nothing to take back.
+func TestAJobThatIsAddedStoppedIsNotAskedForBeforeStart(t *testing.T) {
+	d := online(t, 0)
+	require.NoError(t, d.AddStopped(alloc.JobInfo{ID: 1, Priority: 10}))
+	d.state(1, alloc.StateBlocked)
+	require.ErrorIs(t, d.AddStopped(alloc.JobInfo{ID: 1}), alloc.ErrExists)
+	d.prioritize("", alloc.Priority{1, 20})
+	require.Equal(t, []jobid.ID(nil), d.Hello(nil))
+	d.ready(0, "", 0)
+	sends, err := d.Start(nil, 1)
+	d.did("alloc 1@20", sends, err)
+}
+
+// Jobs of one queue are stopped and started together: of those that start, the best get
+// the requests, and none is recalled for another.
+func TestJobsThatStartTogetherAreAskedForInOrder(t *testing.T) {
+	d := online(t, 2)
+	d.add(1, 10, "alloc 1@10")
+	d.add(2, 20, "alloc 2@20")
+	d.add(3, 15, "cancel 1")
+	sends, err := d.Stop(nil, 1, 2, 3)
+	d.did("cancel 2", sends, err)
+	d.answer(alloc.ResponseCancel, 1, alloc.OutcomeRequeued, "")
+	d.answer(alloc.ResponseCancel, 2, alloc.OutcomeRequeued, "")
+	sends, err = d.Start(nil, 1, 3, 2)
+	d.did("alloc 2@20, alloc 3@15", sends, err)
+	sends, err = d.Stop(nil, 1, 4, 2)
+	require.ErrorIs(t, err, alloc.ErrNotFound)
+	d.did("", sends, nil)
+	d.state(1, alloc.StatePending)
+	d.state(2, alloc.StateSent)
 }
 
 func TestAFullQueueTakesNoMore(t *testing.T) {

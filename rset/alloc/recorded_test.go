@@ -29,7 +29,7 @@ func TestRecordedJobsPassThroughEveryMessage(t *testing.T) {
 			for _, rec := range refdata.Lines[recordedJob](t, c.name, c.jobs) {
 				job := alloc.JobInfo{ID: rec.ID, Priority: rec.List.Priority, UserID: rec.List.UserID, Submit: rec.List.Submit}
 				request := alloc.Request{JobInfo: job, Jobspec: rec.Jobspec}
-				b, err := alloc.AppendJSON(nil, request)
+				b, err := alloc.Append(nil, request)
 				require.NoError(t, err)
 				again, err := reads[alloc.Request](string(b))
 				require.NoError(t, err)
@@ -75,7 +75,7 @@ func checkAllocation(t *testing.T, job alloc.JobInfo, text, context json.RawMess
 	if len(context) > 0 {
 		require.NoError(t, json.Unmarshal(context, &annotations))
 	}
-	b, err := alloc.AppendJSON(nil, alloc.Response{ID: job.ID, R: r, Annotations: annotations.Annotations})
+	b, err := alloc.Append(nil, alloc.Response{ID: job.ID, R: r, Annotations: annotations.Annotations})
 	require.NoError(t, err)
 	answer, err := reads[alloc.Response](string(b))
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func checkAllocation(t *testing.T, job alloc.JobInfo, text, context json.RawMess
 
 	a := alloc.Announce([]alloc.Holder{{JobInfo: job, R: r}}, false)
 	require.Len(t, a.Responses, 1)
-	b, err = alloc.AppendJSON(nil, a.Responses[0])
+	b, err = alloc.Append(nil, a.Responses[0])
 	require.NoError(t, err)
 	hello, err := reads[alloc.HelloResponse](string(b))
 	require.NoError(t, err)

@@ -2,7 +2,6 @@ package alloc
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -23,17 +22,7 @@ const (
 
 // String returns the name in RFC 27, or "ResponseType(200)" for an unknown type.
 func (t ResponseType) String() string {
-	switch t {
-	case ResponseSuccess:
-		return "SUCCESS"
-	case ResponseAnnotate:
-		return "ANNOTATE"
-	case ResponseDeny:
-		return "DENY"
-	case ResponseCancel:
-		return "CANCEL"
-	}
-	return fmt.Sprintf("ResponseType(%d)", uint8(t))
+	return nameOf("ResponseType", uint8(t), "SUCCESS", "ANNOTATE", "DENY", "CANCEL")
 }
 
 // A Response is the scheduler's response to a [Request].
@@ -41,7 +30,7 @@ type Response struct {
 	ID          jobid.ID
 	Type        ResponseType
 	R           *rset.R         // not empty for ResponseSuccess, else nil
-	Annotations json.RawMessage // an object for ResponseAnnotate, optional for ResponseSuccess, else empty
+	Annotations json.RawMessage // an object, not checked further, for ResponseAnnotate; optional for ResponseSuccess; else empty
 	Note        string          // why, optional for ResponseDeny, else empty
 }
 
@@ -50,50 +39,46 @@ func (t ResponseType) keys() (r, annotations, note bool) {
 	return t == ResponseSuccess, t == ResponseSuccess || t == ResponseAnnotate, t == ResponseDeny
 }
 
-// UnmarshalJSON replaces m with the payload. A SUCCESS has R and may have
-// annotations, an ANNOTATE has annotations, a DENY may have a note; other keys of
-// these are an error. Annotations are copied without white space and not checked
-// further. The error is ErrMessage or ErrLimit, and then m is as it was.
-func (m *Response) UnmarshalJSON(b []byte) error {
-	return decode(m, "alloc response", b, payloadDepth, func(o *jsonobj.Reader, m *Response) {
-		var note, annotations, r jsonobj.Value
-		for o.Next() {
-			switch string(o.Key()) {
-			case "id":
-				m.ID = readID(o.Value())
-			case "type":
-				m.Type = ResponseType(o.Int(0, int64(ResponseCancel)))
-			case "note":
-				note = o.Value()
-			case "annotations":
-				annotations = o.Value()
-			case "R":
-				r = o.Value()
-			}
+func (m Response) name() string { return "alloc response" }
+
+func (m *Response) read(o *jsonobj.Reader) {
+	var note, annotations, r jsonobj.Value
+	for o.Next() {
+		switch string(o.Key()) {
+		case "id":
+			m.ID = readID(o.Value())
+		case "type":
+			m.Type = ResponseType(o.Int(0, int64(ResponseCancel)))
+		case "note":
+			note = o.Value()
+		case "annotations":
+			annotations = o.Value()
+		case "R":
+			r = o.Value()
 		}
-		o.Require("id", "type")
-		hasR, hasAnnotations, hasNote := m.Type.keys()
-		for _, k := range [...]struct {
-			v   jsonobj.Value
-			has bool
-		}{{note, hasNote}, {annotations, hasAnnotations}, {r, hasR}} {
-			if !k.v.Absent() && !k.has {
-				k.v.Fail(errType)
-			}
+	}
+	o.Require("id", "type")
+	hasR, hasAnnotations, hasNote := m.Type.keys()
+	for _, k := range [...]struct {
+		v   jsonobj.Value
+		has bool
+	}{{note, hasNote}, {annotations, hasAnnotations}, {r, hasR}} {
+		if !k.v.Absent() && !k.has {
+			k.v.Fail(errType)
 		}
-		if hasR {
-			o.Require("R")
-		}
-		if m.Type == ResponseAnnotate {
-			o.Require("annotations")
-		}
-		m.Note = note.Text()
-		m.Annotations = readObject(annotations)
-		m.R = readR(r, true)
-	})
+	}
+	if hasR {
+		o.Require("R")
+	}
+	if m.Type == ResponseAnnotate {
+		o.Require("annotations")
+	}
+	m.Note = note.Text()
+	m.Annotations = readObject(annotations)
+	m.R = readR(r, true)
 }
 
-// check returns what MarshalJSON and Queue.Response refuse: keys that are missing
+// check returns what Append and Queue.Response refuse: keys that are missing
 // or do not belong to the type.
 func (m Response) check() error {
 	hasR, hasAnnotations, hasNote := m.Type.keys()
@@ -119,8 +104,8 @@ func (m Response) check() error {
 	return &jsonobj.Fault{Path: key, Offset: jsonobj.NoOffset, Err: err}
 }
 
-func (m Response) appendJSON(dst []byte) ([]byte, error) {
-	w := write("alloc response", dst, payloadDepth)
+func (m Response) append(dst []byte) ([]byte, error) {
+	w := write(m.name(), dst, payloadDepth)
 	if err := m.check(); err != nil {
 		w.Fail("", err)
 	}
@@ -137,6 +122,3 @@ func (m Response) appendJSON(dst []byte) ([]byte, error) {
 	}
 	return w.end()
 }
-
-// MarshalJSON returns the payload. The error is ErrMessage or ErrLimit.
-func (m Response) MarshalJSON() ([]byte, error) { return m.appendJSON(nil) }

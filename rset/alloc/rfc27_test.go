@@ -21,37 +21,20 @@ func parseR(t testing.TB, text string) *rset.R {
 	return r
 }
 
-// A codec is what every message has.
-type codec interface {
-	alloc.Message
-	json.Marshaler
-}
-
-// reads decodes a payload into a new message of the type of m and returns it.
-func reads[M any, P interface {
-	*M
-	json.Unmarshaler
-}](text string) (M, error) {
-	var m M
-	err := P(&m).UnmarshalJSON([]byte(text))
-	return m, err
+// reads parses a payload.
+func reads[M any, P alloc.Reader[M]](text string) (M, error) {
+	return alloc.Parse[M, P]([]byte(text))
 }
 
 // same reads a payload, and requires what it means and what it is written as.
-func same[M codec, P interface {
-	*M
-	json.Unmarshaler
-}](t *testing.T, text string, want M, canonical string) {
+func same[M alloc.Message, P alloc.Reader[M]](t *testing.T, text string, want M, canonical string) {
 	t.Helper()
 	m, err := reads[M, P](text)
 	require.NoError(t, err)
 	require.Equal(t, want, m)
-	b, err := alloc.AppendJSON([]byte("before "), m)
+	b, err := alloc.Append([]byte("before "), m)
 	require.NoError(t, err)
 	require.Equal(t, "before "+canonical, string(b))
-	b, err = json.Marshal(m)
-	require.NoError(t, err)
-	require.Equal(t, canonical, string(b))
 	again, err := reads[M, P](canonical)
 	require.NoError(t, err)
 	require.Equal(t, want, again)
@@ -61,8 +44,8 @@ func same[M codec, P interface {
 func TestHelloRequestOfTheRFCIsRead(t *testing.T) {
 	same(t, `{"partial-ok": true}`, alloc.Hello{PartialOK: true}, `{"partial-ok":true}`)
 	same(t, `{}`, alloc.Hello{}, `{"partial-ok":false}`)
-	m := alloc.Hello{PartialOK: true}
-	require.NoError(t, m.UnmarshalJSON(nil), "early schedulers sent no payload")
+	m, err := alloc.Parse[alloc.Hello](nil)
+	require.NoError(t, err, "early schedulers sent no payload")
 	require.Equal(t, alloc.Hello{}, m)
 }
 
@@ -76,7 +59,7 @@ func TestHelloAnswerOfTheRFCIsRead(t *testing.T) {
 	m, err := reads[alloc.HelloResponse](`{"free":"[1,3]","t_submit":5,"id":1,"priority":4294967295,"userid":4294967295}`)
 	require.NoError(t, err)
 	require.Equal(t, "1,3", m.Free.String())
-	b, err := alloc.AppendJSON(nil, m)
+	b, err := alloc.Append(nil, m)
 	require.NoError(t, err)
 	require.Equal(t, `{"id":1,"priority":4294967295,"userid":4294967295,"t_submit":5.0,"free":"1,3"}`, string(b))
 }
@@ -94,10 +77,10 @@ func TestHelloAnswerMayCarryR(t *testing.T) {
 	m, err := reads[alloc.HelloResponse](text)
 	require.NoError(t, err)
 	require.True(t, rset.Equal(parseR(t, textR), m.R))
-	held, err := m.Held()
+	held, err := m.R.Without(m.Free)
 	require.NoError(t, err)
 	require.Equal(t, "rank[2-3]/core[0-7]", held.String())
-	b, err := alloc.AppendJSON(nil, m)
+	b, err := alloc.Append(nil, m)
 	require.NoError(t, err)
 	require.Equal(t, text, string(b))
 }
@@ -138,7 +121,7 @@ func TestSuccessOfTheRFCIsRead(t *testing.T) {
 	require.Equal(t, alloc.ResponseSuccess, m.Type)
 	require.Equal(t, annotations, string(m.Annotations))
 	require.Equal(t, "rank[0-3]/core[0-7]", m.R.String())
-	b, err := alloc.AppendJSON(nil, m)
+	b, err := alloc.Append(nil, m)
 	require.NoError(t, err)
 	require.Equal(t, `{"id":1552593348,"type":0,"annotations":`+annotations+`,"R":`+textR+`}`, string(b))
 
@@ -207,7 +190,7 @@ func TestFreeIsRead(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, final, m.Final)
 		require.Equal(t, "rank[0-3]/core[0-7]", m.R.String())
-		b, err := alloc.AppendJSON(nil, m)
+		b, err := alloc.Append(nil, m)
 		require.NoError(t, err)
 		require.Equal(t, text, string(b))
 	}
@@ -215,7 +198,7 @@ func TestFreeIsRead(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, m.Final)
 
-	b, err := alloc.AppendJSON(nil, alloc.Free{ID: 7, Final: true})
+	b, err := alloc.Append(nil, alloc.Free{ID: 7, Final: true})
 	require.NoError(t, err, "a last fragment may have no ranks")
 	m, err = reads[alloc.Free](string(b))
 	require.NoError(t, err)

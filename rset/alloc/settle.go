@@ -38,68 +38,72 @@ func itemOf(j *job) item { return item{j.Priority, j.ID, j} }
 // A list is jobs in queue order. The zero list is empty.
 type list struct{ tree *btree.BTreeG[item] }
 
-// degree is that of the trees: nodes of 31 to 63 jobs.
+// degree is the degree of the trees: nodes of 31 to 63 jobs.
 const degree = 32
 
-// insert adds a job that is not in the list. Panics if it is.
-func (l *list) insert(j *job) {
+// items returns the tree.
+func (l *list) items() *btree.BTreeG[item] {
 	if l.tree == nil {
 		l.tree = btree.NewG(degree, before)
 	}
-	if _, was := l.tree.ReplaceOrInsert(itemOf(j)); was {
+	return l.tree
+}
+
+// insert adds a job that is not in the list. Panics if it is.
+func (l *list) insert(j *job) {
+	if _, was := l.items().ReplaceOrInsert(itemOf(j)); was {
 		panic("alloc: job is in a list twice")
 	}
 }
 
 // remove takes a job out that is in the list. Panics if it is not.
 func (l *list) remove(j *job) {
-	if l.tree != nil {
-		if _, was := l.tree.Delete(itemOf(j)); was {
-			return
-		}
+	if _, was := l.items().Delete(itemOf(j)); !was {
+		panic("alloc: job is not in the list of its state")
 	}
-	panic("alloc: job is not in the list of its state")
 }
 
 // len returns the number of jobs.
-func (l *list) len() int {
-	if l.tree == nil {
-		return 0
-	}
-	return l.tree.Len()
-}
+func (l *list) len() int { return l.items().Len() }
 
-// first returns the first job, nil if there is none.
+// clear removes all jobs.
+func (l *list) clear() { l.items().Clear(false) }
+
+// first returns the first job, nil if the list is empty.
 func (l *list) first() *job {
-	if l.tree == nil {
-		return nil
-	}
-	i, _ := l.tree.Min()
+	i, _ := l.items().Min()
 	return i.job
 }
 
-// last returns the last job, nil if there is none.
+// last returns the last job, nil if the list is empty.
 func (l *list) last() *job {
-	if l.tree == nil {
-		return nil
-	}
-	i, _ := l.tree.Max()
+	i, _ := l.items().Max()
 	return i.job
 }
 
 // all returns an iterator over the jobs, first to last.
 func (l *list) all() iter.Seq[*job] {
 	return func(yield func(*job) bool) {
-		if l.tree != nil {
-			l.tree.Ascend(func(i item) bool { return yield(i.job) })
-		}
+		l.items().Ascend(func(i item) bool { return yield(i.job) })
 	}
+}
+
+// after returns the first job behind another, nil if there is no such job. The other
+// need not be in the list.
+func (l *list) after(j *job) (next *job) {
+	l.items().AscendGreaterOrEqual(itemOf(j), func(i item) bool {
+		if i.job != j {
+			next = i.job
+		}
+		return next == nil
+	})
+	return next
 }
 
 // precedes reports whether there are both jobs, and a comes before b.
 func precedes(a, b *job) bool { return a != nil && b != nil && before(itemOf(a), itemOf(b)) }
 
-// move takes a job from the list of its state to that of another.
+// move gives a job another state and puts it into the list of that.
 func (q *Queue) move(j *job, to State) {
 	q.in[j.state].remove(j)
 	j.state = to
@@ -119,9 +123,6 @@ func (q *Queue) enter(j *job) {
 // drop forgets a job.
 func (q *Queue) drop(j *job) {
 	q.in[j.state].remove(j)
-	if j.state != StateCanceled {
-		q.order.remove(j)
-	}
 	delete(q.jobs, j.ID)
 }
 

@@ -15,29 +15,25 @@ type State uint8
 // The states of a job. The zero State is invalid.
 const (
 	StatePending  State = iota + 1 // its turn to get a request
-	StateBlocked                   // a priority above 0, or Start if it is stopped
+	StateBlocked                   // a priority above 0, and Start if it is stopped
 	StateSent                      // the scheduler, which has its request
 	StateRecalled                  // the response to a request that was taken back
 	StateCanceled                  // the same, but the job left the queue
 	stateClaimed                   // pending, with a place among the requests: see settle.go
-	states                         // how many there are, with none
+	states                         // the number of states, the invalid one included
 )
 
 // String returns the state in lower case, or "State(200)" for an unknown one.
 func (s State) String() string {
-	switch s {
-	case StatePending, stateClaimed:
-		return "pending"
-	case StateBlocked:
-		return "blocked"
-	case StateSent:
-		return "sent"
-	case StateRecalled:
-		return "recalled"
-	case StateCanceled:
-		return "canceled"
+	return nameOf("State", uint8(s), "", "pending", "blocked", "sent", "recalled", "canceled", "pending")
+}
+
+// nameOf returns the name of the n-th value of a type, or the type and the number.
+func nameOf(kind string, n uint8, names ...string) string {
+	if int(n) < len(names) && names[n] != "" {
+		return names[n]
 	}
-	return fmt.Sprintf("State(%d)", uint8(s))
+	return fmt.Sprintf("%s(%d)", kind, n)
 }
 
 // seen returns the state as others see it.
@@ -60,17 +56,7 @@ const (
 )
 
 // String returns the phase in lower case, or "Phase(200)" for an unknown one.
-func (p Phase) String() string {
-	switch p {
-	case PhaseOffline:
-		return "offline"
-	case PhaseGreeting:
-		return "greeting"
-	case PhaseOnline:
-		return "online"
-	}
-	return fmt.Sprintf("Phase(%d)", uint8(p))
-}
+func (p Phase) String() string { return nameOf("Phase", uint8(p), "", "offline", "greeting", "online") }
 
 // Phase returns how far the session with the scheduler has come.
 func (q *Queue) Phase() Phase { return max(q.phase, PhaseOffline) }
@@ -103,20 +89,36 @@ func (q *Queue) Job(id jobid.ID) (JobInfo, State, bool) {
 
 // All returns an iterator over the jobs and their states, in queue order: by
 // priority, greatest first, then by id. Canceled jobs are left out. The queue must not
-// change meanwhile. It allocates nothing per job.
+// change meanwhile. Each job takes log n steps and allocates nothing.
 func (q *Queue) All() iter.Seq2[JobInfo, State] {
 	return func(yield func(JobInfo, State) bool) {
-		for j := range q.order.all() {
-			if !yield(j.JobInfo, j.state.seen()) {
-				return
-			}
+		for j := q.after(nil); j != nil && yield(j.JobInfo, j.state.seen()); {
+			j = q.after(j)
 		}
 	}
 }
 
+// after returns the job that follows another in queue order, or the first of all after
+// nil; nil after the last.
+func (q *Queue) after(j *job) (next *job) {
+	for s := range q.in {
+		if State(s) == StateCanceled || q.in[s].len() == 0 {
+			continue
+		}
+		candidate := q.in[s].first()
+		if j != nil {
+			candidate = q.in[s].after(j)
+		}
+		if next == nil || precedes(candidate, next) {
+			next = candidate
+		}
+	}
+	return next
+}
+
 // Check returns an error if the queue breaks a rule of its own: more requests than the
 // limit, a request for a blocked job, a job that waits for nothing, a job before a
-// better one, or a broken index. Only a bug of this package can do so. It takes
+// better one, or a broken index. Only a bug of this package breaks one. It takes
 // n log n steps.
 func (q *Queue) Check() error {
 	if err := q.checkLists(); err != nil {
@@ -163,16 +165,13 @@ func (q *Queue) checkLists() error {
 		}
 		total += n
 	}
-	if total != len(q.jobs) || total != q.order.len()+q.in[StateCanceled].len() {
-		return fmt.Errorf("alloc: %d jobs, %d in lists, %d in order", len(q.jobs), total, q.order.len())
+	if total != len(q.jobs) {
+		return fmt.Errorf("alloc: %d jobs, %d in lists", len(q.jobs), total)
 	}
 	for _, id := range slices.Sorted(maps.Keys(q.jobs)) {
 		j := q.jobs[id]
 		if id != j.ID || j.state == 0 || j.state >= states || !q.in[j.state].has(j) {
 			return fmt.Errorf("alloc: job %v is not in the list of %v", id, j.state)
-		}
-		if (j.state != StateCanceled) != q.order.has(j) {
-			return fmt.Errorf("alloc: job %v is %v, and in order or not", id, j.state)
 		}
 		waits := j.state == StatePending || j.state == stateClaimed || j.state == StateSent
 		if waits && j.blocked() || j.state == StateBlocked && !j.blocked() {
@@ -184,9 +183,6 @@ func (q *Queue) checkLists() error {
 
 // has reports whether the list has a job.
 func (l *list) has(j *job) bool {
-	if l.tree == nil {
-		return false
-	}
-	i, ok := l.tree.Get(itemOf(j))
+	i, ok := l.items().Get(itemOf(j))
 	return ok && i.job == j
 }

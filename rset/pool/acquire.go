@@ -33,91 +33,71 @@ type Acquire struct {
 //
 // A first response has the keys resources and up; a later one has at least one of up,
 // down, shrink, property-add, property-remove and expiration. With resources, "all"
-// stands for all ranks. Unknown keys are ignored. Pool.Update checks whether the ranks
+// means all ranks. Unknown keys are ignored. Pool.Update checks whether the ranks
 // exist.
 //
 // The error is ErrAcquire; or ErrLimit for a payload above 68 MiB or an R that is too
-// large. Its text tells the path and the offset, and it wraps the cause, such as
+// large. Its text names the path and the offset, and it wraps the cause, such as
 // rset.ErrSyntax.
 func ParseAcquire(payload []byte) (Acquire, error) {
 	if len(payload) > maxAcquire {
 		return Acquire{}, categorize(ErrAcquire, tooLong(payload, maxAcquire))
 	}
 	doc := jsonobj.NewDoc(payload, jsonscan.Limits{})
-	var p acquireParser
-	p.parse(&doc)
+	var a Acquire
+	a.read(&doc)
 	if doc.Failed() {
 		return Acquire{}, categorize(ErrAcquire, doc.Fault())
 	}
-	return p.a, nil
+	return a, nil
 }
 
-// acquireParser reads a response.
-type acquireParser struct {
-	a   Acquire
-	all []allRanks // the keys whose value is "all"
-}
-
-// allRanks is where a set goes that is all ranks, once they are known.
-type allRanks struct {
-	set **idset.Set
-	at  jsonobj.Value
-}
-
-// parse reads the whole response.
-func (p *acquireParser) parse(doc *jsonobj.Doc) {
-	known := false
+// read reads the whole response.
+func (a *Acquire) read(doc *jsonobj.Doc) {
+	c, known := &a.Change, false
+	var up, down, shrink jsonobj.Value
 	o := doc.Object()
 	for o.Next() {
-		known = p.member(string(o.Key()), o.Value()) || known
+		v := o.Value()
+		switch string(o.Key()) {
+		case "resources":
+			a.Resources = readInventory(v)
+		case "up":
+			up = v
+		case "down":
+			down = v
+		case "shrink":
+			shrink = v
+		case "property-add":
+			c.AddProperties = readProperties(v)
+		case "property-remove":
+			c.RemoveProperties = readProperties(v)
+		case "expiration":
+			t := eventlog.Timestamp(v.Float(0, math.MaxFloat64))
+			c.Expiration = &t
+		default:
+			continue
+		}
+		known = true
 	}
 	switch {
-	case p.a.Resources != nil:
+	case a.Resources != nil:
 		o.Require("up")
 	case !known:
 		doc.Fail(errNoChange)
 	}
-	for _, all := range p.all {
-		if p.a.Resources == nil {
-			all.at.Fail(errAll)
-			return
-		}
-		*all.set = p.a.Resources.Ranks()
-	}
-}
-
-// member reads a key and reports whether it is one of RFC 28.
-func (p *acquireParser) member(key string, v jsonobj.Value) bool {
-	c := &p.a.Change
-	switch key {
-	case "resources":
-		p.a.Resources = readInventory(v)
-	case "up":
-		p.ranks(&c.Up, v)
-	case "down":
-		p.ranks(&c.Down, v)
-	case "shrink":
-		p.ranks(&c.Shrink, v)
-	case "property-add":
-		c.AddProperties = readProperties(v)
-	case "property-remove":
-		c.RemoveProperties = readProperties(v)
-	case "expiration":
-		t := eventlog.Timestamp(v.Float(0, math.MaxFloat64))
-		c.Expiration = &t
-	default:
-		return false
-	}
-	return true
+	c.Up, c.Down, c.Shrink = a.ranks(up), a.ranks(down), a.ranks(shrink)
 }
 
 // ranks reads a set of ranks.
-func (p *acquireParser) ranks(set **idset.Set, v jsonobj.Value) {
-	if s, ok := jsonscan.String(v.Raw()); ok && s == "all" {
-		p.all = append(p.all, allRanks{set, v})
-		return
+func (a *Acquire) ranks(v jsonobj.Value) *idset.Set {
+	if s, ok := jsonscan.String(v.Raw()); !ok || s != "all" {
+		return readIDs(v, rset.MaxRank)
 	}
-	*set = readIDs(v, rset.MaxRank)
+	if a.Resources == nil {
+		v.Fail(errAll)
+	}
+	return a.Resources.Ranks()
 }
 
 // readIDs reads an idset.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/joblife/joblife/idset"
@@ -44,48 +43,31 @@ func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 	ranks.SubtractWith(freed)
 	held := must(r.Restrict(ranks))
 	h, again := p.holder(id)
-	if again && !(h.isOf(r) && rset.SameResources(held, p.all(id))) {
+	if again && !(h.isOf(r) && rset.SameResources(held, p.all(h))) {
 		return jobError(id, ErrExists)
 	}
 	if !again {
 		if err := p.room(); err != nil {
 			return err
 		}
-		p.setHolder(&holder{
-			id: id, r: r, since: r.Start(), expiration: r.Expiration(), cut: held.Len() < r.Len(),
-		})
-		for e := range held.Entries() {
-			k := children.New(e.Children)
-			for first, last := range e.Ranks.Ranges() {
-				p.reshare(id, true, first, last, func(*children.Set) *children.Set { return k })
-				p.hold(id, first, last, k)
-			}
+		gone := p.hold(id, held)
+		h = &holder{id: id, r: r, since: r.Start(), expiration: r.Expiration()}
+		if p.setHolder(h); !gone.IsEmpty() || held.Len() < r.Len() {
+			h = p.setGone(h, gone)
 		}
 	}
-	missing := p.held(id, true)
-	var reports []error
-	if conflicts := p.conflicts(id); len(conflicts) > 0 {
-		first, more := conflicts[0], ""
-		if n := len(conflicts); n > 1 {
+	var conflict, missing error
+	if all := p.conflicts(h); len(all) > 0 {
+		more := ""
+		if n := len(all); n > 1 {
 			more = fmt.Sprintf(", %d conflicts in all", n)
 		}
-		reports = append(reports, fmt.Errorf("%w: jobs %s and %s both hold %s%s", ErrConflict, id, first.Other, plain(first.Overlap), more))
+		conflict = fmt.Errorf("%w: jobs %s and %s both hold %s%s", ErrConflict, id, all[0].Other, plain(all[0].Overlap), more)
 	}
-	if !missing.IsEmpty() {
-		if !again {
-			p.cut(id)
-		}
-		reports = append(reports, fmt.Errorf("%w: job %s: %s", ErrMissing, id, plain(missing)))
+	if !h.gone.IsEmpty() {
+		missing = fmt.Errorf("%w: job %s: %s", ErrMissing, id, plain(h.gone))
 	}
-	for _, err := range []error{unknown, p.checkHosts(id, held)} {
-		if err != nil {
-			reports = append(reports, err)
-		}
-	}
-	if len(reports) == 1 {
-		return reports[0]
-	}
-	return errors.Join(reports...)
+	return errors.Join(conflict, missing, unknown, p.checkHosts(id, held))
 }
 
 // checkHosts returns an error if resources are on other hosts than in the
@@ -98,44 +80,52 @@ func (p *Pool) checkHosts(id jobid.ID, r *rset.R) error {
 	return nil
 }
 
-// hold makes what is gone of a job, as far as the inventory has it, held.
-func (p *Pool) hold(id jobid.ID, first, last uint32, k *children.Set) {
-	p.edit(first, last, func(first, last uint32, s *state) {
-		have := k.Intersect(s.all)
-		if have == nil {
-			return
+// hold makes a job hold resources as far as the inventory has them, and returns the
+// others, without hosts.
+func (p *Pool) hold(id jobid.ID, r *rset.R) *rset.R {
+	var gone collector
+	for e := range r.Entries() {
+		k := children.New(e.Children)
+		for first, last := range e.Ranks.Ranges() {
+			p.within(first, last, func(first, last uint32, sp *span) {
+				if sp == nil {
+					gone.add(first, last, k)
+				} else {
+					gone.add(first, last, k.Subtract(sp.all))
+				}
+			})
+			p.edit(first, last, func(_, _ uint32, s *state) {
+				if have := k.Intersect(s.all); have != nil {
+					s.take(id, have)
+				}
+			})
 		}
-		s.take(id, have)
-		p.reshare(id, false, first, last, func(k *children.Set) *children.Set { return k.Union(have) })
-		p.reshare(id, true, first, last, func(k *children.Set) *children.Set { return k.Subtract(have) })
-	})
+	}
+	return gone.r(rset.Config{})
 }
 
-// conflicts returns what a job and others hold both, by the other job. It costs
-// by the ranges of the job, if there is any conflict in the pool.
-func (p *Pool) conflicts(id jobid.ID) []Conflict {
-	if p.clashes.Len() == 0 {
+// all returns what a job holds, in the inventory or gone.
+func (p *Pool) all(h *holder) *rset.R { return must(rset.Append(p.held(h), h.gone)) }
+
+// conflicts returns what a job and others hold both, by the other job. It takes time in
+// proportion to the spans of the job, if there is any conflict in the pool.
+func (p *Pool) conflicts(h *holder) []Conflict {
+	if p.clashes == 0 {
 		return nil
 	}
 	both := make(map[jobid.ID]*collector)
-	add := func(it rankItem) bool {
-		sp := it.sp
-		i, _ := sp.find(id)
-		for j, o := range sp.owners {
-			if common := o.what.Intersect(sp.owners[i].what); j != i && common != nil {
-				if both[o.job] == nil {
-					both[o.job] = new(collector)
-				}
-				both[o.job].add(sp.first, sp.last, common)
+	for _, pc := range p.pieces(h) {
+		for _, o := range p.at(pc.first).owners {
+			common := o.what.Intersect(pc.what)
+			if o.job == h.id || common == nil {
+				continue
 			}
+			if both[o.job] == nil {
+				both[o.job] = new(collector)
+			}
+			both[o.job].add(pc.first, pc.last, common)
 		}
-		return true
 	}
-	// What a job holds is the same all over a span, so that none goes beyond
-	// a share.
-	p.sharesOf(id, false, 0, math.MaxUint32, func(s share) {
-		p.clashes.AscendRange(rankItem{first: s.first}, rankItem{first: s.last + 1}, add)
-	})
 	var out []Conflict
 	for _, other := range slices.Sorted(maps.Keys(both)) {
 		out = append(out, Conflict{Other: other, Overlap: both[other].r(rset.Config{})})

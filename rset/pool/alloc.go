@@ -11,7 +11,6 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // Feasible returns nil if the inventory could meet the request, were all of it up and
@@ -40,10 +39,11 @@ func (p *Pool) feasible(q *Request, eligible *idset.Set) error {
 	if ok {
 		return nil
 	}
+	n, of := c.nodes, "nodes"
 	if q.nodes.IsZero() {
-		return fmt.Errorf("%w: request for %s: %d such slots exist", ErrInfeasible, q, c.slots)
+		n, of = c.slots, "slots"
 	}
-	return fmt.Errorf("%w: request for %s: %d such nodes exist", ErrInfeasible, q, c.nodes)
+	return fmt.Errorf("%w: request for %s: %d such %s exist", ErrInfeasible, q, n, of)
 }
 
 // Alloc gives a job what a request asks for, of what is up and free. The R has hosts,
@@ -56,8 +56,8 @@ func (p *Pool) feasible(q *Request, eligible *idset.Set) error {
 //
 // The error is ErrBusy if the request cannot be met now, ErrInfeasible if it never can,
 // ErrExists if the job has resources, ErrLimit if too many jobs have some, ErrExpired if
-// the pool has expired, ErrInvalid for an invalid time, or ErrRequest for the zero Request. After an
-// error nothing has changed.
+// the pool has expired, ErrInvalid for an invalid time, or ErrRequest for the zero
+// Request. After an error nothing has changed.
 func (p *Pool) Alloc(id jobid.ID, q *Request, now eventlog.Timestamp) (*rset.R, error) {
 	if _, ok := p.holder(id); ok {
 		return nil, jobError(id, ErrExists)
@@ -132,7 +132,6 @@ func (p *Pool) take(id jobid.ID, q *Request, c choice, times rset.Config) *rset.
 			whole = whole && given.Equal(s.all)
 			s.take(id, given)
 		})
-		p.reshare(id, false, g.first, g.last, func(*children.Set) *children.Set { return given })
 		ranks.InsertRange(g.first, g.last)
 		all.add(g.first, g.last, given)
 		if i == 0 {

@@ -3,7 +3,8 @@ package pool
 import (
 	"errors"
 	"fmt"
-	"math"
+	"maps"
+	"slices"
 
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
@@ -11,10 +12,10 @@ import (
 )
 
 // Check returns an error if the pool breaks I1 or a rule of its own: what is free and
-// what is held are disjoint and together the inventory; ranks and jobs agree on who holds
-// what; and every index has what it should. Only a bug of this package can break them.
+// what jobs hold are disjoint and together the inventory; each job holds its allocation
+// or less; and every index has what it should. Only a bug of this package breaks one.
 func (p *Pool) Check() error {
-	for _, check := range []func() error{p.checkSpans, p.checkIndexes, p.checkShares, p.checkHolders} {
+	for _, check := range []func() error{p.checkSpans, p.checkIndexes, p.checkHolders} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -22,7 +23,7 @@ func (p *Pool) Check() error {
 	return nil
 }
 
-// checkSpans checks every rank by itself.
+// checkSpans checks each rank.
 func (p *Pool) checkSpans() error {
 	var all collector
 	var err error
@@ -65,7 +66,7 @@ func (sp *span) check(before *span) error {
 	return nil
 }
 
-// checkIndexes checks that each index has the spans that it should.
+// checkIndexes checks that the indexes have the spans that they should.
 func (p *Pool) checkIndexes() error {
 	fit, clashes := 0, 0
 	var err error
@@ -74,18 +75,14 @@ func (p *Pool) checkIndexes() error {
 		if ok != sp.fits() || ok && it.sp != sp {
 			err = fmt.Errorf("pool: ranks %d-%d are in the index of what can be allocated, or not, wrongly", sp.first, sp.last)
 		}
-		clash, found := p.clashes.Get(rankItem{first: sp.first})
-		if found != sp.clash || found && clash.sp != sp {
-			err = fmt.Errorf("pool: ranks %d-%d are in the index of conflicts, or not, wrongly", sp.first, sp.last)
-		}
 		if ok {
 			fit++
 		}
-		if found {
+		if sp.clash {
 			clashes++
 		}
 	})
-	if err == nil && (fit != p.fit.Len() || clashes != p.clashes.Len()) {
+	if err == nil && (fit != p.fit.Len() || clashes != p.clashes) {
 		err = errors.New("pool: an index has ranks that are not there")
 	}
 	var whole collector
@@ -101,79 +98,40 @@ func (p *Pool) checkIndexes() error {
 	return err
 }
 
-// checkShares checks that jobs and ranks know the same of each other.
-func (p *Pool) checkShares() error {
-	var err error
-	fail := func(first, last uint32, job jobid.ID) {
-		err = errors.Join(err, fmt.Errorf("pool: ranks %d-%d and job %s do not agree on what it holds", first, last, job))
-	}
-	var before share
-	p.shares.Ascend(func(s share) bool {
-		same := before.what != nil && before.job == s.job && before.gone == s.gone
-		if s.what == nil || s.first > s.last || same && (before.last >= s.first || before.last+1 == s.first && before.what.Equal(s.what)) {
-			fail(s.first, s.last, s.job)
-		}
-		before = s
-		if _, ok := p.holder(s.job); !ok {
-			fail(s.first, s.last, s.job)
-		}
-		p.within(s.first, s.last, func(first, last uint32, sp *span) {
-			switch {
-			case s.gone:
-				if sp != nil && sp.all.Intersects(s.what) {
-					fail(first, last, s.job)
-				}
-			case sp == nil:
-				fail(first, last, s.job)
-			default:
-				if i, ok := sp.find(s.job); !ok || !sp.owners[i].what.Equal(s.what) {
-					fail(first, last, s.job)
-				}
-			}
-		})
-		return err == nil
-	})
+// checkHolders checks that each job holds what it was given, or less, and that no other
+// job holds anything.
+func (p *Pool) checkHolders() error {
+	owned := make(map[jobid.ID]*collector)
 	p.each(func(sp *span) {
 		for _, o := range sp.owners {
-			ranks := uint32(0)
-			p.sharesOf(o.job, false, sp.first, sp.last, func(s share) {
-				if s.what.Equal(o.what) {
-					ranks += min(s.last, sp.last) - max(s.first, sp.first) + 1
-				}
-			})
-			if ranks != sp.last-sp.first+1 {
-				fail(sp.first, sp.last, o.job)
+			if owned[o.job] == nil {
+				owned[o.job] = new(collector)
 			}
+			owned[o.job].add(sp.first, sp.last, o.what)
 		}
 	})
-	return err
-}
-
-// checkHolders checks that no job holds what it was not given.
-func (p *Pool) checkHolders() error {
 	var err error
 	p.holders.Ascend(func(it holderItem) bool {
-		h := it.h
-		_, excess, failed := rset.Subtract(h.r, p.all(h.id))
+		h, held := it.h, new(rset.R)
+		if c := owned[it.id]; c != nil {
+			held = c.r(rset.Config{})
+			delete(owned, it.id)
+		}
+		all, overlap := rset.Append(held, h.gone)
+		_, excess, failed := rset.Subtract(h.r, all)
+		there, _ := rset.Intersect(h.gone, p.inventory)
 		switch {
-		case it.id != h.id || failed != nil || !excess.IsEmpty():
+		case it.id != h.id || overlap != nil || failed != nil || !excess.IsEmpty():
 			err = fmt.Errorf("pool: job %s holds more than it has", it.id)
-		case !h.cut && !rset.SameResources(h.r, p.held(h.id, false)):
+		case !there.IsEmpty():
+			err = fmt.Errorf("pool: job %s: what is gone is in the inventory: %s", it.id, plain(there))
+		case !h.cut && !rset.SameResources(h.r, held):
 			err = fmt.Errorf("pool: job %s holds less than all, which is not noted", it.id)
 		}
 		return err == nil
 	})
+	for _, id := range slices.Sorted(maps.Keys(owned)) {
+		err = errors.Join(err, fmt.Errorf("pool: job %s holds resources and is not known", id))
+	}
 	return err
-}
-
-// held returns what a job holds in the inventory, or what is gone.
-func (p *Pool) held(id jobid.ID, gone bool) *rset.R {
-	var c collector
-	p.sharesOf(id, gone, 0, math.MaxUint32, func(s share) { c.add(s.first, s.last, s.what) })
-	return c.r(rset.Config{})
-}
-
-// all returns what a job holds, in the inventory or gone.
-func (p *Pool) all(id jobid.ID) *rset.R {
-	return must(rset.Append(p.held(id, false), p.held(id, true)))
 }

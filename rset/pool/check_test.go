@@ -40,5 +40,5 @@ func TestACloneSharesNoTree(t *testing.T) {
 			require.Equal(t, a.Field(i).Pointer(), b.Field(i).Pointer(), name)
 		}
 	}
-	require.Equal(t, 5, trees)
+	require.Equal(t, 3, trees)
 }

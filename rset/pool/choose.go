@@ -17,8 +17,7 @@ type grant struct {
 	slots       int64         // how many slots on each rank
 }
 
-// A choice is where a job goes, or how much there was where there was not
-// enough.
+// A choice is where a job goes; without enough room, how much there is.
 type choice struct {
 	grants []grant
 	nodes  int64
@@ -33,17 +32,8 @@ type search struct {
 	dry      bool       // only whether there is room: no grants
 }
 
-// choose returns where a job goes, and whether it can. It goes by these rules,
-// which follow from the state alone:
-//
-//   - Nodes that fit more tightly come first: those in use before those that
-//     are idle, those with fewer free cores before those with more, then those
-//     with fewer free gpus, then by the other kinds in the order of their
-//     names. Among equals the lowest rank comes first.
-//   - Of what a request leaves open it gets the most, in this order: nodes,
-//     then slots on each. All nodes get as many slots.
-//   - Slots that are not by node all go to one node if one has room for them,
-//     else they fill node by node.
+// choose returns where a job goes, and whether it can. The rules are in the
+// documentation of the package; the order of nodes is the order of the index.
 func (s *search) choose() (choice, bool) {
 	if s.q.nodes.IsZero() {
 		return s.bySlot()
@@ -55,27 +45,22 @@ func (s *search) choose() (choice, bool) {
 func (s *search) byNode() (choice, bool) {
 	var c choice
 	most, _ := s.q.nodes.Floor(jobspec.MaxCount)
+	most *= s.q.nodesPerSlot
 	s.each(s.q.slots.Min(), func(first, last uint32, free *children.Set) bool {
 		n := min(int64(last-first)+1, most-c.nodes)
 		if !s.dry {
-			c.grants = append(c.grants, grant{first: first, last: first + uint32(n) - 1, free: free})
+			c.grants = append(c.grants, grant{first, first + uint32(n) - 1, free, 1})
 		}
 		c.nodes += n
 		return c.nodes < most
 	})
-	n, ok := s.q.nodes.Floor(c.nodes)
+	n, ok := s.q.nodes.Floor(c.nodes / s.q.nodesPerSlot)
 	if !ok || s.dry {
 		return c, ok
 	}
-	for c.nodes > n {
-		g := &c.grants[len(c.grants)-1]
-		if have := int64(g.last-g.first) + 1; have <= c.nodes-n {
-			c.grants, c.nodes = c.grants[:len(c.grants)-1], c.nodes-have
-			continue
-		}
-		g.last -= uint32(c.nodes - n)
-		c.nodes = n
-	}
+	n *= s.q.nodesPerSlot
+	c.trim(c.nodes - n)
+	c.nodes = n
 	c.slots, _ = s.q.slots.Floor(jobspec.MaxCount)
 	for _, g := range c.grants {
 		c.slots = fitting(g.free, s.q.per, c.slots)
@@ -96,7 +81,8 @@ func (s *search) bySlot() (choice, bool) {
 		c = choice{grants: []grant{{first, first, free, most}}, slots: most}
 		return false
 	})
-	// Whatever is left of them fills node by node: nothing, if there was one.
+	// The slots that are left fill node by node. If one node has room for all,
+	// no slots are left.
 	s.each(1, func(first, last uint32, free *children.Set) bool {
 		for left := most - c.slots; left > 0 && first <= last; left = most - c.slots {
 			per := fitting(free, s.q.per, left)
@@ -113,35 +99,35 @@ func (s *search) bySlot() (choice, bool) {
 	if !ok || s.dry {
 		return c, ok
 	}
-	for c.slots > n {
-		c.trim(c.slots - n)
-	}
+	c.trim(c.slots - n)
+	c.slots = n
 	return c, true
 }
 
-// trim takes slots from the last grant, or from the last node of it.
+// trim takes slots from the end of the grants.
 func (c *choice) trim(excess int64) {
-	i := len(c.grants) - 1
-	g := c.grants[i]
-	c.grants = c.grants[:i]
-	nodes := int64(g.last-g.first) + 1
-	if whole := min(excess/g.slots, nodes); whole > 0 {
-		c.slots -= whole * g.slots
-		if nodes -= whole; nodes > 0 {
-			g.last = g.first + uint32(nodes) - 1
-			c.grants = append(c.grants, g)
+	for excess > 0 {
+		last := len(c.grants) - 1
+		g := &c.grants[last]
+		nodes := int64(g.last-g.first) + 1
+		switch whole := min(excess/g.slots, nodes); {
+		case whole == nodes:
+			c.grants = c.grants[:last]
+			excess -= whole * g.slots
+		case whole > 0:
+			g.last -= uint32(whole)
+			excess -= whole * g.slots
+		case nodes > 1: // the last node gives back less than all it has
+			rest := *g
+			g.last--
+			rest.first, rest.slots = rest.last, rest.slots-excess
+			c.grants = append(c.grants, rest)
+			return
+		default:
+			g.slots -= excess
+			return
 		}
-		return
 	}
-	// One node gives back less than all it has.
-	if nodes > 1 {
-		rest := g
-		rest.last--
-		c.grants = append(c.grants, rest)
-	}
-	g.first, g.slots = g.last, g.slots-excess
-	c.grants = append(c.grants, g)
-	c.slots -= excess
 }
 
 // each calls f, in the order of choose, with ranges of eligible ranks that have
@@ -154,8 +140,8 @@ func (s *search) each(slots int64, f func(first, last uint32, free *children.Set
 	s.walk(fitItem{free: least, idle: true}, slots, f)
 }
 
-// least returns children of which nodes that have room have no fewer, in the
-// order of nodes.
+// least returns the least children, in the order of nodes, that a node with room can
+// have free.
 func (s *search) least(slots int64) *children.Set {
 	for _, want := range s.q.per {
 		if want.kind == "core" {
@@ -165,9 +151,9 @@ func (s *search) least(slots int64) *children.Set {
 	return nil
 }
 
-// walk is each for nodes in use or idle ones, from an item on. It reports
-// whether f always returned true. Of nodes that have as much it looks at one if
-// that has no room, and at as many as there are ranges of eligible ranks.
+// walk is each for nodes in use or for idle ones, from an item on. It reports
+// whether f always returned true. After a node without room it skips all that have as
+// much, and after an ineligible one all up to the next eligible rank.
 func (s *search) walk(from fitItem, slots int64, f func(first, last uint32, free *children.Set) bool) bool {
 	for {
 		seek, done := false, true
@@ -222,7 +208,7 @@ func (s *search) skip(it fitItem) fitItem {
 		return after(it)
 	}
 	to := fitItem{free: it.free, idle: it.idle, first: next}
-	// A span that begins before the next eligible rank may have it. If it has
+	// A span that begins before the next eligible rank may have that rank. If
 	// not, the search comes back here from there.
 	s.fit.DescendLessOrEqual(to, func(before fitItem) bool {
 		if before.first > it.first && before.compareClass(it) == 0 {

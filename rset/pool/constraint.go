@@ -12,28 +12,15 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// An inventory is the ranks that there are, and what is known of them.
-type inventory interface {
-	// allRanks returns all ranks. It is not to be changed.
-	allRanks() *idset.Set
-	// propertyRanks returns the ranks that have a property, nil or empty if
-	// none has it. It is not to be changed.
-	propertyRanks(name string) *idset.Set
-	// ranksOfHosts returns the ranks on the hosts of a list, all of them where
-	// a host has several. Hosts that are not there are passed over. It is not
-	// to be changed, nor is the list.
-	ranksOfHosts(*hostlist.List) *idset.Set
-}
-
 // eligible returns the ranks of the inventory that the constraints of the
-// request allow, up or not; nil if there are no constraints, so that every rank
-// will do. The set is the caller's.
-func (q *Request) eligible(inv inventory) *idset.Set {
+// request allow, up or not; nil if there are no constraints, which allow all.
+// The set is the caller's.
+func (q *Request) eligible(p *Pool) *idset.Set {
 	if q.constraint == nil {
 		return nil
 	}
-	ranks := inv.allRanks().Clone()
-	q.constraint.filter(ranks, inv)
+	ranks := p.ranks.Clone()
+	q.constraint.filter(ranks, p)
 	return ranks
 }
 
@@ -52,7 +39,7 @@ type term struct {
 	args     []*constraint  // of opAnd, opOr and opNot
 }
 
-// operator is an operator of RFC 31. The zero operator is none.
+// operator is an operator of RFC 31. The zero operator is invalid.
 type operator uint8
 
 const (
@@ -71,55 +58,55 @@ type propertyName struct {
 	host *hostlist.List // the host of that name; nil if no host can have it
 }
 
-// filter removes the ranks that do not satisfy the constraint. What it costs
-// follows the terms and the ranges of the ranks that they speak of.
-func (c *constraint) filter(ranks *idset.Set, inv inventory) {
+// filter removes the ranks that do not satisfy the constraint. It takes time in
+// proportion to the terms and to the ranges of ranks that they name.
+func (c *constraint) filter(ranks *idset.Set, p *Pool) {
 	for i := range c.terms {
 		if ranks.IsEmpty() {
 			return
 		}
-		c.terms[i].filter(ranks, inv)
+		c.terms[i].filter(ranks, p)
 	}
 }
 
 // filter removes the ranks that do not satisfy the term.
-func (t *term) filter(ranks *idset.Set, inv inventory) {
+func (t *term) filter(ranks *idset.Set, p *Pool) {
 	switch t.operator {
 	case opProperties:
 		for i := range t.names {
-			t.names[i].filter(ranks, inv)
+			t.names[i].filter(ranks, p)
 		}
 	case opHostlist:
-		ranks.IntersectWith(inv.ranksOfHosts(t.hosts))
+		ranks.IntersectWith(p.hosts.ranks(t.hosts))
 	case opRanks:
 		ranks.IntersectWith(t.ranks)
 	case opAnd:
 		for _, c := range t.args {
-			c.filter(ranks, inv)
+			c.filter(ranks, p)
 		}
 	case opNot:
-		// Several values are negated together, as instances do; of no value the
-		// negation matches nothing.
+		// A not negates its values together, as instances do; without values
+		// it matches nothing.
 		matched := ranks.Clone()
 		for _, c := range t.args {
-			c.filter(matched, inv)
+			c.filter(matched, p)
 		}
 		ranks.SubtractWith(matched)
 	case opOr:
-		t.filterOr(ranks, inv)
+		t.filterOr(ranks, p)
 	}
 }
 
-// filterOr removes the ranks that satisfy none of the values of an or. An or
-// without values removes none.
-func (t *term) filterOr(ranks *idset.Set, inv inventory) {
+// filterOr removes the ranks that satisfy no value of an or. An or without values
+// removes nothing.
+func (t *term) filterOr(ranks *idset.Set, p *Pool) {
 	if len(t.args) == 0 {
 		return
 	}
 	left := ranks.Clone() // what no value has matched yet
 	for _, c := range t.args {
 		matched := left.Clone()
-		c.filter(matched, inv)
+		c.filter(matched, p)
 		left.SubtractWith(matched)
 	}
 	ranks.SubtractWith(left)
@@ -127,14 +114,14 @@ func (t *term) filterOr(ranks *idset.Set, inv inventory) {
 
 // filter removes the ranks that lack the property, or have it. The name of a
 // host is a property that its ranks have, as it is in instances.
-func (p *propertyName) filter(ranks *idset.Set, inv inventory) {
-	have := inv.propertyRanks(p.name)
-	if p.host != nil {
-		if host := inv.ranksOfHosts(p.host); !host.IsEmpty() {
+func (n *propertyName) filter(ranks *idset.Set, p *Pool) {
+	have := p.properties[n.name]
+	if n.host != nil {
+		if host := p.hosts.ranks(n.host); !host.IsEmpty() {
 			have = idset.Union(have, host)
 		}
 	}
-	if p.not {
+	if n.not {
 		ranks.SubtractWith(have)
 	} else {
 		ranks.IntersectWith(have)
@@ -144,10 +131,10 @@ func (p *propertyName) filter(ranks *idset.Set, inv inventory) {
 // Limits of constraints.
 const (
 	maxConstraintBytes = 1 << 20
-	maxConstraintDepth = 64      // constraints in each other, the outermost included
+	maxConstraintDepth = 64      // levels, the outermost included
 	maxTerms           = 4096    // operators, and properties
 	maxConstraintHosts = 1 << 24 // hosts in one constraint, counted each time
-	maxSpelled         = 1 << 16 // ranges of them that do not go on in the next
+	maxSpelled         = 1 << 16 // ranges of hosts, counted each time
 )
 
 // parseConstraint reads the constraints of a jobspec. It returns nil if there are
@@ -224,7 +211,7 @@ func (p *constraintParser) term(name string, v jsonobj.Value, depth int) term {
 		read(a.Value())
 	}
 	if t.hosts != nil {
-		t.hosts.Uniq() // or each time that a host is named would cost all its ranks
+		t.hosts.Uniq() // a host that is named again would add all its ranks again
 	}
 	return t
 }

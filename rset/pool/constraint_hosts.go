@@ -9,13 +9,12 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// A hostIndex finds the ranks on hosts, for an inventory's
-// ranksOfHosts. It is of the hosts as they were when it was made, and never
-// changes. A nil *hostIndex knows no host.
+// A hostIndex finds the ranks on hosts. It never changes. A nil *hostIndex knows no
+// host.
 //
-// It takes n log n to make, where n hosts do not go on with their ranks, and
-// log n to look up a range of a list, and each that is found: of n[0-999999] on
-// ranks 0-999999 as of n7 on rank 7.
+// To make one of n ranges of hosts on consecutive ranks takes n log n steps. To look up a
+// range of a list takes log n steps, and one for each range found: n[0-999999] on ranks
+// 0-999999 is one, as n7 on rank 7 is.
 type hostIndex struct {
 	spans []hostRange // by prefix, then by first id
 }
@@ -87,8 +86,8 @@ func (x *hostIndex) ranks(list *hostlist.List) *idset.Set {
 	return setOf(found)
 }
 
-// setOf returns a new set of runs in any order, which it sorts: a set takes
-// ascending ids at less cost, and one id at less than a range.
+// setOf returns a new set of runs, which it sorts: a set takes ascending ids faster, and
+// one id faster than a range.
 func setOf(runs []rankRun) *idset.Set {
 	slices.SortFunc(runs, func(a, b rankRun) int { return cmp.Compare(a.first, b.first) })
 	set := new(idset.Set)

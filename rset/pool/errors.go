@@ -13,13 +13,13 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// The categories of errors. The text of an error that wraps one tells the job, the
+// The categories of errors. The text of an error that wraps one names the job, the
 // resources, or the path and the offset.
 var (
 	// ErrInfeasible is returned when the inventory can never meet a request.
 	ErrInfeasible = errors.New("pool: infeasible")
 
-	// ErrBusy is returned, as it is, when the inventory can meet a request, but
+	// ErrBusy is returned, unwrapped, when the inventory can meet a request, but
 	// what is up and free now cannot.
 	ErrBusy = errors.New("pool: resources are busy")
 
@@ -95,7 +95,7 @@ const (
 	notOfThis = "are not in the allocation"
 )
 
-// What is wrong with a value, beside what package jsonobj says.
+// Causes that package jsonobj does not have.
 var (
 	errNoSpec       = errors.New("there is no jobspec")
 	errOneResource  = errors.New("a pool takes one tree of resources")
@@ -105,7 +105,7 @@ var (
 	errID           = errors.New("a pool does not choose by id")
 	errTwice        = errors.New("occurs twice in one slot")
 	errNoCores      = errors.New("a slot needs cores, or whole nodes")
-	errSlotNodes    = errors.New("a pool takes a fixed number of nodes in a slot, of slots that are counted by one number or a range")
+	errSlotNodes    = errors.New("a pool takes a fixed number of nodes in a slot")
 	errPropertyName = errors.New("invalid property name")
 	errEmpty        = errors.New("no resources")
 	errNoChange     = errors.New("has no key of RFC 28")

@@ -3,7 +3,7 @@ package pool
 import (
 	"slices"
 
-	"github.com/joblife/joblife/rset/internal/children"
+	"github.com/joblife/joblife/rset"
 )
 
 // Breaks are ways to break a pool in which job 1 has all of rank 0, job 2 some
@@ -43,31 +43,23 @@ func Breaks() map[string]func(p *Pool) {
 		},
 		"index of what can be allocated": func(p *Pool) { p.fit.Delete(p.at(1).item()) },
 		"in the index of what can":       func(p *Pool) { p.fit.ReplaceOrInsert(p.at(2).item()) },
-		"index of conflicts":             func(p *Pool) { p.clashes.Delete(rankItem{first: 0}) },
-		"in the index of conflicts":      func(p *Pool) { p.clashes.ReplaceOrInsert(rankItem{1, p.at(1)}) },
-		"an index has ranks":             func(p *Pool) { p.clashes.ReplaceOrInsert(rankItem{77, p.at(1)}) },
+		"an index has ranks":             func(p *Pool) { p.clashes-- },
 		"ranks that are not there":       func(p *Pool) { p.fit.ReplaceOrInsert(fitItem{nil, 77, true, p.at(1)}) },
 		"looked for in the inventory":    func(p *Pool) { p.whole = newFitTree() },
-		"ranks 0-0 and job ƒ2 do not": func(p *Pool) {
-			p.reshare(1, false, 0, 0, func(*children.Set) *children.Set { return nil })
+		"job ƒ8 holds resources": func(p *Pool) {
+			rank(p, 1, func(s *state) { s.take(7, s.all) })
 		},
-		"ranks 1-1 and job ƒ2 do not": func(p *Pool) {
-			p.reshare(1, false, 1, 1, func(*children.Set) *children.Set { return p.at(1).all })
+		"is gone is in the inventory": func(p *Pool) {
+			h, _ := p.holder(1)
+			rank(p, 0, func(s *state) { s.drop(1, s.all) })
+			p.setGone(h, must(rset.Difference(h.r, h.gone)))
 		},
-		"ranks 9-9 and job ƒ2 do not": func(p *Pool) {
-			p.reshare(1, false, 9, 9, func(*children.Set) *children.Set { return p.at(1).all })
-		},
-		"job ƒ2 do not agree": func(p *Pool) {
-			p.reshare(1, true, 1, 1, func(*children.Set) *children.Set { return p.at(1).all })
-		},
-		"job ƒ8 do not agree": func(p *Pool) {
-			p.reshare(7, true, 99, 99, func(*children.Set) *children.Set { return p.at(1).all })
-		},
-		"job ƒ3 do not agree": func(p *Pool) {
-			p.shares.ReplaceOrInsert(share{2, false, 0, 0, p.at(1).all})
+		"job ƒ2 holds more": func(p *Pool) {
+			rank(p, 1, func(s *state) { s.take(1, s.all) })
 		},
 		"holds more than it has": func(p *Pool) {
-			p.reshare(1, true, 99, 99, func(*children.Set) *children.Set { return p.at(1).all })
+			h, _ := p.holder(1)
+			p.setGone(h, h.r) // rank 0 is held as well
 		},
 		"which is not noted": func(p *Pool) {
 			h, _ := p.holder(1)

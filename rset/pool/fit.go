@@ -9,7 +9,7 @@ import (
 )
 
 // compareCounts orders nodes by how much they have: cores, then gpus, then the
-// other kinds in the order of their names. A missing kind counts as none.
+// other kinds in the order of their names. A missing kind counts as 0.
 func compareCounts(a, b *children.Set) int {
 	if a == b {
 		return 0

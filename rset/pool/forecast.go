@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // Earliest returns the earliest time at which a request can be met if each job ends
@@ -54,9 +55,8 @@ func (p *Pool) Earliest(q *Request, now eventlog.Timestamp) (eventlog.Timestamp,
 		}
 		trial := copied.Clone()
 		for _, h := range ends[done:next] {
-			var r released // not used
-			for _, s := range trial.sharesList(h.id) {
-				trial.release(&r, s)
+			for _, pc := range trial.pieces(h) {
+				trial.release(h.id, pc, func(uint32, uint32, *children.Set) {})
 			}
 		}
 		if fits(trial) {

@@ -14,7 +14,8 @@ type holder struct {
 	r          *rset.R // the allocation
 	since      eventlog.Timestamp
 	expiration eventlog.Timestamp
-	cut        bool // what it holds is not, or may not be, all of r
+	gone       *rset.R // what it holds that is not in the inventory, without hosts; nil: nothing
+	cut        bool    // what it holds in the inventory is not, or may not be, all of r
 }
 
 // isOf reports whether r is the allocation, as it was made or with the expiration
@@ -53,17 +54,16 @@ type holderItem struct {
 // setHolder puts a holder where it is found.
 func (p *Pool) setHolder(h *holder) { p.holders.ReplaceOrInsert(holderItem{h.id, h}) }
 
-// cut notes that a job does not hold all of its allocation.
-func (p *Pool) cut(id jobid.ID) {
-	if h, ok := p.holder(id); ok && !h.cut {
-		c := *h
-		c.cut = true
-		p.setHolder(&c)
-	}
+// setGone notes that a job does not hold all of its allocation, and what is gone.
+func (p *Pool) setGone(h *holder, gone *rset.R) *holder {
+	c := *h
+	c.gone, c.cut = gone, true
+	p.setHolder(&c)
+	return &c
 }
 
 // Holder returns a job that has resources, or false if it has none. A job counts as one
-// until a Free that is final, also if it holds nothing any more.
+// until a final Free, even if it holds nothing.
 func (p *Pool) Holder(id jobid.ID) (Holder, bool) {
 	h, ok := p.holder(id)
 	if !ok {
@@ -84,14 +84,17 @@ func (p *Pool) Holders() iter.Seq[Holder] {
 // Len returns the number of jobs that have resources.
 func (p *Pool) Len() int { return p.holders.Len() }
 
-// show returns what is to be known of a holder.
+// show returns a holder as others see it.
 func (p *Pool) show(h *holder) Holder {
 	out := Holder{
 		ID: h.id, R: h.r, Held: h.r, Gone: new(rset.R),
-		Since: h.since, Expiration: h.expiration, Conflicts: p.conflicts(h.id),
+		Since: h.since, Expiration: h.expiration, Conflicts: p.conflicts(h),
 	}
 	if h.cut {
-		out.Held, out.Gone = p.held(h.id, false), p.held(h.id, true)
+		out.Held = p.held(h)
+	}
+	if h.gone != nil {
+		out.Gone = h.gone
 	}
 	return out
 }

@@ -151,7 +151,7 @@ func TestInfeasibleDiffersFromUnavailable(t *testing.T) {
 		"pool: infeasible: request for 1 slot of 2147483647 cores: 0 such slots exist":                    bySlot(t, "1", "2147483647"),
 		"pool: infeasible: request for 3-4 nodes of 1 slot of 5 cores, 1 gpu, 2 nics: 0 such nodes exist": requestOf(t, specText(shape("node", "3-4", vertex("slot", "1", vertex("core", "5"), vertex("gpu", "1"), vertex("nic", "2"))), "")),
 		"pool: infeasible: request for 1 slot of 1 core, constrained: 0 such slots exist":                 requestOf(t, specText(shape("slot", "1", vertex("core", "1")), `{"properties":["x"]}`)),
-		"pool: infeasible: request for 5 whole nodes, 5 to a slot: 4 such nodes exist":                    requestOf(t, specText("["+wholeNodes("5")+"]", "")),
+		"pool: infeasible: request for 1 slot of 5 whole nodes: 4 such nodes exist":                       requestOf(t, specText("["+wholeNodes("5")+"]", "")),
 		"pool: infeasible: request for 1073741824 nodes of 4 slots of 500000 cores: 0 such nodes exist":   requestOf(t, specText(shape("node", "1073741824", vertex("slot", "4", vertex("core", "500000"))), "")),
 	} {
 		for range 2 {
@@ -278,4 +278,18 @@ func TestAForecastGoesByWhenJobsExpire(t *testing.T) {
 	at, err = p.Earliest(byNode(t, "1", "4"), 150)
 	require.NoError(t, err)
 	require.Equal(t, 150.0, float64(at))
+}
+
+// Slots of several nodes come whole, as many of them as the count accepts.
+func TestSlotsOfNodesComeWhole(t *testing.T) {
+	q := requestOf(t, specText(shape("slot", "1,4", vertex("node", "2")), ""))
+	for ranks, want := range map[string][]int64{"0-1": {2, 1}, "0-6": {2, 1}, "0-7": {8, 4}, "0-15": {8, 4}} {
+		p := upPool(t, "rank["+ranks+"]/core[0-3]")
+		r, err := p.Alloc(1, q, 10)
+		require.NoError(t, err, ranks)
+		require.Equal(t, want, []int64{int64(r.Len()), r.Slots()}, ranks)
+		require.NoError(t, p.Check())
+	}
+	_, err := upPool(t, "rank0/core[0-3]").Alloc(1, q, 10)
+	require.EqualError(t, err, "pool: infeasible: request for 1,4 slots of 2 whole nodes: 1 such nodes exist")
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/hostlist"
 	"github.com/joblife/joblife/rset/internal/children"
 )
 
@@ -34,7 +33,7 @@ const (
 type Pool struct {
 	cfg        Config
 	inventory  *rset.R               // properties up to date
-	bare       *rset.R               // what an allocation has of it: no times, no properties of this instance alone
+	bare       *rset.R               // what allocations are cut from: no times, no properties of this instance alone
 	ranks      *idset.Set            // of the inventory; never changed, only replaced
 	properties map[string]*idset.Set // the same
 	hosts      *hostIndex            // the same
@@ -43,8 +42,7 @@ type Pool struct {
 	whole   *btree.BTreeG[fitItem]    // the inventory as if it were up and idle; never changed, only replaced
 	spans   *btree.BTreeG[rankItem]   // all ranks
 	fit     *btree.BTreeG[fitItem]    // the spans that are up and have something free
-	clashes *btree.BTreeG[rankItem]   // the spans that two jobs hold the same of
-	shares  *btree.BTreeG[share]      // what each job holds
+	clashes int                       // how many spans have resources that two jobs hold
 	holders *btree.BTreeG[holderItem] // the jobs, by id
 }
 
@@ -62,15 +60,13 @@ func New(inventory *rset.R, cfg Config) (*Pool, error) {
 		expiration: inventory.Expiration(),
 		spans:      newRankTree(),
 		fit:        newFitTree(),
-		clashes:    newRankTree(),
-		shares:     newShareTree(),
 		holders:    btree.NewG(degree, func(a, b holderItem) bool { return a.id < b.id }),
 	}
 	properties := maps.Collect(inventory.Properties())
 	if err := p.checkProperties(properties); err != nil {
 		return nil, err
 	}
-	p.setInventory(withProperties(inventory, properties))
+	p.setInventory(must(withProperties(inventory, properties)))
 	for _, sp := range spansOf(p.inventory) {
 		p.replace(nil, []*span{sp})
 	}
@@ -90,7 +86,7 @@ func spansOf(r *rset.R) []*span {
 	return spans
 }
 
-// setInventory makes r the inventory, but for spans.
+// setInventory makes r the inventory. It leaves the spans alone.
 func (p *Pool) setInventory(r *rset.R) {
 	p.inventory, p.ranks, p.properties = r, r.Ranks(), maps.Collect(r.Properties())
 	p.hosts = newHostIndex(p.ranks, r.Nodelist())
@@ -102,20 +98,13 @@ func (p *Pool) setInventory(r *rset.R) {
 	}
 }
 
-func (p *Pool) allRanks() *idset.Set { return p.ranks }
-
-func (p *Pool) propertyRanks(name string) *idset.Set { return p.properties[name] }
-
-func (p *Pool) ranksOfHosts(list *hostlist.List) *idset.Set { return p.hosts.ranks(list) }
-
 // withProperties returns the resources and hosts of r, with other properties.
-// Those are known to be good.
-func withProperties(r *rset.R, properties map[string]*idset.Set) *rset.R {
-	return must(rset.New(rset.Config{
+func withProperties(r *rset.R, properties map[string]*idset.Set) (*rset.R, error) {
+	return rset.New(rset.Config{
 		Entries:    slices.Collect(r.Entries()),
 		Hosts:      r.Nodelist(),
 		Properties: properties,
-	}))
+	})
 }
 
 // must returns the result of an operation that cannot fail while the
@@ -128,12 +117,11 @@ func must(r *rset.R, err error) *rset.R {
 }
 
 // Clone returns an independent copy, in constant time: what both share is copied when it
-// changes. Clone writes to p, so no other goroutine may use p meanwhile. Later two
-// goroutines may use the two.
+// changes. Clone writes to p, so no other goroutine may use p meanwhile. Afterwards two
+// goroutines may use one pool each.
 func (p *Pool) Clone() *Pool {
 	c := *p
-	c.spans, c.fit, c.clashes = p.spans.Clone(), p.fit.Clone(), p.clashes.Clone()
-	c.shares, c.holders = p.shares.Clone(), p.holders.Clone()
+	c.spans, c.fit, c.holders = p.spans.Clone(), p.fit.Clone(), p.holders.Clone()
 	return &c
 }
 
@@ -144,25 +132,23 @@ func (p *Pool) Inventory() *rset.R { return must(p.inventory.WithTimes(0, p.expi
 // Available returns the resources that can be allocated now: what no job holds on the
 // ranks that are up. It takes time in proportion to ranges.
 func (p *Pool) Available() *rset.R {
-	var c collector
-	p.each(func(sp *span) {
-		if sp.fits() {
-			c.add(sp.first, sp.last, sp.free)
+	return p.present(func(sp *span) *children.Set {
+		if sp.up {
+			return sp.free
 		}
+		return nil
 	})
-	return p.present(&c)
 }
 
 // Down returns the resources of the ranks that are down, including what jobs hold. It
 // takes time in proportion to ranges.
 func (p *Pool) Down() *rset.R {
-	var c collector
-	p.each(func(sp *span) {
-		if !sp.up {
-			c.add(sp.first, sp.last, sp.all)
+	return p.present(func(sp *span) *children.Set {
+		if sp.up {
+			return nil
 		}
+		return sp.all
 	})
-	return p.present(&c)
 }
 
 // each calls f with all spans, in order.
@@ -173,10 +159,12 @@ func (p *Pool) each(f func(sp *span)) {
 	})
 }
 
-// present returns resources of the inventory with its hosts and properties.
-func (p *Pool) present(c *collector) *rset.R {
-	some := c.r(rset.Config{})
-	return must(rset.Intersect(must(p.inventory.Restrict(some.Ranks())), some))
+// present returns some of each span with the hosts and properties of the inventory.
+func (p *Pool) present(some func(sp *span) *children.Set) *rset.R {
+	var c collector
+	p.each(func(sp *span) { c.add(sp.first, sp.last, some(sp)) })
+	r := c.r(rset.Config{})
+	return must(rset.Intersect(must(p.inventory.Restrict(r.Ranks())), r))
 }
 
 // A collector gathers children of ranks, to make an R of them.
@@ -186,7 +174,7 @@ type collector struct {
 	index map[*children.Set]int
 }
 
-// add adds children of a range of ranks, which has none of them yet.
+// add adds children of a range of ranks, which does not have them yet.
 func (c *collector) add(first, last uint32, k *children.Set) {
 	if k == nil {
 		return
@@ -203,11 +191,9 @@ func (c *collector) add(first, last uint32, k *children.Set) {
 	c.ranks[i].InsertRange(first, last)
 }
 
-func (c *collector) isEmpty() bool { return len(c.sets) == 0 }
-
-// r returns the R, with what else is to be in it if it is not empty.
+// r returns the R with the rest of a Config, or the empty R.
 func (c *collector) r(cfg rset.Config) *rset.R {
-	if c.isEmpty() {
+	if len(c.sets) == 0 {
 		return new(rset.R)
 	}
 	cfg.Entries = make([]rset.Entry, len(c.sets))

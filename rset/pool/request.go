@@ -14,11 +14,11 @@ import (
 // [Needs.Request] of numbers. It is immutable; any number of goroutines may use one, any
 // number of times. The zero Request is invalid, and a pool refuses it.
 type Request struct {
-	// nodes is how many nodes; the zero Count if the job asks for slots
-	// wherever they fit.
+	// nodes is how many nodes, or how many slots of nodesPerSlot nodes; the zero
+	// Count if the job asks for slots wherever they fit.
 	nodes jobspec.Count
-	// slots is how many slots on each of the nodes, or in all where nodes is
-	// the zero Count. It is the zero Count in the zero Request alone.
+	// slots is how many slots on each of the nodes, or in all if nodes is the
+	// zero Count. It is the zero Count in the zero Request alone.
 	slots jobspec.Count
 	// nodesPerSlot is how many nodes make one slot, for jobs that ask for nodes in
 	// slots; slots is 1 then. It is 1 for all others.
@@ -30,7 +30,7 @@ type Request struct {
 	// must have.
 	exclusive  bool
 	duration   time.Duration // how long it may run; 0: no limit
-	constraint *constraint   // nil: every rank will do
+	constraint *constraint   // nil: every rank
 }
 
 // A need is how many of a kind, as "core", a slot takes.
@@ -46,12 +46,12 @@ const maxKind = 64
 //
 // The resources are node>slot>core, slot>node>core or slot>core, with gpus and other
 // resources beside the cores (RFC 25 and more); or slot>node alone, which is whole nodes.
-// Counts of nodes and slots may be ranges or sets. Of cores and all else in a slot the
-// job gets the smallest acceptable count. A job gets whole nodes if their vertex is
-// exclusive; by RFC 14 it is, in a slot, unless it says otherwise. The reference asks for
-// the key.
+// Counts of nodes and slots may be ranges or sets, but a slot has a fixed number of nodes.
+// Of cores and all else in a slot the job gets the smallest acceptable count. A job gets
+// whole nodes if their vertex is exclusive. By RFC 14 a node in a slot is, unless it says
+// otherwise; the reference requires the key.
 //
-// Constraints are those of RFC 31, with what the RFC leaves open as in the reference:
+// Constraints are those of RFC 31. What the RFC leaves open is as in the reference:
 // operators in one object must all match; no operators match every rank; not negates its
 // values together; properties without values match every rank, hostlist and ranks without
 // values none; unknown hosts and ranks match nothing; a rank has the name of its host as
@@ -61,7 +61,7 @@ const maxKind = 64
 //
 // The error is ErrRequest for any other form, such as sockets, for a unit or an id, and
 // for other constraints; or ErrLimit for more than jobspec.MaxQuantity of a resource in
-// all, and for larger constraints. Its text tells the path, and in constraints the offset.
+// all, and for larger constraints. Its text names the path, and in constraints the offset.
 func NewRequest(spec *jobspec.Spec) (*Request, error) {
 	if spec == nil {
 		return nil, categorize(ErrRequest, errNoSpec)
@@ -93,18 +93,19 @@ func (q *Request) String() string {
 		return ""
 	}
 	var parts []string
-	if !q.nodes.IsZero() {
-		noun := "node"
-		if q.exclusive {
-			noun = "whole node"
-		}
-		parts = append(parts, counted(q.nodes, noun))
+	noun := "node"
+	if q.exclusive {
+		noun = "whole node"
 	}
 	switch {
 	case q.nodesPerSlot > 1:
-		parts[0] += ", " + strconv.FormatInt(q.nodesPerSlot, 10) + " to a slot,"
-	case q.nodes.IsZero() || len(q.per) > 0:
+		parts = append(parts, counted(q.nodes, "slot"), counted(jobspec.Fixed(q.nodesPerSlot), noun))
+	case q.nodes.IsZero():
 		parts = append(parts, counted(q.slots, "slot"))
+	case len(q.per) > 0:
+		parts = append(parts, counted(q.nodes, noun), counted(q.slots, "slot"))
+	default:
+		parts = append(parts, counted(q.nodes, noun))
 	}
 	if len(q.per) > 0 {
 		needs := make([]string, len(q.per))
@@ -113,7 +114,7 @@ func (q *Request) String() string {
 		}
 		parts = append(parts, strings.Join(needs, ", "))
 	}
-	text := strings.TrimSuffix(strings.Join(parts, " of "), ",")
+	text := strings.Join(parts, " of ")
 	if q.constraint != nil {
 		text += ", constrained"
 	}
@@ -128,9 +129,8 @@ func counted(c jobspec.Count, noun string) string {
 	return c.String() + " " + noun
 }
 
-// nslots returns how many slots there are on so many nodes with so many slots
-// each: what RFC 20 calls nslots. Of a request that is not by node the slots are
-// those in all, on one node.
+// nslots returns the nslots of RFC 20 for so many nodes with so many slots on each. A
+// request that is not by node has all its slots on one node here.
 func (q *Request) nslots(nodes, slots int64) int64 { return nodes * slots / q.nodesPerSlot }
 
 // builder makes a Request of vertices.
@@ -151,7 +151,7 @@ func (b *builder) add(i int, v jobspec.Vertex) error {
 	case v.ID != "":
 		return b.fail(i, "id", errID)
 	case v.Type == "node":
-		// At the top, or alone in the slot that is.
+		// At the top, or alone in a slot at the top.
 		if b.node != 0 || v.Parent+1 != b.slot || len(b.q.per) > 0 {
 			return b.fail(i, "type", errPlace)
 		}
@@ -162,7 +162,7 @@ func (b *builder) add(i int, v jobspec.Vertex) error {
 		}
 		b.slot = i + 1
 	case b.slot == 0 || v.Parent < b.inner() || len(v.Type) > maxKind:
-		// Outside of slot and node, or beside the node of a slot.
+		// Outside of the slot and the node, or next to the node of a slot.
 		return b.fail(i, "type", errPlace)
 	case v.Parent > b.inner():
 		return b.fail(v.Parent, "with", errInner)
@@ -194,10 +194,15 @@ func (b *builder) finish() error {
 	if b.node != 0 {
 		b.q.nodes = b.vertices[b.node-1].Count
 	}
-	if b.node > b.slot {
-		if err := b.spread(); err != nil {
-			return err
+	if b.node > b.slot { // nodes of one slot each, several of which make one of the job
+		inSlot, ok := b.q.nodes.Fixed()
+		if !ok {
+			return b.fail(b.node-1, "count", errSlotNodes)
 		}
+		if b.q.slots.Min()*inSlot > jobspec.MaxCount {
+			return b.fail(b.node-1, "count", tooManyInAll())
+		}
+		b.q.nodes, b.q.slots, b.q.nodesPerSlot = b.q.slots, jobspec.Fixed(1), inSlot
 	}
 	if _, ok := b.find("core"); !ok && !b.q.exclusive {
 		return b.fail(b.inner(), "", errNoCores)
@@ -209,7 +214,7 @@ func (b *builder) finish() error {
 func (q *Request) checkTotal() error {
 	total := q.slots.Min()
 	if !q.nodes.IsZero() {
-		total *= q.nodes.Min()
+		total *= q.nodes.Min() * q.nodesPerSlot
 	}
 	for _, p := range append([]need{{n: 1}}, q.per...) {
 		if total > jobspec.MaxQuantity/p.n {
@@ -217,51 +222,6 @@ func (q *Request) checkTotal() error {
 		}
 	}
 	return nil
-}
-
-// spread turns slots of nodes into nodes of one slot each, several of which make one
-// slot of the job.
-func (b *builder) spread() error {
-	inSlot, ok := b.q.nodes.Fixed()
-	if !ok {
-		return b.fail(b.node-1, "count", errSlotNodes)
-	}
-	nodes, err := times(b.q.slots, inSlot)
-	if err != nil {
-		return b.fail(b.node-1, "count", err)
-	}
-	b.q.nodes, b.q.slots, b.q.nodesPerSlot = nodes, jobspec.Fixed(1), inSlot
-	return nil
-}
-
-// times returns the count that accepts k times what c accepts.
-func times(c jobspec.Count, k int64) (jobspec.Count, error) {
-	lo := c.Min() * k
-	hi, bounded := c.Max()
-	operator, operand := c.Operator()
-	_, fixed := c.Fixed()
-	switch {
-	case k == 1:
-		return c, nil
-	case lo > jobspec.MaxCount:
-		return jobspec.Count{}, tooManyInAll()
-	case fixed:
-		return jobspec.Fixed(lo), nil
-	case operator == jobspec.OperatorAdd:
-		operand *= k
-	case operator != jobspec.OperatorMultiply:
-		return jobspec.Count{}, errSlotNodes
-	}
-	text := strconv.FormatInt(lo, 10)
-	if bounded && hi*k <= jobspec.MaxCount {
-		text += "-" + strconv.FormatInt(hi*k, 10)
-	} else {
-		text += "+" // up to jobspec.MaxCount
-	}
-	if operand > jobspec.MaxCount {
-		return jobspec.Fixed(lo), nil // the next one is beyond
-	}
-	return jobspec.ParseCount(text + ":" + strconv.FormatInt(operand, 10) + ":" + operator.String())
 }
 
 // fail returns an error about a key of a vertex, or about the vertex.

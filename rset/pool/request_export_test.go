@@ -34,7 +34,7 @@ func (q *Request) Asked() Asked {
 func (q *Request) Smallest(kind string) (slots, n int64) {
 	nodes := int64(1)
 	if !q.nodes.IsZero() {
-		nodes = q.nodes.Min()
+		nodes = q.nodes.Min() * q.nodesPerSlot
 	}
 	for _, p := range q.per {
 		if p.kind == kind {
@@ -49,23 +49,25 @@ type Fake struct {
 	All        *idset.Set
 	Properties map[string]*idset.Set
 	Hosts      *hostlist.List // nil: not known
-	index      *hostIndex
+	made       *Pool
 }
 
-func (f *Fake) allRanks() *idset.Set                 { return f.All }
-func (f *Fake) propertyRanks(name string) *idset.Set { return f.Properties[name] }
-func (f *Fake) ranksOfHosts(list *hostlist.List) *idset.Set {
-	if f.index == nil && f.Hosts != nil {
-		f.index = newHostIndex(f.All, f.Hosts)
+// pool returns a pool with what constraints look at.
+func (f *Fake) pool() *Pool {
+	if f.made == nil {
+		f.made = &Pool{ranks: f.All, properties: f.Properties}
+		if f.Hosts != nil {
+			f.made.hosts = newHostIndex(f.All, f.Hosts)
+		}
 	}
-	return f.index.ranks(list)
+	return f.made
 }
 
 // RanksOfHosts returns the ranks on the hosts of a list.
-func (f *Fake) RanksOfHosts(list *hostlist.List) *idset.Set { return f.ranksOfHosts(list) }
+func (f *Fake) RanksOfHosts(list *hostlist.List) *idset.Set { return f.pool().hosts.ranks(list) }
 
 // Eligible returns what a request may have of the inventory, nil for all.
-func (f *Fake) Eligible(q *Request) *idset.Set { return q.eligible(f) }
+func (f *Fake) Eligible(q *Request) *idset.Set { return q.eligible(f.pool()) }
 
 // Match reads constraints and returns the ranks that they match, all of them
 // for constraints that say nothing.

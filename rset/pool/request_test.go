@@ -88,14 +88,14 @@ func TestAJobspecBecomesNodesSlotsAndWhatASlotTakes(t *testing.T) {
 		shape("slot", "4", vertex("node", "1")):                                  {"4", "1", "", 1, true, "4 whole nodes"},
 		shape("slot", "4", vertex("node", "1", core("2"))):                       {"4", "1", "core:2", 1, true, "4 whole nodes of 1 slot of 2 cores"},
 		shape("slot", "4", shared(vertex("node", "1", core("2"), gpu))):          {"4", "1", "core:2 gpu:1", 1, false, "4 nodes of 1 slot of 2 cores, 1 gpu"},
-		shape("slot", "4", shared(vertex("node", "3", core("2")))):               {"12", "1", "core:2", 3, false, "12 nodes, 3 to a slot, of 2 cores"},
-		shape("slot", "4", vertex("node", "3")):                                  {"12", "1", "", 3, true, "12 whole nodes, 3 to a slot"},
-		shape("slot", "2+", vertex("node", "3")):                                 {"6+:3", "1", "", 3, true, "6+:3 whole nodes, 3 to a slot"},
-		shape("slot", "2-5", vertex("node", "3")):                                {"6-15:3", "1", "", 3, true, "6-15:3 whole nodes, 3 to a slot"},
-		shape("slot", "2-8:2:*", vertex("node", "3")):                            {"6-24:2:*", "1", "", 3, true, "6-24:2:* whole nodes, 3 to a slot"},
+		shape("slot", "4", shared(vertex("node", "3", core("2")))):               {"4", "1", "core:2", 3, false, "4 slots of 3 nodes of 2 cores"},
+		shape("slot", "4", vertex("node", "3")):                                  {"4", "1", "", 3, true, "4 slots of 3 whole nodes"},
+		shape("slot", "2+", vertex("node", "3")):                                 {"2+", "1", "", 3, true, "2+ slots of 3 whole nodes"},
+		shape("slot", "2-5", vertex("node", "3")):                                {"2-5", "1", "", 3, true, "2-5 slots of 3 whole nodes"},
+		shape("slot", "2-8:2:*", vertex("node", "3")):                            {"2-8:2:*", "1", "", 3, true, "2-8:2:* slots of 3 whole nodes"},
 		shape("slot", "1,4-6", vertex("node", "1")):                              {"1,4-6", "1", "", 1, true, "1,4-6 whole nodes"},
-		shape("slot", "2-2147483647", vertex("node", "3")):                       {"6+:3", "1", "", 3, true, "6+:3 whole nodes, 3 to a slot"},
-		shape("slot", "2+:2147483647", vertex("node", "3")):                      {"6", "1", "", 3, true, "6 whole nodes, 3 to a slot"},
+		shape("slot", "1,4", vertex("node", "2")):                                {"1,4", "1", "", 2, true, "1,4 slots of 2 whole nodes"},
+		shape("slot", "2+:2:^", vertex("node", "2")):                             {"2+:2:^", "1", "", 2, true, "2+:2:^ slots of 2 whole nodes"},
 		"[" + whole(vertex("node", "1", vertex("slot", "1", gpu))) + "]":         {"1", "1", "gpu:1", 1, true, "1 whole node of 1 slot of 1 gpu"},
 		shape("slot", "1", vertex("core", "1"), vertex("memory", "4")):           {"", "1", "core:1 memory:4", 1, false, "1 slot of 1 core, 4 memorys"},
 		shape("slot", "1", shared(vertex("core", "1"))):                          {"", "1", "core:1", 1, false, "1 slot of 1 core"},
@@ -151,8 +151,6 @@ func TestWhatAPoolDoesNotKnowIsRefusedByItsPath(t *testing.T) {
 		shape("slot", "1", vertex("node", "1"), vertex("node", "1")):        "resources[0].with[1].type",
 		shape("slot", "1", vertex("node", "1", with(vertex("slot", "1", vertex("core", "1")), `"x":0`)[:0]+`{"type":"slot","count":1,"label":"b","with":[{"type":"core","count":1}]}`)): "resources[0].with[0].with[0].type",
 		shape("slot", "1", vertex("node", "1-2")):                                           "resources[0].with[0].count",
-		shape("slot", "1,4", vertex("node", "2")):                                           "resources[0].with[0].count",
-		shape("slot", "2+:2:^", vertex("node", "2")):                                        "resources[0].with[0].count",
 		shape("slot", "1", vertex("core", "1"), with(vertex("memory", "4"), `"unit":"GB"`)): "resources[0].with[1].unit",
 		shape("slot", "1", with(vertex("core", "1"), `"id":"0-3"`)):                         "resources[0].with[0].id",
 		"[" + with(vertex("node", "1", slot), `"id":"7"`) + "]":                             "resources[0].id",
@@ -186,6 +184,7 @@ func TestProductsBeyondTheLargestQuantityAreRefused(t *testing.T) {
 	refuse(shape("slot", "2147483647+", vertex("core", "4194305+")), "resources")
 	refuse(shape("slot", "1073741824", vertex("node", "2")), "resources[0].with[0].count")
 	refuse(shape("slot", "1073741824+", vertex("node", "2")), "resources[0].with[0].count")
+	refuse(shape("slot", "1073741823+", vertex("node", "2", vertex("core", "4194305+"))), "resources")
 	refuse(shape("slot", "2147483647,2147483646", "")[:0]+shape("node", "2147483647+", whole(vertex("slot", "4194305+", vertex("core", "1")))), "resources")
 
 	q, err := pool.NewRequest(specOf(t, shape("slot", "2147483647+", vertex("core", "4194304+")), ""))
@@ -226,7 +225,7 @@ func requireCounts(t require.TestingT, s *jobspec.Spec, q *pool.Request) {
 	if n, known := c.Nodes.Value(); known {
 		got, fixed := asked.Nodes.Fixed()
 		require.True(t, fixed)
-		require.Equal(t, n, got)
+		require.Equal(t, n, got*asked.Span)
 	}
 	slots, cores := q.Smallest("core")
 	_, gpus := q.Smallest("gpu")

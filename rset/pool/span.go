@@ -7,10 +7,11 @@ import (
 	"github.com/google/btree"
 
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// degree is that of the trees.
+// degree is the degree of the trees.
 const degree = 32
 
 // A span is a range of consecutive ranks in the same state. Spans are never changed,
@@ -37,8 +38,7 @@ type owner struct {
 
 func (s *state) idle() bool { return len(s.owners) == 0 }
 
-// equal reports whether two nodes are in the same state. That two hold the same
-// follows from the rest.
+// equal reports whether two nodes are in the same state. clash follows from the rest.
 func (s *state) equal(t *state) bool {
 	return s.up == t.up && s.all.Equal(t.all) && s.free.Equal(t.free) &&
 		slices.EqualFunc(s.owners, t.owners, func(a, b owner) bool { return a.job == b.job && a.what.Equal(b.what) })
@@ -47,6 +47,16 @@ func (s *state) equal(t *state) bool {
 // find returns where a job is among the owners, or would be, and whether it is.
 func (s *state) find(job jobid.ID) (int, bool) {
 	return slices.BinarySearchFunc(s.owners, job, func(o owner, job jobid.ID) int { return cmp.Compare(o.job, job) })
+}
+
+// heldBy returns what a job holds of each node of a span; of no span it is nothing.
+func (sp *span) heldBy(job jobid.ID) *children.Set {
+	if sp != nil {
+		if i, ok := sp.find(job); ok {
+			return sp.owners[i].what
+		}
+	}
+	return nil
 }
 
 // take makes a job an owner of children of the node.
@@ -157,8 +167,8 @@ func (p *Pool) at(rank uint32) *span {
 	return found
 }
 
-// within calls f, in order, with the spans that have ranks of a range, cut to
-// it, and false for what is between them.
+// within calls f, in order, with the spans that have ranks of a range, cut to the range,
+// and with nil for the ranks between them.
 func (p *Pool) within(first, last uint32, f func(first, last uint32, sp *span)) {
 	at, start := first, first
 	if sp := p.at(first); sp != nil {
@@ -182,11 +192,10 @@ func (p *Pool) within(first, last uint32, f func(first, last uint32, sp *span)) 
 	}
 }
 
-// edit changes the state of a range of ranks. The function is called in order
-// with parts of the range that are in the same state; what is not in the
-// inventory is left out, and what the function leaves nothing of. Neighbours that
-// come to be in the same state become one span, so that the spans follow from
-// the states alone.
+// edit changes the state of a range of ranks. It calls the function, in order, with the
+// parts of the range that are in the inventory and in one state. Ranks that the function
+// leaves without children leave the pool. Neighbours in the same state become one span,
+// so that the spans follow from the states alone.
 func (p *Pool) edit(first, last uint32, change func(first, last uint32, s *state)) {
 	start := first
 	if first > 0 {
@@ -245,7 +254,7 @@ func (p *Pool) replace(old, made []*span) {
 			p.fit.Delete(sp.item())
 		}
 		if sp.clash {
-			p.clashes.Delete(rankItem{first: sp.first})
+			p.clashes--
 		}
 	}
 	for _, sp := range made {
@@ -254,7 +263,7 @@ func (p *Pool) replace(old, made []*span) {
 			p.fit.ReplaceOrInsert(sp.item())
 		}
 		if sp.clash {
-			p.clashes.ReplaceOrInsert(rankItem{sp.first, sp})
+			p.clashes++
 		}
 	}
 }
@@ -264,90 +273,31 @@ func (sp *span) fits() bool { return sp.up && sp.free != nil }
 
 func (sp *span) item() fitItem { return fitItem{sp.free, sp.first, sp.idle(), sp} }
 
-// A share is what a job holds of a range of ranks.
-type share struct {
-	job         jobid.ID
-	gone        bool // not in the inventory
+// A piece is what a job holds of a range of ranks.
+type piece struct {
 	first, last uint32
 	what        *children.Set
 }
 
-func newShareTree() *btree.BTreeG[share] {
-	return btree.NewG(degree, func(a, b share) bool {
-		if a.job != b.job {
-			return a.job < b.job
-		}
-		if a.gone != b.gone {
-			return b.gone
-		}
-		return a.first < b.first
-	})
+// pieces returns what a job holds in the inventory, in order. It takes time in
+// proportion to the spans of its allocation.
+func (p *Pool) pieces(h *holder) []piece {
+	var out []piece
+	for first, last := range h.r.Ranks().Ranges() {
+		p.within(first, last, func(first, last uint32, sp *span) {
+			if what := sp.heldBy(h.id); what != nil {
+				out = append(out, piece{first, last, what})
+			}
+		})
+	}
+	return out
 }
 
-// sharesOf calls f, in order, with what a job holds of a range of ranks, in the
-// inventory or gone.
-func (p *Pool) sharesOf(job jobid.ID, gone bool, first, last uint32, f func(share)) {
-	start := first
-	p.shares.DescendLessOrEqual(share{job: job, gone: gone, first: first}, func(s share) bool {
-		if s.job == job && s.gone == gone && s.last >= first {
-			start = s.first
-		}
-		return false
-	})
-	p.shares.AscendGreaterOrEqual(share{job: job, gone: gone, first: start}, func(s share) bool {
-		if s.job != job || s.gone != gone || s.first > last {
-			return false
-		}
-		f(s)
-		return true
-	})
-}
-
-// reshare changes what a job holds of a range of ranks: the function is called
-// in order with what it holds, nil for nothing, and returns what it is to be.
-func (p *Pool) reshare(job jobid.ID, gone bool, first, last uint32, change func(k *children.Set) *children.Set) {
-	var old, made []share
-	start := first
-	if first > 0 {
-		start = first - 1 // so that a neighbour can be joined
+// held returns what a job holds in the inventory.
+func (p *Pool) held(h *holder) *rset.R {
+	var c collector
+	for _, pc := range p.pieces(h) {
+		c.add(pc.first, pc.last, pc.what)
 	}
-	p.sharesOf(job, gone, start, last+1, func(s share) { old = append(old, s) })
-	put := func(first, last uint32, k *children.Set) {
-		switch i := len(made) - 1; {
-		case k == nil || first > last:
-		case i >= 0 && made[i].last+1 == first && made[i].what.Equal(k):
-			made[i].last = last
-		default:
-			made = append(made, share{job, gone, first, last, k})
-		}
-	}
-	at := first
-	for _, s := range old {
-		if s.first < first {
-			put(s.first, min(s.last, first-1), s.what)
-		}
-		if from, to := max(s.first, first), min(s.last, last); from <= to {
-			if at < from {
-				put(at, from-1, change(nil))
-			}
-			put(from, to, change(s.what))
-			at = to + 1
-		}
-		if s.last > last {
-			if at <= last {
-				put(at, last, change(nil))
-				at = last + 1
-			}
-			put(max(s.first, last+1), s.last, s.what)
-		}
-	}
-	if at <= last {
-		put(at, last, change(nil))
-	}
-	for _, s := range old {
-		p.shares.Delete(s)
-	}
-	for _, s := range made {
-		p.shares.ReplaceOrInsert(s)
-	}
+	return c.r(rset.Config{})
 }

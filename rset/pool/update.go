@@ -8,8 +8,8 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // A Change is a change of the inventory, as a later response of RFC 28 tells it. The
@@ -26,8 +26,8 @@ type Change struct {
 	Expiration *eventlog.Timestamp // of the pool; 0: never; nil: as it was
 }
 
-// Update makes a change, or nothing after an error. Ranks leave before others come, so a
-// rank in Shrink and in Grow is replaced.
+// Update makes a change. After an error nothing has changed. Ranks leave before others
+// come, so a rank in Shrink and in Grow is replaced.
 //
 // Jobs keep what they hold of a rank that goes down. What they hold of a rank that leaves
 // is gone: a Free that names it succeeds and reports it. If the rank comes back before
@@ -43,9 +43,7 @@ func (p *Pool) Update(c Change) error {
 		return err
 	}
 	// Nothing below fails.
-	for first, last := range c.Shrink.Ranges() {
-		p.shrink(first, last)
-	}
+	p.shrink(c.Shrink)
 	if inventory != p.inventory {
 		p.setInventory(inventory)
 	}
@@ -102,11 +100,7 @@ func (p *Pool) changed(c Change) (*rset.R, error) {
 	if err := p.checkProperties(properties); err != nil {
 		return nil, err
 	}
-	out, err := rset.New(rset.Config{
-		Entries:    slices.Collect(inventory.Entries()),
-		Hosts:      inventory.Nodelist(),
-		Properties: properties,
-	})
+	out, err := withProperties(inventory, properties)
 	if err != nil {
 		return nil, fmt.Errorf("pool: property: %w", err)
 	}
@@ -179,52 +173,40 @@ func disjoint(what string, a, b *idset.Set, reason string) error {
 }
 
 // shrink takes ranks out of the pool. What jobs hold of them is gone.
-func (p *Pool) shrink(first, last uint32) {
-	p.edit(first, last, func(first, last uint32, s *state) {
-		for _, o := range s.owners {
-			p.reshare(o.job, false, first, last, func(*children.Set) *children.Set { return nil })
-			p.reshare(o.job, true, first, last, func(k *children.Set) *children.Set { return k.Union(o.what) })
-			p.cut(o.job)
-		}
-		s.all = nil
-	})
+func (p *Pool) shrink(ranks *idset.Set) {
+	gone := make(map[jobid.ID]*collector)
+	for first, last := range ranks.Ranges() {
+		p.edit(first, last, func(first, last uint32, s *state) {
+			for _, o := range s.owners {
+				if gone[o.job] == nil {
+					gone[o.job] = new(collector)
+				}
+				gone[o.job].add(first, last, o.what)
+			}
+			s.all = nil
+		})
+	}
+	for id, c := range gone {
+		h, _ := p.holder(id)
+		p.setGone(h, must(rset.Append(h.gone, c.r(rset.Config{}))))
+	}
 }
 
 // grow puts ranks into the pool, down. What jobs hold of them, from when they
 // were there before, is no longer gone.
 func (p *Pool) grow(r *rset.R) {
 	for _, sp := range spansOf(r) {
-		p.insert(sp)
+		p.replace(nil, []*span{sp})
+		p.edit(sp.first, sp.last, func(uint32, uint32, *state) {}) // joins its neighbours
 	}
-	var back []share
-	p.shares.Ascend(func(s share) bool {
-		if s.gone {
-			back = append(back, s)
+	var back []*holder
+	p.holders.Ascend(func(it holderItem) bool {
+		if !it.h.gone.IsEmpty() {
+			back = append(back, it.h)
 		}
 		return true
 	})
-	ranks := r.Ranks()
-	for _, s := range back {
-		if !ranks.Intersects(idset.Range(s.first, s.last)) {
-			continue
-		}
-		for first, last := range idset.Intersect(idset.Range(s.first, s.last), ranks).Ranges() {
-			p.hold(s.job, first, last, s.what)
-		}
+	for _, h := range back {
+		p.setGone(h, p.hold(h.id, h.gone))
 	}
-}
-
-// insert puts a span where there was none.
-func (p *Pool) insert(sp *span) {
-	var old, made []*span
-	if sp.first > 0 {
-		if before := p.at(sp.first - 1); before != nil {
-			old, made = append(old, before), append(made, before)
-		}
-	}
-	made = join(made, sp)
-	if after := p.at(sp.last + 1); after != nil {
-		old, made = append(old, after), join(made, after)
-	}
-	p.replace(old, made)
 }

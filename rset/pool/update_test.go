@@ -250,3 +250,12 @@ func TestOtherHostsAreToldAndTheRanksAreHeld(t *testing.T) {
 	require.NoError(t, p.Adopt(2, parseR(t, "rank[0,3]/core[0-3] n[0-1]"), idset.Of(3)))
 	require.NoError(t, p.Check())
 }
+
+// Ranks that come next to ranks in the same state are one span with them.
+func TestRanksThatComeJoinTheirNeighbours(t *testing.T) {
+	p := upPool(t, "rank[0-1,3]/core[0-3]")
+	require.NoError(t, p.Update(pool.Change{Down: idset.Of(1, 3), Grow: parseR(t, "rank2/core[0-3]")}))
+	require.NoError(t, p.Check())
+	require.NoError(t, p.Update(pool.Change{Grow: parseR(t, "rank[4-5]/core[0-3]")}))
+	require.NoError(t, p.Check())
+}
