@@ -109,7 +109,7 @@ type HousekeepingConfig struct {
 	// OnFailure says what happens to a rank where the command failed: "drain", the
 	// default, frees it when its drain is confirmed; "hold" keeps it until Rerun or
 	// ForceFinish; "release" frees it.
-	OnFailure string `json:"on-failure,omitempty" toml:"on-failure,omitempty" yaml:"on-failure,omitempty"`
+	OnFailure jobstate.OnFailure `json:"on-failure,omitempty" toml:"on-failure,omitempty" yaml:"on-failure,omitempty"`
 }
 
 // Tolerate says how many ranks of a job may fail in its prologs without the job
@@ -214,18 +214,11 @@ func (h *HousekeepingConfig) check(bad func(key, reason string)) {
 		bad(key+".release-after", "is not a duration")
 	}
 	switch h.OnFailure {
-	case "", onFailureDrain, onFailureHold, onFailureRelease:
+	case "", jobstate.OnFailureDrain, jobstate.OnFailureHold, jobstate.OnFailureRelease:
 	default:
 		bad(key+".on-failure", `is not "drain", "hold" or "release"`)
 	}
 }
-
-// The values of HousekeepingConfig.OnFailure.
-const (
-	onFailureDrain   = "drain"
-	onFailureHold    = "hold"
-	onFailureRelease = "release"
-)
 
 func checkCommand(key string, command []string, bad func(key, reason string)) {
 	if len(command) > MaxArguments {

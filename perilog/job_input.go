@@ -150,7 +150,7 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, sta
 	ended := idset.Difference(ranks, a.run.Open())
 	a.run.Force(j.now, ranks, status, who)
 	if !ended.IsEmpty() { // housekeeping that failed there
-		j.postHousekeeping(&run.Failure{Ranks: ended, Cause: run.CauseForced, Status: status, Note: "by " + who}, false)
+		j.postFailure(a, &run.Failure{Ranks: ended, Cause: run.CauseForced, Status: status, Note: "by " + who}, false)
 		j.readyHousekeeping(ended, status)
 	}
 	return nil

@@ -76,7 +76,9 @@ func (j *Job) takeUp() error {
 		if busy := idset.Intersect(&j.hk.freed, j.hk.run.Open()); !busy.IsEmpty() {
 			return fmt.Errorf("%w: housekeeping freed ranks %q before it ended there", ErrOrder, busy)
 		}
-		j.readyAgain()
+		if !j.hk.final && !h.revoked {
+			j.readyEnds(j.hk.run.Ends()) // a crash came before the log had them
+		}
 	} else if h.job.HasResources() && h.left.IsEmpty() {
 		j.startHousekeeping()
 	}
@@ -99,25 +101,6 @@ func (j *Job) takeUp() error {
 		j.startAll(jobstate.ActionEpilog)
 	}
 	return nil
-}
-
-// readyAgain posts that housekeeping has ended on ranks where it had, as the log
-// says, and a crash came before the log said that they may go back.
-func (j *Job) readyAgain() {
-	h := j.hk
-	ranks := h.run.Cleared()
-	switch h.onFailure {
-	case onFailureRelease:
-		ranks.UnionWith(h.run.Failed())
-	case onFailureDrain:
-		ranks.UnionWith(idset.Intersect(h.run.Failed(), &h.drained))
-	}
-	for _, s := range []*idset.Set{&h.ready, &h.freed, &h.draining} {
-		ranks.SubtractWith(s)
-	}
-	if !ranks.IsEmpty() && !h.final {
-		j.readyHousekeeping(ranks, 0)
-	}
 }
 
 // A Reason says why an action is unresolved. The zero Reason is invalid.
@@ -184,7 +167,7 @@ func (j *Job) Unresolved() []Unresolved {
 		}
 		add(ReasonLost, h.run.Lost())
 		add(ReasonHeld, j.failedHousekeeping())
-		if j.cfg.Housekeeping == nil {
+		if h.config == nil {
 			add(ReasonRemoved, h.waiting.Clone())
 		}
 	}
@@ -228,7 +211,7 @@ func (j *Job) Rerun(now eventlog.Timestamp, key Key, ranks *idset.Set) error {
 		return err
 	case !j.mayLaunch(key.Kind):
 		return actionError(key, "cannot be run again while the job is in "+j.holds.job.State().String()+" and waits for "+j.holds.job.Waiting().String())
-	case a.config == nil && (key.Kind != jobstate.ActionHousekeeping || j.cfg.Housekeeping == nil):
+	case a.config == nil:
 		return actionError(key, "is not in the configuration")
 	}
 	if off := idset.Intersect(ranks, &j.holds.dropped); !off.IsEmpty() && key.Kind == jobstate.ActionProlog {

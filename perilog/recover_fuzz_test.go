@@ -52,7 +52,7 @@ func fuzzConfig(choice byte) *perilog.Config {
 		c.Epilogs = []perilog.ActionConfig{{PerRank: !on(1), Timeout: seconds(30), Resources: []string{"fs"}}, {Description: "a", Ranks: idset.Of(0, 9)}}
 	}
 	if on(3) {
-		c.Housekeeping = &perilog.HousekeepingConfig{OnFailure: []string{"drain", "hold"}[choice>>5&1]}
+		c.Housekeeping = &perilog.HousekeepingConfig{OnFailure: []jobstate.OnFailure{"drain", "hold"}[choice>>5&1]}
 	}
 	if on(4) {
 		c.Tolerate = perilog.Tolerate{Count: 2, AnyFailure: true, Drop: on(5)}

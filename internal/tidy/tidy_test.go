@@ -35,7 +35,7 @@ var layout = map[string]string{
 	"rset/alloc":             "rset idset jobstate/jobid eventlog btree",
 	"rset/pool":              "rset idset rset/hostlist rset/internal/children jobstate/jobid jobstate/jobspec eventlog btree",
 	"rset/internal/children": "idset",
-	"jobstate":               "eventlog idset jobstate/jobid",
+	"jobstate":               "eventlog idset jobstate/jobid jobstate/fsd",
 	"jobstate/jobid":         "",
 	"jobstate/fsd":           "",
 	"jobstate/jobspec":       "",
