@@ -44,7 +44,7 @@ func TestARunIsASuccessOnlyIfEveryRankDidItsWork(t *testing.T) {
 			func(r *testRun) { r.says(2, `{"version":1,"failed":true}`); r.exit("0-3", 0) }},
 		{"a node that another names, with a note", "prolog reported node failure on fluke2 (rank 2): gpu 1 is gone", 1 << 8, CauseReported,
 			func(r *testRun) { r.says(0, `{"version":1,"failed":"2","note":"gpu 1 is gone"}`); r.exit("0-3", 0) }},
-		{"a line that is not understood", "prolog bad control line on fluke2 (rank 2): bad control line: offset 16: version is not 1",
+		{"a line that is not understood", "prolog bad control line on fluke2 (rank 2): bad control line: version: offset 16: key is missing",
 			1 << 8, CauseControl, func(r *testRun) { r.says(2, `{"failed":"2"}`); r.exit("0-3", 0) }},
 		{"a timeout that is obeyed", "prolog timed out on fluke2 (rank 2)", 15, CauseTimedOut,
 			func(r *testRun) { r.exit("0-1,3", 0); r.tick(); r.exit("2", 15) }},
