@@ -16,15 +16,15 @@ import (
 
 // Defaults of a configuration.
 const (
-	DefaultPrologTimeout = 30 * time.Minute
-	DefaultKillTimeout   = time.Minute // a shorter one drains nodes that are only slow
+	defaultPrologTimeout = 30 * time.Minute
+	defaultKillTimeout   = time.Minute // a shorter one drains nodes that are only slow
 )
 
 // Limits of a configuration.
 const (
-	MaxActions     = 256     // of one kind
-	MaxDescription = 256     // bytes
-	MaxArguments   = 1 << 12 // of a command
+	maxActions     = 256     // of one kind
+	maxDescription = 256     // bytes
+	maxArguments   = 1 << 12 // of a command
 	maxArgument    = 1 << 16 // bytes
 )
 
@@ -47,8 +47,8 @@ type Config struct {
 // An ActionConfig is one prolog or epilog.
 type ActionConfig struct {
 	// Description is the name in the job's log; "" means "job-manager.prolog" or
-	// "job-manager.epilog", as in flux-core. It has at most MaxDescription bytes
-	// of UTF-8 and no control characters.
+	// "job-manager.epilog", as in flux-core. It has at most 256 bytes of
+	// UTF-8 and no control characters.
 	Description string `json:"description,omitempty" toml:"description,omitempty" yaml:"description,omitempty"`
 
 	// Command may be empty if the embedder knows what to run.
@@ -69,13 +69,13 @@ type ActionConfig struct {
 	Ranks     *idset.Set `json:"ranks,omitempty" toml:"ranks,omitempty" yaml:"ranks,omitempty"`
 	Resources []string   `json:"resources,omitempty" toml:"resources,omitempty" yaml:"resources,omitempty"`
 
-	// Timeout counts from the launch. 0 is the default: DefaultPrologTimeout for
-	// a prolog, no timeout for an epilog. fsd.Forever is no timeout.
+	// Timeout counts from the launch. 0 is the default: 30 minutes for a prolog,
+	// no timeout for an epilog. fsd.Forever is no timeout.
 	Timeout fsd.Duration `json:"timeout,omitempty" toml:"timeout,omitempty" yaml:"timeout,omitempty"`
 
-	// KillTimeout counts from SIGTERM until the Job gives the command up; 0 is
-	// DefaultKillTimeout. It must be finite. Kill sends SIGKILL then, which can
-	// leave orphans of the command behind.
+	// KillTimeout counts from SIGTERM until the Job gives the command up; 0 is one
+	// minute. It must be finite. Kill sends SIGKILL then, which can leave orphans of
+	// the command behind.
 	KillTimeout fsd.Duration `json:"kill-timeout,omitempty" toml:"kill-timeout,omitempty" yaml:"kill-timeout,omitempty"`
 	Kill        bool         `json:"kill,omitempty" toml:"kill,omitempty" yaml:"kill,omitempty"`
 
@@ -98,7 +98,7 @@ type ActionConfig struct {
 type HousekeepingConfig struct {
 	Command     []string     `json:"command,omitempty" toml:"command,omitempty" yaml:"command,omitempty"`
 	Timeout     fsd.Duration `json:"timeout,omitempty" toml:"timeout,omitempty" yaml:"timeout,omitempty"`                // 0, fsd.Forever: none
-	KillTimeout fsd.Duration `json:"kill-timeout,omitempty" toml:"kill-timeout,omitempty" yaml:"kill-timeout,omitempty"` // 0: DefaultKillTimeout
+	KillTimeout fsd.Duration `json:"kill-timeout,omitempty" toml:"kill-timeout,omitempty" yaml:"kill-timeout,omitempty"` // 0: one minute
 
 	// ReleaseAfter is partial release. nil: all ranks are freed at once, when all
 	// are done. 0: each rank is freed when it is done. A duration starts a timer
@@ -144,8 +144,8 @@ func (c *Config) Check() error {
 	}
 	for _, k := range []jobstate.ActionKind{jobstate.ActionProlog, jobstate.ActionEpilog} {
 		list := c.actions(k)
-		if len(list) > MaxActions {
-			bad(k.String()+"s", "has more than "+strconv.Itoa(MaxActions)+" actions")
+		if len(list) > maxActions {
+			bad(k.String()+"s", "has more than "+strconv.Itoa(maxActions)+" actions")
 			continue
 		}
 		seen := make(map[string]bool)
@@ -188,7 +188,7 @@ func (a *ActionConfig) key(k jobstate.ActionKind) Key {
 }
 
 func (a *ActionConfig) check(key string, bad func(key, reason string)) {
-	if !isLine(a.Description, MaxDescription) {
+	if !isLine(a.Description, maxDescription) {
 		bad(key+".description", "is too long, or has control characters or invalid UTF-8")
 	}
 	if a.Leader > idset.MaxID {
@@ -196,7 +196,7 @@ func (a *ActionConfig) check(key string, bad func(key, reason string)) {
 	}
 	seen := make(map[string]bool)
 	for _, name := range a.Resources {
-		if name == "" || seen[name] || !isLine(name, MaxDescription) {
+		if name == "" || seen[name] || !isLine(name, maxDescription) {
 			bad(key+".resources", "has a name that is empty, repeated, too long or not one line")
 			break
 		}
@@ -221,7 +221,7 @@ func (h *HousekeepingConfig) check(bad func(key, reason string)) {
 }
 
 func checkCommand(key string, command []string, bad func(key, reason string)) {
-	if len(command) > MaxArguments {
+	if len(command) > maxArguments {
 		bad(key+".command", "has too many elements")
 		return
 	}

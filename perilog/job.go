@@ -199,14 +199,6 @@ func (j *Job) R() *rset.R {
 	return r
 }
 
-// Held returns a new set of the ranks that were not freed.
-func (j *Job) Held() *idset.Set {
-	if !j.holds.job.WasAllocated() || j.holds.revoked {
-		return new(idset.Set)
-	}
-	return j.ledger.Held()
-}
-
 // Holders yields the holders of [Holds.Holders], and housekeeping, which holds ranks
 // that nothing else holds until they are freed. The job must not change meanwhile.
 func (j *Job) Holders() iter.Seq[Holder] {

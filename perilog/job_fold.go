@@ -335,7 +335,7 @@ func (j *Job) newRun(a *action, how *jobstate.ActionMode, ranks *idset.Set) *run
 		}
 	}
 	if spec.KillTimeout == 0 {
-		spec.KillTimeout = DefaultKillTimeout
+		spec.KillTimeout = defaultKillTimeout
 	}
 	a.single, a.leader = !spec.PerRank, spec.Leader
 	a.timeout, a.killTimeout = spec.Timeout, spec.KillTimeout
@@ -355,10 +355,10 @@ func (k Key) title() string {
 func (a *action) timeouts() (timeout, kill time.Duration) {
 	timeout, kill = duration(a.config.Timeout), duration(a.config.KillTimeout)
 	if a.config.Timeout == 0 && a.Kind == jobstate.ActionProlog {
-		timeout = DefaultPrologTimeout
+		timeout = defaultPrologTimeout
 	}
 	if kill == 0 {
-		kill = DefaultKillTimeout
+		kill = defaultKillTimeout
 	}
 	return timeout, kill
 }
