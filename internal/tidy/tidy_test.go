@@ -26,6 +26,7 @@ var layout = map[string]string{
 	"":                       "",
 	"perilog":                "perilog/internal/run " + belowPerilog,
 	"perilog/housekeeping":   "perilog perilog/internal/run " + belowPerilog,
+	"perilog/exec":           "idset rset jobstate/jobid eventlog",
 	"perilog/internal/run":   "idset eventlog jobstate",
 	"purge":                  "btree jobstate jobstate/jobid jobstate/fsd eventlog",
 	"purge/dirstore":         "purge eventlog eventlog/logfile jobstate jobstate/jobid",
