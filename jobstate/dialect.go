@@ -73,7 +73,7 @@ type ActionMode struct {
 }
 
 // Owned reports whether this library runs the action: PerRank or Leader is set.
-func (m *ActionMode) Owned() bool { return m.PerRank || m.Leader.Set }
+func (a *ActionMode) Owned() bool { return a.PerRank || a.Leader.Set }
 
 // OnFailure says what happens to a rank where housekeeping failed. The zero value, "",
 // is absent in an event.
