@@ -49,7 +49,7 @@ type Holds struct {
 	over      bool // the job was freed, and then nothing held anything: all has left
 
 	fresh idset.Set      // what has left and was not taken
-	event jobstate.Event // scratch of Apply
+	event jobstate.Event // scratch of Apply, here and of a Job
 	ended idset.Set      // scratch: ranks on which the current event ends a hold
 	want  idset.Set      // scratch: ranks that the current event names
 }

@@ -84,10 +84,10 @@ type Job struct {
 	confirmed idset.Set
 
 	effects, taken Effects
-	none           *rset.R // the empty one
-	text           []byte  // contexts of effects.Post
-	spare          []byte  // of those taken last
-	event, own     jobstate.Event
+	none           *rset.R        // the empty one
+	text           []byte         // contexts of effects.Post
+	spare          []byte         // of those taken last
+	own            jobstate.Event // scratch of post; that of Apply is in holds
 
 	stopping bool
 	stopAt   eventlog.Timestamp // 0: no deadline

@@ -30,14 +30,14 @@ func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome,
 	if j.advance(now); j.stopped() {
 		return 0, ErrStopped
 	}
-	if err := j.event.Decode(e); err != nil {
+	if err := j.holds.event.Decode(e); err != nil {
 		return 0, err
 	}
-	if err := j.admit(&j.event); err != nil {
+	if err := j.admit(&j.holds.event); err != nil {
 		return 0, err
 	}
-	j.hold(j.event.Context())
-	outcome, err := j.fold(&j.event)
+	j.hold(j.holds.event.Context())
+	outcome, err := j.fold(&j.holds.event)
 	if err != nil || outcome == jobstate.IgnoredDuplicate {
 		return outcome, err
 	}

@@ -238,13 +238,13 @@ func (j *Job) replayHousekeeping(log []byte) error {
 	for e, err := range eventlog.Entries(log) {
 		line++
 		if err == nil {
-			err = j.event.Decode(e)
+			err = j.holds.event.Decode(e)
 		}
 		if err != nil {
 			return fmt.Errorf("perilog: housekeeping: line %d: %w", line, err)
 		}
 		j.advance(e.Timestamp)
-		j.foldHousekeeping(&j.event)
+		j.foldHousekeeping(&j.holds.event)
 	}
 	return nil
 }
