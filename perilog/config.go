@@ -30,8 +30,8 @@ const (
 
 // A Config says which prologs, epilogs and housekeeping the jobs of an instance
 // have. The zero Config has none. Any library for TOML, YAML or JSON can fill it by
-// its tags, and [Config.Check] checks it. A running action keeps the configuration
-// that its start has in the log.
+// its tags, and [Config.Check] checks it. A running action keeps the configuration in
+// its start event.
 type Config struct {
 	Prologs      []ActionConfig      `json:"prologs,omitempty" toml:"prologs,omitempty" yaml:"prologs,omitempty"`
 	Epilogs      []ActionConfig      `json:"epilogs,omitempty" toml:"epilogs,omitempty" yaml:"epilogs,omitempty"`
@@ -55,17 +55,17 @@ type ActionConfig struct {
 	Command []string `json:"command,omitempty" toml:"command,omitempty" yaml:"command,omitempty"`
 
 	// PerRank runs the command on each rank. Otherwise one command runs on rank
-	// Leader, which need not be one of the job's, and serves all ranks: it ends on
+	// Leader, which need not be a rank of the job, and serves all ranks. It ends on
 	// all of them at once, except on those that a control line releases earlier.
 	// When it fails, the Job drains the ranks that control lines name, and Leader
 	// if the command may still run there.
 	PerRank bool   `json:"per-rank,omitempty" toml:"per-rank,omitempty" yaml:"per-rank,omitempty"`
 	Leader  uint32 `json:"leader,omitempty" toml:"leader,omitempty" yaml:"leader,omitempty"`
 
-	// Ranks limits the action to those of the job's ranks that it names; nil is
-	// all. The action holds them and, with PerRank, runs on them. Without PerRank
-	// it also holds Leader, if that is the job's. An action with PerRank is skipped for a job that has
-	// none of Ranks. Resources are the named resources that the action holds.
+	// Ranks limits the action to these ranks of the job; nil is all. The action
+	// holds them and, with PerRank, runs on them. Without PerRank it also holds
+	// Leader, if that is a rank of the job. A job that has none of Ranks skips an
+	// action with PerRank. Resources are the named resources that the action holds.
 	Ranks     *idset.Set `json:"ranks,omitempty" toml:"ranks,omitempty" yaml:"ranks,omitempty"`
 	Resources []string   `json:"resources,omitempty" toml:"resources,omitempty" yaml:"resources,omitempty"`
 
@@ -74,8 +74,8 @@ type ActionConfig struct {
 	Timeout fsd.Duration `json:"timeout,omitempty" toml:"timeout,omitempty" yaml:"timeout,omitempty"`
 
 	// KillTimeout counts from SIGTERM until the Job gives the command up; 0 is one
-	// minute. It must be finite. Kill sends SIGKILL then, which can leave orphans of
-	// the command behind.
+	// minute. It must be finite. Kill sends SIGKILL then, which can orphan the
+	// children of the command.
 	KillTimeout fsd.Duration `json:"kill-timeout,omitempty" toml:"kill-timeout,omitempty" yaml:"kill-timeout,omitempty"`
 	Kill        bool         `json:"kill,omitempty" toml:"kill,omitempty" yaml:"kill,omitempty"`
 

@@ -109,10 +109,10 @@ type Drain struct {
 // An Outcome says how an action ended on all of its ranks.
 type Outcome struct {
 	Action     Key
-	Status     int32      // the worst wait status; 0: it ended well on every rank
+	Status     int32      // the worst wait status; 0: it succeeded on every rank
 	Tolerated  bool       // the job goes on though ranks failed
 	Groups     []Group    // in the order of causes and codes; a rank is in one
-	Failed     *idset.Set // the ranks that did not end well; may be empty
+	Failed     *idset.Set // the ranks on which it did not succeed; may be empty
 	Note       string     // one line for the job's user; "" after success
 	Detail     string     // for administrators: what was reported of each rank, a line each
 	Start, End eventlog.Timestamp
@@ -155,12 +155,12 @@ type Answer = run.Answer
 // its last report until the answer is AnswerEnded, AnswerStale or AnswerUnknown: until
 // then the log does not say that the action has ended there.
 const (
-	AnswerApplied  = run.AnswerApplied  // it is taken in
-	AnswerRepeated = run.AnswerRepeated // it was told before, or the job was shut down
+	AnswerApplied  = run.AnswerApplied  // it is accepted
+	AnswerRepeated = run.AnswerRepeated // it was reported before, or the job was shut down
 	AnswerEnded    = run.AnswerEnded    // the log says that the action has ended there
 	AnswerStale    = run.AnswerStale    // it is of an attempt that is not the latest on that rank
 	AnswerUnknown  = run.AnswerUnknown  // no such action runs on that rank
-	AnswerIgnored  = run.AnswerIgnored  // it is legal and without effect, as plain output
+	AnswerIgnored  = run.AnswerIgnored  // it is legal and has no effect, such as plain output
 )
 
 // A Cause says how an action ended on a rank. The zero Cause is invalid.
@@ -170,10 +170,10 @@ type Cause = run.Cause
 const (
 	CauseOK               = run.CauseOK               // the command exited with 0
 	CauseFailed           = run.CauseFailed           // it exited with another code
-	CauseReported         = run.CauseReported         // it named the node as failed, in a control line
-	CauseControl          = run.CauseControl          // it wrote a control line that is not understood
-	CauseSignaled         = run.CauseSignaled         // a signal that was not asked for ended it
-	CauseTimedOut         = run.CauseTimedOut         // it was past its timeout, whether it obeyed SIGTERM or not
+	CauseReported         = run.CauseReported         // a control line named the node as failed
+	CauseControl          = run.CauseControl          // it wrote an invalid control line
+	CauseSignaled         = run.CauseSignaled         // a signal ended it that the Job did not ask for
+	CauseTimedOut         = run.CauseTimedOut         // it reached its timeout
 	CauseCanceled         = run.CauseCanceled         // it was canceled, and ended within the kill timeout
 	CauseCanceledTimedOut = run.CauseCanceledTimedOut // it was canceled, and did not end within the kill timeout
 	CauseLaunchFailed     = run.CauseLaunchFailed     // it could not be launched
@@ -182,6 +182,6 @@ const (
 	CauseForced           = run.CauseForced           // an operator finished it by force
 )
 
-// ControlPrefix begins a line of output that is a control line: see the package
+// ControlPrefix begins each control line; other lines are plain output. See the package
 // documentation.
 const ControlPrefix = run.ControlPrefix

@@ -109,8 +109,9 @@ func (h *Holds) Held() *idset.Set {
 	return held
 }
 
-// Released returns what has left. [rset.Rebuild] makes of it a ledger that frees each
-// rank when it leaves. It is final if the log has the event free and nothing is held.
+// Released returns what has left; it never shrinks. [rset.Rebuild] makes a ledger of it
+// that frees each rank when it leaves. It is final if the log has the event free and
+// nothing is held.
 func (h *Holds) Released() rset.Released {
 	return rset.Released{Ranks: h.left.Clone(), Named: h.names(true), Final: h.over}
 }
@@ -164,9 +165,9 @@ func appendNames(dst []byte, names []string) []byte {
 // that have left, failed and were dropped.
 func (h *Holds) String() string { return string(h.appendText(nil)) }
 
-// check returns an error if an invariant is broken: what has left is held by
-// nobody, all that is held is the job's, what was dropped has failed, and nothing
-// is kept back when everything has left.
+// check returns an error if an invariant is broken: nothing holds what has left, all
+// that is held is the job's, what was dropped has failed, and nothing is kept back when
+// everything has left.
 func (h *Holds) check() error {
 	if both := idset.Intersect(&h.left, h.Held()); !both.IsEmpty() {
 		return fmt.Errorf("perilog: I3: ranks %q have left and are held", both)

@@ -28,7 +28,7 @@ var (
 	ErrOrder = errors.New("perilog: event comes too early")
 
 	// ErrOwn is returned for an event that the Job posts itself.
-	ErrOwn = errors.New("perilog: the action is the job's own")
+	ErrOwn = errors.New("perilog: the job posts this event itself")
 
 	// ErrAction is returned when Reattach, Rerun or ForceFinish does not apply to
 	// the action or the ranks.
@@ -47,7 +47,7 @@ type Spec struct {
 	ID    jobid.ID
 	R     *rset.R  // nil if it is not known yet: see [Job.SetR]
 	Named []string // resources without a rank that the job has, such as the file system of a rabbit
-	Owner uint32   // the user id that exceptions are raised as: that of the instance
+	Owner uint32   // the user id of the instance, which raises the exceptions
 }
 
 // A Job is one job and its nodes: it folds the job's log, runs the configured
@@ -256,7 +256,7 @@ func (j *Job) find(key Key) *action {
 }
 
 // mayStart reports whether the job may be started: it is in RUN, every configured
-// prolog has ended well on a rank that is left, and no other prolog is active.
+// prolog has succeeded on a rank that is left, and no other prolog is active.
 func (j *Job) mayStart() bool {
 	return !j.stopping && j.holds.job.MayStart() && !j.holds.job.Released() && j.prologsDone() == nil
 }
@@ -277,8 +277,8 @@ func (j *Job) NotStarted() {
 	}
 }
 
-// prologsDone returns nil if every configured prolog has ended well and there is a
-// rank to start on, or what is missing.
+// prologsDone returns nil if every configured prolog has succeeded and there is a rank
+// to start on, or what is missing.
 func (j *Job) prologsDone() error {
 	h := j.holds
 	if h.failed.ContainsAll(&h.all) && !h.all.IsEmpty() {
@@ -296,7 +296,7 @@ func (j *Job) prologsDone() error {
 		if a.stage == stageFinished && a.success || a.stage == stageIdle && j.skips(a) {
 			continue
 		}
-		return fmt.Errorf("%w: %v has not ended well", ErrOrder, a.Key)
+		return fmt.Errorf("%w: %v has not succeeded", ErrOrder, a.Key)
 	}
 	return nil
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/joblife/joblife/perilog/internal/run"
 )
 
-// Apply takes in an event that the embedder makes, such as alloc, start, finish,
-// release or an exception. The Job itself posts the events of its own actions, and
-// drained, free and clean.
+// Apply accepts an event from the embedder, such as alloc, start, finish, release or an
+// exception. The Job itself posts the events of its own actions, and drained, free and
+// clean.
 //
 // An accepted event is in Post of the next Take, and the events that follow from it
 // come after it. Do not append it to the log yourself. An event that jobstate ignores
@@ -87,7 +87,7 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	case key.Kind == jobstate.ActionProlog && isStart(ev.Context()) && j.startPending():
 		return fmt.Errorf("%w: %v starts while the executor is starting the job", ErrOrder, key)
 	case j.mayBeStarting() && !isStart(ev.Context()):
-		return fmt.Errorf("%w: %v ends while the executor may be starting the job: its answer comes first", ErrOrder, key)
+		return fmt.Errorf("%w: %v ends while the executor may be starting the job: its response must come first", ErrOrder, key)
 	}
 	return nil
 }

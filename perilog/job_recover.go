@@ -71,7 +71,7 @@ func (j *Job) takeUp() error {
 		j.hk.given.UnionWith(&h.left)
 		j.hk.waiting.UnionWith(idset.Intersect(j.hk.run.Idle(), &h.left))
 		if !h.left.ContainsAll(&j.hk.freed) && !h.revoked {
-			return fmt.Errorf("%w: housekeeping freed ranks %q, which the job's log has as held", ErrOrder, idset.Difference(&j.hk.freed, &h.left))
+			return fmt.Errorf("%w: housekeeping freed ranks %q, which the job's log still holds", ErrOrder, idset.Difference(&j.hk.freed, &h.left))
 		}
 		if busy := idset.Intersect(&j.hk.freed, j.hk.run.Open()); !busy.IsEmpty() {
 			return fmt.Errorf("%w: housekeeping freed ranks %q before it ended there", ErrOrder, busy)
@@ -108,11 +108,11 @@ type Reason uint8
 
 // The reasons.
 const (
-	ReasonLost    Reason = 1 + iota // it was launched before a restart, and nobody has said what became of it
-	ReasonForeign                   // somebody else started it, and has to finish it
-	ReasonHeld                      // housekeeping failed on the ranks, and the configuration holds them
-	ReasonStart                     // the executor may have been asked to start the job: it has to say, see NotStarted
-	ReasonRemoved                   // housekeeping is to run on the ranks, and the configuration has none any more
+	ReasonLost    Reason = 1 + iota // it was launched before a restart, and no report came since
+	ReasonForeign                   // another writer started it, and has to finish it
+	ReasonHeld                      // housekeeping failed on the ranks, and holds them as configured
+	ReasonStart                     // the executor may be starting the job: apply its response, or call NotStarted
+	ReasonRemoved                   // housekeeping has to run on the ranks, and was removed from the configuration
 )
 
 // String returns "lost", "foreign", "held", "start" or "removed"; another value prints as
@@ -129,7 +129,7 @@ func (r Reason) String() string {
 type Unresolved struct {
 	Action Key // zero of ReasonStart
 	Reason Reason
-	Ranks  *idset.Set         // those concerned; a copy, not nil
+	Ranks  *idset.Set         // where it is unresolved; a copy, not nil
 	Since  eventlog.Timestamp // when the action started
 }
 
@@ -244,7 +244,7 @@ func (j *Job) lost(key Key, ranks *idset.Set) (*action, *idset.Set, error) {
 	case j.stopped():
 		return nil, nil, ErrStopped
 	case a == nil:
-		return nil, nil, actionError(key, "is not run by this job: who started it has to finish it")
+		return nil, nil, actionError(key, "is foreign: its writer has to finish it")
 	case a.stage != stageActive || !a.run.HasLost():
 		return nil, nil, actionError(key, "is not lost")
 	}
