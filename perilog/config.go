@@ -100,10 +100,10 @@ type HousekeepingConfig struct {
 	Timeout     fsd.Duration `json:"timeout,omitempty" toml:"timeout,omitempty" yaml:"timeout,omitempty"`                // 0, fsd.Forever: none
 	KillTimeout fsd.Duration `json:"kill-timeout,omitempty" toml:"kill-timeout,omitempty" yaml:"kill-timeout,omitempty"` // 0: one minute
 
-	// ReleaseAfter is partial release. nil: all ranks are freed at once, when all
-	// are done. 0: each rank is freed when it is done. A duration starts a timer
-	// when the first rank is done: the ranks that are done when it expires are
-	// freed then, and each later rank when it is done.
+	// ReleaseAfter controls partial release. nil: all ranks are freed at once, when
+	// all are done. 0: each rank is freed when it is done. A duration starts a
+	// timer when the first rank is done. When it expires, the ranks that are done
+	// are freed; after that each rank is freed when it is done.
 	ReleaseAfter *fsd.Duration `json:"release-after,omitempty" toml:"release-after,omitempty" yaml:"release-after,omitempty"`
 
 	// OnFailure says what happens to a rank where the command failed: "drain", the

@@ -62,8 +62,8 @@ type Effects struct {
 	// Signal sends signals, AFTER Launch.
 	Signal []Signal
 	// Start asks the executor to start the job on [Job.R], AFTER Post is durable.
-	// After a restart it asks again. Its answers are the events start, finish and
-	// release; see also [Job.NotStarted].
+	// After a restart it asks again. It responds with the events start, finish
+	// and release; see also [Job.NotStarted].
 	Start bool
 	// Drain drains ranks, AFTER Post is durable. The ranks are held until
 	// [Job.Drained] confirms it. A node that is drained already keeps its reason
@@ -81,7 +81,8 @@ func (e Effects) IsEmpty() bool {
 	return !e.Start && len(e.Post)+len(e.Launch)+len(e.Signal)+len(e.Drain)+len(e.Outcomes) == 0 && e.Free.IsEmpty()
 }
 
-// A Launch is a command to run on each of Ranks: a single command on its leader.
+// A Launch is a command to run on each of Ranks; a single command has one rank, its
+// leader.
 type Launch struct {
 	Action  Key
 	Attempt uint32        // at least 1, greater than that of any earlier launch
@@ -91,8 +92,7 @@ type Launch struct {
 	Timeout time.Duration // 0: none
 }
 
-// A Signal is to be sent to the processes of an attempt on ranks, where they
-// still run.
+// A Signal goes to the processes of an attempt on ranks, where they still run.
 type Signal struct {
 	Action  Key
 	Attempt uint32
@@ -118,14 +118,11 @@ type Outcome struct {
 	Start, End eventlog.Timestamp
 }
 
-// A Group is the ranks on which an action ended the same way.
-type Group struct {
-	Cause Cause
-	Code  int        // the exit code of CauseFailed, the signal of CauseSignaled, else 0
-	Ranks *idset.Set // not empty
-}
+// A Group is the ranks on which an action ended the same way, with the exit code of
+// CauseFailed or the signal of CauseSignaled.
+type Group = run.Group
 
-// A Report is what happened to an action where it runs.
+// A Report tells what happened to an action on a rank.
 type Report struct {
 	Action  Key
 	Kind    ReportKind
@@ -142,8 +139,8 @@ type ReportKind = run.ReportKind
 // The kinds of reports.
 const (
 	ReportStarted      = run.ReportStarted      // the command runs
-	ReportExited       = run.ReportExited       // it ended, with the wait status Status
-	ReportLaunchFailed = run.ReportLaunchFailed // it could not be launched; Status tells why, 0 for no status
+	ReportExited       = run.ReportExited       // it ended with the wait status Status
+	ReportLaunchFailed = run.ReportLaunchFailed // it could not be launched; Status may tell why
 	ReportUnreachable  = run.ReportUnreachable  // contact with the node was lost
 	ReportOutput       = run.ReportOutput       // it wrote Line to its standard output
 )

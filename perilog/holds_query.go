@@ -109,8 +109,8 @@ func (h *Holds) Held() *idset.Set {
 	return held
 }
 
-// Released returns what has left; it never shrinks. [rset.Rebuild] makes a ledger of it
-// that frees each rank when it leaves. It is final if the log has the event free and
+// Released returns what has left, which never shrinks. [rset.Rebuild] turns it into a
+// ledger that frees each rank when it leaves. It is final if the log has the event free and
 // nothing is held.
 func (h *Holds) Released() rset.Released {
 	return rset.Released{Ranks: h.left.Clone(), Named: h.names(true), Final: h.over}

@@ -127,7 +127,7 @@ type action struct {
 
 	attempts uint32 // the last one of a run that is over
 
-	foreign bool // its start does not say how it runs: somebody else wrote that
+	foreign bool // its start does not say how it runs: another writer wrote it
 
 	timeout, killTimeout time.Duration // 0: none
 
@@ -170,7 +170,7 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	}
 	size := 0
 	for first, last := range r.Ranks().Ranges() {
-		// The longest text of some of a range is that of every second id.
+		// Of all parts of a range, every second id has the longest text.
 		size += int(last-first+2) / 2 * 9
 	}
 	if size > maxRanksText {
@@ -301,8 +301,8 @@ func (j *Job) prologsDone() error {
 	return nil
 }
 
-// ranksOf returns the ranks that an action is to hold: those that the
-// configuration names, and that of a single command's leader, if it is the job's.
+// ranksOf returns the ranks that an action has to hold: those that the configuration
+// names, and the leader of a single command, if it is a rank of the job.
 func (j *Job) ranksOf(a *action) *idset.Set {
 	ranks := idset.Difference(&j.holds.all, &j.holds.dropped)
 	ranks.SubtractWith(&j.holds.left)

@@ -262,15 +262,15 @@ func (j *Job) adopt(key Key, how *jobstate.ActionMode) *action {
 	return a
 }
 
-// foldStart begins an action. One that the configuration does not have is run as
-// its start says, if this library wrote that; else it is somebody else's.
+// foldStart begins an action. One that the configuration does not have runs as
+// its start says, if this library wrote that; otherwise it is foreign.
 func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	key := Key{c.Kind, c.Description}
 	a := j.action(key)
 	if a == nil {
 		a = j.adopt(key, &c.ActionMode)
 	}
-	if a == nil || a.stage == stageActive { // started twice by somebody else
+	if a == nil || a.stage == stageActive { // a foreign start of the same name
 		return
 	}
 	a.stage, a.began, a.foreign = stageActive, t, !c.Owned()
@@ -280,11 +280,11 @@ func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	case c.Attempt > 0:
 		a.run.Launch(t, c.Attempt, ranks)
 	case !c.Owned():
-		a.run.Launch(t, a.attempts+1, ranks) // somebody else did
+		a.run.Launch(t, a.attempts+1, ranks) // another writer did
 	}
 }
 
-// foldLaunch takes in a launch. Of an action that somebody else started, it says
+// foldLaunch takes in a launch. Of an action that another writer started, it says
 // how the action runs from now on, whatever the configuration says by then.
 func (j *Job) foldLaunch(c *jobstate.ActionLaunchContext, t eventlog.Timestamp) {
 	key := Key{c.Kind, c.Description}
@@ -304,7 +304,7 @@ func (j *Job) foldLaunch(c *jobstate.ActionLaunchContext, t eventlog.Timestamp) 
 		}
 		ranks := j.holds.hold(key).ranks.Clone()
 		a.foreign, a.run = false, j.newRun(a, &c.ActionMode, ranks)
-		a.run.Launch(t, last, ranks) // what somebody else launched
+		a.run.Launch(t, last, ranks) // what the other writer launched
 		a.run.Lose()
 	}
 	a.run.Launch(t, c.Attempt, c.Ranks)
@@ -388,8 +388,8 @@ func (j *Job) foldFail(a *action, t eventlog.Timestamp, c *jobstate.ActionFailCo
 	}
 }
 
-// foldFinish ends an action. Where the log has started it twice, somebody else
-// did, and what is left is somebody else's.
+// foldFinish ends an action. If the log has started it twice, another writer did, and
+// what is left is foreign.
 func (j *Job) foldFinish(a *action, t eventlog.Timestamp, status int32) {
 	a.finished, a.success = t, status == 0
 	a.attempts = a.run.LastAttempt()

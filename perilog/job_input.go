@@ -13,16 +13,16 @@ import (
 	"github.com/joblife/joblife/perilog/internal/run"
 )
 
-// Report accepts what happened where an action runs. Reports may come in any order, more
-// than once, and about anything. A report that makes no sense changes nothing, and the
-// answer says why. A report is stale if its attempt is not the latest on that rank.
+// Report tells the Job what happened to an action on a rank. Reports may come in any
+// order, more than once, and about anything. A report that makes no sense changes
+// nothing, and the answer says why. A report is stale if its attempt is not the latest on that rank.
 //
 // A report is a check-in as well: a helper process that survived a restart repeats
 // its last report until the log says that the action has ended there. A report about
 // a lost action reattaches the action on that rank. Send the answer after the Post of
 // the next Take is durable.
 //
-// Report allocates only for failures.
+// A report allocates only if it is a failure.
 func (j *Job) Report(now eventlog.Timestamp, rep Report) Answer {
 	if j.advance(now); j.stopped() {
 		return AnswerRepeated
@@ -115,7 +115,7 @@ const maxOperator = 64
 
 // ForceFinish ends an action on ranks with a wait status, and logs the name of the
 // operator. The action may be running there, be lost, or wait for the node; housekeeping
-// may also have failed there. Nil is all such ranks. The action continues on the other
+// may also have failed there. nil means all such ranks. The action continues on the other
 // ranks. ForceFinish sends no signal and drains nothing.
 //
 // A prolog cannot end with status 0, since its ranks count as reported failed. A foreign
@@ -163,7 +163,7 @@ func (j *Job) hkAction() *action {
 	return &j.hk.action
 }
 
-// finishForeign posts the finish of an action that somebody else started.
+// finishForeign posts the finish of a foreign action.
 func (j *Job) finishForeign(key Key, ranks *idset.Set, status int32, operator string) error {
 	switch {
 	case j.holds.job.Closed():

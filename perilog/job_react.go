@@ -10,8 +10,8 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// severityNonFatal is that of an exception that tells something and changes
-// nothing, as the reference has it for epilogs.
+// severityNonFatal is the severity of an exception that changes nothing, as the reference
+// has it for epilogs.
 const severityNonFatal = 2
 
 // maxNodelist bounds the hosts that an exception names, in bytes.
@@ -109,7 +109,7 @@ func (j *Job) endWithoutRanks() {
 	})
 }
 
-// decide posts free and clean where nothing stands against them.
+// decide posts free and clean if nothing prevents them.
 func (j *Job) decide() {
 	if j.mayFree() {
 		j.postEntry(LogJob, eventlog.Entry{Timestamp: j.now, Name: jobstate.EventFree})
@@ -295,10 +295,7 @@ func (j *Job) finishEpilog(a *action) {
 func (j *Job) finish(a *action, o *run.Outcome, status int32, tolerated bool) {
 	out := Outcome{
 		Action: a.Key, Status: o.Status, Tolerated: tolerated, Failed: o.Failed,
-		Note: o.Note, Detail: o.Detail, Start: o.Start, End: o.End,
-	}
-	for _, g := range o.Groups {
-		out.Groups = append(out.Groups, Group(g))
+		Note: o.Note, Detail: o.Detail, Start: o.Start, End: o.End, Groups: o.Groups,
 	}
 	j.effects.Outcomes = append(j.effects.Outcomes, out)
 	j.post(&jobstate.ActionFinishContext{Kind: a.Kind, Description: a.Description, Status: status})

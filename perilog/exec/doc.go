@@ -8,8 +8,8 @@
 //	out, err = exec.AppendMessage(out, hello.StartTopic(), exec.Start{ // 2
 //		ID: id, UserID: owner, Jobspec: jobspec, R: r,
 //	})
-//	r, err := exec.Parse[exec.Response](line.Payload) // 3
-//	switch r.Type {
+//	response, err := exec.Parse[exec.Response](line.Payload) // 3
+//	switch response.Type {
 //	case exec.ResponseStart: // log the event start
 //	case exec.ResponseException: // log the event exception
 //	case exec.ResponseFinish: // log the event finish

@@ -65,7 +65,7 @@ func CauseNamed(name string) Cause {
 	return CauseFailed
 }
 
-// reported tells whether somebody said that the node failed, in contrast to a
+// reported tells whether a report said that the node failed, in contrast to a
 // failure of the command, which may be the command's own. Tolerance covers what
 // was reported.
 func (c Cause) reported() bool {
