@@ -212,18 +212,6 @@ func TestAReportAfterTheDeadlineOfAShutdownIsToBeRepeated(t *testing.T) {
 	require.Equal(t, perilog.AnswerRepeated, a)
 }
 
-func TestHoldersOfAJobShowItsHousekeeping(t *testing.T) {
-	b := newBench(t, 2, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}})
-	b.run()
-	b.take()
-	b.exited(perilog.Housekeeping(), 0, 0)
-	var held []string
-	for h := range b.job.Holders() {
-		held = append(held, h.Kind.String()+" "+h.Ranks.String())
-	}
-	require.Equal(t, []string{"housekeeping 0-1"}, held)
-}
-
 func TestWhatAnOperatorEndedIsNotLaunched(t *testing.T) {
 	single := perilog.ActionConfig{Leader: 0}
 	for name, c := range map[string]perilog.ActionConfig{"per rank": perRank(), "single": single} {
