@@ -197,9 +197,7 @@ func (j *Job) drainedHousekeeping(ranks *idset.Set) {
 		return
 	}
 	j.postTo(LogHousekeeping, &jobstate.DrainedContext{Ranks: part})
-	if part.SubtractWith(j.hk.run.Open()); !part.IsEmpty() { // the others may go back when the work ends there
-		j.readyHousekeeping(part, 0)
-	}
+	j.readyEnds(j.hk.run.Ends())
 }
 
 // releaseAt returns the time from which on ranks go back that are ready while

@@ -76,9 +76,7 @@ func (j *Job) takeUp() error {
 		if busy := idset.Intersect(&j.hk.freed, j.hk.run.Open()); !busy.IsEmpty() {
 			return fmt.Errorf("%w: housekeeping freed ranks %q before it ended there", ErrOrder, busy)
 		}
-		if !j.hk.final && !h.revoked {
-			j.readyEnds(j.hk.run.Ends()) // a crash came before the log had them
-		}
+		j.readyEnds(j.hk.run.Ends()) // a crash came before the log had them
 	} else if h.job.HasResources() && h.left.IsEmpty() {
 		j.startHousekeeping()
 	}
