@@ -181,7 +181,7 @@ func (h *housekeeping) mayGoBack(e run.RankEnd) bool {
 	case e.Status == 0:
 		return !h.draining.Contains(e.Rank)
 	}
-	return h.onFailure == jobstate.OnFailureDrain && h.drained.Contains(e.Rank)
+	return h.drained.Contains(e.Rank) // which only a failure that drains asks for
 }
 
 // readyHousekeeping posts that ranks may go back.
