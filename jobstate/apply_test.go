@@ -202,6 +202,8 @@ func TestRefusedContextsLeaveTheJob(t *testing.T) {
 		"prolog-launch": {
 			``, `{"description":"d","attempt":2}`, `{"description":"d","ranks":"0"}`, `{"attempt":2,"ranks":"0"}`,
 			`{"description":"d","attempt":0,"ranks":"0"}`, `{"description":"d","attempt":4294967296,"ranks":"0"}`, `{"description":"d","attempt":2,"ranks":"1-0"}`,
+			`{"description":"d","attempt":2,"ranks":"0","per-rank":false}`, `{"description":"d","attempt":2,"ranks":"0","per-rank":true,"leader":0}`,
+			`{"description":"d","attempt":2,"ranks":"0","leader":"0"}`, `{"description":"d","attempt":2,"ranks":"0","timeout":-1}`,
 		},
 		"epilog-fail": {
 			``, `{"description":"d","ranks":"0","cause":"x"}`, `{"description":"d","ranks":"0","status":1}`, `{"description":"d","cause":"x","status":1}`,
@@ -210,7 +212,7 @@ func TestRefusedContextsLeaveTheJob(t *testing.T) {
 		},
 		"epilog-release":     {``, `{"description":"d","ranks":"0"}`, `{"description":"d","status":0}`, `{"description":"d","ranks":0,"status":0}`, `{"description":"d","ranks":"0","status":0,"resources":["x",""]}`},
 		"drained":            {``, `{}`, `{"ranks":"00"}`, `{"ranks":null}`},
-		"housekeeping-start": {``, `{}`, `{"description":"d","ranks":"all"}`},
+		"housekeeping-start": {``, `{}`, `{"description":"d","ranks":"all"}`, `{"description":"d","release-after":30}`, `{"description":"d","release-after":"soon"}`, `{"description":"d","release-after":null}`, `{"description":"d","on-failure":"Drain"}`, `{"description":"d","on-failure":""}`, `{"description":"d","on-failure":1}`},
 		"prolog-finish":      {``, `{"description":"d"}`, `{"status":0}`, `{"description":"d","status":2147483648}`},
 		"epilog-start":       {``, `{"description":[]}`},
 		"epilog-finish":      {``, `{"description":"d","status":"0"}`},

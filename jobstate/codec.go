@@ -70,27 +70,17 @@ func (c *DependencyRemoveContext) write(w *jsonobj.Writer) {
 
 // described reads a context of a description alone.
 func described(o *jsonobj.Reader, m *scratch) (description string, extra json.RawMessage) {
-	for o.Next() {
-		if string(o.Key()) == "description" {
-			description = m.text(o.Value())
-		} else {
-			extra = m.other(o, extra)
-		}
+	for m.find(o, "description", &extra) {
+		description = m.text(o.Value())
 	}
-	o.Require("description")
 	return description, extra
 }
 
 func (c *PriorityContext) decode(o *jsonobj.Reader, m *scratch) {
 	*c = PriorityContext{}
-	for o.Next() {
-		if string(o.Key()) == "priority" {
-			c.Priority = uint32(min(o.Int(0, math.MaxInt64), MaxPriority))
-		} else {
-			c.Extra = m.other(o, c.Extra)
-		}
+	for m.find(o, "priority", &c.Extra) {
+		c.Priority = uint32(min(o.Int(0, math.MaxInt64), MaxPriority))
 	}
-	o.Require("priority")
 }
 
 func (c *PriorityContext) write(w *jsonobj.Writer) {
@@ -150,14 +140,9 @@ func (c *ReleaseContext) write(w *jsonobj.Writer) {
 
 func (c *FinishContext) decode(o *jsonobj.Reader, m *scratch) {
 	*c = FinishContext{}
-	for o.Next() {
-		if string(o.Key()) == "status" {
-			c.Status = status(o)
-		} else {
-			c.Extra = m.other(o, c.Extra)
-		}
+	for m.find(o, "status", &c.Extra) {
+		c.Status = status(o)
 	}
-	o.Require("status")
 }
 
 func (c *FinishContext) write(w *jsonobj.Writer) {
@@ -272,14 +257,9 @@ func (c *AllocContext) write(w *jsonobj.Writer) {
 
 func (c *ResourceUpdateContext) decode(o *jsonobj.Reader, m *scratch) {
 	*c = ResourceUpdateContext{}
-	for o.Next() {
-		if string(o.Key()) == "expiration" {
-			c.Expiration = eventlog.Timestamp(o.Float(0, math.MaxFloat64))
-		} else {
-			c.Extra = m.other(o, c.Extra)
-		}
+	for m.find(o, "expiration", &c.Extra) {
+		c.Expiration = eventlog.Timestamp(o.Float(0, math.MaxFloat64))
 	}
-	o.Require("expiration")
 }
 
 // write appends the expiration as the reference does, as a real number.
@@ -293,14 +273,9 @@ func (c *ResourceUpdateContext) write(w *jsonobj.Writer) {
 
 func (c *SetFlagsContext) decode(o *jsonobj.Reader, m *scratch) {
 	*c = SetFlagsContext{Flags: c.Flags[:0]}
-	for o.Next() {
-		if string(o.Key()) == "flags" {
-			c.Flags = m.list(o.Value(), c.Flags)
-		} else {
-			c.Extra = m.other(o, c.Extra)
-		}
+	for m.find(o, "flags", &c.Extra) {
+		c.Flags = m.list(o.Value(), c.Flags)
 	}
-	o.Require("flags")
 }
 
 func (c *SetFlagsContext) write(w *jsonobj.Writer) {

@@ -13,6 +13,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
 )
 
 // contexts generates a context of any event, within its limits.
@@ -29,6 +30,17 @@ func contexts() *rapid.Generator[jobstate.Context] {
 			return idset.Of(rapid.SliceOfN(rapid.Uint32Range(0, 1000), least, 40).Draw(t, "ranks")...)
 		}
 		names := rapid.SampledFrom([][]string{nil, {"ssd"}, {"a", "ä", "c"}}).Draw(t, "names")
+		mode := func() (m jobstate.ActionMode) {
+			switch rapid.IntRange(0, 2).Draw(t, "mode") {
+			case 0:
+				m.PerRank = true
+			case 1:
+				m.Leader = jobstate.Some(uint32(idset.MaxID))
+			}
+			m.Timeout = time.Duration(rapid.Int64Min(0).Draw(t, "timeout"))
+			m.KillTimeout = time.Duration(rapid.Int64Range(0, 99e9).Draw(t, "kill"))
+			return m
+		}
 		switch rapid.IntRange(0, 17).Draw(t, "type") {
 		case 0:
 			return &jobstate.SubmitContext{
@@ -62,17 +74,19 @@ func contexts() *rapid.Generator[jobstate.Context] {
 		case 9:
 			c := &jobstate.ActionStartContext{
 				Kind: kind, Description: text.Draw(t, "d"), Ranks: jobstate.Ranks{All: rapid.Bool().Draw(t, "all")}, Resources: names,
-				Timeout: time.Duration(rapid.Int64Min(0).Draw(t, "timeout")), KillTimeout: time.Duration(rapid.Int64Range(0, 99e9).Draw(t, "kill")),
-				Extra: extra,
+				ActionMode: mode(), Extra: extra,
 			}
 			if !c.Ranks.All {
 				c.Ranks.Set = ranks(0)
 			}
-			switch rapid.IntRange(0, 2).Draw(t, "how") {
-			case 0:
-				c.PerRank, c.Attempt = true, u32.Draw(t, "attempt")
-			case 1:
-				c.Leader, c.Attempt = jobstate.Some(uint32(idset.MaxID)), u32.Draw(t, "attempt")
+			if c.Owned() {
+				c.Attempt = u32.Draw(t, "attempt")
+			}
+			if c.Kind == jobstate.ActionHousekeeping {
+				c.OnFailure = rapid.SampledFrom([]jobstate.OnFailure{"", "drain", "hold", "release"}).Draw(t, "on failure")
+				if rapid.Bool().Draw(t, "release") {
+					c.ReleaseAfter = jobstate.Some(rapid.SampledFrom([]fsd.Duration{0, 30e9, 3600e9, fsd.Forever}).Draw(t, "after"))
+				}
 			}
 			return c
 		case 10:
@@ -85,7 +99,7 @@ func contexts() *rapid.Generator[jobstate.Context] {
 		case 12:
 			return &jobstate.FinishContext{Status: i32.Draw(t, "status"), Extra: extra}
 		case 13:
-			return &jobstate.ActionLaunchContext{Kind: kind, Description: text.Draw(t, "d"), Attempt: max(1, u32.Draw(t, "attempt")), Ranks: ranks(0), Extra: extra}
+			return &jobstate.ActionLaunchContext{Kind: kind, Description: text.Draw(t, "d"), Attempt: max(1, u32.Draw(t, "attempt")), Ranks: ranks(0), ActionMode: mode(), Extra: extra}
 		case 14:
 			return &jobstate.ActionFailContext{
 				Kind: kind, Description: text.Draw(t, "d"), Ranks: ranks(1), Cause: text.Draw(t, "cause"), Status: i32.Draw(t, "status"),
@@ -188,11 +202,18 @@ func TestEncodingRefusesWhatDecodingWould(t *testing.T) {
 		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Resources: []string{""}},
 		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Resources: []string{"a", "a"}},
 		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Resources: []string{"\xff"}},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, PerRank: true, Leader: jobstate.Some[uint32](0)},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Leader: jobstate.Some[uint32](1 << 31)},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, ActionMode: jobstate.ActionMode{PerRank: true, Leader: jobstate.Some[uint32](0)}},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, ActionMode: jobstate.ActionMode{Leader: jobstate.Some[uint32](1 << 31)}},
 		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Attempt: 1},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Timeout: -1},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, KillTimeout: -1},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, ActionMode: jobstate.ActionMode{Timeout: -1}},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, ActionMode: jobstate.ActionMode{KillTimeout: -1}},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, OnFailure: jobstate.OnFailureHold},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionEpilog, ReleaseAfter: jobstate.Some[fsd.Duration](0)},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionHousekeeping, ReleaseAfter: jobstate.Some[fsd.Duration](-1)},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionHousekeeping, OnFailure: "Drain"},
+		&jobstate.ActionStartContext{Kind: jobstate.ActionHousekeeping, Extra: json.RawMessage(`{"on-failure":"hold"}`)},
+		&jobstate.ActionLaunchContext{Kind: jobstate.ActionProlog, Attempt: 1, ActionMode: jobstate.ActionMode{PerRank: true, Leader: jobstate.Some[uint32](0)}},
+		&jobstate.ActionLaunchContext{Kind: jobstate.ActionProlog, Attempt: 1, Extra: json.RawMessage(`{"leader":1}`)},
 		&jobstate.ActionLaunchContext{Kind: jobstate.ActionProlog},
 		&jobstate.ActionLaunchContext{Attempt: 1},
 		&jobstate.ActionFailContext{Kind: jobstate.ActionProlog},
@@ -253,8 +274,12 @@ func TestContextFieldsAllSurvive(t *testing.T) {
 		&jobstate.ExceptionContext{}, &jobstate.MemoContext{},
 	} {
 		fill(t, reflect.ValueOf(c).Elem())
-		if start, ok := c.(*jobstate.ActionStartContext); ok {
-			start.Leader = jobstate.Optional[uint32]{} // which excludes PerRank
+		switch c := c.(type) { // Leader excludes PerRank
+		case *jobstate.ActionStartContext:
+			c.Leader = jobstate.Optional[uint32]{}
+			c.Kind = jobstate.ActionHousekeeping // which alone has all of the keys
+		case *jobstate.ActionLaunchContext:
+			c.Leader = jobstate.Optional[uint32]{}
 		}
 		e, err := jobstate.NewEntry(1, c)
 		require.NoError(t, err, "%T", c)
@@ -276,7 +301,11 @@ func fill(t *testing.T, v reflect.Value) {
 			f.Set(reflect.ValueOf([]jobstate.Update{{Path: "attributes.x", Value: json.RawMessage(`2`)}}))
 		case string:
 			f.SetString("text")
-		case jobstate.Optional[uint32], jobstate.Optional[int32]:
+		case jobstate.OnFailure:
+			f.SetString("hold")
+		case jobstate.ActionMode:
+			fill(t, f)
+		case jobstate.Optional[uint32], jobstate.Optional[int32], jobstate.Optional[fsd.Duration]:
 			f.FieldByName("Set").SetBool(true)
 		case eventlog.Timestamp:
 			f.SetFloat(1.25)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/fsd"
 )
 
 // EventDrained is the event that confirms a drain.
@@ -61,43 +62,66 @@ func (k ActionKind) event(prolog, epilog, housekeeping string) string {
 	}
 }
 
-// ActionStartContext is the context of prolog-start and epilog-start. RFC 21
-// knows the description alone; other writers' events have no more.
+// ActionMode says how this library runs an action. The zero value says nothing: then
+// another writer runs the action.
+type ActionMode struct {
+	// PerRank is one process on each rank. Leader is one process, on this rank, for
+	// all ranks. At most one of the two is set.
+	PerRank bool
+	Leader  Optional[uint32]
+	// Timeout counts from each launch: then the action is stopped. KillTimeout
+	// counts from the stop: then the action is given up. 0 is never.
+	Timeout, KillTimeout time.Duration
+}
+
+// Owned reports whether this library runs the action: PerRank or Leader is set.
+func (a *ActionMode) Owned() bool { return a.PerRank || a.Leader.Set }
+
+// OnFailure says what happens to a rank where housekeeping failed. The zero value, "",
+// is absent in an event.
+type OnFailure string
+
+// The values of the key on-failure.
+const (
+	OnFailureDrain   OnFailure = "drain"   // the rank is freed when its drain is confirmed
+	OnFailureHold    OnFailure = "hold"    // the rank is held until an operator decides
+	OnFailureRelease OnFailure = "release" // the rank is freed
+)
+
+// ActionStartContext is the context of prolog-start, epilog-start and
+// housekeeping-start. RFC 21 knows only the description; the events of other writers
+// have no more.
 type ActionStartContext struct {
 	Kind        ActionKind
 	Description string
-	// Ranks are those that the action holds. All is what an event without the
-	// key ranks means, and is written so; the zero value is none.
+	// Ranks are those that the action holds. All is what an event without the key
+	// ranks means, and is written so; the zero value is none.
 	Ranks Ranks
-	// Resources are the named resources that the action holds, each once and
-	// none empty.
+	// Resources are the named resources that the action holds, each once and none
+	// empty.
 	Resources []string
-
-	// How the action runs, if this library launches it: then PerRank or Leader
-	// is set, and never both.
-	PerRank bool             // one process on each rank
-	Leader  Optional[uint32] // one process, on this rank, for all ranks
-	// Timeout is when the action is stopped, counted from each launch, and
-	// KillTimeout when it is killed, counted from the stop. 0 is never.
-	Timeout, KillTimeout time.Duration
-	// Attempt is the number of the launch that comes with the start, on all
-	// ranks; 0: it is not launched yet. It needs PerRank or Leader.
+	ActionMode
+	// Attempt is the number of the launch that comes with the start, on all ranks;
+	// 0: it is not launched yet. It needs PerRank or Leader.
 	Attempt uint32
+
+	// Only housekeeping has these: when it frees ranks while others are not done
+	// (absent: never), and what happens where it failed.
+	ReleaseAfter Optional[fsd.Duration]
+	OnFailure    OnFailure
 
 	Extra json.RawMessage
 }
 
-// Owned reports whether the event says how the action runs: this library
-// launches it. Otherwise some other writer does.
-func (c *ActionStartContext) Owned() bool { return c.PerRank || c.Leader.Set }
-
-// ActionLaunchContext is the context of prolog-launch and epilog-launch: the
-// action is launched on some ranks, after the launch in its start.
+// ActionLaunchContext is the context of prolog-launch, epilog-launch and
+// housekeeping-launch: the action is launched on some ranks, after the launch in its
+// start.
 type ActionLaunchContext struct {
 	Kind        ActionKind
 	Description string
 	Attempt     uint32     // at least 1
 	Ranks       *idset.Set // nil is empty
+	ActionMode             // if the start of the action has none
 	Extra       json.RawMessage
 }
 

@@ -5,30 +5,69 @@ import (
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/jobstate/fsd"
 )
 
+// decode reads the member that o is at, if it says how an action runs.
+func (a *ActionMode) decode(o *jsonobj.Reader) bool {
+	switch string(o.Key()) {
+	case "per-rank":
+		if a.PerRank = o.Bool(); !a.PerRank {
+			o.Value().Fail(errFalse)
+		}
+	case "leader":
+		a.Leader = Some(uint32(o.Int(0, idset.MaxID)))
+	case "timeout":
+		a.Timeout = seconds(o.Value())
+	case "kill-timeout":
+		a.KillTimeout = seconds(o.Value())
+	default:
+		return false
+	}
+	return true
+}
+
+// check returns what no key alone shows.
+func (a *ActionMode) check() error {
+	if a.PerRank && a.Leader.Set {
+		return errHow
+	}
+	return nil
+}
+
+func (a *ActionMode) write(w *jsonobj.Writer) {
+	if a.PerRank {
+		w.Bool("per-rank", true)
+	}
+	if a.Leader.Set {
+		writeInt(w, "leader", int64(a.Leader.Value), 0, idset.MaxID)
+	}
+	writeSeconds(w, "timeout", a.Timeout)
+	writeSeconds(w, "kill-timeout", a.KillTimeout)
+	if err := a.check(); err != nil {
+		w.Fail("", err)
+	}
+}
+
 func (c *ActionStartContext) decode(o *jsonobj.Reader, m *scratch) {
-	*c = ActionStartContext{Kind: c.Kind, Ranks: Ranks{All: true}, Resources: c.Resources[:0]}
+	*c = ActionStartContext{Kind: m.action, Ranks: Ranks{All: true}, Resources: c.Resources[:0]}
 	for o.Next() {
-		switch string(o.Key()) {
-		case "description":
+		switch key := string(o.Key()); {
+		case key == "description":
 			c.Description = m.text(o.Value())
-		case "ranks":
+		case key == "ranks":
 			c.Ranks = Ranks{Set: m.set(o.Value())}
-		case "resources":
+		case key == "resources":
 			c.Resources = m.names(o.Value(), c.Resources)
-		case "per-rank":
-			if c.PerRank = o.Bool(); !c.PerRank {
-				o.Value().Fail(errFalse)
-			}
-		case "leader":
-			c.Leader = Some(uint32(o.Int(0, idset.MaxID)))
-		case "timeout":
-			c.Timeout = seconds(o.Value())
-		case "kill-timeout":
-			c.KillTimeout = seconds(o.Value())
-		case "attempt":
+		case key == "attempt":
 			c.Attempt = uint32(o.Int(1, math.MaxUint32))
+		case c.ActionMode.decode(o):
+		case c.Kind == ActionHousekeeping && key == "release-after":
+			c.ReleaseAfter = Some(jsonobj.Parse(o.Value(), fsd.Parse))
+		case c.Kind == ActionHousekeeping && key == "on-failure":
+			if c.OnFailure = OnFailure(m.text(o.Value())); !c.OnFailure.valid() {
+				o.Value().Fail(errOnFailure)
+			}
 		default:
 			c.Extra = m.other(o, c.Extra)
 		}
@@ -39,16 +78,16 @@ func (c *ActionStartContext) decode(o *jsonobj.Reader, m *scratch) {
 	}
 }
 
+func (f OnFailure) valid() bool {
+	return f == OnFailureDrain || f == OnFailureHold || f == OnFailureRelease
+}
+
 // check returns what no key alone shows.
 func (c *ActionStartContext) check() error {
-	switch {
-	case c.PerRank && c.Leader.Set:
-		return errHow
-	case c.Attempt > 0 && !c.Owned():
+	if c.Attempt > 0 && !c.Owned() {
 		return errAttempt
-	default:
-		return nil
 	}
+	return c.ActionMode.check()
 }
 
 func (c *ActionStartContext) write(w *jsonobj.Writer) {
@@ -57,49 +96,71 @@ func (c *ActionStartContext) write(w *jsonobj.Writer) {
 		writeSet(w, c.Ranks.Set)
 	}
 	writeNames(w, c.Resources)
-	if c.PerRank {
-		w.Bool("per-rank", true)
-	}
-	if c.Leader.Set {
-		writeInt(w, "leader", int64(c.Leader.Value), 0, idset.MaxID)
-	}
-	writeSeconds(w, "timeout", c.Timeout)
-	writeSeconds(w, "kill-timeout", c.KillTimeout)
+	c.ActionMode.write(w)
 	if c.Attempt > 0 {
 		w.Int("attempt", int64(c.Attempt))
 	}
 	if err := c.check(); err != nil {
 		w.Fail("", err)
 	}
+	if c.Kind == ActionHousekeeping {
+		c.writeHousekeeping(w)
+	} else if c.ReleaseAfter.Set || c.OnFailure != "" {
+		w.Fail("", errHousekeeping)
+	}
 	writeExtra(w, c.Extra, "description", "ranks", "resources", "per-rank", "leader", "timeout", "kill-timeout", "attempt")
 }
 
+// writeHousekeeping appends the keys that only housekeeping has.
+func (c *ActionStartContext) writeHousekeeping(w *jsonobj.Writer) {
+	if c.ReleaseAfter.Set {
+		if c.ReleaseAfter.Value < 0 {
+			w.Fail("release-after", jsonobj.ErrRange)
+		}
+		w.Text("release-after", c.ReleaseAfter.Value.String())
+	}
+	if c.OnFailure != "" {
+		if !c.OnFailure.valid() {
+			w.Fail("on-failure", errOnFailure)
+		}
+		w.Text("on-failure", string(c.OnFailure))
+	}
+	if hasKey(c.Extra, "release-after") || hasKey(c.Extra, "on-failure") {
+		w.Fail("", errExtra)
+	}
+}
+
 func (c *ActionLaunchContext) decode(o *jsonobj.Reader, m *scratch) {
-	*c = ActionLaunchContext{Kind: c.Kind}
+	*c = ActionLaunchContext{Kind: m.action}
 	for o.Next() {
-		switch string(o.Key()) {
-		case "description":
+		switch key := string(o.Key()); {
+		case key == "description":
 			c.Description = m.text(o.Value())
-		case "attempt":
+		case key == "attempt":
 			c.Attempt = uint32(o.Int(1, math.MaxUint32))
-		case "ranks":
+		case key == "ranks":
 			c.Ranks = m.set(o.Value())
+		case c.ActionMode.decode(o):
 		default:
 			c.Extra = m.other(o, c.Extra)
 		}
 	}
 	o.Require("description", "attempt", "ranks")
+	if err := c.check(); err != nil {
+		o.Value().Fail(err)
+	}
 }
 
 func (c *ActionLaunchContext) write(w *jsonobj.Writer) {
 	w.Text("description", c.Description)
 	writeInt(w, "attempt", int64(c.Attempt), 1, math.MaxUint32)
 	writeSet(w, c.Ranks)
-	writeExtra(w, c.Extra, "description", "attempt", "ranks")
+	c.ActionMode.write(w)
+	writeExtra(w, c.Extra, "description", "attempt", "ranks", "per-rank", "leader", "timeout", "kill-timeout")
 }
 
 func (c *ActionFailContext) decode(o *jsonobj.Reader, m *scratch) {
-	*c = ActionFailContext{Kind: c.Kind}
+	*c = ActionFailContext{Kind: m.action}
 	for o.Next() {
 		switch string(o.Key()) {
 		case "description":
@@ -141,7 +202,7 @@ func (c *ActionFailContext) write(w *jsonobj.Writer) {
 }
 
 func (c *ActionReleaseContext) decode(o *jsonobj.Reader, m *scratch) {
-	*c = ActionReleaseContext{Kind: c.Kind, Resources: c.Resources[:0]}
+	*c = ActionReleaseContext{Kind: m.action, Resources: c.Resources[:0]}
 	for o.Next() {
 		switch string(o.Key()) {
 		case "description":
@@ -168,7 +229,7 @@ func (c *ActionReleaseContext) write(w *jsonobj.Writer) {
 }
 
 func (c *ActionFinishContext) decode(o *jsonobj.Reader, m *scratch) {
-	*c = ActionFinishContext{Kind: c.Kind}
+	*c = ActionFinishContext{Kind: m.action}
 	for o.Next() {
 		switch string(o.Key()) {
 		case "description":
@@ -190,14 +251,9 @@ func (c *ActionFinishContext) write(w *jsonobj.Writer) {
 
 func (c *DrainedContext) decode(o *jsonobj.Reader, m *scratch) {
 	*c = DrainedContext{}
-	for o.Next() {
-		if string(o.Key()) == "ranks" {
-			c.Ranks = m.set(o.Value())
-		} else {
-			c.Extra = m.other(o, c.Extra)
-		}
+	for m.find(o, "ranks", &c.Extra) {
+		c.Ranks = m.set(o.Value())
 	}
-	o.Require("ranks")
 }
 
 func (c *DrainedContext) write(w *jsonobj.Writer) {

@@ -42,8 +42,11 @@ var (
 	errHow     = errors.New("per-rank and leader exclude each other")
 	errAttempt = errors.New("an attempt needs per-rank or leader")
 	errFalse   = errors.New("must be true")
-	errAction  = errors.New(`must be "keep" or "drop"`)
-	errFatal   = errors.New("an exception that names failed ranks is not fatal")
+
+	errOnFailure    = errors.New(`must be "drain", "hold" or "release"`)
+	errHousekeeping = errors.New("only housekeeping has release-after and on-failure")
+	errAction       = errors.New(`must be "keep" or "drop"`)
+	errFatal        = errors.New("an exception that names failed ranks is not fatal")
 )
 
 // prefix begins the text of every error of this package.

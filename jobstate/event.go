@@ -139,6 +139,7 @@ func (ev *Event) decodeContext(k kind, e eventlog.Entry) error {
 	d := jsonobj.NewDoc(raw, contextLimits())
 	o := d.Object()
 	m := &ev.mem
+	m.action = k.action()
 	switch k {
 	case kSubmit:
 		ev.submit.decode(&o, m)
@@ -168,39 +169,24 @@ func (ev *Event) decodeContext(k kind, e eventlog.Entry) error {
 		ev.drained.decode(&o, m)
 	case kMemo:
 		ev.memo.decode(&o, raw)
+	case kPrologStart, kEpilogStart, kHousekeepingStart:
+		ev.start.decode(&o, m)
+	case kPrologLaunch, kEpilogLaunch, kHousekeepingLaunch:
+		ev.launch.decode(&o, m)
+	case kPrologFail, kEpilogFail, kHousekeepingFail:
+		ev.fail.decode(&o, m)
+	case kPrologRelease, kEpilogRelease, kHousekeepingRelease:
+		ev.actionRelease.decode(&o, m)
+	case kPrologFinish, kEpilogFinish, kHousekeepingFinish:
+		ev.actionFinish.decode(&o, m)
 	default:
-		ev.decodeAction(k, &o)
+		for o.Next() { // which checks
+		}
 	}
 	if f := d.Fault(); f != nil {
 		return contextError(e.Name, f)
 	}
 	return nil
-}
-
-// decodeAction reads the context of an event of an action, and checks that of
-// an event that has none.
-func (ev *Event) decodeAction(k kind, o *jsonobj.Reader) {
-	m := &ev.mem
-	switch k {
-	case kPrologStart, kEpilogStart, kHousekeepingStart:
-		ev.start.Kind = k.action()
-		ev.start.decode(o, m)
-	case kPrologLaunch, kEpilogLaunch, kHousekeepingLaunch:
-		ev.launch.Kind = k.action()
-		ev.launch.decode(o, m)
-	case kPrologFail, kEpilogFail, kHousekeepingFail:
-		ev.fail.Kind = k.action()
-		ev.fail.decode(o, m)
-	case kPrologRelease, kEpilogRelease, kHousekeepingRelease:
-		ev.actionRelease.Kind = k.action()
-		ev.actionRelease.decode(o, m)
-	case kPrologFinish, kEpilogFinish, kHousekeepingFinish:
-		ev.actionFinish.Kind = k.action()
-		ev.actionFinish.decode(o, m)
-	default:
-		for o.Next() { // which checks
-		}
-	}
 }
 
 // needsContext reports whether the event has keys that are required.

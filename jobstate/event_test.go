@@ -119,7 +119,7 @@ func TestTimeoutsAreSeconds(t *testing.T) {
 	for _, text := range []string{"-1", "-1e-9", "9223372037", "1e10", "1e999", `"5s"`, "null", "true"} {
 		require.ErrorIs(t, ev.Decode(entry(1, "epilog-start", `{"description":"e","timeout":`+text+`}`)), jobstate.ErrContext, text)
 	}
-	b, err := jobstate.AppendContext(nil, &jobstate.ActionStartContext{Kind: jobstate.ActionEpilog, Timeout: 90 * time.Second, KillTimeout: 1})
+	b, err := jobstate.AppendContext(nil, &jobstate.ActionStartContext{Kind: jobstate.ActionEpilog, ActionMode: jobstate.ActionMode{Timeout: 90 * time.Second, KillTimeout: 1}})
 	require.NoError(t, err)
 	require.Equal(t, `{"description":"","ranks":"","timeout":90.0,"kill-timeout":0.000000001}`, string(b))
 }

@@ -22,6 +22,8 @@ func seedLogs(f *testing.F) {
 	f.Add([]byte(logOf(with(6, `prolog-start {"description":"p"}`, `jobspec-update {"attributes.a":1}`, `set-flags {"flags":["x"]}`)...)))
 	f.Add([]byte(logOf(with(6, actionEvents...)...)))
 	f.Add([]byte(logOf(with(9, `epilog-start {"description":"e","leader":0}`, `housekeeping-fail {}`, `epilog-launch {"description":"e","attempt":7,"ranks":""}`)...)))
+	f.Add([]byte(logOf(with(6, `prolog-start {"description":"p"}`, `prolog-launch {"description":"p","attempt":1,"ranks":"0","leader":0,"timeout":60.0,"kill-timeout":5.0}`)...)))
+	f.Add([]byte(logOf(with(9, `housekeeping-start {"description":"housekeeping","per-rank":true,"release-after":"30s","on-failure":"drain"}`)...)))
 	f.Add([]byte(""))
 	f.Add([]byte("\n"))
 }

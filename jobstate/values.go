@@ -21,6 +21,7 @@ const maxInterned = 64
 // scratch is what decoding reuses.
 type scratch struct {
 	extra  bool       // unknown keys are wanted
+	action ActionKind // of the event, if it is of an action
 	ranks  *idset.Set // what the key ranks names
 	failed *FailedRanks
 	texts  [8]string // the last texts met
@@ -33,6 +34,19 @@ func (m *scratch) other(o *jsonobj.Reader, extra []byte) []byte {
 		return o.Keep(extra)
 	}
 	return nil
+}
+
+// find advances to the member of the one key that an object must have. The others are
+// kept in extra. It returns false at the end.
+func (m *scratch) find(o *jsonobj.Reader, key string, extra *json.RawMessage) bool {
+	for o.Next() {
+		if string(o.Key()) == key {
+			return true
+		}
+		*extra = m.other(o, *extra)
+	}
+	o.Require(key)
+	return false
 }
 
 // member is other for a member that was read before.

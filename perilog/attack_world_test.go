@@ -167,7 +167,7 @@ func (w *world) configure() {
 		c.Epilogs = append(c.Epilogs, action(i))
 	}
 	if w.p(0.3) {
-		h := &perilog.HousekeepingConfig{OnFailure: []string{"", "hold", "drain", "release"}[w.rng.IntN(4)]}
+		h := &perilog.HousekeepingConfig{OnFailure: []jobstate.OnFailure{"", "hold", "drain", "release"}[w.rng.IntN(4)]}
 		if w.p(0.7) {
 			d := seconds(w.rng.IntN(3) * 5)
 			h.ReleaseAfter = &d

@@ -16,22 +16,22 @@ import (
 
 // Defaults of a configuration.
 const (
-	DefaultPrologTimeout = 30 * time.Minute
-	DefaultKillTimeout   = time.Minute // a shorter one drains nodes that are only slow
+	defaultPrologTimeout = 30 * time.Minute
+	defaultKillTimeout   = time.Minute // a shorter one drains nodes that are only slow
 )
 
 // Limits of a configuration.
 const (
-	MaxActions     = 256     // of one kind
-	MaxDescription = 256     // bytes
-	MaxArguments   = 1 << 12 // of a command
+	maxActions     = 256     // of one kind
+	maxDescription = 256     // bytes
+	maxArguments   = 1 << 12 // of a command
 	maxArgument    = 1 << 16 // bytes
 )
 
 // A Config says which prologs, epilogs and housekeeping the jobs of an instance
 // have. The zero Config has none. Any library for TOML, YAML or JSON can fill it by
-// its tags, and [Config.Check] checks it. A running action keeps the configuration
-// that its start has in the log.
+// its tags, and [Config.Check] checks it. A running action keeps the configuration in
+// its start event.
 type Config struct {
 	Prologs      []ActionConfig      `json:"prologs,omitempty" toml:"prologs,omitempty" yaml:"prologs,omitempty"`
 	Epilogs      []ActionConfig      `json:"epilogs,omitempty" toml:"epilogs,omitempty" yaml:"epilogs,omitempty"`
@@ -47,35 +47,35 @@ type Config struct {
 // An ActionConfig is one prolog or epilog.
 type ActionConfig struct {
 	// Description is the name in the job's log; "" means "job-manager.prolog" or
-	// "job-manager.epilog", as in flux-core. It has at most MaxDescription bytes
-	// of UTF-8 and no control characters.
+	// "job-manager.epilog", as in flux-core. It has at most 256 bytes of
+	// UTF-8 and no control characters.
 	Description string `json:"description,omitempty" toml:"description,omitempty" yaml:"description,omitempty"`
 
 	// Command may be empty if the embedder knows what to run.
 	Command []string `json:"command,omitempty" toml:"command,omitempty" yaml:"command,omitempty"`
 
 	// PerRank runs the command on each rank. Otherwise one command runs on rank
-	// Leader, which need not be one of the job's, and serves all ranks: it ends on
+	// Leader, which need not be a rank of the job, and serves all ranks. It ends on
 	// all of them at once, except on those that a control line releases earlier.
 	// When it fails, the Job drains the ranks that control lines name, and Leader
 	// if the command may still run there.
 	PerRank bool   `json:"per-rank,omitempty" toml:"per-rank,omitempty" yaml:"per-rank,omitempty"`
 	Leader  uint32 `json:"leader,omitempty" toml:"leader,omitempty" yaml:"leader,omitempty"`
 
-	// Ranks limits the action to those of the job's ranks that it names; nil is
-	// all. The action holds them and, with PerRank, runs on them. Without PerRank
-	// it also holds Leader, if that is the job's. An action with PerRank is skipped for a job that has
-	// none of Ranks. Resources are the named resources that the action holds.
+	// Ranks limits the action to these ranks of the job; nil is all. The action
+	// holds them and, with PerRank, runs on them. Without PerRank it also holds
+	// Leader, if that is a rank of the job. A job that has none of Ranks skips an
+	// action with PerRank. Resources are the named resources that the action holds.
 	Ranks     *idset.Set `json:"ranks,omitempty" toml:"ranks,omitempty" yaml:"ranks,omitempty"`
 	Resources []string   `json:"resources,omitempty" toml:"resources,omitempty" yaml:"resources,omitempty"`
 
-	// Timeout counts from the launch. 0 is the default: DefaultPrologTimeout for
-	// a prolog, no timeout for an epilog. fsd.Forever is no timeout.
+	// Timeout counts from the launch. 0 is the default: 30 minutes for a prolog,
+	// no timeout for an epilog. fsd.Forever is no timeout.
 	Timeout fsd.Duration `json:"timeout,omitempty" toml:"timeout,omitempty" yaml:"timeout,omitempty"`
 
-	// KillTimeout counts from SIGTERM until the Job gives the command up; 0 is
-	// DefaultKillTimeout. It must be finite. Kill sends SIGKILL then, which can
-	// leave orphans of the command behind.
+	// KillTimeout counts from SIGTERM until the Job gives the command up; 0 is one
+	// minute. It must be finite. Kill sends SIGKILL then, which can orphan the
+	// children of the command.
 	KillTimeout fsd.Duration `json:"kill-timeout,omitempty" toml:"kill-timeout,omitempty" yaml:"kill-timeout,omitempty"`
 	Kill        bool         `json:"kill,omitempty" toml:"kill,omitempty" yaml:"kill,omitempty"`
 
@@ -98,18 +98,18 @@ type ActionConfig struct {
 type HousekeepingConfig struct {
 	Command     []string     `json:"command,omitempty" toml:"command,omitempty" yaml:"command,omitempty"`
 	Timeout     fsd.Duration `json:"timeout,omitempty" toml:"timeout,omitempty" yaml:"timeout,omitempty"`                // 0, fsd.Forever: none
-	KillTimeout fsd.Duration `json:"kill-timeout,omitempty" toml:"kill-timeout,omitempty" yaml:"kill-timeout,omitempty"` // 0: DefaultKillTimeout
+	KillTimeout fsd.Duration `json:"kill-timeout,omitempty" toml:"kill-timeout,omitempty" yaml:"kill-timeout,omitempty"` // 0: one minute
 
-	// ReleaseAfter is partial release. nil: all ranks are freed at once, when all
-	// are done. 0: each rank is freed when it is done. A duration starts a timer
-	// when the first rank is done: the ranks that are done when it expires are
-	// freed then, and each later rank when it is done.
+	// ReleaseAfter controls partial release. nil: all ranks are freed at once, when
+	// all are done. 0: each rank is freed when it is done. A duration starts a
+	// timer when the first rank is done. When it expires, the ranks that are done
+	// are freed; after that each rank is freed when it is done.
 	ReleaseAfter *fsd.Duration `json:"release-after,omitempty" toml:"release-after,omitempty" yaml:"release-after,omitempty"`
 
 	// OnFailure says what happens to a rank where the command failed: "drain", the
 	// default, frees it when its drain is confirmed; "hold" keeps it until Rerun or
 	// ForceFinish; "release" frees it.
-	OnFailure string `json:"on-failure,omitempty" toml:"on-failure,omitempty" yaml:"on-failure,omitempty"`
+	OnFailure jobstate.OnFailure `json:"on-failure,omitempty" toml:"on-failure,omitempty" yaml:"on-failure,omitempty"`
 }
 
 // Tolerate says how many ranks of a job may fail in its prologs without the job
@@ -144,8 +144,8 @@ func (c *Config) Check() error {
 	}
 	for _, k := range []jobstate.ActionKind{jobstate.ActionProlog, jobstate.ActionEpilog} {
 		list := c.actions(k)
-		if len(list) > MaxActions {
-			bad(k.String()+"s", "has more than "+strconv.Itoa(MaxActions)+" actions")
+		if len(list) > maxActions {
+			bad(k.String()+"s", "has more than "+strconv.Itoa(maxActions)+" actions")
 			continue
 		}
 		seen := make(map[string]bool)
@@ -188,7 +188,7 @@ func (a *ActionConfig) key(k jobstate.ActionKind) Key {
 }
 
 func (a *ActionConfig) check(key string, bad func(key, reason string)) {
-	if !isLine(a.Description, MaxDescription) {
+	if !isLine(a.Description, maxDescription) {
 		bad(key+".description", "is too long, or has control characters or invalid UTF-8")
 	}
 	if a.Leader > idset.MaxID {
@@ -196,7 +196,7 @@ func (a *ActionConfig) check(key string, bad func(key, reason string)) {
 	}
 	seen := make(map[string]bool)
 	for _, name := range a.Resources {
-		if name == "" || seen[name] || !isLine(name, MaxDescription) {
+		if name == "" || seen[name] || !isLine(name, maxDescription) {
 			bad(key+".resources", "has a name that is empty, repeated, too long or not one line")
 			break
 		}
@@ -214,21 +214,14 @@ func (h *HousekeepingConfig) check(bad func(key, reason string)) {
 		bad(key+".release-after", "is not a duration")
 	}
 	switch h.OnFailure {
-	case "", onFailureDrain, onFailureHold, onFailureRelease:
+	case "", jobstate.OnFailureDrain, jobstate.OnFailureHold, jobstate.OnFailureRelease:
 	default:
 		bad(key+".on-failure", `is not "drain", "hold" or "release"`)
 	}
 }
 
-// The values of HousekeepingConfig.OnFailure.
-const (
-	onFailureDrain   = "drain"
-	onFailureHold    = "hold"
-	onFailureRelease = "release"
-)
-
 func checkCommand(key string, command []string, bad func(key, reason string)) {
-	if len(command) > MaxArguments {
+	if len(command) > maxArguments {
 		bad(key+".command", "has too many elements")
 		return
 	}

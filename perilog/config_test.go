@@ -18,13 +18,13 @@ import (
 
 // Check names every fault with its key, all of them at once.
 func TestCheckNamesEveryFaultWithItsKey(t *testing.T) {
-	long := strings.Repeat("x", MaxDescription+1)
+	long := strings.Repeat("x", maxDescription+1)
 	for _, c := range []struct {
 		fault  string
 		change func(c *Config)
 	}{
-		{"prologs has more than 256 actions", func(c *Config) { c.Prologs = make([]ActionConfig, MaxActions+1) }},
-		{"epilogs has more than 256 actions", func(c *Config) { c.Epilogs = make([]ActionConfig, MaxActions+1) }},
+		{"prologs has more than 256 actions", func(c *Config) { c.Prologs = make([]ActionConfig, maxActions+1) }},
+		{"epilogs has more than 256 actions", func(c *Config) { c.Epilogs = make([]ActionConfig, maxActions+1) }},
 		{"prologs[0].description is too long, or has control characters or invalid UTF-8", func(c *Config) { c.Prologs[0].Description = long }},
 		{"prologs[0].description is too long, or has control characters or invalid UTF-8", func(c *Config) { c.Prologs[0].Description = "a\nb" }},
 		{"prologs[0].description is too long, or has control characters or invalid UTF-8", func(c *Config) { c.Prologs[0].Description = "\xff" }},
@@ -34,11 +34,11 @@ func TestCheckNamesEveryFaultWithItsKey(t *testing.T) {
 		{"prologs[0].resources has a name that is empty, repeated, too long or not one line", func(c *Config) { c.Prologs[0].Resources = []string{""} }},
 		{"prologs[0].resources has a name that is empty, repeated, too long or not one line", func(c *Config) { c.Prologs[0].Resources = []string{"a", "b", "a"} }},
 		{"prologs[0].resources has a name that is empty, repeated, too long or not one line", func(c *Config) { c.Prologs[0].Resources = []string{long} }},
-		{"prologs[0].command has too many elements", func(c *Config) { c.Prologs[0].Command = make([]string, MaxArguments+1) }},
+		{"prologs[0].command has too many elements", func(c *Config) { c.Prologs[0].Command = make([]string, maxArguments+1) }},
 		{"prologs[0].command has an element that is too long", func(c *Config) { c.Prologs[0].Command = []string{strings.Repeat("x", maxArgument+1)} }},
 		{"prologs[0].timeout is not a duration", func(c *Config) { c.Prologs[0].Timeout = -1 }},
 		{"prologs[0].kill-timeout is not a finite duration", func(c *Config) { c.Prologs[0].KillTimeout = fsd.Forever }},
-		{"housekeeping.command has too many elements", func(c *Config) { c.Housekeeping.Command = make([]string, MaxArguments+1) }},
+		{"housekeeping.command has too many elements", func(c *Config) { c.Housekeeping.Command = make([]string, maxArguments+1) }},
 		{"housekeeping.timeout is not a duration", func(c *Config) { c.Housekeeping.Timeout = -1 }},
 		{"housekeeping.kill-timeout is not a finite duration", func(c *Config) { c.Housekeeping.KillTimeout = fsd.Forever }},
 		{"housekeeping.release-after is not a duration", func(c *Config) { d := fsd.Duration(-1); c.Housekeeping.ReleaseAfter = &d }},
@@ -72,8 +72,8 @@ func TestTheLimitsOfAConfigurationAreWithin(t *testing.T) {
 	require.NoError(t, new(Config).Check())
 	cfg := fullConfig(t)
 	a := &cfg.Prologs[0]
-	a.Description, a.Leader, a.Timeout, a.KillTimeout = strings.Repeat("x", MaxDescription), idset.MaxID, fsd.Forever, fsd.Forever-1
-	a.Command, a.Resources = make([]string, MaxArguments), []string{strings.Repeat("y", MaxDescription)}
+	a.Description, a.Leader, a.Timeout, a.KillTimeout = strings.Repeat("x", maxDescription), idset.MaxID, fsd.Forever, fsd.Forever-1
+	a.Command, a.Resources = make([]string, maxArguments), []string{strings.Repeat("y", maxDescription)}
 	a.Command[0] = strings.Repeat("z", maxArgument)
 	never := fsd.Forever
 	cfg.Housekeeping.ReleaseAfter = &never

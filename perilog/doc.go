@@ -1,8 +1,8 @@
-// Package perilog runs what happens on the nodes of a job around the job: prologs
-// before it, epilogs and housekeeping after it. It frees each node when nothing
-// holds it. It decides; the embedder stores, launches, signals and drains.
+// Package perilog runs prologs before a job, and epilogs and housekeeping after it, on
+// the nodes of the job. It frees each node when nothing holds it. It only decides: the
+// embedder stores, launches, signals and drains.
 //
-// A [Job] is one job and its nodes, used in one loop:
+// A [Job] is one job and its nodes. One loop uses it:
 //
 //	job, err := perilog.NewJob(&config, perilog.Spec{ID: id, R: r})
 //	for !job.Done() {
@@ -39,9 +39,10 @@
 //  3. Then act, and send answers. Reports carry the attempt of their launch.
 //  4. Call Tick at the deadline.
 //
-// After a restart, [RecoverJob] reads the logs. [Job.Unresolved] lists the actions
-// that need an owner: a process that reports again, [Job.Reattach], [Job.Rerun] or
-// [Job.ForceFinish]. [Holds] tells what holds which node in a log.
+// After a restart, [RecoverJob] reads the logs. [Job.Unresolved] lists the actions that
+// do not end by themselves. A process that reports again resolves one, and so do
+// [Job.Reattach], [Job.Rerun] and [Job.ForceFinish]. [Holds] reads from a log what holds
+// which node.
 //
 // # Vocabulary
 //
@@ -53,7 +54,7 @@
 //
 // # Control lines
 //
-// An action tells more by lines on its standard output:
+// An action can write control lines to its standard output:
 //
 //	perilog-control: {"version":1,"failed":"3","note":"gpu 2 is gone"}
 //	perilog-control: {"version":1,"released":"0-7"}

@@ -62,8 +62,8 @@ type Effects struct {
 	// Signal sends signals, AFTER Launch.
 	Signal []Signal
 	// Start asks the executor to start the job on [Job.R], AFTER Post is durable.
-	// After a restart it asks again. Its answers are the events start, finish and
-	// release; see also [Job.NotStarted].
+	// After a restart it asks again. It responds with the events start, finish
+	// and release; see also [Job.NotStarted].
 	Start bool
 	// Drain drains ranks, AFTER Post is durable. The ranks are held until
 	// [Job.Drained] confirms it. A node that is drained already keeps its reason
@@ -81,7 +81,8 @@ func (e Effects) IsEmpty() bool {
 	return !e.Start && len(e.Post)+len(e.Launch)+len(e.Signal)+len(e.Drain)+len(e.Outcomes) == 0 && e.Free.IsEmpty()
 }
 
-// A Launch is a command to run on each of Ranks: a single command on its leader.
+// A Launch is a command to run on each of Ranks; a single command has one rank, its
+// leader.
 type Launch struct {
 	Action  Key
 	Attempt uint32        // at least 1, greater than that of any earlier launch
@@ -91,8 +92,7 @@ type Launch struct {
 	Timeout time.Duration // 0: none
 }
 
-// A Signal is to be sent to the processes of an attempt on ranks, where they
-// still run.
+// A Signal goes to the processes of an attempt on ranks, where they still run.
 type Signal struct {
 	Action  Key
 	Attempt uint32
@@ -109,23 +109,20 @@ type Drain struct {
 // An Outcome says how an action ended on all of its ranks.
 type Outcome struct {
 	Action     Key
-	Status     int32      // the worst wait status; 0: it ended well on every rank
+	Status     int32      // the worst wait status; 0: it succeeded on every rank
 	Tolerated  bool       // the job goes on though ranks failed
 	Groups     []Group    // in the order of causes and codes; a rank is in one
-	Failed     *idset.Set // the ranks that did not end well; may be empty
+	Failed     *idset.Set // the ranks on which it did not succeed; may be empty
 	Note       string     // one line for the job's user; "" after success
 	Detail     string     // for administrators: what was reported of each rank, a line each
 	Start, End eventlog.Timestamp
 }
 
-// A Group is the ranks on which an action ended the same way.
-type Group struct {
-	Cause Cause
-	Code  int        // the exit code of CauseFailed, the signal of CauseSignaled, else 0
-	Ranks *idset.Set // not empty
-}
+// A Group is the ranks on which an action ended the same way, with the exit code of
+// CauseFailed or the signal of CauseSignaled.
+type Group = run.Group
 
-// A Report is what happened to an action where it runs.
+// A Report tells what happened to an action on a rank.
 type Report struct {
 	Action  Key
 	Kind    ReportKind
@@ -142,8 +139,8 @@ type ReportKind = run.ReportKind
 // The kinds of reports.
 const (
 	ReportStarted      = run.ReportStarted      // the command runs
-	ReportExited       = run.ReportExited       // it ended, with the wait status Status
-	ReportLaunchFailed = run.ReportLaunchFailed // it could not be launched; Status tells why, 0 for no status
+	ReportExited       = run.ReportExited       // it ended with the wait status Status
+	ReportLaunchFailed = run.ReportLaunchFailed // it could not be launched; Status may tell why
 	ReportUnreachable  = run.ReportUnreachable  // contact with the node was lost
 	ReportOutput       = run.ReportOutput       // it wrote Line to its standard output
 )
@@ -155,12 +152,12 @@ type Answer = run.Answer
 // its last report until the answer is AnswerEnded, AnswerStale or AnswerUnknown: until
 // then the log does not say that the action has ended there.
 const (
-	AnswerApplied  = run.AnswerApplied  // it is taken in
-	AnswerRepeated = run.AnswerRepeated // it was told before, or the job was shut down
+	AnswerApplied  = run.AnswerApplied  // it is accepted
+	AnswerRepeated = run.AnswerRepeated // it was reported before, or the job was shut down
 	AnswerEnded    = run.AnswerEnded    // the log says that the action has ended there
 	AnswerStale    = run.AnswerStale    // it is of an attempt that is not the latest on that rank
 	AnswerUnknown  = run.AnswerUnknown  // no such action runs on that rank
-	AnswerIgnored  = run.AnswerIgnored  // it is legal and without effect, as plain output
+	AnswerIgnored  = run.AnswerIgnored  // it is legal and has no effect, such as plain output
 )
 
 // A Cause says how an action ended on a rank. The zero Cause is invalid.
@@ -170,10 +167,10 @@ type Cause = run.Cause
 const (
 	CauseOK               = run.CauseOK               // the command exited with 0
 	CauseFailed           = run.CauseFailed           // it exited with another code
-	CauseReported         = run.CauseReported         // it named the node as failed, in a control line
-	CauseControl          = run.CauseControl          // it wrote a control line that is not understood
-	CauseSignaled         = run.CauseSignaled         // a signal that was not asked for ended it
-	CauseTimedOut         = run.CauseTimedOut         // it was past its timeout, whether it obeyed SIGTERM or not
+	CauseReported         = run.CauseReported         // a control line named the node as failed
+	CauseControl          = run.CauseControl          // it wrote an invalid control line
+	CauseSignaled         = run.CauseSignaled         // a signal ended it that the Job did not ask for
+	CauseTimedOut         = run.CauseTimedOut         // it reached its timeout
 	CauseCanceled         = run.CauseCanceled         // it was canceled, and ended within the kill timeout
 	CauseCanceledTimedOut = run.CauseCanceledTimedOut // it was canceled, and did not end within the kill timeout
 	CauseLaunchFailed     = run.CauseLaunchFailed     // it could not be launched
@@ -182,6 +179,6 @@ const (
 	CauseForced           = run.CauseForced           // an operator finished it by force
 )
 
-// ControlPrefix begins a line of output that is a control line: see the package
+// ControlPrefix begins each control line; other lines are plain output. See the package
 // documentation.
 const ControlPrefix = run.ControlPrefix

@@ -32,15 +32,15 @@ func seconds(n int) fsd.Duration { return fsd.Duration(time.Duration(n) * time.S
 // A bench is a job with an honest embedder: what is taken is durable at once.
 type bench struct {
 	testing.TB
-	cfg     *perilog.Config
-	spec    perilog.Spec
-	job     *perilog.Job
-	now     eventlog.Timestamp
-	log, hk []byte
-	freed   *idset.Set
-	finals  int
-	last    perilog.Effects // with what was taken last
-	drains  *idset.Set
+	cfg  *perilog.Config
+	spec perilog.Spec
+	job  *perilog.Job
+	now  eventlog.Timestamp
+	logs
+	freed  *idset.Set
+	finals int
+	last   perilog.Effects // with what was taken last
+	drains *idset.Set
 }
 
 // allocation returns an R of n nodes with hosts.
@@ -104,15 +104,7 @@ func (b *bench) refuse(name, context string, reason error) {
 func (b *bench) take() perilog.Effects {
 	b.Helper()
 	b.last = b.job.Take()
-	for _, r := range b.last.Post {
-		log := &b.log
-		if r.Log == perilog.LogHousekeeping {
-			log = &b.hk
-		}
-		var err error
-		*log, err = eventlog.AppendEntry(*log, r.Entry)
-		require.NoError(b, err)
-	}
+	b.store(b, b.last.Post)
 	for _, d := range b.last.Drain {
 		b.drains.UnionWith(d.Ranks)
 	}
@@ -195,4 +187,20 @@ func ranks(text string) *idset.Set {
 		panic(err)
 	}
 	return s
+}
+
+// logs are the two logs of a job.
+type logs struct{ log, hk []byte }
+
+// store appends records to the logs that they name.
+func (l *logs) store(t require.TestingT, post []perilog.Record) {
+	for _, r := range post {
+		log := &l.log
+		if r.Log == perilog.LogHousekeeping {
+			log = &l.hk
+		}
+		var err error
+		*log, err = eventlog.AppendEntry(*log, r.Entry)
+		require.NoError(t, err)
+	}
 }

@@ -49,7 +49,7 @@ type Holds struct {
 	over      bool // the job was freed, and then nothing held anything: all has left
 
 	fresh idset.Set      // what has left and was not taken
-	event jobstate.Event // scratch of Apply
+	event jobstate.Event // scratch of Apply, here and of a Job
 	ended idset.Set      // scratch: ranks on which the current event ends a hold
 	want  idset.Set      // scratch: ranks that the current event names
 }
@@ -71,8 +71,8 @@ type activeAction struct {
 }
 
 // NewHolds returns the holds of a job before its first event. r is the R that the
-// job was allocated, and may be nil. named are the job's resources without a rank,
-// such as the file system of a rabbit; duplicates count once. NewHolds retains
+// job was allocated, and may be nil. named lists the job's resources without a
+// rank, such as the file system of a rabbit; duplicates count once. NewHolds retains
 // neither.
 func NewHolds(id jobid.ID, r *rset.R, named ...string) *Holds {
 	h := &Holds{job: jobstate.NewJob(id)}

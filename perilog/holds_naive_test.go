@@ -302,7 +302,7 @@ func (n *naiveHolds) text(job *jobstate.Job) string {
 // holdsByRank returns who holds what, rank by rank.
 func holdsByRank(h *perilog.Holds, ranks []uint32) string {
 	var b strings.Builder
-	left := h.Left()
+	left := h.Released().Ranks
 	uses := map[string]int{}
 	for _, r := range ranks {
 		fmt.Fprintf(&b, "%d:", r)

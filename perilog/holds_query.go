@@ -109,26 +109,14 @@ func (h *Holds) Held() *idset.Set {
 	return held
 }
 
-// Left returns a new set of the ranks that nothing holds any more. It never
-// shrinks.
-func (h *Holds) Left() *idset.Set { return h.left.Clone() }
-
-// Released returns what has left. [rset.Rebuild] makes of it a ledger that frees each
-// rank when it leaves. It is final if the log has the event free and nothing is held.
+// Released returns what has left, which never shrinks. [rset.Rebuild] turns it into a
+// ledger that frees each rank when it leaves. It is final if the log has the event free and
+// nothing is held.
 func (h *Holds) Released() rset.Released {
-	return rset.Released{Ranks: h.Left(), Named: h.names(true), Final: h.over}
+	return rset.Released{Ranks: h.left.Clone(), Named: h.names(true), Final: h.over}
 }
 
-// Failed returns a new set of the ranks that events name as failed.
-func (h *Holds) Failed() *idset.Set { return h.failed.Clone() }
-
-// Dropped returns a new set of the failed ranks that the job gave up: they are no
-// part of its effective R.
-func (h *Holds) Dropped() *idset.Set { return h.dropped.Clone() }
-
-// AppendText appends the state in one line: the job's state, its holders, and the
-// ranks that have left, failed and were dropped. The error is always nil.
-func (h *Holds) AppendText(dst []byte) ([]byte, error) {
+func (h *Holds) appendText(dst []byte) []byte {
 	dst = append(append(dst, h.job.State().String()...), "; "...)
 	for x := range h.Holders() {
 		dst = append(dst, x.Kind.String()...)
@@ -155,7 +143,7 @@ func (h *Holds) AppendText(dst []byte) ([]byte, error) {
 			dst = append(append(dst, "; "...), s.word...)
 		}
 	}
-	return dst, nil
+	return dst
 }
 
 // appendSet appends a set after a word, or nothing if it is empty.
@@ -173,15 +161,13 @@ func appendNames(dst []byte, names []string) []byte {
 	return dst
 }
 
-// String returns the text that AppendText appends.
-func (h *Holds) String() string {
-	b, _ := h.AppendText(nil)
-	return string(b)
-}
+// String returns the state in one line: the job's state, its holders, and the ranks
+// that have left, failed and were dropped.
+func (h *Holds) String() string { return string(h.appendText(nil)) }
 
-// check returns an error if an invariant is broken: what has left is held by
-// nobody, all that is held is the job's, what was dropped has failed, and nothing
-// is kept back when everything has left.
+// check returns an error if an invariant is broken: nothing holds what has left, all
+// that is held is the job's, what was dropped has failed, and nothing is kept back when
+// everything has left.
 func (h *Holds) check() error {
 	if both := idset.Intersect(&h.left, h.Held()); !both.IsEmpty() {
 		return fmt.Errorf("perilog: I3: ranks %q have left and are held", both)

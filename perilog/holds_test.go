@@ -55,10 +55,10 @@ func newHoldsStory(t require.TestingT, ranks int, named ...string) *holdsStory {
 
 // apply folds an entry, and checks what holds after every one.
 func (s *holdsStory) apply(e eventlog.Entry) error {
-	before, left := s.holds.String(), s.holds.Left()
+	before, left := s.holds.String(), s.holds.Released().Ranks
 	_, err := s.holds.Apply(e)
 	require.NoError(s.t, s.holds.Check())
-	require.True(s.t, s.holds.Left().ContainsAll(left), "what has left never comes back")
+	require.True(s.t, s.holds.Released().Ranks.ContainsAll(left), "what has left never comes back")
 	if err != nil {
 		require.Equal(s.t, before, s.holds.String(), "an error changes nothing")
 		return err

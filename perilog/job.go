@@ -28,7 +28,7 @@ var (
 	ErrOrder = errors.New("perilog: event comes too early")
 
 	// ErrOwn is returned for an event that the Job posts itself.
-	ErrOwn = errors.New("perilog: the action is the job's own")
+	ErrOwn = errors.New("perilog: the job posts this event itself")
 
 	// ErrAction is returned when Reattach, Rerun or ForceFinish does not apply to
 	// the action or the ranks.
@@ -47,7 +47,7 @@ type Spec struct {
 	ID    jobid.ID
 	R     *rset.R  // nil if it is not known yet: see [Job.SetR]
 	Named []string // resources without a rank that the job has, such as the file system of a rabbit
-	Owner uint32   // the user id that exceptions are raised as: that of the instance
+	Owner uint32   // the user id of the instance, which raises the exceptions
 }
 
 // A Job is one job and its nodes: it folds the job's log, runs the configured
@@ -84,10 +84,10 @@ type Job struct {
 	confirmed idset.Set
 
 	effects, taken Effects
-	none           *rset.R // the empty one
-	text           []byte  // contexts of effects.Post
-	spare          []byte  // of those taken last
-	event, own     jobstate.Event
+	none           *rset.R        // the empty one
+	text           []byte         // contexts of effects.Post
+	spare          []byte         // of those taken last
+	own            jobstate.Event // scratch of post; that of Apply is in holds
 
 	stopping bool
 	stopAt   eventlog.Timestamp // 0: no deadline
@@ -127,7 +127,7 @@ type action struct {
 
 	attempts uint32 // the last one of a run that is over
 
-	foreign bool // its start does not say how it runs: somebody else wrote that
+	foreign bool // its start does not say how it runs: another writer wrote it
 
 	timeout, killTimeout time.Duration // 0: none
 
@@ -170,7 +170,7 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	}
 	size := 0
 	for first, last := range r.Ranks().Ranges() {
-		// The longest text of some of a range is that of every second id.
+		// Of all parts of a range, every second id has the longest text.
 		size += int(last-first+2) / 2 * 9
 	}
 	if size > maxRanksText {
@@ -197,14 +197,6 @@ func (j *Job) R() *rset.R {
 	}
 	r, _ := j.spec.R.Restrict(idset.Difference(&j.holds.all, &j.holds.dropped)) // which has all of them
 	return r
-}
-
-// Held returns a new set of the ranks that were not freed.
-func (j *Job) Held() *idset.Set {
-	if !j.holds.job.WasAllocated() || j.holds.revoked {
-		return new(idset.Set)
-	}
-	return j.ledger.Held()
 }
 
 // Holders yields the holders of [Holds.Holders], and housekeeping, which holds ranks
@@ -264,7 +256,7 @@ func (j *Job) find(key Key) *action {
 }
 
 // mayStart reports whether the job may be started: it is in RUN, every configured
-// prolog has ended well on a rank that is left, and no other prolog is active.
+// prolog has succeeded on a rank that is left, and no other prolog is active.
 func (j *Job) mayStart() bool {
 	return !j.stopping && j.holds.job.MayStart() && !j.holds.job.Released() && j.prologsDone() == nil
 }
@@ -285,8 +277,8 @@ func (j *Job) NotStarted() {
 	}
 }
 
-// prologsDone returns nil if every configured prolog has ended well and there is a
-// rank to start on, or what is missing.
+// prologsDone returns nil if every configured prolog has succeeded and there is a rank
+// to start on, or what is missing.
 func (j *Job) prologsDone() error {
 	h := j.holds
 	if h.failed.ContainsAll(&h.all) && !h.all.IsEmpty() {
@@ -304,13 +296,13 @@ func (j *Job) prologsDone() error {
 		if a.stage == stageFinished && a.success || a.stage == stageIdle && j.skips(a) {
 			continue
 		}
-		return fmt.Errorf("%w: %v has not ended well", ErrOrder, a.Key)
+		return fmt.Errorf("%w: %v has not succeeded", ErrOrder, a.Key)
 	}
 	return nil
 }
 
-// ranksOf returns the ranks that an action is to hold: those that the
-// configuration names, and that of a single command's leader, if it is the job's.
+// ranksOf returns the ranks that an action has to hold: those that the configuration
+// names, and the leader of a single command, if it is a rank of the job.
 func (j *Job) ranksOf(a *action) *idset.Set {
 	ranks := idset.Difference(&j.holds.all, &j.holds.dropped)
 	ranks.SubtractWith(&j.holds.left)

@@ -1,22 +1,18 @@
 package perilog
 
 import (
-	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/internal/guard"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/perilog/internal/run"
 )
 
-// Apply takes in an event that the embedder makes, such as alloc, start, finish,
-// release or an exception. The Job itself posts the events of its own actions, and
-// drained, free and clean.
+// Apply accepts an event from the embedder, such as alloc, start, finish, release or an
+// exception. The Job itself posts the events of its own actions, and drained, free and
+// clean.
 //
 // An accepted event is in Post of the next Take, and the events that follow from it
 // come after it. Do not append it to the log yourself. An event that jobstate ignores
@@ -34,14 +30,14 @@ func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome,
 	if j.advance(now); j.stopped() {
 		return 0, ErrStopped
 	}
-	if err := j.event.Decode(e); err != nil {
+	if err := j.holds.event.Decode(e); err != nil {
 		return 0, err
 	}
-	if err := j.admit(&j.event); err != nil {
+	if err := j.admit(&j.holds.event); err != nil {
 		return 0, err
 	}
-	j.hold(j.event.Context())
-	outcome, err := j.fold(&j.event)
+	j.hold(j.holds.event.Context())
+	outcome, err := j.fold(&j.holds.event)
 	if err != nil || outcome == jobstate.IgnoredDuplicate {
 		return outcome, err
 	}
@@ -91,7 +87,7 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	case key.Kind == jobstate.ActionProlog && isStart(ev.Context()) && j.startPending():
 		return fmt.Errorf("%w: %v starts while the executor is starting the job", ErrOrder, key)
 	case j.mayBeStarting() && !isStart(ev.Context()):
-		return fmt.Errorf("%w: %v ends while the executor may be starting the job: its answer comes first", ErrOrder, key)
+		return fmt.Errorf("%w: %v ends while the executor may be starting the job: its response must come first", ErrOrder, key)
 	}
 	return nil
 }
@@ -171,18 +167,14 @@ func (j *Job) record(l Log, e eventlog.Entry) {
 	j.effects.Post = append(j.effects.Post, Record{Log: l, Entry: e})
 }
 
-// post logs an event of this package's making.
+// post logs an event of this package's making in the job's log.
 func (j *Job) post(c jobstate.Context) {
 	j.hold(c)
-	log := LogJob
-	if key, ok := keyOf(c); ok && key.Kind == jobstate.ActionHousekeeping {
-		log = LogHousekeeping
-	}
-	j.postTo(log, c)
+	j.postTo(LogJob, c)
 }
 
-// postTo encodes, folds and logs an event. What is folded is what was read back, so
-// that a replay of the log folds the same.
+// postTo logs an event of this package's making. What is folded is what was read
+// back, so that a replay of the log folds the same.
 func (j *Job) postTo(log Log, c jobstate.Context) {
 	e, text, err := jobstate.EncodeEntry(j.text, j.now, c)
 	if err != nil {
@@ -190,6 +182,15 @@ func (j *Job) postTo(log Log, c jobstate.Context) {
 	}
 	j.text = text
 	j.postEntry(log, e)
+}
+
+// postAction logs an event of an action, in the log that has it.
+func (j *Job) postAction(a *action, c jobstate.Context) {
+	if a.Kind == jobstate.ActionHousekeeping {
+		j.postTo(LogHousekeeping, c)
+	} else {
+		j.post(c)
+	}
 }
 
 // postEntry folds and logs an entry.
@@ -220,11 +221,9 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 	case *jobstate.ActionStartContext:
 		j.foldStart(c, t)
 	case *jobstate.ActionLaunchContext:
-		j.foldLaunch(c, ev.Entry())
+		j.foldLaunch(c, t)
 	case *jobstate.ActionFailContext:
-		if a := j.active(c.Kind, c.Description); a != nil {
-			j.foldFail(a, t, c)
-		}
+		j.foldFail(j.active(c.Kind, c.Description), t, c)
 	case *jobstate.ActionReleaseContext:
 		if a := j.active(c.Kind, c.Description); a != nil {
 			a.run.Released(t, c.Ranks, c.Status)
@@ -250,115 +249,92 @@ func (j *Job) active(k jobstate.ActionKind, description string) *action {
 	return nil
 }
 
-// foldStart begins an action. One that the configuration does not have is run as
-// its start says, if this library wrote that; else it is somebody else's.
+// adopt adds an action that the log has and the configuration does not. It returns nil
+// if this library does not run the action, or has adopted too many.
+func (j *Job) adopt(key Key, how *jobstate.ActionMode) *action {
+	if !how.Owned() || j.adopted == maxAdopted {
+		return nil
+	}
+	a := &action{Key: key}
+	j.actions = append(j.actions, a)
+	j.adopted++
+	return a
+}
+
+// foldStart begins an action. One that the configuration does not have runs as
+// its start says, if this library wrote that; otherwise it is foreign.
 func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
-	a := j.action(Key{c.Kind, c.Description})
-	switch {
-	case a == nil && (!c.Owned() || j.adopted == maxAdopted):
+	key := Key{c.Kind, c.Description}
+	a := j.action(key)
+	if a == nil {
+		a = j.adopt(key, &c.ActionMode)
+	}
+	if a == nil || a.stage == stageActive { // a foreign start of the same name
 		return
-	case a == nil:
-		a = &action{Key: Key{c.Kind, c.Description}}
-		j.actions = append(j.actions, a)
-		j.adopted++
-	case a.stage == stageActive:
-		return // started twice by somebody else
 	}
 	a.stage, a.began, a.foreign = stageActive, t, !c.Owned()
-	ranks := j.holds.hold(a.Key).ranks.Clone()
-	a.run = j.newRun(a, c, ranks)
+	ranks := j.holds.hold(key).ranks.Clone()
+	a.run = j.newRun(a, &c.ActionMode, ranks)
 	switch {
 	case c.Attempt > 0:
 		a.run.Launch(t, c.Attempt, ranks)
 	case !c.Owned():
-		a.run.Launch(t, a.attempts+1, ranks) // somebody else did
+		a.run.Launch(t, a.attempts+1, ranks) // another writer did
 	}
 }
 
-// foldLaunch takes in a launch. Of an action that somebody else started, it says
+// foldLaunch takes in a launch. Of an action that another writer started, it says
 // how the action runs from now on, whatever the configuration says by then.
-func (j *Job) foldLaunch(c *jobstate.ActionLaunchContext, e eventlog.Entry) {
+func (j *Job) foldLaunch(c *jobstate.ActionLaunchContext, t eventlog.Timestamp) {
 	key := Key{c.Kind, c.Description}
-	a, how := j.find(key), launchedAs(e.Context)
-	if a == nil && how.Owned() && j.adopted < maxAdopted {
-		a = &action{Key: key, stage: stageActive, began: j.holds.hold(key).since, foreign: true}
-		j.actions = append(j.actions, a)
-		j.adopted++
+	a := j.find(key)
+	if a == nil {
+		if a = j.adopt(key, &c.ActionMode); a != nil {
+			a.stage, a.began, a.foreign = stageActive, j.holds.hold(key).since, true
+		}
 	}
 	if a == nil || a.stage != stageActive {
 		return
 	}
-	if a.foreign && how.Owned() {
+	if a.foreign && c.Owned() {
 		last := a.attempts + 1
 		if a.run != nil {
 			last = a.run.LastAttempt()
 		}
 		ranks := j.holds.hold(key).ranks.Clone()
-		a.foreign, a.run = false, j.newRun(a, how, ranks)
-		a.run.Launch(e.Timestamp, last, ranks) // what somebody else launched
+		a.foreign, a.run = false, j.newRun(a, &c.ActionMode, ranks)
+		a.run.Launch(t, last, ranks) // what the other writer launched
 		a.run.Lose()
 	}
-	a.run.Launch(e.Timestamp, c.Attempt, c.Ranks)
+	a.run.Launch(t, c.Attempt, c.Ranks)
 }
 
-// asLaunched returns the keys of a launch that say how an action runs whose start
-// does not.
-func (a *action) asLaunched() json.RawMessage {
-	how := "per-rank\":true"
+// mode returns how the action runs.
+func (a *action) mode() jobstate.ActionMode {
+	m := jobstate.ActionMode{PerRank: !a.single, Timeout: a.timeout, KillTimeout: a.killTimeout}
 	if a.single {
-		how = "leader\":" + strconv.Itoa(int(a.leader))
+		m.Leader = jobstate.Some(a.leader)
 	}
-	return fmt.Appendf(nil, `{"%s,"timeout":%v,"kill-timeout":%v}`, how, a.timeout.Seconds(), a.killTimeout.Seconds())
-}
-
-// launchedAs reads what asLaunched wrote, in the form of a start. It is not Owned
-// where the context says nothing of it.
-func launchedAs(context json.RawMessage) *jobstate.ActionStartContext {
-	c := new(jobstate.ActionStartContext)
-	cur := jsonscan.Object(context)
-	for cur.Next() {
-		switch string(cur.Key()) {
-		case "per-rank":
-			c.PerRank, _ = jsonscan.Bool(cur.Raw())
-		case "leader":
-			if n, ok := jsonscan.Int64(cur.Raw()); ok && n >= 0 && n <= idset.MaxID {
-				c.Leader = jobstate.Some(uint32(n))
-			}
-		case "timeout":
-			c.Timeout = seconds(cur.Raw())
-		case "kill-timeout":
-			c.KillTimeout = seconds(cur.Raw())
-		}
-	}
-	return c
-}
-
-// seconds reads a duration; what is none is 0.
-func seconds(raw []byte) time.Duration {
-	n, ok := jsonscan.Float64(raw)
-	if !ok || n < 0 {
-		return 0
-	}
-	return guard.Duration(n)
+	return m
 }
 
 // newRun returns the run of an action that has started: as its start says, or as
 // the configuration does where that says nothing.
-func (j *Job) newRun(a *action, c *jobstate.ActionStartContext, ranks *idset.Set) *run.Run {
+func (j *Job) newRun(a *action, how *jobstate.ActionMode, ranks *idset.Set) *run.Run {
 	spec := run.Spec{
-		Title: a.title(), Job: j.spec.ID.String(), Ranks: ranks,
-		PerRank: c.PerRank, Leader: c.Leader.Value, Timeout: c.Timeout, KillTimeout: c.KillTimeout,
+		Title: a.title(), Ranks: ranks,
+		PerRank: how.PerRank, Leader: how.Leader.Value, Timeout: how.Timeout, KillTimeout: how.KillTimeout,
 		Hosts: j.hosts,
 	}
 	if a.config != nil {
 		spec.Kill, spec.IgnoreControl = a.config.Kill, a.config.IgnoreControl
-		if !c.Owned() {
+		if !how.Owned() {
 			spec.PerRank, spec.Leader = a.config.PerRank, a.config.Leader
 			spec.Timeout, spec.KillTimeout = a.timeouts()
 		}
 	}
 	if spec.KillTimeout == 0 {
-		spec.KillTimeout = DefaultKillTimeout
+		spec.KillTimeout = defaultKillTimeout
 	}
 	a.single, a.leader = !spec.PerRank, spec.Leader
 	a.timeout, a.killTimeout = spec.Timeout, spec.KillTimeout
@@ -367,21 +343,21 @@ func (j *Job) newRun(a *action, c *jobstate.ActionStartContext, ranks *idset.Set
 
 // title returns the words that notes and reasons begin with: the kind, and the
 // description where it tells more.
-func (a *action) title() string {
-	if a.Description == "job-manager."+a.Kind.String() || a.Kind == jobstate.ActionHousekeeping {
-		return a.Kind.String()
+func (k Key) title() string {
+	if k.Description == "job-manager."+k.Kind.String() || k.Kind == jobstate.ActionHousekeeping {
+		return k.Kind.String()
 	}
-	return a.Key.String()
+	return k.String()
 }
 
 // timeouts returns those of the configuration, defaults filled in.
 func (a *action) timeouts() (timeout, kill time.Duration) {
 	timeout, kill = duration(a.config.Timeout), duration(a.config.KillTimeout)
 	if a.config.Timeout == 0 && a.Kind == jobstate.ActionProlog {
-		timeout = DefaultPrologTimeout
+		timeout = defaultPrologTimeout
 	}
 	if kill == 0 {
-		kill = DefaultKillTimeout
+		kill = defaultKillTimeout
 	}
 	return timeout, kill
 }
@@ -395,28 +371,28 @@ func (j *Job) hosts(ranks *idset.Set) string {
 	return part.Nodelist().String()
 }
 
-// foldFail takes in that an action failed on ranks.
+// foldFail takes in that an action failed on ranks, and their drain. The action is nil
+// if this library does not run it.
 func (j *Job) foldFail(a *action, t eventlog.Timestamp, c *jobstate.ActionFailContext) {
 	cause := run.CauseNamed(c.Cause)
-	a.run.Fold(t, run.Failure{Ranks: c.Ranks, Cause: cause, Status: c.Status, Note: c.Note, Drain: c.Drain})
+	if a != nil {
+		a.run.Fold(t, run.Failure{Ranks: c.Ranks, Cause: cause, Status: c.Status, Note: c.Note, Drain: c.Drain})
+	}
 	if c.Drain {
-		j.drains = append(j.drains, Drain{Ranks: c.Ranks.Clone(), Reason: a.run.DrainReason(cause)})
+		reason := run.DrainReason(Key{c.Kind, c.Description}.title(), cause, j.spec.ID.String())
+		j.drains = append(j.drains, Drain{Ranks: c.Ranks.Clone(), Reason: reason})
 	}
 }
 
-// foldFinish ends an action. Where the log has started it twice, somebody else
-// did, and what is left is somebody else's.
+// foldFinish ends an action. If the log has started it twice, another writer did, and
+// what is left is foreign.
 func (j *Job) foldFinish(a *action, t eventlog.Timestamp, status int32) {
 	a.finished, a.success = t, status == 0
 	a.attempts = a.run.LastAttempt()
 	a.stage, a.run = stageFinished, nil
 	if h := j.holds.hold(a.Key); h != nil {
-		a.stage = stageActive
-		as := &jobstate.ActionStartContext{PerRank: !a.single, Timeout: a.timeout, KillTimeout: a.killTimeout}
-		if a.single {
-			as.Leader = jobstate.Some(a.leader)
-		}
-		a.run = j.newRun(a, as, h.ranks.Clone())
+		how := a.mode()
+		a.stage, a.run = stageActive, j.newRun(a, &how, h.ranks.Clone())
 		a.run.Launch(t, a.attempts+1, &h.ranks)
 		a.run.Lose()
 	}

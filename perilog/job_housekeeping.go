@@ -7,7 +7,6 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/guard"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/perilog/internal/run"
@@ -27,8 +26,8 @@ import (
 // tells.
 type housekeeping struct {
 	action
-	releaseAfter *fsd.Duration
-	onFailure    string
+	releaseAfter jobstate.Optional[fsd.Duration]
+	onFailure    jobstate.OnFailure
 
 	given    idset.Set          // what has left the job's holds
 	waiting  idset.Set          // what of it was not launched
@@ -40,11 +39,14 @@ type housekeeping struct {
 	final    bool               // everything went back
 }
 
-// The keys of housekeeping-start that no other start has.
-const (
-	keyReleaseAfter = "release-after"
-	keyOnFailure    = "on-failure"
-)
+// housekeepingAction returns the action of housekeeping before its start.
+func (j *Job) housekeepingAction() action {
+	a := action{Key: Housekeeping()}
+	if c := j.cfg.Housekeeping; c != nil {
+		a.config = &ActionConfig{Command: c.Command, PerRank: true, Timeout: c.Timeout, KillTimeout: c.KillTimeout}
+	}
+	return a
+}
 
 // startHousekeeping posts the start of housekeeping where the job is to have it:
 // when it has its resources, so that no rank leaves it before.
@@ -53,25 +55,20 @@ func (j *Job) startHousekeeping() {
 	if c == nil || j.hk != nil || j.bypass() {
 		return
 	}
+	a := j.housekeepingAction()
 	s := &jobstate.ActionStartContext{
-		Kind: jobstate.ActionHousekeeping, Description: Housekeeping().Description, Ranks: jobstate.Ranks{All: true},
-		PerRank: true, Timeout: duration(c.Timeout), KillTimeout: duration(c.KillTimeout),
+		Kind: a.Kind, Description: a.Description, Ranks: jobstate.Ranks{All: true},
+		OnFailure: c.OnFailure,
 	}
-	if s.KillTimeout == 0 {
-		s.KillTimeout = DefaultKillTimeout
-	}
-	extra := []byte("{")
+	s.PerRank = true
+	s.Timeout, s.KillTimeout = a.timeouts()
 	if c.ReleaseAfter != nil {
-		extra = append(extra, `"`+keyReleaseAfter+`":`...)
-		extra = append(jsonscan.AppendString(extra, c.ReleaseAfter.String()), ',')
+		s.ReleaseAfter = jobstate.Some(*c.ReleaseAfter)
 	}
-	extra = append(extra, `"`+keyOnFailure+`":`...)
-	onFailure := c.OnFailure
-	if onFailure == "" {
-		onFailure = onFailureDrain
+	if s.OnFailure == "" {
+		s.OnFailure = jobstate.OnFailureDrain
 	}
-	s.Extra = append(jsonscan.AppendString(extra, onFailure), '}')
-	j.post(s)
+	j.postTo(LogHousekeeping, s)
 }
 
 // foldHousekeeping takes in an event of the log of housekeeping, live and in a
@@ -79,7 +76,7 @@ func (j *Job) startHousekeeping() {
 func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 	h, t := j.hk, ev.Entry().Timestamp
 	if c, ok := ev.Context().(*jobstate.ActionStartContext); ok && h == nil && c.Kind == jobstate.ActionHousekeeping {
-		j.hk = j.newHousekeeping(c, ev.Entry())
+		j.hk = j.newHousekeeping(c, t)
 		return
 	}
 	if h == nil || h.final {
@@ -122,24 +119,13 @@ func (h *housekeeping) ended(t eventlog.Timestamp) {
 }
 
 // newHousekeeping returns the housekeeping that a start tells of.
-func (j *Job) newHousekeeping(c *jobstate.ActionStartContext, e eventlog.Entry) *housekeeping {
-	h := &housekeeping{action: action{Key: Housekeeping(), stage: stageActive, began: e.Timestamp}, onFailure: onFailureDrain}
-	h.run = j.newRun(&h.action, c, j.holds.all.Clone())
-	cur := jsonscan.Object(e.Context)
-	for cur.Next() {
-		text, ok := jsonscan.String(cur.Raw())
-		if !ok {
-			continue
-		}
-		switch string(cur.Key()) {
-		case keyReleaseAfter:
-			if d, err := fsd.Parse(text); err == nil {
-				h.releaseAfter = &d
-			}
-		case keyOnFailure:
-			h.onFailure = text
-		}
+func (j *Job) newHousekeeping(c *jobstate.ActionStartContext, t eventlog.Timestamp) *housekeeping {
+	h := &housekeeping{action: j.housekeepingAction(), releaseAfter: c.ReleaseAfter, onFailure: c.OnFailure}
+	if h.onFailure == "" {
+		h.onFailure = jobstate.OnFailureDrain
 	}
+	h.stage, h.began = stageActive, t
+	h.run = j.newRun(&h.action, &c.ActionMode, j.holds.all.Clone())
 	return h
 }
 
@@ -155,45 +141,52 @@ func (j *Job) progressHousekeeping() {
 		h.waiting.UnionWith(&j.holds.fresh)
 		j.holds.fresh.SubtractWith(&j.holds.fresh)
 	}
-	if !h.waiting.IsEmpty() && j.mayLaunch(h.Kind) && j.cfg.Housekeeping != nil {
+	if !h.waiting.IsEmpty() && j.mayLaunch(h.Kind) && h.config != nil {
 		if ranks := idset.Difference(&h.waiting, &j.offline); !ranks.IsEmpty() {
 			j.relaunch(&h.action, ranks)
 		}
 	}
-	var forced idset.Set
 	for _, f := range h.run.TakeFailures() {
-		if f.Cause == run.CauseForced {
-			forced.UnionWith(f.Ranks)
-		}
-		j.postHousekeeping(&f, h.onFailure == onFailureDrain && f.Cause != run.CauseForced)
+		j.postFailure(&h.action, &f, h.onFailure == jobstate.OnFailureDrain && f.Cause != run.CauseForced)
 	}
-	for _, s := range h.run.TakeSignals() {
-		j.effects.Signal = append(j.effects.Signal, Signal{Action: h.Key, Attempt: s.Attempt, Ranks: s.Ranks, Signal: s.Signal})
+	j.takeSignals(&h.action)
+	j.readyEnds(h.run.TakeEnds())
+}
+
+// readyEnds posts which ranks may go back of those on which housekeeping has ended.
+func (j *Job) readyEnds(ends []run.RankEnd) {
+	if len(ends) == 0 {
+		return
 	}
-	var ready idset.Set
-	status := int32(0)
-	for _, e := range h.run.TakeEnds() {
-		if e.Status == 0 && !h.draining.Contains(e.Rank) || forced.Contains(e.Rank) || h.onFailure == onFailureRelease ||
-			h.onFailure == onFailureDrain && h.drained.Contains(e.Rank) {
+	ready, status := new(idset.Set), int32(0)
+	for _, e := range ends {
+		if j.hk.mayGoBack(e) {
 			ready.Insert(e.Rank)
 			status = max(status, e.Status)
 		}
 	}
 	if !ready.IsEmpty() {
-		j.readyHousekeeping(&ready, status)
+		j.readyHousekeeping(ready, status)
 	}
 }
 
-func (j *Job) postHousekeeping(f *run.Failure, drain bool) {
-	j.post(&jobstate.ActionFailContext{
-		Kind: j.hk.Kind, Description: j.hk.Description,
-		Ranks: f.Ranks, Cause: f.Cause.Name(), Status: f.Status, Note: f.Note, Drain: drain,
-	})
+// mayGoBack reports whether a rank may go back on which the work has ended, and the
+// log does not say so.
+func (h *housekeeping) mayGoBack(e run.RankEnd) bool {
+	switch {
+	case h.ready.Contains(e.Rank), h.freed.Contains(e.Rank):
+		return false
+	case e.Forced, h.onFailure == jobstate.OnFailureRelease:
+		return true
+	case e.Status == 0:
+		return !h.draining.Contains(e.Rank)
+	}
+	return h.drained.Contains(e.Rank) // which only a failure that drains asks for
 }
 
 // readyHousekeeping posts that ranks may go back.
 func (j *Job) readyHousekeeping(ranks *idset.Set, status int32) {
-	j.post(&jobstate.ActionReleaseContext{Kind: j.hk.Kind, Description: j.hk.Description, Ranks: ranks, Status: status})
+	j.postTo(LogHousekeeping, &jobstate.ActionReleaseContext{Kind: j.hk.Kind, Description: j.hk.Description, Ranks: ranks, Status: status})
 }
 
 // drainedHousekeeping posts that drains are confirmed, and that the ranks may go
@@ -204,18 +197,16 @@ func (j *Job) drainedHousekeeping(ranks *idset.Set) {
 		return
 	}
 	j.postTo(LogHousekeeping, &jobstate.DrainedContext{Ranks: part})
-	if part.SubtractWith(j.hk.run.Open()); !part.IsEmpty() { // the others may go back when the work ends there
-		j.readyHousekeeping(part, 0)
-	}
+	j.readyEnds(j.hk.run.Ends())
 }
 
 // releaseAt returns the time from which on ranks go back that are ready while
 // others are not; false if they never do, or there are none.
 func (h *housekeeping) releaseAt() (eventlog.Timestamp, bool) {
-	if h.releaseAfter == nil || *h.releaseAfter == fsd.Forever || h.first == 0 || h.ready.IsEmpty() {
+	if !h.releaseAfter.Set || h.releaseAfter.Value == fsd.Forever || h.first == 0 || h.ready.IsEmpty() {
 		return 0, false
 	}
-	at := h.first + eventlog.Timestamp(time.Duration(*h.releaseAfter).Seconds())
+	at := h.first + eventlog.Timestamp(time.Duration(h.releaseAfter.Value).Seconds())
 	return at, guard.IsTime(at)
 }
 
@@ -245,13 +236,13 @@ func (j *Job) replayHousekeeping(log []byte) error {
 	for e, err := range eventlog.Entries(log) {
 		line++
 		if err == nil {
-			err = j.event.Decode(e)
+			err = j.holds.event.Decode(e)
 		}
 		if err != nil {
 			return fmt.Errorf("perilog: housekeeping: line %d: %w", line, err)
 		}
 		j.advance(e.Timestamp)
-		j.foldHousekeeping(&j.event)
+		j.foldHousekeeping(&j.holds.event)
 	}
 	return nil
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/joblife/joblife/perilog/internal/run"
 )
 
-// Report takes in what happened where an action runs. Reports may come in any order,
-// twice, and about anything: one that makes no sense gets an answer and changes
-// nothing. A report is stale if its attempt is not the latest on that rank.
+// Report tells the Job what happened to an action on a rank. Reports may come in any
+// order, more than once, and about anything. A report that makes no sense changes
+// nothing, and the answer says why. A report is stale if its attempt is not the latest on that rank.
 //
 // A report is a check-in as well: a helper process that survived a restart repeats
 // its last report until the log says that the action has ended there. A report about
 // a lost action reattaches the action on that rank. Send the answer after the Post of
 // the next Take is durable.
 //
-// Report allocates only for failures.
+// A report allocates only if it is a failure.
 func (j *Job) Report(now eventlog.Timestamp, rep Report) Answer {
 	if j.advance(now); j.stopped() {
 		return AnswerRepeated
@@ -110,29 +110,28 @@ func (j *Job) Tick(now eventlog.Timestamp) {
 	}
 }
 
-// maxWho is how many bytes the name may have of an operator.
-const maxWho = 64
+// maxOperator is how many bytes the name of an operator may have.
+const maxOperator = 64
 
-// ForceFinish ends an action on ranks with a wait status. The argument who is the
-// operator's name for the log. The ranks may be running, lost, or waiting for their
-// node; housekeeping may also hold or drain them. Nil is all such ranks. The action
-// goes on on the others. ForceFinish signals and drains nothing.
+// ForceFinish ends an action on ranks with a wait status, and logs the name of the
+// operator. The action may be running there, be lost, or wait for the node; housekeeping
+// may also have failed there. nil means all such ranks. The action continues on the other
+// ranks. ForceFinish sends no signal and drains nothing.
 //
-// A prolog cannot be ended with status 0: its ranks count as reported failed. A
-// foreign action is finished as a whole. The error wraps ErrAction, and then nothing
-// has changed.
-func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, status int32, who string) error {
+// A prolog cannot end with status 0, since its ranks count as reported failed. A foreign
+// action ends only as a whole. The error wraps ErrAction, and then nothing has changed.
+func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, status int32, operator string) error {
 	j.enter(now)
 	a := j.action(key)
 	switch {
-	case who == "" || len(who) > maxWho || !utf8.ValidString(who) || strings.ContainsAny(who, "\n\x00"):
-		return actionError(key, "needs the name of an operator, in one line of at most 64 bytes")
+	case operator == "" || len(operator) > maxOperator || !utf8.ValidString(operator) || strings.ContainsAny(operator, "\n\x00"):
+		return actionError(key, "needs the name of an operator: one line of 1 to 64 bytes")
 	case status < 0 || key.Kind == jobstate.ActionProlog && status == 0:
-		return actionError(key, "needs a status greater than 0, or for an epilog 0")
+		return actionError(key, "needs a status of at least 0, and for a prolog of at least 1")
 	case j.stopped():
 		return ErrStopped
 	case a == nil || a.stage != stageActive:
-		return j.finishForeign(key, ranks, status, who)
+		return j.finishForeign(key, ranks, status, operator)
 	}
 	able := a.run.Open()
 	if a == j.hkAction() {
@@ -145,12 +144,12 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, sta
 		return actionError(key, "has ended, or does not run, on ranks "+idset.Difference(ranks, able).String())
 	}
 	if a.single && ranks.Contains(a.leader) && !ranks.Equal(able) {
-		return actionError(key, "runs on rank "+strconv.Itoa(int(a.leader))+" and serves others: end it on all ranks, or not there")
+		return actionError(key, "runs on rank "+strconv.Itoa(int(a.leader))+" for other ranks too: end it on all ranks, or not on this one")
 	}
 	ended := idset.Difference(ranks, a.run.Open())
-	a.run.Force(j.now, ranks, status, who)
+	a.run.Force(j.now, ranks, status, operator)
 	if !ended.IsEmpty() { // housekeeping that failed there
-		j.postHousekeeping(&run.Failure{Ranks: ended, Cause: run.CauseForced, Status: status, Note: "by " + who}, false)
+		j.postFailure(a, &run.Failure{Ranks: ended, Cause: run.CauseForced, Status: status, Note: "by " + operator}, false)
 		j.readyHousekeeping(ended, status)
 	}
 	return nil
@@ -164,21 +163,21 @@ func (j *Job) hkAction() *action {
 	return &j.hk.action
 }
 
-// finishForeign posts the finish of an action that somebody else started.
-func (j *Job) finishForeign(key Key, ranks *idset.Set, status int32, who string) error {
+// finishForeign posts the finish of a foreign action.
+func (j *Job) finishForeign(key Key, ranks *idset.Set, status int32, operator string) error {
 	switch {
 	case j.holds.job.Closed():
 		return actionError(key, "cannot be finished: the job's log is closed")
 	case j.holds.hold(key) == nil:
 		return actionError(key, "is not active")
 	case ranks != nil:
-		return actionError(key, "is somebody else's, and ends as a whole")
+		return actionError(key, "is foreign, and ends only as a whole")
 	case j.holds.job.State() == jobstate.StateNew:
 		return actionError(key, "cannot be finished before the job is validated")
 	case j.mayBeStarting():
-		return actionError(key, "cannot be finished while the executor may be starting the job: its answer comes first")
+		return actionError(key, "cannot be finished while the executor may be starting the job: its response must come first")
 	}
-	note := key.String() + " was finished by force by " + who
+	note := key.String() + " was finished by force by " + operator
 	if key.Kind == jobstate.ActionProlog && !j.holds.ending() {
 		j.startAll(jobstate.ActionEpilog)
 		j.raise(&action{Key: key}, 0, note, nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// severityNonFatal is that of an exception that tells something and changes
-// nothing, as the reference has it for epilogs.
+// severityNonFatal is the severity of an exception that changes nothing, as the reference
+// has it for epilogs.
 const severityNonFatal = 2
 
 // maxNodelist bounds the hosts that an exception names, in bytes.
@@ -109,7 +109,7 @@ func (j *Job) endWithoutRanks() {
 	})
 }
 
-// decide posts free and clean where nothing stands against them.
+// decide posts free and clean if nothing prevents them.
 func (j *Job) decide() {
 	if j.mayFree() {
 		j.postEntry(LogJob, eventlog.Entry{Timestamp: j.now, Name: jobstate.EventFree})
@@ -131,9 +131,8 @@ func (j *Job) startAll(k jobstate.ActionKind) {
 // start posts the start of an action: with its first launch, where that is on all
 // of its ranks at once.
 func (j *Job) start(a *action) {
-	c := &jobstate.ActionStartContext{
-		Kind: a.Kind, Description: a.Description, Resources: a.config.Resources, PerRank: a.config.PerRank,
-	}
+	c := &jobstate.ActionStartContext{Kind: a.Kind, Description: a.Description, Resources: a.config.Resources}
+	c.PerRank = a.config.PerRank
 	c.Timeout, c.KillTimeout = a.timeouts()
 	if !c.PerRank {
 		c.Leader = jobstate.Some(a.config.Leader)
@@ -181,19 +180,16 @@ func (j *Job) relaunch(a *action, ranks *idset.Set) {
 	attempt := a.run.LastAttempt() + 1
 	c := &jobstate.ActionLaunchContext{Kind: a.Kind, Description: a.Description, Attempt: attempt, Ranks: ranks}
 	if a.foreign {
-		c.Extra = a.asLaunched()
+		c.ActionMode = a.mode()
 	}
-	j.post(c)
+	j.postAction(a, c)
 	j.requestLaunch(a, attempt, ranks)
 }
 
 func (j *Job) requestLaunch(a *action, attempt uint32, ranks *idset.Set) {
 	l := Launch{Action: a.Key, Attempt: attempt, Ranks: ranks, Timeout: a.timeout}
-	switch {
-	case a.config != nil:
+	if a.config != nil {
 		l.Command = a.config.Command
-	case j.hk != nil && a == &j.hk.action && j.cfg.Housekeeping != nil:
-		l.Command = j.cfg.Housekeeping.Command
 	}
 	if a.single {
 		l.Serves = a.run.Open()
@@ -203,7 +199,7 @@ func (j *Job) requestLaunch(a *action, attempt uint32, ranks *idset.Set) {
 
 // progress posts what follows from what happened to a prolog or an epilog.
 func (j *Job) progress(a *action) {
-	if a.waits() && j.mayLaunch(a.Kind) {
+	if a.run.HasIdle() && j.mayLaunch(a.Kind) {
 		if idle := a.run.Idle(); !idle.IsEmpty() {
 			j.launch(a, idle)
 		}
@@ -214,6 +210,7 @@ func (j *Job) progress(a *action) {
 		}
 	}
 	j.tellFailures(a)
+	j.takeSignals(a)
 	if !a.run.Done() {
 		j.release(a)
 		return
@@ -229,17 +226,23 @@ func (j *Job) progress(a *action) {
 	}
 }
 
-// waits reports whether the action has ranks where nothing was launched.
-func (a *action) waits() bool { return a.run.HasIdle() }
-
-// tellFailures logs what failed, and asks for signals.
+// tellFailures logs what failed.
 func (j *Job) tellFailures(a *action) {
 	for _, f := range a.run.TakeFailures() {
-		j.post(&jobstate.ActionFailContext{
-			Kind: a.Kind, Description: a.Description,
-			Ranks: f.Ranks, Cause: f.Cause.Name(), Status: f.Status, Note: f.Note, Drain: f.Drain,
-		})
+		j.postFailure(a, &f, f.Drain)
 	}
+}
+
+// postFailure logs that an action failed on ranks.
+func (j *Job) postFailure(a *action, f *run.Failure, drain bool) {
+	j.postAction(a, &jobstate.ActionFailContext{
+		Kind: a.Kind, Description: a.Description,
+		Ranks: f.Ranks, Cause: f.Cause.Name(), Status: f.Status, Note: f.Note, Drain: drain,
+	})
+}
+
+// takeSignals asks for the signals of an action.
+func (j *Job) takeSignals(a *action) {
 	for _, s := range a.run.TakeSignals() {
 		j.effects.Signal = append(j.effects.Signal, Signal{Action: a.Key, Attempt: s.Attempt, Ranks: s.Ranks, Signal: s.Signal})
 	}
@@ -292,10 +295,7 @@ func (j *Job) finishEpilog(a *action) {
 func (j *Job) finish(a *action, o *run.Outcome, status int32, tolerated bool) {
 	out := Outcome{
 		Action: a.Key, Status: o.Status, Tolerated: tolerated, Failed: o.Failed,
-		Note: o.Note, Detail: o.Detail, Start: o.Start, End: o.End,
-	}
-	for _, g := range o.Groups {
-		out.Groups = append(out.Groups, Group(g))
+		Note: o.Note, Detail: o.Detail, Start: o.Start, End: o.End, Groups: o.Groups,
 	}
 	j.effects.Outcomes = append(j.effects.Outcomes, out)
 	j.post(&jobstate.ActionFinishContext{Kind: a.Kind, Description: a.Description, Status: status})
@@ -344,14 +344,6 @@ func (j *Job) askDrains() {
 		}
 	}
 	j.drains = j.drains[:0]
-	if j.holds.draining.IsEmpty() {
-		return
-	}
-	// What is left failed in an action that the configuration does not know any more.
-	if rest := idset.Difference(&j.holds.draining, &j.asked); !rest.IsEmpty() {
-		j.asked.UnionWith(rest)
-		j.effects.Drain = append(j.effects.Drain, Drain{Ranks: rest, Reason: "failed for job " + j.spec.ID.String()})
-	}
 }
 
 // free gives back what has left: to housekeeping, or out. The final fragment comes

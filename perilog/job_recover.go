@@ -36,10 +36,10 @@ func RecoverJob(now eventlog.Timestamp, c *Config, s Spec, log, hkLog []byte) (*
 	for e, err := range eventlog.Entries(log) {
 		line++
 		if err == nil {
-			err = j.event.Decode(e)
+			err = j.holds.event.Decode(e)
 		}
 		if err == nil {
-			_, err = j.fold(&j.event)
+			_, err = j.fold(&j.holds.event)
 		}
 		if err != nil {
 			return j, fmt.Errorf("perilog: line %d: %w", line, err)
@@ -71,12 +71,12 @@ func (j *Job) takeUp() error {
 		j.hk.given.UnionWith(&h.left)
 		j.hk.waiting.UnionWith(idset.Intersect(j.hk.run.Idle(), &h.left))
 		if !h.left.ContainsAll(&j.hk.freed) && !h.revoked {
-			return fmt.Errorf("%w: housekeeping freed ranks %q, which the job's log has as held", ErrOrder, idset.Difference(&j.hk.freed, &h.left))
+			return fmt.Errorf("%w: housekeeping freed ranks %q, which the job's log still holds", ErrOrder, idset.Difference(&j.hk.freed, &h.left))
 		}
 		if busy := idset.Intersect(&j.hk.freed, j.hk.run.Open()); !busy.IsEmpty() {
 			return fmt.Errorf("%w: housekeeping freed ranks %q before it ended there", ErrOrder, busy)
 		}
-		j.readyAgain()
+		j.readyEnds(j.hk.run.Ends()) // a crash came before the log had them
 	} else if h.job.HasResources() && h.left.IsEmpty() {
 		j.startHousekeeping()
 	}
@@ -101,35 +101,16 @@ func (j *Job) takeUp() error {
 	return nil
 }
 
-// readyAgain posts that housekeeping has ended on ranks where it had, as the log
-// says, and a crash came before the log said that they may go back.
-func (j *Job) readyAgain() {
-	h := j.hk
-	ranks := h.run.Cleared()
-	switch h.onFailure {
-	case onFailureRelease:
-		ranks.UnionWith(h.run.Failed())
-	case onFailureDrain:
-		ranks.UnionWith(idset.Intersect(h.run.Failed(), &h.drained))
-	}
-	for _, s := range []*idset.Set{&h.ready, &h.freed, &h.draining} {
-		ranks.SubtractWith(s)
-	}
-	if !ranks.IsEmpty() && !h.final {
-		j.readyHousekeeping(ranks, 0)
-	}
-}
-
 // A Reason says why an action is unresolved. The zero Reason is invalid.
 type Reason uint8
 
 // The reasons.
 const (
-	ReasonLost    Reason = 1 + iota // it was launched before a restart, and nobody has said what became of it
-	ReasonForeign                   // somebody else started it, and has to finish it
-	ReasonHeld                      // housekeeping failed on the ranks, and the configuration holds them
-	ReasonStart                     // the executor may have been asked to start the job: it has to say, see NotStarted
-	ReasonRemoved                   // housekeeping is to run on the ranks, and the configuration has none any more
+	ReasonLost    Reason = 1 + iota // it was launched before a restart, and no report came since
+	ReasonForeign                   // another writer started it, and has to finish it
+	ReasonHeld                      // housekeeping failed on the ranks, and holds them as configured
+	ReasonStart                     // the executor may be starting the job: apply its response, or call NotStarted
+	ReasonRemoved                   // housekeeping has to run on the ranks, and was removed from the configuration
 )
 
 // String returns "lost", "foreign", "held", "start" or "removed"; another value prints as
@@ -146,7 +127,7 @@ func (r Reason) String() string {
 type Unresolved struct {
 	Action Key // zero of ReasonStart
 	Reason Reason
-	Ranks  *idset.Set         // those concerned; a copy, not nil
+	Ranks  *idset.Set         // where it is unresolved; a copy, not nil
 	Since  eventlog.Timestamp // when the action started
 }
 
@@ -184,7 +165,7 @@ func (j *Job) Unresolved() []Unresolved {
 		}
 		add(ReasonLost, h.run.Lost())
 		add(ReasonHeld, j.failedHousekeeping())
-		if j.cfg.Housekeeping == nil {
+		if h.config == nil {
 			add(ReasonRemoved, h.waiting.Clone())
 		}
 	}
@@ -228,7 +209,7 @@ func (j *Job) Rerun(now eventlog.Timestamp, key Key, ranks *idset.Set) error {
 		return err
 	case !j.mayLaunch(key.Kind):
 		return actionError(key, "cannot be run again while the job is in "+j.holds.job.State().String()+" and waits for "+j.holds.job.Waiting().String())
-	case a.config == nil && (key.Kind != jobstate.ActionHousekeeping || j.cfg.Housekeeping == nil):
+	case a.config == nil:
 		return actionError(key, "is not in the configuration")
 	}
 	if off := idset.Intersect(ranks, &j.holds.dropped); !off.IsEmpty() && key.Kind == jobstate.ActionProlog {
@@ -261,7 +242,7 @@ func (j *Job) lost(key Key, ranks *idset.Set) (*action, *idset.Set, error) {
 	case j.stopped():
 		return nil, nil, ErrStopped
 	case a == nil:
-		return nil, nil, actionError(key, "is not run by this job: who started it has to finish it")
+		return nil, nil, actionError(key, "is foreign: its writer has to finish it")
 	case a.stage != stageActive || !a.run.HasLost():
 		return nil, nil, actionError(key, "is not lost")
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// AppendText appends the state in one line: the holds, how far each action is, and
-// what has gone back. The error is always nil.
-func (j *Job) AppendText(dst []byte) ([]byte, error) {
-	dst, _ = j.holds.AppendText(dst)
+// String returns the state in one line: the holds, how far each action is, and what
+// was freed.
+func (j *Job) String() string {
+	dst := j.holds.appendText(nil)
 	for _, a := range j.actions {
 		names := [...]string{"idle", "active", "finished"}
 		dst = fmt.Appendf(dst, "; %v: %s", a.Key, names[a.stage])
@@ -28,7 +28,7 @@ func (j *Job) AppendText(dst []byte) ([]byte, error) {
 	if j.stopping {
 		dst = append(dst, "; stopping"...)
 	}
-	return dst, nil
+	return string(dst)
 }
 
 // appendRun appends where the action is to run, runs, was lost and has not ended.
@@ -45,12 +45,6 @@ func (a *action) appendRun(dst []byte) []byte {
 		}
 	}
 	return fmt.Appendf(dst, " attempt %d", a.run.LastAttempt())
-}
-
-// String returns the text that AppendText appends.
-func (j *Job) String() string {
-	text, _ := j.AppendText(nil)
-	return string(text)
 }
 
 // check returns an error if an invariant is broken, which only a fault of this

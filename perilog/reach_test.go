@@ -85,11 +85,11 @@ func explore(t *testing.T, nodes int, config *perilog.Config) (states, ends int)
 // A scene is a job, its logs and its processes. Time stands still, so that states
 // do not differ by it.
 type scene struct {
-	t       *testing.T
-	spec    perilog.Spec
-	config  *perilog.Config
-	job     *perilog.Job
-	log, hk []byte
+	t      *testing.T
+	spec   perilog.Spec
+	config *perilog.Config
+	job    *perilog.Job
+	logs
 	procs   map[place]string // running, 0 or 1
 	attempt map[place]uint32
 	asked   bool
@@ -255,15 +255,7 @@ func (s *scene) rerun() {
 func (s *scene) take() {
 	todo := s.job.Take()
 	s.untaken = false
-	for _, r := range todo.Post {
-		log := &s.log
-		if r.Log == perilog.LogHousekeeping {
-			log = &s.hk
-		}
-		var err error
-		*log, err = eventlog.AppendEntry(*log, r.Entry)
-		require.NoError(s.t, err)
-	}
+	s.store(s.t, todo.Post)
 	for _, l := range todo.Launch {
 		for rank := range l.Ranks.All() {
 			require.False(s.t, s.freed.Contains(rank), "I3")

@@ -52,7 +52,7 @@ func fuzzConfig(choice byte) *perilog.Config {
 		c.Epilogs = []perilog.ActionConfig{{PerRank: !on(1), Timeout: seconds(30), Resources: []string{"fs"}}, {Description: "a", Ranks: idset.Of(0, 9)}}
 	}
 	if on(3) {
-		c.Housekeeping = &perilog.HousekeepingConfig{OnFailure: []string{"drain", "hold"}[choice>>5&1]}
+		c.Housekeeping = &perilog.HousekeepingConfig{OnFailure: []jobstate.OnFailure{"drain", "hold"}[choice>>5&1]}
 	}
 	if on(4) {
 		c.Tolerate = perilog.Tolerate{Count: 2, AnyFailure: true, Drop: on(5)}
@@ -62,25 +62,17 @@ func fuzzConfig(choice byte) *perilog.Config {
 
 // lifeLog is a job that lives on, and its logs.
 type lifeLog struct {
-	t       require.TestingT
-	job     *perilog.Job
-	log, hk []byte
-	now     eventlog.Timestamp
+	logs
+	t   require.TestingT
+	job *perilog.Job
+	now eventlog.Timestamp
 }
 
 // round takes what follows, does it, and tells what became of it.
 func (l *lifeLog) round(status int32) (did perilog.Effects) {
 	l.now += 10
 	todo := l.job.Take()
-	for _, p := range todo.Post {
-		log := &l.log
-		if p.Log == perilog.LogHousekeeping {
-			log = &l.hk
-		}
-		var err error
-		*log, err = eventlog.AppendEntry(*log, p.Entry)
-		require.NoError(l.t, err)
-	}
+	l.store(l.t, todo.Post)
 	for _, x := range todo.Launch {
 		for rank := range x.Ranks.All() {
 			l.job.Report(l.now, perilog.Report{Action: x.Action, Kind: perilog.ReportExited, Attempt: x.Attempt, Rank: rank, Status: status})
@@ -157,7 +149,7 @@ func FuzzRecoverJob(f *testing.F) {
 		again, err := recoverJob(log, hk)
 		require.NoError(t, err)
 		require.Equal(t, job.String(), again.String())
-		l := &lifeLog{t: t, job: job, log: bytes.Clone(log), hk: bytes.Clone(hk), now: 1e9}
+		l := &lifeLog{t: t, job: job, logs: logs{bytes.Clone(log), bytes.Clone(hk)}, now: 1e9}
 		for i := range 8 {
 			waits := l.job.Unresolved()
 			todo := l.round(int32(choice) % 2 * 256)

@@ -1,6 +1,8 @@
 package perilog_test
 
 import (
+	"bytes"
+	"fmt"
 	"testing"
 	"time"
 
@@ -91,6 +93,69 @@ func TestARerunOfHousekeepingTakesNoDrainBack(t *testing.T) {
 	require.True(t, b.freed.IsEmpty(), "HK-3: the drain is not confirmed")
 	b.drained()
 	require.Equal(t, "0", b.freed.String())
+}
+
+// A crash can come between any two records: what follows from the first is logged then.
+func TestWhatHousekeepingEndedOnGoesBackAfterACrash(t *testing.T) {
+	force := func(b *bench) { require.NoError(b, b.job.ForceFinish(b.now, hk, nil, 256, "root")) }
+	fail := func(b *bench) {
+		b.report(perilog.Report{Action: hk, Attempt: 1, Kind: perilog.ReportExited, Status: 256})
+	}
+	drained := func(b *bench) { fail(b); b.take(); b.job.Drained(b.now, ranks("0")) }
+	for name, c := range map[string]struct {
+		policy jobstate.OnFailure
+		end    func(*bench)
+		last   string // the last record that is durable
+		back   bool
+	}{
+		"a failure that is released": {jobstate.OnFailureRelease, fail, "housekeeping-fail", true},
+		"a failure that is held":     {jobstate.OnFailureHold, fail, "housekeeping-fail", false},
+		"a failure that is drained":  {jobstate.OnFailureDrain, fail, "housekeeping-fail", false},
+		"a confirmed drain":          {jobstate.OnFailureDrain, drained, "drained", true},
+		"a rank ended by force":      {jobstate.OnFailureHold, force, "housekeeping-fail", true},
+		"what is told already":       {jobstate.OnFailureRelease, fail, "housekeeping-release", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 2, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{OnFailure: c.policy}})
+			b.run()
+			b.take()
+			b.exited(hk, 1, 0)
+			c.end(b)
+			b.take()
+			const back = `{"description":"housekeeping","ranks":"0","status":256}`
+			require.Equal(t, c.back || c.last == "housekeeping-release", bytes.Contains(b.hk, []byte(back)), "in the same way live")
+			end := bytes.LastIndex(b.hk, []byte(c.last))
+			b.hk = b.hk[:end+bytes.IndexByte(b.hk[end:], '\n')+1]
+			b.freed = new(idset.Set) // the crash came before
+			b.crash()
+			var again []string
+			for _, r := range b.take().Post {
+				if r.Entry.Name == "housekeeping-release" {
+					again = append(again, string(r.Entry.Context))
+				}
+			}
+			if c.back {
+				require.Equal(t, []string{back}, again)
+			} else {
+				require.Empty(t, again)
+			}
+		})
+	}
+}
+
+func TestALogCannotMakeAJobFollowAnyNumberOfActions(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{})
+	b.take()
+	for n := range 65 {
+		b.log = fmt.Appendf(b.log, `{"timestamp":50,"name":"epilog-start","context":{"description":"e%d","per-rank":true,"attempt":1}}`+"\n", n)
+	}
+	b.crash()
+	reasons := map[perilog.Reason]int{}
+	for _, u := range b.job.Unresolved() {
+		reasons[u.Reason]++
+	}
+	require.Equal(t, 64, reasons[perilog.ReasonLost])
+	require.Equal(t, 1, reasons[perilog.ReasonForeign])
 }
 
 func TestHousekeepingThatAnOperatorEndedIsNotLaunched(t *testing.T) {
@@ -210,18 +275,6 @@ func TestAReportAfterTheDeadlineOfAShutdownIsToBeRepeated(t *testing.T) {
 	b.job.Tick(b.now + 1)
 	a := b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportExited, Rank: 0, Status: 256})
 	require.Equal(t, perilog.AnswerRepeated, a)
-}
-
-func TestHoldersOfAJobShowItsHousekeeping(t *testing.T) {
-	b := newBench(t, 2, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}})
-	b.run()
-	b.take()
-	b.exited(perilog.Housekeeping(), 0, 0)
-	var held []string
-	for h := range b.job.Holders() {
-		held = append(held, h.Kind.String()+" "+h.Ranks.String())
-	}
-	require.Equal(t, []string{"housekeeping 0-1"}, held)
 }
 
 func TestWhatAnOperatorEndedIsNotLaunched(t *testing.T) {

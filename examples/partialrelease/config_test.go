@@ -61,7 +61,7 @@ tolerate: {count: 2, ranks: "7"}
 			require.Equal(t, []string{"rabbit"}, c.Epilogs[0].Resources)
 			require.True(t, *c.Epilogs[0].CancelOnException)
 			require.Zero(t, *c.Housekeeping.ReleaseAfter)
-			require.Equal(t, "hold", c.Housekeeping.OnFailure)
+			require.EqualValues(t, "hold", c.Housekeeping.OnFailure)
 			require.Equal(t, 2, c.Tolerate.Count)
 			require.Equal(t, "7", c.Tolerate.Ranks.String())
 		})

@@ -33,6 +33,8 @@
 // Keep kept. [Writer.End] reads the object back and returns the fault of that,
 // so that what would not be read is not written.
 //
+// A [Protocol] reads and writes messages, and the lines that carry them.
+//
 // # Ownership and cost
 //
 // Values and Readers alias the text. A Doc belongs to one goroutine. Docs,

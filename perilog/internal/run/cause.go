@@ -65,7 +65,7 @@ func CauseNamed(name string) Cause {
 	return CauseFailed
 }
 
-// reported tells whether somebody said that the node failed, in contrast to a
+// reported tells whether a report said that the node failed, in contrast to a
 // failure of the command, which may be the command's own. Tolerance covers what
 // was reported.
 func (c Cause) reported() bool {
@@ -87,7 +87,7 @@ func (c Cause) drains() bool {
 	return true
 }
 
-// drainWords are the words that the reason of a drain has for a cause.
+// drainWords returns what the reason of a drain says of a cause.
 func (c Cause) drainWords() string {
 	switch c {
 	case CauseTimedOut, CauseCanceledTimedOut, CauseReported, CauseControl, CauseOffline:
@@ -178,7 +178,7 @@ func orStatus(status, other int32) int32 {
 	return status
 }
 
-// DrainReason returns the reason to drain ranks for on which the action failed.
-func (r *Run) DrainReason(c Cause) string {
-	return r.spec.Title + " " + c.drainWords() + " for job " + r.spec.Job
+// DrainReason returns the reason to drain ranks where an action failed for a cause.
+func DrainReason(title string, c Cause, job string) string {
+	return title + " " + c.drainWords() + " for job " + job
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
@@ -41,72 +42,58 @@ func ParseControl(line []byte) (Control, bool, error) {
 	if len(line) > MaxControl {
 		return Control{}, true, fmt.Errorf("%w: longer than %d bytes", ErrControl, MaxControl)
 	}
-	c, at, err := parseControl(body)
-	if err != nil {
-		return Control{}, true, fmt.Errorf("%w: offset %d: %w", ErrControl, at+len(ControlPrefix), err)
+	c, fault := parseControl(body)
+	if fault != nil {
+		fault.Offset += len(ControlPrefix)
+		return Control{}, true, fmt.Errorf("%w: %w", ErrControl, fault)
 	}
 	return c, true, nil
 }
 
-// What is wrong with a control line.
+// What is wrong with a control line, beside what package jsonobj says.
 var (
-	errVersion  = errors.New("version is not 1")
-	errFailed   = errors.New("failed is neither a boolean nor an idset of ranks")
-	errReleased = errors.New("released is not an idset of ranks")
-	errNote     = errors.New("note is not a string")
+	errVersion = errors.New("must be 1")
+	errFailed  = errors.New("must be true, false or an idset of ranks")
+	errEmpty   = errors.New("must not be empty")
 )
 
-// parseControl reads the object of a control line. After an error it returns
-// the offset.
-func parseControl(body []byte) (c Control, offset int, err error) {
-	version := int64(0)
-	cur := jsonscan.Object(body)
-	for cur.Next() {
-		ok := true
-		switch string(cur.Key()) {
+// parseControl reads the object of a control line.
+func parseControl(body []byte) (c Control, fault *jsonobj.Fault) {
+	d := jsonobj.NewDoc(body, jsonscan.Limits{})
+	o := d.Object()
+	for o.Next() {
+		v := o.Value()
+		switch string(o.Key()) {
 		case "version":
-			if version, ok = jsonscan.Int64(cur.Raw()); !ok || version != 1 {
-				return c, cur.Offset(), errVersion
+			if n, ok := jsonscan.Int64(v.Raw()); !ok || n != 1 {
+				v.Fail(errVersion)
 			}
 		case "failed":
-			if c.Self, ok = jsonscan.Bool(cur.Raw()); ok {
-				continue
-			}
-			if c.Failed, ok = ranksOf(cur.Raw()); !ok {
-				return c, cur.Offset(), errFailed
+			switch v.Kind() {
+			case jsonscan.KindBool:
+				c.Self = v.Bool()
+			case jsonscan.KindString:
+				c.Failed = ranksOf(v)
+			default:
+				v.Fail(errFailed)
 			}
 		case "released":
-			if c.Released, ok = ranksOf(cur.Raw()); !ok {
-				return c, cur.Offset(), errReleased
-			}
+			c.Released = ranksOf(v)
 		case "note":
-			if c.Note, ok = jsonscan.String(cur.Raw()); !ok {
-				return c, cur.Offset(), errNote
-			}
+			c.Note = v.Text()
 		}
 	}
-	if err := cur.Err(); err != nil {
-		var at *jsonscan.SyntaxError
-		if errors.As(err, &at) {
-			return c, at.Offset, at.Err
-		}
-		return c, cur.Offset(), err
-	}
-	if version != 1 {
-		return c, 0, errVersion
-	}
-	return c, 0, nil
+	o.Require("version")
+	return c, d.Fault()
 }
 
 // ranksOf reads an idset that is not empty.
-func ranksOf(raw []byte) (*idset.Set, bool) {
-	text, ok := jsonscan.String(raw)
-	if !ok {
-		return nil, false
-	}
-	ranks, err := idset.ParseLimit(text, maxControlRank)
-	if err != nil || ranks.IsEmpty() {
-		return nil, false
-	}
-	return ranks, true
+func ranksOf(v jsonobj.Value) *idset.Set {
+	return jsonobj.Parse(v, func(s string) (*idset.Set, error) {
+		ranks, err := idset.ParseLimit(s, maxControlRank)
+		if err == nil && ranks.IsEmpty() {
+			err = errEmpty
+		}
+		return ranks, err
+	})
 }

@@ -37,7 +37,7 @@ func flukes(ranks *idset.Set) string {
 // perRank returns the spec of a prolog on every one of the ranks.
 func perRank(t testing.TB, ranks string) Spec {
 	return Spec{
-		Title: "prolog", Job: "ƒ6VxCVPm", Ranks: set(t, ranks), PerRank: true,
+		Title: "prolog", Ranks: set(t, ranks), PerRank: true,
 		Timeout: 30 * time.Minute, KillTimeout: time.Minute, Hosts: flukes,
 	}
 }
@@ -129,7 +129,7 @@ func (r *testRun) drained() []string {
 	var out []string
 	for _, f := range r.failures {
 		if f.Drain {
-			out = append(out, r.DrainReason(f.Cause)+": "+f.Ranks.String())
+			out = append(out, DrainReason(r.spec.Title, f.Cause, "ƒ6VxCVPm")+": "+f.Ranks.String())
 		}
 	}
 	return out

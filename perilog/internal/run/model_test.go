@@ -42,7 +42,7 @@ func drawRanks(t *rapid.T, label string) *idset.Set {
 
 func newModelRun(t *rapid.T) *modelRun {
 	spec := Spec{
-		Title: "epilog", Job: "ƒ1", Ranks: drawRanks(t, "ranks"), Hosts: flukes,
+		Title: "epilog", Ranks: drawRanks(t, "ranks"), Hosts: flukes,
 		PerRank: rapid.IntRange(0, 2).Draw(t, "per rank") > 0, Leader: rapid.Uint32Range(0, maxRank).Draw(t, "leader"),
 		Timeout:     rapid.SampledFrom([]time.Duration{50 * time.Second, 0, 1}).Draw(t, "timeout"),
 		KillTimeout: rapid.SampledFrom([]time.Duration{5 * time.Second, 1, time.Hour}).Draw(t, "kill timeout"),
@@ -202,7 +202,15 @@ func (m *modelRun) checkTakes() {
 	for _, e := range r.TakeEnds() {
 		m.ends[e.Rank]++
 		require.Equal(m.t, n.ranks[e.Rank].status, e.Status)
+		require.Equal(m.t, n.ranks[e.Rank].cause == CauseForced, e.Forced)
 	}
+	ended := new(idset.Set)
+	for _, e := range r.Ends() {
+		ended.Insert(e.Rank)
+		x := n.ranks[e.Rank]
+		require.Equal(m.t, RankEnd{Rank: e.Rank, Status: x.status, Forced: x.cause == CauseForced}, e)
+	}
+	require.Equal(m.t, n.rankSet(func(x *naiveRank) bool { return x.ended }).String(), ended.String())
 	require.Equal(m.t, n.ends, m.ends)
 	for rank, x := range n.ranks {
 		require.Equal(m.t, x.ended, m.ends[rank] == 1, "each rank ends exactly once")

@@ -18,10 +18,10 @@ type Group struct {
 
 // An Outcome says how an action ended on all of its ranks.
 type Outcome struct {
-	Status   int32      // the worst wait status; 0: it ended well on every rank
+	Status   int32      // the worst wait status; 0: it succeeded on every rank
 	Groups   []Group    // in the order of causes and codes; a rank is in one
 	Failed   *idset.Set // the ranks with a status other than 0
-	Reported bool       // every failure is one that somebody reported, none the command's own
+	Reported bool       // every failure was reported; none is the command's own
 
 	// Note is one line for the job's user, of at most MaxNote bytes, such as
 	// "prolog exited with code=1 on fluke3 (rank 3)"; "" after success. Detail
@@ -87,7 +87,7 @@ func (r *Run) groups() []Group {
 	return groups
 }
 
-// code returns what tells ends of one cause apart.
+// code returns what distinguishes ends of one cause.
 func (s *slot) code() int {
 	switch s.cause {
 	case CauseFailed:

@@ -342,7 +342,7 @@ func (r *Run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who 
 			return
 		}
 		r.endSlot(s, CauseForced, status)
-		r.ended = append(r.ended, RankEnd{Rank: rank, Status: status})
+		r.ended = append(r.ended, RankEnd{Rank: rank, Status: status, Forced: true})
 		r.details.add(&r.spec, rank, CauseForced, status, who)
 		r.fail(Failure{Cause: CauseForced, Status: status, Note: "by " + who}, rank)
 	}

@@ -44,7 +44,7 @@ func TestARunIsASuccessOnlyIfEveryRankDidItsWork(t *testing.T) {
 			func(r *testRun) { r.says(2, `{"version":1,"failed":true}`); r.exit("0-3", 0) }},
 		{"a node that another names, with a note", "prolog reported node failure on fluke2 (rank 2): gpu 1 is gone", 1 << 8, CauseReported,
 			func(r *testRun) { r.says(0, `{"version":1,"failed":"2","note":"gpu 1 is gone"}`); r.exit("0-3", 0) }},
-		{"a line that is not understood", "prolog bad control line on fluke2 (rank 2): bad control line: offset 16: version is not 1",
+		{"a line that is not understood", "prolog bad control line on fluke2 (rank 2): bad control line: version: offset 16: key is missing",
 			1 << 8, CauseControl, func(r *testRun) { r.says(2, `{"failed":"2"}`); r.exit("0-3", 0) }},
 		{"a timeout that is obeyed", "prolog timed out on fluke2 (rank 2)", 15, CauseTimedOut,
 			func(r *testRun) { r.exit("0-1,3", 0); r.tick(); r.exit("2", 15) }},
@@ -296,7 +296,7 @@ func TestACommandForAllRanksEndsForAll(t *testing.T) {
 		require.Empty(t, r.ends)
 		r.exit(idset.Of(leader).String(), 3<<8)
 		require.True(t, r.Done())
-		require.Equal(t, []RankEnd{{4, 3 << 8}, {5, 3 << 8}, {6, 3 << 8}, {7, 3 << 8}}, r.ends)
+		require.Equal(t, []RankEnd{{Rank: 4, Status: 3 << 8}, {Rank: 5, Status: 3 << 8}, {Rank: 6, Status: 3 << 8}, {Rank: 7, Status: 3 << 8}}, r.ends)
 		require.Equal(t, "prolog exited with code=3 on fluke"+idset.Of(leader).String()+" (rank "+idset.Of(leader).String()+")", r.Outcome().Note)
 		require.Equal(t, "4-7", r.Outcome().Failed.String())
 		require.Empty(t, r.drained(), "it tells nothing of a node")
@@ -325,14 +325,14 @@ func TestACommandForAllRanksEndsForAll(t *testing.T) {
 func TestACommandForAllRanksReleasesAndReportsThem(t *testing.T) {
 	r := launched(t, single(t, 4, "4-9"))
 	require.Equal(t, AnswerApplied, r.says(4, `{"version":1,"released":"5-6,99"}`))
-	require.Equal(t, []RankEnd{{5, 0}, {6, 0}}, r.ends)
+	require.Equal(t, []RankEnd{{Rank: 5, Status: 0}, {Rank: 6, Status: 0}}, r.ends)
 	require.Equal(t, "4,7-9", r.Open().String())
 	require.Equal(t, AnswerEnded, r.says(4, `{"version":1,"released":"5-6"}`))
 	require.Equal(t, AnswerIgnored, r.says(4, `{"version":1,"released":"4"}`), "it runs there")
 	require.Equal(t, AnswerIgnored, r.says(4, `{"version":1,"released":"99"}`))
 	require.Equal(t, AnswerUnknown, r.says(5, `{"version":1,"released":"7"}`))
 	require.Equal(t, AnswerApplied, r.says(4, `{"version":1,"failed":"7","released":"7-8","note":"no fan"}`))
-	require.Equal(t, []RankEnd{{5, 0}, {6, 0}, {7, 256}, {8, 0}}, r.ends)
+	require.Equal(t, []RankEnd{{Rank: 5, Status: 0}, {Rank: 6, Status: 0}, {Rank: 7, Status: 256}, {Rank: 8, Status: 0}}, r.ends)
 	require.Equal(t, []string{"prolog reported node failure for job ƒ6VxCVPm: 7"}, r.drained())
 	require.Equal(t, AnswerEnded, r.says(4, `{"version":1,"failed":"8"}`), "it is done there")
 	require.False(t, r.Done())

@@ -12,7 +12,6 @@ import (
 // A Spec says what a [Run] follows.
 type Spec struct {
 	Title string // begins notes and reasons, such as "prolog" or "epilog scrub"
-	Job   string // the job's id, as notes have it
 
 	// Ranks are those that the action holds. A single command may hold none.
 	Ranks *idset.Set
@@ -118,6 +117,7 @@ type Signal struct {
 type RankEnd struct {
 	Rank   uint32
 	Status int32
+	Forced bool // an operator ended it
 }
 
 // New returns a run that has launched nothing. It retains spec.Ranks, which must not
@@ -216,10 +216,15 @@ func (r *Run) Failed() *idset.Set {
 	return r.ranks(func(s *slot) bool { return s.stage == stageEnded && s.status != 0 })
 }
 
-// Cleared returns a new set of the ranks on which the action succeeded, or which an
-// operator ended.
-func (r *Run) Cleared() *idset.Set {
-	return r.ranks(func(s *slot) bool { return s.stage == stageEnded && (s.status == 0 || s.cause == CauseForced) })
+// Ends returns every rank on which the action has ended, in their order.
+func (r *Run) Ends() []RankEnd {
+	var ends []RankEnd
+	r.each(r.spec.Ranks, func(rank uint32, s *slot) {
+		if s.stage == stageEnded {
+			ends = append(ends, RankEnd{rank, s.status, s.cause == CauseForced})
+		}
+	})
+	return ends
 }
 
 // HasIdle reports whether Idle is not empty.

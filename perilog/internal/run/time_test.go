@@ -288,7 +288,7 @@ func TestEndIdleEndsWhatWasNotLaunched(t *testing.T) {
 		r.EndIdle(t0, r.Idle(), c.cause, c.drain)
 		r.fetch()
 		require.False(t, r.HasIdle())
-		require.Equal(t, []RankEnd{{1, c.status}}, r.ends)
+		require.Equal(t, []RankEnd{{Rank: 1, Status: c.status}}, r.ends)
 		require.Equal(t, c.drains, r.drained())
 		require.Equal(t, AnswerEnded, r.Report(t0, Report{Kind: ReportStarted, Rank: 1}))
 		r.exit("0,2-3", 0)
@@ -314,7 +314,7 @@ func TestWhatIsFinishedByForceEndsAndIsRecorded(t *testing.T) {
 	r.Lose()
 	r.force("2-3", 0)
 	require.True(t, r.Done())
-	require.Equal(t, []RankEnd{{0, 0}, {1, 256}, {2, 0}, {3, 0}}, r.ends)
+	require.Equal(t, []RankEnd{{Rank: 0, Status: 0}, {Rank: 1, Status: 256, Forced: true}, {Rank: 2, Forced: true}, {Rank: 3, Forced: true}}, r.ends)
 	require.Equal(t, "forced 1-3", r.causes())
 	require.Equal(t, "1", r.Outcome().Failed.String())
 	require.Equal(t, "rank 1 (fluke1): finished by force, status 256: \"alice\"\n"+
@@ -376,7 +376,7 @@ func TestARankThatFailedIsLaunchedAgain(t *testing.T) {
 	require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportExited, Rank: 1, Attempt: 2}))
 	require.Empty(t, r.causes())
 	require.Zero(t, r.Outcome().Status, "it ended well on every rank")
-	require.Equal(t, []RankEnd{{0, 0}, {1, 256}, {1, 0}}, r.ends)
+	require.Equal(t, []RankEnd{{Rank: 0, Status: 0}, {Rank: 1, Status: 256}, {Rank: 1, Status: 0}}, r.ends)
 	require.Len(t, r.drained(), 1)
 }
 

@@ -1,0 +1,109 @@
+package exec
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+var (
+	// ErrMessage is returned when a text is not a message of RFC 32, or a value
+	// cannot be written as one. The text of the error tells the message, the key, and
+	// the offset in bytes from 0. The cause is wrapped too, such as rset.ErrSyntax.
+	ErrMessage = errors.New("exec: invalid message")
+
+	// ErrLimit is returned when a text has more than MaxBytes.
+	ErrLimit = errors.New("exec: limit exceeded")
+)
+
+// MaxBytes is the largest number of bytes of a line or a payload.
+const MaxBytes = jsonobj.MaxLine
+
+// What is wrong with a value, beside what package jsonobj says.
+var (
+	errService  = errors.New("must have 1 to 245 bytes")
+	errType     = errors.New(`must be "start", "reattached", "release", "exception" or "finish"`)
+	errOther    = errors.New("does not belong to this type of response")
+	errResource = errors.New("names no resource")
+)
+
+func protocol() *jsonobj.Protocol {
+	return &jsonobj.Protocol{Invalid: ErrMessage, Limit: ErrLimit}
+}
+
+// A Line is the envelope of a message on a stream of JSON lines, as in package
+// rset/alloc.
+type Line struct {
+	Topic   string
+	Payload json.RawMessage // an object; empty: none
+	Errnum  int             // of a failure; 0: no failure
+	Errstr  string          // of a failure, for people; may be empty
+}
+
+// ParseLine parses one line, with or without its newline: an object with a topic and
+// either a payload, which is an object, or an errnum above 0 and perhaps an errstr. A
+// line may have neither. Unknown keys are ignored. The payload is only checked to be
+// JSON, and aliases b. The error is ErrMessage or ErrLimit.
+func ParseLine(b []byte) (Line, error) {
+	l, err := protocol().ParseLine(b)
+	return Line(l), err
+}
+
+// AppendText appends the line with its newline, the payload without white space. It
+// refuses what ParseLine refuses, with ErrMessage or ErrLimit, and then returns dst as
+// it was.
+func (l Line) AppendText(dst []byte) ([]byte, error) {
+	return protocol().AppendLine(dst, jsonobj.Line(l))
+}
+
+// A Message is a payload: Hello, Start, Response or Expiration. [Append] and [Parse]
+// know their form in JSON; package encoding/json does not.
+type Message interface {
+	name() string
+	write(w *jsonobj.Writer)
+}
+
+// Append appends a payload. After an error, ErrMessage or ErrLimit, it returns dst as
+// it was. It refuses what Parse refuses.
+func Append(dst []byte, m Message) ([]byte, error) {
+	w := jsonobj.WritePayload(dst)
+	m.write(&w)
+	return protocol().EndPayload(&w, m.name())
+}
+
+// AppendMessage appends the line that carries a message, with its newline. The error
+// is ErrMessage or ErrLimit, and then it returns dst as it was.
+func AppendMessage(dst []byte, topic string, m Message) ([]byte, error) {
+	return protocol().AppendMessage(dst, topic, func(dst []byte) ([]byte, error) { return Append(dst, m) })
+}
+
+// A reader is a pointer to a message.
+type reader[M any] interface {
+	*M
+	Message
+	read(o *jsonobj.Reader)
+}
+
+// Parse parses the payload of a message M, as in Parse[Response](line.Payload). It
+// retains nothing of it. The error is ErrMessage or ErrLimit, and comes with the zero
+// message.
+//
+// The keys are those of RFC 32. Unknown ones are ignored, duplicate ones refused, and
+// missing ones too, except where the type says that a key is optional.
+func Parse[M any, P reader[M]](payload []byte) (M, error) {
+	var none P = new(M)
+	return jsonobj.ParsePayload(protocol(), none.name(), payload, func(m *M, o *jsonobj.Reader) { P(m).read(o) })
+}
+
+// readID reads a job id.
+func readID(v jsonobj.Value) jobid.ID { return jobid.ID(v.Int(0, math.MaxInt64)) }
+
+func writeID(w *jsonobj.Writer, id jobid.ID) {
+	if id > math.MaxInt64 {
+		w.Fail("id", jsonobj.ErrRange)
+	}
+	w.Int("id", int64(id))
+}

@@ -1,0 +1,40 @@
+package exec_test
+
+import (
+	"fmt"
+
+	"github.com/joblife/joblife/perilog/exec"
+)
+
+// The manager's side of one job.
+func Example() {
+	var service exec.Hello
+	for _, text := range []string{
+		`{"topic":"job-manager.exec-hello","payload":{"service":"job-exec"}}`,
+		`{"topic":"job-exec.start","payload":{"id":1,"type":"start","data":{}}}`,
+		`{"topic":"job-exec.start","payload":{"id":1,"type":"finish","data":{"status":0}}}`,
+		`{"topic":"job-exec.start","payload":{"id":1,"type":"release","data":{"ranks":"all","final":true}}}`,
+	} {
+		line, err := exec.ParseLine([]byte(text))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		switch line.Topic {
+		case exec.TopicHello:
+			service, _ = exec.Parse[exec.Hello](line.Payload)
+			out, _ := exec.Line{Topic: line.Topic}.AppendText(nil)
+			out, _ = exec.AppendMessage(out, service.StartTopic(), exec.Start{ID: 1, UserID: 1000, Jobspec: []byte(`{"version":1}`)})
+			fmt.Print(string(out))
+		case service.StartTopic():
+			r, err := exec.Parse[exec.Response](line.Payload)
+			fmt.Println(r.ID, r.Type, r.Final, err)
+		}
+	}
+	// Output:
+	// {"topic":"job-manager.exec-hello"}
+	// {"topic":"job-exec.start","payload":{"id":1,"userid":1000,"jobspec":{"version":1},"reattach":false}}
+	// ƒ2 start false <nil>
+	// ƒ2 finish false <nil>
+	// ƒ2 release true <nil>
+}

@@ -1,0 +1,90 @@
+package exec_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/perilog/exec"
+)
+
+// roundTrip reads a payload as one message. What is refused is refused with an error
+// of this package; what is read is written, and that is read and written as the same.
+func roundTrip[M any, P interface {
+	*M
+	exec.Message
+}](t *testing.T, text []byte, parse func([]byte) (M, error)) {
+	t.Helper()
+	m, err := parse(text)
+	if err != nil {
+		require.True(t, errors.Is(err, exec.ErrMessage) || errors.Is(err, exec.ErrLimit), err)
+		var zero M
+		require.Equal(t, zero, m)
+		var fault *jsonobj.Fault
+		if errors.As(err, &fault) {
+			require.True(t, fault.Offset >= 0 && fault.Offset <= len(text), err)
+		}
+		require.Less(t, len(err.Error()), 1000)
+		return
+	}
+	require.True(t, json.Valid(text))
+	kept := bytes.Clone(text)
+	clear(text)
+	first, err := exec.Append(nil, P(&m))
+	require.NoError(t, err, "what was read is written: %q", kept)
+	copy(text, kept)
+	second, err := parse(first)
+	require.NoError(t, err)
+	again, err := exec.AppendMessage(nil, exec.TopicHello, P(&second))
+	require.NoError(t, err)
+	l, err := exec.ParseLine(again)
+	require.NoError(t, err)
+	require.Equal(t, string(first), string(l.Payload))
+}
+
+func FuzzMessage(f *testing.F) {
+	for _, text := range []string{
+		`{"service":"job-exec"}`, `{"id":1,"expiration":1795226094.955132}`, `{"id":1,"expiration":-0.0}`,
+		`{"id":1,"userid":1000,"jobspec":{"version":1,"a":[1, 2.5e3,"\u0000\ud83d\ude00"]},"reattach":true,"R":` + textR + `}`,
+		`{"id":1,"type":"start","data":{}}`, `{"type":"release","id":1,"data":{"ranks":"all","final":true}}`,
+		`{"id":1,"type":"release","data":{"ranks":"0-2,7","final":false}}`, `{"id":1,"type":"finish","data":{"status":256}}`,
+		`{"id":1,"type":"exception","data":{"severity":0,"type":"exec","note":"a\nb"}}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		roundTrip(t, text, exec.Parse[exec.Hello])
+		roundTrip(t, text, exec.Parse[exec.Start])
+		roundTrip(t, text, exec.Parse[exec.Response])
+		roundTrip(t, text, exec.Parse[exec.Expiration])
+	})
+}
+
+func FuzzLine(f *testing.F) {
+	for _, text := range []string{
+		`{"topic":"job-exec.start","payload":{"id":1}}` + "\n", `{"topic":"job-manager.exec-hello","errnum":22}`,
+		` {"errstr":"\u00e9","errnum":38,"topic":"x"} `, `{"topic":"x","errnum":0,"payload":{ "a" : 1 }}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		l, err := exec.ParseLine(text)
+		if err != nil {
+			require.True(t, errors.Is(err, exec.ErrMessage) || errors.Is(err, exec.ErrLimit), err)
+			require.Zero(t, l)
+			return
+		}
+		first, err := l.AppendText(nil)
+		require.NoError(t, err)
+		require.Equal(t, 1, bytes.Count(first, []byte("\n")))
+		again, err := exec.ParseLine(first)
+		require.NoError(t, err)
+		second, err := again.AppendText(nil)
+		require.NoError(t, err)
+		require.Equal(t, string(first), string(second))
+	})
+}

@@ -1,0 +1,136 @@
+package exec
+
+import (
+	"encoding/json"
+	"math"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+)
+
+// TopicHello is the topic of Hello. Those of Start and Expiration depend on the service.
+const TopicHello = "job-manager.exec-hello"
+
+// Busy is the errnum that refuses a hello: EINVAL.
+const Busy = 22
+
+// maxService is the largest number of bytes of a service's name, so that its topics are
+// not too long.
+const maxService = 245
+
+// Hello tells the name of the service. The response has no payload, or the errnum
+// [Busy].
+type Hello struct {
+	Service string // such as "job-exec"; 1 to 245 bytes
+}
+
+// StartTopic is the topic of [Start] and [Response].
+func (m Hello) StartTopic() string { return m.Service + ".start" }
+
+// ExpirationTopic is the topic of [Expiration].
+func (m Hello) ExpirationTopic() string { return m.Service + ".expiration" }
+
+func (m Hello) name() string { return "hello request" }
+
+func (m Hello) valid() bool { return m.Service != "" && len(m.Service) <= maxService }
+
+func (m *Hello) read(o *jsonobj.Reader) {
+	for o.Next() {
+		if string(o.Key()) == "service" {
+			if m.Service = o.Text(); !m.valid() {
+				o.Value().Fail(errService)
+			}
+		}
+	}
+	o.Require("service")
+}
+
+func (m Hello) write(w *jsonobj.Writer) {
+	if !m.valid() {
+		w.Fail("service", errService)
+	}
+	w.Text("service", m.Service)
+}
+
+// A Start requests the service to start a job.
+type Start struct {
+	ID       jobid.ID        // at most 2^63-1
+	UserID   uint32          // the owner
+	Jobspec  json.RawMessage // RFC 14, an object, not checked further
+	Reattach bool            // the job was started before a restart, and should still run
+	R        *rset.R         // not empty; optional: nil, the service looks it up
+}
+
+func (m Start) name() string { return "start request" }
+
+func (m *Start) read(o *jsonobj.Reader) {
+	for o.Next() {
+		v := o.Value()
+		switch string(o.Key()) {
+		case "id":
+			m.ID = readID(v)
+		case "userid":
+			m.UserID = uint32(v.Int(0, math.MaxUint32))
+		case "jobspec":
+			if v.IsObject() {
+				m.Jobspec = v.Compact()
+			}
+		case "reattach":
+			m.Reattach = v.Bool()
+		case "R":
+			r, err := rset.Parse(v.Raw())
+			if err == nil && r.IsEmpty() {
+				err = errResource
+			}
+			if m.R = r; err != nil {
+				v.Fail(err)
+			}
+		}
+	}
+	o.Require("id", "userid", "jobspec", "reattach")
+}
+
+func (m Start) write(w *jsonobj.Writer) {
+	writeID(w, m.ID)
+	w.Int("userid", int64(m.UserID))
+	w.Object("jobspec", m.Jobspec)
+	w.Bool("reattach", m.Reattach)
+	if m.R == nil {
+		return
+	}
+	if m.R.IsEmpty() {
+		w.Fail("R", errResource)
+	}
+	w.Append("R", m.R.AppendJSON)
+}
+
+// An Expiration tells the service that the expiration of a job has changed. The
+// response has no payload.
+type Expiration struct {
+	ID         jobid.ID
+	Expiration eventlog.Timestamp // 0: never
+}
+
+func (m Expiration) name() string { return "expiration request" }
+
+func (m *Expiration) read(o *jsonobj.Reader) {
+	for o.Next() {
+		switch string(o.Key()) {
+		case "id":
+			m.ID = readID(o.Value())
+		case "expiration":
+			m.Expiration = eventlog.Timestamp(o.Float(0, math.MaxFloat64))
+		}
+	}
+	o.Require("id", "expiration")
+}
+
+func (m Expiration) write(w *jsonobj.Writer) {
+	writeID(w, m.ID)
+	if m.Expiration < 0 {
+		w.Fail("expiration", jsonobj.ErrRange)
+	}
+	w.Float("expiration", float64(m.Expiration))
+}

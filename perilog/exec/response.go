@@ -1,0 +1,151 @@
+package exec
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+)
+
+// A ResponseType says what a [Response] is. The zero ResponseType is invalid.
+type ResponseType uint8
+
+// The types of responses. A final release is the last one of a job.
+const (
+	ResponseStart      ResponseType = 1 + iota // the job shells have started
+	ResponseReattached                         // the service has found the job again; it answers Start.Reattach
+	ResponseRelease                            // the service is done with ranks
+	ResponseException                          // an exception is to be raised on the job; comes at any time
+	ResponseFinish                             // the job shells have ended
+)
+
+// typeNames are the types on the wire.
+var typeNames = [...]string{"", "start", "reattached", "release", "exception", "finish"}
+
+// String returns the name on the wire, such as "release"; another value prints as
+// ResponseType(n).
+func (t ResponseType) String() string {
+	if t.valid() {
+		return typeNames[t]
+	}
+	return "ResponseType(" + strconv.Itoa(int(t)) + ")"
+}
+
+func (t ResponseType) valid() bool { return t > 0 && int(t) < len(typeNames) }
+
+// An Exception is one that the service raises (RFC 21).
+type Exception struct {
+	Type     string
+	Severity uint8  // at most 7; 0 is fatal
+	Note     string // optional
+}
+
+// maxSeverity is the largest severity of an exception.
+const maxSeverity = 7
+
+// A Response is one of the service's responses to a [Start].
+type Response struct {
+	ID   jobid.ID
+	Type ResponseType
+
+	Ranks     *idset.Set // of ResponseRelease: nil is all; else nil
+	Final     bool       // of ResponseRelease: the service is done with the job
+	Exception Exception  // of ResponseException, else zero
+	Status    int32      // of ResponseFinish: the largest wait status, as wait(2) gives it; else 0
+}
+
+func (m Response) name() string { return "start response" }
+
+func (m *Response) read(o *jsonobj.Reader) {
+	var data jsonobj.Value
+	for o.Next() {
+		switch string(o.Key()) {
+		case "id":
+			m.ID = readID(o.Value())
+		case "type":
+			text := string(o.Value().TextBytes())
+			for t := ResponseStart; t.valid(); t++ {
+				if typeNames[t] == text {
+					m.Type = t
+				}
+			}
+			if m.Type == 0 {
+				o.Value().Fail(errType)
+			}
+		case "data":
+			data = o.Value()
+		}
+	}
+	o.Require("id", "type", "data")
+	d := data.Object()
+	for d.Next() {
+		switch v := d.Value(); m.Type.String() + " " + string(d.Key()) {
+		case "release ranks":
+			if string(v.TextBytes()) != "all" {
+				m.Ranks = jsonobj.Parse(v, func(s string) (*idset.Set, error) { return idset.ParseLimit(s, rset.MaxRank) })
+			}
+		case "release final":
+			m.Final = v.Bool()
+		case "exception type":
+			m.Exception.Type = v.Text()
+		case "exception severity":
+			m.Exception.Severity = uint8(v.Int(0, maxSeverity))
+		case "exception note":
+			m.Exception.Note = v.Text()
+		case "finish status":
+			m.Status = int32(v.Int(math.MinInt32, math.MaxInt32))
+		}
+	}
+	switch m.Type {
+	case ResponseRelease:
+		d.Require("ranks", "final")
+	case ResponseException:
+		d.Require("severity", "type")
+	case ResponseFinish:
+		d.Require("status")
+	}
+}
+
+func (m Response) write(w *jsonobj.Writer) {
+	if !m.Type.valid() {
+		w.Fail("type", errType)
+	}
+	writeID(w, m.ID)
+	w.Text("type", m.Type.String())
+	w.Open("data")
+	switch m.Type {
+	case ResponseRelease:
+		ranks := "all"
+		if m.Ranks != nil {
+			ranks = m.Ranks.String()
+		}
+		if most, ok := m.Ranks.Max(); ok && most > rset.MaxRank {
+			w.Fail("ranks", jsonobj.ErrRange)
+		}
+		w.Text("ranks", ranks)
+		w.Bool("final", m.Final)
+	case ResponseException:
+		if m.Exception.Severity > maxSeverity {
+			w.Fail("severity", jsonobj.ErrRange)
+		}
+		w.Int("severity", int64(m.Exception.Severity))
+		w.Text("type", m.Exception.Type)
+		if m.Exception.Note != "" {
+			w.Text("note", m.Exception.Note)
+		}
+	case ResponseFinish:
+		w.Int("status", int64(m.Status))
+	}
+	w.Close()
+	switch {
+	case m.Type != ResponseRelease && (m.Ranks != nil || m.Final):
+		w.Fail("ranks", errOther)
+	case m.Type != ResponseException && m.Exception != Exception{}:
+		w.Fail("severity", errOther)
+	case m.Type != ResponseFinish && m.Status != 0:
+		w.Fail("status", errOther)
+	}
+}
