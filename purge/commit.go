@@ -42,8 +42,8 @@ func (x *Index) Claim(p Plan) (Plan, error) {
 	if x.claims == nil {
 		x.claims = make(map[uint64]Plan)
 	}
-	kept := p
-	kept.Jobs, kept.Expired = slices.Clone(p.Jobs), slices.Clone(p.Expired)
+	kept := p // its jobs are those of its slots
+	kept.Jobs, kept.Tombstones, kept.Expired = nil, nil, slices.Clone(p.Expired)
 	x.claims[p.claim] = kept
 	x.leaving += len(p.Jobs)
 	x.gen++
@@ -126,7 +126,7 @@ func (x *Index) addTombstones(p *Plan) {
 		count = x.cfg.TombstoneCount.Value
 	}
 	last := p.Jobs[max(0, len(p.Jobs)-count):]
-	p.Tombstones = records(last)
+	p.Tombstones, p.tombs = records(last), len(last)
 	over, most := x.ended.len()+len(last)-count, len(p.Jobs)+MaxBatch
 	now, age := x.believed(p), x.cfg.TombstoneAge
 	if n := min(over, most); n > 0 {
@@ -155,12 +155,17 @@ func records(jobs []Candidate) []Record {
 // claimed returns the plan that was claimed, or an error of category ErrStale.
 func (x *Index) claimed(p Plan) (Plan, error) {
 	c, ok := x.claims[p.claim]
-	switch {
-	case !ok:
+	if !ok {
 		return Plan{}, stale("is not claimed, or was committed or aborted before")
-	case !slices.Equal(c.Jobs, p.Jobs):
+	}
+	same := len(c.slots) == len(p.Jobs)
+	for i := 0; same && i < len(p.Jobs); i++ {
+		same = x.jobs.record(c.slots[i]) == p.Jobs[i].Record
+	}
+	if !same {
 		return Plan{}, stale("is not what was claimed")
 	}
+	c.Jobs = p.Jobs
 	return c, nil
 }
 
@@ -187,6 +192,14 @@ func (x *Index) Commit(p Plan, failed ...jobid.ID) error {
 	delete(x.claims, c.claim)
 	x.leaving -= len(c.Jobs)
 	now := x.believed(&c)
+	for i, id := range c.Expired {
+		at := c.ends[i]
+		if x.jobs.where(at) == wherePurged && x.jobs.record(at).ID == id { // another plan may have ended it too
+			x.ended.remove(at)
+			x.buried.add(x.jobs.record(at).Result, -1)
+			x.jobs.drop(at)
+		}
+	}
 	for i, j := range c.Jobs {
 		at := c.slots[i]
 		if slices.Contains(failed, j.ID) {
@@ -196,7 +209,7 @@ func (x *Index) Commit(p Plan, failed ...jobid.ID) error {
 		delete(x.retries, j.ID)
 		x.resident.add(j.Result, -1)
 		x.purged.add(j.Result, 1)
-		if i < len(c.Jobs)-len(c.Tombstones) {
+		if i < len(c.Jobs)-c.tombs {
 			x.jobs.drop(at)
 			continue
 		}
@@ -204,21 +217,14 @@ func (x *Index) Commit(p Plan, failed ...jobid.ID) error {
 		x.ended.add(&x.jobs, at)
 		x.buried.add(j.Result, 1)
 	}
-	for i, id := range c.Expired {
-		at := c.ends[i]
-		if x.jobs.where(at) == wherePurged && x.jobs.record(at).ID == id { // another plan may have ended it too
-			x.ended.remove(at)
-			x.buried.add(x.jobs.record(at).Result, -1)
-			x.jobs.drop(at)
-		}
-	}
 	x.durable = max(x.durable, c.Watermark)
 	x.gen++
 	if x.leaving == 0 { // claims know slots
 		x.jobs.shrink(&x.ended, &x.free, &x.pinned)
 	}
 	if x.cfg.Purged != nil {
-		c.Tombstones = records(c.Jobs[len(c.Jobs)-len(c.Tombstones):]) // the caller may have changed the old ones
+		c.Jobs = slices.Clone(c.Jobs)
+		c.Tombstones = records(c.Jobs[len(c.Jobs)-c.tombs:])
 		if done := c.without(failed); len(done.Jobs) > 0 {
 			x.cfg.Purged(done)
 		}

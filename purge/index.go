@@ -109,7 +109,7 @@ type Index struct {
 	retries map[jobid.ID]retry // of the jobs that the store could not remove last time
 	waiting *btree.BTreeG[retry]
 
-	ended queue // the tombstones
+	ended order // the tombstones
 
 	claims    map[uint64]Plan
 	lastClaim uint64
@@ -162,10 +162,10 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 		return nil, clockError(ev.Now, 0)
 	}
 	x := &Index{cfg: cfg, gen: 1, clock: ev.Now, high: ev.Watermark, durable: ev.Watermark}
-	if err := x.fill(x.free.add, whereFree, ev.Jobs); err != nil {
+	if err := x.fill(&x.free, whereFree, ev.Jobs); err != nil {
 		return nil, err
 	}
-	if err := x.fill(x.ended.add, wherePurged, ev.Tombstones); err != nil {
+	if err := x.fill(&x.ended, wherePurged, ev.Tombstones); err != nil {
 		return nil, err
 	}
 	for _, j := range ev.Jobs {
@@ -189,10 +189,10 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 	return x, nil
 }
 
-// fill puts records into the table and an order or queue, which is empty. It sorts them
+// fill puts records into the table and an order, which is empty. It sorts them
 // first, so that neighbors in time are neighbors in memory and the tree grows at its
 // end. A tombstone of a resident job is passed over.
-func (x *Index) fill(add func(*table, slot), where meta, records []Record) error {
+func (x *Index) fill(o *order, where meta, records []Record) error {
 	sorted := slices.Clone(records)
 	slices.SortFunc(sorted, compare)
 	for _, r := range sorted {
@@ -205,7 +205,7 @@ func (x *Index) fill(add func(*table, slot), where meta, records []Record) error
 			}
 			return &JobError{ID: r.ID, Err: ErrDuplicate}
 		}
-		add(&x.jobs, x.jobs.put(r, where))
+		o.add(&x.jobs, x.jobs.put(r, where))
 	}
 	return nil
 }
@@ -220,14 +220,14 @@ func (x *Index) Add(r Record) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if at, ok := x.jobs.job(r.ID); ok {
-		if x.jobs.where(at) == whereLeaving {
+	if at, ok := x.jobs.byID[r.ID]; ok {
+		switch x.jobs.where(at) {
+		case wherePurged:
+			return &JobError{ID: r.ID, Tomb: x.jobs.record(at), Err: ErrPurged}
+		case whereLeaving:
 			return &JobError{ID: r.ID, Err: ErrLeaving}
 		}
 		return &JobError{ID: r.ID, Err: ErrDuplicate}
-	}
-	if at, ok := x.jobs.tombstone(r.ID); ok {
-		return &JobError{ID: r.ID, Tomb: x.jobs.record(at), Err: ErrPurged}
 	}
 	x.free.add(&x.jobs, x.jobs.put(r, whereFree))
 	x.resident.add(r.Result, 1)
@@ -253,8 +253,8 @@ func (x *Index) all(yield func(Record) bool) {
 		return true
 	})
 	for _, p := range x.claims {
-		for _, c := range p.Jobs {
-			rest = append(rest, c.Record)
+		for _, at := range p.slots {
+			rest = append(rest, x.jobs.record(at))
 		}
 	}
 	if x.waiting != nil {

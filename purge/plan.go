@@ -82,6 +82,7 @@ type Plan struct {
 	gen    uint64 // that of the index when the plan was made
 	claim  uint64 // the number of the claim, 0 before Claim
 	slots  []slot // where the jobs were, in the order of Jobs: spares finding them
+	tombs  int    // how many tombstones come with the plan: the last of its jobs
 	ends   []slot // where the expired tombstones are
 }
 
