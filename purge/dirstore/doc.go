@@ -25,7 +25,7 @@
 // The keys of a job are those of RFC 16. The watermark and the tombstones have check
 // digits (CRC-32C).
 //
-//	watermark                             the greatest id, replaced whole
+//	watermark-1, watermark-2              the greatest id, twice, overwritten in place
 //	tombstones                            a log, as eventlog/logfile keeps it
 //	lock                                  locked while the store is open
 //	ballast-1 to ballast-4                room for a purge on a full disk
@@ -44,7 +44,8 @@
 //     with the name of a job.
 //   - One damaged job hides no other, and one that cannot be removed stops no other.
 //   - The store removes only what it made, and follows no symbolic link.
-//   - A full disk can be opened and purged.
+//   - A full disk can be opened and purged: the watermark needs no space, and the
+//     ballast has room for tombstones.
 //
 // # Ownership, cost and limits
 //

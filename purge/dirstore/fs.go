@@ -11,7 +11,8 @@ import (
 
 // FS is what this package needs of a file system: one directory and what is
 // below it. Names are relative to the directory, which is "." itself. The
-// methods do what those of [os.Root] do.
+// methods do what those of [os.Root] do. A file that is opened without os.O_APPEND is
+// written from its start.
 type FS interface {
 	logfile.FS
 	// Lstat is os.Root.Lstat.
@@ -124,11 +125,19 @@ func readFile(fsys FS, name string, limit int64) (data []byte, err error) {
 
 // writeNew writes a file that does not exist and makes its content durable, but
 // not its name. After an error there is no such file, as far as that can be.
-func writeNew(fsys FS, name string, data []byte) (err error) {
+func writeNew(fsys FS, name string, data []byte) error {
 	f, err := fsys.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
 		return err
 	}
+	if err = finish(f, data); err != nil {
+		_ = fsys.Remove(name) // it is our own
+	}
+	return err
+}
+
+// finish writes to an open file, makes that durable, and closes the file.
+func finish(f logfile.File, data []byte) error {
 	n, err := f.Write(data)
 	if err == nil && n != len(data) {
 		err = errCount
@@ -138,9 +147,6 @@ func writeNew(fsys FS, name string, data []byte) (err error) {
 	}
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
-	}
-	if err != nil {
-		_ = fsys.Remove(name) // it is our own
 	}
 	return err
 }

@@ -47,37 +47,28 @@ func Repair(dir string, atLeast jobid.ID, o Options) (Repaired, error) {
 }
 
 func (s *Store) repair(atLeast jobid.ID) (done Repaired, err error) {
-	if _, err := s.fs.Lstat(trashName); err != nil {
-		if _, err := s.fs.Lstat(markName); err != nil {
-			return done, fmt.Errorf("%w: it has neither a watermark nor a trash", ErrNotStore)
-		}
+	if s.gone(trashName) && s.gone(markName(0)) && s.gone(markName(1)) {
+		return done, fmt.Errorf("%w: it has neither a watermark nor a trash", ErrNotStore)
 	}
 	if err := s.lockDir(true); err != nil {
 		return done, err
 	}
-	text, err := readFile(s.fs, markName, 1<<10)
-	if err == nil {
-		s.mark, err = parseMark(text)
-	}
-	unknown := err != nil
+	_, err = s.readMark()
 	switch {
-	case unknown && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrLimit) && !errors.Is(err, fs.ErrNotExist):
+	case err == nil:
+	case !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrLimit) && !errors.Is(err, fs.ErrNotExist):
 		return done, err
-	case unknown && atLeast == 0:
+	case atLeast == 0:
 		return done, fmt.Errorf("%w: the watermark cannot be read, and no id was given", ErrDamaged)
 	}
-	s.high = max(s.mark, atLeast)
+	s.high = max(s.high, atLeast)
 	if err := s.look(); err != nil {
 		return done, err
 	}
 	if done.Side, done.Lost, err = s.repairTombs(); err != nil {
 		return done, fmt.Errorf("%s: %w", tombsName, cause(err))
 	}
-	if unknown {
-		err = s.writeMark(s.high)
-	} else {
-		err = s.keepHigh()
-	}
+	err = s.keepHigh() // both copies
 	done.Watermark = s.mark
 	return done, err
 }
