@@ -18,8 +18,9 @@ import (
 // Package purge/storetest tests stores.
 type Store interface {
 	// PutWatermark keeps id as the greatest id that was ever handed out. It never
-	// lowers what an earlier call kept. If it fails, what was kept before is still
-	// there, or id is.
+	// lowers what an earlier call kept, and keeps no id greater than those that the
+	// store was told of: ids carry the time, so a generator would have to wait after a
+	// restart. If it fails, what was kept before is still there, or id is.
 	PutWatermark(ctx context.Context, id jobid.ID) error
 
 	// PutTombstones keeps the records of put as tombstones, one for each id; the
