@@ -56,7 +56,7 @@ func (x *Index) jumps(t eventlog.Timestamp) bool {
 // maxJump is Config.MaxJump or its default.
 func (x *Index) maxJump() time.Duration {
 	if x.cfg.MaxJump == 0 {
-		return DefaultMaxJump
+		return defaultMaxJump
 	}
 	return x.cfg.MaxJump
 }

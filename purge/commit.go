@@ -121,7 +121,7 @@ func (x *Index) slotOf(p *Plan, i int) (slot, bool) {
 // of more than TombstoneCount, and those older than TombstoneAge. If the limits
 // were lowered, the rest ends with later plans.
 func (x *Index) addTombstones(p *Plan) {
-	count := DefaultTombstones
+	count := defaultTombstones
 	if x.cfg.TombstoneCount.Set {
 		count = x.cfg.TombstoneCount.Value
 	}

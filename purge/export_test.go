@@ -12,6 +12,9 @@ func (x *Index) Compared() uint64 { return x.jobs.compared }
 // Durable returns the watermark that the index believes to be stored.
 func (x *Index) Durable() uint64 { return uint64(x.durable) }
 
+// MaxPins is how many pins a job has at most.
+const MaxPins = maxPins
+
 // Retries are the delays after which a stuck job is tried again.
 const RetryFirst, RetryMost = retryFirst, retryMost
 

@@ -13,13 +13,10 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
+// The defaults of a Config.
 const (
-	// DefaultMaxJump is the default of Config.MaxJump: a week, so that a
-	// machine that slept over a weekend needs no help.
-	DefaultMaxJump = 7 * 24 * time.Hour
-	// DefaultTombstones is how many tombstones an index keeps unless
-	// Config.TombstoneCount is set. Dependencies name recent jobs.
-	DefaultTombstones = 10_000
+	defaultMaxJump    = 7 * 24 * time.Hour
+	defaultTombstones = 10_000
 )
 
 // Config configures an [Index]. The zero Config is valid.
@@ -33,11 +30,11 @@ type Config struct {
 	// them have a tombstone, and which older tombstones ended. It may ask the
 	// index and must not change it. The plan's slices are the callee's to keep.
 	Purged func(Plan)
-	// MaxJump is how far a time may be after the one before it; 0 means
-	// DefaultMaxJump.
+	// MaxJump is how far a time may be after the one before it. 0 means a week, so
+	// that a machine that rested over a weekend needs no help.
 	MaxJump time.Duration
-	// TombstoneCount is how many tombstones are kept; 0 keeps none, unset means
-	// DefaultTombstones.
+	// TombstoneCount is how many tombstones are kept. Unset means 10,000:
+	// dependencies name recent jobs.
 	TombstoneCount jobstate.Optional[int]
 	// TombstoneAge is the age after which a tombstone ends, with the next batch.
 	// Unset, there is none.

@@ -11,8 +11,8 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// DefaultMaxBatch is the default of Options.MaxBatch, in bytes.
-const DefaultMaxBatch = 64 << 20
+// defaultMaxBatch is the default of Options.MaxBatch, in bytes.
+const defaultMaxBatch = 64 << 20
 
 // SyncPolicy says when what was appended is made durable.
 type SyncPolicy uint8
@@ -37,8 +37,7 @@ type Options struct {
 	// Mode is the permissions of a log that is created, before umask. 0 means
 	// 0o600.
 	Mode fs.FileMode
-	// MaxBatch is how many bytes a batch may have. 0 and less mean
-	// DefaultMaxBatch.
+	// MaxBatch is how many bytes a batch may have. 0 and less mean 64 MiB.
 	MaxBatch int
 }
 
@@ -82,7 +81,7 @@ func Create(name string, o Options) (*Log, error) {
 func open(op, name string, o Options, flag int) (*Log, error) {
 	l := &Log{fs: orOS(o.FS), name: name, policy: o.Policy, maxBatch: o.MaxBatch}
 	if l.maxBatch <= 0 {
-		l.maxBatch = DefaultMaxBatch
+		l.maxBatch = defaultMaxBatch
 	}
 	if o.Mode == 0 {
 		o.Mode = 0o600

@@ -118,10 +118,10 @@ func newDisk() *disk { return &disk{root: newDir(), coin: func() bool { return t
 
 // options makes a Store use the disk. The directory that it is given is not used.
 func (d *disk) options() dirstore.Options {
-	return dirstore.Options{Wrap: func(os dirstore.FS) dirstore.FS {
+	return dirstore.Wrap(func(os dirstore.FS) dirstore.FS {
 		_ = os.Close()
 		return d
-	}}
+	})
 }
 
 // create returns a new store on the disk.

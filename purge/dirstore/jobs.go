@@ -199,7 +199,7 @@ func (s *Store) OpenLog(id jobid.ID, policy logfile.SyncPolicy) (*logfile.Log, l
 }
 
 // openRepaired opens a log after repairing it.
-func openRepaired(fsys FS, name string, policy logfile.SyncPolicy) (log *logfile.Log, done logfile.Repaired, err error) {
+func openRepaired(fsys folder, name string, policy logfile.SyncPolicy) (log *logfile.Log, done logfile.Repaired, err error) {
 	done, err = logfile.Repair(name, logfile.RepairOptions{FS: fsys})
 	if err == nil {
 		log, err = logfile.Open(name, logfile.Options{FS: fsys, Policy: policy, Mode: fileMode})

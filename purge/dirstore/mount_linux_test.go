@@ -60,7 +60,7 @@ func TestARealDiskThatIsFullIsOpenedAndPurged(t *testing.T) {
 			store := filepath.Join(dir, "store")
 			s, err := dirstore.Create(store, dirstore.Options{})
 			require.NoError(t, err)
-			const last = jobid.ID(60)
+			const last = jobid.ID(25)
 			for _, id := range jobids(1, int(last)) {
 				require.NoError(t, s.Add(job(id)))
 			}
@@ -81,8 +81,8 @@ func TestARealDiskThatIsFullIsOpenedAndPurged(t *testing.T) {
 			t.Log(report.Problems)
 			require.Equal(t, last, s.Watermark())
 			purged := jobid.ID(0)
-			for ; purged < 40; purged += 10 {
-				batch := jobids(purged+1, 10)
+			for ; purged < 20; purged += 5 {
+				batch := jobids(purged+1, 5)
 				require.NoError(t, s.PutWatermark(ctx, last+purged+1))
 				require.NoError(t, s.PutTombstones(ctx, tombsOf(batch...), nil))
 				require.NoError(t, unlink(s, batch))

@@ -35,33 +35,28 @@ const (
 	fileMode fs.FileMode = 0o600
 )
 
-// The limits where nothing else is said.
-const (
-	// DefaultMaxEventlog is how many bytes the eventlog of a job has at most.
-	DefaultMaxEventlog = 64 << 20
-	// DefaultMaxObject is how many bytes a jobspec or an R has at most.
-	DefaultMaxObject = 64 << 20
-)
+// defaultMax is the default of Options.MaxEventlog and MaxObject.
+const defaultMax = 64 << 20
 
 // Options say how a store is kept. The zero value is the default.
 type Options struct {
 	// MaxEventlog is how many bytes the eventlog of a job may have. 0 and less
-	// mean DefaultMaxEventlog.
+	// mean 64 MiB.
 	MaxEventlog int64
 	// MaxObject is how many bytes a jobspec or an R may have. 0 and less mean
-	// DefaultMaxObject.
+	// 64 MiB.
 	MaxObject int64
-	// Wrap, if it is not nil, is called with the file system of the store, and
-	// what it returns is used instead: for tests that let it fail. If it returns
-	// another one, Close closes that one.
-	Wrap func(FS) FS
+
+	// wrap returns what is used in the place of a file system: for tests that let it
+	// fail. The Store closes what it returns.
+	wrap func(folder) folder
 }
 
 // A Store is an open store. One goroutine at a time may use it. The zero Store is
 // not valid: it is a closed one.
 type Store struct {
 	_        guard.NoCopy
-	fs       FS // nil if closed
+	fs       folder // nil if closed
 	dir      string
 	opts     Options
 	readOnly bool
@@ -167,14 +162,14 @@ func start(dir string, o Options) (*Store, error) {
 		return nil, err
 	}
 	if o.MaxEventlog <= 0 {
-		o.MaxEventlog = DefaultMaxEventlog
+		o.MaxEventlog = defaultMax
 	}
 	if o.MaxObject <= 0 {
-		o.MaxObject = DefaultMaxObject
+		o.MaxObject = defaultMax
 	}
 	s := &Store{fs: osFS{root}, dir: dir, opts: o, trash: make(map[string]bool)}
-	if o.Wrap != nil {
-		s.fs = o.Wrap(s.fs)
+	if o.wrap != nil {
+		s.fs = o.wrap(s.fs)
 	}
 	return s, nil
 }

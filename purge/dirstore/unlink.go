@@ -94,7 +94,7 @@ func (s *Store) moveAside(name string) error {
 // What it cannot remove is tried again at the next call.
 func (s *Store) clean() error {
 	var errs []error
-	parents := make(map[string]FS, 2) // a name in an open directory is found faster
+	parents := make(map[string]folder, 2) // a name in an open directory is found faster
 	kept := s.left[:0]
 	for _, name := range s.left {
 		dir, base := filepath.Split(name)
@@ -131,7 +131,7 @@ func (s *Store) clean() error {
 // removeJob removes the files of a job, and its directory if it has no others. It
 // does not look into directories, and follows no link. It reports whether there is
 // something that the store did not make.
-func removeJob(parent FS, name string) (foreign bool, err error) {
+func removeJob(parent folder, name string) (foreign bool, err error) {
 	dir, err := parent.Sub(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -151,7 +151,7 @@ func removeJob(parent FS, name string) (foreign bool, err error) {
 }
 
 // removeRest is removeJob where there are other files than those of every job.
-func removeRest(parent FS, name string) (foreign bool, err error) {
+func removeRest(parent folder, name string) (foreign bool, err error) {
 	dir, err := parent.Sub(name)
 	if err != nil {
 		return false, err
