@@ -13,30 +13,29 @@
 // takes 16.5 KB and four inodes, listing takes 40 times as long, and the purge of a
 // batch of 100 as well (BenchmarkLongStores).
 //
-// bbolt locks the file: a second Open fails with ErrLocked until the first process
-// closes the store or ends. One goroutine at a time uses a Store.
+// bbolt locks the file: a second Open is logfile.ErrLocked, and on Linux names the
+// process that has it, until that process closes the store or ends. One goroutine at a time uses a Store.
 package boltstore
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"iter"
+	"os"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
-
-// ErrLocked is returned when another process, or another Store of this one, has
-// the file open.
-var ErrLocked = errors.New("boltstore: the file is in use")
 
 // MaxObject is how many bytes a batch of events, a jobspec or an R has at most.
 const MaxObject = 64 << 20
@@ -101,12 +100,22 @@ func OpenReadOnly(path string) (*Store, error) {
 func open(path string, o *bolt.Options) (*Store, error) {
 	db, err := bolt.Open(path, 0o600, o)
 	if errors.Is(err, bolterrors.ErrTimeout) {
-		return nil, fmt.Errorf("%w: %s", ErrLocked, path)
+		return nil, fmt.Errorf("boltstore: %s: %w", path, inUse(path))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("boltstore: %w", err)
 	}
 	return &Store{db: db}, nil
+}
+
+// inUse returns the error of a file that is locked, as its own attempt to lock it
+// tells: that names the process. If the file is free by now, it is still ErrLocked.
+func inUse(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return logfile.ErrLocked
+	}
+	return errors.Join(cmp.Or(logfile.Lock(f), logfile.ErrLocked), f.Close())
 }
 
 // Close closes the store.
