@@ -6,14 +6,13 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Claim keeps the jobs of a plan from everything else until Commit or Abort: they
-// cannot be pinned, and no other plan removes them. The caller claims BEFORE the
-// store removes them.
+// Claim reserves the jobs of a plan until Commit or Abort: they cannot be pinned, and
+// no other plan removes them. The caller claims BEFORE the store removes them.
 //
 // It returns the plan to carry out: the jobs of p that would still be planned now.
 // Jobs that are gone, pinned or leaving, or that the limits now allow, are not in
-// it. To commit or abort a plan without jobs does nothing. More tells whether it is worth
-// planning again.
+// it. Committing or aborting a plan without jobs does nothing. More tells whether to
+// plan again.
 //
 // The error has category ErrStale: p was claimed before. Claim costs O(log n) a
 // job.
@@ -171,12 +170,12 @@ func (x *Index) claimed(p Plan) (Plan, error) {
 
 // Commit removes the jobs of a claimed plan from the index, after the store has
 // removed them, and calls Config.Purged. If the plan needed its Watermark, Commit
-// takes it for durable.
+// takes that as durable.
 //
 // The jobs in failed are those that the store could not remove. They stay, and
 // plans by limits leave them out for a while: a minute first, then twice as long
 // each time, at most an hour. See [Index.Observe] and Stats.Stuck. Ids that are
-// not in the plan mean nothing.
+// not in the plan are ignored.
 //
 // The error has category ErrStale: the plan is not claimed, or is not what was
 // claimed. Commit costs O(log n) a job. When an eighth of the jobs is left, it also

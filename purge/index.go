@@ -37,7 +37,7 @@ type Config struct {
 	// dependencies name recent jobs.
 	TombstoneCount jobstate.Optional[int]
 	// TombstoneAge is the age after which a tombstone ends, with the next batch.
-	// Unset, there is none.
+	// Unset means that age ends none.
 	TombstoneAge jobstate.Optional[time.Duration]
 }
 
@@ -123,10 +123,9 @@ type Index struct {
 
 // Evidence is what a restart finds in the store.
 type Evidence struct {
-	// Now is the time, by a clock that the caller trusts. What happened before it
-	// is believed, however long ago. With 0 the newest time of the jobs and
-	// tombstones takes its place; after a long rest, or if one of these times is
-	// wrong, every time is ErrClock then until AcceptClock.
+	// Now is the time, by a clock that the caller trusts, however long the rest was.
+	// 0 means the newest time of the jobs and tombstones. If that is wrong, or longer
+	// ago than Config.MaxJump, every time is ErrClock until AcceptClock.
 	Now eventlog.Timestamp
 	// Jobs are the inactive jobs, in any order. One that is also among the
 	// tombstones was being purged when the process ended, and is resident.
@@ -207,9 +206,9 @@ func (x *Index) fill(o *order, where meta, records []Record) error {
 	return nil
 }
 
-// Add takes a job that became inactive, and raises the watermark to its id. Its
-// time may be any: before those of others, equal to one, or ahead of the clock;
-// see Plan.Ahead.
+// Add takes a job that became inactive, and raises the watermark to its id. Its time
+// may be before the times of others, equal to one, or ahead of the clock; see
+// Plan.Ahead.
 //
 // The error is a *JobError of category ErrRecord; ErrDuplicate or ErrLeaving if
 // the job is resident; ErrPurged if it has a tombstone. Add costs O(log n).
@@ -295,8 +294,8 @@ func (x *Index) Lookup(id jobid.ID) (Record, error) {
 	return x.jobs.record(at), nil
 }
 
-// Ended returns a job that is resident or has a tombstone, which is all that a
-// dependency needs. It returns false for other ids.
+// Ended returns the record of a job that is resident or has a tombstone: it answers
+// dependencies. It returns false for other ids.
 func (x *Index) Ended(id jobid.ID) (Record, bool) {
 	at, ok := x.jobs.byID[id]
 	if !ok {

@@ -15,8 +15,7 @@ const (
 	maxPinner = 256  // the greatest length of Pin.By in bytes
 )
 
-// A PinKind says why a job is kept. Any number is one; those without a name are
-// the caller's.
+// A PinKind says why a job is kept. A caller may use further numbers for its own.
 type PinKind uint8
 
 // The kinds of pins.

@@ -13,7 +13,7 @@ import (
 // with the effect of one.
 //
 // A store need not look at ctx: a Runner does before every call. A call may return
-// the error of a ctx that is done, whether it made its change or not.
+// the error of a ctx that is done, with or without its change.
 //
 // Package purge/storetest tests stores.
 type Store interface {
@@ -31,7 +31,7 @@ type Store interface {
 	PutTombstones(ctx context.Context, put []Record, drop []jobid.ID) error
 
 	// Unlink removes everything that is stored of the jobs, except the watermark
-	// and tombstones. A job of which nothing is stored is no error.
+	// and tombstones. A job that has nothing stored is no error.
 	//
 	// A job that cannot be removed stops no other: it is in failed, with the
 	// cause, and the others are gone. Failed is nil if there is none. If err is

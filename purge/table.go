@@ -164,7 +164,7 @@ func (t *table) less(a, b slot) bool {
 	return ra.time < rb.time || ra.time == rb.time && ra.id < rb.id
 }
 
-// degree is that of the trees: a node has up to 127 slots. A tree that grows at
+// degree is how large the nodes of the trees are: up to 127 slots. A tree that grows at
 // its end, as these do, has nodes that are half full.
 const degree = 64
 

@@ -22,7 +22,7 @@
 //
 // # Layout
 //
-// The keys of a job are those of RFC 16. The watermark and the tombstones have check
+// RFC 16 names the files of a job. The watermark and the tombstones have check
 // digits (CRC-32C).
 //
 //	watermark-1, watermark-2              the greatest id, twice, overwritten in place

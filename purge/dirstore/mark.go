@@ -34,15 +34,15 @@ type markCopy struct {
 // markName returns the name of the n-th copy, from 0.
 func markName(n int) string { return markPrefix + strconv.Itoa(n+1) }
 
-// Watermark returns the greatest id of which there is or was a trace: what
-// PutWatermark kept, and every job and tombstone since, damaged ones included. It
-// is never less than before, in this process or an earlier one. 0 means that there
-// was none. It reads nothing.
+// Watermark returns the greatest id that the store ever knew: from PutWatermark, and
+// from every job and tombstone, damaged ones included. It never falls, in this process
+// or a later one. 0 means that there was no id. It reads nothing.
 func (s *Store) Watermark() jobid.ID { return s.high }
 
 // PutWatermark keeps id as [purge.Store] says. After an error what was kept before
 // is kept, or id. For an id that is not greater than what is kept it does nothing.
-// PutWatermark makes two fsyncs, and needs no space on the disk.
+// PutWatermark makes two fsyncs. It needs no space on a full disk: the file system
+// overwrites in place, or else there is the ballast.
 func (s *Store) PutWatermark(ctx context.Context, id jobid.ID) error {
 	const op = "put watermark"
 	if err := s.writable(ctx, op); err != nil {

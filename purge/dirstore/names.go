@@ -66,7 +66,7 @@ func isJobFile(name string) bool {
 	return isNumbered(name, eventlogKey+sideSuffix)
 }
 
-// isMark reports whether a name is that of a copy of the watermark.
+// isMark reports whether a name denotes a copy of the watermark.
 func isMark(name string) bool { return name == markName(0) || name == markName(1) }
 
 // isStoreName reports whether the store makes files or directories of that name.

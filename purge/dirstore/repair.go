@@ -26,14 +26,14 @@ type Repaired struct {
 }
 
 // Repair mends a store that Open calls damaged. It never lowers the watermark: the new
-// one is the greatest of the old one, of every id of which there is a trace, and of
-// atLeast. If the file of the watermark cannot be read, atLeast must be at least as
-// great as every id that was handed out; an id that a generator makes now is. Repair
-// keeps the tombstones whose lines can be read, and does not look at jobs.
+// one is the greatest of the old one, atLeast, and every id that the store has a trace
+// of. If neither copy of the watermark can be read, atLeast must be as great as every id
+// that was handed out: take one that a generator makes now. Repair keeps the tombstones
+// whose lines can be read, and does not look at jobs.
 //
 // Repair leaves a store that is not damaged as it is. The error is [ErrDamaged] if the
 // watermark cannot be read and atLeast is 0; then nothing was changed. Other errors
-// are those of Open and of the file system.
+// come from Open and from the file system.
 func Repair(dir string, atLeast jobid.ID, o Options) (Repaired, error) {
 	s, err := start(dir, o)
 	if err != nil {

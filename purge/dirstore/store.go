@@ -17,7 +17,7 @@ import (
 	"github.com/joblife/joblife/purge"
 )
 
-// The names in a store, beside those of jobs.
+// The names in a store, beside the directories of jobs.
 const (
 	tombsName = "tombstones"
 	lockName  = "lock"
@@ -83,9 +83,9 @@ type Report struct {
 	// Tombstones is what was cut off the log of tombstones, which a crash left
 	// torn.
 	Tombstones logfile.Repaired
-	// Problems are what could not be done, as on a full disk or one that fails:
-	// raise the watermark, or remove what is in the trash. The store works; the
-	// next Unlink tries again.
+	// Problems tell what could not be done on a full or failing disk: raise the
+	// watermark, or remove what is in the trash. The store works; the next Unlink
+	// tries again.
 	Problems []error
 }
 
@@ -120,7 +120,7 @@ func Create(dir string, o Options) (*Store, error) {
 // works on a full disk. The Report tells what it did and what it could not do.
 //
 // The error is [ErrNotStore] if the directory is no store, fs.ErrNotExist if there
-// is none, logfile.ErrLocked if it is open elsewhere, [ErrDamaged] if the watermark or a
+// is no directory, logfile.ErrLocked if it is open elsewhere, [ErrDamaged] if the watermark or a
 // tombstone cannot be read: then nothing was changed, and [Repair] helps.
 //
 // Open reads the names of all jobs and all tombstones, and no job.
@@ -142,7 +142,7 @@ func Open(dir string, o Options) (*Store, Report, error) {
 // OpenReadOnly opens a store for reading. It locks nothing and changes nothing, so it
 // works on a read-only file system, and beside a process that has the store open; it
 // may or may not see the changes of that process. Every call that would change the
-// store is [ErrReadOnly]. The errors are those of Open.
+// store returns [ErrReadOnly]. OpenReadOnly returns the errors of Open.
 func OpenReadOnly(dir string, o Options) (*Store, error) {
 	s, err := start(dir, o)
 	if err != nil {

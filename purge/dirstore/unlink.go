@@ -150,7 +150,7 @@ func removeJob(parent folder, name string) (foreign bool, err error) {
 	return removeRest(parent, name) // it is not empty
 }
 
-// removeRest is removeJob where there are other files than those of every job.
+// removeRest is removeJob for a directory that has other files too.
 func removeRest(parent folder, name string) (foreign bool, err error) {
 	dir, err := parent.Sub(name)
 	if err != nil {
