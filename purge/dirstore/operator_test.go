@@ -455,3 +455,34 @@ func TestACrashOnAFullDiskLeavesNoJobInPart(t *testing.T) {
 		require.Empty(t, errs, "call %d", k)
 	}
 }
+
+// I9: the damaged log may have the only trace of an id that was dropped.
+func TestNoCrashInARepairForgetsAnID(t *testing.T) {
+	full := newDisk()
+	s := full.create(t)
+	require.NoError(t, s.PutTombstones(ctx, tombsOf(3, 400), nil))
+	require.NoError(t, s.PutTombstones(ctx, nil, ids(400)))
+	require.NoError(t, s.Close())
+	_, _, n := full.find("tombstones")
+	n.cache = append(n.cache, "damaged\n"...)
+	n.stable = n.cache
+	for c, coin := range coins(2) {
+		for k := 1; ; k++ {
+			d := newDisk()
+			d.root, d.coin, d.failAt, d.down = full.root.clone(), coin, k, true
+			_, err := dirstore.Repair(".", 0, d.options())
+			stopped := len(d.calls) >= k
+			d.crash()
+			if !stopped {
+				require.NoError(t, err)
+				require.Greater(t, k, 20)
+				break
+			}
+			_, err = dirstore.Repair(".", 0, d.options())
+			require.NoError(t, err, "coin %d, call %d", c, k)
+			s := d.open(t)
+			require.Equal(t, jobid.ID(400), s.Watermark(), "coin %d, call %d", c, k)
+			require.Equal(t, tombsOf(3), tombs(t, s))
+		}
+	}
+}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
@@ -108,38 +107,13 @@ func (s *Store) repairTombs() (side string, lost int, err error) {
 		err = s.fs.SyncDir(".")
 	}
 	if err == nil {
-		err = s.writeTombs()
+		err = s.beginCompact()
 	}
-	return side, lost, err
-}
-
-// writeTombs replaces the log of tombstones by one of those that are live.
-func (s *Store) writeTombs() error {
-	temp := tombsName + tempSuffix
-	if err := remove(s.fs, temp); err != nil {
-		return err
-	}
-	log, err := logfile.Create(temp, logfile.Options{FS: s.fs, Policy: logfile.SyncGroup, Mode: fileMode})
-	if err != nil {
-		return err
-	}
-	for records := byID(s.tombs.live); len(records) > 0 && err == nil; {
-		var rec record
-		var line []byte
-		rec.put, records = cut(records, maxRecord)
-		if line, err = appendRecord(nil, s.tombs.time, rec); err == nil {
-			err = log.Append(line)
-		}
-	}
-	if closeErr := log.Close(); err == nil {
-		err = closeErr // it syncs
+	for err == nil && len(s.tombs.todo) > 0 {
+		err = s.stepCompact()
 	}
 	if err == nil {
-		err = s.fs.Rename(temp, tombsName)
+		err = s.endCompact()
 	}
-	if err != nil {
-		_ = s.fs.Remove(temp)
-		return err
-	}
-	return s.fs.SyncDir(".")
+	return side, lost, err
 }
