@@ -131,7 +131,7 @@ func (x *Index) addTombstones(p *Plan) {
 	if n := min(over, most); n > 0 {
 		p.Expired, p.ends = make([]jobid.ID, 0, n), make([]slot, 0, n)
 	}
-	x.ended.each(func(at slot) bool {
+	x.ended.each(&x.jobs, func(at slot) bool {
 		r := x.jobs.record(at)
 		if len(p.Expired) == most || over <= 0 && !(age.Set && older(now, r.Inactive, age.Value)) {
 			return false

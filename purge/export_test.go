@@ -20,7 +20,10 @@ const RetryFirst, RetryMost = retryFirst, retryMost
 
 // Check returns the first thing that is wrong with the index.
 func (x *Index) Check() error {
-	orders := map[meta]*order{whereFree: &x.free, wherePinned: &x.pinned, wherePurged: &x.ended}
+	orders := map[meta]func(func(slot) bool){
+		whereFree: x.free.each, wherePinned: x.pinned.each,
+		wherePurged: func(f func(slot) bool) { x.ended.each(&x.jobs, f) },
+	}
 	if err := x.jobs.check("record", orders, x.leaving+x.numWaiting()); err != nil {
 		return err
 	}
@@ -81,7 +84,7 @@ func (x *Index) Check() error {
 }
 
 // check returns the first thing that is wrong with a table and its orders.
-func (t *table) check(what string, orders map[meta]*order, others int) error {
+func (t *table) check(what string, orders map[meta]func(func(slot) bool), others int) error {
 	if t.len()+t.empties != t.used {
 		return fmt.Errorf("%ss: %d held, %d empty, %d used", what, t.len(), t.empties, t.used)
 	}
@@ -99,11 +102,11 @@ func (t *table) check(what string, orders map[meta]*order, others int) error {
 		at = slot(c.rows[i].id)
 	}
 	n := others
-	for where, o := range orders {
-		n += o.len()
+	for where, each := range orders {
 		var last *Record
 		var err error
-		o.each(func(at slot) bool {
+		each(func(at slot) bool {
+			n++
 			j := t.record(at)
 			switch {
 			case t.where(at) != where:

@@ -106,7 +106,7 @@ type Index struct {
 	retries map[jobid.ID]retry // of the jobs that the store could not remove last time
 	waiting *btree.BTreeG[retry]
 
-	ended order // the tombstones
+	ended queue // the tombstones
 
 	claims    map[uint64]Plan
 	lastClaim uint64
@@ -158,16 +158,16 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 		return nil, clockError(ev.Now, 0)
 	}
 	x := &Index{cfg: cfg, gen: 1, clock: ev.Now, high: ev.Watermark, durable: ev.Watermark}
-	if err := x.fill(&x.free, whereFree, ev.Jobs); err != nil {
+	if err := x.fill(x.free.add, whereFree, ev.Jobs); err != nil {
 		return nil, err
 	}
-	if err := x.fill(&x.ended, wherePurged, ev.Tombstones); err != nil {
+	if err := x.fill(x.ended.add, wherePurged, ev.Tombstones); err != nil {
 		return nil, err
 	}
 	for _, j := range ev.Jobs {
 		x.resident.add(j.Result, 1)
 	}
-	x.ended.each(func(at slot) bool {
+	x.ended.each(&x.jobs, func(at slot) bool {
 		x.buried.add(x.jobs.record(at).Result, 1)
 		return true
 	})
@@ -185,10 +185,10 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 	return x, nil
 }
 
-// fill puts records into the table and an order, which is empty. It sorts them
+// fill puts records into the table and an order or queue, which is empty. It sorts them
 // first, so that neighbors in time are neighbors in memory and the tree grows at its
 // end. A tombstone of a resident job is passed over.
-func (x *Index) fill(o *order, where meta, records []Record) error {
+func (x *Index) fill(add func(*table, slot), where meta, records []Record) error {
 	sorted := slices.Clone(records)
 	slices.SortFunc(sorted, compare)
 	for _, r := range sorted {
@@ -201,7 +201,7 @@ func (x *Index) fill(o *order, where meta, records []Record) error {
 			}
 			return &JobError{ID: r.ID, Err: ErrDuplicate}
 		}
-		o.add(&x.jobs, x.jobs.put(r, where))
+		add(&x.jobs, x.jobs.put(r, where))
 	}
 	return nil
 }
