@@ -10,8 +10,8 @@
 //
 // Take it for daily use. A job with a jobspec of 1 KB takes 2.5 KB. Take
 // purge/dirstore where people and tools are to read plain files: there the same job
-// takes 16.5 KB and four inodes, listing takes 40 times as long, and the purge of a
-// batch of 100 as well (BenchmarkLongStores).
+// takes 16.5 KB and four inodes, and listing and the purge of a batch of 100 take more
+// than ten times as long (BenchmarkLongStores).
 //
 // bbolt locks the file: a second Open is logfile.ErrLocked, and on Linux names the
 // process that has it, until that process closes the store or ends. One goroutine at a time uses a Store.
