@@ -13,6 +13,8 @@
 // takes 16.5 KB and four inodes, and listing and the purge of a batch of 100 take more
 // than ten times as long (BenchmarkLongStores).
 //
+// A second file, the ballast of 1 MiB, keeps room for a purge on a full disk.
+//
 // bbolt locks the file: a second Open is logfile.ErrLocked, and on Linux names the
 // process that has it, until that process closes the store or ends. One goroutine at a time uses a Store.
 package boltstore
@@ -66,7 +68,8 @@ type Job struct {
 
 // A Store is an open store.
 type Store struct {
-	db *bolt.DB
+	db      *bolt.DB
+	ballast string // the name of its file
 }
 
 var _ purge.Store = (*Store)(nil)
@@ -88,6 +91,7 @@ func Open(path string) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	s.fillBallast()
 	return s, nil
 }
 
@@ -105,7 +109,7 @@ func open(path string, o *bolt.Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("boltstore: %w", err)
 	}
-	return &Store{db: db}, nil
+	return &Store{db: db, ballast: path + ".ballast"}, nil
 }
 
 // inUse returns the error of a file that is locked, as its own attempt to lock it
