@@ -8,8 +8,8 @@ import (
 )
 
 // Observe tells the index the time. A caller does so at every tick, so that the
-// index can tell a clock that jumped from a quiet night. Jobs that the store could
-// not remove, and that are to be tried again by now, may go again.
+// index can tell a clock that jumped from a quiet night. Stuck jobs that are to be
+// tried again by now may go again.
 //
 // The error has category ErrClock: now is no time, is before the last time that
 // the index was told, or is more than Config.MaxJump after it.
@@ -56,7 +56,7 @@ func (x *Index) jumps(t eventlog.Timestamp) bool {
 // maxJump is Config.MaxJump or its default.
 func (x *Index) maxJump() time.Duration {
 	if x.cfg.MaxJump == 0 {
-		return DefaultMaxJump
+		return defaultMaxJump
 	}
 	return x.cfg.MaxJump
 }

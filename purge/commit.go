@@ -6,14 +6,13 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Claim keeps the jobs of a plan from everything else until Commit or Abort: they
-// cannot be pinned, and no other plan removes them. The caller claims BEFORE the
-// store removes them.
+// Claim reserves the jobs of a plan until Commit or Abort: they cannot be pinned, and
+// no other plan removes them. The caller claims BEFORE the store removes them.
 //
 // It returns the plan to carry out: the jobs of p that would still be planned now.
 // Jobs that are gone, pinned or leaving, or that the limits now allow, are not in
-// it. To commit or abort a plan without jobs does nothing. More tells whether it is worth
-// planning again.
+// it. Committing or aborting a plan without jobs does nothing. More tells whether to
+// plan again.
 //
 // The error has category ErrStale: p was claimed before. Claim costs O(log n) a
 // job.
@@ -42,8 +41,8 @@ func (x *Index) Claim(p Plan) (Plan, error) {
 	if x.claims == nil {
 		x.claims = make(map[uint64]Plan)
 	}
-	kept := p
-	kept.Jobs, kept.Expired = slices.Clone(p.Jobs), slices.Clone(p.Expired)
+	kept := p // its jobs are those of its slots
+	kept.Jobs, kept.Tombstones, kept.Expired = nil, nil, slices.Clone(p.Expired)
 	x.claims[p.claim] = kept
 	x.leaving += len(p.Jobs)
 	x.gen++
@@ -121,18 +120,18 @@ func (x *Index) slotOf(p *Plan, i int) (slot, bool) {
 // of more than TombstoneCount, and those older than TombstoneAge. If the limits
 // were lowered, the rest ends with later plans.
 func (x *Index) addTombstones(p *Plan) {
-	count := DefaultTombstones
+	count := defaultTombstones
 	if x.cfg.TombstoneCount.Set {
 		count = x.cfg.TombstoneCount.Value
 	}
 	last := p.Jobs[max(0, len(p.Jobs)-count):]
-	p.Tombstones = records(last)
+	p.Tombstones, p.tombs = records(last), len(last)
 	over, most := x.ended.len()+len(last)-count, len(p.Jobs)+MaxBatch
 	now, age := x.believed(p), x.cfg.TombstoneAge
 	if n := min(over, most); n > 0 {
 		p.Expired, p.ends = make([]jobid.ID, 0, n), make([]slot, 0, n)
 	}
-	x.ended.each(func(at slot) bool {
+	x.ended.each(&x.jobs, func(at slot) bool {
 		r := x.jobs.record(at)
 		if len(p.Expired) == most || over <= 0 && !(age.Set && older(now, r.Inactive, age.Value)) {
 			return false
@@ -155,23 +154,28 @@ func records(jobs []Candidate) []Record {
 // claimed returns the plan that was claimed, or an error of category ErrStale.
 func (x *Index) claimed(p Plan) (Plan, error) {
 	c, ok := x.claims[p.claim]
-	switch {
-	case !ok:
+	if !ok {
 		return Plan{}, stale("is not claimed, or was committed or aborted before")
-	case !slices.Equal(c.Jobs, p.Jobs):
+	}
+	same := len(c.slots) == len(p.Jobs)
+	for i := 0; same && i < len(p.Jobs); i++ {
+		same = x.jobs.record(c.slots[i]) == p.Jobs[i].Record
+	}
+	if !same {
 		return Plan{}, stale("is not what was claimed")
 	}
+	c.Jobs = p.Jobs
 	return c, nil
 }
 
 // Commit removes the jobs of a claimed plan from the index, after the store has
 // removed them, and calls Config.Purged. If the plan needed its Watermark, Commit
-// takes it for durable.
+// takes that as durable.
 //
 // The jobs in failed are those that the store could not remove. They stay, and
 // plans by limits leave them out for a while: a minute first, then twice as long
 // each time, at most an hour. See [Index.Observe] and Stats.Stuck. Ids that are
-// not in the plan mean nothing.
+// not in the plan are ignored.
 //
 // The error has category ErrStale: the plan is not claimed, or is not what was
 // claimed. Commit costs O(log n) a job. When an eighth of the jobs is left, it also
@@ -187,6 +191,14 @@ func (x *Index) Commit(p Plan, failed ...jobid.ID) error {
 	delete(x.claims, c.claim)
 	x.leaving -= len(c.Jobs)
 	now := x.believed(&c)
+	for i, id := range c.Expired {
+		at := c.ends[i]
+		if x.jobs.where(at) == wherePurged && x.jobs.record(at).ID == id { // another plan may have ended it too
+			x.ended.remove(at)
+			x.buried.add(x.jobs.record(at).Result, -1)
+			x.jobs.drop(at)
+		}
+	}
 	for i, j := range c.Jobs {
 		at := c.slots[i]
 		if slices.Contains(failed, j.ID) {
@@ -196,7 +208,7 @@ func (x *Index) Commit(p Plan, failed ...jobid.ID) error {
 		delete(x.retries, j.ID)
 		x.resident.add(j.Result, -1)
 		x.purged.add(j.Result, 1)
-		if i < len(c.Jobs)-len(c.Tombstones) {
+		if i < len(c.Jobs)-c.tombs {
 			x.jobs.drop(at)
 			continue
 		}
@@ -204,21 +216,14 @@ func (x *Index) Commit(p Plan, failed ...jobid.ID) error {
 		x.ended.add(&x.jobs, at)
 		x.buried.add(j.Result, 1)
 	}
-	for i, id := range c.Expired {
-		at := c.ends[i]
-		if x.jobs.where(at) == wherePurged && x.jobs.record(at).ID == id { // another plan may have ended it too
-			x.ended.remove(at)
-			x.buried.add(x.jobs.record(at).Result, -1)
-			x.jobs.drop(at)
-		}
-	}
 	x.durable = max(x.durable, c.Watermark)
 	x.gen++
 	if x.leaving == 0 { // claims know slots
 		x.jobs.shrink(&x.ended, &x.free, &x.pinned)
 	}
 	if x.cfg.Purged != nil {
-		c.Tombstones = records(c.Jobs[len(c.Jobs)-len(c.Tombstones):]) // the caller may have changed the old ones
+		c.Jobs = slices.Clone(c.Jobs)
+		c.Tombstones = records(c.Jobs[len(c.Jobs)-c.tombs:])
 		if done := c.without(failed); len(done.Jobs) > 0 {
 			x.cfg.Purged(done)
 		}

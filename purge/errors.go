@@ -32,7 +32,8 @@ var (
 	// *JobError.
 	ErrDuplicate = errors.New("job was added before")
 	// ErrRecord is returned for a record whose time is not finite and greater
-	// than zero, or whose result RFC 43 does not have. The error is a *JobError.
+	// than zero, or whose result RFC 43 does not have: the error is a *JobError. It
+	// is also returned for a text that is no tombstone or no watermark.
 	ErrRecord = errors.New("malformed record")
 	// ErrStale is returned for a plan that was claimed, committed or aborted
 	// before, or was changed since.
@@ -44,8 +45,6 @@ var (
 	ErrLimits = errors.New("invalid limits")
 	// ErrExcess is returned for too many ids, too many pins or too long a pinner.
 	ErrExcess = errors.New("too many")
-	// ErrSyntax is returned for a text that is no tombstone or no watermark.
-	ErrSyntax = errors.New("malformed text")
 	// ErrStore is returned when the store failed. The error wraps the cause. It
 	// is a *JobError if the store could not remove that job.
 	ErrStore = errors.New("store failed")

@@ -179,5 +179,5 @@ func ExampleParseWatermark() {
 	fmt.Println(err)
 	// Output:
 	// ƒuZZybuNNy <nil>
-	// purge: offset 10: "watermark 0017e9fb8df": malformed text: not 16 digits
+	// purge: offset 10: "watermark 0017e9fb8df": malformed record: not 16 digits
 }

@@ -12,18 +12,18 @@ func (x *Index) Compared() uint64 { return x.jobs.compared }
 // Durable returns the watermark that the index believes to be stored.
 func (x *Index) Durable() uint64 { return uint64(x.durable) }
 
+// MaxPins is how many pins a job has at most.
+const MaxPins = maxPins
+
 // Retries are the delays after which a stuck job is tried again.
 const RetryFirst, RetryMost = retryFirst, retryMost
 
-// A sequence is an order or a queue.
-type sequence interface {
-	len() int
-	each(func(slot) bool)
-}
-
 // Check returns the first thing that is wrong with the index.
 func (x *Index) Check() error {
-	orders := map[meta]sequence{whereFree: &x.free, wherePinned: &x.pinned, wherePurged: &x.ended}
+	orders := map[meta]func(func(slot) bool){
+		whereFree: x.free.each, wherePinned: x.pinned.each,
+		wherePurged: func(f func(slot) bool) { x.ended.each(&x.jobs, f) },
+	}
 	if err := x.jobs.check("record", orders, x.leaving+x.numWaiting()); err != nil {
 		return err
 	}
@@ -70,10 +70,10 @@ func (x *Index) Check() error {
 	}
 	leaving := 0
 	for _, p := range x.claims {
-		leaving += len(p.Jobs)
-		for _, c := range p.Jobs {
-			if at, ok := x.jobs.job(c.ID); !ok || x.jobs.where(at) != whereLeaving || x.jobs.record(at) != c.Record {
-				return fmt.Errorf("%v is claimed and not leaving", c.ID)
+		leaving += len(p.slots)
+		for _, at := range p.slots {
+			if x.jobs.where(at) != whereLeaving {
+				return fmt.Errorf("%v is claimed and not leaving", x.jobs.record(at).ID)
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func (x *Index) Check() error {
 }
 
 // check returns the first thing that is wrong with a table and its orders.
-func (t *table) check(what string, orders map[meta]sequence, others int) error {
+func (t *table) check(what string, orders map[meta]func(func(slot) bool), others int) error {
 	if t.len()+t.empties != t.used {
 		return fmt.Errorf("%ss: %d held, %d empty, %d used", what, t.len(), t.empties, t.used)
 	}
@@ -96,17 +96,17 @@ func (t *table) check(what string, orders map[meta]sequence, others int) error {
 	at := t.empty
 	for range t.empties {
 		c, i := t.chunks[at/chunkSize], at%chunkSize
-		if c.times[i] != 0 || c.metas[i] != 0 {
+		if c.rows[i].time != 0 || c.metas[i] != 0 {
 			return fmt.Errorf("empty %s %d is not zero", what, at)
 		}
-		at = slot(c.ids[i])
+		at = slot(c.rows[i].id)
 	}
 	n := others
-	for where, o := range orders {
-		n += o.len()
+	for where, each := range orders {
 		var last *Record
 		var err error
-		o.each(func(at slot) bool {
+		each(func(at slot) bool {
+			n++
 			j := t.record(at)
 			switch {
 			case t.where(at) != where:

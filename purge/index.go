@@ -13,13 +13,10 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
+// The defaults of a Config.
 const (
-	// DefaultMaxJump is the default of Config.MaxJump: a week, so that a
-	// machine that slept over a weekend needs no help.
-	DefaultMaxJump = 7 * 24 * time.Hour
-	// DefaultTombstones is how many tombstones an index keeps unless
-	// Config.TombstoneCount is set. Dependencies name recent jobs.
-	DefaultTombstones = 10_000
+	defaultMaxJump    = 7 * 24 * time.Hour
+	defaultTombstones = 10_000
 )
 
 // Config configures an [Index]. The zero Config is valid.
@@ -33,14 +30,14 @@ type Config struct {
 	// them have a tombstone, and which older tombstones ended. It may ask the
 	// index and must not change it. The plan's slices are the callee's to keep.
 	Purged func(Plan)
-	// MaxJump is how far a time may be after the one before it; 0 means
-	// DefaultMaxJump.
+	// MaxJump is how far a time may be after the one before it. 0 means a week, so
+	// that a machine that rested over a weekend needs no help.
 	MaxJump time.Duration
-	// TombstoneCount is how many tombstones are kept; 0 keeps none, unset means
-	// DefaultTombstones.
+	// TombstoneCount is how many tombstones are kept. Unset means 10,000:
+	// dependencies name recent jobs.
 	TombstoneCount jobstate.Optional[int]
 	// TombstoneAge is the age after which a tombstone ends, with the next batch.
-	// Unset, there is none.
+	// Unset means that age ends none.
 	TombstoneAge jobstate.Optional[time.Duration]
 }
 
@@ -126,10 +123,9 @@ type Index struct {
 
 // Evidence is what a restart finds in the store.
 type Evidence struct {
-	// Now is the time, by a clock that the caller trusts. What happened before it
-	// is believed, however long ago. With 0 the newest time of the jobs and
-	// tombstones takes its place; after a long rest, or if one of these times is
-	// wrong, every time is ErrClock then until AcceptClock.
+	// Now is the time, by a clock that the caller trusts, however long the rest was.
+	// 0 means the newest time of the jobs and tombstones. If that is wrong, or longer
+	// ago than Config.MaxJump, every time is ErrClock until AcceptClock.
 	Now eventlog.Timestamp
 	// Jobs are the inactive jobs, in any order. One that is also among the
 	// tombstones was being purged when the process ended, and is resident.
@@ -171,7 +167,7 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 	for _, j := range ev.Jobs {
 		x.resident.add(j.Result, 1)
 	}
-	x.ended.each(func(at slot) bool {
+	x.ended.each(&x.jobs, func(at slot) bool {
 		x.buried.add(x.jobs.record(at).Result, 1)
 		return true
 	})
@@ -210,9 +206,9 @@ func (x *Index) fill(add func(*table, slot), where meta, records []Record) error
 	return nil
 }
 
-// Add takes a job that became inactive, and raises the watermark to its id. Its
-// time may be any: before those of others, equal to one, or ahead of the clock;
-// see Plan.Ahead.
+// Add takes a job that became inactive, and raises the watermark to its id. Its time
+// may be before the times of others, equal to one, or ahead of the clock; see
+// Plan.Ahead.
 //
 // The error is a *JobError of category ErrRecord; ErrDuplicate or ErrLeaving if
 // the job is resident; ErrPurged if it has a tombstone. Add costs O(log n).
@@ -220,14 +216,14 @@ func (x *Index) Add(r Record) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if at, ok := x.jobs.job(r.ID); ok {
-		if x.jobs.where(at) == whereLeaving {
+	if at, ok := x.jobs.byID[r.ID]; ok {
+		switch x.jobs.where(at) {
+		case wherePurged:
+			return &JobError{ID: r.ID, Tomb: x.jobs.record(at), Err: ErrPurged}
+		case whereLeaving:
 			return &JobError{ID: r.ID, Err: ErrLeaving}
 		}
 		return &JobError{ID: r.ID, Err: ErrDuplicate}
-	}
-	if at, ok := x.jobs.tombstone(r.ID); ok {
-		return &JobError{ID: r.ID, Tomb: x.jobs.record(at), Err: ErrPurged}
 	}
 	x.free.add(&x.jobs, x.jobs.put(r, whereFree))
 	x.resident.add(r.Result, 1)
@@ -253,8 +249,8 @@ func (x *Index) all(yield func(Record) bool) {
 		return true
 	})
 	for _, p := range x.claims {
-		for _, c := range p.Jobs {
-			rest = append(rest, c.Record)
+		for _, at := range p.slots {
+			rest = append(rest, x.jobs.record(at))
 		}
 	}
 	if x.waiting != nil {
@@ -298,8 +294,8 @@ func (x *Index) Lookup(id jobid.ID) (Record, error) {
 	return x.jobs.record(at), nil
 }
 
-// Ended returns a job that is resident or has a tombstone, which is all that a
-// dependency needs. It returns false for other ids.
+// Ended returns the record of a job that is resident or has a tombstone: it answers
+// dependencies. It returns false for other ids.
 func (x *Index) Ended(id jobid.ID) (Record, bool) {
 	at, ok := x.jobs.byID[id]
 	if !ok {

@@ -11,14 +11,11 @@ import (
 )
 
 const (
-	// MaxPins is how many pins a job has at most.
-	MaxPins = 1000
-	// MaxPinner is the greatest length of Pin.By in bytes.
-	MaxPinner = 256
+	maxPins   = 1000 // of a job
+	maxPinner = 256  // the greatest length of Pin.By in bytes
 )
 
-// A PinKind says why a job is kept. Any number is one; those without a name are
-// the caller's.
+// A PinKind says why a job is kept. A caller may use further numbers for its own.
 type PinKind uint8
 
 // The kinds of pins.
@@ -39,11 +36,11 @@ func (k PinKind) String() string {
 	return pinNames[k]
 }
 
-// A Pin keeps a job from being purged. A job may have several that differ; it may
+// A Pin keeps a job from being purged. A job may have up to 1000 that differ; it may
 // go when the last one is gone.
 type Pin struct {
 	Kind PinKind
-	By   string // its owner; may be empty
+	By   string // its owner, at most 256 bytes; may be empty
 }
 
 // String returns the kind and, quoted, the owner.
@@ -66,8 +63,8 @@ func comparePins(a, b Pin) int {
 // The error has category ErrExcess if that is one pin too many or By is too long,
 // or is a *JobError of category ErrUnknown, ErrActive, ErrPurged or ErrLeaving.
 func (x *Index) Pin(id jobid.ID, p Pin) (bool, error) {
-	if len(p.By) > MaxPinner {
-		return false, excess("bytes of a pinner", len(p.By), MaxPinner)
+	if len(p.By) > maxPinner {
+		return false, excess("bytes of a pinner", len(p.By), maxPinner)
 	}
 	at, err := x.find(id)
 	if err != nil {
@@ -81,8 +78,8 @@ func (x *Index) Pin(id jobid.ID, p Pin) (bool, error) {
 	if ok {
 		return false, nil
 	}
-	if len(pins) == MaxPins {
-		return false, excess("pins", len(pins)+1, MaxPins)
+	if len(pins) == maxPins {
+		return false, excess("pins", len(pins)+1, maxPins)
 	}
 	if x.pins == nil {
 		x.pins = make(map[jobid.ID][]Pin)

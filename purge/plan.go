@@ -55,17 +55,17 @@ type Plan struct {
 	Now eventlog.Timestamp
 	// Jobs are those that go, oldest first.
 	Jobs []Candidate
-	// More tells that others follow, because the batch is full.
+	// More tells that others follow: the batch is full.
 	More bool
 	// Pinned are jobs that stay although they are older, oldest first, at most as
 	// many as a batch has; MorePinned tells that there are others. If More is
 	// false, they are all jobs that only their pins keep.
 	Pinned     []Pinned
 	MorePinned bool
-	// Ahead are free jobs whose time is more than Config.MaxJump after Now, newest
-	// first, at most as many as a batch has: a wrong clock gave them their time.
-	// They stop nothing. They do not go by age before that time; PlanIDs names
-	// them.
+	// Ahead are jobs without pins whose time is more than Config.MaxJump after Now,
+	// newest first, at most as many as a batch has: a wrong clock gave them their
+	// time. They hold up no other job, and do not go by age before that time. To
+	// purge one, pass its id to PlanIDs.
 	Ahead []Record
 	// Watermark is to be durable BEFORE a job is removed from the store, if
 	// NeedsWatermark is set.
@@ -79,9 +79,10 @@ type Plan struct {
 
 	limits Limits
 	byID   bool
-	gen    uint64 // that of the index when the plan was made
+	gen    uint64 // the index had it when the plan was made
 	claim  uint64 // the number of the claim, 0 before Claim
 	slots  []slot // where the jobs were, in the order of Jobs: spares finding them
+	tombs  int    // how many tombstones come with the plan: the last of its jobs
 	ends   []slot // where the expired tombstones are
 }
 

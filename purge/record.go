@@ -168,7 +168,7 @@ func (r Record) String() string {
 const maxTombstone = 20 + 1 + 24 + 1 + 9 + 1 + 9
 
 // UnmarshalText sets r to a tombstone. It takes exactly the texts that AppendText
-// writes. The error has category ErrSyntax and names the offset; r is unchanged.
+// writes. The error has category ErrRecord and names the offset; r is unchanged.
 func (r *Record) UnmarshalText(text []byte) error {
 	if len(text) > maxTombstone {
 		return syntax(text, maxTombstone, "too long")
@@ -214,7 +214,7 @@ func (r *Record) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// syntax returns an error of category ErrSyntax.
+// syntax returns an error of category ErrRecord.
 func syntax(text []byte, at int, reason string) error {
-	return fmt.Errorf("purge: offset %d: %s: %w: %s", at, guard.Quote(text), ErrSyntax, reason)
+	return fmt.Errorf("purge: offset %d: %s: %w: %s", at, guard.Quote(text), ErrRecord, reason)
 }

@@ -110,7 +110,7 @@ func TestATombstonePrintsAndReads(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "before "+text, string(dst))
 		for n := range text {
-			require.ErrorIs(t, new(purge.Record).UnmarshalText([]byte(text[:n])), purge.ErrSyntax, "cut after %d", n)
+			require.ErrorIs(t, new(purge.Record).UnmarshalText([]byte(text[:n])), purge.ErrRecord, "cut after %d", n)
 		}
 	}
 	for _, job := range []purge.Record{
@@ -151,13 +151,13 @@ func TestAnInvalidTombstoneIsRefusedWhereItIsWrong(t *testing.T) {
 	} {
 		j := purge.Record{ID: 7}
 		err := j.UnmarshalText([]byte(text))
-		require.ErrorIs(t, err, purge.ErrSyntax)
+		require.ErrorIs(t, err, purge.ErrRecord)
 		require.ErrorContains(t, err, fmt.Sprintf("purge: offset %d: ", want))
 		require.Less(t, len(err.Error()), 200)
 		require.Equal(t, purge.Record{ID: 7}, j)
 	}
 	require.EqualError(t, new(purge.Record).UnmarshalText([]byte("1 2.0 \x00 ran")),
-		`purge: offset 6: "1 2.0 \x00 ran": malformed text: not a result`)
+		`purge: offset 6: "1 2.0 \x00 ran": malformed record: not a result`)
 }
 
 func TestAWatermarkIsWholeOrNothing(t *testing.T) {
@@ -171,7 +171,7 @@ func TestAWatermarkIsWholeOrNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, id, got)
 		_, err = purge.ParseWatermark(text[:rapid.IntRange(0, 25).Draw(t, "cut")])
-		require.ErrorIs(t, err, purge.ErrSyntax)
+		require.ErrorIs(t, err, purge.ErrRecord)
 	})
 	require.Equal(t, "watermark 0017e9fb8df16c2e", string(purge.AppendWatermark(nil, 6731191091817518)))
 	for text, want := range map[string]int{
@@ -179,7 +179,7 @@ func TestAWatermarkIsWholeOrNothing(t *testing.T) {
 		"watermark 0017e9fb8df16c2g": 25, "": 0,
 	} {
 		_, err := purge.ParseWatermark([]byte(text))
-		require.ErrorIs(t, err, purge.ErrSyntax)
+		require.ErrorIs(t, err, purge.ErrRecord)
 		require.ErrorContains(t, err, fmt.Sprintf("offset %d:", want), text)
 	}
 }
@@ -191,7 +191,7 @@ func FuzzTombstone(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var j purge.Record
 		if err := j.UnmarshalText(text); err != nil {
-			require.ErrorIs(t, err, purge.ErrSyntax)
+			require.ErrorIs(t, err, purge.ErrRecord)
 			require.Zero(t, j)
 			return
 		}
@@ -210,7 +210,7 @@ func FuzzWatermark(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		id, err := purge.ParseWatermark(text)
 		if err != nil {
-			require.ErrorIs(t, err, purge.ErrSyntax)
+			require.ErrorIs(t, err, purge.ErrRecord)
 			require.Zero(t, id)
 			return
 		}

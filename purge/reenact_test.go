@@ -123,6 +123,45 @@ func TestTheWatermarkIsStoredBeforeTheJobThatProvesItGoes(t *testing.T) {
 	require.Equal(t, jobid.ID(4), again.Watermark())
 }
 
+// A purge stores the watermark only when a job goes that is beyond it: with a thousand
+// jobs that stay, once in a thousand. It is never ahead of the ids that were made: those
+// carry the time, and after a restart the next id is not to wait.
+func TestTheWatermarkIsStoredSeldomAndNeverAhead(t *testing.T) {
+	epoch := start.Time()
+	ids, err := jobid.NewGenerator(5, epoch)
+	require.NoError(t, err)
+	x, m := populated(t, purge.Config{}, 0)
+	r := newRunner(t, x, m, count(1000))
+	now := epoch
+	for n := range 20_000 {
+		now = now.Add(10 * time.Millisecond)
+		id, err := ids.Next(now)
+		require.NoError(t, err)
+		require.NoError(t, x.Add(purge.Record{ID: id, Inactive: eventlog.FromTime(now), Result: jobstate.ResultCompleted}))
+		if n%25 > 0 {
+			continue
+		}
+		_, err = r.Tick(t.Context(), eventlog.FromTime(now))
+		require.NoError(t, err)
+		require.LessOrEqual(t, m.watermark, ids.Last())
+		again, err := jobid.NewGenerator(5, epoch)
+		require.NoError(t, err)
+		again.After(m.watermark)
+		next, err := again.Next(now.Add(time.Millisecond))
+		require.NoError(t, err)
+		require.Greater(t, next, ids.Last(), "I9")
+	}
+	writes := 0
+	for _, call := range m.calls {
+		if call == "watermark" {
+			writes++
+		}
+	}
+	require.Greater(t, len(m.calls), 1000)
+	require.LessOrEqual(t, writes, 20)
+	require.Positive(t, writes)
+}
+
 // flux-core#4711, #4801 and #5047: a purge of an active job made statistics wrong,
 // and said "no such file".
 func TestAnErrorTellsWhyAJobCannotBePurgedByID(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// A Runner purges by limits, one batch a tick, and by hand in between. It keeps
-// nothing but its limits: a Runner with others takes its place at any time, and
-// what failed is planned again.
+// A Runner purges by limits, one batch a tick, and by hand in between. It keeps only
+// its limits: a new Runner with other limits can replace it at any time. What failed is
+// planned again.
 //
 // One goroutine at a time may use it, and its index. NewRunner makes one; the zero
 // Runner is not valid and panics.
@@ -24,7 +24,7 @@ type Runner struct {
 }
 
 // NewRunner returns a Runner that purges the jobs of x from s by the limits. The
-// error has category ErrLimits; NoBatch is one. It keeps x and s.
+// error has category ErrLimits; NoBatch is refused. It keeps x and s.
 func NewRunner(x *Index, s Store, l Limits) (*Runner, error) {
 	if err := checkBatch(l); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func checkBatch(l Limits) error {
 // returns the plan that was carried out: its jobs are gone. If More is set, the
 // next Tick has work.
 //
-// The error has category ErrClock or ErrStore, or is that of ctx. If the store could
+// The error has category ErrClock or ErrStore, or is the error of ctx. If the store could
 // not remove some of the jobs, the others are gone, and the error is a *JobError for
 // each such job, joined: they stay in the index and are tried again later, see
 // [Index.Commit]. After any other error no job has left the index, even if the store

@@ -13,13 +13,14 @@ import (
 // with the effect of one.
 //
 // A store need not look at ctx: a Runner does before every call. A call may return
-// the error of a ctx that is done, whether it made its change or not.
+// the error of a ctx that is done, with or without its change.
 //
 // Package purge/storetest tests stores.
 type Store interface {
 	// PutWatermark keeps id as the greatest id that was ever handed out. It never
-	// lowers what an earlier call kept. If it fails, what was kept before is still
-	// there, or id is.
+	// lowers what an earlier call kept, and keeps no id greater than those that the
+	// store was told of: ids carry the time, so a generator would have to wait after a
+	// restart. If it fails, what was kept before is still there, or id is.
 	PutWatermark(ctx context.Context, id jobid.ID) error
 
 	// PutTombstones keeps the records of put as tombstones, one for each id; the
@@ -30,7 +31,7 @@ type Store interface {
 	PutTombstones(ctx context.Context, put []Record, drop []jobid.ID) error
 
 	// Unlink removes everything that is stored of the jobs, except the watermark
-	// and tombstones. A job of which nothing is stored is no error.
+	// and tombstones. A job that has nothing stored is no error.
 	//
 	// A job that cannot be removed stops no other: it is in failed, with the
 	// cause, and the others are gone. Failed is nil if there is none. If err is

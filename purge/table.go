@@ -1,8 +1,6 @@
 package purge
 
 import (
-	"slices"
-
 	"github.com/google/btree"
 
 	"github.com/joblife/joblife/eventlog"
@@ -17,11 +15,16 @@ type slot = uint32
 // more, so adding a record costs the same however many there are.
 const chunkSize = 1024
 
-// A chunk holds records by columns: a row would be padded to 24 bytes.
+// A chunk holds records; with the meta in its row a row would be padded to 24 bytes.
 type chunk struct {
-	ids   [chunkSize]jobid.ID
-	times [chunkSize]eventlog.Timestamp
+	rows  [chunkSize]row
 	metas [chunkSize]meta
+}
+
+// row is the id and the time of a record.
+type row struct {
+	id   jobid.ID
+	time eventlog.Timestamp
 }
 
 // meta is the rest of a record: the place of its result, whether the job ran, and
@@ -75,7 +78,7 @@ func (t *table) put(r Record, where meta) slot {
 	at := t.empty
 	if t.empties > 0 {
 		t.empties--
-		t.empty = slot(t.chunks[at/chunkSize].ids[at%chunkSize])
+		t.empty = slot(t.chunks[at/chunkSize].rows[at%chunkSize].id)
 	} else {
 		at = slot(t.used)
 		if t.used%chunkSize == 0 {
@@ -89,7 +92,7 @@ func (t *table) put(r Record, where meta) slot {
 	if r.Ran {
 		m |= metaRan
 	}
-	c.ids[i], c.times[i], c.metas[i] = r.ID, r.Inactive, m
+	c.rows[i], c.metas[i] = row{r.ID, r.Inactive}, m
 	if t.byID == nil {
 		t.byID = make(map[jobid.ID]slot)
 	}
@@ -100,8 +103,8 @@ func (t *table) put(r Record, where meta) slot {
 // drop removes the record of a slot.
 func (t *table) drop(at slot) {
 	c, i := t.chunks[at/chunkSize], at%chunkSize
-	delete(t.byID, c.ids[i])
-	c.ids[i], c.times[i], c.metas[i] = jobid.ID(t.empty), 0, 0
+	delete(t.byID, c.rows[i].id)
+	c.rows[i], c.metas[i] = row{id: jobid.ID(t.empty)}, 0
 	t.empty = at
 	t.empties++
 }
@@ -122,17 +125,17 @@ func (t *table) shrink(ended *queue, orders ...*order) {
 	}
 	old := *t
 	*t = small
-	for _, o := range orders {
+	for i := range ended.slots[ended.head:] {
+		at := &ended.slots[ended.head+i]
+		*at = moved[*at]
+	}
+	for _, o := range append(orders, &ended.late) {
 		was := *o
 		*o = order{}
 		was.each(func(at slot) bool {
 			o.add(t, moved[at])
 			return true
 		})
-	}
-	for i := range ended.slots[ended.head:] {
-		at := &ended.slots[ended.head+i]
-		*at = moved[*at]
 	}
 	clear(old.chunks)
 }
@@ -144,7 +147,7 @@ func (t *table) len() int { return len(t.byID) }
 func (t *table) record(at slot) Record {
 	c, i := t.chunks[at/chunkSize], at%chunkSize
 	return Record{
-		ID: c.ids[i], Inactive: c.times[i],
+		ID: c.rows[i].id, Inactive: c.rows[i].time,
 		Result: resultAt(int(c.metas[i] & metaResult)), Ran: c.metas[i]&metaRan != 0,
 	}
 }
@@ -161,12 +164,11 @@ func (t *table) move(at slot, where meta) {
 // less is the order of the records of two slots.
 func (t *table) less(a, b slot) bool {
 	t.compared++
-	ca, cb := t.chunks[a/chunkSize], t.chunks[b/chunkSize]
-	ta, tb := ca.times[a%chunkSize], cb.times[b%chunkSize]
-	return ta < tb || ta == tb && ca.ids[a%chunkSize] < cb.ids[b%chunkSize]
+	ra, rb := &t.chunks[a/chunkSize].rows[a%chunkSize], &t.chunks[b/chunkSize].rows[b%chunkSize]
+	return ra.time < rb.time || ra.time == rb.time && ra.id < rb.id
 }
 
-// degree is that of the trees: a node has up to 127 slots. A tree that grows at
+// degree is how large the nodes of the trees are: up to 127 slots. A tree that grows at
 // its end, as these do, has nodes that are half full.
 const degree = 64
 
@@ -217,52 +219,51 @@ func (o *order) back(f func(slot) bool) {
 }
 
 // A queue is some slots of a table in the order of their records, as an order is. It
-// is for records that come nearly in order and go from the front: that costs less
-// than a tree. A record out of order costs as many moves as there are younger ones.
+// is for records that come nearly in order and go from the front: that costs less than
+// a tree. Those out of order are in a tree of their own.
 type queue struct {
 	slots []slot // from head on
 	head  int
+	late  order
 }
 
 // add puts a slot of t into the queue, in which it is not.
 func (q *queue) add(t *table, at slot) {
-	i := len(q.slots)
-	if i > q.head && t.less(at, q.slots[i-1]) {
-		i, _ = slices.BinarySearchFunc(q.slots[q.head:], at, func(a, b slot) int {
-			if t.less(a, b) {
-				return -1
-			}
-			return 1
-		})
-		i += q.head
+	if n := len(q.slots); n > q.head && t.less(at, q.slots[n-1]) {
+		q.late.add(t, at)
+		return
 	}
-	q.slots = slices.Insert(q.slots, i, at)
+	q.slots = append(q.slots, at)
 }
 
-// remove takes a slot out of the queue, in which it is. It costs as many steps as
-// there are older ones.
+// remove takes a slot out of the queue, in which it is: of those that came in order, the
+// oldest.
 func (q *queue) remove(at slot) {
-	i := q.head
-	for q.slots[i] != at {
-		i++
+	if q.head == len(q.slots) || q.slots[q.head] != at {
+		q.late.remove(at)
+		return
 	}
-	copy(q.slots[q.head+1:i+1], q.slots[q.head:i])
-	q.slots[q.head] = 0
 	q.head++
 	if q.head > chunkSize && q.head > len(q.slots)/2 {
-		q.slots = slices.Clone(q.slots[q.head:])
+		q.slots = append([]slot(nil), q.slots[q.head:]...)
 		q.head = 0
 	}
 }
 
 // len returns how many slots there are.
-func (q *queue) len() int { return len(q.slots) - q.head }
+func (q *queue) len() int { return len(q.slots) - q.head + q.late.len() }
 
 // each calls f for the slots, oldest first, until f returns false.
-func (q *queue) each(f func(slot) bool) {
-	for _, at := range q.slots[q.head:] {
-		if !f(at) {
-			return
+func (q *queue) each(t *table, f func(slot) bool) {
+	slots, more := q.slots[q.head:], true
+	q.late.each(func(at slot) bool {
+		for ; more && len(slots) > 0 && t.less(slots[0], at); slots = slots[1:] {
+			more = f(slots[0])
 		}
+		more = more && f(at)
+		return more
+	})
+	for ; more && len(slots) > 0; slots = slots[1:] {
+		more = f(slots[0])
 	}
 }

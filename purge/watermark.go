@@ -24,7 +24,7 @@ func AppendWatermark(dst []byte, id jobid.ID) []byte {
 }
 
 // ParseWatermark reads exactly what AppendWatermark writes. The error has category
-// ErrSyntax and names the offset.
+// ErrRecord and names the offset.
 func ParseWatermark(text []byte) (jobid.ID, error) {
 	digits, ok := bytes.CutPrefix(text, []byte(watermarkPrefix))
 	if !ok {

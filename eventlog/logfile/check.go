@@ -61,8 +61,8 @@ func countEntries(r *io.SectionReader) (n int, err error) {
 	}
 }
 
-// checkName returns an error if a name is that of what is no regular file: opening
-// a FIFO would wait. That there is no such file is found out by opening it.
+// checkName returns an error if a name denotes anything but a regular file: opening a
+// FIFO would wait. It leaves a missing file to the call that opens it.
 func checkName(fsys FS, name string) error {
 	if info, err := fsys.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return errNotRegular

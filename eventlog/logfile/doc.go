@@ -49,7 +49,7 @@
 // # Cost and limits
 //
 // Open reads the log once. Append costs a pass over the batch and one write, Sync
-// an fsync and a stat. A batch has at most [DefaultMaxBatch] bytes by default, and a
+// an fsync and a stat. A batch has at most 64 MiB by default, and a
 // line has the limits of eventlog. A log has no limit: its owner asks Size.
 //
 // If fsync fails in Open or Repair, restart the machine: it may show bytes that are not

@@ -93,7 +93,7 @@ func (e *DamageError) Unwrap() []error { return []error{ErrDamaged, e.Err} }
 var (
 	errShrank      = fmt.Errorf("%w: it shrank", ErrChanged)
 	errGrew        = fmt.Errorf("%w: it grew", ErrChanged)
-	errReplaced    = fmt.Errorf("%w: its name is that of another file", ErrChanged)
+	errReplaced    = fmt.Errorf("%w: its name denotes another file", ErrChanged)
 	errRemoved     = fmt.Errorf("%w: its name is gone", ErrChanged)
 	errOverwritten = fmt.Errorf("%w: what was read has been overwritten", ErrChanged)
 )
@@ -106,8 +106,8 @@ var (
 	errNotOS      = errors.New("not a file of the operating system")
 )
 
-// newError returns the error of an operation. The name that a cause of the
-// operating system has is left out: it would come twice.
+// newError returns the error of an operation. It leaves out the name in a cause of the
+// operating system: it would come twice.
 func newError(op, name string, offset int64, category, cause error) error {
 	if p, ok := cause.(*fs.PathError); ok {
 		cause = p.Err

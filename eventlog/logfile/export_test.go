@@ -7,3 +7,6 @@ func (e *opError) Offset() int64 { return e.offset }
 
 // Error is what every error of an operation is.
 type Error = opError
+
+// DefaultMaxBatch is the default of Options.MaxBatch.
+const DefaultMaxBatch = defaultMaxBatch

@@ -35,7 +35,7 @@ type File interface {
 	// Writer writes to the end of the file, which was opened with os.O_APPEND.
 	io.Writer
 	io.Closer
-	// Stat is that of the open file, whatever its name denotes by now.
+	// Stat describes the open file, whatever its name denotes by now.
 	Stat() (fs.FileInfo, error)
 	// Sync returns when all that was written is on stable storage.
 	Sync() error

@@ -2,5 +2,4 @@
 
 package logfile
 
-// IsFull returns false: the errors of this system are not known.
-func IsFull(error) bool { return false }
+func isFull(error) bool { return false }

@@ -4,5 +4,5 @@ package logfile
 
 import "os"
 
-// Lock does nothing: this system has no lock that is free when its process ends.
-func Lock(*os.File) error { return nil }
+// lockFile does nothing: this system has no lock that is free when its process ends.
+func lockFile(*os.File) error { return nil }

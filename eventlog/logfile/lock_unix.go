@@ -11,12 +11,7 @@ import (
 	"syscall"
 )
 
-// Lock locks an open file until it is closed, against every other open file of that
-// name in this process and others. It does not wait: the error is [ErrLocked]. On
-// Linux the error names the process that holds the lock. The lock ends with the
-// process, also by kill -9. It uses flock, and LockFileEx on Windows; elsewhere it
-// does nothing.
-func Lock(f *os.File) error {
+func lockFile(f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch err {

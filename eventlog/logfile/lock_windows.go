@@ -8,10 +8,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Lock locks an open file until it is closed, as on other systems. The bytes that
-// it locks are far behind the end of any file, because no other process can read
-// those that are locked.
-func Lock(f *os.File) error {
+// lockFile locks bytes far behind the end of any file: no other process can read those
+// that are locked.
+func lockFile(f *os.File) error {
 	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
 	at := &windows.Overlapped{Offset: math.MaxUint32, OffsetHigh: math.MaxInt32}
 	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, at)

@@ -11,10 +11,10 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// DefaultMaxBatch is the default of Options.MaxBatch, in bytes.
-const DefaultMaxBatch = 64 << 20
+// defaultMaxBatch is the default of Options.MaxBatch, in bytes.
+const defaultMaxBatch = 64 << 20
 
-// SyncPolicy says when what was appended is made durable.
+// SyncPolicy says when appended batches become durable.
 type SyncPolicy uint8
 
 // The policies. Any other value is SyncAlways.
@@ -23,22 +23,21 @@ const (
 	SyncAlways SyncPolicy = iota
 	// SyncGroup leaves it to Sync, which makes durable all batches before it.
 	SyncGroup
-	// SyncNever calls no fsync, for a log whose loss in a crash of the machine
-	// is no harm. What was appended survives the process only.
+	// SyncNever calls no fsync. A crash of the machine may lose the log; the end of
+	// the process loses nothing.
 	SyncNever
 )
 
 // Options say how a log is kept. The zero value is the default.
 type Options struct {
-	// FS is the file system; nil is that of the operating system.
+	// FS is the file system; nil means the operating system's.
 	FS FS
-	// Policy is when what was appended is made durable.
+	// Policy says when appended batches become durable.
 	Policy SyncPolicy
 	// Mode is the permissions of a log that is created, before umask. 0 means
 	// 0o600.
 	Mode fs.FileMode
-	// MaxBatch is how many bytes a batch may have. 0 and less mean
-	// DefaultMaxBatch.
+	// MaxBatch is how many bytes a batch may have. 0 and less mean 64 MiB.
 	MaxBatch int
 }
 
@@ -82,7 +81,7 @@ func Create(name string, o Options) (*Log, error) {
 func open(op, name string, o Options, flag int) (*Log, error) {
 	l := &Log{fs: orOS(o.FS), name: name, policy: o.Policy, maxBatch: o.MaxBatch}
 	if l.maxBatch <= 0 {
-		l.maxBatch = DefaultMaxBatch
+		l.maxBatch = defaultMaxBatch
 	}
 	if o.Mode == 0 {
 		o.Mode = 0o600
@@ -134,8 +133,7 @@ func (l *Log) start(created bool) error {
 	return l.fs.SyncDir(filepath.Dir(l.name))
 }
 
-// Size returns how many bytes the batches take that were appended, and what the
-// log held before.
+// Size returns how many bytes the log has, with all batches that were appended.
 func (l *Log) Size() int64 { return l.size }
 
 // Durable returns how many bytes of the log are acknowledged: they are there
@@ -249,7 +247,7 @@ func (l *Log) sync(op string) error {
 	return newError(op, l.name, l.size, ErrFailed, err)
 }
 
-// takeBack undoes a write of which n bytes are said to be in the file.
+// takeBack undoes a write that put n bytes into the file, as the system says.
 func (l *Log) takeBack(n, batch int, err error) error {
 	switch {
 	case n < 0 || n > batch:
@@ -270,8 +268,8 @@ func (l *Log) takeBack(n, batch int, err error) error {
 	return newError("append", l.name, l.size, nil, err)
 }
 
-// fail cuts off what is not durable and returns the error of a log that does
-// not go on. The file has at most so many bytes that are the log's own.
+// fail cuts off what is not durable and ends the log. At most so many bytes of the
+// file are the log's own.
 func (l *Log) fail(op string, most int64, err error) error {
 	l.failed = true
 	l.size = l.Durable()
@@ -298,9 +296,9 @@ func (l *Log) cut(to, most int64) (bool, error) {
 	return true, l.file.Truncate(to)
 }
 
-// Close makes durable what is not yet, as Sync does, and closes the log whatever
-// comes of it. The error is that of Sync, or of closing. A log that has failed
-// is closed without a further error. Closing a closed log is fs.ErrClosed.
+// Close makes durable what is not yet durable, as Sync does, and closes the log even if
+// that fails. The error comes from Sync or from closing. A log that has failed is closed
+// without a further error. Closing a closed log is fs.ErrClosed.
 func (l *Log) Close() error {
 	if l.file == nil {
 		return l.refuse("close")

@@ -17,17 +17,17 @@ const End int64 = -1
 
 // ReaderOptions say what a Reader reads. The zero value is the default.
 type ReaderOptions struct {
-	// FS is the file system; nil is that of the operating system.
+	// FS is the file system; nil means the operating system's.
 	FS FS
 	// Offset is where to begin: 0 is the start of the log, Reader.Offset of an
-	// earlier Reader is where that one was. It must be where a line begins, and
-	// reading it is ErrChanged otherwise. End, or less than 0, is behind the
-	// last complete line there is.
+	// earlier Reader is where that one was. It must be where a line begins:
+	// otherwise Next returns ErrChanged. End, or less than 0, is behind the last
+	// complete line.
 	Offset int64
-	// Limit, unless nil, is called when the Reader looks at the file, and no
-	// entry comes out that ends beyond what it returns. With Log.Durable nobody
-	// sees an entry that a crash or a failed sync takes back; the Reader then
-	// belongs to the goroutine of the Log.
+	// Limit, unless nil, is called before each look at the file. The Reader returns
+	// no entry that ends beyond the result. With Log.Durable it returns no entry
+	// that a crash or a failed sync takes back; then one goroutine uses the Reader
+	// and the Log.
 	Limit func() int64
 }
 
@@ -52,7 +52,7 @@ type Reader struct {
 	err     error // that reading ended with
 
 	// buf[last:next] is the line before, or as much of it as is known: what
-	// stands in the file right before offset. buf[next:fed] is lines that the
+	// is in the file right before offset. buf[next:fed] is lines that the
 	// Decoder has or can read, buf[fed:end] is not looked at yet.
 	buf                  []byte
 	last, next, fed, end int
@@ -145,17 +145,17 @@ func lastLine(file io.ReaderAt, size int64) (int64, error) {
 	return 0, nil
 }
 
-// Next returns the next entry. Each entry comes out once, in order. Next does not
-// wait: the error is io.EOF if there is no entry now, and a later call looks again.
+// Next returns the next entry: each one once, in order. It does not wait: the error is
+// io.EOF if there is no entry now, and a later call looks again.
 // It is [ErrEndOfHistory] once, after the entries that were complete when the Reader
 // was opened.
 //
 // The entry is valid until the next call, except its Name; Clone keeps it.
 //
 // A *[DamageError] is an invalid line; its Size and Entries are 0. ErrChanged means
-// that the log shrank or was overwritten, or that all entries of the file came out
-// and the name denotes another file or no file. Both end the Reader: later calls
-// return them again. After any other error, which comes from the file system, Next
+// that the log shrank or was overwritten, or, after all entries of the file, that the
+// name denotes another file or no file. Both end the Reader: later calls return them
+// again. After any other error, which comes from the file system, Next
 // can be called again.
 //
 // To notice an overwritten log, Next compares the last line that it returned with the
@@ -197,19 +197,17 @@ func (r *Reader) damage(err error) error {
 	return &DamageError{Name: r.name, Offset: r.offset, Err: err}
 }
 
-// Duplicate reports whether the entry that Next returned last has the very bytes
-// of the one before it: a writer that was not sure of the first may have
-// appended it again. Both come out. Of the first entry after
-// ReaderOptions.Offset it is not known, and false.
+// Duplicate reports whether the last entry from Next has the very bytes of the one
+// before it: a writer that was not sure of the first may have appended it again. Next
+// returns both. It is false for the first entry after ReaderOptions.Offset.
 func (r *Reader) Duplicate() bool { return r.twice }
 
-// Offset returns where the entry ends that Next returned last: how much of the
-// log was read.
+// Offset returns where the last entry from Next ends: how much of the log was read.
 func (r *Reader) Offset() int64 { return r.offset }
 
 // Rest returns how many bytes follow the last complete line, after Next returned
-// ErrEndOfHistory or io.EOF: a line that is being written, or, in a log that no
-// one writes, a torn one. 0 is the end of a complete log.
+// ErrEndOfHistory or io.EOF. They are a line that is being written or, if nothing
+// writes the log, a torn one. A complete log has 0.
 func (r *Reader) Rest() int { return r.rest }
 
 // Close closes the file. Closing a closed Reader is fs.ErrClosed.
@@ -343,8 +341,8 @@ func (r *Reader) fill() (more bool, err error) {
 
 // confirm reads n bytes once more, and returns how many of them are as they were
 // before. A read is not atomic: while it goes on, a writer may take back a batch
-// and append another one, and a line of which the first half is of the one and the
-// second half of the other was never in the log. A second read of the same bytes
+// and append another one, and a line that begins in the one and ends in the other was
+// never in the log. A second read of the same bytes
 // shows that they were in the log together. With a Limit nothing below it is ever
 // taken back.
 func (r *Reader) confirm(start int64, n int) (int, error) {

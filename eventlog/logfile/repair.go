@@ -13,11 +13,11 @@ import (
 
 // RepairOptions say how a log is repaired. The zero value is the default.
 type RepairOptions struct {
-	// FS is the file system; nil is that of the operating system.
+	// FS is the file system; nil means the operating system's.
 	FS FS
-	// Cut makes Repair set aside everything from the first line on that is no
-	// event. By default that is an error: a crash leaves only a last line without
-	// a newline, and what else is damaged may have been acknowledged.
+	// Cut makes Repair set aside everything from the first invalid line on. By
+	// default such a line is an error, unless it is the last one and has no newline:
+	// a crash leaves only that, and a whole line may have been acknowledged.
 	Cut bool
 }
 
@@ -38,10 +38,9 @@ type Repaired struct {
 // has another problem.
 const maxSides = 1000
 
-// Repair makes a torn log end after its last entry, and keeps what followed in a
-// side file: its name is that of the log with ".torn-1" after it, or the next number
-// that is free. To a log that is complete it does nothing, so it can be called
-// before each Open.
+// Repair makes a torn log end after its last entry, and keeps what followed in a side
+// file, whose name is the log's name and ".torn-1", or the next number that is free. It
+// does nothing to a complete log, so it can be called before each Open.
 //
 // The side file and its name are durable before the log is cut, and the cut before
 // Repair returns. A crash in between loses nothing; it may leave a side file with

@@ -5,20 +5,48 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
+
+// bbolt writes each change to new pages, so a purge needs room before it frees any. The
+// ballast is a file that keeps some. When the disk is full it is removed, and it is
+// written again after a purge.
+const ballastSize = 1 << 20
+
+// fillBallast writes the ballast if it is not there and there is room.
+func (s *Store) fillBallast() {
+	f, err := os.OpenFile(s.ballast, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return // it is there, or the disk is full
+	}
+	_, err = f.Write(make([]byte, ballastSize))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		_ = os.Remove(s.ballast)
+	}
+}
+
+// update does a change of a purge, for which there is room on a full disk.
+func (s *Store) update(do func(*bolt.Tx) error) error {
+	err := s.db.Update(do)
+	if logfile.IsFull(err) && os.Remove(s.ballast) == nil {
+		err = s.db.Update(do)
+	}
+	return err
+}
 
 // PutWatermark keeps id as [purge.Store] says.
 func (s *Store) PutWatermark(ctx context.Context, id jobid.ID) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.db.Update(func(tx *bolt.Tx) error { return raise(tx, id) })
+	return s.update(func(tx *bolt.Tx) error { return raise(tx, id) })
 }
 
 // raise raises the watermark to id.
@@ -52,7 +80,7 @@ func (s *Store) PutTombstones(ctx context.Context, put []purge.Record, drop []jo
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.db.Update(func(tx *bolt.Tx) error {
+	return s.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketTombs)
 		for _, r := range put {
 			text, err := r.MarshalText()
@@ -78,12 +106,26 @@ func (s *Store) PutTombstones(ctx context.Context, put []purge.Record, drop []jo
 }
 
 // Unlink removes jobs as [purge.Store] says, and raises the watermark to their ids
-// in the same transaction. All go or none: failed is always nil.
+// in the same transaction. All go or none: failed is always nil. On a full disk it
+// removes them in several transactions: a small one needs less room, which the one
+// before it has freed.
 func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return nil, s.db.Update(func(tx *bolt.Tx) error {
+	err = s.unlink(ids)
+	if n := len(ids) / 2; n > 0 && logfile.IsFull(err) {
+		if _, err = s.Unlink(ctx, ids[:n]); err == nil {
+			_, err = s.Unlink(ctx, ids[n:])
+		}
+	}
+	s.fillBallast()
+	return nil, err
+}
+
+// unlink removes jobs in one transaction.
+func (s *Store) unlink(ids []jobid.ID) error {
+	return s.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketJobs)
 		for _, id := range ids {
 			var keys [][]byte

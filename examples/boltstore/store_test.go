@@ -2,14 +2,17 @@ package boltstore_test
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/examples/boltstore"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -125,9 +128,12 @@ func TestEvidenceIsWhatARestartNeeds(t *testing.T) {
 func TestASecondProcessIsRefused(t *testing.T) {
 	s, path := open(t)
 	_, err := boltstore.Open(path)
-	require.ErrorIs(t, err, boltstore.ErrLocked)
+	require.ErrorIs(t, err, logfile.ErrLocked)
+	if runtime.GOOS == "linux" {
+		require.EqualError(t, err, fmt.Sprintf("boltstore: %s: in use by process %d", path, os.Getpid()))
+	}
 	_, err = boltstore.OpenReadOnly(path)
-	require.ErrorIs(t, err, boltstore.ErrLocked)
+	require.ErrorIs(t, err, logfile.ErrLocked)
 	require.NoError(t, s.Close())
 	s, err = boltstore.Open(path)
 	require.NoError(t, err)

@@ -94,7 +94,7 @@ func TestASecondProcessIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	status, _, stderr := call("-store", file)
 	require.Equal(t, 1, status)
-	require.Contains(t, stderr, "the file is in use")
+	require.Contains(t, stderr, "in use")
 	require.NoError(t, s.Close())
 }
 

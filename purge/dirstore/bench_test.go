@@ -3,6 +3,7 @@ package dirstore_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -97,4 +98,29 @@ func BenchmarkRecovery(b *testing.B) {
 		})
 		require.NoError(b, s.Close())
 	}
+}
+
+// BenchmarkCompaction writes a log of 100,000 tombstones anew, a step with each batch
+// of 100, and tells the longest call.
+func BenchmarkCompaction(b *testing.B) {
+	const n = 100_000
+	s, _ := create(b)
+	for at := 1; at <= n; at += 1000 {
+		require.NoError(b, s.PutTombstones(ctx, tombsOf(jobids(jobid.ID(at), 1000)...), nil))
+	}
+	var worst time.Duration
+	oldest := jobid.ID(1)
+	for b.Loop() {
+		s.CompactNext()
+		for range n/1000 + 10 {
+			put, drop := tombsOf(jobids(oldest+n, 100)...), jobids(oldest, 100)
+			oldest += 100
+			before := b.Elapsed()
+			if err := s.PutTombstones(ctx, put, drop); err != nil {
+				b.Fatal(err)
+			}
+			worst = max(worst, b.Elapsed()-before)
+		}
+	}
+	b.ReportMetric(float64(worst.Microseconds())/1000, "worst-ms")
 }

@@ -32,6 +32,8 @@ type disk struct {
 	epoch   int         // of the machine: handles of an earlier one are dead
 	blocks  int         // how many blocks of 4 KiB there are; 0: no limit
 	inodes  int         // how many files and directories; 0: no limit
+	noRoom  bool        // nothing can be created or grow
+	broken  string      // cannot be opened for writing
 	stuck   string      // cannot be renamed
 	tight   string      // cannot be renamed before some file is removed: the disk is full
 }
@@ -45,6 +47,7 @@ type node struct {
 	cache   []byte           // as processes see it
 	stable  []byte           // as the disk has it
 	pending int              // the least size since the last sync, plus 1; 0 is none
+	patched bool             // it was overwritten in place since the last sync
 }
 
 // An op is a change of one or two directories.
@@ -66,7 +69,11 @@ func (n *node) used() (blocks, inodes int) {
 }
 
 // full returns ENOSPC if a change has made the disk too full, after undoing it.
-func (d *disk) full(undo func()) error {
+func (d *disk) full(grows bool, undo func()) error {
+	if d.noRoom && grows {
+		undo()
+		return syscall.ENOSPC
+	}
 	if d.blocks == 0 && d.inodes == 0 {
 		return nil
 	}
@@ -111,10 +118,10 @@ func newDisk() *disk { return &disk{root: newDir(), coin: func() bool { return t
 
 // options makes a Store use the disk. The directory that it is given is not used.
 func (d *disk) options() dirstore.Options {
-	return dirstore.Options{Wrap: func(os dirstore.FS) dirstore.FS {
+	return dirstore.Wrap(func(os dirstore.FS) dirstore.FS {
 		_ = os.Close()
 		return d
-	}}
+	})
 }
 
 // create returns a new store on the disk.
@@ -241,13 +248,22 @@ func (n *node) crash(coin func() bool) {
 		}
 		n.stable = slices.Clone(n.cache[:size])
 	}
-	n.pending = 0
+	// Of what was overwritten, any part is there.
+	for i := 0; n.patched && i < min(len(n.stable), len(n.cache)); i += 16 {
+		if coin() {
+			copy(n.stable[i:min(i+16, len(n.stable))], n.cache[i:])
+		}
+	}
+	n.pending, n.patched = 0, false
 	n.cache = slices.Clone(n.stable)
 }
 
 func (d *disk) OpenFile(name string, flag int, perm fs.FileMode) (logfile.File, error) {
 	if err := d.call("open", name); err != nil {
 		return nil, err
+	}
+	if d.broken == name && flag&os.O_WRONLY != 0 {
+		return nil, perr("open", name, syscall.EIO)
 	}
 	dir, base, n := d.find(name)
 	switch {
@@ -258,11 +274,11 @@ func (d *disk) OpenFile(name string, flag int, perm fs.FileMode) (logfile.File, 
 	case n == nil:
 		n = &node{mode: perm}
 		d.change(op{to: dir, toName: base, what: n})
-		if err := d.full(func() { d.change(op{from: dir, fromName: base}) }); err != nil {
+		if err := d.full(true, func() { d.change(op{from: dir, fromName: base}) }); err != nil {
 			return nil, perr("open", name, err)
 		}
 	}
-	return &handle{d: d, n: n, name: name, epoch: d.epoch}, nil
+	return &handle{d: d, n: n, name: name, epoch: d.epoch, inPlace: flag&os.O_APPEND == 0}, nil
 }
 
 func (d *disk) Lstat(name string) (fs.FileInfo, error) {
@@ -313,6 +329,7 @@ func (b below) OpenFile(name string, flag int, perm fs.FileMode) (logfile.File, 
 }
 func (b below) Lstat(name string) (fs.FileInfo, error)     { return b.disk.Lstat(b.in(name)) }
 func (b below) ReadDir(name string) ([]fs.DirEntry, error) { return b.disk.ReadDir(b.in(name)) }
+func (b below) Sub(name string) (dirstore.FS, error)       { return b.disk.Sub(b.in(name)) }
 func (b below) Remove(name string) error                   { return b.disk.Remove(b.in(name)) }
 
 // Lock locks nothing: a store on a disk is left without a word when the machine
@@ -350,7 +367,7 @@ func (d *disk) Mkdir(name string, _ fs.FileMode) error {
 		return perr("mkdir", name, fs.ErrExist)
 	}
 	d.change(op{to: dir, toName: base, what: newDir()})
-	return d.full(func() { d.change(op{from: dir, fromName: base}) })
+	return d.full(true, func() { d.change(op{from: dir, fromName: base}) })
 }
 
 func (d *disk) Rename(oldName, newName string) error {
@@ -372,7 +389,7 @@ func (d *disk) Rename(oldName, newName string) error {
 		return perr("rename", oldName, fs.ErrExist)
 	}
 	d.change(op{from, to, fromName, toName, n})
-	return d.full(func() { d.change(op{to, from, toName, fromName, n}) })
+	return d.full(false, func() { d.change(op{to, from, toName, fromName, n}) })
 }
 
 func (d *disk) Remove(name string) error {
@@ -397,6 +414,9 @@ type handle struct {
 	n     *node
 	name  string
 	epoch int
+
+	inPlace bool // it was opened without os.O_APPEND
+	at      int  // where the next write goes, then
 }
 
 func (h *handle) call(what string) error {
@@ -427,12 +447,18 @@ func (h *handle) Write(p []byte) (int, error) {
 	if err != nil {
 		n /= 2
 	}
+	if h.inPlace && h.at+n <= len(h.n.cache) {
+		copy(h.n.cache[h.at:], p[:n])
+		h.at += n
+		h.n.patched = true
+		return n, err
+	}
 	if h.n.pending == 0 {
 		h.n.pending = len(h.n.cache) + 1
 	}
 	before := len(h.n.cache)
 	h.n.cache = append(h.n.cache, p[:n]...)
-	if full := h.d.full(func() { h.n.cache = h.n.cache[:before:before] }); full != nil {
+	if full := h.d.full(true, func() { h.n.cache = h.n.cache[:before:before] }); full != nil {
 		return 0, full
 	}
 	return n, err
@@ -453,7 +479,7 @@ func (h *handle) Sync() error {
 	if err := h.call("sync"); err != nil {
 		return err
 	}
-	h.n.stable, h.n.pending = slices.Clone(h.n.cache), 0
+	h.n.stable, h.n.pending, h.n.patched = slices.Clone(h.n.cache), 0, false
 	return nil
 }
 

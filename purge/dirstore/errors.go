@@ -8,11 +8,9 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// The categories of errors. Compare with errors.Is. An error of none of them is what
-// the file system said: fs.ErrExist, fs.ErrNotExist and fs.ErrClosed are as usual.
-// A store or
-// log that is open elsewhere is logfile.ErrLocked. Every error names the operation
-// and the file.
+// The categories of errors. Compare with errors.Is. Other errors come from the file
+// system, such as fs.ErrExist, fs.ErrNotExist and fs.ErrClosed. A store or log that is
+// open elsewhere is logfile.ErrLocked. Every error names the operation and the file.
 var (
 	// ErrReadOnly is returned by calls that would change a store from OpenReadOnly.
 	ErrReadOnly = errors.New("store is open for reading only")

@@ -9,25 +9,22 @@ import (
 	"github.com/joblife/joblife/eventlog/logfile"
 )
 
-// FS is what this package needs of a file system: one directory and what is
+// folder is what this package needs of a file system: one directory and what is
 // below it. Names are relative to the directory, which is "." itself. The
-// methods do what those of [os.Root] do.
-type FS interface {
+// methods do what those of [os.Root] do. A file that is opened without os.O_APPEND is
+// written from its start.
+type folder interface {
 	logfile.FS
-	// Lstat is os.Root.Lstat.
 	Lstat(name string) (fs.FileInfo, error)
 	// ReadDir returns what a directory has, in any order.
 	ReadDir(name string) ([]fs.DirEntry, error)
-	// Mkdir is os.Root.Mkdir.
 	Mkdir(name string, perm fs.FileMode) error
 	// Rename is os.Root.Rename. No crash leaves both names, or none.
 	Rename(oldName, newName string) error
-	// Chmod is os.Root.Chmod.
 	Chmod(name string, mode fs.FileMode) error
-	// Sub is os.Root.OpenRoot: the FS of a directory, which is not a link. It is
-	// closed before the FS that it came from.
-	Sub(dir string) (FS, error)
-	// Close is os.Root.Close.
+	// Sub is os.Root.OpenRoot: the folder of that name, which is not a link. It is
+	// closed before the one that it came from.
+	Sub(dir string) (folder, error)
 	Close() error
 }
 
@@ -53,7 +50,7 @@ func (o osFS) Chmod(name string, mode fs.FileMode) error {
 	return o.root.Chmod(name, mode)
 }
 
-func (o osFS) Sub(dir string) (FS, error) {
+func (o osFS) Sub(dir string) (folder, error) {
 	root, err := o.root.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -95,7 +92,7 @@ func (o osFS) ReadDir(name string) ([]fs.DirEntry, error) {
 }
 
 // readFile returns what a regular file holds, at most limit bytes of it.
-func readFile(fsys FS, name string, limit int64) (data []byte, err error) {
+func readFile(fsys folder, name string, limit int64) (data []byte, err error) {
 	info, err := fsys.Lstat(name)
 	if err != nil {
 		return nil, err
@@ -124,11 +121,19 @@ func readFile(fsys FS, name string, limit int64) (data []byte, err error) {
 
 // writeNew writes a file that does not exist and makes its content durable, but
 // not its name. After an error there is no such file, as far as that can be.
-func writeNew(fsys FS, name string, data []byte) (err error) {
+func writeNew(fsys folder, name string, data []byte) error {
 	f, err := fsys.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
 		return err
 	}
+	if err = finish(f, data); err != nil {
+		_ = fsys.Remove(name) // it is our own
+	}
+	return err
+}
+
+// finish writes to an open file, makes that durable, and closes the file.
+func finish(f logfile.File, data []byte) error {
 	n, err := f.Write(data)
 	if err == nil && n != len(data) {
 		err = errCount
@@ -139,16 +144,13 @@ func writeNew(fsys FS, name string, data []byte) (err error) {
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
-	if err != nil {
-		_ = fsys.Remove(name) // it is our own
-	}
 	return err
 }
 
 // replace writes a file whole: whatever happens, its name denotes what it did
 // before, or all of data. When it returns nil the latter is durable. The file keeps
 // its permissions.
-func replace(fsys FS, dir, name string, data []byte) error {
+func replace(fsys folder, dir, name string, data []byte) error {
 	temp := join(dir, name+tempSuffix)
 	mode := fileMode
 	switch info, err := fsys.Lstat(join(dir, name)); {
@@ -177,7 +179,7 @@ func replace(fsys FS, dir, name string, data []byte) error {
 }
 
 // remove removes a file. One that is not there is no error.
-func remove(fsys FS, name string) error {
+func remove(fsys folder, name string) error {
 	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -66,7 +66,7 @@ func FuzzOpen(f *testing.F) {
 		d := newDisk()
 		d.coin = func() bool { return false }
 		require.NoError(t, d.create(t).Add(job(5)))
-		for name, text := range map[string][]byte{"watermark": markText, "tombstones": log, "job.0000.0000.0000.0005/eventlog": events} {
+		for name, text := range map[string][]byte{"watermark-1": markText, "watermark-2": markText, "tombstones": log, "job.0000.0000.0000.0005/eventlog": events} {
 			_, _, n := d.find(name)
 			if n == nil {
 				n = &node{mode: 0o600}
@@ -77,7 +77,7 @@ func FuzzOpen(f *testing.F) {
 		s, _, err := dirstore.Open(".", d.options())
 		if err != nil {
 			require.True(t, errors.Is(err, dirstore.ErrDamaged) || errors.Is(err, dirstore.ErrLimit), err)
-			_, _, n := d.find("watermark")
+			_, _, n := d.find("watermark-1")
 			require.Equal(t, markText, n.cache)
 			return
 		}

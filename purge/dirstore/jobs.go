@@ -68,7 +68,7 @@ func (s *Store) Add(j Stored) error {
 
 // unstage removes a job that was not added, now or with the next Unlink.
 func (s *Store) unstage(name string) {
-	if _, err := s.removeJob(name); err != nil {
+	if _, err := removeJob(s.fs, name); err != nil {
 		s.left = append(s.left, name)
 	}
 }
@@ -101,7 +101,7 @@ func checkLines(log []byte) error {
 func (s *Store) stage(dir string, j Stored) error {
 	if err := s.fs.Mkdir(dir, dirMode); errors.Is(err, fs.ErrExist) {
 		// An Add that failed left it.
-		if _, err := s.removeJob(dir); err != nil {
+		if _, err := removeJob(s.fs, dir); err != nil {
 			return err
 		}
 		if err := s.fs.Mkdir(dir, dirMode); errors.Is(err, fs.ErrExist) {
@@ -199,7 +199,7 @@ func (s *Store) OpenLog(id jobid.ID, policy logfile.SyncPolicy) (*logfile.Log, l
 }
 
 // openRepaired opens a log after repairing it.
-func openRepaired(fsys FS, name string, policy logfile.SyncPolicy) (log *logfile.Log, done logfile.Repaired, err error) {
+func openRepaired(fsys folder, name string, policy logfile.SyncPolicy) (log *logfile.Log, done logfile.Repaired, err error) {
 	done, err = logfile.Repair(name, logfile.RepairOptions{FS: fsys})
 	if err == nil {
 		log, err = logfile.Open(name, logfile.Options{FS: fsys, Policy: policy, Mode: fileMode})

@@ -66,14 +66,18 @@ func isJobFile(name string) bool {
 	return isNumbered(name, eventlogKey+sideSuffix)
 }
 
+// isMark reports whether a name denotes a copy of the watermark.
+func isMark(name string) bool { return name == markName(0) || name == markName(1) }
+
 // isStoreName reports whether the store makes files or directories of that name.
 func isStoreName(name string, dir bool) bool {
 	switch name {
 	case trashName, newName:
 		return dir
-	case markName, tombsName, lockName, markName + tempSuffix, tombsName + tempSuffix:
+	case tombsName, lockName, tombsName + tempSuffix:
 		return !dir
 	}
 	_, job := parseName(name, false)
-	return job && dir || !dir && (isNumbered(name, tombsName+sideSuffix) || isNumbered(name, ballastPrefix))
+	return job && dir || !dir && (isMark(strings.TrimSuffix(name, tempSuffix)) ||
+		isNumbered(name, tombsName+sideSuffix) || isNumbered(name, ballastPrefix))
 }

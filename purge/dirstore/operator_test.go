@@ -106,7 +106,7 @@ func TestAFullDiskIsPurgedAndOpened(t *testing.T) {
 		require.Greater(t, last, jobid.ID(40))
 		// Something else takes what is left: logs grow.
 		_, _, n := d.find("job.0000.0000.0000.0001/eventlog")
-		for d.blocks > 0 && d.full(func() {}) == nil {
+		for d.blocks > 0 && d.full(true, func() {}) == nil {
 			n.cache = append(n.cache, make([]byte, 4096)...)
 		}
 		d.blocks -= min(1, d.blocks) // one block less than is used
@@ -138,19 +138,16 @@ func TestTheWatermarkIsDurableBeforeTheTrashIsEmptiedForRoom(t *testing.T) {
 	d := newDisk()
 	s := d.create(t)
 	require.NoError(t, s.Add(job(7)))
-	// A crash left a job in the trash, and the disk is full: 0 is the watermark.
+	// A crash left a job in the trash, and the watermark is still 0. It cannot be written.
 	require.NoError(t, d.Rename("job.0000.0000.0000.0007", "trash/job.0000.0000.0000.0007"))
-	for n := range 4 {
-		delete(d.root.names, fmt.Sprintf("ballast-%d", n+1))
-	}
-	d.inodes = 1
+	d.broken = "watermark-2"
 	s, report, err := dirstore.Open(".", d.options())
 	require.NoError(t, err)
 	require.Equal(t, jobid.ID(7), s.Watermark())
 	require.NotEmpty(t, report.Problems)
 	_, _, n := d.find("trash/job.0000.0000.0000.0007")
 	require.NotNil(t, n, "it is the only evidence")
-	d.inodes = 0
+	d.broken = ""
 	require.NoError(t, unlink(s, nil))
 	_, _, n = d.find("trash/job.0000.0000.0000.0007")
 	require.Nil(t, n)
@@ -233,7 +230,7 @@ func TestAJobCostsUnlinkOneDirectoryHandle(t *testing.T) {
 		count[what]++
 	}
 	require.Equal(t, map[string]int{
-		"lstat": 100, "rename": 100, "syncdir": 1, "sub": 100, "readdir": 100, "remove": 400,
+		"lstat": 100 + 300, "rename": 100, "syncdir": 1, "sub": 100 + 1, "remove": 400,
 	}, count)
 }
 
@@ -312,9 +309,9 @@ func TestRepairNeverLowersTheWatermark(t *testing.T) {
 			s, dir := create(t, 1, 20)
 			require.NoError(t, s.PutTombstones(ctx, tombsOf(30), nil))
 			require.NoError(t, s.Close())
-			require.NoError(t, os.Remove(filepath.Join(dir, "watermark")))
+			removeMarks(t, dir)
 			if tt.file != "-" {
-				write(t, tt.file, dir, "watermark")
+				writeMarks(t, tt.file, dir)
 			}
 			done, err := dirstore.Repair(dir, tt.atLeast, dirstore.Options{})
 			if tt.wantDamaged {
@@ -394,7 +391,7 @@ func TestAReplacedFileKeepsItsMode(t *testing.T) {
 	}
 	s, dir := create(t, 1)
 	for name, do := range map[string]func() error{
-		"watermark":                       func() error { return s.PutWatermark(ctx, 99) },
+		"watermark-1":                     func() error { return s.PutWatermark(ctx, 99) },
 		"job.0000.0000.0000.0001/jobspec": func() error { return s.PutJobspec(1, []byte("x")) },
 	} {
 		name = filepath.Join(dir, name)
@@ -456,5 +453,36 @@ func TestACrashOnAFullDiskLeavesNoJobInPart(t *testing.T) {
 		d.crash()
 		_, errs := list(d.open(t))
 		require.Empty(t, errs, "call %d", k)
+	}
+}
+
+// I9: the damaged log may have the only trace of an id that was dropped.
+func TestNoCrashInARepairForgetsAnID(t *testing.T) {
+	full := newDisk()
+	s := full.create(t)
+	require.NoError(t, s.PutTombstones(ctx, tombsOf(3, 400), nil))
+	require.NoError(t, s.PutTombstones(ctx, nil, ids(400)))
+	require.NoError(t, s.Close())
+	_, _, n := full.find("tombstones")
+	n.cache = append(n.cache, "damaged\n"...)
+	n.stable = n.cache
+	for c, coin := range coins(2) {
+		for k := 1; ; k++ {
+			d := newDisk()
+			d.root, d.coin, d.failAt, d.down = full.root.clone(), coin, k, true
+			_, err := dirstore.Repair(".", 0, d.options())
+			stopped := len(d.calls) >= k
+			d.crash()
+			if !stopped {
+				require.NoError(t, err)
+				require.Greater(t, k, 20)
+				break
+			}
+			_, err = dirstore.Repair(".", 0, d.options())
+			require.NoError(t, err, "coin %d, call %d", c, k)
+			s := d.open(t)
+			require.Equal(t, jobid.ID(400), s.Watermark(), "coin %d, call %d", c, k)
+			require.Equal(t, tombsOf(3), tombs(t, s))
+		}
 	}
 }

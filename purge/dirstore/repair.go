@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
@@ -26,14 +25,14 @@ type Repaired struct {
 }
 
 // Repair mends a store that Open calls damaged. It never lowers the watermark: the new
-// one is the greatest of the old one, of every id of which there is a trace, and of
-// atLeast. If the file of the watermark cannot be read, atLeast must be at least as
-// great as every id that was handed out; an id that a generator makes now is. Repair
-// keeps the tombstones whose lines can be read, and does not look at jobs.
+// one is the greatest of the old one, atLeast, and every id that the store has a trace
+// of. If neither copy of the watermark can be read, atLeast must be as great as every id
+// that was handed out: take one that a generator makes now. Repair keeps the tombstones
+// whose lines can be read, and does not look at jobs.
 //
 // Repair leaves a store that is not damaged as it is. The error is [ErrDamaged] if the
 // watermark cannot be read and atLeast is 0; then nothing was changed. Other errors
-// are those of Open and of the file system.
+// come from Open and from the file system.
 func Repair(dir string, atLeast jobid.ID, o Options) (Repaired, error) {
 	s, err := start(dir, o)
 	if err != nil {
@@ -47,37 +46,28 @@ func Repair(dir string, atLeast jobid.ID, o Options) (Repaired, error) {
 }
 
 func (s *Store) repair(atLeast jobid.ID) (done Repaired, err error) {
-	if _, err := s.fs.Lstat(trashName); err != nil {
-		if _, err := s.fs.Lstat(markName); err != nil {
-			return done, fmt.Errorf("%w: it has neither a watermark nor a trash", ErrNotStore)
-		}
+	if s.gone(trashName) && s.gone(markName(0)) && s.gone(markName(1)) {
+		return done, fmt.Errorf("%w: it has neither a watermark nor a trash", ErrNotStore)
 	}
 	if err := s.lockDir(true); err != nil {
 		return done, err
 	}
-	text, err := readFile(s.fs, markName, 1<<10)
-	if err == nil {
-		s.mark, err = parseMark(text)
-	}
-	unknown := err != nil
+	_, err = s.readMark()
 	switch {
-	case unknown && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrLimit) && !errors.Is(err, fs.ErrNotExist):
+	case err == nil:
+	case !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrLimit) && !errors.Is(err, fs.ErrNotExist):
 		return done, err
-	case unknown && atLeast == 0:
+	case atLeast == 0:
 		return done, fmt.Errorf("%w: the watermark cannot be read, and no id was given", ErrDamaged)
 	}
-	s.high = max(s.mark, atLeast)
+	s.high = max(s.high, atLeast)
 	if err := s.look(); err != nil {
 		return done, err
 	}
 	if done.Side, done.Lost, err = s.repairTombs(); err != nil {
 		return done, fmt.Errorf("%s: %w", tombsName, cause(err))
 	}
-	if unknown {
-		err = s.writeMark(s.high)
-	} else {
-		err = s.keepHigh()
-	}
+	err = s.keepHigh() // both copies
 	done.Watermark = s.mark
 	return done, err
 }
@@ -117,38 +107,13 @@ func (s *Store) repairTombs() (side string, lost int, err error) {
 		err = s.fs.SyncDir(".")
 	}
 	if err == nil {
-		err = s.writeTombs()
+		err = s.beginCompact()
 	}
-	return side, lost, err
-}
-
-// writeTombs replaces the log of tombstones by one of those that are live.
-func (s *Store) writeTombs() error {
-	temp := tombsName + tempSuffix
-	if err := remove(s.fs, temp); err != nil {
-		return err
-	}
-	log, err := logfile.Create(temp, logfile.Options{FS: s.fs, Policy: logfile.SyncGroup, Mode: fileMode})
-	if err != nil {
-		return err
-	}
-	for records := byID(s.tombs.live); len(records) > 0 && err == nil; {
-		var rec record
-		var line []byte
-		rec.put, records = cut(records, maxRecord)
-		if line, err = appendRecord(nil, s.tombs.time, rec); err == nil {
-			err = log.Append(line)
-		}
-	}
-	if closeErr := log.Close(); err == nil {
-		err = closeErr // it syncs
+	for err == nil && len(s.tombs.todo) > 0 {
+		err = s.stepCompact()
 	}
 	if err == nil {
-		err = s.fs.Rename(temp, tombsName)
+		err = s.endCompact()
 	}
-	if err != nil {
-		_ = s.fs.Remove(temp)
-		return err
-	}
-	return s.fs.SyncDir(".")
+	return side, lost, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,15 +17,15 @@ import (
 	"github.com/joblife/joblife/purge"
 )
 
-// The names in a store, beside those of jobs.
+// The names in a store, beside the directories of jobs.
 const (
-	markName  = "watermark"
 	tombsName = "tombstones"
 	lockName  = "lock"
 	trashName = "trash" // jobs on their way out
 	newName   = "new"   // jobs on their way in
 
-	tempSuffix = ".new" // of a file that is written to replace another
+	markPrefix = "watermark-" // of its copies
+	tempSuffix = ".new"       // of a file that is written to replace another
 	sideSuffix = ".torn-"
 )
 
@@ -36,33 +35,28 @@ const (
 	fileMode fs.FileMode = 0o600
 )
 
-// The limits where nothing else is said.
-const (
-	// DefaultMaxEventlog is how many bytes the eventlog of a job has at most.
-	DefaultMaxEventlog = 64 << 20
-	// DefaultMaxObject is how many bytes a jobspec or an R has at most.
-	DefaultMaxObject = 64 << 20
-)
+// defaultMax is the default of Options.MaxEventlog and MaxObject.
+const defaultMax = 64 << 20
 
 // Options say how a store is kept. The zero value is the default.
 type Options struct {
 	// MaxEventlog is how many bytes the eventlog of a job may have. 0 and less
-	// mean DefaultMaxEventlog.
+	// mean 64 MiB.
 	MaxEventlog int64
 	// MaxObject is how many bytes a jobspec or an R may have. 0 and less mean
-	// DefaultMaxObject.
+	// 64 MiB.
 	MaxObject int64
-	// Wrap, if it is not nil, is called with the file system of the store, and
-	// what it returns is used instead: for tests that let it fail. If it returns
-	// another one, Close closes that one.
-	Wrap func(FS) FS
+
+	// wrap returns what is used in the place of a file system: for tests that let it
+	// fail. The Store closes what it returns.
+	wrap func(folder) folder
 }
 
 // A Store is an open store. One goroutine at a time may use it. The zero Store is
 // not valid: it is a closed one.
 type Store struct {
 	_        guard.NoCopy
-	fs       FS // nil if closed
+	fs       folder // nil if closed
 	dir      string
 	opts     Options
 	readOnly bool
@@ -70,8 +64,9 @@ type Store struct {
 	mark     jobid.ID // the watermark that is durable
 	high     jobid.ID // the greatest id that was ever seen, at least mark
 	// try is what PutWatermark was last called for, at least mark: after a failure
-	// it may be in the file.
+	// it may be in a copy.
 	try     jobid.ID
+	marks   [copies]markCopy
 	tombs   tombs
 	trash   map[string]bool    // the names in the trash
 	left    []string           // jobs in trash and new that are to be removed
@@ -82,12 +77,15 @@ var _ purge.Store = (*Store)(nil)
 
 // A Report tells what Open put right, and what it could not.
 type Report struct {
+	// Watermark is the name of a copy of the watermark that was damaged, as a crash
+	// leaves it, and was written anew from the other one; "" if there was none.
+	Watermark string
 	// Tombstones is what was cut off the log of tombstones, which a crash left
 	// torn.
 	Tombstones logfile.Repaired
-	// Problems are what could not be done, as on a full disk or one that fails:
-	// raise the watermark, or remove what is in the trash. The store works; the
-	// next Unlink tries again.
+	// Problems tell what could not be done on a full or failing disk: raise the
+	// watermark, or remove what is in the trash. The store works; the next Unlink
+	// tries again.
 	Problems []error
 }
 
@@ -122,7 +120,7 @@ func Create(dir string, o Options) (*Store, error) {
 // works on a full disk. The Report tells what it did and what it could not do.
 //
 // The error is [ErrNotStore] if the directory is no store, fs.ErrNotExist if there
-// is none, logfile.ErrLocked if it is open elsewhere, [ErrDamaged] if the watermark or a
+// is no directory, logfile.ErrLocked if it is open elsewhere, [ErrDamaged] if the watermark or a
 // tombstone cannot be read: then nothing was changed, and [Repair] helps.
 //
 // Open reads the names of all jobs and all tombstones, and no job.
@@ -144,7 +142,7 @@ func Open(dir string, o Options) (*Store, Report, error) {
 // OpenReadOnly opens a store for reading. It locks nothing and changes nothing, so it
 // works on a read-only file system, and beside a process that has the store open; it
 // may or may not see the changes of that process. Every call that would change the
-// store is [ErrReadOnly]. The errors are those of Open.
+// store returns [ErrReadOnly]. OpenReadOnly returns the errors of Open.
 func OpenReadOnly(dir string, o Options) (*Store, error) {
 	s, err := start(dir, o)
 	if err != nil {
@@ -164,14 +162,14 @@ func start(dir string, o Options) (*Store, error) {
 		return nil, err
 	}
 	if o.MaxEventlog <= 0 {
-		o.MaxEventlog = DefaultMaxEventlog
+		o.MaxEventlog = defaultMax
 	}
 	if o.MaxObject <= 0 {
-		o.MaxObject = DefaultMaxObject
+		o.MaxObject = defaultMax
 	}
 	s := &Store{fs: osFS{root}, dir: dir, opts: o, trash: make(map[string]bool)}
-	if o.Wrap != nil {
-		s.fs = o.Wrap(s.fs)
+	if o.wrap != nil {
+		s.fs = o.wrap(s.fs)
 	}
 	return s, nil
 }
@@ -179,7 +177,7 @@ func start(dir string, o Options) (*Store, error) {
 // lockDir locks the store until it is closed. The file stays when the store is
 // closed: to remove it would let two processes lock two files of one name.
 func (s *Store) lockDir(created bool) error {
-	if _, err := s.fs.Lstat(markName); !created && errors.Is(err, fs.ErrNotExist) {
+	if !created && s.gone(markName(0)) && s.gone(markName(1)) {
 		return fmt.Errorf("%w: it has no watermark", ErrNotStore) // and gets no lock
 	}
 	f, err := s.fs.OpenFile(lockName, os.O_RDWR|os.O_CREATE, fileMode)
@@ -200,12 +198,12 @@ func (s *Store) create() error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(list, func(e fs.DirEntry) bool { return e.Name() == markName }) {
+	if slices.ContainsFunc(list, func(e fs.DirEntry) bool { return isMark(e.Name()) }) {
 		return fs.ErrExist
 	}
 	for _, e := range list {
 		switch name := e.Name(); {
-		case name == markName+tempSuffix || name == lockName || name == tombsName || isNumbered(name, ballastPrefix):
+		case isMark(strings.TrimSuffix(name, tempSuffix)) || name == lockName || name == tombsName || isNumbered(name, ballastPrefix):
 		case (name == trashName || name == newName) && e.IsDir():
 			if inside, err := s.fs.ReadDir(name); err != nil || len(inside) > 0 {
 				return errors.Join(err, errNotEmpty)
@@ -254,17 +252,13 @@ func syncParent(dir string) error {
 // recover finds out what a directory holds. Nothing is removed before the watermark
 // is durable that what is removed is evidence of.
 func (s *Store) recover(report *Report) error {
-	text, err := readFile(s.fs, markName, 1<<10)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	damaged, err := s.readMark()
+	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: it has no watermark", ErrNotStore)
-	case err != nil:
-		return fmt.Errorf("%s: %w", markName, cause(err))
 	}
-	if s.mark, err = parseMark(text); err != nil {
-		return fmt.Errorf("%s: %w", markName, err)
+	if err != nil {
+		return err
 	}
-	s.try, s.high = s.mark, s.mark
 	if err := s.look(); err != nil {
 		return err
 	}
@@ -275,7 +269,9 @@ func (s *Store) recover(report *Report) error {
 		return nil
 	}
 	if err := s.withRoom(s.keepHigh); err != nil {
-		report.problem(fail("open", markName, err))
+		report.problem(fail("open", markPrefix, err))
+	} else {
+		report.Watermark = damaged
 	}
 	if report.Tombstones, err = s.openTombs(); err != nil {
 		if !logfile.IsFull(err) {
@@ -283,7 +279,7 @@ func (s *Store) recover(report *Report) error {
 		}
 		report.problem(fail("open", tombsName, err))
 	}
-	for _, name := range []string{markName, tombsName} {
+	for _, name := range []string{markName(0), markName(1), tombsName} {
 		if err := remove(s.fs, name+tempSuffix); err != nil {
 			report.problem(fail("open", name+tempSuffix, err))
 		}
@@ -377,72 +373,6 @@ func (s *Store) writable(ctx context.Context, op string) error {
 		return fail(op, s.dir, ErrReadOnly)
 	}
 	return s.ready(ctx, op)
-}
-
-// Watermark returns the greatest id of which there is or was a trace: what
-// PutWatermark kept, and every job and tombstone since, damaged ones included. It
-// is never less than before, in this process or an earlier one. 0 means that there
-// was none. It reads nothing.
-func (s *Store) Watermark() jobid.ID { return s.high }
-
-// PutWatermark keeps id as [purge.Store] says. After an error what was kept before
-// is kept, or id. An id that is not greater than what is kept costs nothing.
-func (s *Store) PutWatermark(ctx context.Context, id jobid.ID) error {
-	const op = "put watermark"
-	if err := s.writable(ctx, op); err != nil {
-		return err
-	}
-	if id <= s.mark {
-		return nil
-	}
-	if err := s.withRoom(func() error { return s.writeMark(id) }); err != nil {
-		return fail(op, markName, err)
-	}
-	return nil
-}
-
-// keepHigh makes the watermark as great as all that was seen, durably.
-func (s *Store) keepHigh() error {
-	if s.high <= s.mark {
-		return nil
-	}
-	return s.writeMark(s.high)
-}
-
-// writeMark writes the watermark. After a failure the greater id may be in the file
-// already, and it is kept then.
-func (s *Store) writeMark(id jobid.ID) error {
-	s.try = max(s.try, id)
-	if err := replace(s.fs, ".", markName, appendMark(nil, s.try)); err != nil {
-		return err
-	}
-	s.mark, s.high = s.try, max(s.high, s.try)
-	return nil
-}
-
-// sum is the table of the check digits, CRC-32C.
-func sum(text []byte) uint32 { return crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli)) }
-
-// appendMark appends the line of a watermark: its text, a space, check digits.
-func appendMark(dst []byte, id jobid.ID) []byte {
-	text := purge.AppendWatermark(nil, id)
-	return fmt.Appendf(dst, "%s %08x\n", text, sum(text))
-}
-
-// parseMark reads what appendMark writes, and nothing else.
-func parseMark(line []byte) (jobid.ID, error) {
-	text, _, ok := strings.Cut(strings.TrimPrefix(string(line), "watermark "), " ")
-	if !ok {
-		return 0, fmt.Errorf("%w: no watermark", ErrDamaged)
-	}
-	id, err := purge.ParseWatermark([]byte("watermark " + text))
-	if err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	if string(appendMark(nil, id)) != string(line) {
-		return 0, errSum
-	}
-	return id, nil
 }
 
 // Foreign returns the names in the store that it did not make, and what is in the

@@ -92,6 +92,17 @@ func write(t testing.TB, text string, elem ...string) {
 	require.NoError(t, os.WriteFile(filepath.Join(elem...), []byte(text), 0o600))
 }
 
+// writeMarks writes both copies of the watermark, and removeMarks removes them.
+func writeMarks(t testing.TB, text, dir string) {
+	write(t, text, dir, "watermark-1")
+	write(t, text, dir, "watermark-2")
+}
+
+func removeMarks(t testing.TB, dir string) {
+	require.NoError(t, os.Remove(filepath.Join(dir, "watermark-1")))
+	require.NoError(t, os.Remove(filepath.Join(dir, "watermark-2")))
+}
+
 func mkdir(t testing.TB, elem ...string) {
 	require.NoError(t, os.Mkdir(filepath.Join(elem...), 0o700))
 }
@@ -333,7 +344,7 @@ func TestCreateTakesAnEmptyDirectoryOnly(t *testing.T) {
 	_, err = dirstore.Create(dir, dirstore.Options{})
 	require.ErrorIs(t, err, dirstore.ErrForeign)
 	require.NoError(t, os.Remove(filepath.Join(dir, "new", "x")))
-	write(t, "watermark 00", dir, "watermark.new")
+	write(t, "watermark 00", dir, "watermark-1.new")
 	s, err := dirstore.Create(dir, dirstore.Options{})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())

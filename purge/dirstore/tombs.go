@@ -265,26 +265,45 @@ func cut[T any](list []T, n int) (head, tail []T) {
 	return list[:n], list[n:]
 }
 
-// compact does a step of writing the log anew: the tombstones that are live, by id.
-// A crash leaves the old log or the new one. If a step fails the old log stays, and
-// the next attempt is a mebibyte later.
+// compact does a step of writing the log anew, when that is due. A crash leaves the old
+// log or the new one. If a step fails the old log stays, and the next attempt is a
+// mebibyte later.
 func (s *Store) compact() {
-	t := &s.tombs
-	if t.next == nil {
-		if t.log.Size() < t.compactAt {
+	var err error
+	if s.tombs.next == nil {
+		if s.tombs.log.Size() < s.tombs.compactAt {
 			return
 		}
-		err := remove(s.fs, tombsName+tempSuffix)
-		if err == nil {
-			o := logfile.Options{FS: s.fs, Policy: logfile.SyncGroup, Mode: fileMode}
-			t.next, err = logfile.Create(tombsName+tempSuffix, o)
-		}
-		if err != nil {
-			t.compactAt = t.log.Size() + minCompact
-			return
-		}
-		t.todo = slices.Sorted(maps.Keys(t.live))
+		err = s.beginCompact()
 	}
+	if err == nil {
+		err = s.stepCompact()
+	}
+	if err == nil && len(s.tombs.todo) == 0 {
+		err = s.endCompact()
+	}
+	if err != nil {
+		s.stopCompact()
+	}
+}
+
+// beginCompact begins a new log of the tombstones that are live, by id.
+func (s *Store) beginCompact() error {
+	temp := tombsName + tempSuffix
+	if err := remove(s.fs, temp); err != nil {
+		return err
+	}
+	log, err := logfile.Create(temp, logfile.Options{FS: s.fs, Policy: logfile.SyncGroup, Mode: fileMode})
+	if err != nil {
+		return err
+	}
+	s.tombs.next, s.tombs.todo = log, slices.Sorted(maps.Keys(s.tombs.live))
+	return nil
+}
+
+// stepCompact copies some tombstones into the new log.
+func (s *Store) stepCompact() error {
+	t := &s.tombs
 	var rec record
 	var ids []jobid.ID
 	ids, t.todo = cut(t.todo, maxRecord)
@@ -293,23 +312,18 @@ func (s *Store) compact() {
 			rec.put = append(rec.put, j)
 		}
 	}
-	if len(rec.put) > 0 {
-		line, err := appendRecord(nil, t.time, rec)
-		if err == nil {
-			err = t.next.Append(line)
-		}
-		if err != nil {
-			s.stopCompact()
-			return
-		}
+	if len(rec.put) == 0 {
+		return nil
 	}
-	if len(t.todo) == 0 {
-		s.endCompact()
+	line, err := appendRecord(nil, t.time, rec)
+	if err == nil {
+		err = t.next.Append(line)
 	}
+	return err
 }
 
-// endCompact puts the new log in the place of the old one.
-func (s *Store) endCompact() {
+// endCompact puts the new log in the place of the old one, and opens it.
+func (s *Store) endCompact() error {
 	t := &s.tombs
 	size := t.next.Size()
 	err := t.next.Close() // it syncs
@@ -318,21 +332,23 @@ func (s *Store) endCompact() {
 		err = s.keepHigh() // what was dropped was evidence
 	}
 	if err != nil {
-		s.stopCompact()
-		return
+		return err
 	}
-	_ = t.log.Close() // all of it is durable
-	t.log = nil
-	temp := tombsName + tempSuffix
-	if err = s.fs.Rename(temp, tombsName); err != nil {
-		_ = s.fs.Remove(temp) // Open does it otherwise
+	if t.log != nil {
+		t.compactAt = t.log.Size() + minCompact
+		_ = t.log.Close() // all of it is durable
+		t.log = nil       // after a failure the next call opens it
 	}
-	// Opening makes the name durable, before anything is appended. If it fails, the
-	// next call opens the log.
-	if t.log, err = logfile.Open(tombsName, logfile.Options{FS: s.fs}); err != nil {
-		t.log = nil
+	if err := s.fs.Rename(tombsName+tempSuffix, tombsName); err != nil {
+		return err
 	}
-	t.compactAt = max(minCompact, 2*size)
+	// Opening makes the name durable, before anything is appended.
+	log, err := logfile.Open(tombsName, logfile.Options{FS: s.fs})
+	if err != nil {
+		return err
+	}
+	t.log, t.compactAt = log, max(minCompact, 2*size)
+	return nil
 }
 
 // stopCompact gives up a compaction.

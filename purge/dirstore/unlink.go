@@ -35,7 +35,7 @@ func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID
 		}
 		failed[id] = fmt.Errorf("%s: %w", id.KVSPath(), cause(err))
 	}
-	there := make([]jobid.ID, 0, len(ids))
+	there, beyond := make([]jobid.ID, 0, len(ids)), len(s.left) > 0
 	for _, id := range ids {
 		info, err := s.fs.Lstat(id.KVSPath())
 		switch {
@@ -44,12 +44,15 @@ func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID
 			refuse(id, err)
 		case info.IsDir():
 			there = append(there, id)
+			beyond = beyond || id > s.mark
 			s.high = max(s.high, id)
 		}
 	}
 	// A job's directory may be the last evidence of its id.
-	if err := s.withRoom(s.keepHigh); err != nil {
-		return nil, fail(op, markName, err)
+	if beyond {
+		if err := s.withRoom(s.keepHigh); err != nil {
+			return nil, fail(op, markPrefix, err)
+		}
 	}
 	for _, id := range there {
 		if err := s.withRoom(func() error { return s.moveAside(id.KVSPath()) }); err != nil {
@@ -91,14 +94,25 @@ func (s *Store) moveAside(name string) error {
 // What it cannot remove is tried again at the next call.
 func (s *Store) clean() error {
 	var errs []error
+	parents := make(map[string]folder, 2) // a name in an open directory is found faster
 	kept := s.left[:0]
 	for _, name := range s.left {
-		base := filepath.Base(name)
+		dir, base := filepath.Split(name)
 		if id, _ := parseName(base, true); id > s.mark {
 			kept = append(kept, name)
 			continue
 		}
-		switch foreign, err := s.removeJob(name); {
+		parent, err := parents[dir], error(nil)
+		if parent == nil {
+			if parent, err = s.fs.Sub(filepath.Clean(dir)); err == nil {
+				parents[dir] = parent
+			}
+		}
+		foreign := false
+		if err == nil {
+			foreign, err = removeJob(parent, base)
+		}
+		switch {
 		case err != nil:
 			kept = append(kept, name)
 			errs = append(errs, fail("unlink", name, err))
@@ -106,19 +120,39 @@ func (s *Store) clean() error {
 			delete(s.trash, base)
 		}
 	}
+	for _, parent := range parents {
+		_ = parent.Close() // nothing was written
+	}
 	clear(s.left[len(kept):])
 	s.left = kept
 	return errors.Join(errs...)
 }
 
 // removeJob removes the files of a job, and its directory if it has no others. It
-// does not look into directories, and so follows no link. It reports whether there
-// is something that the store did not make.
-func (s *Store) removeJob(name string) (foreign bool, err error) {
-	dir, err := s.fs.Sub(name)
+// does not look into directories, and follows no link. It reports whether there is
+// something that the store did not make.
+func removeJob(parent folder, name string) (foreign bool, err error) {
+	dir, err := parent.Sub(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
+	if err != nil {
+		return false, err
+	}
+	for _, key := range []string{eventlogKey, jobspecKey, rKey} {
+		if info, statErr := dir.Lstat(key); statErr == nil && info.Mode().IsRegular() && err == nil {
+			err = remove(dir, key)
+		}
+	}
+	if err = errors.Join(err, dir.Close()); err != nil || remove(parent, name) == nil {
+		return false, err
+	}
+	return removeRest(parent, name) // it is not empty
+}
+
+// removeRest is removeJob for a directory that has other files too.
+func removeRest(parent folder, name string) (foreign bool, err error) {
+	dir, err := parent.Sub(name)
 	if err != nil {
 		return false, err
 	}
@@ -133,5 +167,5 @@ func (s *Store) removeJob(name string) (foreign bool, err error) {
 	if err = errors.Join(err, dir.Close()); err != nil || foreign {
 		return foreign, err
 	}
-	return false, remove(s.fs, name)
+	return false, remove(parent, name)
 }

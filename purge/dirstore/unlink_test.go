@@ -116,16 +116,16 @@ func TestAStoreWhoseWatermarkCannotBeReadIsNotOpened(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s, dir := create(t, 1)
 			require.NoError(t, s.Close())
-			write(t, tt.text, dir, "watermark")
+			writeMarks(t, tt.text, dir)
 			_, _, err := dirstore.Open(dir, dirstore.Options{})
 			require.True(t, errors.Is(err, dirstore.ErrDamaged) != errors.Is(err, dirstore.ErrLimit), err)
-			require.ErrorContains(t, err, "dirstore: open "+dir+": watermark: ")
+			require.ErrorContains(t, err, "dirstore: open "+dir+": watermark-1: ")
 		})
 	}
 	t.Run("removed", func(t *testing.T) {
 		s, dir := create(t, 1)
 		require.NoError(t, s.Close())
-		require.NoError(t, os.Remove(filepath.Join(dir, "watermark")))
+		removeMarks(t, dir)
 		_, _, err := dirstore.Open(dir, dirstore.Options{})
 		require.ErrorIs(t, err, dirstore.ErrNotStore)
 		_, err = dirstore.Create(dir, dirstore.Options{})
@@ -136,11 +136,11 @@ func TestAStoreWhoseWatermarkCannotBeReadIsNotOpened(t *testing.T) {
 func TestWhatAWriterOfTheWatermarkLeftIsIgnored(t *testing.T) {
 	s, dir := create(t, 1)
 	require.NoError(t, s.PutWatermark(ctx, 5))
-	write(t, "watermark 00000000000000", dir, "watermark.new")
+	write(t, "watermark 00000000000000", dir, "watermark-1.new")
 	s = reopen(t, s, dir)
 	require.Equal(t, jobid.ID(5), s.Watermark())
-	require.NoFileExists(t, filepath.Join(dir, "watermark.new"))
-	write(t, "watermark 00000000000000", dir, "watermark.new")
+	require.NoFileExists(t, filepath.Join(dir, "watermark-1.new"))
+	write(t, "watermark 00000000000000", dir, "watermark-1.new")
 	require.NoError(t, s.PutWatermark(ctx, 6))
 	require.Equal(t, jobid.ID(6), reopen(t, s, dir).Watermark())
 }

@@ -25,9 +25,9 @@ type Subject interface {
 	purge.Store
 	// Create stores something of a job that became inactive.
 	Create(j purge.Record) error
-	// Stored returns of which jobs anything is stored, the tombstones, both in
-	// any order, and the watermark, 0 if there is none. A store may know a
-	// greater watermark than was put, from the ids of what it was given.
+	// Stored returns the jobs that have anything stored and the tombstones, both in
+	// any order, and the watermark, 0 if there is none. A store may know a greater
+	// watermark than was put, from the ids of the jobs and tombstones it was given.
 	Stored() (jobs []jobid.ID, tombstones []purge.Record, watermark jobid.ID, err error)
 	// Reopen opens the store again, as after a crash: what was not durable may be
 	// gone.
@@ -336,7 +336,7 @@ func runnerPassesOver(s *suite) {
 	s.must("make a runner", err)
 	var stuck *purge.JobError
 	if _, err = r.Tick(s.ctx, 1_800_000_000); !errors.As(err, &stuck) || stuck.ID != job(1).ID {
-		s.Fatalf("storetest: %s: the error is %v, want that of %d", s.name, err, job(1).ID)
+		s.Fatalf("storetest: %s: the error is %v, want one that names %d", s.name, err, job(1).ID)
 	}
 	_, err = r.Tick(s.ctx, 1_800_000_001)
 	s.must("tick", err)

@@ -1,0 +1,62 @@
+package boltstore_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/examples/boltstore"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+)
+
+func TestAFullDiskIsOpenedAndPurged(t *testing.T) {
+	dir := t.TempDir()
+	if text, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("mount: %v: %s", err, text)
+	}
+	t.Cleanup(func() { _ = exec.Command("umount", dir).Run() })
+	path := filepath.Join(dir, "jobs.db")
+	s, err := boltstore.Open(path)
+	require.NoError(t, err)
+	last := jobid.ID(0)
+	for err == nil {
+		last++
+		err = s.Add(boltstore.Job{ID: last, Eventlog: clean(t), Jobspec: make([]byte, 1024)})
+	}
+	require.True(t, logfile.IsFull(err), err)
+	require.Greater(t, last, jobid.ID(500))
+	require.NoError(t, s.Close())
+	for n, size := 0, 1<<16; size > 0; n++ { // others take the rest
+		if os.WriteFile(filepath.Join(dir, fmt.Sprint(n)), make([]byte, size), 0o600) != nil {
+			size /= 16
+		}
+	}
+
+	s, err = boltstore.Open(path)
+	require.NoError(t, err)
+	for first := jobid.ID(1); first < 400; first += 100 {
+		ids, tombs := make([]jobid.ID, 100), make([]purge.Record, 100)
+		for i := range ids {
+			ids[i] = first + jobid.ID(i)
+			tombs[i] = purge.Record{ID: ids[i], Inactive: 1}
+		}
+		require.NoError(t, s.PutWatermark(t.Context(), last+first))
+		require.NoError(t, s.PutTombstones(t.Context(), tombs, nil))
+		_, err := s.Unlink(t.Context(), ids)
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Add(boltstore.Job{ID: last + 1000, Eventlog: clean(t), Jobspec: make([]byte, 1024)}))
+	left := 0
+	for _, err := range s.Jobs() {
+		require.NoError(t, err)
+		left++
+	}
+	require.Equal(t, int(last)-400, left)
+	require.NoError(t, s.Close())
+}
