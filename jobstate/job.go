@@ -254,6 +254,9 @@ func (j *Job) Dependencies() []string {
 	return out
 }
 
+// HasDependency reports whether the job ever had a dependency, satisfied or not.
+func (j *Job) HasDependency(description string) bool { return j.deps.get(description) != nil }
+
 // Cause returns the first exception of severity 0, and false if there was none. It
 // ended the job, unless a finish came before it. A job that has finished with
 // success stays a success.
