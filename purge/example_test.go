@@ -105,8 +105,8 @@ func ExampleIndex_Claim() {
 	fmt.Println(x.Stats().Purged.Completed, err)
 	// Output:
 	// store watermark 0000000000000003
-	// store 1 1000.0 completed ran
-	// store 2 1001.0 completed ran
+	// store 1 0 1000.0 completed ran
+	// store 2 0 1001.0 completed ran
 	// remove [ƒ2 ƒ3]
 	// 2 <nil>
 }

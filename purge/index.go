@@ -235,6 +235,14 @@ func (x *Index) Add(r Record) error {
 // Len returns the number of resident jobs.
 func (x *Index) Len() int { return x.jobs.len() - x.ended.len() }
 
+// Tombstones yields the tombstones, oldest first. The index must not change
+// meanwhile.
+func (x *Index) Tombstones() iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		x.ended.each(&x.jobs, func(at slot) bool { return yield(x.jobs.record(at)) })
+	}
+}
+
 // All yields the resident jobs, oldest first, those that are pinned, leaving or
 // stuck included. The index must not change meanwhile. It holds the jobs that
 // cannot be purged now in memory.

@@ -18,6 +18,7 @@ type Record struct {
 	Inactive eventlog.Timestamp // the time of the clean event
 	Result   jobstate.Result    // 0 if it is not known, as of a damaged job
 	Ran      bool               // the job started
+	UserID   uint32             // whose job it is
 }
 
 // RecordOf returns the record of a job that is inactive. Otherwise the error is a
@@ -28,7 +29,7 @@ func RecordOf(j *jobstate.Job) (Record, error) {
 		return Record{}, &JobError{ID: j.ID(), State: j.State(), Err: ErrActive}
 	}
 	result, _ := j.Result() // an inactive job has one
-	return Record{ID: j.ID(), Inactive: at, Result: result, Ran: j.Started()}, nil
+	return Record{ID: j.ID(), Inactive: at, Result: result, Ran: j.Started(), UserID: j.UserID()}, nil
 }
 
 // resultNames are the results in tombstones, by their place in a Counts.
@@ -131,8 +132,8 @@ const (
 )
 
 // AppendText appends the tombstone to dst, as
-// "6731191091817518 1699996421.5 failed ran": id, time, result and whether the job
-// ran. Equal records have equal text. Text that was cut short is no tombstone. The
+// "6731191091817518 1000 1699996421.5 failed ran": id, user, time, result and whether
+// the job ran. Equal records have equal text. Text that was cut short is no tombstone. The
 // error has category ErrRecord, and dst is returned as it was. AppendText
 // allocates only to grow dst.
 func (r Record) AppendText(dst []byte) ([]byte, error) {
@@ -140,6 +141,8 @@ func (r Record) AppendText(dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	dst = r.ID.AppendFormat(dst, jobid.FormatDec)
+	dst = append(dst, ' ')
+	dst = strconv.AppendUint(dst, uint64(r.UserID), 10)
 	dst = append(dst, ' ')
 	dst, _ = r.Inactive.AppendText(dst) // check has seen that it is finite
 	dst = append(dst, ' ')
@@ -163,9 +166,9 @@ func (r Record) String() string {
 	return string(text)
 }
 
-// maxTombstone is the length of the longest tombstone: 20 digits, a number of 24
-// bytes, and words.
-const maxTombstone = 20 + 1 + 24 + 1 + 9 + 1 + 9
+// maxTombstone is the length of the longest tombstone: 20 and 10 digits, a number of
+// 24 bytes, and words.
+const maxTombstone = 20 + 1 + 10 + 1 + 24 + 1 + 9 + 1 + 9
 
 // UnmarshalText sets r to a tombstone. It takes exactly the texts that AppendText
 // writes. The error has category ErrRecord and names the offset; r is unchanged.
@@ -173,9 +176,9 @@ func (r *Record) UnmarshalText(text []byte) error {
 	if len(text) > maxTombstone {
 		return syntax(text, maxTombstone, "too long")
 	}
-	fields := bytes.SplitN(text, []byte{' '}, 5)
-	if len(fields) != 4 {
-		return syntax(text, len(text), "not four fields")
+	fields := bytes.SplitN(text, []byte{' '}, 6)
+	if len(fields) != 5 {
+		return syntax(text, len(text), "not five fields")
 	}
 	var out Record
 	at := 0
@@ -185,21 +188,27 @@ func (r *Record) UnmarshalText(text []byte) error {
 	}
 	out.ID = jobid.ID(id)
 	at += len(fields[0]) + 1
-	if err := out.Inactive.UnmarshalText(fields[1]); err != nil || !guard.IsTime(out.Inactive) {
+	user, err := strconv.ParseUint(string(fields[1]), 10, 32)
+	if err != nil {
+		return syntax(text, at, "not a user")
+	}
+	out.UserID = uint32(user)
+	at += len(fields[1]) + 1
+	if err := out.Inactive.UnmarshalText(fields[2]); err != nil || !guard.IsTime(out.Inactive) {
 		return syntax(text, at, "not a time")
 	}
-	at += len(fields[1]) + 1
+	at += len(fields[2]) + 1
 	found := false
 	for i, name := range resultNames {
-		if string(fields[2]) == name {
+		if string(fields[3]) == name {
 			out.Result, found = resultAt(i), true
 		}
 	}
 	if !found {
 		return syntax(text, at, "not a result")
 	}
-	at += len(fields[2]) + 1
-	switch string(fields[3]) {
+	at += len(fields[3]) + 1
+	switch string(fields[4]) {
 	case wordRan:
 		out.Ran = true
 	case wordNever:

@@ -33,8 +33,8 @@ func TestARecordOfAJobIsWhatItsLogSays(t *testing.T) {
 {"timestamp":4.5,"name":"clean"}
 `
 	for log, want := range map[string]purge.Record{
-		ran + ended:      {ID: 9, Inactive: 7, Result: jobstate.ResultFailed, Ran: true},
-		began + canceled: {ID: 9, Inactive: 4.5, Result: jobstate.ResultCanceled},
+		ran + ended:      {ID: 9, Inactive: 7, Result: jobstate.ResultFailed, Ran: true, UserID: 1},
+		began + canceled: {ID: 9, Inactive: 4.5, Result: jobstate.ResultCanceled, UserID: 1},
 	} {
 		j, err := jobstate.Replay(9, []byte(log))
 		require.NoError(t, err)
@@ -88,19 +88,19 @@ func TestPinsAndKindsPrint(t *testing.T) {
 
 func TestATombstonePrintsAndReads(t *testing.T) {
 	for text, job := range map[string]purge.Record{
-		"6731191091817518 1699996421.5 failed ran": {
+		"6731191091817518 0 1699996421.5 failed ran": {
 			ID: 6731191091817518, Inactive: 1699996421.5, Result: jobstate.ResultFailed, Ran: true,
 		},
-		"0 4.9406564584124654e-324 unknown never-ran": {Inactive: 5e-324},
-		"18446744073709551615 1.7976931348623157e308 completed never-ran": {
+		"0 0 4.9406564584124654e-324 unknown never-ran": {Inactive: 5e-324},
+		"18446744073709551615 0 1.7976931348623157e308 completed never-ran": {
 			ID: math.MaxUint64, Inactive: math.MaxFloat64, Result: jobstate.ResultCompleted,
 		},
-		"1 1.0 canceled ran":               {ID: 1, Inactive: 1, Result: jobstate.ResultCanceled, Ran: true},
-		"10 2.5 timeout ran":               {ID: 10, Inactive: 2.5, Result: jobstate.ResultTimeout, Ran: true},
-		"10 2.5 unknown ran":               {ID: 10, Inactive: 2.5, Ran: true},
-		"1 10000000000000000.0 failed ran": {ID: 1, Inactive: 1e16, Result: jobstate.ResultFailed, Ran: true},
-		"1 123.0 failed ran":               {ID: 1, Inactive: 123, Result: jobstate.ResultFailed, Ran: true},
-		"1 0.25 canceled ran":              {ID: 1, Inactive: 0.25, Result: jobstate.ResultCanceled, Ran: true},
+		"1 0 1.0 canceled ran":               {ID: 1, Inactive: 1, Result: jobstate.ResultCanceled, Ran: true},
+		"10 0 2.5 timeout ran":               {ID: 10, Inactive: 2.5, Result: jobstate.ResultTimeout, Ran: true},
+		"10 0 2.5 unknown ran":               {ID: 10, Inactive: 2.5, Ran: true},
+		"1 0 10000000000000000.0 failed ran": {ID: 1, Inactive: 1e16, Result: jobstate.ResultFailed, Ran: true},
+		"1 0 123.0 failed ran":               {ID: 1, Inactive: 123, Result: jobstate.ResultFailed, Ran: true},
+		"1 0 0.25 canceled ran":              {ID: 1, Inactive: 0.25, Result: jobstate.ResultCanceled, Ran: true},
 	} {
 		var got purge.Record
 		require.NoError(t, got.UnmarshalText([]byte(text)), text)
@@ -127,27 +127,27 @@ func TestATombstonePrintsAndReads(t *testing.T) {
 
 func TestAnInvalidTombstoneIsRefusedWhereItIsWrong(t *testing.T) {
 	for text, want := range map[string]int{
-		"":                              0,
-		"1 2.0 failed":                  12,
-		"1 2.0 failed ran more":         21,
-		"x 2.0 failed ran":              0,
-		"-1 2.0 failed ran":             0,
-		"01 2.0 failed ran":             0,
-		"+1 2.0 failed ran":             0,
-		"18446744073709551616 2.0 a b":  0,
-		"1 2 failed ran":                0,
-		"1 2.00 failed ran":             0,
-		"1 0.0 failed ran":              2,
-		"1 -2.0 failed ran":             2,
-		"1 NaN failed ran":              2,
-		"1 x failed ran":                2,
-		"1  failed ran":                 2,
-		"1 2.0 FAILED ran":              6,
-		"1 2.0  ran":                    6,
-		"1 2.0 failed RAN":              13,
-		"1 2.0 failed never-run":        13,
-		"1 2.0 failed ran\n":            13,
-		strings.Repeat("1", 66) + " 2 ": 65,
+		"":                               0,
+		"1 0 2.0 failed":                 14,
+		"1 0 2.0 failed ran more":        23,
+		"x 0 2.0 failed ran":             0,
+		"-1 0 2.0 failed ran":            0,
+		"01 0 2.0 failed ran":            0,
+		"+1 0 2.0 failed ran":            0,
+		"18446744073709551616 0 2.0 a b": 0,
+		"1 0 2 failed ran":               0,
+		"1 0 2.00 failed ran":            0,
+		"1 0 0.0 failed ran":             4,
+		"1 0 -2.0 failed ran":            4,
+		"1 0 NaN failed ran":             4,
+		"1 0 x failed ran":               4,
+		"1 0  failed ran":                4,
+		"1 0 2.0 FAILED ran":             8,
+		"1 0 2.0  ran":                   8,
+		"1 0 2.0 failed RAN":             15,
+		"1 0 2.0 failed never-run":       15,
+		"1 0 2.0 failed ran\n":           15,
+		strings.Repeat("1", 80) + " 2 ":  76,
 	} {
 		j := purge.Record{ID: 7}
 		err := j.UnmarshalText([]byte(text))
@@ -156,8 +156,8 @@ func TestAnInvalidTombstoneIsRefusedWhereItIsWrong(t *testing.T) {
 		require.Less(t, len(err.Error()), 200)
 		require.Equal(t, purge.Record{ID: 7}, j)
 	}
-	require.EqualError(t, new(purge.Record).UnmarshalText([]byte("1 2.0 \x00 ran")),
-		`purge: offset 6: "1 2.0 \x00 ran": malformed record: not a result`)
+	require.EqualError(t, new(purge.Record).UnmarshalText([]byte("1 0 2.0 \x00 ran")),
+		`purge: offset 8: "1 0 2.0 \x00 ran": malformed record: not a result`)
 }
 
 func TestAWatermarkIsWholeOrNothing(t *testing.T) {
@@ -185,7 +185,7 @@ func TestAWatermarkIsWholeOrNothing(t *testing.T) {
 }
 
 func FuzzTombstone(f *testing.F) {
-	for _, s := range []string{"6731191091817518 1699996421.5 failed ran", "0 1.0 unknown never-ran", "1 1e400 failed ran", ""} {
+	for _, s := range []string{"6731191091817518 0 1699996421.5 failed ran", "0 0 1.0 unknown never-ran", "1 0 1e400 failed ran", ""} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -18,6 +18,7 @@ const chunkSize = 1024
 // A chunk holds records; with the meta in its row a row would be padded to 24 bytes.
 type chunk struct {
 	rows  [chunkSize]row
+	users [chunkSize]uint32
 	metas [chunkSize]meta
 }
 
@@ -92,7 +93,7 @@ func (t *table) put(r Record, where meta) slot {
 	if r.Ran {
 		m |= metaRan
 	}
-	c.rows[i], c.metas[i] = row{r.ID, r.Inactive}, m
+	c.rows[i], c.users[i], c.metas[i] = row{r.ID, r.Inactive}, r.UserID, m
 	if t.byID == nil {
 		t.byID = make(map[jobid.ID]slot)
 	}
@@ -104,7 +105,7 @@ func (t *table) put(r Record, where meta) slot {
 func (t *table) drop(at slot) {
 	c, i := t.chunks[at/chunkSize], at%chunkSize
 	delete(t.byID, c.rows[i].id)
-	c.rows[i], c.metas[i] = row{id: jobid.ID(t.empty)}, 0
+	c.rows[i], c.users[i], c.metas[i] = row{id: jobid.ID(t.empty)}, 0, 0
 	t.empty = at
 	t.empties++
 }
@@ -147,7 +148,7 @@ func (t *table) len() int { return len(t.byID) }
 func (t *table) record(at slot) Record {
 	c, i := t.chunks[at/chunkSize], at%chunkSize
 	return Record{
-		ID: c.rows[i].id, Inactive: c.rows[i].time,
+		ID: c.rows[i].id, Inactive: c.rows[i].time, UserID: c.users[i],
 		Result: resultAt(int(c.metas[i] & metaResult)), Ran: c.metas[i]&metaRan != 0,
 	}
 }

@@ -118,7 +118,7 @@ func TestEvidenceIsWhatARestartNeeds(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, damaged, 1, "a log cannot begin with clean")
 	require.Equal(t, purge.Evidence{
-		Jobs:   []purge.Record{{ID: 1, Inactive: 7, Result: jobstate.ResultFailed, Ran: true}},
+		Jobs:   []purge.Record{{ID: 1, Inactive: 7, Result: jobstate.ResultFailed, Ran: true, UserID: 1}},
 		Active: []jobid.ID{2, 3}, Tombstones: []purge.Record{tomb}, Watermark: 5,
 	}, ev)
 	require.Error(t, s.PutWatermark(t.Context(), 9))

@@ -90,7 +90,7 @@ func Example() {
 	// job.0017.e9fb.8df1.6c2e eventlog
 	// job.0017.e9fb.8df1.6c2e jobspec
 	// the next id is greater than ƒuZZybuNNy
-	// 6731191091817518 1699996421.5 completed ran <nil>
+	// 6731191091817518 0 1699996421.5 completed ran <nil>
 	// true
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // goodLine is a line of tombstones.
-const goodLine = `{"timestamp":1699996421.5,"name":"tombstones","context":{"put":["1 1699996421.5 failed ran"],"drop":["2"],"crc32c":"9a7eae0e"}}` + "\n"
+const goodLine = `{"timestamp":1699996421.5,"name":"tombstones","context":{"put":["1 0 1699996421.5 failed ran"],"drop":["2"],"crc32c":"d0305468"}}` + "\n"
 
 // What is read as a line of tombstones means what was written.
 func FuzzRecord(f *testing.F) {
