@@ -45,6 +45,7 @@ func (l Log) String() string {
 type Record struct {
 	Log   Log
 	Entry eventlog.Entry
+	State jobstate.State // the job's, after the entry
 }
 
 // Effects is what a [Job] wants done, in the order of its fields. Its slices, and

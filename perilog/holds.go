@@ -48,10 +48,9 @@ type Holds struct {
 	left      idset.Set
 	over      bool // the job was freed, and then nothing held anything: all has left
 
-	fresh idset.Set      // what has left and was not taken
-	event jobstate.Event // scratch of Apply, here and of a Job
-	ended idset.Set      // scratch: ranks on which the current event ends a hold
-	want  idset.Set      // scratch: ranks that the current event names
+	fresh idset.Set // what has left and was not taken
+
+	scratch *Scratch
 }
 
 // named is a resource without a rank.
@@ -75,9 +74,16 @@ type activeAction struct {
 // rank, such as the file system of a rabbit; duplicates count once. NewHolds retains
 // neither.
 func NewHolds(id jobid.ID, r *rset.R, named ...string) *Holds {
-	h := &Holds{job: jobstate.NewJob(id)}
+	h := newHolds(id, nil)
 	h.setR(r, named)
 	return h
+}
+
+func newHolds(id jobid.ID, s *Scratch) *Holds {
+	if s == nil {
+		s = new(Scratch)
+	}
+	return &Holds{job: jobstate.NewJob(id), scratch: s}
 }
 
 func (h *Holds) setR(r *rset.R, names []string) {
@@ -95,10 +101,10 @@ func (h *Holds) setR(r *rset.R, names []string) {
 // keeps no reference to e. A release takes time in proportion to the ranges that it
 // names and the active actions.
 func (h *Holds) Apply(e eventlog.Entry) (jobstate.Outcome, error) {
-	if err := h.event.Decode(e); err != nil {
+	if err := h.scratch.event.Decode(e); err != nil {
 		return 0, err
 	}
-	return h.apply(&h.event)
+	return h.apply(&h.scratch.event)
 }
 
 // apply folds an event.
@@ -166,7 +172,7 @@ func (h *Holds) start(t eventlog.Timestamp) {
 func (h *Holds) release(c *jobstate.ReleaseContext) {
 	switch {
 	case c.Final:
-		h.ended.UnionWith(&h.executor)
+		h.scratch.ended.UnionWith(&h.executor)
 		h.executor.SubtractWith(&h.executor)
 		for i := range h.named {
 			h.named[i].ended = true
@@ -190,7 +196,7 @@ func (h *Holds) fail(f *jobstate.FailedRanks) {
 	h.dropped.UnionWith(ranks)
 	ranks.SubtractWith(&h.left)
 	h.executor.SubtractWith(ranks)
-	h.ended.UnionWith(ranks)
+	h.scratch.ended.UnionWith(ranks)
 }
 
 // failRanks takes in that ranks failed, and whether a drain holds them.
@@ -229,7 +235,7 @@ func (h *Holds) actionStart(c *jobstate.ActionStartContext, t eventlog.Timestamp
 // oldest one first that holds them.
 func (h *Holds) actionRelease(c *jobstate.ActionReleaseContext) {
 	key := Key{c.Kind, c.Description}
-	h.want.UnionWith(c.Ranks)
+	h.scratch.want.UnionWith(c.Ranks)
 	names := c.Resources
 	for _, a := range h.actions {
 		if a.Key != key {
@@ -245,7 +251,7 @@ func (h *Holds) actionRelease(c *jobstate.ActionReleaseContext) {
 			return ok
 		})
 	}
-	h.want.SubtractWith(&h.want)
+	h.scratch.want.SubtractWith(&h.scratch.want)
 }
 
 // actionFinish ends the oldest action of a key.
@@ -253,7 +259,7 @@ func (h *Holds) actionFinish(key Key) {
 	i := slices.IndexFunc(h.actions, func(a *activeAction) bool { return a.Key == key })
 	a := h.actions[i] // jobstate ignores a finish of what is not active
 	h.actions = slices.Delete(h.actions, i, i+1)
-	h.ended.UnionWith(&a.ranks)
+	h.scratch.ended.UnionWith(&a.ranks)
 	for _, i := range a.names {
 		h.named[i].ended = true
 	}
@@ -269,22 +275,22 @@ func (h *Holds) hold(key Key) *activeAction {
 	return nil
 }
 
-// settle lets leave what nothing holds any more of the ranks in h.ended and of
+// settle lets leave what nothing holds any more of the ranks in h.scratch.ended and of
 // the named resources so marked, on which the current event has ended a hold.
 func (h *Holds) settle() {
 	h.settleNames()
-	if h.job.WasAllocated() && !h.ended.IsEmpty() {
+	if h.job.WasAllocated() && !h.scratch.ended.IsEmpty() {
 		if !h.ending() {
-			h.ended.IntersectWith(&h.dropped)
+			h.scratch.ended.IntersectWith(&h.dropped)
 		}
-		exclude(&h.ended, &h.executor)
-		exclude(&h.ended, &h.draining)
+		exclude(&h.scratch.ended, &h.executor)
+		exclude(&h.scratch.ended, &h.draining)
 		for _, a := range h.actions {
-			exclude(&h.ended, &a.ranks)
+			exclude(&h.scratch.ended, &a.ranks)
 		}
-		h.leave(&h.ended)
+		h.leave(&h.scratch.ended)
 	}
-	h.ended.SubtractWith(&h.ended)
+	h.scratch.ended.SubtractWith(&h.scratch.ended)
 	if !h.over && h.isOver() {
 		h.over = true
 		h.leave(idset.Difference(&h.all, &h.left))
@@ -355,27 +361,27 @@ func (h *Holds) nameIndex(name string) int {
 // name are small, those that they are compared with may be large.
 const few = 32
 
-// take moves from a hold to h.ended the ranks that an event names.
+// take moves from a hold to h.scratch.ended the ranks that an event names.
 func (h *Holds) take(hold, ranks *idset.Set) {
-	h.want.UnionWith(ranks)
+	h.scratch.want.UnionWith(ranks)
 	h.takeWanted(hold)
-	h.want.SubtractWith(&h.want)
+	h.scratch.want.SubtractWith(&h.scratch.want)
 }
 
-// takeWanted moves from a hold to h.ended those of h.want that it has, and leaves
-// the others in h.want.
+// takeWanted moves from a hold to h.scratch.ended those of h.scratch.want that it has, and leaves
+// the others in h.scratch.want.
 func (h *Holds) takeWanted(hold *idset.Set) {
-	if h.want.Len() > few {
-		both := idset.Intersect(&h.want, hold)
+	if h.scratch.want.Len() > few {
+		both := idset.Intersect(&h.scratch.want, hold)
 		hold.SubtractWith(both)
-		h.want.SubtractWith(both)
-		h.ended.UnionWith(both)
+		h.scratch.want.SubtractWith(both)
+		h.scratch.ended.UnionWith(both)
 		return
 	}
-	for id := range h.want.All() {
+	for id := range h.scratch.want.All() {
 		if hold.Remove(id) {
-			h.ended.Insert(id)
-			h.want.Remove(id)
+			h.scratch.ended.Insert(id)
+			h.scratch.want.Remove(id)
 		}
 	}
 }

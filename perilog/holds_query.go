@@ -190,8 +190,8 @@ func (h *Holds) check() error {
 		return fmt.Errorf("perilog: the executor holds ranks %q, which were dropped", idset.Intersect(&h.executor, &h.dropped))
 	case !h.executing() && !h.executor.IsEmpty():
 		return fmt.Errorf("perilog: the executor holds ranks %q and does not run", &h.executor)
-	case !h.ended.IsEmpty() || !h.want.IsEmpty():
-		return fmt.Errorf("perilog: ranks %q are left over from an event", idset.Union(&h.ended, &h.want))
+	case !h.scratch.ended.IsEmpty() || !h.scratch.want.IsEmpty():
+		return fmt.Errorf("perilog: ranks %q are left over from an event", idset.Union(&h.scratch.ended, &h.scratch.want))
 	case h.over && !h.left.Equal(&h.all):
 		return fmt.Errorf("perilog: I1: everything has left but ranks %q", idset.Difference(&h.all, &h.left))
 	}

@@ -48,6 +48,8 @@ type Spec struct {
 	R     *rset.R  // nil if it is not known yet: see [Job.SetR]
 	Named []string // resources without a rank that the job has, such as the file system of a rabbit
 	Owner uint32   // the user id of the instance, which raises the exceptions
+
+	Scratch *Scratch // memory to share with other Jobs; nil: none is shared
 }
 
 // A Job is one job and its nodes: it folds the job's log, runs the configured
@@ -83,11 +85,9 @@ type Job struct {
 	// confirmed are ranks whose drain is confirmed, which the log does not have yet.
 	confirmed idset.Set
 
-	effects, taken Effects
-	none           *rset.R        // the empty one
-	text           []byte         // contexts of effects.Post
-	spare          []byte         // of those taken last
-	own            jobstate.Event // scratch of post; that of Apply is in holds
+	buffers
+	opened  bool // buffers are in use
+	settled int  // how many of effects.Post Settle has returned
 
 	stopping bool
 	stopAt   eventlog.Timestamp // 0: no deadline
@@ -142,13 +142,8 @@ func NewJob(c *Config, s Spec) (*Job, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	j := &Job{spec: s, cfg: c, holds: NewHolds(s.ID, nil), none: new(rset.R)}
-	for _, k := range []jobstate.ActionKind{jobstate.ActionProlog, jobstate.ActionEpilog} {
-		list := c.actions(k)
-		for i := range list {
-			j.actions = append(j.actions, &action{Key: list[i].key(k), config: &list[i]})
-		}
-	}
+	j := &Job{spec: s, cfg: c, holds: newHolds(s.ID, s.Scratch)}
+	j.configure()
 	if s.R == nil {
 		return j, nil
 	}
@@ -180,6 +175,30 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	j.ledger = rset.NewLedger(r, named...)
 	j.holds.setR(r, named)
 	return nil
+}
+
+// SetConfig replaces the configuration of a job that has no R yet, and keeps c. It
+// changes nothing afterwards: what was allocated runs by the configuration that it
+// was allocated under. The error wraps ErrConfig.
+func (j *Job) SetConfig(c *Config) error {
+	if err := c.Check(); err != nil || j.ledger != nil {
+		return err
+	}
+	foreign := slices.DeleteFunc(j.actions, func(a *action) bool { return a.config != nil })
+	j.cfg, j.actions = c, nil
+	j.configure()
+	j.actions = append(j.actions, foreign...)
+	return nil
+}
+
+// configure adds the actions of the configuration.
+func (j *Job) configure() {
+	for _, k := range []jobstate.ActionKind{jobstate.ActionProlog, jobstate.ActionEpilog} {
+		list := j.cfg.actions(k)
+		for i := range list {
+			j.actions = append(j.actions, &action{Key: list[i].key(k), config: &list[i]})
+		}
+	}
 }
 
 // Holds returns the holds on the job, without those of housekeeping. The caller must
@@ -259,6 +278,15 @@ func (j *Job) find(key Key) *action {
 // prolog has succeeded on a rank that is left, and no other prolog is active.
 func (j *Job) mayStart() bool {
 	return !j.stopping && j.holds.job.MayStart() && !j.holds.job.Released() && j.prologsDone() == nil
+}
+
+// Starting reports whether the executor was asked to start the job, or may have been
+// before a restart, and its answer is not in the log.
+func (j *Job) Starting() bool { return j.startPending() }
+
+// Draining reports whether a drain was asked for that is not confirmed.
+func (j *Job) Draining() bool {
+	return !j.holds.draining.IsEmpty() || j.hk != nil && !j.hk.draining.IsEmpty()
 }
 
 // startPending reports whether the executor was asked to start the job, or may

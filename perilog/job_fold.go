@@ -30,14 +30,14 @@ func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome,
 	if j.advance(now); j.stopped() {
 		return 0, ErrStopped
 	}
-	if err := j.holds.event.Decode(e); err != nil {
+	if err := j.holds.scratch.event.Decode(e); err != nil {
 		return 0, err
 	}
-	if err := j.admit(&j.holds.event); err != nil {
+	if err := j.admit(&j.holds.scratch.event); err != nil {
 		return 0, err
 	}
-	j.hold(j.holds.event.Context())
-	outcome, err := j.fold(&j.holds.event)
+	j.hold(j.holds.scratch.event.Context())
+	outcome, err := j.fold(&j.holds.scratch.event)
 	if err != nil || outcome == jobstate.IgnoredDuplicate {
 		return outcome, err
 	}
@@ -159,12 +159,13 @@ func (j *Job) startsDue() bool {
 
 // record adds a copy of an entry to what is to be logged.
 func (j *Job) record(l Log, e eventlog.Entry) {
+	j.open()
 	n := len(j.text)
 	j.text = append(j.text, e.Context...)
 	if e.Context != nil {
 		e.Context = j.text[n:len(j.text):len(j.text)]
 	}
-	j.effects.Post = append(j.effects.Post, Record{Log: l, Entry: e})
+	j.effects.Post = append(j.effects.Post, Record{Log: l, Entry: e, State: j.holds.job.State()})
 }
 
 // post logs an event of this package's making in the job's log.
@@ -176,6 +177,7 @@ func (j *Job) post(c jobstate.Context) {
 // postTo logs an event of this package's making. What is folded is what was read
 // back, so that a replay of the log folds the same.
 func (j *Job) postTo(log Log, c jobstate.Context) {
+	j.open()
 	e, text, err := jobstate.EncodeEntry(j.text, j.now, c)
 	if err != nil {
 		panic("perilog: an event that cannot be written: " + err.Error())
@@ -195,18 +197,19 @@ func (j *Job) postAction(a *action, c jobstate.Context) {
 
 // postEntry folds and logs an entry.
 func (j *Job) postEntry(log Log, e eventlog.Entry) {
-	if err := j.own.Decode(e); err != nil {
+	if err := j.holds.scratch.own.Decode(e); err != nil {
 		panic("perilog: an event that cannot be read: " + err.Error())
 	}
 	if log == LogHousekeeping {
-		j.foldHousekeeping(&j.own)
-	} else if outcome, err := j.fold(&j.own); err != nil || outcome == jobstate.IgnoredDuplicate {
+		j.foldHousekeeping(&j.holds.scratch.own)
+	} else if outcome, err := j.fold(&j.holds.scratch.own); err != nil || outcome == jobstate.IgnoredDuplicate {
 		if err != nil {
 			panic("perilog: an event that is not legal: " + err.Error())
 		}
 		return
 	}
-	j.effects.Post = append(j.effects.Post, Record{Log: log, Entry: e})
+	j.open()
+	j.effects.Post = append(j.effects.Post, Record{Log: log, Entry: e, State: j.holds.job.State()})
 }
 
 // fold takes in an event of the job's log, live and in a replay alike.

@@ -236,13 +236,13 @@ func (j *Job) replayHousekeeping(log []byte) error {
 	for e, err := range eventlog.Entries(log) {
 		line++
 		if err == nil {
-			err = j.holds.event.Decode(e)
+			err = j.holds.scratch.event.Decode(e)
 		}
 		if err != nil {
 			return fmt.Errorf("perilog: housekeeping: line %d: %w", line, err)
 		}
 		j.advance(e.Timestamp)
-		j.foldHousekeeping(&j.holds.event)
+		j.foldHousekeeping(&j.holds.scratch.event)
 	}
 	return nil
 }

@@ -17,29 +17,19 @@ const severityNonFatal = 2
 // maxNodelist bounds the hosts that an exception names, in bytes.
 const maxNodelist = 64 << 10
 
-// Take returns what follows from all inputs since the last call, once. It allocates
-// only for fragments, failures and new launches.
+// Take returns what follows from all inputs since the last call, once. Its Post lacks
+// what Settle has returned. Take allocates only for fragments, failures and new
+// launches.
 func (j *Job) Take() Effects {
 	if !j.stopped() {
 		j.settle()
 	}
-	out := j.effects
-	j.effects = Effects{
-		Post: clearTo(j.taken.Post), Launch: clearTo(j.taken.Launch), Signal: clearTo(j.taken.Signal),
-		Drain: clearTo(j.taken.Drain), Outcomes: clearTo(j.taken.Outcomes),
-	}
-	j.taken = out
-	j.text, j.spare = j.spare[:0], j.text
+	out := j.close()
+	out.Post, j.settled = out.Post[j.settled:], 0
 	if out.Free.R == nil {
-		out.Free.R = j.none
+		out.Free.R = &j.holds.scratch.none
 	}
 	return out
-}
-
-// clearTo returns s emptied, with its room.
-func clearTo[T any](s []T) []T {
-	clear(s)
-	return s[:0]
 }
 
 // settle decides what follows, and what goes out with it.
@@ -68,28 +58,50 @@ func (j *Job) isMoot(l Launch) bool {
 	return l.Ranks.IsEmpty()
 }
 
+// Settle posts the next events that follow from the inputs, and returns what was
+// posted since the last Settle or Take, inputs included. It returns nothing when
+// nothing follows any more. Free and clean come last, so that inputs that answer the
+// other events are in time to hold them. An embedder without such answers calls Take
+// alone, which settles everything at once. The slice is valid until the next input.
+func (j *Job) Settle() []Record {
+	if len(j.effects.Post) == j.settled && !j.stopped() {
+		j.follow()
+	}
+	fresh := j.effects.Post[j.settled:]
+	j.settled = len(j.effects.Post)
+	return fresh
+}
+
 // react posts events until nothing follows any more.
 func (j *Job) react() {
-	for n := -1; n != len(j.effects.Post); {
-		n = len(j.effects.Post)
-		j.confirmDrains()
-		j.endWithoutRanks()
-		if j.epilogsDue() {
-			j.startAll(jobstate.ActionEpilog)
+	for j.follow() {
+	}
+}
+
+// follow posts the next events that follow, and reports whether there were any. The
+// job is freed and closed when nothing else does.
+func (j *Job) follow() bool {
+	n := len(j.effects.Post)
+	j.confirmDrains()
+	j.endWithoutRanks()
+	if j.epilogsDue() {
+		j.startAll(jobstate.ActionEpilog)
+	}
+	if j.mayLaunch(jobstate.ActionProlog) && j.holds.job.HasResources() {
+		j.startAll(jobstate.ActionProlog)
+	}
+	for _, a := range j.actions {
+		if a.stage == stageActive && !j.holds.job.Closed() {
+			j.progress(a)
 		}
-		if j.mayLaunch(jobstate.ActionProlog) && j.holds.job.HasResources() {
-			j.startAll(jobstate.ActionProlog)
-		}
-		for _, a := range j.actions {
-			if a.stage == stageActive && !j.holds.job.Closed() {
-				j.progress(a)
-			}
-		}
-		if j.hk != nil {
-			j.progressHousekeeping()
-		}
+	}
+	if j.hk != nil {
+		j.progressHousekeeping()
+	}
+	if len(j.effects.Post) == n {
 		j.decide()
 	}
+	return len(j.effects.Post) > n
 }
 
 // endWithoutRanks ends a job that runs, or is to, on nothing: it has dropped every
@@ -194,6 +206,7 @@ func (j *Job) requestLaunch(a *action, attempt uint32, ranks *idset.Set) {
 	if a.single {
 		l.Serves = a.run.Open()
 	}
+	j.open()
 	j.effects.Launch = append(j.effects.Launch, l)
 }
 
@@ -244,6 +257,7 @@ func (j *Job) postFailure(a *action, f *run.Failure, drain bool) {
 // takeSignals asks for the signals of an action.
 func (j *Job) takeSignals(a *action) {
 	for _, s := range a.run.TakeSignals() {
+		j.open()
 		j.effects.Signal = append(j.effects.Signal, Signal{Action: a.Key, Attempt: s.Attempt, Ranks: s.Ranks, Signal: s.Signal})
 	}
 }
@@ -297,6 +311,7 @@ func (j *Job) finish(a *action, o *run.Outcome, status int32, tolerated bool) {
 		Action: a.Key, Status: o.Status, Tolerated: tolerated, Failed: o.Failed,
 		Note: o.Note, Detail: o.Detail, Start: o.Start, End: o.End, Groups: o.Groups,
 	}
+	j.open()
 	j.effects.Outcomes = append(j.effects.Outcomes, out)
 	j.post(&jobstate.ActionFinishContext{Kind: a.Kind, Description: a.Description, Status: status})
 }
@@ -340,6 +355,7 @@ func (j *Job) askDrains() {
 		}
 		if !waits.IsEmpty() {
 			j.asked.UnionWith(waits)
+			j.open()
 			j.effects.Drain = append(j.effects.Drain, Drain{Ranks: waits, Reason: d.Reason})
 		}
 	}

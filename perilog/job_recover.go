@@ -36,10 +36,10 @@ func RecoverJob(now eventlog.Timestamp, c *Config, s Spec, log, hkLog []byte) (*
 	for e, err := range eventlog.Entries(log) {
 		line++
 		if err == nil {
-			err = j.holds.event.Decode(e)
+			err = j.holds.scratch.event.Decode(e)
 		}
 		if err == nil {
-			_, err = j.fold(&j.holds.event)
+			_, err = j.fold(&j.holds.scratch.event)
 		}
 		if err != nil {
 			return j, fmt.Errorf("perilog: line %d: %w", line, err)

@@ -1,0 +1,60 @@
+package perilog
+
+import (
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/rset"
+)
+
+// A Scratch is memory that the Jobs of one goroutine share, so that thousands of them
+// that do nothing stay small. The zero Scratch is ready for use. What Take and Settle
+// return is then valid until the next input or Take of any of these Jobs.
+type Scratch struct {
+	event, own jobstate.Event // of Apply, and of what a Job posts
+	ended      idset.Set      // ranks on which the current event ends a hold
+	want       idset.Set      // ranks that the current event names
+	none       rset.R         // the empty one
+	free       []buffers
+	taken      buffers // those that Take returned last
+}
+
+// buffers are the memory of effects.
+type buffers struct {
+	effects Effects
+	text    []byte // contexts of effects.Post
+}
+
+// open gives a Job the memory for effects.
+func (j *Job) open() {
+	if j.opened {
+		return
+	}
+	j.opened = true
+	s := j.holds.scratch
+	if n := len(s.free); n > 0 {
+		j.buffers, s.free[n-1] = s.free[n-1], buffers{}
+		s.free = s.free[:n-1]
+	}
+}
+
+// close takes the effects of a Job out, and the memory of the last ones back.
+func (j *Job) close() Effects {
+	s := j.holds.scratch
+	out := j.buffers
+	if j.opened {
+		last := s.taken.effects
+		s.free = append(s.free, buffers{effects: Effects{
+			Post: clearTo(last.Post), Launch: clearTo(last.Launch), Signal: clearTo(last.Signal),
+			Drain: clearTo(last.Drain), Outcomes: clearTo(last.Outcomes),
+		}, text: s.taken.text[:0]})
+		s.taken = out
+	}
+	j.buffers, j.opened = buffers{}, false
+	return out.effects
+}
+
+// clearTo returns s emptied, with its room.
+func clearTo[T any](s []T) []T {
+	clear(s)
+	return s[:0]
+}

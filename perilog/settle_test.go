@@ -1,0 +1,130 @@
+package perilog_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+)
+
+// pending returns a job in SCHED.
+func pending(t testing.TB, c *perilog.Config, id jobid.ID, s *perilog.Scratch) *perilog.Job {
+	t.Helper()
+	j, err := perilog.NewJob(c, perilog.Spec{ID: id, Scratch: s})
+	require.NoError(t, err)
+	for i, e := range []eventlog.Entry{
+		{Name: "submit", Context: []byte(`{"userid":5588,"urgency":16,"flags":0,"version":1}`)}, {Name: "validate"}, {Name: "depend"},
+		{Name: "priority", Context: []byte(`{"priority":16}`)},
+	} {
+		e.Timestamp = eventlog.Timestamp(i + 1)
+		_, err := j.Apply(e.Timestamp, e)
+		require.NoError(t, err)
+	}
+	j.Take()
+	return j
+}
+
+func apply(t testing.TB, j *perilog.Job, at eventlog.Timestamp, name, context string) {
+	t.Helper()
+	e := eventlog.Entry{Timestamp: at, Name: name}
+	if context != "" {
+		e.Context = []byte(context)
+	}
+	_, err := j.Apply(at, e)
+	require.NoError(t, err)
+}
+
+func names(records []perilog.Record) (list []string) {
+	for _, r := range records {
+		list = append(list, r.Entry.Name+" "+r.State.String())
+	}
+	return list
+}
+
+// PL-2: what is posted in answer to an event is in time to hold free and clean.
+func TestFreeAndCleanAreSettledLast(t *testing.T) {
+	j := pending(t, &perilog.Config{}, 1, nil)
+	apply(t, j, 5, "exception", `{"type":"cancel","severity":0,"note":""}`)
+	require.Equal(t, []string{"exception CLEANUP"}, names(j.Settle()))
+	apply(t, j, 5, "epilog-start", `{"description":"dws"}`)
+	require.Equal(t, []string{"epilog-start CLEANUP"}, names(j.Settle()))
+	require.Empty(t, j.Settle())
+	require.Empty(t, j.Take().Post, "Settle has returned it")
+	apply(t, j, 6, "epilog-finish", `{"description":"dws","status":0}`)
+	require.Equal(t, []string{"epilog-finish CLEANUP"}, names(j.Settle()))
+	require.Equal(t, []string{"clean INACTIVE"}, names(j.Settle()))
+	require.True(t, j.Take().IsEmpty())
+	require.True(t, j.Done())
+}
+
+func TestTakeSettlesEverything(t *testing.T) {
+	j := pending(t, &perilog.Config{Prologs: []perilog.ActionConfig{perRank()}}, 1, nil)
+	require.NoError(t, j.SetR(allocation(t, 2)))
+	apply(t, j, 5, "alloc", "")
+	todo := j.Take()
+	require.Equal(t, []string{"alloc RUN", "prolog-start RUN"}, names(todo.Post))
+	require.Len(t, todo.Launch, 1)
+}
+
+// Jobs that share memory do what they would do alone, whatever comes in between.
+func TestJobsThatShareAScratchDoNotMeet(t *testing.T) {
+	var shared perilog.Scratch
+	c := &perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}}
+	play := func(s *perilog.Scratch, together bool) (logs [3]string) {
+		var jobs [3]*perilog.Job
+		for i := range jobs {
+			jobs[i] = pending(t, c, jobid.ID(i+1), s)
+		}
+		take := func(i int) {
+			for _, r := range jobs[i].Take().Post {
+				line, err := eventlog.AppendEntry(nil, r.Entry)
+				require.NoError(t, err)
+				logs[i] += string(line)
+			}
+		}
+		step := func(f func(i int)) {
+			for i := range jobs {
+				if f(i); !together {
+					take(i)
+				}
+			}
+			for i := range jobs {
+				take(i)
+			}
+		}
+		step(func(i int) {
+			require.NoError(t, jobs[i].SetR(allocation(t, i+1)))
+			apply(t, jobs[i], 5, "alloc", "")
+		})
+		step(func(i int) {
+			for rank := range uint32(i + 1) {
+				jobs[i].Report(6, perilog.Report{Action: prolog, Kind: perilog.ReportExited, Attempt: 1, Rank: rank, Status: int32(i << 8)})
+			}
+		})
+		step(func(i int) { jobs[i].Tick(7) })
+		return logs
+	}
+	alone := play(nil, false)
+	require.Equal(t, alone, play(&shared, false))
+	require.Equal(t, alone, play(&shared, true))
+}
+
+func TestAJobThatWaitsTakesAnotherConfiguration(t *testing.T) {
+	j := pending(t, &perilog.Config{}, 1, nil)
+	require.ErrorIs(t, j.SetConfig(&perilog.Config{Prologs: []perilog.ActionConfig{{Timeout: -1}}}), perilog.ErrConfig)
+	require.NoError(t, j.SetConfig(&perilog.Config{Prologs: []perilog.ActionConfig{perRank()}}))
+	require.NoError(t, j.SetR(allocation(t, 1)))
+	require.NoError(t, j.SetConfig(&perilog.Config{}), "too late: nothing changes")
+	apply(t, j, 5, "alloc", "")
+	require.Len(t, j.Take().Launch, 1)
+	require.False(t, j.Starting())
+	require.False(t, j.Draining())
+	require.Equal(t, jobstate.StateRun, j.State().State())
+	j.Report(6, perilog.Report{Action: prolog, Kind: perilog.ReportExited, Attempt: 1, Status: 1 << 8})
+	j.Take()
+	require.True(t, j.Draining())
+}
