@@ -1,39 +1,52 @@
-// Package joblife is the map of a library of HPC job-lifecycle primitives. It
-// has no symbols of its own.
+// Package joblife is a resource manager without the resources: it takes jobs from
+// submission to their last purged byte, and decides all that happens in between. It
+// follows the public Flux RFCs, so its logs, resource sets and messages are those of
+// a real Flux instance. It decides; your transport, store and clock act.
 //
-// The library is what a resource manager needs between "a job was submitted" and
-// "its last byte was purged", without the resource manager. It follows the public
-// Flux RFCs, so its logs, resource sets and messages are those of a real Flux
-// instance. It decides; your transport, store and clock act. Only eventlog/logfile
-// and purge/dirstore do I/O.
+// A [Manager] is many jobs and one core, used in one loop:
 //
-// # A tour
+//	m, err := joblife.New(joblife.Config{Epoch: epoch, Hooks: []joblife.Hooks{joblife.Dependencies()}})
+//	for in := range inputs { // requests, answers, reports, and Tick at m.Deadline
+//		err := m.Step(now(), in) // 1
+//		for m.Ready(&rd) {
+//			if err := store.Append(rd.Append); err != nil { // 2
+//				m.Abandon(rd.Seq)
+//				return err
+//			}
+//			scheduler.Send(rd.Hello, rd.Sched) // 3
+//			executor.Send(rd.Exec, rd.Raised)
+//			nodes.Do(rd.Launch, rd.Signal, rd.Drain)
+//			store.Unlink(rd.Unlink) // 4
+//			answer(rd.Answers)
+//			m.Done(rd.Seq) // 5
+//		}
+//	}
 //
-// A reader of logs folds a job's log into its state:
+// The caller's duties:
 //
-//	job, err := jobstate.Replay(id, log)
-//	fmt.Println(job.State(), "waits for", job.Waiting())
+//  1. Pass what happens, in any order, with a time that does not step back. An error
+//     refuses the input, and nothing has changed.
+//  2. Make Append durable, in order, before anything else. If that fails, abandon
+//     the Manager and restore another from what is durable.
+//  3. Then do the rest. What comes back is input again: the scheduler's and the
+//     executor's responses, reports of actions, drains.
+//  4. Tell with Unlinked what the store has removed.
+//  5. Tell that it is done. Steps may go on meanwhile: all of them share the next
+//     Ready, which is group commit.
 //
-// A daemon runs the prologs, epilogs and housekeeping of a job, and frees each node
-// when nothing holds it. It gives events and reports to a perilog.Job, and does
-// what comes out:
+// After a restart, [Restore] makes a Manager of the records. Nothing goes to a
+// scheduler or an executor before it says hello.
 //
-//	outcome, err := job.Apply(now, entry)
-//	answer := job.Report(now, report)
-//	todo := job.Take() // store todo.Post first, then launch, signal, drain and free
+// # Less than a manager
 //
-// A manager asks a scheduler for resources through an alloc.Queue. A scheduler
-// answers from a pool.Pool:
+// A reader of logs takes package jobstate alone; a tool that asks who holds which node
+// perilog.Holds; a daemon of one job perilog.Job; a scheduler rset/pool. Package purge
+// is the index of inactive jobs, and eventlog/logfile and purge/dirstore, the two
+// packages that do I/O, store records.
 //
-//	r, err := p.Alloc(id, request, now)
-//	freed, err := p.Free(id, fragment, final)
-//
-// A purge.Index says which inactive jobs go, and a purge.Runner removes them. The
-// programs in examples are complete: replay, sched, partialrelease, purge.
-//
-// Beside the log, the embedder stores two records of a job: its jobspec, durable
-// with the event submit, and its R, durable before the event alloc. A restart needs
-// both; updates in the log apply to them as they were stored.
+// The embedder stores two records of a job beside its log: its jobspec, before the
+// event submit, and its R, before the event alloc. A restart needs both; updates in
+// the log apply to them as they were stored.
 //
 // # Invariants
 //
@@ -68,7 +81,7 @@
 //   - I12 Bounded. Every input from outside has a limit and an error, and cost
 //     follows ranges, not ids.
 //
-// # Concurrency
+// # Ownership
 //
 // One goroutine at a time owns a value, unless its type says otherwise. The library
 // starts no goroutines and takes no locks in memory.

@@ -1,0 +1,169 @@
+package joblife_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// mill runs jobs of one node through a Manager as fast as it goes.
+type mill struct {
+	tb   testing.TB
+	m    *joblife.Manager
+	pool *pool.Pool
+	req  *pool.Request
+	text []byte
+	now  time.Time
+	id   jobid.ID
+	rd   joblife.Ready
+	in   []joblife.Input
+	size int
+	mute bool // nobody answers
+}
+
+func newMill(tb testing.TB, cfg joblife.Config) *mill {
+	m, err := joblife.New(cfg)
+	require.NoError(tb, err)
+	r, err := rset.New(rset.Config{Entries: []rset.Entry{{
+		Ranks: idset.Range(0, 127), Children: map[string]*idset.Set{"core": idset.Range(0, 3)},
+	}}})
+	require.NoError(tb, err)
+	p, err := pool.New(r, pool.Config{})
+	require.NoError(tb, err)
+	require.NoError(tb, p.Update(pool.Change{Up: r.Ranks()}))
+	spec := jobspec.Job{Nodes: 1, Command: []string{"true"}}
+	text := text(tb, spec)
+	parsed, err := jobspec.Parse(text)
+	require.NoError(tb, err)
+	req, err := pool.NewRequest(parsed)
+	require.NoError(tb, err)
+	w := &mill{tb: tb, m: m, pool: p, req: req, text: text, now: time.Unix(1_600_000_000, 0)}
+	w.step(joblife.SchedHello{})
+	w.step(joblife.SchedReady{})
+	w.step(joblife.ExecHello{})
+	return w
+}
+
+func (w *mill) step(in joblife.Input) {
+	if err := w.m.Step(w.now, in); err != nil {
+		w.tb.Fatal(err)
+	}
+	for w.m.Ready(&w.rd) {
+		for i := range w.rd.Append {
+			w.size += len(w.rd.Append[i].Data)
+		}
+		for _, msg := range w.rd.Sched {
+			if w.mute {
+				break
+			}
+			switch msg := msg.(type) {
+			case alloc.Request:
+				r, err := w.pool.Alloc(msg.ID, w.req, eventlog.FromTime(w.now))
+				if err != nil {
+					w.tb.Fatal(err)
+				}
+				w.in = append(w.in, joblife.SchedResponse{ID: msg.ID, Type: alloc.ResponseSuccess, R: r})
+			case alloc.Free:
+				if _, err := w.pool.Free(msg.ID, msg.R, msg.Final); err != nil {
+					w.tb.Fatal(err)
+				}
+			}
+		}
+		for _, msg := range w.rd.Exec {
+			if msg, ok := msg.(exec.Start); ok && !w.mute {
+				w.in = append(w.in,
+					joblife.ExecResponse{ID: msg.ID, Type: exec.ResponseStart},
+					joblife.ExecResponse{ID: msg.ID, Type: exec.ResponseFinish},
+					joblife.ExecResponse{ID: msg.ID, Type: exec.ResponseRelease, Final: true})
+			}
+		}
+		if err := w.m.Done(w.rd.Seq); err != nil {
+			w.tb.Fatal(err)
+		}
+		for _, in := range w.in {
+			if err := w.m.Step(w.now, in); err != nil {
+				w.tb.Fatal(err)
+			}
+		}
+		w.in = w.in[:0]
+	}
+}
+
+// life runs a job from submit to clean.
+func (w *mill) life() {
+	w.id++
+	w.now = w.now.Add(time.Millisecond)
+	w.step(joblife.Submit{ID: w.id, Jobspec: w.text, Urgency: jobstate.UrgencyDefault})
+}
+
+func BenchmarkLife(b *testing.B) {
+	for _, volatile := range []bool{true, false} {
+		b.Run(fmt.Sprintf("volatile=%v", volatile), func(b *testing.B) {
+			w := newMill(b, joblife.Config{Volatile: volatile})
+			for range 1000 {
+				w.life()
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				w.life()
+			}
+			runtime.KeepAlive(w)
+		})
+	}
+}
+
+// BenchmarkMemory reports what a job takes, its log and its jobspec included, by how
+// far it is.
+func BenchmarkMemory(b *testing.B) {
+	const n = 20_000
+	for _, far := range []string{"pending", "running", "inactive"} {
+		b.Run(far, func(b *testing.B) {
+			for b.Loop() {
+				var before, after runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				m, err := joblife.New(joblife.Config{})
+				require.NoError(b, err)
+				w := &mill{tb: b, m: m, text: text(b, jobspec.Job{Nodes: 1, Command: []string{"true"}}), now: time.Unix(1_600_000_000, 0), mute: true}
+				w.step(joblife.SchedHello{})
+				w.step(joblife.SchedReady{})
+				w.step(joblife.ExecHello{})
+				r, err := rset.New(rset.Config{Entries: []rset.Entry{{
+					Ranks: idset.Of(1), Children: map[string]*idset.Set{"core": idset.Of(1)},
+				}}})
+				require.NoError(b, err)
+				for range n {
+					w.life()
+					if far == "pending" {
+						continue
+					}
+					w.step(joblife.SchedResponse{ID: w.id, R: r})
+					w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseStart})
+					if far == "running" {
+						continue
+					}
+					w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseFinish})
+					w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseRelease, Final: true})
+				}
+				runtime.GC()
+				runtime.ReadMemStats(&after)
+				b.ReportMetric((float64(after.HeapAlloc)-float64(before.HeapAlloc))/n, "bytes/job")
+				runtime.KeepAlive(w)
+			}
+		})
+	}
+}

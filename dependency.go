@@ -1,0 +1,384 @@
+package joblife
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/purge"
+)
+
+// Dependencies returns hooks for the dependency schemes of flux-core (RFC 26), which
+// it has in its own job manager:
+//
+//   - after and afterstart, afterok, afternotok, afterexcept and afterany wait for
+//     another job of the same user, which may be active, inactive, or purged with a
+//     tombstone;
+//   - begin-time waits for a time in seconds;
+//   - singleton waits until no other job of the same user and name is active.
+//
+// The descriptions are those of flux-core, such as "after-success=ƒ2Bp1fdH". A
+// dependency that cannot be satisfied any more is a fatal exception of type
+// "dependency". Each Manager needs hooks of its own.
+func Dependencies() Hooks {
+	d := &dependencies{
+		after: make(map[jobid.ID][]dependent), on: make(map[jobid.ID][]jobid.ID),
+		single: make(map[string][]jobid.ID), active: make(map[string]map[jobid.ID]bool), keys: make(map[jobid.ID]string),
+	}
+	return Hooks{
+		Name: "dependencies", Restored: d.join, Validate: d.validate, Dependency: d.dependency, Event: d.event,
+	}
+}
+
+// dependencies are the jobs that wait. What it knows follows from the jobspecs, so
+// that a restart makes it again.
+type dependencies struct {
+	after  map[jobid.ID][]dependent     // by the job that they wait for
+	on     map[jobid.ID][]jobid.ID      // the jobs that a job waits for
+	single map[string][]jobid.ID        // jobs with a singleton dependency, by user and name
+	active map[string]map[jobid.ID]bool // active jobs with a name, by user and name
+	keys   map[jobid.ID]string          // the key under which each of them is there
+	staged []func()                     // what a job waits for that is being validated
+}
+
+// validate begins the validation of a job: one before it may have been refused.
+func (d *dependencies) validate(*Event) error {
+	d.staged = nil
+	return nil
+}
+
+// note does something when a job is accepted, or at once if it was.
+func (d *dependencies) note(e *Event, f func()) {
+	if _, ok := e.Lookup(e.Job.ID()); ok {
+		f()
+	} else {
+		d.staged = append(d.staged, f)
+	}
+}
+
+// dependent is a job that waits for another.
+type dependent struct {
+	id          jobid.ID
+	scheme      scheme
+	description string
+}
+
+// scheme is a way to wait for another job.
+type scheme uint8
+
+const (
+	afterStart scheme = 1 + iota
+	afterAny
+	afterOK
+	afterNotOK
+	afterExcept
+)
+
+// schemes are the schemes by their names in a jobspec.
+func schemeOf(name string) (s scheme, description string) {
+	switch name {
+	case "after", "afterstart":
+		return afterStart, "after-start"
+	case "afterany":
+		return afterAny, "after-finish"
+	case "afterok":
+		return afterOK, "after-success"
+	case "afternotok":
+		return afterNotOK, "after-failure"
+	case "afterexcept":
+		return afterExcept, "after-except"
+	}
+	return 0, ""
+}
+
+// dependency takes in a dependency of a jobspec.
+func (d *dependencies) dependency(e *Event, dep jobspec.Dependency) (bool, error) {
+	switch dep.Scheme {
+	case "begin-time":
+		return true, d.beginTime(e, dep.Value)
+	case "singleton":
+		return true, d.singleton(e)
+	}
+	s, prefix := schemeOf(dep.Scheme)
+	if s == 0 {
+		return false, nil
+	}
+	return true, d.afterJob(e, s, prefix, dep)
+}
+
+// depend has the job wait for something, and reports whether it does.
+func depend(e *Event, description string) bool {
+	id := e.Job.ID()
+	if job := e.Job.Job(); job.HasDependency(description) {
+		return slices.Contains(job.Dependencies(), description)
+	}
+	e.Post(DependencyAdd{ID: id, Description: description})
+	return true
+}
+
+func (d *dependencies) beginTime(e *Event, value string) error {
+	at, err := strconv.ParseFloat(value, 64)
+	if err != nil || at < 0 || math.IsInf(at, 0) || math.IsNaN(at) {
+		return fmt.Errorf("dependency: invalid begin-time %q", value)
+	}
+	description := fmt.Sprintf("begin-time=%.3f", at)
+	if depend(e, description) {
+		e.PostAt(eventlog.Timestamp(at), DependencyRemove{ID: e.Job.ID(), Description: description})
+	}
+	return nil
+}
+
+// afterJob has a job wait for another.
+func (d *dependencies) afterJob(e *Event, s scheme, prefix string, dep jobspec.Dependency) error {
+	on, err := jobid.Parse(dep.Value)
+	if err != nil {
+		return fmt.Errorf("dependency: %s: %q is not a valid jobid", dep.Scheme, dep.Value)
+	}
+	w := dependent{e.Job.ID(), s, prefix + "=" + dep.Value}
+	if dep.Scheme == "after" && !e.Job.Job().HasDependency(w.description) {
+		e.Post(Raise{ID: w.id, Type: "dependency", Severity: 3, Note: "dependency scheme 'after' is deprecated, use 'afterstart'"})
+	}
+	if v, ok := e.Lookup(on); ok && v.Job() != nil && v.ID() != w.id {
+		if v.UserID() != e.Job.UserID() {
+			return fmt.Errorf("dependency: %s: permission denied for job %s", dep.Scheme, dep.Value)
+		}
+		if !depend(e, w.description) {
+			return nil
+		}
+		if s == afterStart && v.Job().Started() {
+			e.Post(DependencyRemove{ID: w.id, Description: w.description})
+			return nil
+		}
+		d.note(e, func() {
+			d.after[on] = append(d.after[on], w)
+			d.on[w.id] = append(d.on[w.id], on)
+		})
+		return nil
+	}
+	rec, ok := e.Ended(on)
+	switch {
+	case !ok:
+		return fmt.Errorf("dependency: %s: id %s: job not found", dep.Scheme, dep.Value)
+	case rec.UserID != e.Job.UserID():
+		return fmt.Errorf("dependency: %s: permission denied for job %s", dep.Scheme, dep.Value)
+	case s == afterExcept && (!rec.Ran || rec.Result != jobstate.ResultCanceled && rec.Result != jobstate.ResultTimeout):
+		return fmt.Errorf("dependency: %s: job %s: no exception that is known of", dep.Scheme, dep.Value)
+	case s != afterExcept && !rec.Satisfies(kindOf(s)):
+		return fmt.Errorf("dependency: %s: job %s ended otherwise: %v", dep.Scheme, dep.Value, rec.Result)
+	}
+	if depend(e, w.description) {
+		e.Post(DependencyRemove{ID: w.id, Description: w.description})
+	}
+	return nil
+}
+
+func kindOf(s scheme) purge.Dependency {
+	switch s {
+	case afterStart:
+		return purge.DependencyAfter
+	case afterOK:
+		return purge.DependencyAfterOK
+	case afterNotOK:
+		return purge.DependencyAfterNotOK
+	}
+	return purge.DependencyAfterAny
+}
+
+// event follows the jobs that others wait for.
+func (d *dependencies) event(e *Event) {
+	id := e.Job.ID()
+	switch e.Entry.Name {
+	case jobstate.EventSubmit:
+		d.join(e)
+		for _, f := range d.staged {
+			f()
+		}
+		d.staged = nil
+		return
+	case jobstate.EventJobspecUpdate:
+		if _, ok := d.keys[id]; ok && d.keys[id] != key(e.Job) {
+			d.leave(e)
+			d.join(e)
+			if k := d.keys[id]; waitsAlone(e, id) && len(d.active[k]) == 1 {
+				e.Post(DependencyRemove{ID: id, Description: "singleton"})
+			} else if waitsAlone(e, id) {
+				d.single[k] = append(d.single[k], id)
+			}
+		}
+	case jobstate.EventInvalidate:
+		d.forget(id)
+		d.release(e, func(dependent) bool { return false }, "job is invalid")
+		d.leave(e)
+		return
+	case jobstate.EventStart:
+		d.release(e, func(w dependent) bool { return w.scheme == afterStart }, "")
+		return
+	}
+	if e.Job.State() == jobstate.StateCleanup && e.Prev != jobstate.StateCleanup {
+		d.forget(id)
+	}
+	if e.Job.State() != jobstate.StateInactive || e.Prev == jobstate.StateInactive {
+		return
+	}
+	note := "can never be satisfied"
+	if !e.Job.Job().WasAllocated() {
+		note = "job never started"
+	}
+	d.release(e, func(w dependent) bool { return d.satisfied(e.Job.Job(), w.scheme) }, note)
+	d.leave(e)
+}
+
+// satisfied reports whether a job that is over satisfies a scheme.
+func (d *dependencies) satisfied(j *jobstate.Job, s scheme) bool {
+	if s == afterAny {
+		return true
+	}
+	if !j.WasAllocated() {
+		return false
+	}
+	result, _ := j.Result()
+	switch s {
+	case afterOK:
+		return result == jobstate.ResultCompleted
+	case afterNotOK:
+		return result != jobstate.ResultCompleted
+	case afterExcept:
+		_, ended := j.Cause()
+		return ended && !j.Finished() && result != jobstate.ResultCompleted
+	}
+	return false
+}
+
+// release ends the waits of those that are satisfied. With a note it raises an
+// exception on the others.
+func (d *dependencies) release(e *Event, satisfied func(dependent) bool, note string) {
+	id := e.Job.ID()
+	list := d.after[id]
+	if len(list) == 0 {
+		return
+	}
+	left := list[:0]
+	var ended []jobid.ID // that wait in more than one way
+	for _, w := range list {
+		switch {
+		case slices.Contains(ended, w.id):
+		case satisfied(w):
+			e.Post(DependencyRemove{ID: w.id, Description: w.description})
+		case note != "":
+			ended = append(ended, w.id)
+			e.Post(Raise{ID: w.id, Type: "dependency", Note: "dependency " + w.description + " " + note})
+		default:
+			left = append(left, w)
+		}
+	}
+	if d.after[id] = left; len(left) == 0 {
+		delete(d.after, id)
+	}
+}
+
+// forget drops what a job waits for that ends without it.
+func (d *dependencies) forget(id jobid.ID) {
+	for _, on := range d.on[id] {
+		d.after[on] = slices.DeleteFunc(d.after[on], func(w dependent) bool { return w.id == id })
+		if len(d.after[on]) == 0 {
+			delete(d.after, on)
+		}
+	}
+	delete(d.on, id)
+}
+
+// key names the user and the name of a job; "" is none.
+func key(v View) string {
+	name, ok := v.Jobspec().Lookup("attributes.system.job.name")
+	if !ok {
+		return ""
+	}
+	return strconv.Itoa(int(v.UserID())) + ":" + string(name)
+}
+
+// singleton has a job wait until no other of its name is active.
+func (d *dependencies) singleton(e *Event) error {
+	k := key(e.Job)
+	if k == "" {
+		return fmt.Errorf("dependency: singleton jobs require a job name")
+	}
+	others := 0
+	_, restored := e.Lookup(e.Job.ID())
+	for other := range d.active[k] {
+		if other < e.Job.ID() || !restored && other != e.Job.ID() { // what came later waits for this one
+			others++
+		}
+	}
+	if others == 0 && !e.Job.Job().HasDependency("singleton") {
+		return nil
+	}
+	id := e.Job.ID()
+	if !depend(e, "singleton") {
+		return nil
+	}
+	if waitsAlone(e, id) && d.isNext(e, k) { // the one before ended, and a crash came
+		e.Post(DependencyRemove{ID: id, Description: "singleton"})
+		return nil
+	}
+	d.note(e, func() {
+		if !slices.Contains(d.single[k], id) {
+			d.single[k] = append(d.single[k], id)
+		}
+	})
+	return nil
+}
+
+// waitsAlone reports whether a job waits until it is the only one of its name.
+func waitsAlone(e *Event, id jobid.ID) bool {
+	v, ok := e.Lookup(id)
+	return ok && v.Job() != nil && slices.Contains(v.Job().Dependencies(), "singleton")
+}
+
+// isNext reports whether all active jobs of a name wait too, and came later.
+func (d *dependencies) isNext(e *Event, k string) bool {
+	for other := range d.active[k] {
+		if other != e.Job.ID() && (other < e.Job.ID() || !waitsAlone(e, other)) {
+			return false
+		}
+	}
+	return true
+}
+
+// join notes an active job.
+func (d *dependencies) join(e *Event) {
+	if k := key(e.Job); k != "" {
+		if d.active[k] == nil {
+			d.active[k] = make(map[jobid.ID]bool)
+		}
+		d.active[k][e.Job.ID()] = true
+		d.keys[e.Job.ID()] = k
+	}
+}
+
+// leave notes that a job is over, and lets the next one of its name go if all others
+// wait too.
+func (d *dependencies) leave(e *Event) {
+	id := e.Job.ID()
+	k := d.keys[id]
+	if k == "" {
+		return
+	}
+	delete(d.keys, id)
+	delete(d.active[k], id)
+	d.single[k] = slices.DeleteFunc(d.single[k], func(w jobid.ID) bool { return w == id })
+	if list := d.single[k]; len(list) > 0 && len(list) == len(d.active[k]) {
+		e.Post(DependencyRemove{ID: list[0], Description: "singleton"})
+		d.single[k] = list[1:]
+	}
+	if len(d.active[k]) == 0 {
+		delete(d.active, k)
+	}
+	if len(d.single[k]) == 0 {
+		delete(d.single, k)
+	}
+}

@@ -1,0 +1,53 @@
+package joblife_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobspec"
+)
+
+// The smallest loop: a job that waits for a scheduler, and is canceled.
+func Example() {
+	now := time.Unix(1_700_000_000, 0)
+	m, err := joblife.New(joblife.Config{Epoch: now})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var rd joblife.Ready
+	step := func(in joblife.Input) {
+		if err := m.Step(now, in); err != nil {
+			fmt.Println(err)
+		}
+		for m.Ready(&rd) {
+			for _, r := range rd.Append { // to be stored here
+				fmt.Printf("%v %s", r.Kind, r.Data)
+				if r.Kind != joblife.RecordEvent {
+					fmt.Println()
+				}
+			}
+			if err := m.Done(rd.Seq); err != nil {
+				fmt.Println(err)
+			}
+		}
+	}
+	spec, _ := jobspec.New(jobspec.Job{Nodes: 1, Command: []string{"true"}})
+	text, _ := spec.MarshalJSON()
+	step(joblife.Submit{ID: 1, Jobspec: text, Urgency: jobstate.UrgencyDefault})
+	step(joblife.Raise{ID: 1, Type: "cancel"})
+	v, _ := m.Job(1)
+	result, _ := v.Result()
+	fmt.Println(v.State(), result)
+	// Output:
+	// jobspec {"attributes":{"system":{"duration":0}},"resources":[{"count":1,"type":"node","with":[{"count":1,"label":"task","type":"slot","with":[{"count":1,"type":"core"}]}]}],"tasks":[{"command":["true"],"count":{"per_slot":1},"slot":"task"}],"version":1}
+	// event {"timestamp":1700000000.0,"name":"submit","context":{"userid":0,"urgency":16,"flags":0,"version":1}}
+	// event {"timestamp":1700000000.0,"name":"validate"}
+	// event {"timestamp":1700000000.0,"name":"depend"}
+	// event {"timestamp":1700000000.0,"name":"priority","context":{"priority":16}}
+	// event {"timestamp":1700000000.0,"name":"exception","context":{"type":"cancel","severity":0,"note":"","userid":0}}
+	// event {"timestamp":1700000000.0,"name":"clean"}
+	// INACTIVE CANCELED
+}

@@ -1,0 +1,202 @@
+package joblife
+
+import (
+	"fmt"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
+)
+
+// What the executor says (RFC 32).
+type (
+	// ExecHello tells that an executor is there. It gets a Start of each job that it is
+	// to run, even of one that it runs already, with Reattach if the job has started, is
+	// being stopped, or has prologs that did not run; Raised has what stops it. Messages to an earlier executor, and
+	// those of a Ready that is outstanding, are void.
+	ExecHello struct{}
+	// ExecResponse tells of a job that was started. What was told before, as an executor
+	// does that goes on with a job, is no event.
+	ExecResponse exec.Response
+	// ExecRefused tells that the executor does not have a job and will not start it.
+	// The job ends with an exception, unless it was asked only whether it has the job:
+	// with Reattach, of a job that has not started.
+	ExecRefused struct {
+		ID   jobid.ID
+		Note string
+	}
+	// ExecLost tells that the executor is gone. Its jobs may go on.
+	ExecLost struct{}
+)
+
+func (ExecHello) input()    {}
+func (ExecResponse) input() {}
+func (ExecRefused) input()  {}
+func (ExecLost) input()     {}
+
+// startJob asks the executor to start a job, now or when it says hello.
+func (m *Manager) startJob(j *job) {
+	if !m.exec {
+		switch j.start {
+		case startNone:
+			j.start = startWanted
+		case startAsk:
+			j.start = startSent // it may start
+		}
+		return
+	}
+	m.sendStart(j)
+}
+
+// sendStart asks the executor for a job: to start it, or to go on with it. It may
+// have got that before.
+func (m *Manager) sendStart(j *job) {
+	reattach := j.job().Started() || j.state == jobstate.StateCleanup || j.start == startAsk
+	if j.start != startAsk {
+		j.start = startSent
+	}
+	m.out.Exec = append(m.out.Exec, exec.Start{
+		ID: j.id, UserID: j.job().UserID(), Jobspec: j.request(), R: j.nodes.R(), Reattach: reattach,
+	})
+	if !reattach {
+		m.debug(j, eventStartRequest)
+	}
+}
+
+// execHello tells an executor of all jobs that it is to run or to stop.
+func (m *Manager) execHello() error {
+	m.execLost()
+	m.exec = true
+	for _, j := range m.sorted(jobstate.StateRunning) {
+		if j.start == startNone || j.job().Released() {
+			continue
+		}
+		m.sendStart(j)
+		if cause, ok := j.job().Cause(); ok {
+			m.out.Raised = append(m.out.Raised, Raised{Job: j.id, ExceptionContext: jobstate.ExceptionContext{
+				Type: cause.Type, Note: cause.Note, UserID: cause.UserID, WaitStatus: cause.WaitStatus,
+			}})
+		}
+	}
+	return nil
+}
+
+// execLost takes back what was not handed out.
+func (m *Manager) execLost() {
+	m.exec = false
+	for _, msg := range m.out.Exec {
+		s, ok := msg.(exec.Start)
+		if j := m.jobs[s.ID]; ok && !s.Reattach && j != nil && j.start == startSent {
+			j.start = startWanted
+		}
+	}
+	m.out.Exec = clearTo(m.out.Exec)
+}
+
+// running returns a job that the executor was asked to start.
+func (m *Manager) running(id jobid.ID) (*job, error) {
+	j := m.jobs[id]
+	switch {
+	case !m.exec:
+		return nil, fmt.Errorf("%w: no executor", ErrOffline)
+	case j == nil:
+		return nil, fmt.Errorf("%w: %v", ErrUnknown, id)
+	case j.start != startSent && j.start != startAsk:
+		return nil, fmt.Errorf("%w: the executor was not asked to start %v", ErrInvalid, id)
+	}
+	return j, nil
+}
+
+func (m *Manager) execResponse(in ExecResponse) error {
+	j, err := m.running(in.ID)
+	if err != nil {
+		return err
+	}
+	switch s := j.job(); in.Type {
+	case exec.ResponseStart:
+		if s.Started() {
+			return nil
+		}
+		return m.applyEntry(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventStart})
+	case exec.ResponseReattached:
+		if !s.Started() {
+			return m.applyEntry(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventStart})
+		}
+		return nil
+	case exec.ResponseRelease:
+		if s.Released() {
+			return nil
+		}
+		ranks := jobstate.Ranks{All: in.Ranks == nil}
+		if !ranks.All {
+			if ranks.Set = j.unreleased(in.Ranks); ranks.Set.IsEmpty() && !in.Final {
+				return nil
+			}
+		}
+		return m.apply(j, &jobstate.ReleaseContext{Ranks: ranks, Final: in.Final})
+	case exec.ResponseException:
+		return m.apply(j, &jobstate.ExceptionContext{
+			Type: in.Exception.Type, Severity: in.Exception.Severity, Note: in.Exception.Note,
+			UserID: jobstate.Some(m.cfg.Owner),
+		})
+	case exec.ResponseFinish:
+		if s.Finished() {
+			return nil
+		}
+		return m.apply(j, &jobstate.FinishContext{Status: in.Status})
+	}
+	return fmt.Errorf("%w: response type %d", ErrInvalid, in.Type)
+}
+
+// unreleased returns those of some ranks that the executor has not released before.
+func (j *job) unreleased(ranks *idset.Set) *idset.Set {
+	for h := range j.nodes.Holds().Holders() {
+		if h.Kind == perilog.HolderExecutor {
+			return idset.Intersect(ranks, h.Ranks)
+		}
+	}
+	return ranks
+}
+
+func (m *Manager) execRefused(in ExecRefused) error {
+	j, err := m.running(in.ID)
+	switch {
+	case err != nil:
+		return err
+	case j.job().Started():
+		return fmt.Errorf("%w: %v has started", ErrInvalid, in.ID)
+	}
+	asked := j.start == startAsk
+	j.start = startNone
+	j.nodes.NotStarted()
+	if j.state == jobstate.StateRun && !asked {
+		m.must(j, m.exception("exec", in.Note))
+	}
+	m.touch(j)
+	return nil
+}
+
+// expireExec tells the executor when a job expires.
+func (m *Manager) expireExec(j *job, at eventlog.Timestamp) {
+	if m.exec && j.start == startSent {
+		m.out.Exec = append(m.out.Exec, exec.Expiration{ID: j.id, Expiration: at})
+	}
+}
+
+// A Raised is an exception of a job: the executor stops what it runs of the job at
+// one of severity 0.
+type Raised struct {
+	Job jobid.ID
+	jobstate.ExceptionContext
+}
+
+// raised tells the executor and others of an exception.
+func (m *Manager) raised(j *job, e eventlog.Entry) {
+	c, err := jobstate.ParseContext(e)
+	if c, ok := c.(*jobstate.ExceptionContext); ok && err == nil {
+		m.out.Raised = append(m.out.Raised, Raised{j.id, *c})
+	}
+}

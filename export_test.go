@@ -1,0 +1,132 @@
+package joblife
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+)
+
+// Load is Restore without what follows: the Manager as the records tell.
+func Load(now time.Time, cfg Config, records iter.Seq2[Record, error]) (*Manager, error) {
+	m, _, _, err := load(now, cfg, records)
+	return m, err
+}
+
+// Describe returns in text all of a Manager that is in the records.
+func Describe(m *Manager) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "watermark %v\n", m.index.Watermark())
+	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
+		fmt.Fprintf(&b, "queue %q %+v\n", name, *m.queues[name])
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
+		j := m.jobs[id]
+		fmt.Fprintf(&b, "job %v %v: %v\nfreed %v done %v draining %v\n%s%s%s\n", id, j.state, j.nodes.Holds(), j.nodes.Freed(), j.nodes.Done(), j.nodes.Draining(), j.log, j.keep, j.request())
+		if j.r != nil {
+			fmt.Fprintf(&b, "%s\n", j.r)
+		}
+	}
+	for rec := range m.index.All() {
+		fmt.Fprintf(&b, "inactive %s\n", textOf(rec))
+	}
+	var tombs []string
+	for rec := range m.index.Tombstones() {
+		tombs = append(tombs, string(textOf(rec)))
+	}
+	if m.cfg.TombstoneCount.Set {
+		tombs = nil // which of them are left depends on when batches ended
+	}
+	fmt.Fprintf(&b, "tombstones %q\n", tombs)
+	return b.String()
+}
+
+// DescribeAll is Describe and what is not in the records: what a refusal must not
+// change.
+func DescribeAll(m *Manager) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s%v exec %v waits %d dead %v stopping %v %v timers %d posts %d dirty %d floor %v\n", Describe(m), m.now, m.exec, m.waits.n, m.dead,
+		m.stopping, m.stopAt, m.timers.Len(), m.posts.len(), m.dirty.len(), m.floor)
+	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
+		j := m.jobs[id]
+		fmt.Fprintf(&b, "job %v: %v start %v queued %v later %v notes %s\n", id, j.nodes, j.start, j.queued, j.later, j.notes)
+	}
+	for info, state := range m.queue.All() {
+		fmt.Fprintf(&b, "queued %v %v\n", info, state)
+	}
+	fmt.Fprintf(&b, "%v %d\n", m.queue.Phase(), len(m.out.Append))
+	return b.String()
+}
+
+// Audit returns what is wrong with the indexes of a Manager between Steps.
+func Audit(m *Manager) error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	n := 0
+	for i, l := range m.lists {
+		for pos, j := range l {
+			n++
+			if j.pos != pos || list(j.state) != i || m.jobs[j.id] != j {
+				bad("list %d: %v is at %d, and says %d of %v", i, j.id, pos, j.pos, j.state)
+			}
+		}
+	}
+	if n != len(m.jobs) {
+		bad("%d jobs in lists, %d in all", n, len(m.jobs))
+	}
+	queued := make(map[jobid.ID]bool)
+	for info := range m.queue.All() {
+		queued[info.ID] = true
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
+		j := m.jobs[id]
+		if j.job().State() != j.state {
+			bad("%v is in %v, and the list says %v", id, j.job().State(), j.state)
+		}
+		if j.queued != queued[id] {
+			bad("%v queued: %v, and the queue says %v", id, j.queued, queued[id])
+		}
+		delete(queued, id)
+		at, ok := j.nodes.Deadline()
+		if ok != (j.timer.at != 0) || ok && at != j.timer.at {
+			bad("%v: deadline %v, timer %v", id, at, j.timer.at)
+		}
+		_, err := m.index.Lookup(id)
+		if (err == nil) != (j.state == jobstate.StateInactive) {
+			bad("%v in %v: the index says %v", id, j.state, err)
+		}
+		if pins := m.index.Pins(id); err == nil && !slices.Contains(pins, purge.Pin{Kind: purge.PinHousekeeping}) {
+			bad("%v has no pin", id)
+		}
+	}
+	for id := range queued {
+		bad("%v is queued, and is no job", id)
+	}
+	if err := m.queue.Check(); err != nil {
+		bad("%w", err)
+	}
+	if m.dirty.len()+m.posts.len() > 0 {
+		bad("%d jobs and %d posts are not settled", m.dirty.len(), m.posts.len())
+	}
+	waits := len(m.waits.empty)
+	for id, l := range m.waits.jobs {
+		waits += len(l)
+		if m.jobs[id] == nil {
+			bad("%d waits for %v, which is no job", len(l), id)
+		}
+	}
+	if waits != m.waits.n {
+		bad("%d waits, and the count is %d", waits, m.waits.n)
+	}
+	return errors.Join(errs...)
+}
+
+// Idle reports whether all that a Manager decided was handed out and done.
+func Idle(m *Manager) bool { return !m.busy && m.out.isEmpty() }

@@ -1,0 +1,149 @@
+package joblife
+
+import (
+	"fmt"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/purge"
+)
+
+// Hooks are functions that a Manager calls as jobs go on. Each may be nil. They are
+// called in the order of Config.Hooks, after the event that they are told of, and
+// before any decision that follows from it. A hook changes the Manager by [Event.Post]
+// alone. A panic in a hook becomes a [Fault], and the job goes on.
+type Hooks struct {
+	// Name is for faults.
+	Name string
+
+	// Restored is called after a restart for each job that is not over, in the order
+	// of ids, before anything else.
+	Restored func(*Event)
+	// Validate is called for a submission, before anything else happens. An error
+	// refuses the job: Submit returns it. ErrLater keeps the job in NEW until the
+	// input [Validated]. After a restart Validate is called again for a job in NEW;
+	// an error invalidates it then.
+	Validate func(*Event) error
+	// Dependency is called for each dependency of a jobspec, after submit and again
+	// after a restart while the job waits for it. It reports whether the scheme is
+	// its own; the first hook that says so is the last to be asked. An error refuses
+	// the job, and after a restart raises an exception on it. To make the job wait,
+	// the hook posts a [DependencyAdd].
+	Dependency func(*Event, jobspec.Dependency) (bool, error)
+	// Priority returns the priority of a job in PRIORITY, unless its urgency sets it.
+	// Only the first hook that has it is asked. With later the priority computed before
+	// counts; a job that has none waits for the input [Priority].
+	Priority func(*Event) (priority uint32, later bool)
+
+	// Event is called after each event of a job.
+	Event func(*Event)
+	// Inactive is called when a job becomes inactive, and Removed when it is
+	// purged: each once for a job, in this life or another (MG-4).
+	Inactive func(*Event)
+	Removed  func(*Event)
+}
+
+// ErrLater is returned by [Hooks.Validate] for a job that it validates later.
+var ErrLater = fmt.Errorf("%w: validated later", ErrRefused)
+
+// An Event is what a hook is told of. It is valid until the hook returns.
+type Event struct {
+	// Job is the job after the event.
+	Job View
+	// Entry is the event; zero for Validate, Dependency and Priority.
+	Entry eventlog.Entry
+	// Prev is the state before the event; 0 before submit.
+	Prev jobstate.State
+
+	m    *Manager
+	hook *Hooks
+}
+
+// Now returns the time of the Step.
+func (e *Event) Now() eventlog.Timestamp { return e.m.now }
+
+// Lookup returns another job.
+func (e *Event) Lookup(id jobid.ID) (View, bool) { return e.m.view(id) }
+
+// Ended returns what is known of an inactive or purged job.
+func (e *Event) Ended(id jobid.ID) (purge.Record, bool) { return e.m.index.Ended(id) }
+
+// Post queues an input behind the current event. It is taken in before any decision
+// follows. If it is refused, that is a [Fault].
+func (e *Event) Post(in Input) { e.m.posts.push(post{in: in, hook: e.hook, job: e.Job.ID()}) }
+
+// PostAt queues an input for a time. Times that have passed mean the next [Tick]. The
+// input is forgotten if the job of the Event is over by then, and with the Manager:
+// Dependency is called again after a restart.
+func (e *Event) PostAt(at eventlog.Timestamp, in Input) {
+	e.m.serial++
+	e.m.staged = append(e.m.staged, timer{at: at, serial: e.m.serial, post: post{in: in, hook: e.hook, job: e.Job.ID()}})
+}
+
+// A post is an input of a hook.
+type post struct {
+	in   Input
+	hook *Hooks // nil: the Manager's own
+	job  jobid.ID
+}
+
+// call calls a hook.
+func (m *Manager) call(h *Hooks, j *job, f func(*Event)) {
+	m.callEvent(h, &Event{Job: View{m: m, j: j}, m: m, hook: h, Prev: j.state}, f)
+}
+
+func (m *Manager) callEvent(h *Hooks, e *Event, f func(*Event)) {
+	last := m.hook
+	m.hook = h
+	defer func() {
+		m.hook = last
+		if p := recover(); p != nil {
+			m.fault(h, e.Job.ID(), fmt.Errorf("the hook panicked: %v", p))
+		}
+	}()
+	f(e)
+}
+
+// event tells the hooks of an event.
+func (m *Manager) event(j *job, entry eventlog.Entry, prev jobstate.State) {
+	for i := range m.cfg.Hooks {
+		h := &m.cfg.Hooks[i]
+		if h.Event == nil && (h.Inactive == nil || j.state != jobstate.StateInactive || prev == j.state) {
+			continue
+		}
+		e := &Event{Job: View{m: m, j: j}, Entry: entry, Prev: prev, m: m, hook: h}
+		if h.Event != nil {
+			m.callEvent(h, e, h.Event)
+		}
+		if h.Inactive != nil && j.state == jobstate.StateInactive && prev != j.state {
+			m.callEvent(h, e, h.Inactive)
+		}
+	}
+}
+
+// dependencies asks the hooks about what a job depends on.
+func (m *Manager) dependencies(j *job) error {
+	for d := range j.spec.Dependencies() {
+		known := false
+		for i := range m.cfg.Hooks {
+			h := &m.cfg.Hooks[i]
+			if h.Dependency == nil {
+				continue
+			}
+			var err error
+			m.call(h, j, func(e *Event) { known, err = h.Dependency(e, d) })
+			if err != nil {
+				return fmt.Errorf("%w: %w", ErrRefused, err)
+			}
+			if known {
+				break
+			}
+		}
+		if !known {
+			return fmt.Errorf("%w: dependency scheme %q is not known", ErrRefused, d.Scheme)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,367 @@
+package joblife
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// An Input is something that happened, for [Manager.Step]. The types of this package
+// with an unexported method input implement it, and no others do. By says who asks;
+// the zero Cred is the instance's owner. An input with a Tag gets an [Answer]; 0 is
+// no tag.
+type Input interface{ input() }
+
+// A Cred says who asks.
+type Cred struct {
+	UserID uint32
+	// Guest tells that it is not the instance's owner: a guest may ask only about
+	// jobs of its own.
+	Guest bool
+}
+
+// Requests of users and operators.
+type (
+	// Submit submits a job (RFC 25 in JSON). The Answer has its id.
+	Submit struct {
+		Tag     uint64
+		By      Cred
+		ID      jobid.ID // 0: the Manager makes one
+		Jobspec []byte   // retained
+		Urgency int      // 0 holds the job
+		Flags   jobstate.Flags
+	}
+	// Validated ends the validation of a job that a hook put off. An error invalidates
+	// the job: its log ends, and the store removes it.
+	Validated struct {
+		ID  jobid.ID
+		Err error
+	}
+	// DependencyAdd has a job wait, until DependencyRemove with the same description.
+	// To add one that is there, or to remove one that is not, changes nothing. One that
+	// was satisfied cannot be added again, and a job that has left DEPEND takes none.
+	DependencyAdd struct {
+		ID          jobid.ID
+		Description string
+	}
+	DependencyRemove struct {
+		ID          jobid.ID
+		Description string
+	}
+	// Urgency sets the urgency (RFC 30). The Answer has the one before.
+	Urgency struct {
+		Tag     uint64
+		By      Cred
+		ID      jobid.ID
+		Urgency int
+	}
+	// Priority sets the computed priority of a job: what a hook computes later. The
+	// urgencies 0 and 31 override it. A restart forgets it.
+	Priority struct {
+		ID       jobid.ID
+		Priority uint32
+	}
+	// Update sets values of the jobspec by dotted paths.
+	Update struct {
+		Tag     uint64
+		By      Cred
+		ID      jobid.ID
+		Updates []jobstate.Update
+	}
+	// SetExpiration sets when the resources of a running job expire; 0 is never. The
+	// owner alone may do so.
+	SetExpiration struct {
+		Tag        uint64
+		By         Cred
+		ID         jobid.ID
+		Expiration eventlog.Timestamp
+	}
+	// Memo merges values into the annotations of a job, under the key user.
+	Memo struct {
+		Tag      uint64
+		By       Cred
+		ID       jobid.ID
+		Values   json.RawMessage // an object; a null removes a key
+		Volatile bool            // in no log
+	}
+	// SetFlags sets flags by name, such as "debug". The owner alone may do so.
+	SetFlags struct {
+		Tag   uint64
+		By    Cred
+		ID    jobid.ID
+		Flags []string
+	}
+	// Raise raises an exception. Severity 0 ends the job; the type "cancel" cancels
+	// it.
+	Raise struct {
+		Tag        uint64
+		By         Cred
+		ID         jobid.ID
+		Type       string
+		Severity   int
+		Note       string
+		WaitStatus jobstate.Optional[int32]
+	}
+	// Post logs an event as it is, for a job that is stuck (SM-21), and for services
+	// that run actions of their own. The owner alone may do so.
+	Post struct {
+		Tag     uint64
+		By      Cred
+		ID      jobid.ID
+		Name    string
+		Context json.RawMessage
+	}
+	// Wait is answered when the job enters one of States, or has the event Event in its
+	// log. If that cannot happen any more, the Answer has an error: ErrInactive, or
+	// ErrUnknown for a job that is purged, not known, or not durable yet. The log of an
+	// inactive job is in the store alone: ask there for its events. A volatile Manager
+	// knows only of later events.
+	Wait struct {
+		Tag    uint64
+		By     Cred
+		ID     jobid.ID
+		States jobstate.State
+		Event  string
+	}
+	// WaitEmpty is answered when no job is in States. In the state INACTIVE only the
+	// jobs whose housekeeping goes on count.
+	WaitEmpty struct {
+		Tag    uint64
+		States jobstate.State
+	}
+	// WaitCancel ends the waits with a tag, without an answer.
+	WaitCancel struct{ Tag uint64 }
+	// EnableQueue and StartQueue let a queue take jobs, and send them to the
+	// scheduler, or stop that. Reason is for people. The owner alone may do so.
+	EnableQueue struct {
+		Tag    uint64
+		By     Cred
+		Queue  string
+		Enable bool
+		Reason string
+	}
+	StartQueue struct {
+		Tag    uint64
+		By     Cred
+		Queue  string
+		Start  bool
+		Reason string
+	}
+	// Purge purges inactive jobs by limits; without Force it counts them.
+	Purge struct {
+		Tag    uint64
+		By     Cred
+		Limits purge.Limits
+		Force  bool
+	}
+	// PurgeIDs purges inactive jobs by id, all or none; without Force it counts them.
+	// The error is ErrLimit while other jobs are being purged: ask again.
+	PurgeIDs struct {
+		Tag   uint64
+		By    Cred
+		IDs   []jobid.ID
+		Force bool
+	}
+	// Unlinked tells that jobs of a Ready.Unlink are gone from the store, all at once or
+	// in parts. Those in Failed could not be removed; they are tried again later.
+	Unlinked struct {
+		IDs    []jobid.ID
+		Failed map[jobid.ID]error
+	}
+	// Reload replaces Actions, Queues, Limits and Private of the configuration.
+	// Running actions keep what their start says.
+	Reload struct{ Config Config }
+	// AcceptClock tells that the time is right after it has jumped. Until then the
+	// limits purge nothing (PU-9).
+	AcceptClock struct{}
+	// Tick passes the time. Call it at Deadline.
+	Tick struct{}
+	// Shutdown launches and starts nothing any more. Running actions may end until
+	// the deadline, 0 for none.
+	Shutdown struct{ Deadline eventlog.Timestamp }
+)
+
+// What the scheduler says (RFC 27).
+type (
+	// SchedHello begins a session. Ready.Hello responds. Messages of an earlier session,
+	// and those of a Ready that is outstanding, are void: do not send them.
+	SchedHello alloc.Hello
+	// SchedReady lets requests be sent. The ReadyResponse is the first of Ready.Sched.
+	SchedReady alloc.Ready
+	// SchedResponse responds to a Request.
+	SchedResponse alloc.Response
+	// SchedLost ends the session.
+	SchedLost struct{}
+)
+
+// What nodes, and those who watch them, say.
+type (
+	// Report tells of an action where it runs. The Answer has what became of it.
+	Report struct {
+		Tag uint64
+		Job jobid.ID
+		perilog.Report
+	}
+	// Drained confirms that ranks are drained.
+	Drained struct{ Ranks *idset.Set }
+	// Offline replaces the set of the ranks that are offline. It is retained.
+	Offline struct{ Ranks *idset.Set }
+	// Reattach tells that an action still runs: see [perilog.Job.Reattach].
+	Reattach struct{ Action }
+	// Rerun launches an action again: see [perilog.Job.Rerun].
+	Rerun struct{ Action }
+	// ForceFinish ends an action: see [perilog.Job.ForceFinish]. Who is for the log.
+	ForceFinish struct {
+		Action
+		Status int32
+		Who    string
+	}
+)
+
+// An Action is an action of a job, on ranks; nil is all that apply.
+type Action struct {
+	Job   jobid.ID
+	Key   perilog.Key
+	Ranks *idset.Set
+}
+
+func (Submit) input()           {}
+func (Validated) input()        {}
+func (DependencyAdd) input()    {}
+func (DependencyRemove) input() {}
+func (Urgency) input()          {}
+func (Priority) input()         {}
+func (Update) input()           {}
+func (SetExpiration) input()    {}
+func (Memo) input()             {}
+func (SetFlags) input()         {}
+func (Raise) input()            {}
+func (Post) input()             {}
+func (Wait) input()             {}
+func (WaitEmpty) input()        {}
+func (WaitCancel) input()       {}
+func (EnableQueue) input()      {}
+func (StartQueue) input()       {}
+func (Purge) input()            {}
+func (PurgeIDs) input()         {}
+func (Unlinked) input()         {}
+func (Reload) input()           {}
+func (AcceptClock) input()      {}
+func (Tick) input()             {}
+func (Shutdown) input()         {}
+func (SchedHello) input()       {}
+func (SchedReady) input()       {}
+func (SchedResponse) input()    {}
+func (SchedLost) input()        {}
+func (Report) input()           {}
+func (Drained) input()          {}
+func (Offline) input()          {}
+func (Reattach) input()         {}
+func (Rerun) input()            {}
+func (ForceFinish) input()      {}
+
+// take takes in an input, without deciding what follows.
+func (m *Manager) take(in Input) error {
+	switch in := in.(type) {
+	case Submit:
+		return m.submit(in)
+	case Validated:
+		return m.validated(in)
+	case DependencyAdd:
+		return m.dependencyAdd(in)
+	case DependencyRemove:
+		return m.dependencyRemove(in)
+	case Urgency:
+		return m.setUrgency(in)
+	case Priority:
+		return m.setPriority(in)
+	case Update:
+		return m.update(in)
+	case SetExpiration:
+		return m.setExpiration(in)
+	case Memo:
+		return m.memo(in)
+	case SetFlags:
+		if err := owner(in.By); err != nil {
+			return err
+		}
+		return m.change(in.By, in.Tag, in.ID, &jobstate.SetFlagsContext{Flags: in.Flags})
+	case Raise:
+		return m.raise(in)
+	case Post:
+		return m.post(in)
+	case Wait:
+		return m.waits.add(m, in)
+	case WaitEmpty:
+		return m.waits.addEmpty(in)
+	case WaitCancel:
+		m.waits.cancel(in.Tag)
+		return nil
+	case EnableQueue:
+		return m.enableQueue(in)
+	case StartQueue:
+		return m.startQueue(in)
+	case Purge:
+		return m.purger.purge(m, in)
+	case PurgeIDs:
+		return m.purger.purgeIDs(m, in)
+	case Unlinked:
+		return m.purger.unlinked(m, in)
+	case Reload:
+		return m.reload(in.Config)
+	case AcceptClock:
+		return m.purger.acceptClock(m)
+	case Tick:
+		m.tick()
+		return nil
+	case Shutdown:
+		return m.shutdown(in.Deadline)
+	}
+	return m.takeOutside(in)
+}
+
+// takeOutside takes in what the scheduler, the executor and the nodes say.
+func (m *Manager) takeOutside(in Input) error {
+	switch in := in.(type) {
+	case SchedHello:
+		return m.schedHello(alloc.Hello(in))
+	case SchedReady:
+		return m.schedReady(alloc.Ready(in))
+	case SchedResponse:
+		return m.schedResponse(alloc.Response(in))
+	case SchedLost:
+		m.schedLost()
+		return nil
+	case ExecHello:
+		return m.execHello()
+	case ExecResponse:
+		return m.execResponse(in)
+	case ExecRefused:
+		return m.execRefused(in)
+	case ExecLost:
+		m.execLost()
+		return nil
+	case Report:
+		return m.report(in)
+	case Drained:
+		return m.drained(in.Ranks)
+	case Offline:
+		return m.setOffline(in.Ranks)
+	case Reattach:
+		return m.resolve(in.Action, func(j *job) error { return j.nodes.Reattach(m.now, in.Key, in.Ranks) })
+	case Rerun:
+		return m.resolve(in.Action, func(j *job) error { return j.nodes.Rerun(m.now, in.Key, in.Ranks) })
+	case ForceFinish:
+		return m.resolve(in.Action, func(j *job) error {
+			return j.nodes.ForceFinish(m.now, in.Key, in.Ranks, in.Status, in.Who)
+		})
+	}
+	return fmt.Errorf("%w: input %T", ErrInvalid, in)
+}

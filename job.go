@@ -1,0 +1,348 @@
+package joblife
+
+import (
+	"math/bits"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// job is one job that is not over, or whose housekeeping is not.
+type job struct {
+	id    jobid.ID
+	nodes *perilog.Job
+	text  []byte        // the jobspec as it was submitted
+	spec  *jobspec.Spec // with its updates
+	r     *rset.R       // the allocation
+	log   []byte        // its eventlog
+	saved int           // how much of it is durable
+	keep  []byte        // the log of its housekeeping
+
+	state  jobstate.State // as m.lists has it
+	pos    int
+	dirty  bool
+	public bool // its submit was handed out and done, or comes from a restart
+	timer  timer
+
+	later    bool   // a hook validates it later
+	doomed   *Raise // what a hook raised while it was in NEW
+	computed uint32 // the priority that a hook gave
+	ranked   bool   // there is one
+	queued   bool   // m.queue has it
+	notes    []byte // annotations that are not in the log
+
+	start  start
+	hidden bool // the scheduler does not know of it: it held nothing at hello
+}
+
+// start is how far the request to start a job is.
+type start uint8
+
+const (
+	startNone   start = iota
+	startWanted       // to be sent when the executor says hello
+	startSent         // sent, perhaps in an earlier life
+	startAsk          // perhaps sent in an earlier life: the executor has to say, and must not start it now
+)
+
+// job returns the job as its log tells.
+func (j *job) job() *jobstate.Job { return j.nodes.State() }
+
+// touch has a job settled before the Step ends.
+func (m *Manager) touch(j *job) {
+	if !j.dirty {
+		j.dirty = true
+		m.dirty.push(j)
+	}
+}
+
+// list is the index of a state in m.lists.
+func list(s jobstate.State) int { return bits.TrailingZeros8(uint8(s)) }
+
+// move puts a job in the list of a state; 0 is none.
+func (m *Manager) move(j *job, to jobstate.State) {
+	if j.state != 0 {
+		from := &m.lists[list(j.state)]
+		last := len(*from) - 1
+		(*from)[j.pos] = (*from)[last]
+		(*from)[j.pos].pos = j.pos
+		(*from)[last] = nil
+		*from = (*from)[:last]
+	}
+	if j.state = to; to != 0 {
+		l := &m.lists[list(to)]
+		j.pos = len(*l)
+		*l = append(*l, j)
+	}
+}
+
+// apply has a job take in an event.
+func (m *Manager) apply(j *job, c jobstate.Context) error {
+	e, text, err := jobstate.EncodeEntry(m.text[:0], m.now, c)
+	if err != nil {
+		return err
+	}
+	m.text = text
+	return m.applyEntry(j, e)
+}
+
+func (m *Manager) applyEntry(j *job, e eventlog.Entry) error {
+	spec, err := m.updated(j, e)
+	if err != nil {
+		return err
+	}
+	outcome, err := j.nodes.Apply(m.now, e)
+	if err != nil {
+		return err
+	}
+	if !outcome.Ignored() {
+		j.spec = spec
+	}
+	m.touch(j)
+	if outcome != jobstate.IgnoredDuplicate {
+		m.log(j)
+	}
+	return nil
+}
+
+// updated returns the jobspec of a job after an event.
+func (m *Manager) updated(j *job, e eventlog.Entry) (*jobspec.Spec, error) {
+	if e.Name != jobstate.EventJobspecUpdate {
+		return j.spec, nil
+	}
+	c, err := jobstate.ParseContext(e)
+	if err != nil {
+		return nil, err
+	}
+	spec := j.spec
+	for _, u := range c.(*jobstate.JobspecUpdateContext).Updates {
+		if spec, err = spec.Update(u.Path, u.Value); err != nil {
+			return nil, err
+		}
+	}
+	if spec.Queue() != j.spec.Queue() {
+		err = m.admits(spec.Queue())
+	}
+	return spec, err
+}
+
+// log takes note of what a job has posted.
+func (m *Manager) log(j *job) bool {
+	records := j.nodes.Settle()
+	for i := range records {
+		m.logged(j, &records[i])
+	}
+	return len(records) > 0
+}
+
+// must is apply for an event that the job's state allows.
+func (m *Manager) must(j *job, e eventlog.Entry) {
+	if err := m.applyEntry(j, e); err != nil {
+		panic("joblife: a decision that is not legal: " + err.Error())
+	}
+}
+
+// settle takes the next decisions for a job, and reports whether there may be more.
+func (m *Manager) settle(j *job) bool {
+	if m.log(j) || m.decide(j) {
+		return true
+	}
+	m.carry(j)
+	return false
+}
+
+// decide posts the event that takes a job to its next state, if it is due.
+func (m *Manager) decide(j *job) bool {
+	s := j.job()
+	switch s.State() {
+	case jobstate.StateNew:
+		if j.later || s.Closed() {
+			return false
+		}
+		m.must(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventValidate})
+		return true
+	case jobstate.StateDepend:
+		if in := j.doomed; in != nil {
+			j.doomed = nil
+			m.doom(j, *in)
+			return true
+		}
+		if s.Waiting().Kind != jobstate.WaitDepend {
+			return false
+		}
+		m.must(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventDepend})
+		return true
+	case jobstate.StatePriority:
+		p, ok := m.priority(j)
+		if !ok {
+			return false
+		}
+		if err := m.apply(j, &jobstate.PriorityContext{Priority: p}); err != nil {
+			panic("joblife: a priority that is not legal: " + err.Error())
+		}
+		return true
+	}
+	return false
+}
+
+// doom raises a fatal exception for a hook, as soon as RFC 21 allows it: not in NEW.
+func (m *Manager) doom(j *job, in Raise) {
+	if j.state == jobstate.StateNew {
+		if j.doomed == nil {
+			j.doomed = &in
+		}
+		return
+	}
+	in.By.UserID = m.cfg.Owner
+	if err := m.raise(in); err != nil {
+		m.fault(nil, j.id, err)
+	}
+}
+
+// priority returns the priority of a job by RFC 30.
+func (m *Manager) priority(j *job) (uint32, bool) {
+	urgency := j.job().Urgency()
+	if urgency == jobstate.UrgencyHold || urgency == jobstate.UrgencyExpedite {
+		return jobstate.PriorityOf(urgency, 0), true
+	}
+	for i := range m.cfg.Hooks {
+		h := &m.cfg.Hooks[i]
+		if h.Priority == nil {
+			continue
+		}
+		var computed uint32
+		later := true
+		m.call(h, j, func(e *Event) { computed, later = h.Priority(e) })
+		if !later {
+			j.computed, j.ranked = computed, true
+		}
+		return jobstate.PriorityOf(urgency, j.computed), j.ranked
+	}
+	if j.ranked {
+		return jobstate.PriorityOf(urgency, j.computed), true
+	}
+	return jobstate.PriorityOf(urgency, uint32(urgency)), true
+}
+
+// logged takes note of an event that a job has taken in.
+func (m *Manager) logged(j *job, r *perilog.Record) {
+	kind, log := RecordEvent, &j.log
+	if r.Log == perilog.LogHousekeeping {
+		kind, log = RecordHousekeeping, &j.keep
+	}
+	if !m.cfg.Volatile {
+		n := len(*log)
+		text, err := eventlog.AppendEntry(*log, r.Entry)
+		if err != nil {
+			panic("joblife: an event that cannot be written: " + err.Error())
+		}
+		*log = text
+		m.record(Record{Job: j.id, Kind: kind, Data: text[n:len(text):len(text)]})
+	}
+	if kind == RecordHousekeeping {
+		return
+	}
+	prev := j.state
+	if r.State != prev {
+		m.move(j, r.State)
+	}
+	m.journal(j, r.Entry)
+	m.follow(j, r.Entry, prev)
+	m.waits.event(m, j, r.Entry.Name)
+	m.event(j, r.Entry, prev)
+	if r.State == jobstate.StateInactive && prev != r.State {
+		m.ended(j)
+	}
+}
+
+// follow does what an event means for the queue and the executor.
+func (m *Manager) follow(j *job, e eventlog.Entry, prev jobstate.State) {
+	switch e.Name {
+	case jobstate.EventPriority:
+		m.enqueue(j)
+	case jobstate.EventJobspecUpdate:
+		m.renew(j)
+	case jobstate.EventException:
+		m.raised(j, e)
+	case jobstate.EventInvalidate:
+		m.move(j, 0)
+		delete(m.jobs, j.id)
+		m.unlinkInvalid(j, m.index.Watermark())
+		return
+	}
+	if j.state == jobstate.StateCleanup && prev != j.state {
+		m.dequeue(j)
+		if j.start == startWanted {
+			j.start = startNone
+			j.nodes.NotStarted()
+		}
+	}
+}
+
+// unlinkInvalid has the store remove a job that was invalidated.
+func (m *Manager) unlinkInvalid(j *job, watermark jobid.ID) {
+	m.invalid[j.id] = j
+	m.record(Record{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, max(watermark, j.id))})
+	m.out.Unlink = append(m.out.Unlink, j.id)
+}
+
+// ended moves a job that is inactive to the index.
+func (m *Manager) ended(j *job) {
+	rec, err := purge.RecordOf(j.job())
+	if err == nil {
+		err = m.index.Add(rec)
+	}
+	if err != nil {
+		panic("joblife: an inactive job that cannot be kept: " + err.Error())
+	}
+	if !j.nodes.Done() {
+		_, _ = m.index.Pin(j.id, purge.Pin{Kind: purge.PinHousekeeping}) // it was just added
+	}
+	m.purger.added(m, rec)
+}
+
+// retire forgets a job of which nothing is left to do.
+func (m *Manager) retire(j *job) {
+	if m.jobs[j.id] != j || !j.nodes.Done() {
+		return
+	}
+	m.move(j, 0)
+	delete(m.jobs, j.id)
+	_, _ = m.index.Unpin(j.id, purge.Pin{Kind: purge.PinHousekeeping})
+}
+
+// carry hands out what a job wants done.
+func (m *Manager) carry(j *job) {
+	todo := j.nodes.Take()
+	m.mutate(j, &todo)
+	for i := range todo.Post { // of housekeeping alone: Settle has returned the others
+		m.logged(j, &todo.Post[i])
+	}
+	for _, l := range todo.Launch {
+		m.out.Launch = append(m.out.Launch, Launch{j.id, l})
+	}
+	for _, s := range todo.Signal {
+		m.out.Signal = append(m.out.Signal, Signal{j.id, s})
+	}
+	for _, d := range todo.Drain {
+		m.out.Drain = append(m.out.Drain, Drain{j.id, d})
+		m.drains = append(m.drains, j)
+	}
+	for _, o := range todo.Outcomes {
+		m.out.Outcomes = append(m.out.Outcomes, Outcome{j.id, o})
+	}
+	if todo.Start {
+		m.startJob(j)
+	}
+	if !todo.Free.IsEmpty() && !j.hidden {
+		m.free(alloc.Free{ID: j.id, R: todo.Free.R, Final: todo.Free.Final})
+	}
+	m.schedule(j)
+	m.retire(j)
+}

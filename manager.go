@@ -1,0 +1,406 @@
+package joblife
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/google/btree"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// The errors of this package. After an error nothing has changed (I6). An event that
+// a job's state does not allow is an error of package jobstate or perilog; what the
+// scheduler may not say is one of package alloc.
+var (
+	// ErrClock is returned for a time that no event can have, or one before the
+	// last.
+	ErrClock = errors.New("joblife: clock stepped")
+	// ErrUnknown is returned for a job that the Manager does not have, or that a guest
+	// may not see. A Wait also gets it for a job whose submission is not durable yet.
+	ErrUnknown = errors.New("joblife: unknown job")
+	// ErrInactive is returned for a change of a job that is over.
+	ErrInactive = errors.New("joblife: job is inactive")
+	// ErrDenied is returned when a guest asks for what only the job's user or the
+	// instance's owner may do.
+	ErrDenied = errors.New("joblife: permission denied")
+	// ErrInvalid is returned for an input that cannot be right. The text says why.
+	ErrInvalid = errors.New("joblife: invalid request")
+	// ErrLimit is returned for a request beyond a limit of Config.
+	ErrLimit = errors.New("joblife: limit reached")
+	// ErrRefused is returned when a hook refuses a job. The text is the hook's.
+	ErrRefused = errors.New("joblife: job refused")
+	// ErrOffline is returned for a message of an executor that has not said hello. For
+	// a scheduler the error is alloc.ErrProtocol.
+	ErrOffline = errors.New("joblife: not connected")
+	// ErrAbandoned is returned after Abandon: only [Restore] helps.
+	ErrAbandoned = errors.New("joblife: the manager was abandoned")
+)
+
+// Defaults and limits of a [Config].
+const (
+	DefaultMaxActive = 1 << 22 // active jobs
+	maxPosts         = 1 << 16 // inputs that hooks may queue in one Step
+)
+
+// A Config is how a [Manager] works. The zero Config is valid: one queue, no
+// actions, no hooks, no purge, and an embedder that gives each job its id.
+type Config struct {
+	// Owner is the user id of the instance. The Manager raises exceptions in its name.
+	Owner uint32
+	// Private hides the jobs of other users from guests: see [Manager.As].
+	Private bool
+	// Epoch is when ids begin to count, and Generator which generator makes them.
+	// With a zero Epoch each Submit names its ID.
+	Epoch     time.Time
+	Generator uint16
+	// Queues are the named queues; with none there is the anonymous one.
+	Queues []string
+	// Actions are the prologs, epilogs and housekeeping of all jobs.
+	Actions perilog.Config
+	// Limits say which inactive jobs are purged. The zero Limits purge nothing.
+	Limits purge.Limits
+	// TombstoneCount and TombstoneAge say how long a purged job still answers
+	// dependencies: see [purge.Config].
+	TombstoneCount jobstate.Optional[int]
+	TombstoneAge   jobstate.Optional[time.Duration]
+	// MaxActive is how many jobs may be active; 0 means DefaultMaxActive.
+	MaxActive int
+	// Volatile keeps no records: Ready.Append and the logs of jobs stay empty.
+	// It is for simulations that never restart.
+	Volatile bool
+	// Hooks are called for each event, in this order.
+	Hooks []Hooks
+}
+
+// A Manager is the core of a resource manager: it takes in what happens, one Step
+// at a time, and hands out, as a [Ready], what is to be stored and done. It does no
+// I/O, starts no goroutine and reads no clock. The package documentation shows the
+// loop and its duties.
+//
+// One goroutine at a time uses a Manager. It must not be copied.
+type Manager struct {
+	_ guard.NoCopy
+
+	cfg  Config
+	now  eventlog.Timestamp
+	dead bool // abandoned
+
+	jobs  map[jobid.ID]*job // those that are not inactive, or whose housekeeping goes on
+	lists [8][]*job         // the jobs of m.jobs by the bit of their state
+	dirty fifo[*job]        // what is to be settled
+	posts fifo[post]        // what hooks asked for
+
+	ids     *jobid.Generator
+	index   *purge.Index
+	purger  purger
+	timers  *btree.BTreeG[timer]
+	serial  uint64 // of timers
+	waits   waits
+	invalid map[jobid.ID]*job // jobs that were invalidated and are in the store
+	queues  map[string]*queue
+
+	queue *alloc.Queue
+	freed []alloc.Free // what was freed since hello
+	sends []alloc.Send // scratch
+
+	exec    bool // an executor said hello
+	offline *idset.Set
+	scratch perilog.Scratch
+	text    []byte // scratch of apply
+	drains  []*job // those that wait for drains
+
+	hook   *Hooks  // the one that is running
+	staged []timer // what hooks asked for in this input
+
+	actions     *perilog.Config // of the jobs that are submitted now
+	floor       jobid.ID        // ids up to it were given, whether they are known or not
+	stopping    bool
+	stopAt      eventlog.Timestamp
+	quarantined int
+	faults      uint64
+	events      uint64
+
+	out   Ready
+	spare Ready
+	seq   uint64
+	busy  bool // a Ready is outstanding
+	fresh []*job
+	given []*job // whose submit is in the Ready that is outstanding
+}
+
+// New returns a Manager without jobs. It keeps the slices and sets of cfg, which
+// must not change. The error names what is wrong with cfg.
+func New(cfg Config) (*Manager, error) {
+	m := &Manager{
+		cfg:     cfg,
+		jobs:    make(map[jobid.ID]*job),
+		invalid: make(map[jobid.ID]*job),
+		timers:  btree.NewG(16, timer.less),
+		queue:   alloc.NewQueue(alloc.Config{MaxJobs: cfg.maxActive()}),
+	}
+	if err := m.configure(cfg); err != nil {
+		return nil, err
+	}
+	index, err := purge.New(m.purgeConfig())
+	if err != nil {
+		return nil, fmt.Errorf("joblife: %w", err)
+	}
+	m.index = index
+	if !cfg.Epoch.IsZero() {
+		if m.ids, err = jobid.NewGenerator(cfg.Generator, cfg.Epoch); err != nil {
+			return nil, fmt.Errorf("joblife: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func (c *Config) maxActive() int {
+	if c.MaxActive <= 0 {
+		return DefaultMaxActive
+	}
+	return c.MaxActive
+}
+
+// check returns what is wrong with a configuration.
+func (c *Config) check() error {
+	if err := c.Actions.Check(); err != nil {
+		return err
+	}
+	if _, err := purge.NewRunner(new(purge.Index), nil, c.Limits); err != nil {
+		return fmt.Errorf("joblife: %w", err)
+	}
+	for i, name := range c.Queues {
+		if name == "" || slices.Contains(c.Queues[:i], name) {
+			return fmt.Errorf("%w: queue %s: empty, or named twice", ErrInvalid, guard.Quote(name))
+		}
+	}
+	return nil
+}
+
+// configure sets what a reload may change.
+func (m *Manager) configure(cfg Config) error {
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	queues := make(map[string]*queue)
+	names := cfg.Queues
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, name := range names {
+		if queues[name] = m.queues[name]; queues[name] == nil {
+			queues[name] = &queue{enabled: true, started: true}
+			if m.queues != nil { // an earlier one of this name may be in the records
+				m.recordQueue(name, queues[name])
+			}
+		}
+	}
+	m.queues = queues
+	actions := cfg.Actions
+	m.actions = &actions
+	m.cfg.Actions, m.cfg.Limits, m.cfg.Queues, m.cfg.Private = cfg.Actions, cfg.Limits, cfg.Queues, cfg.Private
+	return nil
+}
+
+// Step takes in one input at a time now, and decides what follows. After an error
+// nothing has changed. A nil error means that the input was accepted: tell whoever
+// asked only after the next Ready was done, which has the answer if the input has a
+// Tag.
+//
+// Now is rounded to a [eventlog.Timestamp] at once. Panics if a hook calls Step.
+func (m *Manager) Step(now time.Time, in Input) error {
+	if m.hook != nil {
+		panic("joblife: a hook calls Step: it must use Event.Post")
+	}
+	if m.dead {
+		return ErrAbandoned
+	}
+	t := eventlog.FromTime(now)
+	if !guard.IsTime(t) || t < m.now {
+		return fmt.Errorf("%w: %v is before %v", ErrClock, t, m.now)
+	}
+	if m.stopped(t) {
+		return perilog.ErrStopped
+	}
+	last := m.now
+	m.now = t
+	if err := m.take(in); err != nil {
+		m.now = last
+		return err
+	}
+	m.run()
+	return nil
+}
+
+// stopped reports whether the deadline of a shutdown has passed.
+func (m *Manager) stopped(now eventlog.Timestamp) bool {
+	return m.stopping && m.stopAt != 0 && now >= m.stopAt
+}
+
+// stage takes over the timers that hooks have asked for.
+func (m *Manager) stage() {
+	for _, t := range m.staged {
+		m.timers.ReplaceOrInsert(t)
+	}
+	m.staged = m.staged[:0]
+}
+
+// run decides until nothing follows. What hooks ask for comes first, so that every
+// decision is taken on an empty queue.
+func (m *Manager) run() {
+	limit := maxPosts + m.posts.len() // of what is queued already, each has a job of its own
+	for done := 0; ; {
+		m.stage()
+		switch {
+		case m.posts.len() > 0:
+			p := m.posts.pop()
+			err := fmt.Errorf("%w: hooks asked for more than %d inputs in one Step", ErrLimit, maxPosts)
+			if done++; done <= limit {
+				err = m.takePost(p)
+			}
+			if _, add := p.in.(DependencyAdd); add && errors.Is(err, jobstate.ErrTransition) {
+				err = nil // hooks may add what was satisfied again, after a restart
+			}
+			_, removed := p.in.(DependencyRemove)
+			if over := errors.Is(err, ErrUnknown) || errors.Is(err, ErrInactive); err != nil && !(removed && over) {
+				m.fault(p.hook, p.job, err) // what a job that is over waited for is no matter
+			}
+		case m.dirty.len() > 0:
+			if j := m.dirty.first(); !m.settle(j) {
+				m.dirty.pop()
+				j.dirty = false
+			}
+		default:
+			m.waits.answer(m)
+			return
+		}
+	}
+}
+
+// takePost takes in what a hook has posted.
+func (m *Manager) takePost(p post) error {
+	in, ok := p.in.(Raise)
+	if !ok {
+		return m.take(p.in)
+	}
+	if j := m.jobs[in.ID]; j != nil && j.state == jobstate.StateNew && in.Severity == 0 {
+		m.doom(j, in)
+		return nil
+	}
+	in.By.UserID = m.cfg.Owner
+	return m.take(in)
+}
+
+// Deadline returns when to call Step with a [Tick] next, and false if no time is due.
+func (m *Manager) Deadline() (time.Time, bool) {
+	at := eventlog.Timestamp(math.Inf(1))
+	if t, ok := m.timers.Min(); ok {
+		at = t.at
+	}
+	if t, ok := m.purger.due(m); ok {
+		at = min(at, t)
+	}
+	if math.IsInf(float64(at), 1) {
+		return time.Time{}, false
+	}
+	at = max(at, m.now)
+	t := at.Time()
+	if eventlog.FromTime(t) < at { // rounded down, as near the epoch
+		t = t.Add(time.Nanosecond)
+	}
+	return t, true
+}
+
+// A timer is something that is due at a time.
+type timer struct {
+	at     eventlog.Timestamp
+	serial uint64
+	job    *job // of a job's own deadline; else nil
+	post   post
+}
+
+func (a timer) less(b timer) bool {
+	if a.at != b.at {
+		return a.at < b.at
+	}
+	return a.serial < b.serial
+}
+
+// schedule keeps the deadline of a job among the timers.
+func (m *Manager) schedule(j *job) {
+	at, ok := j.nodes.Deadline()
+	if !ok {
+		at = 0
+	}
+	if at == j.timer.at {
+		return
+	}
+	if j.timer.at != 0 {
+		m.timers.Delete(j.timer)
+	}
+	if j.timer = (timer{}); at != 0 {
+		m.serial++
+		j.timer = timer{at: at, serial: m.serial, job: j}
+		m.timers.ReplaceOrInsert(j.timer)
+	}
+}
+
+// tick fires what is due.
+func (m *Manager) tick() {
+	for {
+		t, ok := m.timers.Min()
+		if !ok || t.at > m.now {
+			break
+		}
+		m.timers.DeleteMin()
+		if t.job == nil {
+			if j := m.jobs[t.post.job]; j != nil && !j.job().Closed() {
+				m.posts.push(t.post)
+			}
+			continue
+		}
+		t.job.timer = timer{}
+		t.job.nodes.Tick(m.now)
+		m.touch(t.job)
+	}
+	m.purger.tick(m)
+}
+
+// A fifo is a queue. The zero fifo is empty.
+type fifo[T any] struct {
+	list []T
+	head int
+}
+
+func (q *fifo[T]) len() int { return len(q.list) - q.head }
+
+// cut drops all but the first n.
+func (q *fifo[T]) cut(n int) {
+	clear(q.list[q.head+n:])
+	q.list = q.list[:q.head+n]
+}
+
+func (q *fifo[T]) push(v T) { q.list = append(q.list, v) }
+
+func (q *fifo[T]) first() T { return q.list[q.head] }
+
+func (q *fifo[T]) pop() T {
+	var none T
+	v := q.list[q.head]
+	q.list[q.head] = none
+	if q.head++; q.head == len(q.list) {
+		q.list, q.head = q.list[:0], 0
+	}
+	return v
+}

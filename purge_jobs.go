@@ -1,0 +1,290 @@
+package joblife
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+)
+
+// A purger removes inactive jobs, one batch at a time: by the limits of the
+// configuration, and as it is asked to.
+type purger struct {
+	plan  *purge.Plan        // claimed, and being removed from the store
+	left  map[jobid.ID]bool  // its jobs of which the store has said nothing
+	bad   map[jobid.ID]error // those that it could not remove
+	own   bool               // the plan is for the first of asked
+	asked fifo[Purge]        // requests, the first of which is being carried out
+	gone  int                // how many jobs went for it
+	byID  *PurgeIDs          // the request by id that is being carried out
+	again bool               // the limits have more to purge
+	at    eventlog.Timestamp // when a job is older than the limit; 0: never
+	seen  eventlog.Timestamp // when the index was told the time
+	blind eventlog.Timestamp // the clock has jumped: until when nothing is done
+}
+
+// In seconds: how long the limits are not looked at after they were; how often the
+// index is told the time, so that it can tell a clock that jumped from a long rest;
+// and when a clock that jumped is looked at again.
+const (
+	purgeEvery   = 1
+	observeEvery = 24 * 3600
+	jumpedFor    = 3600
+)
+
+func (m *Manager) purgeConfig() purge.Config {
+	return purge.Config{
+		TombstoneCount: m.cfg.TombstoneCount, TombstoneAge: m.cfg.TombstoneAge,
+		Active: func(id jobid.ID) (jobstate.State, bool) {
+			if j := m.jobs[id]; j != nil && j.state != jobstate.StateInactive {
+				return j.state, true
+			}
+			return 0, false
+		},
+	}
+}
+
+// due returns when the limits have something to purge next.
+func (p *purger) due(m *Manager) (eventlog.Timestamp, bool) {
+	switch {
+	case p.plan != nil || !m.limited():
+		return 0, false
+	case p.blind > m.now:
+		return p.blind, true
+	case p.again:
+		return m.now, true
+	case p.at != 0:
+		return min(p.at, p.seen+observeEvery), true
+	}
+	return p.seen + observeEvery, true
+}
+
+// limited reports whether inactive jobs are purged by limits.
+func (m *Manager) limited() bool { return m.cfg.Limits.MaxAge.Set || m.cfg.Limits.MaxCount.Set }
+
+// acceptClock believes the time.
+func (p *purger) acceptClock(m *Manager) error {
+	p.again, p.blind, p.seen = true, 0, m.now
+	return m.index.AcceptClock(m.now)
+}
+
+// added has the limits looked at after a job became inactive.
+func (p *purger) added(m *Manager, rec purge.Record) {
+	if l := m.cfg.Limits.MaxCount; l.Set && m.index.Len() > l.Value {
+		p.again = true
+	}
+	if p.at == 0 {
+		p.at = p.ages(m, rec)
+	}
+}
+
+// ages returns when a job is older than the limit; 0 is never.
+func (p *purger) ages(m *Manager, rec purge.Record) eventlog.Timestamp {
+	if !m.cfg.Limits.MaxAge.Set {
+		return 0
+	}
+	// Strictly older, so a millisecond later.
+	return rec.Inactive + eventlog.Timestamp(m.cfg.Limits.MaxAge.Value.Seconds()) + 0.001
+}
+
+// tick purges by the limits.
+func (p *purger) tick(m *Manager) {
+	if p.blind > m.now {
+		return
+	}
+	err := m.index.Observe(m.now)
+	if p.seen, p.blind = m.now, 0; !m.limited() {
+		p.again, p.at = false, 0
+		return
+	}
+	if err != nil {
+		p.blind = m.now + jumpedFor
+		m.fault(nil, 0, err)
+		return
+	}
+	if p.plan != nil || !p.again && (p.at == 0 || m.now < p.at) {
+		return
+	}
+	p.again, p.at = false, 0
+	plan, err := m.index.Plan(m.now, m.cfg.Limits)
+	if err != nil {
+		m.fault(nil, 0, err)
+		return
+	}
+	p.again = plan.More
+	if !plan.More {
+		left := 0
+		for rec := range m.index.All() {
+			if left++; left > len(plan.Jobs) {
+				p.at = max(p.ages(m, rec), m.now+purgeEvery) // what is older is pinned or stuck
+				break
+			}
+		}
+	}
+	if len(plan.Jobs) == 0 {
+		return
+	}
+	if err := p.carry(m, plan); err != nil {
+		m.fault(nil, 0, err)
+	}
+}
+
+// carry claims a plan and has the store remove its jobs.
+func (p *purger) carry(m *Manager, plan purge.Plan) error {
+	plan, err := m.index.Claim(plan)
+	if err != nil {
+		return err
+	}
+	if len(plan.Jobs) == 0 {
+		return nil
+	}
+	if plan.NeedsWatermark && !m.mutated(mutationLostWatermark) {
+		m.record(Record{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, plan.Watermark)})
+	}
+	for _, t := range plan.Tombstones {
+		text, err := t.MarshalText()
+		if err != nil {
+			panic("joblife: a tombstone that cannot be written: " + err.Error())
+		}
+		if !m.mutated(mutationNoTombstone) {
+			m.record(Record{Job: t.ID, Kind: RecordTombstone, Data: text})
+		}
+	}
+	m.out.Unlink = append(m.out.Unlink, plan.IDs()...)
+	p.plan, p.own = &plan, false
+	p.left, p.bad = make(map[jobid.ID]bool), make(map[jobid.ID]error)
+	for _, c := range plan.Jobs {
+		p.left[c.ID] = true
+	}
+	return nil
+}
+
+// unlinked commits what the store has removed.
+func (p *purger) unlinked(m *Manager, in Unlinked) error {
+	told := slices.AppendSeq(slices.Clone(in.IDs), maps.Keys(in.Failed))
+	slices.Sort(told)
+	told = slices.Compact(told)
+	for _, id := range told {
+		if m.invalid[id] != nil && in.Failed[id] == nil {
+			delete(m.invalid, id)
+			m.floor = max(m.floor, id)
+			m.record(Record{Job: id, Kind: RecordUnlinked})
+		}
+		if p.left[id] {
+			delete(p.left, id)
+			if err := in.Failed[id]; err != nil {
+				p.bad[id] = err
+			}
+		}
+	}
+	if p.plan == nil || len(p.left) > 0 {
+		return nil
+	}
+	plan := *p.plan
+	failed := slices.Sorted(maps.Keys(p.bad))
+	if err := m.index.Commit(plan, failed...); err != nil {
+		return err
+	}
+	p.plan = nil
+	n := 0
+	for _, c := range plan.Jobs {
+		if err := p.bad[c.ID]; err != nil {
+			m.fault(nil, c.ID, err)
+			continue
+		}
+		n++
+		m.floor = max(m.floor, c.ID)
+		m.record(Record{Job: c.ID, Kind: RecordUnlinked})
+		for i := range m.cfg.Hooks {
+			if h := &m.cfg.Hooks[i]; h.Removed != nil {
+				m.callRemoved(h, c.Record)
+			}
+		}
+	}
+	switch {
+	case p.byID != nil:
+		var errs []error
+		for _, id := range failed {
+			errs = append(errs, p.bad[id])
+		}
+		m.answer(Answer{Tag: p.byID.Tag, Count: n, Err: errors.Join(errs...)})
+		p.byID = nil
+	case p.own:
+		p.gone += n
+	}
+	return p.next(m)
+}
+
+// next goes on with the first request.
+func (p *purger) next(m *Manager) error {
+	for p.plan == nil && p.asked.len() > 0 {
+		in := p.asked.first()
+		plan, err := m.index.Plan(m.now, in.Limits)
+		if err == nil && len(plan.Jobs) > 0 {
+			err = p.carry(m, plan)
+			p.own = p.plan != nil
+		}
+		if p.plan == nil {
+			m.answer(Answer{Tag: in.Tag, Count: p.gone, Err: err})
+			p.asked.pop()
+			p.gone = 0
+		}
+	}
+	return nil
+}
+
+// purge takes in a request to purge by limits.
+func (p *purger) purge(m *Manager, in Purge) error {
+	if err := owner(in.By); err != nil {
+		return err
+	}
+	limits := in.Limits
+	if !in.Force {
+		limits.Batch = purge.NoBatch
+	}
+	plan, err := m.index.Plan(m.now, limits)
+	if err != nil {
+		return err
+	}
+	if !in.Force {
+		m.answer(Answer{Tag: in.Tag, Count: len(plan.Jobs)})
+		return nil
+	}
+	if in.Limits.Batch == purge.NoBatch { // which would keep the store busy for long
+		in.Limits.Batch = 0
+	}
+	p.asked.push(in)
+	return p.next(m)
+}
+
+// purgeIDs takes in a request to purge some jobs.
+func (p *purger) purgeIDs(m *Manager, in PurgeIDs) error {
+	if err := owner(in.By); err != nil {
+		return err
+	}
+	plan, err := m.index.PlanIDs(m.now, in.IDs...)
+	switch {
+	case err != nil:
+		return err
+	case !in.Force || len(plan.Jobs) == 0:
+		m.answer(Answer{Tag: in.Tag, Count: len(plan.Jobs)})
+		return nil
+	case p.plan != nil:
+		return fmt.Errorf("%w: other jobs are being purged, ask again later", ErrLimit)
+	}
+	if err := p.carry(m, plan); err != nil {
+		return err
+	}
+	p.byID = &in
+	return nil
+}
+
+// callRemoved tells a hook that a job was purged.
+func (m *Manager) callRemoved(h *Hooks, rec purge.Record) {
+	m.callEvent(h, &Event{Job: View{m: m, rec: rec}, m: m, hook: h}, h.Removed)
+}

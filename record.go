@@ -1,0 +1,162 @@
+package joblife
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// A RecordKind says what a [Record] is. The zero RecordKind is invalid.
+type RecordKind uint8
+
+// The kinds of records.
+const (
+	RecordEvent        RecordKind = 1 + iota // a line of the job's eventlog, newline included
+	RecordJobspec                            // the jobspec as it was submitted, before the event submit
+	RecordR                                  // the allocation, before the event alloc
+	RecordHousekeeping                       // a line of the log of the job's housekeeping
+	RecordInactive                           // in snapshots: an inactive job, in the text of purge.Record
+	RecordTombstone                          // what remains of a job that is being purged, in that text
+	RecordUnlinked                           // the job is gone from the store; no Data
+	RecordWatermark                          // the greatest id, in the text of purge.AppendWatermark; Job is 0
+	RecordQueue                              // the state of a queue, a JSON object; Job is 0
+)
+
+// String returns the name in lower case; another value prints as RecordKind(n).
+func (k RecordKind) String() string {
+	names := [...]string{
+		"", "event", "jobspec", "R", "housekeeping", "inactive", "tombstone", "unlinked", "watermark", "queue",
+	}
+	if k == 0 || int(k) >= len(names) {
+		return "RecordKind(" + strconv.Itoa(int(k)) + ")"
+	}
+	return names[k]
+}
+
+// A Record is one thing to store. A store may keep all records in one log, in their
+// order, or those of each job in a place of its own: [Restore] needs the order of
+// records of one job and kind alone, and at least the first record of a job's
+// housekeeping before its event clean.
+type Record struct {
+	Time eventlog.Timestamp // of the Step that made it
+	Job  jobid.ID           // 0 for the instance
+	Kind RecordKind
+	Data []byte
+}
+
+// Clone returns a copy that lives longer than the Ready.
+func (r Record) Clone() Record {
+	r.Data = bytes.Clone(r.Data)
+	return r
+}
+
+// holdsJSON reports whether Data is JSON, and not a text of its own.
+func (k RecordKind) holdsJSON() bool {
+	switch k {
+	case RecordEvent, RecordJobspec, RecordR, RecordHousekeeping, RecordQueue:
+		return true
+	}
+	return false
+}
+
+// AppendText appends the record as a line that is an entry of RFC 18, so that a
+// logfile.Log takes it: the name is the kind, and the context has job and data. JSON
+// is written without white space. The error is one of package eventlog, or names
+// the value at fault; dst is returned as it was.
+func (r Record) AppendText(dst []byte) ([]byte, error) {
+	w := jsonobj.Write(nil, jsonscan.Limits{})
+	if r.Job != 0 {
+		w.Text("job", r.Job.String())
+	}
+	switch {
+	case r.Kind.holdsJSON():
+		w.Raw("data", r.Data)
+	case len(r.Data) > 0:
+		w.Text("data", string(r.Data))
+	}
+	context, err := w.End(nil)
+	if err != nil {
+		return dst, fmt.Errorf("joblife: record of %v: %w", r.Job, err)
+	}
+	return eventlog.AppendEntry(dst, eventlog.Entry{Timestamp: r.Time, Name: r.Kind.String(), Context: context})
+}
+
+// MarshalText is AppendText into a new slice.
+func (r Record) MarshalText() ([]byte, error) { return r.AppendText(nil) }
+
+// maxRecordLine is how long a line of a record may be: a jobspec of 16 MiB, or an R.
+const maxRecordLine = 64 << 20
+
+// ReadRecords yields the records of lines that AppendText has written. An error ends
+// it: of package eventlog, with its line, eventlog.ErrTorn for a last line that a
+// crash has cut short, or of what is in a record; the lines before are good.
+func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		d := eventlog.NewDecoder(r, eventlog.DecoderOptions{MaxLine: maxRecordLine})
+		for e, err := range d.All() {
+			var out Record
+			if err == nil {
+				if err = out.read(e); err != nil {
+					err = fmt.Errorf("joblife: line %d: %w", d.Line(), err)
+				}
+			}
+			if !yield(out, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// UnmarshalText reads a line that AppendText has written, with or without its
+// newline. It keeps no reference to the line. After an error r is unchanged.
+func (r *Record) UnmarshalText(line []byte) error {
+	e, err := eventlog.Parse(line)
+	if err != nil {
+		return err
+	}
+	return r.read(e)
+}
+
+// read makes a record of its line.
+func (r *Record) read(e eventlog.Entry) error {
+	out := Record{Time: e.Timestamp}
+	for out.Kind = RecordEvent; out.Kind <= RecordQueue && out.Kind.String() != e.Name; {
+		out.Kind++
+	}
+	if out.Kind > RecordQueue {
+		return fmt.Errorf("%w: a record of kind %s", ErrInvalid, guard.Quote(e.Name))
+	}
+	d := jsonobj.NewDoc(e.Context, jsonscan.Limits{})
+	o := d.Object()
+	for o.Next() {
+		switch string(o.Key()) {
+		case "job":
+			out.Job = jsonobj.Parse(o.Value(), jobid.Parse)
+		case "data":
+			if out.Kind.holdsJSON() {
+				out.Data = bytes.Clone(o.Value().Raw())
+			} else {
+				out.Data = []byte(o.Text())
+			}
+		}
+	}
+	if out.Kind != RecordUnlinked {
+		o.Require("data")
+	}
+	if err := d.Err(); err != nil {
+		return fmt.Errorf("joblife: %v record: %w", out.Kind, err)
+	}
+	if out.Kind == RecordEvent || out.Kind == RecordHousekeeping {
+		out.Data = append(out.Data, '\n')
+	}
+	*r = out
+	return nil
+}

@@ -1,0 +1,80 @@
+package joblife_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate/jobspec"
+)
+
+func TestARecordIsOneLineOfRFC18AndBack(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.submit(jobspec.Job{Nodes: 2})
+	s.step(joblife.StartQueue{Reason: "a \"test\"\n"})
+	seen := make(map[joblife.RecordKind]bool)
+	for _, r := range s.store {
+		line, err := r.MarshalText()
+		require.NoError(t, err)
+		var back joblife.Record
+		require.NoError(t, back.UnmarshalText(line), string(line))
+		require.Equal(t, r, back, string(line))
+		seen[r.Kind] = true
+	}
+	for r := range s.m.Snapshot() {
+		line, err := r.MarshalText()
+		require.NoError(t, err)
+		var back joblife.Record
+		require.NoError(t, back.UnmarshalText(line), string(line))
+		require.Equal(t, r, back, string(line))
+		seen[r.Kind] = true
+	}
+	require.Subset(t, seen, map[joblife.RecordKind]bool{
+		joblife.RecordEvent: true, joblife.RecordJobspec: true, joblife.RecordR: true,
+		joblife.RecordInactive: true, joblife.RecordWatermark: true, joblife.RecordQueue: true,
+	})
+	var text []byte
+	for _, r := range s.store {
+		var err error
+		text, err = r.AppendText(text)
+		require.NoError(t, err)
+	}
+	var read []joblife.Record
+	for r, err := range joblife.ReadRecords(bytes.NewReader(text)) {
+		require.NoError(t, err)
+		read = append(read, r)
+	}
+	require.Equal(t, s.store, read)
+	for _, err := range joblife.ReadRecords(bytes.NewReader(text[:len(text)-1])) {
+		if err != nil {
+			require.ErrorIs(t, err, eventlog.ErrTorn)
+		}
+	}
+
+	var r joblife.Record
+	for _, line := range []string{"", "x\n", `{"timestamp":1,"name":"submit"}`, `{"timestamp":1,"name":"event","context":{"job":7}}`} {
+		require.Error(t, r.UnmarshalText([]byte(line)), line)
+		require.Zero(t, r)
+	}
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add([]byte(`{"timestamp":1.5,"name":"event","context":{"job":"ƒ2","data":{"timestamp":1,"name":"submit"}}}`))
+	f.Add([]byte(`{"timestamp":1.5,"name":"watermark","context":{"data":"watermark 0017e9fb8df16c2e"}}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		var r joblife.Record
+		if r.UnmarshalText(line) != nil {
+			return
+		}
+		text, err := r.MarshalText()
+		require.NoError(t, err)
+		var back joblife.Record
+		require.NoError(t, back.UnmarshalText(text))
+		again, err := back.MarshalText()
+		require.NoError(t, err)
+		require.Equal(t, text, again)
+	})
+}

@@ -1,0 +1,404 @@
+package joblife_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// Faults that the harness found, one test each.
+
+func TestADependencyOfAJobThatWaitsNoLongerIsNoEvent(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	id := s.submit(jobspec.Job{Nodes: 9})
+	before := s.events(id)
+	s.step(joblife.DependencyRemove{ID: id, Description: "site"})
+	require.Equal(t, before, s.events(id))
+	require.ErrorIs(t, s.m.Step(s.now, joblife.DependencyAdd{ID: id, Description: "site"}), joblife.ErrInvalid)
+	v, _ := s.m.Job(id)
+	require.Empty(t, jobstate.Validate(v.Eventlog()))
+}
+
+// The dependent of one job by two schemes is refused by the first, and is no longer
+// waiting when the second is satisfied.
+func TestTheSecondDependencyOfAJobThatEnded(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+	s.hold["exec"] = true
+	first := s.submit(jobspec.Job{Nodes: 99})
+	deps := jobspec1{Slots: 1, Name: "x", Dependencies: []map[string]string{
+		{"scheme": "afternotok", "value": first.String()}, {"scheme": "afterany", "value": first.String()},
+	}}
+	s.last = nil
+	s.step(joblife.Submit{Tag: 1, Jobspec: deps.text(), Urgency: jobstate.UrgencyDefault})
+	id := s.last[0].Job
+	s.step(joblife.Raise{ID: first, Type: "cancel"})
+	require.Equal(t, "submit dependency-add dependency-add validate exception clean", s.events(id))
+}
+
+func TestAnUpdateCountsHoweverItComes(t *testing.T) {
+	s := newSite(t, joblife.Config{Queues: []string{"a", "b"}}, 8)
+	s.step(joblife.StartQueue{Queue: "b"})
+	id := s.submit(jobspec.Job{Nodes: 9, Queue: "a"})
+	requests := func() (list []string) {
+		for _, msg := range s.sched {
+			if r, ok := msg.(alloc.Request); ok {
+				list = append(list, string(r.Jobspec))
+			}
+		}
+		return list
+	}
+	require.Len(t, requests(), 1)
+	s.step(joblife.Post{ID: id, Name: jobstate.EventJobspecUpdate, Context: []byte(`{"attributes.system.duration":60}`)})
+	v, _ := s.m.Job(id)
+	require.Equal(t, time.Minute, v.Jobspec().Duration())
+	require.Len(t, requests(), 2)
+	require.Contains(t, requests()[1], `"duration":60`)
+	require.ErrorIs(t, s.m.Step(s.now, joblife.Post{ID: id, Name: jobstate.EventJobspecUpdate, Context: []byte(`{"attributes.system.queue":"c"}`)}), joblife.ErrRefused)
+
+	s.step(joblife.Update{ID: id, Updates: []jobstate.Update{{Path: "attributes.system.queue", Value: []byte(`"b"`)}}})
+	require.Len(t, requests(), 2, "its queue is stopped")
+	s.step(joblife.StartQueue{Queue: "b", Start: true})
+	require.Len(t, requests(), 3)
+}
+
+func TestAnExecutorMayRepeatWhatItSaid(t *testing.T) {
+	s := newSite(t, joblife.Config{Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}}}, 8)
+	s.hold["exec"], s.hold["action"] = true, true
+	id := s.submit(jobspec.Job{Nodes: 2})
+	for range 2 {
+		s.step(respond(id, exec.ResponseStart))
+		s.step(respond(id, exec.ResponseFinish))
+	}
+	for range 2 {
+		s.step(joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Ranks: idset.Of(0)})
+	}
+	for range 2 {
+		s.step(joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Final: true})
+	}
+	require.Equal(t, "submit validate depend priority alloc start finish epilog-start release release", s.events(id))
+}
+
+// A store that keeps the kinds of records apart has to read housekeeping first: what
+// still runs on the nodes of a job that is over is not forgotten in silence.
+func TestAJobWhoseHousekeepingComesTooLateIsQuarantined(t *testing.T) {
+	s := newSite(t, joblife.Config{Actions: perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}}}, 8)
+	s.hold["action"] = true
+	id := s.submit(jobspec.Job{Nodes: 2})
+	require.Contains(t, s.events(id), "clean")
+	var events, rest []joblife.Record
+	for _, r := range s.store {
+		if r.Kind == joblife.RecordHousekeeping {
+			rest = append(rest, r)
+		} else {
+			events = append(events, r)
+		}
+	}
+	_, rec, err := joblife.Restore(s.now, s.cfg, all(append(slices.Clone(events), rest...)))
+	require.NoError(t, err)
+	require.Len(t, rec.Quarantined, 1)
+	require.ErrorIs(t, rec.Quarantined[0].Err, joblife.ErrInvalid)
+	m, _, err := joblife.Restore(s.now, s.cfg, all(append(rest, events...)))
+	require.NoError(t, err)
+	require.Equal(t, 1, m.Stats().Housekeeping)
+}
+
+// The executor has released all ranks, and not finally. A new scheduler that takes no
+// partial allocations learns nothing of the job, and gets no fragment of it.
+func TestAJobThatHoldsNothingIsNotAnnounced(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.hold["exec"] = true
+	id := s.submit(jobspec.Job{Nodes: 2})
+	s.step(respond(id, exec.ResponseStart))
+	s.step(respond(id, exec.ResponseFinish))
+	s.step(joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Ranks: idset.Of(0, 1)})
+	require.Equal(t, []string{"free 0-1 final=false"}, s.log)
+	s.step(joblife.SchedHello{})
+	s.step(joblife.SchedReady{})
+	s.step(joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Final: true})
+	require.Equal(t, []string{"free 0-1 final=false"}, s.log)
+	require.Equal(t, 0, s.pool.Len())
+	v, _ := s.m.Job(id)
+	require.Equal(t, jobstate.StateInactive, v.State())
+}
+
+// A crash between the event alloc and the start of the prologs: a new executor is asked
+// only whether it has the job, and the prologs run when it does not.
+func TestACrashBeforeThePrologStartSkipsNoProlog(t *testing.T) {
+	s := newSite(t, joblife.Config{Actions: perilog.Config{Prologs: []perilog.ActionConfig{{PerRank: true}}}}, 8)
+	s.hold["action"], s.hold["exec"] = true, true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	i := slices.IndexFunc(s.store, func(r joblife.Record) bool { return strings.Contains(string(r.Data), "prolog-start") })
+	s.store, s.log = s.store[:i], nil
+	m, _, err := joblife.Restore(s.now, s.cfg, all(s.store))
+	require.NoError(t, err)
+	s.m = m
+	s.exec = nil
+	s.hello()
+	require.Equal(t, []bool{true}, s.starts(), "I11: Reattach")
+	require.Empty(t, s.log)
+	s.step(joblife.ExecRefused{ID: id})
+	require.Equal(t, []string{"launch prolog job-manager.prolog on 0"}, s.log)
+	s.step(joblife.Report{Job: id, Report: perilog.Report{
+		Action: perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}, Kind: perilog.ReportExited, Attempt: 1,
+	}})
+	require.Equal(t, []bool{true, false}, s.starts())
+}
+
+func TestTheIdOfAnInvalidJobIsNotGivenAgain(t *testing.T) {
+	later := joblife.Hooks{Validate: func(*joblife.Event) error { return joblife.ErrLater }}
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{later}}, 8)
+	id := s.submit(jobspec.Job{Nodes: 1})
+	require.NoError(t, s.m.Step(s.now, joblife.Validated{ID: id, Err: errors.New("bad")}))
+	again := joblife.Submit{ID: id, Jobspec: text(t, jobspec.Job{Nodes: 1})}
+	require.ErrorIs(t, s.m.Step(s.now, again), joblife.ErrInvalid, "I9: the store has it")
+	s.act()
+	require.ErrorIs(t, s.m.Step(s.now, again), joblife.ErrInvalid, "I9: the store has removed it")
+}
+
+func TestASnapshotKeepsTheTombstonesOfAPurgeThatGoesOn(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	id := s.submit(jobspec.Job{Nodes: 1})
+	require.NoError(t, s.m.Step(s.now, joblife.PurgeIDs{IDs: []jobid.ID{id}, Force: true}))
+	require.True(t, s.m.Ready(&s.rd))
+	require.NoError(t, s.m.Done(s.rd.Seq))
+	s.store = slices.Collect(s.m.Snapshot())
+	s.step(joblife.Unlinked{IDs: []jobid.ID{id}})
+	want := joblife.Describe(s.m)
+	require.Contains(t, want, "completed ran")
+	m, err := joblife.Load(s.now, s.cfg, all(s.store))
+	require.NoError(t, err)
+	require.Equal(t, want, joblife.Describe(m), "I5")
+}
+
+func TestAJobIsValidatedAgainAfterARestart(t *testing.T) {
+	refuse := joblife.ErrLater
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{{Validate: func(*joblife.Event) error { return refuse }}}}, 8)
+	id := s.submit(jobspec.Job{Nodes: 1})
+	require.Equal(t, "submit", s.events(id))
+	restart := func() {
+		m, _, err := joblife.Restore(s.now, s.cfg, all(s.store))
+		require.NoError(t, err)
+		s.m = m
+		s.hello()
+	}
+	restart()
+	require.Equal(t, "submit", s.events(id), "it is validated later")
+	refuse = errors.New("no")
+	restart()
+	require.Equal(t, "submit invalidate", s.events(id))
+}
+
+func TestAQueueThatComesBackIsNewAfterARestartToo(t *testing.T) {
+	s := newSite(t, joblife.Config{Queues: []string{"a", "b"}}, 8)
+	s.step(joblife.StartQueue{Queue: "b"})
+	without, with := s.cfg, s.cfg
+	without.Queues = []string{"a"}
+	s.step(joblife.Reload{Config: without})
+	s.step(joblife.Reload{Config: with})
+	m, err := joblife.Load(s.now, s.cfg, all(s.store))
+	require.NoError(t, err)
+	require.Equal(t, joblife.Describe(s.m), joblife.Describe(m), "I5")
+}
+
+func TestALostExecutorMayHaveRefusedAJobThatIsGone(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.hold["exec"] = true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	require.NoError(t, s.m.Step(s.now, joblife.ExecHello{}))
+	require.NoError(t, s.m.Step(s.now, joblife.ExecRefused{ID: id}))
+	require.NoError(t, s.m.Step(s.now, joblife.ExecLost{}))
+	s.act()
+	v, _ := s.m.Job(id)
+	require.Equal(t, jobstate.StateInactive, v.State())
+}
+
+func TestADependencyThatFailsWhileAJobIsValidated(t *testing.T) {
+	put := joblife.Hooks{Validate: func(e *joblife.Event) error {
+		if e.Job.Jobspec().Name() == "later" {
+			return joblife.ErrLater
+		}
+		return nil
+	}}
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{put, joblife.Dependencies()}}, 8)
+	first := s.submit(jobspec.Job{Nodes: 99})
+	s.last = nil
+	s.step(joblife.Submit{Tag: 1, Jobspec: jobspec1{Slots: 1, Name: "later", Dependencies: []map[string]string{
+		{"scheme": "afterok", "value": first.String()}, {"scheme": "afterany", "value": first.String()},
+	}}.text(), Urgency: jobstate.UrgencyDefault})
+	id := s.last[0].Job
+	s.step(joblife.Raise{ID: first, Type: "cancel"})
+	require.Equal(t, "submit dependency-add dependency-add", s.events(id))
+	s.step(joblife.Validated{ID: id})
+	require.Equal(t, "submit dependency-add dependency-add validate exception clean", s.events(id))
+}
+
+// depend submits a job with dependencies.
+func (s *site) depend(name string, deps ...map[string]string) (jobid.ID, error) {
+	s.last = nil
+	err := s.m.Step(s.now, joblife.Submit{
+		Tag: 1, Jobspec: jobspec1{Slots: 1, Name: name, Dependencies: deps}.text(), Urgency: jobstate.UrgencyDefault,
+	})
+	if err != nil {
+		return 0, err
+	}
+	s.act()
+	return s.last[0].Job, nil
+}
+
+func TestARefusedJobLeavesNoDependency(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+	s.hold["exec"] = true
+	singleton := map[string]string{"scheme": "singleton", "value": "x"}
+	first, err := s.depend("x")
+	require.NoError(t, err)
+	bogus := map[string]string{"scheme": "bogus", "value": "x"}
+	_, err = s.depend("x", singleton, map[string]string{"scheme": "afterany", "value": first.String()}, bogus)
+	require.ErrorIs(t, err, joblife.ErrRefused)
+	second, err := s.depend("x", singleton)
+	require.NoError(t, err)
+	require.Equal(t, "submit dependency-add validate", s.events(second))
+	s.step(respond(first, exec.ResponseStart))
+	s.step(respond(first, exec.ResponseFinish))
+	s.step(joblife.ExecResponse{ID: first, Type: exec.ResponseRelease, Final: true})
+	require.Contains(t, s.events(second), "alloc", "it does not wait for the refused job")
+	require.Equal(t, uint64(0), s.m.Stats().Faults)
+}
+
+func TestAJobWithANewNameIsNoLongerOfTheOldOne(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+	singleton := map[string]string{"scheme": "singleton", "value": "x"}
+	first := s.submit(jobspec.Job{Nodes: 99, Name: "x"})
+	second, err := s.depend("x", singleton)
+	require.NoError(t, err)
+	require.Equal(t, "submit dependency-add validate", s.events(second))
+	s.step(joblife.Update{ID: first, Updates: []jobstate.Update{{Path: "attributes.system.job.name", Value: []byte(`"y"`)}}})
+	require.Contains(t, s.events(second), "clean")
+	s.step(joblife.Raise{ID: first, Type: "cancel"})
+	third, err := s.depend("y", singleton)
+	require.NoError(t, err)
+	require.Contains(t, s.events(third), "clean")
+}
+
+func TestAnInvalidJobEndsWhatOthersWaitFor(t *testing.T) {
+	put := joblife.Hooks{Validate: func(e *joblife.Event) error {
+		if e.Job.Jobspec().Name() == "later" {
+			return joblife.ErrLater
+		}
+		return nil
+	}}
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{put, joblife.Dependencies()}}, 8)
+	first, err := s.depend("later")
+	require.NoError(t, err)
+	after, err := s.depend("x", map[string]string{"scheme": "afterany", "value": first.String()})
+	require.NoError(t, err)
+	s.step(joblife.Validated{ID: first, Err: errors.New("bad")})
+	require.Equal(t, "submit dependency-add validate exception clean", s.events(after))
+}
+
+// A crash between the end of a job and the event that releases the next of its name.
+func TestASingletonGoesOnAfterACrash(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+	singleton := map[string]string{"scheme": "singleton", "value": "x"}
+	s.hold["exec"] = true
+	first, err := s.depend("x")
+	require.NoError(t, err)
+	second, err := s.depend("x", singleton)
+	require.NoError(t, err)
+	third, err := s.depend("x", singleton)
+	require.NoError(t, err)
+	for _, in := range []joblife.Input{
+		respond(first, exec.ResponseStart), respond(first, exec.ResponseFinish),
+		joblife.ExecResponse{ID: first, Type: exec.ResponseRelease, Final: true},
+	} {
+		s.step(in)
+	}
+	require.Contains(t, s.events(second), "alloc")
+	i := slices.IndexFunc(s.store, func(r joblife.Record) bool { return strings.Contains(string(r.Data), "dependency-remove") })
+	s.store = s.store[:i]
+	s.cfg.Hooks = []joblife.Hooks{joblife.Dependencies()}
+	m, _, err := joblife.Restore(s.now, s.cfg, all(s.store))
+	require.NoError(t, err)
+	s.m = m
+	s.hello()
+	require.Contains(t, s.events(second), "alloc")
+	require.Equal(t, "submit dependency-add validate", s.events(third))
+}
+
+func TestTheWatermarkIsDurableBeforeAnInvalidJobIsGone(t *testing.T) {
+	later := joblife.Hooks{Validate: func(*joblife.Event) error { return joblife.ErrLater }}
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{later}}, 8)
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.step(joblife.Validated{ID: id, Err: errors.New("bad")})
+	s.store = slices.DeleteFunc(s.store, func(r joblife.Record) bool { return r.Job == id })
+	m, _, err := joblife.Restore(s.now, s.cfg, all(s.store))
+	require.NoError(t, err)
+	require.ErrorIs(t, m.Step(s.now, joblife.Submit{ID: id, Jobspec: text(t, jobspec.Job{Nodes: 1})}), joblife.ErrInvalid, "I9")
+}
+
+func TestTheWatermarkIsStoredBeforeAPurgeAfterARestart(t *testing.T) {
+	s := newSite(t, joblife.Config{TombstoneCount: jobstate.Some(0)}, 8)
+	id := s.submit(jobspec.Job{Nodes: 1})
+	m, _, err := joblife.Restore(s.now, s.cfg, all(s.store))
+	require.NoError(t, err)
+	s.m = m
+	s.step(joblife.PurgeIDs{IDs: []jobid.ID{id}, Force: true})
+	s.store = slices.DeleteFunc(s.store, func(r joblife.Record) bool { return r.Job == id })
+	m, err = joblife.Load(s.now, s.cfg, all(s.store))
+	require.NoError(t, err)
+	require.ErrorIs(t, m.Step(s.now, joblife.Submit{ID: id, Jobspec: text(t, jobspec.Job{Nodes: 1})}), joblife.ErrInvalid, "I9")
+}
+
+func TestABeginTimeOfAJobThatIsOverIsNoFault(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+	at := s.now.Add(time.Minute)
+	id, err := s.depend("x", map[string]string{"scheme": "begin-time", "value": fmt.Sprint(at.Unix())})
+	require.NoError(t, err)
+	s.step(joblife.Raise{ID: id, Type: "cancel"})
+	s.now = at.Add(time.Second)
+	s.step(joblife.Tick{})
+	require.Equal(t, uint64(0), s.m.Stats().Faults)
+}
+
+func TestASingletonDoesNotWaitForALaterJobAfterARestart(t *testing.T) {
+	hooks := func() []joblife.Hooks {
+		return []joblife.Hooks{{Validate: func(*joblife.Event) error { return joblife.ErrLater }}, joblife.Dependencies()}
+	}
+	s := newSite(t, joblife.Config{Hooks: hooks()}, 8)
+	first, err := s.depend("x", map[string]string{"scheme": "singleton", "value": "x"})
+	require.NoError(t, err)
+	_, err = s.depend("x")
+	require.NoError(t, err)
+	s.cfg.Hooks = hooks()
+	s.m, _, err = joblife.Restore(s.now, s.cfg, all(s.store))
+	require.NoError(t, err)
+	s.act()
+	require.Equal(t, "submit", s.events(first))
+}
+
+// One event makes a job invalid, and satisfies another of its dependencies.
+func TestADependencyOfAJobThatIsGoneIsNoFault(t *testing.T) {
+	put := joblife.Hooks{Validate: func(*joblife.Event) error { return joblife.ErrLater }}
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{put, joblife.Dependencies()}}, 8)
+	first, err := s.depend("x")
+	require.NoError(t, err)
+	id, err := s.depend("x", map[string]string{"scheme": "afterok", "value": first.String()}, map[string]string{"scheme": "singleton", "value": "x"})
+	require.NoError(t, err)
+	s.step(joblife.Validated{ID: first, Err: errors.New("bad")})
+	s.step(joblife.Validated{ID: id})
+	require.Contains(t, s.events(id), "validate exception clean")
+	require.Equal(t, uint64(0), s.m.Stats().Faults)
+}

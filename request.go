@@ -1,0 +1,421 @@
+package joblife
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
+)
+
+// active returns a job that by may change, durable or not: who asks for a change of a
+// job learns of it with what is logged.
+func (m *Manager) active(by Cred, id jobid.ID) (*job, error) {
+	j := m.jobs[id]
+	switch {
+	case j == nil || j.job().Closed():
+		if rec, ok := m.index.Ended(id); ok && m.sees(by, rec.UserID) {
+			return nil, fmt.Errorf("%w: %v", ErrInactive, id)
+		}
+		return nil, fmt.Errorf("%w: %v", ErrUnknown, id)
+	case !m.sees(by, j.job().UserID()):
+		return nil, fmt.Errorf("%w: %v", ErrUnknown, id)
+	case by.Guest && by.UserID != j.job().UserID():
+		return nil, fmt.Errorf("%w: %v is a job of another user", ErrDenied, id)
+	}
+	return j, nil
+}
+
+// sees reports whether by may know of a job of a user. This and active are the only
+// places that decide on it.
+func (m *Manager) sees(by Cred, user uint32) bool {
+	return !by.Guest || !m.cfg.Private || by.UserID == user
+}
+
+// owner refuses guests.
+func owner(by Cred) error {
+	if by.Guest {
+		return fmt.Errorf("%w: the instance's owner alone may ask for it", ErrDenied)
+	}
+	return nil
+}
+
+// change applies an event that is all of an input.
+func (m *Manager) change(by Cred, tag uint64, id jobid.ID, c jobstate.Context) error {
+	j, err := m.active(by, id)
+	if err != nil {
+		return err
+	}
+	return m.changeJob(j, tag, c)
+}
+
+func (m *Manager) changeJob(j *job, tag uint64, c jobstate.Context) error {
+	if err := m.apply(j, c); err != nil {
+		return err
+	}
+	m.answer(Answer{Tag: tag, Job: j.id})
+	return nil
+}
+
+func (m *Manager) dependencyAdd(in DependencyAdd) error {
+	j, err := m.active(Cred{}, in.ID)
+	switch {
+	case err != nil:
+		return err
+	case slices.Contains(j.job().Dependencies(), in.Description):
+		return nil
+	case !j.state.In(jobstate.StateNew | jobstate.StateDepend):
+		return fmt.Errorf("%w: %v does not wait for dependencies any more", ErrInvalid, in.ID)
+	}
+	return m.apply(j, &jobstate.DependencyAddContext{Description: in.Description})
+}
+
+func (m *Manager) dependencyRemove(in DependencyRemove) error {
+	j, err := m.active(Cred{}, in.ID)
+	if err != nil || !j.state.In(jobstate.StateNew|jobstate.StateDepend) || !slices.Contains(j.job().Dependencies(), in.Description) {
+		return err
+	}
+	return m.apply(j, &jobstate.DependencyRemoveContext{Description: in.Description})
+}
+
+// submit makes a job. The id of a job that is refused is free again.
+func (m *Manager) submit(in Submit) error {
+	if m.ids == nil {
+		return m.submitJob(in)
+	}
+	last := m.ids.Last()
+	err := m.submitJob(in)
+	if err != nil && m.ids.Last() != last {
+		ids, bad := jobid.NewGenerator(m.cfg.Generator, m.cfg.Epoch)
+		if bad != nil {
+			panic("joblife: a generator that was checked: " + bad.Error())
+		}
+		ids.After(last)
+		m.ids = ids
+	}
+	return err
+}
+
+func (m *Manager) submitJob(in Submit) error {
+	spec, err := jobspec.Parse(in.Jobspec)
+	if err != nil {
+		return err
+	}
+	if in.Urgency < 0 || in.Urgency > jobstate.UrgencyExpedite {
+		return fmt.Errorf("%w: urgency %d", ErrInvalid, in.Urgency)
+	}
+	if in.By.Guest && in.Urgency > jobstate.UrgencyDefault {
+		return fmt.Errorf("%w: a guest may ask for an urgency of at most %d", ErrDenied, jobstate.UrgencyDefault)
+	}
+	if n := len(m.jobs) + m.queue.Stats().Canceled; n >= m.cfg.maxActive() {
+		return fmt.Errorf("%w: %d jobs that are active, or whose canceled request has no response", ErrLimit, n)
+	}
+	if err := m.admits(spec.Queue()); err != nil {
+		return err
+	}
+	id, err := m.newID(in.ID)
+	if err != nil {
+		return err
+	}
+	if m.stopping {
+		return perilog.ErrStopped
+	}
+	nodes, err := perilog.NewJob(m.actions, perilog.Spec{ID: id, Owner: m.cfg.Owner, Scratch: &m.scratch})
+	if err != nil {
+		return err
+	}
+	j := &job{id: id, nodes: nodes, spec: spec, text: in.Jobspec}
+	c := jobstate.SubmitContext{
+		UserID: in.By.UserID, Urgency: uint8(in.Urgency), Flags: in.Flags, Version: jobstate.LogVersion,
+	}
+	e, err := jobstate.NewEntry(m.now, &c)
+	if err != nil {
+		return err
+	}
+	if _, err := nodes.Apply(m.now, e); err != nil {
+		return err
+	}
+	mark := m.posts.len()
+	m.staged = m.staged[:0]
+	err = m.validate(j)
+	if err == nil {
+		err = m.dependencies(j)
+	}
+	if err != nil {
+		m.posts.cut(mark)
+		m.staged = m.staged[:0]
+		return err
+	}
+	m.jobs[id] = j
+	if m.ids != nil {
+		m.ids.After(id)
+	}
+	m.index.RaiseWatermark(id)
+	nodes.Offline(m.offline)
+	m.record(Record{Job: id, Kind: RecordJobspec, Data: in.Jobspec})
+	m.fresh = append(m.fresh, j)
+	m.log(j)
+	m.touch(j)
+	m.answer(Answer{Tag: in.Tag, Job: id})
+	return nil
+}
+
+// newID returns the id of a job, which was never given before (I9).
+func (m *Manager) newID(id jobid.ID) (jobid.ID, error) {
+	if id == 0 {
+		if m.ids == nil {
+			return 0, fmt.Errorf("%w: a Submit without an ID needs Config.Epoch", ErrInvalid)
+		}
+		m.ids.After(m.index.Watermark())
+		return m.ids.Next(m.now.Time())
+	}
+	if id > math.MaxInt64 { // RFC 27's messages carry no greater one
+		return 0, fmt.Errorf("%w: id %v is too large", ErrInvalid, id)
+	}
+	if m.ids != nil && id.Time(m.cfg.Epoch).Sub(m.now.Time()) > time.Minute {
+		return 0, fmt.Errorf("%w: id %v is of a time to come", ErrInvalid, id)
+	}
+	_, ended := m.index.Ended(id)
+	ended = ended && !m.mutated(mutationIDTwice)
+	if m.jobs[id] != nil || ended || m.invalid[id] != nil || id <= m.floor {
+		return 0, fmt.Errorf("%w: id %v was given before", ErrInvalid, id)
+	}
+	return id, nil
+}
+
+// validate asks the hooks about a job that is to be submitted.
+func (m *Manager) validate(j *job) error {
+	for i := range m.cfg.Hooks {
+		h := &m.cfg.Hooks[i]
+		if h.Validate == nil {
+			continue
+		}
+		var err error
+		m.call(h, j, func(e *Event) { err = h.Validate(e) })
+		switch {
+		case err == ErrLater:
+			j.later = true
+		case err != nil:
+			return fmt.Errorf("%w: %w", ErrRefused, err)
+		}
+	}
+	return nil
+}
+
+func (m *Manager) validated(in Validated) error {
+	j, err := m.active(Cred{}, in.ID)
+	switch {
+	case err != nil:
+		return err
+	case !j.later:
+		return fmt.Errorf("%w: %v is not being validated", ErrInvalid, in.ID)
+	}
+	j.later = false
+	if in.Err == nil {
+		m.touch(j)
+		return nil
+	}
+	return m.applyEntry(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventInvalidate})
+}
+
+func (m *Manager) setUrgency(in Urgency) error {
+	j, err := m.active(in.By, in.ID)
+	if err != nil {
+		return err
+	}
+	old := j.job().Urgency()
+	switch {
+	case in.Urgency < 0 || in.Urgency > jobstate.UrgencyExpedite:
+		return fmt.Errorf("%w: urgency %d", ErrInvalid, in.Urgency)
+	case in.By.Guest && in.Urgency > max(jobstate.UrgencyDefault, old):
+		return fmt.Errorf("%w: a guest may ask for an urgency of at most %d", ErrDenied, max(jobstate.UrgencyDefault, old))
+	case !j.job().State().In(jobstate.StateNew | jobstate.StatePending):
+		return fmt.Errorf("%w: %v has its resources", ErrInvalid, in.ID)
+	}
+	if err := m.apply(j, &jobstate.UrgencyContext{UserID: in.By.UserID, Urgency: uint8(in.Urgency)}); err != nil {
+		return err
+	}
+	m.answer(Answer{Tag: in.Tag, Job: j.id, Old: old})
+	return nil
+}
+
+func (m *Manager) setPriority(in Priority) error {
+	j, err := m.active(Cred{}, in.ID)
+	if err != nil {
+		return err
+	}
+	j.computed, j.ranked = in.Priority, true
+	if p, ok := j.job().Priority(); ok && j.state == jobstate.StateSched {
+		if now := jobstate.PriorityOf(j.job().Urgency(), in.Priority); now != p {
+			return m.apply(j, &jobstate.PriorityContext{Priority: now})
+		}
+	}
+	m.touch(j)
+	return nil
+}
+
+func (m *Manager) update(in Update) error {
+	j, err := m.active(in.By, in.ID)
+	if err != nil {
+		return err
+	}
+	return m.changeJob(j, in.Tag, &jobstate.JobspecUpdateContext{Updates: in.Updates})
+}
+
+func (m *Manager) setExpiration(in SetExpiration) error {
+	if err := owner(in.By); err != nil {
+		return err
+	}
+	j, err := m.active(in.By, in.ID)
+	switch {
+	case err != nil:
+		return err
+	case j.state != jobstate.StateRun:
+		return fmt.Errorf("%w: %v is not in RUN", ErrInvalid, in.ID)
+	}
+	if err := m.changeJob(j, in.Tag, &jobstate.ResourceUpdateContext{Expiration: in.Expiration}); err != nil {
+		return err
+	}
+	m.expire(j, in.Expiration)
+	return nil
+}
+
+func (m *Manager) memo(in Memo) error {
+	j, err := m.active(in.By, in.ID)
+	if err != nil {
+		return err
+	}
+	c := &jobstate.MemoContext{Values: in.Values}
+	if !in.Volatile {
+		return m.changeJob(j, in.Tag, c)
+	}
+	e, err := jobstate.NewEntry(m.now, c)
+	if err != nil {
+		return err
+	}
+	m.volatile(j, jobstate.EventMemo, e.Context)
+	m.answer(Answer{Tag: in.Tag, Job: j.id})
+	return nil
+}
+
+func (m *Manager) raise(in Raise) error {
+	j, err := m.active(in.By, in.ID)
+	switch {
+	case err != nil:
+		return err
+	case in.Severity < 0 || in.Severity > jobstate.MaxSeverity:
+		return fmt.Errorf("%w: severity %d", ErrInvalid, in.Severity)
+	case in.Type == "":
+		return fmt.Errorf("%w: an exception without a type", ErrInvalid)
+	}
+	return m.changeJob(j, in.Tag, &jobstate.ExceptionContext{
+		Type: in.Type, Severity: uint8(in.Severity), Note: in.Note,
+		UserID: jobstate.Some(in.By.UserID), WaitStatus: in.WaitStatus,
+	})
+}
+
+func (m *Manager) post(in Post) error {
+	if err := owner(in.By); err != nil {
+		return err
+	}
+	j, err := m.active(in.By, in.ID)
+	if err != nil {
+		return err
+	}
+	if in.Name == jobstate.EventSubmit || in.Name == jobstate.EventAlloc || in.Name == jobstate.EventInvalidate {
+		return fmt.Errorf("%w: the event %s", ErrInvalid, guard.Quote(in.Name))
+	}
+	e := eventlog.Entry{Timestamp: m.now, Name: in.Name, Context: in.Context}
+	if err := m.applyEntry(j, e); err != nil {
+		return err
+	}
+	m.answer(Answer{Tag: in.Tag, Job: j.id})
+	return nil
+}
+
+func (m *Manager) report(in Report) error {
+	a := perilog.AnswerUnknown
+	if j := m.jobs[in.Job]; j != nil {
+		a = j.nodes.Report(m.now, in.Report)
+		if a == perilog.AnswerStale && m.mutated(mutationOldAttempt) {
+			in.Attempt++
+			a = j.nodes.Report(m.now, in.Report)
+		}
+		m.touch(j)
+	} else if _, ok := m.index.Ended(in.Job); ok {
+		a = perilog.AnswerEnded
+	}
+	m.answer(Answer{Tag: in.Tag, Job: in.Job, Report: a})
+	return nil
+}
+
+func (m *Manager) drained(ranks *idset.Set) error {
+	waiting := m.drains
+	m.drains = nil
+	for _, j := range waiting {
+		j.nodes.Drained(m.now, ranks)
+		m.touch(j)
+		if j.nodes.Draining() {
+			m.drains = append(m.drains, j)
+		}
+	}
+	return nil
+}
+
+func (m *Manager) setOffline(ranks *idset.Set) error {
+	m.offline = ranks
+	for _, j := range m.jobs {
+		j.nodes.Offline(ranks)
+	}
+	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
+		m.touch(j)
+	}
+	return nil
+}
+
+func (m *Manager) resolve(a Action, f func(*job) error) error {
+	j := m.jobs[a.Job]
+	if j == nil {
+		return fmt.Errorf("%w: %v", ErrUnknown, a.Job)
+	}
+	if err := f(j); err != nil {
+		return err
+	}
+	m.touch(j)
+	return nil
+}
+
+// reload replaces the configuration. Jobs that wait for resources will run by it.
+func (m *Manager) reload(cfg Config) error {
+	if err := m.configure(cfg); err != nil {
+		return err
+	}
+	for _, j := range m.sorted(jobstate.StateNew | jobstate.StatePending) {
+		if err := j.nodes.SetConfig(m.actions); err != nil {
+			panic("joblife: a configuration that was checked: " + err.Error())
+		}
+	}
+	m.block(true, func(j *job) bool { return !m.starts(j.spec.Queue()) })
+	m.block(false, func(j *job) bool { return m.starts(j.spec.Queue()) })
+	m.purger.again = true
+	return nil
+}
+
+func (m *Manager) shutdown(deadline eventlog.Timestamp) error {
+	if deadline != 0 && !guard.IsTime(deadline) {
+		return fmt.Errorf("%w: deadline %v", ErrInvalid, deadline)
+	}
+	m.stopping, m.stopAt = true, deadline
+	for _, j := range m.sorted(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive) {
+		j.nodes.Shutdown(m.now, deadline)
+	}
+	m.block(true, func(*job) bool { return true })
+	return nil
+}

@@ -1,0 +1,406 @@
+package joblife
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/rset"
+)
+
+// Recovered is what a restart leaves to the caller.
+type Recovered struct {
+	// Jobs are those that are not over, by id.
+	Jobs []jobid.ID
+	// Running are those of them that have started and that the executor has not
+	// released: its hello gets them again, with Reattach (SM-11).
+	Running []jobid.ID
+	// Unresolved are actions without an owner: see [perilog.Job.Unresolved].
+	Unresolved []Unresolved
+	// Quarantined are the jobs whose records cannot be read (SM-5). The Manager does
+	// not have them, and their ids do not come back. Their records are still there.
+	Quarantined []Quarantined
+}
+
+// An Unresolved is an action that does not end by itself.
+type Unresolved struct {
+	Job jobid.ID
+	perilog.Unresolved
+}
+
+// A Quarantined is a job that cannot be read.
+type Quarantined struct {
+	Job jobid.ID
+	Err error // with the line of the log, if it is at fault
+}
+
+// stored is what the records have of a job.
+type stored struct {
+	spec, r, log, keep []byte
+	rec                *purge.Record // it is inactive
+	tomb               *purge.Record
+	damaged            error // a record of it cannot be read
+	unlinked           bool
+}
+
+// Restore makes a Manager of the records of an earlier one: of all that were made
+// durable, or of a [Manager.Snapshot] and those after it. Now is a time that the
+// caller trusts. The first Ready has what follows at once: jobs in SCHED get the
+// event flux-restart (RFC 21), jobs whose submission was interrupted go on. Nothing
+// goes to a scheduler or an executor before it says hello.
+//
+// A job that cannot be read stops no other: see [Recovered.Quarantined]. The error is
+// one of New, or of the records: they cannot be read any further.
+func Restore(now time.Time, cfg Config, records iter.Seq2[Record, error]) (*Manager, Recovered, error) {
+	m, live, out, err := load(now, cfg, records)
+	if err != nil {
+		return nil, Recovered{}, err
+	}
+	m.resumeAll(live, &out)
+	m.run()
+	return m, out, nil
+}
+
+// load makes a Manager of records, which decides nothing yet. It returns the jobs of
+// which something is left to do.
+func load(now time.Time, cfg Config, records iter.Seq2[Record, error]) (m *Manager, live []*job, out Recovered, err error) {
+	if cfg.Volatile {
+		return nil, nil, out, fmt.Errorf("%w: a volatile Manager has no records", ErrInvalid)
+	}
+	if m, err = New(cfg); err != nil {
+		return nil, nil, out, err
+	}
+	if m.now = eventlog.FromTime(now); !guard.IsTime(m.now) {
+		return nil, nil, out, fmt.Errorf("%w: %v", ErrClock, now)
+	}
+	jobs := make(map[jobid.ID]*stored)
+	var watermark jobid.ID
+	for r, err := range records {
+		if err == nil {
+			err = m.read(jobs, &watermark, r)
+		}
+		if err != nil {
+			return nil, nil, out, err
+		}
+	}
+	live, err = m.restore(jobs, watermark, &out)
+	return m, live, out, err
+}
+
+// read takes in a record.
+func (m *Manager) read(jobs map[jobid.ID]*stored, watermark *jobid.ID, r Record) error {
+	switch r.Kind {
+	case RecordWatermark:
+		id, err := purge.ParseWatermark(r.Data)
+		*watermark = max(*watermark, id)
+		return err
+	case RecordQueue:
+		var q queueState
+		if err := json.Unmarshal(r.Data, &q); err != nil {
+			return fmt.Errorf("joblife: queue record: %w", err)
+		}
+		if have := m.queues[q.Name]; have != nil {
+			*have = queue{q.Enable, q.Start, q.DisableReason, q.StopReason}
+		}
+		return nil
+	}
+	s := jobs[r.Job]
+	if s == nil {
+		s = new(stored)
+		jobs[r.Job] = s
+	}
+	switch r.Kind {
+	case RecordEvent:
+		s.log = append(s.log, r.Data...)
+		if len(s.keep) == 0 && s.damaged == nil && bytes.Contains(r.Data, []byte(`"name":"`+jobstate.EventClean+`"`)) {
+			s.close(r.Job)
+		}
+	case RecordJobspec:
+		s.spec = bytes.Clone(r.Data)
+	case RecordR:
+		s.r = bytes.Clone(r.Data)
+	case RecordHousekeeping:
+		if s.keep = append(s.keep, r.Data...); s.rec != nil {
+			s.damaged = fmt.Errorf("%w: a record of housekeeping after the end of job %v: those of housekeeping come first", ErrInvalid, r.Job)
+		}
+	case RecordInactive, RecordTombstone:
+		rec := new(purge.Record)
+		if err := rec.UnmarshalText(r.Data); err != nil {
+			s.damaged = err
+		} else if r.Kind == RecordInactive {
+			s.rec = rec
+		} else {
+			s.tomb = rec
+		}
+	case RecordUnlinked:
+		*s = stored{tomb: s.tomb, unlinked: true}
+	default:
+		return fmt.Errorf("%w: record of kind %v", ErrInvalid, r.Kind)
+	}
+	return nil
+}
+
+// close makes of the log of a job that is over what the index needs.
+func (s *stored) close(id jobid.ID) {
+	job, err := jobstate.Replay(id, s.log)
+	if err != nil {
+		return // told when all is read
+	}
+	if rec, err := purge.RecordOf(job); err == nil {
+		*s = stored{rec: &rec, tomb: s.tomb}
+	}
+}
+
+// restore makes the jobs.
+func (m *Manager) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Recovered) ([]*job, error) {
+	ev := purge.Evidence{Now: m.now, Watermark: watermark}
+	ids := slices.Sorted(maps.Keys(jobs))
+	var live []*job
+	for _, id := range ids {
+		s := jobs[id]
+		switch {
+		case s.damaged != nil:
+			out.Quarantined = append(out.Quarantined, Quarantined{id, s.damaged})
+		case s.rec == nil && !s.unlinked:
+			j, rec, err := m.revive(id, s)
+			switch {
+			case err != nil:
+				out.Quarantined = append(out.Quarantined, Quarantined{id, err})
+			case j != nil:
+				live = append(live, j)
+			}
+			s.rec = rec
+		}
+		if s.rec != nil {
+			ev.Jobs = append(ev.Jobs, *s.rec)
+		} else if s.tomb != nil {
+			ev.Tombstones = append(ev.Tombstones, *s.tomb)
+		}
+	}
+	m.quarantined = len(out.Quarantined)
+	for _, j := range live {
+		if j.state != jobstate.StateInactive {
+			ev.Active = append(ev.Active, j.id)
+		}
+	}
+	index, err := purge.Recover(m.purgeConfig(), ev)
+	if err != nil {
+		return nil, fmt.Errorf("joblife: %w", err)
+	}
+	m.index = index
+	if n := len(ids); n > 0 { // of quarantined and invalid jobs too, and not as what is stored
+		index.RaiseWatermark(ids[n-1])
+	}
+	m.floor = index.Watermark()
+	if m.ids != nil {
+		m.ids.After(m.floor)
+	}
+	for _, j := range live {
+		m.jobs[j.id] = j
+		j.nodes.Offline(m.offline)
+	}
+	return live, nil
+}
+
+// resumeAll takes up the jobs again.
+func (m *Manager) resumeAll(live []*job, out *Recovered) {
+	for i := range m.cfg.Hooks {
+		if h := &m.cfg.Hooks[i]; h.Restored != nil {
+			for _, j := range live {
+				if j.state != jobstate.StateInactive {
+					m.call(h, j, h.Restored)
+				}
+			}
+		}
+	}
+	for _, j := range live {
+		m.resume(j, out)
+	}
+	m.purger.again = true
+}
+
+// revive folds the log of a job. It returns the job if there is something left to do
+// for it, and the record of one that is inactive.
+func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
+	j := &job{id: id, text: s.spec, log: s.log, saved: len(s.log), keep: s.keep, public: true}
+	if len(s.log) == 0 {
+		return nil, nil, nil // the submission was cut short: nobody knows of it
+	}
+	var err error
+	if j.spec, err = jobspec.Parse(s.spec); err != nil {
+		return nil, nil, fmt.Errorf("joblife: jobspec of %v: %w", id, err)
+	}
+	if s.r != nil {
+		if j.r, err = rset.Parse(s.r); err != nil {
+			return nil, nil, fmt.Errorf("joblife: R of %v: %w", id, err)
+		}
+	}
+	state, err := jobstate.Replay(id, s.log)
+	if err != nil {
+		return nil, nil, err
+	}
+	for u := range state.Updates() {
+		if j.spec, err = j.spec.Update(u.Path, u.Value); err != nil {
+			return nil, nil, fmt.Errorf("joblife: jobspec of %v: %w", id, err)
+		}
+	}
+	if !state.WasAllocated() {
+		j.r = nil // of an alloc that was not logged: somebody else may have the ranks (SM-10)
+	}
+	j.nodes, err = perilog.RecoverJob(m.now, m.actions, perilog.Spec{
+		ID: id, R: j.r, Owner: m.cfg.Owner, Scratch: &m.scratch,
+	}, s.log, s.keep)
+	if err != nil {
+		return nil, nil, err
+	}
+	if state.Closed() && state.State() != jobstate.StateInactive { // invalidated
+		m.unlinkInvalid(j, 0)
+		return nil, nil, nil
+	}
+	m.move(j, state.State())
+	if state.State() != jobstate.StateInactive {
+		return j, nil, nil
+	}
+	rec, err := purge.RecordOf(state)
+	if err != nil {
+		return nil, nil, err
+	}
+	if j.nodes.Done() {
+		m.move(j, 0)
+		return nil, &rec, nil
+	}
+	return j, &rec, nil
+}
+
+// resume takes up a job again.
+func (m *Manager) resume(j *job, out *Recovered) {
+	m.touch(j)
+	for _, u := range j.nodes.Unresolved() {
+		out.Unresolved = append(out.Unresolved, Unresolved{j.id, u})
+	}
+	s := j.job()
+	if s.State() == jobstate.StateInactive {
+		_, _ = m.index.Pin(j.id, purge.Pin{Kind: purge.PinHousekeeping}) // it was just added
+		return
+	}
+	if s.State() == jobstate.StateNew {
+		if err := m.validate(j); err != nil { // a hook had put that off, or the crash was faster
+			m.fault(nil, j.id, err)
+			m.must(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventInvalidate})
+			return
+		}
+	}
+	out.Jobs = append(out.Jobs, j.id)
+	switch s.State() {
+	case jobstate.StateNew, jobstate.StateDepend:
+		if err := m.dependencies(j); err != nil {
+			m.doom(j, Raise{ID: j.id, Type: "dependency", Note: err.Error()})
+		}
+	case jobstate.StateSched:
+		m.must(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventFluxRestart})
+	case jobstate.StateRun, jobstate.StateCleanup:
+		if !s.Released() && (s.Started() || j.nodes.Starting()) {
+			if j.start = startSent; !s.Started() && s.State() == jobstate.StateRun {
+				j.start = startAsk // until the job says that it may start
+			}
+		}
+		if s.Started() && !s.Released() {
+			out.Running = append(out.Running, j.id)
+		}
+	}
+}
+
+// Snapshot yields records of which, with those of the Readys that follow,
+// [Restore] makes what the Manager is now. Take it when no Ready is outstanding and
+// Ready has nothing. Inactive jobs come as one short record each: the store keeps
+// their logs. The Manager must not change meanwhile. A volatile Manager yields
+// nothing.
+func (m *Manager) Snapshot() iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		if m.cfg.Volatile {
+			return
+		}
+		give := func(r Record) bool {
+			r.Time = m.now
+			return yield(r)
+		}
+		for _, r := range m.common() {
+			if !give(r) {
+				return
+			}
+		}
+		for rec := range m.index.All() {
+			if j := m.jobs[rec.ID]; j == nil && !give(Record{Job: rec.ID, Kind: RecordInactive, Data: textOf(rec)}) {
+				return
+			}
+		}
+		jobs := m.sorted(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive)
+		for _, id := range slices.Sorted(maps.Keys(m.invalid)) {
+			jobs = append(jobs, m.invalid[id])
+		}
+		for _, j := range jobs {
+			for _, r := range j.snapshot() {
+				if !give(r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// common returns the records of a snapshot that are of no resident job.
+func (m *Manager) common() []Record {
+	list := []Record{{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, m.index.Watermark())}}
+	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
+		q := m.queues[name]
+		b, err := json.Marshal(queueState{name, q.enabled, q.started, q.disableReason, q.stopReason})
+		if err == nil {
+			list = append(list, Record{Kind: RecordQueue, Data: b})
+		}
+	}
+	if m.purger.plan != nil { // which are durable, and count when the jobs are gone
+		for _, t := range m.purger.plan.Tombstones {
+			list = append(list, Record{Job: t.ID, Kind: RecordTombstone, Data: textOf(t)})
+		}
+	}
+	for rec := range m.index.Tombstones() {
+		list = append(list, Record{Job: rec.ID, Kind: RecordTombstone, Data: textOf(rec)}, Record{Job: rec.ID, Kind: RecordUnlinked})
+	}
+	return list
+}
+
+func textOf(rec purge.Record) []byte {
+	b, err := rec.MarshalText()
+	if err != nil {
+		panic("joblife: a record that cannot be written: " + err.Error())
+	}
+	return b
+}
+
+// snapshot returns the records of a job.
+func (j *job) snapshot() []Record {
+	list := []Record{{Job: j.id, Kind: RecordJobspec, Data: j.text}}
+	if j.r != nil {
+		if b, err := j.r.MarshalJSON(); err == nil {
+			list = append(list, Record{Job: j.id, Kind: RecordR, Data: b})
+		}
+	}
+	for line := range bytes.Lines(j.keep) {
+		list = append(list, Record{Job: j.id, Kind: RecordHousekeeping, Data: line})
+	}
+	for line := range bytes.Lines(j.log) {
+		list = append(list, Record{Job: j.id, Kind: RecordEvent, Data: line})
+	}
+	return list
+}

@@ -1,0 +1,383 @@
+package joblife
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+const (
+	eventAnnotations  = "annotations"         // volatile: the scheduler annotates a job that waits
+	eventAllocRequest = "debug.alloc-request" // of a job with the flag debug
+	eventStartRequest = "debug.start-request"
+)
+
+// A queue is a named queue, or the anonymous one.
+type queue struct {
+	enabled, started          bool
+	disableReason, stopReason string
+}
+
+// admits returns why a queue takes no jobs.
+func (m *Manager) admits(name string) error {
+	q := m.queues[name]
+	switch {
+	case q == nil && name == "":
+		return fmt.Errorf("%w: the job names no queue", ErrRefused)
+	case q == nil:
+		return fmt.Errorf("%w: no queue %q", ErrRefused, name)
+	case !q.enabled:
+		return fmt.Errorf("%w: queue %q is disabled: %s", ErrRefused, name, q.disableReason)
+	}
+	return nil
+}
+
+// queueState is a queue as RecordQueue has it.
+type queueState struct {
+	Name          string `json:"name"`
+	Enable        bool   `json:"enable"`
+	Start         bool   `json:"start"`
+	DisableReason string `json:"disable_reason,omitempty"`
+	StopReason    string `json:"stop_reason,omitempty"`
+}
+
+func (m *Manager) recordQueue(name string, q *queue) {
+	b, err := json.Marshal(queueState{name, q.enabled, q.started, q.disableReason, q.stopReason})
+	if err != nil {
+		panic("joblife: a queue that cannot be written: " + err.Error())
+	}
+	m.record(Record{Kind: RecordQueue, Data: b})
+}
+
+func (m *Manager) enableQueue(in EnableQueue) error {
+	if err := owner(in.By); err != nil {
+		return err
+	}
+	q := m.queues[in.Queue]
+	if q == nil {
+		return fmt.Errorf("%w: no queue %q", ErrInvalid, in.Queue)
+	}
+	if q.enabled, q.disableReason = in.Enable, in.Reason; in.Enable {
+		q.disableReason = ""
+	}
+	m.recordQueue(in.Queue, q)
+	m.answer(Answer{Tag: in.Tag})
+	return nil
+}
+
+func (m *Manager) startQueue(in StartQueue) error {
+	if err := owner(in.By); err != nil {
+		return err
+	}
+	q := m.queues[in.Queue]
+	if q == nil {
+		return fmt.Errorf("%w: no queue %q", ErrInvalid, in.Queue)
+	}
+	if q.started, q.stopReason = in.Start, in.Reason; in.Start {
+		q.stopReason = ""
+	}
+	m.recordQueue(in.Queue, q)
+	m.answer(Answer{Tag: in.Tag})
+	m.block(!m.starts(in.Queue), func(j *job) bool { return j.spec.Queue() == in.Queue })
+	return nil
+}
+
+// starts reports whether a queue sends jobs to the scheduler.
+func (m *Manager) starts(name string) bool {
+	q := m.queues[name]
+	return !m.stopping && q != nil && q.started
+}
+
+// block stops jobs that wait for the scheduler, or starts them.
+func (m *Manager) block(stop bool, which func(*job) bool) {
+	var ids []jobid.ID
+	for _, j := range m.sorted(jobstate.StatePriority | jobstate.StateSched) {
+		if j.queued && which(j) {
+			ids = append(ids, j.id)
+		}
+	}
+	m.blockIDs(stop, ids...)
+}
+
+func (m *Manager) blockIDs(stop bool, ids ...jobid.ID) {
+	var err error
+	if stop {
+		m.sends, err = m.queue.Stop(m.sends[:0], ids...)
+	} else {
+		m.sends, err = m.queue.Start(m.sends[:0], ids...)
+	}
+	m.queueErr(err)
+	m.send()
+}
+
+// queueErr panics on an error of the queue that only a bug of this package brings.
+func (m *Manager) queueErr(err error) {
+	if err != nil {
+		panic("joblife: the queue and the jobs disagree: " + err.Error())
+	}
+}
+
+// enqueue has a job wait for resources with its priority.
+func (m *Manager) enqueue(j *job) {
+	s := j.job()
+	if s.State() != jobstate.StateSched {
+		return
+	}
+	p, _ := s.Priority()
+	var err error
+	if j.queued {
+		m.sends, err = m.queue.Prioritize(m.sends[:0], []alloc.Priority{{ID: j.id, Priority: p}})
+		m.queueErr(err)
+		m.send()
+		return
+	}
+	submit, _ := s.Entered(jobstate.StateNew)
+	info := alloc.JobInfo{ID: j.id, Priority: p, UserID: s.UserID(), Submit: submit}
+	if m.starts(j.spec.Queue()) {
+		m.sends, err = m.queue.Add(m.sends[:0], info)
+	} else {
+		err = m.queue.AddStopped(info)
+	}
+	if err != nil {
+		m.must(j, m.exception("alloc", "the job cannot wait for resources: "+err.Error()))
+		return
+	}
+	j.queued = true
+	m.send()
+}
+
+// renew has the scheduler forget a request whose jobspec has changed.
+func (m *Manager) renew(j *job) {
+	if !j.queued {
+		return
+	}
+	m.blockIDs(true, j.id)
+	if m.starts(j.spec.Queue()) {
+		m.blockIDs(false, j.id)
+	}
+}
+
+// dequeue takes a job out of the queue, and its request back.
+func (m *Manager) dequeue(j *job) {
+	if !j.queued {
+		return
+	}
+	var err error
+	j.queued, j.notes = false, nil
+	m.sends, err = m.queue.Cancel(m.sends[:0], j.id)
+	m.queueErr(err)
+	m.send()
+}
+
+// send hands out what the queue wants sent.
+func (m *Manager) send() {
+	for _, s := range m.sends {
+		switch s.Kind {
+		case alloc.SendAlloc:
+			j := m.jobs[s.Job.ID]
+			m.out.Sched = append(m.out.Sched, alloc.Request{JobInfo: s.Job, Jobspec: j.request()})
+			m.debug(j, eventAllocRequest)
+		case alloc.SendCancel:
+			m.out.Sched = append(m.out.Sched, alloc.Cancel{ID: s.Job.ID})
+		case alloc.SendPrioritize:
+			m.out.Sched = append(m.out.Sched, alloc.Prioritize{Jobs: s.Jobs})
+		case alloc.SendFree:
+			if m.mutated(mutationKeptAlloc) {
+				continue
+			}
+			m.out.Sched = append(m.out.Sched, alloc.Free{ID: s.Job.ID, R: s.R, Final: true})
+		}
+	}
+	m.sends = m.sends[:0]
+}
+
+// request returns the jobspec for a request.
+func (j *job) request() []byte {
+	if j.spec.Original() == j.spec {
+		return j.text
+	}
+	b, _ := j.spec.MarshalJSON() // which never fails
+	return b
+}
+
+// debug logs an event of a job that has the flag debug.
+func (m *Manager) debug(j *job, name string) {
+	if j.job().HasFlag("debug") {
+		m.posts.push(post{in: Post{ID: j.id, Name: name}, job: j.id})
+	}
+}
+
+// exception returns a fatal exception that the Manager raises.
+func (m *Manager) exception(kind, note string) eventlog.Entry {
+	e, err := jobstate.NewEntry(m.now, &jobstate.ExceptionContext{
+		Type: kind, Note: note, UserID: jobstate.Some(m.cfg.Owner),
+	})
+	if err != nil {
+		panic("joblife: an exception that cannot be written: " + err.Error())
+	}
+	return e
+}
+
+// schedHello begins a session: what the scheduler is to know comes with Ready.Hello.
+func (m *Manager) schedHello(h alloc.Hello) error {
+	m.forget(m.queue.Hello(nil))
+	a := alloc.Announce(m.holders(), h.PartialOK)
+	m.out.Hello, m.out.Sched = &a, m.out.Sched[:0] // for the one before
+	m.freed = nil
+	for _, e := range a.Failed {
+		m.fault(nil, e.ID, e.Err)
+	}
+	return nil
+}
+
+// holders returns the jobs that hold ranks, by id. Of others, of which only the end is
+// missing, a new scheduler has nothing to know, now and later.
+func (m *Manager) holders() []alloc.Holder {
+	var list []alloc.Holder
+	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
+		if j.r == nil {
+			continue
+		}
+		free := j.nodes.Freed()
+		known := j.job().HasResources() || j.state == jobstate.StateInactive // or else it was revoked
+		if j.hidden = !known || free.ContainsAll(j.r.Ranks()); j.hidden {
+			continue
+		}
+		p, _ := j.job().Priority()
+		submit, _ := j.job().Entered(jobstate.StateNew)
+		h := alloc.Holder{
+			JobInfo: alloc.JobInfo{ID: j.id, Priority: p, UserID: j.job().UserID(), Submit: submit},
+			R:       j.r, Bypass: j.job().HasFlag("alloc-bypass"),
+		}
+		if !free.IsEmpty() {
+			h.Free = free
+		}
+		list = append(list, h)
+	}
+	return list
+}
+
+func (m *Manager) schedReady(r alloc.Ready) error {
+	sends, response, err := m.queue.Ready(m.sends[:0], r)
+	if err != nil {
+		return err
+	}
+	m.out.Sched = append(m.out.Sched, response)
+	for _, f := range m.freed {
+		m.out.Sched = append(m.out.Sched, f)
+	}
+	m.freed = nil
+	m.sends = sends
+	m.send()
+	return nil
+}
+
+// schedLost ends the session.
+func (m *Manager) schedLost() {
+	m.forget(m.queue.Lost(nil))
+	m.freed, m.out.Hello, m.out.Sched = nil, nil, m.out.Sched[:0]
+}
+
+// forget drops the annotations of jobs whose requests are void.
+func (m *Manager) forget(ids []jobid.ID) {
+	for _, id := range ids {
+		m.annotate(m.jobs[id], nil)
+	}
+}
+
+// annotate sets the volatile annotations of a job.
+func (m *Manager) annotate(j *job, notes []byte) {
+	if notes == nil && j.notes == nil {
+		return
+	}
+	j.notes = notes
+	if notes == nil {
+		notes = []byte("null")
+	}
+	m.volatile(j, eventAnnotations, slices.Concat([]byte(`{"annotations":`), notes, []byte("}")))
+}
+
+// free gives a fragment back to the scheduler. Between hello and ready it waits; a
+// scheduler that says hello later learns of it then.
+func (m *Manager) free(f alloc.Free) {
+	switch m.queue.Phase() {
+	case alloc.PhaseOnline:
+		m.out.Sched = append(m.out.Sched, f)
+	case alloc.PhaseGreeting:
+		m.freed = append(m.freed, f)
+	}
+}
+
+// schedResponse takes in the scheduler's response to a request.
+func (m *Manager) schedResponse(r alloc.Response) error {
+	sends, outcome, err := m.queue.Response(m.sends[:0], r)
+	if err != nil {
+		return err
+	}
+	m.sends = sends
+	m.send()
+	j := m.jobs[r.ID]
+	switch outcome {
+	case alloc.OutcomeAllocated:
+		m.allocated(j, r)
+	case alloc.OutcomeAnnotated:
+		m.annotate(j, r.Annotations)
+	case alloc.OutcomeDenied:
+		j.queued, j.notes = false, nil
+		m.must(j, m.exception("alloc", r.Note))
+	case alloc.OutcomeRequeued:
+		m.annotate(j, nil)
+	}
+	return nil
+}
+
+// allocated gives a job its resources. One that waits for a priority again does not
+// take them.
+func (m *Manager) allocated(j *job, r alloc.Response) {
+	j.queued, j.notes = false, nil
+	back := func() { m.free(alloc.Free{ID: j.id, R: r.R, Final: true}) }
+	if j.job().State() != jobstate.StateSched {
+		back()
+		return
+	}
+	own := r.R.WithoutLocal()
+	c := &jobstate.AllocContext{Annotations: r.Annotations}
+	e, err := jobstate.NewEntry(m.now, c)
+	if err == nil {
+		err = j.nodes.SetR(own)
+	}
+	if err != nil {
+		back()
+		m.must(j, m.exception("alloc", err.Error()))
+		return
+	}
+	j.r = own
+	m.recordR(j, own)
+	j.nodes.Offline(m.offline)
+	m.must(j, e)
+}
+
+func (m *Manager) recordR(j *job, r *rset.R) {
+	if m.cfg.Volatile {
+		return
+	}
+	b, err := r.MarshalJSON()
+	if err != nil {
+		panic("joblife: an R that cannot be written: " + err.Error())
+	}
+	m.record(Record{Job: j.id, Kind: RecordR, Data: b})
+}
+
+// expire tells scheduler and executor when the resources of a job expire.
+func (m *Manager) expire(j *job, at eventlog.Timestamp) {
+	if m.queue.Phase() == alloc.PhaseOnline {
+		m.out.Sched = append(m.out.Sched, alloc.Expiration{ID: j.id, Expiration: at})
+	}
+	m.expireExec(j, at)
+}
