@@ -10,7 +10,7 @@ SHELL       := /bin/bash
 PACKAGES := ./... ./examples/...
 
 # What `check` runs, in this order; it stops at the first that fails.
-CHECKS := fmt vet staticcheck tidy corpus deep attack race test-386 cross-linux-s390x fuzz examples
+CHECKS := fmt vet staticcheck tidy corpus deep attack mutations race test-386 cross-linux-s390x fuzz examples
 
 # A tool, not a dependency: it is in no go.mod.
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -78,6 +78,11 @@ deep:
 .PHONY: attack
 attack:
 	@$(MAKE) --no-print-directory soak SOAK=60s
+
+# Deliberate faults, each of which the harness has to find.
+.PHONY: mutations
+mutations:
+	go test -tags joblife_mutations -run TestMutations -count=1 .
 
 # Random histories for SOAK each. JOBLIFE_SEED repeats one that failed.
 .PHONY: soak

@@ -1,0 +1,344 @@
+package joblife_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/joblifetest"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/purge"
+)
+
+// reported is a report that has no answer yet.
+type reported struct {
+	process joblifetest.Process
+	old     bool
+}
+
+// move does one thing at random.
+func (p *play) move() {
+	switch x := p.n(100); {
+	case x < 5:
+		p.now = p.now.Add(time.Duration(p.n(4)) * time.Second)
+		_ = p.step(joblife.Tick{})
+	case x < 30:
+		p.sched.work()
+	case x < 52:
+		p.exec.work()
+	case x < 66:
+		p.nodesWork()
+	case x < 68:
+		p.confirm()
+	case x < 69:
+		p.setOffline()
+	case x < 71:
+		p.operate()
+	case x < 81:
+		p.submit()
+	case x < 93:
+		p.user()
+	case x < 96:
+		p.administer()
+	case x < 98:
+		p.store1()
+	case x < 99:
+		if p.p(0.3) {
+			p.drained = idset.Intersect(p.drained, p.someRanks(0.5)) // nodes return to service
+			p.sched.ups()
+		}
+	default:
+		if p.p(0.7) {
+			p.crash("between steps")
+		} else if p.p(0.1) && p.step(joblife.Shutdown{}) == nil {
+			p.stops = true
+		}
+	}
+}
+
+func (p *play) newTag(asked any) uint64 {
+	p.tag++
+	p.tags[p.tag] = asked
+	return p.tag
+}
+
+// ask passes an input that has a tag, and forgets the tag if it is refused.
+func (p *play) ask(tag uint64, in joblife.Input) error {
+	err := p.step(in)
+	if err != nil {
+		delete(p.tags, tag)
+	}
+	return err
+}
+
+// by is somebody.
+func (p *play) by() joblife.Cred {
+	if p.p(0.3) {
+		return joblife.Cred{UserID: 100 + uint32(p.n(2)), Guest: true}
+	}
+	return joblife.Cred{}
+}
+
+// someJob returns a job, or an id that is no job.
+func (p *play) someJob() jobid.ID {
+	ids := make([]jobid.ID, 0, len(p.known))
+	for id := range p.known {
+		ids = append(ids, id)
+	}
+	if len(ids) == 0 || p.p(0.03) {
+		return 12345
+	}
+	slices.Sort(ids)
+	return ids[len(ids)-1-p.n(min(len(ids), 12))]
+}
+
+// submit submits a job.
+func (p *play) submit() {
+	j := jobspec1{Nodes: p.n(4), Slots: 1 + p.n(2), Name: []string{"a", "b", "later", "never", "ranked"}[p.n(5)]}
+	if j.Nodes > 0 {
+		j.Exclusive = p.p(0.3)
+	}
+	if n := len(p.cfg.Queues); n > 0 && !p.p(0.03) {
+		j.Queue = p.cfg.Queues[p.n(n)]
+	}
+	for p.p(0.15) {
+		schemes := []string{"afterany", "afterok", "afternotok", "after", "afterstart", "afterexcept", "singleton", "begin-time", "bogus"}
+		d := map[string]string{"scheme": schemes[p.n(len(schemes))], "value": p.someJob().String()}
+		if d["scheme"] == "begin-time" {
+			d["value"] = fmt.Sprint(p.now.Unix() + int64(p.n(20)))
+		}
+		j.Dependencies = append(j.Dependencies, d)
+	}
+	in := joblife.Submit{By: p.by(), Jobspec: j.text(), Urgency: jobstate.UrgencyDefault}
+	if p.p(0.1) {
+		in.Urgency = p.n(32)
+	}
+	if p.p(0.1) {
+		in.Flags = jobstate.Flags(p.n(8))
+	}
+	if p.p(0.1) {
+		in.ID = p.someJob() + jobid.ID(p.n(3))
+	}
+	in.Tag = p.newTag(in)
+	if p.ask(in.Tag, in) == nil && in.ID != 0 && p.known[in.ID] {
+		p.fail("I9: the id %v is given again", in.ID)
+	}
+}
+
+// user lets a user do something.
+func (p *play) user() {
+	id, by := p.someJob(), p.by()
+	tag := p.newTag("user")
+	switch p.n(12) {
+	case 0:
+		_ = p.ask(tag, joblife.Urgency{Tag: tag, By: by, ID: id, Urgency: []int{0, 16, 31, 8, 33}[p.n(5)]})
+	case 1:
+		_ = p.ask(tag, joblife.Memo{Tag: tag, By: by, ID: id, Values: json.RawMessage(`{"a":1,"name":"clean"}`), Volatile: p.p(0.3)})
+	case 2:
+		p.update(tag, by, id)
+	case 3:
+		_ = p.ask(tag, joblife.Raise{Tag: tag, By: by, ID: id, Type: "cancel"})
+	case 4:
+		_ = p.ask(tag, joblife.Raise{Tag: tag, By: by, ID: id, Type: "test", Severity: p.n(9), Note: "n"})
+	case 5, 6:
+		in := joblife.Wait{Tag: tag, By: by, ID: id}
+		if in.States = jobstate.State(1 << p.n(8)); p.p(0.5) {
+			in.States, in.Event = 0, []string{"start", "clean", "alloc", "free", "nonsense"}[p.n(5)]
+		}
+		_ = p.ask(tag, in)
+	case 7:
+		_ = p.ask(tag, joblife.SetExpiration{Tag: tag, ID: id, Expiration: 1.7e9})
+	case 8:
+		_ = p.ask(tag, joblife.SetFlags{Tag: tag, ID: id, Flags: []string{"debug"}})
+	case 9:
+		delete(p.tags, tag)
+		_ = p.step(joblife.Priority{ID: id, Priority: uint32(p.n(100))})
+	case 10:
+		delete(p.tags, tag)
+		in := joblife.Validated{ID: id}
+		if p.p(0.4) {
+			in.Err = fmt.Errorf("bad")
+		}
+		_ = p.step(in)
+	default:
+		delete(p.tags, tag)
+		if p.p(0.5) {
+			_ = p.step(joblife.DependencyAdd{ID: id, Description: "site"})
+		} else {
+			_ = p.step(joblife.DependencyRemove{ID: id, Description: "site"})
+		}
+	}
+}
+
+// update updates a jobspec, by a request or by an event.
+func (p *play) update(tag uint64, by joblife.Cred, id jobid.ID) {
+	path, value := "attributes.system.duration", json.RawMessage(fmt.Sprint(p.n(100)))
+	if p.p(0.3) {
+		path, value = "attributes.system.job.name", json.RawMessage(`"b"`)
+	} else if p.p(0.3) {
+		path, value = "attributes.system.queue", json.RawMessage(`"b"`)
+	}
+	if !by.Guest && p.p(0.3) {
+		_ = p.ask(tag, joblife.Post{Tag: tag, ID: id, Name: jobstate.EventJobspecUpdate, Context: json.RawMessage(fmt.Sprintf(`{%q:%s}`, path, value))})
+		return
+	}
+	_ = p.ask(tag, joblife.Update{Tag: tag, By: by, ID: id, Updates: []jobstate.Update{{Path: path, Value: value}}})
+}
+
+// administer does what an owner does.
+func (p *play) administer() {
+	queue := []string{"", "a", "b"}[p.n(3)]
+	tag := p.newTag("admin")
+	switch p.n(8) {
+	case 0:
+		delete(p.tags, tag)
+		_ = p.step(joblife.StartQueue{Queue: queue, Start: p.p(0.6), Reason: "r"})
+	case 1:
+		delete(p.tags, tag)
+		_ = p.step(joblife.EnableQueue{Queue: queue, Enable: p.p(0.8), Reason: "r"})
+	case 2:
+		delete(p.tags, tag)
+		p.reload()
+	case 3:
+		_ = p.ask(tag, joblife.Purge{Tag: tag, By: p.by(), Limits: purge.Limits{MaxCount: jobstate.Some(p.n(5)), Batch: p.n(3)}, Force: p.p(0.7)})
+	case 4:
+		_ = p.ask(tag, joblife.PurgeIDs{Tag: tag, By: p.by(), IDs: []jobid.ID{p.someJob(), p.someJob()}[:1+p.n(2)], Force: p.p(0.8)})
+	case 5:
+		_ = p.ask(tag, joblife.WaitEmpty{Tag: tag, States: []jobstate.State{jobstate.StateActive, jobstate.StateRun}[p.n(2)]})
+	case 6:
+		delete(p.tags, tag)
+		if tag = p.tag - uint64(p.n(5)); p.tags[tag] == "user" {
+			return // it may be any request
+		}
+		_ = p.step(joblife.WaitCancel{Tag: p.tag + 1})
+	default:
+		// An owner who posts what is not true is not the Manager's fault.
+		in := joblife.Post{Tag: tag, ID: p.someJob(), Name: []string{"flux-restart", "something-new"}[p.n(2)]}
+		if p.p(0.1) {
+			in.Context = json.RawMessage(`{"x":1}`)
+		}
+		_ = p.ask(tag, in)
+	}
+}
+
+// reload replaces the configuration.
+func (p *play) reload() {
+	cfg := p.configure()
+	cfg.Hooks, cfg.Epoch, cfg.TombstoneCount, cfg.MaxActive = p.cfg.Hooks, p.cfg.Epoch, p.cfg.TombstoneCount, p.cfg.MaxActive
+	cfg.Owner = p.cfg.Owner
+	if p.step(joblife.Reload{Config: cfg}) == nil {
+		p.cfg, p.mixed, p.reloaded = cfg, true, true
+		p.w.Configure(cfg.Actions)
+	}
+}
+
+func (p *play) setOffline() {
+	p.offline = p.someRanks(0.15)
+	if p.step(joblife.Offline{Ranks: p.offline.Clone()}) == nil {
+		p.sched.ups()
+	}
+}
+
+// nodesWork lets processes end, and helpers report.
+func (p *play) nodesWork() {
+	for _, q := range p.w.Processes() {
+		if q.Running && (p.honest || p.p(0.4)) {
+			status := int32(0)
+			switch {
+			case q.Signal:
+				status = 15
+			case p.rare(0.06):
+				status = 256
+			}
+			p.say("%v of %v ends on rank %d with %d", q.Action, q.Job, q.Rank, status)
+			p.w.Exit(q, status)
+			q.Running, q.Status = false, status
+		}
+		if p.reports[launchedOf(q)] || !p.honest && !p.p(0.5) {
+			continue
+		}
+		p.report(q)
+	}
+}
+
+// launched names a process.
+type launched struct {
+	job     jobid.ID
+	action  perilog.Key
+	attempt uint32
+	rank    uint32
+}
+
+func launchedOf(q joblifetest.Process) launched { return launched{q.Job, q.Action, q.Attempt, q.Rank} }
+
+// report reports about a process, perhaps wrongly.
+func (p *play) report(q joblifetest.Process) {
+	in := joblife.Report{Job: q.Job, Report: perilog.Report{Action: q.Action, Kind: perilog.ReportExited, Attempt: q.Attempt, Rank: q.Rank, Status: q.Status}}
+	asked := reported{process: q}
+	switch {
+	case p.rare(0.05) && q.Attempt > 1:
+		in.Attempt--
+		asked.old = true
+	case q.Running && p.rare(0.1) && len(q.Serves) > 1:
+		in.Kind = perilog.ReportOutput
+		in.Line = fmt.Appendf(nil, `perilog-control: {"version":1,"released":"%d"}`, q.Serves[0])
+		p.w.Released(q, idset.Of(q.Serves[0]))
+	case q.Running:
+		in.Kind, in.Status = perilog.ReportStarted, 0
+	}
+	if in.Kind != perilog.ReportExited {
+		_ = p.step(in)
+		return
+	}
+	in.Tag = p.newTag(asked)
+	_ = p.ask(in.Tag, in)
+	if p.rare(0.1) {
+		in.Tag = 0
+		_ = p.step(in)
+	}
+}
+
+// operate lets an operator resolve what does not end by itself, who looks at the
+// node first.
+func (p *play) operate() {
+	list := slices.Collect(p.m.Unresolved())
+	for _, u := range list {
+		if !p.honest && !p.p(0.5) {
+			continue
+		}
+		for rank := range u.Ranks.All() {
+			p.resolve(u, rank)
+		}
+	}
+}
+
+// resolve resolves an action on a rank.
+func (p *play) resolve(u joblife.Unresolved, rank uint32) {
+	a := joblife.Action{Job: u.Job, Key: u.Action, Ranks: idset.Of(rank)}
+	if u.Reason == perilog.ReasonStart {
+		return
+	}
+	for _, q := range p.w.Processes() {
+		if q.Job == u.Job && q.Action == u.Action && q.Running && (q.Rank == rank || slices.Contains(q.Serves, rank)) {
+			if u.Reason == perilog.ReasonLost && q.Rank == rank {
+				_ = p.step(joblife.Reattach{Action: a})
+			}
+			return
+		}
+	}
+	if p.n(2) == 0 && p.step(joblife.Rerun{Action: a}) == nil {
+		return
+	}
+	if p.step(joblife.ForceFinish{Action: a, Status: 1, Who: "root"}) != nil {
+		a.Ranks = nil // a single command runs on its leader, which may be no rank of the job
+		if p.step(joblife.ForceFinish{Action: a, Status: 1, Who: "root"}) != nil {
+			return
+		}
+	}
+	p.w.Excuse(u.Job, nil)
+}

@@ -1,0 +1,572 @@
+package joblife_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/joblifetest"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
+)
+
+// violation is what a judge says.
+type violation string
+
+func stack() string { return string(debug.Stack()) }
+
+// How large the world is.
+const nodes, cores = 5, 2
+
+// play is one run: an embedder, and all that is around it.
+type play struct {
+	*tape
+	failed  string
+	trace   []string
+	steps   int
+	crashes int
+	hash    hash.Hash64
+
+	cfg      joblife.Config
+	m        *joblife.Manager
+	w        *joblifetest.World
+	now      time.Time
+	store    []joblife.Record // durable
+	logs     map[jobid.ID][]byte
+	rd       joblife.Ready
+	void     struct{ sched, exec bool } // of the Ready that is outstanding
+	busy     bool                       // a Ready is outstanding
+	stops    bool                       // a shutdown goes on
+	reloaded bool
+	mixed    bool // some jobs run by another configuration
+
+	sched *scheduler
+	exec  *executor
+
+	inbox   []joblife.Input // of the store
+	known   map[jobid.ID]bool
+	tags    map[uint64]any // what was asked and has no answer
+	tag     uint64
+	reports map[launched]bool // those that need no more reports
+	toDrain *idset.Set
+	drained *idset.Set
+	offline *idset.Set
+	honest  bool
+	tired   bool // at the end: jobs that wait are canceled
+}
+
+func newPlay(t *tape) *play {
+	p := &play{
+		tape: t, hash: fnv.New64a(), now: time.Unix(1_600_000_000, 0), logs: make(map[jobid.ID][]byte),
+		known: make(map[jobid.ID]bool), tags: make(map[uint64]any), reports: make(map[launched]bool),
+		toDrain: new(idset.Set), drained: new(idset.Set), offline: new(idset.Set),
+	}
+	p.sched, p.exec = &scheduler{p: p}, &executor{p: p, jobs: make(map[jobid.ID]*running)}
+	return p
+}
+
+func (p *play) say(format string, args ...any) {
+	p.trace = append(p.trace, fmt.Sprintf("%s ", p.now.Format("05.000"))+fmt.Sprintf(format, args...))
+	if len(p.trace) > 3000 {
+		p.trace = p.trace[1000:]
+	}
+}
+
+func (p *play) fail(format string, args ...any) { panic(violation(fmt.Sprintf(format, args...))) }
+
+func (p *play) must(err error) {
+	if err != nil {
+		p.fail("%v", err)
+	}
+}
+
+// hooks are those of a new Manager.
+func (p *play) hooks() []joblife.Hooks {
+	return []joblife.Hooks{
+		joblife.Dependencies(),
+		{
+			Name: "site",
+			Validate: func(e *joblife.Event) error {
+				switch e.Job.Jobspec().Name() {
+				case "later":
+					return joblife.ErrLater
+				case "never":
+					return errors.New("never")
+				}
+				return nil
+			},
+			Priority: func(e *joblife.Event) (uint32, bool) {
+				if e.Job.Jobspec().Name() == "ranked" {
+					_, ok := e.Job.Job().Priority()
+					return 77, !ok
+				}
+				return uint32(e.Job.Job().Urgency()), false
+			},
+		},
+	}
+}
+
+// configure makes a configuration.
+func (p *play) configure() joblife.Config {
+	c := joblife.Config{Epoch: time.Unix(1_500_000_000, 0), Owner: 1, Private: p.p(0.2)}
+	if p.p(0.4) {
+		c.Queues = []string{"a", "b"}[:1+p.n(2)]
+	}
+	for i := range p.n(2) + p.n(2) {
+		c.Actions.Prologs = append(c.Actions.Prologs, p.action(i))
+	}
+	for i := range p.n(2) + p.n(2) {
+		c.Actions.Epilogs = append(c.Actions.Epilogs, p.action(i))
+	}
+	if p.p(0.4) {
+		h := &perilog.HousekeepingConfig{OnFailure: []jobstate.OnFailure{"", "hold", "drain", "release"}[p.n(4)]}
+		if p.p(0.6) {
+			d := fsd.Duration(time.Duration(p.n(3)*5) * time.Second)
+			h.ReleaseAfter = &d
+		}
+		c.Actions.Housekeeping = h
+	}
+	if p.p(0.2) {
+		c.Actions.Tolerate = perilog.Tolerate{Count: 1 + p.n(2), Drop: p.p(0.5), AnyFailure: p.p(0.3)}
+	}
+	c.Actions.WholeJob = p.p(0.1)
+	if p.p(0.5) {
+		c.Limits.MaxCount = jobstate.Some(p.n(4))
+		c.Limits.Batch = 1 + p.n(3)
+	}
+	if p.p(0.3) {
+		c.Limits.MaxAge = jobstate.Some(time.Duration(1+p.n(60)) * time.Second)
+	}
+	if p.p(0.3) {
+		c.TombstoneCount = jobstate.Some(p.n(3))
+	}
+	if p.p(0.2) {
+		c.MaxActive = 3 + p.n(5)
+	}
+	return c
+}
+
+func (p *play) action(i int) perilog.ActionConfig {
+	a := perilog.ActionConfig{PerRank: !p.p(0.2), Kill: p.p(0.2), WaitOffline: p.p(0.3), Leader: uint32(p.n(nodes + 1))}
+	if i > 0 {
+		a.Description = fmt.Sprintf("act%d", i)
+	}
+	if p.p(0.2) {
+		a.Ranks = p.someRanks(0.6)
+	}
+	if p.p(0.3) {
+		a.Timeout, a.KillTimeout = fsd.Duration(time.Duration(5+p.n(40))*time.Second), fsd.Duration(time.Duration(2+p.n(9))*time.Second)
+	}
+	return a
+}
+
+func (p *play) someRanks(x float64) *idset.Set {
+	s := new(idset.Set)
+	for rank := range uint32(nodes) {
+		if p.p(x) {
+			s.Insert(rank)
+		}
+	}
+	return s
+}
+
+// run plays.
+func (p *play) run() {
+	p.cfg = p.configure()
+	p.cfg.Hooks = p.hooks()
+	m, err := joblife.New(p.cfg)
+	p.must(err)
+	p.m, p.w = m, joblifetest.NewWorld(p.cfg.Actions)
+	for range p.n(300) {
+		p.move()
+		p.act()
+		p.judge()
+	}
+	p.honest = true
+	for i := 0; !p.finished(); i++ {
+		if i == 400 {
+			p.fail("I10: it does not end:\n%s", joblife.DescribeAll(p.m))
+		}
+		p.tired = i > 40
+		p.finish()
+		p.act()
+		p.judge()
+	}
+	p.judgeEnd()
+}
+
+// step passes an input to the Manager.
+func (p *play) step(in joblife.Input) error {
+	p.steps++
+	p.now = p.now.Add(time.Millisecond)
+	before := ""
+	if check := p.steps%8 == 0; check {
+		before = joblife.DescribeAll(p.m)
+	}
+	err := p.m.Step(p.now, in)
+	if _, ok := in.(joblife.Submit); ok || err == nil {
+		p.say("step %T %s: %v", in, clip(fmt.Sprintf("%+v", in)), err)
+	} else {
+		p.say("step %T %s: refused: %v", in, clip(fmt.Sprintf("%+v", in)), err)
+	}
+	if err != nil && before != "" {
+		if after := joblife.DescribeAll(p.m); after != before {
+			p.fail("I6: %T was refused with %v, and something changed:\n%s", in, err, diff(before, after))
+		}
+	}
+	switch in.(type) {
+	case joblife.SchedHello, joblife.SchedLost:
+		p.void.sched = p.void.sched || err == nil
+	case joblife.ExecHello, joblife.ExecLost:
+		p.void.exec = p.void.exec || err == nil
+	}
+	return err
+}
+
+func clip(s string) string {
+	if len(s) > 200 {
+		return s[:200]
+	}
+	return s
+}
+
+func diff(a, b string) string {
+	la, lb := strings.Split(a, "\n"), strings.Split(b, "\n")
+	var out []string
+	for _, l := range la {
+		if !slices.Contains(lb, l) {
+			out = append(out, "- "+l)
+		}
+	}
+	for _, l := range lb {
+		if !slices.Contains(la, l) {
+			out = append(out, "+ "+l)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// rare chooses a fault.
+func (p *play) rare(x float64) bool { return !p.honest && p.p(x) }
+
+// act is the embedder's loop.
+func (p *play) act() {
+	for !p.busy && p.m.Ready(&p.rd) {
+		p.busy, p.void.sched, p.void.exec = true, false, false
+		for p.rare(0.1) {
+			p.move() // while the records are being stored
+			if !p.busy {
+				return // it crashed
+			}
+		}
+		if crash := p.append(); crash {
+			return
+		}
+		if crash := p.effects(); crash {
+			return
+		}
+		if p.rare(0.01) {
+			p.crash("before Done")
+			return
+		}
+		p.must(p.m.Done(p.rd.Seq))
+		p.busy = false
+	}
+}
+
+// append makes records durable, and reports whether it crashed.
+func (p *play) append() bool {
+	n, how := len(p.rd.Append), ""
+	switch x := 0; {
+	case p.honest:
+	case p.p(0.02):
+		if x = p.n(3); x == 0 {
+			n, how = 0, "before Append"
+		} else if n > 0 {
+			n, how = p.n(n+1), "in Append"
+		}
+		if x == 2 {
+			how = "abandon"
+		}
+	}
+	for _, r := range p.rd.Append[:n] {
+		r.Data = bytes.Clone(r.Data)
+		p.say("store %v %v %s", r.Job, r.Kind, bytes.TrimSpace(r.Data))
+		p.store = append(p.store, r)
+		fmt.Fprintf(p.hash, "%v %v %s\n", r.Job, r.Kind, r.Data)
+		switch r.Kind {
+		case joblife.RecordEvent:
+			p.logs[r.Job] = append(p.logs[r.Job], r.Data...)
+			p.known[r.Job] = true
+		case joblife.RecordUnlinked:
+			delete(p.logs, r.Job)
+			p.forget(r.Job)
+		}
+	}
+	if how == "abandon" {
+		p.must(p.m.Abandon(p.rd.Seq))
+		if err := p.m.Step(p.now, joblife.Tick{}); !errors.Is(err, joblife.ErrAbandoned) {
+			p.fail("a Step after Abandon: %v", err)
+		}
+	}
+	if how != "" {
+		p.crash(fmt.Sprintf("%s: %d of %d records", how, n, len(p.rd.Append)))
+	}
+	return how != ""
+}
+
+// forget drops what a store need not keep of a job that is gone: all, if there are no
+// tombstones.
+func (p *play) forget(id jobid.ID) {
+	none := p.cfg.TombstoneCount.Set && p.cfg.TombstoneCount.Value == 0
+	p.store = slices.DeleteFunc(p.store, func(r joblife.Record) bool {
+		return r.Job == id && (none || r.Kind != joblife.RecordTombstone)
+	})
+}
+
+// effects carries out what a Ready has, one by one, and reports whether it crashed.
+func (p *play) effects() bool {
+	rd := &p.rd
+	var acts []func()
+	add := func(f func()) { acts = append(acts, f) }
+	if rd.Hello != nil && !p.void.sched {
+		add(func() { p.w.Do(&joblife.Ready{Hello: rd.Hello}); p.sched.hello(rd.Hello) })
+	}
+	if !p.void.sched {
+		for i := range rd.Sched {
+			add(func() { p.w.Do(&joblife.Ready{Sched: rd.Sched[i : i+1]}); p.sched.take(rd.Sched[i]) })
+		}
+	}
+	if !p.void.exec {
+		for i := range rd.Exec {
+			add(func() { p.exec.take(rd.Exec[i : i+1]) })
+		}
+		for _, r := range rd.Raised {
+			add(func() { p.exec.raised(r) })
+		}
+	}
+	for i := range rd.Signal { // what was given up before it was told to stop
+		add(func() { p.say("signal %+v", rd.Signal[i]); p.w.Do(&joblife.Ready{Signal: rd.Signal[i : i+1]}) })
+	}
+	for i := range rd.Launch {
+		add(func() {
+			l := rd.Launch[i]
+			p.say("launch %v %v attempt %d on %v serves %v", l.Job, l.Action, l.Attempt, l.Ranks, l.Serves)
+			p.w.Do(&joblife.Ready{Launch: rd.Launch[i : i+1]})
+		})
+	}
+	for i := range rd.Signal {
+		add(func() { p.w.Do(&joblife.Ready{Signal: rd.Signal[i : i+1]}) })
+	}
+	for _, d := range rd.Drain {
+		add(func() { p.say("drain %v %s", d.Ranks, d.Reason); p.toDrain.UnionWith(d.Ranks) })
+	}
+	for _, a := range p.rd.Answers {
+		add(func() { p.answered(a) })
+	}
+	if len(rd.Unlink) > 0 {
+		ids := slices.Clone(rd.Unlink)
+		add(func() { p.unlink(ids) })
+	}
+	for _, act := range acts {
+		if p.rare(0.004) {
+			p.crash("between effects")
+			return true
+		}
+		act()
+	}
+	for _, f := range rd.Faults {
+		p.say("fault %v", f)
+		if strings.Contains(f.Error(), "panicked") || f.Hook == "dependencies" {
+			p.fail("%v", f)
+		}
+	}
+	return false
+}
+
+// unlink removes jobs from the store, as far as it can.
+func (p *play) unlink(ids []jobid.ID) {
+	failed := make(map[jobid.ID]error)
+	for _, id := range ids {
+		if p.rare(0.1) {
+			failed[id] = errors.New("the disk is slow")
+			continue
+		}
+		p.say("unlink %v", id)
+		p.store = slices.DeleteFunc(p.store, func(r joblife.Record) bool {
+			return r.Job == id && r.Kind != joblife.RecordTombstone && r.Kind != joblife.RecordUnlinked
+		})
+		delete(p.logs, id)
+	}
+	p.inbox = append(p.inbox, joblife.Unlinked{IDs: ids, Failed: failed})
+}
+
+// answered takes an answer.
+func (p *play) answered(a joblife.Answer) {
+	asked, ok := p.tags[a.Tag]
+	if !ok {
+		p.fail("an answer to %d, which is not outstanding: %+v", a.Tag, a)
+	}
+	delete(p.tags, a.Tag)
+	switch asked := asked.(type) {
+	case joblife.Submit:
+		if asked.ID != 0 && asked.ID != a.Job {
+			p.fail("the job %v has the id %v", asked.ID, a.Job)
+		}
+		if !p.known[a.Job] {
+			p.fail("I4: %v is answered, and not durable", a.Job)
+		}
+	case reported:
+		p.say("answer %v to %+v", a.Report, asked)
+		switch a.Report {
+		case perilog.AnswerEnded, perilog.AnswerStale, perilog.AnswerUnknown:
+			if asked.old {
+				break
+			}
+			p.reports[launchedOf(asked.process)] = true
+		}
+		if asked.old && a.Report == perilog.AnswerApplied {
+			p.fail("I10: a report of attempt %d-1 is applied: %+v", asked.process.Attempt, asked.process)
+		}
+	}
+}
+
+// crash forgets all that is not durable and restores.
+func (p *play) crash(where string) {
+	p.crashes++
+	p.say("crash %s", where)
+	p.busy, p.stops = false, false
+	p.rd = joblife.Ready{}
+	clear(p.tags)
+	p.inbox = nil
+	p.sched.lost()
+	p.exec.lost()
+	p.now = p.now.Add(time.Duration(p.n(3)) * time.Second)
+	p.cfg.Hooks = p.hooks()
+	m, rec, err := joblife.Restore(p.now, p.cfg, all(p.sorted(p.store)))
+	p.must(err)
+	p.m = m
+	p.mixed = false
+	p.w.Restarted()
+	for _, q := range rec.Quarantined {
+		p.fail("quarantined %v: %v", q.Job, q.Err)
+	}
+	for id := range p.known {
+		if _, ok := m.Job(id); !ok && !p.gone(id) {
+			p.fail("%v is lost", id)
+		}
+	}
+	if p.offline.Len() > 0 {
+		p.must(p.step(joblife.Offline{Ranks: p.offline.Clone()}))
+	}
+}
+
+// sorted returns records as a store may keep them: in one log, or those of each kind
+// in a place of its own.
+func (p *play) sorted(records []joblife.Record) []joblife.Record {
+	if p.p(0.5) {
+		return records
+	}
+	records = slices.Clone(records)
+	order := []int{0, 5, 2, 3, 1, 4, 6, 7, 8, 9} // housekeeping before events
+	slices.SortStableFunc(records, func(a, b joblife.Record) int { return order[a.Kind] - order[b.Kind] })
+	return records
+}
+
+// gone reports whether a job was purged, or may be invalid.
+func (p *play) gone(id jobid.ID) bool {
+	log := p.logs[id]
+	return len(log) == 0 || bytes.Contains(log, []byte(`"name":"invalidate"`)) || !bytes.Contains(log, []byte(`"name":"validate"`))
+}
+
+// judge judges what can be seen after each step.
+func (p *play) judge() {
+	p.must(p.w.Err())
+	if err := joblife.Audit(p.m); err != nil {
+		p.fail("%v", err)
+	}
+	if p.steps%5 == 0 {
+		if err := joblifetest.Check(p.m); err != nil && !p.late(err.Error()) {
+			p.fail("%v", err)
+		}
+	}
+	if joblife.Idle(p.m) && p.rare(0.1) {
+		purging := len(p.inbox) > 0 // the store has removed jobs, and did not say so yet
+		if !purging {
+			p.judgeReplay(p.store, "the records")
+		}
+		var snap []joblife.Record
+		for r := range p.m.Snapshot() {
+			r.Data = bytes.Clone(r.Data)
+			snap = append(snap, r)
+		}
+		if !purging {
+			p.judgeReplay(snap, "a snapshot")
+		}
+		if p.p(0.3) {
+			p.say("snapshot")
+			p.store = snap
+		}
+	}
+}
+
+// late reports whether a finding is what a reload and a restart may lead to: a job runs
+// an epilog that it did not have before.
+func (p *play) late(finding string) bool {
+	return p.reloaded && strings.Contains(finding, "starts after the final release")
+}
+
+// judgeReplay compares what records tell with what is live.
+func (p *play) judgeReplay(records []joblife.Record, what string) {
+	if s := p.m.Stats(); p.mixed && s.States[jobstate.StateRun]+s.States[jobstate.StateCleanup]+s.Housekeeping > 0 {
+		return // a restart has them run by the new one
+	}
+	p.mixed = false
+	cfg := p.cfg
+	cfg.Hooks = nil
+	m, err := joblife.Load(p.now, cfg, all(records))
+	p.must(err)
+	if a, b := joblife.Describe(p.m), joblife.Describe(m); a != b {
+		p.fail("I5: %s tell otherwise:\n%s", what, diff(a, b))
+	}
+}
+
+// judgeEnd judges that all is over.
+func (p *play) judgeEnd() {
+	p.judgeReplay(p.store, "the records")
+	p.must(p.w.End())
+	for id, log := range p.logs {
+		for _, f := range jobstate.Validate(log) {
+			if f.Level == jobstate.LevelError && !p.late(f.Text) {
+				p.fail("%v: %v\n%s", id, f, log)
+			}
+		}
+		if v, ok := p.m.Job(id); ok && v.State() != jobstate.StateInactive {
+			p.fail("%v is in %v at the end", id, v.State())
+		}
+	}
+	if n := p.sched.pool.Len(); n > 0 {
+		p.fail("I1: %d jobs hold resources at the end", n)
+	}
+	if s := p.m.Stats(); s.Waits != 0 || s.Housekeeping != 0 {
+		p.fail("at the end: %+v", s)
+	}
+	for tag, asked := range p.tags {
+		p.fail("no answer to %d: %T %+v", tag, asked, asked)
+	}
+}
+
+func respond(id jobid.ID, kind exec.ResponseType) joblife.ExecResponse {
+	return joblife.ExecResponse{ID: id, Type: kind}
+}

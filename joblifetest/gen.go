@@ -1,0 +1,108 @@
+package joblifetest
+
+import (
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/rset"
+)
+
+// Rs generates resource sets of 1 to some nodes, with 1 to 4 cores each, and with gpus
+// on some.
+func Rs(nodes int) *rapid.Generator[*rset.R] {
+	return rapid.Custom(func(t *rapid.T) *rset.R {
+		n := rapid.IntRange(1, nodes).Draw(t, "nodes")
+		children := map[string]*idset.Set{"core": idset.Range(0, uint32(rapid.IntRange(0, 3).Draw(t, "last core")))}
+		if rapid.IntRange(0, 3).Draw(t, "gpus") == 3 {
+			children["gpu"] = idset.Of(0)
+		}
+		r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, uint32(n-1)), Children: children}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	})
+}
+
+// Jobspecs generates jobspecs for up to some nodes: most fit on a machine of so many,
+// a few ask for more.
+func Jobspecs(nodes int) *rapid.Generator[*jobspec.Spec] {
+	return rapid.Custom(func(t *rapid.T) *jobspec.Spec {
+		j := jobspec.Job{
+			Nodes: int64(rapid.IntRange(0, nodes+1).Draw(t, "nodes")), Slots: int64(rapid.IntRange(0, 2).Draw(t, "slots")),
+			Cores:    int64(rapid.IntRange(0, 2).Draw(t, "cores")),
+			Duration: time.Duration(rapid.IntRange(0, 120).Draw(t, "duration")) * time.Second,
+			Command:  []string{rapid.SampledFrom([]string{"true", "hostname", "sleep"}).Draw(t, "command")},
+		}
+		j.Exclusive = j.Nodes > 0 && rapid.Bool().Draw(t, "exclusive")
+		spec, err := jobspec.New(j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return spec
+	})
+}
+
+// An Arrival is a job of a workload: what comes After the job before it, and how it
+// goes if it is let.
+type Arrival struct {
+	After  time.Duration
+	Submit joblife.Submit
+	Runs   time.Duration
+	Status int32 // a wait status
+	// Cancel is when it is canceled after its submission; 0 is never.
+	Cancel time.Duration
+}
+
+// Workloads generates workloads of 1 to some jobs for a machine of some nodes.
+func Workloads(jobs, nodes int) *rapid.Generator[[]Arrival] {
+	seconds := func(t *rapid.T, most int, label string) time.Duration {
+		return time.Duration(rapid.IntRange(0, most).Draw(t, label)) * time.Second
+	}
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Arrival {
+		text, err := Jobspecs(nodes).Draw(t, "jobspec").MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := Arrival{
+			After: seconds(t, 10, "after"), Runs: seconds(t, 60, "runs"),
+			Submit: joblife.Submit{Jobspec: text, Urgency: rapid.IntRange(1, jobstate.UrgencyExpedite).Draw(t, "urgency")},
+		}
+		if rapid.IntRange(0, 4).Draw(t, "canceled") == 4 {
+			a.Cancel = time.Second + seconds(t, 60, "cancel")
+		}
+		if rapid.IntRange(0, 4).Draw(t, "fails") == 4 {
+			a.Status = 256
+		}
+		return a
+	}), 1, jobs)
+}
+
+// Logs generates eventlogs of jobs that are over, as a Manager writes them: with
+// prologs and epilogs that succeed or fail, memos, exceptions and partial releases.
+func Logs() *rapid.Generator[[]byte] {
+	return rapid.Custom(func(t *rapid.T) []byte {
+		cfg := joblife.Config{Epoch: epoch()}
+		for range rapid.IntRange(0, 1).Draw(t, "prologs") {
+			cfg.Actions.Prologs = append(cfg.Actions.Prologs, perilog.ActionConfig{PerRank: true})
+		}
+		for range rapid.IntRange(0, 1).Draw(t, "epilogs") {
+			cfg.Actions.Epilogs = append(cfg.Actions.Epilogs, perilog.ActionConfig{PerRank: true})
+		}
+		nodes := Rs(4).Draw(t, "nodes")
+		r, err := newRunner(cfg, nodes, newFirst(nodes), func(most int) int { return rapid.IntRange(0, most).Draw(t, "choice") })
+		if err == nil {
+			err = r.play(Workloads(1, 4).Draw(t, "workload"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.log
+	})
+}

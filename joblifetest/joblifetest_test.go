@@ -1,0 +1,122 @@
+package joblifetest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+func TestGeneratedLogsAreValid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := Logs().Draw(t, "log")
+		if f := jobstate.Validate(log); len(f) > 0 {
+			t.Fatalf("%v\n%s", f, log)
+		}
+		if j, err := jobstate.Replay(1, log); err != nil || j.State() != jobstate.StateInactive {
+			t.Fatalf("%v\n%s", err, log)
+		}
+	})
+}
+
+// bad is a scheduler with a fault.
+type bad struct {
+	*first
+	fault string
+}
+
+func (b bad) Hello(a alloc.Announcement) error {
+	if b.fault == "forgets who holds what" {
+		a.Responses = nil
+	}
+	return b.first.Hello(a)
+}
+
+func (b bad) Take(msg alloc.Message) error {
+	switch msg := msg.(type) {
+	case alloc.Free:
+		if b.fault == "keeps what is freed" {
+			return nil
+		}
+		if b.fault == "frees all at once" && !msg.Final {
+			_, err := b.pool.Free(msg.ID, nil, true)
+			return err
+		}
+	case alloc.Cancel:
+		if b.fault == "does not answer a cancel" {
+			delete(b.waiting, msg.ID)
+			return nil
+		}
+	}
+	return b.first.Take(msg)
+}
+
+func (b bad) Decide(now eventlog.Timestamp) []alloc.Response {
+	out := b.first.Decide(now)
+	for i := range out {
+		switch {
+		case b.fault == "gives away what is not there" && out[i].R != nil:
+			out[i].R, _ = rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(99), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
+		case b.fault == "responds twice":
+			return append(out, out[i])
+		}
+	}
+	return out
+}
+
+func TestABadSchedulerIsFound(t *testing.T) {
+	for _, fault := range []string{
+		"forgets who holds what", "keeps what is freed", "frees all at once", "gives away what is not there", "responds twice",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			found := false
+			rapid.Check(t, func(t *rapid.T) {
+				if !found {
+					found = runScheduler(t, func(nodes *rset.R) Scheduler { return bad{newFirst(nodes), fault} }) != nil
+				}
+			})
+			require.True(t, found)
+		})
+	}
+}
+
+func TestTheWorldKnowsWhatIsWrong(t *testing.T) {
+	r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0"}}]}}`))
+	require.NoError(t, err)
+	part, err := r.Restrict(idset.Of(0))
+	require.NoError(t, err)
+	for _, c := range []struct {
+		name, want string
+		do         func(w *World)
+	}{
+		{"freed twice", "I1", func(w *World) { w.free(alloc.Free{ID: 1, R: part}); w.free(alloc.Free{ID: 1, R: part}) }},
+		{"final too early", "I1", func(w *World) { w.free(alloc.Free{ID: 1, R: part, Final: true}) }},
+		{"final twice", "I2", func(w *World) {
+			w.free(alloc.Free{ID: 1, R: r, Final: true})
+			w.free(alloc.Free{ID: 1, Final: true})
+		}},
+		{"freed while it runs", "I3", func(w *World) { w.start(1, r); w.free(alloc.Free{ID: 1, R: r, Final: true}) }},
+		{"freed without an epilog", "I3", func(w *World) {
+			w.start(1, r)
+			w.Ended(1, nil)
+			w.free(alloc.Free{ID: 1, R: r, Final: true})
+		}},
+		{"not freed", "I2", func(w *World) { _ = w.End() }},
+		{"forgotten by hello, and it runs", "I3", func(w *World) { w.start(1, r); w.hello(&alloc.Announcement{}) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := NewWorld(perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}})
+			w.Allocated(1, r)
+			require.NoError(t, w.Err())
+			c.do(w)
+			require.ErrorContains(t, w.Err(), c.want)
+		})
+	}
+}

@@ -1,0 +1,328 @@
+package joblifetest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// epoch returns when the ids of generated jobs begin.
+func epoch() time.Time { return time.Unix(1_600_000_000, 0).UTC() }
+
+// A Scheduler is what [RunScheduler] tests: one that decides when it is asked to.
+type Scheduler interface {
+	// Hello begins a session, perhaps after another: forget what was before. These
+	// jobs hold resources.
+	Hello(alloc.Announcement) error
+	// Take takes a message of the Manager: alloc.Request, Cancel, Prioritize, Free or
+	// Expiration. The response to a Request comes from Decide, and each Cancel of a
+	// Request that has none yet is answered there with alloc.ResponseCancel.
+	Take(alloc.Message) error
+	// Decide returns responses. It is called after each message, and when time has
+	// passed.
+	Decide(now eventlog.Timestamp) []alloc.Response
+}
+
+// RunScheduler plays a random workload on random nodes, with a scheduler that
+// newScheduler returns. It loses sessions, cancels jobs, and gives resources back in parts. It fails
+// t if two jobs get the same resources, if resources are not of the nodes, if a
+// response is not legal, or if a job is left that is neither denied nor run though
+// all nodes are free.
+func RunScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler) {
+	if err := runScheduler(t, newScheduler); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func runScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler) error {
+	nodes := Rs(6).Draw(t, "nodes")
+	jobs := Workloads(12, 6).Draw(t, "workload")
+	choose := func(most int) int { return rapid.IntRange(0, most).Draw(t, "choice") }
+	r, err := newRunner(joblife.Config{Epoch: epoch()}, nodes, newScheduler(nodes), choose)
+	if err != nil {
+		return err
+	}
+	return r.play(jobs)
+}
+
+// runner is an embedder that plays a workload.
+type runner struct {
+	m      *joblife.Manager
+	w      *World
+	s      Scheduler
+	nodes  *rset.R
+	now    time.Time
+	choose func(most int) int
+	jobs   map[jobid.ID]*Arrival
+	queue  []event
+	log    []byte
+	todo   []joblife.Input
+	seen   jobid.ID
+}
+
+// event is what happens at a time.
+type event struct {
+	at time.Time
+	do func() error
+}
+
+func newRunner(cfg joblife.Config, nodes *rset.R, s Scheduler, choose func(int) int) (*runner, error) {
+	m, err := joblife.New(cfg)
+	return &runner{
+		m: m, w: NewWorld(cfg.Actions), s: s, nodes: nodes, now: epoch().Add(time.Hour), choose: choose, jobs: make(map[jobid.ID]*Arrival),
+	}, err
+}
+
+// play plays a workload to its end.
+func (r *runner) play(jobs []Arrival) error {
+	at := r.now
+	for i := range jobs {
+		at = at.Add(jobs[i].After)
+		r.after(at, func() error { return r.submit(&jobs[i]) })
+	}
+	err := errors.Join(r.step(joblife.ExecHello{}), r.session())
+	for len(r.queue) > 0 && err == nil {
+		i := 0
+		for k := range r.queue {
+			if r.queue[k].at.Before(r.queue[i].at) {
+				i = k
+			}
+		}
+		e := r.queue[i]
+		r.queue = slices.Delete(r.queue, i, i+1)
+		r.now = e.at
+		if err = e.do(); err == nil && r.choose(15) == 15 {
+			err = errors.Join(r.step(joblife.SchedLost{}), r.session())
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for v := range r.m.Jobs(jobstate.StateNew | jobstate.StateActive) {
+		return fmt.Errorf("joblifetest: job %v is left in %v: no job runs, and it is neither denied nor given resources", v.ID(), v.State())
+	}
+	return errors.Join(r.w.End(), Check(r.m))
+}
+
+func (r *runner) after(at time.Time, do func() error) { r.queue = append(r.queue, event{at, do}) }
+
+// session begins a session of the scheduler.
+func (r *runner) session() error {
+	return errors.Join(r.step(joblife.SchedHello{PartialOK: true}), r.step(joblife.SchedReady{}))
+}
+
+func (r *runner) submit(a *Arrival) error {
+	in := a.Submit
+	in.Tag = uint64(len(r.jobs) + 1)
+	r.jobs[0] = a
+	err := r.step(in)
+	if a.Cancel > 0 {
+		id := r.seen
+		r.after(r.now.Add(a.Cancel), func() error {
+			if err := r.step(joblife.Raise{ID: id, Type: "cancel"}); !errors.Is(err, joblife.ErrInactive) {
+				return err
+			}
+			return nil
+		})
+	}
+	return err
+}
+
+// step passes an input to the Manager, and does all that follows.
+func (r *runner) step(in joblife.Input) error {
+	if err := r.m.Step(r.now, in); err != nil {
+		return err
+	}
+	for {
+		var rd joblife.Ready
+		for r.m.Ready(&rd) {
+			if err := r.do(&rd); err != nil {
+				return err
+			}
+			if err := r.m.Done(rd.Seq); err != nil {
+				return err
+			}
+		}
+		if err := r.decide(); err != nil {
+			return err
+		}
+		if len(r.todo) == 0 {
+			return r.w.Err()
+		}
+		next := r.todo[0]
+		r.todo = r.todo[1:]
+		if err := r.m.Step(r.now, next); err != nil {
+			return fmt.Errorf("joblifetest: %T %+v: %w", next, next, err)
+		}
+	}
+}
+
+// do does what a Ready says.
+func (r *runner) do(rd *joblife.Ready) error {
+	for _, rec := range rd.Append {
+		if rec.Kind == joblife.RecordEvent {
+			r.log = append(r.log, rec.Data...)
+		}
+	}
+	for _, a := range rd.Answers {
+		r.jobs[a.Job], r.seen = r.jobs[0], a.Job
+	}
+	r.w.Do(rd)
+	if rd.Hello != nil {
+		if err := r.s.Hello(*rd.Hello); err != nil {
+			return fmt.Errorf("joblifetest: hello: %w", err)
+		}
+	}
+	for _, msg := range rd.Sched {
+		if _, ok := msg.(alloc.ReadyResponse); ok {
+			continue
+		}
+		if err := r.s.Take(msg); err != nil {
+			return fmt.Errorf("joblifetest: %T: %w", msg, err)
+		}
+	}
+	for _, msg := range rd.Exec {
+		if id, own, _, ok := startOf(msg); ok {
+			r.start(id, own.Ranks())
+		}
+	}
+	for _, l := range rd.Launch {
+		r.launched(l)
+	}
+	for _, d := range rd.Drain {
+		r.w.Excuse(0, d.Ranks)
+		r.todo = append(r.todo, joblife.Drained{Ranks: d.Ranks})
+	}
+	return nil
+}
+
+// decide lets the scheduler decide.
+func (r *runner) decide() error {
+	for _, resp := range r.s.Decide(eventlog.FromTime(r.now)) {
+		if resp.Type == alloc.ResponseSuccess {
+			r.w.Allocated(resp.ID, resp.R)
+			for _, c := range cores(resp.R, resp.R.Ranks()) {
+				if ids := r.nodes.Children(c.rank, c.kind); !ids.Contains(c.id) {
+					return fmt.Errorf("joblifetest: job %v: rank %d has no %s %d", resp.ID, c.rank, c.kind, c.id)
+				}
+			}
+		}
+		r.todo = append(r.todo, joblife.SchedResponse(resp))
+	}
+	return r.w.Err()
+}
+
+// start runs a job for its time, or until it is canceled.
+func (r *runner) start(id jobid.ID, ranks *idset.Set) {
+	r.todo = append(r.todo, response(id, exec.ResponseStart))
+	r.after(r.now.Add(r.jobs[id].Runs), func() error {
+		r.w.Ended(id, nil)
+		finish := response(id, exec.ResponseFinish)
+		finish.Status = r.jobs[id].Status
+		err := r.step(finish)
+		if first, _ := ranks.Min(); ranks.Len() > 1 && r.choose(1) == 1 {
+			part := response(id, exec.ResponseRelease)
+			part.Ranks = idset.Of(first)
+			err = errors.Join(err, r.step(part))
+		}
+		last := response(id, exec.ResponseRelease)
+		last.Final = true
+		return errors.Join(err, r.step(last))
+	})
+}
+
+// launched ends the processes of an action.
+func (r *runner) launched(l joblife.Launch) {
+	for _, p := range r.w.Processes() {
+		if p.Job != l.Job || p.Action != l.Action || p.Attempt != l.Attempt {
+			continue
+		}
+		status := int32(0)
+		if r.choose(9) == 9 {
+			status = 256
+		}
+		r.w.Exit(p, status)
+		r.todo = append(r.todo, joblife.Report{Job: p.Job, Report: perilog.Report{
+			Action: p.Action, Kind: perilog.ReportExited, Attempt: p.Attempt, Rank: p.Rank, Status: status,
+		}})
+	}
+}
+
+// first is a scheduler that gives each job the first resources that fit.
+type first struct {
+	nodes   *rset.R
+	pool    *pool.Pool
+	waiting map[jobid.ID]alloc.Request
+	out     []alloc.Response
+}
+
+func newFirst(nodes *rset.R) *first { return &first{nodes: nodes} }
+
+func (f *first) Hello(a alloc.Announcement) (err error) {
+	f.waiting, f.out = make(map[jobid.ID]alloc.Request), nil
+	if f.pool, err = pool.New(f.nodes, pool.Config{}); err != nil {
+		return err
+	}
+	err = f.pool.Update(pool.Change{Up: f.nodes.Ranks()})
+	for _, h := range a.Responses {
+		err = errors.Join(err, f.pool.Adopt(h.ID, h.R, h.Free))
+	}
+	return err
+}
+
+func (f *first) Take(msg alloc.Message) (err error) {
+	switch msg := msg.(type) {
+	case alloc.Request:
+		f.waiting[msg.ID] = msg
+	case alloc.Cancel:
+		if _, ok := f.waiting[msg.ID]; ok {
+			delete(f.waiting, msg.ID)
+			f.out = append(f.out, alloc.Response{ID: msg.ID, Type: alloc.ResponseCancel})
+		}
+	case alloc.Free:
+		_, err = f.pool.Free(msg.ID, msg.R, msg.Final)
+	}
+	return err
+}
+
+func (f *first) Decide(now eventlog.Timestamp) []alloc.Response {
+	out := f.out
+	f.out = nil
+	for _, id := range slices.Sorted(maps.Keys(f.waiting)) {
+		spec, err := jobspec.Parse(f.waiting[id].Jobspec)
+		if err != nil {
+			continue
+		}
+		q, err := pool.NewRequest(spec)
+		var r *rset.R
+		if err == nil {
+			r, err = f.pool.Alloc(id, q, now)
+		}
+		switch {
+		case err == nil:
+			out = append(out, alloc.Response{ID: id, Type: alloc.ResponseSuccess, R: r})
+		case errors.Is(err, pool.ErrBusy):
+			continue
+		default:
+			out = append(out, alloc.Response{ID: id, Type: alloc.ResponseDeny, Note: err.Error()})
+		}
+		delete(f.waiting, id)
+	}
+	return out
+}
