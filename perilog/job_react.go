@@ -17,8 +17,8 @@ const severityNonFatal = 2
 // maxNodelist bounds the hosts that an exception names, in bytes.
 const maxNodelist = 64 << 10
 
-// Take returns what follows from all inputs since the last call, once. It allocates
-// only for fragments, failures and new launches.
+// Take returns what the embedder has to do after all inputs since the last Take,
+// and forgets it. It allocates only for fragments, failures and new launches.
 func (j *Job) Take() Effects {
 	if !j.stopped() {
 		j.settle()
