@@ -15,7 +15,7 @@ type ResponseType uint8
 // The types of responses, as on the wire.
 const (
 	ResponseSuccess  ResponseType = iota // resources are allocated
-	ResponseAnnotate                     // annotations of a job that still waits
+	ResponseAnnotate                     // the job has new annotations and still waits
 	ResponseDeny                         // the job can never run
 	ResponseCancel                       // the request is canceled
 )

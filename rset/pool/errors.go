@@ -19,8 +19,8 @@ var (
 	// ErrInfeasible is returned when the inventory can never meet a request.
 	ErrInfeasible = errors.New("pool: infeasible")
 
-	// ErrBusy is returned, unwrapped, when the inventory can meet a request, but
-	// what is up and free now cannot.
+	// ErrBusy is returned, unwrapped, when the whole inventory could meet a
+	// request, but the resources that are up and free now cannot.
 	ErrBusy = errors.New("pool: resources are busy")
 
 	// ErrExpired is returned when the pool has expired.
@@ -36,34 +36,34 @@ var (
 	ErrNotHeld = errors.New("pool: resources are not held by the job")
 
 	// ErrConflict is returned by Adopt when other jobs hold some of the
-	// resources. Holder.Conflicts tells which.
+	// resources. Holder.Conflicts lists them.
 	ErrConflict = errors.New("pool: resources are held twice")
 
 	// ErrMissing is returned by Adopt when the inventory does not have some of
-	// the resources. Holder.Gone tells which.
+	// the resources. Holder.Gone has them.
 	ErrMissing = errors.New("pool: resources are not in the inventory")
 
 	// ErrInvalid is returned when an argument is invalid: an inventory or an
-	// allocation without resources, ranks that are not there, a time that is
+	// allocation without resources, ranks that are not in it, a time that is
 	// negative or not finite.
 	ErrInvalid = errors.New("pool: invalid argument")
 
 	// ErrRequest is returned when a jobspec or a Needs asks for something that a
-	// pool does not understand, or has constraints that are not of RFC 31; and for
-	// the zero Request.
+	// pool does not support, or has constraints that RFC 31 does not allow; and
+	// for the zero Request.
 	ErrRequest = errors.New("pool: invalid request")
 
 	// ErrAcquire is returned when a text is not a response of RFC 28.
 	ErrAcquire = errors.New("pool: invalid response to resource.acquire")
 
-	// ErrLimit is returned when a pool, a text or a request is too large.
+	// ErrLimit is returned when a pool, a text or a request exceeds a limit.
 	ErrLimit = errors.New("pool: limit exceeded")
 )
 
-// A Conflict is what another job holds too.
+// A Conflict says which resources of a holder another job holds too.
 type Conflict struct {
 	Other   jobid.ID
-	Overlap *rset.R // without hosts; not empty
+	Overlap *rset.R // the resources that both jobs hold; without hosts; not empty
 }
 
 // invalid returns an ErrInvalid.
