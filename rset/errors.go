@@ -18,10 +18,10 @@ var (
 	ErrLimit = errors.New("rset: limit exceeded")
 
 	// ErrNotFound is returned when an R does not have the ranks or resources
-	// that a call names, or a Ledger does not hold them. The text tells which.
+	// that a call names, or a Ledger does not hold them. The text names them.
 	ErrNotFound = errors.New("rset: no such resources")
 
-	// ErrFinal is returned when a Ledger has given the final fragment before.
+	// ErrFinal is returned when a Ledger has already given the final fragment.
 	ErrFinal = errors.New("rset: after the final fragment")
 
 	// ErrHosts is returned when hosts do not match the ranks or another R.
