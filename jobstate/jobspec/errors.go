@@ -11,16 +11,17 @@ import (
 // The categories of errors. Compare with errors.Is. The text of an error has the
 // dotted path of the value at fault, cut at 128 bytes, and its offset in bytes from
 // 0: "jobspec: resources[0].count: offset 40: must be an integer of at least 1". An
-// error about a text that is not the caller's has no offset.
+// error about a text that the package made itself, as in New and Update, has no
+// offset.
 var (
 	// ErrSyntax is returned when a text is not one JSON value, read strictly:
 	// valid UTF-8, no key twice in an object.
 	ErrSyntax = errors.New("jobspec: not valid JSON")
 	// ErrInvalid is returned when a key is missing, has a value of the wrong
-	// type or out of range, or may not be there, and for a version other than 1.
+	// type or out of range, or is not allowed, and for a version other than 1.
 	ErrInvalid = errors.New("jobspec: not a valid jobspec")
-	// ErrLimit is returned when a jobspec, or a count of it, is beyond a limit
-	// of this package.
+	// ErrLimit is returned when a jobspec, or a count in it, exceeds a limit of
+	// this package.
 	ErrLimit = errors.New("jobspec: limit exceeded")
 	// ErrUpdate is returned when the path of an update is malformed, does not
 	// begin with attributes, resources or tasks, or leads through a value that is
