@@ -14,9 +14,9 @@
 //	c := spec.Counts()
 //	fmt.Println(spec.Name(), spec.Duration(), c.Nodes, c.Tasks)
 //
-// A scheduler asks a [Spec] for the resources, as [Spec.Shape] or as a tree
-// ([Spec.Vertices]). A listing asks for sizes, with [Spec.Counts] before the event
-// alloc and with [Spec.CountsOn] after it. [Spec.Apply] folds an event
+// A scheduler gets the resources from [Spec.Shape], or as a tree from
+// [Spec.Vertices]. A listing gets the sizes from [Spec.Counts] before the event
+// alloc and from [Spec.CountsOn] after it. [Spec.Apply] applies an event
 // jobspec-update; [Spec.Original] is the view without updates.
 //
 // # Vocabulary
