@@ -81,7 +81,7 @@ func openSocket(path string) (net.Listener, error) {
 	case err != nil:
 		return nil, fmt.Errorf("-listen: %w", err)
 	case info.Mode()&os.ModeSocket == 0:
-		return nil, fmt.Errorf("-listen: %s exists and is no socket: choose another path", path)
+		return nil, fmt.Errorf("-listen: %s exists and is not a socket: choose another path", path)
 	default:
 		if conn, err := net.Dial("unix", path); err == nil {
 			_ = conn.Close()
