@@ -67,7 +67,7 @@ var (
 	errNotFinite    = errors.New("must be a finite number")
 	errNotPositive  = errors.New("must be greater than zero")
 	errEmpty        = errors.New("must not be empty")
-	errNUL          = errors.New("must not hold U+0000")
+	errNUL          = errors.New("must not contain U+0000")
 	errNotObject    = errors.New("must be an object")
 	errCount        = errors.New("reader returned an impossible count")
 	errChanged      = errors.New("the line it was read from has changed")

@@ -41,7 +41,7 @@ var (
 	errKind    = errors.New("unknown kind of action")
 	errExtra   = errors.New("key must not appear in Extra")
 	errNames   = errors.New("names must be unique and not empty")
-	errHow     = errors.New("per-rank and leader exclude each other")
+	errHow     = errors.New("per-rank and leader must not both be set")
 	errAttempt = errors.New("an attempt needs per-rank or leader")
 	errFalse   = errors.New("must be true")
 

@@ -171,7 +171,7 @@ func (j *Job) finishForeign(key Key, ranks *idset.Set, status int32, operator st
 	case j.holds.hold(key) == nil:
 		return actionError(key, "is not active")
 	case ranks != nil:
-		return actionError(key, "is foreign, and ends only as a whole")
+		return actionError(key, "is foreign, and can end only on all ranks")
 	case j.holds.job.State() == jobstate.StateNew:
 		return actionError(key, "cannot be finished before the job is validated")
 	case j.mayBeStarting():

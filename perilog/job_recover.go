@@ -243,7 +243,7 @@ func (j *Job) lost(key Key, ranks *idset.Set) (*action, *idset.Set, error) {
 	case j.stopped():
 		return nil, nil, ErrStopped
 	case a == nil:
-		return nil, nil, actionError(key, "is foreign: its writer has to finish it")
+		return nil, nil, actionError(key, "is foreign: its writer must finish it")
 	case a.stage != stageActive || !a.run.HasLost():
 		return nil, nil, actionError(key, "is not lost")
 	}

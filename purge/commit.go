@@ -162,7 +162,7 @@ func (x *Index) claimed(p Plan) (Plan, error) {
 		same = x.jobs.record(c.slots[i]) == p.Jobs[i].Record
 	}
 	if !same {
-		return Plan{}, stale("is not what was claimed")
+		return Plan{}, stale("differs from the claimed plan")
 	}
 	c.Jobs = p.Jobs
 	return c, nil

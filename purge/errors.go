@@ -93,7 +93,7 @@ func clockError(now, last eventlog.Timestamp) error {
 	how := "is too far after"
 	switch {
 	case !guard.IsTime(now):
-		how = "is no time; the last was"
+		how = "is not a valid time; the last was"
 	case now < last:
 		how = "is before"
 	}

@@ -113,7 +113,7 @@ func ParseLimits(table map[string]any) (Limits, error) {
 			}
 			l.MaxCount = jobstate.Some(int(n))
 		case strings.HasPrefix(key, keyPrefix):
-			return Limits{}, limitError(guard.Quote(key), "there is no such key")
+			return Limits{}, limitError(guard.Quote(key), "unknown key")
 		}
 	}
 	return l, nil

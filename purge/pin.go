@@ -66,7 +66,7 @@ func comparePins(a, b Pin) int {
 // ErrLeaving.
 func (x *Index) Pin(id jobid.ID, p Pin) (bool, error) {
 	if len(p.By) > maxPinner {
-		return false, excess("bytes of a pinner", len(p.By), maxPinner)
+		return false, excess("bytes in Pin.By", len(p.By), maxPinner)
 	}
 	at, err := x.find(id)
 	if err != nil {

@@ -35,7 +35,7 @@ func NewRunner(x *Index, s Store, l Limits) (*Runner, error) {
 // checkBatch returns an error if the limits make no sense for a store.
 func checkBatch(l Limits) error {
 	if l.Batch == NoBatch {
-		return limitError("Batch", "must be bounded")
+		return limitError("Batch", "must not be NoBatch")
 	}
 	return l.check()
 }

@@ -95,7 +95,7 @@ var (
 	errGrew        = fmt.Errorf("%w: it grew", ErrChanged)
 	errReplaced    = fmt.Errorf("%w: its name denotes another file", ErrChanged)
 	errRemoved     = fmt.Errorf("%w: its name is gone", ErrChanged)
-	errOverwritten = fmt.Errorf("%w: what was read has been overwritten", ErrChanged)
+	errOverwritten = fmt.Errorf("%w: lines that were read have been overwritten", ErrChanged)
 )
 
 // The causes that have no value to tell.

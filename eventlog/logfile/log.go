@@ -261,7 +261,7 @@ func (l *Log) takeBack(n, batch int, err error) error {
 		cutErr = l.file.Sync()
 	}
 	if cutErr != nil {
-		return l.fail("append", most, fmt.Errorf("%w, and to undo it: %w", err, cutErr))
+		return l.fail("append", most, fmt.Errorf("%w; undoing it failed: %w", err, cutErr))
 	}
 	return newError("append", l.name, l.size, nil, err)
 }
@@ -272,7 +272,7 @@ func (l *Log) fail(op string, most int64, err error) error {
 	l.failed = true
 	l.size = l.Durable()
 	if _, cutErr := l.cut(l.size, most); cutErr != nil {
-		err = fmt.Errorf("%w, and to cut off what is not durable: %w", err, cutErr)
+		err = fmt.Errorf("%w; cutting off what is not durable failed: %w", err, cutErr)
 	}
 	return newError(op, l.name, l.size, ErrFailed, err)
 }

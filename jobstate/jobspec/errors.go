@@ -36,7 +36,7 @@ var (
 var (
 	errUnknown   = errors.New("key is not allowed here")
 	errEmpty     = errors.New("must not be empty")
-	errNotRead   = errors.New("only version 1 is read")
+	errNotRead   = errors.New("must be 1")
 	errRefersTo  = errors.New("must be the label of a slot")
 	errInSlot    = errors.New("must be a type of resource in the task's slot")
 	errUnique    = errors.New("label appears twice")
@@ -47,7 +47,7 @@ var (
 	errMin       = errors.New("min must be at least 2 if the operator is ^")
 	errMax       = errors.New("max must not be less than min")
 	errOperator  = errors.New(`operator must be "+", "*" or "^"`)
-	errOperand   = errors.New("operand must be at least 1, and 2 if the operator is * or ^")
+	errOperand   = errors.New("operand must be at least 1, or at least 2 if the operator is * or ^")
 )
 
 // Causes of the other categories.

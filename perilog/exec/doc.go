@@ -36,7 +36,7 @@
 //
 // # Ownership, cost and limits
 //
-// A parsed message shares no memory with its text; [Line.Payload] does. A text has
+// A parsed message shares no memory with its text, but [Line.Payload] does. A text has
 // at most [MaxBytes]. Parse refuses duplicate keys and ignores unknown ones.
 //
 // # Differences from the RFC

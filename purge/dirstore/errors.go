@@ -51,10 +51,10 @@ var (
 	errNoEventlog   = fmt.Errorf("%w: it has no eventlog", ErrDamaged)
 	errRecord       = fmt.Errorf("%w: not a record of tombstones", ErrDamaged)
 	errSum          = fmt.Errorf("%w: the check digits do not match", ErrDamaged)
-	errInTheWay     = fmt.Errorf("%w: it is in the way", ErrForeign)
+	errInTheWay     = fmt.Errorf("%w: it has a name that the store needs", ErrForeign)
 	errNotEmpty     = fmt.Errorf("%w: the directory is not empty", ErrForeign)
 	errCount        = errors.New("file system returned an impossible count")
-	errNoName       = errors.New("no free name in the trash")
+	errNoName       = errors.New("the trash has no free name")
 )
 
 // errTooLarge returns what is wrong with a file of that size.

@@ -7,7 +7,7 @@
 //
 //	var sends []alloc.Send
 //	q := alloc.NewQueue(alloc.Config{})
-//	void := q.Hello(nil) // 1. at a hello; Announce tells how to respond
+//	void := q.Hello(nil) // 1. at a hello; Announce returns the response
 //	sends, response, err := q.Ready(sends[:0], ready)
 //	sends, err = q.Add(sends, alloc.JobInfo{ID: id, Priority: 16, UserID: 1000})
 //	for _, s := range sends { // 2. send what a call returns, in this order
@@ -38,7 +38,7 @@
 //
 // # Ownership, cost and limits
 //
-// A parsed message shares no memory with its text; [Line.Payload] does. One goroutine at
+// A parsed message shares no memory with its text, but [Line.Payload] does. One goroutine at
 // a time may use a Queue. An operation on k of n jobs takes k log n steps. [Config]
 // limits the jobs, and canceled jobs count until their response. [MaxBytes] limits
 // texts.

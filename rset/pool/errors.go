@@ -97,25 +97,25 @@ const (
 
 // Causes that package jsonobj does not have.
 var (
-	errNoSpec       = errors.New("there is no jobspec")
-	errOneResource  = errors.New("a pool takes one tree of resources")
-	errPlace        = errors.New("a pool knows node>slot>core, slot>node>core and slot>core, with other resources beside the cores")
-	errInner        = errors.New("nothing may be inside of it")
-	errUnit         = errors.New("a pool does not know units")
-	errID           = errors.New("a pool does not choose by id")
+	errNoSpec       = errors.New("the jobspec is nil")
+	errOneResource  = errors.New("must be one tree of resources")
+	errPlace        = errors.New("resources must be node>slot>core, slot>node>core or slot>core, with other resources beside the cores")
+	errInner        = errors.New("must not contain other resources")
+	errUnit         = errors.New("units are not supported")
+	errID           = errors.New("ids are not supported")
 	errTwice        = errors.New("occurs twice in one slot")
 	errNoCores      = errors.New("a slot needs cores, or whole nodes")
-	errSlotNodes    = errors.New("a pool takes a fixed number of nodes in a slot")
+	errSlotNodes    = errors.New("the number of nodes in a slot must be fixed")
 	errPropertyName = errors.New("invalid property name")
 	errEmpty        = errors.New("no resources")
 	errNoChange     = errors.New("has no key of RFC 28")
-	errAll          = errors.New(`"all" says nothing without resources`)
-	errGrow         = errors.New("a response has no key for ranks that come")
+	errAll          = errors.New(`"all" is allowed only with resources`)
+	errGrow         = errors.New("a response has no key for Grow")
 	errTime         = errors.New("must be a finite time of 0 or later")
 )
 
 // tooManyInAll returns the cause of an ErrLimit for a request.
-func tooManyInAll() error { return guard.Cause(ErrLimit, "too many in all") }
+func tooManyInAll() error { return guard.Cause(ErrLimit, "too many in total") }
 
 // categorize returns an error that wraps a cause and its category: ErrLimit where
 // the cause is a limit exceeded, else the one given.
