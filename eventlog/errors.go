@@ -57,7 +57,8 @@ type cause struct{ category, err error }
 func (c *cause) Error() string   { return c.err.Error() }
 func (c *cause) Unwrap() []error { return []error{c.category, c.err} }
 
-// The causes that have no value to tell. Those of a field follow its name.
+// The causes without a value in their text. The cause in a field follows the
+// name of the field.
 var (
 	errEmptyLine    = errors.New("empty line")
 	errReturn       = errors.New("carriage return before the newline")

@@ -57,7 +57,7 @@ type Job struct {
 	last entryMark // the entry before, to know its repetition
 }
 
-// entryMark tells an entry from others. No entry has the zero mark.
+// entryMark distinguishes an entry from others. No entry has the zero mark.
 type entryMark struct {
 	time   eventlog.Timestamp
 	size   int      // of the content

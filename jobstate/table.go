@@ -101,12 +101,12 @@ const (
 	whenFatal = "severity=0"
 )
 
-// row is what RFC 21 and the reference say of one event. A state that is in neither
+// row is what RFC 21 and flux-core say of one event. A state that is in neither
 // folds nor ignores refuses the event.
 type row struct {
 	name    string
 	folds   State  // the states in which the event takes effect
-	ignores State  // the states in which the reference ignores it
+	ignores State  // the states in which flux-core ignores it
 	proper  State  // the states in which RFC 21 has it; Validate names it elsewhere
 	edges   []edge // the first that fits is taken; none: the state stays
 }

@@ -52,7 +52,8 @@ type ActionConfig struct {
 	// UTF-8 and no control characters.
 	Description string `json:"description,omitempty" toml:"description,omitempty" yaml:"description,omitempty"`
 
-	// Command is the command with its arguments. The embedder runs it; the Job does not look at it. If it is empty, the embedder chooses what to run.
+	// Command is the command with its arguments. The Job passes it to the embedder,
+	// which chooses what to run if it is empty.
 	Command []string `json:"command,omitempty" toml:"command,omitempty" yaml:"command,omitempty"`
 
 	// PerRank runs the command on each rank. Otherwise a single command runs on

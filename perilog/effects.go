@@ -87,7 +87,7 @@ func (e Effects) IsEmpty() bool {
 // leader.
 type Launch struct {
 	Action  Key
-	Attempt uint32        // at least 1, greater than that of any earlier launch
+	Attempt uint32        // at least 1, greater than in any earlier launch
 	Ranks   *idset.Set    // not empty
 	Command []string      // from the configuration; nil if that has none
 	Serves  *idset.Set    // the ranks that a single command serves; nil with PerRank

@@ -43,7 +43,7 @@ type Holds struct {
 	draining  idset.Set       // what drains hold
 	drained   idset.Set       // what drains held that are confirmed
 	failed    idset.Set       // ranks that failed, as events name them
-	dropped   idset.Set       // those of them that the job gave up
+	dropped   idset.Set       // the failed ranks that the job gave up
 	actions   []*activeAction // in the order of their starts
 	left      idset.Set
 	over      bool // the job was freed, and then nothing held anything: all has left
@@ -334,8 +334,8 @@ func (h *Holds) ending() bool {
 func (h *Holds) executing() bool { return h.job.Started() && !h.job.Released() }
 
 // isOver reports whether the job was freed, and nothing holds anything of it. An
-// instance that lost an epilog frees a job all the same: then it is held until
-// that ends.
+// instance that lost an epilog frees a job anyway: then it is held until that
+// ends.
 func (h *Holds) isOver() bool {
 	return h.job.WasAllocated() && !h.job.HasResources() && !h.revoked && h.ending() &&
 		!h.executing() && len(h.actions) == 0 && h.draining.IsEmpty()
@@ -362,8 +362,8 @@ func (h *Holds) take(hold, ranks *idset.Set) {
 	h.want.SubtractWith(&h.want)
 }
 
-// takeWanted moves from a hold to h.ended those of h.want that it has, and leaves
-// the others in h.want.
+// takeWanted moves from a hold to h.ended the ranks of h.want that it has, and
+// leaves the others in h.want.
 func (h *Holds) takeWanted(hold *idset.Set) {
 	if h.want.Len() > few {
 		both := idset.Intersect(&h.want, hold)

@@ -89,7 +89,7 @@ type Job struct {
 	none           *rset.R        // the empty one
 	text           []byte         // contexts of effects.Post
 	spare          []byte         // of those taken last
-	own            jobstate.Event // scratch of post; that of Apply is in holds
+	own            jobstate.Event // scratch of post; the scratch of Apply is in holds
 
 	stopping bool
 	stopAt   eventlog.Timestamp // 0: no deadline
@@ -401,11 +401,11 @@ func (j *Job) advance(now eventlog.Timestamp) {
 	}
 }
 
-// After Shutdown the Job launches no action and does not start the job. Until the
-// deadline it still logs the ends of running actions; 0 means no deadline. After the
-// deadline it refuses all inputs, and Take returns nothing. An action that has not
-// ended is active in the log, and [RecoverJob] finds it. A second call changes the
-// deadline.
+// Shutdown ends all launches, and the job does not start any more. Until the
+// deadline the Job still logs the ends of running actions; 0 means no deadline.
+// After the deadline the Job refuses all inputs, and Take returns nothing. An action
+// that has not ended is active in the log, and [RecoverJob] finds it. A second call
+// changes the deadline.
 func (j *Job) Shutdown(now, deadline eventlog.Timestamp) {
 	j.advance(now)
 	j.stopping, j.stopAt = true, deadline

@@ -92,8 +92,8 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	return nil
 }
 
-// mayBeStarting reports whether a job that is ending may be starting all the same:
-// the executor was asked, and nothing in the log holds the ranks for it.
+// mayBeStarting reports whether a job that is ending may still be starting: the
+// executor was asked, and nothing in the log holds the ranks for it.
 func (j *Job) mayBeStarting() bool { return j.holds.ending() && j.startPending() }
 
 // keyOf returns the action that an event is of.
@@ -350,7 +350,7 @@ func (k Key) title() string {
 	return k.String()
 }
 
-// timeouts returns those of the configuration, defaults filled in.
+// timeouts returns the configured timeouts, defaults filled in.
 func (a *action) timeouts() (timeout, kill time.Duration) {
 	timeout, kill = duration(a.config.Timeout), duration(a.config.KillTimeout)
 	if a.config.Timeout == 0 && a.Kind == jobstate.ActionProlog {

@@ -13,12 +13,13 @@ import (
 	"github.com/joblife/joblife/perilog/internal/run"
 )
 
-// Report tells the Job what happened to an action on a rank. Reports may come in any order and more
-// than once. A report that does not apply changes nothing, and the answer says why.
+// Report tells the Job what happened to an action on a rank. Reports may come in any
+// order and more than once. A report that does not apply changes nothing, and the
+// answer says why. Send the answer after the Post of the next Take is durable.
 //
 // A report about a lost action reattaches the action on that rank. So a process that
-// survived a restart of the manager repeats its last report until the answer ends
-// that: see the answers. Send the answer after the Post of the next Take is durable.
+// survived a restart of the manager repeats its last report until the answer is
+// [AnswerEnded], [AnswerStale] or [AnswerUnknown].
 //
 // A report allocates only if it is a failure.
 func (j *Job) Report(now eventlog.Timestamp, rep Report) Answer {

@@ -56,7 +56,7 @@ func RecoverJob(now eventlog.Timestamp, c *Config, s Spec, log, hkLog []byte) (*
 	return j, j.takeUp()
 }
 
-// takeUp makes of what the logs tell the state after a restart.
+// takeUp makes the state after a restart from what the logs say.
 func (j *Job) takeUp() error {
 	for _, a := range j.actions {
 		if a.run != nil {

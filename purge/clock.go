@@ -7,9 +7,9 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// Observe tells the index the time. Call it at every tick, so that the index can
-// distinguish a clock that jumped from a quiet night. Stuck jobs whose wait is
-// over can be planned again.
+// Observe passes the time to the index. Call it at every tick, so that the index
+// can distinguish a clock that jumped from a quiet night. Stuck jobs whose wait
+// is over can be planned again.
 //
 // The error has category ErrClock: now is not a valid time, is before the last
 // time that the index was told, or is more than Config.MaxJump after it.

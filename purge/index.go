@@ -188,7 +188,7 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 
 // fill puts records into the table and an order or queue, which is empty. It sorts them
 // first, so that neighbors in time are neighbors in memory and the tree grows at its
-// end. A tombstone of a resident job is passed over.
+// end. The tombstone of a resident job is left out.
 func (x *Index) fill(add func(*table, slot), where meta, records []Record) error {
 	sorted := slices.Clone(records)
 	slices.SortFunc(sorted, compare)
@@ -322,7 +322,8 @@ func (x *Index) find(id jobid.ID) (slot, error) {
 	return 0, &JobError{ID: id, Err: ErrUnknown}
 }
 
-// RaiseWatermark tells the index of an id that was handed out. Add does so itself.
+// RaiseWatermark raises the watermark to an id that was handed out. Add does so
+// itself. A smaller id changes nothing.
 func (x *Index) RaiseWatermark(id jobid.ID) { x.high = max(x.high, id) }
 
 // Watermark returns the greatest id that the index knows of; 0 if there is

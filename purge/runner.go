@@ -40,9 +40,9 @@ func checkBatch(l Limits) error {
 	return l.check()
 }
 
-// Tick tells the index the time, and purges one batch by the Runner's limits. It
-// returns the plan that was carried out: its jobs are gone. If More is set, more
-// jobs are due.
+// Tick passes the time to the index, and purges one batch by the Runner's
+// limits. It returns the plan that was carried out: its jobs are gone. If More
+// is set, more jobs are due.
 //
 // The error has category ErrClock or ErrStore, or is the error of ctx. If the store could
 // not remove some of the jobs, the others are gone, and the error joins a *JobError for
@@ -89,7 +89,7 @@ func (r *Runner) PurgeIDs(ctx context.Context, now eventlog.Timestamp, ids ...jo
 	return r.carryOut(ctx, p)
 }
 
-// carryOut claims a plan, tells the store, and commits it.
+// carryOut claims a plan, calls the store, and commits the plan.
 //
 // The watermark goes first: if the machine stopped after the greatest id was
 // unlinked and before the watermark was stored, that id would be handed out again.

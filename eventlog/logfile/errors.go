@@ -33,7 +33,7 @@ var (
 	ErrEndOfHistory = errors.New("logfile: end of history")
 )
 
-// opError tells which operation on which log failed. Offset is how many bytes of
+// opError says which operation on which log failed. Offset is how many bytes of
 // the log are good, or of a Reader, how many it read.
 type opError struct {
 	op, name string
@@ -98,7 +98,7 @@ var (
 	errOverwritten = fmt.Errorf("%w: lines that were read have been overwritten", ErrChanged)
 )
 
-// The causes that have no value to tell.
+// The causes without a value in their text.
 var (
 	errNotRegular = errors.New("not a regular file")
 	errCount      = errors.New("file system returned an impossible count")

@@ -96,7 +96,7 @@ func (s *session) restart(pins int) error {
 		return err
 	}
 	for _, err := range damaged {
-		fmt.Fprintln(s.stderr, "purge: passed over:", err)
+		fmt.Fprintln(s.stderr, "purge: skipped:", err)
 	}
 	ev.Now = s.now
 	// Purged is called for each batch: a cache drops what it keeps of these jobs.
@@ -161,7 +161,7 @@ func (s *session) purge(l purge.Limits) error {
 	return nil
 }
 
-// purgeIDs purges jobs one by one, and tells why one does not go.
+// purgeIDs purges jobs one by one, and prints why one stays.
 func (s *session) purgeIDs(ids []jobid.ID, force bool) error {
 	runner, err := purge.NewRunner(s.index, s.store, purge.Limits{})
 	if err != nil {

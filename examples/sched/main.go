@@ -104,7 +104,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	switch {
 	case errors.Is(err, errRefused):
-		return exitFault // the summary tells
+		return exitFault // the summary says why
 	case err != nil:
 		fmt.Fprintln(stderr, "sched:", err)
 		return exitFault
@@ -112,7 +112,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitOK
 }
 
-// errRefused tells that lines were refused, which is no reason to end.
+// errRefused says that lines were refused, which is no reason to end.
 var errRefused = errors.New("lines were refused")
 
 // end returns the error of a session that the peer or the user has ended.

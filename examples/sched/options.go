@@ -32,7 +32,7 @@ var newPolicies = map[string]func(o options) policy{
 	"easy": func(o options) policy { return &easy{depth: o.depth} },
 }
 
-// errPolicy tells which policies there are.
+// errPolicy names the policies.
 var errPolicy = errors.New("want fifo or easy")
 
 // flags returns the flags that set o.

@@ -83,7 +83,7 @@ func (s *Spec) read() *jsonobj.Fault {
 			attributes = o.Value()
 		}
 	}
-	// The version tells how to read the rest.
+	// The version decides how to read the rest.
 	if o.Require("version"); !d.Failed() {
 		readVersion(version)
 	}

@@ -211,7 +211,7 @@ type perResource struct {
 	state optionState
 }
 
-// optionState tells whether a shell's option is there.
+// optionState says whether a shell's option is there.
 type optionState uint8
 
 const (

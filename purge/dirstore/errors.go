@@ -44,7 +44,7 @@ func (e *JobError) Error() string { return fmt.Sprintf("dirstore: %v: %v", e.ID,
 // Unwrap returns the cause.
 func (e *JobError) Unwrap() error { return e.Err }
 
-// The causes that have no value to tell.
+// The causes without a value in their text.
 var (
 	errNotRegular   = fmt.Errorf("%w: not a regular file", ErrDamaged)
 	errNotDirectory = fmt.Errorf("%w: not a directory", ErrDamaged)

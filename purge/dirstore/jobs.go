@@ -156,7 +156,7 @@ func (s *Store) put(id jobid.ID, key string, data []byte) error {
 	return nil
 }
 
-// isDir returns an error unless the name is that of a directory.
+// isDir returns an error unless the name is the name of a directory.
 func (s *Store) isDir(name string) error {
 	info, err := s.fs.Lstat(name)
 	if err == nil && !info.IsDir() {

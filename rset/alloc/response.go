@@ -34,7 +34,7 @@ type Response struct {
 	Note        string          // why, optional for ResponseDeny, else empty
 }
 
-// keys tells which keys beside id and type a type of response has.
+// keys says which keys beside id and type a type of response has.
 func (t ResponseType) keys() (r, annotations, note bool) {
 	return t == ResponseSuccess, t == ResponseSuccess || t == ResponseAnnotate, t == ResponseDeny
 }

@@ -87,7 +87,8 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 	return out, nil
 }
 
-// release takes from a job what it holds, and tells what of that no job holds any more.
+// release takes from a job what it holds, and reports the part that no job
+// holds any more.
 func (p *Pool) release(id jobid.ID, pc piece, tell func(first, last uint32, back *children.Set)) {
 	p.edit(pc.first, pc.last, func(first, last uint32, s *state) { tell(first, last, s.drop(id, pc.what)) })
 }
