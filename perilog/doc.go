@@ -41,8 +41,8 @@
 //  4. Call Tick at the deadline.
 //
 // After a restart, [RecoverJob] reads the logs. [Job.Unresolved] lists the actions that
-// do not end by themselves. A new report from its process resolves an action, and so do
-// [Job.Reattach], [Job.Rerun] and [Job.ForceFinish]. A tool that only asks what holds
+// do not end by themselves. An action is resolved by a new report from its process, or
+// by [Job.Reattach], [Job.Rerun] or [Job.ForceFinish]. A tool that only asks what holds
 // which node uses [Holds].
 //
 // # Vocabulary
@@ -67,9 +67,9 @@
 //
 // # Ownership, cost and limits
 //
-// One goroutine at a time uses a value. A Job copies mutable inputs. Effects are
-// valid until the next Take. The time of a report does not depend on the number of
-// ranks.
+// One goroutine at a time may use a Job or a Holds. A Job copies mutable inputs.
+// Effects are valid until the next Take. The time of a report does not depend on
+// the number of ranks.
 //
 // # Differences from flux-core
 //

@@ -401,11 +401,11 @@ func (j *Job) advance(now eventlog.Timestamp) {
 	}
 }
 
-// Shutdown ends all launches, and the job does not start any more. Until the
-// deadline the Job still logs the ends of running actions; 0 means no deadline.
-// After the deadline the Job refuses all inputs, and Take returns nothing. An action
-// that has not ended is active in the log, and [RecoverJob] finds it. A second call
-// changes the deadline.
+// Shutdown stops the work of the Job: it launches no more actions and does not start
+// the job. Until the deadline the Job still logs the ends of running actions; 0
+// means no deadline. After the deadline the Job refuses all inputs, and Take returns
+// nothing. An action that has not ended is active in the log, and [RecoverJob] finds
+// it. A second call changes the deadline.
 func (j *Job) Shutdown(now, deadline eventlog.Timestamp) {
 	j.advance(now)
 	j.stopping, j.stopAt = true, deadline

@@ -23,7 +23,7 @@
 //
 // The caller has these duties:
 //
-//  1. Pass the current time, and to [Recover] a time that you trust.
+//  1. Pass the current time; to [Recover], pass a time that you trust.
 //  2. Hand out only ids above [Index.Watermark], and pass each to
 //     [Index.RaiseWatermark].
 //  3. Pin jobs again after a restart, before the first batch.
@@ -50,8 +50,8 @@
 //
 // # Differences from flux-core
 //
-// Both purge jobs strictly older than the age limit, and the oldest jobs beyond the
-// number limit. Here the id orders jobs of equal times, a job stays until the store
-// has removed it, a clock that steps is an error, and a minimum age wins over both
-// limits.
+// Like flux-core, the index purges jobs strictly older than the age limit, and the
+// oldest jobs beyond the number limit. Here the id orders jobs of equal times, a
+// job stays until the store has removed it, a clock that steps is an error, and a
+// minimum age wins over both limits.
 package purge
