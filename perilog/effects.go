@@ -62,9 +62,9 @@ type Effects struct {
 	Launch []Launch
 	// Signal lists signals to send, AFTER Launch.
 	Signal []Signal
-	// Start asks the executor to start the job on [Job.R], AFTER Post is durable.
-	// After a restart it asks again. It responds with the events start, finish
-	// and release; see also [Job.NotStarted].
+	// Start says to ask the executor to start the job on [Job.R], AFTER Post is
+	// durable. After a restart it can be set again. The executor responds with
+	// the events start, finish and release; see also [Job.NotStarted].
 	Start bool
 	// Drain lists ranks to drain, AFTER Post is durable. The ranks are held
 	// until [Job.Drained] confirms the drain. A node that is drained already

@@ -14,13 +14,13 @@ import (
 // housekeeping, and may be empty.
 //
 // An action that was launched and has not ended is lost: its processes may still
-// run. It keeps its holds until its process reports again, or [Job.Reattach],
-// [Job.Rerun] or [Job.ForceFinish] resolves it. [Job.Unresolved] lists such
-// actions. The next Take asks again for each drain that is not confirmed. It
-// signals again each action that was being stopped; the kill timeout starts anew.
-// It starts the configured actions that the log lacks. An action in the log keeps
-// the timeouts and ranks that its start recorded, whatever the configuration says
-// now.
+// run. The action keeps its holds until its process reports again, or
+// [Job.Reattach], [Job.Rerun] or [Job.ForceFinish] resolves it. [Job.Unresolved]
+// lists such actions. The next Take asks again for each drain that is not
+// confirmed. It signals again each action that was being stopped; the kill
+// timeout starts anew. It starts the configured actions that the log lacks. An
+// action in the log keeps the timeouts and ranks that its start recorded,
+// whatever the configuration says now.
 //
 // RecoverJob accepts events that Apply would have refused as too early: what was
 // freed in the log is freed. It returns the errors of NewJob. Any other error names
