@@ -10,20 +10,20 @@ import (
 
 // AppendEntry appends e as one line of a log, newline included: the keys
 // timestamp, name and, unless e.Context is empty, context, without white space
-// between them. The Context is appended as it is, unless it holds a newline:
-// then it loses all white space that has no meaning.
+// between them. The Context is appended as it is; if it has a newline,
+// AppendEntry removes all white space between its tokens.
 //
 // The keys of an Entry that was read are written in the order in which they were
 // read, unknown ones included. A timestamp that was read as an integer is written
-// as one, unless it was set anew. So a line that Flux wrote comes out with the same
-// bytes.
+// as one, unless the caller set it. So a line that Flux wrote comes out with the
+// same bytes.
 //
 // It refuses what [Parse] would refuse, and then returns dst as it was. The error
 // wraps [ErrEntry] for a timestamp that is not finite and greater than zero, for a
-// name that is empty, holds U+0000 or is not UTF-8, and for a Context that is not
-// one JSON object. It wraps [ErrLimit] for a line longer than [DefaultMaxLine] or
+// name that is empty, has U+0000 or is not UTF-8, and for a Context that is not one
+// JSON object. It wraps [ErrLimit] for a line longer than [DefaultMaxLine] or
 // nested deeper than [DefaultMaxDepth]. AppendEntry allocates only to grow dst, and
-// as Parse does for unusual lines. It retains nothing of e.
+// for unusual lines as Parse does. It retains nothing of e.
 func AppendEntry(dst []byte, e Entry) ([]byte, error) {
 	if err := e.check(); err != nil {
 		return dst, err

@@ -54,7 +54,7 @@ func TestAnInvalidEntryIsRefusedAndNothingAppended(t *testing.T) {
 		{eventlog.Entry{Timestamp: eventlog.Timestamp(math.Inf(1)), Name: "x"}, "timestamp: must be a finite number", eventlog.ErrEntry},
 		{eventlog.Entry{Timestamp: eventlog.Timestamp(math.Inf(-1)), Name: "x"}, "timestamp: must be a finite number", eventlog.ErrEntry},
 		{eventlog.Entry{Timestamp: 1}, "name: must not be empty", eventlog.ErrEntry},
-		{eventlog.Entry{Timestamp: 1, Name: "a\x00"}, "name: must not hold U+0000", eventlog.ErrEntry},
+		{eventlog.Entry{Timestamp: 1, Name: "a\x00"}, "name: must not contain U+0000", eventlog.ErrEntry},
 		{eventlog.Entry{Timestamp: 1, Name: "a\xff"}, "name: invalid UTF-8", eventlog.ErrEntry},
 		{eventlog.Entry{Timestamp: 1, Name: "a\x80"}, "name: invalid UTF-8", eventlog.ErrEntry},
 		{context("{"), "context: offset 1: unexpected end", eventlog.ErrEntry},

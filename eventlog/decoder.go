@@ -11,27 +11,28 @@ import (
 
 // The limits of writing, and the defaults of reading.
 const (
-	// DefaultMaxLine is how many bytes a line has at most, without its newline.
+	// DefaultMaxLine is the maximum number of bytes in a line, without its
+	// newline.
 	DefaultMaxLine = 1 << 20
-	// DefaultMaxDepth is how many levels an entry has at most: the entry is
-	// one, its name and an empty context are the second. It is the limit of
-	// the JSON library of Flux.
+	// DefaultMaxDepth is the maximum number of levels in an entry: the entry is
+	// the first, its name and an empty context are the second. The JSON library
+	// of Flux has the same limit.
 	DefaultMaxDepth = jsonscan.DefaultDepth
 )
 
 // DecoderOptions are the limits of a Decoder. The zero value is the default.
 type DecoderOptions struct {
-	// MaxLine is how many bytes a line may have, without its newline. 0 and
-	// less mean DefaultMaxLine. It bounds the memory of the Decoder.
+	// MaxLine is the maximum number of bytes in a line, without its newline. 0
+	// or less means DefaultMaxLine. It bounds the memory of the Decoder.
 	MaxLine int
-	// MaxDepth is how many levels an entry may have. 0 and less mean
-	// DefaultMaxDepth; 1 means 2: no event has less.
+	// MaxDepth is the maximum number of levels in an entry. 0 or less means
+	// DefaultMaxDepth; 1 means 2, since every event has two levels.
 	MaxDepth int
-	// MaxEvents is how many entries the Decoder hands out; one more line is
-	// [ErrLimit]. 0 and less mean no limit: the Decoder keeps no entries.
+	// MaxEvents is the maximum number of entries that the Decoder returns; one
+	// more line is [ErrLimit]. 0 or less means no limit.
 	MaxEvents int
-	// StrictKeys makes a key that RFC 18 does not know an error ([ErrEntry]). By
-	// default an Entry keeps it, and AppendEntry writes it again.
+	// StrictKeys refuses keys that RFC 18 does not name ([ErrEntry]). By default
+	// an Entry keeps such a key, and AppendEntry writes it again.
 	StrictKeys bool
 }
 
@@ -53,9 +54,9 @@ func (o *DecoderOptions) entry() jsonscan.Limits { return jsonscan.Limits{Depth:
 // context returns the limits of a value in an entry.
 func (o *DecoderOptions) context() jsonscan.Limits { return jsonscan.Limits{Depth: o.MaxDepth - 1} }
 
-// Decoder reads the entries of a log from a reader. It hands out what [Entries]
-// does on the whole log. It belongs to one goroutine. The zero Decoder is not
-// valid: All panics.
+// Decoder reads the entries of a log from a reader. It returns what [Entries]
+// returns for the whole log. One goroutine at a time may use it. The zero
+// Decoder is not valid: All panics.
 type Decoder struct {
 	r     io.Reader
 	p     parser
@@ -70,34 +71,34 @@ type Decoder struct {
 	readErr, err error
 }
 
-// NewDecoder returns a Decoder that reads from r, as far ahead as it likes.
+// NewDecoder returns a Decoder that reads from r. It can read beyond the last
+// entry that it returned.
 func NewDecoder(r io.Reader, o DecoderOptions) *Decoder {
 	d := &Decoder{r: r}
 	d.p = parser{o: o.inForce(), names: &d.names}
 	return d
 }
 
-// Line returns the number of the line whose entry was handed out last, from 1;
-// 0 before the first.
+// Line returns the line number of the last entry returned, from 1; 0 before the
+// first.
 func (d *Decoder) Line() int { return d.line }
 
-// Offset returns how many bytes the entries handed out so far take, newlines
-// included: where the next one begins. After [ErrTorn] it is how long the log is
+// Offset returns the number of bytes in the entries returned so far, newlines
+// included: where the next one begins. After [ErrTorn] it is the size of the log
 // without the torn line.
 func (d *Decoder) Offset() int64 { return d.offset }
 
-// All returns an iterator over the entries that are left. It ends with the log
-// or after the first error, which comes with a zero Entry. The error is a
+// All returns an iterator over the entries that are left. It ends with the log or
+// after the first error, which comes with a zero Entry. The error is a
 // *[SyntaxError] for a line that [Parse] would refuse, for [ErrTorn] and for
-// [ErrLimit]. If the reader failed, the error wraps the reader's and tells the line
-// and the offset. No line is skipped: nothing after an invalid line is read. After a
-// break, another loop over All goes on where the first one stopped. After an error
-// it yields that error again.
+// [ErrLimit]. If the reader failed, the error wraps the reader's error and names the
+// line and the offset. No line is skipped: nothing after an invalid line is read.
+// After a break, another loop over All continues where the first one stopped. After
+// an error it yields that error again.
 //
 // An Entry is valid until the next step of the iterator. Its Name stays valid;
-// [Entry.Clone] keeps the rest. A step allocates as Parse does, except for names
-// that the log had lately. The buffer grows to the longest line, and to 64 KiB on a
-// log of that size.
+// [Entry.Clone] keeps the rest. A step allocates as Parse does, except for recent
+// names. The buffer grows to the longest line, and to 64 KiB on a log of that size.
 func (d *Decoder) All() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) { d.all(yield) }
 }

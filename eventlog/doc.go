@@ -1,6 +1,7 @@
 // Package eventlog reads and writes event logs as RFC 18 of Flux defines them:
-// one event a line, each a JSON object with a timestamp, a name and perhaps a
-// context. What a Flux instance wrote is written again with the same bytes.
+// one event on each line, a JSON object with a timestamp, a name and perhaps a
+// context. An entry that a Flux instance wrote is written again with the same
+// bytes.
 //
 //	for e, err := range eventlog.Entries(log) {
 //		if err != nil {
@@ -13,14 +14,15 @@
 //	})
 //
 // [Parse] reads one line, [Entries] a log in memory, a [Decoder] a log of any
-// size from a reader. Reading validates: an entry that comes out is valid.
+// size from a reader. All of them validate: every entry that they return is
+// valid.
 //
 // Duties of the caller:
 //
-//  1. Keep an entry with [Entry.Clone]: entries alias their input, and an entry
-//     of a Decoder is valid until the next step.
-//  2. Do not append to a torn log before it is repaired: cut it at the offset
-//     that [ErrTorn] comes with.
+//  1. To keep an entry, call [Entry.Clone]: entries alias their input, and an
+//     entry of a Decoder is valid until the next step.
+//  2. Do not append to a torn log before you repair it: cut it at the offset of
+//     the error, which wraps [ErrTorn].
 //
 // # Vocabulary
 //
@@ -36,21 +38,22 @@
 // # Cost and limits
 //
 // A line of the usual form is read and written in one pass, without an allocation. A
-// name that RFC 21 does not know costs one, unless the log had it lately. A line has
-// at most 1 MiB and 2048 levels, unless [DecoderOptions] say otherwise; the error is
-// [ErrLimit]. A Decoder keeps 64 KiB, or twice the longest line if that is more.
+// name that is not in RFC 21 needs one allocation, unless it occurred shortly
+// before. A line has at most 1 MiB and 2048 levels, unless [DecoderOptions] say
+// otherwise; the error is [ErrLimit]. A Decoder uses 64 KiB, or twice the longest
+// line if that is more.
 //
-// # Differences from the reference
+// # Differences from flux-core
 //
-//   - Text after the last newline is [ErrTorn]. The reference drops it silently, and
-//     an append would glue the next event onto it.
+//   - Text after the last newline is [ErrTorn]. flux-core drops it silently, and an
+//     append would join the next event to it.
 //   - A key that appears twice is refused, in the context too.
 //   - A timestamp is greater than zero, as RFC 18 says. Any order is legal.
-//   - A name is not empty and holds no U+0000: C code would read another name.
+//   - A name is not empty and has no U+0000, where C code would cut the name.
 //   - A carriage return before the newline is refused.
 //
-// RFC 18 names three keys. Others are kept and written again, as the reference
-// does; DecoderOptions.StrictKeys refuses them.
+// RFC 18 names three keys. Other keys are kept and written again, as in
+// flux-core; with DecoderOptions.StrictKeys they are refused.
 //
 // RFC 18: https://flux-framework.readthedocs.io/projects/flux-rfc/en/latest/spec_18.html
 package eventlog

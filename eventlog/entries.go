@@ -11,10 +11,10 @@ import (
 // refuse, or [ErrTorn] for text after the last newline. All entries before it
 // come out first. The limits are the defaults of [DecoderOptions].
 //
-// The entries alias log, their names do not. log must not change while they are
-// used. Each loop starts over. The iterator remembers names that the log had lately,
-// so that a name that RFC 21 does not know does not cost an allocation each time.
-// Otherwise an entry costs what Parse says.
+// The entries alias log, their names do not. Do not change log while you use them.
+// Each loop starts again at the first entry. The iterator remembers recent names, so
+// that a name that is not in RFC 21 does not allocate each time. Otherwise an entry
+// allocates as in Parse.
 func Entries(log []byte) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) { entries(log, yield) }
 }

@@ -10,12 +10,12 @@ import (
 //
 // An Entry that was read also remembers what AppendEntry needs to write the same
 // bytes: a timestamp without a fraction, an unusual order of keys, and keys that RFC
-// 18 does not name. A field that is set anew is written as set, and the rest is
+// 18 does not name. A field that the caller sets is written as set, and the rest is
 // kept. An Entry built from the three fields remembers nothing.
 type Entry struct {
 	// Timestamp is when the event was created; finite and greater than zero.
 	Timestamp Timestamp
-	// Name is the name of the event, not empty. It aliases nothing.
+	// Name is the name of the event, not empty. It does not alias the input.
 	Name string
 	// Context is the data of the event, one JSON object, or empty. It is the
 	// bytes that were read, white space included, and aliases the input.
@@ -29,8 +29,8 @@ type Entry struct {
 }
 
 // Clone returns a copy of e that shares no memory with the input. Use it to keep
-// an Entry beyond the next step of a Decoder. It costs one allocation for a
-// Context, and one for an unusual line.
+// an Entry beyond the next step of a Decoder. It allocates once for a Context,
+// and once for an unusual line.
 func (e Entry) Clone() Entry {
 	e.Context = bytes.Clone(e.Context)
 	e.line = bytes.Clone(e.line)

@@ -11,33 +11,33 @@ import (
 // The categories of errors. Compare with errors.Is. An error of reading is a
 // *[SyntaxError], or wraps the error of the reader.
 var (
-	// ErrSyntax is returned when a line is not one JSON object: not JSON as RFC
-	// 8259 says, a key that appears twice, text that is not UTF-8, an empty
-	// line, a carriage return before the newline, a newline inside an entry.
+	// ErrSyntax is returned when a line is not one JSON object of RFC 8259: it
+	// is empty, is not JSON, is not UTF-8, has a key twice, has a carriage
+	// return before the newline, or has a newline inside an entry.
 	ErrSyntax = errors.New("invalid line")
-	// ErrEntry is returned when an object is not an event as RFC 18 says: a key
-	// is missing or of the wrong type, the timestamp is not greater than zero,
-	// the name is empty or holds U+0000, or a key is unknown and StrictKeys is
-	// set.
+	// ErrEntry is returned when an object is not an event of RFC 18: a key is
+	// missing or of the wrong type, the timestamp is not greater than zero, the
+	// name is empty or has U+0000, or a key is unknown and StrictKeys is set.
 	ErrEntry = errors.New("invalid event")
 	// ErrTorn is returned when text follows the last newline of a log: the
-	// write of the last entry did not finish. All complete entries came before.
+	// write of the last entry did not finish. All complete entries come before
+	// this error.
 	ErrTorn = errors.New("torn last line")
 	// ErrLimit is returned when a line, its depth or the number of entries
 	// exceeds a limit.
 	ErrLimit = errors.New("limit exceeded")
 )
 
-// SyntaxError tells where a log, or the line given to Parse, is invalid and why.
+// SyntaxError says where and why a log, or the line given to Parse, is invalid.
 type SyntaxError struct {
-	// Line is the number of the line, from 1. Parse knows of one line.
+	// Line is the number of the line, from 1; always 1 from Parse.
 	Line int
 	// Offset is where the fault is, in bytes from the start of the input, from
 	// 0. For ErrTorn it is where the torn line begins: up to there, the log is
-	// complete. For a missing key, or a fault of the object as a whole, it is
-	// where the line begins.
+	// complete. For a missing key, or a fault of the whole object, it is where
+	// the line begins.
 	Offset int64
-	// Err wraps the category and the cause; its text tells the cause. It keeps no
+	// Err wraps the category and the cause; its text is the cause. It keeps no
 	// reference to the input.
 	Err error
 }
@@ -57,7 +57,8 @@ type cause struct{ category, err error }
 func (c *cause) Error() string   { return c.err.Error() }
 func (c *cause) Unwrap() []error { return []error{c.category, c.err} }
 
-// The causes that have no value to tell. Those of a field follow its name.
+// The causes without a value in their text. The cause in a field follows the
+// name of the field.
 var (
 	errEmptyLine    = errors.New("empty line")
 	errReturn       = errors.New("carriage return before the newline")
@@ -67,7 +68,7 @@ var (
 	errNotFinite    = errors.New("must be a finite number")
 	errNotPositive  = errors.New("must be greater than zero")
 	errEmpty        = errors.New("must not be empty")
-	errNUL          = errors.New("must not hold U+0000")
+	errNUL          = errors.New("must not contain U+0000")
 	errNotObject    = errors.New("must be an object")
 	errCount        = errors.New("reader returned an impossible count")
 	errChanged      = errors.New("the line it was read from has changed")

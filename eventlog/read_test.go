@@ -45,7 +45,7 @@ var badLines = []struct {
 	{`{"timestamp":1.0,"name":"` + "\x00" + `"}`, 25, `control character "\x00" in a string`, eventlog.ErrSyntax},
 	{`{"timestamp":1.0,` + "\x00" + `"name":"x"}`, 17, `unexpected byte "\x00"`, eventlog.ErrSyntax},
 	{`{"timestamp":1.0,"name":"x","context":{"a":"` + "\x00" + `"}}`, 44, `control character "\x00" in a string`, eventlog.ErrSyntax},
-	{`{"timestamp":1.0,"name":"x\u0000"}`, 24, "name: must not hold U+0000", eventlog.ErrEntry},
+	{`{"timestamp":1.0,"name":"x\u0000"}`, 24, "name: must not contain U+0000", eventlog.ErrEntry},
 	{`{"timestamp":1.0,"name":"x","context":{"a\u0000":1}}`, 39, "U+0000 in a key", eventlog.ErrSyntax},
 	{`{"timestamp":1.0,"name":""}`, 24, "name: must not be empty", eventlog.ErrEntry},
 	{`{"timestamp":1.0,"name":"` + "\xff" + `"}`, 25, `invalid UTF-8: byte "\xff" in a string`, eventlog.ErrSyntax},

@@ -38,7 +38,7 @@ func (v vector) input(t *testing.T) []byte {
 // reason names why we refuse what the reference lets in.
 func reason(err error) string {
 	for _, r := range []string{
-		"duplicate key", "timestamp: must be greater than zero", "name: must not be empty", "name: must not hold U+0000", "torn last line", "carriage return before the newline",
+		"duplicate key", "timestamp: must be greater than zero", "name: must not be empty", "name: must not contain U+0000", "torn last line", "carriage return before the newline",
 	} {
 		if strings.Contains(err.Error(), r) {
 			return "refused: " + r
@@ -107,7 +107,7 @@ func TestEntriesAreReadAsTheReferenceReadsThem(t *testing.T) {
 		"refused: duplicate key":                        18,
 		"refused: timestamp: must be greater than zero": 11,
 		"refused: name: must not be empty":              12,
-		"refused: name: must not hold U+0000":           2,
+		"refused: name: must not contain U+0000":        2,
 		"refused: carriage return before the newline":   22,
 		"accepted: no newline":                          20,
 		"values are kept as they were read":             76,

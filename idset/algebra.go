@@ -15,7 +15,7 @@ const (
 )
 
 // UnionWith adds the ids of t and reports whether any was absent. A nil t is
-// empty, and t may be s. Its cost follows ranges, not ids.
+// empty, and t may be s. Its time depends on the ranges, not on the ids.
 func (s *Set) UnionWith(t *Set) bool {
 	if s == t || t.IsEmpty() {
 		return false
@@ -28,7 +28,8 @@ func (s *Set) UnionWith(t *Set) bool {
 }
 
 // IntersectWith removes the ids that are not in t and reports whether there were
-// any. A nil t is empty, and t may be s. Its cost follows ranges, not ids.
+// any. A nil t is empty, and t may be s. Its time depends on the ranges, not on
+// the ids.
 func (s *Set) IntersectWith(t *Set) bool {
 	if s == t || s.IsEmpty() {
 		return false
@@ -41,7 +42,8 @@ func (s *Set) IntersectWith(t *Set) bool {
 }
 
 // SubtractWith removes the ids of t and reports whether any was present. A nil
-// t is empty; s.SubtractWith(s) empties s. Its cost follows ranges, not ids.
+// t is empty; s.SubtractWith(s) empties s. Its time depends on the ranges, not
+// on the ids.
 func (s *Set) SubtractWith(t *Set) bool {
 	if s.IsEmpty() || t.IsEmpty() {
 		return false
@@ -245,7 +247,8 @@ func equalBits(rs []run, bits *roaring.Bitmap) bool {
 	return len(rs) == 0
 }
 
-// Intersects reports whether the sets share an id. It allocates nothing.
+// Intersects reports whether the sets share an id; an empty set shares none. It
+// allocates nothing.
 func (s *Set) Intersects(t *Set) bool {
 	if s.IsEmpty() || t.IsEmpty() {
 		return false
@@ -276,8 +279,8 @@ func intersectBits(rs []run, bits *roaring.Bitmap) bool {
 	return false
 }
 
-// ContainsAll reports whether every id of t is in the set: also if t is empty. It
-// allocates nothing.
+// ContainsAll reports whether every id of t is in the set. It is true for an
+// empty or nil t. It allocates nothing.
 func (s *Set) ContainsAll(t *Set) bool {
 	sb, tb := s.bits(), t.bits()
 	switch {

@@ -1,8 +1,9 @@
 // Package idset holds sets of ids: ranks, task ids, cores.
 //
-// A [Set] holds numbers from 0 to [MaxID]. Its cost follows its ranges, not its
-// ids: 0-2147483647 is read and printed as fast as 0-3. Its text is the idset
-// string of RFC 22, read strictly and printed in one canonical form.
+// A [Set] holds numbers from 0 to [MaxID]. Memory and time grow with the number
+// of ranges, not of ids: 0-2147483647 is read and printed as fast as 0-3. The
+// text of a Set is the idset string of RFC 22, read strictly and printed in one
+// canonical form.
 //
 //	held := idset.Range(0, 15)
 //	done, err := idset.Parse("3,8-11")
@@ -23,30 +24,33 @@
 //
 // # Ownership
 //
-// Sets share no storage. Operands are read and never kept. A nil *Set reads as
-// the empty set. After an error a set is unchanged.
+// Sets share no storage. Methods read their operands and never keep them. A nil
+// *Set reads as the empty set. After an error a set is unchanged.
 //
 // A set may change during an iteration. [Set.All], [Set.Backward] and
-// [Set.Ranges] go on from where they are with what is then in the set. No id is
+// [Set.Ranges] continue from the last id with what is then in the set. No id is
 // yielded twice or out of order.
 //
 // # Cost and limits
 //
-// A range is two ids and all ids between them. A set of up to eight ranges lives in
-// the Set itself, a larger one in a list of ranges or a roaring bitmap. It takes at
-// most 128 bytes a range and 16 KiB. With r ranges, or r containers of a bitmap:
+// A range is two ids and all ids between them. A set of up to eight ranges is
+// stored in the Set itself, a larger one in a list of ranges or a roaring bitmap.
+// It takes at most 128 bytes for each range plus 16 KiB. With r ranges, or r
+// containers of a bitmap:
 //
-//   - Contains, Next, Prev, Min and Max cost log r. They do not allocate, nor
-//     does a loop over All, Backward or Ranges, nor AppendText with room.
-//   - Insert, Remove and their range forms cost log r, and moving the ranges
-//     behind the place.
-//   - Len, Union, Intersect, Difference, Equal, Clone and the text cost r.
-//   - All, Backward, Slice and [FormatList] cost time for each id.
+//   - Contains, Next, Prev, Min and Max take log r steps. They do not allocate,
+//     nor does a loop over All, Backward or Ranges, nor AppendText if dst has
+//     room.
+//   - Insert, Remove and their range forms take log r steps, and move the
+//     ranges behind the place.
+//   - Len, Union, Intersect, Difference, Equal, Clone and the text take r
+//     steps.
+//   - All, Backward, Slice and [FormatList] take a step for each id.
 //
-// [Parse] reads up to 4 MiB. An id above MaxID is an [ErrRange] in a text, and a
-// panic in a call.
+// [Parse] reads up to 4 MiB. For an id above MaxID, Parse returns [ErrRange],
+// and other calls panic.
 //
-// # Differences from the reference
+// # Differences from flux-core
 //
 // The C library of flux-core accepts texts that RFC 22 does not allow, with
 // empty elements ("1,,2", "1,"). It cuts ids to 32 bits, so that 4294967296 is

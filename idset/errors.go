@@ -10,12 +10,12 @@ var (
 	// ErrSyntax is returned when a text is not an idset string of RFC 22.
 	ErrSyntax = errors.New("idset: syntax error")
 
-	// ErrRange is returned when a text names an id above the largest one
-	// allowed.
+	// ErrRange is returned when a text has an id above MaxID, or above the
+	// limit of ParseLimit.
 	ErrRange = errors.New("idset: id out of range")
 
-	// ErrLimit is returned when a text is longer, or a set larger, than
-	// allowed.
+	// ErrLimit is returned by Parse for a text that is too long, and by Slice
+	// for a set that is too large.
 	ErrLimit = errors.New("idset: limit exceeded")
 )
 

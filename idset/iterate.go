@@ -17,10 +17,10 @@ func (s *Set) Backward() iter.Seq[uint32] {
 }
 
 // Ranges returns an iterator over the maximal ranges of consecutive ids, both
-// ends included, in ascending order. Its cost follows ranges, not ids. If the set
-// changes meanwhile, the iteration goes on with what is then in the set above
-// the range last yielded, of which the first range may be the rest of a longer
-// one. A loop over it does not allocate.
+// ends included, in ascending order. Its time depends on the ranges, not on the
+// ids. If the set changes meanwhile, the iteration continues with what is then in
+// the set above the range last yielded; the next range may be the rest of a
+// longer one. A loop over it does not allocate.
 func (s *Set) Ranges() iter.Seq2[uint32, uint32] {
 	return func(yield func(first, last uint32) bool) { s.ranges(yield) }
 }

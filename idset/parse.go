@@ -10,21 +10,21 @@ import (
 // maxText is how many bytes a text has at most.
 const maxText = 4 << 20
 
-// Parse returns the set that an idset string of RFC 22 names: ids and ranges
-// such as "0-3,7", ascending, each id once, without leading zeros, optionally
-// in one pair of brackets. "" and "[]" are the empty set. Nothing else is
-// accepted: no space, no sign, no empty element, no range of one id ("5-5").
+// Parse returns the set of an idset string of RFC 22: ids and ranges such as
+// "0-3,7", ascending, each id once, without leading zeros, optionally in one
+// pair of brackets. "" and "[]" are the empty set. Nothing else is accepted: no
+// space, no sign, no empty element, no range of one id ("5-5").
 //
-// The error wraps [ErrSyntax], or [ErrRange] for an id above [MaxID], and tells
+// The error wraps [ErrSyntax], or [ErrRange] for an id above [MaxID], and names
 // the offset in bytes from 0; or [ErrLimit] for a text of more than 4 MiB.
 //
-// The cost of Parse follows the length of the text, not the ids. The set takes at
-// most 128 bytes for each byte of text. A set of up to eight ranges is one
-// allocation.
+// The time of Parse depends on the length of the text, not on the ids. The set
+// takes at most 128 bytes for each byte of text. A set of up to eight ranges is
+// one allocation.
 func Parse(s string) (*Set, error) { return parse(s, MaxID) }
 
-// ParseLimit is [Parse] with a largest id of the caller's. A maxID above
-// [MaxID] means MaxID.
+// ParseLimit is [Parse] with a smaller largest id: an id above maxID is an
+// ErrRange. A maxID above [MaxID] means MaxID.
 func ParseLimit(s string, maxID uint32) (*Set, error) { return parse(s, min(maxID, MaxID)) }
 
 // UnmarshalText replaces the set with what [Parse] returns. After an error the set

@@ -19,8 +19,8 @@ const MaxID = 1<<31 - 1
 // it.
 //
 // Do not copy a Set: copies share storage, and go vet reports them. [Set.Clone]
-// makes an independent one. The package documentation tells what a set may do
-// concurrently and during an iteration.
+// makes an independent one. For concurrent use, and changes during an
+// iteration, see the package documentation.
 type Set struct {
 	_ guard.NoCopy
 
@@ -79,8 +79,8 @@ func (s *Set) Insert(id uint32) bool {
 }
 
 // InsertRange adds the ids from first to last, both included, and reports
-// whether any was absent. It adds nothing if last is below first. Its cost
-// follows ranges, not ids. Panics if last is above MaxID.
+// whether any was absent. It adds nothing if last is below first. Its time
+// depends on the ranges, not on the ids. Panics if last is above MaxID.
 func (s *Set) InsertRange(first, last uint32) bool {
 	checkID(last)
 	if last < first {
@@ -127,8 +127,8 @@ func (s *Set) Remove(id uint32) bool {
 }
 
 // RemoveRange removes the ids from first to last, both included, and reports
-// whether any was present. It removes nothing if last is below first. Its cost
-// follows ranges, not ids.
+// whether any was present. It removes nothing if last is below first. Its time
+// depends on the ranges, not on the ids.
 func (s *Set) RemoveRange(first, last uint32) bool {
 	if last < first {
 		return false
@@ -173,8 +173,8 @@ func (s *Set) Contains(id uint32) bool {
 	return i < len(rs) && rs[i].first <= id
 }
 
-// Len returns the number of ids. Where int has 32 bits, the set of all ids has one
-// more than Len returns.
+// Len returns the number of ids. If int has 32 bits, Len of the set of all ids is
+// one too small, 1<<31-1.
 func (s *Set) Len() int { return saturate(s.count()) }
 
 func saturate(n uint64) int { return int(min(n, math.MaxInt)) }

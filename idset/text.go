@@ -22,8 +22,8 @@ func (s *Set) String() string {
 	return string(s.AppendFormat(room[:0], FormatRanges))
 }
 
-// AppendText appends what String returns. The error is always nil. With room in
-// dst it does not allocate.
+// AppendText appends what String returns. The error is always nil. If dst has
+// room, it does not allocate.
 func (s *Set) AppendText(dst []byte) ([]byte, error) {
 	return s.AppendFormat(dst, FormatRanges), nil
 }
@@ -34,10 +34,10 @@ func (s *Set) MarshalText() ([]byte, error) {
 }
 
 // AppendFormat appends the set in a format. [Parse] accepts all formats. The empty
-// set is "" in each. The cost of FormatRanges and FormatBrackets follows ranges.
-// FormatList takes time and room for each id, up to 22 GB: check [Set.Len] first if
-// the set comes from outside. With room in dst it does not allocate. Panics if f is
-// not a format.
+// set is "" in each. FormatRanges and FormatBrackets take time for each range.
+// FormatList takes time and memory for each id, up to 22 GB: check [Set.Len] first
+// if the set comes from outside. If dst has room, AppendFormat does not allocate.
+// Panics if f is not a format.
 func (s *Set) AppendFormat(dst []byte, f Format) []byte {
 	switch f {
 	case FormatRanges:
@@ -93,8 +93,9 @@ func (s *Set) appendList(dst []byte) []byte {
 	return dst
 }
 
-// Slice returns the ids in ascending order. If there are more than most, the
-// error wraps [ErrLimit]. The empty set is nil. It allocates once.
+// Slice returns the ids in ascending order. If there are more than most ids,
+// the error wraps [ErrLimit]. For the empty set it returns nil. It allocates
+// once.
 func (s *Set) Slice(most int) ([]uint32, error) {
 	n := s.Len()
 	switch {

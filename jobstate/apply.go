@@ -11,8 +11,8 @@ import (
 )
 
 // Apply decodes an entry of the job's log and folds it into the job: it is
-// [Event.Decode] and [Job.ApplyEvent] in one. It retains nothing of e, and allocates
-// what they allocate. The events of a plain life allocate nothing.
+// [Event.Decode] and [Job.ApplyEvent] in one. It retains nothing of e. For the usual
+// events of a job it allocates nothing.
 func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 	if j.Closed() {
 		return 0, j.refuse(e.Name, ErrClosed)
@@ -26,13 +26,13 @@ func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 
 // ApplyEvent folds the next event of the job's log into the job. It and [Job.Apply]
 // are the only ways to change a job, live and in a replay (I5). An event without
-// effect is ignored, and the Outcome tells why. An event that RFC 21 does not allow
-// here is refused with an [EventError], and the job is as before (I6). An Event that
-// holds no entry is refused with [eventlog.ErrEntry].
+// effect is ignored, and the Outcome has the reason. An event that RFC 21 does not
+// allow here is refused with an [EventError], and the job is as before (I6). An
+// Event that holds no entry is refused with [eventlog.ErrEntry].
 //
-// An entry with the bytes and the time of the one before it is [IgnoredDuplicate]: a
-// store has repeated an append. Two real events that are alike, such as two starts
-// of one prolog, need different times.
+// An entry with the same bytes as the one before it is [IgnoredDuplicate]: it means
+// that a store repeated an append. So two real events that are alike, such as two
+// starts of one prolog, need different times.
 //
 // ApplyEvent retains nothing of ev. It allocates what the job keeps: new
 // descriptions, annotations, updates, an exception. Its time does not depend on the

@@ -262,7 +262,7 @@ func (c *ResourceUpdateContext) decode(o *jsonobj.Reader, m *scratch) {
 	}
 }
 
-// write appends the expiration as the reference does, as a real number.
+// write appends the expiration as flux-core does, as a real number.
 func (c *ResourceUpdateContext) write(w *jsonobj.Writer) {
 	if c.Expiration < 0 {
 		w.Fail("expiration", jsonobj.ErrRange)

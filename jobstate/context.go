@@ -12,13 +12,13 @@ import (
 )
 
 // Context is the typed context of an event. Pointers to the types of this package
-// whose names end in Context implement it, and no other type does. Extra is a JSON
-// object of the keys that this package does not know, nil if there are none. They
-// are written after the others.
+// whose names end in Context implement it, and no other type does. A field Extra
+// is a JSON object of the keys that this package does not know; nil if there are
+// none. They are written after the other keys.
 type Context interface{ context() }
 
-// Flags is the mask of flags in a submit event, as the reference defines it.
-// RFC 21 names only debug.
+// Flags is the mask of flags in a submit event, as flux-core defines it. RFC 21
+// names only debug.
 type Flags uint32
 
 // The flags of flux-core.
@@ -43,7 +43,7 @@ const MaxPriority = math.MaxUint32
 const MaxSeverity = 7
 
 // LogVersion is the version of the log format of RFC 21 that this package
-// writes. A submit event without a version follows the rules before it.
+// writes. A log whose submit event has no version follows the older rules.
 const LogVersion = 1
 
 // SubmitContext is the context of submit.
@@ -51,7 +51,7 @@ type SubmitContext struct {
 	UserID  uint32
 	Urgency uint8 // at most UrgencyExpedite
 	Flags   Flags
-	Version int // LogVersion; 0: absent, the log follows the old rules
+	Version int // LogVersion; 0: absent, the log follows the older rules
 	Extra   json.RawMessage
 }
 
@@ -94,7 +94,7 @@ type ResourceUpdateContext struct {
 
 // PriorityContext is the context of priority.
 type PriorityContext struct {
-	Priority uint32 // MaxPriority if a plugin computed more
+	Priority uint32 // MaxPriority if a plugin computed a greater value
 	Extra    json.RawMessage
 }
 
@@ -129,15 +129,15 @@ type ExceptionContext struct {
 	Type       string
 	Severity   uint8            // 0 is fatal, at most MaxSeverity
 	Note       string           // may be empty
-	UserID     Optional[uint32] // absent if it is -1, as flux-core wrote before 0.41
+	UserID     Optional[uint32] // absent if it is -1, which flux-core wrote before 0.41
 	WaitStatus Optional[int32]  // of the task that caused it, if one did
-	Failed     *FailedRanks     // nil unless it names ranks that failed; its Severity is at least 1
+	Failed     *FailedRanks     // nil unless the exception names ranks that failed; then Severity is at least 1
 	Extra      json.RawMessage
 }
 
 // MemoContext is the context of memo.
 type MemoContext struct {
-	Values json.RawMessage // a JSON object; a null removes the key
+	Values json.RawMessage // a JSON object; null as a value removes the key
 }
 
 // Optional is a value that may be absent. The zero Optional is absent.
@@ -151,7 +151,7 @@ func Some[T any](v T) Optional[T] { return Optional[T]{Value: v, Set: true} }
 
 // Ranks is the set of ranks that an event names. The zero value names none.
 type Ranks struct {
-	All bool       // all of the job's; Set is not looked at
+	All bool       // all ranks of the job; Set is ignored
 	Set *idset.Set // nil is empty
 }
 
@@ -185,10 +185,10 @@ func NewEntry(t eventlog.Timestamp, c Context) (eventlog.Entry, error) {
 	return e, err
 }
 
-// EncodeEntry is [NewEntry] with the caller's memory. It appends the context, one JSON
-// object, to dst, and returns the entry, whose Context aliases the result, and the
-// extended slice; after an error, dst as it was. With room in dst it allocates
-// nothing, unless Extra has many keys.
+// EncodeEntry is [NewEntry] into the caller's memory. It appends the context, one JSON
+// object, to dst. It returns the entry, whose Context aliases the new bytes, and the
+// extended slice. After an error it returns dst as it was. If dst has room, it
+// allocates nothing, unless Extra has many keys.
 func EncodeEntry(dst []byte, t eventlog.Timestamp, c Context) (eventlog.Entry, []byte, error) {
 	if !guard.IsTime(t) {
 		return eventlog.Entry{}, dst, errTime

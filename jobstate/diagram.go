@@ -17,8 +17,8 @@ const (
 )
 
 // Diagram writes the state diagram from the table of transitions that the reducer
-// obeys. Events with the same states before and after share an arrow. The error is
-// w's, or one for an unknown format.
+// obeys. Events with the same states before and after share an arrow. The error
+// comes from w, or says that the format is unknown.
 func Diagram(w io.Writer, f DiagramFormat) error {
 	var b strings.Builder
 	switch f {

@@ -28,15 +28,15 @@ const (
 	eventHousekeepingFinish  = "housekeeping-finish"
 )
 
-// ActionKind tells prologs from epilogs and from housekeeping. The zero
-// ActionKind is invalid.
+// An ActionKind is prolog, epilog or housekeeping. The zero ActionKind is
+// invalid.
 type ActionKind uint8
 
 // The kinds of actions.
 const (
-	ActionProlog       ActionKind = 1 + iota // holds the start of the job
-	ActionEpilog                             // holds the release of its resources
-	ActionHousekeeping                       // holds nodes after the job, in a log of its own
+	ActionProlog       ActionKind = 1 + iota // runs before the job; delays its start
+	ActionEpilog                             // runs after the job; delays the release of its resources
+	ActionHousekeeping                       // runs after the epilogs, with a log of its own; delays the release of nodes
 )
 
 // String returns "prolog", "epilog" or "housekeeping"; another value prints as
@@ -62,23 +62,25 @@ func (k ActionKind) event(prolog, epilog, housekeeping string) string {
 	}
 }
 
-// ActionMode says how this library runs an action. The zero value says nothing: then
-// another writer runs the action.
+// ActionMode says how this library runs an action. The zero value means that another
+// writer runs the action.
 type ActionMode struct {
-	// PerRank is one process on each rank. Leader is one process, on this rank, for
-	// all ranks. At most one of the two is set.
+	// PerRank means one process on each rank. Leader means a single process, on
+	// this rank, for all ranks. At most one of the two is set.
 	PerRank bool
 	Leader  Optional[uint32]
-	// Timeout counts from each launch: then the action is stopped. KillTimeout
-	// counts from the stop: then the action is given up. 0 is never.
+	// Timeout counts from each launch; when it expires, the action is stopped.
+	// KillTimeout counts from the stop; when it expires, the action counts as
+	// ended. 0 means never.
 	Timeout, KillTimeout time.Duration
 }
 
-// Owned reports whether this library runs the action: PerRank or Leader is set.
+// Owned reports whether this library runs the action, that is, whether PerRank
+// or Leader is set.
 func (a *ActionMode) Owned() bool { return a.PerRank || a.Leader.Set }
 
 // OnFailure says what happens to a rank where housekeeping failed. The zero value, "",
-// is absent in an event.
+// means that the event does not have the key.
 type OnFailure string
 
 // The values of the key on-failure.
@@ -89,24 +91,25 @@ const (
 )
 
 // ActionStartContext is the context of prolog-start, epilog-start and
-// housekeeping-start. RFC 21 knows only the description; the events of other writers
-// have no more.
+// housekeeping-start. RFC 21 defines only the description, so the events of other
+// writers have no other field.
 type ActionStartContext struct {
 	Kind        ActionKind
 	Description string
-	// Ranks are those that the action holds. All is what an event without the key
-	// ranks means, and is written so; the zero value is none.
+	// Ranks are those that the action holds. An event without the key ranks means
+	// All, and All is written without the key. The zero value means no ranks.
 	Ranks Ranks
-	// Resources are the named resources that the action holds, each once and none
-	// empty.
+	// Resources are the named resources that the action holds: no name twice,
+	// none empty.
 	Resources []string
 	ActionMode
 	// Attempt is the number of the launch that comes with the start, on all ranks;
-	// 0: it is not launched yet. It needs PerRank or Leader.
+	// 0 means that the action is not launched yet. It needs PerRank or Leader.
 	Attempt uint32
 
-	// Only housekeeping has these: when it frees ranks while others are not done
-	// (absent: never), and what happens where it failed.
+	// Only housekeeping has these: how long after the first rank is done it
+	// frees ranks while others still run (absent: never), and what happens to
+	// ranks where it failed.
 	ReleaseAfter Optional[fsd.Duration]
 	OnFailure    OnFailure
 
@@ -114,19 +117,20 @@ type ActionStartContext struct {
 }
 
 // ActionLaunchContext is the context of prolog-launch, epilog-launch and
-// housekeeping-launch: the action is launched on some ranks, after the launch in its
-// start.
+// housekeeping-launch: the action is launched on some ranks, later than the launch
+// in its start event.
 type ActionLaunchContext struct {
 	Kind        ActionKind
 	Description string
 	Attempt     uint32     // at least 1
 	Ranks       *idset.Set // nil is empty
-	ActionMode             // if the start of the action has none
+	ActionMode             // set only if the start event has no mode
 	Extra       json.RawMessage
 }
 
 // ActionFailContext is the context of prolog-fail and epilog-fail: the action
-// failed on some ranks. It is logged as the failure is accepted.
+// failed on some ranks. It is logged when the failure is accepted, before the
+// action ends.
 type ActionFailContext struct {
 	Kind        ActionKind
 	Description string
@@ -134,55 +138,54 @@ type ActionFailContext struct {
 	Cause       string
 	Status      int32  // a wait status
 	Note        string // "" is absent
-	Drain       bool   // the ranks are to be drained
+	Drain       bool   // the writer drains the ranks
 	Extra       json.RawMessage
 }
 
 // ActionReleaseContext is the context of prolog-release and epilog-release: the
-// action has ended on some ranks, or needs some named resources no more. The
-// action goes on, and its finish still comes.
+// action has ended on some ranks, or no longer needs some named resources. The
+// action goes on elsewhere, and its finish still follows.
 type ActionReleaseContext struct {
 	Kind        ActionKind
 	Description string
 	Ranks       *idset.Set // nil is empty
 	Status      int32      // the worst wait status on these ranks; 0 is success
-	Resources   []string   // each once, none empty
+	Resources   []string   // no name twice, none empty
 	Extra       json.RawMessage
 }
 
 // ActionFinishContext is the context of prolog-finish and epilog-finish. A
-// finish ends the whole action, whatever other keys it has.
+// finish ends the whole action on all ranks.
 type ActionFinishContext struct {
 	Kind        ActionKind
 	Description string
-	Status      int32 // 0 is success
+	Status      int32 // a wait status; 0 is success
 	Extra       json.RawMessage
 }
 
-// DrainedContext is the context of drained: the ranks are drained, as was asked
-// for.
+// DrainedContext is the context of drained: it confirms that the ranks are
+// drained.
 type DrainedContext struct {
 	Ranks *idset.Set // nil is empty
 	Extra json.RawMessage
 }
 
-// FailedRanks is what an exception of severity 1 or more says with the keys
-// ranks, action and, optional, nodelist: these ranks failed, and the job goes
-// on.
+// FailedRanks has the keys ranks, action and nodelist (optional) of an
+// exception of severity 1 or more: these ranks failed, and the job goes on.
 type FailedRanks struct {
 	Ranks    *idset.Set // not empty
 	Nodelist string     // their hosts in rank order, RFC 29; "" is absent
 	Action   FailedAction
 }
 
-// FailedAction says what becomes of ranks that failed. The zero value is
+// FailedAction says what happens to ranks that failed. The zero value is
 // invalid.
 type FailedAction uint8
 
 // The values of the key action.
 const (
-	FailedKeep FailedAction = 1 + iota // they stay with the job, which is told
-	FailedDrop                         // neither the job nor the executor holds them any more
+	FailedKeep FailedAction = 1 + iota // the ranks stay with the job, and an exception reports them
+	FailedDrop                         // neither the job nor the executor holds the ranks after this
 )
 
 // String returns "keep" or "drop"; another value prints as FailedAction(n).

@@ -13,9 +13,11 @@ import (
 // The categories of errors that this package returns. Compare with errors.Is.
 var (
 	// ErrTransition is returned when RFC 21 does not allow the event in the
-	// state that the job is in, or a dependency again that was satisfied.
+	// state that the job is in, and when dependency-add names a dependency that
+	// was satisfied before.
 	ErrTransition = errors.New("event is not legal in this state")
-	// ErrClosed is returned for every event after clean or invalidate.
+	// ErrClosed is returned for every event after clean or invalidate, which
+	// close the log.
 	ErrClosed = errors.New("log is closed")
 	// ErrContext is returned when a context lacks a required key, or has a value of
 	// the wrong type or out of range. The text names the key and its offset in the
@@ -39,7 +41,7 @@ var (
 	errKind    = errors.New("unknown kind of action")
 	errExtra   = errors.New("key must not appear in Extra")
 	errNames   = errors.New("names must be unique and not empty")
-	errHow     = errors.New("per-rank and leader exclude each other")
+	errHow     = errors.New("per-rank and leader must not both be set")
 	errAttempt = errors.New("an attempt needs per-rank or leader")
 	errFalse   = errors.New("must be true")
 
@@ -63,11 +65,11 @@ func bare(err error) string { return strings.TrimPrefix(err.Error(), prefix) }
 // EventError says which event of which job was refused, in which state, and at
 // which line of a log. It unwraps to the cause: [ErrTransition], [ErrClosed],
 // [ErrVersion], [ErrContext], [eventlog.ErrEntry] for a time or name that no
-// event can have, or what package eventlog says of a malformed line.
+// event can have, or the error of package eventlog for a malformed line.
 type EventError struct {
 	ID     jobid.ID
-	Line   int    // in a replay, from 1; 0 outside of one
-	Offset int64  // in a replay, of the fault if that is known, else of the line, from 0
+	Line   int    // line of the log, from 1; 0 outside of Replay
+	Offset int64  // of the fault in the log if it is known, else of the line, from 0; 0 outside of Replay
 	Event  string // the event's name, cut at 64 bytes; "" if the line is not an entry
 	State  State  // the state the job was in, and still is
 	Err    error

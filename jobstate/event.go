@@ -12,11 +12,11 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// Event is one entry of a log, decoded and checked once. Every fold of the log takes
-// the Event. The zero Event is ready for Decode. One Event can decode a whole log: it
-// reuses its memory.
+// Event is one entry of a log, decoded and checked once. Everything that folds the
+// log takes the Event. The zero Event is ready for Decode. One Event can decode a
+// whole log: it reuses its memory.
 //
-// An Event belongs to one goroutine at a time and must not be copied.
+// One goroutine at a time may use an Event, and it must not be copied.
 type Event struct {
 	_ guard.NoCopy
 
@@ -46,8 +46,8 @@ type Event struct {
 }
 
 // Decode reads an entry and replaces what the Event held. It checks the time, the
-// name, and the context by the grammar of the event; for an unknown name that is any
-// JSON object. The state of a job does not matter.
+// name, and the context by the grammar of the event; the context of an unknown event
+// is any JSON object. It does not look at the state of a job.
 //
 // The Event aliases e until the next Decode. After an error it holds no entry. The
 // error wraps [ErrContext], or [eventlog.ErrEntry] for a time or name that no event
@@ -200,8 +200,8 @@ func (k kind) needsContext() bool {
 }
 
 // ParseContext decodes the context of e, with the keys that this package does not
-// know in Extra. It returns nil for an event that has no context and for an unknown
-// name, and does not check these. The error wraps [ErrContext]. The result keeps no
+// know in Extra. For an event that has no context and for an unknown name it
+// returns nil and checks nothing. The error wraps [ErrContext]. The result keeps no
 // reference to e.
 func ParseContext(e eventlog.Entry) (Context, error) {
 	ev := &Event{kind: kindOf(e.Name), mem: scratch{extra: true}}

@@ -14,7 +14,7 @@ import (
 // Job is one job, folded from its log. Only [Job.Apply] and [Job.ApplyEvent] change
 // it. The zero Job has id 0, is in NEW and has no entry yet.
 //
-// A Job belongs to one goroutine at a time and must not be copied.
+// One goroutine at a time may use a Job, and it must not be copied.
 type Job struct {
 	_ guard.NoCopy
 
@@ -57,7 +57,7 @@ type Job struct {
 	last entryMark // the entry before, to know its repetition
 }
 
-// entryMark tells an entry from others. No entry has the zero mark.
+// entryMark distinguishes an entry from others. No entry has the zero mark.
 type entryMark struct {
 	time   eventlog.Timestamp
 	size   int      // of the content
@@ -99,7 +99,7 @@ type action struct {
 	since  eventlog.Timestamp
 }
 
-// Exception is an exception of a job, as its event tells it.
+// Exception is an exception of a job, with the fields of its event.
 type Exception struct {
 	Time       eventlog.Timestamp
 	Type       string
@@ -113,15 +113,15 @@ type Exception struct {
 type Action struct {
 	Kind        ActionKind
 	Description string
-	Active      int                // how many of this description are active; at least 1
+	Active      int                // number of active actions with this kind and description; at least 1
 	Since       eventlog.Timestamp // when the first of these started
 }
 
-// NewJob returns a job that has no entry yet. It is in NEW, as in the reference,
-// though it has no submit yet.
+// NewJob returns a job that has no entry yet. It is in NEW, although the event
+// submit is missing: see [Job.Submitted].
 func NewJob(id jobid.ID) *Job { return &Job{id: id, state: StateNew} }
 
-// ID returns the id that the job was made with.
+// ID returns the id that was passed to NewJob or Replay.
 func (j *Job) ID() jobid.ID { return j.id }
 
 // State returns the state. It is never a mask.
@@ -135,8 +135,8 @@ func (j *Job) State() State {
 // Submitted reports whether a submit event came. Before it, the job has only an id.
 func (j *Job) Submitted() bool { return j.submitted }
 
-// Closed reports whether the log takes no more events: after clean, or after
-// invalidate.
+// Closed reports whether the log is closed, after clean or invalidate: every
+// further event is refused.
 func (j *Job) Closed() bool { return j.invalid || j.state == StateInactive }
 
 // UserID returns the submitter's user id, 0 before submit.
@@ -165,10 +165,10 @@ func (j *Job) OnHold() bool {
 	return j.submitted && j.state.In(StateNew|StatePending) && (j.urgency == UrgencyHold || j.prioritized && j.priority == 0)
 }
 
-// Entered returns when the job first entered s, a single state: submit for
-// NEW, validate for DEPEND (submit if it has no version), the first depend
-// for PRIORITY, and so on. These are the times of a listing. It returns false
-// for a state that was not entered, and for a mask.
+// Entered returns when the job first entered s, a single state: at submit for
+// NEW, at validate for DEPEND (at submit in a log without a version), at the
+// first depend for PRIORITY, and so on. A listing shows these times. It returns
+// false for a state that was not entered, and for a mask.
 func (j *Job) Entered(s State) (eventlog.Timestamp, bool) {
 	if !s.single() {
 		return 0, false
@@ -178,8 +178,7 @@ func (j *Job) Entered(s State) (eventlog.Timestamp, bool) {
 }
 
 // HasResources reports whether the job holds resources: an alloc came, and since
-// then neither a free nor an exception of type scheduler-restart. The presence of an
-// R says nothing.
+// then neither a free nor an exception of type scheduler-restart.
 func (j *Job) HasResources() bool { return j.allocated }
 
 // WasAllocated reports whether the job ever held resources.
@@ -189,17 +188,19 @@ func (j *Job) WasAllocated() bool { return j.wasAllocated }
 // alone does not start a job.
 func (j *Job) Started() bool { return j.started }
 
-// StartTime returns when the job shells started first, and false before start.
+// StartTime returns when the job shells first started, and false before the
+// event start.
 func (j *Job) StartTime() (eventlog.Timestamp, bool) { return j.startTime, j.started }
 
 // Finished reports whether a finish event came.
 func (j *Job) Finished() bool { return j.finished }
 
-// FinishTime returns when the job shells ended, and false before finish.
+// FinishTime returns when the job shells ended, and false before the event
+// finish.
 func (j *Job) FinishTime() (eventlog.Timestamp, bool) { return j.finishTime, j.finished }
 
 // Released reports whether the final release event came: the executor holds no
-// resources of the job.
+// resources of the job after it.
 func (j *Job) Released() bool { return j.finalRelease }
 
 // MayStart reports whether the log allows the job to start: it is in RUN, holds
@@ -239,8 +240,9 @@ func (j *Job) Actions() iter.Seq[Action] {
 }
 
 // Dependencies returns the dependencies that are not satisfied, in the order in
-// which they were added. As a listing shows them, it is nil if the job never had
-// one, and empty but not nil if all are satisfied.
+// which they were added. The result is nil if the job never had a dependency,
+// and empty but not nil if all are satisfied: a listing shows the two
+// differently.
 func (j *Job) Dependencies() []string {
 	if len(j.deps.items) == 0 {
 		return nil
@@ -258,7 +260,7 @@ func (j *Job) Dependencies() []string {
 func (j *Job) HasDependency(description string) bool { return j.deps.get(description) != nil }
 
 // Cause returns the first exception of severity 0, and false if there was none. It
-// ended the job, unless a finish came before it. A job that has finished with
+// ended the job, unless the event finish came first: a job that has finished with
 // success stays a success.
 func (j *Job) Cause() (Exception, bool) {
 	if j.worst == nil || j.worst.Severity != 0 {
@@ -281,8 +283,8 @@ func (j *Job) Exception() (Exception, bool) {
 func (j *Job) WaitStatus() (int, bool) { return int(j.waitStatus), j.finished }
 
 // ExitCode returns the exit code of the finish status. If the job never finished, it
-// returns the exit code of the wait status that the cause carries. A signal n is
-// 128+n. It returns false if there is neither.
+// returns the exit code of the wait status in its cause. A signal n gives 128+n. It
+// returns false if there is no status.
 func (j *Job) ExitCode() (int, bool) {
 	switch cause, ok := j.Cause(); {
 	case j.finished:
@@ -325,9 +327,9 @@ func (j *Job) Result() (Result, bool) {
 	}
 }
 
-// Annotations returns the annotations as a JSON object: alloc's, and memos under the
-// key user, merged by the rules of RFC 27. It is nil if there are none. The caller
-// owns the bytes.
+// Annotations returns the annotations as a JSON object, merged by the rules of RFC
+// 27: those of alloc, and memos under the key user. It is nil if there are none. The
+// caller owns the bytes.
 func (j *Job) Annotations() json.RawMessage {
 	if j.notes.live == 0 {
 		return nil
@@ -335,13 +337,14 @@ func (j *Job) Annotations() json.RawMessage {
 	return j.notes.appendJSON(nil)
 }
 
-// Updates yields the jobspec updates in the order of the log. A path comes as often
-// as it was set. Applied to the jobspec as it was submitted, the updates give the
-// current one. The job owns the values, which must not be changed.
+// Updates yields the jobspec updates in the order of the log. A path that was set
+// several times occurs several times. Applied in order to the submitted jobspec,
+// the updates give the current one. The job owns the values; do not change them.
 func (j *Job) Updates() iter.Seq[Update] { return slices.Values(j.updates) }
 
-// Expiration returns when the resources expire by the last resource-update; 0 is
-// never. It returns false if there was no update: then the R tells.
+// Expiration returns when the resources expire by the last resource-update; 0
+// means never. It returns false if there was no update: then the expiration in R
+// holds.
 func (j *Job) Expiration() (eventlog.Timestamp, bool) { return j.expiration, j.expirationSet }
 
 // PriorityOf returns the priority of a job by the rule of RFC 30: 0 for a job on

@@ -7,7 +7,7 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// judge names what is wrong with an event in the state before it; decoded tells
+// judge names what is wrong with an event in the state before it; decoded says
 // whether its context was good.
 func (v *validator) judge(k kind, decoded bool) {
 	j := v.job

@@ -32,8 +32,8 @@ const (
 // numStates is the number of states, masks not counted.
 const numStates = 7
 
-// NameFormat selects one of the four forms in which the reference prints the names of
-// states and results. Any other value means [NameLongUpper].
+// NameFormat selects one of the four forms in which flux-core prints the names of
+// states and results. Any other value, zero included, means [NameLongUpper].
 type NameFormat byte
 
 // The name formats, by the letters that flux-core gives them.
@@ -120,7 +120,7 @@ func ParseState(s string) (State, error) {
 	return parseName("state", stateNames, s)
 }
 
-// Name returns the name of s in the given form, as the reference prints it. The seven
+// Name returns the name of s in the given form, as flux-core prints it. The seven
 // states and the three virtual states have names. Any other value is "(unknown)" or
 // "?".
 func (s State) Name(f NameFormat) string { return nameOf(stateNames, s).in(f) }
@@ -193,8 +193,8 @@ func ParseResult(s string) (Result, error) {
 	return parseName("result", resultNames, s)
 }
 
-// Name returns the name of r in the given form, as the reference prints it. A
-// value without a name is "(unknown)" or "?".
+// Name returns the name of r in the given form, as flux-core prints it. A value
+// without a name is "(unknown)" or "?".
 func (r Result) Name(f NameFormat) string { return nameOf(resultNames, r).in(f) }
 
 // String returns the long upper-case name. A value without a name prints as

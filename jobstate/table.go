@@ -101,12 +101,12 @@ const (
 	whenFatal = "severity=0"
 )
 
-// row is what RFC 21 and the reference say of one event. A state that is in neither
+// row is what RFC 21 and flux-core say of one event. A state that is in neither
 // folds nor ignores refuses the event.
 type row struct {
 	name    string
 	folds   State  // the states in which the event takes effect
-	ignores State  // the states in which the reference ignores it
+	ignores State  // the states in which flux-core ignores it
 	proper  State  // the states in which RFC 21 has it; Validate names it elsewhere
 	edges   []edge // the first that fits is taken; none: the state stays
 }
@@ -258,15 +258,17 @@ func kindOf(name string) kind {
 // Outcome is invalid: it comes with an error.
 type Outcome uint8
 
-// The outcomes that callers compare. The others print their reason.
+// The outcomes that callers compare. Other outcomes are ignored too; String
+// returns the reason.
 const (
 	// Applied: the event is part of the job's state now.
 	Applied Outcome = 1 + iota
-	// IgnoredUnknown: this package does not know the name of the event, or it is
-	// no event of a job's log. It is legal, and data for others.
+	// IgnoredUnknown: this package does not know the name of the event, or the
+	// event does not belong in a job's log. It is legal: other readers may use
+	// it.
 	IgnoredUnknown
-	// IgnoredDuplicate: the entry has the bytes of the one before it, as a
-	// key-value store that repeats an append leaves it (flux-core#2547).
+	// IgnoredDuplicate: the entry has the same bytes as the one before it. A
+	// key-value store that repeats an append causes that (flux-core#2547).
 	IgnoredDuplicate
 
 	ignoredState
@@ -289,8 +291,9 @@ var outcomeTexts = []string{
 	ignoredFreed:      "ignored: the job holds no resources",
 }
 
-// Ignored reports whether the event left the job's state as it was. A manager need
-// not log such an event of its own, unless it is [IgnoredUnknown].
+// Ignored reports whether the event left the job's state as it was. If a manager's
+// own event is ignored, the manager need not log it, unless the outcome is
+// [IgnoredUnknown].
 func (o Outcome) Ignored() bool { return o > Applied && o <= ignoredFreed }
 
 // String returns "applied", or the reason why the event was ignored.

@@ -17,7 +17,7 @@ type Level uint8
 
 // The levels of findings.
 const (
-	// LevelNote: legal or without effect, and worth knowing.
+	// LevelNote: the event is legal but unusual, or has no effect.
 	LevelNote Level = 1 + iota
 	// LevelError: the log violates RFC 18, RFC 21 or the dialect.
 	LevelError
@@ -31,7 +31,7 @@ func (l Level) String() string { return label(levelTexts, "Level", int(l)) }
 // maxFindings is the largest number of findings that Validate returns.
 const maxFindings = 1000
 
-// Finding is one thing that Validate says of a log.
+// Finding is one fault or note that Validate reports.
 type Finding struct {
 	Level  Level
 	Line   int    // from 1
@@ -49,15 +49,15 @@ func (f Finding) String() string {
 	return s + f.Level.String() + ": " + f.Text
 }
 
-// Validate names what is wrong with a log by RFC 18, RFC 21 and the dialect: lines
+// Validate lists what is wrong with a log by RFC 18, RFC 21 and the dialect: lines
 // that are not entries; keys that are missing, of the wrong type or out of range;
 // events out of order; resources given back while a prolog or epilog is active;
 // epilogs that start too late; anything after clean. Findings come in the order of
 // the lines. A good log has none. A log may end before clean.
 //
-// A bad line is judged alone: Validate reads the lines after it as if it were right,
-// as far as it can be read. After 1000 findings the last one says that there are
-// more. The time is linear in the log. Validate keeps no reference to it.
+// After a bad line, Validate goes on as if the line were legal, as far as it can be
+// read. It returns at most 1000 findings; the last one then says that there are
+// more. The time is linear in the log. Validate keeps no reference to the log.
 func Validate(log []byte) []Finding {
 	v := validator{job: NewJob(0)}
 	if len(log) == 0 {

@@ -9,17 +9,17 @@ type WaitKind uint8
 const (
 	WaitSubmit       WaitKind = 1 + iota // no submit event yet
 	WaitValidation                       // the validator
-	WaitDependencies                     // Names: the dependencies that are not satisfied
-	WaitDepend                           // the manager, to post depend: no dependency is left
+	WaitDependencies                     // the dependencies in Names
+	WaitDepend                           // the manager, to post depend: all dependencies are satisfied
 	WaitPriority                         // the priority plugin
-	WaitHold                             // a user, to raise its urgency or priority above 0
+	WaitHold                             // a user, to raise the urgency or the priority above 0
 	WaitResources                        // the scheduler
-	WaitProlog                           // Names: the prologs that are active
-	WaitException                        // the manager, to end the job: a prolog failed
+	WaitProlog                           // the active prologs, in Names
+	WaitException                        // the manager, to post a fatal exception: a prolog failed
 	WaitExecutor                         // the executor, to start it
-	WaitFinish                           // its own end: it is running
+	WaitFinish                           // the job shells, to end
 	WaitRelease                          // the executor, to release the resources
-	WaitEpilog                           // Names: the epilogs that are active
+	WaitEpilog                           // the active epilogs, in Names
 	WaitFree                             // the manager, to free the resources
 	WaitClean                            // the manager, to close the log
 	WaitNothing                          // nothing: it is inactive, or invalid
@@ -31,7 +31,8 @@ type Waiting struct {
 	Names []string // dependencies, or descriptions of prologs and epilogs; else nil
 }
 
-// Waiting returns what the job waits for by its log. The caller owns the result.
+// Waiting returns what the job waits for, according to its log. The caller owns
+// the result.
 func (j *Job) Waiting() Waiting {
 	var w Waiting
 	switch j.State() {
@@ -128,8 +129,8 @@ var waitTexts = []string{
 	WaitNothing:      "nothing",
 }
 
-// String says it in words: "dependencies after-start=ƒ9, begin-time=1600000000",
-// "resources", "epilog job-manager.epilog", "nothing".
+// String returns it in words: "dependencies after-start=ƒ9,
+// begin-time=1600000000", "resources", "epilog job-manager.epilog", "nothing".
 func (w Waiting) String() string {
 	text := label(waitTexts, "WaitKind", int(w.Kind))
 	switch {
@@ -143,11 +144,11 @@ func (w Waiting) String() string {
 	return text + " " + strings.Join(w.Names, ", ")
 }
 
-// Slurm returns what Slurm's squeue and sacct show of such a job. The state is
-// PENDING; CONFIGURING while a prolog runs or the job is being started; RUNNING;
-// COMPLETING while it is cleaned up; and once it is over COMPLETED, CANCELLED,
-// TIMEOUT or FAILED. The reason is Dependency, JobHeldUser, Priority or Resources
-// beside PENDING, else None.
+// Slurm returns what Slurm's squeue and sacct would show for the job. The state
+// is PENDING; CONFIGURING while a prolog runs or the job is being started;
+// RUNNING; COMPLETING while it is cleaned up; and once it is over COMPLETED,
+// CANCELLED, TIMEOUT or FAILED. The reason is Dependency, JobHeldUser, Priority
+// or Resources for PENDING, else None.
 func (j *Job) Slurm() (state, reason string) {
 	switch {
 	case j.state == StateRun && j.started:

@@ -28,10 +28,11 @@ const (
 	maxArgument    = 1 << 16 // bytes
 )
 
-// A Config says which prologs, epilogs and housekeeping the jobs of an instance
-// have. The zero Config has none. Any library for TOML, YAML or JSON can fill it by
-// its tags, and [Config.Check] checks it. A running action keeps the configuration in
-// its start event.
+// A Config says which prologs, epilogs and housekeeping the jobs of an instance have.
+// The zero Config has none. Two prologs, or two epilogs, must not have the same
+// description. The tags serve libraries for TOML, YAML and JSON. [Config.Check]
+// checks the values. A running action keeps the configuration that its start event
+// recorded.
 type Config struct {
 	Prologs      []ActionConfig      `json:"prologs,omitempty" toml:"prologs,omitempty" yaml:"prologs,omitempty"`
 	Epilogs      []ActionConfig      `json:"epilogs,omitempty" toml:"epilogs,omitempty" yaml:"epilogs,omitempty"`
@@ -39,8 +40,8 @@ type Config struct {
 	Tolerate     Tolerate            `json:"tolerate,omitzero" toml:"tolerate,omitempty" yaml:"tolerate,omitempty"`
 
 	// WholeJob turns partial release off: an epilog releases all of its ranks at
-	// once, when it has ended on each and every drain is confirmed. For
-	// housekeeping see ReleaseAfter.
+	// once, when it has ended on every rank and every drain is confirmed.
+	// WholeJob does not concern housekeeping: see ReleaseAfter.
 	WholeJob bool `json:"whole-job,omitempty" toml:"whole-job,omitempty" yaml:"whole-job,omitempty"`
 }
 
@@ -51,59 +52,61 @@ type ActionConfig struct {
 	// UTF-8 and no control characters.
 	Description string `json:"description,omitempty" toml:"description,omitempty" yaml:"description,omitempty"`
 
-	// Command may be empty if the embedder knows what to run.
+	// Command is the command with its arguments. The Job passes it to the embedder,
+	// which chooses what to run if it is empty.
 	Command []string `json:"command,omitempty" toml:"command,omitempty" yaml:"command,omitempty"`
 
-	// PerRank runs the command on each rank. Otherwise one command runs on rank
-	// Leader, which need not be a rank of the job, and serves all ranks. It ends on
-	// all of them at once, except on those that a control line releases earlier.
-	// When it fails, the Job drains the ranks that control lines name, and Leader
-	// if the command may still run there.
+	// PerRank runs the command on each rank. Otherwise a single command runs on
+	// rank Leader, which need not be a rank of the job, and serves all ranks. Its
+	// end is the end of the action on all ranks, except those that a control line
+	// released earlier. If it fails, the Job drains the ranks that control lines
+	// named as failed, and Leader if the command may still run there.
 	PerRank bool   `json:"per-rank,omitempty" toml:"per-rank,omitempty" yaml:"per-rank,omitempty"`
 	Leader  uint32 `json:"leader,omitempty" toml:"leader,omitempty" yaml:"leader,omitempty"`
 
-	// Ranks limits the action to these ranks of the job; nil is all. The action
-	// holds them and, with PerRank, runs on them. Without PerRank it also holds
-	// Leader, if that is a rank of the job. A job that has none of Ranks skips an
-	// action with PerRank. Resources are the named resources that the action holds.
+	// Ranks limits the action to these ranks of the job; nil means all. The action
+	// holds them and, with PerRank, runs on them. Without PerRank the action also
+	// holds Leader, if Leader is a rank of the job. If a job has none of Ranks, an
+	// action with PerRank does not run. Resources are the named resources that the
+	// action holds: see Spec.Named.
 	Ranks     *idset.Set `json:"ranks,omitempty" toml:"ranks,omitempty" yaml:"ranks,omitempty"`
 	Resources []string   `json:"resources,omitempty" toml:"resources,omitempty" yaml:"resources,omitempty"`
 
-	// Timeout counts from the launch. 0 is the default: 30 minutes for a prolog,
-	// no timeout for an epilog. fsd.Forever is no timeout.
+	// Timeout counts from the launch. 0 means the default: 30 minutes for a
+	// prolog, no timeout for an epilog. fsd.Forever means no timeout.
 	Timeout fsd.Duration `json:"timeout,omitempty" toml:"timeout,omitempty" yaml:"timeout,omitempty"`
 
-	// KillTimeout counts from SIGTERM until the Job gives the command up; 0 is one
-	// minute. It must be finite. Kill sends SIGKILL then, which can orphan the
-	// children of the command.
+	// KillTimeout counts from SIGTERM. When it expires, the Job stops waiting for
+	// the command. 0 means one minute; fsd.Forever is invalid. Kill makes the Job
+	// send SIGKILL at that time, which can orphan the children of the command.
 	KillTimeout fsd.Duration `json:"kill-timeout,omitempty" toml:"kill-timeout,omitempty" yaml:"kill-timeout,omitempty"`
 	Kill        bool         `json:"kill,omitempty" toml:"kill,omitempty" yaml:"kill,omitempty"`
 
-	// CancelOnException cancels the action at a fatal exception of the job. nil is
-	// true for a prolog and false for an epilog, since users can raise exceptions
-	// on their jobs.
+	// CancelOnException cancels the action at a fatal exception of the job. nil
+	// means true for a prolog and false for an epilog, so that a user who cancels
+	// a job cannot stop its epilog.
 	CancelOnException *bool `json:"cancel-on-exception,omitempty" toml:"cancel-on-exception,omitempty" yaml:"cancel-on-exception,omitempty"`
 
-	// WaitOffline makes an epilog with PerRank wait for offline ranks. Otherwise it
-	// ends there and drains them. Without PerRank, an epilog always waits for
-	// Leader. A prolog fails on offline ranks.
+	// WaitOffline makes an epilog with PerRank wait for offline ranks. Otherwise
+	// the epilog fails on them, and the Job drains them. Without PerRank, an epilog
+	// always waits for Leader. A prolog always fails on offline ranks.
 	WaitOffline bool `json:"wait-offline,omitempty" toml:"wait-offline,omitempty" yaml:"wait-offline,omitempty"`
 
-	// IgnoreControl treats control lines that are not understood as plain output.
-	// Otherwise such a line is a failure of the action.
+	// IgnoreControl treats invalid control lines as plain output. Otherwise an
+	// invalid control line is a failure of the action.
 	IgnoreControl bool `json:"ignore-control,omitempty" toml:"ignore-control,omitempty" yaml:"ignore-control,omitempty"`
 }
 
-// A HousekeepingConfig is a command that runs on each rank after the job.
+// A HousekeepingConfig is one command that runs on each rank after the job.
 type HousekeepingConfig struct {
 	Command     []string     `json:"command,omitempty" toml:"command,omitempty" yaml:"command,omitempty"`
 	Timeout     fsd.Duration `json:"timeout,omitempty" toml:"timeout,omitempty" yaml:"timeout,omitempty"`                // 0, fsd.Forever: none
 	KillTimeout fsd.Duration `json:"kill-timeout,omitempty" toml:"kill-timeout,omitempty" yaml:"kill-timeout,omitempty"` // 0: one minute
 
 	// ReleaseAfter controls partial release. nil: all ranks are freed at once, when
-	// all are done. 0: each rank is freed when it is done. A duration starts a
-	// timer when the first rank is done. When it expires, the ranks that are done
-	// are freed; after that each rank is freed when it is done.
+	// all are done. 0: each rank is freed when it is done. Any other duration
+	// starts a timer when the first rank is done. When the timer expires, the ranks
+	// that are done are freed; each of the others is freed when it is done.
 	ReleaseAfter *fsd.Duration `json:"release-after,omitempty" toml:"release-after,omitempty" yaml:"release-after,omitempty"`
 
 	// OnFailure says what happens to a rank where the command failed: "drain", the
@@ -112,27 +115,28 @@ type HousekeepingConfig struct {
 	OnFailure jobstate.OnFailure `json:"on-failure,omitempty" toml:"on-failure,omitempty" yaml:"on-failure,omitempty"`
 }
 
-// Tolerate says how many ranks of a job may fail in its prologs without the job
-// failing. The zero value tolerates none.
+// Tolerate says how many ranks of a job may fail in its prologs before the job
+// fails. The zero value tolerates no failure.
 //
-// It counts the ranks that failed in any prolog of the job. Only ranks that were
-// reported as failed are tolerated: by a control line, by an operator, or because the
-// node is offline or was lost. Any other failure, such as an exit with 1, is fatal
-// unless AnyFailure is set. Any number of the ranks in Ranks may fail. Of the others,
-// the greater of Count and Fraction may fail. At least one rank must not have failed.
+// The ranks that failed in any prolog of the job count together. A failure is
+// tolerated only if a control line or an operator reported the rank as failed, or its
+// node is offline or was lost. Any other failure, such as an exit with 1, fails the
+// job unless AnyFailure is set. Any number of the ranks in Ranks may fail. Of the
+// others, as many as the greater of Count and Fraction may fail. A job always fails
+// if all of its ranks failed.
 type Tolerate struct {
 	Count      int        `json:"count,omitempty" toml:"count,omitempty" yaml:"count,omitempty"`
 	Fraction   float64    `json:"fraction,omitempty" toml:"fraction,omitempty" yaml:"fraction,omitempty"` // of the job's ranks, from 0 to 1
 	Ranks      *idset.Set `json:"ranks,omitempty" toml:"ranks,omitempty" yaml:"ranks,omitempty"`
 	AnyFailure bool       `json:"any-failure,omitempty" toml:"any-failure,omitempty" yaml:"any-failure,omitempty"`
 
-	// Drop removes the failed ranks from the job's effective R; they are drained
-	// and freed. Otherwise the job keeps all ranks, and an exception names those
-	// that failed.
+	// Drop removes the failed ranks from the job's effective R; the Job drains
+	// and frees them. Otherwise the job keeps all ranks. In both cases an
+	// exception of severity 1 or more names the failed ranks.
 	Drop bool `json:"drop,omitempty" toml:"drop,omitempty" yaml:"drop,omitempty"`
 }
 
-// ErrConfig is wrapped by the error of an invalid configuration.
+// ErrConfig is returned, wrapped, for an invalid configuration.
 var ErrConfig = errors.New("perilog: invalid configuration")
 
 // Check returns nil, or an error that wraps ErrConfig and names every fault with its

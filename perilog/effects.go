@@ -29,7 +29,7 @@ type Log uint8
 
 // The logs. The zero Log is invalid.
 const (
-	LogJob          Log = 1 + iota // the job's eventlog, which clean closes
+	LogJob          Log = 1 + iota // the job's eventlog; the event clean closes it
 	LogHousekeeping                // the log of its housekeeping, which can outlive the job
 )
 
@@ -48,32 +48,34 @@ type Record struct {
 	State jobstate.State // the job's, after the entry
 }
 
-// Effects is what a [Job] wants done, in the order of its fields. Its slices, and
-// the contexts in Post, are valid until the next Take; the caller owns the sets of
-// ranks. Launches, signals and drains are idempotent: action and attempt identify a
-// launch.
+// Effects is what the embedder has to do for a [Job], in the order of the fields.
+// The slices, and the contexts in Post, are valid until the next Take; the caller
+// owns the sets of ranks. Make launches, signals and drains idempotent: action and
+// attempt identify a launch.
 type Effects struct {
-	// Post has the events that Apply accepted, and those that follow. Make it
-	// durable BEFORE anything else, in this order: if a record is durable, all
-	// before it are. Answers to reports go out AFTER it. If it cannot be stored, do
-	// nothing else and drop the Job: RecoverJob reads back what is durable.
+	// Post has the events that Apply accepted, and the events that follow from all
+	// inputs. Make Post durable BEFORE anything else, in this order: if a record is
+	// durable, all records before it are. Send answers to reports AFTER that. If
+	// you cannot store Post, do nothing else and drop the Job: RecoverJob reads
+	// what is durable.
 	Post []Record
-	// Launch starts commands, AFTER Post is durable. Reports carry the attempt.
+	// Launch lists commands to start, AFTER Post is durable.
 	Launch []Launch
-	// Signal sends signals, AFTER Launch.
+	// Signal lists signals to send, AFTER Launch.
 	Signal []Signal
-	// Start asks the executor to start the job on [Job.R], AFTER Post is durable.
-	// After a restart it asks again. It responds with the events start, finish
-	// and release; see also [Job.NotStarted].
+	// Start says to ask the executor to start the job on [Job.R], AFTER Post is
+	// durable. After a restart it can be set again. The executor responds with
+	// the events start, finish and release; see also [Job.NotStarted].
 	Start bool
-	// Drain drains ranks, AFTER Post is durable. The ranks are held until
-	// [Job.Drained] confirms it. A node that is drained already keeps its reason
-	// (mode "update").
+	// Drain lists ranks to drain, AFTER Post is durable. The ranks are held
+	// until [Job.Drained] confirms the drain. A node that is drained already
+	// keeps its reason (the mode "update" of Flux).
 	Drain []Drain
 	// Free is the fragment that goes back to the scheduler, AFTER Post is durable;
-	// often it is empty. If a crash loses it, the scheduler learns of it by hello.
+	// often it is empty. If a crash loses it, the scheduler learns at its next
+	// hello what was freed.
 	Free rset.Fragment
-	// Outcomes tell how actions ended, for an administrator's log.
+	// Outcomes say how actions ended, for an administrator's log.
 	Outcomes []Outcome
 }
 
@@ -82,14 +84,14 @@ func (e Effects) IsEmpty() bool {
 	return !e.Start && len(e.Post)+len(e.Launch)+len(e.Signal)+len(e.Drain)+len(e.Outcomes) == 0 && e.Free.IsEmpty()
 }
 
-// A Launch is a command to run on each of Ranks; a single command has one rank, its
+// A Launch is a command to start on each of Ranks; for a single command that is its
 // leader.
 type Launch struct {
 	Action  Key
-	Attempt uint32        // at least 1, greater than that of any earlier launch
+	Attempt uint32        // at least 1, greater than in any earlier launch
 	Ranks   *idset.Set    // not empty
-	Command []string      // of the configuration; nil if it has none
-	Serves  *idset.Set    // of a single command: the ranks that it serves; nil per rank
+	Command []string      // from the configuration; nil if that has none
+	Serves  *idset.Set    // the ranks that a single command serves; nil with PerRank
 	Timeout time.Duration // 0: none
 }
 
@@ -101,7 +103,7 @@ type Signal struct {
 	Signal  int        // 15, SIGTERM, or 9, SIGKILL
 }
 
-// A Drain takes ranks out of service.
+// A Drain asks the embedder to take ranks out of service.
 type Drain struct {
 	Ranks  *idset.Set // not empty
 	Reason string     // such as "prolog timed out for job ƒuZZybuNNy"
@@ -113,24 +115,24 @@ type Outcome struct {
 	Status     int32      // the worst wait status; 0: it succeeded on every rank
 	Tolerated  bool       // the job goes on though ranks failed
 	Groups     []Group    // in the order of causes and codes; a rank is in one
-	Failed     *idset.Set // the ranks on which it did not succeed; may be empty
+	Failed     *idset.Set // the ranks on which it failed; may be empty
 	Note       string     // one line for the job's user; "" after success
-	Detail     string     // for administrators: what was reported of each rank, a line each
+	Detail     string     // for administrators: what the ranks reported, one line for each; at most 8 KiB
 	Start, End eventlog.Timestamp
 }
 
-// A Group is the ranks on which an action ended the same way, with the exit code of
-// CauseFailed or the signal of CauseSignaled.
+// A Group is a set of ranks on which an action ended the same way: with one cause,
+// and one exit code or signal.
 type Group = run.Group
 
-// A Report tells what happened to an action on a rank.
+// A Report says what happened to an action on a rank.
 type Report struct {
 	Action  Key
 	Kind    ReportKind
-	Attempt uint32 // that of the launch
-	Rank    uint32 // where it runs: of a single command, its leader
+	Attempt uint32 // the Attempt of the Launch
+	Rank    uint32 // where it runs; for a single command, its leader
 	Status  int32  // a wait status, as wait(2) gives it
-	Detail  string // in words, for administrators only; may be empty
+	Detail  string // text for administrators only; may be empty
 	Line    []byte // of ReportOutput, with or without its newline; not retained
 }
 
@@ -141,22 +143,22 @@ type ReportKind = run.ReportKind
 const (
 	ReportStarted      = run.ReportStarted      // the command runs
 	ReportExited       = run.ReportExited       // it ended with the wait status Status
-	ReportLaunchFailed = run.ReportLaunchFailed // it could not be launched; Status may tell why
-	ReportUnreachable  = run.ReportUnreachable  // contact with the node was lost
+	ReportLaunchFailed = run.ReportLaunchFailed // it could not be launched; Status may be the reason
+	ReportUnreachable  = run.ReportUnreachable  // the embedder lost contact with the node
 	ReportOutput       = run.ReportOutput       // it wrote Line to its standard output
 )
 
 // An Answer says what became of a report. The zero Answer is invalid.
 type Answer = run.Answer
 
-// The answers. Only AnswerApplied means that something has changed. A helper repeats
-// its last report until the answer is AnswerEnded, AnswerStale or AnswerUnknown: until
-// then the log does not say that the action has ended there.
+// The answers. Only AnswerApplied means that something has changed. The process that
+// reports repeats its last report until the answer is AnswerEnded, AnswerStale or
+// AnswerUnknown. Until then the log does not have the end of the action on its rank.
 const (
 	AnswerApplied  = run.AnswerApplied  // it is accepted
 	AnswerRepeated = run.AnswerRepeated // it was reported before, or the job was shut down
-	AnswerEnded    = run.AnswerEnded    // the log says that the action has ended there
-	AnswerStale    = run.AnswerStale    // it is of an attempt that is not the latest on that rank
+	AnswerEnded    = run.AnswerEnded    // the log has the end of the action on that rank
+	AnswerStale    = run.AnswerStale    // its attempt is not the latest on that rank
 	AnswerUnknown  = run.AnswerUnknown  // no such action runs on that rank
 	AnswerIgnored  = run.AnswerIgnored  // it is legal and has no effect, such as plain output
 )
@@ -170,12 +172,12 @@ const (
 	CauseFailed           = run.CauseFailed           // it exited with another code
 	CauseReported         = run.CauseReported         // a control line named the node as failed
 	CauseControl          = run.CauseControl          // it wrote an invalid control line
-	CauseSignaled         = run.CauseSignaled         // a signal ended it that the Job did not ask for
+	CauseSignaled         = run.CauseSignaled         // it was ended by a signal that the Job did not ask for
 	CauseTimedOut         = run.CauseTimedOut         // it reached its timeout
 	CauseCanceled         = run.CauseCanceled         // it was canceled, and ended within the kill timeout
 	CauseCanceledTimedOut = run.CauseCanceledTimedOut // it was canceled, and did not end within the kill timeout
 	CauseLaunchFailed     = run.CauseLaunchFailed     // it could not be launched
-	CauseUnreachable      = run.CauseUnreachable      // contact with its node was lost
+	CauseUnreachable      = run.CauseUnreachable      // the embedder lost contact with its node
 	CauseOffline          = run.CauseOffline          // its node was offline, and it was not launched
 	CauseForced           = run.CauseForced           // an operator finished it by force
 )

@@ -10,10 +10,10 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// Holds knows which holder has which ranks of one job: the job itself, the executor,
-// prologs, epilogs, and drains that are not confirmed. It folds the events of the
-// job's log on top of a [jobstate.Job], and adds the ranks and named resources of
-// actions.
+// Holds knows what holds which ranks of one job. A holder is the job itself, the
+// executor, a prolog, an epilog, or a drain that is not confirmed. Holds folds the
+// events of the job's log into a [jobstate.Job] and into the ranks and named
+// resources of each holder.
 //
 //   - The job holds its ranks from alloc until CLEANUP begins.
 //   - The executor holds ranks from start until it releases them, and all named
@@ -23,10 +23,10 @@ import (
 //     and description are two holds, and the older one ends first.
 //   - A drain holds the ranks that failed, until it is confirmed.
 //
-// A rank leaves when an event ends the last hold on it. Before CLEANUP it leaves only
-// if the job has dropped it. A named resource leaves in the same way if an action held
-// it. What has not left by then leaves with the event free, when nothing is held any
-// more. What has left never comes back: a later action does not hold it.
+// A rank leaves when an event ends the last hold on it. Before CLEANUP, a rank leaves
+// only if the job has dropped it. A named resource that an action held leaves in the
+// same way. The event free, which comes when nothing is held, takes all other ranks
+// and resources. What has left never comes back: a later action does not hold it.
 //
 // The zero Holds is not valid. One goroutine at a time may use a Holds, and it
 // must not be copied.
@@ -43,7 +43,7 @@ type Holds struct {
 	draining  idset.Set       // what drains hold
 	drained   idset.Set       // what drains held that are confirmed
 	failed    idset.Set       // ranks that failed, as events name them
-	dropped   idset.Set       // those of them that the job gave up
+	dropped   idset.Set       // the failed ranks that the job gave up
 	actions   []*activeAction // in the order of their starts
 	left      idset.Set
 	over      bool // the job was freed, and then nothing held anything: all has left
@@ -70,8 +70,8 @@ type activeAction struct {
 }
 
 // NewHolds returns the holds of a job before its first event. r is the R that the
-// job was allocated, and may be nil. named lists the job's resources without a
-// rank, such as the file system of a rabbit; duplicates count once. NewHolds retains
+// job was allocated; nil is the empty R. named lists the job's resources that have
+// no rank, such as a shared file system; duplicates count once. NewHolds retains
 // neither.
 func NewHolds(id jobid.ID, r *rset.R, named ...string) *Holds {
 	h := newHolds(id, nil)
@@ -96,10 +96,10 @@ func (h *Holds) setR(r *rset.R, names []string) {
 }
 
 // Apply folds one entry of the job's log. It refuses and ignores what
-// [jobstate.Job.Apply] refuses and ignores; after an error nothing has changed. It
-// passes over ranks and names in an event that are not the job's or have left. Apply
-// keeps no reference to e. A release takes time in proportion to the ranges that it
-// names and the active actions.
+// [jobstate.Job.Apply] refuses and ignores; after an error nothing has changed. If
+// an event names ranks or resources that are not the job's or have left, Apply
+// ignores those. Apply keeps no reference to e. The time of a release is
+// proportional to the ranges that it names and to the active actions.
 func (h *Holds) Apply(e eventlog.Entry) (jobstate.Outcome, error) {
 	if err := h.scratch.event.Decode(e); err != nil {
 		return 0, err
@@ -340,8 +340,8 @@ func (h *Holds) ending() bool {
 func (h *Holds) executing() bool { return h.job.Started() && !h.job.Released() }
 
 // isOver reports whether the job was freed, and nothing holds anything of it. An
-// instance that lost an epilog frees a job all the same: then it is held until
-// that ends.
+// instance that lost an epilog frees a job anyway: then it is held until that
+// ends.
 func (h *Holds) isOver() bool {
 	return h.job.WasAllocated() && !h.job.HasResources() && !h.revoked && h.ending() &&
 		!h.executing() && len(h.actions) == 0 && h.draining.IsEmpty()
@@ -368,8 +368,8 @@ func (h *Holds) take(hold, ranks *idset.Set) {
 	h.scratch.want.SubtractWith(&h.scratch.want)
 }
 
-// takeWanted moves from a hold to h.scratch.ended those of h.scratch.want that it has, and leaves
-// the others in h.scratch.want.
+// takeWanted moves from a hold to h.scratch.ended the ranks of h.scratch.want that it
+// has, and leaves the others in h.scratch.want.
 func (h *Holds) takeWanted(hold *idset.Set) {
 	if h.scratch.want.Len() > few {
 		both := idset.Intersect(&h.scratch.want, hold)

@@ -35,23 +35,23 @@ func (k HolderKind) String() string {
 	return names[k]
 }
 
-// A Holder holds ranks or named resources of the job. A holder of nothing can still
+// A Holder holds ranks or named resources of the job. It can hold nothing and still
 // keep the job from being freed: an action that has ended on all its ranks does so
 // until its finish.
 type Holder struct {
 	Kind        HolderKind
 	Description string             // of a prolog or epilog, else ""
 	Since       eventlog.Timestamp // when the hold began; 0 for a drain
-	Ranks       *idset.Set         // what it still holds; a copy, not nil
-	Named       []string           // in order; a copy
+	Ranks       *idset.Set         // the ranks that it still holds; a copy, not nil
+	Named       []string           // the named resources that it still holds, sorted; a copy
 }
 
 // Job returns the job's state. The caller must not change it.
 func (h *Holds) Job() *jobstate.Job { return h.job }
 
 // Holders yields the holders: the job, the executor, the actions in the order of their
-// starts, drains. Before alloc no holder has ranks. Each Holder is a copy. Holds must
-// not change during the iteration.
+// starts, drains. Before alloc no holder has ranks. Each Holder is a copy. Do not
+// change the Holds during the iteration.
 func (h *Holds) Holders() iter.Seq[Holder] {
 	return func(yield func(Holder) bool) {
 		show := func(x Holder, ranks *idset.Set, names []string) bool {
@@ -99,8 +99,8 @@ func (h *Holds) names(left bool) []string {
 	return names
 }
 
-// Held returns a new set of the ranks that have a holder. A rank that is neither held
-// nor has left waits for the end of the job.
+// Held returns a new set of the ranks that have a holder. A rank can be neither held
+// nor have left: it then waits for the event free.
 func (h *Holds) Held() *idset.Set {
 	held := new(idset.Set)
 	for x := range h.Holders() {
@@ -109,9 +109,9 @@ func (h *Holds) Held() *idset.Set {
 	return held
 }
 
-// Released returns what has left, which never shrinks. [rset.Rebuild] turns it into a
-// ledger that frees each rank when it leaves. It is final if the log has the event free and
-// nothing is held.
+// Released returns the ranks and resources that have left. They never become fewer.
+// [rset.Rebuild] turns it into a ledger that frees each rank when it leaves. It is final if
+// the log has the event free and nothing is held.
 func (h *Holds) Released() rset.Released {
 	return rset.Released{Ranks: h.left.Clone(), Named: h.names(true), Final: h.over}
 }

@@ -20,11 +20,12 @@ import (
 // job's state does not allow is an error of package jobstate.
 var (
 	// ErrR is returned when an event needs the job's R and the job has none, and
-	// for an R that no allocation can have.
+	// when an R is empty or too large.
 	ErrR = errors.New("perilog: invalid R")
 
 	// ErrOrder is returned when an event would start the job before its prologs
-	// have succeeded, or free what is held. The text says what has to come first.
+	// have succeeded, or would free what something holds. The text says what must
+	// come first.
 	ErrOrder = errors.New("perilog: event comes too early")
 
 	// ErrOwn is returned for an event that the Job posts itself.
@@ -42,11 +43,11 @@ var (
 // fits in an entry of a log: more than 150 000 nodes of consecutive ranks.
 const maxRanksText = 768 << 10
 
-// A Spec says what a [Job] is made for.
+// A Spec is what [NewJob] and [RecoverJob] need to know of a job.
 type Spec struct {
 	ID    jobid.ID
 	R     *rset.R  // nil if it is not known yet: see [Job.SetR]
-	Named []string // resources without a rank that the job has, such as the file system of a rabbit
+	Named []string // the job's resources that have no rank, such as a shared file system
 	Owner uint32   // the user id of the instance, which raises the exceptions
 
 	Scratch *Scratch // memory to share with other Jobs; nil: none is shared
@@ -57,14 +58,15 @@ type Spec struct {
 // only decides; Take returns what is to be done. The package documentation shows the
 // loop.
 //
-// All prologs start with the event alloc. When one fails, the Job logs the start of
-// every epilog before the finish of that prolog, and a fatal exception ends the job.
-// Otherwise epilogs start at finish, or, if the job never started but a prolog did,
-// when CLEANUP begins. If no prolog and no job started, no epilog runs. Epilogs hold
-// their ranks from their start, and are launched when no prolog is active.
+// All prologs start with the event alloc. When a prolog fails, the Job logs the
+// start of every epilog, a fatal exception, which ends the job, and then the finish
+// of that prolog. Otherwise epilogs start at the event finish; or, if a prolog
+// started but the job did not, when CLEANUP begins. If neither started, no epilog
+// runs. Epilogs hold their ranks from their start. They are launched when no prolog
+// is active.
 //
 // A Job must not be copied, and one goroutine at a time may use it. The caller passes
-// the time; a time before the latest counts as the latest.
+// the time; a time before the latest one counts as the latest one.
 type Job struct {
 	spec  Spec
 	cfg   *Config
@@ -136,8 +138,8 @@ type action struct {
 	success  bool // it finished with status 0
 }
 
-// NewJob returns a job whose log is empty. It keeps c, which must not change, and R,
-// which is immutable. The error wraps ErrConfig or ErrR.
+// NewJob returns a job whose log is empty. It keeps c, which the caller must not
+// change, and R, which is immutable. The error wraps ErrConfig or ErrR.
 func NewJob(c *Config, s Spec) (*Job, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -153,13 +155,13 @@ func NewJob(c *Config, s Spec) (*Job, error) {
 	return j, nil
 }
 
-// SetR sets what the job was allocated: R, and resources without a rank. Call it
-// before the event alloc. The error wraps ErrR if R is empty or too large, or was
-// set before.
+// SetR sets what the job was allocated: R, and named resources, which have no
+// rank. Call it before the event alloc. The error wraps ErrR if R is empty or too
+// large, or was set before.
 func (j *Job) SetR(r *rset.R, named ...string) error {
 	switch {
 	case j.ledger != nil:
-		return fmt.Errorf("%w: it is set", ErrR)
+		return fmt.Errorf("%w: R was set before", ErrR)
 	case r.IsEmpty():
 		return fmt.Errorf("%w: an allocation has at least one rank", ErrR)
 	}
@@ -201,7 +203,7 @@ func (j *Job) configure() {
 	}
 }
 
-// Holds returns the holds on the job, without those of housekeeping. The caller must
+// Holds returns what holds the job's ranks, without housekeeping. The caller must
 // not change it.
 func (j *Job) Holds() *Holds { return j.holds }
 
@@ -219,7 +221,8 @@ func (j *Job) R() *rset.R {
 }
 
 // Holders yields the holders of [Holds.Holders], and housekeeping, which holds ranks
-// that nothing else holds until they are freed. The job must not change meanwhile.
+// that nothing else holds until they are freed. Do not change the Job during the
+// iteration.
 func (j *Job) Holders() iter.Seq[Holder] {
 	return func(yield func(Holder) bool) {
 		for h := range j.holds.Holders() {
@@ -295,9 +298,9 @@ func (j *Job) startPending() bool {
 	return j.executor != executorIdle && !j.holds.job.Started() && !j.holds.job.Released()
 }
 
-// NotStarted tells the Job that the executor does not have the job: the executor
-// says so after a restart, or refuses a start. It changes nothing once the log has a
-// start. If the executor accepts a start and then gives up without starting the job,
+// NotStarted tells the Job that the executor does not have the job, because it lost
+// the job in a restart or refused its start. It changes nothing after the event
+// start. If the executor accepts the job and then gives up without starting it,
 // apply the event release instead.
 func (j *Job) NotStarted() {
 	if !j.holds.job.Started() {
@@ -378,7 +381,8 @@ func (j *Job) mayLaunch(k jobstate.ActionKind) bool {
 	return true
 }
 
-// Deadline returns when to call Tick next, and false if no time is due.
+// Deadline returns the time at which to call Tick, and false if the Job waits
+// for no time.
 func (j *Job) Deadline() (eventlog.Timestamp, bool) {
 	var first eventlog.Timestamp
 	sooner := func(t eventlog.Timestamp, ok bool) {
@@ -402,8 +406,8 @@ func (j *Job) Deadline() (eventlog.Timestamp, bool) {
 }
 
 // PrologTime returns how long the job's prologs took, from the first start to the last
-// finish in the log, so that a caller can extend the expiration by as much. It is 0
-// before the first finish.
+// finish in the log, so that a caller can extend the job's expiration by that time. It
+// is 0 before the first finish.
 func (j *Job) PrologTime() time.Duration {
 	var first, last eventlog.Timestamp
 	for _, a := range j.actions {
@@ -425,10 +429,11 @@ func (j *Job) advance(now eventlog.Timestamp) {
 	}
 }
 
-// Shutdown stops launches and the start of the job. Actions that run may end, and are
-// logged, until the deadline; 0 is no deadline. After it the Job refuses all inputs,
-// and Take returns nothing. An action that has not ended is active in the log, and
-// [RecoverJob] finds it. A second call changes the deadline.
+// Shutdown stops the work of the Job: it launches no more actions and does not start
+// the job. Until the deadline the Job still logs the ends of running actions; 0
+// means no deadline. After the deadline the Job refuses all inputs, and Take returns
+// nothing. An action that has not ended is active in the log, and [RecoverJob] finds
+// it. A second call changes the deadline.
 func (j *Job) Shutdown(now, deadline eventlog.Timestamp) {
 	j.advance(now)
 	j.stopping, j.stopAt = true, deadline
@@ -438,7 +443,7 @@ func (j *Job) Shutdown(now, deadline eventlog.Timestamp) {
 func (j *Job) stopped() bool { return j.stopping && j.stopAt != 0 && j.now >= j.stopAt }
 
 // Running reports whether a command runs, or Take has something to return. A shutdown
-// is complete when it is false.
+// is complete when Running returns false.
 func (j *Job) Running() bool {
 	for _, a := range j.actions {
 		if a.run != nil && (a.run.Alive() || a.run.Done()) {

@@ -14,9 +14,9 @@ import (
 // exception. The Job itself posts the events of its own actions, and drained, free and
 // clean.
 //
-// An accepted event is in Post of the next Take, and the events that follow from it
-// come after it. Do not append it to the log yourself. An event that jobstate ignores
-// is logged too, except for an exact repetition of the entry before it.
+// An accepted event is in Post of the next Take, before the events that follow from
+// it. Do not append it to the log yourself. An event that package jobstate ignores is
+// in Post too, unless it repeats the entry before it exactly.
 //
 // Apply refuses what [jobstate.Job.Apply] refuses. It returns ErrOrder for a start
 // before every prolog has succeeded, and for a free or clean while something is
@@ -25,7 +25,7 @@ import (
 // logged. Apply keeps no reference to e.
 //
 // No order of events frees a rank early (I3): before an event that ends a hold on
-// ranks, the Job logs the starts of the epilogs that are due there.
+// ranks, the Job logs the starts of the epilogs that must run there.
 func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome, error) {
 	if j.advance(now); j.stopped() {
 		return 0, ErrStopped
@@ -92,8 +92,8 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	return nil
 }
 
-// mayBeStarting reports whether a job that is ending may be starting all the same:
-// the executor was asked, and nothing in the log holds the ranks for it.
+// mayBeStarting reports whether a job that is ending may still be starting: the
+// executor was asked, and nothing in the log holds the ranks for it.
 func (j *Job) mayBeStarting() bool { return j.holds.ending() && j.startPending() }
 
 // keyOf returns the action that an event is of.
@@ -353,7 +353,7 @@ func (k Key) title() string {
 	return k.String()
 }
 
-// timeouts returns those of the configuration, defaults filled in.
+// timeouts returns the configured timeouts, defaults filled in.
 func (a *action) timeouts() (timeout, kill time.Duration) {
 	timeout, kill = duration(a.config.Timeout), duration(a.config.KillTimeout)
 	if a.config.Timeout == 0 && a.Kind == jobstate.ActionProlog {

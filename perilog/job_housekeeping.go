@@ -118,7 +118,7 @@ func (h *housekeeping) ended(t eventlog.Timestamp) {
 	}
 }
 
-// newHousekeeping returns the housekeeping that a start tells of.
+// newHousekeeping returns the housekeeping that a start describes.
 func (j *Job) newHousekeeping(c *jobstate.ActionStartContext, t eventlog.Timestamp) *housekeeping {
 	h := &housekeeping{action: j.housekeepingAction(), releaseAfter: c.ReleaseAfter, onFailure: c.OnFailure}
 	if h.onFailure == "" {

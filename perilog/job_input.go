@@ -14,13 +14,12 @@ import (
 )
 
 // Report tells the Job what happened to an action on a rank. Reports may come in any
-// order, more than once, and about anything. A report that makes no sense changes
-// nothing, and the answer says why. A report is stale if its attempt is not the latest on that rank.
+// order and more than once. A report that does not apply changes nothing, and the
+// answer says why. Send the answer after the Post of the next Take is durable.
 //
-// A report is a check-in as well: a helper process that survived a restart repeats
-// its last report until the log says that the action has ended there. A report about
-// a lost action reattaches the action on that rank. Send the answer after the Post of
-// the next Take is durable.
+// A report about a lost action reattaches the action on that rank. So a process that
+// survived a restart of the manager repeats its last report until the answer is
+// [AnswerEnded], [AnswerStale] or [AnswerUnknown].
 //
 // A report allocates only if it is a failure.
 func (j *Job) Report(now eventlog.Timestamp, rep Report) Answer {
@@ -54,7 +53,7 @@ func (j *Job) logged(a *action, rank uint32) bool {
 }
 
 // Drained confirms that ranks are drained. It ignores ranks for which the Job did
-// not ask for a drain, or which were confirmed before.
+// not ask for a drain or already has the confirmation. nil is the empty set.
 func (j *Job) Drained(now eventlog.Timestamp, ranks *idset.Set) {
 	if j.enter(now); j.stopped() {
 		return
@@ -83,15 +82,16 @@ func (j *Job) enter(now eventlog.Timestamp) {
 	}
 }
 
-// Offline sets the ranks that are offline now, and replaces the set of the last
-// call. The Job launches nothing on them. It changes nothing where an action runs
-// already: that needs a Report. Offline copies ranks; nil is the empty set.
+// Offline sets which ranks are offline now, in place of the set of the last call.
+// The Job launches nothing on them. An action that already runs on such a rank is
+// not affected: that needs a Report. Offline copies ranks; nil is the empty set.
 func (j *Job) Offline(ranks *idset.Set) {
 	j.offline.SubtractWith(&j.offline)
 	j.offline.UnionWith(ranks)
 }
 
-// Tick passes the time: timeouts fire, and housekeeping releases what is due.
+// Tick tells the Job the time. Timeouts expire, and the timer of housekeeping
+// frees ranks.
 func (j *Job) Tick(now eventlog.Timestamp) {
 	if j.advance(now); j.stopped() {
 		return
@@ -114,12 +114,13 @@ func (j *Job) Tick(now eventlog.Timestamp) {
 const maxOperator = 64
 
 // ForceFinish ends an action on ranks with a wait status, and logs the name of the
-// operator. The action may be running there, be lost, or wait for the node; housekeeping
-// may also have failed there. nil means all such ranks. The action continues on the other
-// ranks. ForceFinish sends no signal and drains nothing.
+// operator. On these ranks the action may be running, lost, or waiting for the node;
+// housekeeping may also have failed there. nil means all such ranks. The action continues
+// on the other ranks. ForceFinish sends no signal and drains nothing.
 //
-// A prolog cannot end with status 0, since its ranks count as reported failed. A foreign
-// action ends only as a whole. The error wraps ErrAction, and then nothing has changed.
+// status is at least 0; for a prolog at least 1, since its ranks count as reported
+// failures. operator is one line of 1 to 64 bytes. A foreign action ends only as a
+// whole. The error wraps ErrAction, and then nothing has changed.
 func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, status int32, operator string) error {
 	j.enter(now)
 	a := j.action(key)
@@ -171,7 +172,7 @@ func (j *Job) finishForeign(key Key, ranks *idset.Set, status int32, operator st
 	case j.holds.hold(key) == nil:
 		return actionError(key, "is not active")
 	case ranks != nil:
-		return actionError(key, "is foreign, and ends only as a whole")
+		return actionError(key, "is foreign, and can end only on all ranks")
 	case j.holds.job.State() == jobstate.StateNew:
 		return actionError(key, "cannot be finished before the job is validated")
 	case j.mayBeStarting():

@@ -10,16 +10,16 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// severityNonFatal is the severity of an exception that changes nothing, as the reference
-// has it for epilogs.
+// severityNonFatal is the severity of an exception that changes nothing, as flux-core has
+// it for epilogs.
 const severityNonFatal = 2
 
 // maxNodelist bounds the hosts that an exception names, in bytes.
 const maxNodelist = 64 << 10
 
-// Take returns what follows from all inputs since the last call, once. Its Post lacks
-// what Settle has returned. Take allocates only for fragments, failures and new
-// launches.
+// Take returns what the embedder has to do after all inputs since the last Take,
+// and forgets it. Its Post lacks what Settle has returned. It allocates only for
+// fragments, failures and new launches.
 func (j *Job) Take() Effects {
 	if !j.stopped() {
 		j.settle()
@@ -324,7 +324,7 @@ func (j *Job) tolerates(o *run.Outcome) bool {
 		t.allows(idset.Union(&j.holds.failed, o.Failed), j.holds.all.Len())
 }
 
-// failedRanks returns what an exception tells of ranks that are tolerated.
+// failedRanks returns what an exception says about ranks that are tolerated.
 func (j *Job) failedRanks(ranks *idset.Set) *jobstate.FailedRanks {
 	f := &jobstate.FailedRanks{Ranks: ranks, Nodelist: j.hosts(ranks), Action: jobstate.FailedKeep}
 	if j.cfg.Tolerate.Drop {
@@ -344,8 +344,8 @@ func (j *Job) raise(a *action, severity uint8, note string, f *jobstate.FailedRa
 	})
 }
 
-// askDrains asks for the drains that the log tells of and that are neither asked
-// for nor confirmed.
+// askDrains asks for the drains that the log has and that are neither asked for
+// nor confirmed.
 func (j *Job) askDrains() {
 	for _, d := range j.drains {
 		d.Ranks.SubtractWith(&j.asked)

@@ -14,18 +14,19 @@ import (
 // housekeeping, and may be empty.
 //
 // An action that was launched and has not ended is lost: its processes may still
-// run. It holds what it held until a process reports again, or Reattach, Rerun or
-// ForceFinish resolves it. Unresolved lists such actions. The next Take asks again
-// for each drain that is not confirmed, signals again what was being stopped, with
-// the whole kill timeout, and starts the configured actions that the log lacks. An
-// action that was started keeps the timeouts and ranks of its start in the log,
+// run. The action keeps its holds until its process reports again, or
+// [Job.Reattach], [Job.Rerun] or [Job.ForceFinish] resolves it. [Job.Unresolved]
+// lists such actions. The next Take asks again for each drain that is not
+// confirmed. It signals again each action that was being stopped; the kill
+// timeout starts anew. It starts the configured actions that the log lacks. An
+// action in the log keeps the timeouts and ranks that its start recorded,
 // whatever the configuration says now.
 //
-// RecoverJob obeys the log even where Apply would have refused: what the log says
-// was freed is freed. It returns the errors of [NewJob]. Any other error names the
-// line and wraps an error of package eventlog or jobstate; for a torn last line it
-// wraps eventlog.ErrTorn, and the job as folded up to there is returned, to be read
-// only.
+// RecoverJob accepts events that Apply would have refused as too early: what was
+// freed in the log is freed. It returns the errors of NewJob. Any other error names
+// the line and wraps an error of package eventlog or jobstate. For a torn last line
+// the error wraps [eventlog.ErrTorn], and the Job has the entries before that line;
+// the caller may only read it.
 func RecoverJob(now eventlog.Timestamp, c *Config, s Spec, log, hkLog []byte) (*Job, error) {
 	j, err := NewJob(c, s)
 	if err != nil {
@@ -55,7 +56,7 @@ func RecoverJob(now eventlog.Timestamp, c *Config, s Spec, log, hkLog []byte) (*
 	return j, j.takeUp()
 }
 
-// takeUp makes of what the logs tell the state after a restart.
+// takeUp makes the state after a restart from what the logs say.
 func (j *Job) takeUp() error {
 	for _, a := range j.actions {
 		if a.run != nil {
@@ -107,10 +108,10 @@ type Reason uint8
 // The reasons.
 const (
 	ReasonLost    Reason = 1 + iota // it was launched before a restart, and no report came since
-	ReasonForeign                   // another writer started it, and has to finish it
-	ReasonHeld                      // housekeeping failed on the ranks, and holds them as configured
+	ReasonForeign                   // another writer started it and must finish it
+	ReasonHeld                      // housekeeping failed on the ranks, and OnFailure is "hold"
 	ReasonStart                     // the executor may be starting the job: apply its response, or call NotStarted
-	ReasonRemoved                   // housekeeping has to run on the ranks, and was removed from the configuration
+	ReasonRemoved                   // housekeeping must run on the ranks, but is no longer in the configuration
 )
 
 // String returns "lost", "foreign", "held", "start" or "removed"; another value prints as
@@ -125,16 +126,16 @@ func (r Reason) String() string {
 
 // An Unresolved is an action that does not end by itself.
 type Unresolved struct {
-	Action Key // zero of ReasonStart
+	Action Key // zero for ReasonStart
 	Reason Reason
-	Ranks  *idset.Set         // where it is unresolved; a copy, not nil
+	Ranks  *idset.Set         // the ranks where it is unresolved; a copy, not nil
 	Since  eventlog.Timestamp // when the action started
 }
 
-// Unresolved returns the actions that hold ranks and that no known process and no
-// timer will end, in the order of the log. It leaves out actions that run without
-// a timeout, drains that are not confirmed, and epilogs that wait for an offline
-// node.
+// Unresolved returns the actions that hold ranks and will not end by themselves:
+// no known process and no timer ends them. They are in the order of the log.
+// Actions that run without a timeout, drains that are not confirmed, and epilogs
+// that wait for an offline node are not in it.
 func (j *Job) Unresolved() []Unresolved {
 	if !j.stopped() {
 		j.react()
@@ -182,8 +183,8 @@ func (j *Job) failedHousekeeping() *idset.Set {
 }
 
 // Reattach marks a lost action as running on ranks where the caller knows that it
-// runs; nil is all ranks where it was lost. Timeouts count from the launch. The error
-// wraps ErrAction, and then nothing has changed.
+// runs; nil means all ranks where it was lost. Its timeout counts from its launch.
+// The error wraps ErrAction, and then nothing has changed.
 func (j *Job) Reattach(now eventlog.Timestamp, key Key, ranks *idset.Set) error {
 	j.enter(now)
 	a, ranks, err := j.lost(key, ranks)
@@ -194,13 +195,13 @@ func (j *Job) Reattach(now eventlog.Timestamp, key Key, ranks *idset.Set) error 
 	return nil
 }
 
-// Rerun launches a lost action again on ranks; nil is all ranks where it was lost.
-// For housekeeping, the ranks may also be those on which it failed and that are held
-// or being drained. A job whose prolog was lost starts only after a Rerun or a report
-// that the prolog succeeded. On ranks that the job dropped, the action ends.
+// Rerun launches a lost action again on ranks; nil means all ranks where it was lost.
+// Housekeeping can also run again on ranks where it failed, while they are held or
+// being drained. A job whose prolog was lost starts only after a Rerun or a report
+// that the prolog succeeded. On ranks that the job dropped, Rerun ends the action.
 //
 // The error wraps ErrAction, and then nothing has changed. Rerun refuses the prolog
-// of a job that is ending, and an action that the configuration no longer has.
+// of a job that is ending, and an action that is no longer in the configuration.
 func (j *Job) Rerun(now eventlog.Timestamp, key Key, ranks *idset.Set) error {
 	j.enter(now)
 	a, ranks, err := j.lostOrFailed(key, ranks)
@@ -242,7 +243,7 @@ func (j *Job) lost(key Key, ranks *idset.Set) (*action, *idset.Set, error) {
 	case j.stopped():
 		return nil, nil, ErrStopped
 	case a == nil:
-		return nil, nil, actionError(key, "is foreign: its writer has to finish it")
+		return nil, nil, actionError(key, "is foreign: its writer must finish it")
 	case a.stage != stageActive || !a.run.HasLost():
 		return nil, nil, actionError(key, "is not lost")
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// String returns the state in one line: the holds, how far each action is, and what
-// was freed.
+// String returns the state in one line: the holds, the progress of each action, and
+// what was freed.
 func (j *Job) String() string {
 	dst := j.holds.appendText(nil)
 	for _, a := range j.actions {

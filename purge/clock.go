@@ -7,12 +7,12 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// Observe tells the index the time. A caller does so at every tick, so that the
-// index can tell a clock that jumped from a quiet night. Stuck jobs that are to be
-// tried again by now may go again.
+// Observe passes the time to the index. Call it at every tick, so that the index
+// can distinguish a clock that jumped from a quiet night. Stuck jobs whose wait
+// is over can be planned again.
 //
-// The error has category ErrClock: now is no time, is before the last time that
-// the index was told, or is more than Config.MaxJump after it.
+// The error has category ErrClock: now is not a valid time, is before the last
+// time that the index was told, or is more than Config.MaxJump after it.
 func (x *Index) Observe(now eventlog.Timestamp) error {
 	if err := x.checkClock(now); err != nil {
 		return err
@@ -22,10 +22,10 @@ func (x *Index) Observe(now eventlog.Timestamp) error {
 	return nil
 }
 
-// AcceptClock sets the time, whatever it was before. An operator does so after the
-// clock was wrong. A plan that was made for a later time than the
-// index now believes loses its jobs when it is claimed. The error has category
-// ErrClock: now is no time.
+// AcceptClock sets the time, whatever it was before. Call it when an operator has
+// corrected a wrong clock. If a plan was made for a later time than now, Claim
+// removes all of its jobs from it. The error has category ErrClock: now is not a
+// valid time.
 func (x *Index) AcceptClock(now eventlog.Timestamp) error {
 	if !guard.IsTime(now) {
 		return clockError(now, x.clock)

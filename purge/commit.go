@@ -7,15 +7,15 @@ import (
 )
 
 // Claim reserves the jobs of a plan until Commit or Abort: they cannot be pinned, and
-// no other plan removes them. The caller claims BEFORE the store removes them.
+// no other plan can claim them. Call it BEFORE the store removes the jobs.
 //
 // It returns the plan to carry out: the jobs of p that would still be planned now.
-// Jobs that are gone, pinned or leaving, or that the limits now allow, are not in
-// it. Committing or aborting a plan without jobs does nothing. More tells whether to
-// plan again.
+// It leaves out jobs that are gone, pinned or leaving, and those that the limits now
+// keep. Committing or aborting a plan without jobs does nothing. Plan.More says
+// whether to plan again.
 //
-// The error has category ErrStale: p was claimed before. Claim costs O(log n) a
-// job.
+// The error has category ErrStale: p was claimed before. Claim takes O(log n)
+// for each job.
 func (x *Index) Claim(p Plan) (Plan, error) {
 	if p.claim != 0 {
 		return Plan{}, stale("was claimed before")
@@ -162,24 +162,24 @@ func (x *Index) claimed(p Plan) (Plan, error) {
 		same = x.jobs.record(c.slots[i]) == p.Jobs[i].Record
 	}
 	if !same {
-		return Plan{}, stale("is not what was claimed")
+		return Plan{}, stale("differs from the claimed plan")
 	}
 	c.Jobs = p.Jobs
 	return c, nil
 }
 
 // Commit removes the jobs of a claimed plan from the index, after the store has
-// removed them, and calls Config.Purged. If the plan needed its Watermark, Commit
-// takes that as durable.
+// removed them, and calls Config.Purged. If Plan.NeedsWatermark is set, the store
+// has made Plan.Watermark durable before Commit.
 //
 // The jobs in failed are those that the store could not remove. They stay, and
-// plans by limits leave them out for a while: a minute first, then twice as long
-// each time, at most an hour. See [Index.Observe] and Stats.Stuck. Ids that are
-// not in the plan are ignored.
+// plans by limits leave them out for a while: first for a minute, then for twice
+// as long each time, at most for an hour. See [Index.Observe] and Stats.Stuck.
+// Ids that are not in the plan are ignored.
 //
-// The error has category ErrStale: the plan is not claimed, or is not what was
-// claimed. Commit costs O(log n) a job. When an eighth of the jobs is left, it also
-// moves those into new memory.
+// The error has category ErrStale: the plan is not claimed, or is not what Claim
+// returned. Commit takes O(log n) for each job. When only an eighth of the jobs is
+// left, it also moves those to new memory.
 func (x *Index) Commit(p Plan, failed ...jobid.ID) error {
 	if len(p.Jobs) == 0 && p.claim == 0 {
 		return nil
@@ -231,9 +231,9 @@ func (x *Index) Commit(p Plan, failed ...jobid.ID) error {
 	return nil
 }
 
-// Abort gives the jobs of a claimed plan back, after the store failed as a whole.
-// They may be planned again at once. The error has category ErrStale. Abort costs
-// O(log n) a job.
+// Abort ends the claim of a plan after the store failed as a whole. Its jobs may
+// be planned again at once. The error has category ErrStale. Abort takes O(log n)
+// for each job.
 func (x *Index) Abort(p Plan) error {
 	if len(p.Jobs) == 0 && p.claim == 0 {
 		return nil

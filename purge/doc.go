@@ -1,10 +1,10 @@
-// Package purge is the index of inactive jobs. It says which jobs are purged and when,
-// and keeps a tombstone of each.
+// Package purge is the index of inactive jobs. It decides which jobs are purged and
+// when, and keeps a tombstone of each purged job.
 //
 // An [Index] holds the inactive jobs in the order in which they became inactive.
-// [Limits] say how old and how many they may get. [Index.Plan] is a dry run: which
-// jobs would go, oldest first, and why. A [Runner] carries plans out, batch by
-// batch, with a [Store] that removes the jobs' data.
+// [Limits] say how old and how many they may become. [Index.Plan] is a dry run: it
+// returns which jobs would be purged, oldest first, and why. A [Runner] carries
+// plans out, batch by batch, with a [Store] that removes the jobs' data.
 //
 // # Usage
 //
@@ -23,7 +23,7 @@
 //
 // The caller has these duties:
 //
-//  1. Pass the time; pass [Recover] a time that you trust.
+//  1. Pass the current time; to [Recover], pass a time that you trust.
 //  2. Hand out only ids above [Index.Watermark], and pass each to
 //     [Index.RaiseWatermark].
 //  3. Pin jobs again after a restart, before the first batch.
@@ -32,24 +32,26 @@
 //
 // # Vocabulary
 //
-// A job is resident while the index holds it. A pin keeps it and says why. It is
-// leaving between [Index.Claim] and [Index.Commit], and stuck after the store could
-// not remove it. Its tombstone is the [Record] that remains and answers
-// dependencies (RFC 26). The watermark is the greatest id ever handed out (I9).
+// A job is resident while the index holds it. A pin keeps a job from being purged
+// and says why. A job is leaving between [Index.Claim] and [Index.Commit], and
+// stuck after the store could not remove it. A tombstone is the [Record] that
+// remains of a purged job and answers dependencies (RFC 26). The watermark is the
+// greatest id ever handed out (I9).
 //
 // # Ownership, cost and limits
 //
-// One goroutine at a time uses an Index and its Runners. Returned slices belong to
-// the caller, passed ones are not kept. After an error nothing has changed.
+// One goroutine at a time may use an Index and its Runners. Returned slices belong
+// to the caller; slices that you pass are not kept. After an error nothing has
+// changed.
 //
-// Adding, pinning and removing cost O(log n), a lookup O(1), a plan O(log n) and
-// what it returns. A resident job or a tombstone takes 54 to 70 bytes. A mass purge
-// gives its memory back.
+// Adding, pinning and removing take O(log n), a lookup O(1), a plan O(log n) plus
+// its size. A resident job or a tombstone takes 54 to 70 bytes. A mass purge gives
+// its memory back.
 //
-// # Differences from the reference
+// # Differences from flux-core
 //
-// As in flux-core, jobs strictly older than the age limit are purged, and the oldest
-// jobs beyond the number limit. Here the id orders jobs of equal times, a job stays
-// until the store has removed it, a clock that steps is an error, and a minimum age
-// wins over both limits.
+// Like flux-core, the index purges jobs strictly older than the age limit, and the
+// oldest jobs beyond the number limit. Here the id orders jobs of equal times, a
+// job stays until the store has removed it, a clock that steps is an error, and a
+// minimum age wins over both limits.
 package purge

@@ -31,26 +31,27 @@ var (
 	// ErrDuplicate is returned when a resident job is added again. The error is a
 	// *JobError.
 	ErrDuplicate = errors.New("job was added before")
-	// ErrRecord is returned for a record whose time is not finite and greater
-	// than zero, or whose result RFC 43 does not have: the error is a *JobError. It
-	// is also returned for a text that is no tombstone or no watermark.
+	// ErrRecord is returned for a record whose time is not finite and greater than
+	// zero, or whose result is not in RFC 43; the error is a *JobError. It is also
+	// returned for a text that is not a tombstone or not a watermark.
 	ErrRecord = errors.New("malformed record")
-	// ErrStale is returned for a plan that was claimed, committed or aborted
-	// before, or was changed since.
+	// ErrStale is returned for a plan that was already claimed, committed or
+	// aborted, or that the caller changed since.
 	ErrStale = errors.New("plan is out of date")
-	// ErrClock is returned for a time that is no time, is before the last one, or
-	// is too far after it.
+	// ErrClock is returned for a time that is invalid (not finite, or not above
+	// zero), is before the last one, or is more than Config.MaxJump after it.
 	ErrClock = errors.New("clock stepped")
-	// ErrLimits is returned for a limit that makes no sense. The text names it.
+	// ErrLimits is returned for an invalid limit. The text names the limit.
 	ErrLimits = errors.New("invalid limits")
-	// ErrExcess is returned for too many ids, too many pins or too long a pinner.
+	// ErrExcess is returned for too many ids, too many pins, or a Pin.By that
+	// is too long.
 	ErrExcess = errors.New("too many")
 	// ErrStore is returned when the store failed. The error wraps the cause. It
 	// is a *JobError if the store could not remove that job.
 	ErrStore = errors.New("store failed")
 )
 
-// JobError tells why something cannot be done with a job.
+// JobError says why an operation on a job is refused.
 type JobError struct {
 	ID    jobid.ID
 	State jobstate.State // of an active job
@@ -59,7 +60,8 @@ type JobError struct {
 	Err   error          // the category; ErrStore wraps the cause
 }
 
-// Error returns the text of the error, as "purge: ƒ2d: job is active: RUN".
+// Error returns the text of the error, such as "purge: ƒ2d: job is active:
+// RUN".
 func (e *JobError) Error() string {
 	text := fmt.Sprintf("purge: %v: %v", e.ID, e.Err)
 	switch e.Err {
@@ -91,7 +93,7 @@ func clockError(now, last eventlog.Timestamp) error {
 	how := "is too far after"
 	switch {
 	case !guard.IsTime(now):
-		how = "is no time; the last was"
+		how = "is not a valid time; the last was"
 	case now < last:
 		how = "is before"
 	}

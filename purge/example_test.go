@@ -169,7 +169,7 @@ func ExampleParseLimits() {
 	fmt.Println(err)
 	// Output:
 	// 168h0m0s 1000 false <nil>
-	// purge: invalid limits: "inactive-num-limt": there is no such key
+	// purge: invalid limits: "inactive-num-limt": unknown key
 }
 
 func ExampleParseWatermark() {

@@ -22,22 +22,22 @@ const (
 // Config configures an [Index]. The zero Config is valid.
 type Config struct {
 	// Active returns the state of a job that is not inactive, and false if there
-	// is no such job. With it an active job is ErrActive instead of ErrUnknown.
-	// Nil knows of no jobs.
+	// is no such job. With it, the error for an active job is ErrActive instead
+	// of ErrUnknown. nil means that no job is active.
 	Active func(id jobid.ID) (jobstate.State, bool)
-	// Purged is called for each committed plan, when the index is up to date and
-	// before Commit returns. A cache finds in the plan which jobs went, which of
-	// them have a tombstone, and which older tombstones ended. It may ask the
-	// index and must not change it. The plan's slices are the callee's to keep.
+	// Purged is called for each committed plan, before Commit returns and after
+	// the index has changed. The plan lists the purged jobs, their tombstones,
+	// and the older tombstones that expired. Purged may read the index and must
+	// not change it. It may keep the plan's slices.
 	Purged func(Plan)
-	// MaxJump is how far a time may be after the one before it. 0 means a week, so
-	// that a machine that rested over a weekend needs no help.
+	// MaxJump is the longest step from one time to the next. 0 means a week, so
+	// that a machine that was off over a weekend needs no help.
 	MaxJump time.Duration
-	// TombstoneCount is how many tombstones are kept. Unset means 10,000:
-	// dependencies name recent jobs.
+	// TombstoneCount is how many tombstones are kept; the oldest expire first.
+	// Unset means 10,000, since dependencies name recent jobs.
 	TombstoneCount jobstate.Optional[int]
-	// TombstoneAge is the age after which a tombstone ends, with the next batch.
-	// Unset means that age ends none.
+	// TombstoneAge is the age at which a tombstone expires; the next batch
+	// removes it. Unset means that tombstones do not expire by age.
 	TombstoneAge jobstate.Optional[time.Duration]
 }
 
@@ -55,7 +55,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// Counts are numbers of jobs by their results.
+// Counts are numbers of jobs by result.
 type Counts struct {
 	Unknown, Completed, Failed, Canceled, Timeout int
 }
@@ -80,8 +80,8 @@ func (c *Counts) add(r jobstate.Result, n int) {
 }
 
 // Stats are the counts of an [Index]. Resident plus Purged grows by one with every
-// job that is added, and never shrinks. After a restart Purged begins at 0, and
-// Tombstones tell what was purged before.
+// job that is added, and never shrinks. After a restart Purged begins at 0;
+// Tombstones counts what was purged before.
 type Stats struct {
 	Resident   Counts // in the index
 	Purged     Counts // committed since the index was made
@@ -123,18 +123,19 @@ type Index struct {
 
 // Evidence is what a restart finds in the store.
 type Evidence struct {
-	// Now is the time, by a clock that the caller trusts, however long the rest was.
-	// 0 means the newest time of the jobs and tombstones. If that is wrong, or longer
-	// ago than Config.MaxJump, every time is ErrClock until AcceptClock.
+	// Now is the current time by a clock that the caller trusts, however long the
+	// process was down. 0 means the newest time of the jobs and tombstones. If that
+	// time is wrong, or longer ago than Config.MaxJump, every time is ErrClock until
+	// AcceptClock.
 	Now eventlog.Timestamp
-	// Jobs are the inactive jobs, in any order. One that is also among the
-	// tombstones was being purged when the process ended, and is resident.
+	// Jobs are the inactive jobs, in any order. A job that is also in
+	// Tombstones was being purged when the process ended; it is resident.
 	Jobs []Record
 	// Active are the ids of all other jobs that the store has.
 	Active []jobid.ID
 	// Tombstones are the tombstones, in any order.
 	Tombstones []Record
-	// Watermark is what the store has, 0 if it has none.
+	// Watermark is the watermark in the store; 0 if there is none.
 	Watermark jobid.ID
 }
 
@@ -142,14 +143,14 @@ type Evidence struct {
 func New(cfg Config) (*Index, error) { return Recover(cfg, Evidence{}) }
 
 // Recover returns an index of the jobs and tombstones that a restart finds. Its
-// watermark is the greatest id of all. It costs O(n log n) for n jobs in any
-// order, and O(n) if they are in the order of the index.
+// watermark is the greatest id in ev. For n jobs it takes O(n log n), or O(n)
+// if they are in the order of the index.
 //
-// Pins are no evidence: their owners put them on again before the first batch.
+// Pins are not stored: their owners pin the jobs again before the first batch.
 //
 // The error has category ErrLimits; ErrClock if Evidence.Now is neither 0 nor a
-// time; or it is a *JobError of category ErrRecord or, if a job or a tombstone
-// appears twice, ErrDuplicate.
+// valid time; or it is a *JobError of category ErrRecord, or of ErrDuplicate if
+// a job or a tombstone appears twice.
 func Recover(cfg Config, ev Evidence) (*Index, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -187,7 +188,7 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 
 // fill puts records into the table and an order or queue, which is empty. It sorts them
 // first, so that neighbors in time are neighbors in memory and the tree grows at its
-// end. A tombstone of a resident job is passed over.
+// end. The tombstone of a resident job is left out.
 func (x *Index) fill(add func(*table, slot), where meta, records []Record) error {
 	sorted := slices.Clone(records)
 	slices.SortFunc(sorted, compare)
@@ -243,9 +244,9 @@ func (x *Index) Tombstones() iter.Seq[Record] {
 	}
 }
 
-// All yields the resident jobs, oldest first, those that are pinned, leaving or
-// stuck included. The index must not change meanwhile. It holds the jobs that
-// cannot be purged now in memory.
+// All yields the resident jobs, oldest first, including those that are pinned,
+// leaving or stuck. The index must not change meanwhile. All takes memory for
+// the jobs that cannot be purged now.
 func (x *Index) All() iter.Seq[Record] {
 	return func(yield func(Record) bool) { x.all(yield) }
 }
@@ -302,8 +303,9 @@ func (x *Index) Lookup(id jobid.ID) (Record, error) {
 	return x.jobs.record(at), nil
 }
 
-// Ended returns the record of a job that is resident or has a tombstone: it answers
-// dependencies. It returns false for other ids.
+// Ended returns the record of a job that is resident or has a tombstone;
+// [Record.Satisfies] says whether it satisfies a dependency. It returns false for
+// other ids.
 func (x *Index) Ended(id jobid.ID) (Record, bool) {
 	at, ok := x.jobs.byID[id]
 	if !ok {
@@ -328,9 +330,10 @@ func (x *Index) find(id jobid.ID) (slot, error) {
 	return 0, &JobError{ID: id, Err: ErrUnknown}
 }
 
-// RaiseWatermark tells the index of an id that was handed out. Add does so itself.
+// RaiseWatermark raises the watermark to an id that was handed out. Add does so
+// itself. A smaller id changes nothing.
 func (x *Index) RaiseWatermark(id jobid.ID) { x.high = max(x.high, id) }
 
-// Watermark returns the greatest id that the index knows of, 0 if none. After a
-// restart new ids are greater.
+// Watermark returns the greatest id that the index knows of; 0 if there is
+// none. Hand out only greater ids after a restart.
 func (x *Index) Watermark() jobid.ID { return x.high }

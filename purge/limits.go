@@ -16,33 +16,35 @@ import (
 )
 
 const (
-	// DefaultBatch is how many jobs a plan has at most if Limits.Batch is 0.
+	// DefaultBatch is the maximum number of jobs in a plan if Limits.Batch is
+	// 0.
 	DefaultBatch = 100
 	// MaxBatch is the greatest Limits.Batch.
 	MaxBatch = 1000
-	// NoBatch, as Limits.Batch, puts every job that may go into one plan. It is
-	// for dry runs: such a plan would keep a store busy for long.
+	// NoBatch, as Limits.Batch, puts every job that the limits select into one
+	// plan. Use it for dry runs only: such a plan would keep a store busy for a
+	// long time.
 	NoBatch = -1
 )
 
-// Limits say which inactive jobs may stay. A job goes if it is older than MaxAge,
-// or if it is the oldest of more than MaxCount, and in both cases only if it is at
-// least MinAge old. If neither MaxAge nor MaxCount is set, nothing goes. A limit
-// of 0 is a limit; it differs from one that is not set.
+// Limits say which inactive jobs may stay. A job is purged if it is older than
+// MaxAge, or if it is the oldest of more than MaxCount jobs; in both cases only if
+// it is at least MinAge old. If neither MaxAge nor MaxCount is set, no job is
+// purged. A limit of 0 is not the same as an unset limit.
 type Limits struct {
 	// MaxAge purges jobs that are strictly older.
 	MaxAge jobstate.Optional[time.Duration]
-	// MinAge keeps younger jobs, whatever the other limits say.
+	// MinAge keeps jobs that are younger, whatever the other limits say.
 	MinAge jobstate.Optional[time.Duration]
-	// MaxCount is how many jobs may stay. Pinned jobs count but do not go:
-	// younger ones go instead.
+	// MaxCount is how many jobs may stay. A pinned job counts but is not
+	// purged; the next younger job is purged instead.
 	MaxCount jobstate.Optional[int]
-	// Batch is how many jobs a plan has at most: 1 to MaxBatch, 0 for
+	// Batch is the maximum number of jobs in a plan: 1 to MaxBatch, 0 for
 	// DefaultBatch, or NoBatch.
 	Batch int
 }
 
-// PurgeAll returns limits that purge every job without a pin.
+// PurgeAll returns limits that purge every job that has no pin.
 func PurgeAll() Limits { return Limits{MaxCount: jobstate.Some(0)} }
 
 // check returns an error of category ErrLimits if a limit makes no sense.
@@ -85,9 +87,9 @@ const (
 //	inactive-age-limit  a string, a duration of RFC 23; "infinity" is no limit
 //	inactive-num-limit  an integer, 0 or more
 //
-// Both may be absent. Keys that do not begin with "inactive-" belong to others.
-// The error has category ErrLimits and names the key; an unknown key that begins
-// with "inactive-" is one. The table is not kept.
+// Both may be absent. Keys that do not begin with "inactive-" are ignored. The
+// error has category ErrLimits and names the key; an unknown key that begins
+// with "inactive-" is an error. The table is not kept.
 func ParseLimits(table map[string]any) (Limits, error) {
 	var l Limits
 	for _, key := range slices.Sorted(maps.Keys(table)) {
@@ -111,7 +113,7 @@ func ParseLimits(table map[string]any) (Limits, error) {
 			}
 			l.MaxCount = jobstate.Some(int(n))
 		case strings.HasPrefix(key, keyPrefix):
-			return Limits{}, limitError(guard.Quote(key), "there is no such key")
+			return Limits{}, limitError(guard.Quote(key), "unknown key")
 		}
 	}
 	return l, nil

@@ -66,8 +66,8 @@ func TestAConfigurationThatMakesNoSenseNamesItsKey(t *testing.T) {
 		{age, "notfsd", "must be a duration of RFC 23: fsd: syntax error: offset 0: "},
 		{age, "", "must be a duration of RFC 23"},
 		{age, "-1s", "must be a duration of RFC 23"},
-		{"inactive-num-limt", 5, "there is no such key"},
-		{"inactive-", 5, "there is no such key"},
+		{"inactive-num-limt", 5, "unknown key"},
+		{"inactive-", 5, "unknown key"},
 	} {
 		got, err := purge.ParseLimits(map[string]any{c.key: c.value, "plugins": 3})
 		require.ErrorIs(t, err, purge.ErrLimits, c)

@@ -15,12 +15,13 @@ const (
 	maxPinner = 256  // the greatest length of Pin.By in bytes
 )
 
-// A PinKind says why a job is kept. A caller may use further numbers for its own.
+// A PinKind says why a job is kept. A caller may use other numbers for its own
+// kinds.
 type PinKind uint8
 
 // The kinds of pins.
 const (
-	PinHousekeeping PinKind = iota + 1 // not all of its nodes are back
+	PinHousekeeping PinKind = iota + 1 // not all of its nodes are free
 	PinWaiter                          // a client waits for its result
 	PinDependency                      // another job depends on it
 )
@@ -36,8 +37,8 @@ func (k PinKind) String() string {
 	return pinNames[k]
 }
 
-// A Pin keeps a job from being purged. A job may have up to 1000 that differ; it may
-// go when the last one is gone.
+// A Pin keeps a job from being purged. A job may have up to 1000 different pins; it
+// can be purged when the last one is taken off.
 type Pin struct {
 	Kind PinKind
 	By   string // its owner, at most 256 bytes; may be empty
@@ -57,14 +58,15 @@ func comparePins(a, b Pin) int {
 }
 
 // Pin puts a pin on a resident job, and reports whether the job did not have it.
-// Plans that were made before no longer remove the job. It costs O(log n) and a
+// If an earlier plan has the job, Claim leaves it out. Pin takes O(log n) and a
 // copy of the job's pins.
 //
-// The error has category ErrExcess if that is one pin too many or By is too long,
-// or is a *JobError of category ErrUnknown, ErrActive, ErrPurged or ErrLeaving.
+// The error has category ErrExcess if the job would have too many pins or By is
+// too long, or is a *JobError of category ErrUnknown, ErrActive, ErrPurged or
+// ErrLeaving.
 func (x *Index) Pin(id jobid.ID, p Pin) (bool, error) {
 	if len(p.By) > maxPinner {
-		return false, excess("bytes of a pinner", len(p.By), maxPinner)
+		return false, excess("bytes in Pin.By", len(p.By), maxPinner)
 	}
 	at, err := x.find(id)
 	if err != nil {
@@ -127,6 +129,6 @@ func (x *Index) Unpin(id jobid.ID, p Pin) (bool, error) {
 	return true, nil
 }
 
-// Pins returns the pins of a job by kind and owner. It returns nil for a job that
-// has none or is not resident.
+// Pins returns the pins of a job, sorted by kind and owner. It returns nil for a
+// job that has none or is not resident.
 func (x *Index) Pins(id jobid.ID) []Pin { return slices.Clone(x.pins[id]) }

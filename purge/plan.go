@@ -9,10 +9,10 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Reason says why a job goes. It is a set of the constants.
+// Reason says why a job is purged. It is a bit set of the constants.
 type Reason uint8
 
-// The reasons why a job goes.
+// The reasons why a job is purged.
 const (
 	ReasonAge   Reason = 1 << iota // it is older than MaxAge
 	ReasonCount                    // there are more than MaxCount
@@ -22,7 +22,7 @@ const (
 // reasonNames are the texts of the reasons, by bit.
 var reasonNames = [...]string{"age", "count", "id"}
 
-// String returns the reasons, as "age,count".
+// String returns the reasons, such as "age,count".
 func (r Reason) String() string {
 	var b strings.Builder
 	for i, name := range reasonNames {
@@ -42,38 +42,38 @@ type Candidate struct {
 	Reason Reason
 }
 
-// Pinned is a job that would go without its pins.
+// Pinned is a job that would be purged if it had no pins.
 type Pinned struct {
 	Record
 	Pins []Pin // in their order
 }
 
-// A Plan says which jobs go. It is a value and refers to nothing in the index. A
-// plan that is not claimed is a dry run.
+// A Plan says which jobs to purge. It is a value and refers to nothing in the
+// index. A plan that is not claimed is a dry run.
 type Plan struct {
 	// Now is the time that the plan was made for.
 	Now eventlog.Timestamp
-	// Jobs are those that go, oldest first.
+	// Jobs are the jobs to purge, oldest first.
 	Jobs []Candidate
-	// More tells that others follow: the batch is full.
+	// More says that the batch is full and other jobs are due.
 	More bool
-	// Pinned are jobs that stay although they are older, oldest first, at most as
-	// many as a batch has; MorePinned tells that there are others. If More is
-	// false, they are all jobs that only their pins keep.
+	// Pinned are jobs that would be purged if they had no pins, oldest first, at
+	// most as many as a batch has. MorePinned says that there are others; if
+	// More is set, there may be others too.
 	Pinned     []Pinned
 	MorePinned bool
 	// Ahead are jobs without pins whose time is more than Config.MaxJump after Now,
 	// newest first, at most as many as a batch has: a wrong clock gave them their
-	// time. They hold up no other job, and do not go by age before that time. To
-	// purge one, pass its id to PlanIDs.
+	// time. They do not delay other jobs. Age does not purge them before that time;
+	// PlanIDs does.
 	Ahead []Record
-	// Watermark is to be durable BEFORE a job is removed from the store, if
-	// NeedsWatermark is set.
+	// If NeedsWatermark is set, make Watermark durable BEFORE you remove a job
+	// from the store.
 	Watermark      jobid.ID
 	NeedsWatermark bool
-	// Tombstones are to be durable BEFORE the jobs are removed from the store, and
-	// Expired are the older tombstones that end with this plan. Both are oldest
-	// first. Claim fills them.
+	// Make Tombstones durable BEFORE you remove the jobs from the store. Expired
+	// are the older tombstones that expire with this plan. Both are oldest first.
+	// Claim fills them in.
 	Tombstones []Record
 	Expired    []jobid.ID
 
@@ -86,7 +86,7 @@ type Plan struct {
 	ends   []slot // where the expired tombstones are
 }
 
-// IDs returns the ids of the jobs that go, oldest first.
+// IDs returns the ids of Plan.Jobs, oldest first.
 func (p Plan) IDs() []jobid.ID {
 	ids := make([]jobid.ID, len(p.Jobs))
 	for i, c := range p.Jobs {
@@ -145,9 +145,9 @@ func (r *rule) reason(t eventlog.Timestamp, gone int) Reason {
 	return why
 }
 
-// Plan returns which jobs go by the limits. It changes nothing: it is the dry run
-// of a purge. The error has category ErrLimits or ErrClock. Plan costs O(log n) and
-// what it returns.
+// Plan returns which jobs the limits would purge at the time now. It changes
+// nothing: it is a dry run. The error has category ErrLimits or ErrClock. Plan
+// takes O(log n) plus the size of the result.
 func (x *Index) Plan(now eventlog.Timestamp, l Limits) (Plan, error) {
 	if err := l.check(); err != nil {
 		return Plan{}, err
@@ -234,11 +234,11 @@ func (x *Index) setWatermark(p *Plan) {
 }
 
 // PlanIDs returns a plan of the jobs with the given ids, whatever the limits. An
-// id that appears twice counts once. It is all or nothing: the error is a
-// *JobError of the first job that cannot be purged, of category ErrUnknown,
-// ErrActive, ErrPurged, ErrPinned or ErrLeaving. More than MaxBatch ids are
-// ErrExcess. A now that is no time is ErrClock; otherwise the clock does not
-// matter. It costs O(1) an id, and their sorting.
+// id that appears twice counts once. It plans all of them or none: the error is
+// a *JobError of the first job that cannot be purged, of category ErrUnknown,
+// ErrActive, ErrPurged, ErrPinned or ErrLeaving. The error is ErrExcess for more
+// than MaxBatch ids, and ErrClock if now is not a valid time; otherwise the
+// clock does not matter. It takes O(1) for each id, and sorts them.
 func (x *Index) PlanIDs(now eventlog.Timestamp, ids ...jobid.ID) (Plan, error) {
 	if len(ids) > MaxBatch {
 		return Plan{}, excess("ids", len(ids), MaxBatch)

@@ -152,7 +152,7 @@ func TestPinsAreBounded(t *testing.T) {
 	require.EqualError(t, err, "purge: too many pins: 1001, the limit is 1000")
 	require.ErrorIs(t, err, purge.ErrExcess)
 	_, err = x.Pin(1, purge.Pin{By: strings.Repeat("x", 257)})
-	require.EqualError(t, err, "purge: too many bytes of a pinner: 257, the limit is 256")
+	require.EqualError(t, err, "purge: too many bytes in Pin.By: 257, the limit is 256")
 	_, err = x.PlanIDs(start, 1)
 	require.EqualError(t, err, "purge: ƒ2: job is pinned by PinKind(0), PinKind(0) \"x\", PinKind(0) \"xx\" and 997 more")
 	require.Len(t, x.Pins(1), purge.MaxPins)
@@ -187,7 +187,7 @@ func TestAClockThatStepsIsAnErrorUntilItIsAccepted(t *testing.T) {
 	require.ErrorIs(t, x.AcceptClock(0), purge.ErrClock)
 	require.EqualError(t, x.Observe(start), "purge: clock stepped: 2023-11-14T22:13:20Z is before 2023-11-14T22:13:41Z")
 	require.EqualError(t, x.Observe(start*2), "purge: clock stepped: 2077-09-27T20:26:40Z is too far after 2023-11-14T22:13:41Z")
-	require.EqualError(t, x.Observe(-1e300), "purge: clock stepped: -1.0000000000000001e300 is no time; the last was 2023-11-14T22:13:41Z")
+	require.EqualError(t, x.Observe(-1e300), "purge: clock stepped: -1.0000000000000001e300 is not a valid time; the last was 2023-11-14T22:13:41Z")
 }
 
 func TestAJobWithATimeInTheFutureStopsNothing(t *testing.T) {
@@ -319,7 +319,7 @@ func TestAPlanThatWasChangedIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	changed := p
 	changed.Jobs = changed.Jobs[:1]
-	require.EqualError(t, x.Commit(changed), "purge: plan is out of date: it is not what was claimed")
+	require.EqualError(t, x.Commit(changed), "purge: plan is out of date: it differs from the claimed plan")
 	require.ErrorIs(t, x.Abort(changed), purge.ErrStale)
 	_, err = x.Claim(p)
 	require.ErrorIs(t, err, purge.ErrStale)

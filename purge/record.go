@@ -16,7 +16,7 @@ import (
 type Record struct {
 	ID       jobid.ID
 	Inactive eventlog.Timestamp // the time of the clean event
-	Result   jobstate.Result    // 0 if it is not known, as of a damaged job
+	Result   jobstate.Result    // 0 if it is not known, for example of a damaged job
 	Ran      bool               // the job started
 	UserID   uint32             // whose job it is
 }
@@ -83,9 +83,9 @@ func (d Dependency) String() string {
 	return dependencyNames[d]
 }
 
-// Satisfies reports whether d on this job is satisfied. The answer is final, as
-// the job has ended. A job that was canceled before it started satisfies afterany
-// only. An unknown d is not satisfied.
+// Satisfies reports whether a dependency d on this job is satisfied. The answer
+// is final, since the job has ended. A job that was canceled before it started
+// satisfies afterany only. An unknown d is not satisfied.
 func (r Record) Satisfies(d Dependency) bool {
 	switch d {
 	case DependencyAfter:
@@ -131,11 +131,10 @@ const (
 	wordNever = "never-ran"
 )
 
-// AppendText appends the tombstone to dst, as
-// "6731191091817518 1000 1699996421.5 failed ran": id, user, time, result and whether
-// the job ran. Equal records have equal text. Text that was cut short is no tombstone. The
-// error has category ErrRecord, and dst is returned as it was. AppendText
-// allocates only to grow dst.
+// AppendText appends the tombstone to dst, such as "6731191091817518 1000 1699996421.5
+// failed ran": id, user, time, result and whether the job ran. Equal records have equal
+// text. Text that was cut short is not a valid tombstone. The error has category
+// ErrRecord, and dst is returned as it was. AppendText allocates only to grow dst.
 func (r Record) AppendText(dst []byte) ([]byte, error) {
 	if err := r.check(); err != nil {
 		return dst, err
@@ -170,8 +169,9 @@ func (r Record) String() string {
 // 24 bytes, and words.
 const maxTombstone = 20 + 1 + 10 + 1 + 24 + 1 + 9 + 1 + 9
 
-// UnmarshalText sets r to a tombstone. It takes exactly the texts that AppendText
-// writes. The error has category ErrRecord and names the offset; r is unchanged.
+// UnmarshalText sets r to a tombstone. It accepts exactly the texts that
+// AppendText writes. The error has category ErrRecord and names the offset; r is
+// unchanged.
 func (r *Record) UnmarshalText(text []byte) error {
 	if len(text) > maxTombstone {
 		return syntax(text, maxTombstone, "too long")

@@ -10,9 +10,9 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// A Runner purges by limits, one batch a tick, and by hand in between. It keeps only
-// its limits: a new Runner with other limits can replace it at any time. What failed is
-// planned again.
+// A Runner purges by limits, one batch for each tick; in between, the caller can purge
+// jobs by id or by other limits. It has no state but its limits, so a new Runner with
+// other limits can replace it at any time. Jobs that failed are planned again.
 //
 // One goroutine at a time may use it, and its index. NewRunner makes one; the zero
 // Runner is not valid and panics.
@@ -35,20 +35,20 @@ func NewRunner(x *Index, s Store, l Limits) (*Runner, error) {
 // checkBatch returns an error if the limits make no sense for a store.
 func checkBatch(l Limits) error {
 	if l.Batch == NoBatch {
-		return limitError("Batch", "must be bounded")
+		return limitError("Batch", "must not be NoBatch")
 	}
 	return l.check()
 }
 
-// Tick tells the index the time, and purges one batch by the Runner's limits. It
-// returns the plan that was carried out: its jobs are gone. If More is set, the
-// next Tick has work.
+// Tick passes the time to the index, and purges one batch by the Runner's
+// limits. It returns the plan that was carried out: its jobs are gone. If More
+// is set, more jobs are due.
 //
 // The error has category ErrClock or ErrStore, or is the error of ctx. If the store could
-// not remove some of the jobs, the others are gone, and the error is a *JobError for
-// each such job, joined: they stay in the index and are tried again later, see
-// [Index.Commit]. After any other error no job has left the index, even if the store
-// has removed some: a later Tick plans them again.
+// not remove some of the jobs, the others are gone, and the error joins a *JobError for
+// each job that is not: these stay in the index, and later ticks try again, see
+// [Index.Commit]. After any other error no job has left the index, even if the store has
+// removed some: a later Tick plans them again.
 func (r *Runner) Tick(ctx context.Context, now eventlog.Timestamp) (Plan, error) {
 	if err := ctx.Err(); err != nil {
 		return Plan{}, err
@@ -59,9 +59,9 @@ func (r *Runner) Tick(ctx context.Context, now eventlog.Timestamp) (Plan, error)
 	return r.Purge(ctx, now, r.limits)
 }
 
-// Purge purges one batch by other limits than the Runner's. While the plan that it
-// returns has More, the caller may go on; ticks in between do no harm. The error is
-// one of Tick's or has category ErrLimits.
+// Purge purges one batch by other limits than the Runner's. While More of the
+// returned plan is set, the caller may call it again; ticks in between do no harm.
+// The error is one of Tick's or has category ErrLimits.
 func (r *Runner) Purge(ctx context.Context, now eventlog.Timestamp, l Limits) (Plan, error) {
 	if err := checkBatch(l); err != nil {
 		return Plan{}, err
@@ -89,7 +89,7 @@ func (r *Runner) PurgeIDs(ctx context.Context, now eventlog.Timestamp, ids ...jo
 	return r.carryOut(ctx, p)
 }
 
-// carryOut claims a plan, tells the store, and commits it.
+// carryOut claims a plan, calls the store, and commits the plan.
 //
 // The watermark goes first: if the machine stopped after the greatest id was
 // unlinked and before the watermark was stored, that id would be handed out again.

@@ -8,38 +8,38 @@ import (
 
 // A Store keeps the data of jobs. A [Runner] calls, for each batch and in this
 // order: PutWatermark if the batch needs it, PutTombstones if there are any,
-// Unlink. When a call returns nil its change is durable: it survives a crash at any
-// later moment. A call may be repeated any number of times, also after a crash,
-// with the effect of one.
+// Unlink. When a call returns nil, its change is durable: it survives a crash at
+// any later moment. Repeating a call, also after a crash, has no further effect.
 //
-// A store need not look at ctx: a Runner does before every call. A call may return
-// the error of a ctx that is done, with or without its change.
+// A store need not look at ctx: a Runner does so before every call. A call may
+// return the error of a ctx that is done, whether or not it made its change.
 //
 // Package purge/storetest tests stores.
 type Store interface {
-	// PutWatermark keeps id as the greatest id that was ever handed out. It never
-	// lowers what an earlier call kept, and keeps no id greater than those that the
-	// store was told of: ids carry the time, so a generator would have to wait after a
-	// restart. If it fails, what was kept before is still there, or id is.
+	// PutWatermark stores id as the greatest id that was ever handed out. It never
+	// lowers the stored id, and never stores an id greater than those that the store
+	// was given: ids carry the time, so a generator would have to wait after a
+	// restart. If it fails, either the earlier id or the new one is stored.
 	PutWatermark(ctx context.Context, id jobid.ID) error
 
-	// PutTombstones keeps the records of put as tombstones, one for each id; the
-	// last one of an id stays. The tombstones of drop are not needed any more,
-	// whether they are there or not: the store may remove them now, later or
-	// never. No id is in both. If it fails, it may have done any part of that, and
-	// no other tombstone is harmed. Neither slice is kept.
+	// PutTombstones stores the records of put as tombstones, one for each id; a
+	// later record of an id replaces the earlier one. The tombstones of drop have
+	// expired: the store may remove them now, later or never, and may not have
+	// them. No id is in both. If it fails, it may have done any part of that, and
+	// no other tombstone is harmed. It keeps neither slice.
 	PutTombstones(ctx context.Context, put []Record, drop []jobid.ID) error
 
 	// Unlink removes everything that is stored of the jobs, except the watermark
-	// and tombstones. A job that has nothing stored is no error.
+	// and tombstones. A job of which nothing is stored is no error.
 	//
-	// A job that cannot be removed stops no other: it is in failed, with the
-	// cause, and the others are gone. Failed is nil if there is none. If err is
-	// not nil the store failed as a whole, failed means nothing, and any of these
-	// jobs may be gone or be there, whole or in part. No other job is harmed.
+	// A job that cannot be removed does not stop the others: it is in failed,
+	// with the cause, and the others are gone. failed is nil or empty if all are
+	// gone. If err is not nil, the store failed as a whole: failed means nothing,
+	// and any of these jobs may be gone, complete or in part. No other job is
+	// harmed.
 	//
-	// After a restart a job that is there in part must not count as one; its id
-	// comes again in a later Unlink, or the store cleans up. The slice is not
-	// kept.
+	// After a restart, a job of which only a part is left must not be listed;
+	// its id comes again in a later Unlink, or the store cleans up. Unlink does
+	// not keep the slice.
 	Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error)
 }

@@ -12,9 +12,9 @@ const watermarkPrefix = "watermark "
 
 const hexDigits = "0123456789abcdef"
 
-// AppendWatermark appends the text of a watermark to dst, as
-// "watermark 0017e9fb8df16c2e". The length is always the same, so text that was
-// cut short is never a lower watermark.
+// AppendWatermark appends the text of a watermark to dst, such as "watermark
+// 0017e9fb8df16c2e". The length is always the same, so text that was cut short
+// is never a lower watermark.
 func AppendWatermark(dst []byte, id jobid.ID) []byte {
 	dst = append(dst, watermarkPrefix...)
 	for shift := 60; shift >= 0; shift -= 4 {
@@ -23,8 +23,8 @@ func AppendWatermark(dst []byte, id jobid.ID) []byte {
 	return dst
 }
 
-// ParseWatermark reads exactly what AppendWatermark writes. The error has category
-// ErrRecord and names the offset.
+// ParseWatermark parses the text of AppendWatermark, and nothing else. The error
+// has category ErrRecord and names the offset.
 func ParseWatermark(text []byte) (jobid.ID, error) {
 	digits, ok := bytes.CutPrefix(text, []byte(watermarkPrefix))
 	if !ok {

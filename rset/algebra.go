@@ -10,8 +10,9 @@ import (
 
 // Union returns the resources that are in a or in b. It takes times, slots and
 // unknown keys from a, or from b where a has none, and properties from both. It
-// drops the scheduling keys. The error is [ErrHosts] if a rank is on two hosts or
-// only some ranks have a host. It takes time in proportion to ranges of ranks.
+// drops the scheduling keys. The error is [ErrHosts] if a rank has different
+// hosts in a and b, or if only some ranks of the result have a host. It takes
+// time in proportion to ranges of ranks.
 func Union(a, b *R) (*R, error) {
 	r, err := combine(a, b, unionNodes)
 	if err != nil {
@@ -21,8 +22,8 @@ func Union(a, b *R) (*R, error) {
 	return r, nil
 }
 
-// Append is Union of disjoint sets. The error names the resources that are in both
-// a and b.
+// Append is Union for disjoint sets. If some resources are in both a and b, the
+// error names them.
 func Append(a, b *R) (*R, error) {
 	if both := resources(a, b, intersectNodes); !both.IsEmpty() {
 		return nil, fmt.Errorf("rset: resources overlap: %s", plain(both.String()))
@@ -31,7 +32,7 @@ func Append(a, b *R) (*R, error) {
 }
 
 // Intersect returns the resources that are in both a and b, a fragment of a. The
-// error is [ErrHosts] if a rank is on two hosts.
+// error is [ErrHosts] if a rank has different hosts in a and b.
 func Intersect(a, b *R) (*R, error) {
 	r, err := combine(a, b, intersectNodes)
 	if err != nil {
@@ -41,8 +42,8 @@ func Intersect(a, b *R) (*R, error) {
 }
 
 // Difference returns the resources that are in a and not in b, a fragment of a. The
-// error is [ErrNotFound] if b has more than a, [ErrHosts] if a rank is on two hosts.
-// [Subtract] is the tolerant form.
+// error is [ErrNotFound] if b has resources that a does not have, [ErrHosts] if a
+// rank has different hosts in a and b. [Subtract] is the tolerant form.
 func Difference(a, b *R) (*R, error) {
 	rest, excess, err := Subtract(a, b)
 	switch {
@@ -56,7 +57,7 @@ func Difference(a, b *R) (*R, error) {
 
 // Subtract returns two sets: the resources that are in a and not in b, a fragment of
 // a, and those that are in b and not in a, without hosts. The error is [ErrHosts] if
-// a rank is on two hosts.
+// a rank has different hosts in a and b.
 func Subtract(a, b *R) (rest, excess *R, err error) {
 	if rest, err = combine(a, b, subtractNodes); err != nil {
 		return nil, nil, err
@@ -177,8 +178,8 @@ func (r *R) Restrict(ranks *idset.Set) (*R, error) {
 	return out.cutMeta(r), nil
 }
 
-// Without returns the fragment of r on all other ranks. It fails as [R.Restrict]
-// does.
+// Without returns the fragment of r without the given ranks. The errors are
+// those of [R.Restrict].
 func (r *R) Without(ranks *idset.Set) (*R, error) {
 	all := r.Ranks()
 	if unknown := idset.Difference(ranks, all); !unknown.IsEmpty() {

@@ -1,9 +1,10 @@
 // Package rset holds sets of resources, their algebra, and the ledger of an
 // allocation.
 //
-// An [R] says which cores, gpus and other children of which ranks, on which hosts,
-// and for what time (RFC 20, version 1). A [Ledger] takes an allocation and gives
-// it back in fragments, of which exactly one, the last, is final.
+// An [R] is a set of cores, gpus and other children of ranks, with the hosts of
+// the ranks and the time they are valid (RFC 20, version 1). A [Ledger] takes an
+// allocation and gives it back in fragments, of which exactly one, the last, is
+// final.
 //
 //	r, err := rset.Parse(text)
 //	if err != nil {
@@ -26,11 +27,11 @@
 //
 // # Vocabulary
 //
-// A rank is the number of a node. Children are what a node has, and a kind is their
-// type, such as "core" or "gpu". A fragment is a part of an R: some of its
-// ranks, or some of their children. A property is a name that some ranks have. What
-// is held has not been freed; resources without a rank, such as a rack's ssd, are
-// held by name.
+// A rank is the number of a node. Children are the resources of a node, and a kind
+// is their type, such as "core" or "gpu". A fragment is a part of an R: some of its
+// ranks, or some of their children. A property is a name that some ranks have. A
+// resource is held until it is freed. A named resource has no rank, such as the ssd
+// of a rack.
 //
 // # Ownership
 //
@@ -41,19 +42,21 @@
 // # Cost and limits
 //
 // Consecutive ranks with equal children are one range: 16384 equal nodes are as
-// cheap as one. Look-ups are logarithmic in ranges, and operations linear. Restrict
-// and Free take time for what they cut out, not for the whole. [Parse] lists the
-// limits. Equal sets encode to equal bytes.
+// cheap as one. Look-ups are logarithmic in the number of ranges, and operations
+// linear. The time of Restrict and Free depends on the ranges that they cut out,
+// not on the whole R. [Parse] lists the limits. Equal sets encode to equal bytes.
 //
-// # Differences from the reference
+// # Differences from flux-core
 //
-// A test compares every answer with flux-core's C library.
+// A test compares every answer with flux-core's C library. The differences on
+// purpose:
 //
 //   - Fragments and unions keep times, slots and properties, which the library
-//     may lose. They drop the scheduling key, which it keeps.
+//     can lose. They drop the scheduling key, which the library keeps.
 //   - Parse refuses values of other JSON types, negative times and slots, an
 //     expiration before the start, ranks without resources, one rank on two hosts,
 //     empty elements in idsets, and white space between hosts.
-//   - Verify looks at all ranks, not at one.
-//   - An empty R has no nodelist, and an empty set of gpus no entry of its own.
+//   - Verify compares all ranks; the library compares one.
+//   - An empty R is written without a nodelist, and an empty set of gpus is not
+//     written.
 package rset

@@ -18,11 +18,11 @@ var (
 	ErrLimit = errors.New("rset: limit exceeded")
 
 	// ErrNotFound is returned when an R does not have the ranks or resources
-	// that a call names, or a Ledger does not hold them. The text tells which.
+	// that a call names, or a Ledger does not hold them. The text names them.
 	ErrNotFound = errors.New("rset: no such resources")
 
-	// ErrFinal is returned when a Ledger has given the final fragment before.
-	ErrFinal = errors.New("rset: after the final fragment")
+	// ErrFinal is returned when a Ledger has already given the final fragment.
+	ErrFinal = errors.New("rset: the final fragment was already given")
 
 	// ErrHosts is returned when hosts do not match the ranks or another R.
 	ErrHosts = errors.New("rset: hosts do not match")
@@ -43,7 +43,7 @@ var (
 	errTime       = errors.New("must be a finite time of 0 or later")
 	errExpiration = errors.New("must be after starttime")
 	errNegative   = errors.New("must not be negative")
-	errTwice      = errors.New("a resource is given twice")
+	errTwice      = errors.New("resource appears twice")
 	errProperty   = errors.New("invalid property name")
 )
 

@@ -9,7 +9,7 @@ import (
 )
 
 // A Ledger knows which part of an allocation is held and which has been freed. Each
-// call that frees gives a fragment, and exactly one fragment is final: the one after
+// call that frees returns a fragment. Exactly one fragment is final: the one after
 // which nothing is held. An expiration frees nothing.
 //
 // The zero Ledger belongs to the empty R. Do not copy a Ledger. One goroutine at a
@@ -23,10 +23,10 @@ type Ledger struct {
 	final       bool
 }
 
-// A Fragment is what one call freed.
+// A Fragment is what one call of a [Ledger] freed.
 type Fragment struct {
 	R     *R       // the resources, a fragment of the allocation; never nil, empty if no rank was freed
-	Named []string // the resources without a rank, in order
+	Named []string // the named resources, sorted
 	Final bool     // nothing is held any more; true for exactly one fragment
 }
 
@@ -34,8 +34,9 @@ type Fragment struct {
 // is nothing to send.
 func (f Fragment) IsEmpty() bool { return f.R.IsEmpty() && len(f.Named) == 0 && !f.Final }
 
-// NewLedger returns a ledger that holds all of r, and resources without a rank by
-// name, such as a rack's ssd. Duplicate names count once. A nil r is empty.
+// NewLedger returns a ledger that holds all of r, and the named resources, which
+// have no rank, such as the ssd of a rack. Duplicate names count once. A nil r is
+// empty.
 func NewLedger(r *R, named ...string) *Ledger {
 	l := &Ledger{r: r.orEmpty(), heldNamed: slices.Clone(named)}
 	slices.Sort(l.heldNamed)
@@ -45,19 +46,19 @@ func NewLedger(r *R, named ...string) *Ledger {
 	return l
 }
 
-// Released is what has been freed of an allocation. It is the state of a Ledger
-// that a log keeps; see [Rebuild].
+// Released is the part of an allocation that has been freed. A log keeps it,
+// and [Rebuild] makes a [Ledger] from it.
 type Released struct {
 	Ranks *idset.Set // nil: none
 	Named []string
 	Final bool // the final fragment was given
 }
 
-// Rebuild returns the ledger of r and of the names, of which some have been freed:
-// the state before a restart. The error is [ErrNotFound] if done names what r and
-// the names do not have, and [ErrFinal] if something is held after the final
-// fragment. If nothing is held and done is not final, Free of no ranks gives the
-// final fragment.
+// Rebuild returns the ledger of r and the named resources as it was before a
+// restart; done is what was freed. The error is [ErrNotFound] if done has ranks or
+// names that r and named do not have, and [ErrFinal] if something is held after
+// the final fragment. If nothing is held and done is not final, Free of no ranks
+// returns the final fragment.
 func Rebuild(r *R, done Released, named ...string) (*Ledger, error) {
 	l := NewLedger(r, named...)
 	if err := l.check(done.Ranks, done.Named); err != nil {
@@ -77,9 +78,9 @@ func (l *Ledger) Released() Released {
 }
 
 // Free frees ranks. The error is [ErrNotFound] if not all of them are held, or
-// [ErrFinal] after the final fragment; then nothing changes. Free of no ranks gives
-// an empty fragment, which is final if nothing is held. It takes time in proportion
-// to the ranges of ranks.
+// [ErrFinal] after the final fragment; then nothing changes. Free of no ranks (nil
+// or empty) returns an empty fragment, which is final if nothing is held. It takes
+// time in proportion to the ranges of ranks.
 func (l *Ledger) Free(ranks *idset.Set) (Fragment, error) {
 	if err := l.check(ranks, nil); err != nil {
 		return Fragment{}, err
@@ -89,7 +90,7 @@ func (l *Ledger) Free(ranks *idset.Set) (Fragment, error) {
 
 // FreeHeld frees the ranks that are held and returns the others. It is Free for
 // reports that may come twice or late. After the final fragment it returns an empty
-// one and all ranks.
+// fragment and all of ranks.
 func (l *Ledger) FreeHeld(ranks *idset.Set) (Fragment, *idset.Set) {
 	rest := idset.Difference(ranks, &l.held)
 	if l.final {
@@ -98,8 +99,8 @@ func (l *Ledger) FreeHeld(ranks *idset.Set) (Fragment, *idset.Set) {
 	return l.take(idset.Intersect(ranks, &l.held), nil), rest
 }
 
-// FreeNamed frees a resource without a rank. The error is [ErrNotFound] if it is
-// not held; then nothing changes.
+// FreeNamed frees a named resource. The error is [ErrNotFound] if the resource
+// is not held; then nothing changes.
 func (l *Ledger) FreeNamed(name string) (Fragment, error) {
 	named := []string{name}
 	if err := l.check(nil, named); err != nil {
@@ -108,10 +109,10 @@ func (l *Ledger) FreeNamed(name string) (Fragment, error) {
 	return l.take(nil, named), nil
 }
 
-// FreePart frees ranks and names, all of which must be held, in a fragment that is
-// never final, even if nothing is held after it: FreeRest gives the final one. Use it
-// where something else tells that an allocation is over, such as the event free in a
-// log. It fails as Free and FreeNamed do; then nothing changes.
+// FreePart frees ranks and named resources, all of which must be held. Its fragment
+// is never final, even if nothing is held after it: FreeRest gives the final one. Use
+// it where something else ends an allocation, such as the event free in a log. The
+// errors are those of Free and FreeNamed; then nothing changes.
 func (l *Ledger) FreePart(ranks *idset.Set, named ...string) (Fragment, error) {
 	if err := l.check(ranks, named); err != nil {
 		return Fragment{}, err
@@ -123,8 +124,8 @@ func (l *Ledger) FreePart(ranks *idset.Set, named ...string) (Fragment, error) {
 	return f, nil
 }
 
-// FreeRest frees all that is held, ranks and names, and gives the final fragment.
-// The error is [ErrFinal] if that was given before.
+// FreeRest frees everything that is held, ranks and named resources, and returns
+// the final fragment. The error is [ErrFinal] after the final fragment.
 func (l *Ledger) FreeRest() (Fragment, error) {
 	if l.final {
 		return Fragment{}, ErrFinal
@@ -188,7 +189,7 @@ func (l *Ledger) Freed() *idset.Set { return l.freed.Clone() }
 // Holds reports whether a rank is held.
 func (l *Ledger) Holds(rank uint32) bool { return l.held.Contains(rank) }
 
-// HoldsNamed reports whether a resource without a rank is held.
+// HoldsNamed reports whether a named resource is held.
 func (l *Ledger) HoldsNamed(name string) bool {
 	_, ok := slices.BinarySearch(l.heldNamed, name)
 	return ok

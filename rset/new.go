@@ -83,9 +83,9 @@ func newEntry(e Entry) (entry, error) {
 	return entry{ranks: e.Ranks, node: newNode(children.Of(kinds))}, nil
 }
 
-// WithTimes returns r with other times, which mean what they mean in Config. The
-// error is [ErrSyntax] if a time is negative or not finite, or if expiration is not
-// after start.
+// WithTimes returns r with other times, with the meaning that they have in
+// [Config]. The error is [ErrSyntax] if a time is negative or not finite, or if
+// expiration is not after start.
 func (r *R) WithTimes(start, expiration eventlog.Timestamp) (*R, error) {
 	for _, t := range []eventlog.Timestamp{start, expiration} {
 		if !(t >= 0 && t <= math.MaxFloat64) {

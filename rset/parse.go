@@ -18,14 +18,14 @@ import (
 
 // Parse parses an R of RFC 20, version 1. It retains nothing of b. The error wraps
 // [ErrSyntax], [ErrLimit], or [ErrHosts] if there are not as many hosts as ranks. Its
-// text tells the path and the offset of the value.
+// text names the path and the offset of the value.
 //
-// Entries of R_lite may come in any order. A rank may be in several entries, each
-// of its resources in one. Unknown members are kept, except in an entry. An
-// R without resources is valid.
+// Entries of R_lite may come in any order. A rank may be in several entries, but
+// each of its resources only in one. Unknown keys are kept, except in an entry of
+// R_lite. An R without resources is valid.
 //
 // It accepts 64 MiB of text, ranks up to 2^24, ids of children and numbers of
-// entries up to 2^20, and 2^24 hosts. Memory is in proportion to the text.
+// entries up to 2^20, and 2^24 hosts. Memory grows linearly with the text.
 func Parse(b []byte) (*R, error) {
 	return limits{MaxRank, maxChild, MaxBytes, maxEntries, maxHosts}.parse(b)
 }

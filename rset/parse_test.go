@@ -93,7 +93,7 @@ func TestAnInvalidRIsRefusedWithThePlace(t *testing.T) {
 		{lite(`{"rank":"0","children":[]}`), `rset: invalid R: execution.R_lite[0].children: offset 59: must be an object`},
 		{lite(`{"rank":"0","children":{"core":7}}`), `rset: invalid R: execution.R_lite[0].children.core: offset 67: must be a string`},
 		{lite(`{"rank":"0-1","children":{"core":""}},{"rank":"1","children":{"core":"0"}}`), `rset: invalid R: execution.R_lite: offset 35: no resource at ranks 0`},
-		{lite(`{"rank":"0-4","children":{"core":"0-3"}},{"rank":"2","children":{"core":"3","gpu":"0"}}`), `rset: invalid R: execution.R_lite[1]: offset 77: a resource is given twice`},
+		{lite(`{"rank":"0-4","children":{"core":"0-3"}},{"rank":"2","children":{"core":"3","gpu":"0"}}`), `rset: invalid R: execution.R_lite[1]: offset 77: resource appears twice`},
 		{with(`"starttime":-1`), `rset: invalid R: execution.starttime: offset 88: must be at least 0`},
 		{with(`"starttime":1e999`), `rset: invalid R: offset 88: number out of range: "1e999"`},
 		{with(`"starttime":null`), `rset: invalid R: execution.starttime: offset 88: must be a number`},

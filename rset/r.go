@@ -78,7 +78,7 @@ func (r *R) Ranks() *idset.Set {
 }
 
 // Nodelist returns a new list of the hosts in rank order. It is empty if r has no
-// hosts: either every rank has one, or no rank has.
+// hosts. Either all ranks have a host or none has.
 func (r *R) Nodelist() *hostlist.List { return r.orEmpty().hosts.list() }
 
 // Host returns the host of a rank, or false if r has no such rank or no hosts.
@@ -127,13 +127,13 @@ func (r *R) Expiration() eventlog.Timestamp { return r.orEmpty().end }
 // means that it is not known.
 func (r *R) Slots() int64 { return r.orEmpty().slots }
 
-// Scheduling returns a copy of the scheduling key, which is the scheduler's own;
-// nil if there is none.
+// Scheduling returns a copy of the value of the key scheduling, which only the
+// scheduler understands; nil if there is none.
 func (r *R) Scheduling() json.RawMessage {
 	return append(json.RawMessage(nil), r.orEmpty().scheduling...)
 }
 
-// An Entry is ranks with equal children.
+// An Entry is a group of ranks with equal children.
 type Entry struct {
 	Ranks    *idset.Set
 	Children map[string]*idset.Set // ids by kind, such as "core"
@@ -169,8 +169,8 @@ func (r *R) groups() []*idset.Set {
 	return out
 }
 
-// Properties returns an iterator over the properties, by name, and their ranks.
-// The sets are copies.
+// Properties returns an iterator over the properties, sorted by name, and their
+// ranks. The sets are copies.
 func (r *R) Properties() iter.Seq2[string, *idset.Set] {
 	return func(yield func(string, *idset.Set) bool) {
 		for _, p := range r.orEmpty().properties {
@@ -181,7 +181,8 @@ func (r *R) Properties() iter.Seq2[string, *idset.Set] {
 	}
 }
 
-// Property returns a new set of the ranks that have a property.
+// Property returns a new set of the ranks that have a property; empty if there
+// are none.
 func (r *R) Property(name string) *idset.Set {
 	for _, p := range r.orEmpty().properties {
 		if p.name == name {

@@ -31,9 +31,10 @@ func (r *R) checkHosts(list *hostlist.List) error {
 	return nil
 }
 
-// Rerank returns r with ranks in the order of a list: the index of its host, from
-// 0, is the new rank. The error is [ErrHosts] unless the list has the hosts of r,
-// each once. It drops the scheduling key. It takes time in proportion to hosts.
+// Rerank returns r with new ranks: the new rank of a node is the index of its
+// host in the list, from 0. The error is [ErrHosts] unless the list has exactly
+// the hosts of r, each once. It drops the scheduling key. It takes time in
+// proportion to hosts.
 func (r *R) Rerank(list *hostlist.List) (*R, error) {
 	r = r.orEmpty()
 	if err := r.checkHosts(list); err != nil {
@@ -109,10 +110,10 @@ func (r *R) moved(made builder, h hosts, to map[uint32]uint32) *R {
 	return &out
 }
 
-// Remap returns r with ranks and cores numbered from 0, in their order, as an
-// instance that runs in the allocation numbers them. Other children keep their ids,
-// which name devices. It drops the scheduling key. It takes time in
-// proportion to ranks.
+// Remap returns r with ranks and cores numbered from 0, in their order, as a Flux
+// instance inside the allocation numbers them. Other children keep their ids, which
+// are device numbers. It drops the scheduling key. It takes time in proportion to
+// ranks.
 func (r *R) Remap() *R {
 	r = r.orEmpty()
 	nodes := make([]*node, len(r.nodes))
@@ -136,9 +137,9 @@ func (r *R) Remap() *R {
 	return r.moved(made, r.hosts, to)
 }
 
-// RanksOf returns a new set of the ranks on hosts. A host may have several ranks.
-// The error is [ErrHosts] if r does not have one of the hosts. It takes time in
-// proportion to the hosts of both.
+// RanksOf returns a new set of the ranks on the given hosts. A host may have
+// several ranks. The error is [ErrHosts] if r does not have one of the hosts. It
+// takes time in proportion to the hosts of both.
 func (r *R) RanksOf(list *hostlist.List) (*idset.Set, error) {
 	r = r.orEmpty()
 	found := make(map[string]bool, list.Len())
@@ -167,7 +168,7 @@ func (r *R) RanksOf(list *hostlist.List) (*idset.Set, error) {
 	return out, nil
 }
 
-// WithoutLocal returns what a job is given: r without the properties that begin with
+// WithoutLocal returns r as a job gets it: without the properties that begin with
 // "+", which have a meaning in one instance only, and without the scheduling key.
 func (r *R) WithoutLocal() *R {
 	out := *r.orEmpty()

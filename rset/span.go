@@ -9,7 +9,7 @@ import (
 type span struct {
 	first, last uint32 // inclusive
 	before      int    // the number of ranks of the R below first
-	node        int32  // where the node is among those of the R
+	node        int32  // the index of the node among the nodes of the R
 }
 
 func (s span) len() int { return int(s.last-s.first) + 1 }

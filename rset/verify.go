@@ -62,11 +62,12 @@ func (f *verifyFinding) add(first, last uint32, text func() string) {
 }
 
 // Verify compares r, the resources found, with those expected on the same ranks. It
-// does not compare expected ranks that r lacks. The error is [ErrMismatch] if a rank
+// ignores expected ranks that r does not have. The error is [ErrMismatch] if a rank
 // is unexpected, is on another host or lacks something, and otherwise [ErrExtra] if a
-// rank has more. It describes the lowest rank with such a difference and lists all
-// of them. Hosts are compared if both sides have hosts. It takes time in proportion
-// to ranges of ranks, or to ranks if the hosts are in another order.
+// rank has more than expected. Its text describes the lowest rank with such a
+// difference and lists all such ranks. Hosts are compared if both sides have hosts.
+// It takes time in proportion to ranges of ranks, or to ranks if the hosts are in
+// another order.
 func (r *R) Verify(expected *R, cfg VerifyConfig) error {
 	r, expected = r.orEmpty(), expected.orEmpty()
 	missing, extra := memory{op: cfg.missing}, memory{op: cfg.extra}

@@ -12,18 +12,18 @@ import (
 // and then nothing has changed.
 var (
 	// ErrDamaged is returned for a log with an invalid line, or with text after its
-	// last newline (then it is eventlog.ErrTorn too). The error is a *DamageError.
-	// Repair makes the log fit for appending.
+	// last newline (then it wraps eventlog.ErrTorn too). The error is a
+	// *DamageError. After Repair, Open accepts the log.
 	ErrDamaged = errors.New("log is damaged")
 	// ErrChanged is returned when a log shrank, was replaced, removed or
 	// overwritten while it was open.
 	ErrChanged = errors.New("log was changed by others")
-	// ErrFailed is returned when the log cannot go on after a failed write or sync,
-	// and by each later call: open the log again. Only the call that failed
-	// returns the cause.
+	// ErrFailed is returned when a Log cannot be used after a failed write or sync,
+	// and by each later call: open the log again. Only the call that failed returns
+	// the cause.
 	ErrFailed = errors.New("log has failed")
-	// ErrBatch is returned for a batch that is too large, or is not whole lines of
-	// valid events. Nothing was written.
+	// ErrBatch is returned for a batch that is too large, or does not consist of
+	// whole lines of valid events. Nothing was written.
 	ErrBatch = errors.New("invalid batch")
 	// ErrLocked is returned when the log is open for appending, or is being
 	// repaired, in another process or in this one.
@@ -33,7 +33,7 @@ var (
 	ErrEndOfHistory = errors.New("logfile: end of history")
 )
 
-// opError tells which operation on which log failed. Offset is how many bytes of
+// opError says which operation on which log failed. Offset is how many bytes of
 // the log are good, or of a Reader, how many it read.
 type opError struct {
 	op, name string
@@ -57,19 +57,19 @@ func (e *opError) Unwrap() []error {
 	return []error{e.category, e.err}
 }
 
-// DamageError tells where a log is damaged.
+// DamageError says where a log is damaged.
 type DamageError struct {
 	// Name is the name of the log.
 	Name string
-	// Offset is where the first line begins that is no event: up to there the
-	// log is complete.
+	// Offset is where the first invalid line begins: up to there the log is
+	// complete.
 	Offset int64
-	// Size is how many bytes the log has. A Reader, which does not look ahead,
-	// leaves it 0.
+	// Size is the number of bytes in the log. It is 0 from a Reader, which does
+	// not look ahead.
 	Size int64
-	// Entries is how many entries follow that line. A crash leaves 0; more may
-	// follow a crash of the machine before a sync, or mean that the disk is
-	// damaged. A Reader leaves it 0.
+	// Entries is the number of entries after that line. After a crash of the
+	// process it is 0. More can follow from a crash of the machine before a
+	// sync, or from a damaged disk. It is 0 from a Reader.
 	Entries int
 	// Err is the *eventlog.SyntaxError of that line. It is eventlog.ErrTorn for
 	// text after the last newline.
@@ -95,10 +95,10 @@ var (
 	errGrew        = fmt.Errorf("%w: it grew", ErrChanged)
 	errReplaced    = fmt.Errorf("%w: its name denotes another file", ErrChanged)
 	errRemoved     = fmt.Errorf("%w: its name is gone", ErrChanged)
-	errOverwritten = fmt.Errorf("%w: what was read has been overwritten", ErrChanged)
+	errOverwritten = fmt.Errorf("%w: lines that were read have been overwritten", ErrChanged)
 )
 
-// The causes that have no value to tell.
+// The causes without a value in their text.
 var (
 	errNotRegular = errors.New("not a regular file")
 	errCount      = errors.New("file system returned an impossible count")

@@ -8,7 +8,7 @@ import (
 )
 
 // FS is what this package needs of a file system. The default is the file system of
-// the operating system; a test can pass one that fails and forgets.
+// the operating system; a test can pass one that fails or loses data.
 type FS interface {
 	// OpenFile is os.OpenFile.
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
@@ -16,12 +16,12 @@ type FS interface {
 	Stat(name string) (fs.FileInfo, error)
 	// SameFile is os.SameFile, of what Stat returned here and in File.
 	SameFile(a, b fs.FileInfo) bool
-	// SyncDir makes durable which files a directory has. Where a system has no
-	// such thing it does nothing.
+	// SyncDir makes the names in a directory durable. On systems where that is
+	// not possible it does nothing.
 	SyncDir(dir string) error
 	// Lock locks an open file until it is closed, against every other open file in
-	// this process and others. It does not wait: the error is ErrLocked. A process
-	// that ends, however it ends, frees its locks.
+	// this process and others. It does not wait: the error is ErrLocked. The end
+	// of a process, in any way, releases its locks.
 	Lock(f File) error
 	// Remove is os.Remove. It is called for a file that was just created and
 	// could not be filled, and for no other.
@@ -35,7 +35,7 @@ type File interface {
 	// Writer writes to the end of the file, which was opened with os.O_APPEND.
 	io.Writer
 	io.Closer
-	// Stat describes the open file, whatever its name denotes by now.
+	// Stat describes the open file, even if its name now denotes another file.
 	Stat() (fs.FileInfo, error)
 	// Sync returns when all that was written is on stable storage.
 	Sync() error

@@ -25,7 +25,7 @@ func lockFile(f *os.File) error {
 }
 
 // holder returns " by process " and the number of the one that holds the lock on a
-// file, or "" if the system does not tell.
+// file, or "" if the system does not say.
 func holder(f *os.File) string {
 	info, err := f.Stat()
 	if err != nil {

@@ -17,11 +17,11 @@ const defaultMaxBatch = 64 << 20
 // SyncPolicy says when appended batches become durable.
 type SyncPolicy uint8
 
-// The policies. Any other value is SyncAlways.
+// The policies. Any other value means SyncAlways.
 const (
 	// SyncAlways makes each batch durable before Append returns.
 	SyncAlways SyncPolicy = iota
-	// SyncGroup leaves it to Sync, which makes durable all batches before it.
+	// SyncGroup makes batches durable only when the caller calls Sync.
 	SyncGroup
 	// SyncNever calls no fsync. A crash of the machine may lose the log; the end of
 	// the process loses nothing.
@@ -32,18 +32,18 @@ const (
 type Options struct {
 	// FS is the file system; nil means the operating system's.
 	FS FS
-	// Policy says when appended batches become durable.
+	// Policy says when appended batches become durable; the zero value is SyncAlways.
 	Policy SyncPolicy
-	// Mode is the permissions of a log that is created, before umask. 0 means
-	// 0o600.
+	// Mode is the permissions of a new log, before umask. 0 means 0o600.
 	Mode fs.FileMode
-	// MaxBatch is how many bytes a batch may have. 0 and less mean 64 MiB.
+	// MaxBatch is the maximum number of bytes in a batch. 0 or less means 64
+	// MiB.
 	MaxBatch int
 }
 
 // A Log is a log that is open for appending. One goroutine at a time may use it,
-// and no other Log of the same file may be open, in this process or another.
-// The zero Log is not valid: it is a closed one.
+// and no other Log of the same file may be open, in this process or another. The
+// zero Log behaves as a closed one.
 type Log struct {
 	_        guard.NoCopy
 	fs       FS
@@ -64,15 +64,14 @@ type Log struct {
 //
 // Unless the policy is SyncNever, Open makes the log and its name durable. A process
 // that was killed may have left them in the operating system's memory, and a crash
-// must not take back an entry that a reader acted on.
+// must not remove an entry that a reader acted on.
 func Open(name string, o Options) (*Log, error) {
 	return open("open", name, o, os.O_RDWR|os.O_APPEND)
 }
 
-// Create creates an empty log and opens it, after making its name durable unless
-// the policy is SyncNever. The directory must exist. The error is fs.ErrExist if
-// there is a file of that name. After an error there is no log that was not there
-// before.
+// Create creates an empty log and opens it. Unless the policy is SyncNever, it
+// makes the name durable. The directory must exist. The error is fs.ErrExist if
+// there is a file of that name. After an error Create leaves no new file.
 func Create(name string, o Options) (*Log, error) {
 	return open("create", name, o, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
 }
@@ -136,9 +135,8 @@ func (l *Log) start(created bool) error {
 // Size returns how many bytes the log has, with all batches that were appended.
 func (l *Log) Size() int64 { return l.size }
 
-// Durable returns how many bytes of the log are acknowledged: they are there
-// after a crash of the machine, or, with SyncNever, after one of the process. It
-// is where a line ends.
+// Durable returns how many bytes of the log survive a crash of the machine or,
+// with SyncNever, a crash of the process. They end with a whole line.
 func (l *Log) Durable() int64 {
 	if l.policy == SyncNever {
 		return l.size
@@ -146,18 +144,18 @@ func (l *Log) Durable() int64 {
 	return l.durable
 }
 
-// Append appends a batch: one or more lines as eventlog.AppendEntry makes them,
-// or none, which does nothing. It is written with one call. With SyncAlways it is
+// Append appends a batch: lines as [eventlog.AppendEntry] makes them. An empty
+// batch does nothing. The batch is written with one call. With SyncAlways it is
 // durable when Append returns nil.
 //
-// The error is ErrBatch if a line is no valid event, the last
-// newline is missing or the batch is too large; nothing was written. If the
-// write fails, what it wrote is cut off again: the log is as before, all batches
-// before it included, and takes further ones, as when there is space again.
-// If that is not possible, or if a sync fails, it is ErrFailed; see [Log.Sync].
+// The error is ErrBatch if a line is not a valid event, the last newline is
+// missing or the batch is too large; then nothing was written. If the write
+// fails, Append cuts off what it wrote: the log is as before and accepts further
+// batches, for example when the disk has space again. If that is not possible,
+// or if a sync fails, the error is ErrFailed; see [Log.Sync].
 //
-// Append does not retain batch. It costs a pass over it, the write, and nothing
-// on the heap where the names of the events are those that flux knows.
+// Append does not retain batch. It allocates nothing if the names of the events
+// are in RFC 21.
 func (l *Log) Append(batch []byte) error {
 	if err := l.refuse("append"); err != nil {
 		return err
@@ -208,10 +206,10 @@ func (l *Log) refuse(op string) error {
 //
 // If fsync fails, the bytes since the last fsync may or may not be on the disk, and
 // the operating system may report the next fsync as a success. So Sync cuts them off:
-// the log is as it was when the last Sync succeeded. The error is ErrFailed, and
-// every later call returns it without the cause. Open the log again to go on. If
-// cutting off fails too, the error says so: then do not trust what is read beyond
-// Durable until the machine has restarted.
+// the log is as it was after the last Sync that succeeded. The error is ErrFailed,
+// and every later call returns it without the cause. Open the log again to continue.
+// If cutting off fails too, the error says so: then do not trust bytes beyond Durable
+// until the machine has restarted.
 //
 // After fsync, Sync looks at the file. The error is ErrFailed and ErrChanged if the
 // log's name denotes another file or no file, or if another process changed the size;
@@ -263,7 +261,7 @@ func (l *Log) takeBack(n, batch int, err error) error {
 		cutErr = l.file.Sync()
 	}
 	if cutErr != nil {
-		return l.fail("append", most, fmt.Errorf("%w, and to undo it: %w", err, cutErr))
+		return l.fail("append", most, fmt.Errorf("%w; undoing it failed: %w", err, cutErr))
 	}
 	return newError("append", l.name, l.size, nil, err)
 }
@@ -274,7 +272,7 @@ func (l *Log) fail(op string, most int64, err error) error {
 	l.failed = true
 	l.size = l.Durable()
 	if _, cutErr := l.cut(l.size, most); cutErr != nil {
-		err = fmt.Errorf("%w, and to cut off what is not durable: %w", err, cutErr)
+		err = fmt.Errorf("%w; cutting off what is not durable failed: %w", err, cutErr)
 	}
 	return newError(op, l.name, l.size, ErrFailed, err)
 }

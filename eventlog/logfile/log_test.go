@@ -459,7 +459,7 @@ func TestAWriteThatCannotBeTakenBackEndsTheLog(t *testing.T) {
 	d.fail("write", fault{n: 20, err: syscall.EIO})
 	d.fail("truncate", fault{err: errDisk})
 	d.fail("truncate", fault{err: errDisk})
-	require.ErrorContains(t, l.Append([]byte(line(1))), "to cut off what is not durable")
+	require.ErrorContains(t, l.Append([]byte(line(1))), "cutting off what is not durable")
 	requireFailed(t, l, d, line(0))
 	_, err := logfile.Open(name, logfile.Options{FS: d})
 	require.ErrorIs(t, err, eventlog.ErrTorn)

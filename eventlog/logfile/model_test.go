@@ -113,7 +113,7 @@ func (m *model) failed(t *rapid.T, err error) {
 	default:
 		// It could not be cut. The system holds on to what may not be on the
 		// disk: see doc.go.
-		require.ErrorContains(t, err, "to cut off what is not durable")
+		require.ErrorContains(t, err, "cutting off what is not durable")
 		m.crash(t)
 	}
 }

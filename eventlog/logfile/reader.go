@@ -21,19 +21,19 @@ type ReaderOptions struct {
 	FS FS
 	// Offset is where to begin: 0 is the start of the log, Reader.Offset of an
 	// earlier Reader is where that one was. It must be where a line begins:
-	// otherwise Next returns ErrChanged. End, or less than 0, is behind the last
-	// complete line.
+	// otherwise Next returns ErrChanged. End, or any value below 0, means after
+	// the last complete line.
 	Offset int64
 	// Limit, unless nil, is called before each look at the file. The Reader returns
-	// no entry that ends beyond the result. With Log.Durable it returns no entry
-	// that a crash or a failed sync takes back; then one goroutine uses the Reader
-	// and the Log.
+	// no entry that ends beyond the result. Set it to Log.Durable to get no entry
+	// that a crash or a failed sync can remove; then one goroutine must use both
+	// the Reader and the Log.
 	Limit func() int64
 }
 
 // A Reader reads the entries of a log and follows it as it grows. Others may
 // append to the log meanwhile. One goroutine at a time may use a Reader. The
-// zero Reader is not valid: it is a closed one.
+// zero Reader behaves as a closed one.
 type Reader struct {
 	_       guard.NoCopy
 	fs      FS
@@ -72,9 +72,9 @@ func (f *feed) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// OpenReader opens a log for reading. It need not be complete: a log with a torn
-// last line is one whose last line may still be written; an empty file is a log.
-// The error is fs.ErrNotExist if there is no log.
+// OpenReader opens a log for reading. The log may be empty. Its last line may be
+// torn, since a writer may still be writing it. The error is fs.ErrNotExist if
+// there is no log.
 func OpenReader(name string, o ReaderOptions) (*Reader, error) {
 	r := &Reader{fs: orOS(o.FS), name: name, limit: o.Limit, offset: o.Offset}
 	if err := checkName(r.fs, name); err != nil {
@@ -146,9 +146,9 @@ func lastLine(file io.ReaderAt, size int64) (int64, error) {
 }
 
 // Next returns the next entry: each one once, in order. It does not wait: the error is
-// io.EOF if there is no entry now, and a later call looks again.
-// It is [ErrEndOfHistory] once, after the entries that were complete when the Reader
-// was opened.
+// io.EOF if there is no entry now, and a later call looks again. The error is
+// [ErrEndOfHistory] once, after the entries that were complete when the Reader was
+// opened.
 //
 // The entry is valid until the next call, except its Name; Clone keeps it.
 //
@@ -197,17 +197,19 @@ func (r *Reader) damage(err error) error {
 	return &DamageError{Name: r.name, Offset: r.offset, Err: err}
 }
 
-// Duplicate reports whether the last entry from Next has the very bytes of the one
-// before it: a writer that was not sure of the first may have appended it again. Next
-// returns both. It is false for the first entry after ReaderOptions.Offset.
+// Duplicate reports whether the last entry from Next has the same bytes as the one
+// before it: a writer that was not sure of the first append may have repeated it.
+// Next returns both. Duplicate is false for the first entry after
+// ReaderOptions.Offset.
 func (r *Reader) Duplicate() bool { return r.twice }
 
-// Offset returns where the last entry from Next ends: how much of the log was read.
+// Offset returns where the last entry from Next ends, in bytes from the start
+// of the log.
 func (r *Reader) Offset() int64 { return r.offset }
 
 // Rest returns how many bytes follow the last complete line, after Next returned
-// ErrEndOfHistory or io.EOF. They are a line that is being written or, if nothing
-// writes the log, a torn one. A complete log has 0.
+// ErrEndOfHistory or io.EOF. They are a line that is being written or, if no
+// process writes the log, a torn line. For a complete log it returns 0.
 func (r *Reader) Rest() int { return r.rest }
 
 // Close closes the file. Closing a closed Reader is fs.ErrClosed.

@@ -15,22 +15,23 @@ import (
 type RepairOptions struct {
 	// FS is the file system; nil means the operating system's.
 	FS FS
-	// Cut makes Repair set aside everything from the first invalid line on. By
-	// default such a line is an error, unless it is the last one and has no newline:
-	// a crash leaves only that, and a whole line may have been acknowledged.
+	// Cut makes Repair cut off everything from the first invalid line on. By default
+	// an invalid line is an error, unless it is the last one and has no newline:
+	// only such a line is surely the result of a crash.
 	Cut bool
 }
 
-// Repaired tells what Repair did.
+// Repaired says what Repair did.
 type Repaired struct {
 	// Side is the name of the file with the bytes that were cut off, "" if the
 	// log was not damaged.
 	Side string
-	// Offset is how many bytes the log has now.
+	// Offset is the number of bytes in the log now.
 	Offset int64
-	// Size is how many bytes were cut off.
+	// Size is the number of bytes that were cut off.
 	Size int64
-	// Entries is how many entries are among them; 0 unless RepairOptions.Cut.
+	// Entries is the number of entries among them; 0 unless RepairOptions.Cut
+	// is set.
 	Entries int
 }
 
@@ -43,7 +44,7 @@ const maxSides = 1000
 // does nothing to a complete log, so it can be called before each Open.
 //
 // The side file and its name are durable before the log is cut, and the cut before
-// Repair returns. A crash in between loses nothing; it may leave a side file with
+// Repair returns. A crash in between loses nothing, but can leave a side file with
 // bytes that are still in the log.
 //
 // The error is a *[DamageError] if the log is damaged otherwise and Cut is not set;

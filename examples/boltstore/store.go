@@ -8,15 +8,16 @@
 //	index, err := purge.Recover(cfg, evidence)
 //	runner, err := purge.NewRunner(index, s, limits)
 //
-// Take it for daily use. A job with a jobspec of 1 KB takes 2.5 KB. Take
-// purge/dirstore where people and tools are to read plain files: there the same job
-// takes 16.5 KB and four inodes, and listing and the purge of a batch of 100 take more
-// than ten times as long (BenchmarkLongStores).
+// Use it for daily work. A job with a jobspec of 1 KB takes 2.5 KB. Use purge/dirstore
+// where people and tools read plain files: there the same job takes 16.5 KB and four
+// inodes, and listing, or purging a batch of 100, takes more than ten times as long
+// (BenchmarkLongStores).
 //
 // A second file, the ballast of 1 MiB, keeps room for a purge on a full disk.
 //
-// bbolt locks the file: a second Open is logfile.ErrLocked, and on Linux names the
-// process that has it, until that process closes the store or ends. One goroutine at a time uses a Store.
+// bbolt locks the file: a second Open returns logfile.ErrLocked until the first store
+// is closed or its process ends. On Linux the error names that process. One goroutine
+// at a time may use a Store.
 package boltstore
 
 import (

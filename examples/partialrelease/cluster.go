@@ -125,8 +125,8 @@ func (c *cluster) after(seconds float64, happen func()) {
 // since returns the seconds since the end of the job.
 func (c *cluster) since() float64 { return math.Round(float64(c.now-jobEnd)*1000) / 1000 }
 
-// play is the loop of the daemon: it waits for what happens next, tells the job, and
-// does what the job wants done.
+// play is the loop of the daemon: it waits for what happens next, passes it to the
+// job, and does what the job wants done.
 func (c *cluster) play() error {
 	for c.act(); c.err == nil && (c.dead || !c.job.Done()); c.act() {
 		next := eventlog.Timestamp(math.Inf(1))

@@ -1,8 +1,8 @@
-// Command partialrelease shows what it is worth to give the nodes of a job back one
-// by one. A job ends and its epilog runs on every node: for 20 seconds on most, for
-// minutes on a few stragglers, for ever on nodes that hang. The same epilogs run
-// twice. With partial release each node goes back to the scheduler when its epilog
-// ends. With whole-job release the nodes go back when the last epilog ends.
+// Command partialrelease shows how much it saves to give the nodes of a job back
+// one by one. A job ends and its epilog runs on every node: for 20 seconds on most,
+// for minutes on a few stragglers, for ever on nodes that hang. The same epilogs
+// run twice. With partial release each node goes back to the scheduler when its
+// epilog ends. With whole-job release the nodes go back when the last epilog ends.
 //
 //	partialrelease                        three stragglers
 //	partialrelease -hang 2                and two nodes that hang
@@ -73,17 +73,17 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	f.IntVar(&o.nodes, "nodes", 64, "the `number` of nodes of the job")
 	f.IntVar(&o.stragglers, "stragglers", 3, "the `number` of nodes where the epilog takes minutes")
 	f.IntVar(&o.hang, "hang", 0, "the `number` of nodes where the epilog never ends")
-	f.Uint64Var(&o.seed, "seed", 1, "the `number` that the durations are drawn from")
-	f.TextVar(&o.timeout, "timeout", fsd.Duration(5*time.Minute), "the `duration` after which an epilog is told to end; 0 is never")
-	f.TextVar(&o.crash, "crash", fsd.Forever, "the `duration` from the end of the job to the death of the daemon")
-	f.BoolVar(&o.housekeeping, "housekeeping", false, "run housekeeping in place of the epilog")
-	f.TextVar(&o.releaseAfter, "release-after", fsd.Duration(30*time.Second), "the `duration` that -housekeeping collects nodes before it gives them back")
-	f.BoolVar(&o.json, "json", false, "print one JSON object a fragment")
+	f.Uint64Var(&o.seed, "seed", 1, "the `number` that seeds the random durations")
+	f.TextVar(&o.timeout, "timeout", fsd.Duration(5*time.Minute), "the `duration` after which an epilog gets SIGTERM; 0 means never")
+	f.TextVar(&o.crash, "crash", fsd.Forever, "the `duration` from the end of the job to a crash of the daemon")
+	f.BoolVar(&o.housekeeping, "housekeeping", false, "run housekeeping instead of the epilog")
+	f.TextVar(&o.releaseAfter, "release-after", fsd.Duration(30*time.Second), "the `duration` after which -housekeeping frees the nodes that are done")
+	f.BoolVar(&o.json, "json", false, "print one JSON object for each fragment")
 	err := f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		f.SetOutput(stdout)
-		fmt.Fprintln(stdout, "Usage: partialrelease [flags]\n\nA duration is a number of seconds, or such as 500ms, 90s or 1.5m.")
+		fmt.Fprintln(stdout, "Usage: partialrelease [flags]\n\nA duration is a number of seconds, or a number with a unit, such as 500ms, 90s or 1.5m.")
 		f.PrintDefaults()
 	case err != nil:
 	case f.NArg() > 0:

@@ -1,15 +1,15 @@
-// Command purge shows how finished jobs go, and what remains of them. It makes up
-// jobs that ended in the last two weeks, and tells which of them a purge would remove,
-// and why. Like "flux job purge" it removes nothing without -force.
+// Command purge shows how inactive jobs are purged, and what remains of them. It makes
+// up jobs that ended in the last two weeks, and prints which of them a purge would
+// remove, and why. Like "flux job purge" it removes nothing without -force.
 //
-//	purge                              what would go by an age limit of 7 days
-//	purge -force                       it goes
-//	purge -num-limit 9995 -batch 2     the oldest go until 9995 are left
-//	purge -force -id ƒ2d -id ƒ3f       these go, whatever the limits say
+//	purge                              what an age limit of 7 days would purge
+//	purge -force                       purge these
+//	purge -num-limit 9995 -batch 2     the oldest jobs beyond 9995, two at a time
+//	purge -force -id ƒ2d -id ƒ3f       these two jobs, whatever the limits say
 //	purge -store jobs.db               jobs in a bbolt file that the next run reads
 //
-// Jobs, ids and the clock are made up of -seed: the same flags print the same. What
-// an embedder does with the library is in session.go.
+// Jobs, ids and the clock follow from -seed: the same flags print the same.
+// session.go shows how an embedder uses the library.
 package main
 
 import (
@@ -47,7 +47,7 @@ type options struct {
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // run is the command without the process around it. It returns the exit status: 1
-// if a job that was named did not go or something failed, 2 for bad flags.
+// if a job of -id was not purged or something failed, 2 for bad flags.
 func run(args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stdout)
 	switch {
@@ -73,7 +73,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	f := flag.NewFlagSet("purge", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.Func("jobs", fmt.Sprintf("make up `N` inactive jobs, 0 to %d (default %d)", maxJobs, o.jobs), number(&o.jobs, 0, maxJobs))
-	f.Uint64Var(&o.seed, "seed", 1, "the `number` that the jobs are drawn from")
+	f.Uint64Var(&o.seed, "seed", 1, "the `number` that seeds the random jobs")
 	f.Func("age-limit", "purge jobs older than `FSD` (default 7d without -num-limit)", duration(&o.limits.MaxAge))
 	f.Func("num-limit", "purge the oldest of more than `N` jobs", number(&maxCount, 0, maxJobs))
 	f.Func("min-age", "purge no job younger than `FSD`", duration(&o.limits.MinAge))
@@ -86,7 +86,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		return err
 	})
 	f.Func("pin", fmt.Sprintf("pin the `N` oldest jobs, 0 to 1000 (default %d)", o.pin), number(&o.pin, 0, 1000))
-	f.StringVar(&o.store, "store", "", "keep the jobs in the bbolt `file`; if it has some, use those")
+	f.StringVar(&o.store, "store", "", "keep the jobs in the bbolt `file`; if it has jobs already, use those")
 	err := f.Parse(args)
 	if maxCount >= 0 {
 		o.limits.MaxCount = jobstate.Some(maxCount)
@@ -94,21 +94,21 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		f.SetOutput(stdout)
-		fmt.Fprint(stdout, "Usage: purge [flags]\n\nMakes up inactive jobs and tells which of them a purge would remove. With -force they go.\n"+
-			"An FSD is a number of seconds, or such as 90s, 12h or 7d.\n")
+		fmt.Fprint(stdout, "Usage: purge [flags]\n\nMakes up inactive jobs and prints which of them a purge would remove. With -force it purges them.\n"+
+			"An FSD is a number of seconds, or a number with a unit, such as 90s, 12h or 7d.\n")
 		f.PrintDefaults()
 	case err != nil:
 	case f.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q: job ids go with -id", f.Arg(0))
+		err = fmt.Errorf("unexpected argument %q: give job ids with -id", f.Arg(0))
 	case len(o.ids) > 0 && (o.limits.MaxAge.Set || o.limits.MaxCount.Set):
-		err = errors.New("-id ignores the limits: leave out one of them")
+		err = errors.New("-id ignores the limits: give either -id or limits")
 	case !o.limits.MaxAge.Set && !o.limits.MaxCount.Set:
 		o.limits.MaxAge = jobstate.Some(defaultAge)
 	}
 	return o, err
 }
 
-// number returns what sets n, which is to be from least to most.
+// number returns a function that sets n to a number from least to most.
 func number(n *int, least, most int) func(string) error {
 	return func(s string) (err error) {
 		if *n, err = strconv.Atoi(s); err != nil || *n < least || *n > most {
@@ -118,7 +118,7 @@ func number(n *int, least, most int) func(string) error {
 	}
 }
 
-// duration returns what sets a limit.
+// duration returns a function that sets a limit.
 func duration(l *jobstate.Optional[time.Duration]) func(string) error {
 	return func(s string) error {
 		d, err := fsd.Parse(s)

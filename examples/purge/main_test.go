@@ -78,13 +78,13 @@ func TestJobsGoByID(t *testing.T) {
 	free, pinned := ids[0], ids[8]
 	status, stdout, _ := call("-store", file, "-pin", "1", "-id", free)
 	require.Zero(t, status)
-	require.Contains(t, stdout, free+": it would go")
+	require.Contains(t, stdout, free+": would be purged")
 	status, stdout, stderr := call("-store", file, "-force", "-pin", "1", "-id", free, "-id", pinned, "-id", free, "-id", "12345")
 	require.Equal(t, 1, status)
-	require.Contains(t, stdout, free+": it went")
-	require.Contains(t, stdout, pinned+": it stays: job is pinned")
-	require.Contains(t, stdout, free+": it stays: job was purged")
-	require.Contains(t, stdout, "it stays: no such job")
+	require.Contains(t, stdout, free+": purged")
+	require.Contains(t, stdout, pinned+": stays: job is pinned")
+	require.Contains(t, stdout, free+": stays: job was purged")
+	require.Contains(t, stdout, "stays: no such job")
 	require.Equal(t, "purge: 3 of 4 jobs stay\n", stderr)
 }
 
@@ -100,7 +100,7 @@ func TestASecondProcessIsRefused(t *testing.T) {
 
 func TestAWrongCommandLineIsRefused(t *testing.T) {
 	for args, want := range map[string]string{
-		"foo":                        `unexpected argument "foo": job ids go with -id`,
+		"foo":                        `unexpected argument "foo": give job ids with -id`,
 		"-id x":                      "-id",
 		"-id 5 -num-limit 3":         "-id ignores the limits",
 		"-jobs -1":                   "give a number from 0",

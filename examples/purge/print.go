@@ -73,8 +73,8 @@ func describe(l purge.Limits) string {
 	return text
 }
 
-// bar shows a progress bar if w is a terminal. Step tells how much more is done, and
-// done ends the bar.
+// bar shows a progress bar if w is a terminal. Step adds to what is done, and done
+// ends the bar.
 func bar(w io.Writer, what string, total int) (step func(int), done func()) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

@@ -96,7 +96,7 @@ func (s *session) restart(pins int) error {
 		return err
 	}
 	for _, err := range damaged {
-		fmt.Fprintln(s.stderr, "purge: passed over:", err)
+		fmt.Fprintln(s.stderr, "purge: skipped:", err)
 	}
 	ev.Now = s.now
 	// Purged is called for each batch: a cache drops what it keeps of these jobs.
@@ -118,20 +118,20 @@ func (s *session) restart(pins int) error {
 	return nil
 }
 
-// whole returns a plan of all jobs that go by the limits, in any number of batches.
+// whole returns a plan of all jobs that the limits purge, in one batch.
 func (s *session) whole(l purge.Limits) (purge.Plan, error) {
 	l.Batch = purge.NoBatch
 	return s.index.Plan(s.now, l)
 }
 
-// dryRun tells what a purge by the limits would do. Its plan is the one that a
-// purge would go by, so what is announced and what goes cannot differ.
+// dryRun prints what a purge by the limits would do. A purge starts from the same
+// plan, so what is printed and what is purged cannot differ.
 func (s *session) dryRun(l purge.Limits) error {
 	whole, err := s.whole(l)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "%d jobs would go by %s:\n", len(whole.Jobs), describe(l))
+	fmt.Fprintf(s.out, "%d jobs would be purged by %s:\n", len(whole.Jobs), describe(l))
 	s.printPlan(whole)
 	fmt.Fprintln(s.out, "\nuse -force to purge them")
 	return nil
@@ -161,7 +161,7 @@ func (s *session) purge(l purge.Limits) error {
 	return nil
 }
 
-// purgeIDs purges jobs one by one, and tells why one does not go.
+// purgeIDs purges jobs one by one, and prints why one stays.
 func (s *session) purgeIDs(ids []jobid.ID, force bool) error {
 	runner, err := purge.NewRunner(s.index, s.store, purge.Limits{})
 	if err != nil {
@@ -169,16 +169,16 @@ func (s *session) purgeIDs(ids []jobid.ID, force bool) error {
 	}
 	refused := 0
 	for _, id := range ids {
-		what := "it would go with -force"
+		what := "would be purged with -force"
 		if force {
-			what = "it went"
+			what = "purged"
 			_, err = runner.PurgeIDs(context.Background(), s.now, id)
 		} else {
 			_, err = s.index.PlanIDs(s.now, id)
 		}
 		if err != nil {
 			refused++
-			what = fmt.Sprint("it stays: ", errors.Unwrap(err))
+			what = fmt.Sprint("stays: ", errors.Unwrap(err))
 		}
 		fmt.Fprintf(s.out, "%v: %s\n", id, what)
 	}

@@ -72,7 +72,7 @@ func (s *session) unpack(src source, r io.Reader, layers int) error {
 }
 
 // readText reads JSON lines of recorded jobs, or the log of one job: the first
-// line tells which.
+// line says which.
 func (s *session) readText(src source, br *bufio.Reader) error {
 	line, err := readLine(br)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -1,17 +1,17 @@
-// Command replay reads logs that a Flux instance wrote and tells what became
-// of each job.
+// Command replay reads logs that a Flux instance wrote and prints how each job
+// ended.
 //
 //	replay [flags] [FILE…]
 //
 // A FILE is the log of one job, JSON lines of recorded jobs (id, eventlog, R,
-// jobspec), a dump archive of an instance, or any of these compressed with
-// gzip or bzip2. A folder stands for the files in it that have such names. - is
-// standard input, and so is no FILE if something is piped in. With nothing to
-// read it shows a recorded sample.
+// jobspec), a dump archive of an instance, or any of these compressed with gzip
+// or bzip2. A folder means the files in it that have such names. - is standard
+// input. Without FILE it reads standard input if that is a pipe or a file, else
+// a recorded sample.
 //
 // The default is a table like a job listing, oldest job first. The exit status is
-// 0 if all is well, 1 if a job could not be read or -validate found an error,
-// and 2 for wrong usage.
+// 0 if all is well, 1 if a job could not be read or -validate found an error, and
+// 2 for bad usage.
 package main
 
 import (
@@ -66,9 +66,10 @@ func (d *diagramFlag) Set(s string) error {
 
 const usage = `usage: replay [flags] [FILE…]
 
-Tells what became of the jobs in logs that a Flux instance wrote. A FILE is the log of
-a job, JSON lines of recorded jobs, a dump archive, gzip or bzip2 of these, or a folder
-of them; - is standard input. Without FILE: what is piped in, else a recorded sample.
+Prints how the jobs in logs of a Flux instance ended. A FILE is the eventlog of
+a job, JSON lines of recorded jobs, a dump archive, one of these compressed with gzip or
+bzip2, or a folder of them; - is standard input. Without FILE it reads standard input if
+that is a pipe or a file, else a recorded sample.
 
 `
 
@@ -77,7 +78,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("replay", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {}
-	asJSON := flags.Bool("json", false, "print one JSON object a job, with the attribute names of RFC 43")
+	asJSON := flags.Bool("json", false, "print one JSON object for each job, with the attribute names of RFC 43")
 	asEvents := flags.Bool("events", false, "print a timeline of each job's events")
 	asFindings := flags.Bool("validate", false, "print what is wrong with each log by RFC 18 and RFC 21")
 	var diagram diagramFlag
@@ -146,10 +147,10 @@ func joinDiagram(args []string) []string {
 	return args
 }
 
-// defaultWidth is how wide a terminal is that does not say.
+// defaultWidth is the width of a terminal whose width is not known.
 const defaultWidth = 80
 
-// width returns how many columns w has.
+// width returns the number of columns of w.
 func width(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
@@ -159,8 +160,8 @@ func width(w io.Writer) int {
 	return defaultWidth
 }
 
-// piped reports whether somebody feeds standard input: it is a pipe or a file,
-// not a terminal, a device or nothing.
+// piped reports whether standard input has data: it is a pipe or a file, not a
+// terminal, a device or nothing.
 func piped(stdin io.Reader) bool {
 	f, ok := stdin.(*os.File)
 	if !ok {

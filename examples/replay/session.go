@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// A printer tells of jobs. render is called by many goroutines at once, the
+// A printer prints jobs. render is called by many goroutines at once, the
 // others by one, print in the order of the input.
 type printer interface {
 	render(*job) rendered

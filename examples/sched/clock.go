@@ -6,7 +6,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 )
 
-// A clock tells the time. Only clocks know the time of day.
+// A clock gives the time. Only clocks read the time of day.
 type clock interface {
 	now() eventlog.Timestamp
 	submitted(t eventlog.Timestamp) // a job submitted at t asks for resources

@@ -19,7 +19,7 @@ type line struct {
 	err    error // io.EOF at the end; *longError; else the input is broken
 }
 
-// longError tells that a line is too long. The next lines can be read.
+// longError says that a line is too long. The next lines can be read.
 type longError struct{ limit int }
 
 func (e *longError) Error() string {

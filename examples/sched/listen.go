@@ -63,7 +63,7 @@ func attend(ctx context.Context, o options, conn net.Conn, stderr io.Writer) {
 	}
 }
 
-// turnAway tells that there is a session already.
+// turnAway refuses a peer while there is a session already.
 func turnAway(conn net.Conn) {
 	b, _ := alloc.Line{Topic: topicError, Errnum: errnoBusy, Errstr: "another session is going on"}.AppendText(nil)
 	_, _ = conn.Write(b) // a new connection has room for a line; the peer may be gone
@@ -81,7 +81,7 @@ func openSocket(path string) (net.Listener, error) {
 	case err != nil:
 		return nil, fmt.Errorf("-listen: %w", err)
 	case info.Mode()&os.ModeSocket == 0:
-		return nil, fmt.Errorf("-listen: %s exists and is no socket: choose another path", path)
+		return nil, fmt.Errorf("-listen: %s exists and is not a socket: choose another path", path)
 	default:
 		if conn, err := net.Dial("unix", path); err == nil {
 			_ = conn.Close()

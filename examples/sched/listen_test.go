@@ -122,7 +122,7 @@ func TestWhatStandsInTheWayOfASocket(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
 	status, _, stderr := sched(nil, "-listen=unix:"+path)
 	require.Equal(t, exitFault, status)
-	require.Contains(t, stderr, "exists and is no socket: choose another path")
+	require.Contains(t, stderr, "exists and is not a socket: choose another path")
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, "precious", string(b))

@@ -1,24 +1,25 @@
 // Command sched is a scheduler as a process. It speaks the allocation protocol of
-// RFC 27 and the acquisition protocol of RFC 28, one JSON object a line, on standard
-// input and output or on a unix socket.
+// RFC 27 and the acquisition protocol of RFC 28, one JSON object on each line, on
+// standard input and output or on a unix socket.
 //
 //	sched [flags]                     standard input and output, until the input ends
 //	sched [flags] -listen unix:PATH   a socket, until it is interrupted
 //	sched [flags] -sample             plays a recorded conversation
 //
-// Begin with -sample, which needs no input; add -policy fifo to see what backfill is
-// good for. -v tells on standard error what happens to each job. A summary comes at the
-// end. The exit status is 0; 1 if lines were refused or the peer failed; 2 for wrong
+// Begin with -sample, which needs no input; add -policy fifo to see what backfill
+// gains. -v prints on standard error what happens to each job. A summary comes at the
+// end. The exit status is 0; 1 if lines were refused or the peer failed; 2 for bad
 // usage.
 //
-// The packages do most of the work: rset/pool knows what is free and who holds what,
-// rset/alloc has the messages. Here are the order of the queue and two policies.
+// The packages do most of the work: rset/pool knows what is free and which job holds
+// what, and rset/alloc has the messages. This command adds the order of the queue
+// and two policies.
 //
 //   - fifo: the first job of the queue starts as soon as it can, and no job before it.
 //   - easy: EASY backfill. The first job that must wait gets a reservation at the
-//     earliest time it can start by the time limits of what runs. Others start before
-//     it if they end by then or leave what it is to get. -backfill-depth limits how
-//     many are looked at.
+//     earliest time it can start by the time limits of the running jobs. Other jobs
+//     start before it if they end by then or need none of its resources.
+//     -backfill-depth limits how many it considers.
 //
 // # Protocol
 //
@@ -26,12 +27,12 @@
 // the payload on failure. It has at most 16 MiB.
 //
 // The scheduler begins with a hello. It reads one resource.acquire with the inventory,
-// then a hello for each job that holds resources, and errnum 61 at the end of them. It
-// responds with sched-ready. From then on it takes requests:
+// then one hello response for each job that holds resources, and errnum 61 after them.
+// It responds with sched-ready. From then on it accepts requests:
 //
 //	sched.alloc         answered with type 0 (R), 1 (annotate), 2 (deny) or 3 (cancel)
-//	sched.cancel        takes back a request that waits; ignored for a running job
-//	sched.prioritize    reorders the requests that wait
+//	sched.cancel        takes back a waiting request; ignored for a running job
+//	sched.prioritize    reorders the waiting requests
 //	sched.free          returns a fragment of an allocation; not answered
 //	sched.expiration    answered without payload
 //	feasibility.check   answered without payload, or with errnum and errstr
@@ -103,7 +104,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	switch {
 	case errors.Is(err, errRefused):
-		return exitFault // the summary tells
+		return exitFault // the summary says why
 	case err != nil:
 		fmt.Fprintln(stderr, "sched:", err)
 		return exitFault
@@ -111,7 +112,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitOK
 }
 
-// errRefused tells that lines were refused, which is no reason to end.
+// errRefused says that lines were refused, which is no reason to end.
 var errRefused = errors.New("lines were refused")
 
 // end returns the error of a session that the peer or the user has ended.

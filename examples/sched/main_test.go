@@ -45,7 +45,7 @@ func TestUsageErrorsTellWhatToDo(t *testing.T) {
 		{"-now=+Inf", "want seconds since 1970"},
 		{"-nosuch", "not defined: -nosuch"},
 		{"input.txt", "sched < input.txt"},
-		{"-sample -listen=unix:x", "leave one out"},
+		{"-sample -listen=unix:x", "not both"},
 	} {
 		status, stdout, stderr := sched(strings.NewReader(""), strings.Fields(c.args)...)
 		require.Equal(t, exitUsage, status, c.args)

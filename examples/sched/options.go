@@ -32,7 +32,7 @@ var newPolicies = map[string]func(o options) policy{
 	"easy": func(o options) policy { return &easy{depth: o.depth} },
 }
 
-// errPolicy tells which policies there are.
+// errPolicy names the policies.
 var errPolicy = errors.New("want fifo or easy")
 
 // flags returns the flags that set o.
@@ -46,26 +46,26 @@ func (o *options) flags() *flag.FlagSet {
 		o.policy = s
 		return nil
 	})
-	f.Func("queue-depth", "take at most `N` requests at a time (default: any number)", number(&o.limit))
-	f.Func("backfill-depth", fmt.Sprintf("easy looks at the first `N` jobs that wait (default %d)", defaultDepth), number(&o.depth))
-	f.Func("listen", "serve on a socket, `unix:PATH`, in place of standard input and output", func(s string) error {
+	f.Func("queue-depth", "accept at most `N` outstanding requests (default: any number)", number(&o.limit))
+	f.Func("backfill-depth", fmt.Sprintf("policy easy considers the first `N` waiting jobs (default %d)", defaultDepth), number(&o.depth))
+	f.Func("listen", "serve on a socket, `unix:PATH`, instead of standard input and output", func(s string) error {
 		path, ok := strings.CutPrefix(s, "unix:")
 		if !ok || path == "" {
-			return errors.New("want unix:PATH, as unix:/tmp/sched.sock")
+			return errors.New("want unix:PATH, such as unix:/tmp/sched.sock")
 		}
 		o.socket = path
 		return nil
 	})
-	f.Func("now", "begin at `SECONDS` since 1970 and go on with t_submit alone (default: the time of the day)", func(s string) error {
+	f.Func("now", "begin at `SECONDS` since 1970 and take later times from t_submit only (default: the clock)", func(s string) error {
 		t, err := strconv.ParseFloat(s, 64)
 		if err != nil || !(t > 0) || math.IsInf(t, 0) {
-			return errors.New("want seconds since 1970, as 1700000000 or 1700000000.5")
+			return errors.New("want seconds since 1970, such as 1700000000 or 1700000000.5")
 		}
 		o.now = eventlog.Timestamp(t)
 		return nil
 	})
-	f.BoolVar(&o.sample, "sample", false, "play a recorded conversation, which needs no input; takes the other flags too")
-	f.BoolVar(&o.verbose, "v", false, "tell on standard error what happens to each job")
+	f.BoolVar(&o.sample, "sample", false, "play a recorded conversation, without input; combines with other flags")
+	f.BoolVar(&o.verbose, "v", false, "print on standard error what happens to each job")
 	return f
 }
 
@@ -93,22 +93,22 @@ func (o *options) parse(args []string, stdout, stderr io.Writer) (int, bool) {
 		usage(stdout)
 		return exitOK, false
 	case err == nil && f.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q: input comes on standard input, as in: sched < %[1]s", f.Arg(0))
+		err = fmt.Errorf("unexpected argument %q: requests come on standard input, as in: sched < %[1]s", f.Arg(0))
 	case err == nil && o.sample && o.socket != "":
-		err = errors.New("-sample and -listen exclude each other: leave one out")
+		err = errors.New("give either -sample or -listen, not both")
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "sched: %v\nsched -h tells what there is\n", err)
+		fmt.Fprintf(stderr, "sched: %v\nRun sched -h for the flags.\n", err)
 		return exitUsage, false
 	}
 	return exitOK, true
 }
 
-// usage tells how to use the command, with the begin of a conversation.
+// usage prints how to use the command, with the beginning of a conversation.
 func usage(w io.Writer) {
 	fmt.Fprint(w, `usage: sched [flags]
 
-A scheduler that speaks RFC 27 and 28, one JSON object a line, on standard input
+A scheduler that speaks RFC 27 and 28, one JSON object on each line, on standard input
 and output. It ends when its input does. For example, with < what it writes and
 > what it reads:
 

@@ -12,8 +12,8 @@ import (
 
 // A policy says which of the jobs that wait start now.
 type policy interface {
-	// schedule starts jobs. If nothing has changed since it was called last
-	// but that a request came, that is arrived; otherwise it is nil.
+	// schedule starts jobs. If the only change since the last call is a new
+	// request, arrived is that request; otherwise it is nil.
 	schedule(s *scheduler, arrived *job)
 }
 
@@ -65,7 +65,7 @@ const maxHeads = 4
 type reservation struct {
 	head *job
 	at   eventlog.Timestamp
-	rest *pool.Pool // as the pool is, but that the head has what it is to get; nil: not made yet
+	rest *pool.Pool // the pool as if the head had what it is to get; nil: not made yet
 }
 
 func (e *easy) schedule(s *scheduler, arrived *job) {

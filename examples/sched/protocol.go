@@ -96,7 +96,7 @@ func newSession(o options, out, stderr io.Writer) *session {
 	return s
 }
 
-// tick lets time go on. A clock that is set back stands still here.
+// tick advances the time. If the clock is set back, the time does not change here.
 func (s *session) tick() {
 	now := max(s.now, s.clock.now())
 	s.stats.until(now)
@@ -270,7 +270,7 @@ func (s *session) onExpiration(e alloc.Expiration) error {
 	return nil
 }
 
-// onFeasibility tells whether a job could ever run. That it could not is an
+// onFeasibility responds whether a job could ever run. That it could not is an
 // answer as good as any.
 func (s *session) onFeasibility(f alloc.Feasibility) error {
 	if s.pool == nil {
@@ -284,8 +284,8 @@ func (s *session) onFeasibility(f alloc.Feasibility) error {
 	return nil
 }
 
-// summaryOf returns what to tell of an allocation. What was told while the job
-// waited is taken back.
+// summaryOf returns the annotations of an allocation. What was annotated while
+// the job waited is taken back.
 func summaryOf(r *rset.R, told bool) json.RawMessage {
 	sched := map[string]any{"resource_summary": r.String()}
 	if told {
@@ -294,7 +294,7 @@ func summaryOf(r *rset.R, told bool) json.RawMessage {
 	return annotations(sched)
 }
 
-// estimateOf returns what to tell of a job that waits; 0 takes it back.
+// estimateOf returns the annotations of a waiting job; 0 takes them back.
 func estimateOf(at eventlog.Timestamp) json.RawMessage {
 	if at == 0 {
 		return annotations(map[string]any{"t_estimate": nil, "reason_pending": nil})

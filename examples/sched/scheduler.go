@@ -96,8 +96,8 @@ func (s *scheduler) denyHopeless() {
 }
 
 // adopt takes a job that holds resources. The error may be a report of what is
-// held twice or is not in the inventory: the job is adopted all the same then.
-// Until the last job of the hello has come, nothing starts.
+// held twice or is not in the inventory: the job is adopted anyway. Until the
+// last job of the hello has come, nothing starts.
 func (s *scheduler) adopt(h alloc.HelloResponse) error {
 	s.ready = false
 	known, err := s.tryAdopt(h)
@@ -144,7 +144,7 @@ func (s *scheduler) tryAdopt(h alloc.HelloResponse) (known bool, err error) {
 	return true, err
 }
 
-// adopted ends the jobs of a hello. The error tells why the scheduler cannot be
+// adopted ends the jobs of a hello. The error says why the scheduler cannot be
 // ready.
 func (s *scheduler) adopted() error {
 	unknown := s.unknown
@@ -279,8 +279,8 @@ func (s *scheduler) expire(e alloc.Expiration) error {
 	return nil
 }
 
-// schedule lets the policy start what may start. If nothing has changed but
-// that a request came, that is arrived; otherwise it is nil.
+// schedule lets the policy start what may start. If the only
+// change is a new request, arrived is that request; otherwise it is nil.
 func (s *scheduler) schedule(arrived *job) {
 	if s.ready {
 		s.policy.schedule(s, arrived)
@@ -339,7 +339,7 @@ func reason(err error) string {
 	return strings.TrimPrefix(text, "pool: ")
 }
 
-// annotate tells when a waiting job is to start; 0 means no longer known.
+// annotate sends when a waiting job is to start; 0 means no longer known.
 func (s *scheduler) annotate(j *job, at eventlog.Timestamp) {
 	j.estimate = at
 	if at > 0 {

@@ -15,7 +15,7 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// stats is what the summary tells.
+// stats is what the summary prints.
 type stats struct {
 	adopted, allocated, denied, canceled, done int
 

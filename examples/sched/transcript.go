@@ -63,7 +63,7 @@ func fold(text string) string {
 //	! sched: …                        what it tells people
 //
 // It takes from the script all but the last two, and writes those as they come
-// out now. The arguments come after those of the script, and win.
+// out now. The arguments come after the arguments of the script, and override them.
 func transcribe(script string, args []string, w io.Writer) error {
 	out := bufio.NewWriter(w)
 	var s *session

@@ -10,19 +10,19 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Limits bounds what is read of an archive. A field of zero or less means the
+// Limits bounds what Read reads and keeps. A field of zero or less means the
 // default.
 type Limits struct {
-	// Bytes is the size of the archive, uncompressed, 4 GiB by default. It
-	// bounds the time that reading takes.
+	// Bytes is the maximum uncompressed size of the archive, 4 GiB by default.
+	// It bounds the time that reading takes.
 	Bytes int64
-	// HeldBytes is the size of all keys that are held, with the paths of other
-	// keys and of failures, 1 GiB by default. It bounds the memory.
+	// HeldBytes is the maximum size of all keys that Read keeps, with the paths
+	// of other keys and of failures, 1 GiB by default. It bounds the memory.
 	HeldBytes int64
-	// FileBytes is the size of one key that is held, 64 MiB by default. A
-	// larger one is a Failure.
+	// FileBytes is the maximum size of one key that Read keeps, 64 MiB by
+	// default. A larger key is a Failure.
 	FileBytes int64
-	// Entries is how many jobs, failures and other keys there may be together,
+	// Entries is the maximum number of jobs, failures and other keys together,
 	// 2^20 by default.
 	Entries int
 }
@@ -47,7 +47,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Job is what an archive holds of a job. The slices are the caller's.
+// Job is one job of an archive. The slices belong to the caller.
 type Job struct {
 	ID jobid.ID
 	// Eventlog begins with the event submit. [Archive] Failures says what else was
@@ -55,16 +55,16 @@ type Job struct {
 	Eventlog []byte
 	// Jobspec is not checked. It is never nil, and may be empty.
 	Jobspec []byte
-	// R is the resource set, nil if there is none. Only the event alloc tells
-	// that the job got it.
+	// R is the resource set, nil if there is none. The job got it only if its
+	// eventlog has the event alloc.
 	R []byte
 	// ExecEventlog is the execution eventlog (RFC 50), nil if there is none.
 	ExecEventlog []byte
 }
 
-// Archive is what a dump archive holds.
+// Archive is the contents of a dump archive.
 type Archive struct {
-	// Jobs are the jobs that a loader can use, by ascending id.
+	// Jobs are the jobs that can be used, by ascending id.
 	Jobs []Job
 	// Failures are the other jobs, one Failure each, and the keys that could not
 	// be read, by path. A job fails if its id is malformed, its eventlog or
@@ -79,7 +79,7 @@ type Archive struct {
 }
 
 // Key returns the value of a key that is not a job's, such as "resource/R", and
-// whether there is one. The slice belongs to the Archive and must not change.
+// whether there is one. The slice belongs to the Archive; do not change it.
 func (a *Archive) Key(path string) ([]byte, bool) {
 	v, ok := a.others[path]
 	return v, ok
@@ -101,7 +101,7 @@ const checkpointKey = "checkpoint/job-manager"
 
 // MaxID returns the largest job id in the archive, in the checkpoint of the job
 // manager or of a job, failed jobs included; false if there is none. An instance
-// that goes on from the archive must give out only larger ids (I9).
+// that continues from the archive must give out only larger ids (I9).
 func (a *Archive) MaxID() (jobid.ID, bool) { return a.maxID, a.hasMax }
 
 // note takes an id into account for MaxID.

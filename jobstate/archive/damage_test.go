@@ -168,8 +168,8 @@ func TestLimitsStopTheWholeOrOneKey(t *testing.T) {
 	}{
 		{"bytes", archive.Limits{Bytes: exact.Bytes - 1}, fmt.Sprintf(`archive: "job/bad/path/x": offset %d: limit exceeded: too many bytes`, len(b)-1), []jobid.ID{1, 2}},
 		{"bytes, within the first job", archive.Limits{Bytes: 1500}, `archive: "job/0000/0000/0000/0001/J": offset 1500: limit exceeded: too many bytes`, nil},
-		{"held bytes", archive.Limits{HeldBytes: held - 1}, `"job/bad/path/x": offset 13824: limit exceeded: too many bytes to hold`, []jobid.ID{1, 2}},
-		{"held bytes, within the second job", archive.Limits{HeldBytes: held - 40}, `"job/0000/0000/0000/0002/eventlog": offset 9728: limit exceeded: too many bytes to hold`, []jobid.ID{1}},
+		{"held bytes", archive.Limits{HeldBytes: held - 1}, `"job/bad/path/x": offset 13824: limit exceeded: too many bytes to keep`, []jobid.ID{1, 2}},
+		{"held bytes, within the second job", archive.Limits{HeldBytes: held - 40}, `"job/0000/0000/0000/0002/eventlog": offset 9728: limit exceeded: too many bytes to keep`, []jobid.ID{1}},
 		{"entries", archive.Limits{Entries: 3}, `"job/bad/path/x": offset 13824: limit exceeded: too many jobs and keys`, []jobid.ID{1, 2}},
 		{"entries, another key", archive.Limits{Entries: 1}, `"resource/R": offset 6656: limit exceeded: too many jobs and keys`, []jobid.ID{1}},
 		{"entries, a job", archive.Limits{Entries: 2}, `"job/0000/0000/0000/0002/J": offset 7680: limit exceeded: too many jobs and keys`, []jobid.ID{1}},

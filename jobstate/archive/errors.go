@@ -8,23 +8,24 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// What an error of Read wraps; the error of the reader itself is wrapped too.
-// Compare with errors.Is.
+// The categories of errors that Read returns. An error of the reader is wrapped
+// too. Compare with errors.Is.
 var (
-	// ErrFormat is returned when what is read is not a tar archive, plain or
+	// ErrFormat is returned when the input is not a tar archive, plain or
 	// compressed with bzip2 or gzip, or is damaged.
 	ErrFormat = errors.New("not a dump archive")
 	// ErrTruncated is returned when an archive ends before its end mark.
 	ErrTruncated = errors.New("archive is truncated")
-	// ErrLimit is returned when an archive is beyond a limit. A key that is too
-	// large is a Failure that wraps it, and the others are read.
+	// ErrLimit is returned when an archive exceeds a limit. A key that is too
+	// large is a Failure that wraps ErrLimit, and Read continues.
 	ErrLimit = errors.New("limit exceeded")
 )
 
-// What a Failure wraps if its job is not damaged. Compare with errors.Is.
+// The errors that a Failure wraps if its job is not damaged. Compare with
+// errors.Is.
 var (
 	// ErrNotValidated is the failure of a job that was submitted and never
-	// validated: its log is legal, and no listing ever showed it.
+	// validated: its log is legal, but no listing ever showed the job.
 	ErrNotValidated = errors.New("job was never validated")
 	// ErrIncomplete is the failure of the job in which reading stopped.
 	ErrIncomplete = errors.New("reading stopped within this job")
@@ -47,12 +48,12 @@ var (
 var (
 	errLayout   = errors.New("path is not four groups of four hexadecimal digits and a key")
 	errBytes    = errors.New("too many bytes")
-	errHeld     = errors.New("too many bytes to hold")
+	errHeld     = errors.New("too many bytes to keep")
 	errEntries  = errors.New("too many jobs and keys")
 	errNoEnd    = errors.New("end mark is missing")
 	errTrailing = errors.New("data after the end mark")
-	errXZ       = errors.New("compressed with xz, which is not read")
-	errZstd     = errors.New("compressed with zstd, which is not read")
+	errXZ       = errors.New("compressed with xz, which is not supported")
+	errZstd     = errors.New("compressed with zstd, which is not supported")
 	errNoName   = errors.New("event has no name")
 	errNoMaxID  = errors.New("max_jobid is not a job id")
 )
@@ -61,10 +62,11 @@ var (
 type Failure struct {
 	// ID is the job, 0 if the path names none.
 	ID jobid.ID
-	// Path is where the job is in the archive, such as job/0000/0001/e100/0000,
-	// or the key; cut at 64 bytes.
+	// Path is the path of the job in the archive, such as
+	// job/0000/0001/e100/0000, or the key; cut at 64 bytes.
 	Path string
-	// Line is the line of the eventlog, from 1; 0 if it is not about a line.
+	// Line is the line of the eventlog, from 1; 0 if the failure is not in a
+	// line.
 	Line int
 	// Err is the cause.
 	Err error

@@ -15,15 +15,16 @@ import (
 )
 
 // Read reads a dump archive of a Flux instance to its end: a tar archive, plain
-// or compressed with bzip2 or gzip, which Read detects. It never returns nil. A
-// job or key that is wrong is a [Failure] of the Archive, not an error.
+// or compressed with bzip2 or gzip, which Read detects. It never returns a nil
+// Archive. A job or key that cannot be used is in Failures of the Archive, and
+// is not an error.
 //
-// An error tells the entry and how far reading came, in bytes uncompressed. It
-// wraps [ErrFormat], [ErrTruncated], [ErrLimit] or the error of the reader. The
-// Archive then holds what was read before. The job that was being read is a
-// Failure with [ErrIncomplete]. The jobs before it are taken to be whole, as Flux
+// An error names the entry and its position in uncompressed bytes. It wraps
+// [ErrFormat], [ErrTruncated], [ErrLimit] or the error of the reader. The Archive
+// then has what was read before. The job that was being read is a Failure with
+// [ErrIncomplete]. Read assumes that the jobs before it are complete, since Flux
 // writes the keys of a job together. If another program wrote the archive, jobs
-// are known to be complete only without an error.
+// may be incomplete after an error.
 func Read(r io.Reader, l Limits) (*Archive, error) {
 	b := builder{
 		limits: l.withDefaults(),

@@ -1,6 +1,7 @@
-// Package fsd reads and prints durations as RFC 23, Flux Standard Duration,
-// writes them: "30s", "1.5h", "infinity". It is the text that users write into
-// configuration and options. A [Duration] is a time.Duration with that text.
+// Package fsd reads and prints durations in the text form of RFC 23, Flux
+// Standard Duration: "30s", "1.5h", "infinity". Users write this form in
+// configuration files and options. A [Duration] is a time.Duration with that
+// text.
 //
 //	var config struct {
 //		Limit fsd.Duration `json:"limit"`
@@ -13,8 +14,8 @@
 //	}
 //	fmt.Println(config.Limit) // 1.5h
 //
-// In a configuration, zero is a limit that is not set. "infinity" is [Forever],
-// which says that there is no limit. A negative number is an error.
+// In a configuration, zero means that a limit is not set. "infinity" is
+// [Forever]: there is no limit. A negative number is an error.
 //
 // # Vocabulary
 //
@@ -24,18 +25,18 @@
 //
 // # Ownership, cost and limits
 //
-// Functions keep nothing of what they are given. Reading takes time linear in the
-// text and allocates only for an error. A number beyond float64 is [ErrRange]; a
-// duration longer than Forever, 292 years, is Forever.
+// Functions retain no argument. Reading takes time linear in the text and
+// allocates only for an error. For a number beyond float64 the error is
+// [ErrRange]; a duration longer than Forever, 292 years, is Forever.
 //
-// # Differences from the reference
+// # Differences from flux-core
 //
-// Refused here, accepted by flux-core: a text without digits ("", "s" and "d" are
-// 0 there), hexadecimal numbers, of which "0x1d" would be 29 seconds and not a
-// day, and numbers too large for a float64, which are infinity there. A Duration
-// holds whole nanoseconds up to 292 years, a float64 of seconds there.
+// Parse refuses what flux-core accepts: a text without digits ("", "s" and "d"
+// are 0 there), hexadecimal numbers ("0x1d" is 29 seconds there, not a day), and
+// numbers too large for a float64 (infinity there). A Duration has whole
+// nanoseconds up to 292 years; in flux-core it is a float64 of seconds.
 //
-// As in the reference, white space and a plus may come before the number, and
+// As in flux-core, white space and a plus may come before the number, and
 // nothing may follow the unit.
 //
 // RFC 23: https://flux-framework.readthedocs.io/projects/flux-rfc/en/latest/spec_23.html

@@ -8,27 +8,27 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// Duration is a time.Duration with the text of RFC 23. It is the type of a field in a
-// configuration. Go code that passes durations uses time.Duration(d).
+// Duration is a time.Duration with the text of RFC 23. Use it for the fields of a
+// configuration. Other Go code uses time.Duration(d).
 type Duration time.Duration
 
-// Forever is the duration that never ends, "infinity" as a text. It is the longest
+// Forever is the infinite duration, "infinity" as a text. It is the longest
 // Duration, 292 years. A limit that is not set is zero, not Forever.
 const Forever Duration = math.MaxInt64
 
 // Parse returns the duration that s names: a decimal number with an optional
-// fraction and exponent, as C's strtod reads it, and directly behind it one of the
+// fraction and exponent, as C's strtod reads it, and directly after it one of the
 // units ms, s, m, h and d, or none for seconds; or "infinity" or "inf" in letters of
 // either case, which is [Forever]. White space and a sign may come first.
 //
-// The result is rounded to a nanosecond; what is longer than zero is at least one.
-// A number of seconds without an exponent and of at most nine decimals is exact; of
-// others, those beyond 48 days are exact to a microsecond. What is longer than
-// Forever is Forever.
+// The result is rounded to a nanosecond; a number above zero gives at least one
+// nanosecond. A number of seconds without an exponent and with at most nine
+// decimals is exact; other numbers above 48 days are exact to a microsecond. A
+// longer duration than Forever gives Forever.
 //
-// The error tells the offset in bytes and wraps [ErrSyntax], for an empty s too,
-// or [ErrRange] for a negative number and for one too large for a float64.
-// Parse takes time linear in s and allocates only for an error.
+// The error names the offset in bytes. It wraps [ErrSyntax], for an empty s too,
+// or [ErrRange] for a negative number and for one too large for a float64. Parse
+// takes time linear in s and allocates only for an error.
 func Parse(s string) (Duration, error) {
 	n, err := parse(s)
 	if err != nil {
@@ -53,9 +53,9 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // AppendText appends the canonical text of d to dst and returns the extended slice.
 // [Parse] reads the text as d.
 //
-// The text is what Flux prints, with its six digits, if that reads as d, such as
-// "1.5h"; otherwise it is the number of seconds, such as "3601s", where Flux rounds
-// to "1.00028h". [Forever] is "infinity".
+// The text is the one that Flux prints, with six digits, if Parse reads it as d,
+// such as "1.5h"; otherwise it is the number of seconds, such as "3601s", which
+// Flux rounds to "1.00028h". [Forever] is "infinity".
 //
 // If d is negative the error wraps [ErrRange], and dst is returned as it was.
 // AppendText does not allocate if dst has room for 25 bytes.
@@ -77,12 +77,12 @@ func (d Duration) MarshalText() ([]byte, error) {
 }
 
 // String returns the canonical text of d, see [Duration.AppendText]. A negative d
-// prints with a minus, which no peer reads.
+// prints with a minus, which Parse refuses.
 func (d Duration) String() string { return string(d.appendText(make([]byte, 0, maxText))) }
 
-// Format returns d rounded to that many significant digits, for people: what Flux
-// prints for them. Digits below 1 count as 1 and above 17 as 17. The unit is chosen
-// before rounding, so that 59.9999999 seconds are "60s" and not "1m".
+// Format returns d rounded to that many significant digits, as Flux prints it for
+// people. Digits below 1 count as 1 and above 17 as 17. The unit is chosen before
+// rounding, so that 59.9999999 seconds are "60s" and not "1m".
 func (d Duration) Format(digits int) string {
 	dst := make([]byte, 0, maxText)
 	if d < 0 {

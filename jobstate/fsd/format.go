@@ -8,8 +8,8 @@ import (
 
 // Numbers of significant digits.
 const (
-	defaultDigits = 6  // what the reference prints
-	maxDigits     = 17 // as many as tell any two float64 from each other
+	defaultDigits = 6  // what flux-core prints
+	maxDigits     = 17 // enough to distinguish any two float64
 )
 
 // maxText is the length of the longest text: a sign, 17 digits, a point, an exponent

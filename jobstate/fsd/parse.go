@@ -57,7 +57,7 @@ func parse(s string) (number, error) {
 	}
 	v := n * unit
 	if rangeErr != nil || math.IsInf(v, 1) {
-		return number{}, refuse(ErrRange, s, digits, "a number too large")
+		return number{}, refuse(ErrRange, s, digits, "number too large")
 	}
 	r := number{seconds: v}
 	if unit == 1 {

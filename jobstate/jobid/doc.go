@@ -24,10 +24,10 @@
 // # Vocabulary
 //
 // An id has three fields. The timestamp (40 bits) counts milliseconds from the
-// epoch, a moment that the instance chooses. The generator id (14 bits) tells
-// generators apart. The sequence (10 bits) counts the ids that a generator makes
-// within a millisecond. So one generator's ids are in the order of the calls;
-// across generators the order holds to the millisecond.
+// epoch, a moment that the instance chooses. The generator id (14 bits)
+// distinguishes generators. The sequence (10 bits) counts the ids that a
+// generator makes within a millisecond. So one generator's ids are in the order
+// of the calls; across generators the order holds to the millisecond.
 //
 // The forms of one id:
 //
@@ -40,17 +40,18 @@
 //
 // # Ownership, cost and limits
 //
-// An ID is a value. One goroutine at a time uses a Generator. Reading and
+// An ID is a value. One goroutine at a time may use a Generator. Reading and
 // appending take time linear in the text and do not allocate. A generator makes
 // 1024 ids in a millisecond, for 2^40 milliseconds, nearly 35 years.
 //
-// # Differences from the reference
+// # Differences from flux-core
 //
-// The forms words and emoji are refused with [ErrUnsupported]. Also refused
-// here, accepted by flux-core: base 58 text beyond 2^64 (it wraps to another
-// job's id there), signs, white space and 0x inside dotted hexadecimals, a sign
-// before a decimal, white space after "job.". Accepted here, as RFC 19 says,
-// refused there: white space after dotted hexadecimals and base 58.
+// Parse refuses the forms words and emoji with [ErrUnsupported]. It also
+// refuses what flux-core accepts: base 58 text beyond 2^64 (there it wraps to
+// another job's id), signs, white space and 0x inside dotted hexadecimals, a
+// sign before a decimal, white space after "job.". It accepts what RFC 19
+// allows and flux-core refuses: white space after dotted hexadecimals and base
+// 58.
 //
 // RFC 19: https://flux-framework.readthedocs.io/projects/flux-rfc/en/latest/spec_19.html
 package jobid

@@ -13,8 +13,8 @@ var (
 	ErrSyntax = errors.New("jobid: syntax error")
 
 	// ErrRange is returned when a text is a number beyond 64 bits, when the id of
-	// a generator is beyond 14 bits, when its epoch is zero, and when a time is
-	// beyond the 40 bits that an id has for it.
+	// a generator is above MaxGenerator, when its epoch is zero, and when a time
+	// is 2^40 milliseconds after the epoch or later.
 	ErrRange = errors.New("jobid: out of range")
 
 	// ErrUnsupported is returned when a text has a form of RFC 19 that this

@@ -38,21 +38,22 @@ func NewGenerator(id uint16, epoch time.Time) (*Generator, error) {
 	return &Generator{id: id, epoch: epoch.Round(0)}, nil
 }
 
-// After makes every later id of g greater than id, which any generator may have
-// made. An id that is smaller than an earlier one changes nothing. So ids never come
+// After makes every later id of g greater than id, which may come from any
+// generator. An id that is not greater than Last changes nothing. So ids never come
 // back (I9): store the watermark durably before you remove the record that proves an
 // id used, and pass the watermark here after a restart.
 //
-// After an id of a time yet to come, [Generator.Next] returns [ErrClock] until
+// If the time of id is in the future, [Generator.Next] returns [ErrClock] until
 // that time.
 func (g *Generator) After(id ID) { g.last = max(g.last, id) }
 
-// Last returns the watermark to store: the greatest id that g made or that After
-// was given, 0 if there was none.
+// Last returns the watermark to store: the greatest id that g made or that was
+// passed to After; 0 if there was none.
 func (g *Generator) Last() ID { return g.last }
 
 // Next returns a new id for the time now, greater than all before it. Only the
-// wall clock of now counts, cut to the millisecond. The id 0 is never made.
+// wall clock of now counts, truncated to the millisecond. The id 0 is never
+// made.
 //
 // After an error g is unchanged. The error wraps [ErrExhausted] if the 1024 ids
 // of this millisecond are used, or an id given to After leaves none in it;

@@ -15,7 +15,7 @@ const (
 	maxSequence  = 1<<sequenceBits - 1
 )
 
-// MaxGenerator is the largest id that a generator can have: there are 2^14.
+// MaxGenerator is the largest id of a generator.
 const MaxGenerator = 1<<generatorBits - 1
 
 // ID is a job id, a FLUID. Ids compare as numbers: the smaller one is the older
@@ -45,8 +45,8 @@ func (id ID) generator() uint16 { return uint16(uint64(id) >> generatorShift & M
 // same millisecond, from 0, at most 1023.
 func (id ID) sequence() uint16 { return uint16(uint64(id) & maxSequence) }
 
-// Time returns when id was made, to the millisecond. epoch is the one that its
-// generator was made with; the result is in the location of epoch.
+// Time returns when id was made, to the millisecond. epoch is the epoch of the
+// id's generator; the result is in the location of epoch.
 func (id ID) Time(epoch time.Time) time.Time {
 	// 2^40 ms are 35 years and fit in a Duration, which holds 292.
 	return epoch.Add(time.Duration(id.millis()) * time.Millisecond)

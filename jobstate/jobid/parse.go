@@ -11,8 +11,8 @@ import (
 const maxBase58 = 12
 
 // Parse returns the id that s names, in any form of RFC 19 except words and
-// emoji. It ignores white space before and after it. The text tells the form, by
-// the rules of the RFC in their order:
+// emoji. It ignores white space before and after it. These rules of the RFC, in
+// this order, select the form:
 //
 //   - with a ".": four groups of one to four hexadecimal digits of either case
 //   - with a "-": words
@@ -21,11 +21,11 @@ const maxBase58 = 12
 //   - after 0x: hexadecimal digits of either case
 //   - otherwise decimal digits
 //
-// A "job." before any of these is skipped, as the reference does. Leading zeros
+// Parse skips a "job." before any of these, as flux-core does. Leading zeros
 // are ignored.
 //
-// The error tells the offset in bytes and wraps [ErrSyntax], for an empty s too,
-// [ErrRange] if the number is 2^64 or more, or [ErrUnsupported] for words and
+// The error names the offset in bytes. It wraps [ErrSyntax], for an empty s too;
+// [ErrRange] if the number is 2^64 or more; or [ErrUnsupported] for words and
 // emoji. Parse takes time linear in s and allocates only for an error.
 func Parse(s string) (ID, error) {
 	first, last := 0, len(s)

@@ -9,15 +9,15 @@ import (
 )
 
 // Job is what most jobs ask for, in the form of RFC 25: slots of cores and gpus,
-// one task in each slot. A field of zero has the meaning that its comment says.
+// one task in each slot. The comments say what a zero field means.
 type Job struct {
-	Nodes     int64         // 0: on any nodes
-	Slots     int64         // on each node; in all if Nodes is 0. 0 means 1
-	Cores     int64         // of each slot; 0 means 1
-	GPUs      int64         // of each slot
-	Exclusive bool          // whole nodes; Nodes is not 0 then
+	Nodes     int64         // 0: slots go to any nodes
+	Slots     int64         // on each node; in total if Nodes is 0. 0 means 1
+	Cores     int64         // for each slot; 0 means 1
+	GPUs      int64         // for each slot
+	Exclusive bool          // whole nodes; Nodes must not be 0
 	Duration  time.Duration // time limit; 0: none
-	Command   []string      // of each task, at least one word
+	Command   []string      // the program of each task and its arguments; not empty
 	Name      string        // "": the last element of the command's path
 	Queue     string        // "": none
 	Cwd       string        // working directory; "": none

@@ -13,8 +13,8 @@ import (
 // peer reads exactly.
 const MaxCount = 1<<31 - 1
 
-// Operator leads from one acceptable count of a range to the next. The zero
-// Operator is invalid.
+// Operator computes the next acceptable count of a range. The zero Operator is
+// invalid.
 type Operator byte
 
 // The operators of RFC 14.
@@ -38,7 +38,7 @@ type span struct{ first, last int64 }
 
 // Count is how many of a resource are acceptable (RFC 14): one number, a range with
 // an operator, or a set. The zero Count accepts nothing and is not valid in a
-// jobspec; [Fixed] and [ParseCount] make others. A Count is immutable.
+// jobspec; [Fixed] and [ParseCount] make valid ones. A Count is immutable.
 type Count struct {
 	min, max int64 // max 0: no upper bound
 	operand  int64
@@ -232,9 +232,9 @@ func newRange(lo, hi int64, operator Operator, operand int64) Count {
 // Min returns the smallest acceptable count, 0 for the zero Count.
 func (c Count) Min() int64 { return c.min }
 
-// Max returns the upper bound as it was written, 0 for the zero Count. It returns
-// false for an open range, which goes up to [MaxCount]. The largest acceptable count
-// is Floor(MaxCount).
+// Max returns the upper bound as it was written, which may not itself be acceptable;
+// 0 for the zero Count. It returns false for an open range, which goes up to
+// [MaxCount]. The largest acceptable count is Floor(MaxCount).
 func (c Count) Max() (int64, bool) { return c.max, c.max != 0 || c.min == 0 }
 
 // Operator returns the operator of a range and its operand, [OperatorAdd] and 1 for a
@@ -260,10 +260,10 @@ func (c Count) Contains(n int64) bool {
 	return ok && f == n
 }
 
-// Floor returns the largest acceptable count of at most n, which a scheduler grants
-// that has n. It returns false if there is no such count. The result is at most
-// [MaxCount]. Floor takes O(1) for the operator +, O(log n) for the others, O(log m)
-// for a set of m runs.
+// Floor returns the largest acceptable count of at most n: a scheduler that has n
+// grants that many. It returns false if there is no such count. The result is at
+// most [MaxCount]. Floor takes O(1) for the operator +, O(log n) for the others,
+// O(log m) for a set of m runs.
 func (c Count) Floor(n int64) (int64, bool) {
 	if c.min == 0 || n < c.min {
 		return 0, false

@@ -1,6 +1,6 @@
 package jobspec
 
-// Counts is how large a job is. In the zero Counts nothing is known.
+// Counts is the size of a job. In the zero Counts nothing is known.
 type Counts struct {
 	Nodes, Slots, Cores, GPUs, Tasks Quantity
 }
@@ -13,15 +13,15 @@ type Resources struct {
 	Slots int64 // execution.nslots, 0 if the resource set does not say
 }
 
-// Counts returns how large the job is by what it asks for, as a listing shows it
-// before the job has resources:
+// Counts returns the size that the job asks for, as a listing shows it before
+// the job has resources:
 //
 //   - Nodes is known if the job asks for a number of nodes.
 //   - Cores and GPUs are the sums over the slots. They are not known if the job asks
 //     for whole nodes.
-//   - Tasks is the sum of the tasks' counts, or what the shell's option per-resource
-//     says. Tasks per node are known if Nodes is, tasks per core if the job does not
-//     ask for nodes.
+//   - Tasks is the sum of the tasks' counts, or the number that the shell option
+//     per-resource gives. Tasks per node are known if Nodes is known, tasks per core
+//     if the job does not ask for nodes.
 //   - A number that a range or a set leaves open is not known.
 func (s *Spec) Counts() Counts {
 	var c Counts
@@ -42,8 +42,8 @@ func (s *Spec) Counts() Counts {
 	return c
 }
 
-// CountsOn returns how large the job is once it has resources, which give the nodes,
-// cores and gpus. Slots and tasks are what the job asks for, or follow from the
+// CountsOn returns the size of the job after it got resources, which give the nodes,
+// cores and gpus. Slots and tasks come from the jobspec, or follow from the
 // resources. Numbers beyond [MaxQuantity] are not known.
 func (s *Spec) CountsOn(r Resources) Counts {
 	c := s.Counts()

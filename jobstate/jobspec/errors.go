@@ -11,16 +11,17 @@ import (
 // The categories of errors. Compare with errors.Is. The text of an error has the
 // dotted path of the value at fault, cut at 128 bytes, and its offset in bytes from
 // 0: "jobspec: resources[0].count: offset 40: must be an integer of at least 1". An
-// error about a text that is not the caller's has no offset.
+// error about a text that the package made itself, as in New and Update, has no
+// offset.
 var (
 	// ErrSyntax is returned when a text is not one JSON value, read strictly:
 	// valid UTF-8, no key twice in an object.
 	ErrSyntax = errors.New("jobspec: not valid JSON")
 	// ErrInvalid is returned when a key is missing, has a value of the wrong
-	// type or out of range, or may not be there, and for a version other than 1.
+	// type or out of range, or is not allowed, and for a version other than 1.
 	ErrInvalid = errors.New("jobspec: not a valid jobspec")
-	// ErrLimit is returned when a jobspec, or a count of it, is beyond a limit
-	// of this package.
+	// ErrLimit is returned when a jobspec, or a count in it, exceeds a limit of
+	// this package.
 	ErrLimit = errors.New("jobspec: limit exceeded")
 	// ErrUpdate is returned when the path of an update is malformed, does not
 	// begin with attributes, resources or tasks, or leads through a value that is
@@ -35,7 +36,7 @@ var (
 var (
 	errUnknown   = errors.New("key is not allowed here")
 	errEmpty     = errors.New("must not be empty")
-	errNotRead   = errors.New("only version 1 is read")
+	errNotRead   = errors.New("must be 1")
 	errRefersTo  = errors.New("must be the label of a slot")
 	errInSlot    = errors.New("must be a type of resource in the task's slot")
 	errUnique    = errors.New("label appears twice")
@@ -46,7 +47,7 @@ var (
 	errMin       = errors.New("min must be at least 2 if the operator is ^")
 	errMax       = errors.New("max must not be less than min")
 	errOperator  = errors.New(`operator must be "+", "*" or "^"`)
-	errOperand   = errors.New("operand must be at least 1, and 2 if the operator is * or ^")
+	errOperand   = errors.New("operand must be at least 1, or at least 2 if the operator is * or ^")
 )
 
 // Causes of the other categories.

@@ -15,8 +15,8 @@ type Quantity struct {
 	known bool
 }
 
-// Known returns the Quantity that is n. A negative n, and one beyond
-// MaxQuantity, are not known.
+// Known returns the Quantity with the number n. If n is negative or above
+// MaxQuantity, the Quantity is not known.
 func Known(n int64) Quantity {
 	if n < 0 || n > MaxQuantity {
 		return Quantity{}

@@ -10,15 +10,15 @@ import (
 type Vertex struct {
 	// Type is "node", "slot", "core", "gpu" or another that a scheduler knows.
 	Type string
-	// Count is how many of it, for each one of its parent.
+	// Count is the number of it in each one of its parent.
 	Count Count
-	// Unit, Label and ID are what RFC 14 says, empty where absent. A slot has
-	// a Label.
+	// Unit, Label and ID are the keys of RFC 14, "" if absent. A slot has a
+	// Label.
 	Unit, Label, ID string
-	// Exclusive tells whether it is for this job alone. By default slots and all in
-	// them are (RFC 14).
+	// Exclusive says that no other job may use it. By default slots and everything
+	// in them are exclusive (RFC 14).
 	Exclusive bool
-	// Parent is the index of the vertex that it is in, -1 for none.
+	// Parent is the index of the vertex that contains it; -1 if there is none.
 	Parent int
 
 	label bool     // there is a Label
@@ -26,8 +26,8 @@ type Vertex struct {
 	total Quantity // how many of it the job asks for in all
 }
 
-// Vertices yields the resources that the job asks for, each after the one that
-// it is in, with its index.
+// Vertices yields the resources that the job asks for with their indexes, each
+// after its parent.
 func (s *Spec) Vertices() iter.Seq2[int, Vertex] {
 	return func(yield func(int, Vertex) bool) {
 		for i, v := range s.vertices {
@@ -189,13 +189,14 @@ func kindOf(v jsonobj.Value) string {
 // Shape is the form that RFC 25 gives the resources of a job: slots of cores
 // and gpus, on nodes or not.
 type Shape struct {
-	// Nodes is how many nodes, the zero Count if the job does not say.
+	// Nodes is the number of nodes; the zero Count if the job does not ask for
+	// nodes.
 	Nodes Count
-	// Slots is how many slots on each node; in all, if Nodes is zero.
+	// Slots is the number of slots on each node; in total, if Nodes is zero.
 	Slots Count
 	// Cores and GPUs are for each slot. GPUs is the zero Count for none.
 	Cores, GPUs Count
-	// Exclusive tells that the job gets whole nodes.
+	// Exclusive says that the job gets whole nodes.
 	Exclusive bool
 }
 

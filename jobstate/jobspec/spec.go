@@ -83,7 +83,7 @@ func (s *Spec) read() *jsonobj.Fault {
 			attributes = o.Value()
 		}
 	}
-	// The version tells how to read the rest.
+	// The version decides how to read the rest.
 	if o.Require("version"); !d.Failed() {
 		readVersion(version)
 	}
@@ -183,8 +183,8 @@ func basename(path string) string {
 	return path
 }
 
-// Original returns the Spec before the updates that led to this one. It is the
-// Spec itself if there were none.
+// Original returns the Spec before the updates that led to this one. If there
+// were none, it returns the Spec itself.
 func (s *Spec) Original() *Spec {
 	if s.original == nil {
 		return s
@@ -196,14 +196,14 @@ func (s *Spec) Original() *Spec {
 // at most the longest time.Duration.
 func (s *Spec) Duration() time.Duration { return s.duration }
 
-// PreemptibleAfter returns how long the job runs before it may be canceled to
-// make way for others, and false if it never may.
+// PreemptibleAfter returns how long the job must run before other jobs may
+// preempt it, and false if they never may.
 func (s *Spec) PreemptibleAfter() (time.Duration, bool) {
 	return s.preemptibleAfter, s.preemptible
 }
 
 // Name returns the name that a listing shows: attributes.system.job.name, or
-// else the last element of the path of the first task's command.
+// else the file name of the first task's command.
 func (s *Spec) Name() string { return s.name }
 
 // Cwd returns the working directory, empty if there is none.
@@ -253,7 +253,7 @@ type Dependency struct {
 	JSON json.RawMessage
 }
 
-// Dependencies yields what the job depends on, in the order of the jobspec.
+// Dependencies yields the dependencies of the job, in the order of the jobspec.
 func (s *Spec) Dependencies() iter.Seq[Dependency] {
 	return func(yield func(Dependency) bool) {
 		if s.dependencies == nil {

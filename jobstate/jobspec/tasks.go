@@ -7,18 +7,18 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// TaskRule says what a task's count counts. The zero TaskRule is invalid.
+// TaskRule says what Task.Count refers to. The zero TaskRule is invalid.
 type TaskRule uint8
 
 // The rules of RFC 14.
 const (
 	TasksPerSlot     TaskRule = 1 + iota // tasks in each slot
 	TasksPerResource                     // tasks for each resource of a type in the slot
-	TasksTotal                           // tasks in all
+	TasksTotal                           // tasks in total
 	TasksOther                           // an extension that this package does not know
 )
 
-// String returns the key that RFC 14 has for the rule.
+// String returns the key of the rule in RFC 14.
 func (r TaskRule) String() string {
 	switch r {
 	case TasksPerSlot:
@@ -39,7 +39,7 @@ type Task struct {
 	Command []string
 	// Slot is the label of the slot that the task runs in.
 	Slot string
-	// Rule and Count say how many there are. Count is 0 for TasksOther.
+	// Rule and Count say how many tasks there are. Count is 0 for TasksOther.
 	Rule  TaskRule
 	Count int64
 	// Resource is the type that TasksPerResource counts.
@@ -211,7 +211,7 @@ type perResource struct {
 	state optionState
 }
 
-// optionState tells whether a shell's option is there.
+// optionState says whether a shell's option is there.
 type optionState uint8
 
 const (

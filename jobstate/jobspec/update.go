@@ -12,9 +12,9 @@ import (
 
 // Update returns a Spec with one value set, as an event jobspec-update of RFC 21 sets
 // it. The path is attributes, resources or tasks, or a dotted path below one, as
-// flux-core allows (flux-core#5419). Update makes the objects on it that are missing,
-// sets a null like any other value, and checks the result as [Parse] does. The Spec
-// itself does not change. [Spec.Original] of both is the same.
+// flux-core allows (flux-core#5419). Update creates missing objects on the path, sets
+// a null like any other value, and checks the result as [Parse] does. The Spec itself
+// does not change (I6). [Spec.Original] of both is the same.
 //
 // The error wraps [ErrUpdate] for the path and [ErrSyntax] for the value, or is what
 // Parse returns for the result.
@@ -40,9 +40,10 @@ func (s *Spec) Update(path string, v json.RawMessage) (*Spec, error) {
 	return s.updated(root)
 }
 
-// Apply returns a Spec with all updates of an event jobspec-update set. Its context
-// is an object of dotted paths and values, at least one. Apply sets them in turn, as
-// [Spec.Update] does, and checks the result once. It returns the errors of Update.
+// Apply returns a Spec with all updates of an event jobspec-update. context is the
+// event's context: an object of dotted paths and values, at least one. Apply sets
+// them in order, as [Spec.Update] does, and checks the result once. It returns the
+// errors of Update, and then a nil Spec.
 func (s *Spec) Apply(context json.RawMessage) (*Spec, error) {
 	if fault := tooLong(context); fault != nil {
 		return nil, refuse(fault)

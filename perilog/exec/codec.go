@@ -11,11 +11,11 @@ import (
 
 var (
 	// ErrMessage is returned when a text is not a message of RFC 32, or a value
-	// cannot be written as one. The text of the error tells the message, the key, and
-	// the offset in bytes from 0. The cause is wrapped too, such as rset.ErrSyntax.
+	// cannot be written as one. Its text names the message, the key, and the offset
+	// in bytes from 0. It wraps the cause too, such as rset.ErrSyntax.
 	ErrMessage = errors.New("exec: invalid message")
 
-	// ErrLimit is returned when a text has more than MaxBytes.
+	// ErrLimit is returned when a text has more than MaxBytes bytes.
 	ErrLimit = errors.New("exec: limit exceeded")
 )
 
@@ -39,8 +39,8 @@ func protocol() *jsonobj.Protocol {
 type Line struct {
 	Topic   string
 	Payload json.RawMessage // an object; empty: none
-	Errnum  int             // of a failure; 0: no failure
-	Errstr  string          // of a failure, for people; may be empty
+	Errnum  int             // the error number of a failed request; 0: no failure
+	Errstr  string          // the text of a failure, for people; may be empty
 }
 
 // ParseLine parses one line, with or without its newline: an object with a topic and
@@ -66,8 +66,8 @@ type Message interface {
 	write(w *jsonobj.Writer)
 }
 
-// Append appends a payload. After an error, ErrMessage or ErrLimit, it returns dst as
-// it was. It refuses what Parse refuses.
+// Append appends the payload of a message. It refuses what Parse refuses, with
+// ErrMessage or ErrLimit, and then returns dst as it was.
 func Append(dst []byte, m Message) ([]byte, error) {
 	w := jsonobj.WritePayload(dst)
 	m.write(&w)
@@ -88,11 +88,11 @@ type reader[M any] interface {
 }
 
 // Parse parses the payload of a message M, as in Parse[Response](line.Payload). It
-// retains nothing of it. The error is ErrMessage or ErrLimit, and comes with the zero
-// message.
+// retains nothing of the payload. The error wraps ErrMessage or ErrLimit; then the
+// message is zero.
 //
-// The keys are those of RFC 32. Unknown ones are ignored, duplicate ones refused, and
-// missing ones too, except where the type says that a key is optional.
+// The keys are those of RFC 32. Parse ignores unknown keys. It refuses duplicate
+// keys, and missing ones unless the type calls them optional.
 func Parse[M any, P reader[M]](payload []byte) (M, error) {
 	var none P = new(M)
 	return jsonobj.ParsePayload(protocol(), none.name(), payload, func(m *M, o *jsonobj.Reader) { P(m).read(o) })

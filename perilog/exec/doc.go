@@ -1,8 +1,9 @@
-// Package exec speaks the protocol between a job manager and the service that executes
-// its jobs (RFC 32).
+// Package exec encodes and decodes the messages between a job manager and the service
+// that executes its jobs (RFC 32).
 //
-// Each message is a type, such as [Start]: [Append] and [Parse] write and read its
-// payload, and a [Line] carries it on a stream of JSON lines. The manager's side:
+// Each message is a type, such as [Start]. [Append] and [Parse] write and read its
+// payload; a [Line] carries the payload on a stream of JSON lines. The manager's
+// side:
 //
 //	hello, err := exec.Parse[exec.Hello](line.Payload) // 1
 //	out, err = exec.AppendMessage(out, hello.StartTopic(), exec.Start{ // 2
@@ -18,26 +19,28 @@
 //
 // The manager's duties:
 //
-//  1. Respond to a hello with a line that has no payload, or with [Busy] while a start
-//     request to an earlier service is outstanding. Then send the starts that are due.
-//  2. Send one start request for each job that has resources and no request
-//     outstanding. Set Reattach if the job was started before a restart.
-//  3. A request is outstanding until its final release. A line with an errnum in place
-//     of a response ends the service: no job has a request outstanding then, and no
-//     request is sent before the next hello.
+//  1. Respond to a hello with a line that has no payload, then send the starts that
+//     are due. Respond with the errnum [Busy] instead while a start request to an
+//     earlier service is outstanding.
+//  2. Send one start request for each job that has resources and no outstanding
+//     request. Set Start.Reattach if the job was started before a restart.
+//  3. A start request is outstanding until the final release of its job. A line with
+//     an errnum in place of a response means that the service has ended: then no
+//     request is outstanding, and you send none before the next hello.
 //
 // # Vocabulary
 //
-// The service is what executes jobs. It names itself in its hello; the topics of
-// requests begin with that name. A release names ranks that the service is done with.
+// The service executes jobs; RFC 21 and package perilog call it the executor. Its
+// hello has its name, and the topics of requests begin with that name. A release
+// names ranks that the service no longer uses.
 //
 // # Ownership, cost and limits
 //
-// Messages share nothing with their text, except [Line.Payload]. A text has at most
-// [MaxBytes]. Duplicate keys are refused, and unknown ones ignored.
+// A parsed message shares no memory with its text, but [Line.Payload] does. A text has
+// at most [MaxBytes]. Parse refuses duplicate keys and ignores unknown ones.
 //
 // # Differences from the RFC
 //
-// As flux-core has them: R in [Start], [Expiration], [ResponseReattached], and "all" as
-// the ranks of a release.
+// The package follows flux-core where it has more than RFC 32: R in [Start],
+// [Expiration], [ResponseReattached], and "all" as the ranks of a release.
 package exec

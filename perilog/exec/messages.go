@@ -10,7 +10,8 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// TopicHello is the topic of Hello. Those of Start and Expiration depend on the service.
+// TopicHello is the topic of Hello. Hello.StartTopic and Hello.ExpirationTopic
+// return the topics that depend on the service.
 const TopicHello = "job-manager.exec-hello"
 
 // Busy is the errnum that refuses a hello: EINVAL.
@@ -20,16 +21,16 @@ const Busy = 22
 // not too long.
 const maxService = 245
 
-// Hello tells the name of the service. The response has no payload, or the errnum
-// [Busy].
+// A Hello is the service's first request to the manager. The response has no
+// payload, or the errnum [Busy].
 type Hello struct {
 	Service string // such as "job-exec"; 1 to 245 bytes
 }
 
-// StartTopic is the topic of [Start] and [Response].
+// StartTopic returns the topic of [Start] and [Response] for this service.
 func (m Hello) StartTopic() string { return m.Service + ".start" }
 
-// ExpirationTopic is the topic of [Expiration].
+// ExpirationTopic returns the topic of [Expiration] for this service.
 func (m Hello) ExpirationTopic() string { return m.Service + ".expiration" }
 
 func (m Hello) name() string { return "hello request" }
@@ -59,8 +60,8 @@ type Start struct {
 	ID       jobid.ID        // at most 2^63-1
 	UserID   uint32          // the owner
 	Jobspec  json.RawMessage // RFC 14, an object, not checked further
-	Reattach bool            // the job was started before a restart, and should still run
-	R        *rset.R         // not empty; optional: nil, the service looks it up
+	Reattach bool            // the job was started before a restart and should still be running
+	R        *rset.R         // not empty; optional: if nil, the service looks it up
 }
 
 func (m Start) name() string { return "start request" }
@@ -106,8 +107,8 @@ func (m Start) write(w *jsonobj.Writer) {
 	w.Append("R", m.R.AppendJSON)
 }
 
-// An Expiration tells the service that the expiration of a job has changed. The
-// response has no payload.
+// An Expiration requests the service to change the expiration of a running job.
+// The response has no payload.
 type Expiration struct {
 	ID         jobid.ID
 	Expiration eventlog.Timestamp // 0: never

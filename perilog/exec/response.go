@@ -16,9 +16,9 @@ type ResponseType uint8
 // The types of responses. A final release is the last one of a job.
 const (
 	ResponseStart      ResponseType = 1 + iota // the job shells have started
-	ResponseReattached                         // the service has found the job again; it answers Start.Reattach
-	ResponseRelease                            // the service is done with ranks
-	ResponseException                          // an exception is to be raised on the job; comes at any time
+	ResponseReattached                         // the service has found the running job; responds to Start.Reattach
+	ResponseRelease                            // the service no longer uses these ranks
+	ResponseException                          // the service raises an exception on the job; it can come at any time
 	ResponseFinish                             // the job shells have ended
 )
 
@@ -36,7 +36,7 @@ func (t ResponseType) String() string {
 
 func (t ResponseType) valid() bool { return t > 0 && int(t) < len(typeNames) }
 
-// An Exception is one that the service raises (RFC 21).
+// An Exception is an exception that the service raises on a job (RFC 21).
 type Exception struct {
 	Type     string
 	Severity uint8  // at most 7; 0 is fatal
@@ -51,8 +51,8 @@ type Response struct {
 	ID   jobid.ID
 	Type ResponseType
 
-	Ranks     *idset.Set // of ResponseRelease: nil is all; else nil
-	Final     bool       // of ResponseRelease: the service is done with the job
+	Ranks     *idset.Set // of ResponseRelease: nil means all ranks; else nil
+	Final     bool       // of ResponseRelease: this is the job's last response
 	Exception Exception  // of ResponseException, else zero
 	Status    int32      // of ResponseFinish: the largest wait status, as wait(2) gives it; else 0
 }

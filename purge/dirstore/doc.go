@@ -2,9 +2,9 @@
 // each, and implements [purge.Store].
 //
 // Use it for tests, and for tools where people read plain files. It needs 16 KB and
-// four inodes a job. For daily use take a database: examples/boltstore keeps the same
-// in one file of 2.5 KB a job, and lists and purges more than ten times as fast. Most
-// of a purge here is the file system, which removes four inodes a job.
+// four inodes for each job, and the file system takes most of the time of a purge.
+// For daily use take a database: examples/boltstore keeps the same data in one file
+// with 2.5 KB for each job, and lists and purges more than ten times as fast.
 //
 // # Usage
 //
@@ -19,7 +19,7 @@
 //	_, err = r.Tick(ctx, now)
 //
 // [OpenReadOnly] works beside a process that has the store open, and on a read-only
-// file system. [Repair] mends what Open calls damaged.
+// file system. [Repair] repairs a store that Open refuses as damaged.
 //
 // # Layout
 //
@@ -38,23 +38,25 @@
 //
 // # Promises
 //
-//   - A job is there whole or not at all, also after a crash.
-//   - What a call that returned nil changed is there after a crash.
-//   - Ids never come back (I9): no evidence of an id is removed before a watermark
-//     as great is durable. Evidence is the watermark, a tombstone, and a directory
-//     with the name of a job.
-//   - One damaged job hides no other, and one that cannot be removed stops no other.
-//   - The store removes only what it made, and follows no symbolic link.
-//   - A full disk can be opened and purged: the watermark needs no space, and the
-//     ballast has room for tombstones.
+//   - A job is stored whole or not at all, also after a crash.
+//   - If a call returned nil, its change survives a crash.
+//   - Ids never come back (I9): before the store removes the last trace of an id,
+//     a watermark at least as great is durable. A trace is a tombstone, or a
+//     directory with the name of a job.
+//   - A damaged job does not hide the others, and a job that cannot be removed
+//     does not stop the others.
+//   - The store removes only files that it made, and follows no symbolic link.
+//   - A store on a full disk can be opened and purged: the watermark needs no new
+//     space, and removing the ballast makes room for tombstones.
 //
 // # Ownership, cost and limits
 //
-// One goroutine at a time uses a Store. A second Store of the same directory is
-// logfile.ErrLocked until the first is closed or its process ends.
+// One goroutine at a time may use a Store. Opening the same directory again
+// returns [logfile.ErrLocked] until the first Store is closed or its process
+// ends.
 //
-// Open reads the names of all jobs and all tombstones, and a Store holds them in
-// memory. Adding a job takes four or five fsyncs, unlinking a batch one to three.
-// Listing holds one job at a time. On Windows a crash of the machine may take back
-// the last renames.
+// Open reads the names of all jobs, and all tombstones, and keeps them in memory.
+// Adding a job takes four or five fsyncs, unlinking a batch one to three. A
+// listing has one job at a time in memory. On Windows a crash of the machine may
+// undo the last renames.
 package dirstore

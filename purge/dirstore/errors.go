@@ -9,30 +9,32 @@ import (
 )
 
 // The categories of errors. Compare with errors.Is. Other errors come from the file
-// system, such as fs.ErrExist, fs.ErrNotExist and fs.ErrClosed. A store or log that is
-// open elsewhere is logfile.ErrLocked. Every error names the operation and the file.
+// system, such as fs.ErrExist, fs.ErrNotExist and fs.ErrClosed. If a store or log is
+// open elsewhere, the error is [logfile.ErrLocked]. Every error names the operation
+// and the file.
 var (
 	// ErrReadOnly is returned by calls that would change a store from OpenReadOnly.
 	ErrReadOnly = errors.New("store is open for reading only")
-	// ErrNotStore is returned when a directory that is to be opened is no store:
-	// it has no watermark.
+	// ErrNotStore is returned when a directory is not a store: it has no
+	// watermark.
 	ErrNotStore = errors.New("not a store")
-	// ErrDamaged is returned for stored data that this package does not write.
-	// The error is a *JobError when a job is read. Repair mends the rest.
+	// ErrDamaged is returned for stored data that this package did not write in
+	// that form. The error is a *JobError if the data is a job's; otherwise
+	// Repair helps.
 	ErrDamaged = errors.New("damaged")
-	// ErrForeign is returned when a file that this package did not make is in the
-	// way.
+	// ErrForeign is returned when a file that this package did not make has a
+	// name that the store needs.
 	ErrForeign = errors.New("not made by the store")
 	// ErrLimit is returned when a file is greater than Options allow. The error is
 	// a *JobError when a job is read.
 	ErrLimit = errors.New("limit exceeded")
 )
 
-// JobError tells why a job cannot be read. The job counts as evidence of its id, can
-// be unlinked, and hides no other job.
+// JobError says why a job cannot be read. The job still counts for the watermark,
+// can be unlinked, and does not hide the other jobs.
 type JobError struct {
 	ID jobid.ID
-	// Err is the cause: ErrDamaged, ErrLimit, or what the file system said.
+	// Err is the cause: ErrDamaged, ErrLimit, or an error of the file system.
 	Err error
 }
 
@@ -42,17 +44,17 @@ func (e *JobError) Error() string { return fmt.Sprintf("dirstore: %v: %v", e.ID,
 // Unwrap returns the cause.
 func (e *JobError) Unwrap() error { return e.Err }
 
-// The causes that have no value to tell.
+// The causes without a value in their text.
 var (
 	errNotRegular   = fmt.Errorf("%w: not a regular file", ErrDamaged)
 	errNotDirectory = fmt.Errorf("%w: not a directory", ErrDamaged)
 	errNoEventlog   = fmt.Errorf("%w: it has no eventlog", ErrDamaged)
 	errRecord       = fmt.Errorf("%w: not a record of tombstones", ErrDamaged)
 	errSum          = fmt.Errorf("%w: the check digits do not match", ErrDamaged)
-	errInTheWay     = fmt.Errorf("%w: it is in the way", ErrForeign)
+	errInTheWay     = fmt.Errorf("%w: it has a name that the store needs", ErrForeign)
 	errNotEmpty     = fmt.Errorf("%w: the directory is not empty", ErrForeign)
 	errCount        = errors.New("file system returned an impossible count")
-	errNoName       = errors.New("no free name in the trash")
+	errNoName       = errors.New("the trash has no free name")
 )
 
 // errTooLarge returns what is wrong with a file of that size.

@@ -8,9 +8,9 @@ import (
 )
 
 // Evidence returns what purge.Recover needs: it reads every job and folds its log.
-// The caller sets Evidence.Now. Damaged has a *[JobError] for each job that cannot
-// be read or folded; such a job is among the active ones, so that it stays. It
-// costs what [Store.Jobs] and [Store.Tombstones] do.
+// The caller sets Now. damaged has a *[JobError] for each job that cannot be read
+// or folded; such a job counts as active, so that it is not purged. Evidence takes
+// the time of [Store.Jobs] and [Store.Tombstones].
 func (s *Store) Evidence() (ev purge.Evidence, damaged []error, err error) {
 	for stored, err := range s.Jobs() {
 		var bad *JobError

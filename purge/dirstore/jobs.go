@@ -14,15 +14,15 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Stored is what is stored of a job.
+// Stored is everything that is stored of a job.
 type Stored struct {
 	ID jobid.ID
-	// Eventlog are the whole lines of the eventlog, each a valid event.
+	// Eventlog is the complete lines of the eventlog, each a valid event.
 	Eventlog []byte
-	// Jobspec and R are as they were put; nil if there is none.
+	// Jobspec and R are the bytes that were stored; nil if there are none.
 	Jobspec, R []byte
-	// Torn is how many bytes follow the last line: what a crash left of a write
-	// that was not acknowledged. [Store.OpenLog] sets them aside.
+	// Torn is the number of bytes after the last complete line: a write that a
+	// crash interrupted. [Store.OpenLog] cuts them off.
 	Torn int
 	// Foreign are the names in the job's directory that the store did not make,
 	// sorted.
@@ -33,7 +33,7 @@ type Stored struct {
 // also after a crash. It ignores Torn and Foreign. The error is fs.ErrExist if
 // there is such a job, damaged or not, [ErrLimit] if it could not be read back, and
 // logfile.ErrBatch if Eventlog is not whole lines of events. If only the last step
-// fails, which makes the job durable, the job may be there. Add makes four fsyncs,
+// fails, which makes the job durable, the job may be stored. Add makes four fsyncs,
 // and one more if there is an R.
 func (s *Store) Add(j Stored) error {
 	const op = "add"
@@ -128,12 +128,13 @@ func (s *Store) stage(dir string, j Stored) error {
 	return s.fs.SyncDir(dir)
 }
 
-// PutJobspec replaces the jobspec of a job: a crash leaves the old one or the new
-// one, whole. The error is fs.ErrNotExist if there is no such job. After an error
-// the old one is there, or the new one if only its durability failed.
+// PutJobspec replaces the jobspec of a job: after a crash the job has either the
+// old or the new one, whole. The error is fs.ErrNotExist if there is no such job.
+// After an error the job has the old one, or the new one if only the last fsync
+// failed.
 func (s *Store) PutJobspec(id jobid.ID, data []byte) error { return s.put(id, jobspecKey, data) }
 
-// PutR replaces the R of a job, as PutJobspec does the jobspec.
+// PutR replaces the R of a job, in the same way as PutJobspec.
 func (s *Store) PutR(id jobid.ID, data []byte) error { return s.put(id, rKey, data) }
 
 // put replaces a file of a job.
@@ -155,7 +156,7 @@ func (s *Store) put(id jobid.ID, key string, data []byte) error {
 	return nil
 }
 
-// isDir returns an error unless the name is that of a directory.
+// isDir returns an error unless the name is the name of a directory.
 func (s *Store) isDir(name string) error {
 	info, err := s.fs.Lstat(name)
 	if err == nil && !info.IsDir() {
@@ -164,12 +165,12 @@ func (s *Store) isDir(name string) error {
 	return err
 }
 
-// OpenLog locks the eventlog of a job and opens it for appending, after setting
-// aside what a crash left torn; the second result tells what that was. The caller
-// closes the log, before the job is unlinked. The error is fs.ErrNotExist if there
-// is no such job, [ErrDamaged] if the eventlog cannot be appended to, logfile.ErrLocked if
-// it is open, [ErrLimit] if it is too large to be read back. A log that is open may
-// grow beyond that: its owner asks its Size.
+// OpenLog locks the eventlog of a job, repairs a torn last line, and opens the log for
+// appending; the second result says what was cut off. The caller closes the log before the
+// job is unlinked. The error is fs.ErrNotExist if there is no such job, [ErrDamaged] if
+// the eventlog is damaged otherwise, logfile.ErrLocked if it is open, [ErrLimit] if it is
+// larger than Options.MaxEventlog. An open log can grow beyond that limit: its owner asks
+// its Size.
 func (s *Store) OpenLog(id jobid.ID, policy logfile.SyncPolicy) (*logfile.Log, logfile.Repaired, error) {
 	const op = "append"
 	name := join(id.KVSPath(), eventlogKey)
@@ -210,11 +211,10 @@ func openRepaired(fsys folder, name string, policy logfile.SyncPolicy) (log *log
 	return log, done, err
 }
 
-// Append appends lines to the eventlog of a job, durably. It opens the log each
-// time, and so reads it: to append often, hold on to what OpenLog returns. The error
-// is one of OpenLog, [ErrLimit] if the log would become too large, or
-// logfile.ErrBatch if the lines are no events. After an error the log is as before,
-// or has the lines.
+// Append appends lines to the eventlog of a job, durably. It opens and reads the log
+// each time: to append often, use [Store.OpenLog]. The error is one of OpenLog,
+// [ErrLimit] if the log would become too large, or logfile.ErrBatch if the lines are
+// not events. After an error the log is as before, or has all of the lines.
 func (s *Store) Append(id jobid.ID, batch []byte) (err error) {
 	log, _, err := s.OpenLog(id, logfile.SyncGroup)
 	if err != nil {
@@ -235,8 +235,8 @@ func (s *Store) Append(id jobid.ID, batch []byte) (err error) {
 }
 
 // Read returns what is stored of a job. The error is a *[JobError]:
-// fs.ErrNotExist if there is no such job, [ErrDamaged] if it has no eventlog, or
-// one with a line that is no event, [ErrLimit] if a file is too large; or
+// fs.ErrNotExist if there is no such job, [ErrDamaged] if it has no eventlog or
+// its eventlog has an invalid line, [ErrLimit] if a file is too large; or
 // fs.ErrClosed if the store is closed. The slices belong to the caller.
 func (s *Store) Read(id jobid.ID) (Stored, error) {
 	if err := s.ready(context.Background(), "read"); err != nil {
@@ -296,11 +296,11 @@ func (s *Store) read(id jobid.ID) (j Stored, err error) {
 	return j, nil
 }
 
-// Jobs yields all jobs by id. A job that cannot be read comes as a *[JobError], and
-// the others follow: nothing hides a job. If the store itself cannot be read, Jobs
-// yields one error and ends. The slices belong to the caller. Jobs that are unlinked
-// or added meanwhile may come or not. One job at a time is in memory, and the ids of
-// all.
+// Jobs yields all jobs by id. For a job that cannot be read it yields a *[JobError],
+// and continues with the others. If the store itself cannot be read, Jobs yields one
+// error and ends. The slices belong to the caller. Jobs that are unlinked or added
+// meanwhile may be yielded or not. One job at a time is in memory, and the ids of
+// all jobs.
 func (s *Store) Jobs() iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
 		if err := s.ready(context.Background(), "list"); err != nil {

@@ -34,15 +34,15 @@ type markCopy struct {
 // markName returns the name of the n-th copy, from 0.
 func markName(n int) string { return markPrefix + strconv.Itoa(n+1) }
 
-// Watermark returns the greatest id that the store ever knew: from PutWatermark, and
-// from every job and tombstone, damaged ones included. It never falls, in this process
-// or a later one. 0 means that there was no id. It reads nothing.
+// Watermark returns the greatest id that the store ever had: from PutWatermark, and
+// from every job and tombstone, damaged ones included. It never becomes less, in this
+// process or a later one. 0 means that there was no id. It reads no file.
 func (s *Store) Watermark() jobid.ID { return s.high }
 
-// PutWatermark keeps id as [purge.Store] says. After an error what was kept before
-// is kept, or id. For an id that is not greater than what is kept it does nothing.
-// PutWatermark makes two fsyncs. It needs no space on a full disk: the file system
-// overwrites in place, or else there is the ballast.
+// PutWatermark stores id as [purge.Store] says. After an error either the earlier
+// watermark or id is stored. If id is not greater than the stored watermark,
+// PutWatermark does nothing. It makes two fsyncs. It works on a full disk: the
+// file system overwrites in place, or the store removes some ballast.
 func (s *Store) PutWatermark(ctx context.Context, id jobid.ID) error {
 	const op = "put watermark"
 	if err := s.writable(ctx, op); err != nil {

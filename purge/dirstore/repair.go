@@ -13,22 +13,22 @@ import (
 	"github.com/joblife/joblife/purge"
 )
 
-// A Repaired tells what Repair did.
+// A Repaired says what Repair did.
 type Repaired struct {
-	// Watermark is the watermark now.
+	// Watermark is the watermark after the repair.
 	Watermark jobid.ID
-	// Side is the name of the file that has the damaged log of tombstones, as it
-	// was; "" if the log was not damaged. Lost is how many of its lines could not
-	// be read.
+	// Side is the name of the file with a copy of the damaged log of tombstones;
+	// "" if the log was not damaged. Lost is the number of its lines that could
+	// not be read.
 	Side string
 	Lost int
 }
 
-// Repair mends a store that Open calls damaged. It never lowers the watermark: the new
-// one is the greatest of the old one, atLeast, and every id that the store has a trace
-// of. If neither copy of the watermark can be read, atLeast must be as great as every id
-// that was handed out: take one that a generator makes now. Repair keeps the tombstones
-// whose lines can be read, and does not look at jobs.
+// Repair repairs a store that Open refuses as damaged. It never lowers the watermark:
+// the new one is the greatest of the old one, atLeast, and every id of which the store
+// has a trace. If neither copy of the watermark can be read, atLeast must not be less
+// than any id that was handed out: take one that a generator makes now. Repair keeps the
+// tombstones whose lines can be read, and does not read jobs.
 //
 // Repair leaves a store that is not damaged as it is. The error is [ErrDamaged] if the
 // watermark cannot be read and atLeast is 0; then nothing was changed. Other errors

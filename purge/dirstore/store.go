@@ -40,11 +40,11 @@ const defaultMax = 64 << 20
 
 // Options say how a store is kept. The zero value is the default.
 type Options struct {
-	// MaxEventlog is how many bytes the eventlog of a job may have. 0 and less
-	// mean 64 MiB.
+	// MaxEventlog is the maximum number of bytes in the eventlog of a job. 0 or
+	// less means 64 MiB.
 	MaxEventlog int64
-	// MaxObject is how many bytes a jobspec or an R may have. 0 and less mean
-	// 64 MiB.
+	// MaxObject is the maximum number of bytes in a jobspec or an R. 0 or less
+	// means 64 MiB.
 	MaxObject int64
 
 	// wrap returns what is used in the place of a file system: for tests that let it
@@ -52,8 +52,8 @@ type Options struct {
 	wrap func(folder) folder
 }
 
-// A Store is an open store. One goroutine at a time may use it. The zero Store is
-// not valid: it is a closed one.
+// A Store is an open store. One goroutine at a time may use it. The zero Store
+// behaves as a closed one.
 type Store struct {
 	_        guard.NoCopy
 	fs       folder // nil if closed
@@ -75,16 +75,15 @@ type Store struct {
 
 var _ purge.Store = (*Store)(nil)
 
-// A Report tells what Open put right, and what it could not.
+// A Report says what Open repaired, and what it could not repair.
 type Report struct {
-	// Watermark is the name of a copy of the watermark that was damaged, as a crash
-	// leaves it, and was written anew from the other one; "" if there was none.
+	// Watermark is the name of the copy of the watermark that a crash damaged and
+	// Open rewrote from the other copy; "" if both were good.
 	Watermark string
-	// Tombstones is what was cut off the log of tombstones, which a crash left
-	// torn.
+	// Tombstones says what Open cut off from a torn log of tombstones.
 	Tombstones logfile.Repaired
-	// Problems tell what could not be done on a full or failing disk: raise the
-	// watermark, or remove what is in the trash. The store works; the next Unlink
+	// Problems are the errors of a full or failing disk: Open could not raise the
+	// watermark, or could not empty the trash. The store works; the next Unlink
 	// tries again.
 	Problems []error
 }
@@ -96,10 +95,11 @@ func (r *Report) problem(err error) {
 	}
 }
 
-// Create makes a store, durably, and opens it. The directory is created if it does
-// not exist; its parent must exist. If it exists it must be empty, or be what an
-// earlier Create left that did not finish. The error is fs.ErrExist if there is a
-// store, [ErrForeign] if there is something else, logfile.ErrLocked.
+// Create makes a durable store and opens it. It makes the directory if that does
+// not exist; the parent must exist. A directory that exists must be empty, or be
+// left from an earlier Create that did not finish. The error is fs.ErrExist if
+// there is a store already, [ErrForeign] if there is something else, or
+// logfile.ErrLocked.
 func Create(dir string, o Options) (*Store, error) {
 	if err := os.Mkdir(dir, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fail("create", dir, err)
@@ -114,16 +114,16 @@ func Create(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Open opens a store and puts right what a crash left: it cuts off a line of
-// tombstones that is there in part, raises the watermark to the greatest id of
-// which there is a trace, and removes the jobs that were on their way in or out. It
-// works on a full disk. The Report tells what it did and what it could not do.
+// Open opens a store and repairs what a crash left: it cuts off a torn line of
+// tombstones, raises the watermark to the greatest id of which there is a trace,
+// and removes jobs that were being added or removed. It works on a full disk. The
+// Report says what it did and what it could not do.
 //
-// The error is [ErrNotStore] if the directory is no store, fs.ErrNotExist if there
-// is no directory, logfile.ErrLocked if it is open elsewhere, [ErrDamaged] if the watermark or a
-// tombstone cannot be read: then nothing was changed, and [Repair] helps.
+// The error is [ErrNotStore] if the directory is not a store, fs.ErrNotExist if there is no
+// directory, logfile.ErrLocked if the store is open elsewhere, [ErrDamaged] if the watermark or
+// a tombstone cannot be read: then nothing was changed; call [Repair].
 //
-// Open reads the names of all jobs and all tombstones, and no job.
+// Open reads the names of all jobs, and all tombstones, but no job.
 func Open(dir string, o Options) (*Store, Report, error) {
 	s, err := start(dir, o)
 	if err != nil {
@@ -141,7 +141,7 @@ func Open(dir string, o Options) (*Store, Report, error) {
 
 // OpenReadOnly opens a store for reading. It locks nothing and changes nothing, so it
 // works on a read-only file system, and beside a process that has the store open; it
-// may or may not see the changes of that process. Every call that would change the
+// may or may not see later changes of that process. Every call that would change the
 // store returns [ErrReadOnly]. OpenReadOnly returns the errors of Open.
 func OpenReadOnly(dir string, o Options) (*Store, error) {
 	s, err := start(dir, o)
@@ -333,8 +333,8 @@ func (s *Store) look() error {
 	return nil
 }
 
-// Close closes the store and frees its lock. What its methods changed is durable
-// already. Closing a closed store is fs.ErrClosed.
+// Close closes the store and releases its lock. All earlier changes are already
+// durable. Closing a closed store is fs.ErrClosed.
 func (s *Store) Close() error {
 	if s.fs == nil {
 		return fail("close", s.dir, fs.ErrClosed)
@@ -375,9 +375,9 @@ func (s *Store) writable(ctx context.Context, op string) error {
 	return s.ready(ctx, op)
 }
 
-// Foreign returns the names in the store that it did not make, and what is in the
-// trash or on its way in: sorted, with slashes. They do no harm. What the store did
-// not make is never removed.
+// Foreign returns the names in the store that it did not make, and those in its
+// folders trash and new: sorted, with slashes. They do no harm. The store never
+// removes what it did not make.
 func (s *Store) Foreign() ([]string, error) {
 	if err := s.ready(context.Background(), "list"); err != nil {
 		return nil, err

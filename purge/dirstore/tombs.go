@@ -204,13 +204,13 @@ func (s *Store) failTombs() {
 	s.tombs.live = nil
 }
 
-// PutTombstones keeps and drops tombstones as [purge.Store] says. They are a line of
-// a log, or several if there are more than a thousand; a line is there whole or not
-// at all. When the log is twice as large as what it holds, and a mebibyte at least,
-// it is written anew, a thousand tombstones with each call.
+// PutTombstones adds and drops tombstones as [purge.Store] says. It appends a line
+// to a log, or several if there are more than a thousand; after a crash a line is
+// whole or absent. When the log is at least a mebibyte and twice as large as the
+// tombstones in it, the store rewrites it, a thousand tombstones with each call.
 //
 // The error has category purge.ErrRecord if a record cannot be a tombstone; then
-// nothing was changed. It works on a full disk for some batches.
+// nothing was changed. On a full disk it works for some batches.
 func (s *Store) PutTombstones(ctx context.Context, put []purge.Record, drop []jobid.ID) error {
 	const op = "put tombstones"
 	if err := s.writable(ctx, op); err != nil {
@@ -367,8 +367,8 @@ func (s *Store) stopCompact() {
 	}
 }
 
-// Tombstones yields the tombstones by id. If they cannot be read it yields one error
-// and ends. The store may be changed meanwhile.
+// Tombstones yields the tombstones by id. If they cannot be read, it yields one
+// error and ends. The store may change meanwhile.
 func (s *Store) Tombstones() iter.Seq2[purge.Record, error] {
 	return func(yield func(purge.Record, error) bool) {
 		const op = "tombstones"

@@ -12,15 +12,14 @@ import (
 )
 
 // Unlink removes jobs as [purge.Store] says. First it raises the watermark, if a
-// job's id is beyond it. Then it moves the jobs into the trash, and makes that
-// durable: from there on they are gone, whole, also after a crash. Then it removes
-// their files.
+// job's id is greater. Then it moves the jobs into the trash and makes the move
+// durable: from then on they are gone, also after a crash. Then it removes their
+// files.
 //
-// A job that cannot be moved is in failed and stops no other. A file in the
-// directory of a job that the store did not make is not removed: it stays in the
-// trash, and [Store.Foreign] lists it. Symbolic links are not followed. What cannot
-// be removed from the trash is no error: the next Unlink and the next Open try
-// again.
+// A job that cannot be moved is in failed, and the others are still removed. Unlink
+// does not remove a file that the store did not make: it stays in the trash, and
+// [Store.Foreign] lists it. Unlink follows no symbolic link. A file that cannot be
+// removed from the trash is no error: the next Unlink and the next Open try again.
 //
 // Unlink makes three fsyncs at most. It works on a full disk. On Windows no file of
 // the jobs may be open.

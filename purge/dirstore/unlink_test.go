@@ -194,7 +194,7 @@ func TestForeignFilesAreToldAndStay(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	require.EqualError(t, err, "job.0000.0000.0000.0001: no free name in the trash")
+	require.EqualError(t, err, "job.0000.0000.0000.0001: the trash has no free name")
 	require.FileExists(t, filepath.Join(dir, "trash/job.0000.0000.0000.0001~99/core"))
 	ids, _ := list(s)
 	require.Empty(t, ids, "another job of the batch goes")

@@ -12,37 +12,39 @@ import (
 	"github.com/joblife/joblife/purge"
 )
 
-// TB is what the suite needs of a test; *testing.T has it, and others do.
+// TB is what the suite needs from a test; *testing.T implements it.
 type TB interface {
 	// Helper marks its caller as a helper.
 	Helper()
-	// Fatalf tells what is wrong and ends the test.
+	// Fatalf reports a fault and ends the test.
 	Fatalf(format string, args ...any)
 }
 
 // A Subject is a store under test.
 type Subject interface {
 	purge.Store
-	// Create stores something of a job that became inactive.
+	// Create stores some data of a job that became inactive.
 	Create(j purge.Record) error
-	// Stored returns the jobs that have anything stored and the tombstones, both in
-	// any order, and the watermark, 0 if there is none. A store may know a greater
-	// watermark than was put, from the ids of the jobs and tombstones it was given.
+	// Stored returns the jobs of which anything is stored and the tombstones, both
+	// in any order, and the watermark, 0 if there is none. The watermark may be
+	// greater than the one that was put, but not greater than the ids of the jobs
+	// and tombstones that the store was given.
 	Stored() (jobs []jobid.ID, tombstones []purge.Record, watermark jobid.ID, err error)
-	// Reopen opens the store again, as after a crash: what was not durable may be
-	// gone.
+	// Reopen opens the store again, as after a crash: changes that were not
+	// durable may be lost.
 	Reopen() error
 }
 
-// An Obstructer is a [Subject] that can make Unlink of one job fail. Of others the
-// suite does not test that one job stops no other.
+// An Obstructer is a [Subject] that can make Unlink of one job fail. For any other
+// Subject the suite does not test that a job that cannot be removed does not stop
+// the others.
 type Obstructer interface {
 	// Obstruct makes Unlink of a job fail until clear is called.
 	Obstruct(id jobid.ID) (clear func(), err error)
 }
 
-// Run tests the stores that open returns, which are empty. It ends with the first
-// thing that is wrong, and says what was done.
+// Run tests the stores that open returns; each must be empty. It ends at the
+// first fault, and lists the calls before it.
 func Run(t TB, open func() Subject) {
 	t.Helper()
 	for _, c := range checks {

@@ -46,10 +46,10 @@ type reader[M any] interface {
 
 // Parse parses the payload of a [Message], as in Parse[Request](line.Payload). It copies
 // what it keeps. An empty payload reads as an empty object. The error is ErrMessage or
-// ErrLimit, and comes with the zero message.
+// ErrLimit; then the message is zero.
 //
-// The keys and their types are those of RFC 27. Unknown keys are ignored. Duplicate keys
-// are refused, and missing ones too, unless the type of the message calls them optional.
+// The keys and their types are those of RFC 27. Parse ignores unknown keys. It refuses
+// duplicate keys, and missing ones unless the type of the message calls them optional.
 func Parse[M any, P reader[M]](payload []byte) (M, error) {
 	if len(payload) == 0 {
 		payload = []byte("{}")

@@ -21,12 +21,13 @@ var (
 	ErrNotFound = errors.New("alloc: unknown job")
 
 	// ErrExists is returned when a queue has a job already, or one call names a
-	// job twice. A canceled job counts until the response to its request: nothing
-	// tells that response from the response to a second request.
+	// job twice. A canceled job counts until the response to its request: until
+	// then, nothing distinguishes that response from the response to a second
+	// request.
 	ErrExists = errors.New("alloc: duplicate job")
 
-	// ErrProtocol is returned when a scheduler responds to no request, or is
-	// ready without a hello before.
+	// ErrProtocol is returned when a scheduler responds without a request, or
+	// sends ready without a hello before it.
 	ErrProtocol = errors.New("alloc: protocol violation")
 )
 

@@ -11,11 +11,11 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// A HelloResponse tells a new scheduler of one job that holds resources.
+// A HelloResponse describes one job that holds resources, for a new scheduler.
 type HelloResponse struct {
 	JobInfo
-	R    *rset.R    // the allocation, not empty; nil, and not in the message: the scheduler looks it up
-	Free *idset.Set // ranks of R that have been freed; nil or empty, and not in the message: none
+	R    *rset.R    // the allocation, not empty; optional: if nil, the scheduler looks it up
+	Free *idset.Set // ranks of R that have been freed; optional: nil or empty means none
 }
 
 func (m HelloResponse) name() string { return "hello response" }
@@ -73,10 +73,10 @@ type Holder struct {
 	Bypass bool       // R did not come from the scheduler
 }
 
-// An Announcement is how to respond to the hello of a scheduler.
+// An Announcement is the response to the hello of a scheduler.
 type Announcement struct {
 	Responses []HelloResponse // by id; the failure NoData follows them
-	Cut       []jobid.ID      // jobs of Responses whose R was cut to what they hold, by id
+	Cut       []jobid.ID      // the jobs in Responses whose R was cut to what they still hold, by id
 	Failed    []HelloFailure  // jobs that hold resources and cannot be announced, by id
 }
 
@@ -86,19 +86,19 @@ type HelloFailure struct {
 	Err error // why, with the id; ErrExists if another job with this id was announced
 }
 
-// Announce returns how to respond to the hello of a scheduler, with each job once. The
-// holders are the caller's: a Queue does not know them. Announce retains their R and
-// Free. For n jobs it takes n log n steps.
+// Announce returns the response to the hello of a scheduler, with each job once. The
+// caller knows the holders; a Queue does not. partialOK is Hello.PartialOK. Announce
+// retains R and Free of the holders. For n jobs it takes n log n steps.
 //
 // Jobs with Bypass are left out: the scheduler never knew them. A job that has freed
-// some ranks is announced with R and Free if the scheduler said partial-ok. Else its
-// R is cut to what it holds, and Cut lists it: a scheduler that takes R from the
-// message is right, but one that looks R up elsewhere takes the freed ranks for held
-// until the job ends.
+// some ranks is announced with R and Free if the scheduler said partial-ok.
+// Otherwise its R is cut to what it holds, and Cut lists the job. A scheduler that
+// uses this R is right; a scheduler that looks R up elsewhere treats the freed ranks
+// as held until the job ends.
 //
 // A job is in Failed if R is nil or empty, R does not have all ranks of Free, or the
 // id occurred before; or if it has freed all its ranks and the scheduler did not say
-// partial-ok, so that no response can tell it.
+// partial-ok, because no response can express that.
 func Announce(holders []Holder, partialOK bool) Announcement {
 	sorted := slices.Clone(holders)
 	slices.SortStableFunc(sorted, func(a, b Holder) int { return cmp.Compare(a.ID, b.ID) })
@@ -123,7 +123,7 @@ func Announce(holders []Holder, partialOK bool) Announcement {
 	return out
 }
 
-// announce returns the response that tells of one job.
+// announce returns the response for one job.
 func announce(h Holder, partialOK bool) (HelloResponse, error) {
 	m := HelloResponse{JobInfo: h.JobInfo, R: h.R}
 	if h.R.IsEmpty() {

@@ -7,8 +7,7 @@ import (
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-// Topics are the services that messages are for. A response has the topic of its
-// request.
+// The topics of messages. A response has the topic of its request.
 const (
 	TopicHello       = "job-manager.sched-hello" // Hello and HelloResponse
 	TopicReady       = "job-manager.sched-ready" // Ready and ReadyResponse

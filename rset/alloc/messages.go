@@ -11,16 +11,16 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// JobInfo is what manager and scheduler both know of a job.
+// JobInfo is what both the manager and the scheduler know about a job.
 type JobInfo struct {
 	ID       jobid.ID           // at most 2^63-1 in messages
-	Priority uint32             // 0: no resources until that changes
+	Priority uint32             // 0: the job gets no resources until this changes
 	UserID   uint32             // the owner
-	Submit   eventlog.Timestamp // submit time; 0: not known, and not in messages
+	Submit   eventlog.Timestamp // the time of submission; 0: not known, and not sent
 }
 
 // Hello asks which jobs hold resources. It begins a session. The responses are a
-// stream of [HelloResponse], which the failure [NoData] ends. All of the payload is
+// stream of [HelloResponse], which ends with the errnum [NoData]. The payload is
 // optional: early schedulers sent none.
 type Hello struct {
 	PartialOK bool // the scheduler understands HelloResponse.Free
@@ -42,10 +42,10 @@ func (m Hello) append(dst []byte) ([]byte, error) {
 	return w.end()
 }
 
-// Ready tells that requests may come. The mode "single" of early drafts is refused, as
-// in flux-core.
+// Ready says that the scheduler accepts requests. Parse refuses the mode "single" of
+// early drafts, as flux-core does.
 type Ready struct {
-	Limit int // how many requests may be outstanding, at most 2^31-1; 0: any number
+	Limit int // the number of requests that may be outstanding, at most 2^31-1; 0: any number
 }
 
 func (m Ready) name() string { return "ready request" }
@@ -95,7 +95,7 @@ func (m Ready) append(dst []byte) ([]byte, error) {
 
 // ReadyResponse responds to a [Ready].
 type ReadyResponse struct {
-	Count uint32 // how many jobs wait for a request
+	Count uint32 // the number of jobs that wait for a request
 }
 
 func (m ReadyResponse) name() string { return "ready response" }
@@ -139,8 +139,9 @@ func (m Request) append(dst []byte) ([]byte, error) {
 	return w.end()
 }
 
-// Cancel takes back the request for a job. The scheduler responds to the request,
-// not to the Cancel: with ResponseCancel, or with what it had decided before.
+// Cancel takes back the request for a job. It has no response of its own: the
+// scheduler responds to the request, with ResponseCancel or with what it had
+// decided before.
 type Cancel struct {
 	ID jobid.ID
 }
@@ -168,8 +169,9 @@ type Priority struct {
 	Priority uint32
 }
 
-// Prioritize tells new priorities of jobs with a request. The scheduler ignores
-// jobs that it does not know. A job may occur more than once.
+// Prioritize gives the scheduler new priorities of jobs that have a request.
+// The scheduler ignores jobs that it does not know. A job may occur more than
+// once.
 type Prioritize struct {
 	Jobs []Priority
 }
@@ -223,9 +225,9 @@ func (m Prioritize) append(dst []byte) ([]byte, error) {
 	return w.end()
 }
 
-// Expiration tells a new expiration of a job that has resources. The response has
-// no payload, or an errnum if the scheduler refuses. It has no id; responses come
-// in the order of the requests.
+// Expiration requests a new expiration for a job that has resources. The response
+// has no payload, or an errnum if the scheduler refuses. Responses have no id;
+// they come in the order of the requests.
 type Expiration struct {
 	ID         jobid.ID
 	Expiration eventlog.Timestamp // 0: never
@@ -255,8 +257,8 @@ func (m Expiration) append(dst []byte) ([]byte, error) {
 // Free returns resources of a job to the scheduler: a fragment of its allocation.
 type Free struct {
 	ID    jobid.ID
-	R     *rset.R // nil and empty are valid, for the final one
-	Final bool    // the job holds nothing any more; optional
+	R     *rset.R // nil or empty only if Final is set
+	Final bool    // the job holds nothing after it; optional
 }
 
 func (m Free) name() string { return "free request" }
@@ -284,8 +286,8 @@ func (m Free) append(dst []byte) ([]byte, error) {
 }
 
 // Feasibility asks whether a job could ever run. The response has no payload if it
-// could, else an errnum and an errstr. It has no id; responses come in the order of
-// the requests.
+// could, else an errnum and an errstr. Responses have no id; they come in the order
+// of the requests.
 type Feasibility struct {
 	Jobspec json.RawMessage // RFC 14, an object; only checked to be one
 }

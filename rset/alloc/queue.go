@@ -11,9 +11,9 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// Config is how large a [Queue] may become.
+// Config limits a [Queue].
 type Config struct {
-	MaxJobs int // jobs, with canceled ones that have no response; 0 or less means 2^22
+	MaxJobs int // number of jobs, including canceled ones that wait for a response; 0 or less means 2^22
 }
 
 // The defaults and limits of a queue.
@@ -56,7 +56,7 @@ func (j *job) blocked() bool { return j.Priority == 0 || j.stopped }
 // NewQueue returns an empty queue without a scheduler.
 func NewQueue(c Config) *Queue { return &Queue{cfg: c} }
 
-// A SendKind says what a [Send] is.
+// A SendKind says which message a [Send] is.
 type SendKind uint8
 
 // The kinds of messages. The zero SendKind is invalid.
@@ -105,9 +105,9 @@ func (q *Queue) get(id jobid.ID) (*job, error) {
 	return j, nil
 }
 
-// Add adds a job, to send a request when its turn comes. The error is ErrExists if
-// the queue has the job, or had it and its request has no response yet; or ErrLimit if
-// the queue is full.
+// Add adds a job, and sends its request when its turn comes. The error is ErrExists if
+// the queue has the job, or the job was canceled and its request has no response yet;
+// or ErrLimit if the queue is full.
 func (q *Queue) Add(dst []Send, j JobInfo) ([]Send, error) {
 	if err := q.add(j, false); err != nil {
 		return dst, err
@@ -115,8 +115,8 @@ func (q *Queue) Add(dst []Send, j JobInfo) ([]Send, error) {
 	return q.settle(dst), nil
 }
 
-// AddStopped adds a job as Stop leaves it: the job gets no request before Start, so there
-// is nothing to send. The errors are as of Add.
+// AddStopped adds a job that is stopped: it gets no request before [Queue.Start], so
+// there is nothing to send. The errors are those of Add.
 func (q *Queue) AddStopped(j JobInfo) error { return q.add(j, true) }
 
 func (q *Queue) add(j JobInfo, stopped bool) error {
@@ -141,9 +141,9 @@ func (q *Queue) add(j JobInfo, stopped bool) error {
 
 // Cancel removes a job at once, as after a fatal exception, and takes back its
 // request. If the scheduler has allocated meanwhile, its response becomes a SendFree.
-// Until the response comes, the id cannot be added again. Cancel never touches a job
-// that has resources: the response that gave them removed it from the queue. The error
-// is ErrNotFound.
+// Until the response comes, the id cannot be added again. Cancel does not concern a
+// job that has resources: the response that allocated them removed it from the queue.
+// The error is ErrNotFound.
 func (q *Queue) Cancel(dst []Send, id jobid.ID) ([]Send, error) {
 	j, err := q.get(id)
 	if err != nil {
@@ -161,11 +161,11 @@ func (q *Queue) Cancel(dst []Send, id jobid.ID) ([]Send, error) {
 	return q.settle(dst), nil
 }
 
-// Prioritize sets the priorities of jobs. The scheduler is told those that changed
-// and have a request, in one message for up to 2^20 jobs, in the order given. Jobs
-// that get priority 0 are recalled instead, and so are those that must make way for
-// others. The error is ErrNotFound, or ErrExists if a job is named twice. For k of n
-// jobs it takes k log n steps.
+// Prioritize sets the priorities of jobs. The queue sends the changed priorities of
+// jobs that have a request, in one message for up to 2^20 jobs, in the order given.
+// For a job that gets priority 0, or that must make way for a better one, it recalls
+// the request instead. The error is ErrNotFound, or ErrExists if a job is named
+// twice. For k of n jobs it takes k log n steps.
 func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
 	q.marks += 2 // marks-1: named in this call; marks: and told to the scheduler
 	for _, p := range jobs {
@@ -224,15 +224,16 @@ func (q *Queue) tell(dst []Send, jobs []Priority, told int) []Send {
 	return dst
 }
 
-// Stop blocks jobs whatever their priority, as when their named queue is stopped, and
-// recalls their requests. It changes nothing for a stopped job. Stop and Start together
-// renew a request, as when the jobspec has changed. The error is ErrNotFound.
+// Stop blocks jobs whatever their priority, for example because their named queue is
+// stopped, and recalls their requests. It changes nothing for a stopped job. After a
+// change of the jobspec, Stop and then Start renew the request. The error is
+// ErrNotFound.
 func (q *Queue) Stop(dst []Send, ids ...jobid.ID) ([]Send, error) {
 	return q.setStopped(dst, ids, true)
 }
 
-// Start ends Stop. A recalled job gets another request after the response to the first.
-// The error is ErrNotFound.
+// Start undoes Stop. A job that is not stopped stays as it is. A recalled job gets
+// another request after the response to the first. The error is ErrNotFound.
 func (q *Queue) Start(dst []Send, ids ...jobid.ID) ([]Send, error) {
 	return q.setStopped(dst, ids, false)
 }
@@ -258,7 +259,7 @@ func (q *Queue) setStopped(dst []Send, ids []jobid.ID, stopped bool) ([]Send, er
 	return q.settle(dst), nil
 }
 
-// An Outcome is what a response of the scheduler means for the job.
+// An Outcome says what a response of the scheduler means for the job.
 type Outcome uint8
 
 // The outcomes. The zero Outcome comes with an error.
@@ -267,8 +268,8 @@ const (
 	OutcomeAnnotated                    // the job has new annotations and stays
 	OutcomeDenied                       // the job can never run and left the queue
 	OutcomeRequeued                     // the request is canceled; the job waits again, its annotations are void
-	OutcomeReturned                     // resources came for a canceled job: a SendFree returns them
-	OutcomeDropped                      // nothing to do: the job is canceled
+	OutcomeReturned                     // the job was canceled and got resources: a SendFree returns them
+	OutcomeDropped                      // nothing to do: the job was canceled
 )
 
 // String returns the outcome in lower case, or "Outcome(200)" for an unknown one.
@@ -276,13 +277,13 @@ func (o Outcome) String() string {
 	return nameOf("Outcome", uint8(o), "", "allocated", "annotated", "denied", "requeued", "returned", "dropped")
 }
 
-// Response takes the response of the scheduler to a request. A recalled job may
-// still get resources, even if it is blocked. A ResponseCancel without a Cancel
-// requeues the job, as in flux-core.
+// Response handles the response of the scheduler to a request. A recalled job
+// may still get resources, even if it is blocked. A ResponseCancel without a
+// Cancel requeues the job, as in flux-core.
 //
 // The error is ErrProtocol if the scheduler has no request for the job, or ErrMessage
-// if the response lacks what its type has. The caller decides whether to trust the
-// scheduler further.
+// if the response lacks what its type requires. The caller decides whether to trust
+// the scheduler further.
 func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 	if err := a.check(); err != nil {
 		return dst, 0, messageError("alloc response", err)
@@ -314,19 +315,20 @@ func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 	return q.settle(dst), out, nil
 }
 
-// Hello takes the hello of a scheduler, which replaces the one before: it does what
-// Lost does. Nothing is sent until Ready. Announce tells how to respond. If jobs free
-// resources between Announce and Ready, the caller sends those frees after Ready.
+// Hello handles the hello of a scheduler. The new scheduler replaces the one before,
+// so Hello does what Lost does, and appends the same ids. The queue sends nothing
+// until Ready. [Announce] returns the response. If jobs free resources between
+// Announce and Ready, the caller sends those frees after Ready.
 func (q *Queue) Hello(dst []jobid.ID) []jobid.ID {
 	dst = q.Lost(dst)
 	q.phase = PhaseGreeting
 	return dst
 }
 
-// Ready takes the ready of a scheduler and lets requests be sent, of which at most
-// m.Limit are outstanding. It returns the response, to be sent first. The error is
-// ErrProtocol if there was no Hello since the last Ready or Lost, or ErrMessage if the
-// limit is out of range.
+// Ready handles the ready of a scheduler. From now on the queue sends requests, of
+// which at most m.Limit are outstanding. The caller sends the returned response first.
+// The error is ErrProtocol if there was no Hello since the last Ready or Lost, or
+// ErrMessage if the limit is out of range.
 func (q *Queue) Ready(dst []Send, m Ready) ([]Send, ReadyResponse, error) {
 	if err := m.check(); err != nil {
 		return dst, ReadyResponse{}, messageError("ready request", err)
@@ -339,11 +341,11 @@ func (q *Queue) Ready(dst []Send, m Ready) ([]Send, ReadyResponse, error) {
 	return q.settle(dst), a, nil
 }
 
-// Lost takes the loss of the scheduler: a disconnect, or a failure in place of a
-// response. Jobs with a request wait again, canceled jobs are forgotten, and nothing
-// is sent until a scheduler says hello and ready. It appends the ids of the jobs that
-// had a request, in queue order; their annotations are void. For k requests it takes
-// k log n steps.
+// Lost handles the loss of the scheduler: a disconnect, or a failure in place of a
+// response. Jobs with a request wait again, canceled jobs are forgotten, and the
+// queue sends nothing until a scheduler says hello and ready. Lost appends to dst the
+// ids of the jobs that had a request, in queue order; their annotations are void. For
+// k requests it takes k log n steps.
 func (q *Queue) Lost(dst []jobid.ID) []jobid.ID {
 	q.phase, q.limit = PhaseOffline, 0
 	back := make([]*job, 0, q.in[StateSent].len()+q.in[StateRecalled].len())

@@ -15,7 +15,7 @@ type ResponseType uint8
 // The types of responses, as on the wire.
 const (
 	ResponseSuccess  ResponseType = iota // resources are allocated
-	ResponseAnnotate                     // annotations of a job that still waits
+	ResponseAnnotate                     // the job has new annotations and still waits
 	ResponseDeny                         // the job can never run
 	ResponseCancel                       // the request is canceled
 )
@@ -34,7 +34,7 @@ type Response struct {
 	Note        string          // why, optional for ResponseDeny, else empty
 }
 
-// keys tells which keys beside id and type a type of response has.
+// keys says which keys beside id and type a type of response has.
 func (t ResponseType) keys() (r, annotations, note bool) {
 	return t == ResponseSuccess, t == ResponseSuccess || t == ResponseAnnotate, t == ResponseDeny
 }

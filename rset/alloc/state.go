@@ -18,7 +18,7 @@ const (
 	StateBlocked                   // a priority above 0, and Start if it is stopped
 	StateSent                      // the scheduler, which has its request
 	StateRecalled                  // the response to a request that was taken back
-	StateCanceled                  // the same, but the job left the queue
+	StateCanceled                  // as StateRecalled, but the job left the queue
 	stateClaimed                   // pending, with a place among the requests: see settle.go
 	states                         // the number of states, the invalid one included
 )
@@ -44,21 +44,21 @@ func (s State) seen() State {
 	return s
 }
 
-// A Phase is how far the session with a scheduler has come. The zero Phase is
+// A Phase is the progress of the session with a scheduler. The zero Phase is
 // invalid.
 type Phase uint8
 
 // The phases of a session.
 const (
-	PhaseOffline  Phase = iota + 1 // there is no scheduler
+	PhaseOffline  Phase = iota + 1 // no scheduler is connected
 	PhaseGreeting                  // a scheduler said hello
-	PhaseOnline                    // and ready: it gets requests
+	PhaseOnline                    // a scheduler said hello and ready: it gets requests
 )
 
 // String returns the phase in lower case, or "Phase(200)" for an unknown one.
 func (p Phase) String() string { return nameOf("Phase", uint8(p), "", "offline", "greeting", "online") }
 
-// Phase returns how far the session with the scheduler has come.
+// Phase returns the phase of the session with the scheduler.
 func (q *Queue) Phase() Phase { return max(q.phase, PhaseOffline) }
 
 // Stats is the number of jobs in each state.
@@ -77,8 +77,8 @@ func (q *Queue) Stats() Stats {
 	}
 }
 
-// Job returns a job and its state, or false if the queue does not have it, or it is
-// canceled.
+// Job returns a job and its state, or false if the queue does not have the job or
+// it was canceled.
 func (q *Queue) Job(id jobid.ID) (JobInfo, State, bool) {
 	j, err := q.get(id)
 	if err != nil {
@@ -117,9 +117,9 @@ func (q *Queue) after(j *job) (next *job) {
 }
 
 // Check returns an error if the queue breaks a rule of its own: more requests than the
-// limit, a request for a blocked job, a job that waits for nothing, a job before a
-// better one, or a broken index. Only a bug of this package breaks one. It takes
-// n log n steps.
+// limit, a request for a blocked job, a job that waits for nothing, a request for a
+// job while a better one waits, or a broken index. Only a bug in this package breaks a
+// rule. Check takes n log n steps.
 func (q *Queue) Check() error {
 	if err := q.checkLists(); err != nil {
 		return err

@@ -65,7 +65,7 @@ func pushPart(items []item, r item, end uint64) []item {
 // the id, zeros on the left included; then by the id. A name without an id comes
 // first. So a, a9, a09, a10 and a010 are in order. Duplicates stay, side by side.
 //
-// With r ranges it takes r log r steps, and one for each host where ranges
+// With r ranges it takes r log r steps, and one step for each host where ranges
 // overlap: "a[0-9,0-9]" becomes "a[0,0-1,1-2,2-3,3-4,4-5,5-6,6-7,7-8,8-9,9]". The
 // error is [ErrLimit] if overlaps would take more than 2^20 steps; then the list
 // does not change. Uniq has no such limit.

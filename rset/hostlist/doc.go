@@ -6,7 +6,7 @@
 //
 //	l, err := hostlist.Parse("node[08-11],login")
 //	if err != nil {
-//		return err // tells the offset
+//		return err // names the offset
 //	}
 //	l.AppendList(hostlist.Of("node12"))
 //	for host := range l.All() {
@@ -25,24 +25,26 @@
 // A name has 1 to 255 bytes of printable ASCII, without comma and brackets. Its
 // trailing digits, at most 18, are its id; the rest is its prefix. The width of an
 // id is its number of digits, zeros included, so a1 and a01 are two hosts. Commas
-// separate expressions and, inside brackets, elements. A host is spelled if its
-// expression has a suffix behind the brackets.
+// separate expressions and, inside brackets, elements. A host is spelled (stored
+// as a whole name) if its expression has a suffix after the brackets.
 //
 // # Cost and limits
 //
-// Memory and time follow ranges, not hosts. Len, and Append of one host, are
-// constant, Nth is logarithmic, and most other methods are linear in ranges.
-// [List.Delete], [List.Sort] and [List.Uniq] sort ranges. [List.All] allocates
-// each name. Memory is at most 400 bytes for a byte of text, plus 50 bytes and
-// the name for each spelled host. A list copies what it keeps. Larger inputs are an
-// [ErrLimit].
+// Memory and time grow with the number of ranges, not of hosts. Len, and Append of
+// one host, take constant time, Nth takes logarithmic time, and most other methods
+// are linear in ranges. [List.Delete], [List.Sort] and [List.Uniq] sort ranges.
+// [List.All] allocates each name. A list takes at most 400 bytes for each byte of
+// text, plus 50 bytes and the name for each spelled host. It copies what it keeps.
+// For larger inputs the error is [ErrLimit].
 //
-// # Differences from the reference
+// # Differences from flux-core
 //
-// A test compares every answer with flux-core's C library.
+// A test compares every answer with flux-core's C library. The differences on
+// purpose:
 //
-//   - Leading zeros belong to one element: [005,4] is 005 and 4. RFC 29 gives
-//     the zeros of the first element to all, but no Flux instance does.
+//   - Leading zeros belong to one element: [005,4] is 005 and 4. RFC 29 applies
+//     the zeros of the first element to all elements, but no Flux instance
+//     does.
 //   - Parse refuses white space, a second pair of brackets, signs and other text
 //     beside an id, "foo[1-]", bytes that are not printable ASCII, and names
 //     above 255 bytes. The library accepts them.
@@ -50,6 +52,6 @@
 //     2^64 and above stay exact; the library drops or changes them.
 //   - Equal lists have one text. The library has several, such as f0[7-8] and
 //     f[07-08].
-//   - Sort sorts hosts. The library sorts ranges, and so misplaces or crashes on
-//     mixed widths.
+//   - Sort sorts hosts. The library sorts ranges, so mixed widths are misplaced
+//     or crash it.
 package hostlist

@@ -8,13 +8,13 @@ import (
 )
 
 var (
-	// ErrSyntax is returned when a text is not a hostlist string of RFC 29, or
-	// a name is not a host name. The error tells the offset in bytes from 0, the
+	// ErrSyntax is returned when a text is not a hostlist string of RFC 29, or a
+	// name is not a host name. The error names the offset in bytes from 0, the
 	// cause, and the first 64 bytes of the expression.
 	ErrSyntax = errors.New("hostlist: syntax error")
 
 	// ErrLimit is returned when a text, a name or a list is too large. The
-	// error tells the offset, what was counted, and the limit.
+	// error names the offset, what was counted, and the limit.
 	ErrLimit = errors.New("hostlist: limit exceeded")
 )
 

@@ -20,7 +20,7 @@ type List struct {
 }
 
 // Of returns a new list of plain host names, in their order. It copies what it
-// keeps. Panics if [List.Append] would refuse one.
+// keeps. Panics if [List.Append] would refuse one of them.
 func Of(hosts ...string) *List {
 	l := new(List)
 	if err := l.Append(hosts...); err != nil {
@@ -29,11 +29,11 @@ func Of(hosts ...string) *List {
 	return l
 }
 
-// Append puts plain host names at the end, in their order. A name has 1 to 255
-// bytes of printable ASCII, without white space, comma and brackets. For any other
-// name the error wraps [ErrSyntax] or [ErrLimit] and tells the offset in that name,
-// and the list does not change. Append copies what it keeps. A name that continues
-// the last range takes no memory.
+// Append adds plain host names (no brackets) at the end, in their order. A name has
+// 1 to 255 bytes of printable ASCII, without white space, comma and brackets. For
+// any other name the error wraps [ErrSyntax] or [ErrLimit] and names the offset in
+// that name, and the list does not change. Append copies what it keeps. A name that
+// continues the last range takes no memory.
 func (l *List) Append(hosts ...string) error {
 	for _, name := range hosts {
 		if err := checkName(name); err != nil {
@@ -46,7 +46,7 @@ func (l *List) Append(hosts ...string) error {
 	return nil
 }
 
-// AppendList puts the hosts of m at the end, in their order. m may be nil or l
+// AppendList adds the hosts of m at the end, in their order. m may be nil or l
 // itself. It takes one step for each range of m.
 func (l *List) AppendList(m *List) {
 	added := m.list()
@@ -76,8 +76,8 @@ func count(items []item) uint64 {
 	return last.start + last.len()
 }
 
-// Len returns the number of hosts, duplicates included, in constant time. It
-// saturates where int has 32 bits.
+// Len returns the number of hosts, duplicates included, in constant time. If
+// int has 32 bits, it returns at most 1<<31-1.
 func (l *List) Len() int { return saturate(count(l.list())) }
 
 // IsEmpty reports whether the list has no host.
@@ -116,7 +116,7 @@ func (r *item) name(id uint64) string {
 }
 
 // Find returns the index of the first host with that name, or false. "a1" is not
-// "a01". It looks at all ranges and does not allocate.
+// "a01". It searches all ranges and does not allocate.
 func (l *List) Find(name string) (int, bool) {
 	h := split(name)
 	items := l.list()
@@ -162,10 +162,10 @@ func (l *List) walk(yield func(string) bool) {
 	}
 }
 
-// A Range is hosts with one prefix and consecutive ids.
+// A Range is a run of hosts with one prefix and consecutive ids.
 type Range struct {
 	Prefix      string
-	First, Last uint64 // inclusive; 0 if Width is 0
+	First, Last uint64 // the ids, both included; 0 if Width is 0
 	Width       int    // zeros fill ids up to this many digits; 0: the prefix is the whole name
 }
 

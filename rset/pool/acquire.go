@@ -21,11 +21,11 @@ const maxAcquire = rset.MaxBytes + 4<<20
 // Acquire is one response to resource.acquire (RFC 28): the inventory, or a change of
 // it. The zero Acquire is invalid.
 type Acquire struct {
-	// Resources is the inventory. All of it is down, except what Change.Up names.
-	// It is nil except in the first response.
+	// Resources is the inventory, in the first response; nil in later ones. All
+	// ranks are down, except those in Change.Up.
 	Resources *rset.R
-	// Change is the rest of the response. Sets and maps are nil if the response
-	// does not have their key. Grow is nil: RFC 28 has no such key.
+	// Change is the rest of the response. A set or map is nil if the response
+	// does not have its key. Grow is always nil: RFC 28 has no such key.
 	Change Change
 }
 
@@ -36,8 +36,8 @@ type Acquire struct {
 // means all ranks. Unknown keys are ignored. Pool.Update checks whether the ranks
 // exist.
 //
-// The error is ErrAcquire; or ErrLimit for a payload above 68 MiB or an R that is too
-// large. Its text names the path and the offset, and it wraps the cause, such as
+// The error wraps ErrAcquire; or ErrLimit for a payload above 68 MiB or an R that is
+// too large. Its text names the path and the offset, and it wraps the cause, such as
 // rset.ErrSyntax.
 func ParseAcquire(payload []byte) (Acquire, error) {
 	if len(payload) > maxAcquire {
@@ -130,9 +130,10 @@ func readProperties(v jsonobj.Value) map[string]*idset.Set {
 	return properties
 }
 
-// MarshalJSON returns the response as the resource module of Flux writes it. Members
-// that are nil are left out; a first response always has up. The error is ErrAcquire
-// for what ParseAcquire would refuse, and for Change.Grow.
+// MarshalJSON returns the response as the resource module of Flux writes it. It
+// leaves out fields that are nil, but a first response always has the key up. The
+// error is ErrAcquire for what ParseAcquire would refuse, and if Change.Grow is not
+// nil.
 func (a Acquire) MarshalJSON() ([]byte, error) {
 	c := a.Change
 	w := jsonobj.Write(nil, jsonscan.Limits{})

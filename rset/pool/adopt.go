@@ -12,25 +12,27 @@ import (
 	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// Adopt tells the pool of a job that has resources already, as a hello of RFC 27 does:
-// its allocation, and the ranks of it that have been freed; nil means none. The job
-// holds the rest. Do not adopt a job whose resources are not from the scheduler.
+// Adopt adds a job that has resources already, as in the responses to a hello of RFC
+// 27. r is its allocation. freed has the ranks of r that were freed; nil means none.
+// The job holds the rest. Do not adopt a job whose resources did not come from the
+// scheduler.
 //
-// Adopt again with the same job, allocation and freed ranks changes nothing and returns
-// the same. The expiration may be the one of SetExpiration.
+// A second Adopt with the same job, allocation and freed ranks changes nothing and
+// returns the same. The expiration of r may be the one that SetExpiration set.
 //
-// Some errors, alone or joined, are reports. The job then holds its resources all the
-// same, since its processes may be running there:
+// Some errors, alone or joined, are only reports. The job then holds its resources
+// anyway, since its processes may be running there:
 //
-//   - ErrConflict: other jobs hold some of them too. What several jobs hold is free when
-//     the last of them has freed it. Holder.Conflicts lists it until then.
-//   - ErrMissing: some are not in the inventory. They are held as gone: Free takes and
-//     reports them. If their rank comes into the inventory, they are held there.
+//   - ErrConflict: other jobs hold some of them too. A resource that several jobs hold
+//     is free when the last of them has freed it. [Holder].Conflicts lists it until
+//     then.
+//   - ErrMissing: some are not in the inventory. They are in [Holder].Gone, and Free
+//     accepts them. If their rank joins the inventory, the job holds them there.
 //   - ErrInvalid: r does not have all freed ranks. The others are ignored.
 //   - rset.ErrHosts: ranks are on other hosts than in the inventory.
 //
 // After any other error nothing has changed: ErrExists if the job has other resources,
-// ErrInvalid if r has none, ErrLimit if too many jobs have some.
+// ErrInvalid if r is empty, ErrLimit if Config.MaxJobs jobs have resources.
 func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 	if r.IsEmpty() {
 		return invalid("allocation: %w", errEmpty)

@@ -13,9 +13,9 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// Feasible returns nil if the inventory could meet the request, were all of it up and
-// free; else ErrInfeasible, with the numbers asked for and found, or ErrRequest for the
-// zero Request.
+// Feasible returns nil if the inventory could meet the request with all ranks up and
+// free. Otherwise the error wraps ErrInfeasible, and its text has the numbers requested
+// and found; or it is ErrRequest for the zero Request.
 func (p *Pool) Feasible(q *Request) error {
 	eligible, err := q.eligibleIn(p)
 	if err != nil {
@@ -46,18 +46,18 @@ func (p *Pool) feasible(q *Request, eligible *idset.Set) error {
 	return fmt.Errorf("%w: request for %s: %d such %s exist", ErrInfeasible, q, n, of)
 }
 
-// Alloc gives a job what a request asks for, of what is up and free. The R has hosts,
-// the properties that have a meaning outside of this instance, and the number of slots.
-// It starts now and expires after the request's duration, or with the pool if that is
-// earlier or there is no duration.
+// Alloc gives a job what a request asks for, from the resources that are up and free.
+// The R has hosts, the number of slots, and properties, except those that begin with
+// "+". It starts now and expires after the request's duration, or with the pool if that
+// is earlier or the request has no duration.
 //
 // The choice follows from the request and the state of the pool alone: see the package
 // documentation.
 //
 // The error is ErrBusy if the request cannot be met now, ErrInfeasible if it never can,
-// ErrExists if the job has resources, ErrLimit if too many jobs have some, ErrExpired if
-// the pool has expired, ErrInvalid for an invalid time, or ErrRequest for the zero
-// Request. After an error nothing has changed.
+// ErrExists if the job has resources, ErrLimit if Config.MaxJobs jobs have resources,
+// ErrExpired if the pool has expired, ErrInvalid for an invalid time, or ErrRequest for
+// the zero Request. After an error nothing has changed.
 func (p *Pool) Alloc(id jobid.ID, q *Request, now eventlog.Timestamp) (*rset.R, error) {
 	if _, ok := p.holder(id); ok {
 		return nil, jobError(id, ErrExists)

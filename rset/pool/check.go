@@ -12,8 +12,9 @@ import (
 )
 
 // Check returns an error if the pool breaks I1 or a rule of its own: what is free and
-// what jobs hold are disjoint and together the inventory; each job holds its allocation
-// or less; and every index has what it should. Only a bug of this package breaks one.
+// what jobs hold are disjoint and together the inventory; each job holds at most its
+// allocation; and the indexes agree with the jobs. Only a bug in this package breaks a
+// rule.
 func (p *Pool) Check() error {
 	for _, check := range []func() error{p.checkSpans, p.checkIndexes, p.checkHolders} {
 		if err := check(); err != nil {

@@ -65,7 +65,7 @@ func newHostIndex(ranks *idset.Set, hosts *hostlist.List) *hostIndex {
 }
 
 // ranks returns a new set of the ranks on the hosts of a list. Hosts that the
-// index does not have are passed over.
+// index does not have are ignored.
 func (x *hostIndex) ranks(list *hostlist.List) *idset.Set {
 	if x == nil {
 		return new(idset.Set)

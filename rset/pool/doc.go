@@ -1,8 +1,8 @@
-// Package pool is the scheduler's view of resources: which there are, which are up, which
-// job holds them, and where the next job goes.
+// Package pool is the scheduler's view of resources: which exist, which are up, which job
+// holds them, and which ones the next job gets.
 //
-// A [Pool] follows the inventory of an instance (RFC 28). A [Request] comes from a jobspec
-// ([NewRequest]) or from numbers ([Needs]). The caller decides which job is next.
+// A [Pool] follows the inventory of an instance (RFC 28). [NewRequest] makes a [Request]
+// from a jobspec, [Needs] from numbers. The caller decides which job is next.
 //
 //	a, err := pool.ParseAcquire(payload) // resource.acquire, the first response
 //	p, err := pool.New(a.Resources, pool.Config{})
@@ -19,32 +19,34 @@
 //
 // # Vocabulary
 //
-// A rank that is up can be allocated; jobs keep what they hold of one that is down. A job
-// with resources is a holder until its final free. What it holds of a rank that has left
-// the inventory is gone. A conflict is what two jobs hold. A request holds nothing, so
-// there is nothing to cancel. A job past its expiration keeps what it holds.
+// A rank that is up can be allocated. A job keeps what it holds on a rank that goes down.
+// A job with resources is a holder until its final free, even after its expiration. What
+// it holds on a rank that left the inventory is gone. A conflict is a resource that two
+// jobs hold. A request reserves nothing, so there is nothing to cancel.
 //
 // # Where a job goes
 //
 // The choice follows from the request and the pool alone (I7):
 //
 //   - Ranks must be up and satisfy the constraints (RFC 31).
-//   - A job that asks for whole nodes gets idle ones. Others get the lowest free ids of
-//     each kind.
-//   - Tighter nodes come first, which leaves room for large jobs: nodes in use before
-//     idle ones, then by fewer free cores, gpus and other kinds by name, then the lowest
-//     rank.
-//   - A request with a range gets the most nodes, then the most slots, as many on each
-//     node.
-//   - Slots that are not by node go to one node if it has room for all; else they fill
-//     node by node.
+//   - A job that asks for whole nodes gets idle ones. Other jobs get the lowest free
+//     ids of each kind.
+//   - Fuller nodes come first, which leaves room for large jobs: nodes in use before
+//     idle ones, then the nodes with fewer free cores, then with fewer gpus, then with
+//     fewer of each other kind by name, then the lowest rank.
+//   - A request with ranges of counts gets as many nodes as possible, then as many
+//     slots as possible, the same number on each node.
+//   - Slots without a number of nodes go to one node if it has room for all of them;
+//     else they fill node after node.
 //
 // # Ownership, cost and limits
 //
-// One goroutine at a time may use a pool. A [Pool.Clone] is another pool, for forecasts
-// or for another goroutine, in constant time. Requests and resource sets are shared.
+// One goroutine at a time may use a pool. [Pool.Clone] makes an independent pool in
+// constant time, for forecasts or for another goroutine. Goroutines may share requests
+// and resource sets.
 //
-// To allocate or free a range of ranks in the same state takes logarithmic time.
-// Constraints, and requests for several kinds, pass over the ranges that do not fit.
-// [Config] limits jobs and properties; package rset limits ranks, ids and bytes.
+// Allocating or freeing a range of ranks in the same state takes logarithmic time.
+// With constraints, or a request for several kinds, a search also visits the ranges
+// that do not fit. [Config] limits jobs and properties; package rset limits ranks,
+// ids and bytes.
 package pool

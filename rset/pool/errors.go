@@ -19,8 +19,8 @@ var (
 	// ErrInfeasible is returned when the inventory can never meet a request.
 	ErrInfeasible = errors.New("pool: infeasible")
 
-	// ErrBusy is returned, unwrapped, when the inventory can meet a request, but
-	// what is up and free now cannot.
+	// ErrBusy is returned, unwrapped, when the whole inventory could meet a
+	// request, but the resources that are up and free now cannot.
 	ErrBusy = errors.New("pool: resources are busy")
 
 	// ErrExpired is returned when the pool has expired.
@@ -36,34 +36,34 @@ var (
 	ErrNotHeld = errors.New("pool: resources are not held by the job")
 
 	// ErrConflict is returned by Adopt when other jobs hold some of the
-	// resources. Holder.Conflicts tells which.
+	// resources. Holder.Conflicts lists them.
 	ErrConflict = errors.New("pool: resources are held twice")
 
 	// ErrMissing is returned by Adopt when the inventory does not have some of
-	// the resources. Holder.Gone tells which.
+	// the resources. Holder.Gone has them.
 	ErrMissing = errors.New("pool: resources are not in the inventory")
 
 	// ErrInvalid is returned when an argument is invalid: an inventory or an
-	// allocation without resources, ranks that are not there, a time that is
+	// allocation without resources, ranks that are not in it, a time that is
 	// negative or not finite.
 	ErrInvalid = errors.New("pool: invalid argument")
 
 	// ErrRequest is returned when a jobspec or a Needs asks for something that a
-	// pool does not understand, or has constraints that are not of RFC 31; and for
-	// the zero Request.
+	// pool does not support, or has constraints that RFC 31 does not allow; and
+	// for the zero Request.
 	ErrRequest = errors.New("pool: invalid request")
 
 	// ErrAcquire is returned when a text is not a response of RFC 28.
 	ErrAcquire = errors.New("pool: invalid response to resource.acquire")
 
-	// ErrLimit is returned when a pool, a text or a request is too large.
+	// ErrLimit is returned when a pool, a text or a request exceeds a limit.
 	ErrLimit = errors.New("pool: limit exceeded")
 )
 
-// A Conflict is what another job holds too.
+// A Conflict says which resources of a holder another job holds too.
 type Conflict struct {
 	Other   jobid.ID
-	Overlap *rset.R // without hosts; not empty
+	Overlap *rset.R // the resources that both jobs hold; without hosts; not empty
 }
 
 // invalid returns an ErrInvalid.
@@ -97,25 +97,25 @@ const (
 
 // Causes that package jsonobj does not have.
 var (
-	errNoSpec       = errors.New("there is no jobspec")
-	errOneResource  = errors.New("a pool takes one tree of resources")
-	errPlace        = errors.New("a pool knows node>slot>core, slot>node>core and slot>core, with other resources beside the cores")
-	errInner        = errors.New("nothing may be inside of it")
-	errUnit         = errors.New("a pool does not know units")
-	errID           = errors.New("a pool does not choose by id")
+	errNoSpec       = errors.New("the jobspec is nil")
+	errOneResource  = errors.New("must be one tree of resources")
+	errPlace        = errors.New("resources must be node>slot>core, slot>node>core or slot>core, with other resources beside the cores")
+	errInner        = errors.New("must not contain other resources")
+	errUnit         = errors.New("units are not supported")
+	errID           = errors.New("ids are not supported")
 	errTwice        = errors.New("occurs twice in one slot")
 	errNoCores      = errors.New("a slot needs cores, or whole nodes")
-	errSlotNodes    = errors.New("a pool takes a fixed number of nodes in a slot")
+	errSlotNodes    = errors.New("the number of nodes in a slot must be fixed")
 	errPropertyName = errors.New("invalid property name")
 	errEmpty        = errors.New("no resources")
 	errNoChange     = errors.New("has no key of RFC 28")
-	errAll          = errors.New(`"all" says nothing without resources`)
-	errGrow         = errors.New("a response has no key for ranks that come")
+	errAll          = errors.New(`"all" is allowed only with resources`)
+	errGrow         = errors.New("a response has no key for Grow")
 	errTime         = errors.New("must be a finite time of 0 or later")
 )
 
 // tooManyInAll returns the cause of an ErrLimit for a request.
-func tooManyInAll() error { return guard.Cause(ErrLimit, "too many in all") }
+func tooManyInAll() error { return guard.Cause(ErrLimit, "too many in total") }
 
 // categorize returns an error that wraps a cause and its category: ErrLimit where
 // the cause is a limit exceeded, else the one given.

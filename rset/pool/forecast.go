@@ -11,12 +11,13 @@ import (
 // Earliest returns the earliest time at which a request can be met if each job ends
 // when its resources expire and nothing else changes. The pool does not change.
 //
-// A job past its expiration is taken to end now, so a result of now does not mean that
-// Alloc succeeds. A job that never expires never ends. The error is ErrBusy if such jobs,
-// or ranks that are down, prevent the request until the pool expires; else as of Alloc.
+// Earliest assumes that a job past its expiration ends now, so a result of now does not
+// mean that Alloc succeeds. It assumes that a job without an expiration never ends. The
+// error is ErrBusy if such jobs, or ranks that are down, prevent the request until the
+// pool expires; the other errors are those of Alloc.
 //
-// For n jobs it releases the resources of at most n of them in copies, and looks for room
-// log n times.
+// For n jobs it searches log n times, in copies of the pool from which the first jobs to
+// expire are removed.
 func (p *Pool) Earliest(q *Request, now eventlog.Timestamp) (eventlog.Timestamp, error) {
 	eligible, err := q.eligibleIn(p)
 	if err != nil {

@@ -8,26 +8,26 @@ import (
 	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// Freed is what [Pool.Free] did. Returned, Gone and Contested are disjoint, and together
-// they are the fragment and Rest. No field is nil. They have no hosts and times, except
-// that Returned may be the fragment itself.
+// Freed is the result of [Pool.Free]. Returned, Gone and Contested are disjoint; their
+// union is the union of the fragment and Rest. No field is nil. The fields have no hosts
+// and times, except that Returned may be the fragment itself.
 type Freed struct {
-	Returned  *rset.R // no job holds it; it can be allocated where it is up
-	Gone      *rset.R // it is not in the inventory
-	Contested *rset.R // another job still holds it: see Adopt
-	Rest      *rset.R // what a final Free released besides the fragment
+	Returned  *rset.R // resources that no job holds now; those on ranks that are up can be allocated
+	Gone      *rset.R // resources that are not in the inventory
+	Contested *rset.R // resources that another job still holds: see Pool.Adopt
+	Rest      *rset.R // resources that a final Free released in addition to the fragment
 }
 
 // Free takes a fragment of its resources from a job. The error is ErrNotHeld if the job
-// does not hold all of it, or ErrNotFound if it has no resources; then nothing has
-// changed. The fragment may be nil or empty, and may name resources that have left the
-// inventory.
+// does not hold all of the fragment, or ErrNotFound if the job has no resources; then
+// nothing has changed. The fragment may be nil or empty, and may have resources that
+// left the inventory.
 //
-// The job stays a holder, perhaps of nothing, until final. A final Free also releases all
-// that the job still holds, and returns it as Rest: fragments that do not add up are an
-// error of the manager, and no reason to keep resources from other jobs.
+// The job stays a holder, perhaps of nothing, until a final Free, which also releases all
+// that the job still holds and returns it as Rest. A Rest that is not empty means that
+// the manager did not free everything; other jobs get the resources anyway.
 //
-// It takes logarithmic time for each range of the fragment, and a final Free for each
+// It takes logarithmic time for each range of the fragment; a final Free, for each
 // range of the allocation.
 func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 	h, ok := p.holder(id)
@@ -87,7 +87,8 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 	return out, nil
 }
 
-// release takes from a job what it holds, and tells what of that no job holds any more.
+// release takes from a job what it holds, and reports the part that no job
+// holds any more.
 func (p *Pool) release(id jobid.ID, pc piece, tell func(first, last uint32, back *children.Set)) {
 	p.edit(pc.first, pc.last, func(first, last uint32, s *state) { tell(first, last, s.drop(id, pc.what)) })
 }

@@ -28,15 +28,15 @@ func (h *holder) isOf(r *rset.R) bool {
 	return err == nil && rset.Equal(now, r)
 }
 
-// Holder is a job that has resources, and what it holds of them.
+// Holder is a job that has resources, and the part that it still holds.
 type Holder struct {
 	ID         jobid.ID
 	R          *rset.R            // the allocation, as it was made or adopted
-	Held       *rset.R            // what it holds in the inventory; without hosts, unless it is R itself
-	Gone       *rset.R            // what it holds that is not in the inventory; without hosts
+	Held       *rset.R            // the part of R that it holds and that is in the inventory; without hosts, unless it is R itself
+	Gone       *rset.R            // the part of R that it holds and that is not in the inventory; without hosts
 	Since      eventlog.Timestamp // the start of R
-	Expiration eventlog.Timestamp // 0: never. Time frees nothing
-	Conflicts  []Conflict         // what other jobs hold too, by job
+	Expiration eventlog.Timestamp // 0: never. After it the job still holds its resources
+	Conflicts  []Conflict         // what other jobs hold too, by id
 }
 
 // holder returns a job that has resources.
@@ -62,8 +62,8 @@ func (p *Pool) setGone(h *holder, gone *rset.R) *holder {
 	return &c
 }
 
-// Holder returns a job that has resources, or false if it has none. A job counts as one
-// until a final Free, even if it holds nothing.
+// Holder returns a job that has resources, or false if the job has none. A job is a
+// holder until a final Free, even if it holds nothing.
 func (p *Pool) Holder(id jobid.ID) (Holder, bool) {
 	h, ok := p.holder(id)
 	if !ok {
@@ -73,8 +73,9 @@ func (p *Pool) Holder(id jobid.ID) (Holder, bool) {
 }
 
 // Holders returns an iterator over the jobs that have resources, by id. The pool must
-// not change meanwhile. It is cheap for jobs that hold all they were given; for others,
-// and for all while there is a conflict, it takes time in proportion to their ranges.
+// not change meanwhile. A job that holds its whole allocation takes constant time;
+// another job, and every job while there is a conflict, takes time in proportion to its
+// ranges.
 func (p *Pool) Holders() iter.Seq[Holder] {
 	return func(yield func(Holder) bool) {
 		p.holders.Ascend(func(it holderItem) bool { return yield(p.show(it.h)) })
@@ -99,9 +100,9 @@ func (p *Pool) show(h *holder) Holder {
 	return out
 }
 
-// SetExpiration sets when the allocation of a job expires; 0 means never. Forecasts use
-// it; nothing is freed. The error is ErrNotFound or ErrInvalid, and then nothing has
-// changed.
+// SetExpiration sets when the allocation of a job expires; 0 means never. Earliest uses
+// it; it frees nothing. The error is ErrNotFound, or ErrInvalid for an invalid time,
+// and then nothing has changed.
 func (p *Pool) SetExpiration(id jobid.ID, t eventlog.Timestamp) error {
 	h, ok := p.holder(id)
 	if !ok {

@@ -8,21 +8,21 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
-// Needs is a request in numbers, for callers without a jobspec. The fields mean what
-// they mean in jobspec.Job.
+// Needs is a request in numbers, for callers without a jobspec. The fields have the
+// meaning that they have in [jobspec.Job].
 type Needs struct {
 	Nodes     int64         // 0: slots go wherever they fit
-	Slots     int64         // on each node; in all if Nodes is 0. 0 means 1
-	Cores     int64         // of each slot; 0 means 1
-	GPUs      int64         // of each slot
+	Slots     int64         // on each node; in total if Nodes is 0. 0 means 1
+	Cores     int64         // for each slot; 0 means 1
+	GPUs      int64         // for each slot
 	Exclusive bool          // whole nodes; Nodes must not be 0
 	Duration  time.Duration // 0: no limit
 }
 
-// Request returns the request: the one that [NewRequest] makes of a jobspec with the same
+// Request returns the request that [NewRequest] would make from a jobspec with the same
 // numbers. The error is ErrRequest if a number is negative, or Exclusive comes without
-// Nodes; or ErrLimit for more than jobspec.MaxCount of anything, or more than
-// jobspec.MaxQuantity in all.
+// Nodes; or ErrLimit if a number is above jobspec.MaxCount, or a total above
+// jobspec.MaxQuantity.
 func (n Needs) Request() (*Request, error) {
 	for _, v := range []int64{n.Nodes, n.Slots, n.Cores, n.GPUs} {
 		switch {

@@ -14,10 +14,10 @@ import (
 	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// Config is how large a pool may become. In each field 0 or less means the default.
+// Config limits a pool. In each field 0 or less means the default.
 type Config struct {
-	MaxJobs       int // jobs that have resources; default 2^20
-	MaxProperties int // different properties; default 2^16
+	MaxJobs       int // number of jobs that have resources; default 2^20
+	MaxProperties int // number of different properties; default 2^16
 }
 
 // What the zero Config means.
@@ -46,9 +46,9 @@ type Pool struct {
 	holders *btree.BTreeG[holderItem] // the jobs, by id
 }
 
-// New returns a pool of an inventory, all of which is down and free. The pool expires
-// when the inventory does. The error is ErrInvalid for an inventory without resources,
-// or ErrLimit.
+// New returns a pool with the given inventory. All ranks are down, and no job holds
+// anything. The pool expires when the inventory does. The error is ErrInvalid for a
+// nil inventory or one without resources, or ErrLimit.
 func New(inventory *rset.R, cfg Config) (*Pool, error) {
 	if inventory.IsEmpty() {
 		return nil, invalid("inventory: %w", errEmpty)
@@ -116,9 +116,9 @@ func must(r *rset.R, err error) *rset.R {
 	return r
 }
 
-// Clone returns an independent copy, in constant time: what both share is copied when it
-// changes. Clone writes to p, so no other goroutine may use p meanwhile. Afterwards two
-// goroutines may use one pool each.
+// Clone returns an independent copy in constant time: shared parts are copied when one
+// pool changes them. Clone writes to p, so no other goroutine may use p meanwhile.
+// Afterwards two goroutines may each use one of the pools.
 func (p *Pool) Clone() *Pool {
 	c := *p
 	c.spans, c.fit, c.holders = p.spans.Clone(), p.fit.Clone(), p.holders.Clone()
@@ -126,11 +126,11 @@ func (p *Pool) Clone() *Pool {
 }
 
 // Inventory returns all resources, with hosts, properties and the expiration of the
-// pool. It is empty once all ranks are gone.
+// pool. It is empty after all ranks have left.
 func (p *Pool) Inventory() *rset.R { return must(p.inventory.WithTimes(0, p.expiration)) }
 
 // Available returns the resources that can be allocated now: what no job holds on the
-// ranks that are up. It takes time in proportion to ranges.
+// ranks that are up. It takes time in proportion to the ranges.
 func (p *Pool) Available() *rset.R {
 	return p.present(func(sp *span) *children.Set {
 		if sp.up {
@@ -141,7 +141,7 @@ func (p *Pool) Available() *rset.R {
 }
 
 // Down returns the resources of the ranks that are down, including what jobs hold. It
-// takes time in proportion to ranges.
+// takes time in proportion to the ranges.
 func (p *Pool) Down() *rset.R {
 	return p.present(func(sp *span) *children.Set {
 		if sp.up {

@@ -10,9 +10,9 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
-// A Request is what a job asks of a pool: [NewRequest] makes it of a jobspec,
-// [Needs.Request] of numbers. It is immutable; any number of goroutines may use one, any
-// number of times. The zero Request is invalid, and a pool refuses it.
+// A Request is what a job asks of a pool: [NewRequest] makes it from a jobspec,
+// [Needs.Request] from numbers. It is immutable; any number of goroutines may use one,
+// any number of times. The zero Request is invalid, and a pool refuses it.
 type Request struct {
 	// nodes is how many nodes, or how many slots of nodesPerSlot nodes; the zero
 	// Count if the job asks for slots wherever they fit.
@@ -45,23 +45,24 @@ const maxKind = 64
 // NewRequest returns what a jobspec asks of a pool. It retains nothing of the Spec.
 //
 // The resources are node>slot>core, slot>node>core or slot>core, with gpus and other
-// resources beside the cores (RFC 25 and more); or slot>node alone, which is whole nodes.
-// Counts of nodes and slots may be ranges or sets, but a slot has a fixed number of nodes.
-// Of cores and all else in a slot the job gets the smallest acceptable count. A job gets
-// whole nodes if their vertex is exclusive. By RFC 14 a node in a slot is, unless it says
-// otherwise; the reference requires the key.
+// resources beside the cores (RFC 25 and more); or slot>node alone, which means whole
+// nodes. Counts of nodes and slots may be ranges or sets, but the number of nodes in a
+// slot is fixed. The job gets the smallest acceptable count of cores and of everything
+// else in a slot. A job gets whole nodes if their vertex is exclusive. By RFC 14 a node in
+// a slot is exclusive unless its key exclusive is false; flux-core requires that key.
 //
-// Constraints are those of RFC 31. What the RFC leaves open is as in the reference:
-// operators in one object must all match; no operators match every rank; not negates its
-// values together; properties without values match every rank, hostlist and ranks without
-// values none; unknown hosts and ranks match nothing; a rank has the name of its host as
-// a property. Names of properties must be those of RFC 20, which the reference does not
-// require. Constraints have at most 1 MiB, 64 levels, 4096 operators and properties, 2^24
-// hosts, and 65536 ranges of hosts.
+// Constraints are those of RFC 31. Where the RFC says nothing, they work as in flux-core:
+// all operators in one object must match; an object without operators matches every rank;
+// not negates the conjunction of its values; properties without values matches every
+// rank; hostlist and ranks without values match no rank; unknown hosts and ranks match
+// nothing; the name of its host is a property of a rank. Names of properties must be
+// valid by RFC 20, which flux-core does not require. Constraints have at most 1 MiB, 64
+// levels, 4096 operators and properties, 2^24 hosts, and 65536 ranges of hosts.
 //
 // The error is ErrRequest for any other form, such as sockets, for a unit or an id, and
 // for other constraints; or ErrLimit for more than jobspec.MaxQuantity of a resource in
-// all, and for larger constraints. Its text names the path, and in constraints the offset.
+// total, and for larger constraints. Its text names the path, and in constraints the
+// offset.
 func NewRequest(spec *jobspec.Spec) (*Request, error) {
 	if spec == nil {
 		return nil, categorize(ErrRequest, errNoSpec)
@@ -83,11 +84,11 @@ func NewRequest(spec *jobspec.Spec) (*Request, error) {
 	return &b.q, nil
 }
 
-// Duration returns how long the job may run; 0 means no limit.
+// Duration returns the time limit of the job; 0 means no limit.
 func (q *Request) Duration() time.Duration { return q.duration }
 
-// String returns the request in one line for people, as "4 nodes of 2 slots of
-// 4 cores, 1 gpu". It is empty for the zero Request.
+// String returns the request in one line for people, such as "4 nodes of 2
+// slots of 4 cores, 1 gpu". It is "" for the zero Request.
 func (q *Request) String() string {
 	if q.slots.IsZero() {
 		return ""

@@ -34,7 +34,7 @@ func ExampleNewRequest() {
 	fmt.Println(err)
 	// Output:
 	// 4 nodes of 2 slots of 4 cores, 1 gpu, constrained 1h0m0s <nil>
-	// pool: invalid request: resources[0].with[1].unit: a pool does not know units
+	// pool: invalid request: resources[0].with[1].unit: units are not supported
 	// true
 	// pool: invalid request: attributes.system.constraints.and[0].hostlist[0]: offset 21: hostlist: syntax error: offset 5: bracket is not closed in "n[0-3"
 }

@@ -12,31 +12,33 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// A Change is a change of the inventory, as a later response of RFC 28 tells it. The
-// zero Change changes nothing. A set may be nil.
+// A Change is a change of the inventory, as in the later responses of RFC 28. The
+// zero Change changes nothing. A nil set is empty.
 type Change struct {
-	Up, Down *idset.Set // ranks that can be allocated from now on, or no longer
+	Up, Down *idset.Set // ranks that come up, and ranks that go down
 	Shrink   *idset.Set // ranks that leave the inventory
-	Grow     *rset.R    // ranks that come, down unless Up names them
+	Grow     *rset.R    // ranks that join the inventory; down unless they are in Up
 
-	// AddProperties and RemoveProperties are ranks by property. It is no error if a
-	// rank has a property already, or lacks one to remove.
+	// AddProperties and RemoveProperties have the ranks by the name of the
+	// property. Adding a property that a rank has, or removing one that it lacks,
+	// is no error.
 	AddProperties, RemoveProperties map[string]*idset.Set
 
 	Expiration *eventlog.Timestamp // of the pool; 0: never; nil: as it was
 }
 
-// Update makes a change. After an error nothing has changed. Ranks leave before others
-// come, so a rank in Shrink and in Grow is replaced.
+// Update changes the inventory. After an error nothing has changed. Shrink comes
+// before Grow, so a rank in both is replaced.
 //
-// Jobs keep what they hold of a rank that goes down. What they hold of a rank that leaves
-// is gone: a Free that names it succeeds and reports it. If the rank comes back before
-// that, it is held again.
+// Jobs keep what they hold on a rank that goes down. What they hold on a rank that leaves
+// is gone: Free accepts it and returns it in Freed.Gone. If the rank comes back before
+// that, the job holds it again.
 //
-// The error is ErrInvalid for ranks that are not there, are there already, or are named
-// both ways, as up and down, and for an invalid time; ErrLimit; or an error of package
-// rset about hosts or names of properties. Up and Down take time in proportion to the
-// ranges named, all else to the ranges of the inventory.
+// The error is ErrInvalid for ranks that are not in the inventory, ranks to add that
+// are in it already, ranks both up and down, a property both added to and removed from
+// a rank, and an invalid time; ErrLimit; or an error of package rset about hosts or
+// names of properties. Up and Down take time in proportion to the ranges named, all
+// other changes to the ranges of the inventory.
 func (p *Pool) Update(c Change) error {
 	inventory, err := p.changed(c)
 	if err != nil {

@@ -65,7 +65,7 @@ func CauseNamed(name string) Cause {
 	return CauseFailed
 }
 
-// reported tells whether a report said that the node failed, in contrast to a
+// reported says whether a report said that the node failed, in contrast to a
 // failure of the command, which may be the command's own. Tolerance covers what
 // was reported.
 func (c Cause) reported() bool {
@@ -115,7 +115,7 @@ type Failure struct {
 const (
 	statusFailed      = 1 << 8
 	statusTerminated  = sigterm
-	statusUnreachable = 68 << 8 // as the reference has it
+	statusUnreachable = 68 << 8 // as in flux-core
 )
 
 // StatusCanceled is the wait status of an action that was canceled before it
@@ -128,8 +128,8 @@ const (
 	sigterm = 15
 )
 
-// exitCode returns the exit code that a wait status tells, or false if it tells
-// of a signal.
+// exitCode returns the exit code in a wait status, or false if the
+// status has a signal instead.
 func exitCode(status int32) (int, bool) {
 	if status&0x7f != 0 {
 		return 0, false
@@ -153,7 +153,7 @@ func signalOf(status int32) int {
 	return 0
 }
 
-// normal returns a wait status without the bits that tell nothing: it is 0 only
+// normal returns a wait status without the bits that mean nothing: it is 0 only
 // if that is what was told.
 func normal(status int32) int32 {
 	s := status & 0xffff
@@ -166,8 +166,8 @@ func normal(status int32) int32 {
 	return s
 }
 
-// stopped reports whether a wait status tells that a process was stopped or
-// goes on, which is not an end.
+// stopped reports whether a wait status says that a process was stopped or goes
+// on, which is not an end.
 func stopped(status int32) bool { return status&0x7f == 0x7f }
 
 // orStatus returns a wait status, or another one if it is 0.

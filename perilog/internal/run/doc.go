@@ -2,9 +2,9 @@
 // housekeeping, on the ranks of one job: launches, reports, timeouts,
 // cancellation, and one outcome of all.
 //
-// A [Run] decides and does nothing itself. Its owner tells it what was launched
-// and what was reported, and asks for what follows: the ranks that failed, the
-// ranks that ended, and the signals to send.
+// A [Run] only decides. Its owner reports to it what was launched and what was
+// reported, and asks for what follows: the ranks that failed, the ranks that
+// ended, and the signals to send.
 //
 // Each rank ends exactly once, whatever is reported, in whatever order, twice,
 // late or never. A run with a timeout ends at the latest when the timeout and

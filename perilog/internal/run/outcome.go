@@ -107,7 +107,7 @@ const (
 	maxNotes = 16
 )
 
-// summary returns the public line. The words for one cause are the reference's.
+// summary returns the public line. The words for one cause are flux-core's.
 func (r *Run) summary(o *Outcome) string {
 	if o.Status == 0 {
 		return ""

@@ -14,7 +14,7 @@ type ReportKind uint8
 const (
 	ReportStarted      ReportKind = 1 + iota // the command runs
 	ReportExited                             // it ended, with the wait status Status
-	ReportLaunchFailed                       // it could not be launched; Status tells why, 0 for no status
+	ReportLaunchFailed                       // it could not be launched; Status may be the reason, 0 for no status
 	ReportUnreachable                        // contact with the node was lost
 	ReportOutput                             // it wrote the line Line to its standard output
 )
@@ -32,7 +32,7 @@ func (k ReportKind) String() string {
 // A Report is what happened where the command runs.
 type Report struct {
 	Kind    ReportKind
-	Attempt uint32 // that of the launch
+	Attempt uint32 // the attempt of the launch
 	Rank    uint32
 	Status  int32  // a wait status, as wait(2) gives it
 	Detail  string // in words, for administrators only; may be empty
@@ -178,7 +178,7 @@ func (r *Run) orphan(cause Cause, status int32) {
 	}
 }
 
-// rankEnded ends a rank and tells of it. What was told of the node while the
+// rankEnded ends a rank and reports it. What was told of the node while the
 // command ran stands, however the command ended.
 func (r *Run) rankEnded(rank uint32, s *slot, cause Cause, status int32) {
 	told := s.cause != 0
@@ -190,7 +190,7 @@ func (r *Run) rankEnded(rank uint32, s *slot, cause Cause, status int32) {
 	if cause == CauseOK || cause == CauseCanceled || told {
 		return
 	}
-	// What a single command ended with tells nothing of any node.
+	// The end of a single command says nothing about any node.
 	drain := r.spec.PerRank && !s.drained && cause.drains()
 	s.drained = s.drained || drain
 	r.fail(Failure{Cause: cause, Status: status, Drain: drain}, rank)
@@ -205,7 +205,7 @@ func (r *Run) endSlot(s *slot, cause Cause, status int32) {
 	r.open--
 }
 
-// fail tells that a rank failed, with those before it that failed alike.
+// fail reports that a rank failed, with the ranks before it that failed alike.
 func (r *Run) fail(f Failure, rank uint32) {
 	r.note(f.Note, rank)
 	if n := len(r.failures); n > 0 {
