@@ -227,14 +227,18 @@ func TestIDsGrowAcrossRestartsAndAmongThoseOfTheCaller(t *testing.T) {
 }
 
 // TestRealityGoesOnAfterARestartAtEveryEvent restarts after each thing that came from
-// outside, and each time of a snapshot. Without JOBLIFE_DEEP it restarts after some.
+// outside, from a snapshot. With JOBLIFE_DEEP it does so for the smaller recording and
+// after every fifth for the larger one, with JOBLIFE_LONG for both, and else after some.
 func TestRealityGoesOnAfterARestartAtEveryEvent(t *testing.T) {
 	sources := map[string]int{"recorded/brokers.jsonl.gz": 33, "recorded/mixed.jsonl.gz": 380}
-	every := 41
-	if os.Getenv("JOBLIFE_DEEP") != "" {
-		every = 1 // which takes minutes
-	}
 	for name, n := range sources {
+		every := 41
+		switch {
+		case os.Getenv("JOBLIFE_LONG") != "": // which takes minutes
+			every = 1
+		case os.Getenv("JOBLIFE_DEEP") != "":
+			every = 1 + n/80
+		}
 		t.Run(name, func(t *testing.T) {
 			list := refdata.Lines[recorded](t, name, n)
 			r := &reality{t: t, restarts: every, logs: make(map[jobid.ID][]byte), runs: make(map[jobid.ID]joblife.Launch)}
