@@ -199,8 +199,7 @@ func (m *Manager) doom(j *job, in Raise) {
 		}
 		return
 	}
-	in.By.UserID = m.cfg.Owner
-	if err := m.raise(in); err != nil {
+	if err := m.takePost(post{in: in}); err != nil {
 		m.fault(nil, j.id, err)
 	}
 }

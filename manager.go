@@ -26,8 +26,8 @@ var (
 	// ErrClock is returned for a time that no event can have, or one before the
 	// last.
 	ErrClock = errors.New("joblife: clock stepped")
-	// ErrUnknown is returned for a job that the Manager does not have, or that a guest
-	// may not see. A Wait also gets it for a job whose submission is not durable yet.
+	// ErrUnknown is returned for a job that the Manager does not have, that a guest may
+	// not see, or whose submission is not durable yet.
 	ErrUnknown = errors.New("joblife: unknown job")
 	// ErrInactive is returned for a change of a job that is over.
 	ErrInactive = errors.New("joblife: job is inactive")
@@ -120,8 +120,9 @@ type Manager struct {
 	text    []byte // scratch of apply
 	drains  []*job // those that wait for drains
 
-	hook   *Hooks  // the one that is running
-	staged []timer // what hooks asked for in this input
+	hook    *Hooks  // the one that is running
+	posting bool    // the input is a hook's
+	staged  []timer // what hooks asked for in this input
 
 	actions     *perilog.Config // of the jobs that are submitted now
 	floor       jobid.ID        // ids up to it were given, whether they are known or not
@@ -290,6 +291,8 @@ func (m *Manager) run() {
 
 // takePost takes in what a hook has posted.
 func (m *Manager) takePost(p post) error {
+	m.posting = true
+	defer func() { m.posting = false }()
 	in, ok := p.in.(Raise)
 	if !ok {
 		return m.take(p.in)
