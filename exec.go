@@ -59,7 +59,7 @@ func (m *Manager) sendStart(j *job) {
 		j.start = startSent
 	}
 	m.out.Exec = append(m.out.Exec, exec.Start{
-		ID: j.id, UserID: j.job().UserID(), Jobspec: j.request(), R: j.nodes.R(), Reattach: reattach,
+		ID: j.id, UserID: j.job().UserID(), Jobspec: j.request(), R: j.current(), Reattach: reattach,
 	})
 	if !reattach {
 		m.debug(j, eventStartRequest)

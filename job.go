@@ -54,6 +54,23 @@ const (
 // job returns the job as its log tells.
 func (j *job) job() *jobstate.Job { return j.nodes.State() }
 
+// current returns what the job has now: the allocation without the ranks that it
+// dropped, with the expiration of the latest update. Nil: it was allocated nothing.
+func (j *job) current() *rset.R { return j.expiring(j.nodes.R()) }
+
+// expiring returns r with the expiration of the latest update, unless that is before r's
+// start, as in a log that somebody else wrote.
+func (j *job) expiring(r *rset.R) *rset.R {
+	at, ok := j.job().Expiration()
+	if !ok || r == nil || r.Expiration() == at {
+		return r
+	}
+	if updated, err := r.WithTimes(r.Start(), at); err == nil {
+		return updated
+	}
+	return r
+}
+
 // touch has a job settled before the Step ends.
 func (m *Manager) touch(j *job) {
 	if !j.dirty {

@@ -287,6 +287,8 @@ func (m *Manager) setExpiration(in SetExpiration) error {
 		return err
 	case j.state != jobstate.StateRun:
 		return fmt.Errorf("%w: %v is not in RUN", ErrInvalid, in.ID)
+	case in.Expiration != 0 && j.r != nil && in.Expiration <= j.r.Start():
+		return fmt.Errorf("%w: expiration %v is before the start of R", ErrInvalid, in.Expiration)
 	}
 	if err := m.changeJob(j, in.Tag, &jobstate.ResourceUpdateContext{Expiration: in.Expiration}); err != nil {
 		return err

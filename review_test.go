@@ -2,12 +2,15 @@ package joblife_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog/exec"
 )
 
 // EL-6: nobody outside knows of a job whose submission may be lost in a crash.
@@ -58,4 +61,37 @@ func TestAHookEndsAJobBeforeItIsDurable(t *testing.T) {
 	id := s.submit(jobspec.Job{Nodes: 1})
 	require.Empty(t, s.faults())
 	require.Equal(t, "submit validate exception clean", s.events(id))
+}
+
+// RFC 27, RFC 32: a new scheduler and a new executor learn the expiration of today.
+func TestANewExpirationIsInWhatHelloAndReattachSay(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.hold["finish"] = true
+	s.hold["exec"] = true
+	id := s.submit(jobspec.Job{Nodes: 2, Duration: 60})
+	at := eventlog.FromTime(s.now.Add(time.Hour))
+	check := func() {
+		t.Helper()
+		s.exec = nil
+		s.feed(joblife.SchedHello{PartialOK: true})
+		require.True(t, s.m.Ready(&s.rd))
+		require.Equal(t, at, s.rd.Hello.Responses[0].R.Expiration())
+		require.NoError(t, s.m.Done(s.rd.Seq))
+		s.step(joblife.SchedReady{})
+		s.step(joblife.ExecHello{})
+		require.Equal(t, at, s.exec[0].(exec.Start).R.Expiration())
+		require.Equal(t, at, must(s.m.Job(id)).R().Expiration())
+	}
+	s.step(joblife.SetExpiration{ID: id, Expiration: at})
+	check()
+	s.restore(s.store)
+	check()
+	start := must(s.m.Job(id)).R().Start()
+	require.Positive(t, start)
+	require.ErrorIs(t, s.m.Step(s.now, joblife.SetExpiration{ID: id, Expiration: start}), joblife.ErrInvalid)
+	s.step(joblife.Post{ID: id, Name: jobstate.EventResourceUpdate, Context: []byte(`{"expiration":1}`)})
+	require.Positive(t, must(s.m.Job(id)).R().Expiration())
+	at = 0 // never
+	s.step(joblife.SetExpiration{ID: id})
+	check()
 }

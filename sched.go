@@ -253,7 +253,7 @@ func (m *Manager) holders() []alloc.Holder {
 		submit, _ := j.job().Entered(jobstate.StateNew)
 		h := alloc.Holder{
 			JobInfo: alloc.JobInfo{ID: j.id, Priority: p, UserID: j.job().UserID(), Submit: submit},
-			R:       j.r, Bypass: j.job().HasFlag("alloc-bypass"),
+			R:       j.expiring(j.r), Bypass: j.job().HasFlag("alloc-bypass"),
 		}
 		if !free.IsEmpty() {
 			h.Free = free

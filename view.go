@@ -88,13 +88,13 @@ func (v View) Jobspec() *jobspec.Spec {
 	return v.j.spec
 }
 
-// R returns what the job was allocated, without the ranks that it dropped; nil if
-// it was not, or is inactive.
+// R returns what the job was allocated, without the ranks that it dropped and with
+// its current expiration; nil if it was not, or is inactive.
 func (v View) R() *rset.R {
 	if v.j == nil {
 		return nil
 	}
-	return v.j.nodes.R()
+	return v.j.current()
 }
 
 // Annotations returns what the scheduler says of a job that waits; nil if nothing.
