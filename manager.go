@@ -128,7 +128,8 @@ type Manager struct {
 	floor       jobid.ID        // ids up to it were given, whether they are known or not
 	stopping    bool
 	stopAt      eventlog.Timestamp
-	quarantined int
+	quarantined []quarantined
+	heldBytes   int // of their records
 	faults      uint64
 	events      uint64
 

@@ -1,6 +1,9 @@
 package joblife_test
 
 import (
+	"errors"
+	"iter"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,7 +12,9 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 )
 
@@ -94,4 +99,84 @@ func TestANewExpirationIsInWhatHelloAndReattachSay(t *testing.T) {
 	at = 0 // never
 	s.step(joblife.SetExpiration{ID: id})
 	check()
+}
+
+// ofJob returns the records of a job, by kind, as text.
+func ofJob(id jobid.ID, records iter.Seq[joblife.Record]) map[joblife.RecordKind]string {
+	text := make(map[joblife.RecordKind]string)
+	for r := range records {
+		if r.Job == id {
+			text[r.Kind] += string(r.Data) + "|"
+		}
+	}
+	return text
+}
+
+// SM-5: what cannot be read is not thrown away by the next snapshot either.
+func TestASnapshotKeepsTheRecordsOfQuarantinedJobs(t *testing.T) {
+	s := newSite(t, joblife.Config{Actions: perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}}}, 8)
+	bad := s.submit(jobspec.Job{Nodes: 1})
+	tomb := bad + 1
+	over := bad + 2
+	events := 0
+	for i, r := range s.store {
+		if r.Kind == joblife.RecordEvent {
+			if events++; events == 3 {
+				s.store[i].Data = []byte("{\"timestamp\":1.0,\"name\":\"clean\"}\n")
+			}
+		}
+	}
+	s.store = append(s.store,
+		joblife.Record{Job: tomb, Kind: joblife.RecordTombstone, Data: []byte("?")},
+		joblife.Record{Job: over, Kind: joblife.RecordInactive, Data: []byte("!")},
+		joblife.Record{Kind: joblife.RecordJobspec, Data: []byte("{}")},
+	)
+	want := ofJob(bad, slices.Values(s.store))
+	require.Len(t, want, 4, "jobspec, R, both logs")
+	for range 2 {
+		s.restore(s.store)
+		require.Len(t, s.rec.Quarantined, 4)
+		s.store = slices.Collect(s.m.Snapshot())
+		require.Equal(t, want, ofJob(bad, slices.Values(s.store)))
+		require.Equal(t, "?|", ofJob(tomb, slices.Values(s.store))[joblife.RecordTombstone])
+		require.Equal(t, "!|", ofJob(over, slices.Values(s.store))[joblife.RecordInactive])
+		require.Contains(t, s.rec.Quarantined[0].Err.Error(), "names no job")
+	}
+	// I12: there is an end to what is kept.
+	huge := joblife.Record{Job: tomb, Kind: joblife.RecordTombstone, Data: make([]byte, 65<<20)}
+	s.restore([]joblife.Record{huge, {Job: bad, Kind: joblife.RecordTombstone, Data: []byte("?")}})
+	require.ErrorIs(t, s.rec.Quarantined[1].Err, joblife.ErrLimit)
+	require.NotErrorIs(t, s.rec.Quarantined[0].Err, joblife.ErrLimit)
+	require.Empty(t, ofJob(tomb, s.m.Snapshot()))
+	require.NotEmpty(t, ofJob(bad, s.m.Snapshot()))
+}
+
+// I9: until the store has removed it, a job that was invalidated is in each snapshot.
+func TestAnInvalidJobSurvivesASnapshotUntilItIsUnlinked(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{{Validate: func(*joblife.Event) error { return joblife.ErrLater }}}}, 8)
+	s.hold["unlink"] = true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.step(joblife.Validated{ID: id, Err: errors.New("no")})
+	s.restore(slices.Collect(s.m.Snapshot()))
+	require.Equal(t, []string{"unlink " + id.String()}, s.log[len(s.log)-1:])
+	require.NotEmpty(t, ofJob(id, s.m.Snapshot())[joblife.RecordEvent])
+	s.step(joblife.Unlinked{IDs: []jobid.ID{id}})
+	require.Empty(t, ofJob(id, s.m.Snapshot()))
+	require.ErrorIs(t, s.try(joblife.Submit{ID: id, Jobspec: text(t, jobspec.Job{Nodes: 1})}), joblife.ErrInvalid)
+	s.restore(slices.Collect(s.m.Snapshot()))
+	require.ErrorIs(t, s.try(joblife.Submit{ID: id, Jobspec: text(t, jobspec.Job{Nodes: 1})}), joblife.ErrInvalid)
+}
+
+func TestRecoveredNamesNoJobThatRestoreHasEnded(t *testing.T) {
+	cfg := joblife.Config{Hooks: []joblife.Hooks{{Validate: func(e *joblife.Event) error { return joblife.ErrLater }}}}
+	s := newSite(t, cfg, 8)
+	s.submit(jobspec.Job{Nodes: 1})
+	s.cfg.Hooks = []joblife.Hooks{{Validate: func(e *joblife.Event) error {
+		e.Post(joblife.Validated{ID: e.Job.ID(), Err: errors.New("no")})
+		return joblife.ErrLater
+	}}}
+	s.restore(s.store)
+	require.Empty(t, s.faults())
+	require.Empty(t, s.rec.Jobs)
+	require.Empty(t, s.m.Stats().States)
 }

@@ -254,7 +254,7 @@ type Stats struct {
 func (m *Manager) Stats() Stats {
 	s := Stats{
 		States: make(map[jobstate.State]int), Queue: m.queue.Stats(), Waits: m.waits.n,
-		Quarantined: m.quarantined, Faults: m.faults, Events: m.events, Purge: m.index.Stats(),
+		Quarantined: len(m.quarantined), Faults: m.faults, Events: m.events, Purge: m.index.Stats(),
 	}
 	for i, l := range m.lists {
 		if state := jobstate.State(1 << i); state != jobstate.StateInactive && len(l) > 0 {
