@@ -52,7 +52,7 @@ type stored struct {
 	spec, r, log, keep []byte
 	rec                *purge.Record // it is inactive
 	tomb               *purge.Record
-	damaged            error // a record of it cannot be read
+	damaged            error    // a record of it cannot be read
 	bad                []Record // those records
 	unlinked           bool
 }

@@ -180,3 +180,28 @@ func TestRecoveredNamesNoJobThatRestoreHasEnded(t *testing.T) {
 	require.Empty(t, s.rec.Jobs)
 	require.Empty(t, s.m.Stats().States)
 }
+
+func TestAnInvalidJobIsUnlinkedAgainAfterAFailure(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{{Validate: func(*joblife.Event) error { return joblife.ErrLater }}}}, 8)
+	s.hold["unlink"] = true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.step(joblife.Validated{ID: id, Err: errors.New("no")})
+	_, ok := s.m.Deadline()
+	require.False(t, ok, "the store is at it")
+	for range 2 {
+		s.log = nil
+		s.step(joblife.Unlinked{Failed: map[jobid.ID]error{id: errors.New("disk")}})
+		require.Len(t, s.faults(), 1)
+		at, ok := s.m.Deadline()
+		require.True(t, ok)
+		s.step(joblife.Tick{})
+		require.Len(t, s.log, 1, "not yet")
+		s.now = at
+		s.step(joblife.Tick{})
+		require.Equal(t, []string{"unlink " + id.String()}, s.log[1:])
+		_, ok = s.m.Deadline()
+		require.False(t, ok)
+	}
+	s.step(joblife.Unlinked{IDs: []jobid.ID{id}})
+	require.Empty(t, ofJob(id, s.m.Snapshot()))
+}
