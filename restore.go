@@ -17,6 +17,7 @@ import (
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // Recovered is what a restart leaves to the caller.
@@ -257,6 +258,9 @@ func (m *Manager) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 	m.floor = index.Watermark()
 	if m.ids != nil {
 		m.ids.After(m.floor)
+	}
+	if n := len(live); n > m.cfg.maxActive() { // the limit is for those that are submitted
+		m.queue = alloc.NewQueue(alloc.Config{MaxJobs: n})
 	}
 	for _, j := range live {
 		m.jobs[j.id] = j

@@ -205,3 +205,20 @@ func TestAnInvalidJobIsUnlinkedAgainAfterAFailure(t *testing.T) {
 	s.step(joblife.Unlinked{IDs: []jobid.ID{id}})
 	require.Empty(t, ofJob(id, s.m.Snapshot()))
 }
+
+// A smaller limit ends no job that was accepted under a greater one.
+func TestARestartWithASmallerLimitKeepsAllJobs(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.hold["sched"] = true
+	var ids []jobid.ID
+	for range 3 {
+		ids = append(ids, s.submit(jobspec.Job{Nodes: 1}))
+	}
+	s.cfg.MaxActive = 1
+	s.restart()
+	require.Equal(t, 3, s.m.Stats().Queue.Sent)
+	require.ErrorIs(t, s.try(joblife.Submit{Jobspec: text(t, jobspec.Job{Nodes: 1})}), joblife.ErrLimit)
+	for _, id := range ids {
+		require.NotContains(t, s.events(id), "exception")
+	}
+}

@@ -144,10 +144,7 @@ func (m *Manager) enqueue(j *job) {
 	} else {
 		err = m.queue.AddStopped(info)
 	}
-	if err != nil {
-		m.must(j, m.exception("alloc", "the job cannot wait for resources: "+err.Error()))
-		return
-	}
+	m.queueErr(err) // it has room for all
 	j.queued = true
 	m.send()
 }
