@@ -4,6 +4,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -220,5 +221,45 @@ func TestARestartWithASmallerLimitKeepsAllJobs(t *testing.T) {
 	require.ErrorIs(t, s.try(joblife.Submit{Jobspec: text(t, jobspec.Job{Nodes: 1})}), joblife.ErrLimit)
 	for _, id := range ids {
 		require.NotContains(t, s.events(id), "exception")
+	}
+}
+
+// An executor that lost what it ran refuses the job after a restart. What prologs have
+// prepared, epilogs clean up, whether the job ran or not, and before its nodes are free.
+func TestAJobThatTheExecutorRefusesAfterAPrologGetsItsEpilog(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		prolog, restart bool
+		cancel          bool
+		want            string
+	}{
+		{"refused", true, false, false, "prolog-start prolog-finish exception epilog-start epilog-release epilog-finish free clean"},
+		{"refused, canceled", true, false, true, "prolog-start prolog-finish exception epilog-start epilog-release epilog-finish free clean"},
+		{"restarted, refused, canceled", true, true, true, "prolog-start prolog-finish exception epilog-start epilog-release epilog-finish free clean"},
+		{"no prolog", false, true, true, "exception free clean"},
+		{"restarted, refused", true, true, false, "prolog-start prolog-finish exception epilog-start epilog-release epilog-finish free clean"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := joblife.Config{Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}}}
+			if c.prolog {
+				cfg.Actions.Prologs = []perilog.ActionConfig{{PerRank: true}}
+			}
+			s := newSite(t, cfg, 8)
+			s.hold["exec"] = true // it runs the job, and what it says is lost
+			id := s.submit(jobspec.Job{Nodes: 2})
+			if c.cancel {
+				s.step(joblife.Raise{ID: id, Type: "cancel"})
+			}
+			require.NotContains(t, s.events(id), "free", "the executor may be starting it")
+			require.NotContains(t, s.events(id), "epilog")
+			if c.restart {
+				s.restart()
+				require.Equal(t, id, s.rec.Jobs[0])
+			}
+			s.step(joblife.ExecRefused{ID: id, Note: "gone"})
+			require.True(t, strings.HasSuffix(s.events(id), " "+c.want), s.events(id))
+			require.Empty(t, s.faults())
+			require.Equal(t, 1, s.inactive())
+		})
 	}
 }
