@@ -2,8 +2,10 @@ package joblife_test
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -261,5 +263,40 @@ func TestAJobThatTheExecutorRefusesAfterAPrologGetsItsEpilog(t *testing.T) {
 			require.Empty(t, s.faults())
 			require.Equal(t, 1, s.inactive())
 		})
+	}
+}
+
+// Ids of the caller's choice need not be in the order of submission.
+func TestSingletonsWithIDsOfTheCallerEndAfterARestart(t *testing.T) {
+	cfg := func() joblife.Config {
+		return joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}
+	}
+	s := newSite(t, cfg(), 8)
+	add := func(id jobid.ID, spec []byte) {
+		s.step(joblife.Submit{ID: id, Jobspec: spec, Urgency: jobstate.UrgencyDefault})
+	}
+	at := s.now.Add(10 * time.Second)
+	add(100, needing(t, "n", "singleton", "", "begin-time", strconv.FormatInt(at.Unix(), 10)))
+	add(70, needing(t, "n", "singleton", ""))
+	add(50, needing(t, "n", "singleton", ""))
+	add(90, needing(t, "n", "singleton", ""))
+	records := s.store
+	for n := range records {
+		s := newSite(t, cfg(), 8)
+		s.now = at.Add(-time.Second)
+		s.store = slices.Clone(records[:n+1])
+		s.restart()
+		left := len(s.rec.Jobs)
+		s.now = at.Add(time.Second)
+		s.step(joblife.Tick{})
+		require.Equal(t, left, s.inactive(), "after %d records", n+1)
+		var order []jobid.ID
+		for _, r := range s.store {
+			if r.Kind == joblife.RecordEvent && strings.Contains(string(r.Data), `"name":"start"`) {
+				order = append(order, r.Job)
+			}
+		}
+		want := []jobid.ID{100, 70, 50, 90}[:left]
+		require.Equal(t, fmt.Sprint(want), fmt.Sprint(order), "after %d records", n+1)
 	}
 }
