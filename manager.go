@@ -50,7 +50,8 @@ var (
 // Defaults and limits of a [Config].
 const (
 	DefaultMaxActive = 1 << 22 // active jobs
-	maxPosts         = 1 << 16 // inputs that hooks may queue in one Step
+	maxPosts         = 1 << 16 // inputs that hooks may queue in one Step, and for each job
+	maxPostsPerJob   = 8
 )
 
 // A Config is how a [Manager] works. The zero Config is valid: one queue, no
@@ -261,13 +262,13 @@ func (m *Manager) stage() {
 // run decides until nothing follows. What hooks ask for comes first, so that every
 // decision is taken on an empty queue.
 func (m *Manager) run() {
-	limit := maxPosts + m.posts.len() // of what is queued already, each has a job of its own
+	limit := maxPosts + m.posts.len() + maxPostsPerJob*len(m.jobs)
 	for done := 0; ; {
 		m.stage()
 		switch {
 		case m.posts.len() > 0:
 			p := m.posts.pop()
-			err := fmt.Errorf("%w: hooks asked for more than %d inputs in one Step", ErrLimit, maxPosts)
+			err := fmt.Errorf("%w: hooks asked for more than %d inputs in one Step", ErrLimit, limit)
 			if done++; done <= limit {
 				err = m.takePost(p)
 			}

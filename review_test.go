@@ -300,3 +300,21 @@ func TestSingletonsWithIDsOfTheCallerEndAfterARestart(t *testing.T) {
 		require.Equal(t, fmt.Sprint(want), fmt.Sprint(order), "after %d records", n+1)
 	}
 }
+
+// SM-8: what one job ends may let any number go on, in one Step.
+func TestAJobOnWhichMoreJobsDependThanHooksMayPost(t *testing.T) {
+	n := 70_000
+	s := newSite(t, joblife.Config{Volatile: true, Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+	s.hold["sched"] = true
+	first := s.submit(jobspec.Job{Nodes: 1})
+	spec := needing(t, "n", "afterany", first.String())
+	failing := needing(t, "n", "afterok", first.String())
+	for i := range n {
+		require.NoError(t, s.m.Step(s.now, joblife.Submit{ID: jobid.ID(i + 1), Jobspec: spec, Urgency: jobstate.UrgencyDefault}))
+	}
+	require.NoError(t, s.m.Step(s.now, joblife.Submit{ID: jobid.ID(n + 1), Jobspec: failing, Urgency: jobstate.UrgencyDefault}))
+	require.Equal(t, n+1, s.m.Stats().States[jobstate.StateDepend])
+	s.feed(joblife.Raise{ID: first, Type: "cancel"})
+	require.Zero(t, s.m.Stats().Faults)
+	require.Equal(t, n, s.m.Stats().States[jobstate.StateSched])
+}
