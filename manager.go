@@ -234,6 +234,7 @@ func (m *Manager) Step(now time.Time, in Input) error {
 		return fmt.Errorf("%w: %v is before %v", ErrClock, t, m.now)
 	}
 	if m.stopped(t) {
+		m.stopAt = min(m.stopAt, m.now) // for good, whatever the clock says later
 		return perilog.ErrStopped
 	}
 	last := m.now
@@ -307,8 +308,13 @@ func (m *Manager) takePost(p post) error {
 	return m.take(in)
 }
 
-// Deadline returns when to call Step with a [Tick] next, and false if no time is due.
+// Deadline returns when to call Step with a [Tick] next, and false if no time is due, as
+// after Abandon and after the deadline of a Shutdown. A time that is not after that of
+// the last Step means at once.
 func (m *Manager) Deadline() (time.Time, bool) {
+	if m.dead || m.stopped(m.now) {
+		return time.Time{}, false
+	}
 	at := eventlog.Timestamp(math.Inf(1))
 	if t, ok := m.timers.Min(); ok {
 		at = t.at

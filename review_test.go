@@ -19,6 +19,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/purge"
 )
 
 // EL-6: nobody outside knows of a job whose submission may be lost in a crash.
@@ -317,4 +318,39 @@ func TestAJobOnWhichMoreJobsDependThanHooksMayPost(t *testing.T) {
 	s.feed(joblife.Raise{ID: first, Type: "cancel"})
 	require.Zero(t, s.m.Stats().Faults)
 	require.Equal(t, n, s.m.Stats().States[jobstate.StateSched])
+}
+
+// PL-15: a caller can tell when a shutdown is complete, and is not woken after it.
+func TestAShutdownIsCompleteWhenNoActionRuns(t *testing.T) {
+	s := newSite(t, joblife.Config{
+		Limits:  purge.Limits{MaxAge: jobstate.Some(time.Hour)},
+		Actions: perilog.Config{Prologs: []perilog.ActionConfig{{PerRank: true}}},
+	}, 8)
+	s.hold["action"] = true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	require.Equal(t, 1, s.m.Stats().Actions)
+	end := s.now.Add(time.Minute)
+	s.step(joblife.Shutdown{Deadline: eventlog.FromTime(end)})
+	require.Equal(t, 1, s.m.Stats().Actions)
+	s.step(joblife.Report{Job: id, Report: perilog.Report{Action: s.runs[0].Action, Attempt: 1, Kind: perilog.ReportExited}})
+	require.Zero(t, s.m.Stats().Actions)
+	s.step(joblife.Tick{}) // looks at the limits
+	at, ok := s.m.Deadline()
+	require.True(t, ok)
+	require.Equal(t, end.Unix(), at.Unix())
+	require.ErrorIs(t, s.m.Step(at, joblife.Tick{}), perilog.ErrStopped)
+	_, ok = s.m.Deadline()
+	require.False(t, ok, "there is nothing to be woken for")
+	require.Equal(t, jobstate.StateRun, s.state(id), "not started")
+}
+
+func TestAnAbandonedManagerHasNoDeadline(t *testing.T) {
+	s := newSite(t, joblife.Config{Limits: purge.Limits{MaxAge: jobstate.Some(time.Hour)}}, 8)
+	s.feed(joblife.Submit{Jobspec: text(t, jobspec.Job{Nodes: 1})})
+	_, ok := s.m.Deadline()
+	require.True(t, ok)
+	require.True(t, s.m.Ready(&s.rd))
+	require.NoError(t, s.m.Abandon(s.rd.Seq))
+	_, ok = s.m.Deadline()
+	require.False(t, ok)
 }

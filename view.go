@@ -242,6 +242,7 @@ func (m *Manager) Unresolved() iter.Seq[Unresolved] {
 type Stats struct {
 	States       map[jobstate.State]int // of each state that a job is in; INACTIVE are those of Purge
 	Housekeeping int                    // inactive jobs whose housekeeping goes on
+	Actions      int                    // jobs of which an action runs; a Shutdown is complete when it is 0
 	Queue        alloc.Stats            // of the queue for the scheduler
 	Waits        int
 	Quarantined  int // jobs that Restore could not read
@@ -250,7 +251,7 @@ type Stats struct {
 	Purge        purge.Stats
 }
 
-// Stats returns the counts.
+// Stats returns the counts. It costs a look at each job that has resources.
 func (m *Manager) Stats() Stats {
 	s := Stats{
 		States: make(map[jobstate.State]int), Queue: m.queue.Stats(), Waits: m.waits.n,
@@ -262,6 +263,13 @@ func (m *Manager) Stats() Stats {
 		}
 	}
 	s.Housekeeping = m.count(jobstate.StateInactive)
+	for _, mask := range []jobstate.State{jobstate.StateRun, jobstate.StateCleanup, jobstate.StateInactive} {
+		for _, j := range m.lists[list(mask)] {
+			if j.nodes.Running() {
+				s.Actions++
+			}
+		}
+	}
 	if n := m.index.Len(); n > 0 {
 		s.States[jobstate.StateInactive] = n
 	}
