@@ -27,6 +27,7 @@ type job struct {
 	state  jobstate.State // as m.lists has it
 	pos    int
 	dirty  bool
+	drains bool // m.drains has it
 	public bool // its submit was handed out and done, or comes from a restart
 	timer  timer
 
@@ -348,7 +349,9 @@ func (m *Manager) carry(j *job) {
 	}
 	for _, d := range todo.Drain {
 		m.out.Drain = append(m.out.Drain, Drain{j.id, d})
-		m.drains = append(m.drains, j)
+		if !j.drains {
+			j.drains, m.drains = true, append(m.drains, j)
+		}
 	}
 	for _, o := range todo.Outcomes {
 		m.out.Outcomes = append(m.out.Outcomes, Outcome{j.id, o})

@@ -42,6 +42,9 @@ const (
 	retryEvery   = 60
 )
 
+// maxPurges is how many requests to purge may wait for the store.
+const maxPurges = 1024
+
 func (m *Manager) purgeConfig() purge.Config {
 	return purge.Config{
 		TombstoneCount: m.cfg.TombstoneCount, TombstoneAge: m.cfg.TombstoneAge,
@@ -288,6 +291,9 @@ func (p *purger) purge(m *Manager, in Purge) error {
 	}
 	if in.Limits.Batch == purge.NoBatch { // which would keep the store busy for long
 		in.Limits.Batch = 0
+	}
+	if p.asked.len() >= maxPurges {
+		return fmt.Errorf("%w: %d purges are asked for already", ErrLimit, maxPurges)
 	}
 	p.asked.push(in)
 	return p.next(m)

@@ -367,24 +367,19 @@ func (m *Manager) report(in Report) error {
 }
 
 func (m *Manager) drained(ranks *idset.Set) error {
-	waiting := m.drains
-	m.drains = nil
-	for _, j := range waiting {
+	m.drains = slices.DeleteFunc(m.drains, func(j *job) bool {
 		j.nodes.Drained(m.now, ranks)
 		m.touch(j)
-		if j.nodes.Draining() {
-			m.drains = append(m.drains, j)
-		}
-	}
+		j.drains = j.nodes.Draining()
+		return !j.drains
+	})
 	return nil
 }
 
 func (m *Manager) setOffline(ranks *idset.Set) error {
 	m.offline = ranks
-	for _, j := range m.jobs {
+	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) { // others learn it with alloc
 		j.nodes.Offline(ranks)
-	}
-	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
 		m.touch(j)
 	}
 	return nil

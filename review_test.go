@@ -354,3 +354,17 @@ func TestAnAbandonedManagerHasNoDeadline(t *testing.T) {
 	_, ok = s.m.Deadline()
 	require.False(t, ok)
 }
+
+// I12.
+func TestRequestsToPurgeDoNotPileUp(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.hold["unlink"] = true // the store does not answer
+	id := s.submit(jobspec.Job{Nodes: 1})
+	all := joblife.Purge{Tag: 7, Limits: purge.PurgeAll(), Force: true}
+	for range 1024 {
+		s.feed(all)
+	}
+	require.ErrorIs(t, s.try(all), joblife.ErrLimit)
+	s.step(joblife.Unlinked{IDs: []jobid.ID{id}})
+	require.Len(t, s.last, 1024+1, "the submit, and each of them")
+}
