@@ -1,6 +1,7 @@
 package joblife
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -307,18 +308,8 @@ func (d *dependencies) singleton(e *Event) error {
 	if k == "" {
 		return fmt.Errorf("dependency: singleton jobs require a job name")
 	}
-	others := 0
-	_, restored := e.Lookup(e.Job.ID())
-	for other := range d.active[k] {
-		if other < e.Job.ID() || !restored && other != e.Job.ID() { // what came later waits for this one
-			others++
-		}
-	}
-	if others == 0 && !e.Job.Job().HasDependency("singleton") {
-		return nil
-	}
 	id := e.Job.ID()
-	if !depend(e, "singleton") {
+	if !e.Job.Job().HasDependency("singleton") && !d.hasToWait(e, k) || !depend(e, "singleton") {
 		return nil
 	}
 	if waitsAlone(e, id) && d.isNext(e, k) { // the one before ended, and a crash came
@@ -326,11 +317,46 @@ func (d *dependencies) singleton(e *Event) error {
 		return nil
 	}
 	d.note(e, func() {
-		if !slices.Contains(d.single[k], id) {
-			d.single[k] = append(d.single[k], id)
+		list := d.single[k]
+		i := len(list)
+		for i > 0 && earlier(e, id, list[i-1]) { // after a restart
+			i--
+		}
+		if i == 0 || list[i-1] != id {
+			d.single[k] = slices.Insert(list, i, id)
 		}
 	})
 	return nil
+}
+
+// hasToWait reports whether a job has to wait for others of its name. After a restart
+// that is open only for a job that is not validated: of others the log tells.
+func (d *dependencies) hasToWait(e *Event, k string) bool {
+	id := e.Job.ID()
+	if _, restored := e.Lookup(id); !restored {
+		return len(d.active[k]) > 0
+	}
+	if e.Job.State() != jobstate.StateNew {
+		return false
+	}
+	for other := range d.active[k] {
+		v, _ := e.Lookup(other)
+		if other != id && !waitsAlone(e, other) && (v.State() != jobstate.StateNew || earlier(e, other, id)) {
+			return true
+		}
+	}
+	return false
+}
+
+// earlier reports whether an active job was submitted before another one.
+func earlier(e *Event, a, b jobid.ID) bool {
+	time := func(id jobid.ID) (at eventlog.Timestamp) {
+		if v, ok := e.Lookup(id); ok && v.Job() != nil {
+			at, _ = v.Job().Entered(jobstate.StateNew)
+		}
+		return at
+	}
+	return cmp.Or(cmp.Compare(time(a), time(b)), cmp.Compare(a, b)) < 0
 }
 
 // waitsAlone reports whether a job waits until it is the only one of its name.
@@ -342,7 +368,7 @@ func waitsAlone(e *Event, id jobid.ID) bool {
 // isNext reports whether all active jobs of a name wait too, and came later.
 func (d *dependencies) isNext(e *Event, k string) bool {
 	for other := range d.active[k] {
-		if other != e.Job.ID() && (other < e.Job.ID() || !waitsAlone(e, other)) {
+		if other != e.Job.ID() && (earlier(e, other, e.Job.ID()) || !waitsAlone(e, other)) {
 			return false
 		}
 	}

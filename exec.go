@@ -21,9 +21,11 @@ type (
 	// ExecResponse tells of a job that was started. What was told before, as an executor
 	// does that goes on with a job, is no event.
 	ExecResponse exec.Response
-	// ExecRefused tells that the executor does not have a job and will not start it.
-	// The job ends with an exception, unless it was asked only whether it has the job:
-	// with Reattach, of a job that has not started.
+	// ExecRefused tells that the executor does not have a job, and has not run and will
+	// not start it. The job ends with an exception, and with its epilogs if a prolog ran.
+	// If the executor was asked only whether it has the job, with Reattach before its
+	// start, the job goes on. An executor that has run a job responds with start, finish
+	// and release, even if the job is over: without a start no epilog may follow.
 	ExecRefused struct {
 		ID   jobid.ID
 		Note string
@@ -59,7 +61,7 @@ func (m *Manager) sendStart(j *job) {
 		j.start = startSent
 	}
 	m.out.Exec = append(m.out.Exec, exec.Start{
-		ID: j.id, UserID: j.job().UserID(), Jobspec: j.request(), R: j.nodes.R(), Reattach: reattach,
+		ID: j.id, UserID: j.job().UserID(), Jobspec: j.request(), R: j.current(), Reattach: reattach,
 	})
 	if !reattach {
 		m.debug(j, eventStartRequest)

@@ -27,6 +27,7 @@ type job struct {
 	state  jobstate.State // as m.lists has it
 	pos    int
 	dirty  bool
+	drains bool // m.drains has it
 	public bool // its submit was handed out and done, or comes from a restart
 	timer  timer
 
@@ -53,6 +54,23 @@ const (
 
 // job returns the job as its log tells.
 func (j *job) job() *jobstate.Job { return j.nodes.State() }
+
+// current returns what the job has now: the allocation without the ranks that it
+// dropped, with the expiration of the latest update. Nil: it was allocated nothing.
+func (j *job) current() *rset.R { return j.expiring(j.nodes.R()) }
+
+// expiring returns r with the expiration of the latest update, unless that is before r's
+// start, as in a log that somebody else wrote.
+func (j *job) expiring(r *rset.R) *rset.R {
+	at, ok := j.job().Expiration()
+	if !ok || r == nil || r.Expiration() == at {
+		return r
+	}
+	if updated, err := r.WithTimes(r.Start(), at); err == nil {
+		return updated
+	}
+	return r
+}
 
 // touch has a job settled before the Step ends.
 func (m *Manager) touch(j *job) {
@@ -199,8 +217,7 @@ func (m *Manager) doom(j *job, in Raise) {
 		}
 		return
 	}
-	in.By.UserID = m.cfg.Owner
-	if err := m.raise(in); err != nil {
+	if err := m.takePost(post{in: in}); err != nil {
 		m.fault(nil, j.id, err)
 	}
 }
@@ -332,7 +349,9 @@ func (m *Manager) carry(j *job) {
 	}
 	for _, d := range todo.Drain {
 		m.out.Drain = append(m.out.Drain, Drain{j.id, d})
-		m.drains = append(m.drains, j)
+		if !j.drains {
+			j.drains, m.drains = true, append(m.drains, j)
+		}
 	}
 	for _, o := range todo.Outcomes {
 		m.out.Outcomes = append(m.out.Outcomes, Outcome{j.id, o})

@@ -249,25 +249,28 @@ func TestReadyAndDoneAreRefusedOutOfOrder(t *testing.T) {
 	s := newSite(t, joblife.Config{}, 8)
 	require.ErrorIs(t, s.m.Done(99), joblife.ErrInvalid)
 	require.ErrorIs(t, s.m.Abandon(99), joblife.ErrInvalid)
-	s.feed(joblife.Submit{Tag: 1, ID: 5, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 16})
+	s.hold["sched"] = true
+	old := s.submit(jobspec.Job{Nodes: 1})
+	s.feed(joblife.Submit{Tag: 1, ID: old + 1, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 16})
 	var rd, other joblife.Ready
 	require.True(t, s.m.Ready(&rd))
 	require.Len(t, rd.Answers, 1)
 	require.False(t, s.m.Ready(&other), "one is outstanding")
-	require.Equal(t, jobstate.State(0), s.state(5), "EL-6: not durable yet")
-	for range s.m.Jobs(jobstate.StateActive) {
-		t.Fatal("EL-6")
+	require.Equal(t, jobstate.State(0), s.state(old+1), "EL-6: not durable yet")
+	for v := range s.m.Jobs(jobstate.StateActive) {
+		require.Equal(t, old, v.ID(), "EL-6")
 	}
-	for range s.m.History() {
-		t.Fatal("EL-6")
+	for id := range s.m.History() {
+		require.Equal(t, old, id, "EL-6")
 	}
-	s.feed(joblife.Urgency{ID: 5, Urgency: 3})
-	s.feed(joblife.Memo{ID: 5, Values: json.RawMessage(`{"a":1}`)})
+	require.ErrorIs(t, s.m.Step(s.now, joblife.Urgency{ID: old + 1, Urgency: 3}), joblife.ErrUnknown)
+	s.feed(joblife.Urgency{ID: old, Urgency: 3})
+	s.feed(joblife.Memo{ID: old, Values: json.RawMessage(`{"a":1}`)})
 	require.ErrorIs(t, s.m.Done(rd.Seq+1), joblife.ErrInvalid)
 	require.NoError(t, s.m.Done(rd.Seq))
 	require.ErrorIs(t, s.m.Done(rd.Seq), joblife.ErrInvalid)
-	require.Equal(t, jobstate.StateSched, s.state(5))
-	require.NotContains(t, string(must(s.m.Job(5)).Eventlog()), "memo", "not durable yet")
+	require.Equal(t, jobstate.StateSched, s.state(old+1))
+	require.NotContains(t, string(must(s.m.Job(old)).Eventlog()), "memo", "not durable yet")
 	require.True(t, s.m.Ready(&rd))
 	require.Len(t, rd.Append, 3, "both Steps share it: urgency, priority, memo")
 	require.NoError(t, s.m.Abandon(rd.Seq))

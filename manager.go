@@ -26,8 +26,8 @@ var (
 	// ErrClock is returned for a time that no event can have, or one before the
 	// last.
 	ErrClock = errors.New("joblife: clock stepped")
-	// ErrUnknown is returned for a job that the Manager does not have, or that a guest
-	// may not see. A Wait also gets it for a job whose submission is not durable yet.
+	// ErrUnknown is returned for a job that the Manager does not have, that a guest may
+	// not see, or whose submission is not durable yet.
 	ErrUnknown = errors.New("joblife: unknown job")
 	// ErrInactive is returned for a change of a job that is over.
 	ErrInactive = errors.New("joblife: job is inactive")
@@ -50,7 +50,8 @@ var (
 // Defaults and limits of a [Config].
 const (
 	DefaultMaxActive = 1 << 22 // active jobs
-	maxPosts         = 1 << 16 // inputs that hooks may queue in one Step
+	maxPosts         = 1 << 16 // inputs that hooks may queue in one Step, and for each job
+	maxPostsPerJob   = 8
 )
 
 // A Config is how a [Manager] works. The zero Config is valid: one queue, no
@@ -120,14 +121,16 @@ type Manager struct {
 	text    []byte // scratch of apply
 	drains  []*job // those that wait for drains
 
-	hook   *Hooks  // the one that is running
-	staged []timer // what hooks asked for in this input
+	hook    *Hooks  // the one that is running
+	posting bool    // the input is a hook's
+	staged  []timer // what hooks asked for in this input
 
 	actions     *perilog.Config // of the jobs that are submitted now
 	floor       jobid.ID        // ids up to it were given, whether they are known or not
 	stopping    bool
 	stopAt      eventlog.Timestamp
-	quarantined int
+	quarantined []quarantined
+	heldBytes   int // of their records
 	faults      uint64
 	events      uint64
 
@@ -231,6 +234,7 @@ func (m *Manager) Step(now time.Time, in Input) error {
 		return fmt.Errorf("%w: %v is before %v", ErrClock, t, m.now)
 	}
 	if m.stopped(t) {
+		m.stopAt = min(m.stopAt, m.now) // for good, whatever the clock says later
 		return perilog.ErrStopped
 	}
 	last := m.now
@@ -259,13 +263,13 @@ func (m *Manager) stage() {
 // run decides until nothing follows. What hooks ask for comes first, so that every
 // decision is taken on an empty queue.
 func (m *Manager) run() {
-	limit := maxPosts + m.posts.len() // of what is queued already, each has a job of its own
+	limit := maxPosts + m.posts.len() + maxPostsPerJob*len(m.jobs)
 	for done := 0; ; {
 		m.stage()
 		switch {
 		case m.posts.len() > 0:
 			p := m.posts.pop()
-			err := fmt.Errorf("%w: hooks asked for more than %d inputs in one Step", ErrLimit, maxPosts)
+			err := fmt.Errorf("%w: hooks asked for more than %d inputs in one Step", ErrLimit, limit)
 			if done++; done <= limit {
 				err = m.takePost(p)
 			}
@@ -290,6 +294,8 @@ func (m *Manager) run() {
 
 // takePost takes in what a hook has posted.
 func (m *Manager) takePost(p post) error {
+	m.posting = true
+	defer func() { m.posting = false }()
 	in, ok := p.in.(Raise)
 	if !ok {
 		return m.take(p.in)
@@ -302,8 +308,13 @@ func (m *Manager) takePost(p post) error {
 	return m.take(in)
 }
 
-// Deadline returns when to call Step with a [Tick] next, and false if no time is due.
+// Deadline returns when to call Step with a [Tick] next, and false if no time is due, as
+// after Abandon and after the deadline of a Shutdown. A time that is not after that of
+// the last Step means at once.
 func (m *Manager) Deadline() (time.Time, bool) {
+	if m.dead || m.stopped(m.now) {
+		return time.Time{}, false
+	}
 	at := eventlog.Timestamp(math.Inf(1))
 	if t, ok := m.timers.Min(); ok {
 		at = t.at

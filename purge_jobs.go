@@ -26,16 +26,24 @@ type purger struct {
 	at    eventlog.Timestamp // when a job is older than the limit; 0: never
 	seen  eventlog.Timestamp // when the index was told the time
 	blind eventlog.Timestamp // the clock has jumped: until when nothing is done
+
+	stuck   []jobid.ID         // invalid jobs that the store could not remove
+	stuckAt eventlog.Timestamp // when they are tried again
 }
 
 // In seconds: how long the limits are not looked at after they were; how often the
 // index is told the time, so that it can tell a clock that jumped from a long rest;
-// and when a clock that jumped is looked at again.
+// when a clock that jumped is looked at again; and when an invalid job is tried again
+// that the store could not remove.
 const (
 	purgeEvery   = 1
 	observeEvery = 24 * 3600
 	jumpedFor    = 3600
+	retryEvery   = 60
 )
+
+// maxPurges is how many requests to purge may wait for the store.
+const maxPurges = 1024
 
 func (m *Manager) purgeConfig() purge.Config {
 	return purge.Config{
@@ -49,8 +57,17 @@ func (m *Manager) purgeConfig() purge.Config {
 	}
 }
 
-// due returns when the limits have something to purge next.
+// due returns when there is something to remove next.
 func (p *purger) due(m *Manager) (eventlog.Timestamp, bool) {
+	at, ok := p.limitsDue(m)
+	if len(p.stuck) > 0 && (!ok || p.stuckAt < at) {
+		return p.stuckAt, true
+	}
+	return at, ok
+}
+
+// limitsDue returns when the limits have something to purge next.
+func (p *purger) limitsDue(m *Manager) (eventlog.Timestamp, bool) {
 	switch {
 	case p.plan != nil || !m.limited():
 		return 0, false
@@ -94,6 +111,10 @@ func (p *purger) ages(m *Manager, rec purge.Record) eventlog.Timestamp {
 
 // tick purges by the limits.
 func (p *purger) tick(m *Manager) {
+	if len(p.stuck) > 0 && m.now >= p.stuckAt {
+		m.out.Unlink = append(m.out.Unlink, p.stuck...)
+		p.stuck = nil
+	}
 	if p.blind > m.now {
 		return
 	}
@@ -170,10 +191,8 @@ func (p *purger) unlinked(m *Manager, in Unlinked) error {
 	slices.Sort(told)
 	told = slices.Compact(told)
 	for _, id := range told {
-		if m.invalid[id] != nil && in.Failed[id] == nil {
-			delete(m.invalid, id)
-			m.floor = max(m.floor, id)
-			m.record(Record{Job: id, Kind: RecordUnlinked})
+		if m.invalid[id] != nil {
+			p.unlinkedInvalid(m, id, in.Failed[id])
 		}
 		if p.left[id] {
 			delete(p.left, id)
@@ -220,6 +239,21 @@ func (p *purger) unlinked(m *Manager, in Unlinked) error {
 	return p.next(m)
 }
 
+// unlinkedInvalid takes in what became of a job that was invalidated.
+func (p *purger) unlinkedInvalid(m *Manager, id jobid.ID, err error) {
+	if err == nil {
+		delete(m.invalid, id)
+		p.stuck = slices.DeleteFunc(p.stuck, func(s jobid.ID) bool { return s == id })
+		m.floor = max(m.floor, id)
+		m.record(Record{Job: id, Kind: RecordUnlinked})
+		return
+	}
+	m.fault(nil, id, err)
+	if !slices.Contains(p.stuck, id) {
+		p.stuck, p.stuckAt = append(p.stuck, id), m.now+retryEvery
+	}
+}
+
 // next goes on with the first request.
 func (p *purger) next(m *Manager) error {
 	for p.plan == nil && p.asked.len() > 0 {
@@ -257,6 +291,9 @@ func (p *purger) purge(m *Manager, in Purge) error {
 	}
 	if in.Limits.Batch == purge.NoBatch { // which would keep the store busy for long
 		in.Limits.Batch = 0
+	}
+	if p.asked.len() >= maxPurges {
+		return fmt.Errorf("%w: %d purges are asked for already", ErrLimit, maxPurges)
 	}
 	p.asked.push(in)
 	return p.next(m)

@@ -15,9 +15,17 @@ import (
 	"github.com/joblife/joblife/perilog"
 )
 
-// active returns a job that by may change, durable or not: who asks for a change of a
-// job learns of it with what is logged.
+// active returns a job that by may change. Its submit is durable (EL-6), unless a hook
+// asks.
 func (m *Manager) active(by Cred, id jobid.ID) (*job, error) {
+	if j := m.jobs[id]; j != nil && !j.public && !m.posting {
+		return nil, fmt.Errorf("%w: %v", ErrUnknown, id)
+	}
+	return m.live(by, id)
+}
+
+// live is active for what follows from hooks: they know of jobs that are not durable.
+func (m *Manager) live(by Cred, id jobid.ID) (*job, error) {
 	j := m.jobs[id]
 	switch {
 	case j == nil || j.job().Closed():
@@ -33,7 +41,7 @@ func (m *Manager) active(by Cred, id jobid.ID) (*job, error) {
 	return j, nil
 }
 
-// sees reports whether by may know of a job of a user. This and active are the only
+// sees reports whether by may know of a job of a user. This and live are the only
 // places that decide on it.
 func (m *Manager) sees(by Cred, user uint32) bool {
 	return !by.Guest || !m.cfg.Private || by.UserID == user
@@ -65,7 +73,7 @@ func (m *Manager) changeJob(j *job, tag uint64, c jobstate.Context) error {
 }
 
 func (m *Manager) dependencyAdd(in DependencyAdd) error {
-	j, err := m.active(Cred{}, in.ID)
+	j, err := m.live(Cred{}, in.ID)
 	switch {
 	case err != nil:
 		return err
@@ -78,7 +86,7 @@ func (m *Manager) dependencyAdd(in DependencyAdd) error {
 }
 
 func (m *Manager) dependencyRemove(in DependencyRemove) error {
-	j, err := m.active(Cred{}, in.ID)
+	j, err := m.live(Cred{}, in.ID)
 	if err != nil || !j.state.In(jobstate.StateNew|jobstate.StateDepend) || !slices.Contains(j.job().Dependencies(), in.Description) {
 		return err
 	}
@@ -210,19 +218,19 @@ func (m *Manager) validate(j *job) error {
 }
 
 func (m *Manager) validated(in Validated) error {
-	j, err := m.active(Cred{}, in.ID)
+	j, err := m.live(Cred{}, in.ID)
 	switch {
 	case err != nil:
 		return err
 	case !j.later:
 		return fmt.Errorf("%w: %v is not being validated", ErrInvalid, in.ID)
 	}
-	j.later = false
-	if in.Err == nil {
-		m.touch(j)
-		return nil
+	if in.Err != nil {
+		return m.applyEntry(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventInvalidate})
 	}
-	return m.applyEntry(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventInvalidate})
+	j.later = false
+	m.touch(j)
+	return nil
 }
 
 func (m *Manager) setUrgency(in Urgency) error {
@@ -247,7 +255,7 @@ func (m *Manager) setUrgency(in Urgency) error {
 }
 
 func (m *Manager) setPriority(in Priority) error {
-	j, err := m.active(Cred{}, in.ID)
+	j, err := m.live(Cred{}, in.ID)
 	if err != nil {
 		return err
 	}
@@ -279,6 +287,8 @@ func (m *Manager) setExpiration(in SetExpiration) error {
 		return err
 	case j.state != jobstate.StateRun:
 		return fmt.Errorf("%w: %v is not in RUN", ErrInvalid, in.ID)
+	case in.Expiration != 0 && j.r != nil && in.Expiration <= j.r.Start():
+		return fmt.Errorf("%w: expiration %v is before the start of R", ErrInvalid, in.Expiration)
 	}
 	if err := m.changeJob(j, in.Tag, &jobstate.ResourceUpdateContext{Expiration: in.Expiration}); err != nil {
 		return err
@@ -357,24 +367,19 @@ func (m *Manager) report(in Report) error {
 }
 
 func (m *Manager) drained(ranks *idset.Set) error {
-	waiting := m.drains
-	m.drains = nil
-	for _, j := range waiting {
+	m.drains = slices.DeleteFunc(m.drains, func(j *job) bool {
 		j.nodes.Drained(m.now, ranks)
 		m.touch(j)
-		if j.nodes.Draining() {
-			m.drains = append(m.drains, j)
-		}
-	}
+		j.drains = j.nodes.Draining()
+		return !j.drains
+	})
 	return nil
 }
 
 func (m *Manager) setOffline(ranks *idset.Set) error {
 	m.offline = ranks
-	for _, j := range m.jobs {
+	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) { // others learn it with alloc
 		j.nodes.Offline(ranks)
-	}
-	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
 		m.touch(j)
 	}
 	return nil

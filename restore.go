@@ -17,6 +17,7 @@ import (
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // Recovered is what a restart leaves to the caller.
@@ -29,7 +30,9 @@ type Recovered struct {
 	// Unresolved are actions without an owner: see [perilog.Job.Unresolved].
 	Unresolved []Unresolved
 	// Quarantined are the jobs whose records cannot be read (SM-5). The Manager does
-	// not have them, and their ids do not come back. Their records are still there.
+	// not have them, and their ids do not come back. Snapshots have their records as
+	// they are, up to 64 MiB in all. No scheduler hears of the nodes that they may
+	// have: look after those before its hello.
 	Quarantined []Quarantined
 }
 
@@ -50,8 +53,54 @@ type stored struct {
 	spec, r, log, keep []byte
 	rec                *purge.Record // it is inactive
 	tomb               *purge.Record
-	damaged            error // a record of it cannot be read
+	damaged            error    // a record of it cannot be read
+	bad                []Record // those records
 	unlinked           bool
+}
+
+// maxQuarantine is how many bytes of the records of quarantined jobs are kept for
+// snapshots.
+const maxQuarantine = 64 << 20
+
+// quarantine lists a job that cannot be read, and keeps its records for snapshots.
+func (m *Manager) quarantine(id jobid.ID, s *stored, err error, out *Recovered) {
+	size := 0
+	list := s.records(id)
+	for _, r := range list {
+		size += len(r.Data)
+	}
+	if m.heldBytes += size; m.heldBytes > maxQuarantine {
+		m.heldBytes -= size
+		err = fmt.Errorf("%w; %w: a Snapshot will lack its records: more than %d bytes of such jobs", err, ErrLimit, maxQuarantine)
+		list = nil
+	}
+	m.quarantined = append(m.quarantined, quarantined{id, list})
+	out.Quarantined = append(out.Quarantined, Quarantined{id, err})
+}
+
+// quarantined is a job that cannot be read.
+type quarantined struct {
+	id      jobid.ID
+	records []Record // nil: they are too large
+}
+
+// records returns the records of a job as they were read.
+func (s *stored) records(id jobid.ID) []Record {
+	var list []Record
+	add := func(kind RecordKind, data []byte) {
+		if data != nil {
+			list = append(list, Record{Job: id, Kind: kind, Data: data})
+		}
+	}
+	add(RecordJobspec, s.spec)
+	add(RecordR, s.r)
+	for line := range bytes.Lines(s.keep) {
+		add(RecordHousekeeping, line)
+	}
+	for line := range bytes.Lines(s.log) {
+		add(RecordEvent, line)
+	}
+	return append(list, s.bad...)
 }
 
 // Restore makes a Manager of the records of an earlier one: of all that were made
@@ -69,6 +118,8 @@ func Restore(now time.Time, cfg Config, records iter.Seq2[Record, error]) (*Mana
 	}
 	m.resumeAll(live, &out)
 	m.run()
+	over := func(id jobid.ID) bool { j := m.jobs[id]; return j == nil || j.job().Closed() }
+	out.Jobs = slices.DeleteFunc(out.Jobs, over) // as those that a hook has invalidated
 	return m, out, nil
 }
 
@@ -137,7 +188,7 @@ func (m *Manager) read(jobs map[jobid.ID]*stored, watermark *jobid.ID, r Record)
 	case RecordInactive, RecordTombstone:
 		rec := new(purge.Record)
 		if err := rec.UnmarshalText(r.Data); err != nil {
-			s.damaged = err
+			s.damaged, s.bad = err, append(s.bad, r.Clone())
 		} else if r.Kind == RecordInactive {
 			s.rec = rec
 		} else {
@@ -147,6 +198,9 @@ func (m *Manager) read(jobs map[jobid.ID]*stored, watermark *jobid.ID, r Record)
 		*s = stored{tomb: s.tomb, unlinked: true}
 	default:
 		return fmt.Errorf("%w: record of kind %v", ErrInvalid, r.Kind)
+	}
+	if r.Job == 0 {
+		s.damaged = fmt.Errorf("%w: a record of kind %v that names no job", ErrInvalid, r.Kind)
 	}
 	return nil
 }
@@ -171,12 +225,12 @@ func (m *Manager) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 		s := jobs[id]
 		switch {
 		case s.damaged != nil:
-			out.Quarantined = append(out.Quarantined, Quarantined{id, s.damaged})
+			m.quarantine(id, s, s.damaged, out)
 		case s.rec == nil && !s.unlinked:
 			j, rec, err := m.revive(id, s)
 			switch {
 			case err != nil:
-				out.Quarantined = append(out.Quarantined, Quarantined{id, err})
+				m.quarantine(id, s, err, out)
 			case j != nil:
 				live = append(live, j)
 			}
@@ -188,7 +242,6 @@ func (m *Manager) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 			ev.Tombstones = append(ev.Tombstones, *s.tomb)
 		}
 	}
-	m.quarantined = len(out.Quarantined)
 	for _, j := range live {
 		if j.state != jobstate.StateInactive {
 			ev.Active = append(ev.Active, j.id)
@@ -205,6 +258,9 @@ func (m *Manager) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 	m.floor = index.Watermark()
 	if m.ids != nil {
 		m.ids.After(m.floor)
+	}
+	if n := len(live); n > m.cfg.maxActive() { // the limit is for those that are submitted
+		m.queue = alloc.NewQueue(alloc.Config{MaxJobs: n})
 	}
 	for _, j := range live {
 		m.jobs[j.id] = j
@@ -351,6 +407,13 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 		}
 		for _, j := range jobs {
 			for _, r := range j.snapshot() {
+				if !give(r) {
+					return
+				}
+			}
+		}
+		for _, q := range m.quarantined {
+			for _, r := range q.records {
 				if !give(r) {
 					return
 				}

@@ -144,10 +144,7 @@ func (m *Manager) enqueue(j *job) {
 	} else {
 		err = m.queue.AddStopped(info)
 	}
-	if err != nil {
-		m.must(j, m.exception("alloc", "the job cannot wait for resources: "+err.Error()))
-		return
-	}
+	m.queueErr(err) // it has room for all
 	j.queued = true
 	m.send()
 }
@@ -253,7 +250,7 @@ func (m *Manager) holders() []alloc.Holder {
 		submit, _ := j.job().Entered(jobstate.StateNew)
 		h := alloc.Holder{
 			JobInfo: alloc.JobInfo{ID: j.id, Priority: p, UserID: j.job().UserID(), Submit: submit},
-			R:       j.r, Bypass: j.job().HasFlag("alloc-bypass"),
+			R:       j.expiring(j.r), Bypass: j.job().HasFlag("alloc-bypass"),
 		}
 		if !free.IsEmpty() {
 			h.Free = free

@@ -88,13 +88,13 @@ func (v View) Jobspec() *jobspec.Spec {
 	return v.j.spec
 }
 
-// R returns what the job was allocated, without the ranks that it dropped; nil if
-// it was not, or is inactive.
+// R returns what the job was allocated, without the ranks that it dropped and with
+// its current expiration; nil if it was not, or is inactive.
 func (v View) R() *rset.R {
 	if v.j == nil {
 		return nil
 	}
-	return v.j.nodes.R()
+	return v.j.current()
 }
 
 // Annotations returns what the scheduler says of a job that waits; nil if nothing.
@@ -242,6 +242,7 @@ func (m *Manager) Unresolved() iter.Seq[Unresolved] {
 type Stats struct {
 	States       map[jobstate.State]int // of each state that a job is in; INACTIVE are those of Purge
 	Housekeeping int                    // inactive jobs whose housekeeping goes on
+	Actions      int                    // jobs of which an action runs; a Shutdown is complete when it is 0
 	Queue        alloc.Stats            // of the queue for the scheduler
 	Waits        int
 	Quarantined  int // jobs that Restore could not read
@@ -250,11 +251,11 @@ type Stats struct {
 	Purge        purge.Stats
 }
 
-// Stats returns the counts.
+// Stats returns the counts. It costs a look at each job that has resources.
 func (m *Manager) Stats() Stats {
 	s := Stats{
 		States: make(map[jobstate.State]int), Queue: m.queue.Stats(), Waits: m.waits.n,
-		Quarantined: m.quarantined, Faults: m.faults, Events: m.events, Purge: m.index.Stats(),
+		Quarantined: len(m.quarantined), Faults: m.faults, Events: m.events, Purge: m.index.Stats(),
 	}
 	for i, l := range m.lists {
 		if state := jobstate.State(1 << i); state != jobstate.StateInactive && len(l) > 0 {
@@ -262,6 +263,13 @@ func (m *Manager) Stats() Stats {
 		}
 	}
 	s.Housekeeping = m.count(jobstate.StateInactive)
+	for _, mask := range []jobstate.State{jobstate.StateRun, jobstate.StateCleanup, jobstate.StateInactive} {
+		for _, j := range m.lists[list(mask)] {
+			if j.nodes.Running() {
+				s.Actions++
+			}
+		}
+	}
 	if n := m.index.Len(); n > 0 {
 		s.States[jobstate.StateInactive] = n
 	}

@@ -91,7 +91,7 @@ type Launch struct {
 	Attempt uint32        // at least 1, greater than in any earlier launch
 	Ranks   *idset.Set    // not empty
 	Command []string      // from the configuration; nil if that has none
-	Serves  *idset.Set    // the ranks that a single command serves; nil with PerRank
+	Serves  *idset.Set    // the ranks that a single command serves, perhaps none; nil with PerRank
 	Timeout time.Duration // 0: none
 }
 

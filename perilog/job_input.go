@@ -116,7 +116,8 @@ const maxOperator = 64
 // ForceFinish ends an action on ranks with a wait status, and logs the name of the
 // operator. On these ranks the action may be running, lost, or waiting for the node;
 // housekeeping may also have failed there. nil means all such ranks. The action continues
-// on the other ranks. ForceFinish sends no signal and drains nothing.
+// on the other ranks. Of a lost action that is one command, the rank of its leader, as
+// [Job.Unresolved] lists it, means all ranks. ForceFinish sends no signal and drains nothing.
 //
 // status is at least 0; for a prolog at least 1, since its ranks count as reported
 // failures. operator is one line of 1 to 64 bytes. A foreign action ends only as a
@@ -139,7 +140,7 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, sta
 		able = idset.Difference(&j.hk.given, &j.hk.ready)
 		able.SubtractWith(&j.hk.freed)
 	}
-	if ranks == nil {
+	if ranks == nil || a.single && a.run.HasLost() && ranks.Equal(a.run.Lost()) { // as Unresolved lists it
 		ranks = able
 	} else if !able.ContainsAll(ranks) || ranks.IsEmpty() {
 		return actionError(key, "has ended, or does not run, on ranks "+idset.Difference(ranks, able).String())

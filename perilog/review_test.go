@@ -321,3 +321,19 @@ func TestAnActionThatWasStartedTwiceGoesOnAsItsStartSays(t *testing.T) {
 	require.Equal(t, "0-1", b.freed.String())
 	require.Equal(t, 2, b.logged("epilog-finish"))
 }
+
+func TestWhatUnresolvedListsCanBeEndedByForce(t *testing.T) {
+	for _, leader := range []uint32{0, 9} { // a rank of the job, and not
+		b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{{Leader: leader}}})
+		b.run()
+		b.take()
+		b.crash()
+		b.take()
+		u := b.job.Unresolved()[0]
+		require.ErrorIs(t, b.job.ForceFinish(b.now, u.Action, ranks("8"), 0, "root"), perilog.ErrAction)
+		require.NoError(t, b.job.ForceFinish(b.now, u.Action, u.Ranks, 0, "root"))
+		b.take()
+		require.Empty(t, b.job.Unresolved())
+		require.Equal(t, "0-1", b.freed.String())
+	}
+}
