@@ -32,7 +32,8 @@ type mill struct {
 	rd   joblife.Ready
 	in   []joblife.Input
 	size int
-	mute bool // nobody answers
+	mute bool    // nobody answers
+	r    *rset.R // what each job gets; nil: what the pool gives it
 }
 
 func newMill(tb testing.TB, cfg joblife.Config) *mill {
@@ -72,12 +73,18 @@ func (w *mill) step(in joblife.Input) {
 			}
 			switch msg := msg.(type) {
 			case alloc.Request:
-				r, err := w.pool.Alloc(msg.ID, w.req, eventlog.FromTime(w.now))
-				if err != nil {
-					w.tb.Fatal(err)
+				r := w.r
+				if r == nil {
+					var err error
+					if r, err = w.pool.Alloc(msg.ID, w.req, eventlog.FromTime(w.now)); err != nil {
+						w.tb.Fatal(err)
+					}
 				}
 				w.in = append(w.in, joblife.SchedResponse{ID: msg.ID, Type: alloc.ResponseSuccess, R: r})
 			case alloc.Free:
+				if w.r != nil {
+					break
+				}
 				if _, err := w.pool.Free(msg.ID, msg.R, msg.Final); err != nil {
 					w.tb.Fatal(err)
 				}
@@ -103,6 +110,15 @@ func (w *mill) step(in joblife.Input) {
 	}
 }
 
+// node returns an R of one node.
+func node(tb testing.TB) *rset.R {
+	r, err := rset.New(rset.Config{Entries: []rset.Entry{{
+		Ranks: idset.Of(1), Children: map[string]*idset.Set{"core": idset.Of(1)},
+	}}})
+	require.NoError(tb, err)
+	return r
+}
+
 // life runs a job from submit to clean.
 func (w *mill) life() {
 	w.id++
@@ -110,19 +126,26 @@ func (w *mill) life() {
 	w.step(joblife.Submit{ID: w.id, Jobspec: w.text, Urgency: jobstate.UrgencyDefault})
 }
 
+// BenchmarkLife runs jobs with a pool, and with an R that is the same for all: what
+// the Manager alone takes.
 func BenchmarkLife(b *testing.B) {
 	for _, volatile := range []bool{true, false} {
-		b.Run(fmt.Sprintf("volatile=%v", volatile), func(b *testing.B) {
-			w := newMill(b, joblife.Config{Volatile: volatile})
-			for range 1000 {
-				w.life()
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				w.life()
-			}
-			runtime.KeepAlive(w)
-		})
+		for _, pool := range []bool{true, false} {
+			b.Run(fmt.Sprintf("volatile=%v/pool=%v", volatile, pool), func(b *testing.B) {
+				w := newMill(b, joblife.Config{Volatile: volatile})
+				if !pool {
+					w.r = node(b)
+				}
+				for range 1000 {
+					w.life()
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					w.life()
+				}
+				runtime.KeepAlive(w)
+			})
+		}
 	}
 }
 
@@ -142,10 +165,7 @@ func BenchmarkMemory(b *testing.B) {
 				w.step(joblife.SchedHello{})
 				w.step(joblife.SchedReady{})
 				w.step(joblife.ExecHello{})
-				r, err := rset.New(rset.Config{Entries: []rset.Entry{{
-					Ranks: idset.Of(1), Children: map[string]*idset.Set{"core": idset.Of(1)},
-				}}})
-				require.NoError(b, err)
+				r := node(b)
 				for range n {
 					w.life()
 					if far == "pending" {
