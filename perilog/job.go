@@ -68,26 +68,25 @@ type Spec struct {
 type Job struct {
 	spec  Spec
 	cfg   *Config
-	holds *Holds
+	holds Holds
 	now   eventlog.Timestamp
 
 	actions []*action // configured prologs and epilogs, in order, then those that only the log knows
 	adopted int       // how many of these the configuration does not have
 	hk      *housekeeping
 	ledger  *rset.Ledger // nil until R is known
-	offline idset.Set
+	offline *idset.Set
 
 	executor  executor
 	startable bool // the job could be started when a fatal exception came
 
-	drains []Drain   // asked for by the log
-	asked  idset.Set // ranks whose drain was asked for and is not confirmed
+	drains []Drain    // asked for by the log
+	asked  *idset.Set // ranks whose drain was asked for and is not confirmed
 	// confirmed are ranks whose drain is confirmed, which the log does not have yet.
-	confirmed idset.Set
+	confirmed *idset.Set
 
-	buffers
-	opened  bool // buffers are in use
-	settled int  // how many of effects.Post Settle has returned
+	*buffers     // those of holds.scratch until open gives it some
+	settled  int // how many of effects.Post Settle has returned
 
 	stopping bool
 	stopAt   eventlog.Timestamp // 0: no deadline
@@ -142,7 +141,9 @@ func NewJob(c *Config, s Spec) (*Job, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	j := &Job{spec: s, cfg: c, holds: newHolds(s.ID, s.Scratch)}
+	j := &Job{spec: s, cfg: c}
+	j.holds.init(s.ID, s.Scratch)
+	j.buffers = &j.holds.scratch.unused
 	j.configure()
 	if s.R == nil {
 		return j, nil
@@ -203,7 +204,7 @@ func (j *Job) configure() {
 
 // Holds returns the holds on the job, without those of housekeeping. The caller must
 // not change it.
-func (j *Job) Holds() *Holds { return j.holds }
+func (j *Job) Holds() *Holds { return &j.holds }
 
 // State returns the job as package jobstate knows it. The caller must not change it.
 func (j *Job) State() *jobstate.Job { return j.holds.job }
@@ -308,7 +309,7 @@ func (j *Job) NotStarted() {
 // prologsDone returns nil if every configured prolog has succeeded and there is a rank
 // to start on, or what is missing.
 func (j *Job) prologsDone() error {
-	h := j.holds
+	h := &j.holds
 	if h.failed.ContainsAll(&h.all) && !h.all.IsEmpty() {
 		return fmt.Errorf("%w: every rank has failed", ErrOrder)
 	}
