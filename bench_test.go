@@ -187,3 +187,26 @@ func BenchmarkMemory(b *testing.B) {
 		})
 	}
 }
+
+// TestJobspecIsReadAgain tells that a job that waits keeps its jobspec as text alone.
+func TestJobspecIsReadAgain(t *testing.T) {
+	m, err := joblife.New(joblife.Config{})
+	require.NoError(t, err)
+	w := &mill{tb: t, m: m, text: text(t, jobspec.Job{Nodes: 1, Command: []string{"true"}}), now: time.Unix(1_600_000_000, 0), mute: true}
+	w.step(joblife.SchedHello{})
+	w.life()
+	v, _ := m.Job(w.id)
+	require.False(t, v.HasJobspec(), "after the Ready that told of the job")
+	first := v.Jobspec()
+	require.NotNil(t, first)
+	require.Same(t, first, v.Jobspec(), "until the next Ready is done")
+	w.life()
+	v, _ = m.Job(1)
+	require.False(t, v.HasJobspec())
+
+	w.step(joblife.Update{ID: 1, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: []byte("7")}}})
+	w.life()
+	v, _ = m.Job(1)
+	require.True(t, v.HasJobspec(), "one with updates stays")
+	require.Equal(t, 7*time.Second, v.Jobspec().Duration())
+}

@@ -18,7 +18,8 @@ type job struct {
 	id    jobid.ID
 	nodes *perilog.Job
 	text  []byte        // the jobspec as it was submitted
-	spec  *jobspec.Spec // with its updates
+	spec  *jobspec.Spec // with its updates; nil while nobody asks for it and there are none
+	queue string        // that it names
 	r     *rset.R       // the allocation
 	log   []byte        // its eventlog
 	saved int           // how much of it is durable
@@ -28,7 +29,7 @@ type job struct {
 	pos    int
 	dirty  bool
 	public bool // its submit was handed out and done, or comes from a restart
-	timer  timer
+	timer  due
 
 	later    bool   // a hook validates it later
 	doomed   *Raise // what a hook raised while it was in NEW
@@ -93,16 +94,19 @@ func (m *Manager) apply(j *job, c jobstate.Context) error {
 }
 
 func (m *Manager) applyEntry(j *job, e eventlog.Entry) error {
-	spec, err := m.updated(j, e)
-	if err != nil {
-		return err
+	var spec *jobspec.Spec
+	if e.Name == jobstate.EventJobspecUpdate {
+		var err error
+		if spec, err = m.updated(j, e); err != nil {
+			return err
+		}
 	}
 	outcome, err := j.nodes.Apply(m.now, e)
 	if err != nil {
 		return err
 	}
-	if !outcome.Ignored() {
-		j.spec = spec
+	if spec != nil && !outcome.Ignored() {
+		j.spec, j.queue = spec, spec.Queue()
 	}
 	m.touch(j)
 	if outcome != jobstate.IgnoredDuplicate {
@@ -111,22 +115,42 @@ func (m *Manager) applyEntry(j *job, e eventlog.Entry) error {
 	return nil
 }
 
-// updated returns the jobspec of a job after an event.
-func (m *Manager) updated(j *job, e eventlog.Entry) (*jobspec.Spec, error) {
-	if e.Name != jobstate.EventJobspecUpdate {
-		return j.spec, nil
+// jobspec returns the jobspec of a job with its updates. It is kept until the
+// next Ready is done, so that a job that waits is small.
+func (m *Manager) jobspec(j *job) *jobspec.Spec {
+	if j.spec == nil {
+		spec, err := jobspec.Parse(j.text)
+		if err != nil {
+			panic("joblife: a jobspec that was checked: " + err.Error())
+		}
+		j.spec = spec
+		m.parsed = append(m.parsed, j)
 	}
+	return j.spec
+}
+
+// forgetSpecs drops jobspecs that the text of the job tells.
+func forgetSpecs(list []*job) {
+	for _, j := range list {
+		if j.spec != nil && j.spec.Original() == j.spec {
+			j.spec = nil
+		}
+	}
+}
+
+// updated returns the jobspec of a job after an update.
+func (m *Manager) updated(j *job, e eventlog.Entry) (*jobspec.Spec, error) {
 	c, err := jobstate.ParseContext(e)
 	if err != nil {
 		return nil, err
 	}
-	spec := j.spec
+	spec := m.jobspec(j)
 	for _, u := range c.(*jobstate.JobspecUpdateContext).Updates {
 		if spec, err = spec.Update(u.Path, u.Value); err != nil {
 			return nil, err
 		}
 	}
-	if spec.Queue() != j.spec.Queue() {
+	if spec.Queue() != j.queue {
 		err = m.admits(spec.Queue())
 	}
 	return spec, err

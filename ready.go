@@ -153,6 +153,7 @@ func (m *Manager) Ready(rd *Ready) bool {
 	m.out, m.spare = m.spare, m.out
 	m.busy = true
 	m.given, m.fresh = m.fresh, m.given[:0]
+	m.asked, m.parsed = m.parsed, m.asked[:0]
 	return true
 }
 
@@ -167,6 +168,8 @@ func (m *Manager) Done(seq uint64) error {
 		j.public = true
 	}
 	clear(m.given)
+	forgetSpecs(m.asked)
+	clear(m.asked)
 	for _, r := range m.spare.Append {
 		if j := m.jobs[r.Job]; j != nil && r.Kind == RecordEvent {
 			j.saved += len(r.Data)

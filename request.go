@@ -131,7 +131,7 @@ func (m *Manager) submitJob(in Submit) error {
 	if err != nil {
 		return err
 	}
-	j := &job{id: id, nodes: nodes, spec: spec, text: in.Jobspec}
+	j := &job{id: id, nodes: nodes, spec: spec, queue: spec.Queue(), text: in.Jobspec}
 	c := jobstate.SubmitContext{
 		UserID: in.By.UserID, Urgency: uint8(in.Urgency), Flags: in.Flags, Version: jobstate.LogVersion,
 	}
@@ -161,6 +161,7 @@ func (m *Manager) submitJob(in Submit) error {
 	nodes.Offline(m.offline)
 	m.record(Record{Job: id, Kind: RecordJobspec, Data: in.Jobspec})
 	m.fresh = append(m.fresh, j)
+	m.parsed = append(m.parsed, j)
 	m.log(j)
 	m.touch(j)
 	m.answer(Answer{Tag: in.Tag, Job: id})
@@ -402,8 +403,8 @@ func (m *Manager) reload(cfg Config) error {
 			panic("joblife: a configuration that was checked: " + err.Error())
 		}
 	}
-	m.block(true, func(j *job) bool { return !m.starts(j.spec.Queue()) })
-	m.block(false, func(j *job) bool { return m.starts(j.spec.Queue()) })
+	m.block(true, func(j *job) bool { return !m.starts(j.queue) })
+	m.block(false, func(j *job) bool { return m.starts(j.queue) })
 	m.purger.again = true
 	return nil
 }

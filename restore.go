@@ -255,6 +255,8 @@ func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 			return nil, nil, fmt.Errorf("joblife: jobspec of %v: %w", id, err)
 		}
 	}
+	j.queue = j.spec.Queue()
+	forgetSpecs([]*job{j})
 	if !state.WasAllocated() {
 		j.r = nil // of an alloc that was not logged: somebody else may have the ranks (SM-10)
 	}

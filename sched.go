@@ -84,7 +84,7 @@ func (m *Manager) startQueue(in StartQueue) error {
 	}
 	m.recordQueue(in.Queue, q)
 	m.answer(Answer{Tag: in.Tag})
-	m.block(!m.starts(in.Queue), func(j *job) bool { return j.spec.Queue() == in.Queue })
+	m.block(!m.starts(in.Queue), func(j *job) bool { return j.queue == in.Queue })
 	return nil
 }
 
@@ -139,7 +139,7 @@ func (m *Manager) enqueue(j *job) {
 	}
 	submit, _ := s.Entered(jobstate.StateNew)
 	info := alloc.JobInfo{ID: j.id, Priority: p, UserID: s.UserID(), Submit: submit}
-	if m.starts(j.spec.Queue()) {
+	if m.starts(j.queue) {
 		m.sends, err = m.queue.Add(m.sends[:0], info)
 	} else {
 		err = m.queue.AddStopped(info)
@@ -158,7 +158,7 @@ func (m *Manager) renew(j *job) {
 		return
 	}
 	m.blockIDs(true, j.id)
-	if m.starts(j.spec.Queue()) {
+	if m.starts(j.queue) {
 		m.blockIDs(false, j.id)
 	}
 }
@@ -199,7 +199,7 @@ func (m *Manager) send() {
 
 // request returns the jobspec for a request.
 func (j *job) request() []byte {
-	if j.spec.Original() == j.spec {
+	if j.spec == nil || j.spec.Original() == j.spec {
 		return j.text
 	}
 	b, _ := j.spec.MarshalJSON() // which never fails
