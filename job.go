@@ -260,14 +260,15 @@ func (m *Manager) logged(j *job, r *perilog.Record) {
 	if r.Log == perilog.LogHousekeeping {
 		kind, log = RecordHousekeeping, &j.keep
 	}
+	var line []byte
 	if !m.cfg.Volatile {
 		n := len(*log)
-		text, err := eventlog.AppendEntry(*log, r.Entry)
+		text, err := eventlog.AppendEntry(room(*log, maxFrame+len(r.Entry.Name)+len(r.Entry.Context)), r.Entry)
 		if err != nil {
 			panic("joblife: an event that cannot be written: " + err.Error())
 		}
-		*log = text
-		m.record(Record{Job: j.id, Kind: kind, Data: text[n:len(text):len(text)]})
+		*log, line = text, text[n:len(text):len(text)]
+		m.record(Record{Job: j.id, Kind: kind, Data: line})
 	}
 	if kind == RecordHousekeeping {
 		return
@@ -276,13 +277,31 @@ func (m *Manager) logged(j *job, r *perilog.Record) {
 	if r.State != prev {
 		m.move(j, r.State)
 	}
-	m.journal(j, r.Entry)
+	m.journal(j, r.Entry, line)
 	m.follow(j, r.Entry, prev)
 	m.waits.event(m, j, r.Entry.Name)
 	m.event(j, r.Entry, prev)
 	if r.State == jobstate.StateInactive && prev != r.State {
 		m.ended(j)
 	}
+}
+
+// maxFrame is how many bytes most lines of a log have at most beside name and context.
+const maxFrame = len(`{"timestamp":1600000000.123456,"name":"","context":}`) + 1
+
+// room returns a log with room for n bytes more. It grows to what a job that waits
+// has, then to what one that runs has, and then by half.
+func room(log []byte, n int) []byte {
+	n += len(log)
+	if n <= cap(log) {
+		return log
+	}
+	for _, size := range [...]int{384, 896} {
+		if n <= size {
+			return append(make([]byte, 0, size), log...)
+		}
+	}
+	return append(make([]byte, 0, n+n/2), log...)
 }
 
 // follow does what an event means for the queue and the executor.

@@ -118,6 +118,7 @@ type Manager struct {
 	offline *idset.Set
 	scratch perilog.Scratch
 	text    []byte // scratch of apply
+	slices  []byte // memory of slices of a Ready, which is not used again
 	drains  []*job // those that wait for drains
 
 	hook   *Hooks  // the one that is running

@@ -347,8 +347,8 @@ func (m *Manager) allocated(j *job, r alloc.Response) {
 		return
 	}
 	own := r.R.WithoutLocal()
-	c := &jobstate.AllocContext{Annotations: r.Annotations}
-	e, err := jobstate.NewEntry(m.now, c)
+	e, text, err := jobstate.EncodeEntry(m.text[:0], m.now, &jobstate.AllocContext{Annotations: r.Annotations})
+	m.text = text
 	if err == nil {
 		err = j.nodes.SetR(own)
 	}
@@ -367,11 +367,9 @@ func (m *Manager) recordR(j *job, r *rset.R) {
 	if m.cfg.Volatile {
 		return
 	}
-	b, err := r.MarshalJSON()
-	if err != nil {
-		panic("joblife: an R that cannot be written: " + err.Error())
-	}
-	m.record(Record{Job: j.id, Kind: RecordR, Data: b})
+	n := len(m.room(1 << 10)) // more than the R of most jobs
+	m.slices = r.AppendJSON(m.slices)
+	m.record(Record{Job: j.id, Kind: RecordR, Data: m.slices[n:len(m.slices):len(m.slices)]})
 }
 
 // expire tells scheduler and executor when the resources of a job expire.
