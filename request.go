@@ -135,10 +135,11 @@ func (m *Manager) submitJob(in Submit) error {
 	c := jobstate.SubmitContext{
 		UserID: in.By.UserID, Urgency: uint8(in.Urgency), Flags: in.Flags, Version: jobstate.LogVersion,
 	}
-	e, err := jobstate.NewEntry(m.now, &c)
+	e, text, err := jobstate.EncodeEntry(m.text[:0], m.now, &c)
 	if err != nil {
 		return err
 	}
+	m.text = text
 	if _, err := nodes.Apply(m.now, e); err != nil {
 		return err
 	}

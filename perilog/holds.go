@@ -88,7 +88,7 @@ type activeAction struct {
 func NewHolds(id jobid.ID, r *rset.R, named ...string) *Holds {
 	h := new(Holds)
 	h.init(id, nil)
-	h.setR(r, named)
+	h.setR(r.Ranks(), named)
 	return h
 }
 
@@ -99,9 +99,9 @@ func (h *Holds) init(id jobid.ID, s *Scratch) {
 	h.job, h.scratch, h.held = jobstate.NewJob(id), s, &s.nothing
 }
 
-func (h *Holds) setR(r *rset.R, names []string) {
+func (h *Holds) setR(ranks *idset.Set, names []string) {
 	h.own()
-	h.all.UnionWith(r.Ranks())
+	h.all.UnionWith(ranks)
 	names = slices.Clone(names)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {

@@ -164,8 +164,8 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	case r.IsEmpty():
 		return fmt.Errorf("%w: an allocation has at least one rank", ErrR)
 	}
-	size := 0
-	for first, last := range r.Ranks().Ranges() {
+	size, ranks := 0, r.Ranks()
+	for first, last := range ranks.Ranges() {
 		// Of all parts of a range, every second id has the longest text.
 		size += int(last-first+2) / 2 * 9
 	}
@@ -174,7 +174,7 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	}
 	j.spec.R, j.spec.Named = r, named
 	j.ledger = rset.NewLedger(r, named...)
-	j.holds.setR(r, named)
+	j.holds.setR(ranks, named)
 	return nil
 }
 
