@@ -31,9 +31,11 @@ type mill struct {
 	id   jobid.ID
 	rd   joblife.Ready
 	in   []joblife.Input
-	size int
 	mute bool    // nobody answers
+	lazy bool    // jobs start and do not end
 	r    *rset.R // what each job gets; nil: what the pool gives it
+
+	store func([]joblife.Record) // nil: forgets the records
 }
 
 func newMill(tb testing.TB, cfg joblife.Config) *mill {
@@ -63,9 +65,14 @@ func (w *mill) step(in joblife.Input) {
 	if err := w.m.Step(w.now, in); err != nil {
 		w.tb.Fatal(err)
 	}
+	w.run()
+}
+
+// run does what there is to do, and passes on what comes back.
+func (w *mill) run() {
 	for w.m.Ready(&w.rd) {
-		for i := range w.rd.Append {
-			w.size += len(w.rd.Append[i].Data)
+		if w.store != nil {
+			w.store(w.rd.Append)
 		}
 		for _, msg := range w.rd.Sched {
 			if w.mute {
@@ -92,8 +99,10 @@ func (w *mill) step(in joblife.Input) {
 		}
 		for _, msg := range w.rd.Exec {
 			if msg, ok := msg.(exec.Start); ok && !w.mute {
+				if w.in = append(w.in, joblife.ExecResponse{ID: msg.ID, Type: exec.ResponseStart}); w.lazy {
+					continue
+				}
 				w.in = append(w.in,
-					joblife.ExecResponse{ID: msg.ID, Type: exec.ResponseStart},
 					joblife.ExecResponse{ID: msg.ID, Type: exec.ResponseFinish},
 					joblife.ExecResponse{ID: msg.ID, Type: exec.ResponseRelease, Final: true})
 			}
@@ -120,10 +129,18 @@ func node(tb testing.TB) *rset.R {
 }
 
 // life runs a job from submit to clean.
-func (w *mill) life() {
-	w.id++
-	w.now = w.now.Add(time.Millisecond)
-	w.step(joblife.Submit{ID: w.id, Jobspec: w.text, Urgency: jobstate.UrgencyDefault})
+func (w *mill) life() { w.lives(1) }
+
+// lives runs jobs that share their Readys.
+func (w *mill) lives(n int) {
+	for range n {
+		w.id++
+		w.now = w.now.Add(time.Millisecond)
+		if err := w.m.Step(w.now, joblife.Submit{ID: w.id, Jobspec: w.text, Urgency: jobstate.UrgencyDefault}); err != nil {
+			w.tb.Fatal(err)
+		}
+	}
+	w.run()
 }
 
 // BenchmarkLife runs jobs with a pool, and with an R that is the same for all: what

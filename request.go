@@ -159,7 +159,6 @@ func (m *Manager) submitJob(in Submit) error {
 		m.ids.After(id)
 	}
 	m.index.RaiseWatermark(id)
-	nodes.Offline(m.offline)
 	m.record(Record{Job: id, Kind: RecordJobspec, Data: in.Jobspec})
 	m.fresh = append(m.fresh, j)
 	m.parsed = append(m.parsed, j)
@@ -374,7 +373,9 @@ func (m *Manager) drained(ranks *idset.Set) error {
 func (m *Manager) setOffline(ranks *idset.Set) error {
 	m.offline = ranks
 	for _, j := range m.jobs {
-		j.nodes.Offline(ranks)
+		if j.r != nil { // others get it with their R
+			j.nodes.Offline(ranks)
+		}
 	}
 	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
 		m.touch(j)

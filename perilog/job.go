@@ -138,11 +138,14 @@ type action struct {
 // NewJob returns a job whose log is empty. It keeps c, which must not change, and R,
 // which is immutable. The error wraps ErrConfig or ErrR.
 func NewJob(c *Config, s Spec) (*Job, error) {
-	if err := c.Check(); err != nil {
-		return nil, err
+	if s.Scratch == nil || s.Scratch.checked != c {
+		if err := c.Check(); err != nil {
+			return nil, err
+		}
 	}
 	j := &Job{spec: s, cfg: c}
 	j.holds.init(s.ID, s.Scratch)
+	j.holds.scratch.checked = c
 	j.buffers = &j.holds.scratch.unused
 	j.configure()
 	if s.R == nil {

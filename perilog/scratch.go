@@ -14,6 +14,7 @@ type Scratch struct {
 	ended      idset.Set      // ranks on which the current event ends a hold
 	want       idset.Set      // ranks that the current event names
 	none       rset.R         // the empty one
+	checked    *Config        // the last that was good, which does not change
 	nothing    held           // of Jobs without an allocation: never changed
 	unused     buffers        // of Jobs without effects: never changed
 	free       []*buffers
