@@ -31,8 +31,11 @@ type mill struct {
 	id   jobid.ID
 	rd   joblife.Ready
 	in   []joblife.Input
-	size int
-	mute bool // nobody answers
+	mute bool    // nobody answers
+	lazy bool    // jobs start and do not end
+	r    *rset.R // what each job gets; nil: what the pool gives it
+
+	store func([]joblife.Record) // nil: forgets the records
 }
 
 func newMill(tb testing.TB, cfg joblife.Config) *mill {
@@ -62,9 +65,14 @@ func (w *mill) step(in joblife.Input) {
 	if err := w.m.Step(w.now, in); err != nil {
 		w.tb.Fatal(err)
 	}
+	w.run()
+}
+
+// run does what there is to do, and passes on what comes back.
+func (w *mill) run() {
 	for w.m.Ready(&w.rd) {
-		for i := range w.rd.Append {
-			w.size += len(w.rd.Append[i].Data)
+		if w.store != nil {
+			w.store(w.rd.Append)
 		}
 		for _, msg := range w.rd.Sched {
 			if w.mute {
@@ -72,12 +80,18 @@ func (w *mill) step(in joblife.Input) {
 			}
 			switch msg := msg.(type) {
 			case alloc.Request:
-				r, err := w.pool.Alloc(msg.ID, w.req, eventlog.FromTime(w.now))
-				if err != nil {
-					w.tb.Fatal(err)
+				r := w.r
+				if r == nil {
+					var err error
+					if r, err = w.pool.Alloc(msg.ID, w.req, eventlog.FromTime(w.now)); err != nil {
+						w.tb.Fatal(err)
+					}
 				}
 				w.in = append(w.in, joblife.SchedResponse{ID: msg.ID, Type: alloc.ResponseSuccess, R: r})
 			case alloc.Free:
+				if w.r != nil {
+					break
+				}
 				if _, err := w.pool.Free(msg.ID, msg.R, msg.Final); err != nil {
 					w.tb.Fatal(err)
 				}
@@ -85,8 +99,10 @@ func (w *mill) step(in joblife.Input) {
 		}
 		for _, msg := range w.rd.Exec {
 			if msg, ok := msg.(exec.Start); ok && !w.mute {
+				if w.in = append(w.in, joblife.ExecResponse{ID: msg.ID, Type: exec.ResponseStart}); w.lazy {
+					continue
+				}
 				w.in = append(w.in,
-					joblife.ExecResponse{ID: msg.ID, Type: exec.ResponseStart},
 					joblife.ExecResponse{ID: msg.ID, Type: exec.ResponseFinish},
 					joblife.ExecResponse{ID: msg.ID, Type: exec.ResponseRelease, Final: true})
 			}
@@ -103,26 +119,50 @@ func (w *mill) step(in joblife.Input) {
 	}
 }
 
-// life runs a job from submit to clean.
-func (w *mill) life() {
-	w.id++
-	w.now = w.now.Add(time.Millisecond)
-	w.step(joblife.Submit{ID: w.id, Jobspec: w.text, Urgency: jobstate.UrgencyDefault})
+// node returns an R of one node.
+func node(tb testing.TB) *rset.R {
+	r, err := rset.New(rset.Config{Entries: []rset.Entry{{
+		Ranks: idset.Of(1), Children: map[string]*idset.Set{"core": idset.Of(1)},
+	}}})
+	require.NoError(tb, err)
+	return r
 }
 
+// life runs a job from submit to clean.
+func (w *mill) life() { w.lives(1) }
+
+// lives runs jobs that share their Readys.
+func (w *mill) lives(n int) {
+	for range n {
+		w.id++
+		w.now = w.now.Add(time.Millisecond)
+		if err := w.m.Step(w.now, joblife.Submit{ID: w.id, Jobspec: w.text, Urgency: jobstate.UrgencyDefault}); err != nil {
+			w.tb.Fatal(err)
+		}
+	}
+	w.run()
+}
+
+// BenchmarkLife runs jobs with a pool, and with an R that is the same for all: what
+// the Manager alone takes.
 func BenchmarkLife(b *testing.B) {
 	for _, volatile := range []bool{true, false} {
-		b.Run(fmt.Sprintf("volatile=%v", volatile), func(b *testing.B) {
-			w := newMill(b, joblife.Config{Volatile: volatile})
-			for range 1000 {
-				w.life()
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				w.life()
-			}
-			runtime.KeepAlive(w)
-		})
+		for _, pool := range []bool{true, false} {
+			b.Run(fmt.Sprintf("volatile=%v/pool=%v", volatile, pool), func(b *testing.B) {
+				w := newMill(b, joblife.Config{Volatile: volatile})
+				if !pool {
+					w.r = node(b)
+				}
+				for range 1000 {
+					w.life()
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					w.life()
+				}
+				runtime.KeepAlive(w)
+			})
+		}
 	}
 }
 
@@ -142,10 +182,7 @@ func BenchmarkMemory(b *testing.B) {
 				w.step(joblife.SchedHello{})
 				w.step(joblife.SchedReady{})
 				w.step(joblife.ExecHello{})
-				r, err := rset.New(rset.Config{Entries: []rset.Entry{{
-					Ranks: idset.Of(1), Children: map[string]*idset.Set{"core": idset.Of(1)},
-				}}})
-				require.NoError(b, err)
+				r := node(b)
 				for range n {
 					w.life()
 					if far == "pending" {
@@ -166,4 +203,27 @@ func BenchmarkMemory(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestJobspecIsReadAgain tells that a job that waits keeps its jobspec as text alone.
+func TestJobspecIsReadAgain(t *testing.T) {
+	m, err := joblife.New(joblife.Config{})
+	require.NoError(t, err)
+	w := &mill{tb: t, m: m, text: text(t, jobspec.Job{Nodes: 1, Command: []string{"true"}}), now: time.Unix(1_600_000_000, 0), mute: true}
+	w.step(joblife.SchedHello{})
+	w.life()
+	v, _ := m.Job(w.id)
+	require.False(t, v.HasJobspec(), "after the Ready that told of the job")
+	first := v.Jobspec()
+	require.NotNil(t, first)
+	require.Same(t, first, v.Jobspec(), "until the next Ready is done")
+	w.life()
+	v, _ = m.Job(1)
+	require.False(t, v.HasJobspec())
+
+	w.step(joblife.Update{ID: 1, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: []byte("7")}}})
+	w.life()
+	v, _ = m.Job(1)
+	require.True(t, v.HasJobspec(), "one with updates stays")
+	require.Equal(t, 7*time.Second, v.Jobspec().Duration())
 }

@@ -130,3 +130,6 @@ func Audit(m *Manager) error {
 
 // Idle reports whether all that a Manager decided was handed out and done.
 func Idle(m *Manager) bool { return !m.busy && m.out.isEmpty() }
+
+// HasJobspec reports whether the jobspec is in memory, and not its text alone.
+func (v View) HasJobspec() bool { return v.j.spec != nil }

@@ -125,7 +125,7 @@ func (m *Manager) event(j *job, entry eventlog.Entry, prev jobstate.State) {
 
 // dependencies asks the hooks about what a job depends on.
 func (m *Manager) dependencies(j *job) error {
-	for d := range j.spec.Dependencies() {
+	for d := range m.jobspec(j).Dependencies() {
 		known := false
 		for i := range m.cfg.Hooks {
 			h := &m.cfg.Hooks[i]

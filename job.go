@@ -18,7 +18,8 @@ type job struct {
 	id    jobid.ID
 	nodes *perilog.Job
 	text  []byte        // the jobspec as it was submitted
-	spec  *jobspec.Spec // with its updates
+	spec  *jobspec.Spec // with its updates; nil while nobody asks for it and there are none
+	queue string        // that it names
 	r     *rset.R       // the allocation
 	log   []byte        // its eventlog
 	saved int           // how much of it is durable
@@ -29,7 +30,7 @@ type job struct {
 	dirty  bool
 	drains bool // m.drains has it
 	public bool // its submit was handed out and done, or comes from a restart
-	timer  timer
+	timer  due
 
 	later    bool   // a hook validates it later
 	doomed   *Raise // what a hook raised while it was in NEW
@@ -111,16 +112,19 @@ func (m *Manager) apply(j *job, c jobstate.Context) error {
 }
 
 func (m *Manager) applyEntry(j *job, e eventlog.Entry) error {
-	spec, err := m.updated(j, e)
-	if err != nil {
-		return err
+	var spec *jobspec.Spec
+	if e.Name == jobstate.EventJobspecUpdate {
+		var err error
+		if spec, err = m.updated(j, e); err != nil {
+			return err
+		}
 	}
 	outcome, err := j.nodes.Apply(m.now, e)
 	if err != nil {
 		return err
 	}
-	if !outcome.Ignored() {
-		j.spec = spec
+	if spec != nil && !outcome.Ignored() {
+		j.spec, j.queue = spec, spec.Queue()
 	}
 	m.touch(j)
 	if outcome != jobstate.IgnoredDuplicate {
@@ -129,22 +133,42 @@ func (m *Manager) applyEntry(j *job, e eventlog.Entry) error {
 	return nil
 }
 
-// updated returns the jobspec of a job after an event.
-func (m *Manager) updated(j *job, e eventlog.Entry) (*jobspec.Spec, error) {
-	if e.Name != jobstate.EventJobspecUpdate {
-		return j.spec, nil
+// jobspec returns the jobspec of a job with its updates. It is kept until the
+// next Ready is done, so that a job that waits is small.
+func (m *Manager) jobspec(j *job) *jobspec.Spec {
+	if j.spec == nil {
+		spec, err := jobspec.Parse(j.text)
+		if err != nil {
+			panic("joblife: a jobspec that was checked: " + err.Error())
+		}
+		j.spec = spec
+		m.parsed = append(m.parsed, j)
 	}
+	return j.spec
+}
+
+// forgetSpecs drops jobspecs that the text of the job tells.
+func forgetSpecs(list []*job) {
+	for _, j := range list {
+		if j.spec != nil && j.spec.Original() == j.spec {
+			j.spec = nil
+		}
+	}
+}
+
+// updated returns the jobspec of a job after an update.
+func (m *Manager) updated(j *job, e eventlog.Entry) (*jobspec.Spec, error) {
 	c, err := jobstate.ParseContext(e)
 	if err != nil {
 		return nil, err
 	}
-	spec := j.spec
+	spec := m.jobspec(j)
 	for _, u := range c.(*jobstate.JobspecUpdateContext).Updates {
 		if spec, err = spec.Update(u.Path, u.Value); err != nil {
 			return nil, err
 		}
 	}
-	if spec.Queue() != j.spec.Queue() {
+	if spec.Queue() != j.queue {
 		err = m.admits(spec.Queue())
 	}
 	return spec, err
@@ -253,14 +277,15 @@ func (m *Manager) logged(j *job, r *perilog.Record) {
 	if r.Log == perilog.LogHousekeeping {
 		kind, log = RecordHousekeeping, &j.keep
 	}
+	var line []byte
 	if !m.cfg.Volatile {
 		n := len(*log)
-		text, err := eventlog.AppendEntry(*log, r.Entry)
+		text, err := eventlog.AppendEntry(room(*log, maxFrame+len(r.Entry.Name)+len(r.Entry.Context)), r.Entry)
 		if err != nil {
 			panic("joblife: an event that cannot be written: " + err.Error())
 		}
-		*log = text
-		m.record(Record{Job: j.id, Kind: kind, Data: text[n:len(text):len(text)]})
+		*log, line = text, text[n:len(text):len(text)]
+		m.record(Record{Job: j.id, Kind: kind, Data: line})
 	}
 	if kind == RecordHousekeeping {
 		return
@@ -269,13 +294,31 @@ func (m *Manager) logged(j *job, r *perilog.Record) {
 	if r.State != prev {
 		m.move(j, r.State)
 	}
-	m.journal(j, r.Entry)
+	m.journal(j, r.Entry, line)
 	m.follow(j, r.Entry, prev)
 	m.waits.event(m, j, r.Entry.Name)
 	m.event(j, r.Entry, prev)
 	if r.State == jobstate.StateInactive && prev != r.State {
 		m.ended(j)
 	}
+}
+
+// maxFrame is how many bytes most lines of a log have at most beside name and context.
+const maxFrame = len(`{"timestamp":1600000000.123456,"name":"","context":}`) + 1
+
+// room returns a log with room for n bytes more. It grows to what a job that waits
+// has, then to what one that runs has, and then by half.
+func room(log []byte, n int) []byte {
+	n += len(log)
+	if n <= cap(log) {
+		return log
+	}
+	for _, size := range [...]int{384, 896} {
+		if n <= size {
+			return append(make([]byte, 0, size), log...)
+		}
+	}
+	return append(make([]byte, 0, n+n/2), log...)
 }
 
 // follow does what an event means for the queue and the executor.

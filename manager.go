@@ -119,6 +119,7 @@ type Manager struct {
 	offline *idset.Set
 	scratch perilog.Scratch
 	text    []byte // scratch of apply
+	slices  []byte // memory of slices of a Ready, which is not used again
 	drains  []*job // those that wait for drains
 
 	hook    *Hooks  // the one that is running
@@ -140,6 +141,8 @@ type Manager struct {
 	busy  bool // a Ready is outstanding
 	fresh []*job
 	given []*job // whose submit is in the Ready that is outstanding
+
+	parsed, asked []*job // whose jobspec is in memory since this Ready, and since the one before
 }
 
 // New returns a Manager without jobs. It keeps the slices and sets of cfg, which
@@ -348,6 +351,12 @@ func (a timer) less(b timer) bool {
 	return a.serial < b.serial
 }
 
+// due is where the deadline of a job is among the timers.
+type due struct {
+	at     eventlog.Timestamp
+	serial uint64
+}
+
 // schedule keeps the deadline of a job among the timers.
 func (m *Manager) schedule(j *job) {
 	at, ok := j.nodes.Deadline()
@@ -358,12 +367,12 @@ func (m *Manager) schedule(j *job) {
 		return
 	}
 	if j.timer.at != 0 {
-		m.timers.Delete(j.timer)
+		m.timers.Delete(timer{at: j.timer.at, serial: j.timer.serial})
 	}
-	if j.timer = (timer{}); at != 0 {
+	if j.timer = (due{}); at != 0 {
 		m.serial++
-		j.timer = timer{at: at, serial: m.serial, job: j}
-		m.timers.ReplaceOrInsert(j.timer)
+		j.timer = due{at, m.serial}
+		m.timers.ReplaceOrInsert(timer{at: at, serial: m.serial, job: j})
 	}
 }
 
@@ -381,7 +390,7 @@ func (m *Manager) tick() {
 			}
 			continue
 		}
-		t.job.timer = timer{}
+		t.job.timer = due{}
 		t.job.nodes.Tick(m.now)
 		m.touch(t.job)
 	}

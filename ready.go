@@ -1,6 +1,7 @@
 package joblife
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -153,6 +154,7 @@ func (m *Manager) Ready(rd *Ready) bool {
 	m.out, m.spare = m.spare, m.out
 	m.busy = true
 	m.given, m.fresh = m.fresh, m.given[:0]
+	m.asked, m.parsed = m.parsed, m.asked[:0]
 	return true
 }
 
@@ -167,6 +169,8 @@ func (m *Manager) Done(seq uint64) error {
 		j.public = true
 	}
 	clear(m.given)
+	forgetSpecs(m.asked)
+	clear(m.asked)
 	for _, r := range m.spare.Append {
 		if j := m.jobs[r.Job]; j != nil && r.Kind == RecordEvent {
 			j.saved += len(r.Data)
@@ -205,11 +209,36 @@ func (m *Manager) record(r Record) {
 	}
 }
 
-// journal tells readers outside of an event. The entry is read back from the log, so
-// that it lives as long as the Ready.
-func (m *Manager) journal(j *job, e eventlog.Entry) {
+// journal tells readers outside of an event. Its context is that of its line in the
+// log, which nothing changes, so that it lives as long as the Ready.
+func (m *Manager) journal(j *job, e eventlog.Entry, line []byte) {
 	m.events++
-	m.out.Journal = append(m.out.Journal, JournalEntry{Job: j.id, Entry: e.Clone()})
+	if end := len(line) - len("}\n"); len(e.Context) > 0 {
+		if from := end - len(e.Context); from > 0 && bytes.Equal(line[from:end], e.Context) {
+			e.Context = line[from:end:end]
+		} else {
+			e.Context = m.clone(e.Context)
+		}
+	}
+	m.out.Journal = append(m.out.Journal, JournalEntry{Job: j.id, Entry: e})
+}
+
+// sliceRoom is how many bytes short-lived slices share.
+const sliceRoom = 8 << 10
+
+// clone returns a copy that lives as long as the Ready.
+func (m *Manager) clone(b []byte) []byte {
+	n := len(m.room(len(b)))
+	m.slices = append(m.slices, b...)
+	return m.slices[n:len(m.slices):len(m.slices)]
+}
+
+// room returns m.slices with room for n bytes.
+func (m *Manager) room(n int) []byte {
+	if cap(m.slices)-len(m.slices) < n {
+		m.slices = make([]byte, 0, max(sliceRoom, n))
+	}
+	return m.slices
 }
 
 // volatile tells readers outside of an event that no log has.

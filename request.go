@@ -139,14 +139,15 @@ func (m *Manager) submitJob(in Submit) error {
 	if err != nil {
 		return err
 	}
-	j := &job{id: id, nodes: nodes, spec: spec, text: in.Jobspec}
+	j := &job{id: id, nodes: nodes, spec: spec, queue: spec.Queue(), text: in.Jobspec}
 	c := jobstate.SubmitContext{
 		UserID: in.By.UserID, Urgency: uint8(in.Urgency), Flags: in.Flags, Version: jobstate.LogVersion,
 	}
-	e, err := jobstate.NewEntry(m.now, &c)
+	e, text, err := jobstate.EncodeEntry(m.text[:0], m.now, &c)
 	if err != nil {
 		return err
 	}
+	m.text = text
 	if _, err := nodes.Apply(m.now, e); err != nil {
 		return err
 	}
@@ -166,9 +167,9 @@ func (m *Manager) submitJob(in Submit) error {
 		m.ids.After(id)
 	}
 	m.index.RaiseWatermark(id)
-	nodes.Offline(m.offline)
 	m.record(Record{Job: id, Kind: RecordJobspec, Data: in.Jobspec})
 	m.fresh = append(m.fresh, j)
+	m.parsed = append(m.parsed, j)
 	m.log(j)
 	m.touch(j)
 	m.answer(Answer{Tag: in.Tag, Job: id})
@@ -407,8 +408,8 @@ func (m *Manager) reload(cfg Config) error {
 			panic("joblife: a configuration that was checked: " + err.Error())
 		}
 	}
-	m.block(true, func(j *job) bool { return !m.starts(j.spec.Queue()) })
-	m.block(false, func(j *job) bool { return m.starts(j.spec.Queue()) })
+	m.block(true, func(j *job) bool { return !m.starts(j.queue) })
+	m.block(false, func(j *job) bool { return m.starts(j.queue) })
 	m.purger.again = true
 	return nil
 }

@@ -135,47 +135,57 @@ func load(now time.Time, cfg Config, records iter.Seq2[Record, error]) (m *Manag
 	if m.now = eventlog.FromTime(now); !guard.IsTime(m.now) {
 		return nil, nil, out, fmt.Errorf("%w: %v", ErrClock, now)
 	}
-	jobs := make(map[jobid.ID]*stored)
-	var watermark jobid.ID
+	l := loader{m: m, jobs: make(map[jobid.ID]*stored)}
 	for r, err := range records {
 		if err == nil {
-			err = m.read(jobs, &watermark, r)
+			err = l.read(r)
 		}
 		if err != nil {
 			return nil, nil, out, err
 		}
 	}
-	live, err = m.restore(jobs, watermark, &out)
+	live, err = m.restore(l.jobs, l.watermark, &out)
 	return m, live, out, err
 }
 
+// A loader takes in records.
+type loader struct {
+	m         *Manager
+	jobs      map[jobid.ID]*stored
+	watermark jobid.ID
+	logs      [][]byte // memory of logs that were closed
+}
+
 // read takes in a record.
-func (m *Manager) read(jobs map[jobid.ID]*stored, watermark *jobid.ID, r Record) error {
+func (l *loader) read(r Record) error {
 	switch r.Kind {
 	case RecordWatermark:
 		id, err := purge.ParseWatermark(r.Data)
-		*watermark = max(*watermark, id)
+		l.watermark = max(l.watermark, id)
 		return err
 	case RecordQueue:
 		var q queueState
 		if err := json.Unmarshal(r.Data, &q); err != nil {
 			return fmt.Errorf("joblife: queue record: %w", err)
 		}
-		if have := m.queues[q.Name]; have != nil {
+		if have := l.m.queues[q.Name]; have != nil {
 			*have = queue{q.Enable, q.Start, q.DisableReason, q.StopReason}
 		}
 		return nil
 	}
-	s := jobs[r.Job]
+	s := l.jobs[r.Job]
 	if s == nil {
 		s = new(stored)
-		jobs[r.Job] = s
+		l.jobs[r.Job] = s
 	}
 	switch r.Kind {
 	case RecordEvent:
-		s.log = append(s.log, r.Data...)
+		if n := len(l.logs); s.log == nil && n > 0 {
+			s.log, l.logs = l.logs[n-1], l.logs[:n-1]
+		}
+		s.log = append(room(s.log, len(r.Data)), r.Data...)
 		if len(s.keep) == 0 && s.damaged == nil && bytes.Contains(r.Data, []byte(`"name":"`+jobstate.EventClean+`"`)) {
-			s.close(r.Job)
+			l.close(s, r.Job)
 		}
 	case RecordJobspec:
 		s.spec = bytes.Clone(r.Data)
@@ -206,12 +216,13 @@ func (m *Manager) read(jobs map[jobid.ID]*stored, watermark *jobid.ID, r Record)
 }
 
 // close makes of the log of a job that is over what the index needs.
-func (s *stored) close(id jobid.ID) {
+func (l *loader) close(s *stored, id jobid.ID) {
 	job, err := jobstate.Replay(id, s.log)
 	if err != nil {
 		return // told when all is read
 	}
 	if rec, err := purge.RecordOf(job); err == nil {
+		l.logs = append(l.logs, s.log[:0])
 		*s = stored{rec: &rec, tomb: s.tomb}
 	}
 }
@@ -311,6 +322,8 @@ func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 			return nil, nil, fmt.Errorf("joblife: jobspec of %v: %w", id, err)
 		}
 	}
+	j.queue = j.spec.Queue()
+	forgetSpecs([]*job{j})
 	if !state.WasAllocated() {
 		j.r = nil // of an alloc that was not logged: somebody else may have the ranks (SM-10)
 	}

@@ -84,7 +84,7 @@ func (m *Manager) startQueue(in StartQueue) error {
 	}
 	m.recordQueue(in.Queue, q)
 	m.answer(Answer{Tag: in.Tag})
-	m.block(!m.starts(in.Queue), func(j *job) bool { return j.spec.Queue() == in.Queue })
+	m.block(!m.starts(in.Queue), func(j *job) bool { return j.queue == in.Queue })
 	return nil
 }
 
@@ -139,7 +139,7 @@ func (m *Manager) enqueue(j *job) {
 	}
 	submit, _ := s.Entered(jobstate.StateNew)
 	info := alloc.JobInfo{ID: j.id, Priority: p, UserID: s.UserID(), Submit: submit}
-	if m.starts(j.spec.Queue()) {
+	if m.starts(j.queue) {
 		m.sends, err = m.queue.Add(m.sends[:0], info)
 	} else {
 		err = m.queue.AddStopped(info)
@@ -155,7 +155,7 @@ func (m *Manager) renew(j *job) {
 		return
 	}
 	m.blockIDs(true, j.id)
-	if m.starts(j.spec.Queue()) {
+	if m.starts(j.queue) {
 		m.blockIDs(false, j.id)
 	}
 }
@@ -196,7 +196,7 @@ func (m *Manager) send() {
 
 // request returns the jobspec for a request.
 func (j *job) request() []byte {
-	if j.spec.Original() == j.spec {
+	if j.spec == nil || j.spec.Original() == j.spec {
 		return j.text
 	}
 	b, _ := j.spec.MarshalJSON() // which never fails
@@ -344,8 +344,8 @@ func (m *Manager) allocated(j *job, r alloc.Response) {
 		return
 	}
 	own := r.R.WithoutLocal()
-	c := &jobstate.AllocContext{Annotations: r.Annotations}
-	e, err := jobstate.NewEntry(m.now, c)
+	e, text, err := jobstate.EncodeEntry(m.text[:0], m.now, &jobstate.AllocContext{Annotations: r.Annotations})
+	m.text = text
 	if err == nil {
 		err = j.nodes.SetR(own)
 	}
@@ -364,11 +364,9 @@ func (m *Manager) recordR(j *job, r *rset.R) {
 	if m.cfg.Volatile {
 		return
 	}
-	b, err := r.MarshalJSON()
-	if err != nil {
-		panic("joblife: an R that cannot be written: " + err.Error())
-	}
-	m.record(Record{Job: j.id, Kind: RecordR, Data: b})
+	n := len(m.room(1 << 10)) // more than the R of most jobs
+	m.slices = r.AppendJSON(m.slices)
+	m.record(Record{Job: j.id, Kind: RecordR, Data: m.slices[n:len(m.slices):len(m.slices)]})
 }
 
 // expire tells scheduler and executor when the resources of a job expire.

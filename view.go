@@ -85,7 +85,7 @@ func (v View) Jobspec() *jobspec.Spec {
 	if v.j == nil {
 		return nil
 	}
-	return v.j.spec
+	return v.m.jobspec(v.j)
 }
 
 // R returns what the job was allocated, without the ranks that it dropped and with
@@ -133,7 +133,7 @@ func (m *Manager) Job(id jobid.ID) (View, bool) { return m.As(Cred{}).Job(id) }
 // before the Ready is done.
 func (m *Manager) Jobspec(id jobid.ID) (*jobspec.Spec, bool) {
 	if j := m.jobs[id]; j != nil {
-		return j.spec, true
+		return m.jobspec(j), true
 	}
 	return nil, false
 }

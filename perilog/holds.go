@@ -31,7 +31,14 @@ import (
 // The zero Holds is not valid. One goroutine at a time may use a Holds, and it
 // must not be copied.
 type Holds struct {
-	job   *jobstate.Job
+	job     *jobstate.Job
+	scratch *Scratch
+	*held   // that of scratch until own makes one
+}
+
+// held is what belongs to an allocation. Jobs that wait for one share an empty held,
+// which never changes, so that they stay small.
+type held struct {
 	all   idset.Set // the ranks of R
 	named []named   // in the order of their names
 
@@ -49,8 +56,13 @@ type Holds struct {
 	over      bool // the job was freed, and then nothing held anything: all has left
 
 	fresh idset.Set // what has left and was not taken
+}
 
-	scratch *Scratch
+// own gives h a held before the first change of it.
+func (h *Holds) own() {
+	if h.held == &h.scratch.nothing {
+		h.held = new(held)
+	}
 }
 
 // named is a resource without a rank.
@@ -74,20 +86,22 @@ type activeAction struct {
 // no rank, such as a shared file system; duplicates count once. NewHolds retains
 // neither.
 func NewHolds(id jobid.ID, r *rset.R, named ...string) *Holds {
-	h := newHolds(id, nil)
-	h.setR(r, named)
+	h := new(Holds)
+	h.init(id, nil)
+	h.setR(r.Ranks(), named)
 	return h
 }
 
-func newHolds(id jobid.ID, s *Scratch) *Holds {
+func (h *Holds) init(id jobid.ID, s *Scratch) {
 	if s == nil {
 		s = new(Scratch)
 	}
-	return &Holds{job: jobstate.NewJob(id), scratch: s}
+	h.job, h.scratch, h.held = jobstate.NewJob(id), s, &s.nothing
 }
 
-func (h *Holds) setR(r *rset.R, names []string) {
-	h.all.UnionWith(r.Ranks())
+func (h *Holds) setR(ranks *idset.Set, names []string) {
+	h.own()
+	h.all.UnionWith(ranks)
 	names = slices.Clone(names)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
@@ -115,6 +129,10 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 		return outcome, err
 	}
 	e := ev.Entry()
+	if !changes(ev) {
+		return outcome, nil
+	}
+	h.own()
 	switch c := ev.Context().(type) {
 	case *jobstate.AllocContext:
 		h.revoked = false
@@ -143,18 +161,26 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 		h.drained.UnionWith(idset.Intersect(&h.draining, c.Ranks))
 		h.take(&h.draining, c.Ranks)
 	case nil:
-		switch e.Name {
-		case jobstate.EventStart:
+		if e.Name == jobstate.EventStart {
 			h.start(e.Timestamp)
-		case jobstate.EventFree:
-		default:
-			return outcome, nil
 		}
-	default:
-		return outcome, nil // which holds nothing
 	}
 	h.settle()
 	return outcome, nil
+}
+
+// changes reports whether an event may change what is held.
+func changes(ev *jobstate.Event) bool {
+	switch ev.Context().(type) {
+	case *jobstate.AllocContext, *jobstate.ReleaseContext, *jobstate.FinishContext, *jobstate.ExceptionContext,
+		*jobstate.ActionStartContext, *jobstate.ActionFailContext, *jobstate.ActionReleaseContext,
+		*jobstate.ActionFinishContext, *jobstate.DrainedContext:
+		return true
+	case nil:
+		name := ev.Entry().Name
+		return name == jobstate.EventStart || name == jobstate.EventFree
+	}
+	return false
 }
 
 func (h *Holds) start(t eventlog.Timestamp) {

@@ -70,26 +70,25 @@ type Spec struct {
 type Job struct {
 	spec  Spec
 	cfg   *Config
-	holds *Holds
+	holds Holds
 	now   eventlog.Timestamp
 
 	actions []*action // configured prologs and epilogs, in order, then those that only the log knows
 	adopted int       // how many of these the configuration does not have
 	hk      *housekeeping
 	ledger  *rset.Ledger // nil until R is known
-	offline idset.Set
+	offline *idset.Set
 
 	executor  executor
 	startable bool // the job could be started when a fatal exception came
 
-	drains []Drain   // asked for by the log
-	asked  idset.Set // ranks whose drain was asked for and is not confirmed
+	drains []Drain    // asked for by the log
+	asked  *idset.Set // ranks whose drain was asked for and is not confirmed
 	// confirmed are ranks whose drain is confirmed, which the log does not have yet.
-	confirmed idset.Set
+	confirmed *idset.Set
 
-	buffers
-	opened  bool // buffers are in use
-	settled int  // how many of effects.Post Settle has returned
+	*buffers     // those of holds.scratch until open gives it some
+	settled  int // how many of effects.Post Settle has returned
 
 	stopping bool
 	stopAt   eventlog.Timestamp // 0: no deadline
@@ -141,10 +140,15 @@ type action struct {
 // NewJob returns a job whose log is empty. It keeps c, which the caller must not
 // change, and R, which is immutable. The error wraps ErrConfig or ErrR.
 func NewJob(c *Config, s Spec) (*Job, error) {
-	if err := c.Check(); err != nil {
-		return nil, err
+	if s.Scratch == nil || s.Scratch.checked != c {
+		if err := c.Check(); err != nil {
+			return nil, err
+		}
 	}
-	j := &Job{spec: s, cfg: c, holds: newHolds(s.ID, s.Scratch)}
+	j := &Job{spec: s, cfg: c}
+	j.holds.init(s.ID, s.Scratch)
+	j.holds.scratch.checked = c
+	j.buffers = &j.holds.scratch.unused
 	j.configure()
 	if s.R == nil {
 		return j, nil
@@ -165,8 +169,8 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	case r.IsEmpty():
 		return fmt.Errorf("%w: an allocation has at least one rank", ErrR)
 	}
-	size := 0
-	for first, last := range r.Ranks().Ranges() {
+	size, ranks := 0, r.Ranks()
+	for first, last := range ranks.Ranges() {
 		// Of all parts of a range, every second id has the longest text.
 		size += int(last-first+2) / 2 * 9
 	}
@@ -175,7 +179,7 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	}
 	j.spec.R, j.spec.Named = r, named
 	j.ledger = rset.NewLedger(r, named...)
-	j.holds.setR(r, named)
+	j.holds.setR(ranks, named)
 	return nil
 }
 
@@ -205,7 +209,7 @@ func (j *Job) configure() {
 
 // Holds returns what holds the job's ranks, without housekeeping. The caller must
 // not change it.
-func (j *Job) Holds() *Holds { return j.holds }
+func (j *Job) Holds() *Holds { return &j.holds }
 
 // State returns the job as package jobstate knows it. The caller must not change it.
 func (j *Job) State() *jobstate.Job { return j.holds.job }
@@ -311,7 +315,7 @@ func (j *Job) NotStarted() {
 // prologsDone returns nil if every configured prolog has succeeded and there is a rank
 // to start on, or what is missing.
 func (j *Job) prologsDone() error {
-	h := j.holds
+	h := &j.holds
 	if h.failed.ContainsAll(&h.all) && !h.all.IsEmpty() {
 		return fmt.Errorf("%w: every rank has failed", ErrOrder)
 	}

@@ -236,7 +236,7 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 			j.foldFinish(a, t, c.Status)
 		}
 	case *jobstate.DrainedContext:
-		j.asked.SubtractWith(c.Ranks)
+		subtract(j.asked, c.Ranks)
 	case *jobstate.ExceptionContext:
 		j.startable = j.startable || startable && c.Severity == 0
 		j.foldException(c, t)

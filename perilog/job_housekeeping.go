@@ -97,7 +97,7 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 	case *jobstate.DrainedContext:
 		h.drained.UnionWith(idset.Intersect(&h.draining, c.Ranks))
 		h.draining.SubtractWith(c.Ranks)
-		j.asked.SubtractWith(c.Ranks)
+		subtract(j.asked, c.Ranks)
 	case *jobstate.ActionReleaseContext:
 		h.run.Released(t, c.Ranks, c.Status)
 		h.waiting.SubtractWith(c.Ranks) // where an operator ended what was never launched
@@ -142,7 +142,7 @@ func (j *Job) progressHousekeeping() {
 		j.holds.fresh.SubtractWith(&j.holds.fresh)
 	}
 	if !h.waiting.IsEmpty() && j.mayLaunch(h.Kind) && h.config != nil {
-		if ranks := idset.Difference(&h.waiting, &j.offline); !ranks.IsEmpty() {
+		if ranks := idset.Difference(&h.waiting, j.offline); !ranks.IsEmpty() {
 			j.relaunch(&h.action, ranks)
 		}
 	}

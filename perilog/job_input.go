@@ -58,7 +58,7 @@ func (j *Job) Drained(now eventlog.Timestamp, ranks *idset.Set) {
 	if j.enter(now); j.stopped() {
 		return
 	}
-	j.confirmed.UnionWith(idset.Intersect(ranks, &j.holds.draining))
+	union(&j.confirmed, idset.Intersect(ranks, &j.holds.draining))
 	j.confirmDrains()
 	if j.hk != nil {
 		j.drainedHousekeeping(ranks)
@@ -71,8 +71,25 @@ func (j *Job) confirmDrains() {
 	if j.confirmed.IsEmpty() || j.mayBeStarting() || j.holds.job.Closed() {
 		return
 	}
-	j.post(&jobstate.DrainedContext{Ranks: &j.confirmed})
-	j.confirmed.SubtractWith(&j.confirmed)
+	j.post(&jobstate.DrainedContext{Ranks: j.confirmed})
+	j.confirmed = nil
+}
+
+// union adds ranks to a set that is made when it is needed.
+func union(s **idset.Set, ranks *idset.Set) {
+	if *s == nil && !ranks.IsEmpty() {
+		*s = new(idset.Set)
+	}
+	if *s != nil {
+		(*s).UnionWith(ranks)
+	}
+}
+
+// subtract removes ranks from a set that may be nil.
+func subtract(s, ranks *idset.Set) {
+	if s != nil {
+		s.SubtractWith(ranks)
+	}
 }
 
 // enter sets the time, and decides what follows from reports that came before.
@@ -86,8 +103,8 @@ func (j *Job) enter(now eventlog.Timestamp) {
 // The Job launches nothing on them. An action that already runs on such a rank is
 // not affected: that needs a Report. Offline copies ranks; nil is the empty set.
 func (j *Job) Offline(ranks *idset.Set) {
-	j.offline.SubtractWith(&j.offline)
-	j.offline.UnionWith(ranks)
+	j.offline = nil
+	union(&j.offline, ranks)
 }
 
 // Tick tells the Job the time. Timeouts expire, and the timer of housekeeping

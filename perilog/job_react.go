@@ -36,9 +36,12 @@ func (j *Job) Take() Effects {
 func (j *Job) settle() {
 	j.react()
 	if j.executor != executorAsked && j.mayStart() {
+		j.open()
 		j.executor, j.effects.Start = executorAsked, true
 	}
-	j.effects.Launch = slices.DeleteFunc(j.effects.Launch, j.isMoot)
+	if len(j.effects.Launch) > 0 {
+		j.effects.Launch = slices.DeleteFunc(j.effects.Launch, j.isMoot)
+	}
 	j.askDrains()
 	j.free()
 }
@@ -107,7 +110,7 @@ func (j *Job) follow() bool {
 // endWithoutRanks ends a job that runs, or is to, on nothing: it has dropped every
 // rank, or every rank failed before it started.
 func (j *Job) endWithoutRanks() {
-	h := j.holds
+	h := &j.holds
 	if h.job.State() != jobstate.StateRun || h.all.IsEmpty() {
 		return
 	}
@@ -165,7 +168,7 @@ func (j *Job) start(a *action) {
 // isOffline reports whether one of the nodes is offline where an action is to run.
 func (j *Job) isOffline(a *action, ranks *idset.Set) bool {
 	if a.config.PerRank {
-		return ranks.Intersects(&j.offline)
+		return ranks.Intersects(j.offline)
 	}
 	return j.offline.Contains(a.config.Leader)
 }
@@ -173,7 +176,7 @@ func (j *Job) isOffline(a *action, ranks *idset.Set) bool {
 // launch launches an action where nothing was launched yet, on nodes that are
 // online, and ends it on the others, or lets them wait.
 func (j *Job) launch(a *action, idle *idset.Set) {
-	if off := idset.Intersect(idle, &j.offline); !off.IsEmpty() {
+	if off := idset.Intersect(idle, j.offline); !off.IsEmpty() {
 		idle.SubtractWith(off)
 		switch {
 		case a.Kind == jobstate.ActionProlog:
@@ -348,13 +351,13 @@ func (j *Job) raise(a *action, severity uint8, note string, f *jobstate.FailedRa
 // nor confirmed.
 func (j *Job) askDrains() {
 	for _, d := range j.drains {
-		d.Ranks.SubtractWith(&j.asked)
+		d.Ranks.SubtractWith(j.asked)
 		waits := idset.Intersect(d.Ranks, &j.holds.draining)
 		if j.hk != nil {
 			waits.UnionWith(idset.Intersect(d.Ranks, &j.hk.draining))
 		}
 		if !waits.IsEmpty() {
-			j.asked.UnionWith(waits)
+			union(&j.asked, waits)
 			j.open()
 			j.effects.Drain = append(j.effects.Drain, Drain{Ranks: waits, Reason: d.Reason})
 		}
@@ -365,7 +368,7 @@ func (j *Job) askDrains() {
 // free gives back what has left: to housekeeping, or out. The final fragment comes
 // with the event free, which is in Post before it.
 func (j *Job) free() {
-	h := j.holds
+	h := &j.holds
 	switch {
 	case j.ledger == nil:
 		return
@@ -396,6 +399,7 @@ func (j *Job) give(f rset.Fragment, err error) {
 		panic("perilog: a fragment of what is not held: " + err.Error())
 	}
 	if !j.bypass() {
+		j.open()
 		j.effects.Free = f
 	}
 }

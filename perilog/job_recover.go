@@ -63,7 +63,7 @@ func (j *Job) takeUp() error {
 			a.run.Lose()
 		}
 	}
-	h := j.holds
+	h := &j.holds
 	if h.job.HasResources() && !h.job.Started() && (h.job.MayStart() || j.startable) {
 		j.executor = executorUnknown
 	}

@@ -81,7 +81,7 @@ func (j *Job) check() error {
 		}
 	}
 	if j.ledger.IsFinal() && !j.holds.over {
-		return fmt.Errorf("perilog: I2: the final fragment went out, and the job is held: %v", j.holds)
+		return fmt.Errorf("perilog: I2: the final fragment went out, and the job is held: %v", &j.holds)
 	}
 	return nil
 }

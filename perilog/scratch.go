@@ -14,8 +14,11 @@ type Scratch struct {
 	ended      idset.Set      // ranks on which the current event ends a hold
 	want       idset.Set      // ranks that the current event names
 	none       rset.R         // the empty one
-	free       []buffers
-	taken      buffers // those that Take returned last
+	checked    *Config        // the last that was good, which does not change
+	nothing    held           // of Jobs without an allocation: never changed
+	unused     buffers        // of Jobs without effects: never changed
+	free       []*buffers
+	taken      *buffers // those that Take returned last
 }
 
 // buffers are the memory of effects.
@@ -26,31 +29,34 @@ type buffers struct {
 
 // open gives a Job the memory for effects.
 func (j *Job) open() {
-	if j.opened {
+	s := j.holds.scratch
+	if j.buffers != &s.unused {
 		return
 	}
-	j.opened = true
-	s := j.holds.scratch
 	if n := len(s.free); n > 0 {
-		j.buffers, s.free[n-1] = s.free[n-1], buffers{}
+		j.buffers, s.free[n-1] = s.free[n-1], nil
 		s.free = s.free[:n-1]
+	} else {
+		j.buffers = new(buffers)
 	}
 }
 
 // close takes the effects of a Job out, and the memory of the last ones back.
 func (j *Job) close() Effects {
 	s := j.holds.scratch
-	out := j.buffers
-	if j.opened {
-		last := s.taken.effects
-		s.free = append(s.free, buffers{effects: Effects{
-			Post: clearTo(last.Post), Launch: clearTo(last.Launch), Signal: clearTo(last.Signal),
-			Drain: clearTo(last.Drain), Outcomes: clearTo(last.Outcomes),
-		}, text: s.taken.text[:0]})
-		s.taken = out
+	if j.buffers == &s.unused {
+		return Effects{}
 	}
-	j.buffers, j.opened = buffers{}, false
-	return out.effects
+	if last := s.taken; last != nil {
+		last.effects = Effects{
+			Post: clearTo(last.effects.Post), Launch: clearTo(last.effects.Launch), Signal: clearTo(last.effects.Signal),
+			Drain: clearTo(last.effects.Drain), Outcomes: clearTo(last.effects.Outcomes),
+		}
+		last.text = last.text[:0]
+		s.free = append(s.free, last)
+	}
+	s.taken, j.buffers = j.buffers, &s.unused
+	return s.taken.effects
 }
 
 // clearTo returns s emptied, with its room.

@@ -188,6 +188,16 @@ func (r *R) Without(ranks *idset.Set) (*R, error) {
 	return r.Restrict(idset.Difference(all, ranks))
 }
 
+// whole is Restrict to all ranks.
+func (r *R) whole() *R {
+	if r.scheduling == nil {
+		return r
+	}
+	out := *r
+	out.scheduling = nil
+	return &out
+}
+
 // cutMeta gives r, which has no more ranks than its parent, what a fragment
 // keeps beside resources and hosts. It returns r.
 func (r *R) cutMeta(parent *R) *R {

@@ -41,7 +41,7 @@ func NewLedger(r *R, named ...string) *Ledger {
 	l := &Ledger{r: r.orEmpty(), heldNamed: slices.Clone(named)}
 	slices.Sort(l.heldNamed)
 	l.heldNamed = slices.Compact(l.heldNamed)
-	l.held.UnionWith(l.r.Ranks())
+	l.r.addRanks(&l.held)
 	l.n = l.r.Len()
 	return l
 }
@@ -130,7 +130,14 @@ func (l *Ledger) FreeRest() (Fragment, error) {
 	if l.final {
 		return Fragment{}, ErrFinal
 	}
-	return l.take(l.held.Clone(), slices.Clone(l.heldNamed)), nil
+	if l.n < l.r.Len() || len(l.freedNamed) > 0 {
+		return l.take(l.held.Clone(), slices.Clone(l.heldNamed)), nil
+	}
+	f := Fragment{R: l.r.whole(), Named: l.heldNamed, Final: true}
+	l.freed.UnionWith(&l.held)
+	l.held.SubtractWith(&l.held)
+	l.n, l.heldNamed, l.freedNamed, l.final = 0, nil, slices.Clone(l.heldNamed), true
+	return f, nil
 }
 
 // check returns why ranks and names cannot be freed.

@@ -307,3 +307,26 @@ func TestAnExpiredAllocationIsHeld(t *testing.T) {
 	require.True(t, l.Holds(4))
 	require.False(t, l.Holds(5))
 }
+
+// TestFreeRestAtOnce compares the fragment that is all of an R with Restrict.
+func TestFreeRestAtOnce(t *testing.T) {
+	for _, text := range []string{
+		`{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-7"}},{"rank":"5","children":{"core":"0"}}],"starttime":1,"expiration":2,"nodelist":["n[0-4]"],"properties":{"big":"0-1"}},"scheduling":{"x":1}}`,
+		`{"version":1,"execution":{"R_lite":[{"rank":"7","children":{"core":"0"}}],"starttime":0,"expiration":0}}`,
+	} {
+		r, err := rset.Parse([]byte(text))
+		require.NoError(t, err)
+		want, err := r.Restrict(r.Ranks())
+		require.NoError(t, err)
+		l := rset.NewLedger(r, "b", "a")
+		f, err := l.FreeRest()
+		require.NoError(t, err)
+		require.True(t, f.Final)
+		require.Equal(t, []string{"a", "b"}, f.Named)
+		require.Equal(t, string(want.AppendJSON(nil)), string(f.R.AppendJSON(nil)))
+		require.NoError(t, l.Check())
+		require.True(t, l.Held().IsEmpty())
+		_, err = l.FreeRest()
+		require.ErrorIs(t, err, rset.ErrFinal)
+	}
+}

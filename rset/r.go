@@ -71,10 +71,15 @@ func (r *R) IsEmpty() bool { return r == nil || len(r.spans) == 0 }
 // Ranks returns a new set of the ranks.
 func (r *R) Ranks() *idset.Set {
 	s := new(idset.Set)
+	r.addRanks(s)
+	return s
+}
+
+// addRanks adds the ranks to a set.
+func (r *R) addRanks(s *idset.Set) {
 	for _, sp := range r.orEmpty().spans {
 		s.InsertRange(sp.first, sp.last)
 	}
-	return s
 }
 
 // Nodelist returns a new list of the hosts in rank order. It is empty if r has no
@@ -146,7 +151,7 @@ func (r *R) Entries() iter.Seq[Entry] {
 		r := r.orEmpty()
 		ranks := r.groups()
 		for i, n := range r.nodes {
-			e := Entry{Ranks: ranks[i], Children: n.set().Map()}
+			e := Entry{Ranks: &ranks[i], Children: n.set().Map()}
 			for kind, ids := range e.Children {
 				e.Children[kind] = ids.Clone()
 			}
@@ -158,11 +163,8 @@ func (r *R) Entries() iter.Seq[Entry] {
 }
 
 // groups returns the ranks of each node.
-func (r *R) groups() []*idset.Set {
-	out := make([]*idset.Set, len(r.nodes))
-	for i := range out {
-		out[i] = new(idset.Set)
-	}
+func (r *R) groups() []idset.Set {
+	out := make([]idset.Set, len(r.nodes))
 	for _, s := range r.spans {
 		out[s.node].InsertRange(s.first, s.last)
 	}

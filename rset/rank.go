@@ -171,8 +171,12 @@ func (r *R) RanksOf(list *hostlist.List) (*idset.Set, error) {
 // WithoutLocal returns r as a job gets it: without the properties that begin with
 // "+", which have a meaning in one instance only, and without the scheduling key.
 func (r *R) WithoutLocal() *R {
+	local := func(p property) bool { return p.name[0] == '+' }
+	if r != nil && r.scheduling == nil && !slices.ContainsFunc(r.properties, local) {
+		return r
+	}
 	out := *r.orEmpty()
-	out.properties = slices.DeleteFunc(slices.Clone(out.properties), func(p property) bool { return p.name[0] == '+' })
+	out.properties = slices.DeleteFunc(slices.Clone(out.properties), local)
 	out.scheduling = nil
 	return &out
 }

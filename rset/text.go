@@ -12,11 +12,12 @@ import (
 func (r *R) String() string {
 	r = r.orEmpty()
 	var dst []byte
-	for i, ranks := range r.groups() {
+	groups := r.groups()
+	for i := range groups {
 		if i > 0 {
 			dst = append(dst, ' ')
 		}
-		dst = ranks.AppendFormat(append(dst, "rank"...), idset.FormatBrackets)
+		dst = groups[i].AppendFormat(append(dst, "rank"...), idset.FormatBrackets)
 		dst = r.nodes[i].appendText(append(dst, '/'))
 	}
 	return string(dst)
@@ -44,11 +45,12 @@ func (r *R) AppendJSON(dst []byte) []byte {
 	// groups takes 60 % longer.
 	r = r.orEmpty()
 	dst = append(dst, `{"version":1,"execution":{"R_lite":[`...)
-	for i, ranks := range r.groups() {
+	groups := r.groups()
+	for i := range groups {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst, _ = ranks.AppendText(append(dst, `{"rank":"`...))
+		dst, _ = groups[i].AppendText(append(dst, `{"rank":"`...))
 		dst = append(append(dst, `","children":`...), r.nodes[i].key...)
 		dst = append(dst, '}')
 	}
