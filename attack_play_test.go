@@ -78,7 +78,11 @@ func newPlay(t *tape) *play {
 	return p
 }
 
+// say notes what happens, for the people who read a failed run.
 func (p *play) say(format string, args ...any) {
+	if !p.traced {
+		return
+	}
 	p.trace = append(p.trace, fmt.Sprintf("%s ", p.now.Format("05.000"))+fmt.Sprintf(format, args...))
 	if len(p.trace) > 3000 {
 		p.trace = p.trace[1000:]
@@ -220,10 +224,8 @@ func (p *play) step(in joblife.Input) error {
 		before = joblife.DescribeAll(p.m)
 	}
 	err := p.m.Step(p.now, in)
-	if _, ok := in.(joblife.Submit); ok || err == nil {
+	if p.traced {
 		p.say("step %T %s: %v", in, clip(fmt.Sprintf("%+v", in)), err)
-	} else {
-		p.say("step %T %s: refused: %v", in, clip(fmt.Sprintf("%+v", in)), err)
 	}
 	if err != nil && before != "" {
 		if after := joblife.DescribeAll(p.m); after != before {

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
@@ -120,6 +121,41 @@ func TestTheWorldKnowsWhatIsWrong(t *testing.T) {
 			require.NoError(t, w.Err())
 			c.do(w)
 			require.ErrorContains(t, w.Err(), c.want)
+		})
+	}
+}
+
+func TestTheWorldKnowsWhichPrologsSucceeded(t *testing.T) {
+	r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0"}}]}}`))
+	require.NoError(t, err)
+	prolog := perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
+	for _, c := range []struct {
+		name     string
+		tolerate perilog.Tolerate
+		failed   string // ranks that a control line says failed
+		status   int32  // on rank 1
+		wrong    bool
+	}{
+		{"all succeeded", perilog.Tolerate{}, "", 0, false},
+		{"one exited with 1", perilog.Tolerate{}, "", 256, true},
+		{"one said so", perilog.Tolerate{}, "1", 0, true},
+		{"one is tolerated", perilog.Tolerate{Count: 1}, "1", 0, false},
+		{"two are too many", perilog.Tolerate{Count: 1}, "0-1", 0, true},
+		{"one is named", perilog.Tolerate{Count: 1, Ranks: idset.Of(0)}, "0-1", 0, false},
+		{"one had to be dropped", perilog.Tolerate{Count: 1, Drop: true}, "1", 0, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := NewWorld(perilog.Config{Prologs: []perilog.ActionConfig{{PerRank: true}}, Tolerate: c.tolerate})
+			w.Allocated(1, r)
+			w.launch(joblife.Launch{Job: 1, Launch: perilog.Launch{Action: prolog, Attempt: 1, Ranks: r.Ranks()}})
+			said, err := idset.Parse(c.failed)
+			require.NoError(t, err)
+			for _, p := range w.Processes() {
+				w.Failed(p, idset.Intersect(said, idset.Of(p.Rank)))
+				require.True(t, w.Exit(p, c.status*int32(p.Rank)))
+			}
+			w.start(1, r)
+			require.Equal(t, c.wrong, w.Err() != nil, w.Err())
 		})
 	}
 }
