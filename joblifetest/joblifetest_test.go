@@ -159,3 +159,14 @@ func TestTheWorldKnowsWhichPrologsSucceeded(t *testing.T) {
 		})
 	}
 }
+
+func TestTheWorldDoesNotMindTheOrderOfAnR(t *testing.T) {
+	r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"1,4","children":{"core":"0"}},{"rank":"3","children":{"core":"1"}}]}}`))
+	require.NoError(t, err)
+	rest, err := r.Restrict(idset.Of(3, 4))
+	require.NoError(t, err)
+	w := NewWorld(perilog.Config{})
+	w.Allocated(1, r)
+	w.hello(&alloc.Announcement{Responses: []alloc.HelloResponse{{JobInfo: alloc.JobInfo{ID: 1}, R: rest}}})
+	require.NoError(t, w.Err())
+}

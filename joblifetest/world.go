@@ -1,6 +1,7 @@
 package joblifetest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -111,7 +112,8 @@ func (w *World) Restarted() {
 	}
 }
 
-// cores returns the resources of some ranks of an R.
+// cores returns the resources of some ranks of an R, by rank: an R may have its ranks
+// in any order.
 func cores(r *rset.R, ranks *idset.Set) []core {
 	var list []core
 	for e := range r.Entries() {
@@ -126,6 +128,7 @@ func cores(r *rset.R, ranks *idset.Set) []core {
 			}
 		}
 	}
+	slices.SortStableFunc(list, func(a, b core) int { return cmp.Compare(a.rank, b.rank) })
 	return list
 }
 
