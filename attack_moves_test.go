@@ -2,11 +2,13 @@ package joblife_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/joblifetest"
 	"github.com/joblife/joblife/jobstate"
@@ -19,10 +21,18 @@ import (
 type reported struct {
 	process joblifetest.Process
 	old     bool
+	failed  *idset.Set // ranks that it says failed
 }
 
 // move does one thing at random.
 func (p *play) move() {
+	if p.stops && p.stopAt != 0 && p.stopAt < eventlog.FromTime(p.now.Add(9*time.Second)) {
+		if err := p.m.Step(p.stopAt.Time(), joblife.Tick{}); !errors.Is(err, perilog.ErrStopped) {
+			p.fail("a Step after the deadline of a shutdown: %v", err)
+		}
+		p.crash("at the deadline of a shutdown")
+		return
+	}
 	switch x := p.n(100); {
 	case x < 5:
 		p.now = p.now.Add(time.Duration(p.n(4)) * time.Second)
@@ -55,9 +65,20 @@ func (p *play) move() {
 	default:
 		if p.p(0.7) {
 			p.crash("between steps")
-		} else if p.p(0.1) && p.step(joblife.Shutdown{}) == nil {
-			p.stops = true
+		} else if p.p(0.2) {
+			p.shutdown()
 		}
+	}
+}
+
+// shutdown begins the end of this life, which a crash is.
+func (p *play) shutdown() {
+	in := joblife.Shutdown{}
+	if p.p(0.6) {
+		in.Deadline = eventlog.FromTime(p.now.Add(time.Duration(10+p.n(60)) * time.Second))
+	}
+	if p.step(in) == nil {
+		p.stops, p.stopAt = true, in.Deadline
 	}
 }
 
@@ -255,6 +276,9 @@ func (p *play) nodesWork() {
 			case p.rare(0.06):
 				status = 256
 			}
+			if status == 256 && p.rare(0.3) {
+				status = 68 << 8 // the node is lost, or nothing could be launched there
+			}
 			p.say("%v of %v ends on rank %d with %d", q.Action, q.Job, q.Rank, status)
 			p.w.Exit(q, status)
 			q.Running, q.Status = false, status
@@ -288,10 +312,23 @@ func (p *play) report(q joblifetest.Process) {
 		in.Kind = perilog.ReportOutput
 		in.Line = fmt.Appendf(nil, `perilog-control: {"version":1,"released":"%d"}`, q.Serves[0])
 		p.w.Released(q, idset.Of(q.Serves[0]))
+	case q.Running && len(q.Serves) > 0 && p.rare(0.1):
+		asked.failed = idset.Of(q.Serves[p.n(len(q.Serves))])
+		in.Kind = perilog.ReportOutput
+		in.Line = fmt.Appendf(nil, `perilog-control: {"version":1,"failed":"%v","note":"gpu"}`, asked.failed)
+		in.Tag = p.newTag(asked)
+		_ = p.ask(in.Tag, in)
+		return
+	case q.Running && len(q.Serves) == 1 && q.Serves[0] == q.Rank && p.rare(0.03):
+		in.Kind = perilog.ReportUnreachable // it goes on
+		_ = p.step(in)
+		return
 	case q.Running:
 		in.Kind, in.Status = perilog.ReportStarted, 0
+	case q.Status == 68<<8:
+		in.Kind = []perilog.ReportKind{perilog.ReportUnreachable, perilog.ReportLaunchFailed}[p.n(2)]
 	}
-	if in.Kind != perilog.ReportExited {
+	if in.Kind == perilog.ReportOutput || in.Kind == perilog.ReportStarted {
 		_ = p.step(in)
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/joblifetest"
 	"github.com/joblife/joblife/jobstate"
@@ -48,6 +49,7 @@ type play struct {
 	void     struct{ sched, exec bool } // of the Ready that is outstanding
 	busy     bool                       // a Ready is outstanding
 	stops    bool                       // a shutdown goes on
+	stopAt   eventlog.Timestamp
 	reloaded bool
 	mixed    bool // some jobs run by another configuration
 
@@ -76,7 +78,11 @@ func newPlay(t *tape) *play {
 	return p
 }
 
+// say notes what happens, for the people who read a failed run.
 func (p *play) say(format string, args ...any) {
+	if !p.traced {
+		return
+	}
 	p.trace = append(p.trace, fmt.Sprintf("%s ", p.now.Format("05.000"))+fmt.Sprintf(format, args...))
 	if len(p.trace) > 3000 {
 		p.trace = p.trace[1000:]
@@ -137,8 +143,11 @@ func (p *play) configure() joblife.Config {
 		}
 		c.Actions.Housekeeping = h
 	}
-	if p.p(0.2) {
+	if p.p(0.3) {
 		c.Actions.Tolerate = perilog.Tolerate{Count: 1 + p.n(2), Drop: p.p(0.5), AnyFailure: p.p(0.3)}
+		if p.p(0.2) {
+			c.Actions.Tolerate.Ranks = idset.Of(uint32(p.n(nodes)))
+		}
 	}
 	c.Actions.WholeJob = p.p(0.1)
 	if p.p(0.5) {
@@ -215,10 +224,8 @@ func (p *play) step(in joblife.Input) error {
 		before = joblife.DescribeAll(p.m)
 	}
 	err := p.m.Step(p.now, in)
-	if _, ok := in.(joblife.Submit); ok || err == nil {
+	if p.traced {
 		p.say("step %T %s: %v", in, clip(fmt.Sprintf("%+v", in)), err)
-	} else {
-		p.say("step %T %s: refused: %v", in, clip(fmt.Sprintf("%+v", in)), err)
 	}
 	if err != nil && before != "" {
 		if after := joblife.DescribeAll(p.m); after != before {
@@ -404,6 +411,9 @@ func (p *play) unlink(ids []jobid.ID) {
 			continue
 		}
 		p.say("unlink %v", id)
+		if log := p.logs[id]; len(log) > 0 {
+			p.judgeLog(id, log)
+		}
 		p.store = slices.DeleteFunc(p.store, func(r joblife.Record) bool {
 			return r.Job == id && r.Kind != joblife.RecordTombstone && r.Kind != joblife.RecordUnlinked
 		})
@@ -429,6 +439,12 @@ func (p *play) answered(a joblife.Answer) {
 		}
 	case reported:
 		p.say("answer %v to %+v", a.Report, asked)
+		if asked.failed != nil {
+			if a.Report == perilog.AnswerApplied {
+				p.w.Failed(asked.process, asked.failed)
+			}
+			break
+		}
 		switch a.Report {
 		case perilog.AnswerEnded, perilog.AnswerStale, perilog.AnswerUnknown:
 			if asked.old {
@@ -547,11 +563,7 @@ func (p *play) judgeEnd() {
 	p.judgeReplay(p.store, "the records")
 	p.must(p.w.End())
 	for id, log := range p.logs {
-		for _, f := range jobstate.Validate(log) {
-			if f.Level == jobstate.LevelError && !p.late(f.Text) {
-				p.fail("%v: %v\n%s", id, f, log)
-			}
-		}
+		p.judgeLog(id, log)
 		if v, ok := p.m.Job(id); ok && v.State() != jobstate.StateInactive {
 			p.fail("%v is in %v at the end", id, v.State())
 		}
@@ -564,6 +576,21 @@ func (p *play) judgeEnd() {
 	}
 	for tag, asked := range p.tags {
 		p.fail("no answer to %d: %T %+v", tag, asked, asked)
+	}
+}
+
+// judgeLog judges the log of a job that is over.
+func (p *play) judgeLog(id jobid.ID, log []byte) {
+	for _, f := range jobstate.Validate(log) {
+		if f.Level == jobstate.LevelError && !p.late(f.Text) {
+			p.fail("%v: %v\n%s", id, f, log)
+		}
+	}
+	if bytes.Contains(log, []byte(`"name":"invalidate"`)) {
+		return
+	}
+	if j, err := jobstate.Replay(id, log); err != nil || j.State() != jobstate.StateInactive {
+		p.fail("I5: %v is over, and its log is not: %v\n%s", id, err, log)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestAttack(t *testing.T) {
 		seed++
 	}
 	took := time.Since(start).Seconds()
-	t.Logf("%d runs, %d jobs, %d steps (%.0f a second), %d crashes survived", runs, jobs, steps, float64(steps)/took, crashes)
+	t.Logf("%d runs, %d jobs, %d steps and %d crashes survived: %.0f and %.0f a second", runs, jobs, steps, crashes, float64(steps)/took, float64(crashes)/took)
 	if crashes == 0 || steps < 500 {
 		t.Fatalf("only %d steps and %d crashes", steps, crashes)
 	}
@@ -64,9 +64,9 @@ func TestAttack(t *testing.T) {
 // TestAttackSeeds runs the same seeds each time, and the first of them twice: the
 // same inputs give the same records (I7).
 func TestAttackSeeds(t *testing.T) {
-	seeds := uint64(60)
+	seeds := uint64(40)
 	if testing.Short() {
-		seeds = 15
+		seeds = 8
 	}
 	for seed := range seeds {
 		p := attempt(fresh(seed))
@@ -74,7 +74,7 @@ func TestAttackSeeds(t *testing.T) {
 			report(t, seed)
 			return
 		}
-		if seed > 10 {
+		if seed > 5 {
 			continue
 		}
 		if q := attempt(fresh(seed)); fmt.Sprint(p.hash.Sum64(), p.steps) != fmt.Sprint(q.hash.Sum64(), q.steps) {
@@ -90,7 +90,7 @@ func report(t *testing.T, seed uint64) {
 		t.Logf("seed %d: %d steps, %d crashes survived", seed, p.steps, p.crashes)
 		return
 	}
-	p = shrink(p)
+	p = attempt(&tape{made: shrink(p).made, traced: true})
 	for _, line := range p.trace {
 		t.Log(line)
 	}
@@ -100,9 +100,10 @@ func report(t *testing.T, seed uint64) {
 // A tape is the choices of a run. Without more of them every choice is 0, which is
 // the dullest.
 type tape struct {
-	rng  *rand.Rand // nil: it is replayed
-	made []uint32
-	next int
+	rng    *rand.Rand // nil: it is replayed
+	made   []uint32
+	next   int
+	traced bool // what happens is noted
 }
 
 func fresh(seed uint64) *tape { return &tape{rng: rand.New(rand.NewPCG(seed, 2))} }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -401,4 +402,15 @@ func TestADependencyOfAJobThatIsGoneIsNoFault(t *testing.T) {
 	s.step(joblife.Validated{ID: id})
 	require.Contains(t, s.events(id), "validate exception clean")
 	require.Equal(t, uint64(0), s.m.Stats().Faults)
+}
+
+func TestTheDeadlineOfAShutdownIsADeadline(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.submit(jobspec.Job{Nodes: 9})
+	at := s.now.Add(time.Minute).Truncate(time.Second)
+	s.step(joblife.Shutdown{Deadline: eventlog.FromTime(at)})
+	due, ok := s.m.Deadline()
+	require.True(t, ok)
+	require.Equal(t, at.UnixNano(), due.UnixNano())
+	require.ErrorIs(t, s.m.Step(due, joblife.Tick{}), perilog.ErrStopped)
 }

@@ -421,6 +421,7 @@ func (m *Manager) shutdown(deadline eventlog.Timestamp) error {
 	m.stopping, m.stopAt = true, deadline
 	for _, j := range m.sorted(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive) {
 		j.nodes.Shutdown(m.now, deadline)
+		m.schedule(j)
 	}
 	m.block(true, func(*job) bool { return true })
 	return nil

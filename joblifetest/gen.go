@@ -1,6 +1,7 @@
 package joblifetest
 
 import (
+	"fmt"
 	"time"
 
 	"pgregory.net/rapid"
@@ -58,6 +59,15 @@ type Arrival struct {
 	Status int32 // a wait status
 	// Cancel is when it is canceled after its submission; 0 is never.
 	Cancel time.Duration
+}
+
+// GoString returns the arrival as people read it: rapid prints it when a test fails.
+func (a Arrival) GoString() string {
+	s := fmt.Sprintf("{after %v, runs %v with status %d, urgency %d", a.After, a.Runs, a.Status, a.Submit.Urgency)
+	if a.Cancel > 0 {
+		s += fmt.Sprintf(", canceled after %v", a.Cancel)
+	}
+	return fmt.Sprintf("%s: %s}", s, a.Submit.Jobspec)
 }
 
 // Workloads generates workloads of 1 to some jobs for a machine of some nodes.

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
@@ -17,8 +18,10 @@ import (
 func TestGeneratedLogsAreValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := Logs().Draw(t, "log")
-		if f := jobstate.Validate(log); len(f) > 0 {
-			t.Fatalf("%v\n%s", f, log)
+		for _, f := range jobstate.Validate(log) {
+			if f.Level > jobstate.LevelNote {
+				t.Fatalf("%v\n%s", f, log)
+			}
 		}
 		if j, err := jobstate.Replay(1, log); err != nil || j.State() != jobstate.StateInactive {
 			t.Fatalf("%v\n%s", err, log)
@@ -74,6 +77,7 @@ func (b bad) Decide(now eventlog.Timestamp) []alloc.Response {
 func TestABadSchedulerIsFound(t *testing.T) {
 	for _, fault := range []string{
 		"forgets who holds what", "keeps what is freed", "frees all at once", "gives away what is not there", "responds twice",
+		"does not answer a cancel",
 	} {
 		t.Run(fault, func(t *testing.T) {
 			found := false
@@ -119,4 +123,50 @@ func TestTheWorldKnowsWhatIsWrong(t *testing.T) {
 			require.ErrorContains(t, w.Err(), c.want)
 		})
 	}
+}
+
+func TestTheWorldKnowsWhichPrologsSucceeded(t *testing.T) {
+	r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0"}}]}}`))
+	require.NoError(t, err)
+	prolog := perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
+	for _, c := range []struct {
+		name     string
+		tolerate perilog.Tolerate
+		failed   string // ranks that a control line says failed
+		status   int32  // on rank 1
+		wrong    bool
+	}{
+		{"all succeeded", perilog.Tolerate{}, "", 0, false},
+		{"one exited with 1", perilog.Tolerate{}, "", 256, true},
+		{"one said so", perilog.Tolerate{}, "1", 0, true},
+		{"one is tolerated", perilog.Tolerate{Count: 1}, "1", 0, false},
+		{"two are too many", perilog.Tolerate{Count: 1}, "0-1", 0, true},
+		{"one is named", perilog.Tolerate{Count: 1, Ranks: idset.Of(0)}, "0-1", 0, false},
+		{"one had to be dropped", perilog.Tolerate{Count: 1, Drop: true}, "1", 0, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := NewWorld(perilog.Config{Prologs: []perilog.ActionConfig{{PerRank: true}}, Tolerate: c.tolerate})
+			w.Allocated(1, r)
+			w.launch(joblife.Launch{Job: 1, Launch: perilog.Launch{Action: prolog, Attempt: 1, Ranks: r.Ranks()}})
+			said, err := idset.Parse(c.failed)
+			require.NoError(t, err)
+			for _, p := range w.Processes() {
+				w.Failed(p, idset.Intersect(said, idset.Of(p.Rank)))
+				require.True(t, w.Exit(p, c.status*int32(p.Rank)))
+			}
+			w.start(1, r)
+			require.Equal(t, c.wrong, w.Err() != nil, w.Err())
+		})
+	}
+}
+
+func TestTheWorldDoesNotMindTheOrderOfAnR(t *testing.T) {
+	r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"1,4","children":{"core":"0"}},{"rank":"3","children":{"core":"1"}}]}}`))
+	require.NoError(t, err)
+	rest, err := r.Restrict(idset.Of(3, 4))
+	require.NoError(t, err)
+	w := NewWorld(perilog.Config{})
+	w.Allocated(1, r)
+	w.hello(&alloc.Announcement{Responses: []alloc.HelloResponse{{JobInfo: alloc.JobInfo{ID: 1}, R: rest}}})
+	require.NoError(t, w.Err())
 }

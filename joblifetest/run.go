@@ -34,16 +34,17 @@ type Scheduler interface {
 	// Expiration. The response to a Request comes from Decide, and each Cancel of a
 	// Request that has none yet is answered there with alloc.ResponseCancel.
 	Take(alloc.Message) error
-	// Decide returns responses. It is called after each message, and when time has
-	// passed.
+	// Decide returns responses. It is called after Hello, after messages, and when time
+	// has passed.
 	Decide(now eventlog.Timestamp) []alloc.Response
 }
 
 // RunScheduler plays a random workload on random nodes, with a scheduler that
-// newScheduler returns. It loses sessions, cancels jobs, and gives resources back in parts. It fails
+// newScheduler returns. It loses sessions, limits how many requests are sent, cancels
+// jobs, changes urgencies and expirations, and gives resources back in parts. It fails
 // t if two jobs get the same resources, if resources are not of the nodes, if a
-// response is not legal, or if a job is left that is neither denied nor run though
-// all nodes are free.
+// response is not legal or does not come, or if a job is left that is neither denied
+// nor run though all nodes are free.
 func RunScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler) {
 	if err := runScheduler(t, newScheduler); err != nil {
 		t.Fatal(err)
@@ -69,6 +70,8 @@ type runner struct {
 	nodes  *rset.R
 	now    time.Time
 	choose func(most int) int
+	met    bool              // the scheduler was told who holds what
+	open   map[jobid.ID]bool // requests without a response
 	jobs   map[jobid.ID]*Arrival
 	queue  []event
 	log    []byte
@@ -107,8 +110,8 @@ func (r *runner) play(jobs []Arrival) error {
 		e := r.queue[i]
 		r.queue = slices.Delete(r.queue, i, i+1)
 		r.now = e.at
-		if err = e.do(); err == nil && r.choose(15) == 15 {
-			err = errors.Join(r.step(joblife.SchedLost{}), r.session())
+		if err = e.do(); err == nil {
+			err = r.meddle()
 		}
 	}
 	if err != nil {
@@ -117,14 +120,35 @@ func (r *runner) play(jobs []Arrival) error {
 	for v := range r.m.Jobs(jobstate.StateNew | jobstate.StateActive) {
 		return fmt.Errorf("joblifetest: job %v is left in %v: no job runs, and it is neither denied nor given resources", v.ID(), v.State())
 	}
+	for id := range r.open {
+		return fmt.Errorf("joblifetest: job %v: there is no response to its request, which was canceled", id)
+	}
 	return errors.Join(r.w.End(), Check(r.m))
+}
+
+// meddle does what a scheduler must bear.
+func (r *runner) meddle() error {
+	switch r.choose(15) {
+	case 15:
+		return errors.Join(r.step(joblife.SchedLost{}), r.session())
+	case 14, 13:
+		for v := range r.m.Jobs(jobstate.StateSched) {
+			return r.step(joblife.Urgency{ID: v.ID(), Urgency: 1 + r.choose(jobstate.UrgencyExpedite-1)})
+		}
+	case 12:
+		for v := range r.m.Jobs(jobstate.StateRun) {
+			at := eventlog.FromTime(r.now.Add(time.Duration(r.choose(60)) * time.Second))
+			return r.step(joblife.SetExpiration{ID: v.ID(), Expiration: at})
+		}
+	}
+	return nil
 }
 
 func (r *runner) after(at time.Time, do func() error) { r.queue = append(r.queue, event{at, do}) }
 
 // session begins a session of the scheduler.
 func (r *runner) session() error {
-	return errors.Join(r.step(joblife.SchedHello{PartialOK: true}), r.step(joblife.SchedReady{}))
+	return errors.Join(r.step(joblife.SchedHello{PartialOK: true}), r.step(joblife.SchedReady{Limit: max(0, r.choose(9)-6)}))
 }
 
 func (r *runner) submit(a *Arrival) error {
@@ -185,6 +209,7 @@ func (r *runner) do(rd *joblife.Ready) error {
 	}
 	r.w.Do(rd)
 	if rd.Hello != nil {
+		r.met, r.open = true, make(map[jobid.ID]bool)
 		if err := r.s.Hello(*rd.Hello); err != nil {
 			return fmt.Errorf("joblifetest: hello: %w", err)
 		}
@@ -192,6 +217,9 @@ func (r *runner) do(rd *joblife.Ready) error {
 	for _, msg := range rd.Sched {
 		if _, ok := msg.(alloc.ReadyResponse); ok {
 			continue
+		}
+		if req, ok := msg.(alloc.Request); ok {
+			r.open[req.ID] = true
 		}
 		if err := r.s.Take(msg); err != nil {
 			return fmt.Errorf("joblifetest: %T: %w", msg, err)
@@ -214,7 +242,13 @@ func (r *runner) do(rd *joblife.Ready) error {
 
 // decide lets the scheduler decide.
 func (r *runner) decide() error {
+	if !r.met {
+		return nil
+	}
 	for _, resp := range r.s.Decide(eventlog.FromTime(r.now)) {
+		if resp.Type != alloc.ResponseAnnotate {
+			delete(r.open, resp.ID)
+		}
 		if resp.Type == alloc.ResponseSuccess {
 			r.w.Allocated(resp.ID, resp.R)
 			for _, c := range cores(resp.R, resp.R.Ranks()) {

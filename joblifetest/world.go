@@ -1,6 +1,7 @@
 package joblifetest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -63,6 +64,7 @@ type process struct {
 	signal  bool
 	status  int32
 	let     map[uint32]bool // ranks that it said it is done with
+	bad     map[uint32]bool // ranks that it said have failed
 }
 
 // A Process is a process of an action that was launched.
@@ -110,7 +112,8 @@ func (w *World) Restarted() {
 	}
 }
 
-// cores returns the resources of some ranks of an R.
+// cores returns the resources of some ranks of an R, by rank: an R may have its ranks
+// in any order.
 func cores(r *rset.R, ranks *idset.Set) []core {
 	var list []core
 	for e := range r.Entries() {
@@ -125,6 +128,7 @@ func cores(r *rset.R, ranks *idset.Set) []core {
 			}
 		}
 	}
+	slices.SortStableFunc(list, func(a, b core) int { return cmp.Compare(a.rank, b.rank) })
 	return list
 }
 
@@ -209,7 +213,7 @@ func (w *World) Exit(p Process, status int32) bool {
 	own.running, own.status = false, status
 	if status == 0 {
 		for _, rank := range own.serves {
-			j.good[place{p.Action, rank}] = true
+			j.good[place{p.Action, rank}] = !own.bad[rank]
 		}
 	}
 	return true
@@ -221,6 +225,19 @@ func (w *World) Released(p Process, ranks *idset.Set) {
 		if own := j.procs[place{p.Action, p.Rank}]; own != nil && own.attempt == p.Attempt {
 			for rank := range ranks.All() {
 				own.let[rank] = true
+			}
+		}
+	}
+}
+
+// Failed tells that a process has written a control line that says that ranks have
+// failed, and that the Manager's answer to it is durable.
+func (w *World) Failed(p Process, ranks *idset.Set) {
+	if j := w.jobs[p.Job]; j != nil {
+		if own := j.procs[place{p.Action, p.Rank}]; own != nil && own.attempt == p.Attempt {
+			for rank := range ranks.All() {
+				own.bad[rank] = true
+				delete(j.good, place{p.Action, rank})
 			}
 		}
 	}
@@ -308,30 +325,34 @@ func (w *World) start(id jobid.ID, r *rset.R) {
 		return // it is repeated, and the executor knows
 	}
 	j.asked = true
+	failed := 0
 	for rank := range r.Ranks().All() {
 		if !j.r.Ranks().Contains(rank) || j.freed[rank] {
 			w.fail(id, "it starts on rank %d, which it does not have", rank)
 		}
 		j.shells[rank] = true
-		if !j.changed && !j.excused[rank] {
-			w.judgeStart(j, rank)
+		if !j.changed && !j.excused[rank] && !j.prepared(rank) {
+			t := &j.actions.Tolerate
+			if !t.Ranks.Contains(rank) {
+				failed++
+			}
+			if t.Drop || failed > max(t.Count, int(t.Fraction*float64(j.r.Ranks().Len()))) {
+				w.fail(id, "I11: it starts on rank %d, where a prolog did not succeed", rank)
+			}
 		}
 	}
 }
 
-// judgeStart judges that the prologs have succeeded on a rank where a job starts.
-func (w *World) judgeStart(j *worldJob, rank uint32) {
+// prepared reports whether the prologs have succeeded on a rank.
+func (j *worldJob) prepared(rank uint32) bool {
 	for i := range j.actions.Prologs {
 		a := &j.actions.Prologs[i]
-		at := place{keyOf(jobstate.ActionProlog, a), rank}
-		applies := a.Ranks == nil || a.Ranks.Contains(rank)
-		if applies && !j.good[at] && !tolerates(j.actions.Tolerate) {
-			w.fail(j.id, "I11: it starts on rank %d, where %v did not succeed", rank, at.key)
+		if (a.Ranks == nil || a.Ranks.Contains(rank)) && !j.good[place{keyOf(jobstate.ActionProlog, a), rank}] {
+			return false
 		}
 	}
+	return true
 }
-
-func tolerates(t perilog.Tolerate) bool { return t.Count > 0 || t.Fraction > 0 || t.Ranks != nil }
 
 // keyOf returns the key of an action.
 func keyOf(kind jobstate.ActionKind, a *perilog.ActionConfig) perilog.Key {
@@ -351,7 +372,7 @@ func (w *World) launch(l joblife.Launch) {
 	}
 	for rank := range l.Ranks.All() {
 		at := place{l.Action, rank}
-		p := &process{attempt: l.Attempt, serves: []uint32{rank}, single: l.Serves != nil, running: true, let: make(map[uint32]bool)}
+		p := &process{attempt: l.Attempt, serves: []uint32{rank}, single: l.Serves != nil, running: true, let: make(map[uint32]bool), bad: make(map[uint32]bool)}
 		if p.single {
 			p.serves = slices.Collect(l.Serves.All())
 		}
