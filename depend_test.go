@@ -273,7 +273,7 @@ func TestManyTimesThatComeAtOnceAllCount(t *testing.T) {
 	require.NoError(t, err)
 	at := now.Add(time.Hour)
 	spec := needing(t, "a", "begin-time", fmt.Sprint(at.Unix()))
-	const n = 1<<16 + 10 // more than hooks may ask for by themselves
+	const n = 1<<12 + 10 // more than hooks may ask for by themselves
 	var rd joblife.Ready
 	for i := range n {
 		require.NoError(t, m.Step(now.Add(time.Duration(i/400)*time.Millisecond), joblife.Submit{Jobspec: spec, Urgency: 16}))

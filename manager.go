@@ -50,7 +50,7 @@ var (
 // Defaults and limits of a [Config].
 const (
 	DefaultMaxActive = 1 << 22 // active jobs
-	maxPosts         = 1 << 16 // inputs that hooks may queue in one Step, and for each job
+	maxPosts         = 1 << 12 // inputs that hooks may queue in one Step, and for each job
 	maxPostsPerJob   = 8
 )
 

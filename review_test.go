@@ -304,7 +304,7 @@ func TestSingletonsWithIDsOfTheCallerEndAfterARestart(t *testing.T) {
 
 // SM-8: what one job ends may let any number go on, in one Step.
 func TestAJobOnWhichMoreJobsDependThanHooksMayPost(t *testing.T) {
-	n := 70_000
+	n := 5000
 	s := newSite(t, joblife.Config{Volatile: true, Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
 	s.hold["sched"] = true
 	first := s.submit(jobspec.Job{Nodes: 1})

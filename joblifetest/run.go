@@ -137,7 +137,7 @@ func (r *runner) meddle() error {
 		}
 	case 12:
 		for v := range r.m.Jobs(jobstate.StateRun) {
-			at := eventlog.FromTime(r.now.Add(time.Duration(r.choose(60)) * time.Second))
+			at := eventlog.FromTime(r.now.Add(time.Duration(1+r.choose(60)) * time.Second))
 			return r.step(joblife.SetExpiration{ID: v.ID(), Expiration: at})
 		}
 	}
