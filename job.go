@@ -30,6 +30,7 @@ type job struct {
 	drains bool // m.drains has it
 	public bool // its submit was handed out and done, or comes from a restart
 	timer  timer
+	alarms []timer // what hooks asked for a later time
 
 	later    bool   // a hook validates it later
 	doomed   *Raise // what a hook raised while it was in NEW
@@ -289,6 +290,7 @@ func (m *Manager) follow(j *job, e eventlog.Entry, prev jobstate.State) {
 		m.raised(j, e)
 	case jobstate.EventInvalidate:
 		m.move(j, 0)
+		m.silence(j)
 		delete(m.jobs, j.id)
 		m.unlinkInvalid(j, m.index.Watermark())
 		return
@@ -321,6 +323,7 @@ func (m *Manager) ended(j *job) {
 	if !j.nodes.Done() {
 		_, _ = m.index.Pin(j.id, purge.Pin{Kind: purge.PinHousekeeping}) // it was just added
 	}
+	m.silence(j)
 	m.purger.added(m, rec)
 }
 

@@ -368,3 +368,29 @@ func TestRequestsToPurgeDoNotPileUp(t *testing.T) {
 	s.step(joblife.Unlinked{IDs: []jobid.ID{id}})
 	require.Len(t, s.last, 1024+1, "the submit, and each of them")
 }
+
+// I12: what is over leaves nothing behind, least of all for years.
+func TestAJobThatIsOverLeavesNoTimer(t *testing.T) {
+	later := false
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies(), {
+		Validate: func(*joblife.Event) error {
+			if later {
+				return joblife.ErrLater
+			}
+			return nil
+		},
+		Event: func(e *joblife.Event) { // whatever happens, to no end
+			e.PostAt(e.Now()+1000, joblife.Memo{ID: e.Job.ID(), Values: []byte(`{"a":1}`)})
+		},
+	}}}, 8)
+	id := s.add(needing(t, "n", "begin-time", "4000000000"))
+	_, ok := s.m.Deadline()
+	require.True(t, ok)
+	s.step(joblife.Raise{ID: id, Type: "cancel"})
+	later = true
+	id = s.add(needing(t, "n", "begin-time", "4000000000"))
+	s.step(joblife.Validated{ID: id, Err: errors.New("no")})
+	require.Empty(t, s.faults())
+	at, ok := s.m.Deadline()
+	require.False(t, ok, "%v", at)
+}
