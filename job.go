@@ -1,7 +1,9 @@
 package joblife
 
 import (
+	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
@@ -31,6 +33,7 @@ type job struct {
 	drains bool // m.drains has it
 	public bool // its submit was handed out and done, or comes from a restart
 	timer  due
+	alarms []timer // what hooks asked for a later time
 
 	later    bool   // a hook validates it later
 	doomed   *Raise // what a hook raised while it was in NEW
@@ -119,6 +122,9 @@ func (m *Manager) applyEntry(j *job, e eventlog.Entry) error {
 			return err
 		}
 	}
+	if err := j.flagged(e); err != nil {
+		return err
+	}
 	outcome, err := j.nodes.Apply(m.now, e)
 	if err != nil {
 		return err
@@ -131,6 +137,22 @@ func (m *Manager) applyEntry(j *job, e eventlog.Entry) error {
 		m.log(j)
 	}
 	return nil
+}
+
+// flagBypass says that a job's resources do not come from the scheduler.
+const flagBypass = "alloc-bypass"
+
+// flagged refuses to say of a job's resources that they are not the scheduler's: it would
+// not get them back.
+func (j *job) flagged(e eventlog.Entry) error {
+	if e.Name != jobstate.EventSetFlags || j.r == nil || j.job().HasFlag(flagBypass) {
+		return nil
+	}
+	c, err := jobstate.ParseContext(e)
+	if c, ok := c.(*jobstate.SetFlagsContext); ok && err == nil && slices.Contains(c.Flags, flagBypass) {
+		return fmt.Errorf("%w: %v has the scheduler's resources", ErrInvalid, j.id)
+	}
+	return err
 }
 
 // jobspec returns the jobspec of a job with its updates. It is kept until the
@@ -328,10 +350,15 @@ func (m *Manager) follow(j *job, e eventlog.Entry, prev jobstate.State) {
 		m.enqueue(j)
 	case jobstate.EventJobspecUpdate:
 		m.renew(j)
+	case jobstate.EventSetFlags:
+		if j.job().HasFlag(flagBypass) {
+			m.dequeue(j)
+		}
 	case jobstate.EventException:
 		m.raised(j, e)
 	case jobstate.EventInvalidate:
 		m.move(j, 0)
+		m.silence(j)
 		delete(m.jobs, j.id)
 		m.unlinkInvalid(j, m.index.Watermark())
 		return
@@ -364,6 +391,7 @@ func (m *Manager) ended(j *job) {
 	if !j.nodes.Done() {
 		_, _ = m.index.Pin(j.id, purge.Pin{Kind: purge.PinHousekeeping}) // it was just added
 	}
+	m.silence(j)
 	m.purger.added(m, rec)
 }
 

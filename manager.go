@@ -258,7 +258,10 @@ func (m *Manager) stopped(now eventlog.Timestamp) bool {
 // stage takes over the timers that hooks have asked for.
 func (m *Manager) stage() {
 	for _, t := range m.staged {
-		m.timers.ReplaceOrInsert(t)
+		if j := m.jobs[t.post.job]; j != nil && !j.job().Closed() {
+			j.alarms = append(j.alarms, t)
+			m.timers.ReplaceOrInsert(t)
+		}
 	}
 	m.staged = m.staged[:0]
 }
@@ -351,6 +354,14 @@ func (a timer) less(b timer) bool {
 	return a.serial < b.serial
 }
 
+// silence drops what hooks have asked for a later time of a job that is over.
+func (m *Manager) silence(j *job) {
+	for _, t := range j.alarms {
+		m.timers.Delete(t)
+	}
+	j.alarms = nil
+}
+
 // due is where the deadline of a job is among the timers.
 type due struct {
 	at     eventlog.Timestamp
@@ -385,9 +396,9 @@ func (m *Manager) tick() {
 		}
 		m.timers.DeleteMin()
 		if t.job == nil {
-			if j := m.jobs[t.post.job]; j != nil && !j.job().Closed() {
-				m.posts.push(t.post)
-			}
+			j := m.jobs[t.post.job]
+			j.alarms = slices.DeleteFunc(j.alarms, func(a timer) bool { return a.serial == t.serial })
+			m.posts.push(t.post)
 			continue
 		}
 		t.job.timer = due{}
