@@ -72,9 +72,31 @@ func (k RecordKind) holdsJSON() bool {
 // is written without white space. The error is one of package eventlog, or names
 // the value at fault; dst is returned as it was.
 func (r Record) AppendText(dst []byte) ([]byte, error) {
-	w := jsonobj.Write(nil, jsonscan.Limits{})
+	e := eventlog.Entry{Timestamp: r.Time, Name: r.Kind.String()}
+	out, err := eventlog.AppendEntry(dst, e)
+	if err != nil {
+		return dst, err
+	}
+	// The context is written in its place, and not checked a second time.
+	out = append(out[:len(out)-len("}\n")], `,"context":`...)
+	out, err = r.appendContext(out, jsonscan.Limits{Depth: eventlog.DefaultMaxDepth - 1})
+	if err == nil && len(out)+len("}") <= len(dst)+eventlog.DefaultMaxLine {
+		return append(out, "}\n"...), nil
+	}
+	if e.Context, err = r.appendContext(nil, jsonscan.Limits{}); err != nil {
+		return dst, fmt.Errorf("joblife: record of %v: %w", r.Job, err)
+	}
+	return eventlog.AppendEntry(dst, e) // which names the limit
+}
+
+// appendContext appends what a line has beside time and kind.
+func (r Record) appendContext(dst []byte, l jsonscan.Limits) ([]byte, error) {
+	w := jsonobj.Write(dst, l)
 	if r.Job != 0 {
-		w.Text("job", r.Job.String())
+		w.Key("job")
+		w.Out = append(w.Out, '"')
+		w.Out, _ = r.Job.AppendText(w.Out) // which never fails
+		w.Out = append(w.Out, '"')
 	}
 	switch {
 	case r.Kind.holdsJSON():
@@ -82,11 +104,7 @@ func (r Record) AppendText(dst []byte) ([]byte, error) {
 	case len(r.Data) > 0:
 		w.Text("data", string(r.Data))
 	}
-	context, err := w.End(nil)
-	if err != nil {
-		return dst, fmt.Errorf("joblife: record of %v: %w", r.Job, err)
-	}
-	return eventlog.AppendEntry(dst, eventlog.Entry{Timestamp: r.Time, Name: r.Kind.String(), Context: context})
+	return w.End(nil)
 }
 
 // MarshalText is AppendText into a new slice.

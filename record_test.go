@@ -2,6 +2,7 @@ package joblife_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,6 +59,40 @@ func TestARecordIsOneLineOfRFC18AndBack(t *testing.T) {
 	for _, line := range []string{"", "x\n", `{"timestamp":1,"name":"submit"}`, `{"timestamp":1,"name":"event","context":{"job":7}}`} {
 		require.Error(t, r.UnmarshalText([]byte(line)), line)
 		require.Zero(t, r)
+	}
+}
+
+// TestARecordHasTheBytesOfAnEntry compares what AppendText writes with AppendEntry.
+func TestARecordHasTheBytesOfAnEntry(t *testing.T) {
+	deep := func(n int) []byte {
+		return []byte(strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n))
+	}
+	for _, r := range []joblife.Record{
+		{Time: 1.5, Job: 7, Kind: joblife.RecordJobspec, Data: []byte(`{ "a" : [1, "ƒ\u0041"] }`)},
+		{Time: 1.5, Job: 1<<63 - 1, Kind: joblife.RecordUnlinked},
+		{Time: 1.5, Kind: joblife.RecordWatermark, Data: []byte("a \"b\"\n")},
+		{Time: 1.5, Job: 7, Kind: joblife.RecordR, Data: deep(eventlog.DefaultMaxDepth - 3)},
+	} {
+		line, err := r.AppendText([]byte("before"))
+		require.NoError(t, err)
+		line = bytes.TrimPrefix(line, []byte("before"))
+		e, err := eventlog.Parse(line)
+		require.NoError(t, err)
+		same, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: e.Timestamp, Name: e.Name, Context: e.Context})
+		require.NoError(t, err)
+		require.Equal(t, string(same), string(line))
+	}
+	for _, r := range []joblife.Record{
+		{Time: 1.5, Job: 7, Kind: joblife.RecordR, Data: deep(eventlog.DefaultMaxDepth - 2)},
+		{Time: 1.5, Job: 7, Kind: joblife.RecordR, Data: deep(eventlog.DefaultMaxDepth)},
+		{Time: 1.5, Job: 7, Kind: joblife.RecordR, Data: []byte(`"` + strings.Repeat("x", eventlog.DefaultMaxLine) + `"`)},
+		{Time: 1.5, Job: 7, Kind: joblife.RecordR, Data: []byte("{")},
+		{Time: 1.5, Kind: joblife.RecordWatermark, Data: []byte("\xff")},
+		{Kind: joblife.RecordWatermark, Data: []byte("a")},
+	} {
+		out, err := r.AppendText([]byte("before"))
+		require.Error(t, err)
+		require.Equal(t, "before", string(out))
 	}
 }
 

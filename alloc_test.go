@@ -1,0 +1,53 @@
+package joblife_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+)
+
+// What a lifecycle of ten events allocates. Five are the inputs and the slice of the
+// mill, five the jobspec that is read.
+func TestALifecycleAllocatesLittle(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	for _, c := range []struct {
+		name     string
+		volatile bool
+		pool     bool
+		most     float64
+	}{
+		{"the Manager alone, with records", false, false, 28},
+		{"the Manager alone, without records", true, false, 25},
+		{"with the pool", false, true, 120},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newMill(t, joblife.Config{Volatile: c.volatile})
+			if !c.pool {
+				w.r = node(t)
+			}
+			for range 200 {
+				w.life()
+			}
+			require.LessOrEqual(t, testing.AllocsPerRun(500, w.life), c.most)
+		})
+	}
+}
+
+// A record is written into memory at hand.
+func TestARecordIsWrittenWithoutAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	list := records(t, 100, true)
+	var dst []byte
+	require.LessOrEqual(t, testing.AllocsPerRun(20, func() {
+		dst = dst[:0]
+		for _, r := range list {
+			dst, _ = r.AppendText(dst)
+		}
+	})/float64(len(list)), 0.1)
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package joblife_test
+
+const raceEnabled = false
