@@ -190,6 +190,7 @@ func playExec(st *stage, args []string) error {
 	what, rest := exec.Response{ID: id}, args[2:]
 	switch args[0] {
 	case "refused":
+		st.w.Ended(id, nil)
 		return st.step(joblife.ExecRefused{ID: id, Note: strings.Join(rest, " ")})
 	case "start":
 		what.Type = exec.ResponseStart
@@ -301,8 +302,12 @@ func playResolve(st *stage, args []string) error {
 	case "reattach":
 		return st.step(joblife.Reattach{Action: a})
 	case "finish":
+		n, err := number(word(args, 4), 0)
+		if err != nil {
+			return err
+		}
 		st.w.Excuse(id, ranks)
-		return st.step(joblife.ForceFinish{Action: a, Who: "root"})
+		return st.step(joblife.ForceFinish{Action: a, Status: int32(n), Who: "root"})
 	}
 	return errUsage
 }

@@ -70,7 +70,7 @@ type launchKey struct {
 //	exec exception JOB NOTE...
 //	report JOB ACTION RANKS started|exited|unreachable|launch-failed [STATUS] [attempt=N]
 //	report JOB ACTION RANKS output LINE
-//	resolve rerun|reattach|finish JOB ACTION RANKS
+//	resolve rerun|reattach|finish JOB ACTION RANKS [STATUS]
 //	drained RANKS, offline RANKS     confirm a drain; the ranks that are offline
 //	raise JOB TYPE [SEVERITY]        an exception
 //	post JOB EVENT [CONTEXT]         for a service with actions of its own
