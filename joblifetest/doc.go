@@ -17,5 +17,9 @@
 //		})
 //	}
 //
+// The example of RunScheduler is a whole scheduler; TestTheWorldIsContent of
+// examples/sched puts an adapter before one that speaks lines. Stores have a suite in
+// purge/storetest.
+//
 // One goroutine at a time uses a value of this package.
 package joblifetest

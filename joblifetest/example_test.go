@@ -1,98 +1,22 @@
 package joblifetest_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
-	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/joblifetest"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/alloc"
-	"github.com/joblife/joblife/rset/pool"
 )
 
-// fifo is a scheduler that serves jobs in the order of their requests, on a pool.
-type fifo struct {
-	nodes *rset.R
-	pool  *pool.Pool
-	queue []alloc.Request
-	out   []alloc.Response
-}
-
-func (s *fifo) Hello(a alloc.Announcement) (err error) {
-	s.queue, s.out = nil, nil
-	if s.pool, err = pool.New(s.nodes, pool.Config{}); err != nil {
-		return err
-	}
-	err = s.pool.Update(pool.Change{Up: s.nodes.Ranks()})
-	for _, h := range a.Responses {
-		err = errors.Join(err, s.pool.Adopt(h.ID, h.R, h.Free))
-	}
-	return err
-}
-
-func (s *fifo) Take(msg alloc.Message) (err error) {
-	switch msg := msg.(type) {
-	case alloc.Request:
-		s.queue = append(s.queue, msg)
-	case alloc.Free:
-		_, err = s.pool.Free(msg.ID, msg.R, msg.Final)
-	case alloc.Cancel:
-		for i := range s.queue {
-			if s.queue[i].ID == msg.ID {
-				s.queue = append(s.queue[:i], s.queue[i+1:]...)
-				s.out = append(s.out, alloc.Response{ID: msg.ID, Type: alloc.ResponseCancel})
-				break
-			}
-		}
-	}
-	return err
-}
-
-func (s *fifo) Decide(now eventlog.Timestamp) []alloc.Response {
-	out := s.out
-	for s.out = nil; len(s.queue) > 0; s.queue = s.queue[1:] {
-		id := s.queue[0].ID
-		spec, err := jobspec.Parse(s.queue[0].Jobspec)
-		if err != nil {
-			return out
-		}
-		q, _ := pool.NewRequest(spec)
-		r, err := s.pool.Alloc(id, q, now)
-		if errors.Is(err, pool.ErrBusy) {
-			return out
-		}
-		resp := alloc.Response{ID: id, Type: alloc.ResponseSuccess, R: r}
-		if err != nil {
-			resp = alloc.Response{ID: id, Type: alloc.ResponseDeny, Note: err.Error()}
-		}
-		out = append(out, resp)
-	}
-	return out
-}
-
-func newFIFO(nodes *rset.R) joblifetest.Scheduler { return &fifo{nodes: nodes} }
-
-func TestFIFO(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { joblifetest.RunScheduler(t, newFIFO) })
-}
-
-// A scheduler passes if it survives random workloads, canceled jobs and lost sessions.
-func ExampleRunScheduler() {
-	test := func(t *testing.T) { // TestFIFO in a file of tests
-		rapid.Check(t, func(t *rapid.T) { joblifetest.RunScheduler(t, newFIFO) })
-	}
-	_ = test
-	// Output:
-}
+func TestFIFO(t *testing.T) { rapid.Check(t, checkFIFO) }
 
 // The world sees that two jobs share a core.
 func ExampleWorld() {
@@ -109,4 +33,52 @@ func ExampleLogs() {
 	log := joblifetest.Logs().Example(1)
 	fmt.Println(len(jobstate.Validate(log)))
 	// Output: 0
+}
+
+// An embedder's tests call Check between Steps.
+func ExampleCheck() {
+	m, err := joblife.New(joblife.Config{})
+	if err != nil {
+		panic(err)
+	}
+	text, _ := joblifetest.Jobspecs(4).Example(1).MarshalJSON()
+	if err := m.Step(time.Unix(1e9, 0), joblife.Submit{ID: 7, Jobspec: text, Urgency: jobstate.UrgencyDefault}); err != nil {
+		panic(err)
+	}
+	fmt.Println(joblifetest.Check(m))
+	// Output: <nil>
+}
+
+// Most of these jobs fit on a machine of four nodes.
+func ExampleJobspecs() {
+	for seed := range 3 {
+		j := joblifetest.Jobspecs(4).Example(seed)
+		fmt.Println(j.Tasks()[0].Command, "for", j.Duration(), "on", j.Counts().Cores, "cores")
+	}
+	// Output:
+	// [sleep] for 1s on 2 cores
+	// [hostname] for 0s on 8 cores
+	// [sleep] for 1s on 2 cores
+}
+
+// Resource sets of 1 to 8 nodes.
+func ExampleRs() {
+	for seed := range 3 {
+		fmt.Println(joblifetest.Rs(8).Example(seed))
+	}
+	// Output:
+	// rank0/core[0-3]
+	// rank[0-4]/core[0-2]
+	// rank0/core[0-2]
+}
+
+// Up to four jobs for two nodes.
+func ExampleWorkloads() {
+	for _, a := range joblifetest.Workloads(4, 2).Example(1) {
+		fmt.Println("after", a.After, "a job that runs", a.Runs, "with status", a.Status)
+	}
+	// Output:
+	// after 6s a job that runs 57s with status 256
+	// after 8s a job that runs 54s with status 0
+	// after 2s a job that runs 17s with status 0
 }
