@@ -10,6 +10,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
@@ -91,12 +92,23 @@ type (
 		Values   json.RawMessage // an object; a null removes a key
 		Volatile bool            // in no log
 	}
-	// SetFlags sets flags by name, such as "debug". The owner alone may do so.
+	// SetFlags sets flags by name, such as "debug". A job with the flag "alloc-bypass"
+	// waits for Alloc, and the scheduler never hears of it; a job that has resources
+	// cannot get that flag. The owner alone may do so.
 	SetFlags struct {
 		Tag   uint64
 		By    Cred
 		ID    jobid.ID
 		Flags []string
+	}
+	// Alloc gives a job in SCHED that has the flag alloc-bypass its resources. R is
+	// retained. The caller answers for them: no scheduler learns of their use or end. The
+	// owner alone may do so.
+	Alloc struct {
+		Tag uint64
+		By  Cred
+		ID  jobid.ID
+		R   *rset.R
 	}
 	// Raise raises an exception. Severity 0 ends the job; the type "cancel" cancels
 	// it.
@@ -242,6 +254,7 @@ func (Update) input()           {}
 func (SetExpiration) input()    {}
 func (Memo) input()             {}
 func (SetFlags) input()         {}
+func (Alloc) input()            {}
 func (Raise) input()            {}
 func (Post) input()             {}
 func (Wait) input()             {}
@@ -293,6 +306,8 @@ func (m *Manager) take(in Input) error {
 			return err
 		}
 		return m.change(in.By, in.Tag, in.ID, &jobstate.SetFlagsContext{Flags: in.Flags})
+	case Alloc:
+		return m.bypass(in)
 	case Raise:
 		return m.raise(in)
 	case Post:

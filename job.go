@@ -1,7 +1,9 @@
 package joblife
 
 import (
+	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
@@ -116,6 +118,9 @@ func (m *Manager) applyEntry(j *job, e eventlog.Entry) error {
 	if err != nil {
 		return err
 	}
+	if err := j.flagged(e); err != nil {
+		return err
+	}
 	outcome, err := j.nodes.Apply(m.now, e)
 	if err != nil {
 		return err
@@ -128,6 +133,22 @@ func (m *Manager) applyEntry(j *job, e eventlog.Entry) error {
 		m.log(j)
 	}
 	return nil
+}
+
+// flagBypass says that a job's resources do not come from the scheduler.
+const flagBypass = "alloc-bypass"
+
+// flagged refuses to say of a job's resources that they are not the scheduler's: it would
+// not get them back.
+func (j *job) flagged(e eventlog.Entry) error {
+	if e.Name != jobstate.EventSetFlags || j.r == nil || j.job().HasFlag(flagBypass) {
+		return nil
+	}
+	c, err := jobstate.ParseContext(e)
+	if c, ok := c.(*jobstate.SetFlagsContext); ok && err == nil && slices.Contains(c.Flags, flagBypass) {
+		return fmt.Errorf("%w: %v has the scheduler's resources", ErrInvalid, j.id)
+	}
+	return err
 }
 
 // updated returns the jobspec of a job after an event.
@@ -286,6 +307,10 @@ func (m *Manager) follow(j *job, e eventlog.Entry, prev jobstate.State) {
 		m.enqueue(j)
 	case jobstate.EventJobspecUpdate:
 		m.renew(j)
+	case jobstate.EventSetFlags:
+		if j.job().HasFlag(flagBypass) {
+			m.dequeue(j)
+		}
 	case jobstate.EventException:
 		m.raised(j, e)
 	case jobstate.EventInvalidate:

@@ -20,6 +20,7 @@ import (
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // EL-6: nobody outside knows of a job whose submission may be lost in a crash.
@@ -393,4 +394,44 @@ func TestAJobThatIsOverLeavesNoTimer(t *testing.T) {
 	require.Empty(t, s.faults())
 	at, ok := s.m.Deadline()
 	require.False(t, ok, "%v", at)
+}
+
+// HK-6: what did not come from the scheduler is in no hello and no free.
+func TestAJobThatBypassesTheScheduler(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{{Event: func(e *joblife.Event) {
+		if e.Entry.Name == jobstate.EventSubmit && e.Job.UserID() == 5 {
+			e.Post(joblife.SetFlags{ID: e.Job.ID(), Flags: []string{"alloc-bypass"}})
+		}
+	}}}}, 8)
+	s.hold["finish"] = true
+	other := s.submit(jobspec.Job{Nodes: 1})
+	require.ErrorIs(t, s.try(joblife.SetFlags{ID: other, Flags: []string{"debug", "alloc-bypass"}}), joblife.ErrInvalid, "the scheduler would never get them back")
+	r := must(s.m.Job(other)).R()
+	require.ErrorIs(t, s.try(joblife.Alloc{ID: other, R: r}), joblife.ErrInvalid)
+	s.sched = nil
+	id := s.ask(joblife.Submit{Tag: 7, By: joblife.Cred{UserID: 5}, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 16}).Job
+	require.Equal(t, jobstate.StateSched, s.state(id))
+	s.restart()
+	require.ErrorIs(t, s.try(joblife.Alloc{ID: id, By: joblife.Cred{UserID: 5, Guest: true}, R: r}), joblife.ErrDenied)
+	require.ErrorIs(t, s.try(joblife.Alloc{ID: id}), perilog.ErrR)
+	require.NoError(t, s.ask(joblife.Alloc{Tag: 7, ID: id, R: r}).Err)
+	require.Equal(t, jobstate.StateRun, s.state(id))
+	s.restart()
+	s.finish(id, 0)
+	require.Equal(t, jobstate.StateInactive, s.state(id))
+	require.Empty(t, sent[alloc.Request](s), "the scheduler never hears of it")
+	require.Empty(t, sent[alloc.Free](s))
+	require.Empty(t, s.faults())
+
+	// A job that waits for the scheduler waits no longer.
+	s.hold["pool"] = true
+	s.hold["sched"] = true
+	id = s.submit(jobspec.Job{Nodes: 1})
+	s.step(joblife.SetFlags{ID: id, Flags: []string{"alloc-bypass"}})
+	require.Len(t, sent[alloc.Cancel](s), 1)
+	s.step(success(t, id, 3))
+	require.Len(t, sent[alloc.Free](s), 1, "a late response")
+	require.Equal(t, jobstate.StateSched, s.state(id))
+	s.step(joblife.Raise{ID: id, Type: "cancel"})
+	require.Equal(t, jobstate.StateInactive, s.state(id))
 }

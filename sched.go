@@ -126,7 +126,7 @@ func (m *Manager) queueErr(err error) {
 // enqueue has a job wait for resources with its priority.
 func (m *Manager) enqueue(j *job) {
 	s := j.job()
-	if s.State() != jobstate.StateSched {
+	if s.State() != jobstate.StateSched || s.HasFlag(flagBypass) {
 		return
 	}
 	p, _ := s.Priority()
@@ -250,7 +250,7 @@ func (m *Manager) holders() []alloc.Holder {
 		submit, _ := j.job().Entered(jobstate.StateNew)
 		h := alloc.Holder{
 			JobInfo: alloc.JobInfo{ID: j.id, Priority: p, UserID: j.job().UserID(), Submit: submit},
-			R:       j.expiring(j.r), Bypass: j.job().HasFlag("alloc-bypass"),
+			R:       j.expiring(j.r), Bypass: j.job().HasFlag(flagBypass),
 		}
 		if !free.IsEmpty() {
 			h.Free = free
@@ -343,21 +343,46 @@ func (m *Manager) allocated(j *job, r alloc.Response) {
 		back()
 		return
 	}
-	own := r.R.WithoutLocal()
-	c := &jobstate.AllocContext{Annotations: r.Annotations}
-	e, err := jobstate.NewEntry(m.now, c)
+	if err := m.give(j, r.R, r.Annotations); err != nil {
+		back()
+		m.must(j, m.exception("alloc", err.Error()))
+	}
+}
+
+// bypass gives a job resources that are not the scheduler's.
+func (m *Manager) bypass(in Alloc) error {
+	if err := owner(in.By); err != nil {
+		return err
+	}
+	j, err := m.active(in.By, in.ID)
+	switch {
+	case err != nil:
+		return err
+	case j.state != jobstate.StateSched || !j.job().HasFlag(flagBypass):
+		return fmt.Errorf("%w: %v is not in SCHED with the flag %s", ErrInvalid, in.ID, flagBypass)
+	}
+	if err := m.give(j, in.R, nil); err != nil {
+		return err
+	}
+	m.answer(Answer{Tag: in.Tag, Job: in.ID})
+	return nil
+}
+
+// give gives a job its R, in which no resource is local to the scheduler any more.
+func (m *Manager) give(j *job, r *rset.R, annotations json.RawMessage) error {
+	own := r.WithoutLocal()
+	e, err := jobstate.NewEntry(m.now, &jobstate.AllocContext{Annotations: annotations})
 	if err == nil {
 		err = j.nodes.SetR(own)
 	}
 	if err != nil {
-		back()
-		m.must(j, m.exception("alloc", err.Error()))
-		return
+		return err
 	}
 	j.r = own
 	m.recordR(j, own)
 	j.nodes.Offline(m.offline)
 	m.must(j, e)
+	return nil
 }
 
 func (m *Manager) recordR(j *job, r *rset.R) {
