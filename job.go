@@ -1,9 +1,7 @@
 package joblife
 
 import (
-	"fmt"
 	"math/bits"
-	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
@@ -133,22 +131,6 @@ func (m *Manager) applyEntry(j *job, e eventlog.Entry) error {
 		m.log(j)
 	}
 	return nil
-}
-
-// flagBypass says that a job's resources do not come from the scheduler.
-const flagBypass = "alloc-bypass"
-
-// flagged refuses to say of a job's resources that they are not the scheduler's: it would
-// not get them back.
-func (j *job) flagged(e eventlog.Entry) error {
-	if e.Name != jobstate.EventSetFlags || j.r == nil || j.job().HasFlag(flagBypass) {
-		return nil
-	}
-	c, err := jobstate.ParseContext(e)
-	if c, ok := c.(*jobstate.SetFlagsContext); ok && err == nil && slices.Contains(c.Flags, flagBypass) {
-		return fmt.Errorf("%w: %v has the scheduler's resources", ErrInvalid, j.id)
-	}
-	return err
 }
 
 // updated returns the jobspec of a job after an event.

@@ -89,7 +89,7 @@ type Launch struct {
 	Attempt uint32        // at least 1, greater than that of any earlier launch
 	Ranks   *idset.Set    // not empty
 	Command []string      // of the configuration; nil if it has none
-	Serves  *idset.Set    // of a single command: the ranks that it serves, perhaps no ranks; nil per rank
+	Serves  *idset.Set    // of a single command: the ranks that it serves; nil per rank
 	Timeout time.Duration // 0: none
 }
 

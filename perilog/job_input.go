@@ -116,8 +116,7 @@ const maxOperator = 64
 // ForceFinish ends an action on ranks with a wait status, and logs the name of the
 // operator. The action may be running there, be lost, or wait for the node; housekeeping
 // may also have failed there. nil means all such ranks. The action continues on the other
-// ranks. Of a lost action that is one command, the rank of its leader, as [Job.Unresolved]
-// lists it, means all ranks. ForceFinish sends no signal and drains nothing.
+// ranks. ForceFinish sends no signal and drains nothing.
 //
 // A prolog cannot end with status 0, since its ranks count as reported failed. A foreign
 // action ends only as a whole. The error wraps ErrAction, and then nothing has changed.
@@ -139,7 +138,7 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, sta
 		able = idset.Difference(&j.hk.given, &j.hk.ready)
 		able.SubtractWith(&j.hk.freed)
 	}
-	if ranks == nil || a.single && a.run.HasLost() && ranks.Equal(a.run.Lost()) { // as Unresolved lists it
+	if ranks == nil || a.single && a.run.HasLost() && ranks.Equal(a.run.Lost()) { // as Unresolved lists it: the leader
 		ranks = able
 	} else if !able.ContainsAll(ranks) || ranks.IsEmpty() {
 		return actionError(key, "has ended, or does not run, on ranks "+idset.Difference(ranks, able).String())
