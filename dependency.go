@@ -264,14 +264,14 @@ func (d *dependencies) release(e *Event, satisfied func(dependent) bool, note st
 		return
 	}
 	left := list[:0]
-	var ended []jobid.ID // that wait in more than one way
+	ended := make(map[jobid.ID]bool) // they may wait in more than one way
 	for _, w := range list {
 		switch {
-		case slices.Contains(ended, w.id):
+		case ended[w.id]:
 		case satisfied(w):
 			e.Post(DependencyRemove{ID: w.id, Description: w.description})
 		case note != "":
-			ended = append(ended, w.id)
+			ended[w.id] = true
 			e.Post(Raise{ID: w.id, Type: "dependency", Note: "dependency " + w.description + " " + note})
 		default:
 			left = append(left, w)

@@ -24,25 +24,24 @@
 //
 // The caller's duties:
 //
-//  1. Pass what happens, in any order, with a time that does not step back. An error
-//     refuses the input, and nothing has changed.
+//  1. Pass what happens, with a time that does not step back. An error refuses the
+//     input, and nothing has changed.
 //  2. Make Append durable, in order, before anything else. If that fails, abandon
 //     the Manager and restore another from what is durable.
 //  3. Then do the rest. What comes back is input again: the scheduler's and the
 //     executor's responses, reports of actions, drains.
 //  4. Tell with Unlinked what the store has removed.
-//  5. Tell that it is done. Steps may go on meanwhile: all of them share the next
-//     Ready, which is group commit.
+//  5. Tell that it is done. Steps may go on meanwhile, and share the next Ready: that
+//     is group commit.
 //
 // After a restart, [Restore] makes a Manager of the records. Nothing goes to a
 // scheduler or an executor before it says hello.
 //
 // # Less than a manager
 //
-// A reader of logs takes package jobstate alone; a tool that asks who holds which node
+// A reader of logs takes package jobstate; a tool that shows what holds a node
 // perilog.Holds; a daemon of one job perilog.Job; a scheduler rset/pool. Package purge
-// is the index of inactive jobs, and eventlog/logfile and purge/dirstore, the two
-// packages that do I/O, store records.
+// indexes inactive jobs. eventlog/logfile and purge/dirstore do I/O: they store.
 //
 // The embedder stores two records of a job beside its log: its jobspec, before the
 // event submit, and its R, before the event alloc. A restart needs both; updates in

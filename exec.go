@@ -14,9 +14,9 @@ import (
 // What the executor says (RFC 32).
 type (
 	// ExecHello tells that an executor is there. It gets a Start of each job that it is
-	// to run, even of one that it runs already, with Reattach if the job has started, is
-	// being stopped, or has prologs that did not run; Raised has what stops it. Messages to an earlier executor, and
-	// those of a Ready that is outstanding, are void.
+	// to run, even of one that it runs already. Reattach is set if the job has started, is
+	// being stopped, or has prologs that did not run; Raised has what stops it. Messages
+	// to an earlier executor, and those of a Ready that is outstanding, are void.
 	ExecHello struct{}
 	// ExecResponse tells of a job that was started. What was told before, as an executor
 	// does that goes on with a job, is no event.

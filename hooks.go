@@ -22,7 +22,7 @@ type Hooks struct {
 	// of ids, before anything else.
 	Restored func(*Event)
 	// Validate is called for a submission, before anything else happens. An error
-	// refuses the job: Submit returns it. ErrLater keeps the job in NEW until the
+	// refuses the job: Step returns it, and what hooks have posted is forgotten. ErrLater keeps the job in NEW until the
 	// input [Validated]. After a restart Validate is called again for a job in NEW;
 	// an error invalidates it then.
 	Validate func(*Event) error
@@ -39,8 +39,9 @@ type Hooks struct {
 
 	// Event is called after each event of a job.
 	Event func(*Event)
-	// Inactive is called when a job becomes inactive, and Removed when it is
-	// purged: each once for a job, in this life or another (MG-4).
+	// Inactive is called when a job becomes inactive, and Removed when it is purged:
+	// each once for a job, in this life or another (MG-4). After a restart neither is
+	// called for the jobs that are inactive already: see [Manager.Jobs].
 	Inactive func(*Event)
 	Removed  func(*Event)
 }
@@ -64,20 +65,25 @@ type Event struct {
 // Now returns the time of the Step.
 func (e *Event) Now() eventlog.Timestamp { return e.m.now }
 
-// Lookup returns another job.
+// Lookup returns another job, active or inactive, durable or not, and false if it is
+// unknown or purged. A job that is being submitted is unknown until its submit.
 func (e *Event) Lookup(id jobid.ID) (View, bool) { return e.m.view(id) }
 
-// Ended returns what is known of an inactive or purged job.
+// Ended returns what is known of an inactive job, or of a purged one that has a
+// tombstone, and false for others.
 func (e *Event) Ended(id jobid.ID) (purge.Record, bool) { return e.m.index.Ended(id) }
 
 // Post queues an input behind the current event. It is taken in before any decision
 // follows. If it is refused, that is a [Fault].
 func (e *Event) Post(in Input) { e.m.posts.push(post{in: in, hook: e.hook, job: e.Job.ID()}) }
 
-// PostAt queues an input for a time. Times that have passed mean the next [Tick]. The
-// input is forgotten if the job of the Event is over by then, and with the Manager:
-// Dependency is called again after a restart.
+// PostAt queues an input for a time. Times that have passed mean the next [Tick]; NaN is
+// never. The input is forgotten if the job of the Event is over by then, and with the
+// Manager: Dependency is called again after a restart.
 func (e *Event) PostAt(at eventlog.Timestamp, in Input) {
+	if at != at {
+		return
+	}
 	e.m.serial++
 	e.m.staged = append(e.m.staged, timer{at: at, serial: e.m.serial, post: post{in: in, hook: e.hook, job: e.Job.ID()}})
 }

@@ -30,13 +30,13 @@ type Cred struct {
 
 // Requests of users and operators.
 type (
-	// Submit submits a job (RFC 25 in JSON). The Answer has its id.
+	// Submit submits a job. The Answer has its id.
 	Submit struct {
 		Tag     uint64
 		By      Cred
-		ID      jobid.ID // 0: the Manager makes one
-		Jobspec []byte   // retained
-		Urgency int      // 0 holds the job
+		ID      jobid.ID // 0: the Manager makes one, if Config has an Epoch
+		Jobspec []byte   // RFC 25 in JSON; retained, and must not change
+		Urgency int      // 0 holds the job; jobstate.UrgencyDefault is 16, and a guest's most
 		Flags   jobstate.Flags
 	}
 	// Validated ends the validation of a job that a hook put off. An error invalidates
@@ -110,8 +110,9 @@ type (
 		ID  jobid.ID
 		R   *rset.R
 	}
-	// Raise raises an exception. Severity 0 ends the job; the type "cancel" cancels
-	// it.
+	// Raise raises an exception. Severity 0 ends the job, and 1 to 7 do not. Type must
+	// not be empty; of a job that ends, "cancel" makes the result CANCELED, and "timeout"
+	// TIMEOUT.
 	Raise struct {
 		Tag        uint64
 		By         Cred
@@ -130,7 +131,7 @@ type (
 		Name    string
 		Context json.RawMessage
 	}
-	// Wait is answered when the job enters one of States, or has the event Event in its
+	// Wait is answered when the job enters one of States, 0 for none, or has the event Event in its
 	// log. If that cannot happen any more, the Answer has an error: ErrInactive, or
 	// ErrUnknown for a job that is purged, not known, or not durable yet. The log of an
 	// inactive job is in the store alone: ask there for its events. A volatile Manager
@@ -148,7 +149,8 @@ type (
 		Tag    uint64
 		States jobstate.State
 	}
-	// WaitCancel ends the waits with a tag, without an answer.
+	// WaitCancel ends all waits with a tag, without an answer. If there are none, nothing
+	// happens.
 	WaitCancel struct{ Tag uint64 }
 	// EnableQueue and StartQueue let a queue take jobs, and send them to the
 	// scheduler, or stop that. Reason is for people. The owner alone may do so.
@@ -166,15 +168,17 @@ type (
 		Start  bool
 		Reason string
 	}
-	// Purge purges inactive jobs by limits; without Force it counts them.
+	// Purge purges inactive jobs by limits, batch by batch, and is answered after the
+	// last; without Force it counts them. The owner alone may do so.
 	Purge struct {
 		Tag    uint64
 		By     Cred
 		Limits purge.Limits
 		Force  bool
 	}
-	// PurgeIDs purges inactive jobs by id, all or none; without Force it counts them.
-	// The error is ErrLimit while other jobs are being purged: ask again.
+	// PurgeIDs purges inactive jobs by id, at most purge.MaxBatch, all or none; without
+	// Force it counts them. The error is ErrLimit while other jobs are being purged: ask
+	// again. The owner alone may do so.
 	PurgeIDs struct {
 		Tag   uint64
 		By    Cred
@@ -188,15 +192,16 @@ type (
 		Failed map[jobid.ID]error
 	}
 	// Reload replaces Actions, Queues, Limits and Private of the configuration.
-	// Running actions keep what their start says.
+	// Running actions keep what their start says; other fields of Config are ignored.
 	Reload struct{ Config Config }
 	// AcceptClock tells that the time is right after it has jumped. Until then the
 	// limits purge nothing (PU-9).
 	AcceptClock struct{}
 	// Tick passes the time. Call it at Deadline.
 	Tick struct{}
-	// Shutdown launches and starts nothing any more. Running actions may end until
-	// the deadline, 0 for none.
+	// Shutdown launches and starts nothing any more. Running actions may end until the
+	// deadline, 0 for none: Stats.Actions counts them. After the deadline Step refuses all
+	// inputs. A second Shutdown changes the deadline.
 	Shutdown struct{ Deadline eventlog.Timestamp }
 )
 
@@ -221,9 +226,10 @@ type (
 		Job jobid.ID
 		perilog.Report
 	}
-	// Drained confirms that ranks are drained.
+	// Drained confirms that ranks are drained. Those that no job waits for are ignored.
 	Drained struct{ Ranks *idset.Set }
-	// Offline replaces the set of the ranks that are offline. It is retained.
+	// Offline replaces the set of the ranks that are offline; nil is the empty set. It is
+	// retained, and must not change.
 	Offline struct{ Ranks *idset.Set }
 	// Reattach tells that an action still runs: see [perilog.Job.Reattach].
 	Reattach struct{ Action }
@@ -237,11 +243,11 @@ type (
 	}
 )
 
-// An Action is an action of a job, on ranks; nil is all that apply.
+// An Action is an action of a job, on some ranks.
 type Action struct {
 	Job   jobid.ID
 	Key   perilog.Key
-	Ranks *idset.Set
+	Ranks *idset.Set // nil: all that apply
 }
 
 func (Submit) input()           {}

@@ -125,6 +125,9 @@ func (m *Manager) applyEntry(j *job, e eventlog.Entry) error {
 	if err := j.flagged(e); err != nil {
 		return err
 	}
+	if err := j.flagged(e); err != nil {
+		return err
+	}
 	outcome, err := j.nodes.Apply(m.now, e)
 	if err != nil {
 		return err

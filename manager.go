@@ -36,7 +36,8 @@ var (
 	ErrDenied = errors.New("joblife: permission denied")
 	// ErrInvalid is returned for an input that cannot be right. The text says why.
 	ErrInvalid = errors.New("joblife: invalid request")
-	// ErrLimit is returned for a request beyond a limit of Config.
+	// ErrLimit is returned for a request beyond a limit of Config, or a fixed one: 2^20
+	// waits, 1024 purges that wait for the store, 64 MiB of quarantined jobs.
 	ErrLimit = errors.New("joblife: limit reached")
 	// ErrRefused is returned when a hook refuses a job. The text is the hook's.
 	ErrRefused = errors.New("joblife: job refused")
@@ -49,15 +50,19 @@ var (
 
 // Defaults and limits of a [Config].
 const (
-	DefaultMaxActive = 1 << 22 // active jobs
-	maxPosts         = 1 << 12 // inputs that hooks may queue in one Step, and for each job
-	maxPostsPerJob   = 8
+	// DefaultMaxActive is how many jobs may be active by default.
+	DefaultMaxActive = 1 << 22
+
+	maxPosts       = 1 << 12 // inputs that hooks may queue in one Step, and for each job
+	maxPostsPerJob = 8
+	never          = 1 << 40 // seconds: what is due later is never due, and time.Time ends some time after
 )
 
 // A Config is how a [Manager] works. The zero Config is valid: one queue, no
 // actions, no hooks, no purge, and an embedder that gives each job its id.
 type Config struct {
-	// Owner is the user id of the instance. The Manager raises exceptions in its name.
+	// Owner is the user id of the instance; 0 is root. The Manager raises exceptions in
+	// its name.
 	Owner uint32
 	// Private hides the jobs of other users from guests: see [Manager.As].
 	Private bool
@@ -65,7 +70,8 @@ type Config struct {
 	// With a zero Epoch each Submit names its ID.
 	Epoch     time.Time
 	Generator uint16
-	// Queues are the named queues; with none there is the anonymous one.
+	// Queues are the named queues, one of which each job has to name. Without them there
+	// is the anonymous queue "". A queue takes and starts jobs until it is told not to.
 	Queues []string
 	// Actions are the prologs, epilogs and housekeeping of all jobs.
 	Actions perilog.Config
@@ -75,7 +81,8 @@ type Config struct {
 	// dependencies: see [purge.Config].
 	TombstoneCount jobstate.Optional[int]
 	TombstoneAge   jobstate.Optional[time.Duration]
-	// MaxActive is how many jobs may be active; 0 means DefaultMaxActive.
+	// MaxActive is how many jobs may be active when one is submitted; 0 means
+	// DefaultMaxActive.
 	MaxActive int
 	// Volatile keeps no records: Ready.Append and the logs of jobs stay empty.
 	// It is for simulations that never restart.
@@ -224,7 +231,9 @@ func (m *Manager) configure(cfg Config) error {
 // asked only after the next Ready was done, which has the answer if the input has a
 // Tag.
 //
-// Now is rounded to a [eventlog.Timestamp] at once. Panics if a hook calls Step.
+// Now is rounded to an [eventlog.Timestamp] at once; it may be the time of the last Step.
+// After the deadline of a Shutdown the error is perilog.ErrStopped. Panics if a hook
+// calls Step.
 func (m *Manager) Step(now time.Time, in Input) error {
 	if m.hook != nil {
 		panic("joblife: a hook calls Step: it must use Event.Post")
@@ -328,7 +337,7 @@ func (m *Manager) Deadline() (time.Time, bool) {
 	if t, ok := m.purger.due(m); ok {
 		at = min(at, t)
 	}
-	if math.IsInf(float64(at), 1) {
+	if at > never {
 		return time.Time{}, false
 	}
 	at = max(at, m.now)

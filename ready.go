@@ -159,7 +159,7 @@ func (m *Manager) Ready(rd *Ready) bool {
 }
 
 // Done tells that all of a Ready is done. Effects may be on their way; records are
-// durable.
+// durable. The error is ErrInvalid if the Ready is not outstanding, or ErrAbandoned.
 func (m *Manager) Done(seq uint64) error {
 	if err := m.outstanding(seq); err != nil {
 		return err

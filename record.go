@@ -30,7 +30,7 @@ const (
 	RecordQueue                              // the state of a queue, a JSON object; Job is 0
 )
 
-// String returns the name in lower case; another value prints as RecordKind(n).
+// String returns the name, such as "event" or "R"; another value prints as RecordKind(n).
 func (k RecordKind) String() string {
 	names := [...]string{
 		"", "event", "jobspec", "R", "housekeeping", "inactive", "tombstone", "unlinked", "watermark", "queue",

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -424,6 +425,7 @@ func TestAJobThatBypassesTheScheduler(t *testing.T) {
 	require.Empty(t, s.faults())
 
 	// A job that waits for the scheduler waits no longer.
+	s.hold["pool"] = true
 	s.hold["sched"] = true
 	id = s.submit(jobspec.Job{Nodes: 1})
 	s.step(joblife.SetFlags{ID: id, Flags: []string{"alloc-bypass"}})
@@ -433,4 +435,20 @@ func TestAJobThatBypassesTheScheduler(t *testing.T) {
 	require.Equal(t, jobstate.StateSched, s.state(id))
 	s.step(joblife.Raise{ID: id, Type: "cancel"})
 	require.Equal(t, jobstate.StateInactive, s.state(id))
+}
+
+func TestATimeThatNeverComesIsNoDeadline(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies(), {
+		Event: func(e *joblife.Event) {
+			if e.Entry.Name == jobstate.EventSubmit {
+				e.PostAt(eventlog.Timestamp(math.NaN()), joblife.Memo{ID: e.Job.ID(), Values: []byte(`{"a":1}`)})
+			}
+		},
+	}}}, 8)
+	id := s.add(needing(t, "n", "begin-time", "1e300"))
+	at, ok := s.m.Deadline()
+	require.False(t, ok, "%v", at)
+	s.step(joblife.Tick{})
+	require.Equal(t, jobstate.StateDepend, s.state(id))
+	require.NotContains(t, s.events(id), "memo")
 }

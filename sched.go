@@ -18,6 +18,22 @@ const (
 	eventStartRequest = "debug.start-request"
 )
 
+// flagBypass says that a job's resources do not come from the scheduler.
+const flagBypass = "alloc-bypass"
+
+// flagged refuses to say of a job's resources that they are not the scheduler's: it would
+// not get them back.
+func (j *job) flagged(e eventlog.Entry) error {
+	if e.Name != jobstate.EventSetFlags || j.r == nil || j.job().HasFlag(flagBypass) {
+		return nil
+	}
+	c, err := jobstate.ParseContext(e)
+	if c, ok := c.(*jobstate.SetFlagsContext); ok && err == nil && slices.Contains(c.Flags, flagBypass) {
+		return fmt.Errorf("%w: %v has the scheduler's resources", ErrInvalid, j.id)
+	}
+	return err
+}
+
 // A queue is a named queue, or the anonymous one.
 type queue struct {
 	enabled, started          bool

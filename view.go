@@ -15,8 +15,8 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// A View is a job as it is now. It is valid until the next Step. What it returns
-// must not be changed.
+// A View is a job as it is now. It is valid until the next Step; the zero View is not
+// valid. What it returns must not be changed.
 type View struct {
 	m   *Manager
 	j   *job         // nil: the job is inactive
@@ -139,7 +139,8 @@ func (m *Manager) Jobspec(id jobid.ID) (*jobspec.Spec, bool) {
 }
 
 // Jobs yields the jobs in the states of a mask, in the order of ids; inactive ones
-// follow, oldest first. The Manager must not change meanwhile.
+// follow, oldest first. It leaves out jobs whose submission is not durable; a mask of 0
+// yields nothing. The Manager must not change meanwhile.
 func (m *Manager) Jobs(mask jobstate.State) iter.Seq[View] { return m.As(Cred{}).Jobs(mask) }
 
 // A Lens is what somebody may see of a Manager.
@@ -282,7 +283,8 @@ type QueueStatus struct {
 	DisableReason, StopReason string
 }
 
-// Queue returns the state of a queue by its name, "" for the anonymous one.
+// Queue returns the state of a queue by its name, "" for the anonymous one, and false
+// if the configuration does not have it.
 func (m *Manager) Queue(name string) (QueueStatus, bool) {
 	q := m.queues[name]
 	if q == nil {

@@ -157,7 +157,7 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, sta
 		able = idset.Difference(&j.hk.given, &j.hk.ready)
 		able.SubtractWith(&j.hk.freed)
 	}
-	if ranks == nil || a.single && a.run.HasLost() && ranks.Equal(a.run.Lost()) { // as Unresolved lists it
+	if ranks == nil || a.single && a.run.HasLost() && ranks.Equal(a.run.Lost()) { // as Unresolved lists it: the leader
 		ranks = able
 	} else if !able.ContainsAll(ranks) || ranks.IsEmpty() {
 		return actionError(key, "has ended, or does not run, on ranks "+idset.Difference(ranks, able).String())

@@ -33,7 +33,7 @@ import (
 const nodes = 8
 
 func main() {
-	dir := flag.String("dir", "jobs", "the `folder` that keeps the jobs")
+	dir := flag.String("dir", filepath.Join(os.TempDir(), "joblife-embed"), "the `folder` that keeps the jobs")
 	prolog := flag.String("prolog", "", "a `command` to run on each node before a job")
 	epilog := flag.String("epilog", "", "a `command` to run on each node after a job")
 	n := flag.Int64("n", 1, "the `number` of nodes of each job, 1 to 8")
