@@ -21,6 +21,18 @@ type Scratch struct {
 	taken      *buffers // those that Take returned last
 }
 
+// checkConfig checks a configuration once for all Jobs that have it.
+func (s *Scratch) checkConfig(c *Config) error {
+	if s.checked == c {
+		return nil
+	}
+	err := c.Check()
+	if err == nil {
+		s.checked = c
+	}
+	return err
+}
+
 // buffers are the memory of effects.
 type buffers struct {
 	effects Effects
