@@ -15,6 +15,7 @@ type Scratch struct {
 	want       idset.Set      // ranks that the current event names
 	none       rset.R         // the empty one
 	checked    *Config        // the last that was good, which does not change
+	unharmed   harm           // of Jobs on which no rank failed: never changed
 	nothing    held           // of Jobs without an allocation: never changed
 	unused     buffers        // of Jobs without effects: never changed
 	free       []*buffers
