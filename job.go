@@ -142,22 +142,6 @@ func (m *Manager) applyEntry(j *job, e eventlog.Entry) error {
 	return nil
 }
 
-// flagBypass says that a job's resources do not come from the scheduler.
-const flagBypass = "alloc-bypass"
-
-// flagged refuses to say of a job's resources that they are not the scheduler's: it would
-// not get them back.
-func (j *job) flagged(e eventlog.Entry) error {
-	if e.Name != jobstate.EventSetFlags || j.r == nil || j.job().HasFlag(flagBypass) {
-		return nil
-	}
-	c, err := jobstate.ParseContext(e)
-	if c, ok := c.(*jobstate.SetFlagsContext); ok && err == nil && slices.Contains(c.Flags, flagBypass) {
-		return fmt.Errorf("%w: %v has the scheduler's resources", ErrInvalid, j.id)
-	}
-	return err
-}
-
 // jobspec returns the jobspec of a job with its updates. It is kept until the
 // next Ready is done, so that a job that waits is small.
 func (m *Manager) jobspec(j *job) *jobspec.Spec {

@@ -34,6 +34,7 @@ type Holds struct {
 	job     *jobstate.Job
 	scratch *Scratch
 	*held   // that of scratch until own makes one
+	*harm   // that of scratch until a rank fails
 }
 
 // held is what belongs to an allocation. Jobs that wait for one share an empty held,
@@ -47,15 +48,26 @@ type held struct {
 	allocTime eventlog.Timestamp
 	startTime eventlog.Timestamp
 	executor  idset.Set       // what it holds
-	draining  idset.Set       // what drains hold
-	drained   idset.Set       // what drains held that are confirmed
-	failed    idset.Set       // ranks that failed, as events name them
-	dropped   idset.Set       // the failed ranks that the job gave up
 	actions   []*activeAction // in the order of their starts
 	left      idset.Set
 	over      bool // the job was freed, and then nothing held anything: all has left
 
 	fresh idset.Set // what has left and was not taken
+}
+
+// harm is what failures leave. Jobs without one share an empty harm.
+type harm struct {
+	draining idset.Set // what drains hold
+	drained  idset.Set // what drains held that are confirmed
+	failed   idset.Set // ranks that failed, as events name them
+	dropped  idset.Set // those of them that the job gave up
+}
+
+// harmed gives h a harm before the first change of it.
+func (h *Holds) harmed() {
+	if h.harm == &h.scratch.unharmed {
+		h.harm = new(harm)
+	}
 }
 
 // own gives h a held before the first change of it.
@@ -96,7 +108,7 @@ func (h *Holds) init(id jobid.ID, s *Scratch) {
 	if s == nil {
 		s = new(Scratch)
 	}
-	h.job, h.scratch, h.held = jobstate.NewJob(id), s, &s.nothing
+	h.job, h.scratch, h.held, h.harm = jobstate.NewJob(id), s, &s.nothing, &s.unharmed
 }
 
 func (h *Holds) setR(ranks *idset.Set, names []string) {
@@ -158,6 +170,7 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 	case *jobstate.ActionFinishContext:
 		h.actionFinish(Key{c.Kind, c.Description})
 	case *jobstate.DrainedContext:
+		h.harmed()
 		h.drained.UnionWith(idset.Intersect(&h.draining, c.Ranks))
 		h.take(&h.draining, c.Ranks)
 	case nil:
@@ -227,6 +240,7 @@ func (h *Holds) fail(f *jobstate.FailedRanks) {
 
 // failRanks takes in that ranks failed, and whether a drain holds them.
 func (h *Holds) failRanks(ranks *idset.Set, drain bool) {
+	h.harmed()
 	ranks = idset.Intersect(ranks, &h.all)
 	h.failed.UnionWith(ranks)
 	if drain {

@@ -140,14 +140,11 @@ type action struct {
 // NewJob returns a job whose log is empty. It keeps c, which the caller must not
 // change, and R, which is immutable. The error wraps ErrConfig or ErrR.
 func NewJob(c *Config, s Spec) (*Job, error) {
-	if s.Scratch == nil || s.Scratch.checked != c {
-		if err := c.Check(); err != nil {
-			return nil, err
-		}
-	}
 	j := &Job{spec: s, cfg: c}
 	j.holds.init(s.ID, s.Scratch)
-	j.holds.scratch.checked = c
+	if err := j.holds.scratch.checkConfig(c); err != nil {
+		return nil, err
+	}
 	j.buffers = &j.holds.scratch.unused
 	j.configure()
 	if s.R == nil {
@@ -187,7 +184,7 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 // changes nothing afterwards: what was allocated runs by the configuration that it
 // was allocated under. The error wraps ErrConfig.
 func (j *Job) SetConfig(c *Config) error {
-	if err := c.Check(); err != nil || j.ledger != nil {
+	if err := j.holds.scratch.checkConfig(c); err != nil || j.ledger != nil {
 		return err
 	}
 	foreign := slices.DeleteFunc(j.actions, func(a *action) bool { return a.config != nil })

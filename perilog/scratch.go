@@ -15,10 +15,23 @@ type Scratch struct {
 	want       idset.Set      // ranks that the current event names
 	none       rset.R         // the empty one
 	checked    *Config        // the last that was good, which does not change
+	unharmed   harm           // of Jobs on which no rank failed: never changed
 	nothing    held           // of Jobs without an allocation: never changed
 	unused     buffers        // of Jobs without effects: never changed
 	free       []*buffers
 	taken      *buffers // those that Take returned last
+}
+
+// checkConfig checks a configuration once for all Jobs that have it.
+func (s *Scratch) checkConfig(c *Config) error {
+	if s.checked == c {
+		return nil
+	}
+	err := c.Check()
+	if err == nil {
+		s.checked = c
+	}
+	return err
 }
 
 // buffers are the memory of effects.

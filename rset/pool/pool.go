@@ -171,24 +171,43 @@ func (p *Pool) present(some func(sp *span) *children.Set) *rset.R {
 type collector struct {
 	sets  []*children.Set
 	ranks []*idset.Set
-	index map[*children.Set]int
+	index map[*children.Set]int // nil while a search is as fast
 }
+
+// maxSearch is the number of sets from which on a collector keeps a map.
+const maxSearch = 8
 
 // add adds children of a range of ranks, which does not have them yet.
 func (c *collector) add(first, last uint32, k *children.Set) {
 	if k == nil {
 		return
 	}
-	i, ok := c.index[k]
-	if !ok {
-		if c.index == nil {
-			c.index = make(map[*children.Set]int)
-		}
+	i := c.find(k)
+	if i < 0 {
 		i = len(c.sets)
-		c.index[k] = i
 		c.sets, c.ranks = append(c.sets, k), append(c.ranks, new(idset.Set))
+		if c.index != nil {
+			c.index[k] = i
+		}
 	}
 	c.ranks[i].InsertRange(first, last)
+}
+
+// find returns where the ranks of a set are, or -1.
+func (c *collector) find(k *children.Set) int {
+	if c.index == nil && len(c.sets) < maxSearch {
+		return slices.Index(c.sets, k)
+	}
+	if c.index == nil {
+		c.index = make(map[*children.Set]int)
+		for i, k := range c.sets {
+			c.index[k] = i
+		}
+	}
+	if i, ok := c.index[k]; ok {
+		return i
+	}
+	return -1
 }
 
 // r returns the R with the rest of a Config, or the empty R.
