@@ -264,3 +264,19 @@ func TestBadHooksAreFound(t *testing.T) {
 		})
 	}
 }
+
+func TestARankThatAPrologReleasedIsPrepared(t *testing.T) {
+	r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0"}}]}}`))
+	require.NoError(t, err)
+	rest, err := r.Restrict(idset.Of(0))
+	require.NoError(t, err)
+	prolog := perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
+	w := NewWorld(perilog.Config{Prologs: []perilog.ActionConfig{{Leader: 4}}, Tolerate: perilog.Tolerate{Count: 1, AnyFailure: true, Drop: true}})
+	w.Allocated(1, r)
+	w.launch(joblife.Launch{Job: 1, Launch: perilog.Launch{Action: prolog, Attempt: 1, Ranks: idset.Of(4), Serves: r.Ranks()}})
+	p := w.Processes()[0]
+	w.Released(p, idset.Of(0))
+	require.True(t, w.Exit(p, 256))
+	w.start(1, rest)
+	require.NoError(t, w.Err())
+}
