@@ -26,8 +26,9 @@ type reported struct {
 
 // move does one thing at random.
 func (p *play) move() {
-	if p.stops && p.stopAt != 0 && p.stopAt < eventlog.FromTime(p.now.Add(9*time.Second)) {
-		if err := p.m.Step(p.stopAt.Time(), joblife.Tick{}); !errors.Is(err, perilog.ErrStopped) {
+	if p.stops && p.stopAt != 0 && (p.stopAt < eventlog.FromTime(p.now.Add(9*time.Second)) || p.p(0.05)) {
+		p.now = p.stopAt.Time().Add(time.Millisecond)
+		if err := p.m.Step(p.now, joblife.Tick{}); !errors.Is(err, perilog.ErrStopped) {
 			p.fail("a Step after the deadline of a shutdown: %v", err)
 		}
 		p.crash("at the deadline of a shutdown")
@@ -75,7 +76,7 @@ func (p *play) move() {
 func (p *play) shutdown() {
 	in := joblife.Shutdown{}
 	if p.p(0.6) {
-		in.Deadline = eventlog.FromTime(p.now.Add(time.Duration(10+p.n(60)) * time.Second))
+		in.Deadline = eventlog.FromTime(p.now.Add(time.Duration(10+p.n(30)) * time.Second))
 	}
 	if p.step(in) == nil {
 		p.stops, p.stopAt = true, in.Deadline
@@ -276,7 +277,7 @@ func (p *play) nodesWork() {
 			case p.rare(0.06):
 				status = 256
 			}
-			if status == 256 && p.rare(0.3) {
+			if status == 256 && p.rare(0.5) {
 				status = 68 << 8 // the node is lost, or nothing could be launched there
 			}
 			p.say("%v of %v ends on rank %d with %d", q.Action, q.Job, q.Rank, status)

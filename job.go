@@ -1,9 +1,7 @@
 package joblife
 
 import (
-	"fmt"
 	"math/bits"
-	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -392,16 +390,6 @@ func playRestore(st *stage, _ []string) error {
 	}
 	st.do()
 	return nil
-}
-
-func records(list []joblife.Record) iter.Seq2[joblife.Record, error] {
-	return func(yield func(joblife.Record, error) bool) {
-		for _, r := range slices.Clone(list) {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	}
 }
 
 func playShow(st *stage, args []string) error {

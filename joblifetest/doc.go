@@ -8,8 +8,9 @@
 // the library. [Check] judges a Manager by what it shows.
 //
 // [RunScheduler] is a conformance test of a scheduler: it plays random workloads with
-// a Manager, loses sessions, and cancels jobs, while a World watches. [Jobspecs],
-// [Rs], [Workloads] and [Logs] are generators for tests of your own.
+// a Manager, loses sessions, and cancels jobs, while a World watches. [RunHooks] is
+// one of hooks, with restarts. [Jobspecs], [Rs], [Workloads] and [Logs] are generators
+// for tests of your own.
 //
 //	func TestScheduler(t *testing.T) {
 //		rapid.Check(t, func(t *rapid.T) {

@@ -35,6 +35,30 @@ func ExampleLogs() {
 	// Output: 0
 }
 
+// A hook that lets each job wait for a minute asks for the time again after a restart,
+// since timers go with the Manager.
+func ExampleRunHooks() {
+	remind := func(e *joblife.Event) {
+		if submitted, ok := e.Job.Job().Entered(jobstate.StateNew); ok {
+			e.PostAt(submitted+60, joblife.DependencyRemove{ID: e.Job.ID(), Description: "minute"})
+		}
+	}
+	hooks := func() []joblife.Hooks {
+		return []joblife.Hooks{{Restored: remind, Event: func(e *joblife.Event) {
+			if e.Entry.Name == jobstate.EventSubmit {
+				e.Post(joblife.DependencyAdd{ID: e.Job.ID(), Description: "minute"})
+				remind(e)
+			}
+		}}}
+	}
+	run := rapid.Custom(func(t *rapid.T) string { // rapid.Check in a test
+		joblifetest.RunHooks(t, hooks, joblifetest.Workloads(5, 4).Draw(t, "workload"))
+		return "nothing is forgotten"
+	})
+	fmt.Println(run.Example(1))
+	// Output: nothing is forgotten
+}
+
 // An embedder's tests call Check between Steps.
 func ExampleCheck() {
 	m, err := joblife.New(joblife.Config{})

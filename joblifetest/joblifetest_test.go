@@ -1,6 +1,7 @@
 package joblifetest
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,8 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
@@ -168,5 +171,112 @@ func TestTheWorldDoesNotMindTheOrderOfAnR(t *testing.T) {
 	w := NewWorld(perilog.Config{})
 	w.Allocated(1, r)
 	w.hello(&alloc.Announcement{Responses: []alloc.HelloResponse{{JobInfo: alloc.JobInfo{ID: 1}, R: rest}}})
+	require.NoError(t, w.Err())
+}
+
+// chains are workloads of jobs that depend on earlier ones.
+func chains(t *rapid.T) []Arrival {
+	jobs := Workloads(8, 4).Draw(t, "workload")
+	for i := range jobs {
+		in := &jobs[i].Submit
+		in.ID = jobid.ID(i + 1)
+		if i == 0 || rapid.IntRange(0, 2).Draw(t, "alone") == 0 {
+			continue
+		}
+		spec, err := jobspec.Parse(in.Jobspec)
+		require.NoError(t, err)
+		scheme := rapid.SampledFrom([]string{"after", "afterok", "afterany", "afternotok", "begin-time"}).Draw(t, "scheme")
+		value := jobid.ID(rapid.IntRange(1, i).Draw(t, "on")).String()
+		if scheme == "begin-time" {
+			value = fmt.Sprint(epoch().Unix() + 3600 + int64(rapid.IntRange(0, 90).Draw(t, "at")))
+		}
+		spec, err = spec.Update("attributes.system.dependencies", fmt.Appendf(nil, `[{"scheme":%q,"value":%q}]`, scheme, value))
+		require.NoError(t, err)
+		in.Jobspec, err = spec.MarshalJSON()
+		require.NoError(t, err)
+	}
+	return jobs
+}
+
+func TestTheHooksForDependencies(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		RunHooks(t, func() []joblife.Hooks { return []joblife.Hooks{joblife.Dependencies()} }, chains(t))
+	})
+}
+
+func TestBadHooksAreFound(t *testing.T) {
+	lives := 0
+	wait := func(e *joblife.Event, what string) {
+		e.Post(joblife.DependencyAdd{ID: e.Job.ID(), Description: what})
+	}
+	later := func(e *joblife.Event, in joblife.Input) { e.PostAt(e.Now()+5, in) }
+	end := func(e *joblife.Event, what string) {
+		later(e, joblife.DependencyRemove{ID: e.Job.ID(), Description: what})
+	}
+	memo := func(e *joblife.Event) { later(e, joblife.Memo{ID: e.Job.ID(), Values: []byte(`{"x":1}`)}) }
+	atSubmit := func(do func(*joblife.Event)) func(*joblife.Event) {
+		return func(e *joblife.Event) {
+			if e.Entry.Name == "submit" {
+				do(e)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name, want string
+		hooks      joblife.Hooks
+	}{
+		{"forgets after a restart", "is left in DEPEND", joblife.Hooks{
+			Event: atSubmit(func(e *joblife.Event) { wait(e, "license"); end(e, "license") }),
+		}},
+		{"waits for something else after a restart", `waits for ["license"], and for ["life`, joblife.Hooks{
+			Event: atSubmit(func(e *joblife.Event) { wait(e, "license"); end(e, "license") }),
+			Restored: func(e *joblife.Event) {
+				if e.Job.State() == jobstate.StateDepend {
+					lives++
+					life := fmt.Sprint("life", lives)
+					wait(e, life)
+					end(e, life)
+					e.Post(joblife.DependencyRemove{ID: e.Job.ID(), Description: "license"})
+				}
+			},
+		}},
+		{"panics", "oh", joblife.Hooks{Inactive: func(*joblife.Event) { panic("oh") }}},
+		{"posts nonsense", "inactive", joblife.Hooks{
+			Inactive: func(e *joblife.Event) { e.Post(joblife.Urgency{ID: e.Job.ID(), Urgency: 3}) },
+		}},
+		{"keeps a job", "is left in PRIORITY", joblife.Hooks{Priority: func(*joblife.Event) (uint32, bool) { return 0, true }}},
+		{"never ends", "again and again", joblife.Hooks{
+			Event: func(e *joblife.Event) {
+				atSubmit(func(e *joblife.Event) { wait(e, "x") })(e)
+				memo(e)
+			},
+			Restored: memo,
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var found error
+			rapid.Check(t, func(t *rapid.T) {
+				if found == nil {
+					found = runHooks(t, func() []joblife.Hooks { return []joblife.Hooks{c.hooks} }, Workloads(5, 4).Draw(t, "workload"))
+				}
+			})
+			require.ErrorContains(t, found, c.want)
+		})
+	}
+}
+
+func TestARankThatAPrologReleasedIsPrepared(t *testing.T) {
+	r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0"}}]}}`))
+	require.NoError(t, err)
+	rest, err := r.Restrict(idset.Of(0))
+	require.NoError(t, err)
+	prolog := perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
+	w := NewWorld(perilog.Config{Prologs: []perilog.ActionConfig{{Leader: 4}}, Tolerate: perilog.Tolerate{Count: 1, AnyFailure: true, Drop: true}})
+	w.Allocated(1, r)
+	w.launch(joblife.Launch{Job: 1, Launch: perilog.Launch{Action: prolog, Attempt: 1, Ranks: idset.Of(4), Serves: r.Ranks()}})
+	p := w.Processes()[0]
+	w.Released(p, idset.Of(0))
+	require.True(t, w.Exit(p, 256))
+	w.start(1, rest)
 	require.NoError(t, w.Err())
 }

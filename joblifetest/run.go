@@ -65,6 +65,9 @@ func runScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler) error 
 // runner is an embedder that plays a workload.
 type runner struct {
 	m      *joblife.Manager
+	cfg    joblife.Config
+	hooks  func() []joblife.Hooks // of each Manager; nil: it is not restarted
+	stored []joblife.Record
 	w      *World
 	s      Scheduler
 	nodes  *rset.R
@@ -77,6 +80,7 @@ type runner struct {
 	log    []byte
 	todo   []joblife.Input
 	seen   jobid.ID
+	ticks  int
 }
 
 // event is what happens at a time.
@@ -88,7 +92,7 @@ type event struct {
 func newRunner(cfg joblife.Config, nodes *rset.R, s Scheduler, choose func(int) int) (*runner, error) {
 	m, err := joblife.New(cfg)
 	return &runner{
-		m: m, w: NewWorld(cfg.Actions), s: s, nodes: nodes, now: epoch().Add(time.Hour), choose: choose, jobs: make(map[jobid.ID]*Arrival),
+		m: m, cfg: cfg, w: NewWorld(cfg.Actions), s: s, nodes: nodes, now: epoch().Add(time.Hour), choose: choose, jobs: make(map[jobid.ID]*Arrival),
 	}, err
 }
 
@@ -100,7 +104,18 @@ func (r *runner) play(jobs []Arrival) error {
 		r.after(at, func() error { return r.submit(&jobs[i]) })
 	}
 	err := errors.Join(r.step(joblife.ExecHello{}), r.session())
-	for len(r.queue) > 0 && err == nil {
+	for err == nil {
+		if at, ok := r.m.Deadline(); ok && !slices.ContainsFunc(r.queue, func(e event) bool { return !e.at.After(at) }) {
+			r.now = at
+			if r.ticks++; r.ticks > maxTicks {
+				return errTicks
+			}
+			err = r.step(joblife.Tick{})
+			continue
+		}
+		if len(r.queue) == 0 {
+			break
+		}
 		i := 0
 		for k := range r.queue {
 			if r.queue[k].at.Before(r.queue[i].at) {
@@ -118,7 +133,7 @@ func (r *runner) play(jobs []Arrival) error {
 		return err
 	}
 	for v := range r.m.Jobs(jobstate.StateNew | jobstate.StateActive) {
-		return fmt.Errorf("joblifetest: job %v is left in %v: no job runs, and it is neither denied nor given resources", v.ID(), v.State())
+		return fmt.Errorf("joblifetest: job %v is left in %v, and nothing happens any more", v.ID(), v.State())
 	}
 	for id := range r.open {
 		return fmt.Errorf("joblifetest: job %v: there is no response to its request, which was canceled", id)
@@ -128,6 +143,9 @@ func (r *runner) play(jobs []Arrival) error {
 
 // meddle does what a scheduler must bear.
 func (r *runner) meddle() error {
+	if r.hooks != nil && r.choose(3) == 3 {
+		return r.restart()
+	}
 	switch r.choose(15) {
 	case 15:
 		return errors.Join(r.step(joblife.SchedLost{}), r.session())
@@ -156,6 +174,9 @@ func (r *runner) submit(a *Arrival) error {
 	in.Tag = uint64(len(r.jobs) + 1)
 	r.jobs[0] = a
 	err := r.step(in)
+	if errors.Is(err, joblife.ErrRefused) {
+		return nil // a hook's right
+	}
 	if a.Cancel > 0 {
 		id := r.seen
 		r.after(r.now.Add(a.Cancel), func() error {
@@ -173,6 +194,11 @@ func (r *runner) step(in joblife.Input) error {
 	if err := r.m.Step(r.now, in); err != nil {
 		return err
 	}
+	return r.settle()
+}
+
+// settle does all that follows.
+func (r *runner) settle() error {
 	for {
 		var rd joblife.Ready
 		for r.m.Ready(&rd) {
@@ -203,6 +229,12 @@ func (r *runner) do(rd *joblife.Ready) error {
 		if rec.Kind == joblife.RecordEvent {
 			r.log = append(r.log, rec.Data...)
 		}
+		if r.hooks != nil {
+			r.stored = append(r.stored, rec.Clone())
+		}
+	}
+	for _, f := range rd.Faults {
+		return fmt.Errorf("joblifetest: %w", f)
 	}
 	for _, a := range rd.Answers {
 		r.jobs[a.Job], r.seen = r.jobs[0], a.Job
@@ -226,7 +258,10 @@ func (r *runner) do(rd *joblife.Ready) error {
 		}
 	}
 	for _, msg := range rd.Exec {
-		if id, own, _, ok := startOf(msg); ok {
+		switch id, own, reattach, ok := startOf(msg); {
+		case ok && reattach:
+			r.todo = append(r.todo, response(id, exec.ResponseReattached))
+		case ok:
 			r.start(id, own.Ranks())
 		}
 	}

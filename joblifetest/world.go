@@ -225,6 +225,9 @@ func (w *World) Released(p Process, ranks *idset.Set) {
 		if own := j.procs[place{p.Action, p.Rank}]; own != nil && own.attempt == p.Attempt {
 			for rank := range ranks.All() {
 				own.let[rank] = true
+				if rank != p.Rank { // there it goes on
+					j.good[place{p.Action, rank}] = !own.bad[rank]
+				}
 			}
 		}
 	}

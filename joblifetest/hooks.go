@@ -1,0 +1,88 @@
+package joblifetest
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// maxTicks is how often hooks may ask for a time in a run.
+const maxTicks = 10_000
+
+var errTicks = errors.New("joblifetest: hooks ask for a time again and again")
+
+// RunHooks plays a workload with hooks that newHooks returns, and restarts the Manager
+// between Steps, each time with new hooks, which know nothing of the time before. It
+// fails t at a Fault, if a restart changes what a job waits for, or if a job waits when
+// nothing happens any more. A job that a hook refuses is no failure. For dependencies
+// on other jobs let the workload choose the ids, as Submit.ID.
+func RunHooks(t *rapid.T, newHooks func() []joblife.Hooks, workload []Arrival) {
+	if err := runHooks(t, newHooks, workload); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func runHooks(t *rapid.T, newHooks func() []joblife.Hooks, workload []Arrival) error {
+	nodes := Rs(6).Draw(t, "nodes")
+	choose := func(most int) int { return rapid.IntRange(0, most).Draw(t, "choice") }
+	r, err := newRunner(joblife.Config{Epoch: epoch(), Hooks: newHooks()}, nodes, newFirst(nodes), choose)
+	if err != nil {
+		return err
+	}
+	r.hooks = newHooks
+	return r.play(workload)
+}
+
+// dependencies returns what jobs wait for.
+func dependencies(m *joblife.Manager) map[jobid.ID][]string {
+	all := make(map[jobid.ID][]string)
+	for v := range m.Jobs(jobstate.StateNew | jobstate.StateDepend) {
+		all[v.ID()] = slices.Sorted(slices.Values(v.Job().Dependencies()))
+	}
+	return all
+}
+
+// restart makes another Manager of the records, at the same time.
+func (r *runner) restart() error {
+	before := dependencies(r.m)
+	cfg := r.cfg
+	cfg.Hooks = r.hooks()
+	m, rec, err := joblife.Restore(r.now, cfg, records(r.stored))
+	if err != nil {
+		return err
+	}
+	for _, q := range rec.Quarantined {
+		return fmt.Errorf("joblifetest: job %v: %w", q.Job, q.Err)
+	}
+	r.m, r.met = m, false
+	r.w.Restarted()
+	if err := r.settle(); err != nil {
+		return err
+	}
+	after := dependencies(m)
+	for _, id := range slices.Sorted(maps.Keys(before)) {
+		if !slices.Equal(before[id], after[id]) {
+			return fmt.Errorf("joblifetest: job %v waits for %q, and for %q after a restart", id, before[id], after[id])
+		}
+	}
+	return errors.Join(r.step(joblife.ExecHello{}), r.session())
+}
+
+// records yields what is stored.
+func records(list []joblife.Record) iter.Seq2[joblife.Record, error] {
+	return func(yield func(joblife.Record, error) bool) {
+		for _, r := range list {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
