@@ -22,7 +22,7 @@ func TestALifecycleAllocatesLittle(t *testing.T) {
 	}{
 		{"the Manager alone, with records", false, false, 28},
 		{"the Manager alone, without records", true, false, 25},
-		{"with the pool", false, true, 120},
+		{"with the pool", false, true, 114},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newMill(t, joblife.Config{Volatile: c.volatile})
