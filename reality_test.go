@@ -1,8 +1,11 @@
 package joblife_test
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"encoding/json"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -36,6 +39,7 @@ type moment struct {
 	job *recorded
 	e   eventlog.Entry
 	n   int // its place in the log
+	nth int // how many events of its name there are up to it
 }
 
 // reality is a Manager that is told what came from outside in a recording.
@@ -126,10 +130,11 @@ func (r *reality) config() joblife.Config {
 func (r *reality) play(jobs []*recorded) {
 	var moments []moment
 	for _, j := range jobs {
-		n := 0
+		n, seen := 0, make(map[string]int)
 		for e, err := range eventlog.Entries([]byte(j.Eventlog)) {
 			require.NoError(r.t, err)
-			moments = append(moments, moment{j, e, n})
+			seen[e.Name]++
+			moments = append(moments, moment{j, e, n, seen[e.Name]})
 			n++
 		}
 	}
@@ -166,17 +171,6 @@ func (r *reality) outside(m moment) error {
 	require.NoError(r.t, err)
 	switch c := c.(type) {
 	case *jobstate.SubmitContext:
-		cfg := r.config()
-		if cfg.Actions = (perilog.Config{}); strings.Contains(m.job.Eventlog, `"prolog-start"`) {
-			cfg.Actions.Prologs = []perilog.ActionConfig{{PerRank: true}}
-		}
-		if strings.Contains(m.job.Eventlog, `"epilog-start"`) {
-			cfg.Actions.Epilogs = []perilog.ActionConfig{{PerRank: true}}
-		}
-		r.actions = cfg.Actions
-		if err := r.step(at, joblife.Reload{Config: cfg}); err != nil {
-			return err
-		}
 		return r.step(at, joblife.Submit{
 			By: joblife.Cred{UserID: c.UserID}, ID: id, Jobspec: m.job.Jobspec, Urgency: int(c.Urgency), Flags: c.Flags,
 		})
@@ -199,6 +193,17 @@ func (r *reality) outside(m moment) error {
 			By: joblife.Cred{UserID: c.UserID.Value}, ID: id, Type: c.Type, Severity: int(c.Severity), Note: c.Note, WaitStatus: c.WaitStatus,
 		})
 	case *jobstate.AllocContext:
+		cfg := r.config() // of the instance when the job ran
+		if cfg.Actions = (perilog.Config{}); strings.Contains(m.job.Eventlog, ownProlog) {
+			cfg.Actions.Prologs = []perilog.ActionConfig{{PerRank: true}}
+		}
+		if strings.Contains(m.job.Eventlog, ownEpilog) {
+			cfg.Actions.Epilogs = []perilog.ActionConfig{{PerRank: true}}
+		}
+		r.actions = cfg.Actions
+		if err := r.step(at, joblife.Reload{Config: cfg}); err != nil {
+			return err
+		}
 		r1 := m.job.R
 		if r1[0] == '"' {
 			var s string
@@ -212,10 +217,33 @@ func (r *reality) outside(m moment) error {
 		return r.step(at, joblife.ExecResponse{ID: id, Type: exec.ResponseFinish, Status: c.Status})
 	case *jobstate.ReleaseContext:
 		return r.step(at, joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Ranks: c.Ranks.Set, Final: c.Final})
+	case *jobstate.ActionStartContext:
+		if !isOwn(c.Description) { // a plugin's
+			return r.step(at, joblife.Post{ID: id, Name: m.e.Name, Context: m.e.Context})
+		}
+		return nil
 	case *jobstate.ActionFinishContext:
+		if !isOwn(c.Description) {
+			return r.step(at, joblife.Post{ID: id, Name: m.e.Name, Context: m.e.Context})
+		}
 		return r.finish(id, at, c)
+	case *jobstate.SetFlagsContext:
+		return r.step(at, joblife.SetFlags{ID: id, Flags: c.Flags})
+	case *jobstate.DependencyAddContext:
+		if !isScheme(c.Description) { // a plugin's
+			return r.step(at, joblife.DependencyAdd{ID: id, Description: c.Description})
+		}
+		return nil
 	case *jobstate.DependencyRemoveContext:
+		if !isScheme(c.Description) {
+			return r.step(at, joblife.DependencyRemove{ID: id, Description: c.Description})
+		}
 		return r.step(at, joblife.Tick{})
+	case *jobstate.PriorityContext:
+		if r.count(id, m.e.Name) < m.nth { // a plugin's, while the job waits
+			return r.step(at, joblife.Priority{ID: id, Priority: c.Priority})
+		}
+		return nil
 	}
 	switch m.e.Name {
 	case jobstate.EventStart:
@@ -225,8 +253,37 @@ func (r *reality) outside(m moment) error {
 		if ok && v.Job() != nil && v.Job().Waiting().Kind == jobstate.WaitEpilog {
 			return r.finish(id, at, &jobstate.ActionFinishContext{})
 		}
+	case jobstate.EventValidate, jobstate.EventDepend, jobstate.EventClean, jobstate.EventFluxRestart:
+	default: // a plugin's, or an administrator's
+		if c == nil && !strings.HasPrefix(m.e.Name, "debug.") {
+			return r.step(at, joblife.Post{ID: id, Name: m.e.Name, Context: m.e.Context})
+		}
 	}
 	return nil
+}
+
+// What flux-core's own plugins write.
+const (
+	ownProlog = `"description":"job-manager.prolog"`
+	ownEpilog = `"description":"job-manager.epilog"`
+)
+
+func isOwn(description string) bool { return strings.HasPrefix(description, "job-manager.") }
+
+func isScheme(description string) bool {
+	return strings.HasPrefix(description, "after-") || strings.HasPrefix(description, "begin-time=") || description == "singleton"
+}
+
+// count returns how many events of a name a job has.
+func (r *reality) count(id jobid.ID, name string) int {
+	n := 0
+	for e, err := range eventlog.Entries(r.logs[id]) {
+		require.NoError(r.t, err)
+		if e.Name == name {
+			n++
+		}
+	}
+	return n
 }
 
 // finish ends the action that a job runs.
@@ -276,6 +333,12 @@ func TestRealityRepeatsItself(t *testing.T) {
 	for _, name := range strings.FieldsFunc(os.Getenv("JOBLIFE_RECORDED"), func(c rune) bool { return c == ':' }) {
 		b, err := os.ReadFile(name)
 		require.NoError(t, err)
+		if bytes.HasPrefix(b, []byte("\x1f\x8b")) {
+			z, err := gzip.NewReader(bytes.NewReader(b))
+			require.NoError(t, err)
+			b, err = io.ReadAll(z)
+			require.NoError(t, err)
+		}
 		for line := range strings.Lines(string(b)) {
 			var j recorded
 			require.NoError(t, json.Unmarshal([]byte(line), &j))
