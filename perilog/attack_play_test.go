@@ -428,7 +428,11 @@ func (w *world) force(key perilog.Key, ranks *idset.Set) {
 		}
 	}
 	w.forced.UnionWith(ranks)
-	if ranks == nil {
+	lost := false // it may be one command, whose leader's rank means all ranks
+	for rank := range ranks.All() {
+		lost = lost || w.done[place{key, rank}] == nil
+	}
+	if ranks == nil || lost {
 		w.forced.InsertRange(0, w.n-1)
 	}
 }
