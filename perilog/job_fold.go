@@ -10,6 +10,9 @@ import (
 	"github.com/joblife/joblife/perilog/internal/run"
 )
 
+// maxFrame is how many bytes a line of a log has at most beside name and context.
+const maxFrame = 256
+
 // Apply accepts an event from the embedder, such as alloc, start, finish, release or an
 // exception. The Job itself posts the events of its own actions, and drained, free and
 // clean.
@@ -18,10 +21,10 @@ import (
 // it. Do not append it to the log yourself. An event that package jobstate ignores is
 // in Post too, unless it repeats the entry before it exactly.
 //
-// Apply refuses what [jobstate.Job.Apply] refuses. It returns ErrOrder for a start
-// before every prolog has succeeded, and for a free or clean while something is
-// held; ErrR for an alloc before the job has an R; ErrOwn for an event of an action
-// that the Job runs. After an error nothing has changed, and the event must not be
+// Apply refuses what [jobstate.Job.Apply] refuses, and eventlog.AppendEntry. It returns
+// ErrOrder for a start before every prolog has succeeded, and for a free or clean while
+// something is held; ErrR for an alloc before the job has an R; ErrOwn for an event of an
+// action that the Job runs. After an error nothing has changed, and the event must not be
 // logged. Apply keeps no reference to e.
 //
 // No order of events frees a rank early (I3): before an event that ends a hold on
@@ -32,6 +35,11 @@ func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome,
 	}
 	if err := j.holds.scratch.event.Decode(e); err != nil {
 		return 0, err
+	}
+	if 6*len(e.Name)+len(e.Context) > eventlog.DefaultMaxLine-maxFrame { // a byte of a name may need six
+		if _, err := eventlog.AppendEntry(nil, e); err != nil {
+			return 0, err
+		}
 	}
 	if err := j.admit(&j.holds.scratch.event); err != nil {
 		return 0, err

@@ -1,6 +1,7 @@
 package perilog_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,6 +69,20 @@ func TestTakeSettlesEverything(t *testing.T) {
 	todo := j.Take()
 	require.Equal(t, []string{"alloc RUN", "prolog-start RUN"}, names(todo.Post))
 	require.Len(t, todo.Launch, 1)
+}
+
+// I6: what cannot be a line of a log is refused before it changes the job.
+func TestAnEventThatIsTooLongForALogIsRefused(t *testing.T) {
+	j := pending(t, &perilog.Config{}, 1, nil)
+	before := j.String()
+	e := eventlog.Entry{Timestamp: 5, Name: "memo", Context: []byte(`{"a":"` + strings.Repeat("x", eventlog.DefaultMaxLine) + `"}`)}
+	_, err := j.Apply(5, e)
+	require.ErrorIs(t, err, eventlog.ErrLimit)
+	require.Equal(t, before, j.String())
+	require.Empty(t, j.Take().Post)
+	e.Context = []byte(`{"a":"` + strings.Repeat("x", eventlog.DefaultMaxLine-100) + `"}`)
+	_, err = j.Apply(5, e)
+	require.NoError(t, err)
 }
 
 // Jobs that share memory do what they would do alone, whatever comes in between.
