@@ -141,7 +141,7 @@ func (m *Manager) execResponse(in ExecResponse) error {
 		return m.apply(j, &jobstate.ReleaseContext{Ranks: ranks, Final: in.Final})
 	case exec.ResponseException:
 		return m.apply(j, &jobstate.ExceptionContext{
-			Type: in.Exception.Type, Severity: in.Exception.Severity, Note: in.Exception.Note,
+			Type: in.Exception.Type, Severity: in.Exception.Severity, Note: mend(in.Exception.Note),
 			UserID: jobstate.Some(m.cfg.Owner),
 		})
 	case exec.ResponseFinish:

@@ -113,15 +113,15 @@ func (m *Manager) apply(j *job, c jobstate.Context) error {
 }
 
 func (m *Manager) applyEntry(j *job, e eventlog.Entry) error {
+	if err := fitsEntry(e); err != nil {
+		return err
+	}
 	var spec *jobspec.Spec
 	if e.Name == jobstate.EventJobspecUpdate {
 		var err error
 		if spec, err = m.updated(j, e); err != nil {
 			return err
 		}
-	}
-	if err := j.flagged(e); err != nil {
-		return err
 	}
 	if err := j.flagged(e); err != nil {
 		return err

@@ -215,7 +215,7 @@ func (m *Manager) configure(cfg Config) error {
 		if queues[name] = m.queues[name]; queues[name] == nil {
 			queues[name] = &queue{enabled: true, started: true}
 			if m.queues != nil { // an earlier one of this name may be in the records
-				m.recordQueue(name, queues[name])
+				m.record(queues[name].record(name))
 			}
 		}
 	}

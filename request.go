@@ -112,6 +112,9 @@ func (m *Manager) submit(in Submit) error {
 }
 
 func (m *Manager) submitJob(in Submit) error {
+	if err := fits("jobspec", in.Jobspec, 0); err != nil {
+		return err
+	}
 	spec, err := jobspec.Parse(in.Jobspec)
 	if err != nil {
 		return err
@@ -309,6 +312,9 @@ func (m *Manager) memo(in Memo) error {
 	}
 	e, err := jobstate.NewEntry(m.now, c)
 	if err != nil {
+		return err
+	}
+	if err := fitsEntry(e); err != nil {
 		return err
 	}
 	m.volatile(j, jobstate.EventMemo, e.Context)

@@ -374,7 +374,7 @@ func (m *Manager) resume(j *job, out *Recovered) {
 	switch s.State() {
 	case jobstate.StateNew, jobstate.StateDepend:
 		if err := m.dependencies(j); err != nil {
-			m.doom(j, Raise{ID: j.id, Type: "dependency", Note: err.Error()})
+			m.doom(j, Raise{ID: j.id, Type: "dependency", Note: mend(err.Error())})
 		}
 	case jobstate.StateSched:
 		m.must(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventFluxRestart})
@@ -439,11 +439,7 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 func (m *Manager) common() []Record {
 	list := []Record{{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, m.index.Watermark())}}
 	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
-		q := m.queues[name]
-		b, err := json.Marshal(queueState{name, q.enabled, q.started, q.disableReason, q.stopReason})
-		if err == nil {
-			list = append(list, Record{Kind: RecordQueue, Data: b})
-		}
+		list = append(list, m.queues[name].record(name))
 	}
 	if m.purger.plan != nil { // which are durable, and count when the jobs are gone
 		for _, t := range m.purger.plan.Tombstones {

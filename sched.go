@@ -63,42 +63,49 @@ type queueState struct {
 	StopReason    string `json:"stop_reason,omitempty"`
 }
 
-func (m *Manager) recordQueue(name string, q *queue) {
+// record returns the record of a queue.
+func (q *queue) record(name string) Record {
 	b, err := json.Marshal(queueState{name, q.enabled, q.started, q.disableReason, q.stopReason})
 	if err != nil {
 		panic("joblife: a queue that cannot be written: " + err.Error())
 	}
-	m.record(Record{Kind: RecordQueue, Data: b})
+	return Record{Kind: RecordQueue, Data: b}
+}
+
+// aQueue returns a queue that by may change.
+func (m *Manager) aQueue(by Cred, name string) (*queue, error) {
+	if err := owner(by); err != nil {
+		return nil, err
+	}
+	q := m.queues[name]
+	if q == nil {
+		return nil, fmt.Errorf("%w: no queue %q", ErrInvalid, name)
+	}
+	return q, nil
 }
 
 func (m *Manager) enableQueue(in EnableQueue) error {
-	if err := owner(in.By); err != nil {
+	q, err := m.aQueue(in.By, in.Queue)
+	if err != nil {
 		return err
 	}
-	q := m.queues[in.Queue]
-	if q == nil {
-		return fmt.Errorf("%w: no queue %q", ErrInvalid, in.Queue)
-	}
-	if q.enabled, q.disableReason = in.Enable, in.Reason; in.Enable {
+	if q.enabled, q.disableReason = in.Enable, mend(in.Reason); in.Enable {
 		q.disableReason = ""
 	}
-	m.recordQueue(in.Queue, q)
+	m.record(q.record(in.Queue))
 	m.answer(Answer{Tag: in.Tag})
 	return nil
 }
 
 func (m *Manager) startQueue(in StartQueue) error {
-	if err := owner(in.By); err != nil {
+	q, err := m.aQueue(in.By, in.Queue)
+	if err != nil {
 		return err
 	}
-	q := m.queues[in.Queue]
-	if q == nil {
-		return fmt.Errorf("%w: no queue %q", ErrInvalid, in.Queue)
-	}
-	if q.started, q.stopReason = in.Start, in.Reason; in.Start {
+	if q.started, q.stopReason = in.Start, mend(in.Reason); in.Start {
 		q.stopReason = ""
 	}
-	m.recordQueue(in.Queue, q)
+	m.record(q.record(in.Queue))
 	m.answer(Answer{Tag: in.Tag})
 	m.block(!m.starts(in.Queue), func(j *job) bool { return j.queue == in.Queue })
 	return nil
@@ -229,7 +236,7 @@ func (m *Manager) debug(j *job, name string) {
 // exception returns a fatal exception that the Manager raises.
 func (m *Manager) exception(kind, note string) eventlog.Entry {
 	e, err := jobstate.NewEntry(m.now, &jobstate.ExceptionContext{
-		Type: kind, Note: note, UserID: jobstate.Some(m.cfg.Owner),
+		Type: kind, Note: mend(note), UserID: jobstate.Some(m.cfg.Owner),
 	})
 	if err != nil {
 		panic("joblife: an exception that cannot be written: " + err.Error())
@@ -329,6 +336,15 @@ func (m *Manager) free(f alloc.Free) {
 
 // schedResponse takes in the scheduler's response to a request.
 func (m *Manager) schedResponse(r alloc.Response) error {
+	if r.Type == alloc.ResponseAnnotate {
+		e, err := jobstate.NewEntry(m.now, &jobstate.AllocContext{Annotations: r.Annotations})
+		if err == nil {
+			err = fitsEntry(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	sends, outcome, err := m.queue.Response(m.sends[:0], r)
 	if err != nil {
 		return err
@@ -390,25 +406,26 @@ func (m *Manager) give(j *job, r *rset.R, annotations json.RawMessage) error {
 	e, text, err := jobstate.EncodeEntry(m.text[:0], m.now, &jobstate.AllocContext{Annotations: annotations})
 	m.text = text
 	if err == nil {
+		err = fitsEntry(e)
+	}
+	var record []byte
+	if err == nil && !m.cfg.Volatile {
+		n := len(m.room(1 << 10)) // more than the R of most jobs
+		m.slices = own.AppendJSON(m.slices)
+		record = m.slices[n:len(m.slices):len(m.slices)]
+		err = fits("R", record, 0)
+	}
+	if err == nil {
 		err = j.nodes.SetR(own)
 	}
 	if err != nil {
 		return err
 	}
 	j.r = own
-	m.recordR(j, own)
+	m.record(Record{Job: j.id, Kind: RecordR, Data: record})
 	j.nodes.Offline(m.offline)
 	m.must(j, e)
 	return nil
-}
-
-func (m *Manager) recordR(j *job, r *rset.R) {
-	if m.cfg.Volatile {
-		return
-	}
-	n := len(m.room(1 << 10)) // more than the R of most jobs
-	m.slices = r.AppendJSON(m.slices)
-	m.record(Record{Job: j.id, Kind: RecordR, Data: m.slices[n:len(m.slices):len(m.slices)]})
 }
 
 // expire tells scheduler and executor when the resources of a job expire.

@@ -1,0 +1,43 @@
+package joblife
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+// What is stored has to fit in a line of a log as a [Record], with its frame.
+const (
+	maxData  = eventlog.DefaultMaxLine - 4<<10
+	maxDepth = eventlog.DefaultMaxDepth - 8
+	maxNote  = 4 << 10 // bytes of what a peer or a hook says in words
+)
+
+// fits returns why data, beside more bytes, cannot be stored. Data is JSON, or no JSON at
+// all, which others find out.
+func fits(what string, data []byte, more int) error {
+	if n := len(data) + more; n > maxData {
+		return fmt.Errorf("%w: %s of %d bytes, at most %d are stored", ErrLimit, what, n, maxData)
+	}
+	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= maxDepth {
+		return nil
+	}
+	if err := jsonscan.Check(data, jsonscan.Limits{Depth: maxDepth}); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrLimit, what, err)
+	}
+	return nil
+}
+
+// fitsEntry returns why an event cannot be stored.
+func fitsEntry(e eventlog.Entry) error { return fits("event", e.Context, 6*len(e.Name)) } // a byte may need six
+
+// mend makes a note of words from outside.
+func mend(s string) string {
+	if len(s) > maxNote {
+		s = s[:maxNote]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
