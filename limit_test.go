@@ -12,6 +12,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 )
@@ -82,6 +83,30 @@ func TestNothingThatCannotBeStoredIsTakenIn(t *testing.T) {
 			s.stored()
 		})
 	}
+}
+
+func TestWhatOutsideSaysTooLongIsRefusedOrCut(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.hold["finish"] = true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	long := strings.Repeat("x", 2<<20)
+	require.ErrorIs(t, s.try(joblife.Memo{ID: id, Volatile: true, Values: []byte(`{"a":"` + long + `"}`)}), joblife.ErrLimit)
+	s.step(joblife.ExecResponse{ID: id, Type: exec.ResponseException, Exception: exec.Exception{Type: "exec", Severity: 1, Note: long}})
+	require.Contains(t, s.events(id), "exception")
+
+	// Each node has cores of its own.
+	var entries []rset.Entry
+	for i := range uint32(30_000) {
+		entries = append(entries, rset.Entry{Ranks: idset.Of(i), Children: map[string]*idset.Set{"core": idset.Of(i % 1000), "gpu": idset.Of(i / 1000)}})
+	}
+	r, err := rset.New(rset.Config{Entries: entries})
+	require.NoError(t, err)
+	s.hold["sched"], s.hold["pool"] = true, true
+	id = s.submit(jobspec.Job{Nodes: 1})
+	s.step(joblife.SchedResponse{ID: id, Type: alloc.ResponseSuccess, R: r})
+	require.Equal(t, "submit validate depend priority exception clean", s.events(id))
+	require.Len(t, sent[alloc.Free](s), 1, "they go back")
+	s.stored()
 }
 
 func spec(t *testing.T) []byte { return text(t, jobspec.Job{Nodes: 1}) }
