@@ -101,7 +101,7 @@ func (r Record) appendContext(dst []byte, l jsonscan.Limits) ([]byte, error) {
 	switch {
 	case r.Kind.holdsJSON():
 		w.Raw("data", r.Data)
-	case len(r.Data) > 0:
+	case r.Kind != RecordUnlinked || len(r.Data) > 0:
 		w.Text("data", string(r.Data))
 	}
 	return w.End(nil)

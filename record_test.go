@@ -99,6 +99,8 @@ func TestARecordHasTheBytesOfAnEntry(t *testing.T) {
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"timestamp":1.5,"name":"event","context":{"job":"ƒ2","data":{"timestamp":1,"name":"submit"}}}`))
 	f.Add([]byte(`{"timestamp":1.5,"name":"watermark","context":{"data":"watermark 0017e9fb8df16c2e"}}`))
+	f.Add([]byte(`{"timestamp":1.5,"name":"watermark","context":{"data":""}}`))
+	f.Add([]byte(`{"timestamp":1.5,"name":"unlinked","context":{"job":"ƒ2","data":""}}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		var r joblife.Record
 		if r.UnmarshalText(line) != nil {
