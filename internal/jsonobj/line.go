@@ -47,14 +47,14 @@ type Line struct {
 
 // ParsePayload reads a message by a function. An empty payload reads as an empty
 // object. After an error the message is zero. The name is what errors call it.
-func ParsePayload[M any](p *Protocol, name string, payload []byte, read func(m *M, o *Reader)) (M, error) {
+func ParsePayload[M any](p *Protocol, name func() string, payload []byte, read func(m *M, o *Reader)) (M, error) {
 	if len(payload) == 0 {
 		payload = []byte("{}")
 	}
 	return parse(p, name, payload, payloadDepth, read)
 }
 
-func parse[M any](p *Protocol, name string, b []byte, depth int, read func(m *M, o *Reader)) (M, error) {
+func parse[M any](p *Protocol, name func() string, b []byte, depth int, read func(m *M, o *Reader)) (M, error) {
 	var d struct { // one allocation
 		doc Doc
 		o   Reader
@@ -68,7 +68,7 @@ func parse[M any](p *Protocol, name string, b []byte, depth int, read func(m *M,
 	d.o = d.doc.Object()
 	read(&d.m, &d.o)
 	if d.doc.Failed() {
-		return none, fmt.Errorf("%w: %s: %w", p.Invalid, name, d.doc.Fault())
+		return none, fmt.Errorf("%w: %s: %w", p.Invalid, name(), d.doc.Fault())
 	}
 	return d.m, nil
 }
@@ -117,7 +117,7 @@ func (w *Writer) Append(key string, value func(dst []byte) []byte) {
 // line may have neither. Unknown keys are ignored. The payload is only checked to be
 // JSON, and aliases b.
 func (p *Protocol) ParseLine(b []byte) (Line, error) {
-	return parse(p, "line", b, lineDepth, (*Line).read)
+	return parse(p, func() string { return "line" }, b, lineDepth, (*Line).read)
 }
 
 func (l *Line) read(o *Reader) {

@@ -94,8 +94,8 @@ type reader[M any] interface {
 // The keys are those of RFC 32. Parse ignores unknown keys. It refuses duplicate
 // keys, and missing ones unless the type calls them optional.
 func Parse[M any, P reader[M]](payload []byte) (M, error) {
-	var none P = new(M)
-	return jsonobj.ParsePayload(protocol(), none.name(), payload, func(m *M, o *jsonobj.Reader) { P(m).read(o) })
+	name := func() string { return P(new(M)).name() }
+	return jsonobj.ParsePayload(protocol(), name, payload, func(m *M, o *jsonobj.Reader) { P(m).read(o) })
 }
 
 // readID reads a job id.

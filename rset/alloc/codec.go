@@ -7,21 +7,14 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 )
 
 // MaxBytes is the largest number of bytes of a line or a payload.
-const MaxBytes = 64 << 20
+const MaxBytes = jsonobj.MaxLine
 
-// How deep values may be nested. A line is as deep as the JSON library of Flux
-// allows; a payload is in a line, and a value is in a payload.
-const (
-	lineDepth    = jsonscan.DefaultDepth
-	payloadDepth = lineDepth - 1
-	valueDepth   = payloadDepth - 1
-)
+func protocol() *jsonobj.Protocol { return &jsonobj.Protocol{Invalid: ErrMessage, Limit: ErrLimit} }
 
 // A Message is a payload: Hello, HelloResponse, Ready, ReadyResponse, Request,
 // Response, Cancel, Prioritize, Expiration, Free or Feasibility. [Append] and [Parse]
@@ -37,7 +30,7 @@ type Message interface {
 // ErrMessage or ErrLimit, and then returns dst as it was.
 func Append(dst []byte, m Message) ([]byte, error) { return m.append(dst) }
 
-// A reader reads the members of an object. It is a pointer to a message or a line.
+// A reader reads the members of an object. It is a pointer to a message.
 type reader[M any] interface {
 	*M
 	name() string
@@ -51,30 +44,8 @@ type reader[M any] interface {
 // The keys and their types are those of RFC 27. Parse ignores unknown keys. It refuses
 // duplicate keys, and missing ones unless the type of the message calls them optional.
 func Parse[M any, P reader[M]](payload []byte) (M, error) {
-	if len(payload) == 0 {
-		payload = []byte("{}")
-	}
-	return parse[M, P](payload, payloadDepth)
-}
-
-// parse parses an object.
-func parse[M any, P reader[M]](b []byte, depth int) (M, error) {
-	var d struct { // one allocation
-		doc jsonobj.Doc
-		o   jsonobj.Reader
-		m   M
-	}
-	var none M
-	if len(b) > MaxBytes {
-		return none, tooLong(len(b))
-	}
-	d.doc = jsonobj.NewDoc(b, jsonscan.Limits{Depth: depth})
-	d.o = d.doc.Object()
-	P(&d.m).read(&d.o)
-	if d.doc.Failed() {
-		return none, messageError(P(&d.m).name(), d.doc.Fault())
-	}
-	return d.m, nil
+	name := func() string { return P(new(M)).name() }
+	return jsonobj.ParsePayload(protocol(), name, payload, func(m *M, o *jsonobj.Reader) { P(m).read(o) })
 }
 
 // readID reads a job id.
@@ -130,31 +101,7 @@ func (j *JobInfo) member(o *jsonobj.Reader) {
 	}
 }
 
-// A writer appends the object of a message.
-type writer struct {
-	jsonobj.Writer
-	message string
-	start   int
-}
-
-// write begins an object at the end of dst.
-func write(message string, dst []byte, depth int) writer {
-	return writer{jsonobj.Write(dst, jsonscan.Limits{Depth: depth}), message, len(dst)}
-}
-
-// end ends the object. It returns dst with the object, or dst as it was and an error.
-func (w *writer) end() ([]byte, error) {
-	out, err := w.End(nil)
-	if err != nil {
-		return out, messageError(w.message, err)
-	}
-	if n := len(out) - w.start; n > MaxBytes {
-		return out[:w.start], tooLong(n)
-	}
-	return out, nil
-}
-
-func (w *writer) id(id jobid.ID) {
+func writeID(w *jsonobj.Writer, id jobid.ID) {
 	if id > math.MaxInt64 {
 		w.Fail("id", jsonobj.ErrRange)
 		return
@@ -162,7 +109,7 @@ func (w *writer) id(id jobid.ID) {
 	w.Int("id", int64(id))
 }
 
-func (w *writer) time(key string, t eventlog.Timestamp) {
+func writeTime(w *jsonobj.Writer, key string, t eventlog.Timestamp) {
 	if t < 0 {
 		w.Fail(key, jsonobj.ErrRange)
 		return
@@ -170,31 +117,12 @@ func (w *writer) time(key string, t eventlog.Timestamp) {
 	w.Float(key, float64(t))
 }
 
-// job appends what all jobs have.
-func (w *writer) job(j JobInfo) {
-	w.id(j.ID)
+// writeJob appends what all jobs have.
+func writeJob(w *jsonobj.Writer, j JobInfo) {
+	writeID(w, j.ID)
 	w.Int("priority", int64(j.Priority))
 	w.Int("userid", int64(j.UserID))
 	if j.Submit != 0 {
-		w.time("t_submit", j.Submit)
-	}
-}
-
-// object appends an object without white space.
-func (w *writer) object(key string, raw json.RawMessage) {
-	if jsonscan.KindOf(raw) != jsonscan.KindObject {
-		w.Fail(key, jsonobj.ErrKind)
-		return
-	}
-	w.Raw(key, raw)
-}
-
-// resources appends an R. Its unknown keys may be nested too deep.
-func (w *writer) resources(key string, r *rset.R) {
-	w.Key(key)
-	start := len(w.Out)
-	w.Out = r.AppendJSON(w.Out)
-	if err := jsonscan.Check(w.Out[start:], jsonscan.Limits{Depth: valueDepth}); err != nil {
-		w.Fail(key, err)
+		writeTime(w, "t_submit", j.Submit)
 	}
 }

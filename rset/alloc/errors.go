@@ -37,9 +37,6 @@ var (
 	errMode     = errors.New(`must be "unlimited" or "limited"`)
 	errPair     = errors.New("must be an id and a priority")
 	errSubset   = errors.New("names ranks that R does not have")
-	errTopic    = errors.New("must have 1 to 256 bytes")
-	errSuccess  = errors.New("must not come with errnum")
-	errFailure  = errors.New("must come with errnum")
 	errResource = errors.New("names no resource")
 	errNoR      = errors.New("no R, or an empty one")
 	errFree     = errors.New("the R does not have all freed ranks")
@@ -50,11 +47,6 @@ var (
 // messageError returns an ErrMessage for a cause.
 func messageError(message string, err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrMessage, message, err)
-}
-
-// tooLong returns the ErrLimit of a text.
-func tooLong(bytes int) error {
-	return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrLimit, bytes, MaxBytes)
 }
 
 // jobError returns an error about a job.

@@ -45,13 +45,13 @@ func (m *HelloResponse) read(o *jsonobj.Reader) {
 func (m HelloResponse) freeFits() bool { return m.R == nil || m.R.Ranks().ContainsAll(m.Free) }
 
 func (m HelloResponse) append(dst []byte) ([]byte, error) {
-	w := write(m.name(), dst, payloadDepth)
-	w.job(m.JobInfo)
+	w := jsonobj.WritePayload(dst)
+	writeJob(&w, m.JobInfo)
 	if m.R != nil {
 		if m.R.IsEmpty() {
 			w.Fail("R", errResource)
 		}
-		w.resources("R", m.R)
+		w.Append("R", m.R.AppendJSON)
 	}
 	if !m.Free.IsEmpty() {
 		if most, _ := m.Free.Max(); most > rset.MaxRank {
@@ -62,7 +62,7 @@ func (m HelloResponse) append(dst []byte) ([]byte, error) {
 		}
 		w.Text("free", m.Free.String())
 	}
-	return w.end()
+	return protocol().EndPayload(&w, m.name())
 }
 
 // A Holder is a job that holds resources, for [Announce].

@@ -2,7 +2,6 @@ package alloc
 
 import (
 	"encoding/json"
-	"math"
 
 	"github.com/joblife/joblife/internal/jsonobj"
 )
@@ -22,9 +21,6 @@ const (
 // NoData is the errnum that ends the responses to a hello: ENODATA.
 const NoData = 61
 
-// maxTopic is the largest number of bytes of a topic.
-const maxTopic = 256
-
 // A Line is the envelope of a message on a stream of JSON lines.
 type Line struct {
 	Topic   string
@@ -37,93 +33,21 @@ type Line struct {
 // and either a payload, which is an object, or an errnum above 0 and perhaps an
 // errstr. A line may have neither. Unknown keys are ignored. The payload is only
 // checked to be JSON, and aliases b. The error is ErrMessage or ErrLimit.
-func ParseLine(b []byte) (Line, error) { return parse[Line](b, lineDepth) }
-
-func (l *Line) name() string { return "line" }
-
-func (l *Line) read(o *jsonobj.Reader) {
-	var payload, errstr jsonobj.Value
-	for o.Next() {
-		switch string(o.Key()) {
-		case "topic":
-			if l.Topic = o.Text(); l.Topic == "" || len(l.Topic) > maxTopic {
-				o.Value().Fail(errTopic)
-			}
-		case "payload":
-			payload = o.Value()
-		case "errnum":
-			l.Errnum = int(o.Int(0, math.MaxInt32))
-		case "errstr":
-			errstr = o.Value()
-		}
-	}
-	o.Require("topic")
-	if payload.IsObject() {
-		l.Payload = payload.Raw()
-	}
-	l.Errstr = errstr.Text()
-	if !payload.Absent() && l.Errnum != 0 {
-		payload.Fail(errSuccess)
-	}
-	if !errstr.Absent() && l.Errnum == 0 {
-		errstr.Fail(errFailure)
-	}
+func ParseLine(b []byte) (Line, error) {
+	l, err := protocol().ParseLine(b)
+	return Line(l), err
 }
 
 // AppendText appends the line with its newline, the payload without white space. It
 // refuses what ParseLine refuses, with ErrMessage or ErrLimit, and then returns dst
 // as it was.
 func (l Line) AppendText(dst []byte) ([]byte, error) {
-	w := write("line", dst, lineDepth)
-	w.topic(l.Topic)
-	if len(l.Payload) > 0 {
-		w.object("payload", l.Payload)
-		if l.Errnum != 0 {
-			w.Fail("payload", errSuccess)
-		}
-	}
-	if l.Errnum < 0 || l.Errnum > math.MaxInt32 {
-		w.Fail("errnum", jsonobj.ErrRange)
-	}
-	if l.Errnum != 0 {
-		w.Int("errnum", int64(l.Errnum))
-	}
-	if l.Errstr != "" {
-		w.Text("errstr", l.Errstr)
-		if l.Errnum == 0 {
-			w.Fail("errstr", errFailure)
-		}
-	}
-	return w.line()
+	return protocol().AppendLine(dst, jsonobj.Line(l))
 }
 
 // AppendMessage appends the line that carries a message, with its newline. The error
 // is ErrMessage or ErrLimit, and then it returns dst as it was. It encodes the payload
 // in place.
 func AppendMessage(dst []byte, topic string, m Message) ([]byte, error) {
-	w := write("line", dst, lineDepth)
-	w.topic(topic)
-	w.Key("payload")
-	var err error
-	if w.Out, err = m.append(w.Out); err != nil {
-		return dst, err
-	}
-	return w.line()
-}
-
-// topic appends the topic.
-func (w *writer) topic(topic string) {
-	if topic == "" || len(topic) > maxTopic {
-		w.Fail("topic", errTopic)
-	}
-	w.Text("topic", topic)
-}
-
-// line ends the object and the line.
-func (w *writer) line() ([]byte, error) {
-	dst, err := w.end()
-	if err != nil {
-		return dst, err
-	}
-	return append(dst, '\n'), nil
+	return protocol().AppendMessage(dst, topic, m.append)
 }

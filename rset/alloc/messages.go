@@ -37,9 +37,9 @@ func (m *Hello) read(o *jsonobj.Reader) {
 }
 
 func (m Hello) append(dst []byte) ([]byte, error) {
-	w := write(m.name(), dst, payloadDepth)
+	w := jsonobj.WritePayload(dst)
 	w.Bool("partial-ok", m.PartialOK)
-	return w.end()
+	return protocol().EndPayload(&w, m.name())
 }
 
 // Ready says that the scheduler accepts requests. Parse refuses the mode "single" of
@@ -80,7 +80,7 @@ func (m Ready) check() error {
 }
 
 func (m Ready) append(dst []byte) ([]byte, error) {
-	w := write(m.name(), dst, payloadDepth)
+	w := jsonobj.WritePayload(dst)
 	if err := m.check(); err != nil {
 		w.Fail("", err)
 	}
@@ -90,7 +90,7 @@ func (m Ready) append(dst []byte) ([]byte, error) {
 		w.Text("mode", "limited")
 		w.Int("limit", int64(m.Limit))
 	}
-	return w.end()
+	return protocol().EndPayload(&w, m.name())
 }
 
 // ReadyResponse responds to a [Ready].
@@ -110,9 +110,9 @@ func (m *ReadyResponse) read(o *jsonobj.Reader) {
 }
 
 func (m ReadyResponse) append(dst []byte) ([]byte, error) {
-	w := write(m.name(), dst, payloadDepth)
+	w := jsonobj.WritePayload(dst)
 	w.Int("count", int64(m.Count))
-	return w.end()
+	return protocol().EndPayload(&w, m.name())
 }
 
 // A Request asks the scheduler for resources for a job.
@@ -133,10 +133,10 @@ func (m *Request) read(o *jsonobj.Reader) {
 }
 
 func (m Request) append(dst []byte) ([]byte, error) {
-	w := write(m.name(), dst, payloadDepth)
-	w.job(m.JobInfo)
-	w.object("jobspec", m.Jobspec)
-	return w.end()
+	w := jsonobj.WritePayload(dst)
+	writeJob(&w, m.JobInfo)
+	w.Object("jobspec", m.Jobspec)
+	return protocol().EndPayload(&w, m.name())
 }
 
 // Cancel takes back the request for a job. It has no response of its own: the
@@ -158,9 +158,9 @@ func (m *Cancel) read(o *jsonobj.Reader) {
 }
 
 func (m Cancel) append(dst []byte) ([]byte, error) {
-	w := write(m.name(), dst, payloadDepth)
-	w.id(m.ID)
-	return w.end()
+	w := jsonobj.WritePayload(dst)
+	writeID(&w, m.ID)
+	return protocol().EndPayload(&w, m.name())
 }
 
 // A Priority is the priority of a job.
@@ -206,7 +206,7 @@ func readPriority(v jsonobj.Value) Priority {
 }
 
 func (m Prioritize) append(dst []byte) ([]byte, error) {
-	w := write(m.name(), dst, payloadDepth)
+	w := jsonobj.WritePayload(dst)
 	w.Key("jobs")
 	w.Out = append(w.Out, '[')
 	for i, j := range m.Jobs {
@@ -222,7 +222,7 @@ func (m Prioritize) append(dst []byte) ([]byte, error) {
 		w.Out = append(w.Out, ']')
 	}
 	w.Out = append(w.Out, ']')
-	return w.end()
+	return protocol().EndPayload(&w, m.name())
 }
 
 // Expiration requests a new expiration for a job that has resources. The response
@@ -248,10 +248,10 @@ func (m *Expiration) read(o *jsonobj.Reader) {
 }
 
 func (m Expiration) append(dst []byte) ([]byte, error) {
-	w := write(m.name(), dst, payloadDepth)
-	w.id(m.ID)
-	w.time("expiration", m.Expiration)
-	return w.end()
+	w := jsonobj.WritePayload(dst)
+	writeID(&w, m.ID)
+	writeTime(&w, "expiration", m.Expiration)
+	return protocol().EndPayload(&w, m.name())
 }
 
 // Free returns resources of a job to the scheduler: a fragment of its allocation.
@@ -278,11 +278,11 @@ func (m *Free) read(o *jsonobj.Reader) {
 }
 
 func (m Free) append(dst []byte) ([]byte, error) {
-	w := write(m.name(), dst, payloadDepth)
-	w.id(m.ID)
-	w.resources("R", m.R)
+	w := jsonobj.WritePayload(dst)
+	writeID(&w, m.ID)
+	w.Append("R", m.R.AppendJSON)
 	w.Bool("final", m.Final)
-	return w.end()
+	return protocol().EndPayload(&w, m.name())
 }
 
 // Feasibility asks whether a job could ever run. The response has no payload if it
@@ -304,7 +304,7 @@ func (m *Feasibility) read(o *jsonobj.Reader) {
 }
 
 func (m Feasibility) append(dst []byte) ([]byte, error) {
-	w := write(m.name(), dst, payloadDepth)
-	w.object("jobspec", m.Jobspec)
-	return w.end()
+	w := jsonobj.WritePayload(dst)
+	w.Object("jobspec", m.Jobspec)
+	return protocol().EndPayload(&w, m.name())
 }

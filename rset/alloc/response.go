@@ -105,20 +105,20 @@ func (m Response) check() error {
 }
 
 func (m Response) append(dst []byte) ([]byte, error) {
-	w := write(m.name(), dst, payloadDepth)
+	w := jsonobj.WritePayload(dst)
 	if err := m.check(); err != nil {
 		w.Fail("", err)
 	}
-	w.id(m.ID)
+	writeID(&w, m.ID)
 	w.Int("type", int64(m.Type))
 	if m.Note != "" {
 		w.Text("note", m.Note)
 	}
 	if len(m.Annotations) > 0 {
-		w.object("annotations", m.Annotations)
+		w.Object("annotations", m.Annotations)
 	}
 	if m.R != nil {
-		w.resources("R", m.R)
+		w.Append("R", m.R.AppendJSON)
 	}
-	return w.end()
+	return protocol().EndPayload(&w, m.name())
 }
