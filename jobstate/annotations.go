@@ -7,6 +7,71 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
+// annotations are those of a job as they came: JSON objects one behind the other, to
+// be merged in this order. Most jobs get one, and nobody asks. Those that outgrow their
+// memory and mergeFrom are merged, into at most half of the new memory. So an update
+// takes constant time on average, and a memo that is repeated takes no more memory.
+type annotations []byte
+
+// mergeFrom is up to how many bytes annotations are not merged.
+const mergeFrom = 1 << 10
+
+// underUser precedes a memo, which updates the annotations under the key user.
+const underUser = `{"user":`
+
+// add updates the annotations by a valid JSON object, of which it retains nothing.
+func (a *annotations) add(patch []byte) {
+	a.grow(len(patch))
+	*a = append(*a, patch...)
+}
+
+// addMemo is add for a memo.
+func (a *annotations) addMemo(patch []byte) {
+	a.grow(len(underUser) + len(patch) + 1)
+	*a = append(append(append(*a, underUser...), patch...), '}')
+}
+
+// grow makes room for n bytes.
+func (a *annotations) grow(n int) {
+	size := len(*a) + n
+	switch {
+	case size <= cap(*a):
+		return
+	case len(*a) == 0: // perhaps the only one
+	case size <= mergeFrom:
+		size = min(2*size, mergeFrom)
+	default:
+		*a = a.merged()
+		size = max(2*(len(*a)+n), mergeFrom)
+	}
+	*a = append(make([]byte, 0, size), *a...)
+}
+
+// clip gives back the memory that a closed log does not need.
+func (a *annotations) clip() {
+	if len(*a) < cap(*a) {
+		*a = append(make([]byte, 0, len(*a)), *a...)
+	}
+}
+
+// merged returns the annotations as one object, in memory of its own, nil if there
+// are none.
+func (a annotations) merged() []byte {
+	var d dict
+	for rest := []byte(a); len(rest) > 0; {
+		end, ok := jsonscan.Limits{}.ValueEnd(rest, 0)
+		if !ok {
+			panic("jobstate: annotations were not checked")
+		}
+		d.merge(rest[:end])
+		rest = rest[end:]
+	}
+	if d.live == 0 {
+		return nil
+	}
+	return d.appendJSON(nil)
+}
+
 // dict is a dictionary of annotations, in the order in which its keys came.
 // The zero dict is empty.
 type dict struct{ ordered[string, value] }
@@ -66,11 +131,6 @@ func (d *dict) mergeStream(dec *json.Decoder, text []byte) {
 		}
 	}
 	_, _ = dec.Token()
-}
-
-// mergeAt merges patch, a valid JSON object, into the dictionary under key.
-func (d *dict) mergeAt(key string, patch []byte) {
-	d.mergeSub(key, func(sub *dict) { sub.mergeBelow(patch, 1) })
 }
 
 // mergeSub lets merge update the dictionary that d has under key. If there is

@@ -116,8 +116,7 @@ func BenchmarkApply(b *testing.B) {
 
 // BenchmarkMemory keeps n replayed inactive jobs and reports the bytes of each.
 func BenchmarkMemory(b *testing.B) {
-	alloc := `alloc {"annotations":{"sched":{"resource_summary":"rank[0-3]/core[0-3],gpu[0-1]"}}}`
-	log := []byte(logOf(append(append(append([]string{}, whole[:4]...), alloc), whole[5:]...)...))
+	log := keptLog()
 	for _, n := range []int{1, 64, 4096, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
