@@ -72,15 +72,19 @@ func (p *parser) usual(line []byte, e *Entry) bool {
 	if len(line) < i || string(line[end:i]) != beforeName {
 		return false
 	}
-	for end = i; end < len(line) && line[end] != '"'; end++ {
-		if c := line[end]; c < ' ' || c == '\\' || c >= 0x80 {
-			return false
-		}
-	}
-	if end == i || end == len(line) {
+	size := bytes.IndexByte(line[i:], '"')
+	if size <= 0 {
 		return false
 	}
-	e.Name = p.names.intern(line[i:end])
+	end = i + size
+	if e.Name, ok = known(line[i:end]); !ok {
+		for _, c := range line[i:end] {
+			if c < ' ' || c == '\\' || c >= utf8.RuneSelf {
+				return false
+			}
+		}
+		e.Name = p.names.intern(line[i:end])
+	}
 	if string(line[end:]) == `"}` {
 		return true
 	}
@@ -167,7 +171,11 @@ func (p *parser) member(o *jsonobj.Reader, line []byte, e *Entry) int {
 		}
 		return hasTimestamp
 	case "name":
-		e.Name = p.names.intern(v.TextBytes())
+		name, ok := known(v.TextBytes())
+		if !ok {
+			name = p.names.intern(v.TextBytes())
+		}
+		e.Name = name
 		if err := checkName(e.Name); err != nil {
 			v.Fail(err)
 		}

@@ -277,7 +277,7 @@ func Replay(id jobid.ID, log []byte) (*Job, error) {
 	for e, err := range eventlog.Entries(log) {
 		line++
 		if err == nil {
-			if err = ev.Decode(e); err == nil {
+			if err = ev.decode(&e); err == nil {
 				_, err = j.apply(&ev, markOf(&ev))
 			}
 		}

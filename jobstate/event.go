@@ -2,7 +2,6 @@ package jobstate
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -53,24 +52,23 @@ type Event struct {
 // error wraps [ErrContext], or [eventlog.ErrEntry] for a time or name that no event
 // can have. Decode allocates the strings of a context. For the events of actions it
 // allocates nothing once it has met their descriptions, if the ranks are few ranges.
-func (ev *Event) Decode(e eventlog.Entry) error {
-	k := kindOf(e.Name)
-	if err := ev.decode(k, e); err != nil {
-		ev.entry, ev.kind = eventlog.Entry{}, kUnknown
-		return err
-	}
-	ev.entry, ev.kind = e, k
-	return nil
-}
+func (ev *Event) Decode(e eventlog.Entry) error { return ev.decode(&e) }
 
-func (ev *Event) decode(k kind, e eventlog.Entry) error {
-	if !guard.IsTime(e.Timestamp) {
-		return errTime
+// decode is Decode without a copy.
+func (ev *Event) decode(e *eventlog.Entry) error {
+	k := kindOf(e.Name)
+	ev.entry, ev.kind = *e, k
+	err := errTime
+	if guard.IsTime(e.Timestamp) {
+		err = ev.decodeContext(k, e)
+		if k == kUnknown && (e.Name == "" || !utf8.ValidString(e.Name) || strings.IndexByte(e.Name, 0) >= 0) {
+			err = errName
+		}
 	}
-	if k == kUnknown && (e.Name == "" || !utf8.ValidString(e.Name) || strings.IndexByte(e.Name, 0) >= 0) {
-		return fmt.Errorf(prefix+"%w: name must be UTF-8 without U+0000, and not empty", eventlog.ErrEntry)
+	if err != nil {
+		ev.entry, ev.kind = eventlog.Entry{}, kUnknown
 	}
-	return ev.decodeContext(k, e)
+	return err
 }
 
 // Entry returns the entry that was decoded, and the zero Entry if there is
@@ -127,19 +125,31 @@ func (ev *Event) Context() Context {
 }
 
 // decodeContext reads the context of an entry of kind k.
-func (ev *Event) decodeContext(k kind, e eventlog.Entry) error {
+func (ev *Event) decodeContext(k kind, e *eventlog.Entry) error {
 	raw := []byte(e.Context)
 	if len(raw) == 0 {
 		if k.needsContext() {
 			return contextError(e.Name, errAbsent)
 		}
-		ev.alloc = AllocContext{}
+		if k == kAlloc {
+			ev.alloc = AllocContext{}
+		}
 		return nil
 	}
+	ev.mem.action = k.action()
+	p := plain{rest: raw}
+	if p.decode(ev, k) {
+		return nil
+	}
+	return ev.decodeAny(k, e)
+}
+
+// decodeAny reads a context of any form.
+func (ev *Event) decodeAny(k kind, e *eventlog.Entry) error {
+	raw := []byte(e.Context)
 	d := jsonobj.NewDoc(raw, contextLimits())
 	o := d.Object()
 	m := &ev.mem
-	m.action = k.action()
 	switch k {
 	case kSubmit:
 		ev.submit.decode(&o, m)
@@ -209,7 +219,7 @@ func ParseContext(e eventlog.Entry) (Context, error) {
 		return nil, nil
 	}
 	e.Context = bytes.Clone(e.Context)
-	if err := ev.decodeContext(ev.kind, e); err != nil {
+	if err := ev.decodeContext(ev.kind, &e); err != nil {
 		return nil, err
 	}
 	return ev.Context(), nil

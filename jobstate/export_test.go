@@ -91,6 +91,27 @@ const (
 	MaxFindings       = maxFindings
 )
 
+// ParseAny is ParseContext without the fast path for plain contexts.
+func ParseAny(e eventlog.Entry) (Context, error) {
+	ev := &Event{kind: kindOf(e.Name), mem: scratch{extra: true, action: kindOf(e.Name).action()}}
+	if ev.Context() == nil {
+		return nil, nil
+	}
+	if len(e.Context) == 0 {
+		return ParseContext(e)
+	}
+	if err := ev.decodeAny(ev.kind, &e); err != nil {
+		return nil, err
+	}
+	return ev.Context(), nil
+}
+
+// IsPlain reports whether the fast path takes the context of an entry.
+func IsPlain(e eventlog.Entry) bool {
+	p := plain{rest: e.Context}
+	return p.decode(new(Event), kindOf(e.Name))
+}
+
 // MarkText returns the mark of an entry.
 func MarkText(e eventlog.Entry) string {
 	var ev Event
