@@ -1,7 +1,6 @@
 package jobstate
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 
@@ -273,33 +272,21 @@ func (j *Job) foldException(t eventlog.Timestamp, c *ExceptionContext) (Outcome,
 func Replay(id jobid.ID, log []byte) (*Job, error) {
 	j := NewJob(id)
 	var ev Event
-	line := 0
-	for e, err := range eventlog.Entries(log) {
-		line++
+	for line, start := 1, 0; start < len(log); line++ {
+		size, name, err := ev.decodeLine(log[start:])
 		if err == nil {
-			if err = ev.decode(&e); err == nil {
-				_, err = j.apply(&ev, markOf(&ev))
-			}
+			_, err = j.apply(&ev, markOf(&ev))
 		}
 		if err != nil {
-			return j, &EventError{
-				ID: id, Line: line, Offset: faultOffset(log, line, err), Event: guard.Clip(e.Name), State: j.State(), Err: err,
+			offset := int64(start)
+			if bad := (*eventlog.SyntaxError)(nil); errors.As(err, &bad) {
+				bad.Line = line
+				bad.Offset += offset
+				offset = bad.Offset
 			}
+			return j, &EventError{ID: id, Line: line, Offset: offset, Event: guard.Clip(name), State: j.State(), Err: err}
 		}
+		start += size + 1
 	}
 	return j, nil
-}
-
-// faultOffset returns where the fault in a line of a log is, or else where the
-// line, counted from 1, begins.
-func faultOffset(log []byte, line int, err error) int64 {
-	var bad *eventlog.SyntaxError
-	if errors.As(err, &bad) {
-		return bad.Offset
-	}
-	offset := 0
-	for ; line > 1; line-- {
-		offset += 1 + bytes.IndexByte(log[offset:], '\n')
-	}
-	return int64(offset)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/logline"
 )
 
 // Event is one entry of a log, decoded and checked once. Everything that folds the
@@ -69,6 +70,43 @@ func (ev *Event) decode(e *eventlog.Entry) error {
 		ev.entry, ev.kind = eventlog.Entry{}, kUnknown
 	}
 	return err
+}
+
+// decodeLine decodes the first line of a log, which is not empty. It returns the size
+// of the line without its newline, and the name of the event. It is eventlog.Entries
+// and decode, and passes over the context once less.
+func (ev *Event) decodeLine(log []byte) (size int, name string, err error) {
+	size = bytes.IndexByte(log, '\n')
+	if size >= 0 && ev.decodeUsual(log[:size]) {
+		return size, ev.entry.Name, nil
+	}
+	for e, err := range eventlog.Entries(log) {
+		if err == nil {
+			err = ev.decode(&e)
+		}
+		return size, e.Name, err
+	}
+	return size, "", nil // not reached
+}
+
+// decodeUsual decodes a line of the usual form. It reports false for any other, and for
+// one at fault: eventlog has the error.
+func (ev *Event) decodeUsual(line []byte) bool {
+	l, ok := logline.Cut(line)
+	if !ok || !guard.IsTime(l.Time) || len(line) > eventlog.DefaultMaxLine {
+		return false
+	}
+	k := kindOf(l.Name)
+	ev.entry, ev.kind = eventlog.Entry{Timestamp: eventlog.Timestamp(l.Time), Context: l.Context}, k
+	switch {
+	case k.ofJob():
+		ev.entry.Name = table[k].name
+	case l.NameIsPlain():
+		ev.entry.Name = ev.mem.intern(l.Name)
+	default:
+		return false
+	}
+	return ev.decodeContext(k, &ev.entry) == nil
 }
 
 // Entry returns the entry that was decoded, and the zero Entry if there is
