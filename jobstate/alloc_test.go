@@ -1,6 +1,7 @@
 package jobstate_test
 
 import (
+	"reflect"
 	"runtime"
 	"testing"
 
@@ -60,6 +61,10 @@ func TestReplayAllocatesTheJobAndItsAnnotations(t *testing.T) {
 	}))
 	require.LessOrEqual(t, (heap()-before)/int64(len(jobs)), int64(250))
 	runtime.KeepAlive(jobs)
+}
+
+func TestJobIsSmall(t *testing.T) {
+	require.LessOrEqual(t, reflect.TypeFor[jobstate.Job]().Size(), uintptr(176))
 }
 
 // actionEvents are the events of an action's life, in the forms that this library

@@ -85,7 +85,7 @@ type value struct {
 // merge updates d by the rules of RFC 27, section "Alloc Annotate": a null
 // removes the key, a dictionary is merged into the dictionary that is there,
 // anything else replaces. A dictionary that ends up empty is removed, as in the
-// reference. patch must be a valid JSON object; nothing of it is retained.
+// reference. patch must be a valid JSON object, which d aliases.
 func (d *dict) merge(patch []byte) { d.mergeBelow(patch, 0) }
 
 // deepMerge is the level at which mergeStream takes over: at each level a cursor
@@ -104,9 +104,9 @@ func (d *dict) mergeBelow(patch []byte, level int) {
 		case jsonscan.KindNull:
 			d.del(string(cur.Key()))
 		case jsonscan.KindObject:
-			d.mergeSub(internKey(cur.Key()), func(sub *dict) { sub.mergeBelow(raw, level+1) })
+			d.mergeSub(string(cur.Key()), func(sub *dict) { sub.mergeBelow(raw, level+1) })
 		default:
-			d.put(internKey(cur.Key()), value{raw: compact(raw)})
+			d.put(string(cur.Key()), value{raw: raw})
 		}
 	}
 }
@@ -119,7 +119,7 @@ func (d *dict) mergeStream(dec *json.Decoder, text []byte) {
 		tok, _ := dec.Token()
 		key, _ := tok.(string)
 		if rest := bytes.TrimLeft(text[dec.InputOffset():], " \t\r\n:"); rest[0] == '{' {
-			d.mergeSub(internKey([]byte(key)), func(sub *dict) { sub.mergeStream(dec, text) })
+			d.mergeSub(key, func(sub *dict) { sub.mergeStream(dec, text) })
 			continue
 		}
 		var raw json.RawMessage
@@ -127,7 +127,7 @@ func (d *dict) mergeStream(dec *json.Decoder, text []byte) {
 		if jsonscan.KindOf(raw) == jsonscan.KindNull {
 			d.del(key)
 		} else {
-			d.put(internKey([]byte(key)), value{raw: compact(raw)})
+			d.put(key, value{raw: raw})
 		}
 	}
 	_, _ = dec.Token()
@@ -166,7 +166,7 @@ func (d *dict) appendJSON(dst []byte) []byte {
 		if v.dict != nil {
 			dst = v.dict.appendJSON(dst)
 		} else {
-			dst = append(dst, v.raw...)
+			dst = jsonscan.AppendCompact(dst, v.raw)
 		}
 	}
 	return append(dst, '}')
@@ -175,15 +175,4 @@ func (d *dict) appendJSON(dst []byte) []byte {
 // compact returns raw without white space, in memory of its own.
 func compact(raw []byte) json.RawMessage {
 	return jsonscan.AppendCompact(make([]byte, 0, len(raw)), raw)
-}
-
-// internKey returns key as a string. The keys that nearly every job has share their
-// memory.
-func internKey(key []byte) string {
-	for _, s := range [...]string{"sched", "user", "resource_summary", "reason_pending", "t_estimate", "queue"} {
-		if string(key) == s {
-			return s
-		}
-	}
-	return string(bytes.Clone(key))
 }
