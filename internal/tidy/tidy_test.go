@@ -46,6 +46,7 @@ var layout = map[string]string{
 	"internal/guard":         "",
 	"internal/jsonscan":      "internal/guard",
 	"internal/jsonobj":       "internal/guard internal/jsonscan",
+	"internal/logline":       "internal/jsonscan",
 	"internal/refdata":       "",
 	"internal/tidy":          "",
 }
@@ -55,7 +56,7 @@ const (
 	belowRoot    = "perilog perilog/exec purge rset/alloc jobstate/jobspec " + belowPerilog
 
 	// forAll is what every package outside internal may import.
-	forAll = "internal/guard internal/jsonscan internal/jsonobj"
+	forAll = "internal/guard internal/jsonscan internal/jsonobj internal/logline"
 
 	// topLevel is what the root may hold beside packages and Go files.
 	topLevel = ".ci .git .github .gitignore CHANGELOG.md CONTRIBUTING.md LICENSE Makefile README.md REQUIREMENTS.md" +
