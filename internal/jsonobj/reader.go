@@ -172,25 +172,11 @@ func (r *Reader) Require(keys ...string) {
 }
 
 // missing returns the index of the first of some keys that the object lacks, -1 if
-// it has all. It looks for each from where it found the one before, and then from
-// the start.
+// it has all.
 func (r *Reader) missing(keys []string) int {
 	d := r.self.doc
 	if r.root {
 		return d.cur.Missing(keys)
 	}
-	w := r.self.span.Walk(d.text)
-next:
-	for i, key := range keys {
-		for range 2 {
-			for w.Next(d.text, &d.tape) {
-				if string(w.Key(d.text)) == key {
-					continue next
-				}
-			}
-			w = r.self.span.Walk(d.text)
-		}
-		return i
-	}
-	return -1
+	return r.walk.Missing(d.text, &d.tape, r.self.span, keys)
 }

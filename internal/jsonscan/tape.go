@@ -96,6 +96,10 @@ type Walk struct {
 	key      int  // the content of the key as it stands
 	keyEnd   int
 	value    Span
+
+	n     uint8     // how many keys there are in first
+	more  bool      // there were others, or with escapes
+	first [8]uint32 // the contents of keys, for Missing
 }
 
 // Walk returns a Walk over s, an object or an array of b that was scanned.
@@ -110,13 +114,20 @@ func (w *Walk) Next(b []byte, t *Tape) bool {
 	case ',':
 		i = skipSpace(b, i+1)
 	case ']', '}':
-		*w = Walk{at: i}
+		w.at, w.key, w.keyEnd, w.escaped, w.value = i, 0, 0, false, Span{}
 		return false
 	}
 	if w.isObject {
-		end, escaped := skipString(b, i)
-		w.key, w.keyEnd, w.escaped = i+1, end-1, escaped
-		i = skipSpace(b, skipSpace(b, end)+1)
+		w.key = i + 1
+		i, w.escaped = skipString(b, i)
+		w.keyEnd = i - 1
+		if int(w.n) < len(w.first) && !w.escaped {
+			w.first[w.n] = uint32(w.key)
+			w.n++
+		} else {
+			w.more = true
+		}
+		i = skipSpace(b, skipSpace(b, i)+1)
 	}
 	w.value.From = i
 	if b[i] == '{' || b[i] == '[' {
@@ -128,6 +139,39 @@ func (w *Walk) Next(b []byte, t *Tape) bool {
 	}
 	w.value.To = w.at
 	return true
+}
+
+// Missing returns the index of the first of some keys that the object s lacks, over
+// which w came to the end, -1 if it has all.
+func (w *Walk) Missing(b []byte, t *Tape, s Span, keys []string) int {
+	at := 0
+next:
+	for i, key := range keys {
+		for range w.n {
+			if at == int(w.n) {
+				at = 0
+			}
+			from := int(w.first[at])
+			at++
+			if to := from + len(key); to < len(b) && b[to] == '"' && string(b[from:to]) == key {
+				continue next
+			}
+		}
+		if !w.more || !s.has(b, t, key) {
+			return i
+		}
+	}
+	return -1
+}
+
+// has reports whether the object s has a key.
+func (s Span) has(b []byte, t *Tape, key string) bool {
+	for w := s.Walk(b); w.Next(b, t); {
+		if string(w.Key(b)) == key {
+			return true
+		}
+	}
+	return false
 }
 
 // Key returns the key of the member that Next came to, unescaped. It aliases the
