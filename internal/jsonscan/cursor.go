@@ -115,15 +115,16 @@ func (c *Cursor) NextOn(w *Walk, t *Tape) bool {
 			return false
 		}
 	}
-	place := uint32(0)
+	w.value.From = c.i
 	if t != nil {
-		place = t.n
+		w.value.Place = t.n
 	}
 	end, f := scanValue(c.b, c.i, c.depth, t)
 	if f != noFault {
+		w.value = Span{}
 		return c.fail(end, f)
 	}
-	w.key, w.keyEnd, w.escaped, w.value = key, keyEnd, escaped, Span{c.i, end, place}
+	w.key, w.keyEnd, w.escaped, w.value.To = key, keyEnd, escaped, end
 	c.i = end
 	return true
 }
