@@ -85,6 +85,7 @@ func (n *node) text() string { return string(n.appendText(nil)) }
 type interner struct {
 	nodes []*node
 	byKey map[string]int32 // nil while a search is as fast
+	room  int              // how many nodes may come
 }
 
 // maxSearch is the number of nodes from which on an interner keeps a map.
@@ -106,7 +107,7 @@ func (x *interner) addNode(n *node) int32 {
 	case x.byKey != nil:
 		x.byKey[n.key] = i
 	case len(x.nodes) > maxSearch:
-		x.byKey = make(map[string]int32, 8*maxSearch)
+		x.byKey = make(map[string]int32, max(x.room, 8*maxSearch))
 		for i, n := range x.nodes {
 			x.byKey[n.key] = int32(i)
 		}

@@ -147,6 +147,9 @@ func (d *decoder) lite(v jsonobj.Value) {
 		if len(d.entries) == d.most.entries {
 			a.Value().Fail(tooMany("entries", len(d.entries)+1, d.most.entries))
 		}
+		if len(d.entries) == maxSearch {
+			d.makeRoom(v, a.Value())
+		}
 		d.entry(a.Value())
 	}
 	if d.doc.Failed() {
@@ -165,6 +168,14 @@ func (d *decoder) lite(v jsonobj.Value) {
 		}
 		a.Value().Fail(err)
 	}
+}
+
+// makeRoom makes room for as many entries as there are if those that come are as long
+// as those before.
+func (d *decoder) makeRoom(all, next jsonobj.Value) {
+	done := next.Offset() - all.Offset()
+	d.room = min((len(all.Raw())-done)/(done/len(d.entries)), d.most.entries) + 1
+	d.entries, d.pieces = slices.Grow(d.entries, d.room), slices.Grow(d.pieces, d.room)
 }
 
 // entry reads an element of R_lite.
