@@ -1,6 +1,7 @@
 package joblife
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
@@ -29,7 +31,7 @@ func Describe(m *Manager) string {
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
 		j := m.jobs[id]
-		fmt.Fprintf(&b, "job %v %v: %v\nfreed %v done %v draining %v\n%s%s%s\n", id, j.state, j.nodes.Holds(), j.nodes.Freed(), j.nodes.Done(), j.nodes.Draining(), j.log, j.keep, j.request())
+		fmt.Fprintf(&b, "job %v %v: %v\nfreed %v done %v draining %v\n%s%s%s\n", id, j.state, j.nodes.Holds(), j.nodes.Freed(), j.nodes.Done(), j.nodes.Draining(), m.pending(j, RecordEvent), m.pending(j, RecordHousekeeping), j.request())
 		if j.r != nil {
 			fmt.Fprintf(&b, "%s\n", j.r)
 		}
@@ -46,6 +48,17 @@ func Describe(m *Manager) string {
 	}
 	fmt.Fprintf(&b, "tombstones %q\n", tombs)
 	return b.String()
+}
+
+// pending returns a log of a job, what is not durable included.
+func (m *Manager) pending(j *job, kind RecordKind) []byte {
+	log := bytes.Clone(*m.logOf(j.id, kind))
+	for _, r := range slices.Concat(m.spare.Append, m.out.Append) {
+		if r.Job == j.id && r.Kind == kind {
+			log = append(log, r.Data...)
+		}
+	}
+	return log
 }
 
 // DescribeAll is Describe and what is not in the records: what a refusal must not
@@ -133,3 +146,22 @@ func Idle(m *Manager) bool { return !m.busy && m.out.isEmpty() }
 
 // HasJobspec reports whether the jobspec is in memory, and not its text alone.
 func (v View) HasJobspec() bool { return v.j.spec != nil }
+
+// Lines returns entries as the Manager writes them, and how eventlog does.
+func Lines(list []eventlog.Entry) (fast, plain []byte, same []bool) {
+	var f frame
+	for _, e := range list {
+		n := len(fast)
+		var ok bool
+		var err error
+		if fast, ok, err = f.line(fast, &e); err != nil {
+			fast = fast[:n]
+		}
+		if end := len(fast) - len("}\n"); ok && err == nil && !bytes.Equal(fast[end-len(e.Context):end], e.Context) {
+			panic("the context is not where it is said to be")
+		}
+		plain, _ = eventlog.AppendEntry(plain, e)
+		same = append(same, ok)
+	}
+	return fast, plain, same
+}

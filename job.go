@@ -21,17 +21,17 @@ type job struct {
 	spec  *jobspec.Spec // with its updates; nil while nobody asks for it and there are none
 	queue string        // that it names
 	r     *rset.R       // the allocation
-	log   []byte        // its eventlog
-	saved int           // how much of it is durable
+	log   []byte        // its eventlog, as far as it is durable
 	keep  []byte        // the log of its housekeeping
 
-	state  jobstate.State // as m.lists has it
-	pos    int
-	dirty  bool
-	drains bool // m.drains has it
-	public bool // its submit was handed out and done, or comes from a restart
-	timer  due
-	alarms []timer // what hooks asked for a later time
+	state     jobstate.State // as m.lists has it
+	pos       int
+	dirty     bool
+	drains    bool // m.drains has it
+	housekept bool // it has housekeeping
+	public    bool // its submit was handed out and done, or comes from a restart
+	timer     due
+	alarms    []timer // what hooks asked for a later time
 
 	later    bool   // a hook validates it later
 	doomed   *Raise // what a hook raised while it was in NEW
@@ -280,52 +280,42 @@ func (m *Manager) priority(j *job) (uint32, bool) {
 
 // logged takes note of an event that a job has taken in.
 func (m *Manager) logged(j *job, r *perilog.Record) {
-	kind, log := RecordEvent, &j.log
-	if r.Log == perilog.LogHousekeeping {
-		kind, log = RecordHousekeeping, &j.keep
-	}
-	var line []byte
+	context := r.Entry.Context
+	same := false
 	if !m.cfg.Volatile {
-		n := len(*log)
-		text, err := eventlog.AppendEntry(room(*log, maxFrame+len(r.Entry.Name)+len(r.Entry.Context)), r.Entry)
+		n := len(m.out.text)
+		text, ok, err := m.frame.line(m.out.text, &r.Entry)
 		if err != nil {
 			panic("joblife: an event that cannot be written: " + err.Error())
 		}
-		*log, line = text, text[n:len(text):len(text)]
-		m.record(Record{Job: j.id, Kind: kind, Data: line})
+		kind := RecordEvent
+		if r.Log == perilog.LogHousekeeping {
+			kind = RecordHousekeeping
+		}
+		m.out.text, same = text, ok
+		m.record(Record{Job: j.id, Kind: kind, Data: text[n:len(text):len(text)]})
+		if end := len(text) - len("}\n"); ok {
+			context = text[end-len(context) : end : end]
+		}
 	}
-	if kind == RecordHousekeeping {
+	if !same {
+		context = m.out.keep(context)
+	}
+	if r.Log == perilog.LogHousekeeping {
+		j.housekept = true
 		return
 	}
 	prev := j.state
 	if r.State != prev {
 		m.move(j, r.State)
 	}
-	m.journal(j, r.Entry, line)
+	m.journal(j, &r.Entry, context)
 	m.follow(j, r.Entry, prev)
 	m.waits.event(m, j, r.Entry.Name)
 	m.event(j, r.Entry, prev)
 	if r.State == jobstate.StateInactive && prev != r.State {
 		m.ended(j)
 	}
-}
-
-// maxFrame is how many bytes most lines of a log have at most beside name and context.
-const maxFrame = len(`{"timestamp":1600000000.123456,"name":"","context":}`) + 1
-
-// room returns a log with room for n bytes more. It grows to what a job that waits
-// has, then to what one that runs has, and then by half.
-func room(log []byte, n int) []byte {
-	n += len(log)
-	if n <= cap(log) {
-		return log
-	}
-	for _, size := range [...]int{384, 896} {
-		if n <= size {
-			return append(make([]byte, 0, size), log...)
-		}
-	}
-	return append(make([]byte, 0, n+n/2), log...)
 }
 
 // follow does what an event means for the queue and the executor.
@@ -373,7 +363,7 @@ func (m *Manager) ended(j *job) {
 	if err != nil {
 		panic("joblife: an inactive job that cannot be kept: " + err.Error())
 	}
-	if !j.nodes.Done() {
+	if j.housekept {
 		_, _ = m.index.Pin(j.id, purge.Pin{Kind: purge.PinHousekeeping}) // it was just added
 	}
 	m.silence(j)
@@ -387,7 +377,9 @@ func (m *Manager) retire(j *job) {
 	}
 	m.move(j, 0)
 	delete(m.jobs, j.id)
-	_, _ = m.index.Unpin(j.id, purge.Pin{Kind: purge.PinHousekeeping})
+	if j.housekept {
+		_, _ = m.index.Unpin(j.id, purge.Pin{Kind: purge.PinHousekeeping})
+	}
 }
 
 // carry hands out what a job wants done.

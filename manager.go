@@ -126,7 +126,7 @@ type Manager struct {
 	offline *idset.Set
 	scratch perilog.Scratch
 	text    []byte // scratch of apply
-	slices  []byte // memory of slices of a Ready, which is not used again
+	frame   frame
 	drains  []*job // those that wait for drains
 
 	hook    *Hooks  // the one that is running
@@ -142,8 +142,8 @@ type Manager struct {
 	faults      uint64
 	events      uint64
 
-	out   Ready
-	spare Ready
+	out   *outbox // the next Ready
+	spare *outbox // the one that is outstanding
 	seq   uint64
 	busy  bool // a Ready is outstanding
 	fresh []*job
@@ -161,6 +161,8 @@ func New(cfg Config) (*Manager, error) {
 		invalid: make(map[jobid.ID]*job),
 		timers:  btree.NewG(16, timer.less),
 		queue:   alloc.NewQueue(alloc.Config{MaxJobs: cfg.maxActive()}),
+		out:     new(outbox),
+		spare:   new(outbox),
 	}
 	if err := m.configure(cfg); err != nil {
 		return nil, err

@@ -194,6 +194,9 @@ func (m *Manager) newID(id jobid.ID) (jobid.ID, error) {
 	if m.ids != nil && id.Time(m.cfg.Epoch).Sub(m.now.Time()) > time.Minute {
 		return 0, fmt.Errorf("%w: id %v is of a time to come", ErrInvalid, id)
 	}
+	if id > m.index.Watermark() {
+		return id, nil
+	}
 	_, ended := m.index.Ended(id)
 	ended = ended && !m.mutated(mutationIDTwice)
 	if m.jobs[id] != nil || ended || m.invalid[id] != nil || id <= m.floor {

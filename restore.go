@@ -156,6 +156,9 @@ type loader struct {
 	logs      [][]byte // memory of logs that were closed
 }
 
+// usualLog is how many bytes the log of most jobs has that wait.
+const usualLog = 320
+
 // read takes in a record.
 func (l *loader) read(r Record) error {
 	switch r.Kind {
@@ -182,6 +185,8 @@ func (l *loader) read(r Record) error {
 	case RecordEvent:
 		if n := len(l.logs); s.log == nil && n > 0 {
 			s.log, l.logs = l.logs[n-1], l.logs[:n-1]
+		} else if s.log == nil {
+			s.log = make([]byte, 0, usualLog)
 		}
 		s.log = append(room(s.log, len(r.Data)), r.Data...)
 		if len(s.keep) == 0 && s.damaged == nil && bytes.Contains(r.Data, []byte(`"name":"`+jobstate.EventClean+`"`)) {
@@ -300,7 +305,7 @@ func (m *Manager) resumeAll(live []*job, out *Recovered) {
 // revive folds the log of a job. It returns the job if there is something left to do
 // for it, and the record of one that is inactive.
 func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
-	j := &job{id: id, text: s.spec, log: s.log, saved: len(s.log), keep: s.keep, public: true}
+	j := &job{id: id, text: s.spec, log: s.log, keep: s.keep, housekept: len(s.keep) > 0, public: true}
 	if len(s.log) == 0 {
 		return nil, nil, nil // the submission was cut short: nobody knows of it
 	}

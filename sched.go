@@ -410,9 +410,9 @@ func (m *Manager) give(j *job, r *rset.R, annotations json.RawMessage) error {
 	}
 	var record []byte
 	if err == nil && !m.cfg.Volatile {
-		n := len(m.room(1 << 10)) // more than the R of most jobs
-		m.slices = own.AppendJSON(m.slices)
-		record = m.slices[n:len(m.slices):len(m.slices)]
+		n := len(m.out.text)
+		m.out.text = own.AppendJSON(m.out.text)
+		record = m.out.text[n:len(m.out.text):len(m.out.text)]
 		err = fits("R", record, 0)
 	}
 	if err == nil {

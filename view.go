@@ -112,7 +112,7 @@ func (v View) Eventlog() []byte {
 	if v.j == nil {
 		return nil
 	}
-	return v.j.log[:v.j.saved:v.j.saved]
+	return v.j.log[:len(v.j.log):len(v.j.log)]
 }
 
 // view returns a job, durable or not.

@@ -61,10 +61,10 @@ func (j *Job) close() Effects {
 		return Effects{}
 	}
 	if last := s.taken; last != nil {
-		last.effects = Effects{
-			Post: clearTo(last.effects.Post), Launch: clearTo(last.effects.Launch), Signal: clearTo(last.effects.Signal),
-			Drain: clearTo(last.effects.Drain), Outcomes: clearTo(last.effects.Outcomes),
-		}
+		e := &last.effects
+		e.Post = e.Post[:0] // which refers to the text alone
+		e.Launch, e.Signal, e.Drain, e.Outcomes = clearTo(e.Launch), clearTo(e.Signal), clearTo(e.Drain), clearTo(e.Outcomes)
+		e.Start, e.Free = false, rset.Fragment{}
 		last.text = last.text[:0]
 		s.free = append(s.free, last)
 	}
