@@ -69,7 +69,7 @@ func DescribeAll(m *Manager) string {
 		m.stopping, m.stopAt, m.timers.Len(), m.posts.len(), m.dirty.len(), m.floor)
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
 		j := m.jobs[id]
-		fmt.Fprintf(&b, "job %v: %v start %v queued %v later %v notes %s\n", id, j.nodes, j.start, j.queued, j.later, j.notes)
+		fmt.Fprintf(&b, "job %v: %v start %v queued %v later %v notes %s\n", id, j.nodes, j.start, j.queued, j.later, j.has().notes)
 	}
 	for info, state := range m.queue.All() {
 		fmt.Fprintf(&b, "queued %v %v\n", info, state)
@@ -86,7 +86,7 @@ func Audit(m *Manager) error {
 	for i, l := range m.lists {
 		for pos, j := range l {
 			n++
-			if j.pos != pos || list(j.state) != i || m.jobs[j.id] != j {
+			if int(j.pos) != pos || list(j.state) != i || m.jobs[j.id] != j {
 				bad("list %d: %v is at %d, and says %d of %v", i, j.id, pos, j.pos, j.state)
 			}
 		}
@@ -108,8 +108,8 @@ func Audit(m *Manager) error {
 		}
 		delete(queued, id)
 		at, ok := j.nodes.Deadline()
-		if ok != (j.timer.at != 0) || ok && at != j.timer.at {
-			bad("%v: deadline %v, timer %v", id, at, j.timer.at)
+		if ok != (j.has().timer.at != 0) || ok && at != j.has().timer.at {
+			bad("%v: deadline %v, timer %v", id, at, j.has().timer.at)
 		}
 		_, err := m.index.Lookup(id)
 		if (err == nil) != (j.state == jobstate.StateInactive) {

@@ -13,7 +13,8 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// job is one job that is not over, or whose housekeeping is not.
+// job is one job that is not over, or whose housekeeping is not. There may be millions that
+// wait, so that what few of them have is in rare.
 type job struct {
 	id    jobid.ID
 	nodes *perilog.Job
@@ -22,26 +23,45 @@ type job struct {
 	queue string        // that it names
 	r     *rset.R       // the allocation
 	log   []byte        // its eventlog, as far as it is durable
-	keep  []byte        // the log of its housekeeping
+	rare  *rare         // nil: it has nothing of that
 
+	pos       int32          // in the list of m.lists
+	computed  uint32         // the priority that a hook gave
 	state     jobstate.State // as m.lists has it
-	pos       int
+	start     start
+	ranked    bool // there is a computed priority
 	dirty     bool
 	drains    bool // m.drains has it
 	housekept bool // it has housekeeping
 	public    bool // its submit was handed out and done, or comes from a restart
-	timer     due
-	alarms    []timer // what hooks asked for a later time
+	later     bool // a hook validates it later
+	queued    bool // m.queue has it
+	hidden    bool // the scheduler does not know of it: it held nothing at hello
+}
 
-	later    bool   // a hook validates it later
-	doomed   *Raise // what a hook raised while it was in NEW
-	computed uint32 // the priority that a hook gave
-	ranked   bool   // there is one
-	queued   bool   // m.queue has it
-	notes    []byte // annotations that are not in the log
+// rare is what few jobs have.
+type rare struct {
+	keep   []byte  // the log of its housekeeping, as far as it is durable
+	notes  []byte  // annotations that are not in the log
+	alarms []timer // what hooks asked for a later time
+	doomed *Raise  // what a hook raised while the job was in NEW
+	timer  due
+}
 
-	start  start
-	hidden bool // the scheduler does not know of it: it held nothing at hello
+// more returns the rare of a job, to change it.
+func (j *job) more() *rare {
+	if j.rare == nil {
+		j.rare = new(rare)
+	}
+	return j.rare
+}
+
+// has returns the rare of a job, to read it.
+func (j *job) has() rare {
+	if j.rare == nil {
+		return rare{}
+	}
+	return *j.rare
 }
 
 // start is how far the request to start a job is.
@@ -97,7 +117,7 @@ func (m *Manager) move(j *job, to jobstate.State) {
 	}
 	if j.state = to; to != 0 {
 		l := &m.lists[list(to)]
-		j.pos = len(*l)
+		j.pos = int32(len(*l))
 		*l = append(*l, j)
 	}
 }
@@ -217,8 +237,8 @@ func (m *Manager) decide(j *job) bool {
 		m.must(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventValidate})
 		return true
 	case jobstate.StateDepend:
-		if in := j.doomed; in != nil {
-			j.doomed = nil
+		if in := j.has().doomed; in != nil {
+			j.rare.doomed = nil
 			m.doom(j, *in)
 			return true
 		}
@@ -243,8 +263,8 @@ func (m *Manager) decide(j *job) bool {
 // doom raises a fatal exception for a hook, as soon as RFC 21 allows it: not in NEW.
 func (m *Manager) doom(j *job, in Raise) {
 	if j.state == jobstate.StateNew {
-		if j.doomed == nil {
-			j.doomed = &in
+		if more := j.more(); more.doomed == nil {
+			more.doomed = &in
 		}
 		return
 	}

@@ -270,7 +270,8 @@ func (m *Manager) stopped(now eventlog.Timestamp) bool {
 func (m *Manager) stage() {
 	for _, t := range m.staged {
 		if j := m.jobs[t.post.job]; j != nil && !j.job().Closed() {
-			j.alarms = append(j.alarms, t)
+			more := j.more()
+			more.alarms = append(more.alarms, t)
 			m.timers.ReplaceOrInsert(t)
 		}
 	}
@@ -367,10 +368,13 @@ func (a timer) less(b timer) bool {
 
 // silence drops what hooks have asked for a later time of a job that is over.
 func (m *Manager) silence(j *job) {
-	for _, t := range j.alarms {
+	if j.rare == nil {
+		return
+	}
+	for _, t := range j.rare.alarms {
 		m.timers.Delete(t)
 	}
-	j.alarms = nil
+	j.rare.alarms = nil
 }
 
 // due is where the deadline of a job is among the timers.
@@ -385,17 +389,19 @@ func (m *Manager) schedule(j *job) {
 	if !ok {
 		at = 0
 	}
-	if at == j.timer.at {
+	have := j.has().timer
+	if at == have.at {
 		return
 	}
-	if j.timer.at != 0 {
-		m.timers.Delete(timer{at: j.timer.at, serial: j.timer.serial})
+	if have.at != 0 {
+		m.timers.Delete(timer{at: have.at, serial: have.serial})
 	}
-	if j.timer = (due{}); at != 0 {
+	if have = (due{}); at != 0 {
 		m.serial++
-		j.timer = due{at, m.serial}
+		have = due{at, m.serial}
 		m.timers.ReplaceOrInsert(timer{at: at, serial: m.serial, job: j})
 	}
+	j.more().timer = have
 }
 
 // tick fires what is due.
@@ -408,11 +414,11 @@ func (m *Manager) tick() {
 		m.timers.DeleteMin()
 		if t.job == nil {
 			j := m.jobs[t.post.job]
-			j.alarms = slices.DeleteFunc(j.alarms, func(a timer) bool { return a.serial == t.serial })
+			j.rare.alarms = slices.DeleteFunc(j.rare.alarms, func(a timer) bool { return a.serial == t.serial })
 			m.posts.push(t.post)
 			continue
 		}
-		t.job.timer = due{}
+		t.job.rare.timer = due{}
 		t.job.nodes.Tick(m.now)
 		m.touch(t.job)
 	}

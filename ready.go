@@ -236,7 +236,7 @@ func (m *Manager) logOf(id jobid.ID, kind RecordKind) *[]byte {
 	case kind == RecordEvent:
 		return &j.log
 	}
-	return &j.keep
+	return &j.more().keep
 }
 
 // room returns a log with room for n bytes more. At first there is room for no others,

@@ -305,7 +305,10 @@ func (m *Manager) resumeAll(live []*job, out *Recovered) {
 // revive folds the log of a job. It returns the job if there is something left to do
 // for it, and the record of one that is inactive.
 func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
-	j := &job{id: id, text: s.spec, log: s.log, keep: s.keep, housekept: len(s.keep) > 0, public: true}
+	j := &job{id: id, text: s.spec, log: s.log, housekept: len(s.keep) > 0, public: true}
+	if j.housekept {
+		j.more().keep = s.keep
+	}
 	if len(s.log) == 0 {
 		return nil, nil, nil // the submission was cut short: nobody knows of it
 	}
@@ -473,7 +476,7 @@ func (j *job) snapshot() []Record {
 			list = append(list, Record{Job: j.id, Kind: RecordR, Data: b})
 		}
 	}
-	for line := range bytes.Lines(j.keep) {
+	for line := range bytes.Lines(j.has().keep) {
 		list = append(list, Record{Job: j.id, Kind: RecordHousekeeping, Data: line})
 	}
 	for line := range bytes.Lines(j.log) {

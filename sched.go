@@ -189,7 +189,8 @@ func (m *Manager) dequeue(j *job) {
 		return
 	}
 	var err error
-	j.queued, j.notes = false, nil
+	j.queued = false
+	j.annotate(nil)
 	m.sends, err = m.queue.Cancel(m.sends[:0], j.id)
 	m.queueErr(err)
 	m.send()
@@ -311,13 +312,18 @@ func (m *Manager) forget(ids []jobid.ID) {
 	}
 }
 
+func (j *job) annotate(notes []byte) {
+	if notes != nil || j.rare != nil {
+		j.more().notes = notes
+	}
+}
+
 // annotate sets the volatile annotations of a job.
 func (m *Manager) annotate(j *job, notes []byte) {
-	if notes == nil && j.notes == nil {
+	if notes == nil && j.has().notes == nil {
 		return
 	}
-	j.notes = notes
-	if notes == nil {
+	if j.annotate(notes); notes == nil {
 		notes = []byte("null")
 	}
 	m.volatile(j, eventAnnotations, slices.Concat([]byte(`{"annotations":`), notes, []byte("}")))
@@ -358,7 +364,8 @@ func (m *Manager) schedResponse(r alloc.Response) error {
 	case alloc.OutcomeAnnotated:
 		m.annotate(j, r.Annotations)
 	case alloc.OutcomeDenied:
-		j.queued, j.notes = false, nil
+		j.queued = false
+		j.annotate(nil)
 		m.must(j, m.exception("alloc", r.Note))
 	case alloc.OutcomeRequeued:
 		m.annotate(j, nil)
@@ -369,7 +376,8 @@ func (m *Manager) schedResponse(r alloc.Response) error {
 // allocated gives a job its resources. One that waits for a priority again does not
 // take them.
 func (m *Manager) allocated(j *job, r alloc.Response) {
-	j.queued, j.notes = false, nil
+	j.queued = false
+	j.annotate(nil)
 	back := func() { m.free(alloc.Free{ID: j.id, R: r.R, Final: true}) }
 	if j.job().State() != jobstate.StateSched {
 		back()

@@ -103,7 +103,7 @@ func (v View) Annotations() json.RawMessage {
 	if v.j == nil {
 		return nil
 	}
-	return v.j.notes
+	return v.j.has().notes
 }
 
 // Eventlog returns the job's log as far as it is durable; nil for an inactive job
