@@ -175,7 +175,7 @@ func (m *Manager) execRefused(in ExecRefused) error {
 	j.start = startNone
 	j.nodes.NotStarted()
 	if j.state == jobstate.StateRun && !asked {
-		m.must(j, m.exception("exec", in.Note))
+		m.end(j, "exec", in.Note)
 	}
 	m.touch(j)
 	return nil

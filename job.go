@@ -210,9 +210,14 @@ func (m *Manager) log(j *job) bool {
 	return len(records) > 0
 }
 
-// must is apply for an event that the job's state allows.
-func (m *Manager) must(j *job, e eventlog.Entry) {
-	if err := m.applyEntry(j, e); err != nil {
+// decided takes in an event without a context, which the state of the job allows.
+func (m *Manager) decided(j *job, name string) {
+	must(m.applyEntry(j, eventlog.Entry{Timestamp: m.now, Name: name}))
+}
+
+// must panics for a decision that the state of the job does not allow.
+func must(err error) {
+	if err != nil {
 		panic("joblife: a decision that is not legal: " + err.Error())
 	}
 }
@@ -234,7 +239,7 @@ func (m *Manager) decide(j *job) bool {
 		if j.later || s.Closed() {
 			return false
 		}
-		m.must(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventValidate})
+		m.decided(j, jobstate.EventValidate)
 		return true
 	case jobstate.StateDepend:
 		if in := j.has().doomed; in != nil {
@@ -245,16 +250,14 @@ func (m *Manager) decide(j *job) bool {
 		if s.Waiting().Kind != jobstate.WaitDepend {
 			return false
 		}
-		m.must(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventDepend})
+		m.decided(j, jobstate.EventDepend)
 		return true
 	case jobstate.StatePriority:
 		p, ok := m.priority(j)
 		if !ok {
 			return false
 		}
-		if err := m.apply(j, &jobstate.PriorityContext{Priority: p}); err != nil {
-			panic("joblife: a priority that is not legal: " + err.Error())
-		}
+		must(m.apply(j, &jobstate.PriorityContext{Priority: p}))
 		return true
 	}
 	return false

@@ -72,6 +72,8 @@ type Config struct {
 	Generator uint16
 	// Queues are the named queues, one of which each job has to name. Without them there
 	// is the anonymous queue "". A queue takes and starts jobs until it is told not to.
+	// One that a Reload adds takes jobs, and starts them when it is told to, as in
+	// flux-core; what it was before an earlier Reload removed it is forgotten.
 	Queues []string
 	// Actions are the prologs, epilogs and housekeeping of all jobs.
 	Actions perilog.Config
@@ -215,7 +217,7 @@ func (m *Manager) configure(cfg Config) error {
 	}
 	for _, name := range names {
 		if queues[name] = m.queues[name]; queues[name] == nil {
-			queues[name] = &queue{enabled: true, started: true}
+			queues[name] = &queue{enabled: true, started: m.queues == nil || name == ""}
 			if m.queues != nil { // an earlier one of this name may be in the records
 				m.record(queues[name].record(name))
 			}

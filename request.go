@@ -212,8 +212,7 @@ func (m *Manager) validate(j *job) error {
 		if h.Validate == nil {
 			continue
 		}
-		var err error
-		m.call(h, j, func(e *Event) { err = h.Validate(e) })
+		err := m.ask(h, j, h.Validate)
 		switch {
 		case err == ErrLater:
 			j.later = true

@@ -374,7 +374,7 @@ func (m *Manager) resume(j *job, out *Recovered) {
 	if s.State() == jobstate.StateNew {
 		if err := m.validate(j); err != nil { // a hook had put that off, or the crash was faster
 			m.fault(nil, j.id, err)
-			m.must(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventInvalidate})
+			m.decided(j, jobstate.EventInvalidate)
 			return
 		}
 	}
@@ -385,7 +385,7 @@ func (m *Manager) resume(j *job, out *Recovered) {
 			m.doom(j, Raise{ID: j.id, Type: "dependency", Note: mend(err.Error())})
 		}
 	case jobstate.StateSched:
-		m.must(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventFluxRestart})
+		m.decided(j, jobstate.EventFluxRestart)
 	case jobstate.StateRun, jobstate.StateCleanup:
 		if !s.Released() && (s.Started() || j.nodes.Starting()) {
 			if j.start = startSent; !s.Started() && s.State() == jobstate.StateRun {

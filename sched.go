@@ -234,15 +234,9 @@ func (m *Manager) debug(j *job, name string) {
 	}
 }
 
-// exception returns a fatal exception that the Manager raises.
-func (m *Manager) exception(kind, note string) eventlog.Entry {
-	e, err := jobstate.NewEntry(m.now, &jobstate.ExceptionContext{
-		Type: kind, Note: mend(note), UserID: jobstate.Some(m.cfg.Owner),
-	})
-	if err != nil {
-		panic("joblife: an exception that cannot be written: " + err.Error())
-	}
-	return e
+// end ends a job with a fatal exception of the Manager's.
+func (m *Manager) end(j *job, kind, note string) {
+	must(m.apply(j, &jobstate.ExceptionContext{Type: kind, Note: mend(note), UserID: jobstate.Some(m.cfg.Owner)}))
 }
 
 // schedHello begins a session: what the scheduler is to know comes with Ready.Hello.
@@ -366,7 +360,7 @@ func (m *Manager) schedResponse(r alloc.Response) error {
 	case alloc.OutcomeDenied:
 		j.queued = false
 		j.annotate(nil)
-		m.must(j, m.exception("alloc", r.Note))
+		m.end(j, "alloc", r.Note)
 	case alloc.OutcomeRequeued:
 		m.annotate(j, nil)
 	}
@@ -385,7 +379,7 @@ func (m *Manager) allocated(j *job, r alloc.Response) {
 	}
 	if err := m.give(j, r.R, r.Annotations); err != nil {
 		back()
-		m.must(j, m.exception("alloc", err.Error()))
+		m.end(j, "alloc", err.Error())
 	}
 }
 
@@ -432,7 +426,7 @@ func (m *Manager) give(j *job, r *rset.R, annotations json.RawMessage) error {
 	j.r = own
 	m.record(Record{Job: j.id, Kind: RecordR, Data: record})
 	j.nodes.Offline(m.offline)
-	m.must(j, e)
+	must(m.applyEntry(j, e))
 	return nil
 }
 
