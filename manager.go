@@ -140,7 +140,8 @@ type Manager struct {
 	stopping    bool
 	stopAt      eventlog.Timestamp
 	quarantined []quarantined
-	heldBytes   int // of their records
+	booked      []alloc.Holder // what they hold, as far as it is known
+	heldBytes   int            // of their records
 	faults      uint64
 	events      uint64
 

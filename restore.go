@@ -29,10 +29,10 @@ type Recovered struct {
 	Running []jobid.ID
 	// Unresolved are actions without an owner: see [perilog.Job.Unresolved].
 	Unresolved []Unresolved
-	// Quarantined are the jobs whose records cannot be read (SM-5). The Manager does
-	// not have them, and their ids do not come back. Snapshots have their records as
-	// they are, up to 64 MiB in all. No scheduler hears of the nodes that they may
-	// have: look after those before its hello.
+	// Quarantined are the jobs whose records cannot be read (SM-5), or say that they hold
+	// what others hold: if one of those ended, the nodes of the other would be free. The
+	// Manager does not have them, and their ids do not come back. Snapshots have their
+	// records as they are, up to 64 MiB in all. Repair the records, and restore again.
 	Quarantined []Quarantined
 }
 
@@ -42,10 +42,14 @@ type Unresolved struct {
 	perilog.Unresolved
 }
 
-// A Quarantined is a job that cannot be read.
+// A Quarantined is a job that the Manager does not have, although there are records.
 type Quarantined struct {
 	Job jobid.ID
 	Err error // with the line of the log, if it is at fault
+	// R is what schedulers are told that the job holds, so that they give it to nobody
+	// else. It lacks what other jobs hold. Nil: the records have no R, or tell that
+	// it was freed. If they are damaged, look after its nodes before the hello.
+	R *rset.R
 }
 
 // stored is what the records have of a job.
@@ -75,7 +79,7 @@ func (m *Manager) quarantine(id jobid.ID, s *stored, err error, out *Recovered) 
 		list = nil
 	}
 	m.quarantined = append(m.quarantined, quarantined{id, list})
-	out.Quarantined = append(out.Quarantined, Quarantined{id, err})
+	out.Quarantined = append(out.Quarantined, Quarantined{Job: id, Err: err})
 }
 
 // quarantined is a job that cannot be read.
@@ -252,6 +256,10 @@ func (m *Manager) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 			}
 			s.rec = rec
 		}
+	}
+	live = m.separate(live, jobs, out)
+	for _, id := range ids {
+		s := jobs[id]
 		if s.rec != nil {
 			ev.Jobs = append(ev.Jobs, *s.rec)
 		} else if s.tomb != nil {

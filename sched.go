@@ -254,26 +254,12 @@ func (m *Manager) schedHello(h alloc.Hello) error {
 // holders returns the jobs that hold ranks, by id. Of others, of which only the end is
 // missing, a new scheduler has nothing to know, now and later.
 func (m *Manager) holders() []alloc.Holder {
-	var list []alloc.Holder
+	list := slices.Clone(m.booked)
 	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
-		if j.r == nil {
-			continue
+		h, ok := j.holder()
+		if j.hidden = !ok && j.r != nil; ok {
+			list = append(list, h)
 		}
-		free := j.nodes.Freed()
-		known := j.job().HasResources() || j.state == jobstate.StateInactive // or else it was revoked
-		if j.hidden = !known || free.ContainsAll(j.r.Ranks()); j.hidden {
-			continue
-		}
-		p, _ := j.job().Priority()
-		submit, _ := j.job().Entered(jobstate.StateNew)
-		h := alloc.Holder{
-			JobInfo: alloc.JobInfo{ID: j.id, Priority: p, UserID: j.job().UserID(), Submit: submit},
-			R:       j.expiring(j.r), Bypass: j.job().HasFlag(flagBypass),
-		}
-		if !free.IsEmpty() {
-			h.Free = free
-		}
-		list = append(list, h)
 	}
 	return list
 }
