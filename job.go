@@ -1,6 +1,7 @@
 package joblife
 
 import (
+	"bytes"
 	"math/bits"
 
 	"github.com/joblife/joblife/eventlog"
@@ -132,18 +133,36 @@ func (m *Manager) apply(j *job, c jobstate.Context) error {
 	return m.applyEntry(j, e)
 }
 
+// applyKept is apply for an event whose context is asked for again.
+func (m *Manager) applyKept(j *job, c jobstate.Context) error {
+	m.context = c
+	err := m.apply(j, c)
+	m.context = nil
+	return err
+}
+
+// contextOf returns the context of an event: the one that applyKept has made it of, or
+// else what is read.
+func (m *Manager) contextOf(e eventlog.Entry) (jobstate.Context, error) {
+	if m.context != nil && bytes.Equal(e.Context, m.text) {
+		return m.context, nil
+	}
+	return jobstate.ParseContext(e)
+}
+
 func (m *Manager) applyEntry(j *job, e eventlog.Entry) error {
 	if err := fitsEntry(e); err != nil {
 		return err
 	}
 	var spec *jobspec.Spec
-	if e.Name == jobstate.EventJobspecUpdate {
-		var err error
-		if spec, err = m.updated(j, e); err != nil {
-			return err
-		}
+	var err error
+	switch e.Name {
+	case jobstate.EventJobspecUpdate:
+		spec, err = m.updated(j, e)
+	case jobstate.EventSetFlags:
+		err = m.flagged(j, e)
 	}
-	if err := j.flagged(e); err != nil {
+	if err != nil {
 		return err
 	}
 	outcome, err := j.nodes.Apply(m.now, e)
@@ -185,7 +204,7 @@ func forgetSpecs(list []*job) {
 
 // updated returns the jobspec of a job after an update.
 func (m *Manager) updated(j *job, e eventlog.Entry) (*jobspec.Spec, error) {
-	c, err := jobstate.ParseContext(e)
+	c, err := m.contextOf(e)
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,8 @@ type Manager struct {
 	exec    bool // an executor said hello
 	offline *idset.Set
 	scratch perilog.Scratch
-	text    []byte // scratch of apply
+	text    []byte           // scratch of apply
+	context jobstate.Context // of applyKept, else nil
 	frame   frame
 	drains  []*job // those that wait for drains
 

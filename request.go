@@ -65,7 +65,7 @@ func (m *Manager) change(by Cred, tag uint64, id jobid.ID, c jobstate.Context) e
 }
 
 func (m *Manager) changeJob(j *job, tag uint64, c jobstate.Context) error {
-	if err := m.apply(j, c); err != nil {
+	if err := m.applyKept(j, c); err != nil {
 		return err
 	}
 	m.answer(Answer{Tag: tag, Job: j.id})

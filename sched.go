@@ -23,11 +23,11 @@ const flagBypass = "alloc-bypass"
 
 // flagged refuses to say of a job's resources that they are not the scheduler's: it would
 // not get them back.
-func (j *job) flagged(e eventlog.Entry) error {
-	if e.Name != jobstate.EventSetFlags || j.r == nil || j.job().HasFlag(flagBypass) {
+func (m *Manager) flagged(j *job, e eventlog.Entry) error {
+	if j.r == nil || j.job().HasFlag(flagBypass) {
 		return nil
 	}
-	c, err := jobstate.ParseContext(e)
+	c, err := m.contextOf(e)
 	if c, ok := c.(*jobstate.SetFlagsContext); ok && err == nil && slices.Contains(c.Flags, flagBypass) {
 		return fmt.Errorf("%w: %v has the scheduler's resources", ErrInvalid, j.id)
 	}
@@ -236,7 +236,7 @@ func (m *Manager) debug(j *job, name string) {
 
 // end ends a job with a fatal exception of the Manager's.
 func (m *Manager) end(j *job, kind, note string) {
-	must(m.apply(j, &jobstate.ExceptionContext{Type: kind, Note: mend(note), UserID: jobstate.Some(m.cfg.Owner)}))
+	must(m.applyKept(j, &jobstate.ExceptionContext{Type: kind, Note: mend(note), UserID: jobstate.Some(m.cfg.Owner)}))
 }
 
 // schedHello begins a session: what the scheduler is to know comes with Ready.Hello.
