@@ -175,7 +175,7 @@ func (m *Manager) execRefused(in ExecRefused) error {
 	j.start = startNone
 	j.nodes.NotStarted()
 	if j.state == jobstate.StateRun && !asked {
-		m.must(j, m.exception("exec", in.Note))
+		m.end(j, "exec", in.Note)
 	}
 	m.touch(j)
 	return nil
@@ -197,7 +197,7 @@ type Raised struct {
 
 // raised tells the executor and others of an exception.
 func (m *Manager) raised(j *job, e eventlog.Entry) {
-	c, err := jobstate.ParseContext(e)
+	c, err := m.contextOf(e)
 	if c, ok := c.(*jobstate.ExceptionContext); ok && err == nil {
 		m.out.Raised = append(m.out.Raised, Raised{j.id, *c})
 	}

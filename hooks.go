@@ -13,7 +13,8 @@ import (
 // Hooks are functions that a Manager calls as jobs go on. Each may be nil. They are
 // called in the order of Config.Hooks, after the event that they are told of, and
 // before any decision that follows from it. A hook changes the Manager by [Event.Post]
-// alone. A panic in a hook becomes a [Fault], and the job goes on.
+// alone. A panic in Validate or Dependency is an error of the hook; in another one it
+// becomes a [Fault], and the job goes on.
 type Hooks struct {
 	// Name is for faults.
 	Name string
@@ -40,8 +41,10 @@ type Hooks struct {
 	// Event is called after each event of a job.
 	Event func(*Event)
 	// Inactive is called when a job becomes inactive, and Removed when it is purged:
-	// each once for a job, in this life or another (MG-4). After a restart neither is
-	// called for the jobs that are inactive already: see [Manager.Jobs].
+	// each at least once for a job, and at most once between two restarts (MG-4). After
+	// a restart they are called again if a crash came before the record was durable, and
+	// not for jobs of which it is: see [Manager.Jobs]. What the hook had posted may be
+	// lost with the crash nevertheless; Restored is the place to look.
 	Inactive func(*Event)
 	Removed  func(*Event)
 }
@@ -95,21 +98,36 @@ type post struct {
 	job  jobid.ID
 }
 
-// call calls a hook.
+// call calls a hook. A panic is a fault.
 func (m *Manager) call(h *Hooks, j *job, f func(*Event)) {
 	m.callEvent(h, &Event{Job: View{m: m, j: j}, m: m, hook: h, Prev: j.state}, f)
 }
 
 func (m *Manager) callEvent(h *Hooks, e *Event, f func(*Event)) {
+	if p := m.try(h, e, f); p != nil {
+		m.fault(h, e.Job.ID(), fmt.Errorf("the hook panicked: %v", p))
+	}
+}
+
+// ask calls a hook that may refuse a job, as it does with a panic too.
+func (m *Manager) ask(h *Hooks, j *job, f func(*Event) error) (err error) {
+	e := &Event{Job: View{m: m, j: j}, m: m, hook: h, Prev: j.state}
+	if p := m.try(h, e, func(e *Event) { err = f(e) }); p != nil {
+		err = fmt.Errorf("hook %q panicked: %v", h.Name, p)
+	}
+	return err
+}
+
+// try calls a hook, and returns what it panicked with.
+func (m *Manager) try(h *Hooks, e *Event, f func(*Event)) (panicked any) {
 	last := m.hook
 	m.hook = h
 	defer func() {
 		m.hook = last
-		if p := recover(); p != nil {
-			m.fault(h, e.Job.ID(), fmt.Errorf("the hook panicked: %v", p))
-		}
+		panicked = recover()
 	}()
 	f(e)
+	return nil
 }
 
 // event tells the hooks of an event.
@@ -138,8 +156,7 @@ func (m *Manager) dependencies(j *job) error {
 			if h.Dependency == nil {
 				continue
 			}
-			var err error
-			m.call(h, j, func(e *Event) { known, err = h.Dependency(e, d) })
+			err := m.ask(h, j, func(e *Event) (err error) { known, err = h.Dependency(e, d); return err })
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrRefused, err)
 			}

@@ -72,6 +72,8 @@ type Config struct {
 	Generator uint16
 	// Queues are the named queues, one of which each job has to name. Without them there
 	// is the anonymous queue "". A queue takes and starts jobs until it is told not to.
+	// One that a Reload adds takes jobs, and starts them when it is told to, as in
+	// flux-core; what it was before an earlier Reload removed it is forgotten.
 	Queues []string
 	// Actions are the prologs, epilogs and housekeeping of all jobs.
 	Actions perilog.Config
@@ -125,8 +127,9 @@ type Manager struct {
 	exec    bool // an executor said hello
 	offline *idset.Set
 	scratch perilog.Scratch
-	text    []byte // scratch of apply
-	slices  []byte // memory of slices of a Ready, which is not used again
+	text    []byte           // scratch of apply
+	context jobstate.Context // of applyKept, else nil
+	frame   frame
 	drains  []*job // those that wait for drains
 
 	hook    *Hooks  // the one that is running
@@ -138,12 +141,13 @@ type Manager struct {
 	stopping    bool
 	stopAt      eventlog.Timestamp
 	quarantined []quarantined
-	heldBytes   int // of their records
+	booked      []alloc.Holder // what they hold, as far as it is known
+	heldBytes   int            // of their records
 	faults      uint64
 	events      uint64
 
-	out   Ready
-	spare Ready
+	out   *outbox // the next Ready
+	spare *outbox // the one that is outstanding
 	seq   uint64
 	busy  bool // a Ready is outstanding
 	fresh []*job
@@ -161,6 +165,8 @@ func New(cfg Config) (*Manager, error) {
 		invalid: make(map[jobid.ID]*job),
 		timers:  btree.NewG(16, timer.less),
 		queue:   alloc.NewQueue(alloc.Config{MaxJobs: cfg.maxActive()}),
+		out:     new(outbox),
+		spare:   new(outbox),
 	}
 	if err := m.configure(cfg); err != nil {
 		return nil, err
@@ -213,7 +219,7 @@ func (m *Manager) configure(cfg Config) error {
 	}
 	for _, name := range names {
 		if queues[name] = m.queues[name]; queues[name] == nil {
-			queues[name] = &queue{enabled: true, started: true}
+			queues[name] = &queue{enabled: true, started: m.queues == nil || name == ""}
 			if m.queues != nil { // an earlier one of this name may be in the records
 				m.record(queues[name].record(name))
 			}
@@ -268,7 +274,8 @@ func (m *Manager) stopped(now eventlog.Timestamp) bool {
 func (m *Manager) stage() {
 	for _, t := range m.staged {
 		if j := m.jobs[t.post.job]; j != nil && !j.job().Closed() {
-			j.alarms = append(j.alarms, t)
+			more := j.more()
+			more.alarms = append(more.alarms, t)
 			m.timers.ReplaceOrInsert(t)
 		}
 	}
@@ -365,10 +372,13 @@ func (a timer) less(b timer) bool {
 
 // silence drops what hooks have asked for a later time of a job that is over.
 func (m *Manager) silence(j *job) {
-	for _, t := range j.alarms {
+	if j.rare == nil {
+		return
+	}
+	for _, t := range j.rare.alarms {
 		m.timers.Delete(t)
 	}
-	j.alarms = nil
+	j.rare.alarms = nil
 }
 
 // due is where the deadline of a job is among the timers.
@@ -383,17 +393,19 @@ func (m *Manager) schedule(j *job) {
 	if !ok {
 		at = 0
 	}
-	if at == j.timer.at {
+	have := j.has().timer
+	if at == have.at {
 		return
 	}
-	if j.timer.at != 0 {
-		m.timers.Delete(timer{at: j.timer.at, serial: j.timer.serial})
+	if have.at != 0 {
+		m.timers.Delete(timer{at: have.at, serial: have.serial})
 	}
-	if j.timer = (due{}); at != 0 {
+	if have = (due{}); at != 0 {
 		m.serial++
-		j.timer = due{at, m.serial}
+		have = due{at, m.serial}
 		m.timers.ReplaceOrInsert(timer{at: at, serial: m.serial, job: j})
 	}
+	j.more().timer = have
 }
 
 // tick fires what is due.
@@ -406,11 +418,11 @@ func (m *Manager) tick() {
 		m.timers.DeleteMin()
 		if t.job == nil {
 			j := m.jobs[t.post.job]
-			j.alarms = slices.DeleteFunc(j.alarms, func(a timer) bool { return a.serial == t.serial })
+			j.rare.alarms = slices.DeleteFunc(j.rare.alarms, func(a timer) bool { return a.serial == t.serial })
 			m.posts.push(t.post)
 			continue
 		}
-		t.job.timer = due{}
+		t.job.rare.timer = due{}
 		t.job.nodes.Tick(m.now)
 		m.touch(t.job)
 	}

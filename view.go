@@ -103,7 +103,7 @@ func (v View) Annotations() json.RawMessage {
 	if v.j == nil {
 		return nil
 	}
-	return v.j.notes
+	return v.j.has().notes
 }
 
 // Eventlog returns the job's log as far as it is durable; nil for an inactive job
@@ -112,7 +112,7 @@ func (v View) Eventlog() []byte {
 	if v.j == nil {
 		return nil
 	}
-	return v.j.log[:v.j.saved:v.j.saved]
+	return v.j.log[:len(v.j.log):len(v.j.log)]
 }
 
 // view returns a job, durable or not.
