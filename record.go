@@ -110,10 +110,23 @@ func (r Record) appendContext(dst []byte, l jsonscan.Limits) ([]byte, error) {
 // MarshalText is AppendText into a new slice.
 func (r Record) MarshalText() ([]byte, error) { return r.AppendText(nil) }
 
+// AppendRecords appends records as lines, such as those of Ready.Append. The error is
+// one of AppendText; then dst is returned as it was.
+func AppendRecords(dst []byte, records []Record) ([]byte, error) {
+	out := dst
+	for _, r := range records {
+		var err error
+		if out, err = r.AppendText(out); err != nil {
+			return dst, err
+		}
+	}
+	return out, nil
+}
+
 // maxRecordLine is how long a line of a record may be: a jobspec of 16 MiB, or an R.
 const maxRecordLine = 64 << 20
 
-// ReadRecords yields the records of lines that AppendText has written. An error ends
+// ReadRecords yields the records of lines that AppendRecords has written. An error ends
 // it: of package eventlog, with its line, eventlog.ErrTorn for a last line that a
 // crash has cut short, or of what is in a record; the lines before are good.
 func ReadRecords(r io.Reader) iter.Seq2[Record, error] {

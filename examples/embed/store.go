@@ -31,12 +31,10 @@ func open(name string) (store, error) {
 	return store{log}, err
 }
 
-func (s store) append(records []joblife.Record) (err error) {
-	var batch []byte
-	for _, r := range records {
-		if batch, err = r.AppendText(batch); err != nil {
-			return err
-		}
+func (s store) append(records []joblife.Record) error {
+	batch, err := joblife.AppendRecords(nil, records)
+	if err != nil {
+		return err
 	}
 	return s.Append(batch)
 }
