@@ -1,16 +1,5 @@
-// Package joblifetest helps to test what is around package joblife: a scheduler, an
-// executor, hooks, or a whole embedder.
-//
-// A [World] is a naive outside that owns every node. It is told of the effects of a
-// Manager and of what became of them, and says which rule was broken first: two jobs
-// on one core, a rank freed while something of the job runs there, a job that starts
-// before its prologs have succeeded. It knows maps and loops, and uses no decision of
-// the library. [Check] judges a Manager by what it shows.
-//
-// [RunScheduler] is a conformance test of a scheduler: it plays random workloads with
-// a Manager, loses sessions, and cancels jobs, while a World watches. [RunHooks] is
-// one of hooks, with restarts. [Jobspecs], [Rs], [Workloads] and [Logs] are generators
-// for tests of your own.
+// Package joblifetest helps to test what is around package joblife: a scheduler, hooks,
+// an executor, a store, or a whole embedder.
 //
 //	func TestScheduler(t *testing.T) {
 //		rapid.Check(t, func(t *rapid.T) {
@@ -18,9 +7,20 @@
 //		})
 //	}
 //
-// The example of RunScheduler is a whole scheduler; TestTheWorldIsContent of
-// examples/sched puts an adapter before one that speaks lines. Stores have a suite in
-// purge/storetest.
+// [RunScheduler] and [RunHooks] play random workloads with a Manager.
+// A [World] watches them. It is a naive
+// outside that owns every node, and says which rule was broken first: two jobs on one
+// core, a rank that is freed while something of the job runs there, a job that starts
+// before its prologs have succeeded. It knows maps and loops, and uses no decision of
+// the library. The example of RunScheduler is a whole scheduler. Stores have a suite of
+// their own, in [github.com/joblife/joblife/purge/storetest].
+//
+// To test an embedder, tell a World of the effects of its Manager and of what became of
+// them, and call [Check], which judges a Manager by what it shows.
+//
+// [RunScripts] plays stories from text files: commands, with what the Manager then does
+// below them. [Jobspecs], [Rs], [Workloads] and [Logs] are generators for tests of your
+// own.
 //
 // One goroutine at a time uses a value of this package.
 package joblifetest
