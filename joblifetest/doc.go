@@ -7,8 +7,8 @@
 //		})
 //	}
 //
-// [RunScheduler] and [RunHooks] play random workloads with a Manager.
-// A [World] watches them. It is a naive
+// [RunScheduler] and [RunHooks] play random workloads with a Manager, and with the
+// faults that a scheduler or a hook must bear. A [World] watches them. It is a naive
 // outside that owns every node, and says which rule was broken first: two jobs on one
 // core, a rank that is freed while something of the job runs there, a job that starts
 // before its prologs have succeeded. It knows maps and loops, and uses no decision of
@@ -21,6 +21,17 @@
 // [RunScripts] plays stories from text files: commands, with what the Manager then does
 // below them. [Jobspecs], [Rs], [Workloads] and [Logs] are generators for tests of your
 // own.
+//
+// # Faults
+//
+// The faults of RunScheduler and RunHooks are those that the protocols allow:
+//
+//   - delay: a response waits while time passes and other things happen;
+//   - reorder: the scheduler's responses and the executor's overtake each other;
+//   - duplicate: in another session the executor repeats all that it said;
+//   - lose: a session ends, and what is under way is lost;
+//   - crash: a Manager is restored, from all records or from those before the last
+//     Ready.
 //
 // One goroutine at a time uses a value of this package.
 package joblifetest

@@ -106,7 +106,7 @@ func Logs() *rapid.Generator[[]byte] {
 			cfg.Actions.Epilogs = append(cfg.Actions.Epilogs, perilog.ActionConfig{PerRank: true})
 		}
 		nodes := Rs(4).Draw(t, "nodes")
-		r, err := newRunner(cfg, nodes, newFirst(nodes), func(most int) int { return rapid.IntRange(0, most).Draw(t, "choice") })
+		r, err := newRunner(cfg, nodes, newFirst(nodes), drawn(t))
 		if err == nil {
 			err = r.play(Workloads(1, 4).Draw(t, "workload"))
 		}

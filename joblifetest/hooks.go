@@ -32,12 +32,11 @@ func RunHooks(t *rapid.T, newHooks func() []joblife.Hooks, workload []Arrival) {
 
 func runHooks(t *rapid.T, newHooks func() []joblife.Hooks, workload []Arrival) error {
 	nodes := Rs(6).Draw(t, "nodes")
-	choose := func(most int) int { return rapid.IntRange(0, most).Draw(t, "choice") }
-	r, err := newRunner(joblife.Config{Epoch: epoch(), Hooks: newHooks()}, nodes, newFirst(nodes), choose)
+	r, err := newRunner(joblife.Config{Epoch: epoch(), Hooks: newHooks()}, nodes, newFirst(nodes), drawn(t))
 	if err != nil {
 		return err
 	}
-	r.hooks = newHooks
+	r.hooks, r.faulty = newHooks, true
 	return r.play(workload)
 }
 
@@ -50,30 +49,52 @@ func dependencies(m *joblife.Manager) map[jobid.ID][]string {
 	return all
 }
 
-// restart makes another Manager of the records, at the same time.
+// restart makes another Manager of the records, and compares what jobs wait for.
 func (r *runner) restart() error {
-	before := dependencies(r.m)
-	cfg := r.cfg
-	cfg.Hooks = r.hooks()
-	m, rec, err := joblife.Restore(r.now, cfg, records(r.stored))
+	before, life := dependencies(r.m), r.life+1
+	if err := r.restore(); err != nil || r.life != life {
+		return err // after a crash another restart did the rest
+	}
+	after := dependencies(r.m)
+	for _, id := range slices.Sorted(maps.Keys(before)) {
+		if !slices.Equal(before[id], after[id]) {
+			return fmt.Errorf("joblifetest: job %v waits for %q, and for %q after a restart", id, before[id], after[id])
+		}
+	}
+	return r.connect()
+}
+
+// crash makes another Manager of the records, which may tell less than was known.
+func (r *runner) crash() error {
+	life := r.life + 1
+	if err := r.restore(); err != nil || r.life != life {
+		return err
+	}
+	return r.connect()
+}
+
+// restore makes another Manager of the records, at the same time.
+func (r *runner) restore() error {
+	if r.hooks != nil {
+		r.cfg.Hooks = r.hooks()
+	}
+	m, rec, err := joblife.Restore(r.now, r.cfg, records(r.stored))
 	if err != nil {
 		return err
 	}
 	for _, q := range rec.Quarantined {
 		return fmt.Errorf("joblifetest: job %v: %w", q.Job, q.Err)
 	}
-	r.m, r.met = m, false
-	r.w.Restarted()
-	if err := r.settle(); err != nil {
-		return err
-	}
-	after := dependencies(m)
-	for _, id := range slices.Sorted(maps.Keys(before)) {
-		if !slices.Equal(before[id], after[id]) {
-			return fmt.Errorf("joblifetest: job %v waits for %q, and for %q after a restart", id, before[id], after[id])
+	for v := range m.Jobs(jobstate.StateNew | jobstate.StateActive) {
+		if r.jobs[v.ID()] == nil { // it was submitted, and nobody was told so
+			r.jobs[v.ID()], r.seen = r.jobs[0], v.ID()
 		}
 	}
-	return errors.Join(r.step(joblife.ExecHello{}), r.session())
+	r.m, r.met = m, false
+	r.life++
+	clear(r.todo[:])
+	r.w.Restarted()
+	return r.settle()
 }
 
 // records yields what is stored.

@@ -42,7 +42,14 @@ func (b bad) Hello(a alloc.Announcement) error {
 	if b.fault == "forgets who holds what" {
 		a.Responses = nil
 	}
-	return b.first.Hello(a)
+	before := b.pool
+	if err := b.first.Hello(a); err != nil || b.fault != "keeps what was lost on its way" || before == nil {
+		return err
+	}
+	for h := range before.Holders() {
+		_ = b.pool.Adopt(h.ID, h.R, nil) // unless it is known
+	}
+	return nil
 }
 
 func (b bad) Take(msg alloc.Message) error {
@@ -56,9 +63,12 @@ func (b bad) Take(msg alloc.Message) error {
 			return err
 		}
 	case alloc.Cancel:
-		if b.fault == "does not answer a cancel" {
+		switch _, waits := b.waiting[msg.ID]; {
+		case b.fault == "does not answer a cancel":
 			delete(b.waiting, msg.ID)
 			return nil
+		case b.fault == "answers a cancel that comes too late" && !waits:
+			b.out = append(b.out, alloc.Response{ID: msg.ID, Type: alloc.ResponseCancel})
 		}
 	}
 	return b.first.Take(msg)
@@ -80,7 +90,7 @@ func (b bad) Decide(now eventlog.Timestamp) []alloc.Response {
 func TestABadSchedulerIsFound(t *testing.T) {
 	for _, fault := range []string{
 		"forgets who holds what", "keeps what is freed", "frees all at once", "gives away what is not there", "responds twice",
-		"does not answer a cancel",
+		"does not answer a cancel", "answers a cancel that comes too late", "keeps what was lost on its way",
 	} {
 		t.Run(fault, func(t *testing.T) {
 			found := false

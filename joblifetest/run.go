@@ -40,11 +40,11 @@ type Scheduler interface {
 }
 
 // RunScheduler plays a random workload on random nodes, with a scheduler that
-// newScheduler returns. It loses sessions, limits how many requests are sent, cancels
-// jobs, changes urgencies and expirations, and gives resources back in parts. It fails
-// t if two jobs get the same resources, if resources are not of the nodes, if a
-// response is not legal or does not come, or if a job is left that is neither denied
-// nor run though all nodes are free.
+// newScheduler returns, and with the faults that the package documentation lists. It
+// limits how many requests are sent, cancels jobs, changes urgencies and expirations, and
+// gives resources back in parts. It fails t if two jobs get the same resources, if
+// resources are not of the nodes, if a response is not legal or does not come, or if a
+// job is left that is neither denied nor run though all nodes are free.
 func RunScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler) {
 	if err := runScheduler(t, newScheduler); err != nil {
 		t.Fatal(err)
@@ -54,34 +54,53 @@ func RunScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler) {
 func runScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler) error {
 	nodes := Rs(6).Draw(t, "nodes")
 	jobs := Workloads(12, 6).Draw(t, "workload")
-	choose := func(most int) int { return rapid.IntRange(0, most).Draw(t, "choice") }
-	r, err := newRunner(joblife.Config{Epoch: epoch()}, nodes, newScheduler(nodes), choose)
+	r, err := newRunner(joblife.Config{Epoch: epoch()}, nodes, newScheduler(nodes), drawn(t))
 	if err != nil {
 		return err
 	}
+	r.faulty = true
 	return r.play(jobs)
+}
+
+// drawn returns a function that draws choices.
+func drawn(t *rapid.T) func(most int) int {
+	return func(most int) int { return rapid.IntRange(0, most).Draw(t, "choice") }
 }
 
 // runner is an embedder that plays a workload.
 type runner struct {
 	m      *joblife.Manager
+	life   int // how many Managers there were before
 	cfg    joblife.Config
-	hooks  func() []joblife.Hooks // of each Manager; nil: it is not restarted
+	hooks  func() []joblife.Hooks // of each Manager; nil: none
 	stored []joblife.Record
 	w      *World
 	s      Scheduler
 	nodes  *rset.R
 	now    time.Time
 	choose func(most int) int
+	faulty bool              // there are faults
+	calm   bool              // but not now
 	met    bool              // the scheduler was told who holds what
 	open   map[jobid.ID]bool // requests without a response
 	jobs   map[jobid.ID]*Arrival
+	told   map[jobid.ID][]exec.Response // what the executor has said of each job
 	queue  []event
 	log    []byte
-	todo   []joblife.Input
+	todo   [3][]joblife.Input // on their way to the Manager, in order: see fromSched
 	seen   jobid.ID
 	ticks  int
 }
+
+// Who sends to the Manager.
+const (
+	fromSched = iota
+	fromExec
+	fromNodes
+)
+
+// maxLives is how often a Manager crashes in a run.
+const maxLives = 8
 
 // event is what happens at a time.
 type event struct {
@@ -92,9 +111,13 @@ type event struct {
 func newRunner(cfg joblife.Config, nodes *rset.R, s Scheduler, choose func(int) int) (*runner, error) {
 	m, err := joblife.New(cfg)
 	return &runner{
-		m: m, cfg: cfg, w: NewWorld(cfg.Actions), s: s, nodes: nodes, now: epoch().Add(time.Hour), choose: choose, jobs: make(map[jobid.ID]*Arrival),
+		m: m, cfg: cfg, w: NewWorld(cfg.Actions), s: s, nodes: nodes, now: epoch().Add(time.Hour), choose: choose,
+		jobs: make(map[jobid.ID]*Arrival), told: make(map[jobid.ID][]exec.Response),
 	}, err
 }
+
+// fault reports whether one of some faults happens now.
+func (r *runner) fault(most int) bool { return r.faulty && !r.calm && r.choose(most) == most }
 
 // play plays a workload to its end.
 func (r *runner) play(jobs []Arrival) error {
@@ -103,7 +126,7 @@ func (r *runner) play(jobs []Arrival) error {
 		at = at.Add(jobs[i].After)
 		r.after(at, func() error { return r.submit(&jobs[i]) })
 	}
-	err := errors.Join(r.step(joblife.ExecHello{}), r.session())
+	err := r.connect()
 	for err == nil {
 		if at, ok := r.m.Deadline(); ok && !slices.ContainsFunc(r.queue, func(e event) bool { return !e.at.After(at) }) {
 			r.now = at
@@ -114,7 +137,12 @@ func (r *runner) play(jobs []Arrival) error {
 			continue
 		}
 		if len(r.queue) == 0 {
-			break
+			if r.calm {
+				break
+			}
+			r.calm = true // what is delayed comes now
+			err = r.settle()
+			continue
 		}
 		i := 0
 		for k := range r.queue {
@@ -124,7 +152,7 @@ func (r *runner) play(jobs []Arrival) error {
 		}
 		e := r.queue[i]
 		r.queue = slices.Delete(r.queue, i, i+1)
-		r.now = e.at
+		r.now, r.calm = e.at, false
 		if err = e.do(); err == nil {
 			err = r.meddle()
 		}
@@ -148,7 +176,15 @@ func (r *runner) meddle() error {
 	}
 	switch r.choose(15) {
 	case 15:
-		return errors.Join(r.step(joblife.SchedLost{}), r.session())
+		if r.choose(1) == 0 {
+			return r.session() // another begins at once
+		}
+		life := r.life
+		r.todo[fromSched], r.met = nil, false
+		if err := r.step(joblife.SchedLost{}); err != nil || r.life != life {
+			return err
+		}
+		return r.session()
 	case 14, 13:
 		for v := range r.m.Jobs(jobstate.StateSched) {
 			return r.step(joblife.Urgency{ID: v.ID(), Urgency: 1 + r.choose(jobstate.UrgencyExpedite-1)})
@@ -158,24 +194,47 @@ func (r *runner) meddle() error {
 			at := eventlog.FromTime(r.now.Add(time.Duration(1+r.choose(60)) * time.Second))
 			return r.step(joblife.SetExpiration{ID: v.ID(), Expiration: at})
 		}
+	case 11:
+		if r.faulty {
+			r.todo[fromExec] = nil
+			return r.step(joblife.ExecHello{}) // another session begins at once
+		}
 	}
 	return nil
 }
 
 func (r *runner) after(at time.Time, do func() error) { r.queue = append(r.queue, event{at, do}) }
 
-// session begins a session of the scheduler.
+// connect lets the executor and the scheduler say hello.
+func (r *runner) connect() error {
+	life := r.life
+	if err := r.step(joblife.ExecHello{}); err != nil || r.life != life {
+		return err // after a crash another connect did it
+	}
+	return r.session()
+}
+
+// session begins a session of the scheduler. What is under way in an earlier one is lost.
 func (r *runner) session() error {
-	return errors.Join(r.step(joblife.SchedHello{PartialOK: true}), r.step(joblife.SchedReady{Limit: max(0, r.choose(9)-6)}))
+	life := r.life
+	r.todo[fromSched], r.met = nil, false
+	if err := r.step(joblife.SchedHello{PartialOK: true}); err != nil || r.life != life {
+		return err
+	}
+	return r.step(joblife.SchedReady{Limit: max(0, r.choose(9)-6)})
 }
 
 func (r *runner) submit(a *Arrival) error {
 	in := a.Submit
 	in.Tag = uint64(len(r.jobs) + 1)
 	r.jobs[0] = a
+	last := r.seen
 	err := r.step(in)
 	if errors.Is(err, joblife.ErrRefused) {
 		return nil // a hook's right
+	}
+	if err == nil && r.seen == last {
+		return r.submit(a) // it was lost in a crash
 	}
 	if a.Cancel > 0 {
 		id := r.seen
@@ -197,11 +256,18 @@ func (r *runner) step(in joblife.Input) error {
 	return r.settle()
 }
 
-// settle does all that follows.
+// settle does all that follows, unless it is delayed.
 func (r *runner) settle() error {
 	for {
 		var rd joblife.Ready
 		for r.m.Ready(&rd) {
+			if r.life < maxLives && r.fault(29) {
+				if r.choose(1) == 1 {
+					r.store(&rd)
+				}
+				return r.crash()
+			}
+			r.store(&rd)
 			if err := r.do(&rd); err != nil {
 				return err
 			}
@@ -209,30 +275,56 @@ func (r *runner) settle() error {
 				return err
 			}
 		}
-		if err := r.decide(); err != nil {
-			return err
+		if !r.fault(9) {
+			if err := r.decide(); err != nil {
+				return err
+			}
 		}
-		if len(r.todo) == 0 {
+		next := r.next()
+		if next == nil {
 			return r.w.Err()
 		}
-		next := r.todo[0]
-		r.todo = r.todo[1:]
 		if err := r.m.Step(r.now, next); err != nil {
 			return fmt.Errorf("joblifetest: %T %+v: %w", next, next, err)
 		}
 	}
 }
 
-// do does what a Ready says.
-func (r *runner) do(rd *joblife.Ready) error {
+// next returns what reaches the Manager next, and nil if nothing does now. What comes
+// from one sender stays in order.
+func (r *runner) next() joblife.Input {
+	var from []int
+	for i := range r.todo {
+		if len(r.todo[i]) > 0 {
+			from = append(from, i)
+		}
+	}
+	if len(from) == 0 || r.fault(9) {
+		return nil
+	}
+	i := from[0]
+	if len(from) > 1 && r.faulty {
+		i = from[r.choose(len(from)-1)]
+	}
+	in := r.todo[i][0]
+	r.todo[i] = r.todo[i][1:]
+	return in
+}
+
+// store keeps what a Ready has to store.
+func (r *runner) store(rd *joblife.Ready) {
 	for _, rec := range rd.Append {
 		if rec.Kind == joblife.RecordEvent {
 			r.log = append(r.log, rec.Data...)
 		}
-		if r.hooks != nil {
+		if r.faulty {
 			r.stored = append(r.stored, rec.Clone())
 		}
 	}
+}
+
+// do does what a Ready says.
+func (r *runner) do(rd *joblife.Ready) error {
 	for _, f := range rd.Faults {
 		return fmt.Errorf("joblifetest: %w", f)
 	}
@@ -258,11 +350,8 @@ func (r *runner) do(rd *joblife.Ready) error {
 		}
 	}
 	for _, msg := range rd.Exec {
-		switch id, own, reattach, ok := startOf(msg); {
-		case ok && reattach:
-			r.todo = append(r.todo, response(id, exec.ResponseReattached))
-		case ok:
-			r.start(id, own.Ranks())
+		if s, ok := msg.(exec.Start); ok {
+			r.start(s)
 		}
 	}
 	for _, l := range rd.Launch {
@@ -270,10 +359,13 @@ func (r *runner) do(rd *joblife.Ready) error {
 	}
 	for _, d := range rd.Drain {
 		r.w.Excuse(0, d.Ranks)
-		r.todo = append(r.todo, joblife.Drained{Ranks: d.Ranks})
+		r.say(fromNodes, joblife.Drained{Ranks: d.Ranks})
 	}
 	return nil
 }
+
+// say has an input reach the Manager.
+func (r *runner) say(from int, in joblife.Input) { r.todo[from] = append(r.todo[from], in) }
 
 // decide lets the scheduler decide.
 func (r *runner) decide() error {
@@ -292,27 +384,39 @@ func (r *runner) decide() error {
 				}
 			}
 		}
-		r.todo = append(r.todo, joblife.SchedResponse(resp))
+		r.say(fromSched, joblife.SchedResponse(resp))
 	}
 	return r.w.Err()
 }
 
-// start runs a job for its time, or until it is canceled.
-func (r *runner) start(id jobid.ID, ranks *idset.Set) {
-	r.todo = append(r.todo, response(id, exec.ResponseStart))
-	r.after(r.now.Add(r.jobs[id].Runs), func() error {
-		r.w.Ended(id, nil)
-		finish := response(id, exec.ResponseFinish)
-		finish.Status = r.jobs[id].Status
-		err := r.step(finish)
-		if first, _ := ranks.Min(); ranks.Len() > 1 && r.choose(1) == 1 {
-			part := response(id, exec.ResponseRelease)
-			part.Ranks = idset.Of(first)
-			err = errors.Join(err, r.step(part))
+// start runs a job for its time. An executor that has it already repeats what it said.
+func (r *runner) start(s exec.Start) {
+	said, has := r.told[s.ID]
+	switch {
+	case has:
+		for _, resp := range said {
+			r.say(fromExec, joblife.ExecResponse(resp))
 		}
-		last := response(id, exec.ResponseRelease)
-		last.Final = true
-		return errors.Join(err, r.step(last))
+		return
+	case s.Reattach:
+		r.say(fromExec, joblife.ExecRefused{ID: s.ID, Note: "it was never started"})
+		return
+	}
+	tell := func(resp exec.Response) {
+		resp.ID = s.ID
+		r.told[s.ID] = append(r.told[s.ID], resp)
+		r.say(fromExec, joblife.ExecResponse(resp))
+	}
+	tell(exec.Response{Type: exec.ResponseStart})
+	ranks := s.R.Ranks()
+	r.after(r.now.Add(r.jobs[s.ID].Runs), func() error {
+		r.w.Ended(s.ID, nil)
+		tell(exec.Response{Type: exec.ResponseFinish, Status: r.jobs[s.ID].Status})
+		if first, _ := ranks.Min(); ranks.Len() > 1 && r.choose(1) == 1 {
+			tell(exec.Response{Type: exec.ResponseRelease, Ranks: idset.Of(first)})
+		}
+		tell(exec.Response{Type: exec.ResponseRelease, Final: true})
+		return r.settle()
 	})
 }
 
@@ -327,7 +431,7 @@ func (r *runner) launched(l joblife.Launch) {
 			status = 256
 		}
 		r.w.Exit(p, status)
-		r.todo = append(r.todo, joblife.Report{Job: p.Job, Report: perilog.Report{
+		r.say(fromNodes, joblife.Report{Job: p.Job, Report: perilog.Report{
 			Action: p.Action, Kind: perilog.ReportExited, Attempt: p.Attempt, Rank: p.Rank, Status: status,
 		}})
 	}

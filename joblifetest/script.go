@@ -14,6 +14,7 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
@@ -302,8 +303,8 @@ func (st *stage) effects(rd *joblife.Ready) {
 		}
 	}
 	for _, msg := range rd.Exec {
-		if id, r, reattach, ok := startOf(msg); ok {
-			st.printf("  exec: start %v on %v reattach=%v", id, r, reattach)
+		if s, ok := msg.(exec.Start); ok {
+			st.printf("  exec: start %v on %v reattach=%v", s.ID, s.R, s.Reattach)
 		}
 	}
 	for _, r := range rd.Raised {

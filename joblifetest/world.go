@@ -12,6 +12,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 )
@@ -172,8 +173,8 @@ func (w *World) Do(rd *joblife.Ready) {
 		}
 	}
 	for _, msg := range rd.Exec {
-		if id, r, reattach, ok := startOf(msg); ok && !reattach {
-			w.start(id, r)
+		if s, ok := msg.(exec.Start); ok && !s.Reattach {
+			w.start(s.ID, s.R)
 		}
 	}
 	for _, l := range rd.Launch {
