@@ -37,7 +37,7 @@ func runHooks(t *rapid.T, newHooks func() []joblife.Hooks, workload []Arrival) e
 		return err
 	}
 	r.hooks, r.faulty = newHooks, true
-	return r.play(workload)
+	return r.explain(r.play(workload))
 }
 
 // dependencies returns what jobs wait for.
@@ -51,6 +51,7 @@ func dependencies(m *joblife.Manager) map[jobid.ID][]string {
 
 // restart makes another Manager of the records, and compares what jobs wait for.
 func (r *runner) restart() error {
+	r.note("restart")
 	before, life := dependencies(r.m), r.life+1
 	if err := r.restore(); err != nil || r.life != life {
 		return err // after a crash another restart did the rest
@@ -66,6 +67,7 @@ func (r *runner) restart() error {
 
 // crash makes another Manager of the records, which may tell less than was known.
 func (r *runner) crash() error {
+	r.note("crash")
 	life := r.life + 1
 	if err := r.restore(); err != nil || r.life != life {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -27,12 +28,12 @@ func epoch() time.Time { return time.Unix(1_600_000_000, 0).UTC() }
 
 // A Scheduler is what [RunScheduler] tests: one that decides when it is asked to.
 type Scheduler interface {
-	// Hello begins a session, perhaps after another: forget what was before. These
-	// jobs hold resources.
+	// Hello begins a session, perhaps after another: forget what was before. These jobs
+	// hold resources, and no others do. All nodes are up.
 	Hello(alloc.Announcement) error
 	// Take takes a message of the Manager: alloc.Request, Cancel, Prioritize, Free or
-	// Expiration. The response to a Request comes from Decide, and each Cancel of a
-	// Request that has none yet is answered there with alloc.ResponseCancel.
+	// Expiration. The response to a Request comes from Decide. So does that to a Cancel,
+	// alloc.ResponseCancel; a Cancel of a Request that has a response gets none.
 	Take(alloc.Message) error
 	// Decide returns responses. It is called after Hello, after messages, and when time
 	// has passed.
@@ -59,7 +60,7 @@ func runScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler) error 
 		return err
 	}
 	r.faulty = true
-	return r.play(jobs)
+	return r.explain(r.play(jobs))
 }
 
 // drawn returns a function that draws choices.
@@ -90,6 +91,31 @@ type runner struct {
 	todo   [3][]joblife.Input // on their way to the Manager, in order: see fromSched
 	seen   jobid.ID
 	ticks  int
+	notes  []note // what happened
+}
+
+// A note is a line for people, to be printed if a run fails.
+type note struct {
+	at     time.Time
+	format string
+	args   []any
+}
+
+func (r *runner) note(format string, args ...any) {
+	r.notes = append(r.notes, note{r.now, format, args})
+}
+
+// explain adds to an error what happened before.
+func (r *runner) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "the nodes are %v", r.nodes)
+	for _, n := range r.notes[max(0, len(r.notes)-maxNotes):] {
+		fmt.Fprintf(&b, "\n%6.0fs "+n.format, append([]any{n.at.Sub(epoch().Add(time.Hour)).Seconds()}, n.args...)...)
+	}
+	return fmt.Errorf("%w\n%s", err, b.String())
 }
 
 // Who sends to the Manager.
@@ -98,6 +124,9 @@ const (
 	fromExec
 	fromNodes
 )
+
+// maxNotes is how many notes are printed.
+const maxNotes = 200
 
 // maxLives is how often a Manager crashes in a run.
 const maxLives = 8
@@ -161,6 +190,9 @@ func (r *runner) play(jobs []Arrival) error {
 		return err
 	}
 	for v := range r.m.Jobs(jobstate.StateNew | jobstate.StateActive) {
+		if v.State() == jobstate.StateSched {
+			return fmt.Errorf("joblifetest: job %v is left in SCHED: all nodes are free, and the scheduler neither gives it some nor denies it", v.ID())
+		}
 		return fmt.Errorf("joblifetest: job %v is left in %v, and nothing happens any more", v.ID(), v.State())
 	}
 	for id := range r.open {
@@ -176,6 +208,7 @@ func (r *runner) meddle() error {
 	}
 	switch r.choose(15) {
 	case 15:
+		r.note("the session is lost")
 		if r.choose(1) == 0 {
 			return r.session() // another begins at once
 		}
@@ -285,7 +318,7 @@ func (r *runner) settle() error {
 			return r.w.Err()
 		}
 		if err := r.m.Step(r.now, next); err != nil {
-			return fmt.Errorf("joblifetest: %T %+v: %w", next, next, err)
+			return fmt.Errorf("joblifetest: %T: %w", next, err)
 		}
 	}
 }
@@ -330,10 +363,15 @@ func (r *runner) do(rd *joblife.Ready) error {
 	}
 	for _, a := range rd.Answers {
 		r.jobs[a.Job], r.seen = r.jobs[0], a.Job
+		r.note("submit %v: %#v", a.Job, *r.jobs[0])
 	}
 	r.w.Do(rd)
 	if rd.Hello != nil {
 		r.met, r.open = true, make(map[jobid.ID]bool)
+		r.note("hello: %d jobs", len(rd.Hello.Responses))
+		for _, h := range rd.Hello.Responses {
+			r.note("hello: %v has %v, of which rank %q is free", h.ID, h.R, h.Free.String())
+		}
 		if err := r.s.Hello(*rd.Hello); err != nil {
 			return fmt.Errorf("joblifetest: hello: %w", err)
 		}
@@ -342,8 +380,14 @@ func (r *runner) do(rd *joblife.Ready) error {
 		if _, ok := msg.(alloc.ReadyResponse); ok {
 			continue
 		}
-		if req, ok := msg.(alloc.Request); ok {
-			r.open[req.ID] = true
+		switch msg := msg.(type) {
+		case alloc.Request:
+			r.open[msg.ID] = true
+			r.note("request for %v, priority %d", msg.ID, msg.Priority)
+		case alloc.Cancel:
+			r.note("cancel the request for %v", msg.ID)
+		case alloc.Free:
+			r.note("free %v of %v, final %v", msg.R, msg.ID, msg.Final)
 		}
 		if err := r.s.Take(msg); err != nil {
 			return fmt.Errorf("joblifetest: %T: %w", msg, err)
@@ -373,6 +417,7 @@ func (r *runner) decide() error {
 		return nil
 	}
 	for _, resp := range r.s.Decide(eventlog.FromTime(r.now)) {
+		r.note("  response: %v %v %v%s", resp.Type, resp.ID, resp.R, resp.Note)
 		if resp.Type != alloc.ResponseAnnotate {
 			delete(r.open, resp.ID)
 		}

@@ -89,7 +89,7 @@ func RunScripts(t *testing.T, pattern string, cfg ScriptConfig) {
 				err = difference(string(want), got)
 			}
 			if err != nil {
-				t.Errorf("%s: %v", path, err)
+				t.Errorf("%s: %v\nIf this is right, rewrite the file with ScriptConfig.Update.", path, err)
 			}
 		})
 	}

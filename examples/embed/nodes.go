@@ -161,8 +161,10 @@ func (s *scheduler) send(hello *alloc.Announcement, messages []alloc.Message) {
 		case alloc.Request:
 			s.ask(msg)
 		case alloc.Cancel:
-			s.waiting = slices.DeleteFunc(s.waiting, func(r request) bool { return r.id == msg.ID })
-			s.inputs.put(joblife.SchedResponse{ID: msg.ID, Type: alloc.ResponseCancel})
+			if i := slices.IndexFunc(s.waiting, func(r request) bool { return r.id == msg.ID }); i >= 0 {
+				s.waiting = slices.Delete(s.waiting, i, i+1)
+				s.inputs.put(joblife.SchedResponse{ID: msg.ID, Type: alloc.ResponseCancel})
+			} // else it has its response
 		case alloc.Free:
 			_, err := s.pool.Free(msg.ID, msg.R, msg.Final)
 			warn(err)
