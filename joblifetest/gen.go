@@ -14,8 +14,8 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// Rs generates resource sets of 1 to some nodes, with 1 to 4 cores each, and with gpus
-// on some.
+// Rs generates resource sets of 1 to the given number of nodes, with 1 to 4 cores each;
+// some have gpus.
 func Rs(nodes int) *rapid.Generator[*rset.R] {
 	return rapid.Custom(func(t *rapid.T) *rset.R {
 		n := rapid.IntRange(1, nodes).Draw(t, "nodes")
@@ -31,8 +31,8 @@ func Rs(nodes int) *rapid.Generator[*rset.R] {
 	})
 }
 
-// Jobspecs generates jobspecs for up to some nodes: most fit on a machine of so many,
-// a few ask for more.
+// Jobspecs generates jobspecs for a machine with the given number of nodes. A few ask for
+// more than it has.
 func Jobspecs(nodes int) *rapid.Generator[*jobspec.Spec] {
 	return rapid.Custom(func(t *rapid.T) *jobspec.Spec {
 		j := jobspec.Job{
@@ -50,18 +50,18 @@ func Jobspecs(nodes int) *rapid.Generator[*jobspec.Spec] {
 	})
 }
 
-// An Arrival is a job of a workload: what comes After the job before it, and how it
-// goes if it is let.
+// An Arrival is a job of a workload. It is submitted After the job before it, and Runs
+// for a time if it gets resources.
 type Arrival struct {
 	After  time.Duration
 	Submit joblife.Submit
 	Runs   time.Duration
 	Status int32 // a wait status
-	// Cancel is when it is canceled after its submission; 0 is never.
+	// Cancel is the time from submission to cancel; 0 is never.
 	Cancel time.Duration
 }
 
-// GoString returns the arrival as people read it: rapid prints it when a test fails.
+// GoString returns a readable text, which rapid prints when a test fails.
 func (a Arrival) GoString() string {
 	s := fmt.Sprintf("{after %v, runs %v with status %d, urgency %d", a.After, a.Runs, a.Status, a.Submit.Urgency)
 	if a.Cancel > 0 {
@@ -70,7 +70,8 @@ func (a Arrival) GoString() string {
 	return fmt.Sprintf("%s: %s}", s, a.Submit.Jobspec)
 }
 
-// Workloads generates workloads of 1 to some jobs for a machine of some nodes.
+// Workloads generates workloads of 1 to the given number of jobs, for a machine with the
+// given number of nodes.
 func Workloads(jobs, nodes int) *rapid.Generator[[]Arrival] {
 	seconds := func(t *rapid.T, most int, label string) time.Duration {
 		return time.Duration(rapid.IntRange(0, most).Draw(t, label)) * time.Second
@@ -94,8 +95,8 @@ func Workloads(jobs, nodes int) *rapid.Generator[[]Arrival] {
 	}), 1, jobs)
 }
 
-// Logs generates eventlogs of jobs that are over, as a Manager writes them: with
-// prologs and epilogs that succeed or fail, memos, exceptions and partial releases.
+// Logs generates complete eventlogs as a Manager writes them, with prologs and epilogs
+// that succeed or fail, exceptions and partial releases.
 func Logs() *rapid.Generator[[]byte] {
 	return rapid.Custom(func(t *rapid.T) []byte {
 		cfg := joblife.Config{Epoch: epoch()}

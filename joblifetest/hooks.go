@@ -19,11 +19,11 @@ const maxTicks = 10_000
 
 var errTicks = errors.New("joblifetest: hooks ask for a time again and again")
 
-// RunHooks plays a workload with hooks that newHooks returns, and restarts the Manager
-// between Steps, each time with new hooks, which know nothing of the time before. It
-// fails t at a Fault, if a restart changes what a job waits for, or if a job waits when
-// nothing happens any more. A job that a hook refuses is no failure. For dependencies
-// on other jobs let the workload choose the ids, as Submit.ID.
+// RunHooks plays a workload with hooks from newHooks, injects the faults that the package
+// documentation lists, and restarts the Manager between Steps, each time with new hooks.
+// It fails t at a joblife.Fault, if a restart changes what a job waits for, or if a job
+// waits for something that never comes. A hook may refuse jobs. For dependencies between
+// jobs, set Submit.ID in the workload.
 func RunHooks(t *rapid.T, newHooks func() []joblife.Hooks, workload []Arrival) {
 	if err := runHooks(t, newHooks, workload); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ import (
 // epoch returns when the ids of generated jobs begin.
 func epoch() time.Time { return time.Unix(1_600_000_000, 0).UTC() }
 
-// A Scheduler is what [RunScheduler] tests: one that decides when it is asked to.
+// A Scheduler is what [RunScheduler] tests. It decides when it is asked.
 type Scheduler interface {
 	// Hello begins a session, perhaps after another: forget what was before. These jobs
 	// hold resources, and no others do. All nodes are up.
@@ -40,12 +40,12 @@ type Scheduler interface {
 	Decide(now eventlog.Timestamp) []alloc.Response
 }
 
-// RunScheduler plays a random workload on random nodes, with a scheduler that
-// newScheduler returns, and with the faults that the package documentation lists. It
-// limits how many requests are sent, cancels jobs, changes urgencies and expirations, and
-// gives resources back in parts. It fails t if two jobs get the same resources, if
-// resources are not of the nodes, if a response is not legal or does not come, or if a
-// job is left that is neither denied nor run though all nodes are free.
+// RunScheduler plays a random workload on random nodes with a scheduler from newScheduler,
+// and injects the faults that the package documentation lists. It also limits how many
+// requests are open, cancels jobs, changes urgencies and expirations, and frees
+// allocations in parts. It fails t if two jobs get the same resources, if a job gets
+// resources that do not exist, if a response is missing or not legal, or if a job still
+// waits when all nodes are free.
 func RunScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler) {
 	if err := runScheduler(t, newScheduler); err != nil {
 		t.Fatal(err)

@@ -20,19 +20,18 @@ import (
 
 // A ScriptConfig says how [RunScripts] plays scripts. The zero ScriptConfig is valid.
 type ScriptConfig struct {
-	// New returns the configuration of each Manager, after a crash too, with hooks that
-	// know nothing of the time before. Nil means joblife.Dependencies alone. A script
-	// replaces Actions, and an Epoch of zero is one of 2020.
+	// New returns the configuration of a Manager. It is called again after a crash, so
+	// that hooks begin anew. Nil means joblife.Dependencies and nothing else. The command
+	// config replaces Actions; a zero Epoch becomes one in 2020.
 	New func() joblife.Config
-	// Update rewrites the files with the output that they have now. Set it by a flag of
-	// your own, and read the difference.
+	// Update rewrites the files with the present output. Set it from a flag of your own,
+	// and read the difference.
 	Update bool
 }
 
-// RunScripts plays the scripts in the files that match a pattern of path/filepath, each
-// as a subtest, and fails if the output of one differs, or if its World finds a fault. A
-// script is comments, blank lines, and blocks of commands, one a line, with their output
-// below:
+// RunScripts plays the scripts that match a pattern of path/filepath, each as a subtest.
+// One fails if its output differs, or if the World or Check finds a fault. A script has
+// comments, and commands with their output below:
 //
 //	# The prolog of a job fails.
 //	config {"prologs":[{"per-rank":true}]}
@@ -40,11 +39,10 @@ type ScriptConfig struct {
 //	----
 //	a: submit {"userid":0,"urgency":16,"flags":0,"version":1}
 //
-// A blank line ends the output. It shows the events of jobs, what a Ready wants done,
-// and what the World or Check finds wrong. Nothing happens that the script does not say:
-// time passes by the command tick alone. The commands, where JOB is the name of a job,
-// RANKS an idset, and ACTION prolog, epilog or housekeeping, with :DESCRIPTION if it has
-// one:
+// A blank line ends the output, which shows the events of jobs and what a Ready wants
+// done. Only commands make something happen; time passes at tick. JOB is a name that the
+// script gives, RANKS is an idset, and ACTION is prolog, epilog or housekeeping, with
+// :DESCRIPTION if it has one. The commands:
 //
 //	config JSON                      the actions, as a perilog.Config; at first or later
 //	submit JOB [nodes=N] [slots=N] [name=NAME] [queue=NAME] [urgency=N] [after=SCHEME:JOB]
@@ -112,8 +110,7 @@ func difference(want, got string) error {
 // A command is a command of a script. The script shows its error.
 type command func(st *stage, args []string) error
 
-// A stage is a Manager and what is around it, as a script has it: nobody does anything
-// that the script does not say.
+// A stage is a Manager and its surroundings, which do only what the script says.
 type stage struct {
 	m       *joblife.Manager // nil after a crash
 	w       *World
@@ -136,8 +133,8 @@ type launchKey struct {
 	rank   uint32
 }
 
-// playScript plays a script, and returns it with the output that it has now. The error is
-// what its World finds wrong.
+// playScript plays a script and returns it with its present output. The error is what the
+// World or Check finds wrong.
 func playScript(script string, config func() joblife.Config) (string, error) {
 	st := &stage{now: epoch().Add(time.Hour), jobs: make(map[string]jobid.ID), attempts: make(map[launchKey]uint32)}
 	st.fresh = func() joblife.Config {
