@@ -18,7 +18,8 @@
 // what became of it, and call [Check] between Steps.
 //
 // [RunScripts] plays scripts: text files with commands, and below them what the Manager
-// does. [Jobspecs], [Rs], [Workloads] and [Logs] generate data for your own tests.
+// does. [Jobspecs], [Rs], [Workloads], [Reports] and [Logs] generate data for your own
+// tests.
 //
 // # Faults
 //

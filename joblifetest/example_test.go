@@ -96,6 +96,19 @@ func ExampleRs() {
 	// rank0/core[0-2]
 }
 
+// What two nodes may report of a prolog. A test passes the reports to Step.
+func ExampleReports() {
+	prolog := perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
+	l := joblife.Launch{Job: 7, Launch: perilog.Launch{Action: prolog, Attempt: 1, Ranks: idset.Range(0, 1)}}
+	for _, r := range joblifetest.Reports(l).Example(3) {
+		fmt.Println(r.Job, r.Action, "rank", r.Rank, r.Kind, r.Status)
+	}
+	// Output:
+	// ƒ8 prolog job-manager.prolog rank 1 started 0
+	// ƒ8 prolog job-manager.prolog rank 0 launch failed 32512
+	// ƒ8 prolog job-manager.prolog rank 1 exited 0
+}
+
 // Up to four jobs for two nodes.
 func ExampleWorkloads() {
 	for _, a := range joblifetest.Workloads(4, 2).Example(1) {

@@ -2,6 +2,7 @@ package joblifetest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -95,6 +96,43 @@ func Workloads(jobs, nodes int) *rapid.Generator[[]Arrival] {
 	}), 1, jobs)
 }
 
+// Reports generates what the nodes of a launch may report until it has ended on each of
+// its ranks. Ranks report in any order, and some reports come again later. Most commands
+// succeed; others fail, cannot be launched, or run on a node that is out of reach.
+func Reports(l joblife.Launch) *rapid.Generator[[]joblife.Report] {
+	return rapid.Custom(func(t *rapid.T) []joblife.Report {
+		var reports []joblife.Report
+		ranks := slices.Collect(l.Ranks.All())
+		started := make(map[uint32]bool)
+		for len(ranks) > 0 {
+			i := 0
+			if len(ranks) > 1 {
+				i = rapid.IntRange(0, len(ranks)-1).Draw(t, "rank")
+			}
+			r := joblife.Report{Job: l.Job, Report: perilog.Report{Action: l.Action, Attempt: l.Attempt, Rank: ranks[i]}}
+			switch n := rapid.IntRange(0, 19).Draw(t, "report"); {
+			case n >= 15 && !started[r.Rank]:
+				r.Kind, started[r.Rank] = perilog.ReportStarted, true
+			case n == 14 && !started[r.Rank]:
+				r.Kind, r.Status = perilog.ReportLaunchFailed, 127<<8
+			case n == 13:
+				r.Kind = perilog.ReportUnreachable
+			case n == 12:
+				r.Kind, r.Status = perilog.ReportExited, 1<<8
+			case n == 11 && len(reports) > 0:
+				r = reports[rapid.IntRange(0, len(reports)-1).Draw(t, "again")]
+			default:
+				r.Kind = perilog.ReportExited
+			}
+			reports = append(reports, r)
+			if r.Kind != perilog.ReportStarted && r.Rank == ranks[i] {
+				ranks = slices.Delete(ranks, i, i+1)
+			}
+		}
+		return reports
+	})
+}
+
 // Logs generates complete eventlogs as a Manager writes them, with prologs and epilogs
 // that succeed or fail, exceptions and partial releases.
 func Logs() *rapid.Generator[[]byte] {
@@ -107,7 +145,7 @@ func Logs() *rapid.Generator[[]byte] {
 			cfg.Actions.Epilogs = append(cfg.Actions.Epilogs, perilog.ActionConfig{PerRank: true})
 		}
 		nodes := Rs(4).Draw(t, "nodes")
-		r, err := newRunner(cfg, nodes, newFirst(nodes), drawn(t))
+		r, err := newRunner(t, cfg, nodes, newFirst(nodes))
 		if err == nil {
 			err = r.play(Workloads(1, 4).Draw(t, "workload"))
 		}

@@ -32,7 +32,7 @@ func RunHooks(t *rapid.T, newHooks func() []joblife.Hooks, workload []Arrival) {
 
 func runHooks(t *rapid.T, newHooks func() []joblife.Hooks, workload []Arrival) error {
 	nodes := Rs(6).Draw(t, "nodes")
-	r, err := newRunner(joblife.Config{Epoch: epoch(), Hooks: newHooks()}, nodes, newFirst(nodes), drawn(t))
+	r, err := newRunner(t, joblife.Config{Epoch: epoch(), Hooks: newHooks()}, nodes, newFirst(nodes))
 	if err != nil {
 		return err
 	}

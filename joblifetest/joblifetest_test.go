@@ -32,6 +32,32 @@ func TestGeneratedLogsAreValid(t *testing.T) {
 	})
 }
 
+func TestEachRankReportsItsEnd(t *testing.T) {
+	kinds, again := make(map[perilog.ReportKind]bool), false
+	check := func(t *rapid.T) {
+		ranks := idset.Of(rapid.SliceOfN(rapid.Uint32Range(0, 9), 1, 5).Draw(t, "ranks")...)
+		ended := new(idset.Set)
+		for _, r := range Reports(joblife.Launch{Job: 1, Launch: perilog.Launch{Attempt: 2, Ranks: ranks}}).Draw(t, "reports") {
+			if r.Job != 1 || r.Attempt != 2 || !ranks.Contains(r.Rank) {
+				t.Fatalf("%+v", r)
+			}
+			kinds[r.Kind] = true
+			again = again || ended.Contains(r.Rank)
+			if r.Kind != perilog.ReportStarted {
+				ended.Insert(r.Rank)
+			}
+		}
+		if !ended.Equal(ranks) {
+			t.Fatalf("%v of %v", ended, ranks)
+		}
+	}
+	for i := 0; i < 50 && (len(kinds) < 4 || !again); i++ { // 20 runs each, in short tests
+		rapid.Check(t, check)
+	}
+	require.Len(t, kinds, 4)
+	require.True(t, again)
+}
+
 // bad is a scheduler with a fault.
 type bad struct {
 	*first
@@ -243,7 +269,7 @@ func TestBadHooksAreFound(t *testing.T) {
 		{"forgets after a restart", "is left in DEPEND", joblife.Hooks{
 			Event: atSubmit(func(e *joblife.Event) { wait(e, "license"); end(e, "license") }),
 		}},
-		{"waits for something else after a restart", `waits for ["license"], and for ["life`, joblife.Hooks{
+		{"waits for something else after a restart", `"] after a restart`, joblife.Hooks{
 			Event: atSubmit(func(e *joblife.Event) { wait(e, "license"); end(e, "license") }),
 			Restored: func(e *joblife.Event) {
 				if e.Job.State() == jobstate.StateDepend {

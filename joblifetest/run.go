@@ -55,17 +55,12 @@ func RunScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler) {
 func runScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler) error {
 	nodes := Rs(6).Draw(t, "nodes")
 	jobs := Workloads(12, 6).Draw(t, "workload")
-	r, err := newRunner(joblife.Config{Epoch: epoch()}, nodes, newScheduler(nodes), drawn(t))
+	r, err := newRunner(t, joblife.Config{Epoch: epoch()}, nodes, newScheduler(nodes))
 	if err != nil {
 		return err
 	}
 	r.faulty = true
 	return r.explain(r.play(jobs))
-}
-
-// drawn returns a function that draws choices.
-func drawn(t *rapid.T) func(most int) int {
-	return func(most int) int { return rapid.IntRange(0, most).Draw(t, "choice") }
 }
 
 // runner is an embedder that plays a workload.
@@ -79,7 +74,7 @@ type runner struct {
 	s      Scheduler
 	nodes  *rset.R
 	now    time.Time
-	choose func(most int) int
+	t      *rapid.T
 	faulty bool              // there are faults
 	calm   bool              // but not now
 	met    bool              // the scheduler was told who holds what
@@ -137,13 +132,16 @@ type event struct {
 	do func() error
 }
 
-func newRunner(cfg joblife.Config, nodes *rset.R, s Scheduler, choose func(int) int) (*runner, error) {
+func newRunner(t *rapid.T, cfg joblife.Config, nodes *rset.R, s Scheduler) (*runner, error) {
 	m, err := joblife.New(cfg)
 	return &runner{
-		m: m, cfg: cfg, w: NewWorld(cfg.Actions), s: s, nodes: nodes, now: epoch().Add(time.Hour), choose: choose,
+		m: m, cfg: cfg, w: NewWorld(cfg.Actions), s: s, nodes: nodes, now: epoch().Add(time.Hour), t: t,
 		jobs: make(map[jobid.ID]*Arrival), told: make(map[jobid.ID][]exec.Response),
 	}, err
 }
+
+// choose draws a number from 0 to most.
+func (r *runner) choose(most int) int { return rapid.IntRange(0, most).Draw(r.t, "choice") }
 
 // fault reports whether one of some faults happens now.
 func (r *runner) fault(most int) bool { return r.faulty && !r.calm && r.choose(most) == most }
@@ -399,7 +397,12 @@ func (r *runner) do(rd *joblife.Ready) error {
 		}
 	}
 	for _, l := range rd.Launch {
-		r.launched(l)
+		for _, report := range Reports(l).Draw(r.t, "reports") {
+			if report.Kind != perilog.ReportStarted {
+				r.w.Exit(Process{Job: l.Job, Action: l.Action, Attempt: l.Attempt, Rank: report.Rank}, report.Status)
+			}
+			r.say(fromNodes, report)
+		}
 	}
 	for _, d := range rd.Drain {
 		r.w.Excuse(0, d.Ranks)
@@ -463,23 +466,6 @@ func (r *runner) start(s exec.Start) {
 		tell(exec.Response{Type: exec.ResponseRelease, Final: true})
 		return r.settle()
 	})
-}
-
-// launched ends the processes of an action.
-func (r *runner) launched(l joblife.Launch) {
-	for _, p := range r.w.Processes() {
-		if p.Job != l.Job || p.Action != l.Action || p.Attempt != l.Attempt {
-			continue
-		}
-		status := int32(0)
-		if r.choose(9) == 9 {
-			status = 256
-		}
-		r.w.Exit(p, status)
-		r.say(fromNodes, joblife.Report{Job: p.Job, Report: perilog.Report{
-			Action: p.Action, Kind: perilog.ReportExited, Attempt: p.Attempt, Rank: p.Rank, Status: status,
-		}})
-	}
 }
 
 // first is a scheduler that gives each job the first resources that fit.
