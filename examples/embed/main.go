@@ -64,8 +64,12 @@ func run(dir string, actions perilog.Config, jobs []joblife.Input) error {
 		warn(fmt.Errorf("job %v cannot be read: %w", q.Job, q.Err))
 	}
 
+	all, err := inventory()
+	if err != nil {
+		return err
+	}
 	inputs := newInbox()
-	users, scheduler, executor := users{inputs}, &scheduler{inputs: inputs}, &executor{inputs: inputs}
+	users, scheduler, executor := users{inputs}, &scheduler{inputs: inputs, inventory: all}, &executor{inputs: inputs}
 	nodes := &nodes{inputs: inputs, scheduler: scheduler}
 	inputs.put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{}, joblife.ExecHello{})
 	for _, u := range left.Unresolved {

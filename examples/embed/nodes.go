@@ -141,9 +141,10 @@ func (u users) tell(journal []joblife.JournalEntry, answers []joblife.Answer) {
 
 // A scheduler gives resources first come, first served.
 type scheduler struct {
-	inputs  *inbox
-	pool    *pool.Pool
-	waiting []request
+	inputs    *inbox
+	inventory *rset.R
+	pool      *pool.Pool
+	waiting   []request
 }
 
 // A request is a job that waits for resources.
@@ -203,20 +204,21 @@ func (s *scheduler) deny(id jobid.ID, err error) {
 	s.inputs.put(joblife.SchedResponse{ID: id, Type: alloc.ResponseDeny, Note: err.Error()})
 }
 
-// adopt makes a pool of the nodes, and gives each job what it has already.
+// adopt begins a session: it gives each job what it has already.
 func (s *scheduler) adopt(hello *alloc.Announcement) {
-	all := idset.Range(0, size-1)
-	inventory, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: all, Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
-	if err == nil {
-		s.pool, err = pool.New(inventory, pool.Config{})
-	}
-	if err != nil {
-		panic(err) // the inventory is a constant
-	}
+	s.waiting = nil
+	s.pool, _ = pool.New(s.inventory, pool.Config{}) // which is not empty
 	for _, h := range hello.Responses {
 		warn(s.pool.Adopt(h.ID, h.R, h.Free))
 	}
-	warn(s.pool.Update(pool.Change{Up: all}))
+	warn(s.pool.Update(pool.Change{Up: s.inventory.Ranks()}))
+}
+
+// inventory is the nodes, with one core each.
+func inventory() (*rset.R, error) {
+	return rset.New(rset.Config{Entries: []rset.Entry{{
+		Ranks: idset.Range(0, size-1), Children: map[string]*idset.Set{"core": idset.Of(0)},
+	}}})
 }
 
 // An executor runs jobs. It does not find those of the life before.
