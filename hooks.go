@@ -22,10 +22,10 @@ type Hooks struct {
 	// Restored is called after a restart for each job that is not over, in the order
 	// of ids, before anything else.
 	Restored func(*Event)
-	// Validate is called for a submission, before anything else happens. An error
-	// refuses the job: Step returns it, and what hooks have posted is forgotten. ErrLater keeps the job in NEW until the
-	// input [Validated]. After a restart Validate is called again for a job in NEW;
-	// an error invalidates it then.
+	// Validate is called at a submission, before anything else. An error refuses the job:
+	// Step returns it, and what hooks have posted is forgotten. ErrLater keeps the job in
+	// NEW until the input [Validated]. After a restart Validate is called again for a job
+	// in NEW; an error then invalidates it.
 	Validate func(*Event) error
 	// Dependency is called for each dependency of a jobspec, after submit and again
 	// after a restart while the job waits for it. It reports whether the scheme is
@@ -34,8 +34,8 @@ type Hooks struct {
 	// the hook posts a [DependencyAdd].
 	Dependency func(*Event, jobspec.Dependency) (bool, error)
 	// Priority returns the priority of a job in PRIORITY, unless its urgency sets it.
-	// Only the first hook that has it is asked. With later the priority computed before
-	// counts; a job that has none waits for the input [Priority].
+	// Only the first hook with this function is asked. With later set, the job keeps the
+	// priority that was computed before, or waits for the input [Priority].
 	Priority func(*Event) (priority uint32, later bool)
 
 	// Event is called after each event of a job.
@@ -52,11 +52,11 @@ type Hooks struct {
 // ErrLater is returned by [Hooks.Validate] for a job that it validates later.
 var ErrLater = fmt.Errorf("%w: validated later", ErrRefused)
 
-// An Event is what a hook is told of. It is valid until the hook returns.
+// An Event says what happened to a job. It is valid until the hook returns.
 type Event struct {
 	// Job is the job after the event.
 	Job View
-	// Entry is the event; zero for Validate, Dependency and Priority.
+	// Entry is the event; zero for Restored, Validate, Dependency and Priority.
 	Entry eventlog.Entry
 	// Prev is the state before the event; 0 before submit.
 	Prev jobstate.State
@@ -80,9 +80,9 @@ func (e *Event) Ended(id jobid.ID) (purge.Record, bool) { return e.m.index.Ended
 // follows. If it is refused, that is a [Fault].
 func (e *Event) Post(in Input) { e.m.posts.push(post{in: in, hook: e.hook, job: e.Job.ID()}) }
 
-// PostAt queues an input for a time. Times that have passed mean the next [Tick]; NaN is
-// never. The input is forgotten if the job of the Event is over by then, and with the
-// Manager: Dependency is called again after a restart.
+// PostAt queues an input for a time; [Manager.Deadline] follows it. A time that has passed
+// means the next [Tick], NaN means never. The input is forgotten if the job is over by
+// then, and at a restart: post it again in Restored.
 func (e *Event) PostAt(at eventlog.Timestamp, in Input) {
 	if at != at {
 		return

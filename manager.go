@@ -58,16 +58,16 @@ const (
 	never          = 1 << 40 // seconds: what is due later is never due, and time.Time ends some time after
 )
 
-// A Config is how a [Manager] works. The zero Config is valid: one queue, no
-// actions, no hooks, no purge, and an embedder that gives each job its id.
+// A Config configures a [Manager]. The zero Config is valid: one queue, no actions, no
+// hooks, no purge, and each [Submit] names its ID.
 type Config struct {
 	// Owner is the user id of the instance; 0 is root. The Manager raises exceptions in
 	// its name.
 	Owner uint32
 	// Private hides the jobs of other users from guests: see [Manager.As].
 	Private bool
-	// Epoch is when ids begin to count, and Generator which generator makes them.
-	// With a zero Epoch each Submit names its ID.
+	// Epoch is the time at which ids begin; Generator is the number of the generator in
+	// each id. With a zero Epoch each Submit names its ID.
 	Epoch     time.Time
 	Generator uint16
 	// Queues are the named queues, one of which each job has to name. Without them there
@@ -83,8 +83,7 @@ type Config struct {
 	// dependencies: see [purge.Config].
 	TombstoneCount jobstate.Optional[int]
 	TombstoneAge   jobstate.Optional[time.Duration]
-	// MaxActive is how many jobs may be active when one is submitted; 0 means
-	// DefaultMaxActive.
+	// MaxActive limits the number of active jobs at a Submit; 0 means DefaultMaxActive.
 	MaxActive int
 	// Volatile keeps no records: Ready.Append and the logs of jobs stay empty.
 	// It is for simulations that never restart.
@@ -93,12 +92,12 @@ type Config struct {
 	Hooks []Hooks
 }
 
-// A Manager is the core of a resource manager: it takes in what happens, one Step
-// at a time, and hands out, as a [Ready], what is to be stored and done. It does no
-// I/O, starts no goroutine and reads no clock. The package documentation shows the
-// loop and its duties.
+// A Manager takes in what happens, one Step at a time, and returns what is to be stored
+// and done, as a [Ready]. It does no I/O, starts no goroutine and reads no clock. The
+// package documentation shows the loop and its duties.
 //
-// One goroutine at a time uses a Manager. It must not be copied.
+// New and Restore make a Manager; the zero Manager is invalid. One goroutine at a time
+// uses it. It must not be copied.
 type Manager struct {
 	_ guard.NoCopy
 
@@ -232,14 +231,12 @@ func (m *Manager) configure(cfg Config) error {
 	return nil
 }
 
-// Step takes in one input at a time now, and decides what follows. After an error
-// nothing has changed. A nil error means that the input was accepted: tell whoever
-// asked only after the next Ready was done, which has the answer if the input has a
-// Tag.
+// Step takes in one input at the time now, and decides what follows. An error refuses the
+// input, and nothing has changed. Without an error the input is accepted, but tell nobody
+// before the next Ready is done. That Ready has the answer if the input has a Tag.
 //
-// Now is rounded to an [eventlog.Timestamp] at once; it may be the time of the last Step.
-// After the deadline of a Shutdown the error is perilog.ErrStopped. Panics if a hook
-// calls Step.
+// Now may be the time of the last Step, and is rounded to an [eventlog.Timestamp]. After
+// the deadline of a Shutdown the error is perilog.ErrStopped. Panics if a hook calls Step.
 func (m *Manager) Step(now time.Time, in Input) error {
 	if m.hook != nil {
 		panic("joblife: a hook calls Step: it must use Event.Post")
@@ -330,9 +327,9 @@ func (m *Manager) takePost(p post) error {
 	return m.take(in)
 }
 
-// Deadline returns when to call Step with a [Tick] next, and false if no time is due, as
-// after Abandon and after the deadline of a Shutdown. A time that is not after that of
-// the last Step means at once.
+// Deadline returns the time at which to call Step with a [Tick], and false if there is
+// none, as after Abandon and after the deadline of a Shutdown. A time that has passed
+// means at once.
 func (m *Manager) Deadline() (time.Time, bool) {
 	if m.dead || m.stopped(m.now) {
 		return time.Time{}, false

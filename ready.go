@@ -14,10 +14,10 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// A Ready is what is to be stored and done. Do what the fields say in their order:
-// Append durably BEFORE anything else, the others AFTER it. Each effect is
-// idempotent, so that after a crash it may come again. The slices, and what they
-// refer to, are valid until [Manager.Done].
+// A Ready says what to store and to do. Make Append durable BEFORE anything else, and do
+// the rest AFTER it, in the order of the fields. Each effect is idempotent, since it may
+// come again after a crash. The slices, and what they refer to, are valid until
+// [Manager.Done].
 type Ready struct {
 	// Seq is for Done and Abandon. It grows by one.
 	Seq uint64
@@ -35,8 +35,8 @@ type Ready struct {
 	// Exec has messages for the executor (RFC 32): Start, Expiration.
 	Exec []exec.Message
 
-	// Raised has the exceptions that were raised, for the executor and for others
-	// outside.
+	// Raised has the exceptions that were raised. The executor stops a job at one of
+	// severity 0.
 	Raised []Raised
 
 	// Launch, Signal and Drain are of prologs, epilogs and housekeeping: see
@@ -49,13 +49,12 @@ type Ready struct {
 	// outcome as [Unlinked]. No other jobs are named until then.
 	Unlink []jobid.ID
 
-	// Journal has each event that was logged, and volatile ones, which Append lacks.
-	// It is for readers outside: see [Manager.History].
+	// Journal has the events, volatile ones too, for readers: see [Manager.History].
 	Journal []JournalEntry
 	// Answers are to inputs with a Tag.
 	Answers []Answer
-	// Outcomes tell how actions ended, and Faults what hooks and others did wrong:
-	// for an administrator's log.
+	// Outcomes say how actions ended, and Faults what went wrong, for an administrator's
+	// log.
 	Outcomes []Outcome
 	Faults   []Fault
 }
@@ -136,9 +135,8 @@ type JournalEntry struct {
 	Volatile bool
 }
 
-// A Fault is something that went wrong and that no answer to an input tells: a hook
-// panicked or asked for what is refused, a job could not be removed, or a clock
-// jumped.
+// A Fault is something that went wrong without an input to blame: a hook panicked or
+// posted what is refused, a job could not be removed, or the clock jumped.
 type Fault struct {
 	Hook string   // the name of the hook; "" for none
 	Job  jobid.ID // 0: none
@@ -157,8 +155,8 @@ func (f Fault) Error() string {
 	return text + f.Err.Error()
 }
 
-// An Answer is the answer to an input with a Tag. The fields beside Tag and Err
-// depend on the input.
+// An Answer answers an input with a Tag. The fields other than Tag and Err depend on the
+// input.
 type Answer struct {
 	Tag    uint64
 	Err    error

@@ -38,12 +38,8 @@ func TestARecordIsOneLineOfRFC18AndBack(t *testing.T) {
 		joblife.RecordEvent: true, joblife.RecordJobspec: true, joblife.RecordR: true,
 		joblife.RecordInactive: true, joblife.RecordWatermark: true, joblife.RecordQueue: true,
 	})
-	var text []byte
-	for _, r := range s.store {
-		var err error
-		text, err = r.AppendText(text)
-		require.NoError(t, err)
-	}
+	text, err := joblife.AppendRecords(nil, s.store)
+	require.NoError(t, err)
 	var read []joblife.Record
 	for r, err := range joblife.ReadRecords(bytes.NewReader(text)) {
 		require.NoError(t, err)
@@ -92,6 +88,10 @@ func TestARecordHasTheBytesOfAnEntry(t *testing.T) {
 		{Kind: joblife.RecordWatermark, Data: []byte("a")},
 	} {
 		out, err := r.AppendText([]byte("before"))
+		require.Error(t, err)
+		require.Equal(t, "before", string(out))
+		good := joblife.Record{Time: 1.5, Job: 7, Kind: joblife.RecordUnlinked}
+		out, err = joblife.AppendRecords(append(make([]byte, 0, 4096), "before"...), []joblife.Record{good, r})
 		require.Error(t, err)
 		require.Equal(t, "before", string(out))
 	}

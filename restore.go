@@ -107,11 +107,11 @@ func (s *stored) records(id jobid.ID) []Record {
 	return append(list, s.bad...)
 }
 
-// Restore makes a Manager of the records of an earlier one: of all that were made
-// durable, or of a [Manager.Snapshot] and those after it. Now is a time that the
-// caller trusts. The first Ready has what follows at once: jobs in SCHED get the
-// event flux-restart (RFC 21), jobs whose submission was interrupted go on. Nothing
-// goes to a scheduler or an executor before it says hello.
+// Restore makes a Manager from the durable records of an earlier one: from all of them,
+// or from a [Manager.Snapshot] and those after it. Without records it is New. The caller
+// trusts the time now. The first Ready has what follows at once: jobs in SCHED get the
+// event flux-restart (RFC 21), and interrupted submissions go on. Nothing goes to a
+// scheduler or an executor before it says hello.
 //
 // A job that cannot be read stops no other: see [Recovered.Quarantined]. The error is
 // one of New, or of the records: they cannot be read any further.
@@ -406,10 +406,9 @@ func (m *Manager) resume(j *job, out *Recovered) {
 	}
 }
 
-// Snapshot yields records of which, with those of the Readys that follow,
-// [Restore] makes what the Manager is now. Take it when no Ready is outstanding and
-// Ready has nothing. Inactive jobs come as one short record each: the store keeps
-// their logs. The Manager must not change meanwhile. A volatile Manager yields
+// Snapshot yields records that replace all earlier ones for [Restore]. Take it when no
+// Ready is outstanding and Ready has nothing. An inactive job is one short record: the
+// store keeps its log. The Manager must not change meanwhile. A volatile Manager yields
 // nothing.
 func (m *Manager) Snapshot() iter.Seq[Record] {
 	return func(yield func(Record) bool) {
