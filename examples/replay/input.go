@@ -310,18 +310,25 @@ func parseRecording(line []byte) (input, error) {
 	return in, nil
 }
 
-// readArchive reads a dump archive. A job that is damaged is a fault, and the
-// others are told.
+// archiveLimits are for archives of a million jobs, which are some gigabytes
+// long: what is kept of each job is its id.
+var archiveLimits = archive.Limits{Bytes: 1 << 40, Entries: 1 << 22}
+
+// readArchive reads a dump archive, job by job in its order. A job that is damaged
+// is a fault, and the others are told.
 func (s *session) readArchive(src source, r io.Reader) error {
-	a, err := archive.Read(r, archive.Limits{})
+	a, err := archive.Walk(r, archiveLimits, func(j archive.Job) error {
+		in := input{id: j.ID, eventlog: j.Eventlog, r: j.R, jobspec: j.Jobspec}
+		if !s.submit(len(in.eventlog)+len(in.r)+len(in.jobspec), func(_ *worker, out *result) { s.replay(src.name, in, out) }) {
+			return errStopped
+		}
+		return nil
+	})
+	if err == errStopped {
+		return nil
+	}
 	for _, failure := range a.Failures {
 		s.fault("%s: %v", src.name, failure)
-	}
-	for i, j := range a.Jobs {
-		a.Jobs[i] = archive.Job{} // what was told is not kept
-		s.submit(len(j.Eventlog), func(_ *worker, out *result) {
-			s.replay(src.name, input{id: j.ID, eventlog: j.Eventlog, r: j.R, jobspec: j.Jobspec}, out)
-		})
 	}
 	return err
 }

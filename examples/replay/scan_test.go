@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/jobstate/jobid"
 )
 
 // seedLines are lines that scanRecording reads, and lines that it leaves.
@@ -118,13 +121,13 @@ func manyLines(t testing.TB, n int) []byte {
 	for i := range n {
 		_, rest, _ := bytes.Cut(lines[i%25], []byte(","))
 		switch {
-		case i%997 == 5:
+		case i%97 == 5:
 			b.WriteString("{oops\n")
-		case i%997 == 6:
+		case i%97 == 6:
 			b.WriteString("\n")
-		case i%997 == 7:
+		case i%97 == 7:
 			fmt.Fprintf(&b, `{"ID":%d,%s`, i, rest)
-		case i%997 == 8:
+		case i%397 == 8:
 			fmt.Fprintf(&b, `{"pad":"%s",%s`, strings.Repeat("x", pieceBytes), rest)
 		default:
 			fmt.Fprintf(&b, `{"id":%d,%s`, 1<<40+i, rest)
@@ -136,7 +139,7 @@ func manyLines(t testing.TB, n int) []byte {
 // TestManyAtOncePrintWhatOneDoes compares the output of all workers with that of the
 // plain reader, byte by byte.
 func TestManyAtOncePrintWhatOneDoes(t *testing.T) {
-	text := manyLines(t, 1200)
+	text := manyLines(t, 450)
 	path := t.TempDir() + "/jobs.jsonl"
 	require.NoError(t, os.WriteFile(path, text, 0o644))
 	for mode, p := range map[string]func(io.Writer) printer{
@@ -158,6 +161,48 @@ func TestManyAtOncePrintWhatOneDoes(t *testing.T) {
 		require.True(t, out.String() == stdout, mode)
 		require.Equal(t, errOut.String(), stderr)
 	}
+}
+
+// TestAnArchivePrintsWhatItsLinesDo makes a dump archive of the jobs of JSON lines,
+// the last of them without a jobspec.
+func TestAnArchivePrintsWhatItsLinesDo(t *testing.T) {
+	var b, lines bytes.Buffer
+	w := tar.NewWriter(&b)
+	const n = 200
+	for i := range n {
+		_, rest, _ := bytes.Cut(bytes.SplitAfter(gunzip(t), []byte("\n"))[i%25], []byte(","))
+		line := fmt.Appendf(nil, `{"id":%d,%s`, 1<<40+i, rest)
+		in, err := parseRecording(line)
+		require.NoError(t, err)
+		for _, f := range []struct {
+			key   string
+			value []byte
+		}{{"R", in.r}, {"eventlog", in.eventlog}, {"guest/output", []byte("x")}, {"jobspec", in.jobspec}} {
+			if f.value == nil || i == n-1 && f.key == "jobspec" {
+				continue
+			}
+			path := "job/" + strings.ReplaceAll(in.id.Format(jobid.FormatDotHex), ".", "/") + "/" + f.key
+			require.NoError(t, w.WriteHeader(&tar.Header{Name: path, Size: int64(len(f.value)), Mode: 0o644}))
+			_, err = w.Write(f.value)
+			require.NoError(t, err)
+		}
+		if i < n-1 {
+			lines.Write(line)
+		}
+	}
+	require.NoError(t, w.Close())
+	for _, mode := range []string{"-json", "-validate"} {
+		_, want, _ := replay(t, &lines, mode, "-")
+		status, stdout, stderr := replay(t, bytes.NewReader(b.Bytes()), mode, "-")
+		require.Equal(t, exitFault, status)
+		require.Equal(t, "replay: standard input: archive: \"job/0000/0100/0000/00c7\": no jobspec\n", stderr)
+		require.True(t, mode != "-json" || want == stdout)
+		require.NotEmpty(t, stdout)
+	}
+	var stderr bytes.Buffer
+	require.Equal(t, exitFault, run([]string{"-json", "-"}, bytes.NewReader(b.Bytes()), brokenWriter{}, &stderr))
+	require.Contains(t, stderr.String(), "disk is full")
+	require.NotContains(t, stderr.String(), "standard input")
 }
 
 // TestAReadErrorComesAfterTheLinesBeforeIt reads up to a fault amid a line.

@@ -285,5 +285,6 @@ func (s *session) take(r result) {
 
 var (
 	errNotKnown = errors.New("not an eventlog, JSON lines or a dump archive")
+	errStopped  = errors.New("no output")
 	errLine     = fmt.Errorf("has a line longer than %d MiB", maxLine>>20)
 )
