@@ -37,10 +37,13 @@ func (r *R) Cut(parts []children.Part, start, end eventlog.Timestamp, slots int6
 	made := builder{spans: room.spans[:0], nodes: room.nodes[:0]}
 	out := &room.R
 	out.hosts = room.hosts[:0]
-	var known memo
+	var known map[*children.Set]*node // nil while a search is as fast
 	at := 0
 	for _, p := range parts {
-		made.add(p.First, p.Last, known.node(p.What))
+		if known == nil && len(made.nodes) == maxSearch {
+			known = make(map[*children.Set]*node)
+		}
+		made.add(p.First, p.Last, made.nodeOf(p.What, known))
 		for first := p.First; len(r.hosts) > 0 && first <= p.Last; {
 			if at >= len(r.spans) || r.spans[at].first > first || r.spans[at].last < first {
 				at, _ = find(r.spans, first)
@@ -55,34 +58,21 @@ func (r *R) Cut(parts []children.Part, start, end eventlog.Timestamp, slots int6
 	return out.cutProperties(r)
 }
 
-// A memo knows the nodes of sets of children.
-type memo struct {
-	nodes []*node
-	index map[*children.Set]*node // nil while a search is as fast
-	room  [1]*node
-}
-
-// node returns the node of a set of children, each time the same.
-func (m *memo) node(set *children.Set) *node {
-	if n, ok := m.index[set]; ok {
-		return n
-	}
-	for _, n := range m.nodes {
-		if n.children == set {
-			return n
+// nodeOf returns the node of a set of children, mostly one that is there.
+func (b *builder) nodeOf(set *children.Set, known map[*children.Set]*node) *node {
+	n := known[set]
+	if known == nil {
+		for _, m := range b.nodes {
+			if m.children == set {
+				return m
+			}
 		}
 	}
-	n := newNode(set)
-	if m.nodes == nil {
-		m.nodes = m.room[:0]
+	if n == nil {
+		n = newNode(set)
 	}
-	if len(m.nodes) < maxSearch {
-		m.nodes = append(m.nodes, n)
-		return n
+	if known != nil {
+		known[set] = n
 	}
-	if m.index == nil {
-		m.index = make(map[*children.Set]*node)
-	}
-	m.index[set] = n
 	return n
 }
