@@ -280,3 +280,27 @@ func TestNothingStartsAfterAHelloThatCannotBeRead(t *testing.T) {
 	_, stdout, _ = sched(strings.NewReader(inventory+helloDone+bad+request), "-now=1")
 	require.NotContains(t, stdout, `"type":0`)
 }
+
+// An instance whose nodes are all excluded starts all the same.
+func TestAnEmptyInventoryIsAnInventory(t *testing.T) {
+	const (
+		none    = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[],"starttime":0.0,"expiration":0.0,"nodelist":[""]}},"up":""}}` + "\n"
+		holder  = `{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":16,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}}}` + "\n"
+		request = `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
+		check   = `{"topic":"feasibility.check","payload":{"jobspec":` + oneCore + `}}` + "\n"
+		free    = `{"topic":"sched.free","payload":{"id":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"final":true}}` + "\n"
+	)
+	for _, policy := range []string{"fifo", "easy"} {
+		status, stdout, stderr := sched(strings.NewReader(none+helloDone+request+check), "-now=1", "-policy="+policy)
+		require.Equal(t, exitOK, status, stderr)
+		require.Contains(t, stdout, alloc.TopicReady)
+		require.Contains(t, stdout, `{"topic":"sched.alloc","payload":{"id":2,"type":2,`)
+		require.Contains(t, stdout, `{"topic":"feasibility.check","errnum":`)
+
+		// A job that holds what is excluded now is known, and may free it.
+		status, stdout, stderr = sched(strings.NewReader(none+holder+helloDone+free), "-now=1", "-policy="+policy)
+		require.Equal(t, exitFault, status, "the hello is reported")
+		require.Contains(t, stdout, alloc.TopicReady)
+		require.Contains(t, stderr, "1 adopted, 1 done, 0 running")
+	}
+}

@@ -47,12 +47,9 @@ type Pool struct {
 }
 
 // New returns a pool with the given inventory. All ranks are down, and no job holds
-// anything. The pool expires when the inventory does. The error is ErrInvalid for a
-// nil inventory or one without resources, or ErrLimit.
+// anything. The pool expires when the inventory does. A nil inventory is empty: no
+// request is feasible before [Change].Grow adds ranks. The error is ErrLimit.
 func New(inventory *rset.R, cfg Config) (*Pool, error) {
-	if inventory.IsEmpty() {
-		return nil, invalid("inventory: %w", errEmpty)
-	}
 	cfg.MaxJobs = cmp.Or(max(cfg.MaxJobs, 0), defaultMaxJobs)
 	cfg.MaxProperties = cmp.Or(max(cfg.MaxProperties, 0), defaultMaxProperties)
 	p := &Pool{
