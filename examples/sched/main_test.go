@@ -192,6 +192,9 @@ const (
 	oneCore   = `{"version":1,"resources":[{"type":"slot","count":1,"label":"a","with":[{"type":"core","count":1}]}],"tasks":[{"command":["a"],"slot":"a","count":{"per_slot":1}}],"attributes":{"system":{"duration":10}}}`
 )
 
+// threeCores is a job that needs three cores.
+var threeCores = strings.Replace(oneCore, `"count":1`, `"count":3`, 1)
+
 func TestATopicThatATerminalWouldObey(t *testing.T) {
 	_, stdout, stderr := sched(strings.NewReader(`{"topic":"\u001b[2J"}`))
 	require.Contains(t, stdout, `"errnum":38`)
@@ -302,5 +305,32 @@ func TestAnEmptyInventoryIsAnInventory(t *testing.T) {
 		require.Equal(t, exitFault, status, "the hello is reported")
 		require.Contains(t, stdout, alloc.TopicReady)
 		require.Contains(t, stderr, "1 adopted, 1 done, 0 running")
+	}
+}
+
+// Between hello and ready, flux-core takes back ranks and tells nobody. It frees the other
+// ranks later, the last of them as final. The scheduler goes on and has all ranks again.
+func TestAFragmentFreedBetweenHelloAndReadyIsNeverTold(t *testing.T) {
+	const (
+		nodes   = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0"}}]}},"up":"all"}}` + "\n"
+		hello   = `{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":16,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0"}}]}}}}` + "\n"
+		free    = `{"topic":"sched.free","payload":{"id":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"RANK","children":{"core":"0"}}]}},"final":FINAL}}` + "\n"
+	)
+	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + threeCores + `}}` + "\n"
+	fragment := func(rank, final string) string { return strings.NewReplacer("RANK", rank, "FINAL", final).Replace(free) }
+	for _, policy := range []string{"fifo", "easy"} {
+		for _, frees := range []string{
+			fragment("1-2", "true"),
+			fragment("1", "false") + fragment("2", "true"),
+			strings.Replace(fragment("1", "true"), `{"rank":"1","children":{"core":"0"}}`, "", 1), // all of it untold
+		} {
+			status, stdout, stderr := sched(strings.NewReader(nodes+hello+helloDone+request+frees), "-now=1", "-v", "-policy="+policy)
+			require.Equal(t, exitOK, status, stderr)
+			require.NotContains(t, stdout, "errnum")
+			require.Contains(t, stdout, `"id":2,"type":0`, "job 2 has what job 1 had")
+			require.Contains(t, stdout, `"resource_summary":"rank[0-2]/core0"`)
+			require.Contains(t, stderr, "the fragments left out rank", "an operator is told")
+			require.Contains(t, stderr, "1 adopted, 1 done, 1 running")
+		}
 	}
 }
