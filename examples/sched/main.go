@@ -41,9 +41,9 @@
 // A line that is malformed or refused is answered with errnum, under its topic or
 // "sched.error", and reported on standard error. It changes nothing and ends nothing.
 // errnum is one of Linux: 2 unknown job, 11 not ready, 12 too many jobs, 16 busy with
-// another session, 17 duplicate job, 22 refused, 38 unknown topic, 71 malformed, 90 too
-// long. A failure that answers hello, ready or acquire ends the session, as the RFCs
-// have it.
+// another session, 17 duplicate job, 22 refused, 38 unknown topic, 71 malformed, 75
+// unsatisfiable, 90 too long. A failure that answers hello, ready or acquire ends the
+// session, as the RFCs have it.
 //
 // If a hello is malformed, has no R, or contradicts what is known, the scheduler does not
 // know what is held. It does not say ready, waits for another series of hellos, and starts

@@ -242,7 +242,7 @@ func TestEveryErrnumIsListed(t *testing.T) {
 	for errnum, what := range map[int]string{
 		errnoNoEntry: "unknown job", errnoAgain: "not ready", errnoMemory: "too many jobs",
 		errnoBusy: "busy with another session", errnoExists: "duplicate job", errnoInvalid: "refused",
-		errnoTopic: "unknown topic", errnoProtocol: "malformed", errnoSize: "too long",
+		errnoTopic: "unknown topic", errnoProtocol: "malformed", errnoOverflow: "unsatisfiable", errnoSize: "too long",
 	} {
 		number, err := json.Marshal(errnum)
 		require.NoError(t, err)
@@ -312,12 +312,14 @@ func TestAnEmptyInventoryIsAnInventory(t *testing.T) {
 // ranks later, the last of them as final. The scheduler goes on and has all ranks again.
 func TestAFragmentFreedBetweenHelloAndReadyIsNeverTold(t *testing.T) {
 	const (
-		nodes   = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0"}}]}},"up":"all"}}` + "\n"
-		hello   = `{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":16,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0"}}]}}}}` + "\n"
-		free    = `{"topic":"sched.free","payload":{"id":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"RANK","children":{"core":"0"}}]}},"final":FINAL}}` + "\n"
+		nodes = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0"}}]}},"up":"all"}}` + "\n"
+		hello = `{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":16,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0"}}]}}}}` + "\n"
+		free  = `{"topic":"sched.free","payload":{"id":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"RANK","children":{"core":"0"}}]}},"final":FINAL}}` + "\n"
 	)
 	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + threeCores + `}}` + "\n"
-	fragment := func(rank, final string) string { return strings.NewReplacer("RANK", rank, "FINAL", final).Replace(free) }
+	fragment := func(rank, final string) string {
+		return strings.NewReplacer("RANK", rank, "FINAL", final).Replace(free)
+	}
 	for _, policy := range []string{"fifo", "easy"} {
 		for _, frees := range []string{
 			fragment("1-2", "true"),
@@ -332,5 +334,30 @@ func TestAFragmentFreedBetweenHelloAndReadyIsNeverTold(t *testing.T) {
 			require.Contains(t, stderr, "the fragments left out rank", "an operator is told")
 			require.Contains(t, stderr, "1 adopted, 1 done, 1 running")
 		}
+	}
+}
+
+// Users look for these words, and tests of flux-core too.
+func TestWhatCanNeverBeMetIsAnUnsatisfiableRequest(t *testing.T) {
+	answers := func(jobspec string) (deny, check string) {
+		_, stdout, _ := sched(strings.NewReader(inventory+helloDone+
+			`{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":`+jobspec+`}}`+"\n"+
+			`{"topic":"feasibility.check","payload":{"jobspec":`+jobspec+`}}`+"\n"), "-now=1")
+		lines := strings.Split(strings.TrimSpace(stdout), "\n")
+		return lines[len(lines)-2], lines[len(lines)-1]
+	}
+	deny, check := answers(threeCores)
+	const text = `"unsatisfiable request for 3 slots of 1 core: 1 such slots exist"}`
+	require.Equal(t, `{"topic":"sched.alloc","payload":{"id":2,"type":2,"note":`+text+`}`, deny)
+	require.Equal(t, `{"topic":"feasibility.check","errnum":75,"errstr":`+text, check)
+
+	// A jobspec that is none is something else, and says so once.
+	for broken, text := range map[string]string{
+		strings.Replace(oneCore, `"count":1,"label"`, `"count":0,"label"`, 1): `"jobspec: resources[0].count: `,
+		strings.Replace(oneCore, `"core"`, `"socket"`, 1):                     `"resources[0]: a slot needs cores`,
+	} {
+		deny, check := answers(broken)
+		require.Contains(t, deny, `"note":`+text)
+		require.Contains(t, check, `"errnum":22,"errstr":`+text)
 	}
 }

@@ -31,6 +31,7 @@ const (
 	errnoInvalid  = 22 // EINVAL: understood and refused
 	errnoTopic    = 38 // ENOSYS: no such topic
 	errnoProtocol = 71 // EPROTO: malformed
+	errnoOverflow = 75 // EOVERFLOW: more than there is
 	errnoSize     = 90 // EMSGSIZE: the line is too long
 )
 
@@ -57,6 +58,8 @@ func errnumOf(err error) int {
 		return errnoSize
 	case errors.Is(err, alloc.ErrMessage), errors.Is(err, pool.ErrAcquire):
 		return errnoProtocol
+	case errors.Is(err, pool.ErrInfeasible):
+		return errnoOverflow
 	case errors.Is(err, pool.ErrNotFound):
 		return errnoNoEntry
 	case errors.Is(err, pool.ErrExists):
@@ -278,7 +281,7 @@ func (s *session) onFeasibility(f alloc.Feasibility) error {
 	}
 	m := alloc.Line{Topic: alloc.TopicFeasibility}
 	if _, err := s.understand(f.Jobspec); err != nil {
-		m.Errnum, m.Errstr = errnoInvalid, reason(err)
+		m.Errnum, m.Errstr = errnumOf(err), reason(err)
 	}
 	s.write(m.AppendText(nil))
 	return nil

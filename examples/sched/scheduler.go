@@ -194,7 +194,7 @@ func (s *scheduler) request(q alloc.Request) error {
 func (s *scheduler) understand(text []byte) (*pool.Request, error) {
 	spec, err := jobspec.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("jobspec: %w", err)
+		return nil, err
 	}
 	q, err := pool.NewRequest(spec)
 	if err != nil {
@@ -332,9 +332,9 @@ func (s *scheduler) deny(j *job, why error) {
 
 // reason returns why a request cannot be met, for the user.
 func reason(err error) string {
-	text := err.Error()
-	for _, category := range []error{pool.ErrInfeasible, pool.ErrRequest} {
-		text = strings.TrimPrefix(text, category.Error()+": ")
+	text := strings.TrimPrefix(err.Error(), pool.ErrRequest.Error()+": ")
+	if request, ok := strings.CutPrefix(text, pool.ErrInfeasible.Error()+": "); ok {
+		return "unsatisfiable " + request // in the words of flux-core
 	}
 	return strings.TrimPrefix(text, "pool: ")
 }
