@@ -361,3 +361,27 @@ func TestWhatCanNeverBeMetIsAnUnsatisfiableRequest(t *testing.T) {
 		require.Contains(t, check, `"errnum":22,"errstr":`+text)
 	}
 }
+
+// The key scheduling is for schedulers below this one. What it says of an allocation is
+// what it says of the inventory.
+func TestAnAllocationHasTheSchedulingOfTheInventory(t *testing.T) {
+	const scheduling = `,"scheduling":{"graph":{"nodes":[1]}}}`
+	nodes := strings.Replace(inventory, `}]}},"up"`, `}]}`+scheduling+`,"up"`, 1)
+	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"t_submit":2,"jobspec":` + oneCore + `}}` + "\n"
+	for _, policy := range []string{"fifo", "easy"} {
+		_, stdout, _ := sched(strings.NewReader(nodes+helloDone+request), "-now=1", "-policy="+policy)
+		require.Contains(t, stdout, scheduling+"}}\n")
+		_, r, _ := strings.Cut(stdout, `"R":`)
+		r = strings.TrimSuffix(r, "}}\n")
+
+		// The manager tells of it in the same words, to this scheduler and to the next.
+		hello := `{"topic":"job-manager.sched-hello","payload":{"id":2,"priority":16,"userid":1,"R":` + r + `}}` + "\n"
+		status, _, stderr := sched(strings.NewReader(nodes+helloDone+request+hello+helloDone), "-now=1", "-policy="+policy)
+		require.Equal(t, exitOK, status, stderr)
+		status, _, stderr = sched(strings.NewReader(nodes+hello+helloDone), "-now=1", "-policy="+policy)
+		require.Equal(t, exitOK, status, stderr)
+
+		_, stdout, _ = sched(strings.NewReader(inventory+helloDone+request), "-now=1", "-policy="+policy)
+		require.NotContains(t, stdout, "scheduling")
+	}
+}

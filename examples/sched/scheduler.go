@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,6 +27,7 @@ type scheduler struct {
 
 	now     eventlog.Timestamp // of the message; it never goes back
 	pool    *pool.Pool         // nil before the first resource.acquire
+	extra   json.RawMessage    // the key scheduling of the inventory, nil if it has none
 	ready   bool               // all that is held is known
 	unknown int                // how many jobs of this hello it cannot account for
 	limit   int                // of requests that wait; 0: none
@@ -69,7 +72,9 @@ func (s *scheduler) acquire(a pool.Acquire) error {
 	if err := p.Update(a.Change); err != nil {
 		return err
 	}
-	s.pool = p
+	if s.pool = p; a.Resources != nil {
+		s.extra = a.Resources.Scheduling()
+	}
 	c := a.Change
 	if a.Resources != nil || c.Shrink != nil {
 		s.stats.capacity = p.Inventory().Count("core")
@@ -303,8 +308,21 @@ func (s *scheduler) try(p *pool.Pool, j *job) *rset.R {
 	return nil
 }
 
+// complete returns what the pool gave a job, with the scheduling of the inventory.
+func (s *scheduler) complete(j *job, r *rset.R) *rset.R {
+	if s.extra == nil {
+		return r
+	}
+	text := append(bytes.TrimSuffix(r.AppendJSON(nil), []byte("}")), `,"scheduling":`...)
+	r = must(rset.Parse(append(append(text, s.extra...), '}')))
+	must(s.pool.Free(j.id, nil, true))
+	adopt(s.pool, j.id, r) // a hello may tell of it in these words
+	return r
+}
+
 // keep makes an allocation of what try gave.
 func (s *scheduler) keep(j *job, r *rset.R) {
+	r = s.complete(j, r)
 	s.waiting.remove(j)
 	j.running = true
 	j.cores = r.Count("core")
