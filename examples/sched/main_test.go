@@ -33,6 +33,7 @@ func TestUsageErrorsTellWhatToDo(t *testing.T) {
 	}{
 		{"-policy=best", "want fifo or easy"},
 		{"-policy", "flag needs an argument"},
+		{"-fit=first", "want best or worst"},
 		{"-queue-depth=0", "want a number from 1 to 2147483647"},
 		{"-queue-depth=many", "want a number from 1"},
 		{"-backfill-depth=-1", "want a number from 1"},
@@ -66,7 +67,7 @@ func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
 	status, help, _ := sched(strings.NewReader(""), "-h")
 	require.Equal(t, exitOK, status)
 	require.Equal(t, usage, help)
-	for _, flag := range []string{"-policy", "-queue-depth", "-backfill-depth", "-listen", "-now", "-sample", "-v"} {
+	for _, flag := range []string{"-policy", "-fit", "-queue-depth", "-backfill-depth", "-listen", "-now", "-sample", "-v"} {
 		require.Contains(t, help, "\n  "+flag)
 	}
 	// What it shows is true.
@@ -383,5 +384,20 @@ func TestAnAllocationHasTheSchedulingOfTheInventory(t *testing.T) {
 
 		_, stdout, _ = sched(strings.NewReader(inventory+helloDone+request), "-now=1", "-policy="+policy)
 		require.NotContains(t, stdout, "scheduling")
+	}
+}
+
+func TestFitBestPacksAndFitWorstSpreads(t *testing.T) {
+	const nodes = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0-1"}}]}},"up":"all"}}` + "\n"
+	var requests strings.Builder
+	for _, id := range []string{"1", "2"} {
+		requests.WriteString(`{"topic":"sched.alloc","payload":{"id":` + id + `,"priority":16,"userid":1,"jobspec":` + oneCore + "}}\n")
+	}
+	for args, want := range map[string]string{"-now=1": "rank0/core1", "-fit=best": "rank0/core1", "-fit=worst": "rank1/core0"} {
+		for _, policy := range []string{"fifo", "easy"} {
+			_, stdout, _ := sched(strings.NewReader(nodes+helloDone+requests.String()), args, "-policy="+policy)
+			require.Contains(t, stdout, `{"topic":"sched.alloc","payload":{"id":1,"type":0,"annotations":{"sched":{"resource_summary":"rank0/core0"`)
+			require.Contains(t, stdout, `{"topic":"sched.alloc","payload":{"id":2,"type":0,"annotations":{"sched":{"resource_summary":"`+want)
+		}
 	}
 }

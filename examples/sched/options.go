@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/rset/pool"
 )
 
 // defaultDepth is how many jobs of the queue a pass of easy looks at.
@@ -18,8 +19,9 @@ const defaultDepth = 64
 // options is what the command line says.
 type options struct {
 	policy  string
-	limit   int                // of requests that wait; 0: none
-	depth   int                // of backfill
+	limit   int // of requests that wait; 0: none
+	depth   int // of backfill
+	fit     pool.Fit
 	socket  string             // path; "": standard input and output
 	now     eventlog.Timestamp // 0: the time of the day
 	sample  bool
@@ -31,6 +33,9 @@ var newPolicies = map[string]func(o options) policy{
 	"fifo": func(options) policy { return fifo{} },
 	"easy": func(o options) policy { return &easy{depth: o.depth} },
 }
+
+// fits are the orders in which nodes are taken, by name.
+var fits = map[string]pool.Fit{"best": pool.FitBest, "worst": pool.FitWorst}
 
 // errPolicy names the policies.
 var errPolicy = errors.New("want fifo or easy")
@@ -44,6 +49,12 @@ func (o *options) flags() *flag.FlagSet {
 			return errPolicy
 		}
 		o.policy = s
+		return nil
+	})
+	f.Func("fit", "best takes fuller nodes first, worst emptier ones, as flux-core does (default best)", func(s string) error {
+		if o.fit = fits[s]; o.fit == 0 {
+			return errors.New("want best or worst")
+		}
 		return nil
 	})
 	f.Func("queue-depth", "accept at most `N` outstanding requests (default: any number)", number(&o.limit))

@@ -89,6 +89,7 @@ func newSession(o options, out, stderr io.Writer) *session {
 		answer: func(a alloc.Response) { s.send(alloc.TopicAlloc, a) },
 		logf:   func(string, ...any) {},
 		limit:  o.limit,
+		fit:    o.fit,
 		jobs:   make(map[jobid.ID]*job),
 		most:   maxJobs,
 	}

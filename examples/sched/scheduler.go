@@ -31,6 +31,7 @@ type scheduler struct {
 	ready   bool               // all that is held is known
 	unknown int                // how many jobs of this hello it cannot account for
 	limit   int                // of requests that wait; 0: none
+	fit     pool.Fit
 	jobs    map[jobid.ID]*job
 	most    int // of them
 	waiting queue
@@ -65,7 +66,7 @@ func (s *scheduler) acquire(a pool.Acquire) error {
 		return refuse(errnoAgain, "there is no inventory: the first response must have resources")
 	case p == nil:
 		var err error
-		if p, err = pool.New(a.Resources, pool.Config{MaxJobs: s.most}); err != nil {
+		if p, err = pool.New(a.Resources, pool.Config{MaxJobs: s.most, Fit: s.fit}); err != nil {
 			return err
 		}
 	}

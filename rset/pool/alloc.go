@@ -34,7 +34,7 @@ func (q *Request) eligibleIn(p *Pool) (*idset.Set, error) {
 }
 
 func (p *Pool) feasible(q *Request, eligible *idset.Set) error {
-	s := search{q: q, fit: p.whole, eligible: eligible, dry: true}
+	s := search{q: q, fit: p.whole, eligible: eligible, dry: true, worst: p.cfg.Fit == FitWorst}
 	c, ok := s.choose()
 	if ok {
 		return nil
@@ -73,7 +73,7 @@ func (p *Pool) Alloc(id jobid.ID, q *Request, now eventlog.Timestamp) (*rset.R, 
 	if err != nil {
 		return nil, err
 	}
-	s := search{q: q, fit: p.fit, eligible: eligible}
+	s := search{q: q, fit: p.fit, eligible: eligible, worst: p.cfg.Fit == FitWorst}
 	c, ok := s.choose()
 	if !ok {
 		if err := p.feasible(q, eligible); err != nil {

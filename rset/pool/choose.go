@@ -29,6 +29,7 @@ type search struct {
 	q        *Request
 	fit      *btree.BTreeG[fitItem]
 	eligible *idset.Set // nil: every rank
+	worst    bool       // fit is in the order of FitWorst
 	dry      bool       // only whether there is room: no grants
 }
 
@@ -133,6 +134,12 @@ func (c *choice) trim(excess int64) {
 // each calls f, in the order of choose, with ranges of eligible ranks that have
 // room for so many slots on each, until it returns false.
 func (s *search) each(slots int64, f func(first, last uint32, free *children.Set) bool) {
+	if s.worst {
+		if first, ok := s.fit.Min(); ok {
+			s.walk(first, slots, f)
+		}
+		return
+	}
 	least := s.least(slots)
 	if !s.q.exclusive && !s.walk(fitItem{free: least}, slots, f) {
 		return
@@ -151,18 +158,18 @@ func (s *search) least(slots int64) *children.Set {
 	return nil
 }
 
-// walk is each for nodes in use or for idle ones, from an item on. It reports
-// whether f always returned true. After a node without room it skips all that have as
-// much, and after an ineligible one all up to the next eligible rank.
+// walk is each from an item on, in FitBest up to the last node in use or the last idle one.
+// It reports whether f always returned true. After a node without room it skips all that
+// have as much, and after an ineligible one all up to the next eligible rank.
 func (s *search) walk(from fitItem, slots int64, f func(first, last uint32, free *children.Set) bool) bool {
 	for {
 		seek, done := false, true
 		at := from
 		s.fit.AscendGreaterOrEqual(at, func(it fitItem) bool {
 			switch {
-			case it.idle != at.idle:
+			case it.idle != at.idle && !s.worst:
 				return false
-			case fitting(it.free, s.q.per, slots) < slots:
+			case s.q.exclusive && !it.idle, fitting(it.free, s.q.per, slots) < slots:
 				from, seek = after(it), true
 				return false
 			}

@@ -27,7 +27,7 @@ func (p *Pool) Earliest(q *Request, now eventlog.Timestamp) (eventlog.Timestamp,
 		return 0, err
 	}
 	fits := func(c *Pool) bool {
-		s := search{q: q, fit: c.fit, eligible: eligible, dry: true}
+		s := search{q: q, fit: c.fit, eligible: eligible, dry: true, worst: p.cfg.Fit == FitWorst}
 		_, ok := s.choose()
 		return ok
 	}

@@ -22,6 +22,7 @@ import (
 // machine drives a pool and a naive one beside it.
 type machine struct {
 	p       *pool.Pool
+	fit     pool.Fit
 	n       *naivePool
 	ledgers map[jobid.ID]*rset.Ledger // of jobs that were freed by ranks alone
 	next    jobid.ID
@@ -72,7 +73,8 @@ func newMachine(t *rapid.T) *machine {
 		m.n.there[x] = true
 	}
 	var err error
-	m.p, err = pool.New(withHosts(t, bundle(t, list)), pool.Config{})
+	m.fit = rapid.SampledFrom([]pool.Fit{0, pool.FitBest, pool.FitWorst}).Draw(t, "fit")
+	m.p, err = pool.New(withHosts(t, bundle(t, list)), pool.Config{Fit: m.fit})
 	require.NoError(t, err)
 	m.update(t, pool.Change{Up: idset.Of(ranks...)})
 	for _, rank := range ranks {
@@ -517,7 +519,7 @@ func (m *machine) Reload(t *rapid.T) {
 	if len(m.ledgers) < len(m.n.jobs) || len(m.n.there) == 0 {
 		t.Skip("a hello cannot tell parts of ranks")
 	}
-	fresh, err := pool.New(m.p.Inventory(), pool.Config{})
+	fresh, err := pool.New(m.p.Inventory(), pool.Config{Fit: m.fit})
 	require.NoError(t, err)
 	up := new(idset.Set)
 	for rank, is := range m.n.up {

@@ -14,11 +14,25 @@ import (
 	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// Config limits a pool. In each field 0 or less means the default.
+// Config configures a pool. In each field 0 or less means the default.
 type Config struct {
 	MaxJobs       int // number of jobs that have resources; default 2^20
 	MaxProperties int // number of different properties; default 2^16
+	Fit           Fit // the order in which nodes are taken; default FitBest
 }
+
+// A Fit is the order in which jobs get the nodes that have room.
+type Fit uint8
+
+const (
+	// FitBest takes fuller nodes first, which leaves room for large jobs: see the
+	// package documentation.
+	FitBest Fit = iota + 1
+	// FitWorst takes the nodes with the most free cores first, which spreads jobs. Of
+	// those it takes the ones with the most free gpus, then with the most of each other
+	// kind by name, then idle ones, then the lowest rank.
+	FitWorst
+)
 
 // What the zero Config means.
 const (
@@ -52,11 +66,12 @@ type Pool struct {
 func New(inventory *rset.R, cfg Config) (*Pool, error) {
 	cfg.MaxJobs = cmp.Or(max(cfg.MaxJobs, 0), defaultMaxJobs)
 	cfg.MaxProperties = cmp.Or(max(cfg.MaxProperties, 0), defaultMaxProperties)
+	cfg.Fit = cmp.Or(cfg.Fit, FitBest)
 	p := &Pool{
 		cfg:        cfg,
 		expiration: inventory.Expiration(),
 		spans:      newRankTree(),
-		fit:        newFitTree(),
+		fit:        newFitTree(cfg.Fit),
 		holders:    btree.NewG(degree, func(a, b holderItem) bool { return a.id < b.id }),
 	}
 	properties := maps.Collect(inventory.Properties())
@@ -88,7 +103,7 @@ func (p *Pool) setInventory(r *rset.R) {
 	p.inventory, p.ranks, p.properties = r, r.Ranks(), maps.Collect(r.Properties())
 	p.hosts = newHostIndex(p.ranks, r.Nodelist())
 	p.bare = r.WithoutLocal()
-	p.whole = newFitTree()
+	p.whole = newFitTree(p.cfg.Fit)
 	for _, sp := range spansOf(r) {
 		sp.up = true
 		p.whole.ReplaceOrInsert(sp.item())
