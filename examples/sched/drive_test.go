@@ -196,6 +196,11 @@ func (d *driver) started(j *naiveJob, a alloc.Response) {
 	require.Equal(d.t, now, a.R.Start())
 	require.Equal(d.t, now+eventlog.Timestamp(j.wish.duration), a.R.Expiration())
 	require.Contains(d.t, string(a.Annotations), `"resource_summary":"rank`)
+	if head := d.head(); d.policy == "easy" && head != nil && head.before(j) {
+		require.Contains(d.t, string(a.Annotations), `"backfill":"`+head.id.String()+`"`)
+	} else {
+		require.NotContains(d.t, string(a.Annotations), "backfill")
+	}
 	if j != first {
 		require.Equal(d.t, "easy", d.policy, "job %d overtook job %d", uint64(j.id), uint64(first.id))
 		d.counts.backfilled++

@@ -290,10 +290,13 @@ func (s *session) onFeasibility(f alloc.Feasibility) error {
 
 // summaryOf returns the annotations of an allocation. What was annotated while
 // the job waited is taken back.
-func summaryOf(r *rset.R, told bool) json.RawMessage {
+func summaryOf(j *job, r *rset.R) json.RawMessage {
 	sched := map[string]any{"resource_summary": r.String()}
-	if told {
+	if j.estimate > 0 {
 		sched["t_estimate"], sched["reason_pending"] = nil, nil
+	}
+	if j.behind > 0 {
+		sched["backfill"] = j.behind.String()
 	}
 	return annotations(sched)
 }

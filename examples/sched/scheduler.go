@@ -330,7 +330,7 @@ func (s *scheduler) keep(j *job, r *rset.R) {
 	s.stats.held += j.cores
 	s.stats.start(j, s.now)
 	s.logf("%v gets %v", name(j.id), r)
-	s.answer(alloc.Response{ID: j.id, Type: alloc.ResponseSuccess, R: r, Annotations: summaryOf(r, j.estimate > 0)})
+	s.answer(alloc.Response{ID: j.id, Type: alloc.ResponseSuccess, R: r, Annotations: summaryOf(j, r)})
 	j.estimate = 0
 }
 
