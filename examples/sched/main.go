@@ -15,11 +15,16 @@
 // what, and rset/alloc has the messages. This command adds the order of the queue
 // and two policies.
 //
-//   - fifo: the first job of the queue starts as soon as it can, and no job before it.
+//   - fifo: the first job of the queue starts as soon as it can, and no job before it. The
+//     first eight are told when that may be, at most once in each -forecast-period.
 //   - easy: EASY backfill. The first job that must wait gets a reservation at the
 //     earliest time it can start by the time limits of the running jobs. Other jobs
 //     start before it if they end by then or need none of its resources.
 //     -backfill-depth limits how many it considers.
+//
+// The annotations are those of flux-core: sched.t_estimate for a job that was told its
+// start, with sched.reason_pending; sched.resource_summary for an allocation; and
+// sched.backfill, the job that it overtook.
 //
 // # Protocol
 //
@@ -145,10 +150,15 @@ func serve(ctx context.Context, o options, in io.Reader, out, stderr io.Writer) 
 		return err
 	}
 	lines := readLines(ctx, in, maxLine)
+	ticks := s.ticks()
 	for {
 		select {
 		case <-ctx.Done():
 			return s.end()
+		case <-ticks:
+			if err := s.forecast(); err != nil {
+				return err
+			}
 		case l := <-lines:
 			if errors.Is(l.err, io.EOF) {
 				return s.end()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -38,6 +39,8 @@ func TestUsageErrorsTellWhatToDo(t *testing.T) {
 		{"-queue-depth=many", "want a number from 1"},
 		{"-backfill-depth=-1", "want a number from 1"},
 		{"-backfill-depth=2147483648", "want a number from 1"},
+		{"-forecast-period=-1", "want seconds, such as 60"},
+		{"-forecast-period=NaN", "want seconds, such as 60"},
 		{"-listen=tcp:80", "want unix:PATH"},
 		{"-listen=unix:", "want unix:PATH"},
 		{"-now=today", "want seconds since 1970"},
@@ -67,7 +70,7 @@ func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
 	status, help, _ := sched(strings.NewReader(""), "-h")
 	require.Equal(t, exitOK, status)
 	require.Equal(t, usage, help)
-	for _, flag := range []string{"-policy", "-fit", "-queue-depth", "-backfill-depth", "-listen", "-now", "-sample", "-v"} {
+	for _, flag := range []string{"-policy", "-fit", "-queue-depth", "-backfill-depth", "-forecast-period", "-listen", "-now", "-sample", "-v"} {
 		require.Contains(t, help, "\n  "+flag)
 	}
 	// What it shows is true.
@@ -400,4 +403,97 @@ func TestFitBestPacksAndFitWorstSpreads(t *testing.T) {
 			require.Contains(t, stdout, `{"topic":"sched.alloc","payload":{"id":2,"type":0,"annotations":{"sched":{"resource_summary":"`+want)
 		}
 	}
+}
+
+// A forecast that is put off comes without another line.
+func TestAForecastIsPutOff(t *testing.T) {
+	request := func(id, priority string) string {
+		return `{"topic":"sched.alloc","payload":{"id":` + id + `,"priority":` + priority + `,"userid":1,"t_submit":1,"jobspec":` + oneCore + "}}\n"
+	}
+	play := func(s *session, text string) {
+		for i, text := range strings.Split(strings.TrimSpace(text), "\n") {
+			require.NoError(t, s.handle(line{number: i + 1, text: []byte(text)}))
+		}
+	}
+	var out bytes.Buffer
+	s := newSession(options{policy: "fifo", period: 5, now: 100}, &out, io.Discard)
+	play(s, inventory+helloDone+request("1", "1"))
+	require.Contains(t, out.String(), `"id":1,"type":0`)
+	out.Reset()
+
+	// The first forecast was made for nobody. What comes within 5 seconds has to wait.
+	play(s, request("2", "1")+request("3", "1"))
+	require.NoError(t, s.forecast())
+	require.Empty(t, out.String())
+	s.clock.(*inputClock).t = 105
+	require.NoError(t, s.forecast())
+	require.Equal(t, []string{"2 110", "3 120"}, estimates(t, &out))
+	s.clock.(*inputClock).t = 110
+	require.NoError(t, s.forecast(), "nothing has changed")
+	require.Empty(t, out.String())
+
+	// A better job without a time limit is told its time, and the others have none.
+	play(s, strings.Replace(request("4", "2"), `"duration":10`, `"duration":0`, 1))
+	require.Equal(t, []string{"2 null", "3 null", "4 110"}, estimates(t, &out))
+
+	// At most eight are told.
+	s.clock.(*inputClock).t = 115
+	for id := 5; id < 20; id++ {
+		play(s, request(fmt.Sprint(id), "3"))
+		s.clock.(*inputClock).t += 5
+	}
+	estimates(t, &out)
+	for i, j := range s.waiting {
+		require.Equal(t, i < maxTold, j.estimate > 0)
+	}
+}
+
+// estimates returns the annotations of an output as "id t_estimate", and empties it.
+func estimates(t *testing.T, out *bytes.Buffer) (got []string) {
+	for text := range bytes.Lines(out.Bytes()) {
+		var m struct {
+			Payload struct {
+				ID          int
+				Annotations struct {
+					Sched struct {
+						Estimate *float64 `json:"t_estimate"`
+					}
+				}
+			}
+		}
+		require.NoError(t, json.Unmarshal(text, &m))
+		at := "null"
+		if e := m.Payload.Annotations.Sched.Estimate; e != nil {
+			at = fmt.Sprint(*e)
+		}
+		got = append(got, fmt.Sprint(m.Payload.ID, " ", at))
+	}
+	out.Reset()
+	return got
+}
+
+// By the time of the day, a clock makes it.
+func TestTheClockMakesAForecast(t *testing.T) {
+	in, feed := io.Pipe()
+	out, w := io.Pipe()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	status := make(chan int, 1)
+	go func() {
+		status <- run(ctx, []string{"-forecast-period=0.02"}, in, w, io.Discard)
+		_ = w.Close()
+	}()
+	input := inventory + helloDone
+	for _, id := range []string{"1", "2", "3"} { // the last one within the period, or not
+		input += `{"topic":"sched.alloc","payload":{"id":` + id + `,"priority":1,"userid":1,"jobspec":` + oneCore + "}}\n"
+	}
+	go func() { _, _ = io.WriteString(feed, input) }()
+	for lines := bufio.NewScanner(out); ; {
+		require.True(t, lines.Scan(), "not told")
+		if strings.HasPrefix(lines.Text(), `{"topic":"sched.alloc","payload":{"id":3,"type":1,`) {
+			break
+		}
+	}
+	require.NoError(t, feed.Close())
+	require.Equal(t, exitOK, <-status)
 }

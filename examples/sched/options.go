@@ -22,6 +22,7 @@ type options struct {
 	limit   int // of requests that wait; 0: none
 	depth   int // of backfill
 	fit     pool.Fit
+	period  eventlog.Timestamp // of forecasts, in seconds; 0: none
 	socket  string             // path; "": standard input and output
 	now     eventlog.Timestamp // 0: the time of the day
 	sample  bool
@@ -30,7 +31,7 @@ type options struct {
 
 // newPolicies makes the policies, by name.
 var newPolicies = map[string]func(o options) policy{
-	"fifo": func(options) policy { return fifo{} },
+	"fifo": func(o options) policy { return &forecasting{policy: fifo{}, period: o.period} },
 	"easy": func(o options) policy { return &easy{depth: o.depth} },
 }
 
@@ -42,7 +43,7 @@ var errPolicy = errors.New("want fifo or easy")
 
 // flags returns the flags that set o.
 func (o *options) flags() *flag.FlagSet {
-	*o = options{policy: "fifo", depth: defaultDepth}
+	*o = options{policy: "fifo", depth: defaultDepth, period: 1}
 	f := flag.NewFlagSet("sched", flag.ContinueOnError)
 	f.Func("policy", "fifo or easy (default fifo)", func(s string) error {
 		if newPolicies[s] == nil {
@@ -59,6 +60,14 @@ func (o *options) flags() *flag.FlagSet {
 	})
 	f.Func("queue-depth", "accept at most `N` outstanding requests (default: any number)", number(&o.limit))
 	f.Func("backfill-depth", fmt.Sprintf("policy easy considers the first `N` waiting jobs (default %d)", defaultDepth), number(&o.depth))
+	f.Func("forecast-period", fmt.Sprintf("policy fifo tells the first %d jobs their start, at most once in `SECONDS`; 0: never (default 1)", maxTold), func(s string) error {
+		t, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(t >= 0) || math.IsInf(t, 0) {
+			return errors.New("want seconds, such as 60, or 0")
+		}
+		o.period = eventlog.Timestamp(t)
+		return nil
+	})
 	f.Func("listen", "serve on a socket, `unix:PATH`, instead of standard input and output", func(s string) error {
 		path, ok := strings.CutPrefix(s, "unix:")
 		if !ok || path == "" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -105,6 +106,22 @@ func (s *session) tick() {
 	now := max(s.now, s.clock.now())
 	s.stats.until(now)
 	s.now = now
+}
+
+// ticks returns when forecasts are due.
+func (s *session) ticks() <-chan time.Time {
+	if f, ok := s.policy.(*forecasting); ok && f.period > 0 {
+		return s.clock.ticks(f.period)
+	}
+	return nil
+}
+
+// forecast makes the forecast that was put off. The error is one that ends the session.
+func (s *session) forecast() error {
+	s.line = 0
+	s.tick()
+	s.policy.(*forecasting).forecast(&s.scheduler)
+	return s.failed
 }
 
 // errorf writes a message for people about the line that is handled.
