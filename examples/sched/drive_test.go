@@ -623,8 +623,8 @@ func TestTooManyJobsAreRefused(t *testing.T) {
 	} {
 		require.NoError(t, s.handle(line{number: i + 1, text: []byte(text)}))
 	}
-	require.Equal(t, `sched: line 5: sched.alloc: job 3 (ƒ4): at most 2 jobs are allowed
-sched: line 6: job-manager.sched-hello: job 4 (ƒ5): at most 2 jobs are allowed
+	require.Equal(t, `sched: line 5: sched.alloc: job ƒ4: at most 2 jobs are allowed
+sched: line 6: job-manager.sched-hello: job ƒ5: at most 2 jobs are allowed
 sched: line 7: job-manager.sched-hello: not ready: the resources of 1 job are unknown; send the hello again, with R
 `, told.String())
 	require.Equal(t, 2, strings.Count(out.String(), `"errnum":12,`))

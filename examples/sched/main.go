@@ -44,7 +44,8 @@
 //	resource.acquire    ranks that go up, down, away, or have other properties
 //
 // A line that is malformed or refused is answered with errnum, under its topic or
-// "sched.error", and reported on standard error. It changes nothing and ends nothing.
+// "sched.error", and reported on standard error. The answer has the id that the payload
+// has, beside errnum. The line changes nothing and ends nothing.
 // errnum is one of Linux: 2 unknown job, 11 not ready, 12 too many jobs, 16 busy with
 // another session, 17 duplicate job, 22 refused, 38 unknown topic, 71 malformed, 75
 // unsatisfiable, 90 too long. A failure that answers hello, ready or acquire ends the

@@ -497,3 +497,30 @@ func TestTheClockMakesAForecast(t *testing.T) {
 	require.NoError(t, feed.Close())
 	require.Equal(t, exitOK, <-status)
 }
+
+// A failure names the job of the message, if there is one, in one form.
+func TestAFailureHasTheIDOfTheJob(t *testing.T) {
+	const (
+		held = `{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}`
+		more = `{"version":1,"execution":{"R_lite":[{"rank":"1","children":{"core":"0"}}]}}`
+	)
+	start := inventory + helloDone + `{"topic":"sched.alloc","payload":{"id":9,"priority":1,"userid":1,"jobspec":` + oneCore + "}}\n"
+	for text, want := range map[string]string{
+		`{"topic":"sched.alloc","payload":{"id":9,"priority":1,"userid":1,"jobspec":` + oneCore + `}}`: `{"topic":"sched.alloc","errnum":17,"errstr":"job ƒA has resources already","id":9}`,
+		`{"topic":"sched.alloc","payload":{"id":9,"priority":-1}}`:                                     `"errnum":71,"errstr":"alloc: invalid message: alloc request: priority: offset 19: must be from 0 to 4294967295","id":9}`,
+		`{"topic":"sched.free","payload":{"id":8,"R":` + held + `}}`:                                   `"errnum":2,"errstr":"pool: job has no resources: ƒ9","id":8}`,
+		`{"topic":"sched.free","payload":{"id":9,"R":` + more + `}}`:                                   `"errnum":22,"errstr":"pool: resources are not held by the job: job ƒA: rank1/core0","id":9}`,
+		`{"topic":"sched.expiration","payload":{"id":8,"expiration":1.0}}`:                             `"errnum":2,"errstr":"pool: job has no resources: ƒ9","id":8}`,
+		`{"topic":"job-manager.sched-hello","payload":{"id":8,"priority":1,"userid":1}}`:               `"errnum":2,"errstr":"job ƒ9 has no R, and there is no store to look it up in","id":8}`,
+		`{"topic":"sched.nosuch","payload":{"id":8}}`:                                                  `"errnum":38,"errstr":"no such topic","id":8}`,
+		`{"topic":"sched.nosuch","payload":{"id":-1}}`:                                                 `"errnum":38,"errstr":"no such topic"}`,
+		`{"topic":"sched.nosuch","payload":{"id":"ƒ9"}}`:                                               `"errnum":38,"errstr":"no such topic"}`,
+		`{"topic":"sched.nosuch"}`:                                                                     `"errnum":38,"errstr":"no such topic"}`,
+	} {
+		_, stdout, _ := sched(strings.NewReader(start+text), "-now=1")
+		lines := strings.Split(strings.TrimSpace(stdout), "\n")
+		require.Contains(t, lines[len(lines)-1], want)
+		_, err := alloc.ParseLine([]byte(lines[len(lines)-1]))
+		require.NoError(t, err)
+	}
+}

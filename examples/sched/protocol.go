@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -177,9 +178,23 @@ func (s *session) handle(l line) error {
 	if err != nil {
 		s.refused++
 		s.errorf("%s: %v", plain(m.Topic), err)
-		s.write(alloc.Line{Topic: m.Topic, Errnum: errnumOf(err), Errstr: err.Error()}.AppendText(nil))
+		s.write(appendFailure(m, err))
 	}
 	return s.failed
+}
+
+// appendFailure returns the line that answers a message with an error, and names the job
+// of the message if it has one.
+func appendFailure(m alloc.Line, why error) ([]byte, error) {
+	b, err := alloc.Line{Topic: m.Topic, Errnum: errnumOf(why), Errstr: why.Error()}.AppendText(nil)
+	var payload map[string]json.RawMessage
+	if json.Unmarshal(m.Payload, &payload) != nil {
+		return b, err
+	}
+	if id, fail := strconv.ParseInt(string(payload["id"]), 10, 64); fail == nil && id >= 0 && err == nil {
+		b = fmt.Appendf(bytes.TrimSuffix(b, []byte("}\n")), ",\"id\":%d}\n", id)
+	}
+	return b, err
 }
 
 // plain returns the start of a text of the peer's without what a terminal would

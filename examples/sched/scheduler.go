@@ -126,13 +126,13 @@ func (s *scheduler) tryAdopt(h alloc.HelloResponse) (known bool, err error) {
 	j := s.jobs[h.ID]
 	switch {
 	case s.pool == nil:
-		return false, refuse(errnoAgain, "%v holds resources and there is no inventory: resource.acquire comes first", name(h.ID))
+		return false, refuse(errnoAgain, "job %v holds resources and there is no inventory: resource.acquire comes first", h.ID)
 	case j != nil && !j.running:
-		return false, refuse(errnoExists, "%v holds resources, and a request of it waits here", name(h.ID))
+		return false, refuse(errnoExists, "job %v holds resources, and a request of it waits here", h.ID)
 	case j == nil && len(s.jobs) >= s.most:
-		return false, refuse(errnoMemory, "%v: at most %d jobs are allowed", name(h.ID), s.most)
+		return false, refuse(errnoMemory, "job %v: at most %d jobs are allowed", h.ID, s.most)
 	case h.R == nil:
-		return false, refuse(errnoNoEntry, "%v has no R, and there is no store to look it up in", name(h.ID))
+		return false, refuse(errnoNoEntry, "job %v has no R, and there is no store to look it up in", h.ID)
 	}
 	err = s.pool.Adopt(h.ID, h.R, h.Free)
 	held, ok := s.pool.Holder(h.ID)
@@ -174,11 +174,11 @@ func (s *scheduler) request(q alloc.Request) error {
 	case !s.ready:
 		return refuse(errnoAgain, "not ready: the hello has not ended well")
 	case s.jobs[q.ID] != nil && s.jobs[q.ID].running:
-		return refuse(errnoExists, "%v has resources already", name(q.ID))
+		return refuse(errnoExists, "job %v has resources already", q.ID)
 	case s.jobs[q.ID] != nil:
-		return refuse(errnoExists, "%v waits already", name(q.ID))
+		return refuse(errnoExists, "job %v waits already", q.ID)
 	case len(s.jobs) >= s.most:
-		return refuse(errnoMemory, "%v: at most %d jobs are allowed", name(q.ID), s.most)
+		return refuse(errnoMemory, "job %v: at most %d jobs are allowed", q.ID, s.most)
 	}
 	j := &job{id: q.ID, priority: q.Priority, since: s.now}
 	if q.Submit > 0 {
