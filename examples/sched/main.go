@@ -43,6 +43,13 @@
 //	feasibility.check   answered without payload, or with errnum and errstr
 //	resource.acquire    ranks that go up, down, away, or have other properties
 //
+// Once it has the inventory, it answers questions too:
+//
+//	sched.resource-status  answered with all, allocated and down, each an R, as in flux-core
+//	sched.holders          answered with a line for each job that holds resources: its id,
+//	                       starttime and expiration, R that it holds, and what of it is gone
+//	                       from the inventory; and errnum 61 after them
+//
 // A line that is malformed or refused is answered with errnum, under its topic or
 // "sched.error", and reported on standard error. The answer has the id that the payload
 // has, beside errnum. The line changes nothing and ends nothing.

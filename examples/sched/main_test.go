@@ -524,3 +524,28 @@ func TestAFailureHasTheIDOfTheJob(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+func TestWhatPeopleAsk(t *testing.T) {
+	const (
+		nodes = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0-1"}}],"nodelist":["n[0-2]"]}},"up":"0-1"}}` + "\n"
+		hello = `{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":16,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"1-3","children":{"core":"0-1"}}],"nodelist":["n[1-3]"],"starttime":5,"expiration":50}},"free":"1"}}` + "\n"
+		ask   = `{"topic":"sched.resource-status"}` + "\n" + `{"topic":"sched.holders"}` + "\n"
+	)
+	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
+	for _, policy := range []string{"fifo", "easy"} {
+		_, stdout, _ := sched(strings.NewReader(nodes+hello+helloDone+request+ask), "-now=10", "-policy="+policy)
+		_, answers, _ := strings.Cut(stdout, `{"topic":"sched.resource-status"`)
+		require.Equal(t, `,"payload":{`+
+			`"all":{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0,"nodelist":["n[0-2]"]}},`+
+			`"allocated":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}},{"rank":"2","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0,"nodelist":["n[0,2]"]}},`+
+			`"down":{"version":1,"execution":{"R_lite":[{"rank":"2","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0,"nodelist":["n2"]}}}}
+{"topic":"sched.holders","payload":{"id":1,"starttime":5.0,"expiration":50.0,"R":{"version":1,"execution":{"R_lite":[{"rank":"2","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0}},"gone":{"version":1,"execution":{"R_lite":[{"rank":"3","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0}}}}
+{"topic":"sched.holders","payload":{"id":2,"starttime":10.0,"expiration":20.0,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],"starttime":10.0,"expiration":20.0,"nslots":1,"nodelist":["n0"]}},"gone":{"version":1,"execution":{"R_lite":[],"starttime":0.0,"expiration":0.0}}}}
+{"topic":"sched.holders","errnum":61}
+`, answers)
+
+		_, stdout, _ = sched(strings.NewReader(ask), "-now=10", "-policy="+policy)
+		require.Contains(t, stdout, `{"topic":"sched.resource-status","errnum":11,`)
+		require.Contains(t, stdout, `{"topic":"sched.holders","errnum":11,`)
+	}
+}

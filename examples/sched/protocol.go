@@ -254,6 +254,10 @@ func (s *session) dispatch(m alloc.Line) error {
 		return read(alloc.Parse[alloc.Expiration], m, s.onExpiration)
 	case alloc.TopicFeasibility:
 		return read(alloc.Parse[alloc.Feasibility], m, s.onFeasibility)
+	case topicStatus:
+		return s.onStatus()
+	case topicHolders:
+		return s.onHolders()
 	}
 	return refuse(errnoTopic, "no such topic")
 }

@@ -607,13 +607,18 @@ func (m *machine) Earliest(t *rapid.T) {
 func (m *machine) Check(t *rapid.T) {
 	require.NoError(t, m.p.Check())
 	require.Equal(t, m.n.text(), textOf(m.p))
-	var free []thing
+	var free, held []thing
 	for x := range m.n.there {
-		if m.n.up[x.rank] && len(m.n.owners(x)) == 0 {
+		switch owned := len(m.n.owners(x)) > 0; {
+		case owned:
+			held = append(held, x)
+		case m.n.up[x.rank]:
 			free = append(free, x)
 		}
 	}
 	slices.SortFunc(free, compareThings)
+	slices.SortFunc(held, compareThings)
+	require.Equal(t, slices.Clip(held), slices.Clip(things(m.p.Allocated())))
 	require.Equal(t, slices.Clip(free), slices.Clip(things(m.p.Available())))
 	for id, l := range m.ledgers {
 		require.NoError(t, l.Check())

@@ -152,6 +152,12 @@ func (p *Pool) Available() *rset.R {
 	})
 }
 
+// Allocated returns the resources of the inventory that jobs hold, those of ranks that are
+// down too. It takes time in proportion to the ranges.
+func (p *Pool) Allocated() *rset.R {
+	return p.present(func(sp *span) *children.Set { return sp.all.Subtract(sp.free) })
+}
+
 // Down returns the resources of the ranks that are down, including what jobs hold. It
 // takes time in proportion to the ranges.
 func (p *Pool) Down() *rset.R {
