@@ -11,9 +11,13 @@ import (
 // maxTold is how many jobs a forecast tells their start.
 const maxTold = 8
 
+// jobsInPeriod is how many running jobs make the time between forecasts longer. It keeps
+// their cost at some percent of a core.
+const jobsInPeriod = 1000
+
 // forecasting is a policy that tells the first jobs when they are to start, if the jobs
 // before them end when they expire and none overtakes. A forecast costs more than many
-// passes, so there is at most one in each period.
+// passes, so there is at most one in each period, and a longer one with more running jobs.
 type forecasting struct {
 	policy
 	period eventlog.Timestamp // seconds; 0: no forecasts
@@ -35,7 +39,7 @@ func (f *forecasting) forecast(s *scheduler) {
 	if !f.stale || f.period == 0 || s.now < f.next {
 		return
 	}
-	f.stale, f.next = false, s.now+f.period
+	f.stale, f.next = false, s.now+f.period*max(1, eventlog.Timestamp(s.pool.Len())/jobsInPeriod)
 	starts := newFuture(s.pool).starts(s.waiting[:min(len(s.waiting), maxTold)], s.now)
 	told := slices.Clone(s.waiting[:len(starts)])
 	for _, j := range f.told {
