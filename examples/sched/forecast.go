@@ -36,7 +36,7 @@ func (f *forecasting) schedule(s *scheduler, arrived *job) {
 
 // forecast tells the first jobs when they are to start, if that is due.
 func (f *forecasting) forecast(s *scheduler) {
-	if !f.stale || f.period == 0 || s.now < f.next {
+	if !f.stale || !s.ready || f.period == 0 || s.now < f.next {
 		return
 	}
 	f.stale, f.next = false, s.now+f.period*max(1, eventlog.Timestamp(s.pool.Len())/jobsInPeriod)

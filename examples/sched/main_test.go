@@ -436,9 +436,17 @@ func TestAForecastIsPutOff(t *testing.T) {
 	play(s, strings.Replace(request("4", "2"), `"duration":10`, `"duration":0`, 1))
 	require.Equal(t, []string{"2 null", "3 null", "4 110"}, estimates(t, &out))
 
-	// At most eight are told.
+	// Nobody is told while it is not known what is held.
+	play(s, request("5", "3")+`{"topic":"job-manager.sched-hello","payload":{}}`)
+	out.Reset()
 	s.clock.(*inputClock).t = 115
-	for id := 5; id < 20; id++ {
+	require.NoError(t, s.forecast())
+	require.Empty(t, out.String())
+	play(s, helloDone+helloDone)
+	require.Equal(t, []string{"0 null", "0 null", "5 115", "4 125"}, estimates(t, &out))
+
+	// At most eight are told.
+	for id := 6; id < 20; id++ {
 		play(s, request(fmt.Sprint(id), "3"))
 		s.clock.(*inputClock).t += 5
 	}
