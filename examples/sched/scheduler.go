@@ -287,10 +287,10 @@ func (s *scheduler) schedule(arrived *job) {
 	}
 }
 
-// try gives a job resources of the pool, or of a copy of it, without a response.
-// It returns nil if the job has to wait, or can never start and is denied.
-func (s *scheduler) try(p *pool.Pool, j *job) *rset.R {
-	r, err := p.Alloc(j.id, j.request, s.now)
+// try gives a job resources of the pool, without a response. It returns nil if the job
+// has to wait, or can never start and is denied.
+func (s *scheduler) try(j *job) *rset.R {
+	r, err := s.pool.Alloc(j.id, j.request, s.now)
 	switch {
 	case err == nil:
 		return r
@@ -317,7 +317,7 @@ func (s *scheduler) keep(j *job, r *rset.R) {
 
 // start starts a job if it fits.
 func (s *scheduler) start(j *job) {
-	if r := s.try(s.pool, j); r != nil {
+	if r := s.try(j); r != nil {
 		s.keep(j, r)
 	}
 }
