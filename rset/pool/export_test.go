@@ -98,3 +98,9 @@ func (p *Pool) Claims() (out []Claim) {
 	})
 	return out
 }
+
+// Known returns how much is known of requests.
+func (p *Pool) Known() int { return len(p.known.allowed) + len(p.known.feasible) }
+
+// MaxKnown is how much may be.
+const MaxKnown = maxKnown
