@@ -82,8 +82,10 @@ func (p *Pool) Alloc(id jobid.ID, q *Request, now eventlog.Timestamp) (*rset.R, 
 	s.fit, s.to, s.self = p.fit, endOf(expiration), p.plan(id)
 	var c choice
 	ok := false
-	if q.leastCores() <= p.cores { // else most often there is no need to search
-		c, ok = s.choose()
+	if !p.lacks(q) {
+		if c, ok = s.choose(); !ok {
+			p.short(&s)
+		}
 	}
 	if !ok {
 		if err := s.feasible(); err != nil {

@@ -88,6 +88,17 @@ func (p *Pool) checkIndexes() error {
 	if err == nil && (fit != p.fit.Len() || clashes != p.clashes || cores != p.cores) {
 		err = errors.New("pool: an index has ranks that are not there")
 	}
+	for _, s := range p.shortages {
+		have := int64(0)
+		p.each(func(sp *span) {
+			if sp.fits() && int64(sp.free.Len("core")) >= s.cores {
+				have += int64(sp.last-sp.first) + 1
+			}
+		})
+		if have > s.nodes {
+			err = fmt.Errorf("pool: %d nodes have %d cores, at most %d are known", have, s.cores, s.nodes)
+		}
+	}
 	var whole parts
 	p.whole.Ascend(func(it fitItem) bool {
 		if it.sp.free == it.sp.all && it.sp.idle() && it.sp.up {

@@ -39,6 +39,7 @@ type search struct {
 	later    []grant            // where to look first: what there is room for later
 	from, to eventlog.Timestamp // when there must be room; from 0: nothing has ended
 	self     *plan              // which does not count; nil: all count
+	seen     int64              // how many nodes have room, planned for others or not
 }
 
 // choose returns where a job goes, and whether it can. The rules are in the
@@ -184,6 +185,7 @@ func (s *search) walk(from fitItem, slots int64, f func(g grant) bool) bool {
 				from, seek = after(it), true
 				return false
 			}
+			s.seen += int64(it.sp.last-it.sp.first) + 1
 			if s.from > 0 {
 				room = min(room, s.roomAt(&it.sp.state, s.from))
 			}
@@ -264,4 +266,36 @@ func (s *search) skip(it fitItem) fitItem {
 func after(it fitItem) fitItem {
 	it.first = math.MaxUint32
 	return it
+}
+
+// A shortage says that so few nodes have so many free cores.
+type shortage struct{ cores, nodes int64 }
+
+// maxShortages is how many of them a pool knows.
+const maxShortages = 8
+
+// lacks reports whether it is known that a request cannot be met: it needs more cores than
+// are free, or more nodes than have enough. Most tests of a backfill end here.
+func (p *Pool) lacks(q *Request) bool {
+	cores, nodes := q.leastCores(), q.leastNodes()
+	if cores > p.cores {
+		return true
+	}
+	for _, s := range p.shortages {
+		if nodes > s.nodes && cores >= nodes*s.cores {
+			return true
+		}
+	}
+	return false
+}
+
+// short notes that a search has found no room. What jobs take makes it no better; what
+// they release, or an update, ends all shortages.
+func (p *Pool) short(s *search) {
+	nodes := s.q.leastNodes()
+	if nodes == 0 || s.q.exclusive || s.eligible != nil || len(s.q.per) != 1 || len(p.shortages) == maxShortages {
+		return
+	}
+	// Copies of the pool share the slice, and none changes what is there.
+	p.shortages = append(slices.Clip(p.shortages), shortage{s.q.leastCores() / nodes, s.seen})
 }

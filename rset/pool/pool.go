@@ -41,15 +41,16 @@ type Pool struct {
 	none       *rset.R // the empty set, for results
 	grants     []grant // room for those of a search
 
-	whole   *btree.BTreeG[fitItem]    // the inventory as if it were up and idle; never changed, only replaced
-	spans   *btree.BTreeG[rankItem]   // all ranks
-	fit     *btree.BTreeG[fitItem]    // the spans that are up and have something free
-	cores   int64                     // how many these have free
-	clashes int                       // how many spans have resources that two jobs hold
-	holders *btree.BTreeG[holderItem] // the jobs, by id
-	planned *btree.BTreeG[planItem]   // the planned jobs, by id
-	starts  *btree.BTreeG[event]      // of planned jobs
-	ends    *btree.BTreeG[event]      // of planned jobs and holders, except those that never end
+	whole     *btree.BTreeG[fitItem]    // the inventory as if it were up and idle; never changed, only replaced
+	spans     *btree.BTreeG[rankItem]   // all ranks
+	fit       *btree.BTreeG[fitItem]    // the spans that are up and have something free
+	cores     int64                     // how many these have free
+	shortages []shortage                // since the last release
+	clashes   int                       // how many spans have resources that two jobs hold
+	holders   *btree.BTreeG[holderItem] // the jobs, by id
+	planned   *btree.BTreeG[planItem]   // the planned jobs, by id
+	starts    *btree.BTreeG[event]      // of planned jobs
+	ends      *btree.BTreeG[event]      // of planned jobs and holders, except those that never end
 }
 
 // New returns a pool with the given inventory. All ranks are down, and no job holds

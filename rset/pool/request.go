@@ -144,12 +144,17 @@ func (q *Request) leastCores() int64 {
 	return 0
 }
 
+// leastNodes returns how many nodes the job needs at the least, 0 if slots go anywhere.
+func (q *Request) leastNodes() int64 {
+	if q.nodes.IsZero() {
+		return 0
+	}
+	return q.nodes.Min() * q.nodesPerSlot
+}
+
 // least returns how many the smallest grant has of what a slot has so many of.
 func (q *Request) least(each int64) int64 {
-	if !q.nodes.IsZero() {
-		each *= q.nodes.Min() * q.nodesPerSlot
-	}
-	return each * q.slots.Min()
+	return each * max(q.leastNodes(), 1) * q.slots.Min()
 }
 
 // builder makes a Request of vertices.
