@@ -461,6 +461,30 @@ func TestAPlanTakesAsMuchAsThereIs(t *testing.T) {
 	require.Len(t, p.Claims(), 4)
 }
 
+// Planned again, a job stays where it is as long as it can start there then.
+func TestAPlanMovesToWhereThereIsRoom(t *testing.T) {
+	p := upPool(t, "rank[0-1]/core[0-3] n[0-1]")
+	whole := needs(t, pool.Needs{Nodes: 1, Cores: 4, Duration: 100e9})
+	alloc(t, p, 1, whole)
+	alloc(t, p, 2, whole)
+	plan := func() uint32 {
+		at, err := p.Plan(3, whole, 100)
+		require.NoError(t, err)
+		require.EqualValues(t, 200, at)
+		require.NoError(t, p.Check())
+		require.Len(t, p.Claims(), 1)
+		return p.Claims()[0].Rank
+	}
+	first := plan()
+	require.Equal(t, first, plan())
+	require.NoError(t, p.SetExpiration(jobid.ID(first+1), 300))
+	require.Equal(t, 1-first, plan())
+	require.NoError(t, p.SetExpiration(jobid.ID(first+1), 200))
+	require.Equal(t, 1-first, plan())
+	require.NoError(t, p.Update(pool.Change{Down: idset.Of(1 - first)}))
+	require.Equal(t, first, plan())
+}
+
 func needs(t require.TestingT, n pool.Needs) *pool.Request {
 	q, err := n.Request()
 	require.NoError(t, err)
