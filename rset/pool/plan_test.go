@@ -459,6 +459,24 @@ func TestAPlanTakesAsMuchAsThereIs(t *testing.T) {
 	require.Len(t, p.Claims(), 8)
 	require.True(t, p.Unplan(2))
 	require.Len(t, p.Claims(), 4)
+
+	// Planned again, it takes what has become free at the same time.
+	for _, q := range []*pool.Request{
+		requestOf(t, specText(shape("slot", "1+", vertex("core", "4")), "")),
+		byNode(t, "1+", "4"),
+	} {
+		p = upPool(t, "rank[0-1]/core[0-3] n[0-1]")
+		alloc(t, p, 1, byNode(t, "1", "4"))
+		alloc(t, p, 2, byNode(t, "1", "4"))
+		require.NoError(t, p.SetExpiration(1, 200))
+		for i, end := range []eventlog.Timestamp{300, 200} {
+			require.NoError(t, p.SetExpiration(2, end))
+			at, err := p.Plan(3, q, 100)
+			require.NoError(t, err)
+			require.EqualValues(t, 200, at)
+			require.Len(t, p.Claims(), i+1)
+		}
+	}
 }
 
 // Planned again, a job stays where it is as long as it can start there then.
