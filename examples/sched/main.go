@@ -16,8 +16,7 @@
 // and two policies.
 //
 //   - fifo: the first job of the queue starts as soon as it can, and no job before it. The
-//     first eight are told when that may be, at most once in each -forecast-period, and less
-//     often while more than 1000 jobs run.
+//     first eight are told when that may be, at most once in each -forecast-period.
 //   - easy: EASY backfill. The first job that must wait gets a reservation at the
 //     earliest time it can start by the time limits of the running jobs. Other jobs
 //     start before it if they end by then or need none of its resources.

@@ -456,29 +456,6 @@ func TestAForecastIsPutOff(t *testing.T) {
 	}
 }
 
-// With more running jobs a forecast costs more, and comes less often.
-func TestForecastsAreRareInALargeInstance(t *testing.T) {
-	s := newSession(options{policy: "fifo", period: 5, now: 100}, io.Discard, io.Discard)
-	for i, text := range []string{
-		`{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0-2499","children":{"core":"0"}}]}},"up":"all"}}`, helloDone,
-	} {
-		require.NoError(t, s.handle(line{number: i + 1, text: []byte(text)}))
-	}
-	f := s.policy.(*forecasting)
-	require.EqualValues(t, 105, f.next)
-	for id := range 2500 {
-		text := fmt.Sprintf(`{"topic":"sched.alloc","payload":{"id":%d,"priority":1,"userid":1,"t_submit":%d,"jobspec":%s}}`, id, 100+id, oneCore)
-		require.NoError(t, s.handle(line{number: id + 3, text: []byte(text)}))
-		require.Equal(t, id+1, s.pool.Len())
-	}
-	require.LessOrEqual(t, f.next, s.now+12.5)
-	require.Greater(t, f.next, s.now)
-	s.clock.(*inputClock).t = f.next
-	f.stale = true
-	require.NoError(t, s.forecast())
-	require.Equal(t, s.now+12.5, f.next)
-}
-
 // estimates returns the annotations of an output as "id t_estimate", and empties it.
 func estimates(t *testing.T, out *bytes.Buffer) (got []string) {
 	for text := range bytes.Lines(out.Bytes()) {

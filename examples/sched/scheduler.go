@@ -293,10 +293,10 @@ func (s *scheduler) schedule(arrived *job) {
 	}
 }
 
-// try gives a job resources of the pool, or of a copy of it, without a response.
-// It returns nil if the job has to wait, or can never start and is denied.
-func (s *scheduler) try(p *pool.Pool, j *job) *rset.R {
-	r, err := p.Alloc(j.id, j.request, s.now)
+// try gives a job resources of the pool, without a response. It returns nil if the job
+// has to wait, or can never start and is denied.
+func (s *scheduler) try(j *job) *rset.R {
+	r, err := s.pool.Alloc(j.id, j.request, s.now)
 	switch {
 	case err == nil:
 		return r
@@ -317,8 +317,18 @@ func (s *scheduler) complete(j *job, r *rset.R) *rset.R {
 	text := append(bytes.TrimSuffix(r.AppendJSON(nil), []byte("}")), `,"scheduling":`...)
 	r = must(rset.Parse(append(append(text, s.extra...), '}')))
 	must(s.pool.Free(j.id, nil, true))
-	adopt(s.pool, j.id, r) // a hello may tell of it in these words
+	if err := s.pool.Adopt(j.id, r, nil); err != nil { // a hello may tell of it in these words
+		panic(err) // it was free
+	}
 	return r
+}
+
+// must returns the result of what cannot fail.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 // keep makes an allocation of what try gave.
@@ -336,7 +346,7 @@ func (s *scheduler) keep(j *job, r *rset.R) {
 
 // start starts a job if it fits.
 func (s *scheduler) start(j *job) {
-	if r := s.try(s.pool, j); r != nil {
+	if r := s.try(j); r != nil {
 		s.keep(j, r)
 	}
 }

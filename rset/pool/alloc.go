@@ -32,10 +32,17 @@ func (p *Pool) search(q *Request) (search, error) {
 	return search{p: p, q: q, eligible: q.eligible(p)}, nil
 }
 
+// feasible is Feasible for what is searched.
 func (s *search) feasible() error {
+	known := &s.p.known
+	if _, ok := known.feasible[s.q]; ok {
+		return nil
+	}
 	all := search{p: s.p, q: s.q, eligible: s.eligible, fit: s.p.whole, dry: true}
 	c, ok := all.choose()
 	if ok {
+		known.room(s.q)
+		known.feasible[s.q] = struct{}{}
 		return nil
 	}
 	n, of := c.nodes, "nodes"
@@ -51,7 +58,7 @@ func (s *search) feasible() error {
 // is earlier or the request has no duration.
 //
 // The choice follows from the request and the state of the pool alone: see the package
-// documentation.
+// documentation. No planned job is delayed. If the job itself is planned, that ends.
 //
 // The error is ErrBusy if the request cannot be met now, ErrInfeasible if it never can,
 // ErrExists if the job has resources, ErrLimit if Config.MaxJobs jobs have resources,
@@ -73,7 +80,13 @@ func (p *Pool) Alloc(id jobid.ID, q *Request, now eventlog.Timestamp) (*rset.R, 
 		return nil, err
 	}
 	s.fit, s.to, s.self = p.fit, endOf(expiration), p.plan(id)
-	c, ok := s.choose()
+	var c choice
+	ok := false
+	if !p.lacks(q) {
+		if c, ok = s.choose(); !ok {
+			p.short(&s)
+		}
+	}
 	if !ok {
 		if err := s.feasible(); err != nil {
 			return nil, err

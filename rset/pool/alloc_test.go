@@ -2,10 +2,12 @@ package pool_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/rset/pool"
 )
 
@@ -58,4 +60,54 @@ func TestEqualNodesCostAsOne(t *testing.T) {
 	}
 	require.InDelta(t, allocs[0], allocs[1], 2)
 	require.LessOrEqual(t, allocs[1], 20.0)
+}
+
+// Constraints are read once, and a property costs what it changes, whatever the nodes.
+func TestWhatAnInventoryCostsOnce(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	p := clusterOf(t, 4096, true)
+	q := constrained(t)
+	require.ErrorIs(t, p.Feasible(q), pool.ErrInfeasible)
+	require.NoError(t, p.Update(pool.Change{AddProperties: map[string]*idset.Set{"foo": idset.Of(1, 3)}}))
+	require.NoError(t, p.Feasible(q))
+	require.Zero(t, testing.AllocsPerRun(10, func() { _ = p.Feasible(q) }))
+	require.LessOrEqual(t, testing.AllocsPerRun(10, func() {
+		r, err := p.Alloc(1, q, 100)
+		require.NoError(t, err)
+		require.Equal(t, "3", r.Ranks().String())
+		_, err = p.Free(1, r, true)
+		require.NoError(t, err)
+	}), 24.0)
+	add, remove := map[string]*idset.Set{"foo": idset.Of(2)}, map[string]*idset.Set{"foo": idset.Of(1, 2)}
+	require.LessOrEqual(t, testing.AllocsPerRun(10, func() {
+		require.NoError(t, p.Update(pool.Change{AddProperties: add}))
+		require.NoError(t, p.Update(pool.Change{RemoveProperties: remove}))
+	}), 48.0)
+	require.Equal(t, "3", alloc(t, p, 1, q).Ranks().String())
+	require.NoError(t, p.Update(pool.Change{RemoveProperties: map[string]*idset.Set{"foo": idset.Of(3)}}))
+	require.ErrorIs(t, p.Feasible(q), pool.ErrInfeasible)
+}
+
+// What is known of requests does not grow with them.
+func TestWhatIsKnownOfRequestsIsLimited(t *testing.T) {
+	p := upPool(t, "rank[0-7]/core[0-3] n[0-7]")
+	alloc(t, p, 1, byNode(t, "8", "4"))
+	most := 0
+	for i := range 5000 {
+		q := requestOf(t, specText(shape("slot", "1", vertex("core", "1")), fmt.Sprintf(`{"not":[{"ranks":["%d"]}]}`, 8+i)))
+		_, err := p.Alloc(2, q, 100)
+		require.ErrorIs(t, err, pool.ErrBusy)
+		most = max(most, p.Known())
+	}
+	require.LessOrEqual(t, most, pool.MaxKnown)
+	require.Greater(t, most, pool.MaxKnown/2)
+	for i := range 24 {
+		q := requestOf(t, specText(shape("slot", "1", vertex("core", "1")), fmt.Sprintf(`{"not":[{"ranks":["%d"%s]}]}`, 8+i, strings.Repeat(`,"8"`, 1<<16))))
+		_, err := p.Alloc(2, q, 100)
+		require.ErrorIs(t, err, pool.ErrBusy)
+		most = p.Known()
+	}
+	require.Less(t, most, 24)
 }

@@ -70,7 +70,7 @@ func (sp *span) check(before *span) error {
 
 // checkIndexes checks that the indexes have the spans that they should.
 func (p *Pool) checkIndexes() error {
-	fit, clashes := 0, 0
+	fit, clashes, cores := 0, 0, int64(0)
 	var err error
 	p.each(func(sp *span) {
 		it, ok := p.fit.Get(sp.item())
@@ -79,13 +79,25 @@ func (p *Pool) checkIndexes() error {
 		}
 		if ok {
 			fit++
+			cores += sp.cores()
 		}
 		if sp.clash {
 			clashes++
 		}
 	})
-	if err == nil && (fit != p.fit.Len() || clashes != p.clashes) {
+	if err == nil && (fit != p.fit.Len() || clashes != p.clashes || cores != p.cores) {
 		err = errors.New("pool: an index has ranks that are not there")
+	}
+	for _, s := range p.shortages {
+		have := int64(0)
+		p.each(func(sp *span) {
+			if sp.fits() && int64(sp.free.Len("core")) >= s.cores {
+				have += int64(sp.last-sp.first) + 1
+			}
+		})
+		if have > s.nodes {
+			err = fmt.Errorf("pool: %d nodes have %d cores, at most %d are known", have, s.cores, s.nodes)
+		}
 	}
 	var whole parts
 	p.whole.Ascend(func(it fitItem) bool {
@@ -154,7 +166,8 @@ func (p *Pool) checkPlans() error {
 		end(event{at: it.h.end(), id: it.id, holder: it.h})
 		return true
 	})
-	p.planned.Ascend(func(pl *plan) bool {
+	p.planned.Ascend(func(it planItem) bool {
+		pl := it.plan
 		if got, ok := p.starts.Get(event{at: pl.start, id: pl.id}); !ok || got.plan != pl {
 			err = fmt.Errorf("pool: the start of job %s is not known", pl.id)
 		}

@@ -39,20 +39,25 @@ type search struct {
 	later    []grant            // where to look first: what there is room for later
 	from, to eventlog.Timestamp // when there must be room; from 0: nothing has ended
 	self     *plan              // which does not count; nil: all count
+	seen     int64              // how many nodes have room, planned for others or not
 }
 
 // choose returns where a job goes, and whether it can. The rules are in the
-// documentation of the package; the order of nodes is the order of the index.
-func (s *search) choose() (choice, bool) {
+// documentation of the package; the order of nodes is the order of the index. The grants
+// are valid until the next search in the pool.
+func (s *search) choose() (c choice, ok bool) {
+	c.grants = s.p.grants[:0]
 	if s.q.nodes.IsZero() {
-		return s.bySlot()
+		ok = s.bySlot(&c)
+	} else {
+		ok = s.byNode(&c)
 	}
-	return s.byNode()
+	s.p.grants = c.grants
+	return c, ok
 }
 
 // byNode chooses for a request by node.
-func (s *search) byNode() (choice, bool) {
-	var c choice
+func (s *search) byNode(c *choice) bool {
 	most, _ := s.q.nodes.Floor(jobspec.MaxCount)
 	most *= s.q.nodesPerSlot
 	s.each(s.q.slots.Min(), func(g grant) bool {
@@ -66,7 +71,7 @@ func (s *search) byNode() (choice, bool) {
 	})
 	n, ok := s.q.nodes.Floor(c.nodes / s.q.nodesPerSlot)
 	if !ok || s.dry {
-		return c, ok
+		return ok
 	}
 	n *= s.q.nodesPerSlot
 	c.trim(c.nodes - n)
@@ -80,13 +85,12 @@ func (s *search) byNode() (choice, bool) {
 	for i := range c.grants {
 		c.grants[i].slots = c.slots
 	}
-	return c, true
+	return true
 }
 
 // bySlot chooses for a request that is not by node.
-func (s *search) bySlot() (choice, bool) {
+func (s *search) bySlot(c *choice) bool {
 	most, _ := s.q.slots.Floor(jobspec.MaxCount)
-	var c choice
 	s.each(most, func(g grant) bool {
 		g.last, g.slots = g.first, most
 		c.grants, c.slots = append(c.grants, g), most
@@ -110,11 +114,11 @@ func (s *search) bySlot() (choice, bool) {
 	})
 	n, ok := s.q.slots.Floor(c.slots)
 	if !ok || s.dry {
-		return c, ok
+		return ok
 	}
 	c.trim(c.slots - n)
 	c.slots = n
-	return c, true
+	return true
 }
 
 // trim takes slots from the end of the grants.
@@ -157,22 +161,18 @@ func (s *search) each(slots int64, f func(g grant) bool) {
 		}
 		return
 	}
-	least := s.least(slots)
-	if !s.q.exclusive && !s.walk(fitItem{free: least}, slots, f) {
-		return
-	}
-	s.walk(fitItem{free: least, idle: true}, slots, f)
-}
-
-// least returns the least children, in the order of nodes, that a node with room can
-// have free.
-func (s *search) least(slots int64) *children.Set {
+	// No node with room comes before these.
+	least := fitItem{}
 	for _, want := range s.q.per {
 		if want.kind == "core" {
-			return children.Of([]children.Kind{{Name: "core", N: int(min(want.n*slots, math.MaxInt32))}})
+			least.cores = int(min(want.n*slots, math.MaxInt32))
 		}
 	}
-	return nil
+	if !s.q.exclusive && !s.walk(least, slots, f) {
+		return
+	}
+	least.idle = true
+	s.walk(least, slots, f)
 }
 
 // walk is each from an item on, with FitBest up to the last node in use or the last idle
@@ -191,9 +191,11 @@ func (s *search) walk(from fitItem, slots int64, f func(g grant) bool) bool {
 				from, seek = after(it), true
 				return false
 			}
-			if len(it.sp.claims) > 0 {
-				room = min(room, s.room(&it.sp.state, s.from, s.to))
+			s.seen += int64(it.sp.last-it.sp.first) + 1
+			if s.from > 0 {
+				room = min(room, s.roomAt(&it.sp.state, s.from))
 			}
+			room = s.roomBeside(&it.sp.state, s.from, s.to, room)
 			if room < slots || s.isLater(it.sp) {
 				return true
 			}
@@ -253,7 +255,8 @@ func (s *search) skip(it fitItem) fitItem {
 	if !ok {
 		return after(it)
 	}
-	to := fitItem{free: it.free, idle: it.idle, first: next}
+	to := it
+	to.first = next
 	// A span that begins before the next eligible rank may have that rank. If
 	// not, the search comes back here from there.
 	s.fit.DescendLessOrEqual(to, func(before fitItem) bool {
@@ -267,5 +270,38 @@ func (s *search) skip(it fitItem) fitItem {
 
 // after returns where the items begin that have more than an item.
 func after(it fitItem) fitItem {
-	return fitItem{free: it.free, idle: it.idle, first: math.MaxUint32}
+	it.first = math.MaxUint32
+	return it
+}
+
+// A shortage says that so few nodes have so many free cores.
+type shortage struct{ cores, nodes int64 }
+
+// maxShortages is how many of them a pool knows.
+const maxShortages = 8
+
+// lacks reports whether it is known that a request cannot be met: it needs more cores than
+// are free, or more nodes than have enough. Most tests of a backfill end here.
+func (p *Pool) lacks(q *Request) bool {
+	cores, nodes := q.leastCores(), q.leastNodes()
+	if cores > p.cores {
+		return true
+	}
+	for _, s := range p.shortages {
+		if nodes > s.nodes && cores >= nodes*s.cores {
+			return true
+		}
+	}
+	return false
+}
+
+// short notes that a search has found no room. What jobs take makes it no better; what
+// they release, or an update, ends all shortages.
+func (p *Pool) short(s *search) {
+	nodes := s.q.leastNodes()
+	if nodes == 0 || s.q.exclusive || s.eligible != nil || len(s.q.per) != 1 || len(p.shortages) == maxShortages {
+		return
+	}
+	// Copies of the pool share the slice, and none changes what is there.
+	p.shortages = append(slices.Clip(p.shortages), shortage{s.q.leastCores() / nodes, s.seen})
 }

@@ -18,33 +18,38 @@ func (q *Request) eligible(p *Pool) *idset.Set {
 	if q.constraint == nil {
 		return nil
 	}
-	if ranks, ok := p.allowed.sets[q.constraint.text]; ok {
+	if ranks, ok := p.known.allowed[q.constraint.text]; ok {
 		return ranks
 	}
 	ranks := p.ranks.Clone()
 	q.constraint.filter(ranks, p)
-	p.allowed.add(q.constraint.text, ranks)
+	p.known.room(q)
+	p.known.allowed[q.constraint.text] = ranks
 	return ranks
 }
 
-// allowed has the ranks that constraints allow, by their texts. It belongs to one pool
-// and one inventory.
-type allowed struct {
-	sets  map[string]*idset.Set
-	bytes int // of the texts
+// known is what was found out about requests. It belongs to one pool and one inventory.
+type known struct {
+	allowed  map[string]*idset.Set // the ranks that constraints allow, by text
+	feasible map[*Request]struct{} // requests that the inventory can meet
+	bytes    int                   // of constraints that these keep
 }
 
-// Beyond these, what is known of constraints is forgotten.
+// Beyond these, what is known is forgotten.
 const (
-	maxAllowed      = 1 << 12 // constraints
-	maxAllowedBytes = 1 << 22 // bytes of their texts
+	maxKnown      = 1 << 12 // requests and constraints
+	maxKnownBytes = 1 << 22 // bytes of constraints
 )
 
-func (a *allowed) add(text string, ranks *idset.Set) {
-	if a.bytes += len(text); a.sets == nil || len(a.sets) == maxAllowed || a.bytes > maxAllowedBytes {
-		a.sets, a.bytes = make(map[string]*idset.Set), len(text)
+// room makes room for something about a request.
+func (k *known) room(q *Request) {
+	n := 0
+	if q.constraint != nil {
+		n = len(q.constraint.text)
 	}
-	a.sets[text] = ranks
+	if k.bytes += n; k.allowed == nil || len(k.allowed)+len(k.feasible) >= maxKnown || k.bytes > maxKnownBytes {
+		*k = known{make(map[string]*idset.Set), make(map[*Request]struct{}), n}
+	}
 }
 
 // A constraint is one of RFC 31: its terms, all of which a rank must satisfy.

@@ -13,6 +13,7 @@
 //	r, err := p.Alloc(id, q, now)
 //	switch {
 //	case errors.Is(err, pool.ErrBusy): // 2. try again after a Free or an Update
+//		at, err := p.Plan(id, q, now) // or reserve: no other job delays it from now on
 //	case errors.Is(err, pool.ErrInfeasible): // 3. deny the job
 //	}
 //	freed, err := p.Free(id, fragment, final) // 4. as the manager frees fragments
@@ -24,11 +25,15 @@
 // it holds on a rank that left the inventory is gone. A conflict is a resource that two
 // jobs hold. A request reserves nothing, so there is nothing to cancel.
 //
+// A planned job has resources from a later time on. EASY backfill plans the first job that
+// must wait, conservative backfill each.
+//
 // # Where a job goes
 //
 // The choice follows from the request and the pool alone (I7):
 //
-//   - Ranks must be up and satisfy the constraints (RFC 31).
+//   - Ranks must be up and satisfy the constraints (RFC 31), and not be planned for
+//     others while the job runs.
 //   - A job that asks for whole nodes gets idle ones. Other jobs get the lowest free
 //     ids of each kind.
 //   - Fuller nodes come first, which leaves room for large jobs: nodes in use before
@@ -42,12 +47,11 @@
 //
 // # Ownership, cost and limits
 //
-// One goroutine at a time may use a pool. [Pool.Clone] makes an independent pool in
-// constant time, for forecasts or for another goroutine. Goroutines may share requests
-// and resource sets.
+// One goroutine at a time may use a pool, also to ask. [Pool.Clone] makes an independent
+// pool in constant time. Goroutines may share requests and resource sets.
 //
-// Allocating or freeing a range of ranks in the same state takes logarithmic time.
-// With constraints, or a request for several kinds, a search also visits the ranges
-// that do not fit. [Config] limits jobs and properties; package rset limits ranks,
-// ids and bytes.
+// Allocating or freeing a range of ranks in the same state takes logarithmic time. With
+// constraints, a request for several kinds, or planned jobs, a search also visits the
+// ranges that do not fit. What constraints allow is found once for each inventory.
+// [Config] limits jobs and properties; package rset limits ranks, ids and bytes.
 package pool

@@ -1,10 +1,12 @@
 package pool_test
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/pool"
@@ -77,6 +79,38 @@ func Example() {
 	// rank[2-3]/core[0-3] <nil>
 }
 
+// EASY backfill: the first job that must wait is planned, and jobs behind it start if they
+// end by then or take nothing that is planned.
+func ExamplePool_Plan() {
+	p := examplePool()
+	try := func(id jobid.ID, n pool.Needs) {
+		q, err := n.Request()
+		if err != nil {
+			panic(err)
+		}
+		r, err := p.Alloc(id, q, 1000)
+		if !errors.Is(err, pool.ErrBusy) {
+			fmt.Println(uint64(id), r, err)
+		} else if id == 2 {
+			at, err := p.Plan(id, q, 1000)
+			fmt.Println(uint64(id), "starts at", at, err)
+		} else {
+			fmt.Println(uint64(id), "waits")
+		}
+	}
+	try(1, pool.Needs{Nodes: 3, Cores: 8, Duration: time.Minute})
+	try(2, pool.Needs{Nodes: 4, Cores: 6, Duration: time.Hour})
+	try(3, pool.Needs{Cores: 4, Duration: time.Hour})   // would delay job 2
+	try(4, pool.Needs{Cores: 4, Duration: time.Minute}) // ends before
+	try(5, pool.Needs{Cores: 2, Duration: time.Hour})   // job 2 leaves two cores
+	// Output:
+	// 1 rank[0-2]/core[0-7] <nil>
+	// 2 starts at 1060.0 <nil>
+	// 3 waits
+	// 4 rank3/core[0-3] <nil>
+	// 5 rank3/core[4-5] <nil>
+}
+
 // A request without a jobspec: two nodes with four cores and a gpu each, for an hour.
 func ExampleNeeds() {
 	p := examplePool()
@@ -125,7 +159,7 @@ func ExamplePool_Update() {
 	// rank0/core[0-7],gpu[0-1]
 }
 
-// A forecast: what would be if the job ended.
+// What would be if the job ended.
 func ExamplePool_Clone() {
 	p := examplePool()
 	_, err := p.Alloc(1, exampleRequest(3), 1000)

@@ -46,7 +46,7 @@ func Breaks() map[string]func(p *Pool) {
 		"index of what can be allocated": func(p *Pool) { p.fit.Delete(p.at(1).item()) },
 		"in the index of what can":       func(p *Pool) { p.fit.ReplaceOrInsert(p.at(2).item()) },
 		"an index has ranks":             func(p *Pool) { p.clashes-- },
-		"ranks that are not there":       func(p *Pool) { p.fit.ReplaceOrInsert(fitItem{nil, 77, true, p.at(1)}) },
+		"ranks that are not there":       func(p *Pool) { p.fit.ReplaceOrInsert(fitItem{first: 77, idle: true, sp: p.at(1)}) },
 		"looked for in the inventory":    func(p *Pool) { p.whole = newFitTree(FitBest) },
 		"job ƒ8 holds resources": func(p *Pool) {
 			rank(p, 1, func(s *state) { s.take(7, never, s.all) })
@@ -63,10 +63,11 @@ func Breaks() map[string]func(p *Pool) {
 			h, _ := p.holder(1)
 			p.setGone(h, h.r) // rank 0 is held as well
 		},
-		"the end of job ƒ3 is not known":   func(p *Pool) { p.ends.Delete(event{at: 77, id: 2}) },
-		"the start of job ƒ9 is not known": func(p *Pool) { p.starts.Clear(false) },
-		"of a job is known that is not":    func(p *Pool) { p.addEnd(event{at: 5, id: 6}) },
-		"has a claim and no plan":          func(p *Pool) { p.planned.Clear(false); p.starts.Clear(false) },
+		"the end of job ƒ3 is not known":            func(p *Pool) { p.ends.Delete(event{at: 77, id: 2}) },
+		"the start of job ƒ9 is not known":          func(p *Pool) { p.starts.Clear(false) },
+		"1 nodes have 4 cores, at most 0 are known": func(p *Pool) { p.shortages = []shortage{{4, 0}} },
+		"of a job is known that is not":             func(p *Pool) { p.addEnd(event{at: 5, id: 6}) },
+		"has a claim and no plan":                   func(p *Pool) { p.planned.Clear(false); p.starts.Clear(false) },
 		"the end of job ƒ2 is another": func(p *Pool) {
 			rank(p, 0, func(s *state) { s.owners[0].end = 5 })
 		},
@@ -98,3 +99,9 @@ func (p *Pool) Claims() (out []Claim) {
 	})
 	return out
 }
+
+// Known returns how much is known of requests.
+func (p *Pool) Known() int { return len(p.known.allowed) + len(p.known.feasible) }
+
+// MaxKnown is how much may be.
+const MaxKnown = maxKnown

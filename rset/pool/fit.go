@@ -15,12 +15,8 @@ func compareCounts(a, b *children.Set) int {
 	if a == b {
 		return 0
 	}
-	for _, name := range [...]string{"core", "gpu"} {
-		_, n := a.Kind(name)
-		_, m := b.Kind(name)
-		if n != m {
-			return cmp.Compare(n, m)
-		}
+	if d := cmp.Or(cmp.Compare(a.Len("core"), b.Len("core")), cmp.Compare(a.Len("gpu"), b.Len("gpu"))); d != 0 {
+		return d
 	}
 	x, y := otherKinds(a.Kinds()), otherKinds(b.Kinds())
 	for ; len(x) > 0 && len(y) > 0; x, y = otherKinds(x[1:]), otherKinds(y[1:]) {
@@ -46,8 +42,7 @@ func otherKinds(kinds []children.Kind) []children.Kind {
 func fitting(free *children.Set, needs []need) int64 {
 	most := int64(jobspec.MaxCount)
 	for _, want := range needs {
-		_, n := free.Kind(want.kind)
-		most = min(most, int64(n)/want.n)
+		most = min(most, int64(free.Len(want.kind))/want.n)
 	}
 	return most
 }

@@ -44,7 +44,11 @@ func (p *Pool) addEnd(e event) {
 // room returns for how many slots each node has room all the time. What a job
 // holds is free after its expiration.
 func (s *search) room(n *state, from, to eventlog.Timestamp) int64 {
-	room := s.roomAt(n, from)
+	return s.roomBeside(n, from, to, s.roomAt(n, from))
+}
+
+// roomBeside is room of a node with room for so many slots at the first time.
+func (s *search) roomBeside(n *state, from, to eventlog.Timestamp, room int64) int64 {
 	for _, c := range n.claims {
 		if c.plan.start > from && c.plan.start < to && room > 0 {
 			room = min(room, s.roomAt(n, c.plan.start))
@@ -79,12 +83,10 @@ func (s *search) roomAt(n *state, at eventlog.Timestamp) int64 {
 		}
 	}
 	for _, want := range s.q.per {
-		_, k := free.Kind(want.kind)
-		have := int64(k)
+		have := int64(free.Len(want.kind))
 		for _, o := range n.owners {
 			if !n.clash && o.end <= at {
-				_, k := o.what.Kind(want.kind)
-				have += int64(k)
+				have += int64(o.what.Len(want.kind))
 			}
 		}
 		for _, c := range n.claims {

@@ -53,6 +53,7 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 			return Freed{}, fmt.Errorf("%w: job %s: %s", ErrNotHeld, id, plain(excess))
 		}
 	}
+	p.shortages = nil
 	back, contested := p.release(id, named, room[2][:0])
 	if len(contested) > 0 {
 		out.Contested = contested.r()

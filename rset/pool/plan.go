@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -15,6 +16,12 @@ type plan struct {
 	q          *Request
 	start, end eventlog.Timestamp
 	grants     []grant // in the order of their ranks; nothing is free there yet
+}
+
+// A planItem finds a plan by its job.
+type planItem struct {
+	id   jobid.ID
+	plan *plan
 }
 
 // A claim is what a planned job is to have of a node.
@@ -41,25 +48,22 @@ func (c claim) takes(kind string) int64 {
 
 // plan returns the plan of a job, nil if it has none.
 func (p *Pool) plan(id jobid.ID) *plan {
-	if p.planned.Len() == 0 {
-		return nil
-	}
-	pl, _ := p.planned.Get(&plan{id: id})
-	return pl
+	it, _ := p.planned.Get(planItem{id: id})
+	return it.plan
 }
 
-// Plan reserves resources for a job from the earliest time on that [Pool.Earliest] would
-// return, and returns that time. From then on Alloc and Earliest leave these resources to
-// the job when they are its turn: other jobs get them if they end before its start, or
-// begin after its end. Alloc of the job itself may give it any.
+// Plan reserves resources for a job from the earliest time on at which the request can be
+// met, which it returns: see [Pool.Earliest]. From then on Alloc, Earliest and Plan leave
+// them to the job. Other jobs may have them before, if they expire in time, and after.
+// Alloc of the job itself may give it any.
 //
-// A job has one plan; another Plan of the job replaces it. Adopt and Alloc of the job end
-// it, and Unplan does. A plan does not follow what happens: if a job ends early or late,
-// or an Update changes the inventory, plan again what should start earlier or cannot start
-// as planned.
+// A job has one plan: the next Plan of it takes its place. Adopt, Alloc and Unplan of the
+// job end it. A plan does not follow what happens: after a job ended early or late, or an
+// Update, plan again what could start earlier or can no longer start in time.
 //
 // The errors are those of Earliest, ErrExists if the job has resources, or ErrLimit if
-// Config.MaxJobs jobs are planned. After an error nothing has changed.
+// Config.MaxJobs jobs are planned. After an error nothing has changed. Plan costs as
+// Earliest does, and some logarithmic time for each range of ranks that it reserves.
 func (p *Pool) Plan(id jobid.ID, q *Request, now eventlog.Timestamp) (eventlog.Timestamp, error) {
 	if _, ok := p.holder(id); ok {
 		return 0, jobError(id, ErrExists)
@@ -80,10 +84,10 @@ func (p *Pool) Plan(id jobid.ID, q *Request, now eventlog.Timestamp) (eventlog.T
 	if err != nil {
 		return 0, err
 	}
-	pl := &plan{id: id, q: q, start: start, end: f.to, grants: f.where()}
-	if old != nil && old.equal(pl) {
+	if old != nil && old.q == q && old.start == start && f.holds(old) {
 		return start, nil
 	}
+	pl := &plan{id: id, q: q, start: start, end: f.to, grants: f.where()}
 	p.Unplan(id)
 	for _, g := range pl.grants {
 		p.edit(g.first, g.last, func(_, _ uint32, s *state) {
@@ -91,15 +95,32 @@ func (p *Pool) Plan(id jobid.ID, q *Request, now eventlog.Timestamp) (eventlog.T
 			s.claims = slices.Insert(slices.Clone(s.claims), i, claim{pl, g.slots})
 		})
 	}
-	p.planned.ReplaceOrInsert(pl)
+	p.planned.ReplaceOrInsert(planItem{id, pl})
 	p.starts.ReplaceOrInsert(event{at: start, id: id, plan: pl})
 	p.addEnd(event{at: pl.end, id: id, plan: pl})
 	return start, nil
 }
 
-// equal reports whether two plans of a job are the same.
-func (pl *plan) equal(other *plan) bool {
-	return pl.q == other.q && pl.start == other.start && pl.end == other.end && slices.Equal(pl.grants, other.grants)
+// holds reports whether a plan is as good as a new one.
+func (f *forecast) holds(pl *plan) bool {
+	_, nodes := pl.q.nodes.Fixed()
+	_, slots := pl.q.slots.Fixed()
+	if !slots || !nodes && !pl.q.nodes.IsZero() {
+		return false // there may be more room than before
+	}
+	for _, g := range pl.grants {
+		ok := f.eligible == nil || f.eligible.ContainsAll(idset.Range(g.first, g.last))
+		f.p.within(g.first, g.last, func(_, _ uint32, sp *span) {
+			if ok = ok && sp != nil && sp.up; ok {
+				i, found := sp.findClaim(pl.id)
+				ok = found && sp.claims[i].plan == pl && f.room(&sp.state, f.from, f.to) >= g.slots
+			}
+		})
+		if !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // findClaim returns where the claim of a job is, or would be, and whether it is.
@@ -123,7 +144,7 @@ func (f *forecast) where() []grant {
 		panic("pool: broken invariant: there is no room where there was")
 	}
 	slices.SortFunc(c.grants, func(a, b grant) int { return cmp.Compare(a.first, b.first) })
-	out := c.grants[:0]
+	var out []grant
 	for _, g := range c.grants {
 		g.free, g.room = nil, 0
 		if k := len(out) - 1; k >= 0 && out[k].last+1 == g.first && out[k].slots == g.slots {
@@ -132,7 +153,7 @@ func (f *forecast) where() []grant {
 			out = append(out, g)
 		}
 	}
-	return slices.Clip(out)
+	return out
 }
 
 // Unplan ends the plan of a job, and reports whether it had one.
@@ -148,7 +169,7 @@ func (p *Pool) Unplan(id jobid.ID) bool {
 			}
 		})
 	}
-	p.planned.Delete(pl)
+	p.planned.Delete(planItem{id: id})
 	p.starts.Delete(event{at: pl.start, id: id})
 	p.ends.Delete(event{at: pl.end, id: id})
 	return true

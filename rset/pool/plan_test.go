@@ -31,38 +31,60 @@ func (a ask) until(at float64) float64 {
 	return max(at+a.duration, math.Nextafter(at, math.Inf(1)))
 }
 
-// roomAt is for how many slots a rank has room at a time: what jobs hold until then is
-// free, and what others are to have then is not.
-func (m *planner) roomAt(a ask, self jobid.ID, rank uint32, at float64) int {
-	idle := true
-	free := map[string]int{}
+// A sight is what there is: of each rank that is up what it has, and until when each
+// resource is held; and what planned jobs are to have.
+type sight struct {
+	*planner
+	held   map[uint32]map[thing]float64
+	claims []pool.Claim
+}
+
+func (m *planner) look() sight {
+	s := sight{m, map[uint32]map[thing]float64{}, m.p.Claims()}
 	for x := range m.n.there {
-		if x.rank != rank || !m.n.up[rank] {
+		if !m.n.up[x.rank] {
 			continue
 		}
-		held := slices.ContainsFunc(m.n.owners(x), func(id jobid.ID) bool {
+		if s.held[x.rank] == nil {
+			s.held[x.rank] = map[thing]float64{}
+		}
+		s.held[x.rank][x] = 0
+		for _, id := range m.n.owners(x) {
 			end := m.n.jobs[id].end
-			return end <= 0 || end > at
-		})
-		if held {
+			if end == 0 {
+				end = math.Inf(1)
+			}
+			s.held[x.rank][x] = max(s.held[x.rank][x], end)
+		}
+	}
+	return s
+}
+
+// roomAt is for how many slots a rank has room at a time: what jobs hold until then is
+// free, and what others are to have then is not.
+func (s sight) roomAt(a ask, self jobid.ID, rank uint32, at float64) int {
+	idle := true
+	free := map[string]int{}
+	for x, end := range s.held[rank] {
+		if end > at {
 			idle = false
 		} else {
 			free[x.kind]++
 		}
 	}
-	for _, c := range m.p.Claims() {
+	for _, c := range s.claims {
 		if c.Rank != rank || c.Job == self || float64(c.Start) > at || float64(c.End) <= at {
 			continue
 		}
 		idle = false
-		other := m.asks[c.Job]
+		other := s.asks[c.Job]
 		free["core"] -= other.cores * int(c.Slots)
 		free["gpu"] -= other.gpus * int(c.Slots)
 		if other.whole {
 			clear(free)
 		}
 	}
-	if a.property != "" && !m.n.props[a.property][rank] || a.whole && !idle {
+	if a.property != "" && !s.n.props[a.property][rank] || a.whole && !idle {
 		return 0
 	}
 	room := free["core"] / a.cores
@@ -73,24 +95,24 @@ func (m *planner) roomAt(a ask, self jobid.ID, rank uint32, at float64) int {
 }
 
 // roomFrom is roomAt all the time.
-func (m *planner) roomFrom(a ask, self jobid.ID, rank uint32, from, to float64) int {
-	room := m.roomAt(a, self, rank, from)
-	for _, c := range m.p.Claims() {
-		if start := float64(c.Start); start > from && start < to {
-			room = min(room, m.roomAt(a, self, rank, start))
+func (s sight) roomFrom(a ask, self jobid.ID, rank uint32, from, to float64) int {
+	room := s.roomAt(a, self, rank, from)
+	for _, c := range s.claims {
+		if start := float64(c.Start); c.Rank == rank && start > from && start < to {
+			room = min(room, s.roomAt(a, self, rank, start))
 		}
 	}
 	return room
 }
 
 // granted is how many nodes, or slots, a job gets that starts at a time.
-func (m *planner) granted(t require.TestingT, a ask, self jobid.ID, from, to float64) (int, bool) {
+func (s sight) granted(t require.TestingT, a ask, self jobid.ID, from, to float64) (int, bool) {
 	least, nodes, slots := 1, 0, 0
 	if a.nodes != "" && a.slots[0] > '1' {
 		least = int(a.slots[0] - '0')
 	}
-	for rank := range m.n.ranks().All() {
-		room := m.roomFrom(a, self, rank, from, to)
+	for rank := range s.n.ranks().All() {
+		room := s.roomFrom(a, self, rank, from, to)
 		if slots += room; room >= least {
 			nodes++
 		}
@@ -111,9 +133,10 @@ func (m *planner) earliest(t require.TestingT, a ask, self jobid.ID) (float64, b
 		times = append(times, float64(c.End))
 	}
 	slices.Sort(times)
+	s := m.look()
 	for _, at := range times {
 		if at >= m.now && at < math.MaxFloat64 {
-			if _, ok := m.granted(t, a, self, at, a.until(at)); ok {
+			if _, ok := s.granted(t, a, self, at, a.until(at)); ok {
 				return at, true
 			}
 		}
@@ -127,9 +150,10 @@ func (m *planner) kept(t require.TestingT) map[jobid.ID]bool {
 	for id := range m.asks {
 		out[id] = true
 	}
-	for _, c := range m.p.Claims() {
+	s := m.look()
+	for _, c := range s.claims {
 		a := m.asks[c.Job]
-		if int64(m.roomFrom(a, c.Job, c.Rank, float64(c.Start), float64(c.End))) < c.Slots {
+		if int64(s.roomFrom(a, c.Job, c.Rank, float64(c.Start), float64(c.End))) < c.Slots {
 			out[c.Job] = false
 		}
 	}
@@ -190,10 +214,10 @@ func (m *planner) Plan(t *rapid.T) {
 	}
 	most, ok := 0, false
 	if want == m.now { // what is past its end is left out if it is not needed
-		most, ok = m.granted(t, a, id, 0, a.until(want))
+		most, ok = m.look().granted(t, a, id, 0, a.until(want))
 	}
 	if !ok {
-		most, _ = m.granted(t, a, id, want, a.until(want))
+		most, _ = m.look().granted(t, a, id, want, a.until(want))
 	}
 	require.EqualValues(t, most, slots)
 }
@@ -214,7 +238,7 @@ func (m *planner) Start(t *rapid.T) {
 		id = rapid.SampledFrom(slices.Sorted(maps.Keys(m.asks))).Draw(t, "which")
 		a = m.asks[id]
 	}
-	want, fits := m.granted(t, a, id, 0, a.until(m.now))
+	want, fits := m.look().granted(t, a, id, 0, a.until(m.now))
 	before := m.p.Claims()
 	m.keeps(t, func() {
 		r, err := m.p.Alloc(id, a.request(t), eventlog.Timestamp(m.now))
@@ -247,13 +271,22 @@ func (m *planner) Pass(t *rapid.T) {
 func (m *planner) Move(t *rapid.T) {
 	switch rapid.IntRange(0, 3).Draw(t, "what") {
 	case 0:
-		m.Expire(t)
-	case 1:
 		m.UpDown(t)
-	case 2:
+	case 1:
 		m.ShrinkAndGrow(t)
-	case 3:
+	case 2:
 		m.Properties(t)
+	case 3:
+		if len(m.n.jobs) > 0 {
+			m.Expire(t)
+		}
+	}
+}
+
+// Free: some job gives back something, if there is one.
+func (m *planner) Free(t *rapid.T) {
+	if len(m.n.jobs) > 0 {
+		m.FreeParts(t)
 	}
 }
 
@@ -282,18 +315,17 @@ func (m *planner) Check(t *rapid.T) {
 func planProperty(t *rapid.T) {
 	m := &planner{newMachine(t), map[jobid.ID]ask{}}
 	t.Repeat(map[string]func(*rapid.T){
-		"":          m.Check,
-		"plan":      m.Plan,
-		"plan2":     m.Plan,
-		"start":     m.Start,
-		"start2":    m.Start,
-		"unplan":    m.Unplan,
-		"freeRanks": m.FreeRanks,
-		"freeParts": m.FreeParts,
-		"pass":      m.Pass,
-		"move":      m.Move,
-		"adopt":     m.Adopt,
-		"clone":     m.Clone,
+		"":       m.Check,
+		"plan":   m.Plan,
+		"plan2":  m.Plan,
+		"start":  m.Start,
+		"start2": m.Start,
+		"unplan": m.Unplan,
+		"free":   m.Free,
+		"pass":   m.Pass,
+		"move":   m.Move,
+		"adopt":  m.Adopt,
+		"clone":  m.Clone,
 	})
 }
 
@@ -427,6 +459,48 @@ func TestAPlanTakesAsMuchAsThereIs(t *testing.T) {
 	require.Len(t, p.Claims(), 8)
 	require.True(t, p.Unplan(2))
 	require.Len(t, p.Claims(), 4)
+
+	// Planned again, it takes what has become free at the same time.
+	for _, q := range []*pool.Request{
+		requestOf(t, specText(shape("slot", "1+", vertex("core", "4")), "")),
+		byNode(t, "1+", "4"),
+	} {
+		p = upPool(t, "rank[0-1]/core[0-3] n[0-1]")
+		alloc(t, p, 1, byNode(t, "1", "4"))
+		alloc(t, p, 2, byNode(t, "1", "4"))
+		require.NoError(t, p.SetExpiration(1, 200))
+		for i, end := range []eventlog.Timestamp{300, 200} {
+			require.NoError(t, p.SetExpiration(2, end))
+			at, err := p.Plan(3, q, 100)
+			require.NoError(t, err)
+			require.EqualValues(t, 200, at)
+			require.Len(t, p.Claims(), i+1)
+		}
+	}
+}
+
+// Planned again, a job stays where it is as long as it can start there then.
+func TestAPlanMovesToWhereThereIsRoom(t *testing.T) {
+	p := upPool(t, "rank[0-1]/core[0-3] n[0-1]")
+	whole := needs(t, pool.Needs{Nodes: 1, Cores: 4, Duration: 100e9})
+	alloc(t, p, 1, whole)
+	alloc(t, p, 2, whole)
+	plan := func() uint32 {
+		at, err := p.Plan(3, whole, 100)
+		require.NoError(t, err)
+		require.EqualValues(t, 200, at)
+		require.NoError(t, p.Check())
+		require.Len(t, p.Claims(), 1)
+		return p.Claims()[0].Rank
+	}
+	first := plan()
+	require.Equal(t, first, plan())
+	require.NoError(t, p.SetExpiration(jobid.ID(first+1), 300))
+	require.Equal(t, 1-first, plan())
+	require.NoError(t, p.SetExpiration(jobid.ID(first+1), 200))
+	require.Equal(t, 1-first, plan())
+	require.NoError(t, p.Update(pool.Change{Down: idset.Of(1 - first)}))
+	require.Equal(t, first, plan())
 }
 
 func needs(t require.TestingT, n pool.Needs) *pool.Request {

@@ -15,7 +15,7 @@ import (
 
 // Config configures a pool. In each field 0 or less means the default.
 type Config struct {
-	MaxJobs       int // number of jobs that have resources; default 2^20
+	MaxJobs       int // number of jobs that have resources, and of planned jobs; default 2^20
 	MaxProperties int // number of different properties; default 2^16
 	Fit           Fit // the order in which nodes are taken; default FitBest
 }
@@ -50,18 +50,21 @@ type Pool struct {
 	ranks      *idset.Set // of the inventory; never changed, only replaced
 	hosts      *hostIndex // the same
 	properties int        // how many there are
-	allowed    allowed    // what constraints allow
+	known      known      // about requests
 	expiration eventlog.Timestamp
 	none       *rset.R // the empty set, for results
+	grants     []grant // room for those of a search
 
-	whole   *btree.BTreeG[fitItem]    // the inventory as if it were up and idle; never changed, only replaced
-	spans   *btree.BTreeG[rankItem]   // all ranks
-	fit     *btree.BTreeG[fitItem]    // the spans that are up and have something free
-	clashes int                       // how many spans have resources that two jobs hold
-	holders *btree.BTreeG[holderItem] // the jobs, by id
-	planned *btree.BTreeG[*plan]      // the planned jobs, by id
-	starts  *btree.BTreeG[event]      // of planned jobs
-	ends    *btree.BTreeG[event]      // of planned jobs and holders, except those that never end
+	whole     *btree.BTreeG[fitItem]    // the inventory as if it were up and idle; never changed, only replaced
+	spans     *btree.BTreeG[rankItem]   // all ranks
+	fit       *btree.BTreeG[fitItem]    // the spans that are up and have something free
+	cores     int64                     // how many these have free
+	shortages []shortage                // since the last release
+	clashes   int                       // how many spans have resources that two jobs hold
+	holders   *btree.BTreeG[holderItem] // the jobs, by id
+	planned   *btree.BTreeG[planItem]   // the planned jobs, by id
+	starts    *btree.BTreeG[event]      // of planned jobs
+	ends      *btree.BTreeG[event]      // of planned jobs and holders, except those that never end
 }
 
 // New returns a pool with the given inventory. All ranks are down, and no job holds
@@ -78,7 +81,7 @@ func New(inventory *rset.R, cfg Config) (*Pool, error) {
 		spans:      newRankTree(),
 		fit:        newFitTree(cfg.Fit),
 		holders:    btree.NewG(degree, func(a, b holderItem) bool { return a.id < b.id }),
-		planned:    btree.NewG(degree, func(a, b *plan) bool { return a.id < b.id }),
+		planned:    btree.NewG(degree, func(a, b planItem) bool { return a.id < b.id }),
 		starts:     newEventTree(),
 		ends:       newEventTree(),
 	}
@@ -116,7 +119,7 @@ func (p *Pool) setInventory(r *rset.R) {
 // setProperties makes r the inventory, which differs in so many properties alone.
 func (p *Pool) setProperties(r *rset.R, n int) {
 	p.inventory, p.bare, p.properties = r, r.WithoutLocal(), n
-	p.allowed = allowed{}
+	p.known = known{}
 }
 
 // countProperties returns the number of properties of an R.
@@ -146,7 +149,7 @@ func (p *Pool) Clone() *Pool {
 	c := *p
 	c.spans, c.fit, c.holders = p.spans.Clone(), p.fit.Clone(), p.holders.Clone()
 	c.planned, c.starts, c.ends = p.planned.Clone(), p.starts.Clone(), p.ends.Clone()
-	c.allowed = allowed{}
+	c.known, c.grants = known{}, nil
 	return &c
 }
 

@@ -134,6 +134,29 @@ func counted(c jobspec.Count, noun string) string {
 // request that is not by node has all its slots on one node here.
 func (q *Request) nslots(nodes, slots int64) int64 { return nodes * slots / q.nodesPerSlot }
 
+// leastCores returns how many cores the job needs at the least.
+func (q *Request) leastCores() int64 {
+	for _, want := range q.per {
+		if want.kind == "core" {
+			return q.least(want.n)
+		}
+	}
+	return 0
+}
+
+// leastNodes returns how many nodes the job needs at the least, 0 if slots go anywhere.
+func (q *Request) leastNodes() int64 {
+	if q.nodes.IsZero() {
+		return 0
+	}
+	return q.nodes.Min() * q.nodesPerSlot
+}
+
+// least returns how many the smallest grant has of what a slot has so many of.
+func (q *Request) least(each int64) int64 {
+	return each * max(q.leastNodes(), 1) * q.slots.Min()
+}
+
 // builder makes a Request of vertices.
 type builder struct {
 	q          Request
@@ -213,10 +236,7 @@ func (b *builder) finish() error {
 
 // checkTotal returns an error if the smallest grant is too large.
 func (q *Request) checkTotal() error {
-	total := q.slots.Min()
-	if !q.nodes.IsZero() {
-		total *= q.nodes.Min() * q.nodesPerSlot
-	}
+	total := q.least(1)
 	for _, p := range append([]need{{n: 1}}, q.per...) {
 		if total > jobspec.MaxQuantity/p.n {
 			return at("resources", tooManyInAll())

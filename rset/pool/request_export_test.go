@@ -76,7 +76,7 @@ func (f *Fake) RanksOfHosts(list *hostlist.List) *idset.Set { return f.pool().ho
 // had asked before.
 func (f *Fake) Eligible(q *Request) *idset.Set {
 	p := f.pool()
-	p.allowed = allowed{}
+	p.known = known{}
 	return q.eligible(p)
 }
 

@@ -139,17 +139,20 @@ func newRankTree() *btree.BTreeG[rankItem] {
 // then lower ranks.
 type fitItem struct {
 	free  *children.Set
+	sp    *span
+	cores int // that are free
 	first uint32
 	idle  bool
-	sp    *span
 }
 
 func (a fitItem) compareClass(b fitItem) int {
-	if a.idle != b.idle {
-		if b.idle {
-			return -1
-		}
+	switch {
+	case a.idle != b.idle && b.idle:
+		return -1
+	case a.idle != b.idle:
 		return 1
+	case a.cores != b.cores:
+		return cmp.Compare(a.cores, b.cores)
 	}
 	return compareCounts(a.free, b.free)
 }
@@ -277,6 +280,7 @@ func (p *Pool) replace(old, made []*span) {
 		}
 		if sp.fits() {
 			p.fit.Delete(sp.item())
+			p.cores -= sp.cores()
 		}
 		if sp.clash {
 			p.clashes--
@@ -292,6 +296,7 @@ func (p *Pool) insert(sp *span) {
 	p.spans.ReplaceOrInsert(rankItem{sp.first, sp})
 	if sp.fits() {
 		p.fit.ReplaceOrInsert(sp.item())
+		p.cores += sp.cores()
 	}
 	if sp.clash {
 		p.clashes++
@@ -301,7 +306,15 @@ func (p *Pool) insert(sp *span) {
 // fits reports whether something of a span can be allocated.
 func (sp *span) fits() bool { return sp.up && sp.free != nil }
 
-func (sp *span) item() fitItem { return fitItem{sp.free, sp.first, sp.idle(), sp} }
+// item returns the item of a span.
+func (sp *span) item() fitItem {
+	return fitItem{free: sp.free, sp: sp, cores: sp.free.Len("core"), first: sp.first, idle: sp.idle()}
+}
+
+// cores returns how many cores of a span are free.
+func (sp *span) cores() int64 {
+	return int64(sp.free.Len("core")) * (int64(sp.last-sp.first) + 1)
+}
 
 // pieces appends what a job holds in the inventory, in order. It takes time in
 // proportion to the spans of its allocation.

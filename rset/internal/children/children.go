@@ -20,8 +20,9 @@ type Kind struct {
 // Union, Subtract and Intersect return the receiver itself if the result equals
 // it, so that most comparisons are comparisons of pointers.
 type Set struct {
-	kinds []Kind
-	few   [maxFew]Kind // where few kinds are
+	kinds       []Kind
+	few         [maxFew]Kind // where few kinds are
+	cores, gpus int          // how many, since these are asked for most
 }
 
 // maxFew is how many kinds are in the Set itself. maxKinds is how many an operation
@@ -52,6 +53,14 @@ func copyOf(kinds []Kind) *Set {
 	}
 	s := new(Set)
 	s.kinds = append(s.few[:0], kinds...)
+	for _, k := range kinds {
+		switch k.Name {
+		case "core":
+			s.cores = k.N
+		case "gpu":
+			s.gpus = k.N
+		}
+	}
 	return s
 }
 
@@ -195,6 +204,20 @@ func (s *Set) each(t *Set, op func(a, b *idset.Set) *idset.Set) *Set {
 		return s
 	}
 	return copyOf(out)
+}
+
+// Len returns how many of a kind there are.
+func (s *Set) Len(kind string) int {
+	switch {
+	case s == nil:
+		return 0
+	case kind == "core":
+		return s.cores
+	case kind == "gpu":
+		return s.gpus
+	}
+	_, n := s.Kind(kind)
+	return n
 }
 
 // Intersects reports whether both have a child in common.

@@ -80,6 +80,10 @@ func TestOperationsDoAsMapsDo(t *testing.T) {
 		require.Equal(t, y, naiveOf(b), "an operand changed")
 		ids, n := a.Kind("core")
 		require.Equal(t, ids.Len(), n)
+		for _, kind := range []string{"core", "gpu", "bay", "none"} {
+			_, n := a.Kind(kind)
+			require.Equal(t, n, a.Len(kind))
+		}
 	})
 }
 
