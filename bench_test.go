@@ -36,13 +36,18 @@ type mill struct {
 	r    *rset.R // what each job gets; nil: what the pool gives it
 
 	store func([]joblife.Record) // nil: forgets the records
+
+	inputs, events int // what the Manager got and decided
 }
 
-func newMill(tb testing.TB, cfg joblife.Config) *mill {
+func newMill(tb testing.TB, cfg joblife.Config) *mill { return newMillOf(tb, cfg, 128) }
+
+// newMillOf returns a mill with a pool of some nodes.
+func newMillOf(tb testing.TB, cfg joblife.Config, nodes int) *mill {
 	m, err := joblife.New(cfg)
 	require.NoError(tb, err)
 	r, err := rset.New(rset.Config{Entries: []rset.Entry{{
-		Ranks: idset.Range(0, 127), Children: map[string]*idset.Set{"core": idset.Range(0, 3)},
+		Ranks: idset.Range(0, uint32(nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, 3)},
 	}}})
 	require.NoError(tb, err)
 	p, err := pool.New(r, pool.Config{})
@@ -71,6 +76,7 @@ func (w *mill) step(in joblife.Input) {
 // run does what there is to do, and passes on what comes back.
 func (w *mill) run() {
 	for w.m.Ready(&w.rd) {
+		w.events += len(w.rd.Journal)
 		if w.store != nil {
 			w.store(w.rd.Append)
 		}
@@ -110,6 +116,7 @@ func (w *mill) run() {
 		if err := w.m.Done(w.rd.Seq); err != nil {
 			w.tb.Fatal(err)
 		}
+		w.inputs += len(w.in)
 		for _, in := range w.in {
 			if err := w.m.Step(w.now, in); err != nil {
 				w.tb.Fatal(err)
@@ -135,6 +142,7 @@ func (w *mill) life() { w.lives(1) }
 func (w *mill) lives(n int) {
 	for range n {
 		w.id++
+		w.inputs++
 		w.now = w.now.Add(time.Millisecond)
 		if err := w.m.Step(w.now, joblife.Submit{ID: w.id, Jobspec: w.text, Urgency: jobstate.UrgencyDefault}); err != nil {
 			w.tb.Fatal(err)
@@ -144,26 +152,50 @@ func (w *mill) lives(n int) {
 }
 
 // BenchmarkLife runs jobs with a pool, and with an R that is the same for all: what
-// the Manager alone takes.
+// the Manager alone takes. With records it encodes the log of each job, and with lines each
+// record as a line for a store too. An input is one allocation of the benchmark's, which
+// allocs/event lacks.
 func BenchmarkLife(b *testing.B) {
-	for _, volatile := range []bool{true, false} {
-		for _, pool := range []bool{true, false} {
-			b.Run(fmt.Sprintf("volatile=%v/pool=%v", volatile, pool), func(b *testing.B) {
-				w := newMill(b, joblife.Config{Volatile: volatile})
+	for _, log := range []string{"none", "records", "lines"} {
+		for _, pool := range []bool{false, true} {
+			b.Run(fmt.Sprintf("log=%s/pool=%v", log, pool), func(b *testing.B) {
+				w := newMill(b, joblife.Config{Volatile: log == "none"})
 				if !pool {
 					w.r = node(b)
+				}
+				var lines []byte
+				if log == "lines" {
+					w.store = func(list []joblife.Record) { lines = appendLines(b, lines[:0], list) }
 				}
 				for range 1000 {
 					w.life()
 				}
+				w.inputs, w.events = 0, 0
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
 				b.ReportAllocs()
 				for b.Loop() {
 					w.life()
 				}
+				runtime.ReadMemStats(&after)
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "lives/s")
+				b.ReportMetric(float64(w.events)/float64(b.N), "events/op")
+				b.ReportMetric(float64(int(after.Mallocs-before.Mallocs)-w.inputs)/float64(w.events), "allocs/event")
 				runtime.KeepAlive(w)
 			})
 		}
 	}
+}
+
+// appendLines appends records as a log has them.
+func appendLines(tb testing.TB, dst []byte, list []joblife.Record) []byte {
+	for _, r := range list {
+		var err error
+		if dst, err = r.AppendText(dst); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return dst
 }
 
 // BenchmarkMemory reports what a job takes, its log and its jobspec included, by how
