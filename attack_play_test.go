@@ -286,8 +286,10 @@ func (p *play) append() bool {
 		r.Data = bytes.Clone(r.Data)
 		p.say("store %v %v %s", r.Job, r.Kind, bytes.TrimSpace(r.Data))
 		p.store = append(p.store, r)
-		if fast, plain, err := bothTexts(r); err != nil || !bytes.Equal(fast, plain) {
-			p.fail("a record is written as %s, and without trust as %s: %v", fast, plain, err)
+		if p.steps%8 == 0 {
+			if fast, plain, err := bothTexts(r); err != nil || !bytes.Equal(fast, plain) {
+				p.fail("a record is written as %s, and without trust as %s: %v", fast, plain, err)
+			}
 		}
 		fmt.Fprintf(p.hash, "%v %v %s\n", r.Job, r.Kind, r.Data)
 		switch r.Kind {

@@ -198,40 +198,44 @@ func appendLines(tb testing.TB, dst []byte, list []joblife.Record) []byte {
 	return dst
 }
 
-// BenchmarkMemory reports what a job takes, its log and its jobspec included, by how
-// far it is.
+// weigh returns how many bytes a job takes, its log included, by how far it is. The jobspec
+// and R are those of all jobs.
+func weigh(tb testing.TB, far string, n int) float64 {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	m, err := joblife.New(joblife.Config{})
+	require.NoError(tb, err)
+	w := &mill{tb: tb, m: m, text: text(tb, jobspec.Job{Nodes: 1, Command: []string{"true"}}), now: time.Unix(1_600_000_000, 0), mute: true}
+	w.step(joblife.SchedHello{})
+	w.step(joblife.SchedReady{})
+	w.step(joblife.ExecHello{})
+	r := node(tb)
+	for range n {
+		w.life()
+		if far == "pending" {
+			continue
+		}
+		w.step(joblife.SchedResponse{ID: w.id, R: r})
+		w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseStart})
+		if far == "running" {
+			continue
+		}
+		w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseFinish})
+		w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseRelease, Final: true})
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	runtime.KeepAlive(w)
+	return (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / float64(n)
+}
+
+// BenchmarkMemory reports what a job takes.
 func BenchmarkMemory(b *testing.B) {
-	const n = 20_000
 	for _, far := range []string{"pending", "running", "inactive"} {
 		b.Run(far, func(b *testing.B) {
 			for b.Loop() {
-				var before, after runtime.MemStats
-				runtime.GC()
-				runtime.ReadMemStats(&before)
-				m, err := joblife.New(joblife.Config{})
-				require.NoError(b, err)
-				w := &mill{tb: b, m: m, text: text(b, jobspec.Job{Nodes: 1, Command: []string{"true"}}), now: time.Unix(1_600_000_000, 0), mute: true}
-				w.step(joblife.SchedHello{})
-				w.step(joblife.SchedReady{})
-				w.step(joblife.ExecHello{})
-				r := node(b)
-				for range n {
-					w.life()
-					if far == "pending" {
-						continue
-					}
-					w.step(joblife.SchedResponse{ID: w.id, R: r})
-					w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseStart})
-					if far == "running" {
-						continue
-					}
-					w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseFinish})
-					w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseRelease, Final: true})
-				}
-				runtime.GC()
-				runtime.ReadMemStats(&after)
-				b.ReportMetric((float64(after.HeapAlloc)-float64(before.HeapAlloc))/n, "bytes/job")
-				runtime.KeepAlive(w)
+				b.ReportMetric(weigh(b, far, 20_000), "bytes/job")
 			}
 		})
 	}
