@@ -20,9 +20,9 @@ func TestALifecycleAllocatesLittle(t *testing.T) {
 		pool     bool
 		most     float64
 	}{
-		{"the Manager alone, with records", false, false, 25},
-		{"the Manager alone, without records", true, false, 22},
-		{"with the pool", false, true, 110},
+		{"the Manager alone, with records", false, false, 24},
+		{"the Manager alone, without records", true, false, 21},
+		{"with the pool", false, true, 109},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newMill(t, joblife.Config{Volatile: c.volatile})
