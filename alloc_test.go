@@ -27,7 +27,7 @@ func TestALifecycleAllocatesLittle(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newMill(t, joblife.Config{Volatile: c.volatile})
 			if !c.pool {
-				w.r = node(t)
+				w.r = node(t, 1)
 			}
 			for range 200 {
 				w.life()

@@ -32,7 +32,7 @@ type mill struct {
 	rd   joblife.Ready
 	in   []joblife.Input
 	mute bool    // nobody answers
-	lazy bool    // jobs start and do not end
+	lazy bool    // jobs start and do not end, each on a node of its own
 	r    *rset.R // what each job gets; nil: what the pool gives it
 
 	store func([]joblife.Record) // nil: forgets the records
@@ -87,7 +87,9 @@ func (w *mill) run() {
 			switch msg := msg.(type) {
 			case alloc.Request:
 				r := w.r
-				if r == nil {
+				if w.lazy {
+					r = node(w.tb, uint32(2*msg.ID))
+				} else if r == nil {
 					var err error
 					if r, err = w.pool.Alloc(msg.ID, w.req, eventlog.FromTime(w.now)); err != nil {
 						w.tb.Fatal(err)
@@ -127,9 +129,9 @@ func (w *mill) run() {
 }
 
 // node returns an R of one node.
-func node(tb testing.TB) *rset.R {
+func node(tb testing.TB, rank uint32) *rset.R {
 	r, err := rset.New(rset.Config{Entries: []rset.Entry{{
-		Ranks: idset.Of(1), Children: map[string]*idset.Set{"core": idset.Of(1)},
+		Ranks: idset.Of(rank), Children: map[string]*idset.Set{"core": idset.Of(1)},
 	}}})
 	require.NoError(tb, err)
 	return r
@@ -161,7 +163,7 @@ func BenchmarkLife(b *testing.B) {
 			b.Run(fmt.Sprintf("log=%s/pool=%v", log, pool), func(b *testing.B) {
 				w := newMill(b, joblife.Config{Volatile: log == "none"})
 				if !pool {
-					w.r = node(b)
+					w.r = node(b, 1)
 				}
 				var lines []byte
 				if log == "lines" {
@@ -210,7 +212,7 @@ func weigh(tb testing.TB, far string, n int) float64 {
 	w.step(joblife.SchedHello{})
 	w.step(joblife.SchedReady{})
 	w.step(joblife.ExecHello{})
-	r := node(tb)
+	r := node(tb, 1)
 	for range n {
 		w.life()
 		if far == "pending" {
