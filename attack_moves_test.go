@@ -121,7 +121,7 @@ func (p *play) someJob() jobid.ID {
 
 // submit submits a job.
 func (p *play) submit() {
-	j := jobspec1{Nodes: p.n(4), Slots: 1 + p.n(2), Name: []string{"a", "b", "later", "never", "ranked"}[p.n(5)]}
+	j := jobspec1{Nodes: p.n(4), Slots: 1 + p.n(2), Name: []string{"a", "b", "later", "never", "ranked", "boom"}[p.n(6)]}
 	if j.Nodes > 0 {
 		j.Exclusive = p.p(0.3)
 	}
@@ -129,7 +129,7 @@ func (p *play) submit() {
 		j.Queue = p.cfg.Queues[p.n(n)]
 	}
 	for p.p(0.15) {
-		schemes := []string{"afterany", "afterok", "afternotok", "after", "afterstart", "afterexcept", "singleton", "begin-time", "bogus"}
+		schemes := []string{"afterany", "afterok", "afternotok", "after", "afterstart", "afterexcept", "singleton", "begin-time", "bogus", "broken"}
 		d := map[string]string{"scheme": schemes[p.n(len(schemes))], "value": p.someJob().String()}
 		if d["scheme"] == "begin-time" {
 			d["value"] = fmt.Sprint(p.now.Unix() + int64(p.n(20)))

@@ -68,8 +68,10 @@ func TestAttackSeeds(t *testing.T) {
 	if testing.Short() {
 		seeds = 8
 	}
+	panics := 0
 	for seed := range seeds {
 		p := attempt(fresh(seed))
+		panics += p.panics
 		if p.failed != "" {
 			report(t, seed)
 			return
@@ -80,6 +82,9 @@ func TestAttackSeeds(t *testing.T) {
 		if q := attempt(fresh(seed)); fmt.Sprint(p.hash.Sum64(), p.steps) != fmt.Sprint(q.hash.Sum64(), q.steps) {
 			t.Fatalf("I7: seed %d gives other records the second time", seed)
 		}
+	}
+	if panics == 0 {
+		t.Fatal("no hook has panicked")
 	}
 }
 

@@ -83,7 +83,7 @@ func BenchmarkLongResident(b *testing.B) {
 // BenchmarkDurable runs jobs with a log on a disk: in the folder that JOBLIFE_BENCH_DIR
 // names, or a temporary one. Several jobs share each Ready, and so one sync.
 func BenchmarkDurable(b *testing.B) {
-	for _, group := range []int{1, 16, 128} {
+	for _, group := range []int{1, 16, 128, 1024} {
 		b.Run(fmt.Sprintf("group=%d", group), func(b *testing.B) {
 			dir, err := os.MkdirTemp(cmp.Or(os.Getenv("JOBLIFE_BENCH_DIR"), b.TempDir()), "joblife")
 			require.NoError(b, err)
@@ -91,7 +91,7 @@ func BenchmarkDurable(b *testing.B) {
 			log, err := logfile.Create(filepath.Join(dir, "log"), logfile.Options{Policy: logfile.SyncGroup})
 			require.NoError(b, err)
 			defer log.Close()
-			w := newMill(b, joblife.Config{})
+			w := newMillOf(b, joblife.Config{}, max(128, group))
 			var batch []byte
 			syncs := 0
 			w.store = func(records []joblife.Record) {
@@ -112,7 +112,7 @@ func BenchmarkDurable(b *testing.B) {
 				w.lives(group)
 				n += group
 			}
-			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "jobs/s")
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "lives/s")
 			b.ReportMetric(float64(syncs)/float64(n), "syncs/job")
 			b.ReportMetric(float64(log.Size())/float64(n), "bytes/job")
 		})
@@ -122,7 +122,7 @@ func BenchmarkDurable(b *testing.B) {
 // records returns the records of n jobs, which run, or are inactive.
 func records(tb testing.TB, n int, inactive bool) []joblife.Record {
 	w := newMill(tb, joblife.Config{})
-	w.r = node(tb)
+	w.r = node(tb, 1)
 	w.text = text(tb, jobspec.Job{Nodes: 1, Command: []string{"true"}})
 	w.lazy = !inactive
 	var list []joblife.Record

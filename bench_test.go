@@ -32,17 +32,22 @@ type mill struct {
 	rd   joblife.Ready
 	in   []joblife.Input
 	mute bool    // nobody answers
-	lazy bool    // jobs start and do not end
+	lazy bool    // jobs start and do not end, each on a node of its own
 	r    *rset.R // what each job gets; nil: what the pool gives it
 
 	store func([]joblife.Record) // nil: forgets the records
+
+	inputs, events int // what the Manager got and decided
 }
 
-func newMill(tb testing.TB, cfg joblife.Config) *mill {
+func newMill(tb testing.TB, cfg joblife.Config) *mill { return newMillOf(tb, cfg, 128) }
+
+// newMillOf returns a mill with a pool of some nodes.
+func newMillOf(tb testing.TB, cfg joblife.Config, nodes int) *mill {
 	m, err := joblife.New(cfg)
 	require.NoError(tb, err)
 	r, err := rset.New(rset.Config{Entries: []rset.Entry{{
-		Ranks: idset.Range(0, 127), Children: map[string]*idset.Set{"core": idset.Range(0, 3)},
+		Ranks: idset.Range(0, uint32(nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, 3)},
 	}}})
 	require.NoError(tb, err)
 	p, err := pool.New(r, pool.Config{})
@@ -71,6 +76,7 @@ func (w *mill) step(in joblife.Input) {
 // run does what there is to do, and passes on what comes back.
 func (w *mill) run() {
 	for w.m.Ready(&w.rd) {
+		w.events += len(w.rd.Journal)
 		if w.store != nil {
 			w.store(w.rd.Append)
 		}
@@ -81,7 +87,9 @@ func (w *mill) run() {
 			switch msg := msg.(type) {
 			case alloc.Request:
 				r := w.r
-				if r == nil {
+				if w.lazy {
+					r = node(w.tb, uint32(2*msg.ID))
+				} else if r == nil {
 					var err error
 					if r, err = w.pool.Alloc(msg.ID, w.req, eventlog.FromTime(w.now)); err != nil {
 						w.tb.Fatal(err)
@@ -110,6 +118,7 @@ func (w *mill) run() {
 		if err := w.m.Done(w.rd.Seq); err != nil {
 			w.tb.Fatal(err)
 		}
+		w.inputs += len(w.in)
 		for _, in := range w.in {
 			if err := w.m.Step(w.now, in); err != nil {
 				w.tb.Fatal(err)
@@ -120,9 +129,9 @@ func (w *mill) run() {
 }
 
 // node returns an R of one node.
-func node(tb testing.TB) *rset.R {
+func node(tb testing.TB, rank uint32) *rset.R {
 	r, err := rset.New(rset.Config{Entries: []rset.Entry{{
-		Ranks: idset.Of(1), Children: map[string]*idset.Set{"core": idset.Of(1)},
+		Ranks: idset.Of(rank), Children: map[string]*idset.Set{"core": idset.Of(1)},
 	}}})
 	require.NoError(tb, err)
 	return r
@@ -135,6 +144,7 @@ func (w *mill) life() { w.lives(1) }
 func (w *mill) lives(n int) {
 	for range n {
 		w.id++
+		w.inputs++
 		w.now = w.now.Add(time.Millisecond)
 		if err := w.m.Step(w.now, joblife.Submit{ID: w.id, Jobspec: w.text, Urgency: jobstate.UrgencyDefault}); err != nil {
 			w.tb.Fatal(err)
@@ -144,62 +154,84 @@ func (w *mill) lives(n int) {
 }
 
 // BenchmarkLife runs jobs with a pool, and with an R that is the same for all: what
-// the Manager alone takes.
+// the Manager alone takes. With records it encodes the log of each job, and with lines each
+// record as a line for a store too. An input is one allocation of the benchmark's, which
+// allocs/event lacks.
 func BenchmarkLife(b *testing.B) {
-	for _, volatile := range []bool{true, false} {
-		for _, pool := range []bool{true, false} {
-			b.Run(fmt.Sprintf("volatile=%v/pool=%v", volatile, pool), func(b *testing.B) {
-				w := newMill(b, joblife.Config{Volatile: volatile})
+	for _, log := range []string{"none", "records", "lines"} {
+		for _, pool := range []bool{false, true} {
+			b.Run(fmt.Sprintf("log=%s/pool=%v", log, pool), func(b *testing.B) {
+				w := newMill(b, joblife.Config{Volatile: log == "none"})
 				if !pool {
-					w.r = node(b)
+					w.r = node(b, 1)
+				}
+				var lines []byte
+				if log == "lines" {
+					w.store = func(list []joblife.Record) {
+						var err error
+						if lines, err = joblife.AppendRecords(lines[:0], list); err != nil {
+							b.Fatal(err)
+						}
+					}
 				}
 				for range 1000 {
 					w.life()
 				}
+				w.inputs, w.events = 0, 0
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
 				b.ReportAllocs()
 				for b.Loop() {
 					w.life()
 				}
+				runtime.ReadMemStats(&after)
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "lives/s")
+				b.ReportMetric(float64(w.events)/float64(b.N), "events/op")
+				b.ReportMetric(float64(int(after.Mallocs-before.Mallocs)-w.inputs)/float64(w.events), "allocs/event")
 				runtime.KeepAlive(w)
 			})
 		}
 	}
 }
 
-// BenchmarkMemory reports what a job takes, its log and its jobspec included, by how
-// far it is.
+// weigh returns how many bytes a job takes, its log included, by how far it is. The jobspec
+// and R are those of all jobs.
+func weigh(tb testing.TB, far string, n int) float64 {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	m, err := joblife.New(joblife.Config{})
+	require.NoError(tb, err)
+	w := &mill{tb: tb, m: m, text: text(tb, jobspec.Job{Nodes: 1, Command: []string{"true"}}), now: time.Unix(1_600_000_000, 0), mute: true}
+	w.step(joblife.SchedHello{})
+	w.step(joblife.SchedReady{})
+	w.step(joblife.ExecHello{})
+	r := node(tb, 1)
+	for range n {
+		w.life()
+		if far == "pending" {
+			continue
+		}
+		w.step(joblife.SchedResponse{ID: w.id, R: r})
+		w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseStart})
+		if far == "running" {
+			continue
+		}
+		w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseFinish})
+		w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseRelease, Final: true})
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	runtime.KeepAlive(w)
+	return (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / float64(n)
+}
+
+// BenchmarkMemory reports what a job takes.
 func BenchmarkMemory(b *testing.B) {
-	const n = 20_000
 	for _, far := range []string{"pending", "running", "inactive"} {
 		b.Run(far, func(b *testing.B) {
 			for b.Loop() {
-				var before, after runtime.MemStats
-				runtime.GC()
-				runtime.ReadMemStats(&before)
-				m, err := joblife.New(joblife.Config{})
-				require.NoError(b, err)
-				w := &mill{tb: b, m: m, text: text(b, jobspec.Job{Nodes: 1, Command: []string{"true"}}), now: time.Unix(1_600_000_000, 0), mute: true}
-				w.step(joblife.SchedHello{})
-				w.step(joblife.SchedReady{})
-				w.step(joblife.ExecHello{})
-				r := node(b)
-				for range n {
-					w.life()
-					if far == "pending" {
-						continue
-					}
-					w.step(joblife.SchedResponse{ID: w.id, R: r})
-					w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseStart})
-					if far == "running" {
-						continue
-					}
-					w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseFinish})
-					w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseRelease, Final: true})
-				}
-				runtime.GC()
-				runtime.ReadMemStats(&after)
-				b.ReportMetric((float64(after.HeapAlloc)-float64(before.HeapAlloc))/n, "bytes/job")
-				runtime.KeepAlive(w)
+				b.ReportMetric(weigh(b, far, 20_000), "bytes/job")
 			}
 		})
 	}

@@ -20,7 +20,7 @@ func (j *job) holder() (alloc.Holder, bool) {
 	}
 	free := j.nodes.Freed()
 	known := j.job().HasResources() || j.state == jobstate.StateInactive // or else it was revoked
-	if !known || free.ContainsAll(j.r.Ranks()) {
+	if !known || free.Len() == j.r.Len() {
 		return alloc.Holder{}, false
 	}
 	h := holderOf(j.job(), j.expiring(j.r))
@@ -53,8 +53,11 @@ func held(h alloc.Holder) *rset.R {
 func doubleBooked(list []alloc.Holder) map[jobid.ID]error {
 	var seen, shared idset.Set
 	for _, h := range list {
-		ranks := idset.Difference(h.R.Ranks(), h.Free)
-		shared.UnionWith(idset.Intersect(&seen, ranks))
+		ranks := h.R.Ranks()
+		ranks.SubtractWith(h.Free)
+		if seen.Intersects(ranks) {
+			shared.UnionWith(idset.Intersect(&seen, ranks))
+		}
 		seen.UnionWith(ranks)
 	}
 	if shared.IsEmpty() {

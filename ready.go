@@ -273,7 +273,7 @@ func (m *Manager) outstanding(seq uint64) error {
 // record adds a record to what is to be stored.
 func (m *Manager) record(r Record) {
 	if !m.cfg.Volatile && !(len(m.out.Append) == 3 && m.mutated(mutationDroppedRecord)) {
-		r.Time = m.now
+		r.Time, r.sound = m.now, true
 		m.out.Append = append(m.out.Append, r)
 	}
 }

@@ -48,7 +48,10 @@ type Record struct {
 	Time eventlog.Timestamp // of the Step that made it
 	Job  jobid.ID           // 0 for the instance
 	Kind RecordKind
-	Data []byte
+	// sound tells that a Manager has made Data or that it was read, so that AppendText
+	// need not check it again.
+	sound bool
+	Data  []byte
 }
 
 // Clone returns a copy that lives longer than the Ready.
@@ -98,12 +101,25 @@ func (r Record) appendContext(dst []byte, l jsonscan.Limits) ([]byte, error) {
 		w.Out = append(w.Out, '"')
 	}
 	switch {
+	case r.Kind.holdsJSON() && r.sound && l.Depth > 0: // or else a limit is to be named
+		w.Key("data")
+		w.Out = appendDense(w.Out, bytes.TrimSuffix(r.Data, []byte("\n")))
 	case r.Kind.holdsJSON():
 		w.Raw("data", r.Data)
 	case r.Kind != RecordUnlinked || len(r.Data) > 0:
 		w.Text("data", string(r.Data))
 	}
 	return w.End(nil)
+}
+
+// appendDense appends JSON without its white space.
+func appendDense(dst, data []byte) []byte {
+	for _, c := range []byte(" \t\r\n") {
+		if bytes.IndexByte(data, c) >= 0 { // perhaps in a string
+			return jsonscan.AppendCompact(dst, data)
+		}
+	}
+	return append(dst, data...)
 }
 
 // MarshalText is AppendText into a new slice.
@@ -157,7 +173,7 @@ func (r *Record) UnmarshalText(line []byte) error {
 
 // read makes a record of its line.
 func (r *Record) read(e eventlog.Entry) error {
-	out := Record{Time: e.Timestamp}
+	out := Record{Time: e.Timestamp, sound: true}
 	for out.Kind = RecordEvent; out.Kind <= RecordQueue && out.Kind.String() != e.Name; {
 		out.Kind++
 	}

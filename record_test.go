@@ -2,6 +2,7 @@ package joblife_test
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -97,6 +98,14 @@ func TestARecordHasTheBytesOfAnEntry(t *testing.T) {
 	}
 }
 
+// bothTexts returns the line of a record of a Manager, and that of one that anybody has
+// made, which is checked.
+func bothTexts(r joblife.Record) (fast, plain []byte, err error) {
+	fast, err = r.MarshalText()
+	plain, bad := joblife.Record{Time: r.Time, Job: r.Job, Kind: r.Kind, Data: r.Data}.MarshalText()
+	return fast, plain, errors.Join(err, bad)
+}
+
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"timestamp":1.5,"name":"event","context":{"job":"ƒ2","data":{"timestamp":1,"name":"submit"}}}`))
 	f.Add([]byte(`{"timestamp":1.5,"name":"watermark","context":{"data":"watermark 0017e9fb8df16c2e"}}`))
@@ -109,6 +118,9 @@ func FuzzRecord(f *testing.F) {
 		}
 		text, err := r.MarshalText()
 		require.NoError(t, err)
+		fast, plain, err := bothTexts(r)
+		require.NoError(t, err)
+		require.Equal(t, string(plain), string(fast))
 		var back joblife.Record
 		require.NoError(t, back.UnmarshalText(text))
 		again, err := back.MarshalText()

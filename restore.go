@@ -416,7 +416,7 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 			return
 		}
 		give := func(r Record) bool {
-			r.Time = m.now
+			r.Time, r.sound = m.now, true
 			return yield(r)
 		}
 		for _, r := range m.common() {
@@ -442,7 +442,7 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 		}
 		for _, q := range m.quarantined {
 			for _, r := range q.records {
-				if !give(r) {
+				if r.Time = m.now; !yield(r) {
 					return
 				}
 			}

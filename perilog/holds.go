@@ -56,7 +56,8 @@ type held struct {
 
 	// Of a Job.
 	r       *rset.R
-	ledger  *rset.Ledger // nil until something goes back
+	ledger  *rset.Ledger // nil until a part goes back
+	final   bool         // the last fragment went back
 	hk      *housekeeping
 	offline *idset.Set
 }

@@ -230,10 +230,13 @@ func (j *Job) Holders() iter.Seq[Holder] {
 // Freed returns a new set of the ranks that were freed: the key free of RFC 27's
 // hello.
 func (j *Job) Freed() *idset.Set {
-	if j.holds.ledger == nil {
-		return new(idset.Set)
+	switch {
+	case j.holds.ledger != nil:
+		return j.holds.ledger.Freed()
+	case j.holds.final:
+		return j.holds.all.Clone()
 	}
-	return j.holds.ledger.Freed()
+	return new(idset.Set)
 }
 
 // Done reports whether nothing is left to do: the job is inactive, and its

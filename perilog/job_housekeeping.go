@@ -226,7 +226,7 @@ func (j *Job) freeHousekeeping() {
 	ranks := h.ready.Clone()
 	j.postTo(LogHousekeeping, &jobstate.ReleaseContext{Ranks: jobstate.Ranks{Set: ranks}, Final: last})
 	if last {
-		j.give(j.ledger().FreeRest())
+		j.giveRest()
 	} else {
 		j.give(j.ledger().FreePart(ranks))
 	}

@@ -380,9 +380,9 @@ func (j *Job) free() {
 	case h.revoked: // it is not the job's to give back
 	case j.holds.hk != nil:
 		j.freeHousekeeping()
-	case j.holds.ledger != nil && j.holds.ledger.IsFinal():
+	case h.final:
 	case h.over:
-		j.give(j.ledger().FreeRest())
+		j.giveRest()
 	default:
 		var names []string
 		for _, name := range h.names(true) {
@@ -397,7 +397,7 @@ func (j *Job) free() {
 	h.fresh.SubtractWith(&h.fresh)
 }
 
-// ledger returns the ledger, and makes it before the first fragment.
+// ledger returns the ledger, and makes it before the first part goes back.
 func (j *Job) ledger() *rset.Ledger {
 	if j.holds.ledger == nil {
 		j.holds.ledger = j.newLedger()
@@ -406,6 +406,18 @@ func (j *Job) ledger() *rset.Ledger {
 }
 
 func (j *Job) newLedger() *rset.Ledger { return rset.NewLedger(j.holds.r, j.holds.allNames()...) }
+
+// giveRest hands out the final fragment. Where it is all of R, which is the rule, there is
+// no need of a ledger.
+func (j *Job) giveRest() {
+	h := &j.holds
+	h.final = true
+	if h.ledger == nil && len(h.named) == 0 && h.r.Scheduling() == nil {
+		j.give(rset.Fragment{R: h.r, Final: true}, nil)
+		return
+	}
+	j.give(j.ledger().FreeRest())
+}
 
 // give hands out a fragment. What did not come from the scheduler does not go back
 // to it.

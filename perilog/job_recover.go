@@ -89,11 +89,13 @@ func (j *Job) takeUp() error {
 				done.Named = h.allNames()
 			}
 		}
-		ledger, err := rset.Rebuild(j.holds.r, done, h.allNames()...)
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrR, err)
+		if h.final = done.Final; done.Final || len(done.Named) > 0 || !done.Ranks.IsEmpty() {
+			ledger, err := rset.Rebuild(h.r, done, h.allNames()...)
+			if err != nil {
+				return fmt.Errorf("%w: %w", ErrR, err)
+			}
+			h.ledger = ledger
 		}
-		j.holds.ledger = ledger
 	}
 	h.fresh.SubtractWith(&h.fresh)
 	if j.epilogsDue() {

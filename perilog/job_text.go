@@ -25,7 +25,9 @@ func (j *Job) String() string {
 	if j.holds.r != nil {
 		l := j.holds.ledger
 		if l == nil {
-			l = j.newLedger()
+			if l = j.newLedger(); j.holds.final {
+				_, _ = l.FreeRest() // which nothing was freed of
+			}
 		}
 		dst = append(append(dst, "; "...), l.String()...)
 	}
@@ -66,12 +68,14 @@ func (j *Job) check() error {
 			return fmt.Errorf("perilog: I3: %v goes on on ranks that it does not hold", a.Key)
 		}
 	}
-	freed, final := j.Freed(), false
+	freed := j.Freed()
 	if l := j.holds.ledger; l != nil {
 		if err := l.Check(); err != nil {
 			return err
 		}
-		final = l.IsFinal()
+		if l.IsFinal() != j.holds.final {
+			return fmt.Errorf("perilog: I2: the ledger is final: %t, and the job says %t", l.IsFinal(), j.holds.final)
+		}
 	}
 	if !j.holds.left.ContainsAll(freed) {
 		return fmt.Errorf("perilog: I3: ranks %q were freed and have not left", idset.Difference(freed, &j.holds.left))
@@ -84,7 +88,7 @@ func (j *Job) check() error {
 			return fmt.Errorf("perilog: I1: housekeeping freed %q, the ledger %q", &h.freed, freed)
 		}
 	}
-	if final && !j.holds.over {
+	if j.holds.final && !j.holds.over {
 		return fmt.Errorf("perilog: I2: the final fragment went out, and the job is held: %v", &j.holds)
 	}
 	return nil
