@@ -117,6 +117,13 @@ fuzz:
 examples:
 	@.ci/examples
 
+# Opens the page of examples/simulate in a headless browser, at two widths.
+BROWSER ?= chromium
+
+.PHONY: browser
+browser:
+	JOBLIFE_BROWSER='$(BROWSER)' go test -count=1 -run Browser -v ./examples/simulate
+
 .PHONY: bench
 bench:
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PACKAGES)

@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "simulate: %v\nRun simulate -h for the flags.\n", err)
 		return exitUsage
 	}
-	s := &study{o: o, stderr: stderr}
+	s := newStudy(o, stderr)
 	if err = s.open(); err == nil {
 		err = s.play(ctx)
 	}
@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(stderr, "simulate: interrupted: the numbers are of what was done until then")
+		fmt.Fprintln(stderr, "simulate: interrupted")
 		return exitInterrupted
 	case err != nil:
 		fmt.Fprintln(stderr, "simulate:", err)
@@ -91,6 +91,12 @@ type study struct {
 	work    []arrival // of the trace
 	offered float64   // load, of the first seed
 	runs    []pair    // by seed
+
+	bar func(jobs int) (step func(int), stop func())
+}
+
+func newStudy(o *options, stderr io.Writer) *study {
+	return &study{o: o, stderr: stderr, bar: func(jobs int) (func(int), func()) { return bar.Start(stderr, "simulating", jobs) }}
 }
 
 // A pair is two runs that differ in the release alone.
@@ -169,7 +175,7 @@ func (s *study) play(ctx context.Context) error {
 		jobs += 2 * len(work)
 		tasks = append(tasks, task{&s.runs[i].whole, work, wholeJob, seed}, task{&s.runs[i].partial, work, partialRelease, seed})
 	}
-	step, stop := bar.Start(s.stderr, "simulating", jobs)
+	step, stop := s.bar(jobs)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

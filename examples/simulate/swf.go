@@ -122,6 +122,7 @@ const (
 	fieldProcs  = 4
 	fieldWanted = 7
 	fieldLimit  = 8
+	fieldStatus = 10
 	fieldUser   = 11
 	fieldCount  = 18
 )
@@ -162,6 +163,6 @@ func parseArrival(line string) (arrival, error) {
 	}
 	return arrival{
 		submit: seconds(f[fieldSubmit]), run: seconds(math.Ceil(f[fieldRun])), limit: max(0, seconds(math.Ceil(f[fieldLimit]))),
-		size: int(math.Ceil(size)), user: uint32(min(max(f[fieldUser], 0), 1<<30)),
+		size: int(math.Ceil(size)), user: uint32(min(max(f[fieldUser], 0), 1<<30)), fails: f[fieldStatus] == 0,
 	}, nil
 }

@@ -124,24 +124,24 @@ func (s *study) title() string {
 	return fmt.Sprintf("%s: %d jobs on %d nodes, load %.2f, %s, %s", what, jobs, o.nodes, s.offered, o.policy, count(len(s.runs), "seed"))
 }
 
-// outside says what was made up beside the workload.
-func (s *study) outside() string {
+// outside says in lines what was made up beside the workload.
+func (s *study) outside() []string {
 	o := s.o
-	text := fmt.Sprintf("prolog %s, epilog %s", short(float64(o.prolog)), short(float64(o.epilog)))
+	list := []string{fmt.Sprintf("prolog %s, epilog %s", short(float64(o.prolog)), short(float64(o.epilog)))}
 	if o.epilog > 0 && o.straggle > 0 {
-		text += fmt.Sprintf(", of %g %% of nodes %s more on average", 100*o.straggle, short(float64(o.straggler)))
+		list[0] += fmt.Sprintf("; %g %% of epilogs take %s more on average", 100*o.straggle, short(float64(o.straggler)))
 	}
 	if o.mtbf > 0 {
 		n := 0
 		for _, p := range s.runs {
 			n += p.whole.failures + p.partial.failures
 		}
-		text += fmt.Sprintf("; %s of a node", count(n, "failure"))
+		list = append(list, fmt.Sprintf("%s, each repaired in %s", count(n, "node failure"), short(float64(o.repair))))
 	}
 	if o.restarts > 0 {
-		text += fmt.Sprintf("; %s of the manager", count(o.restarts, "restart"))
+		list = append(list, count(o.restarts, "restart")+" of the manager and the scheduler in each run")
 	}
-	return text
+	return list
 }
 
 // print prints the table.
@@ -159,9 +159,16 @@ func (s *study) print(w io.Writer) error {
 	for _, l := range s.lines() {
 		t.AppendRow(table.Row{l.Name, l.text(l.Whole), l.text(l.Partial), l.Difference()})
 	}
-	_, err := fmt.Fprintf(w, "%s\n%s\n\n%s\n", s.title(), s.outside(), t.Render())
+	_, err := fmt.Fprintf(w, "%s\n%s\n\n%s\n", s.title(), strings.Join(s.outside(), "\n"), t.Render())
 	if err == nil && len(s.runs) > 1 {
 		_, err = fmt.Fprintf(w, "\nMeans over %d seeds; the difference with its 95 %% confidence interval.\n", len(s.runs))
+	}
+	for _, p := range s.runs {
+		if left := p.whole.left + p.partial.left; err == nil && left > 0 {
+			all := len(p.whole.jobs) - 1
+			_, err = fmt.Fprintf(w, "Seed %d was interrupted: %d of %d jobs are over with whole-job release, %d with partial.\n",
+				p.whole.seed, all-p.whole.left, all, all-p.partial.left)
+		}
 	}
 	if verdict := s.verdict(); err == nil && verdict != "" {
 		_, err = fmt.Fprintln(w, verdict)
@@ -171,6 +178,9 @@ func (s *study) print(w io.Writer) error {
 
 // verdict says so where partial release gains nothing that can be told from chance.
 func (s *study) verdict() string {
+	if slices.ContainsFunc(s.runs, func(p pair) bool { return p.whole.left+p.partial.left > 0 }) {
+		return ""
+	}
 	for _, l := range s.lines() {
 		if l.Name != "wait, mean" {
 			continue
