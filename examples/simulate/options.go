@@ -38,7 +38,7 @@ type options struct {
 	set map[string]bool // flags that were given
 }
 
-var policies = []string{"fifo", "easy", "conservative"}
+var policies = []string{fifo, easy, conservative}
 
 const (
 	maxNodes = 1 << 16

@@ -21,14 +21,24 @@ type scheduler struct {
 	policy    string
 	pool      *pool.Pool
 	waiting   []*request // in the order of priority, then of ids
+	fresh     []*request // of these, what the last pass did not know
+	head      *request   // the first that has to wait; nil: none
+	freed     bool       // resources changed after the last pass
 	responses []alloc.Response
-	changed   bool
 }
+
+// The policies.
+const (
+	fifo         = "fifo"
+	easy         = "easy"
+	conservative = "conservative"
+)
 
 // A request is a job that waits.
 type request struct {
 	id       jobid.ID
 	priority uint32
+	started  bool
 	*pool.Request
 }
 
@@ -56,13 +66,12 @@ func (s *scheduler) hello(a alloc.Announcement) error {
 
 // nodes takes nodes that are up, and down.
 func (s *scheduler) nodes(up, down *idset.Set) error {
-	s.changed = true
+	s.freed = true
 	return s.pool.Update(pool.Change{Up: up, Down: down})
 }
 
 // take takes a message of the manager.
 func (s *scheduler) take(msg alloc.Message) error {
-	s.changed = true
 	switch msg := msg.(type) {
 	case alloc.Request:
 		spec, err := jobspec.Parse(msg.Jobspec)
@@ -73,13 +82,17 @@ func (s *scheduler) take(msg alloc.Message) error {
 		if err != nil {
 			return err
 		}
-		r := &request{msg.ID, msg.Priority, q}
+		r := &request{id: msg.ID, priority: msg.Priority, Request: q}
 		i, _ := slices.BinarySearchFunc(s.waiting, r, compareRequests)
 		s.waiting = slices.Insert(s.waiting, i, r)
+		s.fresh = append(s.fresh, r)
 	case alloc.Cancel:
+		s.pool.Unplan(msg.ID)
+		s.freed = true
 		s.waiting = slices.DeleteFunc(s.waiting, func(r *request) bool { return r.id == msg.ID })
 		s.responses = append(s.responses, alloc.Response{ID: msg.ID, Type: alloc.ResponseCancel})
 	case alloc.Free:
+		s.freed = true
 		_, err := s.pool.Free(msg.ID, msg.R, msg.Final)
 		return err
 	case alloc.ReadyResponse:
@@ -91,23 +104,57 @@ func (s *scheduler) take(msg alloc.Message) error {
 
 // decide returns responses.
 func (s *scheduler) decide(now time.Time) ([]alloc.Response, error) {
-	out := s.responses
-	s.responses = nil
-	if !s.changed {
-		return out, nil
-	}
-	s.changed = false
-	t := eventlog.FromTime(now)
-	for len(s.waiting) > 0 {
-		r, err := s.pool.Alloc(s.waiting[0].id, s.waiting[0].Request, t)
-		if errors.Is(err, pool.ErrBusy) {
-			break
-		}
-		if err != nil {
+	if s.freed || len(s.fresh) > 0 {
+		if err := s.schedule(eventlog.FromTime(now)); err != nil {
 			return nil, err
 		}
-		out = append(out, alloc.Response{ID: s.waiting[0].id, Type: alloc.ResponseSuccess, R: r})
-		s.waiting = s.waiting[1:]
 	}
+	out := s.responses
+	s.responses = nil
 	return out, nil
+}
+
+// depth is how many jobs a pass looks at.
+const depth = 100
+
+// schedule starts jobs, in order until one has to wait: the head. With fifo the others
+// wait too. With easy the head gets a plan, and others start if they do not delay it.
+// With conservative every job that waits gets a plan.
+func (s *scheduler) schedule(now eventlog.Timestamp) error {
+	look := s.waiting
+	if !s.freed && s.head != nil && s.waiting[0] == s.head {
+		look = s.fresh // nothing has changed for the others
+	} else if s.head != nil {
+		s.pool.Unplan(s.head.id)
+		s.head = nil
+	}
+	s.freed, s.fresh = false, nil
+	started := false
+	for _, r := range look[:min(depth, len(look))] {
+		if s.head != nil && s.policy == fifo {
+			break
+		}
+		given, err := s.pool.Alloc(r.id, r.Request, now)
+		if err == nil {
+			s.responses = append(s.responses, alloc.Response{ID: r.id, Type: alloc.ResponseSuccess, R: given})
+			r.started, started = true, true
+			continue
+		}
+		if !errors.Is(err, pool.ErrBusy) {
+			return err
+		}
+		if s.policy == conservative || s.policy == easy && s.head == nil {
+			// Without an end of what is in its way, a job gets no plan and delays none.
+			if _, err := s.pool.Plan(r.id, r.Request, now); err != nil && !errors.Is(err, pool.ErrBusy) {
+				return err
+			}
+		}
+		if s.head == nil {
+			s.head = r
+		}
+	}
+	if started {
+		s.waiting = slices.DeleteFunc(s.waiting, func(r *request) bool { return r.started })
+	}
+	return nil
 }
