@@ -203,13 +203,21 @@ func (r *R) whole() *R {
 func (r *R) cutMeta(parent *R) *R {
 	r.start, r.end, r.slots = parent.start, parent.end, parent.slots
 	r.execution, r.top = parent.execution, parent.top
+	return r.cutProperties(parent)
+}
+
+// cutProperties gives r the properties of its parent on its ranks. It returns r.
+func (r *R) cutProperties(parent *R) *R {
 	if len(parent.properties) == 0 || r.IsEmpty() {
 		return r
 	}
 	ranks := r.Ranks()
 	for _, p := range parent.properties {
-		if cut := idset.Intersect(p.ranks, ranks); !cut.IsEmpty() {
-			r.properties = append(r.properties, property{p.name, cut})
+		switch {
+		case p.ranks.ContainsAll(ranks):
+			r.properties = append(r.properties, property{p.name, ranks})
+		case p.ranks.Intersects(ranks):
+			r.properties = append(r.properties, property{p.name, idset.Intersect(p.ranks, ranks)})
 		}
 	}
 	return r

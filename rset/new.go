@@ -99,3 +99,45 @@ func (r *R) WithTimes(start, expiration eventlog.Timestamp) (*R, error) {
 	out.start, out.end = start+0, expiration+0
 	return &out, nil
 }
+
+// WithProperty returns r with other ranks for a property: those given alone, or none,
+// and then r has no such property. The error is [ErrSyntax] if r does not have all of
+// the ranks, or for an invalid name. It copies the set, and takes time in proportion to
+// its ranges and to the number of properties.
+func (r *R) WithProperty(name string, ranks *idset.Set) (*R, error) {
+	out := *r.orEmpty()
+	var err error
+	if !ValidProperty(name) {
+		err = errProperty
+	} else if unknown := out.beyond(ranks); unknown != nil {
+		err = fmt.Errorf("unknown ranks %s", plain(unknown.String()))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: property %.64q: %w", ErrSyntax, name, err)
+	}
+	i, found := out.findProperty(name)
+	rest := out.properties[i:]
+	if found {
+		rest = rest[1:]
+	}
+	properties := append(make([]property, 0, len(out.properties)+1), out.properties[:i]...)
+	if !ranks.IsEmpty() {
+		properties = append(properties, property{name, ranks.Clone()})
+	}
+	out.properties = append(properties, rest...)
+	return &out, nil
+}
+
+// beyond returns the ranks of a set that r does not have, nil if it has all.
+func (r *R) beyond(ranks *idset.Set) *idset.Set {
+	for first, last := range ranks.Ranges() {
+		for at := first; at <= last; {
+			i, ok := find(r.spans, at)
+			if !ok {
+				return idset.Difference(ranks, r.Ranks())
+			}
+			at = r.spans[i].last + 1
+		}
+	}
+	return nil
+}

@@ -1,8 +1,10 @@
 package rset
 
 import (
+	"cmp"
 	"encoding/json"
 	"iter"
+	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -186,12 +188,16 @@ func (r *R) Properties() iter.Seq2[string, *idset.Set] {
 // Property returns a new set of the ranks that have a property; empty if there
 // are none.
 func (r *R) Property(name string) *idset.Set {
-	for _, p := range r.orEmpty().properties {
-		if p.name == name {
-			return p.ranks.Clone()
-		}
+	r = r.orEmpty()
+	if i, ok := r.findProperty(name); ok {
+		return r.properties[i].ranks.Clone()
 	}
 	return new(idset.Set)
+}
+
+// findProperty returns where a property is, or would be, and whether it is.
+func (r *R) findProperty(name string) (int, bool) {
+	return slices.BinarySearchFunc(r.properties, name, func(p property, name string) int { return cmp.Compare(p.name, name) })
 }
 
 // Equal reports whether a and b have equal encodings: resources, hosts, times and

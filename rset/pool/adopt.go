@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // Adopt adds a job that has resources already, as in the responses to a hello of RFC
@@ -49,11 +49,12 @@ func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 		return jobError(id, ErrExists)
 	}
 	if !again {
-		if err := p.room(); err != nil {
+		if err := p.room(p.holders.Len()); err != nil {
 			return err
 		}
-		gone := p.hold(id, held)
 		h = &holder{id: id, r: r, since: r.Start(), expiration: r.Expiration()}
+		gone := p.hold(id, h.end(), held)
+		p.Unplan(id)
 		if p.setHolder(h); !gone.IsEmpty() || held.Len() < r.Len() {
 			h = p.setGone(h, gone)
 		}
@@ -82,28 +83,25 @@ func (p *Pool) checkHosts(id jobid.ID, r *rset.R) error {
 	return nil
 }
 
-// hold makes a job hold resources as far as the inventory has them, and returns the
-// others, without hosts.
-func (p *Pool) hold(id jobid.ID, r *rset.R) *rset.R {
-	var gone collector
-	for e := range r.Entries() {
-		k := children.New(e.Children)
-		for first, last := range e.Ranks.Ranges() {
-			p.within(first, last, func(first, last uint32, sp *span) {
-				if sp == nil {
-					gone.add(first, last, k)
-				} else {
-					gone.add(first, last, k.Subtract(sp.all))
-				}
-			})
-			p.edit(first, last, func(_, _ uint32, s *state) {
-				if have := k.Intersect(s.all); have != nil {
-					s.take(id, have)
-				}
-			})
-		}
+// hold makes a job, which expires at a time, hold resources as far as the inventory has
+// them, and returns the others, without hosts.
+func (p *Pool) hold(id jobid.ID, end eventlog.Timestamp, r *rset.R) *rset.R {
+	var gone parts
+	for pt := range r.Parts() {
+		p.within(pt.First, pt.Last, func(first, last uint32, sp *span) {
+			if sp == nil {
+				gone = gone.add(first, last, pt.What)
+			} else {
+				gone = gone.add(first, last, pt.What.Subtract(sp.all))
+			}
+		})
+		p.edit(pt.First, pt.Last, func(_, _ uint32, s *state) {
+			if have := pt.What.Intersect(s.all); have != nil {
+				s.take(id, end, have)
+			}
+		})
 	}
-	return gone.r(rset.Config{})
+	return gone.r()
 }
 
 // all returns what a job holds, in the inventory or gone.
@@ -115,22 +113,19 @@ func (p *Pool) conflicts(h *holder) []Conflict {
 	if p.clashes == 0 {
 		return nil
 	}
-	both := make(map[jobid.ID]*collector)
-	for _, pc := range p.pieces(h) {
-		for _, o := range p.at(pc.first).owners {
-			common := o.what.Intersect(pc.what)
+	both := make(map[jobid.ID]parts)
+	for _, pt := range p.pieces(nil, h) {
+		for _, o := range p.at(pt.First).owners {
+			common := o.what.Intersect(pt.What)
 			if o.job == h.id || common == nil {
 				continue
 			}
-			if both[o.job] == nil {
-				both[o.job] = new(collector)
-			}
-			both[o.job].add(pc.first, pc.last, common)
+			both[o.job] = both[o.job].add(pt.First, pt.Last, common)
 		}
 	}
 	var out []Conflict
 	for _, other := range slices.Sorted(maps.Keys(both)) {
-		out = append(out, Conflict{Other: other, Overlap: both[other].r(rset.Config{})})
+		out = append(out, Conflict{Other: other, Overlap: both[other].r()})
 	}
 	return out
 }

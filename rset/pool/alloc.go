@@ -8,42 +8,41 @@ import (
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // Feasible returns nil if the inventory could meet the request with all ranks up and
 // free. Otherwise the error wraps ErrInfeasible, and its text has the numbers requested
 // and found; or it is ErrRequest for the zero Request.
 func (p *Pool) Feasible(q *Request) error {
-	eligible, err := q.eligibleIn(p)
+	s, err := p.search(q)
 	if err != nil {
 		return err
 	}
-	return p.feasible(q, eligible)
+	return s.feasible()
 }
 
-// eligibleIn returns the ranks that a request may have, nil for all, or an
-// error for the zero Request.
-func (q *Request) eligibleIn(p *Pool) (*idset.Set, error) {
+// search returns a search for what a request asks for, or an error for the zero Request.
+func (p *Pool) search(q *Request) (search, error) {
 	if q == nil || q.slots.IsZero() {
-		return nil, fmt.Errorf("%w: it asks for nothing", ErrRequest)
+		return search{}, fmt.Errorf("%w: it asks for nothing", ErrRequest)
 	}
-	return q.eligible(p), nil
+	return search{p: p, q: q, eligible: q.eligible(p)}, nil
 }
 
-func (p *Pool) feasible(q *Request, eligible *idset.Set) error {
-	s := search{q: q, fit: p.whole, eligible: eligible, dry: true}
-	c, ok := s.choose()
+func (s *search) feasible() error {
+	all := search{p: s.p, q: s.q, eligible: s.eligible, fit: s.p.whole, dry: true}
+	c, ok := all.choose()
 	if ok {
 		return nil
 	}
 	n, of := c.nodes, "nodes"
-	if q.nodes.IsZero() {
+	if s.q.nodes.IsZero() {
 		n, of = c.slots, "slots"
 	}
-	return fmt.Errorf("%w: request for %s: %d such %s exist", ErrInfeasible, q, n, of)
+	return fmt.Errorf("%w: request for %s: %d such %s exist", ErrInfeasible, s.q, n, of)
 }
 
 // Alloc gives a job what a request asks for, from the resources that are up and free.
@@ -62,33 +61,35 @@ func (p *Pool) Alloc(id jobid.ID, q *Request, now eventlog.Timestamp) (*rset.R, 
 	if _, ok := p.holder(id); ok {
 		return nil, jobError(id, ErrExists)
 	}
-	if err := p.room(); err != nil {
+	if err := p.room(p.holders.Len()); err != nil {
 		return nil, err
 	}
-	eligible, err := q.eligibleIn(p)
+	s, err := p.search(q)
 	if err != nil {
 		return nil, err
 	}
-	end, err := p.end(now, q.duration)
+	expiration, err := p.end(now, q.duration)
 	if err != nil {
 		return nil, err
 	}
-	s := search{q: q, fit: p.fit, eligible: eligible}
+	s.fit, s.to, s.self = p.fit, endOf(expiration), p.plan(id)
 	c, ok := s.choose()
 	if !ok {
-		if err := p.feasible(q, eligible); err != nil {
+		if err := s.feasible(); err != nil {
 			return nil, err
 		}
 		return nil, ErrBusy
 	}
-	r := p.take(id, q, c, rset.Config{Start: now, Expiration: end})
-	p.setHolder(&holder{id: id, r: r, since: now, expiration: end})
-	return r, nil
+	h := &holder{id: id, since: now, expiration: expiration}
+	h.r = p.take(h, q, &c)
+	p.Unplan(id)
+	p.setHolder(h)
+	return h.r, nil
 }
 
-// room returns an error if no more jobs may have resources.
-func (p *Pool) room() error {
-	if n := p.holders.Len(); n >= p.cfg.MaxJobs {
+// room returns an error if there may be no more than so many jobs.
+func (p *Pool) room(n int) error {
+	if n >= p.cfg.MaxJobs {
 		return tooMany("jobs", n+1, p.cfg.MaxJobs)
 	}
 	return nil
@@ -105,54 +106,39 @@ func (p *Pool) end(now eventlog.Timestamp, duration time.Duration) (eventlog.Tim
 	if duration == 0 {
 		return p.expiration, nil
 	}
-	// The time after now at the least, which a duration of less than a
-	// microsecond may not reach; never, if that is beyond all times.
-	end := max(now+eventlog.Timestamp(duration.Seconds()), eventlog.Timestamp(math.Nextafter(float64(now), math.MaxFloat64)))
+	end := later(now, duration)
 	switch {
 	case p.expiration > 0:
 		return min(end, p.expiration), nil
-	case end > math.MaxFloat64:
+	case end == never:
 		return 0, nil
 	}
 	return end, nil
 }
 
-// take gives a job what was chosen, and returns that with the times given.
-func (p *Pool) take(id jobid.ID, q *Request, c choice, times rset.Config) *rset.R {
+// later returns the time after a duration: the next time at the least, which a duration
+// of less than a microsecond may not reach, and never if it is beyond all times.
+func later(now eventlog.Timestamp, duration time.Duration) eventlog.Timestamp {
+	next := eventlog.Timestamp(math.Nextafter(float64(now), math.MaxFloat64))
+	return min(max(now+eventlog.Timestamp(duration.Seconds()), next), never)
+}
+
+// take gives a job what was chosen, and returns that.
+func (p *Pool) take(h *holder, q *Request, c *choice) *rset.R {
 	slices.SortFunc(c.grants, func(a, b grant) int { return cmp.Compare(a.first, b.first) })
-	ranks := new(idset.Set)
-	var all, first collector
-	whole := true
-	for i, g := range c.grants {
-		given := g.free
+	var room [4]children.Part
+	given := parts(room[:0])
+	for _, g := range c.grants {
+		what := g.free
 		if !q.exclusive {
-			given = lowest(g.free, q.per, g.slots)
+			what = lowest(g.free, q.per, g.slots)
 		}
-		p.edit(g.first, g.last, func(_, _ uint32, s *state) {
-			whole = whole && given.Equal(s.all)
-			s.take(id, given)
-		})
-		ranks.InsertRange(g.first, g.last)
-		all.add(g.first, g.last, given)
-		if i == 0 {
-			first.add(g.first, g.first, given)
-		}
+		p.edit(g.first, g.last, func(_, _ uint32, s *state) { s.take(h.id, h.end(), what) })
+		given = given.add(g.first, g.last, what)
 	}
 	nodes := int64(1)
 	if !q.nodes.IsZero() {
 		nodes = c.nodes
 	}
-	times.Slots = q.nslots(nodes, c.slots)
-	// Hosts and properties are those of the inventory, times and slots come
-	// with a union: of the first rank alone where the job has whole nodes.
-	r := must(p.bare.Restrict(ranks))
-	with := &first
-	if !whole {
-		with = &all
-	}
-	meta := with.r(times)
-	if !whole {
-		r = must(rset.Intersect(r, meta))
-	}
-	return must(rset.Union(r, meta))
+	return p.bare.Cut(given, h.since, h.expiration, q.nslots(nodes, c.slots))
 }

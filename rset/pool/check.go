@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,7 +17,7 @@ import (
 // allocation; and the indexes agree with the jobs. Only a bug in this package breaks a
 // rule.
 func (p *Pool) Check() error {
-	for _, check := range []func() error{p.checkSpans, p.checkIndexes, p.checkHolders} {
+	for _, check := range []func() error{p.checkSpans, p.checkIndexes, p.checkHolders, p.checkPlans} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -26,18 +27,18 @@ func (p *Pool) Check() error {
 
 // checkSpans checks each rank.
 func (p *Pool) checkSpans() error {
-	var all collector
+	var all parts
 	var err error
 	var before *span
 	p.each(func(sp *span) {
-		all.add(sp.first, sp.last, sp.all)
+		all = all.add(sp.first, sp.last, sp.all)
 		err = errors.Join(err, sp.check(before))
 		before = sp
 	})
 	if err != nil {
 		return err
 	}
-	have := all.r(rset.Config{})
+	have := all.r()
 	if !rset.SameResources(have, p.inventory) || !rset.SameResources(have, p.bare) || !have.Ranks().Equal(p.ranks) {
 		return fmt.Errorf("pool: the ranks have %s, the inventory %s", plain(have), plain(p.inventory))
 	}
@@ -86,14 +87,15 @@ func (p *Pool) checkIndexes() error {
 	if err == nil && (fit != p.fit.Len() || clashes != p.clashes) {
 		err = errors.New("pool: an index has ranks that are not there")
 	}
-	var whole collector
+	var whole parts
 	p.whole.Ascend(func(it fitItem) bool {
 		if it.sp.free == it.sp.all && it.sp.idle() && it.sp.up {
-			whole.add(it.sp.first, it.sp.last, it.sp.all)
+			whole = whole.add(it.sp.first, it.sp.last, it.sp.all)
 		}
 		return true
 	})
-	if err == nil && !rset.SameResources(whole.r(rset.Config{}), p.inventory) {
+	slices.SortFunc(whole, func(a, b children.Part) int { return cmp.Compare(a.First, b.First) })
+	if err == nil && !rset.SameResources(whole.r(), p.inventory) {
 		err = errors.New("pool: what could be met is not looked for in the inventory")
 	}
 	return err
@@ -102,20 +104,17 @@ func (p *Pool) checkIndexes() error {
 // checkHolders checks that each job holds what it was given, or less, and that no other
 // job holds anything.
 func (p *Pool) checkHolders() error {
-	owned := make(map[jobid.ID]*collector)
+	owned := make(map[jobid.ID]parts)
 	p.each(func(sp *span) {
 		for _, o := range sp.owners {
-			if owned[o.job] == nil {
-				owned[o.job] = new(collector)
-			}
-			owned[o.job].add(sp.first, sp.last, o.what)
+			owned[o.job] = owned[o.job].add(sp.first, sp.last, o.what)
 		}
 	})
 	var err error
 	p.holders.Ascend(func(it holderItem) bool {
 		h, held := it.h, new(rset.R)
 		if c := owned[it.id]; c != nil {
-			held = c.r(rset.Config{})
+			held = c.r()
 			delete(owned, it.id)
 		}
 		all, overlap := rset.Append(held, h.gone)
@@ -134,5 +133,48 @@ func (p *Pool) checkHolders() error {
 	for _, id := range slices.Sorted(maps.Keys(owned)) {
 		err = errors.Join(err, fmt.Errorf("pool: job %s holds resources and is not known", id))
 	}
+	return err
+}
+
+// checkPlans checks that planned jobs and holders are where they start and end, and that
+// only planned jobs are to have anything.
+func (p *Pool) checkPlans() error {
+	var err error
+	ends := 0
+	end := func(e event) {
+		if e.at == never {
+			return
+		}
+		if got, ok := p.ends.Get(e); !ok || got != e {
+			err = fmt.Errorf("pool: the end of job %s is not known", e.id)
+		}
+		ends++
+	}
+	p.holders.Ascend(func(it holderItem) bool {
+		end(event{at: it.h.end(), id: it.id, holder: it.h})
+		return true
+	})
+	p.planned.Ascend(func(pl *plan) bool {
+		if got, ok := p.starts.Get(event{at: pl.start, id: pl.id}); !ok || got.plan != pl {
+			err = fmt.Errorf("pool: the start of job %s is not known", pl.id)
+		}
+		end(event{at: pl.end, id: pl.id, plan: pl})
+		return true
+	})
+	if err == nil && (p.ends.Len() != ends || p.starts.Len() != p.planned.Len()) {
+		err = errors.New("pool: the start or end of a job is known that is not there")
+	}
+	p.each(func(sp *span) {
+		for i, c := range sp.claims {
+			if p.plan(c.plan.id) != c.plan || c.slots < 1 || i > 0 && sp.claims[i-1].plan.id >= c.plan.id {
+				err = fmt.Errorf("pool: ranks %d-%d: job %s has a claim and no plan, or is out of order", sp.first, sp.last, c.plan.id)
+			}
+		}
+		for _, o := range sp.owners {
+			if h, ok := p.holder(o.job); ok && h.end() != o.end {
+				err = fmt.Errorf("pool: ranks %d-%d: the end of job %s is another", sp.first, sp.last, o.job)
+			}
+		}
+	})
 	return err
 }

@@ -16,6 +16,9 @@ func TestCheckFindsWhatIsBroken(t *testing.T) {
 	require.NoError(t, sound.Update(pool.Change{Down: idset.Of(2, 3)}))
 	require.ErrorIs(t, sound.Adopt(1, parseR(t, "rank[0,5]/core[0-3]"), nil), pool.ErrMissing)
 	require.ErrorIs(t, sound.Adopt(2, parseR(t, "rank0/core[1-2]"), nil), pool.ErrConflict)
+	require.NoError(t, sound.SetExpiration(2, 77))
+	_, err := sound.Plan(8, byNode(t, "1", "1"), 50)
+	require.NoError(t, err)
 	require.NoError(t, sound.Check())
 	for want, f := range pool.Breaks() {
 		t.Run(want, func(t *testing.T) {
@@ -40,5 +43,5 @@ func TestACloneSharesNoTree(t *testing.T) {
 			require.Equal(t, a.Field(i).Pointer(), b.Field(i).Pointer(), name)
 		}
 	}
-	require.Equal(t, 3, trees)
+	require.Equal(t, 6, trees)
 }

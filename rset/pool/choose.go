@@ -2,9 +2,11 @@ package pool
 
 import (
 	"math"
+	"slices"
 
 	"github.com/google/btree"
 
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset/internal/children"
@@ -13,9 +15,12 @@ import (
 // A grant is a range of ranks and what a job gets of each.
 type grant struct {
 	first, last uint32
-	free        *children.Set // what is free there
+	free        *children.Set // what is free there now
+	room        int64         // for how many slots on each rank there is room
 	slots       int64         // how many slots on each rank
 }
+
+func (g grant) len() int64 { return int64(g.last-g.first) + 1 }
 
 // A choice is where a job goes; without enough room, how much there is.
 type choice struct {
@@ -26,10 +31,14 @@ type choice struct {
 
 // A search looks for what a request asks for.
 type search struct {
+	p        *Pool
 	q        *Request
-	fit      *btree.BTreeG[fitItem]
 	eligible *idset.Set // nil: every rank
 	dry      bool       // only whether there is room: no grants
+	fit      *btree.BTreeG[fitItem]
+	later    []grant            // where to look first: what there is room for later
+	from, to eventlog.Timestamp // when there must be room; from 0: nothing has ended
+	self     *plan              // which does not count; nil: all count
 }
 
 // choose returns where a job goes, and whether it can. The rules are in the
@@ -46,10 +55,11 @@ func (s *search) byNode() (choice, bool) {
 	var c choice
 	most, _ := s.q.nodes.Floor(jobspec.MaxCount)
 	most *= s.q.nodesPerSlot
-	s.each(s.q.slots.Min(), func(first, last uint32, free *children.Set) bool {
-		n := min(int64(last-first)+1, most-c.nodes)
+	s.each(s.q.slots.Min(), func(g grant) bool {
+		n := min(g.len(), most-c.nodes)
 		if !s.dry {
-			c.grants = append(c.grants, grant{first, first + uint32(n) - 1, free, 1})
+			g.last, g.slots = g.first+uint32(n)-1, 1
+			c.grants = append(c.grants, g)
 		}
 		c.nodes += n
 		return c.nodes < most
@@ -63,7 +73,7 @@ func (s *search) byNode() (choice, bool) {
 	c.nodes = n
 	c.slots, _ = s.q.slots.Floor(jobspec.MaxCount)
 	for _, g := range c.grants {
-		c.slots = fitting(g.free, s.q.per, c.slots)
+		c.slots = min(c.slots, g.room)
 	}
 	// Each node has room for the least.
 	c.slots, _ = s.q.slots.Floor(c.slots)
@@ -77,21 +87,24 @@ func (s *search) byNode() (choice, bool) {
 func (s *search) bySlot() (choice, bool) {
 	most, _ := s.q.slots.Floor(jobspec.MaxCount)
 	var c choice
-	s.each(most, func(first, _ uint32, free *children.Set) bool {
-		c = choice{grants: []grant{{first, first, free, most}}, slots: most}
+	s.each(most, func(g grant) bool {
+		g.last, g.slots = g.first, most
+		c.grants, c.slots = append(c.grants, g), most
 		return false
 	})
 	// The slots that are left fill node by node. If one node has room for all,
 	// no slots are left.
-	s.each(1, func(first, last uint32, free *children.Set) bool {
-		for left := most - c.slots; left > 0 && first <= last; left = most - c.slots {
-			per := fitting(free, s.q.per, left)
-			n := min(left/per, int64(last-first)+1)
+	s.each(1, func(g grant) bool {
+		for left := most - c.slots; left > 0 && g.first <= g.last; left = most - c.slots {
+			some := g
+			some.slots = min(g.room, left)
+			n := min(left/some.slots, g.len())
+			some.last = g.first + uint32(n) - 1
 			if !s.dry {
-				c.grants = append(c.grants, grant{first, first + uint32(n) - 1, free, per})
+				c.grants = append(c.grants, some)
 			}
-			c.slots += n * per
-			first += uint32(n)
+			c.slots += n * some.slots
+			g.first += uint32(n)
 		}
 		return c.slots < most
 	})
@@ -132,7 +145,12 @@ func (c *choice) trim(excess int64) {
 
 // each calls f, in the order of choose, with ranges of eligible ranks that have
 // room for so many slots on each, until it returns false.
-func (s *search) each(slots int64, f func(first, last uint32, free *children.Set) bool) {
+func (s *search) each(slots int64, f func(g grant) bool) {
+	for _, g := range s.later {
+		if g.room >= slots && !f(g) {
+			return
+		}
+	}
 	least := s.least(slots)
 	if !s.q.exclusive && !s.walk(fitItem{free: least}, slots, f) {
 		return
@@ -154,20 +172,31 @@ func (s *search) least(slots int64) *children.Set {
 // walk is each for nodes in use or for idle ones, from an item on. It reports
 // whether f always returned true. After a node without room it skips all that have as
 // much, and after an ineligible one all up to the next eligible rank.
-func (s *search) walk(from fitItem, slots int64, f func(first, last uint32, free *children.Set) bool) bool {
+func (s *search) walk(from fitItem, slots int64, f func(g grant) bool) bool {
 	for {
 		seek, done := false, true
 		at := from
 		s.fit.AscendGreaterOrEqual(at, func(it fitItem) bool {
-			switch {
-			case it.idle != at.idle:
+			if it.idle != at.idle {
 				return false
-			case fitting(it.free, s.q.per, slots) < slots:
+			}
+			room := fitting(it.free, s.q.per)
+			if room < slots {
 				from, seek = after(it), true
 				return false
 			}
-			var found bool
-			if found, done = s.offer(it.sp, f); !done {
+			if len(it.sp.claims) > 0 {
+				room = min(room, s.room(&it.sp.state, s.from, s.to))
+			}
+			if room < slots || s.isLater(it.sp) {
+				return true
+			}
+			found := false
+			done = s.among(it.sp, func(first, last uint32) bool {
+				found = true
+				return f(grant{first: first, last: last, free: it.free, room: room})
+			})
+			if !done {
 				return false
 			}
 			if !found {
@@ -181,24 +210,35 @@ func (s *search) walk(from fitItem, slots int64, f func(first, last uint32, free
 	}
 }
 
-// offer calls f with the eligible ranks of a span. It reports whether there was
-// one, and whether f always returned true.
-func (s *search) offer(sp *span, f func(first, last uint32, free *children.Set) bool) (found, more bool) {
-	if s.eligible == nil {
-		return true, f(sp.first, sp.last, sp.free)
-	}
-	if sp.first == sp.last {
-		if !s.eligible.Contains(sp.first) {
-			return false, true
-		}
-		return true, f(sp.first, sp.last, sp.free)
+// among calls f with the eligible ranks of a span, until it returns false. It reports
+// whether f always returned true.
+func (s *search) among(sp *span, f func(first, last uint32) bool) bool {
+	switch {
+	case s.eligible == nil:
+		return f(sp.first, sp.last)
+	case sp.first == sp.last:
+		return !s.eligible.Contains(sp.first) || f(sp.first, sp.last)
 	}
 	for first, last := range idset.Intersect(idset.Range(sp.first, sp.last), s.eligible).Ranges() {
-		if found = true; !f(first, last, sp.free) {
-			return true, false
+		if !f(first, last) {
+			return false
 		}
 	}
-	return found, true
+	return true
+}
+
+// isLater reports whether the ranks of a span are among those to look at first.
+func (s *search) isLater(sp *span) bool {
+	_, found := slices.BinarySearchFunc(s.later, sp, func(g grant, sp *span) int {
+		switch {
+		case g.last < sp.first:
+			return -1
+		case g.first > sp.last:
+			return 1
+		}
+		return 0
+	})
+	return found
 }
 
 // skip returns where to go on after an item that has no eligible rank.

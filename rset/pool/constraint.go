@@ -12,21 +12,45 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// eligible returns the ranks of the inventory that the constraints of the
-// request allow, up or not; nil if there are no constraints, which allow all.
-// The set is the caller's.
+// eligible returns the ranks of the inventory that the constraints of the request allow,
+// up or not; nil if there are no constraints, which allow all. The set must not change.
 func (q *Request) eligible(p *Pool) *idset.Set {
 	if q.constraint == nil {
 		return nil
 	}
+	if ranks, ok := p.allowed.sets[q.constraint.text]; ok {
+		return ranks
+	}
 	ranks := p.ranks.Clone()
 	q.constraint.filter(ranks, p)
+	p.allowed.add(q.constraint.text, ranks)
 	return ranks
+}
+
+// allowed has the ranks that constraints allow, by their texts. It belongs to one pool
+// and one inventory.
+type allowed struct {
+	sets  map[string]*idset.Set
+	bytes int // of the texts
+}
+
+// Beyond these, what is known of constraints is forgotten.
+const (
+	maxAllowed      = 1 << 12 // constraints
+	maxAllowedBytes = 1 << 22 // bytes of their texts
+)
+
+func (a *allowed) add(text string, ranks *idset.Set) {
+	if a.bytes += len(text); a.sets == nil || len(a.sets) == maxAllowed || a.bytes > maxAllowedBytes {
+		a.sets, a.bytes = make(map[string]*idset.Set), len(text)
+	}
+	a.sets[text] = ranks
 }
 
 // A constraint is one of RFC 31: its terms, all of which a rank must satisfy.
 // It is never changed.
 type constraint struct {
+	text  string // of the outermost
 	terms []term
 }
 
@@ -115,7 +139,7 @@ func (t *term) filterOr(ranks *idset.Set, p *Pool) {
 // filter removes the ranks that lack the property, or have it. The name of a
 // host is a property that its ranks have, as it is in instances.
 func (n *propertyName) filter(ranks *idset.Set, p *Pool) {
-	have := p.properties[n.name]
+	have := p.inventory.Property(n.name)
 	if n.host != nil {
 		if host := p.hosts.ranks(n.host); !host.IsEmpty() {
 			have = idset.Union(have, host)
@@ -138,7 +162,7 @@ const (
 )
 
 // parseConstraint reads the constraints of a jobspec. It returns nil if there are
-// none, so that every rank passes. It keeps nothing of b.
+// none, so that every rank passes. It copies b.
 func parseConstraint(b []byte) (*constraint, *jsonobj.Fault) {
 	if b == nil {
 		return nil, nil
@@ -156,6 +180,7 @@ func parseConstraint(b []byte) (*constraint, *jsonobj.Fault) {
 	if len(c.terms) == 0 {
 		return nil, nil
 	}
+	c.text = string(b)
 	return c, nil
 }
 

@@ -87,7 +87,7 @@ func TestWhatConstraintsMayAllocate(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	q := constrained(t)
-	for scattered, want := range map[bool]float64{false: 24, true: 120} {
+	for scattered, want := range map[bool]float64{false: 32, true: 136} {
 		f := bigFake(16384, scattered)
 		require.LessOrEqual(t, testing.AllocsPerRun(3, func() { f.Eligible(q) }), want)
 	}

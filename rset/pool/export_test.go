@@ -3,11 +3,13 @@ package pool
 import (
 	"slices"
 
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 )
 
 // Breaks are ways to break a pool in which job 1 has all of rank 0, job 2 some
-// of it too, rank 1 is idle and rank 2 down; and what Check says.
+// of it too until 77, rank 1 is idle, rank 2 down, and job 8 planned; and what Check says.
 func Breaks() map[string]func(p *Pool) {
 	rank := func(p *Pool, rank uint32, change func(s *state)) {
 		p.edit(rank, rank, func(_, _ uint32, s *state) {
@@ -47,7 +49,7 @@ func Breaks() map[string]func(p *Pool) {
 		"ranks that are not there":       func(p *Pool) { p.fit.ReplaceOrInsert(fitItem{nil, 77, true, p.at(1)}) },
 		"looked for in the inventory":    func(p *Pool) { p.whole = newFitTree() },
 		"job ƒ8 holds resources": func(p *Pool) {
-			rank(p, 1, func(s *state) { s.take(7, s.all) })
+			rank(p, 1, func(s *state) { s.take(7, never, s.all) })
 		},
 		"is gone is in the inventory": func(p *Pool) {
 			h, _ := p.holder(1)
@@ -55,11 +57,18 @@ func Breaks() map[string]func(p *Pool) {
 			p.setGone(h, must(rset.Difference(h.r, h.gone)))
 		},
 		"job ƒ2 holds more": func(p *Pool) {
-			rank(p, 1, func(s *state) { s.take(1, s.all) })
+			rank(p, 1, func(s *state) { s.take(1, never, s.all) })
 		},
 		"holds more than it has": func(p *Pool) {
 			h, _ := p.holder(1)
 			p.setGone(h, h.r) // rank 0 is held as well
+		},
+		"the end of job ƒ3 is not known":   func(p *Pool) { p.ends.Delete(event{at: 77, id: 2}) },
+		"the start of job ƒ9 is not known": func(p *Pool) { p.starts.Clear(false) },
+		"of a job is known that is not":    func(p *Pool) { p.addEnd(event{at: 5, id: 6}) },
+		"has a claim and no plan":          func(p *Pool) { p.planned.Clear(false); p.starts.Clear(false) },
+		"the end of job ƒ2 is another": func(p *Pool) {
+			rank(p, 0, func(s *state) { s.owners[0].end = 5 })
 		},
 		"which is not noted": func(p *Pool) {
 			h, _ := p.holder(1)
@@ -68,4 +77,24 @@ func Breaks() map[string]func(p *Pool) {
 			p.setHolder(&c)
 		},
 	}
+}
+
+// Claim is what a planned job is to have of a rank.
+type Claim struct {
+	Job        jobid.ID
+	Rank       uint32
+	Slots      int64
+	Start, End eventlog.Timestamp
+}
+
+// Claims returns what planned jobs are to have, by rank.
+func (p *Pool) Claims() (out []Claim) {
+	p.each(func(sp *span) {
+		for rank := sp.first; rank <= sp.last; rank++ {
+			for _, c := range sp.claims {
+				out = append(out, Claim{c.plan.id, rank, c.slots, c.plan.start, c.plan.end})
+			}
+		}
+	})
+	return out
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset/internal/children"
 )
 
@@ -41,13 +42,12 @@ func otherKinds(kinds []children.Kind) []children.Kind {
 	return kinds
 }
 
-// fitting returns how many times the needs fit into children, at most most.
-func fitting(free *children.Set, needs []need, most int64) int64 {
+// fitting returns how many times the needs fit into children, at most jobspec.MaxCount.
+func fitting(free *children.Set, needs []need) int64 {
+	most := int64(jobspec.MaxCount)
 	for _, want := range needs {
-		if want.n > 0 {
-			_, n := free.Kind(want.kind)
-			most = min(most, int64(n)/want.n)
-		}
+		_, n := free.Kind(want.kind)
+		most = min(most, int64(n)/want.n)
 	}
 	return most
 }
@@ -55,17 +55,17 @@ func fitting(free *children.Set, needs []need, most int64) int64 {
 // lowest returns the lowest ids that make up the needs so many times. The
 // children must have them.
 func lowest(free *children.Set, needs []need, times int64) *children.Set {
-	out := make([]children.Kind, 0, len(needs))
+	var room [4]children.Kind
+	out := room[:0]
 	for _, have := range free.Kinds() {
 		for _, want := range needs {
-			if want.kind != have.Name || want.n == 0 {
+			if want.kind != have.Name {
 				continue
 			}
 			if n := int(want.n * times); n < have.N {
-				out = append(out, children.Kind{Name: have.Name, IDs: firstIDs(have.IDs, n), N: n})
-			} else {
-				out = append(out, have)
+				have = children.Kind{Name: have.Name, IDs: firstIDs(have.IDs, n), N: n}
 			}
+			out = append(out, have)
 		}
 	}
 	if slices.EqualFunc(out, free.Kinds(), func(a, b children.Kind) bool { return a.IDs == b.IDs }) {

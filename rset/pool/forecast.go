@@ -2,72 +2,245 @@ package pool
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
+	"github.com/google/btree"
+
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/rset/internal/children"
+	"github.com/joblife/joblife/jobstate/jobid"
 )
 
+// never is after all times.
+const never = eventlog.Timestamp(math.MaxFloat64)
+
+// endOf returns when something expires: never for an expiration of 0.
+func endOf(expiration eventlog.Timestamp) eventlog.Timestamp {
+	if expiration == 0 {
+		return never
+	}
+	return expiration
+}
+
+// An event is the start of a planned job, or the end of one or of a holder.
+type event struct {
+	at     eventlog.Timestamp
+	id     jobid.ID
+	holder *holder // nil: it is the plan
+	plan   *plan
+}
+
+func newEventTree() *btree.BTreeG[event] {
+	return btree.NewG(degree, func(a, b event) bool { return a.at < b.at || a.at == b.at && a.id < b.id })
+}
+
+// addEnd notes when a job ends, if it does.
+func (p *Pool) addEnd(e event) {
+	if e.at < never {
+		p.ends.ReplaceOrInsert(e)
+	}
+}
+
+// room returns for how many slots each node has room all the time. What a job
+// holds is free after its expiration.
+func (s *search) room(n *state, from, to eventlog.Timestamp) int64 {
+	room := s.roomAt(n, from)
+	for _, c := range n.claims {
+		if c.plan.start > from && c.plan.start < to && room > 0 {
+			room = min(room, s.roomAt(n, c.plan.start))
+		}
+	}
+	return room
+}
+
+// roomAt is room at one time.
+func (s *search) roomAt(n *state, at eventlog.Timestamp) int64 {
+	if s.q.exclusive {
+		for _, o := range n.owners {
+			if o.end > at {
+				return 0
+			}
+		}
+		for _, c := range n.claims {
+			if c.active(at) && c.plan != s.self {
+				return 0
+			}
+		}
+		return fitting(n.all, s.q.per)
+	}
+	room := int64(math.MaxInt64)
+	free := n.free
+	if n.clash { // what one job frees another may hold
+		free = n.all
+		for _, o := range n.owners {
+			if o.end > at {
+				free = free.Subtract(o.what)
+			}
+		}
+	}
+	for _, want := range s.q.per {
+		_, k := free.Kind(want.kind)
+		have := int64(k)
+		for _, o := range n.owners {
+			if !n.clash && o.end <= at {
+				_, k := o.what.Kind(want.kind)
+				have += int64(k)
+			}
+		}
+		for _, c := range n.claims {
+			if c.active(at) && c.plan != s.self {
+				have -= c.takes(want.kind)
+			}
+		}
+		room = min(room, max(have, 0)/want.n)
+	}
+	return room
+}
+
+// A forecast finds when a request can be met.
+type forecast struct {
+	search
+	total   int64   // nodes, or slots for a request that is not by node, with room from from to to
+	touched []*span // whose room may be another at the next time
+	gained  []*span // whose room became more
+}
+
+// weight returns what a node with room for so many slots counts.
+func (f *forecast) weight(room int64) int64 {
+	switch {
+	case f.q.nodes.IsZero():
+		return room
+	case room >= f.q.slots.Min():
+		return 1
+	}
+	return 0
+}
+
+// enough reports whether the request can be met.
+func (f *forecast) enough() bool {
+	count, n := f.q.nodes, f.total/f.q.nodesPerSlot
+	if count.IsZero() {
+		count = f.q.slots
+	}
+	_, ok := count.Floor(n)
+	return ok
+}
+
+// until returns when a job ends that starts at a time.
+func (f *forecast) until(at eventlog.Timestamp) eventlog.Timestamp {
+	if f.q.duration == 0 {
+		return never
+	}
+	return later(at, f.q.duration)
+}
+
+// earliest returns the first time at which the request can be met. The room is then
+// known of all that gained some.
+func (f *forecast) earliest(now eventlog.Timestamp) (eventlog.Timestamp, error) {
+	p := f.p
+	if _, err := p.end(now, 0); err != nil {
+		return 0, err
+	}
+	f.fit, f.to = p.fit, f.until(now)
+	least := int64(1)
+	if !f.q.nodes.IsZero() {
+		least = f.q.slots.Min()
+	}
+	f.each(least, func(g grant) bool {
+		f.total += f.weight(g.room) * g.len()
+		return !f.enough()
+	})
+	if f.enough() {
+		return now, nil
+	}
+	if err := f.feasible(); err != nil {
+		return 0, err
+	}
+	at, limit := now, endOf(p.expiration)
+	p.ends.Ascend(func(e event) bool {
+		if e.at > at {
+			if f.advance(at) {
+				return false
+			}
+			at = e.at
+		}
+		f.touch(e)
+		return at < limit
+	})
+	if at < limit && (f.from == at || f.advance(at)) && f.enough() {
+		return at, nil
+	}
+	return 0, ErrBusy
+}
+
+// advance goes to a later time, and reports whether the request can be met then.
+func (f *forecast) advance(at eventlog.Timestamp) bool {
+	to := f.until(at)
+	if f.p.starts.Len() > 0 {
+		f.p.starts.AscendRange(event{at: f.to}, event{at: to}, func(e event) bool {
+			f.touch(e)
+			return true
+		})
+	}
+	slices.SortFunc(f.touched, func(a, b *span) int { return cmp.Compare(a.first, b.first) })
+	for _, sp := range slices.Compact(f.touched) {
+		before, after := f.weight(f.room(&sp.state, f.from, f.to)), f.weight(f.room(&sp.state, at, to))
+		if before == after {
+			continue
+		}
+		f.among(sp, func(first, last uint32) bool {
+			f.total += (after - before) * (int64(last-first) + 1)
+			return true
+		})
+		if after > before {
+			f.gained = append(f.gained, sp)
+		}
+	}
+	f.from, f.to, f.touched = at, to, f.touched[:0]
+	return f.enough()
+}
+
+// touch notes the spans of an event.
+func (f *forecast) touch(e event) {
+	if e.holder == nil {
+		for _, g := range e.plan.grants {
+			f.touchRange(g.first, g.last)
+		}
+		return
+	}
+	for pt := range e.holder.r.Parts() {
+		f.touchRange(pt.First, pt.Last)
+	}
+}
+
+func (f *forecast) touchRange(first, last uint32) {
+	f.p.spans.DescendLessOrEqual(rankItem{first: last}, func(it rankItem) bool {
+		if it.sp.last < first {
+			return false
+		}
+		if it.sp.up {
+			f.touched = append(f.touched, it.sp)
+		}
+		return it.first > first
+	})
+}
+
 // Earliest returns the earliest time at which a request can be met if each job ends
-// when its resources expire and nothing else changes. The pool does not change.
+// when its resources expire, planned jobs run as planned, and nothing else changes. The
+// pool does not change.
 //
 // Earliest assumes that a job past its expiration ends now, so a result of now does not
 // mean that Alloc succeeds. It assumes that a job without an expiration never ends. The
 // error is ErrBusy if such jobs, or ranks that are down, prevent the request until the
 // pool expires; the other errors are those of Alloc.
 //
-// For n jobs it searches log n times, in copies of the pool from which the first jobs to
-// expire are removed.
+// It looks at the ranks that are free now, and then at those of each job that ends by
+// the time found.
 func (p *Pool) Earliest(q *Request, now eventlog.Timestamp) (eventlog.Timestamp, error) {
-	eligible, err := q.eligibleIn(p)
+	s, err := p.search(q)
 	if err != nil {
 		return 0, err
 	}
-	if _, err := p.end(now, 0); err != nil {
-		return 0, err
-	}
-	fits := func(c *Pool) bool {
-		s := search{q: q, fit: c.fit, eligible: eligible, dry: true}
-		_, ok := s.choose()
-		return ok
-	}
-	if fits(p) {
-		return now, nil
-	}
-	if err := p.feasible(q, eligible); err != nil {
-		return 0, err
-	}
-	var ends []*holder
-	p.holders.Ascend(func(it holderItem) bool {
-		h := it.h
-		if h.expiration > 0 && (p.expiration == 0 || h.expiration < p.expiration) {
-			ends = append(ends, h)
-		}
-		return true
-	})
-	slices.SortStableFunc(ends, func(a, b *holder) int { return cmp.Compare(a.expiration, b.expiration) })
-	// What fits goes on fitting as more is released. With the first done jobs
-	// released, as in the copy, it does not fit; with the first most it does.
-	copied, done, most := p.Clone(), 0, len(ends)+1
-	for done+1 < most {
-		next := min(2*done+1, len(ends))
-		if most <= len(ends) {
-			next = done + (most-done)/2
-		}
-		trial := copied.Clone()
-		for _, h := range ends[done:next] {
-			for _, pc := range trial.pieces(h) {
-				trial.release(h.id, pc, func(uint32, uint32, *children.Set) {})
-			}
-		}
-		if fits(trial) {
-			most = next
-		} else {
-			copied, done = trial, next
-		}
-	}
-	if most > len(ends) {
-		return 0, ErrBusy
-	}
-	return max(now, ends[most-1].expiration), nil
+	f := forecast{search: s}
+	return f.earliest(now)
 }

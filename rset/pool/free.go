@@ -34,61 +34,58 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 	if !ok {
 		return Freed{}, jobError(id, ErrNotFound)
 	}
-	var named []piece
-	var beyond collector // what is not held in the inventory: it may be gone
-	for e := range fragment.Entries() {
-		k := children.New(e.Children)
-		for first, last := range e.Ranks.Ranges() {
-			p.within(first, last, func(first, last uint32, sp *span) {
-				what := sp.heldBy(id)
-				if have := k.Intersect(what); have != nil {
-					named = append(named, piece{first, last, have})
-				}
-				beyond.add(first, last, k.Subtract(what))
-			})
-		}
+	var room [3][4]children.Part
+	named, beyond := parts(room[0][:0]), parts(room[1][:0]) // beyond is not held in the inventory: it may be gone
+	for pt := range fragment.Parts() {
+		p.within(pt.First, pt.Last, func(first, last uint32, sp *span) {
+			what := sp.heldBy(id)
+			named = named.add(first, last, pt.What.Intersect(what))
+			beyond = beyond.add(first, last, pt.What.Subtract(what))
+		})
 	}
-	out := Freed{Returned: fragment, Gone: beyond.r(rset.Config{}), Rest: new(rset.R)}
+	out := Freed{Returned: fragment, Gone: p.none, Contested: p.none, Rest: p.none}
 	gone := h.gone
-	if !out.Gone.IsEmpty() {
+	if len(beyond) > 0 {
+		out.Gone = beyond.r()
 		var excess *rset.R
 		gone, excess, _ = rset.Subtract(h.gone, out.Gone) // fails on hosts alone: there are none
 		if !excess.IsEmpty() {
 			return Freed{}, fmt.Errorf("%w: job %s: %s", ErrNotHeld, id, plain(excess))
 		}
 	}
-	var returned, contested collector
-	release := func(pieces []piece) {
-		for _, pc := range pieces {
-			p.release(id, pc, func(first, last uint32, back *children.Set) {
-				returned.add(first, last, back)
-				if back != pc.what {
-					contested.add(first, last, pc.what.Subtract(back))
-				}
-			})
-		}
+	back, contested := p.release(id, named, room[2][:0])
+	if len(contested) > 0 {
+		out.Contested = contested.r()
 	}
-	release(named)
+	var more *rset.R // that is returned, in addition to the fragment
 	switch {
 	case final:
-		if left := p.pieces(h); len(left) > 0 || !gone.IsEmpty() {
-			out.Rest = must(rset.Append(p.held(h), gone))
+		if left := p.pieces(nil, h); len(left) > 0 || !gone.IsEmpty() {
+			out.Rest = must(rset.Append(left.r(), gone))
 			out.Gone = must(rset.Append(out.Gone, gone))
-			release(left)
+			back, contested := p.release(id, left, nil)
+			more = back.r()
+			out.Contested = must(rset.Append(out.Contested, contested.r()))
 		}
-		p.holders.Delete(holderItem{id: id})
+		p.removeHolder(h)
 	case !fragment.IsEmpty():
 		p.setGone(h, gone)
 	}
-	out.Contested = contested.r(rset.Config{})
 	if fragment == nil || !out.Gone.IsEmpty() || !out.Contested.IsEmpty() || !out.Rest.IsEmpty() {
-		out.Returned = returned.r(rset.Config{})
+		out.Returned = must(rset.Append(back.r(), more))
 	}
 	return out, nil
 }
 
-// release takes from a job what it holds, and reports the part that no job
-// holds any more.
-func (p *Pool) release(id jobid.ID, pc piece, tell func(first, last uint32, back *children.Set)) {
-	p.edit(pc.first, pc.last, func(first, last uint32, s *state) { tell(first, last, s.drop(id, pc.what)) })
+// release takes what it holds from a job. It appends to back what no job holds any more,
+// and returns that and the rest.
+func (p *Pool) release(id jobid.ID, what, back parts) (_, contested parts) {
+	for _, pt := range what {
+		p.edit(pt.First, pt.Last, func(first, last uint32, s *state) {
+			got := s.drop(id, pt.What)
+			back = back.add(first, last, got)
+			contested = contested.add(first, last, pt.What.Subtract(got))
+		})
+	}
+	return back, contested
 }

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -45,6 +46,9 @@ func (p *Pool) holder(id jobid.ID) (*holder, bool) {
 	return it.h, ok
 }
 
+// end returns when the job expires, never if it does not.
+func (h *holder) end() eventlog.Timestamp { return endOf(h.expiration) }
+
 // A holderItem finds a holder by its id.
 type holderItem struct {
 	id jobid.ID
@@ -52,7 +56,18 @@ type holderItem struct {
 }
 
 // setHolder puts a holder where it is found.
-func (p *Pool) setHolder(h *holder) { p.holders.ReplaceOrInsert(holderItem{h.id, h}) }
+func (p *Pool) setHolder(h *holder) {
+	if old, ok := p.holders.ReplaceOrInsert(holderItem{h.id, h}); ok && old.h.expiration != h.expiration {
+		p.ends.Delete(event{at: old.h.end(), id: h.id})
+	}
+	p.addEnd(event{at: h.end(), id: h.id, holder: h})
+}
+
+// removeHolder takes a job out of where it is found.
+func (p *Pool) removeHolder(h *holder) {
+	p.holders.Delete(holderItem{id: h.id})
+	p.ends.Delete(event{at: h.end(), id: h.id})
+}
 
 // setGone notes that a job does not hold all of its allocation, and what is gone.
 func (p *Pool) setGone(h *holder, gone *rset.R) *holder {
@@ -100,9 +115,9 @@ func (p *Pool) show(h *holder) Holder {
 	return out
 }
 
-// SetExpiration sets when the allocation of a job expires; 0 means never. Earliest uses
-// it; it frees nothing. The error is ErrNotFound, or ErrInvalid for an invalid time,
-// and then nothing has changed.
+// SetExpiration sets when the allocation of a job expires; 0 means never. Earliest and
+// Plan use it; it frees nothing. The error is ErrNotFound, or ErrInvalid for an invalid
+// time, and then nothing has changed.
 func (p *Pool) SetExpiration(id jobid.ID, t eventlog.Timestamp) error {
 	h, ok := p.holder(id)
 	if !ok {
@@ -114,5 +129,12 @@ func (p *Pool) SetExpiration(id jobid.ID, t eventlog.Timestamp) error {
 	c := *h
 	c.expiration = t + 0 // no negative zero
 	p.setHolder(&c)
+	for _, pt := range p.pieces(nil, h) {
+		p.edit(pt.First, pt.Last, func(_, _ uint32, s *state) {
+			s.owners = slices.Clone(s.owners)
+			i, _ := s.find(id)
+			s.owners[i].end = c.end()
+		})
+	}
 	return nil
 }

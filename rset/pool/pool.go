@@ -2,7 +2,6 @@ package pool
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
@@ -32,18 +31,23 @@ const (
 // clone.
 type Pool struct {
 	cfg        Config
-	inventory  *rset.R               // properties up to date
-	bare       *rset.R               // what allocations are cut from: no times, no properties of this instance alone
-	ranks      *idset.Set            // of the inventory; never changed, only replaced
-	properties map[string]*idset.Set // the same
-	hosts      *hostIndex            // the same
+	inventory  *rset.R    // properties up to date
+	bare       *rset.R    // what allocations are cut from: no times, no properties of this instance alone
+	ranks      *idset.Set // of the inventory; never changed, only replaced
+	hosts      *hostIndex // the same
+	properties int        // how many there are
+	allowed    allowed    // what constraints allow
 	expiration eventlog.Timestamp
+	none       *rset.R // the empty set, for results
 
 	whole   *btree.BTreeG[fitItem]    // the inventory as if it were up and idle; never changed, only replaced
 	spans   *btree.BTreeG[rankItem]   // all ranks
 	fit     *btree.BTreeG[fitItem]    // the spans that are up and have something free
 	clashes int                       // how many spans have resources that two jobs hold
 	holders *btree.BTreeG[holderItem] // the jobs, by id
+	planned *btree.BTreeG[*plan]      // the planned jobs, by id
+	starts  *btree.BTreeG[event]      // of planned jobs
+	ends    *btree.BTreeG[event]      // of planned jobs and holders, except those that never end
 }
 
 // New returns a pool with the given inventory. All ranks are down, and no job holds
@@ -58,17 +62,20 @@ func New(inventory *rset.R, cfg Config) (*Pool, error) {
 	p := &Pool{
 		cfg:        cfg,
 		expiration: inventory.Expiration(),
+		none:       new(rset.R),
 		spans:      newRankTree(),
 		fit:        newFitTree(),
 		holders:    btree.NewG(degree, func(a, b holderItem) bool { return a.id < b.id }),
+		planned:    btree.NewG(degree, func(a, b *plan) bool { return a.id < b.id }),
+		starts:     newEventTree(),
+		ends:       newEventTree(),
 	}
-	properties := maps.Collect(inventory.Properties())
-	if err := p.checkProperties(properties); err != nil {
+	p.setInventory(bareOf(inventory))
+	if err := p.checkProperties(p.properties); err != nil {
 		return nil, err
 	}
-	p.setInventory(must(withProperties(inventory, properties)))
 	for _, sp := range spansOf(p.inventory) {
-		p.replace(nil, []*span{sp})
+		p.insert(sp)
 	}
 	return p, nil
 }
@@ -76,21 +83,17 @@ func New(inventory *rset.R, cfg Config) (*Pool, error) {
 // spansOf returns the ranks of an R, down and free, in order.
 func spansOf(r *rset.R) []*span {
 	var spans []*span
-	for e := range r.Entries() {
-		all := children.New(e.Children)
-		for first, last := range e.Ranks.Ranges() {
-			spans = append(spans, &span{first, last, state{all: all, free: all}})
-		}
+	for pt := range r.Parts() {
+		spans = append(spans, &span{pt.First, pt.Last, state{all: pt.What, free: pt.What}})
 	}
-	slices.SortFunc(spans, func(a, b *span) int { return cmp.Compare(a.first, b.first) })
 	return spans
 }
 
 // setInventory makes r the inventory. It leaves the spans alone.
 func (p *Pool) setInventory(r *rset.R) {
-	p.inventory, p.ranks, p.properties = r, r.Ranks(), maps.Collect(r.Properties())
+	p.ranks = r.Ranks()
 	p.hosts = newHostIndex(p.ranks, r.Nodelist())
-	p.bare = r.WithoutLocal()
+	p.setProperties(r, countProperties(r))
 	p.whole = newFitTree()
 	for _, sp := range spansOf(r) {
 		sp.up = true
@@ -98,14 +101,22 @@ func (p *Pool) setInventory(r *rset.R) {
 	}
 }
 
-// withProperties returns the resources and hosts of r, with other properties.
-func withProperties(r *rset.R, properties map[string]*idset.Set) (*rset.R, error) {
-	return rset.New(rset.Config{
-		Entries:    slices.Collect(r.Entries()),
-		Hosts:      r.Nodelist(),
-		Properties: properties,
-	})
+// setProperties makes r the inventory, which differs in so many properties alone.
+func (p *Pool) setProperties(r *rset.R, n int) {
+	p.inventory, p.bare, p.properties = r, r.WithoutLocal(), n
+	p.allowed = allowed{}
 }
+
+// countProperties returns the number of properties of an R.
+func countProperties(r *rset.R) (n int) {
+	for range r.Properties() {
+		n++
+	}
+	return n
+}
+
+// bareOf returns the resources, hosts and properties of r alone.
+func bareOf(r *rset.R) *rset.R { return r.Cut(slices.Collect(r.Parts()), 0, 0, 0) }
 
 // must returns the result of an operation that cannot fail while the
 // invariants hold.
@@ -122,6 +133,8 @@ func must(r *rset.R, err error) *rset.R {
 func (p *Pool) Clone() *Pool {
 	c := *p
 	c.spans, c.fit, c.holders = p.spans.Clone(), p.fit.Clone(), p.holders.Clone()
+	c.planned, c.starts, c.ends = p.planned.Clone(), p.starts.Clone(), p.ends.Clone()
+	c.allowed = allowed{}
 	return &c
 }
 
@@ -161,66 +174,24 @@ func (p *Pool) each(f func(sp *span)) {
 
 // present returns some of each span with the hosts and properties of the inventory.
 func (p *Pool) present(some func(sp *span) *children.Set) *rset.R {
-	var c collector
-	p.each(func(sp *span) { c.add(sp.first, sp.last, some(sp)) })
-	r := c.r(rset.Config{})
-	return must(rset.Intersect(must(p.inventory.Restrict(r.Ranks())), r))
+	var all parts
+	p.each(func(sp *span) { all = all.add(sp.first, sp.last, some(sp)) })
+	return p.inventory.Cut(all, 0, 0, 0)
 }
 
-// A collector gathers children of ranks, to make an R of them.
-type collector struct {
-	sets  []*children.Set
-	ranks []*idset.Set
-	index map[*children.Set]int // nil while a search is as fast
-}
+// parts are children of ranks in ascending order.
+type parts []children.Part
 
-// maxSearch is the number of sets from which on a collector keeps a map.
-const maxSearch = 8
-
-// add adds children of a range of ranks, which does not have them yet.
-func (c *collector) add(first, last uint32, k *children.Set) {
+// add appends children of a range of ranks, unless they are none.
+func (ps parts) add(first, last uint32, k *children.Set) parts {
 	if k == nil {
-		return
+		return ps
 	}
-	i := c.find(k)
-	if i < 0 {
-		i = len(c.sets)
-		c.sets, c.ranks = append(c.sets, k), append(c.ranks, new(idset.Set))
-		if c.index != nil {
-			c.index[k] = i
-		}
-	}
-	c.ranks[i].InsertRange(first, last)
+	return append(ps, children.Part{First: first, Last: last, What: k})
 }
 
-// find returns where the ranks of a set are, or -1.
-func (c *collector) find(k *children.Set) int {
-	if c.index == nil && len(c.sets) < maxSearch {
-		return slices.Index(c.sets, k)
-	}
-	if c.index == nil {
-		c.index = make(map[*children.Set]int)
-		for i, k := range c.sets {
-			c.index[k] = i
-		}
-	}
-	if i, ok := c.index[k]; ok {
-		return i
-	}
-	return -1
-}
-
-// r returns the R with the rest of a Config, or the empty R.
-func (c *collector) r(cfg rset.Config) *rset.R {
-	if len(c.sets) == 0 {
-		return new(rset.R)
-	}
-	cfg.Entries = make([]rset.Entry, len(c.sets))
-	for i, k := range c.sets {
-		cfg.Entries[i] = rset.Entry{Ranks: c.ranks[i], Children: k.Map()}
-	}
-	return must(rset.New(cfg))
-}
+// r returns the R, without hosts and times.
+func (ps parts) r() *rset.R { return (*rset.R)(nil).Cut(ps, 0, 0, 0) }
 
 // validTime reports whether a time is one of RFC 20.
 func validTime(t eventlog.Timestamp) bool { return t >= 0 && t <= math.MaxFloat64 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
@@ -55,7 +56,12 @@ type Fake struct {
 // pool returns a pool with what constraints look at.
 func (f *Fake) pool() *Pool {
 	if f.made == nil {
-		f.made = &Pool{ranks: f.All, properties: f.Properties}
+		c := rset.Config{Properties: f.Properties}
+		if !f.All.IsEmpty() {
+			c.Entries = []rset.Entry{{Ranks: f.All, Children: map[string]*idset.Set{"core": idset.Of(0)}}}
+		}
+		r, err := rset.New(c)
+		f.made = &Pool{ranks: f.All, inventory: must(r, err)}
 		if f.Hosts != nil {
 			f.made.hosts = newHostIndex(f.All, f.Hosts)
 		}
@@ -66,8 +72,13 @@ func (f *Fake) pool() *Pool {
 // RanksOfHosts returns the ranks on the hosts of a list.
 func (f *Fake) RanksOfHosts(list *hostlist.List) *idset.Set { return f.pool().hosts.ranks(list) }
 
-// Eligible returns what a request may have of the inventory, nil for all.
-func (f *Fake) Eligible(q *Request) *idset.Set { return q.eligible(f.pool()) }
+// Eligible returns what a request may have of the inventory, nil for all, as if nobody
+// had asked before.
+func (f *Fake) Eligible(q *Request) *idset.Set {
+	p := f.pool()
+	p.allowed = allowed{}
+	return q.eligible(p)
+}
 
 // Match reads constraints and returns the ranks that they match, all of them
 // for constraints that say nothing.

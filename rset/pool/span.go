@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/btree"
 
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/internal/children"
@@ -26,6 +27,7 @@ type state struct {
 	all    *children.Set // what it has
 	free   *children.Set // what of it no job holds
 	owners []owner       // what each job holds, by job; never changed
+	claims []claim       // what each planned job is to have, by job; never changed
 	up     bool          // may be allocated
 	clash  bool          // two owners hold the same
 }
@@ -33,6 +35,7 @@ type state struct {
 // An owner is a job that holds children of a node.
 type owner struct {
 	job  jobid.ID
+	end  eventlog.Timestamp // when it expires; never if it does not
 	what *children.Set
 }
 
@@ -40,8 +43,10 @@ func (s *state) idle() bool { return len(s.owners) == 0 }
 
 // equal reports whether two nodes are in the same state. clash follows from the rest.
 func (s *state) equal(t *state) bool {
-	return s.up == t.up && s.all.Equal(t.all) && s.free.Equal(t.free) &&
-		slices.EqualFunc(s.owners, t.owners, func(a, b owner) bool { return a.job == b.job && a.what.Equal(b.what) })
+	return s.up == t.up && s.all.Equal(t.all) && s.free.Equal(t.free) && slices.Equal(s.claims, t.claims) &&
+		slices.EqualFunc(s.owners, t.owners, func(a, b owner) bool {
+			return a.job == b.job && a.end == b.end && a.what.Equal(b.what)
+		})
 }
 
 // find returns where a job is among the owners, or would be, and whether it is.
@@ -59,19 +64,18 @@ func (sp *span) heldBy(job jobid.ID) *children.Set {
 	return nil
 }
 
-// take makes a job an owner of children of the node.
-func (s *state) take(job jobid.ID, k *children.Set) {
-	owners := make([]owner, 0, len(s.owners)+1)
+// take makes a job, which expires at a time, an owner of children of the node.
+func (s *state) take(job jobid.ID, end eventlog.Timestamp, k *children.Set) {
 	i, found := s.find(job)
-	owners = append(owners, s.owners[:i]...)
+	rest := s.owners[i:]
+	owners := append(make([]owner, 0, len(s.owners)+1), s.owners[:i]...)
 	if found {
-		owners = append(owners, owner{job, s.owners[i].what.Union(k)})
-		owners = append(owners, s.owners[i+1:]...)
+		owners = append(owners, owner{job, end, rest[0].what.Union(k)})
+		rest = rest[1:]
 	} else {
-		owners = append(owners, owner{job, k})
-		owners = append(owners, s.owners[i:]...)
+		owners = append(owners, owner{job, end, k})
 	}
-	s.owners = owners
+	s.owners = append(owners, rest...)
 	// What was free belongs to no other job.
 	s.clash = s.clash || !s.free.Contains(k) && s.overlaps()
 	s.free = s.free.Subtract(k)
@@ -82,9 +86,12 @@ func (s *state) take(job jobid.ID, k *children.Set) {
 func (s *state) drop(job jobid.ID, k *children.Set) *children.Set {
 	i, _ := s.find(job)
 	rest := s.owners[i].what.Subtract(k)
-	if rest == nil {
-		s.owners = slices.Delete(slices.Clone(s.owners), i, i+1)
-	} else {
+	switch {
+	case rest == nil && len(s.owners) == 1:
+		s.owners = nil
+	case rest == nil:
+		s.owners = slices.Concat(s.owners[:i], s.owners[i+1:])
+	default:
 		s.owners = slices.Clone(s.owners)
 		s.owners[i].what = rest
 	}
@@ -203,7 +210,8 @@ func (p *Pool) edit(first, last uint32, change func(first, last uint32, s *state
 			start = sp.first
 		}
 	}
-	var old, made []*span
+	var room [2][4]*span
+	old, made := room[0][:0], room[1][:0]
 	p.spans.AscendGreaterOrEqual(rankItem{first: start}, func(it rankItem) bool {
 		if it.first > last+1 {
 			return false
@@ -213,30 +221,37 @@ func (p *Pool) edit(first, last uint32, change func(first, last uint32, s *state
 	})
 	for _, sp := range old {
 		if sp.last < first || sp.first > last {
-			made = join(made, sp)
+			made = join(made, sp, first)
 			continue
 		}
 		if sp.first < first {
-			made = join(made, &span{sp.first, first - 1, sp.state})
+			made = join(made, &span{sp.first, first - 1, sp.state}, first)
 		}
 		mid := &span{max(first, sp.first), min(last, sp.last), sp.state}
 		if change(mid.first, mid.last, &mid.state); mid.all != nil {
-			made = join(made, mid)
+			made = join(made, mid, first)
 		}
 		if sp.last > last {
-			made = join(made, &span{last + 1, sp.last, sp.state})
+			made = join(made, &span{last + 1, sp.last, sp.state}, first)
 		}
 	}
 	p.replace(old, made)
 }
 
-// join appends a span, or makes one of it and the span before.
-func join(made []*span, sp *span) []*span {
-	if k := len(made) - 1; k >= 0 && made[k].last+1 == sp.first && made[k].state.equal(&sp.state) {
-		made[k] = &span{made[k].first, sp.last, made[k].state}
-		return made
+// join appends a span, or makes one of it and the span before. A span that ends at a rank
+// that is edited, or behind it, is new: it may be changed.
+func join(made []*span, sp *span, edited uint32) []*span {
+	k := len(made) - 1
+	if k < 0 || made[k].last+1 != sp.first || !made[k].state.equal(&sp.state) {
+		return append(made, sp)
 	}
-	return append(made, sp)
+	if made[k].last >= edited {
+		made[k].last = sp.last
+	} else {
+		sp.first = made[k].first
+		made[k] = sp
+	}
+	return made
 }
 
 // replace puts spans in the place of others.
@@ -248,8 +263,10 @@ func (p *Pool) replace(old, made []*span) {
 	if i, j := len(old)-1, len(made)-1; i >= 0 && j >= 0 && old[i] == made[j] {
 		old, made = old[:i], made[:j]
 	}
-	for _, sp := range old {
-		p.spans.Delete(rankItem{first: sp.first})
+	for i, sp := range old {
+		if i >= len(made) || made[i].first != sp.first { // else it is overwritten
+			p.spans.Delete(rankItem{first: sp.first})
+		}
 		if sp.fits() {
 			p.fit.Delete(sp.item())
 		}
@@ -258,13 +275,18 @@ func (p *Pool) replace(old, made []*span) {
 		}
 	}
 	for _, sp := range made {
-		p.spans.ReplaceOrInsert(rankItem{sp.first, sp})
-		if sp.fits() {
-			p.fit.ReplaceOrInsert(sp.item())
-		}
-		if sp.clash {
-			p.clashes++
-		}
+		p.insert(sp)
+	}
+}
+
+// insert puts a span into the indexes.
+func (p *Pool) insert(sp *span) {
+	p.spans.ReplaceOrInsert(rankItem{sp.first, sp})
+	if sp.fits() {
+		p.fit.ReplaceOrInsert(sp.item())
+	}
+	if sp.clash {
+		p.clashes++
 	}
 }
 
@@ -273,31 +295,16 @@ func (sp *span) fits() bool { return sp.up && sp.free != nil }
 
 func (sp *span) item() fitItem { return fitItem{sp.free, sp.first, sp.idle(), sp} }
 
-// A piece is what a job holds of a range of ranks.
-type piece struct {
-	first, last uint32
-	what        *children.Set
-}
-
-// pieces returns what a job holds in the inventory, in order. It takes time in
+// pieces appends what a job holds in the inventory, in order. It takes time in
 // proportion to the spans of its allocation.
-func (p *Pool) pieces(h *holder) []piece {
-	var out []piece
-	for first, last := range h.r.Ranks().Ranges() {
-		p.within(first, last, func(first, last uint32, sp *span) {
-			if what := sp.heldBy(h.id); what != nil {
-				out = append(out, piece{first, last, what})
-			}
+func (p *Pool) pieces(dst parts, h *holder) parts {
+	for pt := range h.r.Parts() {
+		p.within(pt.First, pt.Last, func(first, last uint32, sp *span) {
+			dst = dst.add(first, last, sp.heldBy(h.id))
 		})
 	}
-	return out
+	return dst
 }
 
 // held returns what a job holds in the inventory.
-func (p *Pool) held(h *holder) *rset.R {
-	var c collector
-	for _, pc := range p.pieces(h) {
-		c.add(pc.first, pc.last, pc.what)
-	}
-	return c.r(rset.Config{})
-}
+func (p *Pool) held(h *holder) *rset.R { return p.pieces(nil, h).r() }

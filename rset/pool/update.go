@@ -37,17 +37,20 @@ type Change struct {
 // The error is ErrInvalid for ranks that are not in the inventory, ranks to add that
 // are in it already, ranks both up and down, a property both added to and removed from
 // a rank, and an invalid time; ErrLimit; or an error of package rset about hosts or
-// names of properties. Up and Down take time in proportion to the ranges named, all
-// other changes to the ranges of the inventory.
+// names of properties. Shrink and Grow take time in proportion to the ranges of the
+// inventory, all other changes to what they name.
 func (p *Pool) Update(c Change) error {
-	inventory, err := p.changed(c)
+	inventory, properties, err := p.changed(c)
 	if err != nil {
 		return err
 	}
 	// Nothing below fails.
 	p.shrink(c.Shrink)
-	if inventory != p.inventory {
+	switch {
+	case !c.Shrink.IsEmpty() || !c.Grow.IsEmpty():
 		p.setInventory(inventory)
+	case inventory != p.inventory:
+		p.setProperties(inventory, properties)
 	}
 	if !c.Grow.IsEmpty() {
 		p.grow(c.Grow)
@@ -64,49 +67,54 @@ func (p *Pool) Update(c Change) error {
 	return nil
 }
 
-// changed returns the inventory after a change, or an error if the change is invalid.
-func (p *Pool) changed(c Change) (*rset.R, error) {
+// changed returns the inventory after a change and the number of its properties, or an
+// error if the change is invalid.
+func (p *Pool) changed(c Change) (*rset.R, int, error) {
 	if c.Expiration != nil {
 		if err := checkTime("expiration of the pool", *c.Expiration); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	if err := among("shrink", c.Shrink, p.ranks); err != nil {
-		return nil, err
+	inventory, ranks, err := p.resized(c)
+	if err != nil {
+		return nil, 0, err
 	}
+	if err := checkUpDown(c, ranks); err != nil {
+		return nil, 0, err
+	}
+	n := p.properties
+	if ranks != p.ranks {
+		n = countProperties(inventory)
+	}
+	inventory, n, err = changeProperties(inventory, n, c, ranks)
+	if err != nil {
+		return nil, 0, err
+	}
+	return inventory, n, p.checkProperties(n)
+}
+
+// resized returns the inventory and its ranks after some left and others joined.
+func (p *Pool) resized(c Change) (*rset.R, *idset.Set, error) {
 	inventory, ranks := p.inventory, p.ranks
+	if err := among("shrink", c.Shrink, ranks); err != nil {
+		return nil, nil, err
+	}
 	if !c.Shrink.IsEmpty() {
 		ranks = idset.Difference(ranks, c.Shrink)
 		inventory = must(inventory.Restrict(ranks))
 	}
 	if !c.Grow.IsEmpty() {
 		if err := disjoint("grow", c.Grow.Ranks(), ranks, isThere); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		var err error
-		if inventory, err = rset.Append(inventory, c.Grow); err != nil {
-			return nil, fmt.Errorf("pool: grow: %w", err)
+		grown, err := rset.Append(inventory, c.Grow)
+		if err != nil {
+			return nil, nil, fmt.Errorf("pool: grow: %w", err)
 		}
+		inventory = bareOf(grown)
 		ranks = inventory.Ranks()
 	}
-	if err := checkUpDown(c, ranks); err != nil {
-		return nil, err
-	}
-	if c.Grow.IsEmpty() && len(c.AddProperties)+len(c.RemoveProperties) == 0 {
-		return inventory, nil
-	}
-	properties := maps.Collect(inventory.Properties())
-	if err := changeProperties(properties, c, ranks); err != nil {
-		return nil, err
-	}
-	if err := p.checkProperties(properties); err != nil {
-		return nil, err
-	}
-	out, err := withProperties(inventory, properties)
-	if err != nil {
-		return nil, fmt.Errorf("pool: property: %w", err)
-	}
-	return out, nil
+	return inventory, ranks, nil
 }
 
 // checkUpDown returns an error unless Up and Down fit the ranks.
@@ -121,38 +129,52 @@ func checkUpDown(c Change, ranks *idset.Set) error {
 	return among("down", idset.Difference(c.Down, c.Shrink), ranks)
 }
 
-// changeProperties changes the ranks of properties.
-func changeProperties(properties map[string]*idset.Set, c Change, ranks *idset.Set) error {
+// changeProperties returns an inventory with so many properties after a change of them,
+// and their number then.
+func changeProperties(r *rset.R, n int, c Change, ranks *idset.Set) (*rset.R, int, error) {
+	set := func(name string, have, want *idset.Set) (err error) {
+		if r, err = r.WithProperty(name, want); err != nil {
+			return fmt.Errorf("pool: property: %w", err)
+		}
+		switch {
+		case have.IsEmpty() && !want.IsEmpty():
+			n++
+		case want.IsEmpty() && !have.IsEmpty():
+			n--
+		}
+		return nil
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.RemoveProperties)) {
-		what, set := "property "+jsonobj.Name(name), c.RemoveProperties[name]
-		if err := among(what, idset.Difference(set, c.Shrink), ranks); err != nil {
-			return err
+		what, gone := "property "+jsonobj.Name(name), c.RemoveProperties[name]
+		if err := among(what, idset.Difference(gone, c.Shrink), ranks); err != nil {
+			return nil, 0, err
 		}
-		if err := disjoint(what, set, c.AddProperties[name], bothWays); err != nil {
-			return err
+		if err := disjoint(what, gone, c.AddProperties[name], bothWays); err != nil {
+			return nil, 0, err
 		}
-		if have := properties[name]; have != nil {
-			have.SubtractWith(set)
-			if have.IsEmpty() {
-				delete(properties, name)
+		if have := r.Property(name); have.Intersects(gone) {
+			if err := set(name, have, idset.Difference(have, gone)); err != nil {
+				return nil, 0, err
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.AddProperties)) {
-		set := c.AddProperties[name]
-		if err := among("property "+jsonobj.Name(name), set, ranks); err != nil {
-			return err
+		come := c.AddProperties[name]
+		if err := among("property "+jsonobj.Name(name), come, ranks); err != nil {
+			return nil, 0, err
 		}
-		if !set.IsEmpty() {
-			properties[name] = idset.Union(properties[name], set)
+		if have := r.Property(name); !have.ContainsAll(come) {
+			if err := set(name, have, idset.Union(have, come)); err != nil {
+				return nil, 0, err
+			}
 		}
 	}
-	return nil
+	return r, n, nil
 }
 
 // checkProperties returns an error if there are too many properties.
-func (p *Pool) checkProperties(properties map[string]*idset.Set) error {
-	if n := len(properties); n > p.cfg.MaxProperties {
+func (p *Pool) checkProperties(n int) error {
+	if n > p.cfg.MaxProperties {
 		return tooMany("properties", n, p.cfg.MaxProperties)
 	}
 	return nil
@@ -176,21 +198,18 @@ func disjoint(what string, a, b *idset.Set, reason string) error {
 
 // shrink takes ranks out of the pool. What jobs hold of them is gone.
 func (p *Pool) shrink(ranks *idset.Set) {
-	gone := make(map[jobid.ID]*collector)
+	gone := make(map[jobid.ID]parts)
 	for first, last := range ranks.Ranges() {
 		p.edit(first, last, func(first, last uint32, s *state) {
 			for _, o := range s.owners {
-				if gone[o.job] == nil {
-					gone[o.job] = new(collector)
-				}
-				gone[o.job].add(first, last, o.what)
+				gone[o.job] = gone[o.job].add(first, last, o.what)
 			}
 			s.all = nil
 		})
 	}
 	for id, c := range gone {
 		h, _ := p.holder(id)
-		p.setGone(h, must(rset.Append(h.gone, c.r(rset.Config{}))))
+		p.setGone(h, must(rset.Append(h.gone, c.r())))
 	}
 }
 
@@ -198,7 +217,7 @@ func (p *Pool) shrink(ranks *idset.Set) {
 // were there before, is no longer gone.
 func (p *Pool) grow(r *rset.R) {
 	for _, sp := range spansOf(r) {
-		p.replace(nil, []*span{sp})
+		p.insert(sp)
 		p.edit(sp.first, sp.last, func(uint32, uint32, *state) {}) // joins its neighbours
 	}
 	var back []*holder
@@ -209,6 +228,6 @@ func (p *Pool) grow(r *rset.R) {
 		return true
 	})
 	for _, h := range back {
-		p.setGone(h, p.hold(h.id, h.gone))
+		p.setGone(h, p.hold(h.id, h.end(), h.gone))
 	}
 }

@@ -19,17 +19,40 @@ type Kind struct {
 //
 // Union, Subtract and Intersect return the receiver itself if the result equals
 // it, so that most comparisons are comparisons of pointers.
-type Set struct{ kinds []Kind }
+type Set struct {
+	kinds []Kind
+	few   [maxFew]Kind // where few kinds are
+}
 
-// Of returns the set of kinds, each given once. It retains them, and puts them in
-// order without those that are empty.
+// maxFew is how many kinds are in the Set itself. maxKinds is how many an operation
+// has room for before it allocates.
+const (
+	maxFew   = 2
+	maxKinds = 4
+)
+
+// A Part is children of each rank of a range, which are never none.
+type Part struct {
+	First, Last uint32
+	What        *Set
+}
+
+// Of returns the set of kinds, each given once. It puts them in order without those
+// that are empty, in place, and retains nothing but the ids.
 func Of(kinds []Kind) *Set {
 	kinds = slices.DeleteFunc(kinds, func(k Kind) bool { return k.N == 0 })
+	slices.SortFunc(kinds, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })
+	return copyOf(kinds)
+}
+
+// copyOf returns the set of kinds that are in order, none of them empty.
+func copyOf(kinds []Kind) *Set {
 	if len(kinds) == 0 {
 		return nil
 	}
-	slices.SortFunc(kinds, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })
-	return &Set{kinds}
+	s := new(Set)
+	s.kinds = append(s.few[:0], kinds...)
+	return s
 }
 
 // New returns the set of ids by kind, without empty kinds. It retains the
@@ -84,8 +107,8 @@ func (s *Set) Union(t *Set) *Set {
 	case t == nil || s == t:
 		return s
 	}
-	out := make([]Kind, 0, len(s.kinds)+len(t.kinds))
-	same := true
+	var room [maxKinds]Kind
+	out, same := room[:0], true
 	a, b := s.kinds, t.kinds
 	for len(a) > 0 || len(b) > 0 {
 		order := 0
@@ -114,7 +137,7 @@ func (s *Set) Union(t *Set) *Set {
 	if same {
 		return s
 	}
-	return &Set{out}
+	return copyOf(out)
 }
 
 // Subtract returns what is in s and not in t.
@@ -125,7 +148,15 @@ func (s *Set) Subtract(t *Set) *Set {
 	case t == nil:
 		return s
 	}
-	return s.each(t, idset.Difference)
+	return s.each(t, func(a, b *idset.Set) *idset.Set {
+		switch {
+		case a == b:
+			return nil
+		case b == nil:
+			return a
+		}
+		return idset.Difference(a, b)
+	})
 }
 
 // Intersect returns what is in both.
@@ -136,17 +167,22 @@ func (s *Set) Intersect(t *Set) *Set {
 	case t == nil:
 		return nil
 	}
-	return s.each(t, idset.Intersect)
+	return s.each(t, func(a, b *idset.Set) *idset.Set {
+		switch {
+		case a == b:
+			return a
+		case b == nil:
+			return nil
+		}
+		return idset.Intersect(a, b)
+	})
 }
 
 // each applies an operation to the ids of every kind of s and those of t.
 func (s *Set) each(t *Set, op func(a, b *idset.Set) *idset.Set) *Set {
-	if s == nil {
-		return nil
-	}
-	out := make([]Kind, 0, len(s.kinds))
-	same := true
-	for _, k := range s.kinds {
+	var room [maxKinds]Kind
+	out, same := room[:0], true
+	for _, k := range s.Kinds() {
 		other, _ := t.Kind(k.Name)
 		ids := op(k.IDs, other)
 		n := ids.Len()
@@ -158,7 +194,7 @@ func (s *Set) each(t *Set, op func(a, b *idset.Set) *idset.Set) *Set {
 	if same {
 		return s
 	}
-	return Of(out)
+	return copyOf(out)
 }
 
 // Intersects reports whether both have a child in common.

@@ -1,0 +1,155 @@
+package pool
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// A plan is a job that has no resources yet, and the ranks where it is to have some. It
+// is never changed.
+type plan struct {
+	id         jobid.ID
+	q          *Request
+	start, end eventlog.Timestamp
+	grants     []grant // in the order of their ranks; nothing is free there yet
+}
+
+// A claim is what a planned job is to have of a node.
+type claim struct {
+	plan  *plan
+	slots int64
+}
+
+// active reports whether a planned job is to run at a time.
+func (c claim) active(at eventlog.Timestamp) bool { return c.plan.start <= at && at < c.plan.end }
+
+// takes returns how many of a kind a planned job is to have, or more than there are.
+func (c claim) takes(kind string) int64 {
+	if c.plan.q.exclusive {
+		return 1 << 32
+	}
+	for _, want := range c.plan.q.per {
+		if want.kind == kind {
+			return want.n * c.slots
+		}
+	}
+	return 0
+}
+
+// plan returns the plan of a job, nil if it has none.
+func (p *Pool) plan(id jobid.ID) *plan {
+	if p.planned.Len() == 0 {
+		return nil
+	}
+	pl, _ := p.planned.Get(&plan{id: id})
+	return pl
+}
+
+// Plan reserves resources for a job from the earliest time on that [Pool.Earliest] would
+// return, and returns that time. From then on Alloc and Earliest leave these resources to
+// the job when they are its turn: other jobs get them if they end before its start, or
+// begin after its end. Alloc of the job itself may give it any.
+//
+// A job has one plan; another Plan of the job replaces it. Adopt and Alloc of the job end
+// it, and Unplan does. A plan does not follow what happens: if a job ends early or late,
+// or an Update changes the inventory, plan again what should start earlier or cannot start
+// as planned.
+//
+// The errors are those of Earliest, ErrExists if the job has resources, or ErrLimit if
+// Config.MaxJobs jobs are planned. After an error nothing has changed.
+func (p *Pool) Plan(id jobid.ID, q *Request, now eventlog.Timestamp) (eventlog.Timestamp, error) {
+	if _, ok := p.holder(id); ok {
+		return 0, jobError(id, ErrExists)
+	}
+	old := p.plan(id)
+	if old == nil {
+		if err := p.room(p.planned.Len()); err != nil {
+			return 0, err
+		}
+	}
+	s, err := p.search(q)
+	if err != nil {
+		return 0, err
+	}
+	s.self = old
+	f := forecast{search: s}
+	start, err := f.earliest(now)
+	if err != nil {
+		return 0, err
+	}
+	pl := &plan{id: id, q: q, start: start, end: f.to, grants: f.where()}
+	if old != nil && old.equal(pl) {
+		return start, nil
+	}
+	p.Unplan(id)
+	for _, g := range pl.grants {
+		p.edit(g.first, g.last, func(_, _ uint32, s *state) {
+			i, _ := s.findClaim(id)
+			s.claims = slices.Insert(slices.Clone(s.claims), i, claim{pl, g.slots})
+		})
+	}
+	p.planned.ReplaceOrInsert(pl)
+	p.starts.ReplaceOrInsert(event{at: start, id: id, plan: pl})
+	p.addEnd(event{at: pl.end, id: id, plan: pl})
+	return start, nil
+}
+
+// equal reports whether two plans of a job are the same.
+func (pl *plan) equal(other *plan) bool {
+	return pl.q == other.q && pl.start == other.start && pl.end == other.end && slices.Equal(pl.grants, other.grants)
+}
+
+// findClaim returns where the claim of a job is, or would be, and whether it is.
+func (s *state) findClaim(id jobid.ID) (int, bool) {
+	return slices.BinarySearchFunc(s.claims, id, func(c claim, id jobid.ID) int { return cmp.Compare(c.plan.id, id) })
+}
+
+// where returns where a job is planned for which there is room. What gains room later
+// comes first, so that what is free now is left to others.
+func (f *forecast) where() []grant {
+	slices.SortFunc(f.gained, func(a, b *span) int { return cmp.Compare(a.first, b.first) })
+	for _, sp := range slices.Compact(f.gained) {
+		room := f.room(&sp.state, f.from, f.to)
+		f.among(sp, func(first, last uint32) bool {
+			f.later = append(f.later, grant{first: first, last: last, room: room})
+			return true
+		})
+	}
+	c, ok := f.choose()
+	if !ok {
+		panic("pool: broken invariant: there is no room where there was")
+	}
+	slices.SortFunc(c.grants, func(a, b grant) int { return cmp.Compare(a.first, b.first) })
+	out := c.grants[:0]
+	for _, g := range c.grants {
+		g.free, g.room = nil, 0
+		if k := len(out) - 1; k >= 0 && out[k].last+1 == g.first && out[k].slots == g.slots {
+			out[k].last = g.last
+		} else {
+			out = append(out, g)
+		}
+	}
+	return slices.Clip(out)
+}
+
+// Unplan ends the plan of a job, and reports whether it had one.
+func (p *Pool) Unplan(id jobid.ID) bool {
+	pl := p.plan(id)
+	if pl == nil {
+		return false
+	}
+	for _, g := range pl.grants {
+		p.edit(g.first, g.last, func(_, _ uint32, s *state) {
+			if i, ok := s.findClaim(id); ok { // else the rank left, and came back
+				s.claims = slices.Concat(s.claims[:i], s.claims[i+1:])
+			}
+		})
+	}
+	p.planned.Delete(pl)
+	p.starts.Delete(event{at: pl.start, id: id})
+	p.ends.Delete(event{at: pl.end, id: id})
+	return true
+}

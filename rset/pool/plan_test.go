@@ -1,0 +1,468 @@
+package pool_test
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// A planner is a machine with planned jobs. What there is room for at a time is counted
+// resource by resource.
+type planner struct {
+	*machine
+	asks map[jobid.ID]ask // of planned jobs
+}
+
+// until is when a job ends that starts at a time.
+func (a ask) until(at float64) float64 {
+	if a.duration == 0 {
+		return math.Inf(1)
+	}
+	return max(at+a.duration, math.Nextafter(at, math.Inf(1)))
+}
+
+// roomAt is for how many slots a rank has room at a time: what jobs hold until then is
+// free, and what others are to have then is not.
+func (m *planner) roomAt(a ask, self jobid.ID, rank uint32, at float64) int {
+	idle := true
+	free := map[string]int{}
+	for x := range m.n.there {
+		if x.rank != rank || !m.n.up[rank] {
+			continue
+		}
+		held := slices.ContainsFunc(m.n.owners(x), func(id jobid.ID) bool {
+			end := m.n.jobs[id].end
+			return end <= 0 || end > at
+		})
+		if held {
+			idle = false
+		} else {
+			free[x.kind]++
+		}
+	}
+	for _, c := range m.p.Claims() {
+		if c.Rank != rank || c.Job == self || float64(c.Start) > at || float64(c.End) <= at {
+			continue
+		}
+		idle = false
+		other := m.asks[c.Job]
+		free["core"] -= other.cores * int(c.Slots)
+		free["gpu"] -= other.gpus * int(c.Slots)
+		if other.whole {
+			clear(free)
+		}
+	}
+	if a.property != "" && !m.n.props[a.property][rank] || a.whole && !idle {
+		return 0
+	}
+	room := free["core"] / a.cores
+	if a.gpus > 0 {
+		room = min(room, free["gpu"]/a.gpus)
+	}
+	return max(room, 0)
+}
+
+// roomFrom is roomAt all the time.
+func (m *planner) roomFrom(a ask, self jobid.ID, rank uint32, from, to float64) int {
+	room := m.roomAt(a, self, rank, from)
+	for _, c := range m.p.Claims() {
+		if start := float64(c.Start); start > from && start < to {
+			room = min(room, m.roomAt(a, self, rank, start))
+		}
+	}
+	return room
+}
+
+// granted is how many nodes, or slots, a job gets that starts at a time.
+func (m *planner) granted(t require.TestingT, a ask, self jobid.ID, from, to float64) (int, bool) {
+	least, nodes, slots := 1, 0, 0
+	if a.nodes != "" && a.slots[0] > '1' {
+		least = int(a.slots[0] - '0')
+	}
+	for rank := range m.n.ranks().All() {
+		room := m.roomFrom(a, self, rank, from, to)
+		if slots += room; room >= least {
+			nodes++
+		}
+	}
+	if a.nodes == "" {
+		return granted(t, a.slots, slots)
+	}
+	return granted(t, a.nodes, nodes)
+}
+
+// earliest is the first of all times at which something ends that a job can start at.
+func (m *planner) earliest(t require.TestingT, a ask, self jobid.ID) (float64, bool) {
+	times := []float64{m.now}
+	for _, j := range m.n.jobs {
+		times = append(times, j.end)
+	}
+	for _, c := range m.p.Claims() {
+		times = append(times, float64(c.End))
+	}
+	slices.Sort(times)
+	for _, at := range times {
+		if at >= m.now && at < math.MaxFloat64 {
+			if _, ok := m.granted(t, a, self, at, a.until(at)); ok {
+				return at, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// kept are the planned jobs that can start as planned, on the ranks of their plan.
+func (m *planner) kept(t require.TestingT) map[jobid.ID]bool {
+	out := map[jobid.ID]bool{}
+	for id := range m.asks {
+		out[id] = true
+	}
+	for _, c := range m.p.Claims() {
+		a := m.asks[c.Job]
+		if int64(m.roomFrom(a, c.Job, c.Rank, float64(c.Start), float64(c.End))) < c.Slots {
+			out[c.Job] = false
+		}
+	}
+	return out
+}
+
+// keeps checks that what can start as planned can do so after a change.
+func (m *planner) keeps(t require.TestingT, change func()) {
+	before := m.kept(t)
+	change()
+	for id, ok := range m.kept(t) {
+		require.True(t, ok || !before[id], "job %v is delayed", id)
+	}
+}
+
+func (m *planner) Plan(t *rapid.T) {
+	a := drawAsk(t)
+	m.next++
+	id := m.next
+	if len(m.asks) > 0 && rapid.Bool().Draw(t, "again") {
+		id = rapid.SampledFrom(slices.Sorted(maps.Keys(m.asks))).Draw(t, "planned")
+		a = m.asks[id]
+	}
+	want, ok := m.earliest(t, a, id)
+	q := a.request(t)
+	now := eventlog.Timestamp(m.now)
+	if _, known := m.asks[id]; !known {
+		at, err := m.p.Earliest(q, now)
+		require.Equal(t, ok, err == nil, "%v", err)
+		require.Equal(t, want, float64(at))
+	}
+	before := m.p.Claims()
+	m.keeps(t, func() {
+		at, err := m.p.Plan(id, q, now)
+		require.Equal(t, ok, err == nil, "%v", err)
+		if !ok {
+			require.True(t, errors.Is(err, pool.ErrBusy) || errors.Is(err, pool.ErrInfeasible))
+			require.Equal(t, before, m.p.Claims())
+			return
+		}
+		require.Equal(t, want, float64(at))
+		m.asks[id] = a
+	})
+	if !ok {
+		return
+	}
+	require.True(t, m.kept(t)[id])
+	nodes, slots := 0, int64(0)
+	for _, c := range m.p.Claims() {
+		if c.Job == id {
+			require.Equal(t, want, float64(c.Start))
+			require.Equal(t, min(a.until(want), math.MaxFloat64), float64(c.End))
+			nodes, slots = nodes+1, slots+c.Slots
+		}
+	}
+	if a.nodes != "" {
+		slots = int64(nodes)
+	}
+	most, ok := 0, false
+	if want == m.now { // what is past its end is left out if it is not needed
+		most, ok = m.granted(t, a, id, 0, a.until(want))
+	}
+	if !ok {
+		most, _ = m.granted(t, a, id, want, a.until(want))
+	}
+	require.EqualValues(t, most, slots)
+}
+
+func (m *planner) Unplan(t *rapid.T) {
+	id := jobid.ID(rapid.IntRange(0, int(m.next)).Draw(t, "id"))
+	_, known := m.asks[id]
+	delete(m.asks, id)
+	require.Equal(t, known, m.p.Unplan(id))
+}
+
+// Start: a job starts that is planned, or another one, if it delays no planned one.
+func (m *planner) Start(t *rapid.T) {
+	a := drawAsk(t)
+	m.next++
+	id := m.next
+	if len(m.asks) > 0 && rapid.Bool().Draw(t, "planned") {
+		id = rapid.SampledFrom(slices.Sorted(maps.Keys(m.asks))).Draw(t, "which")
+		a = m.asks[id]
+	}
+	want, fits := m.granted(t, a, id, 0, a.until(m.now))
+	before := m.p.Claims()
+	m.keeps(t, func() {
+		r, err := m.p.Alloc(id, a.request(t), eventlog.Timestamp(m.now))
+		require.Equal(t, fits, err == nil, "%v", err)
+		if !fits {
+			require.Equal(t, before, m.p.Claims())
+			return
+		}
+		delete(m.asks, id)
+		if a.nodes != "" {
+			require.Equal(t, want, r.Len())
+		} else {
+			require.EqualValues(t, want, r.Slots())
+		}
+		j := &naiveJob{r: r, held: map[thing]bool{}, since: float64(r.Start()), end: float64(r.Expiration())}
+		for _, x := range things(r) {
+			require.True(t, m.n.there[x] && m.n.up[x.rank] && len(m.n.owners(x)) == 0)
+			j.held[x] = true
+		}
+		m.n.jobs[id] = j
+	})
+}
+
+// Pass: time passes.
+func (m *planner) Pass(t *rapid.T) {
+	m.now += rapid.SampledFrom([]float64{0.25, 3, 10}).Draw(t, "passes")
+}
+
+// Move: another expiration, ranks that go down, leave or come: plans may be late now.
+func (m *planner) Move(t *rapid.T) {
+	switch rapid.IntRange(0, 3).Draw(t, "what") {
+	case 0:
+		m.Expire(t)
+	case 1:
+		m.UpDown(t)
+	case 2:
+		m.ShrinkAndGrow(t)
+	case 3:
+		m.Properties(t)
+	}
+}
+
+// Adopt: what is adopted may be in the way of a plan, and is planned no more.
+func (m *planner) Adopt(t *rapid.T) {
+	next := m.next
+	if len(m.asks) > 0 && rapid.Bool().Draw(t, "planned") {
+		m.next = slices.Sorted(maps.Keys(m.asks))[0] - 1
+	}
+	m.machine.Adopt(t)
+	if _, ok := m.n.jobs[m.next]; ok {
+		delete(m.asks, m.next)
+	}
+	m.next = max(m.next, next)
+}
+
+func (m *planner) Check(t *rapid.T) {
+	m.machine.Check(t)
+	seen := map[jobid.ID]bool{}
+	for _, c := range m.p.Claims() {
+		seen[c.Job] = true
+		require.Contains(t, m.asks, c.Job)
+	}
+}
+
+func planProperty(t *rapid.T) {
+	m := &planner{newMachine(t), map[jobid.ID]ask{}}
+	t.Repeat(map[string]func(*rapid.T){
+		"":          m.Check,
+		"plan":      m.Plan,
+		"plan2":     m.Plan,
+		"start":     m.Start,
+		"start2":    m.Start,
+		"unplan":    m.Unplan,
+		"freeRanks": m.FreeRanks,
+		"freeParts": m.FreeParts,
+		"pass":      m.Pass,
+		"move":      m.Move,
+		"adopt":     m.Adopt,
+		"clone":     m.Clone,
+	})
+}
+
+// A forecast is what one gets by looking at each rank at each time, and no job delays one
+// that is planned.
+func TestAPlanIsWhatANaiveOneIs(t *testing.T) { rapid.Check(t, planProperty) }
+
+func FuzzPlan(f *testing.F) { f.Fuzz(rapid.MakeFuzz(planProperty)) }
+
+// Conservative backfill: each job is planned when it comes, and starts as planned or
+// before, whatever comes later, as long as all jobs end in time.
+func TestPlannedJobsStartInTime(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ranks := idset.Range(0, 5)
+		inventory := withHosts(t, bundle(t, drawNodes(t, ranks)))
+		p, err := pool.New(inventory, pool.Config{})
+		require.NoError(t, err)
+		require.NoError(t, p.Update(pool.Change{Up: ranks, AddProperties: map[string]*idset.Set{"odd": idset.Of(1, 3, 5)}}))
+		type job struct {
+			q  *pool.Request
+			at eventlog.Timestamp
+		}
+		waiting := map[jobid.ID]job{}
+		ends := map[jobid.ID]eventlog.Timestamp{}
+		now := eventlog.Timestamp(1000)
+		for id := jobid.ID(1); id < 40; id++ {
+			if rapid.Bool().Draw(t, "later") {
+				now += eventlog.Timestamp(rapid.SampledFrom([]float64{0.25, 1, 7}).Draw(t, "passes"))
+			}
+			// What happened until now, in order: at one time jobs end before others start.
+			for {
+				start, end := jobid.ID(0), jobid.ID(0)
+				at := now
+				for _, other := range slices.Sorted(maps.Keys(ends)) {
+					if ends[other] < at || end == 0 && ends[other] == at {
+						end, at = other, ends[other]
+					}
+				}
+				for _, other := range slices.Sorted(maps.Keys(waiting)) {
+					if from := waiting[other].at; from < at || end+start == 0 && from == at {
+						start, end, at = other, 0, from
+					}
+				}
+				if start+end == 0 {
+					break
+				}
+				if end != 0 {
+					_, err := p.Free(end, nil, true)
+					require.NoError(t, err)
+					delete(ends, end)
+					continue
+				}
+				r, err := p.Alloc(start, waiting[start].q, at)
+				require.NoError(t, err, "job %v was to start at %v", start, at)
+				ends[start] = r.Expiration()
+				delete(waiting, start)
+			}
+			a := drawAsk(t)
+			a.duration, a.property = max(a.duration, 0.25), ""
+			q := a.request(t)
+			r, err := p.Alloc(id, q, now)
+			switch {
+			case err == nil:
+				ends[id] = r.Expiration()
+			case errors.Is(err, pool.ErrBusy):
+				at, err := p.Plan(id, q, now)
+				require.NoError(t, err)
+				waiting[id] = job{q, at}
+			default:
+				require.ErrorIs(t, err, pool.ErrInfeasible)
+			}
+			require.NoError(t, p.Check())
+		}
+	})
+}
+
+func TestAPlannedJobIsNotDelayed(t *testing.T) {
+	p := upPool(t, "rank[0-3]/core[0-3] n[0-3]")
+	long, short := needs(t, pool.Needs{Nodes: 3, Cores: 4, Duration: 100e9}), needs(t, pool.Needs{Nodes: 1, Cores: 4, Duration: 50e9})
+	alloc(t, p, 1, long) // from 100 to 200
+	at, err := p.Plan(2, needs(t, pool.Needs{Nodes: 4, Cores: 1, Duration: 10e9}), 100)
+	require.NoError(t, err)
+	require.EqualValues(t, 200, at)
+	// One that ends in time may start, and one that does not may not.
+	_, err = p.Alloc(3, needs(t, pool.Needs{Nodes: 1, Cores: 4, Duration: 101e9}), 100)
+	require.ErrorIs(t, err, pool.ErrBusy)
+	require.Equal(t, "rank3/core[0-2]", alloc(t, p, 4, needs(t, pool.Needs{Nodes: 1, Cores: 3})).String(), "three cores are not planned")
+	_, err = p.Alloc(5, needs(t, pool.Needs{Nodes: 1, Cores: 1}), 100)
+	require.ErrorIs(t, err, pool.ErrBusy)
+	require.Equal(t, "rank3/core3", alloc(t, p, 5, needs(t, pool.Needs{Nodes: 1, Cores: 1, Duration: 100e9})).String())
+	// What comes later waits for what is planned, or fits before or beside it.
+	at, err = p.Earliest(needs(t, pool.Needs{Nodes: 4, Cores: 4, Duration: 1e9}), 100)
+	require.ErrorIs(t, err, pool.ErrBusy, at) // job 4 never ends
+	at, err = p.Earliest(needs(t, pool.Needs{Nodes: 3, Cores: 4, Duration: 1e9}), 100)
+	require.NoError(t, err)
+	require.EqualValues(t, 210, at)
+	at, err = p.Earliest(needs(t, pool.Needs{Nodes: 3, Cores: 3, Duration: 1e9}), 100)
+	require.NoError(t, err)
+	require.EqualValues(t, 200, at)
+	// A clone has the plan too, and each its own.
+	c := p.Clone()
+	require.True(t, c.Unplan(2))
+	require.False(t, c.Unplan(2))
+	at, err = c.Earliest(needs(t, pool.Needs{Nodes: 3, Cores: 4, Duration: 1e9}), 100)
+	require.NoError(t, err)
+	require.EqualValues(t, 200, at)
+	require.NotEmpty(t, p.Claims())
+	// A job with resources has no plan.
+	_, err = p.Plan(1, short, 100)
+	require.ErrorIs(t, err, pool.ErrExists)
+	_, err = p.Free(1, nil, true)
+	require.NoError(t, err)
+	r, err := p.Alloc(2, needs(t, pool.Needs{Nodes: 1, Cores: 4, Duration: 10e9}), 150)
+	require.NoError(t, err)
+	require.Equal(t, 1, r.Len())
+	require.Empty(t, p.Claims())
+	require.NoError(t, p.Check())
+}
+
+// What is planned on ranks that gain room later counts once.
+func TestAPlanTakesAsMuchAsThereIs(t *testing.T) {
+	p := upPool(t, "rank[0-3]/core[0-3] n[0-3]")
+	_, err := p.Plan(1, needs(t, pool.Needs{Nodes: 4, Cores: 2, Duration: 1e9}), 100)
+	require.NoError(t, err)
+	at, err := p.Plan(2, requestOf(t, specText(shape("slot", "1+", vertex("core", "3")), "")), 100)
+	require.NoError(t, err)
+	require.EqualValues(t, 101, at)
+	for _, c := range p.Claims() {
+		require.EqualValues(t, 1, c.Slots)
+	}
+	require.Len(t, p.Claims(), 8)
+	require.True(t, p.Unplan(2))
+	require.Len(t, p.Claims(), 4)
+}
+
+func needs(t require.TestingT, n pool.Needs) *pool.Request {
+	q, err := n.Request()
+	require.NoError(t, err)
+	return q
+}
+
+func TestPlansAreLimited(t *testing.T) {
+	p, err := pool.New(parseR(t, "rank0/core[0-3] n0"), pool.Config{MaxJobs: 2})
+	require.NoError(t, err)
+	q := needs(t, pool.Needs{Cores: 4, Duration: 1e9})
+	_, err = p.Plan(1, q, 100)
+	require.ErrorIs(t, err, pool.ErrBusy) // it is down
+	require.NoError(t, p.Update(pool.Change{Up: idset.Of(0)}))
+	for i, want := range []eventlog.Timestamp{100, 101} {
+		at, err := p.Plan(jobid.ID(i+1), q, 100)
+		require.NoError(t, err)
+		require.Equal(t, want, at)
+	}
+	_, err = p.Plan(3, q, 100)
+	require.EqualError(t, err, "pool: limit exceeded: 3 jobs, at most 2 are allowed")
+	at, err := p.Plan(1, q, 100) // again: the same
+	require.NoError(t, err)
+	require.EqualValues(t, 100, at)
+	require.Len(t, p.Claims(), 2)
+	_, err = p.Plan(3, nil, 100)
+	require.ErrorIs(t, err, pool.ErrLimit)
+	require.True(t, p.Unplan(2))
+	_, err = p.Plan(2, nil, 100)
+	require.ErrorIs(t, err, pool.ErrRequest)
+	// Nothing is planned after the end of the pool.
+	end := eventlog.Timestamp(100.5)
+	require.NoError(t, p.Update(pool.Change{Expiration: &end}))
+	_, err = p.Plan(2, q, 100)
+	require.ErrorIs(t, err, pool.ErrBusy)
+	_, err = p.Plan(2, q, 101)
+	require.ErrorIs(t, err, pool.ErrExpired)
+}
