@@ -21,9 +21,11 @@ type scheduler struct {
 	policy    string
 	pool      *pool.Pool
 	waiting   []*request // in the order of priority, then of ids
-	fresh     []*request // of these, what the last pass did not know
-	head      *request   // the first that has to wait; nil: none
-	freed     bool       // resources changed after the last pass
+	planned   []*request // those that the last passes looked at, and that have to wait
+	down      *idset.Set // nodes
+	idle      *idset.Set // nodes that are up and that no job has
+	fresh     bool       // jobs came after the last pass
+	freed     bool       // nodes did
 	responses []alloc.Response
 }
 
@@ -38,6 +40,8 @@ const (
 type request struct {
 	id       jobid.ID
 	priority uint32
+	nodes    int64
+	looked   bool // it has to wait, as long as no node is freed
 	started  bool
 	*pool.Request
 }
@@ -51,7 +55,8 @@ func newScheduler(policy string, nodes *rset.R, down *idset.Set) (*scheduler, er
 	if err != nil {
 		return nil, err
 	}
-	return &scheduler{policy: policy, pool: p}, p.Update(pool.Change{Up: idset.Difference(nodes.Ranks(), down)})
+	s := &scheduler{policy: policy, pool: p, down: down.Clone()}
+	return s, s.nodes(idset.Difference(nodes.Ranks(), down), nil)
 }
 
 // hello takes the jobs that have resources.
@@ -61,13 +66,17 @@ func (s *scheduler) hello(a alloc.Announcement) error {
 			return err
 		}
 	}
-	return nil
+	return s.nodes(nil, nil)
 }
 
 // nodes takes nodes that are up, and down.
 func (s *scheduler) nodes(up, down *idset.Set) error {
+	err := s.pool.Update(pool.Change{Up: up, Down: down})
 	s.freed = true
-	return s.pool.Update(pool.Change{Up: up, Down: down})
+	s.down.SubtractWith(up)
+	s.down.UnionWith(down)
+	s.idle = s.pool.Available().Ranks().Clone()
+	return err
 }
 
 // take takes a message of the manager.
@@ -83,9 +92,10 @@ func (s *scheduler) take(msg alloc.Message) error {
 			return err
 		}
 		r := &request{id: msg.ID, priority: msg.Priority, Request: q}
+		r.nodes, _ = spec.Counts().Nodes.Value()
 		i, _ := slices.BinarySearchFunc(s.waiting, r, compareRequests)
 		s.waiting = slices.Insert(s.waiting, i, r)
-		s.fresh = append(s.fresh, r)
+		s.fresh = true
 	case alloc.Cancel:
 		s.pool.Unplan(msg.ID)
 		s.freed = true
@@ -93,7 +103,10 @@ func (s *scheduler) take(msg alloc.Message) error {
 		s.responses = append(s.responses, alloc.Response{ID: msg.ID, Type: alloc.ResponseCancel})
 	case alloc.Free:
 		s.freed = true
-		_, err := s.pool.Free(msg.ID, msg.R, msg.Final)
+		freed, err := s.pool.Free(msg.ID, msg.R, msg.Final)
+		if err == nil {
+			s.idle.UnionWith(idset.Difference(freed.Returned.Ranks(), s.down))
+		}
 		return err
 	case alloc.ReadyResponse:
 	default:
@@ -104,7 +117,7 @@ func (s *scheduler) take(msg alloc.Message) error {
 
 // decide returns responses.
 func (s *scheduler) decide(now time.Time) ([]alloc.Response, error) {
-	if s.freed || len(s.fresh) > 0 {
+	if s.freed || s.fresh {
 		if err := s.schedule(eventlog.FromTime(now)); err != nil {
 			return nil, err
 		}
@@ -114,45 +127,64 @@ func (s *scheduler) decide(now time.Time) ([]alloc.Response, error) {
 	return out, nil
 }
 
-// depth is how many jobs a pass looks at.
-const depth = 100
+// How many jobs a pass looks at, and to how many conservative gives plans. Those behind
+// them wait for their turn.
+const (
+	depth     = 100
+	planDepth = 30
+)
 
 // schedule starts jobs, in order until one has to wait: the head. With fifo the others
 // wait too. With easy the head gets a plan, and others start if they do not delay it.
-// With conservative every job that waits gets a plan.
+// With conservative every job that waits gets a plan. Plans are made only as far as a
+// job behind them might start.
 func (s *scheduler) schedule(now eventlog.Timestamp) error {
-	look := s.waiting
-	if !s.freed && s.head != nil && s.waiting[0] == s.head {
-		look = s.fresh // nothing has changed for the others
-	} else if s.head != nil {
-		s.pool.Unplan(s.head.id)
-		s.head = nil
+	if s.freed {
+		for _, r := range s.planned {
+			s.pool.Unplan(r.id)
+			r.looked = false
+		}
+		s.planned = s.planned[:0]
 	}
-	s.freed, s.fresh = false, nil
+	most := depth
+	if s.policy == conservative {
+		most = planDepth
+	}
+	look := s.waiting[:min(most, len(s.waiting))]
+	least := make([]int64, len(look)) // nodes that a job from here on needs
+	for i := len(look) - 1; i >= 0; i-- {
+		if least[i] = look[i].nodes; i+1 < len(look) {
+			least[i] = min(least[i], least[i+1])
+		}
+	}
 	started := false
-	for _, r := range look[:min(depth, len(look))] {
-		if s.head != nil && s.policy == fifo {
+	for i, r := range look {
+		if least[i] > int64(s.idle.Len()) || i > 0 && s.policy == fifo && !look[i-1].started {
 			break
 		}
+		if r.looked {
+			continue // nothing has changed for it
+		}
 		given, err := s.pool.Alloc(r.id, r.Request, now)
-		if err == nil {
+		switch {
+		case err == nil:
+			s.idle.SubtractWith(given.Ranks())
 			s.responses = append(s.responses, alloc.Response{ID: r.id, Type: alloc.ResponseSuccess, R: given})
 			r.started, started = true, true
 			continue
-		}
-		if !errors.Is(err, pool.ErrBusy) {
+		case !errors.Is(err, pool.ErrBusy):
 			return err
 		}
-		if s.policy == conservative || s.policy == easy && s.head == nil {
-			// Without an end of what is in its way, a job gets no plan and delays none.
+		r.looked = true
+		s.planned = append(s.planned, r)
+		if s.policy == conservative || s.policy == easy && len(s.planned) == 1 {
+			// A job that has to wait for what does not end delays none.
 			if _, err := s.pool.Plan(r.id, r.Request, now); err != nil && !errors.Is(err, pool.ErrBusy) {
 				return err
 			}
 		}
-		if s.head == nil {
-			s.head = r
-		}
 	}
+	s.freed, s.fresh = false, false
 	if started {
 		s.waiting = slices.DeleteFunc(s.waiting, func(r *request) bool { return r.started })
 	}
