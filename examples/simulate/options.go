@@ -48,7 +48,7 @@ const (
 // parse reads the command line. It prints the help to stdout.
 func parse(args []string, stdout io.Writer) (*options, error) {
 	o := &options{
-		policy: "easy", jobs: 1000, nodes: 128, cores: 48, load: 0.9, estimate: 2, fail: 0.02, straggle: 0.01,
+		policy: "easy", jobs: 1000, nodes: 128, cores: 48, load: 0.9, estimate: 2, fail: 0.02, straggle: 0.005,
 		arrival: 60, runtime: 1200, maxRuntime: 86400, prolog: 10, epilog: 30, straggler: 1800, repair: 4 * 3600,
 		seeds: 5, seed: 1, html: "simulate.html", set: make(map[string]bool),
 	}
