@@ -6,11 +6,11 @@ SHELL       := /bin/bash
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
 
-# Both modules of the workspace.
+# Both modules of the workspace. examples/peers is one of its own.
 PACKAGES := ./... ./examples/...
 
 # What `check` runs, in this order; it stops at the first that fails.
-CHECKS := fmt vet staticcheck tidy corpus deep attack mutations race test-386 cross-linux-s390x fuzz examples
+CHECKS := fmt vet staticcheck tidy corpus deep attack mutations race test-386 cross-linux-s390x fuzz examples peers
 
 # A tool, not a dependency: it is in no go.mod.
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -123,6 +123,11 @@ BROWSER ?= chromium
 .PHONY: browser
 browser:
 	JOBLIFE_BROWSER='$(BROWSER)' go test -count=1 -run Browser -v ./examples/simulate
+
+# The comparison with other libraries, in small. For the table: cd examples/peers && go run .
+.PHONY: peers
+peers:
+	cd examples/peers && go vet . && $(STATICCHECK) -checks='$(STATICCHECKS)' . && go test -count=1 .
 
 .PHONY: bench
 bench:

@@ -20,9 +20,9 @@ func TestALifecycleAllocatesLittle(t *testing.T) {
 		pool     bool
 		most     float64
 	}{
-		{"the Manager alone, with records", false, false, 28},
-		{"the Manager alone, without records", true, false, 25},
-		{"with the pool", false, true, 114},
+		{"the Manager alone, with records", false, false, 26},
+		{"the Manager alone, without records", true, false, 24},
+		{"with the pool", false, true, 112},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newMill(t, joblife.Config{Volatile: c.volatile})

@@ -95,12 +95,9 @@ func BenchmarkDurable(b *testing.B) {
 			var batch []byte
 			syncs := 0
 			w.store = func(records []joblife.Record) {
-				batch = batch[:0]
-				for _, r := range records {
-					var err error
-					if batch, err = r.AppendText(batch); err != nil {
-						b.Fatal(err)
-					}
+				var err error
+				if batch, err = joblife.AppendRecords(batch[:0], records); err != nil {
+					b.Fatal(err)
 				}
 				if err := log.Append(batch); err != nil {
 					b.Fatal(err)

@@ -1,9 +1,9 @@
-// Package joblife is a resource manager without the resources: it takes jobs from
-// submission to their last purged byte, and decides all that happens in between. It
-// follows the public Flux RFCs, so its logs, resource sets and messages are those of
-// a real Flux instance. It decides; your transport, store and clock act.
+// Package joblife is the core of a resource manager for HPC jobs. It takes jobs from
+// submission to purge and decides each step; your transport, store and clock act. It
+// follows the public Flux RFCs, so its logs, resource sets and messages are those of a
+// real Flux instance.
 //
-// A [Manager] is many jobs and one core, used in one loop:
+// A [Manager] has many jobs and is used in one loop:
 //
 //	m, err := joblife.New(joblife.Config{Epoch: epoch, Hooks: []joblife.Hooks{joblife.Dependencies()}})
 //	for in := range inputs { // requests, answers, reports, and Tick at m.Deadline
@@ -26,26 +26,27 @@
 //
 //  1. Pass what happens, with a time that does not step back. An error refuses the
 //     input, and nothing has changed.
-//  2. Make Append durable, in order, before anything else. If that fails, abandon
-//     the Manager and restore another from what is durable.
-//  3. Then do the rest. What comes back is input again: the scheduler's and the
-//     executor's responses, reports of actions, drains.
-//  4. Tell with Unlinked what the store has removed.
-//  5. Tell that it is done. Steps may go on meanwhile, and share the next Ready: that
-//     is group commit.
+//  2. Make Append durable, in order, before anything else; [AppendRecords] makes lines of
+//     it. If that fails, abandon the Manager and restore another.
+//  3. Then do the rest. Responses of the scheduler and the executor, reports of actions
+//     and confirmed drains are inputs again.
+//  4. Report with [Unlinked] what the store has removed.
+//  5. Say that it is done. Steps that are taken before share the next Ready, which is
+//     group commit.
 //
-// After a restart, [Restore] makes a Manager of the records. Nothing goes to a
-// scheduler or an executor before it says hello.
+// After a restart, [Restore] makes a Manager from the records. Nothing goes to a
+// scheduler or an executor before it says hello. The example Simulator is a whole
+// cluster that crashes again and again; examples/embed runs real commands.
 //
 // # Less than a manager
 //
-// A reader of logs takes package jobstate; a tool that shows what holds a node
-// perilog.Holds; a daemon of one job perilog.Job; a scheduler rset/pool. Package purge
-// indexes inactive jobs. eventlog/logfile and purge/dirstore do I/O: they store.
+// To read logs, use package jobstate. perilog.Holds tells what holds a node, perilog.Job
+// manages one job, rset/pool is for schedulers, and purge indexes inactive jobs.
+// eventlog/logfile and purge/dirstore are stores. joblifetest tests what you build.
 //
-// The embedder stores two records of a job beside its log: its jobspec, before the
-// event submit, and its R, before the event alloc. A restart needs both; updates in
-// the log apply to them as they were stored.
+// A job has two records beside its log: its jobspec, before the event submit, and its R,
+// before the event alloc. A restart needs both as they were stored; it applies the updates
+// in the log to them.
 //
 // # Invariants
 //

@@ -1,9 +1,8 @@
 package joblife_test
 
 import (
+	"bytes"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/joblife/joblife"
@@ -17,83 +16,75 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 )
 
-// A cluster on a virtual clock, whose jobs run as long as their jobspecs say. Its
-// scheduler is FIFO. A crash takes the manager and the scheduler; the jobs go on.
+// A simulator is a cluster with a FIFO scheduler. The Manager's deadlines are its clock.
 type simulator struct {
 	m     *joblife.Manager
 	now   time.Time
-	store []joblife.Record // what is durable
+	store []byte // records, as lines
 	pool  *pool.Pool
-	queue []alloc.Request
-	ends  map[jobid.ID]time.Time // of the jobs that run
+	queue []jobid.ID // jobs that wait for nodes
 }
 
-func (s *simulator) connect() {
-	nodes, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-7"}}]}}`))
+// start starts a simulator, perhaps after a crash: jobs go on meanwhile.
+func start(now time.Time, store []byte) *simulator {
+	config := joblife.Config{Hooks: []joblife.Hooks{{Restored: execute, Event: execute}}}
+	m, left, err := joblife.Restore(now, config, joblife.ReadRecords(bytes.NewReader(store)))
 	check(err)
-	s.pool, _ = pool.New(nodes, pool.Config{})
-	s.pool.Update(pool.Change{Up: nodes.Ranks()})
-	s.queue = nil
-	s.step(joblife.SchedHello{PartialOK: true})
-	s.step(joblife.SchedReady{})
-	s.step(joblife.ExecHello{})
+	fmt.Println("active:", left.Jobs, "running:", left.Running)
+	nodes := try(rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-7"}}]}}`)))
+	s := &simulator{m: m, now: now, store: store, pool: try(pool.New(nodes, pool.Config{}))}
+	check(s.pool.Update(pool.Change{Up: nodes.Ranks()}))
+	s.step(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{}, joblife.ExecHello{})
+	return s
 }
 
-func (s *simulator) step(in joblife.Input) {
-	check(s.m.Step(s.now, in))
-	for rd := new(joblife.Ready); s.m.Ready(rd); {
-		for _, r := range rd.Append {
-			s.store = append(s.store, joblife.Record{Job: r.Job, Kind: r.Kind, Data: slices.Clone(r.Data)})
-		}
-		if rd.Hello != nil {
-			for _, h := range rd.Hello.Responses {
-				check(s.pool.Adopt(h.ID, h.R, h.Free))
+// execute is a hook: it ends a job when it has run as long as its jobspec says.
+func execute(e *joblife.Event) {
+	began, ok := e.Job.Job().Entered(jobstate.StateRun)
+	if ok && (e.Entry.Name == jobstate.EventStart || e.Entry.Name == "") { // "" after a crash
+		end := eventlog.FromTime(began.Time().Add(e.Job.Jobspec().Duration()))
+		e.PostAt(end, joblife.ExecResponse{ID: e.Job.ID(), Type: exec.ResponseFinish})
+		e.PostAt(end, joblife.ExecResponse{ID: e.Job.ID(), Type: exec.ResponseRelease, Final: true})
+	}
+}
+
+// step passes inputs to the manager, then what scheduler and executor respond.
+func (s *simulator) step(inputs ...joblife.Input) {
+	for ; len(inputs) > 0; inputs = inputs[1:] {
+		check(s.m.Step(s.now, inputs[0]))
+		for rd := new(joblife.Ready); s.m.Ready(rd); check(s.m.Done(rd.Seq)) {
+			s.store = try(joblife.AppendRecords(s.store, rd.Append))
+			inputs = append(inputs, s.schedule(rd)...)
+			for _, msg := range rd.Exec {
+				inputs = append(inputs, joblife.ExecResponse{ID: msg.(exec.Start).ID, Type: exec.ResponseStart})
 			}
-		}
-		var next []joblife.Input
-		for _, msg := range rd.Sched {
-			switch msg := msg.(type) {
-			case alloc.Request:
-				s.queue = append(s.queue, msg)
-			case alloc.Free:
-				_, err := s.pool.Free(msg.ID, msg.R, msg.Final)
-				check(err)
-			}
-		}
-		for _, msg := range rd.Exec {
-			start, kind := msg.(exec.Start), exec.ResponseReattached
-			if _, runs := s.ends[start.ID]; !runs {
-				spec, _ := jobspec.Parse(start.Jobspec)
-				s.ends[start.ID], kind = s.now.Add(spec.Duration()), exec.ResponseStart
-			}
-			next = append(next, joblife.ExecResponse{ID: start.ID, Type: kind})
-		}
-		check(s.m.Done(rd.Seq))
-		for len(s.queue) > 0 {
-			id := s.queue[0].ID
-			spec, _ := jobspec.Parse(s.queue[0].Jobspec)
-			request, err := pool.NewRequest(spec)
-			check(err)
-			r, err := s.pool.Alloc(id, request, eventlog.FromTime(s.now))
-			if err != nil {
-				break // not enough nodes
-			}
-			s.queue = s.queue[1:]
-			next = append(next, joblife.SchedResponse{ID: id, R: r})
-		}
-		for _, in := range next {
-			check(s.m.Step(s.now, in))
 		}
 	}
 }
 
-// end ends the job that ends next.
-func (s *simulator) end() {
-	id := slices.MinFunc(slices.Sorted(maps.Keys(s.ends)), func(a, b jobid.ID) int { return s.ends[a].Compare(s.ends[b]) })
-	s.now = s.ends[id]
-	delete(s.ends, id)
-	s.step(joblife.ExecResponse{ID: id, Type: exec.ResponseFinish})
-	s.step(joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Final: true})
+func (s *simulator) schedule(rd *joblife.Ready) (responses []joblife.Input) {
+	if rd.Hello != nil {
+		for _, h := range rd.Hello.Responses {
+			check(s.pool.Adopt(h.ID, h.R, h.Free))
+		}
+	}
+	for _, msg := range rd.Sched {
+		switch msg := msg.(type) {
+		case alloc.Request:
+			s.queue = append(s.queue, msg.ID)
+		case alloc.Free:
+			try(s.pool.Free(msg.ID, msg.R, msg.Final))
+		}
+	}
+	for ; len(s.queue) > 0; s.queue = s.queue[1:] {
+		spec, _ := s.m.Jobspec(s.queue[0])
+		r, err := s.pool.Alloc(s.queue[0], try(pool.NewRequest(spec)), eventlog.FromTime(s.now))
+		if err != nil {
+			break // until more nodes are free
+		}
+		responses = append(responses, joblife.SchedResponse{ID: s.queue[0], R: r})
+	}
+	return responses
 }
 
 func check(err error) {
@@ -102,29 +93,28 @@ func check(err error) {
 	}
 }
 
+func try[T any](v T, err error) T {
+	check(err)
+	return v
+}
+
 func Example_simulator() {
-	start := time.Unix(1_700_000_000, 0)
-	s := &simulator{now: start, ends: make(map[jobid.ID]time.Time)}
-	s.m, _ = joblife.New(joblife.Config{})
-	s.connect()
+	s := start(time.Unix(1_700_000_000, 0), nil)
 	for i, nodes := range []int64{2, 3, 1, 4} {
-		spec, _ := jobspec.New(jobspec.Job{Nodes: nodes, Exclusive: true, Duration: time.Duration(i+1) * time.Hour, Command: []string{"app"}})
-		text, _ := spec.MarshalJSON()
+		job := jobspec.Job{Nodes: nodes, Exclusive: true, Duration: time.Duration(i+1) * time.Hour, Command: []string{"app"}}
+		text := try(try(jobspec.New(job)).MarshalJSON())
 		s.step(joblife.Submit{ID: jobid.ID(i + 1), Jobspec: text, Urgency: jobstate.UrgencyDefault})
 	}
-	s.end()
-	m, left, err := joblife.Restore(s.now, joblife.Config{}, all(s.store)) // after a crash
-	check(err)
-	fmt.Println("active:", left.Jobs, "running:", left.Running)
-	s.m = m
-	for s.connect(); len(s.ends) > 0; s.end() {
+	for at, ok := s.m.Deadline(); ok; at, ok = s.m.Deadline() {
+		s = start(at, s.store) // after a crash
+		s.step(joblife.Tick{})
 	}
-	for v := range m.Jobs(jobstate.StateInactive) {
-		result, _ := v.Result()
-		fmt.Print(v.ID(), " ", result, ", ")
-	}
-	fmt.Println(s.now.Sub(start))
+	fmt.Println("over:", s.m.Stats().States[jobstate.StateInactive], "at", s.now.UTC())
 	// Output:
+	// active: [] running: []
+	// active: [ƒ2 ƒ3 ƒ4 ƒ5] running: [ƒ2]
 	// active: [ƒ3 ƒ4 ƒ5] running: [ƒ3 ƒ4]
-	// ƒ2 COMPLETED, ƒ3 COMPLETED, ƒ4 COMPLETED, ƒ5 COMPLETED, 8h0m0s
+	// active: [ƒ4 ƒ5] running: [ƒ4]
+	// active: [ƒ5] running: [ƒ5]
+	// over: 4 at 2023-11-15 06:13:20 +0000 UTC
 }

@@ -13,24 +13,24 @@ import (
 
 // What the executor says (RFC 32).
 type (
-	// ExecHello tells that an executor is there. It gets a Start of each job that it is
-	// to run, even of one that it runs already. Reattach is set if the job has started, is
-	// being stopped, or has prologs that did not run; Raised has what stops it. Messages
-	// to an earlier executor, and those of a Ready that is outstanding, are void.
+	// ExecHello begins a session of an executor. It gets a Start of each job that it has to
+	// run, even of one that it runs already. Start.Reattach is set if the job has started, is
+	// being stopped, or has prologs that did not run; Raised has what stops it. Messages of
+	// an earlier session, and those of a Ready that is outstanding, are void.
 	ExecHello struct{}
-	// ExecResponse tells of a job that was started. What was told before, as an executor
-	// does that goes on with a job, is no event.
+	// ExecResponse responds to a Start. An executor that goes on with a job may repeat
+	// what it said before: that is no event.
 	ExecResponse exec.Response
-	// ExecRefused tells that the executor does not have a job, and has not run and will
-	// not start it. The job ends with an exception, and with its epilogs if a prolog ran.
-	// If the executor was asked only whether it has the job, with Reattach before its
-	// start, the job goes on. An executor that has run a job responds with start, finish
-	// and release, even if the job is over: without a start no epilog may follow.
+	// ExecRefused reports that the executor does not have a job, has not run it and will
+	// not. The job ends with an exception, and with its epilogs if a prolog ran. It goes on
+	// if the executor was only asked whether it has the job, with Reattach before the
+	// start. An executor that has run a job must respond with start, finish and release
+	// instead, even if the job is over: without a start, epilogs may not run.
 	ExecRefused struct {
 		ID   jobid.ID
 		Note string
 	}
-	// ExecLost tells that the executor is gone. Its jobs may go on.
+	// ExecLost ends the session. Jobs may run on.
 	ExecLost struct{}
 )
 
@@ -175,7 +175,7 @@ func (m *Manager) execRefused(in ExecRefused) error {
 	j.start = startNone
 	j.nodes.NotStarted()
 	if j.state == jobstate.StateRun && !asked {
-		m.must(j, m.exception("exec", in.Note))
+		m.end(j, "exec", in.Note)
 	}
 	m.touch(j)
 	return nil
@@ -197,7 +197,7 @@ type Raised struct {
 
 // raised tells the executor and others of an exception.
 func (m *Manager) raised(j *job, e eventlog.Entry) {
-	c, err := jobstate.ParseContext(e)
+	c, err := m.contextOf(e)
 	if c, ok := c.(*jobstate.ExceptionContext); ok && err == nil {
 		m.out.Raised = append(m.out.Raised, Raised{j.id, *c})
 	}

@@ -1,6 +1,7 @@
 package joblife
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
@@ -29,7 +31,7 @@ func Describe(m *Manager) string {
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
 		j := m.jobs[id]
-		fmt.Fprintf(&b, "job %v %v: %v\nfreed %v done %v draining %v\n%s%s%s\n", id, j.state, j.nodes.Holds(), j.nodes.Freed(), j.nodes.Done(), j.nodes.Draining(), j.log, j.keep, j.request())
+		fmt.Fprintf(&b, "job %v %v: %v\nfreed %v done %v draining %v\n%s%s%s\n", id, j.state, j.nodes.Holds(), j.nodes.Freed(), j.nodes.Done(), j.nodes.Draining(), m.pending(j, RecordEvent), m.pending(j, RecordHousekeeping), j.request())
 		if j.r != nil {
 			fmt.Fprintf(&b, "%s\n", j.r)
 		}
@@ -48,6 +50,17 @@ func Describe(m *Manager) string {
 	return b.String()
 }
 
+// pending returns a log of a job, what is not durable included.
+func (m *Manager) pending(j *job, kind RecordKind) []byte {
+	log := bytes.Clone(*m.logOf(j.id, kind))
+	for _, r := range slices.Concat(m.spare.Append, m.out.Append) {
+		if r.Job == j.id && r.Kind == kind {
+			log = append(log, r.Data...)
+		}
+	}
+	return log
+}
+
 // DescribeAll is Describe and what is not in the records: what a refusal must not
 // change.
 func DescribeAll(m *Manager) string {
@@ -56,7 +69,7 @@ func DescribeAll(m *Manager) string {
 		m.stopping, m.stopAt, m.timers.Len(), m.posts.len(), m.dirty.len(), m.floor)
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
 		j := m.jobs[id]
-		fmt.Fprintf(&b, "job %v: %v start %v queued %v later %v notes %s\n", id, j.nodes, j.start, j.queued, j.later, j.notes)
+		fmt.Fprintf(&b, "job %v: %v start %v queued %v later %v notes %s\n", id, j.nodes, j.start, j.queued, j.later, j.has().notes)
 	}
 	for info, state := range m.queue.All() {
 		fmt.Fprintf(&b, "queued %v %v\n", info, state)
@@ -73,7 +86,7 @@ func Audit(m *Manager) error {
 	for i, l := range m.lists {
 		for pos, j := range l {
 			n++
-			if j.pos != pos || list(j.state) != i || m.jobs[j.id] != j {
+			if int(j.pos) != pos || list(j.state) != i || m.jobs[j.id] != j {
 				bad("list %d: %v is at %d, and says %d of %v", i, j.id, pos, j.pos, j.state)
 			}
 		}
@@ -95,8 +108,8 @@ func Audit(m *Manager) error {
 		}
 		delete(queued, id)
 		at, ok := j.nodes.Deadline()
-		if ok != (j.timer.at != 0) || ok && at != j.timer.at {
-			bad("%v: deadline %v, timer %v", id, at, j.timer.at)
+		if ok != (j.has().timer.at != 0) || ok && at != j.has().timer.at {
+			bad("%v: deadline %v, timer %v", id, at, j.has().timer.at)
 		}
 		_, err := m.index.Lookup(id)
 		if (err == nil) != (j.state == jobstate.StateInactive) {
@@ -133,3 +146,22 @@ func Idle(m *Manager) bool { return !m.busy && m.out.isEmpty() }
 
 // HasJobspec reports whether the jobspec is in memory, and not its text alone.
 func (v View) HasJobspec() bool { return v.j.spec != nil }
+
+// Lines returns entries as the Manager writes them, and how eventlog does.
+func Lines(list []eventlog.Entry) (fast, plain []byte, same []bool) {
+	var f frame
+	for _, e := range list {
+		n := len(fast)
+		var ok bool
+		var err error
+		if fast, ok, err = f.line(fast, &e); err != nil {
+			fast = fast[:n]
+		}
+		if end := len(fast) - len("}\n"); ok && err == nil && !bytes.Equal(fast[end-len(e.Context):end], e.Context) {
+			panic("the context is not where it is said to be")
+		}
+		plain, _ = eventlog.AppendEntry(plain, e)
+		same = append(same, ok)
+	}
+	return fast, plain, same
+}

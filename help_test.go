@@ -148,7 +148,10 @@ func (s *site) state(id jobid.ID) jobstate.State {
 func (s *site) act() {
 	for s.m.Ready(&s.rd) {
 		s.outs = append(s.outs, describe(&s.rd))
-		s.jour = append(s.jour, s.rd.Journal...)
+		for _, e := range s.rd.Journal {
+			e.Entry = e.Entry.Clone()
+			s.jour = append(s.jour, e)
+		}
 		s.sched = append(s.sched, s.rd.Sched...)
 		s.exec = append(s.exec, s.rd.Exec...)
 		for _, r := range s.rd.Append {

@@ -13,7 +13,8 @@ import (
 // Hooks are functions that a Manager calls as jobs go on. Each may be nil. They are
 // called in the order of Config.Hooks, after the event that they are told of, and
 // before any decision that follows from it. A hook changes the Manager by [Event.Post]
-// alone. A panic in a hook becomes a [Fault], and the job goes on.
+// alone. A panic in Validate or Dependency is an error of the hook; in another one it
+// becomes a [Fault], and the job goes on.
 type Hooks struct {
 	// Name is for faults.
 	Name string
@@ -21,10 +22,10 @@ type Hooks struct {
 	// Restored is called after a restart for each job that is not over, in the order
 	// of ids, before anything else.
 	Restored func(*Event)
-	// Validate is called for a submission, before anything else happens. An error
-	// refuses the job: Step returns it, and what hooks have posted is forgotten. ErrLater keeps the job in NEW until the
-	// input [Validated]. After a restart Validate is called again for a job in NEW;
-	// an error invalidates it then.
+	// Validate is called at a submission, before anything else. An error refuses the job:
+	// Step returns it, and what hooks have posted is forgotten. ErrLater keeps the job in
+	// NEW until the input [Validated]. After a restart Validate is called again for a job
+	// in NEW; an error then invalidates it.
 	Validate func(*Event) error
 	// Dependency is called for each dependency of a jobspec, after submit and again
 	// after a restart while the job waits for it. It reports whether the scheme is
@@ -33,15 +34,17 @@ type Hooks struct {
 	// the hook posts a [DependencyAdd].
 	Dependency func(*Event, jobspec.Dependency) (bool, error)
 	// Priority returns the priority of a job in PRIORITY, unless its urgency sets it.
-	// Only the first hook that has it is asked. With later the priority computed before
-	// counts; a job that has none waits for the input [Priority].
+	// Only the first hook with this function is asked. With later set, the job keeps the
+	// priority that was computed before, or waits for the input [Priority].
 	Priority func(*Event) (priority uint32, later bool)
 
 	// Event is called after each event of a job.
 	Event func(*Event)
 	// Inactive is called when a job becomes inactive, and Removed when it is purged:
-	// each once for a job, in this life or another (MG-4). After a restart neither is
-	// called for the jobs that are inactive already: see [Manager.Jobs].
+	// each at least once for a job, and at most once between two restarts (MG-4). After
+	// a restart they are called again if a crash came before the record was durable, and
+	// not for jobs of which it is: see [Manager.Jobs]. What the hook had posted may be
+	// lost with the crash nevertheless; Restored is the place to look.
 	Inactive func(*Event)
 	Removed  func(*Event)
 }
@@ -49,11 +52,11 @@ type Hooks struct {
 // ErrLater is returned by [Hooks.Validate] for a job that it validates later.
 var ErrLater = fmt.Errorf("%w: validated later", ErrRefused)
 
-// An Event is what a hook is told of. It is valid until the hook returns.
+// An Event says what happened to a job. It is valid until the hook returns.
 type Event struct {
 	// Job is the job after the event.
 	Job View
-	// Entry is the event; zero for Validate, Dependency and Priority.
+	// Entry is the event; zero for Restored, Validate, Dependency and Priority.
 	Entry eventlog.Entry
 	// Prev is the state before the event; 0 before submit.
 	Prev jobstate.State
@@ -77,9 +80,9 @@ func (e *Event) Ended(id jobid.ID) (purge.Record, bool) { return e.m.index.Ended
 // follows. If it is refused, that is a [Fault].
 func (e *Event) Post(in Input) { e.m.posts.push(post{in: in, hook: e.hook, job: e.Job.ID()}) }
 
-// PostAt queues an input for a time. Times that have passed mean the next [Tick]; NaN is
-// never. The input is forgotten if the job of the Event is over by then, and with the
-// Manager: Dependency is called again after a restart.
+// PostAt queues an input for a time; [Manager.Deadline] follows it. A time that has passed
+// means the next [Tick], NaN means never. The input is forgotten if the job is over by
+// then, and at a restart: post it again in Restored.
 func (e *Event) PostAt(at eventlog.Timestamp, in Input) {
 	if at != at {
 		return
@@ -95,21 +98,36 @@ type post struct {
 	job  jobid.ID
 }
 
-// call calls a hook.
+// call calls a hook. A panic is a fault.
 func (m *Manager) call(h *Hooks, j *job, f func(*Event)) {
 	m.callEvent(h, &Event{Job: View{m: m, j: j}, m: m, hook: h, Prev: j.state}, f)
 }
 
 func (m *Manager) callEvent(h *Hooks, e *Event, f func(*Event)) {
+	if p := m.try(h, e, f); p != nil {
+		m.fault(h, e.Job.ID(), fmt.Errorf("the hook panicked: %v", p))
+	}
+}
+
+// ask calls a hook that may refuse a job, as it does with a panic too.
+func (m *Manager) ask(h *Hooks, j *job, f func(*Event) error) (err error) {
+	e := &Event{Job: View{m: m, j: j}, m: m, hook: h, Prev: j.state}
+	if p := m.try(h, e, func(e *Event) { err = f(e) }); p != nil {
+		err = fmt.Errorf("hook %q panicked: %v", h.Name, p)
+	}
+	return err
+}
+
+// try calls a hook, and returns what it panicked with.
+func (m *Manager) try(h *Hooks, e *Event, f func(*Event)) (panicked any) {
 	last := m.hook
 	m.hook = h
 	defer func() {
 		m.hook = last
-		if p := recover(); p != nil {
-			m.fault(h, e.Job.ID(), fmt.Errorf("the hook panicked: %v", p))
-		}
+		panicked = recover()
 	}()
 	f(e)
+	return nil
 }
 
 // event tells the hooks of an event.
@@ -138,8 +156,7 @@ func (m *Manager) dependencies(j *job) error {
 			if h.Dependency == nil {
 				continue
 			}
-			var err error
-			m.call(h, j, func(e *Event) { known, err = h.Dependency(e, d) })
+			err := m.ask(h, j, func(e *Event) (err error) { known, err = h.Dependency(e, d); return err })
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrRefused, err)
 			}

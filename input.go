@@ -14,17 +14,16 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// An Input is something that happened, for [Manager.Step]. The types of this package
-// with an unexported method input implement it, and no others do. By says who asks;
-// the zero Cred is the instance's owner. An input with a Tag gets an [Answer]; 0 is
-// no tag.
+// An Input is something that happened, for [Manager.Step]: a request such as [Submit], a
+// message such as [SchedResponse] or [ExecResponse], a [Report], or a [Tick]. Only types
+// of this package implement it. By says who asks; the zero Cred is the instance's owner.
+// An input with a Tag gets an [Answer]; 0 is no tag.
 type Input interface{ input() }
 
 // A Cred says who asks.
 type Cred struct {
 	UserID uint32
-	// Guest tells that it is not the instance's owner: a guest may ask only about
-	// jobs of its own.
+	// Guest is set if it is not the instance's owner. A guest may act only on its own jobs.
 	Guest bool
 }
 
@@ -39,15 +38,15 @@ type (
 		Urgency int      // 0 holds the job; jobstate.UrgencyDefault is 16, and a guest's most
 		Flags   jobstate.Flags
 	}
-	// Validated ends the validation of a job that a hook put off. An error invalidates
+	// Validated ends a validation that a hook put off with ErrLater. An error invalidates
 	// the job: its log ends, and the store removes it.
 	Validated struct {
 		ID  jobid.ID
 		Err error
 	}
-	// DependencyAdd has a job wait, until DependencyRemove with the same description.
-	// To add one that is there, or to remove one that is not, changes nothing. One that
-	// was satisfied cannot be added again, and a job that has left DEPEND takes none.
+	// DependencyAdd makes a job wait until DependencyRemove with the same description.
+	// Adding one twice, or removing one that is not there, changes nothing. One that was
+	// satisfied cannot be added again, and a job that has left DEPEND takes none.
 	DependencyAdd struct {
 		ID          jobid.ID
 		Description string
@@ -63,8 +62,8 @@ type (
 		ID      jobid.ID
 		Urgency int
 	}
-	// Priority sets the computed priority of a job: what a hook computes later. The
-	// urgencies 0 and 31 override it. A restart forgets it.
+	// Priority sets the priority of a job that a hook computed later. The urgencies 0 and
+	// 31 override it. A restart forgets it.
 	Priority struct {
 		ID       jobid.ID
 		Priority uint32
@@ -101,18 +100,17 @@ type (
 		ID    jobid.ID
 		Flags []string
 	}
-	// Alloc gives a job in SCHED that has the flag alloc-bypass its resources. R is
-	// retained. The caller answers for them: no scheduler learns of their use or end. The
-	// owner alone may do so.
+	// Alloc gives resources to a job in SCHED that has the flag alloc-bypass. R is
+	// retained. No scheduler learns that they are used or freed: the caller must keep them
+	// apart. The owner alone may do so.
 	Alloc struct {
 		Tag uint64
 		By  Cred
 		ID  jobid.ID
 		R   *rset.R
 	}
-	// Raise raises an exception. Severity 0 ends the job, and 1 to 7 do not. Type must
-	// not be empty; of a job that ends, "cancel" makes the result CANCELED, and "timeout"
-	// TIMEOUT.
+	// Raise raises an exception. Severity 0 ends the job; 1 to 7 do not. Type must not be
+	// empty. If it ends the job, "cancel" makes the result CANCELED and "timeout" TIMEOUT.
 	Raise struct {
 		Tag        uint64
 		By         Cred
@@ -122,8 +120,8 @@ type (
 		Note       string
 		WaitStatus jobstate.Optional[int32]
 	}
-	// Post logs an event as it is, for a job that is stuck (SM-21), and for services
-	// that run actions of their own. The owner alone may do so.
+	// Post logs an event as it is, to help a job that is stuck (SM-21), or for a service
+	// that runs actions of its own. The owner alone may do so.
 	Post struct {
 		Tag     uint64
 		By      Cred
@@ -131,11 +129,11 @@ type (
 		Name    string
 		Context json.RawMessage
 	}
-	// Wait is answered when the job enters one of States, 0 for none, or has the event Event in its
+	// Wait is answered when the job enters one of States, or has the event Event in its
 	// log. If that cannot happen any more, the Answer has an error: ErrInactive, or
-	// ErrUnknown for a job that is purged, not known, or not durable yet. The log of an
-	// inactive job is in the store alone: ask there for its events. A volatile Manager
-	// knows only of later events.
+	// ErrUnknown for a job that is purged, unknown, or not durable yet. Only the store has
+	// the log of an inactive job: look there for its events. A volatile Manager knows only
+	// later events.
 	Wait struct {
 		Tag    uint64
 		By     Cred
@@ -143,17 +141,16 @@ type (
 		States jobstate.State
 		Event  string
 	}
-	// WaitEmpty is answered when no job is in States. In the state INACTIVE only the
-	// jobs whose housekeeping goes on count.
+	// WaitEmpty is answered when no job is in States. INACTIVE counts only jobs whose
+	// housekeeping still runs.
 	WaitEmpty struct {
 		Tag    uint64
 		States jobstate.State
 	}
-	// WaitCancel ends all waits with a tag, without an answer. If there are none, nothing
-	// happens.
+	// WaitCancel ends all waits with a tag, without an answer. There may be none.
 	WaitCancel struct{ Tag uint64 }
-	// EnableQueue and StartQueue let a queue take jobs, and send them to the
-	// scheduler, or stop that. Reason is for people. The owner alone may do so.
+	// EnableQueue lets a queue take jobs, or not; StartQueue lets it send them to the
+	// scheduler, or not. Reason is for people. The owner alone may do so.
 	EnableQueue struct {
 		Tag    uint64
 		By     Cred
@@ -185,8 +182,8 @@ type (
 		IDs   []jobid.ID
 		Force bool
 	}
-	// Unlinked tells that jobs of a Ready.Unlink are gone from the store, all at once or
-	// in parts. Those in Failed could not be removed; they are tried again later.
+	// Unlinked reports which jobs of a Ready.Unlink the store has removed, all at once or
+	// in parts. Those in Failed could not be removed; the Manager names them again later.
 	Unlinked struct {
 		IDs    []jobid.ID
 		Failed map[jobid.ID]error
@@ -194,14 +191,14 @@ type (
 	// Reload replaces Actions, Queues, Limits and Private of the configuration.
 	// Running actions keep what their start says; other fields of Config are ignored.
 	Reload struct{ Config Config }
-	// AcceptClock tells that the time is right after it has jumped. Until then the
-	// limits purge nothing (PU-9).
+	// AcceptClock confirms the time after a jump. Until then the limits purge nothing
+	// (PU-9).
 	AcceptClock struct{}
 	// Tick passes the time. Call it at Deadline.
 	Tick struct{}
-	// Shutdown launches and starts nothing any more. Running actions may end until the
-	// deadline, 0 for none: Stats.Actions counts them. After the deadline Step refuses all
-	// inputs. A second Shutdown changes the deadline.
+	// After Shutdown nothing is launched or started. Running actions may end until the deadline,
+	// 0 for none; Stats.Actions counts them. After the deadline Step refuses all inputs. A
+	// second Shutdown changes the deadline.
 	Shutdown struct{ Deadline eventlog.Timestamp }
 )
 
@@ -220,7 +217,8 @@ type (
 
 // What nodes, and those who watch them, say.
 type (
-	// Report tells of an action where it runs. The Answer has what became of it.
+	// Report reports what an action did on a rank. The Answer says what became of the
+	// report.
 	Report struct {
 		Tag uint64
 		Job jobid.ID
@@ -231,7 +229,7 @@ type (
 	// Offline replaces the set of the ranks that are offline; nil is the empty set. It is
 	// retained, and must not change.
 	Offline struct{ Ranks *idset.Set }
-	// Reattach tells that an action still runs: see [perilog.Job.Reattach].
+	// Reattach reports that an action still runs: see [perilog.Job.Reattach].
 	Reattach struct{ Action }
 	// Rerun launches an action again: see [perilog.Job.Rerun].
 	Rerun struct{ Action }

@@ -1,6 +1,7 @@
 package joblife
 
 import (
+	"bytes"
 	"math/bits"
 
 	"github.com/joblife/joblife/eventlog"
@@ -13,7 +14,8 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// job is one job that is not over, or whose housekeeping is not.
+// job is one job that is not over, or whose housekeeping is not. There may be millions that
+// wait, so that what few of them have is in rare.
 type job struct {
 	id    jobid.ID
 	nodes *perilog.Job
@@ -21,27 +23,46 @@ type job struct {
 	spec  *jobspec.Spec // with its updates; nil while nobody asks for it and there are none
 	queue string        // that it names
 	r     *rset.R       // the allocation
-	log   []byte        // its eventlog
-	saved int           // how much of it is durable
-	keep  []byte        // the log of its housekeeping
+	log   []byte        // its eventlog, as far as it is durable
+	rare  *rare         // nil: it has nothing of that
 
-	state  jobstate.State // as m.lists has it
-	pos    int
-	dirty  bool
-	drains bool // m.drains has it
-	public bool // its submit was handed out and done, or comes from a restart
-	timer  due
+	pos       int32          // in the list of m.lists
+	computed  uint32         // the priority that a hook gave
+	state     jobstate.State // as m.lists has it
+	start     start
+	ranked    bool // there is a computed priority
+	dirty     bool
+	drains    bool // m.drains has it
+	housekept bool // it has housekeeping
+	public    bool // its submit was handed out and done, or comes from a restart
+	later     bool // a hook validates it later
+	queued    bool // m.queue has it
+	hidden    bool // the scheduler does not know of it: it held nothing at hello
+}
+
+// rare is what few jobs have.
+type rare struct {
+	keep   []byte  // the log of its housekeeping, as far as it is durable
+	notes  []byte  // annotations that are not in the log
 	alarms []timer // what hooks asked for a later time
+	doomed *Raise  // what a hook raised while the job was in NEW
+	timer  due
+}
 
-	later    bool   // a hook validates it later
-	doomed   *Raise // what a hook raised while it was in NEW
-	computed uint32 // the priority that a hook gave
-	ranked   bool   // there is one
-	queued   bool   // m.queue has it
-	notes    []byte // annotations that are not in the log
+// more returns the rare of a job, to change it.
+func (j *job) more() *rare {
+	if j.rare == nil {
+		j.rare = new(rare)
+	}
+	return j.rare
+}
 
-	start  start
-	hidden bool // the scheduler does not know of it: it held nothing at hello
+// has returns the rare of a job, to read it.
+func (j *job) has() rare {
+	if j.rare == nil {
+		return rare{}
+	}
+	return *j.rare
 }
 
 // start is how far the request to start a job is.
@@ -97,7 +118,7 @@ func (m *Manager) move(j *job, to jobstate.State) {
 	}
 	if j.state = to; to != 0 {
 		l := &m.lists[list(to)]
-		j.pos = len(*l)
+		j.pos = int32(len(*l))
 		*l = append(*l, j)
 	}
 }
@@ -112,18 +133,36 @@ func (m *Manager) apply(j *job, c jobstate.Context) error {
 	return m.applyEntry(j, e)
 }
 
+// applyKept is apply for an event whose context is asked for again.
+func (m *Manager) applyKept(j *job, c jobstate.Context) error {
+	m.context = c
+	err := m.apply(j, c)
+	m.context = nil
+	return err
+}
+
+// contextOf returns the context of an event: the one that applyKept has made it of, or
+// else what is read.
+func (m *Manager) contextOf(e eventlog.Entry) (jobstate.Context, error) {
+	if m.context != nil && bytes.Equal(e.Context, m.text) {
+		return m.context, nil
+	}
+	return jobstate.ParseContext(e)
+}
+
 func (m *Manager) applyEntry(j *job, e eventlog.Entry) error {
 	if err := fitsEntry(e); err != nil {
 		return err
 	}
 	var spec *jobspec.Spec
-	if e.Name == jobstate.EventJobspecUpdate {
-		var err error
-		if spec, err = m.updated(j, e); err != nil {
-			return err
-		}
+	var err error
+	switch e.Name {
+	case jobstate.EventJobspecUpdate:
+		spec, err = m.updated(j, e)
+	case jobstate.EventSetFlags:
+		err = m.flagged(j, e)
 	}
-	if err := j.flagged(e); err != nil {
+	if err != nil {
 		return err
 	}
 	outcome, err := j.nodes.Apply(m.now, e)
@@ -165,7 +204,7 @@ func forgetSpecs(list []*job) {
 
 // updated returns the jobspec of a job after an update.
 func (m *Manager) updated(j *job, e eventlog.Entry) (*jobspec.Spec, error) {
-	c, err := jobstate.ParseContext(e)
+	c, err := m.contextOf(e)
 	if err != nil {
 		return nil, err
 	}
@@ -190,9 +229,14 @@ func (m *Manager) log(j *job) bool {
 	return len(records) > 0
 }
 
-// must is apply for an event that the job's state allows.
-func (m *Manager) must(j *job, e eventlog.Entry) {
-	if err := m.applyEntry(j, e); err != nil {
+// decided takes in an event without a context, which the state of the job allows.
+func (m *Manager) decided(j *job, name string) {
+	must(m.applyEntry(j, eventlog.Entry{Timestamp: m.now, Name: name}))
+}
+
+// must panics for a decision that the state of the job does not allow.
+func must(err error) {
+	if err != nil {
 		panic("joblife: a decision that is not legal: " + err.Error())
 	}
 }
@@ -214,27 +258,25 @@ func (m *Manager) decide(j *job) bool {
 		if j.later || s.Closed() {
 			return false
 		}
-		m.must(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventValidate})
+		m.decided(j, jobstate.EventValidate)
 		return true
 	case jobstate.StateDepend:
-		if in := j.doomed; in != nil {
-			j.doomed = nil
+		if in := j.has().doomed; in != nil {
+			j.rare.doomed = nil
 			m.doom(j, *in)
 			return true
 		}
 		if s.Waiting().Kind != jobstate.WaitDepend {
 			return false
 		}
-		m.must(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventDepend})
+		m.decided(j, jobstate.EventDepend)
 		return true
 	case jobstate.StatePriority:
 		p, ok := m.priority(j)
 		if !ok {
 			return false
 		}
-		if err := m.apply(j, &jobstate.PriorityContext{Priority: p}); err != nil {
-			panic("joblife: a priority that is not legal: " + err.Error())
-		}
+		must(m.apply(j, &jobstate.PriorityContext{Priority: p}))
 		return true
 	}
 	return false
@@ -243,8 +285,8 @@ func (m *Manager) decide(j *job) bool {
 // doom raises a fatal exception for a hook, as soon as RFC 21 allows it: not in NEW.
 func (m *Manager) doom(j *job, in Raise) {
 	if j.state == jobstate.StateNew {
-		if j.doomed == nil {
-			j.doomed = &in
+		if more := j.more(); more.doomed == nil {
+			more.doomed = &in
 		}
 		return
 	}
@@ -280,52 +322,42 @@ func (m *Manager) priority(j *job) (uint32, bool) {
 
 // logged takes note of an event that a job has taken in.
 func (m *Manager) logged(j *job, r *perilog.Record) {
-	kind, log := RecordEvent, &j.log
-	if r.Log == perilog.LogHousekeeping {
-		kind, log = RecordHousekeeping, &j.keep
-	}
-	var line []byte
+	context := r.Entry.Context
+	same := false
 	if !m.cfg.Volatile {
-		n := len(*log)
-		text, err := eventlog.AppendEntry(room(*log, maxFrame+len(r.Entry.Name)+len(r.Entry.Context)), r.Entry)
+		n := len(m.out.text)
+		text, ok, err := m.frame.line(m.out.text, &r.Entry)
 		if err != nil {
 			panic("joblife: an event that cannot be written: " + err.Error())
 		}
-		*log, line = text, text[n:len(text):len(text)]
-		m.record(Record{Job: j.id, Kind: kind, Data: line})
+		kind := RecordEvent
+		if r.Log == perilog.LogHousekeeping {
+			kind = RecordHousekeeping
+		}
+		m.out.text, same = text, ok
+		m.record(Record{Job: j.id, Kind: kind, Data: text[n:len(text):len(text)]})
+		if end := len(text) - len("}\n"); ok {
+			context = text[end-len(context) : end : end]
+		}
 	}
-	if kind == RecordHousekeeping {
+	if !same {
+		context = m.out.keep(context)
+	}
+	if r.Log == perilog.LogHousekeeping {
+		j.housekept = true
 		return
 	}
 	prev := j.state
 	if r.State != prev {
 		m.move(j, r.State)
 	}
-	m.journal(j, r.Entry, line)
+	m.journal(j, &r.Entry, context)
 	m.follow(j, r.Entry, prev)
 	m.waits.event(m, j, r.Entry.Name)
 	m.event(j, r.Entry, prev)
 	if r.State == jobstate.StateInactive && prev != r.State {
 		m.ended(j)
 	}
-}
-
-// maxFrame is how many bytes most lines of a log have at most beside name and context.
-const maxFrame = len(`{"timestamp":1600000000.123456,"name":"","context":}`) + 1
-
-// room returns a log with room for n bytes more. It grows to what a job that waits
-// has, then to what one that runs has, and then by half.
-func room(log []byte, n int) []byte {
-	n += len(log)
-	if n <= cap(log) {
-		return log
-	}
-	for _, size := range [...]int{384, 896} {
-		if n <= size {
-			return append(make([]byte, 0, size), log...)
-		}
-	}
-	return append(make([]byte, 0, n+n/2), log...)
 }
 
 // follow does what an event means for the queue and the executor.
@@ -373,7 +405,7 @@ func (m *Manager) ended(j *job) {
 	if err != nil {
 		panic("joblife: an inactive job that cannot be kept: " + err.Error())
 	}
-	if !j.nodes.Done() {
+	if j.housekept {
 		_, _ = m.index.Pin(j.id, purge.Pin{Kind: purge.PinHousekeeping}) // it was just added
 	}
 	m.silence(j)
@@ -387,7 +419,9 @@ func (m *Manager) retire(j *job) {
 	}
 	m.move(j, 0)
 	delete(m.jobs, j.id)
-	_, _ = m.index.Unpin(j.id, purge.Pin{Kind: purge.PinHousekeeping})
+	if j.housekept {
+		_, _ = m.index.Unpin(j.id, purge.Pin{Kind: purge.PinHousekeeping})
+	}
 }
 
 // carry hands out what a job wants done.

@@ -22,7 +22,7 @@ func fits(what string, data []byte, more int) error {
 	if n := len(data) + more; n > maxData {
 		return fmt.Errorf("%w: %s of %d bytes, at most %d are stored", ErrLimit, what, n, maxData)
 	}
-	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= maxDepth {
+	if len(data) <= maxDepth || bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= maxDepth {
 		return nil
 	}
 	if err := jsonscan.Check(data, jsonscan.Limits{Depth: maxDepth}); err != nil {

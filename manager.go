@@ -58,20 +58,22 @@ const (
 	never          = 1 << 40 // seconds: what is due later is never due, and time.Time ends some time after
 )
 
-// A Config is how a [Manager] works. The zero Config is valid: one queue, no
-// actions, no hooks, no purge, and an embedder that gives each job its id.
+// A Config configures a [Manager]. The zero Config is valid: one queue, no actions, no
+// hooks, no purge, and each [Submit] names its ID.
 type Config struct {
 	// Owner is the user id of the instance; 0 is root. The Manager raises exceptions in
 	// its name.
 	Owner uint32
 	// Private hides the jobs of other users from guests: see [Manager.As].
 	Private bool
-	// Epoch is when ids begin to count, and Generator which generator makes them.
-	// With a zero Epoch each Submit names its ID.
+	// Epoch is the time at which ids begin; Generator is the number of the generator in
+	// each id. With a zero Epoch each Submit names its ID.
 	Epoch     time.Time
 	Generator uint16
 	// Queues are the named queues, one of which each job has to name. Without them there
 	// is the anonymous queue "". A queue takes and starts jobs until it is told not to.
+	// One that a Reload adds takes jobs, and starts them when it is told to, as in
+	// flux-core; what it was before an earlier Reload removed it is forgotten.
 	Queues []string
 	// Actions are the prologs, epilogs and housekeeping of all jobs.
 	Actions perilog.Config
@@ -81,8 +83,7 @@ type Config struct {
 	// dependencies: see [purge.Config].
 	TombstoneCount jobstate.Optional[int]
 	TombstoneAge   jobstate.Optional[time.Duration]
-	// MaxActive is how many jobs may be active when one is submitted; 0 means
-	// DefaultMaxActive.
+	// MaxActive limits the number of active jobs at a Submit; 0 means DefaultMaxActive.
 	MaxActive int
 	// Volatile keeps no records: Ready.Append and the logs of jobs stay empty.
 	// It is for simulations that never restart.
@@ -91,12 +92,12 @@ type Config struct {
 	Hooks []Hooks
 }
 
-// A Manager is the core of a resource manager: it takes in what happens, one Step
-// at a time, and hands out, as a [Ready], what is to be stored and done. It does no
-// I/O, starts no goroutine and reads no clock. The package documentation shows the
-// loop and its duties.
+// A Manager takes in what happens, one Step at a time, and returns what is to be stored
+// and done, as a [Ready]. It does no I/O, starts no goroutine and reads no clock. The
+// package documentation shows the loop and its duties.
 //
-// One goroutine at a time uses a Manager. It must not be copied.
+// New and Restore make a Manager; the zero Manager is invalid. One goroutine at a time
+// uses it. It must not be copied.
 type Manager struct {
 	_ guard.NoCopy
 
@@ -125,8 +126,9 @@ type Manager struct {
 	exec    bool // an executor said hello
 	offline *idset.Set
 	scratch perilog.Scratch
-	text    []byte // scratch of apply
-	slices  []byte // memory of slices of a Ready, which is not used again
+	text    []byte           // scratch of apply
+	context jobstate.Context // of applyKept, else nil
+	frame   frame
 	drains  []*job // those that wait for drains
 
 	hook    *Hooks  // the one that is running
@@ -138,12 +140,13 @@ type Manager struct {
 	stopping    bool
 	stopAt      eventlog.Timestamp
 	quarantined []quarantined
-	heldBytes   int // of their records
+	booked      []alloc.Holder // what they hold, as far as it is known
+	heldBytes   int            // of their records
 	faults      uint64
 	events      uint64
 
-	out   Ready
-	spare Ready
+	out   *outbox // the next Ready
+	spare *outbox // the one that is outstanding
 	seq   uint64
 	busy  bool // a Ready is outstanding
 	fresh []*job
@@ -161,6 +164,8 @@ func New(cfg Config) (*Manager, error) {
 		invalid: make(map[jobid.ID]*job),
 		timers:  btree.NewG(16, timer.less),
 		queue:   alloc.NewQueue(alloc.Config{MaxJobs: cfg.maxActive()}),
+		out:     new(outbox),
+		spare:   new(outbox),
 	}
 	if err := m.configure(cfg); err != nil {
 		return nil, err
@@ -213,7 +218,7 @@ func (m *Manager) configure(cfg Config) error {
 	}
 	for _, name := range names {
 		if queues[name] = m.queues[name]; queues[name] == nil {
-			queues[name] = &queue{enabled: true, started: true}
+			queues[name] = &queue{enabled: true, started: m.queues == nil || name == ""}
 			if m.queues != nil { // an earlier one of this name may be in the records
 				m.record(queues[name].record(name))
 			}
@@ -226,14 +231,12 @@ func (m *Manager) configure(cfg Config) error {
 	return nil
 }
 
-// Step takes in one input at a time now, and decides what follows. After an error
-// nothing has changed. A nil error means that the input was accepted: tell whoever
-// asked only after the next Ready was done, which has the answer if the input has a
-// Tag.
+// Step takes in one input at the time now, and decides what follows. An error refuses the
+// input, and nothing has changed. Without an error the input is accepted, but tell nobody
+// before the next Ready is done. That Ready has the answer if the input has a Tag.
 //
-// Now is rounded to an [eventlog.Timestamp] at once; it may be the time of the last Step.
-// After the deadline of a Shutdown the error is perilog.ErrStopped. Panics if a hook
-// calls Step.
+// Now may be the time of the last Step, and is rounded to an [eventlog.Timestamp]. After
+// the deadline of a Shutdown the error is perilog.ErrStopped. Panics if a hook calls Step.
 func (m *Manager) Step(now time.Time, in Input) error {
 	if m.hook != nil {
 		panic("joblife: a hook calls Step: it must use Event.Post")
@@ -268,7 +271,8 @@ func (m *Manager) stopped(now eventlog.Timestamp) bool {
 func (m *Manager) stage() {
 	for _, t := range m.staged {
 		if j := m.jobs[t.post.job]; j != nil && !j.job().Closed() {
-			j.alarms = append(j.alarms, t)
+			more := j.more()
+			more.alarms = append(more.alarms, t)
 			m.timers.ReplaceOrInsert(t)
 		}
 	}
@@ -323,9 +327,9 @@ func (m *Manager) takePost(p post) error {
 	return m.take(in)
 }
 
-// Deadline returns when to call Step with a [Tick] next, and false if no time is due, as
-// after Abandon and after the deadline of a Shutdown. A time that is not after that of
-// the last Step means at once.
+// Deadline returns the time at which to call Step with a [Tick], and false if there is
+// none, as after Abandon and after the deadline of a Shutdown. A time that has passed
+// means at once.
 func (m *Manager) Deadline() (time.Time, bool) {
 	if m.dead || m.stopped(m.now) {
 		return time.Time{}, false
@@ -365,10 +369,13 @@ func (a timer) less(b timer) bool {
 
 // silence drops what hooks have asked for a later time of a job that is over.
 func (m *Manager) silence(j *job) {
-	for _, t := range j.alarms {
+	if j.rare == nil {
+		return
+	}
+	for _, t := range j.rare.alarms {
 		m.timers.Delete(t)
 	}
-	j.alarms = nil
+	j.rare.alarms = nil
 }
 
 // due is where the deadline of a job is among the timers.
@@ -383,17 +390,19 @@ func (m *Manager) schedule(j *job) {
 	if !ok {
 		at = 0
 	}
-	if at == j.timer.at {
+	have := j.has().timer
+	if at == have.at {
 		return
 	}
-	if j.timer.at != 0 {
-		m.timers.Delete(timer{at: j.timer.at, serial: j.timer.serial})
+	if have.at != 0 {
+		m.timers.Delete(timer{at: have.at, serial: have.serial})
 	}
-	if j.timer = (due{}); at != 0 {
+	if have = (due{}); at != 0 {
 		m.serial++
-		j.timer = due{at, m.serial}
+		have = due{at, m.serial}
 		m.timers.ReplaceOrInsert(timer{at: at, serial: m.serial, job: j})
 	}
+	j.more().timer = have
 }
 
 // tick fires what is due.
@@ -406,11 +415,11 @@ func (m *Manager) tick() {
 		m.timers.DeleteMin()
 		if t.job == nil {
 			j := m.jobs[t.post.job]
-			j.alarms = slices.DeleteFunc(j.alarms, func(a timer) bool { return a.serial == t.serial })
+			j.rare.alarms = slices.DeleteFunc(j.rare.alarms, func(a timer) bool { return a.serial == t.serial })
 			m.posts.push(t.post)
 			continue
 		}
-		t.job.timer = due{}
+		t.job.rare.timer = due{}
 		t.job.nodes.Tick(m.now)
 		m.touch(t.job)
 	}

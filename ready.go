@@ -14,10 +14,10 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// A Ready is what is to be stored and done. Do what the fields say in their order:
-// Append durably BEFORE anything else, the others AFTER it. Each effect is
-// idempotent, so that after a crash it may come again. The slices, and what they
-// refer to, are valid until [Manager.Done].
+// A Ready says what to store and to do. Make Append durable BEFORE anything else, and do
+// the rest AFTER it, in the order of the fields. Each effect is idempotent, since it may
+// come again after a crash. The slices, and what they refer to, are valid until
+// [Manager.Done].
 type Ready struct {
 	// Seq is for Done and Abandon. It grows by one.
 	Seq uint64
@@ -35,8 +35,8 @@ type Ready struct {
 	// Exec has messages for the executor (RFC 32): Start, Expiration.
 	Exec []exec.Message
 
-	// Raised has the exceptions that were raised, for the executor and for others
-	// outside.
+	// Raised has the exceptions that were raised. The executor stops a job at one of
+	// severity 0.
 	Raised []Raised
 
 	// Launch, Signal and Drain are of prologs, epilogs and housekeeping: see
@@ -49,13 +49,12 @@ type Ready struct {
 	// outcome as [Unlinked]. No other jobs are named until then.
 	Unlink []jobid.ID
 
-	// Journal has each event that was logged, and volatile ones, which Append lacks.
-	// It is for readers outside: see [Manager.History].
+	// Journal has the events, volatile ones too, for readers: see [Manager.History].
 	Journal []JournalEntry
 	// Answers are to inputs with a Tag.
 	Answers []Answer
-	// Outcomes tell how actions ended, and Faults what hooks and others did wrong:
-	// for an administrator's log.
+	// Outcomes say how actions ended, and Faults what went wrong, for an administrator's
+	// log.
 	Outcomes []Outcome
 	Faults   []Fault
 }
@@ -65,13 +64,41 @@ func (r *Ready) isEmpty() bool {
 		len(r.Unlink)+len(r.Journal)+len(r.Answers)+len(r.Outcomes)+len(r.Faults) == 0 && r.Hello == nil
 }
 
-// reset empties a Ready and keeps its room.
-func (r *Ready) reset() {
-	*r = Ready{
-		Append: clearTo(r.Append), Sched: clearTo(r.Sched), Exec: clearTo(r.Exec), Raised: clearTo(r.Raised),
-		Launch: clearTo(r.Launch), Signal: clearTo(r.Signal), Drain: clearTo(r.Drain), Unlink: clearTo(r.Unlink),
-		Journal: clearTo(r.Journal), Answers: clearTo(r.Answers), Outcomes: clearTo(r.Outcomes), Faults: clearTo(r.Faults),
+// An outbox is a Ready and the memory of what it refers to.
+type outbox struct {
+	Ready
+	text []byte
+}
+
+// maxText is how many bytes an outbox keeps for the next Ready.
+const maxText = 4 << 20
+
+// reset empties an outbox and keeps its room. Of the longest lists it clears only what
+// is not in its text.
+func (o *outbox) reset() {
+	for i := range o.Append {
+		if o.Append[i].Kind == RecordJobspec {
+			o.Append[i].Data = nil
+		}
 	}
+	o.Ready = Ready{
+		Append: o.Append[:0], Sched: clearTo(o.Sched), Exec: clearTo(o.Exec), Raised: clearTo(o.Raised),
+		Launch: clearTo(o.Launch), Signal: clearTo(o.Signal), Drain: clearTo(o.Drain), Unlink: o.Unlink[:0],
+		Journal: o.Journal[:0], Answers: clearTo(o.Answers), Outcomes: clearTo(o.Outcomes), Faults: clearTo(o.Faults),
+	}
+	if o.text = o.text[:0]; cap(o.text) > maxText {
+		o.text, o.Append, o.Journal = nil, nil, nil
+	}
+}
+
+// keep copies bytes into the text; none are nil.
+func (o *outbox) keep(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	n := len(o.text)
+	o.text = append(o.text, b...)
+	return o.text[n:len(o.text):len(o.text)]
 }
 
 func clearTo[T any](s []T) []T {
@@ -108,9 +135,8 @@ type JournalEntry struct {
 	Volatile bool
 }
 
-// A Fault is something that went wrong and that no answer to an input tells: a hook
-// panicked or asked for what is refused, a job could not be removed, or a clock
-// jumped.
+// A Fault is something that went wrong without an input to blame: a hook panicked or
+// posted what is refused, a job could not be removed, or the clock jumped.
 type Fault struct {
 	Hook string   // the name of the hook; "" for none
 	Job  jobid.ID // 0: none
@@ -129,8 +155,8 @@ func (f Fault) Error() string {
 	return text + f.Err.Error()
 }
 
-// An Answer is the answer to an input with a Tag. The fields beside Tag and Err
-// depend on the input.
+// An Answer answers an input with a Tag. The fields other than Tag and Err depend on the
+// input.
 type Answer struct {
 	Tag    uint64
 	Err    error
@@ -150,7 +176,7 @@ func (m *Manager) Ready(rd *Ready) bool {
 	}
 	m.seq++
 	m.out.Seq = m.seq
-	*rd = m.out
+	*rd = m.out.Ready
 	m.out, m.spare = m.spare, m.out
 	m.busy = true
 	m.given, m.fresh = m.fresh, m.given[:0]
@@ -171,13 +197,56 @@ func (m *Manager) Done(seq uint64) error {
 	clear(m.given)
 	forgetSpecs(m.asked)
 	clear(m.asked)
-	for _, r := range m.spare.Append {
-		if j := m.jobs[r.Job]; j != nil && r.Kind == RecordEvent {
-			j.saved += len(r.Data)
-		}
-	}
+	m.saved(m.spare.Append)
 	m.spare.reset()
 	return nil
+}
+
+// saved adds what is durable now to the logs of the jobs that go on.
+func (m *Manager) saved(list []Record) {
+	for len(list) > 0 {
+		id, kind, n, size := list[0].Job, list[0].Kind, 0, 0
+		for ; n < len(list) && list[n].Job == id && list[n].Kind == kind; n++ {
+			size += len(list[n].Data)
+		}
+		if log := m.logOf(id, kind); log != nil {
+			*log = room(*log, size)
+			for i := range n {
+				*log = append(*log, list[i].Data...)
+			}
+		}
+		list = list[n:]
+	}
+}
+
+// logOf returns the log for records of a kind, nil if the job is over or there is none.
+func (m *Manager) logOf(id jobid.ID, kind RecordKind) *[]byte {
+	if kind != RecordEvent && kind != RecordHousekeeping {
+		return nil
+	}
+	j := m.jobs[id]
+	if j == nil {
+		j = m.invalid[id]
+	}
+	switch {
+	case j == nil:
+		return nil
+	case kind == RecordEvent:
+		return &j.log
+	}
+	return &j.more().keep
+}
+
+// room returns a log with room for n bytes more. At first there is room for no others,
+// since many jobs may wait for long.
+func room(log []byte, n int) []byte {
+	if cap(log)-len(log) >= n {
+		return log
+	}
+	if n += len(log); len(log) > 0 {
+		n += max(64, n/4)
+	}
+	return append(make([]byte, 0, n), log...)
 }
 
 // Abandon tells that the records of a Ready could not be made durable. Nothing of it
@@ -209,36 +278,51 @@ func (m *Manager) record(r Record) {
 	}
 }
 
-// journal tells readers outside of an event. Its context is that of its line in the
-// log, which nothing changes, so that it lives as long as the Ready.
-func (m *Manager) journal(j *job, e eventlog.Entry, line []byte) {
-	m.events++
-	if end := len(line) - len("}\n"); len(e.Context) > 0 {
-		if from := end - len(e.Context); from > 0 && bytes.Equal(line[from:end], e.Context) {
-			e.Context = line[from:end:end]
-		} else {
-			e.Context = m.clone(e.Context)
+// A frame is how lines begin that have the same time.
+type frame struct {
+	time eventlog.Timestamp
+	text []byte
+}
+
+// line appends an entry to a text as eventlog.AppendEntry does, and reports whether the
+// context is there as it was. The entry was read and checked.
+func (f *frame) line(dst []byte, e *eventlog.Entry) (text []byte, same bool, err error) {
+	c := e.Context
+	if !isPlain(e.Name) || len(c) > 0 && (c[0] != '{' || c[len(c)-1] != '}' || bytes.IndexByte(c, '\n') >= 0) {
+		text, err = eventlog.AppendEntry(dst, *e)
+		return text, len(c) == 0, err
+	}
+	if f.time != e.Timestamp {
+		f.time = 0
+		if f.text, err = eventlog.AppendEntry(f.text[:0], eventlog.Entry{Timestamp: e.Timestamp, Name: "-"}); err != nil {
+			return dst, false, err
+		}
+		f.time, f.text = e.Timestamp, bytes.TrimSuffix(f.text, []byte("-\"}\n"))
+	}
+	dst = append(append(append(dst, f.text...), e.Name...), '"')
+	if len(c) > 0 {
+		dst = append(append(dst, `,"context":`...), c...)
+	}
+	return append(dst, "}\n"...), true, nil
+}
+
+// isPlain reports whether a name needs no escapes.
+func isPlain(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; c != '-' && c != '.' && (c < 'a' || c > 'z') {
+			return false
 		}
 	}
-	m.out.Journal = append(m.out.Journal, JournalEntry{Job: j.id, Entry: e})
+	return name != ""
 }
 
-// sliceRoom is how many bytes short-lived slices share.
-const sliceRoom = 8 << 10
-
-// clone returns a copy that lives as long as the Ready.
-func (m *Manager) clone(b []byte) []byte {
-	n := len(m.room(len(b)))
-	m.slices = append(m.slices, b...)
-	return m.slices[n:len(m.slices):len(m.slices)]
-}
-
-// room returns m.slices with room for n bytes.
-func (m *Manager) room(n int) []byte {
-	if cap(m.slices)-len(m.slices) < n {
-		m.slices = make([]byte, 0, max(sliceRoom, n))
-	}
-	return m.slices
+// journal tells readers outside of an event. Its context is that of its line, if it has one
+// that is its own.
+func (m *Manager) journal(j *job, e *eventlog.Entry, context json.RawMessage) {
+	m.events++
+	m.out.Journal = append(m.out.Journal, JournalEntry{
+		Job: j.id, Entry: eventlog.Entry{Timestamp: e.Timestamp, Name: e.Name, Context: context},
+	})
 }
 
 // volatile tells readers outside of an event that no log has.
@@ -273,7 +357,7 @@ func (m *Manager) fault(h *Hooks, id jobid.ID, err error) {
 func (m *Manager) History() iter.Seq2[jobid.ID, []byte] {
 	return func(yield func(jobid.ID, []byte) bool) {
 		for _, j := range m.sorted(jobstate.StateNew | jobstate.StateActive) {
-			if n := j.saved; n > 0 && !yield(j.id, j.log[:n:n]) {
+			if n := len(j.log); n > 0 && !yield(j.id, j.log[:n:n]) {
 				return
 			}
 		}

@@ -42,9 +42,8 @@ func (k RecordKind) String() string {
 }
 
 // A Record is one thing to store. A store may keep all records in one log, in their
-// order, or those of each job in a place of its own: [Restore] needs the order of
-// records of one job and kind alone, and at least the first record of a job's
-// housekeeping before its event clean.
+// order, or those of each job apart: [Restore] needs only the order of records of one job
+// and kind, and the first record of a job's housekeeping before its event clean.
 type Record struct {
 	Time eventlog.Timestamp // of the Step that made it
 	Job  jobid.ID           // 0 for the instance
@@ -67,10 +66,10 @@ func (k RecordKind) holdsJSON() bool {
 	return false
 }
 
-// AppendText appends the record as a line that is an entry of RFC 18, so that a
-// logfile.Log takes it: the name is the kind, and the context has job and data. JSON
-// is written without white space. The error is one of package eventlog, or names
-// the value at fault; dst is returned as it was.
+// AppendText appends the record as a line that is an entry of RFC 18, as a logfile.Log
+// takes it: the name is the kind, and the context has job and data. JSON is written
+// without white space. The error is one of package eventlog, or names the value at fault;
+// then dst is returned as it was.
 func (r Record) AppendText(dst []byte) ([]byte, error) {
 	e := eventlog.Entry{Timestamp: r.Time, Name: r.Kind.String()}
 	out, err := eventlog.AppendEntry(dst, e)
@@ -110,12 +109,25 @@ func (r Record) appendContext(dst []byte, l jsonscan.Limits) ([]byte, error) {
 // MarshalText is AppendText into a new slice.
 func (r Record) MarshalText() ([]byte, error) { return r.AppendText(nil) }
 
+// AppendRecords appends records as lines, such as those of Ready.Append. The error is
+// one of AppendText; then dst is returned as it was.
+func AppendRecords(dst []byte, records []Record) ([]byte, error) {
+	out := dst
+	for _, r := range records {
+		var err error
+		if out, err = r.AppendText(out); err != nil {
+			return dst, err
+		}
+	}
+	return out, nil
+}
+
 // maxRecordLine is how long a line of a record may be: a jobspec of 16 MiB, or an R.
 const maxRecordLine = 64 << 20
 
-// ReadRecords yields the records of lines that AppendText has written. An error ends
-// it: of package eventlog, with its line, eventlog.ErrTorn for a last line that a
-// crash has cut short, or of what is in a record; the lines before are good.
+// ReadRecords yields the records of lines that AppendRecords has written. It ends at the
+// first error, which names the line; the lines before are good. A last line that a crash
+// cut short is eventlog.ErrTorn.
 func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		d := eventlog.NewDecoder(r, eventlog.DecoderOptions{MaxLine: maxRecordLine})

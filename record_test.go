@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
@@ -37,12 +38,8 @@ func TestARecordIsOneLineOfRFC18AndBack(t *testing.T) {
 		joblife.RecordEvent: true, joblife.RecordJobspec: true, joblife.RecordR: true,
 		joblife.RecordInactive: true, joblife.RecordWatermark: true, joblife.RecordQueue: true,
 	})
-	var text []byte
-	for _, r := range s.store {
-		var err error
-		text, err = r.AppendText(text)
-		require.NoError(t, err)
-	}
+	text, err := joblife.AppendRecords(nil, s.store)
+	require.NoError(t, err)
 	var read []joblife.Record
 	for r, err := range joblife.ReadRecords(bytes.NewReader(text)) {
 		require.NoError(t, err)
@@ -93,6 +90,10 @@ func TestARecordHasTheBytesOfAnEntry(t *testing.T) {
 		out, err := r.AppendText([]byte("before"))
 		require.Error(t, err)
 		require.Equal(t, "before", string(out))
+		good := joblife.Record{Time: 1.5, Job: 7, Kind: joblife.RecordUnlinked}
+		out, err = joblife.AppendRecords(append(make([]byte, 0, 4096), "before"...), []joblife.Record{good, r})
+		require.Error(t, err)
+		require.Equal(t, "before", string(out))
 	}
 }
 
@@ -114,4 +115,27 @@ func FuzzRecord(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, text, again)
 	})
+}
+
+// TestLinesAreThoseOfEventlog compares the short way to write a line with the plain one.
+func TestLinesAreThoseOfEventlog(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		times := rapid.SampledFrom([]eventlog.Timestamp{1600000000, 1600000000.25, 1600000000.123457, 1, 1e-3, 253402300799, 1e300})
+		names := rapid.OneOf(rapid.SampledFrom([]string{"submit", "prolog-start", "debug.x", "-", "A", "x_1", "a\"b", "\\", "ä", "\x01", "\x7f"}), rapid.StringN(1, 8, -1))
+		contexts := rapid.SampledFrom([]string{"", `{}`, `{"a":1}`, `{ "a" : [ 1 ] }`, "{\"a\":\n1}", " {\"a\":1}", `{"a":1} `, "{\"a\":\t\"b\\n\"}\r"})
+		var list []eventlog.Entry
+		for range rapid.IntRange(1, 8).Draw(t, "n") {
+			e := eventlog.Entry{Timestamp: times.Draw(t, "time"), Name: names.Draw(t, "name")}
+			if c := contexts.Draw(t, "context"); c != "" {
+				e.Context = []byte(c)
+			}
+			if _, err := eventlog.AppendEntry(nil, e); err == nil {
+				list = append(list, e)
+			}
+		}
+		fast, plain, _ := joblife.Lines(list)
+		require.Equal(t, string(plain), string(fast))
+	})
+	_, _, same := joblife.Lines([]eventlog.Entry{{Timestamp: 1, Name: "alloc"}, {Timestamp: 1, Name: "memo", Context: []byte("{\"a\":\n1}")}})
+	require.Equal(t, []bool{true, false}, same)
 }

@@ -203,6 +203,65 @@ func TestAJobIsValidatedAgainAfterARestart(t *testing.T) {
 	require.Equal(t, "submit invalidate", s.events(id))
 }
 
+// A hook that cannot judge a job does not accept it.
+func TestAHookThatPanicsRefusesTheJob(t *testing.T) {
+	boom := func() { panic("oh") }
+	for what, hook := range map[string]joblife.Hooks{
+		"validate":   {Name: "strict", Validate: func(*joblife.Event) error { boom(); return nil }},
+		"dependency": {Name: "strict", Dependency: func(*joblife.Event, jobspec.Dependency) (bool, error) { boom(); return true, nil }},
+	} {
+		s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{hook}}, 8)
+		before := joblife.DescribeAll(s.m)
+		err := s.m.Step(s.now, joblife.Submit{Jobspec: needing(t, "a", "x", "")})
+		require.ErrorIs(t, err, joblife.ErrRefused, what)
+		require.ErrorContains(t, err, `hook "strict" panicked: oh`, what)
+		require.Equal(t, before, joblife.DescribeAll(s.m), "I6")
+		s.act()
+		require.Empty(t, s.faults(), "the error tells it")
+	}
+
+	later := true
+	hook := joblife.Hooks{Name: "strict", Validate: func(*joblife.Event) error {
+		if later {
+			return joblife.ErrLater
+		}
+		panic("oh")
+	}}
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{hook}}, 8)
+	id := s.submit(jobspec.Job{Nodes: 1})
+	later = false
+	s.restart()
+	require.Equal(t, "submit invalidate", s.events(id))
+	require.Contains(t, s.faults()[0], `hook "strict" panicked: oh`)
+}
+
+// As in flux-core, which forgets a queue that its configuration does not have any more.
+func TestAQueueThatAReloadAddsIsStopped(t *testing.T) {
+	s := newSite(t, joblife.Config{Queues: []string{"a", "b"}}, 8)
+	s.step(joblife.StartQueue{Queue: "b", Reason: "for a while"})
+	s.step(joblife.EnableQueue{Queue: "a", Reason: "full"})
+	reload := func(queues ...string) {
+		s.cfg.Queues = queues
+		s.step(joblife.Reload{Config: s.cfg})
+	}
+	reload("a")
+	reload("a", "b", "c")
+	for name, want := range map[string]joblife.QueueStatus{
+		"a": {Started: true, DisableReason: "full"}, "b": {Enabled: true}, "c": {Enabled: true},
+	} {
+		got, ok := s.m.Queue(name)
+		require.True(t, ok)
+		require.Equal(t, want, got, name)
+	}
+	s.restart()
+	got, _ := s.m.Queue("b")
+	require.Equal(t, joblife.QueueStatus{Enabled: true}, got, "after a restart too")
+
+	reload()
+	got, _ = s.m.Queue("")
+	require.Equal(t, joblife.QueueStatus{Enabled: true, Started: true}, got, "the anonymous one")
+}
+
 func TestAQueueThatComesBackIsNewAfterARestartToo(t *testing.T) {
 	s := newSite(t, joblife.Config{Queues: []string{"a", "b"}}, 8)
 	s.step(joblife.StartQueue{Queue: "b"})

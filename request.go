@@ -65,7 +65,7 @@ func (m *Manager) change(by Cred, tag uint64, id jobid.ID, c jobstate.Context) e
 }
 
 func (m *Manager) changeJob(j *job, tag uint64, c jobstate.Context) error {
-	if err := m.apply(j, c); err != nil {
+	if err := m.applyKept(j, c); err != nil {
 		return err
 	}
 	m.answer(Answer{Tag: tag, Job: j.id})
@@ -194,6 +194,9 @@ func (m *Manager) newID(id jobid.ID) (jobid.ID, error) {
 	if m.ids != nil && id.Time(m.cfg.Epoch).Sub(m.now.Time()) > time.Minute {
 		return 0, fmt.Errorf("%w: id %v is of a time to come", ErrInvalid, id)
 	}
+	if id > m.index.Watermark() {
+		return id, nil
+	}
 	_, ended := m.index.Ended(id)
 	ended = ended && !m.mutated(mutationIDTwice)
 	if m.jobs[id] != nil || ended || m.invalid[id] != nil || id <= m.floor {
@@ -209,8 +212,7 @@ func (m *Manager) validate(j *job) error {
 		if h.Validate == nil {
 			continue
 		}
-		var err error
-		m.call(h, j, func(e *Event) { err = h.Validate(e) })
+		err := m.ask(h, j, h.Validate)
 		switch {
 		case err == ErrLater:
 			j.later = true

@@ -29,10 +29,10 @@ type Recovered struct {
 	Running []jobid.ID
 	// Unresolved are actions without an owner: see [perilog.Job.Unresolved].
 	Unresolved []Unresolved
-	// Quarantined are the jobs whose records cannot be read (SM-5). The Manager does
-	// not have them, and their ids do not come back. Snapshots have their records as
-	// they are, up to 64 MiB in all. No scheduler hears of the nodes that they may
-	// have: look after those before its hello.
+	// Quarantined are the jobs whose records cannot be read (SM-5), or say that they hold
+	// what others hold: if one of those ended, the nodes of the other would be free. The
+	// Manager does not have them, and their ids do not come back. Snapshots have their
+	// records as they are, up to 64 MiB in all. Repair the records, and restore again.
 	Quarantined []Quarantined
 }
 
@@ -42,10 +42,14 @@ type Unresolved struct {
 	perilog.Unresolved
 }
 
-// A Quarantined is a job that cannot be read.
+// A Quarantined is a job that the Manager does not have, although there are records.
 type Quarantined struct {
 	Job jobid.ID
 	Err error // with the line of the log, if it is at fault
+	// R is what schedulers are told that the job holds, so that they give it to nobody
+	// else. It lacks what other jobs hold. Nil: the records have no R, or tell that
+	// it was freed. If they are damaged, look after its nodes before the hello.
+	R *rset.R
 }
 
 // stored is what the records have of a job.
@@ -75,7 +79,7 @@ func (m *Manager) quarantine(id jobid.ID, s *stored, err error, out *Recovered) 
 		list = nil
 	}
 	m.quarantined = append(m.quarantined, quarantined{id, list})
-	out.Quarantined = append(out.Quarantined, Quarantined{id, err})
+	out.Quarantined = append(out.Quarantined, Quarantined{Job: id, Err: err})
 }
 
 // quarantined is a job that cannot be read.
@@ -103,11 +107,11 @@ func (s *stored) records(id jobid.ID) []Record {
 	return append(list, s.bad...)
 }
 
-// Restore makes a Manager of the records of an earlier one: of all that were made
-// durable, or of a [Manager.Snapshot] and those after it. Now is a time that the
-// caller trusts. The first Ready has what follows at once: jobs in SCHED get the
-// event flux-restart (RFC 21), jobs whose submission was interrupted go on. Nothing
-// goes to a scheduler or an executor before it says hello.
+// Restore makes a Manager from the durable records of an earlier one: from all of them,
+// or from a [Manager.Snapshot] and those after it. Without records it is New. The caller
+// trusts the time now. The first Ready has what follows at once: jobs in SCHED get the
+// event flux-restart (RFC 21), and interrupted submissions go on. Nothing goes to a
+// scheduler or an executor before it says hello.
 //
 // A job that cannot be read stops no other: see [Recovered.Quarantined]. The error is
 // one of New, or of the records: they cannot be read any further.
@@ -156,6 +160,9 @@ type loader struct {
 	logs      [][]byte // memory of logs that were closed
 }
 
+// usualLog is how many bytes the log of most jobs has that wait.
+const usualLog = 320
+
 // read takes in a record.
 func (l *loader) read(r Record) error {
 	switch r.Kind {
@@ -182,6 +189,8 @@ func (l *loader) read(r Record) error {
 	case RecordEvent:
 		if n := len(l.logs); s.log == nil && n > 0 {
 			s.log, l.logs = l.logs[n-1], l.logs[:n-1]
+		} else if s.log == nil {
+			s.log = make([]byte, 0, usualLog)
 		}
 		s.log = append(room(s.log, len(r.Data)), r.Data...)
 		if len(s.keep) == 0 && s.damaged == nil && bytes.Contains(r.Data, []byte(`"name":"`+jobstate.EventClean+`"`)) {
@@ -247,6 +256,10 @@ func (m *Manager) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 			}
 			s.rec = rec
 		}
+	}
+	live = m.separate(live, jobs, out)
+	for _, id := range ids {
+		s := jobs[id]
 		if s.rec != nil {
 			ev.Jobs = append(ev.Jobs, *s.rec)
 		} else if s.tomb != nil {
@@ -300,7 +313,10 @@ func (m *Manager) resumeAll(live []*job, out *Recovered) {
 // revive folds the log of a job. It returns the job if there is something left to do
 // for it, and the record of one that is inactive.
 func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
-	j := &job{id: id, text: s.spec, log: s.log, saved: len(s.log), keep: s.keep, public: true}
+	j := &job{id: id, text: s.spec, log: s.log, housekept: len(s.keep) > 0, public: true}
+	if j.housekept {
+		j.more().keep = s.keep
+	}
 	if len(s.log) == 0 {
 		return nil, nil, nil // the submission was cut short: nobody knows of it
 	}
@@ -366,7 +382,7 @@ func (m *Manager) resume(j *job, out *Recovered) {
 	if s.State() == jobstate.StateNew {
 		if err := m.validate(j); err != nil { // a hook had put that off, or the crash was faster
 			m.fault(nil, j.id, err)
-			m.must(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventInvalidate})
+			m.decided(j, jobstate.EventInvalidate)
 			return
 		}
 	}
@@ -377,7 +393,7 @@ func (m *Manager) resume(j *job, out *Recovered) {
 			m.doom(j, Raise{ID: j.id, Type: "dependency", Note: mend(err.Error())})
 		}
 	case jobstate.StateSched:
-		m.must(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventFluxRestart})
+		m.decided(j, jobstate.EventFluxRestart)
 	case jobstate.StateRun, jobstate.StateCleanup:
 		if !s.Released() && (s.Started() || j.nodes.Starting()) {
 			if j.start = startSent; !s.Started() && s.State() == jobstate.StateRun {
@@ -390,10 +406,9 @@ func (m *Manager) resume(j *job, out *Recovered) {
 	}
 }
 
-// Snapshot yields records of which, with those of the Readys that follow,
-// [Restore] makes what the Manager is now. Take it when no Ready is outstanding and
-// Ready has nothing. Inactive jobs come as one short record each: the store keeps
-// their logs. The Manager must not change meanwhile. A volatile Manager yields
+// Snapshot yields records that replace all earlier ones for [Restore]. Take it when no
+// Ready is outstanding and Ready has nothing. An inactive job is one short record: the
+// store keeps its log. The Manager must not change meanwhile. A volatile Manager yields
 // nothing.
 func (m *Manager) Snapshot() iter.Seq[Record] {
 	return func(yield func(Record) bool) {
@@ -468,7 +483,7 @@ func (j *job) snapshot() []Record {
 			list = append(list, Record{Job: j.id, Kind: RecordR, Data: b})
 		}
 	}
-	for line := range bytes.Lines(j.keep) {
+	for line := range bytes.Lines(j.has().keep) {
 		list = append(list, Record{Job: j.id, Kind: RecordHousekeeping, Data: line})
 	}
 	for line := range bytes.Lines(j.log) {

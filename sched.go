@@ -23,11 +23,11 @@ const flagBypass = "alloc-bypass"
 
 // flagged refuses to say of a job's resources that they are not the scheduler's: it would
 // not get them back.
-func (j *job) flagged(e eventlog.Entry) error {
-	if e.Name != jobstate.EventSetFlags || j.r == nil || j.job().HasFlag(flagBypass) {
+func (m *Manager) flagged(j *job, e eventlog.Entry) error {
+	if j.r == nil || j.job().HasFlag(flagBypass) {
 		return nil
 	}
-	c, err := jobstate.ParseContext(e)
+	c, err := m.contextOf(e)
 	if c, ok := c.(*jobstate.SetFlagsContext); ok && err == nil && slices.Contains(c.Flags, flagBypass) {
 		return fmt.Errorf("%w: %v has the scheduler's resources", ErrInvalid, j.id)
 	}
@@ -189,7 +189,8 @@ func (m *Manager) dequeue(j *job) {
 		return
 	}
 	var err error
-	j.queued, j.notes = false, nil
+	j.queued = false
+	j.annotate(nil)
 	m.sends, err = m.queue.Cancel(m.sends[:0], j.id)
 	m.queueErr(err)
 	m.send()
@@ -233,15 +234,9 @@ func (m *Manager) debug(j *job, name string) {
 	}
 }
 
-// exception returns a fatal exception that the Manager raises.
-func (m *Manager) exception(kind, note string) eventlog.Entry {
-	e, err := jobstate.NewEntry(m.now, &jobstate.ExceptionContext{
-		Type: kind, Note: mend(note), UserID: jobstate.Some(m.cfg.Owner),
-	})
-	if err != nil {
-		panic("joblife: an exception that cannot be written: " + err.Error())
-	}
-	return e
+// end ends a job with a fatal exception of the Manager's.
+func (m *Manager) end(j *job, kind, note string) {
+	must(m.applyKept(j, &jobstate.ExceptionContext{Type: kind, Note: mend(note), UserID: jobstate.Some(m.cfg.Owner)}))
 }
 
 // schedHello begins a session: what the scheduler is to know comes with Ready.Hello.
@@ -259,26 +254,12 @@ func (m *Manager) schedHello(h alloc.Hello) error {
 // holders returns the jobs that hold ranks, by id. Of others, of which only the end is
 // missing, a new scheduler has nothing to know, now and later.
 func (m *Manager) holders() []alloc.Holder {
-	var list []alloc.Holder
+	list := slices.Clone(m.booked)
 	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
-		if j.r == nil {
-			continue
+		h, ok := j.holder()
+		if j.hidden = !ok && j.r != nil; ok {
+			list = append(list, h)
 		}
-		free := j.nodes.Freed()
-		known := j.job().HasResources() || j.state == jobstate.StateInactive // or else it was revoked
-		if j.hidden = !known || free.ContainsAll(j.r.Ranks()); j.hidden {
-			continue
-		}
-		p, _ := j.job().Priority()
-		submit, _ := j.job().Entered(jobstate.StateNew)
-		h := alloc.Holder{
-			JobInfo: alloc.JobInfo{ID: j.id, Priority: p, UserID: j.job().UserID(), Submit: submit},
-			R:       j.expiring(j.r), Bypass: j.job().HasFlag(flagBypass),
-		}
-		if !free.IsEmpty() {
-			h.Free = free
-		}
-		list = append(list, h)
 	}
 	return list
 }
@@ -311,13 +292,18 @@ func (m *Manager) forget(ids []jobid.ID) {
 	}
 }
 
+func (j *job) annotate(notes []byte) {
+	if notes != nil || j.rare != nil {
+		j.more().notes = notes
+	}
+}
+
 // annotate sets the volatile annotations of a job.
 func (m *Manager) annotate(j *job, notes []byte) {
-	if notes == nil && j.notes == nil {
+	if notes == nil && j.has().notes == nil {
 		return
 	}
-	j.notes = notes
-	if notes == nil {
+	if j.annotate(notes); notes == nil {
 		notes = []byte("null")
 	}
 	m.volatile(j, eventAnnotations, slices.Concat([]byte(`{"annotations":`), notes, []byte("}")))
@@ -358,8 +344,9 @@ func (m *Manager) schedResponse(r alloc.Response) error {
 	case alloc.OutcomeAnnotated:
 		m.annotate(j, r.Annotations)
 	case alloc.OutcomeDenied:
-		j.queued, j.notes = false, nil
-		m.must(j, m.exception("alloc", r.Note))
+		j.queued = false
+		j.annotate(nil)
+		m.end(j, "alloc", r.Note)
 	case alloc.OutcomeRequeued:
 		m.annotate(j, nil)
 	}
@@ -369,7 +356,8 @@ func (m *Manager) schedResponse(r alloc.Response) error {
 // allocated gives a job its resources. One that waits for a priority again does not
 // take them.
 func (m *Manager) allocated(j *job, r alloc.Response) {
-	j.queued, j.notes = false, nil
+	j.queued = false
+	j.annotate(nil)
 	back := func() { m.free(alloc.Free{ID: j.id, R: r.R, Final: true}) }
 	if j.job().State() != jobstate.StateSched {
 		back()
@@ -377,7 +365,7 @@ func (m *Manager) allocated(j *job, r alloc.Response) {
 	}
 	if err := m.give(j, r.R, r.Annotations); err != nil {
 		back()
-		m.must(j, m.exception("alloc", err.Error()))
+		m.end(j, "alloc", err.Error())
 	}
 }
 
@@ -410,9 +398,9 @@ func (m *Manager) give(j *job, r *rset.R, annotations json.RawMessage) error {
 	}
 	var record []byte
 	if err == nil && !m.cfg.Volatile {
-		n := len(m.room(1 << 10)) // more than the R of most jobs
-		m.slices = own.AppendJSON(m.slices)
-		record = m.slices[n:len(m.slices):len(m.slices)]
+		n := len(m.out.text)
+		m.out.text = own.AppendJSON(m.out.text)
+		record = m.out.text[n:len(m.out.text):len(m.out.text)]
 		err = fits("R", record, 0)
 	}
 	if err == nil {
@@ -424,7 +412,7 @@ func (m *Manager) give(j *job, r *rset.R, annotations json.RawMessage) error {
 	j.r = own
 	m.record(Record{Job: j.id, Kind: RecordR, Data: record})
 	j.nodes.Offline(m.offline)
-	m.must(j, e)
+	must(m.applyEntry(j, e))
 	return nil
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// A View is a job as it is now. It is valid until the next Step; the zero View is not
-// valid. What it returns must not be changed.
+// A View shows a job until the next Step; the zero View is invalid. What it returns must
+// not be changed.
 type View struct {
 	m   *Manager
 	j   *job         // nil: the job is inactive
@@ -63,8 +63,8 @@ func (v View) Ran() bool {
 	return v.j.job().Started()
 }
 
-// Job returns the job as its log tells, and nil for an inactive job: the store has
-// its log.
+// Job returns the job as its log tells, and nil for an inactive job, whose log the store
+// has.
 func (v View) Job() *jobstate.Job {
 	if v.j == nil {
 		return nil
@@ -88,8 +88,8 @@ func (v View) Jobspec() *jobspec.Spec {
 	return v.m.jobspec(v.j)
 }
 
-// R returns what the job was allocated, without the ranks that it dropped and with
-// its current expiration; nil if it was not, or is inactive.
+// R returns the allocation, without dropped ranks and with the present expiration; nil if
+// there is none, or the job is inactive.
 func (v View) R() *rset.R {
 	if v.j == nil {
 		return nil
@@ -103,7 +103,7 @@ func (v View) Annotations() json.RawMessage {
 	if v.j == nil {
 		return nil
 	}
-	return v.j.notes
+	return v.j.has().notes
 }
 
 // Eventlog returns the job's log as far as it is durable; nil for an inactive job
@@ -112,7 +112,7 @@ func (v View) Eventlog() []byte {
 	if v.j == nil {
 		return nil
 	}
-	return v.j.log[:v.j.saved:v.j.saved]
+	return v.j.log[:len(v.j.log):len(v.j.log)]
 }
 
 // view returns a job, durable or not.
@@ -124,8 +124,8 @@ func (m *Manager) view(id jobid.ID) (View, bool) {
 	return View{m: m, rec: rec}, err == nil
 }
 
-// Job returns a job that is active or inactive, and false for one that is purged or
-// unknown, or whose submission is not durable yet (EL-6).
+// Job returns an active or inactive job, and false for one that is purged, unknown, or
+// not durable yet (EL-6).
 func (m *Manager) Job(id jobid.ID) (View, bool) { return m.As(Cred{}).Job(id) }
 
 // Jobspec returns the jobspec of an active job with its updates, and false if there is
@@ -143,14 +143,14 @@ func (m *Manager) Jobspec(id jobid.ID) (*jobspec.Spec, bool) {
 // yields nothing. The Manager must not change meanwhile.
 func (m *Manager) Jobs(mask jobstate.State) iter.Seq[View] { return m.As(Cred{}).Jobs(mask) }
 
-// A Lens is what somebody may see of a Manager.
+// A Lens shows what somebody may see of a Manager.
 type Lens struct {
 	m  *Manager
 	by Cred
 }
 
-// As returns what by may see: a guest of a private instance sees jobs of its own. A
-// service asks through it, so that it cannot forget.
+// As returns what by may see: in a private instance a guest sees only its own jobs. A
+// service that serves users should ask only through a Lens.
 func (m *Manager) As(by Cred) Lens { return Lens{m, by} }
 
 // Job is [Manager.Job] for what the Lens shows.
@@ -205,7 +205,7 @@ func (m *Manager) count(mask jobstate.State) int {
 	return n
 }
 
-// A Holder is who holds which ranks of a job.
+// A Holder says who holds which ranks of a job.
 type Holder struct {
 	Job jobid.ID
 	perilog.Holder
@@ -239,7 +239,7 @@ func (m *Manager) Unresolved() iter.Seq[Unresolved] {
 	}
 }
 
-// Stats are counts of what a Manager has. They follow from its sets (SM-18).
+// Stats are counts. They follow from sets, so that they cannot drift (SM-18).
 type Stats struct {
 	States       map[jobstate.State]int // of each state that a job is in; INACTIVE are those of Purge
 	Housekeeping int                    // inactive jobs whose housekeeping goes on

@@ -32,7 +32,7 @@ func (w *waits) add(m *Manager, in Wait) error {
 		m.answer(Answer{Tag: in.Tag, Job: in.ID, Err: fmt.Errorf("%w: %v", ErrUnknown, in.ID)})
 		return nil
 	}
-	if v.State().In(in.States) || in.Event != "" && v.j != nil && v.j.has(in.Event) {
+	if v.State().In(in.States) || in.Event != "" && v.j != nil && m.has(v.j, in.Event) {
 		m.answer(Answer{Tag: in.Tag, Job: in.ID, State: v.State()})
 		return nil
 	}
@@ -53,14 +53,18 @@ func isMask(mask jobstate.State) bool {
 	return mask&^(jobstate.StateNew|jobstate.StateActive|jobstate.StateInactive) == 0
 }
 
-// has reports whether a job's log has an event.
-func (j *job) has(name string) bool {
-	for e, err := range eventlog.Entries(j.log) {
-		if err == nil && e.Name == name {
-			return true
+// has reports whether a job's log has an event, durable or not.
+func (m *Manager) has(j *job, name string) bool {
+	in := func(log []byte) bool {
+		for e, err := range eventlog.Entries(log) {
+			if err == nil && e.Name == name {
+				return true
+			}
 		}
+		return false
 	}
-	return false
+	of := func(r Record) bool { return r.Job == j.id && r.Kind == RecordEvent && in(r.Data) }
+	return in(j.log) || slices.ContainsFunc(m.spare.Append, of) || slices.ContainsFunc(m.out.Append, of)
 }
 
 // event answers those who waited for an event, or for the state that it led to.

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/logline"
 )
 
 // AppendEntry appends e as one line of a log, newline included: the keys
@@ -35,7 +36,7 @@ func AppendEntry(dst []byte, e Entry) ([]byte, error) {
 			return dst, err
 		}
 	} else {
-		out = e.appendTimestamp(append(out, beforeTimestamp...))
+		out = e.appendTimestamp(append(out, logline.BeforeTime...))
 		out = e.appendName(append(out, `,"name":`...))
 		if len(e.Context) > 0 {
 			out = e.appendContext(append(out, `,"context":`...))

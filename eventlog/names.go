@@ -97,11 +97,8 @@ type names struct {
 // maxRemembered is the length of the longest name that is remembered.
 const maxRemembered = 64
 
-// intern returns name as a string. A nil n remembers nothing.
+// intern returns a name that is not known as a string. A nil n remembers nothing.
 func (n *names) intern(name []byte) string {
-	if s, ok := known(name); ok {
-		return s
-	}
 	if n == nil || len(name) == 0 || len(name) > maxRemembered {
 		return string(name)
 	}

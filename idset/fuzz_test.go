@@ -19,6 +19,8 @@ func FuzzParse(f *testing.F) {
 	for _, text := range []string{"", "[]", "0-3,7", "[1-3,5-6,42]", "0-2147483647", "4294967296", "1,,2", "5-5", "007", "1,3,5,7,9,11,13,15,17,100-2147483647"} {
 		f.Add(text)
 	}
+	f.Add(comb(300, 3).String())                                   // more ranges than a list has,
+	f.Add(comb(300, 3).String() + ",65535-65536,70000,2147483647") // and on beyond them
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := idset.Parse(text)
 		if err != nil {

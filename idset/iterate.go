@@ -1,6 +1,11 @@
 package idset
 
-import "iter"
+import (
+	"iter"
+	"math/bits"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
 
 // All returns an iterator over the ids in ascending order. If the set changes
 // meanwhile, the iteration goes on with the smallest id that is then in the set
@@ -26,7 +31,14 @@ func (s *Set) Ranges() iter.Seq2[uint32, uint32] {
 }
 
 func (s *Set) all(yield func(uint32) bool) {
-	s.walk(func(r run) (uint32, bool) {
+	from := uint32(0)
+	if bits := s.bits(); bits != nil {
+		var ok bool
+		if from, ok = s.allFlat(bits, yield); !ok {
+			return
+		}
+	}
+	s.walk(from, func(r run) (uint32, bool) {
 		gen := s.gen
 		for id := r.first; ; id++ {
 			if !yield(id) {
@@ -39,8 +51,30 @@ func (s *Set) all(yield func(uint32) bool) {
 	})
 }
 
+// allFlat yields the ids of a bitmap that is flat, as long as the set does not change. It
+// returns where All goes on, or false if there is nothing more to yield.
+func (s *Set) allFlat(b *roaring.Bitmap, yield func(uint32) bool) (from uint32, ok bool) {
+	var f flat
+	if !f.load(b) {
+		return 0, true
+	}
+	gen := s.gen
+	for i, word := range f[:] {
+		for ; word != 0; word &= word - 1 {
+			id := uint32(i*wordBits + bits.TrailingZeros64(word))
+			if !yield(id) {
+				return 0, false
+			}
+			if s.gen != gen {
+				return id + 1, true
+			}
+		}
+	}
+	return 0, false
+}
+
 func (s *Set) ranges(yield func(first, last uint32) bool) {
-	s.walk(func(r run) (uint32, bool) { return r.last + 1, yield(r.first, r.last) })
+	s.walk(0, func(r run) (uint32, bool) { return r.last + 1, yield(r.first, r.last) })
 }
 
 func (s *Set) backward(yield func(uint32) bool) {
@@ -64,14 +98,14 @@ func (s *Set) backward(yield func(uint32) bool) {
 	}
 }
 
-// walk calls f for each run in ascending order, as long as it says true. f may
-// change the set; it returns the id from which on the walk goes on.
-func (s *Set) walk(f func(run) (from uint32, ok bool)) {
+// walk calls f for each run from an id on, in ascending order, as long as it says true.
+// f may change the set; it returns the id from which on the walk goes on.
+func (s *Set) walk(from uint32, f func(run) (from uint32, ok bool)) {
 	if s == nil {
 		return
 	}
-	from, gen, ok := uint32(0), s.gen, false
-	if bits := s.bits(); bits != nil {
+	gen, ok := s.gen, false
+	if bits := s.bits(); bits != nil && from == 0 {
 		for first, end := range bits.Ranges() {
 			if from, ok = f(run{first, uint32(end - 1)}); !ok {
 				return
@@ -84,7 +118,7 @@ func (s *Set) walk(f func(run) (from uint32, ok bool)) {
 			return
 		}
 	}
-	for i := 0; ; i++ {
+	for i := search(s.list(), from); ; i++ {
 		var r run
 		if bits := s.bits(); bits != nil {
 			if r.first, ok = nextBit(bits, from); !ok {

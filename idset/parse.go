@@ -56,17 +56,60 @@ func parse(text string, maxID uint32) (*Set, error) {
 	if p.pos == p.end {
 		return s, nil
 	}
-	b := s.builder(strings.Count(text, ",") + 1)
-	next := uint32(0) // the smallest id that may come
+	var err error
+	if n := strings.Count(text, ",") + 1; n > maxShort {
+		err = p.many(s, n)
+	} else {
+		err = p.list(s.builder(n), 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// list reads elements to the end, the ids of which are not below next.
+func (p *parser) list(b listBuilder, next uint32) error {
 	for {
 		r, err := p.element(next)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		b.add(r)
 		if p.pos == p.end {
 			b.done()
-			return s, nil
+			return nil
+		}
+		p.pos++ // the comma
+		next = r.last + 1
+	}
+}
+
+// many reads n elements into words, and if there is an id beyond these, on into a
+// list.
+func (p *parser) many(s *Set, n int) error {
+	var f flat
+	ids, runs, next := 0, 1, uint32(0)
+	for {
+		at := p.pos
+		r, err := p.element(next)
+		if err != nil {
+			return err
+		}
+		if r.last > containerMask {
+			b := s.builder(n)
+			b.addFlat(&f)
+			p.pos = at
+			return p.list(b, next)
+		}
+		setWords(f[:], r.first, r.last)
+		ids += int(r.last-r.first) + 1
+		if r.first > next && next > 0 {
+			runs++
+		}
+		if p.pos == p.end {
+			s.setFlat(&f, ids, runs)
+			return nil
 		}
 		p.pos++ // the comma
 		next = r.last + 1
@@ -84,6 +127,10 @@ type parser struct {
 // element reads an id or a range of ids not below next, up to the comma or the
 // end that follows.
 func (p *parser) element(next uint32) (run, error) {
+	if r, end, ok := quickElement(p.text[:p.end], p.pos); ok && r.first >= next && r.last <= p.maxID {
+		p.pos = end
+		return r, nil
+	}
 	start := p.pos
 	first, err := p.number()
 	if err != nil {
@@ -107,6 +154,34 @@ func (p *parser) element(next uint32) (run, error) {
 		return run{}, p.fail(p.pos, faultByte)
 	}
 	return run{first, last}, nil
+}
+
+// quickElement is element for what nearly all texts have, which needs fewer checks:
+// ids of up to nine digits. Otherwise it reports false.
+func quickElement(text string, i int) (r run, end int, ok bool) {
+	first, i, ok := quickNumber(text, i)
+	if !ok || i == len(text) || text[i] == ',' {
+		return run{first, first}, i, ok
+	}
+	if text[i] != '-' {
+		return run{}, i, false
+	}
+	last, i, ok := quickNumber(text, i+1)
+	return run{first, last}, i, ok && first < last && (i == len(text) || text[i] == ',')
+}
+
+func quickNumber(text string, i int) (id uint32, end int, ok bool) {
+	start := i
+	for i < len(text) {
+		d := text[i] - '0'
+		if d > 9 {
+			break
+		}
+		id = id*10 + uint32(d)
+		i++
+	}
+	n := i - start
+	return id, i, n == 1 || n > 1 && n <= 9 && text[start] != '0'
 }
 
 // number reads an id, up to the first byte that is no digit.

@@ -3,6 +3,8 @@ package idset
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/RoaringBitmap/roaring/v2"
 )
 
 // A Format is a way to print a set. The zero Format is invalid.
@@ -55,43 +57,99 @@ func (s *Set) AppendFormat(dst []byte, f Format) []byte {
 }
 
 func (s *Set) appendRanges(dst []byte) []byte {
-	if bits := s.bits(); bits != nil {
-		sep := false
-		for first, end := range bits.Ranges() {
-			dst = appendRun(dst, run{first, uint32(end - 1)}, sep)
-			sep = true
+	var p printer
+	if bits := s.bits(); bits == nil {
+		for _, r := range s.list() {
+			dst = p.add(dst, r)
 		}
-		return dst
+	} else if flat, ok := p.appendFlat(dst, bits); ok {
+		dst = flat
+	} else {
+		for first, end := range bits.Ranges() {
+			dst = p.add(dst, run{first, uint32(end - 1)})
+		}
 	}
-	for i, r := range s.list() {
-		dst = appendRun(dst, r, i > 0)
-	}
-	return dst
-}
-
-func appendRun(dst []byte, r run, sep bool) []byte {
-	if sep {
-		dst = append(dst, ',')
-	}
-	dst = strconv.AppendUint(dst, uint64(r.first), 10)
-	if r.first < r.last {
-		dst = append(dst, '-')
-		dst = strconv.AppendUint(dst, uint64(r.last), 10)
-	}
-	return dst
+	return p.end(dst)
 }
 
 func (s *Set) appendList(dst []byte) []byte {
-	sep := false
+	var p printer
 	for id := range s.All() {
-		if sep {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendUint(dst, uint64(id), 10)
-		sep = true
+		dst = p.add(dst, run{id, id})
 	}
+	return p.end(dst)
+}
+
+// A printer prints runs into a block, and appends the block where it is full. Ids that
+// follow one another nearly always have all but two digits in common.
+type printer struct {
+	block [blockBytes]byte
+	n     int // of the block
+
+	hundreds uint32 // of the last id
+	head     [8]byte
+	digits   int // of hundreds in head, none at first: ids ascend
+}
+
+const (
+	blockBytes = 256
+	runBytes   = len(",2147483646-2147483647") + 8
+)
+
+// appendFlat prints the runs of a bitmap. It reports false if the bitmap is not flat.
+func (p *printer) appendFlat(dst []byte, b *roaring.Bitmap) ([]byte, bool) {
+	var f flat
+	if !f.load(b) {
+		return nil, false
+	}
+	runs := f.runs()
+	for r, ok := runs.next(); ok; r, ok = runs.next() {
+		dst = p.add(dst, r)
+	}
+	return dst, true
+}
+
+// add prints a run and a comma. It returns dst, to which it may have appended the block.
+func (p *printer) add(dst []byte, r run) []byte {
+	if p.n > blockBytes-runBytes {
+		dst = append(dst, p.block[:p.n]...)
+		p.n = 0
+	}
+	p.id(r.first)
+	if r.first < r.last {
+		p.block[p.n] = '-'
+		p.n++
+		p.id(r.last)
+	}
+	p.block[p.n] = ','
+	p.n++
 	return dst
 }
+
+// id prints an id, for which the block has room.
+func (p *printer) id(id uint32) {
+	hundreds, rest := id/100, id%100
+	if hundreds != p.hundreds {
+		p.hundreds = hundreds
+		p.digits = len(strconv.AppendUint(p.head[:0], uint64(hundreds), 10))
+	}
+	copy(p.block[p.n:p.n+len(p.head)], p.head[:])
+	p.n += p.digits
+	if id >= 10 {
+		p.block[p.n] = pairs[2*rest]
+		p.n++
+	}
+	p.block[p.n] = pairs[2*rest+1]
+	p.n++
+}
+
+// pairs are the numbers of two digits.
+const pairs = "00010203040506070809" + "10111213141516171819" + "20212223242526272829" + "30313233343536373839" +
+	"40414243444546474849" + "50515253545556575859" + "60616263646566676869" + "70717273747576777879" +
+	"80818283848586878889" + "90919293949596979899"
+
+// end appends the rest of the block, without the last comma.
+func (p *printer) end(dst []byte) []byte { return append(dst, p.block[:max(p.n-1, 0)]...) }
 
 // Slice returns the ids in ascending order. If there are more than most ids,
 // the error wraps [ErrLimit]. For the empty set it returns nil. It allocates

@@ -11,10 +11,9 @@ import (
 	"github.com/joblife/joblife/perilog"
 )
 
-// Check returns what is wrong with a Manager, as far as it shows: the counts of
-// [joblife.Manager.Stats] are those of its sets, views agree with logs, and what is
-// held is the job's. Call it between Steps. It takes time in proportion to the jobs
-// and their logs.
+// Check returns what is wrong with a Manager, as far as its queries show: counts against
+// jobs, views against logs, holders against allocations. Call it between Steps. It reads
+// all jobs and their logs.
 func Check(m *joblife.Manager) error {
 	var errs []error
 	bad := func(id jobid.ID, format string, args ...any) {

@@ -1,16 +1,5 @@
-// Package joblifetest helps to test what is around package joblife: a scheduler, an
-// executor, hooks, or a whole embedder.
-//
-// A [World] is a naive outside that owns every node. It is told of the effects of a
-// Manager and of what became of them, and says which rule was broken first: two jobs
-// on one core, a rank freed while something of the job runs there, a job that starts
-// before its prologs have succeeded. It knows maps and loops, and uses no decision of
-// the library. [Check] judges a Manager by what it shows.
-//
-// [RunScheduler] is a conformance test of a scheduler: it plays random workloads with
-// a Manager, loses sessions, and cancels jobs, while a World watches. [RunHooks] is
-// one of hooks, with restarts. [Jobspecs], [Rs], [Workloads] and [Logs] are generators
-// for tests of your own.
+// Package joblifetest tests what an embedder adds to package joblife: a scheduler, hooks,
+// an executor, or the whole.
 //
 //	func TestScheduler(t *testing.T) {
 //		rapid.Check(t, func(t *rapid.T) {
@@ -18,9 +7,29 @@
 //		})
 //	}
 //
-// The example of RunScheduler is a whole scheduler; TestTheWorldIsContent of
-// examples/sched puts an adapter before one that speaks lines. Stores have a suite in
-// purge/storetest.
+// [RunScheduler] and [RunHooks] play random workloads with a Manager and inject the
+// faults below. The example of RunScheduler is a whole scheduler. Stores have their own
+// suite, [github.com/joblife/joblife/purge/storetest].
+//
+// A [World] judges each run. It owns every node and reports the first broken rule: two
+// jobs on one core, a rank freed while the job runs there, a job that starts before its
+// prologs have succeeded. It is naive on purpose: maps and loops, and no code of the
+// library that decides. To test an embedder, tell a World what the Manager wants done and
+// what became of it, and call [Check] between Steps.
+//
+// [RunScripts] plays scripts: text files with commands, and below them what the Manager
+// does. [Jobspecs], [Rs], [Workloads], [Reports] and [Logs] generate data for your own
+// tests.
+//
+// # Faults
+//
+// RunScheduler and RunHooks inject what the protocols allow:
+//
+//   - delay: a response arrives later, after other events;
+//   - reorder: responses of the scheduler and of the executor overtake each other;
+//   - duplicate: in a new session the executor repeats everything it said;
+//   - lose: a session ends, and the messages under way are lost;
+//   - crash: the Manager is restored, with or without the records of the last Ready.
 //
 // One goroutine at a time uses a value of this package.
 package joblifetest

@@ -1,6 +1,7 @@
 package joblifetest_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -11,21 +12,44 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/joblifetest"
 	"github.com/joblife/joblife/jobstate"
-	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
 )
 
 func TestFIFO(t *testing.T) { rapid.Check(t, checkFIFO) }
 
-// The world sees that two jobs share a core.
+// An embedder's test tells the World what the Manager wants done, and what became of it.
+// This executor releases a node where the job still runs.
 func ExampleWorld() {
-	node, _ := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(0), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
+	m, _ := joblife.New(joblife.Config{})
 	w := joblifetest.NewWorld(perilog.Config{})
-	w.Allocated(jobid.ID(1), node)
-	w.Allocated(jobid.ID(2), node)
-	fmt.Println(w.Err())
-	// Output: joblifetest: job ƒ3: double booking: core 0 of rank 0 is held by ƒ2
+	step := func(in joblife.Input) {
+		if err := m.Step(time.Unix(1e9, 0), in); err != nil {
+			fmt.Println(err)
+		}
+		for rd := new(joblife.Ready); m.Ready(rd); {
+			w.Do(rd)
+			if err := m.Done(rd.Seq); err != nil {
+				fmt.Println(err)
+			}
+		}
+	}
+	text, _ := joblifetest.Jobspecs(1).Example(1).MarshalJSON()
+	for _, in := range []joblife.Input{
+		joblife.Submit{ID: 1, Jobspec: text, Urgency: 16}, joblife.SchedHello{}, joblife.SchedReady{}, joblife.ExecHello{},
+	} {
+		step(in)
+	}
+	node, _ := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(0), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
+	w.Allocated(1, node)
+	step(joblife.SchedResponse{ID: 1, R: node})
+	step(joblife.ExecResponse{ID: 1, Type: exec.ResponseStart})
+	// w.Ended(1, nil) belongs here.
+	step(joblife.ExecResponse{ID: 1, Type: exec.ResponseFinish})
+	step(joblife.ExecResponse{ID: 1, Type: exec.ResponseRelease, Final: true})
+	fmt.Println(errors.Join(w.Err(), joblifetest.Check(m)))
+	// Output: joblifetest: job ƒ2: I3: rank 0 is freed, and the job runs there
 }
 
 // Any generated log is valid.
@@ -94,6 +118,19 @@ func ExampleRs() {
 	// rank0/core[0-3]
 	// rank[0-4]/core[0-2]
 	// rank0/core[0-2]
+}
+
+// What two nodes may report of a prolog. A test passes the reports to Step.
+func ExampleReports() {
+	prolog := perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
+	l := joblife.Launch{Job: 7, Launch: perilog.Launch{Action: prolog, Attempt: 1, Ranks: idset.Range(0, 1)}}
+	for _, r := range joblifetest.Reports(l).Example(3) {
+		fmt.Println(r.Job, r.Action, "rank", r.Rank, r.Kind, r.Status)
+	}
+	// Output:
+	// ƒ8 prolog job-manager.prolog rank 1 started 0
+	// ƒ8 prolog job-manager.prolog rank 0 launch failed 32512
+	// ƒ8 prolog job-manager.prolog rank 1 exited 0
 }
 
 // Up to four jobs for two nodes.

@@ -2,6 +2,7 @@ package joblifetest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -14,8 +15,8 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// Rs generates resource sets of 1 to some nodes, with 1 to 4 cores each, and with gpus
-// on some.
+// Rs generates resource sets of 1 to the given number of nodes, with 1 to 4 cores each;
+// some have gpus.
 func Rs(nodes int) *rapid.Generator[*rset.R] {
 	return rapid.Custom(func(t *rapid.T) *rset.R {
 		n := rapid.IntRange(1, nodes).Draw(t, "nodes")
@@ -31,8 +32,8 @@ func Rs(nodes int) *rapid.Generator[*rset.R] {
 	})
 }
 
-// Jobspecs generates jobspecs for up to some nodes: most fit on a machine of so many,
-// a few ask for more.
+// Jobspecs generates jobspecs for a machine with the given number of nodes. A few ask for
+// more than it has.
 func Jobspecs(nodes int) *rapid.Generator[*jobspec.Spec] {
 	return rapid.Custom(func(t *rapid.T) *jobspec.Spec {
 		j := jobspec.Job{
@@ -50,18 +51,18 @@ func Jobspecs(nodes int) *rapid.Generator[*jobspec.Spec] {
 	})
 }
 
-// An Arrival is a job of a workload: what comes After the job before it, and how it
-// goes if it is let.
+// An Arrival is a job of a workload. It is submitted After the job before it, and Runs
+// for a time if it gets resources.
 type Arrival struct {
 	After  time.Duration
 	Submit joblife.Submit
 	Runs   time.Duration
 	Status int32 // a wait status
-	// Cancel is when it is canceled after its submission; 0 is never.
+	// Cancel is the time from submission to cancel; 0 is never.
 	Cancel time.Duration
 }
 
-// GoString returns the arrival as people read it: rapid prints it when a test fails.
+// GoString returns a readable text, which rapid prints when a test fails.
 func (a Arrival) GoString() string {
 	s := fmt.Sprintf("{after %v, runs %v with status %d, urgency %d", a.After, a.Runs, a.Status, a.Submit.Urgency)
 	if a.Cancel > 0 {
@@ -70,7 +71,8 @@ func (a Arrival) GoString() string {
 	return fmt.Sprintf("%s: %s}", s, a.Submit.Jobspec)
 }
 
-// Workloads generates workloads of 1 to some jobs for a machine of some nodes.
+// Workloads generates workloads of 1 to the given number of jobs, for a machine with the
+// given number of nodes.
 func Workloads(jobs, nodes int) *rapid.Generator[[]Arrival] {
 	seconds := func(t *rapid.T, most int, label string) time.Duration {
 		return time.Duration(rapid.IntRange(0, most).Draw(t, label)) * time.Second
@@ -94,8 +96,45 @@ func Workloads(jobs, nodes int) *rapid.Generator[[]Arrival] {
 	}), 1, jobs)
 }
 
-// Logs generates eventlogs of jobs that are over, as a Manager writes them: with
-// prologs and epilogs that succeed or fail, memos, exceptions and partial releases.
+// Reports generates what the nodes of a launch may report until it has ended on each of
+// its ranks. Ranks report in any order, and some reports come again later. Most commands
+// succeed; others fail, cannot be launched, or run on a node that is out of reach.
+func Reports(l joblife.Launch) *rapid.Generator[[]joblife.Report] {
+	return rapid.Custom(func(t *rapid.T) []joblife.Report {
+		var reports []joblife.Report
+		ranks := slices.Collect(l.Ranks.All())
+		started := make(map[uint32]bool)
+		for len(ranks) > 0 {
+			i := 0
+			if len(ranks) > 1 {
+				i = rapid.IntRange(0, len(ranks)-1).Draw(t, "rank")
+			}
+			r := joblife.Report{Job: l.Job, Report: perilog.Report{Action: l.Action, Attempt: l.Attempt, Rank: ranks[i]}}
+			switch n := rapid.IntRange(0, 19).Draw(t, "report"); {
+			case n >= 15 && !started[r.Rank]:
+				r.Kind, started[r.Rank] = perilog.ReportStarted, true
+			case n == 14 && !started[r.Rank]:
+				r.Kind, r.Status = perilog.ReportLaunchFailed, 127<<8
+			case n == 13:
+				r.Kind = perilog.ReportUnreachable
+			case n == 12:
+				r.Kind, r.Status = perilog.ReportExited, 1<<8
+			case n == 11 && len(reports) > 0:
+				r = reports[rapid.IntRange(0, len(reports)-1).Draw(t, "again")]
+			default:
+				r.Kind = perilog.ReportExited
+			}
+			reports = append(reports, r)
+			if r.Kind != perilog.ReportStarted && r.Rank == ranks[i] {
+				ranks = slices.Delete(ranks, i, i+1)
+			}
+		}
+		return reports
+	})
+}
+
+// Logs generates complete eventlogs as a Manager writes them, with prologs and epilogs
+// that succeed or fail, exceptions and partial releases.
 func Logs() *rapid.Generator[[]byte] {
 	return rapid.Custom(func(t *rapid.T) []byte {
 		cfg := joblife.Config{Epoch: epoch()}
@@ -106,7 +145,7 @@ func Logs() *rapid.Generator[[]byte] {
 			cfg.Actions.Epilogs = append(cfg.Actions.Epilogs, perilog.ActionConfig{PerRank: true})
 		}
 		nodes := Rs(4).Draw(t, "nodes")
-		r, err := newRunner(cfg, nodes, newFirst(nodes), func(most int) int { return rapid.IntRange(0, most).Draw(t, "choice") })
+		r, err := newRunner(t, cfg, nodes, newFirst(nodes))
 		if err == nil {
 			err = r.play(Workloads(1, 4).Draw(t, "workload"))
 		}

@@ -3,8 +3,8 @@ package joblifetest
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -14,37 +14,35 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
-	"github.com/joblife/joblife/rset/pool"
 )
 
 // epoch returns when the ids of generated jobs begin.
 func epoch() time.Time { return time.Unix(1_600_000_000, 0).UTC() }
 
-// A Scheduler is what [RunScheduler] tests: one that decides when it is asked to.
+// A Scheduler is what [RunScheduler] tests. It decides when it is asked.
 type Scheduler interface {
-	// Hello begins a session, perhaps after another: forget what was before. These
-	// jobs hold resources.
+	// Hello begins a session, perhaps after another: forget what was before. These jobs
+	// hold resources, and no others do. All nodes are up.
 	Hello(alloc.Announcement) error
 	// Take takes a message of the Manager: alloc.Request, Cancel, Prioritize, Free or
-	// Expiration. The response to a Request comes from Decide, and each Cancel of a
-	// Request that has none yet is answered there with alloc.ResponseCancel.
+	// Expiration. The response to a Request comes from Decide. So does that to a Cancel,
+	// alloc.ResponseCancel; a Cancel of a Request that has a response gets none.
 	Take(alloc.Message) error
 	// Decide returns responses. It is called after Hello, after messages, and when time
 	// has passed.
 	Decide(now eventlog.Timestamp) []alloc.Response
 }
 
-// RunScheduler plays a random workload on random nodes, with a scheduler that
-// newScheduler returns. It loses sessions, limits how many requests are sent, cancels
-// jobs, changes urgencies and expirations, and gives resources back in parts. It fails
-// t if two jobs get the same resources, if resources are not of the nodes, if a
-// response is not legal or does not come, or if a job is left that is neither denied
-// nor run though all nodes are free.
+// RunScheduler plays a random workload on random nodes with a scheduler from newScheduler,
+// and injects the faults that the package documentation lists. It also limits how many
+// requests are open, cancels jobs, changes urgencies and expirations, and frees
+// allocations in parts. It fails t if two jobs get the same resources, if a job gets
+// resources that do not exist, if a response is missing or not legal, or if a job still
+// waits when all nodes are free.
 func RunScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler) {
 	if err := runScheduler(t, newScheduler); err != nil {
 		t.Fatal(err)
@@ -54,34 +52,76 @@ func RunScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler) {
 func runScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler) error {
 	nodes := Rs(6).Draw(t, "nodes")
 	jobs := Workloads(12, 6).Draw(t, "workload")
-	choose := func(most int) int { return rapid.IntRange(0, most).Draw(t, "choice") }
-	r, err := newRunner(joblife.Config{Epoch: epoch()}, nodes, newScheduler(nodes), choose)
+	r, err := newRunner(t, joblife.Config{Epoch: epoch()}, nodes, newScheduler(nodes))
 	if err != nil {
 		return err
 	}
-	return r.play(jobs)
+	r.faulty = true
+	return r.explain(r.play(jobs))
 }
 
 // runner is an embedder that plays a workload.
 type runner struct {
 	m      *joblife.Manager
+	life   int // how many Managers there were before
 	cfg    joblife.Config
-	hooks  func() []joblife.Hooks // of each Manager; nil: it is not restarted
+	hooks  func() []joblife.Hooks // of each Manager; nil: none
 	stored []joblife.Record
 	w      *World
 	s      Scheduler
 	nodes  *rset.R
 	now    time.Time
-	choose func(most int) int
+	t      *rapid.T
+	faulty bool              // there are faults
+	calm   bool              // but not now
 	met    bool              // the scheduler was told who holds what
 	open   map[jobid.ID]bool // requests without a response
 	jobs   map[jobid.ID]*Arrival
+	told   map[jobid.ID][]exec.Response // what the executor has said of each job
 	queue  []event
 	log    []byte
-	todo   []joblife.Input
+	todo   [3][]joblife.Input // on their way to the Manager, in order: see fromSched
 	seen   jobid.ID
 	ticks  int
+	notes  []note // what happened
 }
+
+// A note is a line for people, to be printed if a run fails.
+type note struct {
+	at     time.Time
+	format string
+	args   []any
+}
+
+func (r *runner) note(format string, args ...any) {
+	r.notes = append(r.notes, note{r.now, format, args})
+}
+
+// explain adds to an error what happened before.
+func (r *runner) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "the nodes are %v", r.nodes)
+	for _, n := range r.notes[max(0, len(r.notes)-maxNotes):] {
+		fmt.Fprintf(&b, "\n%6.0fs "+n.format, append([]any{n.at.Sub(epoch().Add(time.Hour)).Seconds()}, n.args...)...)
+	}
+	return fmt.Errorf("%w\n%s", err, b.String())
+}
+
+// Who sends to the Manager.
+const (
+	fromSched = iota
+	fromExec
+	fromNodes
+)
+
+// maxNotes is how many notes are printed.
+const maxNotes = 200
+
+// maxLives is how often a Manager crashes in a run.
+const maxLives = 8
 
 // event is what happens at a time.
 type event struct {
@@ -89,12 +129,19 @@ type event struct {
 	do func() error
 }
 
-func newRunner(cfg joblife.Config, nodes *rset.R, s Scheduler, choose func(int) int) (*runner, error) {
+func newRunner(t *rapid.T, cfg joblife.Config, nodes *rset.R, s Scheduler) (*runner, error) {
 	m, err := joblife.New(cfg)
 	return &runner{
-		m: m, cfg: cfg, w: NewWorld(cfg.Actions), s: s, nodes: nodes, now: epoch().Add(time.Hour), choose: choose, jobs: make(map[jobid.ID]*Arrival),
+		m: m, cfg: cfg, w: NewWorld(cfg.Actions), s: s, nodes: nodes, now: epoch().Add(time.Hour), t: t,
+		jobs: make(map[jobid.ID]*Arrival), told: make(map[jobid.ID][]exec.Response),
 	}, err
 }
+
+// choose draws a number from 0 to most.
+func (r *runner) choose(most int) int { return rapid.IntRange(0, most).Draw(r.t, "choice") }
+
+// fault reports whether one of some faults happens now.
+func (r *runner) fault(most int) bool { return r.faulty && !r.calm && r.choose(most) == most }
 
 // play plays a workload to its end.
 func (r *runner) play(jobs []Arrival) error {
@@ -103,7 +150,7 @@ func (r *runner) play(jobs []Arrival) error {
 		at = at.Add(jobs[i].After)
 		r.after(at, func() error { return r.submit(&jobs[i]) })
 	}
-	err := errors.Join(r.step(joblife.ExecHello{}), r.session())
+	err := r.connect()
 	for err == nil {
 		if at, ok := r.m.Deadline(); ok && !slices.ContainsFunc(r.queue, func(e event) bool { return !e.at.After(at) }) {
 			r.now = at
@@ -114,7 +161,12 @@ func (r *runner) play(jobs []Arrival) error {
 			continue
 		}
 		if len(r.queue) == 0 {
-			break
+			if r.calm {
+				break
+			}
+			r.calm = true // what is delayed comes now
+			err = r.settle()
+			continue
 		}
 		i := 0
 		for k := range r.queue {
@@ -124,7 +176,7 @@ func (r *runner) play(jobs []Arrival) error {
 		}
 		e := r.queue[i]
 		r.queue = slices.Delete(r.queue, i, i+1)
-		r.now = e.at
+		r.now, r.calm = e.at, false
 		if err = e.do(); err == nil {
 			err = r.meddle()
 		}
@@ -133,6 +185,9 @@ func (r *runner) play(jobs []Arrival) error {
 		return err
 	}
 	for v := range r.m.Jobs(jobstate.StateNew | jobstate.StateActive) {
+		if v.State() == jobstate.StateSched {
+			return fmt.Errorf("joblifetest: job %v is left in SCHED: all nodes are free, and the scheduler neither gives it some nor denies it", v.ID())
+		}
 		return fmt.Errorf("joblifetest: job %v is left in %v, and nothing happens any more", v.ID(), v.State())
 	}
 	for id := range r.open {
@@ -148,7 +203,16 @@ func (r *runner) meddle() error {
 	}
 	switch r.choose(15) {
 	case 15:
-		return errors.Join(r.step(joblife.SchedLost{}), r.session())
+		r.note("the session is lost")
+		if r.choose(1) == 0 {
+			return r.session() // another begins at once
+		}
+		life := r.life
+		r.todo[fromSched], r.met = nil, false
+		if err := r.step(joblife.SchedLost{}); err != nil || r.life != life {
+			return err
+		}
+		return r.session()
 	case 14, 13:
 		for v := range r.m.Jobs(jobstate.StateSched) {
 			return r.step(joblife.Urgency{ID: v.ID(), Urgency: 1 + r.choose(jobstate.UrgencyExpedite-1)})
@@ -158,24 +222,47 @@ func (r *runner) meddle() error {
 			at := eventlog.FromTime(r.now.Add(time.Duration(1+r.choose(60)) * time.Second))
 			return r.step(joblife.SetExpiration{ID: v.ID(), Expiration: at})
 		}
+	case 11:
+		if r.faulty {
+			r.todo[fromExec] = nil
+			return r.step(joblife.ExecHello{}) // another session begins at once
+		}
 	}
 	return nil
 }
 
 func (r *runner) after(at time.Time, do func() error) { r.queue = append(r.queue, event{at, do}) }
 
-// session begins a session of the scheduler.
+// connect lets the executor and the scheduler say hello.
+func (r *runner) connect() error {
+	life := r.life
+	if err := r.step(joblife.ExecHello{}); err != nil || r.life != life {
+		return err // after a crash another connect did it
+	}
+	return r.session()
+}
+
+// session begins a session of the scheduler. What is under way in an earlier one is lost.
 func (r *runner) session() error {
-	return errors.Join(r.step(joblife.SchedHello{PartialOK: true}), r.step(joblife.SchedReady{Limit: max(0, r.choose(9)-6)}))
+	life := r.life
+	r.todo[fromSched], r.met = nil, false
+	if err := r.step(joblife.SchedHello{PartialOK: true}); err != nil || r.life != life {
+		return err
+	}
+	return r.step(joblife.SchedReady{Limit: max(0, r.choose(9)-6)})
 }
 
 func (r *runner) submit(a *Arrival) error {
 	in := a.Submit
 	in.Tag = uint64(len(r.jobs) + 1)
 	r.jobs[0] = a
+	last := r.seen
 	err := r.step(in)
 	if errors.Is(err, joblife.ErrRefused) {
 		return nil // a hook's right
+	}
+	if err == nil && r.seen == last {
+		return r.submit(a) // it was lost in a crash
 	}
 	if a.Cancel > 0 {
 		id := r.seen
@@ -197,11 +284,18 @@ func (r *runner) step(in joblife.Input) error {
 	return r.settle()
 }
 
-// settle does all that follows.
+// settle does all that follows, unless it is delayed.
 func (r *runner) settle() error {
 	for {
 		var rd joblife.Ready
 		for r.m.Ready(&rd) {
+			if r.life < maxLives && r.fault(29) {
+				if r.choose(1) == 1 {
+					r.store(&rd)
+				}
+				return r.crash()
+			}
+			r.store(&rd)
 			if err := r.do(&rd); err != nil {
 				return err
 			}
@@ -209,39 +303,70 @@ func (r *runner) settle() error {
 				return err
 			}
 		}
-		if err := r.decide(); err != nil {
-			return err
+		if !r.fault(9) {
+			if err := r.decide(); err != nil {
+				return err
+			}
 		}
-		if len(r.todo) == 0 {
+		next := r.next()
+		if next == nil {
 			return r.w.Err()
 		}
-		next := r.todo[0]
-		r.todo = r.todo[1:]
 		if err := r.m.Step(r.now, next); err != nil {
-			return fmt.Errorf("joblifetest: %T %+v: %w", next, next, err)
+			return fmt.Errorf("joblifetest: %T: %w", next, err)
+		}
+	}
+}
+
+// next returns what reaches the Manager next, and nil if nothing does now. What comes
+// from one sender stays in order.
+func (r *runner) next() joblife.Input {
+	var from []int
+	for i := range r.todo {
+		if len(r.todo[i]) > 0 {
+			from = append(from, i)
+		}
+	}
+	if len(from) == 0 || r.fault(9) {
+		return nil
+	}
+	i := from[0]
+	if len(from) > 1 && r.faulty {
+		i = from[r.choose(len(from)-1)]
+	}
+	in := r.todo[i][0]
+	r.todo[i] = r.todo[i][1:]
+	return in
+}
+
+// store keeps what a Ready has to store.
+func (r *runner) store(rd *joblife.Ready) {
+	for _, rec := range rd.Append {
+		if rec.Kind == joblife.RecordEvent {
+			r.log = append(r.log, rec.Data...)
+		}
+		if r.faulty {
+			r.stored = append(r.stored, rec.Clone())
 		}
 	}
 }
 
 // do does what a Ready says.
 func (r *runner) do(rd *joblife.Ready) error {
-	for _, rec := range rd.Append {
-		if rec.Kind == joblife.RecordEvent {
-			r.log = append(r.log, rec.Data...)
-		}
-		if r.hooks != nil {
-			r.stored = append(r.stored, rec.Clone())
-		}
-	}
 	for _, f := range rd.Faults {
 		return fmt.Errorf("joblifetest: %w", f)
 	}
 	for _, a := range rd.Answers {
 		r.jobs[a.Job], r.seen = r.jobs[0], a.Job
+		r.note("submit %v: %#v", a.Job, *r.jobs[0])
 	}
 	r.w.Do(rd)
 	if rd.Hello != nil {
 		r.met, r.open = true, make(map[jobid.ID]bool)
+		r.note("hello: %d jobs", len(rd.Hello.Responses))
+		for _, h := range rd.Hello.Responses {
+			r.note("hello: %v has %v, of which rank %q is free", h.ID, h.R, h.Free.String())
+		}
 		if err := r.s.Hello(*rd.Hello); err != nil {
 			return fmt.Errorf("joblifetest: hello: %w", err)
 		}
@@ -250,30 +375,41 @@ func (r *runner) do(rd *joblife.Ready) error {
 		if _, ok := msg.(alloc.ReadyResponse); ok {
 			continue
 		}
-		if req, ok := msg.(alloc.Request); ok {
-			r.open[req.ID] = true
+		switch msg := msg.(type) {
+		case alloc.Request:
+			r.open[msg.ID] = true
+			r.note("request for %v, priority %d", msg.ID, msg.Priority)
+		case alloc.Cancel:
+			r.note("cancel the request for %v", msg.ID)
+		case alloc.Free:
+			r.note("free %v of %v, final %v", msg.R, msg.ID, msg.Final)
 		}
 		if err := r.s.Take(msg); err != nil {
 			return fmt.Errorf("joblifetest: %T: %w", msg, err)
 		}
 	}
 	for _, msg := range rd.Exec {
-		switch id, own, reattach, ok := startOf(msg); {
-		case ok && reattach:
-			r.todo = append(r.todo, response(id, exec.ResponseReattached))
-		case ok:
-			r.start(id, own.Ranks())
+		if s, ok := msg.(exec.Start); ok {
+			r.start(s)
 		}
 	}
 	for _, l := range rd.Launch {
-		r.launched(l)
+		for _, report := range Reports(l).Draw(r.t, "reports") {
+			if report.Kind != perilog.ReportStarted {
+				r.w.Exit(Process{Job: l.Job, Action: l.Action, Attempt: l.Attempt, Rank: report.Rank}, report.Status)
+			}
+			r.say(fromNodes, report)
+		}
 	}
 	for _, d := range rd.Drain {
 		r.w.Excuse(0, d.Ranks)
-		r.todo = append(r.todo, joblife.Drained{Ranks: d.Ranks})
+		r.say(fromNodes, joblife.Drained{Ranks: d.Ranks})
 	}
 	return nil
 }
+
+// say has an input reach the Manager.
+func (r *runner) say(from int, in joblife.Input) { r.todo[from] = append(r.todo[from], in) }
 
 // decide lets the scheduler decide.
 func (r *runner) decide() error {
@@ -281,6 +417,7 @@ func (r *runner) decide() error {
 		return nil
 	}
 	for _, resp := range r.s.Decide(eventlog.FromTime(r.now)) {
+		r.note("  response: %v %v %v%s", resp.Type, resp.ID, resp.R, resp.Note)
 		if resp.Type != alloc.ResponseAnnotate {
 			delete(r.open, resp.ID)
 		}
@@ -292,106 +429,38 @@ func (r *runner) decide() error {
 				}
 			}
 		}
-		r.todo = append(r.todo, joblife.SchedResponse(resp))
+		r.say(fromSched, joblife.SchedResponse(resp))
 	}
 	return r.w.Err()
 }
 
-// start runs a job for its time, or until it is canceled.
-func (r *runner) start(id jobid.ID, ranks *idset.Set) {
-	r.todo = append(r.todo, response(id, exec.ResponseStart))
-	r.after(r.now.Add(r.jobs[id].Runs), func() error {
-		r.w.Ended(id, nil)
-		finish := response(id, exec.ResponseFinish)
-		finish.Status = r.jobs[id].Status
-		err := r.step(finish)
+// start runs a job for its time. An executor that has it already repeats what it said.
+func (r *runner) start(s exec.Start) {
+	said, has := r.told[s.ID]
+	switch {
+	case has:
+		for _, resp := range said {
+			r.say(fromExec, joblife.ExecResponse(resp))
+		}
+		return
+	case s.Reattach:
+		r.say(fromExec, joblife.ExecRefused{ID: s.ID, Note: "it was never started"})
+		return
+	}
+	tell := func(resp exec.Response) {
+		resp.ID = s.ID
+		r.told[s.ID] = append(r.told[s.ID], resp)
+		r.say(fromExec, joblife.ExecResponse(resp))
+	}
+	tell(exec.Response{Type: exec.ResponseStart})
+	ranks := s.R.Ranks()
+	r.after(r.now.Add(r.jobs[s.ID].Runs), func() error {
+		r.w.Ended(s.ID, nil)
+		tell(exec.Response{Type: exec.ResponseFinish, Status: r.jobs[s.ID].Status})
 		if first, _ := ranks.Min(); ranks.Len() > 1 && r.choose(1) == 1 {
-			part := response(id, exec.ResponseRelease)
-			part.Ranks = idset.Of(first)
-			err = errors.Join(err, r.step(part))
+			tell(exec.Response{Type: exec.ResponseRelease, Ranks: idset.Of(first)})
 		}
-		last := response(id, exec.ResponseRelease)
-		last.Final = true
-		return errors.Join(err, r.step(last))
+		tell(exec.Response{Type: exec.ResponseRelease, Final: true})
+		return r.settle()
 	})
-}
-
-// launched ends the processes of an action.
-func (r *runner) launched(l joblife.Launch) {
-	for _, p := range r.w.Processes() {
-		if p.Job != l.Job || p.Action != l.Action || p.Attempt != l.Attempt {
-			continue
-		}
-		status := int32(0)
-		if r.choose(9) == 9 {
-			status = 256
-		}
-		r.w.Exit(p, status)
-		r.todo = append(r.todo, joblife.Report{Job: p.Job, Report: perilog.Report{
-			Action: p.Action, Kind: perilog.ReportExited, Attempt: p.Attempt, Rank: p.Rank, Status: status,
-		}})
-	}
-}
-
-// first is a scheduler that gives each job the first resources that fit.
-type first struct {
-	nodes   *rset.R
-	pool    *pool.Pool
-	waiting map[jobid.ID]alloc.Request
-	out     []alloc.Response
-}
-
-func newFirst(nodes *rset.R) *first { return &first{nodes: nodes} }
-
-func (f *first) Hello(a alloc.Announcement) (err error) {
-	f.waiting, f.out = make(map[jobid.ID]alloc.Request), nil
-	if f.pool, err = pool.New(f.nodes, pool.Config{}); err != nil {
-		return err
-	}
-	err = f.pool.Update(pool.Change{Up: f.nodes.Ranks()})
-	for _, h := range a.Responses {
-		err = errors.Join(err, f.pool.Adopt(h.ID, h.R, h.Free))
-	}
-	return err
-}
-
-func (f *first) Take(msg alloc.Message) (err error) {
-	switch msg := msg.(type) {
-	case alloc.Request:
-		f.waiting[msg.ID] = msg
-	case alloc.Cancel:
-		if _, ok := f.waiting[msg.ID]; ok {
-			delete(f.waiting, msg.ID)
-			f.out = append(f.out, alloc.Response{ID: msg.ID, Type: alloc.ResponseCancel})
-		}
-	case alloc.Free:
-		_, err = f.pool.Free(msg.ID, msg.R, msg.Final)
-	}
-	return err
-}
-
-func (f *first) Decide(now eventlog.Timestamp) []alloc.Response {
-	out := f.out
-	f.out = nil
-	for _, id := range slices.Sorted(maps.Keys(f.waiting)) {
-		spec, err := jobspec.Parse(f.waiting[id].Jobspec)
-		if err != nil {
-			continue
-		}
-		q, err := pool.NewRequest(spec)
-		var r *rset.R
-		if err == nil {
-			r, err = f.pool.Alloc(id, q, now)
-		}
-		switch {
-		case err == nil:
-			out = append(out, alloc.Response{ID: id, Type: alloc.ResponseSuccess, R: r})
-		case errors.Is(err, pool.ErrBusy):
-			continue
-		default:
-			out = append(out, alloc.Response{ID: id, Type: alloc.ResponseDeny, Note: err.Error()})
-		}
-		delete(f.waiting, id)
-	}
-	return out
 }

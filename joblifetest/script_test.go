@@ -2,280 +2,78 @@ package joblifetest
 
 import (
 	"flag"
-	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
-	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/rset/alloc"
 )
-
-// A command is a command of a script. The script shows its error.
-type command func(st *stage, args []string) error
-
-// A stage is a Manager and what is around it, as a script has it: nobody does anything
-// that the script does not say.
-type stage struct {
-	m       *joblife.Manager // nil after a crash
-	w       *World
-	cfg     joblife.Config
-	now     time.Time
-	records []joblife.Record // what is durable
-
-	jobs     map[string]jobid.ID
-	naming   string // the job that is being submitted
-	attempts map[launchKey]uint32
-	crash    string // when the next Ready meets a crash: "", "before" or "after" its records are durable
-	out      strings.Builder
-}
-
-// launchKey is where an action runs.
-type launchKey struct {
-	job    jobid.ID
-	action string
-	rank   uint32
-}
-
-// playScript plays a script, and returns it with the output that it has now. A script has comments, blank lines, and blocks of commands, one a
-// line, with their output below:
-//
-//	# The prolog of a job fails.
-//	config {"prologs":[{"per-rank":true}]}
-//	submit a nodes=2
-//	----
-//	a: submit {"userid":0,"urgency":16,"flags":0,"version":1}
-//
-// A blank line ends the output. It shows the events of jobs, what a Ready wants done,
-// and what a World finds wrong. Time passes by the command tick alone. The commands,
-// where JOB is the name of a job, RANKS an idset, and ACTION prolog, epilog or
-// housekeeping, with :DESCRIPTION if it has one:
-//
-//	config JSON                      the actions, as a perilog.Config; at first or later
-//	submit JOB [nodes=N] [slots=N] [name=NAME] [urgency=N] [after=SCHEME:JOB]
-//	sched hello|ready|lost           hello takes partial allocations
-//	sched alloc JOB RANKS[/CORES]... CORES is an idset, 0 without it
-//	sched deny|cancel JOB
-//	exec hello|lost
-//	exec start|reattached|refused JOB
-//	exec finish JOB [STATUS]         STATUS is a wait status
-//	exec release JOB [RANKS|final]
-//	exec exception JOB NOTE...
-//	report JOB ACTION RANKS started|exited|unreachable|launch-failed [STATUS] [attempt=N]
-//	report JOB ACTION RANKS output LINE
-//	resolve rerun|reattach|finish JOB ACTION RANKS [STATUS]
-//	drained RANKS, offline RANKS     confirm a drain; the ranks that are offline
-//	raise JOB TYPE [SEVERITY]        an exception
-//	post JOB EVENT [CONTEXT]         for a service with actions of its own
-//	urgency JOB N
-//	queue start|stop
-//	tick [+10s]                      time passes first
-//	crash [before|after]             now, or before or after the next records are durable
-//	restore
-//	show jobs|holders|unresolved, show log JOB
-func playScript(script string) string {
-	st := &stage{
-		now: epoch().Add(time.Hour), cfg: joblife.Config{Epoch: epoch(), Hooks: []joblife.Hooks{joblife.Dependencies()}},
-		jobs: make(map[string]jobid.ID), attempts: make(map[launchKey]uint32),
-	}
-	var text strings.Builder
-	played, output := false, false // commands whose output is not in text; old output is left out
-	show := func() {
-		if played {
-			text.WriteString("----\n" + st.out.String())
-			st.out.Reset()
-		}
-		played = false
-	}
-	for line := range strings.Lines(script + "\n") {
-		line = strings.TrimSuffix(line, "\n")
-		switch {
-		case line == "":
-			show()
-			output = false
-		case output:
-			continue
-		case line == "----":
-			show()
-			output = true
-			continue
-		case !strings.HasPrefix(line, "#"):
-			played = true
-			st.play(strings.Fields(line))
-		}
-		text.WriteString(line + "\n")
-	}
-	return strings.TrimRight(text.String(), "\n") + "\n"
-}
-
-// play plays a command.
-func (st *stage) play(words []string) {
-	do := commandOf(words[0])
-	switch {
-	case do == nil:
-		st.printf("error: no command %q", words[0])
-		return
-	case st.m == nil && !slices.Contains([]string{"config", "restore", "tick"}, words[0]) && len(st.records) > 0:
-		st.printf("error: the manager is down: restore it")
-		return
-	case st.m == nil && words[0] != "config" && len(st.records) == 0:
-		m, err := joblife.New(st.cfg)
-		if err != nil {
-			st.printf("error: %v", err)
-			return
-		}
-		st.m, st.w = m, NewWorld(st.cfg.Actions)
-	}
-	if err := do(st, words[1:]); err != nil {
-		st.printf("error: %v", err)
-	}
-	if st.w != nil && st.w.Err() != nil {
-		st.printf("WRONG: %v", st.w.Err())
-	}
-}
-
-// printf adds a line to the output. Ids in it become the names of jobs.
-func (st *stage) printf(format string, args ...any) {
-	line := fmt.Sprintf(format, args...)
-	for name, id := range st.jobs {
-		line = strings.ReplaceAll(line, id.String(), name)
-	}
-	st.out.WriteString(line + "\n")
-}
-
-// job returns the id of a job by its name.
-func (st *stage) job(name string) (jobid.ID, error) {
-	id, ok := st.jobs[name]
-	if !ok {
-		return 0, fmt.Errorf("no job %q", name)
-	}
-	return id, nil
-}
-
-// step passes an input to the Manager, and shows and does what follows.
-func (st *stage) step(in joblife.Input) error {
-	if err := st.m.Step(st.now, in); err != nil {
-		return err
-	}
-	st.do()
-	return nil
-}
-
-// do shows and does what the Manager wants done.
-func (st *stage) do() {
-	var rd joblife.Ready
-	for st.m != nil && st.m.Ready(&rd) {
-		if st.crash == "before" {
-			st.m, st.crash = nil, ""
-			st.printf("crash: %d records are lost", len(rd.Append))
-			return
-		}
-		for _, a := range rd.Answers {
-			if a.Tag == 1 && st.naming != "" {
-				st.jobs[st.naming], st.naming = a.Job, ""
-			}
-		}
-		for _, rec := range rd.Append {
-			st.records = append(st.records, rec.Clone())
-			if e, err := eventlog.Parse(rec.Data); rec.Kind == joblife.RecordEvent && err == nil {
-				st.printf("%s", strings.TrimRight(fmt.Sprintf("%v: %s %s", rec.Job, e.Name, e.Context), " "))
-			}
-		}
-		if st.crash == "after" {
-			st.m, st.crash = nil, ""
-			st.printf("crash: the records are durable, and nothing else is done")
-			return
-		}
-		st.w.Do(&rd)
-		st.effects(&rd)
-		if err := st.m.Done(rd.Seq); err != nil {
-			st.printf("error: %v", err)
-			return
-		}
-	}
-}
-
-// effects shows what a Ready wants done.
-func (st *stage) effects(rd *joblife.Ready) {
-	if rd.Hello != nil {
-		for _, h := range rd.Hello.Responses {
-			st.printf("  sched: %v holds %v, of which %q is free", h.ID, h.R, h.Free)
-		}
-	}
-	for _, msg := range rd.Sched {
-		switch msg := msg.(type) {
-		case alloc.Request:
-			st.printf("  sched: request %v priority %d", msg.ID, msg.Priority)
-		case alloc.Cancel:
-			st.printf("  sched: cancel %v", msg.ID)
-		case alloc.Prioritize:
-			st.printf("  sched: prioritize %v", msg.Jobs)
-		case alloc.Free:
-			st.printf("  sched: free %v %v final=%v", msg.ID, msg.R, msg.Final)
-		case alloc.Expiration:
-			st.printf("  sched: %v expires at %v", msg.ID, msg.Expiration)
-		}
-	}
-	for _, msg := range rd.Exec {
-		if id, r, reattach, ok := startOf(msg); ok {
-			st.printf("  exec: start %v on %v reattach=%v", id, r, reattach)
-		}
-	}
-	for _, r := range rd.Raised {
-		st.printf("  raised: %v %s severity=%d", r.Job, r.Type, r.Severity)
-	}
-	for _, l := range rd.Launch {
-		for rank := range l.Ranks.All() {
-			st.attempts[launchKey{l.Job, l.Action.String(), rank}] = l.Attempt
-		}
-		st.printf("  launch: %v %v on %v attempt=%d", l.Job, l.Action, l.Ranks, l.Attempt)
-	}
-	for _, s := range rd.Signal {
-		st.printf("  signal: %v %v on %v %d", s.Job, s.Action, s.Ranks, s.Signal.Signal)
-	}
-	for _, d := range rd.Drain {
-		st.printf("  drain: %v %s", d.Ranks, d.Reason)
-	}
-	for _, a := range rd.Answers {
-		if a.Report != 0 {
-			st.printf("  answer: %v", a.Report)
-		} else if a.Err != nil {
-			st.printf("  answer: %v", a.Err)
-		}
-	}
-	for _, f := range rd.Faults {
-		st.printf("  fault: %v", f)
-	}
-	if len(rd.Unlink) > 0 {
-		st.printf("  unlink: %v", rd.Unlink)
-	}
-}
 
 var update = flag.Bool("update", false, "rewrite the scripts")
 
 // The stories of threads, as this library tells them.
 func TestScripts(t *testing.T) {
-	paths, err := filepath.Glob("testdata/*.txt")
+	RunScripts(t, "testdata/*.txt", ScriptConfig{Update: *update})
+}
+
+func TestAScriptThatChangesIsFound(t *testing.T) {
+	text, err := os.ReadFile("testdata/core5345.txt")
 	require.NoError(t, err)
-	require.NotEmpty(t, paths)
-	for _, path := range paths {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			want, err := os.ReadFile(path)
-			require.NoError(t, err)
-			got := playScript(string(want))
-			require.NotContains(t, got, "WRONG")
-			if *update {
-				require.NoError(t, os.WriteFile(path, []byte(got), 0o666))
-				return
-			}
-			require.Equal(t, string(want), got, "read the difference in %s, then run with -update", path)
-		})
+	got, err := playScript(string(text), nil)
+	require.NoError(t, err)
+	require.NoError(t, difference(string(text), got))
+	got, err = playScript(string(text), func() joblife.Config {
+		return joblife.Config{Hooks: []joblife.Hooks{{Priority: func(*joblife.Event) (uint32, bool) { return 77, false }}}}
+	})
+	require.NoError(t, err)
+	require.ErrorContains(t, difference(string(text), got), `a: priority {"priority":77}`)
+	require.ErrorContains(t, difference("a\n", "a\nb\n"), "line 2")
+	require.ErrorContains(t, difference("a\nb\n", "a\n"), "line 2")
+}
+
+func TestAScriptThatIsWrongIsFound(t *testing.T) {
+	got, err := playScript("submit a\nsubmit b\nsched hello\nsched ready\nsched alloc a 0\nsched alloc b 0\n", nil)
+	require.ErrorContains(t, err, "double booking")
+	require.Contains(t, got, "WRONG: ")
+}
+
+func TestACommandThatIsNotUnderstoodSaysSo(t *testing.T) {
+	for line, want := range map[string]string{
+		"sbmit a":                              `no command "sbmit"`,
+		"submit":                               "see RunScripts",
+		"submit a nodse=2":                     `"nodse=2": see RunScripts`,
+		"submit a nodes=x":                     "invalid syntax",
+		"submit a after=ok:b":                  `no job "b"`,
+		"submit a queue=q":                     "queue",
+		"sched":                                `no job ""`,
+		"sched alloc a 0":                      `no job "a"`,
+		"exec":                                 `no job ""`,
+		"report":                               `no job ""`,
+		"resolve":                              "see RunScripts",
+		"resolve rerun":                        `no job ""`,
+		"drained x":                            "idset",
+		"raise a cancel":                       `no job "a"`,
+		"queue":                                "see RunScripts",
+		"queue start q":                        "queue",
+		"tick 3":                               "duration",
+		"crash now":                            "see RunScripts",
+		"show":                                 "see RunScripts",
+		"show log":                             `no job ""`,
+		"config {":                             "JSON",
+		"crash\nshow jobs":                     "restore it",
+		"crash\nsubmit a":                      "restore it",
+		"submit a\nexec a a":                   "see RunScripts",
+		"submit a\nsched a a":                  "see RunScripts",
+		"submit a\nreport a b":                 "see RunScripts",
+		"submit a\nreport a prolog 0":          "see RunScripts",
+		"submit a\nreport a prolog 0 exited x": "invalid syntax",
+		"submit a\nreport a prolog 0 exited attempt=x": "invalid syntax",
+		"submit a\nurgency a":                          "see RunScripts",
+	} {
+		got, err := playScript("submit z\n"+line+"\n", nil)
+		require.NoError(t, err)
+		require.Contains(t, got, "error: ", line)
+		require.Contains(t, got, want, line)
 	}
 }

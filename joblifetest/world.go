@@ -12,13 +12,14 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// A World owns every node: it knows what runs where, and what the scheduler gave to
-// which job. Tell it what happens in the order in which it happens; [World.Err] says
-// what should not have happened. NewWorld makes one.
+// A World owns every node: it knows what runs where, and which job holds what. Tell it
+// what happens, in that order; [World.Err] returns the first violation. NewWorld makes
+// one.
 type World struct {
 	actions *perilog.Config
 	booked  map[core]jobid.ID
@@ -79,13 +80,13 @@ type Process struct {
 	Serves  []uint32
 }
 
-// NewWorld returns a world without jobs, whose nodes run the actions of a
-// configuration around each job.
+// NewWorld returns a world without jobs. The actions are those that the Manager is
+// configured with.
 func NewWorld(actions perilog.Config) *World {
 	return &World{actions: &actions, booked: make(map[core]jobid.ID), jobs: make(map[jobid.ID]*worldJob)}
 }
 
-// Err returns what went wrong first, and nil if nothing has.
+// Err returns the first violation, or nil.
 func (w *World) Err() error { return w.err }
 
 func (w *World) fail(id jobid.ID, format string, args ...any) {
@@ -94,9 +95,8 @@ func (w *World) fail(id jobid.ID, format string, args ...any) {
 	}
 }
 
-// Configure tells that the Manager was told of another configuration: jobs that get
-// resources from now on run by it. Of jobs to which nothing happened yet, it is not
-// known by which they run.
+// Configure reports a [joblife.Reload] with other actions. Jobs that get resources later
+// run by them. Jobs that have resources but did not begin may run by either.
 func (w *World) Configure(actions perilog.Config) {
 	w.actions = &actions
 	for _, j := range w.jobs {
@@ -104,8 +104,8 @@ func (w *World) Configure(actions perilog.Config) {
 	}
 }
 
-// Restarted tells that a Manager was restored. Actions of jobs that had resources by
-// another configuration are not judged any more.
+// Restarted reports that a Manager was restored. Jobs that got resources under an earlier
+// configuration are then no longer judged by their actions.
 func (w *World) Restarted() {
 	for _, j := range w.jobs {
 		j.changed = j.changed || j.actions != w.actions
@@ -132,7 +132,8 @@ func cores(r *rset.R, ranks *idset.Set) []core {
 	return list
 }
 
-// Allocated tells that the scheduler gave resources to a job, when it decided so.
+// Allocated reports that the scheduler gave resources to a job. Call it when the scheduler
+// decides, before the Manager learns of it.
 func (w *World) Allocated(id jobid.ID, r *rset.R) {
 	if j := w.jobs[id]; j != nil && !j.final {
 		w.fail(id, "it is given resources twice")
@@ -151,9 +152,9 @@ func (w *World) Allocated(id jobid.ID, r *rset.R) {
 	}
 }
 
-// Do carries out effects of a Ready, all of which are durable. An embedder that does
-// them one by one passes each in a Ready of its own. Jobs that Exec starts run, on
-// the ranks that they are given, until [World.Ended].
+// Do reports that the effects of a Ready are carried out; its records must be durable. To
+// carry out effects one by one, pass each in a Ready of its own. A job that Exec starts
+// runs on all its ranks until [World.Ended].
 func (w *World) Do(rd *joblife.Ready) {
 	for _, s := range rd.Signal {
 		w.signal(s) // what was given up before it was told to stop
@@ -172,8 +173,8 @@ func (w *World) Do(rd *joblife.Ready) {
 		}
 	}
 	for _, msg := range rd.Exec {
-		if id, r, reattach, ok := startOf(msg); ok && !reattach {
-			w.start(id, r)
+		if s, ok := msg.(exec.Start); ok && !s.Reattach {
+			w.start(s.ID, s.R)
 		}
 	}
 	for _, l := range rd.Launch {
@@ -181,7 +182,7 @@ func (w *World) Do(rd *joblife.Ready) {
 	}
 }
 
-// Ended tells that the job itself runs no more on ranks; nil is all.
+// Ended reports that the job's own processes have ended on ranks; nil is all.
 func (w *World) Ended(id jobid.ID, ranks *idset.Set) {
 	j := w.jobs[id]
 	if j == nil {
@@ -194,7 +195,7 @@ func (w *World) Ended(id jobid.ID, ranks *idset.Set) {
 	}
 }
 
-// Runs reports whether the job itself runs on a rank.
+// Runs reports whether the job's own processes run on a rank.
 func (w *World) Runs(id jobid.ID, rank uint32) bool {
 	j := w.jobs[id]
 	return j != nil && j.shells[rank]
@@ -219,7 +220,7 @@ func (w *World) Exit(p Process, status int32) bool {
 	return true
 }
 
-// Released tells that a process has written a control line that releases ranks.
+// Released reports that a process wrote a control line that releases ranks.
 func (w *World) Released(p Process, ranks *idset.Set) {
 	if j := w.jobs[p.Job]; j != nil {
 		if own := j.procs[place{p.Action, p.Rank}]; own != nil && own.attempt == p.Attempt {
@@ -233,8 +234,8 @@ func (w *World) Released(p Process, ranks *idset.Set) {
 	}
 }
 
-// Failed tells that a process has written a control line that says that ranks have
-// failed, and that the Manager's answer to it is durable.
+// Failed reports that a process wrote a control line that names failed ranks. Call it when
+// the Manager has answered.
 func (w *World) Failed(p Process, ranks *idset.Set) {
 	if j := w.jobs[p.Job]; j != nil {
 		if own := j.procs[place{p.Action, p.Rank}]; own != nil && own.attempt == p.Attempt {
@@ -246,9 +247,8 @@ func (w *World) Failed(p Process, ranks *idset.Set) {
 	}
 }
 
-// Excuse tells that ranks were drained, or that an operator ended something there by
-// force: what is left on them is no longer the Manager's. A job of 0 is all jobs, and
-// nil is all ranks.
+// Excuse reports that ranks were drained, or that an operator ended an action there by
+// force: what is left there is no violation. A job of 0 is all jobs, nil is all ranks.
 func (w *World) Excuse(id jobid.ID, ranks *idset.Set) {
 	for _, j := range w.jobs {
 		if id != 0 && j.id != id {
@@ -262,8 +262,7 @@ func (w *World) Excuse(id jobid.ID, ranks *idset.Set) {
 	}
 }
 
-// Processes returns the processes of actions of jobs that were not all freed, by job,
-// action and rank.
+// Processes returns the processes that were launched, by job, action and rank.
 func (w *World) Processes() []Process {
 	var list []Process
 	for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
@@ -276,8 +275,8 @@ func (w *World) Processes() []Process {
 	return list
 }
 
-// Forget forgets a job that has ended and that nobody asks about any more. It is an
-// error if it still holds something.
+// Forget drops a job that is over, to save memory. A job that still holds something is a
+// violation.
 func (w *World) Forget(id jobid.ID) {
 	if j := w.jobs[id]; j != nil && !j.final {
 		w.fail(id, "it is over, and the final fragment did not come")
@@ -285,7 +284,8 @@ func (w *World) Forget(id jobid.ID) {
 	delete(w.jobs, id)
 }
 
-// End judges that all is over: every job gave back what it had.
+// End returns the first violation. Call it when all jobs should be over: a job that still
+// holds something is one.
 func (w *World) End() error {
 	for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
 		j := w.jobs[id]

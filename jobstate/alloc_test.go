@@ -1,6 +1,8 @@
 package jobstate_test
 
 import (
+	"reflect"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,6 +35,36 @@ func TestApplyAllocatesNothingItNeedNotKeep(t *testing.T) {
 	})
 	require.Zero(t, allocs)
 	require.Equal(t, jobstate.StateInactive, jobs[100].State())
+}
+
+// keptLog is the log of an inactive job as most are.
+func keptLog() []byte {
+	alloc := `alloc {"annotations":{"sched":{"resource_summary":"rank[0-3]/core[0-3],gpu[0-1]"}}}`
+	return []byte(logOf(append(append(append([]string{}, whole[:4]...), alloc), whole[5:]...)...))
+}
+
+// TestReplayAllocatesTheJobAndItsAnnotations: a million inactive jobs of a restart take
+// 240 bytes each.
+func TestReplayAllocatesTheJobAndItsAnnotations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	log := keptLog()
+	jobs := make([]*jobstate.Job, 0, 4096)
+	before := heap()
+	require.Equal(t, 2.0, testing.AllocsPerRun(cap(jobs)-1, func() {
+		j, err := jobstate.Replay(1, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs = append(jobs, j)
+	}))
+	require.LessOrEqual(t, (heap()-before)/int64(len(jobs)), int64(250))
+	runtime.KeepAlive(jobs)
+}
+
+func TestJobIsSmall(t *testing.T) {
+	require.LessOrEqual(t, reflect.TypeFor[jobstate.Job]().Size(), uintptr(176))
 }
 
 // actionEvents are the events of an action's life, in the forms that this library

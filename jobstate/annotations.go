@@ -7,6 +7,71 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
+// annotations are those of a job as they came: JSON objects one behind the other, to
+// be merged in this order. Most jobs get one, and nobody asks. Those that outgrow their
+// memory and mergeFrom are merged, into at most half of the new memory. So an update
+// takes constant time on average, and a memo that is repeated takes no more memory.
+type annotations []byte
+
+// mergeFrom is up to how many bytes annotations are not merged.
+const mergeFrom = 1 << 10
+
+// underUser precedes a memo, which updates the annotations under the key user.
+const underUser = `{"user":`
+
+// add updates the annotations by a valid JSON object, of which it retains nothing.
+func (a *annotations) add(patch []byte) {
+	a.grow(len(patch))
+	*a = append(*a, patch...)
+}
+
+// addMemo is add for a memo.
+func (a *annotations) addMemo(patch []byte) {
+	a.grow(len(underUser) + len(patch) + 1)
+	*a = append(append(append(*a, underUser...), patch...), '}')
+}
+
+// grow makes room for n bytes.
+func (a *annotations) grow(n int) {
+	size := len(*a) + n
+	switch {
+	case size <= cap(*a):
+		return
+	case len(*a) == 0: // perhaps the only one
+	case size <= mergeFrom:
+		size = min(2*size, mergeFrom)
+	default:
+		*a = a.merged()
+		size = max(2*(len(*a)+n), mergeFrom)
+	}
+	*a = append(make([]byte, 0, size), *a...)
+}
+
+// clip gives back the memory that a closed log does not need.
+func (a *annotations) clip() {
+	if len(*a) < cap(*a) {
+		*a = append(make([]byte, 0, len(*a)), *a...)
+	}
+}
+
+// merged returns the annotations as one object, in memory of its own, nil if there
+// are none.
+func (a annotations) merged() []byte {
+	var d dict
+	for rest := []byte(a); len(rest) > 0; {
+		end, ok := jsonscan.Limits{}.ValueEnd(rest, 0)
+		if !ok {
+			panic("jobstate: annotations were not checked")
+		}
+		d.merge(rest[:end])
+		rest = rest[end:]
+	}
+	if d.live == 0 {
+		return nil
+	}
+	return d.appendJSON(nil)
+}
+
 // dict is a dictionary of annotations, in the order in which its keys came.
 // The zero dict is empty.
 type dict struct{ ordered[string, value] }
@@ -20,7 +85,7 @@ type value struct {
 // merge updates d by the rules of RFC 27, section "Alloc Annotate": a null
 // removes the key, a dictionary is merged into the dictionary that is there,
 // anything else replaces. A dictionary that ends up empty is removed, as in the
-// reference. patch must be a valid JSON object; nothing of it is retained.
+// reference. patch must be a valid JSON object, which d aliases.
 func (d *dict) merge(patch []byte) { d.mergeBelow(patch, 0) }
 
 // deepMerge is the level at which mergeStream takes over: at each level a cursor
@@ -39,9 +104,9 @@ func (d *dict) mergeBelow(patch []byte, level int) {
 		case jsonscan.KindNull:
 			d.del(string(cur.Key()))
 		case jsonscan.KindObject:
-			d.mergeSub(internKey(cur.Key()), func(sub *dict) { sub.mergeBelow(raw, level+1) })
+			d.mergeSub(string(cur.Key()), func(sub *dict) { sub.mergeBelow(raw, level+1) })
 		default:
-			d.put(internKey(cur.Key()), value{raw: compact(raw)})
+			d.put(string(cur.Key()), value{raw: raw})
 		}
 	}
 }
@@ -54,7 +119,7 @@ func (d *dict) mergeStream(dec *json.Decoder, text []byte) {
 		tok, _ := dec.Token()
 		key, _ := tok.(string)
 		if rest := bytes.TrimLeft(text[dec.InputOffset():], " \t\r\n:"); rest[0] == '{' {
-			d.mergeSub(internKey([]byte(key)), func(sub *dict) { sub.mergeStream(dec, text) })
+			d.mergeSub(key, func(sub *dict) { sub.mergeStream(dec, text) })
 			continue
 		}
 		var raw json.RawMessage
@@ -62,15 +127,10 @@ func (d *dict) mergeStream(dec *json.Decoder, text []byte) {
 		if jsonscan.KindOf(raw) == jsonscan.KindNull {
 			d.del(key)
 		} else {
-			d.put(internKey([]byte(key)), value{raw: compact(raw)})
+			d.put(key, value{raw: raw})
 		}
 	}
 	_, _ = dec.Token()
-}
-
-// mergeAt merges patch, a valid JSON object, into the dictionary under key.
-func (d *dict) mergeAt(key string, patch []byte) {
-	d.mergeSub(key, func(sub *dict) { sub.mergeBelow(patch, 1) })
 }
 
 // mergeSub lets merge update the dictionary that d has under key. If there is
@@ -106,7 +166,7 @@ func (d *dict) appendJSON(dst []byte) []byte {
 		if v.dict != nil {
 			dst = v.dict.appendJSON(dst)
 		} else {
-			dst = append(dst, v.raw...)
+			dst = jsonscan.AppendCompact(dst, v.raw)
 		}
 	}
 	return append(dst, '}')
@@ -115,15 +175,4 @@ func (d *dict) appendJSON(dst []byte) []byte {
 // compact returns raw without white space, in memory of its own.
 func compact(raw []byte) json.RawMessage {
 	return jsonscan.AppendCompact(make([]byte, 0, len(raw)), raw)
-}
-
-// internKey returns key as a string. The keys that nearly every job has share their
-// memory.
-func internKey(key []byte) string {
-	for _, s := range [...]string{"sched", "user", "resource_summary", "reason_pending", "t_estimate", "queue"} {
-		if string(key) == s {
-			return s
-		}
-	}
-	return string(bytes.Clone(key))
 }

@@ -1,7 +1,6 @@
 package jobstate
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 
@@ -31,12 +30,13 @@ func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 // Event that holds no entry is refused with [eventlog.ErrEntry].
 //
 // An entry with the same bytes as the one before it is [IgnoredDuplicate]: it means
-// that a store repeated an append. So two real events that are alike, such as two
+// that a store repeated an append. Times and names of RFC 21 are compared exactly,
+// contexts by a checksum of 56 bits. So two real events that are alike, such as two
 // starts of one prolog, need different times.
 //
 // ApplyEvent retains nothing of ev. It allocates what the job keeps: new
-// descriptions, annotations, updates, an exception. Its time does not depend on the
-// length of the log.
+// descriptions, annotations, updates, an exception. On average its time does not
+// depend on the length of the log.
 func (j *Job) ApplyEvent(ev *Event) (Outcome, error) {
 	outcome, err := j.apply(ev, markOf(ev))
 	if err != nil {
@@ -67,7 +67,7 @@ func (j *Job) apply(ev *Event, mark entryMark) (Outcome, error) {
 	outcome, when := ignoredState, ""
 	var err error
 	switch {
-	case j.submitted == (k == kSubmit): // submit is first, and once
+	case j.Submitted() == (k == kSubmit): // submit is first, and once
 		err = ErrTransition
 	case state.In(row.folds):
 		outcome, when, err = j.fold(ev)
@@ -106,7 +106,13 @@ func (j *Job) enter(s State, k kind, t eventlog.Timestamp) {
 
 // trim drops what a job with a closed log does not need.
 func (j *Job) trim() {
-	j.deps.index, j.actions.index, j.flagSet.index = nil, nil, nil
+	j.notes.clip()
+	if j.actions != nil {
+		j.actions.index = nil
+	}
+	if j.rare != nil {
+		j.rare.deps.index, j.rare.flags.index = nil, nil
+	}
 }
 
 // fold does what the event does to the job, except for the change of state, and
@@ -126,15 +132,17 @@ func (j *Job) fold(ev *Event) (Outcome, string, error) {
 	case kUrgency:
 		j.urgency = ev.urgency.Urgency
 	case kJobspecUpdate:
+		r := j.seldom()
 		for _, u := range ev.jobspecUpdate.Updates {
-			j.updates = append(j.updates, Update{Path: u.Path, Value: compact(u.Value)})
+			r.updates = append(r.updates, Update{Path: u.Path, Value: compact(u.Value)})
 		}
 	case kResourceUpdate:
-		j.expiration, j.expirationSet = ev.resourceUpdate.Expiration, true
+		r := j.seldom()
+		r.expiration, r.expirationSet = ev.resourceUpdate.Expiration, true
 	case kSetFlags:
 		j.foldSetFlags(ev.setFlags.Flags)
 	case kMemo:
-		j.notes.mergeAt("user", ev.memo.Values)
+		j.notes.addMemo(ev.memo.Values)
 	case kException:
 		return j.foldException(ev.entry.Timestamp, &ev.exception)
 	case kPrologStart, kEpilogStart:
@@ -159,20 +167,19 @@ func (j *Job) foldRun(ev *Event) Outcome {
 	case kAlloc:
 		j.allocated, j.wasAllocated = true, true
 		if ev.alloc.Annotations != nil {
-			j.notes.merge(ev.alloc.Annotations)
+			j.notes.add(ev.alloc.Annotations)
 		}
 	case kStart:
-		if !j.started {
+		if !j.Started() {
 			j.startTime = ev.entry.Timestamp
 		}
-		j.started = true
 	case kFinish:
-		if j.finished {
+		if j.Finished() {
 			return ignoredFinished
 		}
 		_, fatal := j.Cause()
 		status := ev.finish.Status
-		j.finished, j.waitStatus, j.success = true, status, status == 0 && !fatal
+		j.waitStatus, j.success = status, status == 0 && !fatal
 		j.finishTime = ev.entry.Timestamp
 	case kRelease:
 		j.finalRelease = j.finalRelease || ev.release.Final
@@ -189,8 +196,8 @@ func (j *Job) foldSubmit(c *SubmitContext) (Outcome, string, error) {
 	if c.Version > LogVersion {
 		return 0, "", ErrVersion
 	}
-	j.submitted, j.state = true, StateNew
-	j.userid, j.urgency, j.flags, j.version = c.UserID, c.Urgency, c.Flags, int32(c.Version)
+	j.state = StateNew
+	j.userid, j.urgency, j.flags, j.version = c.UserID, c.Urgency, c.Flags, uint8(c.Version)
 	if c.Version == 0 {
 		return Applied, whenOld, nil
 	}
@@ -198,18 +205,18 @@ func (j *Job) foldSubmit(c *SubmitContext) (Outcome, string, error) {
 }
 
 func (j *Job) foldDependencyAdd(description string) (Outcome, string, error) {
-	if d := j.deps.get(description); d != nil {
+	if d := j.dependency(description); d != nil {
 		if d.satisfied {
 			return 0, "", errDependency
 		}
 		return ignoredDependency, "", nil
 	}
-	j.deps.put(description, dependency{})
+	j.seldom().deps.put(description, dependency{})
 	return Applied, "", nil
 }
 
 func (j *Job) foldDependencyRemove(description string) Outcome {
-	d := j.deps.get(description)
+	d := j.dependency(description)
 	if d == nil || d.satisfied {
 		return ignoredDependency
 	}
@@ -222,7 +229,7 @@ func (j *Job) foldSetFlags(names []string) {
 		if f := flagOf(name); f != 0 {
 			j.flags |= f
 		} else {
-			j.flagSet.put(name, struct{}{})
+			j.seldom().flags.put(name, struct{}{})
 		}
 	}
 }
@@ -258,63 +265,6 @@ func (j *Job) foldException(t eventlog.Timestamp, c *ExceptionContext) (Outcome,
 	return Applied, whenFatal, nil
 }
 
-// active returns the action of that kind and description if it is active, else
-// nil.
-func (j *Job) active(kind ActionKind, description string) *action {
-	if a := j.actions.get(actionKey{kind, description}); a != nil && a.live > 0 {
-		return a
-	}
-	return nil
-}
-
-// ifActive returns the outcome of an event about an action that stays active.
-func (j *Job) ifActive(kind ActionKind, description string) Outcome {
-	if j.active(kind, description) == nil {
-		return ignoredAction
-	}
-	return Applied
-}
-
-func (j *Job) foldActionStart(t eventlog.Timestamp, c *ActionStartContext) Outcome {
-	if c.Kind == ActionProlog && j.started {
-		return ignoredStarted
-	}
-	key := actionKey{c.Kind, c.Description}
-	a := j.actions.get(key)
-	if a == nil {
-		j.actions.put(key, action{})
-		a = j.actions.get(key)
-	}
-	if a.live == 0 {
-		a.since = t
-	}
-	a.live++
-	j.live[c.Kind]++
-	return Applied
-}
-
-func (j *Job) foldActionFinish(c *ActionFinishContext) Outcome {
-	a := j.active(c.Kind, c.Description)
-	if a == nil {
-		return ignoredAction
-	}
-	j.endAction(actionKey{c.Kind, c.Description}, a, c.Status != 0)
-	return Applied
-}
-
-// endAction counts a finish of a, which is live.
-func (j *Job) endAction(key actionKey, a *action, failed bool) {
-	a.live--
-	j.live[key.kind]--
-	if key.kind == ActionProlog && failed && !a.failed {
-		j.failedPrologs++
-	}
-	a.failed = a.failed || failed
-	if a.live == 0 && !a.failed {
-		j.actions.del(key) // only failures are remembered
-	}
-}
-
 // Replay folds a whole log. After an error it returns the job as it was before the
 // line at fault, and an *[EventError] that names the line. A torn last line is such
 // an error ([eventlog.ErrTorn]): the complete entries before it are folded. An empty
@@ -322,33 +272,21 @@ func (j *Job) endAction(key actionKey, a *action, failed bool) {
 func Replay(id jobid.ID, log []byte) (*Job, error) {
 	j := NewJob(id)
 	var ev Event
-	line := 0
-	for e, err := range eventlog.Entries(log) {
-		line++
+	for line, start := 1, 0; start < len(log); line++ {
+		size, name, err := ev.decodeLine(log[start:])
 		if err == nil {
-			if err = ev.Decode(e); err == nil {
-				_, err = j.apply(&ev, markOf(&ev))
-			}
+			_, err = j.apply(&ev, markOf(&ev))
 		}
 		if err != nil {
-			return j, &EventError{
-				ID: id, Line: line, Offset: faultOffset(log, line, err), Event: guard.Clip(e.Name), State: j.State(), Err: err,
+			offset := int64(start)
+			if bad := (*eventlog.SyntaxError)(nil); errors.As(err, &bad) {
+				bad.Line = line
+				bad.Offset += offset
+				offset = bad.Offset
 			}
+			return j, &EventError{ID: id, Line: line, Offset: offset, Event: guard.Clip(name), State: j.State(), Err: err}
 		}
+		start += size + 1
 	}
 	return j, nil
-}
-
-// faultOffset returns where the fault in a line of a log is, or else where the
-// line, counted from 1, begins.
-func faultOffset(log []byte, line int, err error) int64 {
-	var bad *eventlog.SyntaxError
-	if errors.As(err, &bad) {
-		return bad.Offset
-	}
-	offset := 0
-	for ; line > 1; line-- {
-		offset += 1 + bytes.IndexByte(log[offset:], '\n')
-	}
-	return int64(offset)
 }

@@ -670,6 +670,40 @@ func TestOnlyAnExactRepetitionIsOne(t *testing.T) {
 	}
 }
 
+// TestEveryByteCountsForARepetition: one bit at any place of a name or a context, a
+// byte more or less, another kind or another time makes another entry.
+func TestEveryByteCountsForARepetition(t *testing.T) {
+	seen := map[string]string{}
+	meet := func(t float64, name, context string) {
+		e := eventlog.Entry{Timestamp: eventlog.Timestamp(t), Name: name, Context: []byte(context)}
+		mark, text := jobstate.MarkText(e), fmt.Sprintf("%v %q %q", t, name, context)
+		if other, ok := seen[mark]; ok && other != text {
+			panic(other + " has the mark of " + text)
+		}
+		seen[mark] = text
+	}
+	for n := range 70 {
+		text := strings.Repeat("a", n)
+		for i := range n {
+			for bit := range 4 {
+				changed := []byte(text)
+				changed[i] ^= 1 << bit
+				meet(1, "memo", `{"k":"`+string(changed)+`"}`)
+				meet(1, "x"+string(changed), "")
+				meet(1, "x"+string(changed), `{"k":1}`)
+			}
+		}
+		meet(1, "memo", `{"k":"`+text+`"}`)
+		meet(1, "memo", "{}"+strings.Repeat(" ", n))
+		meet(1, "x"+text, "")
+		for _, name := range []string{"prolog-start", "epilog-start"} {
+			meet(1, name, `{"description":"`+text+`"}`)
+			meet(1.25, name, `{"description":"`+text+`"}`)
+		}
+	}
+	require.Len(t, seen, 70*(4*69/2*3+7))
+}
+
 func TestReplayNamesTheLineAtFault(t *testing.T) {
 	log := `{"timestamp":1.0,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}` + "\n" +
 		`{"timestamp":2.0,"name":"validate"}` + "\n" + `{"timestamp":3.0,"name":"clean"}` + "\n"

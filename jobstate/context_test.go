@@ -2,8 +2,10 @@ package jobstate_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -358,6 +360,25 @@ func TestAnnotationsMergeByRFC27(t *testing.T) {
 			require.Equal(t, c.want, string(j.Annotations()))
 		})
 	}
+}
+
+// TestAnnotationsTakeMemoryForWhatIsLeft: a memo that a job repeats for weeks costs
+// what one does.
+func TestAnnotationsTakeMemoryForWhatIsLeft(t *testing.T) {
+	j, _ := run(t, submit)
+	for i := range 10_000 {
+		_, err := j.Apply(entry(i+1, "memo", fmt.Sprintf(`{"progress":%d}`, i)))
+		require.NoError(t, err)
+	}
+	require.LessOrEqual(t, jobstate.AnnotationsSize(j), 1<<10)
+	require.Equal(t, `{"user":{"progress":9999}}`, string(j.Annotations()))
+	large := strings.Repeat("x", 1<<16)
+	for i := range 100 {
+		_, err := j.Apply(entry(i+1, "memo", fmt.Sprintf(`{"%d":%q,"%d":null}`, i, large, i-1)))
+		require.NoError(t, err)
+	}
+	require.LessOrEqual(t, jobstate.AnnotationsSize(j), 5<<16)
+	require.Equal(t, `{"user":{"progress":9999,"99":"`+large+`"}}`, string(j.Annotations()))
 }
 
 // TestAnnotationsEqualTheNaiveMerge compares random sequences of memos.

@@ -49,8 +49,9 @@
 // # Ownership, cost and limits
 //
 // One goroutine at a time may use a Job or an Event; neither may be copied.
-// ApplyEvent retains nothing of the Event and takes constant time. A Job is at
-// most as large as its log.
+// ApplyEvent retains nothing of the Event and takes constant time on average. A
+// Job keeps at most twice what its log has, and a plain one that is inactive 250
+// bytes.
 //
 // # Differences from flux-core
 //

@@ -33,6 +33,9 @@ var errDependency = guard.Cause(ErrTransition, "dependency was already satisfied
 // errTime is the error of an entry whose time no event can have.
 var errTime = fmt.Errorf(prefix+"%w: timestamp must be finite and greater than zero", eventlog.ErrEntry)
 
+// errName is the error of an entry whose name no event can have.
+var errName = fmt.Errorf(prefix+"%w: name must be UTF-8 without U+0000, and not empty", eventlog.ErrEntry)
+
 // The causes of malformed contexts that no single value shows.
 var (
 	errAbsent  = errors.New("the event has no context")

@@ -2,7 +2,6 @@ package jobstate
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/logline"
 )
 
 // Event is one entry of a log, decoded and checked once. Everything that folds the
@@ -53,24 +53,60 @@ type Event struct {
 // error wraps [ErrContext], or [eventlog.ErrEntry] for a time or name that no event
 // can have. Decode allocates the strings of a context. For the events of actions it
 // allocates nothing once it has met their descriptions, if the ranks are few ranges.
-func (ev *Event) Decode(e eventlog.Entry) error {
+func (ev *Event) Decode(e eventlog.Entry) error { return ev.decode(&e) }
+
+// decode is Decode without a copy.
+func (ev *Event) decode(e *eventlog.Entry) error {
 	k := kindOf(e.Name)
-	if err := ev.decode(k, e); err != nil {
-		ev.entry, ev.kind = eventlog.Entry{}, kUnknown
-		return err
+	ev.entry, ev.kind = *e, k
+	err := errTime
+	if guard.IsTime(e.Timestamp) {
+		err = ev.decodeContext(k, e)
+		if k == kUnknown && (e.Name == "" || !utf8.ValidString(e.Name) || strings.IndexByte(e.Name, 0) >= 0) {
+			err = errName
+		}
 	}
-	ev.entry, ev.kind = e, k
-	return nil
+	if err != nil {
+		ev.entry, ev.kind = eventlog.Entry{}, kUnknown
+	}
+	return err
 }
 
-func (ev *Event) decode(k kind, e eventlog.Entry) error {
-	if !guard.IsTime(e.Timestamp) {
-		return errTime
+// decodeLine decodes the first line of a log, which is not empty. It returns the size
+// of the line without its newline, and the name of the event. It is eventlog.Entries
+// and decode, and passes over the context once less.
+func (ev *Event) decodeLine(log []byte) (size int, name string, err error) {
+	size = bytes.IndexByte(log, '\n')
+	if size >= 0 && ev.decodeUsual(log[:size]) {
+		return size, ev.entry.Name, nil
 	}
-	if k == kUnknown && (e.Name == "" || !utf8.ValidString(e.Name) || strings.IndexByte(e.Name, 0) >= 0) {
-		return fmt.Errorf(prefix+"%w: name must be UTF-8 without U+0000, and not empty", eventlog.ErrEntry)
+	for e, err := range eventlog.Entries(log) {
+		if err == nil {
+			err = ev.decode(&e)
+		}
+		return size, e.Name, err
 	}
-	return ev.decodeContext(k, e)
+	return size, "", nil // not reached
+}
+
+// decodeUsual decodes a line of the usual form. It reports false for any other, and for
+// one at fault: eventlog has the error.
+func (ev *Event) decodeUsual(line []byte) bool {
+	l, ok := logline.Cut(line)
+	if !ok || !guard.IsTime(l.Time) || len(line) > eventlog.DefaultMaxLine {
+		return false
+	}
+	k := kindOf(l.Name)
+	ev.entry, ev.kind = eventlog.Entry{Timestamp: eventlog.Timestamp(l.Time), Context: l.Context}, k
+	switch {
+	case k.ofJob():
+		ev.entry.Name = table[k].name
+	case l.NameIsPlain():
+		ev.entry.Name = ev.mem.intern(l.Name)
+	default:
+		return false
+	}
+	return ev.decodeContext(k, &ev.entry) == nil
 }
 
 // Entry returns the entry that was decoded, and the zero Entry if there is
@@ -127,19 +163,31 @@ func (ev *Event) Context() Context {
 }
 
 // decodeContext reads the context of an entry of kind k.
-func (ev *Event) decodeContext(k kind, e eventlog.Entry) error {
+func (ev *Event) decodeContext(k kind, e *eventlog.Entry) error {
 	raw := []byte(e.Context)
 	if len(raw) == 0 {
 		if k.needsContext() {
 			return contextError(e.Name, errAbsent)
 		}
-		ev.alloc = AllocContext{}
+		if k == kAlloc {
+			ev.alloc = AllocContext{}
+		}
 		return nil
 	}
+	ev.mem.action = k.action()
+	p := plain{rest: raw}
+	if p.decode(ev, k) {
+		return nil
+	}
+	return ev.decodeAny(k, e)
+}
+
+// decodeAny reads a context of any form.
+func (ev *Event) decodeAny(k kind, e *eventlog.Entry) error {
+	raw := []byte(e.Context)
 	d := jsonobj.NewDoc(raw, contextLimits())
 	o := d.Object()
 	m := &ev.mem
-	m.action = k.action()
 	switch k {
 	case kSubmit:
 		ev.submit.decode(&o, m)
@@ -209,7 +257,7 @@ func ParseContext(e eventlog.Entry) (Context, error) {
 		return nil, nil
 	}
 	e.Context = bytes.Clone(e.Context)
-	if err := ev.decodeContext(ev.kind, e); err != nil {
+	if err := ev.decodeContext(ev.kind, &e); err != nil {
 		return nil, err
 	}
 	return ev.Context(), nil

@@ -2,6 +2,7 @@ package jobstate_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,6 +105,62 @@ func TestRanksAreReadAsByIdset(t *testing.T) {
 		check(t, text)
 	}
 	rapid.Check(t, func(t *rapid.T) { check(t, rapid.StringMatching(`[0-9,-]{0,12}`).Draw(t, "text")) })
+}
+
+// plainContexts are contexts that the fast path takes, at its limits.
+var plainContexts = []string{
+	`submit {"userid":4294967295,"urgency":31,"flags":4294967295,"version":1}`, `submit {"userid":0,"urgency":0,"flags":0,"version":1}`,
+	`dependency-add {"description":"after-finish=ƒ33gTWS3"}`, `dependency-remove {"description":""}`,
+	`priority {"priority":0}`, `priority {"priority":4294967295}`, `urgency {"userid":10,"urgency":31}`,
+	`alloc {"annotations":{}}`, `alloc {"annotations":{"sched":{"resource_summary":"rank[0-3]/core[0-3]"}}}`,
+	`alloc {"annotations":{"sched":{"a":[1,{"b":null}],"c":"é"}}}`,
+	`prolog-start {"description":"job-manager.prolog"}`, `epilog-start {"description":"e"}`,
+	`prolog-finish {"description":"p","status":0}`, `epilog-finish {"description":"e","status":2147483647}`, `finish {"status":256}`,
+	`release {"ranks":"all","final":true}`, `release {"ranks":"0-3,7","final":false}`, `release {"ranks":"","final":false}`,
+	`exception {"type":"cancel","severity":0,"userid":0,"note":""}`, `exception {"type":"x","severity":7,"note":"n"}`,
+	`exception {"type":"dependency","severity":0,"note":"é","userid":4294967295}`, `memo {}`, `memo {"a":{"b":[null]}}`,
+}
+
+// TestPlainContextsAreReadAsAnyOther: the fast path takes the usual contexts, and
+// reads none that differs from them a little in another way than the reader of all.
+func TestPlainContextsAreReadAsAnyOther(t *testing.T) {
+	for _, e := range script(plainContexts...) {
+		require.True(t, jobstate.IsPlain(e), "%s %s", e.Name, e.Context)
+		_, err := samePlain(t, e)
+		require.NoError(t, err)
+		for i := range e.Context {
+			for _, c := range []byte("\"\\}[, 09-.e\n\x80\xc3A") {
+				changed := e
+				changed.Context = slices.Concat(e.Context[:i], []byte{c}, e.Context[i+1:])
+				_, _ = samePlain(t, changed)
+				changed.Context = slices.Concat(e.Context[:i], []byte{c}, e.Context[i:])
+				_, _ = samePlain(t, changed)
+			}
+			changed := e
+			changed.Context = e.Context[:i]
+			_, _ = samePlain(t, changed)
+			changed.Context = slices.Concat(e.Context[:i], e.Context[i+1:])
+			_, _ = samePlain(t, changed)
+		}
+	}
+}
+
+// TestRecordedContextsArePlain: of the contexts that flux-core wrote, the fast
+// path leaves two kinds of events and three notes with escapes.
+func TestRecordedContextsArePlain(t *testing.T) {
+	other, n := map[string]int{}, 0
+	for _, list := range recorded(t) {
+		for _, r := range list {
+			for e, err := range eventlog.Entries([]byte(r.Eventlog)) {
+				require.NoError(t, err)
+				if n += min(len(e.Context), 1); len(e.Context) > 0 && !jobstate.IsPlain(e) {
+					other[e.Name]++
+				}
+			}
+		}
+	}
+	require.Equal(t, map[string]int{"exception": 3, "jobspec-update": 3, "resource-update": 1}, other)
+	require.Equal(t, 2472, n)
 }
 
 func TestTimeoutsAreSeconds(t *testing.T) {

@@ -1,23 +1,33 @@
 package jobstate
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/joblife/joblife/eventlog"
+)
 
 // Check returns the first violation of a job's invariants.
 func Check(j *Job) error {
 	if !j.State().single() {
 		return fmt.Errorf("state %v is no single state", j.State())
 	}
-	if err := checkOrdered(&j.deps); err != nil {
-		return fmt.Errorf("dependencies: %w", err)
+	if r := j.rare; r != nil {
+		if err := checkOrdered(&r.deps); err != nil {
+			return fmt.Errorf("dependencies: %w", err)
+		}
+		if err := checkOrdered(&r.flags); err != nil {
+			return fmt.Errorf("flags: %w", err)
+		}
 	}
-	if err := checkOrdered(&j.actions); err != nil {
+	if j.actions == nil {
+		return nil
+	}
+	if err := checkOrdered(&j.actions.ordered); err != nil {
 		return fmt.Errorf("actions: %w", err)
 	}
-	if err := checkOrdered(&j.notes.ordered); err != nil {
-		return fmt.Errorf("annotations: %w", err)
-	}
-	if err := checkOrdered(&j.flagSet); err != nil {
-		return fmt.Errorf("flags: %w", err)
+	if len(j.actions.items) == 0 {
+		return errors.New("actions are kept for none")
 	}
 	var prologs, epilogs, failed int
 	for key, a := range j.actions.all() {
@@ -31,8 +41,8 @@ func Check(j *Job) error {
 			prologs += a.live
 		}
 	}
-	if prologs != j.live[ActionProlog] || epilogs != j.live[ActionEpilog] || failed != j.failedPrologs {
-		return fmt.Errorf("actions: %d, %d, %d, counted %d, %d, %d", prologs, epilogs, failed, j.live[ActionProlog], j.live[ActionEpilog], j.failedPrologs)
+	if prologs != j.live(ActionProlog) || epilogs != j.live(ActionEpilog) || failed != j.failedPrologs() {
+		return fmt.Errorf("actions: %d, %d, %d, counted %d, %d, %d", prologs, epilogs, failed, j.live(ActionProlog), j.live(ActionEpilog), j.failedPrologs())
 	}
 	for key, a := range j.actions.all() {
 		if a.live < 0 || a.live == 0 && !a.failed {
@@ -80,6 +90,39 @@ const (
 	IgnoredStarted    = ignoredStarted
 	MaxFindings       = maxFindings
 )
+
+// ParseAny is ParseContext without the fast path for plain contexts.
+func ParseAny(e eventlog.Entry) (Context, error) {
+	ev := &Event{kind: kindOf(e.Name), mem: scratch{extra: true, action: kindOf(e.Name).action()}}
+	if ev.Context() == nil {
+		return nil, nil
+	}
+	if len(e.Context) == 0 {
+		return ParseContext(e)
+	}
+	if err := ev.decodeAny(ev.kind, &e); err != nil {
+		return nil, err
+	}
+	return ev.Context(), nil
+}
+
+// IsPlain reports whether the fast path takes the context of an entry.
+func IsPlain(e eventlog.Entry) bool {
+	p := plain{rest: e.Context}
+	return p.decode(new(Event), kindOf(e.Name))
+}
+
+// MarkText returns the mark of an entry.
+func MarkText(e eventlog.Entry) string {
+	var ev Event
+	if err := ev.Decode(e); err != nil {
+		panic(err)
+	}
+	return fmt.Sprint(markOf(&ev))
+}
+
+// AnnotationsSize returns how many bytes a job holds for its annotations.
+func AnnotationsSize(j *Job) int { return cap(j.notes) }
 
 // AppendContext appends a context as EncodeEntry does.
 func AppendContext(dst []byte, c Context) ([]byte, error) {

@@ -1,7 +1,9 @@
 package jobstate_test
 
 import (
+	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,7 +67,64 @@ func FuzzReplay(f *testing.F) {
 		replayed, err := jobstate.Replay(1, log)
 		require.Equal(t, folded == nil, err == nil)
 		require.Equal(t, describe(live), describe(replayed))
+		if err != nil {
+			sameFault(t, log, folded, err)
+		}
 	})
+}
+
+// sameFault requires that Replay names the fault that the fold of the entries met.
+func sameFault(t *testing.T, log []byte, folded, replayed error) {
+	var want, got *jobstate.EventError
+	require.ErrorAs(t, replayed, &got)
+	var bad, same *eventlog.SyntaxError
+	if errors.As(folded, &bad) {
+		require.ErrorAs(t, replayed, &same)
+		require.Equal(t, *bad, *same)
+		require.Equal(t, bad.Line, got.Line)
+		require.Equal(t, bad.Offset, got.Offset)
+		require.Equal(t, "", got.Event)
+		return
+	}
+	require.ErrorAs(t, folded, &want)
+	require.Equal(t, want.Err, got.Err)
+	require.Equal(t, want.Event, got.Event)
+	require.Equal(t, want.State, got.State)
+	require.Equal(t, got.Line-1, strings.Count(string(log[:got.Offset]), "\n"))
+	require.True(t, got.Offset == 0 || log[got.Offset-1] == '\n', "the line begins there")
+}
+
+// TestReplayIsTheFoldOfTheEntries, which it reads in another way, whatever byte of a log
+// is another, missing or new.
+func TestReplayIsTheFoldOfTheEntries(t *testing.T) {
+	log := []byte(logOf(submit, "validate", "made-up {}", `memo {"a":1}`, "depend", `priority {"priority":1}`, "alloc", `prolog-start {"description":"p"}`))
+	check := func(log []byte) {
+		j := jobstate.NewJob(1)
+		var folded error
+		for e, err := range eventlog.Entries(log) {
+			if folded = err; err == nil {
+				_, folded = j.Apply(e)
+			}
+			if folded != nil {
+				break
+			}
+		}
+		replayed, err := jobstate.Replay(1, log)
+		require.Equal(t, folded == nil, err == nil, "%s", log)
+		require.Equal(t, describe(j), describe(replayed), "%s", log)
+		if err != nil {
+			sameFault(t, log, folded, err)
+		}
+	}
+	check(log)
+	for i := range log {
+		check(log[:i])
+		check(slices.Concat(log[:i], log[i+1:]))
+		for _, c := range []byte("\"\\ 1\r\x80") {
+			check(slices.Concat(log[:i], []byte{c}, log[i+1:]))
+			check(slices.Concat(log[:i], []byte{c}, log[i:]))
+		}
+	}
 }
 
 // FuzzValidate: no log panics, findings point into the log and are bounded,
@@ -98,14 +157,33 @@ func setsNothing(c jobstate.Context) bool {
 	return ok && len(u.Updates) == 0
 }
 
-// FuzzParseContext: what decodes encodes, and then decodes to the same.
+// samePlain parses a context and requires that the fast path for plain contexts has
+// changed nothing.
+func samePlain(t require.TestingT, e eventlog.Entry) (jobstate.Context, error) {
+	c, err := jobstate.ParseContext(e)
+	want, wantErr := jobstate.ParseAny(e)
+	require.Equal(t, wantErr, err, "%s %s", e.Name, e.Context)
+	if err == nil && c != nil {
+		text, err := jobstate.AppendContext(nil, c)
+		wantText, wantErr := jobstate.AppendContext(nil, want)
+		require.Equal(t, wantErr, err)
+		require.Equal(t, string(wantText), string(text), "%s %s", e.Name, e.Context)
+	}
+	if jobstate.IsPlain(e) {
+		require.NoError(t, err, "%s %s", e.Name, e.Context)
+	}
+	return c, err
+}
+
+// FuzzParseContext: what decodes encodes, and then decodes to the same. The fast path
+// reads no context in another way.
 func FuzzParseContext(f *testing.F) {
 	for name, context := range samples {
 		f.Add(name, []byte(context))
 	}
 	f.Fuzz(func(t *testing.T, name string, raw []byte) {
 		e := eventlog.Entry{Timestamp: 1, Name: name, Context: raw}
-		c, err := jobstate.ParseContext(e)
+		c, err := samePlain(t, e)
 		if err != nil {
 			require.ErrorIs(t, err, jobstate.ErrContext)
 			return

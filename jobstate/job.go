@@ -1,7 +1,6 @@
 package jobstate
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"iter"
 	"slices"
@@ -19,85 +18,59 @@ type Job struct {
 	_ guard.NoCopy
 
 	id      jobid.ID
-	state   State
-	flags   Flags
-	version int32 // of submit; 0: the old rules
-	userid  uint32
+	entered [numStates]eventlog.Timestamp // when each state was first entered; 0: never
 
-	urgency       uint8
-	submitted     bool // a submit was folded
-	invalid       bool // an invalidate was folded; the log is closed
-	started       bool
-	finished      bool
-	success       bool // finish status 0, and no fatal exception before it
-	allocated     bool // holds resources now
-	wasAllocated  bool // held resources once
-	finalRelease  bool
-	prioritized   bool // has a priority, and SCHED was not reverted since
-	expirationSet bool // a resource-update came
+	startTime, finishTime eventlog.Timestamp // 0: did not start, did not finish
 
+	last    entryMark  // the entry before, to know its repetition
+	worst   *Exception // the most severe, the first among equals
+	actions *actions   // nil: no prolog or epilog is active, and no prolog failed
+	rare    *rare      // nil: nothing of it
+	notes   annotations
+
+	userid     uint32
+	flags      Flags
 	priority   uint32
 	waitStatus int32
-	entered    [numStates]eventlog.Timestamp // when each state was first entered; 0: never
-	expiration eventlog.Timestamp
 
-	startTime, finishTime eventlog.Timestamp
-
-	worst   *Exception // the most severe, the first among equals
-	deps    ordered[string, dependency]
-	actions ordered[actionKey, action]
-
-	live          [ActionEpilog + 1]int // the sums of live over actions, by kind
-	failedPrologs int                   // how many of the actions are prologs that failed
-
-	notes   dict
-	updates []Update
-	flagSet ordered[string, struct{}] // the names that set-flags gave and that have no bit in flags
-
-	last entryMark // the entry before, to know its repetition
+	state        State
+	urgency      uint8
+	version      uint8 // of submit; 0: the old rules
+	invalid      bool  // an invalidate was folded; the log is closed
+	success      bool  // finish status 0, and no fatal exception before it
+	allocated    bool  // holds resources now
+	wasAllocated bool  // held resources once
+	finalRelease bool
+	prioritized  bool // has a priority, and SCHED was not reverted since
 }
 
-// entryMark distinguishes an entry from others. No entry has the zero mark.
-type entryMark struct {
-	time   eventlog.Timestamp
-	size   int      // of the content
-	digest [64]byte // the content if it fits, else its SHA-256
-	kind   kind
+// rare is what few jobs have.
+type rare struct {
+	deps          ordered[string, dependency]
+	flags         ordered[string, struct{}] // the names that set-flags gave and that have no bit in Job.flags
+	updates       []Update
+	expiration    eventlog.Timestamp
+	expirationSet bool // a resource-update came
 }
 
-// markOf returns the mark of an entry. The content is the context, and the name
-// if the kind does not tell it.
-func markOf(ev *Event) entryMark {
-	e := &ev.entry
-	content := []byte(e.Context)
-	if ev.kind == kUnknown {
-		content = append(append([]byte(e.Name), 0), e.Context...)
+// seldom returns the rare part, for a change.
+func (j *Job) seldom() *rare {
+	if j.rare == nil {
+		j.rare = new(rare)
 	}
-	m := entryMark{time: e.Timestamp, size: len(content), kind: ev.kind}
-	if len(content) <= len(m.digest) {
-		copy(m.digest[:], content)
-	} else {
-		sum := sha256.Sum256(content)
-		copy(m.digest[:], sum[:])
+	return j.rare
+}
+
+// dependency returns a dependency, nil if the job never had it.
+func (j *Job) dependency(description string) *dependency {
+	if j.rare == nil {
+		return nil
 	}
-	return m
+	return j.rare.deps.get(description)
 }
 
 // dependency is one dependency of a job, by its description.
 type dependency struct{ satisfied bool }
-
-// actionKey names an action of a job.
-type actionKey struct {
-	kind        ActionKind
-	description string
-}
-
-// action is one prolog or epilog of a job.
-type action struct {
-	failed bool // a finish had another status than 0; it stays
-	live   int  // starts without a finish
-	since  eventlog.Timestamp
-}
 
 // Exception is an exception of a job, with the fields of its event.
 type Exception struct {
@@ -133,7 +106,7 @@ func (j *Job) State() State {
 }
 
 // Submitted reports whether a submit event came. Before it, the job has only an id.
-func (j *Job) Submitted() bool { return j.submitted }
+func (j *Job) Submitted() bool { return j.entered[StateNew.index()] != 0 }
 
 // Closed reports whether the log is closed, after clean or invalidate: every
 // further event is refused.
@@ -148,7 +121,7 @@ func (j *Job) HasFlag(name string) bool {
 	if f := flagOf(name); f != 0 && j.flags&f != 0 {
 		return true
 	}
-	return j.flagSet.get(name) != nil
+	return j.rare != nil && j.rare.flags.get(name) != nil
 }
 
 // Urgency returns the current urgency (RFC 30), 0 before submit.
@@ -162,7 +135,7 @@ func (j *Job) Priority() (uint32, bool) { return j.priority, j.prioritized }
 // OnHold reports whether the job is on hold: it is new or pending, and its urgency
 // or its priority is 0. A job on hold is never sent to a scheduler.
 func (j *Job) OnHold() bool {
-	return j.submitted && j.state.In(StateNew|StatePending) && (j.urgency == UrgencyHold || j.prioritized && j.priority == 0)
+	return j.Submitted() && j.state.In(StateNew|StatePending) && (j.urgency == UrgencyHold || j.prioritized && j.priority == 0)
 }
 
 // Entered returns when the job first entered s, a single state: at submit for
@@ -186,18 +159,18 @@ func (j *Job) WasAllocated() bool { return j.wasAllocated }
 
 // Started reports whether a start event came: the job shells ran. An alloc
 // alone does not start a job.
-func (j *Job) Started() bool { return j.started }
+func (j *Job) Started() bool { return j.startTime != 0 }
 
 // StartTime returns when the job shells first started, and false before the
 // event start.
-func (j *Job) StartTime() (eventlog.Timestamp, bool) { return j.startTime, j.started }
+func (j *Job) StartTime() (eventlog.Timestamp, bool) { return j.startTime, j.Started() }
 
 // Finished reports whether a finish event came.
-func (j *Job) Finished() bool { return j.finished }
+func (j *Job) Finished() bool { return j.finishTime != 0 }
 
 // FinishTime returns when the job shells ended, and false before the event
 // finish.
-func (j *Job) FinishTime() (eventlog.Timestamp, bool) { return j.finishTime, j.finished }
+func (j *Job) FinishTime() (eventlog.Timestamp, bool) { return j.finishTime, j.Finished() }
 
 // Released reports whether the final release event came: the executor holds no
 // resources of the job after it.
@@ -206,10 +179,7 @@ func (j *Job) Released() bool { return j.finalRelease }
 // MayStart reports whether the log allows the job to start: it is in RUN, holds
 // resources and has not started; no prolog is active and no prolog has failed.
 func (j *Job) MayStart() bool {
-	if j.state != StateRun || j.started || !j.allocated {
-		return false
-	}
-	return j.live[ActionProlog] == 0 && j.failedPrologs == 0
+	return j.state == StateRun && !j.Started() && j.allocated && j.live(ActionProlog) == 0 && j.failedPrologs() == 0
 }
 
 // MayFree reports whether the log allows the event free, which gives back all
@@ -224,13 +194,16 @@ func (j *Job) MayClean() bool { return !j.allocated && j.swept() }
 
 // swept reports whether only free and clean are left.
 func (j *Job) swept() bool {
-	return j.state == StateCleanup && (j.finalRelease || !j.started) && j.live == [len(j.live)]int{}
+	return j.state == StateCleanup && (j.finalRelease || !j.Started()) && j.live(ActionProlog)+j.live(ActionEpilog) == 0
 }
 
 // Actions yields the prologs and epilogs that are active, in the order in which
 // their descriptions first came. The job must not change meanwhile.
 func (j *Job) Actions() iter.Seq[Action] {
 	return func(yield func(Action) bool) {
+		if j.actions == nil {
+			return
+		}
 		for key, a := range j.actions.all() {
 			if a.live > 0 && !yield(Action{Kind: key.kind, Description: key.description, Active: a.live, Since: a.since}) {
 				return
@@ -244,11 +217,11 @@ func (j *Job) Actions() iter.Seq[Action] {
 // and empty but not nil if all are satisfied: a listing shows the two
 // differently.
 func (j *Job) Dependencies() []string {
-	if len(j.deps.items) == 0 {
+	if j.rare == nil || len(j.rare.deps.items) == 0 {
 		return nil
 	}
 	out := []string{}
-	for desc, d := range j.deps.all() {
+	for desc, d := range j.rare.deps.all() {
 		if !d.satisfied {
 			out = append(out, desc)
 		}
@@ -257,7 +230,7 @@ func (j *Job) Dependencies() []string {
 }
 
 // HasDependency reports whether the job ever had a dependency, satisfied or not.
-func (j *Job) HasDependency(description string) bool { return j.deps.get(description) != nil }
+func (j *Job) HasDependency(description string) bool { return j.dependency(description) != nil }
 
 // Cause returns the first exception of severity 0, and false if there was none. It
 // ended the job, unless the event finish came first: a job that has finished with
@@ -280,14 +253,14 @@ func (j *Job) Exception() (Exception, bool) {
 
 // WaitStatus returns the status of finish, in the form of wait(2), and false if
 // the job did not finish.
-func (j *Job) WaitStatus() (int, bool) { return int(j.waitStatus), j.finished }
+func (j *Job) WaitStatus() (int, bool) { return int(j.waitStatus), j.Finished() }
 
 // ExitCode returns the exit code of the finish status. If the job never finished, it
 // returns the exit code of the wait status in its cause. A signal n gives 128+n. It
 // returns false if there is no status.
 func (j *Job) ExitCode() (int, bool) {
 	switch cause, ok := j.Cause(); {
-	case j.finished:
+	case j.Finished():
 		return exitCode(j.waitStatus), true
 	case ok && cause.WaitStatus.Set:
 		return exitCode(cause.WaitStatus.Value), true
@@ -329,23 +302,30 @@ func (j *Job) Result() (Result, bool) {
 
 // Annotations returns the annotations as a JSON object, merged by the rules of RFC
 // 27: those of alloc, and memos under the key user. It is nil if there are none. The
-// caller owns the bytes.
+// caller owns the bytes. Each call merges them.
 func (j *Job) Annotations() json.RawMessage {
-	if j.notes.live == 0 {
-		return nil
-	}
-	return j.notes.appendJSON(nil)
+	return j.notes.merged()
 }
 
 // Updates yields the jobspec updates in the order of the log. A path that was set
 // several times occurs several times. Applied in order to the submitted jobspec,
 // the updates give the current one. The job owns the values; do not change them.
-func (j *Job) Updates() iter.Seq[Update] { return slices.Values(j.updates) }
+func (j *Job) Updates() iter.Seq[Update] {
+	if j.rare == nil {
+		return slices.Values([]Update(nil))
+	}
+	return slices.Values(j.rare.updates)
+}
 
 // Expiration returns when the resources expire by the last resource-update; 0
 // means never. It returns false if there was no update: then the expiration in R
 // holds.
-func (j *Job) Expiration() (eventlog.Timestamp, bool) { return j.expiration, j.expirationSet }
+func (j *Job) Expiration() (eventlog.Timestamp, bool) {
+	if j.rare == nil {
+		return 0, false
+	}
+	return j.rare.expiration, j.rare.expirationSet
+}
 
 // PriorityOf returns the priority of a job by the rule of RFC 30: 0 for a job on
 // hold, [MaxPriority] for an expedited one, else the computed priority.

@@ -13,7 +13,7 @@ func (v *validator) judge(k kind, decoded bool) {
 	j := v.job
 	state := j.State()
 	switch {
-	case k == kSubmit && j.submitted:
+	case k == kSubmit && j.Submitted():
 		v.add(LevelError, "appears twice")
 		return
 	case k == kValidate && state == StateDepend && j.version == 0:
@@ -44,9 +44,9 @@ func (v *validator) judgeOrder(k kind) {
 		v.judgeStart()
 	case kFinish:
 		switch {
-		case j.finished:
+		case j.Finished():
 			v.add(LevelError, "appears twice")
-		case !j.started:
+		case !j.Started():
 			v.add(LevelNote, "the job did not start")
 		}
 	case kFree:
@@ -54,7 +54,7 @@ func (v *validator) judgeOrder(k kind) {
 	case kClean:
 		v.judgeClean()
 	case kPrologStart:
-		if j.started {
+		if j.Started() {
 			v.add(LevelError, "the job has started: a prolog can no longer hold it")
 		}
 	}
@@ -179,13 +179,13 @@ func isEmpty(raw []byte) bool {
 }
 
 func (v *validator) judgeDependencyAdd(description string) {
-	if d := v.job.deps.get(description); d != nil && !d.satisfied {
+	if d := v.job.dependency(description); d != nil && !d.satisfied {
 		v.add(LevelNote, "dependency %q was added before", guard.Clip(description))
 	}
 }
 
 func (v *validator) judgeDependencyRemove(description string) {
-	switch d := v.job.deps.get(description); {
+	switch d := v.job.dependency(description); {
 	case d == nil:
 		v.add(LevelError, "dependency %q was never added", guard.Clip(description))
 	case d.satisfied:
@@ -198,8 +198,11 @@ func (v *validator) judgeStart() {
 	if !j.allocated {
 		v.add(LevelError, "the job has no resources")
 	}
-	if j.started {
+	if j.Started() {
 		v.add(LevelError, "appears twice")
+	}
+	if j.actions == nil {
+		return
 	}
 	for key, a := range j.actions.all() {
 		switch {
@@ -241,7 +244,7 @@ func (v *validator) judgeFree() {
 		v.add(LevelError, "the job has no resources")
 	case !j.allocated:
 		v.add(LevelError, "the resources are already free")
-	case j.started && !j.finalRelease:
+	case j.Started() && !j.finalRelease:
 		v.add(LevelError, "no final release came before it")
 	}
 	v.freed = true
@@ -260,9 +263,9 @@ func (v *validator) judgeClean() {
 	switch {
 	case j.allocated:
 		v.add(LevelError, "the job still holds resources")
-	case j.started && !j.finalRelease && !v.freed:
+	case j.Started() && !j.finalRelease && !v.freed:
 		v.add(LevelError, "no final release came before it")
-	case j.started && !j.finished:
+	case j.Started() && !j.Finished():
 		v.add(LevelNote, "the job started and did not finish")
 	}
 	v.judgeIdle()

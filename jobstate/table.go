@@ -175,8 +175,8 @@ func (k kind) next(s State, when string) State {
 
 // kindOf returns the number of the event of that name, 0 for a name that this
 // package does not know.
-func kindOf(name string) kind {
-	switch name {
+func kindOf[T string | []byte](name T) kind {
+	switch string(name) {
 	case EventSubmit:
 		return kSubmit
 	case EventValidate:

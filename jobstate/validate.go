@@ -138,7 +138,7 @@ func (v *validator) check(line []byte) {
 			return
 		}
 	}
-	if (bad != nil || k.ofJob()) && !v.job.submitted && k != kSubmit {
+	if (bad != nil || k.ofJob()) && !v.job.Submitted() && k != kSubmit {
 		v.add(LevelError, "comes before submit, which must be the first event")
 		v.assume(kSubmit, e)
 	}
@@ -174,14 +174,14 @@ func (v *validator) assume(k kind, e eventlog.Entry) {
 	j, when := v.job, ""
 	switch k {
 	case kSubmit:
-		j.submitted, j.state, j.version = true, StateNew, LogVersion
+		j.state, j.version = StateNew, LogVersion
 		if e.Name == EventSubmit && !hasKey(e.Context, "version") {
 			j.version, when = 0, whenOld
 		}
 	case kAlloc:
 		j.allocated, j.wasAllocated = true, true
 	case kFinish:
-		j.finished = true
+		j.finishTime = e.Timestamp
 	case kRelease:
 		j.finalRelease = true
 	case kException:

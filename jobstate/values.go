@@ -63,8 +63,10 @@ func (m *scratch) member(key string, v jsonobj.Value, extra []byte) []byte {
 
 // text reads a string, and allocates it unless it is one of the last that were
 // met.
-func (m *scratch) text(v jsonobj.Value) string {
-	b := v.TextBytes()
+func (m *scratch) text(v jsonobj.Value) string { return m.intern(v.TextBytes()) }
+
+// intern is text for the content of a string.
+func (m *scratch) intern(b []byte) string {
 	if len(b) > maxInterned {
 		return string(b)
 	}
@@ -91,13 +93,8 @@ func (m *scratch) list(v jsonobj.Value, list []string) []string {
 // set reads an idset. The set is reused.
 func (m *scratch) set(v jsonobj.Value) *idset.Set {
 	text := v.TextBytes()
-	if m.ranks == nil {
-		m.ranks = new(idset.Set)
-	} else {
-		m.ranks.SubtractWith(m.ranks)
-	}
-	if plainSet(m.ranks, text) {
-		return m.ranks
+	if set, ok := m.plainSet(text); ok {
+		return set
 	}
 	set, err := idset.Parse(string(text))
 	if err != nil {
@@ -106,6 +103,16 @@ func (m *scratch) set(v jsonobj.Value) *idset.Set {
 	}
 	m.ranks = set
 	return set
+}
+
+// plainSet is set for the text of one that is in the usual form.
+func (m *scratch) plainSet(text []byte) (set *idset.Set, ok bool) {
+	if m.ranks == nil {
+		m.ranks = new(idset.Set)
+	} else {
+		m.ranks.SubtractWith(m.ranks)
+	}
+	return m.ranks, plainSet(m.ranks, text)
 }
 
 // plainSet adds ids and ranges that ascend to an empty set, and returns false

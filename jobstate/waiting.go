@@ -41,7 +41,7 @@ func (j *Job) Waiting() Waiting {
 		switch {
 		case j.invalid:
 			w.Kind = WaitNothing
-		case !j.submitted:
+		case !j.Submitted():
 			w.Kind = WaitSubmit
 		}
 	case StateDepend:
@@ -69,13 +69,13 @@ func (j *Job) Waiting() Waiting {
 }
 
 func (j *Job) waitingToRun() (WaitKind, []string) {
-	if j.started {
+	if j.Started() {
 		return WaitFinish, nil
 	}
 	if names := j.activeNames(ActionProlog); names != nil {
 		return WaitProlog, names
 	}
-	if j.failedPrologs > 0 {
+	if j.failedPrologs() > 0 {
 		return WaitException, nil
 	}
 	return WaitExecutor, nil
@@ -83,13 +83,13 @@ func (j *Job) waitingToRun() (WaitKind, []string) {
 
 func (j *Job) waitingToEnd() (WaitKind, []string) {
 	switch {
-	case j.started && !j.finished && !j.finalRelease:
+	case j.Started() && !j.Finished() && !j.finalRelease:
 		return WaitFinish, nil
-	case j.live[ActionProlog] > 0:
+	case j.live(ActionProlog) > 0:
 		return WaitProlog, j.activeNames(ActionProlog)
-	case j.live[ActionEpilog] > 0:
+	case j.live(ActionEpilog) > 0:
 		return WaitEpilog, j.activeNames(ActionEpilog)
-	case j.started && !j.finalRelease:
+	case j.Started() && !j.finalRelease:
 		return WaitRelease, nil
 	case j.allocated:
 		return WaitFree, nil
@@ -151,7 +151,7 @@ func (w Waiting) String() string {
 // or Resources for PENDING, else None.
 func (j *Job) Slurm() (state, reason string) {
 	switch {
-	case j.state == StateRun && j.started:
+	case j.state == StateRun && j.Started():
 		state = "RUNNING"
 	case j.state == StateRun:
 		state = "CONFIGURING"

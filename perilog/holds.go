@@ -40,8 +40,8 @@ type Holds struct {
 // held is what belongs to an allocation. Jobs that wait for one share an empty held,
 // which never changes, so that they stay small.
 type held struct {
-	all   idset.Set // the ranks of R
-	named []named   // in the order of their names
+	all   *idset.Set // the ranks of R; nil before
+	named []named    // in the order of their names
 
 	revoked   bool // an exception of type scheduler-restart took the allocation: it is not to be freed
 	prepared  bool // a prolog was started
@@ -53,6 +53,12 @@ type held struct {
 	over      bool // the job was freed, and then nothing held anything: all has left
 
 	fresh idset.Set // what has left and was not taken
+
+	// Of a Job.
+	r       *rset.R
+	ledger  *rset.Ledger // nil until something goes back
+	hk      *housekeeping
+	offline *idset.Set
 }
 
 // harm is what failures leave. Jobs without one share an empty harm.
@@ -61,6 +67,12 @@ type harm struct {
 	drained  idset.Set // what drains held that are confirmed
 	failed   idset.Set // ranks that failed, as events name them
 	dropped  idset.Set // those of them that the job gave up
+
+	// Of a Job.
+	drains []Drain    // asked for by the log
+	asked  *idset.Set // ranks whose drain was asked for and is not confirmed
+	// confirmed are ranks whose drain is confirmed, which the log does not have yet.
+	confirmed *idset.Set
 }
 
 // harmed gives h a harm before the first change of it.
@@ -111,9 +123,10 @@ func (h *Holds) init(id jobid.ID, s *Scratch) {
 	h.job, h.scratch, h.held, h.harm = jobstate.NewJob(id), s, &s.nothing, &s.unharmed
 }
 
+// setR sets the ranks, which it keeps, and the named resources.
 func (h *Holds) setR(ranks *idset.Set, names []string) {
 	h.own()
-	h.all.UnionWith(ranks)
+	h.all = ranks
 	names = slices.Clone(names)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
@@ -202,7 +215,7 @@ func (h *Holds) start(t eventlog.Timestamp) {
 	}
 	h.startTime = t
 	if !h.job.Released() {
-		h.executor.UnionWith(&h.all)
+		h.executor.UnionWith(h.all)
 		h.executor.SubtractWith(&h.left)
 		h.executor.SubtractWith(&h.dropped)
 	}
@@ -217,7 +230,7 @@ func (h *Holds) release(c *jobstate.ReleaseContext) {
 			h.named[i].ended = true
 		}
 	case c.Ranks.All:
-		h.take(&h.executor, &h.all)
+		h.take(&h.executor, h.all)
 	default:
 		h.take(&h.executor, c.Ranks.Set)
 	}
@@ -231,7 +244,7 @@ func (h *Holds) fail(f *jobstate.FailedRanks) {
 	if !drop {
 		return
 	}
-	ranks := idset.Intersect(f.Ranks, &h.all)
+	ranks := idset.Intersect(f.Ranks, h.all)
 	h.dropped.UnionWith(ranks)
 	ranks.SubtractWith(&h.left)
 	h.executor.SubtractWith(ranks)
@@ -241,7 +254,7 @@ func (h *Holds) fail(f *jobstate.FailedRanks) {
 // failRanks takes in that ranks failed, and whether a drain holds them.
 func (h *Holds) failRanks(ranks *idset.Set, drain bool) {
 	h.harmed()
-	ranks = idset.Intersect(ranks, &h.all)
+	ranks = idset.Intersect(ranks, h.all)
 	h.failed.UnionWith(ranks)
 	if drain {
 		ranks.SubtractWith(&h.left)
@@ -253,11 +266,11 @@ func (h *Holds) failRanks(ranks *idset.Set, drain bool) {
 func (h *Holds) actionStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	a := &activeAction{Key: Key{c.Kind, c.Description}, since: t}
 	if c.Ranks.All {
-		a.ranks.UnionWith(&h.all)
+		a.ranks.UnionWith(h.all)
 		a.ranks.SubtractWith(&h.dropped)
 	} else {
 		a.ranks.UnionWith(c.Ranks.Set)
-		a.ranks.IntersectWith(&h.all)
+		a.ranks.IntersectWith(h.all)
 	}
 	a.ranks.SubtractWith(&h.left)
 	for _, name := range c.Resources {
@@ -333,7 +346,10 @@ func (h *Holds) settle() {
 	h.scratch.ended.SubtractWith(&h.scratch.ended)
 	if !h.over && h.isOver() {
 		h.over = true
-		h.leave(idset.Difference(&h.all, &h.left))
+		h.scratch.ended.UnionWith(h.all)
+		h.scratch.ended.SubtractWith(&h.left)
+		h.leave(&h.scratch.ended)
+		h.scratch.ended.SubtractWith(&h.scratch.ended)
 		for i := range h.named {
 			h.named[i].left = true
 		}

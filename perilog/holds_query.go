@@ -62,7 +62,7 @@ func (h *Holds) Holders() iter.Seq[Holder] {
 			return yield(x)
 		}
 		if h.job.WasAllocated() && !h.ending() {
-			if !show(Holder{Kind: HolderJob, Since: h.allocTime}, idset.Difference(&h.all, &h.dropped), h.names(false)) {
+			if !show(Holder{Kind: HolderJob, Since: h.allocTime}, idset.Difference(h.all, &h.dropped), h.names(false)) {
 				return
 			}
 		}
@@ -95,6 +95,15 @@ func (h *Holds) names(left bool) []string {
 		if n.left == left {
 			names = append(names, n.name)
 		}
+	}
+	return names
+}
+
+// allNames returns the names of the named resources.
+func (h *Holds) allNames() []string {
+	var names []string
+	for _, n := range h.named {
+		names = append(names, n.name)
 	}
 	return names
 }
@@ -178,7 +187,7 @@ func (h *Holds) check() error {
 	}
 	for _, s := range sets {
 		if !h.all.ContainsAll(s) {
-			return fmt.Errorf("perilog: I1: ranks %q are not the job's", idset.Difference(s, &h.all))
+			return fmt.Errorf("perilog: I1: ranks %q are not the job's", idset.Difference(s, h.all))
 		}
 	}
 	switch {
@@ -192,8 +201,8 @@ func (h *Holds) check() error {
 		return fmt.Errorf("perilog: the executor holds ranks %q and does not run", &h.executor)
 	case !h.scratch.ended.IsEmpty() || !h.scratch.want.IsEmpty():
 		return fmt.Errorf("perilog: ranks %q are left over from an event", idset.Union(&h.scratch.ended, &h.scratch.want))
-	case h.over && !h.left.Equal(&h.all):
-		return fmt.Errorf("perilog: I1: everything has left but ranks %q", idset.Difference(&h.all, &h.left))
+	case h.over && !h.left.Equal(h.all):
+		return fmt.Errorf("perilog: I1: everything has left but ranks %q", idset.Difference(h.all, &h.left))
 	}
 	for i, n := range h.named {
 		holder := slices.ContainsFunc(h.actions, func(a *activeAction) bool { return a.hasName(i) })

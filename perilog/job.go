@@ -68,30 +68,18 @@ type Spec struct {
 // A Job must not be copied, and one goroutine at a time may use it. The caller passes
 // the time; a time before the latest one counts as the latest one.
 type Job struct {
-	spec  Spec
-	cfg   *Config
-	holds Holds
-	now   eventlog.Timestamp
+	cfg      *Config
+	holds    Holds
+	now      eventlog.Timestamp
+	actions  []*action // configured prologs and epilogs, in order, then those that only the log knows
+	*buffers           // those of holds.scratch until open gives it some
 
-	actions []*action // configured prologs and epilogs, in order, then those that only the log knows
-	adopted int       // how many of these the configuration does not have
-	hk      *housekeeping
-	ledger  *rset.Ledger // nil until R is known
-	offline *idset.Set
-
+	stopAt    eventlog.Timestamp // 0: no deadline
+	owner     uint32
+	stopping  bool
 	executor  executor
-	startable bool // the job could be started when a fatal exception came
-
-	drains []Drain    // asked for by the log
-	asked  *idset.Set // ranks whose drain was asked for and is not confirmed
-	// confirmed are ranks whose drain is confirmed, which the log does not have yet.
-	confirmed *idset.Set
-
-	*buffers     // those of holds.scratch until open gives it some
-	settled  int // how many of effects.Post Settle has returned
-
-	stopping bool
-	stopAt   eventlog.Timestamp // 0: no deadline
+	startable bool  // the job could be started when a fatal exception came
+	adopted   uint8 // how many actions the configuration does not have
 }
 
 // An executor says whether the executor was asked to start the job, until the log
@@ -140,7 +128,7 @@ type action struct {
 // NewJob returns a job whose log is empty. It keeps c, which the caller must not
 // change, and R, which is immutable. The error wraps ErrConfig or ErrR.
 func NewJob(c *Config, s Spec) (*Job, error) {
-	j := &Job{spec: s, cfg: c}
+	j := &Job{cfg: c, owner: s.Owner}
 	j.holds.init(s.ID, s.Scratch)
 	if err := j.holds.scratch.checkConfig(c); err != nil {
 		return nil, err
@@ -161,7 +149,7 @@ func NewJob(c *Config, s Spec) (*Job, error) {
 // large, or was set before.
 func (j *Job) SetR(r *rset.R, named ...string) error {
 	switch {
-	case j.ledger != nil:
+	case j.holds.r != nil:
 		return fmt.Errorf("%w: R was set before", ErrR)
 	case r.IsEmpty():
 		return fmt.Errorf("%w: an allocation has at least one rank", ErrR)
@@ -174,9 +162,8 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	if size > maxRanksText {
 		return fmt.Errorf("%w: its ranks do not fit in a line of the log", ErrR)
 	}
-	j.spec.R, j.spec.Named = r, named
-	j.ledger = rset.NewLedger(r, named...)
 	j.holds.setR(ranks, named)
+	j.holds.r = r
 	return nil
 }
 
@@ -184,7 +171,7 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 // changes nothing afterwards: what was allocated runs by the configuration that it
 // was allocated under. The error wraps ErrConfig.
 func (j *Job) SetConfig(c *Config) error {
-	if err := j.holds.scratch.checkConfig(c); err != nil || j.ledger != nil {
+	if err := j.holds.scratch.checkConfig(c); err != nil || j.holds.r != nil {
 		return err
 	}
 	foreign := slices.DeleteFunc(j.actions, func(a *action) bool { return a.config != nil })
@@ -214,10 +201,10 @@ func (j *Job) State() *jobstate.Job { return j.holds.job }
 // R returns the effective R: the allocation without the ranks that the job dropped.
 // It is nil if the job has no R yet.
 func (j *Job) R() *rset.R {
-	if j.ledger == nil || j.holds.dropped.IsEmpty() {
-		return j.spec.R
+	if j.holds.r == nil || j.holds.dropped.IsEmpty() {
+		return j.holds.r
 	}
-	r, _ := j.spec.R.Restrict(idset.Difference(&j.holds.all, &j.holds.dropped)) // which has all of them
+	r, _ := j.holds.r.Restrict(idset.Difference(j.holds.all, &j.holds.dropped)) // which has all of them
 	return r
 }
 
@@ -231,11 +218,11 @@ func (j *Job) Holders() iter.Seq[Holder] {
 				return
 			}
 		}
-		if j.hk == nil || j.hk.final {
+		if j.holds.hk == nil || j.holds.hk.final {
 			return
 		}
-		if ranks := idset.Difference(&j.hk.given, &j.hk.freed); !ranks.IsEmpty() {
-			yield(Holder{Kind: HolderHousekeeping, Description: j.hk.Description, Since: j.hk.began, Ranks: ranks})
+		if ranks := idset.Difference(&j.holds.hk.given, &j.holds.hk.freed); !ranks.IsEmpty() {
+			yield(Holder{Kind: HolderHousekeeping, Description: j.holds.hk.Description, Since: j.holds.hk.began, Ranks: ranks})
 		}
 	}
 }
@@ -243,16 +230,16 @@ func (j *Job) Holders() iter.Seq[Holder] {
 // Freed returns a new set of the ranks that were freed: the key free of RFC 27's
 // hello.
 func (j *Job) Freed() *idset.Set {
-	if j.ledger == nil {
+	if j.holds.ledger == nil {
 		return new(idset.Set)
 	}
-	return j.ledger.Freed()
+	return j.holds.ledger.Freed()
 }
 
 // Done reports whether nothing is left to do: the job is inactive, and its
 // housekeeping has freed everything.
 func (j *Job) Done() bool {
-	return j.holds.job.Closed() && (j.hk == nil || j.hk.final || j.holds.revoked) && len(j.effects.Post) == 0
+	return j.holds.job.Closed() && (j.holds.hk == nil || j.holds.hk.final || j.holds.revoked) && len(j.effects.Post) == 0
 }
 
 // action returns the action of a key, or nil. Nothing but housekeeping goes on
@@ -267,8 +254,8 @@ func (j *Job) action(key Key) *action {
 
 // find returns the action of a key, over or not, or nil.
 func (j *Job) find(key Key) *action {
-	if j.hk != nil && key == j.hk.Key {
-		return &j.hk.action
+	if j.holds.hk != nil && key == j.holds.hk.Key {
+		return &j.holds.hk.action
 	}
 	for _, a := range j.actions {
 		if a.Key == key {
@@ -290,7 +277,7 @@ func (j *Job) Starting() bool { return j.startPending() }
 
 // Draining reports whether a drain was asked for that is not confirmed.
 func (j *Job) Draining() bool {
-	return !j.holds.draining.IsEmpty() || j.hk != nil && !j.hk.draining.IsEmpty()
+	return !j.holds.draining.IsEmpty() || j.holds.hk != nil && !j.holds.hk.draining.IsEmpty()
 }
 
 // startPending reports whether the executor was asked to start the job, or may
@@ -313,7 +300,7 @@ func (j *Job) NotStarted() {
 // to start on, or what is missing.
 func (j *Job) prologsDone() error {
 	h := &j.holds
-	if h.failed.ContainsAll(&h.all) && !h.all.IsEmpty() {
+	if h.failed.ContainsAll(h.all) && !h.all.IsEmpty() {
 		return fmt.Errorf("%w: every rank has failed", ErrOrder)
 	}
 	for _, a := range h.actions {
@@ -336,7 +323,7 @@ func (j *Job) prologsDone() error {
 // ranksOf returns the ranks that an action has to hold: those that the configuration
 // names, and the leader of a single command, if it is a rank of the job.
 func (j *Job) ranksOf(a *action) *idset.Set {
-	ranks := idset.Difference(&j.holds.all, &j.holds.dropped)
+	ranks := idset.Difference(j.holds.all, &j.holds.dropped)
 	ranks.SubtractWith(&j.holds.left)
 	if a.config.Ranks != nil {
 		leader := !a.config.PerRank && ranks.Contains(a.config.Leader)
@@ -350,7 +337,7 @@ func (j *Job) ranksOf(a *action) *idset.Set {
 
 // skips reports whether an action has nothing to run on for this job.
 func (j *Job) skips(a *action) bool {
-	if !a.config.PerRank || j.ledger == nil {
+	if !a.config.PerRank || j.holds.r == nil {
 		return false
 	}
 	return j.ranksOf(a).IsEmpty()
@@ -396,9 +383,9 @@ func (j *Job) Deadline() (eventlog.Timestamp, bool) {
 			sooner(a.run.Deadline())
 		}
 	}
-	if j.hk != nil {
-		sooner(j.hk.run.Deadline())
-		sooner(j.hk.releaseAt())
+	if j.holds.hk != nil {
+		sooner(j.holds.hk.run.Deadline())
+		sooner(j.holds.hk.releaseAt())
 	}
 	if j.stopping && !j.stopped() {
 		sooner(j.stopAt, j.stopAt != 0)
@@ -451,5 +438,5 @@ func (j *Job) Running() bool {
 			return true
 		}
 	}
-	return j.hk != nil && j.hk.run.Alive() || len(j.effects.Post) > 0
+	return j.holds.hk != nil && j.holds.hk.run.Alive() || len(j.effects.Post) > 0
 }

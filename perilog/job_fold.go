@@ -65,7 +65,7 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	s := j.holds.job
 	switch name := ev.Entry().Name; name {
 	case jobstate.EventAlloc:
-		if j.ledger == nil {
+		if j.holds.r == nil {
 			return fmt.Errorf("%w: alloc needs SetR first", ErrR)
 		}
 	case jobstate.EventStart:
@@ -244,7 +244,7 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 			j.foldFinish(a, t, c.Status)
 		}
 	case *jobstate.DrainedContext:
-		subtract(j.asked, c.Ranks)
+		subtract(j.holds.asked, c.Ranks)
 	case *jobstate.ExceptionContext:
 		j.startable = j.startable || startable && c.Severity == 0
 		j.foldException(c, t)
@@ -375,7 +375,7 @@ func (a *action) timeouts() (timeout, kill time.Duration) {
 
 // hosts returns the hosts of ranks, "" if they are not known.
 func (j *Job) hosts(ranks *idset.Set) string {
-	part, err := j.spec.R.Restrict(idset.Intersect(ranks, &j.holds.all))
+	part, err := j.holds.r.Restrict(idset.Intersect(ranks, j.holds.all))
 	if err != nil || part.IsEmpty() {
 		return ""
 	}
@@ -390,8 +390,9 @@ func (j *Job) foldFail(a *action, t eventlog.Timestamp, c *jobstate.ActionFailCo
 		a.run.Fold(t, run.Failure{Ranks: c.Ranks, Cause: cause, Status: c.Status, Note: c.Note, Drain: c.Drain})
 	}
 	if c.Drain {
-		reason := run.DrainReason(Key{c.Kind, c.Description}.title(), cause, j.spec.ID.String())
-		j.drains = append(j.drains, Drain{Ranks: c.Ranks.Clone(), Reason: reason})
+		j.holds.harmed()
+		reason := run.DrainReason(Key{c.Kind, c.Description}.title(), cause, j.State().ID().String())
+		j.holds.drains = append(j.holds.drains, Drain{Ranks: c.Ranks.Clone(), Reason: reason})
 	}
 }
 
@@ -413,8 +414,9 @@ func (j *Job) foldFinish(a *action, t eventlog.Timestamp, status int32) {
 // are dropped be drained.
 func (j *Job) foldException(c *jobstate.ExceptionContext, t eventlog.Timestamp) {
 	if f := c.Failed; f != nil && f.Action == jobstate.FailedDrop {
-		reason := c.Type + " dropped the node for job " + j.spec.ID.String()
-		j.drains = append(j.drains, Drain{Ranks: f.Ranks.Clone(), Reason: reason})
+		j.holds.harmed()
+		reason := c.Type + " dropped the node for job " + j.State().ID().String()
+		j.holds.drains = append(j.holds.drains, Drain{Ranks: f.Ranks.Clone(), Reason: reason})
 	}
 	if c.Severity != 0 {
 		return

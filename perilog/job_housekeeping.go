@@ -52,7 +52,7 @@ func (j *Job) housekeepingAction() action {
 // when it has its resources, so that no rank leaves it before.
 func (j *Job) startHousekeeping() {
 	c := j.cfg.Housekeeping
-	if c == nil || j.hk != nil || j.bypass() {
+	if c == nil || j.holds.hk != nil || j.bypass() {
 		return
 	}
 	a := j.housekeepingAction()
@@ -74,9 +74,11 @@ func (j *Job) startHousekeeping() {
 // foldHousekeeping takes in an event of the log of housekeeping, live and in a
 // replay alike. Other events are data.
 func (j *Job) foldHousekeeping(ev *jobstate.Event) {
-	h, t := j.hk, ev.Entry().Timestamp
+	h, t := j.holds.hk, ev.Entry().Timestamp
 	if c, ok := ev.Context().(*jobstate.ActionStartContext); ok && h == nil && c.Kind == jobstate.ActionHousekeeping {
-		j.hk = j.newHousekeeping(c, t)
+		hk := j.newHousekeeping(c, t)
+		j.holds.own()
+		j.holds.hk = hk
 		return
 	}
 	if h == nil || h.final {
@@ -97,7 +99,7 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 	case *jobstate.DrainedContext:
 		h.drained.UnionWith(idset.Intersect(&h.draining, c.Ranks))
 		h.draining.SubtractWith(c.Ranks)
-		subtract(j.asked, c.Ranks)
+		subtract(j.holds.asked, c.Ranks)
 	case *jobstate.ActionReleaseContext:
 		h.run.Released(t, c.Ranks, c.Status)
 		h.waiting.SubtractWith(c.Ranks) // where an operator ended what was never launched
@@ -132,7 +134,7 @@ func (j *Job) newHousekeeping(c *jobstate.ActionStartContext, t eventlog.Timesta
 // progressHousekeeping launches the work on ranks that have left the job, and
 // posts what follows from what happened to it.
 func (j *Job) progressHousekeeping() {
-	h := j.hk
+	h := j.holds.hk
 	if h.final || j.holds.revoked {
 		return
 	}
@@ -142,7 +144,7 @@ func (j *Job) progressHousekeeping() {
 		j.holds.fresh.SubtractWith(&j.holds.fresh)
 	}
 	if !h.waiting.IsEmpty() && j.mayLaunch(h.Kind) && h.config != nil {
-		if ranks := idset.Difference(&h.waiting, j.offline); !ranks.IsEmpty() {
+		if ranks := idset.Difference(&h.waiting, j.holds.offline); !ranks.IsEmpty() {
 			j.relaunch(&h.action, ranks)
 		}
 	}
@@ -160,7 +162,7 @@ func (j *Job) readyEnds(ends []run.RankEnd) {
 	}
 	ready, status := new(idset.Set), int32(0)
 	for _, e := range ends {
-		if j.hk.mayGoBack(e) {
+		if j.holds.hk.mayGoBack(e) {
 			ready.Insert(e.Rank)
 			status = max(status, e.Status)
 		}
@@ -186,18 +188,18 @@ func (h *housekeeping) mayGoBack(e run.RankEnd) bool {
 
 // readyHousekeeping posts that ranks may go back.
 func (j *Job) readyHousekeeping(ranks *idset.Set, status int32) {
-	j.postTo(LogHousekeeping, &jobstate.ActionReleaseContext{Kind: j.hk.Kind, Description: j.hk.Description, Ranks: ranks, Status: status})
+	j.postTo(LogHousekeeping, &jobstate.ActionReleaseContext{Kind: j.holds.hk.Kind, Description: j.holds.hk.Description, Ranks: ranks, Status: status})
 }
 
 // drainedHousekeeping posts that drains are confirmed, and that the ranks may go
 // back.
 func (j *Job) drainedHousekeeping(ranks *idset.Set) {
-	part := idset.Intersect(ranks, &j.hk.draining)
+	part := idset.Intersect(ranks, &j.holds.hk.draining)
 	if part.IsEmpty() {
 		return
 	}
 	j.postTo(LogHousekeeping, &jobstate.DrainedContext{Ranks: part})
-	j.readyEnds(j.hk.run.Ends())
+	j.readyEnds(j.holds.hk.run.Ends())
 }
 
 // releaseAt returns the time from which on ranks go back that are ready while
@@ -212,21 +214,21 @@ func (h *housekeeping) releaseAt() (eventlog.Timestamp, bool) {
 
 // freeHousekeeping gives back what may go back, in one fragment.
 func (j *Job) freeHousekeeping() {
-	h := j.hk
+	h := j.holds.hk
 	if h.final {
 		return
 	}
 	back := idset.Union(&h.ready, &h.freed)
-	last := j.holds.over && back.Equal(&j.holds.all)
+	last := j.holds.over && back.Equal(j.holds.all)
 	if at, ok := h.releaseAt(); !last && (!ok || at > j.now) {
 		return
 	}
 	ranks := h.ready.Clone()
 	j.postTo(LogHousekeeping, &jobstate.ReleaseContext{Ranks: jobstate.Ranks{Set: ranks}, Final: last})
 	if last {
-		j.give(j.ledger.FreeRest())
+		j.give(j.ledger().FreeRest())
 	} else {
-		j.give(j.ledger.FreePart(ranks))
+		j.give(j.ledger().FreePart(ranks))
 	}
 }
 

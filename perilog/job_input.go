@@ -46,7 +46,7 @@ func (j *Job) Report(now eventlog.Timestamp, rep Report) Answer {
 // rank.
 func (j *Job) logged(a *action, rank uint32) bool {
 	if a == j.hkAction() {
-		return j.hk.ready.Contains(rank) || j.hk.freed.Contains(rank)
+		return j.holds.hk.ready.Contains(rank) || j.holds.hk.freed.Contains(rank)
 	}
 	h := j.holds.hold(a.Key)
 	return h == nil || a.Kind == jobstate.ActionEpilog && !a.single && !h.ranks.Contains(rank)
@@ -58,9 +58,9 @@ func (j *Job) Drained(now eventlog.Timestamp, ranks *idset.Set) {
 	if j.enter(now); j.stopped() {
 		return
 	}
-	union(&j.confirmed, idset.Intersect(ranks, &j.holds.draining))
+	union(&j.holds.confirmed, idset.Intersect(ranks, &j.holds.draining))
 	j.confirmDrains()
-	if j.hk != nil {
+	if j.holds.hk != nil {
 		j.drainedHousekeeping(ranks)
 	}
 }
@@ -68,11 +68,11 @@ func (j *Job) Drained(now eventlog.Timestamp, ranks *idset.Set) {
 // confirmDrains posts which drains are confirmed, unless the job may be starting on
 // the ranks.
 func (j *Job) confirmDrains() {
-	if j.confirmed.IsEmpty() || j.mayBeStarting() || j.holds.job.Closed() {
+	if j.holds.confirmed.IsEmpty() || j.mayBeStarting() || j.holds.job.Closed() {
 		return
 	}
-	j.post(&jobstate.DrainedContext{Ranks: j.confirmed})
-	j.confirmed = nil
+	j.post(&jobstate.DrainedContext{Ranks: j.holds.confirmed})
+	j.holds.confirmed = nil
 }
 
 // union adds ranks to a set that is made when it is needed.
@@ -103,8 +103,11 @@ func (j *Job) enter(now eventlog.Timestamp) {
 // The Job launches nothing on them. An action that already runs on such a rank is
 // not affected: that needs a Report. Offline copies ranks; nil is the empty set.
 func (j *Job) Offline(ranks *idset.Set) {
-	j.offline = nil
-	union(&j.offline, ranks)
+	if !ranks.IsEmpty() {
+		j.holds.own()
+	}
+	j.holds.offline = nil
+	union(&j.holds.offline, ranks)
 }
 
 // Tick tells the Job the time. Timeouts expire, and the timer of housekeeping
@@ -122,8 +125,8 @@ func (j *Job) Tick(now eventlog.Timestamp) {
 	for _, a := range j.actions {
 		tick(a)
 	}
-	if j.hk != nil {
-		tick(&j.hk.action)
+	if j.holds.hk != nil {
+		tick(&j.holds.hk.action)
 	}
 }
 
@@ -154,8 +157,8 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, sta
 	}
 	able := a.run.Open()
 	if a == j.hkAction() {
-		able = idset.Difference(&j.hk.given, &j.hk.ready)
-		able.SubtractWith(&j.hk.freed)
+		able = idset.Difference(&j.holds.hk.given, &j.holds.hk.ready)
+		able.SubtractWith(&j.holds.hk.freed)
 	}
 	if ranks == nil || a.single && a.run.HasLost() && ranks.Equal(a.run.Lost()) { // as Unresolved lists it: the leader
 		ranks = able
@@ -176,10 +179,10 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, sta
 
 // hkAction returns the action of housekeeping, or nil.
 func (j *Job) hkAction() *action {
-	if j.hk == nil {
+	if j.holds.hk == nil {
 		return nil
 	}
-	return &j.hk.action
+	return &j.holds.hk.action
 }
 
 // finishForeign posts the finish of a foreign action.

@@ -24,8 +24,9 @@ func (j *Job) Take() Effects {
 	if !j.stopped() {
 		j.settle()
 	}
+	settled := j.settled
 	out := j.close()
-	out.Post, j.settled = out.Post[j.settled:], 0
+	out.Post = out.Post[settled:]
 	if out.Free.R == nil {
 		out.Free.R = &j.holds.scratch.none
 	}
@@ -71,7 +72,9 @@ func (j *Job) Settle() []Record {
 		j.follow()
 	}
 	fresh := j.effects.Post[j.settled:]
-	j.settled = len(j.effects.Post)
+	if len(fresh) > 0 {
+		j.settled = len(j.effects.Post)
+	}
 	return fresh
 }
 
@@ -98,7 +101,7 @@ func (j *Job) follow() bool {
 			j.progress(a)
 		}
 	}
-	if j.hk != nil {
+	if j.holds.hk != nil {
 		j.progressHousekeeping()
 	}
 	if len(j.effects.Post) == n {
@@ -114,13 +117,13 @@ func (j *Job) endWithoutRanks() {
 	if h.job.State() != jobstate.StateRun || h.all.IsEmpty() {
 		return
 	}
-	waits := !h.job.Started() && j.executor == executorIdle && h.failed.ContainsAll(&h.all) &&
+	waits := !h.job.Started() && j.executor == executorIdle && h.failed.ContainsAll(h.all) &&
 		!slices.ContainsFunc(h.actions, func(a *activeAction) bool { return a.Kind == jobstate.ActionProlog })
-	if !waits && !h.dropped.ContainsAll(&h.all) {
+	if !waits && !h.dropped.ContainsAll(h.all) {
 		return
 	}
 	j.post(&jobstate.ExceptionContext{
-		Type: "exec", Severity: 0, Note: "every rank of the job has failed", UserID: jobstate.Some(j.spec.Owner),
+		Type: "exec", Severity: 0, Note: "every rank of the job has failed", UserID: jobstate.Some(j.owner),
 	})
 }
 
@@ -168,15 +171,15 @@ func (j *Job) start(a *action) {
 // isOffline reports whether one of the nodes is offline where an action is to run.
 func (j *Job) isOffline(a *action, ranks *idset.Set) bool {
 	if a.config.PerRank {
-		return ranks.Intersects(j.offline)
+		return ranks.Intersects(j.holds.offline)
 	}
-	return j.offline.Contains(a.config.Leader)
+	return j.holds.offline.Contains(a.config.Leader)
 }
 
 // launch launches an action where nothing was launched yet, on nodes that are
 // online, and ends it on the others, or lets them wait.
 func (j *Job) launch(a *action, idle *idset.Set) {
-	if off := idset.Intersect(idle, j.offline); !off.IsEmpty() {
+	if off := idset.Intersect(idle, j.holds.offline); !off.IsEmpty() {
 		idle.SubtractWith(off)
 		switch {
 		case a.Kind == jobstate.ActionProlog:
@@ -343,26 +346,28 @@ func (j *Job) failedRanks(ranks *idset.Set) *jobstate.FailedRanks {
 func (j *Job) raise(a *action, severity uint8, note string, f *jobstate.FailedRanks) {
 	j.post(&jobstate.ExceptionContext{
 		Type: a.Kind.String(), Severity: severity, Note: note,
-		UserID: jobstate.Some(j.spec.Owner), Failed: f,
+		UserID: jobstate.Some(j.owner), Failed: f,
 	})
 }
 
 // askDrains asks for the drains that the log has and that are neither asked for
 // nor confirmed.
 func (j *Job) askDrains() {
-	for _, d := range j.drains {
-		d.Ranks.SubtractWith(j.asked)
+	for _, d := range j.holds.drains {
+		d.Ranks.SubtractWith(j.holds.asked)
 		waits := idset.Intersect(d.Ranks, &j.holds.draining)
-		if j.hk != nil {
-			waits.UnionWith(idset.Intersect(d.Ranks, &j.hk.draining))
+		if j.holds.hk != nil {
+			waits.UnionWith(idset.Intersect(d.Ranks, &j.holds.hk.draining))
 		}
 		if !waits.IsEmpty() {
-			union(&j.asked, waits)
+			union(&j.holds.asked, waits)
 			j.open()
 			j.effects.Drain = append(j.effects.Drain, Drain{Ranks: waits, Reason: d.Reason})
 		}
 	}
-	j.drains = j.drains[:0]
+	if len(j.holds.drains) > 0 {
+		j.holds.drains = j.holds.drains[:0]
+	}
 }
 
 // free gives back what has left: to housekeeping, or out. The final fragment comes
@@ -370,27 +375,37 @@ func (j *Job) askDrains() {
 func (j *Job) free() {
 	h := &j.holds
 	switch {
-	case j.ledger == nil:
+	case j.holds.r == nil:
 		return
 	case h.revoked: // it is not the job's to give back
-	case j.hk != nil:
+	case j.holds.hk != nil:
 		j.freeHousekeeping()
-	case j.ledger.IsFinal():
+	case j.holds.ledger != nil && j.holds.ledger.IsFinal():
 	case h.over:
-		j.give(j.ledger.FreeRest())
+		j.give(j.ledger().FreeRest())
 	default:
 		var names []string
 		for _, name := range h.names(true) {
-			if j.ledger.HoldsNamed(name) {
+			if j.ledger().HoldsNamed(name) {
 				names = append(names, name)
 			}
 		}
 		if !h.fresh.IsEmpty() || len(names) > 0 {
-			j.give(j.ledger.FreePart(&h.fresh, names...))
+			j.give(j.ledger().FreePart(&h.fresh, names...))
 		}
 	}
 	h.fresh.SubtractWith(&h.fresh)
 }
+
+// ledger returns the ledger, and makes it before the first fragment.
+func (j *Job) ledger() *rset.Ledger {
+	if j.holds.ledger == nil {
+		j.holds.ledger = j.newLedger()
+	}
+	return j.holds.ledger
+}
+
+func (j *Job) newLedger() *rset.Ledger { return rset.NewLedger(j.holds.r, j.holds.allNames()...) }
 
 // give hands out a fragment. What did not come from the scheduler does not go back
 // to it.

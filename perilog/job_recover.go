@@ -46,7 +46,7 @@ func RecoverJob(now eventlog.Timestamp, c *Config, s Spec, log, hkLog []byte) (*
 			return j, fmt.Errorf("perilog: line %d: %w", line, err)
 		}
 		j.advance(e.Timestamp)
-		if j.holds.job.WasAllocated() && j.ledger == nil {
+		if j.holds.job.WasAllocated() && j.holds.r == nil {
 			return j, fmt.Errorf("%w: line %d: alloc, and the spec has no R", ErrR, line)
 		}
 	}
@@ -67,33 +67,33 @@ func (j *Job) takeUp() error {
 	if h.job.HasResources() && !h.job.Started() && (h.job.MayStart() || j.startable) {
 		j.executor = executorUnknown
 	}
-	if j.hk != nil {
-		j.hk.run.Lose()
-		j.hk.given.UnionWith(&h.left)
-		j.hk.waiting.UnionWith(idset.Intersect(j.hk.run.Idle(), &h.left))
-		if !h.left.ContainsAll(&j.hk.freed) && !h.revoked {
-			return fmt.Errorf("%w: housekeeping freed ranks %q, which the job's log still holds", ErrOrder, idset.Difference(&j.hk.freed, &h.left))
+	if j.holds.hk != nil {
+		j.holds.hk.run.Lose()
+		j.holds.hk.given.UnionWith(&h.left)
+		j.holds.hk.waiting.UnionWith(idset.Intersect(j.holds.hk.run.Idle(), &h.left))
+		if !h.left.ContainsAll(&j.holds.hk.freed) && !h.revoked {
+			return fmt.Errorf("%w: housekeeping freed ranks %q, which the job's log still holds", ErrOrder, idset.Difference(&j.holds.hk.freed, &h.left))
 		}
-		if busy := idset.Intersect(&j.hk.freed, j.hk.run.Open()); !busy.IsEmpty() {
+		if busy := idset.Intersect(&j.holds.hk.freed, j.holds.hk.run.Open()); !busy.IsEmpty() {
 			return fmt.Errorf("%w: housekeeping freed ranks %q before it ended there", ErrOrder, busy)
 		}
-		j.readyEnds(j.hk.run.Ends()) // a crash came before the log had them
+		j.readyEnds(j.holds.hk.run.Ends()) // a crash came before the log had them
 	} else if h.job.HasResources() && h.left.IsEmpty() {
 		j.startHousekeeping()
 	}
-	if j.ledger != nil {
+	if j.holds.r != nil {
 		done := h.Released()
-		if j.hk != nil {
-			done = rset.Released{Ranks: &j.hk.freed, Final: j.hk.final}
+		if j.holds.hk != nil {
+			done = rset.Released{Ranks: &j.holds.hk.freed, Final: j.holds.hk.final}
 			if done.Final {
-				done.Named = j.spec.Named
+				done.Named = h.allNames()
 			}
 		}
-		ledger, err := rset.Rebuild(j.spec.R, done, j.spec.Named...)
+		ledger, err := rset.Rebuild(j.holds.r, done, h.allNames()...)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrR, err)
 		}
-		j.ledger = ledger
+		j.holds.ledger = ledger
 	}
 	h.fresh.SubtractWith(&h.fresh)
 	if j.epilogsDue() {
@@ -158,7 +158,7 @@ func (j *Job) Unresolved() []Unresolved {
 	if j.startPending() && j.executor == executorUnknown {
 		list = append(list, Unresolved{Reason: ReasonStart, Ranks: j.holds.Held(), Since: j.holds.allocTime})
 	}
-	if h := j.hk; h != nil {
+	if h := j.holds.hk; h != nil {
 		add := func(reason Reason, ranks *idset.Set) {
 			if !ranks.IsEmpty() {
 				list = append(list, Unresolved{Action: h.Key, Reason: reason, Ranks: ranks, Since: h.began})
@@ -175,8 +175,8 @@ func (j *Job) Unresolved() []Unresolved {
 
 // failedHousekeeping returns the ranks that are held as housekeeping failed there.
 func (j *Job) failedHousekeeping() *idset.Set {
-	ranks := j.hk.run.Failed()
-	for _, s := range []*idset.Set{&j.hk.ready, &j.hk.freed, &j.hk.draining} {
+	ranks := j.holds.hk.run.Failed()
+	for _, s := range []*idset.Set{&j.holds.hk.ready, &j.holds.hk.freed, &j.holds.hk.draining} {
 		ranks.SubtractWith(s)
 	}
 	return ranks
@@ -225,11 +225,11 @@ func (j *Job) Rerun(now eventlog.Timestamp, key Key, ranks *idset.Set) error {
 
 // lostOrFailed is lost, for Rerun.
 func (j *Job) lostOrFailed(key Key, ranks *idset.Set) (*action, *idset.Set, error) {
-	if j.hk != nil && key == j.hk.Key && ranks != nil && j.hk.stage == stageActive {
-		able := idset.Union(j.hk.run.Lost(), j.failedHousekeeping())
-		able.UnionWith(&j.hk.draining)
+	if j.holds.hk != nil && key == j.holds.hk.Key && ranks != nil && j.holds.hk.stage == stageActive {
+		able := idset.Union(j.holds.hk.run.Lost(), j.failedHousekeeping())
+		able.UnionWith(&j.holds.hk.draining)
 		if able.ContainsAll(ranks) && !ranks.IsEmpty() {
-			return &j.hk.action, ranks, nil
+			return &j.holds.hk.action, ranks, nil
 		}
 	}
 	return j.lost(key, ranks)

@@ -15,15 +15,19 @@ func (j *Job) String() string {
 		dst = fmt.Appendf(dst, "; %v: %s", a.Key, names[a.stage])
 		dst = a.appendRun(dst)
 	}
-	if h := j.hk; h != nil {
+	if h := j.holds.hk; h != nil {
 		dst = fmt.Appendf(dst, "; housekeeping: final %t", h.final)
 		dst = h.appendRun(dst)
 		dst = appendSet(dst, "given", &h.given)
 		dst = appendSet(dst, "draining", &h.draining)
 		dst = appendSet(dst, "ready", &h.ready)
 	}
-	if j.ledger != nil {
-		dst = append(append(dst, "; "...), j.ledger.String()...)
+	if j.holds.r != nil {
+		l := j.holds.ledger
+		if l == nil {
+			l = j.newLedger()
+		}
+		dst = append(append(dst, "; "...), l.String()...)
 	}
 	if j.stopping {
 		dst = append(dst, "; stopping"...)
@@ -62,17 +66,17 @@ func (j *Job) check() error {
 			return fmt.Errorf("perilog: I3: %v goes on on ranks that it does not hold", a.Key)
 		}
 	}
-	if j.ledger == nil {
-		return nil
+	freed, final := j.Freed(), false
+	if l := j.holds.ledger; l != nil {
+		if err := l.Check(); err != nil {
+			return err
+		}
+		final = l.IsFinal()
 	}
-	if err := j.ledger.Check(); err != nil {
-		return err
-	}
-	freed := j.ledger.Freed()
 	if !j.holds.left.ContainsAll(freed) {
 		return fmt.Errorf("perilog: I3: ranks %q were freed and have not left", idset.Difference(freed, &j.holds.left))
 	}
-	if h := j.hk; h != nil {
+	if h := j.holds.hk; h != nil {
 		if busy := idset.Intersect(h.run.Open(), freed); !busy.IsEmpty() {
 			return fmt.Errorf("perilog: I3: ranks %q were freed before their housekeeping", busy)
 		}
@@ -80,7 +84,7 @@ func (j *Job) check() error {
 			return fmt.Errorf("perilog: I1: housekeeping freed %q, the ledger %q", &h.freed, freed)
 		}
 	}
-	if j.ledger.IsFinal() && !j.holds.over {
+	if final && !j.holds.over {
 		return fmt.Errorf("perilog: I2: the final fragment went out, and the job is held: %v", &j.holds)
 	}
 	return nil

@@ -37,6 +37,7 @@ func (s *Scratch) checkConfig(c *Config) error {
 // buffers are the memory of effects.
 type buffers struct {
 	effects Effects
+	settled int    // how many of effects.Post Settle has returned
 	text    []byte // contexts of effects.Post
 }
 
@@ -61,11 +62,11 @@ func (j *Job) close() Effects {
 		return Effects{}
 	}
 	if last := s.taken; last != nil {
-		last.effects = Effects{
-			Post: clearTo(last.effects.Post), Launch: clearTo(last.effects.Launch), Signal: clearTo(last.effects.Signal),
-			Drain: clearTo(last.effects.Drain), Outcomes: clearTo(last.effects.Outcomes),
-		}
-		last.text = last.text[:0]
+		e := &last.effects
+		e.Post = e.Post[:0] // which refers to the text alone
+		e.Launch, e.Signal, e.Drain, e.Outcomes = clearTo(e.Launch), clearTo(e.Signal), clearTo(e.Drain), clearTo(e.Outcomes)
+		e.Start, e.Free = false, rset.Fragment{}
+		last.text, last.settled = last.text[:0], 0
 		s.free = append(s.free, last)
 	}
 	s.taken, j.buffers = j.buffers, &s.unused

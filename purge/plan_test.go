@@ -190,6 +190,15 @@ func TestAClockThatStepsIsAnErrorUntilItIsAccepted(t *testing.T) {
 	require.EqualError(t, x.Observe(-1e300), "purge: clock stepped: -1.0000000000000001e300 is not a valid time; the last was 2023-11-14T22:13:41Z")
 }
 
+func TestDaysOfRestAreNoStepOfTheClock(t *testing.T) {
+	const day = 24 * 60 * 60
+	var x purge.Index
+	require.NoError(t, x.Observe(start))
+	require.NoError(t, x.Observe(start+day))
+	require.NoError(t, x.Observe(start+4*day), "a weekend")
+	require.ErrorIs(t, x.Observe(start+12*day), purge.ErrClock, "more than a week")
+}
+
 func TestAJobWithATimeInTheFutureStopsNothing(t *testing.T) {
 	const jumped = start + 1e9
 	future := purge.Record{ID: 50, Inactive: jumped, Result: jobstate.ResultCompleted}

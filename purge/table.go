@@ -174,7 +174,9 @@ func (t *table) less(a, b slot) bool {
 const degree = 64
 
 // An order is some slots of a table in the order of their records. The zero order
-// is empty.
+// is empty. It is a tree since jobs do not end in the order of their ids: with an hour
+// between them, a sorted slice of 100,000 jobs takes more than twenty times as long
+// (BenchmarkPeers in examples/purge).
 type order struct {
 	tree *btree.BTreeG[slot]
 }

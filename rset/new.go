@@ -30,20 +30,23 @@ type Config struct {
 func New(c Config) (*R, error) {
 	m := merger{bytes: math.MaxInt32}
 	for i, e := range c.Entries {
-		made, err := newEntry(e)
+		n, err := newEntry(e)
 		if err != nil {
 			return nil, fmt.Errorf("%w: entry %d: %w", ErrSyntax, i, err)
 		}
-		m.entries = append(m.entries, made)
+		for first, last := range e.Ranks.Ranges() {
+			m.piece(first, last)
+		}
+		m.entries = append(m.entries, m.numberOf(n))
 	}
-	made, at, err := m.merge()
+	at, err := m.merge()
 	if err != nil && at >= 0 {
 		err = fmt.Errorf("entry %d: %w", at, err)
 	}
 	if err != nil {
 		return nil, categorize(err)
 	}
-	r := &R{spans: made.spans, nodes: made.nodes, slots: c.Slots}
+	r := &R{spans: m.spans, nodes: m.nodes, slots: c.Slots}
 	if c.Slots < 0 {
 		return nil, fmt.Errorf("%w: slots: %w", ErrSyntax, errNegative)
 	}
@@ -61,26 +64,26 @@ func New(c Config) (*R, error) {
 	return r.WithTimes(c.Start, c.Expiration)
 }
 
-// newEntry returns the entry that e describes.
-func newEntry(e Entry) (entry, error) {
+// newEntry checks e and returns its node.
+func newEntry(e Entry) (*node, error) {
 	switch most, ok := e.Ranks.Max(); {
 	case !ok:
-		return entry{}, errNoRank
+		return nil, errNoRank
 	case most > MaxRank:
-		return entry{}, fmt.Errorf("rank %d: %w", most, idset.ErrRange)
+		return nil, fmt.Errorf("rank %d: %w", most, idset.ErrRange)
 	}
 	kinds := make([]children.Kind, 0, len(e.Children))
 	for _, name := range slices.Sorted(maps.Keys(e.Children)) {
 		ids := e.Children[name].Clone()
 		switch most, _ := ids.Max(); {
 		case !utf8.ValidString(name):
-			return entry{}, fmt.Errorf("kind %.64q: %w", name, jsonobj.ErrUTF8)
+			return nil, fmt.Errorf("kind %.64q: %w", name, jsonobj.ErrUTF8)
 		case most > maxChild:
-			return entry{}, fmt.Errorf("%s %d: %w", plain(name), most, idset.ErrRange)
+			return nil, fmt.Errorf("%s %d: %w", plain(name), most, idset.ErrRange)
 		}
 		kinds = append(kinds, children.Kind{Name: name, IDs: ids, N: ids.Len()})
 	}
-	return entry{ranks: e.Ranks, node: newNode(children.Of(kinds))}, nil
+	return newNode(children.Of(kinds)), nil
 }
 
 // WithTimes returns r with other times, with the meaning that they have in

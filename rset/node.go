@@ -18,16 +18,21 @@ func newNode(set *children.Set) *node {
 	if set == nil {
 		return nil
 	}
-	// A jsonobj.Writer would allocate for each node of a text.
 	key := append(make([]byte, 0, 48), '{')
 	for i, k := range set.Kinds() {
 		if i > 0 {
 			key = append(key, ',')
 		}
-		key, _ = k.IDs.AppendText(append(jsonscan.AppendString(key, k.Name), `:"`...))
-		key = append(key, '"')
+		key = appendKind(key, k)
 	}
 	return &node{set, string(append(key, '}'))}
+}
+
+// appendKind appends a member of the key of a node. A jsonobj.Writer would allocate
+// for each node of a text.
+func appendKind(dst []byte, k children.Kind) []byte {
+	dst, _ = k.IDs.AppendText(append(jsonscan.AppendString(dst, k.Name), `:"`...))
+	return append(dst, '"')
 }
 
 // set returns the children, nil if there are none.
@@ -75,3 +80,53 @@ func (n *node) appendText(dst []byte) []byte {
 
 // text is appendText as a string.
 func (n *node) text() string { return string(n.appendText(nil)) }
+
+// An interner gives nodes numbers, equal ones the same.
+type interner struct {
+	nodes []*node
+	byKey map[string]int32 // nil while a search is as fast
+	room  int              // how many nodes may come
+}
+
+// maxSearch is the number of nodes from which on an interner keeps a map.
+const maxSearch = 8
+
+// number returns the number of a node.
+func (x *interner) number(n *node) int32 {
+	if i := lookup(x, n.key); i >= 0 {
+		return i
+	}
+	return x.addNode(n)
+}
+
+// addNode is number for a node that equals no other.
+func (x *interner) addNode(n *node) int32 {
+	i := int32(len(x.nodes))
+	x.nodes = append(x.nodes, n)
+	switch {
+	case x.byKey != nil:
+		x.byKey[n.key] = i
+	case len(x.nodes) > maxSearch:
+		x.byKey = make(map[string]int32, max(x.room, 8*maxSearch))
+		for i, n := range x.nodes {
+			x.byKey[n.key] = int32(i)
+		}
+	}
+	return i
+}
+
+// lookup returns the number of the node with a key, -1 if there is none.
+func lookup[T string | []byte](x *interner, key T) int32 {
+	if x.byKey != nil {
+		if i, ok := x.byKey[string(key)]; ok {
+			return i
+		}
+		return -1
+	}
+	for i, n := range x.nodes {
+		if n.key == string(key) {
+			return int32(i)
+		}
+	}
+	return -1
+}

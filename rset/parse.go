@@ -1,6 +1,7 @@
 package rset
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -39,11 +40,10 @@ func (l limits) parse(b []byte) (*R, error) {
 	if len(b) > l.bytes {
 		return nil, fmt.Errorf("%w: %w", ErrLimit, tooMany("bytes", len(b), l.bytes))
 	}
-	doc := jsonobj.NewDoc(b, jsonscan.Limits{})
-	d := decoder{most: l, r: new(R), nodes: make(map[string]*node), merger: merger{bytes: len(b)}, doc: &doc}
+	d := decoder{most: l, r: new(R), merger: merger{bytes: len(b)}, doc: jsonobj.NewDoc(b, jsonscan.Limits{})}
 	d.document()
-	if doc.Failed() {
-		return nil, categorize(doc.Fault())
+	if d.doc.Failed() {
+		return nil, categorize(d.doc.Fault())
 	}
 	return d.r, nil
 }
@@ -67,9 +67,18 @@ func categorize(err error) error {
 type decoder struct {
 	most limits
 	merger
-	doc   *jsonobj.Doc
-	r     *R
-	nodes map[string]*node // by their text as it was read
+	doc     jsonobj.Doc
+	r       *R
+	known   []knownKind      // of the node before, in the order of the text
+	aliases map[string]int32 // nodes by texts that are not their keys
+}
+
+// A knownKind is what a node has of a kind. Most nodes have much of what the node
+// before has.
+type knownKind struct {
+	children.Kind
+	text    []byte // of the ids, nil at first
+	printed bool   // it is what they print as
 }
 
 // document reads the whole text.
@@ -138,66 +147,173 @@ func (d *decoder) lite(v jsonobj.Value) {
 		if len(d.entries) == d.most.entries {
 			a.Value().Fail(tooMany("entries", len(d.entries)+1, d.most.entries))
 		}
+		if len(d.entries) == maxSearch {
+			d.makeRoom(v, a.Value())
+		}
 		d.entry(a.Value())
 	}
 	if d.doc.Failed() {
 		return
 	}
-	made, entry, err := d.merge()
+	entry, err := d.merge()
 	switch {
 	case err == nil:
-		d.r.spans, d.r.nodes = made.spans, made.nodes
+		d.r.spans, d.r.nodes = d.spans, d.nodes
 	case entry < 0:
 		v.Fail(err)
 	default:
-		d.entries[entry].value.Fail(err)
+		a := v.Array()
+		for range entry + 1 {
+			a.Next()
+		}
+		a.Value().Fail(err)
 	}
 }
 
-// An entry is one of R_lite.
-type entry struct {
-	ranks *idset.Set
-	node  *node // nil if it has no resources
-	value jsonobj.Value
+// makeRoom makes room for as many entries as there are if those that come are as long
+// as those before.
+func (d *decoder) makeRoom(all, next jsonobj.Value) {
+	done := next.Offset() - all.Offset()
+	d.room = min((len(all.Raw())-done)/(done/len(d.entries)), d.most.entries) + 1
+	d.entries, d.pieces = slices.Grow(d.entries, d.room), slices.Grow(d.pieces, d.room)
 }
 
+// entry reads an element of R_lite.
 func (d *decoder) entry(v jsonobj.Value) {
-	e := entry{value: v}
 	var kinds jsonobj.Value
 	o := v.Object()
 	for o.Next() {
 		switch string(o.Key()) {
 		case "rank":
-			if e.ranks = parseIDs(o.Value(), d.most.rank); e.ranks.IsEmpty() {
-				o.Value().Fail(errNoRank)
-			}
+			d.ranks(o.Value())
 		case "children":
 			kinds = o.Value()
 		}
 	}
 	o.Require("rank", "children")
-	n, ok := d.nodes[string(kinds.Raw())]
-	if !ok {
-		n = d.node(kinds)
-		d.nodes[string(kinds.Raw())] = n
-	}
-	e.node = n
-	d.entries = append(d.entries, e)
+	d.entries = append(d.entries, d.node(kinds))
 }
 
-// node reads children.
-func (d *decoder) node(v jsonobj.Value) *node {
-	var kinds []children.Kind
-	for o := v.Object(); o.Next(); {
-		ids := parseIDs(o.Value(), d.most.child)
-		kinds = append(kinds, children.Kind{Name: string(o.Key()), IDs: ids, N: ids.Len()})
+// ranks reads the ranks of an entry, of which most are one rank.
+func (d *decoder) ranks(v jsonobj.Value) {
+	text := v.TextBytes()
+	if rank, ok := jsonscan.Int64(text); ok && text[0] != '-' && rank <= int64(d.most.rank) {
+		d.piece(uint32(rank), uint32(rank))
+		return
 	}
-	return newNode(children.Of(kinds))
+	set := parseIDs(v, d.most.rank)
+	for first, last := range set.Ranges() {
+		d.piece(first, last)
+	}
+	if set.IsEmpty() {
+		v.Fail(errNoRank)
+	}
+}
+
+// node reads children and returns the number of the node.
+func (d *decoder) node(v jsonobj.Value) int32 {
+	raw := v.Raw()
+	if n := lookup(&d.interner, raw); n >= 0 {
+		return n
+	}
+	if n, ok := d.aliases[string(raw)]; ok {
+		return n
+	}
+	var buf [8]int
+	order := buf[:0] // the kinds known that are not empty
+	i := 0
+	for o := v.Object(); o.Next(); i++ {
+		switch {
+		case d.known == nil:
+			d.known = make([]knownKind, 1, 4)
+		case i == len(d.known):
+			d.known = append(d.known, knownKind{})
+		}
+		if d.known[i].read(o.Key(), o.Value(), d.most.child); d.known[i].N > 0 {
+			order = append(order, i)
+		}
+	}
+	if len(order) == 0 || v.Failed() {
+		return noNode
+	}
+	n := d.knownNode(order, raw)
+	if d.nodes[n].key != string(raw) {
+		if d.aliases == nil {
+			d.aliases = make(map[string]int32)
+		}
+		d.aliases[string(raw)] = n
+	}
+	return n
+}
+
+// read makes k what a node has of a kind.
+func (k *knownKind) read(name []byte, v jsonobj.Value, most int) {
+	if k.Name == string(name) && bytes.Equal(k.text, v.Raw()) {
+		return
+	}
+	k.Name = nameOf(name)
+	k.text, k.IDs = v.Raw(), parseIDs(v, most)
+	k.N, k.printed = k.IDs.Len(), isPrinted(v, k.IDs)
+}
+
+// nameOf returns the name of a kind, without memory of its own for a common one.
+func nameOf(name []byte) string {
+	for _, common := range [...]string{"core", "gpu"} {
+		if string(name) == common {
+			return common
+		}
+	}
+	return string(name)
+}
+
+// knownNode returns the number of the node that has some of the kinds known, which it
+// puts in order. No node has the key raw.
+func (d *decoder) knownNode(order []int, raw []byte) int32 {
+	slices.SortFunc(order, func(i, j int) int { return strings.Compare(d.known[i].Name, d.known[j].Name) })
+	var buf [128]byte
+	key := buf[:0]
+	for i, k := range order {
+		key = append(key, "{,"[min(i, 1)])
+		key = d.known[k].append(key)
+	}
+	key = append(key, '}')
+	if !bytes.Equal(key, raw) {
+		if n := lookup(&d.interner, key); n >= 0 {
+			return n
+		}
+	}
+	kinds := make([]children.Kind, len(order))
+	for i, k := range order {
+		kinds[i] = d.known[k].Kind
+	}
+	return d.addNode(&node{children.Of(kinds), string(key)})
+}
+
+// append appends a member of the key of a node.
+func (k *knownKind) append(dst []byte) []byte {
+	if !k.printed {
+		return appendKind(dst, k.Kind)
+	}
+	return append(append(jsonscan.AppendString(dst, k.Name), ':'), k.text...)
+}
+
+// isPrinted reports whether a string that a set was read from is what the set prints
+// as: without escapes and brackets, and with one element for each range.
+func isPrinted(v jsonobj.Value, ids *idset.Set) bool {
+	text := v.TextBytes()
+	if len(text) == 0 || text[0] == '[' || len(text)+2 != len(v.Raw()) {
+		return false
+	}
+	n := -bytes.Count(text, []byte(","))
+	for range ids.Ranges() {
+		n++
+	}
+	return n == 1
 }
 
 // parseIDs reads an idset.
 func parseIDs(v jsonobj.Value, most int) *idset.Set {
-	set, err := idset.ParseLimit(v.Text(), uint32(most))
+	set, err := idset.ParseLimit(string(v.TextBytes()), uint32(most))
 	if err != nil {
 		v.Fail(err)
 	}
@@ -226,6 +342,9 @@ func (d *decoder) hosts(v jsonobj.Value) {
 
 // properties reads properties, once the ranks are known.
 func (d *decoder) properties(v jsonobj.Value) {
+	if v.Absent() {
+		return
+	}
 	ranks := d.r.Ranks()
 	for o := v.Object(); o.Next(); {
 		set := parseIDs(o.Value(), d.most.rank)

@@ -34,7 +34,7 @@ func (r *R) Cut(parts []children.Part, start, end eventlog.Timestamp, slots int6
 		nodes [1]*node
 		hosts [1]hostPart
 	})
-	made := builder{spans: room.spans[:0], nodes: room.nodes[:0]}
+	made := builder{spans: room.spans[:0], interner: interner{nodes: room.nodes[:0]}}
 	out := &room.R
 	out.hosts = room.hosts[:0]
 	var known map[*children.Set]*node // nil while a search is as fast

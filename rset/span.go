@@ -27,52 +27,28 @@ func find(spans []span, rank uint32) (int, bool) {
 
 // A builder makes the spans and nodes of an R from ranges in ascending order.
 type builder struct {
+	interner
 	spans []span
-	nodes []*node
-	byKey map[string]int32 // nil while a search is as fast
 	ranks int
 }
 
-// maxSearch is the number of nodes from which on a builder keeps a map.
-const maxSearch = 8
-
 // add appends a range above all before it.
 func (b *builder) add(first, last uint32, n *node) {
-	id := b.intern(n)
-	if k := len(b.spans) - 1; k >= 0 && b.spans[k].node == id && b.spans[k].last+1 == first {
-		b.spans[k].last = last
-	} else {
-		b.spans = append(b.spans, span{first, last, b.ranks, id})
+	if k := len(b.spans) - 1; k >= 0 && b.nodes[b.spans[k].node] == n {
+		b.addAs(first, last, b.spans[k].node)
+		return
 	}
-	b.ranks += int(last-first) + 1
+	b.addAs(first, last, b.number(n))
 }
 
-// intern returns where a node is, or one that equals it.
-func (b *builder) intern(n *node) int32 {
-	if k := len(b.spans) - 1; k >= 0 && b.nodes[b.spans[k].node] == n {
-		return b.spans[k].node
+// addAs is add for the number of a node.
+func (b *builder) addAs(first, last uint32, node int32) {
+	if k := len(b.spans) - 1; k >= 0 && b.spans[k].node == node && b.spans[k].last+1 == first {
+		b.spans[k].last = last
+	} else {
+		b.spans = append(b.spans, span{first, last, b.ranks, node})
 	}
-	if b.byKey == nil {
-		for i, m := range b.nodes {
-			if m.equal(n) {
-				return int32(i)
-			}
-		}
-		if len(b.nodes) == maxSearch {
-			b.byKey = make(map[string]int32, 8*maxSearch)
-			for i, m := range b.nodes {
-				b.byKey[m.key] = int32(i)
-			}
-		}
-	} else if id, ok := b.byKey[n.key]; ok {
-		return id
-	}
-	id := int32(len(b.nodes))
-	b.nodes = append(b.nodes, n)
-	if b.byKey != nil {
-		b.byKey[n.key] = id
-	}
-	return id
+	b.ranks += int(last-first) + 1
 }
 
 // overlay calls f, in ascending order, with the ranges over which both a and b

@@ -168,8 +168,15 @@ func TestWhatAKilledWriterAcknowledgedIsThere(t *testing.T) {
 			}
 		}
 		for range 6 {
-			before := acked
+			before, first := acked, true
 			kill(t, path, policy, 1+random.IntN(12), time.Duration(random.IntN(3000))*time.Microsecond, func(n int) {
+				if first { // it is not yet killed
+					first = false
+					_, err := logfile.Open(path, logfile.Options{})
+					require.ErrorIs(t, err, logfile.ErrLocked)
+					_, err = logfile.Repair(path, logfile.RepairOptions{})
+					require.ErrorIs(t, err, logfile.ErrLocked)
+				}
 				acked = n
 				watch() // while the other process writes
 				require.GreaterOrEqual(t, watched, acked)

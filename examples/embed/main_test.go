@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,6 +29,42 @@ func embed(t *testing.T, out io.Writer, args ...string) *exec.Cmd {
 	cmd.Env = append(os.Environ(), "EMBED_RUN=1")
 	cmd.Stdout, cmd.Stderr = out, out
 	return cmd
+}
+
+// fails runs a command that exits with a status, and returns its output.
+func fails(t *testing.T, status int, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	var exit *exec.ExitError
+	require.ErrorAs(t, embed(t, &out, args...).Run(), &exit, out.String())
+	require.Equal(t, status, exit.ExitCode(), out.String())
+	return out.String()
+}
+
+// start starts a command. Its output goes to a file, since what outlives it would keep a
+// pipe open.
+func start(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, out string) {
+	t.Helper()
+	out = filepath.Join(dir, "out")
+	f, err := os.Create(out)
+	require.NoError(t, err)
+	defer f.Close()
+	cmd = embed(t, f, args...)
+	require.NoError(t, cmd.Start())
+	return cmd, out
+}
+
+// await waits until a file has a text some times.
+func await(t *testing.T, name, text string, times int) {
+	t.Helper()
+	var b []byte
+	for range 1000 {
+		if b, _ = os.ReadFile(name); strings.Count(string(b), text) >= times {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("%s has no %q:\n%s", name, text, b)
 }
 
 func shell(t *testing.T) {
@@ -55,36 +92,101 @@ func TestJobsRunWithPrologAndEpilog(t *testing.T) {
 func TestItGoesOnAfterKill9(t *testing.T) {
 	shell(t)
 	dir := t.TempDir()
-	done := filepath.Join(dir, "done")
-	args := []string{"-dir", dir, "-epilog", "test -e " + done + " || sleep 5"}
-	out, err := os.Create(filepath.Join(dir, "out")) // no pipe, which what outlives the command would keep open
-	require.NoError(t, err)
-	defer out.Close()
-	first := embed(t, out, append(args, "echo one", "sleep 5 & wait")...)
-	require.NoError(t, first.Start())
-	for range 500 {
-		b, _ := os.ReadFile(filepath.Join(dir, "records"))
-		if bytes.Contains(b, []byte("epilog-start")) {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	done, trace := filepath.Join(dir, "done"), filepath.Join(dir, "trace")
+	args := []string{"-dir", dir, "-prolog", "echo p >>" + trace, "-epilog", "echo e >>" + trace + "; test -e " + done + " || sleep 5"}
+	first, out := start(t, dir, append(args, "echo j >>"+trace, "sleep 5 & wait")...)
+	await(t, out, " start\n", 2)
+	await(t, trace, "e", 1)
 	require.NoError(t, first.Process.Kill())
 	_ = first.Wait() // it was killed
 	require.NoError(t, os.WriteFile(done, nil, 0o600))
 	var next bytes.Buffer
 	require.NoError(t, embed(t, &next, args...).Run(), next.String())
-	require.Contains(t, next.String(), "epilog-launch", "the epilog runs again")
-	require.Contains(t, next.String(), "exception", "the job died")
+	require.Contains(t, next.String(), "lost in a restart", "the second job died")
 	require.Equal(t, 2, strings.Count(next.String(), " clean"), next.String())
+	ran, err := os.ReadFile(trace)
+	require.NoError(t, err)
+	count := func(what string) int { return strings.Count(string(ran), what) }
+	require.Equal(t, []int{2, 1, 3}, []int{count("p"), count("j"), count("e")}, "the first epilog ran again, and nothing else")
 	require.NoError(t, embed(t, io.Discard, args...).Run(), "nothing is left to do")
 }
 
-func TestBadFlagsAreRefused(t *testing.T) {
+func TestANodeWhoseEpilogFailedIsOutOfService(t *testing.T) {
+	shell(t)
 	var out bytes.Buffer
-	err := embed(t, &out, "-n", "9", "true").Run()
-	var status *exec.ExitError
-	require.ErrorAs(t, err, &status)
-	require.Equal(t, 2, status.ExitCode())
-	require.Contains(t, out.String(), "-n must be 1 to 8")
+	require.NoError(t, embed(t, &out, "-dir", t.TempDir(), "-n", "8", "-epilog", "exit 1", "true", "true").Run(), out.String())
+	require.Equal(t, 8, strings.Count(out.String(), "epilog failed for job"), out.String())
+	require.Contains(t, out.String(), "resources are busy", "no node is left for the second job")
+	require.Equal(t, 2, strings.Count(out.String(), " clean"), out.String())
+}
+
+func TestAnInterruptCancelsTheJobs(t *testing.T) {
+	shell(t)
+	dir := t.TempDir()
+	cmd, out := start(t, dir, "-dir", dir, "-epilog", "echo swept", "sleep 9")
+	await(t, out, " start\n", 1)
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Skip("there are no signals: ", err)
+	}
+	require.NoError(t, cmd.Wait())
+	await(t, out, "swept\n", 1)
+	await(t, out, " clean\n", 1)
+}
+
+func TestBadInputLosesNothing(t *testing.T) {
+	shell(t)
+	require.Contains(t, fails(t, 2, "-n", "9", "true"), "-n must be 1 to 8")
+	require.Contains(t, fails(t, 2, "a\xff"), "UTF-8")
+	dir := t.TempDir()
+	records := filepath.Join(dir, "records")
+	cmd, out := start(t, dir, "-dir", dir, "until test -e "+dir+"/end; do sleep .01; done")
+	await(t, out, " start\n", 1)
+	require.Contains(t, fails(t, 1, "-dir", dir, "true"), "in use", "a second process")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "end"), nil, 0o600))
+	require.NoError(t, cmd.Wait())
+	require.Contains(t, fails(t, 1, "-dir", records, "true"), "not a directory")
+
+	good, err := os.ReadFile(records)
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		damage func([]byte) []byte
+		want   string
+	}{
+		"a byte is damaged":   {func(b []byte) []byte { b[9] ^= 1; return b }, "records: line 1: offset"},
+		"a record is damaged": {func(b []byte) []byte { return bytes.Replace(b, []byte(`"name":"R"`), []byte(`"name":"S"`), 1) }, `records: joblife: line 6: `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bad := c.damage(bytes.Clone(good))
+			require.NoError(t, os.WriteFile(records, bad, 0o600))
+			require.Contains(t, fails(t, 1, "-dir", dir, "true"), c.want)
+			kept, err := os.ReadFile(records)
+			require.NoError(t, err)
+			require.Equal(t, string(bad), string(kept))
+		})
+	}
+	require.NoError(t, os.WriteFile(records, good[:len(good)-9], 0o600))
+	var last bytes.Buffer
+	require.NoError(t, embed(t, &last, "-dir", dir).Run(), last.String())
+	require.Contains(t, last.String(), "records.torn-1", "a torn line is kept")
+	require.Contains(t, last.String(), " clean", "and what it told happens again")
+}
+
+// README shows the loop as it is here.
+func TestTheREADMEShowsTheLoop(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, text, ok := strings.Cut(string(readme), "\nManage jobs")
+	require.True(t, ok)
+	_, text, _ = strings.Cut(text, "```go\n")
+	text, _, ok = strings.Cut(text, "```\n")
+	require.True(t, ok)
+	source, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	trim := func(text string) (lines []string) {
+		for line := range strings.Lines(text) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+		return lines
+	}
+	require.Contains(t, strings.Join(trim(string(source)), "\n"), strings.Join(trim(text), "\n"))
 }

@@ -3,16 +3,21 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
+	"iter"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
+	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
 	pexec "github.com/joblife/joblife/perilog/exec"
@@ -21,116 +26,303 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 )
 
-// killed is the wait status of what a signal has ended.
-const killed = 9
+const size = 8 // nodes
 
-// schedule gives resources first come, first served.
-func (s *site) schedule(messages []alloc.Message) {
+// warn prints an error, and reports whether there is one.
+func warn(err error) bool {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "embed:", err)
+	}
+	return err != nil
+}
+
+// submissions are the inputs that submit shell commands as jobs.
+func submissions(n int64, commands []string) (jobs []joblife.Input, err error) {
+	if n < 1 || n > size {
+		return nil, fmt.Errorf("-n must be 1 to %d", size)
+	}
+	for _, command := range commands {
+		spec, err := jobspec.New(jobspec.Job{Nodes: n, Exclusive: true, Command: []string{"sh", "-c", command}})
+		if err != nil {
+			return nil, fmt.Errorf("job %q: %w", command, err)
+		}
+		text, err := spec.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("job %q: %w", command, err)
+		}
+		jobs = append(jobs, joblife.Submit{Jobspec: text, Urgency: jobstate.UrgencyDefault})
+	}
+	return jobs, nil
+}
+
+// action is a prolog or an epilog that runs a shell command on each node, if there is one.
+func action(command string) []perilog.ActionConfig {
+	if command == "" {
+		return nil
+	}
+	return []perilog.ActionConfig{{Command: []string{"sh", "-c", command}, PerRank: true}}
+}
+
+// An inbox keeps inputs in the order in which they come. To put one in never blocks.
+type inbox struct {
+	began     time.Time
+	interrupt chan os.Signal
+	more      chan struct{}
+	closed    bool // no more of them matter
+	sync.Mutex
+	inputs []joblife.Input
+}
+
+func newInbox() *inbox {
+	b := &inbox{began: time.Now(), interrupt: make(chan os.Signal, 1), more: make(chan struct{}, 1)}
+	signal.Notify(b.interrupt, os.Interrupt, syscall.SIGTERM)
+	return b
+}
+
+func (b *inbox) put(inputs ...joblife.Input) {
+	b.Lock()
+	defer b.Unlock()
+	b.inputs = append(b.inputs, inputs...)
+	select {
+	case b.more <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the first input, and false if there is none.
+func (b *inbox) take() (in joblife.Input, ok bool) {
+	b.Lock()
+	defer b.Unlock()
+	if ok = len(b.inputs) > 0; ok {
+		in, b.inputs = b.inputs[0], b.inputs[1:]
+	}
+	return in, ok
+}
+
+// now is a time that does not step back when the system's clock does.
+func (b *inbox) now() time.Time { return b.began.Add(time.Since(b.began)) }
+
+// all yields inputs as they come, and a Tick whenever the manager's time is due.
+func (b *inbox) all(m *joblife.Manager) iter.Seq2[time.Time, joblife.Input] {
+	return func(yield func(time.Time, joblife.Input) bool) {
+		for !b.closed {
+			in, ok := b.take()
+			if ok && !yield(b.now(), in) {
+				return
+			} else if ok {
+				continue
+			}
+			var due <-chan time.Time
+			if at, ok := m.Deadline(); ok {
+				due = time.After(at.Sub(b.now()))
+			}
+			select {
+			case <-b.more:
+			case <-due:
+				b.put(joblife.Tick{})
+			case <-b.interrupt:
+				for v := range m.Jobs(jobstate.StateNew | jobstate.StateActive) {
+					b.put(joblife.Raise{ID: v.ID(), Type: "cancel"})
+				}
+			}
+		}
+	}
+}
+
+// The users read events, and wait until all jobs are over.
+type users struct{ inputs *inbox }
+
+func (u users) tell(journal []joblife.JournalEntry, answers []joblife.Answer) {
+	for _, e := range journal {
+		fmt.Println(strings.TrimSpace(fmt.Sprintf("%v %s %s", e.Job, e.Entry.Name, e.Entry.Context)))
+	}
+	u.inputs.closed = u.inputs.closed || len(answers) > 0
+}
+
+// A scheduler gives resources first come, first served.
+type scheduler struct {
+	inputs    *inbox
+	inventory *rset.R
+	pool      *pool.Pool
+	waiting   []request
+}
+
+// A request is a job that waits for resources.
+type request struct {
+	id   jobid.ID
+	need *pool.Request
+}
+
+func (s *scheduler) send(hello *alloc.Announcement, messages []alloc.Message) {
+	if hello != nil {
+		s.adopt(hello)
+	}
 	for _, msg := range messages {
 		switch msg := msg.(type) {
 		case alloc.Request:
-			s.waiting = append(s.waiting, msg)
+			s.ask(msg)
 		case alloc.Cancel:
-			s.waiting = slices.DeleteFunc(s.waiting, func(r alloc.Request) bool { return r.ID == msg.ID })
-			s.say(joblife.SchedResponse{ID: msg.ID, Type: alloc.ResponseCancel})
+			if i := slices.IndexFunc(s.waiting, func(r request) bool { return r.id == msg.ID }); i >= 0 {
+				s.waiting = slices.Delete(s.waiting, i, i+1)
+				s.inputs.put(joblife.SchedResponse{ID: msg.ID, Type: alloc.ResponseCancel})
+			} // else it has its response
 		case alloc.Free:
-			s.pool.Free(msg.ID, msg.R, msg.Final)
+			_, err := s.pool.Free(msg.ID, msg.R, msg.Final)
+			warn(err)
 		}
 	}
 	for len(s.waiting) > 0 {
-		id := s.waiting[0].ID
-		spec, err := jobspec.Parse(s.waiting[0].Jobspec)
-		var request *pool.Request
-		if err == nil {
-			request, err = pool.NewRequest(spec)
-		}
-		r := alloc.Response{ID: id, Type: alloc.ResponseSuccess}
-		if err == nil {
-			r.R, err = s.pool.Alloc(id, request, eventlog.FromTime(time.Now()))
-		}
-		if errors.Is(err, pool.ErrBusy) {
-			return
-		}
-		if err != nil {
-			r.Type, r.Note = alloc.ResponseDeny, err.Error()
+		first := s.waiting[0]
+		r, err := s.pool.Alloc(first.id, first.need, eventlog.FromTime(s.inputs.now()))
+		if errors.Is(err, pool.ErrBusy) && s.pool.Len() > 0 {
+			return // until a job frees its nodes
 		}
 		s.waiting = s.waiting[1:]
-		s.say(joblife.SchedResponse(r))
+		if err != nil {
+			s.deny(first.id, err)
+			continue
+		}
+		s.inputs.put(joblife.SchedResponse{ID: first.id, R: r})
 	}
 }
 
-// adopt makes the pool of eight nodes, and gives each job what it has already.
-func (s *site) adopt(a *alloc.Announcement) error {
-	inventory, err := rset.New(rset.Config{Entries: []rset.Entry{{
-		Ranks: idset.Range(0, nodes-1), Children: map[string]*idset.Set{"core": idset.Of(0)},
-	}}})
+// ask lets a job wait. The message is gone when the Ready is done.
+func (s *scheduler) ask(msg alloc.Request) {
+	spec, err := jobspec.Parse(msg.Jobspec)
+	var need *pool.Request
+	if err == nil {
+		need, err = pool.NewRequest(spec)
+	}
 	if err != nil {
-		return err
+		s.deny(msg.ID, err)
+		return
 	}
-	if s.pool, err = pool.New(inventory, pool.Config{}); err != nil {
-		return err
+	s.waiting = append(s.waiting, request{msg.ID, need})
+}
+
+func (s *scheduler) deny(id jobid.ID, err error) {
+	s.inputs.put(joblife.SchedResponse{ID: id, Type: alloc.ResponseDeny, Note: err.Error()})
+}
+
+// adopt begins a session: it gives each job what it has already.
+func (s *scheduler) adopt(hello *alloc.Announcement) {
+	s.waiting = nil
+	s.pool, _ = pool.New(s.inventory, pool.Config{}) // which is not empty
+	for _, h := range hello.Responses {
+		warn(s.pool.Adopt(h.ID, h.R, h.Free))
 	}
-	for _, h := range a.Responses {
-		if err := s.pool.Adopt(h.ID, h.R, h.Free); err != nil {
-			return err
+	warn(s.pool.Update(pool.Change{Up: s.inventory.Ranks()}))
+}
+
+// inventory is the nodes, with one core each.
+func inventory() (*rset.R, error) {
+	return rset.New(rset.Config{Entries: []rset.Entry{{
+		Ranks: idset.Range(0, size-1), Children: map[string]*idset.Set{"core": idset.Of(0)},
+	}}})
+}
+
+// An executor runs jobs. It does not find those of the life before.
+type executor struct {
+	inputs *inbox
+	processes
+}
+
+func (x *executor) send(messages []pexec.Message, raised []joblife.Raised) {
+	for _, msg := range messages {
+		start, ok := msg.(pexec.Start)
+		if !ok {
+			continue // an expiration, which no job has here
+		}
+		say := func(r pexec.Response) {
+			r.ID = start.ID
+			x.inputs.put(joblife.ExecResponse(r))
+		}
+		ended := func(status int32) {
+			say(pexec.Response{Type: pexec.ResponseFinish, Status: status})
+			say(pexec.Response{Type: pexec.ResponseRelease, Final: true})
+		}
+		if start.Reattach {
+			say(pexec.Response{Type: pexec.ResponseException, Exception: pexec.Exception{Type: "exec", Note: "lost in a restart"}})
+			ended(killed)
+			continue
+		}
+		say(pexec.Response{Type: pexec.ResponseStart})
+		spec, _ := jobspec.Parse(start.Jobspec) // which the manager has parsed before
+		x.start(start.ID, spec.Tasks()[0].Command, ended)
+	}
+	for _, r := range raised {
+		if r.Severity == 0 {
+			x.signal(r.Job, syscall.SIGKILL)
 		}
 	}
-	return s.pool.Update(pool.Change{Up: inventory.Ranks()})
 }
 
-// start runs a job. One that an earlier life started is lost.
-func (s *site) start(msg pexec.Start) {
-	say := func(r pexec.Response) {
-		r.ID = msg.ID
-		s.inputs <- joblife.ExecResponse(r)
+// The nodes run prologs and epilogs.
+type nodes struct {
+	inputs    *inbox
+	scheduler *scheduler
+	processes
+}
+
+// where is where an attempt of an action runs.
+type where struct {
+	job     jobid.ID
+	action  perilog.Key
+	attempt uint32
+	rank    uint32
+}
+
+func (n *nodes) do(launch []joblife.Launch, signal []joblife.Signal, drain []joblife.Drain) {
+	for _, l := range launch {
+		for rank := range l.Ranks.All() {
+			report := perilog.Report{Action: l.Action, Attempt: l.Attempt, Rank: rank, Kind: perilog.ReportExited}
+			n.start(where{l.Job, l.Action, l.Attempt, rank}, l.Command, func(status int32) {
+				report.Status = status
+				n.inputs.put(joblife.Report{Job: l.Job, Report: report})
+			})
+		}
 	}
-	status := int32(killed)
-	if msg.Reattach {
-		say(pexec.Response{Type: pexec.ResponseException, Exception: pexec.Exception{Type: "exec", Note: "lost with an earlier life"}})
-	} else {
-		say(pexec.Response{Type: pexec.ResponseStart})
-		spec, _ := jobspec.Parse(msg.Jobspec) // which the manager has parsed before
-		status = command(spec.Tasks()[0].Command)
+	for _, s := range signal {
+		for rank := range s.Ranks.All() {
+			n.signal(where{s.Job, s.Action, s.Attempt, rank}, syscall.Signal(s.Signal.Signal))
+		}
 	}
-	say(pexec.Response{Type: pexec.ResponseFinish, Status: status})
-	say(pexec.Response{Type: pexec.ResponseRelease, Final: true})
+	for _, d := range drain {
+		warn(fmt.Errorf("out of service: rank %v: %s", d.Ranks, d.Reason))
+		warn(n.scheduler.pool.Update(pool.Change{Down: d.Ranks}))
+		n.inputs.put(joblife.Drained{Ranks: d.Ranks.Clone()})
+	}
 }
 
-// launch runs a prolog or an epilog on a node.
-func (s *site) launch(l joblife.Launch, rank uint32) {
-	s.inputs <- joblife.Report{Job: l.Job, Report: perilog.Report{
-		Action: l.Action, Attempt: l.Attempt, Rank: rank, Kind: perilog.ReportExited, Status: command(l.Command),
-	}}
-}
+// killed is the wait status of what a signal has ended.
+const killed = 9
 
-// command runs a command and returns its wait status.
-func command(args []string) int32 {
+// processes are the commands that run, by whom or where they are.
+type processes struct{ running sync.Map }
+
+// start starts a command, and tells its wait status when it has ended.
+func (p *processes) start(key any, args []string, ended func(status int32)) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := cmd.Run(); cmd.ProcessState == nil {
-		fmt.Fprintln(os.Stderr, "embed:", err)
-		return 127 << 8
+	if warn(cmd.Start()) {
+		ended(127 << 8)
+		return
 	}
-	if code := cmd.ProcessState.ExitCode(); code >= 0 {
-		return int32(code) << 8
-	}
-	return killed
+	p.running.Store(key, cmd.Process)
+	go func() {
+		_ = cmd.Wait() // the state tells
+		p.running.Delete(key)
+		if code := cmd.ProcessState.ExitCode(); code >= 0 {
+			ended(int32(code) << 8)
+		} else {
+			ended(killed)
+		}
+	}()
 }
 
-// say passes an input from the loop itself.
-func (s *site) say(in joblife.Input) { go func() { s.inputs <- in }() }
-
-// open opens the file of records.
-func (s *site) open(dir, name string) (err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+// signal signals a command if it still runs.
+func (p *processes) signal(key any, s os.Signal) {
+	if cmd, ok := p.running.Load(key); ok {
+		_ = cmd.(*os.Process).Signal(s) // it may have ended meanwhile
 	}
-	if s.log, err = logfile.Create(name, logfile.Options{}); !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if _, err := logfile.Repair(name, logfile.RepairOptions{}); err != nil {
-		return err
-	}
-	s.log, err = logfile.Open(name, logfile.Options{})
-	return err
 }

@@ -85,25 +85,84 @@ func (s *session) readText(src source, br *bufio.Reader) error {
 	default:
 		return errNotKnown
 	}
-	for n := 1; len(line) > 0; n++ {
-		text := line
-		if !s.submit(len(text), func() result {
-			in, err := parseRecording(text)
-			if err != nil {
-				return result{faults: []string{fmt.Sprintf("%s: line %d: %v", src.name, n, err)}}
-			}
-			if in.noID {
-				in.label = fmt.Sprintf("%s:%d", filepath.Base(src.name), n)
-			}
-			return s.replay(src.name, in)
-		}) || err != nil {
-			break
+	if err != nil { // the end
+		s.submitLines(src, line, 1)
+		return nil
+	}
+	return s.readLines(src, line, br)
+}
+
+// readLines reads JSON lines in blocks, which begin with what was read before.
+func (s *session) readLines(src source, rest []byte, r io.Reader) error {
+	for n := 1; ; {
+		block, err := fill(append(s.block(), rest...), r)
+		end := len(block)
+		if !errors.Is(err, io.EOF) {
+			end = bytes.LastIndexByte(block, '\n') + 1
 		}
-		if line, err = readLine(br); err != nil && !errors.Is(err, io.EOF) {
+		rest = bytes.Clone(block[end:])
+		lines := bytes.Count(block[:end], []byte("\n"))
+		if !s.submitLines(src, block[:end], n) || errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
+		n += lines
 	}
-	return nil
+}
+
+// fill reads until a block is full and has the end of a line, for which it
+// grows.
+func fill(block []byte, r io.Reader) ([]byte, error) {
+	for {
+		if len(block) == cap(block) {
+			switch i := bytes.IndexByte(block, '\n'); {
+			case i >= 0 && i < maxLine:
+				return block, nil
+			case len(block) > maxLine:
+				return nil, errLine
+			}
+			block = append(make([]byte, 0, min(2*cap(block), maxLine+1)), block...)
+		}
+		n, err := r.Read(block[len(block):cap(block)])
+		if block = block[:len(block)+n]; err != nil {
+			return block, err
+		}
+	}
+}
+
+// submitLines submits a block of lines, of which the first has the number n. It
+// reports false if nobody wants them any more.
+func (s *session) submitLines(src source, block []byte, n int) bool {
+	s.submit(len(block), func(w *worker, out *result) {
+		for rest := block; len(rest) > 0; n++ {
+			end := bytes.IndexByte(rest, '\n') + 1
+			if end == 0 {
+				end = len(rest)
+			}
+			s.replayLine(src, rest[:end], n, w, out)
+			rest = rest[end:]
+		}
+		s.reuse(block)
+	})
+	return s.flush()
+}
+
+// replayLine replays the job of one line.
+func (s *session) replayLine(src source, line []byte, n int, w *worker, out *result) {
+	in, ok := scanRecording(line, &w.log)
+	if !ok {
+		var err error
+		if in, err = parseRecording(line); err != nil {
+			out.faults = append(out.faults, fmt.Sprintf("%s: line %d: %v", src.name, n, err))
+			return
+		}
+	}
+	if in.noID {
+		in.label = fmt.Sprintf("%s:%d", filepath.Base(src.name), n)
+	}
+	s.replay(src.name, in, out)
 }
 
 // isRecordings reports whether a text is JSON lines of recorded jobs: its first
@@ -153,7 +212,7 @@ func (s *session) readLog(src source, first []byte, r io.Reader) error {
 		in.r = beside(src.path, "R")
 		in.jobspec = beside(src.path, "jobspec")
 	}
-	s.submit(len(in.eventlog), func() result { return s.replay(src.name, in) })
+	s.submit(len(in.eventlog), func(_ *worker, out *result) { s.replay(src.name, in, out) })
 	return nil
 }
 
@@ -220,7 +279,7 @@ func readLine(br *bufio.Reader) ([]byte, error) {
 		part, err := br.ReadSlice('\n')
 		line = append(line, part...)
 		if len(line) > maxLine {
-			return nil, fmt.Errorf("has a line longer than %d MiB", maxLine>>20)
+			return nil, errLine
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err
@@ -251,18 +310,25 @@ func parseRecording(line []byte) (input, error) {
 	return in, nil
 }
 
-// readArchive reads a dump archive. A job that is damaged is a fault, and the
-// others are told.
+// archiveLimits are for archives of a million jobs, which are some gigabytes
+// long: what is kept of each job is its id.
+var archiveLimits = archive.Limits{Bytes: 1 << 40, Entries: 1 << 22}
+
+// readArchive reads a dump archive, job by job in its order. A job that is damaged
+// is a fault, and the others are told.
 func (s *session) readArchive(src source, r io.Reader) error {
-	a, err := archive.Read(r, archive.Limits{})
+	a, err := archive.Walk(r, archiveLimits, func(j archive.Job) error {
+		in := input{id: j.ID, eventlog: j.Eventlog, r: j.R, jobspec: j.Jobspec}
+		if !s.submit(len(in.eventlog)+len(in.r)+len(in.jobspec), func(_ *worker, out *result) { s.replay(src.name, in, out) }) {
+			return errStopped
+		}
+		return nil
+	})
+	if err == errStopped {
+		return nil
+	}
 	for _, failure := range a.Failures {
 		s.fault("%s: %v", src.name, failure)
-	}
-	for i, j := range a.Jobs {
-		a.Jobs[i] = archive.Job{} // what was told is not kept
-		s.submit(len(j.Eventlog), func() result {
-			return s.replay(src.name, input{id: j.ID, eventlog: j.Eventlog, r: j.R, jobspec: j.Jobspec})
-		})
 	}
 	return err
 }

@@ -22,9 +22,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -41,7 +43,12 @@ const (
 	exitUsage = 2
 )
 
+// gcPercent keeps a million jobs below 100 MB.
+const gcPercent = 200
+
 func main() {
+	// What is alive is small, so that little memory buys a collector that seldom runs.
+	debug.SetGCPercent(gcPercent)
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -174,15 +181,24 @@ func piped(stdin io.Reader) bool {
 // oneLine cuts s at its first newline and at n characters, and takes out what
 // a terminal would obey: a note in a log can hold anything.
 func oneLine(s string, n int) string {
-	s, _, _ = strings.Cut(s, "\n")
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
+	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	if strings.IndexFunc(s, odd) >= 0 {
+		s, _, _ = strings.Cut(s, "\n")
+		s = strings.Map(func(r rune) rune {
+			if unicode.IsPrint(r) {
+				return r
+			}
+			return '?'
+		}, s)
+	}
+	count, last := 0, 0
+	for i := range s {
+		if count++; count == n {
+			last = i
 		}
-		return '?'
-	}, s)
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
+	}
+	if count > n {
+		return s[:last] + "…"
 	}
 	return s
 }

@@ -75,7 +75,7 @@ func TestNothingToReadShowsTheSample(t *testing.T) {
 }
 
 // gunzip returns the content of the sample.
-func gunzip(t *testing.T) []byte {
+func gunzip(t testing.TB) []byte {
 	t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(sample))
 	require.NoError(t, err)

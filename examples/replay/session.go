@@ -33,16 +33,25 @@ type session struct {
 	faults   int    // jobs and inputs that could not be read
 	failed   error  // of the output
 
-	batch  []func() result  // of the goroutine that reads
+	batch  []work           // of the goroutine that reads
 	size   int              // bytes in it
+	blocks chan []byte      // to be used again
 	pieces chan piece       // to the workers
 	order  chan chan result // to the printer
 	stop   chan struct{}    // closed when there is no output
 }
 
+// Work on one job or more adds to a result.
+type work func(*worker, *result)
+
+// A worker has what it uses again.
+type worker struct {
+	log []byte
+}
+
 // A piece is work on some jobs, and where its result goes.
 type piece struct {
-	work   []func() result
+	work   []work
 	result chan<- result
 }
 
@@ -59,14 +68,12 @@ type result struct {
 	jobs   []rendered
 }
 
-func (p piece) do() {
-	var all result
+func (p piece) do(w *worker) {
+	var r result
 	for _, work := range p.work {
-		r := work()
-		all.faults = append(all.faults, r.faults...)
-		all.jobs = append(all.jobs, r.jobs...)
+		work(w, &r)
 	}
-	p.result <- all
+	p.result <- r
 }
 
 func newSession(p printer, stderr io.Writer) *session {
@@ -76,6 +83,7 @@ func newSession(p printer, stderr io.Writer) *session {
 		printer: p, stderr: stderr, progress: newProgress(stderr), dir: dir,
 		pieces: make(chan piece),
 		order:  make(chan chan result, 4*workers), // bounds what is in memory
+		blocks: make(chan []byte, 4*workers),
 		stop:   make(chan struct{}),
 	}
 }
@@ -84,8 +92,9 @@ func newSession(p printer, stderr io.Writer) *session {
 func (s *session) readAll(names []string, stdin io.Reader) {
 	for range cap(s.order) / 4 {
 		go func() {
+			var w worker
 			for p := range s.pieces {
-				p.do()
+				p.do(&w)
 			}
 		}()
 	}
@@ -180,7 +189,7 @@ func (s *session) read(name, path string, r io.Reader) {
 
 // submit adds the work on a job of so many bytes. It reports false if nobody
 // wants it any more.
-func (s *session) submit(size int, work func() result) bool {
+func (s *session) submit(size int, work work) bool {
 	s.batch = append(s.batch, work)
 	s.size += size
 	return len(s.batch) < pieceJobs && s.size < pieceBytes || s.flush()
@@ -203,6 +212,27 @@ func (s *session) flush() bool {
 	return true
 }
 
+// block returns an empty block for lines.
+func (s *session) block() []byte {
+	select {
+	case b := <-s.blocks:
+		return b[:0]
+	default:
+		return make([]byte, 0, pieceBytes)
+	}
+}
+
+// reuse takes a block back, unless a long line made it large.
+func (s *session) reuse(b []byte) {
+	if cap(b) != pieceBytes {
+		return
+	}
+	select {
+	case s.blocks <- b:
+	default:
+	}
+}
+
 // stopped reports whether there is no output any more.
 func (s *session) stopped() bool {
 	select {
@@ -215,24 +245,24 @@ func (s *session) stopped() bool {
 
 // fault says that something could not be read.
 func (s *session) fault(format string, args ...any) {
-	s.submit(0, func() result { return result{faults: []string{fmt.Sprintf(format, args...)}} })
+	s.submit(0, func(_ *worker, out *result) { out.faults = append(out.faults, fmt.Sprintf(format, args...)) })
 }
 
-// replay returns the result of one job.
-func (s *session) replay(name string, in input) (r result) {
+// replay adds the result of one job. It keeps nothing of the input.
+func (s *session) replay(name string, in input, out *result) {
 	j, err := newJob(in)
 	if err != nil {
-		r.faults = []string{fmt.Sprintf("%s: %v", name, err)}
+		out.faults = append(out.faults, fmt.Sprintf("%s: %v", name, err))
 	}
-	if j.Submitted() || s.printer.takesAny() {
-		line := s.printer.render(j)
-		if line.err != nil {
-			r.faults = append(r.faults, fmt.Sprintf("%s: job %s: %v", name, j.name(), line.err))
-			return r
-		}
-		r.jobs = []rendered{line}
+	if !j.Submitted() && !s.printer.takesAny() {
+		return
 	}
-	return r
+	line := s.printer.render(j)
+	if line.err != nil {
+		out.faults = append(out.faults, fmt.Sprintf("%s: job %s: %v", name, j.name(), line.err))
+		return
+	}
+	out.jobs = append(out.jobs, line)
 }
 
 // take prints a result.
@@ -253,4 +283,8 @@ func (s *session) take(r result) {
 	}
 }
 
-var errNotKnown = errors.New("not an eventlog, JSON lines or a dump archive")
+var (
+	errNotKnown = errors.New("not an eventlog, JSON lines or a dump archive")
+	errStopped  = errors.New("no output")
+	errLine     = fmt.Errorf("has a line longer than %d MiB", maxLine>>20)
+)

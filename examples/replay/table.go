@@ -22,7 +22,8 @@ type table struct {
 	w       io.Writer
 	width   int
 	rows    []rendered
-	columns []column // nil: not known yet
+	columns []column     // nil: not known yet
+	text    bytes.Buffer // of a block
 }
 
 // blockRows is how many rows are held back.
@@ -87,20 +88,20 @@ func (t *table) close() error {
 // flush prints the rows that are held back.
 func (t *table) flush() error {
 	slices.SortStableFunc(t.rows, func(a, b rendered) int { return cmp.Compare(a.at, b.at) })
-	var b bytes.Buffer
+	t.text.Reset()
 	if t.columns == nil {
 		t.fit()
 		var names []string
 		for _, c := range columns() {
 			names = append(names, c.header)
 		}
-		t.line(&b, names)
+		t.line(names)
 	}
 	for _, r := range t.rows {
-		t.line(&b, r.cells)
+		t.line(r.cells)
 	}
 	t.rows = t.rows[:0]
-	_, err := t.w.Write(b.Bytes())
+	_, err := t.w.Write(t.text.Bytes())
 	return err
 }
 
@@ -128,20 +129,31 @@ func (t *table) fit() {
 	}
 }
 
-// line prints one row, cut at the width.
-func (t *table) line(b *bytes.Buffer, cells []string) {
-	line := ""
+// line adds one row, cut at the width.
+func (t *table) line(cells []string) {
+	b, start := &t.text, t.text.Len()
 	for _, c := range t.columns {
 		cell := cells[c.index]
-		pad := strings.Repeat(" ", max(0, c.width-utf8.RuneCountInString(cell)))
+		pad := max(0, c.width-utf8.RuneCountInString(cell))
 		if c.right {
-			cell = pad + cell
-		} else {
-			cell += pad
+			spaces(b, pad)
 		}
-		line += cell + "  "
+		b.WriteString(cell)
+		if !c.right {
+			spaces(b, pad)
+		}
+		spaces(b, 2)
 	}
-	b.WriteString(oneLine(strings.TrimRight(line, " "), t.width) + "\n")
+	line := oneLine(string(bytes.TrimRight(b.Bytes()[start:], " ")), t.width)
+	b.Truncate(start)
+	b.WriteString(line)
+	b.WriteByte('\n')
+}
+
+func spaces(b *bytes.Buffer, n int) {
+	for range n {
+		b.WriteByte(' ')
+	}
 }
 
 // row returns a job's cells. A dash is what there is not.

@@ -28,6 +28,7 @@ type driver struct {
 	t       testing.TB
 	rng     *rand.Rand
 	policy  string
+	args    []string
 	byRank  bool // all fragments are ranks, as those of RFC 27
 	machine machine
 	session *session
@@ -54,8 +55,8 @@ type event struct {
 
 const begin = eventlog.Timestamp(1e6)
 
-func newDriver(t testing.TB, policy string, seed uint64) *driver {
-	d := &driver{t: t, rng: rand.New(rand.NewPCG(seed, 1)), policy: policy, nextID: 1}
+func newDriver(t testing.TB, policy string, seed uint64, args ...string) *driver {
+	d := &driver{t: t, rng: rand.New(rand.NewPCG(seed, 1)), policy: policy, args: args, nextID: 1}
 	d.machine = machine{owners: map[unit]jobid.ID{}, jobs: map[jobid.ID]*naiveJob{}}
 	for r := range 16 {
 		n := node{cores: 8}
@@ -74,7 +75,8 @@ func newDriver(t testing.TB, policy string, seed uint64) *driver {
 // connect begins a session, with a hello of all that is held.
 func (d *driver) connect(now eventlog.Timestamp) {
 	var o options
-	status, ok := o.parse([]string{"-policy", d.policy, "-now", fmt.Sprint(float64(now))}, &d.told, &d.told)
+	args := append([]string{"-policy", d.policy, "-now", fmt.Sprint(float64(now))}, d.args...)
+	status, ok := o.parse(args, &d.told, &d.told)
 	require.True(d.t, ok, status)
 	d.session = newSession(o, &d.out, &d.told)
 	d.clock = d.session.clock.(*inputClock)
@@ -181,6 +183,9 @@ func (d *driver) check(answers []alloc.Line) {
 	if j := d.machine.first(); j != nil && d.session.ready {
 		require.False(d.t, d.machine.fitsNow(j.wish), "job %d waits and fits: %+v", uint64(j.id), j.wish)
 	}
+	if d.lines%8 == 0 {
+		d.checkForecast()
+	}
 	if d.lines%64 == 0 {
 		d.checkBackfill()
 		require.NoError(d.t, d.session.pool.Check())
@@ -196,6 +201,12 @@ func (d *driver) started(j *naiveJob, a alloc.Response) {
 	require.Equal(d.t, now, a.R.Start())
 	require.Equal(d.t, now+eventlog.Timestamp(j.wish.duration), a.R.Expiration())
 	require.Contains(d.t, string(a.Annotations), `"resource_summary":"rank`)
+	if head := d.head(); d.policy == "easy" && head != nil && head.before(j) {
+		require.Contains(d.t, string(a.Annotations), `"backfill":"`+head.id.String()+`"`)
+	} else {
+		require.NotContains(d.t, string(a.Annotations), "backfill")
+	}
+	require.Equal(d.t, j.estimate > 0, strings.Contains(string(a.Annotations), `"t_estimate":null`))
 	if j != first {
 		require.Equal(d.t, "easy", d.policy, "job %d overtook job %d", uint64(j.id), uint64(first.id))
 		d.counts.backfilled++
@@ -207,8 +218,11 @@ func (d *driver) started(j *naiveJob, a alloc.Response) {
 	d.plan(j)
 }
 
-// head returns the job that was told its start, nil if none was.
+// head returns the job that has a reservation, since easy tells its start, nil if none was.
 func (d *driver) head() (head *naiveJob) {
+	if d.policy != "easy" {
+		return nil
+	}
 	for _, j := range d.machine.jobs {
 		if !j.running && j.estimate > 0 {
 			require.Nil(d.t, head, "two jobs were told their start")
@@ -232,15 +246,58 @@ func (d *driver) annotated(j *naiveJob, a alloc.Response) {
 	}
 	d.counts.estimates++
 	j.estimate = *notes.Sched.Estimate
-	require.Equal(d.t, d.head(), j)
+	if d.policy == "easy" {
+		require.Equal(d.t, d.head(), j)
+	}
+}
+
+// checkForecast checks what fifo told its first jobs: that they start one after the other,
+// each at the first time that there is room.
+func (d *driver) checkForecast() {
+	if f, ok := d.session.policy.(*forecasting); !ok || f.stale || f.next != d.clock.t+f.period {
+		return // time went on
+	}
+	now, future := d.clock.t, d.session.pool.Clone()
+	start := func(j *job) bool {
+		times := []eventlog.Timestamp{now}
+		for h := range future.Holders() {
+			times = append(times, max(now, h.Expiration))
+		}
+		slices.Sort(times)
+		for _, at := range times {
+			next := future.Clone()
+			for h := range future.Holders() {
+				if h.Expiration > 0 && h.Expiration <= at {
+					must(next.Free(h.ID, nil, true))
+				}
+			}
+			if _, err := next.Alloc(j.id, j.request, at); err == nil {
+				now, future = at, next
+				return true
+			}
+		}
+		return false
+	}
+	known := true
+	for i, j := range d.session.waiting {
+		known = known && i < maxTold && start(j)
+		want := now
+		if !known {
+			want = 0
+		}
+		require.Equal(d.t, want, d.machine.jobs[j.id].estimate, "job %d", uint64(j.id))
+		if head := d.machine.jobs[j.id]; i == 0 && known {
+			at, _ := d.machine.earliest(head.wish, d.clock.t)
+			require.Equal(d.t, at, want)
+		}
+	}
 }
 
 // checkBackfill checks the estimate of the head, and that none waits that could
 // start without harm to it.
 func (d *driver) checkBackfill() {
 	head := d.head()
-	if d.policy == "fifo" || head == nil {
-		require.True(d.t, d.policy == "easy" || head == nil)
+	if head == nil {
 		return
 	}
 	now := d.clock.t
@@ -498,7 +555,7 @@ func TestTenThousandJobsAgainstANaiveMachine(t *testing.T) {
 			}
 			seed := uint64(jobs)
 			t.Logf("seed %d", seed)
-			d := newDriver(t, policy, seed)
+			d := newDriver(t, policy, seed, "-forecast-period=50")
 			d.drive(jobs, 24)
 			d.finish()
 
@@ -514,7 +571,7 @@ func TestTenThousandJobsAgainstANaiveMachine(t *testing.T) {
 				require.Positive(t, n, what)
 			}
 			require.Equal(t, policy == "easy", c.backfilled > 0)
-			require.Equal(t, policy == "easy", c.estimates > 0)
+			require.Positive(t, c.estimates)
 		})
 	}
 }
@@ -523,7 +580,7 @@ func TestTenThousandJobsAgainstANaiveMachine(t *testing.T) {
 // freed.
 func TestASchedulerIsLoadedAgain(t *testing.T) {
 	for _, policy := range []string{"fifo", "easy"} {
-		d := newDriver(t, policy, 7)
+		d := newDriver(t, policy, 7, "-forecast-period=100")
 		d.byRank = true
 		partly := 0
 		for last := 100; last <= 500; last += 100 {
@@ -566,8 +623,8 @@ func TestTooManyJobsAreRefused(t *testing.T) {
 	} {
 		require.NoError(t, s.handle(line{number: i + 1, text: []byte(text)}))
 	}
-	require.Equal(t, `sched: line 5: sched.alloc: job 3 (ƒ4): at most 2 jobs are allowed
-sched: line 6: job-manager.sched-hello: job 4 (ƒ5): at most 2 jobs are allowed
+	require.Equal(t, `sched: line 5: sched.alloc: job ƒ4: at most 2 jobs are allowed
+sched: line 6: job-manager.sched-hello: job ƒ5: at most 2 jobs are allowed
 sched: line 7: job-manager.sched-hello: not ready: the resources of 1 job are unknown; send the hello again, with R
 `, told.String())
 	require.Equal(t, 2, strings.Count(out.String(), `"errnum":12,`))
@@ -578,7 +635,7 @@ func TestASessionIsDeterministic(t *testing.T) {
 	for _, policy := range []string{"fifo", "easy"} {
 		var output [2][]byte
 		for i := range output {
-			d := newDriver(t, policy, 3)
+			d := newDriver(t, policy, 3, "-forecast-period=50")
 			d.record = &output[i]
 			d.drive(300, 20)
 		}

@@ -77,7 +77,7 @@ func FuzzSession(f *testing.F) {
 	f.Add(true, []byte{1, 0, 5, 1, 1, 2, 0, 40, 2, 0, 1, 1, 1, 4, 0, 9, 3, 0, 0, 1, 0, 2, 20, 1, 5, 2, 10, 1, 2, 1, 9, 1, 13})
 	f.Add(true, []byte{0, 11, 1, 3, 2, 12, 1, 50, 3, 0, 5, 1, 1, 3, 0, 40, 3, 9, 5, 3, 4, 0, 1, 2, 0})
 	f.Fuzz(func(t *testing.T, backfill bool, input []byte) {
-		o := options{policy: "fifo", depth: 3, now: 1}
+		o := options{policy: "fifo", depth: 3, period: 1, now: 1}
 		if backfill {
 			o.policy = "easy"
 		}
@@ -104,6 +104,9 @@ func FuzzSession(f *testing.F) {
 			} else {
 				text = lines.line(&now)
 			}
+		}
+		for _, topic := range []string{topicStatus, topicHolders} {
+			require.NoError(t, s.handle(line{text: []byte(`{"topic":"` + topic + `"}`)}))
 		}
 		s.summarize()
 		for text := range bytes.Lines(out.Bytes()) {

@@ -15,11 +15,17 @@
 // what, and rset/alloc has the messages. This command adds the order of the queue
 // and two policies.
 //
-//   - fifo: the first job of the queue starts as soon as it can, and no job before it.
+//   - fifo: the first job of the queue starts as soon as it can, and no job before it. The
+//     first eight are told when that may be, at most once in each -forecast-period, and less
+//     often while more than 1000 jobs run.
 //   - easy: EASY backfill. The first job that must wait gets a reservation at the
 //     earliest time it can start by the time limits of the running jobs. Other jobs
 //     start before it if they end by then or need none of its resources.
 //     -backfill-depth limits how many it considers.
+//
+// The annotations are those of flux-core: sched.t_estimate for a job that was told its
+// start, with sched.reason_pending; sched.resource_summary for an allocation; and
+// sched.backfill, the job that it overtook.
 //
 // # Protocol
 //
@@ -38,12 +44,20 @@
 //	feasibility.check   answered without payload, or with errnum and errstr
 //	resource.acquire    ranks that go up, down, away, or have other properties
 //
+// Once it has the inventory, it answers questions too:
+//
+//	sched.resource-status  answered with all, allocated and down, each an R, as in flux-core
+//	sched.holders          answered with a line for each job that holds resources: its id,
+//	                       starttime and expiration, R that it holds, and what of it is gone
+//	                       from the inventory; and errnum 61 after them
+//
 // A line that is malformed or refused is answered with errnum, under its topic or
-// "sched.error", and reported on standard error. It changes nothing and ends nothing.
+// "sched.error", and reported on standard error. The answer has the id that the payload
+// has, beside errnum. The line changes nothing and ends nothing.
 // errnum is one of Linux: 2 unknown job, 11 not ready, 12 too many jobs, 16 busy with
-// another session, 17 duplicate job, 22 refused, 38 unknown topic, 71 malformed, 90 too
-// long. A failure that answers hello, ready or acquire ends the session, as the RFCs
-// have it.
+// another session, 17 duplicate job, 22 refused, 38 unknown topic, 71 malformed, 75
+// unsatisfiable, 90 too long. A failure that answers hello, ready or acquire ends the
+// session, as the RFCs have it.
 //
 // If a hello is malformed, has no R, or contradicts what is known, the scheduler does not
 // know what is held. It does not say ready, waits for another series of hellos, and starts
@@ -145,10 +159,15 @@ func serve(ctx context.Context, o options, in io.Reader, out, stderr io.Writer) 
 		return err
 	}
 	lines := readLines(ctx, in, maxLine)
+	ticks := s.ticks()
 	for {
 		select {
 		case <-ctx.Done():
 			return s.end()
+		case <-ticks:
+			if err := s.forecast(); err != nil {
+				return err
+			}
 		case l := <-lines:
 			if errors.Is(l.err, io.EOF) {
 				return s.end()

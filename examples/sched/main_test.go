@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -33,10 +34,13 @@ func TestUsageErrorsTellWhatToDo(t *testing.T) {
 	}{
 		{"-policy=best", "want fifo or easy"},
 		{"-policy", "flag needs an argument"},
+		{"-fit=first", "want best or worst"},
 		{"-queue-depth=0", "want a number from 1 to 2147483647"},
 		{"-queue-depth=many", "want a number from 1"},
 		{"-backfill-depth=-1", "want a number from 1"},
 		{"-backfill-depth=2147483648", "want a number from 1"},
+		{"-forecast-period=-1", "want seconds, such as 60"},
+		{"-forecast-period=NaN", "want seconds, such as 60"},
 		{"-listen=tcp:80", "want unix:PATH"},
 		{"-listen=unix:", "want unix:PATH"},
 		{"-now=today", "want seconds since 1970"},
@@ -66,7 +70,7 @@ func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
 	status, help, _ := sched(strings.NewReader(""), "-h")
 	require.Equal(t, exitOK, status)
 	require.Equal(t, usage, help)
-	for _, flag := range []string{"-policy", "-queue-depth", "-backfill-depth", "-listen", "-now", "-sample", "-v"} {
+	for _, flag := range []string{"-policy", "-fit", "-queue-depth", "-backfill-depth", "-forecast-period", "-listen", "-now", "-sample", "-v"} {
 		require.Contains(t, help, "\n  "+flag)
 	}
 	// What it shows is true.
@@ -192,6 +196,9 @@ const (
 	oneCore   = `{"version":1,"resources":[{"type":"slot","count":1,"label":"a","with":[{"type":"core","count":1}]}],"tasks":[{"command":["a"],"slot":"a","count":{"per_slot":1}}],"attributes":{"system":{"duration":10}}}`
 )
 
+// threeCores is a job that needs three cores.
+var threeCores = strings.Replace(oneCore, `"count":1`, `"count":3`, 1)
+
 func TestATopicThatATerminalWouldObey(t *testing.T) {
 	_, stdout, stderr := sched(strings.NewReader(`{"topic":"\u001b[2J"}`))
 	require.Contains(t, stdout, `"errnum":38`)
@@ -239,7 +246,7 @@ func TestEveryErrnumIsListed(t *testing.T) {
 	for errnum, what := range map[int]string{
 		errnoNoEntry: "unknown job", errnoAgain: "not ready", errnoMemory: "too many jobs",
 		errnoBusy: "busy with another session", errnoExists: "duplicate job", errnoInvalid: "refused",
-		errnoTopic: "unknown topic", errnoProtocol: "malformed", errnoSize: "too long",
+		errnoTopic: "unknown topic", errnoProtocol: "malformed", errnoOverflow: "unsatisfiable", errnoSize: "too long",
 	} {
 		number, err := json.Marshal(errnum)
 		require.NoError(t, err)
@@ -279,4 +286,297 @@ func TestNothingStartsAfterAHelloThatCannotBeRead(t *testing.T) {
 	bad := `{"topic":"job-manager.sched-hello","payload":{}}` + "\n"
 	_, stdout, _ = sched(strings.NewReader(inventory+helloDone+bad+request), "-now=1")
 	require.NotContains(t, stdout, `"type":0`)
+}
+
+// An instance whose nodes are all excluded starts all the same.
+func TestAnEmptyInventoryIsAnInventory(t *testing.T) {
+	const (
+		none    = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[],"starttime":0.0,"expiration":0.0,"nodelist":[""]}},"up":""}}` + "\n"
+		holder  = `{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":16,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}}}` + "\n"
+		request = `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
+		check   = `{"topic":"feasibility.check","payload":{"jobspec":` + oneCore + `}}` + "\n"
+		free    = `{"topic":"sched.free","payload":{"id":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"final":true}}` + "\n"
+	)
+	for _, policy := range []string{"fifo", "easy"} {
+		status, stdout, stderr := sched(strings.NewReader(none+helloDone+request+check), "-now=1", "-policy="+policy)
+		require.Equal(t, exitOK, status, stderr)
+		require.Contains(t, stdout, alloc.TopicReady)
+		require.Contains(t, stdout, `{"topic":"sched.alloc","payload":{"id":2,"type":2,`)
+		require.Contains(t, stdout, `{"topic":"feasibility.check","errnum":`)
+
+		// A job that holds what is excluded now is known, and may free it.
+		status, stdout, stderr = sched(strings.NewReader(none+holder+helloDone+free), "-now=1", "-policy="+policy)
+		require.Equal(t, exitFault, status, "the hello is reported")
+		require.Contains(t, stdout, alloc.TopicReady)
+		require.Contains(t, stderr, "1 adopted, 1 done, 0 running")
+	}
+}
+
+// Between hello and ready, flux-core takes back ranks and tells nobody. It frees the other
+// ranks later, the last of them as final. The scheduler goes on and has all ranks again.
+func TestAFragmentFreedBetweenHelloAndReadyIsNeverTold(t *testing.T) {
+	const (
+		nodes = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0"}}]}},"up":"all"}}` + "\n"
+		hello = `{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":16,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0"}}]}}}}` + "\n"
+		free  = `{"topic":"sched.free","payload":{"id":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"RANK","children":{"core":"0"}}]}},"final":FINAL}}` + "\n"
+	)
+	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + threeCores + `}}` + "\n"
+	fragment := func(rank, final string) string {
+		return strings.NewReplacer("RANK", rank, "FINAL", final).Replace(free)
+	}
+	for _, policy := range []string{"fifo", "easy"} {
+		for _, frees := range []string{
+			fragment("1-2", "true"),
+			fragment("1", "false") + fragment("2", "true"),
+			strings.Replace(fragment("1", "true"), `{"rank":"1","children":{"core":"0"}}`, "", 1), // all of it untold
+		} {
+			status, stdout, stderr := sched(strings.NewReader(nodes+hello+helloDone+request+frees), "-now=1", "-v", "-policy="+policy)
+			require.Equal(t, exitOK, status, stderr)
+			require.NotContains(t, stdout, "errnum")
+			require.Contains(t, stdout, `"id":2,"type":0`, "job 2 has what job 1 had")
+			require.Contains(t, stdout, `"resource_summary":"rank[0-2]/core0"`)
+			require.Contains(t, stderr, "the fragments left out rank", "an operator is told")
+			require.Contains(t, stderr, "1 adopted, 1 done, 1 running")
+		}
+	}
+}
+
+// Users look for these words, and tests of flux-core too.
+func TestWhatCanNeverBeMetIsAnUnsatisfiableRequest(t *testing.T) {
+	answers := func(jobspec string) (deny, check string) {
+		_, stdout, _ := sched(strings.NewReader(inventory+helloDone+
+			`{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":`+jobspec+`}}`+"\n"+
+			`{"topic":"feasibility.check","payload":{"jobspec":`+jobspec+`}}`+"\n"), "-now=1")
+		lines := strings.Split(strings.TrimSpace(stdout), "\n")
+		return lines[len(lines)-2], lines[len(lines)-1]
+	}
+	deny, check := answers(threeCores)
+	const text = `"unsatisfiable request for 3 slots of 1 core: 1 such slots exist"}`
+	require.Equal(t, `{"topic":"sched.alloc","payload":{"id":2,"type":2,"note":`+text+`}`, deny)
+	require.Equal(t, `{"topic":"feasibility.check","errnum":75,"errstr":`+text, check)
+
+	// A jobspec that is none is something else, and says so once.
+	for broken, text := range map[string]string{
+		strings.Replace(oneCore, `"count":1,"label"`, `"count":0,"label"`, 1): `"jobspec: resources[0].count: `,
+		strings.Replace(oneCore, `"core"`, `"socket"`, 1):                     `"resources[0]: a slot needs cores`,
+	} {
+		deny, check := answers(broken)
+		require.Contains(t, deny, `"note":`+text)
+		require.Contains(t, check, `"errnum":22,"errstr":`+text)
+	}
+}
+
+// The key scheduling is for schedulers below this one. What it says of an allocation is
+// what it says of the inventory.
+func TestAnAllocationHasTheSchedulingOfTheInventory(t *testing.T) {
+	const scheduling = `,"scheduling":{"graph":{"nodes":[1]}}}`
+	nodes := strings.Replace(inventory, `}]}},"up"`, `}]}`+scheduling+`,"up"`, 1)
+	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"t_submit":2,"jobspec":` + oneCore + `}}` + "\n"
+	for _, policy := range []string{"fifo", "easy"} {
+		_, stdout, _ := sched(strings.NewReader(nodes+helloDone+request), "-now=1", "-policy="+policy)
+		require.Contains(t, stdout, scheduling+"}}\n")
+		_, r, _ := strings.Cut(stdout, `"R":`)
+		r = strings.TrimSuffix(r, "}}\n")
+
+		// The manager tells of it in the same words, to this scheduler and to the next.
+		hello := `{"topic":"job-manager.sched-hello","payload":{"id":2,"priority":16,"userid":1,"R":` + r + `}}` + "\n"
+		status, _, stderr := sched(strings.NewReader(nodes+helloDone+request+hello+helloDone), "-now=1", "-policy="+policy)
+		require.Equal(t, exitOK, status, stderr)
+		status, _, stderr = sched(strings.NewReader(nodes+hello+helloDone), "-now=1", "-policy="+policy)
+		require.Equal(t, exitOK, status, stderr)
+
+		_, stdout, _ = sched(strings.NewReader(inventory+helloDone+request), "-now=1", "-policy="+policy)
+		require.NotContains(t, stdout, "scheduling")
+	}
+}
+
+func TestFitBestPacksAndFitWorstSpreads(t *testing.T) {
+	const nodes = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0-1"}}]}},"up":"all"}}` + "\n"
+	var requests strings.Builder
+	for _, id := range []string{"1", "2"} {
+		requests.WriteString(`{"topic":"sched.alloc","payload":{"id":` + id + `,"priority":16,"userid":1,"jobspec":` + oneCore + "}}\n")
+	}
+	for args, want := range map[string]string{"-now=1": "rank0/core1", "-fit=best": "rank0/core1", "-fit=worst": "rank1/core0"} {
+		for _, policy := range []string{"fifo", "easy"} {
+			_, stdout, _ := sched(strings.NewReader(nodes+helloDone+requests.String()), args, "-policy="+policy)
+			require.Contains(t, stdout, `{"topic":"sched.alloc","payload":{"id":1,"type":0,"annotations":{"sched":{"resource_summary":"rank0/core0"`)
+			require.Contains(t, stdout, `{"topic":"sched.alloc","payload":{"id":2,"type":0,"annotations":{"sched":{"resource_summary":"`+want)
+		}
+	}
+}
+
+// A forecast that is put off comes without another line.
+func TestAForecastIsPutOff(t *testing.T) {
+	request := func(id, priority string) string {
+		return `{"topic":"sched.alloc","payload":{"id":` + id + `,"priority":` + priority + `,"userid":1,"t_submit":1,"jobspec":` + oneCore + "}}\n"
+	}
+	play := func(s *session, text string) {
+		for i, text := range strings.Split(strings.TrimSpace(text), "\n") {
+			require.NoError(t, s.handle(line{number: i + 1, text: []byte(text)}))
+		}
+	}
+	var out bytes.Buffer
+	s := newSession(options{policy: "fifo", period: 5, now: 100}, &out, io.Discard)
+	play(s, inventory+helloDone+request("1", "1"))
+	require.Contains(t, out.String(), `"id":1,"type":0`)
+	out.Reset()
+
+	// The first forecast was made for nobody. What comes within 5 seconds has to wait.
+	play(s, request("2", "1")+request("3", "1"))
+	require.NoError(t, s.forecast())
+	require.Empty(t, out.String())
+	s.clock.(*inputClock).t = 105
+	require.NoError(t, s.forecast())
+	require.Equal(t, []string{"2 110", "3 120"}, estimates(t, &out))
+	s.clock.(*inputClock).t = 110
+	require.NoError(t, s.forecast(), "nothing has changed")
+	require.Empty(t, out.String())
+
+	// A better job without a time limit is told its time, and the others have none.
+	play(s, strings.Replace(request("4", "2"), `"duration":10`, `"duration":0`, 1))
+	require.Equal(t, []string{"2 null", "3 null", "4 110"}, estimates(t, &out))
+
+	// Nobody is told while it is not known what is held.
+	play(s, request("5", "3")+`{"topic":"job-manager.sched-hello","payload":{}}`)
+	out.Reset()
+	s.clock.(*inputClock).t = 115
+	require.NoError(t, s.forecast())
+	require.Empty(t, out.String())
+	play(s, helloDone+helloDone)
+	require.Equal(t, []string{"0 null", "0 null", "5 115", "4 125"}, estimates(t, &out))
+
+	// At most eight are told.
+	for id := 6; id < 20; id++ {
+		play(s, request(fmt.Sprint(id), "3"))
+		s.clock.(*inputClock).t += 5
+	}
+	estimates(t, &out)
+	for i, j := range s.waiting {
+		require.Equal(t, i < maxTold, j.estimate > 0)
+	}
+}
+
+// With more running jobs a forecast costs more, and comes less often.
+func TestForecastsAreRareInALargeInstance(t *testing.T) {
+	s := newSession(options{policy: "fifo", period: 5, now: 100}, io.Discard, io.Discard)
+	for i, text := range []string{
+		`{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0-2499","children":{"core":"0"}}]}},"up":"all"}}`, helloDone,
+	} {
+		require.NoError(t, s.handle(line{number: i + 1, text: []byte(text)}))
+	}
+	f := s.policy.(*forecasting)
+	require.EqualValues(t, 105, f.next)
+	for id := range 2500 {
+		text := fmt.Sprintf(`{"topic":"sched.alloc","payload":{"id":%d,"priority":1,"userid":1,"t_submit":%d,"jobspec":%s}}`, id, 100+id, oneCore)
+		require.NoError(t, s.handle(line{number: id + 3, text: []byte(text)}))
+		require.Equal(t, id+1, s.pool.Len())
+	}
+	require.LessOrEqual(t, f.next, s.now+12.5)
+	require.Greater(t, f.next, s.now)
+	s.clock.(*inputClock).t = f.next
+	f.stale = true
+	require.NoError(t, s.forecast())
+	require.Equal(t, s.now+12.5, f.next)
+}
+
+// estimates returns the annotations of an output as "id t_estimate", and empties it.
+func estimates(t *testing.T, out *bytes.Buffer) (got []string) {
+	for text := range bytes.Lines(out.Bytes()) {
+		var m struct {
+			Payload struct {
+				ID          int
+				Annotations struct {
+					Sched struct {
+						Estimate *float64 `json:"t_estimate"`
+					}
+				}
+			}
+		}
+		require.NoError(t, json.Unmarshal(text, &m))
+		at := "null"
+		if e := m.Payload.Annotations.Sched.Estimate; e != nil {
+			at = fmt.Sprint(*e)
+		}
+		got = append(got, fmt.Sprint(m.Payload.ID, " ", at))
+	}
+	out.Reset()
+	return got
+}
+
+// By the time of the day, a clock makes it.
+func TestTheClockMakesAForecast(t *testing.T) {
+	in, feed := io.Pipe()
+	out, w := io.Pipe()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	status := make(chan int, 1)
+	go func() {
+		status <- run(ctx, []string{"-forecast-period=0.02"}, in, w, io.Discard)
+		_ = w.Close()
+	}()
+	input := inventory + helloDone
+	for _, id := range []string{"1", "2", "3"} { // the last one within the period, or not
+		input += `{"topic":"sched.alloc","payload":{"id":` + id + `,"priority":1,"userid":1,"jobspec":` + oneCore + "}}\n"
+	}
+	go func() { _, _ = io.WriteString(feed, input) }()
+	for lines := bufio.NewScanner(out); ; {
+		require.True(t, lines.Scan(), "not told")
+		if strings.HasPrefix(lines.Text(), `{"topic":"sched.alloc","payload":{"id":3,"type":1,`) {
+			break
+		}
+	}
+	require.NoError(t, feed.Close())
+	require.Equal(t, exitOK, <-status)
+}
+
+// A failure names the job of the message, if there is one, in one form.
+func TestAFailureHasTheIDOfTheJob(t *testing.T) {
+	const (
+		held = `{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}`
+		more = `{"version":1,"execution":{"R_lite":[{"rank":"1","children":{"core":"0"}}]}}`
+	)
+	start := inventory + helloDone + `{"topic":"sched.alloc","payload":{"id":9,"priority":1,"userid":1,"jobspec":` + oneCore + "}}\n"
+	for text, want := range map[string]string{
+		`{"topic":"sched.alloc","payload":{"id":9,"priority":1,"userid":1,"jobspec":` + oneCore + `}}`: `{"topic":"sched.alloc","errnum":17,"errstr":"job ƒA has resources already","id":9}`,
+		`{"topic":"sched.alloc","payload":{"id":9,"priority":-1}}`:                                     `"errnum":71,"errstr":"alloc: invalid message: alloc request: priority: offset 19: must be from 0 to 4294967295","id":9}`,
+		`{"topic":"sched.free","payload":{"id":8,"R":` + held + `}}`:                                   `"errnum":2,"errstr":"pool: job has no resources: ƒ9","id":8}`,
+		`{"topic":"sched.free","payload":{"id":9,"R":` + more + `}}`:                                   `"errnum":22,"errstr":"pool: resources are not held by the job: job ƒA: rank1/core0","id":9}`,
+		`{"topic":"sched.expiration","payload":{"id":8,"expiration":1.0}}`:                             `"errnum":2,"errstr":"pool: job has no resources: ƒ9","id":8}`,
+		`{"topic":"job-manager.sched-hello","payload":{"id":8,"priority":1,"userid":1}}`:               `"errnum":2,"errstr":"job ƒ9 has no R, and there is no store to look it up in","id":8}`,
+		`{"topic":"sched.nosuch","payload":{"id":8}}`:                                                  `"errnum":38,"errstr":"no such topic","id":8}`,
+		`{"topic":"sched.nosuch","payload":{"id":-1}}`:                                                 `"errnum":38,"errstr":"no such topic"}`,
+		`{"topic":"sched.nosuch","payload":{"id":"ƒ9"}}`:                                               `"errnum":38,"errstr":"no such topic"}`,
+		`{"topic":"sched.nosuch"}`:                                                                     `"errnum":38,"errstr":"no such topic"}`,
+	} {
+		_, stdout, _ := sched(strings.NewReader(start+text), "-now=1")
+		lines := strings.Split(strings.TrimSpace(stdout), "\n")
+		require.Contains(t, lines[len(lines)-1], want)
+		_, err := alloc.ParseLine([]byte(lines[len(lines)-1]))
+		require.NoError(t, err)
+	}
+}
+
+func TestWhatPeopleAsk(t *testing.T) {
+	const (
+		nodes = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0-1"}}],"nodelist":["n[0-2]"]}},"up":"0-1"}}` + "\n"
+		hello = `{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":16,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"1-3","children":{"core":"0-1"}}],"nodelist":["n[1-3]"],"starttime":5,"expiration":50}},"free":"1"}}` + "\n"
+		ask   = `{"topic":"sched.resource-status"}` + "\n" + `{"topic":"sched.holders"}` + "\n"
+	)
+	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
+	for _, policy := range []string{"fifo", "easy"} {
+		_, stdout, _ := sched(strings.NewReader(nodes+hello+helloDone+request+ask), "-now=10", "-policy="+policy)
+		_, answers, _ := strings.Cut(stdout, `{"topic":"sched.resource-status"`)
+		require.Equal(t, `,"payload":{`+
+			`"all":{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0,"nodelist":["n[0-2]"]}},`+
+			`"allocated":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}},{"rank":"2","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0,"nodelist":["n[0,2]"]}},`+
+			`"down":{"version":1,"execution":{"R_lite":[{"rank":"2","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0,"nodelist":["n2"]}}}}
+{"topic":"sched.holders","payload":{"id":1,"starttime":5.0,"expiration":50.0,"R":{"version":1,"execution":{"R_lite":[{"rank":"2","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0}},"gone":{"version":1,"execution":{"R_lite":[{"rank":"3","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0}}}}
+{"topic":"sched.holders","payload":{"id":2,"starttime":10.0,"expiration":20.0,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],"starttime":10.0,"expiration":20.0,"nslots":1,"nodelist":["n0"]}},"gone":{"version":1,"execution":{"R_lite":[],"starttime":0.0,"expiration":0.0}}}}
+{"topic":"sched.holders","errnum":61}
+`, answers)
+
+		_, stdout, _ = sched(strings.NewReader(ask), "-now=10", "-policy="+policy)
+		require.Contains(t, stdout, `{"topic":"sched.resource-status","errnum":11,`)
+		require.Contains(t, stdout, `{"topic":"sched.holders","errnum":11,`)
+	}
 }

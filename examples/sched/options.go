@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/rset/pool"
 )
 
 // defaultDepth is how many jobs of the queue a pass of easy looks at.
@@ -18,8 +19,10 @@ const defaultDepth = 64
 // options is what the command line says.
 type options struct {
 	policy  string
-	limit   int                // of requests that wait; 0: none
-	depth   int                // of backfill
+	limit   int // of requests that wait; 0: none
+	depth   int // of backfill
+	fit     pool.Fit
+	period  eventlog.Timestamp // of forecasts, in seconds; 0: none
 	socket  string             // path; "": standard input and output
 	now     eventlog.Timestamp // 0: the time of the day
 	sample  bool
@@ -28,16 +31,19 @@ type options struct {
 
 // newPolicies makes the policies, by name.
 var newPolicies = map[string]func(o options) policy{
-	"fifo": func(options) policy { return fifo{} },
+	"fifo": func(o options) policy { return &forecasting{policy: fifo{}, period: o.period} },
 	"easy": func(o options) policy { return &easy{depth: o.depth} },
 }
+
+// fits are the orders in which nodes are taken, by name.
+var fits = map[string]pool.Fit{"best": pool.FitBest, "worst": pool.FitWorst}
 
 // errPolicy names the policies.
 var errPolicy = errors.New("want fifo or easy")
 
 // flags returns the flags that set o.
 func (o *options) flags() *flag.FlagSet {
-	*o = options{policy: "fifo", depth: defaultDepth}
+	*o = options{policy: "fifo", depth: defaultDepth, period: 1}
 	f := flag.NewFlagSet("sched", flag.ContinueOnError)
 	f.Func("policy", "fifo or easy (default fifo)", func(s string) error {
 		if newPolicies[s] == nil {
@@ -46,8 +52,22 @@ func (o *options) flags() *flag.FlagSet {
 		o.policy = s
 		return nil
 	})
+	f.Func("fit", "best takes fuller nodes first, worst emptier ones, as flux-core does (default best)", func(s string) error {
+		if o.fit = fits[s]; o.fit == 0 {
+			return errors.New("want best or worst")
+		}
+		return nil
+	})
 	f.Func("queue-depth", "accept at most `N` outstanding requests (default: any number)", number(&o.limit))
 	f.Func("backfill-depth", fmt.Sprintf("policy easy considers the first `N` waiting jobs (default %d)", defaultDepth), number(&o.depth))
+	f.Func("forecast-period", fmt.Sprintf("policy fifo tells the first %d jobs their start, at most once in `SECONDS`; 0: never (default 1)", maxTold), func(s string) error {
+		t, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(t >= 0) || math.IsInf(t, 0) {
+			return errors.New("want seconds, such as 60, or 0")
+		}
+		o.period = eventlog.Timestamp(t)
+		return nil
+	})
 	f.Func("listen", "serve on a socket, `unix:PATH`, instead of standard input and output", func(s string) error {
 		path, ok := strings.CutPrefix(s, "unix:")
 		if !ok || path == "" {

@@ -158,6 +158,7 @@ func (e *easy) backfill(s *scheduler, j *job) {
 			panic(err) // what is free in the copy is free
 		}
 	}
+	j.behind = e.res.head.id
 	s.keep(j, r)
 }
 

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -31,6 +33,7 @@ const (
 	errnoInvalid  = 22 // EINVAL: understood and refused
 	errnoTopic    = 38 // ENOSYS: no such topic
 	errnoProtocol = 71 // EPROTO: malformed
+	errnoOverflow = 75 // EOVERFLOW: more than there is
 	errnoSize     = 90 // EMSGSIZE: the line is too long
 )
 
@@ -57,6 +60,8 @@ func errnumOf(err error) int {
 		return errnoSize
 	case errors.Is(err, alloc.ErrMessage), errors.Is(err, pool.ErrAcquire):
 		return errnoProtocol
+	case errors.Is(err, pool.ErrInfeasible):
+		return errnoOverflow
 	case errors.Is(err, pool.ErrNotFound):
 		return errnoNoEntry
 	case errors.Is(err, pool.ErrExists):
@@ -86,6 +91,7 @@ func newSession(o options, out, stderr io.Writer) *session {
 		answer: func(a alloc.Response) { s.send(alloc.TopicAlloc, a) },
 		logf:   func(string, ...any) {},
 		limit:  o.limit,
+		fit:    o.fit,
 		jobs:   make(map[jobid.ID]*job),
 		most:   maxJobs,
 	}
@@ -101,6 +107,22 @@ func (s *session) tick() {
 	now := max(s.now, s.clock.now())
 	s.stats.until(now)
 	s.now = now
+}
+
+// ticks returns when forecasts are due.
+func (s *session) ticks() <-chan time.Time {
+	if f, ok := s.policy.(*forecasting); ok && f.period > 0 {
+		return s.clock.ticks(f.period)
+	}
+	return nil
+}
+
+// forecast makes the forecast that was put off. The error is one that ends the session.
+func (s *session) forecast() error {
+	s.line = 0
+	s.tick()
+	s.policy.(*forecasting).forecast(&s.scheduler)
+	return s.failed
 }
 
 // errorf writes a message for people about the line that is handled.
@@ -156,9 +178,23 @@ func (s *session) handle(l line) error {
 	if err != nil {
 		s.refused++
 		s.errorf("%s: %v", plain(m.Topic), err)
-		s.write(alloc.Line{Topic: m.Topic, Errnum: errnumOf(err), Errstr: err.Error()}.AppendText(nil))
+		s.write(appendFailure(m, err))
 	}
 	return s.failed
+}
+
+// appendFailure returns the line that answers a message with an error, and names the job
+// of the message if it has one.
+func appendFailure(m alloc.Line, why error) ([]byte, error) {
+	b, err := alloc.Line{Topic: m.Topic, Errnum: errnumOf(why), Errstr: why.Error()}.AppendText(nil)
+	var payload map[string]json.RawMessage
+	if json.Unmarshal(m.Payload, &payload) != nil {
+		return b, err
+	}
+	if id, fail := strconv.ParseInt(string(payload["id"]), 10, 64); fail == nil && id >= 0 && err == nil {
+		b = fmt.Appendf(bytes.TrimSuffix(b, []byte("}\n")), ",\"id\":%d}\n", id)
+	}
+	return b, err
 }
 
 // plain returns the start of a text of the peer's without what a terminal would
@@ -218,6 +254,10 @@ func (s *session) dispatch(m alloc.Line) error {
 		return read(alloc.Parse[alloc.Expiration], m, s.onExpiration)
 	case alloc.TopicFeasibility:
 		return read(alloc.Parse[alloc.Feasibility], m, s.onFeasibility)
+	case topicStatus:
+		return s.onStatus()
+	case topicHolders:
+		return s.onHolders()
 	}
 	return refuse(errnoTopic, "no such topic")
 }
@@ -278,7 +318,7 @@ func (s *session) onFeasibility(f alloc.Feasibility) error {
 	}
 	m := alloc.Line{Topic: alloc.TopicFeasibility}
 	if _, err := s.understand(f.Jobspec); err != nil {
-		m.Errnum, m.Errstr = errnoInvalid, reason(err)
+		m.Errnum, m.Errstr = errnumOf(err), reason(err)
 	}
 	s.write(m.AppendText(nil))
 	return nil
@@ -286,10 +326,13 @@ func (s *session) onFeasibility(f alloc.Feasibility) error {
 
 // summaryOf returns the annotations of an allocation. What was annotated while
 // the job waited is taken back.
-func summaryOf(r *rset.R, told bool) json.RawMessage {
+func summaryOf(j *job, r *rset.R) json.RawMessage {
 	sched := map[string]any{"resource_summary": r.String()}
-	if told {
+	if j.estimate > 0 {
 		sched["t_estimate"], sched["reason_pending"] = nil, nil
+	}
+	if j.behind > 0 {
+		sched["backfill"] = j.behind.String()
 	}
 	return annotations(sched)
 }

@@ -18,6 +18,7 @@ type job struct {
 	running  bool               // it has resources
 	cores    int64              // that it holds
 	estimate eventlog.Timestamp // the start that was told; 0: none
+	behind   jobid.ID           // whose reservation it started before, by backfill; 0: none
 }
 
 // compareJobs is the order in which jobs are to start.

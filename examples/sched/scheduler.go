@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,9 +27,11 @@ type scheduler struct {
 
 	now     eventlog.Timestamp // of the message; it never goes back
 	pool    *pool.Pool         // nil before the first resource.acquire
+	extra   json.RawMessage    // the key scheduling of the inventory, nil if it has none
 	ready   bool               // all that is held is known
 	unknown int                // how many jobs of this hello it cannot account for
 	limit   int                // of requests that wait; 0: none
+	fit     pool.Fit
 	jobs    map[jobid.ID]*job
 	most    int // of them
 	waiting queue
@@ -62,14 +66,16 @@ func (s *scheduler) acquire(a pool.Acquire) error {
 		return refuse(errnoAgain, "there is no inventory: the first response must have resources")
 	case p == nil:
 		var err error
-		if p, err = pool.New(a.Resources, pool.Config{MaxJobs: s.most}); err != nil {
+		if p, err = pool.New(a.Resources, pool.Config{MaxJobs: s.most, Fit: s.fit}); err != nil {
 			return err
 		}
 	}
 	if err := p.Update(a.Change); err != nil {
 		return err
 	}
-	s.pool = p
+	if s.pool = p; a.Resources != nil {
+		s.extra = a.Resources.Scheduling()
+	}
 	c := a.Change
 	if a.Resources != nil || c.Shrink != nil {
 		s.stats.capacity = p.Inventory().Count("core")
@@ -120,13 +126,13 @@ func (s *scheduler) tryAdopt(h alloc.HelloResponse) (known bool, err error) {
 	j := s.jobs[h.ID]
 	switch {
 	case s.pool == nil:
-		return false, refuse(errnoAgain, "%v holds resources and there is no inventory: resource.acquire comes first", name(h.ID))
+		return false, refuse(errnoAgain, "job %v holds resources and there is no inventory: resource.acquire comes first", h.ID)
 	case j != nil && !j.running:
-		return false, refuse(errnoExists, "%v holds resources, and a request of it waits here", name(h.ID))
+		return false, refuse(errnoExists, "job %v holds resources, and a request of it waits here", h.ID)
 	case j == nil && len(s.jobs) >= s.most:
-		return false, refuse(errnoMemory, "%v: at most %d jobs are allowed", name(h.ID), s.most)
+		return false, refuse(errnoMemory, "job %v: at most %d jobs are allowed", h.ID, s.most)
 	case h.R == nil:
-		return false, refuse(errnoNoEntry, "%v has no R, and there is no store to look it up in", name(h.ID))
+		return false, refuse(errnoNoEntry, "job %v has no R, and there is no store to look it up in", h.ID)
 	}
 	err = s.pool.Adopt(h.ID, h.R, h.Free)
 	held, ok := s.pool.Holder(h.ID)
@@ -168,11 +174,11 @@ func (s *scheduler) request(q alloc.Request) error {
 	case !s.ready:
 		return refuse(errnoAgain, "not ready: the hello has not ended well")
 	case s.jobs[q.ID] != nil && s.jobs[q.ID].running:
-		return refuse(errnoExists, "%v has resources already", name(q.ID))
+		return refuse(errnoExists, "job %v has resources already", q.ID)
 	case s.jobs[q.ID] != nil:
-		return refuse(errnoExists, "%v waits already", name(q.ID))
+		return refuse(errnoExists, "job %v waits already", q.ID)
 	case len(s.jobs) >= s.most:
-		return refuse(errnoMemory, "%v: at most %d jobs are allowed", name(q.ID), s.most)
+		return refuse(errnoMemory, "job %v: at most %d jobs are allowed", q.ID, s.most)
 	}
 	j := &job{id: q.ID, priority: q.Priority, since: s.now}
 	if q.Submit > 0 {
@@ -194,7 +200,7 @@ func (s *scheduler) request(q alloc.Request) error {
 func (s *scheduler) understand(text []byte) (*pool.Request, error) {
 	spec, err := jobspec.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("jobspec: %w", err)
+		return nil, err
 	}
 	q, err := pool.NewRequest(spec)
 	if err != nil {
@@ -303,15 +309,28 @@ func (s *scheduler) try(p *pool.Pool, j *job) *rset.R {
 	return nil
 }
 
+// complete returns what the pool gave a job, with the scheduling of the inventory.
+func (s *scheduler) complete(j *job, r *rset.R) *rset.R {
+	if s.extra == nil {
+		return r
+	}
+	text := append(bytes.TrimSuffix(r.AppendJSON(nil), []byte("}")), `,"scheduling":`...)
+	r = must(rset.Parse(append(append(text, s.extra...), '}')))
+	must(s.pool.Free(j.id, nil, true))
+	adopt(s.pool, j.id, r) // a hello may tell of it in these words
+	return r
+}
+
 // keep makes an allocation of what try gave.
 func (s *scheduler) keep(j *job, r *rset.R) {
+	r = s.complete(j, r)
 	s.waiting.remove(j)
 	j.running = true
 	j.cores = r.Count("core")
 	s.stats.held += j.cores
 	s.stats.start(j, s.now)
 	s.logf("%v gets %v", name(j.id), r)
-	s.answer(alloc.Response{ID: j.id, Type: alloc.ResponseSuccess, R: r, Annotations: summaryOf(r, j.estimate > 0)})
+	s.answer(alloc.Response{ID: j.id, Type: alloc.ResponseSuccess, R: r, Annotations: summaryOf(j, r)})
 	j.estimate = 0
 }
 
@@ -332,9 +351,9 @@ func (s *scheduler) deny(j *job, why error) {
 
 // reason returns why a request cannot be met, for the user.
 func reason(err error) string {
-	text := err.Error()
-	for _, category := range []error{pool.ErrInfeasible, pool.ErrRequest} {
-		text = strings.TrimPrefix(text, category.Error()+": ")
+	text := strings.TrimPrefix(err.Error(), pool.ErrRequest.Error()+": ")
+	if request, ok := strings.CutPrefix(text, pool.ErrInfeasible.Error()+": "); ok {
+		return "unsatisfiable " + request // in the words of flux-core
 	}
 	return strings.TrimPrefix(text, "pool: ")
 }

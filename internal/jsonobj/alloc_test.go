@@ -2,6 +2,8 @@ package jsonobj_test
 
 import (
 	"encoding/json"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -86,4 +88,24 @@ func BenchmarkRead(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// A text of the most values that a tape has to tell of takes a few bytes for each of
+// its own, and a text without takes none.
+func TestATapeIsSmall(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	allocated := func(text []byte) int {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		d := jsonobj.NewDoc(text, jsonscan.Limits{})
+		require.False(t, d.Root().Absent())
+		runtime.ReadMemStats(&after)
+		return int(after.TotalAlloc-before.TotalAlloc) / len(text)
+	}
+	nest := strings.Repeat("[", 1000) + strings.Repeat("]", 1000)
+	require.Less(t, allocated([]byte("["+strings.Repeat(nest+",", 500)+"1]")), 9)
+	require.Less(t, allocated([]byte("["+strings.Repeat("[],", 500_000)+"1]")), 7)
+	require.Zero(t, allocated([]byte("["+strings.Repeat(`"word",`, 500_000)+"1]")))
 }

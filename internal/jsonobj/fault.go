@@ -32,6 +32,7 @@ var (
 	errBool    = guard.Cause(ErrKind, "must be true or false")
 	errInteger = guard.Cause(ErrKind, "must be an integer")
 	errNumber  = guard.Cause(ErrKind, "must be a number")
+	errText    = guard.Cause(ErrRange, "must be less than 4 GiB of text")
 	errFinite  = guard.Cause(ErrRange, "must be a finite number")
 )
 
@@ -76,8 +77,8 @@ func (f *Fault) Unwrap() []error {
 
 // newFault returns the Fault for an error about the value at an offset. An
 // error that has a position of its own, in that value, is moved there.
-func newFault(text []byte, offset int, key string, err error) *Fault {
-	f := &Fault{Path: join(pathTo(text, offset), key), Offset: offset, Err: err}
+func newFault(d *Doc, offset int, key string, err error) *Fault {
+	f := &Fault{Path: join(pathTo(d, offset), key), Offset: offset, Err: err}
 	var syntax *jsonscan.SyntaxError
 	var inner *Fault
 	at := 0
@@ -99,32 +100,36 @@ const (
 	maxKey  = 64
 )
 
-// pathTo returns the path of the value at an offset of the text. It costs no
-// more than the reading that led there.
-func pathTo(text []byte, offset int) string {
+// pathTo returns the path of the value at an offset of the text, "" without a Doc.
+// The Doc has checked all before that value.
+func pathTo(d *Doc, offset int) string {
 	var path string
-	base := 0
+	if d == nil {
+		return path
+	}
+	at := jsonscan.Span{}
+	for at.From < len(d.text) && jsonscan.IsSpace(d.text[at.From]) {
+		at.From++
+	}
 down:
-	for base < offset {
-		array := jsonscan.KindOf(text) == jsonscan.KindArray
-		c := jsonscan.Object(text)
-		if array {
-			c = jsonscan.Array(text)
+	for at.From < offset {
+		array := d.text[at.From] == '['
+		if !array && d.text[at.From] != '{' {
+			break
 		}
-		for i := 0; c.Next(); i++ {
-			from := base + c.Offset()
-			if offset >= from+len(c.Raw()) {
+		w := at.Walk(d.text)
+		for i := 0; w.Next(d.text, &d.tape); i++ {
+			at = w.Value()
+			switch {
+			case offset >= at.To:
 				continue
-			}
-			if offset < from {
+			case offset < at.From:
 				break down
-			}
-			if array {
+			case array:
 				path = join(path, "["+strconv.Itoa(i)+"]")
-			} else {
-				path = join(path, Name(c.Key()))
+			default:
+				path = join(path, Name(w.Key(d.text)))
 			}
-			base, text = from, c.Raw()
 			continue down
 		}
 		break

@@ -282,3 +282,24 @@ func TestRoot(t *testing.T) {
 		require.NotEqual(t, v.Absent(), v.Failed())
 	}
 }
+
+// A text may be walked again. Until it is checked it reads as absent.
+func TestATextMayBeWalkedAgain(t *testing.T) {
+	d := jsonobj.NewDoc([]byte(`{"a":[{"b":[1]}]}`), jsonscan.Limits{})
+	o := d.Object()
+	require.True(t, o.Value().Absent())
+	for range 3 {
+		for o = d.Object(); o.Next(); {
+			a := o.Value().Array()
+			require.True(t, a.Next())
+			require.Equal(t, "[1]", string(a.Value().Member("b").Raw()))
+			require.False(t, a.Next())
+			require.Equal(t, `[{"b":[1]}]`, string(a.Value().Raw()), "after the last it is the array")
+		}
+		require.True(t, o.Value().Absent())
+		require.Equal(t, "1", string(d.Root().Member("a").Raw()[7:8]))
+	}
+	require.NoError(t, d.Err())
+	o.Value().Fail(errOdd)
+	require.EqualError(t, d.Err(), "offset 0: must be even")
+}

@@ -14,32 +14,45 @@ import (
 // return zero and the Doc has the fault. An absent Value, such as the zero
 // Value, reads as zero, without a fault.
 type Value struct {
-	doc    *Doc
-	raw    []byte
-	offset int
+	doc  *Doc
+	span jsonscan.Span // of no bytes: absent
 }
 
 // Absent reports whether there is no value.
-func (v Value) Absent() bool { return v.raw == nil }
+func (v Value) Absent() bool { return v.span.From == v.span.To }
 
 // Failed reports whether the Doc has a fault.
 func (v Value) Failed() bool { return v.doc != nil && v.doc.fault != nil }
 
 // Raw returns the bytes of the value, which alias the text.
-func (v Value) Raw() []byte { return v.raw }
+func (v Value) Raw() []byte {
+	if v.Absent() {
+		return nil
+	}
+	return v.doc.text[v.span.From:v.span.To:v.span.To]
+}
+
+// first returns the first byte of a value, 0 if it is absent.
+func (v Value) first() byte {
+	if v.Absent() {
+		return 0
+	}
+	return v.doc.text[v.span.From]
+}
 
 // Offset returns where in the text the value is, in bytes from 0.
-func (v Value) Offset() int { return v.offset }
+func (v Value) Offset() int { return v.span.From }
 
 // Kind returns the kind of the value, KindInvalid if it is absent.
-func (v Value) Kind() jsonscan.Kind { return jsonscan.KindOf(v.raw) }
+func (v Value) Kind() jsonscan.Kind { return jsonscan.KindOf(v.Raw()) }
 
 // Compact returns a copy of the value without white space, nil if it is absent.
 func (v Value) Compact() json.RawMessage {
-	if v.raw == nil {
+	raw := v.Raw()
+	if raw == nil {
 		return nil
 	}
-	return jsonscan.AppendCompact(make([]byte, 0, len(v.raw)), v.raw)
+	return jsonscan.AppendCompact(make([]byte, 0, len(raw)), raw)
 }
 
 // Fail notes what is wrong with the value, unless the Doc has a fault. An error
@@ -50,7 +63,7 @@ func (v Value) Fail(err error) { v.FailKey("", err) }
 // FailKey is Fail for the key of an object, there or not.
 func (v Value) FailKey(key string, err error) {
 	if v.doc != nil && v.doc.fault == nil {
-		v.doc.fault = newFault(v.doc.text, v.offset, name(key), err)
+		v.doc.fault = newFault(v.doc, v.Offset(), name(key), err)
 	}
 }
 
@@ -64,13 +77,14 @@ func name(key string) string {
 
 // Int reads an integer from lo to hi.
 func (v Value) Int(lo, hi int64) int64 {
-	n, ok := jsonscan.Int64(v.raw)
+	raw := v.Raw()
+	n, ok := jsonscan.Int64(raw)
 	if ok && lo <= n && n <= hi {
 		return n
 	}
 	switch {
-	case v.raw == nil:
-	case ok, jsonscan.IsInteger(v.raw):
+	case raw == nil:
+	case ok, jsonscan.IsInteger(raw):
 		v.Fail(outside(strconv.FormatInt(lo, 10), strconv.FormatInt(hi, 10)))
 	default:
 		v.Fail(errInteger)
@@ -80,11 +94,11 @@ func (v Value) Int(lo, hi int64) int64 {
 
 // Float reads a number from lo to hi. It never returns the negative zero.
 func (v Value) Float(lo, hi float64) float64 {
-	f, ok := jsonscan.Float64(v.raw)
+	f, ok := jsonscan.Float64(v.Raw())
 	switch {
 	case ok && lo <= f && f <= hi:
 		return f + 0
-	case v.raw == nil:
+	case v.Absent():
 	case !ok:
 		v.Fail(errNumber)
 	case hi == math.MaxFloat64:
@@ -97,37 +111,33 @@ func (v Value) Float(lo, hi float64) float64 {
 
 // Bool reads true or false.
 func (v Value) Bool() bool {
-	b, ok := jsonscan.Bool(v.raw)
-	if !ok && v.raw != nil {
+	b, ok := jsonscan.Bool(v.Raw())
+	if !ok && !v.Absent() {
 		v.Fail(errBool)
 	}
 	return b
 }
 
 // Text reads a string.
-func (v Value) Text() string {
-	s, ok := jsonscan.String(v.raw)
-	if !ok && v.raw != nil {
-		v.Fail(errString)
-	}
-	return s
-}
+func (v Value) Text() string { return string(v.TextBytes()) }
 
 // TextBytes reads a string and returns its content, which aliases the text
 // unless there are escapes in it.
 func (v Value) TextBytes() []byte {
-	if v.raw == nil {
+	switch v.first() {
+	case 0:
 		return nil
-	}
-	if v.raw[0] != '"' {
+	case '"':
+	default:
 		v.Fail(errString)
 		return nil
 	}
-	if bytes.IndexByte(v.raw, '\\') >= 0 {
-		b, _ := jsonscan.AppendUnescaped(nil, v.raw)
+	raw := v.Raw()
+	if bytes.IndexByte(raw, '\\') >= 0 {
+		b, _ := jsonscan.AppendUnescaped(nil, raw)
 		return b
 	}
-	return v.raw[1 : len(v.raw)-1 : len(v.raw)-1]
+	return raw[1 : len(raw)-1 : len(raw)-1]
 }
 
 // Texts reads an array of strings, nil if it is empty.
@@ -147,7 +157,7 @@ func (v Value) Texts() []string {
 // is the cause of the fault, and its result is not used then.
 func Parse[T any](v Value, parse func(string) (T, error)) (result T) {
 	s := v.Text()
-	if v.raw == nil || v.doc.fault != nil {
+	if v.Absent() || v.doc.fault != nil {
 		return result
 	}
 	parsed, err := parse(s)
@@ -164,40 +174,41 @@ func (v Value) Object() Reader {
 	if !v.IsObject() {
 		return Reader{}
 	}
-	return Reader{cur: jsonscan.Object(v.raw), self: v}
+	return Reader{self: v, walk: v.span.Walk(v.doc.text)}
 }
 
 // Array returns a Reader of the elements of an array, one without elements and
 // a fault if v is no array.
 func (v Value) Array() Reader {
-	if v.raw == nil {
+	if first := v.first(); first != '[' {
+		if first != 0 {
+			v.Fail(errArray)
+		}
 		return Reader{}
 	}
-	if v.raw[0] != '[' {
-		v.Fail(errArray)
-		return Reader{}
-	}
-	return Reader{cur: jsonscan.Array(v.raw), self: v, array: true}
+	return Reader{self: v, walk: v.span.Walk(v.doc.text), array: true}
 }
 
 // IsObject reports whether v is an object, which is a fault if it is not, and
 // does not look into it.
 func (v Value) IsObject() bool {
-	if v.raw != nil && v.raw[0] != '{' {
-		v.Fail(errObject)
+	if first := v.first(); first != '{' {
+		if first != 0 {
+			v.Fail(errObject)
+		}
 		return false
 	}
-	return v.raw != nil
+	return true
 }
 
 // Member returns the value of a key of an object, and an absent one if v is no
 // object or has no such key.
 func (v Value) Member(key string) Value {
-	if v.raw != nil && v.raw[0] == '{' {
-		c := jsonscan.Object(v.raw)
-		for c.Next() {
-			if string(c.Key()) == key {
-				return Value{v.doc, c.Raw(), v.offset + c.Offset()}
+	if v.first() == '{' {
+		o := v.Object()
+		for o.Next() {
+			if string(o.Key()) == key {
+				return o.Value()
 			}
 		}
 	}

@@ -25,17 +25,25 @@ func (l Limits) depth() int {
 // one pass and allocates only for an error, for objects of many keys and for
 // deep nesting.
 func Check(b []byte, l Limits) error {
-	start := skipSpace(b, 0)
-	i, f := scanValue(b, start, l.depth())
+	_, _, err := check(b, l, nil)
+	return err
+}
+
+// check is Check on a Tape, if there is one, and returns where the value begins
+// and ends.
+func check(b []byte, l Limits, t *Tape) (from, to int, err error) {
+	from = skipSpace(b, 0)
+	to, f := scanValue(b, from, l.depth(), t)
+	i := to
 	if f == noFault {
-		i, f = scanEnd(b, i)
-	} else if i == start && hasBOM(b, i) {
+		i, f = scanEnd(b, to)
+	} else if i == from && hasBOM(b, i) {
 		f = faultBOM
 	}
 	if f != noFault {
-		return newError(b, i, f)
+		return from, to, newError(b, i, f)
 	}
-	return nil
+	return from, to, nil
 }
 
 // ValueEnd returns the offset after the value that begins at b[i] and reports
@@ -43,7 +51,7 @@ func Check(b []byte, l Limits) error {
 // in b. It is for callers who know what they expect and turn to Check or to a
 // Cursor for the error when they do not find it.
 func (l Limits) ValueEnd(b []byte, i int) (end int, ok bool) {
-	end, f := scanValue(b, i, l.depth())
+	end, f := scanValue(b, i, l.depth(), nil)
 	return end, f == noFault
 }
 

@@ -27,9 +27,7 @@ type Cursor struct {
 	end   byte
 	phase phase
 
-	key      []byte
-	keyOff   int
-	from, to int // the value
+	w Walk // what Next came to
 
 	n    int      // keys in head; all keys are in more if that is not nil
 	head [8]key   // so that small objects need no allocation
@@ -65,9 +63,23 @@ func (l Limits) Array(b []byte) Cursor {
 	return Cursor{b: b, depth: l.depth() - 1, end: ']'}
 }
 
+// Reset makes c the Cursor that l.Object(b) is, or l.Array(b).
+func (c *Cursor) Reset(b []byte, l Limits, array bool) {
+	c.b, c.depth, c.phase, c.n, c.more, c.err = b, l.depth()-1, phaseStart, 0, nil, nil
+	if c.end = '}'; array {
+		c.end = ']'
+	}
+}
+
 // Next advances to the next member or element and reports whether there is
 // one. It is false at the end and at an error, and stays so.
-func (c *Cursor) Next() bool {
+func (c *Cursor) Next() bool { return c.NextOn(&c.w, nil) }
+
+// NextOn is Next for a Walk instead of c itself, which has no members then. It notes
+// on a Tape, unless that is nil, what the text is and what is in the value. It begins
+// with an empty Tape.
+func (c *Cursor) NextOn(w *Walk, t *Tape) bool {
+	w.key, w.keyEnd, w.escaped, w.value = 0, 0, false, Span{}
 	switch c.phase {
 	case phaseStart:
 		i := skipSpace(c.b, 0)
@@ -75,6 +87,10 @@ func (c *Cursor) Next() bool {
 			return c.refuse(i)
 		}
 		c.phase = phaseInside
+		if t != nil {
+			t.reset()
+			t.open(0)
+		}
 		if c.i = skipSpace(c.b, i+1); c.i < len(c.b) && c.b[c.i] == c.end {
 			return c.finish()
 		}
@@ -92,35 +108,41 @@ func (c *Cursor) Next() bool {
 	if c.depth <= 0 && c.i < len(c.b) {
 		return c.fail(c.i, faultDepth)
 	}
-	if c.end == '}' && !c.member() {
-		return false
+	key, keyEnd, escaped := 0, 0, false
+	if c.end == '}' {
+		var ok bool
+		if key, keyEnd, escaped, ok = c.member(); !ok {
+			return false
+		}
 	}
-	end, f := scanValue(c.b, c.i, c.depth)
+	w.value.From = c.i
+	if t != nil {
+		w.value.Place = t.n
+	}
+	end, f := scanValue(c.b, c.i, c.depth, t)
 	if f != noFault {
+		w.value = Span{}
 		return c.fail(end, f)
 	}
-	c.from, c.to, c.i = c.i, end, end
+	w.key, w.keyEnd, w.escaped, w.value.To = key, keyEnd, escaped, end
+	c.i = end
 	return true
 }
 
-// member reads a key and its colon.
-func (c *Cursor) member() bool {
+// member reads a key and its colon, and returns the content of the key.
+func (c *Cursor) member() (from, to int, escaped, ok bool) {
 	k, end, f := readKey(c.b, c.i)
 	if f != noFault {
-		return c.fail(end, f)
+		return 0, 0, false, c.fail(end, f)
 	}
 	if !c.remember(k) {
-		return c.fail(k.off, faultDuplicate)
-	}
-	c.keyOff = k.off
-	if c.key = c.b[k.off+1 : end-1 : end-1]; k.print == 0 {
-		c.key, _ = AppendUnescaped(nil, c.b[k.off:end])
+		return 0, 0, false, c.fail(k.off, faultDuplicate)
 	}
 	if c.i = skipSpace(c.b, end); c.i == len(c.b) || c.b[c.i] != ':' {
-		return c.fail(stop(c.b, c.i))
+		return 0, 0, false, c.fail(stop(c.b, c.i))
 	}
 	c.i = skipSpace(c.b, c.i+1)
-	return true
+	return k.off + 1, end - 1, k.print == 0, true
 }
 
 // keyList is the keys of an object that has many.
@@ -136,16 +158,26 @@ func (c *Cursor) seen() []key {
 
 // remember adds a key, unless it is found to be a duplicate at once.
 func (c *Cursor) remember(k key) bool {
+	if c.more != nil || c.n == len(c.head) {
+		return c.rememberMany(k)
+	}
+	for _, o := range c.head[:c.n] {
+		if o.mayEqual(k) && compareKeys(c.b, o.off, k.off) == 0 {
+			return false
+		}
+	}
+	c.head[c.n] = k
+	c.n++
+	return true
+}
+
+// rememberMany is remember once the head is full.
+func (c *Cursor) rememberMany(k key) bool {
 	seen := c.seen()
 	if len(seen) < linearKeys && contains(c.b, seen, k) {
 		return false
 	}
-	switch {
-	case c.n < len(c.head):
-		c.head[c.n] = k
-		c.n++
-		return true
-	case c.more == nil:
+	if c.more == nil {
 		c.more = &keyList{append(make([]key, 0, 4*len(c.head)), seen...)}
 	}
 	c.more.keys = append(c.more.keys, k)
@@ -186,26 +218,31 @@ func (c *Cursor) fail(i int, f fault) bool {
 
 // stop ends the walk.
 func (c *Cursor) stop() bool {
-	c.phase, c.key, c.from, c.to = phaseDone, nil, 0, 0
+	c.phase = phaseDone
 	return false
 }
 
 // Key returns the key of the member that Next came to, unescaped. It aliases
 // the text, or, where the key has escapes, is a copy. It is nil in an array,
 // before the first Next and after the last.
-func (c *Cursor) Key() []byte { return c.key }
+func (c *Cursor) Key() []byte {
+	if c.w.key == 0 {
+		return nil
+	}
+	return c.w.Key(c.b)
+}
 
 // Raw returns the bytes of the value that Next came to, without white space
 // around it. It aliases the text. It is empty before the first Next and after
 // the last.
-func (c *Cursor) Raw() []byte { return c.b[c.from:c.to:c.to] }
+func (c *Cursor) Raw() []byte { return c.b[c.w.value.From:c.w.value.To:c.w.value.To] }
 
 // Offset returns where in the text the value is, in bytes from 0.
-func (c *Cursor) Offset() int { return c.from }
+func (c *Cursor) Offset() int { return c.w.value.From }
 
 // KeyOffset returns where in the text the key of the member is, in bytes
 // from 0: its opening quote. It means nothing in an array.
-func (c *Cursor) KeyOffset() int { return c.keyOff }
+func (c *Cursor) KeyOffset() int { return c.w.key - 1 }
 
 // Err returns the error that ended the walk, a *[SyntaxError], nil if it came
 // to the end of the text or goes on.

@@ -13,7 +13,8 @@
 //	}
 //
 // [Check] decides whether a text is one JSON value. A [Cursor] hands out values as
-// the bytes that were read. [Int64], [Float64], [AppendUnescaped] and the like
+// the bytes that were read. A [Tape] spares a second scan of what is in them: a
+// [Walk] goes over it. [Int64], [Float64], [AppendUnescaped] and the like
 // decode one value; [AppendString], [AppendFloat] and [AppendCompact] write.
 //
 // The grammar is RFC 8259, read as the JSON library of Flux (jansson) reads it:
@@ -41,8 +42,9 @@
 //
 // A text costs one pass, without recursion. Nothing is allocated while the objects
 // that are open at one place have at most 16 keys together (8, for the object that
-// a Cursor walks) and at most 8 values are nested. Beyond, memory grows with keys
-// and depth, within the size of the text. Duplicates among many keys are found by
+// a Cursor walks), at most 8 values are nested and at most 16 objects and arrays are
+// on a Tape. Beyond, memory grows with keys, depth and the Tape, within a small
+// multiple of the text. Duplicates among many keys are found by
 // sorting: n keys cost O(n log n) comparisons whatever they hold. The caller
 // limits the length of the text.
 package jsonscan

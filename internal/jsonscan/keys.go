@@ -19,6 +19,9 @@ type key struct {
 	off int
 }
 
+// mayEqual reports whether the fingerprints let two keys be equal.
+func (k key) mayEqual(o key) bool { return k.print == o.print || k.print == 0 || o.print == 0 }
+
 // linearKeys is up to how many keys of an object each is compared with all
 // before it. Beyond, they are sorted when the object ends.
 const linearKeys = 16
@@ -92,7 +95,7 @@ func fingerprint(s []byte) uint64 {
 // contains reports whether k equals one of keys.
 func contains(b []byte, keys []key, k key) bool {
 	for _, o := range keys {
-		if (o.print == k.print || o.print == 0 || k.print == 0) && compareKeys(b, o.off, k.off) == 0 {
+		if o.mayEqual(k) && compareKeys(b, o.off, k.off) == 0 {
 			return true
 		}
 	}

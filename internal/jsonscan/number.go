@@ -23,6 +23,12 @@ type number struct {
 
 // scanNumber scans the number that begins at b[i] and checks its range.
 func scanNumber(b []byte, i int) (int, fault) {
+	if b[i]-'1' < 9 { // a short integer, as most are
+		end := digits(b, i+1)
+		if end-i <= 18 && (end == len(b) || b[end] != '.' && b[end]|0x20 != 'e') {
+			return end, noFault
+		}
+	}
 	end, form, f := scanNumberForm(b, i)
 	if f != noFault {
 		return end, f

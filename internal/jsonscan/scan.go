@@ -166,10 +166,11 @@ func scanLiteral(b []byte, i int, literal string) (int, fault) {
 }
 
 // scanValue scans the value that begins at b[i]; depth is how many levels it
-// may have, itself included, at least 1.
-func scanValue(b []byte, i, depth int) (int, fault) {
+// may have, itself included, at least 1. It notes objects and arrays on t, unless
+// that is nil.
+func scanValue(b []byte, i, depth int, t *Tape) (int, fault) {
 	if i < len(b) && (b[i] == '{' || b[i] == '[') {
-		return scanContainer(b, i, depth)
+		return scanContainer(b, i, depth, t)
 	}
 	return scanToken(b, i)
 }
@@ -207,15 +208,19 @@ const array = -1
 // scanContainer scans the object or array that begins at b[i], without
 // recursion: what a level needs to know of the levels around it is where their
 // keys begin.
-func scanContainer(b []byte, i, depth int) (int, fault) {
+func scanContainer(b []byte, i, depth int, t *Tape) (int, fault) {
 	var keyBuf [inlineKeys]key
 	var outerBuf [inlineLevels]int
 	keys, outer := keyBuf[:0], outerBuf[:0]
-	base, end := array, byte(0) // of the innermost level: its first key, its closing bracket
+	// Of the innermost level: its first key, its closing bracket, its place on t.
+	base, end, place := array, byte(0), uint32(0)
 open:
 	for {
 		// b[i] opens a level.
 		outer = append(outer, base)
+		if t != nil {
+			place = t.open(place)
+		}
 		base, end = array, ']'
 		if b[i] == '{' {
 			base, end = len(keys), '}'
@@ -254,6 +259,9 @@ open:
 					keys = keys[:base]
 				}
 				i++
+				if t != nil {
+					place = t.close(place, i)
+				}
 				base = outer[len(outer)-1]
 				if outer = outer[:len(outer)-1]; len(outer) == 0 {
 					return i, noFault

@@ -46,6 +46,7 @@ var layout = map[string]string{
 	"internal/guard":         "",
 	"internal/jsonscan":      "internal/guard",
 	"internal/jsonobj":       "internal/guard internal/jsonscan",
+	"internal/logline":       "internal/jsonscan",
 	"internal/refdata":       "",
 	"internal/tidy":          "",
 }
@@ -55,13 +56,13 @@ const (
 	belowRoot    = "perilog perilog/exec purge rset/alloc jobstate/jobspec " + belowPerilog
 
 	// forAll is what every package outside internal may import.
-	forAll = "internal/guard internal/jsonscan internal/jsonobj"
+	forAll = "internal/guard internal/jsonscan internal/jsonobj internal/logline"
 
 	// topLevel is what the root may hold beside packages and Go files.
 	topLevel = ".ci .git .github .gitignore CHANGELOG.md CONTRIBUTING.md LICENSE Makefile README.md REQUIREMENTS.md" +
 		" examples go.mod go.sum go.work go.work.sum internal"
 
-	exampleNames = "boltstore cluster embed manager partialrelease peers purge replay sched simulate"
+	exampleNames = "boltstore cluster embed internal manager partialrelease peers purge replay sched simulate"
 )
 
 var thirdParty = map[string]string{
@@ -72,7 +73,7 @@ var thirdParty = map[string]string{
 // banned maps imports that the library does without, and all below them, to the
 // folders that may have them.
 var banned = map[string]string{
-	"os": "eventlog/logfile purge/dirstore", "testing": "joblifetest", "syscall": "eventlog/logfile", "net": "", "log": "", "flag": "",
+	"os": "eventlog/logfile purge/dirstore joblifetest", "testing": "joblifetest", "syscall": "eventlog/logfile", "net": "", "log": "", "flag": "",
 	"expvar": "", "sync": "", "unsafe": "", "math/rand": "", "crypto/rand": "", "C": "",
 }
 

@@ -10,17 +10,18 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Limits bounds what Read reads and keeps. A field of zero or less means the
+// Limits bounds what Read and Walk read and keep. A field of zero or less means the
 // default.
 type Limits struct {
 	// Bytes is the maximum uncompressed size of the archive, 4 GiB by default.
 	// It bounds the time that reading takes.
 	Bytes int64
-	// HeldBytes is the maximum size of all keys that Read keeps, with the paths
-	// of other keys and of failures, 1 GiB by default. It bounds the memory.
+	// HeldBytes is the maximum size of all keys that are kept, with the paths of
+	// other keys and of failures, 1 GiB by default. It bounds the memory. Walk
+	// keeps the keys of one job at a time.
 	HeldBytes int64
-	// FileBytes is the maximum size of one key that Read keeps, 64 MiB by
-	// default. A larger key is a Failure.
+	// FileBytes is the maximum size of one key that is kept, 64 MiB by default. A
+	// larger key is a Failure.
 	FileBytes int64
 	// Entries is the maximum number of jobs, failures and other keys together,
 	// 2^20 by default.
@@ -64,7 +65,7 @@ type Job struct {
 
 // Archive is the contents of a dump archive.
 type Archive struct {
-	// Jobs are the jobs that can be used, by ascending id.
+	// Jobs are the jobs that can be used, by ascending id; none after Walk.
 	Jobs []Job
 	// Failures are the other jobs, one Failure each, and the keys that could not
 	// be read, by path. A job fails if its id is malformed, its eventlog or

@@ -37,7 +37,9 @@
 // # Cost and limits
 //
 // Read keeps the keys of all jobs in memory, since the keys of a job need not be
-// adjacent. It does not keep what it skips. [Limits] bounds the uncompressed
+// adjacent. It does not keep what it skips. [Walk] keeps one job at a time, for
+// archives of which the keys of a job are adjacent, as Flux writes them: it goes
+// through its store by folders, each sorted by name. [Limits] bounds the uncompressed
 // bytes read, so that a small file cannot unpack forever; the bytes kept; the
 // bytes of one key; and the number of jobs, failures and other keys.
 //

@@ -40,6 +40,7 @@ var (
 	errEventlog   = errors.New("eventlog is malformed")
 	errDuplicate  = errors.New("key appears twice with different values")
 	errNotFile    = errors.New("key is not a plain file")
+	errApart      = errors.New("keys of the job are not together")
 	errCheckpoint = errors.New("malformed checkpoint")
 	errFile       = fmt.Errorf("%w: value has too many bytes", ErrLimit)
 )

@@ -35,6 +35,7 @@ func FuzzRead(f *testing.F) {
 		require.Equal(t, a, again, "however the reader cuts")
 		require.Equal(t, err == nil, againErr == nil)
 		requireArchive(t, a, limits)
+		requireWalk(t, b, limits)
 		if err == nil {
 			return
 		}
@@ -78,6 +79,7 @@ func FuzzEntries(f *testing.F) {
 		a, err := archive.Read(bytes.NewReader(b), archive.Limits{})
 		require.NoError(t, err)
 		requireArchive(t, a, archive.Limits{}.WithDefaults())
+		requireWalk(t, b, archive.Limits{})
 
 		// The order of entries decides at most which of two failures is told.
 		slices.Reverse(entries)
@@ -95,6 +97,14 @@ func FuzzEntries(f *testing.F) {
 		requireArchive(t, short, archive.Limits{}.WithDefaults())
 		require.True(t, err == nil || errors.Is(err, archive.ErrTruncated))
 	})
+}
+
+// FuzzEvent compares the quick reader of a log's lines with encoding/json.
+func FuzzEvent(f *testing.F) {
+	for _, line := range append(quickLines, slowLines...) {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) { requireSameEvent(t, line) })
 }
 
 // failed returns the paths of the failures.

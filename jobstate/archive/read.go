@@ -26,16 +26,18 @@ import (
 // writes the keys of a job together. If another program wrote the archive, jobs
 // may be incomplete after an error.
 func Read(r io.Reader, l Limits) (*Archive, error) {
-	b := builder{
+	b := newBuilder(l)
+	err := b.read(r)
+	return b.finish(), err
+}
+
+func newBuilder(l Limits) *builder {
+	return &builder{
 		limits: l.withDefaults(),
 		jobs:   map[jobid.ID]*draft{},
 		broken: map[string]*Failure{},
 		others: map[string][]byte{},
 	}
-	if err := b.read(r); err != nil {
-		return b.finish(), err
-	}
-	return b.finish(), nil
 }
 
 // builder is an archive that is being read.
@@ -47,11 +49,13 @@ type builder struct {
 	held   int64
 	in     *draft // whose key was last, nil if no job's
 	path   string // of the last entry
+	walk
 }
 
 // draft is a job of which keys may be missing.
 type draft struct {
 	Job
+	held    int64
 	failure *Failure
 }
 
@@ -87,8 +91,8 @@ func (b *builder) read(r io.Reader) error {
 	src := &input{r: r}
 	m := &meter{limit: b.limits.Bytes}
 	err := b.readAll(src, m)
-	if err == nil {
-		return nil
+	if err == nil || b.stop != nil {
+		return b.stop
 	}
 	if b.in != nil {
 		b.in.fail(0, ErrIncomplete)
@@ -132,7 +136,10 @@ func (b *builder) readAll(src *input, m *meter) (err error) {
 	if m.zeros < endMark {
 		return errNoEnd
 	}
-	b.in, b.path = nil, ""
+	b.path = ""
+	if err := b.leave(); err != nil {
+		return err
+	}
 	return drain(m)
 }
 
@@ -164,13 +171,18 @@ func (b *builder) entry(h *tar.Header, t *tar.Reader) error {
 		return nil
 	}
 	p := locate(h.Name, isDir)
+	if b.in == nil || p.dir == "" || p.err != nil || p.id != b.in.ID {
+		if err := b.leave(); err != nil {
+			return err
+		}
+	}
 	switch {
 	case p.dir == "":
-		b.in = nil
 		return b.other(p.key, h, t)
 	case p.err != nil:
-		b.in = nil
 		return b.reject(p.dir, &Failure{Err: because(errBadID, p.err)})
+	case b.comesBack(p, isDir):
+		return nil
 	}
 	d := b.jobs[p.id]
 	if d == nil {
@@ -200,6 +212,7 @@ func (b *builder) entry(h *tar.Header, t *tar.Reader) error {
 		d.fail(0, errDuplicate)
 	}
 	*v = got
+	d.held += h.Size
 	return nil
 }
 
@@ -250,7 +263,7 @@ func (b *builder) reject(path string, f *Failure) error {
 // room returns an error unless there is room for one more job, failure or other
 // key, with so many bytes of its own.
 func (b *builder) room(n int) error {
-	if len(b.jobs)+len(b.broken)+len(b.others) >= b.limits.Entries {
+	if len(b.jobs)+len(b.rising)+len(b.back)+len(b.broken)+len(b.others) >= b.limits.Entries {
 		return errEntries
 	}
 	return b.hold(int64(n))
@@ -287,22 +300,30 @@ func (b *builder) value(h *tar.Header, t *tar.Reader) ([]byte, error) {
 	return v, nil
 }
 
+// check notes what is wrong with a job of which all keys are there.
+func (d *draft) check() {
+	switch {
+	case d.failure != nil:
+	case d.Eventlog == nil:
+		d.fail(0, errNoEventlog)
+	case d.Jobspec == nil:
+		d.fail(0, errNoJobspec)
+	default:
+		if line, cause := checkLog(d.Eventlog); cause != nil {
+			d.fail(line, cause)
+		}
+	}
+}
+
 // finish sorts the jobs into good ones and failures.
 func (b *builder) finish() *Archive {
-	a := &Archive{others: b.others}
+	a := &Archive{others: b.others, Failures: b.failures}
+	if n := len(b.rising); n > 0 {
+		a.note(b.rising[n-1])
+	}
 	for id, d := range b.jobs {
 		a.note(id)
-		switch {
-		case d.failure != nil:
-		case d.Eventlog == nil:
-			d.fail(0, errNoEventlog)
-		case d.Jobspec == nil:
-			d.fail(0, errNoJobspec)
-		default:
-			if line, cause := checkLog(d.Eventlog); cause != nil {
-				d.fail(line, cause)
-			}
-		}
+		d.check()
 		if d.failure != nil {
 			a.Failures = append(a.Failures, d.failure)
 		} else {

@@ -54,17 +54,25 @@ func (id ID) AppendFormat(dst []byte, f Format) []byte {
 	panic("jobid: unknown Format(" + strconv.Itoa(int(f)) + ")")
 }
 
-// appendBase58 appends the digits of id without leading zeros; 0 is "1".
+// appendBase58 appends the digits of id without leading zeros; 0 is "1". The digits of
+// each half do not wait for those of the other.
 func (id ID) appendBase58(dst []byte) []byte {
+	const half = 58 * 58 * 58 * 58 * 58
 	var digits [11]byte // 58^11 > 2^64
-	i := len(digits)
-	for v := uint64(id); ; v /= 58 {
-		i--
-		digits[i] = alphabet[v%58]
-		if v < 58 {
-			return append(dst, digits[i:]...)
-		}
+	high := uint64(id) / half
+	low := uint32(uint64(id) - high*half)
+	top := high / half
+	mid := uint32(high - top*half)
+	digits[0] = alphabet[top]
+	for i := 5; i > 0; i-- {
+		digits[i], digits[i+5] = alphabet[mid%58], alphabet[low%58]
+		mid, low = mid/58, low/58
 	}
+	i := 0
+	for i < len(digits)-1 && digits[i] == alphabet[0] {
+		i++
+	}
+	return append(dst, digits[i:]...)
 }
 
 // appendDotHex appends sixteen digits in four groups.

@@ -59,6 +59,9 @@ func (p *parser) syntax(offset int, reason string) error {
 // id reads an id in any form.
 func (p *parser) id(i int) (ID, error) {
 	text := p.all[i:p.end]
+	if v, ok := f58Value(text); ok { // the main form; what it reads has no other
+		return ID(v), nil
+	}
 	switch {
 	case text == "":
 		return 0, p.syntax(i, "no id")
@@ -119,24 +122,20 @@ func (p *parser) dotHex(i int) (ID, error) {
 	return ID(v<<16 | group), nil
 }
 
+// base58 tells what is wrong with the digits from i on, which f58Value does not read.
 func (p *parser) base58(i int) (ID, error) {
 	if i == p.end {
 		return 0, p.syntax(i, "no digits")
 	}
-	v, over := uint64(0), false
 	for j := i; j < p.end; j++ {
-		d, ok := base58Digit(p.all[j])
-		if !ok {
+		if base58Digits[p.all[j]] == 0 {
 			return 0, p.syntax(j, "not a base 58 digit")
 		}
 		if j-i == maxBase58 {
 			return 0, p.syntax(j, "more than 12 base 58 digits")
 		}
-		var carry bool
-		v, carry = shift(v, 58, d)
-		over = over || carry
 	}
-	return p.result(i, v, over)
+	return p.result(i, 0, true)
 }
 
 func (p *parser) hex(i int) (ID, error) {
@@ -197,23 +196,51 @@ func hexDigit(c byte) (uint64, bool) {
 	return 0, false
 }
 
-// base58Digit returns the place of c in the alphabet.
-func base58Digit(c byte) (uint64, bool) {
+// base58Digits has one more than the place of each digit in the alphabet, and 0 for
+// other bytes. Comparisons instead would cost several times as much, since nobody can
+// predict the next digit.
+var base58Digits = [256]uint8{
+	'1': 1, '2': 2, '3': 3, '4': 4, '5': 5, '6': 6, '7': 7, '8': 8, '9': 9,
+	'A': 10, 'B': 11, 'C': 12, 'D': 13, 'E': 14, 'F': 15, 'G': 16, 'H': 17,
+	'J': 18, 'K': 19, 'L': 20, 'M': 21, 'N': 22,
+	'P': 23, 'Q': 24, 'R': 25, 'S': 26, 'T': 27, 'U': 28, 'V': 29, 'W': 30, 'X': 31, 'Y': 32, 'Z': 33,
+	'a': 34, 'b': 35, 'c': 36, 'd': 37, 'e': 38, 'f': 39, 'g': 40, 'h': 41, 'i': 42, 'j': 43, 'k': 44,
+	'm': 45, 'n': 46, 'o': 47, 'p': 48, 'q': 49, 'r': 50, 's': 51, 't': 52, 'u': 53, 'v': 54, 'w': 55,
+	'x': 56, 'y': 57, 'z': 58,
+}
+
+// f58Value returns the number of a text in base 58 with its prefix, or false if there
+// is anything wrong with it.
+func f58Value(text string) (uint64, bool) {
 	switch {
-	case '1' <= c && c <= '9':
-		return uint64(c - '1'), true
-	case 'A' <= c && c <= 'H':
-		return uint64(c-'A') + 9, true
-	case 'J' <= c && c <= 'N':
-		return uint64(c-'J') + 17, true
-	case 'P' <= c && c <= 'Z':
-		return uint64(c-'P') + 22, true
-	case 'a' <= c && c <= 'k':
-		return uint64(c-'a') + 33, true
-	case 'm' <= c && c <= 'z':
-		return uint64(c-'m') + 44, true
+	case strings.HasPrefix(text, prefixF58):
+		text = text[len(prefixF58):]
+	case strings.HasPrefix(text, prefixPlain):
+		text = text[len(prefixPlain):]
+	default:
+		return 0, false
 	}
-	return 0, false
+	if text == "" || len(text) > maxBase58 {
+		return 0, false
+	}
+	const safe = 10 // 58^10 < 2^64
+	v := uint64(0)
+	for i := range min(len(text), safe) {
+		d := uint64(base58Digits[text[i]])
+		if d == 0 {
+			return 0, false
+		}
+		v = v*58 + d - 1
+	}
+	for i := safe; i < len(text); i++ {
+		d := uint64(base58Digits[text[i]])
+		next, over := shift(v, 58, d-1)
+		if d == 0 || over {
+			return 0, false
+		}
+		v = next
+	}
+	return v, true
 }
 
 // UnmarshalText sets id to what [Parse] reads. After an error id is unchanged.

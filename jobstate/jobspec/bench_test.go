@@ -33,27 +33,6 @@ func BenchmarkParse(b *testing.B) {
 				}
 			}
 		})
-		// What a program would write that has no use for the checks.
-		b.Run(fmt.Sprintf("variables=%d/encoding-json", n), func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(len(in)))
-			for b.Loop() {
-				var v struct {
-					Version   int
-					Resources []struct {
-						Type  string
-						Count int
-						With  json.RawMessage
-					}
-					Attributes struct {
-						System struct{ Duration float64 }
-					}
-				}
-				if err := json.Unmarshal(in, &v); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }
 

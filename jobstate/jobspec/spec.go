@@ -99,12 +99,6 @@ func (s *Spec) read() *jsonobj.Fault {
 	return d.Fault()
 }
 
-// part returns the bytes of a value in the text of s. If the bytes of the Value were
-// kept, its Doc would escape.
-func (s *Spec) part(v jsonobj.Value) []byte {
-	return s.raw[v.Offset() : v.Offset()+len(v.Raw()) : v.Offset()+len(v.Raw())]
-}
-
 // readVersion reads the version, which is 1.
 func readVersion(v jsonobj.Value) {
 	if n := v.Int(math.MinInt64, math.MaxInt64); n != 1 {
@@ -154,10 +148,10 @@ func (s *Spec) readSystem(v jsonobj.Value) {
 		case "environment", "files":
 			m.IsObject()
 		case "constraints":
-			s.constraints = s.part(m)
+			s.constraints = m.Raw()
 			m.IsObject()
 		case "dependencies":
-			s.dependencies = s.part(m)
+			s.dependencies = m.Raw()
 			a := m.Array()
 			for a.Next() {
 				readDependency(a.Value())

@@ -110,7 +110,7 @@ func (s *Spec) readTask(v jsonobj.Value) {
 	for o.Next() {
 		switch m := o.Value(); string(o.Key()) {
 		case "command":
-			t.command = s.part(m)
+			t.command = m.Raw()
 			t.readCommand(m)
 		case "slot":
 			t.slot = s.slotLabelled(m)

@@ -55,7 +55,7 @@ func (m Hello) write(w *jsonobj.Writer) {
 	w.Text("service", m.Service)
 }
 
-// A Start requests the service to start a job.
+// A Start asks the service to start a job.
 type Start struct {
 	ID       jobid.ID        // at most 2^63-1
 	UserID   uint32          // the owner
@@ -107,7 +107,7 @@ func (m Start) write(w *jsonobj.Writer) {
 	w.Append("R", m.R.AppendJSON)
 }
 
-// An Expiration requests the service to change the expiration of a running job.
+// An Expiration asks the service to change the expiration of a running job.
 // The response has no payload.
 type Expiration struct {
 	ID         jobid.ID

@@ -1,7 +1,10 @@
 package dirstore_test
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -42,6 +45,77 @@ func BenchmarkUnlink(b *testing.B) {
 			b.ReportMetric(float64(n), "jobs/op")
 		})
 	}
+}
+
+// plainBatch is a purge as one would write it for the same files, without a check: a
+// line in a log, and the jobs moved aside, durably, before their files go.
+func plainBatch(dir string, log *os.File, ids []jobid.ID, line []byte) error {
+	_, err := log.Write(line)
+	errs := []error{err, log.Sync()}
+	for _, id := range ids {
+		errs = append(errs, os.Rename(filepath.Join(dir, id.KVSPath()), filepath.Join(dir, "trash", id.KVSPath())))
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	errs = append(errs, d.Sync(), d.Close())
+	for _, id := range ids {
+		name := filepath.Join(dir, "trash", id.KVSPath())
+		for _, key := range []string{"/eventlog", "/jobspec", "/R", ""} {
+			errs = append(errs, os.Remove(name+key))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// BenchmarkRatio purges batches of 100 in turns with the plain version, and reports how
+// much of the time that takes: what is left is the file system's, which removes four
+// inodes for each job. The shortest turn of either counts, for on a busy host the others
+// measure what else runs there.
+func BenchmarkRatio(b *testing.B) {
+	s, dir := create(b)
+	plain := b.TempDir()
+	mkdir(b, plain, "trash")
+	log, err := os.Create(filepath.Join(plain, "log"))
+	require.NoError(b, err)
+	require.NoError(b, s.PutWatermark(ctx, 1<<40)) // as a Runner does, ahead of many batches
+	next := jobid.ID(1)
+	var best [2]time.Duration
+	for b.Loop() {
+		ids := jobids(next, 100)
+		put := tombsOf(ids...)
+		next += 100
+		var line []byte
+		for _, r := range put {
+			line, _ = r.AppendText(append(line, ' '))
+		}
+		for i, batch := range []func() error{
+			func() error {
+				return errors.Join(s.PutTombstones(ctx, put, nil), unlink(s, ids))
+			},
+			func() error { return plainBatch(plain, log, ids, append(line, '\n')) },
+		} {
+			b.StopTimer()
+			for _, id := range ids {
+				name := []string{dir, plain}[i]
+				mkdir(b, name, id.KVSPath())
+				write(b, string(job(id).Eventlog), name, id.KVSPath(), "eventlog")
+				write(b, string(job(id).Jobspec), name, id.KVSPath(), "jobspec")
+				write(b, string(job(id).R), name, id.KVSPath(), "R")
+			}
+			b.StartTimer()
+			before := b.Elapsed()
+			err := batch()
+			if took := b.Elapsed() - before; best[i] == 0 || took < best[i] {
+				best[i] = took
+			}
+			require.NoError(b, err)
+		}
+	}
+	require.NoError(b, log.Close())
+	b.ReportMetric(float64(best[0].Microseconds())/1000, "ms/batch")
+	b.ReportMetric(float64(best[1])/float64(best[0]), "plain/ours")
 }
 
 // BenchmarkAdd is one job, on the disk of the machine.

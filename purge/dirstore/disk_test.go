@@ -26,6 +26,7 @@ type disk struct {
 	root    *node
 	pending []op        // changes of directories that were not synced
 	calls   []string    // that were made, "rename job.…"
+	onCall  func()      // is called before each
 	failAt  int         // the number of the call that fails, from 1
 	down    bool        // whether every call after that fails too
 	coin    func() bool // what a crash leaves of what was not synced
@@ -140,6 +141,9 @@ func (d *disk) open(t testing.TB) *dirstore.Store {
 
 // call notes a call and returns its fault.
 func (d *disk) call(what, name string) error {
+	if d.onCall != nil {
+		d.onCall()
+	}
 	d.calls = append(d.calls, what+" "+name)
 	if n := len(d.calls); d.failAt > 0 && (n == d.failAt || d.down && n > d.failAt) {
 		if d.down {

@@ -243,6 +243,9 @@ func (s *Store) Read(id jobid.ID) (Stored, error) {
 		return Stored{}, err
 	}
 	j, err := s.read(id)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && s.gone(id.KVSPath()) {
+		err = fs.ErrNotExist // a writer unlinked it meanwhile
+	}
 	if err != nil {
 		return Stored{}, &JobError{ID: id, Err: cause(err)}
 	}

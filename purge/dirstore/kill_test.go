@@ -9,12 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/dirstore"
@@ -114,8 +116,25 @@ func kill(t *testing.T, dir string, tells int, moment time.Duration, told func(w
 	require.Empty(t, stderr.String())
 }
 
+// inUse fails the test unless another process keeps this one out of a store, but not from
+// looking.
+func inUse(t *testing.T, dir string) {
+	_, _, err := dirstore.Open(dir, dirstore.Options{})
+	require.ErrorIs(t, err, logfile.ErrLocked)
+	if runtime.GOOS == "linux" {
+		require.ErrorContains(t, err, "in use by process ")
+		require.NotContains(t, err.Error(), fmt.Sprintf("process %d", os.Getpid()))
+	}
+	_, err = dirstore.Repair(dir, 0, dirstore.Options{})
+	require.ErrorIs(t, err, logfile.ErrLocked)
+	s, err := dirstore.OpenReadOnly(dir, dirstore.Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}
+
 // What a process that is killed amid anything had acknowledged is so, no job is
-// there in part, and no id comes twice (I9).
+// there in part, and no id comes twice (I9). Its lock keeps others out until then, and no
+// longer.
 func TestWhatAKilledProcessAcknowledgedIsSo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
@@ -129,8 +148,12 @@ func TestWhatAKilledProcessAcknowledgedIsSo(t *testing.T) {
 	var added, unlinked jobid.ID // the greatest that the process said
 	was := map[jobid.ID]bool{}   // which it said it added; an id may be left out
 	for range 6 {
-		before := added
+		before, first := added, true
 		kill(t, dir, 1+random.IntN(30), time.Duration(random.IntN(3000))*time.Microsecond, func(what string, id jobid.ID) {
+			if first { // it is not yet killed
+				first = false
+				inUse(t, dir)
+			}
 			if what == "unlinked" {
 				require.Greater(t, id, unlinked)
 				unlinked = id

@@ -1,6 +1,7 @@
 package dirstore_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -85,6 +86,71 @@ func TestALookerChangesNothing(t *testing.T) {
 	}
 	_, err = dirstore.OpenReadOnly(t.TempDir(), dirstore.Options{})
 	require.ErrorIs(t, err, dirstore.ErrNotStore)
+}
+
+// A writer does all that it can, at any moment of one who looks.
+func TestALookerStandsAWriterThatGoesOn(t *testing.T) {
+	for at := 0; ; at++ {
+		d := newDisk()
+		writer := d.create(t)
+		for id := range jobid.ID(3) {
+			require.NoError(t, writer.Add(job(id+1)))
+		}
+		require.NoError(t, writer.PutTombstones(ctx, tombsOf(9, 10), nil))
+		d.calls = nil
+		wrote := false
+		d.onCall = func() {
+			if wrote || len(d.calls) < at {
+				return
+			}
+			wrote = true
+			writer.CompactNext()
+			require.NoError(t, errors.Join(writer.PutWatermark(ctx, 20), writer.PutTombstones(ctx, tombsOf(11), ids(9)),
+				unlink(writer, ids(2)), writer.Add(job(4))))
+		}
+		s, err := dirstore.OpenReadOnly(".", d.options())
+		require.NoError(t, err, at)
+		got, errs := list(s)
+		require.Empty(t, errs, at)
+		require.Contains(t, [][]jobid.ID{ids(1, 2, 3), ids(1, 3), ids(1, 3, 4)}, got)
+		require.Contains(t, [][]purge.Record{tombsOf(9, 10), tombsOf(10, 11)}, tombs(t, s))
+		require.Contains(t, ids(10, 11, 20), s.Watermark())
+		if !wrote {
+			require.Greater(t, at, 20)
+			return
+		}
+	}
+}
+
+// afterSub calls a function when a directory was opened.
+type afterSub struct {
+	dirstore.FS
+	do func(dir string)
+}
+
+func (f afterSub) Sub(dir string) (dirstore.FS, error) {
+	sub, err := f.FS.Sub(dir)
+	f.do(dir)
+	return sub, err
+}
+
+func TestAJobThatIsUnlinkedWhileALookerReadsItIsNotDamaged(t *testing.T) {
+	_, dir := create(t, 1, 2, 3)
+	s, err := dirstore.OpenReadOnly(dir, dirstore.Wrap(func(fsys dirstore.FS) dirstore.FS {
+		return afterSub{fsys, func(name string) {
+			if name == jobid.ID(2).KVSPath() {
+				// A writer is amid unlinking it.
+				aside := filepath.Join(dir, "trash", name)
+				require.NoError(t, os.Rename(filepath.Join(dir, name), aside))
+				require.NoError(t, os.Remove(filepath.Join(aside, "eventlog")))
+			}
+		}}
+	}))
+	require.NoError(t, err)
+	got, errs := list(s)
+	require.Empty(t, errs)
+	require.Equal(t, ids(1, 3), got)
+	require.NoError(t, s.Close())
 }
 
 // fill fills a disk of which only some blocks or inodes are left.

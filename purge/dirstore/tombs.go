@@ -26,6 +26,8 @@ const (
 	maxRecord = 1000
 	// minCompact is the size below which the log is never compacted.
 	minCompact = 1 << 20
+	// maxReads is how often a log is read again that a writer replaced meanwhile.
+	maxReads = 10
 )
 
 // tombs are the tombstones and their log.
@@ -141,8 +143,18 @@ func (s *Store) openTombs() (done logfile.Repaired, err error) {
 	return done, err
 }
 
-// readTombs reads the log of tombstones, as far as it is complete.
-func (s *Store) readTombs() (err error) {
+// readTombs reads the log of tombstones, as far as it is complete. A log that a writer
+// puts in its place meanwhile is read instead.
+func (s *Store) readTombs() error {
+	err := s.readLog()
+	for again := 0; s.readOnly && again < maxReads && errors.Is(err, logfile.ErrChanged); again++ {
+		err = s.readLog()
+	}
+	return err
+}
+
+// readLog is one attempt of readTombs.
+func (s *Store) readLog() (err error) {
 	s.tombs.live, s.tombs.compactAt = make(map[jobid.ID]purge.Record), minCompact
 	info, err := s.fs.Lstat(tombsName)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -2,6 +2,7 @@ package hostlist_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,7 +33,8 @@ func TestAllocationBudget(t *testing.T) {
 		{"one host", "foo7", 3},
 		{"a million in one range", "n[0-999999]", 4},
 		{"a million behind digits", "n00[0-999999]", 7},
-		{"1024 shuffled", shuffled(1024), 15},
+		{"1024 shuffled", shuffled(1024), 10},
+		{"16384 shuffled", shuffled(16384), 12},
 		{"1024 with a suffix", "n[0-1023]-ib", 6},
 	} {
 		l := parse(t, s.text)
@@ -71,4 +73,15 @@ func TestMemoryIsInProportionToTheText(t *testing.T) {
 	} {
 		require.LessOrEqual(t, parse(t, text).Memory(), proportionate*len(text)+100*64, "%.40s", text)
 	}
+}
+
+// Room is made for as many hosts as the beginning of a text suggests, and given back.
+func TestAListKeepsNoRoomForHostsThatDidNotCome(t *testing.T) {
+	ids := make([]string, 10_000)
+	for i := range ids {
+		ids[i] = strconv.Itoa(i)
+	}
+	l := parse(t, strings.Repeat("a,b,", 50)+"n["+strings.Join(ids, ",")+"]")
+	require.Equal(t, 101, l.Items())
+	require.LessOrEqual(t, l.Memory(), 2*101*64)
 }

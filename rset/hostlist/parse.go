@@ -55,6 +55,9 @@ func (p Parser) Parse(s string) (*List, error) {
 	if err := read.scan(); err != nil {
 		return nil, err
 	}
+	if cap(read.items) > 2*len(read.items) {
+		read.items = slices.Clone(read.items)
+	}
 	return &List{items: read.items}, nil
 }
 
@@ -109,6 +112,7 @@ func (p *parser) expression() error {
 		if err := p.room(p.start, 1); err != nil {
 			return err
 		}
+		p.grow()
 		p.items = push(p.items, split(prefix).item())
 		return nil
 	}
@@ -254,6 +258,19 @@ func (p *parser) room(offset int, n uint64) error {
 	return nil
 }
 
+// grow makes room in a full list for what is still to come, if the text goes on as it
+// began: at most three times what there is. To append without it copies a long list
+// about five times.
+func (p *parser) grow() {
+	const few = 16
+	n := len(p.items)
+	if n < few || n < cap(p.items) {
+		return
+	}
+	rest := uint64(n) * uint64(len(p.text)-p.pos) / uint64(p.pos)
+	p.items = slices.Grow(p.items, int(min(rest, 3*uint64(n)))+1)
+}
+
 // add puts a range at the end of the list.
 func (p *parser) add(offset int, r idRange, prefix string) error {
 	if err := p.room(offset, r.last-r.first+1); err != nil {
@@ -262,6 +279,7 @@ func (p *parser) add(offset int, r idRange, prefix string) error {
 	if r.lead != "" {
 		prefix += r.lead
 	}
+	p.grow()
 	p.items = pushRange(p.items, prefix, r.first, r.last, r.width)
 	return nil
 }

@@ -21,8 +21,8 @@ const maxAcquire = rset.MaxBytes + 4<<20
 // Acquire is one response to resource.acquire (RFC 28): the inventory, or a change of
 // it. The zero Acquire is invalid.
 type Acquire struct {
-	// Resources is the inventory, in the first response; nil in later ones. All
-	// ranks are down, except those in Change.Up.
+	// Resources is the inventory, in the first response; nil in later ones. It may be
+	// empty. All ranks are down, except those in Change.Up.
 	Resources *rset.R
 	// Change is the rest of the response. A set or map is nil if the response
 	// does not have its key. Grow is always nil: RFC 28 has no such key.
@@ -61,7 +61,11 @@ func (a *Acquire) read(doc *jsonobj.Doc) {
 		v := o.Value()
 		switch string(o.Key()) {
 		case "resources":
-			a.Resources = readInventory(v)
+			r, err := rset.Parse(v.Raw())
+			if err != nil {
+				v.Fail(err)
+			}
+			a.Resources = r
 		case "up":
 			up = v
 		case "down":
@@ -105,18 +109,6 @@ func readIDs(v jsonobj.Value, most uint32) *idset.Set {
 	return jsonobj.Parse(v, func(s string) (*idset.Set, error) { return idset.ParseLimit(s, most) })
 }
 
-// readInventory reads an R that has resources.
-func readInventory(v jsonobj.Value) *rset.R {
-	r, err := rset.Parse(v.Raw())
-	switch {
-	case err != nil:
-		v.Fail(err)
-	case r.IsEmpty():
-		v.Fail(errEmpty)
-	}
-	return r
-}
-
 // readProperties reads the ranks of properties, as RFC 20 writes them.
 func readProperties(v jsonobj.Value) map[string]*idset.Set {
 	properties := make(map[string]*idset.Set)
@@ -145,9 +137,6 @@ func (a Acquire) MarshalJSON() ([]byte, error) {
 		w.Fail("", errNoChange)
 	}
 	if a.Resources != nil {
-		if a.Resources.IsEmpty() {
-			w.Fail("resources", errEmpty)
-		}
 		w.Key("resources")
 		w.Out = a.Resources.AppendJSON(w.Out)
 		if c.Up == nil {

@@ -151,6 +151,12 @@ func (s *search) each(slots int64, f func(g grant) bool) {
 			return
 		}
 	}
+	if s.p.cfg.Fit == FitWorst {
+		if first, ok := s.fit.Min(); ok {
+			s.walk(first, slots, f)
+		}
+		return
+	}
 	least := s.least(slots)
 	if !s.q.exclusive && !s.walk(fitItem{free: least}, slots, f) {
 		return
@@ -169,19 +175,19 @@ func (s *search) least(slots int64) *children.Set {
 	return nil
 }
 
-// walk is each for nodes in use or for idle ones, from an item on. It reports
-// whether f always returned true. After a node without room it skips all that have as
-// much, and after an ineligible one all up to the next eligible rank.
+// walk is each from an item on, with FitBest up to the last node in use or the last idle
+// one. It reports whether f always returned true. After a node without room it skips all
+// that have as much, and after an ineligible one all up to the next eligible rank.
 func (s *search) walk(from fitItem, slots int64, f func(g grant) bool) bool {
 	for {
 		seek, done := false, true
 		at := from
 		s.fit.AscendGreaterOrEqual(at, func(it fitItem) bool {
-			if it.idle != at.idle {
+			if it.idle != at.idle && s.p.cfg.Fit != FitWorst {
 				return false
 			}
 			room := fitting(it.free, s.q.per)
-			if room < slots {
+			if room < slots || s.q.exclusive && !it.idle {
 				from, seek = after(it), true
 				return false
 			}

@@ -33,7 +33,8 @@
 //     ids of each kind.
 //   - Fuller nodes come first, which leaves room for large jobs: nodes in use before
 //     idle ones, then the nodes with fewer free cores, then with fewer gpus, then with
-//     fewer of each other kind by name, then the lowest rank.
+//     fewer of each other kind by name, then the lowest rank. [FitWorst] is for emptier
+//     nodes first.
 //   - A request with ranges of counts gets as many nodes as possible, then as many
 //     slots as possible, the same number on each node.
 //   - Slots without a number of nodes go to one node if it has room for all of them;

@@ -43,9 +43,9 @@ var (
 	// the resources. Holder.Gone has them.
 	ErrMissing = errors.New("pool: resources are not in the inventory")
 
-	// ErrInvalid is returned when an argument is invalid: an inventory or an
-	// allocation without resources, ranks that are not in it, a time that is
-	// negative or not finite.
+	// ErrInvalid is returned when an argument is invalid: an allocation without
+	// resources, ranks that are not in the inventory, a time that is negative or not
+	// finite.
 	ErrInvalid = errors.New("pool: invalid argument")
 
 	// ErrRequest is returned when a jobspec or a Needs asks for something that a

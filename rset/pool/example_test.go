@@ -100,12 +100,14 @@ func ExamplePool_Adopt() {
 	// Another job that claims the same is held too, and told.
 	err := p.Adopt(2, r, nil)
 	fmt.Println(err)
+	fmt.Println(p.Allocated())
 	fmt.Println(p.Available())
 	fmt.Println(p.Check())
 	// Output:
 	// <nil>
 	// 1 rank[1-2]/core[0-7],gpu[0-1] holds rank2/core[0-7],gpu[0-1]
 	// pool: resources are held twice: jobs ƒ3 and ƒ2 both hold rank2/core[0-7],gpu[0-1]
+	// rank[1-2]/core[0-7],gpu[0-1]
 	// rank[0,3]/core[0-7],gpu[0-1]
 	// <nil>
 }

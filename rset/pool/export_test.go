@@ -47,7 +47,7 @@ func Breaks() map[string]func(p *Pool) {
 		"in the index of what can":       func(p *Pool) { p.fit.ReplaceOrInsert(p.at(2).item()) },
 		"an index has ranks":             func(p *Pool) { p.clashes-- },
 		"ranks that are not there":       func(p *Pool) { p.fit.ReplaceOrInsert(fitItem{nil, 77, true, p.at(1)}) },
-		"looked for in the inventory":    func(p *Pool) { p.whole = newFitTree() },
+		"looked for in the inventory":    func(p *Pool) { p.whole = newFitTree(FitBest) },
 		"job ƒ8 holds resources": func(p *Pool) {
 			rank(p, 1, func(s *state) { s.take(7, never, s.all) })
 		},

@@ -22,6 +22,7 @@ import (
 // machine drives a pool and a naive one beside it.
 type machine struct {
 	p       *pool.Pool
+	fit     pool.Fit
 	n       *naivePool
 	ledgers map[jobid.ID]*rset.Ledger // of jobs that were freed by ranks alone
 	next    jobid.ID
@@ -72,7 +73,8 @@ func newMachine(t *rapid.T) *machine {
 		m.n.there[x] = true
 	}
 	var err error
-	m.p, err = pool.New(withHosts(t, bundle(t, list)), pool.Config{})
+	m.fit = rapid.SampledFrom([]pool.Fit{0, pool.FitBest, pool.FitWorst}).Draw(t, "fit")
+	m.p, err = pool.New(withHosts(t, bundle(t, list)), pool.Config{Fit: m.fit})
 	require.NoError(t, err)
 	m.update(t, pool.Change{Up: idset.Of(ranks...)})
 	for _, rank := range ranks {
@@ -517,7 +519,7 @@ func (m *machine) Reload(t *rapid.T) {
 	if len(m.ledgers) < len(m.n.jobs) || len(m.n.there) == 0 {
 		t.Skip("a hello cannot tell parts of ranks")
 	}
-	fresh, err := pool.New(m.p.Inventory(), pool.Config{})
+	fresh, err := pool.New(m.p.Inventory(), pool.Config{Fit: m.fit})
 	require.NoError(t, err)
 	up := new(idset.Set)
 	for rank, is := range m.n.up {
@@ -605,13 +607,18 @@ func (m *machine) Earliest(t *rapid.T) {
 func (m *machine) Check(t *rapid.T) {
 	require.NoError(t, m.p.Check())
 	require.Equal(t, m.n.text(), textOf(m.p))
-	var free []thing
+	var free, held []thing
 	for x := range m.n.there {
-		if m.n.up[x.rank] && len(m.n.owners(x)) == 0 {
+		switch owned := len(m.n.owners(x)) > 0; {
+		case owned:
+			held = append(held, x)
+		case m.n.up[x.rank]:
 			free = append(free, x)
 		}
 	}
 	slices.SortFunc(free, compareThings)
+	slices.SortFunc(held, compareThings)
+	require.Equal(t, slices.Clip(held), slices.Clip(things(m.p.Allocated())))
 	require.Equal(t, slices.Clip(free), slices.Clip(things(m.p.Available())))
 	for id, l := range m.ledgers {
 		require.NoError(t, l.Check())

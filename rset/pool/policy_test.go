@@ -39,6 +39,75 @@ func TestTheTightestFitComesFirst(t *testing.T) {
 	require.Equal(t, "rank0/core[0-1,6]", alloc(t, p, 9, byNode(t, "1", "3")).String())
 }
 
+// worstPool is upPool with FitWorst.
+func worstPool(t require.TestingT, inventory string) *pool.Pool {
+	p, err := pool.New(parseR(t, inventory), pool.Config{Fit: pool.FitWorst})
+	require.NoError(t, err)
+	require.NoError(t, p.Update(pool.Change{Up: p.Inventory().Ranks()}))
+	return p
+}
+
+func TestTheWorstFitSpreadsJobs(t *testing.T) {
+	p := worstPool(t, "rank0/core[0-3] rank1/core[0-7] rank[2-3]/core[0-3],gpu[0-1] n[0-3]")
+	require.Equal(t, "rank1/core[0-3]", alloc(t, p, 1, byNode(t, "1", "4")).String())
+	// Four cores each: by gpus, then by rank, and those in use last.
+	require.Equal(t, "rank2/core0", alloc(t, p, 2, byNode(t, "1", "1")).String())
+	require.Equal(t, "rank3/core0", alloc(t, p, 3, byNode(t, "1", "1")).String())
+	require.Equal(t, "rank0/core0", alloc(t, p, 4, byNode(t, "1", "1")).String())
+	require.Equal(t, "rank1/core4", alloc(t, p, 5, byNode(t, "1", "1")).String())
+	// All have three. One with a gpu, though rank 0 has as much room.
+	require.Equal(t, "rank2/core1,gpu0", alloc(t, p, 6, gpuNodes(t, "1", "1", "1")).String())
+	require.Equal(t, "rank[0,3]/core[1-2] rank1/core[5-6]", alloc(t, p, 7, byNode(t, "3", "2")).String())
+	_, err := p.Alloc(8, byNode(t, "1", "3"), 100)
+	require.ErrorIs(t, err, pool.ErrBusy)
+	require.ErrorIs(t, p.Feasible(byNode(t, "2", "8")), pool.ErrInfeasible)
+	require.NoError(t, p.Feasible(byNode(t, "1", "8")))
+}
+
+func TestTheWorstFitOfWholeNodesAndSlots(t *testing.T) {
+	p := worstPool(t, "rank[0-3]/core[0-3] rank4/core[0-7] n[0-4]")
+	require.Equal(t, "rank4/core0", alloc(t, p, 1, bySlot(t, "1", "1")).String())
+	q := requestOf(t, specText("["+wholeNodes("1")+"]", ""))
+	require.Equal(t, "rank0/core[0-3]", alloc(t, p, 2, q).String(), "rank 4 is in use")
+	// One node with room for all, then node after node.
+	require.Equal(t, "rank4/core[1-5]", alloc(t, p, 3, bySlot(t, "5", "1")).String())
+	require.Equal(t, "rank1/core[0-3] rank2/core0", alloc(t, p, 4, bySlot(t, "5", "1")).String())
+	require.Equal(t, "rank3/core[0-3]", alloc(t, p, 5, q).String())
+	_, err := p.Alloc(6, q, 100)
+	require.ErrorIs(t, err, pool.ErrBusy)
+}
+
+// Whatever goes on, a job of one node gets the node with the most free cores, then gpus.
+func TestTheWorstFitIsTheMostThereIs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ranks := idset.Range(0, 9)
+		inventory := withHosts(t, bundle(t, drawNodes(t, ranks)))
+		p, err := pool.New(inventory, pool.Config{Fit: pool.FitWorst})
+		require.NoError(t, err)
+		require.NoError(t, p.Update(pool.Change{Up: ranks}))
+		for id := jobid.ID(1); id < 30; id++ {
+			free := p.Available()
+			r, err := p.Alloc(id, byNode(t, "1", "1"), 100)
+			if errors.Is(err, pool.ErrBusy) {
+				return
+			}
+			require.NoError(t, err)
+			got, _ := r.Ranks().Min()
+			for rank := range free.Ranks().All() {
+				cores, most := free.Children(rank, "core").Len(), free.Children(got, "core").Len()
+				require.LessOrEqual(t, cores, most)
+				if cores == most {
+					require.LessOrEqual(t, free.Children(rank, "gpu").Len(), free.Children(got, "gpu").Len())
+				}
+			}
+			if rapid.Bool().Draw(t, "free") {
+				_, err := p.Free(id, nil, true)
+				require.NoError(t, err)
+			}
+		}
+	})
+}
+
 func TestWholeNodesAreIdleOnes(t *testing.T) {
 	p := upPool(t, "rank[0-2]/core[0-3],gpu0,nic[4-5] n[0-2]")
 	require.Equal(t, "rank0/core0", alloc(t, p, 1, bySlot(t, "1", "1")).String())
@@ -109,7 +178,8 @@ func TestConstraintsChooseAsIfTheRestWereDown(t *testing.T) {
 		ranks := new(idset.Set)
 		ranks.InsertRange(0, 19)
 		inventory := withHosts(t, bundle(t, drawNodes(t, ranks)))
-		p, err := pool.New(inventory, pool.Config{})
+		fit := rapid.SampledFrom([]pool.Fit{pool.FitBest, pool.FitWorst}).Draw(t, "fit")
+		p, err := pool.New(inventory, pool.Config{Fit: fit})
 		require.NoError(t, err)
 		good := idset.Of(rapid.SliceOf(rapid.Uint32Range(0, 19)).Draw(t, "good")...)
 		busy := idset.Of(rapid.SliceOfN(rapid.Uint32Range(0, 19), 0, 4).Draw(t, "busy")...)

@@ -13,11 +13,25 @@ import (
 	"github.com/joblife/joblife/rset/internal/children"
 )
 
-// Config limits a pool. In each field 0 or less means the default.
+// Config configures a pool. In each field 0 or less means the default.
 type Config struct {
 	MaxJobs       int // number of jobs that have resources; default 2^20
 	MaxProperties int // number of different properties; default 2^16
+	Fit           Fit // the order in which nodes are taken; default FitBest
 }
+
+// A Fit is the order in which jobs get the nodes that have room.
+type Fit uint8
+
+const (
+	// FitBest takes fuller nodes first, which leaves room for large jobs: see the
+	// package documentation.
+	FitBest Fit = iota + 1
+	// FitWorst takes the nodes with the most free cores first, which spreads jobs. Of
+	// those it takes the ones with the most free gpus, then with the most of each other
+	// kind by name, then idle ones, then the lowest rank.
+	FitWorst
+)
 
 // What the zero Config means.
 const (
@@ -51,20 +65,18 @@ type Pool struct {
 }
 
 // New returns a pool with the given inventory. All ranks are down, and no job holds
-// anything. The pool expires when the inventory does. The error is ErrInvalid for a
-// nil inventory or one without resources, or ErrLimit.
+// anything. The pool expires when the inventory does. A nil inventory is empty: no
+// request is feasible before [Change].Grow adds ranks. The error is ErrLimit.
 func New(inventory *rset.R, cfg Config) (*Pool, error) {
-	if inventory.IsEmpty() {
-		return nil, invalid("inventory: %w", errEmpty)
-	}
 	cfg.MaxJobs = cmp.Or(max(cfg.MaxJobs, 0), defaultMaxJobs)
 	cfg.MaxProperties = cmp.Or(max(cfg.MaxProperties, 0), defaultMaxProperties)
+	cfg.Fit = cmp.Or(cfg.Fit, FitBest)
 	p := &Pool{
 		cfg:        cfg,
 		expiration: inventory.Expiration(),
 		none:       new(rset.R),
 		spans:      newRankTree(),
-		fit:        newFitTree(),
+		fit:        newFitTree(cfg.Fit),
 		holders:    btree.NewG(degree, func(a, b holderItem) bool { return a.id < b.id }),
 		planned:    btree.NewG(degree, func(a, b *plan) bool { return a.id < b.id }),
 		starts:     newEventTree(),
@@ -94,7 +106,7 @@ func (p *Pool) setInventory(r *rset.R) {
 	p.ranks = r.Ranks()
 	p.hosts = newHostIndex(p.ranks, r.Nodelist())
 	p.setProperties(r, countProperties(r))
-	p.whole = newFitTree()
+	p.whole = newFitTree(p.cfg.Fit)
 	for _, sp := range spansOf(r) {
 		sp.up = true
 		p.whole.ReplaceOrInsert(sp.item())
@@ -151,6 +163,12 @@ func (p *Pool) Available() *rset.R {
 		}
 		return nil
 	})
+}
+
+// Allocated returns the resources of the inventory that jobs hold, those of ranks that are
+// down too. It takes time in proportion to the ranges.
+func (p *Pool) Allocated() *rset.R {
+	return p.present(func(sp *span) *children.Set { return sp.all.Subtract(sp.free) })
 }
 
 // Down returns the resources of the ranks that are down, including what jobs hold. It

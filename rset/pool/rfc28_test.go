@@ -68,12 +68,20 @@ func TestRFC28ResourcesAreAnROfRFC20(t *testing.T) {
 	refuse(`null`, pool.ErrAcquire)
 	refuse(strings.Replace(inventory6, `"version":1`, `"version":2`, 1), pool.ErrAcquire)
 	refuse(strings.Replace(inventory6, `host[0-5]`, `host[0-4]`, 1), pool.ErrAcquire)
-	refuse(`{"version":1,"execution":{"R_lite":[],"starttime":0,"expiration":0}}`, pool.ErrAcquire)
 	refuse(strings.Replace(inventory6, `"host[0-5]"`, `"host[0-99999999]"`, 1), pool.ErrLimit)
 
 	_, err := pool.ParseAcquire([]byte(`{"up":"","resources":{"version":1,"execution":{"R_lite":[{}]}}}`))
 	require.ErrorIs(t, err, rset.ErrSyntax)
 	require.ErrorContains(t, err, "resources.execution.R_lite[0].rank: offset 57: key is missing")
+}
+
+// What flux-core sends if all nodes are excluded.
+func TestRFC28ResourcesMayBeNone(t *testing.T) {
+	a := readAcquire(t, `{"resources":{"version":1,"execution":{"R_lite":[],"starttime":0.0,"expiration":0.0,"nodelist":[""]}},"up":""}`)
+	require.NotNil(t, a.Resources)
+	require.True(t, a.Resources.IsEmpty())
+	require.Equal(t, pool.Change{Up: new(idset.Set)}, a.Change)
+	require.Equal(t, `{"resources":{"version":1,"execution":{"R_lite":[],"starttime":0.0,"expiration":0.0}},"up":""}`, string(mustJSON(t, a)))
 }
 
 // The second example of RFC 28, with the colon and the comma that it lacks.
@@ -225,7 +233,6 @@ func TestAnUnreadableResponseIsNotWritten(t *testing.T) {
 		path string
 	}{
 		{pool.Acquire{}, ""},
-		{pool.Acquire{Resources: new(rset.R)}, "resources"},
 		{change(pool.Change{Grow: r}), ""},
 		{change(pool.Change{Up: high}), "up"},
 		{change(pool.Change{Down: high}), "down"},

@@ -133,9 +133,10 @@ func newRankTree() *btree.BTreeG[rankItem] {
 	return btree.NewG(degree, func(a, b rankItem) bool { return a.first < b.first })
 }
 
-// A fitItem finds a span by what it can give: nodes that are in use before
-// those that are idle, those with less before those with more, and lower ranks
-// before higher ones.
+// A fitItem finds a span by what it can give. With FitBest, nodes that are in use come
+// before those that are idle, then those with less before those with more, then lower
+// ranks before higher ones. With FitWorst, those with more come first, then idle ones,
+// then lower ranks.
 type fitItem struct {
 	free  *children.Set
 	first uint32
@@ -153,12 +154,19 @@ func (a fitItem) compareClass(b fitItem) int {
 	return compareCounts(a.free, b.free)
 }
 
-func newFitTree() *btree.BTreeG[fitItem] {
+func newFitTree(fit Fit) *btree.BTreeG[fitItem] {
 	return btree.NewG(degree, func(a, b fitItem) bool {
-		if d := a.compareClass(b); d != 0 {
-			return d < 0
+		d := a.compareClass(b)
+		if fit == FitWorst && a.idle != b.idle {
+			d = cmp.Or(compareCounts(a.free, b.free), d)
 		}
-		return a.first < b.first
+		switch {
+		case d == 0:
+			return a.first < b.first
+		case fit == FitWorst:
+			return d > 0
+		}
+		return d < 0
 	})
 }
 

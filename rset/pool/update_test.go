@@ -13,10 +13,24 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 )
 
-func TestAnInventoryHasResources(t *testing.T) {
+// A Flux instance whose nodes are all excluded has such an inventory.
+func TestAnEmptyInventoryWaitsForResources(t *testing.T) {
 	for _, r := range []*rset.R{nil, new(rset.R)} {
-		_, err := pool.New(r, pool.Config{})
-		require.ErrorIs(t, err, pool.ErrInvalid)
+		p, err := pool.New(r, pool.Config{})
+		require.NoError(t, err)
+		require.NoError(t, p.Check())
+		q := byNode(t, "1", "1")
+		require.ErrorIs(t, p.Feasible(q), pool.ErrInfeasible)
+		_, err = p.Alloc(1, q, 100)
+		require.ErrorIs(t, err, pool.ErrInfeasible)
+		_, err = p.Earliest(q, 100)
+		require.ErrorIs(t, err, pool.ErrInfeasible)
+		held := parseR(t, "rank0/core0 n0")
+		require.ErrorIs(t, p.Adopt(2, held, nil), pool.ErrMissing)
+
+		require.NoError(t, p.Update(pool.Change{Grow: parseR(t, "rank[0-1]/core0 n[0-1]"), Up: idset.Of(0, 1)}))
+		require.NoError(t, p.Check())
+		require.Equal(t, "rank1/core0", alloc(t, p, 1, q).String(), "job 2 has rank 0")
 	}
 }
 

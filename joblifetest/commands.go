@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +21,7 @@ import (
 )
 
 // errUsage is the error of a command that is not understood.
-var errUsage = errors.New("see playScript for how to use the command")
+var errUsage = errors.New("see RunScripts for how to use the command")
 
 // commandOf returns a command by its name, and nil for no command.
 func commandOf(name string) command {
@@ -61,15 +62,17 @@ func word(args []string, i int) string {
 	return ""
 }
 
-// options returns the values of words such as nodes=2.
-func options(args []string) map[string]string {
+// options returns the values of words such as nodes=2. The names are those that may be.
+func options(args []string, names ...string) (map[string]string, error) {
 	m := make(map[string]string)
 	for _, a := range args {
-		if k, v, ok := strings.Cut(a, "="); ok {
-			m[k] = v
+		k, v, ok := strings.Cut(a, "=")
+		if !ok || !slices.Contains(names, k) {
+			return nil, fmt.Errorf("%q: %w", a, errUsage)
 		}
+		m[k] = v
 	}
-	return m
+	return m, nil
 }
 
 // number returns a number, or less for no text.
@@ -94,14 +97,17 @@ func playConfig(st *stage, args []string) error {
 }
 
 func playSubmit(st *stage, args []string) error {
-	opt := options(args)
-	nodes, err := number(opt["nodes"], 1)
+	if len(args) == 0 {
+		return errUsage
+	}
+	opt, err := options(args[1:], "nodes", "slots", "name", "queue", "urgency", "after")
+	nodes, err1 := number(opt["nodes"], 1)
 	slots, err2 := number(opt["slots"], 1)
 	urgency, err3 := number(opt["urgency"], jobstate.UrgencyDefault)
-	if err = errors.Join(err, err2, err3); err != nil || len(args) == 0 {
-		return errors.Join(err, errUsage)
+	if err = errors.Join(err, err1, err2, err3); err != nil {
+		return err
 	}
-	spec, err := jobspec.New(jobspec.Job{Nodes: int64(nodes), Slots: int64(slots), Name: opt["name"], Command: []string{"true"}})
+	spec, err := jobspec.New(jobspec.Job{Nodes: int64(nodes), Slots: int64(slots), Name: opt["name"], Queue: opt["queue"], Command: []string{"true"}})
 	if err != nil {
 		return err
 	}
@@ -246,33 +252,38 @@ func playReport(st *stage, args []string) error {
 	if err != nil {
 		return err
 	}
-	opt, what := options(args), word(args, 3)
+	what, rest := word(args, 3), args[min(4, len(args)):]
 	rep := perilog.Report{Action: key}
-	status := 0
+	status, attempt := 0, 0
+	if n := len(rest) - 1; what != "output" && n >= 0 && strings.HasPrefix(rest[n], "attempt=") {
+		opt, _ := options(rest[n:], "attempt")
+		if attempt, err = number(opt["attempt"], 0); err != nil {
+			return err
+		}
+		rest = rest[:n]
+	}
 	switch what {
 	case "started":
 		rep.Kind = perilog.ReportStarted
 	case "unreachable":
 		rep.Kind = perilog.ReportUnreachable
 	case "output":
-		rep.Kind, rep.Line = perilog.ReportOutput, []byte(strings.Join(args[4:], " "))
+		rep.Kind, rep.Line = perilog.ReportOutput, []byte(strings.Join(rest, " "))
 	case "exited", "launch-failed":
 		rep.Kind = perilog.ReportExited
 		if what != "exited" {
 			rep.Kind = perilog.ReportLaunchFailed
 		}
-		if text := word(args, 4); !strings.Contains(text, "=") {
-			status, err = number(text, 0)
+		if status, err = number(word(rest, 0), 0); err != nil {
+			return err
 		}
 	default:
 		return errUsage
 	}
 	for rank := range ranks.All() {
 		rep.Rank, rep.Status = rank, int32(status)
-		rep.Attempt = st.attempts[launchKey{id, key.String(), rank}]
-		if text := opt["attempt"]; what != "output" && text != "" {
-			n, fault := strconv.ParseUint(text, 10, 32)
-			rep.Attempt, err = uint32(n), errors.Join(err, fault)
+		if rep.Attempt = uint32(attempt); attempt == 0 {
+			rep.Attempt = st.attempts[launchKey{id, key.String(), rank}]
 		}
 		if what != "started" && what != "output" {
 			st.w.Exit(Process{Job: id, Action: key, Attempt: rep.Attempt, Rank: rank}, int32(status))
@@ -324,7 +335,10 @@ func playRanks(st *stage, name string, args []string) error {
 
 func playUser(st *stage, name string, args []string) error {
 	if name == "queue" {
-		return st.step(joblife.StartQueue{Start: word(args, 0) == "start"})
+		if what := word(args, 0); what != "start" && what != "stop" {
+			return errUsage
+		}
+		return st.step(joblife.StartQueue{Queue: word(args, 1), Start: args[0] == "start"})
 	}
 	id, err := st.job(word(args, 0))
 	if err != nil || len(args) < 2 {
@@ -374,7 +388,9 @@ func playCrash(st *stage, args []string) error {
 }
 
 func playRestore(st *stage, _ []string) error {
-	st.cfg.Hooks = []joblife.Hooks{joblife.Dependencies()}
+	actions := st.cfg.Actions
+	st.cfg = st.fresh()
+	st.cfg.Actions = actions
 	m, rec, err := joblife.Restore(st.now, st.cfg, records(st.records))
 	if err != nil {
 		return err

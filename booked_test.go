@@ -1,0 +1,151 @@
+package joblife_test
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// grants is a scheduler's response that gives cores of ranks.
+func grants(t testing.TB, id jobid.ID, ranks, cores *idset.Set) joblife.Input {
+	t.Helper()
+	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: ranks, Children: map[string]*idset.Set{"core": cores}}}})
+	require.NoError(t, err)
+	return joblife.SchedResponse{ID: id, Type: alloc.ResponseSuccess, R: r}
+}
+
+// runs returns a site where jobs run, each on what it is given.
+func runs(t *testing.T, given ...[2]*idset.Set) (*site, []jobid.ID) {
+	s := silent(t, joblife.Config{})
+	s.hold["finish"] = true
+	var ids []jobid.ID
+	for _, g := range given {
+		id := s.submit(jobspec.Job{Nodes: 1})
+		s.step(grants(t, id, g[0], g[1]))
+		ids = append(ids, id)
+	}
+	return s, ids
+}
+
+// told returns what a scheduler is told at its hello: the resources of each job.
+func told(s *site) map[jobid.ID]string {
+	s.t.Helper()
+	require.NoError(s.t, s.m.Step(s.now, joblife.SchedHello{}))
+	out := make(map[jobid.ID]string)
+	require.True(s.t, s.m.Ready(&s.rd))
+	require.Empty(s.t, s.rd.Faults)
+	for _, h := range s.rd.Hello.Responses {
+		out[h.ID] = h.R.String()
+		text, err := alloc.Append(nil, h)
+		require.NoError(s.t, err, string(text))
+	}
+	require.NoError(s.t, s.m.Done(s.rd.Seq))
+	return out
+}
+
+// TestJobsThatHoldTheSameAreQuarantined: the end of one would free the nodes of the other.
+func TestJobsThatHoldTheSameAreQuarantined(t *testing.T) {
+	all4 := idset.Range(0, 3)
+	s, ids := runs(t,
+		[2]*idset.Set{idset.Range(0, 2), all4}, [2]*idset.Set{idset.Range(2, 3), idset.Of(0)},
+		[2]*idset.Set{idset.Of(3), idset.Of(1)}, [2]*idset.Set{idset.Of(4), all4})
+	for range 2 { // from all records, and from a snapshot
+		s.restore(s.store)
+		require.Len(t, s.rec.Quarantined, 2)
+		one, two := s.rec.Quarantined[0], s.rec.Quarantined[1]
+		require.Equal(t, ids[:2], []jobid.ID{one.Job, two.Job})
+		require.ErrorIs(t, one.Err, joblife.ErrInvalid)
+		require.ErrorContains(t, one.Err, ids[0].String()+" holds resources of rank 2 that "+ids[1].String()+" holds too")
+		require.Equal(t, "rank[0-2]/core[0-3]", one.R.String())
+		require.Equal(t, "rank3/core0", two.R.String(), "without what is named before")
+		require.Equal(t, ids[2:], s.rec.Jobs, "one that shares a node goes on")
+		require.Equal(t, map[jobid.ID]string{
+			ids[0]: "rank[0-2]/core[0-3]", ids[1]: "rank3/core0", ids[2]: "rank3/core1", ids[3]: "rank4/core[0-3]",
+		}, told(s))
+		_, ok := s.m.Job(ids[0])
+		require.False(t, ok)
+		require.NoError(t, joblife.Audit(s.m))
+		s.store = slices.Collect(s.m.Snapshot())
+	}
+	s.store = slices.DeleteFunc(s.store, func(r joblife.Record) bool { return r.Job == ids[1] })
+	s.restore(s.store)
+	require.Empty(t, s.rec.Quarantined, "an operator has removed the wrong one")
+	require.Equal(t, []jobid.ID{ids[0], ids[2], ids[3]}, s.rec.Running)
+}
+
+// A node that a job gave back, and another job has, is not booked twice.
+func TestWhatWasFreedIsNotBookedTwice(t *testing.T) {
+	s, ids := runs(t, [2]*idset.Set{idset.Range(0, 1), idset.Of(0)})
+	s.step(joblife.Raise{ID: ids[0], Type: "cancel"})
+	s.step(joblife.ExecResponse{ID: ids[0], Type: exec.ResponseRelease, Ranks: idset.Of(0)})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.step(grants(t, id, idset.Of(0), idset.Of(0)))
+	s.restore(s.store)
+	require.Empty(t, s.rec.Quarantined)
+	require.Equal(t, "rank1/core0", told(s)[ids[0]])
+}
+
+// TestTheNodesOfAnUnreadableJobStayBooked, as far as its records tell of them.
+func TestTheNodesOfAnUnreadableJobStayBooked(t *testing.T) {
+	s, ids := runs(t, [2]*idset.Set{idset.Range(0, 2), idset.Of(0)}, [2]*idset.Set{idset.Of(3), idset.Of(0)})
+	damage := func(s *site, kind joblife.RecordKind, id jobid.ID, part string) {
+		t.Helper()
+		for i, r := range s.store {
+			if r.Kind == kind && r.Job == id && bytes.Contains(r.Data, []byte(part)) {
+				s.store[i].Data = []byte("{")
+				return
+			}
+		}
+		t.Fatalf("no %v with %s", kind, part)
+	}
+	good := slices.Clone(s.store)
+	for _, c := range []struct {
+		what string
+		kind joblife.RecordKind
+		part string
+		want string
+	}{
+		{"its last event", joblife.RecordEvent, "start", "rank[0-2]/core0"},
+		{"its first event", joblife.RecordEvent, "submit", "rank[0-2]/core0"},
+		{"its jobspec", joblife.RecordJobspec, "", "rank[0-2]/core0"},
+		{"its R", joblife.RecordR, "", ""},
+	} {
+		s.store = slices.Clone(good)
+		damage(s, c.kind, ids[0], c.part)
+		s.restore(s.store)
+		require.Len(t, s.rec.Quarantined, 1, c.what)
+		require.Equal(t, c.want, told(s)[ids[0]], c.what)
+		require.Equal(t, c.want == "", s.rec.Quarantined[0].R == nil, c.what)
+		require.Equal(t, "rank3/core0", told(s)[ids[1]], c.what)
+	}
+
+	// What others have now is theirs.
+	s, ids = runs(t, [2]*idset.Set{idset.Range(0, 2), idset.Of(0)}, [2]*idset.Set{idset.Of(3), idset.Of(0)})
+	s.step(joblife.Raise{ID: ids[0], Type: "cancel"})
+	s.step(joblife.ExecResponse{ID: ids[0], Type: exec.ResponseRelease, Ranks: idset.Of(0)})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.step(grants(t, id, idset.Of(0), idset.Of(0)))
+	damage(s, joblife.RecordEvent, ids[0], "release")
+	s.restore(s.store)
+	require.Equal(t, map[jobid.ID]string{ids[0]: "rank[1-2]/core0", ids[1]: "rank3/core0", id: "rank0/core0"}, told(s))
+	require.Equal(t, jobstate.StateRun, s.state(id))
+
+	// One that was over holds nothing.
+	s, ids = runs(t, [2]*idset.Set{idset.Of(0), idset.Of(0)})
+	s.finish(ids[0], 0)
+	damage(s, joblife.RecordEvent, ids[0], "clean")
+	s.restore(s.store)
+	require.Len(t, s.rec.Quarantined, 1)
+	require.Empty(t, told(s))
+}

@@ -1,0 +1,191 @@
+package jsonobj_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/internal/jsonscan"
+)
+
+// A naive reader is what Readers are without a tape: a Cursor for each object and
+// array, which scans it anew. It tells the path of each value as it comes to it.
+type naive struct {
+	seen []string // the values met, as tell writes them
+	fail int      // the number of the value to fail at
+	err  string
+}
+
+// tell is a line about a value.
+func tell(key, raw []byte, offset int) string { return fmt.Sprintf("%q %d %s", key, offset, raw) }
+
+// walk walks a text from an offset of the whole, and reports whether to go on.
+func (n *naive) walk(t require.TestingT, text []byte, offset int, path string, l jsonscan.Limits) bool {
+	array := jsonscan.KindOf(text) == jsonscan.KindArray
+	c := l.Object(text)
+	if array {
+		c = l.Array(text)
+	}
+	var keys []string
+	for i := 0; c.Next(); i++ {
+		at, element := offset+c.Offset(), path
+		if array {
+			element += fmt.Sprintf("[%d]", i)
+		} else {
+			if path != "" {
+				element += "."
+			}
+			element += jsonobj.Name(c.Key())
+			keys = append(keys, string(c.Key()))
+		}
+		n.seen = append(n.seen, tell(c.Key(), c.Raw(), at))
+		if len(n.seen) == n.fail {
+			n.err = fmt.Sprintf("%s: offset %d: must be even", element, at)
+			return false
+		}
+		if k := jsonscan.KindOf(c.Raw()); k != jsonscan.KindObject && k != jsonscan.KindArray {
+			continue
+		}
+		if !n.walk(t, c.Raw(), at, element, jsonscan.Limits{}) {
+			return false
+		}
+	}
+	if err := c.Err(); err != nil {
+		require.Equal(t, 0, offset, "what a Cursor hands out is valid")
+		n.err = strings.TrimPrefix(err.Error(), "jsonscan: ")
+		return false
+	}
+	if !array {
+		slices.Reverse(keys)
+		require.Equal(t, -1, c.Missing(keys))
+		n.seen = append(n.seen, fmt.Sprint(c.Missing(append(keys[:len(keys)/2], "no such key"))))
+	}
+	return true
+}
+
+// tape is the same with Readers.
+type tape struct {
+	doc  *jsonobj.Doc
+	seen []string
+	fail int
+}
+
+func (n *tape) walk(o *jsonobj.Reader, array bool) {
+	var keys []string
+	for o.Next() {
+		v := o.Value()
+		key := o.Key()
+		if array {
+			key = nil
+		} else {
+			keys = append(keys, string(key))
+		}
+		n.seen = append(n.seen, tell(key, v.Raw(), v.Offset()))
+		if len(n.seen) == n.fail {
+			v.Fail(errOdd)
+		}
+		switch v.Kind() {
+		case jsonscan.KindObject:
+			r := v.Object()
+			n.walk(&r, false)
+		case jsonscan.KindArray:
+			r := v.Array()
+			n.walk(&r, true)
+		}
+	}
+	if !array && !n.doc.Failed() {
+		slices.Reverse(keys)
+		o.Require(keys...)
+		n.seen = append(n.seen, fmt.Sprint(jsonobj.Missing(o, append(keys[:len(keys)/2], "no such key"))))
+	}
+}
+
+// requireSame requires that Readers find in a text what the naive one does, up to the
+// value at which they shall fail, and tell the same error.
+func requireSame(t require.TestingT, text []byte, l jsonscan.Limits, fail int) {
+	want := naive{fail: fail}
+	want.walk(t, text, 0, "", l)
+	d := jsonobj.NewDoc(text, l)
+	got := tape{doc: &d, fail: fail}
+	array := jsonscan.KindOf(text) == jsonscan.KindArray
+	o := d.Object()
+	if array {
+		o = d.Array()
+	}
+	got.walk(&o, array)
+	require.Equal(t, want.seen, got.seen)
+	switch {
+	case want.err == "":
+		require.NoError(t, d.Err())
+		requireRoot(t, text, l, want.seen)
+	case strings.Contains(want.err, "unexpected kind of value"):
+		require.ErrorIs(t, d.Err(), jsonobj.ErrKind)
+	case len(want.err) < 100: // a path is not cut
+		require.EqualError(t, d.Err(), want.err)
+	default:
+		require.Equal(t, want.err[strings.LastIndex(want.err, "offset"):], d.Err().Error()[strings.LastIndex(d.Err().Error(), "offset"):])
+	}
+}
+
+// requireRoot requires that a text that is checked at once reads the same.
+func requireRoot(t require.TestingT, text []byte, l jsonscan.Limits, want []string) {
+	d := jsonobj.NewDoc(text, l)
+	got := tape{doc: &d}
+	v := d.Root()
+	array := v.Kind() == jsonscan.KindArray
+	o := v.Object
+	if array {
+		o = v.Array
+	}
+	r := o()
+	got.walk(&r, array)
+	require.NoError(t, d.Err())
+	require.Equal(t, want, got.seen)
+}
+
+func TestReadersFindWhatCursorsFind(t *testing.T) {
+	for _, text := range []string{
+		nested, ` [ ] `, `{}`, ` {"a" : [ 1 , {"b":-1.5e3} ,"x\"]" ] , "c\n":{"d\u0022":{},"":[[]]} }`, `5`, ``, `{"a":{"b":[1,]}}`,
+		`{"a":{"b":1},"c":{"d":2,"d":3}}`, `[{"a":{"b":[true,null,false]}}`,
+		`[` + strings.Repeat(`{"k":[0,{"l":"m"}]},`, 40) + `[]]`,
+		`{"x":{` + strings.Repeat(`"a":{"a":`, 9) + `1` + strings.Repeat(`}`, 9) + `}}`,
+		strings.Repeat(`{"a":`, 30) + `[7]` + strings.Repeat(`}`, 30),
+	} {
+		for fail := range 30 {
+			requireSame(t, []byte(text), jsonscan.Limits{}, fail)
+			requireSame(t, []byte(text), jsonscan.Limits{Depth: 3}, fail)
+		}
+	}
+}
+
+func FuzzReadersFindWhatCursorsFind(f *testing.F) {
+	f.Add([]byte(nested), uint8(0), uint8(9))
+	f.Add([]byte(`[`+strings.Repeat(`{"k":[0,{"l":"m"}]},`, 20)+`[]]`), uint8(7), uint8(50))
+	f.Add([]byte(` {"a" : [ 1 , {"b":-1.5e3} ,"x\"]" ] , "c\n":{"d\u0022":{},"":[[]]} }`), uint8(0), uint8(0))
+	f.Fuzz(func(t *testing.T, text []byte, depth, fail uint8) {
+		requireSame(t, text, jsonscan.Limits{Depth: int(depth)}, int(fail))
+	})
+}
+
+// A fault in a Value that was kept is told where it is, though the walk went on.
+func TestAValueOutlivesTheWalk(t *testing.T) {
+	d := jsonobj.NewDoc([]byte(`{"a":[[1],{"b":[2,3]}],"c":{"d":[4]}}`), jsonscan.Limits{})
+	var kept []jsonobj.Value
+	for o := d.Object(); o.Next(); {
+		kept = append(kept, o.Value())
+	}
+	second := func(v jsonobj.Value) jsonobj.Value {
+		a := v.Array()
+		require.True(t, a.Next())
+		require.True(t, a.Next())
+		return a.Value()
+	}
+	b := second(kept[0]).Member("b")
+	require.Equal(t, "[4]", string(kept[1].Member("d").Raw()))
+	second(b).Fail(errOdd)
+	require.EqualError(t, d.Err(), "a[1].b[1]: offset 18: must be even")
+}

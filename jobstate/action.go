@@ -1,0 +1,105 @@
+package jobstate
+
+import "github.com/joblife/joblife/eventlog"
+
+// actions are the prologs and epilogs of a job that are active or have failed.
+type actions struct {
+	ordered[actionKey, action]
+	active        [ActionEpilog + 1]int // the sums of live over the actions, by kind
+	failedPrologs int
+}
+
+// actionKey names an action of a job.
+type actionKey struct {
+	kind        ActionKind
+	description string
+}
+
+// action is one prolog or epilog of a job.
+type action struct {
+	failed bool // a finish had another status than 0; it stays
+	live   int  // starts without a finish
+	since  eventlog.Timestamp
+}
+
+// live returns how many actions of a kind are active.
+func (j *Job) live(k ActionKind) int {
+	if j.actions == nil {
+		return 0
+	}
+	return j.actions.active[k]
+}
+
+// failedPrologs returns how many prologs failed.
+func (j *Job) failedPrologs() int {
+	if j.actions == nil {
+		return 0
+	}
+	return j.actions.failedPrologs
+}
+
+// active returns the action of that kind and description if it is active, else
+// nil.
+func (j *Job) active(kind ActionKind, description string) *action {
+	if j.actions == nil {
+		return nil
+	}
+	if a := j.actions.get(actionKey{kind, description}); a != nil && a.live > 0 {
+		return a
+	}
+	return nil
+}
+
+// ifActive returns the outcome of an event about an action that stays active.
+func (j *Job) ifActive(kind ActionKind, description string) Outcome {
+	if j.active(kind, description) == nil {
+		return ignoredAction
+	}
+	return Applied
+}
+
+func (j *Job) foldActionStart(t eventlog.Timestamp, c *ActionStartContext) Outcome {
+	if c.Kind == ActionProlog && j.Started() {
+		return ignoredStarted
+	}
+	if j.actions == nil {
+		j.actions = new(actions)
+	}
+	key := actionKey{c.Kind, c.Description}
+	a := j.actions.get(key)
+	if a == nil {
+		j.actions.put(key, action{})
+		a = j.actions.get(key)
+	}
+	if a.live == 0 {
+		a.since = t
+	}
+	a.live++
+	j.actions.active[c.Kind]++
+	return Applied
+}
+
+func (j *Job) foldActionFinish(c *ActionFinishContext) Outcome {
+	a := j.active(c.Kind, c.Description)
+	if a == nil {
+		return ignoredAction
+	}
+	j.endAction(actionKey{c.Kind, c.Description}, a, c.Status != 0)
+	return Applied
+}
+
+// endAction counts a finish of a, which is live.
+func (j *Job) endAction(key actionKey, a *action, failed bool) {
+	a.live--
+	j.actions.active[key.kind]--
+	if key.kind == ActionProlog && failed && !a.failed {
+		j.actions.failedPrologs++
+	}
+	a.failed = a.failed || failed
+	if a.live == 0 && !a.failed {
+		j.actions.del(key) // only failures are remembered
+	}
+	if j.actions.live == 0 {
+		j.actions = nil
+	}
+}

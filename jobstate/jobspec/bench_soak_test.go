@@ -1,0 +1,82 @@
+package jobspec_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/jobstate/jobspec"
+)
+
+// BenchmarkParseRatio compares Parse with encoding/json into structs, and with one
+// validating pass. The sides take turns. A quarter of the turns was faster than what
+// counts, so that other load on the machine matters little.
+func BenchmarkParseRatio(b *testing.B) {
+	for _, n := range []int{1, 16, 64, 4096} {
+		b.Run(fmt.Sprintf("variables=%d", n), func(b *testing.B) {
+			in := withEnvironment(n)
+			var took [3][]float64
+			for b.Loop() {
+				for i, side := range []func() error{
+					func() error { _, err := jobspec.Parse(in); return err },
+					func() error { var v plainSpec; return json.Unmarshal(in, &v) },
+					func() error { return jsonscan.Check(in, jsonscan.Limits{}) },
+				} {
+					start := time.Now()
+					for range 1 + 64/n {
+						if err := side(); err != nil {
+							b.Fatal(err)
+						}
+					}
+					took[i] = append(took[i], float64(time.Since(start).Nanoseconds())/float64(1+64/n))
+				}
+			}
+			for i := range took {
+				slices.Sort(took[i])
+			}
+			at := len(took[0]) / 4
+			b.ReportMetric(took[0][at], "ns/parse")
+			b.ReportMetric(took[1][at]/took[0][at], "times-json")
+			b.ReportMetric(took[0][at]/took[2][at], "passes")
+		})
+	}
+}
+
+// plainSpec is what a program would write that has no use for the checks.
+type plainSpec struct {
+	Version   int           `json:"version"`
+	Resources []plainVertex `json:"resources"`
+	Tasks     []struct {
+		Command []string         `json:"command"`
+		Slot    string           `json:"slot"`
+		Count   map[string]int64 `json:"count"`
+	} `json:"tasks"`
+	Attributes struct {
+		System struct {
+			Duration     float64                          `json:"duration"`
+			Cwd          string                           `json:"cwd"`
+			Queue        string                           `json:"queue"`
+			Bank         string                           `json:"bank"`
+			Project      string                           `json:"project"`
+			Job          struct{ Name string }            `json:"job"`
+			Constraints  json.RawMessage                  `json:"constraints"`
+			Dependencies []struct{ Scheme, Value string } `json:"dependencies"`
+			Shell        struct {
+				Options map[string]json.RawMessage `json:"options"`
+			} `json:"shell"`
+		} `json:"system"`
+	} `json:"attributes"`
+}
+
+type plainVertex struct {
+	Type      string          `json:"type"`
+	Count     json.RawMessage `json:"count"`
+	Unit      string          `json:"unit"`
+	Label     string          `json:"label"`
+	ID        string          `json:"id"`
+	Exclusive bool            `json:"exclusive"`
+	With      []plainVertex   `json:"with"`
+}
