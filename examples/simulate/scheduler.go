@@ -165,15 +165,17 @@ func (s *scheduler) schedule(now eventlog.Timestamp) error {
 		if r.looked {
 			continue // nothing has changed for it
 		}
-		given, err := s.pool.Alloc(r.id, r.Request, now)
-		switch {
-		case err == nil:
-			s.idle.SubtractWith(given.Ranks())
-			s.responses = append(s.responses, alloc.Response{ID: r.id, Type: alloc.ResponseSuccess, R: given})
-			r.started, started = true, true
-			continue
-		case !errors.Is(err, pool.ErrBusy):
-			return err
+		if r.nodes <= int64(s.idle.Len()) {
+			given, err := s.pool.Alloc(r.id, r.Request, now)
+			if err == nil {
+				s.idle.SubtractWith(given.Ranks())
+				s.responses = append(s.responses, alloc.Response{ID: r.id, Type: alloc.ResponseSuccess, R: given})
+				r.started, started = true, true
+				continue
+			}
+			if !errors.Is(err, pool.ErrBusy) {
+				return err
+			}
 		}
 		r.looked = true
 		s.planned = append(s.planned, r)
