@@ -196,7 +196,7 @@ type (
 	AcceptClock struct{}
 	// Tick passes the time. Call it at Deadline.
 	Tick struct{}
-	// After Shutdown nothing is launched or started. Running actions may end until the deadline,
+	// Shutdown forbids further launches and starts. Running actions may end until the deadline,
 	// 0 for none; Stats.Actions counts them. After the deadline Step refuses all inputs. A
 	// second Shutdown changes the deadline.
 	Shutdown struct{ Deadline eventlog.Timestamp }

@@ -39,8 +39,8 @@
 // containers of a bitmap:
 //
 //   - Contains, Next, Prev, Min and Max take log r steps. They do not allocate,
-//     nor does a loop over All, Backward or Ranges, nor AppendText if dst has
-//     room.
+//     nor does a loop over Backward or Ranges, nor AppendText if dst has room. A
+//     loop over All allocates at most once.
 //   - Insert, Remove and their range forms take log r steps, and move the
 //     ranges behind the place.
 //   - Len, Union, Intersect, Difference, Equal, Clone and the text take r

@@ -9,7 +9,8 @@ import (
 
 // All returns an iterator over the ids in ascending order. If the set changes
 // meanwhile, the iteration goes on with the smallest id that is then in the set
-// above the one last yielded. A loop over it does not allocate.
+// above the one last yielded. A loop over it does not allocate, or once if the set has
+// hundreds of ranges and ids above 65535.
 func (s *Set) All() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) { s.all(yield) }
 }
@@ -34,7 +35,7 @@ func (s *Set) all(yield func(uint32) bool) {
 	from := uint32(0)
 	if bits := s.bits(); bits != nil {
 		var ok bool
-		if from, ok = s.allFlat(bits, yield); !ok {
+		if from, ok = s.allBits(bits, yield); !ok {
 			return
 		}
 	}
@@ -51,17 +52,38 @@ func (s *Set) all(yield func(uint32) bool) {
 	})
 }
 
-// allFlat yields the ids of a bitmap that is flat, as long as the set does not change. It
-// returns where All goes on, or false if there is nothing more to yield.
-func (s *Set) allFlat(b *roaring.Bitmap, yield func(uint32) bool) (from uint32, ok bool) {
+// allBits yields the ids of a bitmap, as long as the set does not change. It returns where
+// All goes on, or false if there is nothing more to yield.
+func (s *Set) allBits(b *roaring.Bitmap, yield func(uint32) bool) (from uint32, ok bool) {
 	var f flat
 	if !f.load(b) {
-		return 0, true
+		return s.allMany(b, yield)
 	}
 	gen := s.gen
 	for i, word := range f[:] {
 		for ; word != 0; word &= word - 1 {
 			id := uint32(i*wordBits + bits.TrailingZeros64(word))
+			if !yield(id) {
+				return 0, false
+			}
+			if s.gen != gen {
+				return id + 1, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// allMany is allBits for a bitmap that is not flat.
+func (s *Set) allMany(b *roaring.Bitmap, yield func(uint32) bool) (from uint32, ok bool) {
+	many := new(struct { // one allocation
+		it  roaring.ManyIntIterator
+		ids [256]uint32
+	})
+	many.it.Initialize(b)
+	gen := s.gen
+	for n := many.it.NextMany(many.ids[:]); n > 0; n = many.it.NextMany(many.ids[:]) {
+		for _, id := range many.ids[:n] {
 			if !yield(id) {
 				return 0, false
 			}
@@ -118,17 +140,19 @@ func (s *Set) walk(from uint32, f func(run) (from uint32, ok bool)) {
 			return
 		}
 	}
-	for i := search(s.list(), from); ; i++ {
+	listed := false // i is a place in the list
+	for i := 0; ; i++ {
 		var r run
 		if bits := s.bits(); bits != nil {
+			listed = false
 			if r.first, ok = nextBit(bits, from); !ok {
 				return
 			}
 			r.last = endOfRun(bits, r.first)
 		} else {
 			rs := s.list()
-			if s.gen != gen {
-				i, gen = search(rs, from), s.gen
+			if !listed || s.gen != gen {
+				i, gen, listed = search(rs, from), s.gen, true
 			}
 			if i >= len(rs) {
 				return

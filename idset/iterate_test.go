@@ -114,6 +114,22 @@ func TestASetMayChangeDuringAnIteration(t *testing.T) {
 	}
 }
 
+func TestAnIterationGoesOnInAListThatWasABitmap(t *testing.T) {
+	for _, far := range []uint32{20, 70000} { // in words or not
+		s := idset.Of(0, 2, 5, 7, far).ForceBitmap()
+		var got []uint32
+		for id := range s.All() {
+			switch got = append(got, id); id {
+			case 0:
+				s.Remove(7)
+			case 2:
+				s.ForceRuns()
+			}
+		}
+		require.Equal(t, []uint32{0, 2, 5, far}, got)
+	}
+}
+
 func TestARangeGoesOnAboveTheLastOneAfterAChange(t *testing.T) {
 	for _, rep := range representations {
 		s := rep.force(parse(t, "2-3,10-12,70000-140000,200000"))

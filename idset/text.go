@@ -74,8 +74,10 @@ func (s *Set) appendRanges(dst []byte) []byte {
 
 func (s *Set) appendList(dst []byte) []byte {
 	var p printer
-	for id := range s.All() {
-		dst = p.add(dst, run{id, id})
+	for first, last := range s.Ranges() { // All may allocate
+		for id := first; id <= last; id++ {
+			dst = p.add(dst, run{id, id})
+		}
 	}
 	return p.end(dst)
 }
@@ -163,8 +165,10 @@ func (s *Set) Slice(most int) ([]uint32, error) {
 		return nil, tooMany(n, "ids", most)
 	}
 	ids := make([]uint32, 0, n)
-	for id := range s.All() {
-		ids = append(ids, id)
+	for first, last := range s.Ranges() { // All may allocate
+		for id := first; id <= last; id++ {
+			ids = append(ids, id)
+		}
 	}
 	return ids, nil
 }

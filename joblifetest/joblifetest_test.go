@@ -108,6 +108,10 @@ func (b bad) Decide(now eventlog.Timestamp) []alloc.Response {
 			out[i].R, _ = rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(99), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
 		case b.fault == "responds twice":
 			return append(out, out[i])
+		case b.fault == "denies all":
+			out[i] = alloc.Response{ID: out[i].ID, Type: alloc.ResponseDeny}
+		case b.fault == "has a clock of its own" && out[i].R != nil:
+			out[i].R, _ = out[i].R.WithTimes(now+1, 0)
 		}
 	}
 	return out
@@ -117,6 +121,7 @@ func TestABadSchedulerIsFound(t *testing.T) {
 	for _, fault := range []string{
 		"forgets who holds what", "keeps what is freed", "frees all at once", "gives away what is not there", "responds twice",
 		"does not answer a cancel", "answers a cancel that comes too late", "keeps what was lost on its way",
+		"denies all", "has a clock of its own",
 	} {
 		t.Run(fault, func(t *testing.T) {
 			var found error

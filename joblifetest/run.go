@@ -1,6 +1,7 @@
 package joblifetest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,7 +31,8 @@ type Scheduler interface {
 	Hello(alloc.Announcement) error
 	// Take takes a message of the Manager: alloc.Request, Cancel, Prioritize, Free or
 	// Expiration. The response to a Request comes from Decide. So does that to a Cancel,
-	// alloc.ResponseCancel; a Cancel of a Request that has a response gets none.
+	// alloc.ResponseCancel; a Cancel of a Request that has a response gets none. Take may
+	// keep the message.
 	Take(alloc.Message) error
 	// Decide returns responses. It is called after Hello, after messages, and when time
 	// has passed.
@@ -41,8 +43,8 @@ type Scheduler interface {
 // and injects the faults that the package documentation lists. It also limits how many
 // requests are open, cancels jobs, changes urgencies and expirations, and frees
 // allocations in parts. It fails t if two jobs get the same resources, if a job gets
-// resources that do not exist, if a response is missing or not legal, or if a job still
-// waits when all nodes are free.
+// resources that do not exist, if a response is missing or not legal, if a job is denied
+// that fits, or if a job still waits when all nodes are free.
 func RunScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler) {
 	if err := runScheduler(t, newScheduler); err != nil {
 		t.Fatal(err)
@@ -372,17 +374,21 @@ func (r *runner) do(rd *joblife.Ready) error {
 		}
 	}
 	for _, msg := range rd.Sched {
-		if _, ok := msg.(alloc.ReadyResponse); ok {
+		switch m := msg.(type) {
+		case alloc.ReadyResponse:
 			continue
-		}
-		switch msg := msg.(type) {
 		case alloc.Request:
-			r.open[msg.ID] = true
-			r.note("request for %v, priority %d", msg.ID, msg.Priority)
+			m.Jobspec = bytes.Clone(m.Jobspec) // the Ready's is gone when that is done
+			msg = m
+			r.open[m.ID] = true
+			r.note("request for %v, priority %d", m.ID, m.Priority)
+		case alloc.Prioritize:
+			m.Jobs = slices.Clone(m.Jobs)
+			msg = m
 		case alloc.Cancel:
-			r.note("cancel the request for %v", msg.ID)
+			r.note("cancel the request for %v", m.ID)
 		case alloc.Free:
-			r.note("free %v of %v, final %v", msg.R, msg.ID, msg.Final)
+			r.note("free %v of %v, final %v", m.R, m.ID, m.Final)
 		}
 		if err := r.s.Take(msg); err != nil {
 			return fmt.Errorf("joblifetest: %T: %w", msg, err)
@@ -403,7 +409,7 @@ func (r *runner) do(rd *joblife.Ready) error {
 	}
 	for _, d := range rd.Drain {
 		r.w.Excuse(0, d.Ranks)
-		r.say(fromNodes, joblife.Drained{Ranks: d.Ranks})
+		r.say(fromNodes, joblife.Drained{Ranks: d.Ranks.Clone()})
 	}
 	return nil
 }
@@ -421,7 +427,13 @@ func (r *runner) decide() error {
 		if resp.Type != alloc.ResponseAnnotate {
 			delete(r.open, resp.ID)
 		}
+		if resp.Type == alloc.ResponseDeny && r.fits(resp.ID) {
+			return fmt.Errorf("joblifetest: job %v is denied, and fits when all nodes are free", resp.ID)
+		}
 		if resp.Type == alloc.ResponseSuccess {
+			if now := eventlog.FromTime(r.now); resp.R.Start() > now {
+				return fmt.Errorf("joblifetest: job %v: its R starts at %v, and now is %v: take the time from Decide", resp.ID, resp.R.Start(), now)
+			}
 			r.w.Allocated(resp.ID, resp.R)
 			for _, c := range cores(resp.R, resp.R.Ranks()) {
 				if ids := r.nodes.Children(c.rank, c.kind); !ids.Contains(c.id) {
@@ -432,6 +444,17 @@ func (r *runner) decide() error {
 		r.say(fromSched, joblife.SchedResponse(resp))
 	}
 	return r.w.Err()
+}
+
+// fits reports whether the nodes have room for a job when they are free.
+func (r *runner) fits(id jobid.ID) bool {
+	f, a := newFirst(r.nodes), r.jobs[id]
+	if a == nil || f.Hello(alloc.Announcement{}) != nil {
+		return false
+	}
+	f.waiting[id] = alloc.Request{JobInfo: alloc.JobInfo{ID: id}, Jobspec: a.Submit.Jobspec}
+	out := f.Decide(0)
+	return len(out) == 1 && out[0].Type == alloc.ResponseSuccess
 }
 
 // start runs a job for its time. An executor that has it already repeats what it said.

@@ -325,14 +325,18 @@ func (d *decoder) hosts(v jsonobj.Value) {
 	if v.Absent() {
 		return
 	}
-	list := new(hostlist.List)
+	var list *hostlist.List
 	parser := hostlist.Parser{MaxText: d.most.bytes, MaxHosts: d.most.hosts}
 	for a := v.Array(); a.Next(); {
 		part := jsonobj.Parse(a.Value(), parser.Parse)
 		if n := list.Len() + part.Len(); n > d.most.hosts || n < 0 {
 			a.Value().Fail(tooMany("hosts", n, d.most.hosts))
 		}
-		list.AppendList(part)
+		if list == nil {
+			list = part
+		} else {
+			list.AppendList(part)
+		}
 	}
 	if err := d.r.checkHosts(list); err != nil {
 		v.Fail(err)

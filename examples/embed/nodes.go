@@ -65,7 +65,7 @@ func action(command string) []perilog.ActionConfig {
 
 // An inbox keeps inputs in the order in which they come. To put one in never blocks.
 type inbox struct {
-	began     time.Time
+	now       func() time.Time // which does not step back when the system's clock does
 	interrupt chan os.Signal
 	more      chan struct{}
 	closed    bool // no more of them matter
@@ -74,7 +74,9 @@ type inbox struct {
 }
 
 func newInbox() *inbox {
-	b := &inbox{began: time.Now(), interrupt: make(chan os.Signal, 1), more: make(chan struct{}, 1)}
+	began := time.Now()
+	now := func() time.Time { return began.Add(time.Since(began)) }
+	b := &inbox{now: now, interrupt: make(chan os.Signal, 1), more: make(chan struct{}, 1)}
 	signal.Notify(b.interrupt, os.Interrupt, syscall.SIGTERM)
 	return b
 }
@@ -98,9 +100,6 @@ func (b *inbox) take() (in joblife.Input, ok bool) {
 	}
 	return in, ok
 }
-
-// now is a time that does not step back when the system's clock does.
-func (b *inbox) now() time.Time { return b.began.Add(time.Since(b.began)) }
 
 // all yields inputs as they come, and a Tick whenever the manager's time is due.
 func (b *inbox) all(m *joblife.Manager) iter.Seq2[time.Time, joblife.Input] {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -13,20 +14,33 @@ import (
 )
 
 // inProcess is the scheduler as joblifetest.RunScheduler drives it.
-type inProcess struct{ *scheduler }
+type inProcess struct {
+	scheduler
+	now      time.Time
+	messages []alloc.Message
+}
 
-func (p inProcess) Hello(a alloc.Announcement) error {
-	p.inputs.inputs = nil
+func newInProcess(nodes *rset.R) joblifetest.Scheduler {
+	p := &inProcess{scheduler: scheduler{inventory: nodes}}
+	p.inputs = &inbox{now: func() time.Time { return p.now }, more: make(chan struct{}, 1)}
+	return p
+}
+
+func (p *inProcess) Hello(a alloc.Announcement) error {
+	p.messages, p.inputs.inputs = nil, nil
 	p.send(&a, nil)
 	return nil
 }
 
-func (p inProcess) Take(m alloc.Message) error {
-	p.send(nil, []alloc.Message{m})
+func (p *inProcess) Take(m alloc.Message) error {
+	p.messages = append(p.messages, m)
 	return nil
 }
 
-func (p inProcess) Decide(eventlog.Timestamp) (responses []alloc.Response) {
+func (p *inProcess) Decide(now eventlog.Timestamp) (responses []alloc.Response) {
+	p.now = now.Time()
+	p.send(nil, p.messages)
+	p.messages = nil
 	for in, ok := p.inputs.take(); ok; in, ok = p.inputs.take() {
 		responses = append(responses, alloc.Response(in.(joblife.SchedResponse)))
 	}
@@ -35,9 +49,5 @@ func (p inProcess) Decide(eventlog.Timestamp) (responses []alloc.Response) {
 
 // The world finds nothing wrong with the scheduler.
 func TestTheWorldIsContent(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		joblifetest.RunScheduler(t, func(nodes *rset.R) joblifetest.Scheduler {
-			return inProcess{&scheduler{inputs: &inbox{more: make(chan struct{}, 1)}, inventory: nodes}}
-		})
-	})
+	rapid.Check(t, func(t *rapid.T) { joblifetest.RunScheduler(t, newInProcess) })
 }

@@ -64,6 +64,20 @@ func TestAllocations(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}))
+	arrays := []byte("[" + strings.Repeat("[],", 22) + "[]]")
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		d := jsonobj.NewDoc(arrays, jsonscan.Limits{})
+		n := 0
+		for a := d.Array(); a.Next(); {
+			for in := a.Value().Array(); in.Next(); {
+				t.Fatal("an empty array")
+			}
+			n++
+		}
+		if n != 23 || d.Failed() {
+			t.Fatal(n, d.Err())
+		}
+	}))
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		w := jsonobj.Write(dst, jsonscan.Limits{})
 		w.Int("id", 1)

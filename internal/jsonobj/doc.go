@@ -40,7 +40,7 @@
 // Values and Readers alias the text. A Doc belongs to one goroutine. Docs,
 // Readers and Writers stay on the caller's stack: reading allocates what it
 // returns, keys with escapes, what jsonscan does for objects of many keys, and
-// eight bytes for each object or array in the text beyond the first 16. A path is
+// up to 16 bytes for each object or array in the text beyond the first 24. A path is
 // worked out only for a fault.
 //
 // A text costs one pass, which checks it. An object in it costs its own keys and

@@ -42,7 +42,7 @@
 //
 // A text costs one pass, without recursion. Nothing is allocated while the objects
 // that are open at one place have at most 16 keys together (8, for the object that
-// a Cursor walks), at most 8 values are nested and at most 16 objects and arrays are
+// a Cursor walks), at most 8 values are nested and at most 24 objects and arrays are
 // on a Tape. Beyond, memory grows with keys, depth and the Tape, within a small
 // multiple of the text. Duplicates among many keys are found by
 // sorting: n keys cost O(n log n) comparisons whatever they hold. The caller

@@ -8,7 +8,7 @@ import (
 // How many objects and arrays a Tape notes without an allocation, and in the first
 // block beyond.
 const (
-	inlineExtents = 16
+	inlineExtents = 24
 	firstBlock    = 64
 )
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/refdata"
 	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
@@ -15,34 +16,42 @@ import (
 // validating pass. The sides take turns. A quarter of the turns was faster than what
 // counts, so that other load on the machine matters little.
 func BenchmarkParseRatio(b *testing.B) {
-	for _, n := range []int{1, 16, 64, 4096} {
+	var recorded [][]byte
+	for _, job := range refdata.Lines[recordedJob](b, "recorded/mixed.jsonl.gz", 380) {
+		recorded = append(recorded, job.Jobspec)
+	}
+	b.Run("recorded", func(b *testing.B) { parseRatio(b, recorded) })
+	for _, n := range []int{1, 64, 4096} {
 		b.Run(fmt.Sprintf("variables=%d", n), func(b *testing.B) {
-			in := withEnvironment(n)
-			var took [3][]float64
-			for b.Loop() {
-				for i, side := range []func() error{
-					func() error { _, err := jobspec.Parse(in); return err },
-					func() error { var v plainSpec; return json.Unmarshal(in, &v) },
-					func() error { return jsonscan.Check(in, jsonscan.Limits{}) },
-				} {
-					start := time.Now()
-					for range 1 + 64/n {
-						if err := side(); err != nil {
-							b.Fatal(err)
-						}
-					}
-					took[i] = append(took[i], float64(time.Since(start).Nanoseconds())/float64(1+64/n))
-				}
-			}
-			for i := range took {
-				slices.Sort(took[i])
-			}
-			at := len(took[0]) / 4
-			b.ReportMetric(took[0][at], "ns/parse")
-			b.ReportMetric(took[1][at]/took[0][at], "times-json")
-			b.ReportMetric(took[0][at]/took[2][at], "passes")
+			parseRatio(b, slices.Repeat([][]byte{withEnvironment(n)}, 1+64/n))
 		})
 	}
+}
+
+func parseRatio(b *testing.B, texts [][]byte) {
+	var took [3][]float64
+	for b.Loop() {
+		for i, side := range []func(in []byte) error{
+			func(in []byte) error { _, err := jobspec.Parse(in); return err },
+			func(in []byte) error { var v plainSpec; return json.Unmarshal(in, &v) },
+			func(in []byte) error { return jsonscan.Check(in, jsonscan.Limits{}) },
+		} {
+			start := time.Now()
+			for _, in := range texts {
+				if err := side(in); err != nil {
+					b.Fatal(err)
+				}
+			}
+			took[i] = append(took[i], float64(time.Since(start).Nanoseconds())/float64(len(texts)))
+		}
+	}
+	for i := range took {
+		slices.Sort(took[i])
+	}
+	at := len(took[0]) / 4
+	b.ReportMetric(took[0][at], "ns/parse")
+	b.ReportMetric(took[1][at]/took[0][at], "times-json")
+	b.ReportMetric(took[0][at]/took[2][at], "passes")
 }
 
 // plainSpec is what a program would write that has no use for the checks.
