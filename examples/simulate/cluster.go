@@ -32,7 +32,8 @@ type cluster struct {
 	sched *scheduler
 	jobs  []job // by id, from 1
 	next  int   // the next job to submit
-	left  int   // jobs that are not inactive
+	specs map[shape][]byte
+	left  int // jobs that are not inactive
 	nodes []node
 	queue events
 
@@ -55,6 +56,12 @@ type job struct {
 	exits   seconds // when they are to end
 }
 
+// A shape is what a jobspec depends on.
+type shape struct {
+	nodes int
+	limit seconds
+}
+
 // A node runs one process at a time, since jobs get whole nodes.
 type node struct {
 	holder jobid.ID       // the job that has the node; 0: none
@@ -68,7 +75,7 @@ func (n *node) acts() bool { return n.last.Kind == perilog.ReportStarted }
 // newCluster returns a cluster before its first job.
 func newCluster(o *options, work []arrival, w way, seed uint64) (*cluster, error) {
 	c := &cluster{
-		o: o, start: time.Unix(1_600_000_000, 0).UTC(), jobs: make([]job, len(work)+1), left: len(work), next: 1,
+		o: o, start: time.Unix(1_600_000_000, 0).UTC(), jobs: make([]job, len(work)+1), left: len(work), next: 1, specs: make(map[shape][]byte),
 		nodes: make([]node, o.nodes), offline: new(idset.Set), drained: new(idset.Set), rng: rand.New(rand.NewPCG(seed, 2)),
 	}
 	for i, a := range work {
@@ -218,15 +225,18 @@ func (c *cluster) advance() (bool, error) {
 
 func (c *cluster) submit(id jobid.ID) error {
 	j := &c.jobs[id]
-	spec, err := jobspec.New(jobspec.Job{
-		Nodes: int64(j.size), Exclusive: true, Duration: time.Duration(j.limit) * time.Second, Command: []string{"app"},
-	})
-	if err != nil {
-		return fmt.Errorf("job %d of the workload: %w", id, err)
-	}
-	text, err := spec.MarshalJSON()
-	if err != nil {
-		return err
+	text, ok := c.specs[shape{j.size, j.limit}]
+	if !ok {
+		spec, err := jobspec.New(jobspec.Job{
+			Nodes: int64(j.size), Exclusive: true, Duration: time.Duration(j.limit) * time.Second, Command: []string{"app"},
+		})
+		if err == nil {
+			text, err = spec.MarshalJSON()
+		}
+		if err != nil {
+			return fmt.Errorf("job %d of the workload: %w", id, err)
+		}
+		c.specs[shape{j.size, j.limit}] = text
 	}
 	c.todo = append(c.todo, joblife.Submit{
 		ID: id, By: joblife.Cred{UserID: j.user}, Jobspec: text, Urgency: jobstate.UrgencyDefault,
