@@ -34,13 +34,10 @@ func (a *annotations) addMemo(patch []byte) {
 // grow makes room for n bytes.
 func (a *annotations) grow(n int) {
 	size := len(*a) + n
-	switch {
-	case size <= cap(*a):
+	if size <= cap(*a) {
 		return
-	case len(*a) == 0: // perhaps the only one
-	case size <= mergeFrom:
-		size = min(2*size, mergeFrom)
-	default:
+	}
+	if len(*a) > 0 && size > mergeFrom {
 		*a = a.merged()
 		size = max(2*(len(*a)+n), mergeFrom)
 	}

@@ -373,12 +373,22 @@ func TestAnnotationsTakeMemoryForWhatIsLeft(t *testing.T) {
 	require.LessOrEqual(t, jobstate.AnnotationsSize(j), 1<<10)
 	require.Equal(t, `{"user":{"progress":9999}}`, string(j.Annotations()))
 	large := strings.Repeat("x", 1<<16)
+	k, _ := run(t, submit, `memo {"a":"`+large+`"}`)
+	require.LessOrEqual(t, jobstate.AnnotationsSize(k), 1<<16+100, "the only one")
 	for i := range 100 {
 		_, err := j.Apply(entry(i+1, "memo", fmt.Sprintf(`{"%d":%q,"%d":null}`, i, large, i-1)))
 		require.NoError(t, err)
 	}
 	require.LessOrEqual(t, jobstate.AnnotationsSize(j), 5<<16)
-	require.Equal(t, `{"user":{"progress":9999,"99":"`+large+`"}}`, string(j.Annotations()))
+	require.Greater(t, jobstate.AnnotationsSize(j), 3<<15)
+	want := `{"user":{"progress":9999,"99":"` + large + `"}}`
+	require.Equal(t, want, string(j.Annotations()))
+	for _, e := range script(`validate`, `exception {"type":"x","severity":0,"note":""}`, "clean") {
+		_, err := j.Apply(e)
+		require.NoError(t, err)
+	}
+	require.Equal(t, want, string(j.Annotations()))
+	require.LessOrEqual(t, jobstate.AnnotationsSize(j), jobstate.AnnotationsLen(j)*5/4, "a closed log")
 }
 
 // TestAnnotationsEqualTheNaiveMerge compares random sequences of memos.

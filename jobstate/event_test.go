@@ -70,6 +70,7 @@ func TestDecodeReplacesAllOfTheEventBefore(t *testing.T) {
 		{actionEvents[3], `prolog-release {"description":"a","ranks":"","status":1}`}, {actionEvents[4], `exception {"type":"x","severity":1}`},
 		{`alloc {"annotations":{"a":1}}`, "alloc"}, {`release {"ranks":"all","final":true}`, `release {"ranks":"1","final":false}`},
 		{`set-flags {"flags":["a","b"]}`, `set-flags {"flags":["c"]}`}, {`jobspec-update {"attributes.a":1,"attributes.b":2}`, `jobspec-update {"attributes.c":1}`},
+		{`exception {"type":"x","severity":1,"note":"n","userid":1,"wait_status":9}`, `exception {"type":"y","severity":0,"note":""}`},
 		{submit, `submit {"userid":5,"urgency":16,"flags":0}`},
 	} {
 		var ev, fresh jobstate.Event
@@ -113,7 +114,7 @@ var plainContexts = []string{
 	`dependency-add {"description":"after-finish=ƒ33gTWS3"}`, `dependency-remove {"description":""}`,
 	`priority {"priority":0}`, `priority {"priority":4294967295}`, `urgency {"userid":10,"urgency":31}`,
 	`alloc {"annotations":{}}`, `alloc {"annotations":{"sched":{"resource_summary":"rank[0-3]/core[0-3]"}}}`,
-	`alloc {"annotations":{"sched":{"a":[1,{"b":null}],"c":"é"}}}`,
+	`alloc {"annotations":{"sched":{"resource_summary":"rank0","reason_pending":null}}}`, `alloc {"annotations":{"sched":{"a":[1,{"b":null}],"c":"é"}}}`,
 	`prolog-start {"description":"job-manager.prolog"}`, `epilog-start {"description":"e"}`,
 	`prolog-finish {"description":"p","status":0}`, `epilog-finish {"description":"e","status":2147483647}`, `finish {"status":256}`,
 	`release {"ranks":"all","final":true}`, `release {"ranks":"0-3,7","final":false}`, `release {"ranks":"","final":false}`,
@@ -143,6 +144,23 @@ func TestPlainContextsAreReadAsAnyOther(t *testing.T) {
 			_, _ = samePlain(t, changed)
 		}
 	}
+}
+
+// TestOnlyPlainContextsAreReadAsPlain: these come near to it.
+func TestOnlyPlainContextsAreReadAsPlain(t *testing.T) {
+	deep := func(n int) string {
+		return `alloc {"annotations":` + strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) + "}"
+	}
+	for _, line := range []string{
+		`priority {"priority":18446744073709551617}`, `priority {"priority":4294967296}`, `submit {"userid":1,"urgency":32,"flags":0,"version":1}`,
+		`submit {"userid":1,"urgency":16,"flags":0,"version":0}`, `exception {"type":"x","severity":0,"userid":1,"note":"","userid":2}`,
+		`dependency-add {"description":"\u0041"}`, deep(2046), `priority {"priority":1}}`, `memo {}}`, `release {"ranks":"1-0","final":true}`,
+	} {
+		e := script(line)[0]
+		require.False(t, jobstate.IsPlain(e), line)
+		_, _ = samePlain(t, e)
+	}
+	require.True(t, jobstate.IsPlain(script(deep(2045))[0]))
 }
 
 // TestRecordedContextsArePlain: of the contexts that flux-core wrote, the fast

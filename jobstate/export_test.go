@@ -124,6 +124,9 @@ func MarkText(e eventlog.Entry) string {
 // AnnotationsSize returns how many bytes a job holds for its annotations.
 func AnnotationsSize(j *Job) int { return cap(j.notes) }
 
+// AnnotationsLen returns how many of them are used.
+func AnnotationsLen(j *Job) int { return len(j.notes) }
+
 // AppendContext appends a context as EncodeEntry does.
 func AppendContext(dst []byte, c Context) ([]byte, error) {
 	out, _, err := appendContext(dst, c)

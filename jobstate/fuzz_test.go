@@ -117,6 +117,12 @@ func TestReplayIsTheFoldOfTheEntries(t *testing.T) {
 		}
 	}
 	check(log)
+	for _, line := range []string{
+		`{"timestamp":-1.5,"name":"validate"}`, `{"timestamp":0,"name":"validate"}`,
+		`{"timestamp":1.5,"name":"memo","context":{"a":"` + strings.Repeat("x", eventlog.DefaultMaxLine) + `"}}`,
+	} {
+		check([]byte(logOf(submit) + line + "\n"))
+	}
 	for i := range log {
 		check(log[:i])
 		check(slices.Concat(log[:i], log[i+1:]))

@@ -15,7 +15,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -158,14 +157,11 @@ func times(r float64) string {
 
 // short prints a duration in three digits.
 func short(d time.Duration) string {
-	unit := time.Nanosecond
-	for _, u := range []time.Duration{time.Microsecond, time.Millisecond, time.Second} {
-		if d >= u {
-			unit = u
-		}
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
 	}
-	name := strings.TrimLeft(unit.String(), "1")
-	return fmt.Sprintf("%.3g %s", float64(d)/float64(unit), name)
+	return d.Round(unit).String()
 }
 
 // progress is a line on a terminal.

@@ -67,7 +67,7 @@ func TestWhatTheTableSays(t *testing.T) {
 			t.Errorf("%d against %d: %s, want %s", c.us, c.peer, got, c.want)
 		}
 	}
-	for d, want := range map[time.Duration]string{7: "7 ns", 1500: "1.5 µs", 123456789: "123 ms", 2 * time.Second: "2 s"} {
+	for d, want := range map[time.Duration]string{7: "7ns", 1504: "1.5µs", 123456789: "123ms", 2 * time.Second: "2s"} {
 		if got := short(d); got != want {
 			t.Errorf("%d: %s, want %s", d, got, want)
 		}

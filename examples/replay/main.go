@@ -44,7 +44,7 @@ const (
 )
 
 // gcPercent keeps a million jobs below 100 MB.
-const gcPercent = 200
+const gcPercent = 300
 
 func main() {
 	// What is alive is small, so that little memory buys a collector that seldom runs.

@@ -15,10 +15,9 @@ import (
 // rendered is what a printer makes of a job.
 type rendered struct {
 	text          []byte
-	cells         []string // of a row of the table
-	at            float64  // when the job was submitted
-	errors, notes int      // findings
-	err           error    // why it cannot be printed
+	at            float64 // when the job was submitted
+	errors, notes int     // findings
+	err           error   // why it cannot be printed
 }
 
 // plain prints what render makes of each job.

@@ -209,6 +209,14 @@ func (s *scanner) digits() bool {
 	return s.at > start
 }
 
+// special tells the bytes that end a plain part of a string.
+var special = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c < ' ' || c == '"' || c == '\\'
+	}
+	return t
+}()
+
 // quoted skips a string.
 func (s *scanner) quoted() bool {
 	text, i := s.text, s.at+1
@@ -216,20 +224,22 @@ func (s *scanner) quoted() bool {
 		return false
 	}
 	for i < len(text) {
-		switch c := text[i]; {
-		case c == '"':
+		if !special[text[i]] {
+			i++
+			continue
+		}
+		switch text[i] {
+		case '"':
 			s.at = i + 1
 			return true
-		case c == '\\':
+		case '\\':
 			n, _ := unescape(text[i:])
 			if n == 0 {
 				return false
 			}
 			i += n
-		case c < ' ':
-			return false
 		default:
-			i++
+			return false
 		}
 	}
 	return false
@@ -247,25 +257,27 @@ func (s *scanner) unquote(dst *[]byte) bool {
 	out, n, high := (*dst)[:cap(*dst)], 0, byte(0)
 	for i < len(text) {
 		c := text[i]
-		switch {
-		case c == '"':
+		if !special[c] {
+			out[n] = c
+			high |= c
+			n++
+			i++
+			continue
+		}
+		switch c {
+		case '"':
 			s.at, *dst = i+1, out[:n]
 			return high < utf8.RuneSelf || utf8.Valid(out[:n])
-		case c == '\\':
+		case '\\':
 			length, r := unescape(text[i:])
 			if length == 0 || r < 0 {
 				return false
 			}
 			i += length
 			n += utf8.EncodeRune(out[n:], r)
-			continue
-		case c < ' ':
+		default:
 			return false
 		}
-		out[n] = c
-		high |= c
-		n++
-		i++
 	}
 	return false
 }

@@ -3,9 +3,12 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -130,7 +133,7 @@ func manyLines(t testing.TB, n int) []byte {
 		case i%397 == 8:
 			fmt.Fprintf(&b, `{"pad":"%s",%s`, strings.Repeat("x", pieceBytes), rest)
 		default:
-			fmt.Fprintf(&b, `{"id":%d,%s`, 1<<40+i, rest)
+			fmt.Fprintf(&b, `{"id":%d,%s`, 1<<40+uint64(i), rest)
 		}
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
@@ -171,7 +174,7 @@ func TestAnArchivePrintsWhatItsLinesDo(t *testing.T) {
 	const n = 200
 	for i := range n {
 		_, rest, _ := bytes.Cut(bytes.SplitAfter(gunzip(t), []byte("\n"))[i%25], []byte(","))
-		line := fmt.Appendf(nil, `{"id":%d,%s`, 1<<40+i, rest)
+		line := fmt.Appendf(nil, `{"id":%d,%s`, 1<<40+uint64(i), rest)
 		in, err := parseRecording(line)
 		require.NoError(t, err)
 		for _, f := range []struct {
@@ -199,8 +202,50 @@ func TestAnArchivePrintsWhatItsLinesDo(t *testing.T) {
 		require.True(t, mode != "-json" || want == stdout)
 		require.NotEmpty(t, stdout)
 	}
+}
+
+// archiveOf returns an archive of jobs with a large R, and calls each before every job.
+func archiveOf(jobs, large int, each func()) io.ReadCloser {
+	r, pipe := io.Pipe()
+	go func() {
+		w := tar.NewWriter(pipe)
+		put := func(id int, key, value string) error {
+			err := w.WriteHeader(&tar.Header{Name: fmt.Sprintf("job/0000/0000/%04x/%04x/%s", id>>16, id&0xffff, key), Size: int64(len(value)), Mode: 0o644})
+			_, writeErr := io.WriteString(w, value)
+			return errors.Join(err, writeErr)
+		}
+		value := strings.Repeat("x", large)
+		for id := range jobs {
+			each()
+			const log = `{"timestamp":1.5,"name":"submit","context":{"userid":1,"urgency":16,"flags":0}}` + "\n"
+			if errors.Join(put(id, "R", value), put(id, "eventlog", log), put(id, "jobspec", "")) != nil {
+				return // nobody reads
+			}
+		}
+		_ = pipe.CloseWithError(w.Close())
+	}()
+	return r
+}
+
+func TestAnArchiveIsNotKept(t *testing.T) {
+	const jobs, large = 96, 1 << 20
+	most := uint64(0)
+	r := archiveOf(jobs, large, func() {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		most = max(most, m.HeapAlloc)
+	})
+	status, stdout, stderr := replay(t, r, "-json", "-")
+	require.Equal(t, exitOK, status, stderr)
+	require.Equal(t, jobs, strings.Count(stdout, "\n"))
+	require.Less(t, most, uint64(jobs*large*2/3))
+}
+
+func TestABrokenOutputEndsReadingAnArchive(t *testing.T) {
+	r := archiveOf(math.MaxInt32, 1, func() {})
 	var stderr bytes.Buffer
-	require.Equal(t, exitFault, run([]string{"-json", "-"}, bytes.NewReader(b.Bytes()), brokenWriter{}, &stderr))
+	require.Equal(t, exitFault, run([]string{"-json", "-"}, r, brokenWriter{}, &stderr))
+	require.NoError(t, r.Close())
 	require.Contains(t, stderr.String(), "disk is full")
 	require.NotContains(t, stderr.String(), "standard input")
 }

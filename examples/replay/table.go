@@ -67,7 +67,7 @@ func (t *table) faults() bool   { return false }
 
 func (t *table) render(j *job) rendered {
 	submitted, _ := j.Entered(jobstate.StateNew)
-	return rendered{cells: row(j), at: float64(submitted)}
+	return rendered{text: row(j), at: float64(submitted)}
 }
 
 func (t *table) print(r rendered) error {
@@ -87,18 +87,22 @@ func (t *table) close() error {
 
 // flush prints the rows that are held back.
 func (t *table) flush() error {
-	slices.SortStableFunc(t.rows, func(a, b rendered) int { return cmp.Compare(a.at, b.at) })
+	order := make([]int, len(t.rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(t.rows[a].at, t.rows[b].at), cmp.Compare(a, b)) })
 	t.text.Reset()
 	if t.columns == nil {
 		t.fit()
-		var names []string
+		var names []byte
 		for _, c := range columns() {
-			names = append(names, c.header)
+			names = append(append(names, c.header...), '\n')
 		}
 		t.line(names)
 	}
-	for _, r := range t.rows {
-		t.line(r.cells)
+	for _, i := range order {
+		t.line(t.rows[i].text)
 	}
 	t.rows = t.rows[:0]
 	_, err := t.w.Write(t.text.Bytes())
@@ -108,13 +112,16 @@ func (t *table) flush() error {
 // fit finds the widths of the columns, and drops columns until INFO has room.
 func (t *table) fit() {
 	t.columns = columns()
-	total := 0
 	for i := range t.columns {
-		c := &t.columns[i]
-		c.width = utf8.RuneCountInString(c.header)
-		for _, r := range t.rows {
-			c.width = max(c.width, utf8.RuneCountInString(r.cells[i]))
+		t.columns[i].width = utf8.RuneCountInString(t.columns[i].header)
+	}
+	for _, r := range t.rows {
+		for i, cell := range cellsOf(r.text) {
+			t.columns[i].width = max(t.columns[i].width, utf8.RuneCount(cell))
 		}
+	}
+	total := 0
+	for _, c := range t.columns {
 		total += c.width + 2
 	}
 	info := &t.columns[len(t.columns)-1]
@@ -129,16 +136,25 @@ func (t *table) fit() {
 	}
 }
 
+// cellsOf returns the cells of a row, which end in newlines.
+func cellsOf(row []byte) (cells [12][]byte) {
+	for i := range cells {
+		cells[i], row, _ = bytes.Cut(row, []byte("\n"))
+	}
+	return cells
+}
+
 // line adds one row, cut at the width.
-func (t *table) line(cells []string) {
+func (t *table) line(row []byte) {
 	b, start := &t.text, t.text.Len()
+	cells := cellsOf(row)
 	for _, c := range t.columns {
 		cell := cells[c.index]
-		pad := max(0, c.width-utf8.RuneCountInString(cell))
+		pad := max(0, c.width-utf8.RuneCount(cell))
 		if c.right {
 			spaces(b, pad)
 		}
-		b.WriteString(cell)
+		b.Write(cell)
 		if !c.right {
 			spaces(b, pad)
 		}
@@ -150,36 +166,49 @@ func (t *table) line(cells []string) {
 	b.WriteByte('\n')
 }
 
+const blanks = "                                                                "
+
 func spaces(b *bytes.Buffer, n int) {
-	for range n {
-		b.WriteByte(' ')
+	for ; n > len(blanks); n -= len(blanks) {
+		b.WriteString(blanks)
 	}
+	b.WriteString(blanks[:n])
 }
 
-// row returns a job's cells. A dash is what there is not.
-func row(j *job) []string {
-	result, exit, nodes, name := "-", "-", "-", "-"
-	if r, ok := j.Result(); ok && j.State() == jobstate.StateInactive {
-		result = r.String()
+// row returns a job's cells, a newline after each: one text, for many rows wait.
+// A dash is what there is not.
+func row(j *job) []byte {
+	b := make([]byte, 0, 160)
+	cell := func(s string, ok bool) {
+		if !ok {
+			s = "-"
+		}
+		b = append(append(b, s...), '\n')
 	}
-	if code, ok := j.ExitCode(); ok {
-		exit = strconv.Itoa(code)
-	}
-	if n, ok := j.counts().Nodes.Value(); ok {
-		nodes = strconv.FormatInt(n, 10)
-	}
-	if j.spec != nil && j.spec.Name() != "" {
+	cell(j.name(), true)
+	b = append(strconv.AppendUint(b, uint64(j.UserID()), 10), '\n')
+	name := ""
+	if j.spec != nil {
 		name = oneLine(j.spec.Name(), 16)
 	}
-	submit := "-"
+	cell(name, name != "")
+	cell(j.State().Name(jobstate.NameShortUpper), true)
+	result, ok := j.Result()
+	cell(result.String(), ok && j.State() == jobstate.StateInactive)
+	code, ok := j.ExitCode()
+	cell(strconv.Itoa(code), ok)
+	nodes, ok := j.counts().Nodes.Value()
+	cell(strconv.FormatInt(nodes, 10), ok)
 	if t, ok := j.Entered(jobstate.StateNew); ok {
-		submit = t.Time().UTC().Format("2006-01-02 15:04")
+		b = append(t.Time().UTC().AppendFormat(b, "2006-01-02 15:04"), '\n')
+	} else {
+		cell("", false)
 	}
-	return []string{
-		j.name(), strconv.FormatUint(uint64(j.UserID()), 10), name, j.State().Name(jobstate.NameShortUpper), result, exit, nodes, submit,
-		between(j, jobstate.StateNew, jobstate.StateRun), between(j, jobstate.StateRun, jobstate.StateCleanup),
-		between(j, jobstate.StateCleanup, jobstate.StateInactive), info(j),
-	}
+	cell(between(j, jobstate.StateNew, jobstate.StateRun), true)
+	cell(between(j, jobstate.StateRun, jobstate.StateCleanup), true)
+	cell(between(j, jobstate.StateCleanup, jobstate.StateInactive), true)
+	cell(info(j), true)
+	return b
 }
 
 // between returns how long the job took from one state to another. It is a
