@@ -159,6 +159,36 @@ parent.postMessage({ink: ink, width: innerWidth, overflow: document.documentElem
 const frame = `<iframe src="page.html" style="border: 0; width: %dpx; height: 2000px"></iframe>
 <script>addEventListener("message", e => { document.body.dataset.seen = JSON.stringify(e.data); });</script>`
 
+// browse runs a browser without a window, and returns what it prints.
+func browse(t *testing.T, browser string, args ...string) []byte {
+	t.Helper()
+	out, err := exec.Command(browser, append([]string{
+		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir=" + t.TempDir(),
+		"--virtual-time-budget=5000",
+	}, args...)...).Output()
+	require.NoError(t, err)
+	return out
+}
+
+// only hides all but the Gantt charts.
+const only = `<style>body > :not(main), section:not(:has(#nodes0, #nodes1)) { display: none } main { margin: 0 }</style>`
+
+// Makes the picture in the README, of the page that "go run ./examples/simulate" writes:
+// "make browser SCREENSHOT=examples/simulate/nodes.png".
+func TestTheBrowserMakesThePicture(t *testing.T) {
+	browser, picture := os.Getenv("JOBLIFE_BROWSER"), os.Getenv("JOBLIFE_SCREENSHOT")
+	if browser == "" || picture == "" {
+		t.Skip("JOBLIFE_BROWSER or JOBLIFE_SCREENSHOT is not set")
+	}
+	_, text := page(t, "-seeds", "1")
+	name := filepath.Join(t.TempDir(), "page.html")
+	require.NoError(t, os.WriteFile(name, append(text, only...), 0o666))
+	browse(t, browser, "--window-size=1400,660", "--screenshot="+picture, "file://"+name)
+	_, err := os.Stat(picture)
+	require.NoError(t, err)
+}
+
 // Opens the page in the browser that JOBLIFE_BROWSER names: "make browser".
 func TestTheBrowserDrawsEachPlot(t *testing.T) {
 	browser := os.Getenv("JOBLIFE_BROWSER")
@@ -172,12 +202,8 @@ func TestTheBrowserDrawsEachPlot(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "frame.html"), fmt.Appendf(nil, frame, width), 0o666))
 		for _, scheme := range []string{"dark", "light"} {
 			value := map[string]string{"dark": "0", "light": "1"}[scheme]
-			cmd := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-				"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+t.TempDir(),
-				"--window-size=1500,2200", "--blink-settings=preferredColorScheme="+value,
-				"--virtual-time-budget=5000", "--dump-dom", "file://"+filepath.Join(dir, "frame.html"))
-			dom, err := cmd.Output()
-			require.NoError(t, err)
+			dom := browse(t, browser, "--window-size=1500,2200", "--blink-settings=preferredColorScheme="+value,
+				"--dump-dom", "file://"+filepath.Join(dir, "frame.html"))
 			root, err := html.Parse(bytes.NewReader(dom))
 			require.NoError(t, err)
 			var seen struct {
