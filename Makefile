@@ -117,6 +117,15 @@ fuzz:
 examples:
 	@.ci/examples
 
+# Opens the page of examples/simulate in a headless browser, at two widths. SCREENSHOT
+# is a file for the picture in the README.
+BROWSER    ?= chromium
+SCREENSHOT ?=
+
+.PHONY: browser
+browser:
+	JOBLIFE_BROWSER='$(BROWSER)' JOBLIFE_SCREENSHOT='$(abspath $(SCREENSHOT))' go test -count=1 -run Browser -v ./examples/simulate
+
 # The comparison with other libraries, in small. For the table: cd examples/peers && go run .
 .PHONY: peers
 peers:

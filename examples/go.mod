@@ -3,6 +3,8 @@ module github.com/joblife/joblife/examples
 go 1.25.0
 
 require (
+	github.com/go-echarts/go-echarts/v2 v2.6.7
+	github.com/go-echarts/statsview v0.4.2
 	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/joblife/joblife v0.0.0
 	github.com/pelletier/go-toml/v2 v2.4.3
@@ -10,7 +12,9 @@ require (
 	github.com/tidwall/btree v1.8.2
 	go.etcd.io/bbolt v1.5.0
 	go.yaml.in/yaml/v3 v3.0.5
-	golang.org/x/term v0.29.0
+	golang.org/x/net v0.47.0
+	golang.org/x/term v0.37.0
+	gonum.org/v1/gonum v0.17.0
 	pgregory.net/rapid v1.3.0
 )
 
@@ -22,7 +26,7 @@ require (
 	github.com/mschoch/smat v0.2.0 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	golang.org/x/sys v0.45.0 // indirect
-	golang.org/x/text v0.22.0 // indirect
+	golang.org/x/text v0.31.0 // indirect
 )
 
 replace github.com/joblife/joblife => ../

@@ -3,12 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/jedib0t/go-pretty/v6/table"
-	"golang.org/x/term"
 
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/purge"
@@ -71,27 +68,4 @@ func describe(l purge.Limits) string {
 		text += fmt.Sprintf(" minimum age %v", fsd.Duration(l.MinAge.Value))
 	}
 	return text
-}
-
-// bar shows a progress bar if w is a terminal. Step adds to what is done, and done
-// ends the bar.
-func bar(w io.Writer, what string, total int) (step func(int), done func()) {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return func(int) {}, func() {}
-	}
-	p, ended := progress.NewWriter(), make(chan bool)
-	p.SetOutputWriter(w)
-	p.SetAutoStop(true)
-	p.SetUpdateFrequency(100 * time.Millisecond)
-	tracker := &progress.Tracker{Message: what, Total: int64(total)}
-	p.AppendTracker(tracker)
-	go func() {
-		p.Render()
-		close(ended)
-	}()
-	return func(n int) { tracker.Increment(int64(n)) }, func() {
-		tracker.MarkAsDone()
-		<-ended
-	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/boltstore"
+	"github.com/joblife/joblife/examples/internal/bar"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
@@ -74,7 +75,7 @@ func (s *session) open(o options) (err error) {
 		return err
 	}
 	jobs, err := draw(o.jobs, o.seed)
-	step, done := bar(s.stderr, "writing", len(jobs))
+	step, done := bar.Start(s.stderr, "writing", len(jobs))
 	defer done()
 	for batch := range slices.Chunk(jobs, 1000) {
 		if err == nil {
@@ -148,7 +149,7 @@ func (s *session) purge(l purge.Limits) error {
 	if err != nil {
 		return err
 	}
-	step, done := bar(s.stderr, "purging", len(whole.Jobs))
+	step, done := bar.Start(s.stderr, "purging", len(whole.Jobs))
 	defer done()
 	for more := true; more; {
 		p, err := runner.Tick(context.Background(), s.now)

@@ -62,7 +62,7 @@ const (
 	topLevel = ".ci .git .github .gitignore CHANGELOG.md CONTRIBUTING.md LICENSE Makefile README.md REQUIREMENTS.md" +
 		" examples go.mod go.sum go.work go.work.sum internal"
 
-	exampleNames = "boltstore cluster embed manager partialrelease peers purge replay sched simulate"
+	exampleNames = "boltstore cluster embed internal manager partialrelease peers purge replay sched simulate"
 )
 
 var thirdParty = map[string]string{

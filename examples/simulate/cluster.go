@@ -1,0 +1,459 @@
+package main
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// A cluster is a manager of jobs, a scheduler, and all that is outside: nodes that
+// run jobs, prologs and epilogs on a virtual clock. Only the outside is made up. The
+// manager and the scheduler do what they would do in life.
+type cluster struct {
+	o     *options
+	start time.Time // of the clock
+	now   seconds
+	cfg   joblife.Config
+	m     *joblife.Manager
+	sched *scheduler
+	jobs  []job // by id, from 1
+	next  int   // the next job to submit
+	specs map[shape][]byte
+	left  int // jobs that are not inactive
+	nodes []node
+	queue events
+
+	todo    []joblife.Input
+	stored  []joblife.Record // what is durable, for a restart
+	log     *logs
+	offline *idset.Set // nodes that are down
+	drained *idset.Set // nodes that are out of service until they are repaired
+	rng     *rand.Rand // of failures of nodes
+	metrics
+}
+
+// A job is what the outside knows of one.
+type job struct {
+	arrival
+	ranks   *idset.Set // what it runs on, or ran
+	running bool
+	began   seconds
+	ended   seconds // when its processes ended
+	exits   seconds // when they are to end
+}
+
+// A shape is what a jobspec depends on.
+type shape struct {
+	nodes int
+	limit seconds
+}
+
+// A node runs one process at a time, since jobs get whole nodes.
+type node struct {
+	holder jobid.ID       // the job that has the node; 0: none
+	last   perilog.Report // what a prolog or epilog there said last; zero: nothing
+	since  seconds        // when what it does began: a process, or nothing
+}
+
+// acts reports whether a prolog or an epilog runs.
+func (n *node) acts() bool { return n.last.Kind == perilog.ReportStarted }
+
+// newCluster returns a cluster before its first job.
+func newCluster(o *options, work []arrival, w way, seed uint64) (*cluster, error) {
+	c := &cluster{
+		o: o, start: time.Unix(1_600_000_000, 0).UTC(), jobs: make([]job, len(work)+1), left: len(work), next: 1, specs: make(map[shape][]byte),
+		nodes: make([]node, o.nodes), offline: new(idset.Set), drained: new(idset.Set), rng: rand.New(rand.NewPCG(seed, 2)),
+	}
+	for i, a := range work {
+		c.jobs[i+1].arrival = a
+	}
+	c.cfg.Actions.WholeJob = w == wholeJob
+	if o.prolog > 0 {
+		c.cfg.Actions.Prologs = []perilog.ActionConfig{{PerRank: true}}
+	}
+	if o.epilog > 0 {
+		c.cfg.Actions.Epilogs = []perilog.ActionConfig{{PerRank: true}}
+	}
+	first := seed == o.seed
+	c.cfg.Volatile = o.restarts == 0 && (o.log == "" || !first)
+	c.metrics = metrics{seed: seed, latency: make(map[seconds]int), draws: first && o.html != ""}
+	var err error
+	if o.log != "" && first {
+		if c.log, err = newLogs(o.log, w); err != nil {
+			return nil, err
+		}
+	}
+	if c.m, err = joblife.New(c.cfg); err != nil {
+		return nil, err
+	}
+	for i := range o.restarts {
+		at := work[len(work)-1].submit * seconds(i+1) / seconds(o.restarts+1)
+		c.after(at, event{kind: restarts})
+	}
+	if o.mtbf > 0 {
+		c.fail()
+	}
+	return c, c.connect()
+}
+
+// A way is how jobs give nodes back.
+type way int
+
+const (
+	wholeJob way = iota
+	partialRelease
+)
+
+func (w way) file() string { return [...]string{"whole", "partial"}[w] }
+
+// play lives until all jobs are over, or ctx is canceled. It calls step with the number
+// of jobs that ended.
+func (c *cluster) play(ctx context.Context, step func(int)) error {
+	shown := c.left
+	for n := 0; ; n++ {
+		goes, err := c.advance()
+		if n%256 == 0 || !goes {
+			step(shown - c.left)
+			shown = c.left
+			err = errors.Join(err, ctx.Err())
+		}
+		if !goes || err != nil {
+			c.results = c.count()
+			if c.log != nil {
+				err = errors.Join(err, c.log.close())
+			}
+			c.m, c.sched, c.stored = nil, nil, nil
+			return err
+		}
+	}
+}
+
+// count counts the jobs that are over by their results.
+func (c *cluster) count() map[jobstate.Result]int {
+	results := make(map[jobstate.Result]int)
+	for v := range c.m.Jobs(jobstate.StateInactive) {
+		if r, ok := v.Result(); ok {
+			results[r]++
+		}
+	}
+	return results
+}
+
+// connect begins a session of a scheduler and of an executor.
+func (c *cluster) connect() error {
+	all := new(idset.Set)
+	all.InsertRange(0, uint32(c.o.nodes-1))
+	cores := new(idset.Set)
+	cores.InsertRange(0, uint32(c.o.cores-1))
+	nodes, err := rset.Parse(fmt.Appendf(nil,
+		`{"version":1,"execution":{"R_lite":[{"rank":%q,"children":{"core":%q}}]}}`, all, cores))
+	if err != nil {
+		return err
+	}
+	if c.sched, err = newScheduler(c.o.policy, nodes, idset.Union(c.offline, c.drained)); err != nil {
+		return err
+	}
+	c.todo = append(c.todo, joblife.SchedHello{PartialOK: true}, joblife.SchedReady{}, joblife.ExecHello{})
+	return c.settle()
+}
+
+// time returns the time of the clock.
+func (c *cluster) time() time.Time { return c.start.Add(time.Duration(c.now) * time.Second) }
+
+// seconds returns a time as the clock counts.
+func (c *cluster) seconds(t time.Time) seconds {
+	return seconds((t.Sub(c.start) + time.Second - 1) / time.Second)
+}
+
+// advance goes on to the next moment at which something happens, and does all that
+// follows. It returns false when all jobs are over.
+func (c *cluster) advance() (bool, error) {
+	if c.left == 0 {
+		return false, nil
+	}
+	at := seconds(-1)
+	sooner := func(t seconds) {
+		if at < 0 || t < at {
+			at = t
+		}
+	}
+	if c.next < len(c.jobs) {
+		sooner(c.jobs[c.next].submit)
+	}
+	if len(c.queue) > 0 {
+		sooner(c.queue[0].at)
+	}
+	deadline, ok := c.m.Deadline()
+	if ok {
+		sooner(c.seconds(deadline))
+	}
+	if at < 0 {
+		return false, fmt.Errorf("nothing happens any more, and %d jobs are left", c.left)
+	}
+	c.now = max(c.now, at)
+	c.pass(c.now)
+	for c.next < len(c.jobs) && c.jobs[c.next].submit <= c.now {
+		if err := c.submit(jobid.ID(c.next)); err != nil {
+			return false, err
+		}
+		c.next++
+	}
+	for len(c.queue) > 0 && c.queue[0].at <= c.now {
+		if err := c.happen(heap.Pop(&c.queue).(event)); err != nil {
+			return false, err
+		}
+	}
+	if ok && c.seconds(deadline) <= c.now {
+		c.todo = append(c.todo, joblife.Tick{})
+	}
+	return true, c.settle()
+}
+
+func (c *cluster) submit(id jobid.ID) error {
+	j := &c.jobs[id]
+	text, ok := c.specs[shape{j.size, j.limit}]
+	if !ok {
+		spec, err := jobspec.New(jobspec.Job{
+			Nodes: int64(j.size), Exclusive: true, Duration: time.Duration(j.limit) * time.Second, Command: []string{"app"},
+		})
+		if err == nil {
+			text, err = spec.MarshalJSON()
+		}
+		if err != nil {
+			return fmt.Errorf("job %d of the workload: %w", id, err)
+		}
+		c.specs[shape{j.size, j.limit}] = text
+	}
+	c.todo = append(c.todo, joblife.Submit{
+		ID: id, By: joblife.Cred{UserID: j.user}, Jobspec: text, Urgency: jobstate.UrgencyDefault,
+	})
+	return nil
+}
+
+// settle passes on what is to be told, until nothing follows from it.
+func (c *cluster) settle() error {
+	for {
+		for i := 0; i < len(c.todo); i++ {
+			if err := c.m.Step(c.time(), c.todo[i]); err != nil {
+				return fmt.Errorf("%T: %w", c.todo[i], err)
+			}
+		}
+		clear(c.todo)
+		c.todo = c.todo[:0]
+		var rd joblife.Ready
+		for c.m.Ready(&rd) {
+			if err := c.do(&rd); err != nil {
+				return err
+			}
+			if err := c.m.Done(rd.Seq); err != nil {
+				return err
+			}
+		}
+		if len(c.todo) > 0 {
+			continue
+		}
+		responses, err := c.sched.decide(c.time())
+		if err != nil {
+			return err
+		}
+		for _, r := range responses {
+			c.todo = append(c.todo, joblife.SchedResponse(r))
+		}
+		if len(c.todo) == 0 {
+			return nil
+		}
+	}
+}
+
+// do does what a Ready says.
+func (c *cluster) do(rd *joblife.Ready) error {
+	for _, r := range rd.Append {
+		if c.o.restarts > 0 {
+			c.stored = append(c.stored, r.Clone())
+		}
+		if c.log != nil {
+			c.log.add(r)
+		}
+	}
+	for _, f := range rd.Faults {
+		return f
+	}
+	if rd.Hello != nil {
+		if err := c.sched.hello(*rd.Hello); err != nil {
+			return err
+		}
+	}
+	for _, msg := range rd.Sched {
+		if f, ok := msg.(alloc.Free); ok {
+			c.freed(f)
+		}
+		if err := c.sched.take(msg); err != nil {
+			return err
+		}
+	}
+	for _, msg := range rd.Exec {
+		if s, ok := msg.(exec.Start); ok {
+			c.started(s)
+		}
+	}
+	for _, r := range rd.Raised {
+		if r.Severity == 0 && c.jobs[r.Job].running {
+			c.finish(r.Job, 9) // killed
+		}
+	}
+	for _, l := range rd.Launch {
+		c.launch(l)
+	}
+	for _, d := range rd.Drain {
+		if err := c.drain(d.Ranks); err != nil {
+			return err
+		}
+	}
+	for _, e := range rd.Journal {
+		if e.Entry.Name != "clean" {
+			continue
+		}
+		c.left--
+		if c.log != nil {
+			if err := c.log.over(e.Job); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// started starts the processes of a job, unless they run.
+func (c *cluster) started(s exec.Start) {
+	j := &c.jobs[s.ID]
+	if s.Reattach {
+		if j.running {
+			c.todo = append(c.todo, joblife.ExecResponse{ID: s.ID, Type: exec.ResponseReattached})
+		}
+		return
+	}
+	j.running, j.ranks = true, s.R.Ranks()
+	j.began, j.exits = c.now, c.now+j.run
+	c.occupy(s.ID, j.ranks)
+	c.begins(j)
+	c.after(j.run, event{kind: finishes, job: s.ID, ends: j.exits})
+	c.todo = append(c.todo, joblife.ExecResponse{ID: s.ID, Type: exec.ResponseStart})
+}
+
+// occupy makes a job the holder of nodes.
+func (c *cluster) occupy(id jobid.ID, ranks *idset.Set) {
+	for rank := range ranks.All() {
+		n := &c.nodes[rank]
+		if n.holder != id {
+			if n.holder != 0 {
+				panic(fmt.Sprintf("node %d has jobs %d and %d", rank, n.holder, id)) // the manager's promise
+			}
+			c.held++
+			n.holder, n.since = id, c.now
+		}
+		c.spent(rank, n, spentIdle)
+	}
+}
+
+// finish ends the processes of a job.
+func (c *cluster) finish(id jobid.ID, status int32) {
+	j := &c.jobs[id]
+	j.running, j.ended = false, c.now
+	c.ends(j)
+	for rank := range j.ranks.All() {
+		c.spent(rank, &c.nodes[rank], spentJob)
+	}
+	c.todo = append(c.todo,
+		joblife.ExecResponse{ID: id, Type: exec.ResponseFinish, Status: status},
+		joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Final: true})
+}
+
+// launch starts a prolog or an epilog on nodes. How long it takes follows from the
+// job and its nodes alone, so that both ways have the same stragglers.
+func (c *cluster) launch(l joblife.Launch) {
+	mean, odd := c.o.epilog, c.o.straggle
+	if l.Action.Kind == jobstate.ActionProlog {
+		mean, odd = c.o.prolog, 0
+	}
+	rng := rand.New(rand.NewPCG(c.seed, uint64(l.Job)<<8|uint64(l.Action.Kind)))
+	type exit struct {
+		takes seconds
+		rank  uint32
+	}
+	var list []exit
+	c.occupy(l.Job, l.Ranks)
+	for rank := range l.Ranks.All() {
+		takes := float64(mean) * (0.75 + rng.Float64()/2)
+		if rng.Float64() < odd {
+			takes += rng.ExpFloat64() * float64(c.o.straggler)
+		}
+		c.nodes[rank].last = perilog.Report{Action: l.Action, Attempt: l.Attempt, Rank: rank, Kind: perilog.ReportStarted}
+		list = append(list, exit{max(1, seconds(takes+0.5)), rank})
+	}
+	c.acting += len(list)
+	slices.SortStableFunc(list, func(a, b exit) int { return int(a.takes - b.takes) })
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[n].takes == list[0].takes {
+			n++
+		}
+		ranks := make([]uint32, n)
+		for i := range ranks {
+			ranks[i] = list[i].rank
+		}
+		c.after(list[0].takes, event{kind: exits, job: l.Job, action: l.Action, attempt: l.Attempt, ranks: ranks})
+		list = list[n:]
+	}
+}
+
+// exit ends the process of an action on a node.
+func (c *cluster) exit(rank uint32, kind perilog.ReportKind) {
+	n := &c.nodes[rank]
+	c.spent(rank, n, spentActing(n.last.Action))
+	c.acting--
+	n.last.Kind = kind
+	c.todo = append(c.todo, joblife.Report{Job: n.holder, Report: n.last})
+}
+
+// freed gives nodes back.
+func (c *cluster) freed(f alloc.Free) {
+	if f.R == nil {
+		return
+	}
+	j := &c.jobs[f.ID]
+	for rank := range f.R.Ranks().All() {
+		n := &c.nodes[rank]
+		if n.holder != f.ID {
+			continue // the job was over before anything ran there
+		}
+		c.spent(rank, n, spentIdle)
+		c.latency[c.now-max(j.ended, 0)]++
+		c.held--
+		n.holder, n.last = 0, perilog.Report{}
+	}
+}
+
+// drain takes nodes out of service, until they are repaired.
+func (c *cluster) drain(ranks *idset.Set) error {
+	for rank := range ranks.All() {
+		if !c.offline.Contains(rank) && c.drained.Insert(rank) {
+			c.after(c.o.repair, event{kind: repairs, ranks: []uint32{rank}})
+		}
+	}
+	c.todo = append(c.todo, joblife.Drained{Ranks: ranks})
+	return c.sched.nodes(nil, ranks)
+}

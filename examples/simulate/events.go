@@ -1,0 +1,151 @@
+package main
+
+import (
+	"container/heap"
+	"fmt"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+)
+
+// What happens.
+const (
+	finishes = iota // the processes of a job end
+	exits           // a prolog or an epilog ends on some nodes
+	fails           // a node fails
+	repairs         // nodes are repaired
+	restarts        // the manager and the scheduler die, and come back
+)
+
+// An event happens at a time.
+type event struct {
+	at      seconds
+	serial  uint64
+	kind    int
+	job     jobid.ID
+	ends    seconds // when the job was to end
+	action  perilog.Key
+	attempt uint32
+	ranks   []uint32
+}
+
+// events is a heap by time, and of one time in the order in which they were added.
+type events []event
+
+func (q events) Len() int      { return len(q) }
+func (q events) Swap(i, k int) { q[i], q[k] = q[k], q[i] }
+func (q events) Less(i, k int) bool {
+	return q[i].at < q[k].at || q[i].at == q[k].at && q[i].serial < q[k].serial
+}
+func (q *events) Push(e any) { *q = append(*q, e.(event)) }
+func (q *events) Pop() any {
+	old := *q
+	e := old[len(old)-1]
+	old[len(old)-1] = event{}
+	*q = old[:len(old)-1]
+	return e
+}
+
+// after lets something happen some time from now.
+func (c *cluster) after(wait seconds, e event) {
+	c.serial++
+	e.at, e.serial = c.now+wait, c.serial
+	heap.Push(&c.queue, e)
+}
+
+// happen lets something happen.
+func (c *cluster) happen(e event) error {
+	switch e.kind {
+	case finishes:
+		if j := &c.jobs[e.job]; j.running && j.exits == e.ends {
+			c.finish(e.job, status(j.fails))
+		}
+	case exits:
+		for _, rank := range e.ranks {
+			if n := &c.nodes[rank]; n.acts() && n.holder == e.job && n.last.Action == e.action && n.last.Attempt == e.attempt {
+				c.exit(rank, perilog.ReportExited)
+			}
+		}
+	case fails:
+		return c.failed(e.ranks[0])
+	case repairs:
+		return c.repaired(e.ranks)
+	case restarts:
+		return c.restart()
+	}
+	return nil
+}
+
+// status returns a wait status.
+func status(fails bool) int32 {
+	if fails {
+		return 1 << 8
+	}
+	return 0
+}
+
+// fail draws when a node fails next.
+func (c *cluster) fail() {
+	wait := c.rng.ExpFloat64() * float64(c.o.mtbf) / float64(len(c.nodes))
+	c.after(max(1, seconds(wait)), event{kind: fails, ranks: []uint32{uint32(c.rng.IntN(len(c.nodes)))}})
+}
+
+// failed takes a node down, with all that runs on it. The job ends.
+func (c *cluster) failed(rank uint32) error {
+	c.fail()
+	if !c.offline.Insert(rank) {
+		return nil // it is down already
+	}
+	c.failures++
+	c.after(c.o.repair, event{kind: repairs, ranks: []uint32{rank}})
+	n := &c.nodes[rank]
+	if n.acts() {
+		c.exit(rank, perilog.ReportUnreachable)
+	}
+	c.todo = append(c.todo, joblife.Offline{Ranks: c.offline.Clone()})
+	if n.holder != 0 && c.jobs[n.holder].running {
+		c.todo = append(c.todo, joblife.Raise{ID: n.holder, Type: "node-failure", Note: fmt.Sprintf("node %d is down", rank)})
+	}
+	return c.sched.nodes(nil, idset.Of(rank))
+}
+
+// repaired brings nodes back.
+func (c *cluster) repaired(ranks []uint32) error {
+	up := idset.Of(ranks...)
+	c.offline.SubtractWith(up)
+	c.drained.SubtractWith(up)
+	c.todo = append(c.todo, joblife.Offline{Ranks: c.offline.Clone()})
+	return c.sched.nodes(up, nil)
+}
+
+// restart ends the manager and the scheduler, and makes others of what is durable.
+// The jobs go on meanwhile, and so do prologs and epilogs. Nodes repeat what they said
+// last.
+func (c *cluster) restart() error {
+	if err := c.settle(); err != nil {
+		return err
+	}
+	m, left, err := joblife.Restore(c.time(), c.cfg, func(yield func(joblife.Record, error) bool) {
+		for _, r := range c.stored {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, q := range left.Quarantined {
+		return fmt.Errorf("job %v cannot be read after a restart: %w", q.Job, q.Err)
+	}
+	c.m = m
+	c.todo = append(c.todo, joblife.Offline{Ranks: c.offline.Clone()})
+	for _, n := range c.nodes {
+		if n.last.Kind != 0 {
+			c.todo = append(c.todo, joblife.Report{Job: n.holder, Report: n.last})
+		}
+	}
+	return c.connect()
+}

@@ -1,0 +1,208 @@
+// Command simulate shows what partial release is worth. It runs the same workload
+// twice on a made-up cluster: once each job gives its nodes back as a whole, when the
+// last epilog has ended, and once each node goes back when its own epilog has ended.
+// It prints a table and writes plots to simulate.html.
+//
+//	simulate                                 a made-up workload
+//	simulate -swf LOG.swf.gz -load 0.9       a log of the Parallel Workloads Archive
+//	simulate -straggle 0 -restarts 3         what else happens in life
+//
+// The manager and the scheduler are those of the library; only time and the nodes are
+// made up. Everything follows from the flags: the same flags give the same output.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/joblife/joblife/examples/internal/bar"
+)
+
+// Exit statuses.
+const (
+	exitOK          = 0
+	exitFault       = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+const usage = `Usage: simulate [flags]
+
+Runs a workload twice, with whole-job release and with partial release, prints what
+is different, and writes plots. An FSD is a number of seconds, or a number with a unit,
+such as 90s, 12h or 7d.
+
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the command, without the process around it.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stdout)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitOK
+	case err != nil:
+		fmt.Fprintf(stderr, "simulate: %v\nRun simulate -h for the flags.\n", err)
+		return exitUsage
+	}
+	s := newStudy(o, stderr)
+	if err = s.open(); err == nil {
+		err = s.play(ctx)
+	}
+	if err == nil || errors.Is(err, context.Canceled) && len(s.runs) > 0 {
+		err = errors.Join(err, s.print(stdout))
+	}
+	if err == nil && o.html != "" {
+		if err = s.writePage(o.html); err == nil {
+			fmt.Fprintf(stdout, "\nThe plots are in %s.\n", o.html)
+		}
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, "simulate: interrupted")
+		return exitInterrupted
+	case err != nil:
+		fmt.Fprintln(stderr, "simulate:", err)
+		return exitFault
+	}
+	return exitOK
+}
+
+// A study is a workload and the runs of it.
+type study struct {
+	o       *options
+	stderr  io.Writer
+	trace   *trace
+	work    []arrival // of the trace
+	offered float64   // load, of the first seed
+	runs    []pair    // by seed
+
+	bar func(jobs int) (step func(int), stop func())
+}
+
+func newStudy(o *options, stderr io.Writer) *study {
+	return &study{o: o, stderr: stderr, bar: func(jobs int) (func(int), func()) { return bar.Start(stderr, "simulating", jobs) }}
+}
+
+// A pair is two runs that differ in the release alone.
+type pair struct {
+	whole, partial *cluster
+}
+
+// shown is how many lines that are no jobs are named.
+const shown = 10
+
+// open reads the trace.
+func (s *study) open() (err error) {
+	o := s.o
+	if o.swf == "" {
+		return nil
+	}
+	if s.trace, err = openTrace(o.swf); err != nil {
+		return err
+	}
+	if s.trace.nodes > 0 && !o.set["nodes"] {
+		o.nodes = min(s.trace.nodes, maxNodes)
+	}
+	if !o.set["cores"] {
+		o.cores = max(1, s.trace.procs/max(1, o.nodes))
+	}
+	if !o.set["load"] {
+		o.load = 0
+	}
+	s.work = fromTrace(s.trace, o)
+	if len(s.work) == 0 {
+		return fmt.Errorf("%s: no job fits on %d nodes with %d cores", o.swf, o.nodes, o.cores)
+	}
+	if o.set["jobs"] {
+		s.work = s.work[:min(o.jobs, len(s.work))]
+	}
+	rescale(s.work, o.nodes, o.load)
+	s.offered = loadOf(s.work, o.nodes)
+	for _, line := range s.trace.skipped[:min(shown, len(s.trace.skipped))] {
+		fmt.Fprintf(s.stderr, "simulate: %s: %s\n", o.swf, line)
+	}
+	if n := len(s.trace.skipped); n > 0 {
+		fmt.Fprintf(s.stderr, "simulate: %s: %d skipped, %d jobs left\n", o.swf, n, len(s.work))
+	}
+	return nil
+}
+
+// workload returns the jobs of a seed.
+func (s *study) workload(seed uint64) []arrival {
+	if s.work != nil {
+		return s.work
+	}
+	work := draw(s.o, rand.New(rand.NewPCG(seed, 1)))
+	rescale(work, s.o.nodes, s.o.load)
+	return work
+}
+
+// play runs the workload with all seeds, both ways. If ctx is canceled, the runs stay
+// as they are then.
+func (s *study) play(ctx context.Context) error {
+	o := s.o
+	type task struct {
+		c    **cluster
+		work []arrival
+		way  way
+		seed uint64
+	}
+	var tasks []task
+	s.runs = make([]pair, o.seeds)
+	jobs := 0
+	for i := range s.runs {
+		seed := o.seed + uint64(i)
+		work := s.workload(seed)
+		if i == 0 {
+			s.offered = loadOf(work, o.nodes)
+		}
+		jobs += 2 * len(work)
+		tasks = append(tasks, task{&s.runs[i].whole, work, wholeJob, seed}, task{&s.runs[i].partial, work, partialRelease, seed})
+	}
+	step, stop := s.bar(jobs)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan task)
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(tasks)) {
+		workers.Go(func() {
+			for t := range next {
+				c, err := newCluster(o, t.work, t.way, t.seed)
+				if err == nil {
+					*t.c = c
+					err = c.play(ctx, step)
+				}
+				if err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for _, t := range tasks {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- t
+	}
+	close(next)
+	workers.Wait()
+	s.runs = slices.DeleteFunc(s.runs, func(p pair) bool { return p.whole == nil || p.partial == nil })
+	return context.Cause(ctx)
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+)
+
+// metrics are what is measured as a cluster lives. Times are in seconds.
+type metrics struct {
+	seed     uint64
+	serial   uint64 // of events
+	failures int    // of nodes
+
+	last                  seconds // until when all is counted
+	running, acting, held int     // nodes that run a job, that run a prolog or epilog, that some job has
+	ran, cleaned, idled   float64 // node-seconds of these, and of those that a job has while nothing runs there
+	over                  seconds // when the last job's processes ended
+
+	waits   []float64       // of each job that ran, from its submission to its start
+	slow    []float64       // bounded slowdowns of these
+	latency map[seconds]int // nodes by how long after the end of their job they were free
+	results map[jobstate.Result]int
+
+	draws    bool // series and segments are wanted
+	series   series
+	segments []segment
+}
+
+// What a node does.
+const (
+	spentJob = iota
+	spentProlog
+	spentEpilog
+	spentIdle
+)
+
+// A segment is some time of a node.
+type segment struct {
+	rank     uint32
+	kind     int
+	job      jobid.ID
+	from, to seconds
+}
+
+// The Gantt chart shows no more nodes, and no more segments of them are kept.
+const (
+	ganttNodes  = 64
+	maxSegments = 1 << 20
+)
+
+// pass counts what the nodes did until now.
+func (c *metrics) pass(now seconds) {
+	d := float64(now - c.last)
+	idle := c.held - c.running - c.acting
+	c.ran += d * float64(c.running)
+	c.cleaned += d * float64(c.acting)
+	c.idled += d * float64(idle)
+	if c.draws {
+		c.series.add(c.last, now, bin{spentJob: float64(c.running), spentEpilog: float64(c.acting), spentIdle: float64(idle)})
+	}
+	c.last = now
+}
+
+// latencyMean returns the mean of the latencies, 0 of none.
+func (c *metrics) latencyMean() float64 {
+	sum, n := 0.0, 0
+	for t, count := range c.latency {
+		sum += float64(t) * float64(count)
+		n += count
+	}
+	return sum / float64(max(1, n))
+}
+
+// latencyQuantile returns a quantile of the latencies.
+func (c *metrics) latencyQuantile(p float64) seconds {
+	n := 0
+	for _, count := range c.latency {
+		n += count
+	}
+	below := 0
+	for _, t := range slices.Sorted(maps.Keys(c.latency)) {
+		if below += c.latency[t]; float64(below) >= p*float64(n) {
+			return t
+		}
+	}
+	return 0
+}
+
+// begins counts a job that starts now.
+func (c *metrics) begins(j *job) {
+	c.running += j.ranks.Len()
+	wait, run := float64(c.last-j.submit), float64(j.run)
+	c.waits = append(c.waits, wait)
+	c.slow = append(c.slow, max(1, (wait+run)/max(run, 10)))
+}
+
+// ends counts a job that ends now.
+func (c *metrics) ends(j *job) {
+	c.running -= j.ranks.Len()
+	c.over = c.last
+}
+
+func spentActing(k perilog.Key) int {
+	if k.Kind == jobstate.ActionProlog {
+		return spentProlog
+	}
+	return spentEpilog
+}
+
+// spent ends what a node did until now.
+func (c *metrics) spent(rank uint32, n *node, kind int) {
+	if c.draws && rank < ganttNodes && n.since < c.last && len(c.segments) < maxSegments {
+		c.segments = append(c.segments, segment{rank, kind, n.holder, n.since, c.last})
+	}
+	n.since = c.last
+}
+
+// A series is node-seconds by kind in intervals of one length. It grows by doubling
+// the length.
+type series struct {
+	width seconds
+	bins  []bin
+}
+
+// A bin is node-seconds by what nodes do; a prolog counts as an epilog.
+type bin [4]float64
+
+const maxBins = 600
+
+// add adds nodes of each kind from one time to another.
+func (s *series) add(from, to seconds, nodes bin) {
+	if s.width == 0 {
+		s.width = 1
+	}
+	for to > s.width*maxBins {
+		for i := range (len(s.bins) + 1) / 2 {
+			b := s.bins[2*i]
+			if 2*i+1 < len(s.bins) {
+				for k, v := range s.bins[2*i+1] {
+					b[k] += v
+				}
+			}
+			s.bins[i] = b
+		}
+		s.bins = s.bins[:(len(s.bins)+1)/2]
+		s.width *= 2
+	}
+	for from < to {
+		i := from / s.width
+		end := min(to, (i+1)*s.width)
+		for seconds(len(s.bins)) <= i {
+			s.bins = append(s.bins, bin{})
+		}
+		for k, v := range nodes {
+			s.bins[i][k] += v * float64(end-from)
+		}
+		from = end
+	}
+}

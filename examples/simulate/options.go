@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joblife/joblife/jobstate/fsd"
+)
+
+// options are what the command line says.
+type options struct {
+	swf      string
+	policy   string
+	jobs     int
+	nodes    int
+	cores    int
+	maxSize  int
+	load     float64
+	estimate float64
+	fail     float64
+	straggle float64
+
+	arrival, runtime, maxRuntime, prolog, epilog, straggler, mtbf, repair seconds
+
+	restarts int
+	seeds    int
+	seed     uint64
+	log      string
+	html     string
+
+	set map[string]bool // flags that were given
+}
+
+var policies = []string{fifo, easy, conservative}
+
+const (
+	maxNodes = 1 << 16
+	maxSeeds = 1000
+)
+
+// parse reads the command line. It prints the help to stdout.
+func parse(args []string, stdout io.Writer) (*options, error) {
+	o := &options{
+		policy: "easy", jobs: 1000, nodes: 128, cores: 48, load: 0.9, estimate: 2, fail: 0.02, straggle: 0.005,
+		arrival: 60, runtime: 1200, maxRuntime: 86400, prolog: 10, epilog: 30, straggler: 1800, repair: 4 * 3600,
+		seeds: 5, seed: 1, html: "simulate.html", set: make(map[string]bool),
+	}
+	f := flags{flag.NewFlagSet("simulate", flag.ContinueOnError)}
+	f.SetOutput(io.Discard)
+	f.StringVar(&o.swf, "swf", "", "the workload in the `file`, in the Standard Workload Format; gzip too")
+	f.StringVar(&o.policy, "policy", o.policy, strings.Join(policies, ", ")+": `which` job starts next")
+	f.number("jobs", "make up `N` jobs; of a trace, take the first N", &o.jobs, 1, maxJobs)
+	f.number("nodes", "`N` nodes; default 128, or what the trace says", &o.nodes, 1, maxNodes)
+	f.number("cores", "`N` cores on each node", &o.cores, 1, 1<<16)
+	f.number("max-size", "no job has more than `N` nodes; default half of the nodes", &o.maxSize, 1, maxNodes)
+	f.float("load", "move the arrivals so that the offered load is `X`; 0: as they are", &o.load, 0, 100)
+	f.float("estimate", "jobs ask for `X` times their runtime, on average or where a trace does not say", &o.estimate, 1, 1000)
+	f.float("fail", "the share `P` of made-up jobs that fail", &o.fail, 0, 1)
+	f.float("straggle", "the share `P` of nodes whose epilog is slow", &o.straggle, 0, 1)
+	f.duration("arrival", "a made-up job each `FSD`, with -load 0", &o.arrival, 1)
+	f.duration("runtime", "the median runtime `FSD` of made-up jobs", &o.runtime, 1)
+	f.duration("max-runtime", "no made-up job runs longer than `FSD`", &o.maxRuntime, 1)
+	f.duration("prolog", "a prolog takes about `FSD`; 0: there is none", &o.prolog, 0)
+	f.duration("epilog", "an epilog takes about `FSD`; 0: there is none", &o.epilog, 0)
+	f.duration("straggler", "how much longer, `FSD` on average, a slow epilog takes", &o.straggler, 0)
+	f.duration("mtbf", "a node fails each `FSD` on average; 0: never", &o.mtbf, 0)
+	f.duration("repair", "it takes `FSD` to repair a node", &o.repair, 1)
+	f.number("restarts", "end the manager and the scheduler `N` times, and restart them from the log", &o.restarts, 0, 1000)
+	f.number("seeds", "simulate with `N` seeds", &o.seeds, 1, maxSeeds)
+	f.Uint64Var(&o.seed, "seed", o.seed, "the first `seed`")
+	f.StringVar(&o.log, "log", "", "write the eventlogs of the first seed into the `folder`")
+	f.StringVar(&o.html, "html", o.html, `write plots to the `+"`file`"+`; "": none`)
+	err := f.Parse(args)
+	f.Visit(func(g *flag.Flag) { o.set[g.Name] = true })
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, usage)
+		f.SetOutput(stdout)
+		f.PrintDefaults()
+		return nil, err
+	case err != nil:
+		return nil, err
+	case f.NArg() > 0:
+		return nil, fmt.Errorf("unexpected argument %q: a trace is given with -swf", f.Arg(0))
+	case !slices.Contains(policies, o.policy):
+		return nil, fmt.Errorf("-policy %q: want %s", o.policy, strings.Join(policies, ", "))
+	case o.maxRuntime < o.runtime:
+		return nil, errors.New("-max-runtime is below -runtime")
+	}
+	if o.maxSize == 0 {
+		o.maxSize = max(1, o.nodes/2)
+	}
+	if o.maxSize > o.nodes {
+		return nil, fmt.Errorf("-max-size %d is more than %d nodes", o.maxSize, o.nodes)
+	}
+	return o, nil
+}
+
+// flags are the flags, with some that check their values.
+type flags struct{ *flag.FlagSet }
+
+func (f flags) number(name, text string, to *int, lo, hi int) {
+	if *to != 0 {
+		text += fmt.Sprintf(" (default %d)", *to)
+	}
+	f.Func(name, text, func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < lo || n > hi {
+			return fmt.Errorf("want a number from %d to %d", lo, hi)
+		}
+		*to = n
+		return nil
+	})
+}
+
+func (f flags) float(name, text string, to *float64, lo, hi float64) {
+	f.Func(name, fmt.Sprintf("%s (default %g)", text, *to), func(s string) error {
+		x, err := strconv.ParseFloat(s, 64)
+		if err != nil || math.IsNaN(x) || x < lo || x > hi {
+			return fmt.Errorf("want a number from %g to %g", lo, hi)
+		}
+		*to = x
+		return nil
+	})
+}
+
+func (f flags) duration(name, text string, to *seconds, lo seconds) {
+	if *to != 0 {
+		text += " (default " + short(float64(*to)) + ")"
+	}
+	f.Func(name, text, func(s string) error {
+		d, err := fsd.Parse(s)
+		if err != nil {
+			return err
+		}
+		t := seconds(time.Duration(d).Round(time.Second) / time.Second)
+		if d == fsd.Forever || t < lo || t > maxSeconds {
+			return fmt.Errorf("want from %ds to 100 years", lo)
+		}
+		*to = t
+		return nil
+	})
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// A scheduler gives nodes to jobs.
+type scheduler struct {
+	policy    string
+	pool      *pool.Pool
+	waiting   []*request // in the order of priority, then of ids
+	planned   []*request // those that the last passes looked at, and that have to wait
+	down      *idset.Set // nodes
+	idle      *idset.Set // nodes that are up and that no job has
+	fresh     bool       // jobs came after the last pass
+	freed     bool       // nodes did
+	responses []alloc.Response
+}
+
+// The policies.
+const (
+	fifo         = "fifo"
+	easy         = "easy"
+	conservative = "conservative"
+)
+
+// A request is a job that waits.
+type request struct {
+	id       jobid.ID
+	priority uint32
+	nodes    int64
+	looked   bool // it has to wait, as long as no node is freed
+	started  bool
+	*pool.Request
+}
+
+func compareRequests(a, b *request) int {
+	return cmp.Or(-cmp.Compare(a.priority, b.priority), cmp.Compare(a.id, b.id))
+}
+
+func newScheduler(policy string, nodes *rset.R, down *idset.Set) (*scheduler, error) {
+	p, err := pool.New(nodes, pool.Config{})
+	if err != nil {
+		return nil, err
+	}
+	s := &scheduler{policy: policy, pool: p, down: down.Clone()}
+	return s, s.nodes(idset.Difference(nodes.Ranks(), down), nil)
+}
+
+// hello takes the jobs that have resources.
+func (s *scheduler) hello(a alloc.Announcement) error {
+	for _, h := range a.Responses {
+		if err := s.pool.Adopt(h.ID, h.R, h.Free); err != nil {
+			return err
+		}
+	}
+	return s.nodes(nil, nil)
+}
+
+// nodes takes nodes that are up, and down.
+func (s *scheduler) nodes(up, down *idset.Set) error {
+	err := s.pool.Update(pool.Change{Up: up, Down: down})
+	s.freed = true
+	s.down.SubtractWith(up)
+	s.down.UnionWith(down)
+	s.idle = s.pool.Available().Ranks().Clone()
+	return err
+}
+
+// take takes a message of the manager.
+func (s *scheduler) take(msg alloc.Message) error {
+	switch msg := msg.(type) {
+	case alloc.Request:
+		spec, err := jobspec.Parse(msg.Jobspec)
+		if err != nil {
+			return err
+		}
+		q, err := pool.NewRequest(spec)
+		if err != nil {
+			return err
+		}
+		r := &request{id: msg.ID, priority: msg.Priority, Request: q}
+		r.nodes, _ = spec.Counts().Nodes.Value()
+		i, _ := slices.BinarySearchFunc(s.waiting, r, compareRequests)
+		s.waiting = slices.Insert(s.waiting, i, r)
+		s.fresh = true
+	case alloc.Cancel:
+		s.pool.Unplan(msg.ID)
+		s.freed = true
+		s.waiting = slices.DeleteFunc(s.waiting, func(r *request) bool { return r.id == msg.ID })
+		s.responses = append(s.responses, alloc.Response{ID: msg.ID, Type: alloc.ResponseCancel})
+	case alloc.Free:
+		s.freed = true
+		freed, err := s.pool.Free(msg.ID, msg.R, msg.Final)
+		if err == nil {
+			s.idle.UnionWith(idset.Difference(freed.Returned.Ranks(), s.down))
+		}
+		return err
+	case alloc.ReadyResponse:
+	default:
+		return fmt.Errorf("the scheduler does not know %T", msg)
+	}
+	return nil
+}
+
+// decide returns responses.
+func (s *scheduler) decide(now time.Time) ([]alloc.Response, error) {
+	if s.freed || s.fresh {
+		if err := s.schedule(eventlog.FromTime(now)); err != nil {
+			return nil, err
+		}
+	}
+	out := s.responses
+	s.responses = nil
+	return out, nil
+}
+
+// How many jobs a pass looks at, and to how many conservative gives plans. Those behind
+// them wait for their turn.
+const (
+	depth     = 100
+	planDepth = 30
+)
+
+// schedule starts jobs, in order until one has to wait: the head. With fifo the others
+// wait too. With easy the head gets a plan, and others start if they do not delay it.
+// With conservative every job that waits gets a plan. Plans are made only as far as a
+// job behind them might start.
+func (s *scheduler) schedule(now eventlog.Timestamp) error {
+	if s.freed {
+		for _, r := range s.planned {
+			s.pool.Unplan(r.id)
+			r.looked = false
+		}
+		s.planned = s.planned[:0]
+	}
+	most := depth
+	if s.policy == conservative {
+		most = planDepth
+	}
+	look := s.waiting[:min(most, len(s.waiting))]
+	least := make([]int64, len(look)) // nodes that a job from here on needs
+	for i := len(look) - 1; i >= 0; i-- {
+		if least[i] = look[i].nodes; i+1 < len(look) {
+			least[i] = min(least[i], least[i+1])
+		}
+	}
+	started := false
+	for i, r := range look {
+		if least[i] > int64(s.idle.Len()) || i > 0 && s.policy == fifo && !look[i-1].started {
+			break
+		}
+		if r.looked {
+			continue // nothing has changed for it
+		}
+		if r.nodes <= int64(s.idle.Len()) {
+			given, err := s.pool.Alloc(r.id, r.Request, now)
+			if err == nil {
+				s.idle.SubtractWith(given.Ranks())
+				s.responses = append(s.responses, alloc.Response{ID: r.id, Type: alloc.ResponseSuccess, R: given})
+				r.started, started = true, true
+				continue
+			}
+			if !errors.Is(err, pool.ErrBusy) {
+				return err
+			}
+		}
+		r.looked = true
+		s.planned = append(s.planned, r)
+		if s.policy == conservative || s.policy == easy && len(s.planned) == 1 {
+			// A job that has to wait for what does not end delays none.
+			if _, err := s.pool.Plan(r.id, r.Request, now); err != nil && !errors.Is(err, pool.ErrBusy) {
+				return err
+			}
+		}
+	}
+	s.freed, s.fresh = false, false
+	if started {
+		s.waiting = slices.DeleteFunc(s.waiting, func(r *request) bool { return r.started })
+	}
+	return nil
+}

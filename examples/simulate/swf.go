@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Limits of a line of a trace. What is beyond them is absurd.
+const (
+	maxLine    = 1 << 16
+	maxSeconds = 100 * 365 * 86400
+	maxProcs   = 1 << 24
+	maxJobs    = 1 << 22
+)
+
+// A trace is a workload in the Standard Workload Format of the Parallel Workloads
+// Archive.
+type trace struct {
+	jobs         []arrival
+	nodes, procs int      // of the machine; 0: the header does not say
+	skipped      []string // lines that are no jobs, and why
+	raised       int      // jobs that ran longer than they asked for
+}
+
+// errNoTrace is returned for a file without a single job.
+var errNoTrace = errors.New("not a trace in the Standard Workload Format: it has no job")
+
+// openTrace reads the trace in a file, compressed with gzip or not.
+func openTrace(name string) (*trace, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	t, err := readTrace(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return t, nil
+}
+
+// readTrace reads a trace. Lines that are no jobs are skipped.
+func readTrace(r io.Reader) (*trace, error) {
+	in := bufio.NewReader(r)
+	if magic, _ := in.Peek(2); string(magic) == "\x1f\x8b" {
+		unzipped, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, err
+		}
+		in = bufio.NewReader(unzipped)
+	}
+	t := new(trace)
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxLine)
+	last := seconds(0)
+	for n := 1; lines.Scan(); n++ {
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		if line[0] == ';' {
+			t.header(string(line))
+			continue
+		}
+		j, err := parseArrival(string(line))
+		switch {
+		case err != nil:
+		case j.submit < last:
+			err = fmt.Errorf("submitted at %d, before the job above it at %d", j.submit, last)
+		case len(t.jobs) == maxJobs:
+			return nil, fmt.Errorf("line %d: more than %d jobs", n, maxJobs)
+		}
+		if err != nil {
+			t.skipped = append(t.skipped, fmt.Sprintf("line %d: %v", n, err))
+			continue
+		}
+		last = j.submit
+		if j.limit > 0 && j.limit < j.run {
+			j.limit = j.run
+			t.raised++
+		}
+		t.jobs = append(t.jobs, j)
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, fmt.Errorf("%w, and a line of more than %d bytes", errNoTrace, maxLine)
+	case err != nil:
+		return nil, err
+	case len(t.jobs) == 0:
+		return nil, errNoTrace
+	}
+	return t, nil
+}
+
+// header takes what a comment says of the machine.
+func (t *trace) header(line string) {
+	name, value, _ := strings.Cut(strings.TrimLeft(line, "; \t"), ":")
+	n, err := strconv.Atoi(strings.TrimSpace(value))
+	if err != nil || n < 1 || n > maxProcs {
+		return
+	}
+	switch name {
+	case "MaxNodes":
+		t.nodes = n
+	case "MaxProcs":
+		t.procs = n
+	}
+}
+
+// The fields of a line, from 0. Those that a line lacks, or that are -1, are unknown.
+const (
+	fieldSubmit = 1
+	fieldRun    = 3
+	fieldProcs  = 4
+	fieldWanted = 7
+	fieldLimit  = 8
+	fieldStatus = 10
+	fieldUser   = 11
+	fieldCount  = 18
+)
+
+// parseArrival parses a line. The size of the job is in processors.
+func parseArrival(line string) (arrival, error) {
+	texts := strings.Fields(line)
+	if len(texts) <= fieldProcs || len(texts) > fieldCount {
+		return arrival{}, fmt.Errorf("%d fields instead of %d", len(texts), fieldCount)
+	}
+	var f [fieldCount]float64
+	for i := range f {
+		f[i] = -1
+		if i >= len(texts) {
+			continue
+		}
+		n, err := strconv.ParseFloat(texts[i], 64)
+		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+			return arrival{}, fmt.Errorf("field %d, %.20q, is not a number", i+1, texts[i])
+		}
+		f[i] = n
+	}
+	size := f[fieldWanted]
+	if size <= 0 {
+		size = f[fieldProcs]
+	}
+	switch {
+	case f[fieldSubmit] < 0 || f[fieldSubmit] > maxSeconds:
+		return arrival{}, fmt.Errorf("submitted at %g seconds", f[fieldSubmit])
+	case f[fieldRun] < 0:
+		return arrival{}, errors.New("the runtime is unknown")
+	case f[fieldRun] > maxSeconds || f[fieldLimit] > maxSeconds:
+		return arrival{}, fmt.Errorf("a runtime of %g seconds, of %g", f[fieldRun], f[fieldLimit])
+	case size <= 0:
+		return arrival{}, errors.New("the number of processors is unknown")
+	case size > maxProcs:
+		return arrival{}, fmt.Errorf("%g processors", size)
+	}
+	return arrival{
+		submit: seconds(f[fieldSubmit]), run: seconds(math.Ceil(f[fieldRun])), limit: max(0, seconds(math.Ceil(f[fieldLimit]))),
+		size: int(math.Ceil(size)), user: uint32(min(max(f[fieldUser], 0), 1<<30)), fails: f[fieldStatus] == 0,
+	}, nil
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/internal/refdata"
+)
+
+const sampleTrace = `; Version: 2.2
+; MaxNodes: 4
+; MaxProcs: 8
+
+    1        0     -1   1451    8     -1    -1   -1     -1    -1  1   1   1  -1 -1 -1 -1 -1
+    2     1460     -1    100    2     -1    -1    3   3600    -1  0   9   1  -1 -1 -1 -1 -1
+    3     1460     -1    100    2
+    4     1461     -1    100    2     -1    -1    3     60    -1  1   9   1  -1 -1 -1 -1 -1
+`
+
+func TestReadTrace(t *testing.T) {
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, _ = z.Write([]byte(sampleTrace))
+	require.NoError(t, z.Close())
+	for _, text := range []string{sampleTrace, zipped.String(), strings.ReplaceAll(sampleTrace, "\n", "\r\n")} {
+		got, err := readTrace(strings.NewReader(text))
+		require.NoError(t, err)
+		require.Equal(t, &trace{
+			nodes: 4, procs: 8, raised: 1,
+			jobs: []arrival{
+				{submit: 0, run: 1451, size: 8, user: 1},
+				{submit: 1460, run: 100, limit: 3600, size: 3, user: 9, fails: true},
+				{submit: 1460, run: 100, size: 2},
+				{submit: 1461, run: 100, limit: 100, size: 3, user: 9},
+			},
+		}, got)
+	}
+}
+
+func TestBadLinesAreNamedAndSkipped(t *testing.T) {
+	const good = "1 10 -1 5 2 -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 -1\n"
+	for line, want := range map[string]string{
+		"hello": "1 fields instead of 18",
+		"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19": "19 fields",
+		"1 20 -1 x 2":                `field 4, "x", is not a number`,
+		"1 20 -1 NaN 2":              "is not a number",
+		"1 -20 -1 5 2":               "submitted at -20",
+		"1 1e300 -1 5 2":             "submitted at 1e+300",
+		"1 20 -1 -1 2":               "the runtime is unknown",
+		"1 20 -1 1e30 2":             "a runtime of 1e+30",
+		"1 20 -1 5 -1":               "the number of processors is unknown",
+		"1 20 -1 5 1e9":              "1e+09 processors",
+		"1 5 -1 5 2":                 "submitted at 5, before the job above it at 10",
+		"1 20 -1 5 2 0 0 0 1e11 0 0": "a runtime of 5 seconds, of 1e+11",
+	} {
+		got, err := readTrace(strings.NewReader(good + line + "\n" + good))
+		require.NoError(t, err)
+		require.Len(t, got.jobs, 2, line)
+		require.Len(t, got.skipped, 1, line)
+		require.Contains(t, got.skipped[0], "line 2: ")
+		require.Contains(t, got.skipped[0], want)
+	}
+}
+
+func TestAFileThatIsNoTrace(t *testing.T) {
+	for _, text := range []string{"", "; only a header\n", "a b c\n", strings.Repeat("x", maxLine+1), "\x1f\x8bxxxx"} {
+		_, err := readTrace(strings.NewReader(text))
+		require.Error(t, err)
+	}
+	_, err := readTrace(strings.NewReader("a b c"))
+	require.ErrorIs(t, err, errNoTrace)
+}
+
+// What was skipped is told, ten lines of it, and counted.
+func TestSkippedLinesAreTold(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x.swf")
+	text := sampleTrace + strings.Repeat("5 2000 -1 -1 2\n", 12) + "6 2000 -1 10 9\n"
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o666))
+	status, out, errs := command(t, "-swf", name, "-html", "", "-seeds", "1")
+	require.Zero(t, status, errs)
+	require.Equal(t, 11, strings.Count(errs, "\n"), errs)
+	require.Contains(t, errs, "x.swf: line 9: the runtime is unknown\n")
+	require.Contains(t, errs, "13 skipped, 4 jobs left\n")
+	require.Contains(t, out, "4 jobs on 4 nodes")
+}
+
+func TestRescale(t *testing.T) {
+	for _, load := range []float64{0.1, 0.9, 2} {
+		jobs := []arrival{{submit: 100, run: 3000, size: 2}, {submit: 1000, run: 5000, size: 4}, {submit: 5100, run: 1000, size: 1}}
+		rescale(jobs, 4, load)
+		require.Zero(t, jobs[0].submit)
+		require.InDelta(t, load, loadOf(jobs, 4), 0.001)
+	}
+}
+
+func FuzzTrace(f *testing.F) {
+	f.Add([]byte(sampleTrace))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got, err := readTrace(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		require.True(t, slices.IsSortedFunc(got.jobs, func(a, b arrival) int { return int(a.submit - b.submit) }))
+		for _, j := range got.jobs {
+			require.True(t, j.submit >= 0 && j.run >= 0 && j.size > 0 && j.size <= maxProcs && (j.limit == 0 || j.limit >= j.run), fmt.Sprint(j))
+		}
+	})
+}
+
+// A log of the Parallel Workloads Archive.
+func TestRecordedTrace(t *testing.T) {
+	name := refdata.Path(t, "traces/NASA-iPSC-1993-3.1-cln.swf.gz")
+	got, err := openTrace(name)
+	require.NoError(t, err)
+	require.Len(t, got.jobs, 18239)
+	require.Empty(t, got.skipped)
+	require.Equal(t, 128, got.nodes)
+	status, out, errs := command(t, "-swf", name, "-html", "", "-seeds", "1", "-jobs", "1000", "-load", "0.9")
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "1000 jobs on 128 nodes, load 0.90, easy")
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// seconds counts from the first submission.
+type seconds int64
+
+// An arrival is a job as it comes.
+type arrival struct {
+	submit seconds
+	run    seconds // how long it runs
+	limit  seconds // how long it says that it runs at most; 0: not known
+	size   int     // nodes; in a trace, processors
+	user   uint32
+	fails  bool // it exits with 1
+}
+
+// draw makes up a workload: sizes are powers of two in most jobs, small ones the more
+// frequent; runtimes are log-normal; jobs arrive at random.
+func draw(o *options, rng *rand.Rand) []arrival {
+	jobs := make([]arrival, o.jobs)
+	at := 0.0
+	top := math.Log2(float64(o.maxSize))
+	for i := range jobs {
+		size := int(math.Round(math.Exp2(rng.Float64() * rng.Float64() * top)))
+		if rng.IntN(4) > 0 {
+			size = int(math.Exp2(math.Round(math.Log2(float64(size)))))
+		}
+		run := math.Exp(rng.NormFloat64()*1.2) * float64(o.runtime)
+		jobs[i] = arrival{
+			submit: seconds(at), run: min(max(1, seconds(run)), o.maxRuntime), size: min(max(1, size), o.maxSize),
+			user: uint32(1000 + rng.IntN(50)), fails: rng.Float64() < o.fail,
+		}
+		// People ask for round times, and for more than they need.
+		jobs[i].limit = roundUp(seconds(float64(jobs[i].run) * (1 + rng.ExpFloat64()*(o.estimate-1))))
+		at += rng.ExpFloat64() * float64(o.arrival)
+	}
+	return jobs
+}
+
+// roundUp rounds a time up to what people ask for.
+func roundUp(t seconds) seconds {
+	for _, unit := range []seconds{60, 300, 900, 1800} {
+		if t <= 12*unit {
+			return (t + unit - 1) / unit * unit
+		}
+	}
+	return (t + 3599) / 3600 * 3600
+}
+
+// fromTrace makes a workload of a trace: processors become whole nodes, and unknown
+// limits the runtime times -estimate. Jobs that the machine cannot hold are left out.
+func fromTrace(t *trace, o *options) (jobs []arrival) {
+	for i, j := range t.jobs {
+		j.size = (j.size + o.cores - 1) / o.cores
+		if j.size > o.nodes {
+			t.skipped = append(t.skipped, fmt.Sprintf("job %d of the trace: %d nodes, more than the machine has", i+1, j.size))
+			continue
+		}
+		if j.limit == 0 {
+			j.limit = max(1, seconds(math.Ceil(float64(j.run)*o.estimate)))
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs
+}
+
+// loadOf returns the offered load: the node-seconds that the jobs run, by those that
+// the machine has while they arrive.
+func loadOf(jobs []arrival, nodes int) float64 {
+	work := 0.0
+	for _, j := range jobs {
+		work += float64(j.run) * float64(j.size)
+	}
+	span := float64(jobs[len(jobs)-1].submit - jobs[0].submit)
+	return work / max(1, span) / float64(nodes)
+}
+
+// rescale moves the arrivals so that the offered load is as wanted.
+func rescale(jobs []arrival, nodes int, load float64) {
+	first := jobs[0].submit
+	factor := 1.0
+	if load > 0 {
+		factor = loadOf(jobs, nodes) / load
+	}
+	for i := range jobs {
+		jobs[i].submit = seconds(math.Round(float64(jobs[i].submit-first) * factor))
+	}
+	slices.SortStableFunc(jobs, func(a, b arrival) int { return cmp.Compare(a.submit, b.submit) })
+}
