@@ -3,6 +3,7 @@ module github.com/joblife/joblife/examples
 go 1.25.0
 
 require (
+	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
 	github.com/go-echarts/go-echarts/v2 v2.6.7
 	github.com/go-echarts/statsview v0.4.2
 	github.com/jedib0t/go-pretty/v6 v6.8.3
@@ -14,7 +15,6 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/net v0.47.0
 	golang.org/x/term v0.37.0
-	gonum.org/v1/gonum v0.17.0
 	pgregory.net/rapid v1.3.0
 )
 

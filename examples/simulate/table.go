@@ -9,10 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/aclements/go-moremath/stats"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/joblife/joblife/jobstate"
 )
@@ -93,8 +92,8 @@ func spread(x []float64) float64 {
 	if len(x) < 2 {
 		return math.NaN()
 	}
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(len(x) - 1)}.Quantile(0.975)
-	return t * stat.StdDev(x, nil) / math.Sqrt(float64(len(x)))
+	mean, lo, _ := stats.MeanCI(x, 0.95)
+	return mean - lo
 }
 
 // mean returns the mean, 0 of nothing.
@@ -102,7 +101,7 @@ func mean(x []float64) float64 {
 	if len(x) == 0 {
 		return 0
 	}
-	return stat.Mean(x, nil)
+	return stats.Mean(x)
 }
 
 // quantile returns a quantile, 0 of nothing.
@@ -110,7 +109,7 @@ func quantile(p float64, x []float64) float64 {
 	if len(x) == 0 {
 		return 0
 	}
-	return stat.Quantile(p, stat.Empirical, slices.Sorted(slices.Values(x)), nil)
+	return stats.Sample{Xs: x}.Quantile(p)
 }
 
 // title says what was simulated.

@@ -58,9 +58,10 @@ const (
 	// forAll is what every package outside internal may import.
 	forAll = "internal/guard internal/jsonscan internal/jsonobj internal/logline"
 
-	// topLevel is what the root may hold beside packages and Go files.
+	// topLevel is what the root may hold beside packages and Go files, and the page that
+	// "go run ./examples/simulate" writes.
 	topLevel = ".ci .git .github .gitignore CHANGELOG.md CONTRIBUTING.md LICENSE Makefile README.md REQUIREMENTS.md" +
-		" examples go.mod go.sum go.work go.work.sum internal"
+		" examples go.mod go.sum go.work go.work.sum internal simulate.html"
 
 	exampleNames = "boltstore cluster embed internal manager partialrelease peers purge replay sched simulate"
 )
