@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"unicode/utf8"
 
@@ -108,17 +109,17 @@ func TestAnInterruptLeavesWhatWasDone(t *testing.T) {
 	require.NoError(t, err)
 	s := newStudy(o, io.Discard)
 	ctx, cancel := context.WithCancel(context.Background())
-	over := 0
+	var over atomic.Int64
 	s.bar = func(int) (func(int), func()) {
 		return func(n int) {
-			if over += n; n > 0 {
+			if over.Add(int64(n)); n > 0 {
 				cancel()
 			}
 		}, func() {}
 	}
 	require.ErrorIs(t, s.play(ctx), context.Canceled)
-	require.NotZero(t, over)
-	require.Less(t, over, 6000)
+	require.NotZero(t, over.Load())
+	require.Less(t, over.Load(), int64(6000))
 	if len(s.runs) > 0 {
 		var out bytes.Buffer
 		require.NoError(t, s.print(&out))
