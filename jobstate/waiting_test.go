@@ -76,15 +76,6 @@ func TestDiagramsAreTheGoldenOnes(t *testing.T) {
 	}
 }
 
-// TestReadmeShowsTheDiagram keeps the picture in the README that of the table.
-func TestReadmeShowsTheDiagram(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
-	require.NoError(t, err)
-	want, err := os.ReadFile("testdata/states.mmd")
-	require.NoError(t, err)
-	require.Contains(t, string(readme), "```mermaid\n"+string(want)+"```\n")
-}
-
 func TestDiagramReportsErrors(t *testing.T) {
 	require.Error(t, jobstate.Diagram(&bytes.Buffer{}, 0))
 	broken := errors.New("broken")
