@@ -66,8 +66,8 @@ func (r *R) Len() int {
 	return last.before + last.len()
 }
 
-// IsEmpty reports whether there are no resources. An empty R is a valid result
-// and a valid last fragment, but not a valid inventory or allocation.
+// IsEmpty reports whether there are no resources. An empty R is a valid result, a valid
+// inventory and a valid last fragment, but not a valid allocation.
 func (r *R) IsEmpty() bool { return r == nil || len(r.spans) == 0 }
 
 // Ranks returns a new set of the ranks.

@@ -351,7 +351,7 @@ func TestWhatCanNeverBeMetIsAnUnsatisfiableRequest(t *testing.T) {
 		return lines[len(lines)-2], lines[len(lines)-1]
 	}
 	deny, check := answers(threeCores)
-	const text = `"unsatisfiable request for 3 slots of 1 core: 1 such slots exist"}`
+	const text = `"unsatisfiable request for 3 slots of 1 core: room for 1"}`
 	require.Equal(t, `{"topic":"sched.alloc","payload":{"id":2,"type":2,"note":`+text+`}`, deny)
 	require.Equal(t, `{"topic":"feasibility.check","errnum":75,"errstr":`+text, check)
 

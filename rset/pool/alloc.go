@@ -45,11 +45,11 @@ func (s *search) feasible() error {
 		known.feasible[s.q] = struct{}{}
 		return nil
 	}
-	n, of := c.nodes, "nodes"
+	n := c.nodes
 	if s.q.nodes.IsZero() {
-		n, of = c.slots, "slots"
+		n = c.slots
 	}
-	return fmt.Errorf("%w: request for %s: %d such %s exist", ErrInfeasible, s.q, n, of)
+	return fmt.Errorf("%w: request for %s: room for %d", ErrInfeasible, s.q, n)
 }
 
 // Alloc gives a job what a request asks for, from the resources that are up and free.

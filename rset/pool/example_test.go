@@ -70,7 +70,7 @@ func Example() {
 	fmt.Println(second, err)
 	// Output:
 	// rank[1-3]/core[0-3] n[1-3] 1060.0 <nil>
-	// pool: infeasible: request for 4 nodes of 1 slot of 4 cores, constrained: 3 such nodes exist
+	// pool: infeasible: request for 4 nodes of 1 slot of 4 cores, constrained: room for 3
 	// <nil>
 	// pool: resources are busy
 	// 1060.0 <nil>

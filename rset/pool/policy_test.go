@@ -213,16 +213,16 @@ func TestInfeasibleDiffersFromUnavailable(t *testing.T) {
 	_, err = p.Alloc(1, byNode(t, "4", "4"), 100)
 	require.ErrorIs(t, err, pool.ErrBusy)
 	for text, q := range map[string]*pool.Request{
-		"pool: infeasible: request for 5 nodes of 1 slot of 1 core: 4 such nodes exist":                   byNode(t, "5", "1"),
-		"pool: infeasible: request for 1 node of 1 slot of 5 cores: 0 such nodes exist":                   byNode(t, "1", "5"),
-		"pool: infeasible: request for 1 node of 1 slot of 1 core, 1 gpu: 0 such nodes exist":             gpuNodes(t, "1", "1", "1"),
-		"pool: infeasible: request for 17 slots of 1 core: 16 such slots exist":                           bySlot(t, "17", "1"),
-		"pool: infeasible: request for 2000000000 nodes of 1 slot of 2000000 cores: 0 such nodes exist":   byNode(t, "2000000000", "2000000"),
-		"pool: infeasible: request for 1 slot of 2147483647 cores: 0 such slots exist":                    bySlot(t, "1", "2147483647"),
-		"pool: infeasible: request for 3-4 nodes of 1 slot of 5 cores, 1 gpu, 2 nics: 0 such nodes exist": requestOf(t, specText(shape("node", "3-4", vertex("slot", "1", vertex("core", "5"), vertex("gpu", "1"), vertex("nic", "2"))), "")),
-		"pool: infeasible: request for 1 slot of 1 core, constrained: 0 such slots exist":                 requestOf(t, specText(shape("slot", "1", vertex("core", "1")), `{"properties":["x"]}`)),
-		"pool: infeasible: request for 1 slot of 5 whole nodes: 4 such nodes exist":                       requestOf(t, specText("["+wholeNodes("5")+"]", "")),
-		"pool: infeasible: request for 1073741824 nodes of 4 slots of 500000 cores: 0 such nodes exist":   requestOf(t, specText(shape("node", "1073741824", vertex("slot", "4", vertex("core", "500000"))), "")),
+		"pool: infeasible: request for 5 nodes of 1 slot of 1 core: room for 4":                   byNode(t, "5", "1"),
+		"pool: infeasible: request for 1 node of 1 slot of 5 cores: room for 0":                   byNode(t, "1", "5"),
+		"pool: infeasible: request for 1 node of 1 slot of 1 core, 1 gpu: room for 0":             gpuNodes(t, "1", "1", "1"),
+		"pool: infeasible: request for 17 slots of 1 core: room for 16":                           bySlot(t, "17", "1"),
+		"pool: infeasible: request for 2000000000 nodes of 1 slot of 2000000 cores: room for 0":   byNode(t, "2000000000", "2000000"),
+		"pool: infeasible: request for 1 slot of 2147483647 cores: room for 0":                    bySlot(t, "1", "2147483647"),
+		"pool: infeasible: request for 3-4 nodes of 1 slot of 5 cores, 1 gpu, 2 nics: room for 0": requestOf(t, specText(shape("node", "3-4", vertex("slot", "1", vertex("core", "5"), vertex("gpu", "1"), vertex("nic", "2"))), "")),
+		"pool: infeasible: request for 1 slot of 1 core, constrained: room for 0":                 requestOf(t, specText(shape("slot", "1", vertex("core", "1")), `{"properties":["x"]}`)),
+		"pool: infeasible: request for 1 slot of 5 whole nodes: room for 4":                       requestOf(t, specText("["+wholeNodes("5")+"]", "")),
+		"pool: infeasible: request for 1073741824 nodes of 4 slots of 500000 cores: room for 0":   requestOf(t, specText(shape("node", "1073741824", vertex("slot", "4", vertex("core", "500000"))), "")),
 	} {
 		for range 2 {
 			require.EqualError(t, p.Feasible(q), text)
@@ -361,5 +361,5 @@ func TestSlotsOfNodesComeWhole(t *testing.T) {
 		require.NoError(t, p.Check())
 	}
 	_, err := upPool(t, "rank0/core[0-3]").Alloc(1, q, 10)
-	require.EqualError(t, err, "pool: infeasible: request for 1,4 slots of 2 whole nodes: 1 such nodes exist")
+	require.EqualError(t, err, "pool: infeasible: request for 1,4 slots of 2 whole nodes: room for 1")
 }
