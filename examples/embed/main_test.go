@@ -93,8 +93,8 @@ func TestItGoesOnAfterKill9(t *testing.T) {
 	shell(t)
 	dir := t.TempDir()
 	done, trace := filepath.Join(dir, "done"), filepath.Join(dir, "trace")
-	args := []string{"-dir", dir, "-prolog", "echo p >>" + trace, "-epilog", "echo e >>" + trace + "; test -e " + done + " || sleep 5"}
-	first, out := start(t, dir, append(args, "echo j >>"+trace, "sleep 5 & wait")...)
+	args := []string{"-dir", dir, "-prolog", "echo p >>" + trace, "-epilog", "echo e >>" + trace + "; test -e " + done + " || sleep 20"}
+	first, out := start(t, dir, append(args, "echo j >>"+trace, "sleep 20 & wait")...)
 	await(t, out, " start\n", 2)
 	await(t, trace, "e", 1)
 	require.NoError(t, first.Process.Kill())
