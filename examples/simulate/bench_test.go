@@ -45,7 +45,7 @@ func BenchmarkLongTrace(b *testing.B) {
 
 // A million jobs on 16 384 nodes, with EASY.
 func BenchmarkLongMillion(b *testing.B) {
-	simulate(b, "-jobs", "1000000", "-nodes", "16384", "-max-size", "1024")
+	simulate(b, "-jobs", "1000000", "-nodes", "16384")
 }
 
 func BenchmarkPolicies(b *testing.B) {

@@ -59,7 +59,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.number("jobs", "make up `N` jobs; of a trace, take the first N", &o.jobs, 1, maxJobs)
 	f.number("nodes", "`N` nodes; default 128, or what the trace says", &o.nodes, 1, maxNodes)
 	f.number("cores", "`N` cores on each node", &o.cores, 1, 1<<16)
-	f.number("max-size", "no job has more than `N` nodes; default half of the nodes", &o.maxSize, 1, maxNodes)
+	f.number("max-size", "no made-up job has more than `N` nodes; default half of them, at most 256", &o.maxSize, 1, maxNodes)
 	f.float("load", "move the arrivals so that the offered load is `X`; 0: as they are", &o.load, 0, 100)
 	f.float("estimate", "jobs ask for `X` times their runtime, on average or where a trace does not say", &o.estimate, 1, 1000)
 	f.float("fail", "the share `P` of made-up jobs that fail", &o.fail, 0, 1)
@@ -95,7 +95,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		return nil, errors.New("-max-runtime is below -runtime")
 	}
 	if o.maxSize == 0 {
-		o.maxSize = max(1, o.nodes/2)
+		o.maxSize = min(max(1, o.nodes/2), 256)
 	}
 	if o.maxSize > o.nodes {
 		return nil, fmt.Errorf("-max-size %d is more than %d nodes", o.maxSize, o.nodes)
