@@ -140,6 +140,9 @@ func (s *study) open() (err error) {
 	if n := len(s.trace.skipped); n > 0 {
 		fmt.Fprintf(s.stderr, "simulate: %s: %d skipped, %d jobs left\n", o.swf, n, len(s.work))
 	}
+	if n := s.trace.raised; n > 0 {
+		fmt.Fprintf(s.stderr, "simulate: %s: %s longer than asked for; the runtime is the limit\n", o.swf, count(n, "job")+" ran")
+	}
 	return nil
 }
 

@@ -17,7 +17,7 @@ type metrics struct {
 
 	last                  seconds // until when all is counted
 	running, acting, held int     // nodes that run a job, that run a prolog or epilog, that some job has
-	ran, cleaned, idled   float64 // node-seconds of these, and of those that a job has while nothing runs there
+	ran, idled            float64 // node-seconds that run a job, and that a job has while nothing runs there
 	over                  seconds // when the last job's processes ended
 
 	waits   []float64       // of each job that ran, from its submission to its start
@@ -57,7 +57,6 @@ func (c *metrics) pass(now seconds) {
 	d := float64(now - c.last)
 	idle := c.held - c.running - c.acting
 	c.ran += d * float64(c.running)
-	c.cleaned += d * float64(c.acting)
 	c.idled += d * float64(idle)
 	if c.draws {
 		c.series.add(c.last, now, bin{spentJob: float64(c.running), spentEpilog: float64(c.acting), spentIdle: float64(idle)})
