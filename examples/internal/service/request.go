@@ -1,0 +1,145 @@
+package service
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/joblife/joblife"
+)
+
+// The error numbers of answers, as on Linux.
+const (
+	eperm  = 1
+	enoent = 2
+	eagain = 11
+	einval = 22
+	enosys = 38
+	eproto = 71
+)
+
+// Bits of a Rolemask (RFC 12).
+const (
+	roleOwner = 1
+	roleUser  = 2
+)
+
+// A handler answers the requests with one topic. Its payload is answered when what it
+// changed is durable; errLater means that it answers in its own time.
+type handler struct {
+	guests bool // may ask too
+	serve  func(*Service, *Request) (payload any, err error)
+}
+
+// handlers are all requests that the service knows, by what follows "job-manager.".
+var handlers = map[string]handler{
+	"raise":  {true, (*Service).raise},
+	"submit": {false, (*Service).submit},
+}
+
+// errLater is what a handler returns that answers later, or not at all.
+var errLater = errors.New("answered later")
+
+// A failure is an error with its number for the answer.
+type failure struct {
+	errnum int
+	text   string
+}
+
+func (f *failure) Error() string { return f.text }
+
+// fail returns a failure. Without a format it has no text, as flux-core does not give one.
+func fail(errnum int, format string, args ...any) error {
+	return &failure{errnum, fmt.Sprintf(format, args...)}
+}
+
+// errProtocol is for a payload that is not what it should be.
+var errProtocol = fail(eproto, "")
+
+// Request takes in a request. What is wrong with it is answered.
+func (s *Service) Request(now time.Time, r Request) {
+	s.at(now)
+	payload, err := s.serve(&r)
+	switch {
+	case err == nil:
+		s.answer(&s.open, &r, payload)
+	case err != errLater:
+		s.fail(&s.quick, &r, err)
+	}
+}
+
+func (s *Service) serve(r *Request) (any, error) {
+	name, ok := strings.CutPrefix(r.Topic, "job-manager.")
+	h, known := handlers[name]
+	switch {
+	case !ok || !known:
+		return nil, fail(enosys, "")
+	case !h.guests && !r.owner():
+		return nil, fail(eperm, "Request requires owner credentials")
+	case r.Rolemask&(roleOwner|roleUser) == 0:
+		return nil, fail(eperm, "Request rejected due to insufficient privilege")
+	}
+	return h.serve(s, r)
+}
+
+// answer adds an answer to an Out, unless the request wants none.
+func (s *Service) answer(out *Out, r *Request, payload any) {
+	if r.Matchtag != 0 {
+		out.Answers = append(out.Answers, Answer{
+			Topic: r.Topic, Sender: r.Sender, Matchtag: r.Matchtag, Payload: payload,
+		})
+	}
+}
+
+// fail is answer for an error.
+func (s *Service) fail(out *Out, r *Request, err error) {
+	if r.Matchtag == 0 {
+		return
+	}
+	a := Answer{Topic: r.Topic, Sender: r.Sender, Matchtag: r.Matchtag}
+	a.Errnum, a.Errstr = explain(err)
+	out.Answers = append(out.Answers, a)
+}
+
+// explain returns the number and the words of an error.
+func explain(err error) (errnum int, text string) {
+	var f *failure
+	switch {
+	case errors.As(err, &f):
+		return f.errnum, f.text
+	case errors.Is(err, joblife.ErrUnknown), errors.Is(err, joblife.ErrInactive):
+		errnum = enoent
+	case errors.Is(err, joblife.ErrDenied):
+		errnum = eperm
+	case errors.Is(err, joblife.ErrLimit):
+		errnum = eagain
+	default:
+		errnum = einval
+	}
+	return errnum, strings.TrimPrefix(err.Error(), "joblife: ")
+}
+
+func (r *Request) owner() bool { return r.Rolemask&roleOwner != 0 }
+
+// cred returns who asks.
+func (r *Request) cred() joblife.Cred { return joblife.Cred{UserID: r.UserID, Guest: !r.owner()} }
+
+// decode reads the payload into a pointer to a struct. A field without omitempty is
+// required; other keys are ignored.
+func (r *Request) decode(into any) error {
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(r.Payload, &keys) != nil || keys == nil || json.Unmarshal(r.Payload, into) != nil {
+		return errProtocol
+	}
+	t := reflect.TypeOf(into).Elem()
+	for i := range t.NumField() {
+		name, option, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if v, ok := keys[name]; option != "omitempty" && (!ok || string(v) == "null") {
+			return errProtocol
+		}
+	}
+	return nil
+}

@@ -1,0 +1,267 @@
+// Package service answers the requests that a Flux instance sends to its job manager, on
+// top of a [joblife.Manager]. It does no I/O, starts no goroutine and reads no clock: a
+// process around it reads requests, stores records and sends what comes out.
+//
+//	s, err := service.New(now, service.Config{})
+//	s.Request(now, service.Request{Topic: "job-manager.submit", Sender: "a", Matchtag: 7, …})
+//	for s.Next(&out) {
+//		store(out.Append) // first, and if that fails, end: what is durable goes on
+//		send(out.Answers, out.Calls, out.Events)
+//		s.Done(now, &out, nil)
+//	}
+//
+// # When an answer goes out
+//
+// A request that fails has changed nothing and is answered at once. Any other answer goes
+// out with the next Out: what it says is durable then, and a crash cannot take it back.
+// While an Out is with the store, more requests may come; their answers share the next
+// Out, and so one commit.
+//
+// One goroutine at a time uses a Service.
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// A Config configures a [Service]. The zero Config is one anonymous queue without limits.
+type Config struct {
+	// Manager is the configuration of the Manager. The service adds its own hooks before
+	// those in Hooks.
+	Manager joblife.Config
+}
+
+// A Request is a message from a client or a module.
+type Request struct {
+	Topic string
+	// Sender is whom the answer goes to. Matchtags are unique for each sender only. With
+	// Matchtag 0 there is no answer.
+	Sender   string
+	Matchtag uint32
+	UserID   uint32
+	Rolemask uint32
+	Payload  json.RawMessage
+}
+
+// A Response answers a [Call].
+type Response struct {
+	Topic   string
+	Tag     uint64 // 0 for sched.alloc and the executor's start: the payload has the job's id
+	Payload json.RawMessage
+	Errnum  int // 0: no error
+	Errstr  string
+}
+
+// An Out is what to store and then to send, in the order of its fields. What it refers to
+// is valid until it is done.
+type Out struct {
+	Seq uint64
+	// Append is to be made durable as one transaction, and then the jobs of Unlink are to
+	// be removed.
+	Append []joblife.Record
+	Unlink []jobid.ID
+	// Answers, Calls and Events go out after that.
+	Answers []Answer
+	Calls   []Call
+	Events  []Event
+}
+
+// An Answer answers a [Request].
+type Answer struct {
+	Topic    string
+	Sender   string
+	Matchtag uint32
+	Payload  any // for encoding/json; nil: none
+	Errnum   int // 0: no error
+	Errstr   string
+}
+
+// A Call is a request to somebody else.
+type Call struct {
+	Tag     uint64 // for the Response; 0 where none comes, or only by the job's id
+	Topic   string
+	Nodeid  int // the rank to ask; Any where it does not matter
+	Payload any
+}
+
+// Any is the Nodeid of a Call that any rank may answer.
+const Any = -1
+
+// An Event is a message to all who listen.
+type Event struct {
+	Topic   string
+	Payload any
+	Private bool // for the instance's owner alone
+}
+
+// A Service is a job manager that speaks the messages of Flux. [New] and [Restore] make
+// one; the zero Service is invalid.
+type Service struct {
+	cfg Config
+	m   *joblife.Manager
+	now time.Time
+
+	rd   joblife.Ready
+	busy bool // an Out with records is with the store
+	seq  uint64
+
+	quick   Out                             // goes out at once
+	open    Out                             // goes out with the next Ready
+	asked   map[uint64]func(joblife.Answer) // what waits for an answer of the Manager, by tag
+	calls   map[uint64]func(Response) error // what waits for the response to a Call
+	lastTag uint64
+}
+
+// New returns a service without jobs. The error names what is wrong with the
+// configuration.
+func New(now time.Time, cfg Config) (*Service, error) {
+	s := newService(now, cfg)
+	var err error
+	s.m, err = joblife.New(s.manager(cfg))
+	return s, err
+}
+
+// Restore returns a service with the jobs of earlier records: see [joblife.Restore].
+func Restore(now time.Time, cfg Config, records iter.Seq2[joblife.Record, error]) (*Service, joblife.Recovered, error) {
+	s := newService(now, cfg)
+	m, recovered, err := joblife.Restore(now, s.manager(cfg), records)
+	s.m = m
+	return s, recovered, err
+}
+
+func newService(now time.Time, cfg Config) *Service {
+	return &Service{
+		cfg: cfg, now: now,
+		asked: make(map[uint64]func(joblife.Answer)),
+		calls: make(map[uint64]func(Response) error),
+	}
+}
+
+// manager returns the Manager's part of a configuration, with the service's hooks.
+func (s *Service) manager(cfg Config) joblife.Config {
+	c := cfg.Manager
+	c.Hooks = append([]joblife.Hooks{joblife.Dependencies()}, c.Hooks...)
+	return c
+}
+
+// Deadline returns when to call Tick, and false for never.
+func (s *Service) Deadline() (time.Time, bool) { return s.m.Deadline() }
+
+// Tick passes the time.
+func (s *Service) Tick(now time.Time) error {
+	s.at(now)
+	return s.m.Step(s.now, joblife.Tick{})
+}
+
+// at moves the time on. A clock that stepped back stands still until it is past.
+func (s *Service) at(now time.Time) {
+	if now.After(s.now) {
+		s.now = now
+	}
+}
+
+// step gives an input to the Manager.
+func (s *Service) step(in joblife.Input) error { return s.m.Step(s.now, in) }
+
+// tag returns a number that was not used before.
+func (s *Service) tag() uint64 {
+	s.lastTag++
+	return s.lastTag
+}
+
+// ask gives the Manager an input that it answers later. f gets the answer when what it
+// says is durable, and may add to the Out that goes out with it.
+func (s *Service) ask(in func(tag uint64) joblife.Input, f func(joblife.Answer)) error {
+	tag := s.tag()
+	if err := s.step(in(tag)); err != nil {
+		return err
+	}
+	s.asked[tag] = f
+	return nil
+}
+
+// call sends a request to somebody at once. f gets the response.
+func (s *Service) call(topic string, nodeid int, payload any, f func(Response) error) {
+	c := Call{Tag: s.tag(), Topic: topic, Nodeid: nodeid, Payload: payload}
+	s.calls[c.Tag] = f
+	s.quick.Calls = append(s.quick.Calls, c)
+}
+
+// Next fills out with what is to be stored and sent, and reports whether there is anything.
+// It may be called again before Done: then only failures and the like come, which store
+// nothing. Call Done for each Out.
+func (s *Service) Next(out *Out) bool {
+	if !s.quick.isEmpty() {
+		*out, s.quick = s.quick, Out{}
+		return true
+	}
+	if s.busy {
+		return false
+	}
+	if !s.m.Ready(&s.rd) {
+		if s.open.isEmpty() {
+			return false
+		}
+		*out, s.open = s.open, Out{}
+		return true
+	}
+	s.busy = true
+	*out, s.open = s.open, Out{}
+	s.fill(&s.rd, out)
+	return true
+}
+
+func (o *Out) isEmpty() bool {
+	return len(o.Append)+len(o.Unlink)+len(o.Answers)+len(o.Calls)+len(o.Events) == 0
+}
+
+// fill adds what a Ready says.
+func (s *Service) fill(rd *joblife.Ready, out *Out) {
+	out.Seq, out.Append, out.Unlink = rd.Seq, rd.Append, rd.Unlink
+	s.open = *out // where handlers add to
+	for _, a := range rd.Answers {
+		if f := s.asked[a.Tag]; f != nil {
+			delete(s.asked, a.Tag)
+			f(a)
+		}
+	}
+	*out, s.open = s.open, Out{}
+}
+
+// Done tells that an Out is done. Failed has the jobs of Unlink that the store could not
+// remove, and why.
+func (s *Service) Done(now time.Time, out *Out, failed map[jobid.ID]error) error {
+	s.at(now)
+	if out.Seq == 0 { // it had nothing of the Manager
+		return nil
+	}
+	if err := s.m.Done(out.Seq); err != nil {
+		return err
+	}
+	s.busy = false
+	if len(out.Unlink) == 0 {
+		return nil
+	}
+	return s.step(joblife.Unlinked{IDs: out.Unlink, Failed: failed})
+}
+
+// Respond takes in the response to a Call. An error says what is wrong with it: it
+// changed nothing.
+func (s *Service) Respond(now time.Time, r Response) error {
+	s.at(now)
+	if r.Tag == 0 {
+		return fmt.Errorf("%s: a response without a matchtag", r.Topic)
+	}
+	f := s.calls[r.Tag]
+	if f == nil {
+		return fmt.Errorf("%s: response to matchtag %d, which nobody waits for", r.Topic, r.Tag)
+	}
+	delete(s.calls, r.Tag)
+	return f(r)
+}
