@@ -35,6 +35,17 @@ type Config struct {
 	// Manager is the configuration of the Manager. The service adds its own hooks before
 	// those in Hooks.
 	Manager joblife.Config
+	// Lookup returns what the store has of an inactive job, of which the Manager knows
+	// little more than how it ended. The error is the store's; a job that it does not
+	// have is the zero Stored. A nil Lookup has none.
+	Lookup func(jobid.ID) (Stored, error)
+}
+
+// Stored is what a store has of a job: its eventlog, its jobspec as it was submitted and
+// the R that it was given. The updates in the log are not applied. What is not there is
+// nil.
+type Stored struct {
+	Eventlog, Jobspec, R []byte
 }
 
 // A Request is a message from a client or a module.
