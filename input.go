@@ -83,13 +83,14 @@ type (
 		ID         jobid.ID
 		Expiration eventlog.Timestamp
 	}
-	// Memo merges values into the annotations of a job, under the key user.
+	// Memo merges values into the annotations of a job, under the key user. A volatile one
+	// is in no log, unless the event alloc follows, which has all annotations.
 	Memo struct {
 		Tag      uint64
 		By       Cred
 		ID       jobid.ID
 		Values   json.RawMessage // an object; a null removes a key
-		Volatile bool            // in no log
+		Volatile bool
 	}
 	// SetFlags sets flags by name, such as "debug". A job with the flag "alloc-bypass"
 	// waits for Alloc, and the scheduler never hears of it; a job that has resources

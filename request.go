@@ -319,6 +319,11 @@ func (m *Manager) memo(in Memo) error {
 	if err := fitsEntry(e); err != nil {
 		return err
 	}
+	notes, err := j.merged(userNotes(e.Context))
+	if err != nil {
+		return err
+	}
+	j.setNotes(notes)
 	m.volatile(j, jobstate.EventMemo, e.Context)
 	m.answer(Answer{Tag: in.Tag, Job: j.id})
 	return nil

@@ -97,13 +97,14 @@ func (v View) R() *rset.R {
 	return v.j.current()
 }
 
-// Annotations returns what the scheduler says of a job that waits; nil if nothing.
-// They are in no log.
+// Annotations returns all annotations as RFC 27 merges them: those of the log, what the
+// scheduler says of a job that waits, and volatile memos. It is nil if there are none, and
+// for an inactive job.
 func (v View) Annotations() json.RawMessage {
 	if v.j == nil {
 		return nil
 	}
-	return v.j.has().notes
+	return v.j.annotations()
 }
 
 // Eventlog returns the job's log as far as it is durable; nil for an inactive job
