@@ -37,6 +37,9 @@ type (
 		Jobspec []byte   // RFC 25 in JSON; retained, and must not change
 		Urgency int      // 0 holds the job; jobstate.UrgencyDefault is 16, and a guest's most
 		Flags   jobstate.Flags
+		// Time is when the user submitted it, if that was before now: the event submit has
+		// it. 0 is now.
+		Time eventlog.Timestamp
 	}
 	// Validated ends a validation that a hook put off with ErrLater. An error invalidates
 	// the job: its log ends, and the store removes it.
