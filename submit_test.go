@@ -2,6 +2,7 @@ package joblife_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,7 +10,9 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
@@ -48,4 +51,20 @@ func TestASubmitMayTellItsTime(t *testing.T) {
 		err := s.try(joblife.Submit{Jobspec: text(t, jobspec.Job{Nodes: 1}), Time: bad})
 		require.ErrorIs(t, err, joblife.ErrInvalid)
 	}
+}
+
+func TestStatsHaveTheGreatestID(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	require.Zero(t, s.m.Stats().MaxID)
+	for _, id := range []jobid.ID{50, 40} {
+		s.step(joblife.Submit{ID: id, Jobspec: text(t, jobspec.Job{Nodes: 1})})
+		require.EqualValues(t, 50, s.m.Stats().MaxID)
+	}
+	s.cancel(50)
+	s.ask(joblife.Purge{Tag: 7, Limits: purge.PurgeAll(), Force: true})
+	require.EqualValues(t, 50, s.m.Stats().MaxID, "though the job is gone")
+	s.restart()
+	require.EqualValues(t, 50, s.m.Stats().MaxID)
+	s.restore(slices.Collect(s.m.Snapshot()))
+	require.EqualValues(t, 50, s.m.Stats().MaxID)
 }

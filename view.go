@@ -251,6 +251,7 @@ type Stats struct {
 	Faults       uint64
 	Events       uint64 // journal entries since the Manager was made
 	Purge        purge.Stats
+	MaxID        jobid.ID // the greatest id that was given; 0: none
 }
 
 // Stats returns the counts. It costs a look at each job that has resources.
@@ -258,6 +259,7 @@ func (m *Manager) Stats() Stats {
 	s := Stats{
 		States: make(map[jobstate.State]int), Queue: m.queue.Stats(), Waits: m.waits.n,
 		Quarantined: len(m.quarantined), Faults: m.faults, Events: m.events, Purge: m.index.Stats(),
+		MaxID: m.index.Watermark(),
 	}
 	for i, l := range m.lists {
 		if state := jobstate.State(1 << i); state != jobstate.StateInactive && len(l) > 0 {
