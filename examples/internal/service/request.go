@@ -36,8 +36,14 @@ type handler struct {
 
 // handlers are all requests that the service knows, by what follows "job-manager.".
 var handlers = map[string]handler{
-	"raise":  {true, (*Service).raise},
-	"submit": {false, (*Service).submit},
+	"kill":            {true, (*Service).kill},
+	"killall":         {true, (*Service).killAll},
+	"memo":            {true, (*Service).memo},
+	"post-event.post": {false, (*Service).postEvent},
+	"raise":           {true, (*Service).raise},
+	"raiseall":        {true, (*Service).raiseAll},
+	"submit":          {false, (*Service).submit},
+	"urgency":         {true, (*Service).urgency},
 }
 
 // errLater is what a handler returns that answers later, or not at all.
@@ -134,10 +140,9 @@ func (r *Request) decode(into any) error {
 	if json.Unmarshal(r.Payload, &keys) != nil || keys == nil || json.Unmarshal(r.Payload, into) != nil {
 		return errProtocol
 	}
-	t := reflect.TypeOf(into).Elem()
-	for i := range t.NumField() {
-		name, option, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if v, ok := keys[name]; option != "omitempty" && (!ok || string(v) == "null") {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {
+		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if v, ok := keys[name]; !f.Anonymous && option != "omitempty" && (!ok || string(v) == "null") {
 			return errProtocol
 		}
 	}

@@ -235,6 +235,7 @@ func (o *Out) isEmpty() bool {
 // fill adds what a Ready says.
 func (s *Service) fill(rd *joblife.Ready, out *Out) {
 	out.Seq, out.Append, out.Unlink = rd.Seq, rd.Append, rd.Unlink
+	out.Events = append(out.Events, raised(rd.Raised)...)
 	s.open = *out // where handlers add to
 	for _, a := range rd.Answers {
 		if f := s.asked[a.Tag]; f != nil {
