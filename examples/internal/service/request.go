@@ -36,12 +36,19 @@ type handler struct {
 
 // handlers are all requests that the service knows, by what follows "job-manager.".
 var handlers = map[string]handler{
+	"getattr":         {true, (*Service).getattr},
+	"getinfo":         {true, (*Service).getinfo},
+	"history.get":     {true, (*Service).history},
 	"kill":            {true, (*Service).kill},
 	"killall":         {true, (*Service).killAll},
+	"list":            {false, (*Service).list},
 	"memo":            {true, (*Service).memo},
 	"post-event.post": {false, (*Service).postEvent},
+	"purge":           {false, (*Service).purge},
+	"purge-id":        {false, (*Service).purgeID},
 	"raise":           {true, (*Service).raise},
 	"raiseall":        {true, (*Service).raiseAll},
+	"stats-get":       {true, (*Service).stats},
 	"submit":          {false, (*Service).submit},
 	"urgency":         {true, (*Service).urgency},
 }

@@ -148,7 +148,7 @@ var (
 )
 
 // rows has a slice for each area. Each handler has at least one row.
-var rows = [][]row{submitRows, raiseRows, killRows, changeRows, otherRows}
+var rows = [][]row{submitRows, raiseRows, killRows, changeRows, listRows, purgeRows, statsRows, otherRows}
 
 var otherRows = []row{
 	same("jobtap", `{}`, enosys, ""),

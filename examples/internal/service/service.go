@@ -127,6 +127,10 @@ type Service struct {
 	asked   map[uint64]func(joblife.Answer) // what waits for an answer of the Manager, by tag
 	calls   map[uint64]func(Response) error // what waits for the response to a Call
 	lastTag uint64
+
+	purges    []*purging // requests to purge, in their order
+	purgeBusy bool       // the first of them is under way
+	gone      []jobid.ID // jobs that were purged, for an event
 }
 
 // New returns a service without jobs. The error names what is wrong with the
@@ -157,7 +161,8 @@ func newService(now time.Time, cfg Config) *Service {
 // manager returns the Manager's part of a configuration, with the service's hooks.
 func (s *Service) manager(cfg Config) joblife.Config {
 	c := cfg.Manager
-	c.Hooks = append([]joblife.Hooks{joblife.Dependencies()}, c.Hooks...)
+	own := []joblife.Hooks{joblife.Dependencies(), {Name: "service", Removed: s.removed}}
+	c.Hooks = append(own, c.Hooks...)
 	return c
 }
 
@@ -235,7 +240,7 @@ func (o *Out) isEmpty() bool {
 // fill adds what a Ready says.
 func (s *Service) fill(rd *joblife.Ready, out *Out) {
 	out.Seq, out.Append, out.Unlink = rd.Seq, rd.Append, rd.Unlink
-	out.Events = append(out.Events, raised(rd.Raised)...)
+	out.Events = append(append(out.Events, raised(rd.Raised)...), s.purged()...)
 	s.open = *out // where handlers add to
 	for _, a := range rd.Answers {
 		if f := s.asked[a.Tag]; f != nil {
@@ -260,7 +265,9 @@ func (s *Service) Done(now time.Time, out *Out, failed map[jobid.ID]error) error
 	if len(out.Unlink) == 0 {
 		return nil
 	}
-	return s.step(joblife.Unlinked{IDs: out.Unlink, Failed: failed})
+	err := s.step(joblife.Unlinked{IDs: out.Unlink, Failed: failed})
+	s.nextPurge()
+	return err
 }
 
 // Respond takes in the response to a Call. An error says what is wrong with it: it
