@@ -13,12 +13,14 @@ import (
 
 // The error numbers of answers, as on Linux.
 const (
-	eperm  = 1
-	enoent = 2
-	eagain = 11
-	einval = 22
-	enosys = 38
-	eproto = 71
+	eperm   = 1
+	enoent  = 2
+	echild  = 10
+	eagain  = 11
+	einval  = 22
+	enosys  = 38
+	enodata = 61
+	eproto  = 71
 )
 
 // Bits of a Rolemask (RFC 12).
@@ -36,8 +38,18 @@ type handler struct {
 
 // handlers are all requests that the service knows, by what follows "job-manager.".
 var handlers = map[string]handler{
-	"raise":  {true, (*Service).raise},
-	"submit": {false, (*Service).submit},
+	"alloc-query":           {true, (*Service).allocQuery},
+	"disconnect":            {false, (*Service).disconnect},
+	"drain":                 {false, (*Service).drain},
+	"events-journal":        {false, (*Service).eventsJournal},
+	"events-journal-cancel": {false, (*Service).cancelJournal},
+	"exec-hello":            {false, (*Service).execHello},
+	"idle":                  {false, (*Service).idle},
+	"raise":                 {true, (*Service).raise},
+	"sched-hello":           {false, (*Service).schedHello},
+	"sched-ready":           {false, (*Service).schedReady},
+	"submit":                {false, (*Service).submit},
+	"wait":                  {false, (*Service).wait},
 }
 
 // errLater is what a handler returns that answers later, or not at all.
@@ -56,8 +68,11 @@ func fail(errnum int, format string, args ...any) error {
 	return &failure{errnum, fmt.Sprintf(format, args...)}
 }
 
-// errProtocol is for a payload that is not what it should be.
-var errProtocol = fail(eproto, "")
+// errProtocol is for a payload that is not what it should be, and errNoData ends a stream.
+var (
+	errProtocol = fail(eproto, "")
+	errNoData   = fail(enodata, "")
+)
 
 // Request takes in a request. What is wrong with it is answered.
 func (s *Service) Request(now time.Time, r Request) {
@@ -120,6 +135,11 @@ func explain(err error) (errnum int, text string) {
 		errnum = einval
 	}
 	return errnum, strings.TrimPrefix(err.Error(), "joblife: ")
+}
+
+// later returns what an answer that comes later needs of a request.
+func (r *Request) later() *Request {
+	return &Request{Topic: r.Topic, Sender: r.Sender, Matchtag: r.Matchtag}
 }
 
 func (r *Request) owner() bool { return r.Rolemask&roleOwner != 0 }
