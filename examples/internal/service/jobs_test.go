@@ -163,11 +163,11 @@ func TestRaisePublishesTheException(t *testing.T) {
 	require.Len(t, out.Events, 1)
 	require.True(t, out.Events[0].Private)
 	require.Equal(t, "job-exception", out.Events[0].Topic)
-	require.JSONEq(t, `{"id":17,"type":"x","severity":3,"wait_status":9}`, payload(t, out.Events[0]))
+	require.JSONEq(t, `{"id":17,"type":"x","severity":3,"wait_status":9}`, eventText(t, out.Events[0]))
 	require.Contains(t, string(w.stored[17].Eventlog), `{"type":"x","severity":3,"note":"a=b","userid":200,"wait_status":9}`)
 }
 
-func payload(t *testing.T, e Event) string { return text(t, Answer{Payload: e.Payload}) }
+func eventText(t *testing.T, e Event) string { return text(t, Answer{Payload: e.Payload}) }
 
 func TestRaiseAllRaisesOnAllOfAUser(t *testing.T) {
 	w := newWorld(t)
@@ -190,7 +190,7 @@ func TestRaiseAllRaisesOnAllOfAUser(t *testing.T) {
 		require.JSONEq(t, fmt.Sprintf(`{"count":%d,"errors":0}`, tt.count), text(t, out.Answers[0]))
 		require.Len(t, out.Events, len(tt.raised), "%+v", tt)
 		for i, id := range tt.raised {
-			require.JSONEq(t, fmt.Sprintf(`{"id":%d,"type":"test%d","severity":7}`, id, n), payload(t, out.Events[i]))
+			require.JSONEq(t, fmt.Sprintf(`{"id":%d,"type":"test%d","severity":7}`, id, n), eventText(t, out.Events[i]))
 		}
 	}
 }
@@ -200,7 +200,7 @@ func TestKillPublishesToTheShells(t *testing.T) {
 	out := w.ask(t, by(ownGuest, roleUser, "kill", `{"id":17,"signum":10}`))
 	require.Equal(t, "shell-17.kill", out.Events[0].Topic)
 	require.False(t, out.Events[0].Private)
-	require.JSONEq(t, `{"signum":10}`, payload(t, out.Events[0]))
+	require.JSONEq(t, `{"signum":10}`, eventText(t, out.Events[0]))
 	require.Empty(t, out.Append)
 
 	out = w.ask(t, owner("killall", `{"dry_run":false,"userid":-1,"signum":15}`))
@@ -265,14 +265,24 @@ func TestAnswersWaitForTheStore(t *testing.T) {
 	require.NoError(t, w.Done(start, &quick, nil))
 	require.NoError(t, w.Done(start, &first, nil))
 	require.True(t, w.Next(&second))
-	topics := []string{}
-	for _, a := range second.Answers {
-		topics = append(topics, a.Topic)
-	}
-	slices.Sort(topics)
-	require.Equal(t, []string{"job-manager.kill", "job-manager.raise"}, topics)
+	require.Equal(t, []string{"job-manager.memo"}, topics(second))
+	require.NoError(t, w.Done(start, &second, nil))
+	require.True(t, w.Next(&second))
 	require.Len(t, second.Append, 1)
+	require.Empty(t, second.Answers)
+	require.NoError(t, w.Done(start, &second, nil))
+	require.True(t, w.Next(&second))
+	require.Equal(t, []string{"job-manager.kill", "job-manager.raise"}, topics(second))
 	require.Len(t, second.Events, 2)
+}
+
+// topics returns what an Out answers, sorted.
+func topics(out Out) (list []string) {
+	for _, a := range out.Answers {
+		list = append(list, a.Topic)
+	}
+	slices.Sort(list)
+	return list
 }
 
 func ids(list ...jobid.ID) string { return strings.ReplaceAll(fmt.Sprintf("%d", list), " ", ",") }

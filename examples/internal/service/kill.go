@@ -62,7 +62,7 @@ func (s *Service) killAll(r *Request) (any, error) {
 			s.signal(id, p.Signum)
 		}
 	}
-	return counts{Count: len(ids)}, nil
+	return tally{Count: len(ids)}, nil
 }
 
 // signal sends a signal to the shells of a job with the next Out.

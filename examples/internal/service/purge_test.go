@@ -79,7 +79,7 @@ func TestPurgeRemovesOneBatch(t *testing.T) {
 		}
 		require.Len(t, out.Events, 1)
 		require.Equal(t, "job-purge-inactive", out.Events[0].Topic)
-		require.JSONEq(t, `{"jobs":`+tt.gone+`}`, payload(t, out.Events[0]))
+		require.JSONEq(t, `{"jobs":`+tt.gone+`}`, eventText(t, out.Events[0]))
 	}
 	out := w.ask(t, owner("purge-id", `{"id":9,"force":1}`)) // it has a tombstone
 	require.Equal(t, want{enoent, "id not found"}, want{out.Answers[0].Errnum, out.Answers[0].Errstr})
@@ -119,7 +119,7 @@ func TestPurgesWaitForTheStore(t *testing.T) {
 	for _, a := range w.ask(t).Answers {
 		got = append(got, fmt.Sprintf("%s%s", text(t, a), a.Errstr))
 	}
-	require.Equal(t, []string{`{"count":2}`, `{"count":1}`, "nullid not found", `{"count":0}`, "nullid not found"}, got)
+	require.Equal(t, []string{`{"count":2}`, "nullid not found", `{"count":1}`, "nullid not found", `{"count":0}`}, got)
 }
 
 func TestAPurgeThatTheStoreRefuses(t *testing.T) {
@@ -138,5 +138,5 @@ func TestAPurgeThatTheStoreRefuses(t *testing.T) {
 	require.Len(t, answers, 1)
 	require.Equal(t, want{einval, "no such directory"}, want{answers[0].Errnum, answers[0].Errstr})
 	require.Len(t, events, 1)
-	require.JSONEq(t, `{"jobs":[2]}`, payload(t, events[0]))
+	require.JSONEq(t, `{"jobs":[2]}`, eventText(t, events[0]))
 }

@@ -50,8 +50,8 @@ func (s *Service) raise(r *Request) (any, error) {
 	return nil, s.step(in)
 }
 
-// counts is the answer of requests about many jobs.
-type counts struct {
+// A tally is the answer of requests about many jobs.
+type tally struct {
 	Count  int `json:"count"`
 	Errors int `json:"errors"`
 }
@@ -75,7 +75,7 @@ func (s *Service) raiseAll(r *Request) (any, error) {
 	}
 	active := jobstate.StateNew | jobstate.StateActive
 	ids := s.jobsOf(p.UserID, jobstate.State(p.States)&active)
-	c := counts{Count: len(ids)}
+	c := tally{Count: len(ids)}
 	if p.DryRun {
 		return c, nil
 	}

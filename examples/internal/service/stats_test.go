@@ -55,7 +55,7 @@ func TestStatsShowHousekeeping(t *testing.T) {
 		`"config":{"release-after":90.0,"command":"imp run"}}`, string(answer.Housekeeping))
 	// Housekeeping keeps the job.
 	out := w.ask(t, owner("purge", limits(0, 100, true)))
-	require.JSONEq(t, `{"jobs":[18]}`, payload(t, out.Events[0]))
+	require.JSONEq(t, `{"jobs":[18]}`, eventText(t, out.Events[0]))
 	require.JSONEq(t, `{"count":1}`, text(t, out.Answers[0]))
 	require.Contains(t, w.ask(t, owner("purge-id", `{"id":17,"force":1}`)).Answers[0].Errstr, "job is pinned by housekeeping")
 }
