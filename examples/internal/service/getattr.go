@@ -15,8 +15,8 @@ import (
 // without what is large and of no use here, and the eventlog as a list of events.
 func (s *Service) getattr(r *Request) (any, error) {
 	var p struct {
-		ID    jobid.ID          `json:"id"`
-		Attrs []json.RawMessage `json:"attrs"`
+		ID    jobid.ID        `json:"id"`
+		Attrs json.RawMessage `json:"attrs"`
 	}
 	if err := r.decode(&p); err != nil {
 		return nil, err
@@ -33,26 +33,18 @@ func (s *Service) getattr(r *Request) (any, error) {
 		return nil, err
 	}
 	answer := make(map[string]any)
-	for _, attr := range p.Attrs {
+	err = each(p.Attrs, '[', func(_ string, attr json.RawMessage) (err error) {
 		var name string
 		if json.Unmarshal(attr, &name) != nil || string(attr) == "null" {
-			return nil, fail(eproto, "attribute list contains non-string")
+			return fail(eproto, "attribute list contains non-string")
 		}
-		switch {
-		case name == "jobspec" && job.spec != nil:
-			answer[name], err = redacted(job.spec)
-		case name == "R" && job.r != nil:
-			answer[name] = job.r
-		case name == "jobspec" || name == "R":
-			err = fail(enoent, "%s is NULL", name)
-		case name == "eventlog":
-			answer[name], err = events(job.log)
-		default:
-			err = fail(enoent, "unknown attr %s", name)
+		if answer[name] == nil {
+			answer[name], err = job.get(name)
 		}
-		if err != nil {
-			return nil, err
-		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return answer, nil
 }
@@ -62,6 +54,21 @@ type attributes struct {
 	spec *jobspec.Spec
 	r    *rset.R
 	log  []byte
+}
+
+// get returns one of them.
+func (a *attributes) get(name string) (any, error) {
+	switch {
+	case name == "jobspec" && a.spec != nil:
+		return redacted(a.spec)
+	case name == "R" && a.r != nil:
+		return a.r, nil
+	case name == "jobspec" || name == "R":
+		return nil, fail(enoent, "%s is NULL", name)
+	case name == "eventlog":
+		return events(a.log)
+	}
+	return nil, fail(enoent, "unknown attr %.64s", name)
 }
 
 // attributes returns those of an active job from memory, and those of an inactive one

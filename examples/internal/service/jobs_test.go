@@ -143,6 +143,16 @@ func TestSubmitRefusesJobsOneByOne(t *testing.T) {
 	require.Equal(t, jobstate.StateSched, w.state(t, 40))
 }
 
+// The event submit has the time of the request, but never one to come.
+func TestSubmitKeepsTheTimeOfTheUser(t *testing.T) {
+	w := newWorld(t)
+	w.ask(t, owner("submit", strings.Replace(submission1(40, ownGuest), `:1.5`, `:1699999999.25`, 1)),
+		owner("submit", strings.Replace(submission1(41, ownGuest), `:1.5`, `:1e12`, 1)))
+	require.Contains(t, string(w.stored[40].Eventlog), `{"timestamp":1699999999.25,"name":"submit"`)
+	require.Contains(t, string(w.stored[40].Eventlog), `{"timestamp":1700000000.0,"name":"validate"`)
+	require.Contains(t, string(w.stored[41].Eventlog), `{"timestamp":1700000000.0,"name":"submit"`)
+}
+
 func TestQueuesRefuseJobsInTheWordsOfFlux(t *testing.T) {
 	s, err := New(start, Config{})
 	require.NoError(t, err)

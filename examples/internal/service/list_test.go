@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,7 +29,10 @@ var listRows = []row{
 	private("getattr", `{"id":18,"attrs":["jobspec","eventlog"]}`, "guests can only reprioritize their own jobs"),
 	private("getattr", `{"id":18,"attrs":[]}`, "guests can only reprioritize their own jobs"),
 	same("getattr", `{"id":16}`, eproto, ""),
-	same("getattr", `{"id":16,"attrs":"R"}`, eproto, ""),
+	{
+		"getattr", `{"id":16,"attrs":"R"}`, want{errnum: eproto}, want{errnum: eproto},
+		want{eperm, "guests can only reprioritize their own jobs"},
+	},
 	same("getattr", `{"id":99,"attrs":["R"]}`, einval, "unknown job"),
 	{
 		"getattr", `{"id":16,"attrs":[1]}`,
@@ -178,4 +182,19 @@ func TestGetattrOfActiveAndInactiveJobs(t *testing.T) {
 	}
 	w.cfg.Lookup = nil
 	require.Equal(t, "jobspec is NULL", w.ask(t, owner("getattr", `{"id":16,"attrs":["jobspec"]}`)).Answers[0].Errstr)
+}
+
+// A long list of attributes costs no more than reading it.
+func TestGetattrMakesEachAttributeOnce(t *testing.T) {
+	w := newWorld(t)
+	allocs := func(n int) float64 {
+		attrs := strings.Repeat(`"eventlog",`, n) + `"eventlog"`
+		r := owner("getattr", `{"id":17,"attrs":[`+attrs+`]}`)
+		return testing.AllocsPerRun(1, func() {
+			answer, err := w.getattr(&r)
+			require.NoError(t, err)
+			require.Len(t, answer, 1)
+		})
+	}
+	require.Less(t, allocs(1000)-allocs(0), 10*1000.0)
 }

@@ -34,7 +34,8 @@ const (
 // A world is a service with jobs and a store.
 type world struct {
 	*Service
-	stored map[jobid.ID]*Stored
+	stored  map[jobid.ID]*Stored
+	records []joblife.Record
 }
 
 // newWorld returns a service with the jobs above.
@@ -78,6 +79,7 @@ func (w *world) ask(t *testing.T, list ...Request) Out {
 	t.Helper()
 	out := drive(t, w.Service, list...)
 	for _, r := range out.Append {
+		w.records = append(w.records, r.Clone())
 		s := w.stored[r.Job]
 		if s == nil {
 			s = new(Stored)

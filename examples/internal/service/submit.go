@@ -28,16 +28,22 @@ type submission struct {
 // but one that cannot be read stops all.
 func (s *Service) submit(r *Request) (any, error) {
 	var p struct {
-		Jobs []json.RawMessage `json:"jobs"`
+		Jobs json.RawMessage `json:"jobs"`
 	}
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	list := make([]submission, len(p.Jobs))
-	for i, text := range p.Jobs {
-		if err := (&Request{Payload: text}).decode(&list[i]); err != nil {
-			return nil, err
+	var list []submission
+	err := each(p.Jobs, '[', func(_ string, text json.RawMessage) error {
+		var j submission
+		if err := (&Request{Payload: text}).decode(&j); err != nil {
+			return err
 		}
+		list = append(list, j)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	answer := struct {
 		Errors [][2]any `json:"errors"`
