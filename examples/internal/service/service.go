@@ -133,12 +133,11 @@ type Service struct {
 	calls   map[uint64]func(Response) error // what waits for the response to a Call
 	lastTag uint64
 
-	counts  counts
 	sched   scheduler
 	exec    executor
 	journal journal
 	waits   waits
-	empty   []emptyWait
+	empty   []*emptyWait
 }
 
 // New returns a service without jobs. The error names what is wrong with the
@@ -171,7 +170,7 @@ func newService(now time.Time, cfg Config) *Service {
 // manager returns the Manager's part of a configuration, with the service's hooks.
 func (s *Service) manager(cfg Config) joblife.Config {
 	c := cfg.Manager
-	c.Hooks = append([]joblife.Hooks{s.counter(), s.waiter(), s.follower(), joblife.Dependencies()}, c.Hooks...)
+	c.Hooks = append([]joblife.Hooks{s.waiter(), s.follower(), joblife.Dependencies()}, c.Hooks...)
 	return c
 }
 
@@ -234,9 +233,8 @@ func (s *Service) Next(out *Out) bool {
 		if s.backlog(); !s.quick.isEmpty() {
 			break // before later events
 		}
-		ready := s.m.Ready(&s.rd)
-		s.emptied()
-		if !ready {
+		s.calmed()
+		if !s.m.Ready(&s.rd) {
 			if s.open.isEmpty() {
 				return false
 			}
