@@ -7,73 +7,87 @@ import (
 	"github.com/joblife/joblife/jobstate"
 )
 
-// counts are numbers of jobs, durable or not.
-type counts struct {
-	active  int // from submission to the end
-	running int // of those, in RUN or CLEANUP
-}
-
-// counter returns hooks that count.
-func (s *Service) counter() joblife.Hooks {
-	move := func(from, to jobstate.State) {
-		count := func(n *int, mask jobstate.State) {
-			if from.In(mask) {
-				*n--
-			}
-			if to.In(mask) {
-				*n++
-			}
-		}
-		count(&s.counts.active, jobstate.StateNew|jobstate.StateActive)
-		count(&s.counts.running, jobstate.StateRunning)
-	}
-	return joblife.Hooks{
-		Name:     "service counts",
-		Restored: func(e *joblife.Event) { move(0, e.Job.State()) },
-		Event: func(e *joblife.Event) {
-			to := e.Job.State()
-			if e.Entry.Name == jobstate.EventInvalidate {
-				to = 0
-			}
-			move(e.Prev, to)
-		},
-	}
-}
-
-// An emptyWait is a request that is answered when there are no jobs of some kind.
+// An emptyWait is a request that waits until there are no jobs in some states.
 type emptyWait struct {
 	*Request
-	idle bool // no running jobs; else no active ones
+	states jobstate.State
+	tag    uint64 // of what the Manager was asked; 0: of nothing, since the scheduler has requests
 }
 
 // drain is answered when no job is active.
 func (s *Service) drain(r *Request) (any, error) {
-	s.empty = append(s.empty, emptyWait{r.later(), false})
-	return nil, errLater
+	return nil, s.waitEmpty(r, jobstate.StateNew|jobstate.StateActive)
 }
 
-// idle is answered when no job runs, and the scheduler has no request to answer.
-func (s *Service) idle(r *Request) (any, error) {
-	s.empty = append(s.empty, emptyWait{r.later(), true})
-	return nil, errLater
+// idle is answered when no job runs, and the scheduler has no requests.
+func (s *Service) idle(r *Request) (any, error) { return nil, s.waitEmpty(r, jobstate.StateRunning) }
+
+func (s *Service) waitEmpty(r *Request, states jobstate.State) error {
+	w := &emptyWait{Request: r.later(), states: states}
+	if err := s.awaitEmpty(w); err != nil {
+		return err
+	}
+	s.empty = append(s.empty, w)
+	return errLater
 }
 
-// emptied answers those who have waited long enough. What they are told is durable when
-// what has been decided so far is.
-func (s *Service) emptied() {
-	if len(s.empty) == 0 || s.counts.running > 0 {
+// awaitEmpty asks the Manager to tell when there are no such jobs.
+func (s *Service) awaitEmpty(w *emptyWait) error {
+	return s.ask(func(tag uint64) joblife.Input {
+		w.tag = tag
+		return joblife.WaitEmpty{Tag: tag, States: w.states}
+	}, func(joblife.Answer) {
+		n := s.m.Stats()
+		if w.states == jobstate.StateRunning && n.Queue.Sent+n.Queue.Recalled > 0 {
+			w.tag = 0
+			return
+		}
+		s.empty = slices.DeleteFunc(s.empty, func(o *emptyWait) bool { return o == w })
+		var payload any
+		if w.states == jobstate.StateRunning {
+			pending := n.States[jobstate.StateNew]
+			for _, state := range []jobstate.State{jobstate.StateDepend, jobstate.StatePriority, jobstate.StateSched} {
+				pending += n.States[state]
+			}
+			payload = map[string]int{"pending": pending}
+		}
+		s.answer(&s.open, w.Request, payload)
+	})
+}
+
+// calmed asks again for those who waited for the scheduler alone, when it has no requests.
+func (s *Service) calmed() {
+	calm := slices.ContainsFunc(s.empty, func(w *emptyWait) bool { return w.tag == 0 })
+	if !calm {
 		return
 	}
-	queue := s.m.Stats().Queue
-	s.empty = slices.DeleteFunc(s.empty, func(w emptyWait) bool {
-		switch {
-		case !w.idle && s.counts.active == 0:
-			s.answer(&s.open, w.Request, nil)
-		case w.idle && queue.Sent+queue.Recalled == 0:
-			s.answer(&s.open, w.Request, map[string]int{"pending": s.counts.active})
-		default:
+	if q := s.m.Stats().Queue; q.Sent+q.Recalled > 0 {
+		return
+	}
+	for _, w := range s.empty {
+		if w.tag != 0 {
+			continue
+		}
+		if err := s.awaitEmpty(w); err != nil {
+			s.quick.logf("%s: %v", w.Topic, err)
+			return
+		}
+	}
+}
+
+// removeEmpty takes out those who wait for no jobs.
+func (s *Service) removeEmpty(which func(*Request) bool) (out []*Request) {
+	s.empty = slices.DeleteFunc(s.empty, func(w *emptyWait) bool {
+		if !which(w.Request) {
 			return false
+		}
+		out = append(out, w.Request)
+		if delete(s.asked, w.tag); w.tag != 0 {
+			if err := s.step(joblife.WaitCancel{Tag: w.tag}); err != nil {
+				s.quick.logf("%s: %v", w.Topic, err)
+			}
 		}
 		return true
 	})
+	return out
 }

@@ -136,12 +136,11 @@ type Service struct {
 	purges    []*purging // requests to purge, in their order
 	purgeBusy bool       // the first of them is under way
 	gone      []jobid.ID // jobs that were purged, for an event
-	counts    counts
 	sched     scheduler
 	exec      executor
 	journal   journal
 	waits     waits
-	empty     []emptyWait
+	empty     []*emptyWait
 }
 
 // New returns a service without jobs. The error names what is wrong with the
@@ -175,7 +174,7 @@ func newService(now time.Time, cfg Config) *Service {
 func (s *Service) manager(cfg Config) joblife.Config {
 	c := cfg.Manager
 	own := []joblife.Hooks{
-		s.counter(), s.waiter(), s.follower(), {Name: "purged", Removed: s.removed}, joblife.Dependencies(),
+		s.waiter(), s.follower(), {Name: "purged", Removed: s.removed}, joblife.Dependencies(),
 	}
 	c.Hooks = append(own, c.Hooks...)
 	return c
@@ -240,9 +239,8 @@ func (s *Service) Next(out *Out) bool {
 		if s.backlog(); !s.quick.isEmpty() {
 			break // before later events
 		}
-		ready := s.m.Ready(&s.rd)
-		s.emptied()
-		if !ready {
+		s.calmed()
+		if !s.m.Ready(&s.rd) {
 			if s.open.isEmpty() {
 				return false
 			}

@@ -1,9 +1,6 @@
 package service
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // disconnect ends what a client has asked for: the broker tells that it is gone. There is
 // no answer.
@@ -20,7 +17,7 @@ func (s *Service) disconnect(r *Request) (any, error) {
 		}
 	}
 	gone := func(w *Request) bool { return w.Sender == r.Sender }
-	s.empty = slices.DeleteFunc(s.empty, func(w emptyWait) bool { return gone(w.Request) })
+	s.removeEmpty(gone)
 	s.waits.remove(gone)
 	s.journal.remove(gone)
 	return nil, errLater
@@ -31,11 +28,7 @@ func (s *Service) disconnect(r *Request) (any, error) {
 func (s *Service) Stop(now time.Time) {
 	s.at(now)
 	all := func(*Request) bool { return true }
-	for _, w := range s.empty {
-		s.fail(&s.quick, w.Request, errUnloading)
-	}
-	s.empty = nil
-	for _, w := range s.waits.remove(all) {
+	for _, w := range append(s.removeEmpty(all), s.waits.remove(all)...) {
 		s.fail(&s.quick, w, errUnloading)
 	}
 	for _, l := range s.journal.remove(all) {

@@ -49,7 +49,10 @@ func (s *Service) waiter() joblife.Hooks {
 				w.active++
 			case e.Entry.Name == jobstate.EventInvalidate:
 				w.active--
-			case e.Prev != jobstate.StateInactive && e.Job.State() == jobstate.StateInactive:
+			}
+		},
+		Inactive: func(e *joblife.Event) {
+			if waitable(e) {
 				w.active--
 				s.waited(resultOf(e.Job.Job()))
 			}
