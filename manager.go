@@ -136,7 +136,7 @@ type Manager struct {
 	staged  []timer // what hooks asked for in this input
 
 	actions     *perilog.Config // of the jobs that are submitted now
-	floor       jobid.ID        // ids up to it were given, whether they are known or not
+	floor       jobid.ID        // ids up to it do not come back: all that are not known any more, as is recorded
 	stopping    bool
 	stopAt      eventlog.Timestamp
 	quarantined []quarantined
