@@ -242,26 +242,23 @@ func (m *Manager) end(j *job, kind, note string) {
 // schedHello begins a session: what the scheduler is to know comes with Ready.Hello.
 func (m *Manager) schedHello(h alloc.Hello) error {
 	m.forget(m.queue.Hello(nil))
-	a := alloc.Announce(m.holders(), h.PartialOK)
+	holders := m.holders()
+	a := alloc.Announce(holders, h.PartialOK)
 	m.out.Hello, m.out.Sched = &a, m.out.Sched[:0] // for the one before
 	m.freed = nil
 	for _, e := range a.Failed {
 		m.fault(nil, e.ID, e.Err)
 	}
-	return nil
-}
-
-// holders returns the jobs that hold ranks, by id. Of others, of which only the end is
-// missing, a new scheduler has nothing to know, now and later.
-func (m *Manager) holders() []alloc.Holder {
-	list := slices.Clone(m.booked)
+	// Of jobs of which only the end is missing, this scheduler has nothing to know.
 	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
-		h, ok := j.holder()
-		if j.hidden = !ok && j.r != nil; ok {
-			list = append(list, h)
+		j.hidden = j.r != nil
+	}
+	for _, h := range holders {
+		if j := m.jobs[h.ID]; j != nil {
+			j.hidden = false
 		}
 	}
-	return list
+	return nil
 }
 
 func (m *Manager) schedReady(r alloc.Ready) error {
