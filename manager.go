@@ -218,7 +218,8 @@ func (m *Manager) configure(cfg Config) error {
 	}
 	for _, name := range names {
 		if queues[name] = m.queues[name]; queues[name] == nil {
-			queues[name] = &queue{enabled: true, started: m.queues == nil || name == ""}
+			start := gate{open: m.queues == nil || name == ""}
+			queues[name] = &queue{gate{open: true}, start, start}
 			if m.queues != nil { // an earlier one of this name may be in the records
 				m.record(queues[name].record(name))
 			}

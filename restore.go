@@ -177,7 +177,8 @@ func (l *loader) read(r Record) error {
 			return fmt.Errorf("joblife: queue record: %w", err)
 		}
 		if have := l.m.queues[q.Name]; have != nil {
-			*have = queue{q.Enable, q.Start, q.DisableReason, q.StopReason}
+			start := gate{q.Start, q.StopReason}
+			*have = queue{gate{q.Enable, q.DisableReason}, start, start}
 		}
 		return nil
 	}

@@ -36,8 +36,21 @@ func (m *Manager) flagged(j *job, e eventlog.Entry) error {
 
 // A queue is a named queue, or the anonymous one.
 type queue struct {
-	enabled, started          bool
-	disableReason, stopReason string
+	enable, start gate
+	kept          gate // start, as the records have it
+}
+
+// A gate is open, or closed for a reason.
+type gate struct {
+	open   bool
+	reason string
+}
+
+// set opens or closes a gate for a reason in words from outside.
+func (g *gate) set(open bool, reason string) {
+	if *g = (gate{open, mend(reason)}); open {
+		g.reason = ""
+	}
 }
 
 // admits returns why a queue takes no jobs.
@@ -48,8 +61,8 @@ func (m *Manager) admits(name string) error {
 		return fmt.Errorf("%w: the job names no queue", ErrRefused)
 	case q == nil:
 		return fmt.Errorf("%w: no queue %q", ErrRefused, name)
-	case !q.enabled:
-		return fmt.Errorf("%w: queue %q is disabled: %s", ErrRefused, name, q.disableReason)
+	case !q.enable.open:
+		return fmt.Errorf("%w: queue %q is disabled: %s", ErrRefused, name, q.enable.reason)
 	}
 	return nil
 }
@@ -65,7 +78,7 @@ type queueState struct {
 
 // record returns the record of a queue.
 func (q *queue) record(name string) Record {
-	b, err := json.Marshal(queueState{name, q.enabled, q.started, q.disableReason, q.stopReason})
+	b, err := json.Marshal(queueState{name, q.enable.open, q.kept.open, q.enable.reason, q.kept.reason})
 	if err != nil {
 		panic("joblife: a queue that cannot be written: " + err.Error())
 	}
@@ -89,9 +102,7 @@ func (m *Manager) enableQueue(in EnableQueue) error {
 	if err != nil {
 		return err
 	}
-	if q.enabled, q.disableReason = in.Enable, mend(in.Reason); in.Enable {
-		q.disableReason = ""
-	}
+	q.enable.set(in.Enable, in.Reason)
 	m.record(q.record(in.Queue))
 	m.answer(Answer{Tag: in.Tag})
 	return nil
@@ -102,10 +113,11 @@ func (m *Manager) startQueue(in StartQueue) error {
 	if err != nil {
 		return err
 	}
-	if q.started, q.stopReason = in.Start, mend(in.Reason); in.Start {
-		q.stopReason = ""
+	q.start.set(in.Start, in.Reason)
+	if !in.Volatile {
+		q.kept = q.start
+		m.record(q.record(in.Queue))
 	}
-	m.record(q.record(in.Queue))
 	m.answer(Answer{Tag: in.Tag})
 	m.block(!m.starts(in.Queue), func(j *job) bool { return j.queue == in.Queue })
 	return nil
@@ -114,7 +126,7 @@ func (m *Manager) startQueue(in StartQueue) error {
 // starts reports whether a queue sends jobs to the scheduler.
 func (m *Manager) starts(name string) bool {
 	q := m.queues[name]
-	return !m.stopping && q != nil && q.started
+	return !m.stopping && q != nil && q.start.open
 }
 
 // block stops jobs that wait for the scheduler, or starts them.
