@@ -41,3 +41,25 @@ func TestAVolatileStopEndsWithARestart(t *testing.T) {
 	s.restart()
 	queue("a", joblife.QueueStatus{StopReason: "for good", DisableReason: "full"})
 }
+
+func TestNamedQueuesMayBeginStopped(t *testing.T) {
+	s := silent(t, joblife.Config{Queues: []string{"a", "b"}, QueuesStopped: true})
+	queue := func(name string, started bool) {
+		t.Helper()
+		got, ok := s.m.Queue(name)
+		require.True(t, ok)
+		require.Equal(t, joblife.QueueStatus{Enabled: true, Started: started}, got)
+	}
+	queue("a", false)
+	s.submit(jobspec.Job{Nodes: 1, Queue: "a"})
+	require.Empty(t, sent[alloc.Request](s))
+	s.step(joblife.StartQueue{Queue: "a", Start: true})
+	require.Len(t, sent[alloc.Request](s), 1)
+	s.restart()
+	queue("a", true)
+	queue("b", false)
+	s.step(joblife.Reload{Config: joblife.Config{}})
+	queue("", true)
+	s = silent(t, joblife.Config{QueuesStopped: true})
+	queue("", true)
+}
