@@ -88,6 +88,8 @@ type Call struct {
 	Topic   string
 	Nodeid  int // the rank to ask; Any where it does not matter
 	Payload any
+	// Stream says that many Responses come. The last one has an Errnum: 61 if all is well.
+	Stream bool
 }
 
 // Any is the Nodeid of a Call that any rank may answer.
@@ -114,8 +116,14 @@ type Service struct {
 	quick   Out                             // goes out at once
 	open    Out                             // goes out with the next Ready
 	asked   map[uint64]func(joblife.Answer) // what waits for an answer of the Manager, by tag
-	calls   map[uint64]func(Response) error // what waits for the response to a Call
+	calls   map[uint64]waiting              // what waits for the response to a Call
 	lastTag uint64
+}
+
+// A waiting gets the response to a Call, or each one if it is a stream.
+type waiting struct {
+	respond func(Response) error
+	stream  bool
 }
 
 // New returns a service without jobs. The error names what is wrong with the
@@ -139,7 +147,7 @@ func newService(now time.Time, cfg Config) *Service {
 	return &Service{
 		cfg: cfg, now: now,
 		asked: make(map[uint64]func(joblife.Answer)),
-		calls: make(map[uint64]func(Response) error),
+		calls: make(map[uint64]waiting),
 	}
 }
 
@@ -188,9 +196,14 @@ func (s *Service) ask(in func(tag uint64) joblife.Input, f func(joblife.Answer))
 
 // call sends a request to somebody at once. f gets the response.
 func (s *Service) call(topic string, nodeid int, payload any, f func(Response) error) {
-	c := Call{Tag: s.tag(), Topic: topic, Nodeid: nodeid, Payload: payload}
-	s.calls[c.Tag] = f
-	s.quick.Calls = append(s.quick.Calls, c)
+	s.send(&s.quick, Call{Topic: topic, Nodeid: nodeid, Payload: payload}, f)
+}
+
+// send adds a request to an Out. f gets the response, or each one if it is a stream.
+func (s *Service) send(out *Out, c Call, f func(Response) error) {
+	c.Tag = s.tag()
+	s.calls[c.Tag] = waiting{f, c.Stream}
+	out.Calls = append(out.Calls, c)
 }
 
 // Next fills out with what is to be stored and sent, and reports whether there is anything.
@@ -258,10 +271,12 @@ func (s *Service) Respond(now time.Time, r Response) error {
 	if r.Tag == 0 {
 		return fmt.Errorf("%s: a response without a matchtag", r.Topic)
 	}
-	f := s.calls[r.Tag]
-	if f == nil {
+	w, ok := s.calls[r.Tag]
+	if !ok {
 		return fmt.Errorf("%s: response to matchtag %d, which nobody waits for", r.Topic, r.Tag)
 	}
-	delete(s.calls, r.Tag)
-	return f(r)
+	if !w.stream || r.Errnum != 0 {
+		delete(s.calls, r.Tag)
+	}
+	return w.respond(r)
 }
