@@ -36,6 +36,8 @@ type handler struct {
 
 // handlers are all requests that the service knows, by what follows "job-manager.".
 var handlers = map[string]handler{
+	"housekeeping-kill": {false, (*Service).housekeepingKill},
+
 	"raise":  {true, (*Service).raise},
 	"submit": {false, (*Service).submit},
 }

@@ -35,6 +35,11 @@ type Config struct {
 	// Manager is the configuration of the Manager. The service adds its own hooks before
 	// those in Hooks.
 	Manager joblife.Config
+	// Environ is the environment of prologs, epilogs and housekeeping, as os.Environ
+	// returns it. The service adds FLUX_JOB_ID, FLUX_JOB_USERID and FLUX_JOB_RANKS.
+	Environ []string
+	// Lost says what becomes of the actions that a restart finds.
+	Lost Lost
 }
 
 // A Request is a message from a client or a module.
@@ -118,6 +123,9 @@ type Service struct {
 	asked   map[uint64]func(joblife.Answer) // what waits for an answer of the Manager, by tag
 	calls   map[uint64]waiting              // what waits for the response to a Call
 	lastTag uint64
+
+	processes map[place]*process // of prologs, epilogs and housekeeping
+	drains    []drain            // which were refused, by time
 }
 
 // A waiting gets the response to a Call, or each one if it is a stream.
@@ -135,11 +143,15 @@ func New(now time.Time, cfg Config) (*Service, error) {
 	return s, err
 }
 
-// Restore returns a service with the jobs of earlier records: see [joblife.Restore].
+// Restore returns a service with the jobs of earlier records: see [joblife.Restore]. It
+// resolves lost actions as the configuration says.
 func Restore(now time.Time, cfg Config, records iter.Seq2[joblife.Record, error]) (*Service, joblife.Recovered, error) {
 	s := newService(now, cfg)
 	m, recovered, err := joblife.Restore(now, s.manager(cfg), records)
 	s.m = m
+	if err == nil {
+		err = s.resolve(recovered.Unresolved)
+	}
 	return s, recovered, err
 }
 
@@ -147,7 +159,7 @@ func newService(now time.Time, cfg Config) *Service {
 	return &Service{
 		cfg: cfg, now: now,
 		asked: make(map[uint64]func(joblife.Answer)),
-		calls: make(map[uint64]waiting),
+		calls: make(map[uint64]waiting), processes: make(map[place]*process),
 	}
 }
 
@@ -159,12 +171,19 @@ func (s *Service) manager(cfg Config) joblife.Config {
 }
 
 // Deadline returns when to call Tick, and false for never.
-func (s *Service) Deadline() (time.Time, bool) { return s.m.Deadline() }
+func (s *Service) Deadline() (time.Time, bool) {
+	at, ok := s.m.Deadline()
+	if len(s.drains) > 0 && (!ok || s.drains[0].at.Before(at)) {
+		return s.drains[0].at, true
+	}
+	return at, ok
+}
 
 // Tick passes the time.
 func (s *Service) Tick(now time.Time) error {
 	s.at(now)
-	return s.m.Step(s.now, joblife.Tick{})
+	s.drainDue()
+	return s.step(joblife.Tick{})
 }
 
 // at moves the time on. A clock that stepped back stands still until it is past.
@@ -244,6 +263,7 @@ func (s *Service) fill(rd *joblife.Ready, out *Out) {
 			f(a)
 		}
 	}
+	s.actions(rd)
 	*out, s.open = s.open, Out{}
 }
 

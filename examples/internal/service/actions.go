@@ -1,0 +1,179 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+)
+
+// A Lost says what becomes of a prolog, an epilog or housekeeping that ran when the
+// process of the Service ended: rexec ends its commands then.
+type Lost string
+
+// The policies.
+const (
+	LostFinish Lost = "finish" // it has failed, and its ranks are drained first; the default
+	LostRerun  Lost = "rerun"  // it runs again; where it cannot, it is finished
+	LostHold   Lost = "hold"   // it keeps its ranks until an operator finishes it
+)
+
+// drainAgain is how long a drain that was refused waits.
+const drainAgain = time.Minute
+
+// A drain is a request to drain ranks that was refused, and is sent again.
+type drain struct {
+	at     time.Time
+	ranks  *idset.Set
+	reason string
+	then   func() error
+}
+
+// actions adds what a Ready says of prologs, epilogs and housekeeping.
+func (s *Service) actions(rd *joblife.Ready) {
+	for _, l := range rd.Launch {
+		s.launch(l)
+	}
+	for _, sig := range rd.Signal {
+		for rank := range sig.Ranks.All() {
+			if p := s.processes[place{sig.Job, sig.Action, sig.Attempt, rank}]; p != nil {
+				s.kill(&s.open, p, sig.Signal.Signal)
+			}
+		}
+	}
+	for _, d := range rd.Drain {
+		ranks := d.Ranks.Clone()
+		s.drain(&s.open, drain{ranks: ranks, reason: d.Reason, then: func() error {
+			return s.step(joblife.Drained{Ranks: ranks})
+		}})
+	}
+}
+
+// drain drains ranks. If that is refused, it is tried again: nothing else may free them.
+func (s *Service) drain(out *Out, d drain) {
+	payload := struct {
+		Targets string `json:"targets"`
+		Reason  string `json:"reason"`
+		Mode    string `json:"mode"`
+	}{d.ranks.String(), d.reason, "update"}
+	s.send(out, Call{Topic: "resource.drain", Nodeid: 0, Payload: payload}, func(r Response) error {
+		if r.Errnum == 0 {
+			return d.then()
+		}
+		d.at = s.now.Add(drainAgain)
+		s.drains = append(s.drains, d)
+		return nil
+	})
+}
+
+// drainDue sends the drains that are due again.
+func (s *Service) drainDue() {
+	for len(s.drains) > 0 && !s.drains[0].at.After(s.now) {
+		d := s.drains[0]
+		s.drains = s.drains[1:]
+		s.drain(&s.quick, d)
+	}
+}
+
+// resolve resolves the actions that were lost in a restart.
+func (s *Service) resolve(list []joblife.Unresolved) error {
+	for _, u := range list {
+		if u.Reason != perilog.ReasonLost && u.Reason != perilog.ReasonRemoved || s.cfg.Lost == LostHold {
+			continue
+		}
+		action := joblife.Action{Job: u.Job, Key: u.Action, Ranks: u.Ranks}
+		if s.cfg.Lost == LostRerun {
+			err := s.step(joblife.Rerun{Action: action})
+			if err == nil {
+				continue
+			}
+			if !errors.Is(err, perilog.ErrAction) {
+				return err
+			}
+		}
+		reason := fmt.Sprintf("%v was lost for job %v", u.Action.Kind, u.Job)
+		s.drain(&s.quick, drain{ranks: u.Ranks, reason: reason, then: func() error {
+			err := s.step(joblife.ForceFinish{Action: action, Status: 1, Who: "restart"})
+			if errors.Is(err, perilog.ErrAction) { // it has ended otherwise
+				err = nil
+			}
+			return err
+		}})
+	}
+	return nil
+}
+
+// housekeepingKill signals housekeeping, of one job or all, on some ranks or all.
+func (s *Service) housekeepingKill(r *Request) (any, error) {
+	var p struct {
+		Signal int32   `json:"signum"`
+		Job    *int64  `json:"jobid,omitempty"`
+		Ranks  *string `json:"ranks,omitempty"`
+	}
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	var ranks *idset.Set
+	if p.Ranks != nil {
+		var err error
+		if ranks, err = idset.Parse(*p.Ranks); err != nil {
+			return nil, fail(einval, "%s", err)
+		}
+	}
+	for _, q := range s.housekeepers() {
+		all := p.Job == nil || *p.Job == -1
+		if (all || jobid.ID(*p.Job) == q.job) && (ranks == nil || ranks.Contains(q.rank)) && p.Signal > 0 {
+			s.kill(&s.quick, q, int(p.Signal))
+		}
+	}
+	return nil, nil
+}
+
+// housekeeping is what stats-get tells of housekeeping.
+type housekeeping struct {
+	Running map[jobid.ID]housekept `json:"running"`
+	Config  struct {
+		ReleaseAfter float64 `json:"release-after"` // in seconds; -1: never
+		Command      string  `json:"command"`
+	} `json:"config"`
+}
+
+// A housekept is what housekeeping does for a job.
+type housekept struct {
+	Pending   *idset.Set `json:"pending"`   // where it runs
+	Allocated *idset.Set `json:"allocated"` // what it holds
+	Start     float64    `json:"t_start"`   // the earliest launch of what runs
+}
+
+// housekeepingStats returns the part of stats-get.
+func (s *Service) housekeepingStats() housekeeping {
+	h := housekeeping{Running: make(map[jobid.ID]housekept)}
+	for held := range s.m.Holders() {
+		if held.Kind == perilog.HolderHousekeeping {
+			h.Running[held.Job] = housekept{idset.Of(), held.Ranks, float64(held.Since)}
+		}
+	}
+	for _, p := range s.housekeepers() {
+		if k, ok := h.Running[p.job]; ok && k.Allocated.Contains(p.rank) {
+			if k.Pending.IsEmpty() || float64(p.at) < k.Start {
+				k.Start = float64(p.at)
+				h.Running[p.job] = k
+			}
+			k.Pending.Insert(p.rank)
+		}
+	}
+	h.Config.ReleaseAfter = -1
+	if c := s.cfg.Manager.Actions.Housekeeping; c != nil {
+		h.Config.Command = strings.Join(c.Command, " ")
+		if c.ReleaseAfter != nil && *c.ReleaseAfter != fsd.Forever {
+			h.Config.ReleaseAfter = time.Duration(*c.ReleaseAfter).Seconds()
+		}
+	}
+	return h
+}
