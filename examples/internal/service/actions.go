@@ -99,11 +99,16 @@ func (s *Service) resolve(list []joblife.Unresolved) error {
 		}
 		reason := fmt.Sprintf("%v was lost for job %v", u.Action.Kind, u.Job)
 		s.drain(&s.quick, drain{ranks: u.Ranks, reason: reason, then: func() error {
-			err := s.step(joblife.ForceFinish{Action: action, Status: 1, Who: "restart"})
-			if errors.Is(err, perilog.ErrAction) { // it has ended otherwise
-				err = nil
+			action.Ranks = idset.Of()
+			for v := range s.m.Unresolved() { // some ranks may have ended otherwise
+				if v.Job == u.Job && v.Action == u.Action && v.Reason == u.Reason {
+					action.Ranks = idset.Intersect(u.Ranks, v.Ranks)
+				}
 			}
-			return err
+			if action.Ranks.IsEmpty() {
+				return nil
+			}
+			return s.step(joblife.ForceFinish{Action: action, Status: 1, Who: "restart"})
 		}})
 	}
 	return nil

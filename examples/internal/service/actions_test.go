@@ -457,6 +457,28 @@ func TestARestartDrainsFirst(t *testing.T) {
 	c.gone(16)
 }
 
+// An operator may finish a lost action while its drain is refused.
+func TestARestartComesLate(t *testing.T) {
+	c := newCluster(t, actions(false, true, false))
+	c.submit(16, "0-1")
+	c.submit(17, "2-3")
+	c.run(16)
+	c.run(17)
+	c.crash()
+	c.noDrain = 38
+	c.hello()
+	finish := joblife.ForceFinish{Status: 1, Who: "me"}
+	finish.Job, finish.Key = 16, perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
+	c.step(finish) // all of one job
+	finish.Job, finish.Ranks = 17, idset.Of(2)
+	c.step(finish)
+	c.pump()
+	c.noDrain = 0
+	c.wait(time.Minute)
+	c.gone(16)
+	c.gone(17)
+}
+
 // What cannot run again is finished: the configuration has no such action any more.
 func TestARestartCannotRerun(t *testing.T) {
 	c := newCluster(t, actions(false, true, false))
