@@ -33,8 +33,17 @@ import (
 // A Config configures a [Service]. The zero Config is one anonymous queue without limits.
 type Config struct {
 	// Manager is the configuration of the Manager. The service adds its own hooks before
-	// those in Hooks.
+	// those in Hooks. Manager.Actions has the commands of prologs, epilogs and
+	// housekeeping; each Launch brings its own.
 	Manager joblife.Config
+	// Limits are those of all jobs, and Queues has more of each queue in Manager.Queues.
+	Limits Limits
+	Queues map[string]Queue
+	// MaxActive limits the active jobs of each user; 0: no limit.
+	MaxActive int
+	// Parse reads the configuration in a config-reload; conf.Parse is one. It returns old
+	// with what the text says. Nil: there is no such request.
+	Parse func(old Config, text []byte) (Config, error)
 }
 
 // A Request is a message from a client or a module.
