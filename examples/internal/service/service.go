@@ -27,6 +27,8 @@ import (
 	"time"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -36,9 +38,10 @@ type Config struct {
 	// those in Hooks. Manager.Actions has the commands of prologs, epilogs and
 	// housekeeping; each Launch brings its own.
 	Manager joblife.Config
-	// Limits are those of all jobs, and Queues has more of each queue in Manager.Queues.
-	Limits Limits
+	// Queues are the named queues, instead of those in Manager.
 	Queues map[string]Queue
+	// Limits are those of all jobs.
+	Limits Limits
 	// MaxActive limits the active jobs of each user; 0: no limit.
 	MaxActive int
 	// Parse reads the configuration in a config-reload; conf.Parse is one. It returns old
@@ -125,6 +128,13 @@ type Service struct {
 	asked   map[uint64]func(joblife.Answer) // what waits for an answer of the Manager, by tag
 	calls   map[uint64]func(Response) error // what waits for the response to a Call
 	lastTag uint64
+
+	sched scheduler
+
+	active     map[uint32]int                        // how many jobs a user has
+	updates    []*update                             // those that wait for a Response
+	told       map[jobid.ID]eventlog.Timestamp       // expirations that the scheduler knows
+	expiration jobstate.Optional[eventlog.Timestamp] // of the instance
 }
 
 // New returns a service without jobs. The error names what is wrong with the
@@ -149,13 +159,16 @@ func newService(now time.Time, cfg Config) *Service {
 		cfg: cfg, now: now,
 		asked: make(map[uint64]func(joblife.Answer)),
 		calls: make(map[uint64]func(Response) error),
+
+		active: make(map[uint32]int),
 	}
 }
 
 // manager returns the Manager's part of a configuration, with the service's hooks.
 func (s *Service) manager(cfg Config) joblife.Config {
 	c := cfg.Manager
-	c.Hooks = append([]joblife.Hooks{joblife.Dependencies()}, c.Hooks...)
+	c.Hooks = append([]joblife.Hooks{s.limits(), joblife.Dependencies()}, c.Hooks...)
+	c.Queues = cfg.queues()
 	return c
 }
 
@@ -234,6 +247,7 @@ func (o *Out) isEmpty() bool {
 func (s *Service) fill(rd *joblife.Ready, out *Out) {
 	out.Seq, out.Append, out.Unlink = rd.Seq, rd.Append, rd.Unlink
 	s.open = *out // where handlers add to
+	rd.Sched = s.untold(rd.Sched)
 	for _, a := range rd.Answers {
 		if f := s.asked[a.Tag]; f != nil {
 			delete(s.asked, a.Tag)
