@@ -3,6 +3,7 @@ package service
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -150,7 +151,7 @@ func (s *Service) checkUpdate(u *update) error {
 	switch {
 	case v.State() == jobstate.StateInactive:
 		return fail(einval, "job is inactive")
-	case guest && u.r.UserID != v.UserID():
+	case guest && (u.r.UserID != v.UserID() || u.r.UserID == math.MaxUint32): // nobody
 		return fail(eperm, "guests may only update their own jobs")
 	case guest && v.Job().HasFlag(flagImmutable):
 		return fail(eperm, "job is immutable due to previous instance owner update")
