@@ -31,6 +31,14 @@ func (s *Service) queue(name string) (joblife.QueueStatus, error) {
 	return q, fail(einval, "'%s' is not a valid queue", name)
 }
 
+// queueOf returns the state of the queue that a request names, or of the anonymous one.
+func (s *Service) queueOf(name *string) (joblife.QueueStatus, error) {
+	if name != nil && *name == "" {
+		return joblife.QueueStatus{}, fail(einval, "'' is not a valid queue")
+	}
+	return s.queue(deref(name))
+}
+
 // queueList answers with the names of the named queues.
 func (s *Service) queueList(*Request) (any, error) {
 	return map[string]any{"queues": append([]string{}, s.cfg.queues()...)}, nil
@@ -39,12 +47,12 @@ func (s *Service) queueList(*Request) (any, error) {
 // queueStatus answers with the state of a queue.
 func (s *Service) queueStatus(r *Request) (any, error) {
 	var p struct {
-		Name string `json:"name,omitempty"`
+		Name *string `json:"name,omitempty"`
 	}
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	q, err := s.queue(p.Name)
+	q, err := s.queueOf(p.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +110,8 @@ func (s *Service) eachQueue(name *string, all bool, in func(string) joblife.Inpu
 	names := s.cfg.queues()
 	switch {
 	case name != nil:
-		if _, err := s.queue(*name); err != nil || *name == "" {
-			return fail(einval, "'%s' is not a valid queue", *name)
+		if _, err := s.queueOf(name); err != nil {
+			return err
 		}
 		names = []string{*name}
 	case len(names) == 0:

@@ -166,6 +166,7 @@ func TestAnonymousQueue(t *testing.T) {
 		exchange{aGuest, "queue-status", `{}`, 0, `{"enable":true,"start":true}`},
 		exchange{aGuest, "queue-status", `{"name":"x"}`, einval, "'x' is not a valid queue"},
 		exchange{aGuest, "queue-status", `{"name":1}`, eproto, ""},
+		exchange{aGuest, "queue-status", `{"name":""}`, einval, "'' is not a valid queue"},
 		exchange{anOwner, "queue-enable", `{"enable":false}`, eproto, ""},
 		exchange{anOwner, "queue-enable", `{"all":false}`, eproto, ""},
 		exchange{anOwner, "queue-enable", `{"enable":false,"all":false}`, einval, "reason is required for disable"},

@@ -23,6 +23,11 @@ const (
 	pathConstraints = "attributes.system.constraints"
 )
 
+const (
+	maxUpdates = 1 << 12 // that wait for others
+	maxNumber  = 64      // bytes of a duration
+)
+
 // flagImmutable is the flag of a job that only the owner may update.
 const flagImmutable = "immutable"
 
@@ -59,6 +64,8 @@ func (s *Service) update(r *Request) (any, error) {
 		return nil, err
 	}
 	switch {
+	case (u.feasible || u.expiration.Set) && len(s.updates) == maxUpdates:
+		return nil, fail(eagain, "too many updates are being checked")
 	case u.feasible:
 		s.askFirst(u, "feasibility.check", map[string]any{"jobspec": u.spec}, func(a Response) error {
 			if a.Errnum != 0 {
@@ -213,7 +220,7 @@ func (s *Service) checkUpdate(u *update) error {
 func toDuration(value json.RawMessage, denied bool) (d jobstate.Optional[float64], err error) {
 	var seconds *float64
 	switch {
-	case json.Unmarshal(value, &seconds) != nil || seconds == nil:
+	case len(value) > maxNumber, json.Unmarshal(value, &seconds) != nil, seconds == nil:
 		return d, fail(einval, "plugin args unpack failed")
 	case *seconds < 0:
 		return d, fail(einval, "duration must not be negative")
@@ -235,10 +242,8 @@ func (s *Service) toQueue(u *update, v joblife.View, value json.RawMessage) (jso
 		return nil, fail(einval, "update of queue for running job not supported")
 	case *name == old && old != "":
 		return nil, fail(einval, "job queue is already set to %s", *name)
-	case *name == "":
-		return nil, fail(einval, "'' is not a valid queue")
 	}
-	q, err := s.queue(*name)
+	q, err := s.queueOf(name)
 	if err != nil {
 		return nil, err
 	}

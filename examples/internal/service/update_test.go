@@ -3,6 +3,7 @@ package service
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,6 +94,7 @@ func TestUpdateRefuses(t *testing.T) {
 
 		exchange{aGuest, "update", duration(waitingJob, `"foo"`), einval, "plugin args unpack failed"},
 		exchange{aGuest, "update", duration(waitingJob, `null`), einval, "plugin args unpack failed"},
+		exchange{anOwner, "update", duration(waitingJob, "1."+strings.Repeat("0", 1<<20)), einval, "plugin args unpack failed"},
 		exchange{aGuest, "update", duration(waitingJob, `-1.0`), einval, "duration must not be negative"},
 		exchange{aGuest, "update", duration(waitingJob, `61`), einval, "requested duration (1m) exceeds policy limit of 1m for queue debug"},
 		exchange{aGuest, "update", duration(runningJob, `30`), einval, "duration update of running job requires instance owner privileges"},
@@ -185,6 +187,35 @@ func TestUpdateOfARunningJob(t *testing.T) {
 		text, err = json.Marshal(out.Calls[0].Payload)
 		require.NoError(t, err)
 		require.JSONEq(t, `{"id":17,"expiration":0}`, string(text))
+	}
+}
+
+// TestUpdatesAreBounded: a guest whose updates nobody checks cannot fill the memory.
+func TestUpdatesAreBounded(t *testing.T) {
+	s := updating(t)
+	for range maxUpdates {
+		s.Request(start, from(aGuest, "update", queue(waitingJob, `"batch"`)))
+	}
+	converse(t, s, exchange{aGuest, "update", queue(waitingJob, `"batch"`), eagain, "too many updates are being checked"})
+}
+
+// TestHugeDurations: no duration is too long for a job of the owner.
+func TestHugeDurations(t *testing.T) {
+	for d, want := range map[string]string{
+		"1e300": `{"expiration":1.0000000000000001e300}`, "1e10": `{"expiration":11699999990.0}`, "-0.0": `{"expiration":0.0}`,
+	} {
+		s := updating(t)
+		for _, id := range []int{waitingJob, runningJob} {
+			out := drive(t, s, from(anOwner, "update", duration(id, d)))
+			for _, c := range out.Calls {
+				require.NoError(t, s.Respond(start, Response{Topic: c.Topic, Tag: c.Tag}))
+				out = drive(t, s)
+			}
+			ok(t, out)
+			if id == runningJob {
+				require.Contains(t, events(t, out), "resource-update "+want)
+			}
+		}
 	}
 }
 
