@@ -36,10 +36,15 @@ type handler struct {
 
 // handlers are all requests that the service knows, by what follows "job-manager.".
 var handlers = map[string]handler{
+	"config-reload":     {false, (*Service).configReload},
 	"housekeeping-kill": {false, (*Service).housekeepingKill},
-
-	"raise":  {true, (*Service).raise},
-	"submit": {false, (*Service).submit},
+	"queue-enable":      {false, (*Service).queueEnable},
+	"queue-list":        {true, (*Service).queueList},
+	"queue-start":       {false, (*Service).queueStart},
+	"queue-status":      {true, (*Service).queueStatus},
+	"raise":             {true, (*Service).raise},
+	"submit":            {false, (*Service).submit},
+	"update":            {true, (*Service).update},
 }
 
 // errLater is what a handler returns that answers later, or not at all.

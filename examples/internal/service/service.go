@@ -27,19 +27,31 @@ import (
 	"time"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
 // A Config configures a [Service]. The zero Config is one anonymous queue without limits.
 type Config struct {
 	// Manager is the configuration of the Manager. The service adds its own hooks before
-	// those in Hooks.
+	// those in Hooks. Manager.Actions has the commands of prologs, epilogs and
+	// housekeeping; each Launch brings its own.
 	Manager joblife.Config
 	// Environ is the environment of prologs, epilogs and housekeeping, as os.Environ
 	// returns it. The service adds FLUX_JOB_ID, FLUX_JOB_USERID and FLUX_JOB_RANKS.
 	Environ []string
 	// Lost says what becomes of the actions that a restart finds.
 	Lost Lost
+	// Queues are the named queues, instead of those in Manager.
+	Queues map[string]Queue
+	// Limits are those of all jobs.
+	Limits Limits
+	// MaxActive limits the active jobs of each user; 0: no limit.
+	MaxActive int
+	// Parse reads the configuration in a config-reload; conf.Parse is one. It returns old
+	// with what the text says. Nil: there is no such request.
+	Parse func(old Config, text []byte) (Config, error)
 }
 
 // A Request is a message from a client or a module.
@@ -126,6 +138,13 @@ type Service struct {
 
 	processes map[place]*process // of prologs, epilogs and housekeeping
 	drains    []drain            // which were refused, by time
+
+	sched scheduler
+
+	active     map[uint32]int                        // how many jobs a user has
+	updates    []*update                             // those that wait for a Response
+	told       map[jobid.ID]eventlog.Timestamp       // expirations that the scheduler knows
+	expiration jobstate.Optional[eventlog.Timestamp] // of the instance
 }
 
 // A waiting gets the response to a Call, or each one if it is a stream.
@@ -160,13 +179,15 @@ func newService(now time.Time, cfg Config) *Service {
 		cfg: cfg, now: now,
 		asked: make(map[uint64]func(joblife.Answer)),
 		calls: make(map[uint64]waiting), processes: make(map[place]*process),
+		active: make(map[uint32]int),
 	}
 }
 
 // manager returns the Manager's part of a configuration, with the service's hooks.
 func (s *Service) manager(cfg Config) joblife.Config {
 	c := cfg.Manager
-	c.Hooks = append([]joblife.Hooks{joblife.Dependencies()}, c.Hooks...)
+	c.Hooks = append([]joblife.Hooks{s.limits(), joblife.Dependencies()}, c.Hooks...)
+	c.Queues = cfg.queues()
 	return c
 }
 
@@ -257,6 +278,7 @@ func (o *Out) isEmpty() bool {
 func (s *Service) fill(rd *joblife.Ready, out *Out) {
 	out.Seq, out.Append, out.Unlink = rd.Seq, rd.Append, rd.Unlink
 	s.open = *out // where handlers add to
+	rd.Sched = s.untold(rd.Sched)
 	for _, a := range rd.Answers {
 		if f := s.asked[a.Tag]; f != nil {
 			delete(s.asked, a.Tag)
