@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -43,20 +44,20 @@ func (s *Service) actions(rd *joblife.Ready) {
 	for _, sig := range rd.Signal {
 		for rank := range sig.Ranks.All() {
 			if p := s.processes[place{sig.Job, sig.Action, sig.Attempt, rank}]; p != nil {
-				s.kill(&s.open, p, sig.Signal.Signal)
+				s.killProcess(&s.open, p, sig.Signal.Signal)
 			}
 		}
 	}
 	for _, d := range rd.Drain {
 		ranks := d.Ranks.Clone()
-		s.drain(&s.open, drain{ranks: ranks, reason: d.Reason, then: func() error {
+		s.drainRanks(&s.open, drain{ranks: ranks, reason: d.Reason, then: func() error {
 			return s.step(joblife.Drained{Ranks: ranks})
 		}})
 	}
 }
 
-// drain drains ranks. If that is refused, it is tried again: nothing else may free them.
-func (s *Service) drain(out *Out, d drain) {
+// drainRanks drains ranks. If that is refused, it is tried again: nothing else may free them.
+func (s *Service) drainRanks(out *Out, d drain) {
 	payload := struct {
 		Targets string `json:"targets"`
 		Reason  string `json:"reason"`
@@ -77,7 +78,7 @@ func (s *Service) drainDue() {
 	for len(s.drains) > 0 && !s.drains[0].at.After(s.now) {
 		d := s.drains[0]
 		s.drains = s.drains[1:]
-		s.drain(&s.quick, d)
+		s.drainRanks(&s.quick, d)
 	}
 }
 
@@ -98,7 +99,7 @@ func (s *Service) resolve(list []joblife.Unresolved) error {
 			}
 		}
 		reason := fmt.Sprintf("%v was lost for job %v", u.Action.Kind, u.Job)
-		s.drain(&s.quick, drain{ranks: u.Ranks, reason: reason, then: func() error {
+		s.drainRanks(&s.quick, drain{ranks: u.Ranks, reason: reason, then: func() error {
 			action.Ranks = idset.Of()
 			for v := range s.m.Unresolved() { // some ranks may have ended otherwise
 				if v.Job == u.Job && v.Action == u.Action && v.Reason == u.Reason {
@@ -134,51 +135,52 @@ func (s *Service) housekeepingKill(r *Request) (any, error) {
 	for _, q := range s.housekeepers() {
 		all := p.Job == nil || *p.Job == -1
 		if (all || jobid.ID(*p.Job) == q.job) && (ranks == nil || ranks.Contains(q.rank)) && p.Signal > 0 {
-			s.kill(&s.quick, q, int(p.Signal))
+			s.killProcess(&s.quick, q, int(p.Signal))
 		}
 	}
 	return nil, nil
 }
 
-// housekeeping is what stats-get tells of housekeeping.
-type housekeeping struct {
-	Running map[jobid.ID]housekept `json:"running"`
+// housekeepingStats is what stats-get tells of housekeeping.
+type housekeepingStats struct {
+	Running map[jobid.ID]houseStats `json:"running"`
 	Config  struct {
-		ReleaseAfter float64 `json:"release-after"` // in seconds; -1: never
-		Command      string  `json:"command"`
+		ReleaseAfter eventlog.Timestamp `json:"release-after"` // in seconds; -1: when all are done
+		Command      string             `json:"command"`
 	} `json:"config"`
 }
 
-// A housekept is what housekeeping does for a job.
-type housekept struct {
-	Pending   *idset.Set `json:"pending"`   // where it runs
-	Allocated *idset.Set `json:"allocated"` // what it holds
-	Start     float64    `json:"t_start"`   // the earliest launch of what runs
+// houseStats is what housekeeping does for a job.
+type houseStats struct {
+	Start     eventlog.Timestamp `json:"t_start"`   // the earliest launch of what runs
+	Pending   *idset.Set         `json:"pending"`   // where it runs
+	Allocated *idset.Set         `json:"allocated"` // what it holds
 }
 
-// housekeepingStats returns the part of stats-get.
-func (s *Service) housekeepingStats() housekeeping {
-	h := housekeeping{Running: make(map[jobid.ID]housekept)}
-	for held := range s.m.Holders() {
-		if held.Kind == perilog.HolderHousekeeping {
-			h.Running[held.Job] = housekept{idset.Of(), held.Ranks, float64(held.Since)}
+func (s *Service) housekeepingStats() (out housekeepingStats) {
+	out.Running = make(map[jobid.ID]houseStats)
+	for h := range s.m.Holders() {
+		if h.Kind == perilog.HolderHousekeeping {
+			out.Running[h.Job] = houseStats{Start: h.Since, Pending: idset.Of(), Allocated: h.Ranks}
 		}
 	}
 	for _, p := range s.housekeepers() {
-		if k, ok := h.Running[p.job]; ok && k.Allocated.Contains(p.rank) {
-			if k.Pending.IsEmpty() || float64(p.at) < k.Start {
-				k.Start = float64(p.at)
-				h.Running[p.job] = k
-			}
-			k.Pending.Insert(p.rank)
+		h, ok := out.Running[p.job]
+		if !ok || !h.Allocated.Contains(p.rank) {
+			continue
 		}
+		if h.Pending.IsEmpty() || p.at < h.Start {
+			h.Start = p.at
+			out.Running[p.job] = h
+		}
+		h.Pending.Insert(p.rank)
 	}
-	h.Config.ReleaseAfter = -1
+	out.Config.ReleaseAfter = -1
 	if c := s.cfg.Manager.Actions.Housekeeping; c != nil {
-		h.Config.Command = strings.Join(c.Command, " ")
+		out.Config.Command = strings.Join(c.Command, " ")
 		if c.ReleaseAfter != nil && *c.ReleaseAfter != fsd.Forever {
-			h.Config.ReleaseAfter = time.Duration(*c.ReleaseAfter).Seconds()
+			out.Config.ReleaseAfter = eventlog.Timestamp(time.Duration(*c.ReleaseAfter).Seconds())
 		}
 	}
-	return h
+	return out
 }

@@ -349,16 +349,16 @@ func TestHousekeepingStats(t *testing.T) {
 	c.submit(16, "0-3")
 	c.submit(17, "5")
 	c.run(16)
-	require.JSONEq(t, `{"running":{"ƒH":{"pending":"0-3","allocated":"0-3","t_start":1700000000}},`+config+`}`, stats())
+	require.JSONEq(t, `{"running":{"ƒH":{"pending":"0-3","allocated":"0-3","t_start":1700000000.0}},`+config+`}`, stats())
 	c.now = c.now.Add(time.Second)
 	require.NoError(t, c.s.Tick(c.now))
 	c.run(17)
 	c.end(c.commands()[0], 0)
 	c.end(c.commands()[0], 0)
-	const other = `"ƒJ":{"pending":"5","allocated":"5","t_start":1700000001}`
-	require.JSONEq(t, `{"running":{"ƒH":{"pending":"2-3","allocated":"0-3","t_start":1700000000},`+other+`},`+config+`}`, stats())
+	const other = `"ƒJ":{"pending":"5","allocated":"5","t_start":1700000001.0}`
+	require.JSONEq(t, `{"running":{"ƒH":{"pending":"2-3","allocated":"0-3","t_start":1700000000.0},`+other+`},`+config+`}`, stats())
 	c.wait(90 * time.Second)
-	require.JSONEq(t, `{"running":{"ƒH":{"pending":"2-3","allocated":"2-3","t_start":1700000000},`+other+`},`+config+`}`, stats())
+	require.JSONEq(t, `{"running":{"ƒH":{"pending":"2-3","allocated":"2-3","t_start":1700000000.0},`+other+`},`+config+`}`, stats())
 	c.endAll()
 	require.JSONEq(t, `{"running":{},`+config+`}`, stats())
 

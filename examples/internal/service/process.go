@@ -86,9 +86,9 @@ func (s *Service) environ(l joblife.Launch) map[string]string {
 	return env
 }
 
-// kill sends a signal to a process that runs, or when it has started. A process that has
+// killProcess sends a signal to a process that runs, or when it has started. A process that has
 // exited gets none: its pid may be of another one.
-func (s *Service) kill(out *Out, p *process, signal int) {
+func (s *Service) killProcess(out *Out, p *process, signal int) {
 	if p.pid == 0 {
 		p.signal = signal
 	}
@@ -124,7 +124,7 @@ func (s *Service) heard(p *process, r Response) error {
 	case m.Type == "started" && m.PID > 0 && p.pid == 0:
 		p.pid = m.PID
 		if p.signal != 0 {
-			s.kill(&s.quick, p, p.signal)
+			s.killProcess(&s.quick, p, p.signal)
 		}
 		return s.report(p, perilog.Report{Kind: perilog.ReportStarted})
 	case m.Type == "finished" && m.Status != nil && p.pid != 0 && !p.exited:
@@ -170,7 +170,6 @@ func (s *Service) output(p *process, data []byte, eof bool) error {
 // Error numbers of rexec.exec.
 const (
 	eacces       = 13
-	enodata      = 61
 	ehostunreach = 113
 )
 

@@ -13,12 +13,13 @@ import (
 
 // The error numbers of answers, as on Linux.
 const (
-	eperm  = 1
-	enoent = 2
-	eagain = 11
-	einval = 22
-	enosys = 38
-	eproto = 71
+	eperm   = 1
+	enoent  = 2
+	eagain  = 11
+	einval  = 22
+	enosys  = 38
+	enodata = 61
+	eproto  = 71
 )
 
 // Bits of a Rolemask (RFC 12).

@@ -127,8 +127,9 @@ func (c *cluster) serve(call Call) {
 	c.t.Helper()
 	text, err := json.Marshal(call.Payload)
 	require.NoError(c.t, err)
-	switch call.Topic {
-	case "rexec.exec":
+	switch {
+	case call.Tag == 0: // a message to the scheduler or the executor
+	case call.Topic == "rexec.exec":
 		require.True(c.t, call.Stream)
 		p := &command{tag: call.Tag, rank: call.Nodeid, payload: string(text)}
 		require.NoError(c.t, json.Unmarshal(text, p))
@@ -140,7 +141,7 @@ func (c *cluster) serve(call Call) {
 		if !c.slow {
 			c.begin(p)
 		}
-	case "rexec.kill":
+	case call.Topic == "rexec.kill":
 		var k struct{ PID, Signum int32 }
 		require.NoError(c.t, json.Unmarshal(text, &k))
 		require.Truef(c.t, c.started[k.PID], "%s: of pid %d nobody was told", text, k.PID)
@@ -152,7 +153,7 @@ func (c *cluster) serve(call Call) {
 			}
 		}
 		require.NoError(c.t, c.s.Respond(c.now, Response{Topic: call.Topic, Tag: call.Tag, Errnum: errnum}))
-	case "resource.drain":
+	case call.Topic == "resource.drain":
 		require.Equal(c.t, 0, call.Nodeid)
 		var d struct{ Targets, Reason, Mode string }
 		require.NoError(c.t, json.Unmarshal(text, &d))
