@@ -118,40 +118,20 @@ func runJob(t *testing.T, s *Service, id jobid.ID) {
 }
 
 const (
-	notOwner     = "Request requires owner credentials"
-	noPrivilege  = "Request rejected due to insufficient privilege"
 	allQueues    = "Use --all to apply this command to all queues"
 	offlineState = `"start":false,"stop_reason":"Scheduler is offline"}`
 )
 
-// TestRolesOfQueues asks each request as everybody.
-func TestRolesOfQueues(t *testing.T) {
-	payloads := map[string]string{
-		"config-reload": "{}",
-		"queue-enable":  `{"enable":true,"all":true}`,
-		"queue-list":    "{}",
-		"queue-start":   `{"start":true,"all":true}`,
-		"queue-status":  "{}",
-	}
-	for topic, payload := range payloads {
-		s, err := New(start, Config{Parse: func(c Config, _ []byte) (Config, error) { return c, nil }})
-		require.NoError(t, err)
-		for _, who := range []string{anOwner, aGuest, another, nobody} {
-			want, text := 0, ""
-			switch h := handlers[topic]; {
-			case who == anOwner, h.guests && who != nobody:
-			case h.guests:
-				want, text = eperm, noPrivilege
-			default:
-				want, text = eperm, notOwner
-			}
-			out := drive(t, s, from(who, topic, payload))
-			require.Len(t, out.Answers, 1)
-			require.Equal(t, want, out.Answers[0].Errnum, "%s as %s", topic, who)
-			require.Equal(t, text, out.Answers[0].Errstr)
-		}
-	}
-	require.False(t, handlers["queue-enable"].guests || handlers["queue-start"].guests || handlers["config-reload"].guests)
+var queueRows = []row{
+	same("config-reload", `{}`, enosys, ""), // there is nothing to read it with
+	same("queue-enable", `{"enable":true,"all":true}`, 0, ""),
+	same("queue-enable", `{"enable":true}`, eproto, ""),
+	same("queue-list", ``, 0, ""),
+	same("queue-list", `{}`, 0, ""),
+	same("queue-start", `{"start":true,"all":true}`, 0, ""),
+	same("queue-start", `{"start":true,"all":true,"name":"x"}`, einval, "'x' is not a valid queue"),
+	same("queue-status", `{}`, 0, ""),
+	same("queue-status", `{"name":"x"}`, einval, "'x' is not a valid queue"),
 }
 
 func TestAnonymousQueue(t *testing.T) {
@@ -333,10 +313,10 @@ func TestMaxActive(t *testing.T) {
 		}
 	})
 	require.NoError(t, err)
-	require.Equal(t, map[uint32]int{5: 2, 6: 1}, s.active)
+	require.Equal(t, map[uint32]int{5: 2, 6: 1}, s.jobs)
 	require.Equal(t, full, submitted(t, s, 22, 5, sleep))
 	for _, id := range []int{17, 19, 20} {
 		ask(owner("raise", fmt.Sprintf(`{"id":%d,"severity":0,"type":"cancel"}`, id)))
 	}
-	require.Empty(t, s.active)
+	require.Empty(t, s.jobs)
 }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,14 +37,27 @@ type handler struct {
 
 // handlers are all requests that the service knows, by what follows "job-manager.".
 var handlers = map[string]handler{
-	"config-reload": {false, (*Service).configReload},
-	"queue-enable":  {false, (*Service).queueEnable},
-	"queue-list":    {true, (*Service).queueList},
-	"queue-start":   {false, (*Service).queueStart},
-	"queue-status":  {true, (*Service).queueStatus},
-	"raise":         {true, (*Service).raise},
-	"submit":        {false, (*Service).submit},
-	"update":        {true, (*Service).update},
+	"config-reload":   {false, (*Service).configReload},
+	"getattr":         {true, (*Service).getattr},
+	"getinfo":         {true, (*Service).getinfo},
+	"history.get":     {true, (*Service).history},
+	"kill":            {true, (*Service).kill},
+	"killall":         {true, (*Service).killAll},
+	"list":            {false, (*Service).list},
+	"memo":            {true, (*Service).memo},
+	"post-event.post": {false, (*Service).postEvent},
+	"purge":           {false, (*Service).purge},
+	"purge-id":        {false, (*Service).purgeID},
+	"queue-enable":    {false, (*Service).queueEnable},
+	"queue-list":      {true, (*Service).queueList},
+	"queue-start":     {false, (*Service).queueStart},
+	"queue-status":    {true, (*Service).queueStatus},
+	"raise":           {true, (*Service).raise},
+	"raiseall":        {true, (*Service).raiseAll},
+	"stats-get":       {true, (*Service).stats},
+	"submit":          {false, (*Service).submit},
+	"update":          {true, (*Service).update},
+	"urgency":         {true, (*Service).urgency},
 }
 
 // errLater is what a handler returns that answers later, or not at all.
@@ -136,15 +150,48 @@ func (r *Request) cred() joblife.Cred { return joblife.Cred{UserID: r.UserID, Gu
 // decode reads the payload into a pointer to a struct. A field without omitempty is
 // required; other keys are ignored.
 func (r *Request) decode(into any) error {
-	var keys map[string]json.RawMessage
-	if json.Unmarshal(r.Payload, &keys) != nil || keys == nil || json.Unmarshal(r.Payload, into) != nil {
+	required := make(map[string]bool)
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {
+		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.Anonymous && option != "omitempty" {
+			required[name] = true
+		}
+	}
+	err := each(r.Payload, '{', func(key string, value json.RawMessage) error {
+		if string(value) != "null" {
+			delete(required, key)
+		}
+		return nil
+	})
+	if err != nil || len(required) > 0 || json.Unmarshal(r.Payload, into) != nil {
 		return errProtocol
 	}
-	t := reflect.TypeOf(into).Elem()
-	for i := range t.NumField() {
-		name, option, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if v, ok := keys[name]; option != "omitempty" && (!ok || string(v) == "null") {
+	return nil
+}
+
+// each calls f for each member of an object, or each element of an array, and returns its
+// first error. The value is valid until f returns, so that a long list of short values
+// takes no memory.
+func each(text json.RawMessage, open json.Delim, f func(key string, value json.RawMessage) error) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if first, err := d.Token(); err != nil || first != open {
+		return errProtocol
+	}
+	var key string
+	var value json.RawMessage
+	for d.More() {
+		if open == '{' {
+			token, err := d.Token()
+			if err != nil {
+				return errProtocol
+			}
+			key = token.(string)
+		}
+		if d.Decode(&value) != nil {
 			return errProtocol
+		}
+		if err := f(key, value); err != nil {
+			return err
 		}
 	}
 	return nil

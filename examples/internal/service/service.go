@@ -47,6 +47,17 @@ type Config struct {
 	// Parse reads the configuration in a config-reload; conf.Parse is one. It returns old
 	// with what the text says. Nil: there is no such request.
 	Parse func(old Config, text []byte) (Config, error)
+	// Lookup returns what the store has of an inactive job, of which the Manager knows
+	// little more than how it ended. The error is the store's; a job that it does not
+	// have is the zero Stored. A nil Lookup has none.
+	Lookup func(jobid.ID) (Stored, error)
+}
+
+// Stored is what a store has of a job: its eventlog, its jobspec as it was submitted and
+// the R that it was given. The updates in the log are not applied. What is not there is
+// nil.
+type Stored struct {
+	Eventlog, Jobspec, R []byte
 }
 
 // A Request is a message from a client or a module.
@@ -131,10 +142,13 @@ type Service struct {
 
 	sched scheduler
 
-	active     map[uint32]int                        // how many jobs a user has
+	jobs       map[uint32]int                        // how many jobs a user has
 	updates    []*update                             // those that wait for a Response
 	told       map[jobid.ID]eventlog.Timestamp       // expirations that the scheduler knows
 	expiration jobstate.Optional[eventlog.Timestamp] // of the instance
+	purges     []*purging                            // requests to purge, in their order
+	purgeBusy  bool                                  // the first of them is under way
+	gone       []jobid.ID                            // jobs that were purged, for an event
 }
 
 // New returns a service without jobs. The error names what is wrong with the
@@ -160,14 +174,15 @@ func newService(now time.Time, cfg Config) *Service {
 		asked: make(map[uint64]func(joblife.Answer)),
 		calls: make(map[uint64]func(Response) error),
 
-		active: make(map[uint32]int),
+		jobs: make(map[uint32]int),
 	}
 }
 
 // manager returns the Manager's part of a configuration, with the service's hooks.
 func (s *Service) manager(cfg Config) joblife.Config {
 	c := cfg.Manager
-	c.Hooks = append([]joblife.Hooks{s.limits(), joblife.Dependencies()}, c.Hooks...)
+	own := []joblife.Hooks{s.limits(), joblife.Dependencies(), {Name: "service", Removed: s.removed}}
+	c.Hooks = append(own, c.Hooks...)
 	c.Queues = cfg.queues()
 	return c
 }
@@ -246,6 +261,7 @@ func (o *Out) isEmpty() bool {
 // fill adds what a Ready says.
 func (s *Service) fill(rd *joblife.Ready, out *Out) {
 	out.Seq, out.Append, out.Unlink = rd.Seq, rd.Append, rd.Unlink
+	out.Events = append(append(out.Events, raised(rd.Raised)...), s.purged()...)
 	s.open = *out // where handlers add to
 	rd.Sched = s.untold(rd.Sched)
 	for _, a := range rd.Answers {
@@ -271,7 +287,9 @@ func (s *Service) Done(now time.Time, out *Out, failed map[jobid.ID]error) error
 	if len(out.Unlink) == 0 {
 		return nil
 	}
-	return s.step(joblife.Unlinked{IDs: out.Unlink, Failed: failed})
+	err := s.step(joblife.Unlinked{IDs: out.Unlink, Failed: failed})
+	s.nextPurge()
+	return err
 }
 
 // Respond takes in the response to a Call. An error says what is wrong with it: it

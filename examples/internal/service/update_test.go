@@ -18,6 +18,17 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
+var updateRows = []row{
+	private("update", duration(pending, "30"), "guests may only update their own jobs"),
+	{"update", duration(owners, "30"), want{}, want{eperm, "guests may only update their own jobs"}, want{eperm, "guests may only update their own jobs"}},
+	{"update", duration(running, "30"), want{einval, "requested duration places job expiration in the past"},
+		want{einval, "duration update of running job requires instance owner privileges"}, want{eperm, "guests may only update their own jobs"}},
+	same("update", duration(inactive, "30"), einval, "job is inactive"),
+	same("update", duration(unknown, "30"), enoent, "unknown job id"),
+	same("update", `{"id":16,"updates":{"name":"x"}}`, einval, "one or more jobspec updates are invalid"),
+	same("update", `{"id":16}`, eproto, ""),
+}
+
 // The jobs of updating: all are the guest's, and in queue debug but for the last.
 const (
 	waitingJob  = 16
@@ -78,7 +89,7 @@ func TestUpdateRefuses(t *testing.T) {
 	converse(t, s, exchange{anOwner, "update", duration(boundJob, "61"), 0, ""}) // an owner of another's job
 	before := s.rd.Seq
 	converse(t, s,
-		exchange{nobody, "update", duration(waitingJob, "30"), eperm, noPrivilege},
+		exchange{nobody, "update", duration(waitingJob, "30"), eperm, noRole.text},
 		exchange{aGuest, "update", `[]`, eproto, ""},
 		exchange{aGuest, "update", `{"id":16}`, eproto, ""},
 		exchange{aGuest, "update", `{"id":16,"updates":1}`, einval, invalid},
@@ -114,8 +125,8 @@ func TestUpdateRefuses(t *testing.T) {
 	require.Empty(t, s.calls)
 }
 
-// events returns the events in records, with their contexts.
-func events(t *testing.T, out Out) (list []string) {
+// logged returns the events in records, with their contexts.
+func logged(t *testing.T, out Out) (list []string) {
 	t.Helper()
 	for _, r := range out.Append {
 		if r.Kind == joblife.RecordEvent {
@@ -138,16 +149,16 @@ func TestUpdateOfDuration(t *testing.T) {
 	s := updating(t)
 	out := drive(t, s, from(aGuest, "update", duration(waitingJob, "30")))
 	ok(t, out)
-	require.Equal(t, []string{`jobspec-update {"attributes.system.duration":30}`, `priority {"priority":16}`}, events(t, out))
+	require.Equal(t, []string{`jobspec-update {"attributes.system.duration":30}`, `priority {"priority":16}`}, logged(t, out))
 	v, _ := s.m.Job(waitingJob)
 	require.Equal(t, 30*time.Second, v.Jobspec().Duration())
 
 	// The owner is above the limits, and the guest may not go on from there.
 	out = drive(t, s, from(anOwner, "update", duration(waitingJob, "3600")))
 	ok(t, out)
-	require.Equal(t, []string{`set-flags {"flags":["immutable"]}`, `jobspec-update {"attributes.system.duration":3600}`, `priority {"priority":16}`}, events(t, out))
+	require.Equal(t, []string{`set-flags {"flags":["immutable"]}`, `jobspec-update {"attributes.system.duration":3600}`, `priority {"priority":16}`}, logged(t, out))
 	out = drive(t, s, from(anOwner, "update", `{"id":16,"updates":{"attributes.system.duration":5,"attributes.system.duration":7}}`))
-	require.Contains(t, events(t, out), `jobspec-update {"attributes.system.duration":7}`)
+	require.Contains(t, logged(t, out), `jobspec-update {"attributes.system.duration":7}`)
 }
 
 // TestUpdateOfARunningJob asks the scheduler first, and tells it once.
@@ -179,7 +190,7 @@ func TestUpdateOfARunningJob(t *testing.T) {
 			`set-flags {"flags":["immutable"]}`,
 			`jobspec-update {"attributes.system.duration":120.5}`,
 			`resource-update {"expiration":1700000110.5}`,
-		}, events(t, out))
+		}, logged(t, out))
 		require.Empty(t, s.rd.Sched, "the scheduler knows")
 		require.Len(t, s.rd.Exec, 1)
 
@@ -213,7 +224,7 @@ func TestHugeDurations(t *testing.T) {
 			}
 			ok(t, out)
 			if id == runningJob {
-				require.Contains(t, events(t, out), "resource-update "+want)
+				require.Contains(t, logged(t, out), "resource-update "+want)
 			}
 		}
 	}
@@ -256,7 +267,7 @@ func TestUpdateOfQueue(t *testing.T) {
 		out = drive(t, s)
 		if c.feasible {
 			ok(t, out)
-			require.Equal(t, "jobspec-update "+c.want, events(t, out)[0])
+			require.Equal(t, "jobspec-update "+c.want, logged(t, out)[0])
 		} else {
 			require.Equal(t, "unsatisfiable request", out.Answers[0].Errstr)
 			require.Empty(t, out.Append)
@@ -292,7 +303,7 @@ func TestUpdateIsCheckedAgain(t *testing.T) {
 		require.NoError(t, s.Respond(start, Response{Topic: "feasibility.check", Tag: out.Calls[0].Tag}))
 		out = drive(t, s)
 		require.Equal(t, []Answer{{Topic: "job-manager.update", Sender: "a", Matchtag: 1, Errnum: c.errnum, Errstr: c.text}}, out.Answers)
-		require.NotContains(t, events(t, out), "jobspec-update")
+		require.NotContains(t, logged(t, out), "jobspec-update")
 	}
 }
 
@@ -323,7 +334,7 @@ func TestExpire(t *testing.T) {
 	expires := func(at eventlog.Timestamp, want ...string) {
 		t.Helper()
 		require.NoError(t, s.Expire(start, at))
-		require.Equal(t, want, events(t, drive(t, s)))
+		require.Equal(t, want, logged(t, drive(t, s)))
 		require.Empty(t, s.rd.Sched, "the scheduler knows")
 	}
 	at := eventlog.FromTime(start)
