@@ -255,6 +255,8 @@ func TestLimits(t *testing.T) {
 		`"attributes":{"system":{"duration":60,"queue":"b"}}}`, "MANY", `{"min":2147483647}`)
 	require.Equal(t, "requested ncores (9223372036854775807) exceeds policy limit of 8 for queue b", submitted(t, s, 99, 100, many))
 
+	require.Contains(t, submitted(t, s, 99, 100, strings.ReplaceAll(many, `"type":"slot"`, `"type":"rack"`)), "jobspec: ") // not of RFC 25
+
 	s, err = New(start, Config{Limits: Limits{Duration: hour}}) // the anonymous queue
 	require.NoError(t, err)
 	require.Equal(t, "requested duration (2d) exceeds policy limit of 1h", submitted(t, s, 16, 100, specOf(t, jobspec.Job{Duration: 48 * time.Hour})))
@@ -318,5 +320,29 @@ func TestMaxActive(t *testing.T) {
 	for _, id := range []int{17, 19, 20} {
 		ask(owner("raise", fmt.Sprintf(`{"id":%d,"severity":0,"type":"cancel"}`, id)))
 	}
+	require.Empty(t, s.jobs)
+}
+
+// TestMaxActiveOfNewJobs: a job that is not validated yet counts, and is not counted again.
+func TestMaxActiveOfNewJobs(t *testing.T) {
+	later := joblife.Hooks{Validate: func(*joblife.Event) error { return joblife.ErrLater }}
+	cfg := Config{MaxActive: 1, Manager: joblife.Config{Hooks: []joblife.Hooks{later}}}
+	s, err := New(start, cfg)
+	require.NoError(t, err)
+	out := drive(t, s, owner("submit", submission1(16, 5)))
+	require.Equal(t, "user has max number of jobs submitted", submitted(t, s, 17, 5, sleep))
+	s, _, err = Restore(start, cfg, func(yield func(joblife.Record, error) bool) {
+		for _, r := range out.Append {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	})
+	require.NoError(t, err)
+	v, ok := s.m.Job(16)
+	require.True(t, ok && v.State() == jobstate.StateNew)
+	require.Equal(t, map[uint32]int{5: 1}, s.jobs)
+	require.NoError(t, s.step(joblife.Validated{ID: 16, Err: joblife.ErrInvalid}))
+	drive(t, s)
 	require.Empty(t, s.jobs)
 }

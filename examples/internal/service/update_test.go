@@ -3,6 +3,7 @@ package service
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -58,12 +59,14 @@ func updating(t *testing.T) *Service {
 		case boundJob:
 			constraints = `{"and":[{"ranks":["0"]},{"properties":["debug"]}]}`
 		case otherJob:
-			queue, constraints = "other", `{}`
+			queue, constraints = "other", ``
 		}
 		s1, err := jobspec.Parse([]byte(specOf(t, jobspec.Job{Queue: queue, Duration: time.Minute})))
 		require.NoError(t, err)
-		s1, err = s1.Update(pathConstraints, json.RawMessage(constraints))
-		require.NoError(t, err)
+		if constraints != "" {
+			s1, err = s1.Update(pathConstraints, json.RawMessage(constraints))
+			require.NoError(t, err)
+		}
 		text, err := json.Marshal(s1)
 		require.NoError(t, err)
 		require.Empty(t, submitted(t, s, id, 5, string(text)))
@@ -244,7 +247,7 @@ func TestUpdateOfQueue(t *testing.T) {
 			`{"attributes.system.queue":"other","attributes.system.constraints":{}}`, true, "other", `{}`},
 		{otherJob, `{"attributes.system.queue":"debug","attributes.system.duration":30}`,
 			`{"attributes.system.queue":"debug","attributes.system.duration":30,"attributes.system.constraints":{"properties":["debug"]}}`, true, "debug", `{"properties":["debug"]}`},
-		{otherJob, `{"attributes.system.queue":"debug"}`, ``, false, "other", `{}`},
+		{waitingJob, `{"attributes.system.queue":"other"}`, ``, false, "debug", `{"properties":["debug"]}`},
 	}
 	for _, c := range cases {
 		s := updating(t)
@@ -294,6 +297,14 @@ func TestUpdateIsCheckedAgain(t *testing.T) {
 			ok := exchange{anOwner, "queue-enable", `{"enable":false,"all":true,"reason":""}`, 0, ""}
 			converse(t, s, ok)
 		}, einval, "queue batch is currently disabled"},
+		{func(s *Service) {
+			s.cfg.Parse = func(old Config, _ []byte) (Config, error) {
+				old.Queues = maps.Clone(old.Queues)
+				delete(old.Queues, "debug")
+				return old, nil
+			}
+			converse(t, s, exchange{anOwner, "config-reload", `{}`, 0, ""})
+		}, einval, "'debug' is not a valid queue"},
 		{func(s *Service) { s.endUpdates() }, eagain, "job manager is shutting down"},
 	}
 	for _, c := range cases {
@@ -345,8 +356,8 @@ func TestExpire(t *testing.T) {
 	expires(at+7200, `resource-update {"expiration":1700007200.0}`)
 	expires(at - 10)
 
-	// What the scheduler does not know, it is told.
-	require.NoError(t, s.step(joblife.SetExpiration{ID: 17, Expiration: at + 9}))
+	// What others set, the scheduler is told.
+	require.NoError(t, s.step(joblife.SetExpiration{ID: 16, Expiration: at + 7200}))
 	require.True(t, s.m.Ready(&s.rd))
-	require.Equal(t, []alloc.Message{alloc.Expiration{ID: 17, Expiration: at + 9}}, s.untold(s.rd.Sched))
+	require.Equal(t, []alloc.Message{alloc.Expiration{ID: 16, Expiration: at + 7200}}, s.untold(s.rd.Sched))
 }
