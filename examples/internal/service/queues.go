@@ -113,7 +113,7 @@ func (s *Service) queueStart(r *Request) (any, error) {
 		return nil, err
 	}
 	return nil, s.eachQueue(p.Name, p.All, func(name string) joblife.Input {
-		return joblife.StartQueue{By: r.cred(), Queue: name, Start: p.Start, Reason: deref(p.Reason)}
+		return joblife.StartQueue{By: r.cred(), Queue: name, Start: p.Start, Reason: deref(p.Reason), Volatile: p.Volatile}
 	})
 }
 

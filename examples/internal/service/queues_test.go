@@ -3,6 +3,7 @@ package service
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -187,6 +188,31 @@ func TestNamedQueues(t *testing.T) {
 	)
 }
 
+// TestNoCheckpoint: a restart forgets a stop of that kind, and no other.
+func TestNoCheckpoint(t *testing.T) {
+	cfg := Config{Queues: map[string]Queue{"a": {}, "b": {}}, Manager: joblife.Config{QueuesStopped: true}}
+	s, err := New(start, cfg)
+	require.NoError(t, err)
+	goOnline(t, s)
+	converse(t, s, exchange{aGuest, "queue-status", `{"name":"a"}`, 0, `{"enable":true,"start":false}`})
+	var records []joblife.Record
+	for _, r := range []string{
+		`{"start":true,"all":true}`, `{"start":false,"all":true,"nocheckpoint":true,"reason":"x"}`,
+		`{"start":false,"all":false,"name":"b","reason":"y"}`,
+	} {
+		records = append(records, drive(t, s, owner("queue-start", r)).Append...)
+	}
+	converse(t, s, exchange{aGuest, "queue-status", `{"name":"a"}`, 0, `{"enable":true,"start":false,"stop_reason":"x"}`})
+
+	s, _, err = Restore(start, cfg, of(records))
+	require.NoError(t, err)
+	goOnline(t, s)
+	converse(t, s,
+		exchange{aGuest, "queue-status", `{"name":"a"}`, 0, `{"enable":true,"start":true}`},
+		exchange{aGuest, "queue-status", `{"name":"b"}`, 0, `{"enable":true,"start":false,"stop_reason":"y"}`},
+	)
+}
+
 // TestReloadIsAllOrNothing: a configuration that the Manager refuses changes nothing.
 func TestReloadIsAllOrNothing(t *testing.T) {
 	next := Config{}
@@ -279,6 +305,17 @@ func TestInstanceLifetime(t *testing.T) {
 	require.Empty(t, submitted(t, s, 20, 5, text))
 }
 
+// of returns records as a store does.
+func of(records []joblife.Record) iter.Seq2[joblife.Record, error] {
+	return func(yield func(joblife.Record, error) bool) {
+		for _, r := range records {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
 // TestMaxActive: a user has no more active jobs than the limit, before and after a restart.
 func TestMaxActive(t *testing.T) {
 	const full = "user has max number of jobs submitted"
@@ -307,13 +344,7 @@ func TestMaxActive(t *testing.T) {
 	ask(job(20, 5))
 	require.Equal(t, full, submitted(t, s, 21, 5, sleep))
 
-	s, _, err = Restore(start, cfg, func(yield func(joblife.Record, error) bool) {
-		for _, r := range records {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	})
+	s, _, err = Restore(start, cfg, of(records))
 	require.NoError(t, err)
 	require.Equal(t, map[uint32]int{5: 2, 6: 1}, s.jobs)
 	require.Equal(t, full, submitted(t, s, 22, 5, sleep))
@@ -331,13 +362,7 @@ func TestMaxActiveOfNewJobs(t *testing.T) {
 	require.NoError(t, err)
 	out := drive(t, s, owner("submit", submission1(16, 5)))
 	require.Equal(t, "user has max number of jobs submitted", submitted(t, s, 17, 5, sleep))
-	s, _, err = Restore(start, cfg, func(yield func(joblife.Record, error) bool) {
-		for _, r := range out.Append {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	})
+	s, _, err = Restore(start, cfg, of(out.Append))
 	require.NoError(t, err)
 	v, ok := s.m.Job(16)
 	require.True(t, ok && v.State() == jobstate.StateNew)
