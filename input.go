@@ -37,6 +37,9 @@ type (
 		Jobspec []byte   // RFC 25 in JSON; retained, and must not change
 		Urgency int      // 0 holds the job; jobstate.UrgencyDefault is 16, and a guest's most
 		Flags   jobstate.Flags
+		// Time is when the user submitted it, if that was before now: the event submit has
+		// it. 0 is now.
+		Time eventlog.Timestamp
 	}
 	// Validated ends a validation that a hook put off with ErrLater. An error invalidates
 	// the job: its log ends, and the store removes it.
@@ -83,13 +86,14 @@ type (
 		ID         jobid.ID
 		Expiration eventlog.Timestamp
 	}
-	// Memo merges values into the annotations of a job, under the key user.
+	// Memo merges values into the annotations of a job, under the key user. A volatile one
+	// is in no log, unless the event alloc follows, which has all annotations.
 	Memo struct {
 		Tag      uint64
 		By       Cred
 		ID       jobid.ID
 		Values   json.RawMessage // an object; a null removes a key
-		Volatile bool            // in no log
+		Volatile bool
 	}
 	// SetFlags sets flags by name, such as "debug". A job with the flag "alloc-bypass"
 	// waits for Alloc, and the scheduler never hears of it; a job that has resources

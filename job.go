@@ -43,7 +43,7 @@ type job struct {
 // rare is what few jobs have.
 type rare struct {
 	keep   []byte  // the log of its housekeeping, as far as it is durable
-	notes  []byte  // annotations that are not in the log
+	notes  []byte  // all annotations, if the log does not tell; nil: it does
 	alarms []timer // what hooks asked for a later time
 	doomed *Raise  // what a hook raised while the job was in NEW
 	timer  due
@@ -373,6 +373,8 @@ func (m *Manager) follow(j *job, e eventlog.Entry, prev jobstate.State) {
 		}
 	case jobstate.EventException:
 		m.raised(j, e)
+	case jobstate.EventMemo:
+		j.memoed(e.Context)
 	case jobstate.EventInvalidate:
 		m.move(j, 0)
 		m.silence(j)

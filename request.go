@@ -119,14 +119,9 @@ func (m *Manager) submitJob(in Submit) error {
 	if err != nil {
 		return err
 	}
-	if in.Urgency < 0 || in.Urgency > jobstate.UrgencyExpedite {
-		return fmt.Errorf("%w: urgency %d", ErrInvalid, in.Urgency)
-	}
-	if in.By.Guest && in.Urgency > jobstate.UrgencyDefault {
-		return fmt.Errorf("%w: a guest may ask for an urgency of at most %d", ErrDenied, jobstate.UrgencyDefault)
-	}
-	if n := len(m.jobs) + m.queue.Stats().Canceled; n >= m.cfg.maxActive() {
-		return fmt.Errorf("%w: %d jobs that are active, or whose canceled request has no response", ErrLimit, n)
+	at, err := m.submitTime(in)
+	if err != nil {
+		return err
 	}
 	if err := m.admits(spec.Queue()); err != nil {
 		return err
@@ -146,7 +141,7 @@ func (m *Manager) submitJob(in Submit) error {
 	c := jobstate.SubmitContext{
 		UserID: in.By.UserID, Urgency: uint8(in.Urgency), Flags: in.Flags, Version: jobstate.LogVersion,
 	}
-	e, text, err := jobstate.EncodeEntry(m.text[:0], m.now, &c)
+	e, text, err := jobstate.EncodeEntry(m.text[:0], at, &c)
 	if err != nil {
 		return err
 	}
@@ -177,6 +172,27 @@ func (m *Manager) submitJob(in Submit) error {
 	m.touch(j)
 	m.answer(Answer{Tag: in.Tag, Job: id})
 	return nil
+}
+
+// submitTime returns the time of the event submit. The error tells why nobody may submit
+// such a job.
+func (m *Manager) submitTime(in Submit) (eventlog.Timestamp, error) {
+	if in.Urgency < 0 || in.Urgency > jobstate.UrgencyExpedite {
+		return 0, fmt.Errorf("%w: urgency %d", ErrInvalid, in.Urgency)
+	}
+	if in.By.Guest && in.Urgency > jobstate.UrgencyDefault {
+		return 0, fmt.Errorf("%w: a guest may ask for an urgency of at most %d", ErrDenied, jobstate.UrgencyDefault)
+	}
+	if in.Time != 0 && !guard.IsTime(in.Time) {
+		return 0, fmt.Errorf("%w: time %v", ErrInvalid, in.Time)
+	}
+	if n := len(m.jobs) + m.queue.Stats().Canceled; n >= m.cfg.maxActive() {
+		return 0, fmt.Errorf("%w: %d jobs that are active, or whose canceled request has no response", ErrLimit, n)
+	}
+	if in.Time == 0 {
+		return m.now, nil
+	}
+	return min(m.now, in.Time), nil // the clock of another host may be ahead
 }
 
 // newID returns the id of a job, which was never given before (I9).
@@ -319,6 +335,11 @@ func (m *Manager) memo(in Memo) error {
 	if err := fitsEntry(e); err != nil {
 		return err
 	}
+	notes, err := j.merged(userNotes(e.Context))
+	if err != nil {
+		return err
+	}
+	j.setNotes(notes)
 	m.volatile(j, jobstate.EventMemo, e.Context)
 	m.answer(Answer{Tag: in.Tag, Job: j.id})
 	return nil

@@ -190,7 +190,7 @@ func (m *Manager) dequeue(j *job) {
 	}
 	var err error
 	j.queued = false
-	j.annotate(nil)
+	m.unannotate(j)
 	m.sends, err = m.queue.Cancel(m.sends[:0], j.id)
 	m.queueErr(err)
 	m.send()
@@ -288,25 +288,8 @@ func (m *Manager) schedLost() {
 // forget drops the annotations of jobs whose requests are void.
 func (m *Manager) forget(ids []jobid.ID) {
 	for _, id := range ids {
-		m.annotate(m.jobs[id], nil)
+		m.unannotate(m.jobs[id])
 	}
-}
-
-func (j *job) annotate(notes []byte) {
-	if notes != nil || j.rare != nil {
-		j.more().notes = notes
-	}
-}
-
-// annotate sets the volatile annotations of a job.
-func (m *Manager) annotate(j *job, notes []byte) {
-	if notes == nil && j.has().notes == nil {
-		return
-	}
-	if j.annotate(notes); notes == nil {
-		notes = []byte("null")
-	}
-	m.volatile(j, eventAnnotations, slices.Concat([]byte(`{"annotations":`), notes, []byte("}")))
 }
 
 // free gives a fragment back to the scheduler. Between hello and ready it waits; a
@@ -345,10 +328,10 @@ func (m *Manager) schedResponse(r alloc.Response) error {
 		m.annotate(j, r.Annotations)
 	case alloc.OutcomeDenied:
 		j.queued = false
-		j.annotate(nil)
+		m.unannotate(j)
 		m.end(j, "alloc", r.Note)
 	case alloc.OutcomeRequeued:
-		m.annotate(j, nil)
+		m.unannotate(j)
 	}
 	return nil
 }
@@ -357,13 +340,14 @@ func (m *Manager) schedResponse(r alloc.Response) error {
 // take them.
 func (m *Manager) allocated(j *job, r alloc.Response) {
 	j.queued = false
-	j.annotate(nil)
 	back := func() { m.free(alloc.Free{ID: j.id, R: r.R, Final: true}) }
 	if j.job().State() != jobstate.StateSched {
+		m.unannotate(j)
 		back()
 		return
 	}
 	if err := m.give(j, r.R, r.Annotations); err != nil {
+		m.unannotate(j)
 		back()
 		m.end(j, "alloc", err.Error())
 	}
@@ -391,6 +375,9 @@ func (m *Manager) bypass(in Alloc) error {
 // give gives a job its R, in which no resource is local to the scheduler any more.
 func (m *Manager) give(j *job, r *rset.R, annotations json.RawMessage) error {
 	own := r.WithoutLocal()
+	if notes, err := j.merged(annotations); err == nil { // or else the log has the rest in memos
+		annotations = notes
+	}
 	e, text, err := jobstate.EncodeEntry(m.text[:0], m.now, &jobstate.AllocContext{Annotations: annotations})
 	m.text = text
 	if err == nil {
@@ -410,6 +397,9 @@ func (m *Manager) give(j *job, r *rset.R, annotations json.RawMessage) error {
 		return err
 	}
 	j.r = own
+	if j.rare != nil {
+		j.rare.notes = nil // the log has them now
+	}
 	m.record(Record{Job: j.id, Kind: RecordR, Data: record})
 	j.nodes.Offline(m.offline)
 	must(m.applyEntry(j, e))

@@ -97,13 +97,14 @@ func (v View) R() *rset.R {
 	return v.j.current()
 }
 
-// Annotations returns what the scheduler says of a job that waits; nil if nothing.
-// They are in no log.
+// Annotations returns all annotations as RFC 27 merges them: those of the log, what the
+// scheduler says of a job that waits, and volatile memos. It is nil if there are none, and
+// for an inactive job.
 func (v View) Annotations() json.RawMessage {
 	if v.j == nil {
 		return nil
 	}
-	return v.j.has().notes
+	return v.j.annotations()
 }
 
 // Eventlog returns the job's log as far as it is durable; nil for an inactive job
@@ -250,6 +251,7 @@ type Stats struct {
 	Faults       uint64
 	Events       uint64 // journal entries since the Manager was made
 	Purge        purge.Stats
+	MaxID        jobid.ID // the greatest id that was given; 0: none
 }
 
 // Stats returns the counts. It costs a look at each job that has resources.
@@ -257,6 +259,7 @@ func (m *Manager) Stats() Stats {
 	s := Stats{
 		States: make(map[jobstate.State]int), Queue: m.queue.Stats(), Waits: m.waits.n,
 		Quarantined: len(m.quarantined), Faults: m.faults, Events: m.events, Purge: m.index.Stats(),
+		MaxID: m.index.Watermark(),
 	}
 	for i, l := range m.lists {
 		if state := jobstate.State(1 << i); state != jobstate.StateInactive && len(l) > 0 {

@@ -3,9 +3,31 @@ package jobstate
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 
 	"github.com/joblife/joblife/internal/jsonscan"
 )
+
+// MergeAnnotations returns old after an update by patch: RFC 27's rule for the annotations
+// of a job, in which a null removes a key. Both are JSON objects, or empty. The result is
+// in memory of its own, has no nulls, and is nil if no key is left. The error has category
+// ErrContext.
+func MergeAnnotations(old, patch json.RawMessage) (json.RawMessage, error) {
+	var d dict
+	for _, text := range []json.RawMessage{old, patch} {
+		if len(text) == 0 {
+			continue
+		}
+		if err := jsonscan.Check(text, jsonscan.Limits{}); err != nil {
+			return nil, fmt.Errorf(prefix+"%w: annotations: %w", ErrContext, err)
+		}
+		if jsonscan.KindOf(text) != jsonscan.KindObject {
+			return nil, fmt.Errorf(prefix+"%w: annotations must be an object", ErrContext)
+		}
+		d.merge(text)
+	}
+	return d.text(), nil
+}
 
 // annotations are those of a job as they came: JSON objects one behind the other, to
 // be merged in this order. Most jobs get one, and nobody asks. Those that outgrow their
@@ -63,10 +85,7 @@ func (a annotations) merged() []byte {
 		d.merge(rest[:end])
 		rest = rest[end:]
 	}
-	if d.live == 0 {
-		return nil
-	}
-	return d.appendJSON(nil)
+	return d.text()
 }
 
 // dict is a dictionary of annotations, in the order in which its keys came.
@@ -148,6 +167,14 @@ func (d *dict) mergeSub(key string, merge func(*dict)) {
 	if v.dict.live == 0 {
 		d.del(key)
 	}
+}
+
+// text returns d as a JSON object, nil if it is empty.
+func (d *dict) text() []byte {
+	if d.live == 0 {
+		return nil
+	}
+	return d.appendJSON(nil)
 }
 
 // appendJSON appends d as a JSON object.

@@ -423,3 +423,28 @@ func TestAnnotationsEqualTheNaiveMerge(t *testing.T) {
 		}
 	})
 }
+
+// TestMergeAnnotationsIsTheMergeOfALog: what a manager merges before an event is what the
+// log's reader merges after it.
+func TestMergeAnnotationsIsTheMergeOfALog(t *testing.T) {
+	cases := []struct{ into, patch, want string }{
+		{"", `{"sched":{"a":1}}`, `{"sched":{"a":1}}`},
+		{`{"sched":{"a":1}}`, "", `{"sched":{"a":1}}`},
+		{"", "", ""},
+		{`{"user":{"k":1},"sched":{"a":1,"b":2}}`, `{"sched": {"a":null,"c":3}}`, `{"user":{"k":1},"sched":{"b":2,"c":3}}`},
+		{`{"sched":{"a":1}}`, `{"sched":{"a":null}}`, ""},
+		{"", `{"sched":{"a":null,"b":{}}}`, ""},
+	}
+	for _, c := range cases {
+		got, err := jobstate.MergeAnnotations(json.RawMessage(c.into), json.RawMessage(c.patch))
+		require.NoError(t, err)
+		require.Equal(t, c.want, string(got))
+		require.Equal(t, c.want == "", got == nil)
+	}
+	for _, bad := range []string{"[]", "null", `{"a":`, `{"a":1} x`, `{"a":1}{"b":2}`, " "} {
+		_, err := jobstate.MergeAnnotations(nil, json.RawMessage(bad))
+		require.Error(t, err, bad)
+		_, err = jobstate.MergeAnnotations(json.RawMessage(bad), nil)
+		require.Error(t, err, bad)
+	}
+}

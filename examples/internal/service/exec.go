@@ -87,13 +87,13 @@ func (s *Service) fillExec(rd *joblife.Ready) {
 		switch m := m.(type) {
 		case exec.Start:
 			topic := s.exec.hello.StartTopic()
-			if text, ok := payload(s, topic, exec.Append, exec.Message(m)); ok {
+			if text, ok := encode(s, topic, exec.Append, exec.Message(m)); ok {
 				s.open.Calls = append(s.open.Calls, Call{Topic: topic, Nodeid: Any, Payload: text})
 				s.exec.starts[m.ID] = true
 			}
 		case exec.Expiration:
 			topic := s.exec.hello.ExpirationTopic()
-			if text, ok := payload(s, topic, exec.Append, exec.Message(m)); ok {
+			if text, ok := encode(s, topic, exec.Append, exec.Message(m)); ok {
 				s.open.Calls = append(s.open.Calls, s.newCall(topic, Any, text, func(r Response) error {
 					return s.expired(m.ID, r)
 				}))
@@ -117,20 +117,3 @@ func (s *Service) expired(id jobid.ID, r Response) error {
 
 // self is who acts where the service acts itself.
 func (s *Service) self() joblife.Cred { return joblife.Cred{UserID: s.cfg.Manager.Owner} }
-
-// fillEvents adds the exceptions that a Ready tells the executor and others of.
-func (s *Service) fillEvents(rd *joblife.Ready) {
-	for _, x := range rd.Raised {
-		e := struct {
-			ID         jobid.ID `json:"id"`
-			Type       string   `json:"type"`
-			Severity   uint8    `json:"severity"`
-			WaitStatus *int32   `json:"wait_status,omitempty"`
-		}{x.Job, x.Type, x.Severity, nil}
-		if x.WaitStatus.Set {
-			status := x.WaitStatus.Value
-			e.WaitStatus = &status
-		}
-		s.open.Events = append(s.open.Events, Event{Topic: "job-exception", Payload: e, Private: true})
-	}
-}

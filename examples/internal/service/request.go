@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,11 +45,24 @@ var handlers = map[string]handler{
 	"events-journal":        {false, (*Service).eventsJournal},
 	"events-journal-cancel": {false, (*Service).cancelJournal},
 	"exec-hello":            {false, (*Service).execHello},
+	"getattr":               {true, (*Service).getattr},
+	"getinfo":               {true, (*Service).getinfo},
+	"history.get":           {true, (*Service).history},
 	"idle":                  {false, (*Service).idle},
+	"kill":                  {true, (*Service).kill},
+	"killall":               {true, (*Service).killAll},
+	"list":                  {false, (*Service).list},
+	"memo":                  {true, (*Service).memo},
+	"post-event.post":       {false, (*Service).postEvent},
+	"purge":                 {false, (*Service).purge},
+	"purge-id":              {false, (*Service).purgeID},
 	"raise":                 {true, (*Service).raise},
+	"raiseall":              {true, (*Service).raiseAll},
 	"sched-hello":           {false, (*Service).schedHello},
 	"sched-ready":           {false, (*Service).schedReady},
+	"stats-get":             {true, (*Service).stats},
 	"submit":                {false, (*Service).submit},
+	"urgency":               {true, (*Service).urgency},
 	"wait":                  {false, (*Service).wait},
 }
 
@@ -150,15 +164,48 @@ func (r *Request) cred() joblife.Cred { return joblife.Cred{UserID: r.UserID, Gu
 // decode reads the payload into a pointer to a struct. A field without omitempty is
 // required; other keys are ignored.
 func (r *Request) decode(into any) error {
-	var keys map[string]json.RawMessage
-	if json.Unmarshal(r.Payload, &keys) != nil || keys == nil || json.Unmarshal(r.Payload, into) != nil {
+	required := make(map[string]bool)
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {
+		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.Anonymous && option != "omitempty" {
+			required[name] = true
+		}
+	}
+	err := each(r.Payload, '{', func(key string, value json.RawMessage) error {
+		if string(value) != "null" {
+			delete(required, key)
+		}
+		return nil
+	})
+	if err != nil || len(required) > 0 || json.Unmarshal(r.Payload, into) != nil {
 		return errProtocol
 	}
-	t := reflect.TypeOf(into).Elem()
-	for i := range t.NumField() {
-		name, option, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if v, ok := keys[name]; option != "omitempty" && (!ok || string(v) == "null") {
+	return nil
+}
+
+// each calls f for each member of an object, or each element of an array, and returns its
+// first error. The value is valid until f returns, so that a long list of short values
+// takes no memory.
+func each(text json.RawMessage, open json.Delim, f func(key string, value json.RawMessage) error) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if first, err := d.Token(); err != nil || first != open {
+		return errProtocol
+	}
+	var key string
+	var value json.RawMessage
+	for d.More() {
+		if open == '{' {
+			token, err := d.Token()
+			if err != nil {
+				return errProtocol
+			}
+			key = token.(string)
+		}
+		if d.Decode(&value) != nil {
 			return errProtocol
+		}
+		if err := f(key, value); err != nil {
+			return err
 		}
 	}
 	return nil

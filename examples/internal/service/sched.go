@@ -95,7 +95,7 @@ func (s *Service) allocated(r Response) error {
 func (s *Service) fillSched(rd *joblife.Ready) {
 	if rd.Hello != nil && s.sched.hello != nil {
 		for _, h := range rd.Hello.Responses {
-			if text, ok := payload(s, alloc.TopicHello, alloc.Append, alloc.Message(h)); ok {
+			if text, ok := encode(s, alloc.TopicHello, alloc.Append, alloc.Message(h)); ok {
 				s.answer(&s.open, s.sched.hello, text)
 			}
 		}
@@ -107,7 +107,7 @@ func (s *Service) fillSched(rd *joblife.Ready) {
 		switch m.(type) {
 		case alloc.ReadyResponse:
 			if s.sched.ready != nil {
-				if text, ok := payload(s, alloc.TopicReady, alloc.Append, m); ok {
+				if text, ok := encode(s, alloc.TopicReady, alloc.Append, m); ok {
 					s.answer(&s.open, s.sched.ready, text)
 				}
 				s.sched.ready = nil
@@ -124,7 +124,7 @@ func (s *Service) fillSched(rd *joblife.Ready) {
 		case alloc.Expiration:
 			topic = alloc.TopicExpiration
 		}
-		text, ok := payload(s, topic, alloc.Append, m)
+		text, ok := encode(s, topic, alloc.Append, m)
 		switch {
 		case !ok:
 		case topic == alloc.TopicExpiration: // the one message with a response of its own
@@ -143,8 +143,8 @@ func (s *Service) logFailure(r Response) error {
 	return nil
 }
 
-// payload encodes a message. One that cannot be written is logged.
-func payload[M any](s *Service, topic string, appendTo func([]byte, M) ([]byte, error), m M) (json.RawMessage, bool) {
+// encode encodes a message. One that cannot be written is logged.
+func encode[M any](s *Service, topic string, appendTo func([]byte, M) ([]byte, error), m M) (json.RawMessage, bool) {
 	text, err := appendTo(nil, m)
 	if err != nil {
 		s.open.logf("%s: %v", topic, err)

@@ -13,6 +13,24 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
+var sessionRows = []row{
+	same("alloc-query", ``, 0, ""),
+	same("disconnect", ``, -1, ""),
+	same("drain", ``, -1, ""),
+	same("events-journal", `{"allow":1}`, eproto, "job-manager.events allow should be an object"),
+	same("events-journal-cancel", `{"matchtag":1}`, -1, ""),
+	same("events-journal-cancel", ``, eproto, ""),
+	same("exec-hello", `{"service":"x"}`, 0, ""),
+	same("exec-hello", `{}`, eproto, ""),
+	same("idle", ``, -1, ""),
+	same("sched-hello", ``, enodata, ""),
+	same("sched-hello", `{"partial-ok":"x"}`, eproto, ""),
+	same("sched-ready", `{"mode":"unlimited"}`, eproto, ""), // without a hello
+	same("sched-ready", `{"mode":"x"}`, eproto, ""),
+	same("wait", `{"id":16}`, echild, "job was not submitted with FLUX_JOB_WAITABLE"),
+	same("wait", `{}`, eproto, "malformed wait request"),
+}
+
 func TestSchedulerSession(t *testing.T) {
 	d := newDesk(t)
 	require.Equal(t, `submit a1: {"errors":[]}`, d.submit(0, 1, 2))

@@ -138,6 +138,10 @@ type Service struct {
 	journal journal
 	waits   waits
 	empty   []*emptyWait
+
+	purges    []*purging // requests to purge, in their order
+	purgeBusy bool       // the first of them is under way
+	gone      []jobid.ID // jobs that were purged, for an event
 }
 
 // New returns a service without jobs. The error names what is wrong with the
@@ -170,7 +174,8 @@ func newService(now time.Time, cfg Config) *Service {
 // manager returns the Manager's part of a configuration, with the service's hooks.
 func (s *Service) manager(cfg Config) joblife.Config {
 	c := cfg.Manager
-	c.Hooks = append([]joblife.Hooks{s.waiter(), s.follower(), joblife.Dependencies()}, c.Hooks...)
+	own := []joblife.Hooks{s.waiter(), s.follower(), {Name: "service", Removed: s.removed}, joblife.Dependencies()}
+	c.Hooks = append(own, c.Hooks...)
 	return c
 }
 
@@ -288,7 +293,7 @@ func (s *Service) fill(rd *joblife.Ready) {
 	}
 	s.fillSched(rd)
 	s.fillExec(rd)
-	s.fillEvents(rd)
+	s.open.Events = append(append(s.open.Events, raised(rd.Raised)...), s.purged()...)
 	for _, f := range rd.Faults {
 		s.open.logf("%v", f)
 	}
@@ -314,7 +319,9 @@ func (s *Service) Done(now time.Time, out *Out, failed map[jobid.ID]error) error
 	if len(out.Unlink) == 0 {
 		return nil
 	}
-	return s.step(joblife.Unlinked{IDs: out.Unlink, Failed: failed})
+	err := s.step(joblife.Unlinked{IDs: out.Unlink, Failed: failed})
+	s.nextPurge()
+	return err
 }
 
 // stored sends what follows from records that are durable.

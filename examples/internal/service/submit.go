@@ -1,59 +1,100 @@
 package service
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
-// submit takes in jobs that job-ingest has checked. A job that is refused stops no other.
+// A submission is one job of a request.
+type submission struct {
+	ID      jobid.ID           `json:"id"`
+	Urgency int                `json:"urgency"`
+	UserID  userID             `json:"userid"`
+	Time    eventlog.Timestamp `json:"t_submit"`
+	Flags   jobstate.Flags     `json:"flags"`
+	Jobspec json.RawMessage    `json:"jobspec"`
+}
+
+// submit takes in jobs that job-ingest has checked. A job that is refused stops no other,
+// but one that cannot be read stops all.
 func (s *Service) submit(r *Request) (any, error) {
 	var p struct {
-		Jobs []json.RawMessage `json:"jobs"`
+		Jobs json.RawMessage `json:"jobs"`
 	}
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	type submission struct {
-		ID      jobid.ID        `json:"id"`
-		Urgency int             `json:"urgency"`
-		UserID  uint32          `json:"userid"`
-		Time    float64         `json:"t_submit"`
-		Flags   jobstate.Flags  `json:"flags"`
-		Jobspec json.RawMessage `json:"jobspec"`
-	}
-	list := make([]submission, len(p.Jobs))
-	for i, text := range p.Jobs {
-		if err := (&Request{Payload: text}).decode(&list[i]); err != nil {
-			return nil, err
+	var list []submission
+	err := each(p.Jobs, '[', func(_ string, text json.RawMessage) error {
+		var j submission
+		if err := (&Request{Payload: text}).decode(&j); err != nil {
+			return err
 		}
+		list = append(list, j)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	answer := struct {
 		Errors [][2]any `json:"errors"`
 	}{Errors: [][2]any{}}
 	for _, j := range list {
-		if v, ok := s.m.Job(j.ID); ok && v.State() != jobstate.StateInactive {
+		if _, ok := s.m.Jobspec(j.ID); ok {
 			continue // it was stored before a restart, and is submitted again
 		}
 		err := s.step(joblife.Submit{
-			By: joblife.Cred{UserID: j.UserID}, ID: j.ID, Jobspec: j.Jobspec, Urgency: j.Urgency, Flags: j.Flags,
+			By: joblife.Cred{UserID: uint32(j.UserID)}, // job-ingest has checked what a guest may ask for
+			ID: j.ID, Jobspec: j.Jobspec, Urgency: j.Urgency, Flags: j.Flags,
+			Time: min(j.Time, eventlog.FromTime(s.now)), // its clock may be ahead
 		})
 		if err != nil {
-			answer.Errors = append(answer.Errors, [2]any{j.ID, refusal(err)})
+			answer.Errors = append(answer.Errors, [2]any{j.ID, s.refusal(&j, err)})
 		}
 	}
 	return answer, nil
 }
 
-// refusal returns the words for a job that was refused.
-func refusal(err error) string {
+// refusal returns the words for a job that was refused, as its user sees them.
+func (s *Service) refusal(j *submission, err error) string {
+	if !errors.Is(err, joblife.ErrRefused) {
+		_, text := explain(err)
+		return text
+	}
+	// The Manager asks the queue before it asks hooks.
+	if spec, bad := jobspec.Parse(j.Jobspec); bad == nil {
+		if text := s.queueRefusal(spec.Queue()); text != "" {
+			return text
+		}
+	}
 	var f *failure
 	if errors.As(err, &f) {
 		return f.text
 	}
-	_, text := explain(err)
-	return text
+	return cmp.Or(strings.TrimPrefix(err.Error(), joblife.ErrRefused.Error()+": "), "rejected by plugin")
+}
+
+// queueRefusal returns why a queue takes no jobs, "" if it does.
+func (s *Service) queueRefusal(name string) string {
+	q, ok := s.m.Queue(name)
+	switch {
+	case !ok && name == "":
+		return "a named queue is required"
+	case !ok:
+		return fmt.Sprintf("'%s' is not a valid queue", name)
+	case q.Enabled:
+		return ""
+	case name == "":
+		return "job submission is disabled: " + q.DisableReason
+	}
+	return fmt.Sprintf("job submission to %s is disabled: %s", name, q.DisableReason)
 }

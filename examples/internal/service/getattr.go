@@ -1,0 +1,160 @@
+package service
+
+import (
+	"encoding/json"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/rset"
+)
+
+// getattr returns what the service knows of a job: jobspec and R with their updates,
+// without what is large and of no use here, and the eventlog as a list of events.
+func (s *Service) getattr(r *Request) (any, error) {
+	var p struct {
+		ID    jobid.ID        `json:"id"`
+		Attrs json.RawMessage `json:"attrs"`
+	}
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	v, ok := s.m.Job(p.ID)
+	switch {
+	case !ok:
+		return nil, fail(einval, "unknown job")
+	case !r.mayAct(v.UserID()):
+		return nil, fail(eperm, "guests can only reprioritize their own jobs") // as flux-core says
+	}
+	job, err := s.attributes(v)
+	if err != nil {
+		return nil, err
+	}
+	answer := make(map[string]any)
+	err = each(p.Attrs, '[', func(_ string, attr json.RawMessage) (err error) {
+		var name string
+		if json.Unmarshal(attr, &name) != nil || string(attr) == "null" {
+			return fail(eproto, "attribute list contains non-string")
+		}
+		if answer[name] == nil {
+			answer[name], err = job.get(name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// attributes are what getattr knows of a job. What is not known is nil.
+type attributes struct {
+	spec *jobspec.Spec
+	r    *rset.R
+	log  []byte
+}
+
+// get returns one of them.
+func (a *attributes) get(name string) (any, error) {
+	switch {
+	case name == "jobspec" && a.spec != nil:
+		return redacted(a.spec)
+	case name == "R" && a.r != nil:
+		return a.r, nil
+	case name == "jobspec" || name == "R":
+		return nil, fail(enoent, "%s is NULL", name)
+	case name == "eventlog":
+		return events(a.log)
+	}
+	return nil, fail(enoent, "unknown attr %.64s", name)
+}
+
+// attributes returns those of an active job from memory, and those of an inactive one
+// from the store.
+func (s *Service) attributes(v joblife.View) (a attributes, err error) {
+	if v.State() != jobstate.StateInactive {
+		return attributes{v.Jobspec(), v.R(), v.Eventlog()}, nil
+	}
+	if s.cfg.Lookup == nil {
+		return a, nil
+	}
+	found, err := s.cfg.Lookup(v.ID())
+	if err != nil {
+		return a, err
+	}
+	a.log = found.Eventlog
+	job, err := jobstate.Replay(v.ID(), a.log)
+	if err != nil {
+		return a, err
+	}
+	if found.Jobspec != nil {
+		if a.spec, err = jobspec.Parse(found.Jobspec); err != nil {
+			return a, err
+		}
+		for u := range job.Updates() {
+			if a.spec, err = a.spec.Update(u.Path, u.Value); err != nil {
+				return a, err
+			}
+		}
+	}
+	if found.R == nil {
+		return a, nil
+	}
+	r, err := rset.Parse(found.R)
+	if err != nil {
+		return a, err
+	}
+	a.r = r.WithoutLocal()
+	if at, ok := job.Expiration(); ok {
+		a.r, err = a.r.WithTimes(a.r.Start(), at)
+	}
+	return a, err
+}
+
+// redacted returns a jobspec without the environment of its tasks.
+func redacted(spec *jobspec.Spec) (json.RawMessage, error) {
+	text, err := spec.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return without(text, "attributes", "system", "environment")
+}
+
+// without returns an object without the member at a path.
+func without(text json.RawMessage, path ...string) (json.RawMessage, error) {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(text, &object) != nil {
+		return text, nil // no object: it is not there
+	}
+	member, ok := object[path[0]]
+	switch {
+	case !ok:
+		return text, nil
+	case len(path) == 1:
+		delete(object, path[0])
+	default:
+		var err error
+		if object[path[0]], err = without(member, path[1:]...); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(object)
+}
+
+// events returns the entries of a log.
+func events(log []byte) ([]json.RawMessage, error) {
+	list := []json.RawMessage{}
+	for e, err := range eventlog.Entries(log) {
+		if err != nil {
+			return nil, err
+		}
+		text, err := eventlog.AppendEntry(nil, e)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, text[:len(text)-1])
+	}
+	return list, nil
+}

@@ -1,0 +1,296 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+var submitRows = []row{
+	{topic: "submit", payload: submission1(40, ownGuest)},
+	{topic: "submit", payload: submission1(running, ownGuest)}, // already active
+	{topic: "submit", payload: `{"jobs":[]}`},
+	same("submit", ``, eproto, ""),
+	same("submit", `null`, eproto, ""),
+	same("submit", `{}`, eproto, ""),
+	same("submit", `{"jobs":{}}`, eproto, ""),
+	same("submit", `{"jobs":[1]}`, eproto, ""),
+	same("submit", `{"jobs":[{"id":40,"urgency":16,"userid":100,"t_submit":1.0,"flags":0}]}`, eproto, ""),
+	same("submit", `{"jobs":[{"id":40,"urgency":16,"userid":"x","t_submit":1.0,"flags":0,"jobspec":{}}]}`, eproto, ""),
+}
+
+const cancel = `"severity":0,"type":"cancel"}`
+
+var raiseRows = []row{
+	private("raise", `{"id":16,`+cancel, notYourException),
+	private("raise", `{"id":17,"severity":7,"type":"x","note":"y","wait_status":9}`, notYourException),
+	{"raise", `{"id":19,` + cancel, want{}, want{eperm, notYourException}, want{eperm, notYourException}},
+	same("raise", ``, eproto, ""),
+	same("raise", `{"id":16,"severity":0}`, eproto, ""),
+	same("raise", `{"id":"x",`+cancel, eproto, ""),
+	same("raise", `{"id":16,"severity":8,"type":"cancel"}`, eproto, "invalid exception severity"),
+	same("raise", `{"id":16,"severity":-1,"type":"cancel"}`, eproto, "invalid exception severity"),
+	same("raise", `{"id":16,"severity":0,"type":""}`, eproto, "invalid exception type"),
+	same("raise", `{"id":16,"severity":0,"type":"a b"}`, eproto, "invalid exception type"),
+	same("raise", `{"id":99,"severity":0,"type":"a=b"}`, eproto, "invalid exception type"),
+	same("raise", `{"id":99,`+cancel, enoent, "unknown job id"),
+	same("raise", `{"id":18,`+cancel, enoent, "job is inactive"),
+
+	private("raiseall", `{"dry_run":false,"userid":200,"states":62,`+cancel, notYourException),
+	{"raiseall", `{"dry_run":true,"userid":4294967295,"states":62,` + cancel, want{}, want{eperm, notYourException}, want{eperm, notYourException}},
+	same("raiseall", `{}`, eproto, ""),
+	same("raiseall", `{"dry_run":1,"userid":200,"states":62,`+cancel, eproto, ""),
+	same("raiseall", `{"dry_run":false,"userid":-3000000000,"states":62,`+cancel, eproto, ""),
+	{
+		"raiseall", `{"dry_run":false,"userid":-1,"states":62,"severity":9,"type":"cancel"}`,
+		want{eproto, "invalid exception severity"}, want{eperm, notYourException}, want{eperm, notYourException},
+	},
+	{
+		"raiseall", `{"dry_run":false,"userid":200,"states":62,"severity":0,"type":"bad type"}`,
+		want{eproto, "invalid exception type"}, want{eproto, "invalid exception type"}, want{eperm, notYourException},
+	},
+}
+
+var killRows = []row{
+	private("kill", `{"id":17,"signum":64}`, "guests may only send signals to their own jobs"),
+	same("kill", `{"id":17}`, eproto, ""),
+	same("kill", `{"id":17,"signum":0}`, einval, "Invalid signal number"),
+	same("kill", `{"id":99,"signum":65}`, einval, "Invalid signal number"),
+	same("kill", `{"id":99,"signum":9}`, einval, "unknown job id"),
+	same("kill", `{"id":18,"signum":9}`, einval, "job is inactive"),
+	{
+		"kill", `{"id":16,"signum":9}`,
+		want{einval, "job is not running"}, want{einval, "job is not running"},
+		want{eperm, "guests may only send signals to their own jobs"},
+	},
+
+	private("killall", `{"dry_run":false,"userid":200,"signum":15}`, "guests can only kill their own jobs"),
+	same("killall", `{"dry_run":false,"userid":200}`, eproto, "error decoding request"),
+	{
+		"killall", `{"dry_run":false,"userid":200,"signum":144}`,
+		want{einval, "Invalid signal number"}, want{einval, "Invalid signal number"},
+		want{eperm, "guests can only kill their own jobs"},
+	},
+}
+
+var changeRows = []row{
+	private("urgency", `{"id":16,"urgency":3}`, "guests can only reprioritize their own jobs"),
+	{
+		"urgency", `{"id":16,"urgency":17}`, want{}, want{eperm, "guests can only adjust urgency <= default"},
+		want{eperm, "guests can only reprioritize their own jobs"},
+	},
+	{
+		"urgency", `{"id":17,"urgency":3}`, want{einval, "urgency cannot be changed once resources are allocated"},
+		want{einval, "urgency cannot be changed once resources are allocated"},
+		want{eperm, "guests can only reprioritize their own jobs"},
+	},
+	same("urgency", `{"id":16}`, eproto, ""),
+	same("urgency", `{"id":99,"urgency":-1}`, einval, "urgency value is out of range"),
+	same("urgency", `{"id":16,"urgency":32}`, einval, "urgency value is out of range"),
+	same("urgency", `{"id":99,"urgency":3}`, einval, "unknown job"),
+	same("urgency", `{"id":18,"urgency":3}`, einval, "job is inactive"),
+
+	private("memo", `{"id":16,"memo":{"a":1}}`, "guests can only add a memo to their own jobs"),
+	private("memo", `{"id":17,"volatile":true,"memo":{"a":null}}`, "guests can only add a memo to their own jobs"),
+	same("memo", `{"id":16}`, eproto, ""),
+	same("memo", `{"id":99,"memo":{"a":1}}`, enoent, "unknown job id"),
+	same("memo", `{"id":18,"memo":{"a":1}}`, enoent, "job is inactive"),
+
+	{topic: "post-event.post", payload: `{"id":16,"name":"test"}`},
+	{topic: "post-event.post", payload: `{"id":17,"name":"test","context":{"note":"x"}}`},
+	same("post-event.post", `{"id":16}`, eproto, ""),
+	same("post-event.post", `{"id":99,"name":"test"}`, enoent, ""),
+	same("post-event.post", `{"id":18,"name":"test"}`, enoent, ""),
+	same("post-event.post", `{"id":16,"name":"submit","context":{}}`, einval, ""),
+	same("post-event.post", `{"id":16,"name":"test","context":[]}`, einval, ""),
+}
+
+// A job that was stored before a restart may be submitted again. One that is refused stops
+// no other.
+func TestSubmitRefusesJobsOneByOne(t *testing.T) {
+	w := newWorld(t)
+	hook := func(e *joblife.Event) error {
+		if e.Job.ID() == 41 {
+			return fail(einval, "not this one")
+		}
+		return nil
+	}
+	w.Service = newService(start, Config{})
+	var err error
+	w.m, err = joblife.New(w.manager(Config{Manager: joblife.Config{Hooks: []joblife.Hooks{{Validate: hook}}}}))
+	require.NoError(t, err)
+	named := strings.Replace(sleep, `"duration":60`, `"duration":60,"queue":"x"`, 1)
+	list := []string{}
+	for i, spec := range []string{sleep, sleep, named, `{}`, sleep} {
+		id := 40 + i%4 // the last is the first again
+		list = append(list, fmt.Sprintf(`{"id":%d,"urgency":16,"userid":200,"t_submit":1.5,"flags":0,"jobspec":%s}`, id, spec))
+	}
+	out := w.ask(t, owner("submit", `{"jobs":[`+strings.Join(list, ",")+`]}`))
+	var answer struct{ Errors [][2]any }
+	require.NoError(t, json.Unmarshal([]byte(text(t, out.Answers[0])), &answer))
+	require.Len(t, answer.Errors, 3)
+	require.Equal(t, [2]any{41.0, "not this one"}, answer.Errors[0])
+	require.Equal(t, [2]any{42.0, "'x' is not a valid queue"}, answer.Errors[1])
+	require.Contains(t, answer.Errors[2][1], "jobspec: ")
+	require.Equal(t, jobstate.StateSched, w.state(t, 40))
+}
+
+// The event submit has the time of the request, but never one to come.
+func TestSubmitKeepsTheTimeOfTheUser(t *testing.T) {
+	w := newWorld(t)
+	w.ask(t, owner("submit", strings.Replace(submission1(40, ownGuest), `:1.5`, `:1699999999.25`, 1)),
+		owner("submit", strings.Replace(submission1(41, ownGuest), `:1.5`, `:1e12`, 1)))
+	require.Contains(t, string(w.stored[40].Eventlog), `{"timestamp":1699999999.25,"name":"submit"`)
+	require.Contains(t, string(w.stored[40].Eventlog), `{"timestamp":1700000000.0,"name":"validate"`)
+	require.Contains(t, string(w.stored[41].Eventlog), `{"timestamp":1700000000.0,"name":"submit"`)
+}
+
+func TestQueuesRefuseJobsInTheWordsOfFlux(t *testing.T) {
+	s, err := New(start, Config{})
+	require.NoError(t, err)
+	require.NoError(t, s.step(joblife.EnableQueue{Reason: "fubar"}))
+	require.Equal(t, "job submission is disabled: fubar", s.queueRefusal(""))
+	require.Equal(t, "'batch' is not a valid queue", s.queueRefusal("batch"))
+	s, err = New(start, Config{Manager: joblife.Config{Queues: []string{"batch"}}})
+	require.NoError(t, err)
+	require.Empty(t, s.queueRefusal("batch"))
+	require.NoError(t, s.step(joblife.EnableQueue{Queue: "batch", Reason: "fubar"}))
+	require.Equal(t, "job submission to batch is disabled: fubar", s.queueRefusal("batch"))
+	require.Equal(t, "a named queue is required", s.queueRefusal(""))
+}
+
+func TestRaisePublishesTheException(t *testing.T) {
+	w := newWorld(t)
+	out := w.ask(t, by(ownGuest, roleUser, "raise", `{"id":17,"severity":3,"type":"x","note":"a=b","wait_status":9}`))
+	require.Len(t, out.Events, 1)
+	require.True(t, out.Events[0].Private)
+	require.Equal(t, "job-exception", out.Events[0].Topic)
+	require.JSONEq(t, `{"id":17,"type":"x","severity":3,"wait_status":9}`, payload(t, out.Events[0]))
+	require.Contains(t, string(w.stored[17].Eventlog), `{"type":"x","severity":3,"note":"a=b","userid":200,"wait_status":9}`)
+}
+
+func payload(t *testing.T, e Event) string { return text(t, Answer{Payload: e.Payload}) }
+
+func TestRaiseAllRaisesOnAllOfAUser(t *testing.T) {
+	w := newWorld(t)
+	all := `{"dry_run":%t,"userid":%d,"states":%d,"severity":7,"type":"test%d"}`
+	for n, tt := range []struct {
+		dry    bool
+		user   int
+		states jobstate.State
+		count  int
+		raised []int
+	}{
+		{false, ownGuest, 255, 2, []int{pending, running}},
+		{false, ownGuest, jobstate.StateRunning, 1, []int{running}},
+		{false, -1, jobstate.StatePending, 2, []int{pending, owners}},
+		{true, -1, jobstate.StateActive, 3, nil},
+		{false, otherGuest, 255, 0, nil},
+		{false, -1, jobstate.StateInactive, 0, nil},
+	} {
+		out := w.ask(t, owner("raiseall", fmt.Sprintf(all, tt.dry, tt.user, tt.states, n)))
+		require.JSONEq(t, fmt.Sprintf(`{"count":%d,"errors":0}`, tt.count), text(t, out.Answers[0]))
+		require.Len(t, out.Events, len(tt.raised), "%+v", tt)
+		for i, id := range tt.raised {
+			require.JSONEq(t, fmt.Sprintf(`{"id":%d,"type":"test%d","severity":7}`, id, n), payload(t, out.Events[i]))
+		}
+	}
+}
+
+func TestKillPublishesToTheShells(t *testing.T) {
+	w := newWorld(t)
+	out := w.ask(t, by(ownGuest, roleUser, "kill", `{"id":17,"signum":10}`))
+	require.Equal(t, "shell-17.kill", out.Events[0].Topic)
+	require.False(t, out.Events[0].Private)
+	require.JSONEq(t, `{"signum":10}`, payload(t, out.Events[0]))
+	require.Empty(t, out.Append)
+
+	out = w.ask(t, owner("killall", `{"dry_run":false,"userid":-1,"signum":15}`))
+	require.JSONEq(t, `{"count":1,"errors":0}`, text(t, out.Answers[0]))
+	require.Equal(t, "shell-17.kill", out.Events[0].Topic)
+
+	out = w.ask(t, owner("killall", `{"dry_run":true,"userid":200,"signum":15}`))
+	require.JSONEq(t, `{"count":1,"errors":0}`, text(t, out.Answers[0]))
+	require.Empty(t, out.Events)
+}
+
+// A guest may lower what the owner raised, but not raise it.
+func TestUrgencyOfAGuest(t *testing.T) {
+	w := newWorld(t)
+	for _, tt := range []struct {
+		r   Request
+		old int // -1: refused
+	}{
+		{owner("urgency", `{"id":16,"urgency":31}`), 16},
+		{by(ownGuest, roleUser, "urgency", `{"id":16,"urgency":17}`), 31},
+		{by(ownGuest, roleUser, "urgency", `{"id":16,"urgency":18}`), -1},
+		{by(ownGuest, roleUser, "urgency", `{"id":16,"urgency":0}`), 17},
+		{by(ownGuest, roleUser, "urgency", `{"id":16,"urgency":16}`), 0},
+	} {
+		out := w.ask(t, tt.r)
+		if tt.old < 0 {
+			require.Equal(t, "guests can only adjust urgency <= default", out.Answers[0].Errstr)
+			continue
+		}
+		require.JSONEq(t, fmt.Sprintf(`{"old_urgency":%d}`, tt.old), text(t, out.Answers[0]))
+	}
+	require.Contains(t, string(w.stored[16].Eventlog), `"urgency","context":{"userid":200,"urgency":17}`)
+}
+
+func TestAVolatileMemoIsInNoLog(t *testing.T) {
+	w := newWorld(t)
+	w.ask(t, owner("memo", `{"id":16,"memo":{"a":1}}`), owner("memo", `{"id":16,"volatile":true,"memo":{"b":2}}`))
+	require.Contains(t, string(w.stored[16].Eventlog), `"memo","context":{"a":1}`)
+	require.NotContains(t, string(w.stored[16].Eventlog), `"b"`)
+}
+
+func TestPostEventLogsAsItIs(t *testing.T) {
+	w := newWorld(t)
+	out := w.ask(t, owner("post-event.post", `{"id":17,"name":"test","context":{"note":"x"}}`))
+	require.Nil(t, out.Answers[0].Payload)
+	require.Contains(t, string(w.stored[17].Eventlog), `"test","context":{"note":"x"}`)
+}
+
+// Requests that come while the store is busy share the next commit.
+func TestAnswersWaitForTheStore(t *testing.T) {
+	w := newWorld(t)
+	w.Request(start, owner("memo", `{"id":16,"memo":{"a":1}}`))
+	var first, quick, second Out
+	require.True(t, w.Next(&first))
+	w.Request(start, owner("raise", `{"id":16,"severity":1,"type":"x"}`))
+	w.Request(start, owner("kill", `{"id":17,"signum":9}`))
+	require.False(t, w.Next(&second), "an Out while the store is busy")
+	w.Request(start, owner("raise", `{"id":99,"severity":1,"type":"x"}`))
+	require.True(t, w.Next(&quick))
+	require.Equal(t, enoent, quick.Answers[0].Errnum)
+	require.False(t, w.Next(&second))
+	require.NoError(t, w.Done(start, &quick, nil))
+	require.Empty(t, first.Answers)
+	require.NoError(t, w.Done(start, &first, nil))
+	answered := func() (topics []string) {
+		var out Out
+		require.True(t, w.Next(&out))
+		require.Empty(t, out.Append)
+		for _, a := range out.Answers {
+			topics = append(topics, a.Topic)
+		}
+		slices.Sort(topics)
+		return topics
+	}
+	require.Equal(t, []string{"job-manager.memo"}, answered())
+	require.True(t, w.Next(&second))
+	require.Len(t, second.Append, 1)
+	require.Empty(t, second.Answers)
+	require.NoError(t, w.Done(start, &second, nil))
+	require.Equal(t, []string{"job-manager.kill", "job-manager.raise"}, answered())
+}
+
+func ids(list ...jobid.ID) string { return strings.ReplaceAll(fmt.Sprintf("%d", list), " ", ",") }

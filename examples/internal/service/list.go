@@ -1,0 +1,170 @@
+package service
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// listed is an active job in the answer to list.
+type listed struct {
+	ID           jobid.ID           `json:"id"`
+	UserID       uint32             `json:"userid"`
+	Urgency      int                `json:"urgency"`
+	Priority     int64              `json:"priority"` // -1: it has none yet
+	Submitted    eventlog.Timestamp `json:"t_submit"`
+	State        uint8              `json:"state"`
+	Annotations  json.RawMessage    `json:"annotations,omitempty"`
+	Dependencies []string           `json:"dependencies,omitempty"`
+}
+
+// list lists the active jobs: those that wait for resources in the order in which they
+// get them, then the others in the same order.
+func (s *Service) list(r *Request) (any, error) {
+	var p struct {
+		Max int `json:"max_entries"` // 0: all
+	}
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	if p.Max < 0 {
+		return nil, errProtocol
+	}
+	var views []joblife.View
+	for v := range s.m.Jobs(jobstate.StateNew | jobstate.StateActive) {
+		views = append(views, v)
+	}
+	slices.SortStableFunc(views, func(a, b joblife.View) int {
+		return cmp.Or(inSched(b)-inSched(a), cmp.Compare(priority(b), priority(a)))
+	})
+	if p.Max > 0 {
+		views = views[:min(p.Max, len(views))]
+	}
+	answer := struct {
+		Jobs []listed `json:"jobs"`
+	}{make([]listed, 0, len(views))}
+	for _, v := range views {
+		j := v.Job()
+		submitted, _ := j.Entered(jobstate.StateNew)
+		answer.Jobs = append(answer.Jobs, listed{
+			ID: v.ID(), UserID: v.UserID(), Urgency: j.Urgency(), Priority: priority(v), Submitted: submitted,
+			State: uint8(v.State()), Annotations: v.Annotations(), Dependencies: j.Dependencies(),
+		})
+	}
+	return answer, nil
+}
+
+func inSched(v joblife.View) int {
+	if v.State() == jobstate.StateSched {
+		return 1
+	}
+	return 0
+}
+
+func priority(v joblife.View) int64 {
+	if p, ok := v.Job().Priority(); ok {
+		return int64(p)
+	}
+	return -1
+}
+
+// history lists jobs of the user who asks, the youngest first.
+func (s *Service) history(r *Request) (any, error) {
+	var p struct {
+		Slice string `json:"slice"`
+	}
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	part, ok := parseSlice(p.Slice)
+	if !ok {
+		return nil, fail(einval, "could not parse python-style slice expression")
+	}
+	var ids []jobid.ID
+	for v := range s.m.Jobs(^jobstate.State(0)) {
+		if v.UserID() == r.UserID {
+			ids = append(ids, v.ID())
+		}
+	}
+	slices.SortFunc(ids, func(a, b jobid.ID) int { return cmp.Compare(b, a) })
+	answer := struct {
+		Jobs []jobid.ID `json:"jobs"`
+	}{[]jobid.ID{}}
+	for i := range part.all(len(ids)) {
+		answer.Jobs = append(answer.Jobs, ids[i])
+	}
+	return answer, nil
+}
+
+// A slice is an expression such as [-3:] or [::-1] of the language Python. A nil bound is
+// the end that the step comes to first or last.
+type slice struct {
+	start, stop *int
+	step        int
+}
+
+// parseSlice reads a slice with one colon or two.
+func parseSlice(s string) (slice, bool) {
+	out := slice{step: 1}
+	s, open := strings.CutPrefix(s, "[")
+	s, closed := strings.CutSuffix(s, "]")
+	fields := strings.Split(s, ":")
+	if !open || !closed || len(fields) < 2 || len(fields) > 3 {
+		return out, false
+	}
+	for i, f := range fields {
+		if f == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(f, 10, 32)
+		if err != nil {
+			return out, false
+		}
+		v := int(n)
+		switch i {
+		case 0:
+			out.start = &v
+		case 1:
+			out.stop = &v
+		case 2:
+			out.step = v
+		}
+	}
+	return out, out.step != 0
+}
+
+// all yields the indexes of a slice of n elements.
+func (sl slice) all(n int) func(yield func(int) bool) {
+	first, last := 0, n // as Python clips the bounds
+	if sl.step < 0 {
+		first, last = -1, n-1
+	}
+	bound := func(v *int, otherwise int) int {
+		switch {
+		case v == nil:
+			return otherwise
+		case *v < 0:
+			return min(max(*v+n, first), last)
+		}
+		return min(max(*v, first), last)
+	}
+	start, stop := bound(sl.start, first), bound(sl.stop, last)
+	if sl.step < 0 {
+		start, stop = bound(sl.start, last), bound(sl.stop, first)
+	}
+	step := min(max(sl.step, -n), n)
+	return func(yield func(int) bool) {
+		for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package service
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+var listRows = []row{
+	{topic: "list", payload: `{"max_entries":0}`},
+	same("list", ``, eproto, ""),
+	same("list", `{"max_entries":-1}`, eproto, ""),
+
+	same("history.get", `{"slice":"[:]"}`, 0, ""),
+	same("history.get", `{}`, eproto, ""),
+	same("history.get", `{"slice":"[1]"}`, einval, "could not parse python-style slice expression"),
+
+	private("getattr", `{"id":16,"attrs":["jobspec","eventlog"]}`, "guests can only reprioritize their own jobs"),
+	private("getattr", `{"id":17,"attrs":["R"]}`, "guests can only reprioritize their own jobs"),
+	private("getattr", `{"id":18,"attrs":["jobspec","eventlog"]}`, "guests can only reprioritize their own jobs"),
+	private("getattr", `{"id":18,"attrs":[]}`, "guests can only reprioritize their own jobs"),
+	same("getattr", `{"id":16}`, eproto, ""),
+	{
+		"getattr", `{"id":16,"attrs":"R"}`, want{errnum: eproto}, want{errnum: eproto},
+		want{eperm, "guests can only reprioritize their own jobs"},
+	},
+	same("getattr", `{"id":99,"attrs":["R"]}`, einval, "unknown job"),
+	{
+		"getattr", `{"id":16,"attrs":[1]}`,
+		want{eproto, "attribute list contains non-string"}, want{eproto, "attribute list contains non-string"},
+		want{eperm, "guests can only reprioritize their own jobs"},
+	},
+	{
+		"getattr", `{"id":18,"attrs":["eventlog","R"]}`, want{enoent, "R is NULL"}, want{enoent, "R is NULL"},
+		want{eperm, "guests can only reprioritize their own jobs"},
+	},
+	{
+		"getattr", `{"id":16,"attrs":["noexist"]}`, want{enoent, "unknown attr noexist"}, want{enoent, "unknown attr noexist"},
+		want{eperm, "guests can only reprioritize their own jobs"},
+	},
+}
+
+// Jobs that wait for resources come in the order in which they get them.
+func TestListIsInTheOrderOfTheQueue(t *testing.T) {
+	w := newWorld(t)
+	w.ask(t, owner("submit", submission1(20, ownGuest)), owner("submit", submission1(21, ownGuest)))
+	w.ask(t, owner("urgency", `{"id":21,"urgency":31}`), owner("urgency", `{"id":16,"urgency":0}`),
+		owner("memo", `{"id":21,"memo":{"a":1}}`))
+	out := w.ask(t, owner("list", `{"max_entries":0}`))
+	var answer struct{ Jobs []map[string]any }
+	require.NoError(t, json.Unmarshal([]byte(text(t, out.Answers[0])), &answer))
+	order := []int{}
+	for _, j := range answer.Jobs {
+		order = append(order, int(j["id"].(float64)))
+	}
+	require.Equal(t, []int{21, 19, 20, 16, 17}, order)
+	require.Equal(t, map[string]any{
+		"id": 21.0, "userid": 200.0, "urgency": 31.0, "priority": 4294967295.0, "t_submit": 1.5, "state": 8.0,
+		"annotations": map[string]any{"user": map[string]any{"a": 1.0}},
+	}, answer.Jobs[0])
+
+	out = w.ask(t, owner("list", `{"max_entries":2}`))
+	require.NoError(t, json.Unmarshal([]byte(text(t, out.Answers[0])), &answer))
+	require.Len(t, answer.Jobs, 2)
+}
+
+func TestListShowsDependencies(t *testing.T) {
+	w := newWorld(t)
+	spec := `{"jobs":[{"id":50,"urgency":16,"userid":200,"t_submit":1.5,"flags":0,"jobspec":{"version":1,` +
+		`"resources":[{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":1}]}],` +
+		`"tasks":[{"command":["sleep"],"slot":"task","count":{"per_slot":1}}],` +
+		`"attributes":{"system":{"duration":60,"dependencies":[{"scheme":"afterany","value":"16"}]}}}}]}`
+	require.JSONEq(t, `{"errors":[]}`, text(t, w.ask(t, owner("submit", spec)).Answers[0]))
+	got := text(t, w.ask(t, owner("list", `{"max_entries":0}`)).Answers[0])
+	require.Contains(t, got, `"state":2`)
+	require.Contains(t, got, `"priority":-1`)
+	require.Contains(t, got, `"dependencies":["after-finish=`)
+}
+
+func TestHistoryIsOfTheUserWhoAsks(t *testing.T) {
+	w := newWorld(t)
+	for _, tt := range []struct {
+		user, rolemask uint32
+		slice          string
+		want           string
+	}{
+		{ownGuest, roleUser, "[:]", ids(18, 17, 16)},
+		{ownGuest, roleUser, "[:1]", ids(18)},
+		{ownGuest, roleUser, "[::-1]", ids(16, 17, 18)},
+		{ownGuest, roleUser, "[-1:]", ids(16)},
+		{ownerUser, roleOwner, "[:]", ids(19)},
+		{otherGuest, roleUser, "[:]", ids()},
+		{anyUser, roleUser, "[:]", ids()},
+	} {
+		out := w.ask(t, by(tt.user, tt.rolemask, "history.get", fmt.Sprintf(`{"slice":%q}`, tt.slice)))
+		require.JSONEq(t, `{"jobs":`+tt.want+`}`, text(t, out.Answers[0]), tt.slice)
+	}
+}
+
+// What Python makes of list(range(5)), for each slice.
+func TestSlicesAreThoseOfPython(t *testing.T) {
+	for s, want := range map[string][]int{
+		"[:]": {0, 1, 2, 3, 4}, "[::]": {0, 1, 2, 3, 4}, "[0:2]": {0, 1}, "[:9]": {0, 1, 2, 3, 4}, "[3:1]": nil,
+		"[-2:]": {3, 4}, "[:-2]": {0, 1, 2}, "[-9:2]": {0, 1}, "[::2]": {0, 2, 4}, "[1::3]": {1, 4},
+		"[::-1]": {4, 3, 2, 1, 0}, "[9::-2]": {4, 2, 0}, "[1::-1]": {1, 0}, "[:2:-1]": {4, 3}, "[:-9:-3]": {4, 1},
+		"[-1:-3:-1]": {4, 3}, "[9:]": nil, "[::1000000000]": {0}, "[::-1000000000]": {4},
+	} {
+		sl, ok := parseSlice(s)
+		require.True(t, ok, s)
+		require.Equal(t, want, slices.Collect(sl.all(5)), s)
+		require.Empty(t, slices.Collect(sl.all(0)), s)
+	}
+	for _, s := range []string{"", "[", "[]", "[1]", ":", "[:", ":]", "[a:]", "[::0]", "[1:2:3:4]", "[1.0:]", "[99999999999:]"} {
+		_, ok := parseSlice(s)
+		require.False(t, ok, s)
+	}
+}
+
+// getattr answers for an inactive job what it answered before, from the store.
+func TestGetattrOfActiveAndInactiveJobs(t *testing.T) {
+	w := newWorld(t)
+	for _, u := range []joblife.Input{
+		joblife.SetExpiration{ID: 17, Expiration: 3},
+		joblife.Update{ID: 16, Updates: []jobstate.Update{
+			{Path: "attributes.system.duration", Value: json.RawMessage("7")},
+			{Path: "attributes.system.environment", Value: json.RawMessage(`{"A":"<b>"}`)},
+		}},
+	} {
+		w.do(t, u)
+	}
+	get := func(id jobid.ID) (a struct {
+		R, Jobspec map[string]any
+		Eventlog   []struct{ Name string }
+	}) {
+		for _, attr := range []string{"R", "jobspec", "eventlog"} {
+			out := w.ask(t, owner("getattr", fmt.Sprintf(`{"id":%d,"attrs":[%q]}`, id, attr)))
+			if attr == "R" && id == 16 {
+				require.Equal(t, "R is NULL", out.Answers[0].Errstr)
+				continue
+			}
+			require.Zero(t, out.Answers[0].Errnum, out.Answers[0].Errstr)
+			require.NoError(t, json.Unmarshal([]byte(text(t, out.Answers[0])), &a))
+		}
+		return a
+	}
+	execution := map[string]any{
+		"R_lite":   []any{map[string]any{"rank": "0", "children": map[string]any{"core": "0"}}},
+		"nodelist": []any{"a"}, "starttime": 1.0, "expiration": 3.0,
+	}
+	check := func() {
+		require.Equal(t, map[string]any{"version": 1.0, "execution": execution}, get(17).R)
+		system := map[string]any{"duration": 7.0}
+		require.Equal(t, map[string]any{"system": system}, get(16).Jobspec["attributes"])
+		require.Equal(t, "submit", get(16).Eventlog[0].Name)
+	}
+	check()
+	events := len(get(16).Eventlog)
+	w.do(t, joblife.Raise{ID: 16, Type: "cancel"})
+	w.do(t, joblife.Raise{ID: 17, Type: "cancel"})
+	require.Equal(t, jobstate.StateInactive, w.state(t, 16))
+	require.Equal(t, jobstate.StateInactive, w.state(t, 17))
+	check()
+	require.Greater(t, len(get(16).Eventlog), events)
+
+	// Whatever the store has, getattr does not fail in another way.
+	bad := errors.New("the disk is gone")
+	w.cfg.Lookup = func(jobid.ID) (Stored, error) { return Stored{}, bad }
+	out := w.ask(t, owner("getattr", `{"id":16,"attrs":["R"]}`))
+	require.Equal(t, want{einval, "the disk is gone"}, want{out.Answers[0].Errnum, out.Answers[0].Errstr})
+	for _, stored := range []Stored{{Eventlog: []byte("x")}, {Jobspec: []byte("x")}, {R: []byte("x")}} {
+		w.cfg.Lookup = func(jobid.ID) (Stored, error) { return stored, nil }
+		require.Equal(t, einval, w.ask(t, owner("getattr", `{"id":16,"attrs":["R"]}`)).Answers[0].Errnum)
+	}
+	w.cfg.Lookup = nil
+	require.Equal(t, "jobspec is NULL", w.ask(t, owner("getattr", `{"id":16,"attrs":["jobspec"]}`)).Answers[0].Errstr)
+}
+
+// A long list of attributes costs no more than reading it.
+func TestGetattrMakesEachAttributeOnce(t *testing.T) {
+	w := newWorld(t)
+	allocs := func(n int) float64 {
+		attrs := strings.Repeat(`"eventlog",`, n) + `"eventlog"`
+		r := owner("getattr", `{"id":17,"attrs":[`+attrs+`]}`)
+		return testing.AllocsPerRun(1, func() {
+			answer, err := w.getattr(&r)
+			require.NoError(t, err)
+			require.Len(t, answer, 1)
+		})
+	}
+	require.Less(t, allocs(1000)-allocs(0), 10*1000.0)
+}

@@ -1,0 +1,142 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+)
+
+var purgeRows = []row{
+	{topic: "purge", payload: `{"age_limit":-1.0,"num_limit":-1,"batch":50,"force":false}`},
+	{topic: "purge", payload: `{"age_limit":-1.0,"num_limit":-1,"batch":50,"force":true}`},
+	{topic: "purge", payload: `{"age_limit":1e300,"num_limit":0,"batch":100,"force":true}`},
+	same("purge", `{}`, eproto, ""),
+	same("purge", `{"age_limit":-1.0,"num_limit":-1,"batch":50,"force":1}`, eproto, ""),
+	same("purge", `{"age_limit":-0.5,"num_limit":-1,"batch":50,"force":false}`, einval, "if set, age limit must be >= 0"),
+	same("purge", `{"age_limit":-1.0,"num_limit":-42,"batch":0,"force":false}`, einval, "if set, num limit must be >= 0"),
+	same("purge", `{"age_limit":-1.0,"num_limit":-1,"batch":0,"force":false}`, einval, "batch must be >= 1 and <= 100"),
+	same("purge", `{"age_limit":-1.0,"num_limit":-1,"batch":101,"force":true}`, einval, "batch must be >= 1 and <= 100"),
+
+	{topic: "purge-id", payload: `{"id":18,"force":0}`},
+	{topic: "purge-id", payload: `{"id":18,"force":1}`},
+	same("purge-id", `{"id":18}`, eproto, ""),
+	same("purge-id", `{"id":99,"force":0}`, enoent, "id not found"),
+	same("purge-id", `{"id":99,"force":1}`, enoent, "id not found"),
+	same("purge-id", `{"id":16,"force":0}`, einval, "cannot purge active job"),
+	same("purge-id", `{"id":16,"force":1}`, einval, "cannot purge active job"),
+}
+
+// graveyard returns a service with n inactive jobs, with the ids from 1.
+func graveyard(t *testing.T, cfg joblife.Config, n int) *world {
+	t.Helper()
+	w := &world{stored: make(map[jobid.ID]*Stored)}
+	var err error
+	w.Service, err = New(start, Config{Manager: cfg})
+	require.NoError(t, err)
+	for id := range n {
+		w.ask(t, owner("submit", submission1(jobid.ID(id+1), ownGuest)))
+		w.do(t, joblife.Raise{ID: jobid.ID(id + 1), Type: "cancel"})
+	}
+	return w
+}
+
+func limits(num, batch int, force bool) string {
+	return fmt.Sprintf(`{"age_limit":-1.0,"num_limit":%d,"batch":%d,"force":%t}`, num, batch, force)
+}
+
+func TestPurgeRemovesOneBatch(t *testing.T) {
+	w := graveyard(t, joblife.Config{}, 10)
+	for _, tt := range []struct {
+		topic, payload string
+		count          int
+		gone           string
+	}{
+		{"purge", limits(-1, 50, true), 0, ""},
+		{"purge", limits(8, 1, false), 2, ""},
+		{"purge", limits(8, 1, true), 1, ids(1)},
+		{"purge", limits(8, 1, true), 1, ids(2)},
+		{"purge", limits(8, 1, true), 0, ""},
+		{"purge", limits(5, 50, true), 3, ids(3, 4, 5)},
+		{"purge-id", `{"id":9,"force":0}`, 1, ""},
+		{"purge-id", `{"id":9,"force":1}`, 1, ids(9)},
+		{"purge", `{"age_limit":1.0,"num_limit":-1,"batch":50,"force":true}`, 0, ""},
+		{"purge", limits(0, 100, true), 4, ids(6, 7, 8, 10)},
+	} {
+		out := w.ask(t, owner(tt.topic, tt.payload))
+		require.Len(t, out.Answers, 1, tt.payload)
+		require.JSONEq(t, fmt.Sprintf(`{"count":%d}`, tt.count), text(t, out.Answers[0]), tt.payload)
+		if tt.gone == "" {
+			require.Empty(t, out.Events)
+			continue
+		}
+		require.Len(t, out.Events, 1)
+		require.Equal(t, "job-purge-inactive", out.Events[0].Topic)
+		require.JSONEq(t, `{"jobs":`+tt.gone+`}`, payload(t, out.Events[0]))
+	}
+	out := w.ask(t, owner("purge-id", `{"id":9,"force":1}`)) // it has a tombstone
+	require.Equal(t, want{enoent, "id not found"}, want{out.Answers[0].Errnum, out.Answers[0].Errstr})
+	require.Equal(t, "unknown job id", w.ask(t, owner("raise", `{"id":9,`+cancel)).Answers[0].Errstr)
+}
+
+func TestPurgeByAge(t *testing.T) {
+	w := graveyard(t, joblife.Config{}, 3)
+	r := owner("purge", `{"age_limit":0.001,"num_limit":-1,"batch":50,"force":true}`)
+	w.Request(start.Add(time.Second), r)
+	require.JSONEq(t, `{"count":3}`, text(t, w.ask(t).Answers[0]))
+}
+
+// Requests to purge wait for each other, and for purges by the limits of the configuration.
+func TestPurgesWaitForTheStore(t *testing.T) {
+	w := graveyard(t, joblife.Config{Limits: purge.Limits{MaxCount: jobstate.Some(8)}}, 8)
+	w.ask(t, owner("submit", submission1(9, ownGuest)))
+	require.NoError(t, w.step(joblife.Raise{ID: 9, Type: "cancel"}))
+	var out Out
+	for len(out.Unlink) == 0 { // the store is removing job 1
+		if !w.Next(&out) {
+			require.NoError(t, w.Tick(start.Add(time.Second)))
+			continue
+		}
+		if len(out.Unlink) == 0 {
+			require.NoError(t, w.Done(start, &out, nil))
+		}
+	}
+	for _, r := range []Request{
+		owner("purge", limits(6, 50, true)), owner("purge-id", `{"id":9,"force":1}`),
+		owner("purge-id", `{"id":99,"force":1}`), owner("purge", limits(5, 50, true)), owner("purge-id", `{"id":1,"force":1}`),
+	} {
+		w.Request(start, r)
+	}
+	require.NoError(t, w.Done(start, &out, nil))
+	got := []string{}
+	for _, a := range w.ask(t).Answers {
+		got = append(got, fmt.Sprintf("%s%s", text(t, a), a.Errstr))
+	}
+	require.Equal(t, []string{`{"count":2}`, "nullid not found", `{"count":1}`, "nullid not found", `{"count":0}`}, got)
+}
+
+func TestAPurgeThatTheStoreRefuses(t *testing.T) {
+	w := graveyard(t, joblife.Config{}, 2)
+	w.Request(start, owner("purge", limits(0, 50, true)))
+	var answers []Answer
+	var events []Event
+	for out := (Out{}); w.Next(&out); {
+		answers, events = append(answers, out.Answers...), append(events, out.Events...)
+		failed := map[jobid.ID]error{}
+		if len(out.Unlink) > 0 {
+			failed[1] = errors.New("no such directory")
+		}
+		require.NoError(t, w.Done(start, &out, failed))
+	}
+	require.Len(t, answers, 1)
+	require.Equal(t, want{einval, "no such directory"}, want{answers[0].Errnum, answers[0].Errstr})
+	require.Len(t, events, 1)
+	require.JSONEq(t, `{"jobs":[2]}`, payload(t, events[0]))
+}

@@ -1,0 +1,237 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// The jobs of a newWorld. All but owners are jobs of ownGuest.
+const (
+	pending  = 16 // in SCHED
+	running  = 17 // in RUN
+	inactive = 18 // canceled while it was pending
+	owners   = 19 // in SCHED, a job of the instance's owner
+	unknown  = 99
+)
+
+const (
+	ownerUser  = 100
+	ownGuest   = 200
+	otherGuest = 300
+)
+
+// A world is a service with jobs and a store.
+type world struct {
+	*Service
+	stored  map[jobid.ID]*Stored
+	records []joblife.Record
+}
+
+// newWorld returns a service with the jobs above.
+func newWorld(t *testing.T) *world { return newWorldWith(t, joblife.Config{}) }
+
+func newWorldWith(t *testing.T, cfg joblife.Config) *world {
+	t.Helper()
+	cfg.Owner = ownerUser
+	w := &world{stored: make(map[jobid.ID]*Stored)}
+	var err error
+	w.Service, err = New(start, Config{Manager: cfg, Lookup: w.lookup})
+	require.NoError(t, err)
+	for id, user := range map[jobid.ID]int{pending: ownGuest, running: ownGuest, inactive: ownGuest, owners: ownerUser} {
+		out := w.ask(t, owner("submit", submission1(id, user)))
+		require.JSONEq(t, `{"errors":[]}`, text(t, out.Answers[0]))
+	}
+	w.do(t, joblife.Raise{ID: inactive, Type: "cancel", Note: "<no>"})
+	r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],` +
+		`"nodelist":["a"],"starttime":1.0,"expiration":2.0},"scheduling":{}}`))
+	require.NoError(t, err)
+	w.do(t, joblife.SchedHello{})
+	w.do(t, joblife.SchedReady{})
+	w.do(t, joblife.SchedResponse{ID: running, Type: alloc.ResponseSuccess, R: r})
+	w.do(t, joblife.SchedLost{}) // the requests of the others are void
+	return w
+}
+
+func submission1(id jobid.ID, user int) string {
+	return fmt.Sprintf(`{"jobs":[{"id":%d,"urgency":16,"userid":%d,"t_submit":1.5,"flags":0,"jobspec":%s}]}`, id, user, sleep)
+}
+
+func (w *world) lookup(id jobid.ID) (Stored, error) {
+	if s := w.stored[id]; s != nil {
+		return *s, nil
+	}
+	return Stored{}, nil
+}
+
+// ask is drive, with a store.
+func (w *world) ask(t *testing.T, list ...Request) Out {
+	t.Helper()
+	out := drive(t, w.Service, list...)
+	for _, r := range out.Append {
+		w.records = append(w.records, r.Clone())
+		s := w.stored[r.Job]
+		if s == nil {
+			s = new(Stored)
+			w.stored[r.Job] = s
+		}
+		switch r.Kind {
+		case joblife.RecordEvent:
+			s.Eventlog = append(s.Eventlog, r.Data...)
+		case joblife.RecordJobspec:
+			s.Jobspec = slices.Clone(r.Data)
+		case joblife.RecordR:
+			s.R = slices.Clone(r.Data)
+		}
+	}
+	return out
+}
+
+// do gives the Manager an input.
+func (w *world) do(t *testing.T, in joblife.Input) Out {
+	t.Helper()
+	require.NoError(t, w.step(in))
+	return w.ask(t)
+}
+
+// by is a request of a user with a rolemask.
+func by(user, rolemask uint32, topic, payload string) Request {
+	r := owner(topic, payload)
+	r.UserID, r.Rolemask = user, rolemask
+	return r
+}
+
+// text returns the payload of an answer.
+func text(t *testing.T, a Answer) string {
+	t.Helper()
+	b, err := json.Marshal(a.Payload)
+	require.NoError(t, err)
+	return string(b)
+}
+
+// A want is how a request is answered: 0 is success.
+type want struct {
+	errnum int
+	text   string
+}
+
+// A row says how a request is answered to the instance's owner, to the guest whose the
+// jobs are, and to another guest. Guests get no other answer than noOwner from a handler
+// that takes no requests of them; without a role everybody is refused.
+type row struct {
+	topic, payload         string
+	owner, guest, stranger want
+}
+
+// same is a row with one answer for all.
+func same(topic, payload string, errnum int, text string) row {
+	w := want{errnum, text}
+	return row{topic, payload, w, w, w}
+}
+
+// private is a row of a request that succeeds for all but a stranger.
+func private(topic, payload, text string) row {
+	return row{topic: topic, payload: payload, stranger: want{eperm, text}}
+}
+
+var (
+	noOwner = want{eperm, "Request requires owner credentials"}
+	noRole  = want{eperm, "Request rejected due to insufficient privilege"}
+)
+
+// silent is the want of a request that is answered later, or not at all.
+var silent = want{errnum: -1}
+
+// rows has a slice for each area. Each handler has at least one row.
+var rows = [][]row{submitRows, raiseRows, killRows, changeRows, listRows, purgeRows, statsRows, sessionRows, otherRows}
+
+var otherRows = []row{
+	same("jobtap", `{}`, enosys, ""),
+	same("", `{}`, enosys, ""),
+}
+
+func TestEveryRequestAnswersByRole(t *testing.T) {
+	tried := make(map[string]bool)
+	for _, r := range slices.Concat(rows...) {
+		h, known := handlers[r.topic]
+		tried[r.topic] = true
+		if known && !h.guests {
+			r.guest, r.stranger = noOwner, noOwner
+		}
+		nobody := noRole
+		switch {
+		case !known:
+			nobody = want{enosys, ""}
+		case !h.guests:
+			nobody = noOwner
+		}
+		for _, who := range []struct {
+			name           string
+			user, rolemask uint32
+			want           want
+		}{
+			{"owner", ownerUser, roleOwner, r.owner},
+			{"owner with both roles", ownerUser, roleOwner | roleUser, r.owner},
+			{"guest", ownGuest, roleUser, r.guest},
+			{"other guest", otherGuest, roleUser, r.stranger},
+			{"owner without a role", ownerUser, 0, nobody},
+			{"guest without a role", ownGuest, 4, nobody},
+		} {
+			t.Run(fmt.Sprintf("%s %.60s by %s", r.topic, r.payload, who.name), func(t *testing.T) {
+				w := newWorld(t)
+				out := w.ask(t, by(who.user, who.rolemask, r.topic, r.payload))
+				if who.want == silent {
+					require.Empty(t, out.Answers)
+					return
+				}
+				require.Len(t, out.Answers, 1)
+				a := out.Answers[0]
+				require.Equal(t, who.want, want{a.Errnum, a.Errstr})
+				require.Equal(t, "job-manager."+r.topic, a.Topic)
+				if a.Errnum != 0 {
+					require.Nil(t, a.Payload)
+					require.Empty(t, out.Append, "a request that failed has changed something")
+					require.Empty(t, out.Events)
+				}
+			})
+		}
+	}
+	for topic := range handlers {
+		require.True(t, tried[topic], "no row for %q", topic)
+	}
+	require.NotContains(t, tried, strings.ToUpper("raise"))
+}
+
+// A stranger that names itself as a user is no more than a guest; nor is nobody.
+func TestNobodyOwnsNothing(t *testing.T) {
+	w := newWorld(t)
+	require.JSONEq(t, `{"errors":[]}`, text(t, w.ask(t, owner("submit", submission1(30, -1))).Answers[0]))
+	for topic, payload := range map[string]string{
+		"raise":    `{"id":30,"severity":0,"type":"cancel"}`,
+		"raiseall": `{"dry_run":false,"userid":-1,"states":255,"severity":0,"type":"cancel"}`,
+		"killall":  `{"dry_run":false,"userid":4294967295,"signum":15}`,
+		"urgency":  `{"id":30,"urgency":3}`,
+	} {
+		out := w.ask(t, by(anyUser, roleUser, topic, payload))
+		require.Equal(t, eperm, out.Answers[0].Errnum, topic)
+		require.Empty(t, out.Append)
+	}
+	require.Equal(t, jobstate.StateSched, w.state(t, 30))
+}
+
+func (w *world) state(t *testing.T, id jobid.ID) jobstate.State {
+	t.Helper()
+	v, ok := w.m.Job(id)
+	require.True(t, ok)
+	return v.State()
+}

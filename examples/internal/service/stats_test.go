@@ -1,0 +1,61 @@
+package service
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/joblife/joblife/perilog"
+)
+
+var statsRows = []row{
+	same("getinfo", ``, 0, ""),
+	same("getinfo", `{}`, 0, ""),
+	same("stats-get", ``, 0, ""),
+	same("stats-get", `{}`, 0, ""),
+}
+
+func TestGetinfoSeedsTheGenerator(t *testing.T) {
+	w := graveyard(t, joblife.Config{}, 0)
+	require.JSONEq(t, `{"max_jobid":0}`, text(t, w.ask(t, owner("getinfo", ``)).Answers[0]))
+	w = graveyard(t, joblife.Config{}, 3)
+	require.JSONEq(t, `{"max_jobid":3}`, text(t, w.ask(t, owner("getinfo", ``)).Answers[0]))
+	w.ask(t, owner("purge", limits(0, 100, true)))
+	require.JSONEq(t, `{"max_jobid":3}`, text(t, w.ask(t, owner("getinfo", ``)).Answers[0]))
+}
+
+func TestStats(t *testing.T) {
+	w := newWorld(t)
+	var answer map[string]any
+	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, owner("stats-get", ``)).Answers[0])), &answer))
+	events := answer["journal"].(map[string]any)
+	require.Positive(t, events["events"])
+	delete(events, "events")
+	require.Equal(t, map[string]any{
+		"journal": map[string]any{"listeners": 0.0}, "active_jobs": 3.0, "inactive_jobs": 1.0, "max_jobid": 19.0,
+		"housekeeping": map[string]any{
+			"running": map[string]any{}, "config": map[string]any{"release-after": -1.0, "command": ""},
+		},
+	}, answer)
+}
+
+func TestStatsShowHousekeeping(t *testing.T) {
+	after := fsd.Duration(90 * time.Second)
+	w := newWorldWith(t, joblife.Config{Actions: perilog.Config{
+		Housekeeping: &perilog.HousekeepingConfig{Command: []string{"imp", "run"}, ReleaseAfter: &after},
+	}})
+	w.do(t, joblife.Raise{ID: running, Type: "cancel"})
+	var answer struct{ Housekeeping json.RawMessage }
+	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, owner("stats-get", ``)).Answers[0])), &answer))
+	require.JSONEq(t, `{"running":{"ƒJ":{"t_start":1700000000.0,"pending":"0","allocated":"0"}},`+
+		`"config":{"release-after":90.0,"command":"imp run"}}`, string(answer.Housekeeping))
+	// Housekeeping keeps the job.
+	out := w.ask(t, owner("purge", limits(0, 100, true)))
+	require.JSONEq(t, `{"jobs":[18]}`, payload(t, out.Events[0]))
+	require.JSONEq(t, `{"count":1}`, text(t, out.Answers[0]))
+	require.Contains(t, w.ask(t, owner("purge-id", `{"id":17,"force":1}`)).Answers[0].Errstr, "job is pinned by housekeeping")
+}
