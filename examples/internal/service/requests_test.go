@@ -194,6 +194,9 @@ func TestEveryRequestAnswersByRole(t *testing.T) {
 					require.Empty(t, out.Answers)
 					return
 				}
+				if who.want.errnum == enodata { // the end of a stream
+					out.Answers = out.Answers[len(out.Answers)-1:]
+				}
 				require.Len(t, out.Answers, 1)
 				a := out.Answers[0]
 				require.Equal(t, who.want, want{a.Errnum, a.Errstr})
