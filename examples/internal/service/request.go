@@ -58,6 +58,7 @@ var handlers = map[string]handler{
 	"purge-id":              {false, (*Service).purgeID},
 	"raise":                 {true, (*Service).raise},
 	"raiseall":              {true, (*Service).raiseAll},
+	"resource-status":       {false, (*Service).resourceStatus},
 	"sched-hello":           {false, (*Service).schedHello},
 	"sched-ready":           {false, (*Service).schedReady},
 	"stats-get":             {true, (*Service).stats},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
@@ -160,4 +161,39 @@ func (s *Service) allocQuery(*Request) (any, error) {
 		Pending int `json:"alloc_pending"`
 		Running int `json:"running"`
 	}{n.Queue.Pending, n.Queue.Sent + n.Queue.Recalled, n.States[jobstate.StateRun] + n.States[jobstate.StateCleanup]}, nil
+}
+
+// resourceStatus tells what all jobs together hold of the scheduler's resources.
+func (s *Service) resourceStatus(*Request) (any, error) {
+	var list []*rset.R
+	for _, r := range s.m.Allocated() {
+		list = append(list, r)
+	}
+	all, err := union(list)
+	if err != nil {
+		return nil, fail(einval, "%v", err)
+	}
+	return struct {
+		Allocated *rset.R `json:"allocated"`
+	}{all}, nil
+}
+
+// union returns what is in any of some sets of resources, without their times. Halves of the
+// list make the work n log n.
+func union(list []*rset.R) (*rset.R, error) {
+	switch len(list) {
+	case 0:
+		return new(rset.R), nil
+	case 1:
+		return list[0].WithTimes(0, 0)
+	}
+	a, err := union(list[:len(list)/2])
+	if err != nil {
+		return nil, err
+	}
+	b, err := union(list[len(list)/2:])
+	if err != nil {
+		return nil, err
+	}
+	return rset.Union(a, b)
 }

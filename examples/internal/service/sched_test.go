@@ -11,6 +11,8 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/rset"
 )
 
 var sessionRows = []row{
@@ -23,6 +25,7 @@ var sessionRows = []row{
 	same("exec-hello", `{"service":"x"}`, 0, ""),
 	same("exec-hello", `{}`, eproto, ""),
 	same("idle", ``, -1, ""),
+	same("resource-status", ``, 0, ""),
 	same("sched-hello", ``, enodata, ""),
 	same("sched-hello", `{"partial-ok":"x"}`, eproto, ""),
 	same("sched-ready", `{"mode":"unlimited"}`, eproto, ""), // without a hello
@@ -229,4 +232,34 @@ func TestRaisedExceptionIsAnEvent(t *testing.T) {
 	d.submit(0, 1)
 	require.Equal(t, join("raise a2: -", `event job-exception {"id":1,"type":"x","severity":2,"wait_status":9}`),
 		d.ask(2, "raise", `{"id":1,"severity":2,"type":"x","wait_status":9}`))
+}
+
+// Housekeeping holds resources of jobs that are over, and alloc-bypass is not the scheduler's.
+func TestResourceStatus(t *testing.T) {
+	d := newDesk(t)
+	const none = `resource-status a2: {"allocated":{"version":1,"execution":{"R_lite":[],"starttime":0.0,"expiration":0.0}}}`
+	require.Equal(t, none, d.ask(2, "resource-status", ``))
+	keep := joblife.Config{}
+	keep.Actions.Housekeeping = &perilog.HousekeepingConfig{Command: []string{"clean"}}
+	d.online()
+	d.submit(0, 1, 2, 3)
+	require.NoError(t, d.step(joblife.Reload{Config: keep}))
+	d.run(1)
+	d.run(3)
+	require.Equal(t, `resource-status a2: {"allocated":{"version":1,"execution":{"R_lite":[{"rank":"1,3","children":{"core":"0"}}],`+
+		`"starttime":0.0,"expiration":0.0,"nodelist":["n[1,3]"]}}}`, d.ask(2, "resource-status", ``))
+	d.finish(3, 0)
+	require.Equal(t, jobstate.StateInactive, d.view(3).State())
+	require.Contains(t, d.ask(2, "resource-status", ``), `"rank":"1,3"`)
+	require.NoError(t, d.step(joblife.SetFlags{ID: 2, Flags: []string{"alloc-bypass"}}))
+	r, err := rset.Parse([]byte(resources(2)))
+	require.NoError(t, err)
+	require.NoError(t, d.step(joblife.Alloc{ID: 2, R: r}))
+	d.flush()
+	require.Contains(t, d.ask(2, "resource-status", ``), `"rank":"1,3"`)
+
+	// One rank with two names cannot be told.
+	d.submit(0, 5)
+	d.respond("sched.alloc", strings.ReplaceAll(success(5, 3), "n3", "other"))
+	require.Contains(t, d.ask(2, "resource-status", ``), "resource-status a2: errnum 22 ")
 }
