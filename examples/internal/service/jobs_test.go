@@ -273,16 +273,24 @@ func TestAnswersWaitForTheStore(t *testing.T) {
 	require.Equal(t, enoent, quick.Answers[0].Errnum)
 	require.False(t, w.Next(&second))
 	require.NoError(t, w.Done(start, &quick, nil))
+	require.Empty(t, first.Answers)
 	require.NoError(t, w.Done(start, &first, nil))
-	require.True(t, w.Next(&second))
-	topics := []string{}
-	for _, a := range second.Answers {
-		topics = append(topics, a.Topic)
+	answered := func() (topics []string) {
+		var out Out
+		require.True(t, w.Next(&out))
+		require.Empty(t, out.Append)
+		for _, a := range out.Answers {
+			topics = append(topics, a.Topic)
+		}
+		slices.Sort(topics)
+		return topics
 	}
-	slices.Sort(topics)
-	require.Equal(t, []string{"job-manager.kill", "job-manager.raise"}, topics)
+	require.Equal(t, []string{"job-manager.memo"}, answered())
+	require.True(t, w.Next(&second))
 	require.Len(t, second.Append, 1)
-	require.Len(t, second.Events, 2)
+	require.Empty(t, second.Answers)
+	require.NoError(t, w.Done(start, &second, nil))
+	require.Equal(t, []string{"job-manager.kill", "job-manager.raise"}, answered())
 }
 
 func ids(list ...jobid.ID) string { return strings.ReplaceAll(fmt.Sprintf("%d", list), " ", ",") }

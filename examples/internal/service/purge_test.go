@@ -119,7 +119,7 @@ func TestPurgesWaitForTheStore(t *testing.T) {
 	for _, a := range w.ask(t).Answers {
 		got = append(got, fmt.Sprintf("%s%s", text(t, a), a.Errstr))
 	}
-	require.Equal(t, []string{`{"count":2}`, `{"count":1}`, "nullid not found", `{"count":0}`, "nullid not found"}, got)
+	require.Equal(t, []string{`{"count":2}`, "nullid not found", `{"count":1}`, "nullid not found", `{"count":0}`}, got)
 }
 
 func TestAPurgeThatTheStoreRefuses(t *testing.T) {

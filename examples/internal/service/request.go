@@ -14,12 +14,14 @@ import (
 
 // The error numbers of answers, as on Linux.
 const (
-	eperm  = 1
-	enoent = 2
-	eagain = 11
-	einval = 22
-	enosys = 38
-	eproto = 71
+	eperm   = 1
+	enoent  = 2
+	echild  = 10
+	eagain  = 11
+	einval  = 22
+	enosys  = 38
+	enodata = 61
+	eproto  = 71
 )
 
 // Bits of a Rolemask (RFC 12).
@@ -37,27 +39,38 @@ type handler struct {
 
 // handlers are all requests that the service knows, by what follows "job-manager.".
 var handlers = map[string]handler{
-	"config-reload":   {false, (*Service).configReload},
-	"getattr":         {true, (*Service).getattr},
-	"getinfo":         {true, (*Service).getinfo},
-	"history.get":     {true, (*Service).history},
-	"kill":            {true, (*Service).kill},
-	"killall":         {true, (*Service).killAll},
-	"list":            {false, (*Service).list},
-	"memo":            {true, (*Service).memo},
-	"post-event.post": {false, (*Service).postEvent},
-	"purge":           {false, (*Service).purge},
-	"purge-id":        {false, (*Service).purgeID},
-	"queue-enable":    {false, (*Service).queueEnable},
-	"queue-list":      {true, (*Service).queueList},
-	"queue-start":     {false, (*Service).queueStart},
-	"queue-status":    {true, (*Service).queueStatus},
-	"raise":           {true, (*Service).raise},
-	"raiseall":        {true, (*Service).raiseAll},
-	"stats-get":       {true, (*Service).stats},
-	"submit":          {false, (*Service).submit},
-	"update":          {true, (*Service).update},
-	"urgency":         {true, (*Service).urgency},
+	"alloc-query":           {true, (*Service).allocQuery},
+	"config-reload":         {false, (*Service).configReload},
+	"disconnect":            {false, (*Service).disconnect},
+	"drain":                 {false, (*Service).drain},
+	"events-journal":        {false, (*Service).eventsJournal},
+	"events-journal-cancel": {false, (*Service).cancelJournal},
+	"exec-hello":            {false, (*Service).execHello},
+	"getattr":               {true, (*Service).getattr},
+	"getinfo":               {true, (*Service).getinfo},
+	"history.get":           {true, (*Service).history},
+	"idle":                  {false, (*Service).idle},
+	"kill":                  {true, (*Service).kill},
+	"killall":               {true, (*Service).killAll},
+	"list":                  {false, (*Service).list},
+	"memo":                  {true, (*Service).memo},
+	"post-event.post":       {false, (*Service).postEvent},
+	"purge":                 {false, (*Service).purge},
+	"purge-id":              {false, (*Service).purgeID},
+	"queue-enable":          {false, (*Service).queueEnable},
+	"queue-list":            {true, (*Service).queueList},
+	"queue-start":           {false, (*Service).queueStart},
+	"queue-status":          {true, (*Service).queueStatus},
+	"raise":                 {true, (*Service).raise},
+	"raiseall":              {true, (*Service).raiseAll},
+	"resource-status":       {false, (*Service).resourceStatus},
+	"sched-hello":           {false, (*Service).schedHello},
+	"sched-ready":           {false, (*Service).schedReady},
+	"stats-get":             {true, (*Service).stats},
+	"submit":                {false, (*Service).submit},
+	"update":                {true, (*Service).update},
+	"urgency":               {true, (*Service).urgency},
+	"wait":                  {false, (*Service).wait},
 }
 
 // errLater is what a handler returns that answers later, or not at all.
@@ -76,8 +89,11 @@ func fail(errnum int, format string, args ...any) error {
 	return &failure{errnum, fmt.Sprintf(format, args...)}
 }
 
-// errProtocol is for a payload that is not what it should be.
-var errProtocol = fail(eproto, "")
+// errProtocol is for a payload that is not what it should be, and errNoData ends a stream.
+var (
+	errProtocol = fail(eproto, "")
+	errNoData   = fail(enodata, "")
+)
 
 // Request takes in a request. What is wrong with it is answered.
 func (s *Service) Request(now time.Time, r Request) {
@@ -140,6 +156,11 @@ func explain(err error) (errnum int, text string) {
 		errnum = einval
 	}
 	return errnum, strings.TrimPrefix(err.Error(), "joblife: ")
+}
+
+// later returns what an answer that comes later needs of a request.
+func (r *Request) later() *Request {
+	return &Request{Topic: r.Topic, Sender: r.Sender, Matchtag: r.Matchtag}
 }
 
 func (r *Request) owner() bool { return r.Rolemask&roleOwner != 0 }

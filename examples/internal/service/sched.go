@@ -1,8 +1,199 @@
 package service
 
-import "github.com/joblife/joblife/rset/alloc"
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+)
 
 // A scheduler is the session with a scheduler (RFC 27).
 type scheduler struct {
-	phase alloc.Phase // the zero Phase is offline too
+	phase        alloc.Phase // 0: there is no scheduler
+	sender       string      // whose disconnect ends the session
+	hello, ready *Request    // not answered yet
+}
+
+// schedHello begins a session. The jobs that hold resources are the answer, a stream.
+func (s *Service) schedHello(r *Request) (any, error) {
+	h, err := alloc.Parse[alloc.Hello](r.Payload)
+	if err != nil {
+		return nil, errProtocol
+	}
+	if err := s.step(joblife.SchedHello(h)); err != nil {
+		return nil, err
+	}
+	s.endSched()
+	s.sched = scheduler{phase: alloc.PhaseGreeting, sender: r.Sender, hello: r.later()}
+	return nil, errLater
+}
+
+// schedReady lets requests be sent.
+func (s *Service) schedReady(r *Request) (any, error) {
+	m, err := alloc.Parse[alloc.Ready](r.Payload)
+	if err != nil {
+		return nil, errProtocol
+	}
+	if s.step(joblife.SchedReady(m)) != nil { // there was no hello
+		return nil, errProtocol
+	}
+	s.sched.phase, s.sched.sender, s.sched.ready = alloc.PhaseOnline, r.Sender, r.later()
+	return nil, errLater
+}
+
+// schedLost ends the session.
+func (s *Service) schedLost() error {
+	if err := s.step(joblife.SchedLost{}); err != nil {
+		return err
+	}
+	s.endSched()
+	return nil
+}
+
+// endSched forgets a session: what is still to be sent to the scheduler is void. A new one
+// would be asked twice for one job.
+func (s *Service) endSched() {
+	if s.sched.hello != nil {
+		s.fail(&s.quick, s.sched.hello, errNoData)
+	}
+	if s.sched.ready != nil {
+		s.fail(&s.quick, s.sched.ready, errProtocol)
+	}
+	s.void("sched.")
+	s.sched = scheduler{}
+}
+
+// void drops the calls that go to somebody who is not there any more. Those with a tag stay:
+// somebody waits for the response.
+func (s *Service) void(prefix string) {
+	for _, o := range []*Out{&s.quick, &s.rest} {
+		o.Calls = slices.DeleteFunc(o.Calls, func(c Call) bool { return c.Tag == 0 && strings.HasPrefix(c.Topic, prefix) })
+	}
+}
+
+// allocated takes in a response to sched.alloc. A failure means that the scheduler is gone;
+// one that comes late says nothing of its successor.
+func (s *Service) allocated(r Response) error {
+	if r.Errnum != 0 {
+		if s.sched.phase != alloc.PhaseOnline {
+			return nil
+		}
+		s.quick.logf("%s: errnum %d: %s: the scheduler is lost", r.Topic, r.Errnum, r.Errstr)
+		return s.schedLost()
+	}
+	m, err := alloc.Parse[alloc.Response](r.Payload)
+	if err != nil {
+		return err
+	}
+	return s.step(joblife.SchedResponse(m))
+}
+
+// fillSched adds what a Ready says to the scheduler.
+func (s *Service) fillSched(rd *joblife.Ready) {
+	if rd.Hello != nil && s.sched.hello != nil {
+		for _, h := range rd.Hello.Responses {
+			if text, ok := encode(s, alloc.TopicHello, alloc.Append, alloc.Message(h)); ok {
+				s.answer(&s.open, s.sched.hello, text)
+			}
+		}
+		s.fail(&s.open, s.sched.hello, errNoData)
+		s.sched.hello = nil
+	}
+	for _, m := range rd.Sched {
+		topic := ""
+		switch m.(type) {
+		case alloc.ReadyResponse:
+			if s.sched.ready != nil {
+				if text, ok := encode(s, alloc.TopicReady, alloc.Append, m); ok {
+					s.answer(&s.open, s.sched.ready, text)
+				}
+				s.sched.ready = nil
+			}
+			continue
+		case alloc.Request:
+			topic = alloc.TopicAlloc
+		case alloc.Cancel:
+			topic = alloc.TopicCancel
+		case alloc.Prioritize:
+			topic = alloc.TopicPrioritize
+		case alloc.Free:
+			topic = alloc.TopicFree
+		case alloc.Expiration:
+			topic = alloc.TopicExpiration
+		}
+		text, ok := encode(s, topic, alloc.Append, m)
+		switch {
+		case !ok:
+		case topic == alloc.TopicExpiration: // the one message with a response of its own
+			s.open.Calls = append(s.open.Calls, s.newCall(topic, Any, text, s.logFailure))
+		default:
+			s.open.Calls = append(s.open.Calls, Call{Topic: topic, Nodeid: Any, Payload: text})
+		}
+	}
+}
+
+// logFailure is what a Call does with a response that matters to nobody else.
+func (s *Service) logFailure(r Response) error {
+	if r.Errnum != 0 {
+		s.quick.logf("%s: errnum %d: %s", r.Topic, r.Errnum, r.Errstr)
+	}
+	return nil
+}
+
+// encode encodes a message. One that cannot be written is logged.
+func encode[M any](s *Service, topic string, appendTo func([]byte, M) ([]byte, error), m M) (json.RawMessage, bool) {
+	text, err := appendTo(nil, m)
+	if err != nil {
+		s.open.logf("%s: %v", topic, err)
+	}
+	return text, err == nil
+}
+
+// allocQuery counts the jobs that the scheduler has to do with.
+func (s *Service) allocQuery(*Request) (any, error) {
+	n := s.m.Stats()
+	return struct {
+		Queue   int `json:"queue_length"`
+		Pending int `json:"alloc_pending"`
+		Running int `json:"running"`
+	}{n.Queue.Pending, n.Queue.Sent + n.Queue.Recalled, n.States[jobstate.StateRun] + n.States[jobstate.StateCleanup]}, nil
+}
+
+// resourceStatus tells what all jobs together hold of the scheduler's resources.
+func (s *Service) resourceStatus(*Request) (any, error) {
+	var list []*rset.R
+	for _, r := range s.m.Allocated() {
+		list = append(list, r)
+	}
+	all, err := union(list)
+	if err != nil {
+		return nil, fail(einval, "%v", err)
+	}
+	return struct {
+		Allocated *rset.R `json:"allocated"`
+	}{all}, nil
+}
+
+// union returns what is in any of some sets of resources, without their times. Halves of the
+// list make the work n log n.
+func union(list []*rset.R) (*rset.R, error) {
+	switch len(list) {
+	case 0:
+		return new(rset.R), nil
+	case 1:
+		return list[0].WithTimes(0, 0)
+	}
+	a, err := union(list[:len(list)/2])
+	if err != nil {
+		return nil, err
+	}
+	b, err := union(list[len(list)/2:])
+	if err != nil {
+		return nil, err
+	}
+	return rset.Union(a, b)
 }

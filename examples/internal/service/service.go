@@ -5,10 +5,13 @@
 //	s, err := service.New(now, service.Config{})
 //	s.Request(now, service.Request{Topic: "job-manager.submit", Sender: "a", Matchtag: 7, …})
 //	for s.Next(&out) {
-//		store(out.Append) // first, and if that fails, end: what is durable goes on
+//		store(out.Append) // and if that fails, end: what is durable goes on
 //		send(out.Answers, out.Calls, out.Events)
 //		s.Done(now, &out, nil)
 //	}
+//
+// An Out with records has nothing to send: what follows from them comes after Done, so
+// that a scheduler that is replaced meanwhile cannot get what was meant for the one before.
 //
 // # When an answer goes out
 //
@@ -30,6 +33,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // A Config configures a [Service]. The zero Config is one anonymous queue without limits.
@@ -81,21 +85,22 @@ type Response struct {
 	Errstr  string
 }
 
-// An Out is what to store and then to send, in the order of its fields. What it refers to
-// is valid until it is done.
+// An Out is what to store, or what to send, in the order of its fields. Its records are
+// valid until it is done.
 type Out struct {
-	Seq uint64
+	Seq uint64 // 0: nothing is to be stored
 	// Append is to be made durable as one transaction, and then the jobs of Unlink are to
 	// be removed.
 	Append []joblife.Record
 	Unlink []jobid.ID
-	// Answers, Calls and Events go out after that.
+	// Answers, Calls and Events are to be sent, and Log is for an administrator.
 	Answers []Answer
 	Calls   []Call
 	Events  []Event
+	Log     []string
 }
 
-// An Answer answers a [Request].
+// An Answer answers a [Request]. A stream has many; the last one has the Errnum 61.
 type Answer struct {
 	Topic    string
 	Sender   string
@@ -132,23 +137,28 @@ type Service struct {
 
 	rd   joblife.Ready
 	busy bool // an Out with records is with the store
-	seq  uint64
 
 	quick   Out                             // goes out at once
 	open    Out                             // goes out with the next Ready
+	rest    Out                             // goes out when the records with the store are durable
 	asked   map[uint64]func(joblife.Answer) // what waits for an answer of the Manager, by tag
 	calls   map[uint64]func(Response) error // what waits for the response to a Call
 	lastTag uint64
 
-	sched scheduler
+	sched   scheduler
+	exec    executor
+	journal journal
+	waits   waits
+	empty   []*emptyWait
+
+	purges    []*purging // requests to purge, in their order
+	purgeBusy bool       // the first of them is under way
+	gone      []jobid.ID // jobs that were purged, for an event
 
 	jobs       map[uint32]int                        // how many jobs a user has
 	updates    []*update                             // those that wait for a Response
 	told       map[jobid.ID]eventlog.Timestamp       // expirations that the scheduler knows
 	expiration jobstate.Optional[eventlog.Timestamp] // of the instance
-	purges     []*purging                            // requests to purge, in their order
-	purgeBusy  bool                                  // the first of them is under way
-	gone       []jobid.ID                            // jobs that were purged, for an event
 }
 
 // New returns a service without jobs. The error names what is wrong with the
@@ -173,15 +183,16 @@ func newService(now time.Time, cfg Config) *Service {
 		cfg: cfg, now: now,
 		asked: make(map[uint64]func(joblife.Answer)),
 		calls: make(map[uint64]func(Response) error),
-
-		jobs: make(map[uint32]int),
+		exec:  executor{starts: make(map[jobid.ID]bool)},
+		waits: newWaits(),
+		jobs:  make(map[uint32]int),
 	}
 }
 
 // manager returns the Manager's part of a configuration, with the service's hooks.
 func (s *Service) manager(cfg Config) joblife.Config {
 	c := cfg.Manager
-	own := []joblife.Hooks{s.limits(), joblife.Dependencies(), {Name: "service", Removed: s.removed}}
+	own := []joblife.Hooks{s.limits(), s.waiter(), s.follower(), {Name: "service", Removed: s.removed}, joblife.Dependencies()}
 	c.Hooks = append(own, c.Hooks...)
 	c.Queues = cfg.queues()
 	return c
@@ -225,52 +236,93 @@ func (s *Service) ask(in func(tag uint64) joblife.Input, f func(joblife.Answer))
 
 // call sends a request to somebody at once. f gets the response.
 func (s *Service) call(topic string, nodeid int, payload any, f func(Response) error) {
-	c := Call{Tag: s.tag(), Topic: topic, Nodeid: nodeid, Payload: payload}
-	s.calls[c.Tag] = f
-	s.quick.Calls = append(s.quick.Calls, c)
+	s.quick.Calls = append(s.quick.Calls, s.newCall(topic, nodeid, payload, f))
 }
 
-// Next fills out with what is to be stored and sent, and reports whether there is anything.
-// It may be called again before Done: then only failures and the like come, which store
-// nothing. Call Done for each Out.
+// newCall returns a request to somebody. f gets the response.
+func (s *Service) newCall(topic string, nodeid int, payload any, f func(Response) error) Call {
+	c := Call{Tag: s.tag(), Topic: topic, Nodeid: nodeid, Payload: payload}
+	s.calls[c.Tag] = f
+	return c
+}
+
+// Next fills out with what is to be stored or sent, and reports whether there is anything.
+// It may be called again before Done: then only what needs no record comes. Call Done for
+// each Out.
 func (s *Service) Next(out *Out) bool {
-	if !s.quick.isEmpty() {
-		*out, s.quick = s.quick, Out{}
-		return true
-	}
-	if s.busy {
-		return false
-	}
-	if !s.m.Ready(&s.rd) {
-		if s.open.isEmpty() {
+	for s.quick.isEmpty() {
+		if s.busy {
 			return false
 		}
-		*out, s.open = s.open, Out{}
-		return true
+		if s.backlog(); !s.quick.isEmpty() {
+			break // before later events
+		}
+		s.calmed()
+		if !s.m.Ready(&s.rd) {
+			if s.open.isEmpty() {
+				return false
+			}
+			s.quick, s.open = s.open, Out{}
+			break
+		}
+		s.fill(&s.rd)
+		if len(s.rd.Append)+len(s.rd.Unlink) > 0 {
+			s.busy = true
+			*out = Out{Seq: s.rd.Seq, Append: s.rd.Append, Unlink: s.rd.Unlink}
+			return true
+		}
+		if err := s.stored(s.rd.Seq); err != nil {
+			panic("service: a Ready that is not outstanding: " + err.Error())
+		}
 	}
-	s.busy = true
-	*out, s.open = s.open, Out{}
-	s.fill(&s.rd, out)
+	*out, s.quick = s.quick, Out{}
 	return true
 }
 
 func (o *Out) isEmpty() bool {
-	return len(o.Append)+len(o.Unlink)+len(o.Answers)+len(o.Calls)+len(o.Events) == 0
+	return len(o.Append)+len(o.Unlink)+len(o.Answers)+len(o.Calls)+len(o.Events)+len(o.Log) == 0
 }
 
-// fill adds what a Ready says.
-func (s *Service) fill(rd *joblife.Ready, out *Out) {
-	out.Seq, out.Append, out.Unlink = rd.Seq, rd.Append, rd.Unlink
-	out.Events = append(append(out.Events, raised(rd.Raised)...), s.purged()...)
-	s.open = *out // where handlers add to
-	rd.Sched = s.untold(rd.Sched)
+// add adds what another Out has to send.
+func (o *Out) add(p Out) {
+	if o.isEmpty() {
+		*o = p
+		return
+	}
+	o.Answers = append(o.Answers, p.Answers...)
+	o.Calls = append(o.Calls, p.Calls...)
+	o.Events = append(o.Events, p.Events...)
+	o.Log = append(o.Log, p.Log...)
+}
+
+// logf adds a line for an administrator.
+func (o *Out) logf(format string, args ...any) { o.Log = append(o.Log, fmt.Sprintf(format, args...)) }
+
+// fill takes in what a Ready says is to be sent. It must not refer to the Ready's memory.
+func (s *Service) fill(rd *joblife.Ready) {
+	batch := s.open
+	s.open = Out{} // where handlers add to
+	s.tell(rd)
+	s.open.add(batch)
 	for _, a := range rd.Answers {
 		if f := s.asked[a.Tag]; f != nil {
 			delete(s.asked, a.Tag)
 			f(a)
 		}
 	}
-	*out, s.open = s.open, Out{}
+	rd.Sched = s.untold(rd.Sched)
+	s.fillSched(rd)
+	s.fillExec(rd)
+	s.open.Events = append(append(s.open.Events, raised(rd.Raised)...), s.purged()...)
+	for _, f := range rd.Faults {
+		s.open.logf("%v", f)
+	}
+	for _, o := range rd.Outcomes {
+		if o.Note != "" {
+			s.open.logf("job %v: %v: %s\n%s", o.Job, o.Action, o.Note, o.Detail)
+		}
+	}
+	s.rest, s.open = s.open, Out{}
 }
 
 // Done tells that an Out is done. Failed has the jobs of Unlink that the store could not
@@ -280,7 +332,7 @@ func (s *Service) Done(now time.Time, out *Out, failed map[jobid.ID]error) error
 	if out.Seq == 0 { // it had nothing of the Manager
 		return nil
 	}
-	if err := s.m.Done(out.Seq); err != nil {
+	if err := s.stored(out.Seq); err != nil {
 		return err
 	}
 	s.busy = false
@@ -292,11 +344,27 @@ func (s *Service) Done(now time.Time, out *Out, failed map[jobid.ID]error) error
 	return err
 }
 
+// stored sends what follows from records that are durable.
+func (s *Service) stored(seq uint64) error {
+	if err := s.m.Done(seq); err != nil {
+		return err
+	}
+	s.quick.add(s.rest)
+	s.rest = Out{}
+	return nil
+}
+
 // Respond takes in the response to a Call. An error says what is wrong with it: it
 // changed nothing.
 func (s *Service) Respond(now time.Time, r Response) error {
 	s.at(now)
 	if r.Tag == 0 {
+		switch r.Topic {
+		case alloc.TopicAlloc:
+			return s.allocated(r)
+		case s.exec.hello.StartTopic():
+			return s.started(r)
+		}
 		return fmt.Errorf("%s: a response without a matchtag", r.Topic)
 	}
 	f := s.calls[r.Tag]

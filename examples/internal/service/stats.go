@@ -48,6 +48,7 @@ type houseStats struct {
 func (s *Service) stats(*Request) (any, error) {
 	m := s.m.Stats()
 	var out stats
+	out.Journal.Listeners = len(s.journal.listeners) + len(s.journal.fresh)
 	out.Journal.Events = m.Events
 	for state, n := range m.States {
 		if state != jobstate.StateInactive {

@@ -1,0 +1,119 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog/exec"
+)
+
+// An executor is the session with an executor (RFC 32).
+type executor struct {
+	hello  exec.Hello // the zero Hello: there is none
+	sender string     // whose disconnect ends the session
+	// starts has the jobs with a start request that has not had its last response.
+	starts map[jobid.ID]bool
+}
+
+// execHello begins a session, unless an executor has jobs. The starts follow the answer.
+func (s *Service) execHello(r *Request) (any, error) {
+	h, err := exec.Parse[exec.Hello](r.Payload)
+	switch {
+	case err != nil:
+		return nil, errProtocol
+	case len(s.exec.starts) > 0:
+		return nil, fail(exec.Busy, "")
+	}
+	if err := s.step(joblife.ExecHello{}); err != nil {
+		return nil, err
+	}
+	s.exec.hello, s.exec.sender = h, r.Sender
+	return nil, nil
+}
+
+// execLost ends the session. Jobs may run on.
+func (s *Service) execLost(why string) error {
+	note, err := json.Marshal(map[string]string{"note": why})
+	if err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.exec.starts)) {
+		v, ok := s.m.Job(id)
+		if !ok || v.Job() == nil || !v.Job().HasFlag("debug") {
+			continue
+		}
+		err := s.step(joblife.Post{By: s.self(), ID: id, Name: "debug.start-lost", Context: note})
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.step(joblife.ExecLost{}); err != nil {
+		return err
+	}
+	s.void(s.exec.hello.StartTopic())
+	clear(s.exec.starts)
+	s.exec.hello, s.exec.sender = exec.Hello{}, ""
+	return nil
+}
+
+// started takes in a response to a start request. A failure means that the executor is gone.
+func (s *Service) started(r Response) error {
+	if s.exec.hello.Service == "" {
+		return fmt.Errorf("%s: there is no such executor", r.Topic)
+	}
+	if r.Errnum != 0 {
+		s.quick.logf("%s: errnum %d: %s: the executor is lost", r.Topic, r.Errnum, r.Errstr)
+		return s.execLost("start response error")
+	}
+	m, err := exec.Parse[exec.Response](r.Payload)
+	if err != nil {
+		return err
+	}
+	err = s.step(joblife.ExecResponse(m))
+	if err == nil && m.Type == exec.ResponseRelease && m.Final {
+		delete(s.exec.starts, m.ID)
+	}
+	return err
+}
+
+// fillExec adds what a Ready says to the executor.
+func (s *Service) fillExec(rd *joblife.Ready) {
+	for _, m := range rd.Exec {
+		switch m := m.(type) {
+		case exec.Start:
+			topic := s.exec.hello.StartTopic()
+			if text, ok := encode(s, topic, exec.Append, exec.Message(m)); ok {
+				s.open.Calls = append(s.open.Calls, Call{Topic: topic, Nodeid: Any, Payload: text})
+				s.exec.starts[m.ID] = true
+			}
+		case exec.Expiration:
+			topic := s.exec.hello.ExpirationTopic()
+			if text, ok := encode(s, topic, exec.Append, exec.Message(m)); ok {
+				s.open.Calls = append(s.open.Calls, s.newCall(topic, Any, text, func(r Response) error {
+					return s.expired(m.ID, r)
+				}))
+			}
+		}
+	}
+}
+
+// expired takes in the executor's response to a new expiration. One that it does not obey is
+// an exception of the job; a job that is over does not mind.
+func (s *Service) expired(id jobid.ID, r Response) error {
+	v, ok := s.m.Job(id)
+	if r.Errnum == 0 || !ok || v.State() == jobstate.StateInactive {
+		return nil
+	}
+	return s.step(joblife.Raise{
+		By: s.self(), ID: id, Type: "exec", Severity: 1,
+		Note: "failed to send expiration update to exec system: job termination may not coincide with expiration",
+	})
+}
+
+// self is who acts where the service acts itself.
+func (s *Service) self() joblife.Cred { return joblife.Cred{UserID: s.cfg.Manager.Owner} }

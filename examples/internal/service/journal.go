@@ -1,0 +1,242 @@
+package service
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// A journal has those who read the events of all jobs.
+type journal struct {
+	listeners []*listener
+	fresh     []*listener // that have not got the backlog yet
+	// ending has the jobs that became inactive since the last Ready: the end of their log
+	// is still to come, and the Manager does not have the rest any more.
+	ending map[jobid.ID]bool
+}
+
+// A listener is a stream of events.
+type listener struct {
+	*Request
+	allow, deny map[string]json.RawMessage // by name of event; nil: all, and none
+	full        bool                       // begin with the jobs that are over
+}
+
+// wants reports whether a listener has asked for events of a name.
+func (l *listener) wants(name string) bool {
+	if _, ok := l.allow[name]; !ok && l.allow != nil {
+		return false
+	}
+	_, denied := l.deny[name]
+	return !denied
+}
+
+// follower returns hooks that follow the jobs that end.
+func (s *Service) follower() joblife.Hooks {
+	return joblife.Hooks{Name: "service journal", Inactive: func(e *joblife.Event) {
+		if s.journal.ending == nil {
+			s.journal.ending = make(map[jobid.ID]bool)
+		}
+		s.journal.ending[e.Job.ID()] = true
+	}}
+}
+
+// eventsJournal begins a stream of events: of what is durable now, then an answer with the id
+// -1, and then what happens.
+func (s *Service) eventsJournal(r *Request) (any, error) {
+	var p struct {
+		Full  bool            `json:"full,omitempty"`
+		Allow json.RawMessage `json:"allow,omitempty"`
+		Deny  json.RawMessage `json:"deny,omitempty"`
+	}
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	l := &listener{Request: r.later(), full: p.Full}
+	var ok bool
+	if l.allow, ok = names(p.Allow); !ok {
+		return nil, fail(eproto, "job-manager.events allow should be an object")
+	}
+	if l.deny, ok = names(p.Deny); !ok {
+		return nil, fail(eproto, "job-manager.events deny should be an object")
+	}
+	if r.Matchtag != 0 {
+		s.journal.fresh = append(s.journal.fresh, l)
+	}
+	return nil, errLater
+}
+
+// names reads an object whose keys matter. An absent one is nil.
+func names(text json.RawMessage) (m map[string]json.RawMessage, ok bool) {
+	if text == nil {
+		return nil, true
+	}
+	return m, json.Unmarshal(text, &m) == nil && m != nil
+}
+
+// cancelJournal ends a stream of the same sender. It has no answer of its own.
+func (s *Service) cancelJournal(r *Request) (any, error) {
+	var p struct {
+		Matchtag uint32 `json:"matchtag"`
+	}
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	for _, l := range s.journal.remove(func(l *Request) bool { return l.Sender == r.Sender && l.Matchtag == p.Matchtag }) {
+		s.fail(&s.quick, l, errNoData)
+	}
+	return nil, errLater
+}
+
+// remove takes out listeners.
+func (j *journal) remove(which func(*Request) bool) (out []*Request) {
+	take := func(l *listener) bool {
+		if which(l.Request) {
+			out = append(out, l.Request)
+			return true
+		}
+		return false
+	}
+	j.listeners = slices.DeleteFunc(j.listeners, take)
+	j.fresh = slices.DeleteFunc(j.fresh, take)
+	return out
+}
+
+// backlog tells those who are new of what is durable. It is called when no records are with
+// the store: what is not in the backlog comes with the next Ready.
+func (s *Service) backlog() {
+	for _, l := range s.journal.fresh {
+		over := s.journal.ending
+		if l.full {
+			over = make(map[jobid.ID]bool)
+			for v := range s.m.Jobs(jobstate.StateInactive) {
+				over[v.ID()] = true
+			}
+		}
+		for _, id := range slices.Sorted(maps.Keys(over)) {
+			s.tellStored(l, id)
+		}
+		for id, log := range s.m.History() {
+			var spec, r []byte
+			if v, ok := s.m.Job(id); ok {
+				spec, _ = v.Jobspec().MarshalJSON() // which never fails
+				if v.R() != nil {
+					r = v.R().AppendJSON(nil)
+				}
+			}
+			s.tellLog(l, id, log, spec, r)
+		}
+		s.answer(&s.quick, l.Request, json.RawMessage(`{"id":-1,"events":[]}`))
+		s.journal.listeners = append(s.journal.listeners, l)
+	}
+	s.journal.fresh = nil
+}
+
+// tellStored tells a listener of a job that only the store has.
+func (s *Service) tellStored(l *listener, id jobid.ID) {
+	if s.cfg.Lookup == nil {
+		return
+	}
+	stored, err := s.cfg.Lookup(id)
+	if err != nil {
+		s.quick.logf("events-journal: job %v: %v", id, err)
+	}
+	if len(stored.Eventlog) > 0 {
+		s.tellLog(l, id, stored.Eventlog, stored.Jobspec, stored.R)
+	}
+}
+
+// tellLog tells a listener of the events of a job so far.
+func (s *Service) tellLog(l *listener, id jobid.ID, log, spec, r []byte) {
+	text := beginEvents(make([]byte, 0, 64+len(log)+len(spec)+len(r)), id)
+	for line := range bytes.Lines(log) {
+		if l.allow != nil || l.deny != nil {
+			e, err := eventlog.Parse(line)
+			if err != nil {
+				s.quick.logf("events-journal: job %v: %v", id, err)
+			}
+			if err != nil || !l.wants(e.Name) {
+				continue
+			}
+		}
+		text = append(append(text, bytes.TrimSuffix(line, []byte("\n"))...), ',')
+	}
+	s.answer(&s.quick, l.Request, endEvents(text, spec, r))
+}
+
+// beginEvents appends the beginning of an answer: the events follow, each with a comma.
+func beginEvents(text []byte, id jobid.ID) []byte {
+	text = strconv.AppendUint(append(text, `{"id":`...), uint64(id), 10)
+	return append(text, `,"events":[`...)
+}
+
+// endEvents appends the end of an answer.
+func endEvents(text, spec, r []byte) json.RawMessage {
+	text = append(bytes.TrimSuffix(text, []byte(",")), ']')
+	if len(spec) > 0 {
+		text = append(append(text, `,"jobspec":`...), spec...)
+	}
+	if len(r) > 0 {
+		text = append(append(text, `,"R":`...), r...)
+	}
+	return append(text, '}')
+}
+
+// tell tells all listeners of the events of a Ready.
+func (s *Service) tell(rd *joblife.Ready) {
+	clear(s.journal.ending)
+	if len(s.journal.listeners) == 0 {
+		return
+	}
+	// A job that has ended since has neither jobspec nor R any more.
+	specs, rs := make(map[jobid.ID][]byte), make(map[jobid.ID][]byte)
+	for _, r := range rd.Append {
+		switch r.Kind {
+		case joblife.RecordJobspec:
+			specs[r.Job] = r.Data
+		case joblife.RecordR:
+			rs[r.Job] = r.Data
+		}
+	}
+	for _, e := range rd.Journal {
+		switch e.Entry.Name {
+		case jobstate.EventSubmit:
+			s.tellEntry(e, specs[e.Job], nil)
+		case jobstate.EventAlloc:
+			if bytes.HasPrefix(e.Entry.Context, []byte(`{"annotations":`)) { // readers take them from their own event alone
+				notes := e
+				notes.Entry.Name = "annotations"
+				s.tellEntry(notes, nil, nil)
+			}
+			s.tellEntry(e, nil, rs[e.Job])
+		default:
+			s.tellEntry(e, nil, nil)
+		}
+	}
+}
+
+// tellEntry tells all listeners of an event.
+func (s *Service) tellEntry(e joblife.JournalEntry, spec, r []byte) {
+	var text json.RawMessage
+	for _, l := range s.journal.listeners {
+		if !l.wants(e.Entry.Name) {
+			continue
+		}
+		if text == nil {
+			line, err := eventlog.AppendEntry(beginEvents(nil, e.Job), e.Entry)
+			if err != nil {
+				s.open.logf("events-journal: job %v: %v", e.Job, err)
+				return
+			}
+			text = endEvents(bytes.TrimSuffix(line, []byte("\n")), spec, r)
+		}
+		s.answer(&s.open, l.Request, text)
+	}
+}

@@ -1,0 +1,204 @@
+package service
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// waits are the requests that wait for a job's end, and the ends that nobody has waited for
+// yet. Each end is told once. A restart forgets them.
+type waits struct {
+	active int                   // jobs that may be waited for, and are not over
+	one    map[jobid.ID]*Request // who waits for a job
+	any    []*Request            // who waits for any job, in their order
+	ended  map[jobid.ID]waitResult
+	order  []jobid.ID // of ended, oldest first; those that were told since are there still
+}
+
+// A waitResult is how a job ended.
+type waitResult struct {
+	ID      jobid.ID `json:"id"`
+	Success bool     `json:"success"`
+	Errstr  string   `json:"errstr"`
+}
+
+func newWaits() waits {
+	return waits{one: make(map[jobid.ID]*Request), ended: make(map[jobid.ID]waitResult)}
+}
+
+// waiter returns hooks that follow the jobs that may be waited for.
+func (s *Service) waiter() joblife.Hooks {
+	w := &s.waits
+	waitable := func(e *joblife.Event) bool { return e.Job.Job().HasFlag("waitable") }
+	return joblife.Hooks{
+		Name: "service waits",
+		Restored: func(e *joblife.Event) {
+			if waitable(e) {
+				w.active++
+			}
+		},
+		Event: func(e *joblife.Event) {
+			switch {
+			case !waitable(e):
+			case e.Entry.Name == jobstate.EventSubmit:
+				w.active++
+			case e.Entry.Name == jobstate.EventInvalidate:
+				w.active--
+			}
+		},
+		Inactive: func(e *joblife.Event) {
+			if waitable(e) {
+				w.active--
+				s.waited(resultOf(e.Job.Job()))
+			}
+		},
+	}
+}
+
+// waited tells the end of a job to one who waits for it, or else keeps it.
+func (s *Service) waited(r waitResult) {
+	w := &s.waits
+	switch one := w.one[r.ID]; {
+	case one != nil:
+		delete(w.one, r.ID)
+		s.answer(&s.open, one, r)
+	case len(w.any) > 0:
+		s.answer(&s.open, w.any[0], r)
+		w.any[0] = nil
+		w.any = w.any[1:]
+	default:
+		w.ended[r.ID] = r
+		w.order = append(w.order, r.ID)
+	}
+}
+
+// wait waits for the end of one job, or with the id -1 of any.
+func (s *Service) wait(r *Request) (any, error) {
+	var p struct {
+		ID int64 `json:"id"`
+	}
+	if r.decode(&p) != nil {
+		return nil, fail(eproto, "malformed wait request")
+	}
+	w, id := &s.waits, jobid.ID(p.ID)
+	if p.ID == -1 {
+		if end, ok := w.oldest(); ok {
+			return w.take(end), nil
+		}
+		w.any = append(w.any, r.later())
+		s.refuseWait()
+		return nil, errLater
+	}
+	if _, ok := w.ended[id]; ok {
+		return w.take(id), nil
+	}
+	v, ok := s.m.Job(id)
+	switch {
+	case !ok || v.State() == jobstate.StateInactive:
+		return nil, fail(echild, "invalid job id, or job may be inactive and not waitable")
+	case w.one[id] != nil:
+		return nil, fail(echild, "job id already has a waiter")
+	case !v.Job().HasFlag("waitable"):
+		return nil, fail(echild, "job was not submitted with FLUX_JOB_WAITABLE")
+	}
+	w.one[id] = r.later()
+	s.refuseWait()
+	return nil, errLater
+}
+
+// refuseWait refuses the last one who waits for any job, if more wait than jobs will end.
+func (s *Service) refuseWait() {
+	w := &s.waits
+	if n := len(w.any); n > 0 && n+len(w.one) > w.active {
+		s.fail(&s.quick, w.any[n-1], fail(echild, "there are no more waitable jobs"))
+		w.any = slices.Delete(w.any, n-1, n)
+	}
+}
+
+// oldest returns the first job whose end nobody was told.
+func (w *waits) oldest() (jobid.ID, bool) {
+	for len(w.order) > 0 {
+		if _, ok := w.ended[w.order[0]]; ok {
+			return w.order[0], true
+		}
+		w.order = w.order[1:]
+	}
+	return 0, false
+}
+
+// take takes out the end of a job.
+func (w *waits) take(id jobid.ID) waitResult {
+	r := w.ended[id]
+	delete(w.ended, id)
+	if len(w.order) > 16+2*len(w.ended) {
+		w.order = slices.DeleteFunc(w.order, func(id jobid.ID) bool { _, ok := w.ended[id]; return !ok })
+	}
+	return r
+}
+
+// remove takes out requests, and returns them in their order, those for one job first.
+func (w *waits) remove(which func(*Request) bool) (out []*Request) {
+	for _, id := range slices.Sorted(maps.Keys(w.one)) {
+		if r := w.one[id]; which(r) {
+			out = append(out, r)
+			delete(w.one, id)
+		}
+	}
+	w.any = slices.DeleteFunc(w.any, func(r *Request) bool {
+		if which(r) {
+			out = append(out, r)
+			return true
+		}
+		return false
+	})
+	return out
+}
+
+// resultOf tells how a job ended: by the event that led to CLEANUP.
+func resultOf(j *jobstate.Job) waitResult {
+	r := waitResult{ID: j.ID(), Success: j.Success()}
+	status, finished := j.WaitStatus()
+	cause, fatal := j.Cause()
+	end, _ := j.FinishTime()
+	if fatal && !r.Success && (!finished || cause.Time <= end) {
+		r.Errstr = fmt.Sprintf("Fatal exception type=%s %s", cause.Type, cause.Note)
+		return r
+	}
+	code := status >> 8 & 0xff
+	switch signal := status & 0x7f; {
+	case signal == 0x7f || status>>16 != 0:
+		r.Errstr = fmt.Sprintf("unexpected wait(2) status %d", status)
+	case signal != 0:
+		r.Errstr = "job shell " + signalText(signal)
+	case code > 128: // the shell tells so that a signal ended its tasks
+		r.Errstr = "task(s) " + signalText(code-128)
+	case code > 0:
+		r.Errstr = fmt.Sprintf("task(s) exited with exit code %d", code)
+	}
+	return r
+}
+
+// signalText returns the words of Linux for a signal.
+func signalText(signal int) string {
+	names := [...]string{
+		1: "Hangup", "Interrupt", "Quit", "Illegal instruction", "Trace/breakpoint trap", "Aborted", "Bus error",
+		"Floating point exception", "Killed", "User defined signal 1", "Segmentation fault", "User defined signal 2",
+		"Broken pipe", "Alarm clock", "Terminated", "Stack fault", "Child exited", "Continued", "Stopped (signal)",
+		"Stopped", "Stopped (tty input)", "Stopped (tty output)", "Urgent I/O condition", "CPU time limit exceeded",
+		"File size limit exceeded", "Virtual timer expired", "Profiling timer expired", "Window changed", "I/O possible",
+		"Power failure", "Bad system call",
+	}
+	const first, last = 34, 64 // of the real-time signals
+	switch {
+	case 0 < signal && signal < len(names):
+		return names[signal]
+	case first <= signal && signal <= last:
+		return fmt.Sprintf("Real-time signal %d", signal-first)
+	}
+	return fmt.Sprintf("Unknown signal %d", signal)
+}

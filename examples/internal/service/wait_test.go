@@ -1,0 +1,226 @@
+package service
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+const waitable = int(jobstate.FlagWaitable)
+
+func TestWait(t *testing.T) {
+	d := newDesk(t)
+	d.submit(waitable, 1, 2, 3)
+	d.submit(0, 4)
+	const canceled = `"success":false,"errstr":"Fatal exception type=cancel why"}`
+
+	// One that ended before is told at once, and once.
+	require.Equal(t, "raise a9: -\nevent job-exception {\"id\":1,\"type\":\"cancel\",\"severity\":0}", d.cancel(1))
+	require.Equal(t, `wait a2: {"id":1,`+canceled, d.ask(2, "wait", `{"id":1}`))
+	require.Equal(t, "wait a2: errnum 10 invalid job id, or job may be inactive and not waitable", d.ask(2, "wait", `{"id":1}`))
+
+	// Who waits for one job goes before those who wait for any.
+	require.Empty(t, d.ask(2, "wait", `{"id":-1}`))
+	require.Empty(t, d.ask(3, "wait", `{"id":2}`))
+	require.Contains(t, d.cancel(2), `wait a3: {"id":2,`+canceled)
+	require.Contains(t, d.cancel(3), `wait a2: {"id":3,`+canceled)
+	require.Equal(t, "wait a2: errnum 10 there are no more waitable jobs", d.ask(2, "wait", `{"id":-1}`))
+	d.cancel(4)
+	require.Empty(t, d.waits.ended)
+}
+
+func TestWaitErrors(t *testing.T) {
+	d := newDesk(t)
+	d.submit(waitable, 1)
+	d.submit(0, 2)
+	for payload, want := range map[string]string{
+		``:            "71 malformed wait request",
+		`{}`:          "71 malformed wait request",
+		`{"id":"x"}`:  "71 malformed wait request",
+		`{"id":null}`: "71 malformed wait request",
+		`{"id":2}`:    "10 job was not submitted with FLUX_JOB_WAITABLE",
+		`{"id":3}`:    "10 invalid job id, or job may be inactive and not waitable",
+		`{"id":-2}`:   "10 invalid job id, or job may be inactive and not waitable",
+	} {
+		require.Equal(t, "wait a2: errnum "+want, d.ask(2, "wait", payload), payload)
+	}
+	require.Empty(t, d.ask(3, "wait", `{"id":-1}`))
+	require.Equal(t, "wait a4: errnum 10 there are no more waitable jobs", d.ask(4, "wait", `{"id":-1}`))
+	// The one who waits for any has no job left when another waits for that one.
+	require.Equal(t, "wait a3: errnum 10 there are no more waitable jobs", d.ask(5, "wait", `{"id":1}`))
+	require.Equal(t, "wait a6: errnum 10 job id already has a waiter", d.ask(6, "wait", `{"id":1}`))
+}
+
+func TestWaitTellsHowAJobEnded(t *testing.T) {
+	for status, want := range map[int]string{
+		0:               `"success":true,"errstr":""}`,
+		3 << 8:          `"success":false,"errstr":"task(s) exited with exit code 3"}`,
+		(128 + 15) << 8: `"success":false,"errstr":"task(s) Terminated"}`,
+		(128 + 34) << 8: `"success":false,"errstr":"task(s) Real-time signal 0"}`,
+		(128 + 99) << 8: `"success":false,"errstr":"task(s) Unknown signal 99"}`,
+		9:               `"success":false,"errstr":"job shell Killed"}`,
+		31:              `"success":false,"errstr":"job shell Bad system call"}`,
+		11 | 0x80:       `"success":false,"errstr":"job shell Segmentation fault"}`,
+		0x7f:            `"success":false,"errstr":"unexpected wait(2) status 127"}`,
+		-1:              `"success":false,"errstr":"unexpected wait(2) status -1"}`,
+	} {
+		d := newDesk(t)
+		d.online()
+		d.submit(waitable, 1)
+		d.run(1)
+		d.finish(1, status)
+		require.Equal(t, `wait a2: {"id":1,`+want, d.ask(2, "wait", `{"id":1}`), status)
+	}
+	d := newDesk(t)
+	d.online()
+	d.submit(waitable, 1, 2)
+	d.run(1)
+	d.run(2)
+	d.cancel(1) // before the finish, which it causes
+	d.finish(1, 15)
+	require.Contains(t, d.ask(2, "wait", `{"id":1}`), `"errstr":"Fatal exception type=cancel why"`)
+	d.respond("job-exec.start", `{"id":2,"type":"finish","data":{"status":256}}`)
+	d.cancel(2) // after it
+	d.respond("job-exec.start", `{"id":2,"type":"release","data":{"ranks":"all","final":true}}`)
+	require.Contains(t, d.ask(2, "wait", `{"id":2}`), `"errstr":"task(s) exited with exit code 1"`)
+}
+
+// A restart forgets the ends, and knows the jobs that go on.
+func TestWaitAfterRestart(t *testing.T) {
+	d := newDesk(t)
+	d.submit(waitable, 1, 2)
+	d.cancel(1)
+	d.restart()
+	require.Equal(t, "wait a2: errnum 10 invalid job id, or job may be inactive and not waitable", d.ask(2, "wait", `{"id":1}`))
+	require.Empty(t, d.ask(2, "wait", `{"id":-1}`))
+	require.Equal(t, "wait a3: errnum 10 there are no more waitable jobs", d.ask(3, "wait", `{"id":-1}`))
+	require.Contains(t, d.cancel(2), `wait a2: {"id":2,`)
+}
+
+// Whatever is asked and ends, no more wait than jobs will end, and each end is told once.
+func TestWaitsAgreeWithANaiveCount(t *testing.T) {
+	const n = 40
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		d := newDesk(t)
+		var ids []jobid.ID
+		for i := range n {
+			ids = append(ids, jobid.ID(i+1))
+		}
+		d.submit(waitable, ids...)
+		told, ended := make(map[string]int), 0
+		for tag := uint32(10); ended < n || len(d.waits.ended) > 0; tag++ {
+			out := ""
+			switch k := rng.IntN(3); {
+			case k == 0:
+				out = d.ask(tag, "wait", `{"id":-1}`)
+			case k == 1:
+				out = d.ask(tag, "wait", fmt.Sprintf(`{"id":%d}`, 1+rng.IntN(n)))
+			case ended < n:
+				ended++
+				out = d.cancel(ids[ended-1])
+			}
+			for line := range strings.Lines(grep(out, `"success"`)) {
+				told[strings.SplitN(line, ": ", 2)[1]]++
+			}
+			require.LessOrEqual(t, len(d.waits.any)+len(d.waits.one), d.waits.active, "seed %d", seed)
+			require.Equal(t, n-ended, d.waits.active)
+			require.LessOrEqual(t, len(d.waits.order), 17+2*len(d.waits.ended))
+		}
+		require.Zero(t, len(d.waits.any)+len(d.waits.one), "seed %d", seed)
+		for line, times := range told {
+			require.Equal(t, 1, times, "seed %d: %s", seed, line)
+		}
+		require.Len(t, told, n, "seed %d", seed)
+	}
+}
+
+func TestDrainAndIdle(t *testing.T) {
+	d := newDesk(t)
+	require.Equal(t, "drain a2: -", d.ask(2, "drain", ``))
+	require.Equal(t, `idle a3: {"pending":0}`, d.ask(3, "idle", ``))
+	d.online()
+	d.submit(0, 1, 2)
+	require.Empty(t, d.ask(2, "drain", ``))
+	require.Empty(t, d.ask(3, "idle", ``), "the scheduler has requests")
+	d.run(1)
+	require.NoError(t, d.step(joblife.Urgency{ID: 2, Urgency: 0}))
+	require.Equal(t, `> sched.cancel {"id":2}`, d.flush())
+	require.Regexp(t, `^> sched.free .*$`, d.finish(1, 0), "the scheduler has not taken back job 2")
+	require.Equal(t, `idle a3: {"pending":1}`, d.respond("sched.alloc", `{"id":2,"type":3}`))
+	require.Contains(t, d.cancel(2), "drain a2: -")
+	require.Empty(t, d.empty)
+}
+
+// What a drain or an idle tells is durable when it is told.
+func TestDrainWaitsForTheStore(t *testing.T) {
+	d := newDesk(t)
+	d.submit(0, 1)
+	require.Equal(t, `idle a3: {"pending":1}`, d.ask(3, "idle", ``))
+	require.Empty(t, d.ask(2, "drain", ``))
+	d.send("a", 9, "raise", `{"id":1,"severity":0,"type":"cancel"}`)
+	var o Out
+	require.True(t, d.Next(&o))
+	require.NotEmpty(t, o.Append)
+	require.Empty(t, o.Answers)
+	require.False(t, d.Next(new(Out)))
+	d.send("b", 4, "drain", ``)
+	require.False(t, d.Next(new(Out)))
+	d.store(&o)
+	require.NoError(t, d.Done(d.now, &o, nil))
+	require.Equal(t, join("raise a9: -", "drain a2: -", `event job-exception {"id":1,"type":"cancel","severity":0}`, "drain b4: -"), d.flush())
+}
+
+func TestDrainAfterRestart(t *testing.T) {
+	d := newDesk(t)
+	d.online()
+	d.submit(0, 1, 2)
+	d.run(1)
+	d.restart()
+	require.Empty(t, d.ask(2, "drain", ``))
+	require.Empty(t, d.ask(3, "idle", ``))
+	d.ask(4, "exec-hello", `{"service":"job-exec"}`)
+	require.Equal(t, `idle a3: {"pending":1}`, d.finish(1, 0))
+	require.Contains(t, d.cancel(2), "drain a2: -")
+}
+
+// Ten times the waiters may take some ten times the work, and not a hundred times.
+func TestManyWaitersAreNotQuadratic(t *testing.T) {
+	allocs := func(n int) float64 {
+		return testing.AllocsPerRun(1, func() {
+			s, err := New(start, Config{Manager: joblife.Config{Owner: ownUser}})
+			require.NoError(t, err)
+			w := &s.waits
+			w.active = n
+			for i := range n {
+				r := owner("wait", `{"id":-1}`)
+				r.Matchtag = uint32(i + 1)
+				s.Request(start, r)
+			}
+			require.Len(t, w.any, n)
+			for i := range n {
+				w.active--
+				s.waited(waitResult{ID: jobid.ID(i)})
+			}
+			require.Empty(t, w.any)
+			for i := range n {
+				s.waited(waitResult{ID: jobid.ID(i)})
+			}
+			for range n {
+				s.Request(start, owner("wait", `{"id":-1}`))
+			}
+			require.Empty(t, w.ended)
+			require.Less(t, len(w.order), 20)
+			require.Len(t, s.open.Answers, 2*n)
+		})
+	}
+	few, many := allocs(1000), allocs(10000)
+	require.Less(t, many, 20*few)
+}
