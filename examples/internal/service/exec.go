@@ -47,9 +47,8 @@ func (s *Service) execLost(why string) error {
 		if !ok || v.Job() == nil || !v.Job().HasFlag("debug") {
 			continue
 		}
-		err := s.step(joblife.Post{By: s.self(), ID: id, Name: "debug.start-lost", Context: note})
-		if err != nil {
-			return err
+		if err := s.step(joblife.Post{By: s.self(), ID: id, Name: "debug.start-lost", Context: note}); err != nil {
+			s.quick.logf("job %v: debug.start-lost: %v", id, err)
 		}
 	}
 	if err := s.step(joblife.ExecLost{}); err != nil {

@@ -263,3 +263,18 @@ func TestResourceStatus(t *testing.T) {
 	d.respond("sched.alloc", strings.ReplaceAll(success(5, 3), "n3", "other"))
 	require.Contains(t, d.ask(2, "resource-status", ``), "resource-status a2: errnum 22 ")
 }
+
+func TestNoStartGoesToAnEarlierExecutor(t *testing.T) {
+	d := newDesk(t)
+	d.online()
+	d.submit(0, 1)
+	require.NoError(t, d.Respond(d.now, Response{Topic: "sched.alloc", Payload: json.RawMessage(success(1, 0))}))
+	var o Out
+	require.True(t, d.Next(&o))
+	require.NotEmpty(t, o.Append)
+	d.send("x", 0, "disconnect", ``)
+	d.store(&o)
+	require.NoError(t, d.Done(d.now, &o, nil))
+	require.Empty(t, d.flush())
+	require.Equal(t, 1, strings.Count(d.ask(2, "exec-hello", `{"service":"job-exec"}`), "> job-exec.start"))
+}
