@@ -308,7 +308,7 @@ func TestUpdateIsCheckedAgain(t *testing.T) {
 			}
 			converse(t, s, exchange{anOwner, "config-reload", `{}`, 0, ""})
 		}, einval, "'debug' is not a valid queue"},
-		{func(s *Service) { s.endUpdates() }, eagain, "job manager is shutting down"},
+		{func(s *Service) { s.Stop(start) }, eagain, "job manager is shutting down"},
 	}
 	for _, c := range cases {
 		s := updating(t)
