@@ -53,18 +53,26 @@ func (g *gate) set(open bool, reason string) {
 	}
 }
 
-// admits returns why a queue takes no jobs.
+// admits returns why a queue takes no jobs, in flux-core's words.
 func (m *Manager) admits(name string) error {
 	q := m.queues[name]
 	switch {
-	case q == nil && name == "":
-		return fmt.Errorf("%w: the job names no queue", ErrRefused)
 	case q == nil:
-		return fmt.Errorf("%w: no queue %q", ErrRefused, name)
-	case !q.enable.open:
-		return fmt.Errorf("%w: queue %q is disabled: %s", ErrRefused, name, q.enable.reason)
+		return noQueue(ErrRefused, name)
+	case q.enable.open:
+		return nil
+	case name != "":
+		name = " to " + plain(name)
 	}
-	return nil
+	return fmt.Errorf("%w: job submission%s is disabled: %s", ErrRefused, name, q.enable.reason)
+}
+
+// noQueue returns an error about a queue that the configuration does not have.
+func noQueue(category error, name string) error {
+	if name == "" {
+		return fmt.Errorf("%w: a named queue is required", category)
+	}
+	return fmt.Errorf("%w: '%s' is not a valid queue", category, plain(name))
 }
 
 // queueState is a queue as RecordQueue has it.
@@ -92,7 +100,7 @@ func (m *Manager) aQueue(by Cred, name string) (*queue, error) {
 	}
 	q := m.queues[name]
 	if q == nil {
-		return nil, fmt.Errorf("%w: no queue %q", ErrInvalid, name)
+		return nil, noQueue(ErrInvalid, name)
 	}
 	return q, nil
 }
