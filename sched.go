@@ -389,6 +389,22 @@ func (m *Manager) bypass(in Alloc) error {
 	return nil
 }
 
+// recordR returns the record of an R, with what the scheduler keeps in it for instances
+// that run in jobs, if there is room.
+func (m *Manager) recordR(r *rset.R, scheduling []byte) ([]byte, error) {
+	n := len(m.out.text)
+	text := r.AppendJSON(m.out.text)
+	if end := len(text) - len("}"); len(scheduling) > 0 {
+		text = append(append(append(text[:end], `,"scheduling":`...), scheduling...), '}')
+		if fits("R", text[n:], 0) != nil {
+			text = append(text[:end], '}')
+		}
+	}
+	m.out.text = text
+	record := text[n:len(text):len(text)]
+	return record, fits("R", record, 0)
+}
+
 // give gives a job its R, in which no resource is local to the scheduler any more.
 func (m *Manager) give(j *job, r *rset.R, annotations json.RawMessage) error {
 	own := r.WithoutLocal()
@@ -402,10 +418,7 @@ func (m *Manager) give(j *job, r *rset.R, annotations json.RawMessage) error {
 	}
 	var record []byte
 	if err == nil && !m.cfg.Volatile {
-		n := len(m.out.text)
-		m.out.text = own.AppendJSON(m.out.text)
-		record = m.out.text[n:len(m.out.text):len(m.out.text)]
-		err = fits("R", record, 0)
+		record, err = m.recordR(own, r.Scheduling())
 	}
 	if err == nil {
 		err = j.nodes.SetR(own)
