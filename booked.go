@@ -3,6 +3,7 @@ package joblife
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/joblife/joblife/idset"
@@ -28,6 +29,31 @@ func (j *job) holder() (alloc.Holder, bool) {
 		h.Free = free
 	}
 	return h, true
+}
+
+// holders returns what a scheduler has to know, by id.
+func (m *Manager) holders() []alloc.Holder {
+	list := slices.Clone(m.booked)
+	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
+		if h, ok := j.holder(); ok {
+			list = append(list, h)
+		}
+	}
+	slices.SortFunc(list, func(a, b alloc.Holder) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+// Allocated yields what each job holds of the scheduler's resources, by id: its R without
+// the ranks that were freed. Inactive jobs whose housekeeping goes on are among them, and
+// quarantined ones of which R is known. The Manager must not change meanwhile.
+func (m *Manager) Allocated() iter.Seq2[jobid.ID, *rset.R] {
+	return func(yield func(jobid.ID, *rset.R) bool) {
+		for _, h := range m.holders() {
+			if !h.Bypass && !yield(h.ID, held(h)) {
+				return
+			}
+		}
+	}
 }
 
 func holderOf(s *jobstate.Job, r *rset.R) alloc.Holder {

@@ -12,6 +12,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
@@ -51,7 +52,39 @@ func told(s *site) map[jobid.ID]string {
 		require.NoError(s.t, err, string(text))
 	}
 	require.NoError(s.t, s.m.Done(s.rd.Seq))
+	require.Equal(s.t, out, allocated(s))
 	return out
+}
+
+// allocated returns what jobs hold. It comes in the order of ids.
+func allocated(s *site) map[jobid.ID]string {
+	out := make(map[jobid.ID]string)
+	last := jobid.ID(0)
+	for id, r := range s.m.Allocated() {
+		require.Greater(s.t, id, last)
+		last = id
+		out[id] = r.String()
+	}
+	return out
+}
+
+func TestAllocatedIsWhatTheSchedulerHasNotBack(t *testing.T) {
+	s := silent(t, joblife.Config{Actions: perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}}})
+	s.hold["action"] = true
+	id := s.submit(jobspec.Job{Nodes: 2})
+	require.Empty(t, allocated(s))
+	s.step(success(t, id, 0, 1))
+	bypass := s.submit(jobspec.Job{Nodes: 1})
+	s.step(joblife.SetFlags{ID: bypass, Flags: []string{"alloc-bypass"}})
+	s.step(joblife.Alloc{ID: bypass, R: success(t, bypass, 5).(joblife.SchedResponse).R})
+	require.Equal(t, map[jobid.ID]string{id: "rank[0-1]/core[0-3]"}, allocated(s))
+	s.finish(id, 0)
+	require.Equal(t, jobstate.StateInactive, s.state(id))
+	require.Equal(t, map[jobid.ID]string{id: "rank[0-1]/core[0-3]"}, allocated(s), "housekeeping holds them")
+	s.restart()
+	require.Equal(t, map[jobid.ID]string{id: "rank[0-1]/core[0-3]"}, allocated(s))
+	s.step(joblife.ForceFinish{Action: joblife.Action{Job: id, Key: s.runs[0].Action}, Who: "root"})
+	require.Empty(t, allocated(s))
 }
 
 // TestJobsThatHoldTheSameAreQuarantined: the end of one would free the nodes of the other.

@@ -154,7 +154,8 @@ type (
 	// WaitCancel ends all waits with a tag, without an answer. There may be none.
 	WaitCancel struct{ Tag uint64 }
 	// EnableQueue lets a queue take jobs, or not; StartQueue lets it send them to the
-	// scheduler, or not. Reason is for people. The owner alone may do so.
+	// scheduler, or not. Reason is for people. A volatile start or stop is in no record: a
+	// restart goes back to the one before. The owner alone may do so.
 	EnableQueue struct {
 		Tag    uint64
 		By     Cred
@@ -163,11 +164,12 @@ type (
 		Reason string
 	}
 	StartQueue struct {
-		Tag    uint64
-		By     Cred
-		Queue  string
-		Start  bool
-		Reason string
+		Tag      uint64
+		By       Cred
+		Queue    string
+		Start    bool
+		Reason   string
+		Volatile bool
 	}
 	// Purge purges inactive jobs by limits, batch by batch, and is answered after the
 	// last; without Force it counts them. The owner alone may do so.

@@ -379,7 +379,7 @@ func (m *Manager) follow(j *job, e eventlog.Entry, prev jobstate.State) {
 		m.move(j, 0)
 		m.silence(j)
 		delete(m.jobs, j.id)
-		m.unlinkInvalid(j, m.index.Watermark())
+		m.unlinkInvalid(j)
 		return
 	}
 	if j.state == jobstate.StateCleanup && prev != j.state {
@@ -392,9 +392,9 @@ func (m *Manager) follow(j *job, e eventlog.Entry, prev jobstate.State) {
 }
 
 // unlinkInvalid has the store remove a job that was invalidated.
-func (m *Manager) unlinkInvalid(j *job, watermark jobid.ID) {
+func (m *Manager) unlinkInvalid(j *job) {
 	m.invalid[j.id] = j
-	m.record(Record{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, max(watermark, j.id))})
+	m.raiseFloor(j.id)
 	m.out.Unlink = append(m.out.Unlink, j.id)
 }
 

@@ -75,6 +75,9 @@ type Config struct {
 	// One that a Reload adds takes jobs, and starts them when it is told to, as in
 	// flux-core; what it was before an earlier Reload removed it is forgotten.
 	Queues []string
+	// QueuesStopped has named queues of which there is no record begin as those of a
+	// Reload do. In flux-core all do.
+	QueuesStopped bool
 	// Actions are the prologs, epilogs and housekeeping of all jobs.
 	Actions perilog.Config
 	// Limits say which inactive jobs are purged. The zero Limits purge nothing.
@@ -136,7 +139,7 @@ type Manager struct {
 	staged  []timer // what hooks asked for in this input
 
 	actions     *perilog.Config // of the jobs that are submitted now
-	floor       jobid.ID        // ids up to it were given, whether they are known or not
+	floor       jobid.ID        // ids up to it do not come back: all that are not known any more, as is recorded
 	stopping    bool
 	stopAt      eventlog.Timestamp
 	quarantined []quarantined
@@ -218,7 +221,8 @@ func (m *Manager) configure(cfg Config) error {
 	}
 	for _, name := range names {
 		if queues[name] = m.queues[name]; queues[name] == nil {
-			queues[name] = &queue{enabled: true, started: m.queues == nil || name == ""}
+			start := gate{open: name == "" || m.queues == nil && !cfg.QueuesStopped}
+			queues[name] = &queue{gate{open: true}, start, start}
 			if m.queues != nil { // an earlier one of this name may be in the records
 				m.record(queues[name].record(name))
 			}

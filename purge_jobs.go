@@ -164,8 +164,8 @@ func (p *purger) carry(m *Manager, plan purge.Plan) error {
 	if len(plan.Jobs) == 0 {
 		return nil
 	}
-	if plan.NeedsWatermark && !m.mutated(mutationLostWatermark) {
-		m.record(Record{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, plan.Watermark)})
+	if !m.mutated(mutationLostWatermark) {
+		m.raiseFloor(slices.Max(plan.IDs()))
 	}
 	for _, t := range plan.Tombstones {
 		text, err := t.MarshalText()
@@ -183,6 +183,16 @@ func (p *purger) carry(m *Manager, plan purge.Plan) error {
 		p.left[c.ID] = true
 	}
 	return nil
+}
+
+// raiseFloor records that ids up to id do not come back. It comes BEFORE a job is unlinked.
+// It is no greater than that needs, unlike [purge.Plan.Watermark]: ids of other generators
+// may be lower than those that are known, and still on their way here.
+func (m *Manager) raiseFloor(id jobid.ID) {
+	if id > m.floor {
+		m.floor = id
+		m.record(Record{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, id)})
+	}
 }
 
 // unlinked commits what the store has removed.
@@ -217,7 +227,6 @@ func (p *purger) unlinked(m *Manager, in Unlinked) error {
 			continue
 		}
 		n++
-		m.floor = max(m.floor, c.ID)
 		m.record(Record{Job: c.ID, Kind: RecordUnlinked})
 		for i := range m.cfg.Hooks {
 			if h := &m.cfg.Hooks[i]; h.Removed != nil {
@@ -244,7 +253,6 @@ func (p *purger) unlinkedInvalid(m *Manager, id jobid.ID, err error) {
 	if err == nil {
 		delete(m.invalid, id)
 		p.stuck = slices.DeleteFunc(p.stuck, func(s jobid.ID) bool { return s == id })
-		m.floor = max(m.floor, id)
 		m.record(Record{Job: id, Kind: RecordUnlinked})
 		return
 	}

@@ -26,7 +26,7 @@ const (
 	RecordInactive                           // in snapshots: an inactive job, in the text of purge.Record
 	RecordTombstone                          // what remains of a job that is being purged, in that text
 	RecordUnlinked                           // the job is gone from the store; no Data
-	RecordWatermark                          // the greatest id, in the text of purge.AppendWatermark; Job is 0
+	RecordWatermark                          // ids up to it do not come back, in the text of purge.AppendWatermark; Job is 0
 	RecordQueue                              // the state of a queue, a JSON object; Job is 0
 )
 

@@ -215,7 +215,8 @@ func (m *Manager) newID(id jobid.ID) (jobid.ID, error) {
 	}
 	_, ended := m.index.Ended(id)
 	ended = ended && !m.mutated(mutationIDTwice)
-	if m.jobs[id] != nil || ended || m.invalid[id] != nil || id <= m.floor {
+	lost := slices.ContainsFunc(m.quarantined, func(q quarantined) bool { return q.id == id })
+	if m.jobs[id] != nil || ended || lost || id <= m.floor {
 		return 0, fmt.Errorf("%w: id %v was given before", ErrInvalid, id)
 	}
 	return id, nil

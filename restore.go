@@ -75,6 +75,7 @@ func (m *Manager) quarantine(id jobid.ID, s *stored, err error, out *Recovered) 
 	}
 	if m.heldBytes += size; m.heldBytes > maxQuarantine {
 		m.heldBytes -= size
+		m.floor = max(m.floor, id)
 		err = fmt.Errorf("%w; %w: a Snapshot will lack its records: more than %d bytes of such jobs", err, ErrLimit, maxQuarantine)
 		list = nil
 	}
@@ -176,7 +177,8 @@ func (l *loader) read(r Record) error {
 			return fmt.Errorf("joblife: queue record: %w", err)
 		}
 		if have := l.m.queues[q.Name]; have != nil {
-			*have = queue{q.Enable, q.Start, q.DisableReason, q.StopReason}
+			start := gate{q.Start, q.StopReason}
+			*have = queue{gate{q.Enable, q.DisableReason}, start, start}
 		}
 		return nil
 	}
@@ -238,8 +240,19 @@ func (l *loader) close(s *stored, id jobid.ID) {
 
 // restore makes the jobs.
 func (m *Manager) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Recovered) ([]*job, error) {
-	ev := purge.Evidence{Now: m.now, Watermark: watermark}
 	ids := slices.Sorted(maps.Keys(jobs))
+	m.floor = watermark
+	greatest := watermark
+	for _, id := range ids {
+		s := jobs[id]
+		if s.unlinked || s.tomb != nil { // as of a store without a watermark
+			m.floor = max(m.floor, id)
+		}
+		if len(s.log) > 0 || s.rec != nil || s.damaged != nil { // or else nobody knows of it
+			greatest = max(greatest, id)
+		}
+	}
+	ev := purge.Evidence{Now: m.now, Watermark: m.floor}
 	var live []*job
 	for _, id := range ids {
 		s := jobs[id]
@@ -276,13 +289,7 @@ func (m *Manager) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 		return nil, fmt.Errorf("joblife: %w", err)
 	}
 	m.index = index
-	if n := len(ids); n > 0 { // of quarantined and invalid jobs too, and not as what is stored
-		index.RaiseWatermark(ids[n-1])
-	}
-	m.floor = index.Watermark()
-	if m.ids != nil {
-		m.ids.After(m.floor)
-	}
+	index.RaiseWatermark(greatest)             // of quarantined and invalid jobs too, and not as what is stored
 	if n := len(live); n > m.cfg.maxActive() { // the limit is for those that are submitted
 		m.queue = alloc.NewQueue(alloc.Config{MaxJobs: n})
 	}
@@ -350,7 +357,7 @@ func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 		return nil, nil, err
 	}
 	if state.Closed() && state.State() != jobstate.StateInactive { // invalidated
-		m.unlinkInvalid(j, 0)
+		m.unlinkInvalid(j)
 		return nil, nil, nil
 	}
 	m.move(j, state.State())
@@ -452,7 +459,7 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 
 // common returns the records of a snapshot that are of no resident job.
 func (m *Manager) common() []Record {
-	list := []Record{{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, m.index.Watermark())}}
+	list := []Record{{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, m.floor)}}
 	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
 		list = append(list, m.queues[name].record(name))
 	}

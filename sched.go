@@ -36,8 +36,21 @@ func (m *Manager) flagged(j *job, e eventlog.Entry) error {
 
 // A queue is a named queue, or the anonymous one.
 type queue struct {
-	enabled, started          bool
-	disableReason, stopReason string
+	enable, start gate
+	kept          gate // start, as the records have it
+}
+
+// A gate is open, or closed for a reason.
+type gate struct {
+	open   bool
+	reason string
+}
+
+// set opens or closes a gate for a reason in words from outside.
+func (g *gate) set(open bool, reason string) {
+	if *g = (gate{open, mend(reason)}); open {
+		g.reason = ""
+	}
 }
 
 // admits returns why a queue takes no jobs.
@@ -48,8 +61,8 @@ func (m *Manager) admits(name string) error {
 		return fmt.Errorf("%w: the job names no queue", ErrRefused)
 	case q == nil:
 		return fmt.Errorf("%w: no queue %q", ErrRefused, name)
-	case !q.enabled:
-		return fmt.Errorf("%w: queue %q is disabled: %s", ErrRefused, name, q.disableReason)
+	case !q.enable.open:
+		return fmt.Errorf("%w: queue %q is disabled: %s", ErrRefused, name, q.enable.reason)
 	}
 	return nil
 }
@@ -65,7 +78,7 @@ type queueState struct {
 
 // record returns the record of a queue.
 func (q *queue) record(name string) Record {
-	b, err := json.Marshal(queueState{name, q.enabled, q.started, q.disableReason, q.stopReason})
+	b, err := json.Marshal(queueState{name, q.enable.open, q.kept.open, q.enable.reason, q.kept.reason})
 	if err != nil {
 		panic("joblife: a queue that cannot be written: " + err.Error())
 	}
@@ -89,9 +102,7 @@ func (m *Manager) enableQueue(in EnableQueue) error {
 	if err != nil {
 		return err
 	}
-	if q.enabled, q.disableReason = in.Enable, mend(in.Reason); in.Enable {
-		q.disableReason = ""
-	}
+	q.enable.set(in.Enable, in.Reason)
 	m.record(q.record(in.Queue))
 	m.answer(Answer{Tag: in.Tag})
 	return nil
@@ -102,10 +113,11 @@ func (m *Manager) startQueue(in StartQueue) error {
 	if err != nil {
 		return err
 	}
-	if q.started, q.stopReason = in.Start, mend(in.Reason); in.Start {
-		q.stopReason = ""
+	q.start.set(in.Start, in.Reason)
+	if !in.Volatile {
+		q.kept = q.start
+		m.record(q.record(in.Queue))
 	}
-	m.record(q.record(in.Queue))
 	m.answer(Answer{Tag: in.Tag})
 	m.block(!m.starts(in.Queue), func(j *job) bool { return j.queue == in.Queue })
 	return nil
@@ -114,7 +126,7 @@ func (m *Manager) startQueue(in StartQueue) error {
 // starts reports whether a queue sends jobs to the scheduler.
 func (m *Manager) starts(name string) bool {
 	q := m.queues[name]
-	return !m.stopping && q != nil && q.started
+	return !m.stopping && q != nil && q.start.open
 }
 
 // block stops jobs that wait for the scheduler, or starts them.
@@ -242,26 +254,23 @@ func (m *Manager) end(j *job, kind, note string) {
 // schedHello begins a session: what the scheduler is to know comes with Ready.Hello.
 func (m *Manager) schedHello(h alloc.Hello) error {
 	m.forget(m.queue.Hello(nil))
-	a := alloc.Announce(m.holders(), h.PartialOK)
+	holders := m.holders()
+	a := alloc.Announce(holders, h.PartialOK)
 	m.out.Hello, m.out.Sched = &a, m.out.Sched[:0] // for the one before
 	m.freed = nil
 	for _, e := range a.Failed {
 		m.fault(nil, e.ID, e.Err)
 	}
-	return nil
-}
-
-// holders returns the jobs that hold ranks, by id. Of others, of which only the end is
-// missing, a new scheduler has nothing to know, now and later.
-func (m *Manager) holders() []alloc.Holder {
-	list := slices.Clone(m.booked)
+	// Of jobs of which only the end is missing, this scheduler has nothing to know.
 	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
-		h, ok := j.holder()
-		if j.hidden = !ok && j.r != nil; ok {
-			list = append(list, h)
+		j.hidden = j.r != nil
+	}
+	for _, h := range holders {
+		if j := m.jobs[h.ID]; j != nil {
+			j.hidden = false
 		}
 	}
-	return list
+	return nil
 }
 
 func (m *Manager) schedReady(r alloc.Ready) error {

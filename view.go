@@ -293,5 +293,5 @@ func (m *Manager) Queue(name string) (QueueStatus, bool) {
 	if q == nil {
 		return QueueStatus{}, false
 	}
-	return QueueStatus{q.enabled, q.started, q.disableReason, q.stopReason}, true
+	return QueueStatus{q.enable.open, q.start.open, q.enable.reason, q.start.reason}, true
 }
