@@ -158,8 +158,8 @@ func TestGetattrOfActiveAndInactiveJobs(t *testing.T) {
 		return a
 	}
 	execution := map[string]any{
-		"R_lite":   []any{map[string]any{"rank": "0", "children": map[string]any{"core": "0"}}},
-		"nodelist": []any{"a"}, "starttime": 1.0, "expiration": 3.0,
+		"R_lite":   []any{map[string]any{"rank": "0-1", "children": map[string]any{"core": "0"}}},
+		"nodelist": []any{"n[0-1]"}, "starttime": 1.0, "expiration": 3.0,
 	}
 	check := func() {
 		require.Equal(t, map[string]any{"version": 1.0, "execution": execution}, get(17).R)
