@@ -16,9 +16,9 @@
 // # When an answer goes out
 //
 // A request that fails has changed nothing and is answered at once. Any other answer goes
-// out with the next Out: what it says is durable then, and a crash cannot take it back.
-// While an Out is with the store, more requests may come; their answers share the next
-// Out, and so one commit.
+// out after the next commit: what it says is durable then, and a crash cannot take it
+// back. While an Out is with the store, more requests may come; they share the next one,
+// and so one commit.
 //
 // One goroutine at a time uses a Service.
 package service
