@@ -25,6 +25,14 @@ const (
 	LostHold   Lost = "hold"   // it keeps its ranks until an operator finishes it
 )
 
+func (l Lost) check() error {
+	switch l {
+	case "", LostFinish, LostRerun, LostHold:
+		return nil
+	}
+	return fmt.Errorf("service: lost: %q is not finish, rerun or hold", l)
+}
+
 // drainAgain is how long a drain that was refused waits.
 const drainAgain = time.Minute
 
@@ -67,6 +75,7 @@ func (s *Service) drainRanks(out *Out, d drain) {
 		if r.Errnum == 0 {
 			return d.then()
 		}
+		s.quick.logf("resource.drain of %v: %s: it is tried again in %v", d.ranks, r.why(), drainAgain)
 		d.at = s.now.Add(drainAgain)
 		s.drains = append(s.drains, d)
 		return nil

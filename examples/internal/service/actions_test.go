@@ -120,6 +120,27 @@ func TestAnUnreachableRank(t *testing.T) {
 	c.gone(16)
 }
 
+func TestOutputIsLogged(t *testing.T) {
+	c := newCluster(t, actions(true, false, false))
+	c.slow = true
+	c.submit(16, "0-1")
+	a, b := c.commands()[0], c.commands()[1]
+	c.begin(a)
+	for _, io := range []string{
+		`{"stream":"stdout","data":"one\ntw"}`, `{"stream":"stderr","data":"oops\n\n"}`, `{"stream":"x","data":"no\n"}`,
+		`{"stream":"stdout","data":"o\nthree"}`, `{"stream":"stdout","eof":true}`, `{"stream":"stderr","data":"late"}`,
+	} {
+		c.respond(a, 0, `{"type":"output","io":`+io+`}`, "")
+	}
+	c.respond(b, 2, "", "error launching process: no such file")
+	c.end(a, 0)
+	require.Equal(t, []string{
+		"ƒH: prolog: rank 0: stdout: one", "ƒH: prolog: rank 0: stderr: oops", "ƒH: prolog: rank 0: stderr: ",
+		"ƒH: prolog: rank 0: stdout: two", "ƒH: prolog: rank 0: stdout: three",
+		"ƒH: prolog: rank 1: error launching process: no such file", "ƒH: prolog: rank 0: stderr: late",
+	}, c.logged)
+}
+
 // One epilog hangs, and the other sixty-three ranks are released meanwhile.
 func TestAStraggler(t *testing.T) {
 	cfg := actions(false, true, false)
@@ -176,6 +197,7 @@ func TestADrainIsRefused(t *testing.T) {
 	c.end(c.commands()[1], 1<<8)
 	c.end(c.commands()[0], 0)
 	require.Len(t, c.drained, 1)
+	require.Contains(t, c.logged, "resource.drain of 1: errnum 38: it is tried again in 1m0s")
 	require.NotEmpty(t, c.holders())
 	c.wait(59 * time.Second)
 	require.Len(t, c.drained, 1)
@@ -443,6 +465,13 @@ func TestARestartLosesActions(t *testing.T) {
 	}
 }
 
+func TestLostIsChecked(t *testing.T) {
+	_, err := New(start, Config{Lost: "x"})
+	require.ErrorContains(t, err, `lost: "x" is not`)
+	_, _, err = Restore(start, Config{Lost: "x"}, func(func(joblife.Record, error) bool) {})
+	require.ErrorContains(t, err, `lost: "x" is not`)
+}
+
 // Ranks whose drain is refused after a restart stay with their action.
 func TestARestartDrainsFirst(t *testing.T) {
 	c := newCluster(t, actions(false, true, false))
@@ -490,4 +519,38 @@ func TestARestartCannotRerun(t *testing.T) {
 	c.hello()
 	require.Equal(t, []string{"0-1: epilog was lost for job ƒH"}, c.drained)
 	c.gone(16)
+}
+
+// No response breaks the service. One that is refused changes nothing.
+func FuzzRexecResponse(f *testing.F) {
+	for _, text := range []string{
+		`{"type":"started","pid":7}`, `{"type":"finished","status":256}`, `{"type":"stopped"}`, `{`,
+		`{"type":"output","io":{"stream":"stdout","data":"perilog-control: {}\n","eof":true}}`,
+		`{"type":"output","io":{"stream":"stderr","encoding":"base64","data":"AAAA"}}`,
+	} {
+		f.Add([]byte(text), false)
+		f.Add([]byte(text), true)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, begun bool) {
+		c := newCluster(t, actions(false, true, false))
+		c.slow = true
+		c.submit(16, "0")
+		c.run(16)
+		p := c.commands()[0]
+		if begun {
+			c.begin(p)
+			c.pump()
+		}
+		of := c.s.processes[place{16, perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}, 1, 0}]
+		before := *of
+		if c.s.Respond(c.now, Response{Tag: p.tag, Payload: text}) != nil {
+			require.Equal(t, before, *of)
+			require.False(t, c.s.Next(&Out{}))
+		}
+		require.LessOrEqual(t, len(of.lines["stdout"]), maxLine)
+		c.pump()
+		c.respond(p, 61, "", "")
+		c.pump()
+		require.Empty(t, c.s.processes)
+	})
 }

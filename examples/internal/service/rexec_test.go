@@ -46,6 +46,7 @@ type cluster struct {
 	started map[int32]bool // pids of which a Service was told
 	running map[uint64]*command
 	answers []Answer
+	logged  []string
 	kills   []string // "rank pid signum"
 	drained []string // "targets: reason"
 }
@@ -107,6 +108,7 @@ func (c *cluster) commit(out Out) {
 		c.disk = append(c.disk, r.Clone())
 	}
 	c.answers = append(c.answers, out.Answers...)
+	c.logged = append(c.logged, out.Log...)
 	for _, call := range out.Calls {
 		c.serve(call)
 	}

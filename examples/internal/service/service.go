@@ -18,6 +18,12 @@
 // Out, and so one commit.
 //
 // One goroutine at a time uses a Service.
+//
+// # Prologs, epilogs and housekeeping
+//
+// Their commands run through rexec.exec (RFC 42) on each rank, and nodes are drained through
+// resource.drain. Other than in flux-core, a rank that cannot be reached has failed, in a
+// prolog too, and a drain that is refused holds its ranks and is asked for again.
 package service
 
 import (
@@ -83,10 +89,11 @@ type Out struct {
 	// be removed.
 	Append []joblife.Record
 	Unlink []jobid.ID
-	// Answers, Calls and Events go out after that.
+	// Answers, Calls and Events go out after that. Log is for an administrator.
 	Answers []Answer
 	Calls   []Call
 	Events  []Event
+	Log     []string
 }
 
 // An Answer answers a [Request].
@@ -156,9 +163,10 @@ type waiting struct {
 // New returns a service without jobs. The error names what is wrong with the
 // configuration.
 func New(now time.Time, cfg Config) (*Service, error) {
-	s := newService(now, cfg)
-	var err error
-	s.m, err = joblife.New(s.manager(cfg))
+	s, err := newService(now, cfg), cfg.Lost.check()
+	if err == nil {
+		s.m, err = joblife.New(s.manager(cfg))
+	}
 	return s, err
 }
 
@@ -166,6 +174,9 @@ func New(now time.Time, cfg Config) (*Service, error) {
 // resolves lost actions as the configuration says.
 func Restore(now time.Time, cfg Config, records iter.Seq2[joblife.Record, error]) (*Service, joblife.Recovered, error) {
 	s := newService(now, cfg)
+	if err := cfg.Lost.check(); err != nil {
+		return s, joblife.Recovered{}, err
+	}
 	m, recovered, err := joblife.Restore(now, s.manager(cfg), records)
 	s.m = m
 	if err == nil {
@@ -271,8 +282,11 @@ func (s *Service) Next(out *Out) bool {
 }
 
 func (o *Out) isEmpty() bool {
-	return len(o.Append)+len(o.Unlink)+len(o.Answers)+len(o.Calls)+len(o.Events) == 0
+	return len(o.Append)+len(o.Unlink)+len(o.Answers)+len(o.Calls)+len(o.Events)+len(o.Log) == 0
 }
+
+// logf adds a line for an administrator.
+func (o *Out) logf(format string, args ...any) { o.Log = append(o.Log, fmt.Sprintf(format, args...)) }
 
 // fill adds what a Ready says.
 func (s *Service) fill(rd *joblife.Ready, out *Out) {
