@@ -188,11 +188,29 @@ func TestACancelWaitsForTheStart(t *testing.T) {
 	require.Empty(t, c.drained)
 }
 
+// A signal goes out when what leads to it is durable.
+func TestACancelWaitsForTheStore(t *testing.T) {
+	c := newCluster(t, actions(true, false, false))
+	c.submit(16, "0-1")
+	c.hold = func(o Out) bool { return len(o.Append) > 0 }
+	c.s.Request(c.now, owner("raise", `{"id":16,"severity":0,"type":"cancel"}`))
+	c.pump()
+	require.Empty(t, c.kills)
+	c.release()
+	require.Len(t, c.kills, 2)
+	c.endAll()
+	c.gone(16)
+}
+
 // A drain that is refused holds the ranks, and is sent again.
 func TestADrainIsRefused(t *testing.T) {
-	c := newCluster(t, actions(false, false, true))
+	cfg := actions(false, false, true)
+	cfg.Manager.Actions.Housekeeping.Timeout = fsd.Duration(time.Hour)
+	c := newCluster(t, cfg)
 	c.submit(16, "0-1")
 	c.run(16)
+	c.submit(17, "5") // has its own deadline
+	c.run(17)
 	c.noDrain = 38
 	c.end(c.commands()[1], 1<<8)
 	c.end(c.commands()[0], 0)
@@ -207,6 +225,8 @@ func TestADrainIsRefused(t *testing.T) {
 	c.wait(time.Minute)
 	require.Len(t, c.drained, 3)
 	require.Equal(t, c.drained[0], c.drained[2])
+	require.Equal(t, []string{"17 housekeeping 5"}, c.holders())
+	c.endAll()
 	c.gone(16)
 	_, ok := c.s.Deadline()
 	require.False(t, ok)
@@ -324,6 +344,11 @@ func TestHousekeepingKill(t *testing.T) {
 	c.end(c.commands()[0], 15)
 	c.ask(owner("housekeeping-kill", `{"signum":15,"ranks":"0"}`)) // it is gone
 	require.Empty(t, c.kills)
+	c.noKill = 1
+	c.ask(owner("housekeeping-kill", `{"signum":15,"ranks":"1"}`))
+	c.noKill = 3 // it is gone, and we hear of it later
+	c.ask(owner("housekeeping-kill", `{"signum":15,"ranks":"1"}`))
+	require.Equal(t, []string{"ƒH: housekeeping: rank 1: signal 15: errnum 1"}, c.logged)
 	c.endAll()
 	c.gone(16)
 	c.gone(17)
@@ -476,14 +501,37 @@ func TestLostIsChecked(t *testing.T) {
 func TestARestartDrainsFirst(t *testing.T) {
 	c := newCluster(t, actions(false, true, false))
 	c.submit(16, "0-1")
+	c.submit(17, "2-3")
 	c.run(16)
+	c.run(17)
 	c.crash()
 	c.noDrain = 38
 	c.hello()
-	require.Equal(t, []string{"16 epilog 0-1"}, c.holders())
+	require.Equal(t, []string{"16 epilog 0-1", "17 epilog 2-3"}, c.holders())
 	c.noDrain = 0
 	c.wait(time.Minute)
 	c.gone(16)
+	c.gone(17)
+}
+
+// What housekeeping holds because it failed is not lost.
+func TestARestartLeavesWhatIsHeld(t *testing.T) {
+	cfg := actions(false, false, true)
+	cfg.Manager.Actions.Housekeeping.OnFailure = jobstate.OnFailureHold
+	c := newCluster(t, cfg)
+	c.submit(16, "0-2")
+	c.run(16)
+	c.end(c.commands()[0], 1<<8)
+	c.end(c.commands()[1], 1<<8)
+	c.crash()
+	c.hello()
+	require.Equal(t, []string{"1: housekeeping was lost for job ƒH"}, c.drained)
+	left := idset.Of()
+	for u := range c.s.m.Unresolved() {
+		require.Equal(t, perilog.ReasonHeld, u.Reason)
+		left.UnionWith(u.Ranks)
+	}
+	require.Equal(t, "0,2", left.String())
 }
 
 // An operator may finish a lost action while its drain is refused.

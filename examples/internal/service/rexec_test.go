@@ -38,6 +38,7 @@ type cluster struct {
 
 	slow        bool // nobody starts a command before begin
 	unreachable *idset.Set
+	noKill      int            // the errnum of rexec.kill
 	noDrain     int            // the errnum of resource.drain
 	hold        func(Out) bool // keeps an Out with the store
 	held        []Out
@@ -151,7 +152,7 @@ func (c *cluster) serve(call Call) {
 		errnum := 3
 		for _, p := range c.running {
 			if p.rank == call.Nodeid && p.pid == k.PID {
-				errnum, p.signal = 0, int(k.Signum)
+				errnum, p.signal = c.noKill, int(k.Signum)
 			}
 		}
 		require.NoError(c.t, c.s.Respond(c.now, Response{Topic: call.Topic, Tag: call.Tag, Errnum: errnum}))
