@@ -6,13 +6,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 )
@@ -224,18 +222,4 @@ func (s *Service) ended(p *process, r Response) error {
 func (s *Service) report(p *process, r perilog.Report) error {
 	r.Action, r.Attempt, r.Rank = p.action, p.attempt, p.rank
 	return s.step(joblife.Report{Job: p.job, Report: r})
-}
-
-// housekeepers returns the processes of housekeeping, by job and rank.
-func (s *Service) housekeepers() []*process {
-	var list []*process
-	for at, p := range s.processes {
-		if at.action.Kind == jobstate.ActionHousekeeping {
-			list = append(list, p)
-		}
-	}
-	slices.SortFunc(list, func(a, b *process) int {
-		return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.rank, b.rank), cmp.Compare(a.attempt, b.attempt))
-	})
-	return list
 }
