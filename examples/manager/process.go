@@ -66,6 +66,7 @@ func newProcess(o options, stderr io.Writer) (*process, error) {
 func (p *process) start() {
 	p.started = true
 	p.store.load(func(records iter.Seq2[joblife.Record, error]) {
+		p.client, p.line = nil, 0
 		cfg := p.o.config
 		cfg.Lookup = p.store.lookup
 		s, recovered, err := service.Restore(p.clock.now(), cfg, records)
