@@ -36,7 +36,7 @@ func eventlogOf(tag, id int) string {
 }
 
 // names returns the events of a log in the answer to getattr.
-func names(t *testing.T, answer string) string {
+func names(t testing.TB, answer string) string {
 	var m struct {
 		Payload struct{ Eventlog []struct{ Name string } }
 	}
@@ -50,7 +50,7 @@ func names(t *testing.T, answer string) string {
 
 // A life is a process that a test asks, one line after the other.
 type life struct {
-	t      *testing.T
+	t      testing.TB
 	p      *process
 	c      *client
 	out    strings.Builder
@@ -59,7 +59,7 @@ type life struct {
 }
 
 // live begins a process.
-func live(t *testing.T, args ...string) *life {
+func live(t testing.TB, args ...string) *life {
 	t.Helper()
 	l := &life{t: t}
 	var o options
@@ -268,17 +268,17 @@ func TestWhatWasAnsweredOutlivesKill9(t *testing.T) {
 		id := 16
 		for range 3 {
 			c := spawn(t, arg)
-			go func() {
-				for i := range jobs {
-					text := submit(2*(id+i), id+i)
-					if i > 5 {
-						text += raise(2*(id+i-5)+1, id+i-5)
+			go func(first int) {
+				for id := first; id < first+jobs; id++ {
+					text := submit(2*id, id)
+					if id > first+5 {
+						text += raise(2*(id-5)+1, id-5)
 					}
 					if _, err := io.WriteString(c.in, strings.ReplaceAll(text, `"t_submit":1000.0`, `"t_submit":1.0`)); err != nil {
 						return // it was killed
 					}
 				}
-			}()
+			}(id)
 			for n := rng.IntN(jobs); n >= 0; {
 				text, err := c.out.ReadString('\n')
 				require.NoError(t, err)
