@@ -94,9 +94,9 @@ func (s *Service) fillExec(rd *joblife.Ready) {
 		case exec.Expiration:
 			topic := s.exec.hello.ExpirationTopic()
 			if text, ok := payload(s, topic, exec.Append, exec.Message(m)); ok {
-				s.open.Calls = append(s.open.Calls, s.newCall(topic, Any, text, func(r Response) error {
+				s.send(&s.open, Call{Topic: topic, Nodeid: Any, Payload: text}, func(r Response) error {
 					return s.expired(m.ID, r)
-				}))
+				})
 			}
 		}
 	}

@@ -159,7 +159,7 @@ func TestQueuesRefuseJobsInTheWordsOfFlux(t *testing.T) {
 	require.NoError(t, s.step(joblife.EnableQueue{Reason: "fubar"}))
 	require.Equal(t, "job submission is disabled: fubar", s.queueRefusal(""))
 	require.Equal(t, "'batch' is not a valid queue", s.queueRefusal("batch"))
-	s, err = New(start, Config{Manager: joblife.Config{Queues: []string{"batch"}}})
+	s, err = New(start, Config{Queues: map[string]Queue{"batch": {}}})
 	require.NoError(t, err)
 	require.Empty(t, s.queueRefusal("batch"))
 	require.NoError(t, s.step(joblife.EnableQueue{Queue: "batch", Reason: "fubar"}))

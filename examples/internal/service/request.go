@@ -40,6 +40,7 @@ type handler struct {
 // handlers are all requests that the service knows, by what follows "job-manager.".
 var handlers = map[string]handler{
 	"alloc-query":           {true, (*Service).allocQuery},
+	"config-reload":         {false, (*Service).configReload},
 	"disconnect":            {false, (*Service).disconnect},
 	"drain":                 {false, (*Service).drain},
 	"events-journal":        {false, (*Service).eventsJournal},
@@ -48,6 +49,7 @@ var handlers = map[string]handler{
 	"getattr":               {true, (*Service).getattr},
 	"getinfo":               {true, (*Service).getinfo},
 	"history.get":           {true, (*Service).history},
+	"housekeeping-kill":     {false, (*Service).housekeepingKill},
 	"idle":                  {false, (*Service).idle},
 	"kill":                  {true, (*Service).kill},
 	"killall":               {true, (*Service).killAll},
@@ -56,12 +58,17 @@ var handlers = map[string]handler{
 	"post-event.post":       {false, (*Service).postEvent},
 	"purge":                 {false, (*Service).purge},
 	"purge-id":              {false, (*Service).purgeID},
+	"queue-enable":          {false, (*Service).queueEnable},
+	"queue-list":            {true, (*Service).queueList},
+	"queue-start":           {false, (*Service).queueStart},
+	"queue-status":          {true, (*Service).queueStatus},
 	"raise":                 {true, (*Service).raise},
 	"raiseall":              {true, (*Service).raiseAll},
 	"sched-hello":           {false, (*Service).schedHello},
 	"sched-ready":           {false, (*Service).schedReady},
 	"stats-get":             {true, (*Service).stats},
 	"submit":                {false, (*Service).submit},
+	"update":                {true, (*Service).update},
 	"urgency":               {true, (*Service).urgency},
 	"wait":                  {false, (*Service).wait},
 }

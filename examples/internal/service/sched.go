@@ -128,7 +128,7 @@ func (s *Service) fillSched(rd *joblife.Ready) {
 		switch {
 		case !ok:
 		case topic == alloc.TopicExpiration: // the one message with a response of its own
-			s.open.Calls = append(s.open.Calls, s.newCall(topic, Any, text, s.logFailure))
+			s.send(&s.open, Call{Topic: topic, Nodeid: Any, Payload: text}, s.logFailure)
 		default:
 			s.open.Calls = append(s.open.Calls, Call{Topic: topic, Nodeid: Any, Payload: text})
 		}

@@ -30,6 +30,8 @@ import (
 	"time"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset/alloc"
 )
@@ -37,12 +39,27 @@ import (
 // A Config configures a [Service]. The zero Config is one anonymous queue without limits.
 type Config struct {
 	// Manager is the configuration of the Manager. The service adds its own hooks before
-	// those in Hooks.
+	// those in Hooks. Manager.Actions has the commands of prologs, epilogs and
+	// housekeeping; each Launch brings its own.
 	Manager joblife.Config
 	// Lookup returns what the store has of an inactive job, of which the Manager knows
 	// little more than how it ended. The error is the store's; a job that it does not
 	// have is the zero Stored. A nil Lookup has none.
 	Lookup func(jobid.ID) (Stored, error)
+	// Environ is the environment of prologs, epilogs and housekeeping, as os.Environ
+	// returns it. The service adds FLUX_JOB_ID, FLUX_JOB_USERID and FLUX_JOB_RANKS.
+	Environ []string
+	// Lost says what becomes of the actions that a restart finds.
+	Lost Lost
+	// Queues are the named queues, instead of those in Manager.
+	Queues map[string]Queue
+	// Limits are those of all jobs.
+	Limits Limits
+	// MaxActive limits the active jobs of each user; 0: no limit.
+	MaxActive int
+	// Parse reads the configuration in a config-reload; conf.Parse is one. It returns old
+	// with what the text says. Nil: there is no such request.
+	Parse func(old Config, text []byte) (Config, error)
 }
 
 // Stored is what a store has of a job: its eventlog, its jobspec as it was submitted and
@@ -104,6 +121,8 @@ type Call struct {
 	Topic   string
 	Nodeid  int // the rank to ask; Any where it does not matter
 	Payload any
+	// Stream says that many Responses come. The last one has an Errnum: 61 if all is well.
+	Stream bool
 }
 
 // Any is the Nodeid of a Call that any rank may answer.
@@ -130,7 +149,7 @@ type Service struct {
 	open    Out                             // goes out with the next Ready
 	rest    Out                             // goes out when the records with the store are durable
 	asked   map[uint64]func(joblife.Answer) // what waits for an answer of the Manager, by tag
-	calls   map[uint64]func(Response) error // what waits for the response to a Call
+	calls   map[uint64]waiting              // what waits for the response to a Call
 	lastTag uint64
 
 	purges    []*purging // requests to purge, in their order
@@ -141,6 +160,19 @@ type Service struct {
 	journal   journal
 	waits     waits
 	empty     []*emptyWait
+	processes map[place]*process // of prologs, epilogs and housekeeping
+	drains    []drain            // which were refused, by time
+
+	perUser    map[uint32]int                        // how many jobs a user has
+	updates    []*update                             // those that wait for a Response
+	told       map[jobid.ID]eventlog.Timestamp       // expirations that the scheduler knows
+	expiration jobstate.Optional[eventlog.Timestamp] // of the instance
+}
+
+// A waiting gets the response to a Call, or each one if it is a stream.
+type waiting struct {
+	respond func(Response) error
+	stream  bool
 }
 
 // New returns a service without jobs. The error names what is wrong with the
@@ -152,11 +184,15 @@ func New(now time.Time, cfg Config) (*Service, error) {
 	return s, err
 }
 
-// Restore returns a service with the jobs of earlier records: see [joblife.Restore].
+// Restore returns a service with the jobs of earlier records: see [joblife.Restore]. It
+// resolves lost actions as the configuration says.
 func Restore(now time.Time, cfg Config, records iter.Seq2[joblife.Record, error]) (*Service, joblife.Recovered, error) {
 	s := newService(now, cfg)
 	m, recovered, err := joblife.Restore(now, s.manager(cfg), records)
 	s.m = m
+	if err == nil {
+		err = s.resolve(recovered.Unresolved)
+	}
 	return s, recovered, err
 }
 
@@ -164,8 +200,8 @@ func newService(now time.Time, cfg Config) *Service {
 	return &Service{
 		cfg: cfg, now: now,
 		asked: make(map[uint64]func(joblife.Answer)),
-		calls: make(map[uint64]func(Response) error),
-		exec:  executor{starts: make(map[jobid.ID]bool)},
+		calls: make(map[uint64]waiting), processes: make(map[place]*process),
+		perUser: make(map[uint32]int), exec: executor{starts: make(map[jobid.ID]bool)},
 		waits: newWaits(),
 	}
 }
@@ -174,19 +210,27 @@ func newService(now time.Time, cfg Config) *Service {
 func (s *Service) manager(cfg Config) joblife.Config {
 	c := cfg.Manager
 	own := []joblife.Hooks{
-		s.waiter(), s.follower(), {Name: "purged", Removed: s.removed}, joblife.Dependencies(),
+		s.limits(), s.waiter(), s.follower(), {Name: "purged", Removed: s.removed}, joblife.Dependencies(),
 	}
 	c.Hooks = append(own, c.Hooks...)
+	c.Queues = cfg.queues()
 	return c
 }
 
 // Deadline returns when to call Tick, and false for never.
-func (s *Service) Deadline() (time.Time, bool) { return s.m.Deadline() }
+func (s *Service) Deadline() (time.Time, bool) {
+	at, ok := s.m.Deadline()
+	if len(s.drains) > 0 && (!ok || s.drains[0].at.Before(at)) {
+		return s.drains[0].at, true
+	}
+	return at, ok
+}
 
 // Tick passes the time.
 func (s *Service) Tick(now time.Time) error {
 	s.at(now)
-	return s.m.Step(s.now, joblife.Tick{})
+	s.drainDue()
+	return s.step(joblife.Tick{})
 }
 
 // at moves the time on. A clock that stepped back stands still until it is past.
@@ -218,14 +262,14 @@ func (s *Service) ask(in func(tag uint64) joblife.Input, f func(joblife.Answer))
 
 // call sends a request to somebody at once. f gets the response.
 func (s *Service) call(topic string, nodeid int, payload any, f func(Response) error) {
-	s.quick.Calls = append(s.quick.Calls, s.newCall(topic, nodeid, payload, f))
+	s.send(&s.quick, Call{Topic: topic, Nodeid: nodeid, Payload: payload}, f)
 }
 
-// newCall returns a request to somebody. f gets the response.
-func (s *Service) newCall(topic string, nodeid int, payload any, f func(Response) error) Call {
-	c := Call{Tag: s.tag(), Topic: topic, Nodeid: nodeid, Payload: payload}
-	s.calls[c.Tag] = f
-	return c
+// send adds a request to an Out. f gets the response, or each one if it is a stream.
+func (s *Service) send(out *Out, c Call, f func(Response) error) {
+	c.Tag = s.tag()
+	s.calls[c.Tag] = waiting{f, c.Stream}
+	out.Calls = append(out.Calls, c)
 }
 
 // Next fills out with what is to be stored or sent, and reports whether there is anything.
@@ -292,8 +336,10 @@ func (s *Service) fill(rd *joblife.Ready) {
 			f(a)
 		}
 	}
+	rd.Sched = s.untold(rd.Sched)
 	s.fillSched(rd)
 	s.fillExec(rd)
+	s.actions(rd)
 	s.open.Events = append(append(s.open.Events, raised(rd.Raised)...), s.purged()...)
 	for _, f := range rd.Faults {
 		s.open.logf("%v", f)
@@ -348,10 +394,12 @@ func (s *Service) Respond(now time.Time, r Response) error {
 		}
 		return fmt.Errorf("%s: a response without a matchtag", r.Topic)
 	}
-	f := s.calls[r.Tag]
-	if f == nil {
+	w, ok := s.calls[r.Tag]
+	if !ok {
 		return fmt.Errorf("%s: response to matchtag %d, which nobody waits for", r.Topic, r.Tag)
 	}
-	delete(s.calls, r.Tag)
-	return f(r)
+	if !w.stream || r.Errnum != 0 {
+		delete(s.calls, r.Tag)
+	}
+	return w.respond(r)
 }

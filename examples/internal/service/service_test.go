@@ -49,3 +49,22 @@ func TestSubmit(t *testing.T) {
 	out = drive(t, s, owner("raise", `{"id":16,"severity":0,"type":"cancel"}`))
 	require.Equal(t, []Answer{{Topic: "job-manager.raise", Sender: "a", Matchtag: 1}}, out.Answers)
 }
+
+func TestAStreamEndsWithAnErrnum(t *testing.T) {
+	s, err := New(start, Config{})
+	require.NoError(t, err)
+	var got []int
+	hear := func(r Response) error { got = append(got, r.Errnum); return nil }
+	s.send(&s.quick, Call{Topic: "x.stream", Nodeid: 3, Stream: true}, hear)
+	s.call("x.once", Any, nil, hear)
+	calls := drive(t, s).Calls
+	require.Len(t, calls, 2)
+	for _, errnum := range []int{0, 0, 61} {
+		require.NoError(t, s.Respond(start, Response{Topic: "x.stream", Tag: calls[0].Tag, Errnum: errnum}))
+	}
+	require.NoError(t, s.Respond(start, Response{Topic: "x.once", Tag: calls[1].Tag}))
+	require.Equal(t, []int{0, 0, 61, 0}, got)
+	for _, c := range calls {
+		require.ErrorContains(t, s.Respond(start, Response{Topic: c.Topic, Tag: c.Tag}), "nobody waits for")
+	}
+}

@@ -1,13 +1,8 @@
 package service
 
 import (
-	"strings"
-	"time"
-
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/perilog"
 )
 
 // getinfo returns the greatest id of a job, above which job-ingest makes more.
@@ -29,26 +24,11 @@ type stats struct {
 	Housekeeping housekeepingStats `json:"housekeeping"`
 }
 
-type housekeepingStats struct {
-	Running map[string]houseStats `json:"running"` // by id
-	Config  struct {
-		ReleaseAfter eventlog.Timestamp `json:"release-after"` // seconds; -1: when all are done
-		Command      string             `json:"command"`
-	} `json:"config"`
-}
-
-// houseStats is a job in housekeeping: the ranks it still has, and those that are busy.
-type houseStats struct {
-	Start     eventlog.Timestamp `json:"t_start"`
-	Pending   string             `json:"pending"`
-	Allocated string             `json:"allocated"`
-}
-
 // stats returns counts.
 func (s *Service) stats(*Request) (any, error) {
 	m := s.m.Stats()
 	var out stats
-	out.Journal.Events = m.Events
+	out.Journal.Listeners, out.Journal.Events = len(s.journal.listeners)+len(s.journal.fresh), m.Events
 	for state, n := range m.States {
 		if state != jobstate.StateInactive {
 			out.Active += n
@@ -57,21 +37,4 @@ func (s *Service) stats(*Request) (any, error) {
 	out.Inactive, out.Max = m.States[jobstate.StateInactive], m.MaxID
 	out.Housekeeping = s.housekeepingStats()
 	return out, nil
-}
-
-func (s *Service) housekeepingStats() (out housekeepingStats) {
-	out.Running = make(map[string]houseStats)
-	for h := range s.m.Holders() {
-		if h.Kind == perilog.HolderHousekeeping {
-			out.Running[h.Job.String()] = houseStats{Start: h.Since, Pending: h.Ranks.String(), Allocated: h.Ranks.String()}
-		}
-	}
-	out.Config.ReleaseAfter = -1
-	if c := s.cfg.Manager.Actions.Housekeeping; c != nil {
-		out.Config.Command = strings.Join(c.Command, " ")
-		if c.ReleaseAfter != nil {
-			out.Config.ReleaseAfter = eventlog.Timestamp(time.Duration(*c.ReleaseAfter).Seconds())
-		}
-	}
-	return out
 }

@@ -1,0 +1,235 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// A model plays with a cluster in any order: starts, exits, failures, kills, a slow store,
+// refused drains and crashes. Job i has the ranks 2i and 2i+1.
+type model struct {
+	*cluster
+	t      *rapid.T
+	jobs   []int
+	wants  map[uint64]int // which signal housekeeping has to get, by the tag of its call
+	exited map[uint64]bool
+}
+
+// request asks without waiting for the answer.
+func (m *model) request(topic, payload string) {
+	m.s.Request(m.now, owner(topic, payload))
+	m.pump()
+}
+
+// try is step for an input that may be refused.
+func (m *model) try(in joblife.Input) {
+	_ = m.s.m.Step(m.s.now, in)
+	m.pump()
+}
+
+func (m *model) job() int {
+	if len(m.jobs) == 0 {
+		m.t.Skip("no job")
+	}
+	return rapid.SampledFrom(m.jobs).Draw(m.t, "job")
+}
+
+// command draws one of the commands that run.
+func (m *model) command(ok func(*command) bool) *command {
+	list := slices.DeleteFunc(m.commands(), func(p *command) bool { return !ok(p) })
+	if len(list) == 0 {
+		m.t.Skip("no command")
+	}
+	return rapid.SampledFrom(list).Draw(m.t, "command")
+}
+
+func (m *model) submit() {
+	if len(m.jobs) == 5 {
+		m.t.Skip("enough jobs")
+	}
+	id := 16 + len(m.jobs)
+	m.jobs = append(m.jobs, id)
+	m.request("submit", fmt.Sprintf(`{"jobs":[{"id":%d,"urgency":16,"userid":100,"t_submit":1.0,"flags":0,"jobspec":%s}]}`, id, sleep))
+}
+
+func (m *model) alloc(id int) {
+	v, ok := m.s.m.Job(jobid.ID(id))
+	if ok && v.State() == jobstate.StateSched && len(m.held) == 0 {
+		i := id - 16
+		m.try(joblife.SchedResponse{ID: jobid.ID(id), Type: alloc.ResponseSuccess, R: nodes(m.t, fmt.Sprintf("%d-%d", 2*i, 2*i+1))})
+	}
+}
+
+func (m *model) play(id int) {
+	for _, r := range []exec.Response{{Type: exec.ResponseStart}, {Type: exec.ResponseFinish}, {Type: exec.ResponseRelease, Final: true}} {
+		r.ID = jobid.ID(id)
+		m.try(joblife.ExecResponse(r))
+	}
+}
+
+// calls yields the commands that run, and those whose launch is with the store.
+func (m *model) launched() []*command {
+	list := m.commands()
+	for _, out := range append(slices.Clone(m.held), m.s.rest, m.s.quick) {
+		for _, call := range out.Calls {
+			if call.Topic != "rexec.exec" {
+				continue
+			}
+			text, err := json.Marshal(call.Payload)
+			require.NoError(m.t, err)
+			p := &command{tag: call.Tag, rank: call.Nodeid}
+			require.NoError(m.t, json.Unmarshal(text, p))
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// cleans reports whether a command is housekeeping.
+func cleans(p *command) bool { return p.Cmd.Cmdline[0] == "clean" }
+
+func (m *model) kill() {
+	id := rapid.SampledFrom([]int{-1, 16, 17, 18}).Draw(m.t, "id")
+	ranks := idset.Of(rapid.SliceOfN(rapid.Uint32Range(0, 9), 0, 10).Draw(m.t, "ranks")...)
+	signal := rapid.SampledFrom([]int{9, 10, 15}).Draw(m.t, "signal")
+	for _, p := range m.launched() {
+		job, _ := strconv.Atoi(p.Cmd.Env["FLUX_JOB_ID"])
+		if cleans(p) && (id == -1 || id == job) && ranks.Contains(uint32(p.rank)) && !m.exited[p.tag] {
+			m.wants[p.tag] = signal
+		}
+	}
+	m.request("housekeeping-kill", fmt.Sprintf(`{"signum":%d,"jobid":%d,"ranks":%q}`, signal, id, ranks))
+}
+
+// exit tells that a command has exited: its output may follow.
+func (m *model) exit() {
+	p := m.command(func(p *command) bool { return p.pid != 0 && !m.exited[p.tag] })
+	m.exited[p.tag] = true
+	status := rapid.SampledFrom([]int{0, 0, 0, 256, 15}).Draw(m.t, "status")
+	m.respond(p, 0, fmt.Sprintf(`{"type":"finished","status":%d}`, status), "")
+	m.pump()
+}
+
+func (m *model) fail() {
+	p := m.command(func(p *command) bool { return !m.exited[p.tag] })
+	m.respond(p, rapid.SampledFrom([]int{2, 13, 38, 61, 113}).Draw(m.t, "errnum"), "", "")
+	m.pump()
+}
+
+func (m *model) over() {
+	m.respond(m.command(func(p *command) bool { return m.exited[p.tag] }), 61, "", "")
+	m.pump()
+}
+
+func (m *model) write() {
+	p := m.command(func(p *command) bool { return p.pid != 0 })
+	data := rapid.SampledFrom([]string{"x\n", "perilog-control: ", `{"version":1,"failed":true}`, "\n"}).Draw(m.t, "data")
+	m.respond(p, 0, fmt.Sprintf(`{"type":"output","io":{"stream":"stdout","data":%q}}`, data), "")
+	m.pump()
+}
+
+func (m *model) die() {
+	m.held, m.hold = nil, nil
+	m.started, m.wants, m.exited = map[int32]bool{}, map[uint64]int{}, map[uint64]bool{}
+	m.cfg.Lost = rapid.SampledFrom([]Lost{LostFinish, LostRerun, LostHold}).Draw(m.t, "lost")
+	m.crash()
+	m.hello()
+}
+
+// check compares the signals that housekeeping got.
+func (m *model) check() {
+	for _, p := range m.commands() {
+		if cleans(p) && p.pid != 0 {
+			require.Equal(m.t, m.wants[p.tag], p.signal, "of pid %d", p.pid)
+		}
+	}
+	require.Len(m.t, m.s.processes, len(m.launched()))
+}
+
+// finish lets everything end, and nothing must be left.
+func (m *model) finish() {
+	m.noDrain, m.slow = 0, false
+	m.release()
+	for range 20 {
+		for _, id := range m.jobs {
+			m.alloc(id)
+			m.play(id)
+		}
+		for _, p := range m.commands() {
+			switch {
+			case p.pid == 0:
+				m.begin(p)
+				fallthrough
+			case !m.exited[p.tag]:
+				m.end(p, 0)
+			default:
+				m.respond(p, 61, "", "")
+				m.pump()
+			}
+		}
+		for u := range m.s.m.Unresolved() {
+			if u.Action.Kind != 0 {
+				m.try(joblife.ForceFinish{Action: joblife.Action{Job: u.Job, Key: u.Action}, Status: 1, Who: "me"})
+				break
+			}
+		}
+		m.wait(time.Minute)
+	}
+	for _, id := range m.jobs {
+		if _, ok := m.s.m.Job(jobid.ID(id)); ok { // a crash may have lost it before it was stored
+			m.gone(id)
+		}
+	}
+}
+
+func TestActionsInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &model{cluster: newCluster(t, actions(true, true, true)), t: t, wants: map[uint64]int{}, exited: map[uint64]bool{}}
+		m.slow = true
+		t.Repeat(map[string]func(*rapid.T){
+			"submit": func(t *rapid.T) { m.t = t; m.submit() },
+			"alloc":  func(t *rapid.T) { m.t = t; m.alloc(m.job()) },
+			"play":   func(t *rapid.T) { m.t = t; m.play(m.job()) },
+			"begin": func(t *rapid.T) {
+				m.t = t
+				m.begin(m.command(func(p *command) bool { return p.pid == 0 }))
+				m.pump()
+			},
+			"exit":  func(t *rapid.T) { m.t = t; m.exit() },
+			"over":  func(t *rapid.T) { m.t = t; m.over() },
+			"fail":  func(t *rapid.T) { m.t = t; m.fail() },
+			"write": func(t *rapid.T) { m.t = t; m.write() },
+			"kill":  func(t *rapid.T) { m.t = t; m.kill() },
+			"cancel": func(t *rapid.T) {
+				m.t = t
+				m.request("raise", fmt.Sprintf(`{"id":%d,"severity":0,"type":"cancel"}`, m.job()))
+			},
+			"hold":    func(t *rapid.T) { m.hold = func(o Out) bool { return len(o.Append) > 0 } },
+			"release": func(t *rapid.T) { m.release() },
+			"refuse":  func(t *rapid.T) { m.noDrain = 38 - m.noDrain },
+			"wait": func(t *rapid.T) {
+				if len(m.held) == 0 {
+					m.wait(time.Duration(rapid.IntRange(1, 3000).Draw(t, "seconds")) * time.Second)
+				}
+			},
+			"crash": func(t *rapid.T) { m.t = t; m.die() },
+			"":      func(t *rapid.T) { m.t = t; m.check() },
+		})
+		m.t = t
+		m.finish()
+	})
+}

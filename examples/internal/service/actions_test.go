@@ -1,0 +1,493 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/joblife/joblife/perilog"
+)
+
+func TestActionsRunThroughRexec(t *testing.T) {
+	c := newCluster(t, actions(true, true, true))
+	c.submit(16, "0-3")
+	require.Len(t, c.commands(), 4)
+	for rank, p := range c.commands() {
+		require.Equal(t, rank, p.rank)
+		require.JSONEq(t, `{"cmd":{"cmdline":["prolog","-v"],"env":{"PATH":"/bin","EMPTY":"","FLUX_JOB_ID":"ƒH",`+
+			`"FLUX_JOB_USERID":"100","FLUX_JOB_RANKS":"0-3"},"opts":{},"channels":[]},"flags":3}`, p.payload)
+	}
+	require.NotContains(t, c.log(16), "prolog-finish")
+	c.endAll()
+	require.Contains(t, c.log(16), "prolog-finish")
+	c.run(16)
+	require.Len(t, c.commands(), 4)
+	require.Equal(t, []string{"epilog"}, c.commands()[3].Cmd.Cmdline)
+	require.Equal(t, "ƒH", c.commands()[3].Cmd.Env["FLUX_JOB_ID"])
+	for _, p := range c.commands() {
+		c.end(p, 0)
+	}
+	require.Equal(t, "clean", c.log(16)[len(c.log(16))-1])
+	require.Len(t, c.commands(), 4)
+	require.Equal(t, "16", c.commands()[0].Cmd.Env["FLUX_JOB_ID"]) // as flux-core has it
+	require.Equal(t, "100", c.commands()[0].Cmd.Env["FLUX_JOB_USERID"])
+	require.Equal(t, "0-3", c.commands()[0].Cmd.Env["FLUX_JOB_RANKS"])
+	c.endAll()
+	c.gone(16)
+	require.Empty(t, c.drained)
+	require.Empty(t, c.kills)
+}
+
+func TestASingleCommandServesAllRanks(t *testing.T) {
+	cfg := actions(true, false, false)
+	cfg.Manager.Actions.Prologs[0].PerRank = false
+	c := newCluster(t, cfg)
+	c.submit(16, "2-3")
+	require.Len(t, c.commands(), 1)
+	require.Equal(t, 0, c.commands()[0].rank)
+	require.Equal(t, "2-3", c.commands()[0].Cmd.Env["FLUX_JOB_RANKS"])
+	c.endAll()
+	c.run(16)
+	c.gone(16)
+}
+
+func TestAnActionFails(t *testing.T) {
+	tests := []struct {
+		name   string
+		fail   func(c *cluster, p *command)
+		status string
+		cause  string
+	}{
+		{"with an exit code", func(c *cluster, p *command) { c.end(p, 2<<8) }, `"status":512`, "failed"},
+		{"by a signal", func(c *cluster, p *command) { c.end(p, 9) }, `"status":9`, "failed"},
+		{"not found", func(c *cluster, p *command) { c.respond(p, 2, "", "no such file") }, `"status":32512`, "failed"},
+		{"not allowed", func(c *cluster, p *command) { c.respond(p, 1, "", "") }, `"status":32256`, "failed"},
+		{"not executable", func(c *cluster, p *command) { c.respond(p, 13, "", "") }, `"status":32256`, "failed"},
+		{"no service", func(c *cluster, p *command) { c.respond(p, 38, "", "") }, `"status":256`, "failed"},
+		{"an end without a process", func(c *cluster, p *command) { c.respond(p, 61, "", "") }, `"status":256`, "failed"},
+		{"unreachable", func(c *cluster, p *command) { c.respond(p, 113, "", "") }, ``, "unreachable"},
+		{"unreachable later", func(c *cluster, p *command) { c.begin(p); c.respond(p, 113, "", "") }, ``, "unreachable"},
+		{"an end without an exit", func(c *cluster, p *command) { c.begin(p); c.respond(p, 61, "", "") }, ``, "unreachable"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCluster(t, actions(true, true, false))
+			c.slow = true
+			c.submit(16, "0-3")
+			list := c.commands()
+			for _, p := range list[:3] {
+				c.begin(p)
+				c.end(p, 0)
+			}
+			if strings.HasPrefix(tt.name, "with") || strings.HasPrefix(tt.name, "by") {
+				c.begin(list[3])
+			}
+			c.slow = false
+			tt.fail(c, list[3])
+			c.pump()
+			require.Len(t, c.drained, 1)
+			require.Contains(t, c.drained[0], "3: prolog")
+			require.Contains(t, c.drained[0], "for job ƒH")
+			var text strings.Builder
+			for _, r := range c.disk {
+				text.Write(r.Data)
+			}
+			require.Contains(t, text.String(), tt.status)
+			require.Contains(t, c.log(16), "exception")
+			require.NotContains(t, c.log(16), "start")
+			c.endAll() // the epilog
+			c.gone(16)
+		})
+	}
+}
+
+func TestAnUnreachableRank(t *testing.T) {
+	c := newCluster(t, actions(false, false, true))
+	c.unreachable = idset.Of(2)
+	c.submit(16, "0-3")
+	c.run(16)
+	require.Len(t, c.commands(), 3)
+	require.Len(t, c.drained, 1)
+	c.endAll()
+	c.gone(16)
+}
+
+// One epilog hangs, and the other sixty-three ranks are released meanwhile.
+func TestAStraggler(t *testing.T) {
+	cfg := actions(false, true, false)
+	cfg.Manager.Actions.Epilogs[0].Timeout = fsd.Duration(time.Hour)
+	c := newCluster(t, cfg)
+	c.submit(16, "0-63")
+	c.run(16)
+	list := c.commands()
+	require.Len(t, list, 64)
+	for _, p := range list[:63] {
+		c.end(p, 0)
+	}
+	require.Equal(t, []string{"16 epilog 63"}, c.holders())
+	c.wait(time.Hour)
+	require.Equal(t, []string{fmt.Sprint("63 ", list[63].pid, " 15")}, c.kills)
+	c.wait(time.Minute)
+	require.Equal(t, []string{"63: epilog timed out for job ƒH"}, c.drained)
+	require.Empty(t, c.holders())
+	v, _ := c.s.m.Job(16)
+	require.Equal(t, jobstate.StateInactive, v.State())
+	c.end(list[63], 15) // nobody waits for it
+	c.gone(16)
+}
+
+// A fatal exception cancels a prolog. The signal goes out when the command has started, and
+// not when it has ended.
+func TestACancelWaitsForTheStart(t *testing.T) {
+	c := newCluster(t, actions(true, false, false))
+	c.slow = true
+	c.submit(16, "0-2")
+	list := c.commands()
+	c.begin(list[0])
+	c.begin(list[1])
+	c.respond(list[1], 0, `{"type":"finished","status":0}`, "") // its output may follow
+	require.Zero(t, c.ask(owner("raise", `{"id":16,"severity":0,"type":"cancel"}`)).Errnum)
+	require.Equal(t, []string{fmt.Sprint("0 ", list[0].pid, " 15")}, c.kills)
+	c.begin(list[2])
+	c.pump()
+	require.Equal(t, fmt.Sprint("2 ", list[2].pid, " 15"), c.kills[1])
+	require.Len(t, c.kills, 2)
+	c.respond(list[1], 61, "", "")
+	c.end(list[0], 15)
+	c.end(list[2], 15)
+	c.gone(16)
+	require.Empty(t, c.drained)
+}
+
+// A drain that is refused holds the ranks, and is sent again.
+func TestADrainIsRefused(t *testing.T) {
+	c := newCluster(t, actions(false, false, true))
+	c.submit(16, "0-1")
+	c.run(16)
+	c.noDrain = 38
+	c.end(c.commands()[1], 1<<8)
+	c.end(c.commands()[0], 0)
+	require.Len(t, c.drained, 1)
+	require.NotEmpty(t, c.holders())
+	c.wait(59 * time.Second)
+	require.Len(t, c.drained, 1)
+	c.wait(time.Second)
+	require.Len(t, c.drained, 2)
+	c.noDrain = 0
+	c.wait(time.Minute)
+	require.Len(t, c.drained, 3)
+	require.Equal(t, c.drained[0], c.drained[2])
+	c.gone(16)
+	_, ok := c.s.Deadline()
+	require.False(t, ok)
+}
+
+// Control lines come in pieces, after the exit, in base64, or without a newline.
+func TestControlLines(t *testing.T) {
+	const line = `perilog-control: {"version":1,"failed":true,"note":"disk"}`
+	tests := []struct {
+		name   string
+		chunks []string
+		fails  bool
+	}{
+		{"plain", []string{"hello\n", "perilog-control\n", "x" + line + "\n", "\n"}, false},
+		{"whole", []string{"hello\n" + line + "\nbye\n"}, true},
+		{"in pieces", []string{"hello\nperi", "log-control", line[len("perilog-control"):], "\n"}, true},
+		{"without a newline", []string{line}, true},
+		{"invalid", []string{"perilog-control: {}\n"}, true},
+		{"too long", []string{"perilog-control: " + strings.Repeat(" ", 20000), line}, true},
+		{"long, but plain", []string{strings.Repeat("x", 20000), line}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCluster(t, actions(false, true, false))
+			c.submit(16, "0-1")
+			c.run(16)
+			for _, p := range c.commands() {
+				require.NoError(t, c.s.Respond(c.now, Response{Tag: p.tag, Payload: json.RawMessage(
+					`{"type":"output","io":{"stream":"stderr","rank":"0","data":"` + strings.ReplaceAll(line, `"`, `\"`) + `\n"}}`)}))
+			}
+			c.end(c.commands()[1], 0, tt.chunks...)
+			c.endAll()
+			require.Equal(t, tt.fails, len(c.drained) == 1)
+			c.gone(16)
+		})
+	}
+	c := newCluster(t, actions(false, true, false))
+	c.submit(16, "0")
+	c.run(16)
+	c.respond(c.commands()[0], 0, `{"type":"output","io":{"stream":"stdout","encoding":"base64",`+
+		`"data":"cGVyaWxvZy1jb250cm9sOiB7fQo="}}`, "")
+	c.endAll()
+	require.Len(t, c.drained, 1)
+}
+
+func TestAResponseIsOutOfPlace(t *testing.T) {
+	c := newCluster(t, actions(false, true, false))
+	c.slow = true
+	c.submit(16, "0")
+	c.run(16)
+	p := c.commands()[0]
+	refuse := func(list ...string) {
+		t.Helper()
+		for _, text := range list {
+			require.Error(t, c.s.Respond(c.now, Response{Tag: p.tag, Payload: json.RawMessage(text)}), text)
+			require.False(t, c.s.Next(&Out{}))
+		}
+	}
+	bad := []string{
+		``, `null`, `7`, `{}`, `{"type":"x"}`, `{"type":"output"}`, `{"type":7}`, `{"type":"started"}`, `{"type":"finished"}`,
+		`{"type":"started","pid":0}`, `{"type":"started","pid":-1}`, `{"type":"started","pid":4294967297}`,
+		`{"type":"output","io":{"stream":"stdout","encoding":"base64","data":"*"}}`, `{"type":"output","io":7}`,
+	}
+	refuse(bad...)
+	refuse(`{"type":"finished","status":0}`)
+	c.begin(p)
+	refuse(bad...)
+	refuse(`{"type":"started","pid":7}`)
+	c.respond(p, 0, `{"type":"add-credit","channels":{"stdin":4096}}`, "")
+	c.respond(p, 0, `{"type":"stopped"}`, "")
+	c.respond(p, 0, `{"type":"finished","status":0}`, "")
+	refuse(bad...)
+	refuse(`{"type":"finished","status":1}`, `{"type":"started","pid":7}`)
+	c.respond(p, 61, "", "")
+	c.pump()
+	c.gone(16)
+}
+
+func TestHousekeepingKill(t *testing.T) {
+	c := newCluster(t, actions(false, false, true))
+	c.submit(16, "0-1")
+	c.submit(17, "2-3")
+	c.run(16)
+	c.run(17)
+	at := func(i int) string { return fmt.Sprint(c.commands()[i].rank, " ", c.commands()[i].pid) }
+	tests := []struct {
+		payload string
+		kills   []string
+	}{
+		{`{"signum":15}`, []string{at(0) + " 15", at(1) + " 15", at(2) + " 15", at(3) + " 15"}},
+		{`{"signum":9,"jobid":17}`, []string{at(2) + " 9", at(3) + " 9"}},
+		{`{"signum":9,"jobid":-1,"ranks":"1-2"}`, []string{at(1) + " 9", at(2) + " 9"}},
+		{`{"signum":9,"jobid":16,"ranks":"1-2"}`, []string{at(1) + " 9"}},
+		{`{"signum":9,"jobid":99}`, nil},
+		{`{"signum":9,"ranks":""}`, nil},
+		{`{"signum":0}`, nil},
+	}
+	for _, tt := range tests {
+		c.kills = nil
+		require.Equal(t, Answer{Topic: "job-manager.housekeeping-kill", Sender: "a", Matchtag: 1}, c.ask(owner("housekeeping-kill", tt.payload)))
+		require.Equal(t, tt.kills, c.kills, tt.payload)
+	}
+	for payload, errnum := range map[string]int{
+		``: eproto, `{}`: eproto, `{"signum":"x"}`: eproto, `{"signum":9,"jobid":"x"}`: eproto, `{"signum":9,"ranks":7}`: eproto,
+		`{"signum":9,"ranks":"1-"}`: einval, `{"signum":4294967311}`: eproto,
+	} {
+		require.Equal(t, errnum, c.ask(owner("housekeeping-kill", payload)).Errnum, payload)
+	}
+	guest := owner("housekeeping-kill", `{"signum":9}`)
+	guest.Rolemask = roleUser
+	c.kills = nil
+	require.Equal(t, eperm, c.ask(guest).Errnum)
+	require.Empty(t, c.kills)
+
+	c.end(c.commands()[0], 15)
+	c.ask(owner("housekeeping-kill", `{"signum":15,"ranks":"0"}`)) // it is gone
+	require.Empty(t, c.kills)
+	c.endAll()
+	c.gone(16)
+	c.gone(17)
+}
+
+// A kill may come while the launch waits for the store, and before the command has started.
+func TestHousekeepingKillDuringTheCommit(t *testing.T) {
+	c := newCluster(t, actions(false, false, true))
+	c.submit(16, "0-1")
+	c.hold = func(o Out) bool { return len(o.Append) > 0 }
+	c.slow = true
+	c.run(16)
+	c.answers = nil
+	c.s.Request(c.now, owner("housekeeping-kill", `{"signum":10,"ranks":"1"}`))
+	c.pump()
+	c.s.Request(c.now, owner("housekeeping-kill", `{"signum":15}`))
+	c.pump()
+	require.Empty(t, c.running) // the store is busy
+	require.Empty(t, c.answers)
+	c.release()
+	require.Len(t, c.answers, 2)
+	require.Len(t, c.commands(), 2)
+	require.Empty(t, c.kills)
+	c.begin(c.commands()[1])
+	c.pump()
+	require.Equal(t, []string{fmt.Sprint("1 ", c.commands()[1].pid, " 15")}, c.kills)
+	c.respond(c.commands()[0], 2, "", "") // it never starts
+	c.endAll()
+	require.Len(t, c.kills, 1)
+	c.gone(16)
+}
+
+func TestHousekeepingStats(t *testing.T) {
+	after := fsd.Duration(90 * time.Second)
+	cfg := actions(false, false, true)
+	cfg.Manager.Actions.Housekeeping.ReleaseAfter = &after
+	c := newCluster(t, cfg)
+	stats := func() string {
+		text, err := json.Marshal(c.s.housekeepingStats())
+		require.NoError(t, err)
+		return string(text)
+	}
+	const config = `"config":{"release-after":90,"command":"clean up"}`
+	require.JSONEq(t, `{"running":{},`+config+`}`, stats())
+	c.submit(16, "0-3")
+	c.submit(17, "5")
+	c.run(16)
+	require.JSONEq(t, `{"running":{"ƒH":{"pending":"0-3","allocated":"0-3","t_start":1700000000.0}},`+config+`}`, stats())
+	c.now = c.now.Add(time.Second)
+	require.NoError(t, c.s.Tick(c.now))
+	c.run(17)
+	c.end(c.commands()[0], 0)
+	c.end(c.commands()[0], 0)
+	const other = `"ƒJ":{"pending":"5","allocated":"5","t_start":1700000001.0}`
+	require.JSONEq(t, `{"running":{"ƒH":{"pending":"2-3","allocated":"0-3","t_start":1700000000.0},`+other+`},`+config+`}`, stats())
+	c.wait(90 * time.Second)
+	require.JSONEq(t, `{"running":{"ƒH":{"pending":"2-3","allocated":"2-3","t_start":1700000000.0},`+other+`},`+config+`}`, stats())
+	c.endAll()
+	require.JSONEq(t, `{"running":{},`+config+`}`, stats())
+
+	s, err := New(start, Config{})
+	require.NoError(t, err)
+	text, err := json.Marshal(s.housekeepingStats())
+	require.NoError(t, err)
+	require.JSONEq(t, `{"running":{},"config":{"release-after":-1,"command":""}}`, string(text))
+}
+
+func TestARestartLosesActions(t *testing.T) {
+	kinds := []string{"prolog", "epilog", "housekeeping"}
+	for i, kind := range kinds {
+		for _, policy := range []Lost{"", LostFinish, LostRerun, LostHold} {
+			for _, whole := range []bool{false, true} {
+				if whole && kind == "housekeeping" {
+					continue
+				}
+				t.Run(fmt.Sprint(kind, " ", policy, whole), func(t *testing.T) {
+					cfg := actions(i == 0, i == 1, i == 2)
+					for _, list := range [][]perilog.ActionConfig{cfg.Manager.Actions.Prologs, cfg.Manager.Actions.Epilogs} {
+						for i := range list {
+							list[i].PerRank = !whole
+						}
+					}
+					cfg.Lost = policy
+					c := newCluster(t, cfg)
+					c.submit(16, "0-1")
+					if kind != "prolog" {
+						c.run(16)
+					}
+					if !whole {
+						c.end(c.commands()[0], 0)
+					}
+					require.Len(t, c.commands(), 1)
+					ranks := fmt.Sprint(c.commands()[0].rank)
+					if kind == "prolog" && !whole {
+						ranks = "0-1" // its log does not tell where it has succeeded
+					}
+					c.crash()
+					c.hello()
+					switch policy {
+					case LostHold:
+						require.Empty(t, c.running)
+						require.Empty(t, c.drained)
+						require.NotEmpty(t, c.holders())
+						key := perilog.Housekeeping()
+						if kind != "housekeeping" {
+							key = perilog.Key{Kind: jobstate.ActionKind(i + 1), Description: "job-manager." + kind}
+						}
+						c.step(joblife.ForceFinish{Action: joblife.Action{Job: 16, Key: key}, Status: 1, Who: "me"})
+						c.pump()
+					case LostRerun:
+						require.Empty(t, c.drained)
+						again := idset.Of()
+						for _, p := range c.commands() {
+							again.Insert(uint32(p.rank))
+						}
+						require.Equal(t, ranks, again.String())
+						c.endAll()
+						if kind == "prolog" {
+							require.Contains(t, c.log(16), "prolog-finish")
+							require.NotContains(t, c.log(16), "exception")
+							c.run(16)
+						}
+					default:
+						require.Empty(t, c.running)
+						require.Equal(t, []string{ranks + ": " + kind + " was lost for job ƒH"}, c.drained)
+					}
+					if kind == "prolog" && policy != LostRerun {
+						require.Contains(t, c.log(16), "exception")
+					}
+					c.gone(16)
+					drained := len(c.drained)
+					c.crash() // nothing is left to resolve
+					c.pump()
+					c.gone(16)
+					require.Len(t, c.drained, drained)
+				})
+			}
+		}
+	}
+}
+
+// Ranks whose drain is refused after a restart stay with their action.
+func TestARestartDrainsFirst(t *testing.T) {
+	c := newCluster(t, actions(false, true, false))
+	c.submit(16, "0-1")
+	c.run(16)
+	c.crash()
+	c.noDrain = 38
+	c.hello()
+	require.Equal(t, []string{"16 epilog 0-1"}, c.holders())
+	c.noDrain = 0
+	c.wait(time.Minute)
+	c.gone(16)
+}
+
+// An operator may finish a lost action while its drain is refused.
+func TestARestartComesLate(t *testing.T) {
+	c := newCluster(t, actions(false, true, false))
+	c.submit(16, "0-1")
+	c.submit(17, "2-3")
+	c.run(16)
+	c.run(17)
+	c.crash()
+	c.noDrain = 38
+	c.hello()
+	finish := joblife.ForceFinish{Status: 1, Who: "me"}
+	finish.Job, finish.Key = 16, perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
+	c.step(finish) // all of one job
+	finish.Job, finish.Ranks = 17, idset.Of(2)
+	c.step(finish)
+	c.pump()
+	c.noDrain = 0
+	c.wait(time.Minute)
+	c.gone(16)
+	c.gone(17)
+}
+
+// What cannot run again is finished: the configuration has no such action any more.
+func TestARestartCannotRerun(t *testing.T) {
+	c := newCluster(t, actions(false, true, false))
+	c.submit(16, "0-1")
+	c.run(16)
+	c.cfg = actions(false, false, false)
+	c.cfg.Lost = LostRerun
+	c.crash()
+	c.hello()
+	require.Equal(t, []string{"0-1: epilog was lost for job ƒH"}, c.drained)
+	c.gone(16)
+}

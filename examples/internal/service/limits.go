@@ -1,0 +1,180 @@
+package service
+
+import (
+	"math"
+	"time"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+)
+
+// Limits say what a job may ask for. What is not set has no limit.
+type Limits struct {
+	Duration jobstate.Optional[fsd.Duration] // 0, fsd.Forever: no limit
+	Max, Min Size
+}
+
+// A Size limits the size of a job; -1: no limit.
+type Size struct{ Nodes, Cores, GPUs jobstate.Optional[int] }
+
+// override returns the limits of a queue, which come before those of all jobs.
+func (l Limits) override(queue Limits) Limits {
+	l.Duration = or(queue.Duration, l.Duration)
+	l.Max, l.Min = l.Max.override(queue.Max), l.Min.override(queue.Min)
+	return l
+}
+
+func (s Size) override(q Size) Size {
+	return Size{or(q.Nodes, s.Nodes), or(q.Cores, s.Cores), or(q.GPUs, s.GPUs)}
+}
+
+func or[T any](a, b jobstate.Optional[T]) jobstate.Optional[T] {
+	if a.Set {
+		return a
+	}
+	return b
+}
+
+// limits returns the hooks that refuse a job beyond the limits.
+func (s *Service) limits() joblife.Hooks {
+	count := func(e *joblife.Event, n int) {
+		user := e.Job.UserID()
+		if s.perUser[user] += n; s.perUser[user] == 0 {
+			delete(s.perUser, user)
+		}
+	}
+	return joblife.Hooks{
+		Name:     "limits",
+		Restored: func(e *joblife.Event) { count(e, 1) },
+		Validate: func(e *joblife.Event) error {
+			if _, known := e.Lookup(e.Job.ID()); known { // it was let in before a restart
+				return nil
+			}
+			if err := s.limited(e.Job.Jobspec()); err != nil {
+				return err
+			}
+			if limit := s.cfg.MaxActive; limit > 0 && s.perUser[e.Job.UserID()] >= limit {
+				return fail(einval, "user has max number of jobs submitted")
+			}
+			return nil
+		},
+		Event: func(e *joblife.Event) {
+			switch e.Entry.Name {
+			case jobstate.EventSubmit:
+				count(e, 1)
+			case jobstate.EventInvalidate:
+				count(e, -1)
+			}
+		},
+		Inactive: func(e *joblife.Event) { count(e, -1) },
+	}
+}
+
+// limited returns why a job may not ask for what it does, in the words of flux-core.
+func (s *Service) limited(spec *jobspec.Spec) error {
+	queue := spec.Queue()
+	l := s.cfg.Limits.override(s.cfg.Queues[queue].Limits)
+	where := ""
+	if queue != "" {
+		where = " for queue " + queue
+	}
+	if d := fsd.Duration(spec.Duration()); l.Duration.Value != 0 && l.Duration.Value != fsd.Forever && (d == 0 || d > l.Duration.Value) {
+		asked := "unlimited"
+		if d != 0 {
+			asked = d.Format(2)
+		}
+		return fail(einval, "requested duration (%s) exceeds policy limit of %s%s", asked, l.Duration.Value.Format(2), where)
+	}
+	if l.Max != (Size{}) || l.Min != (Size{}) {
+		if err := l.size(spec, where); err != nil {
+			return err
+		}
+	}
+	return s.outlives(spec.Duration())
+}
+
+// size is limited for the size of a job: the least that it asks for.
+func (l *Limits) size(spec *jobspec.Spec, where string) error {
+	shape, err := spec.Shape()
+	if err != nil {
+		return err
+	}
+	nodes, slots := shape.Nodes.Min(), shape.Slots.Min()
+	if nodes > 0 {
+		slots = product(slots, nodes)
+	}
+	cores, gpus := product(slots, shape.Cores.Min()), product(slots, shape.GPUs.Min())
+	for _, c := range []struct {
+		what  string
+		asked int64
+		limit jobstate.Optional[int]
+		min   bool
+	}{
+		{"nnodes", nodes, l.Max.Nodes, false},
+		{"ncores", cores, l.Max.Cores, false},
+		{"ngpus", gpus, l.Max.GPUs, false},
+		{"nnodes", nodes, l.Min.Nodes, true},
+		{"ncores", cores, l.Min.Cores, true},
+		{"ngpus", gpus, l.Min.GPUs, true},
+	} {
+		limit := int64(c.limit.Value)
+		switch {
+		case !c.limit.Set || limit < 0:
+		case c.min && c.asked < limit:
+			return fail(einval, "requested %s (%d) is under policy limit of %d%s", c.what, c.asked, limit, where)
+		case !c.min && c.asked > limit:
+			return fail(einval, "requested %s (%d) exceeds policy limit of %d%s", c.what, c.asked, limit, where)
+		}
+	}
+	return nil
+}
+
+// product is a*b for numbers that are not negative, and the greatest number beyond that.
+func product(a, b int64) int64 {
+	if b != 0 && a > math.MaxInt64/b {
+		return math.MaxInt64
+	}
+	return a * b
+}
+
+// outlives returns an error if a job would run for longer than the instance does.
+func (s *Service) outlives(d time.Duration) error {
+	if d == 0 || s.expiration.Value == 0 {
+		return nil
+	}
+	left := s.expiration.Value.Time().Sub(s.now)
+	switch {
+	case d <= left:
+		return nil
+	case left < 0:
+		return fail(einval, "duration exceeds instance lifetime")
+	}
+	return fail(einval, "job duration (%s) exceeds remaining instance lifetime (%s)", fsd.Duration(d).Format(2), fsd.Duration(left).Format(2))
+}
+
+// Expire tells when the instance's own resources expire, 0 for never: at the start, and
+// each time that this changes. Then running jobs without a duration expire with it.
+func (s *Service) Expire(now time.Time, at eventlog.Timestamp) error {
+	s.at(now)
+	old := s.expiration
+	s.expiration = jobstate.Some(at)
+	if !old.Set || old.Value == at {
+		return nil
+	}
+	var list []jobid.ID
+	for v := range s.m.Jobs(jobstate.StateRun) {
+		if r := v.R(); r != nil && v.Jobspec().Duration() == 0 && (at == 0 || at > r.Start()) {
+			list = append(list, v.ID())
+		}
+	}
+	for _, id := range list {
+		if err := s.expire(id, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,342 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// Who asks: the owner of the instance, a guest with jobs, another one, and nobody.
+const (
+	anOwner = "owner"
+	aGuest  = "guest"
+	another = "another"
+	nobody  = "nobody"
+)
+
+// from is a request of somebody.
+func from(who, topic, payload string) Request {
+	r := owner(topic, payload)
+	switch who {
+	case aGuest:
+		r.UserID, r.Rolemask = 5, roleUser
+	case another:
+		r.UserID, r.Rolemask = 6, roleUser
+	case nobody:
+		r.UserID, r.Rolemask = 7, 0
+	}
+	return r
+}
+
+// specOf returns a jobspec.
+func specOf(t *testing.T, j jobspec.Job) string {
+	t.Helper()
+	j.Command = []string{"sleep"}
+	s, err := jobspec.New(j)
+	require.NoError(t, err)
+	text, err := json.Marshal(s)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// submitted submits a job, and returns why it was refused.
+func submitted(t *testing.T, s *Service, id jobid.ID, user uint32, text string) string {
+	t.Helper()
+	out := drive(t, s, owner("submit", fmt.Sprintf(
+		`{"jobs":[{"id":%d,"urgency":16,"userid":%d,"t_submit":1.0,"flags":0,"jobspec":%s}]}`, id, user, text)))
+	var answer struct {
+		Errors [][2]any `json:"errors"`
+	}
+	require.Len(t, out.Answers, 1)
+	b, err := json.Marshal(out.Answers[0].Payload)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(b, &answer))
+	if len(answer.Errors) == 0 {
+		return ""
+	}
+	return answer.Errors[0][1].(string)
+}
+
+// An exchange is a request and what is answered.
+type exchange struct {
+	who, topic, payload string
+	errnum              int
+	text                string // of the error, or of the payload
+}
+
+// converse asks one request after the other.
+func converse(t *testing.T, s *Service, list ...exchange) {
+	t.Helper()
+	for _, x := range list {
+		out := drive(t, s, from(x.who, x.topic, x.payload))
+		require.Len(t, out.Answers, 1, x)
+		got := out.Answers[0]
+		require.Equal(t, x.errnum, got.Errnum, "%+v: %s", x, got.Errstr)
+		text := got.Errstr
+		if got.Payload != nil {
+			b, err := json.Marshal(got.Payload)
+			require.NoError(t, err)
+			text = string(b)
+		}
+		require.Equal(t, x.text, text, x)
+	}
+}
+
+// goOnline lets a scheduler say hello and ready.
+func goOnline(t *testing.T, s *Service) {
+	t.Helper()
+	for _, in := range []joblife.Input{joblife.SchedHello{}, joblife.SchedReady{}} {
+		require.NoError(t, s.step(in))
+		drive(t, s)
+	}
+	s.sched.phase = alloc.PhaseOnline
+}
+
+// runJob gives resources to a job, from ten seconds ago.
+func runJob(t *testing.T, s *Service, id jobid.ID) {
+	t.Helper()
+	r, err := rset.Parse([]byte(fmt.Sprintf(`{"version":1,"execution":{"R_lite":[{"rank":"%d","children":{"core":"0"}}],`+
+		`"nodelist":["n%d"],"starttime":1699999990.0,"expiration":1700003600.0}}`, id, id)))
+	require.NoError(t, err)
+	require.NoError(t, s.step(joblife.SchedResponse(alloc.Response{ID: id, Type: alloc.ResponseSuccess, R: r})))
+	drive(t, s)
+	v, _ := s.m.Job(id)
+	require.Equal(t, jobstate.StateRun, v.State())
+}
+
+const (
+	notOwner     = "Request requires owner credentials"
+	noPrivilege  = "Request rejected due to insufficient privilege"
+	allQueues    = "Use --all to apply this command to all queues"
+	offlineState = `"start":false,"stop_reason":"Scheduler is offline"}`
+)
+
+// TestRolesOfQueues asks each request as everybody.
+func TestRolesOfQueues(t *testing.T) {
+	payloads := map[string]string{
+		"config-reload": "{}",
+		"queue-enable":  `{"enable":true,"all":true}`,
+		"queue-list":    "{}",
+		"queue-start":   `{"start":true,"all":true}`,
+		"queue-status":  "{}",
+	}
+	for topic, payload := range payloads {
+		s, err := New(start, Config{Parse: func(c Config, _ []byte) (Config, error) { return c, nil }})
+		require.NoError(t, err)
+		for _, who := range []string{anOwner, aGuest, another, nobody} {
+			want, text := 0, ""
+			switch h := handlers[topic]; {
+			case who == anOwner, h.guests && who != nobody:
+			case h.guests:
+				want, text = eperm, noPrivilege
+			default:
+				want, text = eperm, notOwner
+			}
+			out := drive(t, s, from(who, topic, payload))
+			require.Len(t, out.Answers, 1)
+			require.Equal(t, want, out.Answers[0].Errnum, "%s as %s", topic, who)
+			require.Equal(t, text, out.Answers[0].Errstr)
+		}
+	}
+	require.False(t, handlers["queue-enable"].guests || handlers["queue-start"].guests || handlers["config-reload"].guests)
+}
+
+func TestAnonymousQueue(t *testing.T) {
+	s, err := New(start, Config{})
+	require.NoError(t, err)
+	converse(t, s,
+		exchange{anOwner, "queue-list", `{}`, 0, `{"queues":[]}`},
+		exchange{aGuest, "queue-status", `{}`, 0, `{"enable":true,` + offlineState},
+	)
+	goOnline(t, s)
+	converse(t, s,
+		exchange{aGuest, "queue-status", `{}`, 0, `{"enable":true,"start":true}`},
+		exchange{aGuest, "queue-status", `{"name":"x"}`, einval, "'x' is not a valid queue"},
+		exchange{aGuest, "queue-status", `{"name":1}`, eproto, ""},
+		exchange{aGuest, "queue-status", `{"name":""}`, einval, "'' is not a valid queue"},
+		exchange{anOwner, "queue-enable", `{"enable":false}`, eproto, ""},
+		exchange{anOwner, "queue-enable", `{"all":false}`, eproto, ""},
+		exchange{anOwner, "queue-enable", `{"enable":false,"all":false}`, einval, "reason is required for disable"},
+		exchange{anOwner, "queue-enable", `{"enable":false,"all":false,"reason":"fubar"}`, 0, ""},
+		exchange{anOwner, "queue-start", `{"start":false}`, eproto, ""},
+		exchange{anOwner, "queue-start", `{"all":false}`, eproto, ""},
+		exchange{anOwner, "queue-start", `{"start":false,"all":false,"name":"x"}`, einval, "'x' is not a valid queue"},
+		exchange{anOwner, "queue-start", `{"start":false,"all":false,"name":""}`, einval, "'' is not a valid queue"},
+		exchange{anOwner, "queue-start", `{"start":false,"all":false,"reason":"my message"}`, 0, ""},
+		exchange{aGuest, "queue-status", `{}`, 0, `{"disable_reason":"fubar","enable":false,"start":false,"stop_reason":"my message"}`},
+		exchange{anOwner, "queue-enable", `{"enable":true,"all":false}`, 0, ""},
+		exchange{anOwner, "queue-start", `{"start":false,"all":false}`, 0, ""},
+		exchange{aGuest, "queue-status", `{}`, 0, `{"enable":true,"start":false}`},
+		exchange{anOwner, "queue-start", `{"start":true,"all":false}`, 0, ""},
+		exchange{aGuest, "queue-status", `{}`, 0, `{"enable":true,"start":true}`},
+	)
+}
+
+func TestNamedQueues(t *testing.T) {
+	s, err := New(start, Config{Queues: map[string]Queue{"b": {}, "a": {}}})
+	require.NoError(t, err)
+	goOnline(t, s)
+	converse(t, s,
+		exchange{aGuest, "queue-list", `{}`, 0, `{"queues":["a","b"]}`},
+		exchange{aGuest, "queue-status", `{}`, einval, "a named queue is required"},
+		exchange{anOwner, "queue-enable", `{"enable":true,"all":false}`, einval, allQueues},
+		exchange{anOwner, "queue-start", `{"start":true,"all":false}`, einval, allQueues},
+		exchange{anOwner, "queue-start", `{"start":true,"all":true}`, 0, ""},
+		exchange{aGuest, "queue-status", `{"name":"b"}`, 0, `{"enable":true,"start":true}`},
+		exchange{anOwner, "queue-enable", `{"enable":false,"all":false,"name":"x","reason":""}`, einval, "'x' is not a valid queue"},
+		exchange{anOwner, "queue-enable", `{"enable":false,"all":false,"name":"a","reason":""}`, 0, ""},
+		exchange{anOwner, "queue-start", `{"start":false,"all":false,"name":"b"}`, 0, ""},
+		exchange{aGuest, "queue-status", `{"name":"a"}`, 0, `{"disable_reason":"","enable":false,"start":true}`},
+		exchange{aGuest, "queue-status", `{"name":"b"}`, 0, `{"enable":true,"start":false}`},
+		exchange{anOwner, "queue-enable", `{"enable":false,"all":true,"reason":"r"}`, 0, ""},
+		exchange{anOwner, "queue-start", `{"start":false,"all":true}`, 0, ""},
+		exchange{aGuest, "queue-status", `{"name":"b"}`, 0, `{"disable_reason":"r","enable":false,"start":false}`},
+	)
+}
+
+// TestReloadIsAllOrNothing: a configuration that the Manager refuses changes nothing.
+func TestReloadIsAllOrNothing(t *testing.T) {
+	next := Config{}
+	s, err := New(start, Config{
+		Queues: map[string]Queue{"a": {}},
+		Parse:  func(Config, []byte) (Config, error) { return next, nil },
+	})
+	require.NoError(t, err)
+	next.Queues = map[string]Queue{"b": {}}
+	next.Manager.Actions.Tolerate.Count = -1
+	converse(t, s,
+		exchange{anOwner, "config-reload", `{}`, einval, "perilog: invalid configuration: tolerate.count is negative"},
+		exchange{anOwner, "queue-list", `{}`, 0, `{"queues":["a"]}`},
+	)
+	next.Manager.Actions.Tolerate.Count = 0
+	converse(t, s,
+		exchange{anOwner, "config-reload", `{}`, 0, ""},
+		exchange{anOwner, "queue-list", `{}`, 0, `{"queues":["b"]}`},
+		exchange{anOwner, "config-reload", `{}`, enosys, ""}, // Parse is gone
+	)
+}
+
+func TestLimits(t *testing.T) {
+	one, two, eight := jobstate.Some(1), jobstate.Some(2), jobstate.Some(8)
+	hour := jobstate.Some(fsd.Duration(time.Hour))
+	s, err := New(start, Config{
+		Queues: map[string]Queue{
+			"a": {},
+			"b": {Limits: Limits{
+				Duration: jobstate.Some(fsd.Duration(90 * time.Minute)), Max: Size{Nodes: jobstate.Some(-1), GPUs: two}, Min: Size{GPUs: one},
+			}},
+			"c": {Limits: Limits{Duration: jobstate.Some(fsd.Duration(0)), Min: Size{Nodes: jobstate.Some(0)}}},
+			"d": {Limits: Limits{Duration: jobstate.Some(fsd.Forever)}},
+		},
+		Limits: Limits{Duration: hour, Max: Size{Nodes: two, Cores: eight}, Min: Size{Nodes: one}},
+	})
+	require.NoError(t, err)
+	const minute = time.Minute
+	cases := []struct {
+		job  jobspec.Job
+		want string
+	}{
+		{jobspec.Job{Queue: "a", Nodes: 2, Slots: 2, Cores: 2, Duration: time.Hour}, ""},
+		{jobspec.Job{Queue: "a", Nodes: 2}, "requested duration (unlimited) exceeds policy limit of 1h for queue a"},
+		{jobspec.Job{Queue: "a", Nodes: 2, Duration: time.Hour + 1}, "requested duration (1h) exceeds policy limit of 1h for queue a"},
+		{jobspec.Job{Queue: "b", Nodes: 2, GPUs: 1, Duration: 90 * minute}, ""},
+		{jobspec.Job{Queue: "b", Nodes: 2, GPUs: 1, Duration: 100 * minute}, "requested duration (1.7h) exceeds policy limit of 1.5h for queue b"},
+		{jobspec.Job{Queue: "c", Nodes: 2}, ""},
+		{jobspec.Job{Queue: "d", Nodes: 2}, ""},
+		{jobspec.Job{Queue: "a", Nodes: 3, Duration: minute}, "requested nnodes (3) exceeds policy limit of 2 for queue a"},
+		{jobspec.Job{Queue: "b", Nodes: 3, GPUs: 1, Duration: minute}, "requested ngpus (3) exceeds policy limit of 2 for queue b"},
+		{jobspec.Job{Queue: "b", Nodes: 9, Duration: minute}, "requested ncores (9) exceeds policy limit of 8 for queue b"},
+		{jobspec.Job{Queue: "a", Nodes: 1, Slots: 3, Cores: 3, Duration: minute}, "requested ncores (9) exceeds policy limit of 8 for queue a"},
+		{jobspec.Job{Queue: "b", Slots: 1, Duration: minute}, "requested nnodes (0) is under policy limit of 1 for queue b"},
+		{jobspec.Job{Queue: "b", Nodes: 1, Duration: minute}, "requested ngpus (0) is under policy limit of 1 for queue b"},
+		{jobspec.Job{Queue: "c", Slots: 8}, ""},
+		{jobspec.Job{Queue: "c", Slots: 9}, "requested ncores (9) exceeds policy limit of 8 for queue c"},
+	}
+	for i, c := range cases {
+		got := submitted(t, s, jobid.ID(16+i), 100, specOf(t, c.job))
+		require.Equal(t, c.want, got, "%+v", c.job)
+	}
+
+	many := strings.ReplaceAll(`{"version":1,"resources":[{"type":"node","count":MANY,"with":[{"type":"slot","count":MANY,"label":"task",`+
+		`"with":[{"type":"core","count":MANY}]}]}],"tasks":[{"command":["sleep"],"slot":"task","count":{"per_slot":1}}],`+
+		`"attributes":{"system":{"duration":60,"queue":"b"}}}`, "MANY", `{"min":2147483647}`)
+	require.Equal(t, "requested ncores (9223372036854775807) exceeds policy limit of 8 for queue b", submitted(t, s, 99, 100, many))
+
+	s, err = New(start, Config{Limits: Limits{Duration: hour}}) // the anonymous queue
+	require.NoError(t, err)
+	require.Equal(t, "requested duration (2d) exceeds policy limit of 1h", submitted(t, s, 16, 100, specOf(t, jobspec.Job{Duration: 48 * time.Hour})))
+}
+
+// TestInstanceLifetime: no job may run for longer than the instance does.
+func TestInstanceLifetime(t *testing.T) {
+	s, err := New(start, Config{})
+	require.NoError(t, err)
+	at := eventlog.FromTime(start)
+	text := specOf(t, jobspec.Job{Duration: 8 * time.Minute})
+	require.NoError(t, s.Expire(start, at+480))
+	require.Empty(t, submitted(t, s, 16, 5, text))
+	require.NoError(t, s.Expire(start, at+479))
+	require.Equal(t, "job duration (8m) exceeds remaining instance lifetime (8m)", submitted(t, s, 17, 5, text))
+	require.Empty(t, submitted(t, s, 18, 5, specOf(t, jobspec.Job{})))
+	require.NoError(t, s.Expire(start, at-1))
+	require.Equal(t, "duration exceeds instance lifetime", submitted(t, s, 19, 5, text))
+	require.NoError(t, s.Expire(start, 0))
+	require.Empty(t, submitted(t, s, 20, 5, text))
+}
+
+// TestMaxActive: a user has no more active jobs than the limit, before and after a restart.
+func TestMaxActive(t *testing.T) {
+	const full = "user has max number of jobs submitted"
+	cfg := Config{MaxActive: 2}
+	s, err := New(start, cfg)
+	require.NoError(t, err)
+	var records []joblife.Record
+	ask := func(r Request) {
+		t.Helper()
+		out := drive(t, s, r)
+		for _, a := range out.Answers {
+			require.Zero(t, a.Errnum, a.Errstr)
+		}
+		for _, r := range out.Append {
+			records = append(records, r.Clone())
+		}
+	}
+	job := func(id, user int) Request {
+		return owner("submit", fmt.Sprintf(`{"jobs":[{"id":%d,"urgency":16,"userid":%d,"t_submit":1.0,"flags":0,"jobspec":%s}]}`, id, user, sleep))
+	}
+	ask(job(16, 5))
+	ask(job(17, 5))
+	require.Equal(t, full, submitted(t, s, 18, 5, sleep))
+	ask(job(19, 6)) // another user
+	ask(owner("raise", `{"id":16,"severity":0,"type":"cancel"}`))
+	ask(job(20, 5))
+	require.Equal(t, full, submitted(t, s, 21, 5, sleep))
+
+	s, _, err = Restore(start, cfg, func(yield func(joblife.Record, error) bool) {
+		for _, r := range records {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	})
+	require.NoError(t, err)
+	require.Equal(t, map[uint32]int{5: 2, 6: 1}, s.perUser)
+	require.Equal(t, full, submitted(t, s, 22, 5, sleep))
+	for _, id := range []int{17, 19, 20} {
+		ask(owner("raise", fmt.Sprintf(`{"id":%d,"severity":0,"type":"cancel"}`, id)))
+	}
+	require.Empty(t, s.perUser)
+}

@@ -1,0 +1,323 @@
+package service
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// The values of a jobspec that an update may change.
+const (
+	pathDuration    = "attributes.system.duration"
+	pathQueue       = "attributes.system.queue"
+	pathConstraints = "attributes.system.constraints"
+)
+
+const (
+	maxUpdates = 1 << 12 // that wait for others
+	maxNumber  = 64      // bytes of a duration
+)
+
+// flagImmutable is the flag of a job that only the owner may update.
+const flagImmutable = "immutable"
+
+// An update is a request to change the jobspec of a job.
+type update struct {
+	r       *Request
+	id      jobid.ID
+	updates []jobstate.Update // as asked
+
+	// check sets these.
+	all        []jobstate.Update // with what follows from those asked
+	spec       *jobspec.Spec     // after all
+	above      bool              // the owner is above the limits
+	feasible   bool              // others must say whether the job can run
+	running    bool
+	expiration jobstate.Optional[eventlog.Timestamp] // of a running job
+}
+
+// update changes the duration or the queue of a job. Whether the job can run then, and
+// whether the scheduler lets it run for longer, others are asked first.
+func (s *Service) update(r *Request) (any, error) {
+	var p struct {
+		ID      jobid.ID        `json:"id"`
+		Updates json.RawMessage `json:"updates"`
+	}
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	u := &update{r: r, id: p.ID, updates: readUpdates(p.Updates)}
+	if u.updates == nil {
+		return nil, fail(einval, "one or more jobspec updates are invalid")
+	}
+	if err := s.checkUpdate(u); err != nil {
+		return nil, err
+	}
+	switch {
+	case (u.feasible || u.expiration.Set) && len(s.updates) == maxUpdates:
+		return nil, fail(eagain, "too many updates are being checked")
+	case u.feasible:
+		s.askFirst(u, "feasibility.check", map[string]any{"jobspec": u.spec}, func(a Response) error {
+			if a.Errnum != 0 {
+				return fail(a.Errnum, "%s", a.Errstr)
+			}
+			return nil
+		})
+	case u.expiration.Set:
+		s.askFirst(u, "sched.expiration", map[string]any{"id": u.id, "expiration": u.expiration.Value}, func(a Response) error {
+			if a.Errnum != 0 && a.Errnum != enosys {
+				return fail(a.Errnum, "scheduler refused expiration update")
+			}
+			return nil
+		})
+	default:
+		return nil, s.apply(u)
+	}
+	return nil, errLater
+}
+
+// askFirst asks somebody, and updates a job if the response lets it.
+func (s *Service) askFirst(u *update, topic string, payload any, allows func(Response) error) {
+	s.updates = append(s.updates, u)
+	s.call(topic, 0, payload, func(a Response) error {
+		i := slices.Index(s.updates, u)
+		if i < 0 {
+			return nil // endUpdates has answered
+		}
+		s.updates = slices.Delete(s.updates, i, i+1)
+		err := allows(a)
+		if err == nil {
+			err = s.checkUpdate(u) // the job went on meanwhile
+		}
+		if err == nil {
+			err = s.apply(u)
+		}
+		if err != nil {
+			s.fail(&s.quick, u.r, err)
+		} else {
+			s.answer(&s.open, u.r, nil)
+		}
+		return nil
+	})
+}
+
+// endUpdates fails the updates that wait for others.
+func (s *Service) endUpdates() {
+	for _, u := range s.updates {
+		s.fail(&s.quick, u.r, fail(eagain, "job manager is shutting down"))
+	}
+	s.updates = nil
+}
+
+// readUpdates returns the updates of a request in their order, and nil if one of them
+// cannot be right.
+func readUpdates(text json.RawMessage) (list []jobstate.Update) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil
+	}
+	seen := make(map[string]int)
+	for d.More() {
+		var value json.RawMessage
+		t, err := d.Token()
+		if err != nil || d.Decode(&value) != nil {
+			return nil
+		}
+		path, _ := t.(string)
+		switch root, _, below := strings.Cut(path, "."); {
+		case !below, root != "attributes" && root != "resources" && root != "tasks":
+			return nil
+		}
+		if i, twice := seen[path]; twice {
+			list[i].Value = value
+			continue
+		}
+		seen[path] = len(list)
+		list = append(list, jobstate.Update{Path: path, Value: value})
+	}
+	return list
+}
+
+// checkUpdate returns why an update cannot be. It may be called again.
+func (s *Service) checkUpdate(u *update) error {
+	v, ok := s.m.Job(u.id)
+	if !ok {
+		return fail(enoent, "unknown job id")
+	}
+	guest := u.r.cred().Guest
+	switch {
+	case v.State() == jobstate.StateInactive:
+		return fail(einval, "job is inactive")
+	case guest && (u.r.UserID != v.UserID() || u.r.UserID == math.MaxUint32): // nobody
+		return fail(eperm, "guests may only update their own jobs")
+	case guest && v.Job().HasFlag(flagImmutable):
+		return fail(eperm, "job is immutable due to previous instance owner update")
+	}
+	u.running = v.State().In(jobstate.StateRunning)
+	u.all, u.above, u.feasible, u.expiration = nil, !guest, false, jobstate.Optional[eventlog.Timestamp]{}
+	var duration jobstate.Optional[float64]
+	var constraints json.RawMessage
+	for _, c := range u.updates {
+		var err error
+		switch c.Path {
+		case pathDuration:
+			duration, err = toDuration(c.Value, u.running && guest)
+		case pathQueue:
+			constraints, err = s.toQueue(u, v, c.Value)
+			u.above, u.feasible = false, true
+		default:
+			err = fail(einval, "update of %s not supported", c.Path)
+		}
+		if err != nil {
+			return err
+		}
+		u.all = append(u.all, c)
+	}
+	if constraints != nil {
+		u.all = append(u.all, jobstate.Update{Path: pathConstraints, Value: constraints})
+	}
+	u.spec = v.Jobspec()
+	for _, c := range u.all {
+		var err error
+		if u.spec, err = u.spec.Update(c.Path, c.Value); err != nil {
+			return err
+		}
+	}
+	if !u.above {
+		if err := s.limited(u.spec); err != nil {
+			return err
+		}
+	}
+	if !u.running || !duration.Set {
+		return nil
+	}
+	if duration.Value == 0 {
+		u.expiration = jobstate.Some[eventlog.Timestamp](0)
+		return nil
+	}
+	begin := v.R().Start()
+	if begin <= 0 {
+		return fail(einval, "unable to get job starttime")
+	}
+	u.expiration = jobstate.Some(begin + eventlog.Timestamp(duration.Value))
+	if u.expiration.Value <= eventlog.FromTime(s.now) {
+		return fail(einval, "requested duration places job expiration in the past")
+	}
+	return nil
+}
+
+// toDuration checks a new duration.
+func toDuration(value json.RawMessage, denied bool) (d jobstate.Optional[float64], err error) {
+	var seconds *float64
+	switch {
+	case len(value) > maxNumber, json.Unmarshal(value, &seconds) != nil, seconds == nil:
+		return d, fail(einval, "plugin args unpack failed")
+	case *seconds < 0:
+		return d, fail(einval, "duration must not be negative")
+	case denied:
+		return d, fail(einval, "duration update of running job requires instance owner privileges")
+	}
+	return jobstate.Some(*seconds), nil
+}
+
+// toQueue checks a new queue, and returns the constraints that come with it.
+func (s *Service) toQueue(u *update, v joblife.View, value json.RawMessage) (json.RawMessage, error) {
+	var name *string
+	if json.Unmarshal(value, &name) != nil || name == nil {
+		return nil, fail(einval, "plugin args unpack failed")
+	}
+	old := v.Jobspec().Queue()
+	switch {
+	case u.running:
+		return nil, fail(einval, "update of queue for running job not supported")
+	case *name == old && old != "":
+		return nil, fail(einval, "job queue is already set to %s", *name)
+	}
+	q, err := s.queueOf(name)
+	if err != nil {
+		return nil, err
+	}
+	if !q.Enabled {
+		return nil, fail(einval, "queue %s is currently disabled", *name)
+	}
+	if _, err := s.queue(old); err != nil {
+		return nil, err
+	}
+	// The constraints of the old queue are replaced. Any others would be lost.
+	if !equalConstraints(v.Jobspec().Constraints(), s.cfg.Queues[old].constraints()) {
+		return nil, fail(einval, "job appears to have non-queue constraints, unable to update queue to %s", old) // as flux-core has it
+	}
+	return s.cfg.Queues[*name].constraints(), nil
+}
+
+// constraints returns those of jobs in the queue (RFC 31).
+func (q Queue) constraints() json.RawMessage {
+	if q.Requires == nil {
+		return json.RawMessage("{}")
+	}
+	text, err := json.Marshal(map[string][]string{"properties": q.Requires})
+	if err != nil {
+		panic("service: properties that cannot be written: " + err.Error())
+	}
+	return text
+}
+
+// equalConstraints reports whether two objects say the same; none is {}.
+func equalConstraints(a, b json.RawMessage) bool {
+	var x, y map[string]any
+	if len(a) > 0 && json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return false
+	}
+	return len(x)+len(y) == 0 || reflect.DeepEqual(x, y)
+}
+
+// apply updates a job.
+func (s *Service) apply(u *update) error {
+	v, _ := s.m.Job(u.id)
+	if u.above && u.r.UserID != v.UserID() { // the limits may not hold for a later update
+		if err := s.step(joblife.SetFlags{By: u.r.cred(), ID: u.id, Flags: []string{flagImmutable}}); err != nil {
+			return err
+		}
+	}
+	if err := s.step(joblife.Update{By: u.r.cred(), ID: u.id, Updates: u.all}); err != nil {
+		return err
+	}
+	if v, ok := s.m.Job(u.id); ok && u.expiration.Set && v.State() == jobstate.StateRun {
+		return s.expire(u.id, u.expiration.Value)
+	}
+	return nil
+}
+
+// expire sets when the resources of a job expire. The scheduler knows.
+func (s *Service) expire(id jobid.ID, at eventlog.Timestamp) error {
+	if s.told == nil {
+		s.told = make(map[jobid.ID]eventlog.Timestamp)
+	}
+	s.told[id] = at
+	return s.step(joblife.SetExpiration{ID: id, Expiration: at})
+}
+
+// untold drops the expirations that the scheduler knows from the messages to it.
+func (s *Service) untold(list []alloc.Message) []alloc.Message {
+	kept := list[:0]
+	for _, m := range list {
+		if e, ok := m.(alloc.Expiration); ok {
+			if at, ok := s.told[e.ID]; ok && at == e.Expiration {
+				continue
+			}
+		}
+		kept = append(kept, m)
+	}
+	clear(s.told)
+	return kept
+}

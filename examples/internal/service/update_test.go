@@ -1,0 +1,343 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// The jobs of updating: all are the guest's, and in queue debug but for the last.
+const (
+	waitingJob  = 16
+	runningJob  = 17
+	inactiveJob = 18
+	boundJob    = 19 // has constraints of its own
+	otherJob    = 20 // in queue other
+)
+
+// updating returns a service with jobs to update.
+func updating(t *testing.T) *Service {
+	t.Helper()
+	s, err := New(start, Config{
+		Queues: map[string]Queue{
+			"batch":  {Requires: []string{"batch"}, Limits: Limits{Duration: jobstate.Some(fsd.Duration(time.Hour))}},
+			"debug":  {Requires: []string{"debug"}, Limits: Limits{Duration: jobstate.Some(fsd.Duration(time.Minute))}},
+			"other":  {},
+			"closed": {},
+		},
+	})
+	require.NoError(t, err)
+	goOnline(t, s)
+	converse(t, s, exchange{anOwner, "queue-enable", `{"enable":false,"all":false,"name":"closed","reason":""}`, 0, ""})
+	for id := jobid.ID(waitingJob); id <= otherJob; id++ {
+		queue, constraints := "debug", `{"properties":["debug"]}`
+		switch id {
+		case boundJob:
+			constraints = `{"and":[{"ranks":["0"]},{"properties":["debug"]}]}`
+		case otherJob:
+			queue, constraints = "other", `{}`
+		}
+		s1, err := jobspec.Parse([]byte(specOf(t, jobspec.Job{Queue: queue, Duration: time.Minute})))
+		require.NoError(t, err)
+		s1, err = s1.Update(pathConstraints, json.RawMessage(constraints))
+		require.NoError(t, err)
+		text, err := json.Marshal(s1)
+		require.NoError(t, err)
+		require.Empty(t, submitted(t, s, id, 5, string(text)))
+	}
+	runJob(t, s, runningJob)
+	require.NoError(t, s.step(joblife.Raise{ID: inactiveJob, Type: "cancel"}))
+	drive(t, s)
+	return s
+}
+
+func duration(id int, value string) string {
+	return fmt.Sprintf(`{"id":%d,"updates":{"attributes.system.duration":%s}}`, id, value)
+}
+
+func queue(id int, value string) string {
+	return fmt.Sprintf(`{"id":%d,"updates":{"attributes.system.queue":%s}}`, id, value)
+}
+
+// TestUpdateRefuses has what is wrong with updates, in the words of flux-core.
+func TestUpdateRefuses(t *testing.T) {
+	const invalid = "one or more jobspec updates are invalid"
+	s := updating(t)
+	converse(t, s, exchange{anOwner, "update", duration(boundJob, "61"), 0, ""}) // an owner of another's job
+	before := s.rd.Seq
+	converse(t, s,
+		exchange{nobody, "update", duration(waitingJob, "30"), eperm, noPrivilege},
+		exchange{aGuest, "update", `[]`, eproto, ""},
+		exchange{aGuest, "update", `{"id":16}`, eproto, ""},
+		exchange{aGuest, "update", `{"id":16,"updates":1}`, einval, invalid},
+		exchange{aGuest, "update", `{"id":16,"updates":{}}`, einval, invalid},
+		exchange{aGuest, "update", `{"id":16,"updates":{"foo":1}}`, einval, invalid},
+		exchange{aGuest, "update", `{"id":16,"updates":{"attributesx.a":1}}`, einval, invalid},
+		exchange{aGuest, "update", `{"id":16,"updates":{"attributes":1}}`, einval, invalid},
+		exchange{aGuest, "update", duration(99, "30"), enoent, "unknown job id"},
+		exchange{aGuest, "update", duration(inactiveJob, "30"), einval, "job is inactive"},
+		exchange{another, "update", duration(waitingJob, "30"), eperm, "guests may only update their own jobs"},
+		exchange{aGuest, "update", duration(boundJob, "30"), eperm, "job is immutable due to previous instance owner update"},
+		exchange{aGuest, "update", `{"id":16,"updates":{"attributes.system.duration":30,"attributes.system.name":"x"}}`, einval, "update of attributes.system.name not supported"},
+
+		exchange{aGuest, "update", duration(waitingJob, `"foo"`), einval, "plugin args unpack failed"},
+		exchange{aGuest, "update", duration(waitingJob, `null`), einval, "plugin args unpack failed"},
+		exchange{anOwner, "update", duration(waitingJob, "1."+strings.Repeat("0", 1<<20)), einval, "plugin args unpack failed"},
+		exchange{aGuest, "update", duration(waitingJob, `-1.0`), einval, "duration must not be negative"},
+		exchange{aGuest, "update", duration(waitingJob, `61`), einval, "requested duration (1m) exceeds policy limit of 1m for queue debug"},
+		exchange{aGuest, "update", duration(runningJob, `30`), einval, "duration update of running job requires instance owner privileges"},
+		exchange{anOwner, "update", duration(runningJob, `10`), einval, "requested duration places job expiration in the past"},
+
+		exchange{aGuest, "update", queue(waitingJob, `42`), einval, "plugin args unpack failed"},
+		exchange{aGuest, "update", queue(waitingJob, `null`), einval, "plugin args unpack failed"},
+		exchange{aGuest, "update", queue(waitingJob, `""`), einval, "'' is not a valid queue"},
+		exchange{aGuest, "update", queue(waitingJob, `"debug"`), einval, "job queue is already set to debug"},
+		exchange{aGuest, "update", queue(waitingJob, `"foo"`), einval, "'foo' is not a valid queue"},
+		exchange{aGuest, "update", queue(waitingJob, `"closed"`), einval, "queue closed is currently disabled"},
+		exchange{anOwner, "update", queue(runningJob, `"batch"`), einval, "update of queue for running job not supported"},
+		exchange{anOwner, "update", queue(boundJob, `"batch"`), einval, "job appears to have non-queue constraints, unable to update queue to debug"},
+		exchange{anOwner, "update", `{"id":20,"updates":{"attributes.system.queue":"debug","attributes.system.duration":120}}`, einval, "requested duration (2m) exceeds policy limit of 1m for queue debug"},
+	)
+	require.Equal(t, before, s.rd.Seq, "a request that failed has changed something")
+	require.Empty(t, s.calls)
+}
+
+// logged returns the events in records, with their contexts.
+func logged(t *testing.T, out Out) (list []string) {
+	t.Helper()
+	for _, r := range out.Append {
+		if r.Kind == joblife.RecordEvent {
+			e, err := eventlog.Parse(r.Data)
+			require.NoError(t, err)
+			list = append(list, e.Name+" "+string(e.Context))
+		}
+	}
+	return list
+}
+
+// ok requires that out has a success as its only answer.
+func ok(t *testing.T, out Out) {
+	t.Helper()
+	require.Equal(t, []Answer{{Topic: "job-manager.update", Sender: "a", Matchtag: 1}}, out.Answers)
+}
+
+// TestUpdateOfDuration: of a job that waits, at once.
+func TestUpdateOfDuration(t *testing.T) {
+	s := updating(t)
+	out := drive(t, s, from(aGuest, "update", duration(waitingJob, "30")))
+	ok(t, out)
+	require.Equal(t, []string{`jobspec-update {"attributes.system.duration":30}`, `priority {"priority":16}`}, logged(t, out))
+	v, _ := s.m.Job(waitingJob)
+	require.Equal(t, 30*time.Second, v.Jobspec().Duration())
+
+	// The owner is above the limits, and the guest may not go on from there.
+	out = drive(t, s, from(anOwner, "update", duration(waitingJob, "3600")))
+	ok(t, out)
+	require.Equal(t, []string{`set-flags {"flags":["immutable"]}`, `jobspec-update {"attributes.system.duration":3600}`, `priority {"priority":16}`}, logged(t, out))
+	out = drive(t, s, from(anOwner, "update", `{"id":16,"updates":{"attributes.system.duration":5,"attributes.system.duration":7}}`))
+	require.Contains(t, logged(t, out), `jobspec-update {"attributes.system.duration":7}`)
+}
+
+// TestUpdateOfARunningJob asks the scheduler first, and tells it once.
+func TestUpdateOfARunningJob(t *testing.T) {
+	for _, refused := range []Response{{}, {Errnum: enosys}, {Errnum: einval, Errstr: "no"}} {
+		s := updating(t)
+		require.NoError(t, s.step(joblife.ExecHello{}))
+		drive(t, s)
+		out := drive(t, s, from(anOwner, "update", duration(runningJob, "120.5")))
+		require.Empty(t, out.Answers)
+		require.Empty(t, out.Append)
+		require.Len(t, out.Calls, 1)
+		require.Equal(t, "sched.expiration", out.Calls[0].Topic)
+		text, err := json.Marshal(out.Calls[0].Payload)
+		require.NoError(t, err)
+		require.JSONEq(t, `{"id":17,"expiration":1700000110.5}`, string(text))
+
+		refused.Topic, refused.Tag = out.Calls[0].Topic, out.Calls[0].Tag
+		require.NoError(t, s.Respond(start, refused))
+		require.Error(t, s.Respond(start, refused), "twice")
+		out = drive(t, s)
+		if refused.Errnum == einval {
+			require.Equal(t, []Answer{{Topic: "job-manager.update", Sender: "a", Matchtag: 1, Errnum: einval, Errstr: "scheduler refused expiration update"}}, out.Answers)
+			require.Empty(t, out.Append)
+			continue
+		}
+		ok(t, out)
+		require.Equal(t, []string{
+			`set-flags {"flags":["immutable"]}`,
+			`jobspec-update {"attributes.system.duration":120.5}`,
+			`resource-update {"expiration":1700000110.5}`,
+		}, logged(t, out))
+		require.Empty(t, s.rd.Sched, "the scheduler knows")
+		require.Len(t, s.rd.Exec, 1)
+
+		out = drive(t, s, from(anOwner, "update", duration(runningJob, "0")))
+		text, err = json.Marshal(out.Calls[0].Payload)
+		require.NoError(t, err)
+		require.JSONEq(t, `{"id":17,"expiration":0}`, string(text))
+	}
+}
+
+// TestUpdatesAreBounded: a guest whose updates nobody checks cannot fill the memory.
+func TestUpdatesAreBounded(t *testing.T) {
+	s := updating(t)
+	for range maxUpdates {
+		s.Request(start, from(aGuest, "update", queue(waitingJob, `"batch"`)))
+	}
+	converse(t, s, exchange{aGuest, "update", queue(waitingJob, `"batch"`), eagain, "too many updates are being checked"})
+}
+
+// TestHugeDurations: no duration is too long for a job of the owner.
+func TestHugeDurations(t *testing.T) {
+	for d, want := range map[string]string{
+		"1e300": `{"expiration":1.0000000000000001e300}`, "1e10": `{"expiration":11699999990.0}`, "-0.0": `{"expiration":0.0}`,
+	} {
+		s := updating(t)
+		for _, id := range []int{waitingJob, runningJob} {
+			out := drive(t, s, from(anOwner, "update", duration(id, d)))
+			for _, c := range out.Calls {
+				if c.Tag != 0 {
+					require.NoError(t, s.Respond(start, Response{Topic: c.Topic, Tag: c.Tag}))
+					out = drive(t, s)
+				}
+			}
+			ok(t, out)
+			if id == runningJob {
+				require.Contains(t, logged(t, out), "resource-update "+want)
+			}
+		}
+	}
+}
+
+// TestUpdateOfQueue asks whether the job can run there.
+func TestUpdateOfQueue(t *testing.T) {
+	cases := []struct {
+		id                 int
+		updates, want      string
+		feasible           bool
+		queue, constraints string
+	}{
+		{waitingJob, `{"attributes.system.queue":"batch"}`,
+			`{"attributes.system.queue":"batch","attributes.system.constraints":{"properties":["batch"]}}`, true, "batch", `{"properties":["batch"]}`},
+		{waitingJob, `{"attributes.system.queue":"other"}`,
+			`{"attributes.system.queue":"other","attributes.system.constraints":{}}`, true, "other", `{}`},
+		{otherJob, `{"attributes.system.queue":"debug","attributes.system.duration":30}`,
+			`{"attributes.system.queue":"debug","attributes.system.duration":30,"attributes.system.constraints":{"properties":["debug"]}}`, true, "debug", `{"properties":["debug"]}`},
+		{otherJob, `{"attributes.system.queue":"debug"}`, ``, false, "other", `{}`},
+	}
+	for _, c := range cases {
+		s := updating(t)
+		out := drive(t, s, from(aGuest, "update", fmt.Sprintf(`{"id":%d,"updates":%s}`, c.id, c.updates)))
+		require.Empty(t, out.Answers)
+		require.Len(t, out.Calls, 1)
+		require.Equal(t, "feasibility.check", out.Calls[0].Topic)
+		text, err := json.Marshal(out.Calls[0].Payload)
+		require.NoError(t, err)
+		var asked struct{ Jobspec json.RawMessage }
+		require.NoError(t, json.Unmarshal(text, &asked))
+		_, err = jobspec.Parse(asked.Jobspec)
+		require.NoError(t, err)
+
+		r := Response{Topic: out.Calls[0].Topic, Tag: out.Calls[0].Tag}
+		if !c.feasible {
+			r.Errnum, r.Errstr = einval, "unsatisfiable request"
+		}
+		require.NoError(t, s.Respond(start, r))
+		out = drive(t, s)
+		if c.feasible {
+			ok(t, out)
+			require.Equal(t, "jobspec-update "+c.want, logged(t, out)[0])
+		} else {
+			require.Equal(t, "unsatisfiable request", out.Answers[0].Errstr)
+			require.Empty(t, out.Append)
+		}
+		v, _ := s.m.Job(jobid.ID(c.id))
+		require.Equal(t, c.queue, v.Jobspec().Queue())
+		require.JSONEq(t, c.constraints, string(v.Jobspec().Constraints()))
+	}
+}
+
+// TestUpdateIsCheckedAgain: the job may go on while others are asked.
+func TestUpdateIsCheckedAgain(t *testing.T) {
+	cases := []struct {
+		meanwhile func(*Service)
+		errnum    int
+		text      string
+	}{
+		{func(s *Service) { runJob(t, s, waitingJob) }, einval, "update of queue for running job not supported"},
+		{func(s *Service) {
+			require.NoError(t, s.step(joblife.Raise{ID: waitingJob, Type: "cancel"}))
+			drive(t, s)
+		}, einval, "job is inactive"},
+		{func(s *Service) {
+			ok := exchange{anOwner, "queue-enable", `{"enable":false,"all":true,"reason":""}`, 0, ""}
+			converse(t, s, ok)
+		}, einval, "queue batch is currently disabled"},
+		{func(s *Service) { s.endUpdates() }, eagain, "job manager is shutting down"},
+	}
+	for _, c := range cases {
+		s := updating(t)
+		out := drive(t, s, from(aGuest, "update", queue(waitingJob, `"batch"`)))
+		c.meanwhile(s)
+		require.NoError(t, s.Respond(start, Response{Topic: "feasibility.check", Tag: out.Calls[0].Tag}))
+		out = drive(t, s)
+		require.Equal(t, []Answer{{Topic: "job-manager.update", Sender: "a", Matchtag: 1, Errnum: c.errnum, Errstr: c.text}}, out.Answers)
+		require.NotContains(t, logged(t, out), "jobspec-update")
+	}
+}
+
+// TestUpdateInCleanup: a job that ends keeps its expiration.
+func TestUpdateInCleanup(t *testing.T) {
+	s := updating(t)
+	require.NoError(t, s.step(joblife.ExecHello{}))
+	drive(t, s)
+	require.NoError(t, s.step(joblife.Raise{ID: runningJob, Type: "cancel"}))
+	out := drive(t, s, from(anOwner, "update", duration(runningJob, "120")))
+	v, _ := s.m.Job(runningJob)
+	require.Equal(t, jobstate.StateCleanup, v.State())
+	require.NoError(t, s.Respond(start, Response{Topic: "sched.expiration", Tag: out.Calls[0].Tag}))
+	ok(t, drive(t, s))
+}
+
+// TestExpire: a change of the instance's lifetime is one of the running jobs that have no
+// duration of their own.
+func TestExpire(t *testing.T) {
+	s, err := New(start, Config{})
+	require.NoError(t, err)
+	goOnline(t, s)
+	for id, d := range []time.Duration{0, time.Minute, 0} {
+		require.Empty(t, submitted(t, s, jobid.ID(16+id), 5, specOf(t, jobspec.Job{Duration: d})))
+	}
+	runJob(t, s, 16)
+	runJob(t, s, 17)
+	expires := func(at eventlog.Timestamp, want ...string) {
+		t.Helper()
+		require.NoError(t, s.Expire(start, at))
+		require.Equal(t, want, logged(t, drive(t, s)))
+		require.Empty(t, s.rd.Sched, "the scheduler knows")
+	}
+	at := eventlog.FromTime(start)
+	expires(at + 7200) // it was so from the start
+	expires(at + 7200)
+	expires(at+7201, `resource-update {"expiration":1700007201.0}`)
+	expires(0, `resource-update {"expiration":0.0}`)
+	expires(at+7200, `resource-update {"expiration":1700007200.0}`)
+	expires(at - 10)
+
+	// What the scheduler does not know, it is told.
+	require.NoError(t, s.step(joblife.SetExpiration{ID: 17, Expiration: at + 9}))
+	require.True(t, s.m.Ready(&s.rd))
+	require.Equal(t, []alloc.Message{alloc.Expiration{ID: 17, Expiration: at + 9}}, s.untold(s.rd.Sched))
+}
