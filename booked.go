@@ -187,7 +187,7 @@ func (s *stored) claim(id jobid.ID) (alloc.Holder, bool) {
 	if err != nil || r.IsEmpty() || over || j.HasFlag(flagBypass) {
 		return alloc.Holder{}, false
 	}
-	return holderOf(j, r), true
+	return holderOf(j, r.WithoutLocal()), true
 }
 
 // book keeps what quarantined jobs claim, for schedulers: what no other job holds of it.

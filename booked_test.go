@@ -3,6 +3,7 @@ package joblife_test
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -181,4 +182,45 @@ func TestTheNodesOfAnUnreadableJobStayBooked(t *testing.T) {
 	s.restore(s.store)
 	require.Len(t, s.rec.Quarantined, 1)
 	require.Empty(t, told(s))
+}
+
+// What a scheduler keeps in R for the instances in jobs stays in the store, and there alone.
+func TestTheKeySchedulingIsStoredAndNotKept(t *testing.T) {
+	give := func(scheduling string) (*site, jobid.ID) {
+		s := silent(t, joblife.Config{})
+		id := s.submit(jobspec.Job{Nodes: 1})
+		r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],"starttime":0.0,` +
+			`"expiration":0.0,"properties":{"+gone":"0","big":"0"}},"scheduling":` + scheduling + `}`))
+		require.NoError(t, err)
+		s.step(joblife.SchedResponse{ID: id, Type: alloc.ResponseSuccess, R: r})
+		require.Equal(t, jobstate.StateRun, s.state(id))
+		return s, id
+	}
+	s, id := give(`{"graph": [1, "}"]}`)
+	const want = `{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],"starttime":0.0,"expiration":0.0,"properties":{"big":"0"}}`
+	require.Equal(t, want+`,"scheduling":{"graph":[1,"}"]}}|`, ofJob(id, slices.Values(s.store))[joblife.RecordR])
+	check := func() {
+		t.Helper()
+		require.Equal(t, want+"}", string(must(s.m.Job(id)).R().AppendJSON(nil)))
+		start := s.exec[len(s.exec)-1].(exec.Start)
+		require.Equal(t, want+"}", string(start.R.AppendJSON(nil)))
+	}
+	check()
+	for i, r := range s.store { // a scheduler may have put it there, as in flux-core
+		if r.Kind == joblife.RecordR {
+			s.store[i].Data = bytes.Replace(r.Data, []byte(`"big"`), []byte(`"+local":"0","big"`), 1)
+		}
+	}
+	s.restart()
+	check()
+	bad := append(slices.Clone(s.store), joblife.Record{Job: id, Kind: joblife.RecordEvent, Data: []byte("?\n")})
+	_, rec, err := joblife.Restore(s.now, s.cfg, all(bad))
+	require.NoError(t, err)
+	require.Equal(t, want+"}", string(rec.Quarantined[0].R.AppendJSON(nil)))
+	s.restore(slices.Collect(s.m.Snapshot()))
+	s.hello()
+	check()
+
+	s, id = give(`"` + strings.Repeat("x", 1<<20) + `"`)
+	require.Equal(t, want+"}|", ofJob(id, slices.Values(s.store))[joblife.RecordR], "a record has no room for it")
 }

@@ -2,12 +2,14 @@ package joblife
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -25,7 +27,7 @@ import (
 //
 // The descriptions are those of flux-core, such as "after-success=ƒ2Bp1fdH". A
 // dependency that cannot be satisfied any more is a fatal exception of type
-// "dependency". Each Manager needs hooks of its own.
+// "dependency". Refusals are in flux-core's words. Each Manager needs hooks of its own.
 func Dependencies() Hooks {
 	d := &dependencies{
 		after: make(map[jobid.ID][]dependent), on: make(map[jobid.ID][]jobid.ID),
@@ -125,7 +127,7 @@ func depend(e *Event, description string) bool {
 func (d *dependencies) beginTime(e *Event, value string) error {
 	at, err := strconv.ParseFloat(value, 64)
 	if err != nil || at < 0 || math.IsInf(at, 0) || math.IsNaN(at) {
-		return fmt.Errorf("dependency: invalid begin-time %q", value)
+		return errors.New("Invalid begin-time=" + plain(value))
 	}
 	description := fmt.Sprintf("begin-time=%.3f", at)
 	if depend(e, description) {
@@ -138,7 +140,7 @@ func (d *dependencies) beginTime(e *Event, value string) error {
 func (d *dependencies) afterJob(e *Event, s scheme, prefix string, dep jobspec.Dependency) error {
 	on, err := jobid.Parse(dep.Value)
 	if err != nil {
-		return fmt.Errorf("dependency: %s: %q is not a valid jobid", dep.Scheme, dep.Value)
+		return fmt.Errorf("dependency: %s: %s is not a valid jobid", dep.Scheme, guard.Quote(dep.Value))
 	}
 	w := dependent{e.Job.ID(), s, prefix + "=" + dep.Value}
 	if dep.Scheme == "after" && !e.Job.Job().HasDependency(w.description) {
@@ -146,7 +148,7 @@ func (d *dependencies) afterJob(e *Event, s scheme, prefix string, dep jobspec.D
 	}
 	if v, ok := e.Lookup(on); ok && v.Job() != nil && v.ID() != w.id {
 		if v.UserID() != e.Job.UserID() {
-			return fmt.Errorf("dependency: %s: permission denied for job %s", dep.Scheme, dep.Value)
+			return fmt.Errorf("%s: Permission denied for job %s", dep.Scheme, dep.Value)
 		}
 		if !depend(e, w.description) {
 			return nil
@@ -166,16 +168,31 @@ func (d *dependencies) afterJob(e *Event, s scheme, prefix string, dep jobspec.D
 	case !ok:
 		return fmt.Errorf("dependency: %s: id %s: job not found", dep.Scheme, dep.Value)
 	case rec.UserID != e.Job.UserID():
-		return fmt.Errorf("dependency: %s: permission denied for job %s", dep.Scheme, dep.Value)
-	case s == afterExcept && (!rec.Ran || rec.Result != jobstate.ResultCanceled && rec.Result != jobstate.ResultTimeout):
-		return fmt.Errorf("dependency: %s: job %s: no exception that is known of", dep.Scheme, dep.Value)
-	case s != afterExcept && !rec.Satisfies(kindOf(s)):
-		return fmt.Errorf("dependency: %s: job %s ended otherwise: %v", dep.Scheme, dep.Value, rec.Result)
+		return fmt.Errorf("%s: Permission denied for job %s", dep.Scheme, dep.Value)
+	}
+	if err := ended(rec, s, dep.Value); err != nil {
+		return err
 	}
 	if depend(e, w.description) {
 		e.Post(DependencyRemove{ID: w.id, Description: w.description})
 	}
 	return nil
+}
+
+// ended returns why a job that is over does not satisfy a scheme.
+func ended(rec purge.Record, s scheme, id string) error {
+	excepted := rec.Ran && (rec.Result == jobstate.ResultCanceled || rec.Result == jobstate.ResultTimeout)
+	switch {
+	case s == afterExcept && excepted, s != afterExcept && rec.Satisfies(kindOf(s)):
+		return nil
+	case !rec.Ran:
+		return fmt.Errorf("dependency: after: %s never started", id)
+	case s == afterExcept:
+		return fmt.Errorf("dependency: afterexcept: job %s: no exception", id)
+	case s == afterNotOK:
+		return fmt.Errorf("dependency: afternotok: job %s succeeded", id)
+	}
+	return fmt.Errorf("dependency: afterok: job %s failed or was canceled", id)
 }
 
 func kindOf(s scheme) purge.Dependency {

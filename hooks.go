@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -165,7 +166,7 @@ func (m *Manager) dependencies(j *job) error {
 			}
 		}
 		if !known {
-			return fmt.Errorf("%w: dependency scheme %q is not known", ErrRefused, d.Scheme)
+			return fmt.Errorf("%w: dependency scheme %s not supported", ErrRefused, guard.Quote(d.Scheme))
 		}
 	}
 	return nil

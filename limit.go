@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
@@ -40,4 +41,10 @@ func mend(s string) string {
 		s = s[:maxNote]
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// plain returns words from outside for an error that has them in quotes of its own, or none.
+func plain(s string) string {
+	q := guard.Quote(s)
+	return q[1 : len(q)-1]
 }

@@ -21,7 +21,7 @@ type RecordKind uint8
 const (
 	RecordEvent        RecordKind = 1 + iota // a line of the job's eventlog, newline included
 	RecordJobspec                            // the jobspec as it was submitted, before the event submit
-	RecordR                                  // the allocation, before the event alloc
+	RecordR                                  // the allocation, before the event alloc; with the key scheduling, if there is room
 	RecordHousekeeping                       // a line of the log of the job's housekeeping
 	RecordInactive                           // in snapshots: an inactive job, in the text of purge.Record
 	RecordTombstone                          // what remains of a job that is being purged, in that text

@@ -335,6 +335,7 @@ func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 		if j.r, err = rset.Parse(s.r); err != nil {
 			return nil, nil, fmt.Errorf("joblife: R of %v: %w", id, err)
 		}
+		j.r = j.r.WithoutLocal()
 	}
 	state, err := jobstate.Replay(id, s.log)
 	if err != nil {
@@ -415,8 +416,8 @@ func (m *Manager) resume(j *job, out *Recovered) {
 
 // Snapshot yields records that replace all earlier ones for [Restore]. Take it when no
 // Ready is outstanding and Ready has nothing. An inactive job is one short record: the
-// store keeps its log. The Manager must not change meanwhile. A volatile Manager yields
-// nothing.
+// store keeps its log. The key scheduling of an R is in no snapshot. The Manager must not
+// change meanwhile. A volatile Manager yields nothing.
 func (m *Manager) Snapshot() iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		if m.cfg.Volatile {

@@ -53,18 +53,26 @@ func (g *gate) set(open bool, reason string) {
 	}
 }
 
-// admits returns why a queue takes no jobs.
+// admits returns why a queue takes no jobs, in flux-core's words.
 func (m *Manager) admits(name string) error {
 	q := m.queues[name]
 	switch {
-	case q == nil && name == "":
-		return fmt.Errorf("%w: the job names no queue", ErrRefused)
 	case q == nil:
-		return fmt.Errorf("%w: no queue %q", ErrRefused, name)
-	case !q.enable.open:
-		return fmt.Errorf("%w: queue %q is disabled: %s", ErrRefused, name, q.enable.reason)
+		return noQueue(ErrRefused, name)
+	case q.enable.open:
+		return nil
+	case name != "":
+		name = " to " + plain(name)
 	}
-	return nil
+	return fmt.Errorf("%w: job submission%s is disabled: %s", ErrRefused, name, q.enable.reason)
+}
+
+// noQueue returns an error about a queue that the configuration does not have.
+func noQueue(category error, name string) error {
+	if name == "" {
+		return fmt.Errorf("%w: a named queue is required", category)
+	}
+	return fmt.Errorf("%w: '%s' is not a valid queue", category, plain(name))
 }
 
 // queueState is a queue as RecordQueue has it.
@@ -92,7 +100,7 @@ func (m *Manager) aQueue(by Cred, name string) (*queue, error) {
 	}
 	q := m.queues[name]
 	if q == nil {
-		return nil, fmt.Errorf("%w: no queue %q", ErrInvalid, name)
+		return nil, noQueue(ErrInvalid, name)
 	}
 	return q, nil
 }
@@ -381,6 +389,22 @@ func (m *Manager) bypass(in Alloc) error {
 	return nil
 }
 
+// recordR returns the record of an R, with what the scheduler keeps in it for instances
+// that run in jobs, if there is room.
+func (m *Manager) recordR(r *rset.R, scheduling []byte) ([]byte, error) {
+	n := len(m.out.text)
+	text := r.AppendJSON(m.out.text)
+	if end := len(text) - len("}"); len(scheduling) > 0 {
+		text = append(append(append(text[:end], `,"scheduling":`...), scheduling...), '}')
+		if fits("R", text[n:], 0) != nil {
+			text = append(text[:end], '}')
+		}
+	}
+	m.out.text = text
+	record := text[n:len(text):len(text)]
+	return record, fits("R", record, 0)
+}
+
 // give gives a job its R, in which no resource is local to the scheduler any more.
 func (m *Manager) give(j *job, r *rset.R, annotations json.RawMessage) error {
 	own := r.WithoutLocal()
@@ -394,10 +418,7 @@ func (m *Manager) give(j *job, r *rset.R, annotations json.RawMessage) error {
 	}
 	var record []byte
 	if err == nil && !m.cfg.Volatile {
-		n := len(m.out.text)
-		m.out.text = own.AppendJSON(m.out.text)
-		record = m.out.text[n:len(m.out.text):len(m.out.text)]
-		err = fits("R", record, 0)
+		record, err = m.recordR(own, r.Scheduling())
 	}
 	if err == nil {
 		err = j.nodes.SetR(own)

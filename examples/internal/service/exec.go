@@ -47,9 +47,8 @@ func (s *Service) execLost(why string) error {
 		if !ok || v.Job() == nil || !v.Job().HasFlag("debug") {
 			continue
 		}
-		err := s.step(joblife.Post{By: s.self(), ID: id, Name: "debug.start-lost", Context: note})
-		if err != nil {
-			return err
+		if err := s.step(joblife.Post{By: s.self(), ID: id, Name: "debug.start-lost", Context: note}); err != nil {
+			s.quick.logf("job %v: debug.start-lost: %v", id, err)
 		}
 	}
 	if err := s.step(joblife.ExecLost{}); err != nil {
@@ -87,13 +86,13 @@ func (s *Service) fillExec(rd *joblife.Ready) {
 		switch m := m.(type) {
 		case exec.Start:
 			topic := s.exec.hello.StartTopic()
-			if text, ok := payload(s, topic, exec.Append, exec.Message(m)); ok {
+			if text, ok := encode(s, topic, exec.Append, exec.Message(m)); ok {
 				s.open.Calls = append(s.open.Calls, Call{Topic: topic, Nodeid: Any, Payload: text})
 				s.exec.starts[m.ID] = true
 			}
 		case exec.Expiration:
 			topic := s.exec.hello.ExpirationTopic()
-			if text, ok := payload(s, topic, exec.Append, exec.Message(m)); ok {
+			if text, ok := encode(s, topic, exec.Append, exec.Message(m)); ok {
 				s.send(&s.open, Call{Topic: topic, Nodeid: Any, Payload: text}, func(r Response) error {
 					return s.expired(m.ID, r)
 				})

@@ -157,14 +157,14 @@ func TestQueuesRefuseJobsInTheWordsOfFlux(t *testing.T) {
 	s, err := New(start, Config{})
 	require.NoError(t, err)
 	require.NoError(t, s.step(joblife.EnableQueue{Reason: "fubar"}))
-	require.Equal(t, "job submission is disabled: fubar", s.queueRefusal(""))
-	require.Equal(t, "'batch' is not a valid queue", s.queueRefusal("batch"))
+	require.EqualError(t, s.admits(""), "job submission is disabled: fubar")
+	require.EqualError(t, s.admits("batch"), "'batch' is not a valid queue")
 	s, err = New(start, Config{Queues: map[string]Queue{"batch": {}}})
 	require.NoError(t, err)
-	require.Empty(t, s.queueRefusal("batch"))
+	require.NoError(t, s.admits("batch"))
 	require.NoError(t, s.step(joblife.EnableQueue{Queue: "batch", Reason: "fubar"}))
-	require.Equal(t, "job submission to batch is disabled: fubar", s.queueRefusal("batch"))
-	require.Equal(t, "a named queue is required", s.queueRefusal(""))
+	require.EqualError(t, s.admits("batch"), "job submission to batch is disabled: fubar")
+	require.EqualError(t, s.admits(""), "a named queue is required")
 }
 
 func TestRaisePublishesTheException(t *testing.T) {
@@ -273,26 +273,24 @@ func TestAnswersWaitForTheStore(t *testing.T) {
 	require.Equal(t, enoent, quick.Answers[0].Errnum)
 	require.False(t, w.Next(&second))
 	require.NoError(t, w.Done(start, &quick, nil))
+	require.Empty(t, first.Answers)
 	require.NoError(t, w.Done(start, &first, nil))
-	require.True(t, w.Next(&second))
-	require.Equal(t, []string{"job-manager.memo"}, topics(second))
-	require.NoError(t, w.Done(start, &second, nil))
+	answered := func() (topics []string) {
+		var out Out
+		require.True(t, w.Next(&out))
+		require.Empty(t, out.Append)
+		for _, a := range out.Answers {
+			topics = append(topics, a.Topic)
+		}
+		slices.Sort(topics)
+		return topics
+	}
+	require.Equal(t, []string{"job-manager.memo"}, answered())
 	require.True(t, w.Next(&second))
 	require.Len(t, second.Append, 1)
 	require.Empty(t, second.Answers)
 	require.NoError(t, w.Done(start, &second, nil))
-	require.True(t, w.Next(&second))
-	require.Equal(t, []string{"job-manager.kill", "job-manager.raise"}, topics(second))
-	require.Len(t, second.Events, 2)
-}
-
-// topics returns what an Out answers, sorted.
-func topics(out Out) (list []string) {
-	for _, a := range out.Answers {
-		list = append(list, a.Topic)
-	}
-	slices.Sort(list)
-	return list
+	require.Equal(t, []string{"job-manager.kill", "job-manager.raise"}, answered())
 }
 
 func ids(list ...jobid.ID) string { return strings.ReplaceAll(fmt.Sprintf("%d", list), " ", ",") }

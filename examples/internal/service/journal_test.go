@@ -69,10 +69,11 @@ func TestJournal(t *testing.T) {
 	out = d.respond("sched.alloc", success(4, 4))
 	require.Equal(t, "4 annotations\n4 alloc +R", told(t, out, "a6"))
 	require.Equal(t, "4 alloc +R", told(t, out, "a7"))
-	require.Contains(t, out, `"resource_summary":"rank4"`)
+	require.Contains(t, out, `{"annotations":{"sched":{"t_estimate":5,"resource_summary":"rank4"}}}`)
 	require.NoError(t, d.step(joblife.Memo{ID: 4, Volatile: true, Values: json.RawMessage(`{"a":1}`)}))
 	require.Equal(t, "4 memo", told(t, d.flush(), "a5"))
 
+	require.Contains(t, d.ask(1, "stats-get", ``), `{"journal":{"listeners":3,`)
 	require.Equal(t, "events-journal a6: errnum 61 ", d.ask(0, "events-journal-cancel", `{"matchtag":6}`))
 	require.Empty(t, d.ask(0, "events-journal-cancel", `{"matchtag":6}`))
 	d.send("b", 0, "events-journal-cancel", `{"matchtag":5}`)

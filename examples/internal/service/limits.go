@@ -43,8 +43,8 @@ func or[T any](a, b jobstate.Optional[T]) jobstate.Optional[T] {
 func (s *Service) limits() joblife.Hooks {
 	count := func(e *joblife.Event, n int) {
 		user := e.Job.UserID()
-		if s.perUser[user] += n; s.perUser[user] == 0 {
-			delete(s.perUser, user)
+		if s.jobs[user] += n; s.jobs[user] == 0 {
+			delete(s.jobs, user)
 		}
 	}
 	return joblife.Hooks{
@@ -57,7 +57,7 @@ func (s *Service) limits() joblife.Hooks {
 			if err := s.limited(e.Job.Jobspec()); err != nil {
 				return err
 			}
-			if limit := s.cfg.MaxActive; limit > 0 && s.perUser[e.Job.UserID()] >= limit {
+			if limit := s.cfg.MaxActive; limit > 0 && s.jobs[e.Job.UserID()] >= limit {
 				return fail(einval, "user has max number of jobs submitted")
 			}
 			return nil

@@ -31,6 +31,18 @@ func (s *Service) queue(name string) (joblife.QueueStatus, error) {
 	return q, fail(einval, "'%s' is not a valid queue", name)
 }
 
+// admits returns why a queue takes no jobs.
+func (s *Service) admits(name string) error {
+	q, err := s.queue(name)
+	switch {
+	case err != nil || q.Enabled:
+		return err
+	case name == "":
+		return fail(einval, "job submission is disabled: %s", q.DisableReason)
+	}
+	return fail(einval, "job submission to %s is disabled: %s", name, q.DisableReason)
+}
+
 // queueOf returns the state of the queue that a request names, or of the anonymous one.
 func (s *Service) queueOf(name *string) (joblife.QueueStatus, error) {
 	if name != nil && *name == "" {
@@ -101,7 +113,7 @@ func (s *Service) queueStart(r *Request) (any, error) {
 		return nil, err
 	}
 	return nil, s.eachQueue(p.Name, p.All, func(name string) joblife.Input {
-		return joblife.StartQueue{By: r.cred(), Queue: name, Start: p.Start, Reason: deref(p.Reason)}
+		return joblife.StartQueue{By: r.cred(), Queue: name, Start: p.Start, Reason: deref(p.Reason), Volatile: p.Volatile}
 	})
 }
 

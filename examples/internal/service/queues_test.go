@@ -3,6 +3,7 @@ package service
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -118,40 +119,20 @@ func runJob(t *testing.T, s *Service, id jobid.ID) {
 }
 
 const (
-	notOwner     = "Request requires owner credentials"
-	noPrivilege  = "Request rejected due to insufficient privilege"
 	allQueues    = "Use --all to apply this command to all queues"
 	offlineState = `"start":false,"stop_reason":"Scheduler is offline"}`
 )
 
-// TestRolesOfQueues asks each request as everybody.
-func TestRolesOfQueues(t *testing.T) {
-	payloads := map[string]string{
-		"config-reload": "{}",
-		"queue-enable":  `{"enable":true,"all":true}`,
-		"queue-list":    "{}",
-		"queue-start":   `{"start":true,"all":true}`,
-		"queue-status":  "{}",
-	}
-	for topic, payload := range payloads {
-		s, err := New(start, Config{Parse: func(c Config, _ []byte) (Config, error) { return c, nil }})
-		require.NoError(t, err)
-		for _, who := range []string{anOwner, aGuest, another, nobody} {
-			want, text := 0, ""
-			switch h := handlers[topic]; {
-			case who == anOwner, h.guests && who != nobody:
-			case h.guests:
-				want, text = eperm, noPrivilege
-			default:
-				want, text = eperm, notOwner
-			}
-			out := drive(t, s, from(who, topic, payload))
-			require.Len(t, out.Answers, 1)
-			require.Equal(t, want, out.Answers[0].Errnum, "%s as %s", topic, who)
-			require.Equal(t, text, out.Answers[0].Errstr)
-		}
-	}
-	require.False(t, handlers["queue-enable"].guests || handlers["queue-start"].guests || handlers["config-reload"].guests)
+var queueRows = []row{
+	same("config-reload", `{}`, enosys, ""), // there is nothing to read it with
+	same("queue-enable", `{"enable":true,"all":true}`, 0, ""),
+	same("queue-enable", `{"enable":true}`, eproto, ""),
+	same("queue-list", ``, 0, ""),
+	same("queue-list", `{}`, 0, ""),
+	same("queue-start", `{"start":true,"all":true}`, 0, ""),
+	same("queue-start", `{"start":true,"all":true,"name":"x"}`, einval, "'x' is not a valid queue"),
+	same("queue-status", `{}`, 0, ""),
+	same("queue-status", `{"name":"x"}`, einval, "'x' is not a valid queue"),
 }
 
 func TestAnonymousQueue(t *testing.T) {
@@ -204,6 +185,31 @@ func TestNamedQueues(t *testing.T) {
 		exchange{anOwner, "queue-enable", `{"enable":false,"all":true,"reason":"r"}`, 0, ""},
 		exchange{anOwner, "queue-start", `{"start":false,"all":true}`, 0, ""},
 		exchange{aGuest, "queue-status", `{"name":"b"}`, 0, `{"disable_reason":"r","enable":false,"start":false}`},
+	)
+}
+
+// TestNoCheckpoint: a restart forgets a stop of that kind, and no other.
+func TestNoCheckpoint(t *testing.T) {
+	cfg := Config{Queues: map[string]Queue{"a": {}, "b": {}}, Manager: joblife.Config{QueuesStopped: true}}
+	s, err := New(start, cfg)
+	require.NoError(t, err)
+	goOnline(t, s)
+	converse(t, s, exchange{aGuest, "queue-status", `{"name":"a"}`, 0, `{"enable":true,"start":false}`})
+	var records []joblife.Record
+	for _, r := range []string{
+		`{"start":true,"all":true}`, `{"start":false,"all":true,"nocheckpoint":true,"reason":"x"}`,
+		`{"start":false,"all":false,"name":"b","reason":"y"}`,
+	} {
+		records = append(records, drive(t, s, owner("queue-start", r)).Append...)
+	}
+	converse(t, s, exchange{aGuest, "queue-status", `{"name":"a"}`, 0, `{"enable":true,"start":false,"stop_reason":"x"}`})
+
+	s, _, err = Restore(start, cfg, of(records))
+	require.NoError(t, err)
+	goOnline(t, s)
+	converse(t, s,
+		exchange{aGuest, "queue-status", `{"name":"a"}`, 0, `{"enable":true,"start":true}`},
+		exchange{aGuest, "queue-status", `{"name":"b"}`, 0, `{"enable":true,"start":false,"stop_reason":"y"}`},
 	)
 }
 
@@ -275,6 +281,8 @@ func TestLimits(t *testing.T) {
 		`"attributes":{"system":{"duration":60,"queue":"b"}}}`, "MANY", `{"min":2147483647}`)
 	require.Equal(t, "requested ncores (9223372036854775807) exceeds policy limit of 8 for queue b", submitted(t, s, 99, 100, many))
 
+	require.Contains(t, submitted(t, s, 99, 100, strings.ReplaceAll(many, `"type":"slot"`, `"type":"rack"`)), "jobspec: ") // not of RFC 25
+
 	s, err = New(start, Config{Limits: Limits{Duration: hour}}) // the anonymous queue
 	require.NoError(t, err)
 	require.Equal(t, "requested duration (2d) exceeds policy limit of 1h", submitted(t, s, 16, 100, specOf(t, jobspec.Job{Duration: 48 * time.Hour})))
@@ -295,6 +303,17 @@ func TestInstanceLifetime(t *testing.T) {
 	require.Equal(t, "duration exceeds instance lifetime", submitted(t, s, 19, 5, text))
 	require.NoError(t, s.Expire(start, 0))
 	require.Empty(t, submitted(t, s, 20, 5, text))
+}
+
+// of returns records as a store does.
+func of(records []joblife.Record) iter.Seq2[joblife.Record, error] {
+	return func(yield func(joblife.Record, error) bool) {
+		for _, r := range records {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
 }
 
 // TestMaxActive: a user has no more active jobs than the limit, before and after a restart.
@@ -325,18 +344,30 @@ func TestMaxActive(t *testing.T) {
 	ask(job(20, 5))
 	require.Equal(t, full, submitted(t, s, 21, 5, sleep))
 
-	s, _, err = Restore(start, cfg, func(yield func(joblife.Record, error) bool) {
-		for _, r := range records {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	})
+	s, _, err = Restore(start, cfg, of(records))
 	require.NoError(t, err)
-	require.Equal(t, map[uint32]int{5: 2, 6: 1}, s.perUser)
+	require.Equal(t, map[uint32]int{5: 2, 6: 1}, s.jobs)
 	require.Equal(t, full, submitted(t, s, 22, 5, sleep))
 	for _, id := range []int{17, 19, 20} {
 		ask(owner("raise", fmt.Sprintf(`{"id":%d,"severity":0,"type":"cancel"}`, id)))
 	}
-	require.Empty(t, s.perUser)
+	require.Empty(t, s.jobs)
+}
+
+// TestMaxActiveOfNewJobs: a job that is not validated yet counts, and is not counted again.
+func TestMaxActiveOfNewJobs(t *testing.T) {
+	later := joblife.Hooks{Validate: func(*joblife.Event) error { return joblife.ErrLater }}
+	cfg := Config{MaxActive: 1, Manager: joblife.Config{Hooks: []joblife.Hooks{later}}}
+	s, err := New(start, cfg)
+	require.NoError(t, err)
+	out := drive(t, s, owner("submit", submission1(16, 5)))
+	require.Equal(t, "user has max number of jobs submitted", submitted(t, s, 17, 5, sleep))
+	s, _, err = Restore(start, cfg, of(out.Append))
+	require.NoError(t, err)
+	v, ok := s.m.Job(16)
+	require.True(t, ok && v.State() == jobstate.StateNew)
+	require.Equal(t, map[uint32]int{5: 1}, s.jobs)
+	require.NoError(t, s.step(joblife.Validated{ID: 16, Err: joblife.ErrInvalid}))
+	drive(t, s)
+	require.Empty(t, s.jobs)
 }

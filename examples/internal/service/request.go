@@ -64,6 +64,7 @@ var handlers = map[string]handler{
 	"queue-status":          {true, (*Service).queueStatus},
 	"raise":                 {true, (*Service).raise},
 	"raiseall":              {true, (*Service).raiseAll},
+	"resource-status":       {false, (*Service).resourceStatus},
 	"sched-hello":           {false, (*Service).schedHello},
 	"sched-ready":           {false, (*Service).schedReady},
 	"stats-get":             {true, (*Service).stats},

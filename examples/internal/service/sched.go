@@ -7,6 +7,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
@@ -95,7 +96,7 @@ func (s *Service) allocated(r Response) error {
 func (s *Service) fillSched(rd *joblife.Ready) {
 	if rd.Hello != nil && s.sched.hello != nil {
 		for _, h := range rd.Hello.Responses {
-			if text, ok := payload(s, alloc.TopicHello, alloc.Append, alloc.Message(h)); ok {
+			if text, ok := encode(s, alloc.TopicHello, alloc.Append, alloc.Message(h)); ok {
 				s.answer(&s.open, s.sched.hello, text)
 			}
 		}
@@ -107,7 +108,7 @@ func (s *Service) fillSched(rd *joblife.Ready) {
 		switch m.(type) {
 		case alloc.ReadyResponse:
 			if s.sched.ready != nil {
-				if text, ok := payload(s, alloc.TopicReady, alloc.Append, m); ok {
+				if text, ok := encode(s, alloc.TopicReady, alloc.Append, m); ok {
 					s.answer(&s.open, s.sched.ready, text)
 				}
 				s.sched.ready = nil
@@ -124,7 +125,7 @@ func (s *Service) fillSched(rd *joblife.Ready) {
 		case alloc.Expiration:
 			topic = alloc.TopicExpiration
 		}
-		text, ok := payload(s, topic, alloc.Append, m)
+		text, ok := encode(s, topic, alloc.Append, m)
 		switch {
 		case !ok:
 		case topic == alloc.TopicExpiration: // the one message with a response of its own
@@ -143,8 +144,8 @@ func (s *Service) logFailure(r Response) error {
 	return nil
 }
 
-// payload encodes a message. One that cannot be written is logged.
-func payload[M any](s *Service, topic string, appendTo func([]byte, M) ([]byte, error), m M) (json.RawMessage, bool) {
+// encode encodes a message. One that cannot be written is logged.
+func encode[M any](s *Service, topic string, appendTo func([]byte, M) ([]byte, error), m M) (json.RawMessage, bool) {
 	text, err := appendTo(nil, m)
 	if err != nil {
 		s.open.logf("%s: %v", topic, err)
@@ -160,4 +161,39 @@ func (s *Service) allocQuery(*Request) (any, error) {
 		Pending int `json:"alloc_pending"`
 		Running int `json:"running"`
 	}{n.Queue.Pending, n.Queue.Sent + n.Queue.Recalled, n.States[jobstate.StateRun] + n.States[jobstate.StateCleanup]}, nil
+}
+
+// resourceStatus tells what all jobs together hold of the scheduler's resources.
+func (s *Service) resourceStatus(*Request) (any, error) {
+	var list []*rset.R
+	for _, r := range s.m.Allocated() {
+		list = append(list, r)
+	}
+	all, err := union(list)
+	if err != nil {
+		return nil, fail(einval, "%v", err)
+	}
+	return struct {
+		Allocated *rset.R `json:"allocated"`
+	}{all}, nil
+}
+
+// union returns what is in any of some sets of resources, without their times. Halves of the
+// list make the work n log n.
+func union(list []*rset.R) (*rset.R, error) {
+	switch len(list) {
+	case 0:
+		return new(rset.R), nil
+	case 1:
+		return list[0].WithTimes(0, 0)
+	}
+	a, err := union(list[:len(list)/2])
+	if err != nil {
+		return nil, err
+	}
+	b, err := union(list[len(list)/2:])
+	if err != nil {
+		return nil, err
+	}
+	return rset.Union(a, b)
 }

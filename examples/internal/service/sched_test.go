@@ -11,7 +11,28 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/rset"
 )
+
+var sessionRows = []row{
+	same("alloc-query", ``, 0, ""),
+	same("disconnect", ``, -1, ""),
+	same("drain", ``, -1, ""),
+	same("events-journal", `{"allow":1}`, eproto, "job-manager.events allow should be an object"),
+	same("events-journal-cancel", `{"matchtag":1}`, -1, ""),
+	same("events-journal-cancel", ``, eproto, ""),
+	same("exec-hello", `{"service":"x"}`, 0, ""),
+	same("exec-hello", `{}`, eproto, ""),
+	same("idle", ``, -1, ""),
+	same("resource-status", ``, 0, ""),
+	same("sched-hello", ``, enodata, ""),
+	same("sched-hello", `{"partial-ok":"x"}`, eproto, ""),
+	same("sched-ready", `{"mode":"unlimited"}`, eproto, ""), // without a hello
+	same("sched-ready", `{"mode":"x"}`, eproto, ""),
+	same("wait", `{"id":16}`, echild, "job was not submitted with FLUX_JOB_WAITABLE"),
+	same("wait", `{}`, eproto, "malformed wait request"),
+}
 
 func TestSchedulerSession(t *testing.T) {
 	d := newDesk(t)
@@ -211,4 +232,49 @@ func TestRaisedExceptionIsAnEvent(t *testing.T) {
 	d.submit(0, 1)
 	require.Equal(t, join("raise a2: -", `event job-exception {"id":1,"type":"x","severity":2,"wait_status":9}`),
 		d.ask(2, "raise", `{"id":1,"severity":2,"type":"x","wait_status":9}`))
+}
+
+// Housekeeping holds resources of jobs that are over, and alloc-bypass is not the scheduler's.
+func TestResourceStatus(t *testing.T) {
+	d := newDesk(t)
+	const none = `resource-status a2: {"allocated":{"version":1,"execution":{"R_lite":[],"starttime":0.0,"expiration":0.0}}}`
+	require.Equal(t, none, d.ask(2, "resource-status", ``))
+	keep := joblife.Config{}
+	keep.Actions.Housekeeping = &perilog.HousekeepingConfig{Command: []string{"clean"}}
+	d.online()
+	d.submit(0, 1, 2, 3)
+	require.NoError(t, d.step(joblife.Reload{Config: keep}))
+	d.run(1)
+	d.run(3)
+	require.Equal(t, `resource-status a2: {"allocated":{"version":1,"execution":{"R_lite":[{"rank":"1,3","children":{"core":"0"}}],`+
+		`"starttime":0.0,"expiration":0.0,"nodelist":["n[1,3]"]}}}`, d.ask(2, "resource-status", ``))
+	d.finish(3, 0)
+	require.Equal(t, jobstate.StateInactive, d.view(3).State())
+	require.Contains(t, d.ask(2, "resource-status", ``), `"rank":"1,3"`)
+	require.NoError(t, d.step(joblife.SetFlags{ID: 2, Flags: []string{"alloc-bypass"}}))
+	r, err := rset.Parse([]byte(resources(2)))
+	require.NoError(t, err)
+	require.NoError(t, d.step(joblife.Alloc{ID: 2, R: r}))
+	d.flush()
+	require.Contains(t, d.ask(2, "resource-status", ``), `"rank":"1,3"`)
+
+	// One rank with two names cannot be told.
+	d.submit(0, 5)
+	d.respond("sched.alloc", strings.ReplaceAll(success(5, 3), "n3", "other"))
+	require.Contains(t, d.ask(2, "resource-status", ``), "resource-status a2: errnum 22 ")
+}
+
+func TestNoStartGoesToAnEarlierExecutor(t *testing.T) {
+	d := newDesk(t)
+	d.online()
+	d.submit(0, 1)
+	require.NoError(t, d.Respond(d.now, Response{Topic: "sched.alloc", Payload: json.RawMessage(success(1, 0))}))
+	var o Out
+	require.True(t, d.Next(&o))
+	require.NotEmpty(t, o.Append)
+	d.send("x", 0, "disconnect", ``)
+	d.store(&o)
+	require.NoError(t, d.Done(d.now, &o, nil))
+	require.Empty(t, d.flush())
+	require.Equal(t, 1, strings.Count(d.ask(2, "exec-hello", `{"service":"job-exec"}`), "> job-exec.start"))
 }

@@ -163,7 +163,7 @@ type Service struct {
 	processes map[place]*process // of prologs, epilogs and housekeeping
 	drains    []drain            // which were refused, by time
 
-	perUser    map[uint32]int                        // how many jobs a user has
+	jobs       map[uint32]int                        // how many jobs a user has
 	updates    []*update                             // those that wait for a Response
 	told       map[jobid.ID]eventlog.Timestamp       // expirations that the scheduler knows
 	expiration jobstate.Optional[eventlog.Timestamp] // of the instance
@@ -201,7 +201,7 @@ func newService(now time.Time, cfg Config) *Service {
 		cfg: cfg, now: now,
 		asked: make(map[uint64]func(joblife.Answer)),
 		calls: make(map[uint64]waiting), processes: make(map[place]*process),
-		perUser: make(map[uint32]int), exec: executor{starts: make(map[jobid.ID]bool)},
+		jobs: make(map[uint32]int), exec: executor{starts: make(map[jobid.ID]bool)},
 		waits: newWaits(),
 	}
 }

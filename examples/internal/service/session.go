@@ -34,6 +34,7 @@ func (s *Service) Stop(now time.Time) {
 	for _, l := range s.journal.remove(all) {
 		s.fail(&s.quick, l, errNoData)
 	}
+	s.endUpdates()
 }
 
 // errUnloading is for those who still wait when the process ends.

@@ -28,7 +28,8 @@ type stats struct {
 func (s *Service) stats(*Request) (any, error) {
 	m := s.m.Stats()
 	var out stats
-	out.Journal.Listeners, out.Journal.Events = len(s.journal.listeners)+len(s.journal.fresh), m.Events
+	out.Journal.Listeners = len(s.journal.listeners) + len(s.journal.fresh)
+	out.Journal.Events = m.Events
 	for state, n := range m.States {
 		if state != jobstate.StateInactive {
 			out.Active += n

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/joblife/joblife"
@@ -72,8 +71,8 @@ func (s *Service) refusal(j *submission, err error) string {
 	}
 	// The Manager asks the queue before it asks hooks.
 	if spec, bad := jobspec.Parse(j.Jobspec); bad == nil {
-		if text := s.queueRefusal(spec.Queue()); text != "" {
-			return text
+		if closed := s.admits(spec.Queue()); closed != nil {
+			err = closed
 		}
 	}
 	var f *failure
@@ -81,20 +80,4 @@ func (s *Service) refusal(j *submission, err error) string {
 		return f.text
 	}
 	return cmp.Or(strings.TrimPrefix(err.Error(), joblife.ErrRefused.Error()+": "), "rejected by plugin")
-}
-
-// queueRefusal returns why a queue takes no jobs, "" if it does.
-func (s *Service) queueRefusal(name string) string {
-	q, ok := s.m.Queue(name)
-	switch {
-	case !ok && name == "":
-		return "a named queue is required"
-	case !ok:
-		return fmt.Sprintf("'%s' is not a valid queue", name)
-	case q.Enabled:
-		return ""
-	case name == "":
-		return "job submission is disabled: " + q.DisableReason
-	}
-	return fmt.Sprintf("job submission to %s is disabled: %s", name, q.DisableReason)
 }

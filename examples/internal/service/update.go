@@ -3,7 +3,6 @@ package service
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -122,28 +121,23 @@ func (s *Service) endUpdates() {
 // readUpdates returns the updates of a request in their order, and nil if one of them
 // cannot be right.
 func readUpdates(text json.RawMessage) (list []jobstate.Update) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil
-	}
 	seen := make(map[string]int)
-	for d.More() {
-		var value json.RawMessage
-		t, err := d.Token()
-		if err != nil || d.Decode(&value) != nil {
-			return nil
-		}
-		path, _ := t.(string)
+	err := each(text, '{', func(path string, value json.RawMessage) error {
 		switch root, _, below := strings.Cut(path, "."); {
 		case !below, root != "attributes" && root != "resources" && root != "tasks":
+			return errProtocol
+		}
+		u := jobstate.Update{Path: path, Value: bytes.Clone(value)}
+		if i, twice := seen[path]; twice {
+			list[i] = u
 			return nil
 		}
-		if i, twice := seen[path]; twice {
-			list[i].Value = value
-			continue
-		}
 		seen[path] = len(list)
-		list = append(list, jobstate.Update{Path: path, Value: value})
+		list = append(list, u)
+		return nil
+	})
+	if err != nil {
+		return nil
 	}
 	return list
 }
@@ -154,11 +148,11 @@ func (s *Service) checkUpdate(u *update) error {
 	if !ok {
 		return fail(enoent, "unknown job id")
 	}
-	guest := u.r.cred().Guest
+	guest := !u.r.owner()
 	switch {
 	case v.State() == jobstate.StateInactive:
 		return fail(einval, "job is inactive")
-	case guest && (u.r.UserID != v.UserID() || u.r.UserID == math.MaxUint32): // nobody
+	case !u.r.mayAct(v.UserID()):
 		return fail(eperm, "guests may only update their own jobs")
 	case guest && v.Job().HasFlag(flagImmutable):
 		return fail(eperm, "job is immutable due to previous instance owner update")

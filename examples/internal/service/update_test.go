@@ -3,6 +3,7 @@ package service
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,17 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset/alloc"
 )
+
+var updateRows = []row{
+	private("update", duration(pending, "30"), "guests may only update their own jobs"),
+	{"update", duration(owners, "30"), want{}, want{eperm, "guests may only update their own jobs"}, want{eperm, "guests may only update their own jobs"}},
+	{"update", duration(running, "30"), want{einval, "requested duration places job expiration in the past"},
+		want{einval, "duration update of running job requires instance owner privileges"}, want{eperm, "guests may only update their own jobs"}},
+	same("update", duration(inactive, "30"), einval, "job is inactive"),
+	same("update", duration(unknown, "30"), enoent, "unknown job id"),
+	same("update", `{"id":16,"updates":{"name":"x"}}`, einval, "one or more jobspec updates are invalid"),
+	same("update", `{"id":16}`, eproto, ""),
+}
 
 // The jobs of updating: all are the guest's, and in queue debug but for the last.
 const (
@@ -47,12 +59,14 @@ func updating(t *testing.T) *Service {
 		case boundJob:
 			constraints = `{"and":[{"ranks":["0"]},{"properties":["debug"]}]}`
 		case otherJob:
-			queue, constraints = "other", `{}`
+			queue, constraints = "other", ``
 		}
 		s1, err := jobspec.Parse([]byte(specOf(t, jobspec.Job{Queue: queue, Duration: time.Minute})))
 		require.NoError(t, err)
-		s1, err = s1.Update(pathConstraints, json.RawMessage(constraints))
-		require.NoError(t, err)
+		if constraints != "" {
+			s1, err = s1.Update(pathConstraints, json.RawMessage(constraints))
+			require.NoError(t, err)
+		}
 		text, err := json.Marshal(s1)
 		require.NoError(t, err)
 		require.Empty(t, submitted(t, s, id, 5, string(text)))
@@ -78,7 +92,7 @@ func TestUpdateRefuses(t *testing.T) {
 	converse(t, s, exchange{anOwner, "update", duration(boundJob, "61"), 0, ""}) // an owner of another's job
 	before := s.rd.Seq
 	converse(t, s,
-		exchange{nobody, "update", duration(waitingJob, "30"), eperm, noPrivilege},
+		exchange{nobody, "update", duration(waitingJob, "30"), eperm, noRole.text},
 		exchange{aGuest, "update", `[]`, eproto, ""},
 		exchange{aGuest, "update", `{"id":16}`, eproto, ""},
 		exchange{aGuest, "update", `{"id":16,"updates":1}`, einval, invalid},
@@ -208,10 +222,11 @@ func TestHugeDurations(t *testing.T) {
 		for _, id := range []int{waitingJob, runningJob} {
 			out := drive(t, s, from(anOwner, "update", duration(id, d)))
 			for _, c := range out.Calls {
-				if c.Tag != 0 {
-					require.NoError(t, s.Respond(start, Response{Topic: c.Topic, Tag: c.Tag}))
-					out = drive(t, s)
+				if c.Topic != "sched.expiration" {
+					continue
 				}
+				require.NoError(t, s.Respond(start, Response{Topic: c.Topic, Tag: c.Tag}))
+				out = drive(t, s)
 			}
 			ok(t, out)
 			if id == runningJob {
@@ -235,7 +250,7 @@ func TestUpdateOfQueue(t *testing.T) {
 			`{"attributes.system.queue":"other","attributes.system.constraints":{}}`, true, "other", `{}`},
 		{otherJob, `{"attributes.system.queue":"debug","attributes.system.duration":30}`,
 			`{"attributes.system.queue":"debug","attributes.system.duration":30,"attributes.system.constraints":{"properties":["debug"]}}`, true, "debug", `{"properties":["debug"]}`},
-		{otherJob, `{"attributes.system.queue":"debug"}`, ``, false, "other", `{}`},
+		{waitingJob, `{"attributes.system.queue":"other"}`, ``, false, "debug", `{"properties":["debug"]}`},
 	}
 	for _, c := range cases {
 		s := updating(t)
@@ -285,7 +300,15 @@ func TestUpdateIsCheckedAgain(t *testing.T) {
 			ok := exchange{anOwner, "queue-enable", `{"enable":false,"all":true,"reason":""}`, 0, ""}
 			converse(t, s, ok)
 		}, einval, "queue batch is currently disabled"},
-		{func(s *Service) { s.endUpdates() }, eagain, "job manager is shutting down"},
+		{func(s *Service) {
+			s.cfg.Parse = func(old Config, _ []byte) (Config, error) {
+				old.Queues = maps.Clone(old.Queues)
+				delete(old.Queues, "debug")
+				return old, nil
+			}
+			converse(t, s, exchange{anOwner, "config-reload", `{}`, 0, ""})
+		}, einval, "'debug' is not a valid queue"},
+		{func(s *Service) { s.Stop(start) }, eagain, "job manager is shutting down"},
 	}
 	for _, c := range cases {
 		s := updating(t)
@@ -336,8 +359,8 @@ func TestExpire(t *testing.T) {
 	expires(at+7200, `resource-update {"expiration":1700007200.0}`)
 	expires(at - 10)
 
-	// What the scheduler does not know, it is told.
-	require.NoError(t, s.step(joblife.SetExpiration{ID: 17, Expiration: at + 9}))
+	// What others set, the scheduler is told.
+	require.NoError(t, s.step(joblife.SetExpiration{ID: 16, Expiration: at + 7200}))
 	require.True(t, s.m.Ready(&s.rd))
-	require.Equal(t, []alloc.Message{alloc.Expiration{ID: 17, Expiration: at + 9}}, s.untold(s.rd.Sched))
+	require.Equal(t, []alloc.Message{alloc.Expiration{ID: 16, Expiration: at + 7200}}, s.untold(s.rd.Sched))
 }

@@ -55,6 +55,7 @@ func Parse(old service.Config, text []byte) (service.Config, error) {
 	if _, ok := cfg.Queues[queue]; queue != "" && !ok {
 		return old, fmt.Errorf("the [policy] config table defines a default queue %s that is not in [queues] table", queue)
 	}
+	cfg.Manager.QueuesStopped = true // as flux-core has them at first
 	imp := read(root.take("exec")).string("imp").Value
 	if err := readManager(&cfg, root.take("job-manager"), imp); err != nil {
 		return old, err

@@ -49,7 +49,7 @@ func TestParse(t *testing.T) {
 	no, minute := false, fsd.Duration(time.Minute)
 	want := service.Config{
 		Manager: joblife.Config{
-			Owner:  100,
+			Owner: 100, QueuesStopped: true,
 			Limits: purge.Limits{MaxAge: jobstate.Some(7 * 24 * time.Hour), MaxCount: jobstate.Some(10000)},
 			Actions: perilog.Config{
 				Housekeeping: &perilog.HousekeepingConfig{Command: []string{"/bin/imp", "run", "housekeeping"}, ReleaseAfter: &minute},
@@ -82,14 +82,14 @@ func TestParse(t *testing.T) {
 	got, err = Parse(got, []byte("{}")) // what is not there any more is as by default
 	require.NoError(t, err)
 	require.Equal(t, service.Config{
-		Manager: joblife.Config{Owner: 100, Actions: perilog.Config{WholeJob: true}},
+		Manager: joblife.Config{Owner: 100, QueuesStopped: true, Actions: perilog.Config{WholeJob: true}},
 		Queues:  map[string]service.Queue{},
 	}, got)
 
 	got, err = Parse(service.Config{}, []byte(`{"job-manager":{"inactive-age-limit":"inf","inactive-num-limit":-1,
 		"prolog":{"command":["a"],"timeout":"0"},"housekeeping":{"command":["b"],"release-after":"inf"},"perilog":{"partial-release":true}}}`))
 	require.NoError(t, err)
-	require.Equal(t, service.Config{Queues: map[string]service.Queue{}, Manager: joblife.Config{Actions: perilog.Config{
+	require.Equal(t, service.Config{Queues: map[string]service.Queue{}, Manager: joblife.Config{QueuesStopped: true, Actions: perilog.Config{
 		Prologs:      []perilog.ActionConfig{{Command: []string{"a"}, Timeout: fsd.Forever}},
 		Housekeeping: &perilog.HousekeepingConfig{Command: []string{"b"}},
 	}}}, got)

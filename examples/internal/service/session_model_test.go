@@ -1,0 +1,175 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// A peer is a scheduler and an executor that watch what they are asked.
+type peer struct {
+	*desk
+	seed  uint64
+	asked map[jobid.ID]bool // of the scheduler, since its hello
+	has   map[jobid.ID]bool // has resources, as the scheduler knows
+	runs  map[jobid.ID]bool // the executor was asked to start
+	hello bool              // the scheduler has got all responses to its hello
+}
+
+// watch takes in what comes out.
+func (p *peer) watch(o *Out) {
+	for _, a := range o.Answers {
+		if a.Topic != alloc.TopicHello || a.Matchtag != 7 {
+			continue
+		}
+		if a.Errnum != 0 {
+			p.hello = true
+			continue
+		}
+		h, err := alloc.Parse[alloc.HelloResponse](a.Payload.(json.RawMessage))
+		require.NoError(p.t, err)
+		p.has[h.ID] = true
+	}
+	for _, c := range o.Calls {
+		text := c.Payload.(json.RawMessage)
+		switch c.Topic {
+		case alloc.TopicAlloc:
+			m, err := alloc.Parse[alloc.Request](text)
+			require.NoError(p.t, err)
+			require.True(p.t, p.hello, "seed %d: a request before the end of the hello", p.seed)
+			require.False(p.t, p.asked[m.ID], "seed %d: asked twice for %v", p.seed, m.ID)
+			require.False(p.t, p.has[m.ID], "seed %d: asked for %v, which has resources", p.seed, m.ID)
+			p.asked[m.ID] = true
+		case alloc.TopicFree:
+			m, err := alloc.Parse[alloc.Free](text)
+			require.NoError(p.t, err)
+			require.True(p.t, p.has[m.ID], "seed %d: %v is freed, which has nothing", p.seed, m.ID)
+			delete(p.has, m.ID)
+		case "job-exec.start":
+			var m struct {
+				ID       jobid.ID
+				Reattach bool
+			}
+			require.NoError(p.t, json.Unmarshal(text, &m))
+			require.False(p.t, p.runs[m.ID], "seed %d: %v is started twice", p.seed, m.ID)
+			p.runs[m.ID] = true
+		}
+	}
+}
+
+// greet begins a session of the scheduler. What it knew is void.
+func (p *peer) greet() {
+	clear(p.asked)
+	clear(p.has)
+	p.hello = false
+	p.send("s", 7, "sched-hello", `{"partial-ok":true}`)
+}
+
+// some returns a job of a set, and false if it is empty.
+func (p *peer) some(rng *rand.Rand, set map[jobid.ID]bool, last int) (jobid.ID, bool) {
+	for range 8 {
+		if id := jobid.ID(1 + rng.IntN(last+1)); set[id] {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+// Whatever comes while records are with the store, no scheduler is asked twice for one job,
+// and no executor is told twice to start one.
+func TestNobodyIsAskedTwice(t *testing.T) {
+	ended := 0
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		p := &peer{desk: newDesk(t), seed: seed, asked: map[jobid.ID]bool{}, has: map[jobid.ID]bool{}, runs: map[jobid.ID]bool{}}
+		var with *Out // the records with the store
+		pump := func() {
+			for o := (Out{}); with == nil && p.Next(&o); {
+				p.watch(&o)
+				if o.Seq != 0 {
+					c := o
+					with = &c
+				}
+			}
+		}
+		done := func() {
+			if with != nil {
+				p.store(with)
+				require.NoError(t, p.Done(p.now, with, nil))
+				with = nil
+			}
+		}
+		last := 0
+		p.greet()
+		p.send("s", 8, "sched-ready", `{"mode":"unlimited"}`)
+		p.send("x", 8, "exec-hello", `{"service":"job-exec"}`)
+		respond := func(format string, args ...any) {
+			err := p.Respond(p.now, Response{Topic: alloc.TopicAlloc, Payload: json.RawMessage(fmt.Sprintf(format, args...))})
+			require.NoError(t, err, "seed %d", seed)
+		}
+		for range 250 {
+			id, asked := p.some(rng, p.asked, last)
+			runs, started := p.some(rng, p.runs, last)
+			any := jobid.ID(1 + rng.IntN(last+1))
+			switch k := rng.IntN(14); {
+			case k == 0:
+				last++
+				p.send("a", 1, "submit", fmt.Sprintf(`{"jobs":[{"id":%d,"urgency":16,"userid":100,"t_submit":1.0,"flags":0,"jobspec":%s}]}`, last, sleep))
+			case k == 1 && asked:
+				respond(`{"id":%d,"type":1,"annotations":{"sched":{"n":%d}}}`, id, rng.IntN(9))
+			case k == 2 && asked:
+				delete(p.asked, id)
+				p.has[id] = true
+				respond("%s", success(id, int(id)))
+			case k == 3 && asked:
+				delete(p.asked, id)
+				respond(`{"id":%d,"type":%d}`, id, 2+rng.IntN(2))
+			case k == 4:
+				p.send("a", 1, "memo", fmt.Sprintf(`{"id":%d,"volatile":%v,"memo":{"a":%d}}`, any, rng.IntN(2) == 0, rng.IntN(9)))
+			case k == 5:
+				p.send("a", 1, "urgency", fmt.Sprintf(`{"id":%d,"urgency":%d}`, any, rng.IntN(3)*8))
+			case k == 6:
+				p.send("a", 1, "raise", fmt.Sprintf(`{"id":%d,"severity":0,"type":"cancel"}`, any))
+			case k == 7 && started:
+				delete(p.runs, runs)
+				ended++
+				for _, text := range []string{`"start","data":{}`, `"finish","data":{"status":0}`, `"release","data":{"ranks":"all","final":true}`} {
+					// A job that was canceled does not start.
+					_ = p.Respond(p.now, Response{Topic: "job-exec.start", Payload: json.RawMessage(fmt.Sprintf(`{"id":%d,"type":%s}`, runs, text))})
+				}
+			case k == 8 && rng.IntN(6) == 0:
+				p.greet()
+				p.send("s", 8, "sched-ready", `{"mode":"unlimited"}`)
+			case k == 9 && rng.IntN(8) == 0:
+				p.send("s", 0, "disconnect", ``)
+				p.greet()
+				pump()
+				p.send("s", 8, "sched-ready", `{"mode":"limited","limit":2}`)
+			case k == 10 && rng.IntN(8) == 0:
+				require.NoError(t, p.step(joblife.StartQueue{Start: rng.IntN(2) == 0}))
+			case k > 11:
+				done()
+			default:
+				pump()
+			}
+		}
+		for done(); ; done() {
+			if pump(); with == nil {
+				break
+			}
+		}
+		for v := range p.m.Jobs(jobstate.StateRun) {
+			require.True(t, p.has[v.ID()], "seed %d: %v", seed, v.ID())
+			require.True(t, p.runs[v.ID()], "seed %d: %v", seed, v.ID())
+		}
+	}
+	require.Greater(t, ended, 100)
+}
