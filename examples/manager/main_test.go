@@ -59,6 +59,7 @@ func TestUsageErrorsTellWhatToDo(t *testing.T) {
 		{"-store", "flag needs an argument"},
 		{"-owner=root", "want a user id"},
 		{"-owner=4294967296", "want a user id"},
+		{"-lost=found", "want finish, rerun or hold"},
 		{"-listen=tcp:80", "want unix:PATH"},
 		{"-listen=unix:", "want unix:PATH"},
 		{"-now=today", "want seconds since 1970"},
@@ -87,7 +88,7 @@ func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
 	status, help, _ := manager(strings.NewReader(""), "-h")
 	require.Equal(t, exitOK, status)
 	require.Equal(t, usage, help)
-	for _, flag := range []string{"-store", "-owner", "-listen", "-now", "-sample", "-v"} {
+	for _, flag := range []string{"-store", "-owner", "-lost", "-listen", "-now", "-sample", "-v"} {
 		require.Contains(t, help, "\n  "+flag)
 	}
 	// What it shows is true.
@@ -118,6 +119,7 @@ func TestMalformedLinesEndNothing(t *testing.T) {
 		{`{"topic":"job-manager.raise","sender":"A","matchtag":3,"userid":-1}`, `{"topic":"job-manager.raise","matchtag":3,"sender":"A","errnum":71`},
 		{`{"topic":"job-manager.raise","matchtag":4294967296}`, `"job-manager.raise","errnum":71`},
 		{`{"topic":"job-manager.raise","matchtag":3,"time":-1}`, `{"topic":"job-manager.raise","matchtag":3,"errnum":71`},
+		{`{"time":1e12,"topic":"job-manager.raise"}`, `"job-manager.raise","errnum":71`},
 		{`{"topic":"kvs.commit","matchtag":3}`, `"job-manager.error","errnum":22,"errstr":"kvs.commit: no call of this topic has matchtag 3"`},
 		{`{"topic":"sched.alloc","payload":{"id":3}}`, `"job-manager.error","errnum":22,"errstr":"sched.alloc: `},
 	} {

@@ -43,6 +43,9 @@ type message struct {
 	Time eventlog.Timestamp `json:"time"`
 }
 
+// maxTime is the greatest time in seconds that a line may have.
+const maxTime = 1 << 38
+
 // errNoTopic is for an object that is no message.
 var errNoTopic = errors.New("the line has no topic")
 
@@ -55,8 +58,8 @@ func parseMessage(text []byte) (m message, err error) {
 		err = errors.New("the line is not an object with topic, matchtag, sender, userid, rolemask, payload")
 	case m.Topic == "" && m.Time == 0:
 		err = errNoTopic
-	case m.Errnum < 0 || m.Time < 0:
-		err = errors.New("errnum and time are not negative")
+	case m.Errnum < 0 || m.Time < 0 || m.Time > maxTime:
+		err = errors.New("errnum and time are not negative, and time is not so far")
 	case string(m.Payload) == "null":
 		m.Payload = nil
 	}

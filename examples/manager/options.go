@@ -46,6 +46,13 @@ func (o *options) flags() *flag.FlagSet {
 		o.owner = uint32(v)
 		return nil
 	})
+	f.Func("lost", "what becomes of a prolog, an epilog or housekeeping that ran when an earlier process ended:\nfinish, rerun or hold `HOW` (default finish: it has failed, and its nodes are drained)", func(s string) error {
+		switch o.config.Lost = service.Lost(s); o.config.Lost {
+		case service.LostFinish, service.LostRerun, service.LostHold:
+			return nil
+		}
+		return errors.New("want finish, rerun or hold")
+	})
 	f.Func("listen", "serve on a socket, `unix:PATH`, instead of standard input and output", func(s string) error {
 		path, ok := strings.CutPrefix(s, "unix:")
 		if !ok || path == "" {
@@ -88,6 +95,9 @@ func (o *options) parse(args []string, stdout, stderr io.Writer) (int, bool) {
 		return exitUsage, false
 	}
 	o.config.Manager.Owner = o.owner
+	if o.now == 0 {
+		o.config.Environ = os.Environ()
+	}
 	return exitOK, true
 }
 

@@ -261,19 +261,26 @@ func (e *peerError) Error() string {
 	return text
 }
 
+// maxTicks is how many deadlines are passed one after the other when the time jumps.
+const maxTicks = 1000
+
 // settle passes the time, and does all that can be done without more input.
 func (p *process) settle() {
 	p.pump()
-	for p.service != nil && p.failed == nil {
+	for n := 0; p.service != nil && p.failed == nil; n++ {
+		now := p.clock.now()
 		at, ok := p.service.Deadline()
-		if !ok || at.After(p.clock.now()) {
+		switch {
+		case !ok || at.After(now):
 			return
+		case n == maxTicks:
+			at = now
 		}
 		if err := p.service.Tick(at); err != nil {
 			p.printf("%v", err)
 		}
-		if next, _ := p.service.Deadline(); !p.pump() && next.Equal(at) {
-			return // the store is busy
+		if next, _ := p.service.Deadline(); !p.pump() && next.Equal(at) || n == maxTicks {
+			return // the store is busy, or it is a long way
 		}
 	}
 }
@@ -398,7 +405,7 @@ func (p *process) find(key string) (*client, *string) {
 
 // call sends a call of the service to whom takes it.
 func (p *process) call(c service.Call) {
-	out := call{topic: c.Topic, tag: c.Tag}
+	out := call{topic: c.Topic, tag: c.Tag, stream: c.Stream}
 	if !p.ask(out, c.Nodeid, c.Payload) && c.Tag != 0 {
 		p.later = append(p.later, func() { p.lost(out, errnoNoSys, "there is nobody to ask") })
 	}
