@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -57,6 +58,8 @@ func TestUsageErrorsTellWhatToDo(t *testing.T) {
 		{"-store=bolt:", "want memory, lines, bolt:FILE or dir:PATH"},
 		{"-store=memory:x", "want memory, lines, bolt:FILE or dir:PATH"},
 		{"-store", "flag needs an argument"},
+		{"-config=/nosuch", "no such file or directory"},
+		{"-config=main.go", "-config: main.go: toml: "},
 		{"-owner=root", "want a user id"},
 		{"-owner=4294967296", "want a user id"},
 		{"-lost=found", "want finish, rerun or hold"},
@@ -88,7 +91,7 @@ func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
 	status, help, _ := manager(strings.NewReader(""), "-h")
 	require.Equal(t, exitOK, status)
 	require.Equal(t, usage, help)
-	for _, flag := range []string{"-store", "-owner", "-lost", "-listen", "-now", "-sample", "-v"} {
+	for _, flag := range []string{"-store", "-config", "-owner", "-lost", "-listen", "-now", "-sample", "-v"} {
 		require.Contains(t, help, "\n  "+flag)
 	}
 	// What it shows is true.
@@ -103,6 +106,31 @@ func TestEmptyInputIsASession(t *testing.T) {
 	require.Equal(t, exitOK, status)
 	require.Empty(t, stdout)
 	require.Equal(t, "manager: 0 requests, 0 failed, 0 lines refused; 0 jobs submitted, 0 over, 0 commits\n", stderr)
+}
+
+// A configuration is TOML, as files of Flux are, or JSON, as Flux sends it.
+func TestTheConfigurationIsTOMLOrJSON(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "config")
+	ask := strings.NewReader
+	for _, text := range []string{
+		"[queues.batch]\n[queues.debug]\n[policy.limits]\nduration = '1h'\n",
+		` {"queues":{"batch":{},"debug":{}},"policy":{"limits":{"duration":"1h"}}}`,
+	} {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		status, stdout, stderr := manager(ask(`{"topic":"job-manager.queue-list","matchtag":1}
+{"topic":"job-manager.config-reload","matchtag":2,"payload":{}}
+{"topic":"job-manager.queue-list","matchtag":3}`), "-config="+name)
+		require.Equal(t, exitOK, status, stderr)
+		require.Equal(t, `{"topic":"job-manager.queue-list","matchtag":1,"payload":{"queues":["batch","debug"]}}
+{"topic":"job-manager.config-reload","matchtag":2}
+{"topic":"job-manager.queue-list","matchtag":3,"payload":{"queues":[]}}
+`, stdout)
+	}
+	require.NoError(t, os.WriteFile(name, []byte("[policy.limits]\nduration = 'long'\n"), 0o600))
+	status, _, stderr := manager(ask(""), "-config="+name)
+	require.Equal(t, exitUsage, status)
+	require.Contains(t, stderr, name+": ")
+	require.Contains(t, stderr, "policy.limits")
 }
 
 // Each malformed line is answered, and the next one is read.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,15 +12,19 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pelletier/go-toml/v2"
+
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/service"
+	"github.com/joblife/joblife/examples/internal/service/conf"
 )
 
 // options is what the command line says.
 type options struct {
-	store   string             // memory, lines, bolt:FILE or dir:PATH
-	owner   uint32             // user id of the instance's owner
-	config  service.Config     // of -config
+	store   string // memory, lines, bolt:FILE or dir:PATH
+	owner   uint32 // user id of the instance's owner
+	config  service.Config
+	file    string             // of the configuration; "": none
 	socket  string             // path; "": standard input and output
 	now     eventlog.Timestamp // 0: the time of the day
 	sample  bool
@@ -38,6 +44,7 @@ func (o *options) flags() *flag.FlagSet {
 		}
 		return errors.New("want memory, lines, bolt:FILE or dir:PATH")
 	})
+	f.StringVar(&o.file, "config", "", "the configuration of the instance, a `FILE` in TOML or JSON; a config-reload replaces it")
 	f.Func("owner", "the user `ID` of the instance's owner (default: of the process)", func(s string) error {
 		v, err := strconv.ParseUint(s, 10, 32)
 		if err != nil {
@@ -90,15 +97,43 @@ func (o *options) parse(args []string, stdout, stderr io.Writer) (int, bool) {
 	case err == nil && o.sample && o.socket != "":
 		err = errors.New("give either -sample or -listen, not both")
 	}
+	if err == nil {
+		err = o.configure()
+	}
 	if err != nil {
 		fmt.Fprintf(stderr, "manager: %v\nRun manager -h for the flags.\n", err)
 		return exitUsage, false
 	}
+	return exitOK, true
+}
+
+// configure completes the configuration.
+func (o *options) configure() error {
 	o.config.Manager.Owner = o.owner
+	o.config.Parse = conf.Parse
 	if o.now == 0 {
 		o.config.Environ = os.Environ()
 	}
-	return exitOK, true
+	if o.file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(o.file)
+	if err != nil {
+		return fmt.Errorf("-config: %w", err)
+	}
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		var tables map[string]any
+		if err := toml.Unmarshal(text, &tables); err != nil {
+			return fmt.Errorf("-config: %s: %w", o.file, err)
+		}
+		if text, err = json.Marshal(tables); err != nil {
+			return fmt.Errorf("-config: %s: %w", o.file, err)
+		}
+	}
+	if o.config, err = conf.Parse(o.config, text); err != nil {
+		return fmt.Errorf("-config: %s: %w", o.file, err)
+	}
+	return nil
 }
 
 // usage prints how to use the command, with the beginning of a conversation.
