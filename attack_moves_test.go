@@ -144,7 +144,10 @@ func (p *play) submit() {
 		in.Flags = jobstate.Flags(p.n(8))
 	}
 	if p.p(0.1) {
-		in.ID = p.someJob() + jobid.ID(p.n(3))
+		in.ID = p.someJob() + jobid.ID(p.n(5)) - 2
+	}
+	if p.p(0.1) {
+		in.Time = eventlog.FromTime(p.now) + eventlog.Timestamp(p.n(100)-90)
 	}
 	in.Tag = p.newTag(in)
 	if p.ask(in.Tag, in) == nil && in.ID != 0 && p.known[in.ID] {
@@ -219,7 +222,7 @@ func (p *play) administer() {
 	switch p.n(8) {
 	case 0:
 		delete(p.tags, tag)
-		_ = p.step(joblife.StartQueue{Queue: queue, Start: p.p(0.6), Reason: "r"})
+		_ = p.step(joblife.StartQueue{Queue: queue, Start: p.p(0.6), Reason: "r", Volatile: p.p(0.3)})
 	case 1:
 		delete(p.tags, tag)
 		_ = p.step(joblife.EnableQueue{Queue: queue, Enable: p.p(0.8), Reason: "r"})

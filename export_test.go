@@ -25,9 +25,9 @@ func Load(now time.Time, cfg Config, records iter.Seq2[Record, error]) (*Manager
 // Describe returns in text all of a Manager that is in the records.
 func Describe(m *Manager) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "watermark %v\n", m.index.Watermark())
+	fmt.Fprintf(&b, "watermark %v floor %v\n", m.index.Watermark(), m.floor)
 	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
-		fmt.Fprintf(&b, "queue %q %+v\n", name, *m.queues[name])
+		fmt.Fprintf(&b, "queue %q %+v %+v\n", name, m.queues[name].enable, m.queues[name].kept)
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
 		j := m.jobs[id]
@@ -65,11 +65,14 @@ func (m *Manager) pending(j *job, kind RecordKind) []byte {
 // change.
 func DescribeAll(m *Manager) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%v exec %v waits %d dead %v stopping %v %v timers %d posts %d dirty %d floor %v\n", Describe(m), m.now, m.exec, m.waits.n, m.dead,
-		m.stopping, m.stopAt, m.timers.Len(), m.posts.len(), m.dirty.len(), m.floor)
+	fmt.Fprintf(&b, "%s%v exec %v waits %d dead %v stopping %v %v timers %d posts %d dirty %d\n", Describe(m), m.now, m.exec, m.waits.n, m.dead,
+		m.stopping, m.stopAt, m.timers.Len(), m.posts.len(), m.dirty.len())
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
 		j := m.jobs[id]
 		fmt.Fprintf(&b, "job %v: %v start %v queued %v later %v notes %s\n", id, j.nodes, j.start, j.queued, j.later, j.has().notes)
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
+		fmt.Fprintf(&b, "queue %q %+v\n", name, m.queues[name].start)
 	}
 	for info, state := range m.queue.All() {
 		fmt.Fprintf(&b, "queued %v %v\n", info, state)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -213,7 +212,7 @@ func (c *cluster) advance() (bool, error) {
 		c.next++
 	}
 	for len(c.queue) > 0 && c.queue[0].at <= c.now {
-		if err := c.happen(heap.Pop(&c.queue).(event)); err != nil {
+		if err := c.happen(c.queue.pop()); err != nil {
 			return false, err
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"container/heap"
 	"fmt"
 
 	"github.com/joblife/joblife"
@@ -31,28 +30,50 @@ type event struct {
 	ranks   []uint32
 }
 
-// events is a heap by time, and of one time in the order in which they were added.
+// before reports whether an event comes before another: of one time, in the order in
+// which they were added.
+func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.serial < f.serial }
+
+// events is a heap.
 type events []event
 
-func (q events) Len() int      { return len(q) }
-func (q events) Swap(i, k int) { q[i], q[k] = q[k], q[i] }
-func (q events) Less(i, k int) bool {
-	return q[i].at < q[k].at || q[i].at == q[k].at && q[i].serial < q[k].serial
+// push adds an event.
+func (q *events) push(e event) {
+	h := append(*q, e)
+	i := len(h) - 1
+	for up := (i - 1) / 2; i > 0 && e.before(&h[up]); up = (i - 1) / 2 {
+		h[i], i = h[up], up
+	}
+	h[i] = e
+	*q = h
 }
-func (q *events) Push(e any) { *q = append(*q, e.(event)) }
-func (q *events) Pop() any {
-	old := *q
-	e := old[len(old)-1]
-	old[len(old)-1] = event{}
-	*q = old[:len(old)-1]
-	return e
+
+// pop removes the first.
+func (q *events) pop() event {
+	h := *q
+	first, last := h[0], h[len(h)-1]
+	h[len(h)-1] = event{}
+	h = h[:len(h)-1]
+	for i := 0; len(h) > 0; {
+		down := 2*i + 1
+		if down+1 < len(h) && h[down+1].before(&h[down]) {
+			down++
+		}
+		if down >= len(h) || last.before(&h[down]) {
+			h[i] = last
+			break
+		}
+		h[i], i = h[down], down
+	}
+	*q = h
+	return first
 }
 
 // after lets something happen some time from now.
 func (c *cluster) after(wait seconds, e event) {
 	c.serial++
 	e.at, e.serial = c.now+wait, c.serial
-	heap.Push(&c.queue, e)
+	c.queue.push(e)
 }
 
 // happen lets something happen.

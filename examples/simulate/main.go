@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"syscall"
@@ -156,9 +157,17 @@ func (s *study) workload(seed uint64) []arrival {
 	return work
 }
 
+// Garbage is collected later than it would be: a sixth of the time went there.
+const (
+	gcPercent = 400
+	gcMemory  = 3 << 30 // bytes, from which on it is collected as often as it takes
+)
+
 // play runs the workload with all seeds, both ways. If ctx is canceled, the runs stay
 // as they are then.
 func (s *study) play(ctx context.Context) error {
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(gcMemory))
 	o := s.o
 	type task struct {
 		c    **cluster

@@ -25,6 +25,7 @@ const (
 // Archive.
 type trace struct {
 	jobs         []arrival
+	lines        []int    // of the jobs
 	nodes, procs int      // of the machine; 0: the header does not say
 	skipped      []string // lines that are no jobs, and why
 	raised       int      // jobs that ran longer than they asked for
@@ -87,7 +88,7 @@ func readTrace(r io.Reader) (*trace, error) {
 			j.limit = j.run
 			t.raised++
 		}
-		t.jobs = append(t.jobs, j)
+		t.jobs, t.lines = append(t.jobs, j), append(t.lines, n)
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
@@ -144,6 +145,11 @@ func parseArrival(line string) (arrival, error) {
 			return arrival{}, fmt.Errorf("field %d, %.20q, is not a number", i+1, texts[i])
 		}
 		f[i] = n
+	}
+	for _, i := range []int{fieldRun, fieldProcs, fieldWanted, fieldLimit} {
+		if f[i] < 0 && f[i] != -1 {
+			return arrival{}, fmt.Errorf("field %d is negative: %g", i+1, f[i])
+		}
 	}
 	size := f[fieldWanted]
 	if size <= 0 {

@@ -41,6 +41,7 @@ func TestReadTrace(t *testing.T) {
 				{submit: 1460, run: 100, size: 2},
 				{submit: 1461, run: 100, limit: 100, size: 3, user: 9},
 			},
+			lines: []int{5, 6, 7, 8},
 		}, got)
 	}
 }
@@ -58,6 +59,8 @@ func TestBadLinesAreNamedAndSkipped(t *testing.T) {
 		"1 20 -1 1e30 2":             "a runtime of 1e+30",
 		"1 20 -1 5 -1":               "the number of processors is unknown",
 		"1 20 -1 5 1e9":              "1e+09 processors",
+		"1 20 -1 -7 2":               "field 4 is negative: -7",
+		"1 20 -1 5 2 0 0 0 -5 0 0":   "field 9 is negative: -5",
 		"1 5 -1 5 2":                 "submitted at 5, before the job above it at 10",
 		"1 20 -1 5 2 0 0 0 1e11 0 0": "a runtime of 5 seconds, of 1e+11",
 	} {
@@ -82,15 +85,18 @@ func TestAFileThatIsNoTrace(t *testing.T) {
 // What was skipped is told, ten lines of it, and counted.
 func TestSkippedLinesAreTold(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "x.swf")
-	text := sampleTrace + strings.Repeat("5 2000 -1 -1 2\n", 12) + "6 2000 -1 10 9\n"
-	require.NoError(t, os.WriteFile(name, []byte(text), 0o666))
-	status, out, errs := command(t, "-swf", name, "-html", "", "-seeds", "1")
-	require.Zero(t, status, errs)
-	require.Equal(t, 12, strings.Count(errs, "\n"), errs)
-	require.Contains(t, errs, "1 job ran longer than asked for")
-	require.Contains(t, errs, "x.swf: line 9: the runtime is unknown\n")
-	require.Contains(t, errs, "13 skipped, 4 jobs left\n")
-	require.Contains(t, out, "4 jobs on 4 nodes")
+	for unknown, told := range map[int]int{8: 9, 12: 10} {
+		text := sampleTrace + strings.Repeat("5 2000 -1 -1 2\n", unknown) + "6 2000 -1 10 9\n"
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o666))
+		status, out, errs := command(t, "-swf", name, "-html", "", "-seeds", "1")
+		require.Zero(t, status, errs)
+		require.Equal(t, told+2, strings.Count(errs, "\n"), errs)
+		require.Contains(t, errs, "1 job ran longer than asked for")
+		require.Contains(t, errs, "x.swf: line 9: the runtime is unknown\n")
+		require.Equal(t, unknown == 8, strings.Contains(errs, "x.swf: line 17: 5 nodes, more than the machine has\n"))
+		require.Contains(t, errs, fmt.Sprintf("%d skipped, 4 jobs left\n", unknown+1))
+		require.Contains(t, out, "4 jobs on 4 nodes")
+	}
 }
 
 func TestRescale(t *testing.T) {

@@ -82,9 +82,9 @@ func (p *Pool) Alloc(id jobid.ID, q *Request, now eventlog.Timestamp) (*rset.R, 
 	s.fit, s.to, s.self = p.fit, endOf(expiration), p.plan(id)
 	var c choice
 	ok := false
-	if !p.lacks(q) {
+	if !s.lacks() {
 		if c, ok = s.choose(); !ok {
-			p.short(&s)
+			s.short(c)
 		}
 	}
 	if !ok {

@@ -88,10 +88,11 @@ func (p *Pool) checkIndexes() error {
 	if err == nil && (fit != p.fit.Len() || clashes != p.clashes || cores != p.cores) {
 		err = errors.New("pool: an index has ranks that are not there")
 	}
-	for _, s := range p.shortages {
+	for _, s := range p.shortages.known() {
 		have := int64(0)
+		one := search{p: p, q: &Request{per: []need{{"core", s.cores}}}}
 		p.each(func(sp *span) {
-			if sp.fits() && int64(sp.free.Len("core")) >= s.cores {
+			if sp.fits() && one.roomBeside(&sp.state, 0, s.to, fitting(sp.free, one.q.per)) > 0 {
 				have += int64(sp.last-sp.first) + 1
 			}
 		})

@@ -274,34 +274,72 @@ func after(it fitItem) fitItem {
 	return it
 }
 
-// A shortage says that so few nodes have so many free cores.
-type shortage struct{ cores, nodes int64 }
+// A shortage says that at most so many nodes have so many free cores, and keep them until
+// a time for a job that is not planned; at time 0, planned for others or not.
+type shortage struct {
+	cores, nodes int64
+	to           eventlog.Timestamp
+}
+
+// implies reports whether one shortage follows from another.
+func (s shortage) implies(t shortage) bool {
+	return s.cores <= t.cores && s.nodes <= t.nodes && s.to <= t.to
+}
 
 // maxShortages is how many of them a pool knows.
-const maxShortages = 8
+const maxShortages = 16
 
-// lacks reports whether it is known that a request cannot be met: it needs more cores than
-// are free, or more nodes than have enough. Most tests of a backfill end here.
-func (p *Pool) lacks(q *Request) bool {
-	cores, nodes := q.leastCores(), q.leastNodes()
-	if cores > p.cores {
+// shortages are those that a pool knows, the oldest first.
+type shortages struct {
+	list [maxShortages]shortage
+	n    int
+}
+
+// known returns them.
+func (s *shortages) known() []shortage { return s.list[:s.n] }
+
+// ease notes that so many nodes have more than before.
+func (s *shortages) ease(nodes int64) {
+	for i := range s.known() {
+		s.list[i].nodes += nodes
+	}
+}
+
+// add notes one, in the place of those that follow from it, or of the oldest.
+func (s *shortages) add(one shortage) {
+	kept := slices.DeleteFunc(s.known(), one.implies)
+	if len(kept) == maxShortages {
+		kept = slices.Delete(kept, 0, 1)
+	}
+	s.n = len(append(kept, one))
+}
+
+// lacks reports whether it is known that a search finds no room: it is for more cores than
+// are free, or for more nodes than have enough. Most tests of a backfill end here.
+func (s *search) lacks() bool {
+	cores, nodes := s.q.leastCores(), s.q.leastNodes()
+	if cores > s.p.cores {
 		return true
 	}
-	for _, s := range p.shortages {
-		if nodes > s.nodes && cores >= nodes*s.cores {
+	for _, k := range s.p.shortages.known() {
+		if nodes > k.nodes && cores >= nodes*k.cores && (k.to == 0 || k.to <= s.to && s.self == nil) {
 			return true
 		}
 	}
 	return false
 }
 
-// short notes that a search has found no room. What jobs take makes it no better; what
-// they release, or an update, ends all shortages.
-func (p *Pool) short(s *search) {
+// short notes that a search has found no room but so much. What jobs take and plan makes
+// it no better; what they release does by a node each, and an update ends all shortages.
+func (s *search) short(c choice) {
 	nodes := s.q.leastNodes()
-	if nodes == 0 || s.q.exclusive || s.eligible != nil || len(s.q.per) != 1 || len(p.shortages) == maxShortages {
+	if nodes == 0 || s.q.exclusive || s.eligible != nil || len(s.q.per) != 1 {
 		return
 	}
-	// Copies of the pool share the slice, and none changes what is there.
-	p.shortages = append(slices.Clip(p.shortages), shortage{s.q.leastCores() / nodes, s.seen})
+	cores := s.q.leastCores() / nodes
+	if s.seen < nodes {
+		s.p.shortages.add(shortage{cores, s.seen, 0})
+	} else {
+		s.p.shortages.add(shortage{cores, c.nodes, s.to})
+	}
 }

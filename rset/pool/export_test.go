@@ -65,7 +65,7 @@ func Breaks() map[string]func(p *Pool) {
 		},
 		"the end of job ƒ3 is not known":            func(p *Pool) { p.ends.Delete(event{at: 77, id: 2}) },
 		"the start of job ƒ9 is not known":          func(p *Pool) { p.starts.Clear(false) },
-		"1 nodes have 4 cores, at most 0 are known": func(p *Pool) { p.shortages = []shortage{{4, 0}} },
+		"1 nodes have 4 cores, at most 0 are known": func(p *Pool) { p.shortages.add(shortage{4, 0, 0}) },
 		"of a job is known that is not":             func(p *Pool) { p.addEnd(event{at: 5, id: 6}) },
 		"has a claim and no plan":                   func(p *Pool) { p.planned.Clear(false); p.starts.Clear(false) },
 		"the end of job ƒ2 is another": func(p *Pool) {

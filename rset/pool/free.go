@@ -53,7 +53,6 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 			return Freed{}, fmt.Errorf("%w: job %s: %s", ErrNotHeld, id, plain(excess))
 		}
 	}
-	p.shortages = nil
 	back, contested := p.release(id, named, room[2][:0])
 	if len(contested) > 0 {
 		out.Contested = contested.r()
@@ -82,6 +81,7 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 // and returns that and the rest.
 func (p *Pool) release(id jobid.ID, what, back parts) (_, contested parts) {
 	for _, pt := range what {
+		p.shortages.ease(int64(pt.Last-pt.First) + 1)
 		p.edit(pt.First, pt.Last, func(first, last uint32, s *state) {
 			got := s.drop(id, pt.What)
 			back = back.add(first, last, got)

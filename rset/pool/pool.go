@@ -59,7 +59,7 @@ type Pool struct {
 	spans     *btree.BTreeG[rankItem]   // all ranks
 	fit       *btree.BTreeG[fitItem]    // the spans that are up and have something free
 	cores     int64                     // how many these have free
-	shortages []shortage                // since the last release
+	shortages shortages                 // since the last update
 	clashes   int                       // how many spans have resources that two jobs hold
 	holders   *btree.BTreeG[holderItem] // the jobs, by id
 	planned   *btree.BTreeG[planItem]   // the planned jobs, by id

@@ -185,28 +185,34 @@ func (p *Pool) at(rank uint32) *span {
 	return found
 }
 
+// touching appends the spans that have ranks of a range, in order.
+func (p *Pool) touching(dst []*span, first, last uint32) []*span {
+	n := len(dst)
+	p.spans.DescendLessOrEqual(rankItem{first: last}, func(it rankItem) bool {
+		if it.sp.last < first {
+			return false
+		}
+		dst = append(dst, it.sp)
+		return it.first > first
+	})
+	slices.Reverse(dst[n:])
+	return dst
+}
+
 // within calls f, in order, with the spans that have ranks of a range, cut to the range,
 // and with nil for the ranks between them.
 func (p *Pool) within(first, last uint32, f func(first, last uint32, sp *span)) {
-	at, start := first, first
-	if sp := p.at(first); sp != nil {
-		start = sp.first
+	var room [4]*span
+	for _, sp := range p.touching(room[:0], first, last) {
+		if sp.first > first {
+			f(first, sp.first-1, nil)
+			first = sp.first
+		}
+		f(first, min(last, sp.last), sp)
+		first = sp.last + 1
 	}
-	p.spans.AscendGreaterOrEqual(rankItem{first: start}, func(it rankItem) bool {
-		sp := it.sp
-		if sp.first > last {
-			return false
-		}
-		if sp.first > at {
-			f(at, sp.first-1, nil)
-			at = sp.first
-		}
-		f(at, min(last, sp.last), sp)
-		at = sp.last + 1
-		return at <= last
-	})
-	if at <= last {
-		f(at, last, nil)
+	if first <= last {
+		f(first, last, nil)
 	}
 }
 
@@ -215,21 +221,8 @@ func (p *Pool) within(first, last uint32, f func(first, last uint32, sp *span)) 
 // leaves without children leave the pool. Neighbours in the same state become one span,
 // so that the spans follow from the states alone.
 func (p *Pool) edit(first, last uint32, change func(first, last uint32, s *state)) {
-	start := first
-	if first > 0 {
-		if sp := p.at(first - 1); sp != nil {
-			start = sp.first
-		}
-	}
 	var room [2][4]*span
-	old, made := room[0][:0], room[1][:0]
-	p.spans.AscendGreaterOrEqual(rankItem{first: start}, func(it rankItem) bool {
-		if it.first > last+1 {
-			return false
-		}
-		old = append(old, it.sp)
-		return true
-	})
+	old, made := p.touching(room[0][:0], max(first, 1)-1, last+1), room[1][:0]
 	for _, sp := range old {
 		if sp.last < first || sp.first > last {
 			made = join(made, sp, first)

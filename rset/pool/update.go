@@ -45,7 +45,7 @@ func (p *Pool) Update(c Change) error {
 		return err
 	}
 	// Nothing below fails.
-	p.shortages = nil
+	p.shortages = shortages{}
 	p.shrink(c.Shrink)
 	switch {
 	case !c.Shrink.IsEmpty() || !c.Grow.IsEmpty():

@@ -3,14 +3,10 @@ package service
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/joblife/joblife"
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/jobstate/fsd"
-	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 )
 
@@ -24,6 +20,14 @@ const (
 	LostRerun  Lost = "rerun"  // it runs again; where it cannot, it is finished
 	LostHold   Lost = "hold"   // it keeps its ranks until an operator finishes it
 )
+
+func (l Lost) check() error {
+	switch l {
+	case "", LostFinish, LostRerun, LostHold:
+		return nil
+	}
+	return fmt.Errorf("service: lost: %q is not finish, rerun or hold", l)
+}
 
 // drainAgain is how long a drain that was refused waits.
 const drainAgain = time.Minute
@@ -67,6 +71,7 @@ func (s *Service) drainRanks(out *Out, d drain) {
 		if r.Errnum == 0 {
 			return d.then()
 		}
+		s.quick.logf("resource.drain of %v: %s: it is tried again in %v", d.ranks, r.why(), drainAgain)
 		d.at = s.now.Add(drainAgain)
 		s.drains = append(s.drains, d)
 		return nil
@@ -113,74 +118,4 @@ func (s *Service) resolve(list []joblife.Unresolved) error {
 		}})
 	}
 	return nil
-}
-
-// housekeepingKill signals housekeeping, of one job or all, on some ranks or all.
-func (s *Service) housekeepingKill(r *Request) (any, error) {
-	var p struct {
-		Signal int32   `json:"signum"`
-		Job    *int64  `json:"jobid,omitempty"`
-		Ranks  *string `json:"ranks,omitempty"`
-	}
-	if err := r.decode(&p); err != nil {
-		return nil, err
-	}
-	var ranks *idset.Set
-	if p.Ranks != nil {
-		var err error
-		if ranks, err = idset.Parse(*p.Ranks); err != nil {
-			return nil, fail(einval, "%s", err)
-		}
-	}
-	for _, q := range s.housekeepers() {
-		all := p.Job == nil || *p.Job == -1
-		if (all || jobid.ID(*p.Job) == q.job) && (ranks == nil || ranks.Contains(q.rank)) && p.Signal > 0 {
-			s.killProcess(&s.quick, q, int(p.Signal))
-		}
-	}
-	return nil, nil
-}
-
-// housekeepingStats is what stats-get tells of housekeeping.
-type housekeepingStats struct {
-	Running map[jobid.ID]houseStats `json:"running"`
-	Config  struct {
-		ReleaseAfter eventlog.Timestamp `json:"release-after"` // in seconds; -1: when all are done
-		Command      string             `json:"command"`
-	} `json:"config"`
-}
-
-// houseStats is what housekeeping does for a job.
-type houseStats struct {
-	Start     eventlog.Timestamp `json:"t_start"`   // the earliest launch of what runs
-	Pending   *idset.Set         `json:"pending"`   // where it runs
-	Allocated *idset.Set         `json:"allocated"` // what it holds
-}
-
-func (s *Service) housekeepingStats() (out housekeepingStats) {
-	out.Running = make(map[jobid.ID]houseStats)
-	for h := range s.m.Holders() {
-		if h.Kind == perilog.HolderHousekeeping {
-			out.Running[h.Job] = houseStats{Start: h.Since, Pending: idset.Of(), Allocated: h.Ranks}
-		}
-	}
-	for _, p := range s.housekeepers() {
-		h, ok := out.Running[p.job]
-		if !ok || !h.Allocated.Contains(p.rank) {
-			continue
-		}
-		if h.Pending.IsEmpty() || p.at < h.Start {
-			h.Start = p.at
-			out.Running[p.job] = h
-		}
-		h.Pending.Insert(p.rank)
-	}
-	out.Config.ReleaseAfter = -1
-	if c := s.cfg.Manager.Actions.Housekeeping; c != nil {
-		out.Config.Command = strings.Join(c.Command, " ")
-		if c.ReleaseAfter != nil && *c.ReleaseAfter != fsd.Forever {
-			out.Config.ReleaseAfter = eventlog.Timestamp(time.Duration(*c.ReleaseAfter).Seconds())
-		}
-	}
-	return out
 }

@@ -120,6 +120,27 @@ func TestAnUnreachableRank(t *testing.T) {
 	c.gone(16)
 }
 
+func TestOutputIsLogged(t *testing.T) {
+	c := newCluster(t, actions(true, false, false))
+	c.slow = true
+	c.submit(16, "0-1")
+	a, b := c.commands()[0], c.commands()[1]
+	c.begin(a)
+	for _, io := range []string{
+		`{"stream":"stdout","data":"one\ntw"}`, `{"stream":"stderr","data":"oops\n\n"}`, `{"stream":"x","data":"no\n"}`,
+		`{"stream":"stdout","data":"o\nthree"}`, `{"stream":"stdout","eof":true}`, `{"stream":"stderr","data":"late"}`,
+	} {
+		c.respond(a, 0, `{"type":"output","io":`+io+`}`, "")
+	}
+	c.respond(b, 2, "", "error launching process: no such file")
+	c.end(a, 0)
+	require.Equal(t, []string{
+		"ƒH: prolog: rank 0: stdout: one", "ƒH: prolog: rank 0: stderr: oops", "ƒH: prolog: rank 0: stderr: ",
+		"ƒH: prolog: rank 0: stdout: two", "ƒH: prolog: rank 0: stdout: three",
+		"ƒH: prolog: rank 1: error launching process: no such file", "ƒH: prolog: rank 0: stderr: late",
+	}, c.logged[:7])
+}
+
 // One epilog hangs, and the other sixty-three ranks are released meanwhile.
 func TestAStraggler(t *testing.T) {
 	cfg := actions(false, true, false)
@@ -167,15 +188,34 @@ func TestACancelWaitsForTheStart(t *testing.T) {
 	require.Empty(t, c.drained)
 }
 
+// A signal goes out when what leads to it is durable.
+func TestACancelWaitsForTheStore(t *testing.T) {
+	c := newCluster(t, actions(true, false, false))
+	c.submit(16, "0-1")
+	c.hold = func(o Out) bool { return len(o.Append) > 0 }
+	c.s.Request(c.now, owner("raise", `{"id":16,"severity":0,"type":"cancel"}`))
+	c.pump()
+	require.Empty(t, c.kills)
+	c.release()
+	require.Len(t, c.kills, 2)
+	c.endAll()
+	c.gone(16)
+}
+
 // A drain that is refused holds the ranks, and is sent again.
 func TestADrainIsRefused(t *testing.T) {
-	c := newCluster(t, actions(false, false, true))
+	cfg := actions(false, false, true)
+	cfg.Manager.Actions.Housekeeping.Timeout = fsd.Duration(time.Hour)
+	c := newCluster(t, cfg)
 	c.submit(16, "0-1")
 	c.run(16)
+	c.submit(17, "5") // has its own deadline
+	c.run(17)
 	c.noDrain = 38
 	c.end(c.commands()[1], 1<<8)
 	c.end(c.commands()[0], 0)
 	require.Len(t, c.drained, 1)
+	require.Contains(t, c.logged, "resource.drain of 1: errnum 38: it is tried again in 1m0s")
 	require.NotEmpty(t, c.holders())
 	c.wait(59 * time.Second)
 	require.Len(t, c.drained, 1)
@@ -185,6 +225,8 @@ func TestADrainIsRefused(t *testing.T) {
 	c.wait(time.Minute)
 	require.Len(t, c.drained, 3)
 	require.Equal(t, c.drained[0], c.drained[2])
+	require.Equal(t, []string{"17 housekeeping 5"}, c.holders())
+	c.endAll()
 	c.gone(16)
 	_, ok := c.s.Deadline()
 	require.False(t, ok)
@@ -302,6 +344,11 @@ func TestHousekeepingKill(t *testing.T) {
 	c.end(c.commands()[0], 15)
 	c.ask(owner("housekeeping-kill", `{"signum":15,"ranks":"0"}`)) // it is gone
 	require.Empty(t, c.kills)
+	c.noKill = 1
+	c.ask(owner("housekeeping-kill", `{"signum":15,"ranks":"1"}`))
+	c.noKill = 3 // it is gone, and we hear of it later
+	c.ask(owner("housekeeping-kill", `{"signum":15,"ranks":"1"}`))
+	require.Equal(t, []string{"ƒH: housekeeping: rank 1: signal 15: errnum 1"}, c.logged)
 	c.endAll()
 	c.gone(16)
 	c.gone(17)
@@ -443,18 +490,48 @@ func TestARestartLosesActions(t *testing.T) {
 	}
 }
 
+func TestLostIsChecked(t *testing.T) {
+	_, err := New(start, Config{Lost: "x"})
+	require.ErrorContains(t, err, `lost: "x" is not`)
+	_, _, err = Restore(start, Config{Lost: "x"}, func(func(joblife.Record, error) bool) {})
+	require.ErrorContains(t, err, `lost: "x" is not`)
+}
+
 // Ranks whose drain is refused after a restart stay with their action.
 func TestARestartDrainsFirst(t *testing.T) {
 	c := newCluster(t, actions(false, true, false))
 	c.submit(16, "0-1")
+	c.submit(17, "2-3")
 	c.run(16)
+	c.run(17)
 	c.crash()
 	c.noDrain = 38
 	c.hello()
-	require.Equal(t, []string{"16 epilog 0-1"}, c.holders())
+	require.Equal(t, []string{"16 epilog 0-1", "17 epilog 2-3"}, c.holders())
 	c.noDrain = 0
 	c.wait(time.Minute)
 	c.gone(16)
+	c.gone(17)
+}
+
+// What housekeeping holds because it failed is not lost.
+func TestARestartLeavesWhatIsHeld(t *testing.T) {
+	cfg := actions(false, false, true)
+	cfg.Manager.Actions.Housekeeping.OnFailure = jobstate.OnFailureHold
+	c := newCluster(t, cfg)
+	c.submit(16, "0-2")
+	c.run(16)
+	c.end(c.commands()[0], 1<<8)
+	c.end(c.commands()[1], 1<<8)
+	c.crash()
+	c.hello()
+	require.Equal(t, []string{"1: housekeeping was lost for job ƒH"}, c.drained)
+	left := idset.Of()
+	for u := range c.s.m.Unresolved() {
+		require.Equal(t, perilog.ReasonHeld, u.Reason)
+		left.UnionWith(u.Ranks)
+	}
+	require.Equal(t, "0,2", left.String())
 }
 
 // An operator may finish a lost action while its drain is refused.
@@ -490,4 +567,38 @@ func TestARestartCannotRerun(t *testing.T) {
 	c.hello()
 	require.Equal(t, []string{"0-1: epilog was lost for job ƒH"}, c.drained)
 	c.gone(16)
+}
+
+// No response breaks the service. One that is refused changes nothing.
+func FuzzRexecResponse(f *testing.F) {
+	for _, text := range []string{
+		`{"type":"started","pid":7}`, `{"type":"finished","status":256}`, `{"type":"stopped"}`, `{`,
+		`{"type":"output","io":{"stream":"stdout","data":"perilog-control: {}\n","eof":true}}`,
+		`{"type":"output","io":{"stream":"stderr","encoding":"base64","data":"AAAA"}}`,
+	} {
+		f.Add([]byte(text), false)
+		f.Add([]byte(text), true)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, begun bool) {
+		c := newCluster(t, actions(false, true, false))
+		c.slow = true
+		c.submit(16, "0")
+		c.run(16)
+		p := c.commands()[0]
+		if begun {
+			c.begin(p)
+			c.pump()
+		}
+		of := c.s.processes[place{16, perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}, 1, 0}]
+		before := *of
+		if c.s.Respond(c.now, Response{Tag: p.tag, Payload: text}) != nil {
+			require.Equal(t, before, *of)
+			require.False(t, c.s.Next(&Out{}))
+		}
+		require.LessOrEqual(t, len(of.lines["stdout"]), maxLine)
+		c.pump()
+		c.respond(p, 61, "", "")
+		c.pump()
+		require.Empty(t, c.s.processes)
+	})
 }

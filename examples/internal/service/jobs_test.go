@@ -2,6 +2,7 @@ package service
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -93,6 +94,7 @@ var changeRows = []row{
 		want{eperm, "guests can only reprioritize their own jobs"},
 	},
 	same("urgency", `{"id":16}`, eproto, ""),
+	same("urgency", `{"id":16,"urgency":null}`, eproto, ""),
 	same("urgency", `{"id":99,"urgency":-1}`, einval, "urgency value is out of range"),
 	same("urgency", `{"id":16,"urgency":32}`, einval, "urgency value is out of range"),
 	same("urgency", `{"id":99,"urgency":3}`, einval, "unknown job"),
@@ -118,8 +120,13 @@ var changeRows = []row{
 func TestSubmitRefusesJobsOneByOne(t *testing.T) {
 	w := newWorld(t)
 	hook := func(e *joblife.Event) error {
-		if e.Job.ID() == 41 {
+		switch e.Job.ID() {
+		case 41:
 			return fail(einval, "not this one")
+		case 43:
+			return errors.New("")
+		case 44:
+			return errors.New("nor that")
 		}
 		return nil
 	}
@@ -129,17 +136,19 @@ func TestSubmitRefusesJobsOneByOne(t *testing.T) {
 	require.NoError(t, err)
 	named := strings.Replace(sleep, `"duration":60`, `"duration":60,"queue":"x"`, 1)
 	list := []string{}
-	for i, spec := range []string{sleep, sleep, named, `{}`, sleep} {
-		id := 40 + i%4 // the last is the first again
+	for i, spec := range []string{sleep, sleep, named, sleep, sleep, `{}`, sleep} {
+		id := 40 + i%6 // the last is the first again
 		list = append(list, fmt.Sprintf(`{"id":%d,"urgency":16,"userid":200,"t_submit":1.5,"flags":0,"jobspec":%s}`, id, spec))
 	}
 	out := w.ask(t, owner("submit", `{"jobs":[`+strings.Join(list, ",")+`]}`))
 	var answer struct{ Errors [][2]any }
 	require.NoError(t, json.Unmarshal([]byte(text(t, out.Answers[0])), &answer))
-	require.Len(t, answer.Errors, 3)
+	require.Len(t, answer.Errors, 5)
 	require.Equal(t, [2]any{41.0, "not this one"}, answer.Errors[0])
 	require.Equal(t, [2]any{42.0, "'x' is not a valid queue"}, answer.Errors[1])
-	require.Contains(t, answer.Errors[2][1], "jobspec: ")
+	require.Equal(t, [2]any{43.0, "rejected by plugin"}, answer.Errors[2])
+	require.Equal(t, [2]any{44.0, "nor that"}, answer.Errors[3])
+	require.Contains(t, answer.Errors[4][1], "jobspec: ")
 	require.Equal(t, jobstate.StateSched, w.state(t, 40))
 }
 

@@ -26,7 +26,8 @@ type listed struct {
 }
 
 // list lists the active jobs: those that wait for resources in the order in which they
-// get them, then the others in the same order.
+// get them, then the others in the same order. Jobs that are over and may still be waited
+// for follow.
 func (s *Service) list(r *Request) (any, error) {
 	var p struct {
 		Max int `json:"max_entries"` // 0: all
@@ -51,14 +52,23 @@ func (s *Service) list(r *Request) (any, error) {
 		Jobs []listed `json:"jobs"`
 	}{make([]listed, 0, len(views))}
 	for _, v := range views {
-		j := v.Job()
-		submitted, _ := j.Entered(jobstate.StateNew)
-		answer.Jobs = append(answer.Jobs, listed{
-			ID: v.ID(), UserID: v.UserID(), Urgency: j.Urgency(), Priority: priority(v), Submitted: submitted,
-			State: uint8(v.State()), Annotations: v.Annotations(), Dependencies: j.Dependencies(),
-		})
+		answer.Jobs = append(answer.Jobs, listJob(v))
+	}
+	for _, id := range s.waits.order { // flux-core calls them zombies
+		if z, ok := s.waits.ended[id]; ok && (p.Max == 0 || len(answer.Jobs) < p.Max) {
+			answer.Jobs = append(answer.Jobs, z.listing)
+		}
 	}
 	return answer, nil
+}
+
+func listJob(v joblife.View) listed {
+	j := v.Job()
+	submitted, _ := j.Entered(jobstate.StateNew)
+	return listed{
+		ID: v.ID(), UserID: v.UserID(), Urgency: j.Urgency(), Priority: priority(v), Submitted: submitted,
+		State: uint8(v.State()), Annotations: v.Annotations(), Dependencies: j.Dependencies(),
+	}
 }
 
 func inSched(v joblife.View) int {

@@ -6,13 +6,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 )
@@ -33,7 +31,7 @@ type process struct {
 	signal int                // is sent when it has started; 0: none
 	exited bool               // its output may still come
 	status int32              // if it exited
-	line   []byte             // of its output, which has not ended yet
+	lines  map[string][]byte  // of its output, by stream: what has no newline yet
 }
 
 // maxLine is how much of a line of output is kept: a control line is shorter.
@@ -48,14 +46,16 @@ func (s *Service) launch(l joblife.Launch) {
 		Opts     struct{}          `json:"opts"`
 		Channels []string          `json:"channels"`
 	}
-	payload := struct {
+	var payload any = struct { // one for all ranks
 		Cmd   command `json:"cmd"`
 		Flags int     `json:"flags"`
 	}{
 		command{Cmdline: append([]string{}, l.Command...), Env: s.environ(l), Channels: []string{}}, stdout | stderr,
 	}
 	for rank := range l.Ranks.All() {
-		p := &process{place: place{l.Job, l.Action, l.Attempt, rank}, at: eventlog.FromTime(s.now)}
+		p := &process{
+			place: place{l.Job, l.Action, l.Attempt, rank}, at: eventlog.FromTime(s.now), lines: make(map[string][]byte),
+		}
 		s.processes[p.place] = p
 		s.send(&s.open, Call{Topic: "rexec.exec", Nodeid: int(rank), Payload: payload, Stream: true}, func(r Response) error {
 			return s.heard(p, r)
@@ -99,8 +99,12 @@ func (s *Service) killProcess(out *Out, p *process, signal int) {
 		PID    int32 `json:"pid"`
 		Signal int   `json:"signum"`
 	}{p.pid, signal}
-	// A refusal tells that the process is gone: its stream says so, too.
-	s.send(out, Call{Topic: "rexec.kill", Nodeid: int(p.rank), Payload: payload}, func(Response) error { return nil })
+	s.send(out, Call{Topic: "rexec.kill", Nodeid: int(p.rank), Payload: payload}, func(r Response) error {
+		if r.Errnum != 0 && r.Errnum != esrch { // it may be gone: its stream tells
+			s.log(p, "signal %d: %s", signal, r.why())
+		}
+		return nil
+	})
 }
 
 // heard takes in a response of rexec.exec (RFC 42).
@@ -129,7 +133,7 @@ func (s *Service) heard(p *process, r Response) error {
 		return s.report(p, perilog.Report{Kind: perilog.ReportStarted})
 	case m.Type == "finished" && m.Status != nil && p.pid != 0 && !p.exited:
 		p.exited, p.status = true, *m.Status
-	case m.Type == "output" && m.IO.Stream == "stdout":
+	case m.Type == "output" && m.IO.Stream != "":
 		data := []byte(m.IO.Data)
 		if m.IO.Encoding == "base64" {
 			var err error
@@ -137,38 +141,51 @@ func (s *Service) heard(p *process, r Response) error {
 				return fmt.Errorf("rexec.exec: output: %w", err)
 			}
 		}
-		return s.output(p, data, m.IO.EOF)
-	case m.Type == "output" && m.IO.Stream != "", m.Type == "stopped", m.Type == "add-credit":
+		return s.output(p, m.IO.Stream, data, m.IO.EOF)
+	case m.Type == "stopped", m.Type == "add-credit":
 	default:
 		return fmt.Errorf("rexec.exec: response %.64q is out of place", r.Payload)
 	}
 	return nil
 }
 
-// output reports the control lines of what a process wrote. At the end a line may lack its
-// newline.
-func (s *Service) output(p *process, data []byte, eof bool) error {
-	for len(data) > 0 || eof && len(p.line) > 0 {
+// output logs what a process wrote, line by line, and reports the control lines on its
+// standard output. At the end a line may lack its newline.
+func (s *Service) output(p *process, stream string, data []byte, eof bool) error {
+	if stream != "stdout" && stream != "stderr" {
+		return nil
+	}
+	line := p.lines[stream]
+	for len(data) > 0 || eof && len(line) > 0 {
 		part, rest, ended := bytes.Cut(data, []byte("\n"))
-		p.line = append(p.line, part[:min(len(part), maxLine-len(p.line))]...)
+		line = append(line, part[:min(len(part), maxLine-len(line))]...)
 		data = rest
 		if !ended && !eof {
 			break
 		}
-		line := p.line
-		p.line = nil
-		if !bytes.HasPrefix(line, []byte(perilog.ControlPrefix)) {
-			continue
+		s.log(p, "%s: %s", stream, line)
+		if stream == "stdout" && bytes.HasPrefix(line, []byte(perilog.ControlPrefix)) {
+			if err := s.report(p, perilog.Report{Kind: perilog.ReportOutput, Line: line}); err != nil {
+				return err
+			}
 		}
-		if err := s.report(p, perilog.Report{Kind: perilog.ReportOutput, Line: line}); err != nil {
-			return err
-		}
+		line = nil
 	}
+	p.lines[stream] = line
 	return nil
 }
 
-// Error numbers of rexec.exec.
+// why returns what a failure says.
+func (r *Response) why() string { return cmp.Or(r.Errstr, "errnum "+strconv.Itoa(r.Errnum)) }
+
+// log adds a line about a process.
+func (s *Service) log(p *process, format string, args ...any) {
+	s.quick.logf("%v: %v: rank %d: %s", p.job, p.action.Kind, p.rank, fmt.Sprintf(format, args...))
+}
+
+// Error numbers of rexec.
 const (
+	esrch        = 3
 	eacces       = 13
 	ehostunreach = 113
 )
@@ -177,13 +194,15 @@ const (
 // contact with it was lost, or it could not be launched.
 func (s *Service) ended(p *process, r Response) error {
 	delete(s.processes, p.place)
-	if err := s.output(p, nil, true); err != nil {
-		return err
+	for _, stream := range []string{"stdout", "stderr"} {
+		if err := s.output(p, stream, nil, true); err != nil {
+			return err
+		}
 	}
 	rep := perilog.Report{Kind: perilog.ReportExited, Status: p.status}
 	if !p.exited {
 		rep.Kind, rep.Status = perilog.ReportLaunchFailed, 1<<8
-		rep.Detail = cmp.Or(r.Errstr, "errnum "+strconv.Itoa(r.Errnum))
+		rep.Detail = r.why()
 		switch {
 		case p.pid != 0, r.Errnum == ehostunreach:
 			rep.Kind = perilog.ReportUnreachable
@@ -194,6 +213,7 @@ func (s *Service) ended(p *process, r Response) error {
 		case r.Errnum == enodata:
 			rep.Detail = "the stream ended before the process"
 		}
+		s.log(p, "%s", rep.Detail)
 	}
 	return s.report(p, rep)
 }
@@ -202,18 +222,4 @@ func (s *Service) ended(p *process, r Response) error {
 func (s *Service) report(p *process, r perilog.Report) error {
 	r.Action, r.Attempt, r.Rank = p.action, p.attempt, p.rank
 	return s.step(joblife.Report{Job: p.job, Report: r})
-}
-
-// housekeepers returns the processes of housekeeping, by job and rank.
-func (s *Service) housekeepers() []*process {
-	var list []*process
-	for at, p := range s.processes {
-		if at.action.Kind == jobstate.ActionHousekeeping {
-			list = append(list, p)
-		}
-	}
-	slices.SortFunc(list, func(a, b *process) int {
-		return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.rank, b.rank), cmp.Compare(a.attempt, b.attempt))
-	})
-	return list
 }

@@ -93,33 +93,88 @@ func TestPurgeByAge(t *testing.T) {
 	require.JSONEq(t, `{"count":3}`, text(t, w.ask(t).Answers[0]))
 }
 
-// Requests to purge wait for each other, and for purges by the limits of the configuration.
-func TestPurgesWaitForTheStore(t *testing.T) {
+// removing returns a service whose store is removing job 1 of 9, by the limits of the
+// configuration, and the Out that says so.
+func removing(t *testing.T) (*world, *Out) {
+	t.Helper()
 	w := graveyard(t, joblife.Config{Limits: purge.Limits{MaxCount: jobstate.Some(8)}}, 8)
 	w.ask(t, owner("submit", submission1(9, ownGuest)))
 	require.NoError(t, w.step(joblife.Raise{ID: 9, Type: "cancel"}))
-	var out Out
-	for len(out.Unlink) == 0 { // the store is removing job 1
-		if !w.Next(&out) {
-			require.NoError(t, w.Tick(start.Add(time.Second)))
+	out := new(Out)
+	for len(out.Unlink) == 0 {
+		require.NoError(t, w.Tick(start.Add(time.Second)))
+		require.True(t, w.Next(out))
+		if len(out.Unlink) == 0 {
+			require.NoError(t, w.Done(start, out, nil))
+		}
+	}
+	return w, out
+}
+
+// Requests to purge wait for each other, and for purges by the limits of the configuration.
+func TestPurgesWaitForTheStore(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		requests []Request
+		want     []string
+	}{
+		{"for each other", []Request{
+			owner("purge", limits(6, 50, true)), owner("purge-id", `{"id":9,"force":1}`), owner("purge-id", `{"id":99,"force":1}`),
+			owner("purge", limits(5, 50, true)), owner("purge-id", `{"id":1,"force":1}`),
+		}, []string{`{"count":2}`, "id not found", `{"count":1}`, "id not found", `{"count":0}`}},
+		{"for another job", []Request{owner("purge-id", `{"id":9,"force":1}`)}, []string{`{"count":1}`}},
+		{"for that job", []Request{owner("purge-id", `{"id":1,"force":1}`)}, []string{"id not found"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w, out := removing(t)
+			for _, r := range tt.requests {
+				w.Request(start, r)
+			}
+			require.NoError(t, w.Done(start, out, nil))
+			require.Equal(t, tt.want, outcomes(t, w.ask(t).Answers))
+		})
+	}
+}
+
+// outcomes returns the payloads and errors of answers.
+func outcomes(t *testing.T, answers []Answer) (list []string) {
+	t.Helper()
+	for _, a := range answers {
+		if a.Errnum != 0 {
+			list = append(list, a.Errstr)
 			continue
 		}
-		if len(out.Unlink) == 0 {
-			require.NoError(t, w.Done(start, &out, nil))
-		}
+		list = append(list, text(t, a))
 	}
-	for _, r := range []Request{
-		owner("purge", limits(6, 50, true)), owner("purge-id", `{"id":9,"force":1}`),
-		owner("purge-id", `{"id":99,"force":1}`), owner("purge", limits(5, 50, true)), owner("purge-id", `{"id":1,"force":1}`),
-	} {
-		w.Request(start, r)
+	return list
+}
+
+// The limits may purge between the count and the removal of a request.
+func TestAPurgeThatTheLimitsCross(t *testing.T) {
+	w := graveyard(t, joblife.Config{Limits: purge.Limits{MaxCount: jobstate.Some(8)}}, 8)
+	w.ask(t, owner("submit", submission1(9, ownGuest)))
+	require.NoError(t, w.step(joblife.Raise{ID: 9, Type: "cancel"}))
+	w.Request(start, owner("purge", limits(6, 1, true)))
+	require.NoError(t, w.Tick(start.Add(time.Second)))
+	out := w.ask(t)
+	require.Equal(t, []string{`{"count":1}`}, outcomes(t, out.Answers))
+	require.Len(t, out.Events, 3)
+	require.JSONEq(t, `{"jobs":[1]}`, eventText(t, out.Events[1]))
+	require.JSONEq(t, `{"jobs":[2]}`, eventText(t, out.Events[2]))
+}
+
+func TestPurgesThatWaitAreLimited(t *testing.T) {
+	w, out := removing(t)
+	for range maxPurges + 1 {
+		w.Request(start, owner("purge", limits(-1, 50, true)))
 	}
-	require.NoError(t, w.Done(start, &out, nil))
-	got := []string{}
-	for _, a := range w.ask(t).Answers {
-		got = append(got, fmt.Sprintf("%s%s", text(t, a), a.Errstr))
-	}
-	require.Equal(t, []string{`{"count":2}`, "nullid not found", `{"count":1}`, "nullid not found", `{"count":0}`}, got)
+	var quick Out
+	require.True(t, w.Next(&quick))
+	require.Len(t, quick.Answers, 1)
+	require.Equal(t, want{eagain, "1024 purges are under way"}, want{quick.Answers[0].Errnum, quick.Answers[0].Errstr})
+	require.NoError(t, w.Done(start, &quick, nil))
+	require.NoError(t, w.Done(start, out, nil))
+	require.Len(t, w.ask(t).Answers, maxPurges)
 }
 
 func TestAPurgeThatTheStoreRefuses(t *testing.T) {

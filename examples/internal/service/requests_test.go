@@ -53,8 +53,8 @@ func newWorldWith(t *testing.T, cfg joblife.Config) *world {
 		require.JSONEq(t, `{"errors":[]}`, text(t, out.Answers[0]))
 	}
 	w.do(t, joblife.Raise{ID: inactive, Type: "cancel", Note: "<no>"})
-	r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],` +
-		`"nodelist":["a"],"starttime":1.0,"expiration":2.0},"scheduling":{}}`))
+	r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0"}}],` +
+		`"nodelist":["n[0-1]"],"starttime":1.0,"expiration":2.0},"scheduling":{}}`))
 	require.NoError(t, err)
 	w.do(t, joblife.SchedHello{})
 	w.do(t, joblife.SchedReady{})

@@ -38,6 +38,7 @@ type cluster struct {
 
 	slow        bool // nobody starts a command before begin
 	unreachable *idset.Set
+	noKill      int            // the errnum of rexec.kill
 	noDrain     int            // the errnum of resource.drain
 	hold        func(Out) bool // keeps an Out with the store
 	held        []Out
@@ -46,6 +47,7 @@ type cluster struct {
 	started map[int32]bool // pids of which a Service was told
 	running map[uint64]*command
 	answers []Answer
+	logged  []string
 	kills   []string // "rank pid signum"
 	drained []string // "targets: reason"
 }
@@ -107,6 +109,7 @@ func (c *cluster) commit(out Out) {
 		c.disk = append(c.disk, r.Clone())
 	}
 	c.answers = append(c.answers, out.Answers...)
+	c.logged = append(c.logged, out.Log...)
 	for _, call := range out.Calls {
 		c.serve(call)
 	}
@@ -149,7 +152,7 @@ func (c *cluster) serve(call Call) {
 		errnum := 3
 		for _, p := range c.running {
 			if p.rank == call.Nodeid && p.pid == k.PID {
-				errnum, p.signal = 0, int(k.Signum)
+				errnum, p.signal = c.noKill, int(k.Signum)
 			}
 		}
 		require.NoError(c.t, c.s.Respond(c.now, Response{Topic: call.Topic, Tag: call.Tag, Errnum: errnum}))

@@ -16,11 +16,17 @@
 // # When an answer goes out
 //
 // A request that fails has changed nothing and is answered at once. Any other answer goes
-// out with the next Out: what it says is durable then, and a crash cannot take it back.
-// While an Out is with the store, more requests may come; their answers share the next
-// Out, and so one commit.
+// out after the next commit: what it says is durable then, and a crash cannot take it
+// back. While an Out is with the store, more requests may come; they share the next one,
+// and so one commit.
 //
 // One goroutine at a time uses a Service.
+//
+// # Prologs, epilogs and housekeeping
+//
+// Their commands run through rexec.exec (RFC 42) on each rank, and nodes are drained through
+// resource.drain. Other than in flux-core, a rank that cannot be reached has failed, in a
+// prolog too, and a drain that is refused holds its ranks and is asked for again.
 package service
 
 import (
@@ -178,9 +184,10 @@ type waiting struct {
 // New returns a service without jobs. The error names what is wrong with the
 // configuration.
 func New(now time.Time, cfg Config) (*Service, error) {
-	s := newService(now, cfg)
-	var err error
-	s.m, err = joblife.New(s.manager(cfg))
+	s, err := newService(now, cfg), cfg.Lost.check()
+	if err == nil {
+		s.m, err = joblife.New(s.manager(cfg))
+	}
 	return s, err
 }
 
@@ -188,6 +195,9 @@ func New(now time.Time, cfg Config) (*Service, error) {
 // resolves lost actions as the configuration says.
 func Restore(now time.Time, cfg Config, records iter.Seq2[joblife.Record, error]) (*Service, joblife.Recovered, error) {
 	s := newService(now, cfg)
+	if err := cfg.Lost.check(); err != nil {
+		return s, joblife.Recovered{}, err
+	}
 	m, recovered, err := joblife.Restore(now, s.manager(cfg), records)
 	s.m = m
 	if err == nil {

@@ -49,10 +49,27 @@ func TestStatsShowHousekeeping(t *testing.T) {
 		Housekeeping: &perilog.HousekeepingConfig{Command: []string{"imp", "run"}, ReleaseAfter: &after},
 	}})
 	w.do(t, joblife.Raise{ID: running, Type: "cancel"})
-	var answer struct{ Housekeeping json.RawMessage }
-	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, owner("stats-get", ``)).Answers[0])), &answer))
-	require.JSONEq(t, `{"running":{"ƒJ":{"t_start":1700000000.0,"pending":"0","allocated":"0"}},`+
-		`"config":{"release-after":90.0,"command":"imp run"}}`, string(answer.Housekeeping))
+	check := func(allocated string) {
+		var answer struct {
+			Housekeeping struct {
+				Running map[string]map[string]any
+				Config  json.RawMessage
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, owner("stats-get", ``)).Answers[0])), &answer))
+		require.JSONEq(t, `{"release-after":90.0,"command":"imp run"}`, string(answer.Housekeeping.Config))
+		require.Equal(t, allocated, answer.Housekeeping.Running["ƒJ"]["allocated"])
+		require.Contains(t, answer.Housekeeping.Running["ƒJ"], "pending")
+		require.Equal(t, 1700000000.0, answer.Housekeeping.Running["ƒJ"]["t_start"])
+	}
+	check("0-1")
+	w.do(t, joblife.Report{Job: running, Report: perilog.Report{
+		Action: perilog.Housekeeping(), Kind: perilog.ReportExited, Attempt: 1,
+	}})
+	check("0-1")
+	require.NoError(t, w.Tick(start.Add(90*time.Second)))
+	w.ask(t)
+	check("1")
 	// Housekeeping keeps the job.
 	out := w.ask(t, owner("purge", limits(0, 100, true)))
 	require.JSONEq(t, `{"jobs":[18]}`, eventText(t, out.Events[0]))

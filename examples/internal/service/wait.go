@@ -16,7 +16,7 @@ type waits struct {
 	active int                   // jobs that may be waited for, and are not over
 	one    map[jobid.ID]*Request // who waits for a job
 	any    []*Request            // who waits for any job, in their order
-	ended  map[jobid.ID]waitResult
+	ended  map[jobid.ID]zombie
 	order  []jobid.ID // of ended, oldest first; those that were told since are there still
 }
 
@@ -27,8 +27,14 @@ type waitResult struct {
 	Errstr  string   `json:"errstr"`
 }
 
+// A zombie is a job that is over, and whose end nobody was told.
+type zombie struct {
+	end     waitResult
+	listing listed
+}
+
 func newWaits() waits {
-	return waits{one: make(map[jobid.ID]*Request), ended: make(map[jobid.ID]waitResult)}
+	return waits{one: make(map[jobid.ID]*Request), ended: make(map[jobid.ID]zombie)}
 }
 
 // waiter returns hooks that follow the jobs that may be waited for.
@@ -54,26 +60,26 @@ func (s *Service) waiter() joblife.Hooks {
 		Inactive: func(e *joblife.Event) {
 			if waitable(e) {
 				w.active--
-				s.waited(resultOf(e.Job.Job()))
+				s.waited(zombie{resultOf(e.Job.Job()), listJob(e.Job)})
 			}
 		},
 	}
 }
 
 // waited tells the end of a job to one who waits for it, or else keeps it.
-func (s *Service) waited(r waitResult) {
-	w := &s.waits
-	switch one := w.one[r.ID]; {
+func (s *Service) waited(z zombie) {
+	w, id := &s.waits, z.end.ID
+	switch one := w.one[id]; {
 	case one != nil:
-		delete(w.one, r.ID)
-		s.answer(&s.open, one, r)
+		delete(w.one, id)
+		s.answer(&s.open, one, z.end)
 	case len(w.any) > 0:
-		s.answer(&s.open, w.any[0], r)
+		s.answer(&s.open, w.any[0], z.end)
 		w.any[0] = nil
 		w.any = w.any[1:]
 	default:
-		w.ended[r.ID] = r
-		w.order = append(w.order, r.ID)
+		w.ended[id] = z
+		w.order = append(w.order, id)
 	}
 }
 
@@ -133,7 +139,7 @@ func (w *waits) oldest() (jobid.ID, bool) {
 
 // take takes out the end of a job.
 func (w *waits) take(id jobid.ID) waitResult {
-	r := w.ended[id]
+	r := w.ended[id].end
 	delete(w.ended, id)
 	if len(w.order) > 16+2*len(w.ended) {
 		w.order = slices.DeleteFunc(w.order, func(id jobid.ID) bool { _, ok := w.ended[id]; return !ok })

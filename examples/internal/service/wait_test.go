@@ -26,6 +26,14 @@ func TestWait(t *testing.T) {
 	require.Equal(t, `wait a2: {"id":1,`+canceled, d.ask(2, "wait", `{"id":1}`))
 	require.Equal(t, "wait a2: errnum 10 invalid job id, or job may be inactive and not waitable", d.ask(2, "wait", `{"id":1}`))
 
+	// Until then it is listed.
+	d.submit(waitable, 9)
+	d.cancel(9)
+	require.Contains(t, d.ask(2, "list", `{"max_entries":0}`), `{"id":9,"userid":100,"urgency":16,"priority":16,"t_submit":1.0,"state":64}]}`)
+	require.NotContains(t, d.ask(2, "list", `{"max_entries":3}`), `{"id":9,`)
+	require.Contains(t, d.ask(2, "wait", `{"id":-1}`), `wait a2: {"id":9,`)
+	require.NotContains(t, d.ask(2, "list", `{"max_entries":0}`), `{"id":9,`)
+
 	// Who waits for one job goes before those who wait for any.
 	require.Empty(t, d.ask(2, "wait", `{"id":-1}`))
 	require.Empty(t, d.ask(3, "wait", `{"id":2}`))
@@ -207,11 +215,11 @@ func TestManyWaitersAreNotQuadratic(t *testing.T) {
 			require.Len(t, w.any, n)
 			for i := range n {
 				w.active--
-				s.waited(waitResult{ID: jobid.ID(i)})
+				s.waited(zombie{end: waitResult{ID: jobid.ID(i)}})
 			}
 			require.Empty(t, w.any)
 			for i := range n {
-				s.waited(waitResult{ID: jobid.ID(i)})
+				s.waited(zombie{end: waitResult{ID: jobid.ID(i)}})
 			}
 			for range n {
 				s.Request(start, owner("wait", `{"id":-1}`))

@@ -1,0 +1,101 @@
+package service
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+)
+
+// housekeepers returns the processes of housekeeping, by job and rank.
+func (s *Service) housekeepers() []*process {
+	var list []*process
+	for at, p := range s.processes {
+		if at.action.Kind == jobstate.ActionHousekeeping {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b *process) int {
+		return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.rank, b.rank), cmp.Compare(a.attempt, b.attempt))
+	})
+	return list
+}
+
+// housekeepingKill signals housekeeping, of one job or all, on some ranks or all.
+func (s *Service) housekeepingKill(r *Request) (any, error) {
+	var p struct {
+		Signal int32   `json:"signum"`
+		Job    *int64  `json:"jobid,omitempty"`
+		Ranks  *string `json:"ranks,omitempty"`
+	}
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	var ranks *idset.Set
+	if p.Ranks != nil {
+		var err error
+		if ranks, err = idset.Parse(*p.Ranks); err != nil {
+			return nil, fail(einval, "%s", err)
+		}
+	}
+	for _, q := range s.housekeepers() {
+		all := p.Job == nil || *p.Job == -1
+		if (all || jobid.ID(*p.Job) == q.job) && (ranks == nil || ranks.Contains(q.rank)) && p.Signal > 0 {
+			s.killProcess(&s.quick, q, int(p.Signal))
+		}
+	}
+	return nil, nil
+}
+
+// housekeepingStats is what stats-get tells of housekeeping.
+type housekeepingStats struct {
+	Running map[jobid.ID]houseStats `json:"running"`
+	Config  struct {
+		ReleaseAfter eventlog.Timestamp `json:"release-after"` // in seconds; -1: when all are done
+		Command      string             `json:"command"`
+	} `json:"config"`
+}
+
+// houseStats is what housekeeping does for a job.
+type houseStats struct {
+	Start     eventlog.Timestamp `json:"t_start"`   // the earliest launch of what runs
+	Pending   *idset.Set         `json:"pending"`   // where it runs
+	Allocated *idset.Set         `json:"allocated"` // what it holds
+}
+
+// housekeepingStats returns what stats-get tells of housekeeping. A rank is pending while
+// its command runs, or is about to.
+func (s *Service) housekeepingStats() (out housekeepingStats) {
+	out.Running = make(map[jobid.ID]houseStats)
+	for h := range s.m.Holders() {
+		if h.Kind == perilog.HolderHousekeeping {
+			out.Running[h.Job] = houseStats{Start: h.Since, Pending: idset.Of(), Allocated: h.Ranks}
+		}
+	}
+	for _, p := range s.housekeepers() {
+		h, ok := out.Running[p.job]
+		if !ok || !h.Allocated.Contains(p.rank) {
+			continue
+		}
+		if h.Pending.IsEmpty() || p.at < h.Start {
+			h.Start = p.at
+			out.Running[p.job] = h
+		}
+		h.Pending.Insert(p.rank)
+	}
+	out.Config.ReleaseAfter = -1
+	if c := s.cfg.Manager.Actions.Housekeeping; c != nil {
+		out.Config.Command = strings.Join(c.Command, " ")
+		if c.ReleaseAfter != nil && *c.ReleaseAfter != fsd.Forever {
+			out.Config.ReleaseAfter = eventlog.Timestamp(time.Duration(*c.ReleaseAfter).Seconds())
+		}
+	}
+	return out
+}
