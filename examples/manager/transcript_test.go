@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"flag"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,36 +47,58 @@ func marked(script, mark string) string {
 	return b.String()
 }
 
-// The command has the same conversation through pipes as the transcript, which
+// The command has the same conversations through pipes as the transcript, which
 // is played without them.
 func TestTranscriptsComeOutOfTheCommand(t *testing.T) {
 	for _, path := range transcripts(t) {
 		b, err := os.ReadFile(path)
 		require.NoError(t, err)
-		script := string(b)
-		args := strings.Fields(marked(script, "$"))[1:]
-		in, feed := io.Pipe()
-		drain, out := io.Pipe()
-		go func() {
-			_, err := io.WriteString(feed, marked(script, ">"))
-			_ = feed.CloseWithError(err)
-		}()
-		var stdout bytes.Buffer
-		drained := make(chan error)
-		go func() {
-			_, err := stdout.ReadFrom(drain)
-			drained <- err
-		}()
-		var stderr bytes.Buffer
-		want := exitOK
-		if !strings.Contains(script, " 0 lines refused;") {
-			want = exitFault
+		for _, script := range strings.Split(string(b), "\n$ ")[1:] {
+			command, script, _ := strings.Cut(script+"\n", "\n")
+			want := exitOK
+			if !strings.Contains(script, " 0 lines refused;") || strings.Contains(script, "! manager: -store: ") {
+				want = exitFault
+			}
+			status, stdout, stderr := manager(strings.NewReader(marked(script, ">")), strings.Fields(command)[1:]...)
+			require.Equal(t, want, status, path)
+			require.Equal(t, marked(script, "<"), stdout, path)
+			require.Equal(t, marked(script, "!"), stderr, path)
 		}
-		require.Equal(t, want, run(context.Background(), args, in, out, &stderr), path)
-		require.NoError(t, out.Close())
-		require.NoError(t, <-drained)
-		require.Equal(t, marked(script, "<"), stdout.String(), path)
-		require.Equal(t, marked(script, "!"), stderr.String(), path)
+	}
+}
+
+// The story has every request at least once, and the numbers of its answers.
+func TestTheStoryIsComplete(t *testing.T) {
+	b, err := os.ReadFile("testdata/story.txt")
+	require.NoError(t, err)
+	for _, topic := range []string{
+		"submit", "getinfo", "events-journal", "events-journal-cancel", "sched-hello", "sched-ready", "resource-status",
+		"alloc-query", "exec-hello", "raise", "raiseall", "kill", "killall", "urgency", "wait", "memo", "update", "drain",
+		"idle", "queue-list", "queue-status", "queue-enable", "queue-start", "list", "getattr", "purge", "purge-id",
+		"stats-get", "housekeeping-kill", "history.get", "post-event.post", "config-reload", "disconnect",
+	} {
+		require.Contains(t, string(b), `"topic":"job-manager.`+topic+`"`)
+		if topic != "disconnect" && topic != "events-journal-cancel" {
+			require.Contains(t, string(b), `< {"topic":"job-manager.`+topic+`"`)
+		}
+	}
+	for _, want := range []string{
+		`"errnum":1,`, `"errnum":10,`, `"errnum":22,`, `"errnum":38}`, `"errnum":61}`, `"errnum":71,`,
+		`< {"topic":"sched.alloc"`, `< {"topic":"sched.free"`, `< {"topic":"sched.prioritize"`, `< {"topic":"sched.expiration"`,
+		`< {"topic":"exec.start"`, `< {"topic":"exec.expiration"`, `< {"topic":"rexec.exec"`, `< {"topic":"rexec.kill"`,
+		`< {"event":"job-exception"`, `< {"event":"shell-17.kill"`, `< {"event":"job-purge-inactive"`,
+	} {
+		require.Contains(t, string(b), want)
+	}
+}
+
+// A request counts as one until it is answered, whatever is told of the job while the store
+// is busy: a scheduler gives a job resources twice if it is asked twice.
+func TestAJobIsAskedForOnce(t *testing.T) {
+	b, err := os.ReadFile("testdata/kvs.txt")
+	require.NoError(t, err)
+	for _, id := range []string{"16", "17", "18"} {
+		require.Equal(t, 1, strings.Count(string(b), `< {"topic":"sched.alloc","payload":{"id":`+id+`,`))
 	}
 }
 
