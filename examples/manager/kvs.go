@@ -14,13 +14,16 @@ import (
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/rset"
 )
 
 // Flags of the calls to the KVS.
 const (
-	kvsReadDir = 1
-	kvsTreeObj = 16
-	kvsAppend  = 32
+	kvsReadDir    = 1
+	kvsWatch      = 4
+	kvsWaitCreate = 8
+	kvsTreeObj    = 16
+	kvsAppend     = 32
 )
 
 // The keys beside those of jobs.
@@ -33,6 +36,7 @@ const (
 	keyCheckpoint  = "checkpoint.job-manager"
 	keyTombstones  = "checkpoint.joblife"
 	keyLost        = "job-lost+found.job."
+	keyInstance    = "resource.R"
 	jobLevels      = 4  // of folders, from keyJobs to a job
 	lookupsAtOnce  = 64 // as flux-core has it
 	checkpointForm = 1  // version of the checkpoint
@@ -81,16 +85,20 @@ func (s *kvs) commit(ops []op, then func(error)) {
 		Namespace string `json:"namespace"`
 		Flags     int    `json:"flags"`
 		Ops       []op   `json:"ops"`
-	}{"primary", 0, ops}, func(_ json.RawMessage, err error) { then(err) })
+	}{"primary", 0, ops}, false, func(_ json.RawMessage, err error) { then(err) })
 }
 
 // look asks for what is at a key. Nothing is nil.
 func (s *kvs) look(key string, flags int, then func(*treeObj, error)) {
-	s.call("kvs.lookup", struct {
+	topic, stream := "kvs.lookup", flags&kvsWatch != 0
+	if stream {
+		topic = "kvs-watch.lookup"
+	}
+	s.call(topic, struct {
 		Namespace string `json:"namespace"`
 		Key       string `json:"key"`
 		Flags     int    `json:"flags"`
-	}{"primary", key, flags}, func(payload json.RawMessage, err error) {
+	}{"primary", key, flags}, stream, func(payload json.RawMessage, err error) {
 		var answer struct {
 			Value *treeObj `json:"val"`
 		}
@@ -108,10 +116,34 @@ func (s *kvs) look(key string, flags int, then func(*treeObj, error)) {
 	})
 }
 
-func (s *kvs) call(topic string, payload any, then func(json.RawMessage, error)) {
-	if !s.p.ask(call{topic: topic, then: then}, service.Any, payload) {
+func (s *kvs) call(topic string, payload any, stream bool, then func(json.RawMessage, error)) {
+	if !s.p.ask(call{topic: topic, stream: stream, then: then}, service.Any, payload) {
 		then(nil, &peerError{topic, errnoNoSys, "there is nobody to ask"})
 	}
+}
+
+// watch tells the service when the resources of the instance expire, and each time that it
+// changes.
+func (s *kvs) watch() {
+	s.look(keyInstance, kvsWatch|kvsWaitCreate, func(o *treeObj, err error) {
+		var failed *peerError
+		switch {
+		case errors.As(err, &failed) && failed.errnum == errnoUnreachable:
+			return // the end
+		case err == nil && o != nil:
+			var text []byte
+			var r *rset.R
+			if text, err = o.text(); err == nil {
+				r, err = rset.Parse(text)
+			}
+			if err == nil {
+				err = s.p.service.Expire(s.p.clock.now(), r.Expiration())
+			}
+		}
+		if err != nil {
+			s.p.printf("the expiration of the instance is not known: %v", err)
+		}
+	})
 }
 
 func (s *kvs) write(out *service.Out, done func(map[jobid.ID]error, error)) {

@@ -24,6 +24,8 @@ type peer struct {
 	left   int               // commits until it answers no more; -1: never
 	apply  bool              // the commit that is not answered is made
 	broken map[string]string // payloads of lookups, by key
+
+	watched uint32 // matchtag of the watch on resource.R
 }
 
 func newPeer(t *testing.T) *peer { return &peer{t: t, keys: make(map[string]string), left: -1} }
@@ -31,7 +33,9 @@ func newPeer(t *testing.T) *peer { return &peer{t: t, keys: make(map[string]stri
 // Write takes a line of the manager's.
 func (k *peer) Write(text []byte) (int, error) {
 	m, err := parseMessage(text)
-	if err == nil && strings.HasPrefix(m.Topic, "kvs.") {
+	if err == nil && m.Topic == "kvs-watch.lookup" {
+		k.watched = *m.Matchtag
+	} else if err == nil && strings.HasPrefix(m.Topic, "kvs.") {
 		k.queue = append(k.queue, m)
 		k.most = max(k.most, len(k.queue))
 	} else {
@@ -333,15 +337,36 @@ func TestAnEndWithoutTheCommitIsAFault(t *testing.T) {
 	}
 	status, stdout, stderr := manager(strings.NewReader(none+submit(1, 16)), "-store=lines", "-now=1000")
 	require.Equal(t, exitFault, status)
-	require.Equal(t, 4, strings.Count(stdout, "\n"), stdout)
+	require.Equal(t, 5, strings.Count(stdout, "\n"), stdout)
 	require.Contains(t, stderr, "manager: -store: kvs.commit failed: errnum 113: the input ended")
 	status, stdout, stderr = manager(strings.NewReader(submit(1, 16)), "-store=lines", "-now=1000")
 	require.Equal(t, exitFault, status)
 	require.Equal(t, 3, strings.Count(stdout, "\n"), stdout)
 	require.Contains(t, stderr, "kvs.lookup failed: errnum 113: the input ended")
-	status, stdout, _ = manager(strings.NewReader(none+submit(1, 16)+`{"topic":"kvs.commit","matchtag":4}`), "-store=lines", "-now=1000")
+	status, stdout, _ = manager(strings.NewReader(none+submit(1, 16)+`{"topic":"kvs.commit","matchtag":5}`), "-store=lines", "-now=1000")
 	require.Equal(t, exitOK, status)
 	require.Contains(t, stdout, `"errors":[]`)
+}
+
+// A job without a duration ends with the instance, also when that changes.
+func TestTheInstanceExpires(t *testing.T) {
+	k := newPeer(t)
+	l := k.live()
+	k.serve(l)
+	expire := func(payload string) string {
+		return k.ask(l, fmt.Sprintf(`{"topic":"kvs-watch.lookup","matchtag":%d,%s}`, k.watched, payload))
+	}
+	until := func(at int) string {
+		r := fmt.Sprintf(`{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],"nodelist":["n0"],"starttime":1000,"expiration":%d}}`, at)
+		return `"payload":{"val":` + string(value([]byte(r))) + `}`
+	}
+	require.Empty(t, expire(until(1030)))
+	require.Contains(t, k.submit(l, 16), "exceeds remaining instance lifetime (30s)")
+	require.Empty(t, expire(until(2000)))
+	require.Contains(t, k.submit(l, 17), `"errors":[]`)
+	require.Empty(t, expire(`"payload":{"val":`+string(value([]byte(`{}`)))+`}`))
+	require.Empty(t, expire(`"errnum":2`))
+	require.Contains(t, l.end(), "the expiration of the instance is not known: ")
 }
 
 // The first client of a socket is the one that has the KVS.

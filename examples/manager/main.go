@@ -71,7 +71,8 @@
 //   - -store lines asks the peer to commit to its KVS, and waits. It writes the keys of
 //     flux-core, so flux job eventlog works, and also job.ID.joblife.housekeeping and
 //     checkpoint.joblife. It does not write the jobspec and the R, since job-ingest and
-//     the scheduler do. The first client of a socket has the KVS.
+//     the scheduler do. It watches resource.R for when the instance expires. The first
+//     client of a socket has the KVS.
 //
 // All go through a transaction at a time, and what is asked meanwhile shares the next one.
 // If a store fails, the process says why and ends, and nothing is answered that was not

@@ -152,7 +152,7 @@ func (h *hub) connect() {
 	h.begin("manager", os.Args[0], "MANAGER_RUN=1", h.store, "-owner=100")
 	h.asked, h.listens = make(map[int]bool), make(map[string]bool)
 	h.startSched()
-	h.say("manager", `{"topic":"job-manager.exec-hello","sender":"exec","payload":{"service":"exec"}}`+"\n")
+	h.startExecutor()
 	for first := 16; first <= h.last; first += 25 {
 		var list []string
 		for id := first; id < first+25 && id <= h.last; id++ {
@@ -177,6 +177,20 @@ func (h *hub) startSched() {
 	h.say("sched", `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0-7","children":{"core":"0-7"}}],"nodelist":["n[0-7]"],"starttime":0,"expiration":0}},"up":"0-7"}}`+"\n")
 }
 
+func (h *hub) startExecutor() {
+	h.gen++
+	h.processes["executor"] = &member{gen: h.gen}
+	h.say("manager", `{"topic":"job-manager.exec-hello","sender":"`+h.sender("executor")+`","payload":{"service":"exec"}}`+"\n")
+}
+
+// sender is what a member is called now.
+func (h *hub) sender(name string) string { return fmt.Sprint(name, h.processes[name].gen) }
+
+// disconnect tells the manager that a member is gone.
+func (h *hub) disconnect(name string) {
+	h.say("manager", `{"topic":"job-manager.disconnect","sender":"`+h.sender(name)+`","matchtag":0}`+"\n")
+}
+
 // kill kills one of the three, and starts another.
 func (h *hub) kill(name string) {
 	h.kills[name]++
@@ -193,12 +207,12 @@ func (h *hub) kill(name string) {
 		h.connect()
 	case "sched":
 		h.listens["sched"] = false
-		h.say("manager", `{"topic":"job-manager.disconnect","sender":"sched","matchtag":0}`+"\n")
+		h.disconnect("sched")
 		h.startSched()
 	case "executor":
 		h.running, h.asked, h.listens["executor"] = nil, make(map[int]bool), false
-		h.say("manager", `{"topic":"job-manager.disconnect","sender":"exec","matchtag":0}`+"\n"+
-			`{"topic":"job-manager.exec-hello","sender":"exec","payload":{"service":"exec"}}`+"\n")
+		h.disconnect("executor")
+		h.startExecutor()
 	}
 }
 
@@ -206,7 +220,7 @@ func (h *hub) kill(name string) {
 func (h *hub) route(s said) {
 	if s.name == "sched" {
 		require.NotContains(h.t, s.text, "errnum")
-		h.say("manager", strings.Replace(s.text, `{"topic"`, `{"sender":"sched","topic"`, 1))
+		h.say("manager", strings.Replace(s.text, `{"topic"`, `{"sender":"`+h.sender("sched")+`","topic"`, 1))
 		return
 	}
 	m, err := parseMessage([]byte(s.text))
@@ -214,9 +228,10 @@ func (h *hub) route(s said) {
 	case err == errNoTopic: // an event
 	case err != nil:
 		h.t.Fatal(s.text)
-	case m.Sender != nil && *m.Sender == "sched":
+	case m.Sender != nil && *m.Sender == h.sender("sched"):
 		h.listens["sched"] = true
 		h.say("sched", s.text)
+	case m.Sender != nil && strings.HasPrefix(*m.Sender, "sched"): // one that was killed
 	case strings.HasPrefix(m.Topic, "sched."):
 		if h.listens["sched"] {
 			h.say("sched", s.text)
@@ -232,7 +247,7 @@ func (h *hub) route(s said) {
 		h.drained = true
 	case m.Topic == "job-manager.exec-hello":
 		require.Zero(h.t, m.Errnum, s.text)
-		h.listens["executor"] = true
+		h.listens["executor"] = *m.Sender == h.sender("executor")
 	default:
 		h.t.Fatal(s.text)
 	}
@@ -282,7 +297,7 @@ func (h *hub) exec(m message) {
 
 // tell sends a response of the executor.
 func (h *hub) tell(id int, kind, data string) {
-	h.say("manager", fmt.Sprintf(`{"topic":"exec.start","sender":"exec","payload":{"id":%d,"type":"%s","data":%s}}`+"\n", id, kind, data))
+	h.say("manager", fmt.Sprintf(`{"topic":"exec.start","payload":{"id":%d,"type":"%s","data":%s}}`+"\n", id, kind, data))
 }
 
 // finish ends a job.
