@@ -1,0 +1,452 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/service"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/rset"
+)
+
+// Flags of the calls to the KVS.
+const (
+	kvsReadDir    = 1
+	kvsWatch      = 4
+	kvsWaitCreate = 8
+	kvsTreeObj    = 16
+	kvsAppend     = 32
+)
+
+// The keys beside those of jobs.
+const (
+	keyJobs        = "job"
+	keyEventlog    = ".eventlog"
+	keyJobspec     = ".jobspec"
+	keyR           = ".R"
+	keyHousekept   = ".joblife.housekeeping"
+	keyCheckpoint  = "checkpoint.job-manager"
+	keyTombstones  = "checkpoint.joblife"
+	keyLost        = "job-lost+found.job."
+	keyInstance    = "resource.R"
+	jobLevels      = 4  // of folders, from keyJobs to a job
+	lookupsAtOnce  = 64 // as flux-core has it
+	checkpointForm = 1  // version of the checkpoint
+)
+
+const enoent = 2 // errnum of a key that is not there
+
+// kvs is the store of -store lines: the peer's KVS. Of a job it writes the eventlog; the
+// jobspec and the R are there, since job-ingest and the scheduler have put them there.
+type kvs struct {
+	memory
+	p         *process
+	watermark jobid.ID
+	queues    map[string]json.RawMessage // states, by name
+}
+
+// A treeObj is an object of RFC 11.
+type treeObj struct {
+	Version int             `json:"ver"`
+	Type    string          `json:"type"`
+	Data    json.RawMessage `json:"data"`
+}
+
+// An op is a change of a key; without a Dirent it removes the key.
+type op struct {
+	Key    string          `json:"key"`
+	Flags  int             `json:"flags"`
+	Dirent json.RawMessage `json:"dirent"`
+}
+
+// value returns the object of a value.
+func value(text []byte) json.RawMessage {
+	b, _ := json.Marshal(struct {
+		Version int    `json:"ver"`
+		Type    string `json:"type"`
+		Data    []byte `json:"data"`
+	}{1, "val", text}) // which is always JSON
+	return b
+}
+
+func (*kvs) isLocal() bool { return false }
+
+// commit changes keys, all or none.
+func (s *kvs) commit(ops []op, then func(error)) {
+	s.call("kvs.commit", struct {
+		Namespace string `json:"namespace"`
+		Flags     int    `json:"flags"`
+		Ops       []op   `json:"ops"`
+	}{"primary", 0, ops}, false, func(_ json.RawMessage, err error) { then(err) })
+}
+
+// look asks for what is at a key. Nothing is nil.
+func (s *kvs) look(key string, flags int, then func(*treeObj, error)) {
+	topic, stream := "kvs.lookup", flags&kvsWatch != 0
+	if stream {
+		topic = "kvs-watch.lookup"
+	}
+	s.call(topic, struct {
+		Namespace string `json:"namespace"`
+		Key       string `json:"key"`
+		Flags     int    `json:"flags"`
+	}{"primary", key, flags}, stream, func(payload json.RawMessage, err error) {
+		var answer struct {
+			Value *treeObj `json:"val"`
+		}
+		var failed *peerError
+		switch {
+		case errors.As(err, &failed) && failed.errnum == enoent:
+			err = nil
+		case err == nil && (json.Unmarshal(payload, &answer) != nil || answer.Value == nil):
+			err = errors.New("the answer has no object of RFC 11")
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", key, err)
+		}
+		then(answer.Value, err)
+	})
+}
+
+func (s *kvs) call(topic string, payload any, stream bool, then func(json.RawMessage, error)) {
+	if !s.p.ask(call{topic: topic, stream: stream, then: then}, service.Any, payload) {
+		then(nil, &peerError{topic, errnoNoSys, "there is nobody to ask"})
+	}
+}
+
+// watch tells the service when the resources of the instance expire, and each time that it
+// changes.
+func (s *kvs) watch() {
+	s.look(keyInstance, kvsWatch|kvsWaitCreate, func(o *treeObj, err error) {
+		var failed *peerError
+		switch {
+		case errors.As(err, &failed) && failed.errnum == errnoUnreachable:
+			return // the end
+		case err == nil && o != nil:
+			var text []byte
+			var r *rset.R
+			if text, err = o.text(); err == nil {
+				r, err = rset.Parse(text)
+			}
+			if err == nil {
+				err = s.p.service.Expire(s.p.clock.now(), r.Expiration())
+			}
+		}
+		if err != nil {
+			s.p.printf("the expiration of the instance is not known: %v", err)
+		}
+	})
+}
+
+func (s *kvs) write(out *service.Out, done func(map[jobid.ID]error, error)) {
+	ops, err := s.ops(out)
+	finish := func(err error) {
+		if err == nil {
+			s.keep(out)
+		}
+		done(nil, err)
+	}
+	if len(ops) == 0 || err != nil {
+		finish(err)
+		return
+	}
+	s.commit(ops, finish)
+}
+
+// ops returns what stores an Out.
+func (s *kvs) ops(out *service.Out) (ops []op, err error) {
+	var order []string // of the keys to append to
+	lines := make(map[string][]byte)
+	add := func(key string, text []byte) {
+		if lines[key] == nil {
+			order = append(order, key)
+		}
+		lines[key] = append(lines[key], text...)
+	}
+	checkpoint := false
+	for _, r := range out.Append {
+		switch r.Kind {
+		case joblife.RecordEvent:
+			add(r.Job.KVSPath()+keyEventlog, r.Data)
+		case joblife.RecordHousekeeping:
+			add(r.Job.KVSPath()+keyHousekept, r.Data)
+		case joblife.RecordTombstone:
+			text, err := r.MarshalText()
+			if err != nil {
+				return nil, err
+			}
+			add(keyTombstones, text)
+		case joblife.RecordWatermark:
+			id, err := purge.ParseWatermark(r.Data)
+			if err != nil {
+				return nil, err
+			}
+			s.watermark, checkpoint = max(s.watermark, id), true
+		case joblife.RecordQueue:
+			checkpoint = true
+			if err := s.setQueue(r.Data); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, key := range order {
+		ops = append(ops, op{key, kvsAppend, value(lines[key])})
+	}
+	if checkpoint {
+		ops = append(ops, s.checkpoint())
+	}
+	for _, id := range out.Unlink {
+		ops = append(ops, op{Key: id.KVSPath()})
+	}
+	return ops, nil
+}
+
+// setQueue notes the state of a queue. The anonymous one has no name, as in flux-core.
+func (s *kvs) setQueue(text []byte) error {
+	var queue struct {
+		Name          string `json:"name,omitempty"`
+		Enable        bool   `json:"enable"`
+		Start         bool   `json:"start"`
+		DisableReason string `json:"disable_reason,omitempty"`
+		StopReason    string `json:"stop_reason,omitempty"`
+	}
+	err := json.Unmarshal(text, &queue)
+	if err == nil {
+		s.queues[queue.Name], err = json.Marshal(queue)
+	}
+	return err
+}
+
+// A checkpoint is what flux-core's module stores at its end, and this one at each change.
+type checkpoint struct {
+	Version int               `json:"version"`
+	MaxID   jobid.ID          `json:"max_jobid"`
+	Queues  []json.RawMessage `json:"queue"`
+}
+
+// checkpoint returns what stores the watermark and the queues.
+func (s *kvs) checkpoint() op {
+	c := checkpoint{Version: checkpointForm, MaxID: s.watermark, Queues: []json.RawMessage{}}
+	for _, name := range slices.Sorted(maps.Keys(s.queues)) {
+		c.Queues = append(c.Queues, s.queues[name])
+	}
+	text, _ := json.Marshal(c) // of JSON
+	return op{keyCheckpoint, 0, value(text)}
+}
+
+// putAside moves the keys of a job to those that flux-core has for such. Its id is among
+// those that are gone.
+func (s *kvs) putAside(id jobid.ID) error {
+	failed := func(err error) {
+		if err != nil {
+			s.p.printf("job %v is where it was: %v", id, err)
+		}
+	}
+	s.look(id.KVSPath(), kvsTreeObj, func(o *treeObj, err error) {
+		if o == nil || err != nil {
+			failed(err)
+			return
+		}
+		dirent, _ := json.Marshal(o) // which was JSON
+		s.watermark = max(s.watermark, id)
+		s.commit([]op{s.checkpoint(), {Key: keyLost + id.String(), Dirent: dirent}, {Key: id.KVSPath()}}, failed)
+	})
+	return nil
+}
+
+// load walks the KVS.
+func (s *kvs) load(f func(iter.Seq2[joblife.Record, error])) {
+	l := &kvsLoader{s: s, jobs: make(map[jobid.ID]*kvsJob), then: f}
+	l.look(keyCheckpoint, 0, l.checkpoint)
+	l.look(keyTombstones, 0, func(o *treeObj) error {
+		var err error
+		l.tombs, err = o.text()
+		return err
+	})
+	l.look(keyJobs, kvsReadDir, func(o *treeObj) error { return l.folder(o, keyJobs, jobLevels) })
+	l.next()
+}
+
+// kvsJob is what the KVS has of a job.
+type kvsJob struct{ eventlog, jobspec, r, housekept []byte }
+
+// A kvsLoader reads all jobs.
+type kvsLoader struct {
+	s       *kvs
+	queue   []func() // lookups to make
+	open    int      // lookups that are not answered
+	err     error
+	jobs    map[jobid.ID]*kvsJob
+	records []joblife.Record // of the checkpoint
+	tombs   []byte
+	then    func(iter.Seq2[joblife.Record, error])
+}
+
+// look makes a lookup, when its turn comes. do gets what there is.
+func (l *kvsLoader) look(key string, flags int, do func(*treeObj) error) {
+	l.queue = append(l.queue, func() {
+		l.open++
+		l.s.look(key, flags, func(o *treeObj, err error) {
+			l.open--
+			if err == nil && o != nil {
+				if err = do(o); err != nil {
+					err = fmt.Errorf("%s: %w", key, err)
+				}
+			}
+			if l.err == nil {
+				l.err = err
+			}
+			l.next()
+		})
+	})
+}
+
+// next makes lookups, and ends after the last.
+func (l *kvsLoader) next() {
+	for l.open < lookupsAtOnce && len(l.queue) > 0 && l.err == nil {
+		do := l.queue[len(l.queue)-1] // depth first, so that few wait
+		l.queue = l.queue[:len(l.queue)-1]
+		do()
+	}
+	if then := l.then; l.err != nil || l.open == 0 && then != nil {
+		l.then = nil
+		if then != nil {
+			then(l.all)
+		}
+	}
+}
+
+// text returns a value.
+func (o *treeObj) text() (text []byte, err error) {
+	if o.Type != "val" || json.Unmarshal(o.Data, &text) != nil {
+		return nil, fmt.Errorf("want a value, and not the type %q", plain(o.Type))
+	}
+	return text, nil
+}
+
+// checkpoint reads the watermark and the queues.
+func (l *kvsLoader) checkpoint(o *treeObj) error {
+	text, err := o.text()
+	if err != nil {
+		return err
+	}
+	var c checkpoint
+	if err := json.Unmarshal(text, &c); err != nil {
+		return err
+	}
+	if c.Version > checkpointForm {
+		return fmt.Errorf("version %d is not known", c.Version)
+	}
+	if c.MaxID > 0 {
+		l.s.watermark = c.MaxID
+		l.records = append(l.records, joblife.Record{Kind: joblife.RecordWatermark, Data: purge.AppendWatermark(nil, c.MaxID)})
+	}
+	for _, text := range c.Queues {
+		if err := l.s.setQueue(text); err != nil {
+			return err
+		}
+		l.records = append(l.records, joblife.Record{Kind: joblife.RecordQueue, Data: text})
+	}
+	return nil
+}
+
+// folder looks at what is in a folder, which is so many levels above jobs.
+func (l *kvsLoader) folder(o *treeObj, key string, levels int) error {
+	var list map[string]treeObj
+	if err := json.Unmarshal(o.Data, &list); o.Type != "dir" || err != nil {
+		return fmt.Errorf("want a folder, and not the type %q", plain(o.Type))
+	}
+	names := slices.Sorted(maps.Keys(list))
+	slices.Reverse(names) // the last is looked at first
+	for _, name := range names {
+		if t := list[name].Type; t != "dir" && t != "dirref" {
+			continue
+		}
+		inner := key + "." + name
+		if levels > 1 {
+			l.look(inner, kvsReadDir, func(o *treeObj) error { return l.folder(o, inner, levels-1) })
+			continue
+		}
+		id, err := jobid.Parse(strings.TrimPrefix(inner, keyJobs+"."))
+		if err != nil || id.KVSPath() != inner {
+			l.s.p.printf("%s is the key of no job", plain(inner))
+			continue
+		}
+		l.job(id)
+	}
+	return nil
+}
+
+// job looks at the keys of a job.
+func (l *kvsLoader) job(id jobid.ID) {
+	j := new(kvsJob)
+	l.jobs[id] = j
+	for _, part := range []struct {
+		key  string
+		text *[]byte
+	}{{keyHousekept, &j.housekept}, {keyR, &j.r}, {keyJobspec, &j.jobspec}, {keyEventlog, &j.eventlog}} {
+		l.look(id.KVSPath()+part.key, 0, func(o *treeObj) (err error) {
+			*part.text, err = o.text()
+			return err
+		})
+	}
+}
+
+// all yields what was read.
+func (l *kvsLoader) all(yield func(joblife.Record, error) bool) {
+	if l.err != nil {
+		yield(joblife.Record{}, l.err)
+		return
+	}
+	give := func(r joblife.Record) bool {
+		l.s.add(r)
+		return yield(r, nil)
+	}
+	for _, r := range l.records {
+		if !give(r) {
+			return
+		}
+	}
+	for r, err := range joblife.ReadRecords(bytes.NewReader(l.tombs)) {
+		if err != nil {
+			yield(r, fmt.Errorf("%s: %w", keyTombstones, err))
+			return
+		}
+		if !give(r) || l.jobs[r.Job] == nil && !give(joblife.Record{Job: r.Job, Kind: joblife.RecordUnlinked}) {
+			return
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(l.jobs)) {
+		j := l.jobs[id]
+		if len(j.eventlog) == 0 {
+			l.s.p.printf("job %v has no eventlog: it was not submitted to its end", id)
+			continue
+		}
+		for _, part := range []struct {
+			kind joblife.RecordKind
+			text []byte
+		}{{joblife.RecordJobspec, j.jobspec}, {joblife.RecordR, j.r}} {
+			if part.text != nil && !give(joblife.Record{Job: id, Kind: part.kind, Data: part.text}) {
+				return
+			}
+		}
+		for _, part := range []struct {
+			kind joblife.RecordKind
+			text []byte
+		}{{joblife.RecordHousekeeping, j.housekept}, {joblife.RecordEvent, j.eventlog}} {
+			for line := range bytes.Lines(part.text) {
+				if !give(joblife.Record{Job: id, Kind: part.kind, Data: line}) {
+					return
+				}
+			}
+		}
+	}
+}

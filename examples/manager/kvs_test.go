@@ -1,0 +1,392 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// A peer is a KVS, and what submits jobs as job-ingest does.
+type peer struct {
+	t      *testing.T
+	keys   map[string]string // values, by key
+	queue  []message         // calls that are not answered
+	most   int               // how many lookups waited at once
+	others []string          // lines of other topics
+	left   int               // commits until it answers no more; -1: never
+	apply  bool              // the commit that is not answered is made
+	broken map[string]string // payloads of lookups, by key
+
+	watched uint32 // matchtag of the watch on resource.R
+}
+
+func newPeer(t *testing.T) *peer { return &peer{t: t, keys: make(map[string]string), left: -1} }
+
+// Write takes a line of the manager's.
+func (k *peer) Write(text []byte) (int, error) {
+	m, err := parseMessage(text)
+	if err == nil && m.Topic == "kvs-watch.lookup" {
+		k.watched = *m.Matchtag
+	} else if err == nil && strings.HasPrefix(m.Topic, "kvs.") {
+		k.queue = append(k.queue, m)
+		k.most = max(k.most, len(k.queue))
+	} else {
+		k.others = append(k.others, string(text))
+	}
+	return len(text), nil
+}
+
+// live begins a process on the KVS.
+func (k *peer) live() *life {
+	k.t.Helper()
+	l := &life{t: k.t}
+	o := options{now: 1000, store: "lines", verbose: testing.Verbose()}
+	var err error
+	l.p, err = newProcess(o, &l.stderr)
+	require.NoError(k.t, err)
+	l.c = l.p.only(k)
+	k.queue, k.others, k.most = nil, nil, 0
+	l.p.start()
+	return l
+}
+
+// serve answers all calls, and those that follow.
+func (k *peer) serve(l *life) {
+	k.t.Helper()
+	for len(k.queue) > 0 && k.left != 0 {
+		m := k.queue[0]
+		k.queue = k.queue[1:]
+		o := output{Topic: m.Topic, Matchtag: *m.Matchtag}
+		if m.Topic == "kvs.lookup" {
+			o.Payload, o.Errnum = k.lookup(m.Payload)
+		} else {
+			if k.left--; k.left != 0 || k.apply {
+				k.commit(m.Payload)
+			}
+			if k.left == 0 {
+				return
+			}
+		}
+		l.p.handle(l.c, line{number: 1, text: o.line()})
+	}
+}
+
+// ask asks a line, answers what comes of it, and returns the other lines.
+func (k *peer) ask(l *life, text string) string {
+	k.others = nil
+	l.p.handle(l.c, line{number: 1, text: []byte(text)})
+	k.serve(l)
+	return strings.Join(k.others, "")
+}
+
+func (k *peer) lookup(payload json.RawMessage) (any, int) {
+	var q struct {
+		Namespace, Key string
+		Flags          int
+	}
+	require.NoError(k.t, json.Unmarshal(payload, &q))
+	require.Equal(k.t, "primary", q.Namespace)
+	if text, ok := k.broken[q.Key]; ok {
+		return json.RawMessage(text), 0
+	}
+	names := make(map[string]json.RawMessage)
+	for key, text := range k.keys {
+		if key == q.Key && q.Flags == 0 {
+			return map[string]any{"val": value([]byte(text))}, 0
+		}
+		if rest, ok := strings.CutPrefix(key, q.Key+"."); ok {
+			name, _, folder := strings.Cut(rest, ".")
+			names[name] = json.RawMessage(`{"ver":1,"type":"valref","data":["x"]}`)
+			if folder {
+				names[name] = json.RawMessage(`{"ver":1,"type":"dirref","data":["x"]}`)
+			}
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return nil, 2
+	case q.Flags == kvsReadDir:
+		return map[string]any{"val": map[string]any{"ver": 1, "type": "dir", "data": names}}, 0
+	case q.Flags == kvsTreeObj:
+		return map[string]any{"val": map[string]any{"ver": 1, "type": "dirref", "data": []string{q.Key}}}, 0
+	}
+	return nil, 21 // EISDIR
+}
+
+func (k *peer) commit(payload json.RawMessage) {
+	var c struct {
+		Namespace string
+		Flags     int
+		Ops       []op
+	}
+	require.NoError(k.t, json.Unmarshal(payload, &c))
+	require.NotEmpty(k.t, c.Ops)
+	for _, o := range c.Ops {
+		var obj struct {
+			Type string
+			Data json.RawMessage
+		}
+		require.NoError(k.t, json.Unmarshal(o.Dirent, &obj))
+		switch obj.Type {
+		case "": // null
+			maps.DeleteFunc(k.keys, func(key, _ string) bool { return strings.HasPrefix(key, o.Key+".") })
+		case "dirref":
+			var from []string
+			require.NoError(k.t, json.Unmarshal(obj.Data, &from))
+			for key, text := range maps.Clone(k.keys) {
+				if rest, ok := strings.CutPrefix(key, from[0]); ok {
+					k.keys[o.Key+rest] = text
+				}
+			}
+		default:
+			var text []byte
+			require.NoError(k.t, json.Unmarshal(obj.Data, &text))
+			if o.Flags == kvsAppend {
+				text = append([]byte(k.keys[o.Key]), text...)
+			}
+			k.keys[o.Key] = string(text)
+		}
+	}
+}
+
+// submit submits a job as job-ingest does, which has stored its jobspec before.
+func (k *peer) submit(l *life, id int) string {
+	k.keys[jobid.ID(id).KVSPath()+keyJobspec] = sleep
+	return k.ask(l, submit(id, id))
+}
+
+// stopQueue stops the queue.
+const stopQueue = `{"topic":"job-manager.queue-start","matchtag":9,"payload":{"start":false,"all":false,"reason":"tests"}}`
+
+func TestJobsOutliveTheProcessInTheKVS(t *testing.T) {
+	k := newPeer(t)
+	l := k.live()
+	k.serve(l)
+	for id := 16; id < 19; id++ {
+		require.Contains(t, k.submit(l, id), `"errors":[]`)
+	}
+	require.NotContains(t, k.ask(l, raise(4, 17))+k.ask(l, raise(5, 18)), "errnum")
+	require.NotContains(t, k.keys, jobid.ID(16).KVSPath()+keyR)
+	require.Contains(t, l.end(), "3 jobs submitted, 2 over")
+
+	l = k.live()
+	k.serve(l)
+	require.Contains(t, k.ask(l, purgeOne), `"payload":{"count":1}`)
+	require.NotContains(t, k.keys, jobid.ID(18).KVSPath()+keyEventlog)
+	require.Contains(t, k.keys[keyTombstones], `"tombstone"`)
+	require.Regexp(t, `^{"version":1,"max_jobid":18,"queue":\[`, k.keys[keyCheckpoint])
+	l.end()
+
+	for range 2 {
+		l = k.live()
+		k.serve(l)
+		require.Regexp(t, "^submit validate depend priority flux-restart", names(t, k.ask(l, eventlogOf(1, 16))))
+		require.Equal(t, "submit validate depend priority exception clean", names(t, k.ask(l, eventlogOf(2, 17))))
+		require.Contains(t, k.ask(l, eventlogOf(3, 18)), `"errstr":"unknown job"`)
+		require.Contains(t, k.ask(l, submit(4, 18)), `given before`)
+		require.Contains(t, l.end(), "manager: 1 job from before, 0 running")
+	}
+}
+
+// What asks while the KVS is read waits, at most so many lookups are under way, and the
+// order of the answers is the one of the requests.
+func TestRequestsWaitForTheWalk(t *testing.T) {
+	k := newPeer(t)
+	l := k.live()
+	k.serve(l)
+	for id := 16; id < 116; id++ {
+		k.submit(l, id)
+	}
+	l.end()
+	l = k.live()
+	for id := 16; id < 116; id++ {
+		l.p.handle(l.c, line{number: 1, text: []byte(eventlogOf(id, id))})
+	}
+	l.p.handle(l.c, line{number: 1, text: []byte(`{"topic":"job-manager.nosuch","matchtag":9}`)})
+	require.Empty(t, k.others)
+	k.serve(l)
+	require.Equal(t, lookupsAtOnce, k.most)
+	require.Len(t, k.others, 101)
+	require.Contains(t, k.others[0], `"errnum":38`, "a failure waits for no commit")
+	for i, text := range k.others[1:] {
+		require.Contains(t, text, fmt.Sprintf(`"matchtag":%d,`, i+16))
+		require.Regexp(t, "^submit validate", names(t, text))
+	}
+	l.p.room = 0
+	l.end()
+
+	l = k.live()
+	l.p.room = 10
+	l.p.handle(l.c, line{number: 1, text: []byte(eventlogOf(7, 16))})
+	require.Equal(t, []string{`{"topic":"job-manager.getattr","matchtag":7,"errnum":16,"errstr":"too many requests before the store is read"}` + "\n"}, k.others)
+}
+
+// The process ends at each commit in turn, before it is made or after. Whatever was answered
+// is there afterwards.
+func TestNoEndLosesWhatWasAnswered(t *testing.T) {
+	for stop := 1; ; stop++ {
+		ended := false
+		for _, apply := range []bool{false, true} {
+			k := newPeer(t)
+			l := k.live()
+			k.left, k.apply = stop, apply
+			k.serve(l)
+			var answered []string
+			for _, text := range []string{submit(16, 16), submit(17, 17), raise(18, 17), stopQueue, purge17, submit(19, 18)} {
+				k.keys[jobid.ID(16).KVSPath()+keyJobspec] = sleep
+				k.keys[jobid.ID(17).KVSPath()+keyJobspec] = sleep
+				k.keys[jobid.ID(18).KVSPath()+keyJobspec] = sleep
+				answered = append(answered, k.ask(l, text))
+				if k.left == 0 {
+					break
+				}
+			}
+			ended = k.left == 0
+			k.left = -1
+			l = k.live()
+			k.serve(l)
+			if answered[0] != "" {
+				require.Regexp(t, "^submit validate", names(t, k.ask(l, eventlogOf(1, 16))))
+			}
+			if len(answered) > 2 && answered[2] != "" && (len(answered) < 5 || answered[4] == "" && !apply) {
+				require.Regexp(t, "exception clean$", names(t, k.ask(l, eventlogOf(1, 17))))
+			}
+			if len(answered) > 4 && answered[4] != "" {
+				require.Contains(t, k.ask(l, eventlogOf(1, 17)), `"errstr":"unknown job"`)
+			}
+			require.NotContains(t, l.end(), "cannot be read")
+		}
+		if !ended {
+			require.Greater(t, stop, 5)
+			return
+		}
+	}
+}
+
+const purge17 = `{"topic":"job-manager.purge-id","matchtag":8,"payload":{"id":17,"force":1}}` + "\n"
+
+func TestABadJobIsMovedToLostAndFound(t *testing.T) {
+	k := newPeer(t)
+	l := k.live()
+	k.serve(l)
+	k.submit(l, 16)
+	k.submit(l, 17)
+	l.end()
+	path := jobid.ID(17).KVSPath()
+	k.keys[path+keyEventlog] = "{\n"
+	k.keys["job.0000.0000.0000.0011x.eventlog"] = "no job"
+	k.keys[jobid.ID(99).KVSPath()+keyJobspec] = sleep // of job-ingest, which has not submitted it yet
+	for i := range 2 {
+		l = k.live()
+		k.serve(l)
+		require.Regexp(t, "^submit validate", names(t, k.ask(l, eventlogOf(1, 16))))
+		text := l.end()
+		require.Equal(t, i == 0, strings.Contains(text, "job ƒJ cannot be read, and is put aside: "), text)
+		require.Contains(t, text, "job.0000.0000.0000.0011x is the key of no job")
+		require.NotContains(t, k.keys, path+keyEventlog)
+		require.Equal(t, "{\n", k.keys["job-lost+found.job.ƒJ.eventlog"])
+		require.Equal(t, sleep, k.keys["job-lost+found.job.ƒJ.jobspec"])
+	}
+}
+
+func TestAKVSThatFailsEndsTheProcess(t *testing.T) {
+	for _, c := range []struct{ key, answer, want string }{
+		{keyCheckpoint, `{}`, "checkpoint.job-manager: the answer has no object of RFC 11"},
+		{keyCheckpoint, `{"val":{"ver":1,"type":"dir","data":{}}}`, `checkpoint.job-manager: want a value, and not the type "dir"`},
+		{keyCheckpoint, string(output{Payload: 1}.line()), "no object of RFC 11"},
+		{keyCheckpoint, `{"val":` + string(value([]byte(`{"version":2}`))) + `}`, "version 2 is not known"},
+		{keyCheckpoint, `{"val":` + string(value([]byte(`x`))) + `}`, "checkpoint.job-manager: "},
+		{keyCheckpoint, `{"val":` + string(value([]byte(`{"queue":[1]}`))) + `}`, "checkpoint.job-manager: "},
+		{keyTombstones, `{"val":` + string(value([]byte(`x`))) + `}`, "checkpoint.joblife: "},
+		{keyJobs, `{"val":{"ver":1,"type":"val","data":""}}`, `job: want a folder, and not the type "val"`},
+		{"job.0000", `{"val":{"ver":1,"type":"dir","data":[]}}`, `job.0000: want a folder`},
+		{jobid.ID(16).KVSPath() + keyEventlog, `{"val":{"ver":1,"type":"val","data":7}}`, `eventlog: want a value`},
+	} {
+		k := newPeer(t)
+		k.keys[jobid.ID(16).KVSPath()+keyJobspec] = sleep
+		k.broken = map[string]string{c.key: c.answer}
+		l := k.live()
+		k.serve(l)
+		require.ErrorContains(t, l.p.failed, "-store: ", c.want)
+		require.ErrorContains(t, l.p.failed, c.want)
+		require.Error(t, l.p.end())
+	}
+	k := newPeer(t)
+	l := k.live()
+	k.serve(l)
+	k.left = 1
+	require.Empty(t, k.submit(l, 16))
+	l.p.handle(l.c, line{number: 1, text: []byte(`{"topic":"kvs.commit","errnum":28,"errstr":"no space"}`)})
+	require.EqualError(t, l.p.end(), "-store: kvs.commit failed: errnum 28: no space")
+	require.Empty(t, k.others)
+}
+
+// The input ends while a commit is under way: nobody knows whether it was made.
+func TestAnEndWithoutTheCommitIsAFault(t *testing.T) {
+	none := ""
+	for tag, key := range []string{keyJobs, keyTombstones, keyCheckpoint} {
+		none += fmt.Sprintf(`{"topic":"kvs.lookup","matchtag":%d,"errnum":2,"errstr":"%s"}`+"\n", tag+1, key)
+	}
+	status, stdout, stderr := manager(strings.NewReader(none+submit(1, 16)), "-store=lines", "-now=1000")
+	require.Equal(t, exitFault, status)
+	require.Equal(t, 5, strings.Count(stdout, "\n"), stdout)
+	require.Contains(t, stderr, "manager: -store: kvs.commit failed: errnum 113: the input ended")
+	status, stdout, stderr = manager(strings.NewReader(submit(1, 16)), "-store=lines", "-now=1000")
+	require.Equal(t, exitFault, status)
+	require.Equal(t, 3, strings.Count(stdout, "\n"), stdout)
+	require.Contains(t, stderr, "kvs.lookup failed: errnum 113: the input ended")
+	status, stdout, _ = manager(strings.NewReader(none+submit(1, 16)+`{"topic":"kvs.commit","matchtag":5}`), "-store=lines", "-now=1000")
+	require.Equal(t, exitOK, status)
+	require.Contains(t, stdout, `"errors":[]`)
+}
+
+// A job without a duration ends with the instance, also when that changes.
+func TestTheInstanceExpires(t *testing.T) {
+	k := newPeer(t)
+	l := k.live()
+	k.serve(l)
+	expire := func(payload string) string {
+		return k.ask(l, fmt.Sprintf(`{"topic":"kvs-watch.lookup","matchtag":%d,%s}`, k.watched, payload))
+	}
+	until := func(at int) string {
+		r := fmt.Sprintf(`{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],"nodelist":["n0"],"starttime":1000,"expiration":%d}}`, at)
+		return `"payload":{"val":` + string(value([]byte(r))) + `}`
+	}
+	require.Empty(t, expire(until(1030)))
+	require.Contains(t, k.submit(l, 16), "exceeds remaining instance lifetime (30s)")
+	require.Empty(t, expire(until(2000)))
+	require.Contains(t, k.submit(l, 17), `"errors":[]`)
+	require.Empty(t, expire(`"payload":{"val":`+string(value([]byte(`{}`)))+`}`))
+	require.Empty(t, expire(`"errnum":2`))
+	require.Contains(t, l.end(), "the expiration of the instance is not known: ")
+}
+
+// The first client of a socket is the one that has the KVS.
+func TestTheFirstClientHasTheKVS(t *testing.T) {
+	p, err := newProcess(options{now: 1000, store: "lines"}, io.Discard)
+	require.NoError(t, err)
+	k := newPeer(t)
+	var second strings.Builder
+	l := &life{t: t, p: p, c: &client{id: 1, out: k, senders: make(map[string]bool), close: func() {}}}
+	p.take(input{client: l.c})
+	p.take(input{client: &client{id: 2, out: &second, senders: make(map[string]bool), close: func() {}}})
+	require.Len(t, k.queue, 3)
+	k.serve(l)
+	p.take(input{client: p.clients[1], line: line{number: 1, text: []byte(submit(5, 16))}})
+	require.Len(t, k.queue, 1)
+	require.Empty(t, second.String())
+	k.serve(l)
+	require.Contains(t, second.String(), `"errors":[]`)
+	p.take(input{client: p.clients[1], line: line{number: 2, text: []byte(submit(6, 17))}})
+	p.take(input{client: l.c, line: line{err: io.EOF}})
+	require.ErrorContains(t, p.end(), "kvs.commit failed: errnum 113: the client is gone")
+	require.True(t, slices.ContainsFunc(p.clients, func(c *client) bool { return c.id == 2 }))
+}

@@ -1,0 +1,277 @@
+// Command manager is a job manager as a process, which a running Flux can use in place of
+// its own. It answers the requests of the front-end commands and modules of flux-core 0.88,
+// one JSON object on each line, on standard input and output or on a unix socket.
+//
+//	manager [flags]                     standard input and output, until the input ends
+//	manager [flags] -listen unix:PATH   a socket, until it is interrupted
+//	manager [flags] -sample             plays a recorded conversation
+//
+// Begin with -sample, which needs no input; testdata has longer conversations. -v prints on
+// standard error what happens to each job. A summary comes at the end. The exit status is
+// 0; 1 if the store failed, or if the input was broken or had lines that were refused; 2
+// for bad usage.
+//
+// The [joblife.Manager] decides, and the package service beside this command speaks Flux's
+// messages. This command adds lines, clients, stores and the clock.
+//
+// # Lines
+//
+// A request, and its answer:
+//
+//	{"topic":"job-manager.raise","matchtag":7,"sender":"UUID","userid":5588,"rolemask":2,"payload":{…}}
+//	{"topic":"job-manager.raise","matchtag":7,"sender":"UUID","payload":{…}}
+//
+// with errnum and perhaps errstr in place of the payload on failure. A stream has many
+// answers, and ends with an errnum: 61 if all is well. An answer comes when what it says is
+// stored; a failure comes at once.
+//
+//   - sender is whom the answer is for. A connection without it is one sender. Matchtags
+//     are those of one sender.
+//   - A request without a matchtag is answered without one, and one with matchtag 0 is not
+//     answered. 4294967295 is for no use.
+//   - userid and rolemask say who asks: rolemask 1 is the owner of the instance, 2 a user.
+//     Without them it is the owner. Who can write to the manager is trusted.
+//   - With -now, "time" moves the clock, also in a line that has nothing else.
+//
+// What the manager asks of others has its own matchtags, and nodeid if one rank has to
+// answer. With "stream" many answers come, the last with an errnum. Events have no matchtag:
+//
+//	{"topic":"sched.alloc","payload":{…}}
+//	{"topic":"rexec.exec","matchtag":4,"nodeid":2,"stream":true,"payload":{…}}
+//	{"event":"job-exception","private":true,"payload":{…}}
+//
+// A line with a topic that does not begin with "job-manager." answers such a call. One
+// without a matchtag answers the oldest call of its topic, or is about the job in its
+// payload, as for sched.alloc and the executor's start.
+//
+// A line has at most 16 MiB. One that is malformed is answered with errnum 71, one that is
+// too long with 90, and a response that is out of place with 22, under job-manager.error or
+// the topic of its request. It changes nothing and ends nothing. A line that tells an error
+// under job-manager.* is not answered, so two processes that misunderstand each other fall
+// silent.
+//
+// # Clients
+//
+// A socket has up to 1024 clients. Only the user who started the manager may connect. Their
+// senders are apart, even if they have one name. When a client goes, its senders are
+// disconnected. One that is 64 MiB behind with reading is cut off.
+//
+// Calls to the scheduler go to the client that said sched-hello, those to the executor to
+// the one that said exec-hello, and all others to the client that has been there longest: it
+// is the bridge to the rest of Flux. Where there is nobody, the call fails with errnum 38,
+// and if the one who was asked goes away, with 113. Events go to all clients but a
+// scheduler's.
+//
+// # Stores
+//
+//   - -store memory ends with the process.
+//   - -store bolt:FILE keeps all in one file, for daily use: see examples/boltstore.
+//   - -store dir:PATH keeps plain files for people to read: PATH/jobs as purge/dirstore has
+//     them, and PATH/records for what is of no job. It takes several fsyncs for each job.
+//   - -store lines asks the peer to commit to its KVS, and waits. It writes the keys of
+//     flux-core, so flux job eventlog works, and also job.ID.joblife.housekeeping and
+//     checkpoint.joblife. It does not write the jobspec and the R, since job-ingest and
+//     the scheduler do. It watches resource.R for when the instance expires. The first
+//     client of a socket has the KVS.
+//
+// All go through a transaction at a time, and what is asked meanwhile shares the next one.
+// If a store fails, the process says why and ends, and nothing is answered that was not
+// stored. If the input ends while the peer commits, that is a failure too.
+//
+// The next process goes on with the jobs. Requests wait until lines is read. A job that
+// cannot be read is told, stops no other, and is put aside: in the bucket or the folder
+// lost+found, or under job-lost+found in the KVS. -lost says what becomes of a prolog, an
+// epilog or housekeeping that was running. Give -config with named queues, or their states
+// are forgotten at the start.
+//
+// # Different on purpose
+//
+//   - The answers of raise, memo, urgency, update and queue-* come after the commit;
+//     flux-core gives them before. A request to purge removes one batch, and waits for it.
+//   - Which jobs were waited for does not survive a restart.
+//   - list is ordered by priority, then by id.
+//   - sched-hello has the R of each job.
+//   - jobtap, jobtap-query and set-batch-timeout answer 38: dependencies, limits, history,
+//     prologs, epilogs and updates are built in, and others cannot be loaded.
+//   - The store lines writes the checkpoint at each change, and not at the end; its
+//     max_jobid is the greatest id that was purged, for the ids of jobs are in the KVS.
+//   - A folder of the KVS with a jobspec and no eventlog stays: its submission is under way.
+//
+// Package service and its package conf list more.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Exit statuses.
+const (
+	exitOK    = 0
+	exitFault = 1 // the store or the peer failed, or lines were refused
+	exitUsage = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal kills
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is the command, without the process around it.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	var o options
+	status, ok := o.parse(args, stdout, stderr)
+	if !ok {
+		return status
+	}
+	var err error
+	switch {
+	case o.sample:
+		err = playSample(args, stdout)
+	case o.socket != "":
+		err = listen(ctx, o, stdout, stderr)
+	case !piped(stdin):
+		usage(stdout)
+	default:
+		err = serve(ctx, o, stdin, stdout, stderr)
+	}
+	switch {
+	case errors.Is(err, errRefused):
+		return exitFault // the summary says why
+	case err != nil:
+		fmt.Fprintln(stderr, "manager:", err)
+		return exitFault
+	}
+	return exitOK
+}
+
+// errRefused says that lines were refused, which is no reason to end.
+var errRefused = errors.New("lines were refused")
+
+// piped reports whether somebody feeds standard input: it is a pipe or a file,
+// not a terminal, a device or nothing.
+func piped(stdin io.Reader) bool {
+	f, ok := stdin.(*os.File)
+	if !ok {
+		return stdin != nil
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice == 0
+}
+
+// serve serves a pair of streams, until the input ends or ctx is done.
+func serve(ctx context.Context, o options, in io.Reader, out, stderr io.Writer) error {
+	p, err := newProcess(o, stderr)
+	if err != nil {
+		return err
+	}
+	reading, cancel := context.WithCancel(context.Background())
+	defer cancel() // ends the reader
+	c := p.only(bufio.NewWriter(out))
+	inputs := make(chan input)
+	go c.read(reading, in, inputs)
+	p.start()
+	err = p.run(ctx, inputs)
+	if err == nil && p.stats.refused > 0 {
+		return errRefused
+	}
+	return err
+}
+
+// only returns the client of a process that has no other.
+func (p *process) only(out io.Writer) *client {
+	c := &client{
+		out: out, senders: make(map[string]bool),
+		broken: func(err error) { p.fail(fmt.Errorf("output: %w", err)) },
+		close:  func() {},
+	}
+	p.clients = append(p.clients, c)
+	return c
+}
+
+// run handles what comes, until the input of client 0 ends, ctx is done or something fails.
+func (p *process) run(ctx context.Context, inputs <-chan input) error {
+	stop, quit := ctx.Done(), false
+	for p.flush(); p.failed == nil && !(quit && !p.writing); p.flush() {
+		select {
+		case <-stop:
+			stop, quit = nil, true
+			p.stop()
+		case do := <-p.results:
+			do()
+			p.settle()
+		case <-p.timer():
+			p.settle()
+		case in := <-inputs:
+			if in.client != nil && in.client.id == 0 && errors.Is(in.line.err, io.EOF) {
+				stop, quit, inputs = nil, true, nil
+				p.stop()
+				p.hangUp(in.client)
+			} else {
+				p.take(in)
+			}
+		}
+	}
+	return p.end()
+}
+
+// take takes what a client sends, and notices those that come and go.
+func (p *process) take(in input) {
+	c := in.client
+	var long *longError
+	switch {
+	case c == nil:
+		p.fail(in.line.err)
+	case in.line.err != nil && c.id > 0 && !errors.As(in.line.err, &long):
+		if !errors.Is(in.line.err, io.EOF) && p.o.verbose {
+			p.printf("client %d: %v", c.id, in.line.err)
+		}
+		p.leave(c)
+	case in.line.number > 0:
+		p.handle(c, in.line)
+	case len(p.clients) >= maxClients:
+		p.write(c, output{Topic: topicError, Errnum: errnoBusy, Errstr: "there are too many clients"})
+		c.close()
+	default:
+		if p.clients = append(p.clients, c); !p.started {
+			p.start()
+		}
+	}
+}
+
+// stop tells all who wait that the process ends.
+func (p *process) stop() {
+	if p.service != nil {
+		p.service.Stop(p.clock.now())
+		p.settle()
+	}
+}
+
+// hangUp fails what the store waits for, since the input ended.
+func (p *process) hangUp(c *client) {
+	for _, lost := range p.calls.of(c) {
+		if lost.then != nil {
+			p.lost(lost, errnoUnreachable, "the input ended")
+		}
+	}
+}
+
+// end ends the process, and returns why if it was not asked to.
+func (p *process) end() error {
+	for _, c := range p.clients {
+		c.close()
+	}
+	err := p.failed
+	if closed := p.store.close(); err == nil && closed != nil {
+		err = fmt.Errorf("-store: %w", closed)
+	}
+	p.summarize()
+	return err
+}

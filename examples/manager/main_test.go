@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+)
+
+// TestMain runs the command itself where a test asks for it.
+func TestMain(m *testing.M) {
+	if os.Getenv("MANAGER_RUN") != "" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// manager runs the command on an input.
+func manager(input io.Reader, args ...string) (status int, stdout, stderr string) {
+	var out, errOut bytes.Buffer
+	status = run(context.Background(), args, input, &out, &errOut)
+	return status, out.String(), errOut.String()
+}
+
+// sleep is a job that wants a core.
+const sleep = `{"version":1,"resources":[{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":1}]}],` +
+	`"tasks":[{"command":["sleep"],"slot":"task","count":{"per_slot":1}}],"attributes":{"system":{"duration":60}}}`
+
+// submit is a request that submits a job, and raise one that cancels it.
+func submit(tag, id int) string {
+	return fmt.Sprintf(`{"topic":"job-manager.submit","matchtag":%d,"payload":{"jobs":[{"id":%d,"urgency":16,"userid":100,"t_submit":1000.0,"flags":0,"jobspec":%s}]}}`+"\n", tag, id, sleep)
+}
+
+func raise(tag, id int) string {
+	return fmt.Sprintf(`{"topic":"job-manager.raise","matchtag":%d,"payload":{"id":%d,"severity":0,"type":"cancel"}}`+"\n", tag, id)
+}
+
+func TestUsageErrorsTellWhatToDo(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"-store=tape", "want memory, lines, bolt:FILE or dir:PATH"},
+		{"-store=bolt:", "want memory, lines, bolt:FILE or dir:PATH"},
+		{"-store=memory:x", "want memory, lines, bolt:FILE or dir:PATH"},
+		{"-store", "flag needs an argument"},
+		{"-config=/nosuch", "no such file or directory"},
+		{"-config=main.go", "-config: main.go: toml: "},
+		{"-owner=root", "want a user id"},
+		{"-owner=4294967296", "want a user id"},
+		{"-lost=found", "want finish, rerun or hold"},
+		{"-listen=tcp:80", "want unix:PATH"},
+		{"-listen=unix:", "want unix:PATH"},
+		{"-now=today", "want seconds since 1970"},
+		{"-now=0", "want seconds since 1970"},
+		{"-now=NaN", "want seconds since 1970"},
+		{"-now=+Inf", "want seconds since 1970"},
+		{"-nosuch", "not defined: -nosuch"},
+		{"input.txt", "manager < input.txt"},
+		{"-sample -listen=unix:x", "not both"},
+	} {
+		status, stdout, stderr := manager(strings.NewReader(""), strings.Fields(c.args)...)
+		require.Equal(t, exitUsage, status, c.args)
+		require.Empty(t, stdout, c.args)
+		require.Contains(t, stderr, c.want, c.args)
+		require.Contains(t, stderr, "manager -h", c.args)
+	}
+}
+
+func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, null.Close()) }()
+	status, usage, stderr := manager(null)
+	require.Equal(t, exitOK, status)
+	require.Empty(t, stderr)
+	status, help, _ := manager(strings.NewReader(""), "-h")
+	require.Equal(t, exitOK, status)
+	require.Equal(t, usage, help)
+	for _, flag := range []string{"-store", "-config", "-owner", "-lost", "-listen", "-now", "-sample", "-v"} {
+		require.Contains(t, help, "\n  "+flag)
+	}
+	// What it shows is true.
+	indented := strings.ReplaceAll(help, "\n  ", "\n")
+	status, stdout, _ := manager(strings.NewReader(marked(indented, ">")), "-now=1")
+	require.Equal(t, exitOK, status)
+	require.Equal(t, marked(indented, "<"), stdout)
+}
+
+func TestEmptyInputIsASession(t *testing.T) {
+	status, stdout, stderr := manager(strings.NewReader("\n \n"))
+	require.Equal(t, exitOK, status)
+	require.Empty(t, stdout)
+	require.Equal(t, "manager: 0 requests, 0 failed, 0 lines refused; 0 jobs submitted, 0 over, 0 commits\n", stderr)
+}
+
+// A configuration is TOML, as files of Flux are, or JSON, as Flux sends it.
+func TestTheConfigurationIsTOMLOrJSON(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "config")
+	ask := strings.NewReader
+	for _, text := range []string{
+		"[queues.batch]\n[queues.debug]\n[policy.limits]\nduration = '1h'\n",
+		` {"queues":{"batch":{},"debug":{}},"policy":{"limits":{"duration":"1h"}}}`,
+	} {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		status, stdout, stderr := manager(ask(`{"topic":"job-manager.queue-list","matchtag":1}
+{"topic":"job-manager.config-reload","matchtag":2,"payload":{}}
+{"topic":"job-manager.queue-list","matchtag":3}`), "-config="+name)
+		require.Equal(t, exitOK, status, stderr)
+		require.Equal(t, `{"topic":"job-manager.queue-list","matchtag":1,"payload":{"queues":["batch","debug"]}}
+{"topic":"job-manager.config-reload","matchtag":2}
+{"topic":"job-manager.queue-list","matchtag":3,"payload":{"queues":[]}}
+`, stdout)
+	}
+	require.NoError(t, os.WriteFile(name, []byte("[policy.limits]\nduration = 'long'\n"), 0o600))
+	status, _, stderr := manager(ask(""), "-config="+name)
+	require.Equal(t, exitUsage, status)
+	require.Contains(t, stderr, name+": ")
+	require.Contains(t, stderr, "policy.limits")
+}
+
+// Each malformed line is answered, and the next one is read.
+func TestMalformedLinesEndNothing(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{`{`, `"job-manager.error","errnum":71`},
+		{`[]`, `"job-manager.error","errnum":71`},
+		{`null`, `"job-manager.error","errnum":71`},
+		{`{}`, `"job-manager.error","errnum":71,"errstr":"the line has no topic"`},
+		{`{"time":5}`, `"job-manager.error","errnum":71,"errstr":"the line has no topic"`},
+		{`{"topic":7}`, `"job-manager.error","errnum":71`},
+		{`{"topic":"job-manager.raise","payload":{}} x`, `"job-manager.error","errnum":71`},
+		{"{\"topic\":\"job-manager.raise\xff\"}", `"job-manager.error","errnum":71,"errstr":"the line is not UTF-8"`},
+		{`{"topic":"job-manager.raise","sender":"A","matchtag":3,"userid":-1}`, `{"topic":"job-manager.raise","matchtag":3,"sender":"A","errnum":71`},
+		{`{"topic":"job-manager.raise","matchtag":4294967296}`, `"job-manager.raise","errnum":71`},
+		{`{"topic":"job-manager.raise","matchtag":3,"time":-1}`, `{"topic":"job-manager.raise","matchtag":3,"errnum":71`},
+		{`{"time":1e12,"topic":"job-manager.raise"}`, `"job-manager.raise","errnum":71`},
+		{`{"topic":"kvs.commit","matchtag":3}`, `"job-manager.error","errnum":22,"errstr":"kvs.commit: no call of this topic has matchtag 3"`},
+		{`{"topic":"sched.alloc","payload":{"id":3}}`, `"job-manager.error","errnum":22,"errstr":"sched.alloc: `},
+	} {
+		status, stdout, stderr := manager(strings.NewReader(c.line + "\n" + raise(9, 1)))
+		require.Equal(t, exitFault, status, c.line)
+		answers := strings.Split(stdout, "\n")
+		require.Len(t, answers, 3, c.line)
+		require.Contains(t, answers[0], c.want)
+		require.Equal(t, `{"topic":"job-manager.raise","matchtag":9,"errnum":2,"errstr":"unknown job id"}`, answers[1])
+		require.Contains(t, stderr, "manager: line 1: ")
+		require.Contains(t, stderr, "1 line refused")
+	}
+}
+
+// Two processes that answer each other's errors would never end.
+func TestAnErrorIsNotAnswered(t *testing.T) {
+	status, stdout, stderr := manager(strings.NewReader(`{"topic":"job-manager.error","errnum":22,"errstr":"no\u001b"}`))
+	require.Equal(t, exitFault, status)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, `line 1: job-manager.error: errnum 22: no\x1b`)
+}
+
+func TestAnswersEchoTheSenderAndTheMatchtag(t *testing.T) {
+	ask := func(head string) string { return `{"topic":"job-manager.nosuch",` + head + `"payload":{}}` + "\n" }
+	status, stdout, _ := manager(strings.NewReader(ask(``) + ask(`"matchtag":7,`) + ask(`"sender":"",`) + ask(`"sender":"a:b","matchtag":7,`) + ask(`"matchtag":0,`)))
+	require.Equal(t, exitOK, status, "an error is an answer")
+	require.Equal(t, `{"topic":"job-manager.nosuch","errnum":38}
+{"topic":"job-manager.nosuch","matchtag":7,"errnum":38}
+{"topic":"job-manager.nosuch","sender":"","errnum":38}
+{"topic":"job-manager.nosuch","matchtag":7,"sender":"a:b","errnum":38}
+`, stdout)
+}
+
+func TestWhoAsksIsTheOwnerByDefault(t *testing.T) {
+	refused := `"errnum":1,"errstr":"Request requires owner credentials"`
+	_, stdout, _ := manager(strings.NewReader(submit(1, 16)))
+	require.NotContains(t, stdout, refused)
+	_, stdout, _ = manager(strings.NewReader(strings.Replace(submit(1, 16), `{"topic"`, `{"rolemask":2,"topic"`, 1)))
+	require.Contains(t, stdout, refused)
+}
+
+func TestBrokenStreamsAreAFault(t *testing.T) {
+	status, _, stderr := manager(io.MultiReader(strings.NewReader("{}\n"), iotest.ErrReader(errors.New("cable cut"))))
+	require.Equal(t, exitFault, status)
+	require.Contains(t, stderr, "line 2: input: cable cut")
+
+	var errOut bytes.Buffer
+	in := io.MultiReader(strings.NewReader("{}\n"), iotest.ErrReader(io.ErrNoProgress))
+	_, w := io.Pipe()
+	require.NoError(t, w.CloseWithError(errors.New("nobody reads")))
+	require.Equal(t, exitFault, run(context.Background(), nil, in, failing{}, &errOut))
+	require.Contains(t, errOut.String(), "output: nobody reads")
+}
+
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errors.New("nobody reads") }
+
+func TestALongLineEndsNothing(t *testing.T) {
+	input := io.MultiReader(
+		strings.NewReader(`{"topic":"`), io.LimitReader(zeros{}, maxLine), strings.NewReader("\"}\n"),
+		strings.NewReader(`{"topic":"job-manager.nosuch"}`))
+	status, stdout, stderr := manager(input)
+	require.Equal(t, exitFault, status, "lines were refused")
+	require.Equal(t, `{"topic":"job-manager.error","errnum":90,"errstr":"line is longer than 16777216 bytes and was skipped"}
+{"topic":"job-manager.nosuch","errnum":38}
+`, stdout)
+	require.Contains(t, stderr, "1 line refused")
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = '0'
+	}
+	return len(b), nil
+}
+
+func TestAnInterruptEndsItCleanly(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	in, feed := io.Pipe() // never ends
+	defer func() { require.NoError(t, feed.Close()) }()
+	out, w := io.Pipe()
+	var stderr bytes.Buffer
+	status := make(chan int)
+	go func() { status <- run(ctx, nil, in, w, &stderr) }()
+	_, err := io.WriteString(feed, raise(1, 1))
+	require.NoError(t, err)
+	_, err = bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	cancel()
+	require.Equal(t, exitOK, <-status)
+	require.Contains(t, stderr.String(), "1 request, 1 failed")
+}
+
+func TestATopicThatATerminalWouldObey(t *testing.T) {
+	_, stdout, stderr := manager(strings.NewReader(`{"topic":"\u001b[2J"}`))
+	require.Contains(t, stdout, `"errnum":22`)
+	require.Contains(t, stderr, `line 1: \x1b[2J: `)
+	require.NotContains(t, stderr, "\x1b")
+}
+
+func TestTimeDoesNotGoBack(t *testing.T) {
+	c := new(inputClock)
+	var seen []int64
+	for _, at := range []eventlog.Timestamp{5, 7, 3, 8} {
+		require.True(t, c.told(at))
+		seen = append(seen, c.now().Unix())
+	}
+	require.Equal(t, []int64{5, 7, 7, 8}, seen)
+	require.False(t, new(wallClock).told(5))
+}
+
+func TestTheWallClockFires(t *testing.T) {
+	c := new(wallClock)
+	<-c.at(time.Now().Add(-time.Hour))
+	c.at(time.Now().Add(time.Hour))
+	<-c.at(time.Now())
+}
+
+// A payload that cannot be written is an error, and still an answer.
+func TestAnAnswerThatCannotBeWrittenIsAnError(t *testing.T) {
+	var got output
+	require.NoError(t, json.Unmarshal(output{Topic: "a", Matchtag: 7, Payload: func() {}}.line(), &got))
+	require.Equal(t, output{Topic: "a", Matchtag: 7, Errnum: errnoInvalid, Errstr: got.Errstr}, got)
+	require.Contains(t, got.Errstr, "unsupported type")
+	require.Equal(t, `{"topic":"a","payload":{"note":"<&>"}}`+"\n", string(output{Topic: "a", Payload: map[string]string{"note": "<&>"}}.line()))
+}

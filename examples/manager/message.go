@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/joblife/joblife/eventlog"
+)
+
+// topicError answers a line that is no message.
+const topicError = "job-manager.error"
+
+// What went wrong with a line, or with a call that nobody can take. The numbers are
+// those of Linux, whatever this runs on.
+const (
+	errnoBusy        = 16  // EBUSY: there are too many clients
+	errnoInvalid     = 22  // EINVAL: understood and refused
+	errnoNoSys       = 38  // ENOSYS: there is nobody to ask
+	errnoProtocol    = 71  // EPROTO: malformed
+	errnoSize        = 90  // EMSGSIZE: the line is too long
+	errnoUnreachable = 113 // EHOSTUNREACH: the one who was asked is gone
+)
+
+// untagged is the matchtag of a request that has no key for it. Its answers have
+// none either.
+const untagged = 1<<32 - 1
+
+// A message is a line of input.
+type message struct {
+	Topic    string          `json:"topic"`
+	Matchtag *uint32         `json:"matchtag"`
+	Sender   *string         `json:"sender"`
+	UserID   *uint32         `json:"userid"`
+	Rolemask *uint32         `json:"rolemask"`
+	Payload  json.RawMessage `json:"payload"`
+	Errnum   int             `json:"errnum"`
+	Errstr   string          `json:"errstr"`
+
+	Time eventlog.Timestamp `json:"time"`
+}
+
+// maxTime is the greatest time in seconds that a line may have.
+const maxTime = 1 << 38
+
+// errNoTopic is for an object that is no message.
+var errNoTopic = errors.New("the line has no topic")
+
+// parseMessage reads a line. With an error it returns what it could read.
+func parseMessage(text []byte) (m message, err error) {
+	switch {
+	case !utf8.Valid(text):
+		err = errors.New("the line is not UTF-8")
+	case json.Unmarshal(text, &m) != nil:
+		err = errors.New("the line is not an object with topic, matchtag, sender, userid, rolemask, payload")
+	case m.Topic == "" && m.Time == 0:
+		err = errNoTopic
+	case m.Errnum < 0 || m.Time < 0 || m.Time > maxTime:
+		err = errors.New("errnum and time are not negative, and time is not so far")
+	case string(m.Payload) == "null":
+		m.Payload = nil
+	}
+	return m, err
+}
+
+// A output is a line of output.
+type output struct {
+	Topic    string  `json:"topic,omitempty"`
+	Event    string  `json:"event,omitempty"`
+	Matchtag uint32  `json:"matchtag,omitempty"`
+	Sender   *string `json:"sender,omitempty"`
+	Nodeid   *int    `json:"nodeid,omitempty"`
+	Stream   bool    `json:"stream,omitempty"`
+	Private  bool    `json:"private,omitempty"`
+	Payload  any     `json:"payload,omitempty"`
+	Errnum   int     `json:"errnum,omitempty"`
+	Errstr   string  `json:"errstr,omitempty"`
+}
+
+// line returns the text of a line. A payload that is no JSON becomes an error, and the
+// answer stays one.
+func (o output) line() []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(o); err != nil {
+		b.Reset()
+		o.Payload, o.Errnum, o.Errstr = nil, errnoInvalid, err.Error()
+		_ = e.Encode(o) // numbers and strings
+	}
+	return b.Bytes()
+}
+
+// plain returns the start of a text of a peer's without what a terminal would obey.
+func plain(text string) string {
+	const most = 256
+	q := strconv.Quote(text[:min(len(text), most)])
+	return q[1 : len(q)-1]
+}
+
+// count returns a number and a noun, in the plural unless the number is 1.
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}

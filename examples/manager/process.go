@@ -1,0 +1,506 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/service"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// A process is the service, and what goes between it, the clients and the store. One
+// goroutine owns it.
+type process struct {
+	o      options
+	clock  clock
+	store  store
+	stderr io.Writer
+
+	started bool             // the store is being read
+	service *service.Service // nil until it is
+	early   []input          // requests that came before that
+	room    int              // for more of those, in bytes
+
+	clients  []*client          // by age
+	services map[string]*client // who takes calls, if not the oldest client
+	calls    calls
+	writing  bool        // an Out is with the store
+	results  chan func() // of a store that writes in a goroutine: what to do then
+	later    []func()    // to do when an Out is done
+	client   *client     // whose line is being handled, and
+	line     int         // its number
+	failed   error       // why the process ends
+	stats    stats
+}
+
+// stats is what the summary prints.
+type stats struct{ requests, failures, refused, submitted, over, commits int }
+
+// earlyRoom is how many bytes of requests wait while the store is read.
+const earlyRoom = 64 << 20
+
+// newProcess returns a process that has not read its store.
+func newProcess(o options, stderr io.Writer) (*process, error) {
+	p := &process{
+		o: o, clock: new(wallClock), stderr: stderr, room: earlyRoom,
+		services: make(map[string]*client), results: make(chan func(), 1),
+	}
+	if o.now > 0 {
+		p.clock = &inputClock{o.now}
+	}
+	var err error
+	p.store, err = openStore(p)
+	return p, err
+}
+
+// start reads the store. What is made of it may come later.
+func (p *process) start() {
+	p.started = true
+	p.store.load(func(records iter.Seq2[joblife.Record, error]) {
+		p.client, p.line = nil, 0
+		cfg := p.o.config
+		cfg.Lookup = p.store.lookup
+		s, recovered, err := service.Restore(p.clock.now(), cfg, records)
+		if err != nil {
+			p.fail(fmt.Errorf("-store: %w", err))
+			return
+		}
+		for _, q := range recovered.Quarantined {
+			p.printf("job %v cannot be read, and is put aside: %v", q.Job, q.Err)
+			if q.R != nil {
+				p.printf("job %v held %v: look after its nodes", q.Job, q.R)
+			}
+			if err := p.store.putAside(q.Job); err != nil {
+				p.fail(fmt.Errorf("-store: %w", err))
+				return
+			}
+		}
+		p.service = s
+		if k, ok := p.store.(*kvs); ok {
+			k.watch()
+		}
+		if n := len(recovered.Jobs); n > 0 {
+			p.printf("%s from before, %d running", count(n, "job"), len(recovered.Running))
+		}
+		early := p.early
+		p.early = nil
+		p.settle()
+		for _, in := range early {
+			p.handle(in.client, in.line)
+		}
+	})
+}
+
+// fail ends the process. The first reason counts.
+func (p *process) fail(err error) {
+	if p.failed == nil {
+		p.failed = err
+	}
+}
+
+// printf writes a message for people, about the line that is handled.
+func (p *process) printf(format string, args ...any) {
+	where := ""
+	if p.line > 0 {
+		where = fmt.Sprintf("line %d: ", p.line)
+		if p.client.id > 0 {
+			where = fmt.Sprintf("client %d: %s", p.client.id, where)
+		}
+	}
+	fmt.Fprintf(p.stderr, "manager: %s%s\n", where, fmt.Sprintf(format, args...))
+}
+
+// handle takes a line, and does all that can be done then.
+func (p *process) handle(c *client, l line) {
+	p.client, p.line = c, l.number
+	defer func() { p.client, p.line = nil, 0 }()
+	var long *longError
+	switch {
+	case errors.As(l.err, &long):
+		p.refuse(message{}, errnoSize, l.err)
+	case l.err != nil:
+		p.fail(fmt.Errorf("line %d: input: %w", l.number, l.err))
+		return
+	default:
+		m, err := parseMessage(l.text)
+		if err == nil && m.Time > 0 && !p.clock.told(m.Time) && m.Topic == "" {
+			err = errNoTopic
+		}
+		switch {
+		case err != nil:
+			p.refuse(m, errnoProtocol, err)
+		case m.Topic == "": // the time alone
+		case !strings.HasPrefix(m.Topic, "job-manager."):
+			p.respond(m)
+		case m.Errnum != 0: // an error of the peer's: to answer it would have no end
+			p.stats.refused++
+			p.printf("%s: errnum %d: %s", plain(m.Topic), m.Errnum, plain(m.Errstr))
+		case p.service == nil:
+			p.wait(m, l)
+		default:
+			p.request(m)
+		}
+	}
+	p.settle()
+}
+
+// wait keeps a request until the store is read.
+func (p *process) wait(m message, l line) {
+	if p.room -= len(l.text); p.room < 0 {
+		p.refuse(m, errnoBusy, errors.New("too many requests before the store is read"))
+		return
+	}
+	p.early = append(p.early, input{client: p.client, line: l})
+}
+
+// refuse answers a line that changes nothing.
+func (p *process) refuse(m message, errnum int, err error) {
+	p.stats.refused++
+	o := output{Topic: topicError, Sender: m.Sender, Errnum: errnum, Errstr: err.Error()}
+	if strings.HasPrefix(m.Topic, "job-manager.") {
+		o.Topic = m.Topic
+		if m.Matchtag != nil {
+			o.Matchtag = *m.Matchtag
+		}
+	}
+	if m.Topic != "" && o.Topic == topicError && m.Topic != topicError {
+		o.Errstr = m.Topic + ": " + strings.TrimPrefix(o.Errstr, m.Topic+": ")
+		p.printf("%s", plain(o.Errstr))
+	} else {
+		p.printf("%s: %s", plain(o.Topic), plain(o.Errstr))
+	}
+	p.write(p.client, o)
+}
+
+// request gives a request to the service.
+func (p *process) request(m message) {
+	p.stats.requests++
+	r := service.Request{
+		Topic: m.Topic, Sender: p.client.key(m.Sender), Matchtag: untagged,
+		UserID: p.o.owner, Rolemask: 1, Payload: m.Payload,
+	}
+	if m.Matchtag != nil {
+		r.Matchtag = *m.Matchtag
+	}
+	if m.UserID != nil {
+		r.UserID = *m.UserID
+	}
+	if m.Rolemask != nil {
+		r.Rolemask = *m.Rolemask
+	}
+	p.client.senders[r.Sender] = true
+	if r.Rolemask&1 != 0 {
+		p.enroll(m)
+	}
+	p.service.Request(p.clock.now(), r)
+}
+
+// enroll notes which client takes the calls to a scheduler or an executor.
+func (p *process) enroll(m message) {
+	switch m.Topic {
+	case "job-manager.disconnect":
+		delete(p.client.senders, p.client.key(m.Sender))
+	case "job-manager.sched-hello":
+		p.client.scheduler = true
+		p.services["sched"], p.services["feasibility"] = p.client, p.client
+	case "job-manager.exec-hello":
+		var hello struct {
+			Service string `json:"service"`
+		}
+		if json.Unmarshal(m.Payload, &hello) == nil && hello.Service != "" {
+			p.services[hello.Service] = p.client
+		}
+	}
+}
+
+// respond takes the response to a call.
+func (p *process) respond(m message) {
+	c, tag, err := p.calls.answered(m)
+	switch {
+	case err != nil:
+	case c.then != nil:
+		c.then(m.Payload, failureOf(m))
+	case p.service == nil:
+		err = errors.New("the store is not read yet")
+	default:
+		err = p.service.Respond(p.clock.now(), service.Response{
+			Topic: m.Topic, Tag: tag, Payload: m.Payload, Errnum: m.Errnum, Errstr: m.Errstr,
+		})
+	}
+	if err != nil {
+		p.refuse(m, errnoInvalid, err)
+	}
+}
+
+// failureOf returns the error that a response tells.
+func failureOf(m message) error {
+	if m.Errnum == 0 {
+		return nil
+	}
+	return &peerError{m.Topic, m.Errnum, m.Errstr}
+}
+
+// A peerError is an error that a peer answered.
+type peerError struct {
+	topic  string
+	errnum int
+	text   string
+}
+
+func (e *peerError) Error() string {
+	text := fmt.Sprintf("%s failed: errnum %d", e.topic, e.errnum)
+	if e.text != "" {
+		text += ": " + plain(e.text)
+	}
+	return text
+}
+
+// maxTicks is how many deadlines are passed one after the other when the time jumps.
+const maxTicks = 1000
+
+// settle passes the time, and does all that can be done without more input.
+func (p *process) settle() {
+	p.pump()
+	for n := 0; p.service != nil && p.failed == nil; n++ {
+		now := p.clock.now()
+		at, ok := p.service.Deadline()
+		switch {
+		case !ok || at.After(now):
+			return
+		case n == maxTicks:
+			at = now
+		}
+		if err := p.service.Tick(at); err != nil {
+			p.printf("%v", err)
+		}
+		if next, _ := p.service.Deadline(); !p.pump() && next.Equal(at) || n == maxTicks {
+			return // the store is busy, or it is a long way
+		}
+	}
+}
+
+// await waits until a store on disk has nothing to do.
+func (p *process) await() {
+	for p.writing && p.store.isLocal() {
+		(<-p.results)()
+		p.settle()
+	}
+}
+
+// pump stores and sends what the service has, and reports whether there was anything.
+func (p *process) pump() (any bool) {
+	for p.service != nil && p.failed == nil {
+		out := new(service.Out)
+		if !p.service.Next(out) {
+			break
+		}
+		any = true
+		if len(out.Append)+len(out.Unlink) == 0 {
+			p.done(out, nil)
+			continue
+		}
+		p.writing = true
+		p.store.write(out, func(failed map[jobid.ID]error, err error) {
+			p.writing = false
+			if err != nil {
+				p.fail(fmt.Errorf("-store: %w", err)) // nothing of it goes out
+				return
+			}
+			p.done(out, failed)
+		})
+	}
+	return any
+}
+
+// done sends an Out that is durable.
+func (p *process) done(out *service.Out, failed map[jobid.ID]error) {
+	p.tell(out)
+	for _, text := range out.Log {
+		p.printf("%s", text)
+	}
+	for _, a := range out.Answers {
+		p.answer(a)
+	}
+	for _, c := range out.Calls {
+		p.call(c)
+	}
+	for _, e := range out.Events {
+		text := output{Event: e.Topic, Private: e.Private, Payload: e.Payload}.line()
+		for i, c := range p.clients {
+			if i == 0 || !c.scheduler {
+				p.send(c, text)
+			}
+		}
+	}
+	if err := p.service.Done(p.clock.now(), out, failed); err != nil {
+		p.printf("%v", err)
+	}
+	for len(p.later) > 0 {
+		do := p.later[0]
+		p.later = p.later[1:]
+		do()
+	}
+}
+
+// tell counts, and prints with -v, what happened to jobs.
+func (p *process) tell(out *service.Out) {
+	if len(out.Append) > 0 {
+		p.stats.commits++
+	}
+	for _, r := range out.Append {
+		if r.Kind != joblife.RecordEvent {
+			continue
+		}
+		e, err := eventlog.Parse(r.Data)
+		if err != nil {
+			continue // it was read before
+		}
+		switch e.Name {
+		case "submit":
+			p.stats.submitted++
+		case "clean":
+			p.stats.over++
+		}
+		if p.o.verbose {
+			fmt.Fprintln(p.stderr, strings.TrimSpace(fmt.Sprintf("manager: %v %s %s", r.Job, e.Name, e.Context)))
+		}
+	}
+}
+
+// answer sends an answer to whom it is for.
+func (p *process) answer(a service.Answer) {
+	if a.Errnum != 0 && a.Errnum != 61 {
+		p.stats.failures++
+	}
+	c, sender := p.find(a.Sender)
+	if c == nil {
+		return // it is gone
+	}
+	o := output{Topic: a.Topic, Matchtag: a.Matchtag, Sender: sender, Payload: a.Payload, Errnum: a.Errnum, Errstr: a.Errstr}
+	if a.Matchtag == untagged {
+		o.Matchtag = 0
+	}
+	p.write(c, o)
+}
+
+// find returns the client and the sender that a key is for.
+func (p *process) find(key string) (*client, *string) {
+	number, name, named := strings.Cut(key, ":")
+	id, err := strconv.Atoi(number)
+	i := slices.IndexFunc(p.clients, func(c *client) bool { return c.id == id })
+	if err != nil || i < 0 {
+		return nil, nil
+	}
+	if !named {
+		return p.clients[i], nil
+	}
+	return p.clients[i], &name
+}
+
+// call sends a call of the service to whom takes it.
+func (p *process) call(c service.Call) {
+	out := call{topic: c.Topic, tag: c.Tag, stream: c.Stream}
+	if !p.ask(out, c.Nodeid, c.Payload) && c.Tag != 0 {
+		p.later = append(p.later, func() { p.lost(out, errnoNoSys, "there is nobody to ask") })
+	}
+}
+
+// ask sends a call, and reports whether there is a client to take it.
+func (p *process) ask(c call, nodeid int, payload any) bool {
+	name, _, _ := strings.Cut(c.topic, ".")
+	if c.client = p.services[name]; c.client == nil && len(p.clients) > 0 {
+		c.client = p.clients[0]
+	}
+	if c.client == nil {
+		return false
+	}
+	o := output{Topic: c.topic, Stream: c.stream, Payload: payload}
+	if nodeid != service.Any {
+		o.Nodeid = &nodeid
+	}
+	if c.tag != 0 || c.then != nil {
+		o.Matchtag = p.calls.add(c)
+	}
+	p.write(c.client, o)
+	return true
+}
+
+// lost answers a call that nobody will answer.
+func (p *process) lost(c call, errnum int, text string) {
+	if c.then != nil {
+		c.then(nil, &peerError{c.topic, errnum, text})
+		return
+	}
+	err := p.service.Respond(p.clock.now(), service.Response{Topic: c.topic, Tag: c.tag, Errnum: errnum, Errstr: text})
+	if err != nil {
+		p.printf("%v", err)
+	}
+}
+
+// leave takes back what a client asked for that is gone.
+func (p *process) leave(c *client) {
+	p.clients = slices.DeleteFunc(p.clients, func(o *client) bool { return o == c })
+	for name, o := range p.services {
+		if o == c {
+			delete(p.services, name)
+		}
+	}
+	c.close()
+	p.early = slices.DeleteFunc(p.early, func(in input) bool { return in.client == c })
+	if p.service != nil {
+		for _, key := range c.keys() {
+			p.service.Request(p.clock.now(), service.Request{Topic: "job-manager.disconnect", Sender: key, UserID: p.o.owner, Rolemask: 1})
+		}
+	}
+	for _, lost := range p.calls.of(c) {
+		p.lost(lost, errnoUnreachable, "the client is gone")
+	}
+	p.settle()
+}
+
+// write sends a line to a client.
+func (p *process) write(c *client, o output) { p.send(c, o.line()) }
+
+func (p *process) send(c *client, text []byte) {
+	if _, err := c.out.Write(text); err != nil {
+		c.broken(err)
+	}
+}
+
+// flush sends what is kept for clients.
+func (p *process) flush() {
+	for _, c := range p.clients {
+		if f, ok := c.out.(interface{ Flush() error }); ok {
+			if err := f.Flush(); err != nil {
+				c.broken(err)
+			}
+		}
+	}
+}
+
+// timer returns what fires when the time is to be passed.
+func (p *process) timer() <-chan time.Time {
+	if p.service != nil {
+		if at, ok := p.service.Deadline(); ok {
+			return p.clock.at(at)
+		}
+	}
+	return nil
+}
+
+// summarize writes a summary for people.
+func (p *process) summarize() {
+	s := &p.stats
+	p.printf("%s, %d failed, %s refused; %s submitted, %d over, %s",
+		count(s.requests, "request"), s.failures, count(s.refused, "line"),
+		count(s.submitted, "job"), s.over, count(s.commits, "commit"))
+}

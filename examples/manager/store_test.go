@@ -1,0 +1,313 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/boltstore"
+	"github.com/joblife/joblife/examples/internal/service"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// stores returns the arguments that name a store of each kind on disk.
+func stores(t *testing.T) []string {
+	dir := t.TempDir()
+	return []string{"-store=bolt:" + filepath.Join(dir, "jobs.db"), "-store=dir:" + filepath.Join(dir, "jobs")}
+}
+
+// eventlogOf asks for the log of a job.
+func eventlogOf(tag, id int) string {
+	return fmt.Sprintf(`{"topic":"job-manager.getattr","matchtag":%d,"payload":{"id":%d,"attrs":["eventlog","jobspec"]}}`+"\n", tag, id)
+}
+
+// names returns the events of a log in the answer to getattr.
+func names(t testing.TB, answer string) string {
+	var m struct {
+		Payload struct{ Eventlog []struct{ Name string } }
+	}
+	require.NoError(t, json.Unmarshal([]byte(answer), &m), answer)
+	var list []string
+	for _, e := range m.Payload.Eventlog {
+		list = append(list, e.Name)
+	}
+	return strings.Join(list, " ")
+}
+
+// A life is a process that a test asks, one line after the other.
+type life struct {
+	t      testing.TB
+	p      *process
+	c      *client
+	out    strings.Builder
+	stderr strings.Builder
+	lines  int
+}
+
+// live begins a process.
+func live(t testing.TB, args ...string) *life {
+	t.Helper()
+	l := &life{t: t}
+	var o options
+	_, ok := o.parse(args, &l.stderr, &l.stderr)
+	require.True(t, ok, l.stderr.String())
+	var err error
+	l.p, err = newProcess(o, &l.stderr)
+	require.NoError(t, err)
+	l.c = l.p.only(&l.out)
+	l.p.start()
+	l.p.await()
+	return l
+}
+
+// ask gives lines to the process, and returns what it writes to each.
+func (l *life) ask(texts ...string) (answers []string) {
+	l.t.Helper()
+	for _, text := range texts {
+		l.lines++
+		l.p.handle(l.c, line{number: l.lines, text: []byte(text)})
+		l.p.await()
+		require.NoError(l.t, l.p.failed)
+		answers = append(answers, l.out.String())
+		l.out.Reset()
+	}
+	return answers
+}
+
+// end ends the process, and returns standard error.
+func (l *life) end() string {
+	l.t.Helper()
+	require.NoError(l.t, l.p.end())
+	return l.stderr.String()
+}
+
+const purgeOne = `{"topic":"job-manager.purge-id","matchtag":8,"payload":{"id":18,"force":1}}` + "\n"
+
+func TestJobsOutliveTheProcess(t *testing.T) {
+	for _, arg := range stores(t) {
+		l := live(t, arg, "-now=1000")
+		for _, a := range l.ask(submit(1, 16), submit(2, 17), submit(3, 18), raise(4, 17), raise(5, 18)) {
+			require.NotContains(t, a, "errnum")
+		}
+		require.Contains(t, l.end(), "3 jobs submitted, 2 over, 5 commits")
+
+		l = live(t, arg, "-now=2000")
+		require.Contains(t, l.ask(purgeOne)[0], `{"topic":"job-manager.purge-id","matchtag":8,"payload":{"count":1}}`+"\n")
+		l.end()
+
+		for range 2 {
+			l = live(t, arg, "-now=3000")
+			answers := l.ask(eventlogOf(1, 16), eventlogOf(2, 17), eventlogOf(3, 18), submit(4, 18))
+			require.Regexp(t, "^submit validate depend priority flux-restart", names(t, answers[0]))
+			require.Contains(t, answers[0], `"jobspec":{`)
+			require.Equal(t, "submit validate depend priority exception clean", names(t, answers[1]))
+			require.Contains(t, answers[1], `"jobspec":{`)
+			require.Contains(t, answers[2], `"errnum":22,"errstr":"unknown job"`)
+			require.Contains(t, answers[3], `given before`, "ids never come back")
+			require.Contains(t, l.end(), "manager: 1 job from before, 0 running")
+		}
+	}
+}
+
+func TestAStoreThatCannotBeOpenedIsAFault(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
+	for _, arg := range []string{"-store=bolt:" + dir, "-store=dir:" + file, "-store=bolt:" + file} {
+		status, stdout, stderr := manager(strings.NewReader(submit(1, 16)), arg)
+		require.Equal(t, exitFault, status)
+		require.Empty(t, stdout)
+		require.NotEmpty(t, stderr)
+	}
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "precious", string(b))
+}
+
+func TestAJobThatCannotBeReadIsPutAside(t *testing.T) {
+	args := stores(t)
+	for _, arg := range args {
+		_, _, stderr := manager(strings.NewReader(submit(1, 16)+submit(2, 17)), arg, "-now=1000")
+		require.Contains(t, stderr, "2 jobs submitted")
+	}
+	bolt, err := boltstore.Open(strings.TrimPrefix(args[0], "-store=bolt:"))
+	require.NoError(t, err)
+	require.NoError(t, bolt.Commit([]joblife.Record{{Job: 17, Kind: joblife.RecordEvent, Data: []byte("{\n")}}))
+	require.NoError(t, bolt.Close())
+	dir := strings.TrimPrefix(args[1], "-store=dir:")
+	log := filepath.Join(dir, "jobs", jobid.ID(17).KVSPath(), "eventlog")
+	require.NoError(t, os.WriteFile(log, []byte("{\n"), 0o600))
+	for _, arg := range args {
+		for i := range 2 {
+			l := live(t, arg, "-now=2000")
+			answers := l.ask(eventlogOf(1, 16), eventlogOf(2, 17), submit(3, 17))
+			require.Contains(t, names(t, answers[0]), "submit")
+			require.Contains(t, answers[1], `"errstr":"unknown job"`)
+			require.Contains(t, answers[2], `given before`)
+			require.Equal(t, i == 0, strings.Contains(l.end(), "job ƒJ cannot be read, and is put aside: "))
+		}
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "lost+found", jobid.ID(17).KVSPath(), "eventlog"))
+	require.NoError(t, err)
+	require.Equal(t, "{\n", string(b))
+}
+
+// stuck is a disk that fails, or waits, at a commit.
+type stuck struct {
+	commits int
+	fail    error
+	wait    chan struct{}
+}
+
+func (*stuck) Records() iter.Seq2[joblife.Record, error] {
+	return func(func(joblife.Record, error) bool) {}
+}
+
+func (d *stuck) Commit([]joblife.Record) error {
+	d.commits++
+	<-d.wait
+	return d.fail
+}
+
+func (*stuck) Unlink(context.Context, []jobid.ID) (map[jobid.ID]error, error) { return nil, nil }
+func (*stuck) Read(jobid.ID) (service.Stored, error)                          { return service.Stored{}, os.ErrNotExist }
+func (*stuck) PutAside(jobid.ID) error                                        { return nil }
+func (*stuck) Close() error                                                   { return nil }
+
+// on returns a process with a disk, and what it wrote.
+func on(t *testing.T, d disk) (p *process, c *client, out *strings.Builder) {
+	p, err := newProcess(options{now: 1000, store: "memory"}, io.Discard)
+	require.NoError(t, err)
+	p.store = &local{disk: d, results: p.results}
+	out = new(strings.Builder)
+	c = p.only(out)
+	p.start()
+	return p, c, out
+}
+
+func TestNothingIsAnsweredThatIsNotDurable(t *testing.T) {
+	d := &stuck{fail: errors.New("disk on fire"), wait: make(chan struct{})}
+	p, c, out := on(t, d)
+	p.handle(c, line{number: 1, text: []byte(submit(1, 16))})
+	p.handle(c, line{number: 2, text: []byte(submit(2, 17))})
+	p.handle(c, line{number: 3, text: []byte(raise(3, 18))})
+	require.Equal(t, `{"topic":"job-manager.raise","matchtag":3,"errnum":2,"errstr":"unknown job id"}`+"\n", out.String())
+	close(d.wait)
+	require.EqualError(t, p.run(context.Background(), nil), "-store: disk on fire")
+	require.Equal(t, 1, strings.Count(out.String(), "\n"))
+	require.Equal(t, 1, d.commits)
+}
+
+// While the store is busy, requests wait for the next commit together.
+func TestRequestsShareACommit(t *testing.T) {
+	d := &stuck{wait: make(chan struct{})}
+	p, c, out := on(t, d)
+	for i := range 100 {
+		p.handle(c, line{number: i + 1, text: []byte(submit(i+1, i+16))})
+	}
+	require.Empty(t, out.String())
+	close(d.wait)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.NoError(t, p.run(ctx, nil))
+	require.Equal(t, 100, strings.Count(out.String(), `"errors":[]`))
+	require.Equal(t, 2, d.commits)
+	require.Equal(t, 2, p.stats.commits)
+}
+
+// A child is the command in a process of its own.
+type child struct {
+	*exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+// spawn starts the command.
+func spawn(t *testing.T, args ...string) *child {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "MANAGER_RUN=1")
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	cmd.Stderr = os.Stderr
+	if testing.Verbose() {
+		cmd.Args = append(cmd.Args, "-v")
+	} else {
+		cmd.Stderr = nil
+	}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return &child{cmd, in, bufio.NewReader(out)}
+}
+
+// The process is killed at any time, between commits and in one. Whatever it has answered
+// is there afterwards.
+func TestWhatWasAnsweredOutlivesKill9(t *testing.T) {
+	for i, arg := range stores(t) {
+		jobs := []int{100, 20}[i] // folders take their time
+		seed := time.Now().UnixNano()
+		t.Log("seed", seed)
+		rng := rand.New(rand.NewPCG(uint64(seed), 1))
+		submitted, canceled := make(map[int]bool), make(map[int]bool)
+		id := 16
+		for range 3 {
+			c := spawn(t, arg)
+			go func(first int) {
+				for id := first; id < first+jobs; id++ {
+					text := submit(2*id, id)
+					if id > first+5 {
+						text += raise(2*(id-5)+1, id-5)
+					}
+					if _, err := io.WriteString(c.in, strings.ReplaceAll(text, `"t_submit":1000.0`, `"t_submit":1.0`)); err != nil {
+						return // it was killed
+					}
+				}
+			}(id)
+			for n := rng.IntN(jobs); n >= 0; {
+				text, err := c.out.ReadString('\n')
+				require.NoError(t, err)
+				var a struct {
+					Matchtag int
+					Errnum   int
+				}
+				require.NoError(t, json.Unmarshal([]byte(text), &a))
+				switch {
+				case a.Errnum != 0 || a.Matchtag == 0: // of an event
+				case a.Matchtag%2 == 0:
+					submitted[a.Matchtag/2] = true
+					n--
+				default:
+					canceled[a.Matchtag/2] = true
+				}
+			}
+			require.NoError(t, c.Process.Kill())
+			_ = c.Wait()
+			id += jobs
+		}
+		l := live(t, arg)
+		for id := range submitted {
+			events := names(t, l.ask(eventlogOf(id, id))[0])
+			require.Regexp(t, "^submit validate", events)
+			if canceled[id] {
+				require.Regexp(t, "exception clean$", events)
+			}
+		}
+		require.NotContains(t, l.end(), "cannot be read")
+	}
+}
