@@ -2,10 +2,12 @@ package service
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/perilog"
 )
 
@@ -48,4 +50,31 @@ func TestLogOfHousekeeping(t *testing.T) {
 		"housekeeping: n1 (rank 1) fH: Terminated",
 		"housekeeping: n2 (rank 2) fH: error launching process: No such file or directory",
 	}, c.logged[:5])
+}
+
+// TestExpireIsLogged has the lines that flux-core writes when the lifetime of the instance
+// changes.
+func TestExpireIsLogged(t *testing.T) {
+	d := newDesk(t)
+	expire := func(at eventlog.Timestamp, want ...string) {
+		t.Helper()
+		require.NoError(t, d.Expire(d.now, at))
+		require.Equal(t, join(want...), grep(d.flush(), "log "))
+	}
+	expire(0)
+	expire(2e9, "log duration-validator: updated expiration to 2000000000.00") // no job runs
+	d.online()
+	spec := strings.Replace(sleep, `"duration":60`, `"duration":0`, 1)
+	d.ask(1, "submit", `{"jobs":[{"id":16,"urgency":16,"userid":100,"t_submit":1.0,"flags":0,"jobspec":`+spec+`}]}`)
+	d.run(16)
+	expire(2e9)
+	expire(0, "log duration-validator: updated expiration to 0.00",
+		"log resource expiration updated from 2000000000.00 to 0.00 (+inf)",
+		"log updated expiration of ƒH from 0.00 to 0.00 (-inf)")
+	expire(2e9, "log duration-validator: updated expiration to 2000000000.00",
+		"log resource expiration updated from 0.00 to 2000000000.00 (-inf)",
+		"log updated expiration of ƒH from 0.00 to 2000000000.00 (-inf)")
+	expire(2e9-1800, "log duration-validator: updated expiration to 1999998200.00",
+		"log resource expiration updated from 2000000000.00 to 1999998200.00 (-1800)",
+		"log updated expiration of ƒH from 2000000000.00 to 1999998200.00 (-1800)")
 }
