@@ -41,7 +41,7 @@ type handler struct {
 var handlers = map[string]handler{
 	"alloc-query":           {true, (*Service).allocQuery},
 	"config-reload":         {false, (*Service).configReload},
-	"disconnect":            {false, (*Service).disconnect},
+	"disconnect":            {true, (*Service).disconnect},
 	"drain":                 {false, (*Service).drain},
 	"events-journal":        {false, (*Service).eventsJournal},
 	"events-journal-cancel": {false, (*Service).cancelJournal},

@@ -79,12 +79,15 @@ type Stored struct {
 type Request struct {
 	Topic string
 	// Sender is whom the answer goes to. Matchtags are unique for each sender only. With
-	// Matchtag 0 there is no answer.
+	// Matchtag 0 there is no answer. If nobody knows the sender it is "", and then a
+	// disconnect is ignored: it would end what others have asked for.
 	Sender   string
 	Matchtag uint32
 	UserID   uint32
 	Rolemask uint32
-	Payload  json.RawMessage
+	// Single says that the sender takes one answer: it did not ask for a stream (RFC 6).
+	Single  bool
+	Payload json.RawMessage
 }
 
 // A Response answers a [Call].
