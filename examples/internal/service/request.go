@@ -67,6 +67,7 @@ var handlers = map[string]handler{
 	"resource-status":       {false, (*Service).resourceStatus},
 	"sched-hello":           {false, (*Service).schedHello},
 	"sched-ready":           {false, (*Service).schedReady},
+	"set-batch-timeout":     {false, (*Service).setBatchTimeout},
 	"stats-get":             {true, (*Service).stats},
 	"submit":                {false, (*Service).submit},
 	"update":                {true, (*Service).update},

@@ -59,6 +59,8 @@ type Config struct {
 	Lost Lost
 	// Queues are the named queues, instead of those in Manager.
 	Queues map[string]Queue
+	// StopQueues has Restore stop the queues that are started, if there was a service before.
+	StopQueues bool
 	// Limits are those of all jobs.
 	Limits Limits
 	// MaxActive limits the active jobs of each user; 0: no limit.
@@ -201,10 +203,21 @@ func Restore(now time.Time, cfg Config, records iter.Seq2[joblife.Record, error]
 	if err := cfg.Lost.check(); err != nil {
 		return s, joblife.Recovered{}, err
 	}
-	m, recovered, err := joblife.Restore(now, s.manager(cfg), records)
+	before := false
+	m, recovered, err := joblife.Restore(now, s.manager(cfg), func(yield func(joblife.Record, error) bool) {
+		for r, err := range records {
+			before = true
+			if !yield(r, err) {
+				return
+			}
+		}
+	})
 	s.m = m
 	if err == nil {
 		err = s.resolve(recovered.Unresolved)
+	}
+	if err == nil && before && cfg.StopQueues {
+		err = s.stopQueues()
 	}
 	return s, recovered, err
 }
