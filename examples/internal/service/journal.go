@@ -49,6 +49,9 @@ func (s *Service) eventsJournal(r *Request) (any, error) {
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
+	if r.Single {
+		return nil, fail(eproto, "job-manager.events requires streaming RPC flag")
+	}
 	l := &listener{Request: r.later(), full: p.Full}
 	var ok bool
 	if l.allow, ok = names(p.Allow); !ok {

@@ -139,6 +139,17 @@ func (s *Service) eachQueue(name *string, all bool, in func(string) joblife.Inpu
 	return nil
 }
 
+// stopQueues stops the queues that a restart finds started.
+func (s *Service) stopQueues() error {
+	return s.eachQueue(nil, true, func(name string) joblife.Input {
+		q, _ := s.m.Queue(name)
+		if q.Started {
+			q.StopReason = "Automatically stopped due to restart"
+		}
+		return joblife.StartQueue{By: s.self(), Queue: name, Reason: q.StopReason}
+	})
+}
+
 func deref(s *string) string {
 	if s == nil {
 		return ""

@@ -213,6 +213,34 @@ func TestNoCheckpoint(t *testing.T) {
 	)
 }
 
+// TestStopQueues: a restart stops the queues that were started, and says so; the first start
+// does not.
+func TestStopQueues(t *testing.T) {
+	for name, queues := range map[string]map[string]Queue{"a": {"a": {}, "b": {}}, "": nil} {
+		cfg := Config{Queues: queues, StopQueues: true}
+		s, _, err := Restore(start, cfg, of(nil))
+		require.NoError(t, err)
+		goOnline(t, s)
+		status := `{}`
+		if name != "" {
+			status = `{"name":"a"}`
+		}
+		converse(t, s, exchange{aGuest, "queue-status", status, 0, `{"enable":true,"start":true}`})
+		records := drive(t, s, owner("queue-start", `{"start":false,"all":true,"nocheckpoint":true}`), owner("submit", submission1(16, 7))).Append
+		if name != "" {
+			records = append(records, drive(t, s, owner("queue-start", `{"start":false,"all":false,"name":"b","reason":"x"}`)).Append...)
+		}
+		require.NotEmpty(t, records)
+		s, _, err = Restore(start, cfg, of(records))
+		require.NoError(t, err)
+		goOnline(t, s)
+		converse(t, s, exchange{aGuest, "queue-status", status, 0, `{"enable":true,"start":false,"stop_reason":"Automatically stopped due to restart"}`})
+		if name != "" {
+			converse(t, s, exchange{aGuest, "queue-status", `{"name":"b"}`, 0, `{"enable":true,"start":false,"stop_reason":"x"}`})
+		}
+	}
+}
+
 // TestReloadIsAllOrNothing: a configuration that the Manager refuses changes nothing.
 func TestReloadIsAllOrNothing(t *testing.T) {
 	next := Config{}

@@ -41,7 +41,7 @@ type handler struct {
 var handlers = map[string]handler{
 	"alloc-query":           {true, (*Service).allocQuery},
 	"config-reload":         {false, (*Service).configReload},
-	"disconnect":            {false, (*Service).disconnect},
+	"disconnect":            {true, (*Service).disconnect},
 	"drain":                 {false, (*Service).drain},
 	"events-journal":        {false, (*Service).eventsJournal},
 	"events-journal-cancel": {false, (*Service).cancelJournal},
@@ -67,6 +67,7 @@ var handlers = map[string]handler{
 	"resource-status":       {false, (*Service).resourceStatus},
 	"sched-hello":           {false, (*Service).schedHello},
 	"sched-ready":           {false, (*Service).schedReady},
+	"set-batch-timeout":     {false, (*Service).setBatchTimeout},
 	"stats-get":             {true, (*Service).stats},
 	"submit":                {false, (*Service).submit},
 	"update":                {true, (*Service).update},

@@ -21,7 +21,7 @@ type scheduler struct {
 // schedHello begins a session. The jobs that hold resources are the answer, a stream.
 func (s *Service) schedHello(r *Request) (any, error) {
 	h, err := alloc.Parse[alloc.Hello](r.Payload)
-	if err != nil {
+	if err != nil || r.Single {
 		return nil, errProtocol
 	}
 	if !h.PartialOK {

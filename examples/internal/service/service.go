@@ -65,6 +65,8 @@ type Config struct {
 	Lost Lost
 	// Queues are the named queues, instead of those in Manager.
 	Queues map[string]Queue
+	// StopQueues has Restore stop the queues that are started, if there was a service before.
+	StopQueues bool
 	// Limits are those of all jobs.
 	Limits Limits
 	// MaxActive limits the active jobs of each user; 0: no limit.
@@ -85,12 +87,15 @@ type Stored struct {
 type Request struct {
 	Topic string
 	// Sender is whom the answer goes to. Matchtags are unique for each sender only. With
-	// Matchtag 0 there is no answer.
+	// Matchtag 0 there is no answer. If nobody knows the sender it is "", and then a
+	// disconnect is ignored: it would end what others have asked for.
 	Sender   string
 	Matchtag uint32
 	UserID   uint32
 	Rolemask uint32
-	Payload  json.RawMessage
+	// Single says that the sender takes one answer: it did not ask for a stream (RFC 6).
+	Single  bool
+	Payload json.RawMessage
 }
 
 // A Response answers a [Call].
@@ -204,10 +209,21 @@ func Restore(now time.Time, cfg Config, records iter.Seq2[joblife.Record, error]
 	if err := cfg.Lost.check(); err != nil {
 		return s, joblife.Recovered{}, err
 	}
-	m, recovered, err := joblife.Restore(now, s.manager(cfg), records)
+	before := false
+	m, recovered, err := joblife.Restore(now, s.manager(cfg), func(yield func(joblife.Record, error) bool) {
+		for r, err := range records {
+			before = true
+			if !yield(r, err) {
+				return
+			}
+		}
+	})
 	s.m = m
 	if err == nil {
 		err = s.resolve(recovered.Unresolved)
+	}
+	if err == nil && before && cfg.StopQueues {
+		err = s.stopQueues()
 	}
 	return s, recovered, err
 }

@@ -3,8 +3,12 @@ package service
 import "time"
 
 // disconnect ends what a client has asked for: the broker tells that it is gone. There is
-// no answer.
+// no answer. An update that waits for others goes on.
 func (s *Service) disconnect(r *Request) (any, error) {
+	if r.Sender == "" {
+		s.quick.logf("disconnect: of nobody knows whom: ignored")
+		return nil, errLater
+	}
 	if s.sched.phase != 0 && s.sched.sender == r.Sender {
 		s.sched.hello, s.sched.ready = nil, nil
 		if err := s.schedLost(); err != nil {
@@ -20,6 +24,11 @@ func (s *Service) disconnect(r *Request) (any, error) {
 	s.removeEmpty(gone)
 	s.waits.remove(gone)
 	s.journal.remove(gone)
+	for _, u := range s.updates {
+		if gone(u.r) {
+			u.r.Matchtag = 0
+		}
+	}
 	return nil, errLater
 }
 

@@ -39,3 +39,12 @@ func (s *Service) stats(*Request) (any, error) {
 	out.Housekeeping = s.housekeepingStats()
 	return out, nil
 }
+
+// setBatchTimeout accepts for how long flux-core collects events for a commit. Here a commit
+// has what came during the one before.
+func (s *Service) setBatchTimeout(r *Request) (any, error) {
+	var p struct {
+		Timeout float64 `json:"timeout"`
+	}
+	return nil, r.decode(&p)
+}

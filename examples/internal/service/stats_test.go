@@ -17,6 +17,8 @@ var statsRows = []row{
 	same("getinfo", `{}`, 0, ""),
 	same("stats-get", ``, 0, ""),
 	same("stats-get", `{}`, 0, ""),
+	same("set-batch-timeout", `{"timeout":1}`, 0, ""),
+	same("set-batch-timeout", `{"timeout":"1"}`, eproto, ""),
 }
 
 func TestGetinfoSeedsTheGenerator(t *testing.T) {

@@ -246,6 +246,10 @@ func readManager(cfg *service.Config, value json.RawMessage, imp string) error {
 		return errors.New("job-manager.max-active-jobs: must be an integer >= 0")
 	}
 	cfg.MaxActive = active.Value
+	cfg.StopQueues = t.bool("stop-queues-on-restart").Value
+	if t.err != nil {
+		return fmt.Errorf("job-manager.stop-queues-on-restart: %w", t.err)
+	}
 
 	var actions perilog.Config
 	var err error

@@ -36,6 +36,7 @@ const whole = `{
 		"inactive-num-limit": 10000,
 		"max-active-jobs": 3,
 		"journal-size-limit": 10,
+		"stop-queues-on-restart": true,
 		"plugins": [{"load": "perilog.so"}],
 		"housekeeping": {"release-after": "1m", "use-systemd-unit": true},
 		"prolog": {"per-rank": true, "timeout": "infinity", "kill-timeout": 1.5, "cancel-on-exception": false},
@@ -76,7 +77,7 @@ func TestParse(t *testing.T) {
 			Max:      service.Size{Nodes: jobstate.Some(8), GPUs: four},
 			Min:      service.Size{Cores: jobstate.Some(2)},
 		},
-		MaxActive: 3,
+		MaxActive: 3, StopQueues: true,
 		LogIgnore: []*regexp.Regexp{regexp.MustCompile("^foo:.*"), regexp.MustCompile("bar")},
 		Warnings:  []string{"job-manager.housekeeping.use-systemd-unit is deprecated - ignoring"},
 	}
@@ -152,6 +153,7 @@ func TestRefuse(t *testing.T) {
 		{`{"job-manager":{"housekeeping":{"release-after":"foo"}}}`, "job-manager.housekeeping.release-after FSD parse error"},
 		{`{"job-manager":{"housekeeping":{"command":"foo"}}}`, "error creating housekeeping command"},
 		{`{"job-manager":{"housekeeping":{"command":[]}}}`, "error creating housekeeping command"},
+		{`{"job-manager":{"stop-queues-on-restart":1}}`, "job-manager.stop-queues-on-restart: Expected true or false, got integer"},
 		{`{"job-manager":{"housekeeping":{}}}`, "job-manager.housekeeping implies IMP but exec.imp is undefined"},
 
 		{`{"job-manager":{"prolog":{"command":"foo"}}}`, "[job-manager.prolog]: command must be an array"},

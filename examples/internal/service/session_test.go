@@ -1,0 +1,54 @@
+package service
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestDisconnectOfNobody: a peer that does not say who is gone must not end a session.
+func TestDisconnectOfNobody(t *testing.T) {
+	d := newDesk(t)
+	d.send("", 1, "sched-hello", `{}`)
+	d.send("", 2, "sched-ready", `{"mode":"unlimited"}`)
+	d.send("", 3, "exec-hello", `{"service":"job-exec"}`)
+	d.submit(0, 1)
+	d.run(1)
+	d.send("", 4, "drain", ``)
+	d.flush()
+	d.send("", 0, "disconnect", ``)
+	require.Equal(t, "log disconnect: of nobody knows whom: ignored", d.flush())
+	require.Contains(t, d.finish(1, 0), "drain 4: -")
+	require.Contains(t, d.submit(0, 2), `> sched.alloc {"id":2,`)
+}
+
+// TestDisconnectDuringAnUpdate: a client that is gone gets no answer, and the update goes on.
+func TestDisconnectDuringAnUpdate(t *testing.T) {
+	s := updating(t)
+	out := drive(t, s, from(aGuest, "update", queue(waitingJob, `"batch"`)))
+	require.Len(t, out.Calls, 1)
+	gone := from(aGuest, "disconnect", ``)
+	gone.Matchtag = 0
+	drive(t, s, gone)
+	require.NoError(t, s.Respond(start, Response{Topic: out.Calls[0].Topic, Tag: out.Calls[0].Tag}))
+	out = drive(t, s)
+	require.Empty(t, out.Answers)
+	require.NotEmpty(t, logged(t, out))
+}
+
+// TestStreamsAreAskedFor: who takes one answer only cannot read a stream.
+func TestStreamsAreAskedFor(t *testing.T) {
+	d := newDesk(t)
+	for topic, want := range map[string]string{
+		"events-journal": "events-journal a1: errnum 71 job-manager.events requires streaming RPC flag",
+		"sched-hello":    "sched-hello a1: errnum 71 ",
+	} {
+		d.Request(d.now, Request{
+			Topic: "job-manager." + topic, Sender: "a", Matchtag: 1, Rolemask: roleOwner, Single: true, Payload: json.RawMessage(`{}`),
+		})
+		require.Equal(t, want, d.flush())
+	}
+	require.Zero(t, d.sched)
+	require.Equal(t, `events-journal a1: {"id":-1,"events":[]}`, d.ask(1, "events-journal", `{}`))
+}

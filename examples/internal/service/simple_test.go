@@ -1,0 +1,544 @@
+package service
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// A simple is a desk with a scheduler like flux-core's sched-simple, which gives each job
+// one core, and no executor.
+type simple struct {
+	*desk
+	mode    string // of sched-ready
+	cores   []jobid.ID
+	pending []alloc.Request
+	ahead   map[jobid.ID]int // what was told last
+	told    map[jobid.ID]any // annotations as a reader of the journal has them
+	text    []string
+}
+
+func newSimple(t *testing.T, mode string, cores int, cfg Config) *simple {
+	d := &simple{desk: newDesk(t), mode: mode, cores: make([]jobid.ID, cores), told: make(map[jobid.ID]any)}
+	cfg.Manager.Owner = ownUser
+	var err error
+	d.Service, err = New(start, cfg)
+	require.NoError(t, err)
+	d.send("journal", 9, "events-journal", `{}`)
+	return d
+}
+
+// load brings the scheduler.
+func (d *simple) load() {
+	d.send("s", 1, "sched-hello", `{}`)
+	d.send("s", 2, "sched-ready", d.mode)
+	d.pending, d.ahead = nil, make(map[jobid.ID]int)
+	d.pump()
+}
+
+// pump does all that follows, and notes it as text.
+func (d *simple) pump() {
+	for o := (Out{}); d.Next(&o); {
+		d.store(&o)
+		d.print(&o)
+		require.NoError(d.t, d.Done(d.now, &o, nil))
+		for _, a := range o.Answers {
+			d.follow(a)
+		}
+		for _, c := range o.Calls {
+			d.called(c)
+		}
+		d.schedule()
+	}
+	d.text, d.lines = d.lines, nil
+}
+
+// follow takes in the journal as job-list does.
+func (d *simple) follow(a Answer) {
+	var m struct {
+		ID     int64
+		Events []struct {
+			Name    string
+			Context struct{ Annotations any }
+		}
+	}
+	if a.Sender != "journal" {
+		return
+	}
+	require.NoError(d.t, json.Unmarshal(a.Payload.(json.RawMessage), &m))
+	for _, e := range m.Events {
+		if e.Name == "annotations" {
+			d.told[jobid.ID(m.ID)] = e.Context.Annotations
+		}
+	}
+}
+
+func (d *simple) called(c Call) {
+	text := c.Payload.(json.RawMessage)
+	drop := func(id jobid.ID) bool {
+		n := len(d.pending)
+		d.pending = slices.DeleteFunc(d.pending, func(r alloc.Request) bool { return r.ID == id })
+		delete(d.ahead, id)
+		return len(d.pending) < n
+	}
+	var m struct {
+		ID   jobid.ID
+		Jobs [][2]int64
+	}
+	require.NoError(d.t, json.Unmarshal(text, &m))
+	switch c.Topic {
+	case alloc.TopicAlloc:
+		r, err := alloc.Parse[alloc.Request](text)
+		require.NoError(d.t, err)
+		d.pending = append(d.pending, r)
+	case alloc.TopicCancel:
+		if drop(m.ID) {
+			d.tell(`{"id":%d,"type":3}`, m.ID)
+		}
+	case alloc.TopicPrioritize:
+		for _, j := range m.Jobs {
+			i := slices.IndexFunc(d.pending, func(r alloc.Request) bool { return int64(r.ID) == j[0] })
+			require.GreaterOrEqual(d.t, i, 0, "a priority of a job that nobody asked for")
+			d.pending[i].Priority = uint32(j[1])
+		}
+	case alloc.TopicFree:
+		i := slices.Index(d.cores, m.ID)
+		require.GreaterOrEqual(d.t, i, 0)
+		d.cores[i] = 0
+	default:
+		d.t.Errorf("%s", c.Topic)
+	}
+}
+
+func (d *simple) tell(format string, args ...any) {
+	require.NoError(d.t, d.Respond(d.now, Response{Topic: alloc.TopicAlloc, Payload: json.RawMessage(fmt.Sprintf(format, args...))}))
+}
+
+// schedule gives cores to the first jobs, and tells the others how many are ahead.
+func (d *simple) schedule() {
+	slices.SortStableFunc(d.pending, func(a, b alloc.Request) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
+	})
+	for len(d.pending) > 0 {
+		i := slices.Index(d.cores, 0)
+		if i < 0 {
+			break
+		}
+		id := d.pending[0].ID
+		d.cores[i], d.pending = id, d.pending[1:]
+		d.tell(`{"id":%d,"type":0,"annotations":{"sched":{"resource_summary":"core%d","reason_pending":null,"jobs_ahead":null}},`+
+			`"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"%d"}}],"starttime":0.0,"expiration":0.0,"nodelist":["n0"]}}}`, id, i, i)
+	}
+	for i, r := range d.pending {
+		if n, ok := d.ahead[r.ID]; !ok || n != i {
+			d.ahead[r.ID] = i
+			d.tell(`{"id":%d,"type":1,"annotations":{"sched":{"reason_pending":"insufficient resources","jobs_ahead":%d}}}`, r.ID, i)
+		}
+	}
+}
+
+// note is short for annotations: core0 of a job that has it, the number of jobs ahead of one
+// that waits, or nothing.
+func note(annotations any) string {
+	m, _ := annotations.(map[string]any)
+	s, _ := m["sched"].(map[string]any)
+	switch {
+	case annotations == nil:
+		return "-"
+	case len(m) == 1 && len(s) == 1 && s["resource_summary"] != nil:
+		return s["resource_summary"].(string)
+	case len(m) == 1 && len(s) == 2 && s["reason_pending"] == "insufficient resources":
+		return fmt.Sprint(s["jobs_ahead"])
+	}
+	return fmt.Sprint(annotations)
+}
+
+// shown returns the states of jobs 1 to n in list, with their notes, the notes in the journal
+// and the counts of alloc-query.
+func (d *simple) shown(n int) (states, notes, journal, counts string) {
+	d.send("a", 1, "list", `{"max_entries":0}`)
+	d.send("a", 2, "alloc-query", ``)
+	var list struct {
+		Jobs []struct {
+			ID          jobid.ID
+			State       uint8
+			Annotations any
+		}
+	}
+	var q struct {
+		Queue   int `json:"queue_length"`
+		Pending int `json:"alloc_pending"`
+		Running int
+	}
+	d.pump()
+	for _, l := range d.text {
+		if text, ok := strings.CutPrefix(l, "list a1: "); ok {
+			require.NoError(d.t, json.Unmarshal([]byte(text), &list))
+		}
+		if text, ok := strings.CutPrefix(l, "alloc-query a2: "); ok {
+			require.NoError(d.t, json.Unmarshal([]byte(text), &q))
+		}
+	}
+	state, in := make(map[jobid.ID]string), make(map[jobid.ID]any)
+	for _, j := range list.Jobs {
+		state[j.ID], in[j.ID] = jobstate.State(j.State).String()[:1], j.Annotations
+	}
+	var a, b []string
+	for id := jobid.ID(1); id <= jobid.ID(n); id++ {
+		states += cmp.Or(state[id], "I")
+		a, b = append(a, note(in[id])), append(b, note(d.told[id]))
+	}
+	return states, strings.Join(a, " "), strings.Join(b, " "), fmt.Sprint(q.Queue, q.Pending, q.Running)
+}
+
+// play does steps: "submit 1:16 2:0" with urgencies, "cancel 1 2", "urgency 1 20", "hold" for
+// urgency 0, "stop", "start" of all queues or one, "unload" and "load" of the scheduler, and
+// what is compared with shown: "states", "notes", "journal", "counts".
+func (d *simple) play(steps string) {
+	n := 0
+	for i, step := range strings.Split(strings.TrimSpace(steps), "\n") {
+		verb, rest, _ := strings.Cut(strings.TrimSpace(step), " ")
+		args := strings.Fields(rest)
+		states, notes, journal, counts := "", "", "", ""
+		if slices.Contains([]string{"states", "notes", "journal", "counts"}, verb) {
+			states, notes, journal, counts = d.shown(n)
+		}
+		name := fmt.Sprintf("line %d: %s", i+1, step)
+		switch verb {
+		case "submit":
+			for _, a := range args {
+				n++
+				urgency, queue, _ := strings.Cut(a, "@")
+				spec := sleep
+				if queue != "" {
+					spec = strings.Replace(sleep, `{"duration"`, `{"queue":"`+queue+`","duration"`, 1)
+				}
+				d.send("a", 1, "submit", fmt.Sprintf(`{"jobs":[{"id":%d,"urgency":%s,"userid":100,"t_submit":1.0,"flags":2,"jobspec":%s}]}`, n, urgency, spec))
+				d.pump()
+				require.Contains(d.t, strings.Join(d.text, "\n"), `submit a1: {"errors":[]}`, name)
+			}
+		case "cancel":
+			for _, id := range args {
+				d.send("a", 1, "raise", fmt.Sprintf(`{"id":%s,"severity":0,"type":"cancel"}`, id))
+				d.pump()
+			}
+		case "urgency":
+			d.send("a", 1, "urgency", fmt.Sprintf(`{"id":%s,"urgency":%s}`, args[0], args[1]))
+			d.pump()
+			require.Contains(d.t, strings.Join(d.text, "\n"), "urgency a1: {", name)
+		case "stop", "start":
+			all := fmt.Sprintf(`{"start":%v,"all":true}`, verb == "start")
+			if rest != "" {
+				all = fmt.Sprintf(`{"start":%v,"all":false,"name":"%s"}`, verb == "start", rest)
+			}
+			d.send("a", 1, "queue-start", all)
+			d.pump()
+		case "unload":
+			d.send("s", 0, "disconnect", ``)
+			d.pump()
+		case "load":
+			d.load()
+		case "states":
+			require.Equal(d.t, rest, states, name)
+		case "notes":
+			require.Equal(d.t, rest, notes, name)
+		case "journal":
+			require.Equal(d.t, rest, journal, name)
+		case "counts":
+			require.Equal(d.t, rest, counts, name)
+		default:
+			d.t.Fatal(name)
+		}
+	}
+}
+
+// single takes one job after the other, the others two, or all.
+const (
+	single    = `{"mode":"limited","limit":1}`
+	limited   = `{"mode":"limited","limit":2}`
+	unlimited = `{"mode":"unlimited"}`
+)
+
+// TestStatesAndAnnotations: what the scheduler says of a job is there for as long as it holds.
+func TestStatesAndAnnotations(t *testing.T) {
+	for _, c := range []struct{ name, mode, steps string }{
+		{"single", single, `
+			load
+			submit 16 16 16 16 16
+			states RRSSS
+			notes core0 core1 0 - -
+			journal core0 core1 0 - -
+			counts 2 1 2
+			cancel 2
+			states RIRSS
+			notes core0 - core1 0 -
+			journal core0 core1 core1 0 -
+			unload
+			states RIRSS
+			notes core0 - core1 - -
+			journal core0 core1 core1 - -
+			counts 2 0 2
+			load
+			states RIRSS
+			cancel 1
+			states IIRRS
+			journal core0 core1 core1 core0 0
+			cancel 3 4 5
+			states IIIII
+			journal core0 core1 core1 core0 core1`},
+		{"limited", limited, `
+			load
+			submit 16 16 16 16 16
+			states RRSSS
+			notes core0 core1 0 1 -
+			cancel 2
+			states RIRSS
+			notes core0 - core1 0 1
+			cancel 4 5
+			cancel 1 3
+			states IIIII
+			notes - - - - -
+			journal core0 core1 core1 - -`},
+		{"unlimited", unlimited, `
+			load
+			submit 16 16 16 16 16
+			notes core0 core1 0 1 2
+			cancel 2
+			states RIRSS
+			journal core0 core1 core1 0 1
+			cancel 5
+			states RIRSI
+			notes core0 - core1 0 -
+			journal core0 core1 core1 0 -`},
+		{"without a scheduler", unlimited, `
+			submit 16 16 16
+			states SSS
+			notes - - -
+			journal - - -
+			stop
+			load
+			states SSS
+			start
+			states RRS
+			journal core0 core1 0`},
+		{"hold", single, `
+			load
+			submit 16 16 16 0 16 16
+			states RRSSSS
+			notes core0 core1 0 - - -
+			urgency 5 0
+			cancel 1
+			states IRRSSS
+			notes - core1 core0 - - 0
+			urgency 4 0
+			urgency 5 0
+			states IRRSSS
+			urgency 5 20
+			notes - core1 core0 - 0 -
+			journal core0 core1 core0 - 0 -
+			cancel 3
+			states IRISRS
+			notes - core1 - - core0 0
+			cancel 5
+			states IRISIR
+			counts 0 0 2
+			urgency 4 16
+			notes - core1 - 0 - core0`},
+		{"hold while it is pending", unlimited, `
+			load
+			submit 16 16 16 0 16
+			notes core0 core1 0 - 1
+			urgency 3 0
+			urgency 4 0
+			states RRSSS
+			notes core0 core1 - - 0
+			journal core0 core1 - - 0
+			cancel 1 2
+			states IISSR
+			urgency 3 16
+			states IIRSR
+			urgency 4 16
+			notes - - core1 0 core0
+			cancel 3
+			states IIIRR`},
+		{"hold and limited", limited, `
+			load
+			submit 16 16 0 0 0
+			notes core0 core1 - - -
+			urgency 3 0
+			urgency 3 0
+			urgency 5 0
+			urgency 3 16
+			urgency 4 16
+			urgency 5 16
+			notes core0 core1 0 1 -
+			urgency 4 0
+			notes core0 core1 0 - 1
+			cancel 1 2
+			states IIRSR
+			urgency 4 16
+			notes - - core0 0 core1`},
+		{"priority and single", single, `
+			load
+			submit 16 16 16 16
+			notes core0 core1 0 -
+			urgency 4 20
+			notes core0 core1 - 0
+			journal core0 core1 - 0
+			cancel 2
+			states RISR
+			notes core0 - 0 core1
+			submit 20
+			states RISRS
+			notes core0 - - core1 0`},
+		{"priority and limited", limited, `
+			load
+			stop
+			submit 10 12 14 16 18
+			start
+			states SSSRR
+			notes - 1 0 core1 core0
+			urgency 2 16
+			notes - 0 1 core1 core0
+			urgency 1 18
+			notes 0 1 - core1 core0
+			urgency 2 8
+			notes 0 - 1 core1 core0
+			submit 20
+			states SSSRRS
+			notes 1 - - core1 core0 0`},
+		{"priority and unlimited", unlimited, `
+			load
+			stop
+			submit 12 10 14 16 18
+			start
+			states SSSRR
+			notes 1 2 0 core1 core0
+			cancel 5
+			states SSRRI
+			notes 0 1 core0 core1 -
+			urgency 2 20
+			notes 1 0 core0 core1 -`},
+		{"queue and limited", limited, `
+			load
+			stop
+			submit 10 12 14 16 18 20
+			start
+			states SSSSRR
+			counts 2 2 2
+			stop
+			urgency 3 20
+			counts 0 0 2
+			cancel 6
+			start
+			states SSRSRI
+			counts 1 2 2
+			stop
+			urgency 1 20
+			cancel 5
+			start
+			states RSRSII`},
+		{"queue and unlimited", unlimited, `
+			load
+			stop
+			submit 10 12 14 16 18
+			start
+			states SSSRR
+			counts 0 3 2
+			stop
+			urgency 1 20
+			counts 0 0 2
+			cancel 5
+			start
+			states RSSRI
+			counts 0 2 2`},
+	} {
+		t.Run(c.name, func(t *testing.T) { newSimple(t, c.mode, 2, Config{}).play(c.steps) })
+	}
+}
+
+// TestNamedQueuesInTurn: a queue that is stopped leaves the cores to the other.
+func TestNamedQueuesInTurn(t *testing.T) {
+	const begin = `
+		load
+		stop
+		submit 10@batch 12@batch 14@batch 16@batch 18@batch 10@debug 12@debug 14@debug 16@debug 18@debug
+		start
+		states SSSSRSSSSR
+		`
+	cfg := Config{Queues: map[string]Queue{"batch": {}, "debug": {}}}
+	newSimple(t, limited, 2, cfg).play(begin + `counts 6 2 2
+		stop debug
+		cancel 5 10
+		states SSRRISSSSI
+		counts 0 2 2
+		urgency 7 18
+		start debug
+		cancel 3 4
+		states SSIIISRSRI
+		counts 2 2 2`)
+	newSimple(t, unlimited, 2, cfg).play(begin + `counts 0 8 2
+		stop debug
+		cancel 5 10
+		states SSRRISSSSI
+		counts 0 2 2
+		urgency 6 18
+		start debug
+		cancel 3 4
+		states SSIIIRSSRI
+		counts 0 4 2`)
+}
+
+// TestReloadWithJobs: queues come and go while jobs of theirs are active. Those jobs end, and
+// no other starts.
+func TestReloadWithJobs(t *testing.T) {
+	next := Config{Queues: map[string]Queue{"a": {}}}
+	next.Manager.QueuesStopped = true
+	parse := func(old Config, _ []byte) (Config, error) {
+		c := old
+		c.Queues, c.Manager.QueuesStopped = next.Queues, true
+		return c, nil
+	}
+	d := newSimple(t, unlimited, 2, Config{Parse: parse})
+	d.play(`
+		load
+		submit 16 16 16 16
+		states RRSS
+		counts 0 2 2`)
+	reload := func() {
+		d.send("a", 1, "config-reload", `{}`)
+		d.pump()
+		require.Contains(t, d.text, "config-reload a1: -")
+	}
+	reload()
+	d.play(`cancel 1 3`)
+	states, _, _, _ := d.shown(4)
+	require.Equal(t, "IRIS", states)
+	next.Queues = nil
+	reload()
+	states, _, _, _ = d.shown(4)
+	require.Equal(t, "IRIR", states)
+}
+
+// TestDenied: a job that the scheduler refuses ends with its words.
+func TestDenied(t *testing.T) {
+	d := newDesk(t)
+	d.online()
+	d.submit(0, 1)
+	d.respond("sched.alloc", `{"id":1,"type":1,"annotations":{"sched":{"reason_pending":"x"}}}`)
+	d.ask(2, "events-journal", `{}`)
+	out := d.respond("sched.alloc", `{"id":1,"type":2,"note":"DEBUG_FAIL_ALLOC"}`)
+	require.Equal(t, "1 annotations\n1 exception\n1 clean", told(t, out, "a2"))
+	require.Contains(t, out, `"context":{"annotations":null}`)
+	require.Contains(t, out, `"context":{"type":"alloc","severity":0,"note":"DEBUG_FAIL_ALLOC","userid":100}`)
+	require.Contains(t, out, `event job-exception {"id":1,"type":"alloc","severity":0}`)
+}
