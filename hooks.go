@@ -55,7 +55,8 @@ var ErrLater = fmt.Errorf("%w: validated later", ErrRefused)
 
 // An Event says what happened to a job. It is valid until the hook returns.
 type Event struct {
-	// Job is the job after the event.
+	// Job is the job. Its State is that after the event; the rest may be ahead of it by
+	// events that were logged together, such as free and clean.
 	Job View
 	// Entry is the event; zero for Restored, Validate, Dependency and Priority.
 	Entry eventlog.Entry

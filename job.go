@@ -394,6 +394,7 @@ func (m *Manager) follow(j *job, e eventlog.Entry, prev jobstate.State) {
 // unlinkInvalid has the store remove a job that was invalidated.
 func (m *Manager) unlinkInvalid(j *job) {
 	m.invalid[j.id] = j
+	m.leave(j)
 	m.raiseFloor(j.id)
 	m.out.Unlink = append(m.out.Unlink, j.id)
 }
@@ -411,6 +412,7 @@ func (m *Manager) ended(j *job) {
 		_, _ = m.index.Pin(j.id, purge.Pin{Kind: purge.PinHousekeeping}) // it was just added
 	}
 	m.silence(j)
+	m.leave(j)
 	m.purger.added(m, rec)
 }
 

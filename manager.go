@@ -155,6 +155,10 @@ type Manager struct {
 	fresh []*job
 	given []*job // whose submit is in the Ready that is outstanding
 
+	// The jobs whose log ended since the last Ready, and those of which the Ready that is
+	// outstanding has the end: History has them until that is done.
+	ending, leaving map[jobid.ID]*job
+
 	parsed, asked []*job // whose jobspec is in memory since this Ready, and since the one before
 }
 

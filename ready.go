@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
@@ -181,6 +183,7 @@ func (m *Manager) Ready(rd *Ready) bool {
 	m.busy = true
 	m.given, m.fresh = m.fresh, m.given[:0]
 	m.asked, m.parsed = m.parsed, m.asked[:0]
+	m.ending, m.leaving = m.leaving, m.ending
 	return true
 }
 
@@ -198,8 +201,26 @@ func (m *Manager) Done(seq uint64) error {
 	forgetSpecs(m.asked)
 	clear(m.asked)
 	m.saved(m.spare.Append)
+	if clear(m.leaving); len(m.spare.Append) > maxLeaving { // or else clear takes long each time
+		m.leaving = nil
+	}
 	m.spare.reset()
 	return nil
+}
+
+// maxLeaving is how many records a Ready has of which the memory for jobs that ended is
+// kept.
+const maxLeaving = 1 << 12
+
+// leave has History show a job until the Ready is done that has its last event.
+func (m *Manager) leave(j *job) {
+	if m.cfg.Volatile {
+		return
+	}
+	if m.ending == nil {
+		m.ending = make(map[jobid.ID]*job)
+	}
+	m.ending[j.id] = j
 }
 
 // saved adds what is durable now to the logs of the jobs that go on.
@@ -219,7 +240,8 @@ func (m *Manager) saved(list []Record) {
 	}
 }
 
-// logOf returns the log for records of a kind, nil if the job is over or there is none.
+// logOf returns the log for records of a kind, nil if nobody asks for it any more, or there
+// is none.
 func (m *Manager) logOf(id jobid.ID, kind RecordKind) *[]byte {
 	if kind != RecordEvent && kind != RecordHousekeeping {
 		return nil
@@ -227,6 +249,9 @@ func (m *Manager) logOf(id jobid.ID, kind RecordKind) *[]byte {
 	j := m.jobs[id]
 	if j == nil {
 		j = m.invalid[id]
+	}
+	if j == nil {
+		j = m.ending[id]
 	}
 	switch {
 	case j == nil:
@@ -350,13 +375,16 @@ func (m *Manager) fault(h *Hooks, id jobid.ID, err error) {
 }
 
 // History yields the eventlog of each job that has one in memory, in the order of
-// ids: jobs that are not inactive, as far as the last Ready that was done. A reader
-// that reads it between Done and the next Ready, and then the Journals from that Ready
-// on, sees each event once; the end of the iteration is the end of history (EL-5).
-// The logs must not be changed. A volatile Manager has none.
+// ids, as far as the last Ready that was done: of jobs that are not inactive, and of those
+// that have ended since. A reader that reads it between Done and the next Ready, and then
+// the Journals from that Ready on, sees each event once; the end of the iteration is the
+// end of history (EL-5). The logs must not be changed. A volatile Manager has none.
 func (m *Manager) History() iter.Seq2[jobid.ID, []byte] {
 	return func(yield func(jobid.ID, []byte) bool) {
-		for _, j := range m.sorted(jobstate.StateNew | jobstate.StateActive) {
+		list := m.sorted(jobstate.StateNew | jobstate.StateActive)
+		list = slices.AppendSeq(slices.AppendSeq(list, maps.Values(m.ending)), maps.Values(m.leaving))
+		slices.SortFunc(list, byID)
+		for _, j := range list {
 			if n := len(j.log); n > 0 && !yield(j.id, j.log[:n:n]) {
 				return
 			}

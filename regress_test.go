@@ -473,3 +473,96 @@ func TestTheDeadlineOfAShutdownIsADeadline(t *testing.T) {
 	require.Equal(t, at.UnixNano(), due.UnixNano())
 	require.ErrorIs(t, s.m.Step(due, joblife.Tick{}), perilog.ErrStopped)
 }
+
+// A reader may come when a job has ended in a Step whose Ready is to come, also while the
+// Ready before it is with the store, and when a job was invalidated.
+func TestHistoryHasTheJobsOfWhichTheEndIsToCome(t *testing.T) {
+	invalid := joblife.Hooks{Validate: func(e *joblife.Event) error {
+		if e.Job.ID() == 3 {
+			return joblife.ErrLater
+		}
+		return nil
+	}}
+	for _, outstanding := range []bool{false, true} {
+		for _, housekeeping := range []*perilog.HousekeepingConfig{nil, {}} {
+			m, err := joblife.New(joblife.Config{
+				Hooks: []joblife.Hooks{invalid}, Actions: perilog.Config{Housekeeping: housekeeping},
+			})
+			require.NoError(t, err)
+			now := time.Unix(1_700_000_000, 0)
+			step := func(inputs ...joblife.Input) {
+				for _, in := range inputs {
+					require.NoError(t, m.Step(now, in))
+				}
+			}
+			var rd joblife.Ready
+			want, read := make(map[jobid.ID]string), make(map[jobid.ID]string)
+			ready := func() {
+				require.True(t, m.Ready(&rd))
+				for _, r := range rd.Append {
+					if r.Kind == joblife.RecordEvent {
+						want[r.Job] += string(r.Data)
+					}
+				}
+			}
+			history := func() []jobid.ID {
+				var ids []jobid.ID
+				for id, log := range m.History() {
+					ids, read[id] = append(ids, id), string(log)
+				}
+				return ids
+			}
+			step(joblife.SchedHello{}, joblife.SchedReady{}, joblife.ExecHello{})
+			for id := jobid.ID(1); id <= 4; id++ {
+				step(joblife.Submit{ID: id, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 16})
+			}
+			ready()
+			require.NoError(t, m.Done(rd.Seq))
+			step(joblife.SchedResponse{ID: 1, R: node(t, 1)}, joblife.ExecResponse{ID: 1, Type: exec.ResponseStart})
+			if outstanding {
+				ready()
+			}
+			step(joblife.ExecResponse{ID: 1, Type: exec.ResponseFinish}, joblife.ExecResponse{ID: 1, Type: exec.ResponseRelease, Final: true},
+				joblife.Raise{ID: 2, Type: "cancel"}, joblife.Validated{ID: 3, Err: errors.New("no")})
+			if outstanding {
+				require.NoError(t, m.Done(rd.Seq))
+			}
+			require.Equal(t, []jobid.ID{1, 2, 3, 4}, history())
+			ready()
+			require.Equal(t, []jobid.ID{1, 2, 3, 4}, history(), "as far as the last Ready that is done")
+			for _, e := range rd.Journal {
+				read[e.Job] += line(t, e.Entry)
+			}
+			require.Equal(t, want, read)
+			require.NoError(t, m.Done(rd.Seq))
+			require.Equal(t, []jobid.ID{4}, history())
+		}
+	}
+}
+
+// What one Step logs, hooks hear event by event.
+func TestAHookSeesTheStateAfterItsOwnEvent(t *testing.T) {
+	var seen []string
+	hook := joblife.Hooks{Event: func(e *joblife.Event) {
+		if other, ok := e.Lookup(e.Job.ID()); ok {
+			require.Equal(t, e.Job.State(), other.State())
+		}
+		seen = append(seen, fmt.Sprintf("%s %v-%v", e.Entry.Name, e.Prev, e.Job.State()))
+	}}
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{hook}}, 8)
+	s.submit(jobspec.Job{Nodes: 1})
+	require.Equal(t, []string{"finish RUN-CLEANUP", "release CLEANUP-CLEANUP", "free CLEANUP-CLEANUP", "clean CLEANUP-INACTIVE"}, seen[6:])
+}
+
+// RFC 21: each exception that is raised is in the log, also if two are alike.
+func TestTwoExceptionsThatAreAlikeAreLogged(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	id := s.ask(joblife.Submit{Tag: 7, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 0}).Job
+	for range 3 {
+		require.NoError(t, s.m.Step(s.now, joblife.Raise{ID: id, Type: "x", Severity: 3, Note: "again"}))
+	}
+	s.act()
+	require.Equal(t, "submit validate depend priority exception exception exception", s.events(id))
+	s.step(joblife.Raise{ID: id, Type: "cancel"})
+	require.Equal(t, "submit validate depend priority exception exception exception exception clean", s.events(id))
+}

@@ -41,10 +41,13 @@ func (v View) UserID() uint32 {
 
 // State returns the state.
 func (v View) State() jobstate.State {
-	if v.j == nil {
+	switch {
+	case v.j == nil:
 		return jobstate.StateInactive
+	case v.j.state == 0: // being submitted, or invalid
+		return v.j.job().State()
 	}
-	return v.j.job().State()
+	return v.j.state
 }
 
 // Result returns how the job ended, and false before CLEANUP.
@@ -191,9 +194,11 @@ func (m *Manager) sorted(mask jobstate.State) []*job {
 			out = append(out, m.lists[i]...)
 		}
 	}
-	slices.SortFunc(out, func(a, b *job) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(out, byID)
 	return out
 }
+
+func byID(a, b *job) int { return cmp.Compare(a.id, b.id) }
 
 // count returns how many jobs are in some states.
 func (m *Manager) count(mask jobstate.State) int {

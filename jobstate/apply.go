@@ -32,7 +32,8 @@ func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 // An entry with the same bytes as the one before it is [IgnoredDuplicate]: it means
 // that a store repeated an append. Times and names of RFC 21 are compared exactly,
 // contexts by a checksum of 56 bits. So two real events that are alike, such as two
-// starts of one prolog, need different times.
+// starts of one prolog, need different times. Exceptions alone may repeat: what raises
+// them is told of each, and the second changes nothing.
 //
 // ApplyEvent retains nothing of ev. It allocates what the job keeps: new
 // descriptions, annotations, updates, an exception. On average its time does not
@@ -55,7 +56,7 @@ func (j *Job) apply(ev *Event, mark entryMark) (Outcome, error) {
 		return 0, ErrClosed
 	case ev.entry.Timestamp == 0:
 		return 0, errTime
-	case mark == j.last:
+	case j.repeats(ev, mark):
 		return IgnoredDuplicate, nil
 	}
 	k, state := ev.kind, j.State()
@@ -83,6 +84,10 @@ func (j *Job) apply(ev *Event, mark entryMark) (Outcome, error) {
 	}
 	return outcome, nil
 }
+
+// repeats reports whether an event has the same bytes as the one before it, and is none
+// of its own. Exceptions are: the first of two that are alike has changed all there is.
+func (j *Job) repeats(ev *Event, mark entryMark) bool { return mark == j.last && ev.kind != kException }
 
 // enter moves the job to state s at time t.
 func (j *Job) enter(s State, k kind, t eventlog.Timestamp) {

@@ -537,6 +537,18 @@ func TestRepeatedEntriesChangeNothing(t *testing.T) { // flux-core#2547
 		require.Equal(t, jobstate.IgnoredDuplicate, outcome)
 		require.Equal(t, describe(once), describe(twice))
 	}
+	// An exception that repeats the one before it is one of its own, and changes nothing.
+	for _, severity := range []string{"3", "0"} {
+		e := entry(49, "exception", `{"type":"x","severity":`+severity+`,"note":""}`)
+		for range 2 {
+			outcome, err := twice.Apply(e)
+			require.NoError(t, err)
+			require.Equal(t, jobstate.Applied, outcome)
+		}
+		_, err := once.Apply(e)
+		require.NoError(t, err)
+		require.Equal(t, describe(once), describe(twice))
+	}
 	// The same event at the same time, but not behind itself, is another one.
 	e := entry(50, "epilog-start", `{"description":"a"}`)
 	for _, e := range []eventlog.Entry{e, entry(50, "made-up", ""), e} {

@@ -267,8 +267,8 @@ const (
 	// event does not belong in a job's log. It is legal: other readers may use
 	// it.
 	IgnoredUnknown
-	// IgnoredDuplicate: the entry has the same bytes as the one before it. A
-	// key-value store that repeats an append causes that (flux-core#2547).
+	// IgnoredDuplicate: the entry has the same bytes as the one before it, and is no
+	// exception. A key-value store that repeats an append causes that (flux-core#2547).
 	IgnoredDuplicate
 
 	ignoredState

@@ -133,7 +133,7 @@ func (v *validator) check(line []byte) {
 	bad := v.ev.Decode(e)
 	var mark entryMark
 	if bad == nil {
-		if mark = markOf(&v.ev); mark == v.job.last {
+		if mark = markOf(&v.ev); v.job.repeats(&v.ev, mark) {
 			v.add(LevelNote, "repeats the entry before it")
 			return
 		}

@@ -1,6 +1,7 @@
 package perilog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -222,7 +223,7 @@ func (j *Job) Holders() iter.Seq[Holder] {
 			return
 		}
 		if ranks := idset.Difference(&j.holds.hk.given, &j.holds.hk.freed); !ranks.IsEmpty() {
-			yield(Holder{Kind: HolderHousekeeping, Description: j.holds.hk.Description, Since: j.holds.hk.began, Ranks: ranks})
+			yield(Holder{Kind: HolderHousekeeping, Description: j.holds.hk.Description, Since: cmp.Or(j.holds.hk.run.Start(), j.holds.hk.began), Ranks: ranks})
 		}
 	}
 }

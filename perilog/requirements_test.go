@@ -408,6 +408,7 @@ func TestHK4EveryRankOfHousekeepingEnds(t *testing.T) {
 
 func TestHK5AndHK7HousekeepingIsSeenUntilItEnds(t *testing.T) {
 	b := newBench(t, 2, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}})
+	b.now += 60
 	b.run()
 	b.take()
 	require.Equal(t, jobstate.StateInactive, b.state())
@@ -419,7 +420,7 @@ func TestHK5AndHK7HousekeepingIsSeenUntilItEnds(t *testing.T) {
 	require.Len(t, holders, 1, "HK-7")
 	require.Equal(t, perilog.HolderHousekeeping, holders[0].Kind)
 	require.Equal(t, "0-1", holders[0].Ranks.String())
-	require.NotZero(t, holders[0].Since)
+	require.Equal(t, b.now+1, holders[0].Since, "since it was launched, not since alloc")
 	require.NoError(t, b.job.ForceFinish(b.now, hk, ranks("1"), 0, "root"), "HK-7")
 	b.take()
 	b.exited(hk, 0, 0)

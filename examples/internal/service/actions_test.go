@@ -135,10 +135,10 @@ func TestOutputIsLogged(t *testing.T) {
 	c.respond(b, 2, "", "error launching process: no such file")
 	c.end(a, 0)
 	require.Equal(t, []string{
-		"ƒH: prolog: rank 0: stdout: one", "ƒH: prolog: rank 0: stderr: oops", "ƒH: prolog: rank 0: stderr: ",
-		"ƒH: prolog: rank 0: stdout: two", "ƒH: prolog: rank 0: stdout: three",
-		"ƒH: prolog: rank 1: error launching process: no such file", "ƒH: prolog: rank 0: stderr: late",
-	}, c.logged[:7])
+		"ƒH: prolog: n0 (rank 0): stdout: one", "ƒH: prolog: n0 (rank 0): stderr: oops", // and no empty line
+		"ƒH: prolog: n0 (rank 0): stdout: two", "ƒH: prolog: n0 (rank 0): stdout: three",
+		"ƒH: prolog: n1 (rank 1): error launching process: no such file", "ƒH: prolog: n0 (rank 0): stderr: late",
+	}, c.logged[:6])
 }
 
 // One epilog hangs, and the other sixty-three ranks are released meanwhile.
@@ -348,7 +348,7 @@ func TestHousekeepingKill(t *testing.T) {
 	c.ask(owner("housekeeping-kill", `{"signum":15,"ranks":"1"}`))
 	c.noKill = 3 // it is gone, and we hear of it later
 	c.ask(owner("housekeeping-kill", `{"signum":15,"ranks":"1"}`))
-	require.Equal(t, []string{"ƒH: housekeeping: rank 1: signal 15: errnum 1"}, c.logged)
+	require.Equal(t, []string{"housekeeping: n0 (rank 0) ƒH: Terminated", "housekeeping: n1 (rank 1) ƒH: signal 15: errnum 1"}, c.logged)
 	c.endAll()
 	c.gone(16)
 	c.gone(17)

@@ -4,14 +4,17 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
+	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/rset"
 )
 
 // housekeepers returns the processes of housekeeping, by job and rank.
@@ -52,6 +55,51 @@ func (s *Service) housekeepingKill(r *Request) (any, error) {
 		}
 	}
 	return nil, nil
+}
+
+// endPartial ends housekeeping of jobs that have freed a part of their resources: a scheduler
+// that is not told which would take the R that is stored, and keep that part for ever.
+func (s *Service) endPartial() error {
+	if s.cfg.Lookup == nil {
+		return nil
+	}
+	all := slices.Collect(s.m.Holders()) // by job
+	var list []joblife.Holder
+	for i, h := range all {
+		alone := (i == 0 || all[i-1].Job != h.Job) && (i+1 == len(all) || all[i+1].Job != h.Job)
+		if h.Kind != perilog.HolderHousekeeping || !alone { // the rest of the job still needs what it holds
+			continue
+		}
+		stored, err := s.cfg.Lookup(h.Job)
+		if err != nil {
+			return err
+		}
+		if r, err := rset.Parse(stored.R); err == nil && !r.Ranks().Equal(h.Ranks) {
+			list = append(list, h)
+		}
+	}
+	for _, h := range list {
+		hosts := "?"
+		for id, r := range s.m.Allocated() {
+			if id == h.Job {
+				hosts = r.Nodelist().String()
+			}
+		}
+		s.quick.logf("housekeeping: %s (rank %v) from %s will be terminated because"+
+			" scheduler does not support restart with partially released resources", hosts, h.Ranks, s.name(h.Job))
+		for _, p := range s.housekeepers() {
+			if p.job == h.Job {
+				s.killProcess(&s.quick, p, int(syscall.SIGTERM))
+			}
+		}
+		err := s.step(joblife.ForceFinish{
+			Action: joblife.Action{Job: h.Job, Key: perilog.Housekeeping()}, Status: int32(syscall.SIGTERM), Who: "sched-hello",
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // housekeepingStats is what stats-get tells of housekeeping.

@@ -17,9 +17,6 @@ import (
 type journal struct {
 	listeners []*listener
 	fresh     []*listener // that have not got the backlog yet
-	// ending has the jobs that became inactive since the last Ready: the end of their log
-	// is still to come, and the Manager does not have the rest any more.
-	ending map[jobid.ID]bool
 }
 
 // A listener is a stream of events.
@@ -38,15 +35,8 @@ func (l *listener) wants(name string) bool {
 	return !denied
 }
 
-// follower returns hooks that follow the jobs that end.
-func (s *Service) follower() joblife.Hooks {
-	return joblife.Hooks{Name: "service journal", Inactive: func(e *joblife.Event) {
-		if s.journal.ending == nil {
-			s.journal.ending = make(map[jobid.ID]bool)
-		}
-		s.journal.ending[e.Job.ID()] = true
-	}}
-}
+// follower returns no hooks: History has the jobs that end.
+func (s *Service) follower() joblife.Hooks { return joblife.Hooks{Name: "service journal"} }
 
 // eventsJournal begins a stream of events: of what is durable now, then an answer with the id
 // -1, and then what happens.
@@ -112,26 +102,36 @@ func (j *journal) remove(which func(*Request) bool) (out []*Request) {
 // backlog tells those who are new of what is durable. It is called when no records are with
 // the store: what is not in the backlog comes with the next Ready.
 func (s *Service) backlog() {
+	if len(s.journal.fresh) == 0 {
+		return
+	}
+	logs := maps.Collect(s.m.History())
 	for _, l := range s.journal.fresh {
-		over := s.journal.ending
 		if l.full {
-			over = make(map[jobid.ID]bool)
+			var over []jobid.ID
 			for v := range s.m.Jobs(jobstate.StateInactive) {
-				over[v.ID()] = true
-			}
-		}
-		for _, id := range slices.Sorted(maps.Keys(over)) {
-			s.tellStored(l, id)
-		}
-		for id, log := range s.m.History() {
-			var spec, r []byte
-			if v, ok := s.m.Job(id); ok {
-				spec, _ = v.Jobspec().MarshalJSON() // which never fails
-				if v.R() != nil {
-					r = v.R().AppendJSON(nil)
+				if logs[v.ID()] == nil {
+					over = append(over, v.ID())
 				}
 			}
-			s.tellLog(l, id, log, spec, r)
+			slices.Sort(over)
+			for _, id := range over {
+				if stored := s.lookup(id); len(stored.Eventlog) > 0 {
+					s.tellLog(l, id, stored.Eventlog, stored.Jobspec, stored.R)
+				}
+			}
+		}
+		for _, id := range slices.Sorted(maps.Keys(logs)) {
+			var stored Stored
+			if v, ok := s.m.Job(id); !ok || v.Jobspec() == nil { // only the end of its log is to come
+				stored = s.lookup(id)
+			} else {
+				stored.Jobspec, _ = v.Jobspec().MarshalJSON() // which never fails
+				if v.R() != nil {
+					stored.R = v.R().AppendJSON(nil)
+				}
+			}
+			s.tellLog(l, id, logs[id], stored.Jobspec, stored.R)
 		}
 		s.answer(&s.quick, l.Request, json.RawMessage(`{"id":-1,"events":[]}`))
 		s.journal.listeners = append(s.journal.listeners, l)
@@ -139,18 +139,16 @@ func (s *Service) backlog() {
 	s.journal.fresh = nil
 }
 
-// tellStored tells a listener of a job that only the store has.
-func (s *Service) tellStored(l *listener, id jobid.ID) {
+// lookup returns what the store has of a job.
+func (s *Service) lookup(id jobid.ID) Stored {
 	if s.cfg.Lookup == nil {
-		return
+		return Stored{}
 	}
 	stored, err := s.cfg.Lookup(id)
 	if err != nil {
 		s.quick.logf("events-journal: job %v: %v", id, err)
 	}
-	if len(stored.Eventlog) > 0 {
-		s.tellLog(l, id, stored.Eventlog, stored.Jobspec, stored.R)
-	}
+	return stored
 }
 
 // tellLog tells a listener of the events of a job so far.
@@ -191,7 +189,6 @@ func endEvents(text, spec, r []byte) json.RawMessage {
 
 // tell tells all listeners of the events of a Ready.
 func (s *Service) tell(rd *joblife.Ready) {
-	clear(s.journal.ending)
 	if len(s.journal.listeners) == 0 {
 		return
 	}

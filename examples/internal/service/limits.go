@@ -1,6 +1,7 @@
 package service
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -162,13 +163,20 @@ func (s *Service) Expire(now time.Time, at eventlog.Timestamp) error {
 	s.at(now)
 	old := s.expiration
 	s.expiration = jobstate.Some(at)
+	if old.Value != at {
+		s.quick.logf("duration-validator: updated expiration to %.2f", at)
+	}
 	if !old.Set || old.Value == at {
 		return nil
+	}
+	if n := s.m.Stats().States; n[jobstate.StateRun]+n[jobstate.StateCleanup] > 0 {
+		s.quick.logf("resource expiration updated %s", change(old.Value, at))
 	}
 	var list []jobid.ID
 	for v := range s.m.Jobs(jobstate.StateRun) {
 		if r := v.R(); r != nil && v.Jobspec().Duration() == 0 && (at == 0 || at > r.Start()) {
 			list = append(list, v.ID())
+			s.quick.logf("updated expiration of %s %s", s.name(v.ID()), change(r.Expiration(), at))
 		}
 	}
 	for _, id := range list {
@@ -177,4 +185,16 @@ func (s *Service) Expire(now time.Time, at eventlog.Timestamp) error {
 		}
 	}
 	return nil
+}
+
+// change describes a new expiration; 0 is never.
+func change(old, at eventlog.Timestamp) string {
+	by := fmt.Sprintf("%+.6g", at-old)
+	switch {
+	case old == 0:
+		by = "-inf"
+	case at == 0:
+		by = "+inf"
+	}
+	return fmt.Sprintf("from %.2f to %.2f (%s)", old, at, by)
 }

@@ -6,13 +6,17 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/rset"
 )
 
 // A place is where an attempt of an action runs.
@@ -26,6 +30,7 @@ type place struct {
 // A process is a command at a place, from its launch until the stream of rexec.exec ends.
 type process struct {
 	place
+	r      **rset.R           // of the job, for the names of its hosts; the processes of a launch share it
 	at     eventlog.Timestamp // of the launch
 	pid    int32              // 0: it has not started
 	signal int                // is sent when it has started; 0: none
@@ -52,9 +57,10 @@ func (s *Service) launch(l joblife.Launch) {
 	}{
 		command{Cmdline: append([]string{}, l.Command...), Env: s.environ(l), Channels: []string{}}, stdout | stderr,
 	}
+	r := new(*rset.R)
 	for rank := range l.Ranks.All() {
 		p := &process{
-			place: place{l.Job, l.Action, l.Attempt, rank}, at: eventlog.FromTime(s.now), lines: make(map[string][]byte),
+			place: place{l.Job, l.Action, l.Attempt, rank}, r: r, at: eventlog.FromTime(s.now), lines: make(map[string][]byte),
 		}
 		s.processes[p.place] = p
 		s.send(&s.open, Call{Topic: "rexec.exec", Nodeid: int(rank), Payload: payload, Stream: true}, func(r Response) error {
@@ -163,7 +169,12 @@ func (s *Service) output(p *process, stream string, data []byte, eof bool) error
 		if !ended && !eof {
 			break
 		}
-		s.log(p, "%s: %s", stream, line)
+		switch {
+		case p.action == perilog.Housekeeping():
+			s.log(p, "%s", line)
+		case !s.ignored(line):
+			s.log(p, "%s: %s", stream, line)
+		}
 		if stream == "stdout" && bytes.HasPrefix(line, []byte(perilog.ControlPrefix)) {
 			if err := s.report(p, perilog.Report{Kind: perilog.ReportOutput, Line: line}); err != nil {
 				return err
@@ -178,9 +189,51 @@ func (s *Service) output(p *process, stream string, data []byte, eof bool) error
 // why returns what a failure says.
 func (r *Response) why() string { return cmp.Or(r.Errstr, "errnum "+strconv.Itoa(r.Errnum)) }
 
-// log adds a line about a process.
+// ignored reports whether a line of the output of a prolog or an epilog is not logged.
+func (s *Service) ignored(line []byte) bool {
+	return len(bytes.TrimSpace(line)) == 0 ||
+		slices.ContainsFunc(s.cfg.LogIgnore, func(re *regexp.Regexp) bool { return re.Match(line) })
+}
+
+// log adds a line about a process, in the form of flux-core.
 func (s *Service) log(p *process, format string, args ...any) {
-	s.quick.logf("%v: %v: rank %d: %s", p.job, p.action.Kind, p.rank, fmt.Sprintf(format, args...))
+	where := fmt.Sprintf("(rank %d)", p.rank)
+	if host, ok := s.resources(p).Host(p.rank); ok {
+		where = host + " " + where
+	}
+	text := fmt.Sprintf(format, args...)
+	if p.action == perilog.Housekeeping() {
+		s.quick.logf("housekeeping: %s %s: %s", where, s.name(p.job), text)
+	} else {
+		s.quick.logf("%s: %v: %s: %s", s.name(p.job), p.action.Kind, where, text)
+	}
+}
+
+// resources returns the R of a process's job, as it was when they were first asked for: few
+// processes have something to log.
+func (s *Service) resources(p *process) *rset.R {
+	if *p.r != nil {
+		return *p.r
+	}
+	if v, ok := s.m.Job(p.job); ok {
+		*p.r = v.R()
+	}
+	if *p.r == nil { // the job is over
+		for id, r := range s.m.Allocated() {
+			if id == p.job {
+				*p.r = r
+			}
+		}
+	}
+	return *p.r
+}
+
+// name returns an id as flux-core logs it.
+func (s *Service) name(id jobid.ID) string {
+	if slices.ContainsFunc(s.cfg.Environ, func(e string) bool { return strings.HasPrefix(e, "FLUX_F58_FORCE_ASCII=") }) {
+		return id.Format(jobid.FormatF58Plain)
+	}
+	return id.String()
 }
 
 // Error numbers of rexec.
@@ -214,6 +267,13 @@ func (s *Service) ended(p *process, r Response) error {
 			rep.Detail = "the stream ended before the process"
 		}
 		s.log(p, "%s", rep.Detail)
+	} else if p.action == perilog.Housekeeping() && p.status != 0 {
+		why := "nonzero exit code"
+		if signal := p.status & 0x7f; signal != 0 {
+			why = syscall.Signal(signal).String()
+			why = strings.ToUpper(why[:1]) + why[1:]
+		}
+		s.log(p, "%s", why)
 	}
 	return s.report(p, rep)
 }

@@ -162,5 +162,6 @@ func (s *Service) configReload(r *Request) (any, error) {
 		return nil, fail(einval, "%s", err)
 	}
 	s.cfg = cfg
+	s.quick.Log = append(s.quick.Log, cfg.Warnings...)
 	return nil, nil
 }

@@ -40,6 +40,7 @@ type cluster struct {
 	unreachable *idset.Set
 	noKill      int            // the errnum of rexec.kill
 	noDrain     int            // the errnum of resource.drain
+	free        func(string)   // gets each sched.free
 	hold        func(Out) bool // keeps an Out with the store
 	held        []Out
 
@@ -132,6 +133,9 @@ func (c *cluster) serve(call Call) {
 	require.NoError(c.t, err)
 	switch {
 	case call.Tag == 0: // a message to the scheduler or the executor
+		if call.Topic == "sched.free" && c.free != nil {
+			c.free(string(text))
+		}
 	case call.Topic == "rexec.exec":
 		require.True(c.t, call.Stream)
 		p := &command{tag: call.Tag, rank: call.Nodeid, payload: string(text)}

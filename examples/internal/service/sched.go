@@ -24,6 +24,11 @@ func (s *Service) schedHello(r *Request) (any, error) {
 	if err != nil {
 		return nil, errProtocol
 	}
+	if !h.PartialOK {
+		if err := s.endPartial(); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.step(joblife.SchedHello(h)); err != nil {
 		return nil, err
 	}

@@ -33,6 +33,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"regexp"
+	"slices"
 	"time"
 
 	"github.com/joblife/joblife"
@@ -55,6 +57,10 @@ type Config struct {
 	// Environ is the environment of prologs, epilogs and housekeeping, as os.Environ
 	// returns it. The service adds FLUX_JOB_ID, FLUX_JOB_USERID and FLUX_JOB_RANKS.
 	Environ []string
+	// LogIgnore has the lines of the output of prologs and epilogs that are not logged.
+	LogIgnore []*regexp.Regexp
+	// Warnings are what Parse has to say to an administrator. They are logged once.
+	Warnings []string
 	// Lost says what becomes of the actions that a restart finds.
 	Lost Lost
 	// Queues are the named queues, instead of those in Manager.
@@ -213,6 +219,7 @@ func newService(now time.Time, cfg Config) *Service {
 		calls: make(map[uint64]waiting), processes: make(map[place]*process),
 		jobs: make(map[uint32]int), exec: executor{starts: make(map[jobid.ID]bool)},
 		waits: newWaits(),
+		quick: Out{Log: slices.Clone(cfg.Warnings)},
 	}
 }
 

@@ -13,8 +13,8 @@
 //   - job-manager.perilog.partial-release = true frees each node when its epilog is done.
 //     The logs of such jobs have events that flux-core does not know.
 //   - kill-timeout is one minute by default.
-//   - A node where housekeeping failed is drained.
-//   - job-manager.perilog.log-ignore is checked, and has no effect.
+//   - job-manager.perilog.log-ignore has regular expressions of Go, which know a little more
+//     than those of POSIX, and no back references.
 package conf
 
 import (
@@ -56,6 +56,7 @@ func Parse(old service.Config, text []byte) (service.Config, error) {
 		return old, fmt.Errorf("the [policy] config table defines a default queue %s that is not in [queues] table", queue)
 	}
 	cfg.Manager.QueuesStopped = true // as flux-core has them at first
+	cfg.Warnings = nil
 	imp := read(root.take("exec")).string("imp").Value
 	if err := readManager(&cfg, root.take("job-manager"), imp); err != nil {
 		return old, err
@@ -248,8 +249,12 @@ func readManager(cfg *service.Config, value json.RawMessage, imp string) error {
 
 	var actions perilog.Config
 	var err error
-	if actions.Housekeeping, err = readHousekeeping(t.take("housekeeping"), imp); err != nil {
+	deprecated := false
+	if actions.Housekeeping, deprecated, err = readHousekeeping(t.take("housekeeping"), imp); err != nil {
 		return err
+	}
+	if deprecated {
+		cfg.Warnings = append(cfg.Warnings, "job-manager.housekeeping.use-systemd-unit is deprecated - ignoring")
 	}
 	if actions.Prologs, err = readAction("prolog", t.take("prolog"), imp); err != nil {
 		return err
@@ -257,11 +262,11 @@ func readManager(cfg *service.Config, value json.RawMessage, imp string) error {
 	if actions.Epilogs, err = readAction("epilog", t.take("epilog"), imp); err != nil {
 		return err
 	}
-	partial, err := readPerilog(t.take("perilog"))
+	partial, ignore, err := readPerilog(t.take("perilog"))
 	if err != nil {
 		return err
 	}
-	actions.WholeJob = !partial
+	actions.WholeJob, cfg.LogIgnore = !partial, ignore
 	if err := actions.Check(); err != nil {
 		return err
 	}
@@ -269,21 +274,23 @@ func readManager(cfg *service.Config, value json.RawMessage, imp string) error {
 	return nil
 }
 
-func readHousekeeping(value json.RawMessage, imp string) (*perilog.HousekeepingConfig, error) {
+// readHousekeeping reads the table of housekeeping, and reports whether it has the key that is
+// deprecated.
+func readHousekeeping(value json.RawMessage, imp string) (h *perilog.HousekeepingConfig, deprecated bool, err error) {
 	if value == nil {
-		return nil, nil
+		return nil, false, nil
 	}
 	t := read(value)
 	command, after := t.take("command"), t.string("release-after")
-	t.bool("use-systemd-unit")
+	deprecated = t.bool("use-systemd-unit").Value
 	if err := t.end(); err != nil {
-		return nil, fmt.Errorf("job-manager.housekeeping: %w", err)
+		return nil, false, fmt.Errorf("job-manager.housekeeping: %w", err)
 	}
-	h := new(perilog.HousekeepingConfig)
+	h = &perilog.HousekeepingConfig{OnFailure: jobstate.OnFailureRelease}
 	if after.Set {
 		d, ok := duration(after.Value)
 		if !ok {
-			return nil, errors.New("job-manager.housekeeping.release-after FSD parse error")
+			return nil, false, errors.New("job-manager.housekeeping.release-after FSD parse error")
 		}
 		if d != fsd.Forever {
 			h.ReleaseAfter = &d
@@ -293,14 +300,14 @@ func readHousekeeping(value json.RawMessage, imp string) (*perilog.HousekeepingC
 	case command != nil:
 		var ok bool
 		if h.Command, ok = stringsOf(command, ""); !ok || len(h.Command) == 0 {
-			return nil, errors.New("error creating housekeeping command")
+			return nil, false, errors.New("error creating housekeeping command")
 		}
 	case imp == "":
-		return nil, errors.New("job-manager.housekeeping implies IMP but exec.imp is undefined")
+		return nil, false, errors.New("job-manager.housekeeping implies IMP but exec.imp is undefined")
 	default:
 		h.Command = []string{imp, "run", "housekeeping"}
 	}
-	return h, nil
+	return h, deprecated, nil
 }
 
 // readAction reads the table of the prolog or of the epilog.
@@ -349,19 +356,19 @@ func readAction(name string, value json.RawMessage, imp string) ([]perilog.Actio
 	return []perilog.ActionConfig{a}, nil
 }
 
-// readPerilog reads what prologs and epilogs have in common, and returns whether an epilog
-// releases nodes one by one.
-func readPerilog(value json.RawMessage) (partial bool, err error) {
+// readPerilog reads what prologs and epilogs have in common: whether an epilog releases nodes
+// one by one, and which lines of output are not logged.
+func readPerilog(value json.RawMessage) (partial bool, ignore []*regexp.Regexp, err error) {
 	t := read(value)
 	patterns, release := t.take("log-ignore"), t.bool("partial-release")
 	if t.err != nil {
-		return false, fmt.Errorf("perilog: error unpacking config: %w", t.err)
+		return false, nil, fmt.Errorf("perilog: error unpacking config: %w", t.err)
 	}
 	if patterns == nil {
-		return release.Value, nil
+		return release.Value, nil, nil
 	}
-	bad := func(format string, args ...any) (bool, error) {
-		return false, fmt.Errorf("[job-manager.perilog]: error parsing log-ignore: "+format, args...)
+	bad := func(format string, args ...any) (bool, []*regexp.Regexp, error) {
+		return false, nil, fmt.Errorf("[job-manager.perilog]: error parsing log-ignore: "+format, args...)
 	}
 	if kind(patterns) != "array" {
 		return bad("not an array")
@@ -371,9 +378,11 @@ func readPerilog(value json.RawMessage) (partial bool, err error) {
 		return bad("all entries must be a string value")
 	}
 	for _, p := range list {
-		if _, err := regexp.Compile(p); err != nil {
+		re, err := regexp.Compile(p)
+		if err != nil {
 			return bad("Failed to compile regex: %s", p)
 		}
+		ignore = append(ignore, re)
 	}
-	return release.Value, nil
+	return release.Value, ignore, nil
 }

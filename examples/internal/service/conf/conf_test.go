@@ -2,6 +2,7 @@ package conf
 
 import (
 	"encoding/json"
+	"regexp"
 	"testing"
 	"time"
 
@@ -36,10 +37,10 @@ const whole = `{
 		"max-active-jobs": 3,
 		"journal-size-limit": 10,
 		"plugins": [{"load": "perilog.so"}],
-		"housekeeping": {"release-after": "1m", "use-systemd-unit": false},
+		"housekeeping": {"release-after": "1m", "use-systemd-unit": true},
 		"prolog": {"per-rank": true, "timeout": "infinity", "kill-timeout": 1.5, "cancel-on-exception": false},
 		"epilog": {"command": ["/bin/epilog", "x"], "timeout": "30s"},
-		"perilog": {"log-ignore": ["^foo:.*"]}
+		"perilog": {"log-ignore": ["^foo:.*", "bar"]}
 	},
 	"resource": {"any": 1}
 }`
@@ -52,7 +53,9 @@ func TestParse(t *testing.T) {
 			Owner: 100, QueuesStopped: true,
 			Limits: purge.Limits{MaxAge: jobstate.Some(7 * 24 * time.Hour), MaxCount: jobstate.Some(10000)},
 			Actions: perilog.Config{
-				Housekeeping: &perilog.HousekeepingConfig{Command: []string{"/bin/imp", "run", "housekeeping"}, ReleaseAfter: &minute},
+				Housekeeping: &perilog.HousekeepingConfig{
+					Command: []string{"/bin/imp", "run", "housekeeping"}, ReleaseAfter: &minute, OnFailure: jobstate.OnFailureRelease,
+				},
 				Prologs: []perilog.ActionConfig{{
 					Command: []string{"/bin/imp", "run", "prolog"}, PerRank: true, Timeout: fsd.Forever,
 					KillTimeout: fsd.Duration(1500 * time.Millisecond), CancelOnException: &no,
@@ -74,6 +77,8 @@ func TestParse(t *testing.T) {
 			Min:      service.Size{Cores: jobstate.Some(2)},
 		},
 		MaxActive: 3,
+		LogIgnore: []*regexp.Regexp{regexp.MustCompile("^foo:.*"), regexp.MustCompile("bar")},
+		Warnings:  []string{"job-manager.housekeeping.use-systemd-unit is deprecated - ignoring"},
 	}
 	got, err := Parse(service.Config{Manager: joblife.Config{Owner: 100}}, []byte(whole))
 	require.NoError(t, err)
@@ -91,7 +96,7 @@ func TestParse(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, service.Config{Queues: map[string]service.Queue{}, Manager: joblife.Config{QueuesStopped: true, Actions: perilog.Config{
 		Prologs:      []perilog.ActionConfig{{Command: []string{"a"}, Timeout: fsd.Forever}},
-		Housekeeping: &perilog.HousekeepingConfig{Command: []string{"b"}},
+		Housekeeping: &perilog.HousekeepingConfig{Command: []string{"b"}, OnFailure: jobstate.OnFailureRelease},
 	}}}, got)
 }
 

@@ -1,0 +1,80 @@
+package service
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/perilog"
+)
+
+// TestLogIgnore: lines of prologs and epilogs that match a pattern are not logged, nor are
+// those with nothing in them. The control lines among them still count.
+func TestLogIgnore(t *testing.T) {
+	cfg := actions(true, true, false)
+	cfg.LogIgnore = []*regexp.Regexp{regexp.MustCompile("^foo:.*"), regexp.MustCompile("^bar:"), regexp.MustCompile(perilog.ControlPrefix)}
+	c := newCluster(t, cfg)
+	c.submit(16, "0-1")
+	c.end(c.commands()[0], 0, "foo: whee!\nbar: woo!\nbaz: important!\n \t\n", "a bar: too\n")
+	c.end(c.commands()[0], 0, perilog.ControlPrefix+" failed")
+	require.Equal(t, []string{
+		"ƒH: prolog: n0 (rank 0): stdout: baz: important!",
+		"ƒH: prolog: n0 (rank 0): stdout: a bar: too",
+	}, c.logged[:2])
+	require.NotContains(t, c.logged, "ƒH: prolog: n1 (rank 1): stdout: "+perilog.ControlPrefix+" failed")
+	c.logged = nil
+	c.end(c.commands()[0], 0, "foo: whee!\n")
+	require.Empty(t, c.logged)
+}
+
+// The words in the log of housekeeping are those of flux-core. What it writes is logged as it
+// is.
+func TestLogOfHousekeeping(t *testing.T) {
+	cfg := actions(false, false, true)
+	cfg.LogIgnore = []*regexp.Regexp{regexp.MustCompile("foo")}
+	cfg.Environ = append(cfg.Environ, "FLUX_F58_FORCE_ASCII=1")
+	c := newCluster(t, cfg)
+	c.submit(16, "0-2")
+	c.run(16)
+	list := c.commands()
+	c.end(list[0], 1<<8, "foo\n\n")
+	c.end(list[1], 15)
+	c.respond(list[2], 2, "", "error launching process: No such file or directory")
+	c.pump()
+	require.Equal(t, []string{
+		"housekeeping: n0 (rank 0) fH: foo", "housekeeping: n0 (rank 0) fH: ",
+		"housekeeping: n0 (rank 0) fH: nonzero exit code",
+		"housekeeping: n1 (rank 1) fH: Terminated",
+		"housekeeping: n2 (rank 2) fH: error launching process: No such file or directory",
+	}, c.logged[:5])
+}
+
+// TestExpireIsLogged has the lines that flux-core writes when the lifetime of the instance
+// changes.
+func TestExpireIsLogged(t *testing.T) {
+	d := newDesk(t)
+	expire := func(at eventlog.Timestamp, want ...string) {
+		t.Helper()
+		require.NoError(t, d.Expire(d.now, at))
+		require.Equal(t, join(want...), grep(d.flush(), "log "))
+	}
+	expire(0)
+	expire(2e9, "log duration-validator: updated expiration to 2000000000.00") // no job runs
+	d.online()
+	spec := strings.Replace(sleep, `"duration":60`, `"duration":0`, 1)
+	d.ask(1, "submit", `{"jobs":[{"id":16,"urgency":16,"userid":100,"t_submit":1.0,"flags":0,"jobspec":`+spec+`}]}`)
+	d.run(16)
+	expire(2e9)
+	expire(0, "log duration-validator: updated expiration to 0.00",
+		"log resource expiration updated from 2000000000.00 to 0.00 (+inf)",
+		"log updated expiration of ƒH from 0.00 to 0.00 (-inf)")
+	expire(2e9, "log duration-validator: updated expiration to 2000000000.00",
+		"log resource expiration updated from 0.00 to 2000000000.00 (-inf)",
+		"log updated expiration of ƒH from 0.00 to 2000000000.00 (-inf)")
+	expire(2e9-1800, "log duration-validator: updated expiration to 1999998200.00",
+		"log resource expiration updated from 2000000000.00 to 1999998200.00 (-1800)",
+		"log updated expiration of ƒH from 2000000000.00 to 1999998200.00 (-1800)")
+}
