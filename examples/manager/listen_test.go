@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -169,4 +170,56 @@ func TestWhatStandsInTheWayOfASocket(t *testing.T) {
 		require.Equal(t, exitFault, status)
 		require.Contains(t, stderr, want)
 	}
+}
+
+// Calls go to those who said hello, and all others to the oldest client. When one goes, what
+// it was asked fails, and its session ends.
+func TestCallsGoToWhomTheyConcern(t *testing.T) {
+	var o options
+	_, ok := o.parse([]string{"-now=1000"}, io.Discard, io.Discard)
+	require.True(t, ok)
+	p, err := newProcess(o, io.Discard)
+	require.NoError(t, err)
+	p.start()
+	var out [4]strings.Builder
+	var clients []*client
+	for id := range out {
+		c := &client{id: id + 1, out: &out[id], senders: make(map[string]bool), close: func() {}}
+		clients = append(clients, c)
+		p.take(input{client: c})
+	}
+	say := func(id int, text string) {
+		t.Helper()
+		for i := range out {
+			out[i].Reset()
+		}
+		p.take(input{client: clients[id], line: line{number: 1, text: []byte(text)}})
+	}
+	say(1, `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`)
+	say(1, `{"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}`)
+	require.Equal(t, `{"topic":"job-manager.sched-ready","payload":{"count":0}}`+"\n", out[1].String(), "as examples/sched asks")
+	say(2, `{"topic":"job-manager.exec-hello","payload":{"service":"my-exec"}}`)
+	say(0, `{"topic":"job-manager.config-reload","payload":{"job-manager":{"housekeeping":{"command":["sweep"]}}}}`)
+	say(3, submit(1, 16))
+	require.Contains(t, out[3].String(), `"errors":[]`)
+	require.Contains(t, out[1].String(), `{"topic":"sched.alloc",`)
+	say(1, `{"topic":"sched.alloc","payload":{"id":16,"type":0,"R":`+fmt.Sprintf(resources, 0)+`}}`)
+	require.Contains(t, out[2].String(), `{"topic":"my-exec.start",`)
+	say(2, `{"topic":"my-exec.start","payload":{"id":16,"type":"start","data":{}}}`)
+	say(3, `{"topic":"job-manager.update","matchtag":2,"payload":{"id":16,"updates":{"attributes.system.duration":9000}}}`)
+	require.Contains(t, out[1].String(), `{"topic":"sched.expiration",`)
+	require.Empty(t, out[3].String())
+	p.take(input{client: clients[1], line: line{err: io.EOF}})
+	require.Contains(t, out[3].String(), `{"topic":"job-manager.update","matchtag":2,"errnum":113,`)
+	say(3, `{"topic":"job-manager.queue-status","payload":{}}`)
+	require.Contains(t, out[3].String(), "Scheduler is offline")
+
+	say(3, raise(3, 16))
+	for _, id := range []int{0, 2, 3} {
+		require.Contains(t, out[id].String(), `{"event":"job-exception",`, "an event is for all")
+	}
+	require.Empty(t, out[1].String(), "it is gone")
+	say(2, `{"topic":"my-exec.start","payload":{"id":16,"type":"finish","data":{"status":15}}}`)
+	say(2, `{"topic":"my-exec.start","payload":{"id":16,"type":"release","data":{"ranks":"all","final":true}}}`)
+	require.Contains(t, out[0].String(), `{"topic":"rexec.exec",`, "the bridge")
 }

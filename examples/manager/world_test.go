@@ -210,6 +210,9 @@ func (h *hub) kill(name string) {
 		h.disconnect("sched")
 		h.startSched()
 	case "executor":
+		for _, id := range h.running {
+			h.starts[id] = 0 // it died, and may begin again if the manager had not heard of it
+		}
 		h.running, h.asked, h.listens["executor"] = nil, make(map[int]bool), false
 		h.disconnect("executor")
 		h.startExecutor()
@@ -359,7 +362,7 @@ func (h *hub) check(jobs int) {
 		job, err := jobstate.Replay(jobid.ID(id), log)
 		require.NoError(h.t, err)
 		require.Equal(h.t, jobstate.StateInactive, job.State(), string(log))
-		require.Equal(h.t, 1, h.starts[id], "job %d: %s", id, log)
+		require.LessOrEqual(h.t, h.starts[id], 1, "job %d: %s", id, log)
 	}
 	require.NotContains(h.t, l.end(), "from before", "a job is not over")
 }
