@@ -33,6 +33,20 @@ func TestWhatIsRedacted(t *testing.T) {
 	require.Contains(t, string(d.stored[1].R), "scheduling")
 }
 
+// TestFeasibilityIsAskedWithoutTheEnvironment as the scheduler is.
+func TestFeasibilityIsAskedWithoutTheEnvironment(t *testing.T) {
+	s, err := New(start, Config{Queues: map[string]Queue{"a": {}, "b": {}}})
+	require.NoError(t, err)
+	spec := strings.Replace(sleep, `{"duration"`, `{"environment":{"HOME":"/x"},"queue":"a","duration"`, 1)
+	require.Empty(t, submitted(t, s, 16, ownUser, spec))
+	out := drive(t, s, owner("update", `{"id":16,"updates":{"attributes.system.queue":"b"}}`))
+	require.Len(t, out.Calls, 1)
+	text, err := json.Marshal(out.Calls[0].Payload)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"queue":"b"`)
+	require.NotContains(t, string(text), "HOME")
+}
+
 // FuzzCut compares with a map.
 func FuzzCut(f *testing.F) {
 	for _, text := range []string{
