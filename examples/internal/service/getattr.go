@@ -12,7 +12,7 @@ import (
 )
 
 // getattr returns what the service knows of a job: jobspec and R with their updates,
-// without what is large and of no use here, and the eventlog as a list of events.
+// without what is of no use here, and the eventlog as a list of events.
 func (s *Service) getattr(r *Request) (any, error) {
 	var p struct {
 		ID    jobid.ID        `json:"id"`
@@ -60,7 +60,8 @@ type attributes struct {
 func (a *attributes) get(name string) (any, error) {
 	switch {
 	case name == "jobspec" && a.spec != nil:
-		return redacted(a.spec)
+		text, err := a.spec.MarshalJSON()
+		return redactSpec(text), err
 	case name == "R" && a.r != nil:
 		return a.r, nil
 	case name == "jobspec" || name == "R":
@@ -111,36 +112,6 @@ func (s *Service) attributes(v joblife.View) (a attributes, err error) {
 		a.r, err = a.r.WithTimes(a.r.Start(), at)
 	}
 	return a, err
-}
-
-// redacted returns a jobspec without the environment of its tasks.
-func redacted(spec *jobspec.Spec) (json.RawMessage, error) {
-	text, err := spec.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	return without(text, "attributes", "system", "environment")
-}
-
-// without returns an object without the member at a path.
-func without(text json.RawMessage, path ...string) (json.RawMessage, error) {
-	var object map[string]json.RawMessage
-	if json.Unmarshal(text, &object) != nil {
-		return text, nil // no object: it is not there
-	}
-	member, ok := object[path[0]]
-	switch {
-	case !ok:
-		return text, nil
-	case len(path) == 1:
-		delete(object, path[0])
-	default:
-		var err error
-		if object[path[0]], err = without(member, path[1:]...); err != nil {
-			return nil, err
-		}
-	}
-	return json.Marshal(object)
 }
 
 // events returns the entries of a log.

@@ -156,6 +156,7 @@ func (s *Service) lookup(id jobid.ID) Stored {
 
 // tellLog tells a listener of the events of a job so far.
 func (s *Service) tellLog(l *listener, id jobid.ID, log, spec, r []byte) {
+	spec, r = redactSpec(spec), redactR(r)
 	text := beginEvents(make([]byte, 0, 64+len(log)+len(spec)+len(r)), id)
 	for line := range bytes.Lines(log) {
 		if l.allow != nil || l.deny != nil {
@@ -200,9 +201,9 @@ func (s *Service) tell(rd *joblife.Ready) {
 	for _, r := range rd.Append {
 		switch r.Kind {
 		case joblife.RecordJobspec:
-			specs[r.Job] = r.Data
+			specs[r.Job] = redactSpec(r.Data)
 		case joblife.RecordR:
-			rs[r.Job] = r.Data
+			rs[r.Job] = redactR(r.Data)
 		}
 	}
 	for _, e := range rd.Journal {

@@ -110,7 +110,7 @@ func (s *Service) fillSched(rd *joblife.Ready) {
 	}
 	for _, m := range rd.Sched {
 		topic := ""
-		switch m.(type) {
+		switch r := m.(type) {
 		case alloc.ReadyResponse:
 			if s.sched.ready != nil {
 				if text, ok := encode(s, alloc.TopicReady, alloc.Append, m); ok {
@@ -120,7 +120,8 @@ func (s *Service) fillSched(rd *joblife.Ready) {
 			}
 			continue
 		case alloc.Request:
-			topic = alloc.TopicAlloc
+			r.Jobspec = redactSpec(r.Jobspec)
+			topic, m = alloc.TopicAlloc, r
 		case alloc.Cancel:
 			topic = alloc.TopicCancel
 		case alloc.Prioritize:

@@ -22,6 +22,12 @@
 //
 // One goroutine at a time uses a Service.
 //
+// # What is left out
+//
+// As in flux-core, the journal, the scheduler and getattr do not get the environment in a
+// jobspec, and the journal no key scheduling in R. Other than there, the executor gets the
+// environment: it may have no store to ask.
+//
 // # Prologs, epilogs and housekeeping
 //
 // Their commands run through rexec.exec (RFC 42) on each rank, and nodes are drained through

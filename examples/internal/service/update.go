@@ -66,7 +66,11 @@ func (s *Service) update(r *Request) (any, error) {
 	case (u.feasible || u.expiration.Set) && len(s.updates) == maxUpdates:
 		return nil, fail(eagain, "too many updates are being checked")
 	case u.feasible:
-		s.askFirst(u, "feasibility.check", map[string]any{"jobspec": u.spec}, func(a Response) error {
+		text, err := u.spec.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		s.askFirst(u, "feasibility.check", map[string]any{"jobspec": redactSpec(text)}, func(a Response) error {
 			if a.Errnum != 0 {
 				return fail(a.Errnum, "%s", a.Errstr)
 			}
