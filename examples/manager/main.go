@@ -31,6 +31,10 @@
 //     answered. 4294967295 is for no use.
 //   - userid and rolemask say who asks: rolemask 1 is the owner of the instance, 2 a user.
 //     Without them it is the owner. Who can write to the manager is trusted.
+//   - A job-manager.disconnect without a sender is ignored: nobody knows who is gone. When a
+//     connection ends, its senders are.
+//   - "streaming":false says that the sender takes one answer, so that a request with many
+//     fails. Without the key it takes many.
 //   - With -now, "time" moves the clock, also in a line that has nothing else.
 //
 // What the manager asks of others has its own matchtags, and nodeid if one rank has to

@@ -277,3 +277,25 @@ func TestAnAnswerThatCannotBeWrittenIsAnError(t *testing.T) {
 	require.Contains(t, got.Errstr, "unsupported type")
 	require.Equal(t, `{"topic":"a","payload":{"note":"<&>"}}`+"\n", string(output{Topic: "a", Payload: map[string]string{"note": "<&>"}}.line()))
 }
+
+// A bridge that names no senders passes on the disconnect of each client of the instance. The
+// scheduler is still there.
+func TestADisconnectWithoutASenderEndsNothing(t *testing.T) {
+	ready := `{"topic":"job-manager.sched-hello","matchtag":1,"payload":{}}` + "\n" +
+		`{"topic":"job-manager.sched-ready","matchtag":2,"payload":{"mode":"unlimited"}}` + "\n"
+	query := `{"topic":"job-manager.queue-status","matchtag":3,"payload":{}}` + "\n"
+	_, stdout, _ := manager(strings.NewReader(ready + `{"topic":"job-manager.disconnect","userid":0,"rolemask":1}` + "\n" + query))
+	require.Contains(t, stdout, `"matchtag":3,"payload":{"enable":true,"start":true}`)
+
+	named := strings.ReplaceAll(ready, `"matchtag"`, `"sender":"s","matchtag"`)
+	_, stdout, _ = manager(strings.NewReader(named + `{"topic":"job-manager.disconnect","sender":"s"}` + "\n" + query))
+	require.Contains(t, stdout, `"Scheduler is offline"`)
+}
+
+func TestARequestForOneAnswerGetsNoStream(t *testing.T) {
+	_, stdout, _ := manager(strings.NewReader(
+		`{"topic":"job-manager.events-journal","matchtag":1,"streaming":false,"payload":{}}` + "\n" +
+			`{"topic":"job-manager.events-journal","matchtag":2,"streaming":true,"payload":{}}` + "\n"))
+	require.Contains(t, stdout, `"matchtag":1,"errnum":71,"errstr":"job-manager.events requires streaming RPC flag"`)
+	require.Contains(t, stdout, `"matchtag":2,"payload":{"id":-1,"events":[]}`)
+}

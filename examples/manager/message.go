@@ -14,6 +14,9 @@ import (
 // topicError answers a line that is no message.
 const topicError = "job-manager.error"
 
+// topicDisconnect tells that a sender is gone.
+const topicDisconnect = "job-manager.disconnect"
+
 // What went wrong with a line, or with a call that nobody can take. The numbers are
 // those of Linux, whatever this runs on.
 const (
@@ -39,6 +42,8 @@ type message struct {
 	Payload  json.RawMessage `json:"payload"`
 	Errnum   int             `json:"errnum"`
 	Errstr   string          `json:"errstr"`
+
+	Streaming *bool `json:"streaming"` // may the request have many answers; nil: yes
 
 	Time eventlog.Timestamp `json:"time"`
 }

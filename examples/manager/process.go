@@ -186,7 +186,10 @@ func (p *process) request(m message) {
 	p.stats.requests++
 	r := service.Request{
 		Topic: m.Topic, Sender: p.client.key(m.Sender), Matchtag: untagged,
-		UserID: p.o.owner, Rolemask: 1, Payload: m.Payload,
+		UserID: p.o.owner, Rolemask: 1, Payload: m.Payload, Single: m.Streaming != nil && !*m.Streaming,
+	}
+	if m.Topic == topicDisconnect && m.Sender == nil {
+		r.Sender = "" // whose it is, nobody knows
 	}
 	if m.Matchtag != nil {
 		r.Matchtag = *m.Matchtag
@@ -197,7 +200,9 @@ func (p *process) request(m message) {
 	if m.Rolemask != nil {
 		r.Rolemask = *m.Rolemask
 	}
-	p.client.senders[r.Sender] = true
+	if r.Sender != "" {
+		p.client.senders[r.Sender] = true
+	}
 	if r.Rolemask&1 != 0 {
 		p.enroll(m)
 	}
@@ -207,8 +212,10 @@ func (p *process) request(m message) {
 // enroll notes which client takes the calls to a scheduler or an executor.
 func (p *process) enroll(m message) {
 	switch m.Topic {
-	case "job-manager.disconnect":
-		delete(p.client.senders, p.client.key(m.Sender))
+	case topicDisconnect:
+		if m.Sender != nil {
+			delete(p.client.senders, p.client.key(m.Sender))
+		}
 	case "job-manager.sched-hello":
 		p.client.scheduler = true
 		p.services["sched"], p.services["feasibility"] = p.client, p.client
@@ -458,7 +465,7 @@ func (p *process) leave(c *client) {
 	p.early = slices.DeleteFunc(p.early, func(in input) bool { return in.client == c })
 	if p.service != nil {
 		for _, key := range c.keys() {
-			p.service.Request(p.clock.now(), service.Request{Topic: "job-manager.disconnect", Sender: key, UserID: p.o.owner, Rolemask: 1})
+			p.service.Request(p.clock.now(), service.Request{Topic: topicDisconnect, Sender: key, UserID: p.o.owner, Rolemask: 1})
 		}
 	}
 	for _, lost := range p.calls.of(c) {
