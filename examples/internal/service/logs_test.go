@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/perilog"
 )
 
@@ -35,6 +36,7 @@ func TestLogIgnore(t *testing.T) {
 func TestLogOfHousekeeping(t *testing.T) {
 	cfg := actions(false, false, true)
 	cfg.LogIgnore = []*regexp.Regexp{regexp.MustCompile("foo")}
+	cfg.Manager.Actions.Housekeeping.OnFailure = jobstate.OnFailureRelease // as conf has it
 	cfg.Environ = append(cfg.Environ, "FLUX_F58_FORCE_ASCII=1")
 	c := newCluster(t, cfg)
 	c.submit(16, "0-2")
@@ -50,6 +52,8 @@ func TestLogOfHousekeeping(t *testing.T) {
 		"housekeeping: n1 (rank 1) fH: Terminated",
 		"housekeeping: n2 (rank 2) fH: error launching process: No such file or directory",
 	}, c.logged[:5])
+	require.Empty(t, c.drained)
+	c.gone(16)
 }
 
 // TestExpireIsLogged has the lines that flux-core writes when the lifetime of the instance

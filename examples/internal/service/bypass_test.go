@@ -1,0 +1,81 @@
+package service
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// bypassing is a jobspec with an R of its own.
+func bypassing(r string) string {
+	return strings.Replace(sleep, `"duration":60`, `"duration":60,"alloc-bypass":{"R":`+r+`}`, 1)
+}
+
+func (d *desk) submitAs(user int, id jobid.ID, spec string) string {
+	d.t.Helper()
+	job := `{"jobs":[{"id":%d,"urgency":16,"userid":%d,"t_submit":1.0,"flags":0,"jobspec":%s}]}`
+	return d.ask(1, "submit", fmt.Sprintf(job, id, user, spec))
+}
+
+// TestAllocBypass: the owner's job gets the R in its jobspec, and the scheduler hears nothing.
+func TestAllocBypass(t *testing.T) {
+	d := newDesk(t)
+	d.online()
+	out := d.submitAs(ownUser, 16, bypassing(resources(3)))
+	require.NotContains(t, out, "sched.")
+	require.Contains(t, grep(out, "job-exec.start"), `"rank":"3"`)
+	events := string(d.stored[16].Eventlog)
+	require.Contains(t, events, `"set-flags","context":{"flags":["alloc-bypass"]}`)
+	require.Contains(t, events, `"name":"alloc"`)
+	require.Empty(t, grep(d.ask(2, "alloc-query", ``), `"queue_length":1`))
+	require.Equal(t, "sched-hello s3: errnum 61 ", func() string { d.send("s", 3, "sched-hello", `{}`); return d.flush() }(), "no scheduler is told")
+
+	d.restart()
+	d.online()
+	d.respond("job-exec.start", `{"id":16,"type":"start","data":{}}`)
+	out = d.finish(16, 0)
+	require.NotContains(t, out, "sched.free")
+	require.Contains(t, string(d.stored[16].Eventlog), `"name":"free"`)
+
+	// A stop of the queue is nothing to it.
+	d.ask(4, "queue-start", `{"start":false,"all":false}`)
+	require.Contains(t, d.submitAs(ownUser, 17, bypassing(resources(3))), "job-exec.start")
+
+	for spec, want := range map[string]string{
+		bypassing(`1`):             "alloc-bypass: invalid R: ",
+		bypassing(`{"version":1}`): "alloc-bypass: invalid R: ",
+		bypassing(`null`):          "alloc-bypass: invalid R: ",
+	} {
+		require.Contains(t, d.submitAs(ownUser, 18, spec), want, spec)
+	}
+	require.Contains(t, d.submitAs(7, 18, bypassing(resources(3))), "Guest user cannot use alloc bypass")
+	require.Equal(t, `submit a1: {"errors":[]}`, d.submitAs(7, 18, sleep))
+}
+
+// TestAllocBypassAfterACrash: wherever the log ends, the job gets its R after a restart.
+func TestAllocBypassAfterACrash(t *testing.T) {
+	d := newDesk(t)
+	d.online()
+	d.submitAs(ownUser, 16, bypassing(resources(3)))
+	all := d.records
+	for n := 2; n <= len(all); n++ { // with jobspec and submit
+		d.records = slices.Clone(all[:n])
+		d.stored = make(map[jobid.ID]*Stored)
+		d.restart()
+		d.send("s", 1, "sched-hello", `{}`)
+		d.send("s", 2, "sched-ready", `{"mode":"unlimited"}`)
+		d.send("x", 1, "exec-hello", `{"service":"job-exec"}`)
+		out := d.flush()
+		v, ok := d.m.Job(16)
+		require.True(t, ok)
+		require.Equal(t, jobstate.StateRun, v.State(), n)
+		require.Equal(t, "3", v.R().Ranks().String())
+		require.NotContains(t, out, "> sched.")
+	}
+}
