@@ -8,7 +8,7 @@ import (
 	"github.com/joblife/joblife"
 )
 
-// What a lifecycle of ten events allocates. Five are the inputs of the mill, and seven the
+// What a lifecycle of ten events allocates. Five are the inputs of the mill, and four the
 // jobspec that is read.
 func TestALifecycleAllocatesLittle(t *testing.T) {
 	if raceEnabled {
@@ -20,9 +20,9 @@ func TestALifecycleAllocatesLittle(t *testing.T) {
 		pool     bool
 		most     float64
 	}{
-		{"the Manager alone, with records", false, false, 24},
-		{"the Manager alone, without records", true, false, 21},
-		{"with the pool", false, true, 109},
+		{"the Manager alone, with records", false, false, 20},
+		{"the Manager alone, without records", true, false, 17},
+		{"with the pool", false, true, 28},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newMill(t, joblife.Config{Volatile: c.volatile})

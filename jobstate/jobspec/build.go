@@ -27,11 +27,11 @@ type Job struct {
 // [ErrInvalid] or [ErrLimit]: a count or the duration is negative or too large, the
 // command is empty, or a text is not valid UTF-8.
 func New(j Job) (*Spec, error) {
-	s := new(Spec)
-	var err error
-	if s.raw, err = j.append(nil); err != nil {
+	raw, err := j.append(nil)
+	if err != nil {
 		return nil, refuse(err.(*jsonobj.Fault))
 	}
+	s := newSpec(raw)
 	if fault := s.read(); fault != nil {
 		fault.Offset = jsonobj.NoOffset // the text is not the caller's
 		return nil, refuse(fault)

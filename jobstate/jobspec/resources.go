@@ -40,7 +40,6 @@ func (s *Spec) Vertices() iter.Seq2[int, Vertex] {
 
 // readResources reads the value of the key resources.
 func (s *Spec) readResources(v jsonobj.Value) {
-	s.vertices = make([]Vertex, 0, 4) // enough for RFC 25
 	if s.readLevel(v, -1, 1); v.Failed() {
 		return
 	}

@@ -49,11 +49,23 @@ func Parse(b []byte) (*Spec, error) {
 	if fault := tooLong(b); fault != nil {
 		return nil, refuse(fault)
 	}
-	s := &Spec{raw: append([]byte(nil), b...)}
+	s := newSpec(append([]byte(nil), b...))
 	if fault := s.read(); fault != nil {
 		return nil, refuse(fault)
 	}
 	return s, nil
+}
+
+// newSpec returns the Spec of a text that is to be read, with room for the resources of
+// RFC 25 and one task in one piece of memory.
+func newSpec(raw []byte) *Spec {
+	room := new(struct {
+		Spec
+		vertices [4]Vertex
+		tasks    [1]task
+	})
+	room.raw, room.Spec.vertices, room.Spec.tasks = raw, room.vertices[:0], room.tasks[:0]
+	return &room.Spec
 }
 
 // tooLong returns a fault if b has too many bytes.

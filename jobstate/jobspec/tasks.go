@@ -139,9 +139,9 @@ func (s *Spec) readTask(v jsonobj.Value) {
 
 // slotLabelled returns the index of the slot that has a label.
 func (s *Spec) slotLabelled(v jsonobj.Value) int {
-	label := v.Text()
+	label := v.TextBytes()
 	for i := range s.vertices {
-		if x := &s.vertices[i]; x.Type == "slot" && x.Label == label {
+		if x := &s.vertices[i]; x.Type == "slot" && x.Label == string(label) {
 			return i
 		}
 	}

@@ -102,7 +102,8 @@ func set(root map[string]any, path string, v []byte) error {
 
 // updated returns the Spec whose text is the tree.
 func (s *Spec) updated(root map[string]any) (*Spec, error) {
-	next := &Spec{original: s.Original(), raw: encode(root)}
+	next := newSpec(encode(root))
+	next.original = s.Original()
 	fault := tooLong(next.raw)
 	if fault == nil {
 		fault = next.read()

@@ -15,7 +15,7 @@ func TestAllocationBudgetOfQueues(t *testing.T) {
 	}
 	const n = 4096
 	for name, want := range map[string]float64{
-		"add,cancel": 1, "prioritize": 0, "stop,start": 0, "answer,add": 1, "recall": 1,
+		"add,cancel": 0, "prioritize": 0, "stop,start": 0, "answer,add": 0, "recall": 1,
 	} {
 		q := full(n, 8)
 		if name == "prioritize" || name == "stop,start" {

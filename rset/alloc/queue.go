@@ -20,6 +20,7 @@ type Config struct {
 const (
 	defaultMaxJobs = 4 << 20
 	maxPairs       = 1 << 20 // jobs of a Prioritize message, which fit in MaxBytes
+	maxSpare       = 1 << 8
 )
 
 // A Queue is the manager's side of the protocol: the jobs that wait for resources,
@@ -40,6 +41,7 @@ type Queue struct {
 	phase Phase
 	limit int    // most requests without a response; 0: no limit
 	marks uint64 // no mark of a job is greater
+	spare []*job // for jobs to come: zero, at most maxSpare
 }
 
 // A job is one that the queue knows.
@@ -133,7 +135,13 @@ func (q *Queue) add(j JobInfo, stopped bool) error {
 	if q.jobs == nil {
 		q.jobs = make(map[jobid.ID]*job)
 	}
-	added := &job{JobInfo: j, stopped: stopped}
+	if len(q.spare) == 0 {
+		q.spare = append(q.spare, new(job))
+	}
+	last := len(q.spare) - 1
+	added := q.spare[last]
+	q.spare = q.spare[:last]
+	added.JobInfo, added.stopped = j, stopped
 	q.jobs[j.ID] = added
 	q.enter(added)
 	return nil

@@ -120,10 +120,13 @@ func (q *Queue) enter(j *job) {
 	q.in[j.state].insert(j)
 }
 
-// drop forgets a job.
+// drop forgets a job, which must not be used any more.
 func (q *Queue) drop(j *job) {
 	q.in[j.state].remove(j)
 	delete(q.jobs, j.ID)
+	if *j = (job{}); len(q.spare) < maxSpare {
+		q.spare = append(q.spare, j)
+	}
 }
 
 // places returns how many requests can be sent now, or when the recalled and canceled

@@ -142,12 +142,18 @@ func (p *Pool) take(h *holder, q *Request, c *choice) *rset.R {
 	var room [4]children.Part
 	given := parts(room[:0])
 	for _, g := range c.grants {
-		what := g.free
+		c := cut{free: g.free, what: g.free}
 		if !q.exclusive {
-			what = lowest(g.free, q.per, g.slots)
+			c = p.known.cut(g.free, q.per, g.slots)
 		}
-		p.edit(g.first, g.last, func(_, _ uint32, s *state) { s.take(h.id, h.end(), what) })
-		given = given.add(g.first, g.last, what)
+		p.edit(g.first, g.last, func(_, _ uint32, s *state) {
+			rest := c.rest
+			if s.free != c.free {
+				rest = s.free.Subtract(c.what)
+			}
+			s.take(h.id, h.end(), c.what, rest)
+		})
+		given = given.add(g.first, g.last, c.what)
 	}
 	nodes := int64(1)
 	if !q.nodes.IsZero() {

@@ -22,12 +22,14 @@ func TestAllocationBudget(t *testing.T) {
 			require.LessOrEqual(t, testing.AllocsPerRun(20, f), want, "%s, different=%v", what, different)
 		}
 		one, all, more := byNode(t, "1", "32"), byNode(t, "4096", "1"), byNode(t, "4097", "1")
-		budget(20, "alloc and free of one node", func() {
-			r, err := p.Alloc(1, one, 100)
-			require.NoError(t, err)
-			_, err = p.Free(1, r, true)
-			require.NoError(t, err)
-		})
+		for what, q := range map[string]*pool.Request{"one node": one, "some cores of one": byNode(t, "1", "3")} {
+			budget(10, "alloc and free of "+what, func() {
+				r, err := p.Alloc(1, q, 100)
+				require.NoError(t, err)
+				_, err = p.Free(1, r, true)
+				require.NoError(t, err)
+			})
+		}
 		budget(20, "Clone", func() { p.Clone() })
 		budget(4, "Feasible", func() { _ = p.Feasible(one) })
 		_, err := p.Alloc(2, requestOf(t, specText("["+wholeNodes("1")+"]", "")), 100)

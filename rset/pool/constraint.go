@@ -33,6 +33,8 @@ type known struct {
 	allowed  map[string]*idset.Set // the ranks that constraints allow, by text
 	feasible map[*Request]struct{} // requests that the inventory can meet
 	bytes    int                   // of constraints that these keep
+	cuts     [4]cut                // the last ones
+	last     int                   // of cuts
 }
 
 // Beyond these, what is known is forgotten.
@@ -48,7 +50,7 @@ func (k *known) room(q *Request) {
 		n = len(q.constraint.text)
 	}
 	if k.bytes += n; k.allowed == nil || len(k.allowed)+len(k.feasible) >= maxKnown || k.bytes > maxKnownBytes {
-		*k = known{make(map[string]*idset.Set), make(map[*Request]struct{}), n}
+		k.allowed, k.feasible, k.bytes = make(map[string]*idset.Set), make(map[*Request]struct{}), n
 	}
 }
 

@@ -47,6 +47,28 @@ func fitting(free *children.Set, needs []need) int64 {
 	return most
 }
 
+// A cut is the lowest children that make up some needs so many times, and the rest of
+// those that were free. Where nodes are alike they share the sets.
+type cut struct {
+	free, what, rest *children.Set
+	needs            []need
+	times            int64
+}
+
+// cut returns what lowest does, and the rest.
+func (k *known) cut(free *children.Set, needs []need, times int64) cut {
+	for i := range k.cuts {
+		if c := &k.cuts[i]; c.free == free && c.times == times && slices.Equal(c.needs, needs) {
+			return *c
+		}
+	}
+	what := lowest(free, needs, times)
+	c := cut{free, what, free.Subtract(what), needs, times}
+	k.last = (k.last + 1) % len(k.cuts)
+	k.cuts[k.last] = c
+	return c
+}
+
 // lowest returns the lowest ids that make up the needs so many times. The
 // children must have them.
 func lowest(free *children.Set, needs []need, times int64) *children.Set {

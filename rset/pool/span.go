@@ -64,21 +64,22 @@ func (sp *span) heldBy(job jobid.ID) *children.Set {
 	return nil
 }
 
-// take makes a job, which expires at a time, an owner of children of the node.
-func (s *state) take(job jobid.ID, end eventlog.Timestamp, k *children.Set) {
+// take makes a job, which expires at a time, an owner of children of the node. The rest
+// stays free.
+func (s *state) take(job jobid.ID, end eventlog.Timestamp, k, rest *children.Set) {
 	i, found := s.find(job)
-	rest := s.owners[i:]
+	behind := s.owners[i:]
 	owners := append(make([]owner, 0, len(s.owners)+1), s.owners[:i]...)
 	if found {
-		owners = append(owners, owner{job, end, rest[0].what.Union(k)})
-		rest = rest[1:]
+		owners = append(owners, owner{job, end, behind[0].what.Union(k)})
+		behind = behind[1:]
 	} else {
 		owners = append(owners, owner{job, end, k})
 	}
-	s.owners = append(owners, rest...)
+	s.owners = append(owners, behind...)
 	// What was free belongs to no other job.
 	s.clash = s.clash || !s.free.Contains(k) && s.overlaps()
-	s.free = s.free.Subtract(k)
+	s.free = rest
 }
 
 // drop takes children of the node, which it holds, from a job, and returns
