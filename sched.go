@@ -363,7 +363,7 @@ func (m *Manager) allocated(j *job, r alloc.Response) {
 		back()
 		return
 	}
-	if err := m.give(j, r.R, r.Annotations); err != nil {
+	if err := m.give(j, r.R, jobstate.AllocContext{Annotations: r.Annotations}); err != nil {
 		m.unannotate(j)
 		back()
 		m.end(j, "alloc", err.Error())
@@ -382,7 +382,7 @@ func (m *Manager) bypass(in Alloc) error {
 	case j.state != jobstate.StateSched || !j.job().HasFlag(flagBypass):
 		return fmt.Errorf("%w: %v is not in SCHED with the flag %s", ErrInvalid, in.ID, flagBypass)
 	}
-	if err := m.give(j, in.R, nil); err != nil {
+	if err := m.give(j, in.R, jobstate.AllocContext{Extra: []byte(`{"bypass":true}`)}); err != nil {
 		return err
 	}
 	m.answer(Answer{Tag: in.Tag, Job: in.ID})
@@ -406,12 +406,12 @@ func (m *Manager) recordR(r *rset.R, scheduling []byte) ([]byte, error) {
 }
 
 // give gives a job its R, in which no resource is local to the scheduler any more.
-func (m *Manager) give(j *job, r *rset.R, annotations json.RawMessage) error {
+func (m *Manager) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 	own := r.WithoutLocal()
-	if notes, err := j.merged(annotations); err == nil { // or else the log has the rest in memos
-		annotations = notes
+	if notes, err := j.merged(c.Annotations); err == nil { // or else the log has the rest in memos
+		c.Annotations = notes
 	}
-	e, text, err := jobstate.EncodeEntry(m.text[:0], m.now, &jobstate.AllocContext{Annotations: annotations})
+	e, text, err := jobstate.EncodeEntry(m.text[:0], m.now, &c)
 	m.text = text
 	if err == nil {
 		err = fitsEntry(e)

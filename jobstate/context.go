@@ -197,7 +197,11 @@ func EncodeEntry(dst []byte, t eventlog.Timestamp, c Context) (eventlog.Entry, [
 	if err != nil {
 		return eventlog.Entry{}, dst, err
 	}
-	return eventlog.Entry{Timestamp: t, Name: name, Context: out[len(dst):len(out):len(out)]}, out, nil
+	e := eventlog.Entry{Timestamp: t, Name: name, Context: out[len(dst):len(out):len(out)]}
+	if name == EventAlloc && string(e.Context) == "{}" {
+		e.Context, out = nil, dst // flux-core writes none
+	}
+	return e, out, nil
 }
 
 // appendContext appends c and returns the name of its event, "" for an action of

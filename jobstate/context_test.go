@@ -448,3 +448,13 @@ func TestMergeAnnotationsIsTheMergeOfALog(t *testing.T) {
 		require.Error(t, err, bad)
 	}
 }
+
+// flux-core writes the event alloc of a job without annotations without a context.
+func TestAllocWithoutAnnotationsHasNoContext(t *testing.T) {
+	e, err := jobstate.NewEntry(1, &jobstate.AllocContext{})
+	require.NoError(t, err)
+	require.Nil(t, e.Context)
+	e, err = jobstate.NewEntry(1, &jobstate.AllocContext{Extra: []byte(`{"bypass":true}`)})
+	require.NoError(t, err)
+	require.Equal(t, `{"bypass":true}`, string(e.Context))
+}

@@ -35,9 +35,6 @@ func (l *listener) wants(name string) bool {
 	return !denied
 }
 
-// follower returns no hooks: History has the jobs that end.
-func (s *Service) follower() joblife.Hooks { return joblife.Hooks{Name: "service journal"} }
-
 // eventsJournal begins a stream of events: of what is durable now, then an answer with the id
 // -1, and then what happens.
 func (s *Service) eventsJournal(r *Request) (any, error) {

@@ -249,7 +249,7 @@ func newService(now time.Time, cfg Config) *Service {
 func (s *Service) manager(cfg Config) joblife.Config {
 	c := cfg.Manager
 	own := []joblife.Hooks{
-		s.limits(), s.bypass(), s.waiter(), s.follower(), {Name: "purged", Removed: s.removed}, joblife.Dependencies(),
+		s.limits(), s.bypass(), s.waiter(), {Name: "purged", Removed: s.removed}, joblife.Dependencies(),
 	}
 	c.Hooks = append(own, c.Hooks...)
 	c.Queues = cfg.queues()
