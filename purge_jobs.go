@@ -220,6 +220,9 @@ func (p *purger) unlinked(m *Manager, in Unlinked) error {
 		return err
 	}
 	p.plan = nil
+	for _, id := range plan.Expired {
+		m.record(Record{Job: id, Kind: RecordTombstone})
+	}
 	n := 0
 	for _, c := range plan.Jobs {
 		if err := p.bad[c.ID]; err != nil {

@@ -246,3 +246,22 @@ func TestARequestWithoutABatchIsCarriedOutInBatches(t *testing.T) {
 	require.True(t, s.m.Ready(&s.rd))
 	require.Len(t, s.rd.Unlink, purge.DefaultBatch)
 }
+
+// A store is told of each tombstone that expires, or it would grow for ever (PU-12).
+func TestExpiredTombstonesAreRecorded(t *testing.T) {
+	s, ids := ended(t, joblife.Config{TombstoneCount: jobstate.Some(1)}, 3)
+	for _, id := range ids {
+		require.Equal(t, 1, s.ask(joblife.PurgeIDs{Tag: 7, IDs: []jobid.ID{id}, Force: true}).Count)
+	}
+	var expired []jobid.ID
+	for _, r := range s.store {
+		if r.Kind == joblife.RecordTombstone && len(r.Data) == 0 {
+			expired = append(expired, r.Job)
+		}
+	}
+	require.Equal(t, ids[:2], expired)
+	s.restart()
+	require.Empty(t, s.rec.Quarantined)
+	require.Equal(t, 1, s.m.Stats().Purge.Tombstones.Total())
+	require.ErrorIs(t, s.try(joblife.Submit{ID: ids[0], Jobspec: text(t, jobspec.Job{Nodes: 1})}), joblife.ErrInvalid, "I9")
+}

@@ -24,7 +24,7 @@ const (
 	RecordR                                  // the allocation, before the event alloc; with the key scheduling, if there is room
 	RecordHousekeeping                       // a line of the log of the job's housekeeping
 	RecordInactive                           // in snapshots: an inactive job, in the text of purge.Record
-	RecordTombstone                          // what remains of a job that is being purged, in that text
+	RecordTombstone                          // what remains of a job that is being purged, in that text; empty: it expired
 	RecordUnlinked                           // the job is gone from the store; no Data
 	RecordWatermark                          // ids up to it do not come back, in the text of purge.AppendWatermark; Job is 0
 	RecordQueue                              // the state of a queue, a JSON object; Job is 0

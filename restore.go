@@ -208,7 +208,9 @@ func (l *loader) read(r Record) error {
 		}
 	case RecordInactive, RecordTombstone:
 		rec := new(purge.Record)
-		if err := rec.UnmarshalText(r.Data); err != nil {
+		if r.Kind == RecordTombstone && len(r.Data) == 0 {
+			s.tomb = nil
+		} else if err := rec.UnmarshalText(r.Data); err != nil {
 			s.damaged, s.bad = err, append(s.bad, r.Clone())
 		} else if r.Kind == RecordInactive {
 			s.rec = rec

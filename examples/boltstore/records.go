@@ -86,6 +86,9 @@ func putRecord(tx *bolt.Tx, r joblife.Record) error {
 	case joblife.RecordR:
 		return tx.Bucket(bucketJobs).Put(jobKey(r.Job, kindR, 0), r.Data)
 	case joblife.RecordTombstone:
+		if len(r.Data) == 0 {
+			return tx.Bucket(bucketTombs).Delete(binary.BigEndian.AppendUint64(nil, uint64(r.Job)))
+		}
 		return tx.Bucket(bucketTombs).Put(binary.BigEndian.AppendUint64(nil, uint64(r.Job)), r.Data)
 	case joblife.RecordUnlinked:
 		return nil // Unlink has removed it

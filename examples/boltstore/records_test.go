@@ -117,6 +117,14 @@ func TestARestartFromTheFileIsOneFromTheRecords(t *testing.T) {
 	require.NoError(t, err)
 	require.Error(t, m.Step(now, joblife.Submit{ID: 5, Jobspec: []byte(spec), Urgency: 16}), "its id does not come back")
 	require.NoError(t, m.Step(now, joblife.Submit{ID: 6, Jobspec: []byte(spec), Urgency: 16}))
+
+	tombs, err := s.Tombstones()
+	require.NoError(t, err)
+	require.Len(t, tombs, 1)
+	require.NoError(t, s.Commit([]joblife.Record{{Job: tombs[0].ID, Kind: joblife.RecordTombstone}}), "it expired")
+	tombs, err = s.Tombstones()
+	require.NoError(t, err)
+	require.Empty(t, tombs)
 	require.NoError(t, s.Close())
 }
 

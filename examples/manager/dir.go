@@ -10,6 +10,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/joblife/joblife"
@@ -101,7 +102,7 @@ func (d *dirDisk) openLog() error {
 }
 
 // useful returns the records of the log that a restart needs: the last of each queue,
-// watermarks, tombstones, and the housekeeping of jobs that are there.
+// watermarks, tombstones that have not expired, and the housekeeping of jobs that are there.
 func (d *dirDisk) useful(name string) (list []joblife.Record, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -109,6 +110,7 @@ func (d *dirDisk) useful(name string) (list []joblife.Record, err error) {
 	}
 	defer f.Close()
 	replaced := make(map[string]int) // where the last of a name is
+	expired := make(map[jobid.ID]bool)
 	there := make(map[jobid.ID]bool)
 	for r, err := range joblife.ReadRecords(f) {
 		if err != nil {
@@ -134,6 +136,8 @@ func (d *dirDisk) useful(name string) (list []joblife.Record, err error) {
 				return nil, err
 			}
 			key = "queue " + queue.Name
+		case joblife.RecordTombstone:
+			expired[r.Job] = len(r.Data) == 0
 		case joblife.RecordWatermark:
 			key = string(r.Data) // the greatest counts, and there are few
 		}
@@ -144,7 +148,7 @@ func (d *dirDisk) useful(name string) (list []joblife.Record, err error) {
 		replaced[key] = len(list)
 		list = append(list, r)
 	}
-	return list, nil
+	return slices.DeleteFunc(list, func(r joblife.Record) bool { return expired[r.Job] }), nil
 }
 
 // syncDir makes the names in a folder durable.

@@ -51,6 +51,7 @@ type kvs struct {
 	p         *process
 	watermark jobid.ID
 	queues    map[string]json.RawMessage // states, by name
+	tombs     []byte                     // replaces what the KVS has of tombstones; nil: it is good
 }
 
 // A treeObj is an object of RFC 11.
@@ -196,6 +197,10 @@ func (s *kvs) ops(out *service.Out) (ops []op, err error) {
 				return nil, err
 			}
 		}
+	}
+	if s.tombs != nil {
+		ops = append(ops, op{Key: keyTombstones, Dirent: value(s.tombs)})
+		s.tombs = nil
 	}
 	for _, key := range order {
 		ops = append(ops, op{key, kvsAppend, value(lines[key])})
@@ -415,12 +420,28 @@ func (l *kvsLoader) all(yield func(joblife.Record, error) bool) {
 			return
 		}
 	}
+	expired := make(map[jobid.ID]bool)
 	for r, err := range joblife.ReadRecords(bytes.NewReader(l.tombs)) {
 		if err != nil {
 			yield(r, fmt.Errorf("%s: %w", keyTombstones, err))
 			return
 		}
+		expired[r.Job] = len(r.Data) == 0
+	}
+	var live []joblife.Record
+	for r := range joblife.ReadRecords(bytes.NewReader(l.tombs)) {
+		if expired[r.Job] {
+			l.s.tombs = []byte{} // without them
+			continue
+		}
+		live = append(live, r)
 		if !give(r) || l.jobs[r.Job] == nil && !give(joblife.Record{Job: r.Job, Kind: joblife.RecordUnlinked}) {
+			return
+		}
+	}
+	if l.s.tombs != nil {
+		if l.s.tombs, l.err = joblife.AppendRecords(l.s.tombs, live); l.err != nil {
+			yield(joblife.Record{}, l.err)
 			return
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -194,6 +195,16 @@ func TestJobsOutliveTheProcessInTheKVS(t *testing.T) {
 		require.Contains(t, k.ask(l, submit(4, 18)), `given before`)
 		require.Contains(t, l.end(), "manager: 1 job from before, 0 running")
 	}
+
+	// The first commit after a restart leaves out what has expired.
+	expired, err := joblife.Record{Time: 1, Job: 18, Kind: joblife.RecordTombstone}.MarshalText()
+	require.NoError(t, err)
+	k.keys[keyTombstones] += string(expired)
+	l = k.live()
+	k.serve(l)
+	require.Contains(t, k.ask(l, submit(4, 18)), `given before`)
+	l.end()
+	require.Empty(t, k.keys[keyTombstones])
 }
 
 // What asks while the KVS is read waits, at most so many lookups are under way, and the

@@ -311,3 +311,25 @@ func TestWhatWasAnsweredOutlivesKill9(t *testing.T) {
 		require.NotContains(t, l.end(), "cannot be read")
 	}
 }
+
+// A folder does not keep what has expired.
+func TestAFolderDropsExpiredTombstones(t *testing.T) {
+	warn := func(format string, args ...any) { t.Errorf(format, args...) }
+	path := t.TempDir()
+	d, err := openDir(path, warn)
+	require.NoError(t, err)
+	require.NoError(t, d.Commit([]joblife.Record{
+		{Time: 1, Job: 2, Kind: joblife.RecordTombstone, Data: []byte("x")}, {Time: 1, Job: 2, Kind: joblife.RecordUnlinked},
+		{Time: 1, Job: 3, Kind: joblife.RecordTombstone, Data: []byte("y")}, {Time: 1, Job: 2, Kind: joblife.RecordTombstone},
+	}))
+	require.NoError(t, d.Close())
+	d, err = openDir(path, warn)
+	require.NoError(t, err)
+	var jobs []jobid.ID
+	for r, err := range d.Records() {
+		require.NoError(t, err)
+		jobs = append(jobs, r.Job)
+	}
+	require.Equal(t, []jobid.ID{3}, jobs)
+	require.NoError(t, d.Close())
+}
