@@ -24,9 +24,13 @@ type client struct {
 	scheduler bool            // it said sched-hello
 }
 
-// key returns what the service calls a sender. Those of two clients differ.
+// key returns what the service calls a sender. Those of two clients differ. On standard
+// input a line without a sender may be anyone's: its key is "".
 func (c *client) key(sender *string) string {
-	if sender == nil {
+	switch {
+	case sender == nil && c.id == 0:
+		return ""
+	case sender == nil:
 		return strconv.Itoa(c.id)
 	}
 	return strconv.Itoa(c.id) + ":" + *sender

@@ -25,8 +25,9 @@
 // answers, and ends with an errnum: 61 if all is well. An answer comes when what it says is
 // stored; a failure comes at once.
 //
-//   - sender is whom the answer is for. A connection without it is one sender. Matchtags
-//     are those of one sender.
+//   - sender is whom the answer is for. Matchtags are those of one sender. A connection
+//     without it is one sender, but on standard input it may be anyone: a disconnect
+//     without a sender is ignored, and an executor that says hello again has come back.
 //   - A request without a matchtag is answered without one, and one with matchtag 0 is not
 //     answered. 4294967295 is for no use.
 //   - userid and rolemask say who asks: rolemask 1 is the owner of the instance, 2 a user.

@@ -181,6 +181,16 @@ func TestAnswersEchoTheSenderAndTheMatchtag(t *testing.T) {
 `, stdout)
 }
 
+// A bridge that does not say who asks cannot say who is gone. The scheduler stays.
+func TestADisconnectWithoutASenderEndsNothing(t *testing.T) {
+	_, out, _ := manager(strings.NewReader(`{"topic":"job-manager.sched-hello","matchtag":1,"payload":{}}
+{"topic":"job-manager.sched-ready","matchtag":2,"payload":{"mode":"unlimited"}}
+{"topic":"job-manager.disconnect"}
+{"topic":"job-manager.queue-status","matchtag":3,"payload":{}}
+`))
+	require.Contains(t, out, `{"topic":"job-manager.queue-status","matchtag":3,"payload":{"enable":true,"start":true}}`)
+}
+
 func TestWhoAsksIsTheOwnerByDefault(t *testing.T) {
 	refused := `"errnum":1,"errstr":"Request requires owner credentials"`
 	_, stdout, _ := manager(strings.NewReader(submit(1, 16)))

@@ -395,9 +395,9 @@ func (p *process) answer(a service.Answer) {
 // find returns the client and the sender that a key is for.
 func (p *process) find(key string) (*client, *string) {
 	number, name, named := strings.Cut(key, ":")
-	id, err := strconv.Atoi(number)
+	id, _ := strconv.Atoi(number) // "" is 0
 	i := slices.IndexFunc(p.clients, func(c *client) bool { return c.id == id })
-	if err != nil || i < 0 {
+	if i < 0 {
 		return nil, nil
 	}
 	if !named {
