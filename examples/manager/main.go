@@ -55,7 +55,8 @@
 //
 // A socket has up to 1024 clients. Only the user who started the manager may connect. Their
 // senders are apart, even if they have one name. When a client goes, its senders are
-// disconnected. One that is 64 MiB behind with reading is cut off.
+// disconnected. One that is 64 MiB behind with reading is cut off. On standard output the
+// manager waits for it then, and reads no more.
 //
 // Calls to the scheduler go to the client that said sched-hello, those to the executor to
 // the one that said exec-hello, and all others to the client that has been there longest: it
@@ -102,7 +103,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -175,8 +175,25 @@ func serve(ctx context.Context, o options, in io.Reader, out, stderr io.Writer) 
 	}
 	reading, cancel := context.WithCancel(context.Background())
 	defer cancel() // ends the reader
-	c := p.only(bufio.NewWriter(out))
-	inputs := make(chan input)
+	box := newOutbox(out, true)
+	inputs, sent := make(chan input), make(chan error, 1)
+	go func() {
+		err := box.run()
+		sent <- err
+		if err != nil { // tell, since no later Write may come
+			select {
+			case inputs <- input{line: line{err: fmt.Errorf("output: %w", err)}}:
+			case <-reading.Done():
+			}
+		}
+	}()
+	c := p.only(box)
+	c.close = func() {
+		box.end()
+		if err := <-sent; err != nil {
+			c.broken(err)
+		}
+	}
 	go c.read(reading, in, inputs)
 	p.start()
 	err = p.run(ctx, inputs)
@@ -200,7 +217,7 @@ func (p *process) only(out io.Writer) *client {
 // run handles what comes, until the input of client 0 ends, ctx is done or something fails.
 func (p *process) run(ctx context.Context, inputs <-chan input) error {
 	stop, quit := ctx.Done(), false
-	for p.flush(); p.failed == nil && !(quit && !p.writing); p.flush() {
+	for p.failed == nil && !(quit && !p.writing) {
 		select {
 		case <-stop:
 			stop, quit = nil, true

@@ -476,17 +476,6 @@ func (p *process) send(c *client, text []byte) {
 	}
 }
 
-// flush sends what is kept for clients.
-func (p *process) flush() {
-	for _, c := range p.clients {
-		if f, ok := c.out.(interface{ Flush() error }); ok {
-			if err := f.Flush(); err != nil {
-				c.broken(err)
-			}
-		}
-	}
-}
-
 // timer returns what fires when the time is to be passed.
 func (p *process) timer() <-chan time.Time {
 	if p.service != nil {
