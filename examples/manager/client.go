@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 )
 
 // A client is a connection, or standard input and output, which has the id 0. Many senders
@@ -24,9 +22,13 @@ type client struct {
 	scheduler bool            // it said sched-hello
 }
 
-// key returns what the service calls a sender. Those of two clients differ.
+// key returns what the service calls a sender. Those of two clients differ. On standard
+// input a line without a sender may be anyone's: its key is "".
 func (c *client) key(sender *string) string {
-	if sender == nil {
+	switch {
+	case sender == nil && c.id == 0:
+		return ""
+	case sender == nil:
 		return strconv.Itoa(c.id)
 	}
 	return strconv.Itoa(c.id) + ":" + *sender
@@ -65,30 +67,37 @@ func (c *client) read(ctx context.Context, r io.Reader, inputs chan<- input) {
 	}
 }
 
-// outboxRoom is how many bytes a client of the socket may be behind with reading.
+// outboxRoom is how many bytes a client may be behind with reading.
 const outboxRoom = 64 << 20
 
-// An outbox sends to a connection without a wait.
+// An outbox sends without a wait, so that a peer can write much before it reads.
 type outbox struct {
-	conn net.Conn
-	wake chan struct{}
+	out     io.Writer
+	patient bool // wait where there is no room, instead of an error
+	wake    chan struct{}
 
 	mu     sync.Mutex
-	text   []byte // to send
-	behind int    // how many bytes are not sent
-	failed error  // nothing more is sent
-	done   bool   // nothing more comes
+	room   sync.Cond // behind is less, or failed is set
+	text   []byte    // to send
+	behind int       // how many bytes are not sent
+	failed error     // nothing more is sent
+	done   bool      // nothing more comes
 }
 
-func newOutbox(conn net.Conn) *outbox {
-	return &outbox{conn: conn, wake: make(chan struct{}, 1)}
+func newOutbox(out io.Writer, patient bool) *outbox {
+	b := &outbox{out: out, patient: patient, wake: make(chan struct{}, 1)}
+	b.room.L = &b.mu
+	return b
 }
 
 // Write keeps a text to send. The error says that the client does not read, or is gone.
 func (b *outbox) Write(text []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.failed == nil && b.behind+len(text) > outboxRoom {
+	for b.patient && b.failed == nil && b.behind > outboxRoom {
+		b.room.Wait()
+	}
+	if b.failed == nil && !b.patient && b.behind+len(text) > outboxRoom {
 		b.failed = fmt.Errorf("it does not read: %d bytes wait", b.behind)
 	}
 	if b.failed != nil {
@@ -107,30 +116,26 @@ func (b *outbox) signal() {
 	}
 }
 
-// patience is how long a client may take to read the last lines.
-const patience = 2 * time.Second
-
-// end sends what is kept, and no more.
+// end lets run send what is kept, and no more.
 func (b *outbox) end() {
-	_ = b.conn.SetWriteDeadline(time.Now().Add(patience))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done = true
 	b.signal()
 }
 
-// run sends until the end, and closes the connection.
-func (b *outbox) run() {
-	defer func() { _ = b.conn.Close() }()
+// run sends until the end, and returns why if it is not what end wants.
+func (b *outbox) run() error {
 	for range b.wake {
 		for text := b.next(); len(text) > 0; text = b.next() {
-			_, err := b.conn.Write(text)
+			_, err := b.out.Write(text)
 			b.sent(len(text), err)
 		}
-		if b.ended() {
-			return
+		if ended, err := b.ended(); ended {
+			return err
 		}
 	}
+	return nil
 }
 
 // next takes what is to be sent.
@@ -149,11 +154,12 @@ func (b *outbox) sent(n int, err error) {
 	if b.behind -= n; b.failed == nil {
 		b.failed = err
 	}
+	b.room.Signal()
 }
 
-// ended reports whether nothing more is to be sent.
-func (b *outbox) ended() bool {
+// ended reports whether nothing more is to be sent, and why if it failed.
+func (b *outbox) ended() (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.done || b.failed != nil
+	return b.done || b.failed != nil, b.failed
 }

@@ -73,7 +73,8 @@ func (s *sessions) accept(l net.Listener) {
 		s.all.Add(2)
 		go func() {
 			defer s.all.Done()
-			in.client.out.(*outbox).run()
+			_ = in.client.out.(*outbox).run() // the reader tells of it
+			_ = conn.Close()
 		}()
 		go func() {
 			defer s.all.Done()
@@ -83,12 +84,19 @@ func (s *sessions) accept(l net.Listener) {
 	}
 }
 
+// patience is how long a client may take to read the last lines.
+const patience = 2 * time.Second
+
 // newClient returns the client of a connection.
 func newClient(id int, conn net.Conn) *client {
-	box := newOutbox(conn)
+	box := newOutbox(conn, false)
 	return &client{
-		id: id, out: box, senders: make(map[string]bool), close: box.end,
+		id: id, out: box, senders: make(map[string]bool),
 		broken: func(error) { _ = conn.Close() }, // the reader tells of it
+		close: func() {
+			_ = conn.SetWriteDeadline(time.Now().Add(patience))
+			box.end()
+		},
 	}
 }
 

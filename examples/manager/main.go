@@ -25,8 +25,9 @@
 // answers, and ends with an errnum: 61 if all is well. An answer comes when what it says is
 // stored; a failure comes at once.
 //
-//   - sender is whom the answer is for. A connection without it is one sender. Matchtags
-//     are those of one sender.
+//   - sender is whom the answer is for. Matchtags are those of one sender. A connection
+//     without it is one sender, but on standard input it may be anyone: an executor that
+//     says hello again has come back.
 //   - A request without a matchtag is answered without one, and one with matchtag 0 is not
 //     answered. 4294967295 is for no use.
 //   - userid and rolemask say who asks: rolemask 1 is the owner of the instance, 2 a user.
@@ -58,7 +59,8 @@
 //
 // A socket has up to 1024 clients. Only the user who started the manager may connect. Their
 // senders are apart, even if they have one name. When a client goes, its senders are
-// disconnected. One that is 64 MiB behind with reading is cut off.
+// disconnected. One that is 64 MiB behind with reading is cut off. On standard output the
+// manager waits for it then, and reads no more.
 //
 // Calls to the scheduler go to the client that said sched-hello, those to the executor to
 // the one that said exec-hello, and all others to the client that has been there longest: it
@@ -105,7 +107,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -178,8 +179,25 @@ func serve(ctx context.Context, o options, in io.Reader, out, stderr io.Writer) 
 	}
 	reading, cancel := context.WithCancel(context.Background())
 	defer cancel() // ends the reader
-	c := p.only(bufio.NewWriter(out))
-	inputs := make(chan input)
+	box := newOutbox(out, true)
+	inputs, sent := make(chan input), make(chan error, 1)
+	go func() {
+		err := box.run()
+		sent <- err
+		if err != nil { // tell, since no later Write may come
+			select {
+			case inputs <- input{line: line{err: fmt.Errorf("output: %w", err)}}:
+			case <-reading.Done():
+			}
+		}
+	}()
+	c := p.only(box)
+	c.close = func() {
+		box.end()
+		if err := <-sent; err != nil {
+			c.broken(err)
+		}
+	}
 	go c.read(reading, in, inputs)
 	p.start()
 	err = p.run(ctx, inputs)
@@ -203,7 +221,7 @@ func (p *process) only(out io.Writer) *client {
 // run handles what comes, until the input of client 0 ends, ctx is done or something fails.
 func (p *process) run(ctx context.Context, inputs <-chan input) error {
 	stop, quit := ctx.Done(), false
-	for p.flush(); p.failed == nil && !(quit && !p.writing); p.flush() {
+	for p.failed == nil && !(quit && !p.writing) {
 		select {
 		case <-stop:
 			stop, quit = nil, true

@@ -181,6 +181,26 @@ func TestAnswersEchoTheSenderAndTheMatchtag(t *testing.T) {
 `, stdout)
 }
 
+// A peer with one thread writes all that it has to say before it reads an answer.
+func TestAPeerMayWriteMuchBeforeItReads(t *testing.T) {
+	in, say := io.Pipe()
+	hear, out := io.Pipe()
+	ended := make(chan int)
+	go func() {
+		ended <- run(context.Background(), nil, in, out, io.Discard)
+		_ = out.Close()
+	}()
+	for range 1000 { // no pipe holds anything
+		_, err := io.WriteString(say, `{"topic":"job-manager.getinfo","matchtag":1}`+"\n")
+		require.NoError(t, err)
+	}
+	_ = say.Close()
+	go func() { require.Equal(t, exitOK, <-ended) }()
+	text, err := io.ReadAll(hear)
+	require.NoError(t, err)
+	require.Equal(t, 1000, bytes.Count(text, []byte("\n")))
+}
+
 func TestWhoAsksIsTheOwnerByDefault(t *testing.T) {
 	refused := `"errnum":1,"errstr":"Request requires owner credentials"`
 	_, stdout, _ := manager(strings.NewReader(submit(1, 16)))
@@ -195,9 +215,9 @@ func TestBrokenStreamsAreAFault(t *testing.T) {
 	require.Contains(t, stderr, "line 2: input: cable cut")
 
 	var errOut bytes.Buffer
-	in := io.MultiReader(strings.NewReader("{}\n"), iotest.ErrReader(io.ErrNoProgress))
-	_, w := io.Pipe()
-	require.NoError(t, w.CloseWithError(errors.New("nobody reads")))
+	silent, w := io.Pipe() // no more input comes, and it does not end
+	defer func() { _ = w.Close() }()
+	in := io.MultiReader(strings.NewReader("{}\n"), silent)
 	require.Equal(t, exitFault, run(context.Background(), nil, in, failing{}, &errOut))
 	require.Contains(t, errOut.String(), "output: nobody reads")
 }

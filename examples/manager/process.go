@@ -402,9 +402,9 @@ func (p *process) answer(a service.Answer) {
 // find returns the client and the sender that a key is for.
 func (p *process) find(key string) (*client, *string) {
 	number, name, named := strings.Cut(key, ":")
-	id, err := strconv.Atoi(number)
+	id, _ := strconv.Atoi(number) // "" is 0
 	i := slices.IndexFunc(p.clients, func(c *client) bool { return c.id == id })
-	if err != nil || i < 0 {
+	if i < 0 {
 		return nil, nil
 	}
 	if !named {
@@ -480,17 +480,6 @@ func (p *process) write(c *client, o output) { p.send(c, o.line()) }
 func (p *process) send(c *client, text []byte) {
 	if _, err := c.out.Write(text); err != nil {
 		c.broken(err)
-	}
-}
-
-// flush sends what is kept for clients.
-func (p *process) flush() {
-	for _, c := range p.clients {
-		if f, ok := c.out.(interface{ Flush() error }); ok {
-			if err := f.Flush(); err != nil {
-				c.broken(err)
-			}
-		}
 	}
 }
 

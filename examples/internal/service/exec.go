@@ -20,14 +20,20 @@ type executor struct {
 	starts map[jobid.ID]bool
 }
 
-// execHello begins a session, unless an executor has jobs. The starts follow the answer.
+// execHello begins a session, unless an executor has jobs. The starts follow the answer. If
+// nobody knows the senders, the same service comes back: its disconnect was ignored.
 func (s *Service) execHello(r *Request) (any, error) {
 	h, err := exec.Parse[exec.Hello](r.Payload)
+	back := r.Sender == "" && s.exec.sender == "" && h == s.exec.hello
 	switch {
 	case err != nil:
 		return nil, errProtocol
-	case len(s.exec.starts) > 0:
+	case len(s.exec.starts) > 0 && !back:
 		return nil, fail(exec.Busy, "")
+	case len(s.exec.starts) > 0:
+		if err := s.execLost("exec-hello"); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.step(joblife.ExecHello{}); err != nil {
 		return nil, err

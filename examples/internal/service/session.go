@@ -6,7 +6,6 @@ import "time"
 // no answer. An update that waits for others goes on.
 func (s *Service) disconnect(r *Request) (any, error) {
 	if r.Sender == "" {
-		s.quick.logf("disconnect: of nobody knows whom: ignored")
 		return nil, errLater
 	}
 	if s.sched.phase != 0 && s.sched.sender == r.Sender {

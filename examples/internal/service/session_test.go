@@ -18,9 +18,27 @@ func TestDisconnectOfNobody(t *testing.T) {
 	d.send("", 4, "drain", ``)
 	d.flush()
 	d.send("", 0, "disconnect", ``)
-	require.Equal(t, "log disconnect: of nobody knows whom: ignored", d.flush())
+	require.Empty(t, d.flush())
 	require.Contains(t, d.finish(1, 0), "drain 4: -")
 	require.Contains(t, d.submit(0, 2), `> sched.alloc {"id":2,`)
+}
+
+// TestAnExecutorComesBackUnnoticed: without the disconnect its hello is all there is.
+func TestAnExecutorComesBackUnnoticed(t *testing.T) {
+	d := newDesk(t)
+	d.send("", 1, "sched-hello", `{}`)
+	d.send("", 2, "sched-ready", `{"mode":"unlimited"}`)
+	d.send("", 3, "exec-hello", `{"service":"job-exec"}`)
+	d.submit(0, 1)
+	d.run(1)
+	d.send("", 4, "exec-hello", `{"service":"other"}`)
+	require.Equal(t, "exec-hello 4: errnum 22 ", d.flush())
+	d.send("a", 5, "exec-hello", `{"service":"job-exec"}`)
+	require.Equal(t, "exec-hello a5: errnum 22 ", d.flush())
+	d.send("", 6, "exec-hello", `{"service":"job-exec"}`)
+	out := d.flush()
+	require.Contains(t, out, "exec-hello 6: -\n> job-exec.start {\"id\":1,")
+	require.Contains(t, out, `"reattach":true`)
 }
 
 // TestDisconnectDuringAnUpdate: a client that is gone gets no answer, and the update goes on.
