@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/internal/lines"
 )
 
 // script is bytes that are read as lines: some for each.
@@ -138,17 +140,17 @@ func FuzzLines(f *testing.F) {
 	f.Add(long)
 	f.Fuzz(func(t *testing.T, input []byte) {
 		c := &collector{t: t, ends: make(map[string]int)}
-		p, err := newProcess(options{now: 1000, store: "memory"}, io.Discard)
+		p, err := newProcess(options{Options: lines.Options{Now: 1000}, store: "memory"}, io.Discard)
 		require.NoError(t, err)
 		client := p.only(c)
 		p.start()
 		expected, gone := make(map[string]bool), make(map[string]bool)
 		for _, text := range hellos {
-			p.handle(client, line{number: 1, text: []byte(text)})
+			p.handle(client, lines.Line{Number: 1, Text: []byte(text)})
 		}
-		lines := script(input)
-		for tag := 1; len(lines) > 0 && tag < 200; tag++ {
-			text, expect, sender := lines.line(tag)
+		rest := script(input)
+		for tag := 1; len(rest) > 0 && tag < 200; tag++ {
+			text, expect, sender := rest.line(tag)
 			key := fmt.Sprint(sender, tag)
 			if expect {
 				expected[key] = true
@@ -157,7 +159,7 @@ func FuzzLines(f *testing.F) {
 					gone[key] = gone[key] || strings.HasPrefix(key, sender)
 				}
 			}
-			p.handle(client, line{number: tag, text: []byte(text)})
+			p.handle(client, lines.Line{Number: tag, Text: []byte(text)})
 			require.NoError(t, p.failed, text)
 			require.False(t, p.writing)
 		}
@@ -187,11 +189,11 @@ func FuzzMessage(f *testing.F) {
 			return
 		}
 		var out strings.Builder
-		p, err := newProcess(options{now: 1000, store: "memory"}, io.Discard)
+		p, err := newProcess(options{Options: lines.Options{Now: 1000}, store: "memory"}, io.Discard)
 		require.NoError(t, err)
 		c := p.only(&out)
 		p.start()
-		p.handle(c, line{number: 1, text: text})
+		p.handle(c, lines.Line{Number: 1, Text: text})
 		require.NoError(t, p.failed)
 		for line := range strings.Lines(out.String()) {
 			require.True(t, json.Valid([]byte(line)), line)
@@ -208,16 +210,16 @@ func TestScriptsReachJobs(t *testing.T) {
 		for i := range input {
 			input[i] = byte(rng.IntN(256))
 		}
-		p, err := newProcess(options{now: 1000, store: "memory"}, io.Discard)
+		p, err := newProcess(options{Options: lines.Options{Now: 1000}, store: "memory"}, io.Discard)
 		require.NoError(t, err)
 		c := p.only(io.Discard)
 		p.start()
 		for _, text := range hellos {
-			p.handle(c, line{number: 1, text: []byte(text)})
+			p.handle(c, lines.Line{Number: 1, Text: []byte(text)})
 		}
 		for tag := 1; len(input) > 0; tag++ {
 			text, _, _ := input.line(tag)
-			p.handle(c, line{number: tag, text: []byte(text)})
+			p.handle(c, lines.Line{Number: tag, Text: []byte(text)})
 		}
 		submitted += p.stats.submitted
 		over += p.stats.over

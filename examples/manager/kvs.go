@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
@@ -332,7 +333,7 @@ func (l *kvsLoader) next() {
 // text returns a value.
 func (o *treeObj) text() (text []byte, err error) {
 	if o.Type != "val" || json.Unmarshal(o.Data, &text) != nil {
-		return nil, fmt.Errorf("want a value, and not the type %q", plain(o.Type))
+		return nil, fmt.Errorf("want a value, and not the type %q", lines.Plain(o.Type))
 	}
 	return text, nil
 }
@@ -367,7 +368,7 @@ func (l *kvsLoader) checkpoint(o *treeObj) error {
 func (l *kvsLoader) folder(o *treeObj, key string, levels int) error {
 	var list map[string]treeObj
 	if err := json.Unmarshal(o.Data, &list); o.Type != "dir" || err != nil {
-		return fmt.Errorf("want a folder, and not the type %q", plain(o.Type))
+		return fmt.Errorf("want a folder, and not the type %q", lines.Plain(o.Type))
 	}
 	names := slices.Sorted(maps.Keys(list))
 	slices.Reverse(names) // the last is looked at first
@@ -382,7 +383,7 @@ func (l *kvsLoader) folder(o *treeObj, key string, levels int) error {
 		}
 		id, err := jobid.Parse(strings.TrimPrefix(inner, keyJobs+"."))
 		if err != nil || id.KVSPath() != inner {
-			l.s.p.printf("%s is the key of no job", plain(inner))
+			l.s.p.printf("%s is the key of no job", lines.Plain(inner))
 			continue
 		}
 		l.job(id)

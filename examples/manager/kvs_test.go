@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -49,7 +50,7 @@ func (k *peer) Write(text []byte) (int, error) {
 func (k *peer) live() *life {
 	k.t.Helper()
 	l := &life{t: k.t}
-	o := options{now: 1000, store: "lines", verbose: testing.Verbose()}
+	o := options{Options: lines.Options{Now: 1000, Verbose: testing.Verbose()}, store: "lines"}
 	var err error
 	l.p, err = newProcess(o, &l.stderr)
 	require.NoError(k.t, err)
@@ -76,14 +77,14 @@ func (k *peer) serve(l *life) {
 				return
 			}
 		}
-		l.p.handle(l.c, line{number: 1, text: o.line()})
+		l.p.handle(l.c, lines.Line{Number: 1, Text: o.line()})
 	}
 }
 
 // ask asks a line, answers what comes of it, and returns the other lines.
 func (k *peer) ask(l *life, text string) string {
 	k.others = nil
-	l.p.handle(l.c, line{number: 1, text: []byte(text)})
+	l.p.handle(l.c, lines.Line{Number: 1, Text: []byte(text)})
 	k.serve(l)
 	return strings.Join(k.others, "")
 }
@@ -219,9 +220,9 @@ func TestRequestsWaitForTheWalk(t *testing.T) {
 	l.end()
 	l = k.live()
 	for id := 16; id < 116; id++ {
-		l.p.handle(l.c, line{number: 1, text: []byte(eventlogOf(id, id))})
+		l.p.handle(l.c, lines.Line{Number: 1, Text: []byte(eventlogOf(id, id))})
 	}
-	l.p.handle(l.c, line{number: 1, text: []byte(`{"topic":"job-manager.nosuch","matchtag":9}`)})
+	l.p.handle(l.c, lines.Line{Number: 1, Text: []byte(`{"topic":"job-manager.nosuch","matchtag":9}`)})
 	require.Empty(t, k.others)
 	k.serve(l)
 	require.Equal(t, lookupsAtOnce, k.most)
@@ -236,7 +237,7 @@ func TestRequestsWaitForTheWalk(t *testing.T) {
 
 	l = k.live()
 	l.p.room = 10
-	l.p.handle(l.c, line{number: 1, text: []byte(eventlogOf(7, 16))})
+	l.p.handle(l.c, lines.Line{Number: 1, Text: []byte(eventlogOf(7, 16))})
 	require.Equal(t, []string{`{"topic":"job-manager.getattr","matchtag":7,"errnum":16,"errstr":"too many requests before the store is read"}` + "\n"}, k.others)
 }
 
@@ -335,7 +336,7 @@ func TestAKVSThatFailsEndsTheProcess(t *testing.T) {
 	k.serve(l)
 	k.left = 1
 	require.Empty(t, k.submit(l, 16))
-	l.p.handle(l.c, line{number: 1, text: []byte(`{"topic":"kvs.commit","errnum":28,"errstr":"no space"}`)})
+	l.p.handle(l.c, lines.Line{Number: 1, Text: []byte(`{"topic":"kvs.commit","errnum":28,"errstr":"no space"}`)})
 	require.EqualError(t, l.p.end(), "-store: kvs.commit failed: errnum 28: no space")
 	require.Empty(t, k.others)
 }
@@ -347,15 +348,15 @@ func TestAnEndWithoutTheCommitIsAFault(t *testing.T) {
 		none += fmt.Sprintf(`{"topic":"kvs.lookup","matchtag":%d,"errnum":2,"errstr":"%s"}`+"\n", tag+1, key)
 	}
 	status, stdout, stderr := manager(strings.NewReader(none+submit(1, 16)), "-store=lines", "-now=1000")
-	require.Equal(t, exitFault, status)
+	require.Equal(t, lines.ExitFault, status)
 	require.Equal(t, 5, strings.Count(stdout, "\n"), stdout)
 	require.Contains(t, stderr, "manager: -store: kvs.commit failed: errnum 113: the input ended")
 	status, stdout, stderr = manager(strings.NewReader(submit(1, 16)), "-store=lines", "-now=1000")
-	require.Equal(t, exitFault, status)
+	require.Equal(t, lines.ExitFault, status)
 	require.Equal(t, 3, strings.Count(stdout, "\n"), stdout)
 	require.Contains(t, stderr, "kvs.lookup failed: errnum 113: the input ended")
 	status, stdout, _ = manager(strings.NewReader(none+submit(1, 16)+`{"topic":"kvs.commit","matchtag":5}`), "-store=lines", "-now=1000")
-	require.Equal(t, exitOK, status)
+	require.Equal(t, lines.ExitOK, status)
 	require.Contains(t, stdout, `"errors":[]`)
 }
 
@@ -382,7 +383,7 @@ func TestTheInstanceExpires(t *testing.T) {
 
 // The first client of a socket is the one that has the KVS.
 func TestTheFirstClientHasTheKVS(t *testing.T) {
-	p, err := newProcess(options{now: 1000, store: "lines"}, io.Discard)
+	p, err := newProcess(options{Options: lines.Options{Now: 1000}, store: "lines"}, io.Discard)
 	require.NoError(t, err)
 	k := newPeer(t)
 	var second strings.Builder
@@ -391,13 +392,13 @@ func TestTheFirstClientHasTheKVS(t *testing.T) {
 	p.take(input{client: &client{id: 2, out: &second, senders: make(map[string]bool), close: func() {}}})
 	require.Len(t, k.queue, 3)
 	k.serve(l)
-	p.take(input{client: p.clients[1], line: line{number: 1, text: []byte(submit(5, 16))}})
+	p.take(input{client: p.clients[1], line: lines.Line{Number: 1, Text: []byte(submit(5, 16))}})
 	require.Len(t, k.queue, 1)
 	require.Empty(t, second.String())
 	k.serve(l)
 	require.Contains(t, second.String(), `"errors":[]`)
-	p.take(input{client: p.clients[1], line: line{number: 2, text: []byte(submit(6, 17))}})
-	p.take(input{client: l.c, line: line{err: io.EOF}})
+	p.take(input{client: p.clients[1], line: lines.Line{Number: 2, Text: []byte(submit(6, 17))}})
+	p.take(input{client: l.c, line: lines.Line{Err: io.EOF}})
 	require.ErrorContains(t, p.end(), "kvs.commit failed: errnum 113: the client is gone")
 	require.True(t, slices.ContainsFunc(p.clients, func(c *client) bool { return c.id == 2 }))
 }

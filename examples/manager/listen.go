@@ -3,34 +3,27 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"time"
-)
 
-// maxPath is how long the path of a socket may be on all systems.
-const maxPath = 103
+	"github.com/joblife/joblife/examples/internal/lines"
+)
 
 // maxClients is how many clients the socket has at once.
 const maxClients = 1024
 
-// listen serves the clients of a unix socket until ctx is done. It says where on stdout.
-func listen(ctx context.Context, o options, stdout, stderr io.Writer) error {
-	l, err := openSocket(o.socket)
-	if err != nil {
-		return err
-	}
-	p, err := newProcess(o, stderr)
+// accept serves the clients of a socket until ctx is done.
+func (o *options) accept(ctx context.Context, l net.Listener, ready func(), stderr io.Writer) error {
+	p, err := newProcess(*o, stderr)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	if p.store.isLocal() {
 		p.start()
 	}
-	fmt.Fprintf(stdout, "manager: listening on unix:%s\n", o.socket)
+	ready()
 	s := sessions{inputs: make(chan input)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.all.Add(1)
@@ -55,7 +48,7 @@ func (s *sessions) accept(l net.Listener) {
 	defer s.all.Done()
 	for id := 1; ; id++ {
 		conn, err := l.Accept()
-		in := input{line: line{err: err}}
+		in := input{line: lines.Line{Err: err}}
 		if err == nil {
 			in.client = newClient(id, conn)
 		}
@@ -73,7 +66,7 @@ func (s *sessions) accept(l net.Listener) {
 		s.all.Add(2)
 		go func() {
 			defer s.all.Done()
-			_ = in.client.out.(*outbox).run() // the reader tells of it
+			_ = in.client.out.(*lines.Outbox).Run() // the reader tells of it
 			_ = conn.Close()
 		}()
 		go func() {
@@ -89,45 +82,13 @@ const patience = 2 * time.Second
 
 // newClient returns the client of a connection.
 func newClient(id int, conn net.Conn) *client {
-	box := newOutbox(conn, false)
+	box := lines.NewOutbox(conn, false)
 	return &client{
 		id: id, out: box, senders: make(map[string]bool),
 		broken: func(error) { _ = conn.Close() }, // the reader tells of it
 		close: func() {
 			_ = conn.SetWriteDeadline(time.Now().Add(patience))
-			box.end()
+			box.End()
 		},
 	}
-}
-
-// openSocket makes a socket that only this user may connect to. It takes the
-// place of one without a listener.
-func openSocket(path string) (net.Listener, error) {
-	if len(path) > maxPath {
-		return nil, fmt.Errorf("-listen: the path has %d bytes, a socket can have %d: choose a shorter one", len(path), maxPath)
-	}
-	switch info, err := os.Lstat(path); {
-	case errors.Is(err, os.ErrNotExist):
-	case err != nil:
-		return nil, fmt.Errorf("-listen: %w", err)
-	case info.Mode()&os.ModeSocket == 0:
-		return nil, fmt.Errorf("-listen: %s exists and is not a socket: choose another path", path)
-	default:
-		if conn, err := net.Dial("unix", path); err == nil {
-			_ = conn.Close()
-			return nil, fmt.Errorf("-listen: another process listens on %s: end it, or choose another path", path)
-		}
-		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("-listen: %w", err)
-		}
-	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("-listen: %w", err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		_ = l.Close()
-		return nil, fmt.Errorf("-listen: %w", err)
-	}
-	return l, nil
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/internal/lines"
 )
 
 // socketPath returns a path that is short enough for a socket.
@@ -32,7 +34,7 @@ func start(t *testing.T, path string, args ...string) (stop func() (int, string)
 	status := make(chan int, 1)
 	var stderr bytes.Buffer
 	go func() {
-		status <- run(ctx, append([]string{"-listen=unix:" + path, "-now=1000"}, args...), strings.NewReader(""), w, &stderr)
+		status <- lines.Run(ctx, program, append([]string{"-listen=unix:" + path, "-now=1000"}, args...), strings.NewReader(""), w, &stderr)
 		_ = w.Close()
 	}()
 	text, err := bufio.NewReader(out).ReadString('\n')
@@ -92,7 +94,7 @@ func TestManyClientsHaveTheirOwnAnswers(t *testing.T) {
 	require.Contains(t, readToo(), `{"event":"job-exception",`)
 	require.Equal(t, noAnswer, read())
 	status, stderr := stop()
-	require.Equal(t, exitOK, status)
+	require.Equal(t, lines.ExitOK, status)
 	require.Empty(t, readToo(), "the end of all ends each client")
 	require.Contains(t, stderr, "manager: client 2: line 1: ")
 	_, err = os.Lstat(path)
@@ -100,7 +102,7 @@ func TestManyClientsHaveTheirOwnAnswers(t *testing.T) {
 }
 
 func TestTheSocketHasRoomForSoManyClients(t *testing.T) {
-	p, err := newProcess(options{now: 1}, io.Discard)
+	p, err := newProcess(options{Options: lines.Options{Now: 1}}, io.Discard)
 	require.NoError(t, err)
 	for id := range maxClients + 1 {
 		var out bytes.Buffer
@@ -118,11 +120,11 @@ func TestTheSocketHasRoomForSoManyClients(t *testing.T) {
 func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
 	here, there := net.Pipe()
 	c := newClient(1, here)
-	go c.out.(*outbox).run()
+	go c.out.(*lines.Outbox).Run()
 	text := bytes.Repeat([]byte("x"), 1<<20)
 	var err error
 	for n := 0; err == nil; n++ {
-		require.Less(t, n, outboxRoom>>20+3)
+		require.Less(t, n, lines.Room>>20+3)
 		_, err = c.out.Write(text)
 	}
 	require.ErrorContains(t, err, "it does not read")
@@ -131,52 +133,11 @@ func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestASocketInUseIsLeftAlone(t *testing.T) {
-	path := socketPath(t)
-	stop := start(t, path)
-	status, stdout, stderr := manager(nil, "-listen=unix:"+path)
-	require.Equal(t, exitFault, status)
-	require.Empty(t, stdout)
-	require.Contains(t, stderr, "another process listens on "+path+": end it, or choose another path")
-	status, _ = stop()
-	require.Equal(t, exitOK, status)
-}
-
-func TestWhatStandsInTheWayOfASocket(t *testing.T) {
-	path := socketPath(t)
-	l, err := net.Listen("unix", path)
-	require.NoError(t, err)
-	l.(*net.UnixListener).SetUnlinkOnClose(false)
-	require.NoError(t, l.Close())
-	_, err = os.Lstat(path)
-	require.NoError(t, err)
-	status, _ := start(t, path)() // nobody listens there
-	require.Equal(t, exitOK, status)
-
-	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
-	status, _, stderr := manager(nil, "-listen=unix:"+path)
-	require.Equal(t, exitFault, status)
-	require.Contains(t, stderr, "exists and is not a socket: choose another path")
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, "precious", string(b))
-
-	for path, want := range map[string]string{
-		strings.Repeat("x", 104): "the path has 104 bytes, a socket can have 103: choose a shorter one",
-		path + ".none/s":         "no such file or directory",
-		path + "/s":              "not a directory",
-	} {
-		status, _, stderr := manager(nil, "-listen=unix:"+path)
-		require.Equal(t, exitFault, status)
-		require.Contains(t, stderr, want)
-	}
-}
-
 // Calls go to those who said hello, and all others to the oldest client. When one goes, what
 // it was asked fails, and its session ends.
 func TestCallsGoToWhomTheyConcern(t *testing.T) {
 	var o options
-	_, ok := o.parse([]string{"-now=1000"}, io.Discard, io.Discard)
+	_, ok := o.program().Parse([]string{"-now=1000"}, io.Discard, io.Discard)
 	require.True(t, ok)
 	p, err := newProcess(o, io.Discard)
 	require.NoError(t, err)
@@ -193,7 +154,7 @@ func TestCallsGoToWhomTheyConcern(t *testing.T) {
 		for i := range out {
 			out[i].Reset()
 		}
-		p.take(input{client: clients[id], line: line{number: 1, text: []byte(text)}})
+		p.take(input{client: clients[id], line: lines.Line{Number: 1, Text: []byte(text)}})
 	}
 	say(1, `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`)
 	say(1, `{"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}`)
@@ -209,7 +170,7 @@ func TestCallsGoToWhomTheyConcern(t *testing.T) {
 	say(3, `{"topic":"job-manager.update","matchtag":2,"payload":{"id":16,"updates":{"attributes.system.duration":9000}}}`)
 	require.Contains(t, out[1].String(), `{"topic":"sched.expiration",`)
 	require.Empty(t, out[3].String())
-	p.take(input{client: clients[1], line: line{err: io.EOF}})
+	p.take(input{client: clients[1], line: lines.Line{Err: io.EOF}})
 	require.Contains(t, out[3].String(), `{"topic":"job-manager.update","matchtag":2,"errnum":113,`)
 	say(3, `{"topic":"job-manager.queue-status","payload":{}}`)
 	require.Contains(t, out[3].String(), "Scheduler is offline")

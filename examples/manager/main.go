@@ -111,89 +111,37 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/joblife/joblife/examples/internal/lines"
 )
 
-// Exit statuses.
-const (
-	exitOK    = 0
-	exitFault = 1 // the store or the peer failed, or lines were refused
-	exitUsage = 2
-)
+func main() { lines.Main(program) }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal kills
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
-
-// run is the command, without the process around it.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	var o options
-	status, ok := o.parse(args, stdout, stderr)
-	if !ok {
-		return status
-	}
-	var err error
-	switch {
-	case o.sample:
-		err = playSample(args, stdout)
-	case o.socket != "":
-		err = listen(ctx, o, stdout, stderr)
-	case !piped(stdin):
-		usage(stdout)
-	default:
-		err = serve(ctx, o, stdin, stdout, stderr)
-	}
-	switch {
-	case errors.Is(err, errRefused):
-		return exitFault // the summary says why
-	case err != nil:
-		fmt.Fprintln(stderr, "manager:", err)
-		return exitFault
-	}
-	return exitOK
-}
-
-// errRefused says that lines were refused, which is no reason to end.
-var errRefused = errors.New("lines were refused")
-
-// piped reports whether somebody feeds standard input: it is a pipe or a file,
-// not a terminal, a device or nothing.
-func piped(stdin io.Reader) bool {
-	f, ok := stdin.(*os.File)
-	if !ok {
-		return stdin != nil
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice == 0
-}
+func program() *lines.Program { return new(options).program() }
 
 // serve serves a pair of streams, until the input ends or ctx is done.
-func serve(ctx context.Context, o options, in io.Reader, out, stderr io.Writer) error {
-	p, err := newProcess(o, stderr)
+func (o *options) serve(ctx context.Context, in io.Reader, out, stderr io.Writer) error {
+	p, err := newProcess(*o, stderr)
 	if err != nil {
 		return err
 	}
 	reading, cancel := context.WithCancel(context.Background())
 	defer cancel() // ends the reader
-	box := newOutbox(out, true)
+	box := lines.NewOutbox(out, true)
 	inputs, sent := make(chan input), make(chan error, 1)
 	go func() {
-		err := box.run()
+		err := box.Run()
 		sent <- err
 		if err != nil { // tell, since no later Write may come
 			select {
-			case inputs <- input{line: line{err: fmt.Errorf("output: %w", err)}}:
+			case inputs <- input{line: lines.Line{Err: fmt.Errorf("output: %w", err)}}:
 			case <-reading.Done():
 			}
 		}
 	}()
 	c := p.only(box)
 	c.close = func() {
-		box.end()
+		box.End()
 		if err := <-sent; err != nil {
 			c.broken(err)
 		}
@@ -202,7 +150,7 @@ func serve(ctx context.Context, o options, in io.Reader, out, stderr io.Writer) 
 	p.start()
 	err = p.run(ctx, inputs)
 	if err == nil && p.stats.refused > 0 {
-		return errRefused
+		return lines.ErrRefused
 	}
 	return err
 }
@@ -232,7 +180,7 @@ func (p *process) run(ctx context.Context, inputs <-chan input) error {
 		case <-p.timer():
 			p.settle()
 		case in := <-inputs:
-			if in.client != nil && in.client.id == 0 && errors.Is(in.line.err, io.EOF) {
+			if in.client != nil && in.client.id == 0 && errors.Is(in.line.Err, io.EOF) {
 				stop, quit, inputs = nil, true, nil
 				p.stop()
 				p.hangUp(in.client)
@@ -247,16 +195,16 @@ func (p *process) run(ctx context.Context, inputs <-chan input) error {
 // take takes what a client sends, and notices those that come and go.
 func (p *process) take(in input) {
 	c := in.client
-	var long *longError
+	var long *lines.LongError
 	switch {
 	case c == nil:
-		p.fail(in.line.err)
-	case in.line.err != nil && c.id > 0 && !errors.As(in.line.err, &long):
-		if !errors.Is(in.line.err, io.EOF) && p.o.verbose {
-			p.printf("client %d: %v", c.id, in.line.err)
+		p.fail(in.line.Err)
+	case in.line.Err != nil && c.id > 0 && !errors.As(in.line.Err, &long):
+		if !errors.Is(in.line.Err, io.EOF) && p.o.Verbose {
+			p.printf("client %d: %v", c.id, in.line.Err)
 		}
 		p.leave(c)
-	case in.line.number > 0:
+	case in.line.Number > 0:
 		p.handle(c, in.line)
 	case len(p.clients) >= maxClients:
 		p.write(c, output{Topic: topicError, Errnum: errnoBusy, Errstr: "there are too many clients"})

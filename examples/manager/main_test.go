@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/lines"
 )
 
 // TestMain runs the command itself where a test asks for it.
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 // manager runs the command on an input.
 func manager(input io.Reader, args ...string) (status int, stdout, stderr string) {
 	var out, errOut bytes.Buffer
-	status = run(context.Background(), args, input, &out, &errOut)
+	status = lines.Run(context.Background(), program, args, input, &out, &errOut)
 	return status, out.String(), errOut.String()
 }
 
@@ -74,7 +75,7 @@ func TestUsageErrorsTellWhatToDo(t *testing.T) {
 		{"-sample -listen=unix:x", "not both"},
 	} {
 		status, stdout, stderr := manager(strings.NewReader(""), strings.Fields(c.args)...)
-		require.Equal(t, exitUsage, status, c.args)
+		require.Equal(t, lines.ExitUsage, status, c.args)
 		require.Empty(t, stdout, c.args)
 		require.Contains(t, stderr, c.want, c.args)
 		require.Contains(t, stderr, "manager -h", c.args)
@@ -86,10 +87,10 @@ func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, null.Close()) }()
 	status, usage, stderr := manager(null)
-	require.Equal(t, exitOK, status)
+	require.Equal(t, lines.ExitOK, status)
 	require.Empty(t, stderr)
 	status, help, _ := manager(strings.NewReader(""), "-h")
-	require.Equal(t, exitOK, status)
+	require.Equal(t, lines.ExitOK, status)
 	require.Equal(t, usage, help)
 	for _, flag := range []string{"-store", "-config", "-owner", "-lost", "-listen", "-now", "-sample", "-v"} {
 		require.Contains(t, help, "\n  "+flag)
@@ -97,13 +98,13 @@ func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
 	// What it shows is true.
 	indented := strings.ReplaceAll(help, "\n  ", "\n")
 	status, stdout, _ := manager(strings.NewReader(marked(indented, ">")), "-now=1")
-	require.Equal(t, exitOK, status)
+	require.Equal(t, lines.ExitOK, status)
 	require.Equal(t, marked(indented, "<"), stdout)
 }
 
 func TestEmptyInputIsASession(t *testing.T) {
 	status, stdout, stderr := manager(strings.NewReader("\n \n"))
-	require.Equal(t, exitOK, status)
+	require.Equal(t, lines.ExitOK, status)
 	require.Empty(t, stdout)
 	require.Equal(t, "manager: 0 requests, 0 failed, 0 lines refused; 0 jobs submitted, 0 over, 0 commits\n", stderr)
 }
@@ -120,7 +121,7 @@ func TestTheConfigurationIsTOMLOrJSON(t *testing.T) {
 		status, stdout, stderr := manager(ask(`{"topic":"job-manager.queue-list","matchtag":1}
 {"topic":"job-manager.config-reload","matchtag":2,"payload":{}}
 {"topic":"job-manager.queue-list","matchtag":3}`), "-config="+name)
-		require.Equal(t, exitOK, status, stderr)
+		require.Equal(t, lines.ExitOK, status, stderr)
 		require.Equal(t, `{"topic":"job-manager.queue-list","matchtag":1,"payload":{"queues":["batch","debug"]}}
 {"topic":"job-manager.config-reload","matchtag":2}
 {"topic":"job-manager.queue-list","matchtag":3,"payload":{"queues":[]}}
@@ -128,7 +129,7 @@ func TestTheConfigurationIsTOMLOrJSON(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(name, []byte("[policy.limits]\nduration = 'long'\n"), 0o600))
 	status, _, stderr := manager(ask(""), "-config="+name)
-	require.Equal(t, exitUsage, status)
+	require.Equal(t, lines.ExitUsage, status)
 	require.Contains(t, stderr, name+": ")
 	require.Contains(t, stderr, "policy.limits")
 }
@@ -152,7 +153,7 @@ func TestMalformedLinesEndNothing(t *testing.T) {
 		{`{"topic":"sched.alloc","payload":{"id":3}}`, `"job-manager.error","errnum":22,"errstr":"sched.alloc: `},
 	} {
 		status, stdout, stderr := manager(strings.NewReader(c.line + "\n" + raise(9, 1)))
-		require.Equal(t, exitFault, status, c.line)
+		require.Equal(t, lines.ExitFault, status, c.line)
 		answers := strings.Split(stdout, "\n")
 		require.Len(t, answers, 3, c.line)
 		require.Contains(t, answers[0], c.want)
@@ -165,7 +166,7 @@ func TestMalformedLinesEndNothing(t *testing.T) {
 // Two processes that answer each other's errors would never end.
 func TestAnErrorIsNotAnswered(t *testing.T) {
 	status, stdout, stderr := manager(strings.NewReader(`{"topic":"job-manager.error","errnum":22,"errstr":"no\u001b"}`))
-	require.Equal(t, exitFault, status)
+	require.Equal(t, lines.ExitFault, status)
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, `line 1: job-manager.error: errnum 22: no\x1b`)
 }
@@ -173,7 +174,7 @@ func TestAnErrorIsNotAnswered(t *testing.T) {
 func TestAnswersEchoTheSenderAndTheMatchtag(t *testing.T) {
 	ask := func(head string) string { return `{"topic":"job-manager.nosuch",` + head + `"payload":{}}` + "\n" }
 	status, stdout, _ := manager(strings.NewReader(ask(``) + ask(`"matchtag":7,`) + ask(`"sender":"",`) + ask(`"sender":"a:b","matchtag":7,`) + ask(`"matchtag":0,`)))
-	require.Equal(t, exitOK, status, "an error is an answer")
+	require.Equal(t, lines.ExitOK, status, "an error is an answer")
 	require.Equal(t, `{"topic":"job-manager.nosuch","errnum":38}
 {"topic":"job-manager.nosuch","matchtag":7,"errnum":38}
 {"topic":"job-manager.nosuch","sender":"","errnum":38}
@@ -187,7 +188,7 @@ func TestAPeerMayWriteMuchBeforeItReads(t *testing.T) {
 	hear, out := io.Pipe()
 	ended := make(chan int)
 	go func() {
-		ended <- run(context.Background(), nil, in, out, io.Discard)
+		ended <- lines.Run(context.Background(), program, nil, in, out, io.Discard)
 		_ = out.Close()
 	}()
 	for range 1000 { // no pipe holds anything
@@ -195,7 +196,7 @@ func TestAPeerMayWriteMuchBeforeItReads(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_ = say.Close()
-	go func() { require.Equal(t, exitOK, <-ended) }()
+	go func() { require.Equal(t, lines.ExitOK, <-ended) }()
 	text, err := io.ReadAll(hear)
 	require.NoError(t, err)
 	require.Equal(t, 1000, bytes.Count(text, []byte("\n")))
@@ -211,14 +212,14 @@ func TestWhoAsksIsTheOwnerByDefault(t *testing.T) {
 
 func TestBrokenStreamsAreAFault(t *testing.T) {
 	status, _, stderr := manager(io.MultiReader(strings.NewReader("{}\n"), iotest.ErrReader(errors.New("cable cut"))))
-	require.Equal(t, exitFault, status)
+	require.Equal(t, lines.ExitFault, status)
 	require.Contains(t, stderr, "line 2: input: cable cut")
 
 	var errOut bytes.Buffer
 	silent, w := io.Pipe() // no more input comes, and it does not end
 	defer func() { _ = w.Close() }()
 	in := io.MultiReader(strings.NewReader("{}\n"), silent)
-	require.Equal(t, exitFault, run(context.Background(), nil, in, failing{}, &errOut))
+	require.Equal(t, lines.ExitFault, lines.Run(context.Background(), program, nil, in, failing{}, &errOut))
 	require.Contains(t, errOut.String(), "output: nobody reads")
 }
 
@@ -228,10 +229,10 @@ func (failing) Write([]byte) (int, error) { return 0, errors.New("nobody reads")
 
 func TestALongLineEndsNothing(t *testing.T) {
 	input := io.MultiReader(
-		strings.NewReader(`{"topic":"`), io.LimitReader(zeros{}, maxLine), strings.NewReader("\"}\n"),
+		strings.NewReader(`{"topic":"`), io.LimitReader(zeros{}, lines.Max), strings.NewReader("\"}\n"),
 		strings.NewReader(`{"topic":"job-manager.nosuch"}`))
 	status, stdout, stderr := manager(input)
-	require.Equal(t, exitFault, status, "lines were refused")
+	require.Equal(t, lines.ExitFault, status, "lines were refused")
 	require.Equal(t, `{"topic":"job-manager.error","errnum":90,"errstr":"line is longer than 16777216 bytes and was skipped"}
 {"topic":"job-manager.nosuch","errnum":38}
 `, stdout)
@@ -254,13 +255,13 @@ func TestAnInterruptEndsItCleanly(t *testing.T) {
 	out, w := io.Pipe()
 	var stderr bytes.Buffer
 	status := make(chan int)
-	go func() { status <- run(ctx, nil, in, w, &stderr) }()
+	go func() { status <- lines.Run(ctx, program, nil, in, w, &stderr) }()
 	_, err := io.WriteString(feed, raise(1, 1))
 	require.NoError(t, err)
 	_, err = bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
 	cancel()
-	require.Equal(t, exitOK, <-status)
+	require.Equal(t, lines.ExitOK, <-status)
 	require.Contains(t, stderr.String(), "1 request, 1 failed")
 }
 

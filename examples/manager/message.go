@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/joblife/joblife/eventlog"
@@ -97,19 +95,4 @@ func (o output) line() []byte {
 		_ = e.Encode(o) // numbers and strings
 	}
 	return b.Bytes()
-}
-
-// plain returns the start of a text of a peer's without what a terminal would obey.
-func plain(text string) string {
-	const most = 256
-	q := strconv.Quote(text[:min(len(text), most)])
-	return q[1 : len(q)-1]
-}
-
-// count returns a number and a noun, in the plural unless the number is 1.
-func count(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
 }

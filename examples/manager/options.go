@@ -2,37 +2,34 @@ package main
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/examples/internal/service/conf"
 )
 
 // options is what the command line says.
 type options struct {
-	store   string // memory, lines, bolt:FILE or dir:PATH
-	owner   uint32 // user id of the instance's owner
-	config  service.Config
-	file    string             // of the configuration; "": none
-	socket  string             // path; "": standard input and output
-	now     eventlog.Timestamp // 0: the time of the day
-	sample  bool
-	verbose bool
+	lines.Options
+	store  string // memory, lines, bolt:FILE or dir:PATH
+	owner  uint32 // user id of the instance's owner
+	config service.Config
+	file   string // of the configuration; "": none
 }
 
-// flags returns the flags that set o.
-func (o *options) flags() *flag.FlagSet {
+// program returns the program with these options, which its flags set.
+func (o *options) program() *lines.Program {
 	*o = options{store: "memory", owner: uint32(max(0, os.Getuid()))}
 	f := flag.NewFlagSet("manager", flag.ContinueOnError)
 	f.Func("store", "where jobs are kept: memory, lines, `bolt:FILE` or dir:PATH (default memory)", func(s string) error {
@@ -60,58 +57,26 @@ func (o *options) flags() *flag.FlagSet {
 		}
 		return errors.New("want finish, rerun or hold")
 	})
-	f.Func("listen", "serve on a socket, `unix:PATH`, instead of standard input and output", func(s string) error {
-		path, ok := strings.CutPrefix(s, "unix:")
-		if !ok || path == "" {
-			return errors.New("want unix:PATH, such as unix:/tmp/manager.sock")
-		}
-		o.socket = path
-		return nil
-	})
-	f.Func("now", "begin at `SECONDS` since 1970 and take later times from the lines (default: the clock)", func(s string) error {
-		t, err := strconv.ParseFloat(s, 64)
-		if err != nil || !(t > 0) || math.IsInf(t, 0) {
-			return errors.New("want seconds since 1970, such as 1700000000 or 1700000000.5")
-		}
-		o.now = eventlog.Timestamp(t)
-		return nil
-	})
-	f.BoolVar(&o.sample, "sample", false, "play a recorded conversation, without input; combines with other flags")
-	f.BoolVar(&o.verbose, "v", false, "print on standard error what happens to each job")
-	return f
-}
-
-// parse reads the command line. If there is nothing to do it returns the exit
-// status and false.
-func (o *options) parse(args []string, stdout, stderr io.Writer) (int, bool) {
-	f := o.flags()
-	f.SetOutput(io.Discard)
-	f.Usage = func() {}
-	err := f.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		usage(stdout)
-		return exitOK, false
-	case err == nil && f.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q: requests come on standard input, as in: manager < %[1]s", f.Arg(0))
-	case err == nil && o.sample && o.socket != "":
-		err = errors.New("give either -sample or -listen, not both")
+	return &lines.Program{
+		Name: "manager", About: about, Later: "the lines", Flags: f, Options: &o.Options, Complete: o.configure,
+		Sample: sample, Serve: o.serve, Accept: o.accept,
+		Begin: func(out, stderr io.Writer) (lines.Peer, error) {
+			p, err := newProcess(*o, stderr)
+			if err != nil {
+				return nil, err
+			}
+			q := &played{p, p.only(out)}
+			p.start()
+			return q, nil
+		},
 	}
-	if err == nil {
-		err = o.configure()
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "manager: %v\nRun manager -h for the flags.\n", err)
-		return exitUsage, false
-	}
-	return exitOK, true
 }
 
 // configure completes the configuration.
 func (o *options) configure() error {
 	o.config.Manager.Owner = o.owner
 	o.config.Parse = conf.Parse
-	if o.now == 0 {
+	if o.Now == 0 {
 		o.config.Environ = os.Environ()
 	}
 	if o.file == "" {
@@ -136,23 +101,32 @@ func (o *options) configure() error {
 	return nil
 }
 
-// usage prints how to use the command, with the beginning of a conversation.
-func usage(w io.Writer) {
-	fmt.Fprint(w, `usage: manager [flags]
-
-A job manager that answers the requests of a Flux instance, one JSON object on each line,
+// about tells how to use the command, with the beginning of a conversation.
+const about = `A job manager that answers the requests of a Flux instance, one JSON object on each line,
 on standard input and output. It ends when its input does. For example, with > what it
 reads and < what it writes:
 
   > {"topic":"job-manager.raise","matchtag":7,"userid":5588,"rolemask":2,"payload":{"id":16,"severity":0,"type":"cancel"}}
   < {"topic":"job-manager.raise","matchtag":7,"errnum":2,"errstr":"unknown job id"}
+`
 
-Play a whole one with:  manager -sample
-Put one in with:        manager < FILE
+//go:embed testdata/sample.txt
+var sample string
 
-`)
-	var o options
-	f := o.flags()
-	f.SetOutput(w)
-	f.PrintDefaults()
+// played is a process in a transcript.
+type played struct {
+	*process
+	client *client
+}
+
+func (p *played) Take(l lines.Line) error {
+	p.handle(p.client, l)
+	p.await()
+	return p.failed
+}
+
+func (p *played) End() error {
+	p.stop()
+	p.hangUp(p.client)
+	return p.end()
 }

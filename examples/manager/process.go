@@ -13,6 +13,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -54,8 +55,8 @@ func newProcess(o options, stderr io.Writer) (*process, error) {
 		o: o, clock: new(wallClock), stderr: stderr, room: earlyRoom,
 		services: make(map[string]*client), results: make(chan func(), 1),
 	}
-	if o.now > 0 {
-		p.clock = &inputClock{o.now}
+	if o.Now > 0 {
+		p.clock = &inputClock{o.Now}
 	}
 	var err error
 	p.store, err = openStore(p)
@@ -89,7 +90,7 @@ func (p *process) start() {
 			k.watch()
 		}
 		if n := len(recovered.Jobs); n > 0 {
-			p.printf("%s from before, %d running", count(n, "job"), len(recovered.Running))
+			p.printf("%s from before, %d running", lines.Count(n, "job"), len(recovered.Running))
 		}
 		early := p.early
 		p.early = nil
@@ -120,18 +121,18 @@ func (p *process) printf(format string, args ...any) {
 }
 
 // handle takes a line, and does all that can be done then.
-func (p *process) handle(c *client, l line) {
-	p.client, p.line = c, l.number
+func (p *process) handle(c *client, l lines.Line) {
+	p.client, p.line = c, l.Number
 	defer func() { p.client, p.line = nil, 0 }()
-	var long *longError
+	var long *lines.LongError
 	switch {
-	case errors.As(l.err, &long):
-		p.refuse(message{}, errnoSize, l.err)
-	case l.err != nil:
-		p.fail(fmt.Errorf("line %d: input: %w", l.number, l.err))
+	case errors.As(l.Err, &long):
+		p.refuse(message{}, errnoSize, l.Err)
+	case l.Err != nil:
+		p.fail(fmt.Errorf("line %d: input: %w", l.Number, l.Err))
 		return
 	default:
-		m, err := parseMessage(l.text)
+		m, err := parseMessage(l.Text)
 		if err == nil && m.Time > 0 && !p.clock.told(m.Time) && m.Topic == "" {
 			err = errNoTopic
 		}
@@ -143,7 +144,7 @@ func (p *process) handle(c *client, l line) {
 			p.respond(m)
 		case m.Errnum != 0: // an error of the peer's: to answer it would have no end
 			p.stats.refused++
-			p.printf("%s: errnum %d: %s", plain(m.Topic), m.Errnum, plain(m.Errstr))
+			p.printf("%s: errnum %d: %s", lines.Plain(m.Topic), m.Errnum, lines.Plain(m.Errstr))
 		case p.service == nil:
 			p.wait(m, l)
 		default:
@@ -154,8 +155,8 @@ func (p *process) handle(c *client, l line) {
 }
 
 // wait keeps a request until the store is read.
-func (p *process) wait(m message, l line) {
-	if p.room -= len(l.text); p.room < 0 {
+func (p *process) wait(m message, l lines.Line) {
+	if p.room -= len(l.Text); p.room < 0 {
 		p.refuse(m, errnoBusy, errors.New("too many requests before the store is read"))
 		return
 	}
@@ -174,9 +175,9 @@ func (p *process) refuse(m message, errnum int, err error) {
 	}
 	if m.Topic != "" && o.Topic == topicError && m.Topic != topicError {
 		o.Errstr = m.Topic + ": " + strings.TrimPrefix(o.Errstr, m.Topic+": ")
-		p.printf("%s", plain(o.Errstr))
+		p.printf("%s", lines.Plain(o.Errstr))
 	} else {
-		p.printf("%s: %s", plain(o.Topic), plain(o.Errstr))
+		p.printf("%s: %s", lines.Plain(o.Topic), lines.Plain(o.Errstr))
 	}
 	p.write(p.client, o)
 }
@@ -266,7 +267,7 @@ type peerError struct {
 func (e *peerError) Error() string {
 	text := fmt.Sprintf("%s failed: errnum %d", e.topic, e.errnum)
 	if e.text != "" {
-		text += ": " + plain(e.text)
+		text += ": " + lines.Plain(e.text)
 	}
 	return text
 }
@@ -377,7 +378,7 @@ func (p *process) tell(out *service.Out) {
 		case "clean":
 			p.stats.over++
 		}
-		if p.o.verbose {
+		if p.o.Verbose {
 			fmt.Fprintln(p.stderr, strings.TrimSpace(fmt.Sprintf("manager: %v %s %s", r.Job, e.Name, e.Context)))
 		}
 	}
@@ -497,6 +498,6 @@ func (p *process) timer() <-chan time.Time {
 func (p *process) summarize() {
 	s := &p.stats
 	p.printf("%s, %d failed, %s refused; %s submitted, %d over, %s",
-		count(s.requests, "request"), s.failures, count(s.refused, "line"),
-		count(s.submitted, "job"), s.over, count(s.commits, "commit"))
+		lines.Count(s.requests, "request"), s.failures, lines.Count(s.refused, "line"),
+		lines.Count(s.submitted, "job"), s.over, lines.Count(s.commits, "commit"))
 }

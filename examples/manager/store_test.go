@@ -20,6 +20,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/boltstore"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -63,7 +64,7 @@ func live(t testing.TB, args ...string) *life {
 	t.Helper()
 	l := &life{t: t}
 	var o options
-	_, ok := o.parse(args, &l.stderr, &l.stderr)
+	_, ok := o.program().Parse(args, &l.stderr, &l.stderr)
 	require.True(t, ok, l.stderr.String())
 	var err error
 	l.p, err = newProcess(o, &l.stderr)
@@ -79,7 +80,7 @@ func (l *life) ask(texts ...string) (answers []string) {
 	l.t.Helper()
 	for _, text := range texts {
 		l.lines++
-		l.p.handle(l.c, line{number: l.lines, text: []byte(text)})
+		l.p.handle(l.c, lines.Line{Number: l.lines, Text: []byte(text)})
 		l.p.await()
 		require.NoError(l.t, l.p.failed)
 		answers = append(answers, l.out.String())
@@ -129,7 +130,7 @@ func TestAStoreThatCannotBeOpenedIsAFault(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
 	for _, arg := range []string{"-store=bolt:" + dir, "-store=dir:" + file, "-store=bolt:" + file} {
 		status, stdout, stderr := manager(strings.NewReader(submit(1, 16)), arg)
-		require.Equal(t, exitFault, status)
+		require.Equal(t, lines.ExitFault, status)
 		require.Empty(t, stdout)
 		require.NotEmpty(t, stderr)
 	}
@@ -190,7 +191,7 @@ func (*stuck) Close() error                                                   { 
 
 // on returns a process with a disk, and what it wrote.
 func on(t *testing.T, d disk) (p *process, c *client, out *strings.Builder) {
-	p, err := newProcess(options{now: 1000, store: "memory"}, io.Discard)
+	p, err := newProcess(options{Options: lines.Options{Now: 1000}, store: "memory"}, io.Discard)
 	require.NoError(t, err)
 	p.store = &local{disk: d, results: p.results}
 	out = new(strings.Builder)
@@ -202,9 +203,9 @@ func on(t *testing.T, d disk) (p *process, c *client, out *strings.Builder) {
 func TestNothingIsAnsweredThatIsNotDurable(t *testing.T) {
 	d := &stuck{fail: errors.New("disk on fire"), wait: make(chan struct{})}
 	p, c, out := on(t, d)
-	p.handle(c, line{number: 1, text: []byte(submit(1, 16))})
-	p.handle(c, line{number: 2, text: []byte(submit(2, 17))})
-	p.handle(c, line{number: 3, text: []byte(raise(3, 18))})
+	p.handle(c, lines.Line{Number: 1, Text: []byte(submit(1, 16))})
+	p.handle(c, lines.Line{Number: 2, Text: []byte(submit(2, 17))})
+	p.handle(c, lines.Line{Number: 3, Text: []byte(raise(3, 18))})
 	require.Equal(t, `{"topic":"job-manager.raise","matchtag":3,"errnum":2,"errstr":"unknown job id"}`+"\n", out.String())
 	close(d.wait)
 	require.EqualError(t, p.run(context.Background(), nil), "-store: disk on fire")
@@ -217,7 +218,7 @@ func TestRequestsShareACommit(t *testing.T) {
 	d := &stuck{wait: make(chan struct{})}
 	p, c, out := on(t, d)
 	for i := range 100 {
-		p.handle(c, line{number: i + 1, text: []byte(submit(i+1, i+16))})
+		p.handle(c, lines.Line{Number: i + 1, Text: []byte(submit(i+1, i+16))})
 	}
 	require.Empty(t, out.String())
 	close(d.wait)

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/internal/lines"
 )
 
 var update = flag.Bool("update", false, "rewrite the transcripts")
@@ -27,7 +29,7 @@ func TestTranscriptsComeOutAsTheyAre(t *testing.T) {
 		want, err := os.ReadFile(path)
 		require.NoError(t, err)
 		var got bytes.Buffer
-		require.NoError(t, transcribe(string(want), nil, &got))
+		require.NoError(t, lines.Transcribe(program, string(want), nil, &got))
 		if *update {
 			require.NoError(t, os.WriteFile(path, got.Bytes(), 0o644))
 			continue
@@ -55,9 +57,9 @@ func TestTranscriptsComeOutOfTheCommand(t *testing.T) {
 		require.NoError(t, err)
 		for _, script := range strings.Split(string(b), "\n$ ")[1:] {
 			command, script, _ := strings.Cut(script+"\n", "\n")
-			want := exitOK
+			want := lines.ExitOK
 			if !strings.Contains(script, " 0 lines refused;") || strings.Contains(script, "! manager: -store: ") {
-				want = exitFault
+				want = lines.ExitFault
 			}
 			status, stdout, stderr := manager(strings.NewReader(marked(script, ">")), strings.Fields(command)[1:]...)
 			require.Equal(t, want, status, path)
@@ -104,11 +106,11 @@ func TestAJobIsAskedForOnce(t *testing.T) {
 
 func TestTheSampleFitsATerminal(t *testing.T) {
 	var played, quiet bytes.Buffer
-	require.NoError(t, playSample([]string{"-sample"}, &played))
+	require.NoError(t, lines.PlaySample(program, []string{"-sample"}, &played))
 	for text := range strings.Lines(played.String()) {
-		require.LessOrEqual(t, utf8.RuneCountInString(text), columns+1, text)
+		require.LessOrEqual(t, utf8.RuneCountInString(text), 101, text)
 	}
-	require.Equal(t, sample, strings.ReplaceAll(played.String(), "\n"+indent, ""))
-	require.NoError(t, playSample([]string{"-sample", "-v=false"}, &quiet))
+	require.Equal(t, sample, strings.ReplaceAll(played.String(), "\n    ", ""))
+	require.NoError(t, lines.PlaySample(program, []string{"-sample", "-v=false"}, &quiet))
 	require.Less(t, quiet.Len(), played.Len())
 }

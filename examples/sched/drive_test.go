@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
@@ -76,7 +77,7 @@ func newDriver(t testing.TB, policy string, seed uint64, args ...string) *driver
 func (d *driver) connect(now eventlog.Timestamp) {
 	var o options
 	args := append([]string{"-policy", d.policy, "-now", fmt.Sprint(float64(now))}, d.args...)
-	status, ok := o.parse(args, &d.told, &d.told)
+	status, ok := o.program().Parse(args, &d.told, &d.told)
 	require.True(d.t, ok, status)
 	d.session = newSession(o, &d.out, &d.told)
 	d.clock = d.session.clock.(*inputClock)
@@ -122,7 +123,7 @@ func (d *driver) write(text []byte, err error) (answers []alloc.Line) {
 	d.lines++
 	d.told.Reset()
 	start := time.Now()
-	err = d.session.handle(line{number: d.lines, text: text})
+	err = d.session.Take(lines.Line{Number: d.lines, Text: text})
 	d.spent += time.Since(start)
 	require.NoError(d.t, err)
 	if d.record != nil {
@@ -595,7 +596,7 @@ func TestASchedulerIsLoadedAgain(t *testing.T) {
 
 func TestTooManyJobsAreRefused(t *testing.T) {
 	var out, told bytes.Buffer
-	s := newSession(options{policy: "easy", depth: 8, now: begin}, &out, &told)
+	s := newSession(options{policy: "easy", depth: 8, Options: lines.Options{Now: begin}}, &out, &told)
 	s.most = 2
 	for i, text := range []string{
 		`{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"up":"0"}}`,
@@ -607,7 +608,7 @@ func TestTooManyJobsAreRefused(t *testing.T) {
 		`{"topic":"job-manager.sched-hello","payload":{"id":4,"priority":1,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}}}`,
 		helloDone,
 	} {
-		require.NoError(t, s.handle(line{number: i + 1, text: []byte(text)}))
+		require.NoError(t, s.Take(lines.Line{Number: i + 1, Text: []byte(text)}))
 	}
 	require.Equal(t, `sched: line 5: sched.alloc: job ƒ4: at most 2 jobs are allowed
 sched: line 6: job-manager.sched-hello: job ƒ5: at most 2 jobs are allowed

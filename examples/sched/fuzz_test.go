@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
@@ -77,20 +78,20 @@ func FuzzSession(f *testing.F) {
 	f.Add(true, []byte{1, 0, 5, 1, 1, 2, 0, 40, 2, 0, 1, 1, 1, 4, 0, 9, 3, 0, 0, 1, 0, 2, 20, 1, 5, 2, 10, 1, 2, 1, 9, 1, 13})
 	f.Add(true, []byte{0, 11, 1, 3, 2, 12, 1, 50, 3, 0, 5, 1, 1, 3, 0, 40, 3, 9, 5, 3, 4, 0, 1, 2, 0})
 	f.Fuzz(func(t *testing.T, backfill bool, input []byte) {
-		o := options{policy: "fifo", depth: 3, period: 1, now: 1}
+		o := options{policy: "fifo", depth: 3, period: 1, Options: lines.Options{Now: 1}}
 		if backfill {
 			o.policy = "easy"
 		}
 		var out bytes.Buffer
 		s := newSession(o, &out, io.Discard)
 		require.NoError(t, s.hello())
-		lines := script(input)
+		rest := script(input)
 		now := 1
 		text := `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-1"}}],"properties":{"big":"2-3"}}},"up":"all"}}`
 		missed := false // something of the hello that goes on
-		for n := 1; n == 1 || n < 200 && len(lines) > 0; n++ {
+		for n := 1; n == 1 || n < 200 && len(rest) > 0; n++ {
 			missed = missed || text == badHello || text == "{" && !s.ready
-			require.NoError(t, s.handle(line{number: n, text: []byte(text)}))
+			require.NoError(t, s.Take(lines.Line{Number: n, Text: []byte(text)}))
 			require.False(t, missed && s.ready, text)
 			missed = missed && text != helloDone
 			require.NoError(t, s.pool.Check(), text)
@@ -102,11 +103,11 @@ func FuzzSession(f *testing.F) {
 			if n == 1 {
 				text = helloDone
 			} else {
-				text = lines.line(&now)
+				text = rest.line(&now)
 			}
 		}
 		for _, topic := range []string{topicStatus, topicHolders} {
-			require.NoError(t, s.handle(line{text: []byte(`{"topic":"` + topic + `"}`)}))
+			require.NoError(t, s.Take(lines.Line{Text: []byte(`{"topic":"` + topic + `"}`)}))
 		}
 		s.summarize()
 		for text := range bytes.Lines(out.Bytes()) {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/internal/lines"
 )
 
 // socketPath returns a path that is short enough for a socket.
@@ -31,7 +33,7 @@ func start(t *testing.T, path string, args ...string) (stop func() (int, string)
 	status := make(chan int, 1)
 	var stderr bytes.Buffer
 	go func() {
-		status <- run(ctx, append([]string{"-listen=unix:" + path, "-now=1000"}, args...), strings.NewReader(""), w, &stderr)
+		status <- lines.Run(ctx, program, append([]string{"-listen=unix:" + path, "-now=1000"}, args...), strings.NewReader(""), w, &stderr)
 		_ = w.Close()
 	}()
 	text, err := bufio.NewReader(out).ReadString('\n')
@@ -89,51 +91,10 @@ func TestASocketHasOneSessionAfterTheOther(t *testing.T) {
 	_, read = dial(t, path)
 	require.Contains(t, read(), "sched-hello", "a session that failed is followed by another")
 	status, stderr := stop()
-	require.Equal(t, exitOK, status)
+	require.Equal(t, lines.ExitOK, status)
 	require.Empty(t, read(), "the end of all ends the session")
 	require.Equal(t, 2, strings.Count(stderr, "1 job allocated"), stderr)
 	require.Contains(t, stderr, "sched: session: line 1: resource.acquire failed: errnum 5")
 	_, err = os.Lstat(path)
 	require.ErrorIs(t, err, os.ErrNotExist, "the socket is removed")
-}
-
-func TestASocketInUseIsLeftAlone(t *testing.T) {
-	path := socketPath(t)
-	stop := start(t, path)
-	status, stdout, stderr := sched(nil, "-listen=unix:"+path)
-	require.Equal(t, exitFault, status)
-	require.Empty(t, stdout)
-	require.Contains(t, stderr, "another process listens on "+path+": end it, or choose another path")
-	status, _ = stop()
-	require.Equal(t, exitOK, status)
-}
-
-func TestWhatStandsInTheWayOfASocket(t *testing.T) {
-	path := socketPath(t)
-	l, err := net.Listen("unix", path)
-	require.NoError(t, err)
-	l.(*net.UnixListener).SetUnlinkOnClose(false)
-	require.NoError(t, l.Close())
-	_, err = os.Lstat(path)
-	require.NoError(t, err)
-	status, _ := start(t, path)() // nobody listens there
-	require.Equal(t, exitOK, status)
-
-	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
-	status, _, stderr := sched(nil, "-listen=unix:"+path)
-	require.Equal(t, exitFault, status)
-	require.Contains(t, stderr, "exists and is not a socket: choose another path")
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, "precious", string(b))
-
-	for path, want := range map[string]string{
-		strings.Repeat("x", 104): "the path has 104 bytes, a socket can have 103: choose a shorter one",
-		path + ".none/s":         "no such file or directory",
-		path + "/s":              "not a directory",
-	} {
-		status, _, stderr := sched(nil, "-listen=unix:"+path)
-		require.Equal(t, exitFault, status)
-		require.Contains(t, stderr, want)
-	}
 }

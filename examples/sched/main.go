@@ -75,105 +75,47 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/joblife/joblife/examples/internal/lines"
 )
 
-// Exit statuses.
-const (
-	exitOK    = 0
-	exitFault = 1 // the peer failed or went away, or lines were refused
-	exitUsage = 2
-)
+func main() { lines.Main(program) }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal kills
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
+func program() *lines.Program { return new(options).program() }
 
-// run is the command, without the process around it.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	var o options
-	status, ok := o.parse(args, stdout, stderr)
-	if !ok {
-		return status
-	}
-	var err error
-	switch {
-	case o.sample:
-		err = playSample(args, stdout)
-	case o.socket != "":
-		err = listen(ctx, o, stdout, stderr)
-	case !piped(stdin):
-		usage(stdout)
-	default:
-		err = serve(ctx, o, stdin, stdout, stderr)
-	}
-	switch {
-	case errors.Is(err, errRefused):
-		return exitFault // the summary says why
-	case err != nil:
-		fmt.Fprintln(stderr, "sched:", err)
-		return exitFault
-	}
-	return exitOK
-}
-
-// errRefused says that lines were refused, which is no reason to end.
-var errRefused = errors.New("lines were refused")
-
-// end returns the error of a session that the peer or the user has ended.
-func (s *session) end() error {
+// End ends a session that the peer or the user has ended.
+func (s *session) End() error {
+	s.summarize()
 	if s.refused > 0 {
-		return errRefused
+		return lines.ErrRefused
 	}
 	return nil
 }
 
-// piped reports whether somebody feeds standard input: it is a pipe or a file,
-// not a terminal, a device or nothing.
-func piped(stdin io.Reader) bool {
-	f, ok := stdin.(*os.File)
-	if !ok {
-		return stdin != nil
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice == 0
-}
-
 // serve runs one session on a pair of streams, until the input ends, ctx is
 // done or the peer reports a failure that ends it.
-func serve(ctx context.Context, o options, in io.Reader, out, stderr io.Writer) error {
+func (o *options) serve(ctx context.Context, in io.Reader, out, stderr io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the reader
-	s := newSession(o, out, stderr)
-	defer s.summarize()
-	if err := s.hello(); err != nil {
-		return err
-	}
-	lines := readLines(ctx, in, maxLine)
+	s := newSession(*o, out, stderr)
+	input := lines.Read(ctx, in, lines.Max)
 	ticks := s.ticks()
-	for {
+	err := s.hello()
+	for going := true; err == nil && going; {
 		select {
 		case <-ctx.Done():
-			return s.end()
+			going = false
 		case <-ticks:
-			if err := s.forecast(); err != nil {
-				return err
-			}
-		case l := <-lines:
-			if errors.Is(l.err, io.EOF) {
-				return s.end()
-			}
-			if err := s.handle(l); err != nil {
-				return err
+			err = s.forecast()
+		case l := <-input:
+			if going = !errors.Is(l.Err, io.EOF); going {
+				err = s.Take(l)
 			}
 		}
 	}
+	return cmp.Or(err, s.End())
 }

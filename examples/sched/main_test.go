@@ -17,13 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
 // sched runs the command on an input.
 func sched(input io.Reader, args ...string) (status int, stdout, stderr string) {
 	var out, errOut bytes.Buffer
-	status = run(context.Background(), args, input, &out, &errOut)
+	status = lines.Run(context.Background(), program, args, input, &out, &errOut)
 	return status, out.String(), errOut.String()
 }
 
@@ -52,7 +53,7 @@ func TestUsageErrorsTellWhatToDo(t *testing.T) {
 		{"-sample -listen=unix:x", "not both"},
 	} {
 		status, stdout, stderr := sched(strings.NewReader(""), strings.Fields(c.args)...)
-		require.Equal(t, exitUsage, status, c.args)
+		require.Equal(t, lines.ExitUsage, status, c.args)
 		require.Empty(t, stdout, c.args)
 		require.Contains(t, stderr, c.want, c.args)
 		require.Contains(t, stderr, "sched -h", c.args)
@@ -64,18 +65,18 @@ func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, null.Close()) }()
 	status, usage, stderr := sched(null)
-	require.Equal(t, exitOK, status)
+	require.Equal(t, lines.ExitOK, status)
 	require.Empty(t, stderr)
 	require.Contains(t, usage, "sched -sample")
 	status, help, _ := sched(strings.NewReader(""), "-h")
-	require.Equal(t, exitOK, status)
+	require.Equal(t, lines.ExitOK, status)
 	require.Equal(t, usage, help)
 	for _, flag := range []string{"-policy", "-fit", "-queue-depth", "-backfill-depth", "-forecast-period", "-listen", "-now", "-sample", "-v"} {
 		require.Contains(t, help, "\n  "+flag)
 	}
 	// What it shows is true.
 	status, stdout, _ := sched(strings.NewReader(marked(indented(help), ">")), "-now=1")
-	require.Equal(t, exitOK, status)
+	require.Equal(t, lines.ExitOK, status)
 	require.Equal(t, marked(indented(help), "<"), stdout)
 }
 
@@ -92,7 +93,7 @@ func indented(text string) string {
 
 func TestEmptyInputIsASession(t *testing.T) {
 	status, stdout, stderr := sched(strings.NewReader("\n \n"), "-now=1")
-	require.Equal(t, exitOK, status)
+	require.Equal(t, lines.ExitOK, status)
 	require.Equal(t, `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`+"\n", stdout)
 	require.Contains(t, stderr, "0 jobs allocated, 0 denied, 0 canceled, 0 lines refused")
 	require.NotContains(t, stderr, "line ")
@@ -103,7 +104,7 @@ func TestAFailureOfThePeerEndsTheSession(t *testing.T) {
 	for _, topic := range []string{alloc.TopicHello, alloc.TopicReady, topicAcquire} {
 		input := "\n" + `{"topic":"` + topic + `","errnum":5,"errstr":"no luck\u001b"}` + "\n" + `{"topic":"sched.nosuch"}`
 		status, stdout, stderr := sched(strings.NewReader(input))
-		require.Equal(t, exitFault, status)
+		require.Equal(t, lines.ExitFault, status)
 		require.Equal(t, 1, strings.Count(stdout, "\n"))
 		require.Contains(t, stderr, "sched: line 2: "+topic+" failed: errnum 5: no luck\\x1b\n")
 		require.Contains(t, stderr, "0 jobs allocated")
@@ -111,13 +112,13 @@ func TestAFailureOfThePeerEndsTheSession(t *testing.T) {
 	_, _, stderr := sched(strings.NewReader(`{"topic":"resource.acquire","errnum":5}`))
 	require.Contains(t, stderr, "sched: line 1: resource.acquire failed: errnum 5\n", "without a reason")
 	status, stdout, _ := sched(strings.NewReader(`{"topic":"sched.alloc","errnum":5}`))
-	require.Equal(t, exitFault, status, "a request cannot fail")
+	require.Equal(t, lines.ExitFault, status, "a request cannot fail")
 	require.Contains(t, stdout, `"errnum":22`)
 }
 
 func TestBrokenStreamsAreAFault(t *testing.T) {
 	status, _, stderr := sched(io.MultiReader(strings.NewReader("{}\n"), iotest.ErrReader(errors.New("cable cut"))))
-	require.Equal(t, exitFault, status)
+	require.Equal(t, lines.ExitFault, status)
 	require.Contains(t, stderr, "input: cable cut")
 
 	var errOut bytes.Buffer
@@ -125,40 +126,16 @@ func TestBrokenStreamsAreAFault(t *testing.T) {
 	defer func() { require.NoError(t, feed.Close()) }()
 	out, w := io.Pipe()
 	require.NoError(t, out.CloseWithError(errors.New("nobody reads")))
-	require.Equal(t, exitFault, run(context.Background(), nil, in, w, &errOut))
+	require.Equal(t, lines.ExitFault, lines.Run(context.Background(), program, nil, in, w, &errOut))
 	require.Contains(t, errOut.String(), "output: nobody reads")
-}
-
-func TestLongLinesArePassedOver(t *testing.T) {
-	read := func(input string) (got []string) {
-		for l := range readLines(context.Background(), iotest.HalfReader(strings.NewReader(input)), 10) {
-			switch {
-			case errors.Is(l.err, io.EOF):
-				return got
-			case l.err != nil:
-				require.Empty(t, l.text)
-				require.Equal(t, errnoSize, errnumOf(l.err))
-				got = append(got, l.err.Error())
-			default:
-				got = append(got, string(rune('0'+l.number))+string(bytes.TrimSuffix(l.text, []byte("\n"))))
-			}
-		}
-		return got
-	}
-	const long = "line is longer than 10 bytes and was skipped"
-	require.Equal(t, []string{"1a", long, "4c"}, read("a\n"+strings.Repeat("b", 10)+"\n\nc"))
-	require.Equal(t, []string{"1" + strings.Repeat("b", 9), "2c"}, read(strings.Repeat("b", 9)+"\nc\n"))
-	require.Equal(t, []string{"1a", long}, read("a\n"+strings.Repeat("b", 200_000)))
-	require.Equal(t, []string{long, "2c"}, read(strings.Repeat("b", 200_000)+"\nc\n"))
-	require.Equal(t, []string{"1" + strings.Repeat("b", 10)}, read(strings.Repeat("b", 10)), "no newline, no byte of it")
 }
 
 func TestALongLineEndsNothing(t *testing.T) {
 	input := io.MultiReader(
-		strings.NewReader(`{"topic":"`), io.LimitReader(zeros{}, maxLine), strings.NewReader("\"}\n"),
+		strings.NewReader(`{"topic":"`), io.LimitReader(zeros{}, lines.Max), strings.NewReader("\"}\n"),
 		strings.NewReader(`{"topic":"sched.nosuch"}`))
 	status, stdout, stderr := sched(input, "-now=1")
-	require.Equal(t, exitFault, status, "lines were refused")
+	require.Equal(t, lines.ExitFault, status, "lines were refused")
 	require.Contains(t, stdout, `{"topic":"sched.error","errnum":90,"errstr":"line is longer than 16777216 bytes and was skipped"}`)
 	require.Contains(t, stdout, `{"topic":"sched.nosuch","errnum":38`)
 	require.Contains(t, stderr, "sched: line 1: sched.error: line is longer")
@@ -181,11 +158,11 @@ func TestAnInterruptEndsASessionCleanly(t *testing.T) {
 	out, w := io.Pipe()
 	var stderr bytes.Buffer
 	status := make(chan int)
-	go func() { status <- run(ctx, []string{"-now=1"}, in, w, &stderr) }()
+	go func() { status <- lines.Run(ctx, program, []string{"-now=1"}, in, w, &stderr) }()
 	_, err := bufio.NewReader(out).ReadString('\n') // it has begun
 	require.NoError(t, err)
 	cancel()
-	require.Equal(t, exitOK, <-status)
+	require.Equal(t, lines.ExitOK, <-status)
 	require.Contains(t, stderr.String(), "0 jobs allocated")
 }
 
@@ -211,7 +188,7 @@ func TestTheTimeOfTheDay(t *testing.T) {
 	before := eventlog.FromTime(time.Now())
 	status, stdout, stderr := sched(strings.NewReader(inventory + helloDone + request))
 	after := eventlog.FromTime(time.Now())
-	require.Equal(t, exitOK, status)
+	require.Equal(t, lines.ExitOK, status)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	m, err := alloc.ParseLine([]byte(lines[len(lines)-1]))
 	require.NoError(t, err)
@@ -268,7 +245,7 @@ func TestNothingStartsAfterAHelloThatCannotBeRead(t *testing.T) {
 		"no payload":        `{"topic":"job-manager.sched-hello"}` + "\n",
 		"payload no object": `{"topic":"job-manager.sched-hello","payload":[]}` + "\n",
 		"no JSON":           hello[:len(hello)-3] + "\n",
-		"too long":          hello[:len(hello)-2] + strings.Repeat(" ", maxLine) + "}\n",
+		"too long":          hello[:len(hello)-2] + strings.Repeat(" ", lines.Max) + "}\n",
 	} {
 		_, stdout, stderr := sched(strings.NewReader(inventory+text+helloDone+request), "-now=1")
 		require.NotContains(t, stdout, `"type":0`, what)
@@ -299,14 +276,14 @@ func TestAnEmptyInventoryIsAnInventory(t *testing.T) {
 	)
 	for _, policy := range []string{"fifo", "easy"} {
 		status, stdout, stderr := sched(strings.NewReader(none+helloDone+request+check), "-now=1", "-policy="+policy)
-		require.Equal(t, exitOK, status, stderr)
+		require.Equal(t, lines.ExitOK, status, stderr)
 		require.Contains(t, stdout, alloc.TopicReady)
 		require.Contains(t, stdout, `{"topic":"sched.alloc","payload":{"id":2,"type":2,`)
 		require.Contains(t, stdout, `{"topic":"feasibility.check","errnum":`)
 
 		// A job that holds what is excluded now is known, and may free it.
 		status, stdout, stderr = sched(strings.NewReader(none+holder+helloDone+free), "-now=1", "-policy="+policy)
-		require.Equal(t, exitFault, status, "the hello is reported")
+		require.Equal(t, lines.ExitFault, status, "the hello is reported")
 		require.Contains(t, stdout, alloc.TopicReady)
 		require.Contains(t, stderr, "1 adopted, 1 done, 0 running")
 	}
@@ -331,7 +308,7 @@ func TestAFragmentFreedBetweenHelloAndReadyIsNeverTold(t *testing.T) {
 			strings.Replace(fragment("1", "true"), `{"rank":"1","children":{"core":"0"}}`, "", 1), // all of it untold
 		} {
 			status, stdout, stderr := sched(strings.NewReader(nodes+hello+helloDone+request+frees), "-now=1", "-v", "-policy="+policy)
-			require.Equal(t, exitOK, status, stderr)
+			require.Equal(t, lines.ExitOK, status, stderr)
 			require.NotContains(t, stdout, "errnum")
 			require.Contains(t, stdout, `"id":2,"type":0`, "job 2 has what job 1 had")
 			require.Contains(t, stdout, `"resource_summary":"rank[0-2]/core0"`)
@@ -381,9 +358,9 @@ func TestAnAllocationHasTheSchedulingOfTheInventory(t *testing.T) {
 		// The manager tells of it in the same words, to this scheduler and to the next.
 		hello := `{"topic":"job-manager.sched-hello","payload":{"id":2,"priority":16,"userid":1,"R":` + r + `}}` + "\n"
 		status, _, stderr := sched(strings.NewReader(nodes+helloDone+request+hello+helloDone), "-now=1", "-policy="+policy)
-		require.Equal(t, exitOK, status, stderr)
+		require.Equal(t, lines.ExitOK, status, stderr)
 		status, _, stderr = sched(strings.NewReader(nodes+hello+helloDone), "-now=1", "-policy="+policy)
-		require.Equal(t, exitOK, status, stderr)
+		require.Equal(t, lines.ExitOK, status, stderr)
 
 		_, stdout, _ = sched(strings.NewReader(inventory+helloDone+request), "-now=1", "-policy="+policy)
 		require.NotContains(t, stdout, "scheduling")
@@ -412,11 +389,11 @@ func TestAForecastIsPutOff(t *testing.T) {
 	}
 	play := func(s *session, text string) {
 		for i, text := range strings.Split(strings.TrimSpace(text), "\n") {
-			require.NoError(t, s.handle(line{number: i + 1, text: []byte(text)}))
+			require.NoError(t, s.Take(lines.Line{Number: i + 1, Text: []byte(text)}))
 		}
 	}
 	var out bytes.Buffer
-	s := newSession(options{policy: "fifo", period: 5, now: 100}, &out, io.Discard)
+	s := newSession(options{policy: "fifo", period: 5, Options: lines.Options{Now: 100}}, &out, io.Discard)
 	play(s, inventory+helloDone+request("1", "1"))
 	require.Contains(t, out.String(), `"id":1,"type":0`)
 	out.Reset()
@@ -488,7 +465,7 @@ func TestTheClockMakesAForecast(t *testing.T) {
 	defer cancel()
 	status := make(chan int, 1)
 	go func() {
-		status <- run(ctx, []string{"-forecast-period=0.02"}, in, w, io.Discard)
+		status <- lines.Run(ctx, program, []string{"-forecast-period=0.02"}, in, w, io.Discard)
 		_ = w.Close()
 	}()
 	input := inventory + helloDone
@@ -503,7 +480,7 @@ func TestTheClockMakesAForecast(t *testing.T) {
 		}
 	}
 	require.NoError(t, feed.Close())
-	require.Equal(t, exitOK, <-status)
+	require.Equal(t, lines.ExitOK, <-status)
 }
 
 // A failure names the job of the message, if there is one, in one form.

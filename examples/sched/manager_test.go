@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
@@ -72,7 +73,7 @@ func (m *manager) arrive(there bool) {
 	case there && len(m.there) > 0:
 		text := m.there[0]
 		m.there = m.there[1:]
-		require.NoError(m.t, m.session.handle(line{text: text}))
+		require.NoError(m.t, m.session.Take(lines.Line{Text: text}))
 		require.Zero(m.t, m.session.refused, "%s: %s", text, &m.out)
 		require.NoError(m.t, m.session.pool.Check())
 		m.receive()
@@ -213,7 +214,7 @@ func TestAQueueAndThisSchedulerUnderstandEachOther(t *testing.T) {
 			specs: map[jobid.ID]string{}, priority: map[jobid.ID]uint32{}, running: map[jobid.ID]*rset.R{},
 			held: new(rset.R), outcomes: outcomes,
 		}
-		_, ok := m.options.parse(append(args, "-now=1"), io.Discard, io.Discard)
+		_, ok := m.options.program().Parse(append(args, "-now=1"), io.Discard, io.Discard)
 		require.True(t, ok)
 		m.connect()
 		stopped := map[jobid.ID]bool{}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
@@ -52,7 +53,7 @@ func refuse(errnum int, format string, args ...any) error {
 // errnumOf returns the errnum of an error.
 func errnumOf(err error) int {
 	var r *refusal
-	var long *longError
+	var long *lines.LongError
 	switch {
 	case errors.As(err, &r):
 		return r.errnum
@@ -83,8 +84,8 @@ type session struct {
 
 func newSession(o options, out, stderr io.Writer) *session {
 	s := &session{out: out, stderr: stderr, clock: wallClock{}}
-	if o.now > 0 {
-		s.clock = &inputClock{o.now}
+	if o.Now > 0 {
+		s.clock = &inputClock{o.Now}
 	}
 	s.scheduler = scheduler{
 		policy: newPolicies[o.policy](o),
@@ -95,7 +96,7 @@ func newSession(o options, out, stderr io.Writer) *session {
 		jobs:   make(map[jobid.ID]*job),
 		most:   maxJobs,
 	}
-	if o.verbose {
+	if o.Verbose {
 		s.logf = s.errorf
 	}
 	s.tick()
@@ -152,16 +153,16 @@ func (s *session) hello() error {
 	return s.failed
 }
 
-// handle takes a line. The error is one that ends the session.
-func (s *session) handle(l line) error {
-	s.line = l.number
-	var long *longError
-	if l.err != nil && !errors.As(l.err, &long) {
-		return fmt.Errorf("line %d: input: %w", l.number, l.err)
+// Take takes a line. The error is one that ends the session.
+func (s *session) Take(l lines.Line) error {
+	s.line = l.Number
+	var long *lines.LongError
+	if l.Err != nil && !errors.As(l.Err, &long) {
+		return fmt.Errorf("line %d: input: %w", l.Number, l.Err)
 	}
-	m, err := alloc.Line{Topic: topicError}, l.err
+	m, err := alloc.Line{Topic: topicError}, l.Err
 	if err == nil {
-		if m, err = alloc.ParseLine(l.text); err != nil {
+		if m, err = alloc.ParseLine(l.Text); err != nil {
 			m.Topic = topicError
 		}
 	}
@@ -173,11 +174,11 @@ func (s *session) handle(l line) error {
 	}
 	var fatal *fatalError
 	if errors.As(err, &fatal) {
-		return fmt.Errorf("line %d: %w", l.number, err)
+		return fmt.Errorf("line %d: %w", l.Number, err)
 	}
 	if err != nil {
 		s.refused++
-		s.errorf("%s: %v", plain(m.Topic), err)
+		s.errorf("%s: %v", lines.Plain(m.Topic), err)
 		s.write(appendFailure(m, err))
 	}
 	return s.failed
@@ -197,21 +198,13 @@ func appendFailure(m alloc.Line, why error) ([]byte, error) {
 	return b, err
 }
 
-// plain returns the start of a text of the peer's without what a terminal would
-// obey.
-func plain(text string) string {
-	const most = 256
-	q := strconv.Quote(text[:min(len(text), most)])
-	return q[1 : len(q)-1]
-}
-
 // fatalError is a failure that RFC 27 and 28 let end a scheduler.
 type fatalError struct{ line alloc.Line }
 
 func (e *fatalError) Error() string {
 	text := fmt.Sprintf("%s failed: errnum %d", e.line.Topic, e.line.Errnum)
 	if e.line.Errstr != "" {
-		text += ": " + plain(e.line.Errstr)
+		text += ": " + lines.Plain(e.line.Errstr)
 	}
 	return text
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -160,10 +161,10 @@ func (s *scheduler) adopted() error {
 	case s.pool == nil:
 		return refuse(errnoAgain, "not ready: there is no inventory, resource.acquire comes first")
 	case unknown > 0:
-		return refuse(errnoAgain, "not ready: the resources of %s are unknown; send the hello again, with R", count(unknown, "job"))
+		return refuse(errnoAgain, "not ready: the resources of %s are unknown; send the hello again, with R", lines.Count(unknown, "job"))
 	}
 	s.ready = true
-	s.logf("ready; %s with resources", count(s.pool.Len(), "job"))
+	s.logf("ready; %s with resources", lines.Count(s.pool.Len(), "job"))
 	return nil
 }
 

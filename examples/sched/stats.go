@@ -4,16 +4,9 @@ import (
 	"fmt"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
-
-// count returns a number and a noun, in the plural unless the number is 1.
-func count(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}
 
 // stats is what the summary prints.
 type stats struct {
@@ -53,7 +46,7 @@ func (s *session) summarize() {
 	s.line = 0
 	st := &s.stats
 	s.errorf("%s allocated, %d denied, %d canceled, %s refused; %d adopted, %d done, %d running, %d waiting",
-		count(st.allocated, "job"), st.denied, st.canceled, count(s.refused, "line"),
+		lines.Count(st.allocated, "job"), st.denied, st.canceled, lines.Count(s.refused, "line"),
 		st.adopted, st.done, len(s.jobs)-len(s.waiting), len(s.waiting))
 	text := fmt.Sprintf("%.1f s", float64(st.now-st.begin))
 	if st.offered > 0 {

@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/internal/lines"
 )
 
 var update = flag.Bool("update", false, "rewrite the transcripts")
@@ -30,7 +32,7 @@ func TestTranscriptsComeOutAsTheyAre(t *testing.T) {
 		want, err := os.ReadFile(path)
 		require.NoError(t, err)
 		var got bytes.Buffer
-		require.NoError(t, transcribe(string(want), nil, &got))
+		require.NoError(t, lines.Transcribe(program, string(want), nil, &got))
 		if *update {
 			require.NoError(t, os.WriteFile(path, got.Bytes(), 0o644))
 			continue
@@ -71,11 +73,11 @@ func TestTranscriptsComeOutOfTheCommand(t *testing.T) {
 			drained <- err
 		}()
 		var stderr bytes.Buffer
-		want := exitOK
+		want := lines.ExitOK
 		if !strings.Contains(script, " 0 lines refused;") {
-			want = exitFault
+			want = lines.ExitFault
 		}
-		require.Equal(t, want, run(context.Background(), args, in, out, &stderr), path)
+		require.Equal(t, want, lines.Run(context.Background(), program, args, in, out, &stderr), path)
 		require.NoError(t, out.Close())
 		require.NoError(t, <-drained)
 		require.Equal(t, marked(script, "<"), stdout.String(), path)
@@ -103,13 +105,13 @@ func TestTheStoryIsComplete(t *testing.T) {
 
 func TestTheSampleTakesOtherFlags(t *testing.T) {
 	var easy, fifo bytes.Buffer
-	require.NoError(t, playSample([]string{"-sample"}, &easy))
+	require.NoError(t, lines.PlaySample(program, []string{"-sample"}, &easy))
 	for text := range strings.Lines(easy.String()) {
-		require.LessOrEqual(t, utf8.RuneCountInString(text), columns+1, text)
+		require.LessOrEqual(t, utf8.RuneCountInString(text), 101, text)
 	}
-	unfold := func(text string) string { return strings.ReplaceAll(text, "\n"+indent, "") }
+	unfold := func(text string) string { return strings.ReplaceAll(text, "\n    ", "") }
 	require.Equal(t, sample, unfold(easy.String()))
-	require.NoError(t, playSample([]string{"-sample", "-policy=fifo"}, &fifo))
+	require.NoError(t, lines.PlaySample(program, []string{"-sample", "-policy=fifo"}, &fifo))
 	starts := func(transcript string) (ids []string) {
 		for text := range strings.Lines(marked(transcript, "<")) {
 			if id, rest, ok := strings.Cut(strings.TrimPrefix(text, `{"topic":"sched.alloc","payload":{"id":`), ","); ok && strings.HasPrefix(rest, `"type":0`) {

@@ -59,7 +59,7 @@ func (p *inProcess) Decide(now eventlog.Timestamp) []alloc.Response {
 // The world finds nothing wrong with any policy.
 func TestTheWorldIsContent(t *testing.T) {
 	for _, o := range []options{{policy: "fifo", period: 1}, {policy: "easy", depth: defaultDepth}, {policy: "easy", depth: 1, fit: pool.FitWorst}} {
-		o.now = 1 // time comes from Decide
+		o.Now = 1 // time comes from Decide
 		t.Run(fmt.Sprint(o.policy, o.depth), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				joblifetest.RunScheduler(t, func(nodes *rset.R) joblifetest.Scheduler { return &inProcess{options: o, nodes: nodes} })

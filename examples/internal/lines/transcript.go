@@ -1,9 +1,9 @@
-package main
+package lines
 
 import (
 	"bufio"
 	"bytes"
-	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,15 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-//go:embed testdata/sample.txt
-var sample string
-
-// playSample plays the conversation that comes with the command, with the command line
+// PlaySample plays the conversation that comes with a program, with the command line
 // of the transcript and args. It folds long lines.
-func playSample(args []string, w io.Writer) error {
+func PlaySample(create func() *Program, args []string, w io.Writer) error {
 	args = slices.DeleteFunc(slices.Clone(args), func(s string) bool { return strings.TrimLeft(s, "-") == "sample" })
 	var played bytes.Buffer
-	err := transcribe(sample, args, &played)
+	err := Transcribe(create, create().Sample, args, &played)
 	for text := range strings.Lines(played.String()) {
 		if _, failed := io.WriteString(w, fold(text)); failed != nil {
 			return failed
@@ -54,32 +51,41 @@ func fold(text string) string {
 	return b.String() + text
 }
 
-// transcribe plays a transcript, which is a conversation in lines:
+// A Peer has a conversation that is played.
+type Peer interface {
+	// Take takes a line, and does all that can be done then. An error ends the conversation.
+	Take(Line) error
+	// End ends the conversation.
+	End() error
+}
+
+// Transcribe plays a transcript, which is a conversation in lines:
 //
 //	# a comment, or an empty line
 //	$ manager -now 1000     the command line, before all others
-//	> {"topic":…}           what the manager reads
+//	> {"topic":…}           what the program reads
 //	< {"topic":…}           what it writes
 //	! manager: …            what it tells people
 //
 // It takes from the script all but the last two, and writes those as they come out now. A
-// second command line ends the process and begins another. The arguments come after those
-// of the script, and override them.
-func transcribe(script string, args []string, w io.Writer) error {
+// second command line ends the conversation and begins another. The arguments come after
+// those of the script, and override them.
+func Transcribe(create func() *Program, script string, args []string, w io.Writer) error {
 	out := bufio.NewWriter(w)
-	var p *process
-	var c *client
+	var p *Program
+	var peer Peer
 	number := 0
-	end := func() {
-		if p == nil {
+	end := func(err error) {
+		if peer == nil {
 			return
 		}
-		p.stop()
-		p.hangUp(c)
-		if err := p.end(); err != nil {
-			fmt.Fprintln(out, "! manager:", err)
+		if ended := peer.End(); err == nil {
+			err = ended
 		}
-		p = nil
+		if err != nil && !errors.Is(err, ErrRefused) {
+			fmt.Fprintf(out, "! %s: %v\n", p.Name, err)
+		}
+		peer = nil
 	}
 	for text := range strings.Lines(script) {
 		text = strings.TrimSuffix(text, "\n")
@@ -88,32 +94,29 @@ func transcribe(script string, args []string, w io.Writer) error {
 		case "", "#":
 			fmt.Fprintln(out, text)
 		case "$":
-			end()
+			end(nil)
 			words := append(strings.Fields(rest), args...)
 			fmt.Fprintln(out, "$", strings.Join(words, " "))
-			var o options
 			var complaint bytes.Buffer
-			if _, ok := o.parse(words[1:], io.Discard, &complaint); !ok {
+			p = create()
+			if _, ok := p.Parse(words[1:], io.Discard, &complaint); !ok {
 				return fmt.Errorf("transcript: %s", bytes.TrimSpace(complaint.Bytes()))
 			}
 			var err error
-			if p, err = newProcess(o, prefixer{out, "! "}); err != nil {
+			if peer, err = p.Begin(prefixer{out, "< "}, prefixer{out, "! "}); err != nil {
 				return err
 			}
-			number, c = 0, p.only(prefixer{out, "< "})
-			p.start()
+			number = 0
 		case ">":
 			number++
 			fmt.Fprintln(out, text)
-			p.handle(c, line{number: number, text: []byte(rest)})
-			p.await()
-			if p.failed != nil {
-				end()
+			if err := peer.Take(Line{Number: number, Text: []byte(rest)}); err != nil {
+				end(err)
 				return out.Flush()
 			}
 		}
 	}
-	end()
+	end(nil)
 	return out.Flush()
 }
 

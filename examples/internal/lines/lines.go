@@ -1,0 +1,103 @@
+// Package lines has what the programs share that speak in JSON lines, on standard input
+// and output or on a unix socket: reading lines and sending them without a wait, the socket,
+// the command line, and transcripts of conversations.
+package lines
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// Max is how long a line may be, its newline included.
+const Max = 16 << 20
+
+// A Line is a line of input, or why there is none.
+type Line struct {
+	Number int // from 1
+	Text   []byte
+	Err    error // io.EOF at the end; *LongError; else the input is broken
+}
+
+// A LongError says that a line is too long. The next lines can be read.
+type LongError struct{ Limit int }
+
+func (e *LongError) Error() string {
+	return fmt.Sprintf("line is longer than %d bytes and was skipped", e.Limit)
+}
+
+// Read returns the lines of r that are not empty, then an error, io.EOF at
+// the end. The last line needs no newline, unless the input broke off there. It
+// ends when ctx does, if nothing keeps r from returning.
+func Read(ctx context.Context, r io.Reader, limit int) <-chan Line {
+	lines := make(chan Line)
+	send := func(l Line) bool {
+		select {
+		case lines <- l:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	go func() {
+		br := bufio.NewReaderSize(r, 1<<16)
+		for n := 1; ; n++ {
+			text, err := readLine(br, limit)
+			var long *LongError
+			tooLong, last := errors.As(err, &long), errors.Is(err, io.EOF)
+			switch {
+			case tooLong && !send(Line{n, nil, err}):
+				return
+			case (err == nil || last) && len(bytes.TrimSpace(text)) > 0 && !send(Line{n, text, nil}):
+				return
+			case err != nil && !tooLong:
+				send(Line{n, nil, err})
+				return
+			}
+		}
+	}()
+	return lines
+}
+
+// readLine reads up to the next newline, or to the end, and returns the line
+// without it. With the end it returns what there was before it, and the error.
+// Of a line beyond the limit it returns nothing but a *LongError.
+func readLine(br *bufio.Reader, limit int) ([]byte, error) {
+	var text []byte
+	long := false
+	for {
+		part, err := br.ReadSlice('\n')
+		long = long || len(text)+len(part) > limit
+		if !long {
+			text = append(text, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case long && (err == nil || errors.Is(err, io.EOF)):
+			return nil, &LongError{limit}
+		case err != nil:
+			return text, err
+		}
+		return text, nil
+	}
+}
+
+// Plain returns the start of a text of a peer's without what a terminal would obey.
+func Plain(text string) string {
+	const most = 256
+	q := strconv.Quote(text[:min(len(text), most)])
+	return q[1 : len(q)-1]
+}
+
+// Count returns a number and a noun, in the plural unless the number is 1.
+func Count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}

@@ -1,0 +1,102 @@
+package lines
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestLongLinesArePassedOver(t *testing.T) {
+	read := func(input string) (got []string) {
+		for l := range Read(context.Background(), iotest.HalfReader(strings.NewReader(input)), 10) {
+			switch {
+			case errors.Is(l.Err, io.EOF):
+				return got
+			case l.Err != nil:
+				require.Empty(t, l.Text)
+				require.ErrorAs(t, l.Err, new(*LongError))
+				got = append(got, l.Err.Error())
+			default:
+				got = append(got, string(rune('0'+l.Number))+string(bytes.TrimSuffix(l.Text, []byte("\n"))))
+			}
+		}
+		return got
+	}
+	const long = "line is longer than 10 bytes and was skipped"
+	require.Equal(t, []string{"1a", long, "4c"}, read("a\n"+strings.Repeat("b", 10)+"\n\nc"))
+	require.Equal(t, []string{"1" + strings.Repeat("b", 9), "2c"}, read(strings.Repeat("b", 9)+"\nc\n"))
+	require.Equal(t, []string{"1a", long}, read("a\n"+strings.Repeat("b", 200_000)))
+	require.Equal(t, []string{long, "2c"}, read(strings.Repeat("b", 200_000)+"\nc\n"))
+	require.Equal(t, []string{"1" + strings.Repeat("b", 10)}, read(strings.Repeat("b", 10)), "no newline, no byte of it")
+}
+
+// socketPath returns a path that is short enough for a socket.
+func socketPath(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "lines")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return filepath.Join(dir, "s")
+}
+
+func TestASocketInUseIsLeftAlone(t *testing.T) {
+	path := socketPath(t)
+	l, err := Listen(path)
+	require.NoError(t, err)
+	_, err = Listen(path)
+	require.EqualError(t, err, "-listen: another process listens on "+path+": end it, or choose another path")
+	require.NoError(t, l.Close())
+	_, err = os.Lstat(path)
+	require.ErrorIs(t, err, os.ErrNotExist, "the socket is removed")
+}
+
+func TestWhatStandsInTheWayOfASocket(t *testing.T) {
+	path := socketPath(t)
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	require.NoError(t, l.Close())
+	_, err = os.Lstat(path)
+	require.NoError(t, err)
+	l, err = Listen(path) // nobody listens there
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+
+	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
+	_, err = Listen(path)
+	require.ErrorContains(t, err, "exists and is not a socket: choose another path")
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "precious", string(b))
+
+	for path, want := range map[string]string{
+		strings.Repeat("x", 104): "the path has 104 bytes, a socket can have 103: choose a shorter one",
+		path + ".none/s":         "no such file or directory",
+		path + "/s":              "not a directory",
+	} {
+		_, err := Listen(path)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// A folded transcript is the same without what folds it, and each line fits.
+func TestAFoldedLineFitsATerminal(t *testing.T) {
+	for _, text := range []string{
+		"\n", "short\n", strings.Repeat("x", columns) + "\n", strings.Repeat("abc,", 60) + "\n",
+		"> {" + strings.Repeat("word ", 40) + "\n", strings.Repeat("é,", 99) + "\n",
+	} {
+		folded := fold(text)
+		require.Equal(t, text, strings.ReplaceAll(folded, "\n"+indent, ""))
+		for line := range strings.Lines(folded) {
+			require.LessOrEqual(t, len([]rune(line)), columns+1, folded)
+		}
+	}
+}

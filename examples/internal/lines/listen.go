@@ -1,0 +1,43 @@
+package lines
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+)
+
+// maxPath is how long the path of a socket may be on all systems.
+const maxPath = 103
+
+// Listen makes a socket that only this user may connect to. It takes the
+// place of one without a listener.
+func Listen(path string) (net.Listener, error) {
+	if len(path) > maxPath {
+		return nil, fmt.Errorf("-listen: the path has %d bytes, a socket can have %d: choose a shorter one", len(path), maxPath)
+	}
+	switch info, err := os.Lstat(path); {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("-listen: %w", err)
+	case info.Mode()&os.ModeSocket == 0:
+		return nil, fmt.Errorf("-listen: %s exists and is not a socket: choose another path", path)
+	default:
+		if conn, err := net.Dial("unix", path); err == nil {
+			_ = conn.Close()
+			return nil, fmt.Errorf("-listen: another process listens on %s: end it, or choose another path", path)
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("-listen: %w", err)
+		}
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("-listen: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("-listen: %w", err)
+	}
+	return l, nil
+}

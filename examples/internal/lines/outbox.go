@@ -1,0 +1,105 @@
+package lines
+
+import (
+	"fmt"
+	"io"
+	"sync"
+)
+
+// Room is how many bytes a peer may be behind with reading.
+const Room = 64 << 20
+
+// An Outbox sends without a wait, so that a peer can write much before it reads.
+type Outbox struct {
+	out     io.Writer
+	patient bool // wait where there is no room, instead of an error
+	wake    chan struct{}
+
+	mu     sync.Mutex
+	room   sync.Cond // behind is less, or failed is set
+	text   []byte    // to send
+	behind int       // how many bytes are not sent
+	failed error     // nothing more is sent
+	done   bool      // nothing more comes
+}
+
+// NewOutbox returns an Outbox. A patient one waits where there is no room, instead of an error.
+func NewOutbox(out io.Writer, patient bool) *Outbox {
+	b := &Outbox{out: out, patient: patient, wake: make(chan struct{}, 1)}
+	b.room.L = &b.mu
+	return b
+}
+
+// Write keeps a text to send. The error says that the client does not read, or is gone.
+func (b *Outbox) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.patient && b.failed == nil && b.behind > Room {
+		b.room.Wait()
+	}
+	if b.failed == nil && !b.patient && b.behind+len(text) > Room {
+		b.failed = fmt.Errorf("it does not read: %d bytes wait", b.behind)
+	}
+	if b.failed != nil {
+		return 0, b.failed
+	}
+	b.text = append(b.text, text...)
+	b.behind += len(text)
+	b.signal()
+	return len(text), nil
+}
+
+func (b *Outbox) signal() {
+	select {
+	case b.wake <- struct{}{}:
+	default: // it will look
+	}
+}
+
+// End lets Run send what is kept, and no more.
+func (b *Outbox) End() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.done = true
+	b.signal()
+}
+
+// Run sends until the End, and returns why if it is another end.
+func (b *Outbox) Run() error {
+	for range b.wake {
+		for text := b.next(); len(text) > 0; text = b.next() {
+			_, err := b.out.Write(text)
+			b.sent(len(text), err)
+		}
+		if ended, err := b.ended(); ended {
+			return err
+		}
+	}
+	return nil
+}
+
+// next takes what is to be sent.
+func (b *Outbox) next() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	text := b.text
+	b.text = nil
+	return text
+}
+
+// sent notes that so many bytes were sent, or why not.
+func (b *Outbox) sent(n int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.behind -= n; b.failed == nil {
+		b.failed = err
+	}
+	b.room.Signal()
+}
+
+// ended reports whether nothing more is to be sent, and why if it failed.
+func (b *Outbox) ended() (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.done || b.failed != nil, b.failed
+}
