@@ -10,7 +10,7 @@ SHELL       := /bin/bash
 PACKAGES := ./... ./examples/...
 
 # What `check` runs, in this order; it stops at the first that fails.
-CHECKS := fmt vet staticcheck tidy corpus deep attack mutations race test-386 cross-linux-s390x fuzz examples peers
+CHECKS := fmt vet oldest staticcheck tidy corpus deep attack mutations race test-386 cross-linux-s390x fuzz examples peers
 
 # A tool, not a dependency: it is in no go.mod.
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -46,6 +46,14 @@ fmt:
 .PHONY: vet
 vet:
 	go vet $(PACKAGES)
+
+# The oldest Go that the README names compiles everything. Its patch releases count.
+OLDEST := $(shell sed -n 's/^go //p' go.work)
+
+.PHONY: oldest
+oldest:
+	@grep -q 'with Go $(OLDEST:%.0=%) or later' README.md || { echo 'go.work has go $(OLDEST), README.md another' >&2; exit 1; }
+	GOTOOLCHAIN='go$(OLDEST)' go vet $(PACKAGES)
 
 .PHONY: staticcheck
 staticcheck:

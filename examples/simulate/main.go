@@ -61,16 +61,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "simulate: %v\nRun simulate -h for the flags.\n", err)
 		return exitUsage
 	}
-	s := newStudy(o, stderr)
-	if err = s.open(); err == nil {
+	return newStudy(o, stderr).run(ctx, stdout, stderr)
+}
+
+// run simulates and prints. An interrupt ends the runs; what they have is printed.
+func (s *study) run(ctx context.Context, stdout, stderr io.Writer) int {
+	err := s.open()
+	if err == nil {
 		err = s.play(ctx)
 	}
 	if err == nil || errors.Is(err, context.Canceled) && len(s.runs) > 0 {
-		err = errors.Join(err, s.print(stdout))
-	}
-	if err == nil && o.html != "" {
-		if err = s.writePage(o.html); err == nil {
-			fmt.Fprintf(stdout, "\nThe plots are in %s.\n", o.html)
+		if e := s.print(stdout); e != nil {
+			err = e
+		} else if s.o.html != "" {
+			if e := s.writePage(s.o.html); e != nil {
+				err = e
+			} else {
+				fmt.Fprintf(stdout, "\nThe plots are in %s.\n", s.o.html)
+			}
 		}
 	}
 	switch {
@@ -105,12 +113,23 @@ type pair struct {
 	whole, partial *cluster
 }
 
+// uneven reports whether an interrupt ended one of the runs.
+func (p pair) uneven() bool { return p.whole.left+p.partial.left > 0 }
+
+// uneven reports whether the runs cannot be compared.
+func (s *study) uneven() bool { return slices.ContainsFunc(s.runs, pair.uneven) }
+
 // shown is how many lines that are no jobs are named.
 const shown = 10
 
-// open reads the trace.
+// open reads the trace. That the page cannot be written is an error before the runs.
 func (s *study) open() (err error) {
 	o := s.o
+	if o.html != "" {
+		if err := writable(o.html); err != nil {
+			return err
+		}
+	}
 	if o.swf == "" {
 		return nil
 	}
@@ -163,8 +182,8 @@ const (
 	gcMemory  = 3 << 30 // bytes, from which on it is collected as often as it takes
 )
 
-// play runs the workload with all seeds, both ways. If ctx is canceled, the runs stay
-// as they are then.
+// play runs the workload with all seeds, both ways. If ctx is canceled, the pairs that are
+// complete count; if none is, the first stays as it is then.
 func (s *study) play(ctx context.Context) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(gcMemory))
@@ -216,5 +235,10 @@ func (s *study) play(ctx context.Context) error {
 	close(next)
 	workers.Wait()
 	s.runs = slices.DeleteFunc(s.runs, func(p pair) bool { return p.whole == nil || p.partial == nil })
+	if complete := slices.DeleteFunc(slices.Clone(s.runs), pair.uneven); len(complete) > 0 {
+		s.runs = complete
+	} else {
+		s.runs = s.runs[:min(1, len(s.runs))]
+	}
 	return context.Cause(ctx)
 }

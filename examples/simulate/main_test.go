@@ -99,36 +99,75 @@ func TestAFileThatCannotBeReadOrWritten(t *testing.T) {
 	status, _, errs := command(t, "-swf", filepath.Join(dir, "none"))
 	require.Equal(t, exitFault, status)
 	require.Contains(t, errs, "no such file")
-	status, _, errs = command(t, "-jobs", "2", "-seeds", "1", "-html", filepath.Join(dir, "none", "x.html"))
+	status, out, errs := command(t, "-jobs", "2", "-seeds", "1", "-html", filepath.Join(dir, "none", "x.html"))
 	require.Equal(t, exitFault, status)
 	require.Contains(t, errs, "no such file")
+	require.Empty(t, out, "it is known before the first run")
 }
 
-func TestAnInterruptLeavesWhatWasDone(t *testing.T) {
-	o, err := parse([]string{"-jobs", "3000", "-seeds", "1", "-html", ""}, io.Discard)
-	require.NoError(t, err)
-	s := newStudy(o, io.Discard)
+// Whether the page can be written is found out without touching what is there.
+func TestAnInterruptBeforeTheFirstJobLeavesTheOldPage(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x.html")
 	ctx, cancel := context.WithCancel(context.Background())
-	var over atomic.Int64
-	s.bar = func(int) (func(int), func()) {
-		return func(n int) {
-			if over.Add(int64(n)); n > 0 {
-				cancel()
-			}
-		}, func() {}
-	}
-	require.ErrorIs(t, s.play(ctx), context.Canceled)
-	require.NotZero(t, over.Load())
-	require.Less(t, over.Load(), int64(6000))
-	if len(s.runs) > 0 {
-		var out bytes.Buffer
-		require.NoError(t, s.print(&out))
-		require.Contains(t, out.String(), "Seed 1 was interrupted")
-	}
+	cancel()
+	require.Equal(t, exitInterrupted, run(ctx, []string{"-html", name}, io.Discard, io.Discard))
+	require.NoFileExists(t, name)
+	require.NoError(t, os.WriteFile(name, []byte("old"), 0o600))
+	require.Equal(t, exitInterrupted, run(ctx, []string{"-html", name}, io.Discard, io.Discard))
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.Equal(t, "old", string(text))
+}
 
-	var stderr bytes.Buffer
-	require.Equal(t, exitInterrupted, run(ctx, nil, io.Discard, &stderr))
-	require.Contains(t, stderr.String(), "interrupted")
+// Runs that did not come equally far are not compared.
+func TestAnInterruptComparesOnlyWhatIsComplete(t *testing.T) {
+	interrupted := func(after int64, args ...string) (s *study, out string, page []byte) {
+		dir := t.TempDir()
+		o, err := parse(append(args, "-html", filepath.Join(dir, "x.html")), io.Discard)
+		require.NoError(t, err)
+		s = newStudy(o, io.Discard)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		var over atomic.Int64
+		s.bar = func(int) (func(int), func()) {
+			return func(n int) {
+				if over.Add(int64(n)) > after {
+					cancel()
+				}
+			}, func() {}
+		}
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, exitInterrupted, s.run(ctx, &stdout, &stderr), stderr.String())
+		require.Contains(t, stderr.String(), "interrupted")
+		page, err = os.ReadFile(o.html)
+		require.NoError(t, err)
+		return s, stdout.String(), page
+	}
+	_, out, page := interrupted(500, "-jobs", "3000", "-seeds", "1")
+	require.Regexp(t, `Interrupted: \d+ of 3000 jobs are over with whole-job release, \d+ with partial.`, out)
+	require.Contains(t, out, "too early to compare")
+	require.NotContains(t, out, "difference")
+	require.Contains(t, string(page), "Interrupted: ")
+
+	// Two of the runs are played at a time.
+	s, out, page := interrupted(3500, "-jobs", "1000", "-seeds", "4")
+	require.NotEmpty(t, s.runs)
+	require.Less(t, len(s.runs), 4)
+	for _, p := range s.runs {
+		require.Zero(t, p.whole.left+p.partial.left)
+	}
+	require.Regexp(t, `Interrupted: [1-3] of 4 seeds are complete; the others do not count.`, out)
+	require.Contains(t, out, "difference")
+	require.Contains(t, string(page), "Interrupted: ")
+}
+
+func TestJobsThatAllComeAtOnceAreNoLoad(t *testing.T) {
+	status, out, errs := command(t, "-jobs", "1", "-seeds", "1", "-html", "")
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "a made-up workload: 1 job on 128 nodes, all submitted at once, easy, 1 seed")
+	status, out, errs = command(t, "-jobs", "40", "-seeds", "1", "-html", "")
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "40 jobs on 128 nodes, load 0.90, easy")
 }
 
 func TestPartialReleaseIsNotPraisedWhereItDoesNotHelp(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 
@@ -29,6 +30,20 @@ type chart struct {
 	Option             json.RawMessage
 }
 
+// writable returns what prevents a file from being written. It changes nothing.
+func writable(name string) error {
+	_, stat := os.Lstat(name)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	err = f.Close()
+	if errors.Is(stat, fs.ErrNotExist) {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
+}
+
 // writePage writes the page of plots: of the first seed, but for the table.
 func (s *study) writePage(name string) (err error) {
 	f, err := os.Create(name)
@@ -49,7 +64,7 @@ func (s *study) page(w io.Writer) error {
 		return err
 	}
 	return pageTemplate.Execute(w, map[string]any{
-		"Title": s.title(), "Outside": s.outside(), "Seeds": len(s.runs), "Lines": s.lines(), "Verdict": s.verdict(),
+		"Title": s.title(), "Outside": s.outside(), "Seeds": len(s.runs), "Lines": s.lines(), "Uneven": s.uneven(), "Verdict": s.verdict(),
 		"Charts": list, "ECharts": template.JS(statics.EchartJS), // of a module, not of a user
 	})
 }

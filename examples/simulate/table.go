@@ -120,7 +120,11 @@ func (s *study) title() string {
 		what = filepath.Base(o.swf)
 	}
 	jobs := len(s.runs[0].whole.jobs) - 1
-	return fmt.Sprintf("%s: %d jobs on %d nodes, load %.2f, %s, %s", what, jobs, o.nodes, s.offered, o.policy, count(len(s.runs), "seed"))
+	load := "all submitted at once"
+	if s.offered > 0 {
+		load = fmt.Sprintf("load %.2f", s.offered)
+	}
+	return fmt.Sprintf("%s: %s on %s, %s, %s, %s", what, count(jobs, "job"), count(o.nodes, "node"), load, o.policy, count(len(s.runs), "seed"))
 }
 
 // outside says in lines what was made up beside the workload.
@@ -140,6 +144,14 @@ func (s *study) outside() []string {
 	if o.restarts > 0 {
 		list = append(list, count(o.restarts, "restart")+" of the manager and the scheduler in each run")
 	}
+	switch p := s.runs[0]; {
+	case p.uneven():
+		all := len(p.whole.jobs) - 1
+		list = append(list, fmt.Sprintf("Interrupted: %d of %d jobs are over with whole-job release, %d with partial.", all-p.whole.left, all, all-p.partial.left),
+			"That is too early to compare them.")
+	case len(s.runs) < o.seeds:
+		list = append(list, fmt.Sprintf("Interrupted: %d of %s are complete; the others do not count.", len(s.runs), count(o.seeds, "seed")))
+	}
 	return list
 }
 
@@ -154,20 +166,18 @@ func (s *study) print(w io.Writer) error {
 		{Number: 3, Align: text.AlignRight, AlignHeader: text.AlignRight},
 		{Number: 4, Align: text.AlignRight, AlignHeader: text.AlignRight},
 	})
-	t.AppendHeader(table.Row{"", "whole job", "partial", "difference"})
+	header := table.Row{"", "whole job", "partial", "difference"}
+	columns := len(header)
+	if s.uneven() {
+		columns--
+	}
+	t.AppendHeader(header[:columns])
 	for _, l := range s.lines() {
-		t.AppendRow(table.Row{l.Name, l.text(l.Whole), l.text(l.Partial), l.Difference()})
+		t.AppendRow(table.Row{l.Name, l.text(l.Whole), l.text(l.Partial), l.Difference()}[:columns])
 	}
 	_, err := fmt.Fprintf(w, "%s\n%s\n\n%s\n", s.title(), strings.Join(s.outside(), "\n"), t.Render())
 	if err == nil && len(s.runs) > 1 {
 		_, err = fmt.Fprintf(w, "\nMeans over %d seeds; the difference with its 95 %% confidence interval.\n", len(s.runs))
-	}
-	for _, p := range s.runs {
-		if left := p.whole.left + p.partial.left; err == nil && left > 0 {
-			all := len(p.whole.jobs) - 1
-			_, err = fmt.Fprintf(w, "Seed %d was interrupted: %d of %d jobs are over with whole-job release, %d with partial.\n",
-				p.whole.seed, all-p.whole.left, all, all-p.partial.left)
-		}
 	}
 	if verdict := s.verdict(); err == nil && verdict != "" {
 		_, err = fmt.Fprintln(w, verdict)
@@ -177,7 +187,7 @@ func (s *study) print(w io.Writer) error {
 
 // verdict says so where partial release gains nothing that can be told from chance.
 func (s *study) verdict() string {
-	if slices.ContainsFunc(s.runs, func(p pair) bool { return p.whole.left+p.partial.left > 0 }) {
+	if s.uneven() {
 		return ""
 	}
 	for _, l := range s.lines() {

@@ -72,14 +72,17 @@ func fromTrace(t *trace, o *options) (jobs []arrival) {
 }
 
 // loadOf returns the offered load: the node-seconds that the jobs run, by those that
-// the machine has while they arrive.
+// the machine has while they arrive. It is 0 where all arrive at once.
 func loadOf(jobs []arrival, nodes int) float64 {
 	work := 0.0
 	for _, j := range jobs {
 		work += float64(j.run) * float64(j.size)
 	}
 	span := float64(jobs[len(jobs)-1].submit - jobs[0].submit)
-	return work / max(1, span) / float64(nodes)
+	if span == 0 {
+		return 0
+	}
+	return work / span / float64(nodes)
 }
 
 // rescale moves the arrivals so that the offered load is as wanted.
