@@ -27,7 +27,7 @@ type input struct {
 // name returns the id in F58, or what stands in for it.
 func (in *input) name() string {
 	if in.noID {
-		return oneLine(in.label, 24)
+		return oneLine(in.label, 0)
 	}
 	return in.id.String()
 }
@@ -114,6 +114,21 @@ func currentSpec(b []byte, j *jobstate.Job) (*jobspec.Spec, error) {
 		return spec, err
 	}
 	return current, nil
+}
+
+// failed reports whether the job is over and did not complete: it failed, was canceled or
+// ran out of time.
+func (j *job) failed() bool {
+	r, ok := j.Result()
+	return ok && j.State() == jobstate.StateInactive && r != jobstate.ResultCompleted
+}
+
+// jobName returns the name in the jobspec, a dash if there is none.
+func (j *job) jobName() string {
+	if j.spec == nil || j.spec.Name() == "" {
+		return "-"
+	}
+	return j.spec.Name()
 }
 
 // counts returns how large the job is, by R once it has resources.

@@ -9,7 +9,11 @@
 // input. Without FILE it reads standard input if that is a pipe or a file, else
 // a recorded sample.
 //
-// The default is a table like a job listing, oldest job first. The exit status is
+// The default is a table like a job listing, oldest job first. -failed leaves the jobs
+// that did not complete: which failed, and why. -at tells who held which node at a time. A
+// terminal cuts what does not fit; a pipe or a file gets all of it.
+//
+// The exit status is
 // 0 if all is well, 1 if a job could not be read or -validate found an error, and
 // 2 for bad usage.
 package main
@@ -30,6 +34,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 )
 
@@ -88,6 +93,12 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	asJSON := flags.Bool("json", false, "print one JSON object for each job, with the attribute names of RFC 43")
 	asEvents := flags.Bool("events", false, "print a timeline of each job's events")
 	asFindings := flags.Bool("validate", false, "print what is wrong with each log by RFC 18 and RFC 21")
+	var at eventlog.Timestamp
+	flags.Func("at", "print who held which node at the `time`: 2026-11-21 15:04 (UTC), RFC 3339, or seconds since 1970", func(s string) (err error) {
+		at, err = parseTime(s)
+		return err
+	})
+	failed := flags.Bool("failed", false, "leave out the jobs that are not over, or completed")
 	var diagram diagramFlag
 	flags.Var(&diagram, "diagram", "print the state diagram and read nothing; dot or mermaid (the default)")
 	if err := flags.Parse(joinDiagram(args)); err != nil {
@@ -101,14 +112,14 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return status
 	}
 	modes := 0
-	for _, on := range []bool{*asJSON, *asEvents, *asFindings, diagram.format != 0} {
+	for _, on := range []bool{*asJSON, *asEvents, *asFindings, at != 0, diagram.format != 0} {
 		if on {
 			modes++
 		}
 	}
 	switch {
 	case modes > 1:
-		fmt.Fprintln(stderr, "replay: -json, -events, -validate and -diagram exclude each other")
+		fmt.Fprintln(stderr, "replay: -json, -events, -validate, -at and -diagram exclude each other")
 		return exitUsage
 	case diagram.format != 0 && flags.NArg() > 0:
 		fmt.Fprintln(stderr, "replay: -diagram reads no file")
@@ -122,8 +133,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 
 	out := bufio.NewWriter(stdout)
-	var p printer = &table{w: out, width: width(stdout)}
+	t := &table{w: out, width: width(stdout), form: jobTable()}
+	var p printer = t
 	switch {
+	case at != 0:
+		t.form = holdersTable(at)
 	case *asJSON:
 		p = &plain{w: out, make: renderJSON}
 	case *asEvents:
@@ -132,6 +146,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		p = &findings{w: out}
 	}
 	s := newSession(p, stderr)
+	if *failed {
+		s.only = (*job).failed
+	}
 	s.readAll(flags.Args(), stdin)
 	if err := errors.Join(s.failed, p.close(), out.Flush()); err != nil {
 		fmt.Fprintln(stderr, "replay:", err)
@@ -154,17 +171,14 @@ func joinDiagram(args []string) []string {
 	return args
 }
 
-// defaultWidth is the width of a terminal whose width is not known.
-const defaultWidth = 80
-
-// width returns the number of columns of w.
+// width returns the number of columns of a terminal, 0 if w is none.
 func width(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
-		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
 			return columns
 		}
 	}
-	return defaultWidth
+	return 0
 }
 
 // piped reports whether standard input has data: it is a pipe or a file, not a
@@ -178,27 +192,28 @@ func piped(stdin io.Reader) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice == 0
 }
 
-// oneLine cuts s at its first newline and at n characters, and takes out what
-// a terminal would obey: a note in a log can hold anything.
+// oneLine returns s without what a terminal would obey, since a note in a log can hold
+// anything, and without newlines. It cuts s at n characters; 0 is all of them.
 func oneLine(s string, n int) string {
 	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 	if strings.IndexFunc(s, odd) >= 0 {
-		s, _, _ = strings.Cut(s, "\n")
 		s = strings.Map(func(r rune) rune {
-			if unicode.IsPrint(r) {
-				return r
+			switch {
+			case unicode.IsSpace(r):
+				return ' '
+			case !unicode.IsPrint(r):
+				return '?'
 			}
-			return '?'
+			return r
 		}, s)
 	}
 	count, last := 0, 0
 	for i := range s {
 		if count++; count == n {
 			last = i
+		} else if n > 0 && count > n {
+			return s[:last] + "…"
 		}
-	}
-	if count > n {
-		return s[:last] + "…"
 	}
 	return s
 }

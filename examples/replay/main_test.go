@@ -159,7 +159,7 @@ func TestAFileOfNoKnownFormIsNamed(t *testing.T) {
 func TestATableFitsItsWidth(t *testing.T) {
 	for _, width := range []int{40, 60, 80, 100, 140, 400} {
 		var out bytes.Buffer
-		s := newSession(&table{w: &out, width: width}, io.Discard)
+		s := newSession(&table{w: &out, width: width, form: jobTable()}, io.Discard)
 		s.readAll([]string{samplePath}, nil)
 		require.NoError(t, s.printer.close())
 		times := 0
@@ -169,6 +169,22 @@ func TestATableFitsItsWidth(t *testing.T) {
 		}
 		require.Equal(t, width >= 80, times == 25)
 	}
+}
+
+// A pipe or a file gets everything: why a job failed is the point.
+func TestWhatIsNoTerminalIsNotCut(t *testing.T) {
+	note := strings.Repeat("the node went away, ", 500) + "and never came back"
+	log := fmt.Sprintf(`{"timestamp":1.5,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}
+{"timestamp":2.5,"name":"validate"}
+{"timestamp":4.5,"name":"exception","context":{"type":"exec","severity":0,"note":%q}}
+`, "line 1\n"+note)
+	path := filepath.Join(t.TempDir(), "a long name of a job without an id.eventlog")
+	require.NoError(t, os.WriteFile(path, []byte(log), 0o644))
+	status, stdout, stderr := replay(t, nil, path)
+	require.Equal(t, exitOK, status, stderr)
+	require.Contains(t, stdout, "exec: line 1 "+note+"; waits for ")
+	require.Contains(t, stdout, "\na long name of a job without an id.eventlog  ")
+	require.Contains(t, stdout, "SUBMIT (UTC)", "no column goes")
 }
 
 func TestTheTableIsOldestFirst(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // rendered is what a printer makes of a job.
 type rendered struct {
 	text          []byte
-	at            float64 // when the job was submitted
+	at            float64 // what a table is sorted by
 	errors, notes int     // findings
 	err           error   // why it cannot be printed
 }

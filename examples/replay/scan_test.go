@@ -149,7 +149,7 @@ func TestManyAtOncePrintWhatOneDoes(t *testing.T) {
 		"-json":     func(w io.Writer) printer { return &plain{w: w, make: renderJSON} },
 		"-events":   func(w io.Writer) printer { return &plain{w: w, make: renderTimeline} },
 		"-validate": func(w io.Writer) printer { return &findings{w: w} },
-		"":          func(w io.Writer) printer { return &table{w: w, width: defaultWidth} },
+		"":          func(w io.Writer) printer { return &table{w: w, form: jobTable()} },
 	} {
 		var out, errOut bytes.Buffer
 		one := p(&out)
@@ -326,7 +326,7 @@ func BenchmarkReplay(b *testing.B) {
 	compare(b, "times-plain", func() {
 		run([]string{"-"}, bytes.NewReader(text), io.Discard, io.Discard)
 	}, func() {
-		p := &table{w: io.Discard, width: defaultWidth}
+		p := &table{w: io.Discard, width: 80, form: jobTable()}
 		plainly("standard input", text, p, io.Discard)
 		_ = p.close()
 	})

@@ -29,9 +29,10 @@ type session struct {
 	printer  printer
 	stderr   io.Writer
 	progress *progress
-	dir      string // that relative paths are in
-	faults   int    // jobs and inputs that could not be read
-	failed   error  // of the output
+	dir      string          // that relative paths are in
+	only     func(*job) bool // leaves out other jobs; nil: none
+	faults   int             // jobs and inputs that could not be read
+	failed   error           // of the output
 
 	batch  []work           // of the goroutine that reads
 	size   int              // bytes in it
@@ -254,7 +255,7 @@ func (s *session) replay(name string, in input, out *result) {
 	if err != nil {
 		out.faults = append(out.faults, fmt.Sprintf("%s: %v", name, err))
 	}
-	if !j.Submitted() && !s.printer.takesAny() {
+	if !j.Submitted() && !s.printer.takesAny() || s.only != nil && !s.only(j) {
 		return
 	}
 	line := s.printer.render(j)

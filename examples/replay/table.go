@@ -15,21 +15,35 @@ import (
 	"github.com/joblife/joblife/jobstate/fsd"
 )
 
-// table prints jobs like a listing, oldest first, in lines of at most width
-// columns. It holds back blockRows rows to sort them and to find the widths of
-// the columns; more jobs are sorted block by block, so that memory stays the same.
+// table prints rows, oldest job first, in lines of at most width columns. It holds back
+// blockRows jobs, or blockBytes, to sort them and to find the widths of the columns; more
+// jobs are sorted block by block, so that memory stays the same.
 type table struct {
 	w       io.Writer
-	width   int
-	rows    []rendered
+	width   int // 0: no terminal, so that nothing is cut
+	form    form
+	jobs    []rendered
+	size    int          // bytes of them
 	columns []column     // nil: not known yet
 	text    bytes.Buffer // of a block
 }
 
-// blockRows is how many rows are held back.
-const blockRows = 1 << 14
+// What is held back at most.
+const (
+	blockRows  = 1 << 14
+	blockBytes = 64 << 20
+)
 
-// A column of the table.
+// A form says what a table has.
+type form struct {
+	columns []column
+	// rows adds the rows of a job: cells that end in newlines, cut where a column is
+	// narrow if there is a terminal.
+	// A job's rows are together, and jobs are sorted by the number.
+	rows func(b cells, j *job) (cells, float64)
+}
+
+// A column of a table.
 type column struct {
 	index  int // of the cell in a row
 	header string
@@ -38,48 +52,57 @@ type column struct {
 	width  int
 }
 
-// minInfo is how much room INFO wants before columns go.
-const minInfo = 16
+// minLast is how much room the last column wants before others go.
+const minLast = 16
 
-func columns() []column {
-	list := []column{
-		{header: "JOBID"},
-		{header: "USER", right: true, drop: 6},
-		{header: "NAME", drop: 1},
-		{header: "ST"},
-		{header: "RESULT"},
-		{header: "EXIT", right: true, drop: 3},
-		{header: "NODES", right: true, drop: 5},
-		{header: "SUBMIT (UTC)", drop: 2},
-		{header: "QUEUE", right: true, drop: 4},
-		{header: "RUN", right: true},
-		{header: "CLEANUP", right: true, drop: 7},
-		{header: "INFO"},
+// jobTable is a table like a job listing.
+func jobTable() form {
+	return form{
+		columns: []column{
+			{header: "JOBID"},
+			{header: "USER", right: true, drop: 6},
+			{header: "NAME", drop: 1},
+			{header: "ST"},
+			{header: "RESULT"},
+			{header: "EXIT", right: true, drop: 3},
+			{header: "NODES", right: true, drop: 5},
+			{header: "SUBMIT (UTC)", drop: 2},
+			{header: "QUEUE", right: true, drop: 4},
+			{header: "RUN", right: true},
+			{header: "CLEANUP", right: true, drop: 7},
+			{header: "INFO"},
+		},
+		rows: listingRow,
 	}
-	for i := range list {
-		list[i].index = i
-	}
-	return list
+}
+
+// submitted sorts by the time of submission.
+func submitted(j *job) float64 {
+	t, _ := j.Entered(jobstate.StateNew)
+	return float64(t)
 }
 
 func (t *table) takesAny() bool { return false }
 func (t *table) faults() bool   { return false }
 
 func (t *table) render(j *job) rendered {
-	submitted, _ := j.Entered(jobstate.StateNew)
-	return rendered{text: row(j), at: float64(submitted)}
+	b, at := t.form.rows(cells{width: t.width}, j)
+	return rendered{text: b.text, at: at}
 }
 
 func (t *table) print(r rendered) error {
-	t.rows = append(t.rows, r)
-	if len(t.rows) < blockRows {
+	if len(r.text) == 0 {
+		return nil
+	}
+	t.jobs = append(t.jobs, r)
+	if t.size += len(r.text); len(t.jobs) < blockRows && t.size < blockBytes {
 		return nil
 	}
 	return t.flush()
 }
 
 func (t *table) close() error {
-	if len(t.rows) == 0 {
+	if len(t.jobs) == 0 {
 		return nil
 	}
 	return t.flush()
@@ -87,83 +110,103 @@ func (t *table) close() error {
 
 // flush prints the rows that are held back.
 func (t *table) flush() error {
-	order := make([]int, len(t.rows))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(t.rows[a].at, t.rows[b].at), cmp.Compare(a, b)) })
+	slices.SortStableFunc(t.jobs, func(a, b rendered) int { return cmp.Compare(a.at, b.at) })
 	t.text.Reset()
 	if t.columns == nil {
 		t.fit()
 		var names []byte
-		for _, c := range columns() {
+		for _, c := range t.form.columns {
 			names = append(append(names, c.header...), '\n')
 		}
-		t.line(names)
+		t.lines(names)
 	}
-	for _, i := range order {
-		t.line(t.rows[i].text)
+	for _, r := range t.jobs {
+		t.lines(r.text)
 	}
-	t.rows = t.rows[:0]
+	clear(t.jobs)
+	t.jobs, t.size = t.jobs[:0], 0
 	_, err := t.w.Write(t.text.Bytes())
 	return err
 }
 
-// fit finds the widths of the columns, and drops columns until INFO has room.
+// fit finds the widths of the columns, and drops columns until the last has room.
 func (t *table) fit() {
-	t.columns = columns()
+	t.columns = slices.Clone(t.form.columns)
 	for i := range t.columns {
-		t.columns[i].width = utf8.RuneCountInString(t.columns[i].header)
+		t.columns[i].index, t.columns[i].width = i, utf8.RuneCountInString(t.columns[i].header)
 	}
-	for _, r := range t.rows {
-		for i, cell := range cellsOf(r.text) {
-			t.columns[i].width = max(t.columns[i].width, utf8.RuneCount(cell))
+	for _, r := range t.jobs {
+		for rest := r.text; len(rest) > 0; {
+			for i := range t.columns {
+				var cell []byte
+				cell, rest, _ = bytes.Cut(rest, []byte("\n"))
+				t.columns[i].width = max(t.columns[i].width, utf8.RuneCount(cell))
+			}
 		}
 	}
 	total := 0
 	for _, c := range t.columns {
 		total += c.width + 2
 	}
-	info := &t.columns[len(t.columns)-1]
-	fixed := total - info.width - 2
-	for want := min(info.width, minInfo); fixed+want > t.width; {
-		last := slices.MaxFunc(t.columns, func(a, b column) int { return cmp.Compare(a.drop, b.drop) })
-		if last.drop == 0 {
+	last := t.columns[len(t.columns)-1]
+	fixed := total - last.width - 2
+	for want := min(last.width, minLast); t.width > 0 && fixed+want > t.width; {
+		least := slices.MaxFunc(t.columns, func(a, b column) int { return cmp.Compare(a.drop, b.drop) })
+		if least.drop == 0 {
 			break
 		}
-		t.columns = slices.DeleteFunc(t.columns, func(c column) bool { return c.index == last.index })
-		fixed -= last.width + 2
+		t.columns = slices.DeleteFunc(t.columns, func(c column) bool { return c.index == least.index })
+		fixed -= least.width + 2
 	}
 }
 
-// cellsOf returns the cells of a row, which end in newlines.
-func cellsOf(row []byte) (cells [12][]byte) {
-	for i := range cells {
-		cells[i], row, _ = bytes.Cut(row, []byte("\n"))
+// lines adds the rows of a job, each cut at the width.
+func (t *table) lines(rows []byte) {
+	b := &t.text
+	cells := make([][]byte, len(t.form.columns))
+	for len(rows) > 0 {
+		for i := range cells {
+			cells[i], rows, _ = bytes.Cut(rows, []byte("\n"))
+		}
+		start := b.Len()
+		for i, c := range t.columns {
+			cell := cells[c.index]
+			pad := max(0, c.width-utf8.RuneCount(cell))
+			if c.right {
+				spaces(b, pad)
+			}
+			b.Write(cell)
+			if i == len(t.columns)-1 {
+				break
+			}
+			if !c.right {
+				spaces(b, pad)
+			}
+			spaces(b, 2)
+		}
+		line := bytes.TrimRight(b.Bytes()[start:], " ")
+		b.Truncate(start + len(line))
+		if t.width > 0 && len(line) > t.width {
+			short := oneLine(string(line), t.width)
+			b.Truncate(start)
+			b.WriteString(short)
+		}
+		b.WriteByte('\n')
 	}
-	return cells
 }
 
-// line adds one row, cut at the width.
-func (t *table) line(row []byte) {
-	b, start := &t.text, t.text.Len()
-	cells := cellsOf(row)
-	for _, c := range t.columns {
-		cell := cells[c.index]
-		pad := max(0, c.width-utf8.RuneCount(cell))
-		if c.right {
-			spaces(b, pad)
-		}
-		b.Write(cell)
-		if !c.right {
-			spaces(b, pad)
-		}
-		spaces(b, 2)
+// cells are the cells of rows: one text, for many rows wait.
+type cells struct {
+	text  []byte
+	width int // of the terminal; 0: none
+}
+
+// add adds a cell, cut at n characters if there is a terminal.
+func (c *cells) add(s string, n int) {
+	if c.width == 0 {
+		n = 0
 	}
-	line := oneLine(string(bytes.TrimRight(b.Bytes()[start:], " ")), t.width)
-	b.Truncate(start)
-	b.WriteString(line)
-	b.WriteByte('\n')
+	c.text = append(append(c.text, oneLine(s, n)...), '\n')
 }
 
 const blanks = "                                                                "
@@ -175,23 +218,17 @@ func spaces(b *bytes.Buffer, n int) {
 	b.WriteString(blanks[:n])
 }
 
-// row returns a job's cells, a newline after each: one text, for many rows wait.
-// A dash is what there is not.
-func row(j *job) []byte {
-	b := make([]byte, 0, 160)
+func listingRow(b cells, j *job) (cells, float64) {
+	b.text = make([]byte, 0, 160)
 	cell := func(s string, ok bool) {
 		if !ok {
 			s = "-"
 		}
-		b = append(append(b, s...), '\n')
+		b.add(s, b.width)
 	}
-	cell(j.name(), true)
-	b = append(strconv.AppendUint(b, uint64(j.UserID()), 10), '\n')
-	name := ""
-	if j.spec != nil {
-		name = oneLine(j.spec.Name(), 16)
-	}
-	cell(name, name != "")
+	b.add(j.name(), maxLabel)
+	b.text = append(strconv.AppendUint(b.text, uint64(j.UserID()), 10), '\n')
+	b.add(j.jobName(), maxName)
 	cell(j.State().Name(jobstate.NameShortUpper), true)
 	result, ok := j.Result()
 	cell(result.String(), ok && j.State() == jobstate.StateInactive)
@@ -200,7 +237,7 @@ func row(j *job) []byte {
 	nodes, ok := j.counts().Nodes.Value()
 	cell(strconv.FormatInt(nodes, 10), ok)
 	if t, ok := j.Entered(jobstate.StateNew); ok {
-		b = append(t.Time().UTC().AppendFormat(b, "2006-01-02 15:04"), '\n')
+		b.text = append(t.Time().UTC().AppendFormat(b.text, "2006-01-02 15:04"), '\n')
 	} else {
 		cell("", false)
 	}
@@ -208,8 +245,14 @@ func row(j *job) []byte {
 	cell(between(j, jobstate.StateRun, jobstate.StateCleanup), true)
 	cell(between(j, jobstate.StateCleanup, jobstate.StateInactive), true)
 	cell(info(j), true)
-	return b
+	return b, submitted(j)
 }
+
+// How many characters of what users name a terminal shows in a column.
+const (
+	maxLabel = 24
+	maxName  = 16
+)
 
 // between returns how long the job took from one state to another. It is a
 // dash where it did not reach them; a job that ended in the queue waited until
@@ -234,20 +277,20 @@ func between(j *job, from, to jobstate.State) string {
 func info(j *job) string {
 	var parts []string
 	if e, ok := j.Exception(); ok {
-		s := oneLine(e.Type, 20)
+		s := e.Type
 		if e.Severity > 0 {
 			s += " (severity " + strconv.Itoa(int(e.Severity)) + ")"
 		}
 		if e.Note != "" {
-			s += ": " + oneLine(e.Note, 60)
+			s += ": " + e.Note
 		}
 		parts = append(parts, s)
 	}
 	if j.State() != jobstate.StateInactive {
-		parts = append(parts, oneLine("waits for "+j.Waiting().String(), 100))
+		parts = append(parts, "waits for "+j.Waiting().String())
 	} else {
 		for a := range j.Actions() {
-			parts = append(parts, fmt.Sprintf("%v %s never finished", a.Kind, oneLine(a.Description, 40)))
+			parts = append(parts, fmt.Sprintf("%v %s never finished", a.Kind, a.Description))
 		}
 	}
 	return strings.Join(parts, "; ")
