@@ -227,7 +227,7 @@ func (w *world) judgeStart() {
 		w.fail("I11: the job starts, and %d ranks have failed", bad)
 	}
 	for at, p := range w.done {
-		if at.key.Kind == jobstate.ActionProlog && p.running && !w.forced.Contains(at.rank) && !w.drained.Contains(at.rank) && !w.toDrain.Contains(at.rank) && !w.given.Contains(at.rank) {
+		if at.key.Kind == jobstate.ActionProlog && p.running && r.Contains(at.rank) && !w.forced.Contains(at.rank) {
 			w.fail("I11: the job starts, and %v runs on rank %d", at.key, at.rank)
 		}
 	}

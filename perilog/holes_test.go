@@ -1,6 +1,7 @@
 package perilog_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -452,6 +453,64 @@ func TestAGenericFailureOfAPrologIsFatalUnlessAskedFor(t *testing.T) {
 	}
 	require.True(t, b.last.Start, "a lost node is tolerated")
 	require.Equal(t, "1-3", b.job.R().Ranks().String())
+}
+
+// A script that has named its node goes on. If it then fails of itself, that is no
+// failure of the node.
+func TestAGenericFailureIsFatalWhateverWasReportedBefore(t *testing.T) {
+	for name, fails := range map[string]func(b *bench){
+		"exit 1":             func(b *bench) { b.exited(prolog, 0, 1<<8) },
+		"a signal":           func(b *bench) { b.exited(prolog, 0, 9) },
+		"a timeout":          func(b *bench) { b.now += 100; b.job.Tick(b.now); b.exited(prolog, 0, 15) },
+		"deaf":               func(b *bench) { b.deafen() },
+		"a bad control line": func(b *bench) { b.says(prolog, 0, "nonsense"); b.exited(prolog, 0, 0) },
+	} {
+		for _, single := range []bool{false, true} {
+			for _, any := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/single=%t/any=%t", name, single, any), func(t *testing.T) {
+					p := perRank()
+					p.PerRank = !single
+					b := newBench(t, 3, perilog.Config{
+						Prologs: []perilog.ActionConfig{p}, Tolerate: perilog.Tolerate{Count: 1, Drop: true, AnyFailure: any},
+					})
+					b.take()
+					require.Equal(t, perilog.AnswerApplied, b.says(prolog, 0, `{"version":1,"failed":true}`))
+					if single {
+						b.says(prolog, 0, `{"version":1,"released":"1-2"}`)
+					} else {
+						b.exited(prolog, 1, 0)
+						b.exited(prolog, 2, 0)
+					}
+					fails(b)
+					require.Equal(t, any, b.last.Start)
+				})
+			}
+		}
+	}
+}
+
+// With Drop the job goes on without such a rank.
+func TestNoJobStartsBesideAPrologThatMayStillRun(t *testing.T) {
+	for name, fails := range map[string]func(b *bench){
+		"deaf": func(b *bench) { b.deafen() },
+		"lost": func(b *bench) {
+			b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportUnreachable, Rank: 0})
+			b.take()
+		},
+	} {
+		for _, drop := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/drop=%t", name, drop), func(t *testing.T) {
+				b := newBench(t, 3, perilog.Config{
+					Prologs: []perilog.ActionConfig{perRank()}, Tolerate: perilog.Tolerate{Count: 1, Drop: drop, AnyFailure: true},
+				})
+				b.take()
+				b.exited(prolog, 1, 0)
+				b.exited(prolog, 2, 0)
+				fails(b)
+				require.Equal(t, drop, b.last.Start)
+			})
+		}
+	}
 }
 
 func TestACrashBetweenTheFinalFragmentAndAnythingGivesNoSecondOne(t *testing.T) {

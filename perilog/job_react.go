@@ -323,10 +323,11 @@ func (j *Job) finish(a *action, o *run.Outcome, status int32, tolerated bool) {
 }
 
 // tolerates reports whether the job may go on without the ranks that failed in a
-// prolog, and those that failed in earlier ones.
+// prolog, and those that failed in earlier ones. A job that keeps them does not start
+// beside a prolog that may still run (I11).
 func (j *Job) tolerates(o *run.Outcome) bool {
 	t := &j.cfg.Tolerate
-	return (o.Reported || t.AnyFailure) && !o.Failed.IsEmpty() &&
+	return (o.Reported || t.AnyFailure) && (t.Drop || !o.MayRun) && !o.Failed.IsEmpty() &&
 		t.allows(idset.Union(&j.holds.failed, o.Failed), j.holds.all.Len())
 }
 
