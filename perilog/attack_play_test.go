@@ -439,7 +439,11 @@ func (w *world) force(key perilog.Key, ranks *idset.Set) {
 
 // careless applies what only a careless embedder applies.
 func (w *world) careless() {
-	switch w.rng.IntN(9) {
+	switch w.rng.IntN(10) {
+	case 9:
+		if w.job.State().WasAllocated() && w.apply("alloc", "") {
+			w.fail("I1: the job was allocated twice")
+		}
 	case 0:
 		w.apply("free", "")
 	case 1:

@@ -24,7 +24,7 @@ import (
 //   - A drain holds the ranks that failed, until it is confirmed.
 //
 // A rank leaves when an event ends the last hold on it. Before CLEANUP, a rank leaves
-// only if the job has dropped it. A named resource that an action held leaves in the
+// only if the job has dropped it, and one that the executor released leaves at finish. A named resource that an action held leaves in the
 // same way. The event free, which comes when nothing is held, takes all other ranks
 // and resources. What has left never comes back: a later action does not hold it.
 //
@@ -167,7 +167,8 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 		}
 	case *jobstate.ReleaseContext:
 		h.release(c)
-	case *jobstate.FinishContext: // CLEANUP begins, perhaps of a job that was freed before
+	case *jobstate.FinishContext:
+		h.endJob()
 	case *jobstate.ExceptionContext:
 		h.revoked = h.revoked || held && !h.job.HasResources()
 		if c.Failed != nil {
@@ -225,8 +226,8 @@ func (h *Holds) start(t eventlog.Timestamp) {
 func (h *Holds) release(c *jobstate.ReleaseContext) {
 	switch {
 	case c.Final:
-		h.scratch.ended.UnionWith(&h.executor)
 		h.executor.SubtractWith(&h.executor)
+		h.endJob()
 		for i := range h.named {
 			h.named[i].ended = true
 		}
@@ -235,6 +236,24 @@ func (h *Holds) release(c *jobstate.ReleaseContext) {
 	default:
 		h.take(&h.executor, c.Ranks.Set)
 	}
+}
+
+// endJob ends the hold of the job itself, once it has started, on the ranks that have
+// not left.
+func (h *Holds) endJob() {
+	if h.job.Started() {
+		h.scratch.ended.UnionWith(h.all)
+		h.scratch.ended.SubtractWith(&h.left)
+	}
+}
+
+// onlyJob reports whether nothing but the job itself holds some of its ranks.
+func (h *Holds) onlyJob() bool {
+	h.endJob()
+	h.excludeHeld()
+	only := !h.scratch.ended.IsEmpty()
+	h.scratch.ended.SubtractWith(&h.scratch.ended)
+	return only
 }
 
 // fail takes in that ranks failed while the job goes on. Those that it drops it
@@ -337,11 +356,7 @@ func (h *Holds) settle() {
 		if !h.ending() {
 			h.scratch.ended.IntersectWith(&h.dropped)
 		}
-		exclude(&h.scratch.ended, &h.executor)
-		exclude(&h.scratch.ended, &h.draining)
-		for _, a := range h.actions {
-			exclude(&h.scratch.ended, &a.ranks)
-		}
+		h.excludeHeld()
 		h.leave(&h.scratch.ended)
 	}
 	h.scratch.ended.SubtractWith(&h.scratch.ended)
@@ -354,6 +369,15 @@ func (h *Holds) settle() {
 		for i := range h.named {
 			h.named[i].left = true
 		}
+	}
+}
+
+// excludeHeld removes from h.scratch.ended what is held, but for the job's own hold.
+func (h *Holds) excludeHeld() {
+	exclude(&h.scratch.ended, &h.executor)
+	exclude(&h.scratch.ended, &h.draining)
+	for _, a := range h.actions {
+		exclude(&h.scratch.ended, &a.ranks)
 	}
 }
 

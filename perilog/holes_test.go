@@ -513,6 +513,76 @@ func TestNoJobStartsBesideAPrologThatMayStillRun(t *testing.T) {
 	}
 }
 
+// The executor may be done with a rank while the job runs elsewhere. The rank then
+// waits for the job's end, and no straggler.
+func TestARankThatWasReleasedEarlyIsFreeAtFinish(t *testing.T) {
+	on1 := perRank()
+	on1.Ranks = ranks("1")
+	cancel := func(b *bench) { b.apply("exception", `{"type":"cancel","severity":0,"note":""}`); b.take() }
+	finish := func(b *bench) { b.apply("finish", `{"status":0}`) }
+	for name, c := range map[string]struct {
+		config perilog.Config
+		end    func(b *bench)
+		free   string
+	}{
+		"no epilog":                {perilog.Config{}, finish, "0"},
+		"an epilog elsewhere":      {perilog.Config{Epilogs: []perilog.ActionConfig{on1}}, finish, "0"},
+		"an epilog there":          {perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}}, finish, ""},
+		"canceled, no epilog":      {perilog.Config{}, func(b *bench) { cancel(b); finish(b) }, "0"},
+		"canceled, an epilog":      {perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}}, func(b *bench) { cancel(b); finish(b) }, ""},
+		"without a finish":         {perilog.Config{Epilogs: []perilog.ActionConfig{on1}}, func(b *bench) { cancel(b); b.apply("release", `{"ranks":"all","final":true}`) }, "0,2"},
+		"with nothing else to end": {perilog.Config{}, func(b *bench) { b.apply("release", `{"ranks":"all","final":true}`); finish(b) }, "0-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 3, c.config)
+			b.take()
+			b.apply("start", "")
+			b.apply("release", `{"ranks":"0","final":false}`)
+			require.Empty(t, b.take().Free.R.Ranks().String(), "the job holds it")
+			c.end(b)
+			b.take()
+			require.Equal(t, c.free, b.freed.String())
+			live := b.job.Holds().String()
+			b.crash()
+			require.Equal(t, live, b.job.Holds().String(), "I5")
+			b.take()
+			if !b.job.State().Released() {
+				b.apply("release", `{"ranks":"all","final":true}`)
+				b.take()
+			}
+			for rank := range uint32(3) {
+				if b.logged("epilog-start") > 0 && (c.config.Epilogs[0].Ranks == nil || rank == 1) {
+					require.False(t, b.freed.Contains(rank), "I3: its epilog comes first")
+					b.exited(epilog, rank, 0)
+				}
+			}
+			require.Equal(t, "0-2", b.freed.String())
+			require.Equal(t, jobstate.StateInactive, b.state())
+		})
+	}
+}
+
+// A second allocation would hold again what was freed.
+func TestAJobIsAllocatedOnce(t *testing.T) {
+	for name, live := range map[string]func(b *bench){
+		"in RUN":     func(b *bench) {},
+		"in CLEANUP": func(b *bench) { b.run() },
+		"revoked":    func(b *bench) { b.apply("exception", `{"type":"scheduler-restart","severity":0,"note":""}`) },
+		"freed": func(b *bench) {
+			b.apply("exception", `{"type":"cancel","severity":0,"note":""}`)
+			for b.logged("free") == 0 {
+				b.store(b, b.job.Settle())
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 2, perilog.Config{})
+			live(b)
+			b.refuse("alloc", "", jobstate.ErrTransition)
+		})
+	}
+}
+
 func TestACrashBetweenTheFinalFragmentAndAnythingGivesNoSecondOne(t *testing.T) {
 	for _, c := range []perilog.Config{{}, {Epilogs: []perilog.ActionConfig{perRank()}}, {Housekeeping: &perilog.HousekeepingConfig{}}} {
 		b := newBench(t, 1, c)

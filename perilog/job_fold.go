@@ -68,6 +68,9 @@ func (j *Job) admit(ev *jobstate.Event) error {
 		if j.holds.r == nil {
 			return fmt.Errorf("%w: alloc needs SetR first", ErrR)
 		}
+		if s.WasAllocated() {
+			return fmt.Errorf("%w: alloc a second time", jobstate.ErrTransition)
+		}
 	case jobstate.EventStart:
 		switch {
 		case s.Released() && !s.Started():
@@ -128,9 +131,15 @@ func isStart(c jobstate.Context) bool {
 
 // hold has the epilogs hold their ranks in the log before an event ends a hold of
 // a job that is ending and has not finished: until it has they are not due, and
-// nothing else may hold the ranks that the executor has released.
+// nothing else may hold the ranks that the executor has released. Those of them that
+// it released in RUN the job holds until its finish.
 func (j *Job) hold(c jobstate.Context) {
 	switch c.(type) {
+	case *jobstate.FinishContext:
+		if j.holds.onlyJob() {
+			j.startAll(jobstate.ActionEpilog)
+		}
+		return
 	case *jobstate.ReleaseContext, *jobstate.ActionReleaseContext, *jobstate.ActionFinishContext, *jobstate.DrainedContext:
 	default:
 		return
