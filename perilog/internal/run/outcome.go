@@ -49,11 +49,17 @@ func (r *Run) Outcome() Outcome {
 	}
 	r.each(r.spec.Ranks, func(_ uint32, s *slot) { o.Status = max(o.Status, s.status) })
 	for _, g := range o.Groups {
-		o.Reported = o.Reported && (g.Cause == CauseOK || g.Cause.reported())
+		o.Reported = o.Reported && (g.Cause == CauseOK || g.Cause.reported() && r.isOf(g))
 		o.MayRun = o.MayRun || g.Cause.mayRun()
 	}
 	o.Note = r.summary(&o)
 	return o
+}
+
+// isOf reports whether the cause of a group is one of its ranks' own: where the node of a
+// single command is offline or lost, the other ranks have nothing done on them.
+func (r *Run) isOf(g Group) bool {
+	return r.spec.PerRank || g.Cause != CauseOffline && g.Cause != CauseUnreachable || g.Ranks.Len() == 1 && g.Ranks.Contains(r.spec.Leader)
 }
 
 // groups returns the ranks by cause and code: of a single command whose end those do
