@@ -154,14 +154,21 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 	if err != nil || outcome != jobstate.Applied {
 		return outcome, err
 	}
-	e := ev.Entry()
-	if !changes(ev) {
-		return outcome, nil
+	if changes(ev) {
+		h.own()
+		if _, ok := ev.Context().(*jobstate.ExceptionContext); ok || h.job.HasResources() {
+			h.revoked = !h.job.HasResources() && (h.revoked || held)
+		}
+		h.change(ev)
 	}
-	h.own()
+	return outcome, nil
+}
+
+// change takes in what an event changes that the job has applied.
+func (h *Holds) change(ev *jobstate.Event) {
+	e := ev.Entry()
 	switch c := ev.Context().(type) {
 	case *jobstate.AllocContext:
-		h.revoked = false
 		if h.allocTime == 0 {
 			h.allocTime = e.Timestamp
 		}
@@ -170,7 +177,6 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 	case *jobstate.FinishContext:
 		h.endJob()
 	case *jobstate.ExceptionContext:
-		h.revoked = h.revoked || held && !h.job.HasResources()
 		if c.Failed != nil {
 			h.fail(c.Failed)
 		}
@@ -194,7 +200,6 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 		}
 	}
 	h.settle()
-	return outcome, nil
 }
 
 // changes reports whether an event may change what is held.
@@ -416,6 +421,16 @@ func (h *Holds) leave(ranks *idset.Set) {
 func (h *Holds) ending() bool {
 	return h.job.State().In(jobstate.StateCleanup | jobstate.StateInactive)
 }
+
+// allocated reports whether the job has resources, or had them when a scheduler revoked
+// them.
+func (h *Holds) allocated() bool { return h.job.HasResources() || h.revoked }
+
+// used reports whether the nodes were prepared or used: a prolog or the job started.
+func (h *Holds) used() bool { return h.job.Started() || h.prepared }
+
+// allFailed reports whether every rank has failed.
+func (h *Holds) allFailed() bool { return !h.failed.IsEmpty() && h.failed.ContainsAll(h.all) }
 
 // executing reports whether the executor has not released everything.
 func (h *Holds) executing() bool { return h.job.Started() && !h.job.Released() }
