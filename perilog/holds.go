@@ -56,8 +56,9 @@ type held struct {
 
 	// Of a Job.
 	r       *rset.R
-	ledger  *rset.Ledger // nil until a part goes back
-	final   bool         // the last fragment went back
+	early   []eventlog.Entry // what named ranks before r came
+	ledger  *rset.Ledger     // nil until a part goes back
+	final   bool             // the last fragment went back
 	hk      *housekeeping
 	offline *idset.Set
 }

@@ -1,6 +1,7 @@
 package perilog
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"time"
@@ -25,7 +26,7 @@ const maxFrame = 256
 // Apply refuses what [jobstate.Job.Apply] refuses, and eventlog.AppendEntry. It returns
 // ErrOrder for a start before every prolog has succeeded or of a job that cannot start any
 // more, and for a free or clean while something is held; ErrR for an alloc before the job
-// has an R; ErrOwn for an event of an action that the Job runs. After an error nothing has changed, and the event must not be
+// has an R; ErrOwn for an event of an action that the Job runs, and for a launch. After an error nothing has changed, and the event must not be
 // logged. Apply keeps no reference to e.
 //
 // No order of events frees a rank early (I3): before an event that ends a hold on
@@ -88,7 +89,7 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	key, ok := keyOf(ev.Context())
 	switch a := j.action(key); {
 	case !ok:
-	case a != nil && (a.stage != stageFinished || isStart(ev.Context())):
+	case a != nil && (a.stage != stageFinished || isStart(ev.Context())), isLaunch(ev.Context()):
 		return fmt.Errorf("%w: %v", ErrOwn, key)
 	case key.Kind == jobstate.ActionProlog && isStart(ev.Context()) && j.start() == startPending:
 		return fmt.Errorf("%w: %v starts while the executor is starting the job", ErrOrder, key)
@@ -137,6 +138,15 @@ func (j *Job) endsHold(c jobstate.Context) bool {
 		return j.holds.job.State() == jobstate.StateCleanup && j.holds.allocated() && j.holds.used()
 	}
 	return false
+}
+
+// isLaunch reports whether an event says how this library launched an action.
+func isLaunch(c jobstate.Context) bool {
+	if start, ok := c.(*jobstate.ActionStartContext); ok {
+		return start.Owned() || start.Attempt > 0
+	}
+	_, ok := c.(*jobstate.ActionLaunchContext)
+	return ok
 }
 
 // hold posts the starts of epilogs before an event that may end a hold.
@@ -227,8 +237,50 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 	if j.phase = next; ev.Entry().Name == jobstate.EventAlloc && (!had || s.State() != state) {
 		j.phase = phaseOpening
 	}
+	if j.holds.r == nil && namesRanks(ev.Context()) {
+		e := ev.Entry()
+		e.Context = bytes.Clone(e.Context)
+		j.holds.own()
+		j.holds.early = append(j.holds.early, e)
+	}
 	j.change(ev)
 	return outcome, nil
+}
+
+// namesRanks reports whether an event may concern ranks before the job has any.
+func namesRanks(c jobstate.Context) bool {
+	if x, ok := c.(*jobstate.ExceptionContext); ok {
+		return x.Failed != nil || x.Severity == 0
+	}
+	_, drained := c.(*jobstate.DrainedContext)
+	_, action := keyOf(c)
+	return drained || action
+}
+
+// refold takes in again, now that the ranks are known, what named ranks before: what
+// services started then holds them, as it does in a replay. Of what runs there this life
+// knows nothing.
+func (j *Job) refold() {
+	h := &j.holds
+	early := h.early
+	if early == nil {
+		return
+	}
+	h.early, h.actions, h.prepared, h.harm = nil, nil, false, &h.scratch.unharmed
+	j.adopted = 0
+	j.configure(nil)
+	for _, e := range early {
+		if err := h.scratch.own.Decode(e); err != nil {
+			panic("perilog: an event that was read cannot be read: " + err.Error())
+		}
+		h.change(&h.scratch.own)
+		j.change(&h.scratch.own)
+	}
+	for _, a := range j.actions {
+		if a.run != nil {
+			a.run.Lose()
+		}
+	}
 }
 
 // change takes in what an event of the job's log changes beside the holds.

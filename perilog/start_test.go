@@ -243,3 +243,14 @@ func (b *bench) launched() string {
 	}
 	return "nothing"
 }
+
+// What is launched the Job knows: what another says of it is refused.
+func TestALaunchThatTheJobDidNotLogIsRefused(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{})
+	b.take()
+	b.refuse("epilog-start", `{"description":"x","per-rank":true,"attempt":1}`, perilog.ErrOwn)
+	b.refuse("epilog-start", `{"description":"x","leader":0}`, perilog.ErrOwn)
+	b.apply("epilog-start", `{"description":"x"}`)
+	b.refuse("epilog-launch", `{"description":"x","attempt":1,"ranks":"0","per-rank":true}`, perilog.ErrOwn)
+	require.Empty(t, b.job.Active())
+}
