@@ -167,8 +167,9 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 // configured when its phase begins. Prologs and housekeeping begin with alloc, epilogs
 // when they are due. A phase has begun when the log has another event after that and
 // the starts that followed, and prologs have begun when the executor is asked. What has
-// begun goes on as it is. [RecoverJob] with c makes the same of the log; it knows of
-// what has begun what the start says, and has the rest, such as the command, from c.
+// begun goes on as it is. [RecoverJob] with c makes the same of the log; of what has begun
+// it knows what the start says, and has the rest, such as the command, from c. An action
+// that c lacked then has it from the next configuration that knows the action.
 // The error wraps ErrConfig, and then nothing has changed.
 func (j *Job) SetConfig(c *Config) error {
 	if err := j.holds.scratch.checkConfig(c); err != nil {
@@ -177,6 +178,9 @@ func (j *Job) SetConfig(c *Config) error {
 	begun := slices.DeleteFunc(j.actions, func(a *action) bool { return a.stage == stageIdle })
 	j.cfg = c
 	j.configure(begun)
+	if h := j.holds.hk; h != nil {
+		h.config = cmp.Or(h.config, j.housekeepingAction().config)
+	}
 	return nil
 }
 
@@ -188,6 +192,7 @@ func (j *Job) configure(begun []*action) {
 		for i := range list {
 			key := list[i].key(k)
 			if n := slices.IndexFunc(begun, func(a *action) bool { return a.Key == key }); n >= 0 {
+				begun[n].config = cmp.Or(begun[n].config, &list[i])
 				j.actions = append(j.actions, begun[n])
 				begun = slices.Delete(begun, n, n+1)
 			} else if j.holds.hold(key) == nil { // else it is foreign
