@@ -194,8 +194,9 @@ type (
 		IDs    []jobid.ID
 		Failed map[jobid.ID]error
 	}
-	// Reload replaces Actions, Queues, Limits and Private of the configuration.
-	// Running actions keep what their start says; other fields of Config are ignored.
+	// Reload replaces Actions, Queues, Limits and Private of the configuration; other
+	// fields of Config are ignored. Actions follow it that have not begun: see
+	// [perilog.Job.SetConfig].
 	Reload struct{ Config Config }
 	// AcceptClock confirms the time after a jump. Until then the limits purge nothing
 	// (PU-9).

@@ -428,14 +428,17 @@ func (m *Manager) resolve(a Action, f func(*job) error) error {
 	return nil
 }
 
-// reload replaces the configuration. Jobs that wait for resources will run by it.
+// reload replaces the configuration, for all actions that are still to begin.
 func (m *Manager) reload(cfg Config) error {
 	if err := m.configure(cfg); err != nil {
 		return err
 	}
-	for _, j := range m.sorted(jobstate.StateNew | jobstate.StatePending) {
+	for _, j := range m.sorted(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive) {
 		if err := j.nodes.SetConfig(m.actions); err != nil {
 			panic("joblife: a configuration that was checked: " + err.Error())
+		}
+		if !j.state.In(jobstate.StateNew | jobstate.StatePending) {
+			m.touch(j)
 		}
 	}
 	m.block(true, func(j *job) bool { return !m.starts(j.queue) })

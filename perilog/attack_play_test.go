@@ -227,7 +227,7 @@ func (w *world) judgeStart() {
 		w.fail("I11: the job starts, and %d ranks have failed", bad)
 	}
 	for at, p := range w.done {
-		if at.key.Kind == jobstate.ActionProlog && p.running && !w.forced.Contains(at.rank) && !w.drained.Contains(at.rank) && !w.toDrain.Contains(at.rank) && !w.given.Contains(at.rank) {
+		if at.key.Kind == jobstate.ActionProlog && p.running && r.Contains(at.rank) && !w.forced.Contains(at.rank) {
 			w.fail("I11: the job starts, and %v runs on rank %d", at.key, at.rank)
 		}
 	}
@@ -439,7 +439,11 @@ func (w *world) force(key perilog.Key, ranks *idset.Set) {
 
 // careless applies what only a careless embedder applies.
 func (w *world) careless() {
-	switch w.rng.IntN(9) {
+	switch w.rng.IntN(10) {
+	case 9:
+		if w.job.State().WasAllocated() && w.apply("alloc", "") {
+			w.fail("I1: the job was allocated twice")
+		}
 	case 0:
 		w.apply("free", "")
 	case 1:

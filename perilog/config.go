@@ -121,7 +121,8 @@ type HousekeepingConfig struct {
 // The ranks that failed in any prolog of the job count together. A failure is
 // tolerated only if a control line or an operator reported the rank as failed, or its
 // node is offline or was lost. Any other failure, such as an exit with 1, fails the
-// job unless AnyFailure is set. Any number of the ranks in Ranks may fail. Of the
+// job unless AnyFailure is set, whatever was reported before. Without Drop the job
+// also fails if the prolog timed out or lost its node, since it may still run. Any number of the ranks in Ranks may fail. Of the
 // others, as many as the greater of Count and Fraction may fail. A job always fails
 // if all of its ranks failed.
 type Tolerate struct {

@@ -2,7 +2,9 @@ package perilog
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 )
 
 // Check is check, for tests of other packages' view.
@@ -17,4 +19,52 @@ func (s *Scratch) check() error {
 		return errors.New("perilog: a job changed what it shares with others")
 	}
 	return nil
+}
+
+// Told returns what the log and the configuration tell of the actions: how far each is,
+// how it runs, and whether its start is still to come. It leaves out what only a life
+// knows, such as what has ended and is not logged.
+func (j *Job) Told() string {
+	var lines []string
+	tell := func(a *action) {
+		if due := j.isDue(a); due || a.stage != stageIdle {
+			lines = append(lines, fmt.Sprintln(a.Key, a.stage, due, a.single, a.leader, a.timeout, a.killTimeout, a.began, a.finished, a.success, a.foreign))
+		}
+	}
+	for _, a := range j.actions {
+		tell(a)
+	}
+	if h := j.holds.hk; h != nil {
+		tell(&h.action)
+		lines = append(lines, fmt.Sprintln(h.releaseAfter, h.onFailure, &h.freed, h.final))
+	}
+	slices.Sort(lines)
+	return fmt.Sprintln(lines, j.Freed(), j.holds.final, j.Draining())
+}
+
+// Active returns the actions that are not over.
+func (j *Job) Active() (list []Key) {
+	for _, a := range j.actions {
+		if a.stage == stageActive {
+			list = append(list, a.Key)
+		}
+	}
+	if j.holds.hk != nil {
+		list = append(list, j.holds.hk.Key)
+	}
+	return list
+}
+
+// Ran returns the actions that the logs have.
+func (j *Job) Ran() map[Key]bool {
+	ran := make(map[Key]bool)
+	for _, a := range j.actions {
+		if a.stage != stageIdle {
+			ran[a.Key] = true
+		}
+	}
+	if j.holds.hk != nil {
+		ran[j.holds.hk.Key] = true
+	}
+	return ran
 }

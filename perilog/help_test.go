@@ -1,6 +1,7 @@
 package perilog_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
@@ -40,6 +41,7 @@ type bench struct {
 	freed  *idset.Set
 	finals int
 	last   perilog.Effects // with what was taken last
+	all    []perilog.Record
 	drains *idset.Set
 }
 
@@ -61,11 +63,18 @@ func allocation(t testing.TB, n int) *rset.R {
 // newBench returns a job on n nodes that has its allocation.
 func newBench(t testing.TB, n int, c perilog.Config, named ...string) *bench {
 	t.Helper()
+	return offlineBench(t, n, c, nil, named...)
+}
+
+// offlineBench is newBench with nodes that are offline.
+func offlineBench(t testing.TB, n int, c perilog.Config, offline *idset.Set, named ...string) *bench {
+	t.Helper()
 	b := &bench{TB: t, cfg: &c, now: 1, freed: new(idset.Set), drains: new(idset.Set)}
 	b.spec = perilog.Spec{ID: 1, R: allocation(t, n), Named: named, Owner: 9}
 	var err error
 	b.job, err = perilog.NewJob(b.cfg, b.spec)
 	require.NoError(t, err)
+	b.job.Offline(offline)
 	b.apply("submit", `{"userid":5588,"urgency":16,"flags":0,"version":1}`)
 	b.apply("validate", "")
 	b.apply("depend", "")
@@ -105,6 +114,10 @@ func (b *bench) take() perilog.Effects {
 	b.Helper()
 	b.last = b.job.Take()
 	b.store(b, b.last.Post)
+	for _, r := range b.last.Post {
+		r.Entry.Context = bytes.Clone(r.Entry.Context)
+		b.all = append(b.all, r)
+	}
 	for _, d := range b.last.Drain {
 		b.drains.UnionWith(d.Ranks)
 	}
@@ -133,6 +146,16 @@ func (b *bench) exited(key perilog.Key, rank uint32, status int32) perilog.Effec
 	a := b.report(perilog.Report{Action: key, Attempt: 1, Kind: perilog.ReportExited, Rank: rank, Status: status})
 	require.Equal(b, perilog.AnswerApplied, a)
 	return b.take()
+}
+
+// deafen lets what runs be past its timeout and its kill timeout.
+func (b *bench) deafen() {
+	b.Helper()
+	for at, ok := b.job.Deadline(); ok; at, ok = b.job.Deadline() {
+		b.now = max(b.now, at)
+		b.job.Tick(b.now)
+		b.take()
+	}
 }
 
 // says lets an action write a control line, and takes nothing.

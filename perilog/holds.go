@@ -24,7 +24,7 @@ import (
 //   - A drain holds the ranks that failed, until it is confirmed.
 //
 // A rank leaves when an event ends the last hold on it. Before CLEANUP, a rank leaves
-// only if the job has dropped it. A named resource that an action held leaves in the
+// only if the job has dropped it, and one that the executor released leaves at finish. A named resource that an action held leaves in the
 // same way. The event free, which comes when nothing is held, takes all other ranks
 // and resources. What has left never comes back: a later action does not hold it.
 //
@@ -56,8 +56,9 @@ type held struct {
 
 	// Of a Job.
 	r       *rset.R
-	ledger  *rset.Ledger // nil until a part goes back
-	final   bool         // the last fragment went back
+	early   []eventlog.Entry // what named ranks before r came
+	ledger  *rset.Ledger     // nil until a part goes back
+	final   bool             // the last fragment went back
 	hk      *housekeeping
 	offline *idset.Set
 }
@@ -154,22 +155,29 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 	if err != nil || outcome != jobstate.Applied {
 		return outcome, err
 	}
-	e := ev.Entry()
-	if !changes(ev) {
-		return outcome, nil
+	if changes(ev) {
+		h.own()
+		if _, ok := ev.Context().(*jobstate.ExceptionContext); ok || h.job.HasResources() {
+			h.revoked = !h.job.HasResources() && (h.revoked || held)
+		}
+		h.change(ev)
 	}
-	h.own()
+	return outcome, nil
+}
+
+// change takes in what an event changes that the job has applied.
+func (h *Holds) change(ev *jobstate.Event) {
+	e := ev.Entry()
 	switch c := ev.Context().(type) {
 	case *jobstate.AllocContext:
-		h.revoked = false
 		if h.allocTime == 0 {
 			h.allocTime = e.Timestamp
 		}
 	case *jobstate.ReleaseContext:
 		h.release(c)
-	case *jobstate.FinishContext: // CLEANUP begins, perhaps of a job that was freed before
+	case *jobstate.FinishContext:
+		h.endJob()
 	case *jobstate.ExceptionContext:
-		h.revoked = h.revoked || held && !h.job.HasResources()
 		if c.Failed != nil {
 			h.fail(c.Failed)
 		}
@@ -193,7 +201,6 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 		}
 	}
 	h.settle()
-	return outcome, nil
 }
 
 // changes reports whether an event may change what is held.
@@ -225,8 +232,8 @@ func (h *Holds) start(t eventlog.Timestamp) {
 func (h *Holds) release(c *jobstate.ReleaseContext) {
 	switch {
 	case c.Final:
-		h.scratch.ended.UnionWith(&h.executor)
 		h.executor.SubtractWith(&h.executor)
+		h.endJob()
 		for i := range h.named {
 			h.named[i].ended = true
 		}
@@ -235,6 +242,24 @@ func (h *Holds) release(c *jobstate.ReleaseContext) {
 	default:
 		h.take(&h.executor, c.Ranks.Set)
 	}
+}
+
+// endJob ends the hold of the job itself, once it has started, on the ranks that have
+// not left.
+func (h *Holds) endJob() {
+	if h.job.Started() {
+		h.scratch.ended.UnionWith(h.all)
+		h.scratch.ended.SubtractWith(&h.left)
+	}
+}
+
+// onlyJob reports whether nothing but the job itself holds some of its ranks.
+func (h *Holds) onlyJob() bool {
+	h.endJob()
+	h.excludeHeld()
+	only := !h.scratch.ended.IsEmpty()
+	h.scratch.ended.SubtractWith(&h.scratch.ended)
+	return only
 }
 
 // fail takes in that ranks failed while the job goes on. Those that it drops it
@@ -337,11 +362,7 @@ func (h *Holds) settle() {
 		if !h.ending() {
 			h.scratch.ended.IntersectWith(&h.dropped)
 		}
-		exclude(&h.scratch.ended, &h.executor)
-		exclude(&h.scratch.ended, &h.draining)
-		for _, a := range h.actions {
-			exclude(&h.scratch.ended, &a.ranks)
-		}
+		h.excludeHeld()
 		h.leave(&h.scratch.ended)
 	}
 	h.scratch.ended.SubtractWith(&h.scratch.ended)
@@ -354,6 +375,15 @@ func (h *Holds) settle() {
 		for i := range h.named {
 			h.named[i].left = true
 		}
+	}
+}
+
+// excludeHeld removes from h.scratch.ended what is held, but for the job's own hold.
+func (h *Holds) excludeHeld() {
+	exclude(&h.scratch.ended, &h.executor)
+	exclude(&h.scratch.ended, &h.draining)
+	for _, a := range h.actions {
+		exclude(&h.scratch.ended, &a.ranks)
 	}
 }
 
@@ -392,6 +422,16 @@ func (h *Holds) leave(ranks *idset.Set) {
 func (h *Holds) ending() bool {
 	return h.job.State().In(jobstate.StateCleanup | jobstate.StateInactive)
 }
+
+// allocated reports whether the job has resources, or had them when a scheduler revoked
+// them.
+func (h *Holds) allocated() bool { return h.job.HasResources() || h.revoked }
+
+// used reports whether the nodes were prepared or used: a prolog or the job started.
+func (h *Holds) used() bool { return h.job.Started() || h.prepared }
+
+// allFailed reports whether every rank has failed.
+func (h *Holds) allFailed() bool { return !h.failed.IsEmpty() && h.failed.ContainsAll(h.all) }
 
 // executing reports whether the executor has not released everything.
 func (h *Holds) executing() bool { return h.job.Started() && !h.job.Released() }

@@ -149,7 +149,13 @@ func (n *naiveHolds) apply(o holdsOp, job *jobstate.Job) {
 			}
 		}
 		for _, r := range ranks {
-			lose(r, "executor")
+			if lose(r, "executor"); o.final && n.started {
+				touched[r] = true
+			}
+		}
+	case o.name == "finish" && n.started:
+		for _, r := range n.ranks {
+			touched[r] = true
 		}
 	case o.name == "drained":
 		for _, r := range n.own(o.ranks) {

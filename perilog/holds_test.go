@@ -265,8 +265,8 @@ var holdsStories = []struct {
 		start
 		release 3 -> job 0-3, executor 0-2
 		release all final -> job 0-3
-		finish -> -
-		free -> -; ready 0-3`},
+		finish -> -; ready 0-3
+		free`},
 	{"Dropped ranks leave the job and the executor, and wait for actions", 4, nil, `
 		alloc
 		prolog-start p

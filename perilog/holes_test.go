@@ -1,6 +1,7 @@
 package perilog_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -452,6 +453,134 @@ func TestAGenericFailureOfAPrologIsFatalUnlessAskedFor(t *testing.T) {
 	}
 	require.True(t, b.last.Start, "a lost node is tolerated")
 	require.Equal(t, "1-3", b.job.R().Ranks().String())
+}
+
+// A script that has named its node goes on. If it then fails of itself, that is no
+// failure of the node.
+func TestAGenericFailureIsFatalWhateverWasReportedBefore(t *testing.T) {
+	for name, fails := range map[string]func(b *bench){
+		"exit 1":             func(b *bench) { b.exited(prolog, 0, 1<<8) },
+		"a signal":           func(b *bench) { b.exited(prolog, 0, 9) },
+		"a timeout":          func(b *bench) { b.now += 100; b.job.Tick(b.now); b.exited(prolog, 0, 15) },
+		"deaf":               func(b *bench) { b.deafen() },
+		"a bad control line": func(b *bench) { b.says(prolog, 0, "nonsense"); b.exited(prolog, 0, 0) },
+	} {
+		for _, single := range []bool{false, true} {
+			for _, any := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/single=%t/any=%t", name, single, any), func(t *testing.T) {
+					p := perRank()
+					p.PerRank = !single
+					b := newBench(t, 3, perilog.Config{
+						Prologs: []perilog.ActionConfig{p}, Tolerate: perilog.Tolerate{Count: 1, Drop: true, AnyFailure: any},
+					})
+					b.take()
+					require.Equal(t, perilog.AnswerApplied, b.says(prolog, 0, `{"version":1,"failed":true}`))
+					if single {
+						b.says(prolog, 0, `{"version":1,"released":"1-2"}`)
+					} else {
+						b.exited(prolog, 1, 0)
+						b.exited(prolog, 2, 0)
+					}
+					fails(b)
+					require.Equal(t, any, b.last.Start)
+				})
+			}
+		}
+	}
+}
+
+// With Drop the job goes on without such a rank.
+func TestNoJobStartsBesideAPrologThatMayStillRun(t *testing.T) {
+	for name, fails := range map[string]func(b *bench){
+		"deaf": func(b *bench) { b.deafen() },
+		"lost": func(b *bench) {
+			b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportUnreachable, Rank: 0})
+			b.take()
+		},
+	} {
+		for _, drop := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/drop=%t", name, drop), func(t *testing.T) {
+				b := newBench(t, 3, perilog.Config{
+					Prologs: []perilog.ActionConfig{perRank()}, Tolerate: perilog.Tolerate{Count: 1, Drop: drop, AnyFailure: true},
+				})
+				b.take()
+				b.exited(prolog, 1, 0)
+				b.exited(prolog, 2, 0)
+				fails(b)
+				require.Equal(t, drop, b.last.Start)
+			})
+		}
+	}
+}
+
+// The executor may be done with a rank while the job runs elsewhere. The rank then
+// waits for the job's end, and no straggler.
+func TestARankThatWasReleasedEarlyIsFreeAtFinish(t *testing.T) {
+	on1 := perRank()
+	on1.Ranks = ranks("1")
+	cancel := func(b *bench) { b.apply("exception", `{"type":"cancel","severity":0,"note":""}`); b.take() }
+	finish := func(b *bench) { b.apply("finish", `{"status":0}`) }
+	for name, c := range map[string]struct {
+		config perilog.Config
+		end    func(b *bench)
+		free   string
+	}{
+		"no epilog":                {perilog.Config{}, finish, "0"},
+		"an epilog elsewhere":      {perilog.Config{Epilogs: []perilog.ActionConfig{on1}}, finish, "0"},
+		"an epilog there":          {perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}}, finish, ""},
+		"canceled, no epilog":      {perilog.Config{}, func(b *bench) { cancel(b); finish(b) }, "0"},
+		"canceled, an epilog":      {perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}}, func(b *bench) { cancel(b); finish(b) }, ""},
+		"without a finish":         {perilog.Config{Epilogs: []perilog.ActionConfig{on1}}, func(b *bench) { cancel(b); b.apply("release", `{"ranks":"all","final":true}`) }, "0,2"},
+		"with nothing else to end": {perilog.Config{}, func(b *bench) { b.apply("release", `{"ranks":"all","final":true}`); finish(b) }, "0-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 3, c.config)
+			b.take()
+			b.apply("start", "")
+			b.apply("release", `{"ranks":"0","final":false}`)
+			require.Empty(t, b.take().Free.R.Ranks().String(), "the job holds it")
+			c.end(b)
+			b.take()
+			require.Equal(t, c.free, b.freed.String())
+			live := b.job.Holds().String()
+			b.crash()
+			require.Equal(t, live, b.job.Holds().String(), "I5")
+			b.take()
+			if !b.job.State().Released() {
+				b.apply("release", `{"ranks":"all","final":true}`)
+				b.take()
+			}
+			for rank := range uint32(3) {
+				if b.logged("epilog-start") > 0 && (c.config.Epilogs[0].Ranks == nil || rank == 1) {
+					require.False(t, b.freed.Contains(rank), "I3: its epilog comes first")
+					b.exited(epilog, rank, 0)
+				}
+			}
+			require.Equal(t, "0-2", b.freed.String())
+			require.Equal(t, jobstate.StateInactive, b.state())
+		})
+	}
+}
+
+// A second allocation would hold again what was freed.
+func TestAJobIsAllocatedOnce(t *testing.T) {
+	for name, live := range map[string]func(b *bench){
+		"in RUN":     func(b *bench) {},
+		"in CLEANUP": func(b *bench) { b.run() },
+		"revoked":    func(b *bench) { b.apply("exception", `{"type":"scheduler-restart","severity":0,"note":""}`) },
+		"freed": func(b *bench) {
+			b.apply("exception", `{"type":"cancel","severity":0,"note":""}`)
+			for b.logged("free") == 0 {
+				b.store(b, b.job.Settle())
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 2, perilog.Config{})
+			live(b)
+			b.refuse("alloc", "", jobstate.ErrTransition)
+		})
+	}
 }
 
 func TestACrashBetweenTheFinalFragmentAndAnythingGivesNoSecondOne(t *testing.T) {

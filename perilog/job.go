@@ -59,12 +59,12 @@ type Spec struct {
 // only decides; Take returns what is to be done. The package documentation shows the
 // loop.
 //
-// All prologs start with the event alloc. When a prolog fails, the Job logs the
-// start of every epilog, a fatal exception, which ends the job, and then the finish
-// of that prolog. Otherwise epilogs start at the event finish; or, if a prolog
-// started but the job did not, when CLEANUP begins. If neither started, no epilog
-// runs. Epilogs hold their ranks from their start. They are launched when no prolog
-// is active.
+// All prologs start with the event alloc, and so does housekeeping. When a prolog
+// fails, the Job logs the start of every epilog, a fatal exception, which ends the job,
+// and then the finish of that prolog. Otherwise epilogs start at the event finish; or,
+// if a prolog started but the job did not, when CLEANUP begins. If neither started, no
+// epilog runs. Epilogs hold their ranks from their start. They are launched when no
+// prolog is active. [Job.SetConfig] says which configuration counts.
 //
 // A Job must not be copied, and one goroutine at a time may use it. The caller passes
 // the time; a time before the latest one counts as the latest one.
@@ -79,19 +79,10 @@ type Job struct {
 	owner     uint32
 	stopping  bool
 	executor  executor
-	startable bool  // the job could be started when a fatal exception came
+	startable bool  // the executor may have been asked when the job left RUN
+	phase     phase // of the log
 	adopted   uint8 // how many actions the configuration does not have
 }
-
-// An executor says whether the executor was asked to start the job, until the log
-// has its answer.
-type executor uint8
-
-const (
-	executorIdle    executor = iota // it was not asked
-	executorAsked                   // it was asked
-	executorUnknown                 // an earlier life of the job may have asked it
-)
 
 // maxAdopted is how many actions a job follows that the configuration has no more.
 // Others are foreign: a log can start any number of them, on any number of ranks.
@@ -135,7 +126,7 @@ func NewJob(c *Config, s Spec) (*Job, error) {
 		return nil, err
 	}
 	j.buffers = &j.holds.scratch.unused
-	j.configure()
+	j.configure(nil)
 	if s.R == nil {
 		return j, nil
 	}
@@ -163,33 +154,53 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	if size > maxRanksText {
 		return fmt.Errorf("%w: its ranks do not fit in a line of the log", ErrR)
 	}
+	if j.holds.early != nil {
+		j.react() // reports that came before
+	}
 	j.holds.setR(ranks, named)
 	j.holds.r = r
+	j.refold()
 	return nil
 }
 
-// SetConfig replaces the configuration of a job that has no R yet, and keeps c. It
-// changes nothing afterwards: what was allocated runs by the configuration that it
-// was allocated under. The error wraps ErrConfig.
+// SetConfig replaces the configuration, and keeps c. An action is due if it is
+// configured when its phase begins. Prologs and housekeeping begin with alloc, epilogs
+// when they are due. A phase has begun when the log has another event after that and
+// the starts that followed, and prologs have begun when the executor is asked. What has
+// begun goes on as it is. [RecoverJob] with c makes the same of the log; of what has begun
+// it knows what the start says, and has the rest, such as the command, from c. An action
+// that c lacked then has it from the next configuration that knows the action.
+// The error wraps ErrConfig, and then nothing has changed.
 func (j *Job) SetConfig(c *Config) error {
-	if err := j.holds.scratch.checkConfig(c); err != nil || j.holds.r != nil {
+	if err := j.holds.scratch.checkConfig(c); err != nil {
 		return err
 	}
-	foreign := slices.DeleteFunc(j.actions, func(a *action) bool { return a.config != nil })
-	j.cfg, j.actions = c, nil
-	j.configure()
-	j.actions = append(j.actions, foreign...)
+	begun := slices.DeleteFunc(j.actions, func(a *action) bool { return a.stage == stageIdle })
+	j.cfg = c
+	j.configure(begun)
+	if h := j.holds.hk; h != nil {
+		h.config = cmp.Or(h.config, j.housekeepingAction().config)
+	}
 	return nil
 }
 
-// configure adds the actions of the configuration.
-func (j *Job) configure() {
+// configure sets the actions: those of the configuration, and what has begun.
+func (j *Job) configure(begun []*action) {
+	j.actions = nil
 	for _, k := range []jobstate.ActionKind{jobstate.ActionProlog, jobstate.ActionEpilog} {
 		list := j.cfg.actions(k)
 		for i := range list {
-			j.actions = append(j.actions, &action{Key: list[i].key(k), config: &list[i]})
+			key := list[i].key(k)
+			if n := slices.IndexFunc(begun, func(a *action) bool { return a.Key == key }); n >= 0 {
+				begun[n].config = cmp.Or(begun[n].config, &list[i])
+				j.actions = append(j.actions, begun[n])
+				begun = slices.Delete(begun, n, n+1)
+			} else if j.holds.hold(key) == nil { // else it is foreign
+				j.actions = append(j.actions, &action{Key: key, config: &list[i]})
+			}
 		}
 	}
+	j.actions = append(j.actions, begun...)
 }
 
 // Holds returns what holds the job's ranks, without housekeeping. The caller must
@@ -269,25 +280,13 @@ func (j *Job) find(key Key) *action {
 	return nil
 }
 
-// mayStart reports whether the job may be started: it is in RUN, every configured
-// prolog has succeeded on a rank that is left, and no other prolog is active.
-func (j *Job) mayStart() bool {
-	return !j.stopping && j.holds.job.MayStart() && !j.holds.job.Released() && j.prologsDone() == nil
-}
-
 // Starting reports whether the executor was asked to start the job, or may have been
 // before a restart, and its answer is not in the log.
-func (j *Job) Starting() bool { return j.startPending() }
+func (j *Job) Starting() bool { return j.start() == startPending }
 
 // Draining reports whether a drain was asked for that is not confirmed.
 func (j *Job) Draining() bool {
 	return !j.holds.draining.IsEmpty() || j.holds.hk != nil && !j.holds.hk.draining.IsEmpty()
-}
-
-// startPending reports whether the executor was asked to start the job, or may
-// have been, and the log does not have its answer.
-func (j *Job) startPending() bool {
-	return j.executor != executorIdle && !j.holds.job.Started() && !j.holds.job.Released()
 }
 
 // NotStarted tells the Job that the executor does not have the job, because it lost
@@ -304,60 +303,18 @@ func (j *Job) NotStarted() {
 // to start on, or what is missing.
 func (j *Job) prologsDone() error {
 	h := &j.holds
-	if h.failed.ContainsAll(h.all) && !h.all.IsEmpty() {
+	if h.allFailed() {
 		return fmt.Errorf("%w: every rank has failed", ErrOrder)
 	}
-	for _, a := range h.actions {
-		if a.Kind == jobstate.ActionProlog {
-			return fmt.Errorf("%w: %v has not ended", ErrOrder, a.Key)
-		}
+	if i := slices.IndexFunc(h.actions, isProlog); i >= 0 {
+		return fmt.Errorf("%w: %v has not ended", ErrOrder, h.actions[i].Key)
 	}
 	for _, a := range j.actions {
-		if a.Kind != jobstate.ActionProlog || a.config == nil && a.stage == stageIdle {
-			continue
+		if a.Kind == jobstate.ActionProlog && !(a.stage == stageFinished && a.success) && (a.stage != stageIdle || j.isDue(a)) {
+			return fmt.Errorf("%w: %v has not succeeded", ErrOrder, a.Key)
 		}
-		if a.stage == stageFinished && a.success || a.stage == stageIdle && j.skips(a) {
-			continue
-		}
-		return fmt.Errorf("%w: %v has not succeeded", ErrOrder, a.Key)
 	}
 	return nil
-}
-
-// ranksOf returns the ranks that an action has to hold: those that the configuration
-// names, and the leader of a single command, if it is a rank of the job.
-func (j *Job) ranksOf(a *action) *idset.Set {
-	ranks := idset.Difference(j.holds.all, &j.holds.dropped)
-	ranks.SubtractWith(&j.holds.left)
-	if a.config.Ranks != nil {
-		leader := !a.config.PerRank && ranks.Contains(a.config.Leader)
-		ranks.IntersectWith(a.config.Ranks)
-		if leader {
-			ranks.Insert(a.config.Leader)
-		}
-	}
-	return ranks
-}
-
-// skips reports whether an action has nothing to run on for this job.
-func (j *Job) skips(a *action) bool {
-	if !a.config.PerRank || j.holds.r == nil {
-		return false
-	}
-	return j.ranksOf(a).IsEmpty()
-}
-
-// isOver reports whether the job is ending, and does not run on its nodes.
-func (j *Job) isOver() bool {
-	s := j.holds.job
-	return s.State() == jobstate.StateCleanup && !j.startPending() && (!s.Started() || s.Finished() || s.Released())
-}
-
-// epilogsDue reports whether epilogs have to be in the log: the job is over, has
-// resources, and its nodes were prepared or used.
-func (j *Job) epilogsDue() bool {
-	s := j.holds.job
-	return j.isOver() && (s.HasResources() || j.holds.revoked) && (s.Started() || j.holds.prepared)
 }
 
 // mayLaunch reports whether an action of a kind may be launched now.
@@ -366,9 +323,9 @@ func (j *Job) mayLaunch(k jobstate.ActionKind) bool {
 	case j.stopping:
 		return false
 	case k == jobstate.ActionProlog:
-		return j.holds.job.State() == jobstate.StateRun && !j.holds.job.Started() && j.executor == executorIdle
+		return j.holds.job.State() == jobstate.StateRun && j.start() == startOpen
 	case k == jobstate.ActionEpilog:
-		return j.isOver() && !slices.ContainsFunc(j.holds.actions, func(a *activeAction) bool { return a.Kind == jobstate.ActionProlog })
+		return j.isOver(j.start()) && !slices.ContainsFunc(j.holds.actions, isProlog)
 	}
 	return true
 }

@@ -1,7 +1,9 @@
 package perilog
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
@@ -22,9 +24,9 @@ const maxFrame = 256
 // in Post too, unless it repeats the entry before it exactly.
 //
 // Apply refuses what [jobstate.Job.Apply] refuses, and eventlog.AppendEntry. It returns
-// ErrOrder for a start before every prolog has succeeded, and for a free or clean while
-// something is held; ErrR for an alloc before the job has an R; ErrOwn for an event of an
-// action that the Job runs. After an error nothing has changed, and the event must not be
+// ErrOrder for a start before every prolog has succeeded or of a job that cannot start any
+// more, and for a free or clean while something is held; ErrR for an alloc before the job
+// has an R; ErrOwn for an event of an action that the Job runs, and for a launch. After an error nothing has changed, and the event must not be
 // logged. Apply keeps no reference to e.
 //
 // No order of events frees a rank early (I3): before an event that ends a hold on
@@ -51,12 +53,7 @@ func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome,
 	}
 	j.advance(e.Timestamp)
 	j.record(LogJob, e)
-	if e.Name == jobstate.EventAlloc {
-		j.startHousekeeping()
-	}
-	if j.epilogsDue() {
-		j.startAll(jobstate.ActionEpilog)
-	}
+	j.begin()
 	return outcome, nil
 }
 
@@ -68,14 +65,16 @@ func (j *Job) admit(ev *jobstate.Event) error {
 		if j.holds.r == nil {
 			return fmt.Errorf("%w: alloc needs SetR first", ErrR)
 		}
-	case jobstate.EventStart:
-		switch {
-		case s.Released() && !s.Started():
-			return fmt.Errorf("%w: start after the final release", ErrOrder)
-		case s.Started(), j.executor != executorIdle:
-			return nil // it was asked, whatever failed since
+		if s.WasAllocated() {
+			return fmt.Errorf("%w: alloc a second time", jobstate.ErrTransition)
 		}
-		return j.prologsDone()
+	case jobstate.EventStart:
+		switch j.start() {
+		case startNever:
+			return fmt.Errorf("%w: the job cannot start any more", ErrOrder)
+		case startOpen:
+			return j.prologsDone()
+		} // else the executor was asked, whatever failed since
 	case jobstate.EventFree:
 		if !j.mayFree() {
 			return fmt.Errorf("%w: free in %s while the job waits for %s", ErrOrder, s.State(), s.Waiting())
@@ -90,9 +89,9 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	key, ok := keyOf(ev.Context())
 	switch a := j.action(key); {
 	case !ok:
-	case a != nil && (a.stage != stageFinished || isStart(ev.Context())):
+	case a != nil && (a.stage != stageFinished || isStart(ev.Context())), isLaunch(ev.Context()):
 		return fmt.Errorf("%w: %v", ErrOwn, key)
-	case key.Kind == jobstate.ActionProlog && isStart(ev.Context()) && j.startPending():
+	case key.Kind == jobstate.ActionProlog && isStart(ev.Context()) && j.start() == startPending:
 		return fmt.Errorf("%w: %v starts while the executor is starting the job", ErrOrder, key)
 	case j.mayBeStarting() && !isStart(ev.Context()):
 		return fmt.Errorf("%w: %v ends while the executor may be starting the job: its response must come first", ErrOrder, key)
@@ -102,7 +101,7 @@ func (j *Job) admit(ev *jobstate.Event) error {
 
 // mayBeStarting reports whether a job that is ending may still be starting: the
 // executor was asked, and nothing in the log holds the ranks for it.
-func (j *Job) mayBeStarting() bool { return j.holds.ending() && j.startPending() }
+func (j *Job) mayBeStarting() bool { return j.holds.ending() && j.start() == startPending }
 
 // keyOf returns the action that an event is of.
 func keyOf(c jobstate.Context) (Key, bool) {
@@ -126,43 +125,48 @@ func isStart(c jobstate.Context) bool {
 	return ok
 }
 
-// hold has the epilogs hold their ranks in the log before an event ends a hold of
-// a job that is ending and has not finished: until it has they are not due, and
-// nothing else may hold the ranks that the executor has released.
-func (j *Job) hold(c jobstate.Context) {
+// endsHold reports whether an event may end the last hold on ranks of a job that is
+// ending and whose nodes were prepared or used. The epilogs have to hold them in the log
+// before: until the job is over they are not due, and nothing else may hold the ranks
+// that the executor has released. Those of them that it released in RUN the job holds
+// until its finish.
+func (j *Job) endsHold(c jobstate.Context) bool {
 	switch c.(type) {
+	case *jobstate.FinishContext:
+		return j.holds.allocated() && j.holds.onlyJob()
 	case *jobstate.ReleaseContext, *jobstate.ActionReleaseContext, *jobstate.ActionFinishContext, *jobstate.DrainedContext:
-	default:
-		return
+		return j.holds.job.State() == jobstate.StateCleanup && j.holds.allocated() && j.holds.used()
 	}
-	s := j.holds.job
-	used := s.Started() || j.startPending() && j.holds.prepared
-	if s.State() == jobstate.StateCleanup && used && (s.HasResources() || j.holds.revoked) {
+	return false
+}
+
+// isLaunch reports whether an event says how this library launched an action.
+func isLaunch(c jobstate.Context) bool {
+	if start, ok := c.(*jobstate.ActionStartContext); ok {
+		return start.Owned() || start.Attempt > 0
+	}
+	_, ok := c.(*jobstate.ActionLaunchContext)
+	return ok
+}
+
+// hold posts the starts of epilogs before an event that may end a hold.
+func (j *Job) hold(c jobstate.Context) {
+	if j.endsHold(c) {
 		j.startAll(jobstate.ActionEpilog)
 	}
 }
 
 // mayFree reports whether the event free may be posted.
-func (j *Job) mayFree() bool {
-	return j.holds.job.MayFree() && !j.startPending() && j.holds.draining.IsEmpty() && !j.startsDue()
-}
+func (j *Job) mayFree() bool { return j.holds.job.MayFree() && j.maySweep() }
 
 // mayClean reports whether the event clean may be posted.
-func (j *Job) mayClean() bool {
-	return j.holds.job.MayClean() && !j.startPending() && j.holds.draining.IsEmpty() && !j.startsDue()
-}
+func (j *Job) mayClean() bool { return j.holds.job.MayClean() && j.maySweep() }
 
-// startsDue reports whether an epilog is due whose start is not in the log.
-func (j *Job) startsDue() bool {
-	if !j.epilogsDue() {
-		return false
-	}
-	for _, a := range j.actions {
-		if a.Kind == jobstate.ActionEpilog && a.stage == stageIdle && a.config != nil && !j.skips(a) {
-			return true
-		}
-	}
-	return false
+// maySweep reports whether nothing is to come before free and clean that package
+// jobstate does not know of.
+func (j *Job) maySweep() bool {
+	return j.start() != startPending && j.holds.draining.IsEmpty() &&
+		!(j.epilogsDue(j.start()) && slices.ContainsFunc(j.actions, func(a *action) bool { return a.Kind == jobstate.ActionEpilog && j.isDue(a) }))
 }
 
 // record adds a copy of an entry to what is to be logged.
@@ -222,11 +226,65 @@ func (j *Job) postEntry(log Log, e eventlog.Entry) {
 
 // fold takes in an event of the job's log, live and in a replay alike.
 func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
-	startable := j.holds.job.MayStart()
+	s := j.holds.job
+	startable, state, had := s.MayStart(), s.State(), s.WasAllocated()
+	next := j.phaseAfter(ev.Context())
 	outcome, err := j.holds.apply(ev)
 	if err != nil || outcome != jobstate.Applied {
 		return outcome, err
 	}
+	j.startable = j.startable || startable && j.holds.ending()
+	if j.phase = next; ev.Entry().Name == jobstate.EventAlloc && (!had || s.State() != state) {
+		j.phase = phaseOpening
+	}
+	if j.holds.r == nil && namesRanks(ev.Context()) {
+		e := ev.Entry()
+		e.Context = bytes.Clone(e.Context)
+		j.holds.own()
+		j.holds.early = append(j.holds.early, e)
+	}
+	j.change(ev)
+	return outcome, nil
+}
+
+// namesRanks reports whether an event may concern ranks before the job has any.
+func namesRanks(c jobstate.Context) bool {
+	if x, ok := c.(*jobstate.ExceptionContext); ok {
+		return x.Failed != nil || x.Severity == 0
+	}
+	_, drained := c.(*jobstate.DrainedContext)
+	_, action := keyOf(c)
+	return drained || action
+}
+
+// refold takes in again, now that the ranks are known, what named ranks before: what
+// services started then holds them, as it does in a replay. Of what runs there this life
+// knows nothing.
+func (j *Job) refold() {
+	h := &j.holds
+	early := h.early
+	if early == nil {
+		return
+	}
+	h.early, h.actions, h.prepared, h.harm = nil, nil, false, &h.scratch.unharmed
+	j.adopted = 0
+	j.configure(nil)
+	for _, e := range early {
+		if err := h.scratch.own.Decode(e); err != nil {
+			panic("perilog: an event that was read cannot be read: " + err.Error())
+		}
+		h.change(&h.scratch.own)
+		j.change(&h.scratch.own)
+	}
+	for _, a := range j.actions {
+		if a.run != nil {
+			a.run.Lose()
+		}
+	}
+}
+
+// change takes in what an event of the job's log changes beside the holds.
+func (j *Job) change(ev *jobstate.Event) {
 	t := ev.Entry().Timestamp
 	switch c := ev.Context().(type) {
 	case *jobstate.ActionStartContext:
@@ -246,10 +304,8 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 	case *jobstate.DrainedContext:
 		subtract(j.holds.asked, c.Ranks)
 	case *jobstate.ExceptionContext:
-		j.startable = j.startable || startable && c.Severity == 0
 		j.foldException(c, t)
 	}
-	return outcome, nil
 }
 
 // active returns the action of that name if it runs, or nil.
@@ -288,6 +344,7 @@ func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	a.run = j.newRun(a, &c.ActionMode, ranks)
 	switch {
 	case c.Attempt > 0:
+		j.launched(a)
 		a.run.Launch(t, c.Attempt, ranks)
 	case !c.Owned():
 		a.run.Launch(t, a.attempts+1, ranks) // another writer did
@@ -317,7 +374,14 @@ func (j *Job) foldLaunch(c *jobstate.ActionLaunchContext, t eventlog.Timestamp) 
 		a.run.Launch(t, last, ranks) // what the other writer launched
 		a.run.Lose()
 	}
+	j.launched(a)
 	a.run.Launch(t, c.Attempt, c.Ranks)
+}
+
+// launched notes of an epilog that the job cannot be starting any more: else nobody
+// would have launched it.
+func (j *Job) launched(a *action) {
+	j.startable = j.startable && a.Kind != jobstate.ActionEpilog
 }
 
 // mode returns how the action runs.

@@ -48,8 +48,8 @@ func (j *Job) housekeepingAction() action {
 	return a
 }
 
-// startHousekeeping posts the start of housekeeping where the job is to have it:
-// when it has its resources, so that no rank leaves it before.
+// startHousekeeping posts the start of housekeeping where the job is to have it, before
+// anything can leave the job: what went back must not come to housekeeping.
 func (j *Job) startHousekeeping() {
 	c := j.cfg.Housekeeping
 	if c == nil || j.holds.hk != nil || j.bypass() {

@@ -36,7 +36,7 @@ func (j *Job) Take() Effects {
 // settle decides what follows, and what goes out with it.
 func (j *Job) settle() {
 	j.react()
-	if j.executor != executorAsked && j.mayStart() {
+	if j.mayStart() {
 		j.open()
 		j.executor, j.effects.Start = executorAsked, true
 	}
@@ -89,13 +89,8 @@ func (j *Job) react() {
 func (j *Job) follow() bool {
 	n := len(j.effects.Post)
 	j.confirmDrains()
-	j.endWithoutRanks()
-	if j.epilogsDue() {
-		j.startAll(jobstate.ActionEpilog)
-	}
-	if j.mayLaunch(jobstate.ActionProlog) && j.holds.job.HasResources() {
-		j.startAll(jobstate.ActionProlog)
-	}
+	j.endUnstarted()
+	j.begin()
 	for _, a := range j.actions {
 		if a.stage == stageActive && !j.holds.job.Closed() {
 			j.progress(a)
@@ -110,21 +105,19 @@ func (j *Job) follow() bool {
 	return len(j.effects.Post) > n
 }
 
-// endWithoutRanks ends a job that runs, or is to, on nothing: it has dropped every
-// rank, or every rank failed before it started.
-func (j *Job) endWithoutRanks() {
+// endUnstarted ends a job in RUN that cannot start any more, or has dropped every rank.
+func (j *Job) endUnstarted() {
 	h := &j.holds
-	if h.job.State() != jobstate.StateRun || h.all.IsEmpty() {
+	if h.job.State() != jobstate.StateRun || j.start() != startNever && !h.dropped.ContainsAll(h.all) {
 		return
 	}
-	waits := !h.job.Started() && j.executor == executorIdle && h.failed.ContainsAll(h.all) &&
-		!slices.ContainsFunc(h.actions, func(a *activeAction) bool { return a.Kind == jobstate.ActionProlog })
-	if !waits && !h.dropped.ContainsAll(h.all) {
-		return
+	note := "a prolog has failed"
+	if h.allFailed() { // and so are those that were dropped
+		note = "every rank of the job has failed"
+	} else if h.job.Released() {
+		note = "the executor released the job before its start"
 	}
-	j.post(&jobstate.ExceptionContext{
-		Type: "exec", Severity: 0, Note: "every rank of the job has failed", UserID: jobstate.Some(j.owner),
-	})
+	j.post(&jobstate.ExceptionContext{Type: "exec", Severity: 0, Note: note, UserID: jobstate.Some(j.owner)})
 }
 
 // decide posts free and clean if nothing prevents them.
@@ -137,18 +130,18 @@ func (j *Job) decide() {
 	}
 }
 
-// startAll posts the start of each configured action of a kind that has none yet.
+// startAll posts the start of each action of a kind that is due.
 func (j *Job) startAll(k jobstate.ActionKind) {
 	for _, a := range j.actions {
-		if a.Kind == k && a.stage == stageIdle && a.config != nil && !j.skips(a) {
-			j.start(a)
+		if a.Kind == k && j.isDue(a) {
+			j.startAction(a)
 		}
 	}
 }
 
-// start posts the start of an action: with its first launch, where that is on all
+// startAction posts the start of an action: with its first launch, where that is on all
 // of its ranks at once.
-func (j *Job) start(a *action) {
+func (j *Job) startAction(a *action) {
 	c := &jobstate.ActionStartContext{Kind: a.Kind, Description: a.Description, Resources: a.config.Resources}
 	c.PerRank = a.config.PerRank
 	c.Timeout, c.KillTimeout = a.timeouts()
@@ -323,10 +316,11 @@ func (j *Job) finish(a *action, o *run.Outcome, status int32, tolerated bool) {
 }
 
 // tolerates reports whether the job may go on without the ranks that failed in a
-// prolog, and those that failed in earlier ones.
+// prolog, and those that failed in earlier ones. A job that keeps them does not start
+// beside a prolog that may still run (I11).
 func (j *Job) tolerates(o *run.Outcome) bool {
 	t := &j.cfg.Tolerate
-	return (o.Reported || t.AnyFailure) && !o.Failed.IsEmpty() &&
+	return (o.Reported || t.AnyFailure) && (t.Drop || !o.MayRun) && !o.Failed.IsEmpty() &&
 		t.allows(idset.Union(&j.holds.failed, o.Failed), j.holds.all.Len())
 }
 

@@ -18,9 +18,9 @@ import (
 // [Job.Reattach], [Job.Rerun] or [Job.ForceFinish] resolves it. [Job.Unresolved]
 // lists such actions. The next Take asks again for each drain that is not
 // confirmed. It signals again each action that was being stopped; the kill
-// timeout starts anew. It starts the configured actions that the log lacks. An
-// action in the log keeps the timeouts and ranks that its start recorded,
-// whatever the configuration says now.
+// timeout starts anew. It starts the configured actions whose phase has not begun: see
+// [Job.SetConfig]. An action in the log keeps the timeouts and ranks that its start
+// recorded, whatever the configuration says now.
 //
 // RecoverJob accepts events that Apply would have refused as too early: what was
 // freed in the log is freed. It returns the errors of NewJob. Any other error names
@@ -64,7 +64,7 @@ func (j *Job) takeUp() error {
 		}
 	}
 	h := &j.holds
-	if h.job.HasResources() && !h.job.Started() && (h.job.MayStart() || j.startable) {
+	if j.loggedStart() == startPending {
 		j.executor = executorUnknown
 	}
 	if j.holds.hk != nil {
@@ -78,8 +78,6 @@ func (j *Job) takeUp() error {
 			return fmt.Errorf("%w: housekeeping freed ranks %q before it ended there", ErrOrder, busy)
 		}
 		j.readyEnds(j.holds.hk.run.Ends()) // a crash came before the log had them
-	} else if h.job.HasResources() && h.left.IsEmpty() {
-		j.startHousekeeping()
 	}
 	if j.holds.r != nil {
 		done := h.Released()
@@ -98,9 +96,7 @@ func (j *Job) takeUp() error {
 		}
 	}
 	h.fresh.SubtractWith(&h.fresh)
-	if j.epilogsDue() {
-		j.startAll(jobstate.ActionEpilog)
-	}
+	j.begin()
 	return nil
 }
 
@@ -157,7 +153,7 @@ func (j *Job) Unresolved() []Unresolved {
 		}
 		seen[h.Key] = true
 	}
-	if j.startPending() && j.executor == executorUnknown {
+	if j.start() == startPending && j.executor == executorUnknown {
 		list = append(list, Unresolved{Reason: ReasonStart, Ranks: j.holds.Held(), Since: j.holds.allocTime})
 	}
 	if h := j.holds.hk; h != nil {

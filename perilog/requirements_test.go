@@ -218,8 +218,7 @@ func TestPL9AFinishMayComeTwice(t *testing.T) {
 }
 
 func TestPL10OfflineRanksAreNotLaunchedOnAndNamed(t *testing.T) {
-	b := newBench(t, 2, perilog.Config{Prologs: both.Prologs})
-	b.job.Offline(ranks("1"))
+	b := offlineBench(t, 2, perilog.Config{Prologs: both.Prologs}, ranks("1"))
 	require.Equal(t, "0", b.take().Launch[0].Ranks.String())
 	b.exited(prolog, 0, 0)
 	x, _ := b.job.State().Exception()
@@ -228,8 +227,7 @@ func TestPL10OfflineRanksAreNotLaunchedOnAndNamed(t *testing.T) {
 
 	config := both
 	config.Tolerate = perilog.Tolerate{Count: 1, Drop: true}
-	b = newBench(t, 2, config)
-	b.job.Offline(ranks("1"))
+	b = offlineBench(t, 2, config, ranks("1"))
 	b.take()
 	require.True(t, b.exited(prolog, 0, 0).Start)
 	require.Equal(t, "1", b.drains.String(), "the job dropped it")

@@ -76,6 +76,12 @@ func (c Cause) reported() bool {
 	return false
 }
 
+// mayRun reports whether the command may still run: it was deaf, or nobody sees its
+// node. The log does not tell which timeouts were obeyed.
+func (c Cause) mayRun() bool {
+	return c == CauseTimedOut || c == CauseCanceledTimedOut || c == CauseUnreachable
+}
+
 // drains reports whether a rank that ended so is drained. A canceled one is not, or
 // users could drain nodes by canceling their jobs. An offline one is not in use. A
 // forced one is the operator's decision.

@@ -275,6 +275,11 @@ func (m *modelRun) checkOutcome() {
 			require.Equal(m.t, x.cause, g.Cause, "rank %d", rank)
 		}
 		reported = reported && (g.Cause == CauseOK || g.Cause.reported())
+		if node := g.Cause == CauseOffline || g.Cause == CauseUnreachable; node && !m.naive.spec.PerRank {
+			for rank := range g.Ranks.All() {
+				reported = reported && rank == m.naive.spec.Leader
+			}
+		}
 	}
 	for rank, x := range m.naive.ranks {
 		require.True(m.t, seen.Contains(rank))

@@ -280,7 +280,7 @@ func (n *naiveRun) endRank(rank uint32, cause Cause, status int32) {
 	if r.ended {
 		return
 	}
-	if r.told != 0 {
+	if r.told == CauseControl || r.told == CauseReported && (cause == CauseOK || cause == CauseCanceled) {
 		cause, status = r.told, orStatus(status, statusFailed)
 	}
 	r.ended, r.cause, r.status = true, cause, status
@@ -399,10 +399,12 @@ func (n *naiveRun) output(rank uint32, p *naiveProc, line naiveLine) Answer {
 		case r == nil:
 		case r.ended:
 			tell(AnswerEnded)
-		case r.told == CauseReported:
+		case r.told == CauseReported || r.told == CauseControl && r.drained:
 			tell(AnswerRepeated)
 		default:
-			r.told = CauseReported
+			if r.told == 0 {
+				r.told = CauseReported
+			}
 			n.drain(rank)
 			tell(AnswerApplied)
 		}
@@ -430,7 +432,7 @@ func (n *naiveRun) misunderstood(rank uint32, p *naiveProc) Answer {
 		return AnswerIgnored
 	}
 	if n.spec.PerRank {
-		if n.ranks[rank].told != 0 {
+		if n.ranks[rank].told == CauseControl {
 			return AnswerRepeated
 		}
 		n.ranks[rank].told = CauseControl
@@ -442,7 +444,7 @@ func (n *naiveRun) misunderstood(rank uint32, p *naiveProc) Answer {
 	}
 	p.cause = CauseControl
 	for _, r := range n.ranks {
-		if !r.ended && r.told == 0 {
+		if !r.ended {
 			r.told = CauseControl
 		}
 	}

@@ -22,6 +22,7 @@ type Outcome struct {
 	Groups   []Group    // in the order of causes and codes; a rank is in one
 	Failed   *idset.Set // the ranks with a status other than 0
 	Reported bool       // every failure was reported; none is the command's own
+	MayRun   bool       // nobody knows that the command has ended on every rank
 
 	// Note is one line for the job's user, of at most MaxNote bytes, such as
 	// "prolog exited with code=1 on fluke3 (rank 3)"; "" after success. Detail
@@ -48,14 +49,21 @@ func (r *Run) Outcome() Outcome {
 	}
 	r.each(r.spec.Ranks, func(_ uint32, s *slot) { o.Status = max(o.Status, s.status) })
 	for _, g := range o.Groups {
-		o.Reported = o.Reported && (g.Cause == CauseOK || g.Cause.reported())
+		o.Reported = o.Reported && (g.Cause == CauseOK || g.Cause.reported() && r.isOf(g))
+		o.MayRun = o.MayRun || g.Cause.mayRun()
 	}
 	o.Note = r.summary(&o)
 	return o
 }
 
-// groups returns the ranks by cause and code: of a single command that holds no
-// rank, or failed when it was done with all of them, also its leader.
+// isOf reports whether the cause of a group is one of its ranks' own: where the node of a
+// single command is offline or lost, the other ranks have nothing done on them.
+func (r *Run) isOf(g Group) bool {
+	return r.spec.PerRank || g.Cause != CauseOffline && g.Cause != CauseUnreachable || g.Ranks.Len() == 1 && g.Ranks.Contains(r.spec.Leader)
+}
+
+// groups returns the ranks by cause and code: of a single command whose end those do
+// not tell, also its leader.
 func (r *Run) groups() []Group {
 	var groups []Group
 	add := func(rank uint32, s *slot) {
@@ -72,12 +80,12 @@ func (r *Run) groups() []Group {
 		}
 		groups[k].Ranks.Insert(rank)
 	}
-	failed := false
+	told := r.spec.PerRank || r.lead.status == 0 && len(r.slots) > 0
 	r.each(r.spec.Ranks, func(rank uint32, s *slot) {
 		add(rank, s)
-		failed = failed || s.status != 0
+		told = told || s.cause == r.lead.cause || s.status != 0 && r.lead.cause == CauseCanceled
 	})
-	if !r.spec.PerRank && (len(r.slots) == 0 || r.lead.status != 0 && !failed) {
+	if !told {
 		for i := range groups {
 			groups[i].Ranks.Remove(r.spec.Leader)
 		}

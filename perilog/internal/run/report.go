@@ -178,10 +178,10 @@ func (r *Run) orphan(cause Cause, status int32) {
 	}
 }
 
-// rankEnded ends a rank and reports it. What was told of the node while the
-// command ran stands, however the command ended.
+// rankEnded ends a rank and reports it. That its node failed stands if the command
+// then did its work there. If it did not, that is a failure of its own.
 func (r *Run) rankEnded(rank uint32, s *slot, cause Cause, status int32) {
-	told := s.cause != 0
+	told := s.cause == CauseControl || s.cause == CauseReported && (cause == CauseOK || cause == CauseCanceled)
 	if told {
 		cause, status = s.cause, orStatus(status, statusFailed)
 	}
@@ -254,12 +254,12 @@ func (r *Run) output(rank uint32, p *slot, line []byte) Answer {
 // misunderstood notes a control line that is not understood: the action failed
 // there, and a single command on all ranks that have not ended.
 func (r *Run) misunderstood(rank uint32, p *slot, err error) Answer {
-	if p.cause != 0 {
+	if p.cause == CauseControl {
 		return AnswerRepeated
 	}
 	r.details.add(&r.spec, rank, CauseControl, 0, err.Error())
 	failed := func(rank uint32, s *slot) {
-		if s.cause != 0 {
+		if s.cause == CauseControl {
 			return
 		}
 		drain := r.spec.PerRank && !s.drained
@@ -280,15 +280,24 @@ func (r *Run) reported(rank uint32, s *slot, note string) Answer {
 	switch {
 	case s.stage == stageEnded:
 		return AnswerEnded
-	case s.cause == CauseReported:
+	case s.cause == CauseReported, s.cause == CauseControl && s.drained:
 		return AnswerRepeated
 	}
 	note = clip(note, maxNote)
 	drain := !s.drained
-	s.cause, s.drained = CauseReported, true
+	s.tell(CauseReported)
+	s.drained = true
 	r.details.add(&r.spec, rank, CauseReported, 0, note)
 	r.fail(Failure{Cause: CauseReported, Status: statusFailed, Note: note, Drain: drain}, rank)
 	return AnswerApplied
+}
+
+// tell notes what was told while the command runs: a line that is not understood
+// outweighs what others say.
+func (s *slot) tell(c Cause) {
+	if s.cause != CauseControl {
+		s.cause = c
+	}
 }
 
 // released ends a rank that a single command is done with. The rank where it
@@ -367,7 +376,7 @@ func (r *Run) Fold(t eventlog.Timestamp, f Failure) {
 		case s.stage == stageEnded, running && s.cause == f.Cause:
 			return
 		case running:
-			s.cause = f.Cause
+			s.tell(f.Cause)
 		default:
 			r.endSlot(s, f.Cause, f.Status)
 		}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -212,41 +213,85 @@ func TestARankThatFailedIsDrainedUnlessUsersOrOperatorsDidIt(t *testing.T) {
 }
 
 // What is told of a node while the command runs does not end the command, which
-// may have other work to do. It stands, however the command ends.
+// may have other work to do. It stands if the command then does that work. If it
+// does not, the end of the command is a failure of its own, whatever it told before.
 func TestANodeThatIsReportedFailsWithoutEndingTheCommand(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		drive func(r *testRun)
+		name, causes string
+		mayRun       bool
+		drive        func(r *testRun)
 	}{
-		{"it exits", func(r *testRun) { r.exit("1", 0) }},
-		{"it exits badly", func(r *testRun) { r.exit("1", 256) }},
-		{"it is told to stop", func(r *testRun) { r.cancel(); r.exit("1", 15) }},
-		{"it is past its timeout", func(r *testRun) { r.tick(); r.exit("1", 15) }},
-		{"it is deaf", func(r *testRun) { r.tick(); r.tick() }},
-		{"it is lost", func(r *testRun) { r.report(Report{Kind: ReportUnreachable, Rank: 1}) }},
-		{"it is lost in a restart, and is run again", func(r *testRun) {
+		{"it exits", "reported 1", false, func(r *testRun) { r.exit("1", 0) }},
+		{"it is told to stop", "reported 1", false, func(r *testRun) { r.cancel(); r.exit("1", 15) }},
+		{"it is lost in a restart, and is run again", "reported 1", false, func(r *testRun) {
 			r.Lose()
 			r.Launch(r.now, 2, set(r.t, "1"))
 			r.report(Report{Kind: ReportExited, Rank: 1, Attempt: 2})
 		}},
+		{"it exits badly", "failed 1", false, func(r *testRun) { r.exit("1", 256) }},
+		{"it is killed", "signaled 1", false, func(r *testRun) { r.exit("1", 9) }},
+		{"it is past its timeout", "timed-out 1", true, func(r *testRun) { r.tick(); r.exit("1", 15) }},
+		{"it is deaf", "timed-out 1", true, func(r *testRun) { r.tick(); r.tick() }},
+		{"it is canceled, and deaf", "canceled-timed-out 1", true, func(r *testRun) { r.cancel(); r.tick() }},
+		{"it is lost", "unreachable 1", true, func(r *testRun) { r.report(Report{Kind: ReportUnreachable, Rank: 1}) }},
+		{"it writes a line that is not understood", "control 1", false, func(r *testRun) {
+			require.Equal(r.t, AnswerApplied, r.says(1, "nonsense"))
+			require.Equal(r.t, AnswerRepeated, r.says(1, `{"version":1,"failed":true}`))
+			r.exit("1", 0)
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := launched(t, perRank(t, "0-1"))
-			r.exit("0", 0)
-			require.Equal(t, AnswerApplied, r.says(1, `{"version":1,"failed":true,"note":"x"}`))
-			require.Equal(t, AnswerRepeated, r.says(1, `{"version":1,"failed":"1","note":"y"}`))
-			require.Equal(t, AnswerRepeated, r.says(1, `nonsense`), "it has failed there already")
-			require.Equal(t, AnswerEnded, r.says(1, `{"version":1,"failed":"0"}`))
-			require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"failed":"9"}`))
-			require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"failed":false}`))
-			require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"note":"a note alone"}`))
-			require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"released":"1"}`), "only one command for all releases")
-			require.Equal(t, "1", r.Running().String())
-			c.drive(r)
-			require.Equal(t, "reported 1", r.causes())
-			require.Equal(t, "prolog reported node failure on fluke1 (rank 1): x", r.Outcome().Note)
-			require.Equal(t, []string{"prolog reported node failure for job ƒ6VxCVPm: 1"}, r.drained())
-			require.Len(t, r.failures, 1, "told once")
+			for _, spec := range []Spec{perRank(t, "0-1"), single(t, 1, "0-1")} {
+				r := launched(t, spec)
+				if spec.PerRank {
+					r.exit("0", 0)
+				} else {
+					require.Equal(t, AnswerApplied, r.says(1, `{"version":1,"released":"0"}`))
+				}
+				require.Equal(t, AnswerApplied, r.says(1, `{"version":1,"failed":true,"note":"x"}`))
+				require.Equal(t, AnswerRepeated, r.says(1, `{"version":1,"failed":"1","note":"y"}`))
+				require.Equal(t, AnswerEnded, r.says(1, `{"version":1,"failed":"0"}`))
+				require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"failed":"9"}`))
+				require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"failed":false}`))
+				require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"note":"a note alone"}`))
+				require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"released":"1"}`), "only one command for all releases, and not where it runs")
+				require.Equal(t, "1", r.Running().String())
+				c.drive(r)
+				require.Equal(t, c.causes, r.causes())
+				o := r.Outcome()
+				require.Contains(t, o.Note, ": x")
+				require.Equal(t, CauseNamed(strings.Fields(c.causes)[0]).reported(), o.Reported)
+				require.Equal(t, c.mayRun, o.MayRun)
+				require.Equal(t, []string{"prolog reported node failure for job ƒ6VxCVPm: 1"}, r.drained(), "once")
+
+				again := launched(t, spec) // a restart reads what was told
+				for _, f := range r.failures {
+					again.Fold(t0, f)
+				}
+				again.Lose()
+				if lost := again.Lost(); !lost.IsEmpty() {
+					again.force(again.Open().String(), 0)
+				} else {
+					require.Equal(t, o.Reported, again.Outcome().Reported)
+				}
+			}
+		})
+	}
+}
+
+// The command may have released the rank that it reported, and all others.
+func TestACommandForAllRanksFailsOfItselfWhateverItReportedAndReleased(t *testing.T) {
+	for name, released := range map[string]string{"the rank it reported": "4-7", "the others": "4-6"} {
+		t.Run(name, func(t *testing.T) {
+			r := launched(t, single(t, 0, "4-7"))
+			r.says(0, `{"version":1,"failed":"7","note":"no fan"}`)
+			r.says(0, `{"version":1,"released":"`+released+`"}`)
+			r.exit("0", 256)
+			o := r.Outcome()
+			require.False(t, o.Reported)
+			require.EqualValues(t, 256, o.Status)
+			require.Contains(t, o.Note, "exited with code=1 on fluke0 (rank 0)")
+			require.Contains(t, o.Note, "no fan")
 		})
 	}
 }
@@ -379,7 +424,7 @@ func TestACommandForAllRanksThatIsNotUnderstoodFailedOnAll(t *testing.T) {
 	require.Equal(t, AnswerApplied, r.says(4, `nonsense`))
 	require.Equal(t, AnswerRepeated, r.says(4, `nonsense`))
 	r.exit("4", 0)
-	require.Equal(t, "reported 7; control 4-5", r.causes())
+	require.Equal(t, "control 4-5,7", r.causes())
 	require.Equal(t, []string{"prolog reported node failure for job ƒ6VxCVPm: 7"}, r.drained(), "it tells nothing of the others")
 }
 

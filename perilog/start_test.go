@@ -1,0 +1,256 @@
+package perilog_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/perilog"
+)
+
+// These tests ask one question, live and after a crash: did the job start, and may it
+// still?
+
+var dws = perilog.Key{Kind: jobstate.ActionEpilog, Description: "dws"}
+
+// asked returns a job on n nodes that the executor was asked to start, after a prolog.
+func asked(t *testing.T, n int, c perilog.Config) *bench {
+	c.Prologs, c.Epilogs = []perilog.ActionConfig{perRank()}, []perilog.ActionConfig{perRank()}
+	b := newBench(t, n, c)
+	b.take()
+	for rank := range uint32(n) {
+		b.exited(prolog, rank, 0)
+	}
+	require.True(t, b.last.Start)
+	return b
+}
+
+func TestWhatEndsAHoldAfterNotStartedFreesNoRankBeforeItsEpilog(t *testing.T) {
+	for name, end := range map[string]func(*bench){
+		"a foreign epilog": func(b *bench) { b.apply("epilog-finish", `{"description":"dws","status":0}`) },
+		"a part of it":     func(b *bench) { b.apply("epilog-release", `{"description":"dws","ranks":"0","status":0}`) },
+		"its force":        func(b *bench) { require.NoError(b, b.job.ForceFinish(b.now, dws, nil, 0, "root")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := asked(t, 2, perilog.Config{})
+			b.apply("epilog-start", `{"description":"dws"}`)
+			b.apply("exception", cancel)
+			b.take()
+			b.job.NotStarted()
+			end(b) // no Take between
+			require.Equal(t, "0-1", b.launched())
+			require.True(t, b.freed.IsEmpty(), "I3")
+		})
+	}
+	t.Run("a drain", func(t *testing.T) {
+		b := newBench(t, 2, perilog.Config{
+			Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}, Tolerate: perilog.Tolerate{Count: 1},
+		})
+		b.take()
+		b.says(prolog, 0, `{"version":1,"failed":true}`)
+		b.exited(prolog, 0, 0)
+		require.True(t, b.exited(prolog, 1, 0).Start)
+		b.apply("exception", cancel)
+		b.drained() // while the job may be starting
+		b.job.NotStarted()
+		require.Equal(t, "0-1", b.launched(), "the epilog holds its ranks before the drain ends")
+		require.True(t, b.freed.IsEmpty(), "I3")
+	})
+}
+
+func TestAnExecutorThatWasAskedIsWaitedForHoweverTheJobLeavesRun(t *testing.T) {
+	for name, end := range map[string][2]string{
+		"a fatal exception":    {"exception", cancel},
+		"a finish, no start":   {"finish", `{"status":0}`},
+		"a revoked allocation": {"exception", `{"type":"scheduler-restart","severity":0,"note":""}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 2, perilog.Config{})
+			require.True(t, b.take().Start)
+			b.apply(end[0], end[1])
+			for range 2 {
+				b.take()
+				require.True(t, b.job.Starting(), "I5")
+				require.Equal(t, jobstate.StateCleanup, b.state())
+				require.True(t, b.freed.IsEmpty(), "I3: it may be starting")
+				b.crash()
+			}
+			b.job.NotStarted()
+			b.take()
+			require.Equal(t, jobstate.StateInactive, b.state())
+		})
+	}
+}
+
+func TestAJobThatCannotStartAnyMoreEnds(t *testing.T) {
+	for name, end := range map[string]func(*bench){
+		"the executor gives up": func(b *bench) {
+			b.apply("release", `{"ranks":"all","final":true}`)
+		},
+		"it gives up, and then every rank fails": func(b *bench) {
+			b.apply("release", `{"ranks":"all","final":true}`)
+			b.apply("exception", `{"type":"node","severity":1,"note":"","ranks":"0-1","action":"keep"}`)
+		},
+		"a foreign prolog fails": func(b *bench) {
+			b.job.NotStarted()
+			b.apply("prolog-start", `{"description":"dws"}`)
+			b.apply("prolog-finish", `{"description":"dws","status":256}`)
+		},
+	} {
+		for _, crashes := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				b := asked(t, 2, perilog.Config{})
+				end(b)
+				if crashes {
+					post := slices.Clone(b.job.Settle())
+					for post[len(post)-1].Entry.Name == "exception" && !strings.Contains(string(post[len(post)-1].Entry.Context), "node") {
+						post = post[:len(post)-1] // what was decided is not durable
+					}
+					b.store(t, post)
+					b.crash()
+				}
+				require.Equal(t, "0-1", b.launched(), "I10: the epilog")
+				x, ok := b.job.State().Cause()
+				require.True(t, ok)
+				require.Equal(t, "exec", x.Type)
+				b.exited(epilog, 0, 0)
+				b.exited(epilog, 1, 0)
+				require.Equal(t, jobstate.StateInactive, b.state())
+				require.Equal(t, 1, b.finals)
+			})
+		}
+	}
+}
+
+func TestAStartThatNobodyAskedForNeedsAJobThatMayStart(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
+	b.take()
+	b.exited(prolog, 0, 0)
+	b.apply("exception", cancel)
+	b.exited(prolog, 1, 15)
+	b.refuse("start", "", perilog.ErrOrder)
+	b.exited(epilog, 0, 0)
+	require.Equal(t, "0", b.freed.String())
+	b.refuse("start", "", perilog.ErrOrder)
+	b.crash()
+	b.refuse("start", "", perilog.ErrOrder)
+
+	b = newBench(t, 1, perilog.Config{})
+	b.apply("prolog-start", `{"description":"dws"}`)
+	b.apply("prolog-finish", `{"description":"dws","status":256}`)
+	b.refuse("start", "", perilog.ErrOrder)
+
+	b = asked(t, 2, perilog.Config{}) // its epilogs run, so that the executor does not have it
+	b.apply("exception", cancel)
+	b.job.NotStarted()
+	b.take()
+	b.exited(epilog, 0, 0)
+	require.Equal(t, "0", b.freed.String())
+	b.crash()
+	require.False(t, b.job.Starting(), "I5: live it was not")
+	b.refuse("start", "", perilog.ErrOrder)
+}
+
+// PL-10.
+func TestTheNodeOfASinglePrologIsNotThoseThatItServes(t *testing.T) {
+	lost := func(b *bench) {
+		b.take()
+		for rank := range uint32(5) {
+			b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportUnreachable, Rank: rank})
+		}
+	}
+	for name, c := range map[string]struct {
+		leader uint32
+		serves string
+		end    func(*bench)
+		starts bool
+	}{
+		"offline, not of the job": {4, "0-1", nil, false},
+		"offline, one of several": {0, "0-1", nil, false},
+		"offline, the only one":   {0, "0", nil, true},
+		"lost, not of the job":    {4, "0-1", lost, false},
+		"lost, one of several":    {0, "0-1", lost, false},
+		"lost, the only one":      {0, "0", lost, true},
+		"lost, done with others":  {0, "0-1", func(b *bench) { b.take(); b.says(prolog, 0, `{"version":1,"released":"1"}`); lost(b) }, true},
+		"exit 1, the only one":    {0, "0", func(b *bench) { b.take(); b.exited(prolog, 0, 256) }, false},
+		"exit 1, told and let go": {0, "0-2", func(b *bench) { tellAndLetGo(b); b.exited(prolog, 0, 256) }, false},
+		"exit 0, told and let go": {0, "0-2", func(b *bench) { tellAndLetGo(b); b.exited(prolog, 0, 0) }, true},
+		"a signal, told and gone": {0, "0-2", func(b *bench) { tellAndLetGo(b); b.exited(prolog, 0, 9) }, false},
+		"lost, told and let go":   {0, "0-2", func(b *bench) { tellAndLetGo(b); lost(b) }, true},
+		"exit 1, its own is told": {0, "0-2", func(b *bench) {
+			b.take()
+			b.says(prolog, 0, `{"version":1,"failed":true,"released":"1-2"}`)
+			b.exited(prolog, 0, 256)
+		}, false},
+		"forced, and told": {0, "0-2", func(b *bench) {
+			tellAndLetGo(b)
+			require.NoError(b, b.job.ForceFinish(b.now, prolog, nil, 256, "root"))
+		}, true},
+		"exit 1, not of the job": {4, "0-1", func(b *bench) {
+			b.take()
+			b.says(prolog, 4, `{"version":1,"failed":"0","released":"1"}`)
+			b.exited(prolog, 4, 256)
+		}, false},
+		"exit 0, not of the job": {4, "0-1", func(b *bench) {
+			b.take()
+			b.says(prolog, 4, `{"version":1,"failed":"0","released":"1"}`)
+			b.exited(prolog, 4, 0)
+		}, true},
+		"forced before it is told": {4, "0-1", func(b *bench) { b.take(); require.NoError(b, b.job.ForceFinish(b.now, prolog, nil, 256, "root")) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 4, perilog.Config{
+				Prologs:  []perilog.ActionConfig{{Leader: c.leader, Ranks: ranks(c.serves)}},
+				Tolerate: perilog.Tolerate{Count: 3, Drop: strings.HasPrefix(name, "lost")}, // else it may still run there
+			})
+			if c.end == nil {
+				b = offlineBench(t, 4, *b.cfg, ranks("0,4"))
+			} else {
+				c.end(b)
+			}
+			b.take()
+			require.Equal(t, c.starts, b.job.Starting(), "I11: %v", b.job)
+			require.Equal(t, c.starts, b.state() == jobstate.StateRun)
+		})
+	}
+}
+
+// tellAndLetGo has a single prolog on ranks 0-2 name rank 1, and let the others go but
+// its own.
+func tellAndLetGo(b *bench) {
+	b.take()
+	b.says(prolog, 0, `{"version":1,"failed":"1"}`)
+	b.says(prolog, 0, `{"version":1,"released":"1-2"}`)
+}
+
+func TestTheFailureOfASingleCommandIsInItsOutcome(t *testing.T) {
+	b := newBench(t, 4, perilog.Config{Prologs: []perilog.ActionConfig{{Leader: 4, Ranks: ranks("0-1")}}, Tolerate: perilog.Tolerate{Count: 3}})
+	b.take()
+	b.says(prolog, 4, `{"version":1,"failed":"0","released":"1"}`)
+	o := b.exited(prolog, 4, 256).Outcomes[0]
+	require.Equal(t, "prolog exited with code=1 on rank 4", o.Note)
+	require.False(t, o.Tolerated)
+}
+
+// launched takes what follows, and returns the ranks of the first launch.
+func (b *bench) launched() string {
+	b.Helper()
+	if l := b.take().Launch; len(l) > 0 {
+		return l[0].Ranks.String()
+	}
+	return "nothing"
+}
+
+// What is launched the Job knows: what another says of it is refused.
+func TestALaunchThatTheJobDidNotLogIsRefused(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{})
+	b.take()
+	b.refuse("epilog-start", `{"description":"x","per-rank":true,"attempt":1}`, perilog.ErrOwn)
+	b.refuse("epilog-start", `{"description":"x","leader":0}`, perilog.ErrOwn)
+	b.apply("epilog-start", `{"description":"x"}`)
+	b.refuse("epilog-launch", `{"description":"x","attempt":1,"ranks":"0","per-rank":true}`, perilog.ErrOwn)
+	require.Empty(t, b.job.Active())
+}
