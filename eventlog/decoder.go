@@ -17,7 +17,7 @@ const (
 	// DefaultMaxDepth is the maximum number of levels in an entry: the entry is
 	// the first, its name and an empty context are the second. The JSON library
 	// of Flux has the same limit.
-	DefaultMaxDepth = jsonscan.DefaultDepth
+	DefaultMaxDepth = 2048
 )
 
 // DecoderOptions are the limits of a Decoder. The zero value is the default.

@@ -1,6 +1,7 @@
 package perilog
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
@@ -121,9 +122,12 @@ type Outcome struct {
 	Start, End eventlog.Timestamp
 }
 
-// A Group is a set of ranks on which an action ended the same way: with one cause,
-// and one exit code or signal.
-type Group = run.Group
+// A Group is a set of ranks on which an action ended the same way.
+type Group struct {
+	Cause Cause
+	Code  int        // the exit code of CauseFailed, the signal of CauseSignaled, else 0
+	Ranks *idset.Set // not empty
+}
 
 // A Report says what happened to an action on a rank.
 type Report struct {
@@ -137,51 +141,75 @@ type Report struct {
 }
 
 // A ReportKind says what happened. The zero ReportKind is invalid.
-type ReportKind = run.ReportKind
+type ReportKind uint8
 
 // The kinds of reports.
 const (
-	ReportStarted      = run.ReportStarted      // the command runs
-	ReportExited       = run.ReportExited       // it ended with the wait status Status
-	ReportLaunchFailed = run.ReportLaunchFailed // it could not be launched; Status may be the reason
-	ReportUnreachable  = run.ReportUnreachable  // the embedder lost contact with the node
-	ReportOutput       = run.ReportOutput       // it wrote Line to its standard output
+	ReportStarted      ReportKind = 1 + iota // the command runs
+	ReportExited                             // it ended with the wait status Status
+	ReportLaunchFailed                       // it could not be launched; Status may be the reason
+	ReportUnreachable                        // the embedder lost contact with the node
+	ReportOutput                             // it wrote Line to its standard output
 )
 
+// String returns "started", "exited", "launch failed", "unreachable" or "output";
+// another value prints as ReportKind(n).
+func (k ReportKind) String() string {
+	names := [...]string{"", "started", "exited", "launch failed", "unreachable", "output"}
+	if k == 0 || int(k) >= len(names) {
+		return "ReportKind(" + strconv.Itoa(int(k)) + ")"
+	}
+	return names[k]
+}
+
 // An Answer says what became of a report. The zero Answer is invalid.
-type Answer = run.Answer
+type Answer uint8
 
 // The answers. Only AnswerApplied means that something has changed. The process that
 // reports repeats its last report until the answer is AnswerEnded, AnswerStale or
 // AnswerUnknown. Until then the log does not have the end of the action on its rank.
 const (
-	AnswerApplied  = run.AnswerApplied  // it is accepted
-	AnswerRepeated = run.AnswerRepeated // it was reported before, or the job was shut down
-	AnswerEnded    = run.AnswerEnded    // the log has the end of the action on that rank
-	AnswerStale    = run.AnswerStale    // its attempt is not the latest on that rank
-	AnswerUnknown  = run.AnswerUnknown  // no such action runs on that rank
-	AnswerIgnored  = run.AnswerIgnored  // it is legal and has no effect, such as plain output
+	AnswerApplied  Answer = 1 + iota // it is accepted
+	AnswerRepeated                   // it was reported before, or the job was shut down
+	AnswerEnded                      // the log has the end of the action on that rank
+	AnswerStale                      // its attempt is not the latest on that rank
+	AnswerUnknown                    // no such action runs on that rank
+	AnswerIgnored                    // it is legal and has no effect, such as plain output
 )
 
+// String returns "applied", "repeated", "ended", "stale", "unknown" or "ignored";
+// another value prints as Answer(n).
+func (a Answer) String() string {
+	names := [...]string{"", "applied", "repeated", "ended", "stale", "unknown", "ignored"}
+	if a == 0 || int(a) >= len(names) {
+		return "Answer(" + strconv.Itoa(int(a)) + ")"
+	}
+	return names[a]
+}
+
 // A Cause says how an action ended on a rank. The zero Cause is invalid.
-type Cause = run.Cause
+type Cause uint8
 
 // The causes. A rank ends with exactly one of them.
 const (
-	CauseOK               = run.CauseOK               // the command exited with 0
-	CauseFailed           = run.CauseFailed           // it exited with another code
-	CauseReported         = run.CauseReported         // a control line named the node as failed
-	CauseControl          = run.CauseControl          // it wrote an invalid control line
-	CauseSignaled         = run.CauseSignaled         // it was ended by a signal that the Job did not ask for
-	CauseTimedOut         = run.CauseTimedOut         // it reached its timeout
-	CauseCanceled         = run.CauseCanceled         // it was canceled, and ended within the kill timeout
-	CauseCanceledTimedOut = run.CauseCanceledTimedOut // it was canceled, and did not end within the kill timeout
-	CauseLaunchFailed     = run.CauseLaunchFailed     // it could not be launched
-	CauseUnreachable      = run.CauseUnreachable      // the embedder lost contact with its node
-	CauseOffline          = run.CauseOffline          // its node was offline, and it was not launched
-	CauseForced           = run.CauseForced           // an operator finished it by force
+	CauseOK               Cause = 1 + iota // the command exited with 0
+	CauseFailed                            // it exited with another code
+	CauseReported                          // a control line named the node as failed
+	CauseControl                           // it wrote an invalid control line
+	CauseSignaled                          // it was ended by a signal that the Job did not ask for
+	CauseTimedOut                          // it reached its timeout
+	CauseCanceled                          // it was canceled, and ended within the kill timeout
+	CauseCanceledTimedOut                  // it was canceled, and did not end within the kill timeout
+	CauseLaunchFailed                      // it could not be launched
+	CauseUnreachable                       // the embedder lost contact with its node
+	CauseOffline                           // its node was offline, and it was not launched
+	CauseForced                            // an operator finished it by force
 )
+
+// String returns the words that notes and drain reasons use, such as "timed out";
+// another value prints as Cause(n).
+func (c Cause) String() string { return run.Cause(c).String() }
 
 // ControlPrefix begins each control line; other lines are plain output. See the package
 // documentation.
-const ControlPrefix = run.ControlPrefix
+const ControlPrefix = "perilog-control:"

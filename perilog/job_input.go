@@ -33,9 +33,9 @@ func (j *Job) Report(now eventlog.Timestamp, rep Report) Answer {
 	case a.stage == stageFinished || j.action(rep.Action) == nil:
 		return AnswerEnded
 	}
-	answer := a.run.Report(j.now, run.Report{
-		Kind: rep.Kind, Attempt: rep.Attempt, Rank: rep.Rank, Status: rep.Status, Detail: rep.Detail, Line: rep.Line,
-	})
+	answer := Answer(a.run.Report(j.now, run.Report{
+		Kind: run.ReportKind(rep.Kind), Attempt: rep.Attempt, Rank: rep.Rank, Status: rep.Status, Detail: rep.Detail, Line: rep.Line,
+	}))
 	if answer == AnswerEnded && !j.logged(a, rep.Rank) {
 		return AnswerRepeated
 	}

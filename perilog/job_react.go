@@ -308,7 +308,10 @@ func (j *Job) finishEpilog(a *action) {
 func (j *Job) finish(a *action, o *run.Outcome, status int32, tolerated bool) {
 	out := Outcome{
 		Action: a.Key, Status: o.Status, Tolerated: tolerated, Failed: o.Failed,
-		Note: o.Note, Detail: o.Detail, Start: o.Start, End: o.End, Groups: o.Groups,
+		Note: o.Note, Detail: o.Detail, Start: o.Start, End: o.End,
+	}
+	for _, g := range o.Groups {
+		out.Groups = append(out.Groups, Group{Cause(g.Cause), g.Code, g.Ranks})
 	}
 	j.open()
 	j.effects.Outcomes = append(j.effects.Outcomes, out)

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/rset/internal/children"
+	"github.com/joblife/joblife/rset/children"
 )
 
 // The work for ranks that are in several entries is limited: by so many units

@@ -10,8 +10,8 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/rset/children"
 	"github.com/joblife/joblife/rset/hostlist"
-	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // Config describes an R for [New]. The zero Config is the empty set.

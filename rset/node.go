@@ -3,7 +3,7 @@ package rset
 import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonscan"
-	"github.com/joblife/joblife/rset/internal/children"
+	"github.com/joblife/joblife/rset/children"
 )
 
 // A node is what ranks with equal children share. It is never changed, so that

@@ -13,8 +13,8 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/rset/children"
 	"github.com/joblife/joblife/rset/hostlist"
-	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // Parse parses an R of RFC 20, version 1. It retains nothing of b. The error wraps

@@ -1,14 +1,15 @@
 package rset
 
 import (
+	"fmt"
 	"iter"
 
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/rset/internal/children"
+	"github.com/joblife/joblife/rset/children"
 )
 
-// Parts returns an iterator over the resources by ranges of ranks, in ascending order.
-// It is for package pool.
+// Parts returns an iterator over the resources by ranges of ranks, in ascending order:
+// what an index of ranks, such as package pool, keeps of an R. It allocates nothing.
 func (r *R) Parts() iter.Seq[children.Part] {
 	return func(yield func(children.Part) bool) { r.orEmpty().parts(yield) }
 }
@@ -22,9 +23,9 @@ func (r *R) parts(yield func(children.Part) bool) {
 }
 
 // Cut returns parts, which are in ascending order and each on other ranks, with the hosts
-// and properties that r has there, and the times and slots given: nothing else. Either r
-// has all their ranks, or it is nil. It is for package pool, and trusts it. It retains the
-// children.
+// and properties that r has there, and the times and slots given: nothing else. It is the
+// way back from Parts. It retains the children. Panics if the parts are not so, and if r is
+// not nil and has hosts, but not all their ranks.
 func (r *R) Cut(parts []children.Part, start, end eventlog.Timestamp, slots int64) *R {
 	r = r.orEmpty()
 	// What most jobs need is in one piece of memory.
@@ -43,10 +44,16 @@ func (r *R) Cut(parts []children.Part, start, end eventlog.Timestamp, slots int6
 		if known == nil && len(made.nodes) == maxSearch {
 			known = make(map[*children.Set]*node)
 		}
+		if k := len(made.spans); p.What == nil || p.First > p.Last || p.Last > MaxRank || k > 0 && p.First <= made.spans[k-1].last {
+			panic(fmt.Sprintf("rset: ranks %d to %d: not a part, or not in order", p.First, p.Last))
+		}
 		made.add(p.First, p.Last, made.nodeOf(p.What, known))
 		for first := p.First; len(r.hosts) > 0 && first <= p.Last; {
 			if at >= len(r.spans) || r.spans[at].first > first || r.spans[at].last < first {
-				at, _ = find(r.spans, first)
+				var ok bool
+				if at, ok = find(r.spans, first); !ok {
+					panic(fmt.Sprintf("rset: rank %d is not in the set with the hosts", first))
+				}
 			}
 			last := min(p.Last, r.spans[at].last)
 			out.hosts = out.hosts.appendPart(r.hosts, r.index(at, first), int(last-first)+1)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/internal/children"
+	"github.com/joblife/joblife/rset/children"
 )
 
 // What is cut out of a set, in parts as they come, is what New makes of the same
@@ -96,4 +96,18 @@ func TestWithPropertyIsWhatNewMakes(t *testing.T) {
 		_, err := r.WithProperty("a b&", nil)
 		require.EqualError(t, err, `rset: invalid R: property "a b&": invalid property name`)
 	})
+}
+
+func TestCutPanicsForWhatAreNoParts(t *testing.T) {
+	what := children.New(map[string]*idset.Set{"core": idset.Of(0)})
+	r := parse(t, clusterText(4, true))
+	for _, parts := range [][]children.Part{
+		{{First: 0, Last: 0}}, {{First: 1, Last: 0, What: what}}, {{First: 0, Last: rset.MaxRank + 1, What: what}},
+		{{First: 1, Last: 2, What: what}, {First: 2, Last: 2, What: what}}, {{First: 1, Last: 1, What: what}, {First: 0, Last: 0, What: what}},
+	} {
+		require.Panics(t, func() { (*rset.R)(nil).Cut(parts, 0, 0, 0) }, parts)
+	}
+	for _, first := range []uint32{3, 4, 9} {
+		require.Panics(t, func() { r.Cut([]children.Part{{First: first, Last: 9, What: what}}, 0, 0, 0) }, first)
+	}
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/rset/children"
 	"github.com/joblife/joblife/rset/hostlist"
-	"github.com/joblife/joblife/rset/internal/children"
 )
 
 // AssignHosts returns r with other hosts, in rank order. The error is [ErrHosts]

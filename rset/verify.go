@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/rset/internal/children"
+	"github.com/joblife/joblife/rset/children"
 )
 
 // A VerifyMode says which differences [R.Verify] accepts.

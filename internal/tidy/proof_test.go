@@ -12,10 +12,11 @@ import (
 // or none.
 func TestEveryRuleFindsItsFlaw(t *testing.T) {
 	const code = "package x\n\n"
+	const api = code + "import \"" + module + "/perilog/internal/run\"\n\n"
 	imports := func(p string) string { return code + "import _ \"" + p + "\"\n" }
 	for _, c := range []struct{ want, name, text string }{
 		{"", "idset/x.go", "package idset\n\nimport _ \"" + thirdParty["roaring"] + "\"\n\n// ErrX is.\nvar ErrX = errors.New(``)\n\nvar powers = [...]int{1}\n\n" +
-			"// F is. go f\nfunc F() { powers[0].go() }\n\nfunc (s *set) bits() *roaring.Bitmap { return nil } // fmt.Print\n"},
+			"// F is. go f\nfunc F() { powers[0].run() }\n\nfunc (s *set) bits() *roaring.Bitmap { return nil } // fmt.Print\n"},
 		{"", "idset/x_test.go", imports(module+"/purge") + imports("os")[len(code):] + "\nvar now = 1\n\nfunc init() { go f(); fmt.Println(time.Since(now)); t.Skip(`why`) }" + strings.Repeat("\n", 890)},
 		{"", "idset/x_soak_test.go", code + "var now = time.Now()\n"}, {"", "idset/testdata/x.go", "FIX" + "ME"}, {"", "cpu.prof", "PR-9"},
 		{"", "examples/purge/main.go", imports("example.org/plot") + "\nfunc init() { go println(time.Now()) }\n"},
@@ -37,6 +38,12 @@ func TestEveryRuleFindsItsFlaw(t *testing.T) {
 		{"global", "idset/x.go", code + "var cache []byte\n"}, {"global", "idset/x.go", code + "var cache = make(map[string]int)\n"},
 		{"skip", "idset/x_test.go", code + "func f() { t.SkipNow() }\n"}, {"marker", ".ci/run", "# TO" + "DO"}, {"requirement", "README.md", "PR-2"},
 		{"api", "idset/x.go", code + "// F is.\nfunc F(b *roaring.Bitmap) {}\n"}, {"api", "idset/x.go", code + "type x struct {\n\tBits []roaring.Bitmap\n}\n"},
+		{"", "perilog/x.go", api + "// S is.\ntype S[T ~int | any] struct {\n\tpart\n\tx run.Cause\n}\n\n// F is.\nfunc (s *S[T]) F(what *T, x func(y int) error) { _ = run.Cause(0) }\n\n// M is.\ntype M interface {\n\tx(part)\n}\n\nfunc f() run.Cause\n"},
+		{"api", "perilog/x.go", api + "// C is.\ntype C = run.Cause\n"}, {"api", "perilog/x.go", api + "// C is.\nconst C = run.CauseOK\n"},
+		{"api", "perilog/x.go", api + "// C is.\ntype C struct {\n\tX []run.Cause\n}\n"}, {"api", "perilog/x.go", api + "// C is.\ntype C struct {\n\trun.Cause\n}\n"},
+		{"api", "perilog/x.go", api + "// F is.\nfunc F() iter.Seq[run.Cause] { return nil }\n"}, {"api", "perilog/x.go", api + "// F is.\nfunc (s *S) F(map[string]*run.Cause) {}\n"},
+		{"api", "perilog/x.go", api + "// F is.\nfunc F[M any, P reader[M]]() {}\n"}, {"api", "perilog/x.go", api + "// F is.\nfunc F() part { return part{} }\n"},
+		{"api", "perilog/x.go", api + "// M is.\ntype M interface {\n\tX(part)\n}\n"}, {"api", "perilog/x.go", api + "// C is.\ntype C func(run.Cause)\n"},
 		{"comment", "idset/x.go", code + "func (s *Set) M() {}\n"}, {"comment", "idset/x.go", code + "type T int\n"},
 		{"length", "idset/x.go", "package x\n" + strings.Repeat("\n", 600)}, {"length", "idset/x_test.go", "package x\n" + strings.Repeat("\n", 900)},
 	} {

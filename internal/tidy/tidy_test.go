@@ -22,33 +22,33 @@ const module = "github.com/joblife/joblife"
 // and forAll: packages of this module by their folder, and modules by the names
 // of thirdParty. Tests may import every package, testify and rapid.
 var layout = map[string]string{
-	".":                      "btree " + belowRoot,
-	"joblifetest":            ". " + belowRoot + " eventlog/logfile rset/pool jobstate/archive purge/dirstore purge/storetest rapid",
-	"perilog":                "perilog/internal/run " + belowPerilog,
-	"perilog/exec":           "idset rset jobstate/jobid eventlog",
-	"perilog/internal/run":   "idset eventlog jobstate",
-	"purge":                  "btree jobstate jobstate/jobid jobstate/fsd eventlog",
-	"purge/dirstore":         "purge eventlog eventlog/logfile jobstate jobstate/jobid",
-	"purge/storetest":        "purge eventlog jobstate jobstate/jobid",
-	"rset":                   "idset rset/hostlist rset/internal/children eventlog",
-	"rset/hostlist":          "",
-	"rset/alloc":             "rset idset jobstate/jobid eventlog btree",
-	"rset/pool":              "rset idset rset/hostlist rset/internal/children jobstate/jobid jobstate/jobspec eventlog btree",
-	"rset/internal/children": "idset",
-	"jobstate":               "eventlog idset jobstate/jobid jobstate/fsd",
-	"jobstate/jobid":         "",
-	"jobstate/fsd":           "",
-	"jobstate/jobspec":       "",
-	"jobstate/archive":       "jobstate/jobid",
-	"eventlog":               "",
-	"eventlog/logfile":       "eventlog sys",
-	"idset":                  "roaring",
-	"internal/guard":         "",
-	"internal/jsonscan":      "internal/guard",
-	"internal/jsonobj":       "internal/guard internal/jsonscan",
-	"internal/logline":       "internal/jsonscan",
-	"internal/refdata":       "",
-	"internal/tidy":          "",
+	".":                    "btree " + belowRoot,
+	"joblifetest":          ". " + belowRoot + " eventlog/logfile rset/pool jobstate/archive purge/dirstore purge/storetest rapid",
+	"perilog":              "perilog/internal/run " + belowPerilog,
+	"perilog/exec":         "idset rset jobstate/jobid eventlog",
+	"perilog/internal/run": "idset eventlog jobstate",
+	"purge":                "btree jobstate jobstate/jobid jobstate/fsd eventlog",
+	"purge/dirstore":       "purge eventlog eventlog/logfile jobstate jobstate/jobid",
+	"purge/storetest":      "purge eventlog jobstate jobstate/jobid",
+	"rset":                 "idset rset/hostlist rset/children eventlog",
+	"rset/hostlist":        "",
+	"rset/children":        "idset",
+	"rset/alloc":           "rset idset jobstate/jobid eventlog btree",
+	"rset/pool":            "rset idset rset/hostlist rset/children jobstate/jobid jobstate/jobspec eventlog btree",
+	"jobstate":             "eventlog idset jobstate/jobid jobstate/fsd",
+	"jobstate/jobid":       "",
+	"jobstate/fsd":         "",
+	"jobstate/jobspec":     "",
+	"jobstate/archive":     "jobstate/jobid",
+	"eventlog":             "",
+	"eventlog/logfile":     "eventlog sys",
+	"idset":                "roaring",
+	"internal/guard":       "",
+	"internal/jsonscan":    "internal/guard",
+	"internal/jsonobj":     "internal/guard internal/jsonscan",
+	"internal/logline":     "internal/jsonscan",
+	"internal/refdata":     "",
+	"internal/tidy":        "",
 }
 
 const (
@@ -218,9 +218,12 @@ func (f file) place(b []byte) error {
 		f.report(n, "length", "more than 600 lines, or 900 of tests")
 	}
 	fset := token.NewFileSet()
-	syntax, err := parser.ParseFile(fset, f.name, b, parser.ImportsOnly)
+	syntax, err := parser.ParseFile(fset, f.name, b, parser.SkipObjectResolution)
 	if err != nil {
 		return err
+	}
+	if f.kind == library && !within(f.dir, "internal") && !strings.Contains(f.dir, "/internal/") {
+		f.api(fset, syntax)
 	}
 	for _, spec := range syntax.Imports {
 		if p := strings.Trim(spec.Path.Value, "\"`"); !f.mayImport(p) {

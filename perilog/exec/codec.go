@@ -20,7 +20,7 @@ var (
 )
 
 // MaxBytes is the largest number of bytes of a line or a payload.
-const MaxBytes = jsonobj.MaxLine
+const MaxBytes = 64 << 20
 
 // What is wrong with a value, beside what package jsonobj says.
 var (
@@ -80,11 +80,10 @@ func AppendMessage(dst []byte, topic string, m Message) ([]byte, error) {
 	return protocol().AppendMessage(dst, topic, func(dst []byte) ([]byte, error) { return Append(dst, m) })
 }
 
-// A reader is a pointer to a message.
-type reader[M any] interface {
-	*M
+// A Payload is a type of [Message], for [Parse].
+type Payload interface {
 	Message
-	read(o *jsonobj.Reader)
+	Hello | Start | Response | Expiration
 }
 
 // Parse parses the payload of a message M, as in Parse[Response](line.Payload). It
@@ -93,9 +92,11 @@ type reader[M any] interface {
 //
 // The keys are those of RFC 32. Parse ignores unknown keys. It refuses duplicate
 // keys, and missing ones unless the type calls them optional.
-func Parse[M any, P reader[M]](payload []byte) (M, error) {
-	name := func() string { return P(new(M)).name() }
-	return jsonobj.ParsePayload(protocol(), name, payload, func(m *M, o *jsonobj.Reader) { P(m).read(o) })
+func Parse[M Payload](payload []byte) (M, error) {
+	name := func() string { return (*new(M)).name() }
+	return jsonobj.ParsePayload(protocol(), name, payload, func(m *M, o *jsonobj.Reader) {
+		any(m).(interface{ read(o *jsonobj.Reader) }).read(o)
+	})
 }
 
 // readID reads a job id.

@@ -14,12 +14,9 @@ import (
 
 // roundTrip reads a payload as one message. What is refused is refused with an error
 // of this package; what is read is written, and that is read and written as the same.
-func roundTrip[M any, P interface {
-	*M
-	exec.Message
-}](t *testing.T, text []byte, parse func([]byte) (M, error)) {
+func roundTrip[M exec.Payload](t *testing.T, text []byte) {
 	t.Helper()
-	m, err := parse(text)
+	m, err := exec.Parse[M](text)
 	if err != nil {
 		require.True(t, errors.Is(err, exec.ErrMessage) || errors.Is(err, exec.ErrLimit), err)
 		var zero M
@@ -34,12 +31,12 @@ func roundTrip[M any, P interface {
 	require.True(t, json.Valid(text))
 	kept := bytes.Clone(text)
 	clear(text)
-	first, err := exec.Append(nil, P(&m))
+	first, err := exec.Append(nil, m)
 	require.NoError(t, err, "what was read is written: %q", kept)
 	copy(text, kept)
-	second, err := parse(first)
+	second, err := exec.Parse[M](first)
 	require.NoError(t, err)
-	again, err := exec.AppendMessage(nil, exec.TopicHello, P(&second))
+	again, err := exec.AppendMessage(nil, exec.TopicHello, second)
 	require.NoError(t, err)
 	l, err := exec.ParseLine(again)
 	require.NoError(t, err)
@@ -57,10 +54,10 @@ func FuzzMessage(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		roundTrip(t, text, exec.Parse[exec.Hello])
-		roundTrip(t, text, exec.Parse[exec.Start])
-		roundTrip(t, text, exec.Parse[exec.Response])
-		roundTrip(t, text, exec.Parse[exec.Expiration])
+		roundTrip[exec.Hello](t, text)
+		roundTrip[exec.Start](t, text)
+		roundTrip[exec.Response](t, text)
+		roundTrip[exec.Expiration](t, text)
 	})
 }
 

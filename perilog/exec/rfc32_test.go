@@ -25,18 +25,15 @@ func parseR(t testing.TB, text string) *rset.R {
 }
 
 // same reads a payload, and requires what it means and what it is written as.
-func same[M any, P interface {
-	*M
-	exec.Message
-}](t *testing.T, text string, want M, canonical string, parse func([]byte) (M, error)) {
+func same[M exec.Payload](t *testing.T, text string, want M, canonical string) {
 	t.Helper()
-	m, err := parse([]byte(text))
+	m, err := exec.Parse[M]([]byte(text))
 	require.NoError(t, err, text)
 	require.Equal(t, want, m)
-	b, err := exec.Append([]byte("before "), P(&m))
+	b, err := exec.Append([]byte("before "), m)
 	require.NoError(t, err)
 	require.Equal(t, "before "+canonical, string(b))
-	again, err := parse([]byte(canonical))
+	again, err := exec.Parse[M]([]byte(canonical))
 	require.NoError(t, err)
 	require.Equal(t, want, again)
 }
@@ -44,7 +41,7 @@ func same[M any, P interface {
 // RFC 32, Hello. The topics are those of flux-core.
 func TestHelloNamesTheService(t *testing.T) {
 	hello := exec.Hello{Service: "job-exec"}
-	same(t, ` { "service" : "job-exec", "more": [1] } `, hello, `{"service":"job-exec"}`, exec.Parse[exec.Hello])
+	same(t, ` { "service" : "job-exec", "more": [1] } `, hello, `{"service":"job-exec"}`)
 	require.Equal(t, "job-exec.start", hello.StartTopic())
 	require.Equal(t, "job-exec.expiration", hello.ExpirationTopic())
 
@@ -57,17 +54,17 @@ func TestHelloNamesTheService(t *testing.T) {
 func TestStartRequestsHaveTheKeysInTheOrderOfFlux(t *testing.T) {
 	same(t, `{"id":1552593348,"userid":5588,"jobspec":{ },"reattach":false}`,
 		exec.Start{ID: 1552593348, UserID: 5588, Jobspec: json.RawMessage(`{}`)},
-		`{"id":1552593348,"userid":5588,"jobspec":{},"reattach":false}`, exec.Parse[exec.Start])
+		`{"id":1552593348,"userid":5588,"jobspec":{},"reattach":false}`)
 	text := `{"id":9223372036854775807,"userid":4294967295,"jobspec":{"version":1},"reattach":true,"R":` + textR + `}`
 	same(t, text, exec.Start{
 		ID: math.MaxInt64, UserID: math.MaxUint32, Jobspec: json.RawMessage(`{"version":1}`), Reattach: true, R: parseR(t, textR),
-	}, text, exec.Parse[exec.Start])
+	}, text)
 }
 
 func TestExpirationsHaveATime(t *testing.T) {
 	same(t, `{"expiration":1795226094.5,"id":7}`, exec.Expiration{ID: 7, Expiration: 1795226094.5},
-		`{"id":7,"expiration":1795226094.5}`, exec.Parse[exec.Expiration])
-	same(t, `{"id":7,"expiration":0}`, exec.Expiration{ID: 7}, `{"id":7,"expiration":0.0}`, exec.Parse[exec.Expiration])
+		`{"id":7,"expiration":1795226094.5}`)
+	same(t, `{"id":7,"expiration":0}`, exec.Expiration{ID: 7}, `{"id":7,"expiration":0.0}`)
 }
 
 // RFC 32, Start Response: the examples, and what flux-core adds.

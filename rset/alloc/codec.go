@@ -12,7 +12,7 @@ import (
 )
 
 // MaxBytes is the largest number of bytes of a line or a payload.
-const MaxBytes = jsonobj.MaxLine
+const MaxBytes = 64 << 20
 
 func protocol() *jsonobj.Protocol { return &jsonobj.Protocol{Invalid: ErrMessage, Limit: ErrLimit} }
 
@@ -30,11 +30,10 @@ type Message interface {
 // ErrMessage or ErrLimit, and then returns dst as it was.
 func Append(dst []byte, m Message) ([]byte, error) { return m.append(dst) }
 
-// A reader reads the members of an object. It is a pointer to a message.
-type reader[M any] interface {
-	*M
-	name() string
-	read(o *jsonobj.Reader)
+// A Payload is a type of [Message], for [Parse].
+type Payload interface {
+	Message
+	Hello | HelloResponse | Ready | ReadyResponse | Request | Response | Cancel | Prioritize | Expiration | Free | Feasibility
 }
 
 // Parse parses the payload of a [Message], as in Parse[Request](line.Payload). It copies
@@ -43,9 +42,11 @@ type reader[M any] interface {
 //
 // The keys and their types are those of RFC 27. Parse ignores unknown keys. It refuses
 // duplicate keys, and missing ones unless the type of the message calls them optional.
-func Parse[M any, P reader[M]](payload []byte) (M, error) {
-	name := func() string { return P(new(M)).name() }
-	return jsonobj.ParsePayload(protocol(), name, payload, func(m *M, o *jsonobj.Reader) { P(m).read(o) })
+func Parse[M Payload](payload []byte) (M, error) {
+	name := func() string { return (*new(M)).name() }
+	return jsonobj.ParsePayload(protocol(), name, payload, func(m *M, o *jsonobj.Reader) {
+		any(m).(interface{ read(o *jsonobj.Reader) }).read(o)
+	})
 }
 
 // readID reads a job id.

@@ -39,6 +39,3 @@ func (q *Queue) List(s State) iter.Seq[JobInfo] {
 		}
 	}
 }
-
-// A Reader is a pointer to a message that Parse parses.
-type Reader[M any] interface{ reader[M] }

@@ -15,10 +15,10 @@ import (
 // roundTrip reads a payload as one message. What is refused is refused with an
 // error of this package and the zero message; what is read is
 // written, and that is read and written as the same, also in a line.
-func roundTrip[M alloc.Message, P alloc.Reader[M]](t *testing.T, topic string, text []byte) {
+func roundTrip[M alloc.Payload](t *testing.T, topic string, text []byte) {
 	t.Helper()
 	kept := bytes.Clone(text)
-	m, err := alloc.Parse[M, P](text)
+	m, err := alloc.Parse[M](text)
 	if err != nil {
 		require.True(t, errors.Is(err, alloc.ErrMessage) || errors.Is(err, alloc.ErrLimit), err)
 		var zero M
@@ -41,7 +41,7 @@ func roundTrip[M alloc.Message, P alloc.Reader[M]](t *testing.T, topic string, t
 	require.Equal(t, "x"+string(first), string(again), "it shares nothing with the text")
 	copy(text, kept)
 
-	second, err := alloc.Parse[M, P](first)
+	second, err := alloc.Parse[M](first)
 	require.NoError(t, err)
 	b, err := alloc.Append(nil, second)
 	require.NoError(t, err)

@@ -33,9 +33,9 @@ func decoders() map[string]func(text string) (zero bool, err error) {
 	return out
 }
 
-func try[M any, P alloc.Reader[M]]() func(string) (bool, error) {
+func try[M alloc.Payload]() func(string) (bool, error) {
 	return func(text string) (bool, error) {
-		m, err := reads[M, P](text)
+		m, err := reads[M](text)
 		return reflect.ValueOf(m).IsZero(), err
 	}
 }

@@ -22,20 +22,20 @@ func parseR(t testing.TB, text string) *rset.R {
 }
 
 // reads parses a payload.
-func reads[M any, P alloc.Reader[M]](text string) (M, error) {
-	return alloc.Parse[M, P]([]byte(text))
+func reads[M alloc.Payload](text string) (M, error) {
+	return alloc.Parse[M]([]byte(text))
 }
 
 // same reads a payload, and requires what it means and what it is written as.
-func same[M alloc.Message, P alloc.Reader[M]](t *testing.T, text string, want M, canonical string) {
+func same[M alloc.Payload](t *testing.T, text string, want M, canonical string) {
 	t.Helper()
-	m, err := reads[M, P](text)
+	m, err := reads[M](text)
 	require.NoError(t, err)
 	require.Equal(t, want, m)
 	b, err := alloc.Append([]byte("before "), m)
 	require.NoError(t, err)
 	require.Equal(t, "before "+canonical, string(b))
-	again, err := reads[M, P](canonical)
+	again, err := reads[M](canonical)
 	require.NoError(t, err)
 	require.Equal(t, want, again)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/internal/children"
+	"github.com/joblife/joblife/rset/children"
 )
 
 // Feasible returns nil if the inventory could meet the request with all ranks up and

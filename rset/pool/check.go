@@ -9,7 +9,7 @@ import (
 
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/internal/children"
+	"github.com/joblife/joblife/rset/children"
 )
 
 // Check returns an error if the pool breaks I1 or a rule of its own: what is free and

@@ -6,7 +6,7 @@ import (
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobspec"
-	"github.com/joblife/joblife/rset/internal/children"
+	"github.com/joblife/joblife/rset/children"
 )
 
 // compareCounts orders nodes by how much they have: cores, then gpus, then the

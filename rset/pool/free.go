@@ -5,7 +5,7 @@ import (
 
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/internal/children"
+	"github.com/joblife/joblife/rset/children"
 )
 
 // Freed is the result of [Pool.Free]. Returned, Gone and Contested are disjoint; their

@@ -10,7 +10,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/internal/children"
+	"github.com/joblife/joblife/rset/children"
 )
 
 // Config configures a pool. In each field 0 or less means the default.

@@ -9,7 +9,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/internal/children"
+	"github.com/joblife/joblife/rset/children"
 )
 
 // degree is the degree of the trees.

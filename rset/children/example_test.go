@@ -1,0 +1,22 @@
+package children_test
+
+import (
+	"fmt"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/rset/children"
+)
+
+func Example() {
+	node := children.New(map[string]*idset.Set{"core": idset.Range(0, 7), "gpu": idset.Of(0)})
+	job := children.New(map[string]*idset.Set{"core": idset.Range(0, 3)})
+	free := node.Subtract(job)
+	fmt.Println(free.Len("core"), free.Len("gpu"), free.Intersects(job))
+	for _, k := range free.Kinds() {
+		fmt.Println(k.Name, k.IDs)
+	}
+	// Output:
+	// 4 1 false
+	// core 4-7
+	// gpu 0
+}
