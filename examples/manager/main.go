@@ -97,6 +97,8 @@
 //   - Which jobs were waited for does not survive a restart.
 //   - list is ordered by priority, then by id.
 //   - sched-hello has the R of each job.
+//   - A line or a payload with a key twice is malformed, where flux-core takes the last of the
+//     two, and so is one with null for a text, a number or a truth.
 //   - jobtap, jobtap-query and set-batch-timeout answer 38: dependencies, limits, history,
 //     prologs, epilogs and updates are built in, and others cannot be loaded.
 //   - The store lines writes the checkpoint at each change, and not at the end; its

@@ -130,6 +130,21 @@ func TestBrokenStreamsAreAFault(t *testing.T) {
 	require.Contains(t, errOut.String(), "output: nobody reads")
 }
 
+// A key in another case is another key, and one that comes twice is refused.
+func TestKeysOfALineAreWhatTheyAre(t *testing.T) {
+	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
+	for text, want := range map[string]string{
+		strings.Replace(request, `"id":2`, `"ID":3,"id":2,"Id":4`, 1):       `"id":2,"type":0`,
+		strings.Replace(request, `"topic"`, `"Topic":"x","topic"`, 1):       `"id":2,"type":0`,
+		strings.Replace(request, `"id":2`, `"id":3,"id":2`, 1):              `"errnum":71`,
+		strings.Replace(request, `"topic"`, `"topic":"sched.x","topic"`, 1): `"errnum":71`,
+		strings.Replace(request, `"userid":1`, `"userid":null`, 1):          `"errnum":71`,
+	} {
+		_, stdout, _ := sched(strings.NewReader(inventory+helloDone+text), "-now=1")
+		require.Contains(t, stdout, want, text)
+	}
+}
+
 func TestALongLineEndsNothing(t *testing.T) {
 	input := io.MultiReader(
 		strings.NewReader(`{"topic":"`), io.LimitReader(zeros{}, lines.Max), strings.NewReader("\"}\n"),
