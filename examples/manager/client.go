@@ -19,7 +19,8 @@ type client struct {
 	broken    func(error)     // to call when a Write failed
 	close     func()          // ends the connection after what was written
 	senders   map[string]bool // the keys of those who asked for something
-	scheduler bool            // it said sched-hello
+	scheduler bool            // it was accepted as one, and is no bridge to one
+	executor  bool            // the same
 }
 
 // key returns what the service calls a sender. Those of two clients differ. On standard

@@ -120,7 +120,7 @@ func (s *kvs) look(key string, flags int, then func(*treeObj, error)) {
 }
 
 func (s *kvs) call(topic string, payload any, stream bool, then func(json.RawMessage, error)) {
-	if !s.p.ask(call{topic: topic, stream: stream, then: then}, service.Any, payload) {
+	if !s.p.ask(call{client: s.p.bridge(), topic: topic, stream: stream, then: then}, service.Any, payload) {
 		then(nil, &peerError{topic, errnoNoSys, "there is nobody to ask"})
 	}
 }

@@ -149,7 +149,7 @@ func TestMalformedLinesEndNothing(t *testing.T) {
 		{`{"topic":"job-manager.raise","matchtag":4294967296}`, `"job-manager.raise","errnum":71`},
 		{`{"topic":"job-manager.raise","matchtag":3,"time":-1}`, `{"topic":"job-manager.raise","matchtag":3,"errnum":71`},
 		{`{"time":1e12,"topic":"job-manager.raise"}`, `"job-manager.raise","errnum":71`},
-		{`{"topic":"kvs.commit","matchtag":3}`, `"job-manager.error","errnum":22,"errstr":"kvs.commit: no call of this topic has matchtag 3"`},
+		{`{"topic":"kvs.commit","matchtag":3}`, `"job-manager.error","errnum":22,"errstr":"kvs.commit: no call of this topic to this client has matchtag 3"`},
 		{`{"topic":"sched.alloc","payload":{"id":3}}`, `"job-manager.error","errnum":22,"errstr":"sched.alloc: `},
 	} {
 		status, stdout, stderr := manager(strings.NewReader(c.line + "\n" + raise(9, 1)))

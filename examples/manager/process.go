@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,16 +30,15 @@ type process struct {
 	early   []input          // requests that came before that
 	room    int              // for more of those, in bytes
 
-	clients  []*client          // by age
-	services map[string]*client // who takes calls, if not the oldest client
-	calls    calls
-	writing  bool        // an Out is with the store
-	results  chan func() // of a store that writes in a goroutine: what to do then
-	later    []func()    // to do when an Out is done
-	client   *client     // whose line is being handled, and
-	line     int         // its number
-	failed   error       // why the process ends
-	stats    stats
+	clients []*client // by age
+	calls   calls
+	writing bool        // an Out is with the store
+	results chan func() // of a store that writes in a goroutine: what to do then
+	later   []func()    // to do when an Out is done
+	client  *client     // whose line is being handled, and
+	line    int         // its number
+	failed  error       // why the process ends
+	stats   stats
 }
 
 // stats is what the summary prints.
@@ -53,7 +51,7 @@ const earlyRoom = 64 << 20
 func newProcess(o options, stderr io.Writer) (*process, error) {
 	p := &process{
 		o: o, clock: new(wallClock), stderr: stderr, room: earlyRoom,
-		services: make(map[string]*client), results: make(chan func(), 1),
+		results: make(chan func(), 1),
 	}
 	if o.Now > 0 {
 		p.clock = &inputClock{o.Now}
@@ -204,35 +202,20 @@ func (p *process) request(m message) {
 	if r.Sender != "" {
 		p.client.senders[r.Sender] = true
 	}
-	if r.Rolemask&1 != 0 {
-		p.enroll(m)
+	if r.Rolemask&1 != 0 && m.Topic == topicDisconnect && m.Sender != nil {
+		delete(p.client.senders, r.Sender)
 	}
 	p.service.Request(p.clock.now(), r)
-}
-
-// enroll notes which client takes the calls to a scheduler or an executor.
-func (p *process) enroll(m message) {
-	switch m.Topic {
-	case topicDisconnect:
-		if m.Sender != nil {
-			delete(p.client.senders, p.client.key(m.Sender))
-		}
-	case "job-manager.sched-hello":
-		p.client.scheduler = true
-		p.services["sched"], p.services["feasibility"] = p.client, p.client
-	case "job-manager.exec-hello":
-		var hello struct {
-			Service string `json:"service"`
-		}
-		if json.Unmarshal(m.Payload, &hello) == nil && hello.Service != "" {
-			p.services[hello.Service] = p.client
-		}
+	if m.Sender == nil && p.client.id > 0 {
+		scheduler, executor := p.service.Roles(r.Sender)
+		p.client.scheduler = p.client.scheduler || scheduler
+		p.client.executor = p.client.executor || executor
 	}
 }
 
-// respond takes the response to a call.
+// respond takes the response to a call, if it is of the one who was asked.
 func (p *process) respond(m message) {
-	c, tag, err := p.calls.answered(m)
+	c, known, err := p.calls.answered(p.client, m)
 	switch {
 	case err != nil:
 	case c.then != nil:
@@ -240,8 +223,14 @@ func (p *process) respond(m message) {
 	case p.service == nil:
 		err = errors.New("the store is not read yet")
 	default:
+		if to, ok := p.service.Whom(m.Topic); ok && !known {
+			if client, sender := p.find(to); client != p.client || !m.isFrom(sender) {
+				err = errStranger
+				break
+			}
+		}
 		err = p.service.Respond(p.clock.now(), service.Response{
-			Topic: m.Topic, Tag: tag, Payload: m.Payload, Errnum: m.Errnum, Errstr: m.Errstr,
+			Topic: m.Topic, Tag: c.tag, Payload: m.Payload, Errnum: m.Errnum, Errstr: m.Errstr,
 		})
 	}
 	if err != nil {
@@ -343,8 +332,8 @@ func (p *process) done(out *service.Out, failed map[jobid.ID]error) {
 	}
 	for _, e := range out.Events {
 		text := output{Event: e.Topic, Private: e.Private, Payload: e.Payload}.line()
-		for i, c := range p.clients {
-			if i == 0 || !c.scheduler {
+		for _, c := range p.clients {
+			if !c.scheduler {
 				p.send(c, text)
 			}
 		}
@@ -416,22 +405,30 @@ func (p *process) find(key string) (*client, *string) {
 
 // call sends a call of the service to whom takes it.
 func (p *process) call(c service.Call) {
-	out := call{topic: c.Topic, tag: c.Tag, stream: c.Stream}
+	out := call{client: p.bridge(), topic: c.Topic, tag: c.Tag, stream: c.Stream}
+	if c.To != "" {
+		out.client, out.sender = p.find(c.To)
+	}
 	if !p.ask(out, c.Nodeid, c.Payload) && c.Tag != 0 {
 		p.later = append(p.later, func() { p.lost(out, errnoNoSys, "there is nobody to ask") })
 	}
 }
 
+// bridge returns the client that takes what no session does: the one that has been there
+// longest and is neither a scheduler nor an executor. It may be nil.
+func (p *process) bridge() *client {
+	if i := slices.IndexFunc(p.clients, func(c *client) bool { return !c.scheduler && !c.executor }); i >= 0 {
+		return p.clients[i]
+	}
+	return nil
+}
+
 // ask sends a call, and reports whether there is a client to take it.
 func (p *process) ask(c call, nodeid int, payload any) bool {
-	name, _, _ := strings.Cut(c.topic, ".")
-	if c.client = p.services[name]; c.client == nil && len(p.clients) > 0 {
-		c.client = p.clients[0]
-	}
 	if c.client == nil {
 		return false
 	}
-	o := output{Topic: c.topic, Stream: c.stream, Payload: payload}
+	o := output{Topic: c.topic, Sender: c.sender, Stream: c.stream, Payload: payload}
 	if nodeid != service.Any {
 		o.Nodeid = &nodeid
 	}
@@ -457,11 +454,6 @@ func (p *process) lost(c call, errnum int, text string) {
 // leave takes back what a client asked for that is gone.
 func (p *process) leave(c *client) {
 	p.clients = slices.DeleteFunc(p.clients, func(o *client) bool { return o == c })
-	for name, o := range p.services {
-		if o == c {
-			delete(p.services, name)
-		}
-	}
 	c.close()
 	p.early = slices.DeleteFunc(p.early, func(in input) bool { return in.client == c })
 	if p.service != nil {
