@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // A call is a request to a client that waits for its answer.
@@ -13,6 +14,7 @@ type call struct {
 	sender *string // of the client, whom it is for; nil: the client itself
 	topic  string
 	stream bool
+	until  time.Time                    // it is lost then, unless it is a stream
 	tag    uint64                       // of the service, if then is nil
 	then   func(json.RawMessage, error) // takes the answer
 }
@@ -22,6 +24,7 @@ type calls struct {
 	last    uint32
 	waiting map[uint32]call
 	order   map[question][]uint32 // some may be answered
+	timed   []uint32              // all but streams, by until; some may be answered
 }
 
 // A question is what answers without a matchtag are for.
@@ -40,12 +43,36 @@ func (w *calls) add(c call) uint32 {
 	for w.last++; w.last == 0 || w.waiting[w.last].topic != ""; w.last++ {
 	}
 	w.waiting[w.last] = c
+	if !c.stream {
+		w.timed = append(w.timed, w.last)
+	}
 	list := w.order[c.question()]
 	if len(list) > 2*len(w.waiting) { // long calls keep those that were answered behind them
 		list = slices.DeleteFunc(list, func(n uint32) bool { return w.waiting[n].topic == "" })
 	}
 	w.order[c.question()] = append(list, w.last)
 	return w.last
+}
+
+// deadline returns the first time at which a call is lost, and false for never.
+func (w *calls) deadline() (time.Time, bool) {
+	for ; len(w.timed) > 0; w.timed = w.timed[1:] {
+		if c := w.waiting[w.timed[0]]; c.topic != "" && !c.stream {
+			return c.until, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// overdue takes out a call that is lost.
+func (w *calls) overdue(now time.Time) (c call, ok bool) {
+	if at, ok := w.deadline(); !ok || at.After(now) {
+		return call{}, false
+	}
+	c = w.waiting[w.timed[0]]
+	delete(w.waiting, w.timed[0])
+	w.tidy(c.question())
+	return c, true
 }
 
 // tidy drops what is answered from the front of the order.

@@ -69,7 +69,7 @@
 // executor to that of exec-hello. All others go to the bridge to the rest of Flux: the client
 // that has been there longest and is neither scheduler nor executor itself, which a hello
 // without a sender says. Where there is nobody, the call fails with errnum 38, and if the one
-// who was asked goes away, with 113. Events go to all clients but a scheduler.
+// who was asked goes away, with 113; without an answer for two minutes, with 110. Events go to all clients but a scheduler.
 //
 // # Stores
 //

@@ -25,6 +25,7 @@ const (
 	errnoNoSys       = 38  // ENOSYS: there is nobody to ask
 	errnoProtocol    = 71  // EPROTO: malformed
 	errnoSize        = 90  // EMSGSIZE: the line is too long
+	errnoTimedOut    = 110 // ETIMEDOUT: there is no answer
 	errnoUnreachable = 113 // EHOSTUNREACH: the one who was asked is gone
 )
 

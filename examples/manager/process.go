@@ -266,6 +266,9 @@ const maxTicks = 1000
 
 // settle passes the time, and does all that can be done without more input.
 func (p *process) settle() {
+	for c, ok := p.calls.overdue(p.clock.now()); ok; c, ok = p.calls.overdue(p.clock.now()) {
+		p.lost(c, errnoTimedOut, "there is no answer")
+	}
 	p.pump()
 	for n := 0; p.service != nil && p.failed == nil; n++ {
 		now := p.clock.now()
@@ -423,11 +426,15 @@ func (p *process) bridge() *client {
 	return nil
 }
 
+// answerIn is how long the answer to a call may take.
+const answerIn = 2 * time.Minute
+
 // ask sends a call, and reports whether there is a client to take it.
 func (p *process) ask(c call, nodeid int, payload any) bool {
 	if c.client == nil {
 		return false
 	}
+	c.until = p.clock.now().Add(answerIn)
 	o := output{Topic: c.topic, Sender: c.sender, Stream: c.stream, Payload: payload}
 	if nodeid != service.Any {
 		o.Nodeid = &nodeid
@@ -478,12 +485,16 @@ func (p *process) send(c *client, text []byte) {
 
 // timer returns what fires when the time is to be passed.
 func (p *process) timer() <-chan time.Time {
+	at, ok := p.calls.deadline()
 	if p.service != nil {
-		if at, ok := p.service.Deadline(); ok {
-			return p.clock.at(at)
+		if t, due := p.service.Deadline(); due && (!ok || t.Before(at)) {
+			at, ok = t, true
 		}
 	}
-	return nil
+	if !ok {
+		return nil
+	}
+	return p.clock.at(at)
 }
 
 // summarize writes a summary for people.

@@ -243,3 +243,32 @@ func TestTheBridgeIsNoSchedulerAndNoExecutor(t *testing.T) {
 	require.Empty(t, s.hears(1))
 	require.Empty(t, s.hears(0))
 }
+
+// A call that nobody answers is lost after a time, and its answer counts no more.
+func TestNoCallWaitsForEver(t *testing.T) {
+	s := newSocket(t, 4)
+	s.scheduler(1, "")
+	s.say(0, `{"topic":"job-manager.config-reload","payload":{"queues":{"a":{},"b":{}}}}`)
+	s.say(0, `{"topic":"job-manager.queue-start","payload":{"start":true,"all":true}}`)
+	s.say(3, strings.Replace(submit(1, 16), `"duration":60`, `"duration":60,"queue":"a"`, 1))
+	s.say(3, `{"topic":"job-manager.update","matchtag":2,"payload":{"id":16,"updates":{"attributes.system.queue":"b"}}}`)
+	require.Contains(t, s.hears(1), `{"topic":"feasibility.check","matchtag":1,`)
+	s.say(0, `{"time":1119}`)
+	require.Empty(t, s.hears(3))
+	s.say(0, `{"time":1120}`)
+	require.Contains(t, s.hears(3), `{"topic":"job-manager.update","matchtag":2,"errnum":110,`)
+	require.Contains(t, s.say(1, `{"topic":"feasibility.check","matchtag":1}`), stranger)
+	require.Contains(t, s.state(16), `"name":"priority"`)
+	_, ok := s.p.calls.deadline()
+	require.False(t, ok)
+	require.Nil(t, s.p.timer())
+}
+
+// Neither does the store of a peer that is silent, which is a failure of the store.
+func TestAStoreThatDoesNotAnswerFails(t *testing.T) {
+	s := newSocket(t, 1, "-store=lines")
+	require.Contains(t, s.hears(0), `{"topic":"kvs.lookup","matchtag":1,`)
+	s.p.clock.told(1120)
+	s.p.settle()
+	require.ErrorContains(t, s.p.failed, "kvs.lookup failed: errnum 110")
+}
