@@ -19,6 +19,7 @@ type client struct {
 	broken    func(error)     // to call when a Write failed
 	close     func()          // ends the connection after what was written
 	senders   map[string]bool // the keys of those who asked for something
+	spoke     bool            // more than a hello of its own
 	scheduler bool            // it was accepted as one, and is no bridge to one
 	executor  bool            // the same
 }

@@ -68,7 +68,9 @@
 // Calls to the scheduler go to the client whose sched-hello was accepted last, and those to the
 // executor to that of exec-hello. All others go to the bridge to the rest of Flux: the client
 // that has been there longest and is neither scheduler nor executor itself, which a hello
-// without a sender says. Where there is nobody, the call fails with errnum 38, and if the one
+// without a sender says. It is there when it has said something else; until then, or for ten
+// seconds after the first client has come, the manager does not read its store, so that what an
+// earlier process left finds somebody to ask. Requests wait. Where there is nobody, the call fails with errnum 38, and if the one
 // who was asked goes away, with 113; without an answer for two minutes, with 110. Events go to all clients but a scheduler.
 //
 // # Stores
@@ -215,8 +217,13 @@ func (p *process) take(in input) {
 		p.write(c, output{Topic: topicError, Errnum: errnoBusy, Errstr: "there are too many clients"})
 		c.close()
 	default:
-		if p.clients = append(p.clients, c); !p.started {
+		p.clients = append(p.clients, c)
+		switch {
+		case p.started:
+		case !p.store.isLocal(): // it is the client's
 			p.start()
+		case p.startBy.IsZero():
+			p.startBy = p.clock.now().Add(bridgeIn)
 		}
 	}
 }

@@ -17,6 +17,12 @@ const topicError = "job-manager.error"
 // topicDisconnect tells that a sender is gone.
 const topicDisconnect = "job-manager.disconnect"
 
+// What a scheduler and an executor say at first.
+const (
+	topicSchedHello = "job-manager.sched-hello"
+	topicExecHello  = "job-manager.exec-hello"
+)
+
 // What went wrong with a line, or with a call that nobody can take. The numbers are
 // those of Linux, whatever this runs on.
 const (

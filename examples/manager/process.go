@@ -26,6 +26,7 @@ type process struct {
 	stderr io.Writer
 
 	started bool             // the store is being read
+	startBy time.Time        // when it is read without a bridge; zero: nobody has come
 	service *service.Service // nil until it is
 	early   []input          // requests that came before that
 	room    int              // for more of those, in bytes
@@ -61,10 +62,25 @@ func newProcess(o options, stderr io.Writer) (*process, error) {
 	return p, err
 }
 
+// bridgeIn is how long a store waits for the bridge: what an earlier process left needs it.
+const bridgeIn = 10 * time.Second
+
+// meet notes that a client said something. The store is read when one comes that may be the
+// bridge: it says more than a hello of its own.
+func (p *process) meet(c *client, m message) {
+	if m.Sender == nil && (m.Topic == topicSchedHello || m.Topic == topicExecHello) {
+		return
+	}
+	if c.spoke = true; !p.started {
+		p.start()
+	}
+}
+
 // start reads the store. What is made of it may come later.
 func (p *process) start() {
 	p.started = true
 	p.store.load(func(records iter.Seq2[joblife.Record, error]) {
+		defer func(c *client, line int) { p.client, p.line = c, line }(p.client, p.line)
 		p.client, p.line = nil, 0
 		cfg := p.o.config
 		cfg.Lookup = p.store.lookup
@@ -134,9 +150,13 @@ func (p *process) handle(c *client, l lines.Line) {
 		if err == nil && m.Time > 0 && !p.clock.told(m.Time) && m.Topic == "" {
 			err = errNoTopic
 		}
+		if err == nil {
+			p.meet(c, m)
+		}
 		switch {
 		case err != nil:
 			p.refuse(m, errnoProtocol, err)
+		case p.failed != nil:
 		case m.Topic == "": // the time alone
 		case !strings.HasPrefix(m.Topic, "job-manager."):
 			p.respond(m)
@@ -269,6 +289,9 @@ func (p *process) settle() {
 	for c, ok := p.calls.overdue(p.clock.now()); ok; c, ok = p.calls.overdue(p.clock.now()) {
 		p.lost(c, errnoTimedOut, "there is no answer")
 	}
+	if !p.started && !p.startBy.IsZero() && !p.startBy.After(p.clock.now()) {
+		p.start()
+	}
 	p.pump()
 	for n := 0; p.service != nil && p.failed == nil; n++ {
 		now := p.clock.now()
@@ -336,7 +359,7 @@ func (p *process) done(out *service.Out, failed map[jobid.ID]error) {
 	for _, e := range out.Events {
 		text := output{Event: e.Topic, Private: e.Private, Payload: e.Payload}.line()
 		for _, c := range p.clients {
-			if !c.scheduler {
+			if !c.scheduler || c == p.bridge() {
 				p.send(c, text)
 			}
 		}
@@ -417,13 +440,25 @@ func (p *process) call(c service.Call) {
 	}
 }
 
-// bridge returns the client that takes what no session does: the one that has been there
-// longest and is neither a scheduler nor an executor. It may be nil.
-func (p *process) bridge() *client {
-	if i := slices.IndexFunc(p.clients, func(c *client) bool { return !c.scheduler && !c.executor }); i >= 0 {
-		return p.clients[i]
+// bridge returns the client that takes what no session does: of those who are neither
+// scheduler nor executor the one that has been there longest, if it has spoken. If there is
+// only one client it is that. It is nil if there is none.
+func (p *process) bridge() (b *client) {
+	worth := func(c *client) int {
+		switch {
+		case c.scheduler || c.executor:
+			return 0
+		case !c.spoke:
+			return 1
+		}
+		return 2
 	}
-	return nil
+	for _, c := range p.clients {
+		if b == nil || worth(c) > worth(b) {
+			b = c
+		}
+	}
+	return b
 }
 
 // answerIn is how long the answer to a call may take.
@@ -491,7 +526,10 @@ func (p *process) timer() <-chan time.Time {
 			at, ok = t, true
 		}
 	}
-	if !ok {
+	switch {
+	case !p.started && !p.startBy.IsZero():
+		return p.clock.at(p.startBy)
+	case !ok:
 		return nil
 	}
 	return p.clock.at(at)

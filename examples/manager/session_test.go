@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,6 +31,9 @@ func newSocket(t *testing.T, clients int, args ...string) *socket {
 	require.NoError(t, err)
 	for range clients {
 		s.connect()
+	}
+	if o.store == "memory" {
+		s.say(0, `{"topic":"job-manager.getinfo","matchtag":1}`)
 	}
 	return s
 }
@@ -77,10 +82,15 @@ func (s *socket) executor(client int) {
 	require.NotContains(s.t, s.say(client, `{"topic":"job-manager.exec-hello","payload":{"service":"my-exec"}}`), "errnum")
 }
 
-// state returns what a user sees of a job.
+// state returns what the first client sees of a job.
 func (s *socket) state(id int) string {
 	s.t.Helper()
-	text := s.say(0, fmt.Sprintf(`{"topic":"job-manager.getattr","matchtag":99,"payload":{"id":%d,"attrs":["eventlog"]}}`, id))
+	return s.stateFor(0, id)
+}
+
+func (s *socket) stateFor(client, id int) string {
+	s.t.Helper()
+	text := s.say(client, fmt.Sprintf(`{"topic":"job-manager.getattr","matchtag":99,"payload":{"id":%d,"attrs":["eventlog"]}}`, id))
 	return text[strings.LastIndex(text, `"name":"`):]
 }
 
@@ -271,4 +281,59 @@ func TestAStoreThatDoesNotAnswerFails(t *testing.T) {
 	s.p.clock.told(1120)
 	s.p.settle()
 	require.ErrorContains(t, s.p.failed, "kvs.lookup failed: errnum 110")
+}
+
+// What an earlier process left needs the bridge: it waits until that is there, so that no node
+// is held longer for it.
+func TestWhatNeedsTheBridgeWaitsForIt(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config")
+	require.NoError(t, os.WriteFile(config, []byte("[job-manager.epilog]\ncommand = ['sweep']\nper-rank = true\n"), 0o600))
+	for store, c := range map[string]struct{ lost, asks string }{
+		"bolt": {"finish", "resource.drain"},
+		"dir":  {"rerun", "rexec.exec"},
+	} {
+		args := []string{"-store=" + store + ":" + filepath.Join(t.TempDir(), "jobs"), "-config=" + config, "-lost=" + c.lost}
+		s := newSocket(t, 3, args...)
+		s.say(0, `{"topic":"job-manager.getinfo","matchtag":1}`)
+		s.scheduler(1, "")
+		s.executor(2)
+		s.say(0, submit(1, 16))
+		s.say(1, "{"+gives(16, 0)+"}")
+		s.say(2, "{"+tells(16, "start", "{}")+"}")
+		require.Contains(t, s.say(0, raise(2, 16)), `"matchtag":2`)
+		s.say(2, "{"+tells(16, "finish", `{"status":15}`)+"}")
+		s.say(2, "{"+tells(16, "release", `{"ranks":"all","final":true}`)+"}")
+		require.NoError(t, s.p.store.close()) // it crashes while the epilog runs
+
+		s = newSocket(t, 0, args...)
+		s.connect()
+		require.Empty(t, s.say(0, `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`))
+		s.connect()
+		require.Empty(t, s.say(1, `{"topic":"job-manager.exec-hello","matchtag":3,"payload":{"service":"my-exec"}}`))
+		s.connect()
+		require.False(t, s.p.started)
+		require.Contains(t, s.say(2, `{"topic":"job-manager.getinfo","matchtag":1}`), `{"topic":"`+c.asks+`","matchtag":1,`)
+		require.Contains(t, s.hears(0), `"errnum":61`, "it waited for its answer")
+		require.Contains(t, s.hears(1), `"matchtag":3}`)
+		if c.lost == "rerun" {
+			s.say(2, `{"topic":"rexec.exec","matchtag":1,"payload":{"type":"started","pid":7}}`)
+			s.say(2, `{"topic":"rexec.exec","matchtag":1,"payload":{"type":"finished","status":0}}`)
+			s.say(2, `{"topic":"rexec.exec","matchtag":1,"errnum":61}`)
+		} else {
+			s.say(2, `{"topic":"resource.drain","matchtag":1}`)
+		}
+		require.Contains(t, s.stateFor(2, 16), `"name":"clean"`, "at once")
+		require.NoError(t, s.p.end())
+	}
+}
+
+// Where no bridge comes, the store is read all the same after a while.
+func TestAStoreDoesNotWaitForABridgeForEver(t *testing.T) {
+	s := newSocket(t, 0, "-store=bolt:"+filepath.Join(t.TempDir(), "jobs"))
+	s.connect()
+	hello := `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}%s}`
+	require.Empty(t, s.say(0, fmt.Sprintf(hello, "")))
+	require.Empty(t, s.say(0, fmt.Sprintf(hello, `,"time":1009`)))
+	require.Contains(t, s.say(0, fmt.Sprintf(hello, `,"time":1010`)), `"errnum":61`)
+	require.NoError(t, s.p.end())
 }
