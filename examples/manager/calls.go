@@ -2,15 +2,19 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // A call is a request to a client that waits for its answer.
 type call struct {
 	client *client
+	sender *string // of the client, whom it is for; nil: the client itself
 	topic  string
 	stream bool
+	until  time.Time                    // it is lost then, unless it is a stream
 	tag    uint64                       // of the service, if then is nil
 	then   func(json.RawMessage, error) // takes the answer
 }
@@ -19,59 +23,104 @@ type call struct {
 type calls struct {
 	last    uint32
 	waiting map[uint32]call
-	order   map[string][]uint32 // of a topic; some may be answered
+	order   map[question][]uint32 // some may be answered
+	timed   []uint32              // all but streams, by until; some may be answered
 }
+
+// A question is what answers without a matchtag are for.
+type question struct {
+	client *client
+	topic  string
+}
+
+func (c call) question() question { return question{c.client, c.topic} }
 
 // add notes a call, and returns its matchtag.
 func (w *calls) add(c call) uint32 {
 	if w.waiting == nil {
-		w.waiting, w.order = make(map[uint32]call), make(map[string][]uint32)
+		w.waiting, w.order = make(map[uint32]call), make(map[question][]uint32)
 	}
 	for w.last++; w.last == 0 || w.waiting[w.last].topic != ""; w.last++ {
 	}
 	w.waiting[w.last] = c
-	list := w.order[c.topic]
+	if !c.stream {
+		w.timed = append(w.timed, w.last)
+	}
+	list := w.order[c.question()]
 	if len(list) > 2*len(w.waiting) { // long calls keep those that were answered behind them
 		list = slices.DeleteFunc(list, func(n uint32) bool { return w.waiting[n].topic == "" })
 	}
-	w.order[c.topic] = append(list, w.last)
+	w.order[c.question()] = append(list, w.last)
 	return w.last
 }
 
+// deadline returns the first time at which a call is lost, and false for never.
+func (w *calls) deadline() (time.Time, bool) {
+	for ; len(w.timed) > 0; w.timed = w.timed[1:] {
+		if c := w.waiting[w.timed[0]]; c.topic != "" && !c.stream {
+			return c.until, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// overdue takes out a call that is lost.
+func (w *calls) overdue(now time.Time) (c call, ok bool) {
+	if at, ok := w.deadline(); !ok || at.After(now) {
+		return call{}, false
+	}
+	c = w.waiting[w.timed[0]]
+	delete(w.waiting, w.timed[0])
+	w.tidy(c.question())
+	return c, true
+}
+
 // tidy drops what is answered from the front of the order.
-func (w *calls) tidy(topic string) {
-	list := w.order[topic]
+func (w *calls) tidy(q question) {
+	list := w.order[q]
 	for len(list) > 0 && w.waiting[list[0]].topic == "" {
 		list = list[1:]
 	}
-	if w.order[topic] = list; len(list) == 0 {
-		delete(w.order, topic)
+	if w.order[q] = list; len(list) == 0 {
+		delete(w.order, q)
 	}
 }
 
-// answered returns the call that a response answers, and the service's tag for it. One
-// without a matchtag answers the oldest call of its topic; if there is none, it is one
-// that is matched by the job's id.
-func (w *calls) answered(m message) (c call, tag uint64, err error) {
+// answered returns the call that a response of a client answers. One without a matchtag
+// answers the oldest call of its topic; if there is none, it is one that is matched by the
+// job's id, and ok is false. An error is for a response of somebody else.
+func (w *calls) answered(from *client, m message) (c call, ok bool, err error) {
 	n := uint32(0)
-	switch list := w.order[m.Topic]; {
+	switch list := w.order[question{from, m.Topic}]; {
 	case m.Matchtag != nil:
 		n = *m.Matchtag
 	case len(list) > 0:
 		n = list[0]
 	}
 	if n == 0 {
-		return call{}, 0, nil
+		return call{}, false, nil
 	}
 	c = w.waiting[n]
-	if c.topic != m.Topic {
-		return call{}, 0, fmt.Errorf("no call of this topic has matchtag %d", n)
+	switch {
+	case c.question() != question{from, m.Topic}:
+		return call{}, false, fmt.Errorf("no call of this topic to this client has matchtag %d", n)
+	case !m.isFrom(c.sender):
+		return call{}, false, errStranger
 	}
 	if !c.stream || m.Errnum != 0 {
 		delete(w.waiting, n)
-		w.tidy(m.Topic)
+		w.tidy(c.question())
 	}
-	return c, c.tag, nil
+	return c, true, nil
+}
+
+// errStranger is for a response of one who was not asked.
+var errStranger = errors.New("this is from somebody else than the one who was asked")
+
+// isFrom reports whether a response may be of a sender. One that names nobody is of the one
+// who was asked there.
+func (m message) isFrom(sender *string) bool {
+	return m.Sender == nil || sender != nil && *m.Sender == *sender
 }
 
 // of takes out all calls to a client, in their order.
@@ -86,7 +135,7 @@ func (w *calls) of(c *client) (list []call) {
 	for _, n := range tags {
 		list = append(list, w.waiting[n])
 		delete(w.waiting, n)
-		w.tidy(list[len(list)-1].topic)
+		w.tidy(list[len(list)-1].question())
 	}
 	return list
 }

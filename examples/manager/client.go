@@ -19,7 +19,9 @@ type client struct {
 	broken    func(error)     // to call when a Write failed
 	close     func()          // ends the connection after what was written
 	senders   map[string]bool // the keys of those who asked for something
-	scheduler bool            // it said sched-hello
+	spoke     bool            // more than a hello of its own
+	scheduler bool            // it was accepted as one, and is no bridge to one
+	executor  bool            // the same
 }
 
 // key returns what the service calls a sender. Those of two clients differ. On standard

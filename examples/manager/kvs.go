@@ -13,6 +13,7 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
+	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/rset"
@@ -108,7 +109,7 @@ func (s *kvs) look(key string, flags int, then func(*treeObj, error)) {
 		switch {
 		case errors.As(err, &failed) && failed.errnum == enoent:
 			err = nil
-		case err == nil && (json.Unmarshal(payload, &answer) != nil || answer.Value == nil):
+		case err == nil && (strict.Unmarshal(payload, &answer) != nil):
 			err = errors.New("the answer has no object of RFC 11")
 		}
 		if err != nil {
@@ -119,7 +120,7 @@ func (s *kvs) look(key string, flags int, then func(*treeObj, error)) {
 }
 
 func (s *kvs) call(topic string, payload any, stream bool, then func(json.RawMessage, error)) {
-	if !s.p.ask(call{topic: topic, stream: stream, then: then}, service.Any, payload) {
+	if !s.p.ask(call{client: s.p.bridge(), topic: topic, stream: stream, then: then}, service.Any, payload) {
 		then(nil, &peerError{topic, errnoNoSys, "there is nobody to ask"})
 	}
 }

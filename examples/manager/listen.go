@@ -20,9 +20,6 @@ func (o *options) accept(ctx context.Context, l net.Listener, ready func(), stde
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	if p.store.isLocal() {
-		p.start()
-	}
 	ready()
 	s := sessions{inputs: make(chan input)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

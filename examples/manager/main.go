@@ -39,15 +39,18 @@
 //   - With -now, "time" moves the clock, also in a line that has nothing else.
 //
 // What the manager asks of others has its own matchtags, and nodeid if one rank has to
-// answer. With "stream" many answers come, the last with an errnum. Events have no matchtag:
+// answer. With "stream" many answers come, the last with an errnum. A call to a scheduler or
+// an executor has the sender of its hello, if that had one. Events have no matchtag:
 //
-//	{"topic":"sched.alloc","payload":{…}}
+//	{"topic":"sched.alloc","sender":"UUID","payload":{…}}
 //	{"topic":"rexec.exec","matchtag":4,"nodeid":2,"stream":true,"payload":{…}}
 //	{"event":"job-exception","private":true,"payload":{…}}
 //
 // A line with a topic that does not begin with "job-manager." answers such a call. One
-// without a matchtag answers the oldest call of its topic, or is about the job in its
-// payload, as for sched.alloc and the executor's start.
+// without a matchtag answers the client's oldest call of its topic, or is about the job in
+// its payload, as for sched.alloc and the executor's start. It counts only from the client
+// that was asked, in that session: if it names a sender, that is the one of the call. A
+// bridge names it, or drops what a scheduler says that it has told the manager is gone.
 //
 // A line has at most 16 MiB. One that is malformed is answered with errnum 71, one that is
 // too long with 90, and a response that is out of place with 22, under job-manager.error or
@@ -62,11 +65,13 @@
 // disconnected. One that is 64 MiB behind with reading is cut off. On standard output the
 // manager waits for it then, and reads no more.
 //
-// Calls to the scheduler go to the client that said sched-hello, those to the executor to
-// the one that said exec-hello, and all others to the client that has been there longest: it
-// is the bridge to the rest of Flux. Where there is nobody, the call fails with errnum 38,
-// and if the one who was asked goes away, with 113. Events go to all clients but a
-// scheduler's.
+// Calls to the scheduler go to the client whose sched-hello was accepted last, and those to the
+// executor to that of exec-hello. All others go to the bridge to the rest of Flux: the client
+// that has been there longest and is neither scheduler nor executor itself, which a hello
+// without a sender says. It is there when it has said something else; until then, or for ten
+// seconds after the first client has come, the manager does not read its store, so that what an
+// earlier process left finds somebody to ask. Requests wait. Where there is nobody, the call fails with errnum 38, and if the one
+// who was asked goes away, with 113; without an answer for two minutes, with 110. Events go to all clients but a scheduler.
 //
 // # Stores
 //
@@ -97,6 +102,8 @@
 //   - Which jobs were waited for does not survive a restart.
 //   - list is ordered by priority, then by id.
 //   - sched-hello has the R of each job.
+//   - A line or a payload with a key twice is malformed, where flux-core takes the last of the
+//     two, and so is one with null for a text, a number or a truth.
 //   - jobtap, jobtap-query and set-batch-timeout answer 38: dependencies, limits, history,
 //     prologs, epilogs and updates are built in, and others cannot be loaded.
 //   - The store lines writes the checkpoint at each change, and not at the end; its
@@ -210,8 +217,13 @@ func (p *process) take(in input) {
 		p.write(c, output{Topic: topicError, Errnum: errnoBusy, Errstr: "there are too many clients"})
 		c.close()
 	default:
-		if p.clients = append(p.clients, c); !p.started {
+		p.clients = append(p.clients, c)
+		switch {
+		case p.started:
+		case !p.store.isLocal(): // it is the client's
 			p.start()
+		case p.startBy.IsZero():
+			p.startBy = p.clock.now().Add(bridgeIn)
 		}
 	}
 }

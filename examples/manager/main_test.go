@@ -149,7 +149,7 @@ func TestMalformedLinesEndNothing(t *testing.T) {
 		{`{"topic":"job-manager.raise","matchtag":4294967296}`, `"job-manager.raise","errnum":71`},
 		{`{"topic":"job-manager.raise","matchtag":3,"time":-1}`, `{"topic":"job-manager.raise","matchtag":3,"errnum":71`},
 		{`{"time":1e12,"topic":"job-manager.raise"}`, `"job-manager.raise","errnum":71`},
-		{`{"topic":"kvs.commit","matchtag":3}`, `"job-manager.error","errnum":22,"errstr":"kvs.commit: no call of this topic has matchtag 3"`},
+		{`{"topic":"kvs.commit","matchtag":3}`, `"job-manager.error","errnum":22,"errstr":"kvs.commit: no call of this topic to this client has matchtag 3"`},
 		{`{"topic":"sched.alloc","payload":{"id":3}}`, `"job-manager.error","errnum":22,"errstr":"sched.alloc: `},
 	} {
 		status, stdout, stderr := manager(strings.NewReader(c.line + "\n" + raise(9, 1)))
@@ -208,6 +208,36 @@ func TestWhoAsksIsTheOwnerByDefault(t *testing.T) {
 	require.NotContains(t, stdout, refused)
 	_, stdout, _ = manager(strings.NewReader(strings.Replace(submit(1, 16), `{"topic"`, `{"rolemask":2,"topic"`, 1)))
 	require.Contains(t, stdout, refused)
+}
+
+// A guest does not become the owner by the way its line is written: a key is what it is, and
+// one that comes twice, or says nothing, is refused.
+func TestNobodyIsTheOwnerByTheWayALineIsWritten(t *testing.T) {
+	for head, want := range map[string]string{
+		`"rolemask":2,"Rolemask":1`:                         `"errnum":1,`,
+		`"ROLEMASK":1,"rolemask":2,"userId":100,"userid":7`: `"errnum":1,`,
+		`"rolemask":2,"rolemask":1`:                         `"errnum":71,"errstr":"malformed line: \"rolemask\": key comes twice"`,
+		`"rolemask":2,"role\u006dask":1`:                    `"errnum":71,"errstr":"malformed line: \"rolemask\": key comes twice"`,
+		`"rolemask":2,"userid":7,"userid":100`:              `"errnum":71,"errstr":"malformed line: \"userid\": key comes twice"`,
+		`"rolemask":2,"x":{},"x":{}`:                        `"errnum":71,"errstr":"malformed line: \"x\": key comes twice"`,
+		`"rolemask":null`:                                   `"errnum":71,"errstr":"malformed line: \"rolemask\": must not be null"`,
+		`"rolemask":"2"`:                                    `"errnum":71,"errstr":"malformed line: \"rolemask\": must not be string"`,
+		`"rolemask":2.5`:                                    `"errnum":71,"errstr":"malformed line: \"rolemask\": must not be number 2.5"`,
+		`"rolemask":[2]`:                                    `"errnum":71,"errstr":"malformed line: \"rolemask\": must not be array"`,
+		`"rolemask":4294967297`:                             `"errnum":71,"errstr":"malformed line: \"rolemask\": must not be number 4294967297"`,
+		`"rolemask":0`:                                      `"errnum":1,`,
+		`"userid":null,"rolemask":2`:                        `"errnum":71,"errstr":"malformed line: \"userid\": must not be null"`,
+		`"rolemask":2,"payload":{"jobs":[]},"rolemask":1,"sender":"x"`: `"sender":"x","errnum":71`,
+	} {
+		text := strings.Replace(submit(7, 16), `{"topic"`, "{"+head+`,"topic"`, 1)
+		if strings.Contains(head, "payload") { // as a bridge may put together what a guest wrote
+			text = `{"topic":"job-manager.submit","matchtag":7,` + head + "}\n"
+		}
+		_, stdout, stderr := manager(strings.NewReader(text))
+		require.Contains(t, stdout, want, head)
+		require.Contains(t, stdout, `{"topic":"job-manager.submit","matchtag":7,`, head)
+		require.Contains(t, stderr, "0 jobs submitted", head)
+	}
 }
 
 func TestBrokenStreamsAreAFault(t *testing.T) {

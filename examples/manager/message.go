@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"unicode/utf8"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/strict"
 )
 
 // topicError answers a line that is no message.
@@ -14,6 +16,12 @@ const topicError = "job-manager.error"
 
 // topicDisconnect tells that a sender is gone.
 const topicDisconnect = "job-manager.disconnect"
+
+// What a scheduler and an executor say at first.
+const (
+	topicSchedHello = "job-manager.sched-hello"
+	topicExecHello  = "job-manager.exec-hello"
+)
 
 // What went wrong with a line, or with a call that nobody can take. The numbers are
 // those of Linux, whatever this runs on.
@@ -23,6 +31,7 @@ const (
 	errnoNoSys       = 38  // ENOSYS: there is nobody to ask
 	errnoProtocol    = 71  // EPROTO: malformed
 	errnoSize        = 90  // EMSGSIZE: the line is too long
+	errnoTimedOut    = 110 // ETIMEDOUT: there is no answer
 	errnoUnreachable = 113 // EHOSTUNREACH: the one who was asked is gone
 )
 
@@ -32,18 +41,18 @@ const untagged = 1<<32 - 1
 
 // A message is a line of input.
 type message struct {
-	Topic    string          `json:"topic"`
-	Matchtag *uint32         `json:"matchtag"`
-	Sender   *string         `json:"sender"`
-	UserID   *uint32         `json:"userid"`
-	Rolemask *uint32         `json:"rolemask"`
-	Payload  json.RawMessage `json:"payload"`
-	Errnum   int             `json:"errnum"`
-	Errstr   string          `json:"errstr"`
+	Topic    string          `json:"topic,omitempty"`
+	Matchtag *uint32         `json:"matchtag,omitempty"`
+	Sender   *string         `json:"sender,omitempty"`
+	UserID   *uint32         `json:"userid,omitempty"`
+	Rolemask *uint32         `json:"rolemask,omitempty"`
+	Payload  json.RawMessage `json:"payload,omitempty"`
+	Errnum   int             `json:"errnum,omitempty"`
+	Errstr   string          `json:"errstr,omitempty"`
 
-	Streaming *bool `json:"streaming"` // may the request have many answers; nil: yes
+	Streaming *bool `json:"streaming,omitempty"` // may the request have many answers; nil: yes
 
-	Time eventlog.Timestamp `json:"time"`
+	Time eventlog.Timestamp `json:"time,omitempty"`
 }
 
 // maxTime is the greatest time in seconds that a line may have.
@@ -54,11 +63,12 @@ var errNoTopic = errors.New("the line has no topic")
 
 // parseMessage reads a line. With an error it returns what it could read.
 func parseMessage(text []byte) (m message, err error) {
-	switch {
-	case !utf8.Valid(text):
-		err = errors.New("the line is not UTF-8")
-	case json.Unmarshal(text, &m) != nil:
-		err = errors.New("the line is not an object with topic, matchtag, sender, userid, rolemask, payload")
+	if !utf8.Valid(text) {
+		return m, errors.New("the line is not UTF-8")
+	}
+	switch bad := strict.Unmarshal(text, &m); {
+	case bad != nil:
+		err = fmt.Errorf("malformed line: %w", bad)
 	case m.Topic == "" && m.Time == 0:
 		err = errNoTopic
 	case m.Errnum < 0 || m.Time < 0 || m.Time > maxTime:

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,20 +26,20 @@ type process struct {
 	stderr io.Writer
 
 	started bool             // the store is being read
+	startBy time.Time        // when it is read without a bridge; zero: nobody has come
 	service *service.Service // nil until it is
 	early   []input          // requests that came before that
 	room    int              // for more of those, in bytes
 
-	clients  []*client          // by age
-	services map[string]*client // who takes calls, if not the oldest client
-	calls    calls
-	writing  bool        // an Out is with the store
-	results  chan func() // of a store that writes in a goroutine: what to do then
-	later    []func()    // to do when an Out is done
-	client   *client     // whose line is being handled, and
-	line     int         // its number
-	failed   error       // why the process ends
-	stats    stats
+	clients []*client // by age
+	calls   calls
+	writing bool        // an Out is with the store
+	results chan func() // of a store that writes in a goroutine: what to do then
+	later   []func()    // to do when an Out is done
+	client  *client     // whose line is being handled, and
+	line    int         // its number
+	failed  error       // why the process ends
+	stats   stats
 }
 
 // stats is what the summary prints.
@@ -53,7 +52,7 @@ const earlyRoom = 64 << 20
 func newProcess(o options, stderr io.Writer) (*process, error) {
 	p := &process{
 		o: o, clock: new(wallClock), stderr: stderr, room: earlyRoom,
-		services: make(map[string]*client), results: make(chan func(), 1),
+		results: make(chan func(), 1),
 	}
 	if o.Now > 0 {
 		p.clock = &inputClock{o.Now}
@@ -63,10 +62,25 @@ func newProcess(o options, stderr io.Writer) (*process, error) {
 	return p, err
 }
 
+// bridgeIn is how long a store waits for the bridge: what an earlier process left needs it.
+const bridgeIn = 10 * time.Second
+
+// meet notes that a client said something. The store is read when one comes that may be the
+// bridge: it says more than a hello of its own.
+func (p *process) meet(c *client, m message) {
+	if m.Sender == nil && (m.Topic == topicSchedHello || m.Topic == topicExecHello) {
+		return
+	}
+	if c.spoke = true; !p.started {
+		p.start()
+	}
+}
+
 // start reads the store. What is made of it may come later.
 func (p *process) start() {
 	p.started = true
 	p.store.load(func(records iter.Seq2[joblife.Record, error]) {
+		defer func(c *client, line int) { p.client, p.line = c, line }(p.client, p.line)
 		p.client, p.line = nil, 0
 		cfg := p.o.config
 		cfg.Lookup = p.store.lookup
@@ -136,9 +150,13 @@ func (p *process) handle(c *client, l lines.Line) {
 		if err == nil && m.Time > 0 && !p.clock.told(m.Time) && m.Topic == "" {
 			err = errNoTopic
 		}
+		if err == nil {
+			p.meet(c, m)
+		}
 		switch {
 		case err != nil:
 			p.refuse(m, errnoProtocol, err)
+		case p.failed != nil:
 		case m.Topic == "": // the time alone
 		case !strings.HasPrefix(m.Topic, "job-manager."):
 			p.respond(m)
@@ -204,35 +222,20 @@ func (p *process) request(m message) {
 	if r.Sender != "" {
 		p.client.senders[r.Sender] = true
 	}
-	if r.Rolemask&1 != 0 {
-		p.enroll(m)
+	if r.Rolemask&1 != 0 && m.Topic == topicDisconnect && m.Sender != nil {
+		delete(p.client.senders, r.Sender)
 	}
 	p.service.Request(p.clock.now(), r)
-}
-
-// enroll notes which client takes the calls to a scheduler or an executor.
-func (p *process) enroll(m message) {
-	switch m.Topic {
-	case topicDisconnect:
-		if m.Sender != nil {
-			delete(p.client.senders, p.client.key(m.Sender))
-		}
-	case "job-manager.sched-hello":
-		p.client.scheduler = true
-		p.services["sched"], p.services["feasibility"] = p.client, p.client
-	case "job-manager.exec-hello":
-		var hello struct {
-			Service string `json:"service"`
-		}
-		if json.Unmarshal(m.Payload, &hello) == nil && hello.Service != "" {
-			p.services[hello.Service] = p.client
-		}
+	if m.Sender == nil && p.client.id > 0 {
+		scheduler, executor := p.service.Roles(r.Sender)
+		p.client.scheduler = p.client.scheduler || scheduler
+		p.client.executor = p.client.executor || executor
 	}
 }
 
-// respond takes the response to a call.
+// respond takes the response to a call, if it is of the one who was asked.
 func (p *process) respond(m message) {
-	c, tag, err := p.calls.answered(m)
+	c, known, err := p.calls.answered(p.client, m)
 	switch {
 	case err != nil:
 	case c.then != nil:
@@ -240,8 +243,14 @@ func (p *process) respond(m message) {
 	case p.service == nil:
 		err = errors.New("the store is not read yet")
 	default:
+		if to, ok := p.service.Whom(m.Topic); ok && !known {
+			if client, sender := p.find(to); client != p.client || !m.isFrom(sender) {
+				err = errStranger
+				break
+			}
+		}
 		err = p.service.Respond(p.clock.now(), service.Response{
-			Topic: m.Topic, Tag: tag, Payload: m.Payload, Errnum: m.Errnum, Errstr: m.Errstr,
+			Topic: m.Topic, Tag: c.tag, Payload: m.Payload, Errnum: m.Errnum, Errstr: m.Errstr,
 		})
 	}
 	if err != nil {
@@ -277,6 +286,12 @@ const maxTicks = 1000
 
 // settle passes the time, and does all that can be done without more input.
 func (p *process) settle() {
+	for c, ok := p.calls.overdue(p.clock.now()); ok; c, ok = p.calls.overdue(p.clock.now()) {
+		p.lost(c, errnoTimedOut, "there is no answer")
+	}
+	if !p.started && !p.startBy.IsZero() && !p.startBy.After(p.clock.now()) {
+		p.start()
+	}
 	p.pump()
 	for n := 0; p.service != nil && p.failed == nil; n++ {
 		now := p.clock.now()
@@ -343,8 +358,8 @@ func (p *process) done(out *service.Out, failed map[jobid.ID]error) {
 	}
 	for _, e := range out.Events {
 		text := output{Event: e.Topic, Private: e.Private, Payload: e.Payload}.line()
-		for i, c := range p.clients {
-			if i == 0 || !c.scheduler {
+		for _, c := range p.clients {
+			if !c.scheduler || c == p.bridge() {
 				p.send(c, text)
 			}
 		}
@@ -416,22 +431,46 @@ func (p *process) find(key string) (*client, *string) {
 
 // call sends a call of the service to whom takes it.
 func (p *process) call(c service.Call) {
-	out := call{topic: c.Topic, tag: c.Tag, stream: c.Stream}
+	out := call{client: p.bridge(), topic: c.Topic, tag: c.Tag, stream: c.Stream}
+	if c.To != "" {
+		out.client, out.sender = p.find(c.To)
+	}
 	if !p.ask(out, c.Nodeid, c.Payload) && c.Tag != 0 {
 		p.later = append(p.later, func() { p.lost(out, errnoNoSys, "there is nobody to ask") })
 	}
 }
 
+// bridge returns the client that takes what no session does: of those who are neither
+// scheduler nor executor the one that has been there longest, if it has spoken. If there is
+// only one client it is that. It is nil if there is none.
+func (p *process) bridge() (b *client) {
+	worth := func(c *client) int {
+		switch {
+		case c.scheduler || c.executor:
+			return 0
+		case !c.spoke:
+			return 1
+		}
+		return 2
+	}
+	for _, c := range p.clients {
+		if b == nil || worth(c) > worth(b) {
+			b = c
+		}
+	}
+	return b
+}
+
+// answerIn is how long the answer to a call may take.
+const answerIn = 2 * time.Minute
+
 // ask sends a call, and reports whether there is a client to take it.
 func (p *process) ask(c call, nodeid int, payload any) bool {
-	name, _, _ := strings.Cut(c.topic, ".")
-	if c.client = p.services[name]; c.client == nil && len(p.clients) > 0 {
-		c.client = p.clients[0]
-	}
 	if c.client == nil {
 		return false
 	}
-	o := output{Topic: c.topic, Stream: c.stream, Payload: payload}
+	c.until = p.clock.now().Add(answerIn)
+	o := output{Topic: c.topic, Sender: c.sender, Stream: c.stream, Payload: payload}
 	if nodeid != service.Any {
 		o.Nodeid = &nodeid
 	}
@@ -457,11 +496,6 @@ func (p *process) lost(c call, errnum int, text string) {
 // leave takes back what a client asked for that is gone.
 func (p *process) leave(c *client) {
 	p.clients = slices.DeleteFunc(p.clients, func(o *client) bool { return o == c })
-	for name, o := range p.services {
-		if o == c {
-			delete(p.services, name)
-		}
-	}
 	c.close()
 	p.early = slices.DeleteFunc(p.early, func(in input) bool { return in.client == c })
 	if p.service != nil {
@@ -486,12 +520,19 @@ func (p *process) send(c *client, text []byte) {
 
 // timer returns what fires when the time is to be passed.
 func (p *process) timer() <-chan time.Time {
+	at, ok := p.calls.deadline()
 	if p.service != nil {
-		if at, ok := p.service.Deadline(); ok {
-			return p.clock.at(at)
+		if t, due := p.service.Deadline(); due && (!ok || t.Before(at)) {
+			at, ok = t, true
 		}
 	}
-	return nil
+	switch {
+	case !p.started && !p.startBy.IsZero():
+		return p.clock.at(p.startBy)
+	case !ok:
+		return nil
+	}
+	return p.clock.at(at)
 }
 
 // summarize writes a summary for people.

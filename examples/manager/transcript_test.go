@@ -100,7 +100,7 @@ func TestAJobIsAskedForOnce(t *testing.T) {
 	b, err := os.ReadFile("testdata/kvs.txt")
 	require.NoError(t, err)
 	for _, id := range []string{"16", "17", "18"} {
-		require.Equal(t, 1, strings.Count(string(b), `< {"topic":"sched.alloc","payload":{"id":`+id+`,`))
+		require.Equal(t, 1, strings.Count(string(b), `< {"topic":"sched.alloc","sender":"sched","payload":{"id":`+id+`,`))
 	}
 }
 

@@ -11,6 +11,7 @@ type clock interface {
 	now() eventlog.Timestamp
 	submitted(t eventlog.Timestamp) // a job submitted at t asks for resources
 	ticks(period eventlog.Timestamp) <-chan time.Time
+	after(d time.Duration) <-chan time.Time
 }
 
 // wallClock is the time of day.
@@ -23,6 +24,8 @@ func (wallClock) ticks(period eventlog.Timestamp) <-chan time.Time {
 	return time.Tick(time.Duration(float64(period) * float64(time.Second)))
 }
 
+func (wallClock) after(d time.Duration) <-chan time.Time { return time.After(d) }
+
 // inputClock goes on with the times of the input.
 type inputClock struct{ t eventlog.Timestamp }
 
@@ -33,3 +36,4 @@ func (c *inputClock) submitted(t eventlog.Timestamp) {
 
 // Without input no time passes.
 func (c *inputClock) ticks(eventlog.Timestamp) <-chan time.Time { return nil }
+func (c *inputClock) after(time.Duration) <-chan time.Time      { return nil }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/rset/alloc"
@@ -50,9 +51,22 @@ func (o *options) accept(ctx context.Context, l net.Listener, ready func(), stde
 // attend serves a connection.
 func (o *options) attend(ctx context.Context, conn net.Conn, stderr io.Writer) {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // a read or write that waits ends
-	if err := o.serve(ctx, conn, conn, stderr); err != nil && !errors.Is(err, lines.ErrRefused) && ctx.Err() == nil {
+	if err := o.serve(ctx, conn, &patient{conn, o.patience}, stderr); err != nil && !errors.Is(err, lines.ErrRefused) && ctx.Err() == nil {
 		fmt.Fprintln(stderr, "sched: session:", err)
 	}
+}
+
+// patient is a connection that is written to as long as the peer reads.
+type patient struct {
+	net.Conn
+	patience time.Duration
+}
+
+func (p *patient) Write(text []byte) (int, error) {
+	if err := p.SetWriteDeadline(time.Now().Add(p.patience)); err != nil {
+		return 0, err
+	}
+	return p.Conn.Write(text)
 }
 
 // turnAway refuses a peer while there is a session already.

@@ -58,9 +58,12 @@
 // unsatisfiable, 90 too long. A failure that answers hello, ready or acquire ends the
 // session, as the RFCs have it.
 //
+// What is not of the session is dropped: an event, and a message of sched.* before the end of
+// the hello, which was for another session.
+//
 // If a hello is malformed, has no R, or contradicts what is known, the scheduler does not
 // know what is held. It does not say ready, waits for another series of hellos, and starts
-// nothing before its end. Two jobs that hold the same, or resources that are not in the
+// nothing before its end. A session that is not ready for a minute ends. Two jobs that hold the same, or resources that are not in the
 // inventory, are answered with an errnum and stop nothing.
 //
 // A socket has one session at a time, with its own inventory and jobs. Only the user who
@@ -78,7 +81,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"time"
 
 	"github.com/joblife/joblife/examples/internal/lines"
 )
@@ -105,8 +110,17 @@ func (o *options) serve(ctx context.Context, in io.Reader, out, stderr io.Writer
 	input := lines.Read(ctx, in, lines.Max)
 	ticks := s.ticks()
 	err := s.hello()
+	var late <-chan time.Time
 	for going := true; err == nil && going; {
+		switch {
+		case s.ready:
+			late = nil
+		case late == nil:
+			late = s.clock.after(o.patience)
+		}
 		select {
+		case <-late:
+			err = fmt.Errorf("the hello has not ended well within %v", o.patience)
 		case <-ctx.Done():
 			going = false
 		case <-ticks:

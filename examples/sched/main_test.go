@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -128,6 +129,21 @@ func TestBrokenStreamsAreAFault(t *testing.T) {
 	require.NoError(t, out.CloseWithError(errors.New("nobody reads")))
 	require.Equal(t, lines.ExitFault, lines.Run(context.Background(), program, nil, in, w, &errOut))
 	require.Contains(t, errOut.String(), "output: nobody reads")
+}
+
+// A key in another case is another key, and one that comes twice is refused.
+func TestKeysOfALineAreWhatTheyAre(t *testing.T) {
+	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
+	for text, want := range map[string]string{
+		strings.Replace(request, `"id":2`, `"ID":3,"id":2,"Id":4`, 1):       `"id":2,"type":0`,
+		strings.Replace(request, `"topic"`, `"Topic":"x","topic"`, 1):       `"id":2,"type":0`,
+		strings.Replace(request, `"id":2`, `"id":3,"id":2`, 1):              `"errnum":71`,
+		strings.Replace(request, `"topic"`, `"topic":"sched.x","topic"`, 1): `"errnum":71`,
+		strings.Replace(request, `"userid":1`, `"userid":null`, 1):          `"errnum":71`,
+	} {
+		_, stdout, _ := sched(strings.NewReader(inventory+helloDone+text), "-now=1")
+		require.Contains(t, stdout, want, text)
+	}
 }
 
 func TestALongLineEndsNothing(t *testing.T) {
@@ -263,6 +279,53 @@ func TestNothingStartsAfterAHelloThatCannotBeRead(t *testing.T) {
 	bad := `{"topic":"job-manager.sched-hello","payload":{}}` + "\n"
 	_, stdout, _ = sched(strings.NewReader(inventory+helloDone+bad+request), "-now=1")
 	require.NotContains(t, stdout, `"type":0`)
+}
+
+// A manager tells its events to each client, also before it has read the hello of one.
+func TestAnEventIsNotForAScheduler(t *testing.T) {
+	event := `{"event":"job-exception","private":true,"payload":{"id":1,"type":"cancel","severity":0}}` + "\n"
+	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
+	for _, input := range []string{event + inventory + helloDone + request, inventory + event + helloDone + event + request} {
+		status, stdout, stderr := sched(strings.NewReader(input), "-now=1")
+		require.Equal(t, lines.ExitOK, status, stderr)
+		require.Contains(t, stdout, alloc.TopicReady)
+		require.Contains(t, stdout, `"id":2,"type":0`)
+		require.NotContains(t, stdout, "errnum")
+	}
+	status, _, _ := sched(strings.NewReader(`{"event":"a","event":"b"}`), "-now=1")
+	require.Equal(t, lines.ExitFault, status, "this is no event")
+}
+
+// Before the hello has its answer, the manager asks for nothing: what comes was for another.
+func TestWhatComesBeforeTheAnswerToTheHelloIsOfAnotherSession(t *testing.T) {
+	old := `{"topic":"sched.alloc","payload":{"id":1,"priority":16,"userid":1,"jobspec":` + oneCore + `}}
+{"topic":"sched.cancel","payload":{"id":1}}
+{"topic":"sched.prioritize","payload":{"jobs":[[1,20]]}}
+{"topic":"sched.free","payload":{"id":7,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"final":true}}
+{"topic":"sched.expiration","payload":{"id":7,"expiration":9}}
+`
+	status, stdout, stderr := sched(strings.NewReader(old+inventory+old+helloDone), "-now=1")
+	require.Equal(t, lines.ExitOK, status, stderr)
+	require.Equal(t, `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}
+{"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}
+`, stdout)
+}
+
+// A session does not wait for ever.
+func TestASessionThatIsNotReadyEnds(t *testing.T) {
+	bad := `{"topic":"job-manager.sched-hello","payload":{}}` + "\n"
+	for _, text := range []string{"", inventory, inventory + bad + helloDone, inventory + helloDone + bad} {
+		in, feed := io.Pipe()
+		go func() { _, _ = io.WriteString(feed, text) }()
+		o := options{policy: "fifo", patience: 20 * time.Millisecond}
+		err := o.serve(context.Background(), in, io.Discard, io.Discard)
+		require.EqualError(t, err, "the hello has not ended well within 20ms")
+		require.NoError(t, in.Close())
+	}
+	here, there := net.Pipe() // it does not read
+	_, err := (&patient{here, 20 * time.Millisecond}).Write([]byte("x"))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.NoError(t, there.Close())
 }
 
 // An instance whose nodes are all excluded starts all the same.

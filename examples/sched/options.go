@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/lines"
@@ -25,6 +26,8 @@ type options struct {
 	depth  int // of backfill
 	fit    pool.Fit
 	period eventlog.Timestamp // of forecasts, in seconds; 0: none
+
+	patience time.Duration // with a hello, and with a peer that does not read
 }
 
 // newPolicies makes the policies, by name.
@@ -41,7 +44,7 @@ var errPolicy = errors.New("want fifo or easy")
 
 // program returns the program with these options, which its flags set.
 func (o *options) program() *lines.Program {
-	*o = options{policy: "fifo", depth: defaultDepth, period: 1}
+	*o = options{policy: "fifo", depth: defaultDepth, period: 1, patience: time.Minute}
 	f := flag.NewFlagSet("sched", flag.ContinueOnError)
 	f.Func("policy", "fifo or easy (default fifo)", func(s string) error {
 		if newPolicies[s] == nil {

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
@@ -77,6 +79,7 @@ type session struct {
 	out     io.Writer
 	stderr  io.Writer
 	clock   clock
+	greeted bool  // a hello was answered to its end
 	line    int   // the number of the line that is handled
 	failed  error // why out cannot be written to
 	refused int   // lines
@@ -163,6 +166,9 @@ func (s *session) Take(l lines.Line) error {
 	m, err := alloc.Line{Topic: topicError}, l.Err
 	if err == nil {
 		if m, err = alloc.ParseLine(l.Text); err != nil {
+			if isEvent(l.Text) {
+				return s.failed
+			}
 			m.Topic = topicError
 		}
 	}
@@ -182,6 +188,15 @@ func (s *session) Take(l lines.Line) error {
 		s.write(appendFailure(m, err))
 	}
 	return s.failed
+}
+
+// isEvent reports whether a line is an event: it comes to all who are connected.
+func isEvent(text []byte) bool {
+	var e struct {
+		Event string  `json:"event"`
+		Topic *string `json:"topic,omitempty"`
+	}
+	return strict.Unmarshal(text, &e) == nil && e.Topic == nil
 }
 
 // appendFailure returns the line that answers a message with an error, and names the job
@@ -209,6 +224,9 @@ func (e *fatalError) Error() string {
 	return text
 }
 
+// ofSession are the messages that a manager sends when the hello is over.
+var ofSession = []string{alloc.TopicAlloc, alloc.TopicCancel, alloc.TopicPrioritize, alloc.TopicFree, alloc.TopicExpiration}
+
 // dispatch does what a message says. After an error nothing has changed.
 func (s *session) dispatch(m alloc.Line) error {
 	switch m.Topic {
@@ -222,6 +240,10 @@ func (s *session) dispatch(m alloc.Line) error {
 		if m.Errnum != 0 {
 			return refuse(errnoInvalid, "a request has no errnum")
 		}
+	}
+	if !s.greeted && slices.Contains(ofSession, m.Topic) {
+		s.logf("%s dropped: it is of another session", m.Topic)
+		return nil
 	}
 	switch m.Topic {
 	case topicAcquire:
@@ -277,6 +299,7 @@ func (s *session) onHello(m alloc.Line) error {
 		}
 		return s.adopt(h)
 	case alloc.NoData:
+		s.greeted = true
 		if err := s.adopted(); err != nil {
 			return err
 		}

@@ -83,7 +83,7 @@ func readLine(br *bufio.Reader, limit int) ([]byte, error) {
 		case err != nil:
 			return text, err
 		}
-		return text, nil
+		return bytes.TrimSuffix(text, []byte("\n")), nil
 	}
 }
 

@@ -93,13 +93,13 @@ func (s *Service) fillExec(rd *joblife.Ready) {
 		case exec.Start:
 			topic := s.exec.hello.StartTopic()
 			if text, ok := encode(s, topic, exec.Append, exec.Message(m)); ok {
-				s.open.Calls = append(s.open.Calls, Call{Topic: topic, Nodeid: Any, Payload: text})
+				s.open.Calls = append(s.open.Calls, Call{Topic: topic, To: s.exec.sender, Nodeid: Any, Payload: text})
 				s.exec.starts[m.ID] = true
 			}
 		case exec.Expiration:
 			topic := s.exec.hello.ExpirationTopic()
 			if text, ok := encode(s, topic, exec.Append, exec.Message(m)); ok {
-				s.send(&s.open, Call{Topic: topic, Nodeid: Any, Payload: text}, func(r Response) error {
+				s.send(&s.open, Call{Topic: topic, To: s.exec.sender, Nodeid: Any, Payload: text}, func(r Response) error {
 					return s.expired(m.ID, r)
 				})
 			}

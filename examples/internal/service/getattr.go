@@ -1,10 +1,12 @@
 package service
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -33,18 +35,17 @@ func (s *Service) getattr(r *Request) (any, error) {
 		return nil, err
 	}
 	answer := make(map[string]any)
-	err = each(p.Attrs, '[', func(_ string, attr json.RawMessage) (err error) {
+	var failed error
+	if strict.Elements(p.Attrs, func(attr json.RawMessage) error {
 		var name string
 		if json.Unmarshal(attr, &name) != nil || string(attr) == "null" {
-			return fail(eproto, "attribute list contains non-string")
+			failed = fail(eproto, "attribute list contains non-string")
+		} else if answer[name] == nil {
+			answer[name], failed = job.get(name)
 		}
-		if answer[name] == nil {
-			answer[name], err = job.get(name)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
+		return failed
+	}) != nil {
+		return nil, cmp.Or(failed, errProtocol)
 	}
 	return answer, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -68,7 +69,8 @@ func names(text json.RawMessage) (m map[string]json.RawMessage, ok bool) {
 	if text == nil {
 		return nil, true
 	}
-	return m, json.Unmarshal(text, &m) == nil && m != nil
+	m = make(map[string]json.RawMessage)
+	return m, strict.Members(text, func(name string, _ json.RawMessage) error { m[name] = nil; return nil }) == nil
 }
 
 // cancelJournal ends a stream of the same sender. It has no answer of its own.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset"
@@ -119,15 +119,17 @@ func (s *Service) heard(p *process, r Response) error {
 		return s.ended(p, r)
 	}
 	var m struct {
-		Type   string
-		PID    int32
-		Status *int32
+		Type   string `json:"type"`
+		PID    int32  `json:"pid,omitempty"`
+		Status *int32 `json:"status,omitempty"`
 		IO     struct {
-			Stream, Data, Encoding string
-			EOF                    bool
-		}
+			Stream   string `json:"stream"`
+			Data     string `json:"data,omitempty"`
+			Encoding string `json:"encoding,omitempty"`
+			EOF      bool   `json:"eof,omitempty"`
+		} `json:"io,omitempty"`
 	}
-	if err := json.Unmarshal(r.Payload, &m); err != nil {
+	if err := strict.Unmarshal(r.Payload, &m); err != nil {
 		return fmt.Errorf("rexec.exec: %w", err)
 	}
 	switch {

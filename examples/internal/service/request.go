@@ -1,15 +1,13 @@
 package service
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/strict"
 )
 
 // The error numbers of answers, as on Linux.
@@ -170,52 +168,10 @@ func (r *Request) owner() bool { return r.Rolemask&roleOwner != 0 }
 // cred returns who asks.
 func (r *Request) cred() joblife.Cred { return joblife.Cred{UserID: r.UserID, Guest: !r.owner()} }
 
-// decode reads the payload into a pointer to a struct. A field without omitempty is
-// required; other keys are ignored.
+// decode reads the payload into a pointer to a struct.
 func (r *Request) decode(into any) error {
-	required := make(map[string]bool)
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {
-		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.Anonymous && option != "omitempty" {
-			required[name] = true
-		}
-	}
-	err := each(r.Payload, '{', func(key string, value json.RawMessage) error {
-		if string(value) != "null" {
-			delete(required, key)
-		}
-		return nil
-	})
-	if err != nil || len(required) > 0 || json.Unmarshal(r.Payload, into) != nil {
+	if strict.Unmarshal(r.Payload, into) != nil {
 		return errProtocol
-	}
-	return nil
-}
-
-// each calls f for each member of an object, or each element of an array, and returns its
-// first error. The value is valid until f returns, so that a long list of short values
-// takes no memory.
-func each(text json.RawMessage, open json.Delim, f func(key string, value json.RawMessage) error) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	if first, err := d.Token(); err != nil || first != open {
-		return errProtocol
-	}
-	var key string
-	var value json.RawMessage
-	for d.More() {
-		if open == '{' {
-			token, err := d.Token()
-			if err != nil {
-				return errProtocol
-			}
-			key = token.(string)
-		}
-		if d.Decode(&value) != nil {
-			return errProtocol
-		}
-		if err := f(key, value); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ var (
 var silent = want{errnum: -1}
 
 // rows has a slice for each area. Each handler has at least one row.
-var rows = [][]row{submitRows, raiseRows, killRows, changeRows, listRows, purgeRows, statsRows, queueRows, sessionRows, updateRows, actionRows, otherRows}
+var rows = [][]row{submitRows, raiseRows, killRows, changeRows, listRows, purgeRows, statsRows, queueRows, sessionRows, updateRows, actionRows, otherRows, keyRows}
 
 var actionRows = []row{
 	same("housekeeping-kill", `{"signum":15}`, 0, ""),
@@ -165,6 +165,17 @@ var actionRows = []row{
 var otherRows = []row{
 	same("jobtap", `{}`, enosys, ""),
 	same("", `{}`, enosys, ""),
+}
+
+// A key of a payload is what it is, and one that comes twice, or says nothing, is refused.
+var keyRows = []row{
+	same("raise", `{"id":19,"id":16,"severity":0,"type":"cancel"}`, eproto, ""),
+	same("raise", `{"ID":16,"severity":0,"type":"cancel"}`, eproto, ""),
+	same("raise", `{"id":99,"ID":16,"severity":0,"type":"cancel"}`, enoent, "unknown job id"),
+	same("raise", `{"id":16,"severity":0,"type":"cancel","note":null}`, eproto, ""),
+	same("raiseall", `{"dry_run":false,"userid":null,"states":255,"severity":0,"type":"cancel"}`, eproto, ""),
+	same("submit", `{"jobs":[{"id":30,"urgency":16,"userid":200,"userid":100,"t_submit":1.5,"flags":0,"jobspec":{}}]}`, eproto, ""),
+	same("submit", `{"jobs":[{"id":30,"urgency":16,"userid":null,"t_submit":1.5,"flags":0,"jobspec":{}}]}`, eproto, ""),
 }
 
 func TestEveryRequestAnswersByRole(t *testing.T) {

@@ -37,16 +37,13 @@ func (s *Service) schedHello(r *Request) (any, error) {
 	return nil, errLater
 }
 
-// schedReady lets requests be sent.
+// schedReady lets requests be sent to the one who said hello.
 func (s *Service) schedReady(r *Request) (any, error) {
 	m, err := alloc.Parse[alloc.Ready](r.Payload)
-	if err != nil {
+	if err != nil || s.sched.sender != r.Sender || s.step(joblife.SchedReady(m)) != nil { // there was no hello
 		return nil, errProtocol
 	}
-	if s.step(joblife.SchedReady(m)) != nil { // there was no hello
-		return nil, errProtocol
-	}
-	s.sched.phase, s.sched.sender, s.sched.ready = alloc.PhaseOnline, r.Sender, r.later()
+	s.sched.phase, s.sched.ready = alloc.PhaseOnline, r.later()
 	return nil, errLater
 }
 
@@ -135,9 +132,9 @@ func (s *Service) fillSched(rd *joblife.Ready) {
 		switch {
 		case !ok:
 		case topic == alloc.TopicExpiration: // the one message with a response of its own
-			s.send(&s.open, Call{Topic: topic, Nodeid: Any, Payload: text}, s.logFailure)
+			s.send(&s.open, Call{Topic: topic, To: s.sched.sender, Nodeid: Any, Payload: text}, s.logFailure)
 		default:
-			s.open.Calls = append(s.open.Calls, Call{Topic: topic, Nodeid: Any, Payload: text})
+			s.open.Calls = append(s.open.Calls, Call{Topic: topic, To: s.sched.sender, Nodeid: Any, Payload: text})
 		}
 	}
 }

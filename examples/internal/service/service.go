@@ -41,6 +41,7 @@ import (
 	"iter"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/joblife/joblife"
@@ -142,7 +143,8 @@ type Answer struct {
 type Call struct {
 	Tag     uint64 // for the Response; 0 where none comes, or only by the job's id
 	Topic   string
-	Nodeid  int // the rank to ask; Any where it does not matter
+	To      string // the Sender of the hello, for a scheduler or an executor; "": for anyone else
+	Nodeid  int    // the rank to ask; Any where it does not matter
 	Payload any
 	// Stream says that many Responses come. The last one has an Errnum: 61 if all is well.
 	Stream bool
@@ -301,7 +303,8 @@ func (s *Service) ask(in func(tag uint64) joblife.Input, f func(joblife.Answer))
 
 // call sends a request to somebody at once. f gets the response.
 func (s *Service) call(topic string, nodeid int, payload any, f func(Response) error) {
-	s.send(&s.quick, Call{Topic: topic, Nodeid: nodeid, Payload: payload}, f)
+	to, _ := s.Whom(topic)
+	s.send(&s.quick, Call{Topic: topic, To: to, Nodeid: nodeid, Payload: payload}, f)
 }
 
 // send adds a request to an Out. f gets the response, or each one if it is a stream.
@@ -420,8 +423,26 @@ func (s *Service) stored(seq uint64) error {
 	return nil
 }
 
-// Respond takes in the response to a Call. An error says what is wrong with it: it
-// changed nothing.
+// Whom returns the To of Calls with a topic, and false if no session has it: the answers of
+// others mean nothing.
+func (s *Service) Whom(topic string) (sender string, ok bool) {
+	name, _, _ := strings.Cut(topic, ".")
+	switch {
+	case s.sched.phase != 0 && (name == "sched" || name == "feasibility"):
+		return s.sched.sender, true
+	case s.exec.hello.Service != "" && (topic == s.exec.hello.StartTopic() || topic == s.exec.hello.ExpirationTopic()):
+		return s.exec.sender, true
+	}
+	return "", false
+}
+
+// Roles tells whether a sender has the session of the scheduler, and of the executor.
+func (s *Service) Roles(sender string) (scheduler, executor bool) {
+	return s.sched.phase != 0 && s.sched.sender == sender, s.exec.hello.Service != "" && s.exec.sender == sender
+}
+
+// Respond takes in the response to a Call, of whom it was for: the caller has looked. An
+// error says what is wrong with it: it changed nothing.
 func (s *Service) Respond(now time.Time, r Response) error {
 	s.at(now)
 	if r.Tag == 0 {

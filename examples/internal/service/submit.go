@@ -8,6 +8,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -33,16 +34,16 @@ func (s *Service) submit(r *Request) (any, error) {
 		return nil, err
 	}
 	var list []submission
-	err := each(p.Jobs, '[', func(_ string, text json.RawMessage) error {
+	err := strict.Elements(p.Jobs, func(text json.RawMessage) error {
 		var j submission
-		if err := (&Request{Payload: text}).decode(&j); err != nil {
+		if err := strict.Unmarshal(text, &j); err != nil {
 			return err
 		}
 		list = append(list, j)
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, errProtocol
 	}
 	answer := struct {
 		Errors [][2]any `json:"errors"`

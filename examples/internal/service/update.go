@@ -9,6 +9,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -125,19 +126,12 @@ func (s *Service) endUpdates() {
 // readUpdates returns the updates of a request in their order, and nil if one of them
 // cannot be right.
 func readUpdates(text json.RawMessage) (list []jobstate.Update) {
-	seen := make(map[string]int)
-	err := each(text, '{', func(path string, value json.RawMessage) error {
+	err := strict.Members(text, func(path string, value json.RawMessage) error {
 		switch root, _, below := strings.Cut(path, "."); {
 		case !below, root != "attributes" && root != "resources" && root != "tasks":
 			return errProtocol
 		}
-		u := jobstate.Update{Path: path, Value: bytes.Clone(value)}
-		if i, twice := seen[path]; twice {
-			list[i] = u
-			return nil
-		}
-		seen[path] = len(list)
-		list = append(list, u)
+		list = append(list, jobstate.Update{Path: path, Value: bytes.Clone(value)})
 		return nil
 	})
 	if err != nil {

@@ -233,3 +233,13 @@ func FuzzParse(f *testing.F) {
 		require.Equal(t, cfg, again)
 	})
 }
+
+// Which of two settings counts, nobody knows.
+func TestAKeyThatComesTwiceIsRefused(t *testing.T) {
+	for _, text := range []string{
+		`{"queues":{},"queues":{}}`, `{"policy":{"limits":{"duration":"1h","duration":"2h"}}}`, `{"job-manager":{"x":1,"x":1}}`,
+	} {
+		_, err := Parse(service.Config{}, []byte(text))
+		require.Error(t, err, text)
+	}
+}

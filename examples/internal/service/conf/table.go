@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 )
@@ -31,9 +32,15 @@ func read(value json.RawMessage) *table {
 	if value == nil {
 		return t
 	}
-	if k := kind(value); k != "object" || json.Unmarshal(value, &t.rest) != nil {
+	if k := kind(value); k != "object" {
 		t.fail("Expected object, got %s", k)
+		return t
 	}
+	t.rest = make(map[string]json.RawMessage)
+	t.err = strict.Members(value, func(key string, value json.RawMessage) error {
+		t.rest[key] = value
+		return nil
+	})
 	return t
 }
 

@@ -1,0 +1,339 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/internal/lines"
+)
+
+// A socket is a process with clients, without the socket.
+type socket struct {
+	t       *testing.T
+	p       *process
+	clients []*client
+	out     []*strings.Builder
+}
+
+func newSocket(t *testing.T, clients int, args ...string) *socket {
+	s := &socket{t: t}
+	var o options
+	_, ok := o.program().Parse(append([]string{"-now=1000"}, args...), io.Discard, io.Discard)
+	require.True(t, ok)
+	var err error
+	s.p, err = newProcess(o, io.Discard)
+	require.NoError(t, err)
+	for range clients {
+		s.connect()
+	}
+	if o.store == "memory" {
+		s.say(0, `{"topic":"job-manager.getinfo","matchtag":1}`)
+	}
+	return s
+}
+
+// connect adds a client, and returns its number.
+func (s *socket) connect() int {
+	out := new(strings.Builder)
+	c := &client{id: len(s.clients) + 1, out: out, senders: make(map[string]bool), close: func() {}}
+	s.clients, s.out = append(s.clients, c), append(s.out, out)
+	s.p.take(input{client: c})
+	s.p.await()
+	return len(s.clients) - 1
+}
+
+// say lets a client say something, and returns what it hears of it.
+func (s *socket) say(client int, text string) string {
+	s.t.Helper()
+	for _, out := range s.out {
+		out.Reset()
+	}
+	s.p.take(input{client: s.clients[client], line: lines.Line{Number: 1, Text: []byte(text)}})
+	s.p.await()
+	require.NoError(s.t, s.p.failed)
+	return s.hears(client)
+}
+
+func (s *socket) hears(client int) string { return s.out[client].String() }
+
+func (s *socket) leave(client int) {
+	for _, out := range s.out {
+		out.Reset()
+	}
+	s.p.take(input{client: s.clients[client], line: lines.Line{Err: io.EOF}})
+	s.p.await()
+}
+
+// scheduler has a client say what a scheduler says at first, with or without a sender.
+func (s *socket) scheduler(client int, sender string) {
+	s.t.Helper()
+	require.Contains(s.t, s.say(client, fmt.Sprintf(`{%s"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`, sender)), `"errnum":61`)
+	require.Contains(s.t, s.say(client, fmt.Sprintf(`{%s"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}`, sender)), `"count":`)
+}
+
+func (s *socket) executor(client int) {
+	s.t.Helper()
+	require.NotContains(s.t, s.say(client, `{"topic":"job-manager.exec-hello","payload":{"service":"my-exec"}}`), "errnum")
+}
+
+// state returns what the first client sees of a job.
+func (s *socket) state(id int) string {
+	s.t.Helper()
+	return s.stateFor(0, id)
+}
+
+func (s *socket) stateFor(client, id int) string {
+	s.t.Helper()
+	text := s.say(client, fmt.Sprintf(`{"topic":"job-manager.getattr","matchtag":99,"payload":{"id":%d,"attrs":["eventlog"]}}`, id))
+	return text[strings.LastIndex(text, `"name":"`):]
+}
+
+// gives is the answer of a scheduler that gives a node, and tells that of an executor.
+func gives(id, rank int) string {
+	return fmt.Sprintf(`"topic":"sched.alloc","payload":{"id":%d,"type":0,"R":%s}`, id, fmt.Sprintf(resources, rank))
+}
+
+func tells(id int, kind, data string) string {
+	return fmt.Sprintf(`"topic":"my-exec.start","payload":{"id":%d,"type":"%s","data":%s}`, id, kind, data)
+}
+
+// stranger is what one hears whose answer does not count.
+const stranger = `"errnum":22,"errstr":"`
+
+// A scheduler that was replaced may answer late: the node that it gives is its successor's.
+func TestALateAnswerOfAReplacedSchedulerDoesNotCount(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, oldName, newName string }{
+		"each has a connection":       {},
+		"both have one, by a bridge":  {oldName: `"sender":"a",`, newName: `"sender":"b",`},
+		"one name on two connections": {oldName: `"sender":"a",`, newName: `"sender":"a",`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSocket(t, 4)
+			first, second := 1, 2
+			if c.oldName != c.newName {
+				second = first
+			}
+			s.scheduler(first, c.oldName)
+			s.say(3, submit(1, 16))
+			require.Contains(t, s.hears(first), `"topic":"sched.alloc",`)
+			s.scheduler(second, c.newName)
+			require.Contains(t, s.hears(second), `"topic":"sched.alloc",`)
+			if c.newName != "" {
+				require.Contains(t, s.hears(second), strings.Trim(c.newName, ","), "the mark of the session")
+			}
+			require.Contains(t, s.say(first, "{"+c.oldName+gives(16, 0)+"}"), stranger)
+			require.Contains(t, s.say(first, fmt.Sprintf(`{%s"topic":"sched.alloc","errnum":38}`, c.oldName)), stranger)
+			require.Contains(t, s.state(16), `"name":"priority"`)
+			require.Empty(t, s.say(second, "{"+c.newName+gives(16, 1)+"}"))
+			require.Contains(t, s.state(16), `"name":"alloc"`)
+		})
+	}
+}
+
+// A stranger may say what the executor says.
+func TestAStrangerEndsNoJob(t *testing.T) {
+	s := newSocket(t, 4)
+	s.scheduler(1, "")
+	s.executor(2)
+	s.say(3, submit(1, 16))
+	s.say(1, "{"+gives(16, 0)+"}")
+	require.Contains(t, s.hears(2), `"topic":"my-exec.start",`)
+	for _, who := range []int{0, 1, 3} {
+		require.Contains(t, s.say(who, "{"+tells(16, "start", "{}")+"}"), stranger)
+		require.Contains(t, s.say(who, `{"topic":"my-exec.start","errnum":38}`), stranger)
+	}
+	require.Contains(t, s.state(16), `"name":"alloc"`)
+	s.say(2, "{"+tells(16, "start", "{}")+"}")
+	for _, who := range []int{0, 1, 3} {
+		require.Contains(t, s.say(who, "{"+tells(16, "finish", `{"status":0}`)+"}"), stranger)
+		require.Contains(t, s.say(who, "{"+tells(16, "release", `{"ranks":"all","final":true}`)+"}"), stranger)
+	}
+	require.Contains(t, s.state(16), `"name":"start"`)
+	s.say(2, "{"+tells(16, "finish", `{"status":0}`)+"}")
+	s.say(2, "{"+tells(16, "release", `{"ranks":"all","final":true}`)+"}")
+	require.Contains(t, s.state(16), `"name":"clean"`)
+}
+
+// A stranger may guess a matchtag, or leave it out.
+func TestAStrangerAnswersForNoAction(t *testing.T) {
+	s := newSocket(t, 4)
+	s.scheduler(1, "")
+	s.executor(2)
+	s.say(0, `{"topic":"job-manager.config-reload","payload":{"job-manager":{"epilog":{"command":["sweep"],"per-rank":true}}}}`)
+	s.say(3, submit(1, 16))
+	s.say(1, "{"+gives(16, 0)+"}")
+	s.say(2, "{"+tells(16, "start", "{}")+"}")
+	s.say(2, "{"+tells(16, "finish", `{"status":0}`)+"}")
+	require.Contains(t, s.hears(0), `{"topic":"rexec.exec","matchtag":1,`)
+	s.say(2, "{"+tells(16, "release", `{"ranks":"all","final":true}`)+"}")
+	forge := func(topic string, tag int, rest string) {
+		t.Helper()
+		for _, who := range []int{1, 2, 3} {
+			require.Contains(t, s.say(who, fmt.Sprintf(`{"topic":"%s","matchtag":%d,%s}`, topic, tag, rest)), stranger)
+			require.Contains(t, s.say(who, fmt.Sprintf(`{"topic":"%s",%s}`, topic, rest)), stranger)
+		}
+	}
+	forge("rexec.exec", 1, `"payload":{"type":"started","pid":7}`)
+	s.say(0, `{"topic":"rexec.exec","matchtag":1,"payload":{"type":"started","pid":7}}`)
+	forge("rexec.exec", 1, `"payload":{"type":"finished","status":0}`)
+	forge("rexec.exec", 1, `"errnum":61`)
+	s.say(0, `{"topic":"rexec.exec","matchtag":1,"payload":{"type":"finished","status":256}}`)
+	require.Contains(t, s.say(0, `{"topic":"rexec.exec","matchtag":1,"errnum":61}`), `{"topic":"resource.drain","matchtag":2,`)
+	forge("resource.drain", 2, `"payload":{}`)
+	forge("resource.drain", 2, `"errnum":38`)
+	require.NotContains(t, s.state(16), `"name":"clean"`)
+	s.say(0, `{"topic":"resource.drain","matchtag":2}`)
+	require.Contains(t, s.state(16), `"name":"clean"`)
+}
+
+// Ready is for the one who said hello.
+func TestAStrangerIsNotReadyForAScheduler(t *testing.T) {
+	s := newSocket(t, 3)
+	s.say(1, `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`)
+	require.Contains(t, s.say(2, `{"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}`), `"errnum":71`)
+	require.Contains(t, s.say(1, `{"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}`), `"count":0`)
+}
+
+// One who says hello and is refused has taken over nothing, and leaves nothing behind.
+func TestARefusedHelloTakesNothingOver(t *testing.T) {
+	s := newSocket(t, 5)
+	s.scheduler(1, "")
+	s.executor(2)
+	s.say(3, submit(1, 16))
+	s.say(1, "{"+gives(16, 0)+"}")
+	for _, hello := range []string{
+		`"topic":"job-manager.exec-hello","payload":{"service":"my-exec"}`, // it has a job
+		`"topic":"job-manager.exec-hello","payload":{"service":"rexec"}`,
+		`"topic":"job-manager.exec-hello","payload":{}`,
+		`"topic":"job-manager.exec-hello","rolemask":2,"payload":{"service":"my-exec"}`,
+		`"topic":"job-manager.sched-hello","payload":{"partial-ok":7}`,
+		`"topic":"job-manager.sched-hello","streaming":false,"payload":{"partial-ok":true}`,
+		`"topic":"job-manager.sched-hello","rolemask":2,"payload":{"partial-ok":true}`,
+		`"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}`,
+	} {
+		require.Contains(t, s.say(4, "{"+hello+"}"), `"errnum":`, hello)
+	}
+	check := func(tag int) {
+		t.Helper()
+		s.say(2, "{"+tells(15+tag, "start", "{}")+"}")
+		s.say(3, submit(tag+1, 16+tag))
+		require.Contains(t, s.hears(1), `"topic":"sched.alloc",`, "the scheduler is asked")
+		s.say(1, "{"+gives(16+tag, tag)+"}")
+		require.Contains(t, s.hears(2), `"topic":"my-exec.start",`, "and then the executor")
+	}
+	check(1)
+	require.NotContains(t, s.say(3, raise(8, 16)), "errnum")
+	require.Contains(t, s.hears(4), `"event":"job-exception"`, "it is no scheduler")
+	s.leave(4)
+	check(2)
+	s.leave(1)
+	another := s.connect()
+	s.scheduler(another, "")
+	s.say(2, "{"+tells(18, "start", "{}")+"}")
+	s.say(3, submit(7, 30))
+	require.Contains(t, s.hears(another), `"topic":"sched.alloc",`)
+}
+
+// What a bridge is asked does not go to a scheduler or an executor, though it came first. One
+// whose service has the name of another's takes over nothing of that.
+func TestTheBridgeIsNoSchedulerAndNoExecutor(t *testing.T) {
+	s := newSocket(t, 4)
+	s.scheduler(0, "")
+	require.NotContains(t, s.say(1, `{"topic":"job-manager.exec-hello","payload":{"service":"rexec"}}`), "errnum")
+	s.say(2, `{"topic":"job-manager.config-reload","payload":{"job-manager":{"prolog":{"command":["sweep"],"per-rank":true}}}}`)
+	s.say(3, submit(1, 16))
+	s.say(0, "{"+gives(16, 0)+"}")
+	require.Contains(t, s.hears(2), `{"topic":"rexec.exec","matchtag":1,`)
+	require.Empty(t, s.hears(1))
+	require.Empty(t, s.hears(0))
+}
+
+// A call that nobody answers is lost after a time, and its answer counts no more.
+func TestNoCallWaitsForEver(t *testing.T) {
+	s := newSocket(t, 4)
+	s.scheduler(1, "")
+	s.say(0, `{"topic":"job-manager.config-reload","payload":{"queues":{"a":{},"b":{}}}}`)
+	s.say(0, `{"topic":"job-manager.queue-start","payload":{"start":true,"all":true}}`)
+	s.say(3, strings.Replace(submit(1, 16), `"duration":60`, `"duration":60,"queue":"a"`, 1))
+	s.say(3, `{"topic":"job-manager.update","matchtag":2,"payload":{"id":16,"updates":{"attributes.system.queue":"b"}}}`)
+	require.Contains(t, s.hears(1), `{"topic":"feasibility.check","matchtag":1,`)
+	s.say(0, `{"time":1119}`)
+	require.Empty(t, s.hears(3))
+	s.say(0, `{"time":1120}`)
+	require.Contains(t, s.hears(3), `{"topic":"job-manager.update","matchtag":2,"errnum":110,`)
+	require.Contains(t, s.say(1, `{"topic":"feasibility.check","matchtag":1}`), stranger)
+	require.Contains(t, s.state(16), `"name":"priority"`)
+	_, ok := s.p.calls.deadline()
+	require.False(t, ok)
+	require.Nil(t, s.p.timer())
+}
+
+// Neither does the store of a peer that is silent, which is a failure of the store.
+func TestAStoreThatDoesNotAnswerFails(t *testing.T) {
+	s := newSocket(t, 1, "-store=lines")
+	require.Contains(t, s.hears(0), `{"topic":"kvs.lookup","matchtag":1,`)
+	s.p.clock.told(1120)
+	s.p.settle()
+	require.ErrorContains(t, s.p.failed, "kvs.lookup failed: errnum 110")
+}
+
+// What an earlier process left needs the bridge: it waits until that is there, so that no node
+// is held longer for it.
+func TestWhatNeedsTheBridgeWaitsForIt(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config")
+	require.NoError(t, os.WriteFile(config, []byte("[job-manager.epilog]\ncommand = ['sweep']\nper-rank = true\n"), 0o600))
+	for store, c := range map[string]struct{ lost, asks string }{
+		"bolt": {"finish", "resource.drain"},
+		"dir":  {"rerun", "rexec.exec"},
+	} {
+		args := []string{"-store=" + store + ":" + filepath.Join(t.TempDir(), "jobs"), "-config=" + config, "-lost=" + c.lost}
+		s := newSocket(t, 3, args...)
+		s.say(0, `{"topic":"job-manager.getinfo","matchtag":1}`)
+		s.scheduler(1, "")
+		s.executor(2)
+		s.say(0, submit(1, 16))
+		s.say(1, "{"+gives(16, 0)+"}")
+		s.say(2, "{"+tells(16, "start", "{}")+"}")
+		require.Contains(t, s.say(0, raise(2, 16)), `"matchtag":2`)
+		s.say(2, "{"+tells(16, "finish", `{"status":15}`)+"}")
+		s.say(2, "{"+tells(16, "release", `{"ranks":"all","final":true}`)+"}")
+		require.NoError(t, s.p.store.close()) // it crashes while the epilog runs
+
+		s = newSocket(t, 0, args...)
+		s.connect()
+		require.Empty(t, s.say(0, `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`))
+		s.connect()
+		require.Empty(t, s.say(1, `{"topic":"job-manager.exec-hello","matchtag":3,"payload":{"service":"my-exec"}}`))
+		s.connect()
+		require.False(t, s.p.started)
+		require.Contains(t, s.say(2, `{"topic":"job-manager.getinfo","matchtag":1}`), `{"topic":"`+c.asks+`","matchtag":1,`)
+		require.Contains(t, s.hears(0), `"errnum":61`, "it waited for its answer")
+		require.Contains(t, s.hears(1), `"matchtag":3}`)
+		if c.lost == "rerun" {
+			s.say(2, `{"topic":"rexec.exec","matchtag":1,"payload":{"type":"started","pid":7}}`)
+			s.say(2, `{"topic":"rexec.exec","matchtag":1,"payload":{"type":"finished","status":0}}`)
+			s.say(2, `{"topic":"rexec.exec","matchtag":1,"errnum":61}`)
+		} else {
+			s.say(2, `{"topic":"resource.drain","matchtag":1}`)
+		}
+		require.Contains(t, s.stateFor(2, 16), `"name":"clean"`, "at once")
+		require.NoError(t, s.p.end())
+	}
+}
+
+// Where no bridge comes, the store is read all the same after a while.
+func TestAStoreDoesNotWaitForABridgeForEver(t *testing.T) {
+	s := newSocket(t, 0, "-store=bolt:"+filepath.Join(t.TempDir(), "jobs"))
+	s.connect()
+	hello := `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}%s}`
+	require.Empty(t, s.say(0, fmt.Sprintf(hello, "")))
+	require.Empty(t, s.say(0, fmt.Sprintf(hello, `,"time":1009`)))
+	require.Contains(t, s.say(0, fmt.Sprintf(hello, `,"time":1010`)), `"errnum":61`)
+	require.NoError(t, s.p.end())
+}
