@@ -3,8 +3,10 @@ package joblife
 import (
 	"bytes"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"iter"
+	"math"
 	"strconv"
 
 	"github.com/joblife/joblife/eventlog"
@@ -70,9 +72,9 @@ func (k RecordKind) holdsJSON() bool {
 }
 
 // AppendText appends the record as a line that is an entry of RFC 18, as a logfile.Log
-// takes it: the name is the kind, and the context has job and data. JSON is written
-// without white space. The error is one of package eventlog, or names the value at fault;
-// then dst is returned as it was.
+// takes it: the name is the kind, and the context has job, data and check digits. JSON is
+// written without white space. The error is one of package eventlog, or names the value at
+// fault; then dst is returned as it was.
 func (r Record) AppendText(dst []byte) ([]byte, error) {
 	e := eventlog.Entry{Timestamp: r.Time, Name: r.Kind.String()}
 	out, err := eventlog.AppendEntry(dst, e)
@@ -109,7 +111,27 @@ func (r Record) appendContext(dst []byte, l jsonscan.Limits) ([]byte, error) {
 	case r.Kind != RecordUnlinked || len(r.Data) > 0:
 		w.Text("data", string(r.Data))
 	}
+	w.Key("crc32c")
+	sum := r.sum(w.Out[len(dst) : len(w.Out)+len(`"`)-len(sumKey)])
+	w.Out = append(w.Out, '"')
+	for shift := 28; shift >= 0; shift -= 4 {
+		w.Out = append(w.Out, "0123456789abcdef"[sum>>shift&15])
+	}
+	w.Out = append(w.Out, '"')
 	return w.End(nil)
+}
+
+// sumKey begins the check digits (CRC-32C), which end a context.
+const sumKey = `"crc32c":"`
+
+// sum returns the check digits of a line: of its kind, its time, and its context up to them.
+func (r Record) sum(context []byte) uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	sum := uint32(r.Kind)
+	for at, shift := math.Float64bits(float64(r.Time)), 0; shift < 64; shift += 8 { // without a buffer
+		sum = table[byte(sum)^byte(at>>shift)] ^ sum>>8
+	}
+	return crc32.Update(sum, table, context)
 }
 
 // appendDense appends JSON without its white space.
@@ -143,7 +165,8 @@ const maxRecordLine = 64 << 20
 
 // ReadRecords yields the records of lines that AppendRecords has written. It ends at the
 // first error, which names the line; the lines before are good. A last line that a crash
-// cut short is eventlog.ErrTorn.
+// cut short is eventlog.ErrTorn. The check digits of a line are verified; who repairs a
+// line by hand leaves them out. Lines that are missing are not noticed.
 func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		d := eventlog.NewDecoder(r, eventlog.DecoderOptions{MaxLine: maxRecordLine})
@@ -180,6 +203,12 @@ func (r *Record) read(e eventlog.Entry) error {
 	if out.Kind > RecordQueue {
 		return fmt.Errorf("%w: a record of kind %s", ErrInvalid, guard.Quote(e.Name))
 	}
+	n := max(0, len(e.Context)-len(sumKey+`00000000"}`))
+	if digits, ok := bytes.CutPrefix(e.Context[n:], []byte(sumKey)); ok {
+		if sum, err := strconv.ParseUint(string(digits[:8]), 16, 32); err != nil || uint32(sum) != out.sum(e.Context[:n]) {
+			return fmt.Errorf("joblife: %v record: offset %d: %w: the check digits do not match", out.Kind, n, ErrInvalid)
+		}
+	}
 	d := jsonobj.NewDoc(e.Context, jsonscan.Limits{})
 	o := d.Object()
 	for o.Next() {
@@ -194,7 +223,9 @@ func (r *Record) read(e eventlog.Entry) error {
 			}
 		}
 	}
-	if out.Kind != RecordUnlinked {
+	if out.Kind == RecordUnlinked {
+		o.Require("job")
+	} else {
 		o.Require("data")
 	}
 	if err := d.Err(); err != nil {

@@ -60,6 +60,54 @@ func TestARecordIsOneLineOfRFC18AndBack(t *testing.T) {
 	}
 }
 
+// TestAFlippedBitOfARecordIsNoticed flips each bit of lines. What is read is what was
+// written, or an error names the line.
+func TestAFlippedBitOfARecordIsNoticed(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.submit(jobspec.Job{Nodes: 2})
+	s.step(joblife.StartQueue{Reason: "a \"test\"\n"})
+	list := append(s.store, joblife.Record{Time: 1.5, Job: 7, Kind: joblife.RecordUnlinked},
+		joblife.Record{Time: 1e9 + 0.25, Job: 8, Kind: joblife.RecordTombstone, Data: []byte{}})
+	told := 0
+	for len(list) > 0 {
+		n := min(3, len(list))
+		text, err := joblife.AppendRecords(nil, list[:n])
+		require.NoError(t, err)
+		var want []joblife.Record
+		for r, err := range joblife.ReadRecords(bytes.NewReader(text)) {
+			require.NoError(t, err)
+			want = append(want, r)
+		}
+		require.Len(t, want, n)
+		for bit := range len(text) * 8 {
+			text[bit/8] ^= 1 << (bit % 8)
+			got := []joblife.Record{}
+			var failed error
+			for r, err := range joblife.ReadRecords(bytes.NewReader(text)) {
+				if failed = err; err == nil {
+					got = append(got, r)
+				}
+			}
+			if failed != nil {
+				told++
+				require.ErrorContains(t, failed, "line ")
+				require.Equal(t, want[:len(got)], got)
+			} else {
+				require.Equal(t, want, got, "%s", text)
+			}
+			text[bit/8] ^= 1 << (bit % 8)
+		}
+		list = list[n:]
+	}
+	require.Greater(t, told, 10_000)
+
+	repaired := `{"timestamp":1.5,"name":"tombstone","context":{"job":"ƒ2","data":""}}`
+	require.NoError(t, new(joblife.Record).UnmarshalText([]byte(repaired)), "without check digits")
+	err := new(joblife.Record).UnmarshalText([]byte(strings.Replace(repaired, `""`, `"","crc32c":"00000000"`, 1)))
+	require.ErrorIs(t, err, joblife.ErrInvalid)
+	require.ErrorContains(t, err, "tombstone record: offset 23: ")
+}
+
 // TestARecordHasTheBytesOfAnEntry compares what AppendText writes with AppendEntry.
 func TestARecordHasTheBytesOfAnEntry(t *testing.T) {
 	deep := func(n int) []byte {

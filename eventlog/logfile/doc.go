@@ -54,6 +54,10 @@
 // the limits of package eventlog. The size of a log is not limited: ask
 // [Log.Size].
 //
+// A log has no check digits: each byte is an entry's. A flipped bit that leaves entries is
+// not noticed. Records of package joblife have digits in their lines, and purge/dirstore
+// keeps those of its logs beside them.
+//
 // If fsync fails in Open or Repair, restart the machine: readers may see bytes that are
 // not on the disk. On Windows a failed write leaves a log that needs Repair.
 package logfile

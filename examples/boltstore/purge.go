@@ -2,7 +2,6 @@ package boltstore
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -34,9 +33,9 @@ func (s *Store) fillBallast() {
 
 // update does a change of a purge, for which there is room on a full disk.
 func (s *Store) update(do func(*bolt.Tx) error) error {
-	err := s.db.Update(do)
+	err := s.commit(do)
 	if logfile.IsFull(err) && os.Remove(s.ballast) == nil {
-		err = s.db.Update(do)
+		err = s.commit(do)
 	}
 	return err
 }
@@ -51,26 +50,39 @@ func (s *Store) PutWatermark(ctx context.Context, id jobid.ID) error {
 
 // raise raises the watermark to id.
 func raise(tx *bolt.Tx, id jobid.ID) error {
-	b := tx.Bucket(bucketMeta)
-	if value := b.Get(keyMark); len(value) == 8 && jobid.ID(binary.BigEndian.Uint64(value)) >= id {
-		return nil
+	if mark, ok, err := watermark(tx); ok && mark >= id || err != nil {
+		return err
 	}
-	return b.Put(keyMark, binary.BigEndian.AppendUint64(nil, uint64(id)))
+	return putValue(tx.Bucket(bucketMeta), keyMark, idKey(id))
+}
+
+// watermark returns the watermark, and whether there is one.
+func watermark(tx *bolt.Tx) (id jobid.ID, ok bool, err error) {
+	value := tx.Bucket(bucketMeta).Get(keyMark)
+	if value == nil {
+		return 0, false, nil
+	}
+	data, err := unseal(keyMark, value)
+	if err == nil && len(data) != 8 {
+		err = damaged("a watermark of %d bytes", len(data))
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	return keyID(data), true, nil
 }
 
 // Watermark returns the greatest id that the store was ever told: what
 // PutWatermark kept, and every job and tombstone since.
 func (s *Store) Watermark() (id jobid.ID, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
-		if value := tx.Bucket(bucketMeta).Get(keyMark); len(value) == 8 {
-			id = jobid.ID(binary.BigEndian.Uint64(value))
-		}
+	err = s.view(func(tx *bolt.Tx) error {
+		id, _, err = watermark(tx)
 		for _, name := range [][]byte{bucketJobs, bucketTombs} {
 			if key, _ := tx.Bucket(name).Cursor().Last(); key != nil {
 				id = max(id, keyID(key))
 			}
 		}
-		return nil
+		return err
 	})
 	return id, err
 }
@@ -87,12 +99,12 @@ func (s *Store) PutTombstones(ctx context.Context, put []purge.Record, drop []jo
 			if err != nil {
 				return err
 			}
-			if err := b.Put(binary.BigEndian.AppendUint64(nil, uint64(r.ID)), text); err != nil {
+			if err := putValue(b, idKey(r.ID), text); err != nil {
 				return err
 			}
 		}
 		for _, id := range drop {
-			key := binary.BigEndian.AppendUint64(nil, uint64(id))
+			key := idKey(id)
 			if b.Get(key) == nil {
 				continue
 			}
@@ -150,10 +162,14 @@ func (s *Store) unlink(ids []jobid.ID) error {
 
 // Tombstones returns the tombstones by id.
 func (s *Store) Tombstones() (tombs []purge.Record, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
-		return tx.Bucket(bucketTombs).ForEach(func(key, text []byte) error {
+	err = s.view(func(tx *bolt.Tx) error {
+		return tx.Bucket(bucketTombs).ForEach(func(key, value []byte) error {
 			var r purge.Record
-			if err := r.UnmarshalText(text); err != nil {
+			text, err := unseal(key, value)
+			if err == nil {
+				err = r.UnmarshalText(text)
+			}
+			if err != nil {
 				return fmt.Errorf("boltstore: tombstone %v: %w", keyID(key), err)
 			}
 			tombs = append(tombs, r)
@@ -164,7 +180,7 @@ func (s *Store) Tombstones() (tombs []purge.Record, err error) {
 }
 
 // Evidence returns what purge.Recover needs: it folds each job's log. Damaged has
-// the jobs whose logs cannot be folded; they are among the active ones, so that
+// the jobs that cannot be read or folded; they are among the active ones, so that
 // they stay. The caller sets Evidence.Now.
 func (s *Store) Evidence() (ev purge.Evidence, damaged []error, err error) {
 	if ev.Watermark, err = s.Watermark(); err != nil {
@@ -173,20 +189,27 @@ func (s *Store) Evidence() (ev purge.Evidence, damaged []error, err error) {
 	if ev.Tombstones, err = s.Tombstones(); err != nil {
 		return purge.Evidence{}, nil, err
 	}
-	for stored, err := range s.Jobs() {
-		if err != nil {
-			return purge.Evidence{}, nil, err
-		}
+	err = s.all(func(stored stored) bool {
 		j, err := jobstate.Replay(stored.ID, stored.Eventlog)
 		if err != nil {
-			damaged = append(damaged, fmt.Errorf("boltstore: %v: %w", stored.ID, err))
+			err = fmt.Errorf("boltstore: %v: %w", stored.ID, err)
 		}
-		r, inactive := purge.RecordOf(j)
-		if err != nil || inactive != nil {
+		if stored.err != nil {
+			err = stored.err
+		}
+		if err != nil {
+			damaged = append(damaged, err)
+		}
+		r, active := purge.RecordOf(j)
+		if err != nil || active != nil {
 			ev.Active = append(ev.Active, stored.ID)
-			continue
+		} else {
+			ev.Jobs = append(ev.Jobs, r)
 		}
-		ev.Jobs = append(ev.Jobs, r)
+		return true
+	})
+	if err != nil {
+		return purge.Evidence{}, nil, err
 	}
 	return ev, damaged, nil
 }

@@ -15,14 +15,6 @@ import (
 	"github.com/joblife/joblife/purge"
 )
 
-// What only a Manager has.
-const kindHousekeeping = 'h'
-
-var (
-	bucketAside  = []byte("lost+found") // keys as those of jobs
-	bucketQueues = []byte("queues")     // by name
-)
-
 // Commit stores the records of a Ready of a [joblife.Manager] as one transaction.
 func (s *Store) Commit(records []joblife.Record) error {
 	return s.update(func(tx *bolt.Tx) error {
@@ -35,7 +27,7 @@ func (s *Store) Commit(records []joblife.Record) error {
 				if r.Kind == joblife.RecordHousekeeping {
 					kind = kindHousekeeping
 				}
-				key := string(logKey(r.Job, kind, 0)[:9])
+				key := string(append(idKey(r.Job), kind))
 				if lines[key] == nil {
 					order = append(order, key)
 				}
@@ -57,11 +49,6 @@ func (s *Store) Commit(records []joblife.Record) error {
 	})
 }
 
-// logKey returns the key of a part of a log.
-func logKey(id jobid.ID, kind byte, n uint32) []byte {
-	return binary.BigEndian.AppendUint32(jobKey(id, kind, 0)[:9], n)
-}
-
 // appendLines adds a part to a log of a job.
 func appendLines(b *bolt.Bucket, id jobid.ID, kind byte, text []byte) error {
 	c := b.Cursor()
@@ -75,21 +62,21 @@ func appendLines(b *bolt.Bucket, id jobid.ID, kind byte, text []byte) error {
 	if len(key) == 13 && keyID(key) == id && key[8] == kind {
 		n = binary.BigEndian.Uint32(key[9:]) + 1
 	}
-	return b.Put(logKey(id, kind, n), text)
+	return putValue(b, jobKey(id, kind, n), text)
 }
 
 // putRecord stores a record that replaces others.
 func putRecord(tx *bolt.Tx, r joblife.Record) error {
 	switch r.Kind {
 	case joblife.RecordJobspec:
-		return tx.Bucket(bucketJobs).Put(jobKey(r.Job, kindJobspec, 0), r.Data)
+		return putValue(tx.Bucket(bucketJobs), jobKey(r.Job, kindJobspec, 0), r.Data)
 	case joblife.RecordR:
-		return tx.Bucket(bucketJobs).Put(jobKey(r.Job, kindR, 0), r.Data)
+		return putValue(tx.Bucket(bucketJobs), jobKey(r.Job, kindR, 0), r.Data)
 	case joblife.RecordTombstone:
 		if len(r.Data) == 0 {
-			return tx.Bucket(bucketTombs).Delete(binary.BigEndian.AppendUint64(nil, uint64(r.Job)))
+			return tx.Bucket(bucketTombs).Delete(idKey(r.Job))
 		}
-		return tx.Bucket(bucketTombs).Put(binary.BigEndian.AppendUint64(nil, uint64(r.Job)), r.Data)
+		return putValue(tx.Bucket(bucketTombs), idKey(r.Job), r.Data)
 	case joblife.RecordUnlinked:
 		return nil // Unlink has removed it
 	case joblife.RecordWatermark:
@@ -109,32 +96,37 @@ func putRecord(tx *bolt.Tx, r joblife.Record) error {
 		if err != nil {
 			return err
 		}
-		return b.Put([]byte("q"+queue.Name), r.Data) // a key is not empty
+		return putValue(b, []byte("q"+queue.Name), r.Data) // a key is not empty
 	}
 	return errors.New("no Ready has such a record")
 }
 
 // Records yields what Commit has stored, as [joblife.Restore] needs it: the records of the
-// instance, then those of each job. No transaction is open while the caller has a record.
+// instance, then those of each job. A job that is damaged has a record of kind RecordInactive
+// that says so, and which makes Restore quarantine it with what else there is. No transaction
+// is open while the caller has a record.
 func (s *Store) Records() iter.Seq2[joblife.Record, error] {
 	return func(yield func(joblife.Record, error) bool) {
 		list, err := s.instance()
-		for _, r := range list {
-			if err == nil && !yield(r, nil) {
-				return
-			}
-		}
-		next := jobKey(0, 0, 0)
-		for err == nil && next != nil {
-			list, next, err = s.jobRecords(next)
+		give := func() bool {
 			for _, r := range list {
-				if err == nil && !yield(r, nil) {
-					return
+				if !yield(r, nil) {
+					return false
 				}
 			}
+			return true
+		}
+		if err == nil && !give() {
+			return
+		}
+		if err == nil {
+			err = s.all(func(j stored) bool {
+				list = j.records(list[:0])
+				return give()
+			})
 		}
 		if err != nil {
-			yield(joblife.Record{}, fmt.Errorf("boltstore: %w", err))
+			yield(joblife.Record{}, err)
 		}
 	}
 }
@@ -142,63 +134,59 @@ func (s *Store) Records() iter.Seq2[joblife.Record, error] {
 // instance returns the records that are of no job that is stored. The watermark is that
 // of jobs that are gone.
 func (s *Store) instance() (list []joblife.Record, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
-		if value := tx.Bucket(bucketMeta).Get(keyMark); len(value) == 8 {
-			id := jobid.ID(binary.BigEndian.Uint64(value))
+	err = s.view(func(tx *bolt.Tx) error {
+		id, ok, err := watermark(tx)
+		if ok {
 			list = append(list, joblife.Record{Kind: joblife.RecordWatermark, Data: purge.AppendWatermark(nil, id)})
 		}
-		if b := tx.Bucket(bucketQueues); b != nil {
-			err := b.ForEach(func(_, value []byte) error {
-				list = append(list, joblife.Record{Kind: joblife.RecordQueue, Data: bytes.Clone(value)})
-				return nil
-			})
-			if err != nil {
+		if b := tx.Bucket(bucketQueues); b != nil && err == nil {
+			err = b.ForEach(func(key, value []byte) error {
+				text, err := unseal(key, value)
+				list = append(list, joblife.Record{Kind: joblife.RecordQueue, Data: bytes.Clone(text)})
 				return err
-			}
+			})
+		}
+		if err != nil {
+			return err
 		}
 		jobs := tx.Bucket(bucketJobs)
-		return tx.Bucket(bucketTombs).ForEach(func(key, text []byte) error {
+		return tx.Bucket(bucketTombs).ForEach(func(key, value []byte) error {
 			id := keyID(key)
+			text, err := unseal(key, value)
 			list = append(list, joblife.Record{Job: id, Kind: joblife.RecordTombstone, Data: bytes.Clone(text)})
 			if !hasJob(jobs, id) {
 				list = append(list, joblife.Record{Job: id, Kind: joblife.RecordUnlinked})
 			}
-			return nil
+			return err
 		})
 	})
-	return list, err
+	if err != nil {
+		return nil, fmt.Errorf("boltstore: %w", err)
+	}
+	return list, nil
 }
 
-// jobRecords returns the records of some jobs from a key on, and the key behind them.
-func (s *Store) jobRecords(from []byte) (list []joblife.Record, next []byte, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
-		c := tx.Bucket(bucketJobs).Cursor()
-		key, value := c.Seek(from)
-		for jobs := 0; key != nil && jobs < jobsAtOnce; jobs++ {
-			id := keyID(key)
-			var events, others []joblife.Record // those of housekeeping come before the event clean
-			for ; key != nil && keyID(key) == id; key, value = c.Next() {
-				switch key[8] {
-				case kindEvents:
-					for line := range bytes.Lines(value) {
-						events = append(events, joblife.Record{Job: id, Kind: joblife.RecordEvent, Data: bytes.Clone(line)})
-					}
-				case kindHousekeeping:
-					for line := range bytes.Lines(value) {
-						others = append(others, joblife.Record{Job: id, Kind: joblife.RecordHousekeeping, Data: bytes.Clone(line)})
-					}
-				case kindJobspec:
-					others = append(others, joblife.Record{Job: id, Kind: joblife.RecordJobspec, Data: bytes.Clone(value)})
-				case kindR:
-					others = append(others, joblife.Record{Job: id, Kind: joblife.RecordR, Data: bytes.Clone(value)})
-				}
-			}
-			list = append(append(list, others...), events...)
-		}
-		next = bytes.Clone(key)
-		return nil
-	})
-	return list, next, err
+// records appends the records of a job. Those of housekeeping come before the event clean.
+func (j stored) records(list []joblife.Record) []joblife.Record {
+	add := func(kind joblife.RecordKind, data []byte) {
+		list = append(list, joblife.Record{Job: j.ID, Kind: kind, Data: data})
+	}
+	if j.err != nil {
+		add(joblife.RecordInactive, []byte(j.err.Error()))
+	}
+	for line := range bytes.Lines(j.housekeeping) {
+		add(joblife.RecordHousekeeping, line)
+	}
+	if j.Jobspec != nil {
+		add(joblife.RecordJobspec, j.Jobspec)
+	}
+	if j.R != nil {
+		add(joblife.RecordR, j.R)
+	}
+	for line := range bytes.Lines(j.Eventlog) {
+		add(joblife.RecordEvent, line)
+	}
+	return list
 }
 
 // PutAside moves a job to the bucket lost+found: nothing lists it any more. Its id does not

@@ -9,11 +9,26 @@
 //	runner, err := purge.NewRunner(index, s, limits)
 //
 // Use it for daily work. A job with a jobspec of 1 KB takes 2.5 KB. Use purge/dirstore
-// where people and tools read plain files: there the same job takes 16.5 KB and four
+// where people and tools read plain files: there the same job takes 20.6 KB and five
 // inodes, and listing, or purging a batch of 100, takes more than ten times as long
 // (BenchmarkLongStores).
 //
 // A second file, the ballast of 1 MiB, keeps room for a purge on a full disk.
+//
+// # Damage
+//
+// Each value has check digits (CRC-32C), also of its key, that are verified when it is
+// read. A job with a damaged value is told, and stops no other. Open reads the whole file,
+// and returns ErrDamaged if a page is missing, wrong or out of place, or if one of the two
+// meta pages is damaged: bbolt would crash, or forget the last transaction. Then restore a
+// copy of the file. Open writes nothing to a file that is damaged, and refuses one of before
+// there were check digits.
+//
+// Each call looks whether the file is still there. If it was removed, replaced or cut, the
+// error is logfile.ErrChanged: what the call has written is in a file without a name.
+//
+// Not covered are pages that change while the store is open, apart from the values in
+// them, and a whole file that is older than it should be.
 //
 // bbolt locks the file: a second Open returns logfile.ErrLocked until the first store
 // is closed or its process ends. On Linux the error names that process. One goroutine
@@ -22,13 +37,13 @@ package boltstore
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"iter"
 	"os"
+	"sync/atomic"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -43,20 +58,29 @@ import (
 // MaxObject is how many bytes a batch of events, a jobspec or an R has at most.
 const MaxObject = 64 << 20
 
-// The buckets. A key of jobs is the id, a kind, and for events a number that
-// counts up, all big-endian: so a job's keys are neighbors, in order.
+// The buckets. A key of jobs is the id, a kind, and for lines a number that counts up, all
+// big-endian: so a job's keys are neighbors, in order.
 var (
-	bucketJobs  = []byte("jobs")
-	bucketTombs = []byte("tombstones")
-	bucketMeta  = []byte("meta")
-	keyMark     = []byte("watermark")
+	bucketJobs   = []byte("jobs")
+	bucketTombs  = []byte("tombstones")
+	bucketMeta   = []byte("meta")
+	bucketAside  = []byte("lost+found") // keys as those of jobs
+	bucketQueues = []byte("queues")     // by name
+
+	// The keys of meta.
+	keyFormat = []byte("format")
+	keyMark   = []byte("watermark")
 )
+
+// format is that of the values.
+const format = "1"
 
 // The kinds of keys.
 const (
-	kindEvents  = 'e'
-	kindJobspec = 'j'
-	kindR       = 'r'
+	kindEvents       = 'e'
+	kindHousekeeping = 'h' // only a Manager has some
+	kindJobspec      = 'j'
+	kindR            = 'r'
 )
 
 // A Job is what is stored of a job.
@@ -70,27 +94,33 @@ type Job struct {
 // A Store is an open store.
 type Store struct {
 	db      *bolt.DB
+	path    string
 	ballast string // the name of its file
+	info    fs.FileInfo
+	size    atomic.Int64 // the file has at least so much
 }
 
 var _ purge.Store = (*Store)(nil)
 
 // Open opens a store, and creates it if the file does not exist.
 func Open(path string) (*Store, error) {
-	s, err := open(path, &bolt.Options{Timeout: time.Millisecond, FreelistType: bolt.FreelistMapType})
+	s, err := open(path, &bolt.Options{FreelistType: bolt.FreelistMapType})
 	if err != nil {
 		return nil, err
 	}
-	err = s.db.Update(func(tx *bolt.Tx) error {
+	err = s.commit(func(tx *bolt.Tx) error {
+		if tx.Bucket(bucketMeta) != nil {
+			return checkMeta(tx)
+		}
 		for _, name := range [][]byte{bucketJobs, bucketTombs, bucketMeta} {
-			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+			if _, err := tx.CreateBucket(name); err != nil {
 				return err
 			}
 		}
-		return nil
+		return putValue(tx.Bucket(bucketMeta), keyFormat, []byte(format))
 	})
 	if err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, errors.Join(fmt.Errorf("boltstore: %s: %w", path, err), s.Close())
 	}
 	s.fillBallast()
 	return s, nil
@@ -99,42 +129,131 @@ func Open(path string) (*Store, error) {
 // OpenReadOnly opens a store that exists. Changes fail. Any number of processes
 // may have it open so, but not beside one that used Open.
 func OpenReadOnly(path string) (*Store, error) {
-	return open(path, &bolt.Options{Timeout: time.Millisecond, ReadOnly: true})
+	s, err := open(path, &bolt.Options{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.view(checkMeta); err != nil {
+		return nil, errors.Join(fmt.Errorf("boltstore: %s: %w", path, err), s.Close())
+	}
+	return s, nil
 }
 
 func open(path string, o *bolt.Options) (*Store, error) {
-	db, err := bolt.Open(path, 0o600, o)
-	if errors.Is(err, bolterrors.ErrTimeout) {
-		return nil, fmt.Errorf("boltstore: %s: %w", path, inUse(path))
+	s := &Store{path: path, ballast: path + ".ballast"}
+	o.Timeout, o.OpenFile = time.Millisecond, s.openFile
+	var err error
+	if s.db, err = bolt.Open(path, 0o600, o); errors.Is(err, bolterrors.ErrTimeout) {
+		err = logfile.ErrLocked
 	}
 	if err != nil {
-		return nil, fmt.Errorf("boltstore: %w", err)
+		return nil, fmt.Errorf("boltstore: %s: %w", path, err)
 	}
-	return &Store{db: db, ballast: path + ".ballast"}, nil
+	return s, nil
 }
 
-// inUse returns the error of a file that is locked, as its own attempt to lock it
-// tells: that names the process. If the file is free by now, it is still ErrLocked.
-func inUse(path string) error {
-	f, err := os.Open(path)
+// openFile opens a file that bbolt can read.
+func (s *Store) openFile(name string, flag int, mode fs.FileMode) (*os.File, error) {
+	f, err := os.OpenFile(name, flag, mode)
 	if err != nil {
-		return logfile.ErrLocked
+		return nil, err
 	}
-	return errors.Join(cmp.Or(logfile.Lock(f), logfile.ErrLocked), f.Close())
+	writes := flag&os.O_RDWR != 0
+	if !writes {
+		err = s.check(f)
+	}
+	if writes || errors.Is(err, ErrDamaged) { // perhaps a process is writing it
+		if err = logfile.Lock(f); err == nil {
+			err = s.check(f)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// check checks the file that is to be opened.
+func (s *Store) check(f *os.File) (err error) {
+	if s.info, err = f.Stat(); err != nil {
+		return err
+	}
+	s.size.Store(s.info.Size())
+	return check(f, s.info.Size())
+}
+
+// checkMeta verifies all that is in meta.
+func checkMeta(tx *bolt.Tx) error {
+	b := tx.Bucket(bucketMeta)
+	if b == nil || b.Get(keyFormat) == nil {
+		return damaged("no format: perhaps a version before check digits wrote it")
+	}
+	return b.ForEach(func(key, value []byte) error {
+		text, err := unseal(key, value)
+		if err == nil && string(key) == string(keyFormat) && string(text) != format {
+			err = fmt.Errorf("its format is %q: a later version wrote it", text)
+		}
+		return err
+	})
 }
 
 // Close closes the store.
 func (s *Store) Close() error { return s.db.Close() }
 
+// changed returns an error if the file is not there any more.
+func (s *Store) changed() error {
+	least := s.size.Load() // before the look: it grows
+	info, err := os.Stat(s.path)
+	what := ""
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		what = "it was removed"
+	case err != nil:
+		return fmt.Errorf("boltstore: %w", err)
+	case !os.SameFile(s.info, info):
+		what = "it was replaced"
+	case info.Size() < least:
+		what = "it was cut"
+	default:
+		s.size.Store(info.Size())
+		return nil
+	}
+	return fmt.Errorf("boltstore: %s: %w: %s", s.path, logfile.ErrChanged, what)
+}
+
+// view reads.
+func (s *Store) view(do func(*bolt.Tx) error) error {
+	if err := s.changed(); err != nil {
+		return err
+	}
+	return s.db.View(do)
+}
+
+// commit makes a change.
+func (s *Store) commit(do func(*bolt.Tx) error) error {
+	if err := s.changed(); err != nil {
+		return err
+	}
+	if err := s.db.Update(do); err != nil {
+		return err
+	}
+	return s.changed()
+}
+
+// putValue stores a value with its check digits.
+func putValue(b *bolt.Bucket, key, data []byte) error { return b.Put(key, seal(key, data)) }
+
 // jobKey returns a key of jobs.
 func jobKey(id jobid.ID, kind byte, n uint32) []byte {
-	key := binary.BigEndian.AppendUint64(make([]byte, 0, 13), uint64(id))
-	key = append(key, kind)
-	if kind == kindEvents {
+	key := append(idKey(id), kind)
+	if kind == kindEvents || kind == kindHousekeeping {
 		key = binary.BigEndian.AppendUint32(key, n)
 	}
 	return key
 }
+
+// idKey returns a key of tombstones.
+func idKey(id jobid.ID) []byte { return binary.BigEndian.AppendUint64(make([]byte, 0, 13), uint64(id)) }
 
 // keyID returns the id in a key.
 func keyID(key []byte) jobid.ID { return jobid.ID(binary.BigEndian.Uint64(key)) }
@@ -160,7 +279,7 @@ func checkEvents(text []byte) error {
 
 // Add stores new jobs, all or none. A job that is there is fs.ErrExist.
 func (s *Store) Add(jobs ...Job) error {
-	return s.db.Update(func(tx *bolt.Tx) error {
+	return s.commit(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketJobs)
 		b.FillPercent = 0.9 // ids grow
 		for _, j := range jobs {
@@ -183,24 +302,20 @@ func add(b *bolt.Bucket, j Job) error {
 	if err := checkEvents(j.Eventlog); err != nil {
 		return err
 	}
-	if err := b.Put(jobKey(j.ID, kindEvents, 0), j.Eventlog); err != nil {
-		return err
-	}
+	err := putValue(b, jobKey(j.ID, kindEvents, 0), j.Eventlog)
 	if j.Jobspec != nil {
-		if err := b.Put(jobKey(j.ID, kindJobspec, 0), j.Jobspec); err != nil {
-			return err
-		}
+		err = errors.Join(err, putValue(b, jobKey(j.ID, kindJobspec, 0), j.Jobspec))
 	}
 	if j.R != nil {
-		return b.Put(jobKey(j.ID, kindR, 0), j.R)
+		err = errors.Join(err, putValue(b, jobKey(j.ID, kindR, 0), j.R))
 	}
-	return nil
+	return err
 }
 
 // Append appends lines to a job's eventlog. A job that is not there is
 // fs.ErrNotExist.
 func (s *Store) Append(id jobid.ID, lines []byte) error {
-	return s.db.Update(func(tx *bolt.Tx) error {
+	return s.commit(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketJobs)
 		if !hasJob(b, id) {
 			return fmt.Errorf("boltstore: %v: %w", id, fs.ErrNotExist)
@@ -208,43 +323,58 @@ func (s *Store) Append(id jobid.ID, lines []byte) error {
 		if err := checkEvents(lines); err != nil {
 			return fmt.Errorf("boltstore: %v: %w", id, err)
 		}
-		c := b.Cursor()
-		key, _ := c.Seek(jobKey(id, kindEvents+1, 0)) // the first key behind the events
-		if key == nil {
-			key, _ = c.Last()
-		} else {
-			key, _ = c.Prev()
-		}
-		last := binary.BigEndian.Uint32(key[9:]) // each job has events
-		return b.Put(jobKey(id, kindEvents, last+1), lines)
+		return appendLines(b, id, kindEvents, lines)
 	})
 }
 
 // Read returns what is stored of a job. A job that is not there is fs.ErrNotExist.
 func (s *Store) Read(id jobid.ID) (j Job, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		c := tx.Bucket(bucketJobs).Cursor()
 		key, value := c.Seek(jobKey(id, 0, 0))
 		if key == nil || keyID(key) != id {
 			return fmt.Errorf("boltstore: %v: %w", id, fs.ErrNotExist)
 		}
-		j, _, _ = read(c, key, value)
-		return nil
+		all, _, _ := read(c, key, value)
+		j, err = all.whole()
+		return err
 	})
 	return j, err
 }
 
+// stored is all that is stored of a job.
+type stored struct {
+	Job
+	housekeeping []byte
+	err          error // what is damaged, and left out
+}
+
+// whole returns the job, or what is damaged and only its id.
+func (j stored) whole() (Job, error) {
+	if j.err != nil {
+		return Job{ID: j.ID}, j.err
+	}
+	return j.Job, nil
+}
+
 // read returns the job whose first key is at hand, and the key behind it.
-func read(c *bolt.Cursor, key, value []byte) (j Job, next, nextValue []byte) {
+func read(c *bolt.Cursor, key, value []byte) (j stored, next, nextValue []byte) {
 	j.ID = keyID(key)
 	for ; key != nil && keyID(key) == j.ID; key, value = c.Next() {
+		data, err := unseal(key, value)
+		if err != nil {
+			j.err = fmt.Errorf("boltstore: %v: %w", j.ID, err)
+			continue
+		}
 		switch key[8] {
 		case kindEvents:
-			j.Eventlog = append(j.Eventlog, value...)
+			j.Eventlog = append(j.Eventlog, data...)
+		case kindHousekeeping:
+			j.housekeeping = append(j.housekeeping, data...)
 		case kindJobspec:
-			j.Jobspec = bytes.Clone(value)
+			j.Jobspec = bytes.Clone(data)
 		case kindR:
-			j.R = bytes.Clone(value)
+			j.R = bytes.Clone(data)
 		}
 	}
 	return j, key, value
@@ -254,32 +384,43 @@ func read(c *bolt.Cursor, key, value []byte) (j Job, next, nextValue []byte) {
 // the caller has a job, so the caller may change the store.
 const jobsAtOnce = 100
 
-// Jobs yields all jobs by id. The caller may change the store meanwhile.
+// all yields all jobs by id. The error is about all others.
+func (s *Store) all(yield func(stored) bool) error {
+	from := jobKey(0, 0, 0)
+	for from != nil {
+		var jobs []stored
+		err := s.view(func(tx *bolt.Tx) error {
+			c := tx.Bucket(bucketJobs).Cursor()
+			key, value := c.Seek(from)
+			for key != nil && len(jobs) < jobsAtOnce {
+				var j stored
+				if j, key, value = read(c, key, value); errors.Is(j.err, errKey) {
+					return j.err
+				}
+				jobs = append(jobs, j)
+			}
+			from = bytes.Clone(key)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, j := range jobs {
+			if !yield(j) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// Jobs yields all jobs by id. For a job that is damaged it yields its id and ErrDamaged, and
+// continues. An error without an id is about the store, and the last. The caller may change
+// the store meanwhile.
 func (s *Store) Jobs() iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
-		from := jobKey(0, 0, 0)
-		for from != nil {
-			var jobs []Job
-			err := s.db.View(func(tx *bolt.Tx) error {
-				c := tx.Bucket(bucketJobs).Cursor()
-				key, value := c.Seek(from)
-				for key != nil && len(jobs) < jobsAtOnce {
-					var j Job
-					j, key, value = read(c, key, value)
-					jobs = append(jobs, j)
-				}
-				from = bytes.Clone(key)
-				return nil
-			})
-			if err != nil {
-				yield(Job{}, err)
-				return
-			}
-			for _, j := range jobs {
-				if !yield(j, nil) {
-					return
-				}
-			}
+		if err := s.all(func(j stored) bool { return yield(j.whole()) }); err != nil {
+			yield(Job{}, err)
 		}
 	}
 }

@@ -64,12 +64,14 @@ func openDir(path string, warn func(string, ...any)) (*dirDisk, error) {
 // jobs is the lock of the log.
 func (d *dirDisk) openLog() error {
 	name, next := filepath.Join(d.path, logName), filepath.Join(d.path, newLogName)
-	switch _, err := logfile.Repair(name, logfile.RepairOptions{}); {
+	switch done, err := logfile.Repair(name, logfile.RepairOptions{}); {
 	case errors.Is(err, fs.ErrNotExist):
 		d.log, err = logfile.Create(name, logfile.Options{})
 		return err
 	case err != nil:
 		return err
+	case done.Side != "": // of a crash, or damage to the last line
+		d.warn("-store: %s: the last line was not whole; it is in %s", name, done.Side)
 	}
 	records, err := d.useful(name)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -333,4 +334,46 @@ func TestAFolderDropsExpiredTombstones(t *testing.T) {
 	}
 	require.Equal(t, []jobid.ID{3}, jobs)
 	require.NoError(t, d.Close())
+}
+
+// TestDamageOnTheDiskIsTold flips a bit of a job in each store. The next process says so, and
+// goes on with the others.
+func TestDamageOnTheDiskIsTold(t *testing.T) {
+	for _, arg := range stores(t) {
+		l := live(t, arg, "-now=1000")
+		l.ask(submit(1, 16), submit(2, 17))
+		l.end()
+		_, path, _ := strings.Cut(arg, ":")
+		where := `(?s)\x00{7}\x11e\x00{4}[^\n]*"urgency":16` // bbolt has a value behind its key
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			path, where = filepath.Join(path, jobsName, jobid.ID(17).KVSPath(), "eventlog"), `"urgency":16`
+		}
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		found := regexp.MustCompile(where).FindAllIndex(text, -1)
+		require.NotEmpty(t, found)
+		for _, at := range found { // pages that are free have older copies
+			text[at[1]-1] ^= 1
+		}
+		require.NoError(t, os.WriteFile(path, text, 0o600))
+
+		l = live(t, arg, "-now=2000")
+		answers := l.ask(eventlogOf(1, 16), eventlogOf(2, 17))
+		require.Regexp(t, "^submit validate depend priority", names(t, answers[0]))
+		require.Contains(t, answers[1], `"errnum":22,"errstr":"unknown job"`)
+		require.Contains(t, l.end(), "check digits")
+	}
+}
+
+func TestATornLineOfTheOtherRecordsIsTold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	var told []string
+	for range 2 {
+		d, err := openDir(path, func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) })
+		require.NoError(t, err)
+		require.NoError(t, d.Close())
+		require.NoError(t, os.WriteFile(filepath.Join(path, logName), []byte("{"), 0o600))
+	}
+	require.Len(t, told, 1)
+	require.Contains(t, told[0], "the last line was not whole; it is in "+filepath.Join(path, logName)+".torn-1")
 }

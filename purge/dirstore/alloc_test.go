@@ -43,6 +43,9 @@ func TestFsyncsAreFew(t *testing.T) {
 	bare.R = nil
 	require.Equal(t, 4, syncs(func() error { return s.Add(bare) }))
 	require.Equal(t, 5, syncs(func() error { return s.Add(job(2)) }))
+	require.Equal(t, 2, syncs(func() error { return s.PutR(1, []byte("first")) }))
+	require.Equal(t, 3, syncs(func() error { return s.PutR(1, []byte("again")) }))
+	require.Equal(t, 3, syncs(func() error { return s.Append(1, line("memo")) }))
 	require.Equal(t, 3, syncs(func() error { return unlink(s, ids(1, 2)) }))
 	require.NoError(t, s.Add(job(3)))
 	require.Equal(t, 2, syncs(func() error { return s.PutWatermark(ctx, 9) }))

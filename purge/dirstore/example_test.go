@@ -87,6 +87,7 @@ func Example() {
 	})
 	// Output:
 	// job.0017.e9fb.8df1.6c2e R
+	// job.0017.e9fb.8df1.6c2e crc32c
 	// job.0017.e9fb.8df1.6c2e eventlog
 	// job.0017.e9fb.8df1.6c2e jobspec
 	// the next id is greater than ƒuZZybuNNy

@@ -126,19 +126,19 @@ func writeNew(fsys folder, name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if err = finish(f, data); err != nil {
+	if err = finish(f, data, true); err != nil {
 		_ = fsys.Remove(name) // it is our own
 	}
 	return err
 }
 
-// finish writes to an open file, makes that durable, and closes the file.
-func finish(f logfile.File, data []byte) error {
+// finish writes to an open file, makes that durable if it must be, and closes the file.
+func finish(f logfile.File, data []byte, durable bool) error {
 	n, err := f.Write(data)
 	if err == nil && n != len(data) {
 		err = errCount
 	}
-	if err == nil {
+	if err == nil && durable {
 		err = f.Sync()
 	}
 	if closeErr := f.Close(); err == nil {

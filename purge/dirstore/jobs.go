@@ -112,18 +112,22 @@ func (s *Store) stage(dir string, j Stored) error {
 	} else if err != nil {
 		return err
 	}
-	if err := writeNew(s.fs, join(dir, eventlogKey), j.Eventlog); err != nil {
+	var c sums
+	c.append(j.Eventlog)
+	err := writeNew(s.fs, join(dir, eventlogKey), j.Eventlog)
+	if err == nil && j.Jobspec != nil {
+		c.jobspec = sumOf(j.Jobspec)
+		err = writeNew(s.fs, join(dir, jobspecKey), j.Jobspec)
+	}
+	if err == nil && j.R != nil {
+		c.r = sumOf(j.R)
+		err = writeNew(s.fs, join(dir, rKey), j.R)
+	}
+	if err == nil {
+		err = c.write(s.fs, dir, false)
+	}
+	if err != nil {
 		return err
-	}
-	if j.Jobspec != nil {
-		if err := writeNew(s.fs, join(dir, jobspecKey), j.Jobspec); err != nil {
-			return err
-		}
-	}
-	if j.R != nil {
-		if err := writeNew(s.fs, join(dir, rKey), j.R); err != nil {
-			return err
-		}
 	}
 	return s.fs.SyncDir(dir)
 }
@@ -150,9 +154,20 @@ func (s *Store) put(id jobid.ID, key string, data []byte) error {
 	if err := s.isDir(dir); err != nil {
 		return fail(op, dir, err)
 	}
-	if err := replace(s.fs, dir, key, data); err != nil {
+	c, err := readSums(s.fs, dir)
+	sum := c.object(key)
+	if err == nil && (c.bad || *sum != sumNone) {
+		*sum = sumDropped
+		err = c.write(s.fs, dir, true)
+	}
+	if err == nil {
+		err = replace(s.fs, dir, key, data)
+	}
+	if err != nil {
 		return fail(op, join(dir, key), err)
 	}
+	*sum = sumOf(data)
+	_ = c.write(s.fs, dir, false) // or there are none
 	return nil
 }
 
@@ -172,31 +187,44 @@ func (s *Store) isDir(name string) error {
 // larger than Options.MaxEventlog. An open log can grow beyond that limit: its owner asks
 // its Size.
 func (s *Store) OpenLog(id jobid.ID, policy logfile.SyncPolicy) (*logfile.Log, logfile.Repaired, error) {
+	log, done, _, err := s.openLog(id, policy)
+	return log, done, err
+}
+
+// openLog is OpenLog, with the check digits of all that is in the log.
+func (s *Store) openLog(id jobid.ID, policy logfile.SyncPolicy) (*logfile.Log, logfile.Repaired, sums, error) {
 	const op = "append"
-	name := join(id.KVSPath(), eventlogKey)
+	dir, name := id.KVSPath(), join(id.KVSPath(), eventlogKey)
 	if err := s.writable(context.Background(), op); err != nil {
-		return nil, logfile.Repaired{}, err
+		return nil, logfile.Repaired{}, sums{}, err
 	}
-	if err := s.isDir(id.KVSPath()); err != nil {
-		return nil, logfile.Repaired{}, fail(op, id.KVSPath(), err)
+	if err := s.isDir(dir); err != nil {
+		return nil, logfile.Repaired{}, sums{}, fail(op, dir, err)
 	}
-	info, err := s.fs.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	text, err := readFile(s.fs, name, s.opts.MaxEventlog)
+	if errors.Is(err, fs.ErrNotExist) {
 		err = errNoEventlog
-	case err == nil && !info.Mode().IsRegular():
-		err = errNotRegular
-	case err == nil && info.Size() > s.opts.MaxEventlog:
-		err = errTooLarge(info.Size(), s.opts.MaxEventlog)
+	}
+	var c sums
+	if err == nil {
+		c, err = readSums(s.fs, dir)
+	}
+	if err == nil {
+		err = c.verifyLog(text)
+	}
+	var log *logfile.Log
+	var done logfile.Repaired
+	if err == nil { // Repair cuts off nothing that is covered
+		log, done, err = openRepaired(s.fs, name, policy)
 	}
 	if err != nil {
-		return nil, logfile.Repaired{}, fail(op, name, err)
+		return nil, done, sums{}, fail(op, name, err)
 	}
-	log, done, err := openRepaired(s.fs, name, policy)
-	if err != nil {
-		return nil, done, fail(op, name, err)
+	if n := log.Size(); c.size < n && n <= int64(len(text)) && policy != logfile.SyncNever {
+		c.append(text[c.size:n])
+		_ = c.write(s.fs, dir, false) // or those of before stay
 	}
-	return log, done, nil
+	return log, done, c, nil
 }
 
 // openRepaired opens a log after repairing it.
@@ -216,7 +244,7 @@ func openRepaired(fsys folder, name string, policy logfile.SyncPolicy) (log *log
 // [ErrLimit] if the log would become too large, or logfile.ErrBatch if the lines are
 // not events. After an error the log is as before, or has all of the lines.
 func (s *Store) Append(id jobid.ID, batch []byte) (err error) {
-	log, _, err := s.OpenLog(id, logfile.SyncGroup)
+	log, _, c, err := s.openLog(id, logfile.SyncGroup)
 	if err != nil {
 		return err
 	}
@@ -231,18 +259,26 @@ func (s *Store) Append(id jobid.ID, batch []byte) (err error) {
 	if err != nil {
 		return fail("append", join(id.KVSPath(), eventlogKey), err)
 	}
+	c.append(batch)
+	_ = c.write(s.fs, id.KVSPath(), false) // or those of before stay
 	return nil
 }
 
 // Read returns what is stored of a job. The error is a *[JobError]:
-// fs.ErrNotExist if there is no such job, [ErrDamaged] if it has no eventlog or
-// its eventlog has an invalid line, [ErrLimit] if a file is too large; or
+// fs.ErrNotExist if there is no such job, [ErrDamaged] if it has no eventlog, its
+// eventlog has an invalid line or check digits do not match, [ErrLimit] if a file is too large; or
 // fs.ErrClosed if the store is closed. The slices belong to the caller.
 func (s *Store) Read(id jobid.ID) (Stored, error) {
 	if err := s.ready(context.Background(), "read"); err != nil {
 		return Stored{}, err
 	}
-	j, err := s.read(id)
+	j, c, err := s.read(id)
+	for again := 0; again < maxReads && err != nil; again++ {
+		was := c // a writer may have replaced a file meanwhile, and dropped its digits before
+		if j, c, err = s.read(id); was == c {
+			break
+		}
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && s.gone(id.KVSPath()) {
 		err = fs.ErrNotExist // a writer unlinked it meanwhile
 	}
@@ -252,19 +288,22 @@ func (s *Store) Read(id jobid.ID) (Stored, error) {
 	return j, nil
 }
 
-// read reads a job.
-func (s *Store) read(id jobid.ID) (j Stored, err error) {
+// read reads a job, and before it its check digits.
+func (s *Store) read(id jobid.ID) (j Stored, c sums, err error) {
 	if err := s.isDir(id.KVSPath()); err != nil {
-		return Stored{}, err
+		return Stored{}, c, err
 	}
 	dir, err := s.fs.Sub(id.KVSPath())
 	if err != nil {
-		return Stored{}, err
+		return Stored{}, c, err
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
 	list, err := dir.ReadDir(".")
 	if err != nil {
-		return Stored{}, err
+		return Stored{}, c, err
+	}
+	if c, err = readSums(dir, "."); err != nil {
+		return Stored{}, c, err
 	}
 	j.ID = id
 	found := false
@@ -283,20 +322,24 @@ func (s *Store) read(id jobid.ID) (j Stored, err error) {
 			}
 		}
 		if err != nil {
-			return Stored{}, fmt.Errorf("%s: %w", e.Name(), cause(err))
+			return Stored{}, c, fmt.Errorf("%s: %w", e.Name(), cause(err))
 		}
 	}
 	if !found {
-		return Stored{}, errNoEventlog
+		return Stored{}, c, errNoEventlog
 	}
 	slices.Sort(j.Foreign)
-	whole := bytes.LastIndexByte(j.Eventlog, '\n') + 1
-	j.Torn = len(j.Eventlog) - whole
-	j.Eventlog = j.Eventlog[:whole:whole]
+	log := j.Eventlog
+	whole := bytes.LastIndexByte(log, '\n') + 1
+	j.Torn = len(log) - whole
+	j.Eventlog = log[:whole:whole]
 	if err := checkLines(j.Eventlog); err != nil {
-		return Stored{}, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return Stored{}, c, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	return j, nil
+	if err := c.verify(log, j.Jobspec, j.R); err != nil {
+		return Stored{}, c, err
+	}
+	return j, c, nil
 }
 
 // Jobs yields all jobs by id. For a job that cannot be read it yields a *[JobError],

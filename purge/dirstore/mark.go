@@ -123,7 +123,7 @@ func (s *Store) writeCopy(n int, text []byte) error {
 	if err != nil {
 		return err
 	}
-	return finish(f, text)
+	return finish(f, text, true)
 }
 
 // sum returns check digits, CRC-32C.

@@ -8,11 +8,12 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// The keys of a job, as in RFC 16.
+// The keys of a job, as in RFC 16, and the file of their check digits.
 const (
 	eventlogKey = "eventlog"
 	jobspecKey  = "jobspec"
 	rKey        = "R"
+	sumsKey     = "crc32c"
 )
 
 // nameLen is the length of the name of a job's directory.
@@ -60,7 +61,7 @@ func isNumbered(name, prefix string) bool {
 // directory of a job.
 func isJobFile(name string) bool {
 	switch name {
-	case eventlogKey, jobspecKey, rKey, jobspecKey + tempSuffix, rKey + tempSuffix:
+	case eventlogKey, jobspecKey, rKey, sumsKey, jobspecKey + tempSuffix, rKey + tempSuffix:
 		return true
 	}
 	return isNumbered(name, eventlogKey+sideSuffix)

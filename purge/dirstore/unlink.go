@@ -138,7 +138,7 @@ func removeJob(parent folder, name string) (foreign bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for _, key := range []string{eventlogKey, jobspecKey, rKey} {
+	for _, key := range []string{eventlogKey, jobspecKey, rKey, sumsKey} {
 		if info, statErr := dir.Lstat(key); statErr == nil && info.Mode().IsRegular() && err == nil {
 			err = remove(dir, key)
 		}

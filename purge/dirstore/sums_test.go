@@ -1,0 +1,214 @@
+package dirstore_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/purge/dirstore"
+)
+
+// told returns what a store has, or what is wrong with it.
+func told(d *disk) (text string, err error) {
+	s, report, err := dirstore.Open(".", (&disk{root: d.root.clone()}).options())
+	switch {
+	case err != nil:
+		return "", err
+	case report.Watermark != "": // there is the other copy
+	case report.Tombstones.Side != "":
+		return "", fmt.Errorf("%w: %+v", dirstore.ErrDamaged, report)
+	}
+	for j, err := range s.Jobs() {
+		if err != nil {
+			return "", err
+		}
+		text += fmt.Sprintf("%v %d %s %s %s\n", j.ID, j.Torn, j.Eventlog, j.Jobspec, j.R)
+	}
+	for r, err := range s.Tombstones() {
+		if err != nil {
+			return "", err
+		}
+		text += r.String() + "\n"
+	}
+	return text + s.Watermark().String(), s.Close()
+}
+
+// files returns the files of a disk by name.
+func (n *node) files(name string, out map[string]*node) map[string]*node {
+	if !n.dir {
+		out[name] = n
+	}
+	for base, below := range n.names {
+		below.files(name+"/"+base, out)
+	}
+	return out
+}
+
+// filled returns a disk whose store has some of everything.
+func filled(t *testing.T) (*disk, *dirstore.Store) {
+	d := newDisk()
+	s := d.create(t)
+	bare := job(2)
+	bare.Jobspec, bare.R = nil, nil
+	require.NoError(t, s.Add(job(1)))
+	require.NoError(t, s.Add(bare))
+	require.NoError(t, s.Append(1, line("memo")))
+	require.NoError(t, s.PutR(2, []byte(`{"R":"first"}`)))
+	require.NoError(t, s.PutR(1, []byte(`{"R":"again"}`)))
+	require.NoError(t, s.PutTombstones(ctx, tombsOf(5, 6), ids(4)))
+	require.NoError(t, s.PutWatermark(ctx, 9))
+	return d, s
+}
+
+// TestAFlippedBitIsNoticed flips each bit of each file of a store.
+func TestAFlippedBitIsNoticed(t *testing.T) {
+	d, _ := filled(t)
+	d.crash()
+	want, err := told(d)
+	require.NoError(t, err)
+	flips, refused := 0, 0
+	for name, f := range d.root.files("", make(map[string]*node)) {
+		if strings.HasPrefix(name, "/ballast-") {
+			continue
+		}
+		for bit := range len(f.cache) * 8 {
+			f.cache[bit/8] ^= 1 << (bit % 8)
+			got, err := told(d)
+			if err != nil {
+				refused++
+				require.ErrorIs(t, err, dirstore.ErrDamaged)
+			} else {
+				require.Equal(t, want, got, "%s: bit %d", name, bit)
+			}
+			f.cache[bit/8] ^= 1 << (bit % 8)
+			flips++
+		}
+	}
+	t.Logf("%d of %d flips were refused; the others change nothing that is read", refused, flips)
+	require.Greater(t, refused, 3000)
+}
+
+func TestAFileOfAJobThatIsCutIsNoticed(t *testing.T) {
+	d, s := filled(t)
+	for _, key := range []string{"eventlog", "jobspec", "R"} {
+		_, _, f := d.find("job.0000.0000.0000.0001/" + key)
+		whole := f.cache
+		for n := range whole {
+			f.cache = whole[:n]
+			_, err := s.Read(1)
+			require.ErrorIs(t, err, dirstore.ErrDamaged)
+			require.ErrorContains(t, err, "dirstore: ƒ2: "+key+": damaged: the check digits do not match")
+		}
+		f.cache = whole
+		dir, _, _ := d.find("job.0000.0000.0000.0001/" + key)
+		delete(dir.names, key)
+		_, err := s.Read(1)
+		require.ErrorIs(t, err, dirstore.ErrDamaged)
+		dir.names[key] = f
+	}
+	_, err := s.Read(1)
+	require.NoError(t, err)
+}
+
+func TestNothingIsAppendedToALogThatIsDamaged(t *testing.T) {
+	d, s := filled(t)
+	_, _, f := d.find("job.0000.0000.0000.0001/eventlog")
+	for _, harm := range []func(text []byte) []byte{
+		func(text []byte) []byte { return append(text[:len(text)-1], '\v') }, // Repair would cut off a line
+		func(text []byte) []byte { return slices.Insert(text, 13, '1') },
+	} {
+		before := slices.Clone(f.cache)
+		f.cache = harm(f.cache)
+		harmed := slices.Clone(f.cache)
+		require.ErrorIs(t, s.Append(1, line("memo")), dirstore.ErrDamaged)
+		_, _, err := s.OpenLog(1, logfile.SyncAlways)
+		require.EqualError(t, err,
+			"dirstore: append job.0000.0000.0000.0001/eventlog: eventlog: damaged: the check digits do not match")
+		require.Equal(t, harmed, f.cache)
+		f.cache = before
+	}
+	require.NoError(t, s.Append(1, line("memo")))
+}
+
+// What somebody appends to a log that is open has check digits when it is opened again, as
+// have the files of a job that had none.
+func TestALogGetsItsCheckDigitsWhenItIsOpened(t *testing.T) {
+	for _, without := range []bool{false, true} {
+		d, s := filled(t)
+		dir, _, f := d.find("job.0000.0000.0000.0001/eventlog")
+		if without {
+			delete(dir.names, "crc32c")
+		} else {
+			log, _, err := s.OpenLog(1, logfile.SyncAlways)
+			require.NoError(t, err)
+			require.NoError(t, log.Append(line("memo")))
+			require.NoError(t, log.Close())
+		}
+		flip := func() error {
+			f.cache[len(f.cache)-5] ^= 1
+			defer func() { f.cache[len(f.cache)-5] ^= 1 }()
+			_, err := s.Read(1)
+			return err
+		}
+		require.NoError(t, flip())
+		log, _, err := s.OpenLog(1, logfile.SyncNever)
+		require.NoError(t, err)
+		require.NoError(t, log.Close())
+		require.NoError(t, flip(), "it may not be durable")
+		log, _, err = s.OpenLog(1, logfile.SyncGroup)
+		require.NoError(t, err)
+		require.NoError(t, log.Close())
+		require.ErrorIs(t, flip(), dirstore.ErrDamaged)
+	}
+}
+
+// A writer replaces R at any moment of one who looks.
+func TestALookerTakesNoNewFileForADamagedOne(t *testing.T) {
+	for at := 0; ; at++ {
+		d, writer := filled(t)
+		s, err := dirstore.OpenReadOnly(".", d.options())
+		require.NoError(t, err)
+		wrote := false
+		d.calls = nil
+		d.onCall = func() {
+			if !wrote && len(d.calls) >= at {
+				wrote = true
+				require.NoError(t, writer.Append(1, line("memo")))
+				require.NoError(t, writer.PutR(1, []byte("new")))
+			}
+		}
+		j, err := s.Read(1)
+		require.NoError(t, err, at)
+		require.Contains(t, []string{`{"R":"again"}`, "new"}, string(j.R))
+		if !wrote {
+			require.Greater(t, at, 10)
+			return
+		}
+	}
+}
+
+// A process was killed while it wrote check digits: the disk has those of before, and they
+// must not come back beside another R, wherever the machine crashes.
+func TestCheckDigitsThatAreTornDoNotComeBack(t *testing.T) {
+	for at := 1; at < 60; at++ {
+		d, _ := filled(t)
+		d.crash()
+		s := d.open(t)
+		_, _, sums := d.find("job.0000.0000.0000.0001/crc32c")
+		sums.cache, sums.patched = append(slices.Clone(sums.cache[:20]), make([]byte, len(sums.cache)-20)...), true
+		d.coin = func() bool { return false }
+		if at%2 == 0 {
+			require.NoError(t, s.Append(1, line("memo")))
+		}
+		d.calls, d.failAt, d.down = nil, at/2+1, true
+		_ = s.PutR(1, []byte("new"))
+		d.crash()
+		j, err := d.open(t).Read(1)
+		require.NoError(t, err)
+		require.Contains(t, []string{`{"R":"again"}`, "new"}, string(j.R))
+	}
+}
