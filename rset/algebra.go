@@ -3,7 +3,6 @@ package rset
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/joblife/joblife/idset"
 )
@@ -229,30 +228,29 @@ func (r *R) joinMeta(a, b *R) {
 		r.start, r.end = b.start, b.end
 	}
 	r.slots = cmp.Or(a.slots, b.slots)
-	r.execution, r.top = joinMembers(a.execution, b.execution), joinMembers(a.top, b.top)
-	r.properties = joinProperties(a.properties, b.properties)
+	first := func(m, _ member) member { return m }
+	r.execution, r.top = join(a.execution, b.execution, first), join(a.top, b.top, first)
+	r.properties = join(a.properties, b.properties, func(p, q property) property {
+		return property{p.name, idset.Union(p.ranks, q.ranks)}
+	})
 }
 
-func joinMembers(a, b []member) []member {
-	out := slices.Clone(a)
-	for _, m := range b {
-		if !slices.ContainsFunc(a, func(n member) bool { return n.key == m.key }) {
-			out = append(out, m)
+// join returns what is in a or in b, both of which are in order. Both makes one of two
+// that have the same label.
+func join[T interface{ label() string }](a, b []T, both func(x, y T) T) []T {
+	var out []T
+	for len(a) > 0 && len(b) > 0 {
+		switch order := cmp.Compare(a[0].label(), b[0].label()); {
+		case order < 0:
+			out, a = append(out, a[0]), a[1:]
+		case order > 0:
+			out, b = append(out, b[0]), b[1:]
+		default:
+			out, a, b = append(out, both(a[0], b[0])), a[1:], b[1:]
 		}
 	}
-	slices.SortFunc(out, func(x, y member) int { return cmp.Compare(x.key, y.key) })
-	return out
+	return append(append(out, a...), b...)
 }
 
-func joinProperties(a, b []property) []property {
-	out := slices.Clone(a)
-	for _, p := range b {
-		i, ok := slices.BinarySearchFunc(out, p.name, func(q property, name string) int { return cmp.Compare(q.name, name) })
-		if ok {
-			out[i].ranks = idset.Union(out[i].ranks, p.ranks)
-		} else {
-			out = slices.Insert(out, i, p)
-		}
-	}
-	return out
-}
+func (m member) label() string   { return m.key }
+func (p property) label() string { return p.name }

@@ -75,20 +75,11 @@ func (h hosts) push(list *hostlist.List, from, n int) hosts {
 	return append(h, hostPart{list, from, n, h.len()})
 }
 
-// list returns the hosts as a new list, in time in proportion to hosts, or to ranges
-// where they are whole lists.
+// list returns the hosts as a new list, in time in proportion to ranges.
 func (h hosts) list() *hostlist.List {
 	out := new(hostlist.List)
 	for _, p := range h {
-		if p.n == p.list.Len() {
-			out.AppendList(p.list)
-			continue
-		}
-		for i := range p.n {
-			name, _ := p.list.Nth(p.from + i)
-			// The name came from a list, so that one takes it.
-			_ = out.Append(name)
-		}
+		out.AppendPart(p.list, p.from, p.from+p.n)
 	}
 	return out
 }

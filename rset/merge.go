@@ -15,7 +15,7 @@ import (
 // for each byte of the text, and some more. A unit is an entry of a range of
 // ranks, or a byte of the children that are joined.
 const (
-	overlapsPerByte = 16
+	overlapsPerByte = 4
 	freeOverlaps    = 1 << 20
 )
 

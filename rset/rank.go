@@ -1,6 +1,7 @@
 package rset
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -22,6 +23,21 @@ func (r *R) AssignHosts(list *hostlist.List) (*R, error) {
 	return &out, nil
 }
 
+// maxExpanded is how many hosts are looked at one by one, and maxMoved how many ranks of
+// properties.
+const (
+	maxExpanded = 1 << 18
+	maxMoved    = 1 << 22
+)
+
+// few returns the cause of an [ErrLimit] if there are too many.
+func few(what string, n, most int) error {
+	if n > most {
+		return tooMany(what, n, most)
+	}
+	return nil
+}
+
 // checkHosts returns the cause of an [ErrHosts] unless there are as many hosts as
 // ranks.
 func (r *R) checkHosts(list *hostlist.List) error {
@@ -33,11 +49,16 @@ func (r *R) checkHosts(list *hostlist.List) error {
 
 // Rerank returns r with new ranks: the new rank of a node is the index of its
 // host in the list, from 0. The error is [ErrHosts] unless the list has exactly
-// the hosts of r, each once. It drops the scheduling key. It takes time in
-// proportion to hosts.
+// the hosts of r, each once, and [ErrLimit] if they are more than 2^18, or the ranks of
+// all properties more than 2^22. It drops the scheduling key. It takes time in
+// proportion to both.
 func (r *R) Rerank(list *hostlist.List) (*R, error) {
 	r = r.orEmpty()
-	if err := r.checkHosts(list); err != nil {
+	moves := 0
+	for _, p := range r.properties {
+		moves = min(moves+p.ranks.Len(), maxMoved+1)
+	}
+	if err := cmp.Or(r.checkHosts(list), few("hosts", r.Len(), maxExpanded), few("ranks of properties", moves, maxMoved)); err != nil {
 		return nil, categorize(err)
 	}
 	if !r.IsEmpty() && len(r.hosts) == 0 {
@@ -78,7 +99,13 @@ func (r *R) Rerank(list *hostlist.List) (*R, error) {
 		at, _ := find(r.spans, ranks[i])
 		made.add(uint32(k), uint32(k), r.nodeAt(at))
 	}
-	return r.moved(made, hostsOf(list.Clone()), to), nil
+	return r.moved(made, hostsOf(list.Clone()), func(ranks *idset.Set) *idset.Set {
+		out := new(idset.Set)
+		for rank := range ranks.All() {
+			out.Insert(to[rank])
+		}
+		return out
+	}), nil
 }
 
 // expand returns the ranks in order, and their hosts.
@@ -95,17 +122,14 @@ func (r *R) expand() (ranks []uint32, names []string) {
 	return ranks, names
 }
 
-// moved returns r with other spans and hosts, its properties on their new ranks.
-func (r *R) moved(made builder, h hosts, to map[uint32]uint32) *R {
+// moved returns r with other spans and hosts, its properties on the ranks to which their
+// ranks move.
+func (r *R) moved(made builder, h hosts, move func(ranks *idset.Set) *idset.Set) *R {
 	out := *r
 	out.spans, out.nodes, out.hosts, out.scheduling = made.spans, made.nodes, h, nil
 	out.properties = slices.Clone(r.properties)
 	for i := range out.properties {
-		set := new(idset.Set)
-		for rank := range r.properties[i].ranks.All() {
-			set.Insert(to[rank])
-		}
-		out.properties[i].ranks = set
+		out.properties[i].ranks = move(out.properties[i].ranks)
 	}
 	return &out
 }
@@ -113,7 +137,7 @@ func (r *R) moved(made builder, h hosts, to map[uint32]uint32) *R {
 // Remap returns r with ranks and cores numbered from 0, in their order, as a Flux
 // instance inside the allocation numbers them. Other children keep their ids, which
 // are device numbers. It drops the scheduling key. It takes time in proportion to
-// ranks.
+// ranges of ranks.
 func (r *R) Remap() *R {
 	r = r.orEmpty()
 	nodes := make([]*node, len(r.nodes))
@@ -127,21 +151,29 @@ func (r *R) Remap() *R {
 		nodes[i] = newNode(children.Of(kinds))
 	}
 	var made builder
-	to := make(map[uint32]uint32)
 	for _, s := range r.spans {
 		made.add(uint32(s.before), uint32(s.before+s.len()-1), nodes[s.node])
-		for rank := s.first; len(r.properties) > 0 && rank <= s.last; rank++ {
-			to[rank] = uint32(s.before) + rank - s.first
-		}
 	}
-	return r.moved(made, r.hosts, to)
+	return r.moved(made, r.hosts, func(ranks *idset.Set) *idset.Set {
+		out := new(idset.Set)
+		for first, last := range ranks.Ranges() { // which have no gap in r
+			i, _ := find(r.spans, first)
+			to := uint32(r.index(i, first))
+			out.InsertRange(to, to+last-first)
+		}
+		return out
+	})
 }
 
 // RanksOf returns a new set of the ranks on the given hosts. A host may have
-// several ranks. The error is [ErrHosts] if r does not have one of the hosts. It
-// takes time in proportion to the hosts of both.
+// several ranks. The error is [ErrHosts] if r does not have one of the hosts, and
+// [ErrLimit] if one has more than 2^18 hosts. It takes time in proportion to the hosts of
+// both.
 func (r *R) RanksOf(list *hostlist.List) (*idset.Set, error) {
 	r = r.orEmpty()
+	if err := few("hosts", max(r.Len(), list.Len()), maxExpanded); err != nil {
+		return nil, categorize(err)
+	}
 	found := make(map[string]bool, list.Len())
 	for name := range list.All() {
 		found[name] = false

@@ -17,8 +17,8 @@ type Limits struct {
 	// It bounds the time that reading takes.
 	Bytes int64
 	// HeldBytes is the maximum size of all keys that are kept, with the paths of
-	// other keys and of failures, 1 GiB by default. It bounds the memory. Walk
-	// keeps the keys of one job at a time.
+	// other keys and of failures, and 256 bytes for each of Entries, 1 GiB by
+	// default. It bounds the memory. Walk keeps the keys of one job at a time.
 	HeldBytes int64
 	// FileBytes is the maximum size of one key that is kept, 64 MiB by default. A
 	// larger key is a Failure.
@@ -26,7 +26,14 @@ type Limits struct {
 	// Entries is the maximum number of jobs, failures and other keys together,
 	// 2^20 by default.
 	Entries int
+	// Ratio is the maximum number of uncompressed bytes for each byte of the input,
+	// 64 by default, beyond the first 8 MiB. Half as many may be kept. So a small
+	// file that unpacks to a large one takes little time and memory.
+	Ratio int64
 }
+
+// freeBytes is what Ratio does not limit.
+const freeBytes = 8 << 20
 
 // withDefaults returns the limits in force.
 func (l Limits) withDefaults() Limits {
@@ -37,6 +44,7 @@ func (l Limits) withDefaults() Limits {
 		{&l.Bytes, 4 << 30},
 		{&l.HeldBytes, 1 << 30},
 		{&l.FileBytes, 64 << 20},
+		{&l.Ratio, 64},
 	} {
 		if *f.field <= 0 {
 			*f.field = f.fallback

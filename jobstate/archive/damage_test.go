@@ -3,6 +3,7 @@ package archive_test
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"os"
 	"regexp"
@@ -154,6 +155,8 @@ func TestLimitsStopTheWholeOrOneKey(t *testing.T) {
 		}
 	}
 	held += int64(len("resource/R")+len("job/bad/path/x")) - 1 // the bad path's value is not held
+	const each = 256
+	held += 4 * each
 
 	exact := archive.Limits{Bytes: int64(len(b)), HeldBytes: held, FileBytes: int64(len(submitted + validated)), Entries: 4}
 	a, err := archive.Read(bytes.NewReader(b), exact)
@@ -169,7 +172,7 @@ func TestLimitsStopTheWholeOrOneKey(t *testing.T) {
 		{"bytes", archive.Limits{Bytes: exact.Bytes - 1}, fmt.Sprintf(`archive: "job/bad/path/x": offset %d: limit exceeded: too many bytes`, len(b)-1), []jobid.ID{1, 2}},
 		{"bytes, within the first job", archive.Limits{Bytes: 1500}, `archive: "job/0000/0000/0000/0001/J": offset 1500: limit exceeded: too many bytes`, nil},
 		{"held bytes", archive.Limits{HeldBytes: held - 1}, `"job/bad/path/x": offset 13824: limit exceeded: too many bytes to keep`, []jobid.ID{1, 2}},
-		{"held bytes, within the second job", archive.Limits{HeldBytes: held - 40}, `"job/0000/0000/0000/0002/eventlog": offset 9728: limit exceeded: too many bytes to keep`, []jobid.ID{1}},
+		{"held bytes, within the second job", archive.Limits{HeldBytes: held - 40 - each}, `"job/0000/0000/0000/0002/eventlog": offset 9728: limit exceeded: too many bytes to keep`, []jobid.ID{1}},
 		{"entries", archive.Limits{Entries: 3}, `"job/bad/path/x": offset 13824: limit exceeded: too many jobs and keys`, []jobid.ID{1, 2}},
 		{"entries, another key", archive.Limits{Entries: 1}, `"resource/R": offset 6656: limit exceeded: too many jobs and keys`, []jobid.ID{1}},
 		{"entries, a job", archive.Limits{Entries: 2}, `"job/0000/0000/0000/0002/J": offset 7680: limit exceeded: too many jobs and keys`, []jobid.ID{1}},
@@ -246,4 +249,35 @@ func offsetOf(t require.TestingT, err error) int64 {
 	n, convErr := strconv.ParseInt(m[1], 10, 64)
 	require.NoError(t, convErr)
 	return n
+}
+
+// A small file that unpacks to a large one may not take the time and memory of the large
+// one: neither by what is skipped nor by what is kept.
+func TestAFileThatUnpacksToFarMoreIsRefused(t *testing.T) {
+	zipped := func(b []byte) []byte {
+		var z bytes.Buffer
+		w := gzip.NewWriter(&z)
+		_, err := w.Write(b)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		return z.Bytes()
+	}
+	const size = 24 << 20
+	plain := pack(t, append(job(1), entry{path: "kept", value: strings.Repeat("x", size)})...)
+	for name, b := range map[string][]byte{
+		"kept":    plain,
+		"skipped": pack(t, append(job(1), entry{path: dir(1) + "guest/output", value: strings.Repeat("x", size)})...),
+		"zeros":   append(pack(t, job(1)...), make([]byte, size)...),
+	} {
+		small := zipped(b)
+		a, err := archive.Read(bytes.NewReader(small), archive.Limits{Bytes: 1 << 40, HeldBytes: 1 << 40})
+		require.ErrorIs(t, err, archive.ErrLimit, name)
+		requireGood(t, a, map[string][]jobid.ID{"zeros": {1}, "kept": {1}, "skipped": nil}[name]...)
+
+		a, err = archive.Read(bytes.NewReader(small), archive.Limits{Ratio: 4000})
+		require.NoError(t, err, name)
+		requireGood(t, a, 1)
+	}
+	a := read(t, plain)
+	requireGood(t, a, 1)
 }

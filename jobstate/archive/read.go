@@ -47,6 +47,7 @@ type builder struct {
 	broken map[string]*Failure // by the whole path
 	others map[string][]byte
 	held   int64
+	src    *input
 	in     *draft // whose key was last, nil if no job's
 	path   string // of the last entry
 	walk
@@ -89,7 +90,8 @@ func jobPath(id jobid.ID) string {
 // read reads all entries.
 func (b *builder) read(r io.Reader) error {
 	src := &input{r: r}
-	m := &meter{limit: b.limits.Bytes}
+	b.src = src
+	m := &meter{src: src, limits: &b.limits}
 	err := b.readAll(src, m)
 	if err == nil || b.stop != nil {
 		return b.stop
@@ -189,7 +191,7 @@ func (b *builder) entry(h *tar.Header, t *tar.Reader) error {
 		if err := b.room(0); err != nil {
 			return err
 		}
-		d = &draft{Job: Job{ID: p.id}}
+		d = &draft{Job: Job{ID: p.id}, held: heldEntry}
 		b.jobs[p.id] = d
 	}
 	b.in = d
@@ -266,8 +268,11 @@ func (b *builder) room(n int) error {
 	if len(b.jobs)+len(b.rising)+len(b.back)+len(b.broken)+len(b.others) >= b.limits.Entries {
 		return errEntries
 	}
-	return b.hold(int64(n))
+	return cmp.Or(b.hold(int64(n)+heldEntry), b.backed(0))
 }
+
+// heldEntry is what a job, a failure or another key takes beside its bytes.
+const heldEntry = 256
 
 // hold counts bytes that are held.
 func (b *builder) hold(n int64) error {
@@ -275,6 +280,15 @@ func (b *builder) hold(n int64) error {
 		return errHeld
 	}
 	b.held += n
+	return nil
+}
+
+// backed returns an error if more is held than the input is long enough for. Some of it
+// is still to be read.
+func (b *builder) backed(ahead int64) error {
+	if b.held-ahead > freeBytes+b.src.count*b.limits.Ratio/2 {
+		return errHeld
+	}
 	return nil
 }
 
@@ -296,6 +310,9 @@ func (b *builder) value(h *tar.Header, t *tar.Reader) ([]byte, error) {
 			return nil, err
 		}
 		v = v[:end]
+		if err := b.backed(h.Size - end); err != nil {
+			return nil, err
+		}
 	}
 	return v, nil
 }

@@ -9,15 +9,17 @@ import (
 )
 
 // input is the caller's reader. It remembers the reader's error, which readers on
-// top of it may hide.
+// top of it may hide, and counts.
 type input struct {
-	r   io.Reader
-	err error
+	r     io.Reader
+	err   error
+	count int64
 }
 
 // Read reads from the caller's reader.
 func (s *input) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
+	s.count += int64(n)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		s.err = err
 	}
@@ -27,8 +29,9 @@ func (s *input) Read(p []byte) (int, error) {
 // meter counts what is read, up to a limit, and the zeros at the end of it.
 type meter struct {
 	r        io.Reader
+	src      *input
 	offset   int64
-	limit    int64
+	limits   *Limits
 	zeros    int64
 	exceeded bool
 }
@@ -37,7 +40,7 @@ type meter struct {
 // more.
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
-	if left := m.limit - m.offset; int64(n) > left {
+	if left := min(m.limits.Bytes, freeBytes+m.src.count*m.limits.Ratio) - m.offset; int64(n) > left {
 		m.exceeded = true
 		n, err = int(left), errBytes
 	}

@@ -138,7 +138,7 @@ func TestAnErrorOfTheFunctionEndsAWalk(t *testing.T) {
 func TestAWalkHoldsOneJob(t *testing.T) {
 	const n = 500
 	var all []entry
-	held := 0
+	held := 256
 	for id := range jobid.ID(n) {
 		all = append(all, job(100+id)...)
 	}

@@ -102,6 +102,23 @@ func (s *Set) Kind(name string) (*idset.Set, int) {
 	return nil, 0
 }
 
+// next returns the kind with a name from kinds in order, the zero Kind if there is none,
+// and leaves those behind it: a walk over two sets takes as many steps as both have kinds.
+func next(kinds *[]Kind, name string) (k Kind) {
+	for rest := *kinds; len(rest) > 0; rest = rest[1:] {
+		switch order := strings.Compare(rest[0].Name, name); {
+		case order == 0:
+			*kinds = rest[1:]
+			return rest[0]
+		case order > 0:
+			*kinds = rest
+			return k
+		}
+	}
+	*kinds = nil
+	return k
+}
+
 // Equal reports whether both are the same children.
 func (s *Set) Equal(t *Set) bool {
 	return s == t || slices.EqualFunc(s.Kinds(), t.Kinds(), func(a, b Kind) bool {
@@ -192,9 +209,10 @@ func (s *Set) Intersect(t *Set) *Set {
 func (s *Set) each(t *Set, op func(a, b *idset.Set) *idset.Set) *Set {
 	var room [maxKinds]Kind
 	out, same := room[:0], true
+	others := t.Kinds()
 	for _, k := range s.Kinds() {
-		other, _ := t.Kind(k.Name)
-		ids := op(k.IDs, other)
+		other := next(&others, k.Name)
+		ids := op(k.IDs, other.IDs)
 		n := ids.Len()
 		same = same && n == k.N
 		if n > 0 {
@@ -223,8 +241,9 @@ func (s *Set) Len(kind string) int {
 
 // Intersects reports whether both have a child in common.
 func (s *Set) Intersects(t *Set) bool {
+	others := t.Kinds()
 	for _, k := range s.Kinds() {
-		if other, n := t.Kind(k.Name); n > 0 && k.IDs.Intersects(other) {
+		if other := next(&others, k.Name); other.N > 0 && k.IDs.Intersects(other.IDs) {
 			return true
 		}
 	}
@@ -236,8 +255,9 @@ func (s *Set) Contains(t *Set) bool {
 	if s == t {
 		return true
 	}
+	others := s.Kinds()
 	for _, k := range t.Kinds() {
-		if have, n := s.Kind(k.Name); n < k.N || !have.ContainsAll(k.IDs) {
+		if have := next(&others, k.Name); have.N < k.N || !have.IDs.ContainsAll(k.IDs) {
 			return false
 		}
 	}

@@ -5,18 +5,19 @@ import (
 	"slices"
 )
 
-// maxRanges is the largest number of steps of a Sort.
+// maxRanges is how many steps overlaps may take.
 const maxRanges = 1 << 20
 
 // Delete removes the first occurrence of each host of m, and returns how many
 // hosts it removed. A host that occurs twice in m is removed twice. The order of
 // m does not matter. m may be nil or l itself.
 //
-// With r ranges in both lists it takes r log r steps, and more where ranges
-// overlap. The number of hosts does not matter.
-func (l *List) Delete(m *List) int {
+// With r ranges in both lists it takes r log r steps, and one for each range that
+// has a stretch of hosts where several of one list overlap. The error is [ErrLimit]
+// if these would be more than 2^20; then the list does not change.
+func (l *List) Delete(m *List) (int, error) {
 	if l.IsEmpty() || m.IsEmpty() {
-		return 0
+		return 0, nil
 	}
 	type removal struct {
 		item        int
@@ -25,7 +26,13 @@ func (l *List) Delete(m *List) int {
 	var gone []removal
 	const mine, theirs = 0, 1
 	pieces := cut(cut(nil, l.items, mine), m.items, theirs)
+	steps := 0
 	sweep(pieces, func(first, last uint64, in []piece) bool {
+		if len(in) > 2 {
+			if steps += len(in); steps > maxRanges {
+				return false
+			}
+		}
 		have, _ := slices.BinarySearchFunc(in, theirs, func(p piece, side int) int {
 			return int(p.side) - side
 		})
@@ -34,6 +41,9 @@ func (l *List) Delete(m *List) int {
 		}
 		return true
 	})
+	if steps > maxRanges {
+		return 0, limitError(0, "ranges", steps, maxRanges)
+	}
 	slices.SortFunc(gone, func(a, b removal) int {
 		return cmp.Or(cmp.Compare(a.item, b.item), cmp.Compare(a.first, b.first))
 	})
@@ -49,7 +59,7 @@ func (l *List) Delete(m *List) int {
 		left = pushPart(left, r, r.last+1)
 	}
 	l.items = left
-	return saturate(before - count(left))
+	return saturate(before - count(left)), nil
 }
 
 // pushPart appends the hosts of r whose id is below end.

@@ -60,9 +60,9 @@ func ExampleList_Append() {
 
 func ExampleList_Delete() {
 	l := hostlist.Of("a", "b", "a")
-	n := l.Delete(hostlist.Of("a", "c"))
-	fmt.Println(n, l)
-	// Output: 1 b,a
+	n, err := l.Delete(hostlist.Of("a", "c"))
+	fmt.Println(n, l, err)
+	// Output: 1 b,a <nil>
 }
 
 func ExampleList_Sort() {

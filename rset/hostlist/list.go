@@ -59,6 +59,20 @@ func (l *List) AppendList(m *List) {
 	}
 }
 
+// AppendPart adds the hosts of m, another list, with the indexes from up to to, without
+// to. It panics if m has not that many. With r ranges in m it takes log r steps, and one
+// for each range that it adds.
+func (l *List) AppendPart(m *List, from, to int) {
+	for at := itemAt(m.items, uint64(from)); from < to; at++ {
+		r := m.items[at]
+		r.first += uint64(from) - r.start
+		r.last = min(r.last, r.first+uint64(to-from)-1)
+		r.width = r.length(r.first)
+		l.items = push(l.items, r)
+		from += int(r.len())
+	}
+}
+
 // list returns the items of a list that may be nil.
 func (l *List) list() []item {
 	if l == nil {
@@ -90,20 +104,19 @@ func (l *List) Nth(i int) (string, bool) {
 	if uint64(i) >= count(items) { // so does a negative i
 		return "", false
 	}
-	at, found := slices.BinarySearchFunc(items, uint64(i), func(r item, i uint64) int {
-		switch {
-		case r.start < i:
-			return -1
-		case r.start > i:
-			return 1
-		}
-		return 0
-	})
-	if !found {
-		at--
-	}
-	r := &items[at]
+	r := &items[itemAt(items, uint64(i))]
 	return r.name(r.first + uint64(i) - r.start), true
+}
+
+// itemAt returns where the item is that has the host at an index of the list.
+func itemAt(items []item, i uint64) int {
+	at, _ := slices.BinarySearchFunc(items, i, func(r item, i uint64) int {
+		if r.start+r.len() <= i {
+			return -1
+		}
+		return 1
+	})
+	return at
 }
 
 // name returns the name of one host of the item.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/rset/hostlist"
 )
@@ -29,7 +30,7 @@ func TestTheZeroValueAndNilAreTheEmptyList(t *testing.T) {
 			require.True(t, l.Clone().IsEmpty())
 			full := hostlist.Of("a")
 			full.AppendList(l)
-			require.Zero(t, full.Delete(l))
+			require.Zero(t, deleted(t, full, l))
 			require.Equal(t, "a", full.String())
 			require.False(t, full.Equal(l))
 		})
@@ -37,7 +38,7 @@ func TestTheZeroValueAndNilAreTheEmptyList(t *testing.T) {
 	l := new(hostlist.List)
 	require.NoError(t, l.Sort())
 	require.Zero(t, l.Uniq())
-	require.Zero(t, l.Delete(hostlist.Of("a")))
+	require.Zero(t, deleted(t, l, hostlist.Of("a")))
 	require.NoError(t, l.Append("a"))
 	require.Equal(t, "a", l.String())
 }
@@ -95,9 +96,16 @@ func TestTheWidthOfAHostIsKept(t *testing.T) {
 	}
 	require.False(t, l.Contains("a0001"))
 	require.False(t, parse(t, "a1").Equal(parse(t, "a01")))
-	require.Equal(t, 1, l.Delete(hostlist.Of("a01")))
+	require.Equal(t, 1, deleted(t, l, hostlist.Of("a01")))
 	require.Equal(t, "a[1,001]", l.String())
-	require.Equal(t, 0, parse(t, "a[08-12]").Delete(parse(t, "a[8-9],a[010-012]")))
+	require.Equal(t, 0, deleted(t, parse(t, "a[08-12]"), parse(t, "a[8-9],a[010-012]")))
+}
+
+// deleted deletes hosts and returns how many.
+func deleted(t require.TestingT, l, m *hostlist.List) int {
+	n, err := l.Delete(m)
+	require.NoError(t, err)
+	return n
 }
 
 func TestDeleteTakesTheFirstOfEachName(t *testing.T) {
@@ -113,13 +121,13 @@ func TestDeleteTakesTheFirstOfEachName(t *testing.T) {
 	} {
 		l := parse(t, c[0])
 		before := l.Len()
-		n := l.Delete(parse(t, c[1]))
+		n := deleted(t, l, parse(t, c[1]))
 		require.NoError(t, l.Check())
 		require.Equal(t, c[2], l.String())
 		require.Equal(t, before-l.Len(), n)
 	}
 	l := parse(t, "a[1-3],b")
-	require.Equal(t, 4, l.Delete(l))
+	require.Equal(t, 4, deleted(t, l, l))
 	require.True(t, l.IsEmpty())
 }
 
@@ -160,7 +168,7 @@ func TestALoopYieldsWhatWasThereWhenItBegan(t *testing.T) {
 	for name, change := range map[string]func(*hostlist.List){
 		"longer last range": func(l *hostlist.List) { require.NoError(t, l.Append("a4", "a5")) },
 		"more ranges":       func(l *hostlist.List) { require.NoError(t, l.Append("b", "c")) },
-		"deleted":           func(l *hostlist.List) { l.Delete(l) },
+		"deleted":           func(l *hostlist.List) { _, _ = l.Delete(l) },
 		"sorted":            func(l *hostlist.List) { require.NoError(t, l.Sort()) },
 		"other":             func(l *hostlist.List) { require.NoError(t, l.UnmarshalText([]byte("z"))) },
 	} {
@@ -341,8 +349,47 @@ func TestAListAppendedToItselfJoinsWithItself(t *testing.T) {
 	many := parse(t, "x"+strings.Repeat(",x", 50))
 	l := parse(t, "a6,b,a5")
 	l.AppendList(many)
-	l.Delete(many) // and keeps the room
+	deleted(t, l, many) // and keeps the room
 	l.AppendList(l)
 	require.Equal(t, "a6,b,a[5-6],b,a5", l.String())
 	require.NoError(t, l.Check())
+}
+
+// Many copies of a few hosts are one stretch for each, in which nothing may be put in order
+// by moving what is there.
+func TestManyCopiesOfAHostTakeTimeInProportion(t *testing.T) {
+	const n = 1 << 16
+	l := parse(t, strings.Repeat("a,b,", n))
+	require.NoError(t, l.Clone().Sort())
+	require.Equal(t, 2, deleted(t, l, hostlist.Of("a", "b")))
+	require.Equal(t, 2*n-2, l.Len())
+	require.Equal(t, 2*n-4, l.Uniq())
+}
+
+// Nested ranges have as many stretches as ranges, and half of the ranges in each.
+func TestDeleteRefusesOverlapsThatWouldTakeTheirSquare(t *testing.T) {
+	var text strings.Builder
+	for i := range 1 << 12 {
+		fmt.Fprintf(&text, "a[%d-14095],", i+10000)
+	}
+	l := parse(t, text.String())
+	before := l.String()
+	_, err := l.Delete(l)
+	require.ErrorIs(t, err, hostlist.ErrLimit)
+	require.Equal(t, before, l.String())
+}
+
+// A part of a list is as good as the hosts one by one.
+func TestAppendPart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, err := hostlist.Parse(rapid.StringMatching(`([ab](0?[0-9]|\[0?[0-9]-1[0-9]{2}\])?,){1,6}`).Draw(t, "list"))
+		require.NoError(t, err)
+		from := rapid.IntRange(0, m.Len()).Draw(t, "from")
+		to := rapid.IntRange(from, m.Len()).Draw(t, "to")
+		got, want := hostlist.Of("a0"), hostlist.Of("a0")
+		got.AppendPart(m, from, to)
+		require.NoError(t, want.Append(slices.Collect(m.All())[from:to]...))
+		require.True(t, got.Equal(want), "%v and %v", got, want)
+		require.NoError(t, got.Check())
+	})
 }

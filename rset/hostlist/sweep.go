@@ -47,13 +47,18 @@ func comparePieces(a, b piece) int {
 	return cmp.Compare(a.first, b.first)
 }
 
+// compareItems orders by side, then by item.
+func compareItems(a, b piece) int {
+	return cmp.Or(cmp.Compare(a.side, b.side), cmp.Compare(a.item, b.item))
+}
+
 // sweep goes over the pieces in the order of their hosts and visits stretches
 // of hosts, first to last. A stretch lies wholly within the pieces that it is
 // visited with, which are in order of side and item, and wholly outside of all
 // others. It stops when visit returns false. It changes the order of pieces.
 // A stretch takes time in proportion to the pieces it lies in.
 func sweep(pieces []piece, visit func(first, last uint64, in []piece) bool) {
-	slices.SortFunc(pieces, comparePieces)
+	slices.SortFunc(pieces, func(a, b piece) int { return cmp.Or(comparePieces(a, b), compareItems(a, b)) })
 	var (
 		in    []piece
 		group piece  // its prefix and length are those of in
@@ -63,11 +68,12 @@ func sweep(pieces []piece, visit func(first, last uint64, in []piece) bool) {
 		if len(in) == 0 {
 			group, at = pieces[i], pieces[i].first
 		}
+		before := len(in)
 		for ; i < len(pieces) && pieces[i].first == at && pieces[i].together(&group); i++ {
-			place, _ := slices.BinarySearchFunc(in, pieces[i], func(a, b piece) int {
-				return cmp.Or(cmp.Compare(a.side, b.side), cmp.Compare(a.item, b.item))
-			})
-			in = slices.Insert(in, place, pieces[i])
+			in = append(in, pieces[i])
+		}
+		if before > 0 && len(in) > before {
+			slices.SortFunc(in, compareItems)
 		}
 		last := uint64(idEnd)
 		if i < len(pieces) && pieces[i].together(&group) {

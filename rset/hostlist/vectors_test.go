@@ -270,7 +270,7 @@ func TestEveryOperationAnswersAsTheReference(t *testing.T) {
 		same("append list", appended, v.AppendList)
 
 		left := a.Clone()
-		require.Equal(t, v.Deleted, left.Delete(b))
+		require.Equal(t, v.Deleted, deleted(t, left, b))
 		require.Equal(t, v.DeleteCount, left.Len())
 		same("delete", left, v.Delete)
 
