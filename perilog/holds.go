@@ -44,7 +44,7 @@ type held struct {
 	named []named    // in the order of their names
 
 	revoked   bool // an exception of type scheduler-restart took the allocation: it is not to be freed
-	prepared  bool // a prolog was started
+	prepared  bool // a prolog was started before CLEANUP
 	allocTime eventlog.Timestamp
 	startTime eventlog.Timestamp
 	executor  idset.Set       // what it holds
@@ -307,7 +307,7 @@ func (h *Holds) actionStart(c *jobstate.ActionStartContext, t eventlog.Timestamp
 	}
 	slices.Sort(a.names)
 	h.actions = append(h.actions, a)
-	h.prepared = h.prepared || c.Kind == jobstate.ActionProlog
+	h.prepared = h.prepared || c.Kind == jobstate.ActionProlog && !h.ending()
 }
 
 // actionRelease ends an action on ranks and names: of several of one key, the

@@ -166,8 +166,8 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 // SetConfig replaces the configuration, and keeps c. An action is due if it is
 // configured when its phase begins. Prologs and housekeeping begin with alloc, epilogs
 // when they are due. A phase has begun when the log has another event after that and
-// the starts that followed, and prologs have begun when the executor is asked. What has
-// begun goes on as it is. [RecoverJob] with c makes the same of the log; of what has begun
+// the starts that followed; where there were no prologs, one that is added is due until
+// the executor is asked. What has begun goes on as it is. [RecoverJob] with c makes the same of the log; of what has begun
 // it knows what the start says, and has the rest, such as the command, from c. An action
 // that c lacked then has it from the next configuration that knows the action.
 // The error wraps ErrConfig, and then nothing has changed.

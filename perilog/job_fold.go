@@ -266,7 +266,7 @@ func (j *Job) refold() {
 	if early == nil {
 		return
 	}
-	h.early, h.actions, h.prepared, h.harm = nil, nil, false, &h.scratch.unharmed
+	h.early, h.actions, h.harm = nil, nil, &h.scratch.unharmed
 	j.adopted = 0
 	j.configure(nil)
 	for _, e := range early {

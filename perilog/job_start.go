@@ -78,10 +78,11 @@ func (j *Job) epilogsDue(s start) bool {
 type phase uint8
 
 const (
-	phaseWaiting phase = iota // nothing was allocated
-	phaseOpening              // after alloc, starts alone are in the log: prologs and housekeeping begin
-	phaseRunning              // they have begun
-	phaseClosed               // epilogs have begun
+	phaseWaiting  phase = iota // nothing was allocated
+	phaseOpening               // after alloc, starts alone are in the log: housekeeping begins
+	phaseOpen                  // no prolog has begun, and none is due once the executor was asked
+	phasePrepared              // prologs have begun
+	phaseClosed                // epilogs have begun
 )
 
 // phaseAfter returns the phase after an event, of which the state before it is known.
@@ -92,19 +93,21 @@ func (j *Job) phaseAfter(c jobstate.Context) phase {
 	switch {
 	case j.endsHold(c), j.epilogsDue(j.loggedStart()):
 		return phaseClosed
-	case j.phase == phaseOpening:
-		return phaseRunning
+	case j.phase != phaseOpening && j.phase != phaseOpen:
+		return j.phase
+	case slices.ContainsFunc(j.actions, func(a *action) bool { return a.Kind == jobstate.ActionProlog && a.stage != stageIdle }):
+		return phasePrepared
 	}
-	return j.phase
+	return phaseOpen
 }
 
 // begin posts the starts of the actions whose phase begins.
 func (j *Job) begin() {
 	if j.phase == phaseOpening {
 		j.startHousekeeping()
-		if j.holds.job.State() == jobstate.StateRun && j.start() == startOpen {
-			j.startAll(jobstate.ActionProlog)
-		}
+	}
+	if j.holds.job.State() == jobstate.StateRun && j.start() == startOpen {
+		j.startAll(jobstate.ActionProlog)
 	}
 	if j.epilogsDue(j.start()) {
 		j.startAll(jobstate.ActionEpilog)
@@ -114,8 +117,8 @@ func (j *Job) begin() {
 // isDue reports whether a prolog or epilog is to start when its phase begins: that did
 // not begin yet, and the action has something to run on for this job.
 func (j *Job) isDue(a *action) bool {
-	switch {
-	case a.stage != stageIdle, a.Kind == jobstate.ActionProlog && j.phase != phaseOpening, j.phase == phaseClosed:
+	begun := j.phase == phaseClosed || j.phase == phasePrepared && a.Kind == jobstate.ActionProlog
+	if a.stage != stageIdle || begun || j.phase == phaseWaiting {
 		return false
 	}
 	return !a.config.PerRank || j.holds.r == nil || !j.ranksOf(a).IsEmpty()

@@ -184,6 +184,29 @@ func TestNothingIsAskedForAgainAsAPrologIsAddedWhileTheJobStarts(t *testing.T) {
 	require.False(t, b.last.Start)
 }
 
+// An epilog that has begun does not run again, so it begins with nodes alone.
+func TestAForeignPrologThatIsForcedBeforeAllocBeginsNoEpilog(t *testing.T) {
+	l := early(t, &perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
+	l.apply("prolog-start", `{"description":"dws"}`)
+	require.NoError(t, l.job.ForceFinish(l.now, perilog.Key{Kind: jobstate.ActionProlog, Description: "dws"}, nil, 1, "root"))
+	for _, r := range l.job.Take().Post {
+		require.NotEqual(t, "epilog-start", r.Entry.Name)
+	}
+}
+
+// A restart that does not know whether the executor was asked does not forget prologs.
+func TestWhatServicesSayKeepsNoPrologFromItsBegin(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}})
+	b.store(t, b.job.Take().Post[:5]) // up to alloc
+	b.crash()
+	b.apply("epilog-start", `{"description":"dws"}`)
+	require.Empty(t, b.take().Launch, "the executor may have been asked")
+	b.crash()
+	b.job.NotStarted()
+	require.False(t, b.take().Start, "I11")
+	require.Len(t, b.last.Launch, 1)
+}
+
 // A crash can come between any two records: the phase goes on to begin.
 func TestAPhaseThatWasCutShortBeginsAfterACrash(t *testing.T) {
 	c := perilog.Config{

@@ -154,6 +154,20 @@ func TestAStartThatNobodyAskedForNeedsAJobThatMayStart(t *testing.T) {
 	b.refuse("start", "", perilog.ErrOrder)
 }
 
+func TestAPrologThatStartsInCleanupPreparesNothing(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
+	b.take()
+	b.apply("epilog-start", `{"description":"dws"}`)
+	b.apply("finish", `{"status":0}`)
+	b.apply("release", `{"ranks":"all","final":true}`)
+	b.apply("prolog-start", `{"description":"dws"}`)
+	b.apply("prolog-finish", `{"description":"dws","status":0}`)
+	b.apply("epilog-finish", `{"description":"dws","status":0}`)
+	b.take()
+	require.Zero(t, b.logged("epilog-start")-1, "none after the last release")
+	require.Equal(t, jobstate.StateInactive, b.state())
+}
+
 // PL-10.
 func TestTheNodeOfASinglePrologIsNotThoseThatItServes(t *testing.T) {
 	lost := func(b *bench) {
