@@ -18,9 +18,9 @@ func (w *world) crash() {
 	w.crashes++
 	w.pending = nil
 	w.posted = bytes.Clone(w.log)
+	w.serviceLost()
 	if w.p(0.2) {
 		w.configure()
-		w.changed = true
 	}
 	job, err := perilog.RecoverJob(w.now, w.cfg, w.spec(), w.log, w.hkLog)
 	w.must(err)
@@ -86,7 +86,7 @@ func (w *world) judgeEnd() {
 	for _, f := range jobstate.Validate(w.log) {
 		line := lines[f.Line-1]
 		foreign := bytes.Contains(line, []byte("-start")) && !bytes.Contains(line, []byte(`"per-rank"`)) && !bytes.Contains(line, []byte(`"leader"`))
-		if f.Level == jobstate.LevelError && !strings.Contains(f.Text, "before finish") && !foreign && !w.changed {
+		if f.Level == jobstate.LevelError && !strings.Contains(f.Text, "before finish") && !foreign {
 			w.fail("%v", f)
 		}
 	}
@@ -112,8 +112,12 @@ func (w *world) step() {
 		w.job.Tick(w.now)
 	case x < 90:
 		w.setOffline(w.someRanks(0.2))
-	case x < 93:
+	case x < 92:
 		w.operate()
+	case x < 94:
+		w.serve()
+	case x < 95:
+		w.reload()
 	case x < 97:
 		w.careless()
 	case x < 99:
@@ -129,6 +133,7 @@ func (w *world) step() {
 
 func (w *world) setOffline(ranks *idset.Set) {
 	w.offline = ranks
+	w.wasOffline.UnionWith(ranks)
 	w.job.Offline(ranks)
 }
 
@@ -145,6 +150,10 @@ func (w *world) live() {
 	case s.State() == jobstate.StatePriority:
 		w.apply("priority", `{"priority":16}`)
 	case s.State() == jobstate.StateSched:
+		if w.job.R() == nil {
+			w.must(w.job.SetR(w.r, w.named...))
+		}
+		w.cfgs = []*perilog.Config{w.cfg}
 		w.apply("alloc", "")
 	case s.State().In(jobstate.StateRun|jobstate.StateCleanup) && s.HasResources():
 		w.execute(w.p(0.5))
@@ -167,6 +176,9 @@ func (w *world) execute(hurry bool) {
 	}
 	if !s.Started() {
 		if s.State() == jobstate.StateCleanup || s.State() == jobstate.StateRun {
+			if w.unstarted() {
+				return
+			}
 			if !w.apply("start", "") {
 				w.fail("start is refused though the executor was asked")
 			}
@@ -218,12 +230,15 @@ func (w *world) judgeStart() {
 	for rank := range w.failed {
 		if w.failed[rank] && !w.forced.Contains(rank) {
 			bad++
-			if w.cfg.Tolerate.Drop && r.Contains(rank) && !w.changed {
+			if w.every(func(c *perilog.Config) bool { return c.Tolerate.Drop }) && r.Contains(rank) {
 				w.fail("I11: the job starts on rank %d, which failed", rank)
 			}
 		}
 	}
-	if bad > w.cfg.Tolerate.Count && !w.changed || bad == int(w.n) {
+	for rank := range r.All() {
+		w.judgePrologs(rank)
+	}
+	if bad == int(w.n) || w.every(func(c *perilog.Config) bool { return bad > c.Tolerate.Count }) {
 		w.fail("I11: the job starts, and %d ranks have failed", bad)
 	}
 	for at, p := range w.done {
@@ -258,6 +273,14 @@ func (w *world) processes() {
 			p.status = 256
 		}
 		w.say("%v ends on rank %d with %d", at.key, at.rank, p.status)
+		w.ended(at, p)
+	}
+}
+
+// ended notes where a process has done its work.
+func (w *world) ended(at place, p *process) {
+	for _, rank := range p.serves {
+		w.good[place{at.key, rank}] = w.good[place{at.key, rank}] || p.status == 0
 	}
 }
 
@@ -308,6 +331,7 @@ func (w *world) output(at place, p *process) {
 		rep.Line = fmt.Appendf(nil, `perilog-control: {"version":1,"failed":"%d","note":"gpu"}`, rank)
 		if w.report(at, rep, p) == perilog.AnswerApplied && slices.Contains(p.serves, rank) {
 			w.pend(at, rank)
+			w.told.Insert(rank)
 		}
 	case 1:
 		rep.Line = []byte(`perilog-control: {"version":1,"progress":50}`)
@@ -324,6 +348,7 @@ func (w *world) output(at place, p *process) {
 		rep.Line = fmt.Appendf(nil, `perilog-control: {"version":1,"released":"%d"}`, rank)
 		if w.report(at, rep, p) == perilog.AnswerApplied && p.single {
 			p.let[rank] = true
+			w.good[place{at.key, rank}] = true
 		}
 	}
 }
@@ -374,7 +399,9 @@ func (w *world) resolve(u perilog.Unresolved) {
 		if w.p(0.5) {
 			err := w.job.ForceFinish(w.now, u.Action, nil, 1, "root")
 			w.say("force %v: %v", u.Action, err)
-			w.foreign = err != nil
+			for _, s := range w.services {
+				s.ended = s.ended || s.key == u.Action && err == nil
+			}
 		}
 		return
 	}
@@ -453,25 +480,18 @@ func (w *world) careless() {
 			return // it had ended
 		}
 	case 3:
-		w.apply("epilog-start", `{"description":"job-manager.epilog"}`)
+		// Whatever does not have it may configure it later: then it would be taken over.
+		if slices.ContainsFunc(w.cfg.Epilogs, func(a perilog.ActionConfig) bool { return a.Description == "" }) && w.apply("epilog-start", `{"description":"job-manager.epilog"}`) {
+			w.fail("an action of the job's was started by another")
+		}
 	case 4:
 		w.apply("drained", `{"ranks":"0"}`)
 	case 5:
 		w.apply("memo", fmt.Sprintf(`{"t":%v}`, w.now))
 	case 6:
 		w.apply("something-new", `{"a":[1]}`)
-	case 7:
-		if s := w.job.State(); !w.asked && s.State() == jobstate.StateRun && bytes.Contains(w.posted, []byte("prolog-start")) && !strings.Contains(w.job.String(), ": finished") && w.crashes == 0 {
-			if w.apply("start", "") {
-				w.fail("I11: a start was accepted that nobody was asked for")
-			}
-		}
 	default:
-		if !w.foreign && w.job.State().State() == jobstate.StateCleanup {
-			w.foreign = w.apply("epilog-start", `{"description":"dws","ranks":"0"}`)
-		} else if w.foreign {
-			w.foreign = !w.apply("epilog-finish", `{"description":"dws","status":0}`)
-		}
+		w.unasked()
 	}
 }
 
@@ -498,6 +518,7 @@ func (w *world) finish() {
 			if p.signal {
 				p.status = 15
 			}
+			w.ended(at, p)
 		}
 		a := w.report(at, perilog.Report{Kind: perilog.ReportExited, Attempt: p.attempt, Rank: at.rank, Status: p.status}, p)
 		if a == perilog.AnswerApplied && p.status != 0 && !w.wasCanceled(at, p) && !p.single {
@@ -505,6 +526,9 @@ func (w *world) finish() {
 		}
 	}
 	w.take(true)
+	for _, s := range w.active() {
+		w.endService(s, true)
+	}
 	for _, u := range w.job.Unresolved() {
 		w.say("unresolved: %v", u)
 		w.resolve(u)

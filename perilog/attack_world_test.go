@@ -66,9 +66,17 @@ type world struct {
 	offline *idset.Set
 	freed   *idset.Set
 	final   bool
-	changed bool       // the configuration, between lives
-	foreign bool       // somebody else's epilog is active
+	changed bool       // the configuration
 	gone    *idset.Set // ranks the executor released
+
+	cfgs       []*perilog.Config // since alloc
+	lateR      bool              // R comes with alloc
+	services   []*service
+	served     int
+	named2     []string       // named resources that went back
+	good       map[place]bool // where a prolog succeeded
+	told       *idset.Set     // ranks that control lines said have failed
+	wasOffline *idset.Set
 
 	pending []reply // what was accepted and is not durable
 	steps   int
@@ -87,7 +95,9 @@ func newWorld(seed uint64) *world {
 		shells: map[uint32]bool{}, done: map[place]*process{}, ran: map[place]bool{}, failed: map[uint32]bool{},
 		drained: new(idset.Set), toDrain: new(idset.Set), forced: new(idset.Set),
 		offline: new(idset.Set), freed: new(idset.Set), gone: new(idset.Set),
+		good: map[place]bool{}, told: new(idset.Set), wasOffline: new(idset.Set),
 	}
+	w.lateR = w.p(0.5)
 	w.n = 1 + uint32(w.rng.IntN(5))
 	ranks := new(idset.Set)
 	ranks.InsertRange(0, w.n-1)
@@ -181,11 +191,17 @@ func (w *world) configure() {
 		c.Tolerate = perilog.Tolerate{Count: w.rng.IntN(3), Drop: w.p(0.5), AnyFailure: w.p(0.3)}
 	}
 	w.must(c.Check())
-	w.cfg = c
+	w.changed = w.cfg != nil
+	w.cfg, w.cfgs = c, append(w.cfgs, c)
 }
 
+// spec returns what an embedder knows of the job from what is durable.
 func (w *world) spec() perilog.Spec {
-	return perilog.Spec{ID: 7, R: w.r, Named: w.named, Owner: 1}
+	s := perilog.Spec{ID: 7, R: w.r, Named: w.named, Owner: 1}
+	if w.lateR && !bytes.Contains(w.log, []byte(`"alloc"`)) {
+		s.R = nil
+	}
+	return s
 }
 
 // entry makes an event.
@@ -299,6 +315,13 @@ func (w *world) judgeReplay() {
 	if a, b := h.String(), w.job.Holds().String(); a != b {
 		w.fail("I5: the log tells\n%s\nand the job\n%s", a, b)
 	}
+	if w.p(0.3) {
+		job, err := perilog.RecoverJob(w.now, w.cfg, w.spec(), w.log, w.hkLog)
+		w.must(err)
+		if a, b := job.Told(), w.job.Told(); a != b {
+			w.fail("I5: the log tells\n%s\nand the job\n%s", a, b)
+		}
+	}
 }
 
 // launch starts processes.
@@ -325,6 +348,7 @@ func (w *world) launch(l perilog.Launch) {
 			}
 			w.overlap(l.Action, r)
 			w.ran[place{l.Action, r}] = true
+			delete(w.good, place{l.Action, r})
 		}
 		w.done[at] = p
 	}
@@ -383,6 +407,15 @@ func (w *world) free(f rset.Fragment) {
 		w.freed.Insert(rank)
 		w.judgeRank(rank)
 	}
+	for _, name := range f.Named {
+		if slices.Contains(w.named2, name) {
+			w.fail("I1: %s is freed twice", name)
+		}
+		w.named2 = append(w.named2, name)
+		if slices.ContainsFunc(w.active(), func(s *service) bool { return slices.Contains(s.named, name) }) {
+			w.fail("I3: %s is freed, and a service holds it", name)
+		}
+	}
 	if f.Final {
 		w.final = true
 	}
@@ -392,6 +425,11 @@ func (w *world) free(f rset.Fragment) {
 func (w *world) judgeRank(rank uint32) {
 	if w.shells[rank] && !w.drained.Contains(rank) {
 		w.fail("I3: rank %d is freed, and the job runs there", rank)
+	}
+	for _, s := range w.active() {
+		if s.ranks.Contains(rank) {
+			w.fail("I3: rank %d is freed, and %v holds it", rank, s.key)
+		}
 	}
 	excused := w.drained.Contains(rank) || w.forced.Contains(rank)
 	prepared := w.asked
@@ -407,20 +445,20 @@ func (w *world) judgeRank(rank uint32) {
 	if w.failed[rank] && !excused {
 		w.fail("I10: rank %d failed and is freed without a drain", rank)
 	}
-	if !prepared || excused || w.changed {
+	if excused {
 		return
 	}
-	for i, e := range w.cfg.Epilogs {
-		key := perilog.Key{Kind: jobstate.ActionEpilog, Description: e.Description}
-		if key.Description == "" {
-			key.Description = "job-manager.epilog"
-		}
-		canceled := e.CancelOnException != nil && *e.CancelOnException // perhaps before it ran
-		if (e.Ranks == nil || e.Ranks.Contains(rank)) && !canceled && !w.ran[place{key, rank}] {
-			w.fail("I3: rank %d is freed, and epilog %d did not run there", rank, i)
+	if prepared {
+		for _, key := range w.always(jobstate.ActionEpilog, rank) {
+			canceled := !w.every(func(c *perilog.Config) bool { // perhaps before it ran
+				return !slices.ContainsFunc(c.Epilogs, func(a perilog.ActionConfig) bool { return a.CancelOnException != nil && *a.CancelOnException })
+			})
+			if !canceled && !w.ran[place{key, rank}] {
+				w.fail("I3: rank %d is freed, and %v did not run there", rank, key)
+			}
 		}
 	}
-	if w.cfg.Housekeeping != nil && !w.ran[place{perilog.Housekeeping(), rank}] {
+	if w.every(func(c *perilog.Config) bool { return c.Housekeeping != nil }) && !w.ran[place{perilog.Housekeeping(), rank}] {
 		w.fail("I3: rank %d is freed, and housekeeping did not run there", rank)
 	}
 }
