@@ -52,8 +52,10 @@ func (p *play) move() {
 		p.operate()
 	case x < 81:
 		p.submit()
-	case x < 93:
+	case x < 92:
 		p.user()
+	case x < 93:
+		p.serve()
 	case x < 96:
 		p.administer()
 	case x < 98:
@@ -257,7 +259,7 @@ func (p *play) reload() {
 	cfg.Hooks, cfg.Epoch, cfg.TombstoneCount, cfg.MaxActive = p.cfg.Hooks, p.cfg.Epoch, p.cfg.TombstoneCount, p.cfg.MaxActive
 	cfg.Owner = p.cfg.Owner
 	if p.step(joblife.Reload{Config: cfg}) == nil {
-		p.cfg, p.mixed, p.reloaded = cfg, true, true
+		p.cfg = cfg
 		p.w.Configure(cfg.Actions)
 	}
 }
@@ -380,6 +382,9 @@ func (p *play) resolve(u joblife.Unresolved, rank uint32) {
 		if p.step(joblife.ForceFinish{Action: a, Status: 1, Who: "root"}) != nil {
 			return
 		}
+	}
+	for _, s := range p.foreign[u.Job] {
+		s.ended = s.ended || s.key == u.Action
 	}
 	p.w.Excuse(u.Job, nil)
 }

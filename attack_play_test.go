@@ -40,19 +40,19 @@ type play struct {
 	panics  int // of hooks, that came out
 	hash    hash.Hash64
 
-	cfg      joblife.Config
-	m        *joblife.Manager
-	w        *joblifetest.World
-	now      time.Time
-	store    []joblife.Record // durable
-	logs     map[jobid.ID][]byte
-	rd       joblife.Ready
-	void     struct{ sched, exec bool } // of the Ready that is outstanding
-	busy     bool                       // a Ready is outstanding
-	stops    bool                       // a shutdown goes on
-	stopAt   eventlog.Timestamp
-	reloaded bool
-	mixed    bool // some jobs run by another configuration
+	cfg     joblife.Config
+	m       *joblife.Manager
+	w       *joblifetest.World
+	now     time.Time
+	store   []joblife.Record // durable
+	logs    map[jobid.ID][]byte
+	rd      joblife.Ready
+	void    struct{ sched, exec bool } // of the Ready that is outstanding
+	busy    bool                       // a Ready is outstanding
+	stops   bool                       // a shutdown goes on
+	stopAt  eventlog.Timestamp
+	foreign map[jobid.ID][]*service
+	served  int
 
 	sched *scheduler
 	exec  *executor
@@ -73,7 +73,7 @@ func newPlay(t *tape) *play {
 	p := &play{
 		tape: t, hash: fnv.New64a(), now: time.Unix(1_600_000_000, 0), logs: make(map[jobid.ID][]byte),
 		known: make(map[jobid.ID]bool), tags: make(map[uint64]any), reports: make(map[launched]bool),
-		toDrain: new(idset.Set), drained: new(idset.Set), offline: new(idset.Set),
+		foreign: make(map[jobid.ID][]*service), toDrain: new(idset.Set), drained: new(idset.Set), offline: new(idset.Set),
 	}
 	p.sched, p.exec = &scheduler{p: p}, &executor{p: p, jobs: make(map[jobid.ID]*running)}
 	return p
@@ -455,8 +455,7 @@ func (p *play) crash(where string) {
 	m, rec, err := joblife.Restore(p.now, p.cfg, all(p.sorted(p.store)))
 	p.must(err)
 	p.m = m
-	p.mixed = false
-	p.w.Restarted()
+	p.serviceLost()
 	for _, q := range rec.Quarantined {
 		p.fail("quarantined %v: %v", q.Job, q.Err)
 	}
@@ -495,7 +494,7 @@ func (p *play) judge() {
 		p.fail("%v", err)
 	}
 	if p.steps%5 == 0 {
-		if err := joblifetest.Check(p.m); err != nil && !p.late(err.Error()) {
+		if err := joblifetest.Check(p.m); err != nil {
 			p.fail("%v", err)
 		}
 	}
@@ -519,18 +518,8 @@ func (p *play) judge() {
 	}
 }
 
-// late reports whether a finding is what a reload and a restart may lead to: a job runs
-// an epilog that it did not have before.
-func (p *play) late(finding string) bool {
-	return p.reloaded && strings.Contains(finding, "starts after the final release")
-}
-
 // judgeReplay compares what records tell with what is live.
 func (p *play) judgeReplay(records []joblife.Record, what string) {
-	if s := p.m.Stats(); p.mixed && s.States[jobstate.StateRun]+s.States[jobstate.StateCleanup]+s.Housekeeping > 0 {
-		return // a restart has them run by the new one
-	}
-	p.mixed = false
 	cfg := p.cfg
 	cfg.Hooks = nil
 	m, err := joblife.Load(p.now, cfg, all(records))
@@ -564,7 +553,7 @@ func (p *play) judgeEnd() {
 // judgeLog judges the log of a job that is over.
 func (p *play) judgeLog(id jobid.ID, log []byte) {
 	for _, f := range jobstate.Validate(log) {
-		if f.Level == jobstate.LevelError && !p.late(f.Text) {
+		if f.Level == jobstate.LevelError {
 			p.fail("%v: %v\n%s", id, f, log)
 		}
 	}

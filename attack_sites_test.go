@@ -81,6 +81,7 @@ func (s *scheduler) take(msg alloc.Message) {
 		}
 	case alloc.Free:
 		s.p.say("free %v of %v final %v", msg.R.Ranks(), msg.ID, msg.Final)
+		s.p.judgeServices(msg.ID, msg.R.Ranks())
 		if _, err := s.pool.Free(msg.ID, msg.R, msg.Final); err != nil {
 			s.p.fail("free: %v", err)
 		}
@@ -280,10 +281,16 @@ func (x *executor) run(j *running) {
 		say(exec.Response{ID: j.id, Type: exec.ResponseException, Exception: exec.Exception{Type: "exec", Note: "lost"}})
 		say(exec.Response{ID: j.id, Type: exec.ResponseRelease, Final: true})
 		j.final = true
+	case !j.started && p.rare(0.03) && !p.ran(j.id):
+		p.say("%v: the executor gives up", j.id)
+		p.w.Ended(j.id, nil)
+		p.w.Excuse(j.id, nil) // without a start no epilog is due
+		j.final = true
+		say(exec.Response{ID: j.id, Type: exec.ResponseRelease, Final: true})
 	case !j.started:
 		j.started = true
 		kind := exec.ResponseStart
-		if v, ok := p.m.Job(j.id); ok && v.Ran() {
+		if p.ran(j.id) {
 			kind = exec.ResponseReattached
 		}
 		say(exec.Response{ID: j.id, Type: kind})
@@ -312,6 +319,12 @@ func (x *executor) run(j *running) {
 		say(exec.Response{ID: j.id, Type: exec.ResponseRelease, Final: true})
 		j.final = true
 	}
+}
+
+// ran reports whether the Manager knows that a job has started.
+func (p *play) ran(id jobid.ID) bool {
+	v, ok := p.m.Job(id)
+	return ok && v.Ran()
 }
 
 func (x *executor) live(j *running) bool {
@@ -346,6 +359,7 @@ func (p *play) finish() {
 		p.act()
 	}
 	p.nodesWork()
+	p.endServices()
 	p.operate()
 	p.confirm()
 	alone := false // users can make cycles with jobs of one name, as in flux-core

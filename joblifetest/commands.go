@@ -396,7 +396,6 @@ func playRestore(st *stage, _ []string) error {
 		return err
 	}
 	st.m = m
-	st.w.Restarted()
 	st.printf("restored: %v running %v", rec.Jobs, rec.Running)
 	for _, u := range rec.Unresolved {
 		st.printf("unresolved: %v %v %v on %v", u.Job, u.Action, u.Reason, u.Ranks)

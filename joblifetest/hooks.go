@@ -95,7 +95,6 @@ func (r *runner) restore() error {
 	r.m, r.met = m, false
 	r.life++
 	clear(r.todo[:])
-	r.w.Restarted()
 	return r.settle()
 }
 

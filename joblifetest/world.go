@@ -38,8 +38,7 @@ type core struct {
 type worldJob struct {
 	id      jobid.ID
 	r       *rset.R
-	actions *perilog.Config
-	changed bool // its actions may follow another configuration
+	actions []*perilog.Config // since it got resources
 	freed   map[uint32]bool
 	final   bool
 	asked   bool // the executor was asked to start it
@@ -95,20 +94,13 @@ func (w *World) fail(id jobid.ID, format string, args ...any) {
 	}
 }
 
-// Configure reports a [joblife.Reload] with other actions. Jobs that get resources later
-// run by them. Jobs that have resources but did not begin may run by either.
+// Configure reports other actions, by a [joblife.Reload] or a Restore. A job that has
+// resources is then judged by the actions that all configurations have since it got them,
+// whenever those began.
 func (w *World) Configure(actions perilog.Config) {
 	w.actions = &actions
 	for _, j := range w.jobs {
-		j.changed = j.changed || !j.asked && len(j.procs) == 0
-	}
-}
-
-// Restarted reports that a Manager was restored. Jobs that got resources under an earlier
-// configuration are then no longer judged by their actions.
-func (w *World) Restarted() {
-	for _, j := range w.jobs {
-		j.changed = j.changed || j.actions != w.actions
+		j.actions = append(j.actions, w.actions)
 	}
 }
 
@@ -147,7 +139,7 @@ func (w *World) Allocated(id jobid.ID, r *rset.R) {
 		w.booked[c] = id
 	}
 	w.jobs[id] = &worldJob{
-		id: id, r: r, actions: w.actions, freed: make(map[uint32]bool), shells: make(map[uint32]bool),
+		id: id, r: r, actions: []*perilog.Config{w.actions}, freed: make(map[uint32]bool), shells: make(map[uint32]bool),
 		procs: make(map[place]*process), ran: make(map[place]bool), good: make(map[place]bool), excused: make(map[uint32]bool),
 	}
 }
@@ -328,33 +320,57 @@ func (w *World) start(id jobid.ID, r *rset.R) {
 		return // it is repeated, and the executor knows
 	}
 	j.asked = true
-	failed := 0
+	var failed []uint32
 	for rank := range r.Ranks().All() {
 		if !j.r.Ranks().Contains(rank) || j.freed[rank] {
 			w.fail(id, "it starts on rank %d, which it does not have", rank)
 		}
 		j.shells[rank] = true
-		if !j.changed && !j.excused[rank] && !j.prepared(rank) {
-			t := &j.actions.Tolerate
-			if !t.Ranks.Contains(rank) {
-				failed++
-			}
-			if t.Drop || failed > max(t.Count, int(t.Fraction*float64(j.r.Ranks().Len()))) {
+		if !j.excused[rank] && !j.prepared(rank) {
+			failed = append(failed, rank)
+			if !slices.ContainsFunc(j.actions, func(c *perilog.Config) bool { return tolerates(&c.Tolerate, failed, j.r.Ranks().Len()) }) {
 				w.fail(id, "I11: it starts on rank %d, where a prolog did not succeed", rank)
 			}
 		}
 	}
 }
 
-// prepared reports whether the prologs have succeeded on a rank.
-func (j *worldJob) prepared(rank uint32) bool {
-	for i := range j.actions.Prologs {
-		a := &j.actions.Prologs[i]
-		if (a.Ranks == nil || a.Ranks.Contains(rank)) && !j.good[place{keyOf(jobstate.ActionProlog, a), rank}] {
-			return false
+// tolerates reports whether a job may start on ranks that failed.
+func tolerates(t *perilog.Tolerate, failed []uint32, of int) bool {
+	n := 0
+	for _, rank := range failed {
+		if !t.Ranks.Contains(rank) {
+			n++
 		}
 	}
-	return true
+	return !t.Drop && n <= max(t.Count, int(t.Fraction*float64(of)))
+}
+
+// prepared reports whether the prologs have succeeded on a rank.
+func (j *worldJob) prepared(rank uint32) bool {
+	return !slices.ContainsFunc(j.due(jobstate.ActionProlog, rank), func(key perilog.Key) bool { return !j.good[place{key, rank}] })
+}
+
+// due returns the actions on a rank that all configurations have.
+func (j *worldJob) due(kind jobstate.ActionKind, rank uint32) (keys []perilog.Key) {
+	for i, c := range j.actions {
+		list := c.Prologs
+		if kind == jobstate.ActionEpilog {
+			list = c.Epilogs
+		}
+		var has []perilog.Key
+		for n := range list {
+			canceled := kind == jobstate.ActionEpilog && list[n].CancelOnException != nil && *list[n].CancelOnException // perhaps before it ran
+			if (list[n].Ranks == nil || list[n].Ranks.Contains(rank)) && !canceled {
+				has = append(has, keyOf(kind, &list[n]))
+			}
+		}
+		if i == 0 {
+			keys = has
+		}
+		keys = slices.DeleteFunc(keys, func(key perilog.Key) bool { return !slices.Contains(has, key) })
+	}
+	return keys
 }
 
 // keyOf returns the key of an action.
@@ -369,7 +385,7 @@ func keyOf(kind jobstate.ActionKind, a *perilog.ActionConfig) perilog.Key {
 func (w *World) launch(l joblife.Launch) {
 	j := w.jobs[l.Job]
 	nothing := l.Serves != nil && l.Serves.IsEmpty() // a single command for no ranks of the job
-	if j == nil || j.final && !j.changed && !nothing {
+	if j == nil || j.final && !nothing {
 		w.fail(l.Job, "%v is launched, and the job has no resources", l.Action)
 		return
 	}
@@ -382,7 +398,7 @@ func (w *World) launch(l joblife.Launch) {
 		if old := j.procs[at]; old != nil && old.attempt >= l.Attempt {
 			w.fail(l.Job, "I10: attempt %d of %v on rank %d after attempt %d", l.Attempt, l.Action, rank, old.attempt)
 		}
-		if l.Action.Kind == jobstate.ActionProlog && j.asked && !j.changed {
+		if l.Action.Kind == jobstate.ActionProlog && j.asked && (len(j.actions) == 1 || j.shells[rank]) {
 			w.fail(l.Job, "I11: %v is launched after the job", l.Action)
 		}
 		for _, r := range p.serves {
@@ -507,30 +523,23 @@ func (w *World) give(j *worldJob, rank uint32) {
 		}
 		w.fail(j.id, "I3: rank %d is freed, and %v runs there", rank, at.key)
 	}
-	if prepared && !j.changed {
-		w.judgeEpilogs(j, rank)
+	if !prepared {
+		return // the Manager may not even know of the allocation
+	}
+	for _, key := range j.due(jobstate.ActionEpilog, rank) {
+		if !j.ran[place{key, rank}] {
+			w.fail(j.id, "I3: rank %d is freed, and %v did not run there", rank, key)
+		}
+	}
+	kept := !slices.ContainsFunc(j.actions, func(c *perilog.Config) bool { return c.Housekeeping == nil })
+	if kept && !j.ran[place{perilog.Housekeeping(), rank}] {
+		w.fail(j.id, "I3: rank %d is freed, and housekeeping did not run there", rank)
 	}
 }
 
 // gaveUp reports whether a process that was told to end may be left behind without a
 // drain of the rank.
 func (j *worldJob) gaveUp(key perilog.Key, p *process) bool {
-	h := j.actions.Housekeeping
-	return key == perilog.Housekeeping() && (j.changed || h != nil && h.OnFailure == "release" || p.signal) ||
-		p.signal && p.single
-}
-
-// judgeEpilogs judges that all that is configured ran on a rank.
-func (w *World) judgeEpilogs(j *worldJob, rank uint32) {
-	for i := range j.actions.Epilogs {
-		a := &j.actions.Epilogs[i]
-		key := keyOf(jobstate.ActionEpilog, a)
-		canceled := a.CancelOnException != nil && *a.CancelOnException // perhaps before it ran
-		if (a.Ranks == nil || a.Ranks.Contains(rank)) && !canceled && !j.ran[place{key, rank}] {
-			w.fail(j.id, "I3: rank %d is freed, and %v did not run there", rank, key)
-		}
-	}
-	if j.actions.Housekeeping != nil && !j.ran[place{perilog.Housekeeping(), rank}] {
-		w.fail(j.id, "I3: rank %d is freed, and housekeeping did not run there", rank)
-	}
+	lets := func(c *perilog.Config) bool { return c.Housekeeping != nil && c.Housekeeping.OnFailure == "release" }
+	return key == perilog.Housekeeping() && (p.signal || slices.ContainsFunc(j.actions, lets)) || p.signal && p.single
 }
