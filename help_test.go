@@ -89,6 +89,7 @@ func (s *site) try(in joblife.Input) error {
 	s.now = s.now.Add(time.Millisecond)
 	err := s.m.Step(s.now, in)
 	s.act()
+	require.NoError(s.t, joblife.Audit(s.m))
 	return err
 }
 
