@@ -122,7 +122,7 @@ func BenchmarkDurable(b *testing.B) {
 // records returns the records of n jobs, which run, or are inactive.
 func records(tb testing.TB, n int, inactive bool) []joblife.Record {
 	w := newMill(tb, joblife.Config{})
-	w.r = node(tb, 1)
+	w.own = true
 	w.text = text(tb, jobspec.Job{Nodes: 1, Command: []string{"true"}})
 	w.lazy = !inactive
 	var list []joblife.Record

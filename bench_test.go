@@ -32,7 +32,8 @@ type mill struct {
 	rd   joblife.Ready
 	in   []joblife.Input
 	mute bool    // nobody answers
-	lazy bool    // jobs start and do not end, each on a node of its own
+	lazy bool    // jobs start and do not end
+	own  bool    // each job gets a node of its own
 	r    *rset.R // what each job gets; nil: what the pool gives it
 
 	store func([]joblife.Record) // nil: forgets the records
@@ -87,7 +88,7 @@ func (w *mill) run() {
 			switch msg := msg.(type) {
 			case alloc.Request:
 				r := w.r
-				if w.lazy {
+				if w.own {
 					r = node(w.tb, uint32(2*msg.ID))
 				} else if r == nil {
 					var err error
@@ -97,7 +98,7 @@ func (w *mill) run() {
 				}
 				w.in = append(w.in, joblife.SchedResponse{ID: msg.ID, Type: alloc.ResponseSuccess, R: r})
 			case alloc.Free:
-				if w.r != nil {
+				if w.r != nil || w.own {
 					break
 				}
 				if _, err := w.pool.Free(msg.ID, msg.R, msg.Final); err != nil {
@@ -194,10 +195,14 @@ func BenchmarkLife(b *testing.B) {
 	}
 }
 
-// weigh returns how many bytes a job takes, its log included, by how far it is. The jobspec
-// and R are those of all jobs.
+// weigh returns how many bytes a job takes, its log included and its R not, by how far it is.
+// The jobspec is that of all jobs.
 func weigh(tb testing.TB, far string, n int) float64 {
 	var before, after runtime.MemStats
+	nodes := make([]*rset.R, n)
+	for i := range nodes {
+		nodes[i] = node(tb, uint32(2*i))
+	}
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	m, err := joblife.New(joblife.Config{})
@@ -206,8 +211,7 @@ func weigh(tb testing.TB, far string, n int) float64 {
 	w.step(joblife.SchedHello{})
 	w.step(joblife.SchedReady{})
 	w.step(joblife.ExecHello{})
-	r := node(tb, 1)
-	for range n {
+	for _, r := range nodes {
 		w.life()
 		if far == "pending" {
 			continue
@@ -223,6 +227,7 @@ func weigh(tb testing.TB, far string, n int) float64 {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	runtime.KeepAlive(w)
+	runtime.KeepAlive(nodes)
 	return (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / float64(n)
 }
 

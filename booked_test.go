@@ -40,6 +40,12 @@ func runs(t *testing.T, given ...[2]*idset.Set) (*site, []jobid.ID) {
 	return s, ids
 }
 
+// forge has the records say that a job was given something else.
+func (s *site) forge(id jobid.ID, in joblife.Input) {
+	i := slices.IndexFunc(s.store, func(r joblife.Record) bool { return r.Job == id && r.Kind == joblife.RecordR })
+	s.store[i].Data = in.(joblife.SchedResponse).R.AppendJSON(nil)
+}
+
 // told returns what a scheduler is told at its hello: the resources of each job.
 func told(s *site) map[jobid.ID]string {
 	s.t.Helper()
@@ -92,15 +98,16 @@ func TestAllocatedIsWhatTheSchedulerHasNotBack(t *testing.T) {
 func TestJobsThatHoldTheSameAreQuarantined(t *testing.T) {
 	all4 := idset.Range(0, 3)
 	s, ids := runs(t,
-		[2]*idset.Set{idset.Range(0, 2), all4}, [2]*idset.Set{idset.Range(2, 3), idset.Of(0)},
+		[2]*idset.Set{idset.Range(0, 1), all4}, [2]*idset.Set{idset.Range(2, 3), idset.Of(0)},
 		[2]*idset.Set{idset.Of(3), idset.Of(1)}, [2]*idset.Set{idset.Of(4), all4})
+	s.forge(ids[0], grants(t, ids[0], idset.Range(0, 2), all4))
 	for range 2 { // from all records, and from a snapshot
 		s.restore(s.store)
 		require.Len(t, s.rec.Quarantined, 2)
 		one, two := s.rec.Quarantined[0], s.rec.Quarantined[1]
 		require.Equal(t, ids[:2], []jobid.ID{one.Job, two.Job})
-		require.ErrorIs(t, one.Err, joblife.ErrInvalid)
-		require.ErrorContains(t, one.Err, ids[0].String()+" holds resources of rank 2 that "+ids[1].String()+" holds too")
+		require.ErrorIs(t, one.Err, joblife.ErrConflict)
+		require.ErrorContains(t, one.Err, ids[0].String()+" and "+ids[1].String()+" both have rank2/core0")
 		require.Equal(t, "rank[0-2]/core[0-3]", one.R.String())
 		require.Equal(t, "rank3/core0", two.R.String(), "without what is named before")
 		require.Equal(t, ids[2:], s.rec.Jobs, "one that shares a node goes on")

@@ -146,7 +146,7 @@ func (d *dependencies) afterJob(e *Event, s scheme, prefix string, dep jobspec.D
 	if dep.Scheme == "after" && !e.Job.Job().HasDependency(w.description) {
 		e.Post(Raise{ID: w.id, Type: "dependency", Severity: 3, Note: "dependency scheme 'after' is deprecated, use 'afterstart'"})
 	}
-	if v, ok := e.Lookup(on); ok && v.Job() != nil && v.ID() != w.id {
+	if v, ok := e.Lookup(on); ok && v.State() != jobstate.StateInactive && v.ID() != w.id {
 		if v.UserID() != e.Job.UserID() {
 			return fmt.Errorf("%s: Permission denied for job %s", dep.Scheme, dep.Value)
 		}
@@ -368,7 +368,7 @@ func (d *dependencies) hasToWait(e *Event, k string) bool {
 // earlier reports whether an active job was submitted before another one.
 func earlier(e *Event, a, b jobid.ID) bool {
 	time := func(id jobid.ID) (at eventlog.Timestamp) {
-		if v, ok := e.Lookup(id); ok && v.Job() != nil {
+		if v, ok := e.Lookup(id); ok && v.State() != jobstate.StateInactive {
 			at, _ = v.Job().Entered(jobstate.StateNew)
 		}
 		return at
@@ -379,7 +379,7 @@ func earlier(e *Event, a, b jobid.ID) bool {
 // waitsAlone reports whether a job waits until it is the only one of its name.
 func waitsAlone(e *Event, id jobid.ID) bool {
 	v, ok := e.Lookup(id)
-	return ok && v.Job() != nil && slices.Contains(v.Job().Dependencies(), "singleton")
+	return ok && v.State() != jobstate.StateInactive && slices.Contains(v.Job().Dependencies(), "singleton")
 }
 
 // isNext reports whether all active jobs of a name wait too, and came later.

@@ -25,7 +25,8 @@
 // The caller's duties:
 //
 //  1. Pass what happens, with a time that does not step back. An error refuses the
-//     input, and nothing has changed.
+//     input, and nothing has changed. A refused answer of a scheduler or an executor
+//     ends its session: its next hello tells the truth.
 //  2. Make Append durable, in order, before anything else; [AppendRecords] makes lines of
 //     it. If that fails, abandon the Manager and restore another.
 //  3. Then do the rest. Responses of the scheduler and the executor, reports of actions

@@ -14,6 +14,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/rset"
 )
 
 // Load is Restore without what follows: the Manager as the records tell.
@@ -128,6 +129,7 @@ func Audit(m *Manager) error {
 	if err := m.queue.Check(); err != nil {
 		bad("%w", err)
 	}
+	m.auditBookings(bad)
 	if m.dirty.len()+m.posts.len() > 0 {
 		bad("%d jobs and %d posts are not settled", m.dirty.len(), m.posts.len())
 	}
@@ -142,6 +144,72 @@ func Audit(m *Manager) error {
 		bad("%d waits, and the count is %d", waits, m.waits.n)
 	}
 	return errors.Join(errs...)
+}
+
+// auditBookings tells where the bookings are not what jobs hold, resource by resource, and
+// where two hold the same.
+func (m *Manager) auditBookings(bad func(format string, args ...any)) {
+	type place struct {
+		rank, id uint32
+		kind     string
+	}
+	holds := make(map[place]jobid.ID)
+	for _, h := range m.holders() {
+		for e := range held(h).Entries() {
+			for rank := range e.Ranks.All() {
+				for kind, ids := range e.Children {
+					for id := range ids.All() {
+						p := place{rank, id, kind}
+						if holds[p] != 0 {
+							bad("I1: %v and %v hold %v", holds[p], h.ID, p)
+						}
+						holds[p] = h.ID
+					}
+				}
+			}
+		}
+	}
+	next := uint32(0)
+	m.bookings.tree.Ascend(func(s stretch) bool {
+		if s.first < next || s.last < s.first {
+			bad("ranks %d to %d are booked, and those up to %d before", s.first, s.last, next)
+		}
+		next = s.last + 1
+		return true
+	})
+	m.bookings.Each(func(job jobid.ID, rank uint32, kind string, id uint32) {
+		p := place{rank, id, kind}
+		if holds[p] != job {
+			bad("%v is booked for %v, and %v holds it", p, job, holds[p])
+		}
+		delete(holds, p)
+	})
+	for p, id := range holds {
+		bad("%v holds %v, which is not booked", id, p)
+	}
+}
+
+// NewBookings returns an index of who holds what, for tests of it alone.
+func NewBookings() *bookings { b := newBookings(); return &b }
+
+func (b *bookings) Add(id jobid.ID, r *rset.R)             { b.add(id, r) }
+func (b *bookings) Remove(id jobid.ID, first, last uint32) { b.remove(id, first, last) }
+func (b *bookings) Conflict(id jobid.ID, r *rset.R) error  { return b.conflict(id, r) }
+
+// Each calls f with all that is booked.
+func (b *bookings) Each(f func(job jobid.ID, rank uint32, kind string, id uint32)) {
+	b.tree.Ascend(func(s stretch) bool {
+		for h := range s.shares {
+			for kind, ids := range h.what.Map() {
+				for id := range ids.All() {
+					for rank := s.first; rank <= s.last; rank++ {
+						f(h.job, rank, kind, id)
+					}
+				}
+			}
+		}
+		return true
+	})
 }
 
 // Idle reports whether all that a Manager decided was handed out and done.

@@ -89,6 +89,7 @@ func (s *site) try(in joblife.Input) error {
 	s.now = s.now.Add(time.Millisecond)
 	err := s.m.Step(s.now, in)
 	s.act()
+	require.NoError(s.t, joblife.Audit(s.m))
 	return err
 }
 
@@ -199,7 +200,7 @@ func (s *site) act() {
 				if s.hold["finish"] {
 					continue
 				}
-				if v, ok := s.m.Job(msg.ID); !ok || v.Job() == nil || !v.Job().Finished() {
+				if v, ok := s.m.Job(msg.ID); !ok || v.State() == jobstate.StateInactive || !v.Job().Finished() {
 					todo = append(todo, said(msg.ID, exec.ResponseFinish))
 				}
 				todo = append(todo, said(msg.ID, exec.ResponseRelease))
@@ -350,7 +351,7 @@ func snapshot(m *joblife.Manager) string {
 	fmt.Fprintf(&b, "%+v\n", st)
 	for v := range m.Jobs(^jobstate.State(0)) {
 		fmt.Fprintf(&b, "%v %v\n", v.ID(), v.State())
-		if v.Job() != nil {
+		if v.State() != jobstate.StateInactive {
 			fmt.Fprintf(&b, "%v %v %v\n", v.Job().Waiting(), v.Nodes().Held(), v.R())
 			text, _ := v.Jobspec().MarshalJSON()
 			fmt.Fprintf(&b, "%s\n", text)

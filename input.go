@@ -105,8 +105,9 @@ type (
 		Flags []string
 	}
 	// Alloc gives resources to a job in SCHED that has the flag alloc-bypass. R is
-	// retained. No scheduler learns that they are used or freed: the caller must keep them
-	// apart. The owner alone may do so.
+	// retained. The error is ErrConflict if another job holds some of it. No scheduler learns
+	// that it is used or freed, so that it is best kept out of theirs. The owner alone may do
+	// so.
 	Alloc struct {
 		Tag uint64
 		By  Cred
@@ -216,7 +217,10 @@ type (
 	SchedHello alloc.Hello
 	// SchedReady lets requests be sent. The ReadyResponse is the first of Ready.Sched.
 	SchedReady alloc.Ready
-	// SchedResponse responds to a Request.
+	// SchedResponse responds to a Request. The error is ErrConflict if another job holds some
+	// of the resources: whatever the scheduler believes, nothing is booked twice (PR-10). A
+	// response that is refused ends the session. Pass SchedLost, and have the scheduler say
+	// hello again, which tells it what is held.
 	SchedResponse alloc.Response
 	// SchedLost ends the session.
 	SchedLost struct{}

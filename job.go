@@ -38,6 +38,7 @@ type job struct {
 	later     bool // a hook validates it later
 	queued    bool // m.queue has it
 	hidden    bool // the scheduler does not know of it: it held nothing at hello
+	bypass    bool // its resources did not come from the scheduler
 }
 
 // rare is what few jobs have.
@@ -373,6 +374,9 @@ func (m *Manager) follow(j *job, e eventlog.Entry, prev jobstate.State) {
 		}
 	case jobstate.EventException:
 		m.raised(j, e)
+		if j.r != nil && j.nodes.Freed().Len() == j.r.Len() { // it was revoked
+			m.bookings.removeR(j.id, j.r)
+		}
 	case jobstate.EventMemo:
 		j.memoed(e.Context)
 	case jobstate.EventInvalidate:
@@ -453,8 +457,16 @@ func (m *Manager) carry(j *job) {
 	if todo.Start {
 		m.startJob(j)
 	}
-	if !todo.Free.IsEmpty() && !j.hidden {
-		m.free(alloc.Free{ID: j.id, R: todo.Free.R, Final: todo.Free.Final})
+	if !todo.Free.IsEmpty() {
+		m.bookings.removeR(j.id, todo.Free.R)
+		if !j.hidden {
+			m.free(alloc.Free{ID: j.id, R: todo.Free.R, Final: todo.Free.Final})
+		}
+	}
+	if j.bypass {
+		for first, last := range j.nodes.Freed().Ranges() {
+			m.bookings.remove(j.id, first, last)
+		}
 	}
 	m.schedule(j)
 	m.retire(j)

@@ -97,7 +97,7 @@ func TestWhatOutsideSaysTooLongIsRefusedOrCut(t *testing.T) {
 	// Each node has cores of its own.
 	var entries []rset.Entry
 	for i := range uint32(30_000) {
-		entries = append(entries, rset.Entry{Ranks: idset.Of(i), Children: map[string]*idset.Set{"core": idset.Of(i % 1000), "gpu": idset.Of(i / 1000)}})
+		entries = append(entries, rset.Entry{Ranks: idset.Of(8 + i), Children: map[string]*idset.Set{"core": idset.Of(i % 1000), "gpu": idset.Of(i / 1000)}})
 	}
 	r, err := rset.New(rset.Config{Entries: entries})
 	require.NoError(t, err)

@@ -39,6 +39,9 @@ var (
 	// ErrLimit is returned for a request beyond a limit of Config, or a fixed one: 2^20
 	// waits, 1024 purges that wait for the store, 64 MiB of quarantined jobs.
 	ErrLimit = errors.New("joblife: limit reached")
+	// ErrConflict is returned for resources that another job holds. The text has both jobs
+	// and what they share.
+	ErrConflict = errors.New("joblife: double booking")
 	// ErrRefused is returned when a hook refuses a job. The text is the hook's.
 	ErrRefused = errors.New("joblife: job refused")
 	// ErrOffline is returned for a message of an executor that has not said hello. For
@@ -144,7 +147,8 @@ type Manager struct {
 	stopAt      eventlog.Timestamp
 	quarantined []quarantined
 	booked      []alloc.Holder // what they hold, as far as it is known
-	heldBytes   int            // of their records
+	bookings    bookings
+	heldBytes   int // of their records
 	faults      uint64
 	events      uint64
 
@@ -166,13 +170,14 @@ type Manager struct {
 // must not change. The error names what is wrong with cfg.
 func New(cfg Config) (*Manager, error) {
 	m := &Manager{
-		cfg:     cfg,
-		jobs:    make(map[jobid.ID]*job),
-		invalid: make(map[jobid.ID]*job),
-		timers:  btree.NewG(16, timer.less),
-		queue:   alloc.NewQueue(alloc.Config{MaxJobs: cfg.maxActive()}),
-		out:     new(outbox),
-		spare:   new(outbox),
+		cfg:      cfg,
+		jobs:     make(map[jobid.ID]*job),
+		invalid:  make(map[jobid.ID]*job),
+		timers:   btree.NewG(16, timer.less),
+		bookings: newBookings(),
+		queue:    alloc.NewQueue(alloc.Config{MaxJobs: cfg.maxActive()}),
+		out:      new(outbox),
+		spare:    new(outbox),
 	}
 	if err := m.configure(cfg); err != nil {
 		return nil, err

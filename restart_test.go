@@ -1,6 +1,7 @@
 package joblife_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"slices"
@@ -267,4 +268,23 @@ func unrestarted(names string) string {
 	names = strings.ReplaceAll(names, " debug.alloc-request", "")
 	names = strings.ReplaceAll(names, " debug.start-request", "")
 	return strings.ReplaceAll(names, " flux-restart priority", "")
+}
+
+// A Manager that has taken no Step has nothing to tell, at no time.
+func TestASnapshotBeforeTheFirstStepHasNothing(t *testing.T) {
+	cfg := joblife.Config{Queues: []string{"a", "b"}}
+	m, err := joblife.New(cfg)
+	require.NoError(t, err)
+	lines, err := joblife.AppendRecords(nil, slices.Collect(m.Snapshot()))
+	require.NoError(t, err)
+	require.Empty(t, lines)
+	again, _, err := joblife.Restore(time.Unix(2, 0), cfg, joblife.ReadRecords(bytes.NewReader(lines)))
+	require.NoError(t, err)
+	require.Equal(t, joblife.Describe(m), joblife.Describe(again))
+	for _, m := range []*joblife.Manager{m, again} {
+		require.NoError(t, m.Step(time.Unix(2, 0), joblife.Tick{}))
+		lines, err = joblife.AppendRecords(nil, slices.Collect(m.Snapshot()))
+		require.NoError(t, err)
+		require.NotEmpty(t, lines)
+	}
 }

@@ -419,10 +419,11 @@ func (m *Manager) resume(j *job, out *Recovered) {
 // Snapshot yields records that replace all earlier ones for [Restore]. Take it when no
 // Ready is outstanding and Ready has nothing. An inactive job is one short record: the
 // store keeps its log. The key scheduling of an R is in no snapshot. The Manager must not
-// change meanwhile. A volatile Manager yields nothing.
+// change meanwhile. A volatile Manager yields nothing, and one that New made yields nothing
+// before its first Step: there is nothing to tell, and no time to tell it at.
 func (m *Manager) Snapshot() iter.Seq[Record] {
 	return func(yield func(Record) bool) {
-		if m.cfg.Volatile {
+		if m.cfg.Volatile || m.now == 0 {
 			return
 		}
 		give := func(r Record) bool {

@@ -407,7 +407,7 @@ func TestAJobThatBypassesTheScheduler(t *testing.T) {
 	s.hold["finish"] = true
 	other := s.submit(jobspec.Job{Nodes: 1})
 	require.ErrorIs(t, s.try(joblife.SetFlags{ID: other, Flags: []string{"debug", "alloc-bypass"}}), joblife.ErrInvalid, "the scheduler would never get them back")
-	r := must(s.m.Job(other)).R()
+	r := success(t, other, 7).(joblife.SchedResponse).R
 	require.ErrorIs(t, s.try(joblife.Alloc{ID: other, R: r}), joblife.ErrInvalid)
 	s.sched = nil
 	id := s.ask(joblife.Submit{Tag: 7, By: joblife.Cred{UserID: 5}, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 16}).Job

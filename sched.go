@@ -331,6 +331,11 @@ func (m *Manager) schedResponse(r alloc.Response) error {
 			return err
 		}
 	}
+	if r.Type == alloc.ResponseSuccess {
+		if err := m.bookings.conflict(r.ID, r.R); err != nil {
+			return err
+		}
+	}
 	sends, outcome, err := m.queue.Response(m.sends[:0], r)
 	if err != nil {
 		return err
@@ -382,6 +387,9 @@ func (m *Manager) bypass(in Alloc) error {
 	case j.state != jobstate.StateSched || !j.job().HasFlag(flagBypass):
 		return fmt.Errorf("%w: %v is not in SCHED with the flag %s", ErrInvalid, in.ID, flagBypass)
 	}
+	if err := m.bookings.conflict(in.ID, in.R); err != nil {
+		return err
+	}
 	if err := m.give(j, in.R, jobstate.AllocContext{Extra: []byte(`{"bypass":true}`)}); err != nil {
 		return err
 	}
@@ -426,7 +434,8 @@ func (m *Manager) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 	if err != nil {
 		return err
 	}
-	j.r = own
+	j.r, j.bypass = own, j.job().HasFlag(flagBypass)
+	m.bookings.add(j.id, own)
 	if j.rare != nil {
 		j.rare.notes = nil // the log has them now
 	}

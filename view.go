@@ -66,19 +66,20 @@ func (v View) Ran() bool {
 	return v.j.job().Started()
 }
 
-// Job returns the job as its log tells, and nil for an inactive job, whose log the store
-// has.
+// Job returns the job as its log tells. The store has the log of an inactive job: this one
+// knows what a purge.Record does, as a jobstate.Summary.
 func (v View) Job() *jobstate.Job {
 	if v.j == nil {
-		return nil
+		return jobstate.Summary(v.rec).Job()
 	}
 	return v.j.job()
 }
 
-// Nodes returns the holds on the job, and nil for an inactive job.
+// Nodes returns the holds on the job. An inactive job has none; [Manager.Holders] tells of its
+// housekeeping.
 func (v View) Nodes() *perilog.Holds {
 	if v.j == nil {
-		return nil
+		return perilog.NewHolds(v.rec.ID, nil)
 	}
 	return v.j.nodes.Holds()
 }

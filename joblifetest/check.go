@@ -61,7 +61,7 @@ func checkLog(v joblife.View, bad func(jobid.ID, string, ...any)) {
 func checkHolders(m *joblife.Manager, bad func(jobid.ID, string, ...any)) {
 	for h := range m.Holders() {
 		v, ok := m.Job(h.Job)
-		if !ok || v.Job() == nil || v.R() == nil {
+		if !ok || v.State() == jobstate.StateInactive || v.R() == nil {
 			continue
 		}
 		if h.Kind == perilog.HolderJob && v.State() == jobstate.StateCleanup && !h.Ranks.IsEmpty() {

@@ -100,7 +100,10 @@ func (j *Job) enter(s State, k kind, t eventlog.Timestamp) {
 	if j.state == StateSched && s == StatePriority {
 		j.prioritized = false // until the next priority event
 	}
-	j.state = s
+	if j.state == StatePriority {
+		j.stayed += max(0, t-j.since)
+	}
+	j.state, j.since = s, t
 	if i := s.index(); j.entered[i] == 0 {
 		j.entered[i] = t
 	}

@@ -3,7 +3,9 @@ package jobstate
 import (
 	"encoding/json"
 	"iter"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/guard"
@@ -33,6 +35,9 @@ type Job struct {
 	priority   uint32
 	waitStatus int32
 
+	since  eventlog.Timestamp // when the state was entered, the last time
+	stayed eventlog.Timestamp // how long the job was in PRIORITY, without the present stay
+
 	state        State
 	urgency      uint8
 	version      uint8 // of submit; 0: the old rules
@@ -50,7 +55,26 @@ type rare struct {
 	flags         ordered[string, struct{}] // the names that set-flags gave and that have no bit in Job.flags
 	updates       []Update
 	expiration    eventlog.Timestamp
-	expirationSet bool // a resource-update came
+	expirationSet bool     // a resource-update came
+	summary       *Summary // all that is known of the job; nil: it was folded
+}
+
+// A Summary is what is known of an inactive job whose log is not at hand, as of a
+// purge.Record.
+type Summary struct {
+	ID       jobid.ID
+	Inactive eventlog.Timestamp // when it became so
+	Result   Result             // 0: it is not known
+	Ran      bool               // it started
+	UserID   uint32
+}
+
+// Job returns a job that says what the summary does. What the summary does not know reads
+// as if it had never been: the times at which it entered other states, exceptions, and so on.
+func (s Summary) Job() *Job {
+	j := &Job{id: s.ID, userid: s.UserID, state: StateInactive, success: s.Result == ResultCompleted, rare: &rare{summary: &s}}
+	j.entered[StateInactive.index()] = s.Inactive
+	return j
 }
 
 // seldom returns the rare part, for a change.
@@ -150,6 +174,47 @@ func (j *Job) Entered(s State) (eventlog.Timestamp, bool) {
 	return t, t != 0
 }
 
+// Spent returns how long the job has been in the states of a mask, all stays together, up to
+// now. A job returns to PRIORITY and to SCHED if its urgency or its jobspec changes, or its
+// instance restarts: Entered has the first times alone. A stay that ends before it begins,
+// since a clock was set back, counts as 0.
+func (j *Job) Spent(mask State, now eventlog.Timestamp) time.Duration {
+	total := eventlog.Timestamp(0)
+	for s := StateNew; s <= StateInactive; s <<= 1 {
+		if s.In(mask) {
+			total += j.spent(s, now)
+		}
+	}
+	if seconds := float64(total); seconds < math.MaxInt64/float64(time.Second) {
+		return time.Duration(math.Round(seconds * float64(time.Second)))
+	}
+	return math.MaxInt64
+}
+
+// spent is Spent for a single state.
+func (j *Job) spent(s State, now eventlog.Timestamp) eventlog.Timestamp {
+	first := j.entered[s.index()]
+	if first == 0 {
+		return 0
+	}
+	end := now // or when a later state was entered for good
+	for i := s.index() + 1; i < numStates; i++ {
+		if t := j.entered[i]; t != 0 && !(s == StatePriority && i == StateSched.index()) {
+			end = t
+			break
+		}
+	}
+	switch {
+	case s == StatePriority && j.state == s:
+		return j.stayed + max(0, now-j.since)
+	case s == StatePriority:
+		return j.stayed
+	case s == StateSched: // and PRIORITY between
+		return max(0, end-j.entered[StatePriority.index()]-j.spent(StatePriority, now))
+	}
+	return max(0, end-first)
+}
+
 // HasResources reports whether the job holds resources: an alloc came, and since
 // then neither a free nor an exception of type scheduler-restart.
 func (j *Job) HasResources() bool { return j.allocated }
@@ -159,11 +224,13 @@ func (j *Job) WasAllocated() bool { return j.wasAllocated }
 
 // Started reports whether a start event came: the job shells ran. An alloc
 // alone does not start a job.
-func (j *Job) Started() bool { return j.startTime != 0 }
+func (j *Job) Started() bool {
+	return j.startTime != 0 || j.rare != nil && j.rare.summary != nil && j.rare.summary.Ran
+}
 
 // StartTime returns when the job shells first started, and false before the
 // event start.
-func (j *Job) StartTime() (eventlog.Timestamp, bool) { return j.startTime, j.Started() }
+func (j *Job) StartTime() (eventlog.Timestamp, bool) { return j.startTime, j.startTime != 0 }
 
 // Finished reports whether a finish event came.
 func (j *Job) Finished() bool { return j.finishTime != 0 }
@@ -289,6 +356,8 @@ func (j *Job) Result() (Result, bool) {
 	switch {
 	case !j.state.In(StateCleanup | StateInactive):
 		return 0, false
+	case j.rare != nil && j.rare.summary != nil:
+		return j.rare.summary.Result, j.rare.summary.Result != 0
 	case j.success:
 		return ResultCompleted, true
 	case j.worst != nil && j.worst.Type == "cancel":

@@ -240,13 +240,22 @@ func (j *Job) Holders() iter.Seq[Holder] {
 }
 
 // Freed returns a new set of the ranks that were freed: the key free of RFC 27's
-// hello.
+// hello. After an exception of type scheduler-restart the job has none to free, and all
+// count as freed.
 func (j *Job) Freed() *idset.Set {
+	if j.holds.revoked {
+		return j.holds.all.Clone()
+	}
+	return j.freed()
+}
+
+// freed returns what went back.
+func (j *Job) freed() *idset.Set {
 	switch {
-	case j.holds.ledger != nil:
-		return j.holds.ledger.Freed()
 	case j.holds.final:
 		return j.holds.all.Clone()
+	case j.holds.ledger != nil:
+		return j.holds.ledger.Freed()
 	}
 	return new(idset.Set)
 }

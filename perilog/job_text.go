@@ -68,7 +68,7 @@ func (j *Job) check() error {
 			return fmt.Errorf("perilog: I3: %v goes on on ranks that it does not hold", a.Key)
 		}
 	}
-	freed := j.Freed()
+	freed := j.freed()
 	if l := j.holds.ledger; l != nil {
 		if err := l.Check(); err != nil {
 			return err

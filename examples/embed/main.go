@@ -82,7 +82,7 @@ func run(dir string, actions perilog.Config, jobs []joblife.Input) error {
 
 	var rd joblife.Ready
 	for now, in := range inputs.all(m) {
-		warn(m.Step(now, in)) // an error refuses the input: nothing has changed
+		scheduler.heed(in, m.Step(now, in)) // an error refuses the input: nothing has changed
 		for m.Ready(&rd) {
 			if err := store.append(rd.Append); err != nil { // durably, before anything else
 				return errors.Join(err, m.Abandon(rd.Seq))

@@ -203,6 +203,14 @@ func (s *scheduler) deny(id jobid.ID, err error) {
 	s.inputs.put(joblife.SchedResponse{ID: id, Type: alloc.ResponseDeny, Note: err.Error()})
 }
 
+// heed warns of an input that was refused. If it is an answer of the scheduler's, another
+// session begins, since it believes what is not so: the hello tells it what is held.
+func (s *scheduler) heed(in joblife.Input, err error) {
+	if _, ok := in.(joblife.SchedResponse); warn(err) && ok {
+		s.inputs.put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{})
+	}
+}
+
 // adopt begins a session: it gives each job what it has already.
 func (s *scheduler) adopt(hello *alloc.Announcement) {
 	s.waiting = nil

@@ -58,6 +58,19 @@ func TestAllocBypass(t *testing.T) {
 	require.Equal(t, `submit a1: {"errors":[]}`, d.submitAs(7, 18, sleep))
 }
 
+// TestAllocBypassTakesNothingFromOthers: the job ends, and says why.
+func TestAllocBypassTakesNothingFromOthers(t *testing.T) {
+	d := newDesk(t)
+	d.online()
+	d.submit(0, 3)
+	d.run(3)
+	d.submitAs(ownUser, 16, bypassing(resources(3)))
+	d.flush()
+	require.Contains(t, string(d.stored[16].Eventlog), `"type":"alloc","severity":0,"note":"joblife: double booking: `)
+	require.Equal(t, jobstate.StateInactive, d.view(16).State())
+	require.Equal(t, jobstate.StateRun, d.view(3).State())
+}
+
 // TestAllocBypassAfterACrash: wherever the log ends, the job gets its R after a restart.
 func TestAllocBypassAfterACrash(t *testing.T) {
 	d := newDesk(t)

@@ -50,7 +50,7 @@ func (s *Service) execLost(why string) error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.exec.starts)) {
 		v, ok := s.m.Job(id)
-		if !ok || v.Job() == nil || !v.Job().HasFlag("debug") {
+		if !ok || !v.Job().HasFlag("debug") {
 			continue
 		}
 		if err := s.step(joblife.Post{By: s.self(), ID: id, Name: "debug.start-lost", Context: note}); err != nil {

@@ -2,6 +2,7 @@ package service
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -78,7 +79,8 @@ func (s *Service) void(prefix string) {
 }
 
 // allocated takes in a response to sched.alloc. A failure means that the scheduler is gone;
-// one that comes late says nothing of its successor.
+// one that comes late says nothing of its successor. A response that is refused ends the
+// session, since the scheduler believes what is not so: its next hello tells what is held.
 func (s *Service) allocated(r Response) error {
 	if r.Errnum != 0 {
 		if s.sched.phase != alloc.PhaseOnline {
@@ -88,10 +90,13 @@ func (s *Service) allocated(r Response) error {
 		return s.schedLost()
 	}
 	m, err := alloc.Parse[alloc.Response](r.Payload)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.step(joblife.SchedResponse(m))
 	}
-	return s.step(joblife.SchedResponse(m))
+	if err != nil && s.sched.phase != 0 {
+		err = errors.Join(err, s.schedLost())
+	}
+	return err
 }
 
 // fillSched adds what a Ready says to the scheduler.

@@ -13,6 +13,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 var sessionRows = []row{
@@ -260,8 +261,29 @@ func TestResourceStatus(t *testing.T) {
 
 	// One rank with two names cannot be told.
 	d.submit(0, 5)
-	d.respond("sched.alloc", strings.ReplaceAll(success(5, 3), "n3", "other"))
+	d.respond("sched.alloc", strings.NewReplacer("n3", "other", `"core":"0"`, `"core":"1"`).Replace(success(5, 3)))
 	require.Contains(t, d.ask(2, "resource-status", ``), "resource-status a2: errnum 22 ")
+}
+
+// TestADoubleBookingEndsTheSession: the answer changes nothing, and the next hello tells what is
+// held.
+func TestADoubleBookingEndsTheSession(t *testing.T) {
+	d := newDesk(t)
+	d.online()
+	d.submit(0, 1, 2)
+	d.run(1)
+	err := d.Respond(d.now, Response{Topic: "sched.alloc", Payload: json.RawMessage(success(2, 1))})
+	require.ErrorIs(t, err, joblife.ErrConflict)
+	require.ErrorContains(t, err, "both have rank1/core0")
+	require.Equal(t, jobstate.StateSched, d.view(2).State())
+	err = d.Respond(d.now, Response{Topic: "sched.alloc", Payload: json.RawMessage(success(2, 2))})
+	require.ErrorIs(t, err, alloc.ErrProtocol, "the session is over")
+	d.send("s", 3, "sched-hello", `{}`)
+	require.Contains(t, d.flush(), `"rank":"1"`)
+	d.send("s", 4, "sched-ready", `{"mode":"unlimited"}`)
+	require.Contains(t, d.flush(), "sched.alloc")
+	d.run(2)
+	require.Equal(t, jobstate.StateRun, d.view(2).State())
 }
 
 func TestNoStartGoesToAnEarlierExecutor(t *testing.T) {

@@ -37,6 +37,7 @@ package service
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"regexp"
@@ -171,6 +172,7 @@ type Service struct {
 	busy bool // an Out with records is with the store
 
 	quick   Out                             // goes out at once
+	denied  []joblife.Raise                 // for jobs that could not bypass the scheduler
 	open    Out                             // goes out with the next Ready
 	rest    Out                             // goes out when the records with the store are durable
 	asked   map[uint64]func(joblife.Answer) // what waits for an answer of the Manager, by tag
@@ -385,6 +387,9 @@ func (s *Service) fill(rd *joblife.Ready) {
 	s.open.Events = append(append(s.open.Events, raised(rd.Raised)...), s.purged()...)
 	for _, f := range rd.Faults {
 		s.open.logf("%v", f)
+		if f.Hook == flagBypass && errors.Is(f.Err, joblife.ErrConflict) { // its R is another job's
+			s.denied = append(s.denied, joblife.Raise{By: s.self(), ID: f.Job, Type: "alloc", Note: f.Err.Error()})
+		}
 	}
 	for _, o := range rd.Outcomes {
 		if o.Note != "" {
@@ -420,6 +425,10 @@ func (s *Service) stored(seq uint64) error {
 	}
 	s.quick.add(s.rest)
 	s.rest = Out{}
+	for _, in := range s.denied {
+		_ = s.step(in) // unless the job is over
+	}
+	s.denied = nil
 	return nil
 }
 

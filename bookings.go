@@ -1,0 +1,189 @@
+package joblife
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/btree"
+
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/children"
+)
+
+// bookings tells which job holds which resources: those that have an allocation, bypass or
+// not, those whose housekeeping goes on, and quarantined ones. No two hold the same, but
+// while Restore finds those that do.
+type bookings struct {
+	tree  *btree.BTreeG[stretch] // by their first ranks; disjoint
+	found []stretch              // scratch of within
+}
+
+// A stretch is a range of ranks of each of which the same jobs hold the same.
+type stretch struct {
+	first, last uint32
+	share               // mostly the only one
+	more        []share // never changed
+}
+
+// A share is what a job holds of a rank.
+type share struct {
+	job  jobid.ID
+	what *children.Set
+}
+
+func newBookings() bookings {
+	return bookings{tree: btree.NewG(16, func(a, b stretch) bool { return a.first < b.first })}
+}
+
+// within returns the stretches that have some of a range of ranks, in order. The result is
+// valid until the next call.
+func (b *bookings) within(first, last uint32) []stretch {
+	b.found = b.found[:0]
+	b.tree.DescendLessOrEqual(stretch{first: first}, func(s stretch) bool {
+		if s.last >= first {
+			b.found = append(b.found, s)
+		}
+		return false
+	})
+	if first < last {
+		b.tree.AscendRange(stretch{first: first + 1}, stretch{first: last + 1}, func(s stretch) bool {
+			b.found = append(b.found, s)
+			return true
+		})
+	}
+	return b.found
+}
+
+// shares yields what jobs hold of each rank.
+func (s *stretch) shares(yield func(share) bool) {
+	if !yield(s.share) {
+		return
+	}
+	for _, h := range s.more {
+		if !yield(h) {
+			return
+		}
+	}
+}
+
+// without drops the share of a job, and reports whether there was one.
+func (s *stretch) without(id jobid.ID) bool {
+	if s.job == id {
+		s.share = share{}
+		if len(s.more) > 0 {
+			s.share, s.more = s.more[0], s.more[1:]
+		}
+		return true
+	}
+	i := slices.IndexFunc(s.more, func(h share) bool { return h.job == id })
+	if i >= 0 {
+		s.more = slices.Concat(s.more[:i], s.more[i+1:])
+	}
+	return i >= 0
+}
+
+// add books resources for a job, whoever holds some of them.
+func (b *bookings) add(id jobid.ID, r *rset.R) {
+	for p := range r.Parts() {
+		mine, at := share{id, p.What}, p.First
+		for _, s := range b.within(p.First, p.Last) {
+			if at < s.first {
+				b.tree.ReplaceOrInsert(stretch{first: at, last: s.first - 1, share: mine})
+			}
+			at = s.last + 1
+			joint := s
+			joint.more = append(slices.Clip(s.more), mine)
+			b.replace(s, p.First, p.Last, joint)
+		}
+		if at <= p.Last {
+			b.tree.ReplaceOrInsert(stretch{first: at, last: p.Last, share: mine})
+		}
+	}
+}
+
+// remove takes a range of ranks, as far as it has them, from a job.
+func (b *bookings) remove(id jobid.ID, first, last uint32) {
+	for _, s := range b.within(first, last) {
+		if rest := s; rest.without(id) {
+			b.replace(s, first, last, rest)
+		}
+	}
+}
+
+// removeR takes the ranks of an R from a job.
+func (b *bookings) removeR(id jobid.ID, r *rset.R) {
+	for p := range r.Parts() {
+		b.remove(id, p.First, p.Last)
+	}
+}
+
+// replace has what a stretch has of a range of ranks be as another one, or nobody's.
+func (b *bookings) replace(s stretch, first, last uint32, as stretch) {
+	as.first, as.last = max(first, s.first), min(last, s.last)
+	if rest := s; s.first < as.first {
+		rest.last = as.first - 1
+		b.tree.ReplaceOrInsert(rest)
+	}
+	if as.what != nil {
+		b.tree.ReplaceOrInsert(as)
+	} else if s.first == as.first {
+		b.tree.Delete(s)
+	}
+	if rest := s; as.last < s.last {
+		rest.first = as.last + 1
+		b.tree.ReplaceOrInsert(rest)
+	}
+}
+
+// overlaps returns what others hold of some resources, by job; nil: nothing.
+func (b *bookings) overlaps(id jobid.ID, r *rset.R) map[jobid.ID]*rset.R {
+	var parts map[jobid.ID][]children.Part
+	for p := range r.Parts() {
+		for _, s := range b.within(p.First, p.Last) {
+			for h := range s.shares {
+				if h.job == id || !h.what.Intersects(p.What) {
+					continue
+				}
+				if parts == nil {
+					parts = make(map[jobid.ID][]children.Part)
+				}
+				parts[h.job] = append(parts[h.job], children.Part{
+					First: max(p.First, s.first), Last: min(p.Last, s.last), What: h.what.Intersect(p.What),
+				})
+			}
+		}
+	}
+	if parts == nil {
+		return nil
+	}
+	out := make(map[jobid.ID]*rset.R, len(parts))
+	for other, list := range parts {
+		out[other] = (*rset.R)(nil).Cut(list, 0, 0, 0)
+	}
+	return out
+}
+
+// conflict returns why a job may not have resources: others hold some of them.
+func (b *bookings) conflict(id jobid.ID, r *rset.R) error {
+	both := b.overlaps(id, r)
+	if both == nil {
+		return nil
+	}
+	others := slices.Sorted(maps.Keys(both))
+	more := ""
+	if n := len(others) - 1; n > 0 {
+		more = fmt.Sprintf("; %d other jobs hold some of it too", n)
+	}
+	return fmt.Errorf("%w: %v and %v both have %v%s", ErrConflict, id, others[0], both[others[0]], more)
+}
+
+// rest returns what nobody else holds of some resources.
+func (b *bookings) rest(id jobid.ID, r *rset.R) *rset.R {
+	both := b.overlaps(id, r)
+	for _, other := range slices.Sorted(maps.Keys(both)) {
+		r, _, _ = rset.Subtract(r, both[other]) // which fails on hosts alone: there are none
+	}
+	return r
+}
