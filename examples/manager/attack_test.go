@@ -39,22 +39,29 @@ func TestAttackOverTheSocket(t *testing.T) {
 	}
 	did, rounds := make(map[string]int), 0
 	for end := time.Now().Add(length); rounds == 0 || time.Now().Before(end); rounds++ {
-		a := newAttack(t, seed, did)
-		t.Cleanup(func() {
-			if t.Failed() && !a.over {
-				t.Log("JOBLIFE_SEED", a.seed)
-			}
-		})
-		for range 600 {
-			a.step()
-		}
-		a.finish()
+		attackOnce(t, seed, did)
 		seed++
 	}
 	t.Logf("%d rounds: %v", rounds, did)
 	for _, what := range []string{"forged", "late", "scheduler", "executor", "clean", "epilog-finish"} {
 		require.Positive(t, did[what], what)
 	}
+}
+
+// attackOnce is a round.
+func attackOnce(t *testing.T, seed uint64, did map[string]int) {
+	survived := false
+	defer func() {
+		if !survived {
+			t.Logf("JOBLIFE_SEED=%d repeats it", seed)
+		}
+	}()
+	a := newAttack(t, seed, did)
+	for range 600 {
+		a.step()
+	}
+	a.finish()
+	survived = true
 }
 
 // nodes is how many there are. A job has one.
@@ -67,7 +74,6 @@ const forgedStatus = 7 << 8
 // is read up to what the manager says of that line.
 type attack struct {
 	t       *testing.T
-	seed    uint64
 	rng     *rand.Rand
 	path    string
 	stop    func() (int, string)
@@ -80,7 +86,6 @@ type attack struct {
 	held    [nodes]int // which job has a node, as the journal says
 	asked   []*remote  // what the bridge was asked
 	drained bool
-	over    bool           // it has survived
 	log     []byte         // what getattr says
 	did     map[string]int // for the summary
 }
@@ -127,7 +132,7 @@ type fate struct {
 }
 
 func newAttack(t *testing.T, seed uint64, did map[string]int) *attack {
-	a := &attack{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 2)), path: socketPath(t), jobs: []*fate{nil}, did: did}
+	a := &attack{t: t, rng: rand.New(rand.NewPCG(seed, 2)), path: socketPath(t), jobs: []*fate{nil}, did: did}
 	a.stop = start(t, a.path, "-owner=100")
 	a.say(a.dial(), `"topic":"job-manager.config-reload","payload":{"job-manager":{"epilog":{"command":["sweep"],"per-rank":true}}}`)
 	a.say(a.wires[0], `"topic":"job-manager.events-journal","matchtag":5,"payload":{}`)
@@ -641,5 +646,4 @@ func (a *attack) finish() {
 		require.NoError(a.t, err)
 		require.NoError(a.t, w.conn.Close())
 	}
-	a.over = true
 }
