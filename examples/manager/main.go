@@ -71,7 +71,8 @@
 // without a sender says. It is there when it has said something else; until then, or for ten
 // seconds after the first client has come, the manager does not read its store, so that what an
 // earlier process left finds somebody to ask. Requests wait. Where there is nobody, the call fails with errnum 38, and if the one
-// who was asked goes away, with 113; without an answer for two minutes, with 110. Events go to all clients but a scheduler.
+// who was asked goes away, with 113; without an answer for five minutes, with 110. Events go
+// to all clients but a scheduler.
 //
 // # Stores
 //

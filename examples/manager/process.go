@@ -462,7 +462,7 @@ func (p *process) bridge() (b *client) {
 }
 
 // answerIn is how long the answer to a call may take.
-const answerIn = 2 * time.Minute
+const answerIn = 5 * time.Minute
 
 // ask sends a call, and reports whether there is a client to take it.
 func (p *process) ask(c call, nodeid int, payload any) bool {
@@ -496,7 +496,9 @@ func (p *process) lost(c call, errnum int, text string) {
 // leave takes back what a client asked for that is gone.
 func (p *process) leave(c *client) {
 	p.clients = slices.DeleteFunc(p.clients, func(o *client) bool { return o == c })
-	c.close()
+	if c.close(); len(p.clients) == 0 {
+		p.startBy = time.Time{} // it waits for others
+	}
 	p.early = slices.DeleteFunc(p.early, func(in input) bool { return in.client == c })
 	if p.service != nil {
 		for _, key := range c.keys() {

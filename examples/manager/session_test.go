@@ -263,9 +263,9 @@ func TestNoCallWaitsForEver(t *testing.T) {
 	s.say(3, strings.Replace(submit(1, 16), `"duration":60`, `"duration":60,"queue":"a"`, 1))
 	s.say(3, `{"topic":"job-manager.update","matchtag":2,"payload":{"id":16,"updates":{"attributes.system.queue":"b"}}}`)
 	require.Contains(t, s.hears(1), `{"topic":"feasibility.check","matchtag":1,`)
-	s.say(0, `{"time":1119}`)
+	s.say(0, `{"time":1299}`)
 	require.Empty(t, s.hears(3))
-	s.say(0, `{"time":1120}`)
+	s.say(0, `{"time":1300}`)
 	require.Contains(t, s.hears(3), `{"topic":"job-manager.update","matchtag":2,"errnum":110,`)
 	require.Contains(t, s.say(1, `{"topic":"feasibility.check","matchtag":1}`), stranger)
 	require.Contains(t, s.state(16), `"name":"priority"`)
@@ -278,7 +278,7 @@ func TestNoCallWaitsForEver(t *testing.T) {
 func TestAStoreThatDoesNotAnswerFails(t *testing.T) {
 	s := newSocket(t, 1, "-store=lines")
 	require.Contains(t, s.hears(0), `{"topic":"kvs.lookup","matchtag":1,`)
-	s.p.clock.told(1120)
+	s.p.clock.told(1300)
 	s.p.settle()
 	require.ErrorContains(t, s.p.failed, "kvs.lookup failed: errnum 110")
 }
@@ -332,8 +332,13 @@ func TestAStoreDoesNotWaitForABridgeForEver(t *testing.T) {
 	s := newSocket(t, 0, "-store=bolt:"+filepath.Join(t.TempDir(), "jobs"))
 	s.connect()
 	hello := `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}%s}`
-	require.Empty(t, s.say(0, fmt.Sprintf(hello, "")))
-	require.Empty(t, s.say(0, fmt.Sprintf(hello, `,"time":1009`)))
-	require.Contains(t, s.say(0, fmt.Sprintf(hello, `,"time":1010`)), `"errnum":61`)
+	s.leave(0)
+	s.p.clock.told(2000)
+	s.p.settle()
+	require.False(t, s.p.started, "there is nobody")
+	s.connect()
+	require.Empty(t, s.say(1, fmt.Sprintf(hello, "")))
+	require.Empty(t, s.say(1, fmt.Sprintf(hello, `,"time":2009`)))
+	require.Contains(t, s.say(1, fmt.Sprintf(hello, `,"time":2010`)), `"errnum":61`)
 	require.NoError(t, s.p.end())
 }

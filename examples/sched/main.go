@@ -63,8 +63,9 @@
 //
 // If a hello is malformed, has no R, or contradicts what is known, the scheduler does not
 // know what is held. It does not say ready, waits for another series of hellos, and starts
-// nothing before its end. A session that is not ready for a minute ends. Two jobs that hold the same, or resources that are not in the
-// inventory, are answered with an errnum and stop nothing.
+// nothing before its end. A session that is not ready for five minutes ends. Two jobs that
+// hold the same, or resources that are not in the inventory, are answered with an errnum and
+// stop nothing.
 //
 // A socket has one session at a time, with its own inventory and jobs. Only the user who
 // started it may connect.

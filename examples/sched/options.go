@@ -44,7 +44,7 @@ var errPolicy = errors.New("want fifo or easy")
 
 // program returns the program with these options, which its flags set.
 func (o *options) program() *lines.Program {
-	*o = options{policy: "fifo", depth: defaultDepth, period: 1, patience: time.Minute}
+	*o = options{policy: "fifo", depth: defaultDepth, period: 1, patience: 5 * time.Minute}
 	f := flag.NewFlagSet("sched", flag.ContinueOnError)
 	f.Func("policy", "fifo or easy (default fifo)", func(s string) error {
 		if newPolicies[s] == nil {
