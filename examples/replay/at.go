@@ -80,7 +80,7 @@ func holderRows(b cells, j *job, at eventlog.Timestamp) (cells, float64) {
 		b.add(nodes, b.width)
 		b.add(text, b.width)
 		b.add(j.name(), maxLabel)
-		b.add(strconv.FormatUint(uint64(j.UserID()), 10), 0)
+		b.add(j.user(), 0)
 		b.add(j.jobName(), maxName)
 		b.add(h.Job().State().Name(jobstate.NameShortUpper), 0)
 		b.add(start, 0)

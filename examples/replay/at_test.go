@@ -44,6 +44,8 @@ func TestWhoHeldWhichNode(t *testing.T) {
 		return stdout
 	}
 	require.Empty(t, at(39))
+	_, _, told := replay(t, nil, "-at", "1600000039", path)
+	require.Equal(t, "replay: no job held a node at 2020-09-13 12:27:19 UTC\n", told)
 	require.Equal(t, `NODES       RANKS  JOBID  USER  NAME  ST  SINCE (UTC)          HOLDER
 fluke1      1      ƒ3        7  -     R   2020-09-13 12:27:30  prolog mount
 fluke[0,2]  0,2    ƒ3        7  -     R   2020-09-13 12:27:20  job
@@ -88,4 +90,19 @@ func TestFailedLeavesTheJobsThatDidNotComplete(t *testing.T) {
 	require.Contains(t, stdout, "prolog timed out on fluke1 (rank 1)")
 	_, stdout, _ = replay(t, nil, "-failed", "-json", samplePath)
 	require.Equal(t, want, strings.Count(stdout, "\n"))
+}
+
+// A job that returns to a state was there twice. Of the state that a job is in, the end is
+// not known.
+func TestTheTimeInEachStateHasAllStays(t *testing.T) {
+	back := line(1, 0, `"start"`, `"finish","context":{"status":0}`, `"release","context":{"ranks":"all","final":true}`, `"free"`, `"clean"`)
+	back = strings.Replace(back, `\"alloc\"`, `\"urgency\",\"context\":{\"userid\":7,\"urgency\":8}}\n`+
+		`{\"timestamp\":1600000042.0,\"name\":\"priority\",\"context\":{\"priority\":8}}\n`+
+		`{\"timestamp\":1600000047.5,\"name\":\"alloc\"`, 1)
+	status, stdout, stderr := replay(t, strings.NewReader(back+line(2, 0, `"start"`)), "-waits", "-")
+	require.Equal(t, exitOK, status, stderr)
+	require.Equal(t, `JOBID  USER  NAME  ST  NEW  DEPEND  PRIORITY  SCHED    RUN  CLEANUP   ALL
+ƒ2        7  -     I   10s     10s       12s  15.5s  12.5s      30s  1.5m
+ƒ3        7  -     R   10s     10s       10s    10s      -        -     -
+`, stdout)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -130,6 +131,8 @@ func (j *job) jobName() string {
 	}
 	return j.spec.Name()
 }
+
+func (j *job) user() string { return strconv.FormatUint(uint64(j.UserID()), 10) }
 
 // counts returns how large the job is, by R once it has resources.
 func (j *job) counts() jobspec.Counts {

@@ -10,8 +10,9 @@
 // a recorded sample.
 //
 // The default is a table like a job listing, oldest job first. -failed leaves the jobs
-// that did not complete: which failed, and why. -at tells who held which node at a time. A
-// terminal cuts what does not fit; a pipe or a file gets all of it.
+// that did not complete: which failed, and why. -waits tells how long each job was in each
+// state, and -at who held which node at a time. A terminal cuts what does not fit; a pipe
+// or a file gets all of it.
 //
 // The exit status is
 // 0 if all is well, 1 if a job could not be read or -validate found an error, and
@@ -29,6 +30,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -93,6 +95,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	asJSON := flags.Bool("json", false, "print one JSON object for each job, with the attribute names of RFC 43")
 	asEvents := flags.Bool("events", false, "print a timeline of each job's events")
 	asFindings := flags.Bool("validate", false, "print what is wrong with each log by RFC 18 and RFC 21")
+	waits := flags.Bool("waits", false, "print how long each job was in each state")
 	var at eventlog.Timestamp
 	flags.Func("at", "print who held which node at the `time`: 2026-11-21 15:04 (UTC), RFC 3339, or seconds since 1970", func(s string) (err error) {
 		at, err = parseTime(s)
@@ -112,14 +115,14 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return status
 	}
 	modes := 0
-	for _, on := range []bool{*asJSON, *asEvents, *asFindings, at != 0, diagram.format != 0} {
+	for _, on := range []bool{*asJSON, *asEvents, *asFindings, *waits, at != 0, diagram.format != 0} {
 		if on {
 			modes++
 		}
 	}
 	switch {
 	case modes > 1:
-		fmt.Fprintln(stderr, "replay: -json, -events, -validate, -at and -diagram exclude each other")
+		fmt.Fprintln(stderr, "replay: -json, -events, -validate, -waits, -at and -diagram exclude each other")
 		return exitUsage
 	case diagram.format != 0 && flags.NArg() > 0:
 		fmt.Fprintln(stderr, "replay: -diagram reads no file")
@@ -136,6 +139,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	t := &table{w: out, width: width(stdout), form: jobTable()}
 	var p printer = t
 	switch {
+	case *waits:
+		t.form = waitsTable()
 	case at != 0:
 		t.form = holdersTable(at)
 	case *asJSON:
@@ -153,6 +158,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err := errors.Join(s.failed, p.close(), out.Flush()); err != nil {
 		fmt.Fprintln(stderr, "replay:", err)
 		return exitFault
+	}
+	if at != 0 && t.columns == nil {
+		fmt.Fprintf(stderr, "replay: no job held a node at %s UTC\n", at.Time().UTC().Format(time.DateTime))
 	}
 	if s.faults > 0 || p.faults() {
 		return exitFault

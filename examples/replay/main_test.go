@@ -47,7 +47,7 @@ const samplePath = "testdata/sample.jsonl.gz"
 
 func TestTheSampleInEveryForm(t *testing.T) {
 	for name, args := range map[string][]string{
-		"table.golden": nil, "json.golden": {"-json"}, "events.golden": {"-events"}, "diagram.golden": {"-diagram"},
+		"table.golden": nil, "json.golden": {"-json"}, "events.golden": {"-events"}, "waits.golden": {"-waits"}, "diagram.golden": {"-diagram"},
 	} {
 		if name != "diagram.golden" {
 			args = append(args, samplePath)

@@ -227,7 +227,7 @@ func listingRow(b cells, j *job) (cells, float64) {
 		b.add(s, b.width)
 	}
 	b.add(j.name(), maxLabel)
-	b.text = append(strconv.AppendUint(b.text, uint64(j.UserID()), 10), '\n')
+	b.add(j.user(), 0)
 	b.add(j.jobName(), maxName)
 	cell(j.State().Name(jobstate.NameShortUpper), true)
 	result, ok := j.Result()
