@@ -487,10 +487,8 @@ func (p *process) lost(c call, errnum int, text string) {
 		c.then(nil, &peerError{c.topic, errnum, text})
 		return
 	}
-	err := p.service.Respond(p.clock.now(), service.Response{Topic: c.topic, Tag: c.tag, Errnum: errnum, Errstr: text})
-	if err != nil {
-		p.printf("%v", err)
-	}
+	r := service.Response{Topic: c.topic, Tag: c.tag, Errnum: errnum, Errstr: text}
+	_ = p.service.Respond(p.clock.now(), r) // it has answered those of a session that is over
 }
 
 // leave takes back what a client asked for that is gone.

@@ -136,6 +136,29 @@ func TestALateAnswerOfAReplacedSchedulerDoesNotCount(t *testing.T) {
 	}
 }
 
+// A scheduler that was replaced has no say in an update, and its successor is told of the next.
+func TestALateAnswerToAnUpdateDoesNotCount(t *testing.T) {
+	s := newSocket(t, 5)
+	s.scheduler(1, "")
+	s.executor(2)
+	s.say(3, submit(1, 16))
+	s.say(1, "{"+gives(16, 0)+"}")
+	s.say(2, "{"+tells(16, "start", "{}")+"}")
+	update := `{"topic":"job-manager.update","matchtag":%d,"payload":{"id":16,"updates":{"attributes.system.duration":%d}}}`
+	s.say(3, fmt.Sprintf(update, 2, 9000))
+	require.Contains(t, s.hears(1), `{"topic":"sched.expiration","matchtag":1,`)
+	s.say(4, `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`)
+	require.Contains(t, s.hears(3), `{"topic":"job-manager.update","matchtag":2,"errnum":113,`)
+	s.say(4, `{"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}`)
+	require.Contains(t, s.say(1, `{"topic":"sched.expiration","matchtag":1}`), stranger)
+	require.Contains(t, s.state(16), `"name":"start"`, "it was not updated")
+	s.say(3, fmt.Sprintf(update, 3, 8000))
+	require.Contains(t, s.hears(4), `{"topic":"sched.expiration","matchtag":2,`)
+	s.say(4, `{"topic":"sched.expiration","matchtag":2}`)
+	require.Contains(t, s.hears(3), `{"topic":"job-manager.update","matchtag":3}`)
+	require.Contains(t, s.hears(2), `{"topic":"my-exec.expiration","matchtag":3,`)
+}
+
 // A stranger may say what the executor says.
 func TestAStrangerEndsNoJob(t *testing.T) {
 	s := newSocket(t, 4)

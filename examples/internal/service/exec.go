@@ -60,9 +60,11 @@ func (s *Service) execLost(why string) error {
 	if err := s.step(joblife.ExecLost{}); err != nil {
 		return err
 	}
-	s.void(s.exec.hello.StartTopic())
 	clear(s.exec.starts)
+	over := s.exec.hello
 	s.exec.hello, s.exec.sender = exec.Hello{}, ""
+	s.void(over.StartTopic())
+	s.void(over.ExpirationTopic())
 	return nil
 }
 

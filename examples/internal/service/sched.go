@@ -3,6 +3,7 @@ package service
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -66,15 +67,26 @@ func (s *Service) endSched() {
 	if s.sched.ready != nil {
 		s.fail(&s.quick, s.sched.ready, errProtocol)
 	}
-	s.void("sched.")
-	s.sched = scheduler{}
+	online := s.sched.phase != 0
+	if s.sched = (scheduler{}); online {
+		s.void("sched.")
+		s.void("feasibility.")
+	}
 }
 
-// void drops the calls that go to somebody who is not there any more. Those with a tag stay:
-// somebody waits for the response.
+// void drops the calls that go to somebody who is not there any more, and answers those that
+// wait: an answer that comes later is of a session that is over.
 func (s *Service) void(prefix string) {
 	for _, o := range []*Out{&s.quick, &s.rest} {
-		o.Calls = slices.DeleteFunc(o.Calls, func(c Call) bool { return c.Tag == 0 && strings.HasPrefix(c.Topic, prefix) })
+		o.Calls = slices.DeleteFunc(o.Calls, func(c Call) bool { return strings.HasPrefix(c.Topic, prefix) })
+	}
+	for _, tag := range slices.Sorted(maps.Keys(s.calls)) {
+		if w := s.calls[tag]; strings.HasPrefix(w.topic, prefix) {
+			delete(s.calls, tag)
+			if err := w.respond(Response{Topic: w.topic, Tag: tag, Errnum: ehostunreach, Errstr: "its session is over"}); err != nil {
+				s.quick.logf("%s: %v", w.topic, err)
+			}
+		}
 	}
 }
 

@@ -200,6 +200,7 @@ type Service struct {
 type waiting struct {
 	respond func(Response) error
 	stream  bool
+	topic   string
 }
 
 // New returns a service without jobs. The error names what is wrong with the
@@ -312,7 +313,7 @@ func (s *Service) call(topic string, nodeid int, payload any, f func(Response) e
 // send adds a request to an Out. f gets the response, or each one if it is a stream.
 func (s *Service) send(out *Out, c Call, f func(Response) error) {
 	c.Tag = s.tag()
-	s.calls[c.Tag] = waiting{f, c.Stream}
+	s.calls[c.Tag] = waiting{f, c.Stream, c.Topic}
 	out.Calls = append(out.Calls, c)
 }
 
