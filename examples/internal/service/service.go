@@ -28,6 +28,14 @@
 // jobspec, and the journal no key scheduling in R. Other than there, the executor gets the
 // environment: it may have no store to ask.
 //
+// # Limits
+//
+// There are 128 streams of events, and 16 of one sender; 1024 requests that wait for jobs to
+// end, and as many that purge; 64 updates of one user that others have to check, and 8 MiB of
+// their jobspecs. A request beyond that fails with errnum 11, as one beyond a limit of the
+// Manager does, such as [joblife.Config.MaxLog]. The history in a stream comes in parts of
+// 4 MiB.
+//
 // # Prologs, epilogs and housekeeping
 //
 // Their commands run through rexec.exec (RFC 42) on each rank, and nodes are drained through
