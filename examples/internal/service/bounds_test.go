@@ -177,3 +177,36 @@ func TestWhoWaitsIsBoundedAndForgotten(t *testing.T) {
 		require.Nil(t, w.Payload)
 	}
 }
+
+// A short request about many jobs is as much as many requests.
+func TestRequestsAboutManyJobsAreBounded(t *testing.T) {
+	d := newDesk(t)
+	var ids []jobid.ID
+	for id := range jobid.ID(1000) {
+		ids = append(ids, id+1)
+	}
+	d.submit(0, ids...)
+	d.online()
+	for _, id := range ids {
+		d.respond("sched.alloc", success(id, int(id)))
+	}
+	const raise, kill = `{"dry_run":false,"userid":100,"states":-1,"severity":1,"type":"x","note":"n"}`, `{"dry_run":false,"userid":100,"signum":9}`
+	for range maxMany / 1000 / 2 {
+		d.send("b", 1, "raiseall", raise)
+		d.send("b", 1, "killall", kill)
+	}
+	d.send("b", 1, "raiseall", raise)
+	require.Empty(t, d.quick.Answers)
+	d.send("b", 2, "raiseall", raise)
+	d.send("b", 3, "killall", kill)
+	require.Len(t, d.quick.Answers, 2)
+	for _, a := range d.quick.Answers {
+		require.Equal(t, eagain, a.Errnum)
+		require.Equal(t, "requests about 65000 jobs wait", a.Errstr)
+	}
+	for o := (Out{}); d.Next(&o); {
+		require.NoError(t, d.Done(d.now, &o, nil))
+	}
+	d.send("b", 4, "raiseall", raise)
+	require.Empty(t, d.quick.Answers, "others go on after them")
+}
