@@ -1,6 +1,7 @@
 package joblife
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/joblife/joblife/eventlog"
@@ -140,10 +141,15 @@ func (m *Manager) execResponse(in ExecResponse) error {
 		}
 		return m.apply(j, &jobstate.ReleaseContext{Ranks: ranks, Final: in.Final})
 	case exec.ResponseException:
-		return m.apply(j, &jobstate.ExceptionContext{
-			Type: in.Exception.Type, Severity: in.Exception.Severity, Note: mend(in.Exception.Note),
+		err := m.request(Cred{}, j, &jobstate.ExceptionContext{
+			Type: mend(in.Exception.Type), Severity: in.Exception.Severity, Note: mend(in.Exception.Note),
 			UserID: jobstate.Some(m.cfg.Owner),
 		})
+		if errors.Is(err, ErrLimit) { // that is no reason to end its session
+			m.fault(nil, j.id, err)
+			return nil
+		}
+		return err
 	case exec.ResponseFinish:
 		if s.Finished() {
 			return nil

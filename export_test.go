@@ -107,6 +107,9 @@ func Audit(m *Manager) error {
 		if j.job().State() != j.state {
 			bad("%v is in %v, and the list says %v", id, j.job().State(), j.state)
 		}
+		if n := len(m.pending(j, RecordEvent)); int(j.size) != n && !m.cfg.Volatile {
+			bad("%v has a log of %d bytes, and says %d", id, n, j.size)
+		}
 		if j.queued != queued[id] {
 			bad("%v queued: %v, and the queue says %v", id, j.queued, queued[id])
 		}

@@ -115,7 +115,8 @@ type (
 		R   *rset.R
 	}
 	// Raise raises an exception. Severity 0 ends the job; 1 to 7 do not. Type must not be
-	// empty. If it ends the job, "cancel" makes the result CANCELED and "timeout" TIMEOUT.
+	// empty, and a long Note is cut. If it ends the job, "cancel" makes the result CANCELED
+	// and "timeout" TIMEOUT.
 	Raise struct {
 		Tag        uint64
 		By         Cred

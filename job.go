@@ -2,9 +2,12 @@ package joblife
 
 import (
 	"bytes"
+	"fmt"
+	"math"
 	"math/bits"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -27,6 +30,7 @@ type job struct {
 	rare  *rare         // nil: it has nothing of that
 
 	pos       int32          // in the list of m.lists
+	size      uint32         // bytes of its log, durable or not
 	computed  uint32         // the priority that a hook gave
 	state     jobstate.State // as m.lists has it
 	start     start
@@ -125,24 +129,45 @@ func (m *Manager) move(j *job, to jobstate.State) {
 }
 
 // apply has a job take in an event.
-func (m *Manager) apply(j *job, c jobstate.Context) error {
+func (m *Manager) apply(j *job, c jobstate.Context) error { return m.applyUpTo(math.MaxInt, j, c) }
+
+// applyUpTo is apply if the log of the job does not get longer than limit.
+func (m *Manager) applyUpTo(limit int, j *job, c jobstate.Context) error {
 	e, text, err := jobstate.EncodeEntry(m.text[:0], m.now, c)
 	if err != nil {
 		return err
 	}
 	m.text = text
+	if err := fitsLog(limit, j, e); err != nil {
+		return err
+	}
 	return m.applyEntry(j, e)
 }
 
-// applyKept is apply for an event whose context is asked for again.
-func (m *Manager) applyKept(j *job, c jobstate.Context) error {
+// request is applyUpTo for what somebody asks for. The context is asked for again.
+func (m *Manager) request(by Cred, j *job, c jobstate.Context) error {
+	limit := m.cfg.maxLog(by)
+	if x, ok := c.(*jobstate.ExceptionContext); ok && x.Severity == 0 {
+		if _, over := j.job().Cause(); !over {
+			limit = math.MaxInt // a job can always be ended, once
+		}
+	}
 	m.context = c
-	err := m.apply(j, c)
+	err := m.applyUpTo(limit, j, c)
 	m.context = nil
 	return err
 }
 
-// contextOf returns the context of an event: the one that applyKept has made it of, or
+// fitsLog returns why the log of a job has no room for an event. To a store a log beyond its
+// own limit is a failure, which no user may bring about.
+func fitsLog(limit int, j *job, e eventlog.Entry) error {
+	if n := int(j.size) + len(e.Name) + len(e.Context) + lineFrame; n > limit {
+		return fmt.Errorf("%w: the log of %v has no room for the event %s: %d bytes, at most %d", ErrLimit, j.id, guard.Quote(e.Name), n, limit)
+	}
+	return nil
+}
+
+// contextOf returns the context of an event: the one that request has made it of, or
 // else what is read.
 func (m *Manager) contextOf(e eventlog.Entry) (jobstate.Context, error) {
 	if m.context != nil && bytes.Equal(e.Context, m.text) {
@@ -337,6 +362,9 @@ func (m *Manager) logged(j *job, r *perilog.Record) {
 		}
 		m.out.text, same = text, ok
 		m.record(Record{Job: j.id, Kind: kind, Data: text[n:len(text):len(text)]})
+		if kind == RecordEvent {
+			j.size += uint32(len(text) - n)
+		}
 		if end := len(text) - len("}\n"); ok {
 			context = text[end-len(context) : end : end]
 		}

@@ -12,9 +12,13 @@ import (
 
 // What is stored has to fit in a line of a log as a [Record], with its frame.
 const (
-	maxData  = eventlog.DefaultMaxLine - 4<<10
-	maxDepth = eventlog.DefaultMaxDepth - 8
-	maxNote  = 4 << 10 // bytes of what a peer or a hook says in words
+	maxData   = eventlog.DefaultMaxLine - 4<<10
+	maxDepth  = eventlog.DefaultMaxDepth - 8
+	maxNote   = 4 << 10 // bytes of what a user, a peer or a hook says in words
+	lineFrame = 64      // of an event: more than what its line has beside name and context
+	// maxUpdated is how many bytes of jobspecs a restart reads to update one: it reads
+	// the whole of it each time.
+	maxUpdated = 64 << 20
 )
 
 // fits returns why data, beside more bytes, cannot be stored. Data is JSON, or no JSON at

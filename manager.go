@@ -37,7 +37,8 @@ var (
 	// ErrInvalid is returned for an input that cannot be right. The text says why.
 	ErrInvalid = errors.New("joblife: invalid request")
 	// ErrLimit is returned for a request beyond a limit of Config, or a fixed one: 2^20
-	// waits, 1024 purges that wait for the store, 64 MiB of quarantined jobs.
+	// waits, 1024 purges that wait for the store, 64 MiB of quarantined jobs, and as many
+	// updates of a guest as a restart can apply: about 1000, or 60 of a jobspec of 1 MiB.
 	ErrLimit = errors.New("joblife: limit reached")
 	// ErrConflict is returned for resources that another job holds. The text has both jobs
 	// and what they share.
@@ -55,6 +56,8 @@ var (
 const (
 	// DefaultMaxActive is how many jobs may be active by default.
 	DefaultMaxActive = 1 << 22
+	// DefaultMaxLog is up to how many bytes guests may fill the log of a job by default.
+	DefaultMaxLog = 8 << 20
 
 	maxPosts       = 1 << 12 // inputs that hooks may queue in one Step, and for each job
 	maxPostsPerJob = 8
@@ -91,6 +94,11 @@ type Config struct {
 	TombstoneAge   jobstate.Optional[time.Duration]
 	// MaxActive limits the number of active jobs at a Submit; 0 means DefaultMaxActive.
 	MaxActive int
+	// MaxLog limits the bytes of a job's log: a request of a guest is refused that would
+	// make it longer. The owner and hooks have room for twice as much. 0 means
+	// DefaultMaxLog. What ends a job and what the Manager itself logs comes on top, about 1
+	// KiB for each node: leave room for that in the store, which has 64 MiB in dirstore.
+	MaxLog int
 	// Volatile keeps no records: Ready.Append and the logs of jobs stay empty.
 	// It is for simulations that never restart.
 	Volatile bool
@@ -133,7 +141,7 @@ type Manager struct {
 	offline *idset.Set
 	scratch perilog.Scratch
 	text    []byte           // scratch of apply
-	context jobstate.Context // of applyKept, else nil
+	context jobstate.Context // of request, else nil
 	frame   frame
 	drains  []*job // those that wait for drains
 
@@ -200,6 +208,18 @@ func (c *Config) maxActive() int {
 		return DefaultMaxActive
 	}
 	return c.MaxActive
+}
+
+// maxLog returns how long the log of a job may get by a request.
+func (c *Config) maxLog(by Cred) int {
+	n := c.MaxLog
+	if n <= 0 {
+		n = DefaultMaxLog
+	}
+	if !by.Guest {
+		n *= 2 // what services report of a job must not depend on its user
+	}
+	return n
 }
 
 // check returns what is wrong with a configuration.

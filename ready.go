@@ -25,7 +25,8 @@ type Ready struct {
 	Seq uint64
 
 	// Append is what is to be made durable: if a record is durable, so are those
-	// before it. If that fails, call Abandon.
+	// before it. If that fails, call Abandon. It has what all Steps since have made: a
+	// store that takes less at a time gets it in parts, in order.
 	Append []Record
 
 	// Hello responds to the hello of a scheduler: its Responses, then the failure

@@ -61,11 +61,11 @@ func (m *Manager) change(by Cred, tag uint64, id jobid.ID, c jobstate.Context) e
 	if err != nil {
 		return err
 	}
-	return m.changeJob(j, tag, c)
+	return m.changeJob(by, j, tag, c)
 }
 
-func (m *Manager) changeJob(j *job, tag uint64, c jobstate.Context) error {
-	if err := m.applyKept(j, c); err != nil {
+func (m *Manager) changeJob(by Cred, j *job, tag uint64, c jobstate.Context) error {
+	if err := m.request(by, j, c); err != nil {
 		return err
 	}
 	m.answer(Answer{Tag: tag, Job: j.id})
@@ -270,7 +270,7 @@ func (m *Manager) setUrgency(in Urgency) error {
 	case !j.job().State().In(jobstate.StateNew | jobstate.StatePending):
 		return fmt.Errorf("%w: %v has its resources", ErrInvalid, in.ID)
 	}
-	if err := m.apply(j, &jobstate.UrgencyContext{UserID: in.By.UserID, Urgency: uint8(in.Urgency)}); err != nil {
+	if err := m.request(in.By, j, &jobstate.UrgencyContext{UserID: in.By.UserID, Urgency: uint8(in.Urgency)}); err != nil {
 		return err
 	}
 	m.answer(Answer{Tag: in.Tag, Job: j.id, Old: old})
@@ -282,12 +282,15 @@ func (m *Manager) setPriority(in Priority) error {
 	if err != nil {
 		return err
 	}
-	j.computed, j.ranked = in.Priority, true
 	if p, ok := j.job().Priority(); ok && j.state == jobstate.StateSched {
 		if now := jobstate.PriorityOf(j.job().Urgency(), in.Priority); now != p {
-			return m.apply(j, &jobstate.PriorityContext{Priority: now})
+			err = m.request(Cred{}, j, &jobstate.PriorityContext{Priority: now})
 		}
 	}
+	if err != nil {
+		return err
+	}
+	j.computed, j.ranked = in.Priority, true
 	m.touch(j)
 	return nil
 }
@@ -297,7 +300,10 @@ func (m *Manager) update(in Update) error {
 	if err != nil {
 		return err
 	}
-	return m.changeJob(j, in.Tag, &jobstate.JobspecUpdateContext{Updates: in.Updates})
+	if n := len(in.Updates) + len(slices.Collect(j.job().Updates())); in.By.Guest && n*(1<<16+len(j.text)) > maxUpdated {
+		return fmt.Errorf("%w: %d updates of %v", ErrLimit, n, in.ID)
+	}
+	return m.changeJob(in.By, j, in.Tag, &jobstate.JobspecUpdateContext{Updates: in.Updates})
 }
 
 func (m *Manager) setExpiration(in SetExpiration) error {
@@ -313,7 +319,7 @@ func (m *Manager) setExpiration(in SetExpiration) error {
 	case in.Expiration != 0 && j.r != nil && in.Expiration <= j.r.Start():
 		return fmt.Errorf("%w: expiration %v is before the start of R", ErrInvalid, in.Expiration)
 	}
-	if err := m.changeJob(j, in.Tag, &jobstate.ResourceUpdateContext{Expiration: in.Expiration}); err != nil {
+	if err := m.changeJob(in.By, j, in.Tag, &jobstate.ResourceUpdateContext{Expiration: in.Expiration}); err != nil {
 		return err
 	}
 	m.expire(j, in.Expiration)
@@ -327,7 +333,7 @@ func (m *Manager) memo(in Memo) error {
 	}
 	c := &jobstate.MemoContext{Values: in.Values}
 	if !in.Volatile {
-		return m.changeJob(j, in.Tag, c)
+		return m.changeJob(in.By, j, in.Tag, c)
 	}
 	e, err := jobstate.NewEntry(m.now, c)
 	if err != nil {
@@ -355,9 +361,11 @@ func (m *Manager) raise(in Raise) error {
 		return fmt.Errorf("%w: severity %d", ErrInvalid, in.Severity)
 	case in.Type == "":
 		return fmt.Errorf("%w: an exception without a type", ErrInvalid)
+	case len(in.Type) > maxNote:
+		return fmt.Errorf("%w: an exception with a type of %d bytes, at most %d", ErrLimit, len(in.Type), maxNote)
 	}
-	return m.changeJob(j, in.Tag, &jobstate.ExceptionContext{
-		Type: in.Type, Severity: uint8(in.Severity), Note: in.Note,
+	return m.changeJob(in.By, j, in.Tag, &jobstate.ExceptionContext{
+		Type: in.Type, Severity: uint8(in.Severity), Note: mend(in.Note),
 		UserID: jobstate.Some(in.By.UserID), WaitStatus: in.WaitStatus,
 	})
 }
@@ -374,7 +382,10 @@ func (m *Manager) post(in Post) error {
 		return fmt.Errorf("%w: the event %s", ErrInvalid, guard.Quote(in.Name))
 	}
 	e := eventlog.Entry{Timestamp: m.now, Name: in.Name, Context: in.Context}
-	if err := m.applyEntry(j, e); err != nil {
+	if err = fitsLog(m.cfg.maxLog(in.By), j, e); err == nil {
+		err = m.applyEntry(j, e)
+	}
+	if err != nil {
 		return err
 	}
 	m.answer(Answer{Tag: in.Tag, Job: j.id})

@@ -322,7 +322,7 @@ func (m *Manager) resumeAll(live []*job, out *Recovered) {
 // revive folds the log of a job. It returns the job if there is something left to do
 // for it, and the record of one that is inactive.
 func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
-	j := &job{id: id, text: s.spec, log: s.log, housekept: len(s.keep) > 0, public: true}
+	j := &job{id: id, text: s.spec, log: s.log, size: uint32(len(s.log)), housekept: len(s.keep) > 0, public: true}
 	if j.housekept {
 		j.more().keep = s.keep
 	}

@@ -256,7 +256,7 @@ func (m *Manager) debug(j *job, name string) {
 
 // end ends a job with a fatal exception of the Manager's.
 func (m *Manager) end(j *job, kind, note string) {
-	must(m.applyKept(j, &jobstate.ExceptionContext{Type: kind, Note: mend(note), UserID: jobstate.Some(m.cfg.Owner)}))
+	must(m.apply(j, &jobstate.ExceptionContext{Type: kind, Note: mend(note), UserID: jobstate.Some(m.cfg.Owner)}))
 }
 
 // schedHello begins a session: what the scheduler is to know comes with Ready.Hello.

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
-	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/joblife/joblife/examples/internal/lines"
 )
@@ -16,12 +15,11 @@ import (
 type client struct {
 	id        int
 	out       io.Writer
-	broken    func(error)     // to call when a Write failed
-	close     func()          // ends the connection after what was written
-	senders   map[string]bool // the keys of those who asked for something
-	spoke     bool            // more than a hello of its own
-	scheduler bool            // it was accepted as one, and is no bridge to one
-	executor  bool            // the same
+	broken    func(error) // to call when a Write failed
+	close     func()      // ends the connection after what was written
+	spoke     bool        // more than a hello of its own
+	scheduler bool        // it was accepted as one, and is no bridge to one
+	executor  bool        // the same
 }
 
 // key returns what the service calls a sender. Those of two clients differ. On standard
@@ -36,8 +34,11 @@ func (c *client) key(sender *string) string {
 	return strconv.Itoa(c.id) + ":" + *sender
 }
 
-// keys returns the keys of all senders.
-func (c *client) keys() []string { return slices.Sorted(maps.Keys(c.senders)) }
+// owns reports whether a key is of one of the client's senders.
+func (c *client) owns(key string) bool {
+	number, _, _ := strings.Cut(key, ":")
+	return number == strconv.Itoa(c.id)
+}
 
 // An input is a line of a client. The first of a client has neither text nor error.
 type input struct {
@@ -47,8 +48,8 @@ type input struct {
 
 // read gives the lines of a client to inputs, and the error at their end. It goes on
 // until then, or until ctx is done.
-func (c *client) read(ctx context.Context, r io.Reader, inputs chan<- input) {
-	in := lines.Read(ctx, r, lines.Max)
+func (c *client) read(ctx context.Context, r io.Reader, room *lines.Budget, inputs chan<- input) {
+	in := lines.Read(ctx, r, lines.Max, room)
 	for {
 		var l lines.Line
 		select {

@@ -238,7 +238,7 @@ func TestRequestsWaitForTheWalk(t *testing.T) {
 	l = k.live()
 	l.p.room = 10
 	l.p.handle(l.c, lines.Line{Number: 1, Text: []byte(eventlogOf(7, 16))})
-	require.Equal(t, []string{`{"topic":"job-manager.getattr","matchtag":7,"errnum":16,"errstr":"too many requests before the store is read"}` + "\n"}, k.others)
+	require.Equal(t, []string{`{"topic":"job-manager.getattr","matchtag":7,"errnum":16,"errstr":"too many requests while the store is busy"}` + "\n"}, k.others)
 }
 
 // The process ends at each commit in turn, before it is made or after. Whatever was answered
@@ -387,9 +387,9 @@ func TestTheFirstClientHasTheKVS(t *testing.T) {
 	require.NoError(t, err)
 	k := newPeer(t)
 	var second strings.Builder
-	l := &life{t: t, p: p, c: &client{id: 1, out: k, senders: make(map[string]bool), close: func() {}}}
+	l := &life{t: t, p: p, c: &client{id: 1, out: k, close: func() {}}}
 	p.take(input{client: l.c})
-	p.take(input{client: &client{id: 2, out: &second, senders: make(map[string]bool), close: func() {}}})
+	p.take(input{client: &client{id: 2, out: &second, close: func() {}}})
 	require.Len(t, k.queue, 3)
 	k.serve(l)
 	p.take(input{client: p.clients[1], line: lines.Line{Number: 1, Text: []byte(submit(5, 16))}})

@@ -14,6 +14,12 @@ import (
 // maxClients is how many clients the socket has at once.
 const maxClients = 1024
 
+// What all clients may leave in memory together, beside a little of each.
+const (
+	maxUnread = 64 << 20  // bytes of long lines that are not handled yet
+	maxUnsent = 256 << 20 // bytes that they are behind with reading
+)
+
 // accept serves the clients of a socket until ctx is done.
 func (o *options) accept(ctx context.Context, l net.Listener, ready func(), stderr io.Writer) error {
 	p, err := newProcess(*o, stderr)
@@ -21,7 +27,7 @@ func (o *options) accept(ctx context.Context, l net.Listener, ready func(), stde
 		return errors.Join(err, l.Close())
 	}
 	ready()
-	s := sessions{inputs: make(chan input)}
+	s := sessions{inputs: make(chan input), unread: lines.NewBudget(maxUnread), unsent: lines.NewBudget(maxUnsent)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.all.Add(1)
 	go s.accept(l)
@@ -35,6 +41,8 @@ func (o *options) accept(ctx context.Context, l net.Listener, ready func(), stde
 // sessions are the goroutines of a socket.
 type sessions struct {
 	inputs chan input
+	unread *lines.Budget
+	unsent *lines.Budget
 	ctx    context.Context
 	cancel func()
 	all    sync.WaitGroup
@@ -47,7 +55,7 @@ func (s *sessions) accept(l net.Listener) {
 		conn, err := l.Accept()
 		in := input{line: lines.Line{Err: err}}
 		if err == nil {
-			in.client = newClient(id, conn)
+			in.client = newClient(id, conn, s.unsent)
 		}
 		select {
 		case s.inputs <- in:
@@ -69,7 +77,7 @@ func (s *sessions) accept(l net.Listener) {
 		go func() {
 			defer s.all.Done()
 			defer context.AfterFunc(s.ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
-			in.client.read(s.ctx, conn, s.inputs)
+			in.client.read(s.ctx, conn, s.unread, s.inputs)
 		}()
 	}
 }
@@ -78,10 +86,10 @@ func (s *sessions) accept(l net.Listener) {
 const patience = 2 * time.Second
 
 // newClient returns the client of a connection.
-func newClient(id int, conn net.Conn) *client {
-	box := lines.NewOutbox(conn, false)
+func newClient(id int, conn net.Conn, unsent *lines.Budget) *client {
+	box := lines.NewOutbox(conn, false, unsent)
 	return &client{
-		id: id, out: box, senders: make(map[string]bool),
+		id: id, out: box,
 		broken: func(error) { _ = conn.Close() }, // the reader tells of it
 		close: func() {
 			_ = conn.SetWriteDeadline(time.Now().Add(patience))

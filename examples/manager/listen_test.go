@@ -119,7 +119,7 @@ func TestTheSocketHasRoomForSoManyClients(t *testing.T) {
 // A client that asks and does not read is cut off, and holds up nobody.
 func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
 	here, there := net.Pipe()
-	c := newClient(1, here)
+	c := newClient(1, here, nil)
 	go c.out.(*lines.Outbox).Run()
 	text := bytes.Repeat([]byte("x"), 1<<20)
 	var err error
@@ -145,7 +145,7 @@ func TestCallsGoToWhomTheyConcern(t *testing.T) {
 	var out [4]strings.Builder
 	var clients []*client
 	for id := range out {
-		c := &client{id: id + 1, out: &out[id], senders: make(map[string]bool), close: func() {}}
+		c := &client{id: id + 1, out: &out[id], close: func() {}}
 		clients = append(clients, c)
 		p.take(input{client: c})
 	}

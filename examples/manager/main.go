@@ -74,6 +74,21 @@
 // who was asked goes away, with 113; without an answer for five minutes, with 110. Events go
 // to all clients but a scheduler.
 //
+// # Limits
+//
+// What users and clients may leave in memory has limits, beside those of package service:
+//
+//   - What the clients of a socket have not read: 256 MiB in all. Each may always be 256 KiB
+//     behind; one that is more behind is cut off when there is no room.
+//   - Lines that are not handled yet: 64 MiB in all. One of at most 64 KiB always has room; one
+//     that finds none is skipped, and answered with errnum 90.
+//   - Requests that come while the store is read, or while the peer commits: 64 MiB, 4 KiB of
+//     them for each. More are answered with errnum 16. While a store on disk commits 256 requests
+//     are handled, and then no more are read until it is done.
+//   - The log of a job: 8 MiB by requests of guests, 16 MiB by others. More are answered with
+//     errnum 11, and the job can still be canceled. Notes of exceptions are cut after 4 KiB.
+//   - A configuration: 1 MiB, and 64 patterns; see package conf.
+//
 // # Stores
 //
 //   - -store memory ends with the process.
@@ -135,7 +150,7 @@ func (o *options) serve(ctx context.Context, in io.Reader, out, stderr io.Writer
 	}
 	reading, cancel := context.WithCancel(context.Background())
 	defer cancel() // ends the reader
-	box := lines.NewOutbox(out, true)
+	box := lines.NewOutbox(out, true, nil)
 	inputs, sent := make(chan input), make(chan error, 1)
 	go func() {
 		err := box.Run()
@@ -154,7 +169,7 @@ func (o *options) serve(ctx context.Context, in io.Reader, out, stderr io.Writer
 			c.broken(err)
 		}
 	}
-	go c.read(reading, in, inputs)
+	go c.read(reading, in, nil, inputs)
 	p.start()
 	err = p.run(ctx, inputs)
 	if err == nil && p.stats.refused > 0 {
@@ -166,7 +181,7 @@ func (o *options) serve(ctx context.Context, in io.Reader, out, stderr io.Writer
 // only returns the client of a process that has no other.
 func (p *process) only(out io.Writer) *client {
 	c := &client{
-		out: out, senders: make(map[string]bool),
+		out:    out,
 		broken: func(err error) { p.fail(fmt.Errorf("output: %w", err)) },
 		close:  func() {},
 	}
@@ -187,7 +202,7 @@ func (p *process) run(ctx context.Context, inputs <-chan input) error {
 			p.settle()
 		case <-p.timer():
 			p.settle()
-		case in := <-inputs:
+		case in := <-p.next(inputs):
 			if in.client != nil && in.client.id == 0 && errors.Is(in.line.Err, io.EOF) {
 				stop, quit, inputs = nil, true, nil
 				p.stop()
@@ -200,8 +215,17 @@ func (p *process) run(ctx context.Context, inputs <-chan input) error {
 	return p.end()
 }
 
+// next returns where the next line comes from: nowhere, if many wait for the next commit.
+func (p *process) next(inputs <-chan input) <-chan input {
+	if p.writing && p.store.isLocal() && p.waiting >= maxWaiting {
+		return nil
+	}
+	return inputs
+}
+
 // take takes what a client sends, and notices those that come and go.
 func (p *process) take(in input) {
+	defer in.line.Done()
 	c := in.client
 	var long *lines.LongError
 	switch {

@@ -29,7 +29,8 @@ type process struct {
 	startBy time.Time        // when it is read without a bridge; zero: nobody has come
 	service *service.Service // nil until it is
 	early   []input          // requests that came before that
-	room    int              // for more of those, in bytes
+	room    int              // for more requests while the store is busy, in bytes
+	waiting int              // requests since it is
 
 	clients []*client // by age
 	calls   calls
@@ -45,13 +46,17 @@ type process struct {
 // stats is what the summary prints.
 type stats struct{ requests, failures, refused, submitted, over, commits int }
 
-// earlyRoom is how many bytes of requests wait while the store is read.
-const earlyRoom = 64 << 20
+// The limits of requests that come while the store is read or written.
+const (
+	busyRoom   = 64 << 20 // bytes
+	perRequest = 4 << 10  // of them, for what is kept of each
+	maxWaiting = 256      // for one commit of a store on disk: no more is read until it is done
+)
 
 // newProcess returns a process that has not read its store.
 func newProcess(o options, stderr io.Writer) (*process, error) {
 	p := &process{
-		o: o, clock: new(wallClock), stderr: stderr, room: earlyRoom,
+		o: o, clock: new(wallClock), stderr: stderr, room: busyRoom,
 		results: make(chan func(), 1),
 	}
 	if o.Now > 0 {
@@ -107,7 +112,7 @@ func (p *process) start() {
 			p.printf("%s from before, %d running", lines.Count(n, "job"), len(recovered.Running))
 		}
 		early := p.early
-		p.early = nil
+		p.early, p.room = nil, busyRoom
 		p.settle()
 		for _, in := range early {
 			p.handle(in.client, in.line)
@@ -163,8 +168,10 @@ func (p *process) handle(c *client, l lines.Line) {
 		case m.Errnum != 0: // an error of the peer's: to answer it would have no end
 			p.stats.refused++
 			p.printf("%s: errnum %d: %s", lines.Plain(m.Topic), m.Errnum, lines.Plain(m.Errstr))
+		case !p.hasRoom(m, l):
+			p.refuse(m, errnoBusy, errors.New("too many requests while the store is busy"))
 		case p.service == nil:
-			p.wait(m, l)
+			p.early = append(p.early, input{client: p.client, line: l})
 		default:
 			p.request(m)
 		}
@@ -172,13 +179,13 @@ func (p *process) handle(c *client, l lines.Line) {
 	p.settle()
 }
 
-// wait keeps a request until the store is read.
-func (p *process) wait(m message, l lines.Line) {
-	if p.room -= len(l.Text); p.room < 0 {
-		p.refuse(m, errnoBusy, errors.New("too many requests before the store is read"))
-		return
+// hasRoom reports whether a request may wait for the store. That somebody is gone always may.
+func (p *process) hasRoom(m message, l lines.Line) bool {
+	if p.service == nil || p.writing {
+		p.room -= len(l.Text) + perRequest
+		p.waiting++
 	}
-	p.early = append(p.early, input{client: p.client, line: l})
+	return p.room >= 0 || m.Topic == topicDisconnect
 }
 
 // refuse answers a line that changes nothing.
@@ -218,12 +225,6 @@ func (p *process) request(m message) {
 	}
 	if m.Rolemask != nil {
 		r.Rolemask = *m.Rolemask
-	}
-	if r.Sender != "" {
-		p.client.senders[r.Sender] = true
-	}
-	if r.Rolemask&1 != 0 && m.Topic == topicDisconnect && m.Sender != nil {
-		delete(p.client.senders, r.Sender)
 	}
 	p.service.Request(p.clock.now(), r)
 	if m.Sender == nil && p.client.id > 0 {
@@ -331,9 +332,9 @@ func (p *process) pump() (any bool) {
 			p.done(out, nil)
 			continue
 		}
-		p.writing = true
+		p.writing, p.waiting, p.room = true, 0, busyRoom
 		p.store.write(out, func(failed map[jobid.ID]error, err error) {
-			p.writing = false
+			p.writing, p.room = false, busyRoom
 			if err != nil {
 				p.fail(fmt.Errorf("-store: %w", err)) // nothing of it goes out
 				return
@@ -499,8 +500,8 @@ func (p *process) leave(c *client) {
 	}
 	p.early = slices.DeleteFunc(p.early, func(in input) bool { return in.client == c })
 	if p.service != nil {
-		for _, key := range c.keys() {
-			p.service.Request(p.clock.now(), service.Request{Topic: topicDisconnect, Sender: key, UserID: p.o.owner, Rolemask: 1})
+		if err := p.service.Leave(p.clock.now(), c.owns); err != nil {
+			p.printf("%v", err)
 		}
 	}
 	for _, lost := range p.calls.of(c) {

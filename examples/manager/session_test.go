@@ -41,7 +41,7 @@ func newSocket(t *testing.T, clients int, args ...string) *socket {
 // connect adds a client, and returns its number.
 func (s *socket) connect() int {
 	out := new(strings.Builder)
-	c := &client{id: len(s.clients) + 1, out: out, senders: make(map[string]bool), close: func() {}}
+	c := &client{id: len(s.clients) + 1, out: out, close: func() {}}
 	s.clients, s.out = append(s.clients, c), append(s.out, out)
 	s.p.take(input{client: c})
 	s.p.await()

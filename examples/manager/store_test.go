@@ -377,3 +377,26 @@ func TestATornLineOfTheOtherRecordsIsTold(t *testing.T) {
 	require.Len(t, told, 1)
 	require.Contains(t, told[0], "the last line was not whole; it is in "+filepath.Join(path, logName)+".torn-1")
 }
+
+// I12: a store takes the log of a job up to a limit, and what is beyond would be its
+// failure. So a request that wants more is refused before, and the job can still end.
+func TestNoGuestCanEndTheManager(t *testing.T) {
+	const guest = `"userid":100,"rolemask":2`
+	for _, arg := range stores(t) {
+		l := live(t, arg, "-now=1000")
+		l.ask(submit(1, 16))
+		memo := fmt.Sprintf(`{"topic":"job-manager.memo","matchtag":2,%s,"payload":{"id":16,"memo":{"a":"%s"}}}`+"\n", guest, strings.Repeat("x", 1_000_000))
+		raise := fmt.Sprintf(`{"topic":"job-manager.raise","matchtag":3,%s,"payload":{"id":16,"severity":%%d,"type":"x","note":"%s"}}`+"\n", guest, strings.Repeat("n", 1_000_000))
+		for n := range 10 {
+			answer := l.ask(memo)[0]
+			require.Equal(t, n >= 8, strings.Contains(answer, `"errnum":11`), "memo %d: %s", n, answer)
+			require.NotContains(t, l.ask(fmt.Sprintf(raise, 3))[0], `"errnum":1,`)
+		}
+		l.end()
+		l = live(t, arg, "-now=2000")
+		require.Contains(t, l.ask(memo)[0], `"errnum":11`, "after a restart, too")
+		require.NotContains(t, l.ask(fmt.Sprintf(raise, 0))[0], "errnum")
+		require.True(t, strings.HasSuffix(names(t, l.ask(eventlogOf(4, 16))[0]), "exception clean"))
+		l.end()
+	}
+}

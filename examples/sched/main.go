@@ -108,7 +108,7 @@ func (o *options) serve(ctx context.Context, in io.Reader, out, stderr io.Writer
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the reader
 	s := newSession(*o, out, stderr)
-	input := lines.Read(ctx, in, lines.Max)
+	input := lines.Read(ctx, in, lines.Max, nil)
 	ticks := s.ticks()
 	err := s.hello()
 	var late <-chan time.Time

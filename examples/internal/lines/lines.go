@@ -21,19 +21,34 @@ type Line struct {
 	Number int // from 1
 	Text   []byte
 	Err    error // io.EOF at the end; *LongError; else the input is broken
+	share  share
 }
 
-// A LongError says that a line is too long. The next lines can be read.
-type LongError struct{ Limit int }
+// Done gives back the room of a line. Call it after each line that was read with a Budget.
+func (l *Line) Done() { l.share.hold(0) }
+
+// free is how long a line may be without room in a Budget.
+const free = 64 << 10
+
+// A LongError says that a line is too long, or that there is no room for it while others
+// have lines that are not read. The next lines can be read.
+type LongError struct {
+	Limit int
+	Full  bool
+}
 
 func (e *LongError) Error() string {
+	if e.Full {
+		return fmt.Sprintf("line is longer than %d bytes, for which there is no room now, and was skipped", e.Limit)
+	}
 	return fmt.Sprintf("line is longer than %d bytes and was skipped", e.Limit)
 }
 
 // Read returns the lines of r that are not empty, then an error, io.EOF at
 // the end. The last line needs no newline, unless the input broke off there. It
-// ends when ctx does, if nothing keeps r from returning.
-func Read(ctx context.Context, r io.Reader, limit int) <-chan Line {
+// ends when ctx does, if nothing keeps r from returning. Long lines have to find room in the
+// Budget, which may be nil.
+func Read(ctx context.Context, r io.Reader, limit int, room *Budget) <-chan Line {
 	lines := make(chan Line)
 	send := func(l Line) bool {
 		select {
@@ -46,16 +61,22 @@ func Read(ctx context.Context, r io.Reader, limit int) <-chan Line {
 	go func() {
 		br := bufio.NewReaderSize(r, 1<<16)
 		for n := 1; ; n++ {
-			text, err := readLine(br, limit)
+			s := share{of: room, free: free}
+			text, err := readLine(br, limit, &s)
 			var long *LongError
 			tooLong, last := errors.As(err, &long), errors.Is(err, io.EOF)
 			switch {
-			case tooLong && !send(Line{n, nil, err}):
+			case tooLong && !send(Line{Number: n, Err: err}):
 				return
-			case (err == nil || last) && len(bytes.TrimSpace(text)) > 0 && !send(Line{n, text, nil}):
-				return
-			case err != nil && !tooLong:
-				send(Line{n, nil, err})
+			case (err == nil || last) && len(bytes.TrimSpace(text)) > 0:
+				if !send(Line{Number: n, Text: text, share: s}) {
+					return
+				}
+			default:
+				s.hold(0)
+			}
+			if err != nil && !tooLong {
+				send(Line{Number: n, Err: err})
 				return
 			}
 		}
@@ -65,21 +86,31 @@ func Read(ctx context.Context, r io.Reader, limit int) <-chan Line {
 
 // readLine reads up to the next newline, or to the end, and returns the line
 // without it. With the end it returns what there was before it, and the error.
-// Of a line beyond the limit it returns nothing but a *LongError.
-func readLine(br *bufio.Reader, limit int) ([]byte, error) {
+// Of a line beyond the limit, or beyond its share, it returns nothing but a *LongError.
+func readLine(br *bufio.Reader, limit int, s *share) ([]byte, error) {
 	var text []byte
-	long := false
+	var long *LongError
 	for {
 		part, err := br.ReadSlice('\n')
-		long = long || len(text)+len(part) > limit
-		if !long {
+		n := len(text) + len(part)
+		switch {
+		case long != nil:
+		case n > limit:
+			long = &LongError{Limit: limit}
+		case !s.hold(n):
+			long = &LongError{s.free, true}
+		default:
 			text = append(text, part...)
+		}
+		if long != nil {
+			text = nil
+			s.hold(0)
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case long && (err == nil || errors.Is(err, io.EOF)):
-			return nil, &LongError{limit}
+		case long != nil && (err == nil || errors.Is(err, io.EOF)):
+			return nil, long
 		case err != nil:
 			return text, err
 		}

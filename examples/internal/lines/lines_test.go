@@ -17,7 +17,7 @@ import (
 
 func TestLongLinesArePassedOver(t *testing.T) {
 	read := func(input string) (got []string) {
-		for l := range Read(context.Background(), iotest.HalfReader(strings.NewReader(input)), 10) {
+		for l := range Read(context.Background(), iotest.HalfReader(strings.NewReader(input)), 10, nil) {
 			switch {
 			case errors.Is(l.Err, io.EOF):
 				return got

@@ -6,8 +6,12 @@ import (
 	"sync"
 )
 
-// Room is how many bytes a peer may be behind with reading.
-const Room = 64 << 20
+// Room is how many bytes a peer may be behind with reading, and freeRoom how many of them
+// are not of a Budget.
+const (
+	Room     = 64 << 20
+	freeRoom = 256 << 10
+)
 
 // An Outbox sends without a wait, so that a peer can write much before it reads.
 type Outbox struct {
@@ -19,13 +23,15 @@ type Outbox struct {
 	room   sync.Cond // behind is less, or failed is set
 	text   []byte    // to send
 	behind int       // how many bytes are not sent
+	share  share     // of them
 	failed error     // nothing more is sent
 	done   bool      // nothing more comes
 }
 
-// NewOutbox returns an Outbox. A patient one waits where there is no room, instead of an error.
-func NewOutbox(out io.Writer, patient bool) *Outbox {
-	b := &Outbox{out: out, patient: patient, wake: make(chan struct{}, 1)}
+// NewOutbox returns an Outbox. A patient one waits where there is no room, instead of an error,
+// and needs no Budget, which may be nil.
+func NewOutbox(out io.Writer, patient bool, room *Budget) *Outbox {
+	b := &Outbox{out: out, patient: patient, wake: make(chan struct{}, 1), share: share{of: room, free: freeRoom}}
 	b.room.L = &b.mu
 	return b
 }
@@ -37,7 +43,7 @@ func (b *Outbox) Write(text []byte) (int, error) {
 	for b.patient && b.failed == nil && b.behind > Room {
 		b.room.Wait()
 	}
-	if b.failed == nil && !b.patient && b.behind+len(text) > Room {
+	if n := b.behind + len(text); b.failed == nil && !b.patient && (n > Room || !b.share.hold(n)) {
 		b.failed = fmt.Errorf("it does not read: %d bytes wait", b.behind)
 	}
 	if b.failed != nil {
@@ -66,6 +72,7 @@ func (b *Outbox) End() {
 
 // Run sends until the End, and returns why if it is another end.
 func (b *Outbox) Run() error {
+	defer b.forget()
 	for range b.wake {
 		for text := b.next(); len(text) > 0; text = b.next() {
 			_, err := b.out.Write(text)
@@ -76,6 +83,17 @@ func (b *Outbox) Run() error {
 		}
 	}
 	return nil
+}
+
+// forget drops what will not be sent.
+func (b *Outbox) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failed == nil {
+		b.failed = io.ErrClosedPipe
+	}
+	b.text = nil
+	b.share.hold(0)
 }
 
 // next takes what is to be sent.
@@ -94,6 +112,7 @@ func (b *Outbox) sent(n int, err error) {
 	if b.behind -= n; b.failed == nil {
 		b.failed = err
 	}
+	b.share.hold(b.behind)
 	b.room.Signal()
 }
 

@@ -60,6 +60,19 @@ func (s *Service) jobsOf(user userID, mask jobstate.State) (ids []jobid.ID) {
 	return ids
 }
 
+// maxMany limits the jobs of requests about many jobs that share an Out. One request is
+// short, and may be about all jobs of its user.
+const maxMany = 1 << 16
+
+// many refuses a request about n jobs, unless it has room beside others.
+func (s *Service) many(n int) error {
+	if s.touched > 0 && s.touched+n > maxMany {
+		return fail(eagain, "requests about %d jobs wait", s.touched)
+	}
+	s.touched += n
+	return nil
+}
+
 // urgency sets the urgency of a job that has no resources.
 func (s *Service) urgency(r *Request) (any, error) {
 	var p struct {

@@ -22,7 +22,13 @@ func (s *Service) drain(r *Request) (any, error) {
 // idle is answered when no job runs, and the scheduler has no requests.
 func (s *Service) idle(r *Request) (any, error) { return nil, s.waitEmpty(r, jobstate.StateRunning) }
 
+// maxEmpty limits how many wait for no jobs.
+const maxEmpty = 1024
+
 func (s *Service) waitEmpty(r *Request, states jobstate.State) error {
+	if len(s.empty) >= maxEmpty {
+		return fail(eagain, "%d requests wait for jobs to end", maxEmpty)
+	}
 	w := &emptyWait{Request: r.later(), states: states}
 	if err := s.awaitEmpty(w); err != nil {
 		return err

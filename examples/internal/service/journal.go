@@ -14,18 +14,34 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
+// The limits of streams, whose readers may be slow.
+const (
+	maxStreams   = 128     // of all
+	maxOfSender  = 16      // of one sender
+	backlogBytes = 4 << 20 // of an Out, or one job
+)
+
 // A journal has those who read the events of all jobs.
-type journal struct {
-	listeners []*listener
-	fresh     []*listener // that have not got the backlog yet
-}
+type journal []*listener
 
 // A listener is a stream of events.
 type listener struct {
 	*Request
 	allow, deny map[string]json.RawMessage // by name of event; nil: all, and none
 	full        bool                       // begin with the jobs that are over
+	phase       phase
+	backlog     []jobid.ID          // jobs that it has not been told of
+	logs        map[jobid.ID][]byte // of them, as History has them
 }
+
+// A phase is how far a stream is.
+type phase uint8
+
+const (
+	phaseNew     phase = iota
+	phaseBacklog       // it is being told of what is durable
+	phaseLive          // it is told of what happens
+)
 
 // wants reports whether a listener has asked for events of a name.
 func (l *listener) wants(name string) bool {
@@ -50,6 +66,15 @@ func (s *Service) eventsJournal(r *Request) (any, error) {
 	if r.Single {
 		return nil, fail(eproto, "job-manager.events requires streaming RPC flag")
 	}
+	ofSender := 0
+	for _, l := range s.journal {
+		if l.Sender == r.Sender {
+			ofSender++
+		}
+	}
+	if len(s.journal) >= maxStreams || ofSender >= maxOfSender {
+		return nil, fail(eagain, "there are too many streams of events")
+	}
 	l := &listener{Request: r.later(), full: p.Full}
 	var ok bool
 	if l.allow, ok = names(p.Allow); !ok {
@@ -59,7 +84,7 @@ func (s *Service) eventsJournal(r *Request) (any, error) {
 		return nil, fail(eproto, "job-manager.events deny should be an object")
 	}
 	if r.Matchtag != 0 {
-		s.journal.fresh = append(s.journal.fresh, l)
+		s.journal = append(s.journal, l)
 	}
 	return nil, errLater
 }
@@ -89,56 +114,61 @@ func (s *Service) cancelJournal(r *Request) (any, error) {
 
 // remove takes out listeners.
 func (j *journal) remove(which func(*Request) bool) (out []*Request) {
-	take := func(l *listener) bool {
+	*j = slices.DeleteFunc(*j, func(l *listener) bool {
 		if which(l.Request) {
 			out = append(out, l.Request)
 			return true
 		}
 		return false
-	}
-	j.listeners = slices.DeleteFunc(j.listeners, take)
-	j.fresh = slices.DeleteFunc(j.fresh, take)
+	})
 	return out
 }
 
-// backlog tells those who are new of what is durable. It is called when no records are with
-// the store: what is not in the backlog comes with the next Ready.
+// backlog tells the first who is new of some of what is durable, so that an Out stays small
+// however long the history is. It is called when no records are with the store, and no Ready
+// comes before its end: what is not in the backlog comes with the next one.
 func (s *Service) backlog() {
-	if len(s.journal.fresh) == 0 {
+	i := slices.IndexFunc(s.journal, func(l *listener) bool { return l.phase != phaseLive })
+	if i < 0 {
 		return
 	}
-	logs := maps.Collect(s.m.History())
-	for _, l := range s.journal.fresh {
+	l := s.journal[i]
+	if l.phase == phaseNew {
+		l.phase, l.logs = phaseBacklog, maps.Collect(s.m.History())
 		if l.full {
-			var over []jobid.ID
 			for v := range s.m.Jobs(jobstate.StateInactive) {
-				if logs[v.ID()] == nil {
-					over = append(over, v.ID())
+				if l.logs[v.ID()] == nil {
+					l.backlog = append(l.backlog, v.ID())
 				}
 			}
-			slices.Sort(over)
-			for _, id := range over {
-				if stored := s.lookup(id); len(stored.Eventlog) > 0 {
-					s.tellLog(l, id, stored.Eventlog, stored.Jobspec, stored.R)
-				}
-			}
+			slices.Sort(l.backlog)
 		}
-		for _, id := range slices.Sorted(maps.Keys(logs)) {
-			var stored Stored
-			if v, ok := s.m.Job(id); !ok || v.Jobspec() == nil { // only the end of its log is to come
-				stored = s.lookup(id)
-			} else {
-				stored.Jobspec, _ = v.Jobspec().MarshalJSON() // which never fails
-				if v.R() != nil {
-					stored.R = v.R().AppendJSON(nil)
-				}
-			}
-			s.tellLog(l, id, logs[id], stored.Jobspec, stored.R)
-		}
-		s.answer(&s.quick, l.Request, json.RawMessage(`{"id":-1,"events":[]}`))
-		s.journal.listeners = append(s.journal.listeners, l)
+		l.backlog = append(l.backlog, slices.Sorted(maps.Keys(l.logs))...)
 	}
-	s.journal.fresh = nil
+	for size := 0; len(l.backlog) > 0 && size < backlogBytes; {
+		id := l.backlog[0]
+		l.backlog = l.backlog[1:]
+		var stored Stored
+		if v, ok := s.m.Job(id); !ok || v.Jobspec() == nil { // perhaps the end of its log is to come
+			stored = s.lookup(id)
+		} else {
+			stored.Jobspec, _ = v.Jobspec().MarshalJSON() // which never fails
+			if v.R() != nil {
+				stored.R = v.R().AppendJSON(nil)
+			}
+		}
+		if log, ok := l.logs[id]; ok {
+			stored.Eventlog = log
+		}
+		if len(stored.Eventlog) > 0 { // or else it was purged
+			s.tellLog(l, id, stored.Eventlog, stored.Jobspec, stored.R)
+		}
+		size += len(stored.Eventlog) + len(stored.Jobspec) + len(stored.R)
+	}
+	if len(l.backlog) == 0 {
+		l.phase, l.backlog, l.logs = phaseLive, nil, nil
+		s.answer(&s.quick, l.Request, json.RawMessage(`{"id":-1,"events":[]}`))
+	}
 }
 
 // lookup returns what the store has of a job.
@@ -192,7 +222,7 @@ func endEvents(text, spec, r []byte) json.RawMessage {
 
 // tell tells all listeners of the events of a Ready.
 func (s *Service) tell(rd *joblife.Ready) {
-	if len(s.journal.listeners) == 0 {
+	if len(s.journal) == 0 {
 		return
 	}
 	// A job that has ended since has neither jobspec nor R any more.
@@ -225,8 +255,8 @@ func (s *Service) tell(rd *joblife.Ready) {
 // tellEntry tells all listeners of an event.
 func (s *Service) tellEntry(e joblife.JournalEntry, spec, r []byte) {
 	var text json.RawMessage
-	for _, l := range s.journal.listeners {
-		if !l.wants(e.Entry.Name) {
+	for _, l := range s.journal {
+		if l.phase != phaseLive || !l.wants(e.Entry.Name) {
 			continue
 		}
 		if text == nil {

@@ -113,7 +113,7 @@ func TestJournalErrors(t *testing.T) {
 		require.Equal(t, "events-journal a5: errnum "+want, d.ask(5, "events-journal", payload), payload)
 	}
 	require.Empty(t, d.ask(0, "events-journal", `{}`), "there is no stream without a matchtag")
-	require.Empty(t, d.journal.fresh)
+	require.Empty(t, d.journal)
 
 	// What the store cannot read is logged, and stops nothing.
 	d.submit(0, 1, 2)
@@ -270,7 +270,7 @@ func TestStopAndDisconnect(t *testing.T) {
 	d.flush()
 	d.send("b", 2, "drain", ``)
 	require.Empty(t, d.ask(1, "disconnect", ``))
-	require.Empty(t, len(d.empty)-1+len(d.waits.any)+len(d.waits.one)+len(d.journal.listeners))
+	require.Empty(t, len(d.empty)-1+len(d.waits.any)+len(d.waits.one)+len(d.journal))
 	require.NotContains(t, join(d.cancel(2), d.finish(1, 0)), " a4")
 	require.NotEmpty(t, d.sched.phase)
 

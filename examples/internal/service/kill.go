@@ -58,6 +58,9 @@ func (s *Service) killAll(r *Request) (any, error) {
 	}
 	ids := s.jobsOf(p.UserID, jobstate.StateRunning)
 	if !p.DryRun {
+		if err := s.many(len(ids)); err != nil {
+			return nil, err
+		}
 		for _, id := range ids {
 			s.signal(id, p.Signum)
 		}

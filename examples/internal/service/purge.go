@@ -50,7 +50,7 @@ func (s *Service) purge(r *Request) (any, error) {
 	case p.Batch < 1 || p.Batch > maxBatch:
 		return nil, fail(einval, "batch must be >= 1 and <= %d", maxBatch)
 	}
-	in := &purging{Request: *r, batch: p.Batch}
+	in := &purging{Request: *r.later(), batch: p.Batch}
 	if p.Age != -1 {
 		age := time.Duration(min(p.Age*float64(time.Second), float64(1<<62)))
 		in.limits.MaxAge = jobstate.Some(age)
@@ -78,7 +78,7 @@ func (s *Service) purgeID(r *Request) (any, error) {
 		return nil, err
 	}
 	if p.Force != 0 {
-		return nil, s.awaitPurge(&purging{Request: *r, id: p.ID})
+		return nil, s.awaitPurge(&purging{Request: *r.later(), id: p.ID})
 	}
 	err := s.step(joblife.PurgeIDs{By: r.cred(), IDs: []jobid.ID{p.ID}})
 	return purgeCount{1}, unpurgeable(err)

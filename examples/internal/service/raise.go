@@ -79,6 +79,9 @@ func (s *Service) raiseAll(r *Request) (any, error) {
 	if p.DryRun {
 		return c, nil
 	}
+	if err := s.many(len(ids)); err != nil {
+		return nil, err
+	}
 	for _, id := range ids {
 		if s.step(joblife.Raise{By: r.cred(), ID: id, Type: p.Type, Severity: p.Severity, Note: p.Note}) != nil {
 			c.Errors++

@@ -158,9 +158,12 @@ func explain(err error) (errnum int, text string) {
 	return errnum, strings.TrimPrefix(err.Error(), "joblife: ")
 }
 
-// later returns what an answer that comes later needs of a request.
+// later returns what is kept of a request that is answered later: all but the payload,
+// which may be large.
 func (r *Request) later() *Request {
-	return &Request{Topic: r.Topic, Sender: r.Sender, Matchtag: r.Matchtag}
+	kept := *r
+	kept.Payload = nil
+	return &kept
 }
 
 func (r *Request) owner() bool { return r.Rolemask&roleOwner != 0 }

@@ -28,6 +28,14 @@
 // jobspec, and the journal no key scheduling in R. Other than there, the executor gets the
 // environment: it may have no store to ask.
 //
+// # Limits
+//
+// There are 128 streams of events, and 16 of one sender; 1024 requests that wait for jobs to
+// end, and as many that purge; 64 updates of one user that others have to check, and 8 MiB of
+// their jobspecs; before a commit one request about many jobs, or several about 65 536 in
+// all. A request beyond that fails with errnum 11, as one beyond a limit of the Manager does,
+// such as [joblife.Config.MaxLog]. The history in a stream comes in parts of 4 MiB.
+//
 // # Prologs, epilogs and housekeeping
 //
 // Their commands run through rexec.exec (RFC 42) on each rank, and nodes are drained through
@@ -186,6 +194,7 @@ type Service struct {
 	exec      executor
 	journal   journal
 	waits     waits
+	touched   int // jobs of requests about many jobs since the last Ready
 	empty     []*emptyWait
 	processes map[place]*process // of prologs, epilogs and housekeeping
 	drains    []drain            // which were refused, by time
@@ -329,6 +338,7 @@ func (s *Service) Next(out *Out) bool {
 			break // before later events
 		}
 		s.calmed()
+		s.touched = 0
 		if !s.m.Ready(&s.rd) {
 			if s.open.isEmpty() {
 				return false

@@ -2,24 +2,39 @@ package service
 
 import "time"
 
-// disconnect ends what a client has asked for: the broker tells that it is gone. There is
-// no answer. An update that waits for others goes on.
+// disconnect ends what a sender has asked for: the broker tells that it is gone. There is
+// no answer.
 func (s *Service) disconnect(r *Request) (any, error) {
 	if r.Sender == "" {
 		return nil, errLater
 	}
-	if s.sched.phase != 0 && s.sched.sender == r.Sender {
+	if err := s.leave(func(sender string) bool { return sender == r.Sender }); err != nil {
+		return nil, err
+	}
+	return nil, errLater
+}
+
+// Leave ends what senders have asked for that are gone. The caller need not know which of
+// them have.
+func (s *Service) Leave(now time.Time, gone func(sender string) bool) error {
+	s.at(now)
+	return s.leave(gone)
+}
+
+// leave is Leave. An update that waits for others goes on.
+func (s *Service) leave(is func(sender string) bool) error {
+	if s.sched.phase != 0 && is(s.sched.sender) {
 		s.sched.hello, s.sched.ready = nil, nil
 		if err := s.schedLost(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if s.exec.hello.Service != "" && s.exec.sender == r.Sender {
+	if s.exec.hello.Service != "" && is(s.exec.sender) {
 		if err := s.execLost("disconnect"); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	gone := func(w *Request) bool { return w.Sender == r.Sender }
+	gone := func(w *Request) bool { return is(w.Sender) }
 	s.removeEmpty(gone)
 	s.waits.remove(gone)
 	s.journal.remove(gone)
@@ -28,7 +43,7 @@ func (s *Service) disconnect(r *Request) (any, error) {
 			u.r.Matchtag = 0
 		}
 	}
-	return nil, errLater
+	return nil
 }
 
 // Stop answers all who wait: the process ends, and its jobs are for the next one. After it

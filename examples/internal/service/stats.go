@@ -28,7 +28,7 @@ type stats struct {
 func (s *Service) stats(*Request) (any, error) {
 	m := s.m.Stats()
 	var out stats
-	out.Journal.Listeners = len(s.journal.listeners) + len(s.journal.fresh)
+	out.Journal.Listeners = len(s.journal)
 	out.Journal.Events = m.Events
 	for state, n := range m.States {
 		if state != jobstate.StateInactive {

@@ -23,8 +23,12 @@ const (
 	pathConstraints = "attributes.system.constraints"
 )
 
+// The limits of updates that wait for others. They are less than what those may be behind
+// with reading: no user may have the scheduler cut off.
 const (
-	maxUpdates = 1 << 12 // that wait for others
+	maxUpdates = 1 << 12
+	maxOfUser  = 1 << 6
+	maxChecked = 8 << 20 // bytes of jobspecs
 	maxNumber  = 64      // bytes of a duration
 )
 
@@ -36,6 +40,7 @@ type update struct {
 	r       *Request
 	id      jobid.ID
 	updates []jobstate.Update // as asked
+	size    int               // bytes that others were sent
 
 	// check sets these.
 	all        []jobstate.Update // with what follows from those asked
@@ -56,7 +61,7 @@ func (s *Service) update(r *Request) (any, error) {
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	u := &update{r: r, id: p.ID, updates: readUpdates(p.Updates)}
+	u := &update{r: r.later(), id: p.ID, updates: readUpdates(p.Updates)}
 	if u.updates == nil {
 		return nil, fail(einval, "one or more jobspec updates are invalid")
 	}
@@ -64,34 +69,42 @@ func (s *Service) update(r *Request) (any, error) {
 		return nil, err
 	}
 	switch {
-	case (u.feasible || u.expiration.Set) && len(s.updates) == maxUpdates:
-		return nil, fail(eagain, "too many updates are being checked")
 	case u.feasible:
 		text, err := u.spec.MarshalJSON()
 		if err != nil {
 			return nil, err
 		}
-		s.askFirst(u, "feasibility.check", map[string]any{"jobspec": redactSpec(text)}, func(a Response) error {
+		text = redactSpec(text)
+		u.size = len(text)
+		return nil, s.askFirst(u, "feasibility.check", map[string]any{"jobspec": json.RawMessage(text)}, func(a Response) error {
 			if a.Errnum != 0 {
 				return fail(a.Errnum, "%s", a.Errstr)
 			}
 			return nil
 		})
 	case u.expiration.Set:
-		s.askFirst(u, "sched.expiration", map[string]any{"id": u.id, "expiration": u.expiration.Value}, func(a Response) error {
+		return nil, s.askFirst(u, "sched.expiration", map[string]any{"id": u.id, "expiration": u.expiration.Value}, func(a Response) error {
 			if a.Errnum != 0 && a.Errnum != enosys {
 				return fail(a.Errnum, "scheduler refused expiration update")
 			}
 			return nil
 		})
-	default:
-		return nil, s.apply(u)
 	}
-	return nil, errLater
+	return nil, s.apply(u)
 }
 
-// askFirst asks somebody, and updates a job if the response lets it.
-func (s *Service) askFirst(u *update, topic string, payload any, allows func(Response) error) {
+// askFirst asks somebody, and updates a job if the response lets it. The error is errLater
+// if it asked.
+func (s *Service) askFirst(u *update, topic string, payload any, allows func(Response) error) error {
+	ofUser, size := 0, u.size
+	for _, o := range s.updates {
+		if size += o.size; o.r.UserID == u.r.UserID {
+			ofUser++
+		}
+	}
+	if len(s.updates) >= maxUpdates || ofUser >= maxOfUser || size > maxChecked {
+		return fail(eagain, "too many updates are being checked")
+	}
 	s.updates = append(s.updates, u)
 	s.call(topic, 0, payload, func(a Response) error {
 		i := slices.Index(s.updates, u)
@@ -113,6 +126,7 @@ func (s *Service) askFirst(u *update, topic string, payload any, allows func(Res
 		}
 		return nil
 	})
+	return errLater
 }
 
 // endUpdates fails the updates that wait for others.

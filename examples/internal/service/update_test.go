@@ -208,10 +208,11 @@ func TestUpdateOfARunningJob(t *testing.T) {
 // TestUpdatesAreBounded: a guest whose updates nobody checks cannot fill the memory.
 func TestUpdatesAreBounded(t *testing.T) {
 	s := updating(t)
-	for range maxUpdates {
+	for range maxOfUser {
 		s.Request(start, from(aGuest, "update", queue(waitingJob, `"batch"`)))
 	}
 	converse(t, s, exchange{aGuest, "update", queue(waitingJob, `"batch"`), eagain, "too many updates are being checked"})
+	require.Empty(t, drive(t, s, from(anOwner, "update", queue(waitingJob, `"batch"`))).Answers, "others may ask")
 }
 
 // TestHugeDurations: no duration is too long for a job of the owner.

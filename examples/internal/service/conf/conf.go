@@ -15,6 +15,12 @@
 //   - kill-timeout is one minute by default.
 //   - job-manager.perilog.log-ignore has regular expressions of Go, which know a little more
 //     than those of POSIX, and no back references.
+//
+// # Limits
+//
+// A configuration has at most 1 MiB and 1024 queues. It has at most 64 patterns of log-ignore,
+// each of at most 1 KiB. Together they have about 2^16 characters, of which a repetition
+// counts each: those in x{1000} are 1000.
 package conf
 
 import (
@@ -23,6 +29,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"time"
 
@@ -33,12 +40,21 @@ import (
 	"github.com/joblife/joblife/purge"
 )
 
-// maxQueues limits the number of named queues.
-const maxQueues = 1 << 10
+// The limits of a configuration. Without them a text of 1 MiB could take gigabytes.
+const (
+	maxText     = 1 << 20
+	maxQueues   = 1 << 10
+	maxPatterns = 64
+	maxPattern  = 1 << 10
+	maxProgram  = 1 << 16
+)
 
 // Parse returns old with what the text says. What the text does not say is as by default,
 // and what a configuration of Flux cannot say stays.
 func Parse(old service.Config, text []byte) (service.Config, error) {
+	if len(text) > maxText {
+		return old, fmt.Errorf("the configuration has %d bytes, at most %d", len(text), maxText)
+	}
 	root := read(text)
 	if root.err != nil || text == nil {
 		return old, errors.New("the configuration is not a JSON object")
@@ -381,7 +397,21 @@ func readPerilog(value json.RawMessage) (partial bool, ignore []*regexp.Regexp, 
 	if !ok {
 		return bad("all entries must be a string value")
 	}
+	if len(list) > maxPatterns {
+		return bad("%d patterns, at most %d", len(list), maxPatterns)
+	}
+	program := 0
 	for _, p := range list {
+		if len(p) > maxPattern {
+			return bad("a pattern of %d bytes, at most %d", len(p), maxPattern)
+		}
+		tree, err := syntax.Parse(p, syntax.Perl)
+		if err == nil {
+			program += size(tree)
+		}
+		if program > maxProgram {
+			return bad("too many characters at %s", p)
+		}
 		re, err := regexp.Compile(p)
 		if err != nil {
 			return bad("Failed to compile regex: %s", p)
@@ -389,4 +419,16 @@ func readPerilog(value json.RawMessage) (partial bool, ignore []*regexp.Regexp, 
 		ignore = append(ignore, re)
 	}
 	return release.Value, ignore, nil
+}
+
+// size returns how many characters a pattern has with all repetitions.
+func size(re *syntax.Regexp) int {
+	n := 1 + len(re.Rune)
+	for _, sub := range re.Sub {
+		n += size(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min, re.Max, 1)
+	}
+	return n
 }

@@ -3,6 +3,9 @@ package conf
 import (
 	"encoding/json"
 	"regexp"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -241,5 +244,39 @@ func TestAKeyThatComesTwiceIsRefused(t *testing.T) {
 	} {
 		_, err := Parse(service.Config{}, []byte(text))
 		require.Error(t, err, text)
+	}
+}
+
+// I12: a text of a mebibyte, or what it may repeat, takes no memory out of proportion.
+func TestPatternsHaveALimit(t *testing.T) {
+	many := func(n int, pattern string) string {
+		list, err := json.Marshal(slices.Repeat([]string{pattern}, n))
+		require.NoError(t, err)
+		return `{"job-manager":{"perilog":{"log-ignore":` + string(list) + `}}}`
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"many":             {many(65, "a"), "65 patterns, at most 64"},
+		"as many as may":   {many(64, "a{200}"), ""},
+		"a long one":       {many(1, strings.Repeat("a", 1025)), "a pattern of 1025 bytes, at most 1024"},
+		"as long as may":   {many(1, strings.Repeat("a", 1024)), ""},
+		"a mebibyte":       {many(100_000, "a{1000}"), "100000 patterns, at most 64"},
+		"that repeat":      {many(64, "("+strings.Repeat("ab", 500)+"){1000}"), "too many characters at (abab"},
+		"with classes":     {many(64, strings.Repeat(`[^\pL]{99}`, 99)), "too many characters at [^"},
+		"nested":           {many(64, "((a{10}){10}){10}"), "too many characters at ((a"},
+		"none is too much": {many(1, "a{1001}"), "Failed to compile regex"},
+		"long":             {`{"x":"` + strings.Repeat("x", 1<<20) + `"}`, "the configuration has 1048584 bytes, at most 1048576"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := Parse(service.Config{}, []byte(c.text))
+			runtime.ReadMemStats(&after)
+			if c.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.want)
+			}
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
+		})
 	}
 }

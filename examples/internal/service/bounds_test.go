@@ -1,0 +1,212 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+)
+
+// allocated returns how many bytes f allocates in all.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// remember gives jobs a memo of a mebibyte each.
+func (d *desk) remember(ids ...jobid.ID) {
+	d.t.Helper()
+	for _, id := range ids {
+		require.NotContains(d.t, d.ask(2, "memo", fmt.Sprintf(`{"id":%d,"memo":{"m":"%s"}}`, id, strings.Repeat("m", 1_000_000))), "errnum")
+	}
+}
+
+// I12: one who opens streams without reading takes no memory out of proportion.
+func TestStreamsAreBounded(t *testing.T) {
+	d := newDesk(t)
+	d.submit(0, 1)
+	d.remember(1)
+	var refused, streams int
+	used := allocated(func() {
+		for n := range 11_000 {
+			d.send(fmt.Sprint("a", n/100), uint32(n+1), "events-journal", `{}`)
+		}
+		for o := (Out{}); d.Next(&o); {
+			size := 0
+			for _, a := range o.Answers {
+				text, _ := a.Payload.(json.RawMessage)
+				size += len(text)
+				switch {
+				case a.Errnum == eagain:
+					refused++
+				case string(text) == `{"id":-1,"events":[]}`:
+					streams++
+				}
+			}
+			require.Less(t, size, backlogBytes+2<<20, "an Out has no more than a part")
+			require.NoError(t, d.Done(d.now, &o, nil))
+		}
+	})
+	require.Equal(t, maxStreams, streams)
+	require.Equal(t, 11_000-maxStreams, refused)
+	require.Less(t, used, uint64(maxStreams*4*(1<<20)), "in all, and not at once")
+	require.Equal(t, "events-journal a1: errnum 11 there are too many streams of events", d.ask(1, "events-journal", `{}`))
+
+	// Those of a sender count until it goes, or ends them.
+	d.send("a0", 1, "disconnect", ``)
+	for n := range uint32(maxOfSender) {
+		require.NotContains(t, d.ask(n+1, "events-journal", `{}`), "errnum")
+	}
+	require.Contains(t, d.ask(99, "events-journal", `{}`), "errnum 11")
+	require.Contains(t, d.ask(99, "events-journal-cancel", `{"matchtag":1}`), "errnum 61")
+	require.NotContains(t, d.ask(99, "events-journal", `{}`), "errnum")
+}
+
+// A history that comes in parts, while jobs go on, tells of each event once.
+func TestALongHistoryComesInParts(t *testing.T) {
+	seeds := uint64(2)
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		d := newDesk(t)
+		var ids []jobid.ID
+		for id := range jobid.ID(16) {
+			ids = append(ids, id+1)
+		}
+		d.submit(0, ids...)
+		d.remember(ids...)
+		d.cancel(3)
+		d.cancel(7)
+		d.send("r", 5, "events-journal", `{"full":true}`)
+		logs, parts, ended := make(map[jobid.ID]string), 0, 0
+		for o := (Out{}); d.Next(&o); {
+			d.store(&o)
+			for _, a := range o.Answers {
+				text, _ := a.Payload.(json.RawMessage)
+				var p struct {
+					ID     int64
+					Events []json.RawMessage
+				}
+				if a.Sender != "r" {
+					continue
+				}
+				require.NoError(t, json.Unmarshal(text, &p))
+				if p.ID == -1 {
+					ended++
+				}
+				for _, e := range p.Events {
+					if !strings.Contains(string(e), `"name":"annotations"`) {
+						logs[jobid.ID(p.ID)] += string(e) + "\n"
+					}
+				}
+			}
+			if len(o.Answers) > 0 && ended == 0 {
+				parts++
+			}
+			if id := 1 + rng.Uint64N(20); rng.IntN(2) == 0 && parts < 9 { // some while the Out is with the store
+				d.send("b", 1, "memo", fmt.Sprintf(`{"id":%d,"memo":{"k":%d}}`, id, parts))
+				d.send("b", 2, "raise", fmt.Sprintf(`{"id":%d,"severity":%d,"type":"x"}`, id, rng.IntN(3)))
+				d.send("b", 3, "submit", fmt.Sprintf(`{"jobs":[{"id":%d,"urgency":16,"userid":100,"t_submit":1.0,"flags":0,"jobspec":%s}]}`, 17+rng.Uint64N(9), sleep))
+			}
+			require.NoError(t, d.Done(d.now, &o, nil))
+		}
+		require.Greater(t, parts, 2, "seed %d", seed)
+		require.Equal(t, 1, ended, "seed %d", seed)
+		for id, s := range d.stored {
+			require.Equal(t, string(s.Eventlog), logs[id], "seed %d: %v", seed, id)
+		}
+		require.Len(t, logs, len(d.stored))
+	}
+}
+
+// What is sent to others for updates that they have to check is less than what they may be
+// behind with, whoever asks.
+func TestUpdatesOfLargeJobsAreBounded(t *testing.T) {
+	s := updating(t)
+	text := strings.Replace(specOf(t, jobspec.Job{Queue: "other", Duration: time.Minute}), `"system":{`, `"system":{"x":"`+strings.Repeat("x", 1_000_000)+`",`, 1)
+	for id := jobid.ID(100); id < 112; id++ {
+		require.Empty(t, submitted(t, s, id, uint32(id), text))
+	}
+	size, refused := 0, 0
+	for id := 100; id < 112; id++ {
+		r := from(aGuest, "update", queue(id, `"batch"`))
+		r.UserID = uint32(id)
+		out := drive(t, s, r)
+		for _, c := range out.Calls {
+			payload, err := json.Marshal(c.Payload)
+			require.NoError(t, err)
+			size += len(payload)
+		}
+		for _, a := range out.Answers {
+			require.Equal(t, eagain, a.Errnum, a.Errstr)
+			refused++
+		}
+	}
+	require.GreaterOrEqual(t, refused, 3)
+	require.LessOrEqual(t, size, maxChecked+1<<10)
+}
+
+// What a sender waits for takes little, and ends when it is gone.
+func TestWhoWaitsIsBoundedAndForgotten(t *testing.T) {
+	d := newDesk(t)
+	d.submit(0, 1)
+	for n := range maxEmpty {
+		d.send(fmt.Sprint("7:", n), 1, "drain", `{"x":"`+strings.Repeat("x", 100)+`"}`)
+	}
+	require.Contains(t, d.ask(1, "idle", ``), "errnum 11")
+	d.send("7", 1, "events-journal", `{}`)
+	d.send("70", 1, "events-journal", `{}`)
+	d.flush()
+	require.NoError(t, d.Leave(d.now, func(sender string) bool { return sender == "7" || strings.HasPrefix(sender, "7:") }))
+	require.Empty(t, d.empty)
+	require.Len(t, d.journal, 1)
+	for _, w := range d.journal {
+		require.Nil(t, w.Payload)
+	}
+}
+
+// A short request about many jobs is as much as many requests.
+func TestRequestsAboutManyJobsAreBounded(t *testing.T) {
+	d := newDesk(t)
+	var ids []jobid.ID
+	for id := range jobid.ID(1000) {
+		ids = append(ids, id+1)
+	}
+	d.submit(0, ids...)
+	d.online()
+	for _, id := range ids {
+		d.respond("sched.alloc", success(id, int(id)))
+	}
+	const raise, kill = `{"dry_run":false,"userid":100,"states":-1,"severity":1,"type":"x","note":"n"}`, `{"dry_run":false,"userid":100,"signum":9}`
+	for range maxMany / 1000 / 2 {
+		d.send("b", 1, "raiseall", raise)
+		d.send("b", 1, "killall", kill)
+	}
+	d.send("b", 1, "raiseall", raise)
+	require.Empty(t, d.quick.Answers)
+	d.send("b", 2, "raiseall", raise)
+	d.send("b", 3, "killall", kill)
+	require.Len(t, d.quick.Answers, 2)
+	for _, a := range d.quick.Answers {
+		require.Equal(t, eagain, a.Errnum)
+		require.Equal(t, "requests about 65000 jobs wait", a.Errstr)
+	}
+	for o := (Out{}); d.Next(&o); {
+		require.NoError(t, d.Done(d.now, &o, nil))
+	}
+	d.send("b", 4, "raiseall", raise)
+	require.Empty(t, d.quick.Answers, "others go on after them")
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// heap returns how many bytes are in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// I12: clients that begin lines and do not end them do not fill the memory, and hold up nobody.
+func TestHalfLinesOfManyClientsHaveALimit(t *testing.T) {
+	path := socketPath(t)
+	stop := start(t, path)
+	half := append([]byte(`{"topic":"job-manager.memo","payload":{"memo":"`), bytes.Repeat([]byte("x"), 15<<20)...)
+	before := heap()
+	for range 40 {
+		conn, _, _ := dial(t, path)
+		_, err := conn.Write(half)
+		require.NoError(t, err)
+	}
+	require.Less(t, heap()-before, int64(2*maxUnread), "the half lines")
+	_, say, read := dial(t, path)
+	say(noSuch)
+	require.Equal(t, noAnswer, read())
+	say(strings.Replace(noSuch, "}", `,"x":"`+strings.Repeat("x", 10<<20)+`"}`, 1))
+	require.Contains(t, read(), `"errnum":90,"errstr":"line is longer than 65536 bytes, for which there is no room now, and was skipped"`)
+	say(noSuch)
+	require.Equal(t, noAnswer, read())
+	status, stderr := stop()
+	require.Zero(t, status, stderr)
+}
+
+// I12: clients that ask and do not read do not fill the memory, however many they are. Who
+// reads is served.
+func TestWhatManyClientsDoNotReadHasALimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	path := socketPath(t)
+	stop := start(t, path)
+	_, say, read := dial(t, path)
+	say(submit(1, 16))
+	read()
+	say(fmt.Sprintf(`{"topic":"job-manager.memo","matchtag":2,"payload":{"id":16,"memo":{"m":"%s"}}}`+"\n", strings.Repeat("m", 1_000_000)))
+	read()
+	before := heap()
+	const asked = 50
+	for range 8 {
+		conn, _, _ := dial(t, path)
+		_ = conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
+		for n := range asked {
+			if _, err := io.WriteString(conn, eventlogOf(n+1, 16)); err != nil {
+				break // it is cut off
+			}
+		}
+	}
+	for range asked + 10 { // clients are heard in turn, so that all they ask was handled
+		say(noSuch)
+		require.Equal(t, noAnswer, read())
+	}
+	require.Less(t, heap()-before, int64(maxUnsent+64<<20))
+	stop()
+}
+
+// I12: one client that opens many streams without reading does not fill the memory.
+func TestStreamsThatNobodyReadsHaveALimit(t *testing.T) {
+	path := socketPath(t)
+	stop := start(t, path)
+	_, say, read := dial(t, path)
+	for id := 16; id < 18; id++ {
+		say(submit(1, id))
+		read()
+		say(fmt.Sprintf(`{"topic":"job-manager.memo","matchtag":2,"payload":{"id":%d,"memo":{"m":"%s"}}}`+"\n", id, strings.Repeat("m", 1_000_000)))
+		read()
+	}
+	before := heap()
+	conn, _, _ := dial(t, path)
+	_ = conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
+	for n := range 11_000 {
+		if _, err := fmt.Fprintf(conn, `{"topic":"job-manager.events-journal","sender":"s%d","matchtag":%d,"payload":{}}`+"\n", n, n+1); err != nil {
+			break // it is cut off
+		}
+	}
+	say(noSuch)
+	require.Equal(t, noAnswer, read())
+	require.Less(t, heap()-before, int64(128<<20))
+	stop()
+}
+
+// What a client asked for ends with it, whoever its senders were, and nothing is kept of those
+// that are gone.
+func TestSendersAreForgotten(t *testing.T) {
+	l := live(t, "-now=1000")
+	l.c.id = 3
+	for n := range 100 {
+		sender := fmt.Sprintf(`"sender":"u%d"`, n)
+		l.ask(`{"topic":"job-manager.getinfo","matchtag":1,` + sender + `,"userid":100,"rolemask":2}` + "\n")
+		l.ask(`{"topic":"job-manager.events-journal","matchtag":1,` + sender + `,"payload":{}}` + "\n")
+		if n%2 == 0 {
+			l.ask(`{"topic":"job-manager.disconnect",` + sender + `,"userid":100,"rolemask":2}` + "\n")
+		}
+	}
+	listeners := func() string {
+		_, rest, _ := strings.Cut(l.ask(`{"topic":"job-manager.stats-get","matchtag":9}` + "\n")[0], `"listeners":`)
+		return rest[:strings.IndexAny(rest, ",}")]
+	}
+	require.Equal(t, "50", listeners())
+	l.p.leave(l.c)
+	l.p.clients = append(l.p.clients, l.c)
+	require.Equal(t, "0", listeners())
+}
+
+// Requests that come while a store is busy have a limit, and that somebody is gone is never
+// refused.
+func TestABusyStoreTakesSoManyRequests(t *testing.T) {
+	l := live(t, "-store=lines", "-now=1000")
+	l.out.Reset()
+	long := `{"topic":"job-manager.getinfo","matchtag":1,"payload":{"x":"` + strings.Repeat("x", 15<<20) + `"}}` + "\n"
+	for n := range 5 {
+		require.Equal(t, n == 4, strings.Contains(l.ask(long)[0], `"errnum":16,"errstr":"too many requests while the store is busy"`), n)
+	}
+	require.Empty(t, l.ask(`{"topic":"job-manager.disconnect","sender":"x"}` + "\n")[0])
+	short := `{"topic":"job-manager.getinfo"}` + "\n"
+	l = live(t, "-store=lines", "-now=1000")
+	l.out.Reset()
+	n := 0
+	for ; n < 100_000 && len(l.ask(short)[0]) == 0; n++ {
+	}
+	require.Equal(t, busyRoom/(perRequest+len(short)), n, "short ones count, too")
+}
