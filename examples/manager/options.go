@@ -82,7 +82,7 @@ func (o *options) configure() error {
 	if o.file == "" {
 		return nil
 	}
-	text, err := os.ReadFile(o.file)
+	text, err := readConfig(o.file)
 	if err != nil {
 		return fmt.Errorf("-config: %w", err)
 	}
@@ -129,4 +129,22 @@ func (p *played) End() error {
 	p.stop()
 	p.hangUp(p.client)
 	return p.end()
+}
+
+// maxConfig is how long a configuration may be. A text of TOML is read in time and memory
+// that follow the square of its length.
+const maxConfig = 64 << 10
+
+// readConfig reads a file with a configuration.
+func readConfig(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	if err == nil && len(text) > maxConfig {
+		err = fmt.Errorf("%s: more than %d KiB", name, maxConfig>>10)
+	}
+	return text, err
 }

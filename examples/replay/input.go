@@ -13,7 +13,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
+	"github.com/joblife/joblife/examples/internal/unpack"
 	"github.com/joblife/joblife/jobstate/archive"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -22,6 +24,7 @@ import (
 const (
 	maxLine = 64 << 20  // of JSON lines: one job
 	maxLog  = 256 << 20 // of a file that is one log
+	maxBad  = 1 << 14   // lines of a file that are no jobs
 )
 
 // The first bytes of what readInput knows.
@@ -38,6 +41,8 @@ const offsetTar = 257
 type source struct {
 	name string // for messages
 	path string // "" if it is not a file
+	file *unpack.File
+	bad  *atomic.Int64 // lines of it that are no jobs
 }
 
 // maxLayers is how often one compression may stand in another: a file that
@@ -61,9 +66,9 @@ func (s *session) unpack(src source, r io.Reader, layers int) error {
 		if err != nil {
 			return err
 		}
-		return s.unpack(src, z, layers+1)
+		return s.unpack(src, src.file.Bound(z), layers+1)
 	case bytes.HasPrefix(head, magicBzip2):
-		return s.unpack(src, bzip2.NewReader(br), layers+1)
+		return s.unpack(src, src.file.Bound(bzip2.NewReader(br)), layers+1)
 	case len(head) >= offsetTar && bytes.HasPrefix(head[offsetTar:], magicTar):
 		return s.readArchive(src, br)
 	default:
@@ -74,7 +79,7 @@ func (s *session) unpack(src source, r io.Reader, layers int) error {
 // readText reads JSON lines of recorded jobs, or the log of one job: the first
 // line says which.
 func (s *session) readText(src source, br *bufio.Reader) error {
-	line, err := readLine(br)
+	line, err := readLine(br, src.file)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -95,18 +100,20 @@ func (s *session) readText(src source, br *bufio.Reader) error {
 // readLines reads JSON lines in blocks, which begin with what was read before.
 func (s *session) readLines(src source, rest []byte, r io.Reader) error {
 	for n := 1; ; {
-		block, err := fill(append(s.block(), rest...), r)
+		block, err := fill(append(s.block(), rest...), r, src.file)
 		end := len(block)
 		if !errors.Is(err, io.EOF) {
 			end = bytes.LastIndexByte(block, '\n') + 1
 		}
 		rest = bytes.Clone(block[end:])
 		lines := bytes.Count(block[:end], []byte("\n"))
-		if !s.submitLines(src, block[:end], n) || errors.Is(err, io.EOF) {
+		switch {
+		case !s.submitLines(src, block[:end], n) || errors.Is(err, io.EOF):
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
+		case src.bad.Load() > maxBad:
+			return nil // as a worker tells
 		}
 		n += lines
 	}
@@ -114,7 +121,7 @@ func (s *session) readLines(src source, rest []byte, r io.Reader) error {
 
 // fill reads until a block is full and has the end of a line, for which it
 // grows.
-func fill(block []byte, r io.Reader) ([]byte, error) {
+func fill(block []byte, r io.Reader, f *unpack.File) ([]byte, error) {
 	for {
 		if len(block) == cap(block) {
 			switch i := bytes.IndexByte(block, '\n'); {
@@ -122,6 +129,8 @@ func fill(block []byte, r io.Reader) ([]byte, error) {
 				return block, nil
 			case len(block) > maxLine:
 				return nil, errLine
+			case int64(len(block)) > f.Part():
+				return nil, unpack.ErrLong
 			}
 			block = append(make([]byte, 0, min(2*cap(block), maxLine+1)), block...)
 		}
@@ -155,7 +164,12 @@ func (s *session) replayLine(src source, line []byte, n int, w *worker, out *res
 	if !ok {
 		var err error
 		if in, err = parseRecording(line); err != nil {
-			out.faults = append(out.faults, fmt.Sprintf("%s: line %d: %v", src.name, n, err))
+			switch bad := src.bad.Add(1); {
+			case bad <= maxBad:
+				out.faults = append(out.faults, fmt.Sprintf("%s: line %d: %v", src.name, n, err))
+			case bad == maxBad+1: // the reader stops soon
+				out.faults = append(out.faults, fmt.Sprintf("%s: line %d: %v", src.name, n, errBad))
+			}
 			return
 		}
 	}
@@ -194,14 +208,22 @@ func looksLikeEvent(text []byte) bool {
 // job's id for a name, and R and jobspec may be beside it, as in the key-value
 // store of an instance.
 func (s *session) readLog(src source, first []byte, r io.Reader) error {
-	rest, err := io.ReadAll(io.LimitReader(r, maxLog))
-	if err != nil {
-		return err
+	log := first
+	for err := error(nil); !errors.Is(err, io.EOF); {
+		n := 0
+		log = slices.Grow(log, 512)
+		n, err = r.Read(log[len(log):cap(log)])
+		log = log[:len(log)+n]
+		switch {
+		case err != nil && !errors.Is(err, io.EOF):
+			return err
+		case len(log) > maxLog:
+			return fmt.Errorf("is a log longer than %d MiB", maxLog>>20)
+		case int64(len(log)) > src.file.Part():
+			return unpack.ErrLong
+		}
 	}
-	if len(rest) == maxLog {
-		return fmt.Errorf("is a log longer than %d MiB", maxLog>>20)
-	}
-	in := input{noID: true, label: filepath.Base(src.name), eventlog: append(first, rest...)}
+	in := input{noID: true, label: filepath.Base(src.name), eventlog: log}
 	if dir := filepath.Base(filepath.Dir(src.path)); in.label == "eventlog" && filepath.IsLocal(dir) && dir != "." {
 		in.label = dir + "/" + in.label // many logs have this name
 	}
@@ -273,13 +295,16 @@ func looksLikeID(name string) bool {
 }
 
 // readLine reads a line with its newline, or what is left with io.EOF.
-func readLine(br *bufio.Reader) ([]byte, error) {
+func readLine(br *bufio.Reader, f *unpack.File) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := br.ReadSlice('\n')
 		line = append(line, part...)
-		if len(line) > maxLine {
+		switch {
+		case len(line) > maxLine:
 			return nil, errLine
+		case int64(len(line)) > f.Part():
+			return nil, unpack.ErrLong
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err

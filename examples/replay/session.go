@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
+
+	"github.com/joblife/joblife/examples/internal/unpack"
 )
 
 // A printer prints jobs. render is called by many goroutines at once, the
@@ -183,7 +186,8 @@ func (s *session) readFile(path string) {
 
 // read reads one input; path is "" if it is not a file.
 func (s *session) read(name, path string, r io.Reader) {
-	if err := s.unpack(source{name, path}, s.progress.count(r), 0); err != nil {
+	file := unpack.New(s.progress.count(r))
+	if err := s.unpack(source{name, path, file, new(atomic.Int64)}, file, 0); err != nil {
 		s.fault("%s: %v", name, err)
 	}
 }
@@ -287,5 +291,6 @@ func (s *session) take(r result) {
 var (
 	errNotKnown = errors.New("not an eventlog, JSON lines or a dump archive")
 	errStopped  = errors.New("no output")
+	errBad      = fmt.Errorf("has more than %d lines that are no jobs", maxBad)
 	errLine     = fmt.Errorf("has a line longer than %d MiB", maxLine>>20)
 )

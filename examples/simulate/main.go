@@ -154,10 +154,10 @@ func (s *study) open() (err error) {
 	}
 	rescale(s.work, o.nodes, o.load)
 	s.offered = loadOf(s.work, o.nodes)
-	for _, line := range s.trace.skipped[:min(shown, len(s.trace.skipped))] {
+	for _, line := range s.trace.skipped {
 		fmt.Fprintf(s.stderr, "simulate: %s: %s\n", o.swf, line)
 	}
-	if n := len(s.trace.skipped); n > 0 {
+	if n := s.trace.bad; n > 0 {
 		fmt.Fprintf(s.stderr, "simulate: %s: %d skipped, %d jobs left\n", o.swf, n, len(s.work))
 	}
 	if n := s.trace.raised; n > 0 {

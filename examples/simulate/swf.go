@@ -11,10 +11,13 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/joblife/joblife/examples/internal/unpack"
 )
 
-// Limits of a line of a trace. What is beyond them is absurd.
+// Limits of a trace and of its lines. What is beyond them is absurd.
 const (
+	freeLines  = 1 << 16 // beyond them, two bytes of the file for each
 	maxLine    = 1 << 16
 	maxSeconds = 100 * 365 * 86400
 	maxProcs   = 1 << 24
@@ -27,7 +30,8 @@ type trace struct {
 	jobs         []arrival
 	lines        []int    // of the jobs
 	nodes, procs int      // of the machine; 0: the header does not say
-	skipped      []string // lines that are no jobs, and why
+	skipped      []string // the first lines that are no jobs, and why
+	bad          int      // how many they are
 	raised       int      // jobs that ran longer than they asked for
 }
 
@@ -48,21 +52,32 @@ func openTrace(name string) (*trace, error) {
 	return t, nil
 }
 
+// skip notes a line that is no job.
+func (t *trace) skip(line int, why error) {
+	if t.bad++; t.bad <= shown {
+		t.skipped = append(t.skipped, fmt.Sprintf("line %d: %v", line, why))
+	}
+}
+
 // readTrace reads a trace. Lines that are no jobs are skipped.
 func readTrace(r io.Reader) (*trace, error) {
-	in := bufio.NewReader(r)
+	file := unpack.New(r)
+	in := bufio.NewReader(file)
 	if magic, _ := in.Peek(2); string(magic) == "\x1f\x8b" {
 		unzipped, err := gzip.NewReader(in)
 		if err != nil {
 			return nil, err
 		}
-		in = bufio.NewReader(unzipped)
+		in = bufio.NewReader(file.Bound(unzipped))
 	}
 	t := new(trace)
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
 	last := seconds(0)
 	for n := 1; lines.Scan(); n++ {
+		if int64(n) > freeLines+file.Len()/2 {
+			return nil, fmt.Errorf("line %d: %w", n, unpack.ErrLong)
+		}
 		line := bytes.TrimSpace(lines.Bytes())
 		if len(line) == 0 {
 			continue
@@ -80,7 +95,7 @@ func readTrace(r io.Reader) (*trace, error) {
 			return nil, fmt.Errorf("line %d: more than %d jobs", n, maxJobs)
 		}
 		if err != nil {
-			t.skipped = append(t.skipped, fmt.Sprintf("line %d: %v", n, err))
+			t.skip(n, err)
 			continue
 		}
 		last = j.submit

@@ -60,7 +60,7 @@ func fromTrace(t *trace, o *options) (jobs []arrival) {
 	for i, j := range t.jobs {
 		j.size = (j.size + o.cores - 1) / o.cores
 		if j.size > o.nodes {
-			t.skipped = append(t.skipped, fmt.Sprintf("line %d: %d nodes, more than the machine has", t.lines[i], j.size))
+			t.skip(t.lines[i], fmt.Errorf("%d nodes, more than the machine has", j.size))
 			continue
 		}
 		if j.limit == 0 {

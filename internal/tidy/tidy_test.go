@@ -43,6 +43,7 @@ var layout = map[string]string{
 	"eventlog":             "",
 	"eventlog/logfile":     "eventlog sys",
 	"idset":                "roaring",
+	"internal/bomb":        "",
 	"internal/guard":       "",
 	"internal/jsonscan":    "internal/guard",
 	"internal/jsonobj":     "internal/guard internal/jsonscan",
@@ -171,7 +172,7 @@ func kindOf(name string) int {
 		return soak
 	case strings.HasSuffix(name, "_test.go"), name == "mutate_on.go": // which a build tag leaves to a test
 		return test
-	case path.Ext(name) == ".go" && !example && !within(name, "internal/refdata"):
+	case path.Ext(name) == ".go" && !example && !within(name, "internal/refdata") && !within(name, "internal/bomb"):
 		return library
 	}
 	return other

@@ -363,3 +363,17 @@ func TestSlotsOfNodesComeWhole(t *testing.T) {
 	_, err := upPool(t, "rank0/core[0-3]").Alloc(1, q, 10)
 	require.EqualError(t, err, "pool: infeasible: request for 1,4 slots of 2 whole nodes: room for 1")
 }
+
+// One span of equal nodes, of which every other one is eligible: the search goes on until
+// it has what the job needs, and no further.
+func TestASearchGoesThroughTheEligibleRanksOfASpan(t *testing.T) {
+	for nodes, want := range map[string]string{"1": "rank0/core[0-1]", "2": "rank[0,2]/core[0-1]", "3": "rank[0,2,4]/core[0-1]"} {
+		for name, resources := range map[string]string{"whole": wholeNodes(nodes), "cores": vertex("node", nodes, vertex("slot", "1", vertex("core", "2")))} {
+			p, err := pool.New(parseR(t, "rank[0-5]/core[0-1] n[0-5]"), pool.Config{})
+			require.NoError(t, err)
+			require.NoError(t, p.Update(pool.Change{Up: p.Inventory().Ranks()}))
+			q := requestOf(t, specText("["+resources+"]", `{"ranks":["0,2,4"]}`))
+			require.Equal(t, want, alloc(t, p, 1, q).String(), "%s, %s nodes", name, nodes)
+		}
+	}
+}

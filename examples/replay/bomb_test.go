@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/internal/bomb"
+)
+
+// TestNoInputTakesFarMoreThanItsLength reads hostile inputs from standard input.
+func TestNoInputTakesFarMoreThanItsLength(t *testing.T) {
+	const (
+		submit = `{"timestamp":1,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}` + "\n"
+		job    = `{"id":1,"eventlog":"{\"timestamp\":1,\"name\":\"submit\"}\n"}` + "\n"
+	)
+	bombs := []bomb.Bomb{
+		bomb.Fill("lines that are no jobs", job, "\n", ""),
+		bomb.Fill("short lines", job, "{}\n", ""),
+		bomb.Fill("jobs", "", `{"eventlog":""}`+"\n", ""),
+		bomb.Fill("jobs with a log", "", job, ""),
+		bomb.Fill("events", submit, `{"timestamp":#1,"name":"x"}`+"\n", ""),
+		bomb.Fill("bad events", submit, "x\n", ""),
+		bomb.Fill("memos", submit, `{"timestamp":#1,"name":"memo","context":{"k#":1}}`+"\n", ""),
+		bomb.Fill("prologs", submit, `{"timestamp":#1,"name":"prolog-start","context":{"description":"#"}}`+"\n", ""),
+		bomb.Gzip("zipped jobs", job),
+		bomb.Gzip("zipped bad lines", job+"\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n"),
+		bomb.Gzip("a zipped log", submit),
+		bomb.Gzip("a zipped long line", `{"eventlog":"`),
+		bomb.Gzip("zipped zeros", "\x00"),
+		bomb.Bzip2("zeros in bzip2"),
+	}
+	for _, place := range []string{
+		"@\n", `{"id":1,"eventlog":@}` + "\n", `{"id":1,"eventlog":"","R":@}` + "\n", `{"id":1,"eventlog":"","jobspec":@}` + "\n",
+		submit + `{"timestamp":1,"name":"x","context":@}` + "\n",
+	} {
+		bombs = append(bombs, bomb.JSON(place)...)
+	}
+	if os.Getenv("JOBLIFE_DEEP") == "" {
+		bombs = append(bomb.Some(bombs[:14:14]), bomb.Some(bombs[14:])...)
+	}
+	bomb.Defuse(t, func(text []byte) {
+		run([]string{"-json"}, bytes.NewReader(text), io.Discard, io.Discard)
+	}, bombs...)
+}
+
+// TestTooManyBadLinesEndAnInput: they are told, and so is that the rest is not read.
+func TestTooManyBadLinesEndAnInput(t *testing.T) {
+	const job = `{"id":1,"eventlog":"{\"timestamp\":1,\"name\":\"submit\"}\n"}` + "\n"
+	var errs bytes.Buffer
+	run(nil, strings.NewReader(job+strings.Repeat("x\n", maxBad+5)), io.Discard, &errs)
+	require.Equal(t, 1, strings.Count(errs.String(), errBad.Error()))
+	require.Equal(t, maxBad, strings.Count(errs.String(), "invalid character"))
+}

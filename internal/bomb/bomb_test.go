@@ -1,0 +1,453 @@
+package bomb_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/bomb"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/archive"
+	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/dirstore"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/hostlist"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// A row is a decoder, what is done at first with what it gives, and what is thrown at it.
+type row struct {
+	name  string
+	work  func(text []byte)
+	bombs []bomb.Bomb
+}
+
+// inJSON returns bombs of JSON in each of several places of a text.
+func inJSON(places ...string) (list []bomb.Bomb) {
+	for _, p := range places {
+		list = append(list, bomb.JSON(p)...)
+	}
+	return list
+}
+
+// join returns all bombs of some lists.
+func join(lists ...[]bomb.Bomb) (all []bomb.Bomb) {
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	return all
+}
+
+func idsets(head, tail string) []bomb.Bomb {
+	return []bomb.Bomb{
+		bomb.Fill("ids", head+"0", ",1#", tail),
+		bomb.Fill("odd ids", head+"1", ",#1", tail),
+		bomb.Fill("ids far apart", head+"1", ",1#000", tail),
+		bomb.Fill("short ranges", head+"0", ",1#0-1#4", tail),
+		bomb.Raw("all ids", head+"0-2147483647"+tail),
+		bomb.Raw("more than all ids", head+"0-4294967295"+tail),
+		bomb.Fill("one id", head+"7", ",7", tail),
+		bomb.Fill("long ranges", head+"0-2147483647", ",0-2147483647", tail),
+		bomb.Fill("ranges that overlap", head+"0", ",#-2147483647", tail),
+		bomb.Fill("in brackets", head+"[0", ",1#", "]"+tail),
+		bomb.Nest("nested brackets", head, "[", "0", "]", tail),
+		bomb.Fill("zeros", head+"1", "0", tail),
+		bomb.Fill("commas", head, ",", tail),
+		bomb.Fill("dashes", head, "0-", tail),
+	}
+}
+
+func hosts(head, tail string) []bomb.Bomb {
+	return []bomb.Bomb{
+		bomb.Fill("short names", head, "a,b,", tail),
+		bomb.Fill("names", head, "h#x,", tail),
+		bomb.Fill("odd ids", head+"h[", "#1,", "]"+tail),
+		bomb.Fill("small brackets", head, "h[0-9],", tail),
+		bomb.Fill("ranges of others", head, "h#x[0-99],", tail),
+		bomb.Raw("as many as may be", head+"h[0-16777215]"+tail),
+		bomb.Raw("more than may be", head+"h[0-99999999]"+tail),
+		bomb.Fill("ids in order", head, "h#,", tail),
+		bomb.Fill("one host", head, "h1,", tail),
+		bomb.Fill("wide brackets", head, "h[0-16777215],", tail),
+		bomb.Fill("brackets with a suffix", head, "h[0-99]-x,", tail),
+		bomb.Nest("nested brackets", head, "h[", "1", "]", tail),
+		bomb.Fill("two brackets", head, "h[0-9]x[0-9],", tail),
+		bomb.Fill("digits", head+"h", "9", tail),
+		bomb.Fill("a long name", head, "h", tail),
+		bomb.Fill("widths", head, "h[#-#],h[0#-0#],", tail),
+		bomb.Fill("commas", head, ",", tail),
+	}
+}
+
+// The start of an R with entries, and an R up to its other keys.
+const (
+	entries = `{"version":1,"execution":{"R_lite":[`
+	someR   = entries + `{"rank":"0-16777215","children":{"core":"0"}}]`
+)
+
+func resources() []bomb.Bomb {
+	return join(
+		[]bomb.Bomb{
+			bomb.Fill("keys", someR+"}", `,"x#":1`, "}"),
+			bomb.Fill("keys of execution", someR, `,"x#":1`, "}}"),
+			bomb.Fill("properties", someR+`,"properties":{`, `"x#":"0-16777215",`, "}}}"),
+			bomb.Fill("kinds", entries+`{"rank":"0","children":{`, `"c#":"0",`, "}}]}}"),
+			bomb.Fill("kinds that overlap", entries, `{"rank":"#-16777215","children":{"c#":"0"}},`, "]}}"),
+			bomb.Fill("entries", entries, `{"rank":"#","children":{"core":"0"}},`, "]}}"),
+			bomb.Fill("entries of other cores", entries, `{"rank":"#","children":{"core":"#"}},`, "]}}"),
+			bomb.Fill("entries of other kinds", entries, `{"rank":"#","children":{"c#":"0"}},`, "]}}"),
+			bomb.Fill("kinds of one rank", entries, `{"rank":"0","children":{"c#":"0"}},`, "]}}"),
+			bomb.Fill("cores that overlap", entries, `{"rank":"#-16777215","children":{"core":"#"}},`, "]}}"),
+			bomb.Fill("kinds that begin together", entries, `{"rank":"0-#","children":{"c#":"0"}},`, "]}}"),
+			bomb.Fill("cores that overlap in pairs", entries, `{"rank":"1#0-1#9","children":{"a":"0"}},{"rank":"1#5-1#9","children":{"b#":"0"}},`, "]}}"),
+			bomb.Fill("parts of a list of hosts", someR+`,"nodelist":[`, `"h[#-#9]",`, "]}}"),
+		},
+		idsets(entries+`{"children":{"core":"0"},"rank":"`, `"}]}}`),
+		idsets(entries+`{"rank":"0","children":{"core":"`, `"}}]}}`),
+		idsets(someR+`,"properties":{"x":"`, `"}}}`),
+		hosts(someR+`,"nodelist":["`, `"]}}`),
+		inJSON("@", someR+`},"x":@}`, someR+`,"x":@}}`, someR+`},"scheduling":@}`, entries+`{"rank":"0","children":{"core":"0"},"x":@}]}}`),
+	)
+}
+
+// algebra does with an R what managers, schedulers and jobs do.
+func algebra(r, all *rset.R) {
+	text := r.AppendJSON(nil)
+	same, err := rset.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	_, _ = rset.Union(r, same)
+	_, _ = rset.Union(all, r)
+	_, _, _ = rset.Subtract(all, r)
+	_, _, _ = rset.Subtract(r, same)
+	_, _ = rset.Append(all, r)
+	_, _ = rset.Intersect(r, same)
+	_ = r.Verify(all, rset.VerifyConfig{})
+}
+
+// fragments frees an R in parts.
+func fragments(r *rset.R) {
+	most := r.Ranks()
+	if first, ok := most.Min(); ok {
+		most.Remove(first)
+	}
+	part, err := r.Restrict(most)
+	if err == nil {
+		part.AppendJSON(nil)
+	}
+	l := rset.NewLedger(r)
+	_, _ = l.FreePart(most)
+	_, _ = l.FreeRest()
+}
+
+// ranks gives an R other ranks, and shows it.
+func ranks(r *rset.R) {
+	_, _ = r.Remap().Rerank(r.Nodelist())
+	_, _ = r.RanksOf(hostlist.Of("h7"))
+	_ = r.String()
+	for range r.Entries() {
+	}
+}
+
+const (
+	submit = `{"timestamp":1,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}` + "\n"
+	begun  = submit + `{"timestamp":2,"name":"validate"}` + "\n" + `{"timestamp":3,"name":"depend"}` + "\n" +
+		`{"timestamp":4,"name":"priority","context":{"priority":16}}` + "\n" + `{"timestamp":5,"name":"alloc"}` + "\n"
+)
+
+func logs() []bomb.Bomb {
+	return join([]bomb.Bomb{
+		bomb.Fill("events", submit, `{"timestamp":1#,"name":"x#"}`+"\n", ""),
+		bomb.Fill("memos", submit, `{"timestamp":1#,"name":"memo","context":{"k#":1}}`+"\n", ""),
+		bomb.Fill("dependencies", submit, `{"timestamp":1#,"name":"dependency-add","context":{"description":"#"}}`+"\n", ""),
+		bomb.Fill("prologs", begun, `{"timestamp":1#,"name":"prolog-start","context":{"description":"#"}}`+"\n", ""),
+		bomb.Fill("prologs with ranks", begun, `{"timestamp":1#,"name":"prolog-start","context":{"description":"#","ranks":"0-16777215"}}`+"\n", ""),
+		bomb.Fill("updates", submit, `{"timestamp":1#,"name":"jobspec-update","context":{"attributes.system.x#":1}}`+"\n", ""),
+		bomb.Fill("keys of an update", submit+`{"timestamp":2,"name":"jobspec-update","context":{`, `"attributes.system.x#":1,`, "}}\n"),
+		bomb.Fill("keys of a memo", submit+`{"timestamp":2,"name":"memo","context":{`, `"x#":1,`, "}}\n"),
+		bomb.Fill("exceptions", begun, `{"timestamp":1#,"name":"exception","context":{"type":"x","severity":1,"userid":0,"note":"#"}}`+"\n", ""),
+		bomb.Fill("failed ranks", begun, `{"timestamp":1#,"name":"exception","context":{"type":"prolog","severity":1,"userid":0,"ranks":"#","action":"keep"}}`+"\n", ""),
+		bomb.Fill("releases", begun, `{"timestamp":1#,"name":"release","context":{"ranks":"#","final":false}}`+"\n", ""),
+		bomb.Fill("empty lines", submit, "\n", ""),
+		bomb.Fill("one entry", submit, `{"timestamp":2,"name":"x"}`+"\n", ""),
+	},
+		idsets(begun+`{"timestamp":6,"name":"start"}`+"\n"+`{"timestamp":7,"name":"release","context":{"final":false,"ranks":"`, `"}}`+"\n"),
+		inJSON("@\n", submit+`{"timestamp":2,"name":"x","context":@}`+"\n", submit+`{"timestamp":2,"name":"memo","context":{"x":@}}`+"\n",
+			submit+`{"timestamp":2,"name":"jobspec-update","context":{"attributes.system.x":@}}`+"\n", `{"timestamp":2,"name":"x","y":@}`+"\n"))
+}
+
+const spec = `{"version":1,"resources":[{"type":"slot","count":1,"label":"t","with":[{"type":"core","count":1}]}],"tasks":[{"command":["a"],"slot":"t","count":{"per_slot":1}}],"attributes":{"system":{"duration":1`
+
+func specs() []bomb.Bomb {
+	return join([]bomb.Bomb{
+		bomb.Fill("dependencies", spec+`,"dependencies":[`, `{"scheme":"after","value":"#"},`, "]}}}"),
+		bomb.Fill("attributes", spec, `,"x#":1`, "}}}"),
+		bomb.Fill("vertices", `{"version":1,"resources":[`, `{"type":"slot","count":1,"label":"t","with":[{"type":"core","count":1}]},`, `],"tasks":[{"command":["a"],"slot":"t","count":{"per_slot":1}}],"attributes":{"system":{"duration":1}}}`),
+		bomb.Nest("nested vertices", `{"version":1,"resources":[`, `{"type":"node","count":1,"with":[`, `{"type":"slot","count":1,"label":"t","with":[{"type":"core","count":1}]}`, "]}", `],"tasks":[],"attributes":{"system":{"duration":1}}}`),
+		bomb.Fill("counts", `{"version":1,"resources":[{"type":"slot","label":"t","with":[{"type":"core","count":1}],"count":"1`, ",1#", `"}],"tasks":[{"command":["a"],"slot":"t","count":{"per_slot":1}}],"attributes":{"system":{"duration":1}}}`),
+		bomb.Fill("arguments", `{"version":1,"resources":[{"type":"slot","count":1,"label":"t","with":[{"type":"core","count":1}]}],"tasks":[{"command":[`, `"",`, `],"slot":"t","count":{"per_slot":1}}],"attributes":{"system":{"duration":1}}}`),
+		bomb.Fill("constraints", spec+`,"constraints":{"properties":[`, `"x#",`, "]}}}}"),
+		bomb.Nest("nested constraints", spec+`,"constraints":`, `{"and":[`, `{"ranks":["0"]}`, "]}", "}}}"),
+		bomb.Fill("environment", spec+`,"environment":{`, `"x#":"",`, "}}}}"),
+	}, inJSON("@", spec+`,"x":@}}}`, spec+`,"constraints":@}}}`, spec+`,"dependencies":@}}}`, `{"version":1,"resources":@,"tasks":[],"attributes":{}}`))
+}
+
+func records() []bomb.Bomb {
+	return join([]bomb.Bomb{
+		bomb.Fill("jobs", "", `{"timestamp":1,"name":"unlinked","context":{"job":"#"}}`+"\n", ""),
+		bomb.Fill("jobs that are damaged", "", `{"timestamp":1,"name":"event","context":{"job":"#","data":{}}}`+"\n", ""),
+		bomb.Fill("jobs that wait", "", `{"timestamp":1,"name":"jobspec","context":{"job":"#","data":1}}`+"\n"+`{"timestamp":1,"name":"event","context":{"job":"#","data":`+submit[:len(submit)-1]+"}}\n", ""),
+		bomb.Fill("tombstones", "", `{"timestamp":1,"name":"tombstone","context":{"job":"#","data":""}}`+"\n", ""),
+		bomb.Fill("queues", "", `{"timestamp":1,"name":"queue","context":{"data":{"name":"q#"}}}`+"\n", ""),
+		bomb.Fill("watermarks", "", `{"timestamp":1,"name":"watermark","context":{"data":"#"}}`+"\n", ""),
+		bomb.Fill("housekeeping", "", `{"timestamp":1,"name":"housekeeping","context":{"job":"#","data":{}}}`+"\n", ""),
+		bomb.Fill("R", "", `{"timestamp":1,"name":"R","context":{"job":"#","data":{}}}`+"\n", ""),
+	}, inJSON(`{"timestamp":1,"name":"event","context":{"job":"1","data":@}}`+"\n", `{"timestamp":1,"name":"queue","context":{"data":@}}`+"\n",
+		`{"timestamp":1,"name":"R","context":{"job":"1","data":@}}`+"\n", `{"timestamp":1,"name":"x","context":{"x":@}}`+"\n"))
+}
+
+func archives() []bomb.Bomb {
+	return append([]bomb.Bomb{
+		bomb.Gzip("zipped zeros", "\x00"), bomb.Gzip("zipped directories", tars("job/0000/0000/0000/%04x/", "", '5')),
+		bomb.Gzip("zipped jobs", tars("job/0000/0000/0000/%04x/eventlog", submit, '0')),
+		bomb.Gzip("zipped keys", tars("x/%04x", "x", '0')), bomb.Gzip("zipped empty keys", tars("x/y/%04x", "", '0')),
+		bomb.Gzip("zipped bad paths", tars("job/x/%04x", "", '0')), bomb.Bzip2("zeros in bzip2"),
+		bomb.Gzip("a zipped long key", tarOf("x", string(make([]byte, 1<<20)), '0')),
+		bomb.Fill("headers", "", tarOf("job/0000/0000/0000/0001/J", "", '0'), ""),
+		bomb.Fill("long names", "", tarOf(strings.Repeat("x", 1<<17), "", '0'), ""),
+	}, inJSON("@")...)
+}
+
+// tarOf returns an entry of an archive.
+func tarOf(name, value string, kind byte) string {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	if err := w.WriteHeader(&tar.Header{Name: name, Size: int64(len(value)), Typeflag: kind, Mode: 0o644, Format: tar.FormatGNU}); err != nil {
+		panic(err)
+	}
+	if _, err := w.Write([]byte(value)); err != nil {
+		panic(err)
+	}
+	if err := w.Flush(); err != nil {
+		panic(err)
+	}
+	return b.String()
+}
+
+// tars returns entries with different names.
+func tars(format, value string, kind byte) string {
+	var b strings.Builder
+	for i := range 1 << 14 {
+		b.WriteString(tarOf(fmt.Sprintf(format, i), value, kind))
+	}
+	return b.String()
+}
+
+// table has the decoders of the library.
+func table(t *testing.T) []row {
+	all, err := rset.Parse([]byte(entries + `{"rank":"0-16777215","children":{"core":"0-1048575","gpu":"1-2"}}]}}`))
+	require.NoError(t, err)
+	parsed := func(then func(r *rset.R)) func([]byte) {
+		return func(text []byte) {
+			if r, err := rset.Parse(text); err == nil {
+				then(r)
+			}
+		}
+	}
+	pools, err := pool.New(all, pool.Config{})
+	require.NoError(t, err)
+	base, err := jobspec.Parse([]byte(spec + "}}}"))
+	require.NoError(t, err)
+	dir := t.TempDir()
+	odd, err := idset.Parse("5-2000000000")
+	require.NoError(t, err)
+	return []row{
+		{"idset", func(text []byte) {
+			if s, err := idset.Parse(string(text)); err == nil {
+				_ = s.String()
+				idset.Union(s, odd)
+				idset.Difference(odd, s)
+				idset.Intersect(odd, s)
+			}
+		}, idsets("", "")},
+		{"hostlist", func(text []byte) {
+			if l, err := hostlist.Parse(string(text)); err == nil {
+				_ = l.String()
+				l.Find("h77777777")
+			}
+		}, hosts("", "")},
+		{"hostlist, sorted", func(text []byte) {
+			if l, err := hostlist.Parse(string(text)); err == nil {
+				_ = l.Sort()
+			}
+		}, hosts("", "")[1:]}, // and 100 MiB for a quarter of a million ranges of two hosts each
+		{"R and its algebra", parsed(func(r *rset.R) { algebra(r, all) }), resources()},
+		{"R and its fragments", parsed(fragments), resources()},
+		{"R and its ranks", parsed(ranks), resources()},
+		{"jobspec", func(text []byte) {
+			if s, err := jobspec.Parse(text); err == nil {
+				_, _ = s.MarshalJSON()
+				_, _ = s.Update("attributes.system.y", []byte("1"))
+				if q, err := pool.NewRequest(s); err == nil {
+					_ = pools.Feasible(q)
+				}
+			}
+		}, specs()},
+		{"jobspec-update", func(text []byte) { _, _ = base.Apply(text) },
+			append(inJSON(`@`, `{"attributes.system.x":@}`), bomb.Fill("keys", "{", `"attributes.system.x#":1,`, "}"), bomb.Fill("paths", "{", `"attributes.user.a.b.c.x#":1,`, "}"),
+				bomb.Fill("a long path", `{"attributes.user`, ".a", `":1}`), bomb.Fill("one key", "{", `"attributes.system.x":1,`, "}"))},
+		{"count", func(text []byte) { _, _ = jobspec.ParseCount(string(text)) }, append(idsets("", ""), bomb.Fill("operators", "1-2", ":2:*", ""), bomb.Raw("all", "1-2147483647:1:+"))},
+		{"annotations", func(text []byte) {
+			if a, err := jobstate.MergeAnnotations(nil, text); err == nil {
+				_, _ = jobstate.MergeAnnotations(a, text)
+			}
+		}, inJSON("@", `{"x":@}`)},
+		{"eventlog", func(text []byte) {
+			for e, err := range eventlog.Entries(text) {
+				if err == nil {
+					_, _ = eventlog.AppendEntry(nil, e)
+				}
+			}
+			for range eventlog.NewDecoder(bytes.NewReader(text), eventlog.DecoderOptions{}).All() {
+			}
+		}, logs()},
+		{"jobstate", func(text []byte) {
+			_, _ = jobstate.Replay(1, text)
+			_ = jobstate.Validate(text)
+		}, logs()},
+		{"holds", func(text []byte) {
+			h := perilog.NewHolds(1, all)
+			for e, err := range eventlog.Entries(text) {
+				if err == nil {
+					_, _ = h.Apply(e)
+				}
+			}
+			_ = h.String()
+		}, logs()},
+		{"job", func(text []byte) {
+			if j, err := perilog.RecoverJob(1e9, &perilog.Config{}, perilog.Spec{ID: 1, R: all}, text, nil); err == nil {
+				j.Take()
+			}
+		}, logs()},
+		{"records", func(text []byte) {
+			cfg := joblife.Config{Epoch: time.Unix(1, 0)}
+			if m, _, err := joblife.Restore(time.Unix(1700000000, 0), cfg, joblife.ReadRecords(bytes.NewReader(text))); err == nil {
+				var rd joblife.Ready
+				for m.Ready(&rd) {
+					m.Done(rd.Seq)
+				}
+			}
+		}, records()},
+		{"messages of schedulers", func(text []byte) {
+			_, _ = alloc.Parse[alloc.Hello](text)
+			_, _ = alloc.Parse[alloc.HelloResponse](text)
+			_, _ = alloc.Parse[alloc.Ready](text)
+			_, _ = alloc.Parse[alloc.Response](text)
+			_, _ = alloc.Parse[alloc.Request](text)
+			_, _ = alloc.Parse[alloc.Prioritize](text)
+			_, _ = alloc.Parse[alloc.Free](text)
+			_, _ = alloc.ParseLine(text)
+		}, append(inJSON("@", `{"id":1,"type":0,"annotations":@}`, `{"id":1,"jobspec":@}`, `{"topic":"x","payload":@}`, `{"x":@}`),
+			bomb.Fill("pairs", `{"jobs":[`, "[#,1],", "]}"), bomb.Fill("R", `{"id":1,"type":0,"R":`+entries, `{"rank":"#-16777215","children":{"c#":"0"}},`, "]}}}"))},
+		{"messages of executors", func(text []byte) {
+			_, _ = exec.Parse[exec.Hello](text)
+			_, _ = exec.Parse[exec.Start](text)
+			_, _ = exec.Parse[exec.Response](text)
+			_, _ = exec.ParseLine(text)
+		}, append(inJSON("@", `{"id":1,"type":"start","data":@}`, `{"id":1,"jobspec":@}`, `{"topic":"x","payload":@}`), idsets(`{"id":1,"type":"release","data":{"final":true,"ranks":"`, `"}}`)...)},
+		{"constraints", func(text []byte) {
+			s, err := base.Update("attributes.system.constraints", text)
+			if err != nil {
+				return
+			}
+			if q, err := pool.NewRequest(s); err == nil {
+				_ = pools.Feasible(q)
+			}
+		},
+			join(idsets(`{"ranks":["`, `"]}`), hosts(`{"hostlist":["`, `"]}`), inJSON("@", `{"properties":@}`), []bomb.Bomb{
+				bomb.Fill("properties", `{"properties":[`, `"x#",`, "]}"), bomb.Nest("nots", "", `{"not":[`, "{}", "]}", ""), bomb.Nest("ors", "", `{"or":[{},`, "{}", "]}", ""),
+				bomb.Fill("terms", `{"or":[`, `{"ranks":["0-16777215"]},`, "]}"), bomb.Fill("ranks", `{"ranks":[`, `"0-16777215",`, "]}"), bomb.Fill("hosts", `{"hostlist":[`, `"h[0-99]",`, "]}"),
+			})},
+		{"inventory", func(text []byte) {
+			if a, err := pool.ParseAcquire(text); err == nil && a.Resources != nil {
+				if p, err := pool.New(a.Resources, pool.Config{}); err == nil {
+					_ = p.Update(a.Change)
+				}
+			}
+		}, join(idsets(`{"resources":`+someR+`}},"up":"`, `"}`), inJSON("@", `{"resources":@}`, `{"up":"all","x":@}`), []bomb.Bomb{
+			bomb.Fill("properties", `{"up":"all","resources":`+someR+`}},"property-add":{`, `"x#":"0-16777215",`, "}}"),
+			bomb.Fill("entries", `{"up":"all","resources":`+entries, `{"rank":"#","children":{"core":"#"}},`, "]}}}"),
+		})},
+		{"small texts", func(text []byte) {
+			s := string(text)
+			_, _ = fsd.Parse(s)
+			_, _ = jobid.Parse(s)
+			_, _ = jobstate.ParseState(s)
+			_, _ = jobstate.ParseResult(s)
+			_, _ = purge.ParseWatermark(text)
+			_ = new(purge.Record).UnmarshalText(text)
+			_ = new(eventlog.Timestamp).UnmarshalText(text)
+			_ = new(eventlog.Timestamp).UnmarshalJSON(text)
+			_ = new(jobid.ID).UnmarshalJSON(text)
+		}, []bomb.Bomb{
+			bomb.Fill("ones", "", "1", ""), bomb.Fill("ones of a duration", "", "1", "s"), bomb.Fill("zeros", "0.", "0", "1d"), bomb.Fill("letters", "ƒ", "z", ""),
+			bomb.Fill("a hexadecimal", "0x", "0", "1"), bomb.Fill("dotted", "", "0000.", "0000"), bomb.Fill("words", "", "a-", "a"), bomb.Fill("an exponent", "1e", "9", ""),
+			bomb.Fill("a string", `"`, "1", `"`), bomb.Fill("escapes", `"`, `\u0031`, `"`), bomb.Fill("spaces", "", " ", "1"), bomb.Fill("fields", "", "1 ", ""),
+		}},
+		{"limits of a purge", func(text []byte) {
+			_, _ = purge.ParseLimits(map[string]any{"age-limit": string(text), "inactive-age-limit": string(text)})
+		}, []bomb.Bomb{bomb.Fill("digits", "", "1", "d"), bomb.Fill("letters", "", "d", "")}},
+		{"archives", func(text []byte) {
+			_, _ = archive.Read(bytes.NewReader(text), archive.Limits{})
+			_, _ = archive.Walk(bytes.NewReader(text), archive.Limits{}, func(archive.Job) error { return nil })
+		}, archives()},
+		{"logfile", func(text []byte) {
+			name := filepath.Join(dir, "log")
+			require.NoError(t, os.WriteFile(name, text, 0o600))
+			if l, err := logfile.Open(name, logfile.Options{}); err == nil {
+				require.NoError(t, l.Close())
+			}
+		}, logs()},
+		{"dirstore", func(text []byte) {
+			dir := filepath.Join(t.TempDir(), "store")
+			s, err := dirstore.Create(dir, dirstore.Options{})
+			require.NoError(t, err)
+			require.NoError(t, s.Close())
+			for _, name := range []string{"tombstones", "watermark-1"} {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+				if s, _, err := dirstore.Open(dir, dirstore.Options{}); err == nil {
+					require.NoError(t, s.Close())
+				}
+			}
+			_, _ = dirstore.Repair(dir, 1, dirstore.Options{})
+		}, append(inJSON("@\n", `{"timestamp":1,"name":"tombstone","context":@}`+"\n"), bomb.Fill("tombstones", "", `{"timestamp":1,"name":"tombstone","context":{}}`+"\n", ""), bomb.Fill("lines", "", "\n", ""))},
+	}
+}
+
+// TestNoTextTakesFarMoreThanItsLength throws 1 MiB at each decoder (I12).
+func TestNoTextTakesFarMoreThanItsLength(t *testing.T) {
+	for _, r := range table(t) {
+		if os.Getenv("JOBLIFE_DEEP") == "" {
+			r.bombs = bomb.Some(r.bombs)
+		}
+		t.Run(r.name, func(t *testing.T) { bomb.Defuse(t, r.work, r.bombs...) })
+	}
+}

@@ -1,0 +1,18 @@
+//go:build unix
+
+package bomb
+
+import (
+	"syscall"
+	"time"
+)
+
+// processorTime returns the time that the process has had of all processors. It does
+// not grow while others have them.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
