@@ -1,5 +1,5 @@
 // Package joblifetest tests what an embedder adds to package joblife: a scheduler, hooks,
-// or more.
+// or the loop around a Manager.
 //
 //	func TestScheduler(t *testing.T) {
 //		rapid.Check(t, func(t *rapid.T) {
@@ -8,7 +8,7 @@
 //		})
 //	}
 //
-// [RunScheduler] and [RunHooks] play random workloads, inject the faults
+// [RunScheduler], [RunHooks] and [RunEmbedder] play random workloads, inject the faults
 // below, and end with the first fault that they find: what was wrong, and all that
 // happened before. rapid makes the run smaller. What one has to do to pass is in the
 // comment of each, and a [SchedulerConfig] says what a scheduler may do otherwise. Stores
@@ -17,7 +17,7 @@
 // A [World] judges each run. It owns every node and reports the first broken rule: two
 // jobs on one core, a rank freed while the job runs there, a job that starts before its
 // prologs have succeeded. It is naive on purpose: maps and loops, and no code of the
-// library that decides. To test an embedder, tell a World what the
+// library that decides. To test more of an embedder than its loop, tell a World what the
 // Manager wants done and what became of it, and call [Check] between Steps.
 //
 // [RunScripts] plays scripts: text files with commands, and below them what the Manager

@@ -9,14 +9,17 @@ import (
 	"slices"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 )
 
-// An Embedder is the loop around a Manager.
+// An Embedder is what [RunEmbedder] tests: the loop around a Manager.
 type Embedder interface {
 	// Take takes an input from a connection, and does what follows from it before it
 	// returns. It returns the error of Manager.Step or of the Site. A scheduler and an
@@ -198,6 +201,36 @@ func (l *loop) Take(now time.Time, connection int, in joblife.Input) error {
 		}
 	}
 	return nil
+}
+
+// RunEmbedder plays random workloads with prologs, epilogs and housekeeping on an embedder
+// from newEmbedder, and injects the faults that the package documentation lists.
+// NewEmbedder is called at each start and restores what is durable; without records that
+// is an empty Manager. RunEmbedder fails t if the embedder acts before records are durable
+// or loses one, if an input has no effect, if it takes what is too late or was not said,
+// if it confirms what nobody did, forgets Done, or goes on after its store has failed, and
+// if the [World] or [Check] finds a fault.
+func RunEmbedder(t *rapid.T, newEmbedder func(*Site) (Embedder, error)) {
+	if err := runEmbedder(t, newEmbedder); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func runEmbedder(t *rapid.T, newEmbedder func(*Site) (Embedder, error)) error {
+	cfg := joblife.Config{Epoch: epoch()}
+	several := func() (list []perilog.ActionConfig) {
+		for range rapid.IntRange(0, 1).Draw(t, "actions") {
+			list = append(list, perilog.ActionConfig{PerRank: true})
+		}
+		return list
+	}
+	cfg.Actions.Prologs, cfg.Actions.Epilogs = several(), several()
+	if rapid.Bool().Draw(t, "housekeeping") {
+		cfg.Actions.Housekeeping = &perilog.HousekeepingConfig{}
+	}
+	r := newRunner(t, cfg, Rs(4).Draw(t, "nodes"))
+	r.newEmbedder, r.faulty, r.begins = newEmbedder, true, true
+	return r.explain(r.play(Workloads(6, 4).Draw(t, "workload")))
 }
 
 // begin begins a life of the embedder.
