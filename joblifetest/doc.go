@@ -1,21 +1,24 @@
 // Package joblifetest tests what an embedder adds to package joblife: a scheduler, hooks,
-// an executor, or the whole.
+// or the loop around a Manager.
 //
 //	func TestScheduler(t *testing.T) {
 //		rapid.Check(t, func(t *rapid.T) {
-//			joblifetest.RunScheduler(t, func(nodes *rset.R) joblifetest.Scheduler { return newMine(nodes) })
+//			newMine := func(nodes *rset.R) joblifetest.Scheduler { return &mine{nodes: nodes} }
+//			joblifetest.RunScheduler(t, newMine, joblifetest.SchedulerConfig{})
 //		})
 //	}
 //
-// [RunScheduler] and [RunHooks] play random workloads with a Manager and inject the
-// faults below. The example of RunScheduler is a whole scheduler. Stores have their own
-// suite, [github.com/joblife/joblife/purge/storetest].
+// [RunScheduler], [RunHooks] and [RunEmbedder] play random workloads, inject the faults
+// below, and end with the first fault that they find: what was wrong, and all that
+// happened before. rapid makes the run smaller. What one has to do to pass is in the
+// comment of each, and a [SchedulerConfig] says what a scheduler may do otherwise. Stores
+// have their own suite, [github.com/joblife/joblife/purge/storetest].
 //
 // A [World] judges each run. It owns every node and reports the first broken rule: two
 // jobs on one core, a rank freed while the job runs there, a job that starts before its
 // prologs have succeeded. It is naive on purpose: maps and loops, and no code of the
-// library that decides. To test an embedder, tell a World what the Manager wants done and
-// what became of it, and call [Check] between Steps.
+// library that decides. To test more of an embedder than its loop, tell a World what the
+// Manager wants done and what became of it, and call [Check] between Steps.
 //
 // [RunScripts] plays scripts: text files with commands, and below them what the Manager
 // does. [Jobspecs], [Rs], [Workloads], [Reports] and [Logs] generate data for your own
@@ -23,13 +26,16 @@
 //
 // # Faults
 //
-// RunScheduler and RunHooks inject what the protocols allow:
+// The runs inject what the protocols allow:
 //
 //   - delay: a response arrives later, after other events;
 //   - reorder: responses of the scheduler and of the executor overtake each other;
 //   - duplicate: in a new session the executor repeats everything it said;
-//   - lose: a session ends, and the messages under way are lost;
-//   - crash: the Manager is restored, with or without the records of the last Ready.
+//   - lose: a session ends, and the messages under way are lost, or come too late;
+//   - down: nodes go down, are drained, and come back;
+//   - fail: prologs, epilogs and housekeeping fail, cannot start, or are out of reach;
+//   - crash: before the records of a Ready are durable, before or after its effects, or
+//     between two inputs. What is durable is restored.
 //
 // One goroutine at a time uses a value of this package.
 package joblifetest

@@ -1,8 +1,10 @@
 package joblifetest_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"pgregory.net/rapid"
 
@@ -14,7 +16,7 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 )
 
-// fifo is a scheduler that serves jobs in the order of their requests, on a pool.
+// fifo is a scheduler that serves jobs in the order of their priorities, on a pool.
 type fifo struct {
 	nodes *rset.R
 	pool  *pool.Pool
@@ -34,10 +36,20 @@ func (s *fifo) Hello(a alloc.Announcement) (err error) {
 	return err
 }
 
+func (s *fifo) Update(c pool.Change) error { return s.pool.Update(c) }
+
 func (s *fifo) Take(msg alloc.Message) (err error) {
 	switch msg := msg.(type) {
 	case alloc.Request:
 		s.queue = append(s.queue, msg)
+	case alloc.Prioritize:
+		for i := range s.queue {
+			for _, p := range msg.Jobs {
+				if s.queue[i].ID == p.ID {
+					s.queue[i].Priority = p.Priority
+				}
+			}
+		}
 	case alloc.Free:
 		_, err = s.pool.Free(msg.ID, msg.R, msg.Final)
 	case alloc.Cancel:
@@ -49,6 +61,9 @@ func (s *fifo) Take(msg alloc.Message) (err error) {
 			}
 		}
 	}
+	slices.SortFunc(s.queue, func(a, b alloc.Request) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
+	})
 	return err
 }
 
@@ -79,7 +94,7 @@ func newFIFO(nodes *rset.R) joblifetest.Scheduler { return &fifo{nodes: nodes} }
 // checkFIFO is one random run of a scheduler. A test has 100 of them:
 //
 //	func TestFIFO(t *testing.T) { rapid.Check(t, checkFIFO) }
-func checkFIFO(t *rapid.T) { joblifetest.RunScheduler(t, newFIFO) }
+func checkFIFO(t *rapid.T) { joblifetest.RunScheduler(t, newFIFO, joblifetest.SchedulerConfig{}) }
 
 // A scheduler passes if it survives random workloads, canceled jobs and lost sessions.
 func ExampleRunScheduler() {

@@ -105,7 +105,7 @@ func ExampleJobspecs() {
 	}
 	// Output:
 	// [sleep] for 1s on 2 cores
-	// [hostname] for 0s on 8 cores
+	// [hostname] for 0s on unknown cores
 	// [sleep] for 1s on 2 cores
 }
 
@@ -139,7 +139,7 @@ func ExampleWorkloads() {
 		fmt.Println("after", a.After, "a job that runs", a.Runs, "with status", a.Status)
 	}
 	// Output:
-	// after 6s a job that runs 57s with status 256
-	// after 8s a job that runs 54s with status 0
-	// after 2s a job that runs 17s with status 0
+	// after 0s a job that runs 53s with status 0
+	// after 0s a job that runs 15s with status 0
+	// after 10s a job that runs 1s with status 0
 }

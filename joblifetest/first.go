@@ -1,6 +1,7 @@
 package joblifetest
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -13,9 +14,11 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 )
 
-// first is a scheduler that gives each job the first resources that fit.
+// first is a scheduler that serves jobs in order, on a pool. With a depth it is backfill:
+// so many jobs that have to wait get a plan, and those behind them what is left.
 type first struct {
 	nodes   *rset.R
+	depth   int
 	pool    *pool.Pool
 	waiting map[jobid.ID]alloc.Request
 	out     []alloc.Response
@@ -35,17 +38,29 @@ func (f *first) Hello(a alloc.Announcement) (err error) {
 	return err
 }
 
+func (f *first) Update(c pool.Change) error { return f.pool.Update(c) }
+
 func (f *first) Take(msg alloc.Message) (err error) {
 	switch msg := msg.(type) {
 	case alloc.Request:
 		f.waiting[msg.ID] = msg
+	case alloc.Prioritize:
+		for _, p := range msg.Jobs {
+			if q, ok := f.waiting[p.ID]; ok {
+				q.Priority = p.Priority
+				f.waiting[p.ID] = q
+			}
+		}
 	case alloc.Cancel:
 		if _, ok := f.waiting[msg.ID]; ok {
 			delete(f.waiting, msg.ID)
+			f.pool.Unplan(msg.ID)
 			f.out = append(f.out, alloc.Response{ID: msg.ID, Type: alloc.ResponseCancel})
 		}
 	case alloc.Free:
 		_, err = f.pool.Free(msg.ID, msg.R, msg.Final)
+	case alloc.Expiration:
+		err = f.pool.SetExpiration(msg.ID, msg.Expiration)
 	}
 	return err
 }
@@ -53,25 +68,38 @@ func (f *first) Take(msg alloc.Message) (err error) {
 func (f *first) Decide(now eventlog.Timestamp) []alloc.Response {
 	out := f.out
 	f.out = nil
-	for _, id := range slices.Sorted(maps.Keys(f.waiting)) {
-		spec, err := jobspec.Parse(f.waiting[id].Jobspec)
-		if err != nil {
-			continue
-		}
-		q, err := pool.NewRequest(spec)
-		var r *rset.R
+	for id := range f.waiting {
+		f.pool.Unplan(id)
+	}
+	planned := 0
+	for _, q := range slices.SortedFunc(maps.Values(f.waiting), func(a, b alloc.Request) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
+	}) {
+		spec, err := jobspec.Parse(q.Jobspec)
+		var need *pool.Request
 		if err == nil {
-			r, err = f.pool.Alloc(id, q, now)
+			need, err = pool.NewRequest(spec)
 		}
-		switch {
-		case err == nil:
-			out = append(out, alloc.Response{ID: id, Type: alloc.ResponseSuccess, R: r})
-		case errors.Is(err, pool.ErrBusy):
+		resp := alloc.Response{ID: q.ID, Type: alloc.ResponseSuccess}
+		if err == nil {
+			resp.R, err = f.pool.Alloc(q.ID, need, now)
+		}
+		if errors.Is(err, pool.ErrBusy) {
+			if f.depth == 0 {
+				break
+			}
+			if planned < f.depth {
+				if _, err := f.pool.Plan(q.ID, need, now); err == nil {
+					planned++
+				}
+			}
 			continue
-		default:
-			out = append(out, alloc.Response{ID: id, Type: alloc.ResponseDeny, Note: err.Error()})
 		}
-		delete(f.waiting, id)
+		if err != nil {
+			resp.Type, resp.Note = alloc.ResponseDeny, err.Error()
+		}
+		out = append(out, resp)
+		delete(f.waiting, q.ID)
 	}
 	return out
 }

@@ -42,6 +42,9 @@ func Jobspecs(nodes int) *rapid.Generator[*jobspec.Spec] {
 			Duration: time.Duration(rapid.IntRange(0, 120).Draw(t, "duration")) * time.Second,
 			Command:  []string{rapid.SampledFrom([]string{"true", "hostname", "sleep"}).Draw(t, "command")},
 		}
+		if rapid.IntRange(0, 5).Draw(t, "gpus") == 5 {
+			j.GPUs = 1
+		}
 		j.Exclusive = j.Nodes > 0 && rapid.Bool().Draw(t, "exclusive")
 		spec, err := jobspec.New(j)
 		if err != nil {
@@ -144,14 +147,13 @@ func Logs() *rapid.Generator[[]byte] {
 		for range rapid.IntRange(0, 1).Draw(t, "epilogs") {
 			cfg.Actions.Epilogs = append(cfg.Actions.Epilogs, perilog.ActionConfig{PerRank: true})
 		}
-		nodes := Rs(4).Draw(t, "nodes")
-		r, err := newRunner(t, cfg, nodes, newFirst(nodes))
-		if err == nil {
-			err = r.play(Workloads(1, 4).Draw(t, "workload"))
-		}
-		if err != nil {
+		r := newRunner(t, cfg, Rs(4).Draw(t, "nodes"))
+		if err := r.play(Workloads(1, 4).Draw(t, "workload")); err != nil {
 			t.Fatal(err)
 		}
-		return r.log
+		for _, log := range r.logs { // of one job
+			return log
+		}
+		return nil
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife"
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -56,89 +55,6 @@ func TestEachRankReportsItsEnd(t *testing.T) {
 	}
 	require.Len(t, kinds, 4)
 	require.True(t, again)
-}
-
-// bad is a scheduler with a fault.
-type bad struct {
-	*first
-	fault string
-}
-
-func (b bad) Hello(a alloc.Announcement) error {
-	if b.fault == "forgets who holds what" {
-		a.Responses = nil
-	}
-	before := b.pool
-	if err := b.first.Hello(a); err != nil || b.fault != "keeps what was lost on its way" || before == nil {
-		return err
-	}
-	for h := range before.Holders() {
-		_ = b.pool.Adopt(h.ID, h.R, nil) // unless it is known
-	}
-	return nil
-}
-
-func (b bad) Take(msg alloc.Message) error {
-	switch msg := msg.(type) {
-	case alloc.Free:
-		if b.fault == "keeps what is freed" {
-			return nil
-		}
-		if b.fault == "frees all at once" && !msg.Final {
-			_, err := b.pool.Free(msg.ID, nil, true)
-			return err
-		}
-	case alloc.Cancel:
-		switch _, waits := b.waiting[msg.ID]; {
-		case b.fault == "does not answer a cancel":
-			delete(b.waiting, msg.ID)
-			return nil
-		case b.fault == "answers a cancel that comes too late" && !waits:
-			b.out = append(b.out, alloc.Response{ID: msg.ID, Type: alloc.ResponseCancel})
-		}
-	}
-	return b.first.Take(msg)
-}
-
-func (b bad) Decide(now eventlog.Timestamp) []alloc.Response {
-	out := b.first.Decide(now)
-	for i := range out {
-		switch {
-		case b.fault == "gives away what is not there" && out[i].R != nil:
-			out[i].R, _ = rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(99), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
-		case b.fault == "responds twice":
-			return append(out, out[i])
-		case b.fault == "denies all":
-			out[i] = alloc.Response{ID: out[i].ID, Type: alloc.ResponseDeny}
-		case b.fault == "has a clock of its own" && out[i].R != nil:
-			out[i].R, _ = out[i].R.WithTimes(now+1, 0)
-		}
-	}
-	return out
-}
-
-func TestABadSchedulerIsFound(t *testing.T) {
-	for _, fault := range []string{
-		"forgets who holds what", "keeps what is freed", "frees all at once", "gives away what is not there", "responds twice",
-		"does not answer a cancel", "answers a cancel that comes too late", "keeps what was lost on its way",
-		"denies all", "has a clock of its own",
-	} {
-		t.Run(fault, func(t *testing.T) {
-			var found error
-			for range 50 { // 20 runs each, in short tests
-				if found != nil {
-					break
-				}
-				rapid.Check(t, func(t *rapid.T) {
-					if found == nil {
-						found = runScheduler(t, func(nodes *rset.R) Scheduler { return bad{newFirst(nodes), fault} })
-					}
-				})
-			}
-			require.ErrorContains(t, found, "the nodes are rank")
-			require.ErrorContains(t, found, "s request for ")
-		})
-	}
 }
 
 func TestTheWorldKnowsWhatIsWrong(t *testing.T) {
@@ -249,73 +165,6 @@ func TestTheHooksForDependencies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		RunHooks(t, func() []joblife.Hooks { return []joblife.Hooks{joblife.Dependencies()} }, chains(t))
 	})
-}
-
-func TestBadHooksAreFound(t *testing.T) {
-	lives := 0
-	wait := func(e *joblife.Event, what string) {
-		e.Post(joblife.DependencyAdd{ID: e.Job.ID(), Description: what})
-	}
-	later := func(e *joblife.Event, in joblife.Input) { e.PostAt(e.Now()+5, in) }
-	end := func(e *joblife.Event, what string) {
-		later(e, joblife.DependencyRemove{ID: e.Job.ID(), Description: what})
-	}
-	memo := func(e *joblife.Event) { later(e, joblife.Memo{ID: e.Job.ID(), Values: []byte(`{"x":1}`)}) }
-	atSubmit := func(do func(*joblife.Event)) func(*joblife.Event) {
-		return func(e *joblife.Event) {
-			if e.Entry.Name == "submit" {
-				do(e)
-			}
-		}
-	}
-	for _, c := range []struct {
-		name, want string
-		hooks      joblife.Hooks
-	}{
-		{"forgets after a restart", "is left in DEPEND", joblife.Hooks{
-			Event: atSubmit(func(e *joblife.Event) { wait(e, "license"); end(e, "license") }),
-		}},
-		{"waits for something else after a restart", `after a restart|is left in DEPEND`, joblife.Hooks{
-			Event: atSubmit(func(e *joblife.Event) { wait(e, "license"); end(e, "license") }),
-			Restored: func(e *joblife.Event) {
-				if e.Job.State() == jobstate.StateDepend {
-					lives++
-					life := fmt.Sprint("life", lives)
-					wait(e, life)
-					end(e, life)
-					e.Post(joblife.DependencyRemove{ID: e.Job.ID(), Description: "license"})
-				}
-			},
-		}},
-		{"panics", "oh", joblife.Hooks{Inactive: func(*joblife.Event) { panic("oh") }}},
-		{"posts nonsense", "inactive", joblife.Hooks{
-			Inactive: func(e *joblife.Event) { e.Post(joblife.Urgency{ID: e.Job.ID(), Urgency: 3}) },
-		}},
-		{"keeps a job", "is left in PRIORITY", joblife.Hooks{Priority: func(*joblife.Event) (uint32, bool) { return 0, true }}},
-		{"never ends", "again and again", joblife.Hooks{
-			Event: func(e *joblife.Event) {
-				atSubmit(func(e *joblife.Event) { wait(e, "x") })(e)
-				memo(e)
-			},
-			Restored: memo,
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var found error
-			for range 50 { // 20 runs each, in short tests
-				if found != nil {
-					break
-				}
-				rapid.Check(t, func(t *rapid.T) {
-					if found == nil {
-						found = runHooks(t, func() []joblife.Hooks { return []joblife.Hooks{c.hooks} }, Workloads(5, 4).Draw(t, "workload"))
-					}
-				})
-			}
-			require.Error(t, found)
-			require.Regexp(t, c.want, found.Error())
-		})
-	}
 }
 
 func TestARankThatAPrologReleasedIsPrepared(t *testing.T) {

@@ -1,9 +1,9 @@
 package joblifetest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,74 +18,80 @@ import (
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/alloc"
 )
 
 // epoch returns when the ids of generated jobs begin.
 func epoch() time.Time { return time.Unix(1_600_000_000, 0).UTC() }
 
-// A Scheduler is what [RunScheduler] tests. It decides when it is asked.
-type Scheduler interface {
-	// Hello begins a session, perhaps after another: forget what was before. These jobs
-	// hold resources, and no others do. All nodes are up.
-	Hello(alloc.Announcement) error
-	// Take takes a message of the Manager: alloc.Request, Cancel, Prioritize, Free or
-	// Expiration. The response to a Request comes from Decide. So does that to a Cancel,
-	// alloc.ResponseCancel; a Cancel of a Request that has a response gets none. Take may
-	// keep the message.
-	Take(alloc.Message) error
-	// Decide returns responses. It is called after Hello, after messages, and when time
-	// has passed.
-	Decide(now eventlog.Timestamp) []alloc.Response
-}
+// maxNotes is how many notes are printed, maxLives how many lives an embedder has in a
+// run, and maxTicks how often the time may be asked for.
+const (
+	maxNotes = 200
+	maxLives = 8
+	maxTicks = 10_000
+)
 
-// RunScheduler plays a random workload on random nodes with a scheduler from newScheduler,
-// and injects the faults that the package documentation lists. It also limits how many
-// requests are open, cancels jobs, changes urgencies and expirations, and frees
-// allocations in parts. It fails t if two jobs get the same resources, if a job gets
-// resources that do not exist, if a response is missing or not legal, if a job is denied
-// that fits, or if a job still waits when all nodes are free.
-func RunScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler) {
-	if err := runScheduler(t, newScheduler); err != nil {
-		t.Fatal(err)
-	}
-}
+var (
+	errTicks = errors.New("joblifetest: hooks ask for a time again and again")
+	errCrash = errors.New("joblifetest: the embedder crashes here")
+)
 
-func runScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler) error {
-	nodes := Rs(6).Draw(t, "nodes")
-	jobs := Workloads(12, 6).Draw(t, "workload")
-	r, err := newRunner(t, joblife.Config{Epoch: epoch()}, nodes, newScheduler(nodes))
-	if err != nil {
-		return err
-	}
-	r.faulty = true
-	return r.explain(r.play(jobs))
-}
-
-// runner is an embedder that plays a workload.
+// runner plays a workload with an embedder. It is all that is around: users, scheduler,
+// executor and nodes.
 type runner struct {
-	m      *joblife.Manager
-	life   int // how many Managers there were before
-	cfg    joblife.Config
-	hooks  func() []joblife.Hooks // of each Manager; nil: none
-	stored []joblife.Record
+	t      *rapid.T
 	w      *World
-	s      Scheduler
 	nodes  *rset.R
 	now    time.Time
-	t      *rapid.T
-	faulty bool              // there are faults
-	calm   bool              // but not now
-	met    bool              // the scheduler was told who holds what
-	open   map[jobid.ID]bool // requests without a response
-	jobs   map[jobid.ID]*Arrival
-	told   map[jobid.ID][]exec.Response // what the executor has said of each job
-	queue  []event
-	log    []byte
-	todo   [3][]joblife.Input // on their way to the Manager, in order: see fromSched
-	seen   jobid.ID
-	ticks  int
-	notes  []note // what happened
+	faulty bool // there are faults
+	calm   bool // but not now
+	begins bool // lives end between two inputs, too
+
+	newEmbedder func(*Site) (Embedder, error)
+	hooks       func() []joblife.Hooks // of each life; nil: none
+	cfg         joblife.Config
+	site        *Site
+	e           Embedder
+	lives       int
+	stored      []joblife.Record
+	logs        map[jobid.ID][]byte // of what is stored
+
+	s     Scheduler
+	judge *judge
+	spoke time.Time  // when the scheduler was last told something, or responded
+	met   bool       // the scheduler was told who holds what
+	off   *idset.Set // ranks that are down or drained
+	asked *idset.Set // ranks to drain, not confirmed yet
+
+	jobs     map[jobid.ID]*Arrival
+	pending  *Arrival                     // is being submitted
+	told     map[jobid.ID][]exec.Response // what the executor has said of each job
+	queue    []event
+	todo     [2][]message // on their way to the embedder, in order: see fromSched
+	conns    [2]int       // the connections of the scheduler and the executor
+	conn     int          // the latest connection
+	tag      uint64
+	answered uint64 // the tag of the latest answer
+	ticks    int
+	notes    []note // what happened
+}
+
+// Who sends to the embedder.
+const (
+	fromSched = iota
+	fromExec
+)
+
+// message is an input under way on a connection.
+type message struct {
+	conn int
+	in   joblife.Input
+}
+
+// event is what happens at a time.
+type event struct {
+	at time.Time
+	do func() error
 }
 
 // A note is a line for people, to be printed if a run fails.
@@ -99,6 +105,14 @@ func (r *runner) note(format string, args ...any) {
 	r.notes = append(r.notes, note{r.now, format, args})
 }
 
+// clock returns a time as notes have it; 0 is never.
+func clock(t eventlog.Timestamp) string {
+	if t == 0 {
+		return "never"
+	}
+	return fmt.Sprintf("%.0fs", t.Time().Sub(epoch().Add(time.Hour)).Seconds())
+}
+
 // explain adds to an error what happened before.
 func (r *runner) explain(err error) error {
 	if err == nil {
@@ -107,36 +121,19 @@ func (r *runner) explain(err error) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the nodes are %v", r.nodes)
 	for _, n := range r.notes[max(0, len(r.notes)-maxNotes):] {
-		fmt.Fprintf(&b, "\n%6.0fs "+n.format, append([]any{n.at.Sub(epoch().Add(time.Hour)).Seconds()}, n.args...)...)
+		fmt.Fprintf(&b, "\n%7s "+n.format, append([]any{clock(eventlog.FromTime(n.at))}, n.args...)...)
 	}
 	return fmt.Errorf("%w\n%s", err, b.String())
 }
 
-// Who sends to the Manager.
-const (
-	fromSched = iota
-	fromExec
-	fromNodes
-)
-
-// maxNotes is how many notes are printed.
-const maxNotes = 200
-
-// maxLives is how often a Manager crashes in a run.
-const maxLives = 8
-
-// event is what happens at a time.
-type event struct {
-	at time.Time
-	do func() error
-}
-
-func newRunner(t *rapid.T, cfg joblife.Config, nodes *rset.R, s Scheduler) (*runner, error) {
-	m, err := joblife.New(cfg)
+// newRunner returns a runner with the embedder and a scheduler of this package.
+func newRunner(t *rapid.T, cfg joblife.Config, nodes *rset.R) *runner {
+	off := new(idset.Set)
 	return &runner{
-		m: m, cfg: cfg, w: NewWorld(cfg.Actions), s: s, nodes: nodes, now: epoch().Add(time.Hour), t: t,
-		jobs: make(map[jobid.ID]*Arrival), told: make(map[jobid.ID][]exec.Response),
-	}, err
+		t: t, cfg: cfg, w: NewWorld(cfg.Actions), s: newFirst(nodes), nodes: nodes, now: epoch().Add(time.Hour),
+		newEmbedder: newLoop, judge: newJudge(nodes, off, SchedulerConfig{}), off: off, asked: new(idset.Set),
+		jobs: make(map[jobid.ID]*Arrival), told: make(map[jobid.ID][]exec.Response), logs: make(map[jobid.ID][]byte),
+	}
 }
 
 // choose draws a number from 0 to most.
@@ -145,142 +142,235 @@ func (r *runner) choose(most int) int { return rapid.IntRange(0, most).Draw(r.t,
 // fault reports whether one of some faults happens now.
 func (r *runner) fault(most int) bool { return r.faulty && !r.calm && r.choose(most) == most }
 
+func (r *runner) after(d time.Duration, do func() error) {
+	r.queue = append(r.queue, event{r.now.Add(d), do})
+}
+
 // play plays a workload to its end.
 func (r *runner) play(jobs []Arrival) error {
-	at := r.now
+	at := time.Duration(0)
 	for i := range jobs {
-		at = at.Add(jobs[i].After)
+		at += jobs[i].After
 		r.after(at, func() error { return r.submit(&jobs[i]) })
 	}
-	err := r.connect()
-	for err == nil {
-		if at, ok := r.m.Deadline(); ok && !slices.ContainsFunc(r.queue, func(e event) bool { return !e.at.After(at) }) {
-			r.now = at
-			if r.ticks++; r.ticks > maxTicks {
-				return errTicks
+	more, err := true, errCrash // which begins the first life
+	for more || err != nil {
+		switch {
+		case errors.Is(err, errCrash):
+			if err = r.begin(); err == nil {
+				err = r.connect()
 			}
-			err = r.step(joblife.Tick{})
-			continue
-		}
-		if len(r.queue) == 0 {
-			if r.calm {
-				break
-			}
-			r.calm = true // what is delayed comes now
-			err = r.settle()
-			continue
-		}
-		i := 0
-		for k := range r.queue {
-			if r.queue[k].at.Before(r.queue[i].at) {
-				i = k
-			}
-		}
-		e := r.queue[i]
-		r.queue = slices.Delete(r.queue, i, i+1)
-		r.now, r.calm = e.at, false
-		if err = e.do(); err == nil {
-			err = r.meddle()
+		case err != nil:
+			return err
+		default:
+			more, err = r.turn()
 		}
 	}
-	if err != nil {
-		return err
-	}
-	for v := range r.m.Jobs(jobstate.StateNew | jobstate.StateActive) {
+	m := r.e.Manager()
+	for v := range m.Jobs(jobstate.StateNew | jobstate.StateActive) {
 		if v.State() == jobstate.StateSched {
 			return fmt.Errorf("joblifetest: job %v is left in SCHED: all nodes are free, and the scheduler neither gives it some nor denies it", v.ID())
 		}
 		return fmt.Errorf("joblifetest: job %v is left in %v, and nothing happens any more", v.ID(), v.State())
 	}
-	for id := range r.open {
-		return fmt.Errorf("joblifetest: job %v: there is no response to its request, which was canceled", id)
-	}
-	return errors.Join(r.w.End(), Check(r.m))
+	return errors.Join(r.w.End(), Check(m))
 }
 
-// meddle does what a scheduler must bear.
+// turn lets the next thing happen, and reports whether there was one.
+func (r *runner) turn() (more bool, err error) {
+	at, ok := r.e.Manager().Deadline()
+	i := -1
+	for k := range r.queue {
+		if i < 0 || r.queue[k].at.Before(r.queue[i].at) {
+			i = k
+		}
+	}
+	switch {
+	case ok && (i < 0 || r.queue[i].at.After(at)):
+		r.now = at
+		if r.ticks++; r.ticks > maxTicks {
+			return false, errTicks
+		}
+		return true, r.pass(0, joblife.Tick{})
+	case i >= 0:
+		e := r.queue[i]
+		r.queue = slices.Delete(r.queue, i, i+1)
+		r.now, r.calm = e.at, false
+		if err = e.do(); err == nil {
+			err = r.settle()
+		}
+		if err == nil {
+			err = r.meddle()
+		}
+		return true, err
+	case r.calm && len(r.judge.asked) > 0 && r.now.Sub(r.spoke) <= r.judge.lax.Patience && r.judge.lax.Patience > 0:
+		r.after(r.judge.lax.Patience+time.Second, func() error { return nil }) // it may take its time
+		return true, nil
+	case r.calm:
+		return false, nil
+	}
+	r.calm = true // what is delayed comes now, and all nodes are up
+	if err = r.update(r.off.Clone(), "up"); err == nil {
+		err = r.settle()
+	}
+	return true, err
+}
+
+// meddle does what one must bear.
 func (r *runner) meddle() error {
-	if r.hooks != nil && r.choose(3) == 3 {
+	if r.begins && r.lives < maxLives && r.choose(3) == 3 {
 		return r.restart()
 	}
-	switch r.choose(15) {
-	case 15:
-		r.note("the session is lost")
-		if r.choose(1) == 0 {
-			return r.session() // another begins at once
+	m := r.e.Manager()
+	jobs := func(state jobstate.State) jobid.ID {
+		list := slices.Collect(m.Jobs(state))
+		if len(list) == 0 {
+			return 0
 		}
-		life := r.life
-		r.todo[fromSched], r.met = nil, false
-		if err := r.step(joblife.SchedLost{}); err != nil || r.life != life {
-			return err
+		return list[r.choose(len(list)-1)].ID()
+	}
+	switch n := r.choose(19); {
+	case n >= 17 && r.met && !r.judge.lax.AlwaysUp:
+		rank, what := uint32(r.choose(r.nodes.Len()-1)), "up"
+		if !r.off.Contains(rank) {
+			what = []string{"down", "drained"}[r.choose(1)]
+		}
+		return r.update(idset.Of(rank), what)
+	case n >= 11 && n < 17:
+		id := jobs(jobstate.StateRun)
+		for v := range m.Jobs(jobstate.StateRun) { // the one that others wait for
+			if last := r.judge.ends[id]; last != 0 && (r.judge.ends[v.ID()] == 0 || r.judge.ends[v.ID()] > last) {
+				id = v.ID()
+			}
+		}
+		if id != 0 {
+			at := eventlog.FromTime(r.now.Add(time.Duration(1+r.choose(30)) * time.Second))
+			return r.pass(0, joblife.SetExpiration{ID: id, Expiration: at, Tag: r.newTag()})
+		}
+	case n >= 7 && n < 11:
+		if id := jobs(jobstate.StateSched); id != 0 {
+			return r.pass(0, joblife.Urgency{ID: id, Urgency: 1 + r.choose(jobstate.UrgencyExpedite-1), Tag: r.newTag()})
+		}
+	case n == 6:
+		r.note("the session of the scheduler is lost")
+		if r.choose(1) == 1 {
+			r.hangUp(fromSched)
+			if err := r.step(r.conns[fromSched], joblife.SchedLost{}); err != nil {
+				return err
+			}
 		}
 		return r.session()
-	case 14, 13:
-		for v := range r.m.Jobs(jobstate.StateSched) {
-			return r.step(joblife.Urgency{ID: v.ID(), Urgency: 1 + r.choose(jobstate.UrgencyExpedite-1)})
-		}
-	case 12:
-		for v := range r.m.Jobs(jobstate.StateRun) {
-			at := eventlog.FromTime(r.now.Add(time.Duration(1+r.choose(60)) * time.Second))
-			return r.step(joblife.SetExpiration{ID: v.ID(), Expiration: at})
-		}
-	case 11:
-		if r.faulty {
-			r.todo[fromExec] = nil
-			return r.step(joblife.ExecHello{}) // another session begins at once
-		}
+	case n == 5 && r.faulty:
+		return r.hello() // another session begins at once
 	}
 	return nil
 }
 
-func (r *runner) after(at time.Time, do func() error) { r.queue = append(r.queue, event{at, do}) }
+// hangUp ends a connection. What was under way is lost, or comes later.
+func (r *runner) hangUp(from int) {
+	if from == fromSched {
+		r.met = false
+	}
+	if !r.faulty || r.choose(1) == 0 {
+		r.todo[from] = nil
+	}
+}
 
-// connect lets the executor and the scheduler say hello.
+// dial begins a connection.
+func (r *runner) dial(from int) int {
+	r.hangUp(from)
+	r.conn++
+	r.conns[from] = r.conn
+	return r.conn
+}
+
+// hello begins a session of the executor.
+func (r *runner) hello() error { return r.pass(r.dial(fromExec), joblife.ExecHello{}) }
+
+// connect lets the executor and the scheduler say hello, and nodes and operators see to
+// what was lost.
 func (r *runner) connect() error {
-	life := r.life
-	if err := r.step(joblife.ExecHello{}); err != nil || r.life != life {
-		return err // after a crash another connect did it
+	for _, u := range slices.Collect(r.e.Manager().Unresolved()) {
+		if err := r.resolve(u); err != nil {
+			return err
+		}
+	}
+	if err := r.hello(); err != nil {
+		return err
 	}
 	return r.session()
 }
 
-// session begins a session of the scheduler. What is under way in an earlier one is lost.
-func (r *runner) session() error {
-	life := r.life
-	r.todo[fromSched], r.met = nil, false
-	if err := r.step(joblife.SchedHello{PartialOK: true}); err != nil || r.life != life {
+// resolve launches again what no node runs. What runs reports.
+func (r *runner) resolve(u joblife.Unresolved) error {
+	lost := u.Ranks.Clone()
+	for _, p := range r.w.Processes() {
+		if p.Job == u.Job && p.Action == u.Action && p.Running {
+			lost.Remove(p.Rank)
+		}
+	}
+	if lost.IsEmpty() || u.Reason == perilog.ReasonStart {
+		return nil
+	}
+	a := joblife.Action{Job: u.Job, Key: u.Action, Ranks: lost}
+	err := r.step(0, joblife.Rerun{Action: a})
+	if err == nil || errors.Is(err, errCrash) {
 		return err
 	}
-	return r.step(joblife.SchedReady{Limit: max(0, r.choose(9)-6)})
+	r.w.Excuse(u.Job, lost)
+	return r.step(0, joblife.ForceFinish{Action: a, Status: 1, Who: "root"})
 }
 
+// session begins a session of the scheduler.
+func (r *runner) session() error {
+	conn := r.dial(fromSched)
+	if err := r.step(conn, joblife.SchedHello{PartialOK: true}); err != nil {
+		return err
+	}
+	return r.pass(conn, joblife.SchedReady{Limit: max(0, r.choose(9)-6)})
+}
+
+func (r *runner) newTag() uint64 {
+	r.tag++
+	return r.tag
+}
+
+// submit submits a job. One that is lost in a crash is submitted again.
 func (r *runner) submit(a *Arrival) error {
 	in := a.Submit
-	in.Tag = uint64(len(r.jobs) + 1)
-	r.jobs[0] = a
-	last := r.seen
-	err := r.step(in)
-	if errors.Is(err, joblife.ErrRefused) {
+	in.Tag = r.newTag()
+	r.pending = a
+	r.note("submit %#v", *a)
+	err := r.step(0, in)
+	if errors.Is(err, joblife.ErrRefused) && !strings.Contains(err.Error(), "panicked") {
+		r.pending = nil
 		return nil // a hook's right
-	}
-	if err == nil && r.seen == last {
-		return r.submit(a) // it was lost in a crash
-	}
-	if a.Cancel > 0 {
-		id := r.seen
-		r.after(r.now.Add(a.Cancel), func() error {
-			if err := r.step(joblife.Raise{ID: id, Type: "cancel"}); !errors.Is(err, joblife.ErrInactive) {
-				return err
-			}
-			return nil
-		})
 	}
 	return err
 }
 
-// step passes an input to the Manager, and does all that follows.
-func (r *runner) step(in joblife.Input) error {
-	if err := r.m.Step(r.now, in); err != nil {
+// submitted learns the id of the job that was submitted.
+func (r *runner) submitted(id jobid.ID) {
+	a := r.pending
+	r.jobs[id], r.pending = a, nil
+	r.note("it is job %v", id)
+	if a.Cancel > 0 {
+		r.after(a.Cancel, func() error {
+			if v, ok := r.e.Manager().Job(id); ok && v.State() == jobstate.StateNew {
+				return nil // it is not known yet
+			}
+			err := r.step(0, joblife.Raise{ID: id, Type: "cancel", Tag: r.newTag()})
+			if errors.Is(err, joblife.ErrInactive) {
+				return nil
+			}
+			return err
+		})
+	}
+}
+
+// pass passes an input to the embedder, and lets all follow.
+func (r *runner) pass(conn int, in joblife.Input) error {
+	if err := r.step(conn, in); err != nil {
 		return err
 	}
 	return r.settle()
@@ -289,201 +379,102 @@ func (r *runner) step(in joblife.Input) error {
 // settle does all that follows, unless it is delayed.
 func (r *runner) settle() error {
 	for {
-		var rd joblife.Ready
-		for r.m.Ready(&rd) {
-			if r.life < maxLives && r.fault(29) {
-				if r.choose(1) == 1 {
-					r.store(&rd)
-				}
-				return r.crash()
+		if err := r.decide(); err != nil {
+			return err
+		}
+		var from []int
+		for i := range r.todo {
+			if len(r.todo[i]) > 0 {
+				from = append(from, i)
 			}
-			r.store(&rd)
-			if err := r.do(&rd); err != nil {
+		}
+		if len(from) == 0 || r.fault(9) {
+			return nil
+		}
+		i := from[0]
+		if len(from) > 1 && r.faulty {
+			i = from[r.choose(len(from)-1)]
+		}
+		if i == fromSched && r.fault(29) {
+			r.note("the session of the scheduler is lost before its response comes")
+			return r.session()
+		}
+		msg := r.todo[i][0] // what comes from one sender stays in order
+		r.todo[i] = r.todo[i][1:]
+		late, seq := msg.conn != r.conns[i], r.site.seq
+		if late {
+			r.note("too late: %s, on connection %d", what(msg.in), msg.conn)
+		}
+		err := r.step(msg.conn, msg.in)
+		if late && (err != nil && !errors.Is(err, errCrash) || r.site.seq != seq) {
+			return fmt.Errorf("joblifetest: the embedder takes %s, on connection %d, which has ended", what(msg.in), msg.conn)
+		}
+		if err != nil {
+			if errors.Is(err, errCrash) || r.w.Err() != nil || r.site.err != nil {
 				return err
 			}
-			if err := r.m.Done(rd.Seq); err != nil {
-				return err
-			}
-		}
-		if !r.fault(9) {
-			if err := r.decide(); err != nil {
-				return err
-			}
-		}
-		next := r.next()
-		if next == nil {
-			return r.w.Err()
-		}
-		if err := r.m.Step(r.now, next); err != nil {
-			return fmt.Errorf("joblifetest: %T: %w", next, err)
+			return fmt.Errorf("joblifetest: %s is refused: %w", what(msg.in), err)
 		}
 	}
 }
 
-// next returns what reaches the Manager next, and nil if nothing does now. What comes
-// from one sender stays in order.
-func (r *runner) next() joblife.Input {
-	var from []int
-	for i := range r.todo {
-		if len(r.todo[i]) > 0 {
-			from = append(from, i)
-		}
+// what returns an input for people.
+func what(in joblife.Input) string {
+	switch in := in.(type) {
+	case joblife.SchedResponse:
+		return fmt.Sprintf("the scheduler's response %v to the request for job %v", in.Type, in.ID)
+	case joblife.ExecResponse:
+		return fmt.Sprintf("the executor's response %v for job %v", in.Type, in.ID)
+	case joblife.Report:
+		return fmt.Sprintf("the report of rank %d that %v of job %v %v with status %d", in.Rank, in.Action, in.Job, in.Kind, in.Status)
 	}
-	if len(from) == 0 || r.fault(9) {
-		return nil
-	}
-	i := from[0]
-	if len(from) > 1 && r.faulty {
-		i = from[r.choose(len(from)-1)]
-	}
-	in := r.todo[i][0]
-	r.todo[i] = r.todo[i][1:]
-	return in
+	return fmt.Sprintf("%T", in)
 }
 
-// store keeps what a Ready has to store.
-func (r *runner) store(rd *joblife.Ready) {
-	for _, rec := range rd.Append {
-		if rec.Kind == joblife.RecordEvent {
-			r.log = append(r.log, rec.Data...)
+// unknown returns the jobs of which nobody told that they were submitted.
+func (r *runner) unknown() {
+	for v := range r.e.Manager().Jobs(jobstate.StateNew | jobstate.StateActive) {
+		if r.jobs[v.ID()] == nil && r.pending != nil {
+			r.submitted(v.ID())
 		}
-		if r.faulty {
-			r.stored = append(r.stored, rec.Clone())
-		}
+	}
+	if a := r.pending; a != nil {
+		r.pending = nil
+		r.after(0, func() error { return r.submit(a) })
 	}
 }
 
-// do does what a Ready says.
-func (r *runner) do(rd *joblife.Ready) error {
-	for _, f := range rd.Faults {
-		return fmt.Errorf("joblifetest: %w", f)
-	}
-	for _, a := range rd.Answers {
-		r.jobs[a.Job], r.seen = r.jobs[0], a.Job
-		r.note("submit %v: %#v", a.Job, *r.jobs[0])
-	}
-	r.w.Do(rd)
-	if rd.Hello != nil {
-		r.met, r.open = true, make(map[jobid.ID]bool)
-		r.note("hello: %d jobs", len(rd.Hello.Responses))
-		for _, h := range rd.Hello.Responses {
-			r.note("hello: %v has %v, of which rank %q is free", h.ID, h.R, h.Free.String())
+// state is what a restart may not change of a job that waits.
+func (r *runner) state() map[jobid.ID]string {
+	all := make(map[jobid.ID]string)
+	for v := range r.e.Manager().Jobs(jobstate.StateNew | jobstate.StatePending) {
+		s := fmt.Sprintf("waits for %q", slices.Sorted(slices.Values(v.Job().Dependencies())))
+		if p, ok := v.Job().Priority(); ok && v.State() == jobstate.StateSched {
+			s = fmt.Sprintf("has the priority %d", p)
 		}
-		if err := r.s.Hello(*rd.Hello); err != nil {
-			return fmt.Errorf("joblifetest: hello: %w", err)
-		}
+		all[v.ID()] = s
 	}
-	for _, msg := range rd.Sched {
-		switch m := msg.(type) {
-		case alloc.ReadyResponse:
-			continue
-		case alloc.Request:
-			m.Jobspec = bytes.Clone(m.Jobspec) // the Ready's is gone when that is done
-			msg = m
-			r.open[m.ID] = true
-			r.note("request for %v, priority %d", m.ID, m.Priority)
-		case alloc.Prioritize:
-			m.Jobs = slices.Clone(m.Jobs)
-			msg = m
-		case alloc.Cancel:
-			r.note("cancel the request for %v", m.ID)
-		case alloc.Free:
-			r.note("free %v of %v, final %v", m.R, m.ID, m.Final)
-		}
-		if err := r.s.Take(msg); err != nil {
-			return fmt.Errorf("joblifetest: %T: %w", msg, err)
-		}
-	}
-	for _, msg := range rd.Exec {
-		if s, ok := msg.(exec.Start); ok {
-			r.start(s)
-		}
-	}
-	for _, l := range rd.Launch {
-		for _, report := range Reports(l).Draw(r.t, "reports") {
-			if report.Kind != perilog.ReportStarted {
-				r.w.Exit(Process{Job: l.Job, Action: l.Action, Attempt: l.Attempt, Rank: report.Rank}, report.Status)
-			}
-			r.say(fromNodes, report)
-		}
-	}
-	for _, d := range rd.Drain {
-		r.w.Excuse(0, d.Ranks)
-		r.say(fromNodes, joblife.Drained{Ranks: d.Ranks.Clone()})
-	}
-	return nil
+	return all
 }
 
-// say has an input reach the Manager.
-func (r *runner) say(from int, in joblife.Input) { r.todo[from] = append(r.todo[from], in) }
-
-// decide lets the scheduler decide.
-func (r *runner) decide() error {
-	if !r.met {
-		return nil
+// restart ends a life between two inputs, and compares what jobs wait for.
+func (r *runner) restart() error {
+	if err := r.pass(0, joblife.Tick{}); err != nil {
+		return err
 	}
-	for _, resp := range r.s.Decide(eventlog.FromTime(r.now)) {
-		r.note("  response: %v %v %v%s", resp.Type, resp.ID, resp.R, resp.Note)
-		if resp.Type != alloc.ResponseAnnotate {
-			delete(r.open, resp.ID)
-		}
-		if resp.Type == alloc.ResponseDeny && r.fits(resp.ID) {
-			return fmt.Errorf("joblifetest: job %v is denied, and fits when all nodes are free", resp.ID)
-		}
-		if resp.Type == alloc.ResponseSuccess {
-			if now := eventlog.FromTime(r.now); resp.R.Start() > now {
-				return fmt.Errorf("joblifetest: job %v: its R starts at %v, and now is %v: take the time from Decide", resp.ID, resp.R.Start(), now)
-			}
-			r.w.Allocated(resp.ID, resp.R)
-			for _, c := range cores(resp.R, resp.R.Ranks()) {
-				if ids := r.nodes.Children(c.rank, c.kind); !ids.Contains(c.id) {
-					return fmt.Errorf("joblifetest: job %v: rank %d has no %s %d", resp.ID, c.rank, c.kind, c.id)
-				}
-			}
-		}
-		r.say(fromSched, joblife.SchedResponse(resp))
+	r.note("restart")
+	before := r.state()
+	if err := r.begin(); err != nil {
+		return err // after a crash another restart does the rest
 	}
-	return r.w.Err()
-}
-
-// fits reports whether the nodes have room for a job when they are free.
-func (r *runner) fits(id jobid.ID) bool {
-	f, a := newFirst(r.nodes), r.jobs[id]
-	if a == nil || f.Hello(alloc.Announcement{}) != nil {
-		return false
-	}
-	f.waiting[id] = alloc.Request{JobInfo: alloc.JobInfo{ID: id}, Jobspec: a.Submit.Jobspec}
-	out := f.Decide(0)
-	return len(out) == 1 && out[0].Type == alloc.ResponseSuccess
-}
-
-// start runs a job for its time. An executor that has it already repeats what it said.
-func (r *runner) start(s exec.Start) {
-	said, has := r.told[s.ID]
-	switch {
-	case has:
-		for _, resp := range said {
-			r.say(fromExec, joblife.ExecResponse(resp))
+	after := r.state()
+	for _, id := range slices.Sorted(maps.Keys(before)) {
+		if after[id] == "" {
+			after[id] = "does not wait any more"
 		}
-		return
-	case s.Reattach:
-		r.say(fromExec, joblife.ExecRefused{ID: s.ID, Note: "it was never started"})
-		return
-	}
-	tell := func(resp exec.Response) {
-		resp.ID = s.ID
-		r.told[s.ID] = append(r.told[s.ID], resp)
-		r.say(fromExec, joblife.ExecResponse(resp))
-	}
-	tell(exec.Response{Type: exec.ResponseStart})
-	ranks := s.R.Ranks()
-	r.after(r.now.Add(r.jobs[s.ID].Runs), func() error {
-		r.w.Ended(s.ID, nil)
-		tell(exec.Response{Type: exec.ResponseFinish, Status: r.jobs[s.ID].Status})
-		if first, _ := ranks.Min(); ranks.Len() > 1 && r.choose(1) == 1 {
-			tell(exec.Response{Type: exec.ResponseRelease, Ranks: idset.Of(first)})
+		if after[id] != before[id] {
+			return fmt.Errorf("joblifetest: job %v %s before a restart, and %s after it", id, before[id], after[id])
 		}
-		tell(exec.Response{Type: exec.ResponseRelease, Final: true})
-		return r.settle()
-	})
+	}
+	return r.connect()
 }

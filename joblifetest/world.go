@@ -89,8 +89,12 @@ func NewWorld(actions perilog.Config) *World {
 func (w *World) Err() error { return w.err }
 
 func (w *World) fail(id jobid.ID, format string, args ...any) {
-	if w.err == nil {
-		w.err = fmt.Errorf("joblifetest: job %v: %s", id, fmt.Sprintf(format, args...))
+	if w.err != nil {
+		return
+	}
+	w.err = fmt.Errorf("joblifetest: "+format, args...)
+	if id != 0 {
+		w.err = fmt.Errorf("joblifetest: job %v: "+format, append([]any{id}, args...)...)
 	}
 }
 
@@ -265,15 +269,6 @@ func (w *World) Processes() []Process {
 		}
 	}
 	return list
-}
-
-// Forget drops a job that is over, to save memory. A job that still holds something is a
-// violation.
-func (w *World) Forget(id jobid.ID) {
-	if j := w.jobs[id]; j != nil && !j.final {
-		w.fail(id, "it is over, and the final fragment did not come")
-	}
-	delete(w.jobs, id)
 }
 
 // End returns the first violation. Call it when all jobs should be over: a job that still

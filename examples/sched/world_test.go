@@ -33,6 +33,8 @@ func (p *inProcess) Hello(a alloc.Announcement) error {
 	return errors.Join(err, p.adopted())
 }
 
+func (p *inProcess) Update(c pool.Change) error { return p.acquire(pool.Acquire{Change: c}) }
+
 func (p *inProcess) Take(m alloc.Message) error {
 	switch m := m.(type) {
 	case alloc.Request:
@@ -62,7 +64,7 @@ func TestTheWorldIsContent(t *testing.T) {
 		o.Now = 1 // time comes from Decide
 		t.Run(fmt.Sprint(o.policy, o.depth), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				joblifetest.RunScheduler(t, func(nodes *rset.R) joblifetest.Scheduler { return &inProcess{options: o, nodes: nodes} })
+				joblifetest.RunScheduler(t, func(nodes *rset.R) joblifetest.Scheduler { return &inProcess{options: o, nodes: nodes} }, joblifetest.SchedulerConfig{})
 			})
 		})
 	}

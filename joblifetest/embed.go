@@ -1,0 +1,304 @@
+package joblifetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
+)
+
+// An Embedder is what [RunEmbedder] tests: the loop around a Manager.
+type Embedder interface {
+	// Take takes an input from a connection, and does what follows from it before it
+	// returns. It returns the error of Manager.Step or of the Site. A scheduler and an
+	// executor begin a connection with their hello, each with a number of its own; what
+	// comes from an earlier connection of theirs is dropped. The number is 0 for all
+	// others.
+	Take(now time.Time, connection int, in joblife.Input) error
+	// Manager returns the Manager.
+	Manager() *joblife.Manager
+}
+
+// A Site is what surrounds an embedder in one life: its store, and all that it acts on.
+type Site struct {
+	Now    time.Time
+	Config joblife.Config // of the Manager
+
+	r       *runner
+	seq     uint64 // of the last Ready
+	armed   int    // when it crashes: see crash
+	crashed bool
+	err     error // what was wrong in Do
+}
+
+// Where a life ends.
+const (
+	crashBefore = 1 + iota // the records are durable
+	crashAfter
+	crashDone // the effects are carried out, and Done is not called
+)
+
+// Records yields what is durable, for joblife.Restore.
+func (s *Site) Records() iter.Seq2[joblife.Record, error] { return records(s.r.stored) }
+
+// Append makes records durable. After an error this life is over: return it.
+func (s *Site) Append(list []joblife.Record) error {
+	r := s.r
+	if err := s.alive("writes records"); err != nil {
+		return err
+	}
+	if s.armed = 0; r.lives < maxLives && r.fault(29) {
+		s.armed = crashBefore + r.choose(2)
+	}
+	if s.armed == crashBefore {
+		return s.crash("before its records are durable")
+	}
+	for _, rec := range list {
+		r.append(rec)
+	}
+	return nil
+}
+
+// Do carries out the effects of a Ready. Pass all of it, Append too. After an error this
+// life is over: return it.
+func (s *Site) Do(rd *joblife.Ready) error {
+	r := s.r
+	if err := s.alive("acts"); err != nil {
+		return err
+	}
+	if s.armed == crashAfter {
+		return s.crash("when its records are durable, before it acts")
+	}
+	if rd.Seq <= s.seq {
+		r.w.fail(0, "the embedder carries out Ready %d again", rd.Seq)
+	}
+	n := len(r.stored) - len(rd.Append)
+	for i, rec := range rd.Append {
+		if n < 0 || r.stored[n+i].Kind != rec.Kind || r.stored[n+i].Job != rec.Job || string(r.stored[n+i].Data) != string(rec.Data) {
+			r.w.fail(rec.Job, "I4: the embedder acts, and this record of Ready %d is not durable: %v %s", rd.Seq, rec.Kind, rec.Data)
+			break
+		}
+	}
+	s.seq = rd.Seq
+	if s.err = r.w.Err(); s.err == nil {
+		s.err = r.do(rd)
+	}
+	if s.err == nil && s.armed == crashDone {
+		return s.crash("when it has acted, before Done")
+	}
+	return s.err
+}
+
+func (s *Site) crash(when string) error {
+	s.r.note("the embedder crashes %s", when)
+	s.crashed = true
+	return errCrash
+}
+
+// alive judges that an embedder ends with its life.
+func (s *Site) alive(what string) error {
+	if s.crashed {
+		s.r.w.fail(0, "the embedder %s, and its store has failed before", what)
+		return errCrash
+	}
+	return s.r.w.Err()
+}
+
+// records yields what is stored.
+func records(list []joblife.Record) iter.Seq2[joblife.Record, error] {
+	return func(yield func(joblife.Record, error) bool) {
+		for _, r := range list {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// append stores a record, and judges that it tells the truth.
+func (r *runner) append(rec joblife.Record) {
+	if n := len(r.stored); n > 0 && rec.Time < r.stored[n-1].Time || rec.Time > eventlog.FromTime(r.now) {
+		r.w.fail(rec.Job, "the clock steps back or ahead: a record has the time %v, and now is %v", rec.Time, eventlog.FromTime(r.now))
+	}
+	rec = rec.Clone()
+	r.stored = append(r.stored, rec)
+	if rec.Kind != joblife.RecordEvent && rec.Kind != joblife.RecordHousekeeping {
+		return
+	}
+	if rec.Kind == joblife.RecordEvent {
+		r.logs[rec.Job] = append(r.logs[rec.Job], rec.Data...)
+	}
+	e, err := eventlog.Parse(rec.Data)
+	var c struct {
+		Ranks  *idset.Set `json:"ranks"`
+		Status int32      `json:"status"`
+	}
+	if err = errors.Join(err, json.Unmarshal(e.Context, &c)); err != nil && len(e.Context) > 0 {
+		return // it has other keys
+	}
+	switch e.Name {
+	case jobstate.EventDrained:
+		if early := idset.Intersect(c.Ranks, r.asked); !early.IsEmpty() {
+			r.w.fail(rec.Job, "I10: its log says that rank %v is drained, and nobody has confirmed it", early)
+		}
+	case jobstate.EventFinish:
+		for _, said := range r.told[rec.Job] {
+			if said.Type == exec.ResponseFinish && said.Status != c.Status {
+				r.w.fail(rec.Job, "its log says that it ended with status %d, and the executor said %d", c.Status, said.Status)
+			}
+		}
+	}
+}
+
+// loop is an embedder that is right.
+type loop struct {
+	m           *joblife.Manager
+	site        *Site
+	sched, exec int // the connections
+}
+
+func newLoop(site *Site) (Embedder, error) {
+	m, _, err := joblife.Restore(site.Now, site.Config, site.Records())
+	return &loop{m: m, site: site}, err
+}
+
+func (l *loop) Manager() *joblife.Manager { return l.m }
+
+func (l *loop) Take(now time.Time, connection int, in joblife.Input) error {
+	switch in.(type) {
+	case joblife.SchedHello:
+		l.sched = connection
+	case joblife.ExecHello:
+		l.exec = connection
+	}
+	if connection != 0 && connection != l.sched && connection != l.exec {
+		return nil // it comes too late
+	}
+	if err := l.m.Step(now, in); err != nil {
+		return err
+	}
+	for rd := new(joblife.Ready); l.m.Ready(rd); {
+		if err := l.site.Append(rd.Append); err != nil {
+			return err
+		}
+		if err := l.site.Do(rd); err != nil {
+			return err
+		}
+		if err := l.m.Done(rd.Seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RunEmbedder plays random workloads with prologs, epilogs and housekeeping on an embedder
+// from newEmbedder, and injects the faults that the package documentation lists.
+// NewEmbedder is called at each start and restores what is durable; without records that
+// is an empty Manager. RunEmbedder fails t if the embedder acts before records are durable
+// or loses one, if an input has no effect, if it takes what is too late or was not said,
+// if it confirms what nobody did, forgets Done, or goes on after its store has failed, and
+// if the [World] or [Check] finds a fault.
+func RunEmbedder(t *rapid.T, newEmbedder func(*Site) (Embedder, error)) {
+	if err := runEmbedder(t, newEmbedder); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func runEmbedder(t *rapid.T, newEmbedder func(*Site) (Embedder, error)) error {
+	cfg := joblife.Config{Epoch: epoch()}
+	several := func() (list []perilog.ActionConfig) {
+		for range rapid.IntRange(0, 1).Draw(t, "actions") {
+			list = append(list, perilog.ActionConfig{PerRank: true})
+		}
+		return list
+	}
+	cfg.Actions.Prologs, cfg.Actions.Epilogs = several(), several()
+	if rapid.Bool().Draw(t, "housekeeping") {
+		cfg.Actions.Housekeeping = &perilog.HousekeepingConfig{}
+	}
+	r := newRunner(t, cfg, Rs(4).Draw(t, "nodes"))
+	r.newEmbedder, r.faulty, r.begins = newEmbedder, true, true
+	return r.explain(r.play(Workloads(6, 4).Draw(t, "workload")))
+}
+
+// begin begins a life of the embedder.
+func (r *runner) begin() error {
+	r.met, r.lives = false, r.lives+1
+	for i := range r.todo {
+		r.todo[i] = nil
+	}
+	if r.hooks != nil {
+		r.cfg.Hooks = r.hooks()
+	}
+	site := &Site{Now: r.now, Config: r.cfg, r: r}
+	if r.site != nil {
+		r.site.crashed = true
+	}
+	e, err := r.newEmbedder(site)
+	r.site, r.e = site, e
+	switch {
+	case site.err != nil:
+		return site.err
+	case site.crashed && r.w.Err() == nil:
+		return errCrash
+	case err != nil:
+		return err
+	}
+	if n := e.Manager().Stats().Quarantined; n > 0 {
+		return fmt.Errorf("joblifetest: %d jobs are quarantined at a restart", n)
+	}
+	if err := r.step(0, joblife.Tick{}); err != nil {
+		return err
+	}
+	r.unknown()
+	return nil
+}
+
+// step passes an input to the embedder, and judges what it did.
+func (r *runner) step(connection int, in joblife.Input) error {
+	tag := r.tag
+	err := r.e.Take(r.now, connection, in)
+	switch {
+	case r.site.err != nil:
+		return r.site.err
+	case r.w.Err() != nil:
+		return r.w.Err()
+	case r.site.crashed:
+		return errCrash
+	case err != nil:
+		return err
+	}
+	m := r.e.Manager()
+	switch in.(type) {
+	case joblife.Report, joblife.Raise, joblife.Urgency, joblife.SetExpiration:
+		if r.answered != tag {
+			return fmt.Errorf("joblifetest: the embedder loses an input: there is no answer to %s", what(in))
+		}
+	}
+	if r.site.seq > 0 && m.Done(r.site.seq) == nil {
+		return fmt.Errorf("joblifetest: the embedder does not call Done for Ready %d", r.site.seq)
+	}
+	if m.Ready(new(joblife.Ready)) {
+		return fmt.Errorf("joblifetest: the embedder takes %s and does not ask for a Ready", what(in))
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.logs)) {
+		if v, ok := m.Job(id); !ok {
+			return fmt.Errorf("joblifetest: job %v: I5: it is in the store, and the embedder has forgotten it", id)
+		} else if v.State() != jobstate.StateInactive && string(v.Eventlog()) != string(r.logs[id]) {
+			return fmt.Errorf("joblifetest: job %v: I5: its log is\n%sand in the store it is\n%s", id, v.Eventlog(), r.logs[id])
+		}
+	}
+	return nil
+}

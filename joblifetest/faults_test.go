@@ -1,0 +1,396 @@
+package joblifetest
+
+import (
+	"cmp"
+	"flag"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// find returns the first error of random runs, which take at most two seconds of the
+// processor.
+func find(t *testing.T, run func(*rapid.T) error) (found error) {
+	t.Helper()
+	allowance := 2 * time.Second
+	if raceEnabled {
+		allowance *= 10
+	}
+	begin, runs := cpuTime(), 0
+	for found == nil && cpuTime()-begin < allowance && runs < 10_000 {
+		rapid.Check(t, func(t *rapid.T) {
+			if found == nil && cpuTime()-begin < allowance {
+				found = run(t)
+				runs++
+			}
+		})
+	}
+	require.Error(t, found, "nothing found in %d runs", runs)
+	t.Logf("found in %d runs, %v: %.300v", runs, cpuTime()-begin, found)
+	return found
+}
+
+// bad is a scheduler with a fault.
+type bad struct {
+	*first
+	fault string
+	last  eventlog.Timestamp
+}
+
+func newBad(fault string) func(*rset.R) Scheduler {
+	return func(nodes *rset.R) Scheduler {
+		f := newFirst(nodes)
+		if f.depth = 1; fault == "lets all start that fit" {
+			f.depth = -1
+		}
+		if fault == "gives whole nodes" {
+			f.depth = 0
+		}
+		return &bad{first: f, fault: fault}
+	}
+}
+
+func (b *bad) Hello(a alloc.Announcement) error {
+	before := b.pool
+	switch b.fault {
+	case "forgets who holds what":
+		a.Responses = nil
+	case "hands out what hello says is held", "never hands out what hello says is free":
+		for i := range a.Responses {
+			h := &a.Responses[i]
+			if b.fault[0] == 'n' {
+				h.Free = nil
+			} else if !h.Free.IsEmpty() {
+				h.Free = h.R.Ranks()
+			}
+		}
+	}
+	asked := b.waiting
+	err := b.first.Hello(a)
+	if b.fault == "answers what an earlier session asked" && asked != nil {
+		b.waiting = asked
+	}
+	if b.fault == "never hands out what hello says is free" {
+		return nil
+	}
+	if err != nil || b.fault != "keeps what was lost on its way" || before == nil {
+		return err
+	}
+	for h := range before.Holders() {
+		_ = b.pool.Adopt(h.ID, h.R, nil) // unless it is known
+	}
+	return nil
+}
+
+func (b *bad) Update(c pool.Change) error {
+	if b.fault == "gives nodes that are down" {
+		return nil
+	}
+	if b.fault == "does not see nodes come back" {
+		c.Up = nil
+	}
+	return b.first.Update(c)
+}
+
+func (b *bad) Take(msg alloc.Message) error {
+	switch msg := msg.(type) {
+	case alloc.Free:
+		if b.fault == "keeps what is freed" || b.fault == "ignores frees that are not final" && !msg.Final {
+			return nil
+		}
+		if b.fault == "frees all at once" && !msg.Final {
+			_, _ = b.pool.Free(msg.ID, nil, true)
+			return nil
+		}
+	case alloc.Request:
+		if b.fault == "forgets a request" {
+			clear(b.waiting)
+		}
+		if b.fault == "ignores constraints" {
+			i := strings.Index(string(msg.Jobspec), `"constraints":`)
+			if i >= 0 {
+				msg.Jobspec = []byte(strings.Replace(string(msg.Jobspec), `"constraints":`, `"wishes":`, 1))
+			}
+		}
+		return b.first.Take(msg)
+	case alloc.Prioritize:
+		if b.fault == "ignores prioritize" {
+			return nil
+		}
+	case alloc.Expiration:
+		if b.fault == "ignores expiration" {
+			return nil
+		}
+	case alloc.Cancel:
+		_, waits := b.waiting[msg.ID]
+		switch {
+		case b.fault == "ignores cancel":
+			return nil
+		case b.fault == "does not answer a cancel":
+			delete(b.waiting, msg.ID)
+			return nil
+		case b.fault == "answers a cancel that comes too late" && !waits:
+			b.out = append(b.out, alloc.Response{ID: msg.ID, Type: alloc.ResponseCancel})
+		case b.fault == "gives to a canceled job" && waits:
+			delete(b.waiting, msg.ID)
+			b.out = append(b.out, alloc.Response{ID: msg.ID, Type: alloc.ResponseSuccess, R: b.nodes})
+			return nil
+		}
+	}
+	_ = b.first.Take(msg) // it is careless, too
+	return nil
+}
+
+// without returns an R without some of its resources.
+func without(r *rset.R, keep func(rank uint32, kind string, id, last uint32) bool) *rset.R {
+	var c rset.Config
+	for e := range r.Entries() {
+		for rank := range e.Ranks.All() {
+			one := rset.Entry{Ranks: idset.Of(rank), Children: make(map[string]*idset.Set)}
+			for kind, ids := range e.Children {
+				last, _ := ids.Max()
+				set := new(idset.Set)
+				for id := range ids.All() {
+					if keep(rank, kind, id, last) {
+						set.Insert(id)
+					}
+				}
+				if !set.IsEmpty() {
+					one.Children[kind] = set
+				}
+			}
+			if len(one.Children) > 0 {
+				c.Entries = append(c.Entries, one)
+			}
+		}
+	}
+	c.Start, c.Expiration = r.Start(), r.Expiration()
+	less, err := rset.New(c)
+	if err != nil || less.IsEmpty() {
+		return r
+	}
+	return less
+}
+
+func (b *bad) Decide(now eventlog.Timestamp) []alloc.Response {
+	switch {
+	case b.fault == "never answers":
+		return nil
+	case b.fault == "takes its time" && now < b.last+10:
+		out := b.out
+		b.out = nil
+		return out
+	}
+	b.last = now
+	if all := b.waiting; b.fault == "gives whole nodes" && len(all) > 1 {
+		var out []alloc.Response
+		for len(all) > 0 { // one by one, as the pool gives less
+			next := slices.MinFunc(slices.Collect(maps.Values(all)), func(a, b alloc.Request) int {
+				return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
+			})
+			b.waiting = map[jobid.ID]alloc.Request{next.ID: next}
+			out = append(out, b.Decide(now)...)
+			if len(b.waiting) > 0 {
+				break
+			}
+			delete(all, next.ID)
+		}
+		b.waiting = all
+		return out
+	}
+	if b.fault == "lets the last come first" {
+		defer func(w map[jobid.ID]alloc.Request) {
+			for id, q := range w {
+				if b.waiting[id].ID != 0 {
+					b.waiting[id] = q
+				}
+			}
+		}(b.waiting)
+		upside := make(map[jobid.ID]alloc.Request)
+		for id, q := range b.waiting {
+			q.Priority = 1<<31 - q.Priority
+			upside[id] = q
+		}
+		b.waiting = upside
+	}
+	out := b.first.Decide(now)
+	for i := range out {
+		r := out[i].R
+		if r == nil {
+			continue
+		}
+		switch last, _ := r.Ranks().Max(); b.fault {
+		case "gives what does not exist":
+			r, _ = rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(99), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
+		case "gives fewer nodes":
+			r = without(r, func(rank uint32, _ string, _, _ uint32) bool { return rank != last })
+		case "gives fewer cores":
+			r = without(r, func(rank uint32, kind string, id, lastID uint32) bool {
+				return rank != last || kind != "core" || id != lastID
+			})
+		case "gives no gpus":
+			r = without(r, func(_ uint32, kind string, _, _ uint32) bool { return kind != "gpu" })
+		case "gives more than asked":
+			r, _ = b.nodes.Restrict(r.Ranks())
+			r, _ = r.WithTimes(out[i].R.Start(), out[i].R.Expiration())
+		case "responds twice":
+			return append(out, out[i])
+		case "denies what is feasible":
+			out[i] = alloc.Response{ID: out[i].ID, Type: alloc.ResponseDeny}
+			continue
+		case "has a clock of its own":
+			r, _ = r.WithTimes(now+1, 0)
+		case "gives too little time":
+			if r.Expiration() > 0 {
+				r, _ = r.WithTimes(now, (now+r.Expiration())/2)
+			}
+		case "gives whole nodes":
+			r, _ = b.nodes.Restrict(r.Ranks())
+			r, _ = r.WithTimes(out[i].R.Start(), out[i].R.Expiration())
+			_, _ = b.pool.Free(out[i].ID, nil, true)
+			_ = b.pool.Adopt(out[i].ID, r, nil)
+		case "gives a node twice":
+			if i > 0 && out[i-1].R != nil {
+				r = out[i-1].R
+			}
+		}
+		out[i].R = r
+	}
+	return out
+}
+
+// The schedulers on a pool that are right: FIFO, EASY and conservative backfill.
+func TestAGoodSchedulerPasses(t *testing.T) {
+	for name, depth := range map[string]int{"FIFO": 0, "EASY": 1, "conservative": 99} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				RunScheduler(t, func(nodes *rset.R) Scheduler { return &first{nodes: nodes, depth: depth} }, SchedulerConfig{})
+			})
+		})
+	}
+}
+
+func TestABadSchedulerIsFound(t *testing.T) {
+	const waits = "comes first|does not respond|is left in SCHED"
+	for fault, want := range map[string]string{
+		"gives fewer nodes":                       `gives it \d+ (nodes|slots).* it asks for`,
+		"gives fewer cores":                       `gives it \d+ (nodes|slots).* it asks for|a part of a node`,
+		"gives no gpus":                           `gives it \d+ slots.* gpus|a part of a node`,
+		"gives more than asked":                   "more than it asks for",
+		"gives what does not exist":               "what does not exist: rank 99 has no core 0",
+		"gives a node twice":                      "double booking: core . of rank . is held by ƒ",
+		"gives nodes that are down":               "gives it rank .*, which is down or drained",
+		"does not see nodes come back":            waits,
+		"gives too little time":                   "gives it resources from .* to .*: it asks for",
+		"has a clock of its own":                  "take the time from Decide",
+		"ignores constraints":                     "gives it rank .*, which its constraints do not allow",
+		"ignores frees that are not final":        waits,
+		"keeps what is freed":                     waits + "|denies it",
+		"frees all at once":                       "double booking",
+		"ignores cancel":                          "does not respond to its request, which was canceled",
+		"does not answer a cancel":                "does not respond to its request, which was canceled",
+		"answers a cancel that comes too late":    "responds CANCEL, and has responded (SUCCESS|DENY) before",
+		"gives to a canceled job":                 "responds SUCCESS to a request that was canceled",
+		"ignores prioritize":                      "comes first",
+		"lets the last come first":                "comes first",
+		"lets all start that fit":                 "and so delays job .* which comes first and could start at",
+		"ignores expiration":                      "and so delays job .* which comes first and could start at",
+		"responds twice":                          "responds .*, and has responded .* before",
+		"denies what is feasible":                 "denies it, and it fits",
+		"never answers":                           waits,
+		"forgets a request":                       waits,
+		"answers what an earlier session asked":   waits + "|and has no request for it in this session",
+		"forgets who holds what":                  "double booking",
+		"hands out what hello says is held":       "double booking",
+		"never hands out what hello says is free": waits,
+		"keeps what was lost on its way":          waits + "|denies it",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			found := find(t, func(t *rapid.T) error { return runScheduler(t, newBad(fault), SchedulerConfig{}) })
+			first, story, _ := strings.Cut(found.Error(), "\n")
+			require.Regexp(t, want, first)
+			require.Contains(t, story, "the nodes are rank")
+			require.Contains(t, story, "s request for ")
+		})
+	}
+}
+
+// What is legal for some schedulers is found, unless an option allows it.
+func TestAnOptionAllowsWhatItSays(t *testing.T) {
+	for fault, cfg := range map[string]SchedulerConfig{
+		"ignores prioritize":        {AnyOrder: true},
+		"lets the last come first":  {AnyOrder: true},
+		"lets all start that fit":   {MayDelay: true},
+		"ignores expiration":        {MayDelay: true},
+		"gives whole nodes":         {WholeNodes: true},
+		"gives nodes that are down": {AlwaysUp: true},
+		"ignores constraints":       {NoConstraints: true},
+		"takes its time":            {Patience: 11 * time.Second},
+	} {
+		t.Run(fault, func(t *testing.T) {
+			find(t, func(t *rapid.T) error { return runScheduler(t, newBad(fault), SchedulerConfig{}) })
+			rapid.Check(t, func(t *rapid.T) { RunScheduler(t, newBad(fault), cfg) })
+		})
+	}
+}
+
+// quiet is a test that may fail.
+type quiet struct{ *testing.T }
+
+func (quiet) Errorf(string, ...any) {}
+func (quiet) Logf(string, ...any)   {}
+func (quiet) FailNow()              { runtime.Goexit() }
+
+// rapid makes a failed run smaller. The story that is left has the messages that it is about.
+func TestTheStoryOfABadScheduler(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	for name, value := range map[string]string{"rapid.shrinktime": "500ms", "rapid.nofailfile": "true"} {
+		old := flag.Lookup(name).Value.String()
+		require.NoError(t, flag.Set(name, value))
+		defer func() { require.NoError(t, flag.Set(name, old)) }()
+	}
+	for fault, want := range map[string][]string{
+		"gives fewer nodes":                 {"submit", "request for", "response: SUCCESS"},
+		"ignores frees that are not final":  {"response: SUCCESS", "the executor says release", "free rank", "final false"},
+		"ignores cancel":                    {"request for", "cancel the request for"},
+		"ignores prioritize":                {"request for", "prioritize"},
+		"gives nodes that are down":         {"rank .*: d", "response: SUCCESS"},
+		"hands out what hello says is held": {"hello: ƒ.* of which rank \".*\" is free", "response: SUCCESS"},
+	} {
+		t.Run(fault, func(t *testing.T) {
+			var last error
+			for range 50 {
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					rapid.Check(quiet{t}, func(t *rapid.T) {
+						if err := runScheduler(t, newBad(fault), SchedulerConfig{}); err != nil {
+							last = err
+							t.Fatal(err)
+						}
+					})
+				}()
+				if <-done; last != nil {
+					break
+				}
+			}
+			require.Error(t, last)
+			require.Regexp(t, "(?s)"+strings.Join(want, ".*"), last.Error())
+		})
+	}
+}

@@ -1,0 +1,239 @@
+package joblifetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// do carries out what a Ready says.
+func (r *runner) do(rd *joblife.Ready) error {
+	for _, f := range rd.Faults {
+		return fmt.Errorf("joblifetest: %w", f)
+	}
+	for _, a := range rd.Answers {
+		r.answered = a.Tag
+		if r.pending != nil && a.Job != 0 && r.jobs[a.Job] == nil {
+			r.submitted(a.Job)
+		}
+	}
+	effects := *rd
+	effects.Sched = nil
+	r.w.Do(&effects)
+	if rd.Hello != nil {
+		if err := r.sayHello(rd.Hello); err != nil {
+			return err
+		}
+	}
+	for _, msg := range rd.Sched {
+		if err := r.send(msg); err != nil {
+			return err
+		}
+	}
+	for _, msg := range rd.Exec {
+		if s, ok := msg.(exec.Start); ok {
+			r.start(s)
+		}
+	}
+	for _, l := range rd.Launch {
+		r.launch(l)
+	}
+	for _, d := range rd.Drain {
+		ranks := d.Ranks.Clone()
+		r.note("drain rank %v", ranks)
+		r.asked.UnionWith(ranks)
+		r.after(time.Duration(r.choose(9))*time.Second, func() error { return r.drained(ranks) })
+	}
+	return r.w.Err()
+}
+
+// sayHello tells the scheduler who holds what, and which nodes are down.
+func (r *runner) sayHello(a *alloc.Announcement) error {
+	r.met = true
+	r.note("hello: %d jobs", len(a.Responses))
+	for _, h := range a.Responses {
+		r.note("hello: %v has %v, of which rank %q is free", h.ID, h.R, h.Free.String())
+	}
+	r.judge.hello(a)
+	if err := r.s.Hello(*a); err != nil {
+		return fmt.Errorf("joblifetest: hello: %w", err)
+	}
+	if !r.off.IsEmpty() {
+		r.note("rank %s: down or drained", r.off.String())
+		if err := r.s.Update(pool.Change{Down: r.off.Clone()}); err != nil {
+			return fmt.Errorf("joblifetest: the scheduler refuses that rank %v is down: %w", r.off, err)
+		}
+	}
+	return r.decide()
+}
+
+// send sends a message to the scheduler, which decides then.
+func (r *runner) send(msg alloc.Message) error {
+	r.w.Do(&joblife.Ready{Sched: []alloc.Message{msg}})
+	switch m := msg.(type) {
+	case alloc.ReadyResponse:
+		return nil
+	case alloc.Request:
+		m.Jobspec = bytes.Clone(m.Jobspec) // the Ready's is gone when that is done
+		msg = m
+		r.note("request for %v, priority %d", m.ID, m.Priority)
+	case alloc.Prioritize:
+		m.Jobs = slices.Clone(m.Jobs)
+		msg = m
+		r.note("prioritize %v", m.Jobs)
+	case alloc.Cancel:
+		r.note("cancel the request for %v", m.ID)
+	case alloc.Free:
+		r.note("free %v of %v, final %v", m.R, m.ID, m.Final)
+	case alloc.Expiration:
+		r.note("%v expires at %s", m.ID, clock(m.Expiration))
+	}
+	if !r.met {
+		return fmt.Errorf("joblifetest: a %T is sent, and the scheduler has no session", msg)
+	}
+	r.spoke = r.now
+	if err := r.judge.sent(msg); err != nil {
+		return err
+	}
+	if err := r.s.Take(msg); err != nil {
+		return fmt.Errorf("joblifetest: the scheduler refuses %T: %w", msg, err)
+	}
+	return r.decide()
+}
+
+// decide lets the scheduler decide.
+func (r *runner) decide() error {
+	if !r.met {
+		return nil
+	}
+	now := eventlog.FromTime(r.now)
+	out := r.s.Decide(now)
+	for _, resp := range out {
+		if resp.Type == alloc.ResponseSuccess {
+			r.note("  response: %v %v %v, expires at %s", resp.Type, resp.ID, resp.R, clock(resp.R.Expiration()))
+		} else {
+			r.note("  response: %v %v %s", resp.Type, resp.ID, resp.Note)
+		}
+		if err := r.judge.response(resp, r.w, now); err != nil {
+			return err
+		}
+		r.say(fromSched, joblife.SchedResponse(resp))
+	}
+	if len(out) > 0 {
+		r.spoke = r.now
+	}
+	return r.judge.unanswered(r.w, now)
+}
+
+// say has an input reach the embedder.
+func (r *runner) say(from int, in joblife.Input) {
+	r.todo[from] = append(r.todo[from], message{r.conns[from], in})
+}
+
+// launch runs an action on its nodes, which report until they are heard.
+func (r *runner) launch(l joblife.Launch) {
+	r.note("launch %v of %v on rank %s, attempt %d", l.Action, l.Job, l.Ranks.String(), l.Attempt)
+	at := time.Duration(0)
+	for _, report := range Reports(l).Draw(r.t, "reports") {
+		at += time.Duration(r.choose(3)) * time.Second
+		var tell func() error
+		tell = func() error {
+			if report.Kind != perilog.ReportStarted {
+				r.w.Exit(Process{Job: report.Job, Action: report.Action, Attempt: report.Attempt, Rank: report.Rank}, report.Status)
+			}
+			report.Tag = r.newTag()
+			r.note("%s", what(report))
+			err := r.step(0, report)
+			if errors.Is(err, errCrash) {
+				r.after(time.Second, tell)
+			}
+			return err
+		}
+		r.after(at, tell)
+	}
+}
+
+// drained confirms a drain.
+func (r *runner) drained(ranks *idset.Set) error {
+	r.asked.SubtractWith(ranks)
+	r.w.Excuse(0, ranks)
+	err := r.step(0, joblife.Drained{Ranks: ranks})
+	if errors.Is(err, errCrash) {
+		r.after(time.Second, func() error { return r.drained(ranks) })
+	}
+	if err != nil {
+		return err
+	}
+	return r.update(ranks, "drained")
+}
+
+// start runs a job for its time. An executor that has it already repeats what it said.
+func (r *runner) start(s exec.Start) {
+	said, has := r.told[s.ID]
+	switch {
+	case has:
+		for _, resp := range said {
+			r.say(fromExec, joblife.ExecResponse(resp))
+		}
+		return
+	case s.Reattach:
+		r.say(fromExec, joblife.ExecRefused{ID: s.ID, Note: "it was never started"})
+		return
+	}
+	tell := func(resp exec.Response) {
+		resp.ID = s.ID
+		r.told[s.ID] = append(r.told[s.ID], resp)
+		r.note("the executor says %v of %v", resp.Type, s.ID)
+		r.say(fromExec, joblife.ExecResponse(resp))
+	}
+	tell(exec.Response{Type: exec.ResponseStart})
+	ranks := s.R.Ranks()
+	a := r.jobs[s.ID]
+	r.after(a.Runs, func() error {
+		r.w.Ended(s.ID, nil)
+		tell(exec.Response{Type: exec.ResponseFinish, Status: a.Status})
+		last := time.Duration(0)
+		if first, _ := ranks.Min(); ranks.Len() > 1 && r.choose(1) == 1 {
+			tell(exec.Response{Type: exec.ResponseRelease, Ranks: idset.Of(first)})
+			last = time.Duration(r.choose(60)) * time.Second // another rank takes its time
+		}
+		r.after(last, func() error {
+			tell(exec.Response{Type: exec.ResponseRelease, Final: true})
+			return nil
+		})
+		return nil
+	})
+}
+
+// update tells the scheduler that ranks are up, down or drained.
+func (r *runner) update(ranks *idset.Set, what string) error {
+	if ranks.IsEmpty() {
+		return nil
+	}
+	c := pool.Change{Down: ranks}
+	if what == "up" {
+		c = pool.Change{Up: ranks}
+		r.off.SubtractWith(ranks)
+	} else {
+		r.off.UnionWith(ranks)
+	}
+	r.note("rank %v: %s", ranks, what)
+	r.spoke = r.now
+	if !r.met {
+		return nil // its hello tells
+	}
+	if err := r.s.Update(c); err != nil {
+		return fmt.Errorf("joblifetest: the scheduler refuses that rank %v is %s: %w", ranks, what, err)
+	}
+	return r.settle()
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package joblifetest
+
+const raceEnabled = false

@@ -1,0 +1,6 @@
+//go:build race
+
+package joblifetest
+
+// raceEnabled tells that all takes many times as long.
+const raceEnabled = true

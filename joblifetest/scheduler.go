@@ -1,0 +1,442 @@
+package joblifetest
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/hostlist"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// A Scheduler is what [RunScheduler] tests. It decides when it is asked.
+type Scheduler interface {
+	// Hello begins a session, perhaps after another: forget what was before. These jobs
+	// hold resources, and no others do. All nodes are up until the next Update.
+	Hello(alloc.Announcement) error
+	// Update tells which ranks come up, and which are down or drained (RFC 28). A job
+	// keeps what it has there.
+	Update(pool.Change) error
+	// Take takes a message of the Manager: alloc.Request, Cancel, Prioritize, Free or
+	// Expiration. It may keep the message.
+	Take(alloc.Message) error
+	// Decide returns responses. It is called after each Hello, Update and Take, and when
+	// time has passed. The first Decide after a Cancel returns alloc.ResponseCancel, unless
+	// the request has its response.
+	Decide(now eventlog.Timestamp) []alloc.Response
+}
+
+// A SchedulerConfig says what a scheduler that is tested may do otherwise. The zero value
+// is the strictest.
+type SchedulerConfig struct {
+	// AnyOrder is for a scheduler without priorities: see RunScheduler.
+	AnyOrder bool
+	// MayDelay is for backfill that may delay the first job.
+	MayDelay bool
+	// WholeNodes is for a scheduler that gives each job whole nodes.
+	WholeNodes bool
+	// AlwaysUp is for a scheduler that does not ask which nodes are up. All are.
+	AlwaysUp bool
+	// NoConstraints is for a scheduler that does not know those of RFC 31. No job has any.
+	NoConstraints bool
+	// Patience is how long the first job may wait though it fits.
+	Patience time.Duration
+}
+
+// RunScheduler plays a random workload on random nodes with a scheduler from newScheduler,
+// and injects the faults that the package documentation lists. It also takes nodes down,
+// drains them and brings them back, limits how many requests are open, cancels jobs,
+// changes priorities and expirations, and frees allocations in parts. To pass, a scheduler
+//
+//   - answers each request once, and none that it does not have in this session;
+//   - answers a Cancel at once, and denies a job only if it does not fit even when all
+//     nodes are free and up;
+//   - gives what exists, is up, and is held by nobody;
+//   - gives what the jobspec asks for, no less and no more: nodes, slots on each, cores and
+//     gpus, within its constraints; whole nodes if they are exclusive;
+//   - has each R start by now, and expire after the duration of the job, if it has one;
+//   - starts the first job as soon as it fits. The first has the highest priority; of
+//     several it is the one with the lowest id;
+//   - lets no other job delay the first, if all end when they expire.
+//
+// With AnyOrder, a job has to start only when each job that waits fits, and may delay
+// others. Annotations are not judged. RunScheduler fails t with what was wrong and all that
+// happened before.
+func RunScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler, cfg SchedulerConfig) {
+	if err := runScheduler(t, newScheduler, cfg); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func runScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler, cfg SchedulerConfig) error {
+	nodes := Rs(6).Draw(t, "nodes")
+	jobs := Workloads(16, nodes.Len()).Draw(t, "workload")
+	if !cfg.NoConstraints {
+		var err error
+		if nodes, err = nodes.AssignHosts(hostlist.Of([]string{"n0", "n1", "n2", "n3", "n4", "n5"}[:nodes.Len()]...)); err == nil {
+			nodes, err = nodes.WithProperty("fast", idset.Intersect(nodes.Ranks(), idset.Of(0, 2, 3)))
+		}
+		for i := range jobs {
+			err = errors.Join(err, constrain(t, &jobs[i].Submit))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r := newRunner(t, joblife.Config{Epoch: epoch()}, nodes)
+	r.s, r.judge, r.faulty = newScheduler(nodes), newJudge(nodes, r.off, cfg), true
+	return r.explain(r.play(jobs))
+}
+
+// constrain gives some jobs constraints.
+func constrain(t *rapid.T, in *joblife.Submit) error {
+	c := rapid.SampledFrom([]string{
+		"", "", "", "", "", "", `{"properties":["fast"]}`, `{"properties":["^fast"]}`, `{"ranks":["1-3"]}`,
+		`{"hostlist":["n[0,2]"]}`, `{"not":[{"hostlist":["n0"]}]}`, `{"or":[{"ranks":["0"]},{"properties":["^fast"]}]}`,
+	}).Draw(t, "constraints")
+	if c == "" {
+		return nil
+	}
+	spec, err := jobspec.Parse(in.Jobspec)
+	if err == nil {
+		spec, err = spec.Update("attributes.system.constraints", json.RawMessage(c))
+	}
+	if err == nil {
+		in.Jobspec, err = spec.MarshalJSON()
+	}
+	return err
+}
+
+// allows reports whether constraints allow a rank.
+func allows(c json.RawMessage, nodes *rset.R, rank uint32) bool {
+	var ops map[string][]json.RawMessage
+	if json.Unmarshal(c, &ops) != nil {
+		return true // there are none
+	}
+	for op, values := range ops {
+		all, some := true, false
+		for _, v := range values {
+			var word string
+			ok := false
+			if json.Unmarshal(v, &word) != nil {
+				ok = allows(v, nodes, rank)
+			} else if name, not := strings.CutPrefix(word, "^"); op == "properties" {
+				ok = nodes.Property(name).Contains(rank) != not
+			} else if ranks, err := idset.Parse(word); op == "ranks" {
+				ok = err == nil && ranks.Contains(rank)
+			} else if hosts, err := hostlist.Parse(word); err == nil {
+				host, _ := nodes.Host(rank)
+				ok = slices.Contains(slices.Collect(hosts.All()), host)
+			}
+			all, some = all && ok, some || ok
+		}
+		switch op {
+		case "properties", "and":
+			some = all
+		case "not":
+			some = !all
+		}
+		if !some {
+			return false
+		}
+	}
+	return true
+}
+
+// A judge knows what a scheduler was told in a session. It is as naive as the World, which
+// knows what is held.
+type judge struct {
+	nodes  *rset.R
+	lax    SchedulerConfig
+	off    *idset.Set                      // ranks that are down or drained
+	asked  map[jobid.ID]*ask               // requests without a response
+	ends   map[jobid.ID]eventlog.Timestamp // when jobs that hold resources expire; 0: never
+	before map[jobid.ID]string             // requests that have had a response
+	late   *ask                            // the first job, since when it fits
+	since  eventlog.Timestamp
+}
+
+// ask is a request.
+type ask struct {
+	id                        jobid.ID
+	priority                  uint32
+	nodes, slots, cores, gpus int // as in jobspec.Job
+	exclusive, canceled       bool
+	duration                  time.Duration
+	allowed                   *idset.Set
+}
+
+func newJudge(nodes *rset.R, off *idset.Set, lax SchedulerConfig) *judge {
+	j := &judge{nodes: nodes, lax: lax, off: off}
+	j.hello(&alloc.Announcement{})
+	return j
+}
+
+func (a *ask) String() string {
+	s := fmt.Sprintf("%d slots of %d cores and %d gpus", a.slots, a.cores, a.gpus)
+	if a.nodes > 0 {
+		s = fmt.Sprintf("%d nodes with %s on each", a.nodes, s)
+	}
+	if a.exclusive {
+		s += ", all of each node"
+	}
+	return fmt.Sprintf("%s, on rank %v", s, a.allowed)
+}
+
+func refused(id jobid.ID, format string, args ...any) error {
+	return fmt.Errorf("joblifetest: job %v: the scheduler %s", id, fmt.Sprintf(format, args...))
+}
+
+// hello begins a session.
+func (j *judge) hello(a *alloc.Announcement) {
+	j.asked, j.ends = make(map[jobid.ID]*ask), make(map[jobid.ID]eventlog.Timestamp)
+	j.before = make(map[jobid.ID]string)
+	for _, h := range a.Responses {
+		j.ends[h.ID] = h.R.Expiration()
+	}
+}
+
+// sent notes a message to the scheduler.
+func (j *judge) sent(msg alloc.Message) error {
+	switch m := msg.(type) {
+	case alloc.Request:
+		spec, err := jobspec.Parse(m.Jobspec)
+		if err != nil {
+			return err
+		}
+		shape, err := spec.Shape()
+		if err != nil {
+			return err
+		}
+		a := &ask{
+			id: m.ID, priority: m.Priority, exclusive: shape.Exclusive || j.lax.WholeNodes, duration: spec.Duration(), allowed: new(idset.Set),
+			nodes: int(shape.Nodes.Min()), slots: int(shape.Slots.Min()), cores: int(shape.Cores.Min()), gpus: int(shape.GPUs.Min()),
+		}
+		for rank := range j.nodes.Ranks().All() {
+			if allows(spec.Constraints(), j.nodes, rank) {
+				a.allowed.Insert(rank)
+			}
+		}
+		j.asked[m.ID] = a
+	case alloc.Prioritize:
+		for _, p := range m.Jobs {
+			if a := j.asked[p.ID]; a != nil {
+				a.priority = p.Priority
+			}
+		}
+	case alloc.Cancel:
+		if a := j.asked[m.ID]; a != nil {
+			a.canceled = true
+		}
+	case alloc.Expiration:
+		j.ends[m.ID] = m.Expiration
+	}
+	return nil
+}
+
+// slots returns how many slots of a job these resources are on each rank.
+func (a *ask) slotsOn(list []core) map[uint32]int {
+	cores, gpus, n := make(map[uint32]int), make(map[uint32]int), make(map[uint32]int)
+	for _, c := range list {
+		if c.kind == "gpu" {
+			gpus[c.rank]++
+		} else {
+			cores[c.rank]++
+		}
+	}
+	for rank := range cores {
+		n[rank] = cores[rank] / a.cores
+		if a.gpus > 0 {
+			n[rank] = min(n[rank], gpus[rank]/a.gpus)
+		}
+	}
+	return n
+}
+
+// fits reports whether a job has room on the nodes, but for ranks that are off and for
+// what is taken.
+func (j *judge) fits(a *ask, off *idset.Set, taken func(core) bool) bool {
+	var free []core
+	for rank := range idset.Difference(a.allowed, off).All() {
+		list := cores(j.nodes, idset.Of(rank))
+		n := len(list)
+		list = slices.DeleteFunc(list, taken)
+		if !a.exclusive || len(list) == n {
+			free = append(free, list...)
+		}
+	}
+	nodes, slots := 0, 0
+	for _, n := range a.slotsOn(free) {
+		if slots += n; n >= a.slots {
+			nodes++
+		}
+	}
+	return a.nodes > 0 && nodes >= a.nodes || a.nodes == 0 && slots >= a.slots
+}
+
+// feasible reports whether a job fits when all nodes are up and free.
+func (j *judge) feasible(a *ask) bool {
+	return j.fits(a, nil, func(core) bool { return false })
+}
+
+// first returns the first job that waits, of those that ever fit. Nil: none waits.
+func (j *judge) first() (first *ask) {
+	for _, a := range j.asked {
+		if a.canceled || !j.feasible(a) {
+			continue
+		}
+		if first == nil || cmp.Or(cmp.Compare(first.priority, a.priority), cmp.Compare(a.id, first.id)) < 0 {
+			first = a
+		}
+	}
+	return first
+}
+
+// response judges a response, and tells the world.
+func (j *judge) response(resp alloc.Response, w *World, now eventlog.Timestamp) error {
+	id := resp.ID
+	a := j.asked[id]
+	switch {
+	case a == nil && j.before[id] != "":
+		return refused(id, "responds %v, and has responded %s before", resp.Type, j.before[id])
+	case a == nil:
+		return refused(id, "responds %v, and has no request for it in this session", resp.Type)
+	case resp.Type == alloc.ResponseAnnotate:
+		return nil
+	case a.canceled && resp.Type != alloc.ResponseCancel:
+		return refused(id, "responds %v to a request that was canceled", resp.Type)
+	case !a.canceled && resp.Type == alloc.ResponseCancel:
+		return refused(id, "responds %v to a request that was not canceled", resp.Type)
+	case resp.Type == alloc.ResponseDeny && j.feasible(a):
+		return refused(id, "denies it, and it fits when all nodes are up and free: %v", a)
+	}
+	delete(j.asked, id)
+	j.before[id] = resp.Type.String()
+	if resp.Type != alloc.ResponseSuccess {
+		return nil
+	}
+	booked := maps.Clone(w.booked)
+	for _, c := range cores(resp.R, resp.R.Ranks()) {
+		if ids := j.nodes.Children(c.rank, c.kind); !ids.Contains(c.id) {
+			return refused(id, "gives it what does not exist: rank %d has no %s %d", c.rank, c.kind, c.id)
+		}
+	}
+	if w.Allocated(id, resp.R); w.Err() != nil {
+		return w.Err()
+	}
+	j.ends[id] = resp.R.Expiration()
+	if err := j.amount(a, resp.R, now); err != nil {
+		return err
+	}
+	if first := j.first(); first != nil && !j.lax.AnyOrder {
+		return j.order(first, a, resp.R, booked, now)
+	}
+	return nil
+}
+
+// amount judges that a job gets what it asks for.
+func (j *judge) amount(a *ask, r *rset.R, now eventlog.Timestamp) error {
+	if off := idset.Intersect(r.Ranks(), j.off); !off.IsEmpty() {
+		return refused(a.id, "gives it rank %v, which is down or drained", off)
+	}
+	if not := idset.Difference(r.Ranks(), a.allowed); !not.IsEmpty() {
+		return refused(a.id, "gives it rank %v, which its constraints do not allow: %v", not, a)
+	}
+	got := cores(r, r.Ranks())
+	nodes, slots, per := r.Ranks().Len(), 0, a.slotsOn(got)
+	for rank := range r.Ranks().All() {
+		slots += per[rank]
+		if a.nodes > 0 && per[rank] < a.slots {
+			return refused(a.id, "gives it %d slots on rank %d: it asks for %v", per[rank], rank, a)
+		}
+	}
+	most := max(a.nodes, 1) * a.slots * (a.cores + a.gpus)
+	switch {
+	case a.nodes > 0 && nodes != a.nodes:
+		return refused(a.id, "gives it %d nodes, rank %v: it asks for %v", nodes, r.Ranks(), a)
+	case a.nodes == 0 && slots < a.slots:
+		return refused(a.id, "gives it %d slots, %v: it asks for %v", slots, r, a)
+	case a.exclusive && len(got) != len(cores(j.nodes, r.Ranks())):
+		return refused(a.id, "gives it a part of a node, %v: it asks for %v", r, a)
+	case !a.exclusive && len(got) > most:
+		return refused(a.id, "gives it more than it asks for, %v: it asks for %v", r, a)
+	case r.Start() > now:
+		return refused(a.id, "gives it resources from %s on: take the time from Decide", clock(r.Start()))
+	}
+	expires := eventlog.Timestamp(0)
+	if a.duration > 0 {
+		expires = r.Start() + eventlog.Timestamp(a.duration.Seconds())
+	}
+	if r.Expiration() != expires {
+		return refused(a.id, "gives it resources from %s to %s: it asks for %v, where 0 is no limit", clock(r.Start()), clock(r.Expiration()), a.duration)
+	}
+	return nil
+}
+
+// order judges that the first job that waits did not have to make way for another.
+func (j *judge) order(first, a *ask, r *rset.R, booked map[core]jobid.ID, now eventlog.Timestamp) error {
+	earlier := cmp.Or(cmp.Compare(first.priority, a.priority), cmp.Compare(a.id, first.id)) > 0
+	held := func(c core) bool { return booked[c] != 0 }
+	if earlier && j.fits(first, j.off, held) {
+		return refused(a.id, "gives it resources, with priority %d, and job %v with priority %d comes first and fits: %v", a.priority, first.id, first.priority, first)
+	}
+	if !earlier || j.lax.MayDelay {
+		return nil
+	}
+	for _, at := range slices.Sorted(maps.Values(j.ends)) {
+		at = max(at, now)
+		later := func(c core) bool {
+			id, ok := booked[c]
+			return ok && (j.ends[id] == 0 || j.ends[id] > at)
+		}
+		if !j.fits(first, j.off, later) {
+			continue
+		}
+		ends := j.ends[a.id]
+		if ends != 0 && ends <= at || j.fits(first, j.off, func(c core) bool { return later(c) || r.Children(c.rank, c.kind).Contains(c.id) }) {
+			return nil
+		}
+		return refused(a.id, "gives it %v, and so delays job %v with priority %d, which comes first and could start at %s: %v", r, first.id, first.priority, clock(at), first)
+	}
+	return nil
+}
+
+// unanswered judges what a scheduler has not responded to.
+func (j *judge) unanswered(w *World, now eventlog.Timestamp) error {
+	first := j.first()
+	fits := first != nil
+	for _, id := range slices.Sorted(maps.Keys(j.asked)) {
+		a := j.asked[id]
+		if a.canceled {
+			return refused(id, "does not respond to its request, which was canceled")
+		}
+		if fits && (a == first || j.lax.AnyOrder && j.feasible(a)) {
+			fits = j.fits(a, j.off, func(c core) bool { return w.booked[c] != 0 })
+		}
+	}
+	switch {
+	case !fits:
+		j.late = nil
+		return nil
+	case j.late != first:
+		j.late, j.since = first, now
+	}
+	if waits := now - j.since; waits > eventlog.Timestamp(j.lax.Patience.Seconds()) || j.lax.Patience == 0 {
+		return refused(first.id, "does not respond to its request, and the job comes first and fits: %v", first)
+	}
+	return nil
+}
