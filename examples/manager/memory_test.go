@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/internal/lines"
 )
 
 // heap returns how many bytes are in use.
@@ -140,4 +142,24 @@ func TestABusyStoreTakesSoManyRequests(t *testing.T) {
 	for ; n < 100_000 && len(l.ask(short)[0]) == 0; n++ {
 	}
 	require.Equal(t, busyRoom/(perRequest+len(short)), n, "short ones count, too")
+}
+
+// While a store on disk commits, as many requests are handled as the next commit takes. A peer
+// that commits has to be heard.
+func TestNoMoreIsReadThanTheNextCommitTakes(t *testing.T) {
+	inputs := make(chan input)
+	for _, c := range []struct {
+		store   string
+		writing bool
+		waits   bool
+	}{{"memory", true, true}, {"memory", false, false}, {"lines", true, false}} {
+		l := live(t, "-store="+c.store, "-now=1000")
+		l.p.writing = c.writing
+		for range maxWaiting - 1 {
+			l.p.hasRoom(message{}, lines.Line{})
+		}
+		require.NotNil(t, l.p.next(inputs))
+		l.p.hasRoom(message{}, lines.Line{})
+		require.Equal(t, c.waits, l.p.next(inputs) == nil, "%+v", c)
+	}
 }
