@@ -154,6 +154,7 @@ func (w *world) live() {
 			w.must(w.job.SetR(w.r, w.named...))
 		}
 		w.cfgs = []*perilog.Config{w.cfg}
+		w.wasOffline = w.offline.Clone()
 		w.apply("alloc", "")
 	case s.State().In(jobstate.StateRun|jobstate.StateCleanup) && s.HasResources():
 		w.execute(w.p(0.5))

@@ -153,7 +153,7 @@ func (w *world) configure() {
 		if i > 0 || w.p(0.1) {
 			a.Description = fmt.Sprintf("act%d", i)
 		}
-		if w.p(0.2) {
+		if w.p(0.2) || !a.PerRank && w.p(0.5) {
 			a.Ranks = w.someRanks(0.6)
 		}
 		if w.p(0.3) {
@@ -189,6 +189,10 @@ func (w *world) configure() {
 	}
 	if w.p(0.5) {
 		c.Tolerate = perilog.Tolerate{Count: w.rng.IntN(3), Drop: w.p(0.5), AnyFailure: w.p(0.3)}
+	}
+	if w.p(0.15) { // one command for some ranks, whose nodes may fail
+		c.Prologs = []perilog.ActionConfig{{Leader: uint32(w.rng.IntN(int(w.n) + 1)), Ranks: w.someRanks(0.5)}}
+		c.Tolerate = perilog.Tolerate{Count: 2}
 	}
 	w.must(c.Check())
 	w.changed = w.cfg != nil
