@@ -2,6 +2,7 @@ package joblife_test
 
 import (
 	"bytes"
+	"errors"
 	"maps"
 	"slices"
 
@@ -25,15 +26,68 @@ type scheduler struct {
 	asked   []alloc.Request
 	inbox   []joblife.Input // on their way to the Manager
 	recalls map[jobid.ID]bool
+	late    []joblife.SchedResponse // of sessions that are over
+	old     *pool.Pool              // what it believed once
+	stale   bool                    // it believes that again, whatever the hello tells
 }
 
 // lost ends the session: all that is on its way is lost.
-func (s *scheduler) lost() { s.phase, s.asked, s.inbox, s.recalls = 0, nil, nil, nil }
+func (s *scheduler) lost() {
+	for _, in := range s.inbox {
+		if r, ok := in.(joblife.SchedResponse); ok && s.p.rare(0.3) {
+			s.late = append(s.late, r)
+		}
+	}
+	s.phase, s.asked, s.inbox, s.recalls = 0, nil, nil, nil
+}
+
+// refused ends the session, as an answer that is refused does.
+func (s *scheduler) refused() {
+	if s.lost(); s.p.p(0.5) {
+		s.p.must(s.p.step(joblife.SchedLost{}))
+	}
+}
+
+// bookTwice gives a job what another one holds: PR-10.
+func (s *scheduler) bookTwice(id jobid.ID) {
+	for other, r := range s.p.m.Allocated() {
+		if other == id || s.p.p(0.5) {
+			continue
+		}
+		s.p.say("book %v of %v for %v too", r.Ranks(), other, id)
+		if err := s.p.step(joblife.SchedResponse{ID: id, R: r}); !errors.Is(err, joblife.ErrConflict) && !s.p.stops {
+			s.p.fail("PR-10: %v gets %v, which %v holds: %v", id, r, other, err)
+		}
+		s.refused()
+		return
+	}
+}
+
+// answerLate says again what a session that is over did not pass on. It may fit: then only
+// the next hello tells the scheduler.
+func (s *scheduler) answerLate() {
+	r := s.late[0]
+	s.late = s.late[1:]
+	if s.index(r.ID) < 0 {
+		return // it was not asked for again, or the world has the newer one
+	}
+	err := s.p.step(r)
+	if s.p.say("a late answer for %v: %v", r.ID, err); err == nil && r.Type == alloc.ResponseSuccess {
+		s.p.w.Allocated(r.ID, r.R)
+	}
+	s.refused()
+}
 
 // hello takes the response to a hello.
 func (s *scheduler) hello(a *alloc.Announcement) {
 	if len(a.Failed) > 0 {
 		s.p.fail("hello: %v", a.Failed[0])
+	}
+	if s.stale = s.old != nil && s.p.rare(0.1); s.stale {
+		s.pool = s.old.Clone()
+		s.ups()
+		s.phase = 2
+		return
 	}
 	ranks := idset.Range(0, nodes-1)
 	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: ranks, Children: map[string]*idset.Set{"core": idset.Range(0, cores-1)}}}})
@@ -82,7 +136,7 @@ func (s *scheduler) take(msg alloc.Message) {
 	case alloc.Free:
 		s.p.say("free %v of %v final %v", msg.R.Ranks(), msg.ID, msg.Final)
 		s.p.judgeServices(msg.ID, msg.R.Ranks())
-		if _, err := s.pool.Free(msg.ID, msg.R, msg.Final); err != nil {
+		if _, err := s.pool.Free(msg.ID, msg.R, msg.Final); err != nil && !s.stale {
 			s.p.fail("free: %v", err)
 		}
 	}
@@ -111,10 +165,14 @@ func (s *scheduler) work() {
 		p.must(p.step(in))
 		s.phase = 3
 		return
-	case p.rare(0.02):
-		if s.lost(); p.p(0.5) {
-			p.must(p.step(joblife.SchedLost{}))
-		}
+	case p.rare(0.02), p.honest && s.stale:
+		s.refused()
+		return
+	case p.rare(0.04):
+		s.old = s.pool.Clone()
+		return
+	case len(s.late) > 0 && p.rare(0.2):
+		s.answerLate()
 		return
 	}
 	if len(s.inbox) > 0 && (p.honest || p.p(0.6)) {
@@ -143,6 +201,9 @@ func (s *scheduler) decide(i int) {
 		gone()
 		s.say(alloc.Response{ID: req.ID, Type: alloc.ResponseCancel})
 		return
+	case p.rare(0.03):
+		s.bookTwice(req.ID)
+		return
 	case p.rare(0.05):
 		s.say(alloc.Response{ID: req.ID, Type: alloc.ResponseAnnotate, Annotations: []byte(`{"sched":{"t_estimate":5}}`)})
 		return
@@ -158,6 +219,17 @@ func (s *scheduler) decide(i int) {
 	}
 	gone()
 	p.say("allocate %v to %v", r.Ranks(), req.ID)
+	if s.stale {
+		switch err := p.step(joblife.SchedResponse{ID: req.ID, R: r}); {
+		case err == nil:
+			p.w.Allocated(req.ID, r)
+		case errors.Is(err, joblife.ErrConflict) || p.stops:
+			s.refused()
+		default:
+			p.fail("the scheduler's response for %v: %v", req.ID, err)
+		}
+		return
+	}
 	p.w.Allocated(req.ID, r)
 	s.say(alloc.Response{ID: req.ID, Type: alloc.ResponseSuccess, R: r})
 }

@@ -54,7 +54,7 @@ var layout = map[string]string{
 
 const (
 	belowPerilog = "rset rset/hostlist jobstate jobstate/jobid jobstate/fsd idset eventlog"
-	belowRoot    = "perilog perilog/exec purge rset/alloc jobstate/jobspec " + belowPerilog
+	belowRoot    = "perilog perilog/exec purge rset/alloc rset/children jobstate/jobspec " + belowPerilog
 
 	// forAll is what every package outside internal may import.
 	forAll = "internal/guard internal/jsonscan internal/jsonobj internal/logline"
