@@ -26,7 +26,7 @@ import (
 // A rank leaves when an event ends the last hold on it. Before CLEANUP, a rank leaves
 // only if the job has dropped it, and one that the executor released leaves at finish. A named resource that an action held leaves in the
 // same way. The event free, which comes when nothing is held, takes all other ranks
-// and resources. What has left never comes back: a later action does not hold it.
+// and resources, and the event clean ends every hold. What has left never comes back: a later action does not hold it.
 //
 // The zero Holds is not valid. One goroutine at a time may use a Holds, and it
 // must not be copied.
@@ -196,8 +196,11 @@ func (h *Holds) change(ev *jobstate.Event) {
 		h.drained.UnionWith(idset.Intersect(&h.draining, c.Ranks))
 		h.take(&h.draining, c.Ranks)
 	case nil:
-		if e.Name == jobstate.EventStart {
+		switch e.Name {
+		case jobstate.EventStart:
 			h.start(e.Timestamp)
+		case jobstate.EventClean:
+			h.close()
 		}
 	}
 	h.settle()
@@ -212,7 +215,7 @@ func changes(ev *jobstate.Event) bool {
 		return true
 	case nil:
 		name := ev.Entry().Name
-		return name == jobstate.EventStart || name == jobstate.EventFree
+		return name == jobstate.EventStart || name == jobstate.EventFree || name == jobstate.EventClean
 	}
 	return false
 }
@@ -226,6 +229,15 @@ func (h *Holds) start(t eventlog.Timestamp) {
 		h.executor.UnionWith(h.all)
 		h.executor.SubtractWith(&h.left)
 		h.executor.SubtractWith(&h.dropped)
+	}
+}
+
+// close ends all holds of a job that is over, as of an instance that lost an epilog.
+func (h *Holds) close() {
+	h.actions = nil
+	h.executor.SubtractWith(&h.executor)
+	if !h.draining.IsEmpty() {
+		h.draining.SubtractWith(&h.draining)
 	}
 }
 
@@ -434,12 +446,17 @@ func (h *Holds) used() bool { return h.job.Started() || h.prepared }
 func (h *Holds) allFailed() bool { return !h.failed.IsEmpty() && h.failed.ContainsAll(h.all) }
 
 // executing reports whether the executor has not released everything.
-func (h *Holds) executing() bool { return h.job.Started() && !h.job.Released() }
+func (h *Holds) executing() bool {
+	return h.job.Started() && !h.job.Released() && h.job.State() != jobstate.StateInactive
+}
 
 // isOver reports whether the job was freed, and nothing holds anything of it. An
-// instance that lost an epilog frees a job anyway: then it is held until that
-// ends.
+// instance that lost an epilog frees a job anyway: then it is held until that ends, or
+// the job is closed.
 func (h *Holds) isOver() bool {
+	if h.job.State() == jobstate.StateInactive {
+		return h.job.WasAllocated() && !h.revoked
+	}
 	return h.job.WasAllocated() && !h.job.HasResources() && !h.revoked && h.ending() &&
 		!h.executing() && len(h.actions) == 0 && h.draining.IsEmpty()
 }

@@ -157,6 +157,14 @@ func (n *naiveHolds) apply(o holdsOp, job *jobstate.Job) {
 		for _, r := range n.ranks {
 			touched[r] = true
 		}
+	case o.name == "clean":
+		n.released, n.actions = true, nil
+		for _, r := range n.ranks {
+			n.holders[r], n.left[r] = nil, job.WasAllocated()
+		}
+		for name := range n.uses {
+			n.uses[name], n.left[name] = nil, job.WasAllocated()
+		}
 	case o.name == "drained":
 		for _, r := range n.own(o.ranks) {
 			if slices.Contains(n.holders[r], "drain") {

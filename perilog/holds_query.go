@@ -214,7 +214,7 @@ func (h *Holds) check() error {
 	for a := range h.job.Actions() {
 		live += a.Active
 	}
-	if live != len(h.actions) {
+	if live != len(h.actions) && h.job.State() != jobstate.StateInactive {
 		return fmt.Errorf("perilog: %d actions hold ranks, and %d are active", len(h.actions), live)
 	}
 	return nil

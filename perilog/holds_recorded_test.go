@@ -96,8 +96,7 @@ func TestTheHoldsOfTheRecordedJobsAreThoseAPersonReadFromTheirLogs(t *testing.T)
 		}
 		require.Equal(t, s.r != nil && s.holds.Held().IsEmpty(), s.holds.Released().Final, j.F58)
 	}
-	require.Equal(t, map[string]string{"f5hfJv3H": "epilog 0-3", "f5DmrRb5": "epilog 0-3"}, stillHeld,
-		"the epilogs that the reference lost")
-	require.Equal(t, 144, lines)
+	require.Empty(t, stillHeld, "all are closed, two of them with an epilog that the reference lost")
+	require.Equal(t, 146, lines)
 	require.Equal(t, 363, events)
 }

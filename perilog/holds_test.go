@@ -311,12 +311,18 @@ var holdsStories = []struct {
 		prolog-fail p 1 drain -> job 0-1, prolog:p 0-1, drain 1
 		drained 1 -> job 0-1, prolog:p 0-1
 		prolog-fail p 1 drain -> job 0-1, prolog:p 0-1`},
-	{"A job that is freed while an epilog runs is held by that epilog", 2, nil, `
+	{"A job that is freed while an epilog runs is held by that epilog until it is closed", 2, nil, `
 		alloc
 		exception cancel 0
 		epilog-start e
 		free -> epilog:e 0-1
-		clean -> epilog:e 0-1`},
+		clean -> -; ready 0-1`},
+	{"A closed job holds nothing, whatever was not ended", 2, []string{"fs"}, `
+		alloc -> job 0-1 +fs
+		start -> job 0-1 +fs, executor 0-1 +fs
+		exception {'type':'node','severity':1,'note':'','ranks':'1','action':'drop'} -> job 0 +fs, executor 0 +fs, drain 1
+		exception cancel 0 -> executor 0 +fs, drain 1
+		clean -> -; ready 0-1 +fs`},
 	{"A named resource outlives all ranks", 2, []string{"rabbit1", "rabbit0", "rabbit1"}, `
 		alloc -> job 0-1 +rabbit0 +rabbit1
 		start -> job 0-1 +rabbit0 +rabbit1, executor 0-1 +rabbit0 +rabbit1
