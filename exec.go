@@ -179,7 +179,7 @@ func (m *Manager) execRefused(in ExecRefused) error {
 	}
 	asked := j.start == startAsk
 	j.start = startNone
-	j.nodes.NotStarted()
+	j.nodes.NotStarted(m.now)
 	if j.state == jobstate.StateRun && !asked {
 		m.end(j, "exec", in.Note)
 	}

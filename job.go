@@ -248,7 +248,7 @@ func (m *Manager) updated(j *job, e eventlog.Entry) (*jobspec.Spec, error) {
 
 // log takes note of what a job has posted.
 func (m *Manager) log(j *job) bool {
-	records := j.nodes.Settle()
+	records := j.nodes.Settle(m.now)
 	for i := range records {
 		m.logged(j, &records[i])
 	}
@@ -418,7 +418,7 @@ func (m *Manager) follow(j *job, e eventlog.Entry, prev jobstate.State) {
 		m.dequeue(j)
 		if j.start == startWanted {
 			j.start = startNone
-			j.nodes.NotStarted()
+			j.nodes.NotStarted(m.now)
 		}
 	}
 }
@@ -462,7 +462,7 @@ func (m *Manager) retire(j *job) {
 
 // carry hands out what a job wants done.
 func (m *Manager) carry(j *job) {
-	todo := j.nodes.Take()
+	todo := j.nodes.Take(m.now)
 	m.mutate(j, &todo)
 	for i := range todo.Post { // of housekeeping alone: Settle has returned the others
 		m.logged(j, &todo.Post[i])

@@ -421,7 +421,7 @@ func (m *Manager) drained(ranks *idset.Set) error {
 func (m *Manager) setOffline(ranks *idset.Set) error {
 	m.offline = ranks
 	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) { // others learn it with alloc
-		j.nodes.Offline(ranks)
+		j.nodes.Offline(m.now, ranks)
 		m.touch(j)
 	}
 	return nil

@@ -121,7 +121,7 @@ func TestAJobEndsWhereverACrashCutsItsRecordsOff(t *testing.T) {
 			s.restore(store)
 			for _, u := range s.rec.Unresolved {
 				if u.Reason == perilog.ReasonLost {
-					s.step(joblife.Rerun{Action: joblife.Action{Job: u.Job, Key: u.Action}})
+					s.step(joblife.Rerun{Action: joblife.Action{Job: u.Job, Key: u.Action, Ranks: u.Ranks}})
 				}
 			}
 			s.hello()

@@ -110,9 +110,9 @@ func (s *stored) records(id jobid.ID) []Record {
 
 // Restore makes a Manager from the durable records of an earlier one: from all of them,
 // or from a [Manager.Snapshot] and those after it. Without records it is New. The caller
-// trusts the time now. The first Ready has what follows at once: jobs in SCHED get the
-// event flux-restart (RFC 21), and interrupted submissions go on. Nothing goes to a
-// scheduler or an executor before it says hello.
+// trusts the time now,. The first Ready has what follows at once: jobs
+// in SCHED get the event flux-restart (RFC 21), and interrupted submissions go on. Nothing
+// goes to a scheduler or an executor before it says hello.
 //
 // A job that cannot be read stops no other: see [Recovered.Quarantined]. The error is
 // one of New, or of the records: they cannot be read any further.
@@ -125,6 +125,7 @@ func Restore(now time.Time, cfg Config, records iter.Seq2[Record, error]) (*Mana
 	m.run()
 	over := func(id jobid.ID) bool { j := m.jobs[id]; return j == nil || j.job().Closed() }
 	out.Jobs = slices.DeleteFunc(out.Jobs, over) // as those that a hook has invalidated
+	out.Unresolved = slices.Collect(m.Unresolved())
 	return m, out, nil
 }
 
@@ -297,7 +298,6 @@ func (m *Manager) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 	}
 	for _, j := range live {
 		m.jobs[j.id] = j
-		j.nodes.Offline(m.offline)
 	}
 	return live, nil
 }
@@ -354,7 +354,7 @@ func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 		j.r = nil // of an alloc that was not logged: somebody else may have the ranks (SM-10)
 	}
 	j.nodes, err = perilog.RecoverJob(m.now, m.actions, perilog.Spec{
-		ID: id, R: j.r, Owner: m.cfg.Owner, Scratch: &m.scratch,
+		ID: id, R: j.r, Owner: m.cfg.Owner, Offline: m.offline, Scratch: &m.scratch,
 	}, s.log, s.keep)
 	if err != nil {
 		return nil, nil, err
@@ -381,9 +381,6 @@ func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 // resume takes up a job again.
 func (m *Manager) resume(j *job, out *Recovered) {
 	m.touch(j)
-	for _, u := range j.nodes.Unresolved() {
-		out.Unresolved = append(out.Unresolved, Unresolved{j.id, u})
-	}
 	s := j.job()
 	if s.State() == jobstate.StateInactive {
 		_, _ = m.index.Pin(j.id, purge.Pin{Kind: purge.PinHousekeeping}) // it was just added

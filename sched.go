@@ -440,7 +440,7 @@ func (m *Manager) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 		j.rare.notes = nil // the log has them now
 	}
 	m.record(Record{Job: j.id, Kind: RecordR, Data: record})
-	j.nodes.Offline(m.offline)
+	j.nodes.Offline(m.now, m.offline)
 	must(m.applyEntry(j, e))
 	return nil
 }

@@ -19,7 +19,7 @@ func epilogOf(t testing.TB, n int) *perilog.Job {
 // step reports the end of the epilog on a rank, and takes what follows.
 func step(job *perilog.Job, rank uint32) int {
 	job.Report(100, perilog.Report{Action: epilog, Attempt: 1, Kind: perilog.ReportExited, Rank: rank})
-	todo := job.Take()
+	todo := job.Take(100)
 	return todo.Free.R.Ranks().Len()
 }
 
@@ -34,7 +34,7 @@ func TestAllocations(t *testing.T) {
 	rank := uint32(0)
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		prologs.job.Report(100, perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportExited, Rank: rank})
-		prologs.job.Take()
+		prologs.job.Take(100)
 		rank++
 	}), "a report of a prolog")
 

@@ -148,7 +148,7 @@ func (w *world) unstarted() bool {
 	switch x {
 	case 0:
 		w.say("the executor refuses")
-		w.job.NotStarted()
+		w.job.NotStarted(w.now)
 	case 1:
 		if !w.apply("release", `{"ranks":"all","final":true}`) {
 			return false
@@ -171,6 +171,6 @@ func (w *world) unasked() {
 	if w.job.State().State() != jobstate.StateRun {
 		w.fail("I11: a start that nobody was asked for was accepted in %v", w.job.State().State())
 	}
-	w.job.Take() // and it is forgotten, as nothing of it is durable
+	w.job.Take(w.now) // and it is forgotten, as nothing of it is durable
 	w.crash()
 }

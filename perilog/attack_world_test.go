@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -31,6 +33,9 @@ type process struct {
 	status  int32           // once it does not run
 	signal  bool            // it was told to stop
 	let     map[uint32]bool // ranks that it said it is done with
+
+	launched, signaled eventlog.Timestamp // by the log, and by the clock
+	timeout            time.Duration
 }
 
 // released reports whether a single command said that it is done with a rank.
@@ -66,8 +71,12 @@ type world struct {
 	offline *idset.Set
 	freed   *idset.Set
 	final   bool
-	changed bool       // the configuration
-	gone    *idset.Set // ranks the executor released
+	changed bool                             // the configuration
+	settled eventlog.Timestamp               // when Take was called last
+	times   map[launchKey]eventlog.Timestamp // of launches, by the log
+	kills   map[perilog.Key]time.Duration    // kill timeouts, by the log
+	taken   bool                             // the last report may have taken up what was lost
+	gone    *idset.Set                       // ranks the executor released
 
 	cfgs       []*perilog.Config // since alloc
 	lateR      bool              // R comes with alloc
@@ -92,7 +101,7 @@ type reply struct {
 func newWorld(seed uint64) *world {
 	w := &world{
 		rng: rand.New(rand.NewPCG(seed, 1)), seed: seed, now: 1000,
-		shells: map[uint32]bool{}, done: map[place]*process{}, ran: map[place]bool{}, failed: map[uint32]bool{},
+		times: map[launchKey]eventlog.Timestamp{}, kills: map[perilog.Key]time.Duration{}, shells: map[uint32]bool{}, done: map[place]*process{}, ran: map[place]bool{}, failed: map[uint32]bool{},
 		drained: new(idset.Set), toDrain: new(idset.Set), forced: new(idset.Set),
 		offline: new(idset.Set), freed: new(idset.Set), gone: new(idset.Set),
 		good: map[place]bool{}, told: new(idset.Set), wasOffline: new(idset.Set),
@@ -201,7 +210,7 @@ func (w *world) configure() {
 
 // spec returns what an embedder knows of the job from what is durable.
 func (w *world) spec() perilog.Spec {
-	s := perilog.Spec{ID: 7, R: w.r, Named: w.named, Owner: 1}
+	s := perilog.Spec{ID: 7, R: w.r, Named: w.named, Owner: 1, Offline: w.offline}
 	if w.lateR && !bytes.Contains(w.log, []byte(`"alloc"`)) {
 		s.R = nil
 	}
@@ -231,7 +240,9 @@ func (w *world) apply(name, context string) bool {
 
 // take takes the effects, stores them, and does them, or crashes in between.
 func (w *world) take(honest bool) {
-	todo := w.job.Take()
+	todo := w.job.Take(w.now)
+	settled := w.settled
+	w.settled = w.now
 	w.must(w.job.Check())
 	crashAt := -1
 	if !honest && w.p(0.06) {
@@ -240,6 +251,7 @@ func (w *world) take(honest bool) {
 	for i, rec := range todo.Post {
 		line, err := eventlog.AppendEntry(nil, rec.Entry)
 		w.must(err)
+		w.judgeTime(rec, settled)
 		if rec.Log == perilog.LogJob {
 			w.posted = append(w.posted, line...)
 		}
@@ -354,6 +366,7 @@ func (w *world) launch(l perilog.Launch) {
 			w.ran[place{l.Action, r}] = true
 			delete(w.good, place{l.Action, r})
 		}
+		p.launched, p.timeout = w.times[launchKey{l.Action, l.Attempt}], l.Timeout
 		w.done[at] = p
 	}
 }
@@ -390,7 +403,8 @@ func (w *world) overlap(key perilog.Key, rank uint32) {
 func (w *world) signal(s perilog.Signal) {
 	for rank := range s.Ranks.All() {
 		if p := w.done[place{s.Action, rank}]; p != nil && p.attempt == s.Attempt && p.running {
-			p.signal = true
+			w.judgeSignal(s, p)
+			p.signal, p.signaled = true, w.now
 			if s.Signal == 9 {
 				p.running, p.status = false, 9
 			}
@@ -464,5 +478,57 @@ func (w *world) judgeRank(rank uint32) {
 	}
 	if w.every(func(c *perilog.Config) bool { return c.Housekeeping != nil }) && !w.ran[place{perilog.Housekeeping(), rank}] {
 		w.fail("I3: rank %d is freed, and housekeeping did not run there", rank)
+	}
+}
+
+// launchKey names a launch.
+type launchKey struct {
+	action  perilog.Key
+	attempt uint32
+}
+
+// judgeTime judges the times of launches and of ends by timeout. settled is when
+// everything was taken last.
+func (w *world) judgeTime(rec perilog.Record, settled eventlog.Timestamp) {
+	ev, t := new(jobstate.Event), rec.Entry.Timestamp
+	if ev.Decode(rec.Entry) != nil {
+		return
+	}
+	launched := func(key perilog.Key, attempt uint32) {
+		if w.times[launchKey{key, attempt}] = t; t < settled {
+			w.fail("%v was launched after %v, and the log says %v", key, settled, t)
+		}
+	}
+	switch c := ev.Context().(type) {
+	case *jobstate.ActionStartContext:
+		key := perilog.Key{Kind: c.Kind, Description: c.Description}
+		if c.Owned() {
+			w.kills[key] = c.KillTimeout
+		}
+		if c.Attempt > 0 {
+			launched(key, c.Attempt)
+		}
+	case *jobstate.ActionLaunchContext:
+		launched(perilog.Key{Kind: c.Kind, Description: c.Description}, c.Attempt)
+	case *jobstate.ActionFailContext:
+		key := perilog.Key{Kind: c.Kind, Description: c.Description}
+		for at, p := range w.done { // of each rank the last one; what has exited obeyed
+			if !strings.HasSuffix(c.Cause, "timed-out") || at.key != key || !p.running || p.single || !c.Ranks.Contains(at.rank) {
+				continue
+			}
+			if over := p.signaled + eventlog.Timestamp(w.kills[key].Seconds()); !p.signal || t < over {
+				w.fail("%v was given up on rank %d at %v, and was told to stop: %t at %v", key, at.rank, t, p.signal, p.signaled)
+			}
+		}
+	}
+}
+
+// judgeSignal judges that a process is told to stop for a reason.
+func (w *world) judgeSignal(s perilog.Signal, p *process) {
+	if _, fatal := w.job.State().Cause(); fatal || s.Signal != 15 {
+		return
+	}
+	if over := p.launched + eventlog.Timestamp(p.timeout.Seconds()); p.timeout == 0 || w.now < over {
+		w.fail("%v is told to stop at %v, launched at %v with a timeout of %v", s.Action, w.now, p.launched, p.timeout)
 	}
 }

@@ -37,28 +37,28 @@ func TestNothingIsLoggedAfterClean(t *testing.T) {
 	t.Run("an epilog of somebody else is finished by force", func(t *testing.T) {
 		job := recoverClosed(t, new(perilog.Config), "")
 		require.ErrorIs(t, job.ForceFinish(101, epilogKey, nil, 256, "alice"), perilog.ErrAction)
-		require.Empty(t, job.Take().Post)
+		require.Empty(t, job.Take(101).Post)
 	})
 	t.Run("an epilog of the configuration is finished by force", func(t *testing.T) {
 		job := recoverClosed(t, epilog, "")
 		require.ErrorIs(t, job.ForceFinish(101, epilogKey, nil, 256, "alice"), perilog.ErrAction)
-		require.Empty(t, job.Take().Post)
+		require.Empty(t, job.Take(101).Post)
 	})
 	t.Run("an epilog is run again", func(t *testing.T) {
 		job := recoverClosed(t, epilog, "")
 		require.ErrorIs(t, job.Rerun(101, epilogKey, nil), perilog.ErrAction)
-		require.Empty(t, job.Take().Post)
+		require.Empty(t, job.Take(101).Post)
 	})
 	t.Run("an epilog checks in", func(t *testing.T) {
 		job := recoverClosed(t, epilog, "")
 		job.Report(101, perilog.Report{Action: epilogKey, Kind: perilog.ReportExited, Attempt: 1, Rank: 1, Status: 256})
-		require.Empty(t, job.Take().Post)
+		require.Empty(t, job.Take(101).Post)
 	})
 	t.Run("a drain is confirmed", func(t *testing.T) {
 		job := recoverClosed(t, epilog, `{"timestamp":4.5,"name":"epilog-fail","context":{"description":"job-manager.epilog","ranks":"1","cause":"failed","status":256,"drain":true}}
 `)
 		job.Drained(101, idset.Of(1))
-		require.Empty(t, job.Take().Post)
+		require.Empty(t, job.Take(101).Post)
 	})
 }
 

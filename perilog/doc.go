@@ -16,7 +16,7 @@
 //		case <-timer:
 //			job.Tick(now())
 //		}
-//		todo := job.Take()
+//		todo := job.Take(now())
 //		store(todo.Post) // 2: each record in its log
 //		launch(todo.Launch) // 3
 //		signal(todo.Signal)

@@ -44,7 +44,7 @@ func (l *lifeLog) apply(name, context string) bool {
 // sameAsItsLog stores what is to be posted, and compares the job with what its log
 // tells.
 func (l *lifeLog) sameAsItsLog(c *perilog.Config) {
-	l.store(l.t, l.job.Take().Post)
+	l.store(l.t, l.job.Take(l.now).Post)
 	again, err := perilog.RecoverJob(l.now, c, fuzzSpec(l.t), l.log, l.hk)
 	require.NoError(l.t, err, "%s", l.log)
 	require.Equal(l.t, again.Holds().String(), l.job.Holds().String(), "I5:\n%s", l.log)
@@ -63,7 +63,7 @@ func TestAForeignActionHoldsFromAllocOn(t *testing.T) {
 			require.NoError(t, l.job.SetR(fuzzSpec(t).R, "fs"))
 			require.True(t, l.apply("alloc", ""))
 			l.sameAsItsLog(c)
-			l.job.NotStarted()
+			l.job.NotStarted(l.now)
 			require.True(t, l.apply("exception", cancel))
 			l.sameAsItsLog(c)
 			require.True(t, l.job.Freed().IsEmpty(), "I3")
@@ -83,10 +83,10 @@ func TestADrainFromBeforeTheAllocationIsAskedFor(t *testing.T) {
 	l.apply("prolog-start", `{"description":"dws"}`)
 	l.apply("prolog-fail", `{"description":"dws","ranks":"2","cause":"failed","status":256,"drain":true}`)
 	l.apply("prolog-finish", `{"description":"dws","status":0}`)
-	require.Empty(t, l.job.Take().Drain)
+	require.Empty(t, l.job.Take(l.now).Drain)
 	require.NoError(t, l.job.SetR(fuzzSpec(t).R))
 	l.apply("alloc", "")
-	drain := l.job.Take().Drain
+	drain := l.job.Take(l.now).Drain
 	require.Len(t, drain, 1)
 	require.Equal(t, "2", drain[0].Ranks.String())
 }

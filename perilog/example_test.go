@@ -29,8 +29,8 @@ func Example() {
 	var log []byte // what is durable
 
 	// act does what the job wants done: the log first.
-	act := func() {
-		todo := job.Take()
+	act := func(now eventlog.Timestamp) {
+		todo := job.Take(now)
 		for _, record := range todo.Post {
 			if log, err = eventlog.AppendEntry(log, record.Entry); err != nil {
 				fmt.Println(err)
@@ -47,12 +47,12 @@ func Example() {
 		if _, err := job.Apply(t, eventlog.Entry{Timestamp: t, Name: name, Context: []byte(context)}); err != nil {
 			fmt.Println(err) // refused, and nothing has changed
 		}
-		act()
+		act(t)
 	}
 	exited := func(t eventlog.Timestamp, rank uint32) {
 		epilog := perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
 		job.Report(t, perilog.Report{Action: epilog, Attempt: 1, Kind: perilog.ReportExited, Rank: rank})
-		act()
+		act(t)
 	}
 
 	event(1, "submit", `{"userid":5588,"urgency":16,"flags":0,"version":1}`)

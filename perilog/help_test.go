@@ -74,7 +74,7 @@ func offlineBench(t testing.TB, n int, c perilog.Config, offline *idset.Set, nam
 	var err error
 	b.job, err = perilog.NewJob(b.cfg, b.spec)
 	require.NoError(t, err)
-	b.job.Offline(offline)
+	b.job.Offline(b.now, offline)
 	b.apply("submit", `{"userid":5588,"urgency":16,"flags":0,"version":1}`)
 	b.apply("validate", "")
 	b.apply("depend", "")
@@ -112,7 +112,7 @@ func (b *bench) refuse(name, context string, reason error) {
 // take takes what follows, and stores it.
 func (b *bench) take() perilog.Effects {
 	b.Helper()
-	b.last = b.job.Take()
+	b.last = b.job.Take(b.now)
 	b.store(b, b.last.Post)
 	for _, r := range b.last.Post {
 		r.Entry.Context = bytes.Clone(r.Entry.Context)

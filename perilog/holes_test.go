@@ -263,7 +263,7 @@ func TestNothingIsFreedWhileTheExecutorMayBeStartingTheJob(t *testing.T) {
 		require.ErrorIs(t, b.job.ForceFinish(b.now, dws, nil, 0, "root"), perilog.ErrAction)
 		b.drained()
 		require.True(t, b.freed.IsEmpty(), "I3")
-		b.job.NotStarted()
+		b.job.NotStarted(b.now)
 		b.apply("epilog-finish", `{"description":"dws","status":0}`)
 		b.take()
 		require.Equal(t, "0-1", b.freed.String())
@@ -331,7 +331,12 @@ func TestAnActionOfSomebodyElseThatIsRunAgainStaysAsItWasRun(t *testing.T) {
 	require.Equal(t, "0", launch.Ranks.String())
 	b.cfg = &perilog.Config{Epilogs: []perilog.ActionConfig{{Leader: 1}}}
 	b.crash()
-	require.Equal(t, "0-1", b.job.Unresolved()[0].Ranks.String())
+	lost := b.job.Unresolved()
+	require.Len(t, lost, 2, "one for each attempt, which a report has to name")
+	require.Equal(t, "1", lost[0].Ranks.String())
+	require.Equal(t, "0", lost[1].Ranks.String())
+	require.Less(t, lost[0].Attempt, lost[1].Attempt)
+	require.Equal(t, launch.Attempt, lost[1].Attempt)
 	a := b.report(perilog.Report{Action: epilog, Attempt: launch.Attempt, Kind: perilog.ReportExited, Rank: 0})
 	require.Equal(t, perilog.AnswerApplied, a)
 	b.take()
@@ -344,7 +349,7 @@ func TestAnEpilogOnAnOfflineRankDrainsItOrWaits(t *testing.T) {
 		config.WaitOffline = wait
 		b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{config}})
 		b.take()
-		b.job.Offline(ranks("1"))
+		b.job.Offline(b.now, ranks("1"))
 		b.run()
 		todo := b.take()
 		require.Equal(t, "0", todo.Launch[0].Ranks.String())
@@ -352,7 +357,7 @@ func TestAnEpilogOnAnOfflineRankDrainsItOrWaits(t *testing.T) {
 		require.Equal(t, "0", b.freed.String(), "I3")
 		if wait {
 			require.Empty(t, b.last.Drain)
-			b.job.Offline(nil)
+			b.job.Offline(b.now, nil)
 			launch := b.take().Launch[0]
 			require.Equal(t, "1", launch.Ranks.String())
 			require.Equal(t, perilog.AnswerApplied, b.report(perilog.Report{Action: epilog, Attempt: launch.Attempt, Kind: perilog.ReportExited, Rank: 1}))
@@ -571,7 +576,7 @@ func TestAJobIsAllocatedOnce(t *testing.T) {
 		"freed": func(b *bench) {
 			b.apply("exception", `{"type":"cancel","severity":0,"note":""}`)
 			for b.logged("free") == 0 {
-				b.store(b, b.job.Settle())
+				b.store(b, b.job.Settle(b.now))
 			}
 		},
 	} {

@@ -51,6 +51,8 @@ type Spec struct {
 	Named []string // the job's resources that have no rank, such as a shared file system
 	Owner uint32   // the user id of the instance, which raises the exceptions
 
+	Offline *idset.Set // the ranks that are offline: see [Job.Offline]
+
 	Scratch *Scratch // memory to share with other Jobs; nil: none is shared
 }
 
@@ -126,6 +128,7 @@ func NewJob(c *Config, s Spec) (*Job, error) {
 		return nil, err
 	}
 	j.buffers = &j.holds.scratch.unused
+	j.setOffline(s.Offline)
 	j.configure(nil)
 	if s.R == nil {
 		return j, nil
@@ -260,6 +263,9 @@ func (j *Job) freed() *idset.Set {
 	return new(idset.Set)
 }
 
+// Final reports whether the final fragment was given back.
+func (j *Job) Final() bool { return j.holds.final }
+
 // Done reports whether nothing is left to do: the job is inactive, and its
 // housekeeping has freed everything.
 func (j *Job) Done() bool {
@@ -302,8 +308,8 @@ func (j *Job) Draining() bool {
 // the job in a restart or refused its start. It changes nothing after the event
 // start. If the executor accepts the job and then gives up without starting it,
 // apply the event release instead.
-func (j *Job) NotStarted() {
-	if !j.holds.job.Started() {
+func (j *Job) NotStarted(now eventlog.Timestamp) {
+	if j.advance(now); !j.holds.job.Started() {
 		j.executor = executorIdle
 	}
 }
@@ -339,8 +345,9 @@ func (j *Job) mayLaunch(k jobstate.ActionKind) bool {
 	return true
 }
 
-// Deadline returns the time at which to call Tick, and false if the Job waits
-// for no time.
+// Deadline returns the time at which to call Tick and Take, and false if the Job waits
+// for no time. A time that has passed means at once. Timeouts of what was not taken
+// wait for Take.
 func (j *Job) Deadline() (eventlog.Timestamp, bool) {
 	var first eventlog.Timestamp
 	sooner := func(t eventlog.Timestamp, ok bool) {
@@ -348,19 +355,30 @@ func (j *Job) Deadline() (eventlog.Timestamp, bool) {
 			first = t
 		}
 	}
-	for _, a := range j.actions {
-		if a.run != nil {
-			sooner(a.run.Deadline())
-		}
+	if j.stopped() {
+		return 0, false
 	}
-	if j.holds.hk != nil {
-		sooner(j.holds.hk.run.Deadline())
+	j.timed(func(r *run.Run) { sooner(r.Deadline()) })
+	if j.holds.hk != nil && !j.holds.revoked {
 		sooner(j.holds.hk.releaseAt())
 	}
-	if j.stopping && !j.stopped() {
-		sooner(j.stopAt, j.stopAt != 0)
-	}
+	sooner(j.stopAt, j.stopAt != 0)
 	return first, first != 0
+}
+
+// timed calls f with the runs whose timers go on. What was not taken yet does not run.
+func (j *Job) timed(f func(*run.Run)) {
+	one := func(a *action) {
+		if a.run != nil && !slices.ContainsFunc(j.effects.Launch, func(l Launch) bool { return l.Action == a.Key }) {
+			f(a.run)
+		}
+	}
+	for _, a := range j.actions {
+		one(a)
+	}
+	if j.holds.hk != nil {
+		one(&j.holds.hk.action)
+	}
 }
 
 // PrologTime returns how long the job's prologs took, from the first start to the last
@@ -388,17 +406,19 @@ func (j *Job) advance(now eventlog.Timestamp) {
 }
 
 // Shutdown stops the work of the Job: it launches no more actions and does not start
-// the job. Until the deadline the Job still logs the ends of running actions; 0
-// means no deadline. After the deadline the Job refuses all inputs, and Take returns
-// nothing. An action that has not ended is active in the log, and [RecoverJob] finds
+// the job. Until the deadline the Job still logs the ends of running actions; what is no
+// time, such as 0, means no deadline. After the deadline the Job refuses all inputs, and
+// Take returns nothing new. An action that has not ended is active in the log, and [RecoverJob] finds
 // it. A second call changes the deadline.
 func (j *Job) Shutdown(now, deadline eventlog.Timestamp) {
 	j.advance(now)
-	j.stopping, j.stopAt = true, deadline
+	if j.stopping, j.stopAt = true, 0; guard.IsTime(deadline) {
+		j.stopAt = deadline
+	}
 }
 
 // stopped reports whether the deadline of a shutdown has passed.
-func (j *Job) stopped() bool { return j.stopping && j.stopAt != 0 && j.now >= j.stopAt }
+func (j *Job) stopped() bool { return j.stopAt != 0 && j.now >= j.stopAt }
 
 // Running reports whether a command runs, or Take has something to return. A shutdown
 // is complete when Running returns false.

@@ -2,7 +2,6 @@ package perilog
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -99,10 +98,15 @@ func (j *Job) enter(now eventlog.Timestamp) {
 	}
 }
 
-// Offline sets which ranks are offline now, in place of the set of the last call.
-// The Job launches nothing on them. An action that already runs on such a rank is
+// Offline sets which ranks are offline from now on, in place of the set of the last call,
+// or of Spec. The Job launches nothing on them. An action that already runs on such a rank is
 // not affected: that needs a Report. Offline copies ranks; nil is the empty set.
-func (j *Job) Offline(ranks *idset.Set) {
+func (j *Job) Offline(now eventlog.Timestamp, ranks *idset.Set) {
+	j.advance(now)
+	j.setOffline(ranks)
+}
+
+func (j *Job) setOffline(ranks *idset.Set) {
 	if !ranks.IsEmpty() {
 		j.holds.own()
 	}
@@ -116,18 +120,7 @@ func (j *Job) Tick(now eventlog.Timestamp) {
 	if j.advance(now); j.stopped() {
 		return
 	}
-	tick := func(a *action) {
-		// What was not taken yet does not run: its timers wait for that.
-		if a.run != nil && !slices.ContainsFunc(j.effects.Launch, func(l Launch) bool { return l.Action == a.Key }) {
-			a.run.Tick(j.now)
-		}
-	}
-	for _, a := range j.actions {
-		tick(a)
-	}
-	if j.holds.hk != nil {
-		tick(&j.holds.hk.action)
-	}
+	j.timed(func(r *run.Run) { r.Tick(j.now) })
 }
 
 // maxOperator is how many bytes the name of an operator may have.
@@ -135,8 +128,9 @@ const maxOperator = 64
 
 // ForceFinish ends an action on ranks with a wait status, and logs the name of the
 // operator. On these ranks the action may be running, lost, or waiting for the node;
-// housekeeping may also have failed there. nil means all such ranks. The action continues
-// on the other ranks. Of a lost action that is one command, the rank of its leader, as
+// housekeeping may also have failed there. nil means all such ranks, those too where it
+// runs, which [Job.Unresolved] does not list: to end no more than it lists, pass its Ranks.
+// The action continues on the other ranks. Of a lost action that is one command, the rank of its leader, as
 // [Job.Unresolved] lists it, means all ranks. ForceFinish sends no signal and drains nothing.
 //
 // status is at least 0; for a prolog at least 1, since its ranks count as reported

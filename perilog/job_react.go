@@ -18,11 +18,15 @@ const severityNonFatal = 2
 const maxNodelist = 64 << 10
 
 // Take returns what the embedder has to do after all inputs since the last Take,
-// and forgets it. Its Post lacks what Settle has returned. It allocates only for
+// and forgets it. Its Post lacks what Settle has returned. The timeout of a launch
+// counts from its time in the log, that of a signal from Take. It allocates only for
 // fragments, failures and new launches.
-func (j *Job) Take() Effects {
-	if !j.stopped() {
+func (j *Job) Take(now eventlog.Timestamp) Effects {
+	if j.advance(now); !j.stopped() {
 		j.settle()
+	}
+	for _, s := range j.effects.Signal {
+		j.Signaled(now, s)
 	}
 	settled := j.settled
 	out := j.close()
@@ -31,6 +35,15 @@ func (j *Job) Take() Effects {
 		out.Free.R = &j.holds.scratch.none
 	}
 	return out
+}
+
+// Signaled has the kill timeout of a signal that Take returned count from now, since it
+// goes out only now.
+func (j *Job) Signaled(now eventlog.Timestamp, s Signal) {
+	j.advance(now)
+	if a := j.find(s.Action); a != nil && a.run != nil {
+		a.run.Signaled(j.now, s.Attempt)
+	}
 }
 
 // settle decides what follows, and what goes out with it.
@@ -67,8 +80,8 @@ func (j *Job) isMoot(l Launch) bool {
 // nothing follows any more. Free and clean come last, so that inputs that answer the
 // other events are in time to hold them. An embedder without such answers calls Take
 // alone, which settles everything at once. The slice is valid until the next input.
-func (j *Job) Settle() []Record {
-	if len(j.effects.Post) == j.settled && !j.stopped() {
+func (j *Job) Settle(now eventlog.Timestamp) []Record {
+	if j.advance(now); len(j.effects.Post) == j.settled && !j.stopped() {
 		j.follow()
 	}
 	fresh := j.effects.Post[j.settled:]

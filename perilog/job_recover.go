@@ -124,21 +124,25 @@ func (r Reason) String() string {
 
 // An Unresolved is an action that does not end by itself.
 type Unresolved struct {
-	Action Key // zero for ReasonStart
-	Reason Reason
-	Ranks  *idset.Set         // the ranks where it is unresolved; a copy, not nil
-	Since  eventlog.Timestamp // when the action started
+	Action  Key // zero for ReasonStart
+	Reason  Reason
+	Ranks   *idset.Set         // the ranks where it is unresolved; a copy, not nil
+	Since   eventlog.Timestamp // when the action started
+	Attempt uint32             // of ReasonLost: what a Report of these ranks names; else 0
 }
 
 // Unresolved returns the actions that hold ranks and will not end by themselves:
-// no known process and no timer ends them. They are in the order of the log.
+// no known process and no timer ends them. They are in the order of the log; an action
+// that was lost in several attempts comes once for each.
 // Actions that run without a timeout, drains that are not confirmed, and epilogs
 // that wait for an offline node are not in it.
 func (j *Job) Unresolved() []Unresolved {
-	if !j.stopped() {
-		j.react()
-	}
 	var list []Unresolved
+	lost := func(a *action, since eventlog.Timestamp) {
+		for attempt, ranks := range a.run.LostBy() {
+			list = append(list, Unresolved{Action: a.Key, Reason: ReasonLost, Ranks: ranks, Since: since, Attempt: attempt})
+		}
+	}
 	seen := make(map[Key]bool)
 	for _, h := range j.holds.actions {
 		if j.holds.job.Closed() {
@@ -148,8 +152,8 @@ func (j *Job) Unresolved() []Unresolved {
 		switch {
 		case a == nil || a.stage != stageActive || seen[h.Key]:
 			list = append(list, Unresolved{Action: h.Key, Reason: ReasonForeign, Ranks: h.ranks.Clone(), Since: h.since})
-		case a.run.HasLost():
-			list = append(list, Unresolved{Action: h.Key, Reason: ReasonLost, Ranks: a.run.Lost(), Since: h.since})
+		default:
+			lost(a, h.since)
 		}
 		seen[h.Key] = true
 	}
@@ -162,7 +166,7 @@ func (j *Job) Unresolved() []Unresolved {
 				list = append(list, Unresolved{Action: h.Key, Reason: reason, Ranks: ranks, Since: h.began})
 			}
 		}
-		add(ReasonLost, h.run.Lost())
+		lost(&h.action, h.began)
 		add(ReasonHeld, j.failedHousekeeping())
 		if h.config == nil {
 			add(ReasonRemoved, h.waiting.Clone())
@@ -173,6 +177,9 @@ func (j *Job) Unresolved() []Unresolved {
 
 // failedHousekeeping returns the ranks that are held as housekeeping failed there.
 func (j *Job) failedHousekeeping() *idset.Set {
+	if j.holds.hk.onFailure != jobstate.OnFailureHold {
+		return new(idset.Set)
+	}
 	ranks := j.holds.hk.run.Failed()
 	for _, s := range []*idset.Set{&j.holds.hk.ready, &j.holds.hk.freed, &j.holds.hk.draining} {
 		ranks.SubtractWith(s)

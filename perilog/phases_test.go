@@ -151,7 +151,7 @@ func (b *bench) toEnd(t *testing.T) map[perilog.Key]bool {
 		b.drained()
 		for _, u := range b.job.Unresolved() {
 			if u.Reason == perilog.ReasonStart {
-				b.job.NotStarted()
+				b.job.NotStarted(b.now)
 			} else {
 				require.NoError(t, b.job.ForceFinish(b.now, u.Action, u.Ranks, 1, "root"))
 			}
@@ -179,7 +179,7 @@ func TestNothingIsAskedForAgainAsAPrologIsAddedWhileTheJobStarts(t *testing.T) {
 	b = newBench(t, 1, perilog.Config{})
 	b.take()
 	require.NoError(t, b.job.SetConfig(&perilog.Config{Prologs: []perilog.ActionConfig{perRank()}}))
-	b.job.NotStarted()
+	b.job.NotStarted(b.now)
 	require.Len(t, b.take().Launch, 1, "nothing has come after alloc")
 	require.False(t, b.last.Start)
 }
@@ -189,7 +189,7 @@ func TestAForeignPrologThatIsForcedBeforeAllocBeginsNoEpilog(t *testing.T) {
 	l := early(t, &perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
 	l.apply("prolog-start", `{"description":"dws"}`)
 	require.NoError(t, l.job.ForceFinish(l.now, perilog.Key{Kind: jobstate.ActionProlog, Description: "dws"}, nil, 1, "root"))
-	for _, r := range l.job.Take().Post {
+	for _, r := range l.job.Take(l.now).Post {
 		require.NotEqual(t, "epilog-start", r.Entry.Name)
 	}
 }
@@ -197,12 +197,12 @@ func TestAForeignPrologThatIsForcedBeforeAllocBeginsNoEpilog(t *testing.T) {
 // A restart that does not know whether the executor was asked does not forget prologs.
 func TestWhatServicesSayKeepsNoPrologFromItsBegin(t *testing.T) {
 	b := newBench(t, 1, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}})
-	b.store(t, b.job.Take().Post[:5]) // up to alloc
+	b.store(t, b.job.Take(b.now).Post[:5]) // up to alloc
 	b.crash()
 	b.apply("epilog-start", `{"description":"dws"}`)
 	require.Empty(t, b.take().Launch, "the executor may have been asked")
 	b.crash()
-	b.job.NotStarted()
+	b.job.NotStarted(b.now)
 	require.False(t, b.take().Start, "I11")
 	require.Len(t, b.last.Launch, 1)
 }
@@ -267,11 +267,11 @@ func (b *bench) toStart() {
 
 // end brings a job that was recovered to its end.
 func (b *bench) end(t *testing.T) {
-	b.job.NotStarted()
+	b.job.NotStarted(b.now)
 	b.take()
 	if s := b.job.State(); s.State() == jobstate.StateRun {
 		b.apply("exception", cancel)
-		b.job.NotStarted()
+		b.job.NotStarted(b.now)
 	} else if s.Started() && !s.Finished() {
 		b.apply("finish", `{"status":0}`)
 	}

@@ -71,7 +71,7 @@ type lifeLog struct {
 // round takes what follows, does it, and tells what became of it.
 func (l *lifeLog) round(status int32) (did perilog.Effects) {
 	l.now += 10
-	todo := l.job.Take()
+	todo := l.job.Take(l.now)
 	l.store(l.t, todo.Post)
 	for _, x := range todo.Launch {
 		for rank := range x.Ranks.All() {
@@ -159,7 +159,7 @@ func FuzzRecoverJob(f *testing.F) {
 			}
 			for _, u := range l.job.Unresolved() {
 				if u.Reason == perilog.ReasonStart {
-					l.job.NotStarted()
+					l.job.NotStarted(l.now)
 				} else if !l.job.State().Closed() {
 					_ = l.job.ForceFinish(l.now, u.Action, nil, 256, "alice")
 				}

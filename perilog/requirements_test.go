@@ -39,7 +39,7 @@ func TestPL1ActionsAreKnownByKindAndDescription(t *testing.T) {
 		b.apply("epilog-start", `{"description":"dws"}`)
 	}
 	b.apply("exception", cancel)
-	b.job.NotStarted()
+	b.job.NotStarted(b.now)
 	for _, finish := range []string{"prolog-finish", "epilog-finish"} {
 		b.apply(finish, `{"description":"unknown","status":0}`)
 	}

@@ -25,7 +25,7 @@ func TestAJobThatTheExecutorDoesNotHaveGoesOn(t *testing.T) {
 	require.True(t, b.exited(prolog, 1, 0).Start)
 	b.apply("exception", cancel)
 	require.Empty(t, b.take().Launch, "the executor may be starting it")
-	b.job.NotStarted()
+	b.job.NotStarted(b.now)
 	require.Equal(t, "0-1", b.take().Launch[0].Ranks.String())
 }
 
@@ -161,13 +161,13 @@ func TestALogCannotMakeAJobFollowAnyNumberOfActions(t *testing.T) {
 func TestHousekeepingThatAnOperatorEndedIsNotLaunched(t *testing.T) {
 	b := newBench(t, 2, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{ReleaseAfter: new(fsd.Duration)}})
 	b.take()
-	b.job.Offline(ranks("1"))
+	b.job.Offline(b.now, ranks("1"))
 	b.run()
 	require.Equal(t, "0", b.take().Launch[0].Ranks.String())
 	require.NoError(t, b.job.ForceFinish(b.now, perilog.Housekeeping(), ranks("1"), 0, "root"))
 	b.take()
 	require.Equal(t, "1", b.freed.String())
-	b.job.Offline(nil)
+	b.job.Offline(b.now, nil)
 	require.Empty(t, b.take().Launch, "rank 1 is somebody else's by now")
 }
 
@@ -223,7 +223,7 @@ func TestAnAllocationThatASchedulerRevokedIsNotFreed(t *testing.T) {
 		if c.Prologs != nil {
 			b.exited(prolog, 0, 15)
 		} else {
-			b.job.NotStarted()
+			b.job.NotStarted(b.now)
 			b.take()
 		}
 		require.Equal(t, jobstate.StateInactive, b.state())

@@ -25,7 +25,7 @@ func pending(t testing.TB, c *perilog.Config, id jobid.ID, s *perilog.Scratch) *
 		_, err := j.Apply(e.Timestamp, e)
 		require.NoError(t, err)
 	}
-	j.Take()
+	j.Take(4)
 	return j
 }
 
@@ -50,15 +50,15 @@ func names(records []perilog.Record) (list []string) {
 func TestFreeAndCleanAreSettledLast(t *testing.T) {
 	j := pending(t, &perilog.Config{}, 1, nil)
 	apply(t, j, 5, "exception", `{"type":"cancel","severity":0,"note":""}`)
-	require.Equal(t, []string{"exception CLEANUP"}, names(j.Settle()))
+	require.Equal(t, []string{"exception CLEANUP"}, names(j.Settle(6)))
 	apply(t, j, 5, "epilog-start", `{"description":"dws"}`)
-	require.Equal(t, []string{"epilog-start CLEANUP"}, names(j.Settle()))
-	require.Empty(t, j.Settle())
-	require.Empty(t, j.Take().Post, "Settle has returned it")
+	require.Equal(t, []string{"epilog-start CLEANUP"}, names(j.Settle(6)))
+	require.Empty(t, j.Settle(6))
+	require.Empty(t, j.Take(6).Post, "Settle has returned it")
 	apply(t, j, 6, "epilog-finish", `{"description":"dws","status":0}`)
-	require.Equal(t, []string{"epilog-finish CLEANUP"}, names(j.Settle()))
-	require.Equal(t, []string{"clean INACTIVE"}, names(j.Settle()))
-	require.True(t, j.Take().IsEmpty())
+	require.Equal(t, []string{"epilog-finish CLEANUP"}, names(j.Settle(6)))
+	require.Equal(t, []string{"clean INACTIVE"}, names(j.Settle(6)))
+	require.True(t, j.Take(6).IsEmpty())
 	require.True(t, j.Done())
 }
 
@@ -66,7 +66,7 @@ func TestTakeSettlesEverything(t *testing.T) {
 	j := pending(t, &perilog.Config{Prologs: []perilog.ActionConfig{perRank()}}, 1, nil)
 	require.NoError(t, j.SetR(allocation(t, 2)))
 	apply(t, j, 5, "alloc", "")
-	todo := j.Take()
+	todo := j.Take(6)
 	require.Equal(t, []string{"alloc RUN", "prolog-start RUN"}, names(todo.Post))
 	require.Len(t, todo.Launch, 1)
 }
@@ -79,7 +79,7 @@ func TestAnEventThatIsTooLongForALogIsRefused(t *testing.T) {
 	_, err := j.Apply(5, e)
 	require.ErrorIs(t, err, eventlog.ErrLimit)
 	require.Equal(t, before, j.String())
-	require.Empty(t, j.Take().Post)
+	require.Empty(t, j.Take(6).Post)
 	e.Context = []byte(`{"a":"` + strings.Repeat("x", eventlog.DefaultMaxLine-100) + `"}`)
 	_, err = j.Apply(5, e)
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestJobsThatShareAScratchDoNotMeet(t *testing.T) {
 			jobs[i] = pending(t, c, jobid.ID(i+1), s)
 		}
 		take := func(i int) {
-			for _, r := range jobs[i].Take().Post {
+			for _, r := range jobs[i].Take(6).Post {
 				line, err := eventlog.AppendEntry(nil, r.Entry)
 				require.NoError(t, err)
 				logs[i] += string(line)
@@ -135,11 +135,11 @@ func TestAJobThatWaitsTakesAnotherConfiguration(t *testing.T) {
 	require.NoError(t, j.SetR(allocation(t, 1)))
 	apply(t, j, 5, "alloc", "")
 	require.NoError(t, j.SetConfig(&perilog.Config{}), "too late: it has begun")
-	require.Len(t, j.Take().Launch, 1)
+	require.Len(t, j.Take(6).Launch, 1)
 	require.False(t, j.Starting())
 	require.False(t, j.Draining())
 	require.Equal(t, jobstate.StateRun, j.State().State())
 	j.Report(6, perilog.Report{Action: prolog, Kind: perilog.ReportExited, Attempt: 1, Status: 1 << 8})
-	j.Take()
+	j.Take(6)
 	require.True(t, j.Draining())
 }

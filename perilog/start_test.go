@@ -39,7 +39,7 @@ func TestWhatEndsAHoldAfterNotStartedFreesNoRankBeforeItsEpilog(t *testing.T) {
 			b.apply("epilog-start", `{"description":"dws"}`)
 			b.apply("exception", cancel)
 			b.take()
-			b.job.NotStarted()
+			b.job.NotStarted(b.now)
 			end(b) // no Take between
 			require.Equal(t, "0-1", b.launched())
 			require.True(t, b.freed.IsEmpty(), "I3")
@@ -55,7 +55,7 @@ func TestWhatEndsAHoldAfterNotStartedFreesNoRankBeforeItsEpilog(t *testing.T) {
 		require.True(t, b.exited(prolog, 1, 0).Start)
 		b.apply("exception", cancel)
 		b.drained() // while the job may be starting
-		b.job.NotStarted()
+		b.job.NotStarted(b.now)
 		require.Equal(t, "0-1", b.launched(), "the epilog holds its ranks before the drain ends")
 		require.True(t, b.freed.IsEmpty(), "I3")
 	})
@@ -78,7 +78,7 @@ func TestAnExecutorThatWasAskedIsWaitedForHoweverTheJobLeavesRun(t *testing.T) {
 				require.True(t, b.freed.IsEmpty(), "I3: it may be starting")
 				b.crash()
 			}
-			b.job.NotStarted()
+			b.job.NotStarted(b.now)
 			b.take()
 			require.Equal(t, jobstate.StateInactive, b.state())
 		})
@@ -95,7 +95,7 @@ func TestAJobThatCannotStartAnyMoreEnds(t *testing.T) {
 			b.apply("exception", `{"type":"node","severity":1,"note":"","ranks":"0-1","action":"keep"}`)
 		},
 		"a foreign prolog fails": func(b *bench) {
-			b.job.NotStarted()
+			b.job.NotStarted(b.now)
 			b.apply("prolog-start", `{"description":"dws"}`)
 			b.apply("prolog-finish", `{"description":"dws","status":256}`)
 		},
@@ -105,7 +105,7 @@ func TestAJobThatCannotStartAnyMoreEnds(t *testing.T) {
 				b := asked(t, 2, perilog.Config{})
 				end(b)
 				if crashes {
-					post := slices.Clone(b.job.Settle())
+					post := slices.Clone(b.job.Settle(b.now))
 					for post[len(post)-1].Entry.Name == "exception" && !strings.Contains(string(post[len(post)-1].Entry.Context), "node") {
 						post = post[:len(post)-1] // what was decided is not durable
 					}
@@ -145,7 +145,7 @@ func TestAStartThatNobodyAskedForNeedsAJobThatMayStart(t *testing.T) {
 
 	b = asked(t, 2, perilog.Config{}) // its epilogs run, so that the executor does not have it
 	b.apply("exception", cancel)
-	b.job.NotStarted()
+	b.job.NotStarted(b.now)
 	b.take()
 	b.exited(epilog, 0, 0)
 	require.Equal(t, "0", b.freed.String())

@@ -155,7 +155,7 @@ func (c *cluster) act() {
 	if c.dead || c.err != nil {
 		return
 	}
-	todo := c.job.Take()
+	todo := c.job.Take(c.now)
 	for _, r := range todo.Post {
 		if c.logs[r.Log], c.err = eventlog.AppendEntry(c.logs[r.Log], r.Entry); c.err != nil {
 			return

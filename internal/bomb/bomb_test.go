@@ -344,7 +344,7 @@ func table(t *testing.T) []row {
 		}, logs()},
 		{"job", func(text []byte) {
 			if j, err := perilog.RecoverJob(1e9, &perilog.Config{}, perilog.Spec{ID: 1, R: all}, text, nil); err == nil {
-				j.Take()
+				j.Take(1e9)
 			}
 		}, logs()},
 		{"records", func(text []byte) {

@@ -72,7 +72,10 @@ func launched(t testing.TB, spec Spec) *testRun {
 func (r *testRun) fetch() {
 	r.failures = append(r.failures, r.TakeFailures()...)
 	r.ends = append(r.ends, slices.Clone(r.TakeEnds())...)
-	r.signals = append(r.signals, r.TakeSignals()...)
+	for _, s := range r.TakeSignals() {
+		r.signals = append(r.signals, s)
+		r.Signaled(r.now, s.Attempt)
+	}
 }
 
 // report reports of attempt 1, unless the report has one.

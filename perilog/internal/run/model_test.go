@@ -21,7 +21,8 @@ type modelRun struct {
 	run   *Run
 	naive *naiveRun
 
-	before *idset.Set // where a process ran or was lost before the action
+	sent   map[uint32]bool // attempts whose signals were taken and not handed out
+	before *idset.Set      // where a process ran or was lost before the action
 	ends   map[uint32]int
 	drains map[uint32]int
 }
@@ -48,7 +49,7 @@ func newModelRun(t *rapid.T) *modelRun {
 		KillTimeout: rapid.SampledFrom([]time.Duration{5 * time.Second, 1, time.Hour}).Draw(t, "kill timeout"),
 		Kill:        rapid.Bool().Draw(t, "kill"), IgnoreControl: rapid.IntRange(0, 3).Draw(t, "ignore") == 0,
 	}
-	m := &modelRun{t: t, run: New(spec), naive: newNaiveRun(spec), ends: map[uint32]int{}, drains: map[uint32]int{}}
+	m := &modelRun{t: t, run: New(spec), naive: newNaiveRun(spec), ends: map[uint32]int{}, drains: map[uint32]int{}, sent: map[uint32]bool{}}
 	m.run.advance(1000)
 	m.naive.advance(1000)
 	m.before = new(idset.Set)
@@ -106,7 +107,18 @@ func (m *modelRun) report(*rapid.T) {
 		rep.Attempt = p.attempt
 	}
 	now := m.now()
-	require.Equal(m.t, m.naive.report(now, rep, line), m.run.Report(now, rep), "%v", rep)
+	before := m.told()
+	answer := m.run.Report(now, rep)
+	require.Equal(m.t, m.naive.report(now, rep, line), answer, "%v", rep)
+	if answer != AnswerApplied {
+		require.Equal(m.t, before, m.told(), "only AnswerApplied changes something")
+	}
+}
+
+// told returns all that reports change.
+func (m *modelRun) told() string {
+	r := m.run
+	return fmt.Sprint(r.slots, r.lead, r.launches, r.open, r.count, r.end, r.failures, r.ended, r.signals, r.notes, r.details)
 }
 
 func (m *modelRun) tick(*rapid.T) {
@@ -122,6 +134,16 @@ func (m *modelRun) cancel(*rapid.T) {
 	now := m.now()
 	m.run.Cancel(now)
 	m.naive.cancel(now)
+}
+
+// signaled hands out what was taken.
+func (m *modelRun) signaled(*rapid.T) {
+	now := m.now()
+	for attempt := range m.sent {
+		m.run.Signaled(now, attempt)
+		m.naive.signaled(now, attempt)
+	}
+	clear(m.sent)
 }
 
 func (m *modelRun) lose(*rapid.T) {
@@ -218,6 +240,7 @@ func (m *modelRun) checkTakes() {
 	var sent []string
 	for _, s := range r.TakeSignals() {
 		require.False(m.t, s.Ranks.IsEmpty())
+		m.sent[s.Attempt] = true
 		for rank := range s.Ranks.All() {
 			require.True(m.t, m.before.Contains(rank) || n.procs[rank].stage == stageRunning, "a signal to what does not run")
 			require.Equal(m.t, n.procs[rank].attempt, s.Attempt)
@@ -302,7 +325,7 @@ func driveModel(t *rapid.T) {
 	m := newModelRun(t)
 	t.Repeat(map[string]func(*rapid.T){
 		"": m.check, "launch": m.launch, "report": m.report, "report again": m.report, "tick": m.tick,
-		"cancel": m.cancel, "lose": m.lose, "reattach": m.reattach, "end idle": m.endIdle, "force": m.force,
+		"cancel": m.cancel, "lose": m.lose, "reattach": m.reattach, "end idle": m.endIdle, "force": m.force, "signaled": m.signaled,
 	})
 	if lost := m.naive.in(stageLost); !lost.IsEmpty() {
 		m.run.Reattach(0, lost)
@@ -316,9 +339,14 @@ func driveModel(t *rapid.T) {
 	}
 	for !m.run.Done() {
 		d, ok := m.run.Deadline()
+		if !ok && len(m.sent) > 0 {
+			m.signaled(t)
+			continue
+		}
 		if !ok {
 			require.Zero(t, m.naive.spec.Timeout)
 			m.cancel(t)
+			m.check(t)
 			continue
 		}
 		m.run.Tick(d)

@@ -137,7 +137,7 @@ func (n *naiveRun) after(t eventlog.Timestamp, seconds float64) eventlog.Timesta
 
 func (n *naiveRun) stop(attempt uint32, p phase) {
 	l := n.launches[attempt]
-	l.phase, l.deadline = p, n.after(n.now, n.spec.KillTimeout.Seconds())
+	l.phase, l.deadline = p, 0
 	n.signal(sigterm, attempt, n.running(attempt)...)
 }
 
@@ -200,9 +200,16 @@ func (n *naiveRun) reattach(now eventlog.Timestamp, ranks *idset.Set) {
 			l.phase = phaseCanceling
 		}
 		if l.phase != phaseRunning {
-			l.deadline = n.after(n.now, n.spec.KillTimeout.Seconds())
+			l.deadline = 0
 			n.signal(sigterm, p.attempt, rank)
 		}
+	}
+}
+
+func (n *naiveRun) signaled(now eventlog.Timestamp, attempt uint32) {
+	n.advance(now)
+	if l := n.launches[attempt]; l.phase != phaseRunning {
+		l.deadline = n.after(n.now, n.spec.KillTimeout.Seconds())
 	}
 }
 
@@ -344,6 +351,8 @@ func (n *naiveRun) report(now eventlog.Timestamp, rep Report, line naiveLine) An
 	}
 	if p.stage == stageLost {
 		n.reattach(n.now, idset.Of(rep.Rank))
+		n.take(p, rep, line)
+		return AnswerApplied
 	}
 	return n.take(p, rep, line)
 }

@@ -42,7 +42,8 @@ const (
 
 // Report takes in what happened. Reports may come in any order, twice, and about
 // anything: one that makes no sense gets an answer and changes nothing. A report
-// about a process that was lost in a restart reattaches it on that rank.
+// about a process that was lost in a restart reattaches it on that rank: so it is
+// AnswerApplied, whatever it says.
 //
 // Report ignores the wait status of a process that was stopped or continued. An exit
 // after SIGTERM counts as timed out or canceled, whatever its status: the command
@@ -62,6 +63,8 @@ func (r *Run) Report(now eventlog.Timestamp, rep Report) Answer {
 	}
 	if p.stage == stageLost {
 		r.Reattach(r.now, idset.Of(rep.Rank))
+		r.take(rep, p)
+		return AnswerApplied
 	}
 	return r.take(rep, p)
 }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"iter"
 	"math"
 	"sort"
 	"time"
@@ -46,7 +47,7 @@ const (
 type launch struct {
 	attempt  uint32
 	at       eventlog.Timestamp
-	deadline eventlog.Timestamp // 0: none
+	deadline eventlog.Timestamp // 0: none, or none before Signaled
 	phase    phase
 	alive    int // processes that run, as far as is known
 	lost     int // processes of which nobody has said what became of them
@@ -207,6 +208,26 @@ func (r *Run) Running() *idset.Set { return r.where(stageRunning) }
 // Lost returns a new set of the ranks on which the command ran before a restart, and
 // which no report has named since.
 func (r *Run) Lost() *idset.Set { return r.where(stageLost) }
+
+// LostBy yields the attempts of which processes are lost, with the ranks of Lost.
+func (r *Run) LostBy() iter.Seq2[uint32, *idset.Set] {
+	return func(yield func(uint32, *idset.Set) bool) {
+		lost := make(map[uint32]*idset.Set)
+		r.processes(r.spec.Ranks, func(rank uint32, p *slot) {
+			if p.stage == stageLost {
+				if lost[p.attempt] == nil {
+					lost[p.attempt] = new(idset.Set)
+				}
+				lost[p.attempt].Insert(rank)
+			}
+		})
+		for _, l := range r.launches {
+			if l.lost > 0 && !yield(l.attempt, lost[l.attempt]) {
+				return
+			}
+		}
+	}
+}
 
 // Open returns a new set of the ranks on which the action has not ended.
 func (r *Run) Open() *idset.Set { return r.ranks(func(s *slot) bool { return s.stage != stageEnded }) }
@@ -390,7 +411,7 @@ func (r *Run) Reattach(now eventlog.Timestamp, ranks *idset.Set) {
 			l.phase = phaseCanceling
 		}
 		if l.phase != phaseRunning { // it was not told to stop with the others
-			l.deadline = r.after(r.now, r.spec.KillTimeout)
+			l.deadline = 0
 			r.signal(l.attempt, idset.Of(rank), sigterm)
 		}
 	})

@@ -26,8 +26,8 @@ func (r *Run) Deadline() (eventlog.Timestamp, bool) {
 
 // Tick passes the time. Only Tick makes timers fire: a report that comes before the
 // Tick counts. At the timeout the run sends SIGTERM, and the kill timeout begins at
-// now. When that ends, the run gives up what still runs: those ranks end, and are
-// drained.
+// [Run.Signaled]. When that ends, the run gives up what still runs: those ranks end, and
+// are drained.
 func (r *Run) Tick(now eventlog.Timestamp) {
 	r.advance(now)
 	for i := 0; i < len(r.launches); {
@@ -47,10 +47,20 @@ func (r *Run) Tick(now eventlog.Timestamp) {
 	}
 }
 
-// terminate sends SIGTERM to what one launch runs, and starts the kill timeout.
+// terminate sends SIGTERM to what one launch runs.
 func (r *Run) terminate(l *launch, p phase) {
-	l.phase, l.deadline = p, r.after(r.now, r.spec.KillTimeout)
+	l.phase, l.deadline = p, 0
 	r.signal(l.attempt, r.Of(l.attempt), sigterm)
+}
+
+// Signaled has the kill timeout of an attempt begin: its SIGTERM was handed out.
+func (r *Run) Signaled(now eventlog.Timestamp, attempt uint32) {
+	r.advance(now)
+	for i := range r.launches {
+		if l := &r.launches[i]; l.attempt == attempt && l.phase != phaseRunning {
+			l.deadline = r.after(r.now, r.spec.KillTimeout)
+		}
+	}
 }
 
 // Of returns a new set of the ranks where the processes of an attempt run.
@@ -90,7 +100,7 @@ func (r *Run) giveUp(l launch) {
 	})
 }
 
-// Cancel cancels the run: SIGTERM is sent, once, and the kill timeout begins.
+// Cancel cancels the run: SIGTERM is sent, once.
 // What ends by then was canceled, and is not drained for it. What does not end
 // was "canceled then timed out", and is drained. What is launched later is
 // canceled at once, and a timeout that has passed goes on as it is.

@@ -83,6 +83,8 @@ func TestNoTimeoutIsNoTimer(t *testing.T) {
 func TestATickThatComesLateGivesTheWholeKillTimeout(t *testing.T) {
 	r := launched(t, perRank(t, "0-3"))
 	r.Tick(t0 + 5000)
+	r.now = t0 + 5000
+	r.fetch()
 	require.Equal(t, t0+5060, deadline(t, r))
 	r.now = t0 + 5001
 	r.cancel()
@@ -101,10 +103,32 @@ func TestOnlyATickMakesATimerFire(t *testing.T) {
 	require.Zero(t, r.Outcome().Status)
 }
 
-func TestTimersThatAreTooShortToTellFireTogether(t *testing.T) {
+// Nobody gives up a process that was not told to stop.
+func TestAKillTimeoutCountsFromWhenTheSignalWasHandedOut(t *testing.T) {
+	r := launched(t, perRank(t, "0-3"))
+	r.Tick(t0 + 1800)
+	_, ok := r.Deadline()
+	require.False(t, ok, "the next step is the owner's")
+	r.Tick(t0 + 1900)
+	require.Equal(t, "0-3", r.Running().String())
+	r.now = t0 + 2000
+	r.fetch()
+	require.Equal(t, []string{"TERM to 0-3 of 1"}, r.sent())
+	require.Equal(t, t0+2060, deadline(t, r))
+	r.tick()
+	require.Equal(t, "timed-out 0-3", r.causes())
+	r.Signaled(t0+3000, 1)
+	_, ok = r.Deadline()
+	require.False(t, ok)
+}
+
+func TestTimersThatAreTooShortToTellFire(t *testing.T) {
 	spec := perRank(t, "0-3")
 	spec.Timeout, spec.KillTimeout = 1, 1
 	r := launched(t, spec)
+	require.Equal(t, t0, deadline(t, r))
+	r.Tick(t0)
+	r.fetch()
 	require.Equal(t, t0, deadline(t, r))
 	r.Tick(t0)
 	require.True(t, r.Done())
@@ -183,8 +207,9 @@ func TestSeveralLaunchesHaveTimeoutsOfTheirOwn(t *testing.T) {
 	require.Equal(t, "4-5", r.Of(3).String())
 	require.Equal(t, t0+1800, deadline(t, r))
 	r.Tick(t0 + 1830) // a late one
-	require.Equal(t, t0+1890, deadline(t, r))
+	r.now = t0 + 1830
 	r.fetch()
+	require.Equal(t, t0+1890, deadline(t, r))
 	require.Equal(t, []string{"TERM to 0-1 of 1"}, r.sent())
 	r.Tick(t0 + 1895) // the kill timeout of 1, just before the timeout of 2
 	r.fetch()
@@ -354,12 +379,15 @@ func TestWhatIsTakenUpAfterTheTimeoutIsToldToStop(t *testing.T) {
 	require.Equal(t, "timed-out 0-2", r.causes())
 }
 
-// Plain output of what was lost tells that it runs. The answer is that to the line.
+// Plain output of what was lost tells that it runs.
 func TestAnyLegalReportOfWhatWasLostTakesItUp(t *testing.T) {
 	r := launched(t, perRank(t, "0-3"))
 	r.Lose()
+	require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportOutput, Rank: 0, Line: []byte("hello")}))
 	require.Equal(t, AnswerIgnored, r.report(Report{Kind: ReportOutput, Rank: 0, Line: []byte("hello")}))
 	require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportStarted, Rank: 1}))
+	require.Equal(t, AnswerRepeated, r.report(Report{Kind: ReportStarted, Rank: 1}))
+	require.Equal(t, AnswerIgnored, r.report(Report{Kind: ReportExited, Rank: 2, Status: 0x7f}), "it was stopped, and nobody knows if it runs")
 	require.Equal(t, "0-1", r.Running().String())
 }
 
