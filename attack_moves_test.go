@@ -266,6 +266,7 @@ func (p *play) reload() {
 
 func (p *play) setOffline() {
 	p.offline = p.someRanks(0.15)
+	p.up.UnionWith(idset.Difference(idset.Range(0, nodes), p.offline))
 	if p.step(joblife.Offline{Ranks: p.offline.Clone()}) == nil {
 		p.sched.ups()
 	}

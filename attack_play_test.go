@@ -65,6 +65,8 @@ type play struct {
 	toDrain *idset.Set
 	drained *idset.Set
 	offline *idset.Set
+	up      *idset.Set // ranks that were not offline at some time since the last Ready
+	times   map[launched]due
 	honest  bool
 	tired   bool // at the end: jobs that wait are canceled
 }
@@ -74,6 +76,7 @@ func newPlay(t *tape) *play {
 		tape: t, hash: fnv.New64a(), now: time.Unix(1_600_000_000, 0), logs: make(map[jobid.ID][]byte),
 		known: make(map[jobid.ID]bool), tags: make(map[uint64]any), reports: make(map[launched]bool),
 		foreign: make(map[jobid.ID][]*service), toDrain: new(idset.Set), drained: new(idset.Set), offline: new(idset.Set),
+		up: idset.Range(0, nodes), times: make(map[launched]due),
 	}
 	p.sched, p.exec = &scheduler{p: p}, &executor{p: p, jobs: make(map[jobid.ID]*running)}
 	return p
@@ -246,6 +249,7 @@ func (p *play) rare(x float64) bool { return !p.honest && p.p(x) }
 func (p *play) act() {
 	for !p.busy && p.m.Ready(&p.rd) {
 		p.busy, p.void.sched, p.void.exec = true, false, false
+		p.judgeReady()
 		for p.rare(0.1) {
 			p.move() // while the records are being stored
 			if !p.busy {
@@ -292,6 +296,7 @@ func (p *play) append() bool {
 			}
 		}
 		fmt.Fprintf(p.hash, "%v %v %s\n", r.Job, r.Kind, r.Data)
+		p.judgeTime(r)
 		switch r.Kind {
 		case joblife.RecordEvent:
 			p.logs[r.Job] = append(p.logs[r.Job], r.Data...)
@@ -320,6 +325,72 @@ func (p *play) forget(id jobid.ID) {
 	p.store = slices.DeleteFunc(p.store, func(r joblife.Record) bool {
 		return r.Job == id && (none || r.Kind != joblife.RecordTombstone)
 	})
+}
+
+// due is when a launch was logged, and its timeout.
+type due struct {
+	at      eventlog.Timestamp
+	timeout time.Duration
+}
+
+// judgeReady judges where and when actions are launched, and told to stop.
+func (p *play) judgeReady() {
+	for _, l := range p.rd.Launch {
+		if l.Attempt == 1 && !p.up.ContainsAll(l.Ranks) {
+			p.fail("%v of %v is launched on %v, and %v were not offline", l.Action, l.Job, l.Ranks, p.up)
+		}
+		p.times[launched{l.Job, l.Action, l.Attempt, 0}] = due{timeout: l.Timeout}
+	}
+	for _, s := range p.rd.Signal {
+		key := launched{s.Job, s.Action, s.Attempt, 0}
+		v, ok := p.m.Job(s.Job)
+		d := p.times[key]
+		if s.Signal.Signal != 15 || !ok || v.State() == jobstate.StateInactive || d.at == 0 || v.Job() == nil {
+			continue
+		}
+		if _, fatal := v.Job().Cause(); !fatal && (d.timeout == 0 || eventlog.FromTime(p.now) < d.at+eventlog.Timestamp(d.timeout.Seconds())) {
+			p.fail("%v of %v is told to stop, launched at %v with a timeout of %v", s.Action, s.Job, d.at, d.timeout)
+		}
+	}
+	p.up = idset.Difference(idset.Range(0, nodes), p.offline)
+}
+
+// judgeTime judges that a launch is logged when it is decided, and that nothing is given
+// up before it was told to stop.
+func (p *play) judgeTime(r joblife.Record) {
+	if r.Kind != joblife.RecordEvent && r.Kind != joblife.RecordHousekeeping || bytes.Contains(r.Data, []byte(`"submit"`)) {
+		return
+	}
+	e, err := eventlog.Parse(r.Data)
+	p.must(err)
+	var ev jobstate.Event
+	if ev.Decode(e) != nil {
+		return
+	}
+	logged := func(k jobstate.ActionKind, description string, attempt uint32) {
+		if e.Timestamp != r.Time {
+			p.fail("%s of %v is logged with the time %v at %v", e.Name, r.Job, e.Timestamp, r.Time)
+		}
+		key := launched{r.Job, perilog.Key{Kind: k, Description: description}, attempt, 0}
+		d := p.times[key]
+		d.at = e.Timestamp
+		p.times[key] = d
+	}
+	switch c := ev.Context().(type) {
+	case *jobstate.ActionStartContext:
+		if c.Attempt > 0 {
+			logged(c.Kind, c.Description, c.Attempt)
+		}
+	case *jobstate.ActionLaunchContext:
+		logged(c.Kind, c.Description, c.Attempt)
+	case *jobstate.ActionFailContext:
+		for _, q := range p.w.Processes() {
+			if strings.HasSuffix(c.Cause, "timed-out") && q.Job == r.Job && q.Action == (perilog.Key{Kind: c.Kind, Description: c.Description}) &&
+				q.Running && !q.Signal && len(q.Serves) == 1 && c.Ranks.Contains(q.Rank) {
+				p.fail("%v of %v is given up on rank %d, and was not told to stop", q.Action, q.Job, q.Rank)
+			}
+		}
+	}
 }
 
 // effects carries out what a Ready has, one by one, and reports whether it crashed.
@@ -452,6 +523,7 @@ func (p *play) crash(where string) {
 	p.exec.lost()
 	p.now = p.now.Add(time.Duration(p.n(3)) * time.Second)
 	p.cfg.Hooks = p.hooks()
+	p.cfg.Offline, p.up = p.offline.Clone(), idset.Difference(idset.Range(0, nodes), p.offline)
 	m, rec, err := joblife.Restore(p.now, p.cfg, all(p.sorted(p.store)))
 	p.must(err)
 	p.m = m
@@ -463,9 +535,6 @@ func (p *play) crash(where string) {
 		if _, ok := m.Job(id); !ok && !p.gone(id) {
 			p.fail("%v is lost", id)
 		}
-	}
-	if p.offline.Len() > 0 {
-		p.must(p.step(joblife.Offline{Ranks: p.offline.Clone()}))
 	}
 }
 

@@ -421,6 +421,7 @@ func (p *play) finish() {
 	}
 	if p.offline.Len() > 0 || p.drained.Len() > 0 {
 		p.offline, p.drained = new(idset.Set), new(idset.Set)
+		p.up = idset.Range(0, nodes)
 		p.must(p.step(joblife.Offline{}))
 		p.sched.ups()
 	}

@@ -84,6 +84,9 @@ type Config struct {
 	// QueuesStopped has named queues of which there is no record begin as those of a
 	// Reload do. In flux-core all do.
 	QueuesStopped bool
+	// Offline are the ranks that are offline until the first input Offline, so that a Restore
+	// decides with it. It is retained, and must not change.
+	Offline *idset.Set
 	// Actions are the prologs, epilogs and housekeeping of all jobs.
 	Actions perilog.Config
 	// Limits say which inactive jobs are purged. The zero Limits purge nothing.
@@ -115,9 +118,10 @@ type Config struct {
 type Manager struct {
 	_ guard.NoCopy
 
-	cfg  Config
-	now  eventlog.Timestamp
-	dead bool // abandoned
+	cfg   Config
+	now   eventlog.Timestamp
+	clock time.Time // as the caller said now
+	dead  bool      // abandoned
 
 	jobs  map[jobid.ID]*job // those that are not inactive, or whose housekeeping goes on
 	lists [8][]*job         // the jobs of m.jobs by the bit of their state
@@ -184,6 +188,7 @@ func New(cfg Config) (*Manager, error) {
 		timers:   btree.NewG(16, timer.less),
 		bookings: newBookings(),
 		queue:    alloc.NewQueue(alloc.Config{MaxJobs: cfg.maxActive()}),
+		offline:  cfg.Offline,
 		out:      new(outbox),
 		spare:    new(outbox),
 	}
@@ -291,6 +296,7 @@ func (m *Manager) Step(now time.Time, in Input) error {
 		m.now = last
 		return err
 	}
+	m.clock = now
 	m.run()
 	return nil
 }
@@ -361,7 +367,7 @@ func (m *Manager) takePost(p post) error {
 }
 
 // Deadline returns the time at which to call Step with a [Tick], and false if there is
-// none, as after Abandon and after the deadline of a Shutdown. A time that has passed
+// none, as after Abandon and after the deadline of a Shutdown. The time of the last Step
 // means at once.
 func (m *Manager) Deadline() (time.Time, bool) {
 	if m.dead || m.stopped(m.now) {
@@ -374,10 +380,12 @@ func (m *Manager) Deadline() (time.Time, bool) {
 	if t, ok := m.purger.due(m); ok {
 		at = min(at, t)
 	}
-	if at > never {
+	switch {
+	case at > never:
 		return time.Time{}, false
+	case at <= m.now: // which may be later than the caller's clock, by its rounding
+		return m.clock, true
 	}
-	at = max(at, m.now)
 	t := at.Time()
 	if eventlog.FromTime(t) < at { // rounded down, as near the epoch
 		t = t.Add(time.Nanosecond)
@@ -438,8 +446,19 @@ func (m *Manager) schedule(j *job) {
 	j.more().timer = have
 }
 
+// signaled has kill timeouts count from now: their signals were not handed out before.
+func (m *Manager) signaled() {
+	for _, s := range m.out.Signal {
+		if j := m.jobs[s.Job]; j != nil {
+			j.nodes.Signaled(m.now, s.Signal)
+			m.schedule(j)
+		}
+	}
+}
+
 // tick fires what is due.
 func (m *Manager) tick() {
+	m.signaled()
 	for {
 		t, ok := m.timers.Min()
 		if !ok || t.at > m.now {

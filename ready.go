@@ -177,6 +177,7 @@ func (m *Manager) Ready(rd *Ready) bool {
 	if m.busy || m.dead || m.out.isEmpty() {
 		return false
 	}
+	m.signaled()
 	m.seq++
 	m.out.Seq = m.seq
 	*rd = m.out.Ready

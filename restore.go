@@ -110,7 +110,7 @@ func (s *stored) records(id jobid.ID) []Record {
 
 // Restore makes a Manager from the durable records of an earlier one: from all of them,
 // or from a [Manager.Snapshot] and those after it. Without records it is New. The caller
-// trusts the time now,. The first Ready has what follows at once: jobs
+// trusts the time now, and Config.Offline. The first Ready has what follows at once: jobs
 // in SCHED get the event flux-restart (RFC 21), and interrupted submissions go on. Nothing
 // goes to a scheduler or an executor before it says hello.
 //
@@ -138,7 +138,7 @@ func load(now time.Time, cfg Config, records iter.Seq2[Record, error]) (m *Manag
 	if m, err = New(cfg); err != nil {
 		return nil, nil, out, err
 	}
-	if m.now = eventlog.FromTime(now); !guard.IsTime(m.now) {
+	if m.clock, m.now = now, eventlog.FromTime(now); !guard.IsTime(m.now) {
 		return nil, nil, out, fmt.Errorf("%w: %v", ErrClock, now)
 	}
 	l := loader{m: m, jobs: make(map[jobid.ID]*stored)}
