@@ -68,8 +68,12 @@ func (s *scheduler) bookTwice(id jobid.ID) {
 func (s *scheduler) answerLate() {
 	r := s.late[0]
 	s.late = s.late[1:]
-	if s.index(r.ID) < 0 {
-		return // it was not asked for again, or the world has the newer one
+	given := func(in joblife.Input) bool {
+		r, ok := in.(joblife.SchedResponse)
+		return ok && r.Type == alloc.ResponseSuccess
+	}
+	if s.index(r.ID) < 0 || slices.ContainsFunc(s.inbox, given) {
+		return // it was not asked for again, or the world has newer ones
 	}
 	err := s.p.step(r)
 	if s.p.say("a late answer for %v: %v", r.ID, err); err == nil && r.Type == alloc.ResponseSuccess {
