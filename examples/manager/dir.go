@@ -176,19 +176,19 @@ func (d *dirDisk) Records() iter.Seq2[joblife.Record, error] {
 			}
 		}
 		for j, err := range d.jobs.Jobs() {
-			var bad *dirstore.JobError
-			switch {
-			case err == nil:
-				if !yieldJob(j, yield) {
+			if err != nil {
+				var bad *dirstore.JobError
+				if !errors.As(err, &bad) {
+					yield(joblife.Record{}, err)
 					return
 				}
-			case errors.As(err, &bad): // a record that cannot be read has it put aside
+				// A record that cannot be read has the job put aside, with what is whole of it.
 				d.warn("%v", err)
 				if !yield(joblife.Record{Job: bad.ID, Kind: joblife.RecordInactive}, nil) {
 					return
 				}
-			default:
-				yield(joblife.Record{}, err)
+			}
+			if !yieldJob(j, yield) {
 				return
 			}
 		}

@@ -43,8 +43,8 @@
 //   - Ids never come back (I9): before the store removes the last trace of an id,
 //     a watermark at least as great is durable. A trace is a tombstone, or a
 //     directory with the name of a job.
-//   - A damaged job does not hide the others, and a job that cannot be removed
-//     does not stop the others.
+//   - A damaged job does not hide the others, nor a damaged file the others of its
+//     job; and a job that cannot be removed does not stop the others.
 //   - The store removes only files that it made, and follows no symbolic link.
 //   - A store on a full disk can be opened and purged: the watermark needs no new
 //     space, and removing the ballast makes room for tombstones.

@@ -2,6 +2,7 @@ package dirstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -267,7 +268,8 @@ func (s *Store) Append(id jobid.ID, batch []byte) (err error) {
 // Read returns what is stored of a job. The error is a *[JobError]:
 // fs.ErrNotExist if there is no such job, [ErrDamaged] if it has no eventlog, its
 // eventlog has an invalid line or check digits do not match, [ErrLimit] if a file is too large; or
-// fs.ErrClosed if the store is closed. The slices belong to the caller.
+// fs.ErrClosed if the store is closed. With a *JobError come those of Eventlog, Jobspec
+// and R that are whole: the job may still hold its R. The slices belong to the caller.
 func (s *Store) Read(id jobid.ID) (Stored, error) {
 	if err := s.ready(context.Background(), "read"); err != nil {
 		return Stored{}, err
@@ -280,73 +282,71 @@ func (s *Store) Read(id jobid.ID) (Stored, error) {
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && s.gone(id.KVSPath()) {
-		err = fs.ErrNotExist // a writer unlinked it meanwhile
+		j, err = Stored{ID: id}, fs.ErrNotExist // a writer unlinked it meanwhile
 	}
 	if err != nil {
-		return Stored{}, &JobError{ID: id, Err: cause(err)}
+		err = &JobError{ID: id, Err: cause(err)}
 	}
-	return j, nil
+	return j, err
 }
 
-// read reads a job, and before it its check digits.
+// read reads a job, and before it its check digits. With an error comes what is whole.
 func (s *Store) read(id jobid.ID) (j Stored, c sums, err error) {
+	j.ID = id
 	if err := s.isDir(id.KVSPath()); err != nil {
-		return Stored{}, c, err
+		return j, c, err
 	}
 	dir, err := s.fs.Sub(id.KVSPath())
 	if err != nil {
-		return Stored{}, c, err
+		return j, c, err
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
 	list, err := dir.ReadDir(".")
 	if err != nil {
-		return Stored{}, c, err
+		return j, c, err
 	}
-	if c, err = readSums(dir, "."); err != nil {
-		return Stored{}, c, err
-	}
-	j.ID = id
-	found := false
+	c, err = readSums(dir, ".")
+	var log []byte
+	missing := errNoEventlog
 	for _, e := range list {
+		var fault error
 		switch e.Name() {
 		case eventlogKey:
-			found = true
-			j.Eventlog, err = readFile(dir, e.Name(), s.opts.MaxEventlog)
+			log, fault = readFile(dir, e.Name(), s.opts.MaxEventlog)
+			missing = nil
 		case jobspecKey:
-			j.Jobspec, err = readFile(dir, e.Name(), s.opts.MaxObject)
+			j.Jobspec, fault = readFile(dir, e.Name(), s.opts.MaxObject)
 		case rKey:
-			j.R, err = readFile(dir, e.Name(), s.opts.MaxObject)
+			j.R, fault = readFile(dir, e.Name(), s.opts.MaxObject)
 		default:
 			if !isJobFile(e.Name()) || !e.Type().IsRegular() {
 				j.Foreign = append(j.Foreign, e.Name())
 			}
 		}
-		if err != nil {
-			return Stored{}, c, fmt.Errorf("%s: %w", e.Name(), cause(err))
+		if fault != nil && err == nil {
+			err = fmt.Errorf("%s: %w", e.Name(), cause(fault))
 		}
 	}
-	if !found {
-		return Stored{}, c, errNoEventlog
-	}
 	slices.Sort(j.Foreign)
-	log := j.Eventlog
 	whole := bytes.LastIndexByte(log, '\n') + 1
 	j.Torn = len(log) - whole
 	j.Eventlog = log[:whole:whole]
-	if err := checkLines(j.Eventlog); err != nil {
-		return Stored{}, c, fmt.Errorf("%w: %w", ErrDamaged, err)
+	fault := checkLines(j.Eventlog)
+	if fault != nil {
+		fault = fmt.Errorf("%w: %w", ErrDamaged, fault)
 	}
-	if err := c.verify(log, j.Jobspec, j.R); err != nil {
-		return Stored{}, c, err
+	if fault = cmp.Or(fault, c.verifyLog(log)); fault != nil {
+		j.Eventlog, j.Torn = nil, 0
 	}
-	return j, c, nil
+	err = cmp.Or(err, missing, fault, c.jobspec.verify(jobspecKey, &j.Jobspec), c.r.verify(rKey, &j.R))
+	return j, c, err
 }
 
-// Jobs yields all jobs by id. For a job that cannot be read it yields a *[JobError],
-// and continues with the others. If the store itself cannot be read, Jobs yields one
-// error and ends. The slices belong to the caller. Jobs that are unlinked or added
-// meanwhile may be yielded or not. One job at a time is in memory, and the ids of
-// all jobs.
+// Jobs yields all jobs by id. For a job that cannot be read it yields a *[JobError]
+// with what is whole, as Read does, and continues with the others. If the store itself
+// cannot be read, Jobs yields one error and ends. The slices belong to the caller. Jobs
+// that are unlinked or added meanwhile may be yielded or not. One job at a time is in
+// memory, and the ids of all jobs.
 func (s *Store) Jobs() iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
 		if err := s.ready(context.Background(), "list"); err != nil {

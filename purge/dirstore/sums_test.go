@@ -114,6 +114,56 @@ func TestAFileOfAJobThatIsCutIsNoticed(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// What is whole of a job comes with the error, as the nodes that it holds are still its own.
+func TestADamagedFileHidesNoOtherFileOfItsJob(t *testing.T) {
+	d, s := filled(t)
+	whole, err := s.Read(1)
+	require.NoError(t, err)
+	for _, key := range []string{"eventlog", "jobspec", "R"} {
+		want := whole
+		switch key {
+		case "eventlog":
+			want.Eventlog = nil
+		case "jobspec":
+			want.Jobspec = nil
+		case "R":
+			want.R = nil
+		}
+		dir, _, f := d.find("job.0000.0000.0000.0001/" + key)
+		for name, harm := range map[string]func() (undo func()){
+			"a flipped bit": func() func() {
+				f.cache[len(f.cache)/2] ^= 1
+				return func() { f.cache[len(f.cache)/2] ^= 1 }
+			},
+			"a file that is not there": func() func() {
+				delete(dir.names, key)
+				return func() { dir.names[key] = f }
+			},
+			"a folder in its place": func() func() {
+				dir.names[key] = newDir()
+				return func() { dir.names[key] = f }
+			},
+		} {
+			undo := harm()
+			got, err := s.Read(1)
+			require.ErrorIs(t, err, dirstore.ErrDamaged, name)
+			require.Equal(t, want, got, "%s: %s", key, name)
+			for j, err := range s.Jobs() {
+				if j.ID == 1 {
+					require.ErrorIs(t, err, dirstore.ErrDamaged)
+					require.Equal(t, want, j, "%s: %s", key, name)
+				}
+			}
+			undo()
+		}
+	}
+	dir, _, _ := d.find("job.0000.0000.0000.0001/R")
+	dir.names["crc32c"] = newDir()
+	got, err := s.Read(1)
+	require.ErrorIs(t, err, dirstore.ErrDamaged)
+	require.Equal(t, [][]byte{whole.Eventlog, whole.Jobspec, whole.R}, [][]byte{got.Eventlog, got.Jobspec, got.R}, "nothing tells that they are damaged")
+}
+
 func TestNothingIsAppendedToALogThatIsDamaged(t *testing.T) {
 	d, s := filled(t)
 	_, _, f := d.find("job.0000.0000.0000.0001/eventlog")
