@@ -1,10 +1,14 @@
 package jsonscan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/internal/bomb"
 )
 
 func TestTheCommonPathAllocatesNothing(t *testing.T) {
@@ -52,4 +56,36 @@ func TestManyKeysCostAFewAllocationsNotOneEach(t *testing.T) {
 	in, _ := objectOf(10_000, -1, keyNames["long"])
 	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { _ = Check(in, Limits{}) }), 30.0)
 	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { walkAll(in) }), 30.0)
+}
+
+// Keys were once unescaped for each comparison: 30 times as much.
+func TestKeysWithEscapesCostLittleMoreThanOthers(t *testing.T) {
+	if raceEnabled {
+		t.Skip("times are not judged")
+	}
+	cost := func(perObject int, format string) time.Duration {
+		in := []byte("[")
+		for i := 0; len(in) < 1<<19; i++ {
+			open := `,"`
+			switch {
+			case i == 0:
+				open = `{"`
+			case i%perObject == 0:
+				open = `},{"`
+			}
+			in = fmt.Appendf(in, open+format+`":0`, i)
+		}
+		in = append(in, "}]"...)
+		least := time.Minute
+		for range 5 {
+			_, took := bomb.Cost(func() { require.NoError(t, Check(in, Limits{})) })
+			least = min(least, took)
+		}
+		return least
+	}
+	for _, perObject := range []int{16, 1 << 20} {
+		for plain, escaped := range map[string]string{"aaaaaaa%d": `\u0061%d`, "aaaaaaaaaaaaaa%daaaaaaaa": `aaaaaaaa\u0061%daaaaaaaa`} {
+			require.Less(t, cost(perObject, escaped), 8*cost(perObject, plain), "%d keys in an object: %s", perObject, escaped)
+		}
+	}
 }

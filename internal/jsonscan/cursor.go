@@ -1,7 +1,5 @@
 package jsonscan
 
-import "github.com/joblife/joblife/internal/guard"
-
 // Cursor walks the members of a JSON object or the elements of an array:
 //
 //	c := jsonscan.Object(b)
@@ -142,7 +140,7 @@ func (c *Cursor) member() (from, to int, escaped, ok bool) {
 		return 0, 0, false, c.fail(stop(c.b, c.i))
 	}
 	c.i = skipSpace(c.b, c.i+1)
-	return k.off + 1, end - 1, k.print == 0, true
+	return k.off + 1, end - 1, k.print&hasEscapes != 0, true
 }
 
 // keyList is the keys of an object that has many.
@@ -162,7 +160,7 @@ func (c *Cursor) remember(k key) bool {
 		return c.rememberMany(k)
 	}
 	for _, o := range c.head[:c.n] {
-		if o.mayEqual(k) && compareKeys(c.b, o.off, k.off) == 0 {
+		if o.mayEqual(k) && compareKeys(c.b, o, k) == 0 {
 			return false
 		}
 	}
@@ -277,9 +275,14 @@ next:
 
 // isKey reports whether k reads as key.
 func (c *Cursor) isKey(k key, key string) bool {
-	if k.print == 0 {
-		var buf [guard.MaxQuoted]byte
-		return string(unescapedKey(buf[:0], c.b, k.off)) == key
+	if k.print&hasEscapes != 0 {
+		r := keyReader{b: c.b, i: k.off + 1}
+		for i := range len(key) {
+			if r.next() != int(key[i]) {
+				return false
+			}
+		}
+		return r.next() < 0
 	}
 	from, to := k.off+1, k.off+1+len(key)
 	return to < len(c.b) && c.b[to] == '"' && string(c.b[from:to]) == key

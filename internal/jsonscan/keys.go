@@ -6,21 +6,24 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/joblife/joblife/internal/guard"
 )
 
 // key is a key of an object that is being scanned.
 type key struct {
-	// print is equal for equal keys, and seldom for others. 0: the key has
-	// escapes and may equal any other.
+	// print is equal for equal keys, and seldom for others, apart from the bit hasEscapes.
 	print uint64
 	// off is the offset of the opening quote.
 	off int
 }
 
+// hasEscapes is the bit of a print that tells that the key has escapes.
+const hasEscapes = 1 << 62
+
 // mayEqual reports whether the fingerprints let two keys be equal.
-func (k key) mayEqual(o key) bool { return k.print == o.print || k.print == 0 || o.print == 0 }
+func (k key) mayEqual(o key) bool { return (k.print^o.print)&^hasEscapes == 0 }
 
 // linearKeys is up to how many keys of an object each is compared with all
 // before it. Beyond, they are sorted when the object ends.
@@ -67,7 +70,7 @@ func readKey(b []byte, i int) (key, int, fault) {
 	case flags&flagNUL != 0:
 		return key{}, i, faultNUL
 	case flags&flagEscape != 0:
-		return key{0, i}, end, noFault
+		return key{escapedPrint(b[i:end]), i}, end, noFault
 	}
 	return key{fingerprint(b[i+1 : end-1]), i}, end, noFault
 }
@@ -83,7 +86,7 @@ func fingerprint(s []byte) uint64 {
 	if n >= 8 {
 		head := binary.LittleEndian.Uint64(s)
 		tail := binary.LittleEndian.Uint64(s[n-8:])
-		return (head ^ bits.RotateLeft64(tail, 23) + uint64(n)*0x9E3779B97F4A7C15) | 1<<63
+		return (head^bits.RotateLeft64(tail, 23)+uint64(n)*0x9E3779B97F4A7C15)&^hasEscapes | 1<<63
 	}
 	var w uint64
 	for i, c := range s {
@@ -92,10 +95,17 @@ func fingerprint(s []byte) uint64 {
 	return shortPrint(w, n)
 }
 
+// escapedPrint is the fingerprint of a key with escapes, given with its quotes.
+func escapedPrint(raw []byte) uint64 {
+	var buf [guard.MaxQuoted]byte
+	s, _ := AppendUnescaped(buf[:0], raw)
+	return fingerprint(s) | hasEscapes
+}
+
 // contains reports whether k equals one of keys.
 func contains(b []byte, keys []key, k key) bool {
 	for _, o := range keys {
-		if o.mayEqual(k) && compareKeys(b, o.off, k.off) == 0 {
+		if o.mayEqual(k) && compareKeys(b, o, k) == 0 {
 			return true
 		}
 	}
@@ -107,12 +117,11 @@ func contains(b []byte, keys []key, k key) bool {
 // objects of more than linearKeys keys; those of others were compared when they
 // were read.
 func findDuplicate(b []byte, keys []key) int {
-	escapes := slices.ContainsFunc(keys, func(k key) bool { return k.print == 0 })
 	compare := func(x, y key) int {
-		if !escapes && x.print != y.print {
-			return cmp.Compare(x.print, y.print)
+		if p, q := x.print&^hasEscapes, y.print&^hasEscapes; p != q {
+			return cmp.Compare(p, q)
 		}
-		return compareKeys(b, x.off, y.off)
+		return compareKeys(b, x, y)
 	}
 	slices.SortFunc(keys, func(x, y key) int {
 		if c := compare(x, y); c != 0 {
@@ -129,20 +138,48 @@ func findDuplicate(b []byte, keys []key) int {
 	return first
 }
 
-// compareKeys compares two keys, which begin at b[x] and b[y] and were scanned
-// before, by their bytes when unescaped.
-func compareKeys(b []byte, x, y int) int {
-	var p, q [guard.MaxQuoted]byte
-	return bytes.Compare(unescapedKey(p[:0], b, x), unescapedKey(q[:0], b, y))
+// compareKeys compares two keys of b, which were scanned before, by their bytes when
+// unescaped. With escapes it reads them up to where they differ.
+func compareKeys(b []byte, x, y key) int {
+	if (x.print|y.print)&hasEscapes == 0 {
+		return bytes.Compare(plainKey(b, x.off), plainKey(b, y.off))
+	}
+	p, q := keyReader{b: b, i: x.off + 1}, keyReader{b: b, i: y.off + 1}
+	for {
+		c, d := p.next(), q.next()
+		if c != d || c < 0 {
+			return cmp.Compare(c, d)
+		}
+	}
 }
 
-// unescapedKey returns the content of the key that begins at b[i]: a part of b,
-// or of dst where it has escapes.
-func unescapedKey(dst, b []byte, i int) []byte {
-	end, flags, _ := scanString(b, i)
-	if flags&flagEscape == 0 {
-		return b[i+1 : end-1]
+// plainKey returns the content of the key that begins at b[i] and has no escapes.
+func plainKey(b []byte, i int) []byte {
+	end, _, _ := scanString(b, i)
+	return b[i+1 : end-1]
+}
+
+// A keyReader reads a key that was scanned before, unescaped.
+type keyReader struct {
+	b    []byte
+	i    int
+	buf  [utf8.UTFMax]byte // of an escape
+	n, m int               // buf[n:m] is to come
+}
+
+// next returns the next byte, -1 at the end.
+func (r *keyReader) next() int {
+	switch {
+	case r.n < r.m:
+	case r.b[r.i] == '"':
+		return -1
+	case r.b[r.i] != '\\':
+		r.i++
+		return int(r.b[r.i-1])
+	default:
+		s, end := appendEscape(r.buf[:0], r.b, r.i)
+		r.i, r.n, r.m = end, 0, len(s)
 	}
-	dst, _ = AppendUnescaped(dst, b[i:end])
-	return dst
+	r.n++
+	return int(r.buf[r.n-1])
 }
