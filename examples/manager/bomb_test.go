@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/internal/bomb"
 )
 
@@ -41,4 +45,44 @@ func TestNoConfigurationTakesFarMoreThanItsLength(t *testing.T) {
 		o := options{file: name}
 		_ = o.configure() // most are no configuration
 	}, list...)
+}
+
+// TestNoLineTakesFarMoreThanItsLength reads hostile lines from standard input.
+func TestNoLineTakesFarMoreThanItsLength(t *testing.T) {
+	const (
+		reload  = `{"topic":"job-manager.config-reload","payload":{"job-manager":{"perilog":{"log-ignore":[`
+		control = `{"topic":"rexec.exec","matchtag":1,"payload":{"type":"output","io":{"stream":"stdout","rank":"0","data":"perilog-control:`
+		job     = `{"topic":"job-manager.submit","payload":{"jobs":[{"id":16,"urgency":16,"userid":100,"t_submit":1000.0,"flags":0,"jobspec":`
+	)
+	bombs := []bomb.Bomb{
+		bomb.Fill("patterns", reload, `"x#",`, "]}}}}\n"),
+		bomb.Fill("a long pattern", reload+`"`, "(a{100}){10}|", `"]}}}}`+"\n"),
+		bomb.Fill("memos of a job", submit(1, 16), `{"topic":"job-manager.memo","matchtag":#,"payload":{"id":16,"memo":{"k#":#}}}`+"\n", ""),
+		bomb.Nest("a nested pattern", reload+`"`, "(", "a", ")*", `"]}}}}`+"\n"),
+		bomb.Fill("a pattern of ranges", reload+`"[`, "a-z", `]"]}}}}`+"\n"),
+		bomb.Fill("patterns that repeat", reload, `"(((a{9}){9}){9}){1,1}",`, "]}}}}\n"),
+		bomb.Fill("control lines", "", control+`{\"version\":1,\"released\":\"#\"}\n"}}}`+"\n", ""),
+		bomb.Fill("a long control line", control+`{\"version\":1,\"failed\":\"0`, ",1#", `\"}\n"}}}`+"\n"),
+		bomb.Fill("jobs", "", submit(1, 16)[:20]+"\n", ""),
+		bomb.Fill("lines", "", "\n", ""),
+	}
+	deep := os.Getenv("JOBLIFE_DEEP") != ""
+	if !deep {
+		bombs = bombs[:4]
+	}
+	for _, place := range []string{
+		"@\n", `{"topic":"job-manager.config-reload","payload":@}` + "\n", reload + "@]}}}}\n", job + "@}]}}\n",
+		submit(1, 16) + `{"topic":"job-manager.memo","payload":{"id":16,"memo":{"x":@}}}` + "\n",
+		submit(1, 16) + `{"topic":"job-manager.update","payload":{"id":16,"updates":{"attributes.system.x":@}}}` + "\n",
+		`{"topic":"sched.alloc","payload":{"id":16,"type":0,"R":@}}` + "\n", `{"topic":"x","y":@}` + "\n",
+	} {
+		list := bomb.JSON(place)
+		if !deep {
+			list = list[len(bombs)%len(list):][:1]
+		}
+		bombs = append(bombs, list...)
+	}
+	bomb.Defuse(t, func(text []byte) {
+		lines.Run(context.Background(), program, []string{"-now=1000"}, bytes.NewReader(text), io.Discard, io.Discard)
+	}, bombs...)
 }

@@ -106,10 +106,10 @@ func resources() []bomb.Bomb {
 	return join(
 		[]bomb.Bomb{
 			bomb.Fill("keys", someR+"}", `,"x#":1`, "}"),
+			bomb.Fill("kinds that overlap", entries, `{"rank":"#-16777215","children":{"c#":"0"}},`, "]}}"),
 			bomb.Fill("keys of execution", someR, `,"x#":1`, "}}"),
 			bomb.Fill("properties", someR+`,"properties":{`, `"x#":"0-16777215",`, "}}}"),
 			bomb.Fill("kinds", entries+`{"rank":"0","children":{`, `"c#":"0",`, "}}]}}"),
-			bomb.Fill("kinds that overlap", entries, `{"rank":"#-16777215","children":{"c#":"0"}},`, "]}}"),
 			bomb.Fill("entries", entries, `{"rank":"#","children":{"core":"0"}},`, "]}}"),
 			bomb.Fill("entries of other cores", entries, `{"rank":"#","children":{"core":"#"}},`, "]}}"),
 			bomb.Fill("entries of other kinds", entries, `{"rank":"#","children":{"c#":"0"}},`, "]}}"),
@@ -225,13 +225,18 @@ func records() []bomb.Bomb {
 }
 
 func archives() []bomb.Bomb {
+	zipped := func(name, format, value string, kind byte) bomb.Bomb {
+		return bomb.Late(name, func() bomb.Bomb { return bomb.Gzip(name, tars(format, value, kind)) })
+	}
 	return append([]bomb.Bomb{
-		bomb.Gzip("zipped zeros", "\x00"), bomb.Gzip("zipped directories", tars("job/0000/0000/0000/%04x/", "", '5')),
-		bomb.Gzip("zipped jobs", tars("job/0000/0000/0000/%04x/eventlog", submit, '0')),
-		bomb.Gzip("zipped keys", tars("x/%04x", "x", '0')), bomb.Gzip("zipped empty keys", tars("x/y/%04x", "", '0')),
-		bomb.Gzip("zipped bad paths", tars("job/x/%04x", "", '0')), bomb.Bzip2("zeros in bzip2"),
-		bomb.Gzip("a zipped long key", tarOf("x", string(make([]byte, 1<<20)), '0')),
+		bomb.Gzip("zipped zeros", "\x00"),
+		zipped("zipped jobs", "job/0000/0000/0000/%04x/eventlog", submit, '0'),
 		bomb.Fill("headers", "", tarOf("job/0000/0000/0000/0001/J", "", '0'), ""),
+		zipped("zipped keys", "x/%04x", "x", '0'),
+		zipped("zipped directories", "job/0000/0000/0000/%04x/", "", '5'),
+		zipped("zipped empty keys", "x/y/%04x", "", '0'),
+		zipped("zipped bad paths", "job/x/%04x", "", '0'), bomb.Bzip2("zeros in bzip2"),
+		bomb.Gzip("a zipped long key", tarOf("x", string(make([]byte, 1<<20)), '0')),
 		bomb.Fill("long names", "", tarOf(strings.Repeat("x", 1<<17), "", '0'), ""),
 	}, inJSON("@")...)
 }
