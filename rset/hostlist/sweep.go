@@ -65,8 +65,8 @@ func sweep(pieces []piece, visit func(first, last uint64, in []piece) bool) {
 		at    uint64 // where the next stretch begins
 	)
 	for i := 0; i < len(pieces) || len(in) > 0; {
-		if len(in) == 0 {
-			group, at = pieces[i], pieces[i].first
+		if len(in) == 0 { // it takes the place of pieces that were visited
+			group, at, in = pieces[i], pieces[i].first, pieces[i:i]
 		}
 		before := len(in)
 		for ; i < len(pieces) && pieces[i].first == at && pieces[i].together(&group); i++ {
