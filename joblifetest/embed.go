@@ -269,6 +269,7 @@ func (r *runner) begin() error {
 // step passes an input to the embedder, and judges what it did.
 func (r *runner) step(connection int, in joblife.Input) error {
 	tag := r.tag
+	r.w.input(in)
 	err := r.e.Take(r.now, connection, in)
 	switch {
 	case r.site.err != nil:

@@ -10,7 +10,6 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
@@ -148,9 +147,6 @@ func (r *runner) launch(l joblife.Launch) {
 		at += time.Duration(r.choose(3)) * time.Second
 		var tell func() error
 		tell = func() error {
-			if report.Kind != perilog.ReportStarted {
-				r.w.Exit(Process{Job: report.Job, Action: report.Action, Attempt: report.Attempt, Rank: report.Rank}, report.Status)
-			}
 			report.Tag = r.newTag()
 			r.note("%s", what(report))
 			err := r.step(0, report)
@@ -166,7 +162,6 @@ func (r *runner) launch(l joblife.Launch) {
 // drained confirms a drain.
 func (r *runner) drained(ranks *idset.Set) error {
 	r.asked.SubtractWith(ranks)
-	r.w.Excuse(0, ranks)
 	err := r.step(0, joblife.Drained{Ranks: ranks})
 	if errors.Is(err, errCrash) {
 		r.after(time.Second, func() error { return r.drained(ranks) })

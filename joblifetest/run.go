@@ -317,7 +317,6 @@ func (r *runner) resolve(u joblife.Unresolved) error {
 	if err == nil || errors.Is(err, errCrash) {
 		return err
 	}
-	r.w.Excuse(u.Job, lost)
 	return r.step(0, joblife.ForceFinish{Action: a, Status: 1, Who: "root"})
 }
 

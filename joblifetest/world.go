@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/idset"
@@ -39,32 +38,20 @@ type worldJob struct {
 	id      jobid.ID
 	r       *rset.R
 	actions []*perilog.Config // since it got resources
-	freed   map[uint32]bool
 	final   bool
 	asked   bool // the executor was asked to start it
-	shells  map[uint32]bool
-	procs   map[place]*process
-	ran     map[place]bool // what ran on a rank, or served it, in whatever attempt
-	good    map[place]bool // and ended well there, in the latest attempt
-	excused map[uint32]bool
+	freed   idset.Set
+	shells  idset.Set // where its own processes run
+	excused idset.Set
+	procs   map[place]*process // the latest attempts
+	ran     map[place]bool     // what ran on a rank, or served it, in whatever attempt
+	good    map[place]bool     // and ended well there, in the latest attempt
 }
 
 // place is where a process of an action runs, or which rank it served.
 type place struct {
 	key  perilog.Key
 	rank uint32
-}
-
-// process is a process of an action.
-type process struct {
-	attempt uint32
-	serves  []uint32
-	single  bool
-	running bool
-	signal  bool
-	status  int32
-	let     map[uint32]bool // ranks that it said it is done with
-	bad     map[uint32]bool // ranks that it said have failed
 }
 
 // A Process is a process of an action that was launched.
@@ -77,6 +64,13 @@ type Process struct {
 	Signal  bool  // it was told to end
 	Status  int32 // once it has ended: a wait status
 	Serves  []uint32
+}
+
+type process struct {
+	Process
+	single bool
+	let    idset.Set // ranks that it said it is done with
+	bad    idset.Set // ranks that it said have failed
 }
 
 // NewWorld returns a world without jobs. The actions are those that the Manager is
@@ -108,30 +102,36 @@ func (w *World) Configure(actions perilog.Config) {
 	}
 }
 
-// cores returns the resources of some ranks of an R, by rank: an R may have its ranks
-// in any order.
+// cores returns the resources of some ranks of an R, in order: an R may have them in any.
 func cores(r *rset.R, ranks *idset.Set) []core {
 	var list []core
 	for e := range r.Entries() {
-		for rank := range e.Ranks.All() {
-			if !ranks.Contains(rank) {
-				continue
-			}
-			for _, kind := range slices.Sorted(maps.Keys(e.Children)) {
-				for id := range e.Children[kind].All() {
+		for rank := range idset.Intersect(e.Ranks, ranks).All() {
+			for kind, ids := range e.Children {
+				for id := range ids.All() {
 					list = append(list, core{rank, kind, id})
 				}
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b core) int { return cmp.Compare(a.rank, b.rank) })
+	slices.SortFunc(list, func(a, b core) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))
+	})
 	return list
+}
+
+// holder returns a job that holds resources, and nil for another.
+func (w *World) holder(id jobid.ID) *worldJob {
+	if j := w.jobs[id]; j != nil && !j.final {
+		return j
+	}
+	return nil
 }
 
 // Allocated reports that the scheduler gave resources to a job. Call it when the scheduler
 // decides, before the Manager learns of it.
 func (w *World) Allocated(id jobid.ID, r *rset.R) {
-	if j := w.jobs[id]; j != nil && !j.final {
+	if w.holder(id) != nil {
 		w.fail(id, "it is given resources twice")
 		return
 	}
@@ -143,8 +143,8 @@ func (w *World) Allocated(id jobid.ID, r *rset.R) {
 		w.booked[c] = id
 	}
 	w.jobs[id] = &worldJob{
-		id: id, r: r, actions: []*perilog.Config{w.actions}, freed: make(map[uint32]bool), shells: make(map[uint32]bool),
-		procs: make(map[place]*process), ran: make(map[place]bool), good: make(map[place]bool), excused: make(map[uint32]bool),
+		id: id, r: r, actions: []*perilog.Config{w.actions},
+		procs: make(map[place]*process), ran: make(map[place]bool), good: make(map[place]bool),
 	}
 }
 
@@ -163,7 +163,7 @@ func (w *World) Do(rd *joblife.Ready) {
 		case alloc.Free:
 			w.free(msg)
 		case alloc.Request:
-			if j := w.jobs[msg.ID]; j != nil && !j.final {
+			if w.holder(msg.ID) != nil {
 				w.fail(msg.ID, "resources are asked for, and it has some")
 			}
 		}
@@ -178,39 +178,53 @@ func (w *World) Do(rd *joblife.Ready) {
 	}
 }
 
+// input reports what an input tells the Manager.
+func (w *World) input(in joblife.Input) {
+	switch in := in.(type) {
+	case joblife.Report:
+		if in.Kind != perilog.ReportStarted && in.Kind != perilog.ReportOutput {
+			w.Exit(Process{Job: in.Job, Action: in.Action, Attempt: in.Attempt, Rank: in.Rank}, in.Status)
+		}
+	case joblife.Drained:
+		w.Excuse(0, in.Ranks)
+	case joblife.ForceFinish:
+		w.Excuse(in.Job, in.Ranks)
+	}
+}
+
 // Ended reports that the job's own processes have ended on ranks; nil is all.
 func (w *World) Ended(id jobid.ID, ranks *idset.Set) {
-	j := w.jobs[id]
-	if j == nil {
-		return
-	}
-	for rank := range j.shells {
-		if ranks == nil || ranks.Contains(rank) {
-			j.shells[rank] = false
-		}
+	if j := w.jobs[id]; j != nil {
+		j.shells.SubtractWith(cmp.Or(ranks, j.r.Ranks()))
 	}
 }
 
 // Runs reports whether the job's own processes run on a rank.
 func (w *World) Runs(id jobid.ID, rank uint32) bool {
 	j := w.jobs[id]
-	return j != nil && j.shells[rank]
+	return j != nil && j.shells.Contains(rank)
+}
+
+// process returns a process, and nil if there is a later attempt or none.
+func (w *World) process(p Process) (*worldJob, *process) {
+	if j := w.jobs[p.Job]; j != nil {
+		if own := j.procs[place{p.Action, p.Rank}]; own != nil && own.Attempt == p.Attempt {
+			return j, own
+		}
+	}
+	return nil, nil
 }
 
 // Exit ends a process with a wait status, and reports whether it was running.
 func (w *World) Exit(p Process, status int32) bool {
-	j := w.jobs[p.Job]
-	if j == nil {
+	j, own := w.process(p)
+	if own == nil || !own.Running {
 		return false
 	}
-	own := j.procs[place{p.Action, p.Rank}]
-	if own == nil || own.attempt != p.Attempt || !own.running {
-		return false
-	}
-	own.running, own.status = false, status
+	own.Running, own.Status = false, status
 	if status == 0 {
-		for _, rank := range own.serves {
-			j.good[place{p.Action, rank}] = !own.bad[rank]
+		for _, rank := range own.Serves {
+			j.good[place{p.Action, rank}] = !own.bad.Contains(rank)
 		}
 	}
 	return true
@@ -218,13 +232,11 @@ func (w *World) Exit(p Process, status int32) bool {
 
 // Released reports that a process wrote a control line that releases ranks.
 func (w *World) Released(p Process, ranks *idset.Set) {
-	if j := w.jobs[p.Job]; j != nil {
-		if own := j.procs[place{p.Action, p.Rank}]; own != nil && own.attempt == p.Attempt {
-			for rank := range ranks.All() {
-				own.let[rank] = true
-				if rank != p.Rank { // there it goes on
-					j.good[place{p.Action, rank}] = !own.bad[rank]
-				}
+	if j, own := w.process(p); own != nil {
+		own.let.UnionWith(ranks)
+		for rank := range ranks.All() {
+			if rank != p.Rank { // there it goes on
+				j.good[place{p.Action, rank}] = !own.bad.Contains(rank)
 			}
 		}
 	}
@@ -233,12 +245,10 @@ func (w *World) Released(p Process, ranks *idset.Set) {
 // Failed reports that a process wrote a control line that names failed ranks. Call it when
 // the Manager has answered.
 func (w *World) Failed(p Process, ranks *idset.Set) {
-	if j := w.jobs[p.Job]; j != nil {
-		if own := j.procs[place{p.Action, p.Rank}]; own != nil && own.attempt == p.Attempt {
-			for rank := range ranks.All() {
-				own.bad[rank] = true
-				delete(j.good, place{p.Action, rank})
-			}
+	if j, own := w.process(p); own != nil {
+		own.bad.UnionWith(ranks)
+		for rank := range ranks.All() {
+			delete(j.good, place{p.Action, rank})
 		}
 	}
 }
@@ -247,13 +257,8 @@ func (w *World) Failed(p Process, ranks *idset.Set) {
 // force: what is left there is no violation. A job of 0 is all jobs, nil is all ranks.
 func (w *World) Excuse(id jobid.ID, ranks *idset.Set) {
 	for _, j := range w.jobs {
-		if id != 0 && j.id != id {
-			continue
-		}
-		for rank := range j.r.Ranks().All() {
-			if ranks == nil || ranks.Contains(rank) {
-				j.excused[rank] = true
-			}
+		if id == 0 || j.id == id {
+			j.excused.UnionWith(cmp.Or(ranks, j.r.Ranks()))
 		}
 	}
 }
@@ -262,10 +267,8 @@ func (w *World) Excuse(id jobid.ID, ranks *idset.Set) {
 func (w *World) Processes() []Process {
 	var list []Process
 	for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
-		j := w.jobs[id]
-		for _, at := range j.places() {
-			p := j.procs[at]
-			list = append(list, Process{id, at.key, p.attempt, at.rank, p.running, p.signal, p.status, p.serves})
+		for _, p := range w.jobs[id].processes() {
+			list = append(list, p.Process)
 		}
 	}
 	return list
@@ -279,10 +282,8 @@ func (w *World) End() error {
 		if !j.final {
 			w.fail(id, "I2: all is over, and the final fragment did not come")
 		}
-		for rank, runs := range j.shells {
-			if runs && !j.excused[rank] {
-				w.fail(id, "all is over, and it runs on rank %d", rank)
-			}
+		if left := idset.Difference(&j.shells, &j.excused); !left.IsEmpty() {
+			w.fail(id, "all is over, and it runs on rank %v", left)
 		}
 	}
 	if len(w.booked) > 0 {
@@ -291,89 +292,67 @@ func (w *World) End() error {
 	return w.err
 }
 
-// places returns where processes are, in order.
-func (j *worldJob) places() []place {
-	return slices.SortedFunc(maps.Keys(j.procs), func(a, b place) int {
-		if c := strings.Compare(a.key.String(), b.key.String()); c != 0 {
-			return c
-		}
-		return int(a.rank) - int(b.rank)
+// processes returns the processes in order.
+func (j *worldJob) processes() []*process {
+	return slices.SortedFunc(maps.Values(j.procs), func(a, b *process) int {
+		return cmp.Or(cmp.Compare(a.Action.String(), b.Action.String()), cmp.Compare(a.Rank, b.Rank))
 	})
 }
 
 // start judges that a job may start, and starts it.
 func (w *World) start(id jobid.ID, r *rset.R) {
-	j := w.jobs[id]
-	switch {
-	case j == nil:
-		w.fail(id, "it starts, and was given nothing")
+	j := w.holder(id)
+	if j == nil {
+		w.fail(id, "it starts, and holds nothing")
 		return
-	case j.final:
-		w.fail(id, "it starts, and has nothing any more")
-		return
-	case j.asked:
+	}
+	if j.asked {
 		return // it is repeated, and the executor knows
 	}
 	j.asked = true
-	var failed []uint32
+	j.shells.UnionWith(r.Ranks())
+	if not := idset.Difference(r.Ranks(), idset.Difference(j.r.Ranks(), &j.freed)); !not.IsEmpty() {
+		w.fail(id, "it starts on rank %v, which it does not have", not)
+	}
+	failed := idset.Difference(r.Ranks(), &j.excused)
 	for rank := range r.Ranks().All() {
-		if !j.r.Ranks().Contains(rank) || j.freed[rank] {
-			w.fail(id, "it starts on rank %d, which it does not have", rank)
+		if !slices.ContainsFunc(j.due(rank, jobstate.ActionProlog), func(key perilog.Key) bool { return !j.good[place{key, rank}] }) {
+			failed.Remove(rank)
 		}
-		j.shells[rank] = true
-		if !j.excused[rank] && !j.prepared(rank) {
-			failed = append(failed, rank)
-			if !slices.ContainsFunc(j.actions, func(c *perilog.Config) bool { return tolerates(&c.Tolerate, failed, j.r.Ranks().Len()) }) {
-				w.fail(id, "I11: it starts on rank %d, where a prolog did not succeed", rank)
-			}
-		}
+	}
+	tolerated := func(c *perilog.Config) bool {
+		most := max(c.Tolerate.Count, int(c.Tolerate.Fraction*float64(j.r.Ranks().Len())))
+		return !c.Tolerate.Drop && idset.Difference(failed, c.Tolerate.Ranks).Len() <= most
+	}
+	if !failed.IsEmpty() && !slices.ContainsFunc(j.actions, tolerated) {
+		w.fail(id, "I11: it starts on rank %v, where a prolog did not succeed", failed)
 	}
 }
 
-// tolerates reports whether a job may start on ranks that failed.
-func tolerates(t *perilog.Tolerate, failed []uint32, of int) bool {
-	n := 0
-	for _, rank := range failed {
-		if !t.Ranks.Contains(rank) {
-			n++
-		}
-	}
-	return !t.Drop && n <= max(t.Count, int(t.Fraction*float64(of)))
-}
-
-// prepared reports whether the prologs have succeeded on a rank.
-func (j *worldJob) prepared(rank uint32) bool {
-	return !slices.ContainsFunc(j.due(jobstate.ActionProlog, rank), func(key perilog.Key) bool { return !j.good[place{key, rank}] })
-}
-
-// due returns the actions on a rank that all configurations have.
-func (j *worldJob) due(kind jobstate.ActionKind, rank uint32) (keys []perilog.Key) {
+// due returns the actions on a rank that all configurations have: prologs, or what
+// follows the job.
+func (j *worldJob) due(rank uint32, kind jobstate.ActionKind) (keys []perilog.Key) {
 	for i, c := range j.actions {
+		var has []perilog.Key
 		list := c.Prologs
 		if kind == jobstate.ActionEpilog {
-			list = c.Epilogs
-		}
-		var has []perilog.Key
-		for n := range list {
-			canceled := kind == jobstate.ActionEpilog && list[n].CancelOnException != nil && *list[n].CancelOnException // perhaps before it ran
-			if (list[n].Ranks == nil || list[n].Ranks.Contains(rank)) && !canceled {
-				has = append(has, keyOf(kind, &list[n]))
+			if list = c.Epilogs; c.Housekeeping != nil {
+				has = append(has, perilog.Housekeeping())
 			}
 		}
-		if i == 0 {
-			keys = has
+		for n := range list {
+			a := &list[n]
+			canceled := kind == jobstate.ActionEpilog && a.CancelOnException != nil && *a.CancelOnException // perhaps before it ran
+			if (a.Ranks == nil || a.Ranks.Contains(rank)) && !canceled {
+				has = append(has, perilog.Key{Kind: kind, Description: cmp.Or(a.Description, "job-manager."+kind.String())})
+			}
 		}
-		keys = slices.DeleteFunc(keys, func(key perilog.Key) bool { return !slices.Contains(has, key) })
+		if i > 0 {
+			has = slices.DeleteFunc(has, func(key perilog.Key) bool { return !slices.Contains(keys, key) })
+		}
+		keys = has
 	}
 	return keys
-}
-
-// keyOf returns the key of an action.
-func keyOf(kind jobstate.ActionKind, a *perilog.ActionConfig) perilog.Key {
-	if a.Description == "" {
-		return perilog.Key{Kind: kind, Description: "job-manager." + kind.String()}
-	}
-	return perilog.Key{Kind: kind, Description: a.Description}
 }
 
 // launch starts processes.
@@ -385,41 +364,37 @@ func (w *World) launch(l joblife.Launch) {
 		return
 	}
 	for rank := range l.Ranks.All() {
-		at := place{l.Action, rank}
-		p := &process{attempt: l.Attempt, serves: []uint32{rank}, single: l.Serves != nil, running: true, let: make(map[uint32]bool), bad: make(map[uint32]bool)}
+		p := &process{Process: Process{l.Job, l.Action, l.Attempt, rank, true, false, 0, []uint32{rank}}, single: l.Serves != nil}
 		if p.single {
-			p.serves = slices.Collect(l.Serves.All())
+			p.Serves = slices.Collect(l.Serves.All())
 		}
-		if old := j.procs[at]; old != nil && old.attempt >= l.Attempt {
-			w.fail(l.Job, "I10: attempt %d of %v on rank %d after attempt %d", l.Attempt, l.Action, rank, old.attempt)
+		at := place{l.Action, rank}
+		if old := j.procs[at]; old != nil && old.Attempt >= l.Attempt {
+			w.fail(l.Job, "I10: attempt %d of %v on rank %d after attempt %d", l.Attempt, l.Action, rank, old.Attempt)
 		}
-		if l.Action.Kind == jobstate.ActionProlog && j.asked && (len(j.actions) == 1 || j.shells[rank]) {
+		j.procs[at] = p
+		if l.Action.Kind == jobstate.ActionProlog && j.asked && (len(j.actions) == 1 || j.shells.Contains(rank)) {
 			w.fail(l.Job, "I11: %v is launched after the job", l.Action)
 		}
-		for _, r := range p.serves {
-			if j.freed[r] {
+		for _, r := range p.Serves {
+			if j.freed.Contains(r) {
 				w.fail(l.Job, "I3: %v is launched on rank %d, which was freed", l.Action, r)
 			}
-			if l.Action.Kind != jobstate.ActionProlog && j.shells[r] && !j.excused[r] {
+			if l.Action.Kind != jobstate.ActionProlog && j.shells.Contains(r) && !j.excused.Contains(r) {
 				w.fail(l.Job, "%v is launched on rank %d, where the job runs", l.Action, r)
 			}
 			j.ran[place{l.Action, r}] = true
 			delete(j.good, place{l.Action, r})
 		}
-		j.procs[at] = p
 	}
 }
 
 func (w *World) signal(s joblife.Signal) {
-	j := w.jobs[s.Job]
-	if j == nil {
-		return
-	}
 	for rank := range s.Ranks.All() {
-		if p := j.procs[place{s.Action, rank}]; p != nil && p.attempt == s.Attempt && p.running {
-			p.signal = true
+		if _, p := w.process(Process{Job: s.Job, Action: s.Action, Attempt: s.Attempt, Rank: rank}); p != nil && p.Running {
+			p.Signal = true
 			if s.Signal.Signal == 9 {
-				p.running, p.status = false, 9
+				p.Running, p.Status = false, 9
 			}
 		}
 	}
@@ -441,7 +416,7 @@ func (w *World) hello(a *alloc.Announcement) {
 		for rank := range j.r.Ranks().All() {
 			// A scheduler that takes no partial allocation is told of what is held alone.
 			switch freed := h.Free.Contains(rank) || !h.R.Ranks().Contains(rank); {
-			case j.freed[rank] && !freed:
+			case j.freed.Contains(rank) && !freed:
 				w.fail(h.ID, "I1: hello says that it holds rank %d, which was freed", rank)
 			case freed:
 				w.give(j, rank)
@@ -449,7 +424,7 @@ func (w *World) hello(a *alloc.Announcement) {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
-		if j := w.jobs[id]; !j.final && !held[id] {
+		if j := w.holder(id); j != nil && !held[id] {
 			for rank := range j.r.Ranks().All() {
 				w.give(j, rank)
 			}
@@ -460,81 +435,63 @@ func (w *World) hello(a *alloc.Announcement) {
 
 // free takes a fragment back.
 func (w *World) free(f alloc.Free) {
-	j := w.jobs[f.ID]
-	switch {
-	case j == nil:
-		w.fail(f.ID, "resources are freed that were never given")
-		return
-	case j.final:
-		w.fail(f.ID, "I2: a fragment after the final one")
+	j := w.holder(f.ID)
+	if j == nil {
+		w.fail(f.ID, "I2: resources are freed, and it holds nothing")
 		return
 	}
-	if f.R != nil {
-		for rank := range f.R.Ranks().All() {
-			if j.freed[rank] || !j.r.Ranks().Contains(rank) {
-				w.fail(f.ID, "I1: rank %d is freed, and it does not hold it", rank)
-			}
-			if !slices.Equal(cores(f.R, idset.Of(rank)), cores(j.r, idset.Of(rank))) {
-				w.fail(f.ID, "I1: of rank %d not all is freed", rank)
-			}
-			w.give(j, rank)
+	for rank := range f.R.Ranks().All() {
+		if j.freed.Contains(rank) || !j.r.Ranks().Contains(rank) {
+			w.fail(f.ID, "I1: rank %d is freed, and it does not hold it", rank)
 		}
-	}
-	if !f.Final {
-		return
-	}
-	j.final = true
-	for rank := range j.r.Ranks().All() {
-		if !j.freed[rank] {
-			w.fail(f.ID, "I1: the final fragment came, and rank %d is held", rank)
+		if !slices.Equal(cores(f.R, idset.Of(rank)), cores(j.r, idset.Of(rank))) {
+			w.fail(f.ID, "I1: of rank %d not all is freed", rank)
 		}
+		w.give(j, rank)
+	}
+	j.final = f.Final
+	if held := idset.Difference(j.r.Ranks(), &j.freed); f.Final && !held.IsEmpty() {
+		w.fail(f.ID, "I1: the final fragment came, and rank %v is held", held)
 	}
 }
 
 // give gives a rank back, and judges that nothing holds it.
 func (w *World) give(j *worldJob, rank uint32) {
-	if j.freed[rank] {
+	if !j.freed.Insert(rank) {
 		return
 	}
-	j.freed[rank] = true
 	for _, c := range cores(j.r, idset.Of(rank)) {
 		if w.booked[c] != j.id {
 			w.fail(j.id, "I1: %s %d of rank %d is not booked for it", c.kind, c.id, rank)
 		}
 		delete(w.booked, c)
 	}
-	if j.excused[rank] {
+	if j.excused.Contains(rank) {
 		return
 	}
-	if j.shells[rank] {
+	if j.shells.Contains(rank) {
 		w.fail(j.id, "I3: rank %d is freed, and the job runs there", rank)
 	}
 	prepared := j.asked
-	for _, at := range j.places() {
-		p := j.procs[at]
-		prepared = prepared || at.key.Kind == jobstate.ActionProlog
-		if !p.running || !slices.Contains(p.serves, rank) || p.let[rank] || j.gaveUp(at.key, p) {
-			continue
+	for _, p := range j.processes() {
+		prepared = prepared || p.Action.Kind == jobstate.ActionProlog
+		if p.Running && slices.Contains(p.Serves, rank) && !p.let.Contains(rank) && !j.gaveUp(p) {
+			w.fail(j.id, "I3: rank %d is freed, and %v runs there", rank, p.Action)
 		}
-		w.fail(j.id, "I3: rank %d is freed, and %v runs there", rank, at.key)
 	}
 	if !prepared {
 		return // the Manager may not even know of the allocation
 	}
-	for _, key := range j.due(jobstate.ActionEpilog, rank) {
+	for _, key := range j.due(rank, jobstate.ActionEpilog) {
 		if !j.ran[place{key, rank}] {
 			w.fail(j.id, "I3: rank %d is freed, and %v did not run there", rank, key)
 		}
-	}
-	kept := !slices.ContainsFunc(j.actions, func(c *perilog.Config) bool { return c.Housekeeping == nil })
-	if kept && !j.ran[place{perilog.Housekeeping(), rank}] {
-		w.fail(j.id, "I3: rank %d is freed, and housekeeping did not run there", rank)
 	}
 }
 
 // gaveUp reports whether a process that was told to end may be left behind without a
 // drain of the rank.
-func (j *worldJob) gaveUp(key perilog.Key, p *process) bool {
+func (j *worldJob) gaveUp(p *process) bool {
 	lets := func(c *perilog.Config) bool { return c.Housekeeping != nil && c.Housekeeping.OnFailure == "release" }
-	return key == perilog.Housekeeping() && (p.signal || slices.ContainsFunc(j.actions, lets)) || p.signal && p.single
+	return p.Action == perilog.Housekeeping() && (p.Signal || slices.ContainsFunc(j.actions, lets)) || p.Signal && p.single
 }
