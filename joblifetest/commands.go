@@ -1,6 +1,7 @@
 package joblifetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,421 +24,333 @@ import (
 // errUsage is the error of a command that is not understood.
 var errUsage = errors.New("see RunScripts for how to use the command")
 
-// commandOf returns a command by its name, and nil for no command.
-func commandOf(name string) command {
-	switch name {
-	case "config":
-		return playConfig
-	case "submit":
-		return playSubmit
-	case "sched":
-		return playSched
-	case "exec":
-		return playExec
-	case "report":
-		return playReport
-	case "resolve":
-		return playResolve
-	case "drained", "offline":
-		return func(st *stage, args []string) error { return playRanks(st, name, args) }
-	case "raise", "urgency", "post", "queue":
-		return func(st *stage, args []string) error { return playUser(st, name, args) }
-	case "tick":
-		return playTick
-	case "crash":
-		return playCrash
-	case "restore":
-		return playRestore
-	case "show":
-		return playShow
-	}
-	return nil
+// A line is a command of a script. Its words are read one by one; the script shows the
+// first error, and the inputs are passed if there is none.
+type line struct {
+	*stage
+	words  []string
+	inputs []joblife.Input
+	err    error
 }
 
-// word returns a word, and "" behind the last.
-func word(args []string, i int) string {
-	if i < len(args) {
-		return args[i]
-	}
-	return ""
+var commands = map[string]func(*line){
+	"config": playConfig, "submit": playSubmit, "sched": playSched, "exec": playExec, "report": playReport,
+	"resolve": playResolve, "queue": playQueue, "tick": playTick, "crash": playCrash, "restore": playRestore, "show": playShow,
+	"drained": func(l *line) { l.send(joblife.Drained{Ranks: l.ranks(l.word())}) },
+	"offline": func(l *line) { l.send(joblife.Offline{Ranks: l.ranks(l.word())}) },
+	"urgency": func(l *line) { l.send(joblife.Urgency{ID: l.job(), Urgency: l.number(l.must(), 0)}) },
+	"raise":   func(l *line) { l.send(joblife.Raise{ID: l.job(), Type: l.must(), Severity: l.number(l.word(), 0)}) },
+	"post":    func(l *line) { l.send(joblife.Post{ID: l.job(), Name: l.must(), Context: json.RawMessage(l.rest())}) },
 }
 
-// options returns the values of words such as nodes=2. The names are those that may be.
-func options(args []string, names ...string) (map[string]string, error) {
-	m := make(map[string]string)
-	for _, a := range args {
-		k, v, ok := strings.Cut(a, "=")
-		if !ok || !slices.Contains(names, k) {
-			return nil, fmt.Errorf("%q: %w", a, errUsage)
-		}
-		m[k] = v
+var sessions = map[string]joblife.Input{
+	"sched hello": joblife.SchedHello{PartialOK: true}, "sched ready": joblife.SchedReady{}, "sched lost": joblife.SchedLost{},
+	"exec hello": joblife.ExecHello{}, "exec lost": joblife.ExecLost{},
+}
+
+func (l *line) send(in joblife.Input) { l.inputs = append(l.inputs, in) }
+
+func (l *line) fail(err error) {
+	if l.err == nil {
+		l.err = err
 	}
-	return m, nil
+}
+
+// word returns the next word, and "" behind the last.
+func (l *line) word() (w string) {
+	if len(l.words) > 0 {
+		w, l.words = l.words[0], l.words[1:]
+	}
+	return w
+}
+
+// must returns the next word, which there has to be.
+func (l *line) must() string {
+	if len(l.words) == 0 {
+		l.fail(errUsage)
+	}
+	return l.word()
+}
+
+// rest returns the words that are left.
+func (l *line) rest() string { return strings.Join(l.words, " ") }
+
+// job returns the id of the job that the next word names.
+func (l *line) job() jobid.ID {
+	name := l.word()
+	id, ok := l.jobs[name]
+	if !ok {
+		l.fail(fmt.Errorf("no job %q", name))
+	}
+	return id
 }
 
 // number returns a number, or less for no text.
-func number(text string, less int) (int, error) {
+func (l *line) number(text string, less int) int {
 	if text == "" {
-		return less, nil
+		return less
 	}
-	return strconv.Atoi(text)
+	n, err := strconv.Atoi(text)
+	l.fail(err)
+	return n
 }
 
-func playConfig(st *stage, args []string) error {
+func (l *line) ranks(text string) *idset.Set {
+	ranks, err := idset.Parse(text)
+	l.fail(err)
+	return ranks
+}
+
+func playConfig(l *line) {
 	var actions perilog.Config
-	if err := json.Unmarshal([]byte(strings.Join(args, " ")), &actions); err != nil {
-		return err
+	if l.fail(json.Unmarshal([]byte(l.rest()), &actions)); l.err != nil {
+		return
 	}
-	st.cfg.Actions = actions
-	if st.m == nil {
-		return nil
+	l.cfg.Actions = actions
+	if l.w != nil {
+		l.w.Configure(actions)
 	}
-	st.w.Configure(actions)
-	return st.step(joblife.Reload{Config: st.cfg})
+	if l.m != nil {
+		l.send(joblife.Reload{Config: l.cfg})
+	}
 }
 
-func playSubmit(st *stage, args []string) error {
-	if len(args) == 0 {
-		return errUsage
+func playSubmit(l *line) {
+	name, opt := l.must(), make(map[string]string)
+	for _, w := range l.words {
+		k, v, ok := strings.Cut(w, "=")
+		if !ok || !slices.Contains([]string{"nodes", "slots", "name", "queue", "urgency", "after"}, k) {
+			l.fail(fmt.Errorf("%q: %w", w, errUsage))
+		}
+		opt[k] = v
 	}
-	opt, err := options(args[1:], "nodes", "slots", "name", "queue", "urgency", "after")
-	nodes, err1 := number(opt["nodes"], 1)
-	slots, err2 := number(opt["slots"], 1)
-	urgency, err3 := number(opt["urgency"], jobstate.UrgencyDefault)
-	if err = errors.Join(err, err1, err2, err3); err != nil {
-		return err
-	}
+	nodes, slots, urgency := l.number(opt["nodes"], 1), l.number(opt["slots"], 1), l.number(opt["urgency"], jobstate.UrgencyDefault)
 	spec, err := jobspec.New(jobspec.Job{Nodes: int64(nodes), Slots: int64(slots), Name: opt["name"], Queue: opt["queue"], Command: []string{"true"}})
-	if err != nil {
-		return err
+	if scheme, on, ok := strings.Cut(opt["after"], ":"); ok && err == nil {
+		l.words = []string{on}
+		spec, err = spec.Update("attributes.system.dependencies", fmt.Appendf(nil, `[{"scheme":%q,"value":%q}]`, scheme, l.job()))
 	}
-	if scheme, name, ok := strings.Cut(opt["after"], ":"); ok {
-		id, err := st.job(name)
-		if err != nil {
-			return err
-		}
-		deps := fmt.Appendf(nil, `[{"scheme":%q,"value":%q}]`, scheme, id)
-		if spec, err = spec.Update("attributes.system.dependencies", deps); err != nil {
-			return err
-		}
+	var text []byte
+	if err == nil {
+		text, err = spec.MarshalJSON()
 	}
-	text, err := spec.MarshalJSON()
-	if err != nil {
-		return err
+	if l.fail(err); l.err == nil {
+		l.naming = name
+		l.send(joblife.Submit{Tag: 1, Jobspec: text, Urgency: urgency})
 	}
-	st.naming = args[0]
-	return st.step(joblife.Submit{Tag: 1, Jobspec: text, Urgency: urgency})
 }
 
-func playSched(st *stage, args []string) error {
-	switch word(args, 0) {
-	case "hello":
-		return st.step(joblife.SchedHello{PartialOK: true})
-	case "ready":
-		return st.step(joblife.SchedReady{})
-	case "lost":
-		return st.step(joblife.SchedLost{})
-	}
-	id, err := st.job(word(args, 1))
-	if err != nil {
-		return err
-	}
-	resp := alloc.Response{ID: id}
-	switch args[0] {
+func playSched(l *line) {
+	what := l.word()
+	resp := alloc.Response{ID: l.job()}
+	switch what {
 	case "alloc":
-		resp.Type = alloc.ResponseSuccess
-		if resp.R, err = resources(args[2:]); err != nil {
-			return err
+		resp.Type, resp.R = alloc.ResponseSuccess, l.resources()
+		if l.err == nil {
+			l.w.Allocated(resp.ID, resp.R)
 		}
-		st.w.Allocated(id, resp.R)
 	case "deny":
-		resp.Type, resp.Note = alloc.ResponseDeny, strings.Join(args[2:], " ")
+		resp.Type, resp.Note = alloc.ResponseDeny, l.rest()
 	case "cancel":
 		resp.Type = alloc.ResponseCancel
 	default:
-		return errUsage
+		l.fail(errUsage)
 	}
-	return st.step(joblife.SchedResponse(resp))
+	l.send(joblife.SchedResponse(resp))
 }
 
 // resources reads an R, such as 0-2/0-3 3/0-1.
-func resources(words []string) (*rset.R, error) {
+func (l *line) resources() *rset.R {
 	var cfg rset.Config
-	for _, w := range words {
+	for _, w := range l.words {
 		ranks, cores, ok := strings.Cut(w, "/")
 		if !ok {
 			cores = "0"
 		}
-		e := rset.Entry{Children: make(map[string]*idset.Set)}
-		var err, err2 error
-		e.Ranks, err = idset.Parse(ranks)
-		e.Children["core"], err2 = idset.Parse(cores)
-		if err = errors.Join(err, err2); err != nil {
-			return nil, err
-		}
-		cfg.Entries = append(cfg.Entries, e)
+		cfg.Entries = append(cfg.Entries, rset.Entry{Ranks: l.ranks(ranks), Children: map[string]*idset.Set{"core": l.ranks(cores)}})
 	}
-	return rset.New(cfg)
+	if l.err != nil {
+		return nil
+	}
+	r, err := rset.New(cfg)
+	l.fail(err)
+	return r
 }
 
-func playExec(st *stage, args []string) error {
-	switch word(args, 0) {
-	case "hello":
-		return st.step(joblife.ExecHello{})
-	case "lost":
-		return st.step(joblife.ExecLost{})
-	}
-	id, err := st.job(word(args, 1))
-	if err != nil {
-		return err
-	}
-	what, rest := exec.Response{ID: id}, args[2:]
-	switch args[0] {
+func playExec(l *line) {
+	what := l.word()
+	resp := exec.Response{ID: l.job()}
+	switch what {
 	case "refused":
-		st.w.Ended(id, nil)
-		return st.step(joblife.ExecRefused{ID: id, Note: strings.Join(rest, " ")})
+		l.w.Ended(resp.ID, nil)
+		l.send(joblife.ExecRefused{ID: resp.ID, Note: l.rest()})
+		return
 	case "start":
-		what.Type = exec.ResponseStart
+		resp.Type = exec.ResponseStart
 	case "reattached":
-		what.Type = exec.ResponseReattached
+		resp.Type = exec.ResponseReattached
 	case "finish":
-		n, err := number(word(rest, 0), 0)
-		if err != nil {
-			return err
-		}
-		what.Type, what.Status = exec.ResponseFinish, int32(n)
-		st.w.Ended(id, nil)
+		resp.Type, resp.Status = exec.ResponseFinish, int32(l.number(l.word(), 0))
+		l.w.Ended(resp.ID, nil)
 	case "release":
-		what.Type, what.Final = exec.ResponseRelease, word(rest, 0) == "final"
-		if !what.Final && len(rest) > 0 {
-			if what.Ranks, err = idset.Parse(rest[0]); err != nil {
-				return err
-			}
+		resp.Type = exec.ResponseRelease
+		if ranks := l.word(); ranks == "final" {
+			resp.Final = true
+		} else if ranks != "" {
+			resp.Ranks = l.ranks(ranks)
 		}
 	case "exception":
-		what.Type, what.Exception = exec.ResponseException, exec.Exception{Type: "exec", Note: strings.Join(rest, " ")}
+		resp.Type, resp.Exception = exec.ResponseException, exec.Exception{Type: "exec", Note: l.rest()}
 	default:
-		return errUsage
+		l.fail(errUsage)
 	}
-	return st.step(joblife.ExecResponse(what))
+	l.send(joblife.ExecResponse(resp))
 }
 
-// action returns a job, an action of it, and ranks.
-func (st *stage) action(args []string) (id jobid.ID, key perilog.Key, ranks *idset.Set, err error) {
-	if id, err = st.job(word(args, 0)); err != nil {
-		return id, key, nil, err
-	}
-	kind, description, ok := strings.Cut(word(args, 1), ":")
+// action returns an action of a job, and ranks.
+func (l *line) action() joblife.Action {
+	a := joblife.Action{Job: l.job()}
+	kind, description, _ := strings.Cut(l.word(), ":")
 	switch kind {
 	case "prolog":
-		key.Kind = jobstate.ActionProlog
+		a.Key.Kind = jobstate.ActionProlog
 	case "epilog":
-		key.Kind = jobstate.ActionEpilog
+		a.Key.Kind = jobstate.ActionEpilog
 	case "housekeeping":
-		key = perilog.Housekeeping()
+		a.Key = perilog.Housekeeping()
 	default:
-		return id, key, nil, errUsage
+		l.fail(errUsage)
 	}
-	if key.Description == "" {
-		if key.Description = "job-manager." + kind; ok {
-			key.Description = description
-		}
-	}
-	ranks, err = idset.Parse(word(args, 2))
-	return id, key, ranks, err
+	a.Key.Description = cmp.Or(a.Key.Description, description, "job-manager."+kind)
+	a.Ranks = l.ranks(l.word())
+	return a
 }
 
-func playReport(st *stage, args []string) error {
-	id, key, ranks, err := st.action(args)
-	if err != nil {
-		return err
-	}
-	what, rest := word(args, 3), args[min(4, len(args)):]
-	rep := perilog.Report{Action: key}
-	status, attempt := 0, 0
-	if n := len(rest) - 1; what != "output" && n >= 0 && strings.HasPrefix(rest[n], "attempt=") {
-		opt, _ := options(rest[n:], "attempt")
-		if attempt, err = number(opt["attempt"], 0); err != nil {
-			return err
+func playReport(l *line) {
+	a := l.action()
+	rep, attempt, latest := perilog.Report{Action: a.Key}, 0, make(map[uint32]uint32)
+	for _, p := range l.w.Processes() {
+		if p.Job == a.Job && p.Action == a.Key {
+			latest[p.Rank] = p.Attempt
 		}
-		rest = rest[:n]
 	}
-	switch what {
+	switch l.word() {
 	case "started":
 		rep.Kind = perilog.ReportStarted
+	case "exited":
+		rep.Kind = perilog.ReportExited
+	case "launch-failed":
+		rep.Kind = perilog.ReportLaunchFailed
 	case "unreachable":
 		rep.Kind = perilog.ReportUnreachable
 	case "output":
-		rep.Kind, rep.Line = perilog.ReportOutput, []byte(strings.Join(rest, " "))
-	case "exited", "launch-failed":
-		rep.Kind = perilog.ReportExited
-		if what != "exited" {
-			rep.Kind = perilog.ReportLaunchFailed
-		}
-		if status, err = number(word(rest, 0), 0); err != nil {
-			return err
-		}
+		rep.Kind, rep.Line = perilog.ReportOutput, []byte(l.rest())
+		l.words = nil
 	default:
-		return errUsage
+		l.fail(errUsage)
 	}
-	for rank := range ranks.All() {
-		rep.Rank, rep.Status = rank, int32(status)
-		if rep.Attempt = uint32(attempt); attempt == 0 {
-			rep.Attempt = st.attempts[launchKey{id, key.String(), rank}]
-		}
-		if what != "started" && what != "output" {
-			st.w.Exit(Process{Job: id, Action: key, Attempt: rep.Attempt, Rank: rank}, int32(status))
-		}
-		if err == nil {
-			err = st.m.Step(st.now, joblife.Report{Tag: 2, Job: id, Report: rep})
+	for _, w := range l.words {
+		if text, ok := strings.CutPrefix(w, "attempt="); ok {
+			attempt = l.number(text, 0)
+		} else {
+			rep.Status = int32(l.number(w, 0))
 		}
 	}
-	st.do()
-	return err
+	for rank := range a.Ranks.All() {
+		rep.Rank, rep.Attempt = rank, cmp.Or(uint32(attempt), latest[rank])
+		l.send(joblife.Report{Tag: 2, Job: a.Job, Report: rep})
+	}
 }
 
-func playResolve(st *stage, args []string) error {
-	if len(args) == 0 {
-		return errUsage
-	}
-	id, key, ranks, err := st.action(args[1:])
-	if err != nil {
-		return err
-	}
-	a := joblife.Action{Job: id, Key: key, Ranks: ranks}
-	switch args[0] {
+func playResolve(l *line) {
+	what := l.must()
+	switch a := l.action(); what {
 	case "rerun":
-		return st.step(joblife.Rerun{Action: a})
+		l.send(joblife.Rerun{Action: a})
 	case "reattach":
-		return st.step(joblife.Reattach{Action: a})
+		l.send(joblife.Reattach{Action: a})
 	case "finish":
-		n, err := number(word(args, 4), 0)
-		if err != nil {
-			return err
-		}
-		st.w.Excuse(id, ranks)
-		return st.step(joblife.ForceFinish{Action: a, Status: int32(n), Who: "root"})
-	}
-	return errUsage
-}
-
-func playRanks(st *stage, name string, args []string) error {
-	ranks, err := idset.Parse(word(args, 0))
-	if err != nil {
-		return err
-	}
-	if name == "offline" {
-		return st.step(joblife.Offline{Ranks: ranks})
-	}
-	st.w.Excuse(0, ranks)
-	return st.step(joblife.Drained{Ranks: ranks})
-}
-
-func playUser(st *stage, name string, args []string) error {
-	if name == "queue" {
-		if what := word(args, 0); what != "start" && what != "stop" {
-			return errUsage
-		}
-		return st.step(joblife.StartQueue{Queue: word(args, 1), Start: args[0] == "start"})
-	}
-	id, err := st.job(word(args, 0))
-	if err != nil || len(args) < 2 {
-		return errors.Join(err, errUsage)
-	}
-	if name == "urgency" {
-		n, err := strconv.Atoi(args[1])
-		if err != nil {
-			return err
-		}
-		return st.step(joblife.Urgency{ID: id, Urgency: n})
-	}
-	if name == "post" {
-		return st.step(joblife.Post{ID: id, Name: args[1], Context: json.RawMessage(strings.Join(args[2:], " "))})
-	}
-	n, err := number(word(args, 2), 0)
-	if err != nil {
-		return err
-	}
-	return st.step(joblife.Raise{ID: id, Type: args[1], Severity: n})
-}
-
-func playTick(st *stage, args []string) error {
-	if text := word(args, 0); text != "" {
-		d, err := time.ParseDuration(strings.TrimPrefix(text, "+"))
-		if err != nil {
-			return err
-		}
-		st.now = st.now.Add(d)
-	}
-	if st.m == nil {
-		return nil
-	}
-	return st.step(joblife.Tick{})
-}
-
-func playCrash(st *stage, args []string) error {
-	switch when := word(args, 0); when {
-	case "":
-		st.m = nil
-	case "before", "after":
-		st.crash = when
+		l.send(joblife.ForceFinish{Action: a, Status: int32(l.number(l.word(), 0)), Who: "root"})
 	default:
-		return errUsage
+		l.fail(errUsage)
 	}
-	return nil
 }
 
-func playRestore(st *stage, _ []string) error {
-	actions := st.cfg.Actions
-	st.cfg = st.fresh()
-	st.cfg.Actions = actions
-	m, rec, err := joblife.Restore(st.now, st.cfg, records(st.records))
-	if err != nil {
-		return err
+func playQueue(l *line) {
+	what := l.word()
+	if what != "start" && what != "stop" {
+		l.fail(errUsage)
 	}
-	st.m = m
-	st.printf("restored: %v running %v", rec.Jobs, rec.Running)
+	l.send(joblife.StartQueue{Queue: l.word(), Start: what == "start"})
+}
+
+func playTick(l *line) {
+	if text := l.word(); text != "" {
+		d, err := time.ParseDuration(strings.TrimPrefix(text, "+"))
+		l.fail(err)
+		l.now = l.now.Add(d)
+	}
+	if l.m != nil {
+		l.send(joblife.Tick{})
+	}
+}
+
+func playCrash(l *line) {
+	switch when := l.word(); when {
+	case "":
+		l.m = nil
+	case "before", "after":
+		l.crash = when
+	default:
+		l.fail(errUsage)
+	}
+}
+
+func playRestore(l *line) {
+	actions := l.cfg.Actions
+	l.cfg = l.fresh()
+	l.cfg.Actions = actions
+	m, rec, err := joblife.Restore(l.now, l.cfg, records(l.records))
+	if l.fail(err); err != nil {
+		return
+	}
+	l.m = m
+	l.printf("restored: %v running %v", rec.Jobs, rec.Running)
 	for _, u := range rec.Unresolved {
-		st.printf("unresolved: %v %v %v on %v", u.Job, u.Action, u.Reason, u.Ranks)
+		l.printf("unresolved: %v %v %v on %v", u.Job, u.Action, u.Reason, u.Ranks)
 	}
 	for _, q := range rec.Quarantined {
-		st.printf("quarantined: %v %v", q.Job, q.Err)
+		l.printf("quarantined: %v %v", q.Job, q.Err)
 	}
-	st.do()
-	return nil
 }
 
-func playShow(st *stage, args []string) error {
-	switch word(args, 0) {
+func playShow(l *line) {
+	switch l.word() {
 	case "jobs":
-		for v := range st.m.Jobs(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive) {
+		for v := range l.m.Jobs(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive) {
 			result, _ := v.Result()
 			if v.State()&(jobstate.StateNew|jobstate.StatePending|jobstate.StateRun) != 0 {
-				st.printf("%v %v", v.ID(), v.State())
+				l.printf("%v %v", v.ID(), v.State())
 			} else {
-				st.printf("%v %v %v", v.ID(), v.State(), result)
+				l.printf("%v %v %v", v.ID(), v.State(), result)
 			}
 		}
 	case "holders":
-		for h := range st.m.Holders() {
-			st.printf("%v %v", h.Job, strings.Join(strings.Fields(fmt.Sprint(h.Kind, " ", h.Description, " ", h.Ranks)), " "))
+		for h := range l.m.Holders() {
+			l.printf("%v %v", h.Job, strings.Join(strings.Fields(fmt.Sprint(h.Kind, " ", h.Description, " ", h.Ranks)), " "))
 		}
 	case "unresolved":
-		for u := range st.m.Unresolved() {
-			st.printf("%v %v %v on %v", u.Job, u.Action, u.Reason, u.Ranks)
+		for u := range l.m.Unresolved() {
+			l.printf("%v %v %v on %v", u.Job, u.Action, u.Reason, u.Ranks)
 		}
 	case "log":
-		id, err := st.job(word(args, 1))
-		if err != nil {
-			return err
-		}
-		for _, r := range st.records {
+		id := l.job()
+		for _, r := range l.records {
 			if r.Job == id && r.Kind == joblife.RecordEvent {
-				st.printf("%s", strings.TrimSpace(string(r.Data)))
+				l.printf("%s", strings.TrimSpace(string(r.Data)))
 			}
 		}
 	default:
-		return errUsage
+		l.fail(errUsage)
 	}
-	return nil
 }

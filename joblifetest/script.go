@@ -2,6 +2,7 @@ package joblifetest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -107,9 +108,6 @@ func difference(want, got string) error {
 	return nil
 }
 
-// A command is a command of a script. The script shows its error.
-type command func(st *stage, args []string) error
-
 // A stage is a Manager and its surroundings, which do only what the script says.
 type stage struct {
 	m       *joblife.Manager // nil after a crash
@@ -119,24 +117,16 @@ type stage struct {
 	now     time.Time
 	records []joblife.Record // what is durable
 
-	jobs     map[string]jobid.ID
-	naming   string // the job that is being submitted
-	attempts map[launchKey]uint32
-	crash    string // when the next Ready meets a crash: "", "before" or "after" its records are durable
-	out      strings.Builder
-}
-
-// launchKey is where an action runs.
-type launchKey struct {
-	job    jobid.ID
-	action string
-	rank   uint32
+	jobs   map[string]jobid.ID
+	naming string // the job that is being submitted
+	crash  string // when the next Ready meets a crash: "", "before" or "after" its records are durable
+	out    strings.Builder
 }
 
 // playScript plays a script and returns it with its present output. The error is what the
 // World or Check finds wrong.
 func playScript(script string, config func() joblife.Config) (string, error) {
-	st := &stage{now: epoch().Add(time.Hour), jobs: make(map[string]jobid.ID), attempts: make(map[launchKey]uint32)}
+	st := &stage{now: epoch().Add(time.Hour), jobs: make(map[string]jobid.ID)}
 	st.fresh = func() joblife.Config {
 		if config == nil {
 			return joblife.Config{Epoch: epoch(), Hooks: []joblife.Hooks{joblife.Dependencies()}}
@@ -191,24 +181,32 @@ func (st *stage) wrong() error {
 
 // play plays a command.
 func (st *stage) play(words []string) {
-	do := commandOf(words[0])
+	l := &line{stage: st, words: words[1:]}
+	do := commands[words[0]]
 	switch {
 	case do == nil:
-		st.printf("error: no command %q", words[0])
-		return
-	case st.m == nil && !slices.Contains([]string{"config", "restore", "tick"}, words[0]) && len(st.records) > 0:
-		st.printf("error: the manager is down: restore it")
-		return
-	case st.m == nil && words[0] != "config" && len(st.records) == 0:
-		m, err := joblife.New(st.cfg)
-		if err != nil {
-			st.printf("error: %v", err)
-			return
-		}
-		st.m, st.w = m, NewWorld(st.cfg.Actions)
+		l.err = fmt.Errorf("no command %q", words[0])
+	case st.m != nil || words[0] == "config":
+	case len(st.records) == 0:
+		st.w = NewWorld(st.cfg.Actions)
+		st.m, l.err = joblife.New(st.cfg)
+	case words[0] != "restore" && words[0] != "tick":
+		l.err = errors.New("the manager is down: restore it")
 	}
-	if err := do(st, words[1:]); err != nil {
-		st.printf("error: %v", err)
+	if in := sessions[strings.Join(words, " ")]; in != nil {
+		l.send(in)
+	} else if l.err == nil {
+		do(l)
+	}
+	for _, in := range l.inputs {
+		if l.err == nil {
+			st.w.input(in)
+			l.err = st.m.Step(st.now, in)
+		}
+	}
+	st.do()
+	if l.err != nil {
+		st.printf("error: %v", l.err)
 	}
 	if err := st.wrong(); err != nil {
 		st.printf("WRONG: %v", err)
@@ -224,24 +222,6 @@ func (st *stage) printf(format string, args ...any) {
 		line = strings.ReplaceAll(line, st.jobs[name].String(), name)
 	}
 	st.out.WriteString(line + "\n")
-}
-
-// job returns the id of a job by its name.
-func (st *stage) job(name string) (jobid.ID, error) {
-	id, ok := st.jobs[name]
-	if !ok {
-		return 0, fmt.Errorf("no job %q", name)
-	}
-	return id, nil
-}
-
-// step passes an input to the Manager, and shows and does what follows.
-func (st *stage) step(in joblife.Input) error {
-	if err := st.m.Step(st.now, in); err != nil {
-		return err
-	}
-	st.do()
-	return nil
 }
 
 // do shows and does what the Manager wants done.
@@ -308,9 +288,6 @@ func (st *stage) effects(rd *joblife.Ready) {
 		st.printf("  raised: %v %s severity=%d", r.Job, r.Type, r.Severity)
 	}
 	for _, l := range rd.Launch {
-		for rank := range l.Ranks.All() {
-			st.attempts[launchKey{l.Job, l.Action.String(), rank}] = l.Attempt
-		}
 		st.printf("  launch: %v %v on %v attempt=%d", l.Job, l.Action, l.Ranks, l.Attempt)
 	}
 	for _, s := range rd.Signal {
