@@ -182,3 +182,19 @@ func TestARankThatAPrologReleasedIsPrepared(t *testing.T) {
 	w.start(1, rest)
 	require.NoError(t, w.Err())
 }
+
+func TestOnlyACommandThatExitedHasSucceeded(t *testing.T) {
+	r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}`))
+	require.NoError(t, err)
+	prolog := perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
+	for kind, wrong := range map[perilog.ReportKind]bool{
+		perilog.ReportStarted: true, perilog.ReportExited: false, perilog.ReportLaunchFailed: true, perilog.ReportUnreachable: true,
+	} {
+		w := NewWorld(perilog.Config{Prologs: []perilog.ActionConfig{{PerRank: true}}})
+		w.Allocated(1, r)
+		w.launch(joblife.Launch{Job: 1, Launch: perilog.Launch{Action: prolog, Attempt: 1, Ranks: r.Ranks()}})
+		w.input(joblife.Report{Job: 1, Report: perilog.Report{Action: prolog, Kind: kind, Attempt: 1}})
+		w.start(1, r)
+		require.Equal(t, wrong, w.Err() != nil, "%v: %v", kind, w.Err())
+	}
+}

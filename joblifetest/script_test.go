@@ -38,6 +38,28 @@ func TestAScriptThatIsWrongIsFound(t *testing.T) {
 	require.Contains(t, got, "WRONG: ")
 }
 
+func TestTheActionsMayChangeWhileTheManagerIsDown(t *testing.T) {
+	got, err := playScript(`config {"epilogs":[{"per-rank":true}]}
+sched hello
+sched ready
+exec hello
+submit a
+sched alloc a 0
+exec start a
+crash
+config {}
+restore
+sched hello
+sched ready
+exec hello
+exec reattached a
+exec finish a
+exec release a final
+`, nil)
+	require.NoError(t, err, got)
+	require.Contains(t, got, "final=true")
+}
+
 func TestACommandThatIsNotUnderstoodSaysSo(t *testing.T) {
 	for line, want := range map[string]string{
 		"sbmit a":                              `no command "sbmit"`,

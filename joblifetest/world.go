@@ -182,8 +182,12 @@ func (w *World) Do(rd *joblife.Ready) {
 func (w *World) input(in joblife.Input) {
 	switch in := in.(type) {
 	case joblife.Report:
-		if in.Kind != perilog.ReportStarted && in.Kind != perilog.ReportOutput {
-			w.Exit(Process{Job: in.Job, Action: in.Action, Attempt: in.Attempt, Rank: in.Rank}, in.Status)
+		p := Process{Job: in.Job, Action: in.Action, Attempt: in.Attempt, Rank: in.Rank}
+		switch in.Kind {
+		case perilog.ReportExited:
+			w.Exit(p, in.Status)
+		case perilog.ReportLaunchFailed, perilog.ReportUnreachable:
+			w.Exit(p, -1) // whatever the status says
 		}
 	case joblife.Drained:
 		w.Excuse(0, in.Ranks)
