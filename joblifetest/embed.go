@@ -217,20 +217,13 @@ func RunEmbedder(t *rapid.T, newEmbedder func(*Site) (Embedder, error)) {
 }
 
 func runEmbedder(t *rapid.T, newEmbedder func(*Site) (Embedder, error)) error {
-	cfg := joblife.Config{Epoch: epoch()}
-	several := func() (list []perilog.ActionConfig) {
-		for range rapid.IntRange(0, 1).Draw(t, "actions") {
-			list = append(list, perilog.ActionConfig{PerRank: true})
-		}
-		return list
-	}
-	cfg.Actions.Prologs, cfg.Actions.Epilogs = several(), several()
+	actions := prologsAndEpilogs(t)
 	if rapid.Bool().Draw(t, "housekeeping") {
-		cfg.Actions.Housekeeping = &perilog.HousekeepingConfig{}
+		actions.Housekeeping = &perilog.HousekeepingConfig{}
 	}
-	r := newRunner(t, cfg, Rs(4).Draw(t, "nodes"))
+	r := newRunner(t, actions, Rs(4).Draw(t, "nodes"))
 	r.newEmbedder, r.faulty, r.begins = newEmbedder, true, true
-	return r.explain(r.play(Workloads(6, 4).Draw(t, "workload")))
+	return r.play(Workloads(6, 4).Draw(t, "workload"))
 }
 
 // begin begins a life of the embedder.

@@ -52,7 +52,7 @@ type bad struct {
 
 func newBad(fault string) func(*rset.R) Scheduler {
 	return func(nodes *rset.R) Scheduler {
-		f := newFirst(nodes)
+		f := &first{nodes: nodes}
 		if f.depth = 1; fault == "lets all start that fit" {
 			f.depth = -1
 		}

@@ -24,8 +24,6 @@ type first struct {
 	out     []alloc.Response
 }
 
-func newFirst(nodes *rset.R) *first { return &first{nodes: nodes} }
-
 func (f *first) Hello(a alloc.Announcement) (err error) {
 	f.waiting, f.out = make(map[jobid.ID]alloc.Request), nil
 	if f.pool, err = pool.New(f.nodes, pool.Config{}); err != nil {

@@ -136,18 +136,17 @@ func Reports(l joblife.Launch) *rapid.Generator[[]joblife.Report] {
 	})
 }
 
+// prologsAndEpilogs draws at most one of each.
+func prologsAndEpilogs(t *rapid.T) perilog.Config {
+	one := []perilog.ActionConfig{{PerRank: true}}
+	return perilog.Config{Prologs: one[:rapid.IntRange(0, 1).Draw(t, "prologs")], Epilogs: one[:rapid.IntRange(0, 1).Draw(t, "epilogs")]}
+}
+
 // Logs generates complete eventlogs as a Manager writes them, with prologs and epilogs
 // that succeed or fail, exceptions and partial releases.
 func Logs() *rapid.Generator[[]byte] {
 	return rapid.Custom(func(t *rapid.T) []byte {
-		cfg := joblife.Config{Epoch: epoch()}
-		for range rapid.IntRange(0, 1).Draw(t, "prologs") {
-			cfg.Actions.Prologs = append(cfg.Actions.Prologs, perilog.ActionConfig{PerRank: true})
-		}
-		for range rapid.IntRange(0, 1).Draw(t, "epilogs") {
-			cfg.Actions.Epilogs = append(cfg.Actions.Epilogs, perilog.ActionConfig{PerRank: true})
-		}
-		r := newRunner(t, cfg, Rs(4).Draw(t, "nodes"))
+		r := newRunner(t, prologsAndEpilogs(t), Rs(4).Draw(t, "nodes"))
 		if err := r.play(Workloads(1, 4).Draw(t, "workload")); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/perilog"
 )
 
 // RunHooks plays a workload with hooks from newHooks, injects the faults that the package
@@ -19,7 +20,7 @@ func RunHooks(t *rapid.T, newHooks func() []joblife.Hooks, workload []Arrival) {
 }
 
 func runHooks(t *rapid.T, newHooks func() []joblife.Hooks, workload []Arrival) error {
-	r := newRunner(t, joblife.Config{Epoch: epoch()}, Rs(6).Draw(t, "nodes"))
+	r := newRunner(t, perilog.Config{}, Rs(6).Draw(t, "nodes"))
 	r.hooks, r.faulty, r.begins = newHooks, true, true
-	return r.explain(r.play(workload))
+	return r.play(workload)
 }

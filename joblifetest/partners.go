@@ -2,7 +2,6 @@ package joblifetest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -51,7 +50,13 @@ func (r *runner) do(rd *joblife.Ready) error {
 		ranks := d.Ranks.Clone()
 		r.note("drain rank %v", ranks)
 		r.asked.UnionWith(ranks)
-		r.after(time.Duration(r.choose(9))*time.Second, func() error { return r.drained(ranks) })
+		r.insist(time.Duration(r.choose(9))*time.Second, func() error {
+			r.asked.SubtractWith(ranks)
+			if err := r.step(0, joblife.Drained{Ranks: ranks}); err != nil {
+				return err
+			}
+			return r.update(ranks, "drained")
+		})
 	}
 	return r.w.Err()
 }
@@ -67,11 +72,8 @@ func (r *runner) sayHello(a *alloc.Announcement) error {
 	if err := r.s.Hello(*a); err != nil {
 		return fmt.Errorf("joblifetest: hello: %w", err)
 	}
-	if !r.off.IsEmpty() {
-		r.note("rank %s: down or drained", r.off.String())
-		if err := r.s.Update(pool.Change{Down: r.off.Clone()}); err != nil {
-			return fmt.Errorf("joblifetest: the scheduler refuses that rank %v is down: %w", r.off, err)
-		}
+	if !r.judge.off.IsEmpty() {
+		return r.update(r.judge.off.Clone(), "down or drained")
 	}
 	return r.decide()
 }
@@ -123,7 +125,7 @@ func (r *runner) decide() error {
 		} else {
 			r.note("  response: %v %v %s", resp.Type, resp.ID, resp.Note)
 		}
-		if err := r.judge.response(resp, r.w, now); err != nil {
+		if err := r.judge.response(resp, now); err != nil {
 			return err
 		}
 		r.say(fromSched, joblife.SchedResponse(resp))
@@ -131,7 +133,7 @@ func (r *runner) decide() error {
 	if len(out) > 0 {
 		r.spoke = r.now
 	}
-	return r.judge.unanswered(r.w, now)
+	return r.judge.unanswered(now)
 }
 
 // say has an input reach the embedder.
@@ -145,31 +147,12 @@ func (r *runner) launch(l joblife.Launch) {
 	at := time.Duration(0)
 	for _, report := range Reports(l).Draw(r.t, "reports") {
 		at += time.Duration(r.choose(3)) * time.Second
-		var tell func() error
-		tell = func() error {
+		r.insist(at, func() error {
 			report.Tag = r.newTag()
 			r.note("%s", what(report))
-			err := r.step(0, report)
-			if errors.Is(err, errCrash) {
-				r.after(time.Second, tell)
-			}
-			return err
-		}
-		r.after(at, tell)
+			return r.step(0, report)
+		})
 	}
-}
-
-// drained confirms a drain.
-func (r *runner) drained(ranks *idset.Set) error {
-	r.asked.SubtractWith(ranks)
-	err := r.step(0, joblife.Drained{Ranks: ranks})
-	if errors.Is(err, errCrash) {
-		r.after(time.Second, func() error { return r.drained(ranks) })
-	}
-	if err != nil {
-		return err
-	}
-	return r.update(ranks, "drained")
 }
 
 // start runs a job for its time. An executor that has it already repeats what it said.
@@ -212,15 +195,12 @@ func (r *runner) start(s exec.Start) {
 
 // update tells the scheduler that ranks are up, down or drained.
 func (r *runner) update(ranks *idset.Set, what string) error {
-	if ranks.IsEmpty() {
-		return nil
-	}
 	c := pool.Change{Down: ranks}
 	if what == "up" {
 		c = pool.Change{Up: ranks}
-		r.off.SubtractWith(ranks)
+		r.judge.off.SubtractWith(ranks)
 	} else {
-		r.off.UnionWith(ranks)
+		r.judge.off.UnionWith(ranks)
 	}
 	r.note("rank %v: %s", ranks, what)
 	r.spoke = r.now
@@ -230,5 +210,5 @@ func (r *runner) update(ranks *idset.Set, what string) error {
 	if err := r.s.Update(c); err != nil {
 		return fmt.Errorf("joblifetest: the scheduler refuses that rank %v is %s: %w", ranks, what, err)
 	}
-	return r.settle()
+	return r.decide()
 }

@@ -41,7 +41,6 @@ var (
 type runner struct {
 	t      *rapid.T
 	w      *World
-	nodes  *rset.R
 	now    time.Time
 	faulty bool // there are faults
 	calm   bool // but not now
@@ -60,16 +59,15 @@ type runner struct {
 	judge *judge
 	spoke time.Time  // when the scheduler was last told something, or responded
 	met   bool       // the scheduler was told who holds what
-	off   *idset.Set // ranks that are down or drained
 	asked *idset.Set // ranks to drain, not confirmed yet
 
 	jobs     map[jobid.ID]*Arrival
 	pending  *Arrival                     // is being submitted
 	told     map[jobid.ID][]exec.Response // what the executor has said of each job
-	queue    []event
-	todo     [2][]message // on their way to the embedder, in order: see fromSched
-	conns    [2]int       // the connections of the scheduler and the executor
-	conn     int          // the latest connection
+	queue    []event                      // in order
+	todo     [2][]message                 // on their way to the embedder, in order: see fromSched
+	conns    [2]int                       // the connections of the scheduler and the executor
+	conn     int                          // the latest connection
 	tag      uint64
 	answered uint64 // the tag of the latest answer
 	ticks    int
@@ -113,25 +111,12 @@ func clock(t eventlog.Timestamp) string {
 	return fmt.Sprintf("%.0fs", t.Time().Sub(epoch().Add(time.Hour)).Seconds())
 }
 
-// explain adds to an error what happened before.
-func (r *runner) explain(err error) error {
-	if err == nil {
-		return nil
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "the nodes are %v", r.nodes)
-	for _, n := range r.notes[max(0, len(r.notes)-maxNotes):] {
-		fmt.Fprintf(&b, "\n%7s "+n.format, append([]any{clock(eventlog.FromTime(n.at))}, n.args...)...)
-	}
-	return fmt.Errorf("%w\n%s", err, b.String())
-}
-
 // newRunner returns a runner with the embedder and a scheduler of this package.
-func newRunner(t *rapid.T, cfg joblife.Config, nodes *rset.R) *runner {
-	off := new(idset.Set)
+func newRunner(t *rapid.T, actions perilog.Config, nodes *rset.R) *runner {
+	w := NewWorld(actions)
 	return &runner{
-		t: t, cfg: cfg, w: NewWorld(cfg.Actions), s: newFirst(nodes), nodes: nodes, now: epoch().Add(time.Hour),
-		newEmbedder: newLoop, judge: newJudge(nodes, off, SchedulerConfig{}), off: off, asked: new(idset.Set),
+		t: t, cfg: joblife.Config{Epoch: epoch(), Actions: actions}, w: w, s: &first{nodes: nodes}, now: epoch().Add(time.Hour),
+		newEmbedder: newLoop, judge: &judge{w: w, nodes: nodes, off: new(idset.Set)}, asked: new(idset.Set),
 		jobs: make(map[jobid.ID]*Arrival), told: make(map[jobid.ID][]exec.Response), logs: make(map[jobid.ID][]byte),
 	}
 }
@@ -143,11 +128,39 @@ func (r *runner) choose(most int) int { return rapid.IntRange(0, most).Draw(r.t,
 func (r *runner) fault(most int) bool { return r.faulty && !r.calm && r.choose(most) == most }
 
 func (r *runner) after(d time.Duration, do func() error) {
-	r.queue = append(r.queue, event{r.now.Add(d), do})
+	e, i := event{r.now.Add(d), do}, len(r.queue)
+	for i > 0 && r.queue[i-1].at.After(e.at) {
+		i--
+	}
+	r.queue = slices.Insert(r.queue, i, e)
 }
 
-// play plays a workload to its end.
+// insist does something after a time, and again in another life if this one ends.
+func (r *runner) insist(d time.Duration, do func() error) {
+	r.after(d, func() error {
+		err := do()
+		if errors.Is(err, errCrash) {
+			r.insist(time.Second, do)
+		}
+		return err
+	})
+}
+
+// play plays a workload to its end. Its error has what happened before.
 func (r *runner) play(jobs []Arrival) error {
+	err := r.run(jobs)
+	if err == nil {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "the nodes are %v", r.judge.nodes)
+	for _, n := range r.notes[max(0, len(r.notes)-maxNotes):] {
+		fmt.Fprintf(&b, "\n%7s "+n.format, append([]any{clock(eventlog.FromTime(n.at))}, n.args...)...)
+	}
+	return fmt.Errorf("%w\n%s", err, b.String())
+}
+
+func (r *runner) run(jobs []Arrival) error {
 	at := time.Duration(0)
 	for i := range jobs {
 		at += jobs[i].After
@@ -179,22 +192,16 @@ func (r *runner) play(jobs []Arrival) error {
 // turn lets the next thing happen, and reports whether there was one.
 func (r *runner) turn() (more bool, err error) {
 	at, ok := r.e.Manager().Deadline()
-	i := -1
-	for k := range r.queue {
-		if i < 0 || r.queue[k].at.Before(r.queue[i].at) {
-			i = k
-		}
-	}
 	switch {
-	case ok && (i < 0 || r.queue[i].at.After(at)):
+	case ok && (len(r.queue) == 0 || r.queue[0].at.After(at)):
 		r.now = at
 		if r.ticks++; r.ticks > maxTicks {
 			return false, errTicks
 		}
 		return true, r.pass(0, joblife.Tick{})
-	case i >= 0:
-		e := r.queue[i]
-		r.queue = slices.Delete(r.queue, i, i+1)
+	case len(r.queue) > 0:
+		e := r.queue[0]
+		r.queue = r.queue[1:]
 		r.now, r.calm = e.at, false
 		if err = e.do(); err == nil {
 			err = r.settle()
@@ -210,7 +217,10 @@ func (r *runner) turn() (more bool, err error) {
 		return false, nil
 	}
 	r.calm = true // what is delayed comes now, and all nodes are up
-	if err = r.update(r.off.Clone(), "up"); err == nil {
+	if !r.judge.off.IsEmpty() {
+		err = r.update(r.judge.off.Clone(), "up")
+	}
+	if err == nil {
 		err = r.settle()
 	}
 	return true, err
@@ -231,8 +241,8 @@ func (r *runner) meddle() error {
 	}
 	switch n := r.choose(19); {
 	case n >= 17 && r.met && !r.judge.lax.AlwaysUp:
-		rank, what := uint32(r.choose(r.nodes.Len()-1)), "up"
-		if !r.off.Contains(rank) {
+		rank, what := uint32(r.choose(r.judge.nodes.Len()-1)), "up"
+		if !r.judge.off.Contains(rank) {
 			what = []string{"down", "drained"}[r.choose(1)]
 		}
 		return r.update(idset.Of(rank), what)

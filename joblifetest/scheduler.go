@@ -17,6 +17,7 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/hostlist"
@@ -97,9 +98,9 @@ func runScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler, cfg Sc
 			return err
 		}
 	}
-	r := newRunner(t, joblife.Config{Epoch: epoch()}, nodes)
-	r.s, r.judge, r.faulty = newScheduler(nodes), newJudge(nodes, r.off, cfg), true
-	return r.explain(r.play(jobs))
+	r := newRunner(t, perilog.Config{}, nodes)
+	r.s, r.judge.lax, r.faulty = newScheduler(nodes), cfg, true
+	return r.play(jobs)
 }
 
 // constrain gives some jobs constraints.
@@ -160,6 +161,7 @@ func allows(c json.RawMessage, nodes *rset.R, rank uint32) bool {
 // A judge knows what a scheduler was told in a session. It is as naive as the World, which
 // knows what is held.
 type judge struct {
+	w      *World
 	nodes  *rset.R
 	lax    SchedulerConfig
 	off    *idset.Set                      // ranks that are down or drained
@@ -178,12 +180,6 @@ type ask struct {
 	exclusive, canceled       bool
 	duration                  time.Duration
 	allowed                   *idset.Set
-}
-
-func newJudge(nodes *rset.R, off *idset.Set, lax SchedulerConfig) *judge {
-	j := &judge{nodes: nodes, lax: lax, off: off}
-	j.hello(&alloc.Announcement{})
-	return j
 }
 
 func (a *ask) String() string {
@@ -248,23 +244,22 @@ func (j *judge) sent(msg alloc.Message) error {
 	return nil
 }
 
-// slots returns how many slots of a job these resources are on each rank.
+// slotsOn returns how many slots of a job these resources are on each rank.
 func (a *ask) slotsOn(list []core) map[uint32]int {
-	cores, gpus, n := make(map[uint32]int), make(map[uint32]int), make(map[uint32]int)
+	count, slots := make(map[core]int), make(map[uint32]int)
 	for _, c := range list {
-		if c.kind == "gpu" {
-			gpus[c.rank]++
-		} else {
-			cores[c.rank]++
-		}
+		count[core{c.rank, c.kind, 0}]++
 	}
-	for rank := range cores {
-		n[rank] = cores[rank] / a.cores
+	for c, n := range count {
+		if c.kind != "core" {
+			continue
+		}
+		slots[c.rank] = n / a.cores
 		if a.gpus > 0 {
-			n[rank] = min(n[rank], gpus[rank]/a.gpus)
+			slots[c.rank] = min(n/a.cores, count[core{c.rank, "gpu", 0}]/a.gpus)
 		}
 	}
-	return n
+	return slots
 }
 
 // fits reports whether a job has room on the nodes, but for ranks that are off and for
@@ -307,7 +302,7 @@ func (j *judge) first() (first *ask) {
 }
 
 // response judges a response, and tells the world.
-func (j *judge) response(resp alloc.Response, w *World, now eventlog.Timestamp) error {
+func (j *judge) response(resp alloc.Response, now eventlog.Timestamp) error {
 	id := resp.ID
 	a := j.asked[id]
 	switch {
@@ -329,21 +324,20 @@ func (j *judge) response(resp alloc.Response, w *World, now eventlog.Timestamp) 
 	if resp.Type != alloc.ResponseSuccess {
 		return nil
 	}
-	booked := maps.Clone(w.booked)
 	for _, c := range cores(resp.R, resp.R.Ranks()) {
 		if ids := j.nodes.Children(c.rank, c.kind); !ids.Contains(c.id) {
 			return refused(id, "gives it what does not exist: rank %d has no %s %d", c.rank, c.kind, c.id)
 		}
 	}
-	if w.Allocated(id, resp.R); w.Err() != nil {
-		return w.Err()
+	if j.w.Allocated(id, resp.R); j.w.Err() != nil {
+		return j.w.Err()
 	}
 	j.ends[id] = resp.R.Expiration()
 	if err := j.amount(a, resp.R, now); err != nil {
 		return err
 	}
 	if first := j.first(); first != nil && !j.lax.AnyOrder {
-		return j.order(first, a, resp.R, booked, now)
+		return j.order(first, a, resp.R, now)
 	}
 	return nil
 }
@@ -388,9 +382,10 @@ func (j *judge) amount(a *ask, r *rset.R, now eventlog.Timestamp) error {
 }
 
 // order judges that the first job that waits did not have to make way for another.
-func (j *judge) order(first, a *ask, r *rset.R, booked map[core]jobid.ID, now eventlog.Timestamp) error {
+func (j *judge) order(first, a *ask, r *rset.R, now eventlog.Timestamp) error {
 	earlier := cmp.Or(cmp.Compare(first.priority, a.priority), cmp.Compare(a.id, first.id)) > 0
-	held := func(c core) bool { return booked[c] != 0 }
+	booked := j.w.booked
+	held := func(c core) bool { return booked[c] != 0 && booked[c] != a.id } // before
 	if earlier && j.fits(first, j.off, held) {
 		return refused(a.id, "gives it resources, with priority %d, and job %v with priority %d comes first and fits: %v", a.priority, first.id, first.priority, first)
 	}
@@ -399,15 +394,12 @@ func (j *judge) order(first, a *ask, r *rset.R, booked map[core]jobid.ID, now ev
 	}
 	for _, at := range slices.Sorted(maps.Values(j.ends)) {
 		at = max(at, now)
-		later := func(c core) bool {
-			id, ok := booked[c]
-			return ok && (j.ends[id] == 0 || j.ends[id] > at)
-		}
+		later := func(c core) bool { return held(c) && (j.ends[booked[c]] == 0 || j.ends[booked[c]] > at) }
 		if !j.fits(first, j.off, later) {
 			continue
 		}
 		ends := j.ends[a.id]
-		if ends != 0 && ends <= at || j.fits(first, j.off, func(c core) bool { return later(c) || r.Children(c.rank, c.kind).Contains(c.id) }) {
+		if ends != 0 && ends <= at || j.fits(first, j.off, func(c core) bool { return later(c) || booked[c] == a.id }) {
 			return nil
 		}
 		return refused(a.id, "gives it %v, and so delays job %v with priority %d, which comes first and could start at %s: %v", r, first.id, first.priority, clock(at), first)
@@ -416,7 +408,7 @@ func (j *judge) order(first, a *ask, r *rset.R, booked map[core]jobid.ID, now ev
 }
 
 // unanswered judges what a scheduler has not responded to.
-func (j *judge) unanswered(w *World, now eventlog.Timestamp) error {
+func (j *judge) unanswered(now eventlog.Timestamp) error {
 	first := j.first()
 	fits := first != nil
 	for _, id := range slices.Sorted(maps.Keys(j.asked)) {
@@ -425,7 +417,7 @@ func (j *judge) unanswered(w *World, now eventlog.Timestamp) error {
 			return refused(id, "does not respond to its request, which was canceled")
 		}
 		if fits && (a == first || j.lax.AnyOrder && j.feasible(a)) {
-			fits = j.fits(a, j.off, func(c core) bool { return w.booked[c] != 0 })
+			fits = j.fits(a, j.off, func(c core) bool { return j.w.booked[c] != 0 })
 		}
 	}
 	switch {
