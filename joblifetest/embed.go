@@ -211,9 +211,7 @@ func (l *loop) Take(now time.Time, connection int, in joblife.Input) error {
 // if it confirms what nobody did, forgets Done, or goes on after its store has failed, and
 // if the [World] or [Check] finds a fault.
 func RunEmbedder(t *rapid.T, newEmbedder func(*Site) (Embedder, error)) {
-	if err := runEmbedder(t, newEmbedder); err != nil {
-		t.Fatal(err)
-	}
+	must(t, runEmbedder(t, newEmbedder))
 }
 
 func runEmbedder(t *rapid.T, newEmbedder func(*Site) (Embedder, error)) error {
@@ -252,11 +250,7 @@ func (r *runner) begin() error {
 	if n := e.Manager().Stats().Quarantined; n > 0 {
 		return fmt.Errorf("joblifetest: %d jobs are quarantined at a restart", n)
 	}
-	if err := r.step(0, joblife.Tick{}); err != nil {
-		return err
-	}
-	r.unknown()
-	return nil
+	return r.step(0, joblife.Tick{})
 }
 
 // step passes an input to the embedder, and judges what it did.

@@ -15,6 +15,13 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
+// must fails t at an error.
+func must(t *rapid.T, err error) {
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Rs generates resource sets of 1 to the given number of nodes, with 1 to 4 cores each;
 // some have gpus.
 func Rs(nodes int) *rapid.Generator[*rset.R] {
@@ -25,9 +32,7 @@ func Rs(nodes int) *rapid.Generator[*rset.R] {
 			children["gpu"] = idset.Of(0)
 		}
 		r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, uint32(n-1)), Children: children}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return r
 	})
 }
@@ -47,9 +52,7 @@ func Jobspecs(nodes int) *rapid.Generator[*jobspec.Spec] {
 		}
 		j.Exclusive = j.Nodes > 0 && rapid.Bool().Draw(t, "exclusive")
 		spec, err := jobspec.New(j)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return spec
 	})
 }
@@ -82,9 +85,7 @@ func Workloads(jobs, nodes int) *rapid.Generator[[]Arrival] {
 	}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Arrival {
 		text, err := Jobspecs(nodes).Draw(t, "jobspec").MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		a := Arrival{
 			After: seconds(t, 10, "after"), Runs: seconds(t, 60, "runs"),
 			Submit: joblife.Submit{Jobspec: text, Urgency: rapid.IntRange(1, jobstate.UrgencyExpedite).Draw(t, "urgency")},
@@ -147,9 +148,7 @@ func prologsAndEpilogs(t *rapid.T) perilog.Config {
 func Logs() *rapid.Generator[[]byte] {
 	return rapid.Custom(func(t *rapid.T) []byte {
 		r := newRunner(t, prologsAndEpilogs(t), Rs(4).Draw(t, "nodes"))
-		if err := r.play(Workloads(1, 4).Draw(t, "workload")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.play(Workloads(1, 4).Draw(t, "workload")))
 		for _, log := range r.logs { // of one job
 			return log
 		}

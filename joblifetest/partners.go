@@ -21,9 +21,6 @@ func (r *runner) do(rd *joblife.Ready) error {
 	}
 	for _, a := range rd.Answers {
 		r.answered = a.Tag
-		if r.pending != nil && a.Job != 0 && r.jobs[a.Job] == nil {
-			r.submitted(a.Job)
-		}
 	}
 	effects := *rd
 	effects.Sched = nil

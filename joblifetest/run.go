@@ -62,7 +62,6 @@ type runner struct {
 	asked *idset.Set // ranks to drain, not confirmed yet
 
 	jobs     map[jobid.ID]*Arrival
-	pending  *Arrival                     // is being submitted
 	told     map[jobid.ID][]exec.Response // what the executor has said of each job
 	queue    []event                      // in order
 	todo     [2][]message                 // on their way to the embedder, in order: see fromSched
@@ -121,6 +120,22 @@ func newRunner(t *rapid.T, actions perilog.Config, nodes *rset.R) *runner {
 	}
 }
 
+// RunHooks plays a workload with hooks from newHooks, injects the faults that the package
+// documentation lists, and restarts the Manager between Steps, each time with new hooks.
+// It fails t at a joblife.Fault, if a restart changes what a job waits for, its priority,
+// or whether it was accepted, or if a job waits for something that never comes. Hooks may
+// refuse jobs when they are submitted. For dependencies between jobs, set Submit.ID in the
+// workload.
+func RunHooks(t *rapid.T, newHooks func() []joblife.Hooks, workload []Arrival) {
+	must(t, runHooks(t, newHooks, workload))
+}
+
+func runHooks(t *rapid.T, newHooks func() []joblife.Hooks, workload []Arrival) error {
+	r := newRunner(t, perilog.Config{}, Rs(6).Draw(t, "nodes"))
+	r.hooks, r.faulty, r.begins = newHooks, true, true
+	return r.play(workload)
+}
+
 // choose draws a number from 0 to most.
 func (r *runner) choose(most int) int { return rapid.IntRange(0, most).Draw(r.t, "choice") }
 
@@ -162,9 +177,12 @@ func (r *runner) play(jobs []Arrival) error {
 
 func (r *runner) run(jobs []Arrival) error {
 	at := time.Duration(0)
-	for i := range jobs {
-		at += jobs[i].After
-		r.after(at, func() error { return r.submit(&jobs[i]) })
+	for i, a := range jobs {
+		if at += a.After; a.Submit.ID == 0 {
+			a.Submit.ID = jobid.ID(1000 + i)
+		}
+		r.jobs[a.Submit.ID] = &a
+		r.insist(at, func() error { return r.submit(&a) })
 	}
 	more, err := true, errCrash // which begins the first life
 	for more || err != nil {
@@ -344,37 +362,34 @@ func (r *runner) newTag() uint64 {
 	return r.tag
 }
 
-// submit submits a job. One that is lost in a crash is submitted again.
+// submit submits a job, unless it is known from an earlier life.
 func (r *runner) submit(a *Arrival) error {
 	in := a.Submit
-	in.Tag = r.newTag()
-	r.pending = a
-	r.note("submit %#v", *a)
-	err := r.step(0, in)
-	if errors.Is(err, joblife.ErrRefused) && !strings.Contains(err.Error(), "panicked") {
-		r.pending = nil
-		return nil // a hook's right
-	}
-	return err
-}
-
-// submitted learns the id of the job that was submitted.
-func (r *runner) submitted(id jobid.ID) {
-	a := r.pending
-	r.jobs[id], r.pending = a, nil
-	r.note("it is job %v", id)
-	if a.Cancel > 0 {
-		r.after(a.Cancel, func() error {
-			if v, ok := r.e.Manager().Job(id); ok && v.State() == jobstate.StateNew {
-				return nil // it is not known yet
-			}
-			err := r.step(0, joblife.Raise{ID: id, Type: "cancel", Tag: r.newTag()})
-			if errors.Is(err, joblife.ErrInactive) {
-				return nil
-			}
+	if _, known := r.e.Manager().Job(in.ID); !known {
+		in.Tag = r.newTag()
+		r.note("submit %#v as %v", *a, in.ID)
+		err := r.step(0, in)
+		if errors.Is(err, joblife.ErrRefused) && !strings.Contains(err.Error(), "panicked") {
+			return nil // a hook's right
+		}
+		if err != nil {
 			return err
-		})
+		}
 	}
+	if a.Cancel == 0 {
+		return nil
+	}
+	r.after(a.Cancel, func() error {
+		if v, ok := r.e.Manager().Job(in.ID); ok && v.State() == jobstate.StateNew {
+			return nil // it is not known yet
+		}
+		err := r.step(0, joblife.Raise{ID: in.ID, Type: "cancel", Tag: r.newTag()})
+		if errors.Is(err, joblife.ErrInactive) {
+			return nil
+		}
+		return err
+	})
+	return nil
 }
 
 // pass passes an input to the embedder, and lets all follow.
@@ -438,19 +453,6 @@ func what(in joblife.Input) string {
 		return fmt.Sprintf("the report of rank %d that %v of job %v %v with status %d", in.Rank, in.Action, in.Job, in.Kind, in.Status)
 	}
 	return fmt.Sprintf("%T", in)
-}
-
-// unknown returns the jobs of which nobody told that they were submitted.
-func (r *runner) unknown() {
-	for v := range r.e.Manager().Jobs(jobstate.StateNew | jobstate.StateActive) {
-		if r.jobs[v.ID()] == nil && r.pending != nil {
-			r.submitted(v.ID())
-		}
-	}
-	if a := r.pending; a != nil {
-		r.pending = nil
-		r.after(0, func() error { return r.submit(a) })
-	}
 }
 
 // state is what a restart may not change of a job that waits.

@@ -78,9 +78,7 @@ type SchedulerConfig struct {
 // others. Annotations are not judged. RunScheduler fails t with what was wrong and all that
 // happened before.
 func RunScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler, cfg SchedulerConfig) {
-	if err := runScheduler(t, newScheduler, cfg); err != nil {
-		t.Fatal(err)
-	}
+	must(t, runScheduler(t, newScheduler, cfg))
 }
 
 func runScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler, cfg SchedulerConfig) error {
