@@ -36,6 +36,7 @@ type process struct {
 	calls   calls
 	writing bool        // an Out is with the store
 	results chan func() // of a store that writes in a goroutine: what to do then
+	read    chan bool   // a client has read what it was sent
 	later   []func()    // to do when an Out is done
 	client  *client     // whose line is being handled, and
 	line    int         // its number
@@ -57,7 +58,7 @@ const (
 func newProcess(o options, stderr io.Writer) (*process, error) {
 	p := &process{
 		o: o, clock: new(wallClock), stderr: stderr, room: busyRoom,
-		results: make(chan func(), 1),
+		results: make(chan func(), 1), read: make(chan bool, 1),
 	}
 	if o.Now > 0 {
 		p.clock = &inputClock{o.Now}
@@ -88,7 +89,7 @@ func (p *process) start() {
 		defer func(c *client, line int) { p.client, p.line = c, line }(p.client, p.line)
 		p.client, p.line = nil, 0
 		cfg := p.o.config
-		cfg.Lookup = p.store.lookup
+		cfg.Lookup, cfg.Reads = p.store.lookup, p.reads
 		s, recovered, err := service.Restore(p.clock.now(), cfg, records)
 		if err != nil {
 			p.fail(fmt.Errorf("-store: %w", err))
@@ -365,6 +366,9 @@ func (p *process) done(out *service.Out, failed map[jobid.ID]error) {
 			}
 		}
 	}
+	for _, key := range out.Ended {
+		p.dismiss(key)
+	}
 	if err := p.service.Done(p.clock.now(), out, failed); err != nil {
 		p.printf("%v", err)
 	}
@@ -438,6 +442,36 @@ func (p *process) call(c service.Call) {
 	}
 	if !p.ask(out, c.Nodeid, c.Payload) && c.Tag != 0 {
 		p.later = append(p.later, func() { p.lost(out, errnoNoSys, "there is nobody to ask") })
+	}
+}
+
+// reads reports whether a sender's client has read what it was sent, or is gone.
+func (p *process) reads(sender string) bool {
+	c, _ := p.find(sender)
+	if c == nil {
+		return true
+	}
+	box, ok := c.out.(*lines.Outbox)
+	return !ok || box.Calm(func() {
+		select {
+		case p.read <- true:
+		default: // it will look
+		}
+	})
+}
+
+// dismiss tells a scheduler or an executor that its session is over. A connection of its own
+// ends.
+func (p *process) dismiss(key string) {
+	c, sender := p.find(key)
+	if c == nil {
+		return
+	}
+	p.write(c, output{
+		Topic: topicError, Sender: sender, Errnum: errnoUnreachable, Errstr: "the session is over: say hello again",
+	})
+	if sender == nil && c.id > 0 {
+		c.close()
 	}
 }
 

@@ -230,6 +230,19 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	require.Equal(t, eventlog.Timestamp(8), c.now())
 }
 
+// What a manager refuses, the scheduler must not believe: its session ends, and says why.
+func TestARefusalOfTheManagerEndsTheSession(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"topic":"job-manager.error","errnum":22,"errstr":"sched.alloc: double booking"}`: "line 3: job-manager.error failed: errnum 22: sched.alloc: double booking",
+		`{"topic":"job-manager.sched-ready","errnum":71}`:                                  "line 3: job-manager.sched-ready failed: errnum 71",
+	} {
+		status, stdout, stderr := sched(strings.NewReader(inventory + helloDone + text + "\n"))
+		require.Equal(t, lines.ExitFault, status)
+		require.NotContains(t, stdout, "job-manager.error", "an error is not answered")
+		require.Contains(t, stderr, want)
+	}
+}
+
 // The errnums are those that the documentation of the command lists.
 func TestEveryErrnumIsListed(t *testing.T) {
 	source, err := os.ReadFile("main.go")

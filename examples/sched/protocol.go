@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
@@ -229,17 +230,13 @@ var ofSession = []string{alloc.TopicAlloc, alloc.TopicCancel, alloc.TopicPriorit
 
 // dispatch does what a message says. After an error nothing has changed.
 func (s *session) dispatch(m alloc.Line) error {
-	switch m.Topic {
-	case alloc.TopicHello:
+	switch ours := strings.HasPrefix(m.Topic, "job-manager."); {
+	case m.Topic == alloc.TopicHello:
 		return s.onHello(m)
-	case alloc.TopicReady, topicAcquire:
-		if m.Errnum != 0 {
-			return &fatalError{m}
-		}
-	default:
-		if m.Errnum != 0 {
-			return refuse(errnoInvalid, "a request has no errnum")
-		}
+	case m.Errnum != 0 && (ours || m.Topic == topicAcquire):
+		return &fatalError{m}
+	case m.Errnum != 0:
+		return refuse(errnoInvalid, "a request has no errnum")
 	}
 	if !s.greeted && slices.Contains(ofSession, m.Topic) {
 		s.logf("%s dropped: it is of another session", m.Topic)
