@@ -51,6 +51,7 @@ const enoent = 2 // errnum of a key that is not there
 type kvs struct {
 	memory
 	p         *process
+	peer      *client // who has the KVS, to the end
 	watermark jobid.ID
 	queues    map[string]json.RawMessage // states, by name
 	tombs     []byte                     // replaces what the KVS has of tombstones; nil: it is good
@@ -120,7 +121,7 @@ func (s *kvs) look(key string, flags int, then func(*treeObj, error)) {
 }
 
 func (s *kvs) call(topic string, payload any, stream bool, then func(json.RawMessage, error)) {
-	if !s.p.ask(call{client: s.p.bridge(), topic: topic, stream: stream, then: then}, service.Any, payload) {
+	if !s.p.ask(call{client: s.peer, topic: topic, stream: stream, then: then}, service.Any, payload) {
 		then(nil, &peerError{topic, errnoNoSys, "there is nobody to ask"})
 	}
 }
@@ -271,6 +272,7 @@ func (s *kvs) putAside(id jobid.ID) error {
 
 // load walks the KVS.
 func (s *kvs) load(f func(iter.Seq2[joblife.Record, error])) {
+	s.peer = s.p.bridge()
 	l := &kvsLoader{s: s, jobs: make(map[jobid.ID]*kvsJob), then: f}
 	l.look(keyCheckpoint, 0, l.checkpoint)
 	l.look(keyTombstones, 0, func(o *treeObj) error {

@@ -541,6 +541,9 @@ func (p *process) leave(c *client) {
 	for _, lost := range p.calls.of(c) {
 		p.lost(lost, errnoUnreachable, "the client is gone")
 	}
+	if k, ok := p.store.(*kvs); ok && k.peer == c {
+		p.fail(errors.New("-store: the client that has the KVS is gone, and no other can know what is in it: start again when it is back"))
+	}
 	p.settle()
 }
 
