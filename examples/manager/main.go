@@ -142,6 +142,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
 )
 
@@ -248,7 +249,7 @@ func (p *process) take(in input) {
 	case in.line.Number > 0:
 		p.handle(c, in.line)
 	case len(p.clients) >= maxClients:
-		p.write(c, output{Topic: topicError, Errnum: errnoBusy, Errstr: "there are too many clients"})
+		p.write(c, output{Topic: topicError, Errnum: errno.Busy, Errstr: "there are too many clients"})
 		c.close()
 	default:
 		p.clients = append(p.clients, c)
@@ -274,7 +275,7 @@ func (p *process) stop() {
 func (p *process) hangUp(c *client) {
 	for _, lost := range p.calls.of(c) {
 		if lost.then != nil {
-			p.lost(lost, errnoUnreachable, "the input ended")
+			p.lost(lost, errno.Unreachable, "the input ended")
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -147,7 +148,7 @@ func (p *process) handle(c *client, l lines.Line) {
 	var long *lines.LongError
 	switch {
 	case errors.As(l.Err, &long):
-		p.refuse(message{}, errnoSize, l.Err)
+		p.refuse(message{}, errno.Size, l.Err)
 	case l.Err != nil:
 		p.fail(fmt.Errorf("line %d: input: %w", l.Number, l.Err))
 		return
@@ -161,7 +162,7 @@ func (p *process) handle(c *client, l lines.Line) {
 		}
 		switch {
 		case err != nil:
-			p.refuse(m, errnoProtocol, err)
+			p.refuse(m, errno.Protocol, err)
 		case p.failed != nil:
 		case m.Topic == "": // the time alone
 		case !strings.HasPrefix(m.Topic, "job-manager."):
@@ -170,7 +171,7 @@ func (p *process) handle(c *client, l lines.Line) {
 			p.stats.refused++
 			p.printf("%s: errnum %d: %s", lines.Plain(m.Topic), m.Errnum, lines.Plain(m.Errstr))
 		case !p.hasRoom(m, l):
-			p.refuse(m, errnoBusy, errors.New("too many requests while the store is busy"))
+			p.refuse(m, errno.Busy, errors.New("too many requests while the store is busy"))
 		case p.service == nil:
 			p.early = append(p.early, input{client: p.client, line: l})
 		default:
@@ -256,7 +257,7 @@ func (p *process) respond(m message) {
 		})
 	}
 	if err != nil {
-		p.refuse(m, errnoInvalid, err)
+		p.refuse(m, errno.Invalid, err)
 	}
 }
 
@@ -289,7 +290,7 @@ const maxTicks = 1000
 // settle passes the time, and does all that can be done without more input.
 func (p *process) settle() {
 	for c, ok := p.calls.overdue(p.clock.now()); ok; c, ok = p.calls.overdue(p.clock.now()) {
-		p.lost(c, errnoTimedOut, "there is no answer")
+		p.lost(c, errno.TimedOut, "there is no answer")
 	}
 	if !p.started && !p.startBy.IsZero() && !p.startBy.After(p.clock.now()) {
 		p.start()
@@ -441,7 +442,7 @@ func (p *process) call(c service.Call) {
 		out.client, out.sender = p.find(c.To)
 	}
 	if !p.ask(out, c.Nodeid, c.Payload) && c.Tag != 0 {
-		p.later = append(p.later, func() { p.lost(out, errnoNoSys, "there is nobody to ask") })
+		p.later = append(p.later, func() { p.lost(out, errno.NoSys, "there is nobody to ask") })
 	}
 }
 
@@ -468,7 +469,7 @@ func (p *process) dismiss(key string) {
 		return
 	}
 	p.write(c, output{
-		Topic: topicError, Sender: sender, Errnum: errnoUnreachable, Errstr: "the session is over: say hello again",
+		Topic: topicError, Sender: sender, Errnum: errno.Unreachable, Errstr: "the session is over: say hello again",
 	})
 	if sender == nil && c.id > 0 {
 		c.close()
@@ -539,7 +540,7 @@ func (p *process) leave(c *client) {
 		}
 	}
 	for _, lost := range p.calls.of(c) {
-		p.lost(lost, errnoUnreachable, "the client is gone")
+		p.lost(lost, errno.Unreachable, "the client is gone")
 	}
 	if k, ok := p.store.(*kvs); ok && k.peer == c {
 		p.fail(errors.New("-store: the client that has the KVS is gone, and no other can know what is in it: start again when it is back"))

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/rset/alloc"
 )
@@ -250,9 +251,9 @@ func TestEveryErrnumIsListed(t *testing.T) {
 	doc, _, _ := strings.Cut(string(source), "package main")
 	doc = strings.ReplaceAll(doc, "\n//", "")
 	for errnum, what := range map[int]string{
-		errnoNoEntry: "unknown job", errnoAgain: "not ready", errnoMemory: "too many jobs",
-		errnoBusy: "busy with another session", errnoExists: "duplicate job", errnoInvalid: "refused",
-		errnoTopic: "unknown topic", errnoProtocol: "malformed", errnoOverflow: "unsatisfiable", errnoSize: "too long",
+		errno.NoEntry: "unknown job", errno.Again: "not ready", errno.NoMemory: "too many jobs",
+		errno.Busy: "busy with another session", errno.Exists: "duplicate job", errno.Invalid: "refused",
+		errno.NoSys: "unknown topic", errno.Protocol: "malformed", errno.Overflow: "unsatisfiable", errno.Size: "too long",
 	} {
 		number, err := json.Marshal(errnum)
 		require.NoError(t, err)

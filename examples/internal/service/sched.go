@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
@@ -84,7 +85,7 @@ func (s *Service) void(prefix string) {
 	for _, tag := range slices.Sorted(maps.Keys(s.calls)) {
 		if w := s.calls[tag]; strings.HasPrefix(w.topic, prefix) {
 			delete(s.calls, tag)
-			if err := w.respond(Response{Topic: w.topic, Tag: tag, Errnum: ehostunreach, Errstr: "its session is over"}); err != nil {
+			if err := w.respond(Response{Topic: w.topic, Tag: tag, Errnum: errno.Unreachable, Errstr: "its session is over"}); err != nil {
 				s.quick.logf("%s: %v", w.topic, err)
 			}
 		}
@@ -207,7 +208,7 @@ func (s *Service) resourceStatus(*Request) (any, error) {
 	}
 	all, err := union(list)
 	if err != nil {
-		return nil, fail(einval, "%v", err)
+		return nil, fail(errno.Invalid, "%v", err)
 	}
 	return struct {
 		Allocated *rset.R `json:"allocated"`
