@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/examples/internal/strict"
@@ -44,13 +45,12 @@ const (
 	checkpointForm = 1  // version of the checkpoint
 )
 
-const enoent = 2 // errnum of a key that is not there
-
 // kvs is the store of -store lines: the peer's KVS. Of a job it writes the eventlog; the
 // jobspec and the R are there, since job-ingest and the scheduler have put them there.
 type kvs struct {
 	memory
 	p         *process
+	peer      *client // who has the KVS, to the end
 	watermark jobid.ID
 	queues    map[string]json.RawMessage // states, by name
 	tombs     []byte                     // replaces what the KVS has of tombstones; nil: it is good
@@ -107,7 +107,7 @@ func (s *kvs) look(key string, flags int, then func(*treeObj, error)) {
 		}
 		var failed *peerError
 		switch {
-		case errors.As(err, &failed) && failed.errnum == enoent:
+		case errors.As(err, &failed) && failed.errnum == errno.NoEntry:
 			err = nil
 		case err == nil && (strict.Unmarshal(payload, &answer) != nil):
 			err = errors.New("the answer has no object of RFC 11")
@@ -120,8 +120,8 @@ func (s *kvs) look(key string, flags int, then func(*treeObj, error)) {
 }
 
 func (s *kvs) call(topic string, payload any, stream bool, then func(json.RawMessage, error)) {
-	if !s.p.ask(call{client: s.p.bridge(), topic: topic, stream: stream, then: then}, service.Any, payload) {
-		then(nil, &peerError{topic, errnoNoSys, "there is nobody to ask"})
+	if !s.p.ask(call{client: s.peer, topic: topic, stream: stream, then: then}, service.Any, payload) {
+		then(nil, &peerError{topic, errno.NoSys, "there is nobody to ask"})
 	}
 }
 
@@ -131,7 +131,7 @@ func (s *kvs) watch() {
 	s.look(keyInstance, kvsWatch|kvsWaitCreate, func(o *treeObj, err error) {
 		var failed *peerError
 		switch {
-		case errors.As(err, &failed) && failed.errnum == errnoUnreachable:
+		case errors.As(err, &failed) && failed.errnum == errno.Unreachable:
 			return // the end
 		case err == nil && o != nil:
 			var text []byte
@@ -271,6 +271,7 @@ func (s *kvs) putAside(id jobid.ID) error {
 
 // load walks the KVS.
 func (s *kvs) load(f func(iter.Seq2[joblife.Record, error])) {
+	s.peer = s.p.bridge()
 	l := &kvsLoader{s: s, jobs: make(map[jobid.ID]*kvsJob), then: f}
 	l.look(keyCheckpoint, 0, l.checkpoint)
 	l.look(keyTombstones, 0, func(o *treeObj) error {

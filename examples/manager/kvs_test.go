@@ -402,3 +402,45 @@ func TestTheFirstClientHasTheKVS(t *testing.T) {
 	require.ErrorContains(t, p.end(), "kvs.commit failed: errnum 113: the client is gone")
 	require.True(t, slices.ContainsFunc(p.clients, func(c *client) bool { return c.id == 2 }))
 }
+
+// Nobody else takes the place of the client that has the KVS: what was answered is in its KVS.
+func TestNobodyInheritsTheKVS(t *testing.T) {
+	for name, reads := range map[string]bool{"before the store is read": false, "when nothing is to commit": true} {
+		t.Run(name, func(t *testing.T) {
+			p, err := newProcess(options{Options: lines.Options{Now: 1000}, store: "lines"}, io.Discard)
+			require.NoError(t, err)
+			k := newPeer(t)
+			var second strings.Builder
+			l := &life{t: t, p: p, c: &client{id: 1, out: k, close: func() {}}}
+			p.take(input{client: l.c})
+			p.take(input{client: &client{id: 2, out: &second, close: func() {}}})
+			p.take(input{client: p.clients[1], line: lines.Line{Number: 1, Text: []byte(submit(5, 16))}})
+			if reads {
+				k.serve(l)
+				require.Contains(t, second.String(), `"errors":[]`)
+			}
+			second.Reset()
+			p.take(input{client: l.c, line: lines.Line{Err: io.EOF}})
+			require.Error(t, p.failed)
+			p.take(input{client: p.clients[0], line: lines.Line{Number: 2, Text: []byte(submit(6, 17))}})
+			require.NotContains(t, second.String(), "kvs.")
+			require.NotContains(t, second.String(), `"errors":[]`)
+		})
+	}
+}
+
+// It stays there, too, when that client becomes a scheduler, for which another is the bridge.
+func TestTheKVSStaysWithItsClient(t *testing.T) {
+	p, err := newProcess(options{Options: lines.Options{Now: 1000}, store: "lines"}, io.Discard)
+	require.NoError(t, err)
+	k := newPeer(t)
+	var second strings.Builder
+	l := &life{t: t, p: p, c: &client{id: 1, out: k, close: func() {}}}
+	p.take(input{client: l.c})
+	p.take(input{client: &client{id: 2, out: &second, close: func() {}}})
+	k.serve(l)
+	p.take(input{client: l.c, line: lines.Line{Number: 9, Text: []byte(`{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`)}})
+	p.take(input{client: p.clients[1], line: lines.Line{Number: 1, Text: []byte(submit(5, 16))}})
+	k.serve(l)
+	require.Equal(t, `{"topic":"job-manager.submit","matchtag":5,"payload":{"errors":[]}}`+"\n", second.String())
+}

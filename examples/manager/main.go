@@ -74,10 +74,17 @@
 // who was asked goes away, with 113; without an answer for five minutes, with 110. Events go
 // to all clients but a scheduler.
 //
+// A scheduler whose answer to sched.alloc is refused believes what is not so, and its session
+// ends; so does that of a scheduler or an executor that answers with an errnum. It is told
+// under job-manager.error, and a connection of its own is closed: the next hello tells what is
+// held.
+//
 // # Limits
 //
 // What users and clients may leave in memory has limits, beside those of package service:
 //
+//   - What a scheduler or an executor is to be told waits until it has read what came before. If
+//     that is 65 536 messages and four for each job, its session ends.
 //   - What the clients of a socket have not read: 256 MiB in all. Each may always be 256 KiB
 //     behind; one that is more behind is cut off when there is no room.
 //   - Lines that are not handled yet: 64 MiB in all. One of at most 64 KiB always has room; one
@@ -99,7 +106,7 @@
 //     flux-core, so flux job eventlog works, and also job.ID.joblife.housekeeping and
 //     checkpoint.joblife. It does not write the jobspec and the R, since job-ingest and
 //     the scheduler do. It watches resource.R for when the instance expires. The first
-//     client of a socket has the KVS.
+//     client of a socket has the KVS, and when it goes the process fails: no other is asked.
 //
 // All go through a transaction at a time, and what is asked meanwhile shares the next one.
 // If a store fails, the process says why and ends, and nothing is answered that was not
@@ -135,6 +142,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
 )
 
@@ -202,6 +210,8 @@ func (p *process) run(ctx context.Context, inputs <-chan input) error {
 			p.settle()
 		case <-p.timer():
 			p.settle()
+		case <-p.read:
+			p.settle()
 		case in := <-p.next(inputs):
 			if in.client != nil && in.client.id == 0 && errors.Is(in.line.Err, io.EOF) {
 				stop, quit, inputs = nil, true, nil
@@ -239,7 +249,7 @@ func (p *process) take(in input) {
 	case in.line.Number > 0:
 		p.handle(c, in.line)
 	case len(p.clients) >= maxClients:
-		p.write(c, output{Topic: topicError, Errnum: errnoBusy, Errstr: "there are too many clients"})
+		p.write(c, output{Topic: topicError, Errnum: errno.Busy, Errstr: "there are too many clients"})
 		c.close()
 	default:
 		p.clients = append(p.clients, c)
@@ -265,7 +275,7 @@ func (p *process) stop() {
 func (p *process) hangUp(c *client) {
 	for _, lost := range p.calls.of(c) {
 		if lost.then != nil {
-			p.lost(lost, errnoUnreachable, "the input ended")
+			p.lost(lost, errno.Unreachable, "the input ended")
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
 )
 
@@ -324,7 +325,7 @@ func TestTheWallClockFires(t *testing.T) {
 func TestAnAnswerThatCannotBeWrittenIsAnError(t *testing.T) {
 	var got output
 	require.NoError(t, json.Unmarshal(output{Topic: "a", Matchtag: 7, Payload: func() {}}.line(), &got))
-	require.Equal(t, output{Topic: "a", Matchtag: 7, Errnum: errnoInvalid, Errstr: got.Errstr}, got)
+	require.Equal(t, output{Topic: "a", Matchtag: 7, Errnum: errno.Invalid, Errstr: got.Errstr}, got)
 	require.Contains(t, got.Errstr, "unsupported type")
 	require.Equal(t, `{"topic":"a","payload":{"note":"<&>"}}`+"\n", string(output{Topic: "a", Payload: map[string]string{"note": "<&>"}}.line()))
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
+	"net"
 	"runtime"
 	"strings"
 	"testing"
@@ -162,4 +164,55 @@ func TestNoMoreIsReadThanTheNextCommitTakes(t *testing.T) {
 		l.p.hasRoom(message{}, lines.Line{})
 		require.Equal(t, c.waits, l.p.next(inputs) == nil, "%+v", c)
 	}
+}
+
+// I12: jobs of a guest can be more than a peer may be behind. The scheduler and the executor
+// get them as they read, also if they do not for a while, and again after each hello.
+func TestNoGuestCanHaveASchedulerCutOff(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	path := socketPath(t)
+	stop := start(t, path)
+	_, say, read := dial(t, path)
+	const jobs = lines.Room>>20 + 8
+	for id := 16; id < 16+jobs; id++ {
+		say(strings.Replace(submit(1, id), `"system":{`, `"user":{"x":"`+strings.Repeat("x", 1_000_000)+`"},"system":{`, 1))
+		require.Contains(t, read(), `"errors":[]`)
+	}
+	before := heap()
+	all := func(conn net.Conn, topic string) {
+		in := bufio.NewReaderSize(conn, 2<<20)
+		for n := 0; n < jobs; {
+			text, err := in.ReadSlice('\n')
+			require.NoError(t, err)
+			if bytes.HasPrefix(text, []byte(`{"topic":"`+topic)) {
+				n++
+			}
+		}
+	}
+	wait := func() {
+		for range 10 {
+			say(noSuch)
+			require.Equal(t, noAnswer, read())
+		}
+		require.Less(t, heap()-before, int64(16<<20))
+	}
+	var sched net.Conn
+	var tell func(string)
+	for range 2 {
+		sched, tell, _ = dial(t, path)
+		tell(`{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}` + "\n")
+		tell(`{"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}` + "\n")
+		wait()
+	}
+	all(sched, "sched.alloc")
+	exec, hello, _ := dial(t, path)
+	hello(`{"topic":"job-manager.exec-hello","payload":{"service":"my-exec"}}` + "\n")
+	for n := range jobs {
+		tell("{" + gives(16+n, n) + "}\n")
+	}
+	wait()
+	all(exec, "my-exec.start")
+	stop()
 }

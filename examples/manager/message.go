@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/strict"
 )
 
@@ -21,18 +22,6 @@ const topicDisconnect = "job-manager.disconnect"
 const (
 	topicSchedHello = "job-manager.sched-hello"
 	topicExecHello  = "job-manager.exec-hello"
-)
-
-// What went wrong with a line, or with a call that nobody can take. The numbers are
-// those of Linux, whatever this runs on.
-const (
-	errnoBusy        = 16  // EBUSY: there are too many clients
-	errnoInvalid     = 22  // EINVAL: understood and refused
-	errnoNoSys       = 38  // ENOSYS: there is nobody to ask
-	errnoProtocol    = 71  // EPROTO: malformed
-	errnoSize        = 90  // EMSGSIZE: the line is too long
-	errnoTimedOut    = 110 // ETIMEDOUT: there is no answer
-	errnoUnreachable = 113 // EHOSTUNREACH: the one who was asked is gone
 )
 
 // untagged is the matchtag of a request that has no key for it. Its answers have
@@ -101,7 +90,7 @@ func (o output) line() []byte {
 	e.SetEscapeHTML(false)
 	if err := e.Encode(o); err != nil {
 		b.Reset()
-		o.Payload, o.Errnum, o.Errstr = nil, errnoInvalid, err.Error()
+		o.Payload, o.Errnum, o.Errstr = nil, errno.Invalid, err.Error()
 		_ = e.Encode(o) // numbers and strings
 	}
 	return b.Bytes()

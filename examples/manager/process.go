@@ -12,6 +12,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -36,6 +37,7 @@ type process struct {
 	calls   calls
 	writing bool        // an Out is with the store
 	results chan func() // of a store that writes in a goroutine: what to do then
+	read    chan bool   // a client has read what it was sent
 	later   []func()    // to do when an Out is done
 	client  *client     // whose line is being handled, and
 	line    int         // its number
@@ -57,7 +59,7 @@ const (
 func newProcess(o options, stderr io.Writer) (*process, error) {
 	p := &process{
 		o: o, clock: new(wallClock), stderr: stderr, room: busyRoom,
-		results: make(chan func(), 1),
+		results: make(chan func(), 1), read: make(chan bool, 1),
 	}
 	if o.Now > 0 {
 		p.clock = &inputClock{o.Now}
@@ -88,7 +90,7 @@ func (p *process) start() {
 		defer func(c *client, line int) { p.client, p.line = c, line }(p.client, p.line)
 		p.client, p.line = nil, 0
 		cfg := p.o.config
-		cfg.Lookup = p.store.lookup
+		cfg.Lookup, cfg.Reads = p.store.lookup, p.reads
 		s, recovered, err := service.Restore(p.clock.now(), cfg, records)
 		if err != nil {
 			p.fail(fmt.Errorf("-store: %w", err))
@@ -146,7 +148,7 @@ func (p *process) handle(c *client, l lines.Line) {
 	var long *lines.LongError
 	switch {
 	case errors.As(l.Err, &long):
-		p.refuse(message{}, errnoSize, l.Err)
+		p.refuse(message{}, errno.Size, l.Err)
 	case l.Err != nil:
 		p.fail(fmt.Errorf("line %d: input: %w", l.Number, l.Err))
 		return
@@ -160,7 +162,7 @@ func (p *process) handle(c *client, l lines.Line) {
 		}
 		switch {
 		case err != nil:
-			p.refuse(m, errnoProtocol, err)
+			p.refuse(m, errno.Protocol, err)
 		case p.failed != nil:
 		case m.Topic == "": // the time alone
 		case !strings.HasPrefix(m.Topic, "job-manager."):
@@ -169,7 +171,7 @@ func (p *process) handle(c *client, l lines.Line) {
 			p.stats.refused++
 			p.printf("%s: errnum %d: %s", lines.Plain(m.Topic), m.Errnum, lines.Plain(m.Errstr))
 		case !p.hasRoom(m, l):
-			p.refuse(m, errnoBusy, errors.New("too many requests while the store is busy"))
+			p.refuse(m, errno.Busy, errors.New("too many requests while the store is busy"))
 		case p.service == nil:
 			p.early = append(p.early, input{client: p.client, line: l})
 		default:
@@ -255,7 +257,7 @@ func (p *process) respond(m message) {
 		})
 	}
 	if err != nil {
-		p.refuse(m, errnoInvalid, err)
+		p.refuse(m, errno.Invalid, err)
 	}
 }
 
@@ -288,7 +290,7 @@ const maxTicks = 1000
 // settle passes the time, and does all that can be done without more input.
 func (p *process) settle() {
 	for c, ok := p.calls.overdue(p.clock.now()); ok; c, ok = p.calls.overdue(p.clock.now()) {
-		p.lost(c, errnoTimedOut, "there is no answer")
+		p.lost(c, errno.TimedOut, "there is no answer")
 	}
 	if !p.started && !p.startBy.IsZero() && !p.startBy.After(p.clock.now()) {
 		p.start()
@@ -365,6 +367,9 @@ func (p *process) done(out *service.Out, failed map[jobid.ID]error) {
 			}
 		}
 	}
+	for _, key := range out.Ended {
+		p.dismiss(key)
+	}
 	if err := p.service.Done(p.clock.now(), out, failed); err != nil {
 		p.printf("%v", err)
 	}
@@ -437,7 +442,37 @@ func (p *process) call(c service.Call) {
 		out.client, out.sender = p.find(c.To)
 	}
 	if !p.ask(out, c.Nodeid, c.Payload) && c.Tag != 0 {
-		p.later = append(p.later, func() { p.lost(out, errnoNoSys, "there is nobody to ask") })
+		p.later = append(p.later, func() { p.lost(out, errno.NoSys, "there is nobody to ask") })
+	}
+}
+
+// reads reports whether a sender's client has read what it was sent, or is gone.
+func (p *process) reads(sender string) bool {
+	c, _ := p.find(sender)
+	if c == nil {
+		return true
+	}
+	box, ok := c.out.(*lines.Outbox)
+	return !ok || box.Calm(func() {
+		select {
+		case p.read <- true:
+		default: // it will look
+		}
+	})
+}
+
+// dismiss tells a scheduler or an executor that its session is over. A connection of its own
+// ends.
+func (p *process) dismiss(key string) {
+	c, sender := p.find(key)
+	if c == nil {
+		return
+	}
+	p.write(c, output{
+		Topic: topicError, Sender: sender, Errnum: errno.Unreachable, Errstr: "the session is over: say hello again",
+	})
+	if sender == nil && c.id > 0 {
+		c.close()
 	}
 }
 
@@ -505,7 +540,10 @@ func (p *process) leave(c *client) {
 		}
 	}
 	for _, lost := range p.calls.of(c) {
-		p.lost(lost, errnoUnreachable, "the client is gone")
+		p.lost(lost, errno.Unreachable, "the client is gone")
+	}
+	if k, ok := p.store.(*kvs); ok && k.peer == c {
+		p.fail(errors.New("-store: the client that has the KVS is gone, and no other can know what is in it: start again when it is back"))
 	}
 	p.settle()
 }

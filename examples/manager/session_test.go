@@ -19,10 +19,11 @@ type socket struct {
 	p       *process
 	clients []*client
 	out     []*strings.Builder
+	closed  map[int]bool // by the process
 }
 
 func newSocket(t *testing.T, clients int, args ...string) *socket {
-	s := &socket{t: t}
+	s := &socket{t: t, closed: make(map[int]bool)}
 	var o options
 	_, ok := o.program().Parse(append([]string{"-now=1000"}, args...), io.Discard, io.Discard)
 	require.True(t, ok)
@@ -40,8 +41,8 @@ func newSocket(t *testing.T, clients int, args ...string) *socket {
 
 // connect adds a client, and returns its number.
 func (s *socket) connect() int {
-	out := new(strings.Builder)
-	c := &client{id: len(s.clients) + 1, out: out, close: func() {}}
+	out, id := new(strings.Builder), len(s.clients)
+	c := &client{id: id + 1, out: out, close: func() { s.closed[id] = true }}
 	s.clients, s.out = append(s.clients, c), append(s.out, out)
 	s.p.take(input{client: c})
 	s.p.await()
@@ -364,4 +365,43 @@ func TestAStoreDoesNotWaitForABridgeForEver(t *testing.T) {
 	require.Empty(t, s.say(1, fmt.Sprintf(hello, `,"time":2009`)))
 	require.Contains(t, s.say(1, fmt.Sprintf(hello, `,"time":2010`)), `"errnum":61`)
 	require.NoError(t, s.p.end())
+}
+
+// A scheduler whose answer was refused does not know what is held, and one that failed does not
+// know that it is lost. Each learns that its session is over, by the end of its connection or by
+// a line that a bridge passes on.
+func TestOneWhoseSessionIsEndedIsTold(t *testing.T) {
+	alone := `{"topic":"job-manager.error","errnum":113,"errstr":"the session is over: say hello again"}`
+	bridged := strings.Replace(alone, `,`, `,"sender":"a",`, 1)
+	for name, answer := range map[string]string{
+		"a double booking":         gives(17, 0),
+		"no answer to sched.alloc": `"topic":"sched.alloc","payload":{"id":17}`,
+		"a failure":                `"topic":"sched.alloc","errnum":5`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			for sender, want := range map[string]string{"": alone, `"sender":"a",`: bridged} {
+				s := newSocket(t, 2)
+				s.scheduler(1, sender)
+				s.say(0, submit(1, 16))
+				s.say(0, submit(1, 17))
+				s.say(1, "{"+sender+gives(16, 0)+"}")
+				require.Contains(t, s.say(1, "{"+sender+answer+"}"), want+"\n")
+				require.Equal(t, sender == "", s.closed[1])
+				require.Contains(t, s.state(16), `"name":"alloc"`)
+				require.Contains(t, s.state(17), `"name":"priority"`)
+
+				fresh := s.connect()
+				s.scheduler(fresh, "")
+				require.Contains(t, s.hears(fresh), `"topic":"sched.alloc","payload":{"id":17,`)
+				s.say(fresh, "{"+gives(17, 1)+"}")
+				require.Contains(t, s.state(17), `"name":"alloc"`)
+			}
+		})
+	}
+	t.Run("an executor that fails", func(t *testing.T) {
+		s := newSocket(t, 2)
+		s.executor(1)
+		require.Contains(t, s.say(1, `{"topic":"my-exec.start","errnum":5}`), alone)
+		require.True(t, s.closed[1])
+	})
 }

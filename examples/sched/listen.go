@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/rset/alloc"
 )
@@ -71,7 +72,7 @@ func (p *patient) Write(text []byte) (int, error) {
 
 // turnAway refuses a peer while there is a session already.
 func turnAway(conn net.Conn) {
-	b, _ := alloc.Line{Topic: topicError, Errnum: errnoBusy, Errstr: "another session is going on"}.AppendText(nil)
+	b, _ := alloc.Line{Topic: topicError, Errnum: errno.Busy, Errstr: "another session is going on"}.AppendText(nil)
 	_, _ = conn.Write(b) // a new connection has room for a line; the peer may be gone
 	_ = conn.Close()
 }

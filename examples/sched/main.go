@@ -56,7 +56,8 @@
 // errnum is one of Linux: 2 unknown job, 11 not ready, 12 too many jobs, 16 busy with
 // another session, 17 duplicate job, 22 refused, 38 unknown topic, 71 malformed, 75
 // unsatisfiable, 90 too long. A failure that answers hello, ready or acquire ends the
-// session, as the RFCs have it.
+// session, as the RFCs have it. So does one under job-manager.error: the manager has refused
+// what the scheduler believes. The next session's hello tells what is held.
 //
 // What is not of the session is dropped: an event, and a message of sched.* before the end of
 // the hello, which was for another session.

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/rset/alloc"
 )
@@ -230,6 +231,19 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	require.Equal(t, eventlog.Timestamp(8), c.now())
 }
 
+// What a manager refuses, the scheduler must not believe: its session ends, and says why.
+func TestARefusalOfTheManagerEndsTheSession(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"topic":"job-manager.error","errnum":22,"errstr":"sched.alloc: double booking"}`: "line 3: job-manager.error failed: errnum 22: sched.alloc: double booking",
+		`{"topic":"job-manager.sched-ready","errnum":71}`:                                  "line 3: job-manager.sched-ready failed: errnum 71",
+	} {
+		status, stdout, stderr := sched(strings.NewReader(inventory + helloDone + text + "\n"))
+		require.Equal(t, lines.ExitFault, status)
+		require.NotContains(t, stdout, "job-manager.error", "an error is not answered")
+		require.Contains(t, stderr, want)
+	}
+}
+
 // The errnums are those that the documentation of the command lists.
 func TestEveryErrnumIsListed(t *testing.T) {
 	source, err := os.ReadFile("main.go")
@@ -237,9 +251,9 @@ func TestEveryErrnumIsListed(t *testing.T) {
 	doc, _, _ := strings.Cut(string(source), "package main")
 	doc = strings.ReplaceAll(doc, "\n//", "")
 	for errnum, what := range map[int]string{
-		errnoNoEntry: "unknown job", errnoAgain: "not ready", errnoMemory: "too many jobs",
-		errnoBusy: "busy with another session", errnoExists: "duplicate job", errnoInvalid: "refused",
-		errnoTopic: "unknown topic", errnoProtocol: "malformed", errnoOverflow: "unsatisfiable", errnoSize: "too long",
+		errno.NoEntry: "unknown job", errno.Again: "not ready", errno.NoMemory: "too many jobs",
+		errno.Busy: "busy with another session", errno.Exists: "duplicate job", errno.Invalid: "refused",
+		errno.NoSys: "unknown topic", errno.Protocol: "malformed", errno.Overflow: "unsatisfiable", errno.Size: "too long",
 	} {
 		number, err := json.Marshal(errnum)
 		require.NoError(t, err)

@@ -8,9 +8,11 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -23,21 +25,6 @@ import (
 const (
 	topicAcquire = "resource.acquire"
 	topicError   = "sched.error" // answers a line that has no topic
-)
-
-// What went wrong, as errnum tells it: the numbers are those of Linux,
-// whatever this runs on.
-const (
-	errnoNoEntry  = 2  // ENOENT: the job is not known
-	errnoAgain    = 11 // EAGAIN: something else has to come before
-	errnoMemory   = 12 // ENOMEM: there are too many jobs
-	errnoBusy     = 16 // EBUSY: another session is going on
-	errnoExists   = 17 // EEXIST: the job is known already
-	errnoInvalid  = 22 // EINVAL: understood and refused
-	errnoTopic    = 38 // ENOSYS: no such topic
-	errnoProtocol = 71 // EPROTO: malformed
-	errnoOverflow = 75 // EOVERFLOW: more than there is
-	errnoSize     = 90 // EMSGSIZE: the line is too long
 )
 
 // refusal is an error that knows its errnum.
@@ -60,17 +47,17 @@ func errnumOf(err error) int {
 	case errors.As(err, &r):
 		return r.errnum
 	case errors.As(err, &long), errors.Is(err, alloc.ErrLimit):
-		return errnoSize
+		return errno.Size
 	case errors.Is(err, alloc.ErrMessage), errors.Is(err, pool.ErrAcquire):
-		return errnoProtocol
+		return errno.Protocol
 	case errors.Is(err, pool.ErrInfeasible):
-		return errnoOverflow
+		return errno.Overflow
 	case errors.Is(err, pool.ErrNotFound):
-		return errnoNoEntry
+		return errno.NoEntry
 	case errors.Is(err, pool.ErrExists):
-		return errnoExists
+		return errno.Exists
 	}
-	return errnoInvalid
+	return errno.Invalid
 }
 
 // session is the scheduler's end of a conversation.
@@ -229,17 +216,13 @@ var ofSession = []string{alloc.TopicAlloc, alloc.TopicCancel, alloc.TopicPriorit
 
 // dispatch does what a message says. After an error nothing has changed.
 func (s *session) dispatch(m alloc.Line) error {
-	switch m.Topic {
-	case alloc.TopicHello:
+	switch ours := strings.HasPrefix(m.Topic, "job-manager."); {
+	case m.Topic == alloc.TopicHello:
 		return s.onHello(m)
-	case alloc.TopicReady, topicAcquire:
-		if m.Errnum != 0 {
-			return &fatalError{m}
-		}
-	default:
-		if m.Errnum != 0 {
-			return refuse(errnoInvalid, "a request has no errnum")
-		}
+	case m.Errnum != 0 && (ours || m.Topic == topicAcquire):
+		return &fatalError{m}
+	case m.Errnum != 0:
+		return refuse(errno.Invalid, "a request has no errnum")
 	}
 	if !s.greeted && slices.Contains(ofSession, m.Topic) {
 		s.logf("%s dropped: it is of another session", m.Topic)
@@ -274,7 +257,7 @@ func (s *session) dispatch(m alloc.Line) error {
 	case topicHolders:
 		return s.onHolders()
 	}
-	return refuse(errnoTopic, "no such topic")
+	return refuse(errno.NoSys, "no such topic")
 }
 
 // read reads a payload and does what it says.
@@ -330,7 +313,7 @@ func (s *session) onExpiration(e alloc.Expiration) error {
 // answer as good as any.
 func (s *session) onFeasibility(f alloc.Feasibility) error {
 	if s.pool == nil {
-		return refuse(errnoAgain, "there is no inventory yet")
+		return refuse(errno.Again, "there is no inventory yet")
 	}
 	m := alloc.Line{Topic: alloc.TopicFeasibility}
 	if _, err := s.understand(f.Jobspec); err != nil {

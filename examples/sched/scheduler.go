@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -62,9 +63,9 @@ func (s *scheduler) acquire(a pool.Acquire) error {
 	p := s.pool
 	switch {
 	case a.Resources != nil && p != nil:
-		return refuse(errnoExists, "the inventory is known: only the first response may have resources")
+		return refuse(errno.Exists, "the inventory is known: only the first response may have resources")
 	case a.Resources == nil && p == nil:
-		return refuse(errnoAgain, "there is no inventory: the first response must have resources")
+		return refuse(errno.Again, "there is no inventory: the first response must have resources")
 	case p == nil:
 		var err error
 		if p, err = pool.New(a.Resources, pool.Config{MaxJobs: s.most, Fit: s.fit}); err != nil {
@@ -127,13 +128,13 @@ func (s *scheduler) tryAdopt(h alloc.HelloResponse) (known bool, err error) {
 	j := s.jobs[h.ID]
 	switch {
 	case s.pool == nil:
-		return false, refuse(errnoAgain, "job %v holds resources and there is no inventory: resource.acquire comes first", h.ID)
+		return false, refuse(errno.Again, "job %v holds resources and there is no inventory: resource.acquire comes first", h.ID)
 	case j != nil && !j.running:
-		return false, refuse(errnoExists, "job %v holds resources, and a request of it waits here", h.ID)
+		return false, refuse(errno.Exists, "job %v holds resources, and a request of it waits here", h.ID)
 	case j == nil && len(s.jobs) >= s.most:
-		return false, refuse(errnoMemory, "job %v: at most %d jobs are allowed", h.ID, s.most)
+		return false, refuse(errno.NoMemory, "job %v: at most %d jobs are allowed", h.ID, s.most)
 	case h.R == nil:
-		return false, refuse(errnoNoEntry, "job %v has no R, and there is no store to look it up in", h.ID)
+		return false, refuse(errno.NoEntry, "job %v has no R, and there is no store to look it up in", h.ID)
 	}
 	err = s.pool.Adopt(h.ID, h.R, h.Free)
 	held, ok := s.pool.Holder(h.ID)
@@ -159,9 +160,9 @@ func (s *scheduler) adopted() error {
 	s.ready = false
 	switch {
 	case s.pool == nil:
-		return refuse(errnoAgain, "not ready: there is no inventory, resource.acquire comes first")
+		return refuse(errno.Again, "not ready: there is no inventory, resource.acquire comes first")
 	case unknown > 0:
-		return refuse(errnoAgain, "not ready: the resources of %s are unknown; send the hello again, with R", lines.Count(unknown, "job"))
+		return refuse(errno.Again, "not ready: the resources of %s are unknown; send the hello again, with R", lines.Count(unknown, "job"))
 	}
 	s.ready = true
 	s.logf("ready; %s with resources", lines.Count(s.pool.Len(), "job"))
@@ -173,13 +174,13 @@ func (s *scheduler) adopted() error {
 func (s *scheduler) request(q alloc.Request) error {
 	switch {
 	case !s.ready:
-		return refuse(errnoAgain, "not ready: the hello has not ended well")
+		return refuse(errno.Again, "not ready: the hello has not ended well")
 	case s.jobs[q.ID] != nil && s.jobs[q.ID].running:
-		return refuse(errnoExists, "job %v has resources already", q.ID)
+		return refuse(errno.Exists, "job %v has resources already", q.ID)
 	case s.jobs[q.ID] != nil:
-		return refuse(errnoExists, "job %v waits already", q.ID)
+		return refuse(errno.Exists, "job %v waits already", q.ID)
 	case len(s.jobs) >= s.most:
-		return refuse(errnoMemory, "job %v: at most %d jobs are allowed", q.ID, s.most)
+		return refuse(errno.NoMemory, "job %v: at most %d jobs are allowed", q.ID, s.most)
 	}
 	j := &job{id: q.ID, priority: q.Priority, since: s.now}
 	if q.Submit > 0 {
@@ -246,7 +247,7 @@ func (s *scheduler) prioritize(m alloc.Prioritize) {
 // free takes back a fragment of an allocation.
 func (s *scheduler) free(f alloc.Free) error {
 	if s.pool == nil {
-		return refuse(errnoAgain, "there is no inventory yet")
+		return refuse(errno.Again, "there is no inventory yet")
 	}
 	freed, err := s.pool.Free(f.ID, f.R, f.Final)
 	if err != nil {
@@ -276,7 +277,7 @@ func (s *scheduler) free(f alloc.Free) error {
 // expire changes the expiration of an allocation.
 func (s *scheduler) expire(e alloc.Expiration) error {
 	if s.pool == nil {
-		return refuse(errnoAgain, "there is no inventory yet")
+		return refuse(errno.Again, "there is no inventory yet")
 	}
 	if err := s.pool.SetExpiration(e.ID, e.Expiration); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
@@ -34,7 +35,7 @@ type holding struct {
 // onStatus tells what there is, what jobs hold, and what is down.
 func (s *session) onStatus() error {
 	if s.pool == nil {
-		return refuse(errnoAgain, "there is no inventory yet")
+		return refuse(errno.Again, "there is no inventory yet")
 	}
 	return s.reply(topicStatus, status{s.pool.Inventory(), s.pool.Allocated(), s.pool.Down()})
 }
@@ -42,7 +43,7 @@ func (s *session) onStatus() error {
 // onHolders tells which jobs hold what: a line each, and an errnum after the last.
 func (s *session) onHolders() error {
 	if s.pool == nil {
-		return refuse(errnoAgain, "there is no inventory yet")
+		return refuse(errno.Again, "there is no inventory yet")
 	}
 	for h := range s.pool.Holders() {
 		if err := s.reply(topicHolders, holding{h.ID, h.Since, h.Expiration, h.Held, h.Gone}); err != nil {

@@ -26,6 +26,7 @@ type Outbox struct {
 	share  share     // of them
 	failed error     // nothing more is sent
 	done   bool      // nothing more comes
+	calm   func()    // to call when the peer has read; nil: nobody asks
 }
 
 // NewOutbox returns an Outbox. A patient one waits where there is no room, instead of an error,
@@ -34,6 +35,17 @@ func NewOutbox(out io.Writer, patient bool, room *Budget) *Outbox {
 	b := &Outbox{out: out, patient: patient, wake: make(chan struct{}, 1), share: share{of: room, free: freeRoom}}
 	b.room.L = &b.mu
 	return b
+}
+
+// Calm reports whether the peer has read nearly all. If not, then is called when it has.
+func (b *Outbox) Calm(then func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.patient || b.failed != nil || b.behind <= freeRoom {
+		return true
+	}
+	b.calm = then
+	return false
 }
 
 // Write keeps a text to send. The error says that the client does not read, or is gone.
@@ -114,6 +126,10 @@ func (b *Outbox) sent(n int, err error) {
 	}
 	b.share.hold(b.behind)
 	b.room.Signal()
+	if b.calm != nil && b.behind <= freeRoom {
+		b.calm()
+		b.calm = nil
+	}
 }
 
 // ended reports whether nothing more is to be sent, and why if it failed.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
@@ -330,15 +331,15 @@ func TestHousekeepingKill(t *testing.T) {
 		require.Equal(t, tt.kills, c.kills, tt.payload)
 	}
 	for payload, errnum := range map[string]int{
-		``: eproto, `{}`: eproto, `{"signum":"x"}`: eproto, `{"signum":9,"jobid":"x"}`: eproto, `{"signum":9,"ranks":7}`: eproto,
-		`{"signum":9,"ranks":"1-"}`: einval, `{"signum":4294967311}`: eproto,
+		``: errno.Protocol, `{}`: errno.Protocol, `{"signum":"x"}`: errno.Protocol, `{"signum":9,"jobid":"x"}`: errno.Protocol, `{"signum":9,"ranks":7}`: errno.Protocol,
+		`{"signum":9,"ranks":"1-"}`: errno.Invalid, `{"signum":4294967311}`: errno.Protocol,
 	} {
 		require.Equal(t, errnum, c.ask(owner("housekeeping-kill", payload)).Errnum, payload)
 	}
 	guest := owner("housekeeping-kill", `{"signum":9}`)
 	guest.Rolemask = roleUser
 	c.kills = nil
-	require.Equal(t, eperm, c.ask(guest).Errnum)
+	require.Equal(t, errno.Perm, c.ask(guest).Errnum)
 	require.Empty(t, c.kills)
 
 	c.end(c.commands()[0], 15)

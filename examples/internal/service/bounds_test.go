@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 )
@@ -48,7 +49,7 @@ func TestStreamsAreBounded(t *testing.T) {
 				text, _ := a.Payload.(json.RawMessage)
 				size += len(text)
 				switch {
-				case a.Errnum == eagain:
+				case a.Errnum == errno.Again:
 					refused++
 				case string(text) == `{"id":-1,"events":[]}`:
 					streams++
@@ -151,7 +152,7 @@ func TestUpdatesOfLargeJobsAreBounded(t *testing.T) {
 			size += len(payload)
 		}
 		for _, a := range out.Answers {
-			require.Equal(t, eagain, a.Errnum, a.Errstr)
+			require.Equal(t, errno.Again, a.Errnum, a.Errstr)
 			refused++
 		}
 	}
@@ -201,7 +202,7 @@ func TestRequestsAboutManyJobsAreBounded(t *testing.T) {
 	d.send("b", 3, "killall", kill)
 	require.Len(t, d.quick.Answers, 2)
 	for _, a := range d.quick.Answers {
-		require.Equal(t, eagain, a.Errnum)
+		require.Equal(t, errno.Again, a.Errnum)
 		require.Equal(t, "requests about 65000 jobs wait", a.Errstr)
 	}
 	for o := (Out{}); d.Next(&o); {

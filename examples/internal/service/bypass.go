@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/rset"
 )
@@ -24,9 +25,9 @@ func (s *Service) bypass() joblife.Hooks {
 			case r == nil && err == nil:
 				return nil
 			case e.Job.UserID() != s.cfg.Manager.Owner:
-				return fail(einval, "Guest user cannot use alloc bypass")
+				return fail(errno.Invalid, "Guest user cannot use alloc bypass")
 			case err != nil:
-				return fail(einval, "alloc-bypass: invalid R: %v", err)
+				return fail(errno.Invalid, "alloc-bypass: invalid R: %v", err)
 			}
 			return nil
 		},

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -45,7 +46,7 @@ func (s *Service) active(r *Request, id jobid.ID, errnum int, unknown, denied st
 	case v.State() == jobstate.StateInactive:
 		return v, fail(errnum, "job is inactive")
 	case !r.mayAct(v.UserID()):
-		return v, fail(eperm, "%s", denied)
+		return v, fail(errno.Perm, "%s", denied)
 	}
 	return v, nil
 }
@@ -67,7 +68,7 @@ const maxMany = 1 << 16
 // many refuses a request about n jobs, unless it has room beside others.
 func (s *Service) many(n int) error {
 	if s.touched > 0 && s.touched+n > maxMany {
-		return fail(eagain, "requests about %d jobs wait", s.touched)
+		return fail(errno.Again, "requests about %d jobs wait", s.touched)
 	}
 	s.touched += n
 	return nil
@@ -83,9 +84,9 @@ func (s *Service) urgency(r *Request) (any, error) {
 		return nil, err
 	}
 	if p.Urgency < 0 || p.Urgency > jobstate.UrgencyExpedite {
-		return nil, fail(einval, "urgency value is out of range")
+		return nil, fail(errno.Invalid, "urgency value is out of range")
 	}
-	v, err := s.active(r, p.ID, einval, "unknown job", "guests can only reprioritize their own jobs")
+	v, err := s.active(r, p.ID, errno.Invalid, "unknown job", "guests can only reprioritize their own jobs")
 	if err != nil {
 		return nil, err
 	}
@@ -96,9 +97,9 @@ func (s *Service) urgency(r *Request) (any, error) {
 	err = s.step(joblife.Urgency{By: r.cred(), ID: p.ID, Urgency: p.Urgency})
 	switch {
 	case errors.Is(err, joblife.ErrDenied):
-		return nil, fail(eperm, "guests can only adjust urgency <= default")
+		return nil, fail(errno.Perm, "guests can only adjust urgency <= default")
 	case errors.Is(err, joblife.ErrInvalid):
-		return nil, fail(einval, "urgency cannot be changed once resources are allocated")
+		return nil, fail(errno.Invalid, "urgency cannot be changed once resources are allocated")
 	}
 	return answer, err
 }
@@ -113,7 +114,7 @@ func (s *Service) memo(r *Request) (any, error) {
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	_, err := s.active(r, p.ID, enoent, "unknown job id", "guests can only add a memo to their own jobs")
+	_, err := s.active(r, p.ID, errno.NoEntry, "unknown job id", "guests can only add a memo to their own jobs")
 	if err != nil {
 		return nil, err
 	}
@@ -130,11 +131,11 @@ func (s *Service) postEvent(r *Request) (any, error) {
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	if _, err := s.active(r, p.ID, enoent, "", ""); err != nil {
-		return nil, fail(enoent, "")
+	if _, err := s.active(r, p.ID, errno.NoEntry, "", ""); err != nil {
+		return nil, fail(errno.NoEntry, "")
 	}
 	if s.step(joblife.Post{By: r.cred(), ID: p.ID, Name: p.Name, Context: p.Context}) != nil {
-		return nil, fail(einval, "")
+		return nil, fail(errno.Invalid, "")
 	}
 	return nil, nil
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 )
 
@@ -27,7 +28,7 @@ const maxEmpty = 1024
 
 func (s *Service) waitEmpty(r *Request, states jobstate.State) error {
 	if len(s.empty) >= maxEmpty {
-		return fail(eagain, "%d requests wait for jobs to end", maxEmpty)
+		return fail(errno.Again, "%d requests wait for jobs to end", maxEmpty)
 	}
 	w := &emptyWait{Request: r.later(), states: states}
 	if err := s.awaitEmpty(w); err != nil {

@@ -18,6 +18,7 @@ type executor struct {
 	sender string     // whose disconnect ends the session
 	// starts has the jobs with a start request that has not had its last response.
 	starts map[jobid.ID]bool
+	queue  outbound
 }
 
 // execHello begins a session, unless an executor has jobs. The starts follow the answer. If
@@ -62,7 +63,7 @@ func (s *Service) execLost(why string) error {
 	}
 	clear(s.exec.starts)
 	over := s.exec.hello
-	s.exec.hello, s.exec.sender = exec.Hello{}, ""
+	s.exec.hello, s.exec.sender, s.exec.queue = exec.Hello{}, "", outbound{}
 	s.void(over.StartTopic())
 	s.void(over.ExpirationTopic())
 	return nil
@@ -75,7 +76,7 @@ func (s *Service) started(r Response) error {
 	}
 	if r.Errnum != 0 {
 		s.quick.logf("%s: errnum %d: %s: the executor is lost", r.Topic, r.Errnum, r.Errstr)
-		return s.execLost("start response error")
+		return s.endSession(s.exec.sender, func() error { return s.execLost("start response error") })
 	}
 	m, err := exec.Parse[exec.Response](r.Payload)
 	if err != nil {
@@ -91,21 +92,21 @@ func (s *Service) started(r Response) error {
 // fillExec adds what a Ready says to the executor.
 func (s *Service) fillExec(rd *joblife.Ready) {
 	for _, m := range rd.Exec {
+		topic, tag := s.exec.hello.StartTopic(), uint64(0)
 		switch m := m.(type) {
 		case exec.Start:
-			topic := s.exec.hello.StartTopic()
-			if text, ok := encode(s, topic, exec.Append, exec.Message(m)); ok {
-				s.open.Calls = append(s.open.Calls, Call{Topic: topic, To: s.exec.sender, Nodeid: Any, Payload: text})
-				s.exec.starts[m.ID] = true
-			}
+			s.exec.starts[m.ID] = true
 		case exec.Expiration:
-			topic := s.exec.hello.ExpirationTopic()
-			if text, ok := encode(s, topic, exec.Append, exec.Message(m)); ok {
-				s.send(&s.open, Call{Topic: topic, To: s.exec.sender, Nodeid: Any, Payload: text}, func(r Response) error {
-					return s.expired(m.ID, r)
-				})
-			}
+			topic = s.exec.hello.ExpirationTopic()
+			tag = s.expect(topic, false, func(r Response) error { return s.expired(m.ID, r) })
 		}
+		s.exec.queue.add(func(out *Out) int {
+			text, ok := encode(out, topic, exec.Append, m)
+			if ok {
+				out.Calls = append(out.Calls, Call{Tag: tag, Topic: topic, To: s.exec.sender, Nodeid: Any, Payload: text})
+			}
+			return len(text)
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -26,9 +27,9 @@ func (s *Service) getattr(r *Request) (any, error) {
 	v, ok := s.m.Job(p.ID)
 	switch {
 	case !ok:
-		return nil, fail(einval, "unknown job")
+		return nil, fail(errno.Invalid, "unknown job")
 	case !r.mayAct(v.UserID()):
-		return nil, fail(eperm, "guests can only reprioritize their own jobs") // as flux-core says
+		return nil, fail(errno.Perm, "guests can only reprioritize their own jobs") // as flux-core says
 	}
 	job, err := s.attributes(v)
 	if err != nil {
@@ -39,7 +40,7 @@ func (s *Service) getattr(r *Request) (any, error) {
 	if strict.Elements(p.Attrs, func(attr json.RawMessage) error {
 		var name string
 		if json.Unmarshal(attr, &name) != nil || string(attr) == "null" {
-			failed = fail(eproto, "attribute list contains non-string")
+			failed = fail(errno.Protocol, "attribute list contains non-string")
 		} else if answer[name] == nil {
 			answer[name], failed = job.get(name)
 		}
@@ -66,11 +67,11 @@ func (a *attributes) get(name string) (any, error) {
 	case name == "R" && a.r != nil:
 		return a.r, nil
 	case name == "jobspec" || name == "R":
-		return nil, fail(enoent, "%s is NULL", name)
+		return nil, fail(errno.NoEntry, "%s is NULL", name)
 	case name == "eventlog":
 		return events(a.log)
 	}
-	return nil, fail(enoent, "unknown attr %.64s", name)
+	return nil, fail(errno.NoEntry, "unknown attr %.64s", name)
 }
 
 // attributes returns those of an active job from memory, and those of an inactive one

@@ -9,6 +9,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
@@ -45,7 +46,7 @@ func (s *Service) housekeepingKill(r *Request) (any, error) {
 	if p.Ranks != nil {
 		var err error
 		if ranks, err = idset.Parse(*p.Ranks); err != nil {
-			return nil, fail(einval, "%s", err)
+			return nil, fail(errno.Invalid, "%s", err)
 		}
 	}
 	for _, q := range s.housekeepers() {

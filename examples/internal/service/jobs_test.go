@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -19,13 +20,13 @@ var submitRows = []row{
 	{topic: "submit", payload: submission1(40, ownGuest)},
 	{topic: "submit", payload: submission1(running, ownGuest)}, // already active
 	{topic: "submit", payload: `{"jobs":[]}`},
-	same("submit", ``, eproto, ""),
-	same("submit", `null`, eproto, ""),
-	same("submit", `{}`, eproto, ""),
-	same("submit", `{"jobs":{}}`, eproto, ""),
-	same("submit", `{"jobs":[1]}`, eproto, ""),
-	same("submit", `{"jobs":[{"id":40,"urgency":16,"userid":100,"t_submit":1.0,"flags":0}]}`, eproto, ""),
-	same("submit", `{"jobs":[{"id":40,"urgency":16,"userid":"x","t_submit":1.0,"flags":0,"jobspec":{}}]}`, eproto, ""),
+	same("submit", ``, errno.Protocol, ""),
+	same("submit", `null`, errno.Protocol, ""),
+	same("submit", `{}`, errno.Protocol, ""),
+	same("submit", `{"jobs":{}}`, errno.Protocol, ""),
+	same("submit", `{"jobs":[1]}`, errno.Protocol, ""),
+	same("submit", `{"jobs":[{"id":40,"urgency":16,"userid":100,"t_submit":1.0,"flags":0}]}`, errno.Protocol, ""),
+	same("submit", `{"jobs":[{"id":40,"urgency":16,"userid":"x","t_submit":1.0,"flags":0,"jobspec":{}}]}`, errno.Protocol, ""),
 }
 
 const cancel = `"severity":0,"type":"cancel"}`
@@ -33,86 +34,86 @@ const cancel = `"severity":0,"type":"cancel"}`
 var raiseRows = []row{
 	private("raise", `{"id":16,`+cancel, notYourException),
 	private("raise", `{"id":17,"severity":7,"type":"x","note":"y","wait_status":9}`, notYourException),
-	{"raise", `{"id":19,` + cancel, want{}, want{eperm, notYourException}, want{eperm, notYourException}},
-	same("raise", ``, eproto, ""),
-	same("raise", `{"id":16,"severity":0}`, eproto, ""),
-	same("raise", `{"id":"x",`+cancel, eproto, ""),
-	same("raise", `{"id":16,"severity":8,"type":"cancel"}`, eproto, "invalid exception severity"),
-	same("raise", `{"id":16,"severity":-1,"type":"cancel"}`, eproto, "invalid exception severity"),
-	same("raise", `{"id":16,"severity":0,"type":""}`, eproto, "invalid exception type"),
-	same("raise", `{"id":16,"severity":0,"type":"a b"}`, eproto, "invalid exception type"),
-	same("raise", `{"id":99,"severity":0,"type":"a=b"}`, eproto, "invalid exception type"),
-	same("raise", `{"id":99,`+cancel, enoent, "unknown job id"),
-	same("raise", `{"id":18,`+cancel, enoent, "job is inactive"),
+	{"raise", `{"id":19,` + cancel, want{}, want{errno.Perm, notYourException}, want{errno.Perm, notYourException}},
+	same("raise", ``, errno.Protocol, ""),
+	same("raise", `{"id":16,"severity":0}`, errno.Protocol, ""),
+	same("raise", `{"id":"x",`+cancel, errno.Protocol, ""),
+	same("raise", `{"id":16,"severity":8,"type":"cancel"}`, errno.Protocol, "invalid exception severity"),
+	same("raise", `{"id":16,"severity":-1,"type":"cancel"}`, errno.Protocol, "invalid exception severity"),
+	same("raise", `{"id":16,"severity":0,"type":""}`, errno.Protocol, "invalid exception type"),
+	same("raise", `{"id":16,"severity":0,"type":"a b"}`, errno.Protocol, "invalid exception type"),
+	same("raise", `{"id":99,"severity":0,"type":"a=b"}`, errno.Protocol, "invalid exception type"),
+	same("raise", `{"id":99,`+cancel, errno.NoEntry, "unknown job id"),
+	same("raise", `{"id":18,`+cancel, errno.NoEntry, "job is inactive"),
 
 	private("raiseall", `{"dry_run":false,"userid":200,"states":62,`+cancel, notYourException),
-	{"raiseall", `{"dry_run":true,"userid":4294967295,"states":62,` + cancel, want{}, want{eperm, notYourException}, want{eperm, notYourException}},
-	same("raiseall", `{}`, eproto, ""),
-	same("raiseall", `{"dry_run":1,"userid":200,"states":62,`+cancel, eproto, ""),
-	same("raiseall", `{"dry_run":false,"userid":-3000000000,"states":62,`+cancel, eproto, ""),
+	{"raiseall", `{"dry_run":true,"userid":4294967295,"states":62,` + cancel, want{}, want{errno.Perm, notYourException}, want{errno.Perm, notYourException}},
+	same("raiseall", `{}`, errno.Protocol, ""),
+	same("raiseall", `{"dry_run":1,"userid":200,"states":62,`+cancel, errno.Protocol, ""),
+	same("raiseall", `{"dry_run":false,"userid":-3000000000,"states":62,`+cancel, errno.Protocol, ""),
 	{
 		"raiseall", `{"dry_run":false,"userid":-1,"states":62,"severity":9,"type":"cancel"}`,
-		want{eproto, "invalid exception severity"}, want{eperm, notYourException}, want{eperm, notYourException},
+		want{errno.Protocol, "invalid exception severity"}, want{errno.Perm, notYourException}, want{errno.Perm, notYourException},
 	},
 	{
 		"raiseall", `{"dry_run":false,"userid":200,"states":62,"severity":0,"type":"bad type"}`,
-		want{eproto, "invalid exception type"}, want{eproto, "invalid exception type"}, want{eperm, notYourException},
+		want{errno.Protocol, "invalid exception type"}, want{errno.Protocol, "invalid exception type"}, want{errno.Perm, notYourException},
 	},
 }
 
 var killRows = []row{
 	private("kill", `{"id":17,"signum":64}`, "guests may only send signals to their own jobs"),
-	same("kill", `{"id":17}`, eproto, ""),
-	same("kill", `{"id":17,"signum":0}`, einval, "Invalid signal number"),
-	same("kill", `{"id":99,"signum":65}`, einval, "Invalid signal number"),
-	same("kill", `{"id":99,"signum":9}`, einval, "unknown job id"),
-	same("kill", `{"id":18,"signum":9}`, einval, "job is inactive"),
+	same("kill", `{"id":17}`, errno.Protocol, ""),
+	same("kill", `{"id":17,"signum":0}`, errno.Invalid, "Invalid signal number"),
+	same("kill", `{"id":99,"signum":65}`, errno.Invalid, "Invalid signal number"),
+	same("kill", `{"id":99,"signum":9}`, errno.Invalid, "unknown job id"),
+	same("kill", `{"id":18,"signum":9}`, errno.Invalid, "job is inactive"),
 	{
 		"kill", `{"id":16,"signum":9}`,
-		want{einval, "job is not running"}, want{einval, "job is not running"},
-		want{eperm, "guests may only send signals to their own jobs"},
+		want{errno.Invalid, "job is not running"}, want{errno.Invalid, "job is not running"},
+		want{errno.Perm, "guests may only send signals to their own jobs"},
 	},
 
 	private("killall", `{"dry_run":false,"userid":200,"signum":15}`, "guests can only kill their own jobs"),
-	same("killall", `{"dry_run":false,"userid":200}`, eproto, "error decoding request"),
+	same("killall", `{"dry_run":false,"userid":200}`, errno.Protocol, "error decoding request"),
 	{
 		"killall", `{"dry_run":false,"userid":200,"signum":144}`,
-		want{einval, "Invalid signal number"}, want{einval, "Invalid signal number"},
-		want{eperm, "guests can only kill their own jobs"},
+		want{errno.Invalid, "Invalid signal number"}, want{errno.Invalid, "Invalid signal number"},
+		want{errno.Perm, "guests can only kill their own jobs"},
 	},
 }
 
 var changeRows = []row{
 	private("urgency", `{"id":16,"urgency":3}`, "guests can only reprioritize their own jobs"),
 	{
-		"urgency", `{"id":16,"urgency":17}`, want{}, want{eperm, "guests can only adjust urgency <= default"},
-		want{eperm, "guests can only reprioritize their own jobs"},
+		"urgency", `{"id":16,"urgency":17}`, want{}, want{errno.Perm, "guests can only adjust urgency <= default"},
+		want{errno.Perm, "guests can only reprioritize their own jobs"},
 	},
 	{
-		"urgency", `{"id":17,"urgency":3}`, want{einval, "urgency cannot be changed once resources are allocated"},
-		want{einval, "urgency cannot be changed once resources are allocated"},
-		want{eperm, "guests can only reprioritize their own jobs"},
+		"urgency", `{"id":17,"urgency":3}`, want{errno.Invalid, "urgency cannot be changed once resources are allocated"},
+		want{errno.Invalid, "urgency cannot be changed once resources are allocated"},
+		want{errno.Perm, "guests can only reprioritize their own jobs"},
 	},
-	same("urgency", `{"id":16}`, eproto, ""),
-	same("urgency", `{"id":16,"urgency":null}`, eproto, ""),
-	same("urgency", `{"id":99,"urgency":-1}`, einval, "urgency value is out of range"),
-	same("urgency", `{"id":16,"urgency":32}`, einval, "urgency value is out of range"),
-	same("urgency", `{"id":99,"urgency":3}`, einval, "unknown job"),
-	same("urgency", `{"id":18,"urgency":3}`, einval, "job is inactive"),
+	same("urgency", `{"id":16}`, errno.Protocol, ""),
+	same("urgency", `{"id":16,"urgency":null}`, errno.Protocol, ""),
+	same("urgency", `{"id":99,"urgency":-1}`, errno.Invalid, "urgency value is out of range"),
+	same("urgency", `{"id":16,"urgency":32}`, errno.Invalid, "urgency value is out of range"),
+	same("urgency", `{"id":99,"urgency":3}`, errno.Invalid, "unknown job"),
+	same("urgency", `{"id":18,"urgency":3}`, errno.Invalid, "job is inactive"),
 
 	private("memo", `{"id":16,"memo":{"a":1}}`, "guests can only add a memo to their own jobs"),
 	private("memo", `{"id":17,"volatile":true,"memo":{"a":null}}`, "guests can only add a memo to their own jobs"),
-	same("memo", `{"id":16}`, eproto, ""),
-	same("memo", `{"id":99,"memo":{"a":1}}`, enoent, "unknown job id"),
-	same("memo", `{"id":18,"memo":{"a":1}}`, enoent, "job is inactive"),
+	same("memo", `{"id":16}`, errno.Protocol, ""),
+	same("memo", `{"id":99,"memo":{"a":1}}`, errno.NoEntry, "unknown job id"),
+	same("memo", `{"id":18,"memo":{"a":1}}`, errno.NoEntry, "job is inactive"),
 
 	{topic: "post-event.post", payload: `{"id":16,"name":"test"}`},
 	{topic: "post-event.post", payload: `{"id":17,"name":"test","context":{"note":"x"}}`},
-	same("post-event.post", `{"id":16}`, eproto, ""),
-	same("post-event.post", `{"id":99,"name":"test"}`, enoent, ""),
-	same("post-event.post", `{"id":18,"name":"test"}`, enoent, ""),
-	same("post-event.post", `{"id":16,"name":"submit","context":{}}`, einval, ""),
-	same("post-event.post", `{"id":16,"name":"test","context":[]}`, einval, ""),
+	same("post-event.post", `{"id":16}`, errno.Protocol, ""),
+	same("post-event.post", `{"id":99,"name":"test"}`, errno.NoEntry, ""),
+	same("post-event.post", `{"id":18,"name":"test"}`, errno.NoEntry, ""),
+	same("post-event.post", `{"id":16,"name":"submit","context":{}}`, errno.Invalid, ""),
+	same("post-event.post", `{"id":16,"name":"test","context":[]}`, errno.Invalid, ""),
 }
 
 // A job that was stored before a restart may be submitted again. One that is refused stops
@@ -122,7 +123,7 @@ func TestSubmitRefusesJobsOneByOne(t *testing.T) {
 	hook := func(e *joblife.Event) error {
 		switch e.Job.ID() {
 		case 41:
-			return fail(einval, "not this one")
+			return fail(errno.Invalid, "not this one")
 		case 43:
 			return errors.New("")
 		case 44:
@@ -279,7 +280,7 @@ func TestAnswersWaitForTheStore(t *testing.T) {
 	require.False(t, w.Next(&second), "an Out while the store is busy")
 	w.Request(start, owner("raise", `{"id":99,"severity":1,"type":"x"}`))
 	require.True(t, w.Next(&quick))
-	require.Equal(t, enoent, quick.Answers[0].Errnum)
+	require.Equal(t, errno.NoEntry, quick.Answers[0].Errnum)
 	require.False(t, w.Next(&second))
 	require.NoError(t, w.Done(start, &quick, nil))
 	require.Empty(t, first.Answers)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -64,7 +65,7 @@ func (s *Service) eventsJournal(r *Request) (any, error) {
 		return nil, err
 	}
 	if r.Single {
-		return nil, fail(eproto, "job-manager.events requires streaming RPC flag")
+		return nil, fail(errno.Protocol, "job-manager.events requires streaming RPC flag")
 	}
 	ofSender := 0
 	for _, l := range s.journal {
@@ -73,15 +74,15 @@ func (s *Service) eventsJournal(r *Request) (any, error) {
 		}
 	}
 	if len(s.journal) >= maxStreams || ofSender >= maxOfSender {
-		return nil, fail(eagain, "there are too many streams of events")
+		return nil, fail(errno.Again, "there are too many streams of events")
 	}
 	l := &listener{Request: r.later(), full: p.Full}
 	var ok bool
 	if l.allow, ok = names(p.Allow); !ok {
-		return nil, fail(eproto, "job-manager.events allow should be an object")
+		return nil, fail(errno.Protocol, "job-manager.events allow should be an object")
 	}
 	if l.deny, ok = names(p.Deny); !ok {
-		return nil, fail(eproto, "job-manager.events deny should be an object")
+		return nil, fail(errno.Protocol, "job-manager.events deny should be an object")
 	}
 	if r.Matchtag != 0 {
 		s.journal = append(s.journal, l)

@@ -3,6 +3,7 @@ package service
 import (
 	"fmt"
 
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -12,7 +13,7 @@ const maxSignal = 64
 
 func checkSignal(signum int) error {
 	if signum <= 0 || signum > maxSignal {
-		return fail(einval, "Invalid signal number")
+		return fail(errno.Invalid, "Invalid signal number")
 	}
 	return nil
 }
@@ -29,12 +30,12 @@ func (s *Service) kill(r *Request) (any, error) {
 	if err := checkSignal(p.Signum); err != nil {
 		return nil, err
 	}
-	v, err := s.active(r, p.ID, einval, "unknown job id", "guests may only send signals to their own jobs")
+	v, err := s.active(r, p.ID, errno.Invalid, "unknown job id", "guests may only send signals to their own jobs")
 	switch {
 	case err != nil:
 		return nil, err
 	case !v.State().In(jobstate.StateRunning):
-		return nil, fail(einval, "job is not running")
+		return nil, fail(errno.Invalid, "job is not running")
 	}
 	s.signal(p.ID, p.Signum)
 	return nil, nil
@@ -48,10 +49,10 @@ func (s *Service) killAll(r *Request) (any, error) {
 		Signum int    `json:"signum"`
 	}
 	if r.decode(&p) != nil {
-		return nil, fail(eproto, "error decoding request")
+		return nil, fail(errno.Protocol, "error decoding request")
 	}
 	if !r.mayAct(uint32(p.UserID)) {
-		return nil, fail(eperm, "guests can only kill their own jobs")
+		return nil, fail(errno.Perm, "guests can only kill their own jobs")
 	}
 	if err := checkSignal(p.Signum); err != nil {
 		return nil, err

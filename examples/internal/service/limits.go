@@ -7,6 +7,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -59,7 +60,7 @@ func (s *Service) limits() joblife.Hooks {
 				return err
 			}
 			if limit := s.cfg.MaxActive; limit > 0 && s.jobs[e.Job.UserID()] >= limit {
-				return fail(einval, "user has max number of jobs submitted")
+				return fail(errno.Invalid, "user has max number of jobs submitted")
 			}
 			return nil
 		},
@@ -88,7 +89,7 @@ func (s *Service) limited(spec *jobspec.Spec) error {
 		if d != 0 {
 			asked = d.Format(2)
 		}
-		return fail(einval, "requested duration (%s) exceeds policy limit of %s%s", asked, l.Duration.Value.Format(2), where)
+		return fail(errno.Invalid, "requested duration (%s) exceeds policy limit of %s%s", asked, l.Duration.Value.Format(2), where)
 	}
 	if l.Max != (Size{}) || l.Min != (Size{}) {
 		if err := l.size(spec, where); err != nil {
@@ -126,9 +127,9 @@ func (l *Limits) size(spec *jobspec.Spec, where string) error {
 		switch {
 		case !c.limit.Set || limit < 0:
 		case c.min && c.asked < limit:
-			return fail(einval, "requested %s (%d) is under policy limit of %d%s", c.what, c.asked, limit, where)
+			return fail(errno.Invalid, "requested %s (%d) is under policy limit of %d%s", c.what, c.asked, limit, where)
 		case !c.min && c.asked > limit:
-			return fail(einval, "requested %s (%d) exceeds policy limit of %d%s", c.what, c.asked, limit, where)
+			return fail(errno.Invalid, "requested %s (%d) exceeds policy limit of %d%s", c.what, c.asked, limit, where)
 		}
 	}
 	return nil
@@ -152,9 +153,9 @@ func (s *Service) outlives(d time.Duration) error {
 	case d <= left:
 		return nil
 	case left < 0:
-		return fail(einval, "duration exceeds instance lifetime")
+		return fail(errno.Invalid, "duration exceeds instance lifetime")
 	}
-	return fail(einval, "job duration (%s) exceeds remaining instance lifetime (%s)", fsd.Duration(d).Format(2), fsd.Duration(left).Format(2))
+	return fail(errno.Invalid, "job duration (%s) exceeds remaining instance lifetime (%s)", fsd.Duration(d).Format(2), fsd.Duration(left).Format(2))
 }
 
 // Expire tells when the instance's own resources expire, 0 for never: at the start, and

@@ -9,6 +9,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -95,7 +96,7 @@ func (s *Service) history(r *Request) (any, error) {
 	}
 	part, ok := parseSlice(p.Slice)
 	if !ok {
-		return nil, fail(einval, "could not parse python-style slice expression")
+		return nil, fail(errno.Invalid, "could not parse python-style slice expression")
 	}
 	var ids []jobid.ID
 	for v := range s.m.Jobs(^jobstate.State(0)) {

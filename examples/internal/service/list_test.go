@@ -11,46 +11,47 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
 var listRows = []row{
 	{topic: "list", payload: `{"max_entries":0}`},
-	same("list", ``, eproto, ""),
-	same("list", `{"max_entries":-1}`, eproto, ""),
+	same("list", ``, errno.Protocol, ""),
+	same("list", `{"max_entries":-1}`, errno.Protocol, ""),
 
 	same("history.get", `{"slice":"[:]"}`, 0, ""),
-	same("history.get", `{}`, eproto, ""),
-	same("history.get", `{"slice":"[1]"}`, einval, "could not parse python-style slice expression"),
+	same("history.get", `{}`, errno.Protocol, ""),
+	same("history.get", `{"slice":"[1]"}`, errno.Invalid, "could not parse python-style slice expression"),
 
 	private("getattr", `{"id":16,"attrs":["jobspec","eventlog"]}`, "guests can only reprioritize their own jobs"),
 	private("getattr", `{"id":17,"attrs":["R"]}`, "guests can only reprioritize their own jobs"),
 	private("getattr", `{"id":18,"attrs":["jobspec","eventlog"]}`, "guests can only reprioritize their own jobs"),
 	private("getattr", `{"id":18,"attrs":[]}`, "guests can only reprioritize their own jobs"),
-	same("getattr", `{"id":16}`, eproto, ""),
+	same("getattr", `{"id":16}`, errno.Protocol, ""),
 	{
-		"getattr", `{"id":16,"attrs":"R"}`, want{errnum: eproto}, want{errnum: eproto},
-		want{eperm, "guests can only reprioritize their own jobs"},
+		"getattr", `{"id":16,"attrs":"R"}`, want{errnum: errno.Protocol}, want{errnum: errno.Protocol},
+		want{errno.Perm, "guests can only reprioritize their own jobs"},
 	},
-	same("getattr", `{"id":99,"attrs":["R"]}`, einval, "unknown job"),
+	same("getattr", `{"id":99,"attrs":["R"]}`, errno.Invalid, "unknown job"),
 	{
 		"getattr", `{"id":16,"attrs":[1]}`,
-		want{eproto, "attribute list contains non-string"}, want{eproto, "attribute list contains non-string"},
-		want{eperm, "guests can only reprioritize their own jobs"},
+		want{errno.Protocol, "attribute list contains non-string"}, want{errno.Protocol, "attribute list contains non-string"},
+		want{errno.Perm, "guests can only reprioritize their own jobs"},
 	},
 	{
 		"getattr", `{"id":16,"attrs":[null]}`,
-		want{eproto, "attribute list contains non-string"}, want{eproto, "attribute list contains non-string"},
-		want{eperm, "guests can only reprioritize their own jobs"},
+		want{errno.Protocol, "attribute list contains non-string"}, want{errno.Protocol, "attribute list contains non-string"},
+		want{errno.Perm, "guests can only reprioritize their own jobs"},
 	},
 	{
-		"getattr", `{"id":18,"attrs":["eventlog","R"]}`, want{enoent, "R is NULL"}, want{enoent, "R is NULL"},
-		want{eperm, "guests can only reprioritize their own jobs"},
+		"getattr", `{"id":18,"attrs":["eventlog","R"]}`, want{errno.NoEntry, "R is NULL"}, want{errno.NoEntry, "R is NULL"},
+		want{errno.Perm, "guests can only reprioritize their own jobs"},
 	},
 	{
-		"getattr", `{"id":16,"attrs":["noexist"]}`, want{enoent, "unknown attr noexist"}, want{enoent, "unknown attr noexist"},
-		want{eperm, "guests can only reprioritize their own jobs"},
+		"getattr", `{"id":16,"attrs":["noexist"]}`, want{errno.NoEntry, "unknown attr noexist"}, want{errno.NoEntry, "unknown attr noexist"},
+		want{errno.Perm, "guests can only reprioritize their own jobs"},
 	},
 }
 
@@ -181,10 +182,10 @@ func TestGetattrOfActiveAndInactiveJobs(t *testing.T) {
 	bad := errors.New("the disk is gone")
 	w.cfg.Lookup = func(jobid.ID) (Stored, error) { return Stored{}, bad }
 	out := w.ask(t, owner("getattr", `{"id":16,"attrs":["R"]}`))
-	require.Equal(t, want{einval, "the disk is gone"}, want{out.Answers[0].Errnum, out.Answers[0].Errstr})
+	require.Equal(t, want{errno.Invalid, "the disk is gone"}, want{out.Answers[0].Errnum, out.Answers[0].Errstr})
 	for _, stored := range []Stored{{Eventlog: []byte("x")}, {Jobspec: []byte("x")}, {R: []byte("x")}} {
 		w.cfg.Lookup = func(jobid.ID) (Stored, error) { return stored, nil }
-		require.Equal(t, einval, w.ask(t, owner("getattr", `{"id":16,"attrs":["R"]}`)).Answers[0].Errnum)
+		require.Equal(t, errno.Invalid, w.ask(t, owner("getattr", `{"id":16,"attrs":["R"]}`)).Answers[0].Errnum)
 	}
 	w.cfg.Lookup = nil
 	require.Equal(t, "jobspec is NULL", w.ask(t, owner("getattr", `{"id":16,"attrs":["jobspec"]}`)).Answers[0].Errstr)

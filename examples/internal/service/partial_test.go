@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -58,7 +59,7 @@ func TestHelloEndsPartialHousekeeping(t *testing.T) {
 					require.NoError(t, json.Unmarshal(text, &m))
 					list = append(list, m.ID.String())
 				}
-				require.Equal(t, enodata, c.answers[len(c.answers)-1].Errnum)
+				require.Equal(t, errno.NoData, c.answers[len(c.answers)-1].Errnum)
 				return list
 			}
 			frees := 0

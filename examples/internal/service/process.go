@@ -13,6 +13,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
@@ -106,7 +107,7 @@ func (s *Service) killProcess(out *Out, p *process, signal int) {
 		Signal int   `json:"signum"`
 	}{p.pid, signal}
 	s.send(out, Call{Topic: "rexec.kill", Nodeid: int(p.rank), Payload: payload}, func(r Response) error {
-		if r.Errnum != 0 && r.Errnum != esrch { // it may be gone: its stream tells
+		if r.Errnum != 0 && r.Errnum != errno.NoProcess { // it may be gone: its stream tells
 			s.log(p, "signal %d: %s", signal, r.why())
 		}
 		return nil
@@ -238,13 +239,6 @@ func (s *Service) name(id jobid.ID) string {
 	return id.String()
 }
 
-// Error numbers of rexec.
-const (
-	esrch        = 3
-	eacces       = 13
-	ehostunreach = 113
-)
-
 // ended takes in the end of the stream: the process has exited and all its output came, or
 // contact with it was lost, or it could not be launched.
 func (s *Service) ended(p *process, r Response) error {
@@ -259,13 +253,13 @@ func (s *Service) ended(p *process, r Response) error {
 		rep.Kind, rep.Status = perilog.ReportLaunchFailed, 1<<8
 		rep.Detail = r.why()
 		switch {
-		case p.pid != 0, r.Errnum == ehostunreach:
+		case p.pid != 0, r.Errnum == errno.Unreachable:
 			rep.Kind = perilog.ReportUnreachable
-		case r.Errnum == eperm, r.Errnum == eacces:
+		case r.Errnum == errno.Perm, r.Errnum == errno.Access:
 			rep.Status = 126 << 8
-		case r.Errnum == enoent:
+		case r.Errnum == errno.NoEntry:
 			rep.Status = 127 << 8
-		case r.Errnum == enodata:
+		case r.Errnum == errno.NoData:
 			rep.Detail = "the stream ended before the process"
 		}
 		s.log(p, "%s", rep.Detail)

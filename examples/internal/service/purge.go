@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
@@ -44,11 +45,11 @@ func (s *Service) purge(r *Request) (any, error) {
 	}
 	switch {
 	case p.Age != -1 && p.Age < 0:
-		return nil, fail(einval, "if set, age limit must be >= 0")
+		return nil, fail(errno.Invalid, "if set, age limit must be >= 0")
 	case p.Num != -1 && p.Num < 0:
-		return nil, fail(einval, "if set, num limit must be >= 0")
+		return nil, fail(errno.Invalid, "if set, num limit must be >= 0")
 	case p.Batch < 1 || p.Batch > maxBatch:
-		return nil, fail(einval, "batch must be >= 1 and <= %d", maxBatch)
+		return nil, fail(errno.Invalid, "batch must be >= 1 and <= %d", maxBatch)
 	}
 	in := &purging{Request: *r.later(), batch: p.Batch}
 	if p.Age != -1 {
@@ -88,9 +89,9 @@ func (s *Service) purgeID(r *Request) (any, error) {
 func unpurgeable(err error) error {
 	switch {
 	case errors.Is(err, purge.ErrUnknown), errors.Is(err, purge.ErrPurged):
-		return fail(enoent, "id not found")
+		return fail(errno.NoEntry, "id not found")
 	case errors.Is(err, purge.ErrActive):
-		return fail(einval, "cannot purge active job")
+		return fail(errno.Invalid, "cannot purge active job")
 	}
 	return err
 }
@@ -99,7 +100,7 @@ func unpurgeable(err error) error {
 // answered.
 func (s *Service) awaitPurge(in *purging) error {
 	if len(s.purges) >= maxPurges {
-		return fail(eagain, "%d purges are under way", maxPurges)
+		return fail(errno.Again, "%d purges are under way", maxPurges)
 	}
 	s.purges = append(s.purges, in)
 	s.nextPurge()

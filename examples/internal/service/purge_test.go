@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
@@ -18,20 +19,20 @@ var purgeRows = []row{
 	{topic: "purge", payload: `{"age_limit":-1.0,"num_limit":-1,"batch":50,"force":false}`},
 	{topic: "purge", payload: `{"age_limit":-1.0,"num_limit":-1,"batch":50,"force":true}`},
 	{topic: "purge", payload: `{"age_limit":1e300,"num_limit":0,"batch":100,"force":true}`},
-	same("purge", `{}`, eproto, ""),
-	same("purge", `{"age_limit":-1.0,"num_limit":-1,"batch":50,"force":1}`, eproto, ""),
-	same("purge", `{"age_limit":-0.5,"num_limit":-1,"batch":50,"force":false}`, einval, "if set, age limit must be >= 0"),
-	same("purge", `{"age_limit":-1.0,"num_limit":-42,"batch":0,"force":false}`, einval, "if set, num limit must be >= 0"),
-	same("purge", `{"age_limit":-1.0,"num_limit":-1,"batch":0,"force":false}`, einval, "batch must be >= 1 and <= 100"),
-	same("purge", `{"age_limit":-1.0,"num_limit":-1,"batch":101,"force":true}`, einval, "batch must be >= 1 and <= 100"),
+	same("purge", `{}`, errno.Protocol, ""),
+	same("purge", `{"age_limit":-1.0,"num_limit":-1,"batch":50,"force":1}`, errno.Protocol, ""),
+	same("purge", `{"age_limit":-0.5,"num_limit":-1,"batch":50,"force":false}`, errno.Invalid, "if set, age limit must be >= 0"),
+	same("purge", `{"age_limit":-1.0,"num_limit":-42,"batch":0,"force":false}`, errno.Invalid, "if set, num limit must be >= 0"),
+	same("purge", `{"age_limit":-1.0,"num_limit":-1,"batch":0,"force":false}`, errno.Invalid, "batch must be >= 1 and <= 100"),
+	same("purge", `{"age_limit":-1.0,"num_limit":-1,"batch":101,"force":true}`, errno.Invalid, "batch must be >= 1 and <= 100"),
 
 	{topic: "purge-id", payload: `{"id":18,"force":0}`},
 	{topic: "purge-id", payload: `{"id":18,"force":1}`},
-	same("purge-id", `{"id":18}`, eproto, ""),
-	same("purge-id", `{"id":99,"force":0}`, enoent, "id not found"),
-	same("purge-id", `{"id":99,"force":1}`, enoent, "id not found"),
-	same("purge-id", `{"id":16,"force":0}`, einval, "cannot purge active job"),
-	same("purge-id", `{"id":16,"force":1}`, einval, "cannot purge active job"),
+	same("purge-id", `{"id":18}`, errno.Protocol, ""),
+	same("purge-id", `{"id":99,"force":0}`, errno.NoEntry, "id not found"),
+	same("purge-id", `{"id":99,"force":1}`, errno.NoEntry, "id not found"),
+	same("purge-id", `{"id":16,"force":0}`, errno.Invalid, "cannot purge active job"),
+	same("purge-id", `{"id":16,"force":1}`, errno.Invalid, "cannot purge active job"),
 }
 
 // graveyard returns a service with n inactive jobs, with the ids from 1.
@@ -82,7 +83,7 @@ func TestPurgeRemovesOneBatch(t *testing.T) {
 		require.JSONEq(t, `{"jobs":`+tt.gone+`}`, eventText(t, out.Events[0]))
 	}
 	out := w.ask(t, owner("purge-id", `{"id":9,"force":1}`)) // it has a tombstone
-	require.Equal(t, want{enoent, "id not found"}, want{out.Answers[0].Errnum, out.Answers[0].Errstr})
+	require.Equal(t, want{errno.NoEntry, "id not found"}, want{out.Answers[0].Errnum, out.Answers[0].Errstr})
 	require.Equal(t, "unknown job id", w.ask(t, owner("raise", `{"id":9,`+cancel)).Answers[0].Errstr)
 }
 
@@ -171,7 +172,7 @@ func TestPurgesThatWaitAreLimited(t *testing.T) {
 	var quick Out
 	require.True(t, w.Next(&quick))
 	require.Len(t, quick.Answers, 1)
-	require.Equal(t, want{eagain, "1024 purges are under way"}, want{quick.Answers[0].Errnum, quick.Answers[0].Errstr})
+	require.Equal(t, want{errno.Again, "1024 purges are under way"}, want{quick.Answers[0].Errnum, quick.Answers[0].Errstr})
 	require.NoError(t, w.Done(start, &quick, nil))
 	require.NoError(t, w.Done(start, out, nil))
 	require.Len(t, w.ask(t).Answers, maxPurges)
@@ -191,7 +192,7 @@ func TestAPurgeThatTheStoreRefuses(t *testing.T) {
 		require.NoError(t, w.Done(start, &out, failed))
 	}
 	require.Len(t, answers, 1)
-	require.Equal(t, want{einval, "no such directory"}, want{answers[0].Errnum, answers[0].Errstr})
+	require.Equal(t, want{errno.Invalid, "no such directory"}, want{answers[0].Errnum, answers[0].Errstr})
 	require.Len(t, events, 1)
 	require.JSONEq(t, `{"jobs":[2]}`, eventText(t, events[0]))
 }

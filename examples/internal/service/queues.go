@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
@@ -26,9 +27,9 @@ func (s *Service) queue(name string) (joblife.QueueStatus, error) {
 	case ok:
 		return q, nil
 	case name == "":
-		return q, fail(einval, "a named queue is required")
+		return q, fail(errno.Invalid, "a named queue is required")
 	}
-	return q, fail(einval, "'%s' is not a valid queue", name)
+	return q, fail(errno.Invalid, "'%s' is not a valid queue", name)
 }
 
 // admits returns why a queue takes no jobs.
@@ -38,15 +39,15 @@ func (s *Service) admits(name string) error {
 	case err != nil || q.Enabled:
 		return err
 	case name == "":
-		return fail(einval, "job submission is disabled: %s", q.DisableReason)
+		return fail(errno.Invalid, "job submission is disabled: %s", q.DisableReason)
 	}
-	return fail(einval, "job submission to %s is disabled: %s", name, q.DisableReason)
+	return fail(errno.Invalid, "job submission to %s is disabled: %s", name, q.DisableReason)
 }
 
 // queueOf returns the state of the queue that a request names, or of the anonymous one.
 func (s *Service) queueOf(name *string) (joblife.QueueStatus, error) {
 	if name != nil && *name == "" {
-		return joblife.QueueStatus{}, fail(einval, "'' is not a valid queue")
+		return joblife.QueueStatus{}, fail(errno.Invalid, "'' is not a valid queue")
 	}
 	return s.queue(deref(name))
 }
@@ -93,7 +94,7 @@ func (s *Service) queueEnable(r *Request) (any, error) {
 		return nil, err
 	}
 	if !p.Enable && p.Reason == nil {
-		return nil, fail(einval, "reason is required for disable")
+		return nil, fail(errno.Invalid, "reason is required for disable")
 	}
 	return nil, s.eachQueue(p.Name, p.All, func(name string) joblife.Input {
 		return joblife.EnableQueue{By: r.cred(), Queue: name, Enable: p.Enable, Reason: deref(p.Reason)}
@@ -129,7 +130,7 @@ func (s *Service) eachQueue(name *string, all bool, in func(string) joblife.Inpu
 	case len(names) == 0:
 		names = []string{""}
 	case !all:
-		return fail(einval, "Use --all to apply this command to all queues")
+		return fail(errno.Invalid, "Use --all to apply this command to all queues")
 	}
 	for _, name := range names {
 		if err := s.step(in(name)); err != nil {
@@ -160,17 +161,17 @@ func deref(s *string) string {
 // configReload takes in a new configuration, as a whole or not at all.
 func (s *Service) configReload(r *Request) (any, error) {
 	if s.cfg.Parse == nil {
-		return nil, fail(enosys, "")
+		return nil, fail(errno.NoSys, "")
 	}
 	if r.decode(&struct{}{}) != nil {
-		return nil, fail(eproto, "Error unpacking config-reload request")
+		return nil, fail(errno.Protocol, "Error unpacking config-reload request")
 	}
 	cfg, err := s.cfg.Parse(s.cfg, r.Payload)
 	if err == nil {
 		err = s.step(joblife.Reload{Config: s.manager(cfg)})
 	}
 	if err != nil {
-		return nil, fail(einval, "%s", err)
+		return nil, fail(errno.Invalid, "%s", err)
 	}
 	s.cfg = cfg
 	s.quick.Log = append(s.quick.Log, cfg.Warnings...)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -124,15 +125,15 @@ const (
 )
 
 var queueRows = []row{
-	same("config-reload", `{}`, enosys, ""), // there is nothing to read it with
+	same("config-reload", `{}`, errno.NoSys, ""), // there is nothing to read it with
 	same("queue-enable", `{"enable":true,"all":true}`, 0, ""),
-	same("queue-enable", `{"enable":true}`, eproto, ""),
+	same("queue-enable", `{"enable":true}`, errno.Protocol, ""),
 	same("queue-list", ``, 0, ""),
 	same("queue-list", `{}`, 0, ""),
 	same("queue-start", `{"start":true,"all":true}`, 0, ""),
-	same("queue-start", `{"start":true,"all":true,"name":"x"}`, einval, "'x' is not a valid queue"),
+	same("queue-start", `{"start":true,"all":true,"name":"x"}`, errno.Invalid, "'x' is not a valid queue"),
 	same("queue-status", `{}`, 0, ""),
-	same("queue-status", `{"name":"x"}`, einval, "'x' is not a valid queue"),
+	same("queue-status", `{"name":"x"}`, errno.Invalid, "'x' is not a valid queue"),
 }
 
 func TestAnonymousQueue(t *testing.T) {
@@ -145,17 +146,17 @@ func TestAnonymousQueue(t *testing.T) {
 	goOnline(t, s)
 	converse(t, s,
 		exchange{aGuest, "queue-status", `{}`, 0, `{"enable":true,"start":true}`},
-		exchange{aGuest, "queue-status", `{"name":"x"}`, einval, "'x' is not a valid queue"},
-		exchange{aGuest, "queue-status", `{"name":1}`, eproto, ""},
-		exchange{aGuest, "queue-status", `{"name":""}`, einval, "'' is not a valid queue"},
-		exchange{anOwner, "queue-enable", `{"enable":false}`, eproto, ""},
-		exchange{anOwner, "queue-enable", `{"all":false}`, eproto, ""},
-		exchange{anOwner, "queue-enable", `{"enable":false,"all":false}`, einval, "reason is required for disable"},
+		exchange{aGuest, "queue-status", `{"name":"x"}`, errno.Invalid, "'x' is not a valid queue"},
+		exchange{aGuest, "queue-status", `{"name":1}`, errno.Protocol, ""},
+		exchange{aGuest, "queue-status", `{"name":""}`, errno.Invalid, "'' is not a valid queue"},
+		exchange{anOwner, "queue-enable", `{"enable":false}`, errno.Protocol, ""},
+		exchange{anOwner, "queue-enable", `{"all":false}`, errno.Protocol, ""},
+		exchange{anOwner, "queue-enable", `{"enable":false,"all":false}`, errno.Invalid, "reason is required for disable"},
 		exchange{anOwner, "queue-enable", `{"enable":false,"all":false,"reason":"fubar"}`, 0, ""},
-		exchange{anOwner, "queue-start", `{"start":false}`, eproto, ""},
-		exchange{anOwner, "queue-start", `{"all":false}`, eproto, ""},
-		exchange{anOwner, "queue-start", `{"start":false,"all":false,"name":"x"}`, einval, "'x' is not a valid queue"},
-		exchange{anOwner, "queue-start", `{"start":false,"all":false,"name":""}`, einval, "'' is not a valid queue"},
+		exchange{anOwner, "queue-start", `{"start":false}`, errno.Protocol, ""},
+		exchange{anOwner, "queue-start", `{"all":false}`, errno.Protocol, ""},
+		exchange{anOwner, "queue-start", `{"start":false,"all":false,"name":"x"}`, errno.Invalid, "'x' is not a valid queue"},
+		exchange{anOwner, "queue-start", `{"start":false,"all":false,"name":""}`, errno.Invalid, "'' is not a valid queue"},
 		exchange{anOwner, "queue-start", `{"start":false,"all":false,"reason":"my message"}`, 0, ""},
 		exchange{aGuest, "queue-status", `{}`, 0, `{"disable_reason":"fubar","enable":false,"start":false,"stop_reason":"my message"}`},
 		exchange{anOwner, "queue-enable", `{"enable":true,"all":false}`, 0, ""},
@@ -172,12 +173,12 @@ func TestNamedQueues(t *testing.T) {
 	goOnline(t, s)
 	converse(t, s,
 		exchange{aGuest, "queue-list", `{}`, 0, `{"queues":["a","b"]}`},
-		exchange{aGuest, "queue-status", `{}`, einval, "a named queue is required"},
-		exchange{anOwner, "queue-enable", `{"enable":true,"all":false}`, einval, allQueues},
-		exchange{anOwner, "queue-start", `{"start":true,"all":false}`, einval, allQueues},
+		exchange{aGuest, "queue-status", `{}`, errno.Invalid, "a named queue is required"},
+		exchange{anOwner, "queue-enable", `{"enable":true,"all":false}`, errno.Invalid, allQueues},
+		exchange{anOwner, "queue-start", `{"start":true,"all":false}`, errno.Invalid, allQueues},
 		exchange{anOwner, "queue-start", `{"start":true,"all":true}`, 0, ""},
 		exchange{aGuest, "queue-status", `{"name":"b"}`, 0, `{"enable":true,"start":true}`},
-		exchange{anOwner, "queue-enable", `{"enable":false,"all":false,"name":"x","reason":""}`, einval, "'x' is not a valid queue"},
+		exchange{anOwner, "queue-enable", `{"enable":false,"all":false,"name":"x","reason":""}`, errno.Invalid, "'x' is not a valid queue"},
 		exchange{anOwner, "queue-enable", `{"enable":false,"all":false,"name":"a","reason":""}`, 0, ""},
 		exchange{anOwner, "queue-start", `{"start":false,"all":false,"name":"b"}`, 0, ""},
 		exchange{aGuest, "queue-status", `{"name":"a"}`, 0, `{"disable_reason":"","enable":false,"start":true}`},
@@ -252,14 +253,14 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 	next.Queues = map[string]Queue{"b": {}}
 	next.Manager.Actions.Tolerate.Count = -1
 	converse(t, s,
-		exchange{anOwner, "config-reload", `{}`, einval, "perilog: invalid configuration: tolerate.count is negative"},
+		exchange{anOwner, "config-reload", `{}`, errno.Invalid, "perilog: invalid configuration: tolerate.count is negative"},
 		exchange{anOwner, "queue-list", `{}`, 0, `{"queues":["a"]}`},
 	)
 	next.Manager.Actions.Tolerate.Count = 0
 	converse(t, s,
 		exchange{anOwner, "config-reload", `{}`, 0, ""},
 		exchange{anOwner, "queue-list", `{}`, 0, `{"queues":["b"]}`},
-		exchange{anOwner, "config-reload", `{}`, enosys, ""}, // Parse is gone
+		exchange{anOwner, "config-reload", `{}`, errno.NoSys, ""}, // Parse is gone
 	)
 }
 

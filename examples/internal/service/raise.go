@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -18,9 +19,9 @@ type exception struct {
 func (x *exception) check() error {
 	switch {
 	case x.Severity < 0 || x.Severity > jobstate.MaxSeverity:
-		return fail(eproto, "invalid exception severity")
+		return fail(errno.Protocol, "invalid exception severity")
 	case x.Type == "" || strings.ContainsAny(x.Type, "= \t\n\v\f\r"):
-		return fail(eproto, "invalid exception type")
+		return fail(errno.Protocol, "invalid exception type")
 	}
 	return nil
 }
@@ -40,7 +41,7 @@ func (s *Service) raise(r *Request) (any, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	if _, err := s.active(r, p.ID, enoent, "unknown job id", notYourException); err != nil {
+	if _, err := s.active(r, p.ID, errno.NoEntry, "unknown job id", notYourException); err != nil {
 		return nil, err
 	}
 	in := joblife.Raise{By: r.cred(), ID: p.ID, Type: p.Type, Severity: p.Severity, Note: p.Note}
@@ -68,7 +69,7 @@ func (s *Service) raiseAll(r *Request) (any, error) {
 		return nil, err
 	}
 	if !r.mayAct(uint32(p.UserID)) {
-		return nil, fail(eperm, notYourException)
+		return nil, fail(errno.Perm, notYourException)
 	}
 	if err := p.check(); err != nil {
 		return nil, err

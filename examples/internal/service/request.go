@@ -7,19 +7,8 @@ import (
 	"time"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/strict"
-)
-
-// The error numbers of answers, as on Linux.
-const (
-	eperm   = 1
-	enoent  = 2
-	echild  = 10
-	eagain  = 11
-	einval  = 22
-	enosys  = 38
-	enodata = 61
-	eproto  = 71
 )
 
 // Bits of a Rolemask (RFC 12).
@@ -91,8 +80,8 @@ func fail(errnum int, format string, args ...any) error {
 
 // errProtocol is for a payload that is not what it should be, and errNoData ends a stream.
 var (
-	errProtocol = fail(eproto, "")
-	errNoData   = fail(enodata, "")
+	errProtocol = fail(errno.Protocol, "")
+	errNoData   = fail(errno.NoData, "")
 )
 
 // Request takes in a request. What is wrong with it is answered.
@@ -112,11 +101,11 @@ func (s *Service) serve(r *Request) (any, error) {
 	h, known := handlers[name]
 	switch {
 	case !ok || !known:
-		return nil, fail(enosys, "")
+		return nil, fail(errno.NoSys, "")
 	case !h.guests && !r.owner():
-		return nil, fail(eperm, "Request requires owner credentials")
+		return nil, fail(errno.Perm, "Request requires owner credentials")
 	case r.Rolemask&(roleOwner|roleUser) == 0:
-		return nil, fail(eperm, "Request rejected due to insufficient privilege")
+		return nil, fail(errno.Perm, "Request rejected due to insufficient privilege")
 	}
 	return h.serve(s, r)
 }
@@ -147,13 +136,13 @@ func explain(err error) (errnum int, text string) {
 	case errors.As(err, &f):
 		return f.errnum, f.text
 	case errors.Is(err, joblife.ErrUnknown), errors.Is(err, joblife.ErrInactive):
-		errnum = enoent
+		errnum = errno.NoEntry
 	case errors.Is(err, joblife.ErrDenied):
-		errnum = eperm
+		errnum = errno.Perm
 	case errors.Is(err, joblife.ErrLimit):
-		errnum = eagain
+		errnum = errno.Again
 	default:
-		errnum = einval
+		errnum = errno.Invalid
 	}
 	return errnum, strings.TrimPrefix(err.Error(), "joblife: ")
 }

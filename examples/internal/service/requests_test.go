@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
@@ -141,12 +142,12 @@ func same(topic, payload string, errnum int, text string) row {
 
 // private is a row of a request that succeeds for all but a stranger.
 func private(topic, payload, text string) row {
-	return row{topic: topic, payload: payload, stranger: want{eperm, text}}
+	return row{topic: topic, payload: payload, stranger: want{errno.Perm, text}}
 }
 
 var (
-	noOwner = want{eperm, "Request requires owner credentials"}
-	noRole  = want{eperm, "Request rejected due to insufficient privilege"}
+	noOwner = want{errno.Perm, "Request requires owner credentials"}
+	noRole  = want{errno.Perm, "Request rejected due to insufficient privilege"}
 )
 
 // silent is the want of a request that is answered later, or not at all.
@@ -158,24 +159,24 @@ var rows = [][]row{submitRows, raiseRows, killRows, changeRows, listRows, purgeR
 var actionRows = []row{
 	same("housekeeping-kill", `{"signum":15}`, 0, ""),
 	same("housekeeping-kill", `{"signum":15,"jobid":99,"ranks":"0-1"}`, 0, ""),
-	same("housekeeping-kill", `{"signum":15,"ranks":"1-0"}`, einval, "idset: syntax error: offset 2: range does not ascend in \"1-0\""),
-	same("housekeeping-kill", `{}`, eproto, ""),
+	same("housekeeping-kill", `{"signum":15,"ranks":"1-0"}`, errno.Invalid, "idset: syntax error: offset 2: range does not ascend in \"1-0\""),
+	same("housekeeping-kill", `{}`, errno.Protocol, ""),
 }
 
 var otherRows = []row{
-	same("jobtap", `{}`, enosys, ""),
-	same("", `{}`, enosys, ""),
+	same("jobtap", `{}`, errno.NoSys, ""),
+	same("", `{}`, errno.NoSys, ""),
 }
 
 // A key of a payload is what it is, and one that comes twice, or says nothing, is refused.
 var keyRows = []row{
-	same("raise", `{"id":19,"id":16,"severity":0,"type":"cancel"}`, eproto, ""),
-	same("raise", `{"ID":16,"severity":0,"type":"cancel"}`, eproto, ""),
-	same("raise", `{"id":99,"ID":16,"severity":0,"type":"cancel"}`, enoent, "unknown job id"),
-	same("raise", `{"id":16,"severity":0,"type":"cancel","note":null}`, eproto, ""),
-	same("raiseall", `{"dry_run":false,"userid":null,"states":255,"severity":0,"type":"cancel"}`, eproto, ""),
-	same("submit", `{"jobs":[{"id":30,"urgency":16,"userid":200,"userid":100,"t_submit":1.5,"flags":0,"jobspec":{}}]}`, eproto, ""),
-	same("submit", `{"jobs":[{"id":30,"urgency":16,"userid":null,"t_submit":1.5,"flags":0,"jobspec":{}}]}`, eproto, ""),
+	same("raise", `{"id":19,"id":16,"severity":0,"type":"cancel"}`, errno.Protocol, ""),
+	same("raise", `{"ID":16,"severity":0,"type":"cancel"}`, errno.Protocol, ""),
+	same("raise", `{"id":99,"ID":16,"severity":0,"type":"cancel"}`, errno.NoEntry, "unknown job id"),
+	same("raise", `{"id":16,"severity":0,"type":"cancel","note":null}`, errno.Protocol, ""),
+	same("raiseall", `{"dry_run":false,"userid":null,"states":255,"severity":0,"type":"cancel"}`, errno.Protocol, ""),
+	same("submit", `{"jobs":[{"id":30,"urgency":16,"userid":200,"userid":100,"t_submit":1.5,"flags":0,"jobspec":{}}]}`, errno.Protocol, ""),
+	same("submit", `{"jobs":[{"id":30,"urgency":16,"userid":null,"t_submit":1.5,"flags":0,"jobspec":{}}]}`, errno.Protocol, ""),
 }
 
 func TestEveryRequestAnswersByRole(t *testing.T) {
@@ -189,7 +190,7 @@ func TestEveryRequestAnswersByRole(t *testing.T) {
 		nobody := noRole
 		switch {
 		case !known:
-			nobody = want{enosys, ""}
+			nobody = want{errno.NoSys, ""}
 		case !h.guests:
 			nobody = noOwner
 		}
@@ -212,7 +213,7 @@ func TestEveryRequestAnswersByRole(t *testing.T) {
 					require.Empty(t, out.Answers)
 					return
 				}
-				if who.want.errnum == enodata { // the end of a stream
+				if who.want.errnum == errno.NoData { // the end of a stream
 					out.Answers = out.Answers[len(out.Answers)-1:]
 				}
 				require.Len(t, out.Answers, 1)
@@ -244,7 +245,7 @@ func TestNobodyOwnsNothing(t *testing.T) {
 		"urgency":  `{"id":30,"urgency":3}`,
 	} {
 		out := w.ask(t, by(anyUser, roleUser, topic, payload))
-		require.Equal(t, eperm, out.Answers[0].Errnum, topic)
+		require.Equal(t, errno.Perm, out.Answers[0].Errnum, topic)
 		require.Empty(t, out.Append)
 	}
 	require.Equal(t, jobstate.StateSched, w.state(t, 30))

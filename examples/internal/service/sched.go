@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
@@ -18,6 +19,7 @@ type scheduler struct {
 	phase        alloc.Phase // 0: there is no scheduler
 	sender       string      // whose disconnect ends the session
 	hello, ready *Request    // not answered yet
+	queue        outbound
 }
 
 // schedHello begins a session. The jobs that hold resources are the answer, a stream.
@@ -83,7 +85,7 @@ func (s *Service) void(prefix string) {
 	for _, tag := range slices.Sorted(maps.Keys(s.calls)) {
 		if w := s.calls[tag]; strings.HasPrefix(w.topic, prefix) {
 			delete(s.calls, tag)
-			if err := w.respond(Response{Topic: w.topic, Tag: tag, Errnum: ehostunreach, Errstr: "its session is over"}); err != nil {
+			if err := w.respond(Response{Topic: w.topic, Tag: tag, Errnum: errno.Unreachable, Errstr: "its session is over"}); err != nil {
 				s.quick.logf("%s: %v", w.topic, err)
 			}
 		}
@@ -99,43 +101,53 @@ func (s *Service) allocated(r Response) error {
 			return nil
 		}
 		s.quick.logf("%s: errnum %d: %s: the scheduler is lost", r.Topic, r.Errnum, r.Errstr)
-		return s.schedLost()
+		return s.endSession(s.sched.sender, s.schedLost)
 	}
 	m, err := alloc.Parse[alloc.Response](r.Payload)
 	if err == nil {
 		err = s.step(joblife.SchedResponse(m))
 	}
 	if err != nil && s.sched.phase != 0 {
-		err = errors.Join(err, s.schedLost())
+		err = errors.Join(err, s.endSession(s.sched.sender, s.schedLost))
 	}
 	return err
 }
 
 // fillSched adds what a Ready says to the scheduler.
 func (s *Service) fillSched(rd *joblife.Ready) {
-	if rd.Hello != nil && s.sched.hello != nil {
+	q := &s.sched.queue
+	if hello := s.sched.hello; rd.Hello != nil && hello != nil {
 		for _, h := range rd.Hello.Responses {
-			if text, ok := encode(s, alloc.TopicHello, alloc.Append, alloc.Message(h)); ok {
-				s.answer(&s.open, s.sched.hello, text)
-			}
+			q.add(func(out *Out) int {
+				text, ok := encode(out, alloc.TopicHello, alloc.Append, alloc.Message(h))
+				if ok {
+					s.answer(out, hello, text)
+				}
+				return len(text)
+			})
 		}
-		s.fail(&s.open, s.sched.hello, errNoData)
-		s.sched.hello = nil
+		q.add(func(out *Out) int {
+			s.sched.hello = nil
+			s.fail(out, hello, errNoData)
+			return 0
+		})
 	}
 	for _, m := range rd.Sched {
-		topic := ""
-		switch r := m.(type) {
+		topic, tag := "", uint64(0)
+		switch m.(type) {
 		case alloc.ReadyResponse:
-			if s.sched.ready != nil {
-				if text, ok := encode(s, alloc.TopicReady, alloc.Append, m); ok {
-					s.answer(&s.open, s.sched.ready, text)
-				}
+			q.add(func(out *Out) int {
+				ready := s.sched.ready
 				s.sched.ready = nil
-			}
+				text, ok := encode(out, alloc.TopicReady, alloc.Append, m)
+				if ok && ready != nil {
+					s.answer(out, ready, text)
+				}
+				return len(text)
+			})
 			continue
 		case alloc.Request:
-			r.Jobspec = redactSpec(r.Jobspec)
-			topic, m = alloc.TopicAlloc, r
+			topic = alloc.TopicAlloc
 		case alloc.Cancel:
 			topic = alloc.TopicCancel
 		case alloc.Prioritize:
@@ -143,16 +155,21 @@ func (s *Service) fillSched(rd *joblife.Ready) {
 		case alloc.Free:
 			topic = alloc.TopicFree
 		case alloc.Expiration:
-			topic = alloc.TopicExpiration
+			topic = alloc.TopicExpiration // the one message with a response of its own
+			tag = s.expect(topic, false, s.logFailure)
 		}
-		text, ok := encode(s, topic, alloc.Append, m)
-		switch {
-		case !ok:
-		case topic == alloc.TopicExpiration: // the one message with a response of its own
-			s.send(&s.open, Call{Topic: topic, To: s.sched.sender, Nodeid: Any, Payload: text}, s.logFailure)
-		default:
-			s.open.Calls = append(s.open.Calls, Call{Topic: topic, To: s.sched.sender, Nodeid: Any, Payload: text})
-		}
+		q.add(func(out *Out) int {
+			m := m
+			if r, ok := m.(alloc.Request); ok {
+				r.Jobspec = redactSpec(r.Jobspec)
+				m = r
+			}
+			text, ok := encode(out, topic, alloc.Append, m)
+			if ok {
+				out.Calls = append(out.Calls, Call{Tag: tag, Topic: topic, To: s.sched.sender, Nodeid: Any, Payload: text})
+			}
+			return len(text)
+		})
 	}
 }
 
@@ -165,10 +182,10 @@ func (s *Service) logFailure(r Response) error {
 }
 
 // encode encodes a message. One that cannot be written is logged.
-func encode[M any](s *Service, topic string, appendTo func([]byte, M) ([]byte, error), m M) (json.RawMessage, bool) {
+func encode[M any](out *Out, topic string, appendTo func([]byte, M) ([]byte, error), m M) (json.RawMessage, bool) {
 	text, err := appendTo(nil, m)
 	if err != nil {
-		s.open.logf("%s: %v", topic, err)
+		out.logf("%s: %v", topic, err)
 	}
 	return text, err == nil
 }
@@ -191,7 +208,7 @@ func (s *Service) resourceStatus(*Request) (any, error) {
 	}
 	all, err := union(list)
 	if err != nil {
-		return nil, fail(einval, "%v", err)
+		return nil, fail(errno.Invalid, "%v", err)
 	}
 	return struct {
 		Allocated *rset.R `json:"allocated"`

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
@@ -20,19 +21,19 @@ var sessionRows = []row{
 	same("alloc-query", ``, 0, ""),
 	same("disconnect", ``, -1, ""),
 	same("drain", ``, -1, ""),
-	same("events-journal", `{"allow":1}`, eproto, "job-manager.events allow should be an object"),
+	same("events-journal", `{"allow":1}`, errno.Protocol, "job-manager.events allow should be an object"),
 	same("events-journal-cancel", `{"matchtag":1}`, -1, ""),
-	same("events-journal-cancel", ``, eproto, ""),
+	same("events-journal-cancel", ``, errno.Protocol, ""),
 	same("exec-hello", `{"service":"x"}`, 0, ""),
-	same("exec-hello", `{}`, eproto, ""),
+	same("exec-hello", `{}`, errno.Protocol, ""),
 	same("idle", ``, -1, ""),
 	same("resource-status", ``, 0, ""),
-	same("sched-hello", ``, enodata, ""),
-	same("sched-hello", `{"partial-ok":"x"}`, eproto, ""),
-	same("sched-ready", `{"mode":"unlimited"}`, eproto, ""), // without a hello
-	same("sched-ready", `{"mode":"x"}`, eproto, ""),
-	same("wait", `{"id":16}`, echild, "job was not submitted with FLUX_JOB_WAITABLE"),
-	same("wait", `{}`, eproto, "malformed wait request"),
+	same("sched-hello", ``, errno.NoData, ""),
+	same("sched-hello", `{"partial-ok":"x"}`, errno.Protocol, ""),
+	same("sched-ready", `{"mode":"unlimited"}`, errno.Protocol, ""), // without a hello
+	same("sched-ready", `{"mode":"x"}`, errno.Protocol, ""),
+	same("wait", `{"id":16}`, errno.NoChild, "job was not submitted with FLUX_JOB_WAITABLE"),
+	same("wait", `{}`, errno.Protocol, "malformed wait request"),
 }
 
 func TestSchedulerSession(t *testing.T) {

@@ -70,6 +70,10 @@ type Config struct {
 	// little more than how it ended. The error is the store's; a job that it does not
 	// have is the zero Stored. A nil Lookup has none.
 	Lookup func(jobid.ID) (Stored, error)
+	// Reads reports whether a scheduler or an executor has read what it was sent, or nearly so.
+	// Where one has not, what else is for it waits, and Next is to be called when it has. Nil:
+	// all have.
+	Reads func(sender string) bool
 	// Environ is the environment of prologs, epilogs and housekeeping, as os.Environ
 	// returns it. The service adds FLUX_JOB_ID, FLUX_JOB_USERID and FLUX_JOB_RANKS.
 	Environ []string
@@ -136,6 +140,9 @@ type Out struct {
 	Calls   []Call
 	Events  []Event
 	Log     []string
+	// Ended has the senders of schedulers and executors whose session the service has ended.
+	// Close their connections, or tell them some other way to say hello again.
+	Ended []string
 }
 
 // An Answer answers a [Request]. A stream has many; the last one has the Errnum 61.
@@ -321,16 +328,22 @@ func (s *Service) call(topic string, nodeid int, payload any, f func(Response) e
 
 // send adds a request to an Out. f gets the response, or each one if it is a stream.
 func (s *Service) send(out *Out, c Call, f func(Response) error) {
-	c.Tag = s.tag()
-	s.calls[c.Tag] = waiting{f, c.Stream, c.Topic}
+	c.Tag = s.expect(c.Topic, c.Stream, f)
 	out.Calls = append(out.Calls, c)
+}
+
+// expect returns the tag of a Call, and has f get the response.
+func (s *Service) expect(topic string, stream bool, f func(Response) error) uint64 {
+	tag := s.tag()
+	s.calls[tag] = waiting{f, stream, topic}
+	return tag
 }
 
 // Next fills out with what is to be stored or sent, and reports whether there is anything.
 // It may be called again before Done: then only what needs no record comes. Call Done for
 // each Out.
 func (s *Service) Next(out *Out) bool {
-	for s.quick.isEmpty() {
+	for s.flow(); s.quick.isEmpty(); s.flow() {
 		if s.busy {
 			return false
 		}
@@ -361,7 +374,7 @@ func (s *Service) Next(out *Out) bool {
 }
 
 func (o *Out) isEmpty() bool {
-	return len(o.Append)+len(o.Unlink)+len(o.Answers)+len(o.Calls)+len(o.Events)+len(o.Log) == 0
+	return len(o.Append)+len(o.Unlink)+len(o.Answers)+len(o.Calls)+len(o.Events)+len(o.Log)+len(o.Ended) == 0
 }
 
 // add adds what another Out has to send.
@@ -374,6 +387,7 @@ func (o *Out) add(p Out) {
 	o.Calls = append(o.Calls, p.Calls...)
 	o.Events = append(o.Events, p.Events...)
 	o.Log = append(o.Log, p.Log...)
+	o.Ended = append(o.Ended, p.Ended...)
 }
 
 // logf adds a line for an administrator.
@@ -436,6 +450,11 @@ func (s *Service) stored(seq uint64) error {
 	}
 	s.quick.add(s.rest)
 	s.rest = Out{}
+	s.sched.queue.durable()
+	s.exec.queue.durable()
+	if err := s.endFar(); err != nil {
+		return err
+	}
 	for _, in := range s.denied {
 		_ = s.step(in) // unless the job is over
 	}

@@ -1,6 +1,10 @@
 package service
 
-import "time"
+import (
+	"time"
+
+	"github.com/joblife/joblife/examples/internal/errno"
+)
 
 // disconnect ends what a sender has asked for: the broker tells that it is gone. There is
 // no answer.
@@ -61,4 +65,4 @@ func (s *Service) Stop(now time.Time) {
 }
 
 // errUnloading is for those who still wait when the process ends.
-var errUnloading = fail(enosys, "job-manager is unloading")
+var errUnloading = fail(errno.NoSys, "job-manager is unloading")

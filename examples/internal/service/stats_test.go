@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/perilog"
 )
@@ -18,7 +19,7 @@ var statsRows = []row{
 	same("stats-get", ``, 0, ""),
 	same("stats-get", `{}`, 0, ""),
 	same("set-batch-timeout", `{"timeout":1}`, 0, ""),
-	same("set-batch-timeout", `{"timeout":"1"}`, eproto, ""),
+	same("set-batch-timeout", `{"timeout":"1"}`, errno.Protocol, ""),
 }
 
 func TestGetinfoSeedsTheGenerator(t *testing.T) {

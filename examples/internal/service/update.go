@@ -9,6 +9,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -63,7 +64,7 @@ func (s *Service) update(r *Request) (any, error) {
 	}
 	u := &update{r: r.later(), id: p.ID, updates: readUpdates(p.Updates)}
 	if u.updates == nil {
-		return nil, fail(einval, "one or more jobspec updates are invalid")
+		return nil, fail(errno.Invalid, "one or more jobspec updates are invalid")
 	}
 	if err := s.checkUpdate(u); err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func (s *Service) update(r *Request) (any, error) {
 		})
 	case u.expiration.Set:
 		return nil, s.askFirst(u, "sched.expiration", map[string]any{"id": u.id, "expiration": u.expiration.Value}, func(a Response) error {
-			if a.Errnum != 0 && a.Errnum != enosys {
+			if a.Errnum != 0 && a.Errnum != errno.NoSys {
 				return fail(a.Errnum, "scheduler refused expiration update")
 			}
 			return nil
@@ -103,7 +104,7 @@ func (s *Service) askFirst(u *update, topic string, payload any, allows func(Res
 		}
 	}
 	if len(s.updates) >= maxUpdates || ofUser >= maxOfUser || size > maxChecked {
-		return fail(eagain, "too many updates are being checked")
+		return fail(errno.Again, "too many updates are being checked")
 	}
 	s.updates = append(s.updates, u)
 	s.call(topic, 0, payload, func(a Response) error {
@@ -132,7 +133,7 @@ func (s *Service) askFirst(u *update, topic string, payload any, allows func(Res
 // endUpdates fails the updates that wait for others.
 func (s *Service) endUpdates() {
 	for _, u := range s.updates {
-		s.fail(&s.quick, u.r, fail(eagain, "job manager is shutting down"))
+		s.fail(&s.quick, u.r, fail(errno.Again, "job manager is shutting down"))
 	}
 	s.updates = nil
 }
@@ -158,16 +159,16 @@ func readUpdates(text json.RawMessage) (list []jobstate.Update) {
 func (s *Service) checkUpdate(u *update) error {
 	v, ok := s.m.Job(u.id)
 	if !ok {
-		return fail(enoent, "unknown job id")
+		return fail(errno.NoEntry, "unknown job id")
 	}
 	guest := !u.r.owner()
 	switch {
 	case v.State() == jobstate.StateInactive:
-		return fail(einval, "job is inactive")
+		return fail(errno.Invalid, "job is inactive")
 	case !u.r.mayAct(v.UserID()):
-		return fail(eperm, "guests may only update their own jobs")
+		return fail(errno.Perm, "guests may only update their own jobs")
 	case guest && v.Job().HasFlag(flagImmutable):
-		return fail(eperm, "job is immutable due to previous instance owner update")
+		return fail(errno.Perm, "job is immutable due to previous instance owner update")
 	}
 	u.running = v.State().In(jobstate.StateRunning)
 	u.all, u.above, u.feasible, u.expiration = nil, !guest, false, jobstate.Optional[eventlog.Timestamp]{}
@@ -182,7 +183,7 @@ func (s *Service) checkUpdate(u *update) error {
 			constraints, err = s.toQueue(u, v, c.Value)
 			u.above, u.feasible = false, true
 		default:
-			err = fail(einval, "update of %s not supported", c.Path)
+			err = fail(errno.Invalid, "update of %s not supported", c.Path)
 		}
 		if err != nil {
 			return err
@@ -213,11 +214,11 @@ func (s *Service) checkUpdate(u *update) error {
 	}
 	begin := v.R().Start()
 	if begin <= 0 {
-		return fail(einval, "unable to get job starttime")
+		return fail(errno.Invalid, "unable to get job starttime")
 	}
 	u.expiration = jobstate.Some(begin + eventlog.Timestamp(duration.Value))
 	if u.expiration.Value <= eventlog.FromTime(s.now) {
-		return fail(einval, "requested duration places job expiration in the past")
+		return fail(errno.Invalid, "requested duration places job expiration in the past")
 	}
 	return nil
 }
@@ -227,11 +228,11 @@ func toDuration(value json.RawMessage, denied bool) (d jobstate.Optional[float64
 	var seconds *float64
 	switch {
 	case len(value) > maxNumber, json.Unmarshal(value, &seconds) != nil, seconds == nil:
-		return d, fail(einval, "plugin args unpack failed")
+		return d, fail(errno.Invalid, "plugin args unpack failed")
 	case *seconds < 0:
-		return d, fail(einval, "duration must not be negative")
+		return d, fail(errno.Invalid, "duration must not be negative")
 	case denied:
-		return d, fail(einval, "duration update of running job requires instance owner privileges")
+		return d, fail(errno.Invalid, "duration update of running job requires instance owner privileges")
 	}
 	return jobstate.Some(*seconds), nil
 }
@@ -240,28 +241,28 @@ func toDuration(value json.RawMessage, denied bool) (d jobstate.Optional[float64
 func (s *Service) toQueue(u *update, v joblife.View, value json.RawMessage) (json.RawMessage, error) {
 	var name *string
 	if json.Unmarshal(value, &name) != nil || name == nil {
-		return nil, fail(einval, "plugin args unpack failed")
+		return nil, fail(errno.Invalid, "plugin args unpack failed")
 	}
 	old := v.Jobspec().Queue()
 	switch {
 	case u.running:
-		return nil, fail(einval, "update of queue for running job not supported")
+		return nil, fail(errno.Invalid, "update of queue for running job not supported")
 	case *name == old && old != "":
-		return nil, fail(einval, "job queue is already set to %s", *name)
+		return nil, fail(errno.Invalid, "job queue is already set to %s", *name)
 	}
 	q, err := s.queueOf(name)
 	if err != nil {
 		return nil, err
 	}
 	if !q.Enabled {
-		return nil, fail(einval, "queue %s is currently disabled", *name)
+		return nil, fail(errno.Invalid, "queue %s is currently disabled", *name)
 	}
 	if _, err := s.queue(old); err != nil {
 		return nil, err
 	}
 	// The constraints of the old queue are replaced. Any others would be lost.
 	if !equalConstraints(v.Jobspec().Constraints(), s.cfg.Queues[old].constraints()) {
-		return nil, fail(einval, "job appears to have non-queue constraints, unable to update queue to %s", old) // as flux-core has it
+		return nil, fail(errno.Invalid, "job appears to have non-queue constraints, unable to update queue to %s", old) // as flux-core has it
 	}
 	return s.cfg.Queues[*name].constraints(), nil
 }

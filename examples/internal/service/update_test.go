@@ -12,6 +12,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -21,13 +22,13 @@ import (
 
 var updateRows = []row{
 	private("update", duration(pending, "30"), "guests may only update their own jobs"),
-	{"update", duration(owners, "30"), want{}, want{eperm, "guests may only update their own jobs"}, want{eperm, "guests may only update their own jobs"}},
-	{"update", duration(running, "30"), want{einval, "requested duration places job expiration in the past"},
-		want{einval, "duration update of running job requires instance owner privileges"}, want{eperm, "guests may only update their own jobs"}},
-	same("update", duration(inactive, "30"), einval, "job is inactive"),
-	same("update", duration(unknown, "30"), enoent, "unknown job id"),
-	same("update", `{"id":16,"updates":{"name":"x"}}`, einval, "one or more jobspec updates are invalid"),
-	same("update", `{"id":16}`, eproto, ""),
+	{"update", duration(owners, "30"), want{}, want{errno.Perm, "guests may only update their own jobs"}, want{errno.Perm, "guests may only update their own jobs"}},
+	{"update", duration(running, "30"), want{errno.Invalid, "requested duration places job expiration in the past"},
+		want{errno.Invalid, "duration update of running job requires instance owner privileges"}, want{errno.Perm, "guests may only update their own jobs"}},
+	same("update", duration(inactive, "30"), errno.Invalid, "job is inactive"),
+	same("update", duration(unknown, "30"), errno.NoEntry, "unknown job id"),
+	same("update", `{"id":16,"updates":{"name":"x"}}`, errno.Invalid, "one or more jobspec updates are invalid"),
+	same("update", `{"id":16}`, errno.Protocol, ""),
 }
 
 // The jobs of updating: all are the guest's, and in queue debug but for the last.
@@ -92,37 +93,37 @@ func TestUpdateRefuses(t *testing.T) {
 	converse(t, s, exchange{anOwner, "update", duration(boundJob, "61"), 0, ""}) // an owner of another's job
 	before := s.rd.Seq
 	converse(t, s,
-		exchange{nobody, "update", duration(waitingJob, "30"), eperm, noRole.text},
-		exchange{aGuest, "update", `[]`, eproto, ""},
-		exchange{aGuest, "update", `{"id":16}`, eproto, ""},
-		exchange{aGuest, "update", `{"id":16,"updates":1}`, einval, invalid},
-		exchange{aGuest, "update", `{"id":16,"updates":{}}`, einval, invalid},
-		exchange{aGuest, "update", `{"id":16,"updates":{"foo":1}}`, einval, invalid},
-		exchange{aGuest, "update", `{"id":16,"updates":{"attributesx.a":1}}`, einval, invalid},
-		exchange{aGuest, "update", `{"id":16,"updates":{"attributes":1}}`, einval, invalid},
-		exchange{aGuest, "update", duration(99, "30"), enoent, "unknown job id"},
-		exchange{aGuest, "update", duration(inactiveJob, "30"), einval, "job is inactive"},
-		exchange{another, "update", duration(waitingJob, "30"), eperm, "guests may only update their own jobs"},
-		exchange{aGuest, "update", duration(boundJob, "30"), eperm, "job is immutable due to previous instance owner update"},
-		exchange{aGuest, "update", `{"id":16,"updates":{"attributes.system.duration":30,"attributes.system.name":"x"}}`, einval, "update of attributes.system.name not supported"},
+		exchange{nobody, "update", duration(waitingJob, "30"), errno.Perm, noRole.text},
+		exchange{aGuest, "update", `[]`, errno.Protocol, ""},
+		exchange{aGuest, "update", `{"id":16}`, errno.Protocol, ""},
+		exchange{aGuest, "update", `{"id":16,"updates":1}`, errno.Invalid, invalid},
+		exchange{aGuest, "update", `{"id":16,"updates":{}}`, errno.Invalid, invalid},
+		exchange{aGuest, "update", `{"id":16,"updates":{"foo":1}}`, errno.Invalid, invalid},
+		exchange{aGuest, "update", `{"id":16,"updates":{"attributesx.a":1}}`, errno.Invalid, invalid},
+		exchange{aGuest, "update", `{"id":16,"updates":{"attributes":1}}`, errno.Invalid, invalid},
+		exchange{aGuest, "update", duration(99, "30"), errno.NoEntry, "unknown job id"},
+		exchange{aGuest, "update", duration(inactiveJob, "30"), errno.Invalid, "job is inactive"},
+		exchange{another, "update", duration(waitingJob, "30"), errno.Perm, "guests may only update their own jobs"},
+		exchange{aGuest, "update", duration(boundJob, "30"), errno.Perm, "job is immutable due to previous instance owner update"},
+		exchange{aGuest, "update", `{"id":16,"updates":{"attributes.system.duration":30,"attributes.system.name":"x"}}`, errno.Invalid, "update of attributes.system.name not supported"},
 
-		exchange{aGuest, "update", duration(waitingJob, `"foo"`), einval, "plugin args unpack failed"},
-		exchange{aGuest, "update", duration(waitingJob, `null`), einval, "plugin args unpack failed"},
-		exchange{anOwner, "update", duration(waitingJob, "1."+strings.Repeat("0", 1<<20)), einval, "plugin args unpack failed"},
-		exchange{aGuest, "update", duration(waitingJob, `-1.0`), einval, "duration must not be negative"},
-		exchange{aGuest, "update", duration(waitingJob, `61`), einval, "requested duration (1m) exceeds policy limit of 1m for queue debug"},
-		exchange{aGuest, "update", duration(runningJob, `30`), einval, "duration update of running job requires instance owner privileges"},
-		exchange{anOwner, "update", duration(runningJob, `10`), einval, "requested duration places job expiration in the past"},
+		exchange{aGuest, "update", duration(waitingJob, `"foo"`), errno.Invalid, "plugin args unpack failed"},
+		exchange{aGuest, "update", duration(waitingJob, `null`), errno.Invalid, "plugin args unpack failed"},
+		exchange{anOwner, "update", duration(waitingJob, "1."+strings.Repeat("0", 1<<20)), errno.Invalid, "plugin args unpack failed"},
+		exchange{aGuest, "update", duration(waitingJob, `-1.0`), errno.Invalid, "duration must not be negative"},
+		exchange{aGuest, "update", duration(waitingJob, `61`), errno.Invalid, "requested duration (1m) exceeds policy limit of 1m for queue debug"},
+		exchange{aGuest, "update", duration(runningJob, `30`), errno.Invalid, "duration update of running job requires instance owner privileges"},
+		exchange{anOwner, "update", duration(runningJob, `10`), errno.Invalid, "requested duration places job expiration in the past"},
 
-		exchange{aGuest, "update", queue(waitingJob, `42`), einval, "plugin args unpack failed"},
-		exchange{aGuest, "update", queue(waitingJob, `null`), einval, "plugin args unpack failed"},
-		exchange{aGuest, "update", queue(waitingJob, `""`), einval, "'' is not a valid queue"},
-		exchange{aGuest, "update", queue(waitingJob, `"debug"`), einval, "job queue is already set to debug"},
-		exchange{aGuest, "update", queue(waitingJob, `"foo"`), einval, "'foo' is not a valid queue"},
-		exchange{aGuest, "update", queue(waitingJob, `"closed"`), einval, "queue closed is currently disabled"},
-		exchange{anOwner, "update", queue(runningJob, `"batch"`), einval, "update of queue for running job not supported"},
-		exchange{anOwner, "update", queue(boundJob, `"batch"`), einval, "job appears to have non-queue constraints, unable to update queue to debug"},
-		exchange{anOwner, "update", `{"id":20,"updates":{"attributes.system.queue":"debug","attributes.system.duration":120}}`, einval, "requested duration (2m) exceeds policy limit of 1m for queue debug"},
+		exchange{aGuest, "update", queue(waitingJob, `42`), errno.Invalid, "plugin args unpack failed"},
+		exchange{aGuest, "update", queue(waitingJob, `null`), errno.Invalid, "plugin args unpack failed"},
+		exchange{aGuest, "update", queue(waitingJob, `""`), errno.Invalid, "'' is not a valid queue"},
+		exchange{aGuest, "update", queue(waitingJob, `"debug"`), errno.Invalid, "job queue is already set to debug"},
+		exchange{aGuest, "update", queue(waitingJob, `"foo"`), errno.Invalid, "'foo' is not a valid queue"},
+		exchange{aGuest, "update", queue(waitingJob, `"closed"`), errno.Invalid, "queue closed is currently disabled"},
+		exchange{anOwner, "update", queue(runningJob, `"batch"`), errno.Invalid, "update of queue for running job not supported"},
+		exchange{anOwner, "update", queue(boundJob, `"batch"`), errno.Invalid, "job appears to have non-queue constraints, unable to update queue to debug"},
+		exchange{anOwner, "update", `{"id":20,"updates":{"attributes.system.queue":"debug","attributes.system.duration":120}}`, errno.Invalid, "requested duration (2m) exceeds policy limit of 1m for queue debug"},
 	)
 	require.Equal(t, before, s.rd.Seq, "a request that failed has changed something")
 	require.Empty(t, s.calls)
@@ -167,7 +168,7 @@ func TestUpdateOfDuration(t *testing.T) {
 
 // TestUpdateOfARunningJob asks the scheduler first, and tells it once.
 func TestUpdateOfARunningJob(t *testing.T) {
-	for _, refused := range []Response{{}, {Errnum: enosys}, {Errnum: einval, Errstr: "no"}} {
+	for _, refused := range []Response{{}, {Errnum: errno.NoSys}, {Errnum: errno.Invalid, Errstr: "no"}} {
 		s := updating(t)
 		require.NoError(t, s.step(joblife.ExecHello{}))
 		drive(t, s)
@@ -184,8 +185,8 @@ func TestUpdateOfARunningJob(t *testing.T) {
 		require.NoError(t, s.Respond(start, refused))
 		require.Error(t, s.Respond(start, refused), "twice")
 		out = drive(t, s)
-		if refused.Errnum == einval {
-			require.Equal(t, []Answer{{Topic: "job-manager.update", Sender: "a", Matchtag: 1, Errnum: einval, Errstr: "scheduler refused expiration update"}}, out.Answers)
+		if refused.Errnum == errno.Invalid {
+			require.Equal(t, []Answer{{Topic: "job-manager.update", Sender: "a", Matchtag: 1, Errnum: errno.Invalid, Errstr: "scheduler refused expiration update"}}, out.Answers)
 			require.Empty(t, out.Append)
 			continue
 		}
@@ -211,7 +212,7 @@ func TestUpdatesAreBounded(t *testing.T) {
 	for range maxOfUser {
 		s.Request(start, from(aGuest, "update", queue(waitingJob, `"batch"`)))
 	}
-	converse(t, s, exchange{aGuest, "update", queue(waitingJob, `"batch"`), eagain, "too many updates are being checked"})
+	converse(t, s, exchange{aGuest, "update", queue(waitingJob, `"batch"`), errno.Again, "too many updates are being checked"})
 	require.Empty(t, drive(t, s, from(anOwner, "update", queue(waitingJob, `"batch"`))).Answers, "others may ask")
 }
 
@@ -269,7 +270,7 @@ func TestUpdateOfQueue(t *testing.T) {
 
 		r := Response{Topic: out.Calls[0].Topic, Tag: out.Calls[0].Tag}
 		if !c.feasible {
-			r.Errnum, r.Errstr = einval, "unsatisfiable request"
+			r.Errnum, r.Errstr = errno.Invalid, "unsatisfiable request"
 		}
 		require.NoError(t, s.Respond(start, r))
 		out = drive(t, s)
@@ -293,15 +294,15 @@ func TestUpdateIsCheckedAgain(t *testing.T) {
 		errnum    int
 		text      string
 	}{
-		{func(s *Service) { runJob(t, s, waitingJob) }, einval, "update of queue for running job not supported"},
+		{func(s *Service) { runJob(t, s, waitingJob) }, errno.Invalid, "update of queue for running job not supported"},
 		{func(s *Service) {
 			require.NoError(t, s.step(joblife.Raise{ID: waitingJob, Type: "cancel"}))
 			drive(t, s)
-		}, einval, "job is inactive"},
+		}, errno.Invalid, "job is inactive"},
 		{func(s *Service) {
 			ok := exchange{anOwner, "queue-enable", `{"enable":false,"all":true,"reason":""}`, 0, ""}
 			converse(t, s, ok)
-		}, einval, "queue batch is currently disabled"},
+		}, errno.Invalid, "queue batch is currently disabled"},
 		{func(s *Service) {
 			s.cfg.Parse = func(old Config, _ []byte) (Config, error) {
 				old.Queues = maps.Clone(old.Queues)
@@ -309,8 +310,8 @@ func TestUpdateIsCheckedAgain(t *testing.T) {
 				return old, nil
 			}
 			converse(t, s, exchange{anOwner, "config-reload", `{}`, 0, ""})
-		}, einval, "'debug' is not a valid queue"},
-		{func(s *Service) { s.Stop(start) }, eagain, "job manager is shutting down"},
+		}, errno.Invalid, "'debug' is not a valid queue"},
+		{func(s *Service) { s.Stop(start) }, errno.Again, "job manager is shutting down"},
 	}
 	for _, c := range cases {
 		s := updating(t)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -89,7 +90,7 @@ func (s *Service) wait(r *Request) (any, error) {
 		ID int64 `json:"id"`
 	}
 	if r.decode(&p) != nil {
-		return nil, fail(eproto, "malformed wait request")
+		return nil, fail(errno.Protocol, "malformed wait request")
 	}
 	w, id := &s.waits, jobid.ID(p.ID)
 	if p.ID == -1 {
@@ -106,11 +107,11 @@ func (s *Service) wait(r *Request) (any, error) {
 	v, ok := s.m.Job(id)
 	switch {
 	case !ok || v.State() == jobstate.StateInactive:
-		return nil, fail(echild, "invalid job id, or job may be inactive and not waitable")
+		return nil, fail(errno.NoChild, "invalid job id, or job may be inactive and not waitable")
 	case w.one[id] != nil:
-		return nil, fail(echild, "job id already has a waiter")
+		return nil, fail(errno.NoChild, "job id already has a waiter")
 	case !v.Job().HasFlag("waitable"):
-		return nil, fail(echild, "job was not submitted with FLUX_JOB_WAITABLE")
+		return nil, fail(errno.NoChild, "job was not submitted with FLUX_JOB_WAITABLE")
 	}
 	w.one[id] = r.later()
 	s.refuseWait()
@@ -121,7 +122,7 @@ func (s *Service) wait(r *Request) (any, error) {
 func (s *Service) refuseWait() {
 	w := &s.waits
 	if n := len(w.any); n > 0 && n+len(w.one) > w.active {
-		s.fail(&s.quick, w.any[n-1], fail(echild, "there are no more waitable jobs"))
+		s.fail(&s.quick, w.any[n-1], fail(errno.NoChild, "there are no more waitable jobs"))
 		w.any = slices.Delete(w.any, n-1, n)
 	}
 }

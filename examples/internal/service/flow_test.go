@@ -1,0 +1,47 @@
+package service
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a scheduler is to be told waits until it reads, in its order, and ends with its session.
+func TestWhatWaitsForASchedulerIsOfItsSession(t *testing.T) {
+	d := newDesk(t)
+	reads := false
+	d.cfg.Reads = func(string) bool { return reads }
+	d.send("s", 1, "sched-hello", `{}`)
+	d.send("s", 2, "sched-ready", `{"mode":"unlimited"}`)
+	d.submit(0, 1, 2)
+	require.NotContains(t, d.flush(), "sched")
+
+	d.send("t", 3, "sched-hello", `{}`)
+	text := d.flush()
+	require.Contains(t, text, "sched-hello s1: errnum 61", "who asked has an answer")
+	require.Contains(t, text, "sched-ready s2: errnum 71")
+	require.NotContains(t, text, "sched.alloc")
+	d.send("t", 4, "sched-ready", `{"mode":"unlimited"}`)
+	require.Empty(t, d.flush())
+	reads = true
+	text = d.flush()
+	require.Equal(t, 1, strings.Count(text, "sched-hello t3"), text)
+	require.Equal(t, 2, strings.Count(text, "> sched.alloc"), text)
+	require.Less(t, strings.Index(text, "sched-ready t4"), strings.Index(text, "> sched.alloc"))
+}
+
+// One that does not read for long loses its session, so that what waits has a limit.
+func TestWhatWaitsForASchedulerHasALimit(t *testing.T) {
+	d := newDesk(t)
+	d.online()
+	d.submit(0, 1)
+	d.cfg.Reads = func(string) bool { return false }
+	d.sched.queue.list = slices.Repeat([]outgoing{func(*Out) int { return 0 }}, maxBehind+3)
+	d.ask(1, "urgency", `{"id":1,"urgency":5}`)
+	require.NotZero(t, d.sched.phase, "four messages a job are room enough")
+	d.ask(2, "urgency", `{"id":1,"urgency":6}`)
+	require.Zero(t, d.sched.phase)
+	require.Empty(t, d.sched.queue.list)
+}
