@@ -174,7 +174,7 @@ func (b *bookings) conflict(id jobid.ID, r *rset.R) error {
 	others := slices.Sorted(maps.Keys(both))
 	more := ""
 	if n := len(others) - 1; n > 0 {
-		more = fmt.Sprintf("; %d other jobs hold some of it too", n)
+		more = fmt.Sprintf("; others that hold some of it: %d", n)
 	}
 	return fmt.Errorf("%w: %v and %v both have %v%s", ErrConflict, id, others[0], both[others[0]], more)
 }

@@ -140,6 +140,30 @@ func TestNothingIsBookedTwice(t *testing.T) {
 	}
 }
 
+// One overlap is told in full, and how many others there are is counted.
+func TestAConflictCountsTheOtherHolders(t *testing.T) {
+	s, ids := runs(t, [2]*idset.Set{idset.Of(0), idset.Of(0)}, [2]*idset.Set{idset.Of(1), idset.Of(0)}, [2]*idset.Set{idset.Of(2), idset.Of(0)})
+	id := s.waits(false)
+	text := "both have rank0/core0"
+	err := s.try(grants(t, id, idset.Of(0), idset.Of(0)))
+	require.True(t, strings.HasSuffix(err.Error(), ids[0].String()+" "+text), err)
+	err = s.try(grants(t, id, idset.Range(0, 2), idset.Of(0)))
+	require.True(t, strings.HasSuffix(err.Error(), ids[0].String()+" "+text+"; others that hold some of it: 2"), err)
+}
+
+// An executor that has released everything is not asked again while epilogs run.
+func TestAnExecutorIsNotAskedForAJobThatItReleased(t *testing.T) {
+	s := silent(t, joblife.Config{Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}}})
+	s.hold["action"] = true
+	id := s.waits(false)
+	s.step(grants(t, id, idset.Of(0), idset.Of(0)))
+	s.finish(id, 0)
+	require.Equal(t, jobstate.StateCleanup, s.state(id))
+	s.exec = nil
+	s.step(joblife.ExecHello{})
+	require.Empty(t, s.exec)
+}
+
 // What is refused tells the scheduler nothing: its next hello does, and then it is served.
 func TestAfterADoubleBookingTheNextHelloTellsTheTruth(t *testing.T) {
 	s, ids := runs(t, [2]*idset.Set{idset.Range(0, 1), idset.Of(0)})

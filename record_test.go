@@ -101,9 +101,13 @@ func TestAFlippedBitOfARecordIsNoticed(t *testing.T) {
 	}
 	require.Greater(t, told, 10_000)
 
+	text, err := joblife.Record{Time: 1.5, Job: 1, Kind: joblife.RecordTombstone}.MarshalText()
+	require.NoError(t, err)
+	require.Equal(t, `{"timestamp":1.5,"name":"tombstone","context":{"job":"ƒ2","data":"","crc32c":"0c7f9876"}}`+"\n", string(text))
+
 	repaired := `{"timestamp":1.5,"name":"tombstone","context":{"job":"ƒ2","data":""}}`
 	require.NoError(t, new(joblife.Record).UnmarshalText([]byte(repaired)), "without check digits")
-	err := new(joblife.Record).UnmarshalText([]byte(strings.Replace(repaired, `""`, `"","crc32c":"00000000"`, 1)))
+	err = new(joblife.Record).UnmarshalText([]byte(strings.Replace(repaired, `""`, `"","crc32c":"00000000"`, 1)))
 	require.ErrorIs(t, err, joblife.ErrInvalid)
 	require.ErrorContains(t, err, "tombstone record: offset 23: ")
 }

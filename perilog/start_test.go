@@ -4,9 +4,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/perilog"
 )
@@ -267,4 +269,41 @@ func TestALaunchThatTheJobDidNotLogIsRefused(t *testing.T) {
 	b.apply("epilog-start", `{"description":"x"}`)
 	b.refuse("epilog-launch", `{"description":"x","attempt":1,"ranks":"0","per-rank":true}`, perilog.ErrOwn)
 	require.Empty(t, b.job.Active())
+}
+
+func TestTheExecutorIsAskedOnce(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{})
+	require.True(t, b.take().Start)
+	b.apply("memo", `{"a":1}`)
+	require.False(t, b.take().Start)
+}
+
+func TestASingleCommandThatServesNoRankOfTheJobRuns(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{{Leader: 9, Ranks: idset.Of(7), Timeout: seconds(3)}}})
+	todo := b.take()
+	require.False(t, todo.Start)
+	require.Len(t, todo.Launch, 1)
+	require.Equal(t, "9", todo.Launch[0].Ranks.String())
+	require.Empty(t, todo.Launch[0].Serves.String())
+	require.Equal(t, 3*time.Second, todo.Launch[0].Timeout)
+	require.True(t, b.exited(prolog, 9, 0).Start)
+}
+
+// A late end of an action that has ended is what package jobstate makes of it; a second
+// start is refused.
+func TestAnActionOfOursThatHasEndedDoesNotBeginAgain(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}})
+	b.take()
+	require.True(t, b.exited(prolog, 0, 0).Start)
+	b.apply("start", "")
+	b.apply("prolog-finish", `{"description":"job-manager.prolog","status":256}`)
+	b.refuse("prolog-start", `{"description":"job-manager.prolog"}`, perilog.ErrOwn)
+}
+
+func TestADrainAfterHousekeepingNamesItOnce(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}})
+	b.run()
+	require.Len(t, b.take().Launch, 1)
+	todo := b.exited(perilog.Housekeeping(), 0, 256)
+	require.Equal(t, "housekeeping failed for job ƒ2", todo.Drain[0].Reason)
 }

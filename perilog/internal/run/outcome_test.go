@@ -95,9 +95,9 @@ func TestDetailsAreBoundedAndCounted(t *testing.T) {
 	require.LessOrEqual(t, len(lines[0]), 2*maxDetailText)
 
 	r = launched(t, perRank(t, "0-1"))
-	r.report(Report{Kind: ReportExited, Rank: 0, Status: 256, Detail: "line 1\nline \"2\"\x00\xff"})
+	r.report(Report{Kind: ReportExited, Rank: 0, Status: 256, Detail: "line 1\nline \"2\"\x00\x7f\xff"})
 	r.report(Report{Kind: ReportLaunchFailed, Rank: 1})
-	require.Equal(t, "rank 0 (fluke0): failed, status 256: \"line 1 line \\\"2\\\" \"\nrank 1 (fluke1): failed to launch, status 256\n",
+	require.Equal(t, "rank 0 (fluke0): failed, status 256: \"line 1 line \\\"2\\\"  \"\nrank 1 (fluke1): failed to launch, status 256\n",
 		r.Outcome().Detail)
 }
 

@@ -432,3 +432,28 @@ func TestAttemptsDoNotOverflow(t *testing.T) {
 	require.Equal(t, "forced 0-2", r.causes())
 	require.Less(t, r.LastAttempt(), uint32(math.MaxUint32), "another launch must have a number")
 }
+
+func TestALaterLaunchTimesOutWhileAnEarlierOneIsBeingStopped(t *testing.T) {
+	r := &testRun{Run: New(perRank(t, "0-1")), t: t, now: t0}
+	r.Launch(t0, 1, set(t, "0"))
+	r.Launch(t0+30, 2, set(t, "1"))
+	r.Tick(t0 + 1800)
+	r.fetch()
+	require.Equal(t, t0+1830, deadline(t, r))
+	r.Tick(t0 + 1830)
+	r.fetch()
+	require.Equal(t, []string{"TERM to 0 of 1", "TERM to 1 of 2"}, r.sent())
+	require.Equal(t, t0+1860, deadline(t, r))
+}
+
+func TestACancelSignalsWhatIsLostOnlyWhenItIsFound(t *testing.T) {
+	r := launched(t, perRank(t, "0-3"))
+	r.Lose()
+	r.Cancel(t0 + 1)
+	r.fetch()
+	require.Empty(t, r.signals)
+	r.Reattach(t0+2, set(t, "0-3"))
+	r.fetch()
+	require.Equal(t, []string{"TERM to 0-3 of 1"}, r.sent())
+	require.Equal(t, t0+62, deadline(t, r))
+}
