@@ -496,12 +496,15 @@ func TestAGenericFailureIsFatalWhateverWasReportedBefore(t *testing.T) {
 
 // With Drop the job goes on without such a rank.
 func TestNoJobStartsBesideAPrologThatMayStillRun(t *testing.T) {
+	lose := func(b *bench) {
+		b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportUnreachable, Rank: 0})
+		b.take()
+	}
 	for name, fails := range map[string]func(b *bench){
-		"deaf": func(b *bench) { b.deafen() },
-		"lost": func(b *bench) {
-			b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportUnreachable, Rank: 0})
-			b.take()
-		},
+		"deaf":                          func(b *bench) { b.deafen() },
+		"lost":                          lose,
+		"deaf after a bad control line": func(b *bench) { b.says(prolog, 0, "nonsense"); b.deafen() },
+		"lost after a bad control line": func(b *bench) { b.says(prolog, 0, "nonsense"); lose(b) },
 	} {
 		for _, drop := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/drop=%t", name, drop), func(t *testing.T) {

@@ -45,7 +45,7 @@ const (
 func (r *Run) Outcome() Outcome {
 	o := Outcome{
 		Status: r.lead.status, Groups: r.groups(), Failed: r.ranks(func(s *slot) bool { return s.status != 0 }),
-		Reported: true, Detail: r.details.String(), Start: r.start, End: r.end,
+		Reported: true, MayRun: r.orphaned, Detail: r.details.String(), Start: r.start, End: r.end,
 	}
 	r.each(r.spec.Ranks, func(_ uint32, s *slot) { o.Status = max(o.Status, s.status) })
 	for _, g := range o.Groups {

@@ -147,10 +147,10 @@ func (r *Run) stopped(p *slot) {
 	r.forget()
 }
 
-// orphan has the leader's node drained where a single command may still run
-// after it was given up or lost, if the action holds that node.
+// orphan notes that a command may still run after it was given up or lost, and has the
+// leader's node drained of a single one, if the action holds that node.
 func (r *Run) orphan(cause Cause, status int32) {
-	if r.spec.PerRank {
+	if r.orphaned = true; r.spec.PerRank {
 		return
 	}
 	if i, ok := r.index(r.spec.Leader); ok && !r.slots[i].drained {

@@ -234,6 +234,15 @@ func TestANodeThatIsReportedFailsWithoutEndingTheCommand(t *testing.T) {
 			require.Equal(r.t, AnswerRepeated, r.says(1, `{"version":1,"failed":true}`))
 			r.exit("1", 0)
 		}},
+		{"it writes such a line, and is lost", "control 1", true, func(r *testRun) {
+			require.Equal(r.t, AnswerApplied, r.says(1, "nonsense"))
+			r.report(Report{Kind: ReportUnreachable, Rank: 1})
+		}},
+		{"it writes such a line, and is deaf", "control 1", true, func(r *testRun) {
+			require.Equal(r.t, AnswerApplied, r.says(1, "nonsense"))
+			r.tick()
+			r.tick()
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, spec := range []Spec{perRank(t, "0-1"), single(t, 1, "0-1")} {

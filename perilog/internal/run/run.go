@@ -71,6 +71,7 @@ type Run struct {
 	launches []launch
 
 	canceled bool // the run was canceled
+	orphaned bool // a command was given up or lost, whatever cause its rank has
 
 	start, end eventlog.Timestamp
 
