@@ -92,7 +92,7 @@ func ExampleValidate() {
 		fmt.Println(f)
 	}
 	// Output:
-	// line 10: free: error: epilog "scrub" has not finished
+	// line 10: free: error: the resources are freed early: epilog "scrub" has not finished
 }
 
 // A manager posts an event: it encodes, decodes and folds it, and then logs it.

@@ -248,13 +248,13 @@ func (v *validator) judgeFree() {
 		v.add(LevelError, "no final release came before it")
 	}
 	v.freed = true
-	v.judgeIdle()
+	v.judgeIdle("the resources are freed early: ")
 }
 
 // judgeIdle names the prologs and epilogs that are active.
-func (v *validator) judgeIdle() {
+func (v *validator) judgeIdle(so string) {
 	for a := range v.job.Actions() {
-		v.add(LevelError, "%v %q has not finished", a.Kind, guard.Clip(a.Description))
+		v.add(LevelError, "%s%v %q has not finished", so, a.Kind, guard.Clip(a.Description))
 	}
 }
 
@@ -268,5 +268,5 @@ func (v *validator) judgeClean() {
 	case j.Started() && !j.Finished():
 		v.add(LevelNote, "the job started and did not finish")
 	}
-	v.judgeIdle()
+	v.judgeIdle("")
 }

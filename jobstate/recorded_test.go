@@ -244,9 +244,9 @@ func TestErrorsOverTheRecordedJobsAreFourDuringAnEpilog(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, []string{
-		`brokers f5hfJv3H free: epilog "job-manager.epilog" has not finished`,
+		`brokers f5hfJv3H free: the resources are freed early: epilog "job-manager.epilog" has not finished`,
 		`brokers f5hfJv3H clean: epilog "job-manager.epilog" has not finished`,
-		`brokers f5DmrRb5 free: epilog "job-manager.epilog" has not finished`,
+		`brokers f5DmrRb5 free: the resources are freed early: epilog "job-manager.epilog" has not finished`,
 		`brokers f5DmrRb5 clean: epilog "job-manager.epilog" has not finished`,
 	}, got)
 }

@@ -104,7 +104,7 @@ func show(id jobid.ID, log, allocated []byte) error {
 		fmt.Println(h.Kind, h.Description, "holds ranks", h.Ranks) // epilog scrub holds ranks 1
 	}
 	for _, finding := range jobstate.Validate(log) {
-		fmt.Println(finding) // line 11: free: error: epilog "scrub" has not finished
+		fmt.Println(finding) // line 11: free: error: the resources are freed early: epilog "scrub" has not finished
 	}
 	return nil
 }
@@ -130,5 +130,5 @@ func ExampleHolds() {
 	// CLEANUP waits for epilog scrub
 	// COMPLETED
 	// epilog scrub holds ranks 1
-	// line 11: free: error: epilog "scrub" has not finished
+	// line 11: free: error: the resources are freed early: epilog "scrub" has not finished
 }
