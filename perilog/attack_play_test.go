@@ -300,6 +300,10 @@ func (w *world) reports() {
 			w.report(at, perilog.Report{Kind: perilog.ReportExited, Attempt: p.attempt, Rank: at.rank + 100}, p, perilog.AnswerUnknown, perilog.AnswerEnded)
 		case p.running && w.p(0.4):
 			w.output(at, p)
+		case p.running && !p.single && w.p(0.1): // it runs on
+			if w.report(at, perilog.Report{Kind: perilog.ReportUnreachable, Attempt: p.attempt, Rank: at.rank}, p) == perilog.AnswerApplied {
+				w.pend(at, at.rank)
+			}
 		case p.running:
 			w.report(at, perilog.Report{Kind: perilog.ReportStarted, Attempt: p.attempt, Rank: at.rank}, p)
 		default:
