@@ -60,7 +60,8 @@ type ActionConfig struct {
 	// rank Leader, which need not be a rank of the job, and serves all ranks. Its
 	// end is the end of the action on all ranks, except those that a control line
 	// released earlier. If it fails, the Job drains the ranks that control lines
-	// named as failed, and Leader if the command may still run there.
+	// named as failed, and Leader if the action holds it and the command may still run
+	// there.
 	PerRank bool   `json:"per-rank,omitempty" toml:"per-rank,omitempty" yaml:"per-rank,omitempty"`
 	Leader  uint32 `json:"leader,omitempty" toml:"leader,omitempty" yaml:"leader,omitempty"`
 

@@ -24,9 +24,10 @@ import (
 //   - A drain holds the ranks that failed, until it is confirmed.
 //
 // A rank leaves when an event ends the last hold on it. Before CLEANUP, a rank leaves
-// only if the job has dropped it, and one that the executor released leaves at finish. A named resource that an action held leaves in the
-// same way. The event free, which comes when nothing is held, takes all other ranks
-// and resources, and the event clean ends every hold. What has left never comes back: a later action does not hold it.
+// only if the job has dropped it, and one that the executor released leaves at finish. A
+// named resource that an action held leaves in the same way. The event free, which comes
+// when nothing is held, takes all other ranks and resources, and the event clean ends every
+// hold. What has left never comes back: a later action does not hold it.
 //
 // The zero Holds is not valid. One goroutine at a time may use a Holds, and it
 // must not be copied.

@@ -17,8 +17,9 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// The errors of this package. After an error nothing has changed. An event that the
-// job's state does not allow is an error of package jobstate.
+// The errors of this package. After an error nothing has changed, but Post may have what
+// follows from earlier inputs. An event that the job's state does not allow is an error of
+// package jobstate.
 var (
 	// ErrR is returned when an event needs the job's R and the job has none, and
 	// when an R is empty or too large.
@@ -170,10 +171,10 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 // configured when its phase begins. Prologs and housekeeping begin with alloc, epilogs
 // when they are due. A phase has begun when the log has another event after that and
 // the starts that followed; where there were no prologs, one that is added is due until
-// the executor is asked. What has begun goes on as it is. [RecoverJob] with c makes the same of the log; of what has begun
-// it knows what the start says, and has the rest, such as the command, from c. An action
-// that c lacked then has it from the next configuration that knows the action.
-// The error wraps ErrConfig, and then nothing has changed.
+// the executor is asked. What has begun goes on as it is. [RecoverJob] with c makes the
+// same of the log; of what has begun it knows what the start says, and has the rest, such
+// as the command, from c. An action that c lacked then has it from the next configuration
+// that knows the action. The error wraps ErrConfig, and then nothing has changed.
 func (j *Job) SetConfig(c *Config) error {
 	if err := j.holds.scratch.checkConfig(c); err != nil {
 		return err
@@ -408,8 +409,8 @@ func (j *Job) advance(now eventlog.Timestamp) {
 // Shutdown stops the work of the Job: it launches no more actions and does not start
 // the job. Until the deadline the Job still logs the ends of running actions; what is no
 // time, such as 0, means no deadline. After the deadline the Job refuses all inputs, and
-// Take returns nothing new. An action that has not ended is active in the log, and [RecoverJob] finds
-// it. A second call changes the deadline.
+// Take returns nothing new. An action that has not ended is active in the log, and
+// [RecoverJob] finds it. A second call changes the deadline.
 func (j *Job) Shutdown(now, deadline eventlog.Timestamp) {
 	j.advance(now)
 	if j.stopping, j.stopAt = true, 0; guard.IsTime(deadline) {

@@ -99,8 +99,9 @@ func (j *Job) enter(now eventlog.Timestamp) {
 }
 
 // Offline sets which ranks are offline from now on, in place of the set of the last call,
-// or of Spec. The Job launches nothing on them. An action that already runs on such a rank is
-// not affected: that needs a Report. Offline copies ranks; nil is the empty set.
+// or of Spec. The Job decides no launch there. An action that it has launched on such a
+// rank, taken or not, is not affected: that needs a Report. Offline copies ranks; nil is
+// the empty set.
 func (j *Job) Offline(now eventlog.Timestamp, ranks *idset.Set) {
 	j.advance(now)
 	j.setOffline(ranks)
@@ -130,8 +131,9 @@ const maxOperator = 64
 // operator. On these ranks the action may be running, lost, or waiting for the node;
 // housekeeping may also have failed there. nil means all such ranks, those too where it
 // runs, which [Job.Unresolved] does not list: to end no more than it lists, pass its Ranks.
-// The action continues on the other ranks. Of a lost action that is one command, the rank of its leader, as
-// [Job.Unresolved] lists it, means all ranks. ForceFinish sends no signal and drains nothing.
+// The action continues on the other ranks. Of a lost action that is one command, the rank
+// of its leader, as [Job.Unresolved] lists it, means all ranks. ForceFinish sends no signal
+// and drains nothing.
 //
 // status is at least 0; for a prolog at least 1, since its ranks count as reported
 // failures. operator is one line of 1 to 64 bytes. A foreign action ends only as a
