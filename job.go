@@ -405,6 +405,8 @@ func (m *Manager) follow(j *job, e eventlog.Entry, prev jobstate.State) {
 		if j.r != nil && j.nodes.Freed().Len() == j.r.Len() { // it was revoked
 			m.bookings.removeR(j.id, j.r)
 		}
+	case jobstate.EventStart:
+		j.start = startSent // an operator may have said so
 	case jobstate.EventMemo:
 		j.memoed(e.Context)
 	case jobstate.EventInvalidate:

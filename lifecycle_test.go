@@ -320,6 +320,27 @@ func TestAStartThatWasNotHandedOutIsTakenBackWithTheExecutor(t *testing.T) {
 	require.Empty(t, s.exec)
 }
 
+// The executor that comes has to end it, as after a restart (I5, I10).
+func TestAStartThatAnOperatorPostedIsTheExecutors(t *testing.T) {
+	for name, restart := range map[string]bool{"live": false, "after a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			s := silent(t, joblife.Config{})
+			s.feed(joblife.ExecLost{})
+			id := s.submit(jobspec.Job{Nodes: 1})
+			s.step(success(t, id, 0))
+			s.step(joblife.Post{ID: id, Name: "start"})
+			s.step(joblife.Raise{ID: id, Type: "cancel"})
+			if restart {
+				s.restore(s.store)
+			}
+			s.step(joblife.ExecHello{})
+			require.Equal(t, []bool{true}, s.starts(), "it is to be reattached")
+			s.step(joblife.ExecResponse(release(id)))
+			require.Equal(t, jobstate.StateInactive, s.state(id))
+		})
+	}
+}
+
 // SM-17, I5.
 func TestAnUpdateIsInTheJobspecHoweverItCame(t *testing.T) {
 	var seen []string
