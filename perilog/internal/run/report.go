@@ -5,7 +5,7 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// ReportKind, and Answer below, have the values of package perilog, which tells of them.
+// ReportKind has the values of package perilog, which tells of them; so has Answer below.
 type ReportKind uint8
 
 // The kinds of reports.
