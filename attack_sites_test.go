@@ -224,6 +224,10 @@ func (s *scheduler) decide(i int) {
 	gone()
 	p.say("allocate %v to %v", r.Ranks(), req.ID)
 	if s.stale {
+		s.inbox = slices.DeleteFunc(s.inbox, func(in joblife.Input) bool { // what it said of the request before
+			r, ok := in.(joblife.SchedResponse)
+			return ok && r.ID == req.ID
+		})
 		switch err := p.step(joblife.SchedResponse{ID: req.ID, R: r}); {
 		case err == nil:
 			p.w.Allocated(req.ID, r)

@@ -86,7 +86,7 @@ func runScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler, cfg Sc
 	if !cfg.NoConstraints {
 		var err error
 		if nodes, err = nodes.AssignHosts(hostlist.Of([]string{"n0", "n1", "n2", "n3", "n4", "n5"}[:nodes.Len()]...)); err == nil {
-			nodes, err = nodes.WithProperty("fast", idset.Intersect(nodes.Ranks(), idset.Of(0, 2, 3)))
+			nodes, err = nodes.WithProperties(map[string]*idset.Set{"fast": idset.Intersect(nodes.Ranks(), idset.Of(0, 2, 3))})
 		}
 		for i := range jobs {
 			err = errors.Join(err, constrain(t, &jobs[i].Submit))

@@ -103,31 +103,34 @@ func (r *R) WithTimes(start, expiration eventlog.Timestamp) (*R, error) {
 	return &out, nil
 }
 
-// WithProperty returns r with other ranks for a property: those given alone, or none,
-// and then r has no such property. The error is [ErrSyntax] if r does not have all of
-// the ranks, or for an invalid name. It copies the set, and takes time in proportion to
-// its ranges and to the number of properties.
-func (r *R) WithProperty(name string, ranks *idset.Set) (*R, error) {
+// WithProperties returns r with other ranks for some properties, by name: those given
+// alone, or none, and then r has no such property. The error is [ErrSyntax] if r does not
+// have all of the ranks, or for an invalid name. It copies the set, and takes time in
+// proportion to its ranges, to all properties and to what is given.
+func (r *R) WithProperties(ranks map[string]*idset.Set) (*R, error) {
 	out := *r.orEmpty()
-	var err error
-	if !ValidProperty(name) {
-		err = errProperty
-	} else if unknown := out.beyond(ranks); unknown != nil {
-		err = fmt.Errorf("unknown ranks %s", plain(unknown.String()))
+	rest := out.properties
+	out.properties = make([]property, 0, len(rest)+len(ranks))
+	for _, name := range slices.Sorted(maps.Keys(ranks)) {
+		var err error
+		if !ValidProperty(name) {
+			err = errProperty
+		} else if unknown := out.beyond(ranks[name]); unknown != nil {
+			err = fmt.Errorf("unknown ranks %s", plain(unknown.String()))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: property %.64q: %w", ErrSyntax, name, err)
+		}
+		i, found := findProperty(rest, name)
+		out.properties, rest = append(out.properties, rest[:i]...), rest[i:]
+		if found {
+			rest = rest[1:]
+		}
+		if !ranks[name].IsEmpty() {
+			out.properties = append(out.properties, property{name, ranks[name].Clone()})
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: property %.64q: %w", ErrSyntax, name, err)
-	}
-	i, found := out.findProperty(name)
-	rest := out.properties[i:]
-	if found {
-		rest = rest[1:]
-	}
-	properties := append(make([]property, 0, len(out.properties)+1), out.properties[:i]...)
-	if !ranks.IsEmpty() {
-		properties = append(properties, property{name, ranks.Clone()})
-	}
-	out.properties = append(properties, rest...)
+	out.properties = append(out.properties, rest...)
 	return &out, nil
 }
 

@@ -1,6 +1,7 @@
 package rset_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,33 +68,43 @@ func TestCutOfManyDifferentNodes(t *testing.T) {
 	require.True(t, rset.SameResources(r, half))
 }
 
-func TestWithPropertyIsWhatNewMakes(t *testing.T) {
+func TestWithPropertiesHasThemAndTheOthers(t *testing.T) {
 	names := []string{"a", "b", "odd", "z"}
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawNaive(t, "r").build(t)
 		want := map[string]*idset.Set{"odd": r.Property("odd")}
 		for range rapid.IntRange(1, 6).Draw(t, "changes") {
-			name := rapid.SampledFrom(names).Draw(t, "name")
-			set := idset.Of(rapid.SliceOf(rapid.Uint32Range(0, 20)).Draw(t, "ranks")...)
+			given := make(map[string]*idset.Set)
+			unknown := ""
+			for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 4, rapid.ID[string]).Draw(t, "names") {
+				given[name] = idset.Of(rapid.SliceOf(rapid.Uint32Range(0, 20)).Draw(t, "ranks")...)
+			}
+			for _, name := range names {
+				if set := given[name]; unknown == "" && set != nil && !r.Ranks().ContainsAll(set) {
+					unknown = fmt.Sprintf("property %q: unknown ranks %v", name, idset.Difference(set, r.Ranks()))
+				}
+			}
 			before := string(r.AppendJSON(nil))
-			got, err := r.WithProperty(name, set)
+			got, err := r.WithProperties(given)
 			require.Equal(t, before, string(r.AppendJSON(nil)))
-			if !r.Ranks().ContainsAll(set) {
+			if unknown != "" {
 				require.ErrorIs(t, err, rset.ErrSyntax)
-				require.ErrorContains(t, err, "unknown ranks "+idset.Difference(set, r.Ranks()).String())
+				require.ErrorContains(t, err, unknown)
 				continue
 			}
 			require.NoError(t, err)
 			require.NoError(t, got.Check())
 			require.NotSame(t, r, got)
-			want[name] = set.Clone()
-			set.Insert(1 << 20) // it was copied
+			for name, set := range given {
+				want[name] = set.Clone()
+				set.Insert(1 << 20) // it was copied
+			}
 			r = got
 			for _, name := range names {
 				require.True(t, r.Property(name).Equal(want[name]), name)
 			}
 		}
-		_, err := r.WithProperty("a b&", nil)
+		_, err := r.WithProperties(map[string]*idset.Set{"a b&": nil})
 		require.EqualError(t, err, `rset: invalid R: property "a b&": invalid property name`)
 	})
 }

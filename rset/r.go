@@ -189,15 +189,15 @@ func (r *R) Properties() iter.Seq2[string, *idset.Set] {
 // are none.
 func (r *R) Property(name string) *idset.Set {
 	r = r.orEmpty()
-	if i, ok := r.findProperty(name); ok {
+	if i, ok := findProperty(r.properties, name); ok {
 		return r.properties[i].ranks.Clone()
 	}
 	return new(idset.Set)
 }
 
 // findProperty returns where a property is, or would be, and whether it is.
-func (r *R) findProperty(name string) (int, bool) {
-	return slices.BinarySearchFunc(r.properties, name, func(p property, name string) int { return cmp.Compare(p.name, name) })
+func findProperty(list []property, name string) (int, bool) {
+	return slices.BinarySearchFunc(list, name, func(p property, name string) int { return cmp.Compare(p.name, name) })
 }
 
 // Equal reports whether a and b have equal encodings: resources, hosts, times and

@@ -133,18 +133,7 @@ func checkUpDown(c Change, ranks *idset.Set) error {
 // changeProperties returns an inventory with so many properties after a change of them,
 // and their number then.
 func changeProperties(r *rset.R, n int, c Change, ranks *idset.Set) (*rset.R, int, error) {
-	set := func(name string, have, want *idset.Set) (err error) {
-		if r, err = r.WithProperty(name, want); err != nil {
-			return fmt.Errorf("pool: property: %w", err)
-		}
-		switch {
-		case have.IsEmpty() && !want.IsEmpty():
-			n++
-		case want.IsEmpty() && !have.IsEmpty():
-			n--
-		}
-		return nil
-	}
+	changes := make(map[string]*idset.Set)
 	for _, name := range slices.Sorted(maps.Keys(c.RemoveProperties)) {
 		what, gone := "property "+jsonobj.Name(name), c.RemoveProperties[name]
 		if err := among(what, idset.Difference(gone, c.Shrink), ranks); err != nil {
@@ -154,8 +143,8 @@ func changeProperties(r *rset.R, n int, c Change, ranks *idset.Set) (*rset.R, in
 			return nil, 0, err
 		}
 		if have := r.Property(name); have.Intersects(gone) {
-			if err := set(name, have, idset.Difference(have, gone)); err != nil {
-				return nil, 0, err
+			if changes[name] = idset.Difference(have, gone); changes[name].IsEmpty() {
+				n--
 			}
 		}
 	}
@@ -164,11 +153,22 @@ func changeProperties(r *rset.R, n int, c Change, ranks *idset.Set) (*rset.R, in
 		if err := among("property "+jsonobj.Name(name), come, ranks); err != nil {
 			return nil, 0, err
 		}
-		if have := r.Property(name); !have.ContainsAll(come) {
-			if err := set(name, have, idset.Union(have, come)); err != nil {
-				return nil, 0, err
+		have, ok := changes[name]
+		if !ok {
+			have = r.Property(name)
+		}
+		if !have.ContainsAll(come) {
+			if changes[name] = idset.Union(have, come); have.IsEmpty() {
+				n++
 			}
 		}
+	}
+	if len(changes) == 0 {
+		return r, n, nil
+	}
+	r, err := r.WithProperties(changes)
+	if err != nil {
+		return nil, 0, fmt.Errorf("pool: property: %w", err)
 	}
 	return r, n, nil
 }
