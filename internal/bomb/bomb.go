@@ -159,6 +159,13 @@ func Cost(work func()) (memory uint64, took time.Duration) {
 	work()
 	took = processorTime() - start
 	runtime.ReadMemStats(&after)
+	for range 2 { // two threads of one core take longer each
+		if took > Time {
+			start = processorTime()
+			work()
+			took = min(took, processorTime()-start)
+		}
+	}
 	memory = after.TotalAlloc - before.TotalAlloc // no more was live
 	for range 3 {                                 // what is allocated while a collection waits for a processor counts as live
 		if memory > Memory {

@@ -127,8 +127,8 @@ func resources() []bomb.Bomb {
 	)
 }
 
-// algebra does with an R what managers, schedulers and jobs do.
-func algebra(r, all *rset.R) {
+// unions prints and reads an R, and adds it to others.
+func unions(r, all *rset.R) {
 	text := r.AppendJSON(nil)
 	same, err := rset.Parse(text)
 	if err != nil {
@@ -136,25 +136,37 @@ func algebra(r, all *rset.R) {
 	}
 	_, _ = rset.Union(r, same)
 	_, _ = rset.Union(all, r)
-	_, _, _ = rset.Subtract(all, r)
-	_, _, _ = rset.Subtract(r, same)
 	_, _ = rset.Append(all, r)
-	_, _ = rset.Intersect(r, same)
+}
+
+// differences compares an R with others.
+func differences(r, all *rset.R) {
+	_, _, _ = rset.Subtract(all, r)
+	_, _, _ = rset.Subtract(r, all)
+	_, _ = rset.Intersect(r, all)
 	_ = r.Verify(all, rset.VerifyConfig{})
 }
 
-// fragments frees an R in parts.
-func fragments(r *rset.R) {
-	most := r.Ranks()
-	if first, ok := most.Min(); ok {
-		most.Remove(first)
+// most returns all ranks of an R but the first.
+func most(r *rset.R) *idset.Set {
+	ranks := r.Ranks()
+	if first, ok := ranks.Min(); ok {
+		ranks.Remove(first)
 	}
-	part, err := r.Restrict(most)
-	if err == nil {
+	return ranks
+}
+
+// fragment cuts an R, and prints what is left.
+func fragment(r *rset.R) {
+	if part, err := r.Restrict(most(r)); err == nil {
 		part.AppendJSON(nil)
 	}
+}
+
+// free frees an R in parts.
+func free(r *rset.R) {
 	l := rset.NewLedger(r)
-	_, _ = l.FreePart(most)
+	_, _ = l.FreePart(most(r))
 	_, _ = l.FreeRest()
 }
 
@@ -304,8 +316,10 @@ func table(t *testing.T) []row {
 				_ = l.Sort()
 			}
 		}, hosts("", "")[1:]}, // and 100 MiB for a quarter of a million ranges of two hosts each
-		{"R and its algebra", parsed(func(r *rset.R) { algebra(r, all) }), resources()},
-		{"R and its fragments", parsed(fragments), resources()},
+		{"R and unions", parsed(func(r *rset.R) { unions(r, all) }), resources()},
+		{"R and differences", parsed(func(r *rset.R) { differences(r, all) }), resources()},
+		{"R and a fragment", parsed(fragment), resources()},
+		{"R and its ledger", parsed(free), resources()},
 		{"R and its ranks", parsed(ranks), resources()},
 		{"jobspec", func(text []byte) {
 			if s, err := jobspec.Parse(text); err == nil {
@@ -422,6 +436,8 @@ func table(t *testing.T) []row {
 		}, []bomb.Bomb{bomb.Fill("digits", "", "1", "d"), bomb.Fill("letters", "", "d", "")}},
 		{"archives", func(text []byte) {
 			_, _ = archive.Read(bytes.NewReader(text), archive.Limits{})
+		}, archives()},
+		{"archives, job by job", func(text []byte) {
 			_, _ = archive.Walk(bytes.NewReader(text), archive.Limits{}, func(archive.Job) error { return nil })
 		}, archives()},
 		{"logfile", func(text []byte) {
