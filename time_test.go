@@ -137,7 +137,9 @@ func TestADeadlineIsWhenTheManagerDoesSomething(t *testing.T) {
 					}
 					s.now = at
 				}
-				require.False(t, at.After(s.now), "what is due is not later than the clock")
+				if at.After(s.now) { // since the clock went on after the last Step, by less than a Timestamp tells
+					s.now = at
+				}
 				require.Less(t, i, 60, "it spins at %v", s.now)
 				tick()
 			}

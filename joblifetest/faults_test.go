@@ -359,7 +359,7 @@ func TestTheStoryOfABadScheduler(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	for name, value := range map[string]string{"rapid.shrinktime": "500ms", "rapid.nofailfile": "true"} {
+	for name, value := range map[string]string{"rapid.shrinktime": "200ms", "rapid.nofailfile": "true"} {
 		old := flag.Lookup(name).Value.String()
 		require.NoError(t, flag.Set(name, value))
 		defer func() { require.NoError(t, flag.Set(name, old)) }()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -50,8 +51,8 @@ func TestHalfLinesOfManyClientsHaveALimit(t *testing.T) {
 // I12: clients that ask and do not read do not fill the memory, however many they are. Who
 // reads is served.
 func TestWhatManyClientsDoNotReadHasALimit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes ten seconds")
+	if os.Getenv("JOBLIFE_DEEP") == "" {
+		t.Skip("takes ten seconds: set JOBLIFE_DEEP=1")
 	}
 	path := socketPath(t)
 	stop := start(t, path)
@@ -169,8 +170,8 @@ func TestNoMoreIsReadThanTheNextCommitTakes(t *testing.T) {
 // I12: jobs of a guest can be more than a peer may be behind. The scheduler and the executor
 // get them as they read, also if they do not for a while, and again after each hello.
 func TestNoGuestCanHaveASchedulerCutOff(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes ten seconds")
+	if os.Getenv("JOBLIFE_DEEP") == "" {
+		t.Skip("takes ten seconds: set JOBLIFE_DEEP=1")
 	}
 	path := socketPath(t)
 	stop := start(t, path)

@@ -467,7 +467,9 @@ func table(t *testing.T) []row {
 func TestNoTextTakesFarMoreThanItsLength(t *testing.T) {
 	for _, r := range table(t) {
 		if os.Getenv("JOBLIFE_DEEP") == "" {
-			r.bombs = bomb.Some(r.bombs)
+			if r.bombs = bomb.Some(r.bombs); r.name != "R and unions" && r.name != "archives" {
+				r.bombs = r.bombs[:1]
+			}
 		}
 		t.Run(r.name, func(t *testing.T) { bomb.Defuse(t, r.work, r.bombs...) })
 	}
