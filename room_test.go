@@ -83,7 +83,7 @@ func hostile(t *testing.T, rng *rand.Rand, maxLog int, ids []jobid.ID) joblife.I
 func TestNoRequestOfAGuestCanMakeAnAppendFail(t *testing.T) {
 	const maxLog = 32 << 10
 	const own = 24 << 10 // that ends a job of two nodes, with notes
-	for seed := range uint64(4) {
+	for seed := range uint64(2) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		w := twins{a: crowded(t, maxLog), b: crowded(t, maxLog)}
 		for _, s := range []*site{w.a, w.b} {
