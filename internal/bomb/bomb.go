@@ -131,6 +131,9 @@ func values(head, tail string) []Bomb {
 // Defuse fails unless work takes little of each bomb.
 func Defuse(t *testing.T, work func(text []byte), bombs ...Bomb) {
 	t.Helper()
+	if raceEnabled { // what it finds, the first one shows
+		bombs = bombs[:min(1, len(bombs))]
+	}
 	for _, b := range bombs {
 		text := b.Text(Size)
 		memory, took := Cost(func() { work(text) })
