@@ -48,6 +48,9 @@ func (p *play) serve() {
 	if n := v.Nodes(); n != nil {
 		s.gone.UnionWith(n.Released().Ranks)
 	}
+	if r := v.R(); r != nil { // not what was dropped
+		s.gone.UnionWith(idset.Difference(idset.Range(0, nodes-1), r.Ranks()))
+	}
 	if p.post(id, s.key.Kind.String()+"-start", text) != nil {
 		return
 	}

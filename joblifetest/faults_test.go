@@ -6,6 +6,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,10 @@ func find(t *testing.T, run func(*rapid.T) error) (found error) {
 		allowance *= 10
 	}
 	begin, runs := cpuTime(), 0
-	for found == nil && cpuTime()-begin < allowance && runs < 10_000 {
+	old := flag.Lookup("rapid.seed").Value.String()
+	defer func() { require.NoError(t, flag.Set("rapid.seed", old)) }()
+	for seed := 1; found == nil && cpuTime()-begin < allowance && runs < 10_000; seed++ {
+		require.NoError(t, flag.Set("rapid.seed", strconv.Itoa(seed))) // the same runs each time
 		rapid.Check(t, func(t *rapid.T) {
 			if found == nil && cpuTime()-begin < allowance {
 				found = run(t)
