@@ -189,8 +189,8 @@ func (j stored) records(list []joblife.Record) []joblife.Record {
 	return list
 }
 
-// PutAside moves a job to the bucket lost+found: nothing lists it any more. Its id does not
-// come back.
+// PutAside moves a job to the bucket lost+found: nothing lists it any more, and a restart does
+// not know what it holds. So look after its nodes before. Its id does not come back.
 func (s *Store) PutAside(id jobid.ID) error {
 	return s.update(func(tx *bolt.Tx) error {
 		to, err := tx.CreateBucketIfNotExists(bucketAside)

@@ -2,6 +2,7 @@ package boltstore_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	bolt "go.etcd.io/bbolt"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/eventlog/logfile"
@@ -33,7 +35,9 @@ func (s *subject) Create(r purge.Record) error {
 
 func (s *subject) Stored() (jobs []jobid.ID, tombs []purge.Record, watermark jobid.ID, err error) {
 	for j, err := range s.Jobs() {
-		require.NoError(s.t, err)
+		if err != nil {
+			require.ErrorIs(s.t, err, boltstore.ErrDamaged)
+		}
 		jobs = append(jobs, j.ID)
 	}
 	tombs, err = s.Tombstones()
@@ -46,6 +50,25 @@ func (s *subject) Reopen() (err error) {
 	require.NoError(s.t, s.Close())
 	s.Store, err = boltstore.Open(s.path)
 	return err
+}
+
+// Damage flips a bit of the log of a job.
+func (s *subject) Damage(id jobid.ID) error {
+	require.NoError(s.t, s.Close())
+	db, err := bolt.Open(s.path, 0o600, nil)
+	require.NoError(s.t, err)
+	require.NoError(s.t, db.Update(func(tx *bolt.Tx) error {
+		key := append(binary.BigEndian.AppendUint64(nil, uint64(id)), 'e', 0, 0, 0, 0)
+		value := boltstore.Seal(key, clean(s.t))
+		value[3] ^= 1
+		return tx.Bucket([]byte("jobs")).Put(key, value)
+	}))
+	require.NoError(s.t, db.Close())
+	s.Store, err = boltstore.Open(s.path)
+	require.NoError(s.t, err)
+	_, err = s.Read(id)
+	require.ErrorIs(s.t, err, boltstore.ErrDamaged)
+	return nil
 }
 
 func clean(t testing.TB) []byte {

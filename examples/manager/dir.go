@@ -25,7 +25,7 @@ import (
 const (
 	jobsName   = "jobs"       // the folder of package dirstore
 	logName    = "records"    // a log of all other records
-	asideName  = "lost+found" // jobs that could not be read
+	asideName  = "lost+found" // jobs that an operator put aside
 	newLogName = logName + ".new"
 )
 
@@ -182,7 +182,7 @@ func (d *dirDisk) Records() iter.Seq2[joblife.Record, error] {
 					yield(joblife.Record{}, err)
 					return
 				}
-				// A record that cannot be read has the job put aside, with what is whole of it.
+				// A record that cannot be read has the job quarantined, with what is whole of it.
 				d.warn("%v", err)
 				if !yield(joblife.Record{Job: bad.ID, Kind: joblife.RecordInactive}, nil) {
 					return

@@ -249,7 +249,7 @@ func (s *kvs) checkpoint() op {
 	return op{keyCheckpoint, 0, value(text)}
 }
 
-// putAside moves the keys of a job to those that flux-core has for such. Its id is among
+// putAside moves the keys of a job to where flux-core moves them without being asked. Its id is among
 // those that are gone.
 func (s *kvs) putAside(id jobid.ID) error {
 	failed := func(err error) {
@@ -414,6 +414,7 @@ func (l *kvsLoader) all(yield func(joblife.Record, error) bool) {
 		yield(joblife.Record{}, l.err)
 		return
 	}
+	clear(l.s.memory) // it may be read again
 	give := func(r joblife.Record) bool {
 		l.s.add(r)
 		return yield(r, nil)

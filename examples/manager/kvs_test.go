@@ -47,10 +47,13 @@ func (k *peer) Write(text []byte) (int, error) {
 }
 
 // live begins a process on the KVS.
-func (k *peer) live() *life {
+func (k *peer) live(flags ...string) *life {
 	k.t.Helper()
 	l := &life{t: k.t}
-	o := options{Options: lines.Options{Now: 1000, Verbose: testing.Verbose()}, store: "lines"}
+	var o options
+	_, ok := o.program().Parse(append(flags, "-store=lines", "-now=1000"), &l.stderr, &l.stderr)
+	require.True(k.t, ok, l.stderr.String())
+	o.Verbose = testing.Verbose()
 	var err error
 	l.p, err = newProcess(o, &l.stderr)
 	require.NoError(k.t, err)
@@ -285,24 +288,31 @@ func TestNoEndLosesWhatWasAnswered(t *testing.T) {
 
 const purge17 = `{"topic":"job-manager.purge-id","matchtag":8,"payload":{"id":17,"force":1}}` + "\n"
 
-func TestABadJobIsMovedToLostAndFound(t *testing.T) {
+func TestABadJobIsMovedToLostAndFoundWhenAnOperatorSaysSo(t *testing.T) {
 	k := newPeer(t)
 	l := k.live()
 	k.serve(l)
 	k.submit(l, 16)
 	k.submit(l, 17)
+	k.ask(l, raise(1, 16)) // what is inactive is looked up in the store
 	l.end()
 	path := jobid.ID(17).KVSPath()
 	k.keys[path+keyEventlog] = "{\n"
 	k.keys["job.0000.0000.0000.0011x.eventlog"] = "no job"
 	k.keys[jobid.ID(99).KVSPath()+keyJobspec] = sleep // of job-ingest, which has not submitted it yet
-	for i := range 2 {
-		l = k.live()
+	for _, c := range restarts {
+		l = k.live(c.flag)
 		k.serve(l)
-		require.Regexp(t, "^submit validate", names(t, k.ask(l, eventlogOf(1, 16))))
+		log := names(t, k.ask(l, eventlogOf(1, 16)))
+		require.Regexp(t, "^submit validate", log)
+		require.Equal(t, 1, strings.Count(log, "submit"))
 		text := l.end()
-		require.Equal(t, i == 0, strings.Contains(text, "job ƒJ cannot be read, and is put aside: "), text)
+		c.check(t, text)
 		require.Contains(t, text, "job.0000.0000.0000.0011x is the key of no job")
+		if stays := strings.HasPrefix(c.says, "stays"); stays {
+			require.Equal(t, "{\n", k.keys[path+keyEventlog])
+			continue
+		}
 		require.NotContains(t, k.keys, path+keyEventlog)
 		require.Equal(t, "{\n", k.keys["job-lost+found.job.ƒJ.eventlog"])
 		require.Equal(t, sleep, k.keys["job-lost+found.job.ƒJ.jobspec"])

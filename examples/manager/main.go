@@ -112,11 +112,13 @@
 // If a store fails, the process says why and ends, and nothing is answered that was not
 // stored. If the input ends while the peer commits, that is a failure too.
 //
-// The next process goes on with the jobs. Requests wait until lines is read. A job that
-// cannot be read is told, stops no other, and is put aside: in the bucket or the folder
-// lost+found, or under job-lost+found in the KVS. -lost says what becomes of a prolog, an
-// epilog or housekeeping that was running. Give -config with named queues, or their states
-// are forgotten at the start.
+// The next process goes on with the jobs. Requests wait until lines is read. -lost says what
+// becomes of a prolog, an epilog or housekeeping that was running. Give -config with named
+// queues, or their states are forgotten at the start.
+//
+// A job that cannot be read is told at each start, and stops no other. It stays in the store,
+// and nobody else gets its nodes. Look after them, and then start with -put-aside ID: the job
+// goes to lost+found (a bucket, a folder, or job-lost+found in the KVS), and its nodes are free.
 //
 // # Different on purpose
 //
@@ -131,6 +133,8 @@
 //     prologs, epilogs and updates are built in, and others cannot be loaded.
 //   - The store lines writes the checkpoint at each change, and not at the end; its
 //     max_jobid is the greatest id that was purged, for the ids of jobs are in the KVS.
+//   - A job that cannot be read goes to job-lost+found when an operator says so; flux-core
+//     moves it at the start.
 //   - A folder of the KVS with a jobspec and no eventlog stays: its submission is under way.
 //
 // Package service and its package conf list more.

@@ -64,6 +64,7 @@ func TestUsageErrorsTellWhatToDo(t *testing.T) {
 		{"-config=main.go", "-config: main.go: toml: "},
 		{"-owner=root", "want a user id"},
 		{"-owner=4294967296", "want a user id"},
+		{"-put-aside=job", "want the id of a job"},
 		{"-lost=found", "want finish, rerun or hold"},
 		{"-listen=tcp:80", "want unix:PATH"},
 		{"-listen=unix:", "want unix:PATH"},
@@ -93,7 +94,7 @@ func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
 	status, help, _ := manager(strings.NewReader(""), "-h")
 	require.Equal(t, lines.ExitOK, status)
 	require.Equal(t, usage, help)
-	for _, flag := range []string{"-store", "-config", "-owner", "-lost", "-listen", "-now", "-sample", "-v"} {
+	for _, flag := range []string{"-store", "-config", "-owner", "-lost", "-put-aside", "-listen", "-now", "-sample", "-v"} {
 		require.Contains(t, help, "\n  "+flag)
 	}
 	// What it shows is true.

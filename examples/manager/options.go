@@ -17,6 +17,7 @@ import (
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/examples/internal/service/conf"
+	"github.com/joblife/joblife/jobstate/jobid"
 )
 
 // options is what the command line says.
@@ -24,6 +25,7 @@ type options struct {
 	lines.Options
 	store  string // memory, lines, bolt:FILE or dir:PATH
 	owner  uint32 // user id of the instance's owner
+	aside  []jobid.ID
 	config service.Config
 	file   string // of the configuration; "": none
 }
@@ -56,6 +58,14 @@ func (o *options) program() *lines.Program {
 			return nil
 		}
 		return errors.New("want finish, rerun or hold")
+	})
+	f.Func("put-aside", "the `ID` of a job that cannot be read: it goes to lost+found, and its nodes are free.\nWithout this it stays, and each start tells of it", func(s string) error {
+		id, err := jobid.Parse(s)
+		if err != nil {
+			return errors.New("want the id of a job")
+		}
+		o.aside = append(o.aside, id)
+		return nil
 	})
 	return &lines.Program{
 		Name: "manager", About: about, Later: "the lines", Flags: f, Options: &o.Options, Complete: o.configure,

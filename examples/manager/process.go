@@ -92,18 +92,18 @@ func (p *process) start() {
 		cfg := p.o.config
 		cfg.Lookup, cfg.Reads = p.store.lookup, p.reads
 		s, recovered, err := service.Restore(p.clock.now(), cfg, records)
-		if err != nil {
+		gone, asideErr := p.putAside(recovered.Quarantined)
+		if len(gone) > 0 {
+			s, recovered, err = service.Restore(p.clock.now(), cfg, without(gone, records))
+		}
+		if err = errors.Join(err, asideErr); err != nil {
 			p.fail(fmt.Errorf("-store: %w", err))
 			return
 		}
 		for _, q := range recovered.Quarantined {
-			p.printf("job %v cannot be read, and is put aside: %v", q.Job, q.Err)
+			p.printf("job %v cannot be read, and stays until -put-aside: %v", q.Job, q.Err)
 			if q.R != nil {
-				p.printf("job %v held %v: look after its nodes", q.Job, q.R)
-			}
-			if err := p.store.putAside(q.Job); err != nil {
-				p.fail(fmt.Errorf("-store: %w", err))
-				return
+				p.printf("job %v keeps %v: look after its nodes first", q.Job, q.R)
 			}
 		}
 		p.service = s

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/joblife/joblife"
@@ -24,7 +25,7 @@ type store interface {
 	// lookup returns what there is of a job.
 	lookup(jobid.ID) (service.Stored, error)
 	// putAside removes a job from those that load finds, and keeps it for people. It is
-	// called before the first write.
+	// called in load, before the first write.
 	putAside(jobid.ID) error
 	// isLocal reports whether the store works without a client.
 	isLocal() bool
@@ -51,6 +52,35 @@ func openStore(p *process) (store, error) {
 		return &kvs{memory: make(memory), p: p, queues: make(map[string]json.RawMessage)}, nil
 	}
 	return make(memory), nil
+}
+
+// putAside puts aside what the operator says of the jobs that cannot be read. The others
+// stay in the store: until then each restart has to tell schedulers what they hold.
+func (p *process) putAside(list []joblife.Quarantined) (gone []jobid.ID, err error) {
+	for _, q := range list {
+		if err == nil && slices.Contains(p.o.aside, q.Job) {
+			p.printf("job %v cannot be read, and is put aside: %v", q.Job, q.Err)
+			err = p.store.putAside(q.Job)
+			gone = append(gone, q.Job)
+		}
+	}
+	return gone, err
+}
+
+// without leaves jobs out of records: they are unlinked, so that their ids do not come back.
+func without(gone []jobid.ID, records iter.Seq2[joblife.Record, error]) iter.Seq2[joblife.Record, error] {
+	return func(yield func(joblife.Record, error) bool) {
+		for r, err := range records {
+			if !slices.Contains(gone, r.Job) && !yield(r, err) {
+				return
+			}
+		}
+		for _, id := range gone {
+			if !yield(joblife.Record{Job: id, Kind: joblife.RecordUnlinked}, nil) {
+				return
+			}
+		}
+	}
 }
 
 // memory is the store that ends with the process.

@@ -140,7 +140,24 @@ func TestAStoreThatCannotBeOpenedIsAFault(t *testing.T) {
 	require.Equal(t, "precious", string(b))
 }
 
-func TestAJobThatCannotBeReadIsPutAside(t *testing.T) {
+// restarts are those of a store with job 17 that cannot be read, one after the other.
+var restarts = []restart{
+	{"-put-aside=16", "stays until -put-aside: "}, // another one, which can be read
+	{"-put-aside=16", "stays until -put-aside: "},
+	{"-put-aside=ƒJ", "is put aside: "},
+	{"-put-aside=ƒJ", ""},
+}
+
+// A restart has a flag, and says something of job 17.
+type restart struct{ flag, says string }
+
+func (c restart) check(t *testing.T, stderr string) {
+	t.Helper()
+	require.Contains(t, stderr, c.says)
+	require.Equal(t, c.says != "", strings.Contains(stderr, "job ƒJ cannot be read, and "+c.says), stderr)
+}
+
+func TestAJobThatCannotBeReadStaysUntilItIsPutAside(t *testing.T) {
 	args := stores(t)
 	for _, arg := range args {
 		_, _, stderr := manager(strings.NewReader(submit(1, 16)+submit(2, 17)), arg, "-now=1000")
@@ -154,13 +171,13 @@ func TestAJobThatCannotBeReadIsPutAside(t *testing.T) {
 	log := filepath.Join(dir, "jobs", jobid.ID(17).KVSPath(), "eventlog")
 	require.NoError(t, os.WriteFile(log, []byte("{\n"), 0o600))
 	for _, arg := range args {
-		for i := range 2 {
-			l := live(t, arg, "-now=2000")
+		for _, c := range restarts {
+			l := live(t, arg, "-now=2000", c.flag)
 			answers := l.ask(eventlogOf(1, 16), eventlogOf(2, 17), submit(3, 17))
 			require.Contains(t, names(t, answers[0]), "submit")
 			require.Contains(t, answers[1], `"errstr":"unknown job"`)
 			require.Contains(t, answers[2], `given before`)
-			require.Equal(t, i == 0, strings.Contains(l.end(), "job ƒJ cannot be read, and is put aside: "))
+			c.check(t, l.end())
 		}
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "lost+found", jobid.ID(17).KVSPath(), "eventlog"))
@@ -169,7 +186,7 @@ func TestAJobThatCannotBeReadIsPutAside(t *testing.T) {
 }
 
 // A bit of the log of a job is flipped while it holds a node. What it holds is whole, and
-// stays its own (PR-10).
+// stays its own (PR-10) at each restart, until an operator has put the job aside.
 func TestADamagedJobKeepsItsNodes(t *testing.T) {
 	for _, arg := range stores(t) {
 		const hello, ready = `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`, `{"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}`
@@ -191,11 +208,20 @@ func TestADamagedJobKeepsItsNodes(t *testing.T) {
 		}
 		require.NoError(t, os.WriteFile(path, text, 0o600))
 
-		l = live(t, arg, "-now=2000")
-		answers = l.ask(hello, ready, submit(1, 17), "{"+gives(17, 0)+"}", eventlogOf(2, 17))
-		require.Contains(t, answers[0], `{"id":16,`, "hello tells what it holds")
-		require.Contains(t, answers[3], "errnum", "the node is not given again")
-		require.NotContains(t, names(t, answers[4]), "alloc")
+		for id := 17; id < 20; id++ {
+			l = live(t, arg, "-now=2000")
+			answers = l.ask(hello, ready, submit(1, id), "{"+gives(id, 0)+"}", eventlogOf(2, id))
+			require.Contains(t, answers[0], `{"id":16,`, "hello tells what it holds")
+			require.Contains(t, answers[3], "errnum", "the node is not given again")
+			require.NotContains(t, names(t, answers[4]), "alloc")
+			stderr := l.end()
+			require.Contains(t, stderr, "job ƒH cannot be read, and stays until -put-aside: ")
+			require.Contains(t, stderr, "job ƒH keeps rank0/core0: look after its nodes first")
+		}
+		l = live(t, arg, "-now=2000", "-put-aside=16")
+		answers = l.ask(hello, ready, submit(1, 20), "{"+gives(20, 0)+"}", eventlogOf(2, 20))
+		require.NotContains(t, answers[0], `{"id":16,`)
+		require.Regexp(t, "alloc$", names(t, answers[4]))
 		require.Contains(t, l.end(), "job ƒH cannot be read, and is put aside: ")
 	}
 }

@@ -69,7 +69,11 @@ func (s *subject) PutTombstones(c context.Context, put []purge.Record, drop []jo
 
 func (s *subject) Stored() (jobs []jobid.ID, tombstones []purge.Record, watermark jobid.ID, err error) {
 	jobs, errs := list(s.Store)
-	require.Empty(s.t, errs)
+	for _, err := range errs {
+		var bad *dirstore.JobError
+		require.ErrorAs(s.t, err, &bad)
+		jobs = append(jobs, bad.ID)
+	}
 	require.Equal(s.t, s.evidence, s.Watermark())
 	foreign, err := s.Foreign()
 	require.Empty(s.t, foreign)
@@ -80,6 +84,16 @@ func (s *subject) Stored() (jobs []jobid.ID, tombstones []purge.Record, watermar
 func (s *subject) Obstruct(id jobid.ID) (func(), error) {
 	s.disk.stuck = id.KVSPath()
 	return func() { s.disk.stuck = "" }, nil
+}
+
+// Damage flips a bit of the log of a job.
+func (s *subject) Damage(id jobid.ID) error {
+	log := s.disk.root.names[id.KVSPath()].names["eventlog"]
+	log.cache[3] ^= 1
+	log.stable[3] ^= 1
+	_, err := s.Read(id)
+	require.ErrorIs(s.t, err, dirstore.ErrDamaged)
+	return nil
 }
 
 // Reopen opens the store after a crash of the machine that left nothing of what

@@ -8,7 +8,7 @@
 // [Run] calls the methods of the store, and checks its contents before and after it
 // is opened again. A store fails only if it breaks a promise in the comments of
 // [purge.Store]. If the Subject is an [Obstructer], Run also tests a job that cannot
-// be removed.
+// be removed, and if it is a [Damager], one that cannot be read.
 //
 // The suite runs in the caller's goroutine. It opens fewer than 20 subjects and
 // stores fewer than 2000 jobs. It does not simulate a crash in the middle of a write:

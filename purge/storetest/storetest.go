@@ -43,6 +43,14 @@ type Obstructer interface {
 	Obstruct(id jobid.ID) (clear func(), err error)
 }
 
+// A Damager is a [Subject] that can damage what it has of a job. For any other Subject the
+// suite does not test what becomes of such a job.
+type Damager interface {
+	// Damage changes what is stored of a job, such that the job cannot be read. Stored
+	// returns it all the same: its nodes may be in use.
+	Damage(id jobid.ID) error
+}
+
 // Run tests the stores that open returns; each must be empty. It ends at the
 // first fault, and lists the calls before it.
 func Run(t TB, open func() Subject) {
@@ -91,6 +99,7 @@ var checks = [...]check{
 	{"a dropped tombstone harms no other", droppedTombstones},
 	{"a job that cannot be removed stops no other", stuckJob},
 	{"a runner passes over a job that cannot be removed", runnerPassesOver},
+	{"a damaged job is there until it is unlinked", damagedJob},
 	{"slices are not kept", slicesAreNotKept},
 	{"a context that is done harms nothing", doneContext},
 	{"a runner purges all and keeps the watermark", runnerPurgesAll},
@@ -349,6 +358,20 @@ func runnerPassesOver(s *suite) {
 	_, err = r.Tick(s.ctx, 1_800_003_601)
 	s.must("tick", err)
 	s.watermark, s.greatest = job(3).ID, job(3).ID
+}
+
+func damagedJob(s *suite) {
+	d, ok := s.Subject.(Damager)
+	if !ok {
+		return
+	}
+	s.create(job(1), job(2), job(3))
+	s.must("damage a job", d.Damage(job(2).ID))
+	for range 2 { // the second restart finds what the first did
+		s.must("open again", s.Reopen())
+		s.look()
+	}
+	s.unlink(job(2).ID)
 }
 
 func slicesAreNotKept(s *suite) {
