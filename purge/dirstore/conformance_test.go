@@ -89,8 +89,8 @@ func (s *subject) Obstruct(id jobid.ID) (func(), error) {
 // Damage flips a bit of the log of a job.
 func (s *subject) Damage(id jobid.ID) error {
 	log := s.disk.root.names[id.KVSPath()].names["eventlog"]
-	log.cache[3] ^= 1
-	log.stable[3] ^= 1
+	log.flip(3 * 8)
+	log.stable = log.cache
 	_, err := s.Read(id)
 	require.ErrorIs(s.t, err, dirstore.ErrDamaged)
 	return nil

@@ -3,6 +3,7 @@ package dirstore_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,10 +14,13 @@ import (
 	"github.com/joblife/joblife/purge/dirstore"
 )
 
+// deep is whether tests have their full depth.
+var deep = os.Getenv("JOBLIFE_DEEP") != ""
+
 // coins returns what a crash may leave of what was not synced: nothing, all, and
 // some, by a few seeds.
 func coins(seeds int) (out []func() bool) {
-	if testing.Short() {
+	if !deep {
 		seeds = min(seeds, 1)
 	}
 	out = append(out, func() bool { return false }, func() bool { return true })

@@ -39,7 +39,8 @@ type disk struct {
 	tight   string      // cannot be renamed before some file is removed: the disk is full
 }
 
-// A node is a file or a directory.
+// A node is a file or a directory. The bytes of a file are never changed in place: its
+// cache, its disk and copies of it share them.
 type node struct {
 	dir     bool
 	mode    fs.FileMode
@@ -89,7 +90,7 @@ func (d *disk) full(grows bool, undo func()) error {
 // clone returns a copy of a file or directory as it is after a crash.
 func (n *node) clone() *node {
 	c := *n
-	c.cache, c.stable = slices.Clone(n.cache), slices.Clone(n.stable)
+	c.cache, c.stable = slices.Clip(n.cache), slices.Clip(n.stable) // both may append
 	if n.dir {
 		c.names = map[string]*node{}
 		for name, below := range n.names {
@@ -250,16 +251,25 @@ func (n *node) crash(coin func() bool) {
 		for size < len(n.cache) && coin() {
 			size = min(size+16, len(n.cache))
 		}
-		n.stable = slices.Clone(n.cache[:size])
+		n.stable = n.cache[:size:size]
 	}
 	// Of what was overwritten, any part is there.
+	if n.patched {
+		n.stable = slices.Clone(n.stable)
+	}
 	for i := 0; n.patched && i < min(len(n.stable), len(n.cache)); i += 16 {
 		if coin() {
 			copy(n.stable[i:min(i+16, len(n.stable))], n.cache[i:])
 		}
 	}
 	n.pending, n.patched = 0, false
-	n.cache = slices.Clone(n.stable)
+	n.cache = slices.Clip(n.stable)
+}
+
+// flip changes a bit of what processes see of a file.
+func (n *node) flip(bit int) {
+	n.cache = slices.Clone(n.cache)
+	n.cache[bit/8] ^= 1 << (bit % 8)
 }
 
 func (d *disk) OpenFile(name string, flag int, perm fs.FileMode) (logfile.File, error) {
@@ -452,6 +462,7 @@ func (h *handle) Write(p []byte) (int, error) {
 		n /= 2
 	}
 	if h.inPlace && h.at+n <= len(h.n.cache) {
+		h.n.cache = slices.Clone(h.n.cache)
 		copy(h.n.cache[h.at:], p[:n])
 		h.at += n
 		h.n.patched = true
@@ -483,7 +494,7 @@ func (h *handle) Sync() error {
 	if err := h.call("sync"); err != nil {
 		return err
 	}
-	h.n.stable, h.n.pending, h.n.patched = slices.Clone(h.n.cache), 0, false
+	h.n.stable, h.n.pending, h.n.patched = h.n.cache, 0, false
 	return nil
 }
 

@@ -139,6 +139,10 @@ func TestWhatAKilledProcessAcknowledgedIsSo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
+	rounds := 3
+	if deep {
+		rounds = 30
+	}
 	const seed = 1301
 	random := rand.New(rand.NewPCG(seed, 0))
 	dir := filepath.Join(t.TempDir(), "store")
@@ -147,7 +151,7 @@ func TestWhatAKilledProcessAcknowledgedIsSo(t *testing.T) {
 	require.NoError(t, s.Close())
 	var added, unlinked jobid.ID // the greatest that the process said
 	was := map[jobid.ID]bool{}   // which it said it added; an id may be left out
-	for range 6 {
+	for range rounds {
 		before, first := added, true
 		kill(t, dir, 1+random.IntN(30), time.Duration(random.IntN(3000))*time.Microsecond, func(what string, id jobid.ID) {
 			if first { // it is not yet killed

@@ -1,6 +1,7 @@
 package dirstore_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -386,33 +387,20 @@ func TestTheLogOfTombstonesIsBounded(t *testing.T) {
 }
 
 func TestATornBatchOfTombstonesIsCutOff(t *testing.T) {
-	s, dir := create(t)
+	d := newDisk()
+	s := d.create(t)
 	require.NoError(t, s.PutTombstones(ctx, []purge.Record{tomb(1)}, nil))
 	require.NoError(t, s.PutTombstones(ctx, []purge.Record{tomb(2), tomb(3)}, []jobid.ID{1}))
-	require.NoError(t, s.Close())
-	name := filepath.Join(dir, "tombstones")
-	text, err := os.ReadFile(name)
-	require.NoError(t, err)
-	first := strings.IndexByte(string(text), '\n') + 1
-	for cut := first; cut < len(text); cut += 1 + len(text)/40 {
-		write(t, string(text[:cut]), name)
-		s, _, err := dirstore.Open(dir, dirstore.Options{})
-		require.NoError(t, err)
+	_, _, n := d.find("tombstones")
+	text := n.cache
+	for cut := bytes.IndexByte(text, '\n') + 1; cut < len(text); cut++ {
+		n.cache = text[:cut:cut]
+		s := d.open(t)
 		require.Equal(t, []purge.Record{tomb(1)}, tombs(t, s), "%d bytes", cut)
-		require.NoError(t, s.Close())
 	}
-	foreign := reopenAt(t, dir)
+	foreign, err := d.open(t).Foreign()
+	require.NoError(t, err)
 	require.Empty(t, foreign, "side files are the store's")
-}
-
-// reopenAt opens a store and returns what is foreign in it.
-func reopenAt(t *testing.T, dir string) []string {
-	s, _, err := dirstore.Open(dir, dirstore.Options{})
-	require.NoError(t, err)
-	defer s.Close()
-	foreign, err := s.Foreign()
-	require.NoError(t, err)
-	return foreign
 }
 
 func TestAStoreWithADamagedTombstoneIsNotOpened(t *testing.T) {
@@ -436,20 +424,18 @@ func TestAStoreWithADamagedTombstoneIsNotOpened(t *testing.T) {
 		{"white space within", strings.Replace(good, `,"drop"`, `, "drop"`, 1), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, dir := create(t, 1)
-			require.NoError(t, s.Close())
-			write(t, tt.text, dir, "tombstones")
-			s, _, err := dirstore.Open(dir, dirstore.Options{})
+			d := newDisk()
+			require.NoError(t, d.create(t).PutTombstones(ctx, tombsOf(9), nil))
+			_, _, n := d.find("tombstones")
+			n.cache = []byte(tt.text)
+			s, _, err := dirstore.Open(".", d.options())
 			if tt.want {
 				require.NoError(t, err)
 				require.Equal(t, []purge.Record{tomb(1)}, tombs(t, s))
-				require.NoError(t, s.Close())
 				return
 			}
 			require.ErrorIs(t, err, dirstore.ErrDamaged)
-			text, err := os.ReadFile(filepath.Join(dir, "tombstones"))
-			require.NoError(t, err)
-			require.Equal(t, tt.text, string(text))
+			require.Equal(t, tt.text, string(n.cache))
 		})
 	}
 	t.Run("a directory", func(t *testing.T) {
