@@ -108,11 +108,13 @@ func (m *memory) Obstruct(id jobid.ID) (func(), error) {
 	return func() { delete(m.stuck, id) }, nil
 }
 
-func (m *memory) Create(j purge.Record) error {
-	if err := m.step(); err != nil {
-		return err
+func (m *memory) Create(jobs ...purge.Record) error {
+	for _, j := range jobs {
+		if err := m.step(); err != nil {
+			return err
+		}
+		m.jobs[j.ID] = &j
 	}
-	m.jobs[j.ID] = &j
 	return nil
 }
 

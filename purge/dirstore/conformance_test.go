@@ -40,13 +40,18 @@ type subject struct {
 	evidence jobid.ID // the greatest id of any that were put, stored or buried
 }
 
-func (s *subject) Create(j purge.Record) error {
-	text, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: j.Inactive, Name: "clean"})
-	if err != nil {
-		return err
+func (s *subject) Create(jobs ...purge.Record) error {
+	for _, j := range jobs {
+		text, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: j.Inactive, Name: "clean"})
+		if err == nil {
+			err = s.Add(dirstore.Stored{ID: j.ID, Eventlog: text, Jobspec: []byte("{}")})
+		}
+		if err != nil {
+			return err
+		}
+		s.evidence = max(s.evidence, j.ID)
 	}
-	s.evidence = max(s.evidence, j.ID)
-	return s.Add(dirstore.Stored{ID: j.ID, Eventlog: text, Jobspec: []byte("{}")})
+	return nil
 }
 
 func (s *subject) PutWatermark(c context.Context, id jobid.ID) error {

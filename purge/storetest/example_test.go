@@ -40,8 +40,14 @@ func (s *store) Unlink(_ context.Context, ids []jobid.ID) (map[jobid.ID]error, e
 	return nil, nil
 }
 
-func (s *store) Create(r purge.Record) error { s.jobs[r.ID] = true; return nil }
-func (s *store) Reopen() error               { return nil }
+func (s *store) Create(jobs ...purge.Record) error {
+	for _, j := range jobs {
+		s.jobs[j.ID] = true
+	}
+	return nil
+}
+
+func (s *store) Reopen() error { return nil }
 
 func (s *store) Stored() ([]jobid.ID, []purge.Record, jobid.ID, error) {
 	return slices.Collect(maps.Keys(s.jobs)), slices.Collect(maps.Values(s.tombs)), s.mark, nil

@@ -23,8 +23,8 @@ type TB interface {
 // A Subject is a store under test.
 type Subject interface {
 	purge.Store
-	// Create stores some data of a job that became inactive.
-	Create(j purge.Record) error
+	// Create stores some data of jobs that became inactive.
+	Create(jobs ...purge.Record) error
 	// Stored returns the jobs of which anything is stored and the tombstones, both
 	// in any order, and the watermark, 0 if there is none. The watermark may be
 	// greater than the one that was put, but not greater than the ids of the jobs
@@ -126,8 +126,8 @@ func (s *suite) must(what string, err error) {
 // create stores jobs.
 func (s *suite) create(jobs ...purge.Record) {
 	s.Helper()
+	s.must("create jobs", s.Create(jobs...))
 	for _, j := range jobs {
-		s.must("create a job", s.Create(j))
 		s.jobs = append(s.jobs, j.ID)
 		s.greatest = max(s.greatest, j.ID)
 	}
