@@ -162,16 +162,6 @@ func ExampleIndex_AcceptClock() {
 	// 3 <nil>
 }
 
-func ExampleParseLimits() {
-	l, err := purge.ParseLimits(map[string]any{"inactive-age-limit": "7d", "inactive-num-limit": 1000})
-	fmt.Println(l.MaxAge.Value, l.MaxCount.Value, l.MinAge.Set, err)
-	_, err = purge.ParseLimits(map[string]any{"inactive-num-limt": 1000})
-	fmt.Println(err)
-	// Output:
-	// 168h0m0s 1000 false <nil>
-	// purge: invalid limits: "inactive-num-limt": unknown key
-}
-
 func ExampleParseWatermark() {
 	id, err := purge.ParseWatermark([]byte("watermark 0017e9fb8df16c2e"))
 	fmt.Println(id, err)

@@ -75,10 +75,8 @@ func (in *instance) forceIDs(ids ...jobid.ID) (int, error) {
 	return len(p.Jobs), err
 }
 
-// beat purges by a configuration until there is nothing to do.
-func (in *instance) beat(table map[string]any) {
-	l, err := purge.ParseLimits(table)
-	require.NoError(in.t, err)
+// beat purges by limits until there is nothing to do.
+func (in *instance) beat(l purge.Limits) {
 	r := newRunner(in.t, in.x, in.m, l)
 	for more := true; more; in.now += 0.125 {
 		p, err := r.Tick(context.Background(), in.now)
@@ -120,7 +118,7 @@ func TestTheReferencesOwnSequence(t *testing.T) {
 	in.byID()
 
 	in.finish(10)
-	in.beat(map[string]any{"inactive-num-limit": 5})
+	in.beat(count(5))
 	require.Equal(t, 5, in.x.Len())
 	four, err := in.x.Plan(in.now, count(4))
 	require.NoError(t, err)
@@ -134,11 +132,10 @@ func TestTheReferencesOwnSequence(t *testing.T) {
 	require.NoError(t, in.x.Commit(three))
 	require.Equal(t, 3, in.x.Len(), "two at once")
 	in.now++
-	in.beat(map[string]any{"inactive-age-limit": "1ms"})
+	in.beat(purge.Limits{MaxAge: jobstate.Some(time.Millisecond)})
 	require.Zero(t, in.x.Len())
 	require.Equal(t, purge.Counts{}, in.x.Stats().Resident)
 	require.Equal(t, purge.Counts{Completed: 27}, in.x.Stats().Purged)
-	in.badConfigurations()
 	require.NoError(t, in.x.Check())
 }
 
@@ -182,16 +179,4 @@ func (in *instance) byID() {
 	delete(in.active, running)
 	require.NoError(t, in.x.Add(purge.Record{ID: running, Inactive: in.now, Result: jobstate.ResultCompleted, Ran: true}))
 	require.Equal(t, 1, in.force(count(0)))
-}
-
-func (in *instance) badConfigurations() {
-	for want, table := range map[string]map[string]any{
-		"inactive-age-limit: must be a string":               {"inactive-age-limit": 42},
-		"inactive-age-limit: must be a duration of RFC 23":   {"inactive-age-limit": "notfsd"},
-		"inactive-num-limit: must be an integer from 0 to 2": {"inactive-num-limit": -42},
-	} {
-		_, err := purge.ParseLimits(table)
-		require.ErrorIs(in.t, err, purge.ErrLimits)
-		require.ErrorContains(in.t, err, want)
-	}
 }

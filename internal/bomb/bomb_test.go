@@ -431,9 +431,6 @@ func table(t *testing.T) []row {
 			bomb.Fill("a hexadecimal", "0x", "0", "1"), bomb.Fill("dotted", "", "0000.", "0000"), bomb.Fill("words", "", "a-", "a"), bomb.Fill("an exponent", "1e", "9", ""),
 			bomb.Fill("a string", `"`, "1", `"`), bomb.Fill("escapes", `"`, `\u0031`, `"`), bomb.Fill("spaces", "", " ", "1"), bomb.Fill("fields", "", "1 ", ""),
 		}},
-		{"limits of a purge", func(text []byte) {
-			_, _ = purge.ParseLimits(map[string]any{"age-limit": string(text), "inactive-age-limit": string(text)})
-		}, []bomb.Bomb{bomb.Fill("digits", "", "1", "d"), bomb.Fill("letters", "", "d", "")}},
 		{"archives", func(text []byte) {
 			_, _ = archive.Read(bytes.NewReader(text), archive.Limits{})
 		}, archives()},

@@ -27,7 +27,7 @@ var layout = map[string]string{
 	"perilog":              "perilog/internal/run " + belowPerilog,
 	"perilog/exec":         "idset rset jobstate/jobid eventlog",
 	"perilog/internal/run": "idset eventlog jobstate",
-	"purge":                "btree jobstate jobstate/jobid jobstate/fsd eventlog",
+	"purge":                "btree jobstate jobstate/jobid eventlog",
 	"purge/dirstore":       "purge eventlog eventlog/logfile jobstate jobstate/jobid",
 	"purge/storetest":      "purge eventlog jobstate jobstate/jobid",
 	"rset":                 "idset rset/hostlist rset/children eventlog",
