@@ -207,9 +207,9 @@ func (x *Index) fill(add func(*table, slot), where meta, records []Record) error
 	return nil
 }
 
-// Add takes a job that became inactive, and raises the watermark to its id. Its time
-// may be before the times of others, equal to one, or ahead of the clock; see
-// Plan.Ahead.
+// Add takes a job that became inactive, and raises the watermark to its id. Its time may
+// be before the times of others, equal to one, or ahead of the clock: then the job delays
+// no other, age does not purge it before that time, and PlanIDs does.
 //
 // The error is a *JobError of category ErrRecord; ErrDuplicate or ErrLeaving if
 // the job is resident; ErrPurged if it has a tombstone. Add costs O(log n).

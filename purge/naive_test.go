@@ -69,12 +69,6 @@ func (n *naive) plan(now eventlog.Timestamp, l purge.Limits, batch int) (p purge
 			there++
 		}
 	}
-	for _, j := range slices.Backward(n.jobs) {
-		free := !j.leaving && j.until == 0 && len(j.pins) == 0
-		if free && j.Inactive > now+50 && len(p.Ahead) < batch {
-			p.Ahead = append(p.Ahead, j.Record)
-		}
-	}
 	var waiting []purge.Pinned // pinned ones behind the last job of the plan
 	for _, j := range n.jobs {
 		if j.leaving {
@@ -142,7 +136,7 @@ func (n *naive) mark(p *purge.Plan) {
 
 // trim leaves of a plan what a new one has too.
 func (n *naive) trim(p purge.Plan, l purge.Limits, byID bool) purge.Plan {
-	out := purge.Plan{Now: p.Now, Ahead: p.Ahead}
+	out := purge.Plan{Now: p.Now}
 	now := n.plan(p.Now, l, len(p.Jobs))
 	for _, c := range p.Jobs {
 		j := n.find(c.ID)

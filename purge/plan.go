@@ -62,11 +62,6 @@ type Plan struct {
 	// More is set, there may be others too.
 	Pinned     []Pinned
 	MorePinned bool
-	// Ahead are jobs without pins whose time is more than Config.MaxJump after Now,
-	// newest first, at most as many as a batch has: a wrong clock gave them their
-	// time. They do not delay other jobs. Age does not purge them before that time;
-	// PlanIDs does.
-	Ahead []Record
 	// If NeedsWatermark is set, make Watermark durable BEFORE you remove a job
 	// from the store.
 	Watermark      jobid.ID
@@ -157,7 +152,6 @@ func (x *Index) Plan(now eventlog.Timestamp, l Limits) (Plan, error) {
 	}
 	p := x.plan(now, l, l.batch())
 	x.addPinned(&p, l.batch())
-	x.addAhead(&p, l.batch())
 	x.setWatermark(&p)
 	return p, nil
 }
@@ -204,18 +198,6 @@ func (x *Index) addPinned(p *Plan, batch int) {
 			return false
 		}
 		p.Pinned = append(p.Pinned, Pinned{j, x.Pins(j.ID)})
-		return true
-	})
-}
-
-// addAhead adds the jobs that a wrong clock gave their time, at most batch.
-func (x *Index) addAhead(p *Plan, batch int) {
-	x.free.back(func(at slot) bool {
-		j := x.jobs.record(at)
-		if len(p.Ahead) == batch || !older(j.Inactive, p.Now, x.maxJump()) {
-			return false
-		}
-		p.Ahead = append(p.Ahead, j)
 		return true
 	})
 }

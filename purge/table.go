@@ -214,13 +214,6 @@ func (o *order) each(f func(slot) bool) {
 	}
 }
 
-// back calls f for the slots, newest first, until f returns false.
-func (o *order) back(f func(slot) bool) {
-	if o.tree != nil {
-		o.tree.Descend(f)
-	}
-}
-
 // A queue is some slots of a table in the order of their records, as an order is. It
 // is for records that come nearly in order and go from the front: that costs less than
 // a tree. Those out of order are in a tree of their own.
