@@ -185,8 +185,6 @@ func TestNoCrashLeavesAJobInPart(t *testing.T) {
 		{"add", 9, func(s *dirstore.Store) error { return s.Add(job(9)) }, func(*dirstore.Stored) {}},
 		{"put R", 2, func(s *dirstore.Store) error { return s.PutR(2, []byte("new")) },
 			func(j *dirstore.Stored) { j.R = []byte("new") }},
-		{"put jobspec", 2, func(s *dirstore.Store) error { return s.PutJobspec(2, []byte("new")) },
-			func(j *dirstore.Stored) { j.Jobspec = []byte("new") }},
 		{"append", 2, func(s *dirstore.Store) error { return s.Append(2, line("memo")) },
 			func(j *dirstore.Stored) { j.Eventlog = append(j.Eventlog, line("memo")...) }},
 	} {

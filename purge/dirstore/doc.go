@@ -30,7 +30,7 @@
 //	lock                                  locked while the store is open
 //	ballast-1 to ballast-4                room for a purge on a full disk
 //	job.0017.e9fb.8df1.6c2e/eventlog      a log
-//	job.0017.e9fb.8df1.6c2e/jobspec       replaced whole
+//	job.0017.e9fb.8df1.6c2e/jobspec
 //	job.0017.e9fb.8df1.6c2e/R             replaced whole
 //	job.0017.e9fb.8df1.6c2e/crc32c        check digits of these three
 //	new/job.0017.e9fb.8df1.6c2f/          a job that is being added

@@ -155,24 +155,3 @@ func ExampleStore_OpenLog() {
 	// depend <nil>
 	// priority <nil>
 }
-
-// What is not the store's stays, and is told.
-func ExampleStore_Foreign() {
-	inTemp(func(s *dirstore.Store, dir string) error {
-		if err := s.Add(dirstore.Stored{ID: 1}); err != nil {
-			return err
-		}
-		core := filepath.Join(dir, jobid.ID(1).KVSPath(), "core")
-		if err := os.WriteFile(core, nil, 0o600); err != nil {
-			return err
-		}
-		if _, err := s.Unlink(context.Background(), []jobid.ID{1}); err != nil {
-			return err
-		}
-		names, err := s.Foreign()
-		fmt.Println(names)
-		return err
-	})
-	// Output:
-	// [trash/job.0000.0000.0000.0001]
-}

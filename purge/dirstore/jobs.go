@@ -25,13 +25,10 @@ type Stored struct {
 	// Torn is the number of bytes after the last complete line: a write that a
 	// crash interrupted. [Store.OpenLog] cuts them off.
 	Torn int
-	// Foreign are the names in the job's directory that the store did not make,
-	// sorted.
-	Foreign []string
 }
 
 // Add stores a new job: whole, with its Eventlog, Jobspec and R, or not at all,
-// also after a crash. It ignores Torn and Foreign. The error is fs.ErrExist if
+// also after a crash. It ignores Torn. The error is fs.ErrExist if
 // there is such a job, damaged or not, [ErrLimit] if it could not be read back, and
 // logfile.ErrBatch if Eventlog is not whole lines of events. If only the last step
 // fails, which makes the job durable, the job may be stored. Add makes four fsyncs,
@@ -133,41 +130,33 @@ func (s *Store) stage(dir string, j Stored) error {
 	return s.fs.SyncDir(dir)
 }
 
-// PutJobspec replaces the jobspec of a job: after a crash the job has either the
-// old or the new one, whole. The error is fs.ErrNotExist if there is no such job.
-// After an error the job has the old one, or the new one if only the last fsync
-// failed.
-func (s *Store) PutJobspec(id jobid.ID, data []byte) error { return s.put(id, jobspecKey, data) }
-
-// PutR replaces the R of a job, in the same way as PutJobspec.
-func (s *Store) PutR(id jobid.ID, data []byte) error { return s.put(id, rKey, data) }
-
-// put replaces a file of a job.
-func (s *Store) put(id jobid.ID, key string, data []byte) error {
+// PutR replaces the R of a job: after a crash the job has either the old or the new
+// one, whole. The error is fs.ErrNotExist if there is no such job. After an error the
+// job has the old one, or the new one if only the last fsync failed.
+func (s *Store) PutR(id jobid.ID, data []byte) error {
 	const op = "put"
 	dir := id.KVSPath()
 	if err := s.writable(context.Background(), op); err != nil {
 		return err
 	}
 	if n := int64(len(data)); n > s.opts.MaxObject {
-		return fail(op, join(dir, key), errTooLarge(n, s.opts.MaxObject))
+		return fail(op, join(dir, rKey), errTooLarge(n, s.opts.MaxObject))
 	}
 	if err := s.isDir(dir); err != nil {
 		return fail(op, dir, err)
 	}
 	c, err := readSums(s.fs, dir)
-	sum := c.object(key)
-	if err == nil && (c.bad || *sum != sumNone) {
-		*sum = sumDropped
+	if err == nil && (c.bad || c.r != sumNone) {
+		c.r = sumDropped
 		err = c.write(s.fs, dir, true)
 	}
 	if err == nil {
-		err = replace(s.fs, dir, key, data)
+		err = replace(s.fs, dir, rKey, data)
 	}
 	if err != nil {
-		return fail(op, join(dir, key), err)
+		return fail(op, join(dir, rKey), err)
 	}
-	*sum = sumOf(data)
+	c.r = sumOf(data)
 	_ = c.write(s.fs, dir, false) // or there are none
 	return nil
 }
@@ -318,16 +307,11 @@ func (s *Store) read(id jobid.ID) (j Stored, c sums, err error) {
 			j.Jobspec, fault = readFile(dir, e.Name(), s.opts.MaxObject)
 		case rKey:
 			j.R, fault = readFile(dir, e.Name(), s.opts.MaxObject)
-		default:
-			if !isJobFile(e.Name()) || !e.Type().IsRegular() {
-				j.Foreign = append(j.Foreign, e.Name())
-			}
 		}
 		if fault != nil && err == nil {
 			err = fmt.Errorf("%s: %w", e.Name(), cause(fault))
 		}
 	}
-	slices.Sort(j.Foreign)
 	whole := bytes.LastIndexByte(log, '\n') + 1
 	j.Torn = len(log) - whole
 	j.Eventlog = log[:whole:whole]

@@ -61,7 +61,7 @@ func isNumbered(name, prefix string) bool {
 // directory of a job.
 func isJobFile(name string) bool {
 	switch name {
-	case eventlogKey, jobspecKey, rKey, sumsKey, jobspecKey + tempSuffix, rKey + tempSuffix:
+	case eventlogKey, jobspecKey, rKey, sumsKey, rKey + tempSuffix:
 		return true
 	}
 	return isNumbered(name, eventlogKey+sideSuffix)
@@ -69,16 +69,3 @@ func isJobFile(name string) bool {
 
 // isMark reports whether a name denotes a copy of the watermark.
 func isMark(name string) bool { return name == markName(0) || name == markName(1) }
-
-// isStoreName reports whether the store makes files or directories of that name.
-func isStoreName(name string, dir bool) bool {
-	switch name {
-	case trashName, newName:
-		return dir
-	case tombsName, lockName, tombsName + tempSuffix:
-		return !dir
-	}
-	_, job := parseName(name, false)
-	return job && dir || !dir && (isMark(strings.TrimSuffix(name, tempSuffix)) ||
-		isNumbered(name, tombsName+sideSuffix) || isNumbered(name, ballastPrefix))
-}

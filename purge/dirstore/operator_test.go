@@ -67,14 +67,12 @@ func TestALookerChangesNothing(t *testing.T) {
 	require.Equal(t, ids(1, 2, 3), got)
 	require.Equal(t, tombsOf(9), tombs(t, s))
 	require.Equal(t, jobid.ID(9), s.Watermark())
-	_, err = s.Foreign()
-	require.NoError(t, err)
 	_, _, err = s.Evidence()
 	require.NoError(t, err)
 	_, _, logErr := s.OpenLog(1, logfile.SyncAlways)
 	_, unlinkErr := s.Unlink(ctx, ids(1))
 	for _, err := range []error{
-		logErr, unlinkErr, s.Add(job(5)), s.PutR(1, nil), s.PutJobspec(1, nil), s.Append(1, line("memo")),
+		logErr, unlinkErr, s.Add(job(5)), s.PutR(1, nil), s.Append(1, line("memo")),
 		s.PutWatermark(ctx, 99), s.PutTombstones(ctx, tombsOf(4), nil),
 	} {
 		require.ErrorIs(t, err, dirstore.ErrReadOnly)
@@ -458,8 +456,8 @@ func TestAReplacedFileKeepsItsMode(t *testing.T) {
 	}
 	s, dir := create(t, 1)
 	for name, do := range map[string]func() error{
-		"watermark-1":                     func() error { return s.PutWatermark(ctx, 99) },
-		"job.0000.0000.0000.0001/jobspec": func() error { return s.PutJobspec(1, []byte("x")) },
+		"watermark-1":               func() error { return s.PutWatermark(ctx, 99) },
+		"job.0000.0000.0000.0001/R": func() error { return s.PutR(1, []byte("x")) },
 	} {
 		name = filepath.Join(dir, name)
 		require.NoError(t, os.Chmod(name, 0o644))

@@ -374,29 +374,3 @@ func (s *Store) writable(ctx context.Context, op string) error {
 	}
 	return s.ready(ctx, op)
 }
-
-// Foreign returns the names in the store that it did not make, and those in its
-// folders trash and new: sorted, with slashes. They do no harm. The store never
-// removes what it did not make.
-func (s *Store) Foreign() ([]string, error) {
-	if err := s.ready(context.Background(), "list"); err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, dir := range []string{newName, trashName, "."} {
-		list, err := s.fs.ReadDir(dir)
-		if errors.Is(err, fs.ErrNotExist) && s.readOnly {
-			continue
-		}
-		if err != nil {
-			return nil, fail("list", dir, err)
-		}
-		for _, e := range list {
-			if dir != "." || !isStoreName(e.Name(), e.IsDir()) {
-				out = append(out, strings.ReplaceAll(join(dir, e.Name()), string(filepath.Separator), "/"))
-			}
-		}
-	}
-	slices.Sort(out)
-	return out, nil
-}

@@ -110,7 +110,7 @@ func mkdir(t testing.TB, elem ...string) {
 func TestAJobIsReadAsItWasAdded(t *testing.T) {
 	s, dir := create(t, 3, 1, 2)
 	for _, s := range []*dirstore.Store{s, reopen(t, s, dir)} {
-		if _, err := s.Foreign(); errors.Is(err, fs.ErrClosed) {
+		if _, err := s.Read(1); errors.Is(err, fs.ErrClosed) {
 			continue
 		}
 		ids, errs := list(s)
@@ -179,12 +179,11 @@ func TestAddRefusesWhatItCannotKeep(t *testing.T) {
 
 func TestWhatIsPutReplacesWhatWasThere(t *testing.T) {
 	s, dir := create(t, 1, 2)
-	require.NoError(t, s.PutJobspec(1, []byte("new jobspec")))
 	require.NoError(t, s.PutR(1, []byte("new R")))
 	require.NoError(t, s.Append(1, line("memo")))
 	s = reopen(t, s, dir)
 	want := job(1)
-	want.Jobspec, want.R = []byte("new jobspec"), []byte("new R")
+	want.R = []byte("new R")
 	want.Eventlog = append(want.Eventlog, line("memo")...)
 	j, err := s.Read(1)
 	require.NoError(t, err)
@@ -202,7 +201,6 @@ func TestWhatIsPutHasALimit(t *testing.T) {
 	require.NoError(t, s.Add(dirstore.Stored{ID: 1}))
 	require.NoError(t, s.PutR(1, []byte("123")))
 	require.ErrorIs(t, s.PutR(1, []byte("1234")), dirstore.ErrLimit)
-	require.ErrorIs(t, s.PutJobspec(1, []byte("1234")), dirstore.ErrLimit)
 	require.NoError(t, s.Append(1, line("memo")))
 	require.ErrorIs(t, s.Append(1, line("memo")), dirstore.ErrLimit)
 	j, err := s.Read(1)
@@ -226,7 +224,6 @@ func TestAJobThatIsNotThereIsNotChanged(t *testing.T) {
 	require.Equal(t, jobid.ID(2), e.ID)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorIs(t, s.PutR(2, nil), fs.ErrNotExist)
-	require.ErrorIs(t, s.PutJobspec(2, nil), fs.ErrNotExist)
 	require.ErrorIs(t, s.Append(2, line("memo")), fs.ErrNotExist)
 	ids, _ := list(s)
 	require.Equal(t, []jobid.ID{1}, ids)
@@ -356,7 +353,6 @@ func TestAClosedStoreDoesNothing(t *testing.T) {
 	for _, s := range []*dirstore.Store{s, new(dirstore.Store)} {
 		_, readErr := s.Read(1)
 		_, _, openErr := s.OpenLog(1, logfile.SyncAlways)
-		_, foreignErr := s.Foreign()
 		_, jobErrs := list(s)
 		require.Len(t, jobErrs, 1)
 		var tombErr error
@@ -364,7 +360,7 @@ func TestAClosedStoreDoesNothing(t *testing.T) {
 			require.Error(t, tombErr)
 		}
 		for _, err := range []error{
-			s.Add(job(2)), s.PutR(1, nil), s.PutJobspec(1, nil), s.Append(1, nil), s.Close(), readErr, openErr, foreignErr,
+			s.Add(job(2)), s.PutR(1, nil), s.Append(1, nil), s.Close(), readErr, openErr,
 			jobErrs[0], tombErr, s.PutWatermark(ctx, 9), s.PutTombstones(ctx, nil, nil), unlink(s, nil),
 		} {
 			require.ErrorIs(t, err, fs.ErrClosed)

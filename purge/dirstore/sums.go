@@ -14,8 +14,8 @@ import (
 //
 //   - Digits are written when their file is durable.
 //   - Those of a log are of what it had then. Logs only grow, so they stay true.
-//   - Before a file is replaced its digits are dropped, durably: a crash must not leave
-//     the new file and the digits of the old one.
+//   - Before R is replaced its digits are dropped, durably: a crash must not leave the
+//     new R and the digits of the old one.
 
 // sums are the check digits of a job. Without a file they are zero, and cover nothing.
 type sums struct {
@@ -25,7 +25,7 @@ type sums struct {
 	jobspec, r objectSum
 }
 
-// An objectSum is the check digits of a file that is replaced whole, or why there are none.
+// An objectSum is the check digits of a file that is written whole, or why there are none.
 type objectSum int64
 
 const (
@@ -35,14 +35,6 @@ const (
 
 // sumOf returns the check digits of an object, which are not 0.
 func sumOf(data []byte) objectSum { return 1<<32 | objectSum(sum(data)) }
-
-// object returns the check digits of a file.
-func (c *sums) object(key string) *objectSum {
-	if key == rKey {
-		return &c.r
-	}
-	return &c.jobspec
-}
 
 // text returns what the file has. Its length is always the same.
 func (c sums) text() []byte {

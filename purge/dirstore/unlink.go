@@ -17,8 +17,7 @@ import (
 // files.
 //
 // A job that cannot be moved is in failed, and the others are still removed. Unlink
-// does not remove a file that the store did not make: it stays in the trash, and
-// [Store.Foreign] lists it. Unlink follows no symbolic link. A file that cannot be
+// does not remove a file that the store did not make: it stays in the folder trash. Unlink follows no symbolic link. A file that cannot be
 // removed from the trash is no error: the next Unlink and the next Open try again.
 //
 // Unlink makes three fsyncs at most. It works on a full disk. On Windows no file of
