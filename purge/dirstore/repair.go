@@ -107,13 +107,7 @@ func (s *Store) repairTombs() (side string, lost int, err error) {
 		err = s.fs.SyncDir(".")
 	}
 	if err == nil {
-		err = s.beginCompact()
-	}
-	for err == nil && len(s.tombs.todo) > 0 {
-		err = s.stepCompact()
-	}
-	if err == nil {
-		err = s.endCompact()
+		err = s.rewrite()
 	}
 	return side, lost, err
 }

@@ -21,8 +21,7 @@ import (
 const (
 	// tombsEvent is the name of the one event in the log of tombstones.
 	tombsEvent = "tombstones"
-	// maxRecord is how many tombstones, put and dropped, a line has at most, and
-	// how many a step of compaction copies.
+	// maxRecord is how many tombstones, put and dropped, a line has at most.
 	maxRecord = 1000
 	// minCompact is the size below which the log is never compacted.
 	minCompact = 1 << 20
@@ -36,11 +35,6 @@ type tombs struct {
 	time      eventlog.Timestamp        // the greatest time of a tombstone
 	log       *logfile.Log              // nil until it is needed
 	compactAt int64                     // the size of the log that is too large
-
-	// The compaction that is under way: every line goes into both logs, and with
-	// each call some older tombstones into the new one.
-	next *logfile.Log
-	todo []jobid.ID
 }
 
 // A record is a line of the log of tombstones. It is one change: a crash leaves all
@@ -199,9 +193,8 @@ func (s *Store) readLog() (err error) {
 	}
 }
 
-// closeTombs closes the log of tombstones, and gives up its compaction.
+// closeTombs closes the log of tombstones.
 func (s *Store) closeTombs() (err error) {
-	s.stopCompact()
 	if s.tombs.log != nil {
 		err = s.tombs.log.Close()
 		s.tombs.log = nil
@@ -219,7 +212,7 @@ func (s *Store) failTombs() {
 // PutTombstones adds and drops tombstones as [purge.Store] says. It appends a line
 // to a log, or several if there are more than a thousand; after a crash a line is
 // whole or absent. When the log is at least a mebibyte and twice as large as the
-// tombstones in it, the store rewrites it, a thousand tombstones with each call.
+// tombstones in it, the store rewrites it.
 //
 // The error has category purge.ErrRecord if a record cannot be a tombstone; then
 // nothing was changed. On a full disk it works for some batches.
@@ -263,9 +256,6 @@ func (s *Store) putTombstones(put []purge.Record, drop []jobid.ID) error {
 			return err
 		}
 		s.apply(rec, at)
-		if s.tombs.next != nil && s.tombs.next.Append(line) != nil {
-			s.stopCompact()
-		}
 	}
 	s.compact()
 	return nil
@@ -277,31 +267,19 @@ func cut[T any](list []T, n int) (head, tail []T) {
 	return list[:n], list[n:]
 }
 
-// compact does a step of writing the log anew, when that is due. A crash leaves the old
-// log or the new one. If a step fails the old log stays, and the next attempt is a
-// mebibyte later.
+// compact writes the log anew when it is large. If that fails the old log stays, and the
+// next attempt is a mebibyte later.
 func (s *Store) compact() {
-	var err error
-	if s.tombs.next == nil {
-		if s.tombs.log.Size() < s.tombs.compactAt {
-			return
-		}
-		err = s.beginCompact()
-	}
-	if err == nil {
-		err = s.stepCompact()
-	}
-	if err == nil && len(s.tombs.todo) == 0 {
-		err = s.endCompact()
-	}
-	if err != nil {
-		s.stopCompact()
+	size := s.tombs.log.Size()
+	if size >= s.tombs.compactAt && s.rewrite() != nil {
+		s.tombs.compactAt = size + minCompact
 	}
 }
 
-// beginCompact begins a new log of the tombstones that are live, by id.
-func (s *Store) beginCompact() error {
-	temp := tombsName + tempSuffix
+// rewrite puts a log of the tombstones that are live in the place of the old one. A crash
+// leaves one of both.
+func (s *Store) rewrite() error {
+	t, temp := &s.tombs, tombsName+tempSuffix
 	if err := remove(s.fs, temp); err != nil {
 		return err
 	}
@@ -309,74 +287,33 @@ func (s *Store) beginCompact() error {
 	if err != nil {
 		return err
 	}
-	s.tombs.next, s.tombs.todo = log, slices.Sorted(maps.Keys(s.tombs.live))
-	return nil
-}
-
-// stepCompact copies some tombstones into the new log.
-func (s *Store) stepCompact() error {
-	t := &s.tombs
-	var rec record
-	var ids []jobid.ID
-	ids, t.todo = cut(t.todo, maxRecord)
-	for _, id := range ids {
-		if j, ok := t.live[id]; ok {
-			rec.put = append(rec.put, j)
+	for rest, rec := byID(t.live), (record{}); err == nil && len(rest) > 0; {
+		var line []byte
+		rec.put, rest = cut(rest, maxRecord)
+		if line, err = appendRecord(nil, t.time, rec); err == nil {
+			err = log.Append(line)
 		}
 	}
-	if len(rec.put) == 0 {
-		return nil
-	}
-	line, err := appendRecord(nil, t.time, rec)
-	if err == nil {
-		err = t.next.Append(line)
-	}
-	return err
-}
-
-// endCompact puts the new log in the place of the old one, and opens it.
-func (s *Store) endCompact() error {
-	t := &s.tombs
-	size := t.next.Size()
-	err := t.next.Close() // it syncs
-	t.next = nil
+	size := log.Size()
+	err = errors.Join(err, log.Close()) // it syncs
 	if err == nil {
 		err = s.keepHigh() // what was dropped was evidence
 	}
-	if err != nil {
-		return err
-	}
-	if t.log != nil {
-		t.compactAt = t.log.Size() + minCompact
+	if err == nil && t.log != nil {
 		_ = t.log.Close() // all of it is durable
 		t.log = nil       // after a failure the next call opens it
 	}
-	if err := s.fs.Rename(tombsName+tempSuffix, tombsName); err != nil {
+	if err == nil {
+		err = s.fs.Rename(temp, tombsName)
+	}
+	if err != nil {
+		_ = s.fs.Remove(temp) // Open does it otherwise
 		return err
 	}
 	// Opening makes the name durable, before anything is appended.
-	log, err := logfile.Open(tombsName, logfile.Options{FS: s.fs})
-	if err != nil {
-		return err
-	}
-	t.log, t.compactAt = log, max(minCompact, 2*size)
-	return nil
-}
-
-// stopCompact gives up a compaction.
-func (s *Store) stopCompact() {
-	t := &s.tombs
-	if t.log != nil {
-		t.compactAt = t.log.Size() + minCompact
-	}
-	if t.next != nil {
-		_ = t.next.Close()
-		t.next = nil
-	}
-	if t.todo != nil {
-		_ = s.fs.Remove(tombsName + tempSuffix) // Open does it otherwise
-		t.todo = nil
-	}
+	t.log, err = logfile.Open(tombsName, logfile.Options{FS: s.fs})
+	t.compactAt = max(minCompact, 2*size)
+	return err
 }
 
 // Tombstones yields the tombstones by id. If they cannot be read, it yields one
