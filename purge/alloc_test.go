@@ -92,8 +92,7 @@ func TestAllocations(t *testing.T) {
 				t.Fatal("it is later")
 			}
 		},
-		"AppendText":      func() { _, _ = churnJob(5).AppendText(room) },
-		"AppendWatermark": func() { purge.AppendWatermark(room, 5) },
+		"AppendText": func() { _, _ = churnJob(5).AppendText(room) },
 	} {
 		require.Zero(t, testing.AllocsPerRun(100, f), name)
 	}

@@ -65,18 +65,8 @@ func (c Counts) Total() int { return c.Unknown + c.Completed + c.Failed + c.Canc
 
 // add counts n more jobs with a result.
 func (c *Counts) add(r jobstate.Result, n int) {
-	switch r {
-	case jobstate.ResultCompleted:
-		c.Completed += n
-	case jobstate.ResultFailed:
-		c.Failed += n
-	case jobstate.ResultCanceled:
-		c.Canceled += n
-	case jobstate.ResultTimeout:
-		c.Timeout += n
-	default:
-		c.Unknown += n
-	}
+	at, _ := place(r)
+	*[...]*int{&c.Unknown, &c.Completed, &c.Failed, &c.Canceled, &c.Timeout}[at] += n
 }
 
 // Stats are the counts of an [Index]. Resident plus Purged grows by one with every

@@ -107,7 +107,7 @@ func (n *naive) plan(now eventlog.Timestamp, l purge.Limits, batch int) (p purge
 	}
 	p.Pinned = append(p.Pinned, waiting...)
 	if len(p.Pinned) > batch {
-		p.Pinned, p.MorePinned = p.Pinned[:batch], true
+		p.Pinned = p.Pinned[:batch]
 	}
 	n.mark(&p)
 	return p

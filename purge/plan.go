@@ -58,10 +58,8 @@ type Plan struct {
 	// More says that the batch is full and other jobs are due.
 	More bool
 	// Pinned are jobs that would be purged if they had no pins, oldest first, at
-	// most as many as a batch has. MorePinned says that there are others; if
-	// More is set, there may be others too.
-	Pinned     []Pinned
-	MorePinned bool
+	// most as many as a batch has. If More is set, there may be others.
+	Pinned []Pinned
 	// If NeedsWatermark is set, make Watermark durable BEFORE you remove a job
 	// from the store.
 	Watermark      jobid.ID
@@ -92,22 +90,11 @@ func (p Plan) IDs() []jobid.ID {
 
 // without returns the plan without some of its jobs.
 func (p Plan) without(ids []jobid.ID) Plan {
-	if len(ids) == 0 {
-		return p
+	if len(ids) > 0 {
+		p.Jobs = slices.DeleteFunc(slices.Clone(p.Jobs), func(c Candidate) bool { return slices.Contains(ids, c.ID) })
+		p.Tombstones = slices.DeleteFunc(slices.Clone(p.Tombstones), func(r Record) bool { return slices.Contains(ids, r.ID) })
 	}
-	out := p
-	out.Jobs, out.Tombstones = nil, nil
-	for _, c := range p.Jobs {
-		if !slices.Contains(ids, c.ID) {
-			out.Jobs = append(out.Jobs, c)
-		}
-	}
-	for _, r := range p.Tombstones {
-		if !slices.Contains(ids, r.ID) {
-			out.Tombstones = append(out.Tombstones, r)
-		}
-	}
-	return out
+	return p
 }
 
 // A rule says whether a job goes.
@@ -190,11 +177,7 @@ func (x *Index) addPinned(p *Plan, batch int) {
 		for gone < len(p.Jobs) && less(p.Jobs[gone].Record, j) {
 			gone++
 		}
-		if p.More && gone == len(p.Jobs) || r.reason(j.Inactive, gone) == 0 {
-			return false
-		}
-		if len(p.Pinned) == batch {
-			p.MorePinned = true
+		if p.More && gone == len(p.Jobs) || r.reason(j.Inactive, gone) == 0 || len(p.Pinned) == batch {
 			return false
 		}
 		p.Pinned = append(p.Pinned, Pinned{j, x.Pins(j.ID)})

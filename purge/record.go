@@ -2,7 +2,9 @@ package purge
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"math/bits"
 	"strconv"
 
 	"github.com/joblife/joblife/eventlog"
@@ -38,28 +40,15 @@ var resultNames = [...]string{"unknown", "completed", "failed", "canceled", "tim
 // place returns where a result is counted. It returns false for a value that is
 // no result.
 func place(r jobstate.Result) (int, bool) {
-	switch r {
-	case 0:
-		return 0, true
-	case jobstate.ResultCompleted:
-		return 1, true
-	case jobstate.ResultFailed:
-		return 2, true
-	case jobstate.ResultCanceled:
-		return 3, true
-	case jobstate.ResultTimeout:
-		return 4, true
+	at := bits.Len(uint(r)) // RFC 43 has a bit for each
+	if at >= len(resultNames) || resultAt(at) != r {
+		return 0, false
 	}
-	return 0, false
+	return at, true
 }
 
 // resultAt is the result of a place.
-func resultAt(place int) jobstate.Result {
-	if place == 0 {
-		return 0
-	}
-	return 1 << (place - 1)
-}
+func resultAt(place int) jobstate.Result { return 1 << place >> 1 }
 
 // A Dependency is a way in which a job waits for another (RFC 26).
 type Dependency uint8
@@ -109,19 +98,11 @@ func (r Record) check() error {
 }
 
 // less is the order of records: by time, then by id.
-func less(a, b Record) bool {
-	return a.Inactive < b.Inactive || a.Inactive == b.Inactive && a.ID < b.ID
-}
+func less(a, b Record) bool { return compare(a, b) < 0 }
 
 // compare is the order of records, for sorting.
 func compare(a, b Record) int {
-	switch {
-	case less(a, b):
-		return -1
-	case less(b, a):
-		return 1
-	}
-	return 0
+	return cmp.Or(cmp.Compare(a.Inactive, b.Inactive), cmp.Compare(a.ID, b.ID))
 }
 
 // The last field of a tombstone. Neither word begins with the other, so text that
