@@ -22,9 +22,6 @@ var (
 	// that form. The error is a *JobError if the data is a job's; otherwise
 	// Repair helps.
 	ErrDamaged = errors.New("damaged")
-	// ErrForeign is returned when a file that this package did not make has a
-	// name that the store needs.
-	ErrForeign = errors.New("not made by the store")
 	// ErrLimit is returned when a file is greater than Options allow. The error is
 	// a *JobError when a job is read.
 	ErrLimit = errors.New("limit exceeded")
@@ -51,8 +48,8 @@ var (
 	errNoEventlog   = fmt.Errorf("%w: it has no eventlog", ErrDamaged)
 	errRecord       = fmt.Errorf("%w: not a record of tombstones", ErrDamaged)
 	errSum          = fmt.Errorf("%w: the check digits do not match", ErrDamaged)
-	errInTheWay     = fmt.Errorf("%w: it has a name that the store needs", ErrForeign)
-	errNotEmpty     = fmt.Errorf("%w: the directory is not empty", ErrForeign)
+	errInTheWay     = errors.New("not made by the store: it has a name that the store needs")
+	errNotEmpty     = errors.New("not made by the store: the directory is not empty")
 	errCount        = errors.New("file system returned an impossible count")
 	errNoName       = errors.New("the trash has no free name")
 )

@@ -68,11 +68,14 @@ func (o osFS) Lock(f logfile.File) error {
 	return logfile.Lock(file)
 }
 
-func (o osFS) SyncDir(dir string) error {
+func (o osFS) SyncDir(dir string) error { return syncDir(o.root.Open, dir) }
+
+// syncDir makes the names in a directory durable.
+func syncDir(open func(string) (*os.File, error), dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil // a directory cannot be synced there
 	}
-	d, err := o.root.Open(dir)
+	d, err := open(dir)
 	if err != nil {
 		return err
 	}

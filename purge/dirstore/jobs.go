@@ -97,22 +97,19 @@ func checkLines(log []byte) error {
 
 // stage makes the directory of a job where it does not count as one.
 func (s *Store) stage(dir string, j Stored) error {
-	if err := s.fs.Mkdir(dir, dirMode); errors.Is(err, fs.ErrExist) {
-		// An Add that failed left it.
-		if _, err := removeJob(s.fs, dir); err != nil {
-			return err
-		}
-		if err := s.fs.Mkdir(dir, dirMode); errors.Is(err, fs.ErrExist) {
-			return errInTheWay
-		} else if err != nil {
-			return err
-		}
-	} else if err != nil {
+	if _, err := removeJob(s.fs, dir); err != nil { // an Add that failed left it
+		return err
+	}
+	err := s.fs.Mkdir(dir, dirMode)
+	if errors.Is(err, fs.ErrExist) {
+		return errInTheWay
+	}
+	if err != nil {
 		return err
 	}
 	var c sums
 	c.append(j.Eventlog)
-	err := writeNew(s.fs, join(dir, eventlogKey), j.Eventlog)
+	err = writeNew(s.fs, join(dir, eventlogKey), j.Eventlog)
 	if err == nil && j.Jobspec != nil {
 		c.jobspec = sumOf(j.Jobspec)
 		err = writeNew(s.fs, join(dir, jobspecKey), j.Jobspec)

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
@@ -137,11 +136,7 @@ func appendMark(dst []byte, id jobid.ID) []byte {
 
 // parseMark reads what appendMark writes, and nothing else.
 func parseMark(line []byte) (jobid.ID, error) {
-	text, _, ok := strings.Cut(strings.TrimPrefix(string(line), "watermark "), " ")
-	if !ok {
-		return 0, fmt.Errorf("%w: no watermark", ErrDamaged)
-	}
-	id, err := purge.ParseWatermark([]byte("watermark " + text))
+	id, err := purge.ParseWatermark(line[:max(0, len(line)-len(" 00000000\n"))])
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -98,8 +97,7 @@ func (r *Report) problem(err error) {
 // Create makes a durable store and opens it. It makes the directory if that does
 // not exist; the parent must exist. A directory that exists must be empty, or be
 // left from an earlier Create that did not finish. The error is fs.ErrExist if
-// there is a store already, [ErrForeign] if there is something else, or
-// logfile.ErrLocked.
+// there is a store already, or logfile.ErrLocked.
 func Create(dir string, o Options) (*Store, error) {
 	if err := os.Mkdir(dir, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fail("create", dir, err)
@@ -223,7 +221,11 @@ func (s *Store) create() error {
 	if err := s.fs.SyncDir("."); err != nil {
 		return err
 	}
-	if err := syncParent(s.dir); err != nil {
+	abs, err := filepath.Abs(s.dir)
+	if err == nil {
+		err = syncDir(os.Open, filepath.Dir(abs))
+	}
+	if err != nil {
 		return err
 	}
 	if _, err := s.openTombs(); err != nil {
@@ -231,22 +233,6 @@ func (s *Store) create() error {
 	}
 	s.fillBallast()
 	return s.writeMark(0)
-}
-
-// syncParent makes durable that a directory has its name.
-func syncParent(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // a directory cannot be synced there
-	}
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	parent, err := os.Open(filepath.Dir(abs))
-	if err != nil {
-		return err
-	}
-	return errors.Join(parent.Sync(), parent.Close())
 }
 
 // recover finds out what a directory holds. Nothing is removed before the watermark

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 
@@ -98,7 +97,6 @@ var checks = [...]check{
 	{"the last tombstone of an id stays", lastTombstoneStays},
 	{"a dropped tombstone harms no other", droppedTombstones},
 	{"a job that cannot be removed stops no other", stuckJob},
-	{"a runner passes over a job that cannot be removed", runnerPassesOver},
 	{"a damaged job is there until it is unlinked", damagedJob},
 	{"slices are not kept", slicesAreNotKept},
 	{"a context that is done harms nothing", doneContext},
@@ -299,23 +297,14 @@ func droppedTombstones(s *suite) {
 	s.tombstones([]purge.Record{job(2)}) // it is back
 }
 
-// obstruct makes Unlink of a job fail. It returns nil if the subject cannot.
-func (s *suite) obstruct(id jobid.ID) (clear func()) {
+func stuckJob(s *suite) {
 	o, ok := s.Subject.(Obstructer)
 	if !ok {
-		return nil
-	}
-	clear, err := o.Obstruct(id)
-	s.must("obstruct a job", err)
-	return clear
-}
-
-func stuckJob(s *suite) {
-	s.create(job(1), job(2), job(3))
-	clear := s.obstruct(job(2).ID)
-	if clear == nil {
 		return
 	}
+	s.create(job(1), job(2), job(3))
+	clear, err := o.Obstruct(job(2).ID)
+	s.must("obstruct a job", err)
 	ids := []jobid.ID{job(1).ID, job(2).ID, job(3).ID}
 	for range 2 {
 		failed, err := s.Unlink(s.ctx, ids)
@@ -328,36 +317,6 @@ func stuckJob(s *suite) {
 	clear()
 	s.look()
 	s.unlink(ids...)
-}
-
-func runnerPassesOver(s *suite) {
-	s.create(job(1), job(2), job(3))
-	clear := s.obstruct(job(1).ID)
-	if clear == nil {
-		return
-	}
-	s.jobs = nil
-	x, err := purge.Recover(purge.Config{TombstoneCount: jobstate.Some(0)}, purge.Evidence{
-		Now: 1_800_000_000, Jobs: []purge.Record{job(1), job(2), job(3)},
-	})
-	s.must("recover", err)
-	limits := purge.PurgeAll()
-	limits.Batch = 2
-	r, err := purge.NewRunner(x, s.Subject, limits)
-	s.must("make a runner", err)
-	var stuck *purge.JobError
-	if _, err = r.Tick(s.ctx, 1_800_000_000); !errors.As(err, &stuck) || stuck.ID != job(1).ID {
-		s.Fatalf("storetest: %s: the error is %v, want one that names %d", s.name, err, job(1).ID)
-	}
-	_, err = r.Tick(s.ctx, 1_800_000_001)
-	s.must("tick", err)
-	if x.Len() != 1 {
-		s.Fatalf("storetest: %s: %d jobs stay, want 1", s.name, x.Len())
-	}
-	clear()
-	_, err = r.Tick(s.ctx, 1_800_003_601)
-	s.must("tick", err)
-	s.watermark, s.greatest = job(3).ID, job(3).ID
 }
 
 func damagedJob(s *suite) {
