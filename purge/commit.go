@@ -151,8 +151,9 @@ func records(jobs []Candidate) []Record {
 	return out
 }
 
-// claimed returns the plan that was claimed, or an error of category ErrStale.
-func (x *Index) claimed(p Plan) (Plan, error) {
+// unclaim ends a claim, and returns the plan that was claimed. The error has category
+// ErrStale.
+func (x *Index) unclaim(p Plan) (Plan, error) {
 	c, ok := x.claims[p.claim]
 	if !ok {
 		return Plan{}, stale("is not claimed, or was committed or aborted before")
@@ -165,6 +166,9 @@ func (x *Index) claimed(p Plan) (Plan, error) {
 		return Plan{}, stale("differs from the claimed plan")
 	}
 	c.Jobs = p.Jobs
+	delete(x.claims, c.claim)
+	x.leaving -= len(c.Jobs)
+	x.gen++
 	return c, nil
 }
 
@@ -184,12 +188,10 @@ func (x *Index) Commit(p Plan, failed ...jobid.ID) error {
 	if len(p.Jobs) == 0 && p.claim == 0 {
 		return nil
 	}
-	c, err := x.claimed(p)
+	c, err := x.unclaim(p)
 	if err != nil {
 		return err
 	}
-	delete(x.claims, c.claim)
-	x.leaving -= len(c.Jobs)
 	now := x.believed(&c)
 	for i, id := range c.Expired {
 		at := c.ends[i]
@@ -217,7 +219,6 @@ func (x *Index) Commit(p Plan, failed ...jobid.ID) error {
 		x.buried.add(j.Result, 1)
 	}
 	x.durable = max(x.durable, c.Watermark)
-	x.gen++
 	if x.leaving == 0 { // claims know slots
 		x.jobs.shrink(&x.ended, &x.free, &x.pinned)
 	}
@@ -238,15 +239,12 @@ func (x *Index) Abort(p Plan) error {
 	if len(p.Jobs) == 0 && p.claim == 0 {
 		return nil
 	}
-	c, err := x.claimed(p)
+	c, err := x.unclaim(p)
 	if err != nil {
 		return err
 	}
-	delete(x.claims, c.claim)
 	for _, at := range c.slots {
 		x.setFree(at)
 	}
-	x.leaving -= len(c.Jobs)
-	x.gen++
 	return nil
 }

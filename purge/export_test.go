@@ -134,3 +134,11 @@ func (t *table) is(id jobid.ID, at slot) bool {
 	got, ok := t.byID[id]
 	return ok && got == at
 }
+
+// numWaiting returns how many jobs wait.
+func (x *Index) numWaiting() int {
+	if x.waiting == nil {
+		return 0
+	}
+	return x.waiting.Len()
+}

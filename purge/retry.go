@@ -50,7 +50,7 @@ func (x *Index) unwait(at slot) {
 
 // release frees the jobs that are to be tried again by now.
 func (x *Index) release(now eventlog.Timestamp) {
-	for x.numWaiting() > 0 {
+	for x.waiting != nil && x.waiting.Len() > 0 {
 		r, _ := x.waiting.Min()
 		if r.at > now {
 			return
@@ -60,14 +60,6 @@ func (x *Index) release(now eventlog.Timestamp) {
 		x.setFree(at)
 		x.gen++
 	}
-}
-
-// numWaiting returns how many jobs wait.
-func (x *Index) numWaiting() int {
-	if x.waiting == nil {
-		return 0
-	}
-	return x.waiting.Len()
 }
 
 // setFree frees a job.

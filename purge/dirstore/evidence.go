@@ -17,21 +17,19 @@ func (s *Store) Evidence() (ev purge.Evidence, damaged []error, err error) {
 		if err != nil && !errors.As(err, &bad) {
 			return purge.Evidence{}, nil, err
 		}
+		if bad == nil {
+			j, err := jobstate.Replay(stored.ID, stored.Eventlog)
+			if err != nil {
+				bad = &JobError{ID: stored.ID, Err: err}
+			} else if r, err := purge.RecordOf(j); err == nil {
+				ev.Jobs = append(ev.Jobs, r)
+				continue
+			}
+		}
 		if bad != nil {
 			damaged = append(damaged, bad)
-			ev.Active = append(ev.Active, bad.ID)
-			continue
 		}
-		j, err := jobstate.Replay(stored.ID, stored.Eventlog)
-		if err != nil {
-			damaged = append(damaged, &JobError{ID: stored.ID, Err: err})
-		}
-		r, active := purge.RecordOf(j)
-		if err != nil || active != nil {
-			ev.Active = append(ev.Active, stored.ID)
-			continue
-		}
-		ev.Jobs = append(ev.Jobs, r)
+		ev.Active = append(ev.Active, stored.ID)
 	}
 	for r, err := range s.Tombstones() {
 		if err != nil {

@@ -34,7 +34,7 @@ func (s *Store) Foreign() ([]string, error) {
 		}
 		for _, e := range list {
 			if dir != "." || !isStoreName(e.Name(), e.IsDir()) {
-				out = append(out, strings.ReplaceAll(join(dir, e.Name()), string(filepath.Separator), "/"))
+				out = append(out, strings.ReplaceAll(filepath.Join(dir, e.Name()), string(filepath.Separator), "/"))
 			}
 		}
 	}

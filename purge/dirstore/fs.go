@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 
 	"github.com/joblife/joblife/eventlog/logfile"
@@ -154,9 +155,9 @@ func finish(f logfile.File, data []byte, durable bool) error {
 // before, or all of data. When it returns nil the latter is durable. The file keeps
 // its permissions.
 func replace(fsys folder, dir, name string, data []byte) error {
-	temp := join(dir, name+tempSuffix)
+	temp := filepath.Join(dir, name+tempSuffix)
 	mode := fileMode
-	switch info, err := fsys.Lstat(join(dir, name)); {
+	switch info, err := fsys.Lstat(filepath.Join(dir, name)); {
 	case err == nil && info.Mode().IsRegular():
 		mode = info.Mode().Perm()
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -174,7 +175,7 @@ func replace(fsys folder, dir, name string, data []byte) error {
 			return err
 		}
 	}
-	if err := fsys.Rename(temp, join(dir, name)); err != nil {
+	if err := fsys.Rename(temp, filepath.Join(dir, name)); err != nil {
 		_ = fsys.Remove(temp)
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"path/filepath"
 	"slices"
 
 	"github.com/joblife/joblife/eventlog"
@@ -48,7 +49,7 @@ func (s *Store) Add(j Stored) error {
 		}
 		return fail(op, name, err)
 	}
-	staged := join(newName, name)
+	staged := filepath.Join(newName, name)
 	if err := s.stage(staged, j); err != nil {
 		s.unstage(staged)
 		return fail(op, name, err)
@@ -109,14 +110,14 @@ func (s *Store) stage(dir string, j Stored) error {
 	}
 	var c sums
 	c.append(j.Eventlog)
-	err = writeNew(s.fs, join(dir, eventlogKey), j.Eventlog)
+	err = writeNew(s.fs, filepath.Join(dir, eventlogKey), j.Eventlog)
 	if err == nil && j.Jobspec != nil {
 		c.jobspec = sumOf(j.Jobspec)
-		err = writeNew(s.fs, join(dir, jobspecKey), j.Jobspec)
+		err = writeNew(s.fs, filepath.Join(dir, jobspecKey), j.Jobspec)
 	}
 	if err == nil && j.R != nil {
 		c.r = sumOf(j.R)
-		err = writeNew(s.fs, join(dir, rKey), j.R)
+		err = writeNew(s.fs, filepath.Join(dir, rKey), j.R)
 	}
 	if err == nil {
 		err = c.write(s.fs, dir, false)
@@ -137,7 +138,7 @@ func (s *Store) PutR(id jobid.ID, data []byte) error {
 		return err
 	}
 	if n := int64(len(data)); n > s.opts.MaxObject {
-		return fail(op, join(dir, rKey), errTooLarge(n, s.opts.MaxObject))
+		return fail(op, filepath.Join(dir, rKey), errTooLarge(n, s.opts.MaxObject))
 	}
 	if err := s.isDir(dir); err != nil {
 		return fail(op, dir, err)
@@ -151,7 +152,7 @@ func (s *Store) PutR(id jobid.ID, data []byte) error {
 		err = replace(s.fs, dir, rKey, data)
 	}
 	if err != nil {
-		return fail(op, join(dir, rKey), err)
+		return fail(op, filepath.Join(dir, rKey), err)
 	}
 	c.r = sumOf(data)
 	_ = c.write(s.fs, dir, false) // or there are none
@@ -181,7 +182,7 @@ func (s *Store) OpenLog(id jobid.ID, policy logfile.SyncPolicy) (*logfile.Log, l
 // openLog is OpenLog, with the check digits of all that is in the log.
 func (s *Store) openLog(id jobid.ID, policy logfile.SyncPolicy) (*logfile.Log, logfile.Repaired, sums, error) {
 	const op = "append"
-	dir, name := id.KVSPath(), join(id.KVSPath(), eventlogKey)
+	dir, name := id.KVSPath(), filepath.Join(id.KVSPath(), eventlogKey)
 	if err := s.writable(context.Background(), op); err != nil {
 		return nil, logfile.Repaired{}, sums{}, err
 	}
@@ -244,7 +245,7 @@ func (s *Store) Append(id jobid.ID, batch []byte) (err error) {
 		err = closeErr // it syncs
 	}
 	if err != nil {
-		return fail("append", join(id.KVSPath(), eventlogKey), err)
+		return fail("append", filepath.Join(id.KVSPath(), eventlogKey), err)
 	}
 	c.append(batch)
 	_ = c.write(s.fs, id.KVSPath(), false) // or those of before stay
@@ -361,9 +362,6 @@ func (s *Store) Jobs() iter.Seq2[Stored, error] {
 
 // gone reports whether there is no file of that name.
 func (s *Store) gone(name string) bool {
-	if s.fs == nil {
-		return false
-	}
 	_, err := s.fs.Lstat(name)
 	return errors.Is(err, fs.ErrNotExist)
 }

@@ -1,7 +1,6 @@
 package dirstore
 
 import (
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -27,14 +26,6 @@ const maxAgain = 100
 // againMark separates the name of a job from the number of its directory in the
 // trash, if that is not the first.
 const againMark = "~"
-
-// join is filepath.Join for names that are clean.
-func join(dir, name string) string {
-	if dir == "." {
-		return name
-	}
-	return dir + string(filepath.Separator) + name
-}
 
 // parseName returns the id of the job that a directory is of. A name that is not
 // exactly what the store writes is not one; in the trash a number may follow.

@@ -311,7 +311,7 @@ func (s *Store) look() error {
 			}
 			s.high = max(s.high, id)
 			if dir != "." {
-				s.left = append(s.left, join(dir, e.Name()))
+				s.left = append(s.left, filepath.Join(dir, e.Name()))
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // The files of a job are those of RFC 16, byte for byte, so their check digits are beside
@@ -44,7 +45,7 @@ func (c sums) text() []byte {
 
 // readSums reads the check digits of a job.
 func readSums(fsys folder, dir string) (c sums, err error) {
-	text, err := readFile(fsys, join(dir, sumsKey), 1<<10)
+	text, err := readFile(fsys, filepath.Join(dir, sumsKey), 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		return sums{}, nil
 	}
@@ -66,7 +67,7 @@ func (c *sums) write(fsys folder, dir string, durable bool) error {
 	if !c.there {
 		flag |= os.O_CREATE | os.O_EXCL
 	}
-	f, err := fsys.OpenFile(join(dir, sumsKey), flag, fileMode)
+	f, err := fsys.OpenFile(filepath.Join(dir, sumsKey), flag, fileMode)
 	if err != nil {
 		return err
 	}

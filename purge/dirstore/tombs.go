@@ -202,13 +202,6 @@ func (s *Store) closeTombs() (err error) {
 	return err
 }
 
-// failTombs closes the log of tombstones after a failure: what it holds is not
-// known.
-func (s *Store) failTombs() {
-	_ = s.closeTombs()
-	s.tombs.live = nil
-}
-
 // PutTombstones adds and drops tombstones as [purge.Store] says. It appends a line
 // to a log, or several if there are more than a thousand; after a crash a line is
 // whole or absent. When the log is at least a mebibyte and twice as large as the
@@ -222,7 +215,8 @@ func (s *Store) PutTombstones(ctx context.Context, put []purge.Record, drop []jo
 		return err
 	}
 	if err := s.putTombstones(put, drop); err != nil {
-		s.failTombs()
+		_ = s.closeTombs()
+		s.tombs.live = nil // what the log holds is not known
 		return fail(op, tombsName, err)
 	}
 	return nil

@@ -77,14 +77,14 @@ func (s *Store) moveAside(name string) error {
 		}
 		base = name + againMark + strconv.Itoa(n)
 	}
-	if err := s.fs.Rename(name, join(trashName, base)); err != nil {
+	if err := s.fs.Rename(name, filepath.Join(trashName, base)); err != nil {
 		if _, gone := s.fs.Lstat(name); errors.Is(gone, fs.ErrNotExist) {
 			return nil // it was named twice
 		}
 		return err
 	}
 	s.trash[base] = true
-	s.left = append(s.left, join(trashName, base))
+	s.left = append(s.left, filepath.Join(trashName, base))
 	return nil
 }
 
@@ -114,7 +114,7 @@ func (s *Store) clean() error {
 		case err != nil:
 			kept = append(kept, name)
 			errs = append(errs, fail("unlink", name, err))
-		case !foreign && name == join(trashName, base):
+		case !foreign && name == filepath.Join(trashName, base):
 			delete(s.trash, base)
 		}
 	}
