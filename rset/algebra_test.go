@@ -215,12 +215,6 @@ func TestHostsAreComparedByNameWhateverTheirRanges(t *testing.T) {
 	}
 }
 
-func TestAListOfHostsThatIsSharedIsComparedByPlace(t *testing.T) {
-	r := parse(t, `{"version":1,"execution":{"R_lite":[{"rank":"1-2","children":{"core":"0"}}],"nodelist":["x,y"]}}`)
-	_, err := rset.Union(r, r.Remap())
-	require.EqualError(t, err, `rset: hosts do not match: rank 1 is on two hosts: "x" and "y"`)
-}
-
 func TestSameResourcesLooksAtEveryRank(t *testing.T) {
 	r := parse(t, `{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0"}}]}}`)
 	more := parse(t, `{"version":1,"execution":{"R_lite":[{"rank":"0-4","children":{"core":"0"}}],"starttime":1}}`)

@@ -56,7 +56,6 @@
 //   - Parse refuses values of other JSON types, negative times and slots, an
 //     expiration before the start, ranks without resources, one rank on two hosts,
 //     empty elements in idsets, and white space between hosts.
-//   - Verify compares all ranks; the library compares one.
 //   - An empty R is written without a nodelist, and an empty set of gpus is not
 //     written.
 package rset

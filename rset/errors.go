@@ -26,14 +26,6 @@ var (
 
 	// ErrHosts is returned when hosts do not match the ranks or another R.
 	ErrHosts = errors.New("rset: hosts do not match")
-
-	// ErrMismatch is returned by R.Verify when something expected is missing
-	// or differs.
-	ErrMismatch = errors.New("rset: resources are not as expected")
-
-	// ErrExtra is returned by R.Verify when nothing is missing, but there is
-	// more than expected.
-	ErrExtra = errors.New("rset: more resources than expected")
 )
 
 // The causes of errors. Package jsonobj has more.

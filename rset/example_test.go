@@ -49,26 +49,10 @@ func ExampleLedger() {
 	show(l.Free(idset.Of(0, 2)))
 	show(l.Free(idset.Of(2)))
 	show(l.Free(idset.Of(1, 3)))
-	show(l.FreeNamed("rack0/ssd0"))
+	show(l.Free(nil, "rack0/ssd0"))
 	// Output:
 	// 0,2 [] final=false err=<nil>
 	//  [] final=false err=rset: no such resources: ranks freed before 2
 	// 1,3 [] final=false err=<nil>
 	//  ["rack0/ssd0"] final=true err=<nil>
-}
-
-func ExampleR_Verify() {
-	expected, _ := rset.Parse([]byte(fourNodes))
-	found, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"3","children":{"core":"0-7","gpu":"0"}}],"nodelist":["fluke3"]}}`))
-	fmt.Println(found.Verify(expected, rset.VerifyConfig{}))
-	fmt.Println(found.Verify(expected, rset.VerifyConfig{Kinds: map[string]rset.VerifyMode{"gpu": rset.VerifyAllowMissing}}))
-	// Output:
-	// rset: resources are not as expected: rank 3 (fluke3) lacks gpu1
-	// <nil>
-}
-
-func ExampleR_Remap() {
-	r, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"7,9","children":{"core":"4-7"}}]}}`))
-	fmt.Println(r.Remap())
-	// Output: rank[0-1]/core[0-3]
 }

@@ -132,7 +132,7 @@ func (c *comparison) differ(h hosts, from int, g hosts, fromG, n int) (int, bool
 		p, q := h[h.part(from+done)], g[g.part(fromG+done)]
 		i, j := p.from+from+done-p.before, q.from+fromG+done-q.before
 		take := min(n-done, p.from+p.n-i, q.from+q.n-j)
-		if p.list != q.list || i != j {
+		if p.list != q.list { // in one list, a rank has one place
 			c.a.of(p.list)
 			c.b.of(q.list)
 			x, left := c.a.at(i)

@@ -64,7 +64,7 @@ func Rebuild(r *R, done Released, named ...string) (*Ledger, error) {
 	if err := l.check(done.Ranks, done.Named); err != nil {
 		return nil, err
 	}
-	l.take(done.Ranks, done.Named)
+	l.debit(done.Ranks, done.Named)
 	if done.Final && !l.final {
 		return nil, ErrFinal
 	}
@@ -72,20 +72,17 @@ func Rebuild(r *R, done Released, named ...string) (*Ledger, error) {
 	return l, nil
 }
 
-// Released returns what has been freed, as copies.
-func (l *Ledger) Released() Released {
-	return Released{Ranks: l.Freed(), Named: slices.Clone(l.freedNamed), Final: l.final}
-}
-
-// Free frees ranks. The error is [ErrNotFound] if not all of them are held, or
-// [ErrFinal] after the final fragment; then nothing changes. Free of no ranks (nil
-// or empty) returns an empty fragment, which is final if nothing is held. It takes
-// time in proportion to the ranges of ranks.
-func (l *Ledger) Free(ranks *idset.Set) (Fragment, error) {
-	if err := l.check(ranks, nil); err != nil {
+// Free frees ranks and named resources. The error is [ErrNotFound] if not all of them
+// are held, or [ErrFinal] after the final fragment; then nothing changes. Free of no
+// ranks (nil or empty) and no names returns an empty fragment, which is final if nothing
+// is held. It takes time in proportion to the ranges of ranks.
+func (l *Ledger) Free(ranks *idset.Set, named ...string) (Fragment, error) {
+	if err := l.check(ranks, named); err != nil {
 		return Fragment{}, err
 	}
-	return l.take(ranks, nil), nil
+	named = slices.Clone(named)
+	slices.Sort(named)
+	return l.debit(ranks, named), nil
 }
 
 // FreeHeld frees the ranks that are held and returns the others. It is Free for
@@ -96,32 +93,18 @@ func (l *Ledger) FreeHeld(ranks *idset.Set) (Fragment, *idset.Set) {
 	if l.final {
 		return Fragment{R: new(R)}, rest
 	}
-	return l.take(idset.Intersect(ranks, &l.held), nil), rest
+	return l.debit(idset.Intersect(ranks, &l.held), nil), rest
 }
 
-// FreeNamed frees a named resource. The error is [ErrNotFound] if the resource
-// is not held; then nothing changes.
-func (l *Ledger) FreeNamed(name string) (Fragment, error) {
-	named := []string{name}
-	if err := l.check(nil, named); err != nil {
-		return Fragment{}, err
-	}
-	return l.take(nil, named), nil
-}
-
-// FreePart frees ranks and named resources, all of which must be held. Its fragment
-// is never final, even if nothing is held after it: FreeRest gives the final one. Use
-// it where something else ends an allocation, such as the event free in a log. The
-// errors are those of Free and FreeNamed; then nothing changes.
+// FreePart is Free, but its fragment is never final, even if nothing is held after it:
+// FreeRest gives the final one. Use it where something else ends an allocation, such as
+// the event free in a log.
 func (l *Ledger) FreePart(ranks *idset.Set, named ...string) (Fragment, error) {
-	if err := l.check(ranks, named); err != nil {
-		return Fragment{}, err
+	f, err := l.Free(ranks, named...)
+	if err == nil {
+		f.Final, l.final = false, false
 	}
-	named = slices.Clone(named)
-	slices.Sort(named)
-	f := l.take(ranks, named)
-	f.Final, l.final = false, false
-	return f, nil
+	return f, err
 }
 
 // FreeRest frees everything that is held, ranks and named resources, and returns
@@ -131,7 +114,7 @@ func (l *Ledger) FreeRest() (Fragment, error) {
 		return Fragment{}, ErrFinal
 	}
 	if l.n < l.r.Len() || len(l.freedNamed) > 0 {
-		return l.take(l.held.Clone(), slices.Clone(l.heldNamed)), nil
+		return l.debit(l.held.Clone(), slices.Clone(l.heldNamed)), nil
 	}
 	f := Fragment{R: l.r.whole(), Named: l.heldNamed, Final: true}
 	l.freed.UnionWith(&l.held)
@@ -163,8 +146,8 @@ func (l *Ledger) check(ranks *idset.Set, named []string) error {
 	return nil
 }
 
-// take frees what check accepts, and retains the names.
-func (l *Ledger) take(ranks *idset.Set, named []string) Fragment {
+// debit frees what check accepts, and retains the names.
+func (l *Ledger) debit(ranks *idset.Set, named []string) Fragment {
 	// r has all ranks that are held, so that there is no error.
 	part, _ := l.r.Restrict(ranks)
 	for first, last := range ranks.Ranges() {
@@ -193,17 +176,11 @@ func (l *Ledger) Held() *idset.Set { return l.held.Clone() }
 // Freed returns a new set of the ranks that have been freed.
 func (l *Ledger) Freed() *idset.Set { return l.freed.Clone() }
 
-// Holds reports whether a rank is held.
-func (l *Ledger) Holds(rank uint32) bool { return l.held.Contains(rank) }
-
 // HoldsNamed reports whether a named resource is held.
 func (l *Ledger) HoldsNamed(name string) bool {
 	_, ok := slices.BinarySearch(l.heldNamed, name)
 	return ok
 }
-
-// HeldLen returns the number of ranks that are held, in constant time.
-func (l *Ledger) HeldLen() int { return l.n }
 
 // IsFinal reports whether the final fragment has been given.
 func (l *Ledger) IsFinal() bool { return l.final }

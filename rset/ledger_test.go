@@ -48,7 +48,6 @@ func (f *fragments) check() {
 	require.NoError(f.t, err)
 	require.True(f.t, rset.SameResources(whole, f.r), "I1: %s and %s are not %s", f.sum, held, f.r)
 	require.True(f.t, f.sum.Ranks().Equal(f.l.Freed()))
-	require.Equal(f.t, f.l.Held().Len(), f.l.HeldLen())
 }
 
 // PR-1 to PR-3: any R, any groups, in any order.
@@ -65,7 +64,7 @@ func TestWhatIsFreedAndWhatIsHeldIsAlwaysTheWhole(t *testing.T) {
 			names := rapid.Permutation(named).Draw(t, "names")
 			for len(order)+len(names) > 0 {
 				if len(names) > 0 && (len(order) == 0 || rapid.Bool().Draw(t, "name")) {
-					part := f.take(l.FreeNamed(names[0]))
+					part := f.take(l.Free(nil, names[0]))
 					require.Equal(t, names[:1], part.Named)
 					require.True(t, part.R.IsEmpty())
 					names = names[1:]
@@ -133,7 +132,7 @@ func TestRanksThatAreNotHeldAreNamedAndNothingChanges(t *testing.T) {
 	require.EqualError(t, err, "rset: no such resources: unknown ranks 5-7, ranks freed before 1-2")
 	_, err = l.Free(idset.Of(1))
 	require.EqualError(t, err, "rset: no such resources: ranks freed before 1")
-	_, err = l.FreeNamed("ssd1")
+	_, err = l.Free(nil, "ssd1")
 	require.EqualError(t, err, `rset: no such resources: unknown resource "ssd1"`)
 	require.Equal(t, before, l.String())
 
@@ -142,10 +141,10 @@ func TestRanksThatAreNotHeldAreNamedAndNothingChanges(t *testing.T) {
 	require.Equal(t, "1-2,5-7", rest.String())
 	require.False(t, part.Final)
 	require.NoError(t, l.Check())
-	part, err = l.FreeNamed("ssd0")
+	part, err = l.Free(nil, "ssd0")
 	require.NoError(t, err)
 	require.True(t, part.Final)
-	_, err = l.FreeNamed("ssd0")
+	_, err = l.Free(nil, "ssd0")
 	require.EqualError(t, err, `rset: no such resources: resource "ssd0" was freed before`)
 	require.ErrorIs(t, err, rset.ErrNotFound)
 	part, rest = l.FreeHeld(ids(t, "0"))
@@ -181,7 +180,7 @@ func TestResourcesWithoutARankAreHeldUntilNamedOrFinal(t *testing.T) {
 	part, err := l.Free(r.Ranks())
 	require.NoError(t, err)
 	require.False(t, part.Final)
-	require.Zero(t, l.HeldLen())
+	require.True(t, l.Held().IsEmpty())
 	part, err = l.FreeRest()
 	require.NoError(t, err)
 	require.True(t, part.Final)
@@ -203,14 +202,20 @@ func TestALedgerIsRebuiltFromWhatWasFreed(t *testing.T) {
 			}
 		}
 		if rapid.Bool().Draw(t, "name") {
-			_, err := l.FreeNamed("b")
+			_, err := l.Free(nil, "b")
 			require.NoError(t, err)
 		}
 		if rapid.Bool().Draw(t, "rest") {
 			_, err := l.FreeRest()
 			require.NoError(t, err)
 		}
-		again, err := rset.Rebuild(r, l.Released(), "b", "a")
+		done := rset.Released{Ranks: l.Freed(), Final: l.IsFinal()}
+		for _, name := range []string{"b", "a"} {
+			if !l.HoldsNamed(name) {
+				done.Named = append(done.Named, name)
+			}
+		}
+		again, err := rset.Rebuild(r, done, "b", "a")
 		require.NoError(t, err)
 		require.Equal(t, l.String(), again.String())
 		require.NoError(t, again.Check())
@@ -272,7 +277,7 @@ func TestReenact1284RanklessResourcesEndWithTheFinalFragment(t *testing.T) {
 		require.False(t, f.take(l.Free(idset.Of(rank))).Final)
 	}
 	require.True(t, l.HoldsNamed("rack0/ssd0"))
-	part := f.take(l.FreeNamed("rack0/ssd0"))
+	part := f.take(l.Free(nil, "rack0/ssd0"))
 	require.True(t, part.Final)
 	require.Equal(t, 1, f.final)
 }
@@ -303,9 +308,7 @@ func TestAnExpiredAllocationIsHeld(t *testing.T) {
 	r, err := parse(t, mixed).WithTimes(1, 2)
 	require.NoError(t, err)
 	l := rset.NewLedger(r)
-	require.Equal(t, 5, l.HeldLen())
-	require.True(t, l.Holds(4))
-	require.False(t, l.Holds(5))
+	require.Equal(t, "0-4", l.Held().String())
 }
 
 // TestFreeRestAtOnce compares the fragment that is all of an R with Restrict.

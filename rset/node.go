@@ -78,9 +78,6 @@ func (n *node) appendText(dst []byte) []byte {
 	return dst
 }
 
-// text is appendText as a string.
-func (n *node) text() string { return string(n.appendText(nil)) }
-
 // An interner gives nodes numbers, equal ones the same.
 type interner struct {
 	nodes []*node

@@ -7,7 +7,6 @@ import (
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/guard"
-	"github.com/joblife/joblife/rset/children"
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
@@ -99,13 +98,17 @@ func (r *R) Rerank(list *hostlist.List) (*R, error) {
 		at, _ := find(r.spans, ranks[i])
 		made.add(uint32(k), uint32(k), r.nodeAt(at))
 	}
-	return r.moved(made, hostsOf(list.Clone()), func(ranks *idset.Set) *idset.Set {
-		out := new(idset.Set)
-		for rank := range ranks.All() {
-			out.Insert(to[rank])
+	out := *r
+	out.spans, out.nodes, out.hosts, out.scheduling = made.spans, made.nodes, hostsOf(list.Clone()), nil
+	out.properties = slices.Clone(r.properties)
+	for i, p := range out.properties {
+		moved := new(idset.Set)
+		for rank := range p.ranks.All() {
+			moved.Insert(to[rank])
 		}
-		return out
-	}), nil
+		out.properties[i].ranks = moved
+	}
+	return &out, nil
 }
 
 // expand returns the ranks in order, and their hosts.
@@ -120,49 +123,6 @@ func (r *R) expand() (ranks []uint32, names []string) {
 		names = append(names, name)
 	}
 	return ranks, names
-}
-
-// moved returns r with other spans and hosts, its properties on the ranks to which their
-// ranks move.
-func (r *R) moved(made builder, h hosts, move func(ranks *idset.Set) *idset.Set) *R {
-	out := *r
-	out.spans, out.nodes, out.hosts, out.scheduling = made.spans, made.nodes, h, nil
-	out.properties = slices.Clone(r.properties)
-	for i := range out.properties {
-		out.properties[i].ranks = move(out.properties[i].ranks)
-	}
-	return &out
-}
-
-// Remap returns r with ranks and cores numbered from 0, in their order, as a Flux
-// instance inside the allocation numbers them. Other children keep their ids, which
-// are device numbers. It drops the scheduling key. It takes time in proportion to
-// ranges of ranks.
-func (r *R) Remap() *R {
-	r = r.orEmpty()
-	nodes := make([]*node, len(r.nodes))
-	for i, n := range r.nodes {
-		kinds := slices.Clone(n.set().Kinds())
-		for k := range kinds {
-			if kinds[k].Name == "core" {
-				kinds[k].IDs = idset.Range(0, uint32(kinds[k].N-1))
-			}
-		}
-		nodes[i] = newNode(children.Of(kinds))
-	}
-	var made builder
-	for _, s := range r.spans {
-		made.add(uint32(s.before), uint32(s.before+s.len()-1), nodes[s.node])
-	}
-	return r.moved(made, r.hosts, func(ranks *idset.Set) *idset.Set {
-		out := new(idset.Set)
-		for first, last := range ranks.Ranges() { // which have no gap in r
-			i, _ := find(r.spans, first)
-			to := uint32(r.index(i, first))
-			out.InsertRange(to, to+last-first)
-		}
-		return out
-	})
 }
 
 // RanksOf returns a new set of the ranks on the given hosts. A host may have

@@ -144,7 +144,6 @@ func differences(r, all *rset.R) {
 	_, _, _ = rset.Subtract(all, r)
 	_, _, _ = rset.Subtract(r, all)
 	_, _ = rset.Intersect(r, all)
-	_ = r.Verify(all, rset.VerifyConfig{})
 }
 
 // most returns all ranks of an R but the first.
@@ -172,7 +171,7 @@ func free(r *rset.R) {
 
 // ranks gives an R other ranks, and shows it.
 func ranks(r *rset.R) {
-	_, _ = r.Remap().Rerank(r.Nodelist())
+	_, _ = r.Rerank(r.Nodelist())
 	_, _ = r.RanksOf(hostlist.Of("h7"))
 	_ = r.String()
 	for range r.Entries() {

@@ -383,7 +383,7 @@ func (m *machine) FreeRanks(t *rapid.T) {
 	group := new(idset.Set)
 	half := rapid.Bool().Draw(t, "half")
 	for rank := range l.Held().All() {
-		if half && group.Len() < (l.HeldLen()+1)/2 || !half && rapid.Bool().Draw(t, "this") {
+		if half && group.Len() < (l.Held().Len()+1)/2 || !half && rapid.Bool().Draw(t, "this") {
 			group.Insert(rank)
 		}
 	}
