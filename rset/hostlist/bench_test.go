@@ -44,27 +44,10 @@ func BenchmarkAppendText(b *testing.B) {
 	})
 }
 
-func BenchmarkSort(b *testing.B) {
-	each(b, func(b *testing.B, l *hostlist.List, _ string) {
-		for b.Loop() {
-			_ = l.Clone().Sort()
-		}
-	})
-}
-
 func BenchmarkUniq(b *testing.B) {
 	each(b, func(b *testing.B, l *hostlist.List, _ string) {
 		for b.Loop() {
 			l.Clone().Uniq()
-		}
-	})
-}
-
-func BenchmarkDeleteHalf(b *testing.B) {
-	each(b, func(b *testing.B, l *hostlist.List, _ string) {
-		half := parse(b, fmt.Sprintf("foo[0-%d],n[0-%d]", l.Len()/2, l.Len()/2))
-		for b.Loop() {
-			_, _ = l.Clone().Delete(half)
 		}
 	})
 }

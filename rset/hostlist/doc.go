@@ -32,7 +32,7 @@
 //
 // Memory and time grow with the number of ranges, not of hosts. Len, and Append of
 // one host, take constant time, Nth takes logarithmic time, and most other methods
-// are linear in ranges. [List.Delete], [List.Sort] and [List.Uniq] sort ranges.
+// are linear in ranges. [List.Uniq] sorts ranges.
 // [List.All] allocates each name. A list takes at most 400 bytes for each byte of
 // text, plus 50 bytes and the name for each spelled host. It copies what it keeps.
 // For larger inputs the error is [ErrLimit].
@@ -52,6 +52,6 @@
 //     2^64 and above stay exact; the library drops or changes them.
 //   - Equal lists have one text. The library has several, such as f0[7-8] and
 //     f[07-08].
-//   - Sort sorts hosts. The library sorts ranges, so mixed widths are misplaced
+//   - Uniq sorts hosts. The library sorts ranges, so mixed widths are misplaced
 //     or crash it.
 package hostlist

@@ -58,21 +58,10 @@ func ExampleList_Append() {
 	// hostlist: syntax error: offset 1: unexpected byte in "n[5-6]"
 }
 
-func ExampleList_Delete() {
-	l := hostlist.Of("a", "b", "a")
-	n, err := l.Delete(hostlist.Of("a", "c"))
-	fmt.Println(n, l, err)
-	// Output: 1 b,a <nil>
-}
-
-func ExampleList_Sort() {
+func ExampleList_Uniq() {
 	l, _ := hostlist.Parse("n10,n9,n010,n[8-9],login")
-	err := l.Sort()
-	fmt.Println(l, err)
 	fmt.Println(l.Uniq(), l)
-	// Output:
-	// login,n[8-9,9-10,010] <nil>
-	// 1 login,n[8-10,010]
+	// Output: 1 login,n[8-10,010]
 }
 
 func ExampleList_All() {

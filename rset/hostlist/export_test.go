@@ -15,7 +15,7 @@ func (l *List) Check() error {
 		switch {
 		case r.start != start:
 			return fmt.Errorf("item %d starts at %d, not %d", i, r.start, start)
-		case r.first > r.last || r.last >= idEnd:
+		case r.first > r.last || r.last >= pow10(maxDigits):
 			return fmt.Errorf("item %d has ids %d to %d", i, r.first, r.last)
 		case r.width == 0 && (r.last > 0 || r.prefix == "" || isDigit(r.prefix[len(r.prefix)-1])):
 			return fmt.Errorf("item %d is %q with ids to %d and no width", i, r.prefix, r.last)

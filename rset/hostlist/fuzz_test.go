@@ -44,18 +44,11 @@ func FuzzParse(f *testing.F) {
 		twice, err := hostlist.Parser{MaxHosts: 1 << 26}.Parse(canonical + "," + canonical)
 		require.NoError(t, err)
 		require.Equal(t, 2*l.Len(), twice.Len())
-		if n, err := twice.Delete(l); err == nil {
-			require.Equal(t, l.Len(), n)
-			require.True(t, twice.Equal(l))
-		} else {
-			require.ErrorIs(t, err, hostlist.ErrLimit)
-			require.Equal(t, 2*l.Len(), twice.Len())
-		}
-
 		if l.Len() > 1000 {
 			name, ok := l.Nth(l.Len() / 2)
 			require.True(t, ok)
-			require.True(t, l.Contains(name))
+			_, ok = l.Find(name)
+			require.True(t, ok)
 			return
 		}
 		all := slices.Collect(l.All())
@@ -63,12 +56,9 @@ func FuzzParse(f *testing.F) {
 		for _, name := range all[:min(len(all), 5)] {
 			requireFound(t, all, l, name)
 		}
-		require.NoError(t, l.Sort())
 		slices.SortStableFunc(all, compareNaively)
-		requireHosts(t, all, l)
-		all = slices.Compact(all)
 		l.Uniq()
-		requireHosts(t, all, l)
+		requireHosts(t, slices.Compact(all), l)
 	})
 }
 

@@ -10,9 +10,6 @@ import (
 // before them belong to the prefix.
 const maxDigits = 18
 
-// idEnd is above every id.
-const idEnd = 1_000_000_000_000_000_000
-
 // A host is a name in parts: the prefix, and an id of len digits, zeros on the
 // left included. A name that does not end in a digit has len 0 and id 0.
 type host struct {

@@ -141,12 +141,6 @@ func (l *List) Find(name string) (int, bool) {
 	return 0, false
 }
 
-// Contains reports whether a host is in the list, as Find does.
-func (l *List) Contains(name string) bool {
-	_, ok := l.Find(name)
-	return ok
-}
-
 // Equal reports whether both lists have the same hosts in the same order. It
 // compares ranges and does not allocate.
 func (l *List) Equal(m *List) bool {

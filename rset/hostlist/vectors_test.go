@@ -29,8 +29,6 @@ const (
 	longDigits   = "an id has as many digits as you like"
 	farApart     = "ids that differ by 2^31 and more are in the wrong order"
 	mixedLengths = "ranges are sorted, not hosts"
-	notJoined    = "ranges that come to lie side by side are not joined"
-	crashed      = "the reference crashed"
 	unstable     = "the answer depends on the C library's sort"
 )
 
@@ -84,31 +82,27 @@ func refusal(t *testing.T, text string, err error) string {
 
 func TestEveryTextIsReadAsTheReferenceReadsIt(t *testing.T) {
 	type vector struct {
-		In          string   `json:"in"`
-		OK          bool     `json:"ok"`
-		Canon       string   `json:"canon"`
-		Count       int      `json:"count"`
-		Hosts       []string `json:"hosts"`
-		Last        string   `json:"last"`
-		Sorted      *string  `json:"sorted"`
-		SortedCount int      `json:"sorted_count"`
-		Uniq        *string  `json:"uniq"`
-		UniqCount   int      `json:"uniq_count"`
-		Abort       any      `json:"sorted_abort"`
-		Unstable    []string `json:"unstable"`
+		In        string   `json:"in"`
+		OK        bool     `json:"ok"`
+		Canon     string   `json:"canon"`
+		Count     int      `json:"count"`
+		Hosts     []string `json:"hosts"`
+		Last      string   `json:"last"`
+		Uniq      *string  `json:"uniq"`
+		UniqCount int      `json:"uniq_count"`
+		Unstable  []string `json:"unstable"`
 	}
 	differences := refdata.ExpectDifferences(t, refdata.Of(map[string]int{
 		spaces: 165, laxBrackets: 33, laxIDs: 34, laxBytes: 8, longNames: 7, rangeCaps: 2, hugeIDs: 6, cutNames: 1,
 		digitsBefore: 114, digitsBehind: 26, longDigits: 1,
-		"order: " + digitsBefore: 230, "order: " + digitsBehind: 99, "order: " + longDigits: 2,
-		"order: " + farApart: 3, "order: " + mixedLengths: 48,
-		crashed: 7,
+		"order: " + digitsBefore: 113, "order: " + digitsBehind: 21, "order: " + longDigits: 1,
+		"order: " + farApart: 2, "order: " + mixedLengths: 26,
 	}, map[string]int{
 		spaces: 259, laxBrackets: 55, laxIDs: 44, laxBytes: 8, longNames: 14, rangeCaps: 3, hugeIDs: 6, cutNames: 1,
 		digitsBefore: 146, digitsBehind: 57, longDigits: 1,
-		"order: " + digitsBefore: 300, "order: " + digitsBehind: 233, "order: " + longDigits: 2,
-		"order: " + farApart: 3, "order: " + mixedLengths: 59,
-		crashed: 14, unstable: 2,
+		"order: " + digitsBefore: 143, "order: " + digitsBehind: 38, "order: " + longDigits: 1,
+		"order: " + farApart: 2, "order: " + mixedLengths: 33,
+		unstable: 1,
 	}))
 	accepted, refused, sorted := 0, 0, 0
 	for _, v := range refdata.Lines[vector](t, "vectors/hostlist.jsonl.gz", refdata.Of(1953, 2368)) {
@@ -163,46 +157,35 @@ func TestEveryTextIsReadAsTheReferenceReadsIt(t *testing.T) {
 			differences.Note(ambiguous)
 		}
 
-		// The same goes for order: sorting what the reference sorted gives what
-		// is sorted here, so that no host is lost or added.
-		unsure := strings.Join(v.Unstable, ",")
-		compare := func(field string, want *string, count int, change func(*hostlist.List)) {
-			got := l.Clone()
-			change(got)
-			require.NoError(t, got.Check())
-			switch {
-			case field == "sorted" && v.Abort != nil:
-				differences.Note(crashed)
-				return
-			case strings.Contains(unsure, field):
-				differences.Note(unstable)
-				return
-			}
-			require.NotNil(t, want)
-			sorted++
-			if got.String() != *want && ambiguous == "" && hasLargeID.MatchString(text) {
-				differences.Note("order: " + farApart)
-				return
-			}
-			theirs := parse(t, *want)
-			if got.String() != *want {
-				if ambiguous != "" {
-					differences.Note("order: " + ambiguous)
-				} else {
-					differences.Note("order: " + mixedLengths)
-				}
-			} else {
-				require.Equal(t, count, got.Len())
-			}
-			change(theirs)
-			require.True(t, theirs.Equal(got), "%s of %q: %s, not %s", field, text, got, *want)
+		// The same goes for order: what the reference sorted is, sorted here, the same
+		// list, so that no host is lost or added.
+		got := l.Clone()
+		got.Uniq()
+		require.NoError(t, got.Check())
+		if strings.Contains(strings.Join(v.Unstable, ","), "uniq") {
+			differences.Note(unstable)
+			continue
 		}
-		compare("sorted", v.Sorted, v.SortedCount, func(l *hostlist.List) { require.NoError(t, l.Sort()) })
-		compare("uniq", v.Uniq, v.UniqCount, func(l *hostlist.List) { l.Uniq() })
+		require.NotNil(t, v.Uniq)
+		sorted++
+		switch {
+		case got.String() == *v.Uniq:
+			require.Equal(t, v.UniqCount, got.Len())
+		case ambiguous != "":
+			differences.Note("order: " + ambiguous)
+		case hasLargeID.MatchString(text):
+			differences.Note("order: " + farApart)
+			continue
+		default:
+			differences.Note("order: " + mixedLengths)
+		}
+		theirs := parse(t, *v.Uniq)
+		theirs.Uniq()
+		require.True(t, theirs.Equal(got), "%q: %s, not %s", text, got, *v.Uniq)
 	}
 	require.Equal(t, refdata.Of(1511, 1886), accepted)
 	require.Equal(t, 351, refused)
-	require.Equal(t, refdata.Of(3015, 3756), sorted)
+	require.Equal(t, refdata.Of(1511, 1885), sorted)
 }
 
 func TestEveryOperationAnswersAsTheReference(t *testing.T) {
@@ -213,22 +196,17 @@ func TestEveryOperationAnswersAsTheReference(t *testing.T) {
 		Appended    int      `json:"appended"`
 		AppendCount int      `json:"append_count"`
 		AppendList  string   `json:"append_list"`
-		Deleted     int      `json:"deleted"`
-		Delete      string   `json:"delete_b_from_a"`
-		DeleteCount int      `json:"delete_count"`
 		Copy        string   `json:"copy"`
 		Find        [][2]any `json:"find"`
 	}
 	differences := refdata.ExpectDifferences(t, refdata.Of(map[string]int{
 		laxBrackets:             8,
-		"copy: " + digitsBefore: 36, "append: " + digitsBefore: 41, "append list: " + digitsBefore: 41, "delete: " + digitsBefore: 23,
-		"copy: " + digitsBehind: 7, "append: " + digitsBehind: 11, "append list: " + digitsBehind: 11, "delete: " + digitsBehind: 4,
-		"delete: " + notJoined: 3,
+		"copy: " + digitsBefore: 36, "append: " + digitsBefore: 41, "append list: " + digitsBefore: 41,
+		"copy: " + digitsBehind: 7, "append: " + digitsBehind: 11, "append list: " + digitsBehind: 11,
 	}, map[string]int{
 		laxBrackets:             27,
-		"copy: " + digitsBefore: 53, "append: " + digitsBefore: 63, "append list: " + digitsBefore: 63, "delete: " + digitsBefore: 35,
-		"copy: " + digitsBehind: 23, "append: " + digitsBehind: 32, "append list: " + digitsBehind: 32, "delete: " + digitsBehind: 16,
-		"delete: " + notJoined: 3,
+		"copy: " + digitsBefore: 53, "append: " + digitsBefore: 63, "append list: " + digitsBefore: 63,
+		"copy: " + digitsBehind: 23, "append: " + digitsBehind: 32, "append list: " + digitsBehind: 32,
 	}))
 	asked := 0
 	for _, v := range refdata.Lines[vector](t, "vectors/hostlist_ops.jsonl.gz", refdata.Of(374, 599)) {
@@ -256,8 +234,7 @@ func TestEveryOperationAnswersAsTheReference(t *testing.T) {
 			case hasDigitsBehind.MatchString(texts):
 				differences.Note(what + ": " + digitsBehind)
 			default:
-				require.Equal(t, "delete", what)
-				differences.Note(what + ": " + notJoined)
+				t.Errorf("%s of %q and %q: %s, not %s", what, v.A, v.B, got, want)
 			}
 		}
 		same("copy", a.Clone(), v.Copy)
@@ -269,17 +246,11 @@ func TestEveryOperationAnswersAsTheReference(t *testing.T) {
 		require.Equal(t, v.AppendCount, appended.Len())
 		same("append list", appended, v.AppendList)
 
-		left := a.Clone()
-		require.Equal(t, v.Deleted, deleted(t, left, b))
-		require.Equal(t, v.DeleteCount, left.Len())
-		same("delete", left, v.Delete)
-
 		for _, p := range v.Find {
 			name, want := p[0].(string), int(p[1].(float64))
 			i, ok := a.Find(name)
 			require.Equal(t, want >= 0, ok, "%s in %s", name, v.A)
 			require.Equal(t, max(want, 0), i)
-			require.Equal(t, ok, a.Contains(name))
 			asked++
 		}
 	}
