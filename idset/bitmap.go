@@ -207,12 +207,6 @@ func nextBit(bits *roaring.Bitmap, id uint32) (uint32, bool) {
 	return uint32(v), v >= 0
 }
 
-// prevBit returns the largest id of a bitmap that is not above id.
-func prevBit(bits *roaring.Bitmap, id uint32) (uint32, bool) {
-	v := bits.PreviousValue(id)
-	return uint32(v), v >= 0
-}
-
 // endOfRun returns the last id of the run of a bitmap that holds id. It gallops:
 // the steps double as long as all ids up to there are present, then halve.
 func endOfRun(bits *roaring.Bitmap, id uint32) uint32 {

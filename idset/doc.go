@@ -27,9 +27,8 @@
 // Sets share no storage. Methods read their operands and never keep them. A nil
 // *Set reads as the empty set. After an error a set is unchanged.
 //
-// A set may change during an iteration. [Set.All], [Set.Backward] and
-// [Set.Ranges] continue from the last id with what is then in the set. No id is
-// yielded twice or out of order.
+// A set may change during an iteration. [Set.All] and [Set.Ranges] continue from
+// the last id with what is then in the set. No id is yielded twice or out of order.
 //
 // # Cost and limits
 //
@@ -38,14 +37,14 @@
 // It takes at most 128 bytes for each range plus 16 KiB. With r ranges, or r
 // containers of a bitmap:
 //
-//   - Contains, Next, Prev, Min and Max take log r steps. They do not allocate,
-//     nor does a loop over Backward or Ranges, nor AppendText if dst has room. A
-//     loop over All allocates at most once.
+//   - Contains, Next, Min and Max take log r steps. They do not allocate, nor does
+//     a loop over Ranges, nor AppendText if dst has room. A loop over All allocates
+//     at most once.
 //   - Insert, Remove and their range forms take log r steps, and move the
 //     ranges behind the place.
 //   - Len, Union, Intersect, Difference, Equal, Clone and the text take r
 //     steps.
-//   - All, Backward, Slice and [FormatList] take a step for each id.
+//   - All and Slice take a step for each id.
 //
 // [Parse] reads up to 4 MiB. For an id above MaxID, Parse returns [ErrRange],
 // and other calls panic.

@@ -77,14 +77,6 @@ func ExampleSet_All() {
 	// 1 3 5 1,3,5
 }
 
-func ExampleSet_Backward() {
-	for id := range idset.Of(1, 2, 7).Backward() {
-		fmt.Print(id, " ")
-	}
-	// Output:
-	// 7 2 1
-}
-
 func ExampleSet_Ranges() {
 	for first, last := range idset.Of(0, 1, 2, 7).Ranges() {
 		fmt.Println(first, last)
@@ -113,17 +105,9 @@ func ExampleSet_Slice() {
 	// [] idset: limit exceeded: 4 ids, at most 3 are allowed
 }
 
-func ExampleSet_AppendFormat() {
-	s := idset.Of(0, 1, 2, 7)
-	for _, f := range []idset.Format{idset.FormatRanges, idset.FormatList, idset.FormatBrackets} {
-		fmt.Println(string(s.AppendFormat(nil, f)))
-	}
-	fmt.Println(string(idset.Of(7).AppendFormat(nil, idset.FormatBrackets)))
-	// Output:
-	// 0-2,7
-	// 0,1,2,7
-	// [0-2,7]
-	// 7
+func ExampleSet_AppendBrackets() {
+	fmt.Printf("%s %s\n", idset.Of(0, 1, 2, 7).AppendBrackets(nil), idset.Of(7).AppendBrackets(nil))
+	// Output: [0-2,7] 7
 }
 
 func ExampleUnion() {

@@ -15,13 +15,6 @@ func (s *Set) All() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) { s.all(yield) }
 }
 
-// Backward returns an iterator over the ids in descending order. If the set
-// changes meanwhile, the iteration goes on with the largest id that is then in
-// the set below the one last yielded. A loop over it does not allocate.
-func (s *Set) Backward() iter.Seq[uint32] {
-	return func(yield func(uint32) bool) { s.backward(yield) }
-}
-
 // Ranges returns an iterator over the maximal ranges of consecutive ids, both
 // ends included, in ascending order. Its time depends on the ranges, not on the
 // ids. If the set changes meanwhile, the iteration continues with what is then in
@@ -97,27 +90,6 @@ func (s *Set) allMany(b *roaring.Bitmap, yield func(uint32) bool) (from uint32, 
 
 func (s *Set) ranges(yield func(first, last uint32) bool) {
 	s.walk(0, func(r run) (uint32, bool) { return r.last + 1, yield(r.first, r.last) })
-}
-
-func (s *Set) backward(yield func(uint32) bool) {
-	id, ok := s.Max()
-	for ok {
-		// id is in the set, and so is what the run list has below it.
-		first := id
-		if s.bits() == nil {
-			rs := s.list()
-			first = rs[search(rs, id)].first
-		}
-		for gen := s.gen; ; id-- {
-			if !yield(id) {
-				return
-			}
-			if id == first || s.gen != gen {
-				break
-			}
-		}
-		id, ok = s.Prev(id)
-	}
 }
 
 // walk calls f for each run from an id on, in ascending order, as long as it says true.

@@ -213,11 +213,6 @@ func (m *machine) Ask(t *rapid.T) {
 		id := drawID(t, "id")
 		i, present := slices.BinarySearch(ids, id)
 		require.Equal(t, present, m.a.Contains(id))
-		prev, ok := m.a.Prev(id)
-		require.Equal(t, i > 0, ok)
-		if ok {
-			require.Equal(t, ids[i-1], prev)
-		}
 		if present {
 			i++
 		}
@@ -251,12 +246,6 @@ func compare(t require.TestingT, s *idset.Set, m model) {
 		i++
 	}
 	require.Equal(t, len(ids), i)
-	for id := range s.Backward() {
-		if i--; i < 0 || ids[i] != id {
-			require.FailNow(t, "Backward differs", "id %d at %d in %q, want %q", id, i, s, m.text())
-		}
-	}
-	require.Zero(t, i)
 	require.Equal(t, m.text(), s.String())
 	first, ok := s.Min()
 	last, ok2 := s.Max()

@@ -194,7 +194,16 @@ func (s *Set) IsEmpty() bool { return s == nil || s.big == nil && s.n == 0 }
 func (s *Set) Min() (uint32, bool) { return s.from(0) }
 
 // Max returns the largest id, or false if the set is empty.
-func (s *Set) Max() (uint32, bool) { return s.upTo(MaxID) }
+func (s *Set) Max() (uint32, bool) {
+	if bits := s.bits(); bits != nil {
+		return bits.Maximum(), true
+	}
+	rs := s.list()
+	if len(rs) == 0 {
+		return 0, false
+	}
+	return rs[len(rs)-1].last, true
+}
 
 // Next returns the smallest id above the given one, which need not be in the
 // set, or false if there is none.
@@ -205,15 +214,6 @@ func (s *Set) Next(id uint32) (uint32, bool) {
 	return s.from(id + 1)
 }
 
-// Prev returns the largest id below the given one, which need not be in the
-// set, or false if there is none.
-func (s *Set) Prev(id uint32) (uint32, bool) {
-	if id == 0 {
-		return 0, false
-	}
-	return s.upTo(min(id-1, MaxID))
-}
-
 // from returns the smallest id that is not below the given one.
 func (s *Set) from(id uint32) (uint32, bool) {
 	if bits := s.bits(); bits != nil {
@@ -222,22 +222,6 @@ func (s *Set) from(id uint32) (uint32, bool) {
 	rs := s.list()
 	if i := search(rs, id); i < len(rs) {
 		return max(rs[i].first, id), true
-	}
-	return 0, false
-}
-
-// upTo returns the largest id that is not above the given one.
-func (s *Set) upTo(id uint32) (uint32, bool) {
-	if bits := s.bits(); bits != nil {
-		return prevBit(bits, id)
-	}
-	rs := s.list()
-	i := search(rs, id)
-	if i < len(rs) && rs[i].first <= id {
-		return id, true
-	}
-	if i > 0 {
-		return rs[i-1].last, true
 	}
 	return 0, false
 }

@@ -1,62 +1,40 @@
 package idset
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/RoaringBitmap/roaring/v2"
-)
-
-// A Format is a way to print a set. The zero Format is invalid.
-type Format uint8
-
-// The formats.
-const (
-	FormatRanges   Format = iota + 1 // "0-3,7": the canonical text
-	FormatList                       // "0,1,2,3,7": each id by itself
-	FormatBrackets                   // "[0-3,7]": the canonical text, in brackets if there is more than one id
 )
 
 // String returns the canonical text, "0-3,7": consecutive ids as ranges, no
 // brackets. Equal sets have equal texts. The empty set is "".
 func (s *Set) String() string {
 	var room [128]byte
-	return string(s.AppendFormat(room[:0], FormatRanges))
+	return string(s.append(room[:0]))
 }
 
 // AppendText appends what String returns. The error is always nil. If dst has
 // room, it does not allocate.
 func (s *Set) AppendText(dst []byte) ([]byte, error) {
-	return s.AppendFormat(dst, FormatRanges), nil
+	return s.append(dst), nil
 }
 
 // MarshalText returns what String returns. The error is always nil.
 func (s *Set) MarshalText() ([]byte, error) {
-	return s.AppendFormat([]byte{}, FormatRanges), nil
+	return s.append([]byte{}), nil
 }
 
-// AppendFormat appends the set in a format. [Parse] accepts all formats. The empty
-// set is "" in each. FormatRanges and FormatBrackets take time for each range.
-// FormatList takes time and memory for each id, up to 22 GB: check [Set.Len] first
-// if the set comes from outside. If dst has room, AppendFormat does not allocate.
-// Panics if f is not a format.
-func (s *Set) AppendFormat(dst []byte, f Format) []byte {
-	switch f {
-	case FormatRanges:
-		return s.appendRanges(dst)
-	case FormatList:
-		return s.appendList(dst)
-	case FormatBrackets:
-		first, _ := s.Min()
-		if last, _ := s.Max(); first == last {
-			return s.appendRanges(dst)
-		}
-		return append(s.appendRanges(append(dst, '[')), ']')
+// AppendBrackets appends the canonical text, in brackets if there is more than one id:
+// "[0-3,7]". [Parse] reads it. If dst has room, it does not allocate.
+func (s *Set) AppendBrackets(dst []byte) []byte {
+	first, _ := s.Min()
+	if last, _ := s.Max(); first == last {
+		return s.append(dst)
 	}
-	panic(fmt.Sprintf("idset: no such format: %d", f))
+	return append(s.append(append(dst, '[')), ']')
 }
 
-func (s *Set) appendRanges(dst []byte) []byte {
+func (s *Set) append(dst []byte) []byte {
 	var p printer
 	if bits := s.bits(); bits == nil {
 		for _, r := range s.list() {
@@ -67,16 +45,6 @@ func (s *Set) appendRanges(dst []byte) []byte {
 	} else {
 		for first, end := range bits.Ranges() {
 			dst = p.add(dst, run{first, uint32(end - 1)})
-		}
-	}
-	return p.end(dst)
-}
-
-func (s *Set) appendList(dst []byte) []byte {
-	var p printer
-	for first, last := range s.Ranges() { // All may allocate
-		for id := first; id <= last; id++ {
-			dst = p.add(dst, run{id, id})
 		}
 	}
 	return p.end(dst)

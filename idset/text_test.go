@@ -40,30 +40,16 @@ func drawSet(t *rapid.T, label string) *idset.Set {
 	return drawRepresentation(t).force(s)
 }
 
-func TestTheFormats(t *testing.T) {
-	for _, c := range []struct{ in, ranges, list, brackets string }{
-		{"", "", "", ""},
-		{"0", "0", "0", "0"},
-		{"2147483647", "2147483647", "2147483647", "2147483647"},
-		{"0-1", "0-1", "0,1", "[0-1]"},
-		{"0,2", "0,2", "0,2", "[0,2]"},
-		{"0-3,7", "0-3,7", "0,1,2,3,7", "[0-3,7]"},
-		{"65534-65537", "65534-65537", "65534,65535,65536,65537", "[65534-65537]"},
-		{"2147483646-2147483647", "2147483646-2147483647", "2147483646,2147483647", "[2147483646-2147483647]"},
+func TestBracketsAreAroundMoreThanOneID(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", "0": "0", "2147483647": "2147483647", "0-1": "[0-1]", "0,2": "[0,2]", "0-3,7": "[0-3,7]",
+		"65534-65537": "[65534-65537]", "2147483646-2147483647": "[2147483646-2147483647]",
 	} {
 		for _, rep := range representations {
-			s := rep.force(parse(t, c.in))
-			require.Equal(t, c.ranges, string(s.AppendFormat(nil, idset.FormatRanges)))
-			require.Equal(t, c.list, string(s.AppendFormat(nil, idset.FormatList)))
-			require.Equal(t, c.brackets, string(s.AppendFormat(nil, idset.FormatBrackets)))
+			require.Equal(t, want, string(rep.force(parse(t, in)).AppendBrackets(nil)))
 		}
 	}
-	require.Equal(t, "[0-2147483647]", string(parse(t, "0-2147483647").AppendFormat(nil, idset.FormatBrackets)))
-}
-
-func TestAnUnknownFormatPanics(t *testing.T) {
-	require.PanicsWithValue(t, "idset: no such format: 0", func() { idset.Of(1).AppendFormat(nil, 0) })
-	require.PanicsWithValue(t, "idset: no such format: 200", func() { idset.Of(1).AppendFormat(nil, 200) })
+	require.Equal(t, "[0-2147483647]", string(parse(t, "0-2147483647").AppendBrackets(nil)))
 }
 
 // One text, whichever way it is asked for,
@@ -86,18 +72,14 @@ func TestEveryWayToPrintASetAgrees(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "prefix "+text, string(out))
 			require.Equal(t, "prefix ", string(dst))
-			require.Equal(t, "prefix "+text, string(s.AppendFormat(dst, idset.FormatRanges)))
-			require.Equal(t, "prefix ", string(s.AppendFormat(dst, idset.FormatList)[:len(prefix)]))
-			require.Equal(t, "prefix ", string(s.AppendFormat(dst, idset.FormatBrackets)[:len(prefix)]))
+			require.Equal(t, "prefix ", string(s.AppendBrackets(dst)[:len(prefix)]))
 		}
 
 		back := parse(t, text)
 		require.True(t, back.Equal(s))
 		require.True(t, s.Equal(back))
 		require.Equal(t, text, back.String())
-		for _, f := range []idset.Format{idset.FormatRanges, idset.FormatList, idset.FormatBrackets} {
-			require.True(t, parse(t, string(s.AppendFormat(nil, f))).Equal(s), f)
-		}
+		require.True(t, parse(t, string(s.AppendBrackets(nil))).Equal(s))
 		read := idset.Of(99)
 		require.NoError(t, read.UnmarshalText(marshaled))
 		require.True(t, read.Equal(s))

@@ -51,9 +51,9 @@ func TestEveryTextIsReadAsTheReferenceReadsIt(t *testing.T) {
 				}
 				require.NoError(t, s.Check())
 				require.Equal(t, v.Ranges, s.String(), v.In)
-				require.Equal(t, v.Brackets, string(s.AppendFormat(nil, idset.FormatBrackets)), v.In)
+				require.Equal(t, v.Brackets, string(s.AppendBrackets(nil)), v.In)
 				if v.List != nil {
-					require.Equal(t, *v.List, string(s.AppendFormat(nil, idset.FormatList)), v.In)
+					require.True(t, parse(t, *v.List).Equal(s), v.In)
 				}
 				require.Equal(t, v.Count, s.Len(), v.In)
 				requireID(t, v.First, s.Min)
@@ -86,7 +86,6 @@ func TestEveryOperationAnswersAsTheReference(t *testing.T) {
 		Equal      bool         `json:"equal"`
 		Intersects bool         `json:"intersects"`
 		Next       [][2]*uint32 `json:"next"`
-		Prev       [][2]*uint32 `json:"prev"`
 		Test       [][2]any     `json:"test"`
 	}
 	differences := refdata.ExpectDifferences(t, map[string]int{laxCommas: 2})
@@ -132,17 +131,13 @@ func TestEveryOperationAnswersAsTheReference(t *testing.T) {
 				requireID(t, p[1], func() (uint32, bool) { return a.Next(*p[0]) })
 				asked++
 			}
-			for _, p := range v.Prev {
-				requireID(t, p[1], func() (uint32, bool) { return a.Prev(*p[0]) })
-				asked++
-			}
 			for _, p := range v.Test {
 				require.Equal(t, p[1], a.Contains(uint32(p[0].(float64))))
 				asked++
 			}
 		}
 	}
-	require.Equal(t, refdata.Of(11310, 11800+11368+11800)*len(representations), asked)
+	require.Equal(t, refdata.Of(7668, 11800+11800)*len(representations), asked)
 }
 
 // What the reference wrote is what is printed here: the canonical form is

@@ -1,7 +1,6 @@
 package rset
 
 import (
-	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/rset/children"
 )
@@ -73,7 +72,7 @@ func (n *node) appendText(dst []byte) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = k.IDs.AppendFormat(append(dst, k.Name...), idset.FormatBrackets)
+		dst = k.IDs.AppendBrackets(append(dst, k.Name...))
 	}
 	return dst
 }

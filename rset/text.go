@@ -3,7 +3,6 @@ package rset
 import (
 	"strconv"
 
-	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
@@ -17,7 +16,7 @@ func (r *R) String() string {
 		if i > 0 {
 			dst = append(dst, ' ')
 		}
-		dst = groups[i].AppendFormat(append(dst, "rank"...), idset.FormatBrackets)
+		dst = groups[i].AppendBrackets(append(dst, "rank"...))
 		dst = r.nodes[i].appendText(append(dst, '/'))
 	}
 	return string(dst)

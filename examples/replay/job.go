@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -251,7 +250,7 @@ func (j *job) listing() *listing {
 		l.Project, l.Bank, l.Duration = text(j.spec.Project()), text(j.spec.Bank()), ptr(seconds(j.spec.Duration().Seconds()))
 	}
 	if j.res != nil {
-		l.Ranks, l.Nodelist = ptr(string(j.res.Ranks().AppendFormat(nil, idset.FormatBrackets))), text(j.res.Nodelist().String())
+		l.Ranks, l.Nodelist = ptr(string(j.res.Ranks().AppendBrackets(nil))), text(j.res.Nodelist().String())
 		l.Expiration = ptr(seconds(j.res.Expiration()))
 		if e, ok := j.Expiration(); ok {
 			l.Expiration = ptr(seconds(e))
