@@ -146,7 +146,16 @@ func (d *driver) send(topic string, m alloc.Message) {
 
 // acquire tells of a change of the inventory.
 func (d *driver) acquire(a pool.Acquire) {
-	payload, err := json.Marshal(a)
+	c := a.Change
+	payload, err := json.Marshal(struct {
+		Resources        *rset.R               `json:"resources,omitempty"`
+		Up               *idset.Set            `json:"up,omitempty"`
+		Down             *idset.Set            `json:"down,omitempty"`
+		Shrink           *idset.Set            `json:"shrink,omitempty"`
+		AddProperties    map[string]*idset.Set `json:"property-add,omitempty"`
+		RemoveProperties map[string]*idset.Set `json:"property-remove,omitempty"`
+		Expiration       *eventlog.Timestamp   `json:"expiration,omitempty"`
+	}{a.Resources, c.Up, c.Down, c.Shrink, c.AddProperties, c.RemoveProperties, c.Expiration})
 	require.NoError(d.t, err)
 	d.check(d.write(alloc.Line{Topic: topicAcquire, Payload: payload}.AppendText(nil)))
 }

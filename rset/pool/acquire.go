@@ -1,14 +1,10 @@
 package pool
 
 import (
-	"fmt"
-	"maps"
 	"math"
-	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/rset"
@@ -120,74 +116,4 @@ func readProperties(v jsonobj.Value) map[string]*idset.Set {
 		properties[name] = readIDs(o.Value(), rset.MaxRank)
 	}
 	return properties
-}
-
-// MarshalJSON returns the response as the resource module of Flux writes it. It
-// leaves out fields that are nil, but a first response always has the key up. The
-// error is ErrAcquire for what ParseAcquire would refuse, and if Change.Grow is not
-// nil.
-func (a Acquire) MarshalJSON() ([]byte, error) {
-	c := a.Change
-	w := jsonobj.Write(nil, jsonscan.Limits{})
-	switch {
-	case c.Grow != nil:
-		w.Fail("", errGrow)
-	case a.Resources == nil && c.Up == nil && c.Down == nil && c.Shrink == nil &&
-		c.AddProperties == nil && c.RemoveProperties == nil && c.Expiration == nil:
-		w.Fail("", errNoChange)
-	}
-	if a.Resources != nil {
-		w.Key("resources")
-		w.Out = a.Resources.AppendJSON(w.Out)
-		if c.Up == nil {
-			c.Up = new(idset.Set)
-		}
-	}
-	for _, s := range [...]struct {
-		key string
-		set *idset.Set
-	}{{"up", c.Up}, {"down", c.Down}, {"shrink", c.Shrink}} {
-		if s.set != nil {
-			writeRanks(&w, s.key, s.key, s.set)
-		}
-	}
-	for _, p := range [...]struct {
-		key  string
-		sets map[string]*idset.Set
-	}{{"property-add", c.AddProperties}, {"property-remove", c.RemoveProperties}} {
-		if p.sets != nil {
-			writeProperties(&w, p.key, p.sets)
-		}
-	}
-	if c.Expiration != nil {
-		if !validTime(*c.Expiration) {
-			w.Fail("expiration", errTime)
-		}
-		w.Float("expiration", float64(*c.Expiration))
-	}
-	out, err := w.End(nil)
-	if err != nil {
-		return nil, categorize(ErrAcquire, err)
-	}
-	return out, nil
-}
-
-// writeRanks appends a set of ranks as the value of a key.
-func writeRanks(w *jsonobj.Writer, path, key string, set *idset.Set) {
-	if rank, ok := set.Max(); ok && rank > rset.MaxRank {
-		w.Fail("", at(path, fmt.Errorf("rank %d is above %d", rank, rset.MaxRank)))
-	}
-	w.Text(key, set.String())
-}
-
-// writeProperties appends an object of properties, by name.
-func writeProperties(w *jsonobj.Writer, key string, sets map[string]*idset.Set) {
-	w.Open(key)
-	for _, name := range slices.Sorted(maps.Keys(sets)) {
-		if !rset.ValidProperty(name) {
-			w.Fail(key, fmt.Errorf("%w: %s", errPropertyName, guard.Quote(name)))
-		}
-		writeRanks(w, key+"."+jsonobj.Name(name), name, sets[name])
-	}
-	w.Close()
 }

@@ -110,7 +110,6 @@ var (
 	errEmpty        = errors.New("no resources")
 	errNoChange     = errors.New("has no key of RFC 28")
 	errAll          = errors.New(`"all" is allowed only with resources`)
-	errGrow         = errors.New("a response has no key for Grow")
 	errTime         = errors.New("must be a finite time of 0 or later")
 )
 

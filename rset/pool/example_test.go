@@ -59,7 +59,7 @@ func Example() {
 	fmt.Println(err)
 	_, err = p.Alloc(3, exampleRequest(2), 1020)
 	fmt.Println(err)
-	at, err := p.Earliest(exampleRequest(2), 1020)
+	at, err := p.Plan(3, exampleRequest(2), 1020)
 	fmt.Println(at, err)
 
 	node, err := first.Restrict(idset.Of(2, 3))

@@ -8,6 +8,16 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
+// Earliest returns when Plan would let a job start, and plans nothing.
+func (p *Pool) Earliest(q *Request, now eventlog.Timestamp) (eventlog.Timestamp, error) {
+	s, err := p.search(q)
+	if err != nil {
+		return 0, err
+	}
+	f := forecast{search: s}
+	return f.earliest(now)
+}
+
 // Breaks are ways to break a pool in which job 1 has all of rank 0, job 2 some
 // of it too until 77, rank 1 is idle, rank 2 down, and job 8 planned; and what Check says.
 func Breaks() map[string]func(p *Pool) {

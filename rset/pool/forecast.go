@@ -137,7 +137,8 @@ func (f *forecast) until(at eventlog.Timestamp) eventlog.Timestamp {
 }
 
 // earliest returns the first time at which the request can be met. The room is then
-// known of all that gained some.
+// known of all that gained some. It looks at the ranks that are free now, and then at
+// those of each job that ends by the time found.
 func (f *forecast) earliest(now eventlog.Timestamp) (eventlog.Timestamp, error) {
 	p := f.p
 	if _, err := p.end(now, 0); err != nil {
@@ -225,24 +226,4 @@ func (f *forecast) touchRange(first, last uint32) {
 		}
 		return it.first > first
 	})
-}
-
-// Earliest returns the earliest time at which a request can be met if each job ends
-// when its resources expire, planned jobs run as planned, and nothing else changes. The
-// pool does not change.
-//
-// Earliest assumes that a job past its expiration ends now, so a result of now does not
-// mean that Alloc succeeds. It assumes that a job without an expiration never ends. The
-// error is ErrBusy if such jobs, or ranks that are down, prevent the request until the
-// pool expires; the other errors are those of Alloc.
-//
-// It looks at the ranks that are free now, and then at those of each job that ends by
-// the time found.
-func (p *Pool) Earliest(q *Request, now eventlog.Timestamp) (eventlog.Timestamp, error) {
-	s, err := p.search(q)
-	if err != nil {
-		return 0, err
-	}
-	f := forecast{search: s}
-	return f.earliest(now)
 }

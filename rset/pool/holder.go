@@ -115,8 +115,8 @@ func (p *Pool) show(h *holder) Holder {
 	return out
 }
 
-// SetExpiration sets when the allocation of a job expires; 0 means never. Earliest and
-// Plan use it; it frees nothing. The error is ErrNotFound, or ErrInvalid for an invalid
+// SetExpiration sets when the allocation of a job expires; 0 means never. Plan uses
+// it; it frees nothing. The error is ErrNotFound, or ErrInvalid for an invalid
 // time, and then nothing has changed.
 func (p *Pool) SetExpiration(id jobid.ID, t eventlog.Timestamp) error {
 	h, ok := p.holder(id)

@@ -53,17 +53,23 @@ func (p *Pool) plan(id jobid.ID) *plan {
 }
 
 // Plan reserves resources for a job from the earliest time on at which the request can be
-// met, which it returns: see [Pool.Earliest]. From then on Alloc, Earliest and Plan leave
-// them to the job. Other jobs may have them before, if they expire in time, and after.
-// Alloc of the job itself may give it any.
+// met, and returns that time. From then on Alloc and Plan leave them to the job. Other jobs
+// may have them before, if they expire in time, and after. Alloc of the job itself may give
+// it any.
+//
+// The time is the right one if each job ends when its resources expire, planned jobs run as
+// planned, and nothing else changes. A job past its expiration is taken to end now, so a
+// result of now does not mean that Alloc succeeds. A job without an expiration never ends.
 //
 // A job has one plan: the next Plan of it takes its place. Adopt, Alloc and Unplan of the
 // job end it. A plan does not follow what happens: after a job ended early or late, or an
 // Update, plan again what could start earlier or can no longer start in time.
 //
-// The errors are those of Earliest, ErrExists if the job has resources, or ErrLimit if
-// Config.MaxJobs jobs are planned. After an error nothing has changed. Plan costs as
-// Earliest does, and some logarithmic time for each range of ranks that it reserves.
+// The error is ErrBusy if jobs without an expiration, or ranks that are down, prevent the
+// request until the pool expires; ErrLimit if Config.MaxJobs jobs are planned; else the
+// errors are those of Alloc. After an error nothing has changed. Plan looks at the ranks
+// that are free now and at those of each job that ends by the time found; for each range of
+// ranks that it reserves, it takes some logarithmic time.
 func (p *Pool) Plan(id jobid.ID, q *Request, now eventlog.Timestamp) (eventlog.Timestamp, error) {
 	if _, ok := p.holder(id); ok {
 		return 0, jobError(id, ErrExists)

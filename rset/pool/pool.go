@@ -214,12 +214,9 @@ func (ps parts) add(first, last uint32, k *children.Set) parts {
 // r returns the R, without hosts and times.
 func (ps parts) r() *rset.R { return (*rset.R)(nil).Cut(ps, 0, 0, 0) }
 
-// validTime reports whether a time is one of RFC 20.
-func validTime(t eventlog.Timestamp) bool { return t >= 0 && t <= math.MaxFloat64 }
-
 // checkTime returns an error unless a time is one of RFC 20.
 func checkTime(what string, t eventlog.Timestamp) error {
-	if !validTime(t) {
+	if !(t >= 0 && t <= math.MaxFloat64) {
 		return invalid("%s %w: %v", what, errTime, t)
 	}
 	return nil

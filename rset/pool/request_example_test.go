@@ -1,13 +1,10 @@
 package pool_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
-	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobspec"
-	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/pool"
 )
 
@@ -60,22 +57,4 @@ func ExampleParseAcquire() {
 	// <nil> rank[0-1]/core[0-7]
 	// <nil> <nil> rank[0,2]/core[0-7]
 	// pool: invalid response to resource.acquire: up: offset 6: idset: syntax error: offset 2: empty element in "2-"
-}
-
-// A program that plays the resource module.
-func ExampleAcquire_MarshalJSON() {
-	r, err := rset.New(rset.Config{Entries: []rset.Entry{{
-		Ranks:    idset.Of(0, 1),
-		Children: map[string]*idset.Set{"core": idset.Of(0, 1)},
-	}}})
-	if err != nil {
-		panic(err)
-	}
-	text, err := json.Marshal(pool.Acquire{Resources: r, Change: pool.Change{Up: r.Ranks()}})
-	fmt.Println(string(text), err)
-	text, err = json.Marshal(pool.Acquire{Change: pool.Change{Down: idset.Of(1)}})
-	fmt.Println(string(text), err)
-	// Output:
-	// {"resources":{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0}},"up":"0-1"} <nil>
-	// {"down":"1"} <nil>
 }
