@@ -54,8 +54,8 @@
 //   - Fragments and unions keep times, slots and properties, which the library
 //     can lose. They drop the scheduling key, which the library keeps.
 //   - Parse refuses values of other JSON types, negative times and slots, an
-//     expiration before the start, ranks without resources, one rank on two hosts,
-//     empty elements in idsets, and white space between hosts.
+//     expiration before the start, ranks without resources, one rank in two entries
+//     or on two hosts, empty elements in idsets, and white space between hosts.
 //   - An empty R is written without a nodelist, and an empty set of gpus is not
 //     written.
 package rset

@@ -35,7 +35,7 @@ var (
 	errTime       = errors.New("must be a finite time of 0 or later")
 	errExpiration = errors.New("must be after starttime")
 	errNegative   = errors.New("must not be negative")
-	errTwice      = errors.New("resource appears twice")
+	errNoResource = errors.New("must have a resource")
 	errProperty   = errors.New("invalid property name")
 )
 

@@ -85,15 +85,20 @@ func naiveOf(r *rset.R) naive {
 	return out
 }
 
-// build returns the R of a naive set, each resource in an entry of its own, in
-// the order of a map, with hosts and properties that follow from the ranks.
+// build returns the R of a naive set, each rank in an entry of its own, in the order of
+// a map, with hosts and properties that follow from the ranks.
 func (n naive) build(t require.TestingT) *rset.R {
 	c := rset.Config{Start: 1000.5, Expiration: 2000.25, Slots: 3, Properties: map[string]*idset.Set{}}
+	entries := make(map[uint32]rset.Entry)
 	n.each(func(rank uint32, kind string, id uint32) {
-		c.Entries = append(c.Entries, rset.Entry{
-			Ranks: idset.Of(rank), Children: map[string]*idset.Set{kind: idset.Of(id)},
-		})
+		e, ok := entries[rank]
+		if !ok {
+			e = rset.Entry{Ranks: idset.Of(rank), Children: make(map[string]*idset.Set)}
+			entries[rank] = e
+		}
+		e.Children[kind] = idset.Union(e.Children[kind], idset.Of(id))
 	})
+	c.Entries = slices.Collect(maps.Values(entries))
 	ranks := slices.Sorted(maps.Keys(n))
 	c.Hosts = new(hostlist.List)
 	odd := new(idset.Set)

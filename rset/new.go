@@ -16,7 +16,7 @@ import (
 
 // Config describes an R for [New]. The zero Config is the empty set.
 type Config struct {
-	Entries    []Entry               // in any order; a rank may be in several, each resource in one
+	Entries    []Entry               // in any order, each rank in one
 	Hosts      *hostlist.List        // in rank order; nil or empty: none
 	Properties map[string]*idset.Set // ranks by property
 	Start      eventlog.Timestamp    // 0: always valid
@@ -28,7 +28,7 @@ type Config struct {
 // [Parse] would refuse, with the same sentinels. The error names the entry or field
 // instead of the offset.
 func New(c Config) (*R, error) {
-	m := merger{bytes: math.MaxInt32}
+	var m merger
 	for i, e := range c.Entries {
 		n, err := newEntry(e)
 		if err != nil {
@@ -39,18 +39,15 @@ func New(c Config) (*R, error) {
 		}
 		m.entries = append(m.entries, m.numberOf(n))
 	}
-	at, err := m.merge()
-	if err != nil && at >= 0 {
-		err = fmt.Errorf("entry %d: %w", at, err)
-	}
-	if err != nil {
-		return nil, categorize(err)
+	if at, err := m.merge(); err != nil {
+		return nil, fmt.Errorf("%w: entry %d: %w", ErrSyntax, at, err)
 	}
 	r := &R{spans: m.spans, nodes: m.nodes, slots: c.Slots}
 	if c.Slots < 0 {
 		return nil, fmt.Errorf("%w: slots: %w", ErrSyntax, errNegative)
 	}
 	if !c.Hosts.IsEmpty() {
+		var err error
 		if r, err = r.AssignHosts(c.Hosts); err != nil {
 			return nil, err
 		}

@@ -21,9 +21,8 @@ import (
 // [ErrSyntax], [ErrLimit], or [ErrHosts] if there are not as many hosts as ranks. Its
 // text names the path and the offset of the value.
 //
-// Entries of R_lite may come in any order. A rank may be in several entries, but
-// each of its resources only in one. Unknown keys are kept, except in an entry of
-// R_lite. An R without resources is valid.
+// Entries of R_lite may come in any order, and each rank is in one. Unknown keys are
+// kept, except in an entry of R_lite. An R without resources is valid.
 //
 // It accepts 64 MiB of text, ranks up to 2^24, ids of children and numbers of
 // entries up to 2^20, and 2^24 hosts. Memory grows linearly with the text.
@@ -40,7 +39,7 @@ func (l limits) parse(b []byte) (*R, error) {
 	if len(b) > l.bytes {
 		return nil, fmt.Errorf("%w: %w", ErrLimit, tooMany("bytes", len(b), l.bytes))
 	}
-	d := decoder{most: l, r: new(R), merger: merger{bytes: len(b)}, doc: jsonobj.NewDoc(b, jsonscan.Limits{})}
+	d := decoder{most: l, r: new(R), doc: jsonobj.NewDoc(b, jsonscan.Limits{})}
 	d.document()
 	if d.doc.Failed() {
 		return nil, categorize(d.doc.Fault())
@@ -155,19 +154,14 @@ func (d *decoder) lite(v jsonobj.Value) {
 	if d.doc.Failed() {
 		return
 	}
-	entry, err := d.merge()
-	switch {
-	case err == nil:
-		d.r.spans, d.r.nodes = d.spans, d.nodes
-	case entry < 0:
-		v.Fail(err)
-	default:
+	if entry, err := d.merge(); err != nil {
 		a := v.Array()
 		for range entry + 1 {
 			a.Next()
 		}
 		a.Value().Fail(err)
 	}
+	d.r.spans, d.r.nodes = d.spans, d.nodes
 }
 
 // makeRoom makes room for as many entries as there are if those that come are as long

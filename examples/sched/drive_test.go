@@ -93,9 +93,7 @@ func (d *driver) connect(now eventlog.Timestamp) {
 		if n.big {
 			cfg.Properties["big"].Insert(uint32(r))
 		}
-		for _, u := range d.machine.units(uint32(r)) {
-			cfg.Entries = append(cfg.Entries, rset.Entry{Ranks: idset.Of(u.rank), Children: map[string]*idset.Set{u.kind: idset.Of(u.id)}})
-		}
+		cfg.Entries = append(cfg.Entries, entries(d.machine.units(uint32(r)))...)
 	}
 	hosts, err := hostlist.Parse("n[0-15]")
 	require.NoError(d.t, err)

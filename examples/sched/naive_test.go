@@ -285,12 +285,18 @@ func (m *machine) take(j *naiveJob, fragment []unit, final bool) {
 
 // resources returns units as a fragment of an allocation.
 func resources(units []unit) (*rset.R, error) {
-	var c rset.Config
+	return rset.New(rset.Config{Entries: entries(units)})
+}
+
+// entries returns units by rank.
+func entries(units []unit) (out []rset.Entry) {
+	nodes := make(map[uint32]map[string]*idset.Set)
 	for _, u := range units {
-		c.Entries = append(c.Entries, rset.Entry{
-			Ranks:    idset.Of(u.rank),
-			Children: map[string]*idset.Set{u.kind: idset.Of(u.id)},
-		})
+		if nodes[u.rank] == nil {
+			nodes[u.rank] = make(map[string]*idset.Set)
+			out = append(out, rset.Entry{Ranks: idset.Of(u.rank), Children: nodes[u.rank]})
+		}
+		nodes[u.rank][u.kind] = idset.Union(nodes[u.rank][u.kind], idset.Of(u.id))
 	}
-	return rset.New(c)
+	return out
 }

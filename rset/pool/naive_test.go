@@ -46,10 +46,13 @@ func compareThings(a, b thing) int {
 // bundle returns the R of resources, without hosts.
 func bundle(t require.TestingT, list []thing) *rset.R {
 	var c rset.Config
+	nodes := make(map[uint32]map[string]*idset.Set)
 	for _, x := range list {
-		c.Entries = append(c.Entries, rset.Entry{
-			Ranks: idset.Of(x.rank), Children: map[string]*idset.Set{x.kind: idset.Of(x.id)},
-		})
+		if nodes[x.rank] == nil {
+			nodes[x.rank] = make(map[string]*idset.Set)
+			c.Entries = append(c.Entries, rset.Entry{Ranks: idset.Of(x.rank), Children: nodes[x.rank]})
+		}
+		nodes[x.rank][x.kind] = idset.Union(nodes[x.rank][x.kind], idset.Of(x.id))
 	}
 	r, err := rset.New(c)
 	require.NoError(t, err)
