@@ -203,10 +203,10 @@ func (b *bookings) Conflict(id jobid.ID, r *rset.R) error  { return b.conflict(i
 func (b *bookings) Each(f func(job jobid.ID, rank uint32, kind string, id uint32)) {
 	b.tree.Ascend(func(s stretch) bool {
 		for h := range s.shares {
-			for kind, ids := range h.what.Map() {
-				for id := range ids.All() {
+			for _, k := range h.what.Kinds() {
+				for id := range k.IDs.All() {
 					for rank := s.first; rank <= s.last; rank++ {
-						f(h.job, rank, kind, id)
+						f(h.job, rank, k.Name, id)
 					}
 				}
 			}

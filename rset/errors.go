@@ -63,6 +63,11 @@ func ranksError(unknown, freed *idset.Set) error {
 	return fmt.Errorf("%w: %s", ErrNotFound, strings.Join(parts, ", "))
 }
 
+// unknownRanks returns the cause of an error about ranks that an R does not have.
+func unknownRanks(ranks *idset.Set) error {
+	return fmt.Errorf("unknown ranks %s", plain(ranks.String()))
+}
+
 // maxNames is the largest number of hosts that an error names.
 const maxNames = 8
 

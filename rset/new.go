@@ -46,17 +46,14 @@ func New(c Config) (*R, error) {
 	if c.Slots < 0 {
 		return nil, fmt.Errorf("%w: slots: %w", ErrSyntax, errNegative)
 	}
+	var err error
 	if !c.Hosts.IsEmpty() {
-		var err error
 		if r, err = r.AssignHosts(c.Hosts); err != nil {
 			return nil, err
 		}
 	}
-	ranks := r.Ranks()
-	for _, name := range slices.Sorted(maps.Keys(c.Properties)) {
-		if err := r.addProperty(name, c.Properties[name].Clone(), ranks); err != nil {
-			return nil, fmt.Errorf("%w: property %.64q: %w", ErrSyntax, name, err)
-		}
+	if r, err = r.WithProperties(c.Properties); err != nil {
+		return nil, err
 	}
 	return r.WithTimes(c.Start, c.Expiration)
 }
@@ -113,7 +110,7 @@ func (r *R) WithProperties(ranks map[string]*idset.Set) (*R, error) {
 		if !ValidProperty(name) {
 			err = errProperty
 		} else if unknown := out.beyond(ranks[name]); unknown != nil {
-			err = fmt.Errorf("unknown ranks %s", plain(unknown.String()))
+			err = unknownRanks(unknown)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: property %.64q: %w", ErrSyntax, name, err)

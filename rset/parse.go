@@ -345,29 +345,17 @@ func (d *decoder) properties(v jsonobj.Value) {
 	}
 	ranks := d.r.Ranks()
 	for o := v.Object(); o.Next(); {
-		set := parseIDs(o.Value(), d.most.rank)
-		if err := d.r.addProperty(string(o.Key()), set, ranks); err != nil {
-			o.Value().Fail(err)
+		name, set := string(o.Key()), parseIDs(o.Value(), d.most.rank)
+		switch {
+		case !ValidProperty(name):
+			o.Value().Fail(errProperty)
+		case !ranks.ContainsAll(set):
+			o.Value().Fail(unknownRanks(idset.Difference(set, ranks)))
+		case !set.IsEmpty():
+			d.r.properties = append(d.r.properties, property{name, set})
 		}
 	}
-	d.r.sortProperties()
-}
-
-// addProperty gives r a property, whose ranks must be among those given.
-func (r *R) addProperty(name string, set, ranks *idset.Set) error {
-	switch {
-	case !ValidProperty(name):
-		return errProperty
-	case !ranks.ContainsAll(set):
-		return fmt.Errorf("unknown ranks %s", plain(idset.Difference(set, ranks).String()))
-	case !set.IsEmpty():
-		r.properties = append(r.properties, property{name, set})
-	}
-	return nil
-}
-
-func (r *R) sortProperties() {
-	slices.SortFunc(r.properties, func(a, b property) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(d.r.properties, func(a, b property) int { return strings.Compare(a.name, b.name) })
 }
 
 // ValidProperty reports whether a text can be the name of a property: it is not

@@ -24,8 +24,8 @@ func (r *R) parts(yield func(children.Part) bool) {
 
 // Cut returns parts, which are in ascending order and each on other ranks, with the hosts
 // and properties that r has there, and the times and slots given: nothing else. It is the
-// way back from Parts. It retains the children. Panics if the parts are not so, and if r is
-// not nil and has hosts, but not all their ranks.
+// way back from Parts. It retains the children. Panics if parts overlap, are out of order or
+// have no children, and if r has hosts but does not have all their ranks.
 func (r *R) Cut(parts []children.Part, start, end eventlog.Timestamp, slots int64) *R {
 	r = r.orEmpty()
 	// What most jobs need is in one piece of memory.

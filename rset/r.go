@@ -153,9 +153,9 @@ func (r *R) Entries() iter.Seq[Entry] {
 		r := r.orEmpty()
 		ranks := r.groups()
 		for i, n := range r.nodes {
-			e := Entry{Ranks: &ranks[i], Children: n.set().Map()}
-			for kind, ids := range e.Children {
-				e.Children[kind] = ids.Clone()
+			e := Entry{Ranks: &ranks[i], Children: make(map[string]*idset.Set)}
+			for _, k := range n.set().Kinds() {
+				e.Children[k.Name] = k.IDs.Clone()
 			}
 			if !yield(e) {
 				return

@@ -39,8 +39,8 @@ type Part struct {
 }
 
 // Of returns the set of kinds. The caller answers for them: each comes once, and with the
-// right N. It puts them in order without those that are empty, in place, and retains
-// nothing but the ids.
+// right N. Of sorts them in place, drops those that are empty, and retains nothing but the
+// ids.
 func Of(kinds []Kind) *Set {
 	kinds = slices.DeleteFunc(kinds, func(k Kind) bool { return k.N == 0 })
 	slices.SortFunc(kinds, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })
@@ -73,15 +73,6 @@ func New(ids map[string]*idset.Set) *Set {
 		kinds = append(kinds, Kind{name, set, set.Len()})
 	}
 	return Of(kinds)
-}
-
-// Map returns the ids by kind. The sets of ids must not be changed.
-func (s *Set) Map() map[string]*idset.Set {
-	out := make(map[string]*idset.Set, len(s.Kinds()))
-	for _, k := range s.Kinds() {
-		out[k.Name] = k.IDs
-	}
-	return out
 }
 
 // Kinds returns the kinds. They must not be changed.

@@ -40,9 +40,9 @@ func setOf(naive map[child]bool) *children.Set {
 
 func naiveOf(s *children.Set) map[child]bool {
 	out := map[child]bool{}
-	for kind, ids := range s.Map() {
-		for id := range ids.All() {
-			out[child{kind, id}] = true
+	for _, k := range s.Kinds() {
+		for id := range k.IDs.All() {
+			out[child{k.Name, id}] = true
 		}
 	}
 	return out
