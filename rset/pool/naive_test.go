@@ -40,7 +40,7 @@ func things(r *rset.R) []thing {
 }
 
 func compareThings(a, b thing) int {
-	return strings.Compare(fmt.Sprintf("%05d %s %05d", a.rank, a.kind, a.id), fmt.Sprintf("%05d %s %05d", b.rank, b.kind, b.id))
+	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))
 }
 
 // bundle returns the R of resources, without hosts.
