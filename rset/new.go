@@ -28,7 +28,7 @@ type Config struct {
 // [Parse] would refuse, with the same sentinels. The error names the entry or field
 // instead of the offset.
 func New(c Config) (*R, error) {
-	var m merger
+	var m assembler
 	for i, e := range c.Entries {
 		n, err := newEntry(e)
 		if err != nil {
@@ -37,9 +37,9 @@ func New(c Config) (*R, error) {
 		for first, last := range e.Ranks.Ranges() {
 			m.piece(first, last)
 		}
-		m.entries = append(m.entries, m.numberOf(n))
+		m.entries = append(m.entries, m.number(n))
 	}
-	if at, err := m.merge(); err != nil {
+	if at, err := m.assemble(); err != nil {
 		return nil, fmt.Errorf("%w: entry %d: %w", ErrSyntax, at, err)
 	}
 	r := &R{spans: m.spans, nodes: m.nodes, slots: c.Slots}
@@ -77,7 +77,11 @@ func newEntry(e Entry) (*node, error) {
 		}
 		kinds = append(kinds, children.Kind{Name: name, IDs: ids, N: ids.Len()})
 	}
-	return newNode(children.Of(kinds)), nil
+	set := children.Of(kinds)
+	if set == nil {
+		return nil, errNoResource
+	}
+	return newNode(set), nil
 }
 
 // WithTimes returns r with other times, with the meaning that they have in

@@ -65,7 +65,7 @@ func categorize(err error) error {
 // A decoder reads one R.
 type decoder struct {
 	most limits
-	merger
+	assembler
 	doc     jsonobj.Doc
 	r       *R
 	known   []knownKind      // of the node before, in the order of the text
@@ -154,7 +154,7 @@ func (d *decoder) lite(v jsonobj.Value) {
 	if d.doc.Failed() {
 		return
 	}
-	if entry, err := d.merge(); err != nil {
+	if entry, err := d.assemble(); err != nil {
 		a := v.Array()
 		for range entry + 1 {
 			a.Next()
@@ -185,7 +185,11 @@ func (d *decoder) entry(v jsonobj.Value) {
 		}
 	}
 	o.Require("rank", "children")
-	d.entries = append(d.entries, d.node(kinds))
+	n := d.node(kinds)
+	if n < 0 {
+		v.Fail(errNoResource)
+	}
+	d.entries = append(d.entries, n)
 }
 
 // ranks reads the ranks of an entry, of which most are one rank.
@@ -204,7 +208,7 @@ func (d *decoder) ranks(v jsonobj.Value) {
 	}
 }
 
-// node reads children and returns the number of the node.
+// node reads children and returns the number of the node, -1 if there are none.
 func (d *decoder) node(v jsonobj.Value) int32 {
 	raw := v.Raw()
 	if n := lookup(&d.interner, raw); n >= 0 {
@@ -228,7 +232,7 @@ func (d *decoder) node(v jsonobj.Value) int32 {
 		}
 	}
 	if len(order) == 0 || v.Failed() {
-		return noNode
+		return -1
 	}
 	n := d.knownNode(order, raw)
 	if d.nodes[n].key != string(raw) {
