@@ -9,6 +9,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/pool"
 )
@@ -234,11 +235,9 @@ func BenchmarkPlan(b *testing.B) {
 			p := loaded(b, n, false)
 			var requests []*pool.Request
 			for i := range 200 {
-				q, err := pool.Needs{Nodes: int64(1 + i*7919%(n/8)), Cores: int64(1 + i%48), Duration: time.Duration(1+i*31%1000) * time.Second}.Request()
-				if err != nil {
-					b.Fatal(err)
-				}
-				requests = append(requests, q)
+				requests = append(requests, needs(b, jobspec.Job{
+					Nodes: int64(1 + i*7919%(n/8)), Cores: int64(1 + i%48), Duration: time.Duration(1+i*31%1000) * time.Second,
+				}))
 			}
 			b.ReportAllocs()
 			for b.Loop() {

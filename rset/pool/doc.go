@@ -2,14 +2,15 @@
 // holds them, and which ones the next job gets.
 //
 // A [Pool] follows the inventory of an instance (RFC 28). [NewRequest] makes a [Request]
-// from a jobspec, [Needs] from numbers. The caller decides which job is next.
+// from a jobspec, which [jobspec.New] makes from numbers. The caller decides which job is
+// next.
 //
 //	a, err := pool.ParseAcquire(payload) // resource.acquire, the first response
 //	p, err := pool.New(a.Resources, pool.Config{})
 //	err = p.Update(a.Change)
 //	err = p.Adopt(id, r, freed) // 1. for each job of the hello, before any Alloc
 //
-//	q, err := pool.Needs{Nodes: 4, Cores: 16, Duration: time.Hour}.Request()
+//	q, err := pool.NewRequest(spec)
 //	r, err := p.Alloc(id, q, now)
 //	switch {
 //	case errors.Is(err, pool.ErrBusy): // 2. try again after a Free or an Update

@@ -48,9 +48,9 @@ var (
 	// finite.
 	ErrInvalid = errors.New("pool: invalid argument")
 
-	// ErrRequest is returned when a jobspec or a Needs asks for something that a
-	// pool does not support, or has constraints that RFC 31 does not allow; and
-	// for the zero Request.
+	// ErrRequest is returned when a jobspec asks for something that a pool does not
+	// support, or has constraints that RFC 31 does not allow; and for the zero
+	// Request.
 	ErrRequest = errors.New("pool: invalid request")
 
 	// ErrAcquire is returned when a text is not a response of RFC 28.

@@ -83,8 +83,13 @@ func Example() {
 // end by then or take nothing that is planned.
 func ExamplePool_Plan() {
 	p := examplePool()
-	try := func(id jobid.ID, n pool.Needs) {
-		q, err := n.Request()
+	try := func(id jobid.ID, j jobspec.Job) {
+		j.Command = []string{"app"}
+		spec, err := jobspec.New(j)
+		if err != nil {
+			panic(err)
+		}
+		q, err := pool.NewRequest(spec)
 		if err != nil {
 			panic(err)
 		}
@@ -98,29 +103,17 @@ func ExamplePool_Plan() {
 			fmt.Println(uint64(id), "waits")
 		}
 	}
-	try(1, pool.Needs{Nodes: 3, Cores: 8, Duration: time.Minute})
-	try(2, pool.Needs{Nodes: 4, Cores: 6, Duration: time.Hour})
-	try(3, pool.Needs{Cores: 4, Duration: time.Hour})   // would delay job 2
-	try(4, pool.Needs{Cores: 4, Duration: time.Minute}) // ends before
-	try(5, pool.Needs{Cores: 2, Duration: time.Hour})   // job 2 leaves two cores
+	try(1, jobspec.Job{Nodes: 3, Cores: 8, Duration: time.Minute})
+	try(2, jobspec.Job{Nodes: 4, Cores: 6, Duration: time.Hour})
+	try(3, jobspec.Job{Cores: 4, Duration: time.Hour})   // would delay job 2
+	try(4, jobspec.Job{Cores: 4, Duration: time.Minute}) // ends before
+	try(5, jobspec.Job{Cores: 2, Duration: time.Hour})   // job 2 leaves two cores
 	// Output:
 	// 1 rank[0-2]/core[0-7] <nil>
 	// 2 starts at 1060.0 <nil>
 	// 3 waits
 	// 4 rank3/core[0-3] <nil>
 	// 5 rank3/core[4-5] <nil>
-}
-
-// A request without a jobspec: two nodes with four cores and a gpu each, for an hour.
-func ExampleNeeds() {
-	p := examplePool()
-	q, err := pool.Needs{Nodes: 2, Cores: 4, GPUs: 1, Duration: time.Hour}.Request()
-	fmt.Println(q, q.Duration(), err)
-	r, err := p.Alloc(1, q, 1000)
-	fmt.Println(r, r.Expiration(), err)
-	// Output:
-	// 2 nodes of 1 slot of 4 cores, 1 gpu 1h0m0s <nil>
-	// rank[0-1]/core[0-3],gpu0 4600.0 <nil>
 }
 
 // After a restart the scheduler learns of the jobs that are there.

@@ -13,6 +13,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset/pool"
 )
 
@@ -404,32 +405,32 @@ func TestPlannedJobsStartInTime(t *testing.T) {
 
 func TestAPlannedJobIsNotDelayed(t *testing.T) {
 	p := upPool(t, "rank[0-3]/core[0-3] n[0-3]")
-	long, short := needs(t, pool.Needs{Nodes: 3, Cores: 4, Duration: 100e9}), needs(t, pool.Needs{Nodes: 1, Cores: 4, Duration: 50e9})
+	long, short := needs(t, jobspec.Job{Nodes: 3, Cores: 4, Duration: 100e9}), needs(t, jobspec.Job{Nodes: 1, Cores: 4, Duration: 50e9})
 	alloc(t, p, 1, long) // from 100 to 200
-	at, err := p.Plan(2, needs(t, pool.Needs{Nodes: 4, Cores: 1, Duration: 10e9}), 100)
+	at, err := p.Plan(2, needs(t, jobspec.Job{Nodes: 4, Cores: 1, Duration: 10e9}), 100)
 	require.NoError(t, err)
 	require.EqualValues(t, 200, at)
 	// One that ends in time may start, and one that does not may not.
-	_, err = p.Alloc(3, needs(t, pool.Needs{Nodes: 1, Cores: 4, Duration: 101e9}), 100)
+	_, err = p.Alloc(3, needs(t, jobspec.Job{Nodes: 1, Cores: 4, Duration: 101e9}), 100)
 	require.ErrorIs(t, err, pool.ErrBusy)
-	require.Equal(t, "rank3/core[0-2]", alloc(t, p, 4, needs(t, pool.Needs{Nodes: 1, Cores: 3})).String(), "three cores are not planned")
-	_, err = p.Alloc(5, needs(t, pool.Needs{Nodes: 1, Cores: 1}), 100)
+	require.Equal(t, "rank3/core[0-2]", alloc(t, p, 4, needs(t, jobspec.Job{Nodes: 1, Cores: 3})).String(), "three cores are not planned")
+	_, err = p.Alloc(5, needs(t, jobspec.Job{Nodes: 1, Cores: 1}), 100)
 	require.ErrorIs(t, err, pool.ErrBusy)
-	require.Equal(t, "rank3/core3", alloc(t, p, 5, needs(t, pool.Needs{Nodes: 1, Cores: 1, Duration: 100e9})).String())
+	require.Equal(t, "rank3/core3", alloc(t, p, 5, needs(t, jobspec.Job{Nodes: 1, Cores: 1, Duration: 100e9})).String())
 	// What comes later waits for what is planned, or fits before or beside it.
-	at, err = p.Earliest(needs(t, pool.Needs{Nodes: 4, Cores: 4, Duration: 1e9}), 100)
+	at, err = p.Earliest(needs(t, jobspec.Job{Nodes: 4, Cores: 4, Duration: 1e9}), 100)
 	require.ErrorIs(t, err, pool.ErrBusy, at) // job 4 never ends
-	at, err = p.Earliest(needs(t, pool.Needs{Nodes: 3, Cores: 4, Duration: 1e9}), 100)
+	at, err = p.Earliest(needs(t, jobspec.Job{Nodes: 3, Cores: 4, Duration: 1e9}), 100)
 	require.NoError(t, err)
 	require.EqualValues(t, 210, at)
-	at, err = p.Earliest(needs(t, pool.Needs{Nodes: 3, Cores: 3, Duration: 1e9}), 100)
+	at, err = p.Earliest(needs(t, jobspec.Job{Nodes: 3, Cores: 3, Duration: 1e9}), 100)
 	require.NoError(t, err)
 	require.EqualValues(t, 200, at)
 	// A clone has the plan too, and each its own.
 	c := p.Clone()
 	require.True(t, c.Unplan(2))
 	require.False(t, c.Unplan(2))
-	at, err = c.Earliest(needs(t, pool.Needs{Nodes: 3, Cores: 4, Duration: 1e9}), 100)
+	at, err = c.Earliest(needs(t, jobspec.Job{Nodes: 3, Cores: 4, Duration: 1e9}), 100)
 	require.NoError(t, err)
 	require.EqualValues(t, 200, at)
 	require.NotEmpty(t, p.Claims())
@@ -438,7 +439,7 @@ func TestAPlannedJobIsNotDelayed(t *testing.T) {
 	require.ErrorIs(t, err, pool.ErrExists)
 	_, err = p.Free(1, nil, true)
 	require.NoError(t, err)
-	r, err := p.Alloc(2, needs(t, pool.Needs{Nodes: 1, Cores: 4, Duration: 10e9}), 150)
+	r, err := p.Alloc(2, needs(t, jobspec.Job{Nodes: 1, Cores: 4, Duration: 10e9}), 150)
 	require.NoError(t, err)
 	require.Equal(t, 1, r.Len())
 	require.Empty(t, p.Claims())
@@ -448,7 +449,7 @@ func TestAPlannedJobIsNotDelayed(t *testing.T) {
 // What is planned on ranks that gain room later counts once.
 func TestAPlanTakesAsMuchAsThereIs(t *testing.T) {
 	p := upPool(t, "rank[0-3]/core[0-3] n[0-3]")
-	_, err := p.Plan(1, needs(t, pool.Needs{Nodes: 4, Cores: 2, Duration: 1e9}), 100)
+	_, err := p.Plan(1, needs(t, jobspec.Job{Nodes: 4, Cores: 2, Duration: 1e9}), 100)
 	require.NoError(t, err)
 	at, err := p.Plan(2, requestOf(t, specText(shape("slot", "1+", vertex("core", "3")), "")), 100)
 	require.NoError(t, err)
@@ -482,7 +483,7 @@ func TestAPlanTakesAsMuchAsThereIs(t *testing.T) {
 // Planned again, a job stays where it is as long as it can start there then.
 func TestAPlanMovesToWhereThereIsRoom(t *testing.T) {
 	p := upPool(t, "rank[0-1]/core[0-3] n[0-1]")
-	whole := needs(t, pool.Needs{Nodes: 1, Cores: 4, Duration: 100e9})
+	whole := needs(t, jobspec.Job{Nodes: 1, Cores: 4, Duration: 100e9})
 	alloc(t, p, 1, whole)
 	alloc(t, p, 2, whole)
 	plan := func() uint32 {
@@ -503,8 +504,12 @@ func TestAPlanMovesToWhereThereIsRoom(t *testing.T) {
 	require.Equal(t, first, plan())
 }
 
-func needs(t require.TestingT, n pool.Needs) *pool.Request {
-	q, err := n.Request()
+// needs returns the request of a job in numbers.
+func needs(t require.TestingT, j jobspec.Job) *pool.Request {
+	j.Command = []string{"app"}
+	spec, err := jobspec.New(j)
+	require.NoError(t, err)
+	q, err := pool.NewRequest(spec)
 	require.NoError(t, err)
 	return q
 }
@@ -512,7 +517,7 @@ func needs(t require.TestingT, n pool.Needs) *pool.Request {
 func TestPlansAreLimited(t *testing.T) {
 	p, err := pool.New(parseR(t, "rank0/core[0-3] n0"), pool.Config{MaxJobs: 2})
 	require.NoError(t, err)
-	q := needs(t, pool.Needs{Cores: 4, Duration: 1e9})
+	q := needs(t, jobspec.Job{Cores: 4, Duration: 1e9})
 	_, err = p.Plan(1, q, 100)
 	require.ErrorIs(t, err, pool.ErrBusy) // it is down
 	require.NoError(t, p.Update(pool.Change{Up: idset.Of(0)}))

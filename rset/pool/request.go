@@ -10,9 +10,9 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
-// A Request is what a job asks of a pool: [NewRequest] makes it from a jobspec,
-// [Needs.Request] from numbers. It is immutable; any number of goroutines may use one,
-// any number of times. The zero Request is invalid, and a pool refuses it.
+// A Request is what a job asks of a pool: [NewRequest] makes it from a jobspec. It is
+// immutable; any number of goroutines may use one, any number of times. The zero Request
+// is invalid, and a pool refuses it.
 type Request struct {
 	// nodes is how many nodes, or how many slots of nodesPerSlot nodes; the zero
 	// Count if the job asks for slots wherever they fit.

@@ -5,16 +5,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset/pool"
 )
 
 // What a pool has learned of a plan in the way of other jobs does not outlive the plan.
 func TestARefusalHoldsAsLongAsItsReason(t *testing.T) {
-	long := needs(t, pool.Needs{Nodes: 1, Cores: 4, Duration: 500e9})
-	head := needs(t, pool.Needs{Nodes: 2, Cores: 4, Duration: 500e9})
+	long := needs(t, jobspec.Job{Nodes: 1, Cores: 4, Duration: 500e9})
+	head := needs(t, jobspec.Job{Nodes: 2, Cores: 4, Duration: 500e9})
 	planned := func() *pool.Pool { // job 2 is to have both nodes when job 1 ends
 		p := upPool(t, "rank[0-1]/core[0-3] n[0-1]")
-		alloc(t, p, 1, needs(t, pool.Needs{Nodes: 1, Cores: 4, Duration: 100e9}))
+		alloc(t, p, 1, needs(t, jobspec.Job{Nodes: 1, Cores: 4, Duration: 100e9}))
 		at, err := p.Plan(2, head, 100)
 		require.NoError(t, err)
 		require.EqualValues(t, 200, at)
@@ -24,7 +25,7 @@ func TestARefusalHoldsAsLongAsItsReason(t *testing.T) {
 		return p
 	}
 	p := planned()
-	_, err := p.Alloc(4, needs(t, pool.Needs{Nodes: 1, Cores: 4, Duration: 100e9}), 100)
+	_, err := p.Alloc(4, needs(t, jobspec.Job{Nodes: 1, Cores: 4, Duration: 100e9}), 100)
 	require.NoError(t, err, "it ends in time")
 	p = planned()
 	require.True(t, p.Unplan(2))
@@ -37,11 +38,11 @@ func TestARefusalHoldsAsLongAsItsReason(t *testing.T) {
 
 func TestAnEarlierEndLeavesMoreBesideAPlan(t *testing.T) {
 	p := upPool(t, "rank0/core[0-7] n0")
-	alloc(t, p, 1, needs(t, pool.Needs{Nodes: 1, Cores: 4, Duration: 100e9}))
-	alloc(t, p, 2, needs(t, pool.Needs{Nodes: 1, Cores: 2, Duration: 900e9}))
-	_, err := p.Plan(3, needs(t, pool.Needs{Nodes: 1, Cores: 5, Duration: 10e9}), 100)
+	alloc(t, p, 1, needs(t, jobspec.Job{Nodes: 1, Cores: 4, Duration: 100e9}))
+	alloc(t, p, 2, needs(t, jobspec.Job{Nodes: 1, Cores: 2, Duration: 900e9}))
+	_, err := p.Plan(3, needs(t, jobspec.Job{Nodes: 1, Cores: 5, Duration: 10e9}), 100)
 	require.NoError(t, err)
-	long := needs(t, pool.Needs{Nodes: 1, Cores: 2, Duration: 500e9})
+	long := needs(t, jobspec.Job{Nodes: 1, Cores: 2, Duration: 500e9})
 	_, err = p.Alloc(4, long, 100)
 	require.ErrorIs(t, err, pool.ErrBusy)
 	require.NoError(t, p.SetExpiration(2, 150))
