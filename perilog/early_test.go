@@ -1,6 +1,9 @@
 package perilog_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -117,6 +120,15 @@ func driveEarly(t *rapid.T) {
 		}
 	}
 	events(8)
+	if rapid.Bool().Draw(t, "restart") {
+		l.store(t, l.job.Take(l.now).Post)
+		spec := fuzzSpec(t)
+		spec.R, spec.Named = nil, nil
+		var err error
+		l.job, err = perilog.RecoverJob(l.now, c, spec, l.log, nil)
+		require.NoError(t, err)
+		events(8)
+	}
 	if rapid.Bool().Draw(t, "reload") {
 		c = fuzzConfig(rapid.Byte().Draw(t, "another configuration"))
 		require.NoError(t, l.job.SetConfig(c))
@@ -126,4 +138,38 @@ func driveEarly(t *rapid.T) {
 	l.sameAsItsLog(c)
 	events(6)
 	l.sameAsItsLog(c)
+}
+
+// A life that gets R after a restart is what one is that has R from its log's first line on.
+func TestRAfterARestartMakesRealWhatTheLogHas(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"a drain that was confirmed": {
+			`{"timestamp":5,"name":"prolog-start","context":{"description":"dws"}}`,
+			`{"timestamp":6,"name":"prolog-fail","context":{"description":"dws","ranks":"2","cause":"failed","status":256,"drain":true}}`,
+			`{"timestamp":7,"name":"drained","context":{"ranks":"2"}}`,
+		},
+		"a foreign start of what the configuration has by now": {
+			`{"timestamp":5,"name":"prolog-start","context":{"description":"job-manager.prolog"}}`,
+		},
+		"as many actions of ours as a job adopts": slices.Collect(func(yield func(string) bool) {
+			for n := range 64 {
+				yield(fmt.Sprintf(`{"timestamp":5,"name":"prolog-start","context":{"description":"p%d","per-rank":true}}`, n))
+			}
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := []byte(prelude + strings.Join(lines, "\n") + "\n")
+			c := &perilog.Config{Prologs: []perilog.ActionConfig{perRank()}}
+			spec := fuzzSpec(t)
+			want, err := perilog.RecoverJob(10, c, spec, log, nil)
+			require.NoError(t, err)
+			spec.R = nil
+			job, err := perilog.RecoverJob(10, c, spec, log, nil)
+			require.NoError(t, err)
+			require.Empty(t, job.Take(10).Post)
+			require.NoError(t, job.SetR(fuzzSpec(t).R, spec.Named...))
+			require.Equal(t, want.Holds().String(), job.Holds().String())
+			require.Equal(t, want.Told(), job.Told())
+		})
+	}
 }

@@ -158,9 +158,6 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	if size > maxRanksText {
 		return fmt.Errorf("%w: its ranks do not fit in a line of the log", ErrR)
 	}
-	if j.holds.early != nil {
-		j.react() // reports that came before
-	}
 	j.holds.setR(ranks, named)
 	j.holds.r = r
 	j.refold()

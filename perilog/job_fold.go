@@ -243,6 +243,10 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 		e.Context = bytes.Clone(e.Context)
 		j.holds.own()
 		j.holds.early = append(j.holds.early, e)
+		if key, ok := keyOf(ev.Context()); ok && j.find(key) != nil {
+			j.configure(nil) // it is foreign until its ranks are known
+		}
+		return outcome, nil
 	}
 	j.change(ev)
 	return outcome, nil
@@ -268,7 +272,6 @@ func (j *Job) refold() {
 		return
 	}
 	h.early, h.actions, h.harm = nil, nil, &h.scratch.unharmed
-	j.adopted = 0
 	j.configure(nil)
 	for _, e := range early {
 		if err := h.scratch.own.Decode(e); err != nil {
