@@ -119,16 +119,11 @@ func (m *Manager) execResponse(in ExecResponse) error {
 		return err
 	}
 	switch s := j.job(); in.Type {
-	case exec.ResponseStart:
+	case exec.ResponseStart, exec.ResponseReattached:
 		if s.Started() {
 			return nil
 		}
 		return m.applyEntry(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventStart})
-	case exec.ResponseReattached:
-		if !s.Started() {
-			return m.applyEntry(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventStart})
-		}
-		return nil
 	case exec.ResponseRelease:
 		if s.Released() {
 			return nil

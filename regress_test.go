@@ -286,6 +286,33 @@ func TestALostExecutorMayHaveRefusedAJobThatIsGone(t *testing.T) {
 	require.Equal(t, jobstate.StateInactive, v.State())
 }
 
+func TestALostExecutorIsAskedAgainForAJobThatRuns(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.hold["finish"] = true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	require.Equal(t, []bool{false}, s.starts())
+	require.NoError(t, s.m.Step(s.now, joblife.ExecHello{}))
+	require.NoError(t, s.m.Step(s.now, joblife.ExecLost{})) // nobody was told to reattach
+	s.cancel(id)
+	s.hello()
+	require.Equal(t, []bool{false, true}, s.starts(), "I10: only the executor can end it")
+}
+
+func TestTheExecutorHearsWhatIsRefused(t *testing.T) {
+	each := []perilog.ActionConfig{{PerRank: true}}
+	s := newSite(t, joblife.Config{Actions: perilog.Config{Prologs: each, Epilogs: each}}, 8)
+	s.hold["exec"] = true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.hold["action"] = true
+	far := new(idset.Set)
+	for rank := uint32(0); rank < 1<<20; rank += 2 {
+		far.Insert(rank)
+	}
+	require.Error(t, s.try(joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Ranks: far}), "no line has room for them")
+	s.step(said(id, exec.ResponseRelease)) // the executor gives the job up
+	require.ErrorIs(t, s.try(joblife.ExecResponse{ID: id, Type: exec.ResponseStart}), perilog.ErrOrder, "I11")
+}
+
 func TestADependencyThatFailsWhileAJobIsValidated(t *testing.T) {
 	put := joblife.Hooks{Validate: func(e *joblife.Event) error {
 		if e.Job.Jobspec().Name() == "later" {
