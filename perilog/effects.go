@@ -80,11 +80,6 @@ type Effects struct {
 	Outcomes []Outcome
 }
 
-// IsEmpty reports whether there is nothing to do.
-func (e Effects) IsEmpty() bool {
-	return !e.Start && len(e.Post)+len(e.Launch)+len(e.Signal)+len(e.Drain)+len(e.Outcomes) == 0 && e.Free.IsEmpty()
-}
-
 // A Launch is a command to start on each of Ranks; for a single command that is its
 // leader.
 type Launch struct {

@@ -1,25 +1,9 @@
 package perilog
 
 import (
-	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 )
-
-// Check is check, for tests of other packages' view.
-func (j *Job) Check() error { return errors.Join(j.check(), j.holds.scratch.check()) }
-
-// Check is check.
-func (h *Holds) Check() error { return errors.Join(h.check(), h.scratch.check()) }
-
-// check returns an error if what Jobs without an allocation share was changed.
-func (s *Scratch) check() error {
-	if !reflect.ValueOf(&s.nothing).Elem().IsZero() || !reflect.ValueOf(&s.unused).Elem().IsZero() || !reflect.ValueOf(&s.unharmed).Elem().IsZero() {
-		return errors.New("perilog: a job changed what it shares with others")
-	}
-	return nil
-}
 
 // Told returns what the log and the configuration tell of the actions: how far each is,
 // how it runs, and whether its start is still to come. It leaves out what only a life
@@ -67,4 +51,9 @@ func (j *Job) Ran() map[Key]bool {
 		ran[j.holds.hk.Key] = true
 	}
 	return ran
+}
+
+// IsEmpty reports whether there is nothing to do.
+func (e Effects) IsEmpty() bool {
+	return !e.Start && len(e.Post)+len(e.Launch)+len(e.Signal)+len(e.Drain)+len(e.Outcomes) == 0 && e.Free.IsEmpty()
 }

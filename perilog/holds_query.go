@@ -1,9 +1,7 @@
 package perilog
 
 import (
-	"fmt"
 	"iter"
-	"slices"
 	"strconv"
 
 	"github.com/joblife/joblife/eventlog"
@@ -173,49 +171,3 @@ func appendNames(dst []byte, names []string) []byte {
 // String returns the state in one line: the job's state, its holders, and the ranks
 // that have left, failed and were dropped.
 func (h *Holds) String() string { return string(h.appendText(nil)) }
-
-// check returns an error if an invariant is broken: nothing holds what has left, all
-// that is held is the job's, what was dropped has failed, and nothing is kept back when
-// everything has left.
-func (h *Holds) check() error {
-	if both := idset.Intersect(&h.left, h.Held()); !both.IsEmpty() {
-		return fmt.Errorf("perilog: I3: ranks %q have left and are held", both)
-	}
-	sets := []*idset.Set{&h.left, &h.fresh, &h.executor, &h.draining, &h.failed, &h.dropped}
-	for _, a := range h.actions {
-		sets = append(sets, &a.ranks)
-	}
-	for _, s := range sets {
-		if !h.all.ContainsAll(s) {
-			return fmt.Errorf("perilog: I1: ranks %q are not the job's", idset.Difference(s, h.all))
-		}
-	}
-	switch {
-	case !h.failed.ContainsAll(&h.dropped):
-		return fmt.Errorf("perilog: ranks %q were dropped and have not failed", idset.Difference(&h.dropped, &h.failed))
-	case !h.left.ContainsAll(&h.fresh):
-		return fmt.Errorf("perilog: ranks %q are to be freed and have not left", idset.Difference(&h.fresh, &h.left))
-	case h.executor.Intersects(&h.dropped):
-		return fmt.Errorf("perilog: the executor holds ranks %q, which were dropped", idset.Intersect(&h.executor, &h.dropped))
-	case !h.executing() && !h.executor.IsEmpty():
-		return fmt.Errorf("perilog: the executor holds ranks %q and does not run", &h.executor)
-	case !h.scratch.ended.IsEmpty() || !h.scratch.want.IsEmpty():
-		return fmt.Errorf("perilog: ranks %q are left over from an event", idset.Union(&h.scratch.ended, &h.scratch.want))
-	case h.over && !h.left.Equal(h.all):
-		return fmt.Errorf("perilog: I1: everything has left but ranks %q", idset.Difference(h.all, &h.left))
-	}
-	for i, n := range h.named {
-		holder := slices.ContainsFunc(h.actions, func(a *activeAction) bool { return a.hasName(i) })
-		if holder && (!n.acted || n.left) || n.left && !h.ending() || n.ended || h.over && !n.left {
-			return fmt.Errorf("perilog: I3: resource %q is in no state that it can be in", n.name)
-		}
-	}
-	live := 0
-	for a := range h.job.Actions() {
-		live += a.Active
-	}
-	if live != len(h.actions) && h.job.State() != jobstate.StateInactive {
-		return fmt.Errorf("perilog: %d actions hold ranks, and %d are active", len(h.actions), live)
-	}
-	return nil
-}
