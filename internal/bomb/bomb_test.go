@@ -386,8 +386,7 @@ func table(t *testing.T) []row {
 			_, _ = exec.Parse[exec.Hello](text)
 			_, _ = exec.Parse[exec.Start](text)
 			_, _ = exec.Parse[exec.Response](text)
-			_, _ = exec.ParseLine(text)
-		}, append(inJSON("@", `{"id":1,"type":"start","data":@}`, `{"id":1,"jobspec":@}`, `{"topic":"x","payload":@}`), idsets(`{"id":1,"type":"release","data":{"final":true,"ranks":"`, `"}}`)...)},
+		}, append(inJSON("@", `{"id":1,"type":"start","data":@}`, `{"id":1,"jobspec":@}`), idsets(`{"id":1,"type":"release","data":{"final":true,"ranks":"`, `"}}`)...)},
 		{"constraints", func(text []byte) {
 			s, err := base.Update("attributes.system.constraints", text)
 			if err != nil {

@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
 
@@ -19,7 +18,7 @@ var (
 	ErrLimit = errors.New("exec: limit exceeded")
 )
 
-// MaxBytes is the largest number of bytes of a line or a payload.
+// MaxBytes is the largest number of bytes of a payload.
 const MaxBytes = 64 << 20
 
 // What is wrong with a value, beside what package jsonobj says.
@@ -32,31 +31,6 @@ var (
 
 func protocol() *jsonobj.Protocol {
 	return &jsonobj.Protocol{Invalid: ErrMessage, Limit: ErrLimit}
-}
-
-// A Line is the envelope of a message on a stream of JSON lines, as in package
-// rset/alloc.
-type Line struct {
-	Topic   string
-	Payload json.RawMessage // an object; empty: none
-	Errnum  int             // the error number of a failed request; 0: no failure
-	Errstr  string          // the text of a failure, for people; may be empty
-}
-
-// ParseLine parses one line, with or without its newline: an object with a topic and
-// either a payload, which is an object, or an errnum above 0 and perhaps an errstr. A
-// line may have neither. Unknown keys are ignored. The payload is only checked to be
-// JSON, and aliases b. The error is ErrMessage or ErrLimit.
-func ParseLine(b []byte) (Line, error) {
-	l, err := protocol().ParseLine(b)
-	return Line(l), err
-}
-
-// AppendText appends the line with its newline, the payload without white space. It
-// refuses what ParseLine refuses, with ErrMessage or ErrLimit, and then returns dst as
-// it was.
-func (l Line) AppendText(dst []byte) ([]byte, error) {
-	return protocol().AppendLine(dst, jsonobj.Line(l))
 }
 
 // A Message is a payload: Hello, Start, Response or Expiration. [Append] and [Parse]
@@ -74,19 +48,13 @@ func Append(dst []byte, m Message) ([]byte, error) {
 	return protocol().EndPayload(&w, m.name())
 }
 
-// AppendMessage appends the line that carries a message, with its newline. The error
-// is ErrMessage or ErrLimit, and then it returns dst as it was.
-func AppendMessage(dst []byte, topic string, m Message) ([]byte, error) {
-	return protocol().AppendMessage(dst, topic, func(dst []byte) ([]byte, error) { return Append(dst, m) })
-}
-
 // A Payload is a type of [Message], for [Parse].
 type Payload interface {
 	Message
 	Hello | Start | Response | Expiration
 }
 
-// Parse parses the payload of a message M, as in Parse[Response](line.Payload). It
+// Parse parses the payload of a message M, as in Parse[Response](text). It
 // retains nothing of the payload. The error wraps ErrMessage or ErrLimit; then the
 // message is zero.
 //

@@ -2,11 +2,11 @@
 // that executes its jobs (RFC 32).
 //
 // Each message is a type, such as [Start]. [Append] and [Parse] write and read its
-// payload; a [Line] carries the payload on a stream of JSON lines. The manager's
-// side:
+// payload. On a stream of JSON lines, a Line of package rset/alloc can carry it. The
+// manager's side:
 //
 //	hello, err := exec.Parse[exec.Hello](line.Payload) // 1
-//	out, err = exec.AppendMessage(out, hello.StartTopic(), exec.Start{ // 2
+//	out, err = exec.Append(out, exec.Start{ // 2, to hello.StartTopic()
 //		ID: id, UserID: owner, Jobspec: jobspec, R: r,
 //	})
 //	response, err := exec.Parse[exec.Response](line.Payload) // 3
@@ -19,13 +19,13 @@
 //
 // The manager's duties:
 //
-//  1. Respond to a hello with a line that has no payload, then send the starts that
+//  1. Respond to a hello without a payload, then send the starts that
 //     are due. Respond with the errnum [Busy] instead while a start request to an
 //     earlier service is outstanding.
 //  2. Send one start request for each job that has resources and no outstanding
 //     request. Set Start.Reattach if the job was started before a restart.
-//  3. A start request is outstanding until the final release of its job. A line with
-//     an errnum in place of a response means that the service has ended: then no
+//  3. A start request is outstanding until the final release of its job. An
+//     errnum in place of a response means that the service has ended: then no
 //     request is outstanding, and you send none before the next hello.
 //
 // # Vocabulary
@@ -36,8 +36,8 @@
 //
 // # Ownership, cost and limits
 //
-// A parsed message shares no memory with its text, but [Line.Payload] does. A text has
-// at most [MaxBytes]. Parse refuses duplicate keys and ignores unknown ones.
+// A parsed message shares no memory with its text. A text has at most [MaxBytes].
+// Parse refuses duplicate keys and ignores unknown ones.
 //
 // # Differences from the RFC
 //

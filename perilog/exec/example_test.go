@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // The manager's side of one job.
@@ -15,7 +16,7 @@ func Example() {
 		`{"topic":"job-exec.start","payload":{"id":1,"type":"finish","data":{"status":0}}}`,
 		`{"topic":"job-exec.start","payload":{"id":1,"type":"release","data":{"ranks":"all","final":true}}}`,
 	} {
-		line, err := exec.ParseLine([]byte(text))
+		line, err := alloc.ParseLine([]byte(text))
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -23,8 +24,9 @@ func Example() {
 		switch line.Topic {
 		case exec.TopicHello:
 			service, _ = exec.Parse[exec.Hello](line.Payload)
-			out, _ := exec.Line{Topic: line.Topic}.AppendText(nil)
-			out, _ = exec.AppendMessage(out, service.StartTopic(), exec.Start{ID: 1, UserID: 1000, Jobspec: []byte(`{"version":1}`)})
+			out, _ := alloc.Line{Topic: line.Topic}.AppendText(nil)
+			start, _ := exec.Append(nil, exec.Start{ID: 1, UserID: 1000, Jobspec: []byte(`{"version":1}`)})
+			out, _ = alloc.Line{Topic: service.StartTopic(), Payload: start}.AppendText(out)
 			fmt.Print(string(out))
 		case service.StartTopic():
 			r, err := exec.Parse[exec.Response](line.Payload)

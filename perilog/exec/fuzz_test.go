@@ -36,11 +36,9 @@ func roundTrip[M exec.Payload](t *testing.T, text []byte) {
 	copy(text, kept)
 	second, err := exec.Parse[M](first)
 	require.NoError(t, err)
-	again, err := exec.AppendMessage(nil, exec.TopicHello, second)
+	again, err := exec.Append(nil, second)
 	require.NoError(t, err)
-	l, err := exec.ParseLine(again)
-	require.NoError(t, err)
-	require.Equal(t, string(first), string(l.Payload))
+	require.Equal(t, string(first), string(again))
 }
 
 func FuzzMessage(f *testing.F) {
@@ -58,30 +56,5 @@ func FuzzMessage(f *testing.F) {
 		roundTrip[exec.Start](t, text)
 		roundTrip[exec.Response](t, text)
 		roundTrip[exec.Expiration](t, text)
-	})
-}
-
-func FuzzLine(f *testing.F) {
-	for _, text := range []string{
-		`{"topic":"job-exec.start","payload":{"id":1}}` + "\n", `{"topic":"job-manager.exec-hello","errnum":22}`,
-		` {"errstr":"\u00e9","errnum":38,"topic":"x"} `, `{"topic":"x","errnum":0,"payload":{ "a" : 1 }}`,
-	} {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		l, err := exec.ParseLine(text)
-		if err != nil {
-			require.True(t, errors.Is(err, exec.ErrMessage) || errors.Is(err, exec.ErrLimit), err)
-			require.Zero(t, l)
-			return
-		}
-		first, err := l.AppendText(nil)
-		require.NoError(t, err)
-		require.Equal(t, 1, bytes.Count(first, []byte("\n")))
-		again, err := exec.ParseLine(first)
-		require.NoError(t, err)
-		second, err := again.AppendText(nil)
-		require.NoError(t, err)
-		require.Equal(t, string(first), string(second))
 	})
 }

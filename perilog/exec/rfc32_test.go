@@ -13,6 +13,7 @@ import (
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 const textR = `{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-7"}}],"starttime":100.0,"expiration":200.0,"nodelist":["n[0-3]"]}}`
@@ -46,7 +47,7 @@ func TestHelloNamesTheService(t *testing.T) {
 	require.Equal(t, "job-exec.expiration", hello.ExpirationTopic())
 
 	long := exec.Hello{Service: strings.Repeat("s", 245)}
-	_, err := exec.AppendMessage(nil, long.ExpirationTopic(), exec.Expiration{})
+	_, err := alloc.Line{Topic: long.ExpirationTopic()}.AppendText(nil)
 	require.NoError(t, err, "the longest name leaves room for a topic")
 }
 
@@ -174,51 +175,12 @@ func TestWhatIsNotReadIsNotWritten(t *testing.T) {
 		b, err := exec.Append([]byte("before"), m)
 		require.ErrorIs(t, err, exec.ErrMessage, "%+v", m)
 		require.Equal(t, "before", string(b))
-		b, err = exec.AppendMessage([]byte("before"), exec.TopicHello, m)
-		require.ErrorIs(t, err, exec.ErrMessage, "%+v", m)
-		require.Equal(t, "before", string(b))
-	}
-}
-
-func TestLinesAreTheEnvelopesOfMessages(t *testing.T) {
-	line, err := exec.AppendMessage([]byte("x"), exec.TopicHello, exec.Hello{Service: "sim"})
-	require.NoError(t, err)
-	require.Equal(t, `x{"topic":"job-manager.exec-hello","payload":{"service":"sim"}}`+"\n", string(line))
-	l, err := exec.ParseLine(line[1:])
-	require.NoError(t, err)
-	require.Equal(t, exec.Line{Topic: exec.TopicHello, Payload: json.RawMessage(`{"service":"sim"}`)}, l)
-
-	refusal := exec.Line{Topic: exec.TopicHello, Errnum: exec.Busy, Errstr: "jobs run"}
-	line, err = refusal.AppendText(nil)
-	require.NoError(t, err)
-	require.Equal(t, `{"topic":"job-manager.exec-hello","errnum":22,"errstr":"jobs run"}`+"\n", string(line))
-	l, err = exec.ParseLine(line)
-	require.NoError(t, err)
-	require.Equal(t, refusal, l)
-
-	for _, text := range []string{
-		``, `{}`, `{"topic":""}`, `{"topic":"a","payload":[]}`, `{"topic":"a","payload":{},"errnum":1}`, `{"topic":"a","errstr":"x"}`,
-		`{"topic":"a","errnum":-1}`, `{"topic":"a","topic":"a"}`, `{"topic":"` + strings.Repeat("a", 257) + `"}`,
-	} {
-		l, err := exec.ParseLine([]byte(text))
-		require.ErrorIs(t, err, exec.ErrMessage, text)
-		require.Zero(t, l)
-	}
-	for _, l := range []exec.Line{
-		{}, {Topic: strings.Repeat("a", 257)}, {Topic: "a", Errnum: -1}, {Topic: "a", Errstr: "x"},
-		{Topic: "a", Payload: json.RawMessage(`{}`), Errnum: 1}, {Topic: "a", Payload: json.RawMessage(`1`)},
-	} {
-		b, err := l.AppendText([]byte("before"))
-		require.ErrorIs(t, err, exec.ErrMessage, "%+v", l)
-		require.Equal(t, "before", string(b))
 	}
 }
 
 func TestATextThatIsTooLongIsALimit(t *testing.T) {
 	long := []byte(`{"service":"` + strings.Repeat("s", exec.MaxBytes) + `"}`)
 	_, err := exec.Parse[exec.Hello](long)
-	require.ErrorIs(t, err, exec.ErrLimit)
-	_, err = exec.ParseLine(long)
 	require.ErrorIs(t, err, exec.ErrLimit)
 	b, err := exec.Append([]byte("before"), exec.Start{Jobspec: long})
 	require.ErrorIs(t, err, exec.ErrLimit)
