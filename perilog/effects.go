@@ -7,7 +7,6 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
-	"github.com/joblife/joblife/perilog/internal/run"
 	"github.com/joblife/joblife/rset"
 )
 
@@ -119,8 +118,8 @@ type Outcome struct {
 
 // A Group is a set of ranks on which an action ended the same way.
 type Group struct {
-	Cause Cause
-	Code  int        // the exit code of CauseFailed, the signal of CauseSignaled, else 0
+	Cause string     // "ok", or what the event that logs a failure calls it, such as "timed-out"
+	Code  int        // the exit code of "failed", the signal of "signaled", else 0
 	Ranks *idset.Set // not empty
 }
 
@@ -181,29 +180,6 @@ func (a Answer) String() string {
 	}
 	return names[a]
 }
-
-// A Cause says how an action ended on a rank. The zero Cause is invalid.
-type Cause uint8
-
-// The causes. A rank ends with exactly one of them.
-const (
-	CauseOK               Cause = 1 + iota // the command exited with 0
-	CauseFailed                            // it exited with another code
-	CauseReported                          // a control line named the node as failed
-	CauseControl                           // it wrote an invalid control line
-	CauseSignaled                          // it was ended by a signal that the Job did not ask for
-	CauseTimedOut                          // it reached its timeout
-	CauseCanceled                          // it was canceled, and ended within the kill timeout
-	CauseCanceledTimedOut                  // it was canceled, and did not end within the kill timeout
-	CauseLaunchFailed                      // it could not be launched
-	CauseUnreachable                       // the embedder lost contact with its node
-	CauseOffline                           // its node was offline, and it was not launched
-	CauseForced                            // an operator finished it by force
-)
-
-// String returns the words that notes and drain reasons use, such as "timed out";
-// another value prints as Cause(n).
-func (c Cause) String() string { return run.Cause(c).String() }
 
 // ControlPrefix begins each control line; other lines are plain output. See the package
 // documentation.

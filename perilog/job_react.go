@@ -324,7 +324,7 @@ func (j *Job) finish(a *action, o *run.Outcome, status int32, tolerated bool) {
 		Note: o.Note, Detail: o.Detail, Start: o.Start, End: o.End,
 	}
 	for _, g := range o.Groups {
-		out.Groups = append(out.Groups, Group{Cause(g.Cause), g.Code, g.Ranks})
+		out.Groups = append(out.Groups, Group{g.Cause.Name(), g.Code, g.Ranks})
 	}
 	j.open()
 	j.effects.Outcomes = append(j.effects.Outcomes, out)

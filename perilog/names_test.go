@@ -18,11 +18,6 @@ func TestPublicNamesMeanWhatARunMeans(t *testing.T) {
 		{perilog.ReportOutput, run.ReportOutput},
 		{perilog.AnswerApplied, run.AnswerApplied}, {perilog.AnswerRepeated, run.AnswerRepeated}, {perilog.AnswerEnded, run.AnswerEnded},
 		{perilog.AnswerStale, run.AnswerStale}, {perilog.AnswerUnknown, run.AnswerUnknown}, {perilog.AnswerIgnored, run.AnswerIgnored},
-		{perilog.CauseOK, run.CauseOK}, {perilog.CauseFailed, run.CauseFailed}, {perilog.CauseReported, run.CauseReported},
-		{perilog.CauseControl, run.CauseControl}, {perilog.CauseSignaled, run.CauseSignaled}, {perilog.CauseTimedOut, run.CauseTimedOut},
-		{perilog.CauseCanceled, run.CauseCanceled}, {perilog.CauseCanceledTimedOut, run.CauseCanceledTimedOut},
-		{perilog.CauseLaunchFailed, run.CauseLaunchFailed}, {perilog.CauseUnreachable, run.CauseUnreachable},
-		{perilog.CauseOffline, run.CauseOffline}, {perilog.CauseForced, run.CauseForced},
 		{perilog.ControlPrefix, run.ControlPrefix},
 	} {
 		require.EqualValues(t, c.inner, c.public)
@@ -36,6 +31,4 @@ func TestPublicNamesMeanWhatARunMeans(t *testing.T) {
 	}
 	require.Equal(t, "[ReportKind(0) started exited launch failed unreachable output ReportKind(6)"+
 		" Answer(0) applied repeated ended stale unknown ignored Answer(7)]", fmt.Sprint(names))
-	require.Equal(t, "timed out", perilog.CauseTimedOut.String())
-	require.Equal(t, "Cause(13)", perilog.Cause(13).String())
 }

@@ -267,11 +267,11 @@ func TestPL12AnActionEndsInOneOutcome(t *testing.T) {
 	require.Len(t, b.last.Outcomes, 1)
 	o := b.last.Outcomes[0]
 	require.Equal(t, "1-3", o.Failed.String())
-	groups := map[perilog.Cause]string{}
+	groups := map[string]string{}
 	for _, g := range o.Groups {
 		groups[g.Cause] = g.Ranks.String()
 	}
-	require.Equal(t, map[perilog.Cause]string{perilog.CauseOK: "0", perilog.CauseFailed: "1-2", perilog.CauseUnreachable: "3"}, groups)
+	require.Equal(t, map[string]string{"ok": "0", "failed": "1-2", "unreachable": "3"}, groups)
 	require.Equal(t, 1, b.logged("exception"))
 	x, _ := b.job.State().Exception()
 	require.Equal(t, o.Note, x.Note)

@@ -1,10 +1,6 @@
 package run
 
-import (
-	"strconv"
-
-	"github.com/joblife/joblife/idset"
-)
+import "github.com/joblife/joblife/idset"
 
 // A Cause says how an action ended on a rank. The zero Cause means that the action
 // has not ended there.
@@ -42,16 +38,10 @@ var causeTexts = [...]struct{ words, name string }{
 	CauseForced:           {"finished by force", "forced"},
 }
 
-// String returns the words that notes and drain reasons use, such as "timed
-// out"; another value prints as Cause(n).
-func (c Cause) String() string {
-	if c == 0 || int(c) >= len(causeTexts) {
-		return "Cause(" + strconv.Itoa(int(c)) + ")"
-	}
-	return causeTexts[c].words
-}
+// String returns the words that notes and drain reasons use, such as "timed out".
+func (c Cause) String() string { return causeTexts[c].words }
 
-// Name returns the name that a log has for c. c must be one of the causes.
+// Name returns the name that a log has for c, such as "timed-out".
 func (c Cause) Name() string { return causeTexts[c].name }
 
 // CauseNamed returns the cause of a failure that a log names. A name that a later
@@ -123,10 +113,6 @@ const (
 	statusTerminated  = sigterm
 	statusUnreachable = 68 << 8 // as in flux-core
 )
-
-// StatusCanceled is the wait status of an action that was canceled before it
-// ran.
-const StatusCanceled = statusTerminated
 
 // sigterm and sigkill are the signals that a run asks for.
 const (

@@ -299,7 +299,7 @@ func (n *naiveRun) endRank(rank uint32, cause Cause, status int32) {
 
 func (n *naiveRun) endIdle(now eventlog.Timestamp, ranks *idset.Set, cause Cause, drain bool) {
 	n.advance(now)
-	status := map[Cause]int32{CauseOffline: statusUnreachable, CauseCanceled: StatusCanceled}[cause]
+	status := map[Cause]int32{CauseOffline: statusUnreachable, CauseCanceled: statusTerminated}[cause]
 	for rank, r := range n.ranks {
 		if r.ended || n.spec.PerRank && !ranks.Contains(rank) {
 			continue

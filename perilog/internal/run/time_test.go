@@ -305,7 +305,7 @@ func TestEndIdleEndsWhatWasNotLaunched(t *testing.T) {
 	}{
 		{CauseOffline, false, 68 << 8, "prolog not run (offline) on fluke1 (rank 1)", nil},
 		{CauseOffline, true, 68 << 8, "prolog not run (offline) on fluke1 (rank 1)", []string{"prolog offline for job ƒ6VxCVPm: 1"}},
-		{CauseCanceled, false, StatusCanceled, "prolog canceled on fluke1 (rank 1)", nil},
+		{CauseCanceled, false, statusTerminated, "prolog canceled on fluke1 (rank 1)", nil},
 	} {
 		r := &testRun{Run: New(perRank(t, "0-3")), t: t, now: t0}
 		r.Launch(t0, 1, set(t, "0,2-3"))
