@@ -72,10 +72,9 @@ type harm struct {
 	dropped  idset.Set // those of them that the job gave up
 
 	// Of a Job.
-	drains []Drain    // asked for by the log
-	asked  *idset.Set // ranks whose drain was asked for and is not confirmed
-	// confirmed are ranks whose drain is confirmed, which the log does not have yet.
-	confirmed *idset.Set
+	drains    []Drain   // asked for by the log
+	asked     idset.Set // ranks whose drain was asked for and is not confirmed
+	confirmed idset.Set // ranks whose drain is confirmed, which the log does not have yet
 }
 
 // harmed gives h a harm before the first change of it.

@@ -306,7 +306,7 @@ func (j *Job) change(ev *jobstate.Event) {
 			j.foldFinish(a, t, c.Status)
 		}
 	case *jobstate.DrainedContext:
-		subtract(j.holds.asked, c.Ranks)
+		j.holds.asked.SubtractWith(c.Ranks)
 	case *jobstate.ExceptionContext:
 		j.foldException(c, t)
 	}

@@ -99,7 +99,7 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 	case *jobstate.DrainedContext:
 		h.drained.UnionWith(idset.Intersect(&h.draining, c.Ranks))
 		h.draining.SubtractWith(c.Ranks)
-		subtract(j.holds.asked, c.Ranks)
+		j.holds.asked.SubtractWith(c.Ranks)
 	case *jobstate.ActionReleaseContext:
 		h.run.Released(t, c.Ranks, c.Status)
 		h.waiting.SubtractWith(c.Ranks) // where an operator ended what was never launched

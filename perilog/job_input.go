@@ -44,7 +44,7 @@ func (j *Job) Report(now eventlog.Timestamp, rep Report) Answer {
 // logged reports whether the log says that an action that is active has ended on a
 // rank.
 func (j *Job) logged(a *action, rank uint32) bool {
-	if a == j.hkAction() {
+	if a.Kind == jobstate.ActionHousekeeping {
 		return j.holds.hk.ready.Contains(rank) || j.holds.hk.freed.Contains(rank)
 	}
 	h := j.holds.hold(a.Key)
@@ -57,7 +57,9 @@ func (j *Job) Drained(now eventlog.Timestamp, ranks *idset.Set) {
 	if j.enter(now); j.stopped() {
 		return
 	}
-	union(&j.holds.confirmed, idset.Intersect(ranks, &j.holds.draining))
+	if ranks := idset.Intersect(ranks, &j.holds.draining); !ranks.IsEmpty() {
+		j.holds.confirmed.UnionWith(ranks)
+	}
 	j.confirmDrains()
 	if j.holds.hk != nil {
 		j.drainedHousekeeping(ranks)
@@ -70,25 +72,8 @@ func (j *Job) confirmDrains() {
 	if j.holds.confirmed.IsEmpty() || j.mayBeStarting() || j.holds.job.Closed() {
 		return
 	}
-	j.post(&jobstate.DrainedContext{Ranks: j.holds.confirmed})
-	j.holds.confirmed = nil
-}
-
-// union adds ranks to a set that is made when it is needed.
-func union(s **idset.Set, ranks *idset.Set) {
-	if *s == nil && !ranks.IsEmpty() {
-		*s = new(idset.Set)
-	}
-	if *s != nil {
-		(*s).UnionWith(ranks)
-	}
-}
-
-// subtract removes ranks from a set that may be nil.
-func subtract(s, ranks *idset.Set) {
-	if s != nil {
-		s.SubtractWith(ranks)
-	}
+	j.post(&jobstate.DrainedContext{Ranks: &j.holds.confirmed})
+	j.holds.confirmed.SubtractWith(&j.holds.confirmed)
 }
 
 // enter sets the time, and decides what follows from reports that came before.
@@ -108,11 +93,11 @@ func (j *Job) Offline(now eventlog.Timestamp, ranks *idset.Set) {
 }
 
 func (j *Job) setOffline(ranks *idset.Set) {
+	j.holds.offline = nil
 	if !ranks.IsEmpty() {
 		j.holds.own()
+		j.holds.offline = ranks.Clone()
 	}
-	j.holds.offline = nil
-	union(&j.holds.offline, ranks)
 }
 
 // Tick tells the Job the time. Timeouts expire, and the timer of housekeeping
@@ -152,7 +137,7 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, sta
 		return j.finishForeign(key, ranks, status, operator)
 	}
 	able := a.run.Open()
-	if a == j.hkAction() {
+	if a.Kind == jobstate.ActionHousekeeping {
 		able = idset.Difference(&j.holds.hk.given, &j.holds.hk.ready)
 		able.SubtractWith(&j.holds.hk.freed)
 	}
@@ -171,14 +156,6 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, sta
 		j.readyHousekeeping(ended, status)
 	}
 	return nil
-}
-
-// hkAction returns the action of housekeeping, or nil.
-func (j *Job) hkAction() *action {
-	if j.holds.hk == nil {
-		return nil
-	}
-	return &j.holds.hk.action
 }
 
 // finishForeign posts the finish of a foreign action.

@@ -224,17 +224,16 @@ func (j *Job) requestLaunch(a *action, attempt uint32, ranks *idset.Set) {
 
 // progress posts what follows from what happened to a prolog or an epilog.
 func (j *Job) progress(a *action) {
-	if a.run.HasIdle() && j.mayLaunch(a.Kind) {
-		if idle := a.run.Idle(); !idle.IsEmpty() {
-			j.launch(a, idle)
-		}
+	switch {
+	case !a.run.HasIdle():
+	case j.mayLaunch(a.Kind):
+		j.launch(a, a.run.Idle())
+	case a.Kind == jobstate.ActionProlog && j.holds.ending():
+		a.run.EndIdle(j.now, a.run.Idle(), run.CauseCanceled, false)
 	}
-	if a.Kind == jobstate.ActionProlog && j.holds.ending() {
-		if idle := a.run.Idle(); !idle.IsEmpty() {
-			a.run.EndIdle(j.now, idle, run.CauseCanceled, false)
-		}
+	for _, f := range a.run.TakeFailures() {
+		j.postFailure(a, &f, f.Drain)
 	}
-	j.tellFailures(a)
 	j.takeSignals(a)
 	if !a.run.Done() {
 		j.release(a)
@@ -244,18 +243,7 @@ func (j *Job) progress(a *action) {
 		return // what is drained goes back with the others
 	}
 	a.run.TakeEnds()
-	if a.Kind == jobstate.ActionProlog {
-		j.finishProlog(a)
-	} else {
-		j.finishEpilog(a)
-	}
-}
-
-// tellFailures logs what failed.
-func (j *Job) tellFailures(a *action) {
-	for _, f := range a.run.TakeFailures() {
-		j.postFailure(a, &f, f.Drain)
-	}
+	j.finish(a)
 }
 
 // postFailure logs that an action failed on ranks.
@@ -291,34 +279,25 @@ func (j *Job) release(a *action) {
 	j.post(c)
 }
 
-// finishProlog posts the finish of a prolog that has ended on every rank. If it
-// failed, the epilogs are in the log before, so that the ranks are not freed in
-// between, and a fatal exception, unless the job is ending already.
-func (j *Job) finishProlog(a *action) {
+// finish posts the finish of an action that has ended on every rank, after an exception
+// if it failed. If a prolog failed that is not tolerated, the exception is fatal, unless
+// the job is ending already, and the epilogs are in the log before, so that the ranks are
+// not freed in between.
+func (j *Job) finish(a *action) {
 	o := a.run.Outcome()
-	status := o.Status
-	tolerated := status != 0 && !a.run.Canceled() && !j.holds.ending() && j.tolerates(&o)
+	status, prolog, ending := o.Status, a.Kind == jobstate.ActionProlog, j.holds.ending()
+	tolerated := status != 0 && prolog && !a.run.Canceled() && !ending && j.tolerates(&o)
 	switch {
+	case status == 0 || prolog && ending:
+	case !prolog:
+		j.raise(a, severityNonFatal, o.Note, nil)
 	case tolerated:
 		status = 0
 		j.raise(a, severityNonFatal, o.Note, j.failedRanks(o.Failed))
-	case status != 0 && !j.holds.ending():
+	default:
 		j.startAll(jobstate.ActionEpilog)
 		j.raise(a, 0, o.Note, nil)
 	}
-	j.finish(a, &o, status, tolerated)
-}
-
-// finishEpilog posts the finish of an epilog that has ended on every rank.
-func (j *Job) finishEpilog(a *action) {
-	o := a.run.Outcome()
-	if o.Status != 0 {
-		j.raise(a, severityNonFatal, o.Note, nil)
-	}
-	j.finish(a, &o, o.Status, false)
-}
-
-func (j *Job) finish(a *action, o *run.Outcome, status int32, tolerated bool) {
 	out := Outcome{
 		Action: a.Key, Status: o.Status, Tolerated: tolerated, Failed: o.Failed,
 		Note: o.Note, Detail: o.Detail, Start: o.Start, End: o.End,
@@ -364,13 +343,13 @@ func (j *Job) raise(a *action, severity uint8, note string, f *jobstate.FailedRa
 // nor confirmed.
 func (j *Job) askDrains() {
 	for _, d := range j.holds.drains {
-		d.Ranks.SubtractWith(j.holds.asked)
+		d.Ranks.SubtractWith(&j.holds.asked)
 		waits := idset.Intersect(d.Ranks, &j.holds.draining)
 		if j.holds.hk != nil {
 			waits.UnionWith(idset.Intersect(d.Ranks, &j.holds.hk.draining))
 		}
 		if !waits.IsEmpty() {
-			union(&j.holds.asked, waits)
+			j.holds.asked.UnionWith(waits)
 			j.open()
 			j.effects.Drain = append(j.effects.Drain, Drain{Ranks: waits, Reason: d.Reason})
 		}
