@@ -155,8 +155,10 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 	if err != nil || outcome != jobstate.Applied {
 		return outcome, err
 	}
-	if changes(ev) {
+	if namesRanks(ev.Context()) {
 		h.own()
+	}
+	if h.held != &h.scratch.nothing {
 		if _, ok := ev.Context().(*jobstate.ExceptionContext); ok || h.job.HasResources() {
 			h.revoked = !h.job.HasResources() && (h.revoked || held)
 		}
@@ -204,20 +206,6 @@ func (h *Holds) change(ev *jobstate.Event) {
 		}
 	}
 	h.settle()
-}
-
-// changes reports whether an event may change what is held.
-func changes(ev *jobstate.Event) bool {
-	switch ev.Context().(type) {
-	case *jobstate.AllocContext, *jobstate.ReleaseContext, *jobstate.FinishContext, *jobstate.ExceptionContext,
-		*jobstate.ActionStartContext, *jobstate.ActionFailContext, *jobstate.ActionReleaseContext,
-		*jobstate.ActionFinishContext, *jobstate.DrainedContext:
-		return true
-	case nil:
-		name := ev.Entry().Name
-		return name == jobstate.EventStart || name == jobstate.EventFree || name == jobstate.EventClean
-	}
-	return false
 }
 
 func (h *Holds) start(t eventlog.Timestamp) {

@@ -1,7 +1,6 @@
 package perilog
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
@@ -230,21 +229,4 @@ func (j *Job) freeHousekeeping() {
 	} else {
 		j.give(j.ledger().FreePart(ranks))
 	}
-}
-
-// replayHousekeeping folds the log of housekeeping after a restart.
-func (j *Job) replayHousekeeping(log []byte) error {
-	line := 0
-	for e, err := range eventlog.Entries(log) {
-		line++
-		if err == nil {
-			err = j.holds.scratch.event.Decode(e)
-		}
-		if err != nil {
-			return fmt.Errorf("perilog: housekeeping: line %d: %w", line, err)
-		}
-		j.advance(e.Timestamp)
-		j.foldHousekeeping(&j.holds.scratch.event)
-	}
-	return nil
 }

@@ -33,6 +33,27 @@ func RecoverJob(now eventlog.Timestamp, c *Config, s Spec, log, hkLog []byte) (*
 		return nil, err
 	}
 	j.advance(now)
+	err = j.replay("", log, func(ev *jobstate.Event) error {
+		_, err := j.fold(ev)
+		if j.holds.job.WasAllocated() && j.holds.r == nil {
+			return fmt.Errorf("%w: alloc, and the spec has no R", ErrR)
+		}
+		return err
+	})
+	if err == nil {
+		err = j.replay("housekeeping: ", hkLog, func(ev *jobstate.Event) error {
+			j.foldHousekeeping(ev)
+			return nil
+		})
+	}
+	if err == nil {
+		err = j.takeUp()
+	}
+	return j, err
+}
+
+// replay folds each entry of a log, whose name errors begin with.
+func (j *Job) replay(name string, log []byte, fold func(*jobstate.Event) error) error {
 	line := 0
 	for e, err := range eventlog.Entries(log) {
 		line++
@@ -40,20 +61,14 @@ func RecoverJob(now eventlog.Timestamp, c *Config, s Spec, log, hkLog []byte) (*
 			err = j.holds.scratch.event.Decode(e)
 		}
 		if err == nil {
-			_, err = j.fold(&j.holds.scratch.event)
+			err = fold(&j.holds.scratch.event)
 		}
 		if err != nil {
-			return j, fmt.Errorf("perilog: line %d: %w", line, err)
+			return fmt.Errorf("perilog: %sline %d: %w", name, line, err)
 		}
 		j.advance(e.Timestamp)
-		if j.holds.job.WasAllocated() && j.holds.r == nil {
-			return j, fmt.Errorf("%w: line %d: alloc, and the spec has no R", ErrR, line)
-		}
 	}
-	if err := j.replayHousekeeping(hkLog); err != nil {
-		return j, err
-	}
-	return j, j.takeUp()
+	return nil
 }
 
 // takeUp makes the state after a restart from what the logs say.
