@@ -182,7 +182,7 @@ func (m *modelRun) force(*rapid.T) {
 func (m *modelRun) check(*rapid.T) {
 	r, n := m.run, m.naive
 	m.checkTakes()
-	for s, got := range []*idset.Set{r.Idle(), r.Running(), r.Lost(), r.where(stageEnded)} {
+	for s, got := range []*idset.Set{r.Idle(), r.Running(), r.Lost(), r.at(stageEnded)} {
 		want := n.in(stage(s))
 		require.Equal(m.t, want.String(), got.String(), "stage %d", s)
 		require.Equal(m.t, want.Len(), r.count[s], "stage %d", s)

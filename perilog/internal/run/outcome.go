@@ -199,8 +199,8 @@ func (r *Run) hosts(ranks *idset.Set) string {
 	return r.spec.Hosts(ranks)
 }
 
-// notes are what control lines told of ranks, the first of them.
-type notes []struct {
+// A note is what control lines told of ranks.
+type note struct {
 	text  string
 	ranks *idset.Set
 }
@@ -217,10 +217,7 @@ func (r *Run) note(text string, rank uint32) {
 		}
 	}
 	if len(r.notes) < maxNotes {
-		r.notes = append(r.notes, struct {
-			text  string
-			ranks *idset.Set
-		}{text, idset.Of(rank)})
+		r.notes = append(r.notes, note{text, idset.Of(rank)})
 	}
 }
 

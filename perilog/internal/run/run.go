@@ -78,7 +78,7 @@ type Run struct {
 	failures []Failure // what failed and was not taken
 	ended    []RankEnd // what ended and was not taken
 	signals  []Signal  // what is to be sent and was not taken
-	notes    notes
+	notes    []note    // the first of them
 	details  details
 }
 
@@ -187,28 +187,30 @@ func (r *Run) ranks(match func(*slot) bool) *idset.Set {
 	return set
 }
 
-// where returns a new set of the ranks of processes in a stage: for a single
-// command, its leader or nothing.
-func (r *Run) where(s stage) *idset.Set {
-	if r.spec.PerRank {
-		return r.ranks(func(x *slot) bool { return x.stage == s })
-	}
-	if r.lead.stage == s {
+// where returns a new set of the ranks whose processes match: for a single command, its
+// leader or nothing.
+func (r *Run) where(match func(*slot) bool) *idset.Set {
+	switch {
+	case r.spec.PerRank:
+		return r.ranks(match)
+	case match(&r.lead):
 		return idset.Of(r.spec.Leader)
 	}
 	return new(idset.Set)
 }
 
+func (r *Run) at(s stage) *idset.Set { return r.where(func(p *slot) bool { return p.stage == s }) }
+
 // Idle returns a new set of the ranks on which nothing was launched yet: the
 // leader of a single command.
-func (r *Run) Idle() *idset.Set { return r.where(stageIdle) }
+func (r *Run) Idle() *idset.Set { return r.at(stageIdle) }
 
 // Running returns a new set of the ranks on which the command may be running.
-func (r *Run) Running() *idset.Set { return r.where(stageRunning) }
+func (r *Run) Running() *idset.Set { return r.at(stageRunning) }
 
 // Lost returns a new set of the ranks on which the command ran before a restart, and
 // which no report has named since.
-func (r *Run) Lost() *idset.Set { return r.where(stageLost) }
+func (r *Run) Lost() *idset.Set { return r.at(stageLost) }
 
 // LostBy yields the attempts of which processes are lost, with the ranks of Lost.
 func (r *Run) LostBy() iter.Seq2[uint32, *idset.Set] {

@@ -65,13 +65,7 @@ func (r *Run) Signaled(now eventlog.Timestamp, attempt uint32) {
 
 // Of returns a new set of the ranks where the processes of an attempt run.
 func (r *Run) Of(attempt uint32) *idset.Set {
-	if !r.spec.PerRank {
-		if r.lead.stage == stageRunning && r.lead.attempt == attempt {
-			return idset.Of(r.spec.Leader)
-		}
-		return new(idset.Set)
-	}
-	return r.ranks(func(s *slot) bool { return s.stage == stageRunning && s.attempt == attempt })
+	return r.where(func(s *slot) bool { return s.stage == stageRunning && s.attempt == attempt })
 }
 
 // signal asks for a signal, in one with that which was asked for before. It keeps
