@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -123,9 +125,9 @@ type HousekeepingConfig struct {
 // tolerated only if a control line or an operator reported the rank as failed, or its
 // node is offline or was lost. Any other failure, such as an exit with 1, fails the
 // job unless AnyFailure is set, whatever was reported before. Without Drop the job
-// also fails if the prolog timed out or lost its node, since it may still run. Any number of the ranks in Ranks may fail. Of the
-// others, as many as the greater of Count and Fraction may fail. A job always fails
-// if all of its ranks failed.
+// also fails if the prolog timed out or lost its node, since it may still run. Any
+// number of the ranks in Ranks may fail. Of the others, as many as the greater of Count
+// and Fraction may fail. A job always fails if all of its ranks failed.
 type Tolerate struct {
 	Count      int        `json:"count,omitempty" toml:"count,omitempty" yaml:"count,omitempty"`
 	Fraction   float64    `json:"fraction,omitempty" toml:"fraction,omitempty" yaml:"fraction,omitempty"` // of the job's ranks, from 0 to 1
@@ -229,13 +231,8 @@ func (h *HousekeepingConfig) check(bad func(key, reason string)) {
 func checkCommand(key string, command []string, bad func(key, reason string)) {
 	if len(command) > maxArguments {
 		bad(key+".command", "has too many elements")
-		return
-	}
-	for _, s := range command {
-		if len(s) > maxArgument {
-			bad(key+".command", "has an element that is too long")
-			return
-		}
+	} else if slices.ContainsFunc(command, func(s string) bool { return len(s) > maxArgument }) {
+		bad(key+".command", "has an element that is too long")
 	}
 }
 
@@ -251,15 +248,7 @@ func checkTimeouts(key string, timeout, kill fsd.Duration, bad func(key, reason 
 // isLine reports whether text is valid UTF-8 of at most n bytes without control
 // characters.
 func isLine(text string, n int) bool {
-	if len(text) > n || !utf8.ValidString(text) {
-		return false
-	}
-	for _, c := range text {
-		if unicode.IsControl(c) {
-			return false
-		}
-	}
-	return true
+	return len(text) <= n && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // duration converts a configured duration; Forever is 0, for none.

@@ -12,7 +12,10 @@ func (j *Job) Told() string {
 	var lines []string
 	tell := func(a *action) {
 		if due := j.isDue(a); due || a.stage != stageIdle {
-			lines = append(lines, fmt.Sprintln(a.Key, a.stage, due, a.single, a.leader, a.timeout, a.killTimeout, a.began, a.finished, a.success, a.foreign))
+			lines = append(lines, fmt.Sprintln(a.Key, a.stage, due, a.began, a.finished, a.success, a.foreign))
+			if a.run != nil {
+				lines = append(lines, fmt.Sprintln(a.mode()))
+			}
 		}
 	}
 	for _, a := range j.actions {

@@ -224,9 +224,7 @@ func (h *Holds) start(t eventlog.Timestamp) {
 func (h *Holds) close() {
 	h.actions = nil
 	h.executor.SubtractWith(&h.executor)
-	if !h.draining.IsEmpty() {
-		h.draining.SubtractWith(&h.draining)
-	}
+	h.draining.SubtractWith(&h.draining)
 }
 
 func (h *Holds) release(c *jobstate.ReleaseContext) {

@@ -106,14 +106,10 @@ type action struct {
 	config *ActionConfig // nil: the configuration has it no more
 	stage  stage
 	run    *run.Run // from its start to its finish
-	single bool     // one command serves all ranks
-	leader uint32   // where it runs
 
 	attempts uint32 // the last one of a run that is over
 
 	foreign bool // its start does not say how it runs: another writer wrote it
-
-	timeout, killTimeout time.Duration // 0: none
 
 	began    eventlog.Timestamp
 	finished eventlog.Timestamp
@@ -131,11 +127,10 @@ func NewJob(c *Config, s Spec) (*Job, error) {
 	j.buffers = &j.holds.scratch.unused
 	j.setOffline(s.Offline)
 	j.configure(nil)
-	if s.R == nil {
-		return j, nil
-	}
-	if err := j.SetR(s.R, s.Named...); err != nil {
-		return nil, err
+	if s.R != nil {
+		if err := j.SetR(s.R, s.Named...); err != nil {
+			return nil, err
+		}
 	}
 	return j, nil
 }

@@ -390,12 +390,16 @@ func (j *Job) launched(a *action) {
 
 // mode returns how the action runs.
 func (a *action) mode() jobstate.ActionMode {
-	m := jobstate.ActionMode{PerRank: !a.single, Timeout: a.timeout, KillTimeout: a.killTimeout}
-	if a.single {
-		m.Leader = jobstate.Some(a.leader)
+	spec := a.run.Spec()
+	m := jobstate.ActionMode{PerRank: spec.PerRank, Timeout: spec.Timeout, KillTimeout: spec.KillTimeout}
+	if !spec.PerRank {
+		m.Leader = jobstate.Some(spec.Leader)
 	}
 	return m
 }
+
+// single reports whether one command serves all ranks.
+func (a *action) single() bool { return !a.run.Spec().PerRank }
 
 // newRun returns the run of an action that has started: as its start says, or as
 // the configuration does where that says nothing.
@@ -415,8 +419,6 @@ func (j *Job) newRun(a *action, how *jobstate.ActionMode, ranks *idset.Set) *run
 	if spec.KillTimeout == 0 {
 		spec.KillTimeout = defaultKillTimeout
 	}
-	a.single, a.leader = !spec.PerRank, spec.Leader
-	a.timeout, a.killTimeout = spec.Timeout, spec.KillTimeout
 	return run.New(spec)
 }
 
@@ -469,10 +471,11 @@ func (j *Job) foldFail(a *action, t eventlog.Timestamp, c *jobstate.ActionFailCo
 func (j *Job) foldFinish(a *action, t eventlog.Timestamp, status int32) {
 	a.finished, a.success = t, status == 0
 	a.attempts = a.run.LastAttempt()
+	spec := *a.run.Spec()
 	a.stage, a.run = stageFinished, nil
 	if h := j.holds.hold(a.Key); h != nil {
-		how := a.mode()
-		a.stage, a.run = stageActive, j.newRun(a, &how, h.ranks.Clone())
+		spec.Ranks = h.ranks.Clone()
+		a.stage, a.run = stageActive, run.New(spec)
 		a.run.Launch(t, a.attempts+1, &h.ranks)
 		a.run.Lose()
 	}

@@ -48,7 +48,7 @@ func (j *Job) logged(a *action, rank uint32) bool {
 		return j.holds.hk.ready.Contains(rank) || j.holds.hk.freed.Contains(rank)
 	}
 	h := j.holds.hold(a.Key)
-	return h == nil || a.Kind == jobstate.ActionEpilog && !a.single && !h.ranks.Contains(rank)
+	return h == nil || a.Kind == jobstate.ActionEpilog && !a.single() && !h.ranks.Contains(rank)
 }
 
 // Drained confirms that ranks are drained. It ignores ranks for which the Job did
@@ -141,13 +141,13 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, sta
 		able = idset.Difference(&j.holds.hk.given, &j.holds.hk.ready)
 		able.SubtractWith(&j.holds.hk.freed)
 	}
-	if ranks == nil || a.single && a.run.HasLost() && ranks.Equal(a.run.Lost()) { // as Unresolved lists it: the leader
+	if ranks == nil || a.single() && a.run.HasLost() && ranks.Equal(a.run.Lost()) { // as Unresolved lists it: the leader
 		ranks = able
 	} else if !able.ContainsAll(ranks) || ranks.IsEmpty() {
 		return actionError(key, "has ended, or does not run, on ranks "+idset.Difference(ranks, able).String())
 	}
-	if a.single && ranks.Contains(a.leader) && !ranks.Equal(able) {
-		return actionError(key, "runs on rank "+strconv.Itoa(int(a.leader))+" for other ranks too: end it on all ranks, or not on this one")
+	if a.single() && ranks.Contains(a.run.Spec().Leader) && !ranks.Equal(able) {
+		return actionError(key, "runs on rank "+strconv.Itoa(int(a.run.Spec().Leader))+" for other ranks too: end it on all ranks, or not on this one")
 	}
 	ended := idset.Difference(ranks, a.run.Open())
 	a.run.Force(j.now, ranks, status, operator)

@@ -190,7 +190,7 @@ func (j *Job) launch(a *action, idle *idset.Set) {
 		switch {
 		case a.Kind == jobstate.ActionProlog:
 			a.run.EndIdle(j.now, off, run.CauseOffline, false)
-		case !a.single && (a.config == nil || !a.config.WaitOffline):
+		case !a.single() && (a.config == nil || !a.config.WaitOffline):
 			a.run.EndIdle(j.now, off, run.CauseOffline, true)
 		}
 	}
@@ -211,11 +211,11 @@ func (j *Job) relaunch(a *action, ranks *idset.Set) {
 }
 
 func (j *Job) requestLaunch(a *action, attempt uint32, ranks *idset.Set) {
-	l := Launch{Action: a.Key, Attempt: attempt, Ranks: ranks, Timeout: a.timeout}
+	l := Launch{Action: a.Key, Attempt: attempt, Ranks: ranks, Timeout: a.run.Spec().Timeout}
 	if a.config != nil {
 		l.Command = a.config.Command
 	}
-	if a.single {
+	if a.single() {
 		l.Serves = a.run.Open()
 	}
 	j.open()
@@ -354,9 +354,7 @@ func (j *Job) askDrains() {
 			j.effects.Drain = append(j.effects.Drain, Drain{Ranks: waits, Reason: d.Reason})
 		}
 	}
-	if len(j.holds.drains) > 0 {
-		j.holds.drains = j.holds.drains[:0]
-	}
+	j.holds.drains = j.holds.drains[:0]
 }
 
 // free gives back what has left: to housekeeping, or out. The final fragment comes

@@ -234,18 +234,17 @@ const (
 	detailRoom    = 32
 )
 
-// add keeps what a report told of a rank.
-func (d *details) add(spec *Spec, rank uint32, cause Cause, status int32, text string) {
+// detail keeps what a report told of a rank.
+func (r *Run) detail(rank uint32, cause Cause, status int32, text string) {
+	d := &r.details
 	if d.dropped > 0 {
 		d.dropped++
 		return
 	}
 	n := len(d.text)
 	d.text = strconv.AppendUint(append(d.text, "rank "...), uint64(rank), 10)
-	if spec.Hosts != nil {
-		if host := spec.Hosts(idset.Of(rank)); host != "" {
-			d.text = append(append(append(d.text, " ("...), host...), ')')
-		}
+	if host := r.hosts(idset.Of(rank)); host != "" {
+		d.text = append(append(append(d.text, " ("...), host...), ')')
 	}
 	d.text = append(append(d.text, ": "...), cause.String()...)
 	if status != 0 {

@@ -120,7 +120,7 @@ func (l *launch) told(c Cause) Cause {
 func (r *Run) processEnded(rank uint32, p *slot, cause Cause, status int32, detail string) {
 	if cause != CauseOK {
 		status = orStatus(status, statusTerminated)
-		r.details.add(&r.spec, rank, cause, status, detail)
+		r.detail(rank, cause, status, detail)
 	}
 	r.stopped(p)
 	if r.spec.PerRank {
@@ -238,7 +238,7 @@ func (r *Run) misunderstood(rank uint32, p *slot, err error) Answer {
 	if p.cause == CauseControl {
 		return AnswerRepeated
 	}
-	r.details.add(&r.spec, rank, CauseControl, 0, err.Error())
+	r.detail(rank, CauseControl, 0, err.Error())
 	failed := func(rank uint32, s *slot) {
 		if s.cause == CauseControl {
 			return
@@ -268,7 +268,7 @@ func (r *Run) reported(rank uint32, s *slot, note string) Answer {
 	drain := !s.drained
 	s.tell(CauseReported)
 	s.drained = true
-	r.details.add(&r.spec, rank, CauseReported, 0, note)
+	r.detail(rank, CauseReported, 0, note)
 	r.fail(Failure{Cause: CauseReported, Status: statusFailed, Note: note, Drain: drain}, rank)
 	return AnswerApplied
 }
@@ -333,7 +333,7 @@ func (r *Run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who 
 		}
 		r.endSlot(s, CauseForced, status)
 		r.ended = append(r.ended, RankEnd{Rank: rank, Status: status, Forced: true})
-		r.details.add(&r.spec, rank, CauseForced, status, who)
+		r.detail(rank, CauseForced, status, who)
 		r.fail(Failure{Cause: CauseForced, Status: status, Note: "by " + who}, rank)
 	}
 	r.each(ranks, force)
@@ -362,7 +362,7 @@ func (r *Run) Fold(t eventlog.Timestamp, f Failure) {
 			r.endSlot(s, f.Cause, f.Status)
 		}
 		r.note(f.Note, rank)
-		r.details.add(&r.spec, rank, f.Cause, f.Status, "before a restart")
+		r.detail(rank, f.Cause, f.Status, "before a restart")
 	})
 	if !r.spec.PerRank && !running && r.lead.stage != stageEnded && r.open == 0 {
 		r.stopped(&r.lead)

@@ -139,6 +139,9 @@ func New(spec Spec) *Run {
 	return r
 }
 
+// Spec returns what the run follows. The caller must not change it.
+func (r *Run) Spec() *Spec { return &r.spec }
+
 // index returns the slot of a rank.
 func (r *Run) index(rank uint32) (int32, bool) {
 	n := sort.Search(len(r.spans), func(i int) bool { return r.spans[i].last >= rank })
