@@ -1,11 +1,11 @@
 package perilog
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/rset"
 )
@@ -149,11 +149,7 @@ const (
 // String returns "started", "exited", "launch failed", "unreachable" or "output";
 // another value prints as ReportKind(n).
 func (k ReportKind) String() string {
-	names := [...]string{"", "started", "exited", "launch failed", "unreachable", "output"}
-	if k == 0 || int(k) >= len(names) {
-		return "ReportKind(" + strconv.Itoa(int(k)) + ")"
-	}
-	return names[k]
+	return guard.Name("ReportKind", k, "started", "exited", "launch failed", "unreachable", "output")
 }
 
 // An Answer says what became of a report. The zero Answer is invalid.
@@ -174,11 +170,7 @@ const (
 // String returns "applied", "repeated", "ended", "stale", "unknown" or "ignored";
 // another value prints as Answer(n).
 func (a Answer) String() string {
-	names := [...]string{"", "applied", "repeated", "ended", "stale", "unknown", "ignored"}
-	if a == 0 || int(a) >= len(names) {
-		return "Answer(" + strconv.Itoa(int(a)) + ")"
-	}
-	return names[a]
+	return guard.Name("Answer", a, "applied", "repeated", "ended", "stale", "unknown", "ignored")
 }
 
 // ControlPrefix begins each control line; other lines are plain output. See the package

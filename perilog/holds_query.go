@@ -6,6 +6,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/rset"
 )
@@ -26,11 +27,7 @@ const (
 // String returns "job", "executor", "prolog", "epilog", "drain" or
 // "housekeeping"; another value prints as HolderKind(n).
 func (k HolderKind) String() string {
-	names := [...]string{"", "job", "executor", "prolog", "epilog", "drain", "housekeeping"}
-	if k == 0 || int(k) >= len(names) {
-		return "HolderKind(" + strconv.Itoa(int(k)) + ")"
-	}
-	return names[k]
+	return guard.Name("HolderKind", k, "job", "executor", "prolog", "epilog", "drain", "housekeeping")
 }
 
 // A Holder holds ranks or named resources of the job. It can hold nothing and still

@@ -57,9 +57,7 @@ func (j *Job) Drained(now eventlog.Timestamp, ranks *idset.Set) {
 	if j.enter(now); j.stopped() {
 		return
 	}
-	if ranks := idset.Intersect(ranks, &j.holds.draining); !ranks.IsEmpty() {
-		j.holds.confirmed.UnionWith(ranks)
-	}
+	j.holds.confirmed.UnionWith(idset.Intersect(ranks, &j.holds.draining))
 	j.confirmDrains()
 	if j.holds.hk != nil {
 		j.drainedHousekeeping(ranks)

@@ -53,9 +53,7 @@ func (j *Job) settle() {
 		j.open()
 		j.executor, j.effects.Start = executorAsked, true
 	}
-	if len(j.effects.Launch) > 0 {
-		j.effects.Launch = slices.DeleteFunc(j.effects.Launch, j.isMoot)
-	}
+	j.effects.Launch = slices.DeleteFunc(j.effects.Launch, j.isMoot)
 	j.askDrains()
 	j.free()
 }
@@ -85,9 +83,7 @@ func (j *Job) Settle(now eventlog.Timestamp) []Record {
 		j.follow()
 	}
 	fresh := j.effects.Post[j.settled:]
-	if len(fresh) > 0 {
-		j.settled = len(j.effects.Post)
-	}
+	j.settled = len(j.effects.Post)
 	return fresh
 }
 
@@ -371,12 +367,7 @@ func (j *Job) free() {
 	case h.over:
 		j.giveRest()
 	default:
-		var names []string
-		for _, name := range h.names(true) {
-			if j.ledger().HoldsNamed(name) {
-				names = append(names, name)
-			}
-		}
+		names := slices.DeleteFunc(h.names(true), func(name string) bool { return !j.ledger().HoldsNamed(name) })
 		if !h.fresh.IsEmpty() || len(names) > 0 {
 			j.give(j.ledger().FreePart(&h.fresh, names...))
 		}

@@ -2,10 +2,10 @@ package perilog
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/rset"
 )
@@ -130,11 +130,7 @@ const (
 // String returns "lost", "foreign", "held", "start" or "removed"; another value prints as
 // Reason(n).
 func (r Reason) String() string {
-	names := [...]string{"", "lost", "foreign", "held", "start", "removed"}
-	if r == 0 || int(r) >= len(names) {
-		return "Reason(" + strconv.Itoa(int(r)) + ")"
-	}
-	return names[r]
+	return guard.Name("Reason", r, "lost", "foreign", "held", "start", "removed")
 }
 
 // An Unresolved is an action that does not end by itself.

@@ -1,7 +1,7 @@
 // Package guard has what several packages need to keep their promises: NoCopy for
 // types that must not be copied, IsTime for the times of events, Clip and Quote for
 // texts from outside in errors, Cause for the causes of errors, Duration for seconds
-// from outside.
+// from outside, Name for the words of constants.
 package guard
 
 import (
@@ -31,6 +31,14 @@ func Clip[T string | []byte](s T) string { return string([]byte(s[:min(len(s), M
 // Quote returns the first MaxQuoted bytes of s as a quoted Go string, which has
 // neither newlines nor invalid UTF-8.
 func Quote[T string | []byte](s T) string { return strconv.Quote(string(s[:min(len(s), MaxQuoted)])) }
+
+// Name returns the name of a constant that counts from 1; another value prints as kind(n).
+func Name[T ~uint8](kind string, n T, names ...string) string {
+	if n == 0 || int(n) > len(names) {
+		return kind + "(" + strconv.Itoa(int(n)) + ")"
+	}
+	return names[n-1]
+}
 
 // Duration returns a number of seconds, 0 or more, rounded to a nanosecond. It is
 // at least one unless seconds is zero, and at most the longest time.Duration.

@@ -40,3 +40,9 @@ func TestACauseHasItsOwnTextAndACategory(t *testing.T) {
 	require.ErrorIs(t, err, category)
 	require.EqualError(t, err, "text")
 }
+
+func TestAValueWithoutANamePrintsAsItsNumber(t *testing.T) {
+	for n, want := range []string{"Kind(0)", "a", "b", "Kind(3)"} {
+		require.Equal(t, want, guard.Name("Kind", uint8(n), "a", "b"))
+	}
+}

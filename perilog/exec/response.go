@@ -2,9 +2,9 @@ package exec
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
@@ -27,12 +27,7 @@ var typeNames = [...]string{"", "start", "reattached", "release", "exception", "
 
 // String returns the name on the wire, such as "release"; another value prints as
 // ResponseType(n).
-func (t ResponseType) String() string {
-	if t.valid() {
-		return typeNames[t]
-	}
-	return "ResponseType(" + strconv.Itoa(int(t)) + ")"
-}
+func (t ResponseType) String() string { return guard.Name("ResponseType", t, typeNames[1:]...) }
 
 func (t ResponseType) valid() bool { return t > 0 && int(t) < len(typeNames) }
 
