@@ -2,6 +2,7 @@ package perilog
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -416,9 +417,7 @@ func (j *Job) newRun(a *action, how *jobstate.ActionMode, ranks *idset.Set) *run
 			spec.Timeout, spec.KillTimeout = a.timeouts()
 		}
 	}
-	if spec.KillTimeout == 0 {
-		spec.KillTimeout = defaultKillTimeout
-	}
+	spec.KillTimeout = cmp.Or(spec.KillTimeout, defaultKillTimeout)
 	return run.New(spec)
 }
 
@@ -433,14 +432,11 @@ func (k Key) title() string {
 
 // timeouts returns the configured timeouts, defaults filled in.
 func (a *action) timeouts() (timeout, kill time.Duration) {
-	timeout, kill = duration(a.config.Timeout), duration(a.config.KillTimeout)
+	timeout = duration(a.config.Timeout)
 	if a.config.Timeout == 0 && a.Kind == jobstate.ActionProlog {
 		timeout = defaultPrologTimeout
 	}
-	if kill == 0 {
-		kill = defaultKillTimeout
-	}
-	return timeout, kill
+	return timeout, cmp.Or(duration(a.config.KillTimeout), defaultKillTimeout)
 }
 
 // hosts returns the hosts of ranks, "" if they are not known.

@@ -1,6 +1,7 @@
 package perilog
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
@@ -57,15 +58,12 @@ func (j *Job) startHousekeeping() {
 	a := j.housekeepingAction()
 	s := &jobstate.ActionStartContext{
 		Kind: a.Kind, Description: a.Description, Ranks: jobstate.Ranks{All: true},
-		OnFailure: c.OnFailure,
+		OnFailure: cmp.Or(c.OnFailure, jobstate.OnFailureDrain),
 	}
 	s.PerRank = true
 	s.Timeout, s.KillTimeout = a.timeouts()
 	if c.ReleaseAfter != nil {
 		s.ReleaseAfter = jobstate.Some(*c.ReleaseAfter)
-	}
-	if s.OnFailure == "" {
-		s.OnFailure = jobstate.OnFailureDrain
 	}
 	j.postTo(LogHousekeeping, s)
 }
@@ -121,10 +119,7 @@ func (h *housekeeping) ended(t eventlog.Timestamp) {
 
 // newHousekeeping returns the housekeeping that a start describes.
 func (j *Job) newHousekeeping(c *jobstate.ActionStartContext, t eventlog.Timestamp) *housekeeping {
-	h := &housekeeping{action: j.housekeepingAction(), releaseAfter: c.ReleaseAfter, onFailure: c.OnFailure}
-	if h.onFailure == "" {
-		h.onFailure = jobstate.OnFailureDrain
-	}
+	h := &housekeeping{action: j.housekeepingAction(), releaseAfter: c.ReleaseAfter, onFailure: cmp.Or(c.OnFailure, jobstate.OnFailureDrain)}
 	h.stage, h.began = stageActive, t
 	h.run = j.newRun(&h.action, &c.ActionMode, j.holds.all.Clone())
 	return h
