@@ -105,7 +105,7 @@ func (h *Holds) Check() error {
 
 // check returns an error if what Jobs without an allocation share was changed.
 func (s *Scratch) check() error {
-	if !reflect.ValueOf(&s.nothing).Elem().IsZero() || !reflect.ValueOf(&s.unused).Elem().IsZero() || !reflect.ValueOf(&s.unharmed).Elem().IsZero() {
+	if !reflect.ValueOf(&s.noAllocation).Elem().IsZero() || !reflect.ValueOf(&s.noEffects).Elem().IsZero() || !reflect.ValueOf(&s.noFailures).Elem().IsZero() {
 		return errors.New("perilog: a job changed what it shares with others")
 	}
 	return nil

@@ -32,15 +32,15 @@ import (
 // The zero Holds is not valid. One goroutine at a time may use a Holds, and it
 // must not be copied.
 type Holds struct {
-	job     *jobstate.Job
-	scratch *Scratch
-	*held   // that of scratch until own makes one
-	*harm   // that of scratch until a rank fails
+	job         *jobstate.Job
+	scratch     *Scratch
+	*allocation // that of scratch until it gets its own
+	*failures   // that of scratch until a rank fails
 }
 
-// held is what belongs to an allocation. Jobs that wait for one share an empty held,
+// An allocation is what depends on the job's resources. Jobs without any share an empty one,
 // which never changes, so that they stay small.
-type held struct {
+type allocation struct {
 	all   *idset.Set // the ranks of R; nil before
 	named []named    // in the order of their names
 
@@ -64,8 +64,8 @@ type held struct {
 	offline *idset.Set
 }
 
-// harm is what failures leave. Jobs without one share an empty harm.
-type harm struct {
+// failures are what is known of ranks that failed. Jobs without any share an empty value.
+type failures struct {
 	draining idset.Set // what drains hold
 	drained  idset.Set // what drains held that are confirmed
 	failed   idset.Set // ranks that failed, as events name them
@@ -77,17 +77,17 @@ type harm struct {
 	confirmed idset.Set // ranks whose drain is confirmed, which the log does not have yet
 }
 
-// harmed gives h a harm before the first change of it.
-func (h *Holds) harmed() {
-	if h.harm == &h.scratch.unharmed {
-		h.harm = new(harm)
+// ownFailures gives h failures of its own before their first change.
+func (h *Holds) ownFailures() {
+	if h.failures == &h.scratch.noFailures {
+		h.failures = new(failures)
 	}
 }
 
-// own gives h a held before the first change of it.
-func (h *Holds) own() {
-	if h.held == &h.scratch.nothing {
-		h.held = new(held)
+// ownAllocation gives h an allocation of its own before its first change.
+func (h *Holds) ownAllocation() {
+	if h.allocation == &h.scratch.noAllocation {
+		h.allocation = new(allocation)
 	}
 }
 
@@ -122,12 +122,12 @@ func (h *Holds) init(id jobid.ID, s *Scratch) {
 	if s == nil {
 		s = new(Scratch)
 	}
-	h.job, h.scratch, h.held, h.harm = jobstate.NewJob(id), s, &s.nothing, &s.unharmed
+	h.job, h.scratch, h.allocation, h.failures = jobstate.NewJob(id), s, &s.noAllocation, &s.noFailures
 }
 
 // setR sets the ranks, which it keeps, and the named resources.
 func (h *Holds) setR(ranks *idset.Set, names []string) {
-	h.own()
+	h.ownAllocation()
 	h.all = ranks
 	names = slices.Clone(names)
 	slices.Sort(names)
@@ -156,9 +156,9 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 		return outcome, err
 	}
 	if namesRanks(ev.Context()) {
-		h.own()
+		h.ownAllocation()
 	}
-	if h.held != &h.scratch.nothing {
+	if h.allocation != &h.scratch.noAllocation {
 		if _, ok := ev.Context().(*jobstate.ExceptionContext); ok || h.job.HasResources() {
 			h.revoked = !h.job.HasResources() && (h.revoked || held)
 		}
@@ -194,9 +194,9 @@ func (h *Holds) change(ev *jobstate.Event) {
 	case *jobstate.ActionFinishContext:
 		h.actionFinish(Key{c.Kind, c.Description})
 	case *jobstate.DrainedContext:
-		h.harmed()
+		h.ownFailures()
 		h.drained.UnionWith(idset.Intersect(&h.draining, c.Ranks))
-		h.take(&h.draining, c.Ranks)
+		h.endHold(&h.draining, c.Ranks)
 	case nil:
 		switch e.Name {
 		case jobstate.EventStart:
@@ -236,9 +236,9 @@ func (h *Holds) release(c *jobstate.ReleaseContext) {
 			h.named[i].ended = true
 		}
 	case c.Ranks.All:
-		h.take(&h.executor, h.all)
+		h.endHold(&h.executor, h.all)
 	default:
-		h.take(&h.executor, c.Ranks.Set)
+		h.endHold(&h.executor, c.Ranks.Set)
 	}
 }
 
@@ -277,7 +277,7 @@ func (h *Holds) fail(f *jobstate.FailedRanks) {
 
 // failRanks takes in that ranks failed, and whether a drain holds them.
 func (h *Holds) failRanks(ranks *idset.Set, drain bool) {
-	h.harmed()
+	h.ownFailures()
 	ranks = idset.Intersect(ranks, h.all)
 	h.failed.UnionWith(ranks)
 	if drain {
@@ -318,7 +318,7 @@ func (h *Holds) actionRelease(c *jobstate.ActionReleaseContext) {
 		if a.Key != key {
 			continue
 		}
-		h.takeWanted(&a.ranks)
+		h.endWanted(&a.ranks)
 		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 			i, ok := slices.BinarySearch(a.names, h.nameIndex(name))
 			if ok {
@@ -461,16 +461,16 @@ func (h *Holds) nameIndex(name string) int {
 // name are small, those that they are compared with may be large.
 const few = 32
 
-// take moves from a hold to h.scratch.ended the ranks that an event names.
-func (h *Holds) take(hold, ranks *idset.Set) {
+// endHold moves from a hold to h.scratch.ended the ranks that an event names.
+func (h *Holds) endHold(hold, ranks *idset.Set) {
 	h.scratch.want.UnionWith(ranks)
-	h.takeWanted(hold)
+	h.endWanted(hold)
 	h.scratch.want.SubtractWith(&h.scratch.want)
 }
 
-// takeWanted moves from a hold to h.scratch.ended the ranks of h.scratch.want that it
+// endWanted moves from a hold to h.scratch.ended the ranks of h.scratch.want that it
 // has, and leaves the others in h.scratch.want.
-func (h *Holds) takeWanted(hold *idset.Set) {
+func (h *Holds) endWanted(hold *idset.Set) {
 	if h.scratch.want.Len() > few {
 		both := idset.Intersect(&h.scratch.want, hold)
 		hold.SubtractWith(both)

@@ -124,7 +124,7 @@ func NewJob(c *Config, s Spec) (*Job, error) {
 	if err := j.holds.scratch.checkConfig(c); err != nil {
 		return nil, err
 	}
-	j.buffers = &j.holds.scratch.unused
+	j.buffers = &j.holds.scratch.noEffects
 	j.setOffline(s.Offline)
 	j.configure(nil)
 	if s.R != nil {

@@ -48,7 +48,7 @@ func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome,
 	if err := j.admit(&j.holds.scratch.event); err != nil {
 		return 0, err
 	}
-	j.hold(j.holds.scratch.event.Context())
+	j.logEpilogsFirst(j.holds.scratch.event.Context())
 	outcome, err := j.fold(&j.holds.scratch.event)
 	if err != nil || outcome == jobstate.IgnoredDuplicate {
 		return outcome, err
@@ -151,8 +151,8 @@ func isLaunch(c jobstate.Context) bool {
 	return ok
 }
 
-// hold posts the starts of epilogs before an event that may end a hold.
-func (j *Job) hold(c jobstate.Context) {
+// logEpilogsFirst posts the starts of epilogs before an event that may end a hold.
+func (j *Job) logEpilogsFirst(c jobstate.Context) {
 	if j.endsHold(c) {
 		j.startAll(jobstate.ActionEpilog)
 	}
@@ -184,7 +184,7 @@ func (j *Job) record(l Log, e eventlog.Entry) {
 
 // post logs an event of this package's making in the job's log.
 func (j *Job) post(c jobstate.Context) {
-	j.hold(c)
+	j.logEpilogsFirst(c)
 	j.postTo(LogJob, c)
 }
 
@@ -242,7 +242,7 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 	if j.holds.r == nil && namesRanks(ev.Context()) {
 		e := ev.Entry()
 		e.Context = bytes.Clone(e.Context)
-		j.holds.own()
+		j.holds.ownAllocation()
 		j.holds.early = append(j.holds.early, e)
 		if key, ok := keyOf(ev.Context()); ok && j.find(key) != nil {
 			j.configure(nil) // it is foreign until its ranks are known
@@ -272,7 +272,7 @@ func (j *Job) refold() {
 	if early == nil {
 		return
 	}
-	h.early, h.actions, h.harm = nil, nil, &h.scratch.unharmed
+	h.early, h.actions, h.failures = nil, nil, &h.scratch.noFailures
 	j.configure(nil)
 	for _, e := range early {
 		if err := h.scratch.own.Decode(e); err != nil {
@@ -456,7 +456,7 @@ func (j *Job) foldFail(a *action, t eventlog.Timestamp, c *jobstate.ActionFailCo
 		a.run.Fold(t, run.Failure{Ranks: c.Ranks, Cause: cause, Status: c.Status, Note: c.Note, Drain: c.Drain})
 	}
 	if c.Drain {
-		j.holds.harmed()
+		j.holds.ownFailures()
 		reason := run.DrainReason(Key{c.Kind, c.Description}.title(), cause, j.State().ID().String())
 		j.holds.drains = append(j.holds.drains, Drain{Ranks: c.Ranks.Clone(), Reason: reason})
 	}
@@ -481,7 +481,7 @@ func (j *Job) foldFinish(a *action, t eventlog.Timestamp, status int32) {
 // are dropped be drained.
 func (j *Job) foldException(c *jobstate.ExceptionContext, t eventlog.Timestamp) {
 	if f := c.Failed; f != nil && f.Action == jobstate.FailedDrop {
-		j.holds.harmed()
+		j.holds.ownFailures()
 		reason := c.Type + " dropped the node for job " + j.State().ID().String()
 		j.holds.drains = append(j.holds.drains, Drain{Ranks: f.Ranks.Clone(), Reason: reason})
 	}

@@ -74,7 +74,7 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 	h, t := j.holds.hk, ev.Entry().Timestamp
 	if c, ok := ev.Context().(*jobstate.ActionStartContext); ok && h == nil && c.Kind == jobstate.ActionHousekeeping {
 		hk := j.newHousekeeping(c, t)
-		j.holds.own()
+		j.holds.ownAllocation()
 		j.holds.hk = hk
 		return
 	}

@@ -93,7 +93,7 @@ func (j *Job) Offline(now eventlog.Timestamp, ranks *idset.Set) {
 func (j *Job) setOffline(ranks *idset.Set) {
 	j.holds.offline = nil
 	if !ranks.IsEmpty() {
-		j.holds.own()
+		j.holds.ownAllocation()
 		j.holds.offline = ranks.Clone()
 	}
 }

@@ -10,16 +10,16 @@ import (
 // that do nothing stay small. The zero Scratch is ready for use. What Take and Settle
 // return is then valid until the next input or Take of any of these Jobs.
 type Scratch struct {
-	event, own jobstate.Event // of Apply, and of what a Job posts
-	ended      idset.Set      // ranks on which the current event ends a hold
-	want       idset.Set      // ranks that the current event names
-	none       rset.R         // the empty one
-	checked    *Config        // the last that was good, which does not change
-	unharmed   harm           // of Jobs on which no rank failed: never changed
-	nothing    held           // of Jobs without an allocation: never changed
-	unused     buffers        // of Jobs without effects: never changed
-	free       []*buffers
-	taken      *buffers // those that Take returned last
+	event, own   jobstate.Event // of Apply, and of what a Job posts
+	ended        idset.Set      // ranks on which the current event ends a hold
+	want         idset.Set      // ranks that the current event names
+	none         rset.R         // the empty one
+	checked      *Config        // the last that was good, which does not change
+	noFailures   failures       // of Jobs on which no rank failed: never changed
+	noAllocation allocation     // of Jobs without an allocation: never changed
+	noEffects    buffers        // of Jobs without effects: never changed
+	free         []*buffers
+	taken        *buffers // those that Take returned last
 }
 
 // checkConfig checks a configuration once for all Jobs that have it.
@@ -44,7 +44,7 @@ type buffers struct {
 // open gives a Job the memory for effects.
 func (j *Job) open() {
 	s := j.holds.scratch
-	if j.buffers != &s.unused {
+	if j.buffers != &s.noEffects {
 		return
 	}
 	if n := len(s.free); n > 0 {
@@ -58,7 +58,7 @@ func (j *Job) open() {
 // close takes the effects of a Job out, and the memory of the last ones back.
 func (j *Job) close() Effects {
 	s := j.holds.scratch
-	if j.buffers == &s.unused {
+	if j.buffers == &s.noEffects {
 		return Effects{}
 	}
 	if last := s.taken; last != nil {
@@ -69,7 +69,7 @@ func (j *Job) close() Effects {
 		last.text, last.settled = last.text[:0], 0
 		s.free = append(s.free, last)
 	}
-	s.taken, j.buffers = j.buffers, &s.unused
+	s.taken, j.buffers = j.buffers, &s.noEffects
 	return s.taken.effects
 }
 

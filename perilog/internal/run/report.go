@@ -63,14 +63,14 @@ func (r *Run) Report(now eventlog.Timestamp, rep Report) Answer {
 	}
 	if p.stage == stageLost {
 		r.Reattach(r.now, idset.Of(rep.Rank))
-		r.take(rep, p)
+		r.applyReport(rep, p)
 		return AnswerApplied
 	}
-	return r.take(rep, p)
+	return r.applyReport(rep, p)
 }
 
-// take takes in a report of a process that runs.
-func (r *Run) take(rep Report, p *slot) Answer {
+// applyReport applies a report of a process that runs.
+func (r *Run) applyReport(rep Report, p *slot) Answer {
 	rep.Status = normal(rep.Status)
 	l := r.launchOf(p)
 	switch rep.Kind {

@@ -315,10 +315,10 @@ func (r *Run) Launch(now eventlog.Timestamp, attempt uint32, ranks *idset.Set) {
 		case stageRunning: // in a replay, which does not know of the restart between
 			r.launchOf(s).alive--
 		}
-		cause := s.cause
+		cause := s.cause // what was told of a process that still runs stands
 		if s.stage == stageEnded {
 			cause = 0
-		} // else what was told before stands
+		}
 		r.enter(s, stageRunning)
 		*s = slot{attempt: attempt, stage: stageRunning, cause: cause, drained: s.drained}
 		l.alive++
