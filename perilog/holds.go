@@ -449,12 +449,7 @@ func (h *Holds) isOver() bool {
 
 // nameIndex returns the place of a named resource, or -1.
 func (h *Holds) nameIndex(name string) int {
-	for i := range h.named {
-		if h.named[i].name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(h.named, func(n named) bool { return n.name == name })
 }
 
 // few is up to how many ids a set is looked through one by one: sets that events

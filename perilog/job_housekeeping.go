@@ -73,9 +73,11 @@ func (j *Job) startHousekeeping() {
 func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 	h, t := j.holds.hk, ev.Entry().Timestamp
 	if c, ok := ev.Context().(*jobstate.ActionStartContext); ok && h == nil && c.Kind == jobstate.ActionHousekeeping {
-		hk := j.newHousekeeping(c, t)
+		h = &housekeeping{action: j.housekeepingAction(), releaseAfter: c.ReleaseAfter, onFailure: cmp.Or(c.OnFailure, jobstate.OnFailureDrain)}
+		h.stage, h.began = stageActive, t
+		h.run = j.newRun(&h.action, &c.ActionMode, j.holds.all.Clone())
 		j.holds.ownAllocation()
-		j.holds.hk = hk
+		j.holds.hk = h
 		return
 	}
 	if h == nil || h.final {
@@ -92,7 +94,7 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 			h.draining.UnionWith(idset.Difference(c.Ranks, &h.freed))
 			h.draining.SubtractWith(&h.drained)
 		}
-		h.ended(t)
+		h.first = cmp.Or(h.first, t)
 	case *jobstate.DrainedContext:
 		h.drained.UnionWith(idset.Intersect(&h.draining, c.Ranks))
 		h.draining.SubtractWith(c.Ranks)
@@ -102,27 +104,12 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 		h.waiting.SubtractWith(c.Ranks) // where an operator ended what was never launched
 		h.draining.SubtractWith(c.Ranks)
 		h.ready.UnionWith(idset.Difference(c.Ranks, &h.freed))
-		h.ended(t)
+		h.first = cmp.Or(h.first, t)
 	case *jobstate.ReleaseContext:
 		h.freed.UnionWith(c.Ranks.Set)
 		h.ready.SubtractWith(c.Ranks.Set)
 		h.final = c.Final
 	}
-}
-
-// ended notes when the work ended on the first rank.
-func (h *housekeeping) ended(t eventlog.Timestamp) {
-	if h.first == 0 {
-		h.first = t
-	}
-}
-
-// newHousekeeping returns the housekeeping that a start describes.
-func (j *Job) newHousekeeping(c *jobstate.ActionStartContext, t eventlog.Timestamp) *housekeeping {
-	h := &housekeeping{action: j.housekeepingAction(), releaseAfter: c.ReleaseAfter, onFailure: cmp.Or(c.OnFailure, jobstate.OnFailureDrain)}
-	h.stage, h.began = stageActive, t
-	h.run = j.newRun(&h.action, &c.ActionMode, j.holds.all.Clone())
-	return h
 }
 
 // progressHousekeeping launches the work on ranks that have left the job, and
