@@ -178,7 +178,7 @@ func (r *Run) place(c Cause, ranks *idset.Set) string {
 	if !r.spec.PerRank && c != CauseReported && c != CauseForced {
 		ranks = idset.Of(r.spec.Leader)
 	}
-	names, text := r.hosts(ranks), ranks.String()
+	names, text := r.spec.Hosts(ranks), ranks.String()
 	if len(text) > maxPart {
 		text = strconv.Itoa(ranks.Len()) + " in all"
 	}
@@ -189,14 +189,6 @@ func (r *Run) place(c Cause, ranks *idset.Set) string {
 		names = strconv.Itoa(ranks.Len()) + " nodes"
 	}
 	return " on " + names + " (rank " + text + ")"
-}
-
-// hosts returns the hosts of ranks, as far as they are known.
-func (r *Run) hosts(ranks *idset.Set) string {
-	if r.spec.Hosts == nil {
-		return ""
-	}
-	return r.spec.Hosts(ranks)
 }
 
 // A note is what control lines told of ranks.
@@ -243,7 +235,7 @@ func (r *Run) detail(rank uint32, cause Cause, status int32, text string) {
 	}
 	n := len(d.text)
 	d.text = strconv.AppendUint(append(d.text, "rank "...), uint64(rank), 10)
-	if host := r.hosts(idset.Of(rank)); host != "" {
+	if host := r.spec.Hosts(idset.Of(rank)); host != "" {
 		d.text = append(append(append(d.text, " ("...), host...), ')')
 	}
 	d.text = append(append(d.text, ": "...), cause.String()...)
