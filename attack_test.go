@@ -45,7 +45,7 @@ func TestAttack(t *testing.T) {
 	t.Logf("first seed %d; JOBLIFE_SEED=n go test -run TestAttack repeats seed n", seed)
 	start := time.Now()
 	var steps, crashes, jobs, runs int
-	for ; time.Since(start) < length; runs++ {
+	for ; time.Since(start) < length || crashes == 0 || steps < 500; runs++ {
 		p := attempt(fresh(seed))
 		steps, crashes, jobs = steps+p.steps, crashes+p.crashes, jobs+len(p.known)
 		if p.failed != "" {
@@ -56,9 +56,6 @@ func TestAttack(t *testing.T) {
 	}
 	took := time.Since(start).Seconds()
 	t.Logf("%d runs, %d jobs, %d steps and %d crashes survived: %.0f and %.0f a second", runs, jobs, steps, crashes, float64(steps)/took, float64(crashes)/took)
-	if crashes == 0 || steps < 500 {
-		t.Fatalf("only %d steps and %d crashes", steps, crashes)
-	}
 }
 
 // TestAttackSeeds runs the same seeds each time, and the first of them twice: the
