@@ -42,16 +42,15 @@ func (ExecLost) input()     {}
 
 // startJob asks the executor to start a job, now or when it says hello.
 func (m *Manager) startJob(j *job) {
-	if !m.exec {
-		switch j.start {
-		case startNone:
-			j.start = startWanted
-		case startAsk:
-			j.start = startSent // it may start
-		}
-		return
+	switch {
+	case m.exec && j.start == startAsk: // what it says to that decides
+	case m.exec:
+		m.sendStart(j)
+	case j.start == startNone:
+		j.start = startWanted
+	case j.start == startAsk:
+		j.start = startSent // it may start
 	}
-	m.sendStart(j)
 }
 
 // sendStart asks the executor for a job: to start it, or to go on with it. It may

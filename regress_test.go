@@ -298,6 +298,25 @@ func TestALostExecutorIsAskedAgainForAJobThatRuns(t *testing.T) {
 	require.Equal(t, []bool{false, true}, s.starts(), "I10: only the executor can end it")
 }
 
+// A crash between alloc and prolog-start leaves open whether the executor was asked.
+func TestAnExecutorThatIsAskedWhetherItHasAJobIsAskedOnce(t *testing.T) {
+	s := newSite(t, joblife.Config{Actions: perilog.Config{Prologs: []perilog.ActionConfig{{PerRank: true}}}}, 8)
+	s.hold["exec"], s.hold["action"] = true, true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	for i, r := range s.store {
+		if strings.Contains(string(r.Data), `"alloc"`) {
+			s.store = s.store[:i+1]
+			break
+		}
+	}
+	s.restart()
+	require.Equal(t, []bool{true}, s.starts())
+	s.step(joblife.Reload{}) // no prolog is due any more
+	require.Equal(t, []bool{true}, s.starts(), "a second refusal would be taken for one of the start itself")
+	s.step(joblife.ExecRefused{ID: id})
+	require.Equal(t, []bool{true, false}, s.starts())
+}
+
 func TestTheExecutorHearsWhatIsRefused(t *testing.T) {
 	each := []perilog.ActionConfig{{PerRank: true}}
 	s := newSite(t, joblife.Config{Actions: perilog.Config{Prologs: each, Epilogs: each}}, 8)
