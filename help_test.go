@@ -42,6 +42,8 @@ type site struct {
 	jour  []joblife.JournalEntry
 	runs  []joblife.Launch
 	rec   joblife.Recovered
+
+	stepped time.Time // the clock at the last Step of try, feed or tick
 }
 
 func newSite(t testing.TB, cfg joblife.Config, nodes int) *site {
@@ -88,6 +90,9 @@ func (s *site) step(in joblife.Input) {
 func (s *site) try(in joblife.Input) error {
 	s.now = s.now.Add(time.Millisecond)
 	err := s.m.Step(s.now, in)
+	if err == nil {
+		s.stepped = s.now
+	}
 	s.act()
 	require.NoError(s.t, joblife.Audit(s.m))
 	return err
@@ -98,6 +103,7 @@ func (s *site) feed(in joblife.Input) {
 	s.t.Helper()
 	s.now = s.now.Add(time.Millisecond)
 	require.NoError(s.t, s.m.Step(s.now, in))
+	s.stepped = s.now
 }
 
 // ask returns the answer to an input with the Tag 7.
