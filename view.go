@@ -16,7 +16,8 @@ import (
 )
 
 // A View shows a job until the next Step; the zero View is invalid. What it returns must
-// not be changed.
+// not be changed. Of an inactive job the Manager keeps what a purge.Record does; the store
+// has the rest.
 type View struct {
 	m   *Manager
 	j   *job         // nil: the job is inactive
@@ -66,8 +67,8 @@ func (v View) Ran() bool {
 	return v.j.job().Started()
 }
 
-// Job returns the job as its log tells. The store has the log of an inactive job: this one
-// knows what a purge.Record does, as a jobstate.Summary.
+// Job returns the job as its log tells; that of an inactive job knows what a
+// jobstate.Summary does.
 func (v View) Job() *jobstate.Job {
 	if v.j == nil {
 		return jobstate.Summary(v.rec).Job()
@@ -75,16 +76,17 @@ func (v View) Job() *jobstate.Job {
 	return v.j.job()
 }
 
-// Nodes returns the holds on the job. An inactive job has none; [Manager.Holders] tells of its
-// housekeeping.
+// Nodes returns the holds on the job. An inactive job has none, and what has left it is not
+// kept; [Manager.Holders] tells of its housekeeping.
 func (v View) Nodes() *perilog.Holds {
 	if v.j == nil {
-		return perilog.NewHolds(v.rec.ID, nil)
+		return perilog.EndedHolds(v.Job())
 	}
 	return v.j.nodes.Holds()
 }
 
-// Jobspec returns the jobspec with its updates, and nil for an inactive job.
+// Jobspec returns the jobspec with its updates; nil for an inactive job, of which it is not
+// kept.
 func (v View) Jobspec() *jobspec.Spec {
 	if v.j == nil {
 		return nil
@@ -93,7 +95,7 @@ func (v View) Jobspec() *jobspec.Spec {
 }
 
 // R returns the allocation, without dropped ranks and with the present expiration; nil if
-// there is none, or the job is inactive.
+// there is none, and for an inactive job, of which it is not kept.
 func (v View) R() *rset.R {
 	if v.j == nil {
 		return nil
@@ -103,7 +105,7 @@ func (v View) R() *rset.R {
 
 // Annotations returns all annotations as RFC 27 merges them: those of the log, what the
 // scheduler says of a job that waits, and volatile memos. It is nil if there are none, and
-// for an inactive job.
+// for an inactive job, of which they are not kept.
 func (v View) Annotations() json.RawMessage {
 	if v.j == nil {
 		return nil

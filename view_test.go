@@ -1,6 +1,8 @@
 package joblife_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,11 +41,17 @@ func TestOneLoopReadsJobsInAllStates(t *testing.T) {
 			at, over := j.Entered(jobstate.StateInactive)
 			require.Equal(t, v.State() == jobstate.StateInactive, over)
 			require.LessOrEqual(t, at, eventlog.FromTime(s.now))
-			for h := range v.Nodes().Holders() {
-				t.Fatalf("%v: %v", v.ID(), h)
-			}
+			n := v.Nodes()
+			require.Equal(t, v.ID(), n.Job().ID())
+			require.Equal(t, v.State(), n.Job().State())
+			require.Equal(t, v.Ran(), n.Job().Started())
+			require.True(t, n.Held().IsEmpty())
+			require.Empty(t, slices.Collect(n.Holders()))
+			require.True(t, strings.HasPrefix(n.String(), v.State().String()+"; left"), "%v", n)
 			require.Zero(t, v.R().Len())
-			_, _ = v.Annotations(), v.Eventlog()
+			require.Equal(t, over, v.Jobspec() == nil, "not kept")
+			require.Equal(t, over, v.Eventlog() == nil)
+			require.Nil(t, v.Annotations())
 		}
 		require.Equal(t, map[jobid.ID]jobstate.State{
 			done: jobstate.StateInactive, canceled: jobstate.StateInactive, pending: jobstate.StateSched,

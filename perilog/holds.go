@@ -118,6 +118,15 @@ func NewHolds(id jobid.ID, r *rset.R, named ...string) *Holds {
 	return h
 }
 
+// EndedHolds returns the holds of an inactive job whose log is not at hand, such as one of a
+// [jobstate.Summary]: none. It does not know what has left. It retains j.
+func EndedHolds(j *jobstate.Job) *Holds {
+	h := new(Holds)
+	h.init(j.ID(), nil)
+	h.job = j
+	return h
+}
+
 func (h *Holds) init(id jobid.ID, s *Scratch) {
 	if s == nil {
 		s = new(Scratch)
