@@ -35,11 +35,6 @@ type (
 	ExecLost struct{}
 )
 
-func (ExecHello) input()    {}
-func (ExecResponse) input() {}
-func (ExecRefused) input()  {}
-func (ExecLost) input()     {}
-
 // startJob asks the executor to start a job, now or when it says hello.
 func (m *Manager) startJob(j *job) {
 	switch {
@@ -68,8 +63,7 @@ func (m *Manager) sendStart(j *job) {
 	}
 }
 
-// execHello tells an executor of all jobs that it is to run or to stop.
-func (m *Manager) execHello() error {
+func (ExecHello) dispatch(m *Manager) error {
 	m.execLost()
 	m.exec = true
 	for _, j := range m.sorted(jobstate.StateRunning) {
@@ -83,6 +77,11 @@ func (m *Manager) execHello() error {
 			}})
 		}
 	}
+	return nil
+}
+
+func (ExecLost) dispatch(m *Manager) error {
+	m.execLost()
 	return nil
 }
 
@@ -112,7 +111,7 @@ func (m *Manager) running(id jobid.ID) (*job, error) {
 	return j, nil
 }
 
-func (m *Manager) execResponse(in ExecResponse) error {
+func (in ExecResponse) dispatch(m *Manager) error {
 	j, err := m.running(in.ID)
 	if err != nil {
 		return err
@@ -163,7 +162,7 @@ func (j *job) unreleased(ranks *idset.Set) *idset.Set {
 	return ranks
 }
 
-func (m *Manager) execRefused(in ExecRefused) error {
+func (in ExecRefused) dispatch(m *Manager) error {
 	j, err := m.running(in.ID)
 	switch {
 	case err != nil:

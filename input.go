@@ -2,7 +2,6 @@ package joblife
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -18,7 +17,10 @@ import (
 // message such as [SchedResponse] or [ExecResponse], a [Report], or a [Tick]. Only types
 // of this package implement it. By says who asks; the zero Cred is the instance's owner.
 // An input with a Tag gets an [Answer]; 0 is no tag.
-type Input interface{ input() }
+type Input interface {
+	// dispatch takes in the input, without deciding what follows.
+	dispatch(m *Manager) error
+}
 
 // A Cred says who asks.
 type Cred struct {
@@ -258,141 +260,4 @@ type Action struct {
 	Job   jobid.ID
 	Key   perilog.Key
 	Ranks *idset.Set // nil: all that apply
-}
-
-func (Submit) input()           {}
-func (Validated) input()        {}
-func (DependencyAdd) input()    {}
-func (DependencyRemove) input() {}
-func (Urgency) input()          {}
-func (Priority) input()         {}
-func (Update) input()           {}
-func (SetExpiration) input()    {}
-func (Memo) input()             {}
-func (SetFlags) input()         {}
-func (Alloc) input()            {}
-func (Raise) input()            {}
-func (Post) input()             {}
-func (Wait) input()             {}
-func (WaitEmpty) input()        {}
-func (WaitCancel) input()       {}
-func (EnableQueue) input()      {}
-func (StartQueue) input()       {}
-func (Purge) input()            {}
-func (PurgeIDs) input()         {}
-func (Unlinked) input()         {}
-func (Reload) input()           {}
-func (AcceptClock) input()      {}
-func (Tick) input()             {}
-func (Shutdown) input()         {}
-func (SchedHello) input()       {}
-func (SchedReady) input()       {}
-func (SchedResponse) input()    {}
-func (SchedLost) input()        {}
-func (Report) input()           {}
-func (Drained) input()          {}
-func (Offline) input()          {}
-func (Reattach) input()         {}
-func (Rerun) input()            {}
-func (ForceFinish) input()      {}
-
-// take takes in an input, without deciding what follows.
-func (m *Manager) take(in Input) error {
-	switch in := in.(type) {
-	case Submit:
-		return m.submit(in)
-	case Validated:
-		return m.validated(in)
-	case DependencyAdd:
-		return m.dependencyAdd(in)
-	case DependencyRemove:
-		return m.dependencyRemove(in)
-	case Urgency:
-		return m.setUrgency(in)
-	case Priority:
-		return m.setPriority(in)
-	case Update:
-		return m.update(in)
-	case SetExpiration:
-		return m.setExpiration(in)
-	case Memo:
-		return m.memo(in)
-	case SetFlags:
-		if err := owner(in.By); err != nil {
-			return err
-		}
-		return m.change(in.By, in.Tag, in.ID, &jobstate.SetFlagsContext{Flags: in.Flags})
-	case Alloc:
-		return m.bypass(in)
-	case Raise:
-		return m.raise(in)
-	case Post:
-		return m.post(in)
-	case Wait:
-		return m.waits.add(m, in)
-	case WaitEmpty:
-		return m.waits.addEmpty(in)
-	case WaitCancel:
-		m.waits.cancel(in.Tag)
-		return nil
-	case EnableQueue:
-		return m.enableQueue(in)
-	case StartQueue:
-		return m.startQueue(in)
-	case Purge:
-		return m.purger.purge(m, in)
-	case PurgeIDs:
-		return m.purger.purgeIDs(m, in)
-	case Unlinked:
-		return m.purger.unlinked(m, in)
-	case Reload:
-		return m.reload(in.Config)
-	case AcceptClock:
-		return m.purger.acceptClock(m)
-	case Tick:
-		m.tick()
-		return nil
-	case Shutdown:
-		return m.shutdown(in.Deadline)
-	}
-	return m.takeOutside(in)
-}
-
-// takeOutside takes in what the scheduler, the executor and the nodes say.
-func (m *Manager) takeOutside(in Input) error {
-	switch in := in.(type) {
-	case SchedHello:
-		return m.schedHello(alloc.Hello(in))
-	case SchedReady:
-		return m.schedReady(alloc.Ready(in))
-	case SchedResponse:
-		return m.schedResponse(alloc.Response(in))
-	case SchedLost:
-		m.schedLost()
-		return nil
-	case ExecHello:
-		return m.execHello()
-	case ExecResponse:
-		return m.execResponse(in)
-	case ExecRefused:
-		return m.execRefused(in)
-	case ExecLost:
-		m.execLost()
-		return nil
-	case Report:
-		return m.report(in)
-	case Drained:
-		return m.drained(in.Ranks)
-	case Offline:
-		return m.setOffline(in.Ranks)
-	case Reattach:
-		return m.resolve(in.Action, func(j *job) error { return j.nodes.Reattach(m.now, in.Key, in.Ranks) })
-	case Rerun:
-		return m.resolve(in.Action, func(j *job) error { return j.nodes.Rerun(m.now, in.Key, in.Ranks) })
-	case ForceFinish:
-		return m.resolve(in.Action, func(j *job) error {
-			return j.nodes.ForceFinish(m.now, in.Key, in.Ranks, in.Status, in.Who)
-		})
-	}
-	return fmt.Errorf("%w: input %T", ErrInvalid, in)
 }

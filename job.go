@@ -316,7 +316,7 @@ func (m *Manager) doom(j *job, in Raise) {
 		}
 		return
 	}
-	if err := m.takePost(post{in: in}); err != nil {
+	if err := m.dispatchPost(in); err != nil {
 		m.fault(nil, j.id, err)
 	}
 }

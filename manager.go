@@ -292,7 +292,7 @@ func (m *Manager) Step(now time.Time, in Input) error {
 	}
 	last := m.now
 	m.now = t
-	if err := m.take(in); err != nil {
+	if err := m.dispatch(in); err != nil {
 		m.now = last
 		return err
 	}
@@ -329,14 +329,10 @@ func (m *Manager) run() {
 			p := m.posts.pop()
 			err := fmt.Errorf("%w: hooks asked for more than %d inputs in one Step", ErrLimit, limit)
 			if done++; done <= limit {
-				err = m.takePost(p)
+				err = m.dispatchPost(p.in)
 			}
-			if _, add := p.in.(DependencyAdd); add && errors.Is(err, jobstate.ErrTransition) {
-				err = nil // hooks may add what was satisfied again, after a restart
-			}
-			_, removed := p.in.(DependencyRemove)
-			if over := errors.Is(err, ErrUnknown) || errors.Is(err, ErrInactive); err != nil && !(removed && over) {
-				m.fault(p.hook, p.job, err) // what a job that is over waited for is no matter
+			if err != nil {
+				m.fault(p.hook, p.job, err)
 			}
 		case m.dirty.len() > 0:
 			if j := m.dirty.first(); !m.settle(j) {
@@ -350,20 +346,18 @@ func (m *Manager) run() {
 	}
 }
 
-// takePost takes in what a hook has posted.
-func (m *Manager) takePost(p post) error {
+// dispatchPost dispatches what a hook has posted.
+func (m *Manager) dispatchPost(in Input) error {
 	m.posting = true
 	defer func() { m.posting = false }()
-	in, ok := p.in.(Raise)
-	if !ok {
-		return m.take(p.in)
+	return m.dispatch(in)
+}
+
+func (m *Manager) dispatch(in Input) error {
+	if in == nil {
+		return fmt.Errorf("%w: no input", ErrInvalid)
 	}
-	if j := m.jobs[in.ID]; j != nil && j.state == jobstate.StateNew && in.Severity == 0 {
-		m.doom(j, in)
-		return nil
-	}
-	in.By.UserID = m.cfg.Owner
-	return m.take(in)
+	return in.dispatch(m)
 }
 
 // Deadline returns the time at which to call Step with a [Tick], and false if there is
@@ -456,8 +450,8 @@ func (m *Manager) signaled() {
 	}
 }
 
-// tick fires what is due.
-func (m *Manager) tick() {
+// dispatch fires what is due.
+func (Tick) dispatch(m *Manager) error {
 	m.signaled()
 	for {
 		t, ok := m.timers.Min()
@@ -476,6 +470,7 @@ func (m *Manager) tick() {
 		m.touch(t.job)
 	}
 	m.purger.tick(m)
+	return nil
 }
 
 // A fifo is a queue. The zero fifo is empty.

@@ -57,6 +57,11 @@ func (m *Manager) purgeConfig() purge.Config {
 	}
 }
 
+func (in Purge) dispatch(m *Manager) error    { return m.purger.purge(m, in) }
+func (in PurgeIDs) dispatch(m *Manager) error { return m.purger.purgeIDs(m, in) }
+func (in Unlinked) dispatch(m *Manager) error { return m.purger.unlinked(m, in) }
+func (AcceptClock) dispatch(m *Manager) error { return m.purger.acceptClock(m) }
+
 // due returns when there is something to remove next.
 func (p *purger) due(m *Manager) (eventlog.Timestamp, bool) {
 	at, ok := p.limitsDue(m)

@@ -235,3 +235,13 @@ func TestARefusedInputChangesNothing(t *testing.T) {
 	w.must(joblife.Shutdown{})
 	attack("stopping")
 }
+
+func TestAStepWithoutAnInputIsRefused(t *testing.T) {
+	s := silent(t, joblife.Config{Hooks: []joblife.Hooks{{Name: "hasty", Validate: func(e *joblife.Event) error {
+		e.Post(nil)
+		return nil
+	}}}})
+	require.ErrorIs(t, s.m.Step(s.now, nil), joblife.ErrInvalid)
+	s.waits(false)
+	require.Len(t, s.faults(), 1)
+}

@@ -1,13 +1,13 @@
 package joblife
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -72,7 +72,7 @@ func (m *Manager) changeJob(by Cred, j *job, tag uint64, c jobstate.Context) err
 	return nil
 }
 
-func (m *Manager) dependencyAdd(in DependencyAdd) error {
+func (in DependencyAdd) dispatch(m *Manager) error {
 	j, err := m.live(Cred{}, in.ID)
 	switch {
 	case err != nil:
@@ -82,19 +82,26 @@ func (m *Manager) dependencyAdd(in DependencyAdd) error {
 	case !j.state.In(jobstate.StateNew | jobstate.StateDepend):
 		return fmt.Errorf("%w: %v does not wait for dependencies any more", ErrInvalid, in.ID)
 	}
-	return m.apply(j, &jobstate.DependencyAddContext{Description: in.Description})
+	err = m.apply(j, &jobstate.DependencyAddContext{Description: in.Description})
+	if m.posting && errors.Is(err, jobstate.ErrTransition) {
+		return nil // hooks may add what was satisfied again, after a restart
+	}
+	return err
 }
 
-func (m *Manager) dependencyRemove(in DependencyRemove) error {
+func (in DependencyRemove) dispatch(m *Manager) error {
 	j, err := m.live(Cred{}, in.ID)
+	if m.posting && err != nil {
+		return nil // what a job that is over waited for is no matter
+	}
 	if err != nil || !j.state.In(jobstate.StateNew|jobstate.StateDepend) || !slices.Contains(j.job().Dependencies(), in.Description) {
 		return err
 	}
 	return m.apply(j, &jobstate.DependencyRemoveContext{Description: in.Description})
 }
 
-// submit makes a job. The id of a job that is refused is free again.
-func (m *Manager) submit(in Submit) error {
+// The id of a job that is refused is free again.
+func (in Submit) dispatch(m *Manager) error {
 	if m.ids == nil {
 		return m.submitJob(in)
 	}
@@ -240,7 +247,7 @@ func (m *Manager) validate(j *job) error {
 	return nil
 }
 
-func (m *Manager) validated(in Validated) error {
+func (in Validated) dispatch(m *Manager) error {
 	j, err := m.live(Cred{}, in.ID)
 	switch {
 	case err != nil:
@@ -256,7 +263,7 @@ func (m *Manager) validated(in Validated) error {
 	return nil
 }
 
-func (m *Manager) setUrgency(in Urgency) error {
+func (in Urgency) dispatch(m *Manager) error {
 	j, err := m.active(in.By, in.ID)
 	if err != nil {
 		return err
@@ -277,7 +284,7 @@ func (m *Manager) setUrgency(in Urgency) error {
 	return nil
 }
 
-func (m *Manager) setPriority(in Priority) error {
+func (in Priority) dispatch(m *Manager) error {
 	j, err := m.live(Cred{}, in.ID)
 	if err != nil {
 		return err
@@ -295,7 +302,7 @@ func (m *Manager) setPriority(in Priority) error {
 	return nil
 }
 
-func (m *Manager) update(in Update) error {
+func (in Update) dispatch(m *Manager) error {
 	j, err := m.active(in.By, in.ID)
 	if err != nil {
 		return err
@@ -306,7 +313,7 @@ func (m *Manager) update(in Update) error {
 	return m.changeJob(in.By, j, in.Tag, &jobstate.JobspecUpdateContext{Updates: in.Updates})
 }
 
-func (m *Manager) setExpiration(in SetExpiration) error {
+func (in SetExpiration) dispatch(m *Manager) error {
 	if err := owner(in.By); err != nil {
 		return err
 	}
@@ -326,7 +333,7 @@ func (m *Manager) setExpiration(in SetExpiration) error {
 	return nil
 }
 
-func (m *Manager) memo(in Memo) error {
+func (in Memo) dispatch(m *Manager) error {
 	j, err := m.active(in.By, in.ID)
 	if err != nil {
 		return err
@@ -352,7 +359,14 @@ func (m *Manager) memo(in Memo) error {
 	return nil
 }
 
-func (m *Manager) raise(in Raise) error {
+func (in Raise) dispatch(m *Manager) error {
+	if m.posting {
+		if j := m.jobs[in.ID]; j != nil && j.state == jobstate.StateNew && in.Severity == 0 {
+			m.doom(j, in)
+			return nil
+		}
+		in.By.UserID = m.cfg.Owner
+	}
 	j, err := m.active(in.By, in.ID)
 	switch {
 	case err != nil:
@@ -370,7 +384,7 @@ func (m *Manager) raise(in Raise) error {
 	})
 }
 
-func (m *Manager) post(in Post) error {
+func (in Post) dispatch(m *Manager) error {
 	if err := owner(in.By); err != nil {
 		return err
 	}
@@ -392,7 +406,7 @@ func (m *Manager) post(in Post) error {
 	return nil
 }
 
-func (m *Manager) report(in Report) error {
+func (in Report) dispatch(m *Manager) error {
 	a := perilog.AnswerUnknown
 	if j := m.jobs[in.Job]; j != nil {
 		a = j.nodes.Report(m.now, in.Report)
@@ -408,9 +422,9 @@ func (m *Manager) report(in Report) error {
 	return nil
 }
 
-func (m *Manager) drained(ranks *idset.Set) error {
+func (in Drained) dispatch(m *Manager) error {
 	m.drains = slices.DeleteFunc(m.drains, func(j *job) bool {
-		j.nodes.Drained(m.now, ranks)
+		j.nodes.Drained(m.now, in.Ranks)
 		m.touch(j)
 		j.drains = j.nodes.Draining()
 		return !j.drains
@@ -418,13 +432,34 @@ func (m *Manager) drained(ranks *idset.Set) error {
 	return nil
 }
 
-func (m *Manager) setOffline(ranks *idset.Set) error {
-	m.offline = ranks
+func (in Offline) dispatch(m *Manager) error {
+	m.offline = in.Ranks
 	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) { // others learn it with alloc
-		j.nodes.Offline(m.now, ranks)
+		j.nodes.Offline(m.now, in.Ranks)
 		m.touch(j)
 	}
 	return nil
+}
+
+func (in SetFlags) dispatch(m *Manager) error {
+	if err := owner(in.By); err != nil {
+		return err
+	}
+	return m.change(in.By, in.Tag, in.ID, &jobstate.SetFlagsContext{Flags: in.Flags})
+}
+
+func (in Reattach) dispatch(m *Manager) error {
+	return m.resolve(in.Action, func(j *job) error { return j.nodes.Reattach(m.now, in.Key, in.Ranks) })
+}
+
+func (in Rerun) dispatch(m *Manager) error {
+	return m.resolve(in.Action, func(j *job) error { return j.nodes.Rerun(m.now, in.Key, in.Ranks) })
+}
+
+func (in ForceFinish) dispatch(m *Manager) error {
+	return m.resolve(in.Action, func(j *job) error {
+		return j.nodes.ForceFinish(m.now, in.Key, in.Ranks, in.Status, in.Who)
+	})
 }
 
 func (m *Manager) resolve(a Action, f func(*job) error) error {
@@ -439,9 +474,8 @@ func (m *Manager) resolve(a Action, f func(*job) error) error {
 	return nil
 }
 
-// reload replaces the configuration, for all actions that are still to begin.
-func (m *Manager) reload(cfg Config) error {
-	if err := m.configure(cfg); err != nil {
+func (in Reload) dispatch(m *Manager) error {
+	if err := m.configure(in.Config); err != nil {
 		return err
 	}
 	for _, j := range m.sorted(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive) {
@@ -458,13 +492,13 @@ func (m *Manager) reload(cfg Config) error {
 	return nil
 }
 
-func (m *Manager) shutdown(deadline eventlog.Timestamp) error {
-	if deadline != 0 && !guard.IsTime(deadline) {
-		return fmt.Errorf("%w: deadline %v", ErrInvalid, deadline)
+func (in Shutdown) dispatch(m *Manager) error {
+	if in.Deadline != 0 && !guard.IsTime(in.Deadline) {
+		return fmt.Errorf("%w: deadline %v", ErrInvalid, in.Deadline)
 	}
-	m.stopping, m.stopAt = true, deadline
+	m.stopping, m.stopAt = true, in.Deadline
 	for _, j := range m.sorted(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive) {
-		j.nodes.Shutdown(m.now, deadline)
+		j.nodes.Shutdown(m.now, in.Deadline)
 		m.schedule(j)
 	}
 	m.block(true, func(*job) bool { return true })

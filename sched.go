@@ -105,7 +105,7 @@ func (m *Manager) aQueue(by Cred, name string) (*queue, error) {
 	return q, nil
 }
 
-func (m *Manager) enableQueue(in EnableQueue) error {
+func (in EnableQueue) dispatch(m *Manager) error {
 	q, err := m.aQueue(in.By, in.Queue)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (m *Manager) enableQueue(in EnableQueue) error {
 	return nil
 }
 
-func (m *Manager) startQueue(in StartQueue) error {
+func (in StartQueue) dispatch(m *Manager) error {
 	q, err := m.aQueue(in.By, in.Queue)
 	if err != nil {
 		return err
@@ -259,11 +259,10 @@ func (m *Manager) end(j *job, kind, note string) {
 	must(m.apply(j, &jobstate.ExceptionContext{Type: kind, Note: mend(note), UserID: jobstate.Some(m.cfg.Owner)}))
 }
 
-// schedHello begins a session: what the scheduler is to know comes with Ready.Hello.
-func (m *Manager) schedHello(h alloc.Hello) error {
+func (in SchedHello) dispatch(m *Manager) error {
 	m.forget(m.queue.Hello(nil))
 	holders := m.holders()
-	a := alloc.Announce(holders, h.PartialOK)
+	a := alloc.Announce(holders, in.PartialOK)
 	m.out.Hello, m.out.Sched = &a, m.out.Sched[:0] // for the one before
 	m.freed = nil
 	for _, e := range a.Failed {
@@ -281,8 +280,8 @@ func (m *Manager) schedHello(h alloc.Hello) error {
 	return nil
 }
 
-func (m *Manager) schedReady(r alloc.Ready) error {
-	sends, response, err := m.queue.Ready(m.sends[:0], r)
+func (in SchedReady) dispatch(m *Manager) error {
+	sends, response, err := m.queue.Ready(m.sends[:0], alloc.Ready(in))
 	if err != nil {
 		return err
 	}
@@ -296,10 +295,10 @@ func (m *Manager) schedReady(r alloc.Ready) error {
 	return nil
 }
 
-// schedLost ends the session.
-func (m *Manager) schedLost() {
+func (SchedLost) dispatch(m *Manager) error {
 	m.forget(m.queue.Lost(nil))
 	m.freed, m.out.Hello, m.out.Sched = nil, nil, m.out.Sched[:0]
+	return nil
 }
 
 // forget drops the annotations of jobs whose requests are void.
@@ -320,8 +319,8 @@ func (m *Manager) free(f alloc.Free) {
 	}
 }
 
-// schedResponse takes in the scheduler's response to a request.
-func (m *Manager) schedResponse(r alloc.Response) error {
+func (in SchedResponse) dispatch(m *Manager) error {
+	r := alloc.Response(in)
 	if r.Type == alloc.ResponseAnnotate {
 		e, err := jobstate.NewEntry(m.now, &jobstate.AllocContext{Annotations: r.Annotations})
 		if err == nil {
@@ -375,8 +374,7 @@ func (m *Manager) allocated(j *job, r alloc.Response) {
 	}
 }
 
-// bypass gives a job resources that are not the scheduler's.
-func (m *Manager) bypass(in Alloc) error {
+func (in Alloc) dispatch(m *Manager) error {
 	if err := owner(in.By); err != nil {
 		return err
 	}

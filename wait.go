@@ -19,7 +19,15 @@ type waits struct {
 	n     int
 }
 
-// add takes in a wait, and answers it if the answer is known.
+func (in Wait) dispatch(m *Manager) error      { return m.waits.add(m, in) }
+func (in WaitEmpty) dispatch(m *Manager) error { return m.waits.addEmpty(in) }
+
+func (in WaitCancel) dispatch(m *Manager) error {
+	m.waits.cancel(in.Tag)
+	return nil
+}
+
+// add adds a wait, or answers it if the answer is known.
 func (w *waits) add(m *Manager, in Wait) error {
 	if in.Tag == 0 || in.States == 0 && in.Event == "" || !isMask(in.States) {
 		return fmt.Errorf("%w: a Wait needs a Tag, and States or an Event", ErrInvalid)
