@@ -404,7 +404,7 @@ func (x *executor) run(j *running) {
 // ran reports whether the Manager knows that a job has started.
 func (p *play) ran(id jobid.ID) bool {
 	v, ok := p.m.Job(id)
-	return ok && v.Ran()
+	return ok && v.Job().Started()
 }
 
 func (x *executor) live(j *running) bool {

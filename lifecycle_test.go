@@ -64,7 +64,7 @@ func TestACanceledJobWithResourcesIsFreedBeforeItIsClean(t *testing.T) {
 	id := s.submit(jobspec.Job{Nodes: 2})
 	s.step(success(t, id, 0, 1))
 	require.True(t, must(s.m.Job(id)).Job().HasResources())
-	require.False(t, must(s.m.Job(id)).Ran(), "SM-11")
+	require.False(t, must(s.m.Job(id)).Job().Started(), "SM-11")
 	s.cancel(id)
 	require.Equal(t, jobstate.StateCleanup, s.state(id), "the executor was asked to start it")
 	s.step(said(id, exec.ResponseRelease))

@@ -59,14 +59,6 @@ func (v View) Result() (jobstate.Result, bool) {
 	return v.j.job().Result()
 }
 
-// Ran reports whether the job started.
-func (v View) Ran() bool {
-	if v.j == nil {
-		return v.rec.Ran
-	}
-	return v.j.job().Started()
-}
-
 // Job returns the job as its log tells; that of an inactive job knows what a
 // jobstate.Summary does.
 func (v View) Job() *jobstate.Job {
