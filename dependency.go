@@ -71,32 +71,32 @@ type dependent struct {
 	description string
 }
 
-// scheme is a way to wait for another job.
-type scheme uint8
+// scheme is a way to wait for another job, as descriptions begin.
+type scheme string
 
 const (
-	afterStart scheme = 1 + iota
-	afterAny
-	afterOK
-	afterNotOK
-	afterExcept
+	afterStart  scheme = "after-start"
+	afterAny    scheme = "after-finish"
+	afterOK     scheme = "after-success"
+	afterNotOK  scheme = "after-failure"
+	afterExcept scheme = "after-except"
 )
 
-// schemes are the schemes by their names in a jobspec.
-func schemeOf(name string) (s scheme, description string) {
+// schemeOf returns a scheme by its name in a jobspec, and "" for another name.
+func schemeOf(name string) scheme {
 	switch name {
 	case "after", "afterstart":
-		return afterStart, "after-start"
+		return afterStart
 	case "afterany":
-		return afterAny, "after-finish"
+		return afterAny
 	case "afterok":
-		return afterOK, "after-success"
+		return afterOK
 	case "afternotok":
-		return afterNotOK, "after-failure"
+		return afterNotOK
 	case "afterexcept":
-		return afterExcept, "after-except"
+		return afterExcept
 	}
-	return 0, ""
+	return ""
 }
 
 // dependency takes in a dependency of a jobspec.
@@ -107,11 +107,11 @@ func (d *dependencies) dependency(e *Event, dep jobspec.Dependency) (bool, error
 	case "singleton":
 		return true, d.singleton(e)
 	}
-	s, prefix := schemeOf(dep.Scheme)
-	if s == 0 {
+	s := schemeOf(dep.Scheme)
+	if s == "" {
 		return false, nil
 	}
-	return true, d.afterJob(e, s, prefix, dep)
+	return true, d.afterJob(e, s, dep)
 }
 
 // depend has the job wait for something, and reports whether it does.
@@ -137,12 +137,12 @@ func (d *dependencies) beginTime(e *Event, value string) error {
 }
 
 // afterJob has a job wait for another.
-func (d *dependencies) afterJob(e *Event, s scheme, prefix string, dep jobspec.Dependency) error {
+func (d *dependencies) afterJob(e *Event, s scheme, dep jobspec.Dependency) error {
 	on, err := jobid.Parse(dep.Value)
 	if err != nil {
 		return fmt.Errorf("dependency: %s: %s is not a valid jobid", dep.Scheme, guard.Quote(dep.Value))
 	}
-	w := dependent{e.Job.ID(), s, prefix + "=" + dep.Value}
+	w := dependent{e.Job.ID(), s, string(s) + "=" + dep.Value}
 	if dep.Scheme == "after" && !e.Job.Job().HasDependency(w.description) {
 		e.Post(Raise{ID: w.id, Type: "dependency", Severity: 3, Note: "dependency scheme 'after' is deprecated, use 'afterstart'"})
 	}

@@ -128,8 +128,7 @@ type Manager struct {
 	dirty fifo[*job]        // what is to be settled
 	posts fifo[post]        // what hooks asked for
 
-	ids     *jobid.Generator
-	index   *purge.Index
+	index   *purge.Index // its watermark is the greatest id that was given
 	purger  purger
 	timers  *btree.BTreeG[timer]
 	serial  uint64 // of timers
@@ -201,7 +200,7 @@ func New(cfg Config) (*Manager, error) {
 	}
 	m.index = index
 	if !cfg.Epoch.IsZero() {
-		if m.ids, err = jobid.NewGenerator(cfg.Generator, cfg.Epoch); err != nil {
+		if _, err := jobid.NewGenerator(cfg.Generator, cfg.Epoch); err != nil {
 			return nil, fmt.Errorf("joblife: %w", err)
 		}
 	}

@@ -173,12 +173,8 @@ func (p *purger) carry(m *Manager, plan purge.Plan) error {
 		m.raiseFloor(slices.Max(plan.IDs()))
 	}
 	for _, t := range plan.Tombstones {
-		text, err := t.MarshalText()
-		if err != nil {
-			panic("joblife: a tombstone that cannot be written: " + err.Error())
-		}
 		if !m.mutated(mutationNoTombstone) {
-			m.record(Record{Job: t.ID, Kind: RecordTombstone, Data: text})
+			m.record(Record{Job: t.ID, Kind: RecordTombstone, Data: textOf(t)})
 		}
 	}
 	m.out.Unlink = append(m.out.Unlink, plan.IDs()...)
@@ -238,7 +234,7 @@ func (p *purger) unlinked(m *Manager, in Unlinked) error {
 		m.record(Record{Job: c.ID, Kind: RecordUnlinked})
 		for i := range m.cfg.Hooks {
 			if h := &m.cfg.Hooks[i]; h.Removed != nil {
-				m.callRemoved(h, c.Record)
+				m.callEvent(h, &Event{Job: View{m: m, rec: c.Record}, m: m, hook: h}, h.Removed)
 			}
 		}
 	}
@@ -335,9 +331,4 @@ func (p *purger) purgeIDs(m *Manager, in PurgeIDs) error {
 	}
 	p.byID = &in
 	return nil
-}
-
-// callRemoved tells a hook that a job was purged.
-func (m *Manager) callRemoved(h *Hooks, rec purge.Record) {
-	m.callEvent(h, &Event{Job: View{m: m, rec: rec}, m: m, hook: h}, h.Removed)
 }

@@ -56,15 +56,7 @@ func owner(by Cred) error {
 }
 
 // change applies an event that is all of an input.
-func (m *Manager) change(by Cred, tag uint64, id jobid.ID, c jobstate.Context) error {
-	j, err := m.active(by, id)
-	if err != nil {
-		return err
-	}
-	return m.changeJob(by, j, tag, c)
-}
-
-func (m *Manager) changeJob(by Cred, j *job, tag uint64, c jobstate.Context) error {
+func (m *Manager) change(by Cred, j *job, tag uint64, c jobstate.Context) error {
 	if err := m.request(by, j, c); err != nil {
 		return err
 	}
@@ -100,25 +92,7 @@ func (in DependencyRemove) dispatch(m *Manager) error {
 	return m.apply(j, &jobstate.DependencyRemoveContext{Description: in.Description})
 }
 
-// The id of a job that is refused is free again.
 func (in Submit) dispatch(m *Manager) error {
-	if m.ids == nil {
-		return m.submitJob(in)
-	}
-	last := m.ids.Last()
-	err := m.submitJob(in)
-	if err != nil && m.ids.Last() != last {
-		ids, bad := jobid.NewGenerator(m.cfg.Generator, m.cfg.Epoch)
-		if bad != nil {
-			panic("joblife: a generator that was checked: " + bad.Error())
-		}
-		ids.After(last)
-		m.ids = ids
-	}
-	return err
-}
-
-func (m *Manager) submitJob(in Submit) error {
 	if err := fits("jobspec", in.Jobspec, 0); err != nil {
 		return err
 	}
@@ -168,9 +142,6 @@ func (m *Manager) submitJob(in Submit) error {
 		return err
 	}
 	m.jobs[id] = j
-	if m.ids != nil {
-		m.ids.After(id)
-	}
 	m.index.RaiseWatermark(id)
 	m.record(Record{Job: id, Kind: RecordJobspec, Data: in.Jobspec})
 	m.fresh = append(m.fresh, j)
@@ -181,14 +152,22 @@ func (m *Manager) submitJob(in Submit) error {
 	return nil
 }
 
+// checkUrgency returns why by may not ask for an urgency, of which a guest gets so much at most.
+func checkUrgency(by Cred, urgency, most int) error {
+	switch {
+	case urgency < 0 || urgency > jobstate.UrgencyExpedite:
+		return fmt.Errorf("%w: urgency %d", ErrInvalid, urgency)
+	case by.Guest && urgency > most:
+		return fmt.Errorf("%w: a guest may ask for an urgency of at most %d", ErrDenied, most)
+	}
+	return nil
+}
+
 // submitTime returns the time of the event submit. The error tells why nobody may submit
 // such a job.
 func (m *Manager) submitTime(in Submit) (eventlog.Timestamp, error) {
-	if in.Urgency < 0 || in.Urgency > jobstate.UrgencyExpedite {
-		return 0, fmt.Errorf("%w: urgency %d", ErrInvalid, in.Urgency)
-	}
-	if in.By.Guest && in.Urgency > jobstate.UrgencyDefault {
-		return 0, fmt.Errorf("%w: a guest may ask for an urgency of at most %d", ErrDenied, jobstate.UrgencyDefault)
+	if err := checkUrgency(in.By, in.Urgency, jobstate.UrgencyDefault); err != nil {
+		return 0, err
 	}
 	if in.Time != 0 && !guard.IsTime(in.Time) {
 		return 0, fmt.Errorf("%w: time %v", ErrInvalid, in.Time)
@@ -202,19 +181,24 @@ func (m *Manager) submitTime(in Submit) (eventlog.Timestamp, error) {
 	return min(m.now, in.Time), nil // the clock of another host may be ahead
 }
 
-// newID returns the id of a job, which was never given before (I9).
+// newID returns the id of a job, which was never given before (I9). It is given when the job
+// is accepted.
 func (m *Manager) newID(id jobid.ID) (jobid.ID, error) {
 	if id == 0 {
-		if m.ids == nil {
+		if m.cfg.Epoch.IsZero() {
 			return 0, fmt.Errorf("%w: a Submit without an ID needs Config.Epoch", ErrInvalid)
 		}
-		m.ids.After(m.index.Watermark())
-		return m.ids.Next(m.now.Time())
+		ids, err := jobid.NewGenerator(m.cfg.Generator, m.cfg.Epoch)
+		if err != nil {
+			return 0, err
+		}
+		ids.After(m.index.Watermark())
+		return ids.Next(m.now.Time())
 	}
 	if id > math.MaxInt64 { // RFC 27's messages carry no greater one
 		return 0, fmt.Errorf("%w: id %v is too large", ErrInvalid, id)
 	}
-	if m.ids != nil && id.Time(m.cfg.Epoch).Sub(m.now.Time()) > time.Minute {
+	if !m.cfg.Epoch.IsZero() && id.Time(m.cfg.Epoch).Sub(m.now.Time()) > time.Minute {
 		return 0, fmt.Errorf("%w: id %v is of a time to come", ErrInvalid, id)
 	}
 	if id > m.index.Watermark() {
@@ -269,12 +253,10 @@ func (in Urgency) dispatch(m *Manager) error {
 		return err
 	}
 	old := j.job().Urgency()
-	switch {
-	case in.Urgency < 0 || in.Urgency > jobstate.UrgencyExpedite:
-		return fmt.Errorf("%w: urgency %d", ErrInvalid, in.Urgency)
-	case in.By.Guest && in.Urgency > max(jobstate.UrgencyDefault, old):
-		return fmt.Errorf("%w: a guest may ask for an urgency of at most %d", ErrDenied, max(jobstate.UrgencyDefault, old))
-	case !j.job().State().In(jobstate.StateNew | jobstate.StatePending):
+	if err := checkUrgency(in.By, in.Urgency, max(jobstate.UrgencyDefault, old)); err != nil {
+		return err
+	}
+	if !j.job().State().In(jobstate.StateNew | jobstate.StatePending) {
 		return fmt.Errorf("%w: %v has its resources", ErrInvalid, in.ID)
 	}
 	if err := m.request(in.By, j, &jobstate.UrgencyContext{UserID: in.By.UserID, Urgency: uint8(in.Urgency)}); err != nil {
@@ -310,7 +292,7 @@ func (in Update) dispatch(m *Manager) error {
 	if n := len(in.Updates) + len(slices.Collect(j.job().Updates())); in.By.Guest && n*(1<<16+len(j.text)) > maxUpdated {
 		return fmt.Errorf("%w: %d updates of %v", ErrLimit, n, in.ID)
 	}
-	return m.changeJob(in.By, j, in.Tag, &jobstate.JobspecUpdateContext{Updates: in.Updates})
+	return m.change(in.By, j, in.Tag, &jobstate.JobspecUpdateContext{Updates: in.Updates})
 }
 
 func (in SetExpiration) dispatch(m *Manager) error {
@@ -326,7 +308,7 @@ func (in SetExpiration) dispatch(m *Manager) error {
 	case in.Expiration != 0 && j.r != nil && in.Expiration <= j.r.Start():
 		return fmt.Errorf("%w: expiration %v is before the start of R", ErrInvalid, in.Expiration)
 	}
-	if err := m.changeJob(in.By, j, in.Tag, &jobstate.ResourceUpdateContext{Expiration: in.Expiration}); err != nil {
+	if err := m.change(in.By, j, in.Tag, &jobstate.ResourceUpdateContext{Expiration: in.Expiration}); err != nil {
 		return err
 	}
 	m.expire(j, in.Expiration)
@@ -340,7 +322,7 @@ func (in Memo) dispatch(m *Manager) error {
 	}
 	c := &jobstate.MemoContext{Values: in.Values}
 	if !in.Volatile {
-		return m.changeJob(in.By, j, in.Tag, c)
+		return m.change(in.By, j, in.Tag, c)
 	}
 	e, err := jobstate.NewEntry(m.now, c)
 	if err != nil {
@@ -378,7 +360,7 @@ func (in Raise) dispatch(m *Manager) error {
 	case len(in.Type) > maxNote:
 		return fmt.Errorf("%w: an exception with a type of %d bytes, at most %d", ErrLimit, len(in.Type), maxNote)
 	}
-	return m.changeJob(in.By, j, in.Tag, &jobstate.ExceptionContext{
+	return m.change(in.By, j, in.Tag, &jobstate.ExceptionContext{
 		Type: in.Type, Severity: uint8(in.Severity), Note: mend(in.Note),
 		UserID: jobstate.Some(in.By.UserID), WaitStatus: in.WaitStatus,
 	})
@@ -445,7 +427,11 @@ func (in SetFlags) dispatch(m *Manager) error {
 	if err := owner(in.By); err != nil {
 		return err
 	}
-	return m.change(in.By, in.Tag, in.ID, &jobstate.SetFlagsContext{Flags: in.Flags})
+	j, err := m.active(in.By, in.ID)
+	if err != nil {
+		return err
+	}
+	return m.change(in.By, j, in.Tag, &jobstate.SetFlagsContext{Flags: in.Flags})
 }
 
 func (in Reattach) dispatch(m *Manager) error {

@@ -69,7 +69,7 @@ const maxQuarantine = 64 << 20
 // quarantine lists a job that cannot be read, and keeps its records for snapshots.
 func (m *Manager) quarantine(id jobid.ID, s *stored, err error, out *Recovered) {
 	size := 0
-	list := s.records(id)
+	list := append(recordsOf(id, s.spec, s.r, s.keep, s.log), s.bad...)
 	for _, r := range list {
 		size += len(r.Data)
 	}
@@ -89,23 +89,23 @@ type quarantined struct {
 	records []Record // nil: they are too large
 }
 
-// records returns the records of a job as they were read.
-func (s *stored) records(id jobid.ID) []Record {
+// recordsOf returns the records of a job; what is nil has none.
+func recordsOf(id jobid.ID, spec, r, housekeeping, log []byte) []Record {
 	var list []Record
 	add := func(kind RecordKind, data []byte) {
 		if data != nil {
 			list = append(list, Record{Job: id, Kind: kind, Data: data})
 		}
 	}
-	add(RecordJobspec, s.spec)
-	add(RecordR, s.r)
-	for line := range bytes.Lines(s.keep) {
+	add(RecordJobspec, spec)
+	add(RecordR, r)
+	for line := range bytes.Lines(housekeeping) {
 		add(RecordHousekeeping, line)
 	}
-	for line := range bytes.Lines(s.log) {
+	for line := range bytes.Lines(log) {
 		add(RecordEvent, line)
 	}
-	return append(list, s.bad...)
+	return list
 }
 
 // Restore makes a Manager from the durable records of an earlier one: from all of them,
@@ -485,17 +485,9 @@ func textOf(rec purge.Record) []byte {
 
 // snapshot returns the records of a job.
 func (j *job) snapshot() []Record {
-	list := []Record{{Job: j.id, Kind: RecordJobspec, Data: j.text}}
+	var r []byte
 	if j.r != nil {
-		if b, err := j.r.MarshalJSON(); err == nil {
-			list = append(list, Record{Job: j.id, Kind: RecordR, Data: b})
-		}
+		r = j.r.AppendJSON(nil)
 	}
-	for line := range bytes.Lines(j.has().keep) {
-		list = append(list, Record{Job: j.id, Kind: RecordHousekeeping, Data: line})
-	}
-	for line := range bytes.Lines(j.log) {
-		list = append(list, Record{Job: j.id, Kind: RecordEvent, Data: line})
-	}
-	return list
+	return recordsOf(j.id, j.text, r, j.has().keep, j.log)
 }
