@@ -112,7 +112,6 @@ func (b *bookings) remove(id jobid.ID, first, last uint32) {
 	}
 }
 
-// removeR takes the ranks of an R from a job.
 func (b *bookings) removeR(id jobid.ID, r *rset.R) {
 	for p := range r.Parts() {
 		b.remove(id, p.First, p.Last)

@@ -99,7 +99,6 @@ func schemeOf(name string) scheme {
 	return ""
 }
 
-// dependency takes in a dependency of a jobspec.
 func (d *dependencies) dependency(e *Event, dep jobspec.Dependency) (bool, error) {
 	switch dep.Scheme {
 	case "begin-time":
@@ -136,7 +135,6 @@ func (d *dependencies) beginTime(e *Event, value string) error {
 	return nil
 }
 
-// afterJob has a job wait for another.
 func (d *dependencies) afterJob(e *Event, s scheme, dep jobspec.Dependency) error {
 	on, err := jobid.Parse(dep.Value)
 	if err != nil {
@@ -251,7 +249,6 @@ func (d *dependencies) event(e *Event) {
 	d.leave(e)
 }
 
-// satisfied reports whether a job that is over satisfies a scheme.
 func (d *dependencies) satisfied(j *jobstate.Job, s scheme) bool {
 	if s == afterAny {
 		return true
@@ -392,7 +389,6 @@ func (d *dependencies) isNext(e *Event, k string) bool {
 	return true
 }
 
-// join notes an active job.
 func (d *dependencies) join(e *Event) {
 	if k := key(e.Job); k != "" {
 		if d.active[k] == nil {

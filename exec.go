@@ -180,7 +180,6 @@ func (in ExecRefused) dispatch(m *Manager) error {
 	return nil
 }
 
-// expireExec tells the executor when a job expires.
 func (m *Manager) expireExec(j *job, at eventlog.Timestamp) {
 	if m.exec && j.start == startSent {
 		m.out.Exec = append(m.out.Exec, exec.Expiration{ID: j.id, Expiration: at})
@@ -194,7 +193,6 @@ type Raised struct {
 	jobstate.ExceptionContext
 }
 
-// raised tells the executor and others of an exception.
 func (m *Manager) raised(j *job, e eventlog.Entry) {
 	c, err := m.contextOf(e)
 	if c, ok := c.(*jobstate.ExceptionContext); ok && err == nil {

@@ -132,7 +132,6 @@ func (m *Manager) try(h *Hooks, e *Event, f func(*Event)) (panicked any) {
 	return nil
 }
 
-// event tells the hooks of an event.
 func (m *Manager) event(j *job, entry eventlog.Entry, prev jobstate.State) {
 	for i := range m.cfg.Hooks {
 		h := &m.cfg.Hooks[i]
@@ -149,7 +148,6 @@ func (m *Manager) event(j *job, entry eventlog.Entry, prev jobstate.State) {
 	}
 }
 
-// dependencies asks the hooks about what a job depends on.
 func (m *Manager) dependencies(j *job) error {
 	for d := range m.jobspec(j).Dependencies() {
 		known := false

@@ -128,7 +128,6 @@ func (m *Manager) move(j *job, to jobstate.State) {
 	}
 }
 
-// apply has a job take in an event.
 func (m *Manager) apply(j *job, c jobstate.Context) error { return m.applyUpTo(math.MaxInt, j, c) }
 
 // applyUpTo is apply if the log of the job does not get longer than limit.
@@ -228,7 +227,6 @@ func forgetSpecs(list []*job) {
 	}
 }
 
-// updated returns the jobspec of a job after an update.
 func (m *Manager) updated(j *job, e eventlog.Entry) (*jobspec.Spec, error) {
 	c, err := m.contextOf(e)
 	if err != nil {
@@ -433,7 +431,6 @@ func (m *Manager) unlinkInvalid(j *job) {
 	m.out.Unlink = append(m.out.Unlink, j.id)
 }
 
-// ended moves a job that is inactive to the index.
 func (m *Manager) ended(j *job) {
 	rec, err := purge.RecordOf(j.job())
 	if err == nil {

@@ -36,7 +36,6 @@ func fits(what string, data []byte, more int) error {
 	return nil
 }
 
-// fitsEntry returns why an event cannot be stored.
 func fitsEntry(e eventlog.Entry) error { return fits("event", e.Context, 6*len(e.Name)) } // a byte may need six
 
 // mend makes a note of words from outside.

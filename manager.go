@@ -78,11 +78,10 @@ type Config struct {
 	Generator uint16
 	// Queues are the named queues, one of which each job has to name. Without them there
 	// is the anonymous queue "". A queue takes and starts jobs until it is told not to.
-	// One that a Reload adds takes jobs, and starts them when it is told to, as in
-	// flux-core; what it was before an earlier Reload removed it is forgotten.
+	// One that a Reload adds takes jobs but is stopped, as in flux-core; what it was before
+	// an earlier Reload removed it is forgotten.
 	Queues []string
-	// QueuesStopped has named queues of which there is no record begin as those of a
-	// Reload do. In flux-core all do.
+	// QueuesStopped has a named queue without a record begin stopped, as flux-core does.
 	QueuesStopped bool
 	// Offline are the ranks that are offline until the first input Offline, so that a Restore
 	// decides with it. It is retained, and must not change.
@@ -226,7 +225,6 @@ func (c *Config) maxLog(by Cred) int {
 	return n
 }
 
-// check returns what is wrong with a configuration.
 func (c *Config) check() error {
 	if err := c.Actions.Check(); err != nil {
 		return err
@@ -300,7 +298,6 @@ func (m *Manager) Step(now time.Time, in Input) error {
 	return nil
 }
 
-// stopped reports whether the deadline of a shutdown has passed.
 func (m *Manager) stopped(now eventlog.Timestamp) bool {
 	return m.stopping && m.stopAt != 0 && now >= m.stopAt
 }
@@ -449,7 +446,6 @@ func (m *Manager) signaled() {
 	}
 }
 
-// dispatch fires what is due.
 func (Tick) dispatch(m *Manager) error {
 	m.signaled()
 	for {

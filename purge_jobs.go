@@ -86,10 +86,8 @@ func (p *purger) limitsDue(m *Manager) (eventlog.Timestamp, bool) {
 	return p.seen + observeEvery, true
 }
 
-// limited reports whether inactive jobs are purged by limits.
 func (m *Manager) limited() bool { return m.cfg.Limits.MaxAge.Set || m.cfg.Limits.MaxCount.Set }
 
-// acceptClock believes the time.
 func (p *purger) acceptClock(m *Manager) error {
 	p.again, p.blind, p.seen = true, 0, m.now
 	return m.index.AcceptClock(m.now)
@@ -114,7 +112,6 @@ func (p *purger) ages(m *Manager, rec purge.Record) eventlog.Timestamp {
 	return rec.Inactive + eventlog.Timestamp(m.cfg.Limits.MaxAge.Value.Seconds()) + 0.001
 }
 
-// tick purges by the limits.
 func (p *purger) tick(m *Manager) {
 	if len(p.stuck) > 0 && m.now >= p.stuckAt {
 		m.out.Unlink = append(m.out.Unlink, p.stuck...)
@@ -252,7 +249,6 @@ func (p *purger) unlinked(m *Manager, in Unlinked) error {
 	return p.next(m)
 }
 
-// unlinkedInvalid takes in what became of a job that was invalidated.
 func (p *purger) unlinkedInvalid(m *Manager, id jobid.ID, err error) {
 	if err == nil {
 		delete(m.invalid, id)
@@ -284,7 +280,6 @@ func (p *purger) next(m *Manager) error {
 	return nil
 }
 
-// purge takes in a request to purge by limits.
 func (p *purger) purge(m *Manager, in Purge) error {
 	if err := owner(in.By); err != nil {
 		return err
@@ -311,7 +306,6 @@ func (p *purger) purge(m *Manager, in Purge) error {
 	return p.next(m)
 }
 
-// purgeIDs takes in a request to purge some jobs.
 func (p *purger) purgeIDs(m *Manager, in PurgeIDs) error {
 	if err := owner(in.By); err != nil {
 		return err

@@ -297,7 +297,6 @@ func (m *Manager) outstanding(seq uint64) error {
 	return nil
 }
 
-// record adds a record to what is to be stored.
 func (m *Manager) record(r Record) {
 	if !m.cfg.Volatile && !(len(m.out.Append) == 3 && m.mutated(mutationDroppedRecord)) {
 		r.Time, r.sound = m.now, true
@@ -359,7 +358,6 @@ func (m *Manager) volatile(j *job, name string, context json.RawMessage) {
 	})
 }
 
-// answer answers an input, if it has a tag.
 func (m *Manager) answer(a Answer) {
 	if a.Tag != 0 {
 		m.out.Answers = append(m.out.Answers, a)

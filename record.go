@@ -194,7 +194,6 @@ func (r *Record) UnmarshalText(line []byte) error {
 	return r.read(e)
 }
 
-// read makes a record of its line.
 func (r *Record) read(e eventlog.Entry) error {
 	out := Record{Time: e.Timestamp, sound: true}
 	for out.Kind = RecordEvent; out.Kind <= RecordQueue && out.Kind.String() != e.Name; {

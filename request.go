@@ -213,7 +213,6 @@ func (m *Manager) newID(id jobid.ID) (jobid.ID, error) {
 	return id, nil
 }
 
-// validate asks the hooks about a job that is to be submitted.
 func (m *Manager) validate(j *job) error {
 	for i := range m.cfg.Hooks {
 		h := &m.cfg.Hooks[i]

@@ -165,7 +165,6 @@ type loader struct {
 // usualLog is how many bytes the log of most jobs has that wait.
 const usualLog = 320
 
-// read takes in a record.
 func (l *loader) read(r Record) error {
 	switch r.Kind {
 	case RecordWatermark:
@@ -241,7 +240,6 @@ func (l *loader) close(s *stored, id jobid.ID) {
 	}
 }
 
-// restore makes the jobs.
 func (m *Manager) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Recovered) ([]*job, error) {
 	ids := slices.Sorted(maps.Keys(jobs))
 	m.floor = watermark
@@ -302,7 +300,6 @@ func (m *Manager) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 	return live, nil
 }
 
-// resumeAll takes up the jobs again.
 func (m *Manager) resumeAll(live []*job, out *Recovered) {
 	for i := range m.cfg.Hooks {
 		if h := &m.cfg.Hooks[i]; h.Restored != nil {
@@ -378,7 +375,6 @@ func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 	return j, &rec, nil
 }
 
-// resume takes up a job again.
 func (m *Manager) resume(j *job, out *Recovered) {
 	m.touch(j)
 	s := j.job()
@@ -483,7 +479,6 @@ func textOf(rec purge.Record) []byte {
 	return b
 }
 
-// snapshot returns the records of a job.
 func (j *job) snapshot() []Record {
 	var r []byte
 	if j.r != nil {

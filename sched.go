@@ -84,7 +84,6 @@ type queueState struct {
 	StopReason    string `json:"stop_reason,omitempty"`
 }
 
-// record returns the record of a queue.
 func (q *queue) record(name string) Record {
 	b, err := json.Marshal(queueState{name, q.enable.open, q.kept.open, q.enable.reason, q.kept.reason})
 	if err != nil {
@@ -131,7 +130,6 @@ func (in StartQueue) dispatch(m *Manager) error {
 	return nil
 }
 
-// starts reports whether a queue sends jobs to the scheduler.
 func (m *Manager) starts(name string) bool {
 	q := m.queues[name]
 	return !m.stopping && q != nil && q.start.open
@@ -443,7 +441,6 @@ func (m *Manager) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 	return nil
 }
 
-// expire tells scheduler and executor when the resources of a job expire.
 func (m *Manager) expire(j *job, at eventlog.Timestamp) {
 	if m.queue.Phase() == alloc.PhaseOnline {
 		m.out.Sched = append(m.out.Sched, alloc.Expiration{ID: j.id, Expiration: at})

@@ -195,7 +195,6 @@ func (m *Manager) sorted(mask jobstate.State) []*job {
 
 func byID(a, b *job) int { return cmp.Compare(a.id, b.id) }
 
-// count returns how many jobs are in some states.
 func (m *Manager) count(mask jobstate.State) int {
 	n := 0
 	for i := range m.lists {

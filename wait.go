@@ -56,7 +56,6 @@ func (w *waits) add(m *Manager, in Wait) error {
 	return nil
 }
 
-// isMask reports whether a mask has no other bits than those of states.
 func isMask(mask jobstate.State) bool {
 	return mask&^(jobstate.StateNew|jobstate.StateActive|jobstate.StateInactive) == 0
 }
@@ -128,7 +127,6 @@ func (w *waits) answer(m *Manager) {
 	w.n -= n - len(w.empty)
 }
 
-// cancel ends the waits with a tag.
 func (w *waits) cancel(tag uint64) {
 	n := 0
 	for id, list := range w.jobs {
