@@ -53,12 +53,13 @@ func (m *Manager) Allocated() iter.Seq2[jobid.ID, *rset.R] {
 }
 
 func holderOf(s *jobstate.Job, r *rset.R) alloc.Holder {
+	return alloc.Holder{JobInfo: infoOf(s), R: r, Bypass: s.HasFlag(flagBypass)}
+}
+
+func infoOf(s *jobstate.Job) alloc.JobInfo {
 	p, _ := s.Priority()
 	submit, _ := s.Entered(jobstate.StateNew)
-	return alloc.Holder{
-		JobInfo: alloc.JobInfo{ID: s.ID(), Priority: p, UserID: s.UserID(), Submit: submit},
-		R:       r, Bypass: s.HasFlag(flagBypass),
-	}
+	return alloc.JobInfo{ID: s.ID(), Priority: p, UserID: s.UserID(), Submit: submit}
 }
 
 // held returns what a holder has not freed.

@@ -179,9 +179,21 @@ func (d *dependencies) afterJob(e *Event, s scheme, dep jobspec.Dependency) erro
 
 // ended returns why a job that is over does not satisfy a scheme.
 func ended(rec purge.Record, s scheme, id string) error {
-	excepted := rec.Ran && (rec.Result == jobstate.ResultCanceled || rec.Result == jobstate.ResultTimeout)
+	var satisfied bool
+	switch s {
+	case afterStart:
+		satisfied = rec.Satisfies(purge.DependencyAfter)
+	case afterAny:
+		satisfied = rec.Satisfies(purge.DependencyAfterAny)
+	case afterOK:
+		satisfied = rec.Satisfies(purge.DependencyAfterOK)
+	case afterNotOK:
+		satisfied = rec.Satisfies(purge.DependencyAfterNotOK)
+	case afterExcept:
+		satisfied = rec.Ran && (rec.Result == jobstate.ResultCanceled || rec.Result == jobstate.ResultTimeout)
+	}
 	switch {
-	case s == afterExcept && excepted, s != afterExcept && rec.Satisfies(kindOf(s)):
+	case satisfied:
 		return nil
 	case !rec.Ran:
 		return fmt.Errorf("dependency: after: %s never started", id)
@@ -191,18 +203,6 @@ func ended(rec purge.Record, s scheme, id string) error {
 		return fmt.Errorf("dependency: afternotok: job %s succeeded", id)
 	}
 	return fmt.Errorf("dependency: afterok: job %s failed or was canceled", id)
-}
-
-func kindOf(s scheme) purge.Dependency {
-	switch s {
-	case afterStart:
-		return purge.DependencyAfter
-	case afterOK:
-		return purge.DependencyAfterOK
-	case afterNotOK:
-		return purge.DependencyAfterNotOK
-	}
-	return purge.DependencyAfterAny
 }
 
 // event follows the jobs that others wait for.

@@ -180,12 +180,6 @@ func (in ExecRefused) dispatch(m *Manager) error {
 	return nil
 }
 
-func (m *Manager) expireExec(j *job, at eventlog.Timestamp) {
-	if m.exec && j.start == startSent {
-		m.out.Exec = append(m.out.Exec, exec.Expiration{ID: j.id, Expiration: at})
-	}
-}
-
 // A Raised is an exception of a job: the executor stops what it runs of the job at
 // one of severity 0.
 type Raised struct {

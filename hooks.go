@@ -151,7 +151,7 @@ func (m *Manager) event(j *job, entry eventlog.Entry, prev jobstate.State) {
 func (m *Manager) dependencies(j *job) error {
 	for d := range m.jobspec(j).Dependencies() {
 		known := false
-		for i := range m.cfg.Hooks {
+		for i := 0; i < len(m.cfg.Hooks) && !known; i++ {
 			h := &m.cfg.Hooks[i]
 			if h.Dependency == nil {
 				continue
@@ -159,9 +159,6 @@ func (m *Manager) dependencies(j *job) error {
 			err := m.ask(h, j, func(e *Event) (err error) { known, err = h.Dependency(e, d); return err })
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrRefused, err)
-			}
-			if known {
-				break
 			}
 		}
 		if !known {

@@ -3,7 +3,6 @@ package joblife
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -363,12 +362,9 @@ func (m *Manager) Deadline() (time.Time, bool) {
 	if m.dead || m.stopped(m.now) {
 		return time.Time{}, false
 	}
-	at := eventlog.Timestamp(math.Inf(1))
+	at := m.purger.due(m)
 	if t, ok := m.timers.Min(); ok {
-		at = t.at
-	}
-	if t, ok := m.purger.due(m); ok {
-		at = min(at, t)
+		at = min(at, t.at)
 	}
 	switch {
 	case at > never:
@@ -400,13 +396,9 @@ func (a timer) less(b timer) bool {
 
 // silence drops what hooks have asked for a later time of a job that is over.
 func (m *Manager) silence(j *job) {
-	if j.rare == nil {
-		return
-	}
-	for _, t := range j.rare.alarms {
+	for _, t := range j.has().alarms {
 		m.timers.Delete(t)
 	}
-	j.rare.alarms = nil
 }
 
 // due is where the deadline of a job is among the timers.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/joblife/joblife/eventlog"
@@ -31,19 +32,15 @@ type purger struct {
 	stuckAt eventlog.Timestamp // when they are tried again
 }
 
-// In seconds: how long the limits are not looked at after they were; how often the
-// index is told the time, so that it can tell a clock that jumped from a long rest;
-// when a clock that jumped is looked at again; and when an invalid job is tried again
-// that the store could not remove.
 const (
-	purgeEvery   = 1
-	observeEvery = 24 * 3600
-	jumpedFor    = 3600
-	retryEvery   = 60
-)
+	maxPurges = 1024 // requests that may wait for the store
 
-// maxPurges is how many requests to purge may wait for the store.
-const maxPurges = 1024
+	// In seconds.
+	purgeEvery   = 1         // how long the limits are not looked at after they were
+	observeEvery = 24 * 3600 // or else the index takes a long rest for a clock that jumped
+	jumpedFor    = 3600      // until a clock that jumped is looked at again
+	retryEvery   = 60        // until the store is asked again to remove an invalid job
+)
 
 func (m *Manager) purgeConfig() purge.Config {
 	return purge.Config{
@@ -60,38 +57,32 @@ func (m *Manager) purgeConfig() purge.Config {
 func (in Purge) dispatch(m *Manager) error    { return m.purger.purge(m, in) }
 func (in PurgeIDs) dispatch(m *Manager) error { return m.purger.purgeIDs(m, in) }
 func (in Unlinked) dispatch(m *Manager) error { return m.purger.unlinked(m, in) }
-func (AcceptClock) dispatch(m *Manager) error { return m.purger.acceptClock(m) }
 
-// due returns when there is something to remove next.
-func (p *purger) due(m *Manager) (eventlog.Timestamp, bool) {
-	at, ok := p.limitsDue(m)
-	if len(p.stuck) > 0 && (!ok || p.stuckAt < at) {
-		return p.stuckAt, true
-	}
-	return at, ok
+func (AcceptClock) dispatch(m *Manager) error {
+	m.purger.again, m.purger.blind, m.purger.seen = true, 0, m.now
+	return m.index.AcceptClock(m.now)
 }
 
-// limitsDue returns when the limits have something to purge next.
-func (p *purger) limitsDue(m *Manager) (eventlog.Timestamp, bool) {
+// due returns when there is something to do next; it may be infinite.
+func (p *purger) due(m *Manager) eventlog.Timestamp {
+	at := eventlog.Timestamp(math.Inf(1))
+	if len(p.stuck) > 0 {
+		at = p.stuckAt
+	}
 	switch {
 	case p.plan != nil || !m.limited():
-		return 0, false
+		return at
 	case p.blind > m.now:
-		return p.blind, true
+		return min(at, p.blind)
 	case p.again:
-		return m.now, true
+		return min(at, m.now)
 	case p.at != 0:
-		return min(p.at, p.seen+observeEvery), true
+		at = min(at, p.at)
 	}
-	return p.seen + observeEvery, true
+	return min(at, p.seen+observeEvery)
 }
 
 func (m *Manager) limited() bool { return m.cfg.Limits.MaxAge.Set || m.cfg.Limits.MaxCount.Set }
-
-func (p *purger) acceptClock(m *Manager) error {
-	p.again, p.blind, p.seen = true, 0, m.now
-	return m.index.AcceptClock(m.now)
-}
 
 // added has the limits looked at after a job became inactive.
 func (p *purger) added(m *Manager, rec purge.Record) {
@@ -215,7 +206,7 @@ func (p *purger) unlinked(m *Manager, in Unlinked) error {
 	plan := *p.plan
 	failed := slices.Sorted(maps.Keys(p.bad))
 	if err := m.index.Commit(plan, failed...); err != nil {
-		return err
+		panic("joblife: a plan that was claimed: " + err.Error())
 	}
 	p.plan = nil
 	for _, id := range plan.Expired {

@@ -364,7 +364,6 @@ func (m *Manager) answer(a Answer) {
 	}
 }
 
-// fault tells of something that went wrong.
 func (m *Manager) fault(h *Hooks, id jobid.ID, err error) {
 	f := Fault{Job: id, Err: err}
 	if h != nil {

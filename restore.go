@@ -177,8 +177,8 @@ func (l *loader) read(r Record) error {
 			return fmt.Errorf("joblife: queue record: %w", err)
 		}
 		if have := l.m.queues[q.Name]; have != nil {
-			start := gate{q.Start, q.StopReason}
-			*have = queue{gate{q.Enable, q.DisableReason}, start, start}
+			start := gate{q.Started, q.StopReason}
+			*have = queue{gate{q.Enabled, q.DisableReason}, start, start}
 		}
 		return nil
 	}

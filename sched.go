@@ -8,6 +8,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 )
@@ -16,10 +17,8 @@ const (
 	eventAnnotations  = "annotations"         // volatile: the scheduler annotates a job that waits
 	eventAllocRequest = "debug.alloc-request" // of a job with the flag debug
 	eventStartRequest = "debug.start-request"
+	flagBypass        = "alloc-bypass" // the job's resources do not come from the scheduler
 )
-
-// flagBypass says that a job's resources do not come from the scheduler.
-const flagBypass = "alloc-bypass"
 
 // flagged refuses to say of a job's resources that they are not the scheduler's: it would
 // not get them back.
@@ -75,17 +74,32 @@ func noQueue(category error, name string) error {
 	return fmt.Errorf("%w: '%s' is not a valid queue", category, plain(name))
 }
 
-// queueState is a queue as RecordQueue has it.
-type queueState struct {
-	Name          string `json:"name"`
-	Enable        bool   `json:"enable"`
-	Start         bool   `json:"start"`
+// A QueueStatus is the state of a queue.
+type QueueStatus struct {
+	Enabled       bool   `json:"enable"`
+	Started       bool   `json:"start"`
 	DisableReason string `json:"disable_reason,omitempty"`
 	StopReason    string `json:"stop_reason,omitempty"`
 }
 
+// Queue returns the state of a queue by its name, "" for the anonymous one, and false
+// if the configuration does not have it.
+func (m *Manager) Queue(name string) (QueueStatus, bool) {
+	q := m.queues[name]
+	if q == nil {
+		return QueueStatus{}, false
+	}
+	return QueueStatus{q.enable.open, q.start.open, q.enable.reason, q.start.reason}, true
+}
+
+// queueState is a queue as RecordQueue has it.
+type queueState struct {
+	Name string `json:"name"`
+	QueueStatus
+}
+
 func (q *queue) record(name string) Record {
-	b, err := json.Marshal(queueState{name, q.enable.open, q.kept.open, q.enable.reason, q.kept.reason})
+	b, err := json.Marshal(queueState{name, QueueStatus{q.enable.open, q.kept.open, q.enable.reason, q.kept.reason}})
 	if err != nil {
 		panic("joblife: a queue that cannot be written: " + err.Error())
 	}
@@ -170,16 +184,14 @@ func (m *Manager) enqueue(j *job) {
 	if s.State() != jobstate.StateSched || s.HasFlag(flagBypass) {
 		return
 	}
-	p, _ := s.Priority()
+	info := infoOf(s)
 	var err error
 	if j.queued {
-		m.sends, err = m.queue.Prioritize(m.sends[:0], []alloc.Priority{{ID: j.id, Priority: p}})
+		m.sends, err = m.queue.Prioritize(m.sends[:0], []alloc.Priority{{ID: j.id, Priority: info.Priority}})
 		m.queueErr(err)
 		m.send()
 		return
 	}
-	submit, _ := s.Entered(jobstate.StateNew)
-	info := alloc.JobInfo{ID: j.id, Priority: p, UserID: s.UserID(), Submit: submit}
 	if m.starts(j.queue) {
 		m.sends, err = m.queue.Add(m.sends[:0], info)
 	} else {
@@ -445,5 +457,7 @@ func (m *Manager) expire(j *job, at eventlog.Timestamp) {
 	if m.queue.Phase() == alloc.PhaseOnline {
 		m.out.Sched = append(m.out.Sched, alloc.Expiration{ID: j.id, Expiration: at})
 	}
-	m.expireExec(j, at)
+	if m.exec && j.start == startSent {
+		m.out.Exec = append(m.out.Exec, exec.Expiration{ID: j.id, Expiration: at})
+	}
 }

@@ -258,14 +258,13 @@ func (m *Manager) Stats() Stats {
 	s := Stats{
 		States: make(map[jobstate.State]int), Queue: m.queue.Stats(), Waits: m.waits.n,
 		Quarantined: len(m.quarantined), Faults: m.faults, Events: m.events, Purge: m.index.Stats(),
-		MaxID: m.index.Watermark(),
+		MaxID: m.index.Watermark(), Housekeeping: m.count(jobstate.StateInactive),
 	}
 	for i, l := range m.lists {
 		if state := jobstate.State(1 << i); state != jobstate.StateInactive && len(l) > 0 {
 			s.States[state] = len(l)
 		}
 	}
-	s.Housekeeping = m.count(jobstate.StateInactive)
 	for _, mask := range []jobstate.State{jobstate.StateRun, jobstate.StateCleanup, jobstate.StateInactive} {
 		for _, j := range m.lists[list(mask)] {
 			if j.nodes.Running() {
@@ -277,20 +276,4 @@ func (m *Manager) Stats() Stats {
 		s.States[jobstate.StateInactive] = n
 	}
 	return s
-}
-
-// A QueueStatus is the state of a queue.
-type QueueStatus struct {
-	Enabled, Started          bool
-	DisableReason, StopReason string
-}
-
-// Queue returns the state of a queue by its name, "" for the anonymous one, and false
-// if the configuration does not have it.
-func (m *Manager) Queue(name string) (QueueStatus, bool) {
-	q := m.queues[name]
-	if q == nil {
-		return QueueStatus{}, false
-	}
-	return QueueStatus{q.enable.open, q.start.open, q.enable.reason, q.start.reason}, true
 }

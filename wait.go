@@ -9,7 +9,6 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// maxWaits is how many waits there may be.
 const maxWaits = 1 << 20
 
 // waits are those who wait for jobs.
@@ -21,11 +20,6 @@ type waits struct {
 
 func (in Wait) dispatch(m *Manager) error      { return m.waits.add(m, in) }
 func (in WaitEmpty) dispatch(m *Manager) error { return m.waits.addEmpty(in) }
-
-func (in WaitCancel) dispatch(m *Manager) error {
-	m.waits.cancel(in.Tag)
-	return nil
-}
 
 // add adds a wait, or answers it if the answer is known.
 func (w *waits) add(m *Manager, in Wait) error {
@@ -127,15 +121,16 @@ func (w *waits) answer(m *Manager) {
 	w.n -= n - len(w.empty)
 }
 
-func (w *waits) cancel(tag uint64) {
-	n := 0
+func (c WaitCancel) dispatch(m *Manager) error {
+	w, n := &m.waits, 0
 	for id, list := range w.jobs {
-		list = slices.DeleteFunc(list, func(in Wait) bool { return in.Tag == tag })
+		list = slices.DeleteFunc(list, func(in Wait) bool { return in.Tag == c.Tag })
 		if w.jobs[id] = list; len(list) == 0 {
 			delete(w.jobs, id)
 		}
 		n += len(list)
 	}
-	w.empty = slices.DeleteFunc(w.empty, func(in WaitEmpty) bool { return in.Tag == tag })
+	w.empty = slices.DeleteFunc(w.empty, func(in WaitEmpty) bool { return in.Tag == c.Tag })
 	w.n = n + len(w.empty)
+	return nil
 }
