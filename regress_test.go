@@ -185,24 +185,6 @@ func TestASnapshotKeepsTheTombstonesOfAPurgeThatGoesOn(t *testing.T) {
 	require.Equal(t, want, joblife.Describe(m), "I5")
 }
 
-func TestAJobIsValidatedAgainAfterARestart(t *testing.T) {
-	refuse := joblife.ErrLater
-	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{{Validate: func(*joblife.Event) error { return refuse }}}}, 8)
-	id := s.submit(jobspec.Job{Nodes: 1})
-	require.Equal(t, "submit", s.events(id))
-	restart := func() {
-		m, _, err := joblife.Restore(s.now, s.cfg, all(s.store))
-		require.NoError(t, err)
-		s.m = m
-		s.hello()
-	}
-	restart()
-	require.Equal(t, "submit", s.events(id), "it is validated later")
-	refuse = errors.New("no")
-	restart()
-	require.Equal(t, "submit invalidate", s.events(id))
-}
-
 // A hook that cannot judge a job does not accept it.
 func TestAHookThatPanicsRefusesTheJob(t *testing.T) {
 	boom := func() { panic("oh") }
@@ -365,25 +347,6 @@ func (s *site) depend(name string, deps ...map[string]string) (jobid.ID, error) 
 	return s.last[0].Job, nil
 }
 
-func TestARefusedJobLeavesNoDependency(t *testing.T) {
-	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
-	s.hold["exec"] = true
-	singleton := map[string]string{"scheme": "singleton", "value": "x"}
-	first, err := s.depend("x")
-	require.NoError(t, err)
-	bogus := map[string]string{"scheme": "bogus", "value": "x"}
-	_, err = s.depend("x", singleton, map[string]string{"scheme": "afterany", "value": first.String()}, bogus)
-	require.ErrorIs(t, err, joblife.ErrRefused)
-	second, err := s.depend("x", singleton)
-	require.NoError(t, err)
-	require.Equal(t, "submit dependency-add validate", s.events(second))
-	s.step(respond(first, exec.ResponseStart))
-	s.step(respond(first, exec.ResponseFinish))
-	s.step(joblife.ExecResponse{ID: first, Type: exec.ResponseRelease, Final: true})
-	require.Contains(t, s.events(second), "alloc", "it does not wait for the refused job")
-	require.Equal(t, uint64(0), s.m.Stats().Faults)
-}
-
 func TestAJobWithANewNameIsNoLongerOfTheOldOne(t *testing.T) {
 	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
 	singleton := map[string]string{"scheme": "singleton", "value": "x"}
@@ -399,62 +362,6 @@ func TestAJobWithANewNameIsNoLongerOfTheOldOne(t *testing.T) {
 	require.Contains(t, s.events(third), "clean")
 }
 
-func TestAnInvalidJobEndsWhatOthersWaitFor(t *testing.T) {
-	put := joblife.Hooks{Validate: func(e *joblife.Event) error {
-		if e.Job.Jobspec().Name() == "later" {
-			return joblife.ErrLater
-		}
-		return nil
-	}}
-	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{put, joblife.Dependencies()}}, 8)
-	first, err := s.depend("later")
-	require.NoError(t, err)
-	after, err := s.depend("x", map[string]string{"scheme": "afterany", "value": first.String()})
-	require.NoError(t, err)
-	s.step(joblife.Validated{ID: first, Err: errors.New("bad")})
-	require.Equal(t, "submit dependency-add validate exception clean", s.events(after))
-}
-
-// A crash between the end of a job and the event that releases the next of its name.
-func TestASingletonGoesOnAfterACrash(t *testing.T) {
-	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
-	singleton := map[string]string{"scheme": "singleton", "value": "x"}
-	s.hold["exec"] = true
-	first, err := s.depend("x")
-	require.NoError(t, err)
-	second, err := s.depend("x", singleton)
-	require.NoError(t, err)
-	third, err := s.depend("x", singleton)
-	require.NoError(t, err)
-	for _, in := range []joblife.Input{
-		respond(first, exec.ResponseStart), respond(first, exec.ResponseFinish),
-		joblife.ExecResponse{ID: first, Type: exec.ResponseRelease, Final: true},
-	} {
-		s.step(in)
-	}
-	require.Contains(t, s.events(second), "alloc")
-	i := slices.IndexFunc(s.store, func(r joblife.Record) bool { return strings.Contains(string(r.Data), "dependency-remove") })
-	s.store = s.store[:i]
-	s.cfg.Hooks = []joblife.Hooks{joblife.Dependencies()}
-	m, _, err := joblife.Restore(s.now, s.cfg, all(s.store))
-	require.NoError(t, err)
-	s.m = m
-	s.hello()
-	require.Contains(t, s.events(second), "alloc")
-	require.Equal(t, "submit dependency-add validate", s.events(third))
-}
-
-func TestTheWatermarkIsDurableBeforeAnInvalidJobIsGone(t *testing.T) {
-	later := joblife.Hooks{Validate: func(*joblife.Event) error { return joblife.ErrLater }}
-	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{later}}, 8)
-	id := s.submit(jobspec.Job{Nodes: 1})
-	s.step(joblife.Validated{ID: id, Err: errors.New("bad")})
-	s.store = slices.DeleteFunc(s.store, func(r joblife.Record) bool { return r.Job == id })
-	m, _, err := joblife.Restore(s.now, s.cfg, all(s.store))
-	require.NoError(t, err)
-	require.ErrorIs(t, m.Step(s.now, joblife.Submit{ID: id, Jobspec: text(t, jobspec.Job{Nodes: 1})}), joblife.ErrInvalid, "I9")
-}
-
 func TestTheWatermarkIsStoredBeforeAPurgeAfterARestart(t *testing.T) {
 	s := newSite(t, joblife.Config{TombstoneCount: jobstate.Some(0)}, 8)
 	id := s.submit(jobspec.Job{Nodes: 1})
@@ -466,17 +373,6 @@ func TestTheWatermarkIsStoredBeforeAPurgeAfterARestart(t *testing.T) {
 	m, err = joblife.Load(s.now, s.cfg, all(s.store))
 	require.NoError(t, err)
 	require.ErrorIs(t, m.Step(s.now, joblife.Submit{ID: id, Jobspec: text(t, jobspec.Job{Nodes: 1})}), joblife.ErrInvalid, "I9")
-}
-
-func TestABeginTimeOfAJobThatIsOverIsNoFault(t *testing.T) {
-	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
-	at := s.now.Add(time.Minute)
-	id, err := s.depend("x", map[string]string{"scheme": "begin-time", "value": fmt.Sprint(at.Unix())})
-	require.NoError(t, err)
-	s.step(joblife.Raise{ID: id, Type: "cancel"})
-	s.now = at.Add(time.Second)
-	s.step(joblife.Tick{})
-	require.Equal(t, uint64(0), s.m.Stats().Faults)
 }
 
 func TestASingletonDoesNotWaitForALaterJobAfterARestart(t *testing.T) {
