@@ -308,3 +308,12 @@ func TestADependencyIsAddedAndRemovedOnce(t *testing.T) {
 	require.Equal(t, jobstate.StateInactive, s.state(id))
 	require.ErrorIs(t, s.try(joblife.DependencyAdd{ID: id, Description: "z"}), joblife.ErrInactive)
 }
+
+// What a job that is over waited for is no matter to a hook that asks too late.
+func TestADependencyOfAJobThatIsOverIsRemovedInVain(t *testing.T) {
+	s := silent(t, joblife.Config{Hooks: []joblife.Hooks{{Inactive: func(e *joblife.Event) {
+		e.Post(joblife.DependencyRemove{ID: e.Job.ID(), Description: "x"})
+	}}}})
+	s.cancel(s.waits(false))
+	require.Empty(t, s.faults())
+}
