@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/jobstate"
 )
@@ -64,10 +65,9 @@ func (m *Manager) unannotate(j *job) {
 		return
 	}
 	var notes json.RawMessage
-	for cur := jsonscan.Object(old); cur.Next(); {
-		if string(cur.Key()) == "user" {
-			notes = userNotes(cur.Raw())
-		}
+	doc := jsonobj.NewDoc(old, jsonscan.Limits{})
+	if memos := doc.Root().Member("user"); !memos.Absent() {
+		notes = userNotes(memos.Raw())
 	}
 	if bytes.Equal(notes, old) {
 		return

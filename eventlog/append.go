@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/internal/logline"
 )
@@ -128,9 +129,9 @@ func (e *Entry) appendContext(dst []byte) []byte {
 func (e *Entry) appendAsRead(dst []byte) ([]byte, error) {
 	separator := byte('{')
 	wrote := 0
-	c := jsonscan.Limits{Depth: DefaultMaxDepth}.Object(e.line)
-	for c.Next() {
-		switch string(c.Key()) {
+	doc := jsonobj.NewDoc(e.line, jsonscan.Limits{Depth: DefaultMaxDepth})
+	for o := doc.Object(); o.Next(); {
+		switch string(o.Key()) {
 		case "timestamp":
 			dst = e.appendTimestamp(append(append(dst, separator), `"timestamp":`...))
 			wrote |= hasTimestamp
@@ -145,13 +146,13 @@ func (e *Entry) appendAsRead(dst []byte) ([]byte, error) {
 			wrote |= hasContext
 		default:
 			// The key unescaped and escaped anew, the value as it was read.
-			dst = jsonscan.AppendString(append(dst, separator), string(c.Key()))
-			dst = append(append(dst, ':'), c.Raw()...)
+			dst = jsonscan.AppendString(append(dst, separator), string(o.Key()))
+			dst = append(append(dst, ':'), o.Value().Raw()...)
 		}
 		separator = ','
 	}
-	if err := c.Err(); err != nil {
-		return dst, refuseJSON("entry", err)
+	if doc.Failed() {
+		return dst, refuseJSON("entry", doc.Fault())
 	}
 	if wrote&hasTimestamp == 0 || wrote&hasName == 0 {
 		return dst, refuse(ErrEntry, "entry", errChanged)

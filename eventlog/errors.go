@@ -34,8 +34,7 @@ type SyntaxError struct {
 	Line int
 	// Offset is where the fault is, in bytes from the start of the input, from
 	// 0. For ErrTorn it is where the torn line begins: up to there, the log is
-	// complete. For a missing key, or a fault of the whole object, it is where
-	// the line begins.
+	// complete. For a missing key it is where the object begins.
 	Offset int64
 	// Err wraps the category and the cause; its text is the cause. It keeps no
 	// reference to the input.
@@ -92,11 +91,10 @@ func tooLong(limit int) error { return fmt.Errorf("line longer than %d bytes", l
 // lineError returns the error of a line of more than limit bytes.
 func lineError(limit int) *SyntaxError { return syntaxError(ErrLimit, limit, tooLong(limit)) }
 
-// faultError returns the error of a line with a fault. An error of syntax goes
-// before what is wrong with a member.
-func faultError(line []byte, within jsonscan.Limits, fault *jsonobj.Fault) *SyntaxError {
+// faultError returns the error of a line with a fault.
+func faultError(fault *jsonobj.Fault) *SyntaxError {
 	var scan *jsonscan.SyntaxError
-	if errors.As(fault, &scan) || errors.As(jsonscan.Check(line, within), &scan) {
+	if errors.As(fault, &scan) {
 		return syntaxError(scanCategory(scan, ErrSyntax), scan.Offset, scan.Err)
 	}
 	err := fault.Err

@@ -108,7 +108,7 @@ func (p *parser) unusual(line []byte, e *Entry) *SyntaxError {
 	}
 	o.Require("timestamp", "name")
 	if doc.Failed() {
-		return faultError(line, p.o.entry(), doc.Fault())
+		return faultError(doc.Fault())
 	}
 	if reorder {
 		e.line = line[:len(line):len(line)]

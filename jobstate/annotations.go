@@ -1,10 +1,10 @@
 package jobstate
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
@@ -18,13 +18,11 @@ func MergeAnnotations(old, patch json.RawMessage) (json.RawMessage, error) {
 		if len(text) == 0 {
 			continue
 		}
-		if err := jsonscan.Check(text, jsonscan.Limits{}); err != nil {
-			return nil, fmt.Errorf(prefix+"%w: annotations: %w", ErrContext, err)
+		doc := jsonobj.NewDoc(text, jsonscan.Limits{})
+		d.merge(doc.Object())
+		if doc.Failed() {
+			return nil, fmt.Errorf(prefix+"%w: annotations: %w", ErrContext, doc.Fault())
 		}
-		if jsonscan.KindOf(text) != jsonscan.KindObject {
-			return nil, fmt.Errorf(prefix+"%w: annotations must be an object", ErrContext)
-		}
-		d.merge(text)
 	}
 	return d.text(), nil
 }
@@ -82,7 +80,8 @@ func (a annotations) merged() []byte {
 		if !ok {
 			panic("jobstate: annotations were not checked")
 		}
-		d.merge(rest[:end])
+		doc := jsonobj.NewDoc(rest[:end], jsonscan.Limits{})
+		d.merge(doc.Object())
 		rest = rest[end:]
 	}
 	return d.text()
@@ -101,70 +100,30 @@ type value struct {
 // merge updates d by the rules of RFC 27, section "Alloc Annotate": a null
 // removes the key, a dictionary is merged into the dictionary that is there,
 // anything else replaces. A dictionary that ends up empty is removed, as in the
-// reference. patch must be a valid JSON object, which d aliases.
-func (d *dict) merge(patch []byte) { d.mergeBelow(patch, 0) }
-
-// deepMerge is the level at which mergeStream takes over: at each level a cursor
-// checks all that is below, which takes depth times length.
-const deepMerge = 8
-
-func (d *dict) mergeBelow(patch []byte, level int) {
-	if level == deepMerge {
-		d.mergeStream(json.NewDecoder(bytes.NewReader(patch)), patch)
-		return
-	}
-	cur := jsonscan.Object(patch)
-	for cur.Next() {
-		raw := cur.Raw()
-		switch jsonscan.KindOf(raw) {
+// reference. d aliases the text of patch.
+func (d *dict) merge(patch jsonobj.Reader) {
+	for patch.Next() {
+		key, v := string(patch.Key()), patch.Value()
+		switch v.Kind() {
 		case jsonscan.KindNull:
-			d.del(string(cur.Key()))
+			d.del(key)
 		case jsonscan.KindObject:
-			d.mergeSub(string(cur.Key()), func(sub *dict) { sub.mergeBelow(raw, level+1) })
+			d.mergeSub(key, v.Object())
 		default:
-			d.put(string(cur.Key()), value{raw: raw})
+			d.put(key, value{raw: v.Raw()})
 		}
 	}
 }
 
-// mergeStream is merge in one pass, however deep the patch is. dec is before an
-// object of text, which was checked.
-func (d *dict) mergeStream(dec *json.Decoder, text []byte) {
-	_, _ = dec.Token() // the brace
-	for dec.More() {
-		tok, _ := dec.Token()
-		key, _ := tok.(string)
-		if rest := bytes.TrimLeft(text[dec.InputOffset():], " \t\r\n:"); rest[0] == '{' {
-			d.mergeSub(key, func(sub *dict) { sub.mergeStream(dec, text) })
-			continue
-		}
-		var raw json.RawMessage
-		_ = dec.Decode(&raw)
-		if jsonscan.KindOf(raw) == jsonscan.KindNull {
-			d.del(key)
-		} else {
-			d.put(key, value{raw: raw})
-		}
+// mergeSub merges a patch into the dictionary that d has under key.
+func (d *dict) mergeSub(key string, patch jsonobj.Reader) {
+	sub := new(dict)
+	if v := d.get(key); v != nil && v.dict != nil {
+		sub = v.dict
 	}
-	_, _ = dec.Token()
-}
-
-// mergeSub lets merge update the dictionary that d has under key. If there is
-// none, or something else, one is made; one that ends up empty is removed.
-func (d *dict) mergeSub(key string, merge func(*dict)) {
-	v := d.get(key)
-	if v == nil || v.dict == nil {
-		sub := new(dict)
-		merge(sub)
-		if sub.live > 0 {
-			d.put(key, value{dict: sub})
-		} else {
-			d.del(key)
-		}
-		return
-	}
-	merge(v.dict)
-	if v.dict.live == 0 {
+	if sub.merge(patch); sub.live > 0 {
+		d.put(key, value{dict: sub})
+	} else {
 		d.del(key)
 	}
 }

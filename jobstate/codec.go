@@ -218,12 +218,12 @@ func hasKey(object json.RawMessage, key string) bool { return peek(object, key) 
 
 // peek returns the value of a key of an object, nil if it has none.
 func peek(object json.RawMessage, key string) []byte {
-	for cur := jsonscan.Object(object); cur.Next(); {
-		if string(cur.Key()) == key {
-			return cur.Raw()
-		}
+	d := jsonobj.NewDoc(object, jsonscan.Limits{})
+	v := d.Root().Member(key)
+	if v.Absent() {
+		return nil
 	}
-	return nil
+	return part(object, v)
 }
 
 // part returns the bytes of a value of the object that is text. That of v.Raw

@@ -174,8 +174,12 @@ func (v *validator) attempt(key actionKey, last uint32) {
 
 // isEmpty reports whether a context has no keys.
 func isEmpty(raw []byte) bool {
-	cur := jsonscan.Object(raw)
-	return len(raw) == 0 || !cur.Next()
+	if len(raw) == 0 {
+		return true
+	}
+	d := jsonobj.NewDoc(raw, jsonscan.Limits{})
+	o := d.Object()
+	return !o.Next()
 }
 
 func (v *validator) judgeDependencyAdd(description string) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/jobstate/fsd"
 )
 
@@ -254,11 +253,9 @@ func writeExtra(w *jsonobj.Writer, extra json.RawMessage, own ...string) {
 	if len(extra) == 0 {
 		return
 	}
-	for c := jsonscan.Object(extra); c.Next(); {
-		for _, key := range own {
-			if string(c.Key()) == key {
-				w.Fail(key, errExtra)
-			}
+	for _, key := range own {
+		if hasKey(extra, key) {
+			w.Fail(key, errExtra)
 		}
 	}
 	w.Keep(extra)

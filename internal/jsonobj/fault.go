@@ -1,6 +1,7 @@
 package jsonobj
 
 import (
+	"bytes"
 	"errors"
 	"strconv"
 
@@ -107,10 +108,7 @@ func pathTo(d *Doc, offset int) string {
 	if d == nil {
 		return path
 	}
-	at := jsonscan.Span{}
-	for at.From < len(d.text) && jsonscan.IsSpace(d.text[at.From]) {
-		at.From++
-	}
+	at := jsonscan.Span{From: len(d.text) - len(bytes.TrimLeft(d.text, " \n\t\r"))}
 down:
 	for at.From < offset {
 		array := d.text[at.From] == '['

@@ -2,21 +2,18 @@ package jsonobj
 
 import (
 	"encoding/json"
-	"errors"
 	"math"
 
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // Doc is a JSON text that is read, and the first fault in it. NewDoc makes one,
-// which must not be copied once it was used. One Reader of the text itself may be
-// in use at a time.
+// which must not be copied once it was used.
 type Doc struct {
 	text   []byte
 	limits jsonscan.Limits
 	fault  *Fault
-	cur    jsonscan.Cursor // of the text itself, what Next has not come to is not checked
-	tape   jsonscan.Tape   // of what was checked
+	tape   jsonscan.Tape
 }
 
 // maxText is how many bytes a text has at most: what a Tape can tell.
@@ -26,46 +23,31 @@ const maxText = math.MaxUint32
 // checked yet.
 func NewDoc(text []byte, l jsonscan.Limits) Doc { return Doc{text: text, limits: l} }
 
-// Object returns a Reader of the text, which must be an object. All of it is
-// checked when the Reader has come to its end.
-func (d *Doc) Object() Reader {
-	d.cur.Reset(d.text, d.limits, false)
-	return Reader{self: d.whole(), root: true}
-}
-
-// Array is Object for a text that must be an array.
-func (d *Doc) Array() Reader {
-	d.cur.Reset(d.text, d.limits, true)
-	return Reader{self: d.whole(), root: true, array: true}
-}
-
-// whole returns a Value to fail: the text, of which nothing is checked, so that it
-// reads as absent.
-func (d *Doc) whole() Value {
-	v := Value{doc: d}
-	if uint64(len(d.text)) > maxText {
-		v.Fail(errText)
-	}
-	return v
-}
-
-// Root returns the value that the text is, of any kind. The text is checked; an
-// absent Value comes with the fault.
+// Root checks the text and returns the value that it is, of any kind. An absent Value
+// comes with the fault.
 func (d *Doc) Root() Value {
-	whole := d.whole()
+	if uint64(len(d.text)) > maxText {
+		d.Fail(errText)
+	}
 	if d.fault != nil {
 		return Value{}
 	}
 	span, err := d.tape.Check(d.text, d.limits)
 	if err != nil {
-		whole.Fail(err)
+		d.Fail(err)
 		return Value{}
 	}
 	return Value{d, span}
 }
 
+// Object checks the text, which must be an object, and returns a Reader of it.
+func (d *Doc) Object() Reader { return d.Root().Object() }
+
+// Array is Object for a text that must be an array.
+func (d *Doc) Array() Reader { return d.Root().Array() }
+
 // Fail notes what is wrong with the text as a whole, unless there is a fault.
-func (d *Doc) Fail(err error) { d.whole().Fail(err) }
+func (d *Doc) Fail(err error) { Value{doc: d}.Fail(err) }
 
 // Failed reports whether there is a fault.
 func (d *Doc) Failed() bool { return d.fault != nil }
@@ -81,50 +63,21 @@ func (d *Doc) Err() error {
 	return d.fault
 }
 
-// Reader walks the members of an object or the elements of an array. It must not
-// be copied once Next was called.
+// Reader walks the members of an object or the elements of an array.
 type Reader struct {
-	self  Value
-	walk  jsonscan.Walk
-	root  bool // it is the text itself, which the Cursor of the Doc scans
-	array bool
+	self Value
+	walk jsonscan.Walk
 }
 
 // Next advances to the next member or element and reports whether there is one.
 // It is false at the end and once the Doc has a fault.
 func (r *Reader) Next() bool {
 	d := r.self.doc
-	switch {
-	case d == nil || d.fault != nil:
-		return false
-	case !r.root:
-		return r.walk.Next(d.text, &d.tape)
-	case d.cur.NextOn(&r.walk, &d.tape):
-		return true
-	}
-	if err := d.cur.Err(); err != nil {
-		r.end(err.(*jsonscan.SyntaxError))
-	}
-	return false
-}
-
-// end notes the error of the Cursor.
-func (r *Reader) end(err *jsonscan.SyntaxError) {
-	if !errors.Is(err, jsonscan.ErrKind) {
-		r.self.Fail(err)
-		return
-	}
-	r.self.span.From += err.Offset
-	if r.array {
-		r.self.Fail(errArray)
-	} else {
-		r.self.Fail(errObject)
-	}
+	return d != nil && d.fault == nil && r.walk.Next(d.text, &d.tape)
 }
 
 // Value returns the member or element that Next came to. Before the first Next
-// and after the last it is the object or array itself; the text itself is absent
-// then, for it is not checked.
+// and after the last it is the object or array itself.
 func (r *Reader) Value() Value {
 	if span := r.walk.Value(); span.To != 0 {
 		return Value{r.self.doc, span}
@@ -163,20 +116,11 @@ func (r *Reader) Keep(kept json.RawMessage) json.RawMessage {
 // Require notes a fault for the first of the keys that the object lacks. It
 // belongs after the last Next.
 func (r *Reader) Require(keys ...string) {
-	if r.self.doc == nil || r.self.doc.fault != nil {
+	d := r.self.doc
+	if d == nil || d.fault != nil {
 		return
 	}
-	if i := r.missing(keys); i >= 0 {
+	if i := r.walk.Missing(d.text, &d.tape, r.self.span, keys); i >= 0 {
 		r.self.FailKey(keys[i], ErrMissing)
 	}
-}
-
-// missing returns the index of the first of some keys that the object lacks, -1 if
-// it has all.
-func (r *Reader) missing(keys []string) int {
-	d := r.self.doc
-	if r.root {
-		return d.cur.Missing(keys)
-	}
-	return r.walk.Missing(d.text, &d.tape, r.self.span, keys)
 }

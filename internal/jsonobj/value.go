@@ -111,11 +111,14 @@ func (v Value) Float(lo, hi float64) float64 {
 
 // Bool reads true or false.
 func (v Value) Bool() bool {
-	b, ok := jsonscan.Bool(v.Raw())
-	if !ok && !v.Absent() {
+	switch string(v.Raw()) {
+	case "true":
+		return true
+	case "false", "": // or absent
+	default:
 		v.Fail(errBool)
 	}
-	return b
+	return false
 }
 
 // Text reads a string.
@@ -138,19 +141,6 @@ func (v Value) TextBytes() []byte {
 		return b
 	}
 	return raw[1 : len(raw)-1 : len(raw)-1]
-}
-
-// Texts reads an array of strings, nil if it is empty.
-func (v Value) Texts() []string {
-	var out []string
-	a := v.Array()
-	for a.Next() {
-		out = append(out, a.Text())
-	}
-	if v.doc == nil || v.doc.fault != nil {
-		return nil
-	}
-	return out
 }
 
 // Parse reads a string by a function, such as idset.Parse. The function's error
@@ -186,7 +176,7 @@ func (v Value) Array() Reader {
 		}
 		return Reader{}
 	}
-	return Reader{self: v, walk: v.span.Walk(v.doc.text), array: true}
+	return Reader{self: v, walk: v.span.Walk(v.doc.text)}
 }
 
 // IsObject reports whether v is an object, which is a fault if it is not, and

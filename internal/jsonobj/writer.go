@@ -126,13 +126,13 @@ func (w *Writer) Keep(kept json.RawMessage) {
 	if len(kept) == 0 {
 		return
 	}
-	c := jsonscan.Limits{Depth: w.depth + 1}.Object(kept)
-	for c.Next() {
-		w.Key(string(c.Key()))
-		w.Out = jsonscan.AppendCompact(w.Out, c.Raw())
+	d := NewDoc(kept, jsonscan.Limits{Depth: w.depth + 1})
+	for o := d.Object(); o.Next(); {
+		w.Key(string(o.Key()))
+		w.Out = jsonscan.AppendCompact(w.Out, o.Value().Raw())
 	}
-	if c.Err() != nil {
-		w.Fail("", c.Err())
+	if d.fault != nil {
+		w.Fail("", d.fault)
 	}
 }
 

@@ -46,7 +46,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-func BenchmarkCursor(b *testing.B) {
+func BenchmarkWalk(b *testing.B) {
 	text := benchTexts()["context"]
 	b.ReportAllocs()
 	b.SetBytes(int64(len(text)))

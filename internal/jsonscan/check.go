@@ -48,8 +48,8 @@ func check(b []byte, l Limits, t *Tape) (from, to int, err error) {
 
 // ValueEnd returns the offset after the value that begins at b[i] and reports
 // whether there is one: the text around it is the caller's to check, and i is
-// in b. It is for callers who know what they expect and turn to Check or to a
-// Cursor for the error when they do not find it.
+// in b. It is for callers who know what they expect and turn to Check for the
+// error when they do not find it.
 func (l Limits) ValueEnd(b []byte, i int) (end int, ok bool) {
 	end, f := scanValue(b, i, l.depth(), nil)
 	return end, f == noFault
@@ -81,25 +81,6 @@ const (
 	KindObject
 	KindArray
 )
-
-// String returns the kind in lower case: "object".
-func (k Kind) String() string {
-	switch k {
-	case KindNull:
-		return "null"
-	case KindBool:
-		return "bool"
-	case KindNumber:
-		return "number"
-	case KindString:
-		return "string"
-	case KindObject:
-		return "object"
-	case KindArray:
-		return "array"
-	}
-	return "invalid"
-}
 
 // KindOf returns the kind of the value that raw begins with, as its first byte
 // that is no white space tells: what follows may be invalid all the same. No

@@ -228,7 +228,7 @@ func TestAnErrorQuotesAtMost64BytesAndKeepsNone(t *testing.T) {
 
 func TestEveryFaultHasACauseOfItsOwn(t *testing.T) {
 	seen := map[string]bool{}
-	for f := faultEnd; f <= faultArray; f++ {
+	for f := faultEnd; f <= faultBOM; f++ {
 		text := f.cause([]byte(`"a"`), 0).Error()
 		require.NotContains(t, text, "fault ")
 		require.False(t, seen[text], text)
@@ -239,11 +239,30 @@ func TestEveryFaultHasACauseOfItsOwn(t *testing.T) {
 }
 
 func TestKindIsThatOfTheFirstByte(t *testing.T) {
-	for in, want := range map[string]string{
-		`null`: "null", ` true`: "bool", `false`: "bool", "\n-1": "number", `9`: "number", `"x"`: "string", "\t{": "object", `[]`: "array",
-		``: "invalid", ` `: "invalid", `x`: "invalid", `+1`: "invalid",
+	for in, want := range map[string]Kind{
+		`null`: KindNull, ` true`: KindBool, `false`: KindBool, "\n-1": KindNumber, `9`: KindNumber, `"x"`: KindString, "\t{": KindObject, `[]`: KindArray,
+		``: KindInvalid, ` `: KindInvalid, `x`: KindInvalid, `+1`: KindInvalid,
 	} {
-		require.Equal(t, want, KindOf([]byte(in)).String(), in)
+		require.Equal(t, want, KindOf([]byte(in)), in)
 	}
-	require.Equal(t, "invalid", Kind(200).String())
+}
+
+func TestValueEndIsThatOfTheFirstValue(t *testing.T) {
+	for _, tt := range []struct {
+		in string
+		i  int
+	}{{`{"a":1}x`, 7}, {`12,`, 2}, {`"a"]`, 3}, {`truex`, 4}, {`[]]`, 2}} {
+		end, ok := Limits{}.ValueEnd([]byte(tt.in), 0)
+		require.True(t, ok, tt.in)
+		require.Equal(t, tt.i, end, tt.in)
+	}
+	for _, in := range []string{`{`, ` 1`, `x`, `{"a":1,"a":2}`} {
+		_, ok := Limits{}.ValueEnd([]byte(in), 0)
+		require.False(t, ok, in)
+	}
+	_, ok := Limits{Depth: 1}.ValueEnd([]byte(`[1]`), 0)
+	require.False(t, ok)
+	end, ok := Limits{}.ValueEnd([]byte(`ab[1]`), 2)
+	require.True(t, ok)
+	require.Equal(t, 5, end)
 }

@@ -1,15 +1,6 @@
 package jsonscan
 
-import (
-	"unicode/utf8"
-)
-
-// Bool returns the value of the token true or false; ok is false for any
-// other raw.
-func Bool(raw []byte) (value, ok bool) {
-	value = string(raw) == "true"
-	return value, value || string(raw) == "false"
-}
+import "unicode/utf8"
 
 // String returns the content of a string token; ok is false for any other raw.
 // It allocates the string.

@@ -23,9 +23,6 @@ var (
 	// ErrRange is returned when an integer does not fit in an int64 or a real is
 	// not finite as a float64.
 	ErrRange = errors.New("number out of range")
-	// ErrKind is returned when a Cursor over an object meets another value, or a
-	// Cursor over an array does.
-	ErrKind = errors.New("unexpected kind of value")
 )
 
 // SyntaxError tells where a text stops being one JSON value, and why.
@@ -63,8 +60,6 @@ const (
 	faultNUL             // U+0000 in the key that begins here
 	faultTrailing        // more text after the value
 	faultBOM             // a byte order mark
-	faultObject          // not an object where one is wanted
-	faultArray           // not an array where one is wanted
 )
 
 // newError builds the error for a fault at offset i of b.
@@ -101,10 +96,6 @@ func (f fault) cause(b []byte, i int) error {
 		return fmt.Errorf("text after the value: byte %q", guard.Clip(b[i:i+1]))
 	case faultBOM:
 		return errors.New("byte order mark")
-	case faultObject:
-		return fmt.Errorf("%w: want an object, not %v", ErrKind, KindOf(b[i:]))
-	case faultArray:
-		return fmt.Errorf("%w: want an array, not %v", ErrKind, KindOf(b[i:]))
 	}
 	return fmt.Errorf("fault %d", uint8(f))
 }

@@ -89,8 +89,7 @@ func strictReasons(t require.TestingT, text []byte, depth int) (reasons []error,
 	}
 }
 
-// requireAgreement checks a text against encoding/json, and a Cursor against
-// Check.
+// requireAgreement checks a text against encoding/json.
 func requireAgreement(t require.TestingT, text []byte, depth int) {
 	err := Check(text, Limits{Depth: depth})
 	if err != nil {
@@ -99,7 +98,6 @@ func requireAgreement(t require.TestingT, text []byte, depth int) {
 		require.True(t, 0 <= syntax.Offset && syntax.Offset <= len(text), "%v", err)
 		require.Equal(t, syntax.Err.Error() == "unexpected end", syntax.Offset == len(text) && !errors.Is(err, ErrDepth), "%v", err)
 	}
-	requireCursorAgrees(t, text, depth, err)
 	if !json.Valid(text) {
 		require.Error(t, err, "%q", text)
 		return
@@ -116,40 +114,6 @@ func requireAgreement(t require.TestingT, text []byte, depth int) {
 		}
 	}
 	require.True(t, unsure, "%q refused: %v, reasons: %v", text, err, reasons)
-}
-
-// requireCursorAgrees checks that a Cursor accepts what Check accepts, and tells
-// the same error otherwise.
-func requireCursorAgrees(t require.TestingT, text []byte, depth int, want error) {
-	l := Limits{Depth: depth}
-	c, other := l.Object(text), l.Array(text)
-	if KindOf(text) == KindArray {
-		c, other = other, c
-	}
-	require.False(t, other.Next())
-	if want == nil {
-		require.ErrorIs(t, other.Err(), ErrKind)
-		if k := KindOf(text); k != KindObject && k != KindArray {
-			require.False(t, c.Next())
-			require.ErrorIs(t, c.Err(), ErrKind)
-			return
-		}
-	} else {
-		require.Equal(t, want, other.Err())
-	}
-	for last := -1; c.Next(); last = c.Offset() {
-		require.Greater(t, c.Offset(), last)
-		require.NoError(t, Check(c.Raw(), l))
-	}
-	if want == nil {
-		require.NoError(t, c.Err(), "%q", text)
-		return
-	}
-	var a, b *SyntaxError
-	require.True(t, errors.As(c.Err(), &a) && errors.As(want, &b), "%q", text)
-	if errors.Is(a, ErrDuplicate) == errors.Is(b, ErrDuplicate) {
-		require.Equal(t, b, a, "%q", text)
-	}
 }
 
 // requireCompactAgrees checks that a compacted text means the same and stays as

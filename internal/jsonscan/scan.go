@@ -18,9 +18,6 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// IsSpace reports whether c is white space between tokens.
-func IsSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
-
 // strFlags says what a string holds that its bytes alone do not tell.
 type strFlags uint8
 

@@ -65,17 +65,6 @@ func TestWhatWasPrintedReadsBack(t *testing.T) {
 	})
 }
 
-func TestBoolsAreTheirTokens(t *testing.T) {
-	v, ok := Bool([]byte(`true`))
-	require.True(t, v && ok)
-	v, ok = Bool([]byte(`false`))
-	require.True(t, !v && ok)
-	for _, in := range []string{``, `1`, `True`, `null`, `true `} {
-		v, ok = Bool([]byte(in))
-		require.False(t, v || ok, in)
-	}
-}
-
 func TestCompactingRemovesWhiteSpaceOutsideStringsOnly(t *testing.T) {
 	for in, want := range map[string]string{
 		" 1 ":                               `1`,

@@ -2,67 +2,32 @@ package archive
 
 import (
 	"bytes"
-	"encoding/json"
 
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // event is what is looked at of an entry of an eventlog.
 type event struct {
-	Name    string
-	Context json.RawMessage
+	name      string
+	versioned bool // its context has a version: after submit, the job is to be validated
 }
 
-// parseEvent reads a line as encoding/json does, which reads what quickEvent leaves.
+// parseEvent reads a line.
 func parseEvent(line []byte) (e event, err error) {
-	e, ok := quickEvent(line)
-	if !ok {
-		e = event{}
-		err = json.Unmarshal(line, &e)
-	}
-	return e, err
-}
-
-// quickEvent reads a line with no other keys than those of an event.
-func quickEvent(line []byte) (e event, ok bool) {
-	c := jsonscan.Object(line)
-	for c.Next() {
-		switch string(c.Key()) {
+	d := jsonobj.NewDoc(line, jsonscan.Limits{})
+	o := d.Object()
+	for o.Next() {
+		switch string(o.Key()) {
 		case "name":
-			if e.Name, ok = jsonscan.String(c.Raw()); !ok {
-				return e, false
-			}
+			e.name = o.Text()
 		case "context":
-			e.Context = c.Raw()
-		case "timestamp":
-		default:
-			return e, false
+			v := o.Value().Member("version")
+			e.versioned = !v.Absent() && v.Kind() != jsonscan.KindNull
 		}
 	}
-	return e, c.Err() == nil
-}
-
-// versioned reports whether the context of submit names a version of the log's
-// format, so that the job must be validated before a listing shows it.
-func (e *event) versioned() bool {
-	if versioned, ok := e.quickVersioned(); ok {
-		return versioned
-	}
-	var context struct{ Version *json.RawMessage }
-	return json.Unmarshal(e.Context, &context) == nil && context.Version != nil
-}
-
-// quickVersioned is versioned for a context with plain keys.
-func (e *event) quickVersioned() (versioned, ok bool) {
-	c := jsonscan.Object(e.Context)
-	for c.Next() {
-		if string(c.Key()) == "version" {
-			versioned = string(c.Raw()) != "null"
-		} else if bytes.EqualFold(c.Key(), []byte("version")) {
-			return false, false
-		}
-	}
-	return versioned, c.Err() == nil
+	o.Require("name")
+	return e, d.Err()
 }
 
 // checkLog returns why a job with this eventlog is set aside: no submit, or
@@ -78,15 +43,12 @@ func checkLog(log []byte) (line int, cause error) {
 		}
 		line++
 		e, err := parseEvent(text)
-		if err == nil && e.Name == "" {
-			err = errNoName
-		}
 		switch {
 		case err != nil:
 			return line, because(errEventlog, err)
-		case line == 1 && e.Name != "submit":
+		case line == 1 && e.name != "submit":
 			return line, errNoSubmit
-		case line == 1 && !e.versioned(), e.Name == "validate":
+		case line == 1 && !e.versioned, e.name == "validate":
 			return 0, nil
 		}
 	}

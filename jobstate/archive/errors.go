@@ -55,7 +55,6 @@ var (
 	errTrailing = errors.New("data after the end mark")
 	errXZ       = errors.New("compressed with xz, which is not supported")
 	errZstd     = errors.New("compressed with zstd, which is not supported")
-	errNoName   = errors.New("event has no name")
 	errNoMaxID  = errors.New("max_jobid is not a job id")
 )
 

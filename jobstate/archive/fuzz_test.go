@@ -99,14 +99,6 @@ func FuzzEntries(f *testing.F) {
 	})
 }
 
-// FuzzEvent compares the quick reader of a log's lines with encoding/json.
-func FuzzEvent(f *testing.F) {
-	for _, line := range append(quickLines, slowLines...) {
-		f.Add([]byte(line))
-	}
-	f.Fuzz(func(t *testing.T, line []byte) { requireSameEvent(t, line) })
-}
-
 // failed returns the paths of the failures.
 func failed(a *archive.Archive) (out []string) {
 	for _, f := range a.Failures {

@@ -71,11 +71,9 @@ func (s *Spec) Tasks() []Task {
 			Resource:     t.resource,
 			Distribution: t.distribution,
 		}
-		c := jsonscan.Array(t.command)
-		for c.Next() {
-			// readTask has read it before.
-			arg, _ := jsonscan.String(c.Raw())
-			out[i].Command = append(out[i].Command, arg)
+		d := jsonobj.NewDoc(t.command, jsonscan.Limits{}) // which readTask has read before
+		for a := d.Array(); a.Next(); {
+			out[i].Command = append(out[i].Command, a.Text())
 		}
 	}
 	return out

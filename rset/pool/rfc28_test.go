@@ -47,7 +47,7 @@ func TestRFC28TheFirstResponseHasResourcesAndUp(t *testing.T) {
 	require.Equal(t, "host[0-5]", a.Resources.Nodelist().String())
 	require.Equal(t, pool.Change{Up: ids(t, "0-2")}, a.Change)
 	refuseAcquire(t, `{"resources":`+inventory6+`}`, pool.ErrAcquire, "up", 0)
-	refuseAcquire(t, ` {"resources":`+inventory6+`,"down":"all"}`, pool.ErrAcquire, "up", 0)
+	refuseAcquire(t, ` {"resources":`+inventory6+`,"down":"all"}`, pool.ErrAcquire, "up", 1)
 
 	none := readAcquire(t, `{"up":"","resources":`+inventory6+`}`)
 	require.NotNil(t, none.Change.Up)
