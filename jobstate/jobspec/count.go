@@ -13,25 +13,15 @@ import (
 // peer reads exactly.
 const MaxCount = 1<<31 - 1
 
-// Operator computes the next acceptable count of a range. The zero Operator is
-// invalid.
-type Operator byte
+// operator computes the next acceptable count of a range. The operators are those of
+// RFC 14.
+type operator byte
 
-// The operators of RFC 14.
 const (
-	OperatorAdd      Operator = '+' // n + operand
-	OperatorMultiply Operator = '*' // n * operand
-	OperatorPower    Operator = '^' // n to the power of operand
+	add      operator = '+' // n + operand
+	multiply operator = '*' // n * operand
+	power    operator = '^' // n to the power of operand
 )
-
-// String returns the operator's character; another value prints as Operator(0).
-func (o Operator) String() string {
-	switch o {
-	case OperatorAdd, OperatorMultiply, OperatorPower:
-		return string(rune(o))
-	}
-	return "Operator(" + strconv.Itoa(int(o)) + ")"
-}
 
 // span is a run of consecutive counts, both ends included.
 type span struct{ first, last int64 }
@@ -42,7 +32,7 @@ type span struct{ first, last int64 }
 type Count struct {
 	min, max int64 // max 0: no upper bound
 	operand  int64
-	operator Operator // 0: one number or a set
+	operator operator // 0: one number or a set
 	set      []span   // two or more, ascending, with numbers missing between them; or nil
 }
 
@@ -159,7 +149,7 @@ func (p *countParser) list() (Count, *jsonobj.Fault) {
 		return Count{}, p.fail(errCount)
 	}
 	if len(set) == 1 {
-		return newRange(set[0].first, set[0].last, OperatorAdd, 1), nil
+		return newRange(set[0].first, set[0].last, add, 1), nil
 	}
 	return Count{min: set[0].first, max: set[len(set)-1].last, set: slices.Clip(set)}, nil
 }
@@ -182,7 +172,7 @@ func (p *countParser) one() (Count, *jsonobj.Fault) {
 	default:
 		return Count{}, p.fail(errCount)
 	}
-	operator, operand := OperatorAdd, int64(1)
+	op, operand := add, int64(1)
 	if p.next(':') {
 		if operand, err = p.number(); err != nil {
 			return Count{}, err
@@ -191,55 +181,46 @@ func (p *countParser) one() (Count, *jsonobj.Fault) {
 			if p.i == len(p.s) {
 				return Count{}, p.fail(errOperator)
 			}
-			operator = Operator(p.s[p.i])
+			op = operator(p.s[p.i])
 			p.i++
 		}
 	}
 	if p.i < len(p.s) {
 		return Count{}, p.fail(errCount)
 	}
-	if cause := checkRange(lo, hi, operator, operand); cause != nil {
+	if cause := checkRange(lo, hi, op, operand); cause != nil {
 		p.i = 0
 		return Count{}, p.fail(cause)
 	}
-	return newRange(lo, hi, operator, operand), nil
+	return newRange(lo, hi, op, operand), nil
 }
 
 // checkRange returns what is wrong with a range of numbers that are at least 1
 // each; hi 0 is no bound.
-func checkRange(lo, hi int64, operator Operator, operand int64) error {
+func checkRange(lo, hi int64, op operator, operand int64) error {
 	switch {
-	case operator != OperatorAdd && operator != OperatorMultiply && operator != OperatorPower:
+	case op != add && op != multiply && op != power:
 		return errOperator
 	case hi != 0 && hi < lo:
 		return errMax
-	case operator != OperatorAdd && operand < 2:
+	case op != add && operand < 2:
 		return errOperand
-	case operator == OperatorPower && lo < 2:
+	case op == power && lo < 2:
 		return errMin
 	}
 	return nil
 }
 
 // newRange returns the Count of a range that checkRange accepts.
-func newRange(lo, hi int64, operator Operator, operand int64) Count {
+func newRange(lo, hi int64, op operator, operand int64) Count {
 	if lo == hi {
 		return Fixed(lo)
 	}
-	return Count{min: lo, max: hi, operator: operator, operand: operand}
+	return Count{min: lo, max: hi, operator: op, operand: operand}
 }
 
 // Min returns the smallest acceptable count, 0 for the zero Count.
 func (c Count) Min() int64 { return c.min }
-
-// Max returns the upper bound as it was written, which may not itself be acceptable;
-// 0 for the zero Count. It returns false for an open range, which goes up to
-// [MaxCount]. The largest acceptable count is Floor(MaxCount).
-func (c Count) Max() (int64, bool) { return c.max, c.max != 0 || c.min == 0 }
-
-// Operator returns the operator of a range and its operand, [OperatorAdd] and 1 for a
-// plain range. It returns 0 and 0 for one number, a set and the zero Count.
-func (c Count) Operator() (o Operator, operand int64) { return c.operator, c.operand }
 
 // Fixed returns the number, and true, if the Count is one number.
 func (c Count) Fixed() (int64, bool) { return c.min, c.min != 0 && c.min == c.max }
@@ -283,7 +264,7 @@ func (c Count) Floor(n int64) (int64, bool) {
 		return min(n, c.set[i-1].last), true
 	case c.operator == 0:
 		return c.min, true
-	case c.operator == OperatorAdd:
+	case c.operator == add:
 		return n - (n-c.min)%c.operand, true
 	}
 	at := c.min
@@ -299,7 +280,7 @@ func (c Count) Floor(n int64) (int64, bool) {
 // step returns the count after n for the operators * and ^, something beyond
 // MaxCount if there is none.
 func (c Count) step(n int64) int64 {
-	if c.operator == OperatorMultiply {
+	if c.operator == multiply {
 		return n * c.operand
 	}
 	result := n
@@ -313,24 +294,6 @@ func (c Count) step(n int64) int64 {
 // this Count: "4", "2-8", "1,4-6", "2+", "2-8:3", "2-8:2:*". It is empty for the
 // zero Count.
 func (c Count) String() string { return string(c.append(nil)) }
-
-// MarshalText returns what String returns. The zero Count is an error.
-func (c Count) MarshalText() ([]byte, error) {
-	if c.IsZero() {
-		return nil, refuseValue("", errZeroCount)
-	}
-	return c.append(nil), nil
-}
-
-// UnmarshalText reads what ParseCount reads. After an error the receiver is
-// unchanged.
-func (c *Count) UnmarshalText(text []byte) error {
-	parsed, err := ParseCount(string(text))
-	if err == nil {
-		*c = parsed
-	}
-	return err
-}
 
 // append appends the canonical text.
 func (c Count) append(dst []byte) []byte {
@@ -357,10 +320,10 @@ func (c Count) append(dst []byte) []byte {
 	} else {
 		dst = strconv.AppendInt(append(dst, '-'), c.max, 10)
 	}
-	if c.operand != 1 || c.operator != OperatorAdd {
+	if c.operand != 1 || c.operator != add {
 		dst = strconv.AppendInt(append(dst, ':'), c.operand, 10)
 	}
-	if c.operator != OperatorAdd {
+	if c.operator != add {
 		dst = append(dst, ':', byte(c.operator))
 	}
 	return dst
@@ -391,7 +354,7 @@ func countOf(v jsonobj.Value) Count {
 // leaves the range plain and open.
 func rangeOf(v jsonobj.Value) Count {
 	var lo, hi int64
-	operator, operand := OperatorAdd, int64(1)
+	op, operand := add, int64(1)
 	o := v.Object()
 	for o.Next() {
 		switch m := o.Value(); string(o.Key()) {
@@ -403,7 +366,7 @@ func rangeOf(v jsonobj.Value) Count {
 			operand = count(m)
 		case "operator":
 			if s := m.TextBytes(); len(s) == 1 {
-				operator = Operator(s[0])
+				op = operator(s[0])
 			} else {
 				m.Fail(errOperator)
 			}
@@ -414,9 +377,9 @@ func rangeOf(v jsonobj.Value) Count {
 	if o.Require("min"); v.Failed() {
 		return Count{}
 	}
-	if cause := checkRange(lo, hi, operator, operand); cause != nil {
+	if cause := checkRange(lo, hi, op, operand); cause != nil {
 		v.Fail(cause)
 		return Count{}
 	}
-	return newRange(lo, hi, operator, operand)
+	return newRange(lo, hi, op, operand)
 }

@@ -34,20 +34,19 @@ var (
 
 // The causes of ErrInvalid.
 var (
-	errUnknown   = errors.New("key is not allowed here")
-	errEmpty     = errors.New("must not be empty")
-	errNotRead   = errors.New("must be 1")
-	errRefersTo  = errors.New("must be the label of a slot")
-	errInSlot    = errors.New("must be a type of resource in the task's slot")
-	errUnique    = errors.New("label appears twice")
-	errOneKey    = errors.New("must have exactly one key")
-	errZeroCount = errors.New("the zero Count accepts nothing")
-	errInteger   = errors.New("must be an integer of at least 1")
-	errCount     = errors.New(`must be an integer of at least 1, a set ("1,4-8"), a range ("2+", "2-8:2:*") or an object with min`)
-	errMin       = errors.New("min must be at least 2 if the operator is ^")
-	errMax       = errors.New("max must not be less than min")
-	errOperator  = errors.New(`operator must be "+", "*" or "^"`)
-	errOperand   = errors.New("operand must be at least 1, or at least 2 if the operator is * or ^")
+	errUnknown  = errors.New("key is not allowed here")
+	errEmpty    = errors.New("must not be empty")
+	errNotRead  = errors.New("must be 1")
+	errRefersTo = errors.New("must be the label of a slot")
+	errInSlot   = errors.New("must be a type of resource in the task's slot")
+	errUnique   = errors.New("label appears twice")
+	errOneKey   = errors.New("must have exactly one key")
+	errInteger  = errors.New("must be an integer of at least 1")
+	errCount    = errors.New(`must be an integer of at least 1, a set ("1,4-8"), a range ("2+", "2-8:2:*") or an object with min`)
+	errMin      = errors.New("min must be at least 2 if the operator is ^")
+	errMax      = errors.New("max must not be less than min")
+	errOperator = errors.New(`operator must be "+", "*" or "^"`)
+	errOperand  = errors.New("operand must be at least 1, or at least 2 if the operator is * or ^")
 )
 
 // Causes of the other categories.

@@ -169,11 +169,6 @@ func TestRFC14TasksAreDecoded(t *testing.T) {
 	require.Equal(t, want, s.Tasks())
 	s.Tasks()[0].Command[0] = "changed"
 	require.Equal(t, want, s.Tasks(), "each call returns tasks of its own")
-	var names []string
-	for r := range jobspec.TasksOther + 2 {
-		names = append(names, r.String())
-	}
-	require.Equal(t, []string{"TaskRule(0)", "per_slot", "per_resource", "total", "other", "TaskRule(5)"}, names)
 }
 
 func TestRFC14AttributesAreUserAndSystem(t *testing.T) {
@@ -215,9 +210,6 @@ func TestRFC14SystemAttributesAreRead(t *testing.T) {
 	s := parse(t, text("", "", `{"system":{"duration":3600.5,"preemptible-after":0,"cwd":"/home","queue":"batch","bank":"b","project":"p",
 		"constraints":{"properties":["amd-mi50"]},"job":{"name":"night"},"environment":{"A":"1"}}}`))
 	require.Equal(t, 3600500*time.Millisecond, s.Duration())
-	seconds, ok := s.PreemptibleAfter()
-	require.True(t, ok)
-	require.Zero(t, seconds)
 	require.Equal(t, []string{"night", "/home", "batch", "b", "p"}, []string{s.Name(), s.Cwd(), s.Queue(), s.Bank(), s.Project()})
 	require.JSONEq(t, `{"properties":["amd-mi50"]}`, string(s.Constraints()))
 	s.Constraints()[0] = '!'
@@ -225,8 +217,6 @@ func TestRFC14SystemAttributesAreRead(t *testing.T) {
 
 	s = parse(t, text("", "", ""))
 	require.Zero(t, s.Duration())
-	_, ok = s.PreemptibleAfter()
-	require.False(t, ok)
 	require.Equal(t, []string{"app", "", "", "", ""}, []string{s.Name(), s.Cwd(), s.Queue(), s.Bank(), s.Project()})
 	require.Nil(t, s.Constraints())
 }

@@ -67,9 +67,6 @@ func TestRFC21UpdatesChangeWhatTheViewsSay(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 90500*time.Millisecond, second.Duration())
 	require.Equal(t, []string{"app", "/c", "q", "b", "p"}, []string{second.Name(), second.Cwd(), second.Queue(), second.Bank(), second.Project()})
-	seconds, ok := second.PreemptibleAfter()
-	require.True(t, ok)
-	require.Equal(t, 7*time.Second, seconds)
 	require.JSONEq(t, `{"a":2}`, string(second.Constraints()))
 	require.Equal(t, "nodes unknown, slots 1, cores 1, gpus 0, tasks 3", size(second.Counts()))
 	for d := range second.Dependencies() {

@@ -30,17 +30,15 @@ type Spec struct {
 	vertices []Vertex
 	tasks    []task
 
-	duration         time.Duration
-	preemptibleAfter time.Duration
-	preemptible      bool
-	name             string
-	cwd              string
-	queue            string
-	bank             string
-	project          string
-	constraints      []byte // nil: none
-	dependencies     []byte // nil: none
-	perResource      perResource
+	duration     time.Duration
+	name         string
+	cwd          string
+	queue        string
+	bank         string
+	project      string
+	constraints  []byte // nil: none
+	dependencies []byte // nil: none
+	perResource  perResource
 }
 
 // Parse reads a jobspec of version 1 in JSON. It copies what it keeps of b. The
@@ -147,8 +145,7 @@ func (s *Spec) readSystem(v jsonobj.Value) {
 		case "duration":
 			s.duration = guard.Duration(m.Float(0, math.MaxFloat64))
 		case "preemptible-after":
-			s.preemptible = true
-			s.preemptibleAfter = guard.Duration(m.Float(0, math.MaxFloat64))
+			m.Float(0, math.MaxFloat64)
 		case "cwd":
 			s.cwd = m.Text()
 		case "queue":
@@ -201,12 +198,6 @@ func (s *Spec) Original() *Spec {
 // Duration returns the time limit, 0 for none. It is rounded to a nanosecond, and
 // at most the longest time.Duration.
 func (s *Spec) Duration() time.Duration { return s.duration }
-
-// PreemptibleAfter returns how long the job must run before other jobs may
-// preempt it, and false if they never may.
-func (s *Spec) PreemptibleAfter() (time.Duration, bool) {
-	return s.preemptibleAfter, s.preemptible
-}
 
 // Name returns the name that a listing shows: attributes.system.job.name, or
 // else the file name of the first task's command.

@@ -1,8 +1,6 @@
 package jobspec
 
 import (
-	"strconv"
-
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
@@ -17,21 +15,6 @@ const (
 	TasksTotal                           // tasks in total
 	TasksOther                           // an extension that this package does not know
 )
-
-// String returns the key of the rule in RFC 14.
-func (r TaskRule) String() string {
-	switch r {
-	case TasksPerSlot:
-		return "per_slot"
-	case TasksPerResource:
-		return "per_resource"
-	case TasksTotal:
-		return "total"
-	case TasksOther:
-		return "other"
-	}
-	return "TaskRule(" + strconv.Itoa(int(r)) + ")"
-}
 
 // Task is a program that the job runs.
 type Task struct {
