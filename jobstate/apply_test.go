@@ -173,7 +173,7 @@ func cell(t *testing.T, before []string, name, context string) string {
 		require.Equal(t, text, describe(j), "an ignored event changes nothing: %s", name)
 		return "i"
 	case j.State() != state, len(before) == 0:
-		return j.State().Name(jobstate.NameShortUpper)
+		return j.State().Short()
 	}
 	return "."
 }

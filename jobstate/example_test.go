@@ -140,16 +140,6 @@ func ExampleParseContext() {
 	// held by user 5588 true
 }
 
-func ExampleParseState() {
-	s, err := jobstate.ParseState("pd")
-	fmt.Println(s, jobstate.StateSched.In(s), err)
-	_, err = jobstate.ParseState("Run")
-	fmt.Println(err)
-	// Output:
-	// PENDING true <nil>
-	// jobstate: unknown state "Run"
-}
-
 func ExampleDiagram() {
 	if err := jobstate.Diagram(os.Stdout, jobstate.DiagramMermaid); err != nil {
 		fmt.Println(err)

@@ -143,38 +143,3 @@ func (w Waiting) String() string {
 	}
 	return text + " " + strings.Join(w.Names, ", ")
 }
-
-// Slurm returns what Slurm's squeue and sacct would show for the job. The state
-// is PENDING; CONFIGURING while a prolog runs or the job is being started;
-// RUNNING; COMPLETING while it is cleaned up; and once it is over COMPLETED,
-// CANCELLED, TIMEOUT or FAILED. The reason is Dependency, JobHeldUser, Priority
-// or Resources for PENDING, else None.
-func (j *Job) Slurm() (state, reason string) {
-	switch {
-	case j.state == StateRun && j.Started():
-		state = "RUNNING"
-	case j.state == StateRun:
-		state = "CONFIGURING"
-	case j.state == StateCleanup:
-		state = "COMPLETING"
-	case j.invalid:
-		state = "FAILED"
-	case j.state == StateInactive:
-		r, _ := j.Result()
-		state = [...]string{ResultCompleted: "COMPLETED", ResultFailed: "FAILED", ResultCanceled: "CANCELLED", ResultTimeout: "TIMEOUT"}[r]
-	default:
-		state = "PENDING"
-	}
-	switch j.Waiting().Kind {
-	case WaitDependencies:
-		return state, "Dependency"
-	case WaitHold:
-		return state, "JobHeldUser"
-	case WaitPriority:
-		return state, "Priority"
-	case WaitResources:
-		return state, "Resources"
-	default:
-		return state, "None"
-	}
-}

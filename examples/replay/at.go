@@ -82,7 +82,7 @@ func holderRows(b cells, j *job, at eventlog.Timestamp) (cells, float64) {
 		b.add(j.name(), maxLabel)
 		b.add(j.user(), 0)
 		b.add(j.jobName(), maxName)
-		b.add(h.Job().State().Name(jobstate.NameShortUpper), 0)
+		b.add(h.Job().State().Short(), 0)
 		b.add(start, 0)
 		b.add(holder, b.width)
 	}

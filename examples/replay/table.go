@@ -229,7 +229,7 @@ func listingRow(b cells, j *job) (cells, float64) {
 	b.add(j.name(), maxLabel)
 	b.add(j.user(), 0)
 	b.add(j.jobName(), maxName)
-	cell(j.State().Name(jobstate.NameShortUpper), true)
+	cell(j.State().Short(), true)
 	result, ok := j.Result()
 	cell(result.String(), ok && j.State() == jobstate.StateInactive)
 	code, ok := j.ExitCode()

@@ -30,7 +30,7 @@ func waitsRow(b cells, j *job) (cells, float64) {
 	b.add(j.name(), maxLabel)
 	b.add(j.user(), 0)
 	b.add(j.jobName(), maxName)
-	b.add(j.State().Name(jobstate.NameShortUpper), 0)
+	b.add(j.State().Short(), 0)
 	all := jobstate.State(0)
 	for s := jobstate.StateNew; s < jobstate.StateInactive; s <<= 1 {
 		all |= s

@@ -414,8 +414,6 @@ func table(t *testing.T) []row {
 			s := string(text)
 			_, _ = fsd.Parse(s)
 			_, _ = jobid.Parse(s)
-			_, _ = jobstate.ParseState(s)
-			_, _ = jobstate.ParseResult(s)
 			_, _ = purge.ParseWatermark(text)
 			_ = new(purge.Record).UnmarshalText(text)
 			_ = new(eventlog.Timestamp).UnmarshalText(text)
