@@ -154,8 +154,3 @@ func (d *dict) appendJSON(dst []byte) []byte {
 	}
 	return append(dst, '}')
 }
-
-// compact returns raw without white space, in memory of its own.
-func compact(raw []byte) json.RawMessage {
-	return jsonscan.AppendCompact(make([]byte, 0, len(raw)), raw)
-}

@@ -327,12 +327,6 @@ func updatePath(path string) bool {
 	}
 }
 
-func (c *MemoContext) decode(o *jsonobj.Reader, text []byte) {
-	for o.Next() { // which checks
-	}
-	c.Values = text
-}
-
 func (c *MemoContext) write(w *jsonobj.Writer) {
 	if jsonscan.KindOf(c.Values) != jsonscan.KindObject {
 		w.Fail("", jsonobj.ErrKind)

@@ -216,7 +216,7 @@ func (ev *Event) decodeAny(k kind, e *eventlog.Entry) error {
 	case kDrained:
 		ev.drained.decode(&o, m)
 	case kMemo:
-		ev.memo.decode(&o, raw)
+		ev.memo = MemoContext{Values: raw}
 	case kPrologStart, kEpilogStart, kHousekeepingStart:
 		ev.start.decode(&o, m)
 	case kPrologLaunch, kEpilogLaunch, kHousekeepingLaunch:
@@ -227,9 +227,6 @@ func (ev *Event) decodeAny(k kind, e *eventlog.Entry) error {
 		ev.actionRelease.decode(&o, m)
 	case kPrologFinish, kEpilogFinish, kHousekeepingFinish:
 		ev.actionFinish.decode(&o, m)
-	default:
-		for o.Next() { // which checks
-		}
 	}
 	if f := d.Fault(); f != nil {
 		return contextError(e.Name, f)

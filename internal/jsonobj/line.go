@@ -9,8 +9,8 @@ import (
 	"github.com/joblife/joblife/internal/jsonscan"
 )
 
-// MaxLine is the largest number of bytes of a line or a payload.
-const MaxLine = 64 << 20
+// maxLine is the largest number of bytes of a line or a payload.
+const maxLine = 64 << 20
 
 // maxTopic is the largest number of bytes of a topic.
 const maxTopic = 256
@@ -34,7 +34,7 @@ var (
 // and the lines that carry them.
 type Protocol struct {
 	Invalid error // is wrapped if a text is not a message, or a value cannot be one
-	Limit   error // is wrapped if a text has more than MaxLine bytes
+	Limit   error // is wrapped if a text has more than maxLine bytes
 }
 
 // Line is the envelope of a message on a stream of JSON lines.
@@ -61,7 +61,7 @@ func parse[M any](p *Protocol, name func() string, b []byte, depth int, read fun
 		m   M
 	}
 	var none M
-	if len(b) > MaxLine {
+	if len(b) > maxLine {
 		return none, p.tooLong(len(b))
 	}
 	d.doc = NewDoc(b, jsonscan.Limits{Depth: depth})
@@ -74,7 +74,7 @@ func parse[M any](p *Protocol, name func() string, b []byte, depth int, read fun
 }
 
 func (p *Protocol) tooLong(bytes int) error {
-	return fmt.Errorf("%w: %d bytes, at most %d are allowed", p.Limit, bytes, MaxLine)
+	return fmt.Errorf("%w: %d bytes, at most %d are allowed", p.Limit, bytes, maxLine)
 }
 
 // WritePayload returns a Writer of a payload behind what dst holds. EndPayload ends it.
@@ -87,7 +87,7 @@ func (p *Protocol) EndPayload(w *Writer, name string) ([]byte, error) {
 	if err != nil {
 		return out, fmt.Errorf("%w: %s: %w", p.Invalid, name, err)
 	}
-	if n := len(out) - w.start; n > MaxLine {
+	if n := len(out) - w.start; n > maxLine {
 		return out[:w.start], p.tooLong(n)
 	}
 	return out, nil
