@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -34,6 +35,14 @@ type Limits struct {
 
 // freeBytes is what Ratio does not limit.
 const freeBytes = 8 << 20
+
+// backed returns how many bytes an input of so many bytes stands for.
+func (l *Limits) backed(input int64) int64 {
+	if input > (math.MaxInt64-freeBytes)/l.Ratio {
+		return math.MaxInt64 - freeBytes
+	}
+	return input * l.Ratio
+}
 
 // withDefaults returns the limits in force.
 func (l Limits) withDefaults() Limits {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"math"
 	"os"
 	"regexp"
 	"runtime"
@@ -280,4 +281,14 @@ func TestAFileThatUnpacksToFarMoreIsRefused(t *testing.T) {
 	}
 	a := read(t, plain)
 	requireGood(t, a, 1)
+}
+
+// A Ratio that means none is a limit of none: once the product with it wrapped.
+func TestTheGreatestRatioIsNoLimit(t *testing.T) {
+	b := zip(t, pack(t, entry{path: "a", value: strings.Repeat("x", 10<<20)}, entry{path: "b", value: strings.Repeat("y", 10<<20)}))
+	for _, ratio := range []int64{math.MaxInt64, math.MaxInt64 / 2, 1 << 60} {
+		a, err := archive.Read(bytes.NewReader(b), archive.Limits{Ratio: ratio})
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "b"}, keys(a))
+	}
 }

@@ -286,7 +286,7 @@ func (b *builder) hold(n int64) error {
 // backed returns an error if more is held than the input is long enough for. Some of it
 // is still to be read.
 func (b *builder) backed(ahead int64) error {
-	if b.held-ahead > freeBytes+b.src.count*b.limits.Ratio/2 {
+	if b.held-ahead > freeBytes+b.limits.backed(b.src.count)/2 {
 		return errHeld
 	}
 	return nil

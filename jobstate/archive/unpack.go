@@ -40,7 +40,7 @@ type meter struct {
 // more.
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
-	if left := min(m.limits.Bytes, freeBytes+m.src.count*m.limits.Ratio) - m.offset; int64(n) > left {
+	if left := min(m.limits.Bytes, freeBytes+m.limits.backed(m.src.count)) - m.offset; int64(n) > left {
 		m.exceeded = true
 		n, err = int(left), errBytes
 	}
