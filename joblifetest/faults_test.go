@@ -332,6 +332,22 @@ func TestABadSchedulerIsFound(t *testing.T) {
 	}
 }
 
+// An expiration matters in many runs: a scheduler that ignores them is found in 1 of 40.
+func TestAnIgnoredExpirationIsFoundSoon(t *testing.T) {
+	for name, value := range map[string]string{"rapid.seed": "1", "rapid.checks": "200"} {
+		old := flag.Lookup(name).Value.String()
+		require.NoError(t, flag.Set(name, value))
+		defer func() { require.NoError(t, flag.Set(name, old)) }()
+	}
+	found := 0
+	rapid.Check(t, func(t *rapid.T) {
+		if runScheduler(t, newBad("ignores expiration"), SchedulerConfig{}) != nil {
+			found++
+		}
+	})
+	require.GreaterOrEqual(t, found, 5, "in 200 runs")
+}
+
 // What is legal for some schedulers is found, unless an option allows it.
 func TestAnOptionAllowsWhatItSays(t *testing.T) {
 	for fault, cfg := range map[string]SchedulerConfig{

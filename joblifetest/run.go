@@ -15,6 +15,7 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
@@ -70,6 +71,7 @@ type runner struct {
 	tag      uint64
 	answered uint64 // the tag of the latest answer
 	ticks    int
+	small    int    // how many jobs more may be submitted: see hurry
 	notes    []note // what happened
 }
 
@@ -265,16 +267,7 @@ func (r *runner) meddle() error {
 		}
 		return r.update(idset.Of(rank), what)
 	case n >= 11 && n < 17:
-		id := jobs(jobstate.StateRun)
-		for v := range m.Jobs(jobstate.StateRun) { // the one that others wait for
-			if last := r.judge.ends[id]; last != 0 && (r.judge.ends[v.ID()] == 0 || r.judge.ends[v.ID()] > last) {
-				id = v.ID()
-			}
-		}
-		if id != 0 {
-			at := eventlog.FromTime(r.now.Add(time.Duration(1+r.choose(30)) * time.Second))
-			return r.pass(0, joblife.SetExpiration{ID: id, Expiration: at, Tag: r.newTag()})
-		}
+		return r.hurry()
 	case n >= 7 && n < 11:
 		if id := jobs(jobstate.StateSched); id != 0 {
 			return r.pass(0, joblife.Urgency{ID: id, Urgency: 1 + r.choose(jobstate.UrgencyExpedite-1), Tag: r.newTag()})
@@ -292,6 +285,37 @@ func (r *runner) meddle() error {
 		return r.hello() // another session begins at once
 	}
 	return nil
+}
+
+// hurry has all jobs end soon, and submits a small job that would end just after them. It
+// must not delay the first, which waits for them.
+func (r *runner) hurry() error {
+	soon := time.Duration(1+r.choose(9)) * time.Second
+	for _, id := range slices.Sorted(maps.Keys(r.jobs)) {
+		if v, ok := r.e.Manager().Job(id); !ok || v.State() != jobstate.StateRun {
+			continue
+		}
+		if err := r.pass(0, joblife.SetExpiration{ID: id, Expiration: eventlog.FromTime(r.now.Add(soon)), Tag: r.newTag()}); err != nil {
+			return err
+		}
+	}
+	if r.small == 0 || r.judge.first() == nil {
+		return nil
+	}
+	r.small--
+	spec, err := jobspec.New(jobspec.Job{Slots: 1, Cores: 1, Duration: soon + time.Second, Command: []string{"true"}})
+	if err != nil {
+		return err
+	}
+	a := &Arrival{Runs: soon, Submit: joblife.Submit{ID: jobid.ID(2000 + r.small), Urgency: 1}}
+	if a.Submit.Jobspec, err = spec.MarshalJSON(); err != nil {
+		return err
+	}
+	r.jobs[a.Submit.ID] = a
+	if err := r.submit(a); err != nil {
+		return err
+	}
+	return r.settle()
 }
 
 // hangUp ends a connection. What was under way is lost, or comes later.

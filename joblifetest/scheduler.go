@@ -96,7 +96,7 @@ func runScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler, cfg Sc
 		}
 	}
 	r := newRunner(t, perilog.Config{}, nodes)
-	r.s, r.judge.lax, r.faulty = newScheduler(nodes), cfg, true
+	r.s, r.judge.lax, r.faulty, r.small = newScheduler(nodes), cfg, true, 4
 	return r.play(jobs)
 }
 
