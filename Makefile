@@ -76,11 +76,11 @@ test:
 corpus:
 	env -u JOBLIFE_DATA go test -short -count=1 $(PACKAGES)
 
-# The tests that have more depth than there is time for in `test`.
+# The tests that have more depth than there is time for in `test`, and no others.
 .PHONY: deep
 deep:
-	@packages=$$(.ci/reading JOBLIFE_DEEP); \
-	JOBLIFE_DEEP=1 go test -count=1 -timeout 20m $$packages
+	@reading=$$(.ci/reading JOBLIFE_DEEP); read -r tests packages <<<"$$reading"; \
+	JOBLIFE_DEEP=1 go test -run "$$tests" -count=1 -timeout 20m $$packages
 
 # A minute of random histories, with fresh seeds.
 .PHONY: attack
@@ -95,7 +95,7 @@ mutations:
 # Random histories for SOAK each. JOBLIFE_SEED repeats one that failed.
 .PHONY: soak
 soak:
-	@packages=$$(.ci/reading JOBLIFE_SOAK); \
+	@reading=$$(.ci/reading JOBLIFE_SOAK); read -r _ packages <<<"$$reading"; \
 	go test -list 'Soak|Attack' $$packages | grep '^Test'; \
 	JOBLIFE_SOAK='$(SOAK)' go test -run 'Soak|Attack' -count=1 -timeout 0 -v $$packages
 

@@ -55,19 +55,18 @@ func TestEveryReachableState(t *testing.T) {
 // them the job is done.
 func explore(t *testing.T, nodes int, config *perilog.Config) (states, ends int) {
 	r := allocation(t, nodes)
-	seen := map[string]bool{}
-	paths := [][]string{nil}
-	for len(paths) > 0 {
-		path := paths[0] // the shortest: it is played from the start
-		paths = paths[1:]
+	play := func(path []string) *scene {
 		s := newScene(t, perilog.Spec{ID: 1, R: r}, config)
 		for _, move := range path {
 			s.move(move)
 		}
-		require.NoError(t, s.job.Check())
-		key := s.key()
+		return s
+	}
+	seen := map[string]bool{}
+	var paths [][]string // to states whose moves are not played yet
+	visit := func(s *scene, key string, path []string) {
 		if seen[key] {
-			continue
+			return
 		}
 		seen[key] = true
 		if s.job.Done() && !s.untaken {
@@ -75,8 +74,22 @@ func explore(t *testing.T, nodes int, config *perilog.Config) (states, ends int)
 			require.Equal(t, nodes, s.freed.Len(), "%v", path)
 			require.True(t, s.final, "%v", path)
 		}
+		paths = append(paths, path)
+	}
+	start := play(nil)
+	visit(start, start.key(), nil)
+	for ; len(paths) > 0; paths = paths[1:] {
+		s := play(paths[0]) // the shortest: it is played from the start
+		here := s.key()
+		there := here
 		for _, move := range s.moves() {
-			paths = append(paths, append(slices.Clone(path), move))
+			if there != here {
+				s = play(paths[0])
+			}
+			s.move(move)
+			require.NoError(t, s.job.Check())
+			there = s.key()
+			visit(s, there, append(slices.Clone(paths[0]), move))
 		}
 	}
 	return len(seen), ends

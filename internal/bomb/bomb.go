@@ -172,16 +172,20 @@ func Cost(work func()) (memory uint64, took time.Duration) {
 	return memory, took
 }
 
-// peak returns how much more memory is live during work than before.
+// peak returns how much more memory is live during work than before, if it is more than
+// half of what is allowed. From there on, the collector runs all the time.
 func peak(work func()) uint64 {
-	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	live := func() uint64 {
 		s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		metrics.Read(s)
 		return s[0].Value.Uint64()
 	}
-	runtime.GC()
+	debug.FreeOSMemory()
 	base, most := live(), uint64(0)
+	total := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(total)
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(total[0].Value.Uint64() - total[1].Value.Uint64() + Memory/2)))
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)

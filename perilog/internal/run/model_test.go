@@ -357,17 +357,13 @@ func driveModel(t *rapid.T) {
 
 // A run is what a map of ranks says, after any actions in any order.
 func TestARunIsAMapOfRanks(t *testing.T) {
-	for range deep() {
+	times := 1
+	if os.Getenv("JOBLIFE_DEEP") != "" {
+		times = 100
+	}
+	for range times {
 		rapid.Check(t, driveModel)
 	}
-}
-
-// deep returns how often random tests are repeated.
-func deep() int {
-	if os.Getenv("JOBLIFE_DEEP") != "" {
-		return 100
-	}
-	return 1
 }
 
 func FuzzRun(f *testing.F) { f.Fuzz(rapid.MakeFuzz(driveModel)) }
