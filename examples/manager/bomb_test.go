@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,28 +48,47 @@ func TestNoConfigurationTakesFarMoreThanItsLength(t *testing.T) {
 	}, list...)
 }
 
+// prolog returns what is said until the prolog of a job runs.
+func prolog() string {
+	return `{"topic":"job-manager.config-reload","payload":{"job-manager":{"prolog":{"command":["p"]}}}}
+{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}
+{"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}
+{"topic":"job-manager.exec-hello","payload":{"service":"my-exec"}}
+` + submit(1, 16) + "{" + gives(16, 0) + "}\n" + `{"topic":"rexec.exec","matchtag":1,"payload":{"type":"started","pid":7}}` + "\n"
+}
+
+// TestControlLinesReachTheirJob: the node that one names is drained.
+func TestControlLinesReachTheirJob(t *testing.T) {
+	const failed = `{"topic":"rexec.exec","matchtag":1,"payload":{"type":"output","io":{"stream":"stdout","rank":"0","data":"perilog-control:{\"version\":1,\"failed\":\"0\"}\n"}}}` + "\n"
+	var out bytes.Buffer
+	lines.Run(context.Background(), program, []string{"-now=1000"}, strings.NewReader(prolog()+failed), &out, io.Discard)
+	require.Contains(t, out.String(), `"topic":"resource.drain"`)
+}
+
 // TestNoLineTakesFarMoreThanItsLength reads hostile lines from standard input.
 func TestNoLineTakesFarMoreThanItsLength(t *testing.T) {
 	const (
 		reload  = `{"topic":"job-manager.config-reload","payload":{"job-manager":{"perilog":{"log-ignore":[`
-		control = `{"topic":"rexec.exec","matchtag":1,"payload":{"type":"output","io":{"stream":"stdout","rank":"0","data":"perilog-control:`
+		output  = `{"topic":"rexec.exec","matchtag":1,"payload":{"type":"output","io":{"stream":"stdout","rank":"0","data":"`
+		control = output + `perilog-control:{\"version\":1,`
 		job     = `{"topic":"job-manager.submit","payload":{"jobs":[{"id":16,"urgency":16,"userid":100,"t_submit":1000.0,"flags":0,"jobspec":`
 	)
 	bombs := []bomb.Bomb{
 		bomb.Fill("patterns", reload, `"x#",`, "]}}}}\n"),
 		bomb.Fill("a long pattern", reload+`"`, "(a{100}){10}|", `"]}}}}`+"\n"),
 		bomb.Fill("memos of a job", submit(1, 16), `{"topic":"job-manager.memo","matchtag":#,"payload":{"id":16,"memo":{"k#":#}}}`+"\n", ""),
+		bomb.Fill("control lines", prolog(), control+`\"failed\":\"#\"}\n"}}}`+"\n", ""),
 		bomb.Nest("a nested pattern", reload+`"`, "(", "a", ")*", `"]}}}}`+"\n"),
 		bomb.Fill("a pattern of ranges", reload+`"[`, "a-z", `]"]}}}}`+"\n"),
 		bomb.Fill("patterns that repeat", reload, `"(((a{9}){9}){9}){1,1}",`, "]}}}}\n"),
-		bomb.Fill("control lines", "", control+`{\"version\":1,\"released\":\"#\"}\n"}}}`+"\n", ""),
-		bomb.Fill("a long control line", control+`{\"version\":1,\"failed\":\"0`, ",1#", `\"}\n"}}}`+"\n"),
+		bomb.Fill("control lines of one output", prolog()+output, `perilog-control:{\"version\":1,\"failed\":\"#\"}\n`, `"}}}`+"\n"),
+		bomb.Fill("a long control line", prolog()+control+`\"failed\":\"0`, ",1#", `\"}\n"}}}`+"\n"),
 		bomb.Fill("jobs", "", submit(1, 16)[:20]+"\n", ""),
 		bomb.Fill("lines", "", "\n", ""),
 	}
 	deep := os.Getenv("JOBLIFE_DEEP") != ""
 	if !deep {
-		bombs = bombs[:4]
+		bombs = bombs[:5]
 	}
 	for _, place := range []string{
 		"@\n", `{"topic":"job-manager.config-reload","payload":@}` + "\n", reload + "@]}}}}\n", job + "@}]}}\n",

@@ -177,8 +177,9 @@ func ranks(r *rset.R) {
 
 const (
 	submit = `{"timestamp":1,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}` + "\n"
-	begun  = submit + `{"timestamp":2,"name":"validate"}` + "\n" + `{"timestamp":3,"name":"depend"}` + "\n" +
-		`{"timestamp":4,"name":"priority","context":{"priority":16}}` + "\n" + `{"timestamp":5,"name":"alloc"}` + "\n"
+	waits  = submit + `{"timestamp":2,"name":"validate"}` + "\n" + `{"timestamp":3,"name":"depend"}` + "\n" +
+		`{"timestamp":4,"name":"priority","context":{"priority":16}}` + "\n"
+	begun = waits + `{"timestamp":5,"name":"alloc"}` + "\n"
 )
 
 func logs() []bomb.Bomb {
@@ -216,6 +217,58 @@ func specs() []bomb.Bomb {
 		bomb.Nest("nested constraints", spec+`,"constraints":`, `{"and":[`, `{"ranks":["0"]}`, "]}", "}}}"),
 		bomb.Fill("environment", spec+`,"environment":{`, `"x#":"",`, "}}}}"),
 	}, inJSON("@", spec+`,"x":@}}}`, spec+`,"constraints":@}}}`, spec+`,"dependencies":@}}}`, `{"version":1,"resources":@,"tasks":[],"attributes":{}}`))
+}
+
+const control = perilog.ControlPrefix + `{"version":1,`
+
+// controls returns many control lines of an action.
+func controls() []bomb.Bomb {
+	return []bomb.Bomb{
+		bomb.Fill("failed ranks", "", control+`"failed":"#","note":"#"}`+"\n", ""),
+		bomb.Fill("ranks that the action leaves", "", control+`"released":"1#"}`+"\n", ""),
+		bomb.Fill("all ranks", "", control+`"failed":"0-16777215","released":"0-16777215"}`+"\n", ""),
+		bomb.Fill("lines that are not understood", "", perilog.ControlPrefix+"\n", ""),
+		bomb.Fill("a long line", control+`"failed":"0`, ",1#", `"}`+"\n"),
+	}
+}
+
+// recovered returns a job with many ranks and a prolog, and nil for a bad log.
+func recovered(log []byte) *perilog.Job {
+	r, err := rset.Parse([]byte(entries + `{"rank":"0-999","children":{"core":"0-63"}}]}}`))
+	if err != nil {
+		panic(err)
+	}
+	cfg := &perilog.Config{Prologs: []perilog.ActionConfig{{Description: "p"}}, Tolerate: perilog.Tolerate{Count: 900}}
+	j, err := perilog.RecoverJob(1e9, cfg, perilog.Spec{ID: 1, R: r}, log, nil)
+	if err != nil {
+		return nil
+	}
+	j.Take(1e9)
+	return j
+}
+
+// prepared returns a job whose prolog runs.
+func prepared() *perilog.Job {
+	j := recovered([]byte(waits))
+	if _, err := j.Apply(1e9, eventlog.Entry{Timestamp: 1e9, Name: jobstate.EventAlloc}); err != nil {
+		panic(err)
+	}
+	j.Take(1e9)
+	return j
+}
+
+// say reports a line that the prolog wrote.
+func say(j *perilog.Job, line []byte) perilog.Answer {
+	key := perilog.Key{Kind: jobstate.ActionProlog, Description: "p"}
+	return j.Report(1e9, perilog.Report{Action: key, Attempt: 1, Kind: perilog.ReportOutput, Line: line})
+}
+
+// TestARowReachesItsJob: logs do, and control lines while its prolog runs.
+func TestARowReachesItsJob(t *testing.T) {
+	require.NotNil(t, recovered([]byte(begun)))
+	j := prepared()
+	require.Equal(t, perilog.AnswerApplied, say(j, []byte(control+`"failed":"7"}`)))
+	require.Equal(t, perilog.AnswerApplied, say(j, []byte(control+`"released":"8"}`)))
 }
 
 func records() []bomb.Bomb {
@@ -357,11 +410,15 @@ func table(t *testing.T) []row {
 			}
 			_ = h.String()
 		}, logs()},
-		{"job", func(text []byte) {
-			if j, err := perilog.RecoverJob(1e9, &perilog.Config{}, perilog.Spec{ID: 1, R: all}, text, nil); err == nil {
-				j.Take(1e9)
+		{"job", func(text []byte) { recovered(text) }, logs()},
+		{"control lines", func(text []byte) {
+			j := prepared()
+			for line := range bytes.Lines(text) {
+				say(j, line)
 			}
-		}, logs()},
+			say(j, text)
+			j.Take(1e9)
+		}, append(controls(), inJSON(control+"@\n")...)},
 		{"records", func(text []byte) {
 			cfg := joblife.Config{Epoch: time.Unix(1, 0)}
 			if m, _, err := joblife.Restore(time.Unix(1700000000, 0), cfg, joblife.ReadRecords(bytes.NewReader(text))); err == nil {
