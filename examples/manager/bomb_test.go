@@ -86,23 +86,15 @@ func TestNoLineTakesFarMoreThanItsLength(t *testing.T) {
 		bomb.Fill("jobs", "", submit(1, 16)[:20]+"\n", ""),
 		bomb.Fill("lines", "", "\n", ""),
 	}
-	deep := os.Getenv("JOBLIFE_DEEP") != ""
-	if !deep {
-		bombs = bombs[:5]
+	few := 5
+	if os.Getenv("JOBLIFE_DEEP") != "" {
+		few = 0
 	}
-	for _, place := range []string{
-		"@\n", `{"topic":"job-manager.config-reload","payload":@}` + "\n", reload + "@]}}}}\n", job + "@}]}}\n",
-		submit(1, 16) + `{"topic":"job-manager.memo","payload":{"id":16,"memo":{"x":@}}}` + "\n",
-		submit(1, 16) + `{"topic":"job-manager.update","payload":{"id":16,"updates":{"attributes.system.x":@}}}` + "\n",
-		`{"topic":"sched.alloc","payload":{"id":16,"type":0,"R":@}}` + "\n", `{"topic":"x","y":@}` + "\n",
-	} {
-		list := bomb.JSON(place)
-		if !deep {
-			list = list[len(bombs)%len(list):][:1]
-		}
-		bombs = append(bombs, list...)
-	}
-	bomb.Defuse(t, func(text []byte) {
+	bomb.DefuseProgram(t, func(text []byte) {
 		lines.Run(context.Background(), program, []string{"-now=1000"}, bytes.NewReader(text), io.Discard, io.Discard)
-	}, bombs...)
+	}, few, bombs,
+		"@\n", `{"topic":"job-manager.config-reload","payload":@}`+"\n", reload+"@]}}}}\n", job+"@}]}}\n",
+		submit(1, 16)+`{"topic":"job-manager.memo","payload":{"id":16,"memo":{"x":@}}}`+"\n",
+		submit(1, 16)+`{"topic":"job-manager.update","payload":{"id":16,"updates":{"attributes.system.x":@}}}`+"\n",
+		`{"topic":"sched.alloc","payload":{"id":16,"type":0,"R":@}}`+"\n", `{"topic":"x","y":@}`+"\n")
 }

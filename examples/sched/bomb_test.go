@@ -26,20 +26,13 @@ func TestNoLineTakesFarMoreThanItsLength(t *testing.T) {
 		bomb.Fill("ranks that go up", session+some+"}}}}\n", `{"topic":"resource.acquire","payload":{"up":"#"}}`+"\n", ""),
 		bomb.Fill("lines", session, "\n", ""),
 	}
-	if os.Getenv("JOBLIFE_DEEP") == "" {
-		bombs = bombs[:3]
+	few := 3
+	if os.Getenv("JOBLIFE_DEEP") != "" {
+		few = 0
 	}
-	for _, place := range []string{
-		"@\n", `{"topic":"sched.alloc","payload":@}` + "\n", `{"topic":"sched.alloc","payload":{"id":1,"jobspec":@}}` + "\n",
-		session + `{"topic":"resource.acquire","payload":{"resources":@}}` + "\n", session + some + `},"x":@}}}` + "\n",
-	} {
-		list := bomb.JSON(place)
-		if os.Getenv("JOBLIFE_DEEP") == "" {
-			list = list[len(bombs)%len(list):][:1]
-		}
-		bombs = append(bombs, list...)
-	}
-	bomb.Defuse(t, func(text []byte) {
+	bomb.DefuseProgram(t, func(text []byte) {
 		lines.Run(context.Background(), program, []string{"-now=1"}, bytes.NewReader(text), io.Discard, io.Discard)
-	}, bombs...)
+	}, few, bombs,
+		"@\n", `{"topic":"sched.alloc","payload":@}`+"\n", `{"topic":"sched.alloc","payload":{"id":1,"jobspec":@}}`+"\n",
+		session+`{"topic":"resource.acquire","payload":{"resources":@}}`+"\n", session+some+`},"x":@}}}`+"\n")
 }

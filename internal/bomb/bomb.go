@@ -89,9 +89,6 @@ func Bzip2(name string) Bomb {
 	return Fill(name, "", zeros, "")
 }
 
-// Some returns the first two bombs of a list, which are those that did most harm once.
-func Some(list []Bomb) []Bomb { return list[:min(2, len(list))] }
-
 // JSON returns bombs that are a JSON value each, in place of @ in a text.
 func JSON(text string) []Bomb {
 	head, tail, _ := strings.Cut(text, "@")
@@ -126,6 +123,24 @@ func values(head, tail string) []Bomb {
 		Fill("white space", head, " \n", "0"+tail),
 		Fill("bytes that are no UTF-8", head+`"`, "\xff", `"`+tail),
 	}
+}
+
+// DefuseProgram throws at a program that reads lines some bombs, and JSON in place of @ in
+// each of some lines. With few > 0 it throws only so many of the bombs, and one of JSON in
+// each place, another each time.
+func DefuseProgram(t *testing.T, work func(text []byte), few int, bombs []Bomb, places ...string) {
+	t.Helper()
+	if few > 0 {
+		bombs = bombs[:few]
+	}
+	for _, place := range places {
+		list := JSON(place)
+		if few > 0 {
+			list = list[len(bombs)%len(list):][:1]
+		}
+		bombs = append(bombs, list...)
+	}
+	Defuse(t, work, bombs...)
 }
 
 // Defuse fails unless work takes little of each bomb.

@@ -514,9 +514,11 @@ func table(t *testing.T) []row {
 func TestNoTextTakesFarMoreThanItsLength(t *testing.T) {
 	for _, r := range table(t) {
 		if os.Getenv("JOBLIFE_DEEP") == "" {
-			if r.bombs = bomb.Some(r.bombs); r.name != "R and unions" && r.name != "archives" {
-				r.bombs = r.bombs[:1]
+			few := 1
+			if r.name == "R and unions" || r.name == "archives" {
+				few = 2 // both did much harm once
 			}
+			r.bombs = r.bombs[:few]
 		}
 		t.Run(r.name, func(t *testing.T) { bomb.Defuse(t, r.work, r.bombs...) })
 	}
