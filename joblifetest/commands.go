@@ -95,6 +95,17 @@ func (l *line) number(text string, less int) int {
 	return n
 }
 
+// named returns the one of some values that has a name, with - for a space.
+func named[T fmt.Stringer](l *line, name string, values ...T) (v T) {
+	for _, v := range values {
+		if strings.ReplaceAll(v.String(), " ", "-") == name {
+			return v
+		}
+	}
+	l.fail(errUsage)
+	return v
+}
+
 func (l *line) ranks(text string) *idset.Set {
 	ranks, err := idset.Parse(text)
 	l.fail(err)
@@ -180,29 +191,24 @@ func (l *line) resources() *rset.R {
 func playExec(l *line) {
 	what := l.word()
 	resp := exec.Response{ID: l.job()}
-	switch what {
-	case "refused":
+	if what == "refused" {
 		l.w.Ended(resp.ID, nil)
 		l.send(joblife.ExecRefused{ID: resp.ID, Note: l.rest()})
 		return
-	case "start":
-		resp.Type = exec.ResponseStart
-	case "reattached":
-		resp.Type = exec.ResponseReattached
-	case "finish":
-		resp.Type, resp.Status = exec.ResponseFinish, int32(l.number(l.word(), 0))
+	}
+	resp.Type = named(l, what, exec.ResponseStart, exec.ResponseReattached, exec.ResponseFinish, exec.ResponseRelease, exec.ResponseException)
+	switch resp.Type {
+	case exec.ResponseFinish:
+		resp.Status = int32(l.number(l.word(), 0))
 		l.w.Ended(resp.ID, nil)
-	case "release":
-		resp.Type = exec.ResponseRelease
+	case exec.ResponseRelease:
 		if ranks := l.word(); ranks == "final" {
 			resp.Final = true
 		} else if ranks != "" {
 			resp.Ranks = l.ranks(ranks)
 		}
-	case "exception":
-		resp.Type, resp.Exception = exec.ResponseException, exec.Exception{Type: "exec", Note: l.rest()}
-	default:
-		l.fail(errUsage)
+	case exec.ResponseException:
+		resp.Exception = exec.Exception{Type: "exec", Note: l.rest()}
 	}
 	l.send(joblife.ExecResponse(resp))
 }
@@ -211,17 +217,10 @@ func playExec(l *line) {
 func (l *line) action() joblife.Action {
 	a := joblife.Action{Job: l.job()}
 	kind, description, _ := strings.Cut(l.word(), ":")
-	switch kind {
-	case "prolog":
-		a.Key.Kind = jobstate.ActionProlog
-	case "epilog":
-		a.Key.Kind = jobstate.ActionEpilog
-	case "housekeeping":
+	a.Key = perilog.Key{Kind: named(l, kind, jobstate.ActionProlog, jobstate.ActionEpilog, jobstate.ActionHousekeeping), Description: cmp.Or(description, "job-manager."+kind)}
+	if a.Key.Kind == jobstate.ActionHousekeeping {
 		a.Key = perilog.Housekeeping()
-	default:
-		l.fail(errUsage)
 	}
-	a.Key.Description = cmp.Or(a.Key.Description, description, "job-manager."+kind)
 	a.Ranks = l.ranks(l.word())
 	return a
 }
@@ -234,20 +233,9 @@ func playReport(l *line) {
 			latest[p.Rank] = p.Attempt
 		}
 	}
-	switch l.word() {
-	case "started":
-		rep.Kind = perilog.ReportStarted
-	case "exited":
-		rep.Kind = perilog.ReportExited
-	case "launch-failed":
-		rep.Kind = perilog.ReportLaunchFailed
-	case "unreachable":
-		rep.Kind = perilog.ReportUnreachable
-	case "output":
-		rep.Kind, rep.Line = perilog.ReportOutput, []byte(l.rest())
-		l.words = nil
-	default:
-		l.fail(errUsage)
+	rep.Kind = named(l, l.word(), perilog.ReportStarted, perilog.ReportExited, perilog.ReportLaunchFailed, perilog.ReportUnreachable, perilog.ReportOutput)
+	if rep.Kind == perilog.ReportOutput {
+		rep.Line, l.words = []byte(l.rest()), nil
 	}
 	for _, w := range l.words {
 		if text, ok := strings.CutPrefix(w, "attempt="); ok {

@@ -51,7 +51,6 @@ func find(t *testing.T, run func(*rapid.T) error) (found error) {
 type bad struct {
 	*first
 	fault string
-	last  eventlog.Timestamp
 }
 
 func newBad(fault string) func(*rset.R) Scheduler {
@@ -190,15 +189,9 @@ func without(r *rset.R, keep func(rank uint32, kind string, id, last uint32) boo
 }
 
 func (b *bad) Decide(now eventlog.Timestamp) []alloc.Response {
-	switch {
-	case b.fault == "never answers":
+	if b.fault == "never answers" {
 		return nil
-	case b.fault == "takes its time" && now < b.last+10:
-		out := b.out
-		b.out = nil
-		return out
 	}
-	b.last = now
 	if all := b.waiting; b.fault == "gives whole nodes" && len(all) > 1 {
 		var out []alloc.Response
 		for len(all) > 0 { // one by one, as the pool gives less
@@ -358,7 +351,6 @@ func TestAnOptionAllowsWhatItSays(t *testing.T) {
 		"gives whole nodes":         {WholeNodes: true},
 		"gives nodes that are down": {AlwaysUp: true},
 		"ignores constraints":       {NoConstraints: true},
-		"takes its time":            {Patience: 11 * time.Second},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			find(t, func(t *rapid.T) error { return runScheduler(t, newBad(fault), SchedulerConfig{}) })

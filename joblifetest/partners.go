@@ -99,7 +99,6 @@ func (r *runner) send(msg alloc.Message) error {
 	if !r.met {
 		return fmt.Errorf("joblifetest: a %T is sent, and the scheduler has no session", msg)
 	}
-	r.spoke = r.now
 	if err := r.judge.sent(msg); err != nil {
 		return err
 	}
@@ -127,10 +126,7 @@ func (r *runner) decide() error {
 		}
 		r.say(fromSched, joblife.SchedResponse(resp))
 	}
-	if len(out) > 0 {
-		r.spoke = r.now
-	}
-	return r.judge.unanswered(now)
+	return r.judge.unanswered()
 }
 
 // say has an input reach the embedder.
@@ -200,7 +196,6 @@ func (r *runner) update(ranks *idset.Set, what string) error {
 		r.judge.off.UnionWith(ranks)
 	}
 	r.note("rank %v: %s", ranks, what)
-	r.spoke = r.now
 	if !r.met {
 		return nil // its hello tells
 	}

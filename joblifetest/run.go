@@ -58,7 +58,6 @@ type runner struct {
 
 	s     Scheduler
 	judge *judge
-	spoke time.Time  // when the scheduler was last told something, or responded
 	met   bool       // the scheduler was told who holds what
 	asked *idset.Set // ranks to drain, not confirmed yet
 
@@ -230,9 +229,6 @@ func (r *runner) turn() (more bool, err error) {
 			err = r.meddle()
 		}
 		return true, err
-	case r.calm && len(r.judge.asked) > 0 && r.now.Sub(r.spoke) <= r.judge.lax.Patience && r.judge.lax.Patience > 0:
-		r.after(r.judge.lax.Patience+time.Second, func() error { return nil }) // it may take its time
-		return true, nil
 	case r.calm:
 		return false, nil
 	}

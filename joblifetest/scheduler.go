@@ -53,8 +53,6 @@ type SchedulerConfig struct {
 	AlwaysUp bool
 	// NoConstraints is for a scheduler that does not know those of RFC 31. No job has any.
 	NoConstraints bool
-	// Patience is how long the first job may wait though it fits.
-	Patience time.Duration
 }
 
 // RunScheduler plays a random workload on random nodes with a scheduler from newScheduler,
@@ -132,8 +130,6 @@ type judge struct {
 	asked  map[jobid.ID]*ask               // requests without a response
 	ends   map[jobid.ID]eventlog.Timestamp // when jobs that hold resources expire; 0: never
 	before map[jobid.ID]string             // requests that have had a response
-	late   *ask                            // the first job, since when it fits
-	since  eventlog.Timestamp
 }
 
 // ask is a request.
@@ -372,7 +368,7 @@ func (j *judge) order(first, a *ask, r *rset.R, now eventlog.Timestamp) error {
 }
 
 // unanswered judges what a scheduler has not responded to.
-func (j *judge) unanswered(now eventlog.Timestamp) error {
+func (j *judge) unanswered() error {
 	first := j.first()
 	fits := first != nil
 	for _, id := range slices.Sorted(maps.Keys(j.asked)) {
@@ -384,14 +380,7 @@ func (j *judge) unanswered(now eventlog.Timestamp) error {
 			fits = j.fits(a, j.off, func(c core) bool { return j.w.booked[c] != 0 })
 		}
 	}
-	switch {
-	case !fits:
-		j.late = nil
-		return nil
-	case j.late != first:
-		j.late, j.since = first, now
-	}
-	if waits := now - j.since; waits > eventlog.Timestamp(j.lax.Patience.Seconds()) || j.lax.Patience == 0 {
+	if fits {
 		return refused(first.id, "does not respond to its request, and the job comes first and fits: %v", first)
 	}
 	return nil
