@@ -327,6 +327,9 @@ func TestABadSchedulerIsFound(t *testing.T) {
 
 // An expiration matters in many runs: a scheduler that ignores them is found in 1 of 40.
 func TestAnIgnoredExpirationIsFoundSoon(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("it takes seconds")
+	}
 	for name, value := range map[string]string{"rapid.seed": "1", "rapid.checks": "200"} {
 		old := flag.Lookup(name).Value.String()
 		require.NoError(t, flag.Set(name, value))
