@@ -140,7 +140,7 @@ func (s *kvs) watch() {
 				r, err = rset.Parse(text)
 			}
 			if err == nil {
-				err = s.p.service.Expire(s.p.clock.now(), r.Expiration())
+				err = s.p.service.Expire(s.p.now(), r.Expiration())
 			}
 		}
 		if err != nil {

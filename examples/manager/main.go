@@ -262,7 +262,7 @@ func (p *process) take(in input) {
 		case !p.store.isLocal(): // it is the client's
 			p.start()
 		case p.startBy.IsZero():
-			p.startBy = p.clock.now().Add(bridgeIn)
+			p.startBy = p.now().Add(bridgeIn)
 		}
 	}
 }
@@ -270,7 +270,7 @@ func (p *process) take(in input) {
 // stop tells all who wait that the process ends.
 func (p *process) stop() {
 	if p.service != nil {
-		p.service.Stop(p.clock.now())
+		p.service.Stop(p.now())
 		p.settle()
 	}
 }

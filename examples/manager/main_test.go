@@ -13,11 +13,9 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
 )
@@ -302,24 +300,6 @@ func TestATopicThatATerminalWouldObey(t *testing.T) {
 	require.Contains(t, stdout, `"errnum":22`)
 	require.Contains(t, stderr, `line 1: \x1b[2J: `)
 	require.NotContains(t, stderr, "\x1b")
-}
-
-func TestTimeDoesNotGoBack(t *testing.T) {
-	c := new(inputClock)
-	var seen []int64
-	for _, at := range []eventlog.Timestamp{5, 7, 3, 8} {
-		require.True(t, c.told(at))
-		seen = append(seen, c.now().Unix())
-	}
-	require.Equal(t, []int64{5, 7, 7, 8}, seen)
-	require.False(t, new(wallClock).told(5))
-}
-
-func TestTheWallClockFires(t *testing.T) {
-	c := new(wallClock)
-	<-c.at(time.Now().Add(-time.Hour))
-	c.at(time.Now().Add(time.Hour))
-	<-c.at(time.Now())
 }
 
 // A payload that cannot be written is an error, and still an answer.

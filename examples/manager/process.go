@@ -22,7 +22,7 @@ import (
 // goroutine owns it.
 type process struct {
 	o      options
-	clock  clock
+	clock  *lines.Clock
 	store  store
 	stderr io.Writer
 
@@ -58,11 +58,8 @@ const (
 // newProcess returns a process that has not read its store.
 func newProcess(o options, stderr io.Writer) (*process, error) {
 	p := &process{
-		o: o, clock: new(wallClock), stderr: stderr, room: busyRoom,
+		o: o, clock: o.NewClock(), stderr: stderr, room: busyRoom,
 		results: make(chan func(), 1), read: make(chan bool, 1),
-	}
-	if o.Now > 0 {
-		p.clock = &inputClock{o.Now}
 	}
 	var err error
 	p.store, err = openStore(p)
@@ -91,10 +88,10 @@ func (p *process) start() {
 		p.client, p.line = nil, 0
 		cfg := p.o.config
 		cfg.Lookup, cfg.Reads = p.store.lookup, p.reads
-		s, recovered, err := service.Restore(p.clock.now(), cfg, records)
+		s, recovered, err := service.Restore(p.now(), cfg, records)
 		gone, asideErr := p.putAside(recovered.Quarantined)
 		if len(gone) > 0 {
-			s, recovered, err = service.Restore(p.clock.now(), cfg, without(gone, records))
+			s, recovered, err = service.Restore(p.now(), cfg, without(gone, records))
 		}
 		if err = errors.Join(err, asideErr); err != nil {
 			p.fail(fmt.Errorf("-store: %w", err))
@@ -121,6 +118,9 @@ func (p *process) start() {
 		}
 	})
 }
+
+// now returns the time.
+func (p *process) now() time.Time { return p.clock.Now().Time() }
 
 // fail ends the process. The first reason counts.
 func (p *process) fail(err error) {
@@ -154,7 +154,7 @@ func (p *process) handle(c *client, l lines.Line) {
 		return
 	default:
 		m, err := parseMessage(l.Text)
-		if err == nil && m.Time > 0 && !p.clock.told(m.Time) && m.Topic == "" {
+		if err == nil && m.Time > 0 && !p.clock.Advance(m.Time) && m.Topic == "" {
 			err = errNoTopic
 		}
 		if err == nil {
@@ -228,7 +228,7 @@ func (p *process) request(m message) {
 	if m.Rolemask != nil {
 		r.Rolemask = *m.Rolemask
 	}
-	p.service.Request(p.clock.now(), r)
+	p.service.Request(p.now(), r)
 	if m.Sender == nil && p.client.id > 0 {
 		scheduler, executor := p.service.Roles(r.Sender)
 		p.client.scheduler = p.client.scheduler || scheduler
@@ -252,7 +252,7 @@ func (p *process) respond(m message) {
 				break
 			}
 		}
-		err = p.service.Respond(p.clock.now(), service.Response{
+		err = p.service.Respond(p.now(), service.Response{
 			Topic: m.Topic, Tag: c.tag, Payload: m.Payload, Errnum: m.Errnum, Errstr: m.Errstr,
 		})
 	}
@@ -289,15 +289,15 @@ const maxTicks = 1000
 
 // settle passes the time, and does all that can be done without more input.
 func (p *process) settle() {
-	for c, ok := p.calls.overdue(p.clock.now()); ok; c, ok = p.calls.overdue(p.clock.now()) {
+	for c, ok := p.calls.overdue(p.now()); ok; c, ok = p.calls.overdue(p.now()) {
 		p.lost(c, errno.TimedOut, "there is no answer")
 	}
-	if !p.started && !p.startBy.IsZero() && !p.startBy.After(p.clock.now()) {
+	if !p.started && !p.startBy.IsZero() && !p.startBy.After(p.now()) {
 		p.start()
 	}
 	p.pump()
 	for n := 0; p.service != nil && p.failed == nil; n++ {
-		now := p.clock.now()
+		now := p.now()
 		at, ok := p.service.Deadline()
 		switch {
 		case !ok || at.After(now):
@@ -370,7 +370,7 @@ func (p *process) done(out *service.Out, failed map[jobid.ID]error) {
 	for _, key := range out.Ended {
 		p.dismiss(key)
 	}
-	if err := p.service.Done(p.clock.now(), out, failed); err != nil {
+	if err := p.service.Done(p.now(), out, failed); err != nil {
 		p.printf("%v", err)
 	}
 	for len(p.later) > 0 {
@@ -505,7 +505,7 @@ func (p *process) ask(c call, nodeid int, payload any) bool {
 	if c.client == nil {
 		return false
 	}
-	c.until = p.clock.now().Add(answerIn)
+	c.until = p.now().Add(answerIn)
 	o := output{Topic: c.topic, Sender: c.sender, Stream: c.stream, Payload: payload}
 	if nodeid != service.Any {
 		o.Nodeid = &nodeid
@@ -524,7 +524,7 @@ func (p *process) lost(c call, errnum int, text string) {
 		return
 	}
 	r := service.Response{Topic: c.topic, Tag: c.tag, Errnum: errnum, Errstr: text}
-	_ = p.service.Respond(p.clock.now(), r) // it has answered those of a session that is over
+	_ = p.service.Respond(p.now(), r) // it has answered those of a session that is over
 }
 
 // leave takes back what a client asked for that is gone.
@@ -535,7 +535,7 @@ func (p *process) leave(c *client) {
 	}
 	p.early = slices.DeleteFunc(p.early, func(in input) bool { return in.client == c })
 	if p.service != nil {
-		if err := p.service.Leave(p.clock.now(), c.owns); err != nil {
+		if err := p.service.Leave(p.now(), c.owns); err != nil {
 			p.printf("%v", err)
 		}
 	}
@@ -567,11 +567,11 @@ func (p *process) timer() <-chan time.Time {
 	}
 	switch {
 	case !p.started && !p.startBy.IsZero():
-		return p.clock.at(p.startBy)
+		return p.clock.At(p.startBy)
 	case !ok:
 		return nil
 	}
-	return p.clock.at(at)
+	return p.clock.At(at)
 }
 
 // summarize writes a summary for people.

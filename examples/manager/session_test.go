@@ -302,7 +302,7 @@ func TestNoCallWaitsForEver(t *testing.T) {
 func TestAStoreThatDoesNotAnswerFails(t *testing.T) {
 	s := newSocket(t, 1, "-store=lines")
 	require.Contains(t, s.hears(0), `{"topic":"kvs.lookup","matchtag":1,`)
-	s.p.clock.told(1300)
+	s.p.clock.Advance(1300)
 	s.p.settle()
 	require.ErrorContains(t, s.p.failed, "kvs.lookup failed: errnum 110")
 }
@@ -357,7 +357,7 @@ func TestAStoreDoesNotWaitForABridgeForEver(t *testing.T) {
 	s.connect()
 	hello := `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}%s}`
 	s.leave(0)
-	s.p.clock.told(2000)
+	s.p.clock.Advance(2000)
 	s.p.settle()
 	require.False(t, s.p.started, "there is nobody")
 	s.connect()

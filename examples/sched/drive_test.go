@@ -33,7 +33,7 @@ type driver struct {
 	byRank  bool // all fragments are ranks, as those of RFC 27
 	machine machine
 	session *session
-	clock   *inputClock
+	clock   *lines.Clock
 	out     bytes.Buffer
 	told    bytes.Buffer // standard error
 	record  *[]byte      // of all that is written, if not nil
@@ -80,7 +80,7 @@ func (d *driver) connect(now eventlog.Timestamp) {
 	status, ok := o.program().Parse(args, &d.told, &d.told)
 	require.True(d.t, ok, status)
 	d.session = newSession(o, &d.out, &d.told)
-	d.clock = d.session.clock.(*inputClock)
+	d.clock = d.session.clock
 	require.NoError(d.t, d.session.hello())
 	d.out.Reset()
 
@@ -203,7 +203,7 @@ func (d *driver) check(answers []alloc.Line) {
 // started checks an allocation.
 func (d *driver) started(j *naiveJob, a alloc.Response) {
 	d.counts.started++
-	now := d.clock.t
+	now := d.clock.Now()
 	first := d.machine.first()
 	require.NoError(d.t, d.machine.give(j, a.R), "job %d: %+v: %v", uint64(j.id), j.wish, a.R)
 	require.Equal(d.t, now, a.R.Start())
@@ -263,17 +263,17 @@ func (d *driver) annotated(j *naiveJob, a alloc.Response) {
 // the first as soon as there is room, and none before it could start alone. Package pool
 // tests plans.
 func (d *driver) checkForecast() {
-	if f, ok := d.session.policy.(*forecasting); !ok || f.stale || f.next != d.clock.t+f.period {
+	if f, ok := d.session.policy.(*forecasting); !ok || f.stale || f.next != d.clock.Now()+f.period {
 		return // time went on
 	}
-	last, known := d.clock.t, true
+	last, known := d.clock.Now(), true
 	for i, j := range d.session.waiting {
 		told := d.machine.jobs[j.id].estimate
 		if known = known && i < maxTold && told > 0; !known {
 			require.Zero(d.t, told, "job %d", uint64(j.id))
 			continue
 		}
-		alone, ok := d.machine.earliest(d.machine.jobs[j.id].wish, d.clock.t)
+		alone, ok := d.machine.earliest(d.machine.jobs[j.id].wish, d.clock.Now())
 		require.True(d.t, ok)
 		require.GreaterOrEqual(d.t, told, max(last, alone), "job %d", uint64(j.id))
 		if i == 0 {
@@ -282,7 +282,7 @@ func (d *driver) checkForecast() {
 		last = told
 	}
 	if first := d.session.waiting.first(); first != nil {
-		_, ok := d.machine.earliest(d.machine.jobs[first.id].wish, d.clock.t)
+		_, ok := d.machine.earliest(d.machine.jobs[first.id].wish, d.clock.Now())
 		require.Equal(d.t, ok, d.machine.jobs[first.id].estimate > 0)
 	}
 }
@@ -294,7 +294,7 @@ func (d *driver) checkBackfill() {
 	if head == nil {
 		return
 	}
-	now := d.clock.t
+	now := d.clock.Now()
 	// Jobs overrun, and then an estimate is as old as the last message.
 	if at, ok := d.machine.earliest(head.wish, now); ok && head.estimate > now {
 		require.LessOrEqual(d.t, at, head.estimate, "job %d", uint64(head.id))
@@ -316,7 +316,7 @@ func (d *driver) plan(j *naiveJob) {
 	case 1:
 		length = j.wish.duration
 	}
-	at := d.clock.t + eventlog.Timestamp(length)
+	at := d.clock.Now() + eventlog.Timestamp(length)
 	for range d.rng.IntN(4) - 1 {
 		d.events = append(d.events, event{at, j.id, false})
 		at += eventlog.Timestamp(d.rng.Float64() * 20)
@@ -337,7 +337,7 @@ func (d *driver) plan(j *naiveJob) {
 func (d *driver) step() {
 	e := d.events[0]
 	d.events = d.events[1:]
-	d.clock.t = max(d.clock.t, e.at)
+	d.clock.Advance(e.at)
 	j := d.machine.jobs[e.id]
 	fragment := j.units
 	leftOver := false
@@ -425,7 +425,7 @@ func (d *driver) submit() {
 // request asks for resources for a job.
 func (d *driver) request(j *naiveJob) {
 	d.machine.jobs[j.id] = j
-	q := alloc.Request{JobInfo: alloc.JobInfo{ID: j.id, Priority: j.priority, UserID: 1, Submit: d.clock.t}, Jobspec: json.RawMessage(j.wish.jobspec())}
+	q := alloc.Request{JobInfo: alloc.JobInfo{ID: j.id, Priority: j.priority, UserID: 1, Submit: d.clock.Now()}, Jobspec: json.RawMessage(j.wish.jobspec())}
 	d.send(alloc.TopicAlloc, q)
 }
 
@@ -475,7 +475,7 @@ func (d *driver) meddle() {
 	case 3:
 		if len(running) > 0 {
 			j := running[d.rng.IntN(len(running))]
-			j.expires = d.clock.t + eventlog.Timestamp(d.rng.IntN(400))
+			j.expires = d.clock.Now() + eventlog.Timestamp(d.rng.IntN(400))
 			d.counts.expired++
 			d.send(alloc.TopicExpiration, alloc.Expiration{ID: j.id, Expiration: j.expires})
 		}
@@ -588,7 +588,7 @@ func TestASchedulerIsLoadedAgain(t *testing.T) {
 			for _, j := range waiting {
 				delete(d.machine.jobs, j.id)
 			}
-			d.connect(d.clock.t)
+			d.connect(d.clock.Now())
 			d.rng.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
 			for _, j := range waiting {
 				j.estimate = 0

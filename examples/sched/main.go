@@ -110,7 +110,6 @@ func (o *options) serve(ctx context.Context, in io.Reader, out, stderr io.Writer
 	defer cancel() // ends the reader
 	s := newSession(*o, out, stderr)
 	input := lines.Read(ctx, in, lines.Max, nil)
-	ticks := s.ticks()
 	err := s.hello()
 	var late <-chan time.Time
 	for going := true; err == nil && going; {
@@ -118,14 +117,14 @@ func (o *options) serve(ctx context.Context, in io.Reader, out, stderr io.Writer
 		case s.ready:
 			late = nil
 		case late == nil:
-			late = s.clock.after(o.patience)
+			late = s.clock.At(s.clock.Now().Time().Add(o.patience))
 		}
 		select {
 		case <-late:
 			err = fmt.Errorf("the hello has not ended well within %v", o.patience)
 		case <-ctx.Done():
 			going = false
-		case <-ticks:
+		case <-s.due():
 			err = s.forecast()
 		case l := <-input:
 			if going = !errors.Is(l.Err, io.EOF); going {

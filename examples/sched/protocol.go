@@ -65,7 +65,7 @@ type session struct {
 	scheduler
 	out     io.Writer
 	stderr  io.Writer
-	clock   clock
+	clock   *lines.Clock
 	greeted bool  // a hello was answered to its end
 	line    int   // the number of the line that is handled
 	failed  error // why out cannot be written to
@@ -73,10 +73,7 @@ type session struct {
 }
 
 func newSession(o options, out, stderr io.Writer) *session {
-	s := &session{out: out, stderr: stderr, clock: wallClock{}}
-	if o.Now > 0 {
-		s.clock = &inputClock{o.Now}
-	}
+	s := &session{out: out, stderr: stderr, clock: o.NewClock()}
 	s.scheduler = scheduler{
 		policy: newPolicies[o.policy](o),
 		answer: func(a alloc.Response) { s.send(alloc.TopicAlloc, a) },
@@ -95,15 +92,15 @@ func newSession(o options, out, stderr io.Writer) *session {
 
 // tick advances the time. If the clock is set back, the time does not change here.
 func (s *session) tick() {
-	now := max(s.now, s.clock.now())
+	now := max(s.now, s.clock.Now())
 	s.stats.until(now)
 	s.now = now
 }
 
-// ticks returns when forecasts are due.
-func (s *session) ticks() <-chan time.Time {
-	if f, ok := s.policy.(*forecasting); ok && f.period > 0 {
-		return s.clock.ticks(f.period)
+// due returns what fires when the forecast is due that was put off.
+func (s *session) due() <-chan time.Time {
+	if f, ok := s.policy.(*forecasting); ok && f.period > 0 && f.stale && s.ready {
+		return s.clock.At(f.next.Time())
 	}
 	return nil
 }
@@ -295,7 +292,7 @@ func (s *session) onHello(m alloc.Line) error {
 
 // onAlloc takes a request, which may know the time.
 func (s *session) onAlloc(q alloc.Request) error {
-	s.clock.submitted(q.Submit)
+	s.clock.Advance(q.Submit)
 	s.tick()
 	return s.request(q)
 }
