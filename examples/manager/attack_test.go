@@ -23,10 +23,10 @@ import (
 
 // TestAttackOverTheSocket lets schedulers and executors come and go on a socket, each on a
 // connection of its own or by way of a bridge, while those who were replaced answer late and
-// strangers forge. It runs fresh seeds for a second, or as long as JOBLIFE_SOAK says, and
+// strangers forge. It runs fresh seeds for half a second, or as long as JOBLIFE_SOAK says, and
 // JOBLIFE_SEED repeats one.
 func TestAttackOverTheSocket(t *testing.T) {
-	seed, length := rand.Uint64(), time.Second
+	seed, length := rand.Uint64(), time.Second/2
 	var err error
 	if text := os.Getenv("JOBLIFE_SOAK"); text != "" {
 		length, err = time.ParseDuration(text)

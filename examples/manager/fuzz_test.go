@@ -205,7 +205,7 @@ func FuzzMessage(f *testing.F) {
 func TestScriptsReachJobs(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	submitted, over, ran := 0, 0, 0
-	for range 200 {
+	for range 60 {
 		input := make(script, 1000)
 		for i := range input {
 			input[i] = byte(rng.IntN(256))
@@ -234,7 +234,7 @@ func TestScriptsReachJobs(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, submitted, 100)
-	require.Greater(t, over, 50, "%d ran", ran)
-	require.Greater(t, ran, 10)
+	require.Greater(t, submitted, 30)
+	require.Greater(t, over, 15, "%d ran", ran)
+	require.Greater(t, ran, 3)
 }

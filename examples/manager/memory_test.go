@@ -94,7 +94,7 @@ func TestStreamsThatNobodyReadsHaveALimit(t *testing.T) {
 	before := heap()
 	conn, _, _ := dial(t, path)
 	_ = conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
-	for n := range 11_000 {
+	for n := range 1000 {
 		if _, err := fmt.Fprintf(conn, `{"topic":"job-manager.events-journal","sender":"s%d","matchtag":%d,"payload":{}}`+"\n", n, n+1); err != nil {
 			break // it is cut off
 		}
@@ -133,7 +133,9 @@ func TestSendersAreForgotten(t *testing.T) {
 func TestABusyStoreTakesSoManyRequests(t *testing.T) {
 	l := live(t, "-store=lines", "-now=1000")
 	l.out.Reset()
-	long := `{"topic":"job-manager.getinfo","matchtag":1,"payload":{"x":"` + strings.Repeat("x", 15<<20) + `"}}` + "\n"
+	const room = 4 << 20
+	l.p.room = room
+	long := `{"topic":"job-manager.getinfo","matchtag":1,"payload":{"x":"` + strings.Repeat("x", room/4-room/64) + `"}}` + "\n"
 	for n := range 5 {
 		require.Equal(t, n == 4, strings.Contains(l.ask(long)[0], `"errnum":16,"errstr":"too many requests while the store is busy"`), n)
 	}
@@ -141,10 +143,11 @@ func TestABusyStoreTakesSoManyRequests(t *testing.T) {
 	short := `{"topic":"job-manager.getinfo"}` + "\n"
 	l = live(t, "-store=lines", "-now=1000")
 	l.out.Reset()
+	l.p.room = room
 	n := 0
 	for ; n < 100_000 && len(l.ask(short)[0]) == 0; n++ {
 	}
-	require.Equal(t, busyRoom/(perRequest+len(short)), n, "short ones count, too")
+	require.Equal(t, room/(perRequest+len(short)), n, "short ones count, too")
 }
 
 // While a store on disk commits, as many requests are handled as the next commit takes. A peer

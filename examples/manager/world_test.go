@@ -372,7 +372,7 @@ func TestJobsRunThroughKillsOfEachProcess(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Log("seed", seed)
 	h := newHub(t, "-store=bolt:"+filepath.Join(t.TempDir(), "jobs.db"), seed)
-	const jobs = 1000
+	const jobs = 300
 	h.play(jobs, "sched", "manager", "executor", "manager", "sched", "executor")
 	h.check(jobs)
 	t.Log("kills", h.kills)

@@ -228,7 +228,7 @@ func archiveOf(jobs, large int, each func()) io.ReadCloser {
 }
 
 func TestAnArchiveIsNotKept(t *testing.T) {
-	const jobs, large = 96, 1 << 20
+	const jobs, large = 48, 1 << 20
 	most := uint64(0)
 	r := archiveOf(jobs, large, func() {
 		runtime.GC() // garbage does not count

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -76,9 +77,9 @@ func TestStreamsAreBounded(t *testing.T) {
 
 // A history that comes in parts, while jobs go on, tells of each event once.
 func TestALongHistoryComesInParts(t *testing.T) {
-	seeds := uint64(2)
-	if testing.Short() {
-		seeds = 1
+	seeds := uint64(1)
+	if os.Getenv("JOBLIFE_DEEP") != "" {
+		seeds = 10
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 0))
