@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/examples/internal/unpack"
 	"github.com/joblife/joblife/jobstate/archive"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -144,13 +145,13 @@ func fill(block []byte, r io.Reader, f *unpack.File) ([]byte, error) {
 // submitLines submits a block of lines, of which the first has the number n. It
 // reports false if nobody wants them any more.
 func (s *session) submitLines(src source, block []byte, n int) bool {
-	s.submit(len(block), func(w *worker, out *result) {
+	s.submit(len(block), func(out *result) {
 		for rest := block; len(rest) > 0; n++ {
 			end := bytes.IndexByte(rest, '\n') + 1
 			if end == 0 {
 				end = len(rest)
 			}
-			s.replayLine(src, rest[:end], n, w, out)
+			s.replayLine(src, rest[:end], n, out)
 			rest = rest[end:]
 		}
 		s.reuse(block)
@@ -159,19 +160,16 @@ func (s *session) submitLines(src source, block []byte, n int) bool {
 }
 
 // replayLine replays the job of one line.
-func (s *session) replayLine(src source, line []byte, n int, w *worker, out *result) {
-	in, ok := scanRecording(line, &w.log)
-	if !ok {
-		var err error
-		if in, err = parseRecording(line); err != nil {
-			switch bad := src.bad.Add(1); {
-			case bad <= maxBad:
-				out.faults = append(out.faults, fmt.Sprintf("%s: line %d: %v", src.name, n, err))
-			case bad == maxBad+1: // the reader stops soon
-				out.faults = append(out.faults, fmt.Sprintf("%s: line %d: %v", src.name, n, errBad))
-			}
-			return
+func (s *session) replayLine(src source, line []byte, n int, out *result) {
+	in, err := parseRecording(line)
+	if err != nil {
+		switch bad := src.bad.Add(1); {
+		case bad <= maxBad:
+			out.faults = append(out.faults, fmt.Sprintf("%s: line %d: %v", src.name, n, err))
+		case bad == maxBad+1: // the reader stops soon
+			out.faults = append(out.faults, fmt.Sprintf("%s: line %d: %v", src.name, n, errBad))
 		}
+		return
 	}
 	if in.noID {
 		in.label = fmt.Sprintf("%s:%d", filepath.Base(src.name), n)
@@ -234,7 +232,7 @@ func (s *session) readLog(src source, first []byte, r io.Reader) error {
 		in.r = beside(src.path, "R")
 		in.jobspec = beside(src.path, "jobspec")
 	}
-	s.submit(len(in.eventlog), func(_ *worker, out *result) { s.replay(src.name, in, out) })
+	s.submit(len(in.eventlog), func(out *result) { s.replay(src.name, in, out) })
 	return nil
 }
 
@@ -312,27 +310,32 @@ func readLine(br *bufio.Reader, f *unpack.File) ([]byte, error) {
 	}
 }
 
-// parseRecording reads one line of recorded jobs.
-func parseRecording(line []byte) (input, error) {
-	var rec struct {
-		ID       *jobid.ID       `json:"id"`
-		Eventlog string          `json:"eventlog"`
-		R        json.RawMessage `json:"R"`
-		Jobspec  json.RawMessage `json:"jobspec"`
-	}
-	if err := json.Unmarshal(line, &rec); err != nil {
-		return input{}, err
-	}
-	in := input{noID: rec.ID == nil, eventlog: []byte(rec.Eventlog)}
-	if rec.ID != nil {
-		in.id = *rec.ID
-	}
-	for dst, raw := range map[*[]byte]json.RawMessage{&in.r: rec.R, &in.jobspec: rec.Jobspec} {
-		if string(raw) != "null" {
-			*dst = raw
+// parseRecording reads one line of recorded jobs. R and jobspec alias it.
+func parseRecording(line []byte) (in input, err error) {
+	in.noID = true
+	err = strict.Members(line, func(key string, value json.RawMessage) error {
+		if string(value) == "null" {
+			return nil
 		}
-	}
-	return in, nil
+		var err error
+		switch key {
+		case "id":
+			in.noID, err = false, json.Unmarshal(value, &in.id)
+		case "eventlog":
+			var log string
+			err = json.Unmarshal(value, &log)
+			in.eventlog = []byte(log)
+		case "R":
+			in.r = value
+		case "jobspec":
+			in.jobspec = value
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		return nil
+	})
+	return in, err
 }
 
 // archiveLimits are for archives of a million jobs, which are some gigabytes
@@ -344,7 +347,7 @@ var archiveLimits = archive.Limits{Bytes: 1 << 40, Entries: 1 << 22}
 func (s *session) readArchive(src source, r io.Reader) error {
 	a, err := archive.Walk(r, archiveLimits, func(j archive.Job) error {
 		in := input{id: j.ID, eventlog: j.Eventlog, r: j.R, jobspec: j.Jobspec}
-		if !s.submit(len(in.eventlog)+len(in.r)+len(in.jobspec), func(_ *worker, out *result) { s.replay(src.name, in, out) }) {
+		if !s.submit(len(in.eventlog)+len(in.r)+len(in.jobspec), func(out *result) { s.replay(src.name, in, out) }) {
 			return errStopped
 		}
 		return nil

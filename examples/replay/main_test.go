@@ -229,9 +229,10 @@ func TestWhatCannotBeReadIsNamedAndTheRestIsTold(t *testing.T) {
 		bad, want string
 		jobs      int
 	}{
-		"not JSON":       {"{\n", "line 2: unexpected end of JSON input", 2},
+		"not JSON":       {"{\n", "line 2: offset 2: unexpected end of JSON input", 2},
+		"a key twice":    {"{\"id\":1,\"id\":2,\"eventlog\":\"\"}\n", `line 2: "id": key comes twice`, 2},
 		"no eventlog":    {"{\"id\":1}\n", "job ƒ2: the log has no submit event", 2},
-		"a bad id":       {"{\"id\":-1,\"eventlog\":\"\"}\n", "line 2", 2},
+		"a bad id":       {"{\"id\":-1,\"eventlog\":\"\"}\n", "line 2: id: ", 2},
 		"a torn log":     {string(torn), "line 10", 3},
 		"a bad R":        {strings.Replace(string(lines[0]), `"version":1,"execution"`, `"version":2,"execution"`, 1), "rset: ", 3},
 		"a bad jobspec":  {strings.Replace(string(lines[0]), `"jobspec":{`, `"jobspec":{"version":9,`, 1), "jobspec", 3},

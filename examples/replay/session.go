@@ -46,12 +46,7 @@ type session struct {
 }
 
 // Work on one job or more adds to a result.
-type work func(*worker, *result)
-
-// A worker has what it uses again.
-type worker struct {
-	log []byte
-}
+type work func(*result)
 
 // A piece is work on some jobs, and where its result goes.
 type piece struct {
@@ -72,10 +67,10 @@ type result struct {
 	jobs   []rendered
 }
 
-func (p piece) do(w *worker) {
+func (p piece) do() {
 	var r result
 	for _, work := range p.work {
-		work(w, &r)
+		work(&r)
 	}
 	p.result <- r
 }
@@ -96,9 +91,8 @@ func newSession(p printer, stderr io.Writer) *session {
 func (s *session) readAll(names []string, stdin io.Reader) {
 	for range cap(s.order) / 4 {
 		go func() {
-			var w worker
 			for p := range s.pieces {
-				p.do(&w)
+				p.do()
 			}
 		}()
 	}
@@ -250,7 +244,7 @@ func (s *session) stopped() bool {
 
 // fault says that something could not be read.
 func (s *session) fault(format string, args ...any) {
-	s.submit(0, func(_ *worker, out *result) { out.faults = append(out.faults, fmt.Sprintf(format, args...)) })
+	s.submit(0, func(out *result) { out.faults = append(out.faults, fmt.Sprintf(format, args...)) })
 }
 
 // replay adds the result of one job. It keeps nothing of the input.

@@ -36,56 +36,35 @@ type Member struct {
 // All yields the members of an object or the elements of an array, as far as the text is one.
 func All(text []byte) iter.Seq[Member] {
 	return func(yield func(Member) bool) {
-		i := space(text, 0)
-		if i == len(text) || text[i] != '{' && text[i] != '[' {
-			return
-		}
-		for object, m := text[i] == '{', (Member{}); ; m.Comma = i {
-			m.Key = space(text, i+1)
-			if m.Key == len(text) || text[m.Key] == '}' || text[m.Key] == ']' {
-				return
-			}
-			m.Value = m.Key
-			if object {
-				colon := space(text, skip(text, m.Key))
-				if text[m.Key] != '"' || colon == len(text) || text[colon] != ':' {
-					return
-				}
-				m.Value = space(text, colon+1)
-			}
-			m.End = skip(text, m.Value)
-			if !yield(m) {
-				return
-			}
-			if i = space(text, m.End); i == len(text) || text[i] != ',' {
-				return
-			}
+		s := scanner{text: text}
+		if s.space(); s.peek() == '{' || s.peek() == '[' {
+			s.members(1, yield)
 		}
 	}
 }
 
 // Name returns the key of a member.
 func (m Member) Name(text []byte) (name string) {
-	key := text[m.Key:skip(text, m.Key)]
-	if len(key) > 1 && bytes.IndexByte(key, '\\') < 0 {
+	s := scanner{text, m.Key}
+	if !s.quoted() {
+		return ""
+	}
+	key := text[m.Key:s.at]
+	if bytes.IndexByte(key, '\\') < 0 {
 		return string(key[1 : len(key)-1])
 	}
-	_ = json.Unmarshal(key, &name) // what is no string has no name
+	_ = json.Unmarshal(key, &name) // which is a string
 	return name
 }
 
 // Members calls f for each member of an object, and returns its first error. A text that is
 // no object, or has a key twice, is an error before. The values alias the text.
 func Members(text []byte, f func(key string, value json.RawMessage) error) error {
-	if _, err := count(text); err != nil {
-		return err
+	list, _, err := read(text)
+	for i := 0; err == nil && i < len(list); i++ {
+		err = f(list[i].name, list[i].value)
 	}
-	for m := range All(text) {
-		if err := f(m.Name(text), text[m.Value:m.End]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // Elements is Members for an array.
@@ -103,41 +82,63 @@ func Elements(text []byte, f func(value json.RawMessage) error) error {
 
 // check returns an error unless a text is JSON that begins so.
 func check(text []byte, open byte, err error) error {
-	if !json.Valid(text) {
-		var syntax *json.SyntaxError
-		errors.As(json.Unmarshal(text, new(any)), &syntax)
-		return fmt.Errorf("offset %d: %w", syntax.Offset, syntax)
+	s := scanner{text: text}
+	if !s.whole() {
+		return malformed(text)
 	}
-	if text[space(text, 0)] != open {
+	s.at = 0
+	if s.space(); s.peek() != open {
 		return err
 	}
 	return nil
 }
 
-// count returns how often an object has each key. More than once is an error.
-func count(text []byte) (map[string]int, error) {
-	if err := check(text, '{', errObject); err != nil {
-		return nil, err
+// malformed tells what is wrong with a text that is no JSON.
+func malformed(text []byte) error {
+	var syntax *json.SyntaxError
+	errors.As(json.Unmarshal(text, new(any)), &syntax)
+	return fmt.Errorf("offset %d: %w", syntax.Offset, syntax)
+}
+
+// A named is a member of an object: the first of its name.
+type named struct {
+	name  string
+	value json.RawMessage
+}
+
+// read returns the members of an object, and how often it has each key. More than once is an
+// error, and the only one with which it returns anything.
+func read(text []byte) (list []named, keys map[string]int, err error) {
+	s := scanner{text: text}
+	if s.space(); s.peek() != '{' {
+		return nil, nil, check(text, '{', errObject)
 	}
-	var err error
-	keys := make(map[string]int)
-	for m := range All(text) {
+	keys = make(map[string]int)
+	whole := s.members(1, func(m Member) bool {
 		name := m.Name(text)
-		if keys[name]++; keys[name] == 2 && err == nil {
+		switch keys[name]++; {
+		case keys[name] == 1:
+			list = append(list, named{name, text[m.Value:m.End]})
+		case err == nil:
 			err = fmt.Errorf("%.64q: %w", name, errTwice)
 		}
-		if len(keys) > maxKeys {
-			return nil, errKeys
-		}
+		return len(list) <= maxKeys
+	})
+	s.space()
+	switch {
+	case len(list) > maxKeys:
+		return nil, nil, errKeys
+	case !whole || s.at < len(text):
+		return nil, nil, malformed(text)
 	}
-	return keys, err
+	return list, keys, err
 }
 
 // Unmarshal reads an object into the struct that a pointer points to. A field without
 // omitempty is required, and keys of no field are ignored. Only a json.RawMessage takes null.
 // After an error the struct has what could be read.
 func Unmarshal(text []byte, into any) error {
-	keys, first := count(text)
+	list, keys, first := read(text)
 	note := func(key string, err error) {
 		if first == nil && err != nil {
 			first = fmt.Errorf("%.64q: %w", key, err)
@@ -158,10 +159,9 @@ func Unmarshal(text []byte, into any) error {
 	if keys == nil {
 		return first
 	}
-	for m := range All(text) {
-		name := m.Name(text)
-		if f, ok := fields[name]; ok {
-			note(name, set(f, text[m.Value:m.End]))
+	for _, m := range list {
+		if f, ok := fields[m.name]; ok {
+			note(m.name, set(f, m.value))
 		}
 	}
 	return first
@@ -188,43 +188,4 @@ func set(v reflect.Value, text json.RawMessage) error {
 		return fmt.Errorf("must not be %.64s", kind.Value)
 	}
 	return err
-}
-
-// space returns where the white space from i on ends.
-func space(text []byte, i int) int {
-	for i < len(text) && (text[i] == ' ' || text[i] == '\n' || text[i] == '\t' || text[i] == '\r') {
-		i++
-	}
-	return i
-}
-
-// skip returns where the value that begins at i ends.
-func skip(text []byte, i int) int {
-	for depth := 0; i < len(text); i++ {
-		switch text[i] {
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 {
-				return i
-			}
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		case ',', ':', ' ', '\n', '\t', '\r':
-			if depth == 0 {
-				return i
-			}
-		case '"':
-			for i++; i < len(text) && text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
-			if depth == 0 {
-				return min(i+1, len(text))
-			}
-		}
-	}
-	return len(text)
 }

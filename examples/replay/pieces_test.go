@@ -18,87 +18,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// seedLines are lines that scanRecording reads, and lines that it leaves.
-var seedLines = struct{ read, left []string }{
-	read: []string{
-		`{}`, ` { "id" : 7 } ` + "\r\n", `{"eventlog":""}`, `{"id":18446744073709551615,"R":null,"jobspec":null}`,
-		`{"eventlog":"a\"b\\c\/d\b\f\n\r\t\u0041\u00e9\u20ACé\u0000"}`, `{"R":{"a":[1,-2.5e+7,0,1E0,true,false,{},[] ]},"jobspec":[]}`,
-		`{"x":[{"eventlog":1,"eventlog":2}],"y":"\ud800","z":"` + "\xff" + `","R":0}`, `{"ids":1,"r2":{},"jobspecs":"","i":0}`,
-		`{"id":0,"eventlog":"","eventlog":"x","R":"s","jobspec":-0}`, `{"x":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`,
-	},
-	left: []string{
-		``, `null`, `[]`, `{`, `{"id":1`, `{"id":1,}`, `{,}`, `{"id" 1}`, `{"id":1}}`, `{"id":1 "R":2}`, `{"x":01}`, `{"x":1.}`, `{"x":1e}`, `{"x":-}`, `{"x":+1}`,
-		`{"x":tru}`, `{"x":nul`, `{"x":[1,]}`, `{"x":[1 2]}`, `{"x":{"a"}}`, `{"x":{"a":}}`, `{"x":"\x"}`, `{"x":"\u00g0"}`, `{"x":"\u00` + "\x10" + `0"}`, `{"x":"\`, `{"x":"\u00"`,
-		"{\"x\":\"\x01\"}", "{\"eventlog\":\"\n\"}", "\ufeff{}", `{"id":-1}`, `{"id":1.0}`, `{"id":"1"}`, `{"id":null}`, `{"id":18446744073709551616}`,
-		`{"ID":1}`, `{"r":1}`, `{"Eventlog":"x"}`, `{"joB\u0073pec":{}}`, `{"job` + "\u017f" + `pec":{}}`, `{"id":1,"id":2}`, `{"R":{},"R":{}}`, `{"eventlog":"x","eventlog":""}`,
-		`{"eventlog":null}`, `{"eventlog":7}`, `{"eventlog":"\ud800\udc00"}`, `{"eventlog":"\ud800"}`, "{\"eventlog\":\"\xff\"}", `{"eventlog":"\q"}`, `{"eventlog":"`,
-		`{"x":` + strings.Repeat("[", 101) + strings.Repeat("]", 101) + `}`,
-	},
-}
-
-// requireSameReading requires that a line that scanRecording reads is what
-// parseRecording reads, and reports whether it reads it.
-func requireSameReading(t *testing.T, line []byte, log *[]byte) bool {
-	t.Helper()
-	before := bytes.Clone(line)
-	got, ok := scanRecording(line, log)
-	require.Equal(t, before, line)
-	if !ok {
-		return false
-	}
-	want, err := parseRecording(line)
-	require.NoError(t, err, "%q", line)
-	for _, b := range []*[]byte{&want.eventlog, &got.eventlog} {
-		*b = append([]byte{}, *b...)
-	}
-	require.Equal(t, want, got, "%q", line)
-	return true
-}
-
-func TestScanReadsWhatEncodingJSONReads(t *testing.T) {
-	var log []byte
-	for _, line := range seedLines.read {
-		require.True(t, requireSameReading(t, []byte(line), &log), "%q", line)
-	}
-	for _, line := range seedLines.left {
-		require.False(t, requireSameReading(t, []byte(line), &log), "%q", line)
-	}
-	for line := range bytes.Lines(gunzip(t)) {
-		require.True(t, requireSameReading(t, line, &log), "%q", line)
-	}
-	// Each cut of a line, and a byte changed at each place.
-	line := bytes.SplitAfter(gunzip(t), []byte("\n"))[0]
-	for i := range line {
-		requireSameReading(t, line[:i], &log)
-		mutant := bytes.Clone(line)
-		mutant[i] = "\"\\{}[]:,0e-.\x00 \xc3"[i%15]
-		requireSameReading(t, mutant, &log)
-	}
-}
-
-func FuzzScan(f *testing.F) {
-	for _, line := range append(seedLines.read, seedLines.left...) {
-		f.Add([]byte(line))
-	}
-	f.Fuzz(func(t *testing.T, line []byte) {
-		log := make([]byte, 3)
-		requireSameReading(t, line, &log)
-	})
-}
-
-func TestAScanAllocatesNothing(t *testing.T) {
-	lines := bytes.SplitAfter(gunzip(t), []byte("\n"))
-	log := make([]byte, 0, 1<<16)
-	require.Zero(t, testing.AllocsPerRun(10, func() {
-		for _, line := range lines[:25] {
-			if _, ok := scanRecording(line, &log); !ok {
-				t.Fatal("a line is left")
-			}
-		}
-	}))
-}
-
-// plainly replays JSON lines one after the other, read by encoding/json.
+// plainly replays JSON lines one after the other.
 func plainly(name string, text []byte, p printer, stderr io.Writer) {
 	s := newSession(p, stderr)
 	n := 0
@@ -299,28 +219,6 @@ func (letters) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// BenchmarkScan reads the lines of the sample, and in turn does so with
-// encoding/json. times-json is how many times longer that takes.
-func BenchmarkScan(b *testing.B) {
-	lines := bytes.SplitAfter(manyLines(b, 4), []byte("\n"))
-	var log []byte
-	compare(b, "times-json", func() {
-		for _, line := range lines {
-			if _, ok := scanRecording(line, &log); !ok {
-				b.Fatal("a line is left")
-			}
-		}
-	}, func() {
-		for _, line := range lines {
-			if _, err := parseRecording(line); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
-// BenchmarkReplay replays 3000 jobs to a table, and in turn does so line by line
-// with encoding/json. times-plain is how many times longer that takes.
 func BenchmarkReplay(b *testing.B) {
 	text := manyLines(b, 3000)
 	compare(b, "times-plain", func() {
