@@ -39,6 +39,7 @@ func (s *Service) execHello(r *Request) (any, error) {
 	if err := s.step(joblife.ExecHello{}); err != nil {
 		return nil, err
 	}
+	s.endExec()
 	s.exec.hello, s.exec.sender = h, r.Sender
 	return nil, nil
 }
@@ -61,12 +62,17 @@ func (s *Service) execLost(why string) error {
 	if err := s.step(joblife.ExecLost{}); err != nil {
 		return err
 	}
-	clear(s.exec.starts)
-	over := s.exec.hello
-	s.exec.hello, s.exec.sender, s.exec.queue = exec.Hello{}, "", outbound{}
-	s.void(over.StartTopic())
-	s.void(over.ExpirationTopic())
+	s.endExec()
 	return nil
+}
+
+// endExec forgets a session: what is still to be sent to the executor is void.
+func (s *Service) endExec() {
+	over := s.exec.hello
+	if s.exec = (executor{starts: make(map[jobid.ID]bool)}); over.Service != "" {
+		s.void(over.StartTopic())
+		s.void(over.ExpirationTopic())
+	}
 }
 
 // started takes in a response to a start request. A failure means that the executor is gone.

@@ -45,3 +45,20 @@ func TestWhatWaitsForASchedulerHasALimit(t *testing.T) {
 	require.Zero(t, d.sched.phase)
 	require.Empty(t, d.sched.queue.list)
 }
+
+// What an executor has not read ends with its session, also if it has answered already.
+func TestWhatWaitsForAnExecutorIsOfItsSession(t *testing.T) {
+	d := newDesk(t)
+	d.online()
+	d.submit(0, 1)
+	reads := false
+	d.cfg.Reads = func(string) bool { return reads }
+	d.run(1)
+	d.finish(1, 0)
+	require.Empty(t, d.exec.starts)
+	d.send("y", 1, "exec-hello", `{"service":"job-exec"}`)
+	reads = true
+	text := d.flush()
+	require.Contains(t, text, "exec-hello y1: ")
+	require.NotContains(t, text, "> job-exec.start")
+}
