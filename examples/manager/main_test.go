@@ -302,6 +302,18 @@ func TestATopicThatATerminalWouldObey(t *testing.T) {
 	require.NotContains(t, stderr, "\x1b")
 }
 
+// What peers and commands wrote cannot move the cursor of a terminal, or pass for a line of
+// the manager.
+func TestALogThatATerminalWouldObey(t *testing.T) {
+	status, _, stderr := manager(strings.NewReader(`{"topic":"job-manager.exec-hello","payload":{"service":"exec"}}
+{"topic":"exec.start","errnum":5,"errstr":"\u001b[2J\nmanager: all is well\u009b"}
+`), "-now=1000")
+	require.Equal(t, lines.ExitOK, status, stderr)
+	require.Contains(t, stderr, `exec.start: errnum 5: \x1b[2J\nmanager: all is well\u009b: the executor is lost`)
+	require.NotContains(t, stderr, "\x1b")
+	require.NotContains(t, stderr, "\nmanager: all")
+}
+
 // A payload that cannot be written is an error, and still an answer.
 func TestAnAnswerThatCannotBeWrittenIsAnError(t *testing.T) {
 	var got output

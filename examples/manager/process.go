@@ -138,7 +138,7 @@ func (p *process) printf(format string, args ...any) {
 			where = fmt.Sprintf("client %d: %s", p.client.id, where)
 		}
 	}
-	fmt.Fprintf(p.stderr, "manager: %s%s\n", where, fmt.Sprintf(format, args...))
+	fmt.Fprintf(p.stderr, "manager: %s%s\n", where, lines.Escape(fmt.Sprintf(format, args...)))
 }
 
 // handle takes a line, and does all that can be done then.
@@ -400,7 +400,7 @@ func (p *process) tell(out *service.Out) {
 			p.stats.over++
 		}
 		if p.o.Verbose {
-			fmt.Fprintln(p.stderr, strings.TrimSpace(fmt.Sprintf("manager: %v %s %s", r.Job, e.Name, e.Context)))
+			fmt.Fprintln(p.stderr, lines.Escape(strings.TrimSpace(fmt.Sprintf("manager: %v %s %s", r.Job, e.Name, e.Context))))
 		}
 	}
 }

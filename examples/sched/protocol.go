@@ -115,11 +115,11 @@ func (s *session) forecast() error {
 
 // errorf writes a message for people about the line that is handled.
 func (s *session) errorf(format string, args ...any) {
+	where := ""
 	if s.line > 0 {
-		fmt.Fprintf(s.stderr, "sched: line %d: %s\n", s.line, fmt.Sprintf(format, args...))
-	} else {
-		fmt.Fprintf(s.stderr, "sched: "+format+"\n", args...)
+		where = fmt.Sprintf("line %d: ", s.line)
 	}
+	fmt.Fprintf(s.stderr, "sched: %s%s\n", where, lines.Escape(fmt.Sprintf(format, args...)))
 }
 
 // write writes a line. After the first failure it writes nothing.

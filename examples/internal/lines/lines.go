@@ -11,6 +11,9 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Max is how long a line may be, its newline included.
@@ -118,11 +121,27 @@ func readLine(br *bufio.Reader, limit int, s *share) ([]byte, error) {
 	}
 }
 
-// Plain returns the start of a text of a peer's without what a terminal would obey.
+// Plain returns the start of a text of a peer's, quoted as in Go but for the quotes around it.
 func Plain(text string) string {
 	const most = 256
 	q := strconv.Quote(text[:min(len(text), most)])
 	return q[1 : len(q)-1]
+}
+
+// Escape returns a text as one line without what a terminal would obey.
+func Escape(text string) string {
+	var b strings.Builder
+	for len(text) > 0 {
+		r, n := utf8.DecodeRuneInString(text)
+		part := text[:n]
+		if r == utf8.RuneError && n == 1 || !unicode.IsPrint(r) {
+			quoted := strconv.Quote(part)
+			part = quoted[1 : len(quoted)-1]
+		}
+		b.WriteString(part)
+		text = text[n:]
+	}
+	return b.String()
 }
 
 // Count returns a number and a noun, in the plural unless the number is 1.

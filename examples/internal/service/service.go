@@ -418,7 +418,10 @@ func (s *Service) fill(rd *joblife.Ready) {
 	}
 	for _, o := range rd.Outcomes {
 		if o.Note != "" {
-			s.open.logf("job %v: %v: %s\n%s", o.Job, o.Action, o.Note, o.Detail)
+			s.open.logf("job %v: %v: %s", o.Job, o.Action, o.Note)
+		}
+		for line := range strings.Lines(o.Detail) {
+			s.open.logf("job %v: %v: %s", o.Job, o.Action, strings.TrimSuffix(line, "\n"))
 		}
 	}
 	s.rest, s.open = s.open, Out{}
