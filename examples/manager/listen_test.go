@@ -107,9 +107,12 @@ func TestTheSocketHasRoomForSoManyClients(t *testing.T) {
 	for id := range maxClients + 1 {
 		var out bytes.Buffer
 		closed := false
-		p.take(input{client: &client{id: id + 1, out: &out, close: func() { closed = true }}})
+		c := &client{id: id + 1, out: &out, close: func() { closed = true }}
+		p.take(input{client: c})
 		require.Equal(t, id == maxClients, closed)
 		if closed {
+			p.take(input{client: c, line: lines.Line{Number: 1, Text: []byte(submit(1, 16))}})
+			require.Zero(t, p.stats.requests+len(p.early), "what it says is not heard")
 			require.Equal(t, `{"topic":"job-manager.error","errnum":16,"errstr":"there are too many clients"}`+"\n", out.String())
 		}
 	}

@@ -129,8 +129,8 @@
 //   - sched-hello has the R of each job.
 //   - A line or a payload with a key twice is malformed, where flux-core takes the last of the
 //     two, and so is one with null for a text, a number or a truth.
-//   - jobtap, jobtap-query and set-batch-timeout answer 38: dependencies, limits, history,
-//     prologs, epilogs and updates are built in, and others cannot be loaded.
+//   - jobtap and jobtap-query answer 38: dependencies, limits, history, prologs, epilogs and
+//     updates are built in, and others cannot be loaded. set-batch-timeout changes nothing.
 //   - The store lines writes the checkpoint at each change, and not at the end; its
 //     max_jobid is the greatest id that was purged, for the ids of jobs are in the KVS.
 //   - A job that cannot be read goes to job-lost+found when an operator says so; flux-core
@@ -145,6 +145,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
@@ -250,8 +251,9 @@ func (p *process) take(in input) {
 			p.printf("client %d: %v", c.id, in.line.Err)
 		}
 		p.leave(c)
-	case in.line.Number > 0:
+	case in.line.Number > 0 && slices.Contains(p.clients, c): // or it was turned away
 		p.handle(c, in.line)
+	case in.line.Number > 0:
 	case len(p.clients) >= maxClients:
 		p.write(c, output{Topic: topicError, Errnum: errno.Busy, Errstr: "there are too many clients"})
 		c.close()
