@@ -74,6 +74,12 @@ func TestATimeIsReadAsPeopleWriteIt(t *testing.T) {
 	status, _, stderr := replay(t, nil, "-at", "noon", samplePath)
 	require.Equal(t, exitUsage, status)
 	require.Contains(t, stderr, "want 2026-11-21 15:04 (UTC)")
+	status, stdout, stderr := replay(t, nil, "-at", "0", samplePath)
+	require.Equal(t, exitOK, status)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "no job held a node at 1970-01-01 00:00:00 UTC")
+	status, _, _ = replay(t, nil, "-at", "0", "-json", samplePath)
+	require.Equal(t, exitUsage, status)
 }
 
 func TestFailedLeavesTheJobsThatDidNotComplete(t *testing.T) {

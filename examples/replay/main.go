@@ -96,9 +96,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	asEvents := flags.Bool("events", false, "print a timeline of each job's events")
 	asFindings := flags.Bool("validate", false, "print what is wrong with each log by RFC 18 and RFC 21")
 	waits := flags.Bool("waits", false, "print how long each job was in each state")
-	var at eventlog.Timestamp
+	var at jobstate.Optional[eventlog.Timestamp]
 	flags.Func("at", "print who held which node at the `time`: 2026-11-21 15:04 (UTC), RFC 3339, or seconds since 1970", func(s string) (err error) {
-		at, err = parseTime(s)
+		at.Value, err = parseTime(s)
+		at.Set = true
 		return err
 	})
 	failed := flags.Bool("failed", false, "leave out the jobs that are not over, or completed")
@@ -115,7 +116,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return status
 	}
 	modes := 0
-	for _, on := range []bool{*asJSON, *asEvents, *asFindings, *waits, at != 0, diagram.format != 0} {
+	for _, on := range []bool{*asJSON, *asEvents, *asFindings, *waits, at.Set, diagram.format != 0} {
 		if on {
 			modes++
 		}
@@ -141,8 +142,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	switch {
 	case *waits:
 		t.form = waitsTable()
-	case at != 0:
-		t.form = holdersTable(at)
+	case at.Set:
+		t.form = holdersTable(at.Value)
 	case *asJSON:
 		p = &plain{w: out, make: renderJSON}
 	case *asEvents:
@@ -159,8 +160,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "replay:", err)
 		return exitFault
 	}
-	if at != 0 && t.columns == nil {
-		fmt.Fprintf(stderr, "replay: no job held a node at %s UTC\n", at.Time().UTC().Format(time.DateTime))
+	if at.Set && t.columns == nil {
+		fmt.Fprintf(stderr, "replay: no job held a node at %s UTC\n", at.Value.Time().UTC().Format(time.DateTime))
 	}
 	if s.faults > 0 || p.faults() {
 		return exitFault
