@@ -188,7 +188,7 @@ func (d *dirDisk) Records() iter.Seq2[joblife.Record, error] {
 					return
 				}
 			}
-			if !yieldJob(j, yield) {
+			if !yieldJob(j.ID, service.Stored{Eventlog: j.Eventlog, Jobspec: j.Jobspec, R: j.R}, yield) {
 				return
 			}
 		}
@@ -196,9 +196,9 @@ func (d *dirDisk) Records() iter.Seq2[joblife.Record, error] {
 }
 
 // yieldJob yields the records of a job, and reports whether to go on.
-func yieldJob(j dirstore.Stored, yield func(joblife.Record, error) bool) bool {
+func yieldJob(id jobid.ID, j service.Stored, yield func(joblife.Record, error) bool) bool {
 	give := func(kind joblife.RecordKind, data []byte) bool {
-		return yield(joblife.Record{Job: j.ID, Kind: kind, Data: data}, nil)
+		return yield(joblife.Record{Job: id, Kind: kind, Data: data}, nil)
 	}
 	if j.Jobspec != nil && !give(joblife.RecordJobspec, j.Jobspec) || j.R != nil && !give(joblife.RecordR, j.R) {
 		return false

@@ -284,7 +284,10 @@ func (s *kvs) load(f func(iter.Seq2[joblife.Record, error])) {
 }
 
 // kvsJob is what the KVS has of a job.
-type kvsJob struct{ eventlog, jobspec, r, housekept []byte }
+type kvsJob struct {
+	service.Stored
+	housekept []byte
+}
 
 // A kvsLoader reads all jobs.
 type kvsLoader struct {
@@ -400,7 +403,7 @@ func (l *kvsLoader) job(id jobid.ID) {
 	for _, part := range []struct {
 		key  string
 		text *[]byte
-	}{{keyHousekept, &j.housekept}, {keyR, &j.r}, {keyJobspec, &j.jobspec}, {keyEventlog, &j.eventlog}} {
+	}{{keyHousekept, &j.housekept}, {keyR, &j.R}, {keyJobspec, &j.Jobspec}, {keyEventlog, &j.Eventlog}} {
 		l.look(id.KVSPath()+part.key, 0, func(o *treeObj) (err error) {
 			*part.text, err = o.text()
 			return err
@@ -451,27 +454,17 @@ func (l *kvsLoader) all(yield func(joblife.Record, error) bool) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(l.jobs)) {
 		j := l.jobs[id]
-		if len(j.eventlog) == 0 {
+		if len(j.Eventlog) == 0 {
 			l.s.p.printf("job %v has no eventlog: it was not submitted to its end", id)
 			continue
 		}
-		for _, part := range []struct {
-			kind joblife.RecordKind
-			text []byte
-		}{{joblife.RecordJobspec, j.jobspec}, {joblife.RecordR, j.r}} {
-			if part.text != nil && !give(joblife.Record{Job: id, Kind: part.kind, Data: part.text}) {
+		for line := range bytes.Lines(j.housekept) {
+			if !give(joblife.Record{Job: id, Kind: joblife.RecordHousekeeping, Data: line}) {
 				return
 			}
 		}
-		for _, part := range []struct {
-			kind joblife.RecordKind
-			text []byte
-		}{{joblife.RecordHousekeeping, j.housekept}, {joblife.RecordEvent, j.eventlog}} {
-			for line := range bytes.Lines(part.text) {
-				if !give(joblife.Record{Job: id, Kind: part.kind, Data: line}) {
-					return
-				}
-			}
+		if !yieldJob(id, j.Stored, func(r joblife.Record, _ error) bool { return give(r) }) {
+			return
 		}
 	}
 }

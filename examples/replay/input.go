@@ -146,7 +146,7 @@ func fill(block []byte, r io.Reader, f *unpack.File) ([]byte, error) {
 // reports false if nobody wants them any more.
 func (s *session) submitLines(src source, block []byte, n int) bool {
 	s.submit(len(block), func(out *result) {
-		for rest := block; len(rest) > 0; n++ {
+		for rest := block; len(rest) > 0 && src.bad.Load() <= maxBad; n++ {
 			end := bytes.IndexByte(rest, '\n') + 1
 			if end == 0 {
 				end = len(rest)

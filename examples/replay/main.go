@@ -190,17 +190,6 @@ func width(w io.Writer) int {
 	return 0
 }
 
-// piped reports whether standard input has data: it is a pipe or a file, not a
-// terminal, a device or nothing.
-func piped(stdin io.Reader) bool {
-	f, ok := stdin.(*os.File)
-	if !ok {
-		return stdin != nil
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice == 0
-}
-
 // oneLine returns s without what a terminal would obey, since a note in a log can hold
 // anything, and without newlines. It cuts s at n characters; 0 is all of them.
 func oneLine(s string, n int) string {

@@ -27,6 +27,7 @@ import (
 	"syscall"
 
 	"github.com/joblife/joblife/examples/internal/bar"
+	"github.com/joblife/joblife/examples/internal/lines"
 )
 
 // Exit statuses.
@@ -161,7 +162,7 @@ func (s *study) open() (err error) {
 		fmt.Fprintf(s.stderr, "simulate: %s: %d skipped, %d jobs left\n", o.swf, n, len(s.work))
 	}
 	if n := s.trace.raised; n > 0 {
-		fmt.Fprintf(s.stderr, "simulate: %s: %s longer than asked for; the runtime is the limit\n", o.swf, count(n, "job")+" ran")
+		fmt.Fprintf(s.stderr, "simulate: %s: %s longer than asked for; the runtime is the limit\n", o.swf, lines.Count(n, "job")+" ran")
 	}
 	return nil
 }

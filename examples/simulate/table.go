@@ -13,6 +13,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate"
 )
 
@@ -124,7 +125,7 @@ func (s *study) title() string {
 	if s.offered > 0 {
 		load = fmt.Sprintf("load %.2f", s.offered)
 	}
-	return fmt.Sprintf("%s: %s on %s, %s, %s, %s", what, count(jobs, "job"), count(o.nodes, "node"), load, o.policy, count(len(s.runs), "seed"))
+	return fmt.Sprintf("%s: %s on %s, %s, %s, %s", what, lines.Count(jobs, "job"), lines.Count(o.nodes, "node"), load, o.policy, lines.Count(len(s.runs), "seed"))
 }
 
 // outside says in lines what was made up beside the workload.
@@ -139,10 +140,10 @@ func (s *study) outside() []string {
 		for _, p := range s.runs {
 			n += p.whole.failures + p.partial.failures
 		}
-		list = append(list, fmt.Sprintf("%s, each repaired in %s", count(n, "node failure"), short(float64(o.repair))))
+		list = append(list, fmt.Sprintf("%s, each repaired in %s", lines.Count(n, "node failure"), short(float64(o.repair))))
 	}
 	if o.restarts > 0 {
-		list = append(list, count(o.restarts, "restart")+" of the manager and the scheduler in each run")
+		list = append(list, lines.Count(o.restarts, "restart")+" of the manager and the scheduler in each run")
 	}
 	switch p := s.runs[0]; {
 	case p.uneven():
@@ -150,7 +151,7 @@ func (s *study) outside() []string {
 		list = append(list, fmt.Sprintf("Interrupted: %d of %d jobs are over with whole-job release, %d with partial.", all-p.whole.left, all, all-p.partial.left),
 			"That is too early to compare them.")
 	case len(s.runs) < o.seeds:
-		list = append(list, fmt.Sprintf("Interrupted: %d of %s are complete; the others do not count.", len(s.runs), count(o.seeds, "seed")))
+		list = append(list, fmt.Sprintf("Interrupted: %d of %s are complete; the others do not count.", len(s.runs), lines.Count(o.seeds, "seed")))
 	}
 	return list
 }
@@ -238,11 +239,4 @@ func hours(x float64) string {
 		return fmt.Sprintf("%.1f", x)
 	}
 	return fmt.Sprintf("%.0f", x)
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

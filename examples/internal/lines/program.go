@@ -77,7 +77,7 @@ func Run(ctx context.Context, create func() *Program, args []string, stdin io.Re
 			ready := func() { fmt.Fprintf(stdout, "%s: listening on unix:%s\n", p.Name, p.Options.Socket) }
 			err = p.Accept(ctx, l, ready, stderr)
 		}
-	case !piped(stdin):
+	case !Piped(stdin):
 		p.usage(stdout)
 	default:
 		err = p.Serve(ctx, stdin, stdout, stderr)
@@ -148,9 +148,9 @@ func (p *Program) usage(w io.Writer) {
 	p.Flags.PrintDefaults()
 }
 
-// piped reports whether somebody feeds standard input: it is a pipe or a file,
+// Piped reports whether somebody feeds standard input: it is a pipe or a file,
 // not a terminal, a device or nothing.
-func piped(stdin io.Reader) bool {
+func Piped(stdin io.Reader) bool {
 	f, ok := stdin.(*os.File)
 	if !ok {
 		return stdin != nil
