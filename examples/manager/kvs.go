@@ -338,7 +338,7 @@ func (l *kvsLoader) next() {
 // text returns a value.
 func (o *treeObj) text() (text []byte, err error) {
 	if o.Type != "val" || json.Unmarshal(o.Data, &text) != nil {
-		return nil, fmt.Errorf("want a value, and not the type %q", lines.Plain(o.Type))
+		return nil, fmt.Errorf("want a value, and not the type %.64q", o.Type)
 	}
 	return text, nil
 }
@@ -373,7 +373,7 @@ func (l *kvsLoader) checkpoint(o *treeObj) error {
 func (l *kvsLoader) folder(o *treeObj, key string, levels int) error {
 	var list map[string]treeObj
 	if err := json.Unmarshal(o.Data, &list); o.Type != "dir" || err != nil {
-		return fmt.Errorf("want a folder, and not the type %q", lines.Plain(o.Type))
+		return fmt.Errorf("want a folder, and not the type %.64q", o.Type)
 	}
 	names := slices.Sorted(maps.Keys(list))
 	slices.Reverse(names) // the last is looked at first

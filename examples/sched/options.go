@@ -39,16 +39,13 @@ var newPolicies = map[string]func(o options) policy{
 // fits are the orders in which nodes are taken, by name.
 var fits = map[string]pool.Fit{"best": pool.FitBest, "worst": pool.FitWorst}
 
-// errPolicy names the policies.
-var errPolicy = errors.New("want fifo or easy")
-
 // program returns the program with these options, which its flags set.
 func (o *options) program() *lines.Program {
 	*o = options{policy: "fifo", depth: defaultDepth, period: 1, patience: 5 * time.Minute}
 	f := flag.NewFlagSet("sched", flag.ContinueOnError)
 	f.Func("policy", "fifo or easy (default fifo)", func(s string) error {
 		if newPolicies[s] == nil {
-			return errPolicy
+			return errors.New("want fifo or easy")
 		}
 		o.policy = s
 		return nil

@@ -82,12 +82,10 @@ func Elements(text []byte, f func(value json.RawMessage) error) error {
 
 // check returns an error unless a text is JSON that begins so.
 func check(text []byte, open byte, err error) error {
-	s := scanner{text: text}
-	if !s.whole() {
+	switch s := (scanner{text: text}); {
+	case !s.whole():
 		return malformed(text)
-	}
-	s.at = 0
-	if s.space(); s.peek() != open {
+	case bytes.TrimLeft(text, " \n\t\r")[0] != open:
 		return err
 	}
 	return nil
