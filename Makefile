@@ -18,7 +18,7 @@ STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # All of them. To leave one out, write all,-ST1000 and the reason here.
 STATICCHECKS := all
 
-# Seconds shared by all fuzz targets, each of which gets 5 at least.
+# Seconds shared by all fuzz targets, each of which gets 4 at least.
 FUZZTIME ?= 300
 
 # How long `soak` runs each test, as a Go duration.
@@ -92,16 +92,18 @@ attack:
 mutations:
 	go test -tags joblife_mutations -run TestMutations -count=1 .
 
-# Random histories for SOAK each. JOBLIFE_SEED repeats one that failed.
+# Random histories for SOAK, all tests at once. JOBLIFE_SEED repeats one that failed.
 .PHONY: soak
 soak:
 	@reading=$$(.ci/reading JOBLIFE_SOAK); read -r _ packages <<<"$$reading"; \
 	go test -list 'Soak|Attack' $$packages | grep '^Test'; \
-	JOBLIFE_SOAK='$(SOAK)' go test -run 'Soak|Attack' -count=1 -timeout 0 -v $$packages
+	JOBLIFE_SOAK='$(SOAK)' go test -p 4 -run 'Soak|Attack' -count=1 -timeout 0 -v $$packages
 
+# Where there is more than one goroutine.
 .PHONY: race
 race:
-	CGO_ENABLED=1 go test -race -shuffle=on -count=1 $(PACKAGES)
+	@packages=$$(.ci/concurrent); \
+	CGO_ENABLED=1 go test -race -shuffle=on -count=1 $$packages
 
 # int has 32 bits here. Runs on amd64.
 .PHONY: test-386

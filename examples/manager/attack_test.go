@@ -26,6 +26,7 @@ import (
 // strangers forge. It runs fresh seeds for half a second, or as long as JOBLIFE_SOAK says, and
 // JOBLIFE_SEED repeats one.
 func TestAttackOverTheSocket(t *testing.T) {
+	t.Parallel()
 	seed, length := rand.Uint64(), time.Second/2
 	var err error
 	if text := os.Getenv("JOBLIFE_SOAK"); text != "" {

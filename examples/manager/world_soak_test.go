@@ -15,6 +15,7 @@ func TestSoakKills(t *testing.T) {
 	if text == "" {
 		t.Skip("JOBLIFE_SOAK is not set")
 	}
+	t.Parallel()
 	d, err := time.ParseDuration(text)
 	require.NoError(t, err)
 	end := time.Now().Add(d)
