@@ -39,7 +39,7 @@ func TestNoConfigurationTakesFarMoreThanItsLength(t *testing.T) {
 		bomb.Fill("newlines", "", "\n", ""),
 	}
 	if os.Getenv("JOBLIFE_DEEP") == "" {
-		list = bomb.Some(list)
+		list = list[:2]
 	}
 	long := list[0]
 	for i, b := range list {

@@ -31,7 +31,7 @@ func TestNoTraceTakesFarMoreThanItsLength(t *testing.T) {
 		bomb.Gzip("zipped zeros", "\x00"),
 	}
 	if os.Getenv("JOBLIFE_DEEP") == "" {
-		plain, zipped = bomb.Some(plain), bomb.Some(zipped)
+		plain, zipped = plain[:2], zipped[:2]
 	}
 	bomb.Defuse(t, func(text []byte) { _, _ = readTrace(bytes.NewReader(text)) }, append(plain, zipped...)...)
 }
