@@ -30,12 +30,13 @@ type printer interface {
 // reads and cuts inputs into pieces, the workers replay the jobs in them, and the
 // caller's goroutine prints in the order of the input.
 type session struct {
-	printer printer
-	stderr  io.Writer
-	dir     string          // that relative paths are in
-	only    func(*job) bool // leaves out other jobs; nil: none
-	faults  int             // jobs and inputs that could not be read
-	failed  error           // of the output
+	printer  printer
+	stderr   io.Writer
+	progress *progress
+	dir      string          // that relative paths are in
+	only     func(*job) bool // leaves out other jobs; nil: none
+	faults   int             // jobs and inputs that could not be read
+	failed   error           // of the output
 
 	batch  []work           // of the goroutine that reads
 	size   int              // bytes in it
@@ -79,7 +80,7 @@ func newSession(p printer, stderr io.Writer) *session {
 	workers := runtime.GOMAXPROCS(0)
 	dir, _ := os.Getwd() // an unknown one names no job
 	return &session{
-		printer: p, stderr: stderr, dir: dir,
+		printer: p, stderr: stderr, progress: newProgress(stderr), dir: dir,
 		pieces: make(chan piece),
 		order:  make(chan chan result, 4*workers), // bounds what is in memory
 		blocks: make(chan []byte, 4*workers),
@@ -105,6 +106,7 @@ func (s *session) readAll(names []string, stdin io.Reader) {
 	for c := range s.order {
 		s.take(<-c)
 	}
+	s.progress.clear()
 }
 
 // produce cuts the inputs into pieces.
@@ -179,7 +181,7 @@ func (s *session) readFile(path string) {
 
 // read reads one input; path is "" if it is not a file.
 func (s *session) read(name, path string, r io.Reader) {
-	file := unpack.New(r)
+	file := unpack.New(s.progress.count(r))
 	if err := s.unpack(source{name, path, file, new(atomic.Int64)}, file, 0); err != nil {
 		s.fault("%s: %v", name, err)
 	}
@@ -267,9 +269,11 @@ func (s *session) replay(name string, in input, out *result) {
 func (s *session) take(r result) {
 	for _, text := range r.faults {
 		s.faults++
+		s.progress.clear()
 		fmt.Fprintf(s.stderr, "replay: %s\n", text)
 	}
 	for _, j := range r.jobs {
+		s.progress.job()
 		if s.failed != nil {
 			continue
 		}
