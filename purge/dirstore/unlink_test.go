@@ -348,6 +348,11 @@ func TestManyTombstonesAreSeveralLines(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(dir, "tombstones"))
 	require.NoError(t, err)
 	require.Equal(t, 5, strings.Count(string(text), "\n"))
+	s = reopen(t, s, dir)
+	require.Equal(t, put, tombs(t, s))
+	s.CompactNext()
+	put = append(put, tomb(2500))
+	require.NoError(t, s.PutTombstones(ctx, put[2500:], nil))
 	require.Equal(t, put, tombs(t, reopen(t, s, dir)))
 }
 
