@@ -117,10 +117,10 @@ func (s *Service) fillExec(rd *joblife.Ready) {
 }
 
 // expired takes in the executor's response to a new expiration. One that it does not obey is
-// an exception of the job; a job that is over does not mind.
+// an exception of the job; a job that no longer runs does not mind.
 func (s *Service) expired(id jobid.ID, r Response) error {
 	v, ok := s.m.Job(id)
-	if r.Errnum == 0 || !ok || v.State() == jobstate.StateInactive {
+	if r.Errnum == 0 || !ok || v.State() != jobstate.StateRun {
 		return nil
 	}
 	return s.step(joblife.Raise{

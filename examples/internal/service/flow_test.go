@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate"
 )
 
 // What a scheduler is to be told waits until it reads, in its order, and ends with its session.
@@ -61,4 +64,19 @@ func TestWhatWaitsForAnExecutorIsOfItsSession(t *testing.T) {
 	text := d.flush()
 	require.Contains(t, text, "exec-hello y1: ")
 	require.NotContains(t, text, "> job-exec.start")
+}
+
+// What is lost of an executor's session is no fault of a job whose epilogs run.
+func TestAnExpirationThatNobodyAnsweredIsNoExceptionOfAJobThatIsOver(t *testing.T) {
+	d := newDesk(t)
+	d.online()
+	d.submit(0, 1)
+	d.run(1)
+	require.NoError(t, d.step(joblife.SetExpiration{ID: 1, Expiration: 4e9}))
+	require.Contains(t, d.flush(), "> job-exec.expiration")
+	require.NoError(t, d.step(joblife.Post{By: d.self(), ID: 1, Name: "epilog-start", Context: []byte(`{"description":"mine"}`)}))
+	d.finish(1, 0)
+	require.Equal(t, jobstate.StateCleanup, d.view(1).State())
+	d.send("y", 1, "exec-hello", `{"service":"job-exec"}`)
+	require.NotContains(t, d.flush(), "exception")
 }
