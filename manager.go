@@ -3,6 +3,7 @@ package joblife
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -349,11 +350,15 @@ func (m *Manager) dispatchPost(in Input) error {
 }
 
 func (m *Manager) dispatch(in Input) error {
-	if in == nil {
-		return fmt.Errorf("%w: no input", ErrInvalid)
+	// A pointer to an input, or what embeds one, has its methods and may be nil.
+	if t := reflect.TypeOf(in); t == nil || t.Kind() != reflect.Struct || t.PkgPath() != inputPath {
+		return fmt.Errorf("%w: input %T", ErrInvalid, in)
 	}
 	return in.dispatch(m)
 }
+
+// inputPath is the package of all inputs.
+var inputPath = reflect.TypeFor[Tick]().PkgPath()
 
 // Deadline returns the time at which to call Step with a [Tick], and false if there is
 // none, as after Abandon and after the deadline of a Shutdown. The time of the last Step

@@ -239,9 +239,12 @@ func TestARefusedInputChangesNothing(t *testing.T) {
 func TestAStepWithoutAnInputIsRefused(t *testing.T) {
 	s := silent(t, joblife.Config{Hooks: []joblife.Hooks{{Name: "hasty", Validate: func(e *joblife.Event) error {
 		e.Post(nil)
+		e.Post((*joblife.Raise)(nil))
 		return nil
 	}}}})
-	require.ErrorIs(t, s.m.Step(s.now, nil), joblife.ErrInvalid)
+	for _, in := range []joblife.Input{nil, (*joblife.Tick)(nil), &joblife.Tick{}, struct{ joblife.Input }{}, struct{ joblife.Tick }{}} {
+		require.ErrorIs(t, s.m.Step(s.now, in), joblife.ErrInvalid, "%T", in)
+	}
 	s.waits(false)
-	require.Len(t, s.faults(), 1)
+	require.Len(t, s.faults(), 2)
 }
