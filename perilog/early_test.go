@@ -173,3 +173,22 @@ func TestRAfterARestartMakesRealWhatTheLogHas(t *testing.T) {
 		})
 	}
 }
+
+// What is admitted does not depend on a reload of the same configuration.
+func TestAnActionThatOthersHaveFinishedBeforeRIsOursAgain(t *testing.T) {
+	log := []byte(prelude + `{"timestamp":5,"name":"prolog-start","context":{"description":"job-manager.prolog"}}
+{"timestamp":6,"name":"prolog-finish","context":{"description":"job-manager.prolog","status":0}}
+`)
+	c := &perilog.Config{Prologs: []perilog.ActionConfig{perRank()}}
+	spec := fuzzSpec(t)
+	spec.R = nil
+	for _, reload := range []bool{false, true} {
+		job, err := perilog.RecoverJob(10, c, spec, log, nil)
+		require.NoError(t, err)
+		if reload {
+			require.NoError(t, job.SetConfig(c))
+		}
+		_, err = job.Apply(11, eventlog.Entry{Timestamp: 11, Name: "prolog-start", Context: []byte(`{"description":"job-manager.prolog"}`)})
+		require.ErrorIs(t, err, perilog.ErrOwn, "reload: %v", reload)
+	}
+}

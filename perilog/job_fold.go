@@ -244,8 +244,8 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 		e.Context = bytes.Clone(e.Context)
 		j.holds.ownAllocation()
 		j.holds.early = append(j.holds.early, e)
-		if key, ok := keyOf(ev.Context()); ok && j.find(key) != nil {
-			j.configure(nil) // it is foreign until its ranks are known
+		if _, ok := keyOf(ev.Context()); ok {
+			j.configure(nil) // what is held is foreign until its ranks are known
 		}
 		return outcome, nil
 	}
