@@ -2,10 +2,13 @@ package archive
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
 )
+
+var errNoName = errors.New("event has no name")
 
 // event is what is looked at of an entry of an eventlog.
 type event struct {
@@ -27,7 +30,10 @@ func parseEvent(line []byte) (e event, err error) {
 		}
 	}
 	o.Require("name")
-	return e, d.Err()
+	if err = d.Err(); err == nil && e.name == "" {
+		err = errNoName
+	}
+	return e, err
 }
 
 // checkLog returns why a job with this eventlog is set aside: no submit, or

@@ -118,6 +118,7 @@ func TestEachBadJobIsOneFailure(t *testing.T) {
 		{"a line that is no JSON", log(submitted + "x\n" + validated), archive.ErrEventlog, at + "line 2: eventlog is malformed: offset 0: unexpected byte \"x\"", 2},
 		{"an empty line", log("\n" + submitted + validated), archive.ErrEventlog, at + "line 1: eventlog is malformed: offset 0: unexpected end", 1},
 		{"an entry without a name", log(submitted + "{}\n"), archive.ErrEventlog, at + "line 2: eventlog is malformed: name: offset 0: key is missing", 2},
+		{"an entry with an empty name", log(submitted + `{"timestamp":2,"name":""}` + "\n" + validated), archive.ErrEventlog, at + "line 2: eventlog is malformed: event has no name", 2},
 		{"a name in another case", log(strings.Replace(submitted, `"name"`, `"Name"`, 1) + validated), archive.ErrEventlog, at + "line 1: eventlog is malformed: name: offset 0: key is missing", 1},
 		{"an eventlog that is a link", append(without("eventlog"), entry{path: d + "eventlog", to: "J"}), archive.ErrNotFile, at + "key is not a plain file", 0},
 		{"two eventlogs that differ", append(job(5), entry{path: d + "eventlog", value: submitted}), archive.ErrDuplicate, at + "key appears twice with different values", 0},
