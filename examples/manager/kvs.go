@@ -251,22 +251,19 @@ func (s *kvs) checkpoint() op {
 
 // putAside moves the keys of a job to where flux-core moves them without being asked. Its id is among
 // those that are gone.
-func (s *kvs) putAside(id jobid.ID) error {
-	failed := func(err error) {
-		if err != nil {
-			s.p.printf("job %v is where it was: %v", id, err)
-		}
-	}
+func (s *kvs) putAside(id jobid.ID, done func(error)) {
 	s.look(id.KVSPath(), kvsTreeObj, func(o *treeObj, err error) {
-		if o == nil || err != nil {
-			failed(err)
+		if err == nil && o == nil {
+			err = fmt.Errorf("nothing is at %s", id.KVSPath())
+		}
+		if err != nil {
+			done(err)
 			return
 		}
 		dirent, _ := json.Marshal(o) // which was JSON
 		s.watermark = max(s.watermark, id)
-		s.commit([]op{s.checkpoint(), {Key: keyLost + id.String(), Dirent: dirent}, {Key: id.KVSPath()}}, failed)
+		s.commit([]op{s.checkpoint(), {Key: keyLost + id.String(), Dirent: dirent}, {Key: id.KVSPath()}}, done)
 	})
-	return nil
 }
 
 // load walks the KVS.

@@ -119,6 +119,7 @@
 // A job that cannot be read is told at each start, and stops no other. It stays in the store,
 // and nobody else gets its nodes. Look after them, and then start with -put-aside ID: the job
 // goes to lost+found (a bucket, a folder, or job-lost+found in the KVS), and its nodes are free.
+// If it cannot be moved, the process ends.
 //
 // # Different on purpose
 //

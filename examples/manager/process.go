@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,45 +77,6 @@ func (p *process) meet(c *client, m message) {
 	if c.spoke = true; !p.started {
 		p.start()
 	}
-}
-
-// start reads the store. What is made of it may come later.
-func (p *process) start() {
-	p.started = true
-	p.store.load(func(records iter.Seq2[joblife.Record, error]) {
-		defer func(c *client, line int) { p.client, p.line = c, line }(p.client, p.line)
-		p.client, p.line = nil, 0
-		cfg := p.o.config
-		cfg.Lookup, cfg.Reads = p.store.lookup, p.reads
-		s, recovered, err := service.Restore(p.now(), cfg, records)
-		gone, asideErr := p.putAside(recovered.Quarantined)
-		if len(gone) > 0 {
-			s, recovered, err = service.Restore(p.now(), cfg, without(gone, records))
-		}
-		if err = errors.Join(err, asideErr); err != nil {
-			p.fail(fmt.Errorf("-store: %w", err))
-			return
-		}
-		for _, q := range recovered.Quarantined {
-			p.printf("job %v cannot be read, and stays until -put-aside: %v", q.Job, q.Err)
-			if q.R != nil {
-				p.printf("job %v keeps %v: look after its nodes first", q.Job, q.R)
-			}
-		}
-		p.service = s
-		if k, ok := p.store.(*kvs); ok {
-			k.watch()
-		}
-		if n := len(recovered.Jobs); n > 0 {
-			p.printf("%s from before, %d running", lines.Count(n, "job"), len(recovered.Running))
-		}
-		early := p.early
-		p.early, p.room = nil, busyRoom
-		p.settle()
-		for _, in := range early {
-			p.handle(in.client, in.line)
-		}
-	})
 }
 
 // now returns the time.
