@@ -48,6 +48,11 @@ func (p *process) restore(records iter.Seq2[joblife.Record, error], gone []jobid
 		p.putAside(list, func() { p.restore(records, gone) })
 		return
 	}
+	for _, id := range p.o.aside {
+		if !slices.Contains(gone, id) {
+			p.printf("-put-aside: job %v is not damaged, or not there: nothing is moved", id)
+		}
+	}
 	p.begin(s, recovered)
 }
 
