@@ -81,6 +81,8 @@ func (p *process) begin(s *service.Service, recovered joblife.Recovered) {
 		p.printf("job %v cannot be read, and stays until -put-aside: %v", q.Job, q.Err)
 		if q.R != nil {
 			p.printf("job %v keeps %v: look after its nodes first", q.Job, q.R)
+		} else {
+			p.printf("what job %v holds is not known: look after its nodes before a scheduler comes", q.Job)
 		}
 	}
 	p.service = s

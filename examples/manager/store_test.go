@@ -232,6 +232,26 @@ func TestADamagedJobKeepsItsNodes(t *testing.T) {
 	}
 }
 
+// Nobody else can know what a job holds whose R is damaged (PR-10).
+func TestAStartSaysThatItDoesNotKnowWhatADamagedJobHolds(t *testing.T) {
+	arg := stores(t)[1]
+	l := live(t, arg, "-now=1000")
+	answers := l.ask(schedHello, schedReady, submit(1, 16), "{"+gives(16, 0)+"}", eventlogOf(2, 16))
+	require.Regexp(t, "alloc$", names(t, answers[4]))
+	l.end()
+	path := filepath.Join(strings.TrimPrefix(arg, "-store=dir:"), "jobs", jobid.ID(16).KVSPath(), "R")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	text[len(text)/2] ^= 1
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+	l = live(t, arg, "-now=2000")
+	l.ask(schedHello)
+	stderr := l.end()
+	require.Contains(t, stderr, "job ƒH cannot be read, and stays until -put-aside: ")
+	require.Contains(t, stderr, "manager: what job ƒH holds is not known: look after its nodes before a scheduler comes\n")
+	require.NotContains(t, stderr, `offset 0: ""`, "it says nothing")
+}
+
 // stuck is a disk that fails, or waits, at a commit.
 type stuck struct {
 	commits int
