@@ -311,10 +311,12 @@ func TestABadJobIsMovedToLostAndFoundWhenAnOperatorSaysSo(t *testing.T) {
 		text := l.end()
 		c.check(t, text)
 		require.Contains(t, text, "job.0000.0000.0000.0011x is the key of no job")
+		require.Equal(t, 1, strings.Count(text, "job ƒ2i has no eventlog"), text)
 		if stays := strings.HasPrefix(c.says, "stays"); stays {
 			require.Equal(t, "{\n", k.keys[path+keyEventlog])
 			continue
 		}
+		require.NotContains(t, l.p.store.(*kvs).memory, jobid.ID(17))
 		require.NotContains(t, k.keys, path+keyEventlog)
 		require.Equal(t, "{\n", k.keys["job-lost+found.job.ƒJ.eventlog"])
 		require.Equal(t, sleep, k.keys["job-lost+found.job.ƒJ.jobspec"])

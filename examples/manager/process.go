@@ -34,13 +34,14 @@ type process struct {
 
 	clients []*client // by age
 	calls   calls
-	writing bool        // an Out is with the store
-	results chan func() // of a store that writes in a goroutine: what to do then
-	read    chan bool   // a client has read what it was sent
-	later   []func()    // to do when an Out is done
-	client  *client     // whose line is being handled, and
-	line    int         // its number
-	failed  error       // why the process ends
+	writing bool            // an Out is with the store
+	results chan func()     // of a store that writes in a goroutine: what to do then
+	read    chan bool       // a client has read what it was sent
+	later   []func()        // to do when an Out is done
+	warned  map[string]bool // what reading the store has warned of; it may be read twice
+	client  *client         // whose line is being handled, and
+	line    int             // its number
+	failed  error           // why the process ends
 	stats   stats
 }
 
@@ -58,7 +59,7 @@ const (
 func newProcess(o options, stderr io.Writer) (*process, error) {
 	p := &process{
 		o: o, clock: o.NewClock(), stderr: stderr, room: busyRoom,
-		results: make(chan func(), 1), read: make(chan bool, 1),
+		results: make(chan func(), 1), read: make(chan bool, 1), warned: make(map[string]bool),
 	}
 	var err error
 	p.store, err = openStore(p)
@@ -99,6 +100,15 @@ func (p *process) printf(format string, args ...any) {
 		}
 	}
 	fmt.Fprintf(p.stderr, "manager: %s%s\n", where, lines.Escape(fmt.Sprintf(format, args...)))
+}
+
+// warn is printf for a store that is read: it says the same once.
+func (p *process) warn(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !p.warned[text] {
+		p.warned[text] = true
+		p.printf("%s", text)
+	}
 }
 
 // handle takes a line, and does all that can be done then.

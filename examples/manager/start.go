@@ -86,6 +86,7 @@ func (p *process) begin(s *service.Service, recovered joblife.Recovered) {
 		}
 	}
 	p.service = s
+	clear(p.warned) // it is not read again
 	if k, ok := p.store.(*kvs); ok {
 		k.watch()
 	}

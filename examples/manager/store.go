@@ -42,7 +42,7 @@ func openStore(p *process) (store, error) {
 		}
 		return &local{disk: boltDisk{s}, results: p.results}, nil
 	case "dir":
-		d, err := openDir(path, p.printf)
+		d, err := openDir(path, p.warn)
 		if err != nil {
 			return nil, err
 		}

@@ -252,6 +252,28 @@ func TestAStartSaysThatItDoesNotKnowWhatADamagedJobHolds(t *testing.T) {
 	require.NotContains(t, stderr, `offset 0: ""`, "it says nothing")
 }
 
+// To put a job aside the store is read twice.
+func TestAStartWarnsOnce(t *testing.T) {
+	arg := stores(t)[1]
+	_, _, stderr := manager(strings.NewReader(submit(1, 16)+submit(2, 17)), arg, "-now=1000")
+	require.Contains(t, stderr, "2 jobs submitted")
+	for id := jobid.ID(16); id < 18; id++ {
+		path := filepath.Join(strings.TrimPrefix(arg, "-store=dir:"), "jobs", id.KVSPath(), "jobspec")
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		text[len(text)/2] ^= 1
+		require.NoError(t, os.WriteFile(path, text, 0o600))
+	}
+	stderr = live(t, arg, "-now=2000", "-put-aside=16").end()
+	require.Contains(t, stderr, "manager: job ƒH cannot be read, and is put aside: ")
+	require.Contains(t, stderr, "manager: job ƒJ cannot be read, and stays until -put-aside: ")
+	seen := make(map[string]bool)
+	for text := range strings.Lines(stderr) {
+		require.False(t, seen[text], text)
+		seen[text] = true
+	}
+}
+
 // stuck is a disk that fails, or waits, at a commit.
 type stuck struct {
 	commits int
