@@ -184,7 +184,7 @@ func (d *dirDisk) Records() iter.Seq2[joblife.Record, error] {
 				}
 				// A record that cannot be read has the job quarantined, with what is whole of it.
 				d.warn("%v", err)
-				if !yield(joblife.Record{Job: bad.ID, Kind: joblife.RecordInactive}, nil) {
+				if !yield(joblife.Record{Job: bad.ID, Kind: joblife.RecordInactive, Data: []byte(err.Error())}, nil) {
 					return
 				}
 			}

@@ -54,6 +54,7 @@ type kvs struct {
 	watermark jobid.ID
 	queues    map[string]json.RawMessage // states, by name
 	tombs     []byte                     // replaces what the KVS has of tombstones; nil: it is good
+	aside     []jobid.ID                 // moved since the KVS was read
 }
 
 // A treeObj is an object of RFC 11.
@@ -251,22 +252,24 @@ func (s *kvs) checkpoint() op {
 
 // putAside moves the keys of a job to where flux-core moves them without being asked. Its id is among
 // those that are gone.
-func (s *kvs) putAside(id jobid.ID) error {
-	failed := func(err error) {
-		if err != nil {
-			s.p.printf("job %v is where it was: %v", id, err)
-		}
-	}
+func (s *kvs) putAside(id jobid.ID, done func(error)) {
 	s.look(id.KVSPath(), kvsTreeObj, func(o *treeObj, err error) {
-		if o == nil || err != nil {
-			failed(err)
+		if err == nil && o == nil {
+			err = fmt.Errorf("nothing is at %s", id.KVSPath())
+		}
+		if err != nil {
+			done(err)
 			return
 		}
 		dirent, _ := json.Marshal(o) // which was JSON
 		s.watermark = max(s.watermark, id)
-		s.commit([]op{s.checkpoint(), {Key: keyLost + id.String(), Dirent: dirent}, {Key: id.KVSPath()}}, failed)
+		s.commit([]op{s.checkpoint(), {Key: keyLost + id.String(), Dirent: dirent}, {Key: id.KVSPath()}}, func(err error) {
+			if err == nil {
+				s.aside = append(s.aside, id)
+			}
+			done(err)
+		})
 	})
-	return nil
 }
 
 // load walks the KVS.
@@ -454,8 +457,11 @@ func (l *kvsLoader) all(yield func(joblife.Record, error) bool) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(l.jobs)) {
 		j := l.jobs[id]
+		if slices.Contains(l.s.aside, id) {
+			continue
+		}
 		if len(j.Eventlog) == 0 {
-			l.s.p.printf("job %v has no eventlog: it was not submitted to its end", id)
+			l.s.p.warn("job %v has no eventlog: it was not submitted to its end", id)
 			continue
 		}
 		for line := range bytes.Lines(j.housekept) {

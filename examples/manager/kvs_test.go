@@ -99,7 +99,9 @@ func (k *peer) lookup(payload json.RawMessage) (any, int) {
 	}
 	require.NoError(k.t, json.Unmarshal(payload, &q))
 	require.Equal(k.t, "primary", q.Namespace)
-	if text, ok := k.broken[q.Key]; ok {
+	if text, ok := k.broken[q.Key]; ok && text == "gone" {
+		return nil, 2
+	} else if ok {
 		return json.RawMessage(text), 0
 	}
 	names := make(map[string]json.RawMessage)
@@ -309,13 +311,88 @@ func TestABadJobIsMovedToLostAndFoundWhenAnOperatorSaysSo(t *testing.T) {
 		text := l.end()
 		c.check(t, text)
 		require.Contains(t, text, "job.0000.0000.0000.0011x is the key of no job")
+		require.Equal(t, 1, strings.Count(text, "job ƒ2i has no eventlog"), text)
 		if stays := strings.HasPrefix(c.says, "stays"); stays {
 			require.Equal(t, "{\n", k.keys[path+keyEventlog])
 			continue
 		}
+		require.NotContains(t, l.p.store.(*kvs).memory, jobid.ID(17))
 		require.NotContains(t, k.keys, path+keyEventlog)
 		require.Equal(t, "{\n", k.keys["job-lost+found.job.ƒJ.eventlog"])
 		require.Equal(t, sleep, k.keys["job-lost+found.job.ƒJ.jobspec"])
+	}
+}
+
+// Asks for what is held, and for jobs to place.
+const (
+	schedHello = `{"topic":"job-manager.sched-hello","matchtag":1,"payload":{"partial-ok":true}}`
+	schedReady = `{"topic":"job-manager.sched-ready","matchtag":2,"payload":{"mode":"unlimited"}}`
+)
+
+// damaged returns a KVS with jobs whose logs are damaged while each holds a core.
+func damaged(t *testing.T, ids ...int) *peer {
+	k := newPeer(t)
+	l := k.live()
+	k.serve(l)
+	k.ask(l, schedHello)
+	k.ask(l, schedReady)
+	for core, id := range ids {
+		k.submit(l, id)
+		k.ask(l, "{"+gives(id, core)+"}")
+		path := jobid.ID(id).KVSPath()
+		k.keys[path+keyR] = fmt.Sprintf(`{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"%d"}}],"nodelist":["n0"],"starttime":0,"expiration":0}}`, core)
+		require.Contains(t, k.keys[path+keyEventlog], "alloc")
+		k.keys[path+keyEventlog] = strings.Replace(k.keys[path+keyEventlog], `"submit"`, `"sabmit"`, 1)
+	}
+	l.end()
+	return k
+}
+
+// A job that is not moved keeps its nodes (PR-10): nobody may be told otherwise before.
+func TestTheServiceBeginsWhenTheLastJobIsMoved(t *testing.T) {
+	k := damaged(t, 16, 17)
+	l := k.live("-put-aside=16", "-put-aside=17")
+	k.left, k.apply = 2, true
+	require.Empty(t, k.ask(l, schedHello))
+	require.Zero(t, k.left, "two commits move two jobs")
+	require.Contains(t, l.stderr.String(), "manager: job ƒH cannot be read, and is put aside: ")
+	require.NotContains(t, l.stderr.String(), "job ƒJ cannot be read, and is put aside: ")
+	answer := k.ask(l, `{"topic":"kvs.commit"}`)
+	require.Contains(t, answer, `{"topic":"job-manager.sched-hello","matchtag":1,`)
+	require.NotContains(t, answer, `"id":`)
+	require.Contains(t, l.end(), "manager: job ƒJ cannot be read, and is put aside: ")
+	require.Contains(t, k.keys, "job-lost+found.job.ƒH.eventlog")
+	require.Contains(t, k.keys, "job-lost+found.job.ƒJ.eventlog")
+}
+
+func TestAJobThatTheKVSDoesNotMoveKeepsItsNodes(t *testing.T) {
+	path := jobid.ID(16).KVSPath()
+	for name, c := range map[string]struct{ folder, commit, want string }{
+		"the commit fails":      {"", `{"topic":"kvs.commit","errnum":1,"errstr":"not permitted"}`, "kvs.commit failed: errnum 1: not permitted"},
+		"it cannot be found":    {`{}`, "", path + ": the answer has no object of RFC 11"},
+		"nothing is in its key": {"gone", "", "nothing is at " + path},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := damaged(t, 16)
+			l := k.live("-put-aside=16")
+			k.left = 1
+			if c.folder != "" {
+				k.broken = map[string]string{path: c.folder}
+			}
+			require.Empty(t, k.ask(l, schedHello))
+			if c.commit != "" {
+				require.Empty(t, k.ask(l, c.commit))
+			}
+			require.EqualError(t, l.p.end(), "-store: put job ƒH aside: "+c.want)
+			require.NotContains(t, l.stderr.String(), "is put aside")
+			require.Empty(t, k.others)
+
+			k.left, k.broken = -1, nil
+			l = k.live()
+			k.serve(l)
+			require.Contains(t, k.ask(l, schedHello), `{"id":16,`)
+			l.end()
+		})
 	}
 }
 

@@ -117,8 +117,10 @@
 // queues, or their states are forgotten at the start.
 //
 // A job that cannot be read is told at each start, and stops no other. It stays in the store,
-// and nobody else gets its nodes. Look after them, and then start with -put-aside ID: the job
-// goes to lost+found (a bucket, a folder, or job-lost+found in the KVS), and its nodes are free.
+// and nobody else gets the nodes of its R. If its R cannot be read either, the start says that
+// what it holds is not known: look after its nodes before a scheduler comes. In any case look
+// after them, and then start with -put-aside ID: the job goes to lost+found (a bucket, a folder,
+// or job-lost+found in the KVS), and its nodes are free. If it cannot be moved, the process ends.
 //
 // # Different on purpose
 //

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,13 +34,14 @@ type process struct {
 
 	clients []*client // by age
 	calls   calls
-	writing bool        // an Out is with the store
-	results chan func() // of a store that writes in a goroutine: what to do then
-	read    chan bool   // a client has read what it was sent
-	later   []func()    // to do when an Out is done
-	client  *client     // whose line is being handled, and
-	line    int         // its number
-	failed  error       // why the process ends
+	writing bool            // an Out is with the store
+	results chan func()     // of a store that writes in a goroutine: what to do then
+	read    chan bool       // a client has read what it was sent
+	later   []func()        // to do when an Out is done
+	warned  map[string]bool // what reading the store has warned of; it may be read twice
+	client  *client         // whose line is being handled, and
+	line    int             // its number
+	failed  error           // why the process ends
 	stats   stats
 }
 
@@ -59,7 +59,7 @@ const (
 func newProcess(o options, stderr io.Writer) (*process, error) {
 	p := &process{
 		o: o, clock: o.NewClock(), stderr: stderr, room: busyRoom,
-		results: make(chan func(), 1), read: make(chan bool, 1),
+		results: make(chan func(), 1), read: make(chan bool, 1), warned: make(map[string]bool),
 	}
 	var err error
 	p.store, err = openStore(p)
@@ -78,45 +78,6 @@ func (p *process) meet(c *client, m message) {
 	if c.spoke = true; !p.started {
 		p.start()
 	}
-}
-
-// start reads the store. What is made of it may come later.
-func (p *process) start() {
-	p.started = true
-	p.store.load(func(records iter.Seq2[joblife.Record, error]) {
-		defer func(c *client, line int) { p.client, p.line = c, line }(p.client, p.line)
-		p.client, p.line = nil, 0
-		cfg := p.o.config
-		cfg.Lookup, cfg.Reads = p.store.lookup, p.reads
-		s, recovered, err := service.Restore(p.now(), cfg, records)
-		gone, asideErr := p.putAside(recovered.Quarantined)
-		if len(gone) > 0 {
-			s, recovered, err = service.Restore(p.now(), cfg, without(gone, records))
-		}
-		if err = errors.Join(err, asideErr); err != nil {
-			p.fail(fmt.Errorf("-store: %w", err))
-			return
-		}
-		for _, q := range recovered.Quarantined {
-			p.printf("job %v cannot be read, and stays until -put-aside: %v", q.Job, q.Err)
-			if q.R != nil {
-				p.printf("job %v keeps %v: look after its nodes first", q.Job, q.R)
-			}
-		}
-		p.service = s
-		if k, ok := p.store.(*kvs); ok {
-			k.watch()
-		}
-		if n := len(recovered.Jobs); n > 0 {
-			p.printf("%s from before, %d running", lines.Count(n, "job"), len(recovered.Running))
-		}
-		early := p.early
-		p.early, p.room = nil, busyRoom
-		p.settle()
-		for _, in := range early {
-			p.handle(in.client, in.line)
-		}
-	})
 }
 
 // now returns the time.
@@ -139,6 +100,15 @@ func (p *process) printf(format string, args ...any) {
 		}
 	}
 	fmt.Fprintf(p.stderr, "manager: %s%s\n", where, lines.Escape(fmt.Sprintf(format, args...)))
+}
+
+// warn is printf for a store that is read: it says the same once.
+func (p *process) warn(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !p.warned[text] {
+		p.warned[text] = true
+		p.printf("%s", text)
+	}
 }
 
 // handle takes a line, and does all that can be done then.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/joblife/joblife"
@@ -24,9 +23,9 @@ type store interface {
 	write(out *service.Out, done func(failed map[jobid.ID]error, err error))
 	// lookup returns what there is of a job.
 	lookup(jobid.ID) (service.Stored, error)
-	// putAside removes a job from those that load finds, and keeps it for people. It is
-	// called in load, before the first write.
-	putAside(jobid.ID) error
+	// putAside removes a job from those that load finds, keeps it for people, and calls
+	// done, now or later. It is called after load, before the first write.
+	putAside(id jobid.ID, done func(error))
 	// isLocal reports whether the store works without a client.
 	isLocal() bool
 	close() error
@@ -43,7 +42,7 @@ func openStore(p *process) (store, error) {
 		}
 		return &local{disk: boltDisk{s}, results: p.results}, nil
 	case "dir":
-		d, err := openDir(path, p.printf)
+		d, err := openDir(path, p.warn)
 		if err != nil {
 			return nil, err
 		}
@@ -52,35 +51,6 @@ func openStore(p *process) (store, error) {
 		return &kvs{memory: make(memory), p: p, queues: make(map[string]json.RawMessage)}, nil
 	}
 	return make(memory), nil
-}
-
-// putAside puts aside what the operator says of the jobs that cannot be read. The others
-// stay in the store: until then each restart has to tell schedulers what they hold.
-func (p *process) putAside(list []joblife.Quarantined) (gone []jobid.ID, err error) {
-	for _, q := range list {
-		if err == nil && slices.Contains(p.o.aside, q.Job) {
-			p.printf("job %v cannot be read, and is put aside: %v", q.Job, q.Err)
-			err = p.store.putAside(q.Job)
-			gone = append(gone, q.Job)
-		}
-	}
-	return gone, err
-}
-
-// without leaves jobs out of records: they are unlinked, so that their ids do not come back.
-func without(gone []jobid.ID, records iter.Seq2[joblife.Record, error]) iter.Seq2[joblife.Record, error] {
-	return func(yield func(joblife.Record, error) bool) {
-		for r, err := range records {
-			if !slices.Contains(gone, r.Job) && !yield(r, err) {
-				return
-			}
-		}
-		for _, id := range gone {
-			if !yield(joblife.Record{Job: id, Kind: joblife.RecordUnlinked}, nil) {
-				return
-			}
-		}
-	}
 }
 
 // memory is the store that ends with the process.
@@ -131,9 +101,9 @@ func (m memory) lookup(id jobid.ID) (service.Stored, error) {
 	return service.Stored{}, nil
 }
 
-func (memory) putAside(jobid.ID) error { return nil }
-func (memory) isLocal() bool           { return true }
-func (memory) close() error            { return nil }
+func (memory) putAside(_ jobid.ID, done func(error)) { done(nil) }
+func (memory) isLocal() bool                         { return true }
+func (memory) close() error                          { return nil }
 
 // A disk keeps records in files. Read may be called while another call goes on.
 type disk interface {
@@ -173,9 +143,9 @@ func (s *local) lookup(id jobid.ID) (service.Stored, error) {
 	return j, err
 }
 
-func (s *local) putAside(id jobid.ID) error { return s.PutAside(id) }
-func (*local) isLocal() bool                { return true }
-func (s *local) close() error               { return s.Close() }
+func (s *local) putAside(id jobid.ID, done func(error)) { done(s.PutAside(id)) }
+func (*local) isLocal() bool                            { return true }
+func (s *local) close() error                           { return s.Close() }
 
 // boltDisk is the disk of -store bolt.
 type boltDisk struct{ *boltstore.Store }

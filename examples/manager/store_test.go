@@ -153,6 +153,12 @@ type restart struct{ flag, says string }
 
 func (c restart) check(t *testing.T, stderr string) {
 	t.Helper()
+	id, _ := strings.CutPrefix(c.flag, "-put-aside=")
+	if id == "16" {
+		id = "ƒH"
+	}
+	ignored := !strings.HasPrefix(c.says, "is put aside")
+	require.Equal(t, ignored, strings.Contains(stderr, "-put-aside: job "+id+" is not damaged, or not there: nothing is moved\n"), stderr)
 	require.Contains(t, stderr, c.says)
 	require.Equal(t, c.says != "", strings.Contains(stderr, "job ƒJ cannot be read, and "+c.says), stderr)
 }
@@ -223,6 +229,48 @@ func TestADamagedJobKeepsItsNodes(t *testing.T) {
 		require.NotContains(t, answers[0], `{"id":16,`)
 		require.Regexp(t, "alloc$", names(t, answers[4]))
 		require.Contains(t, l.end(), "job ƒH cannot be read, and is put aside: ")
+	}
+}
+
+// Nobody else can know what a job holds whose R is damaged (PR-10).
+func TestAStartSaysThatItDoesNotKnowWhatADamagedJobHolds(t *testing.T) {
+	arg := stores(t)[1]
+	l := live(t, arg, "-now=1000")
+	answers := l.ask(schedHello, schedReady, submit(1, 16), "{"+gives(16, 0)+"}", eventlogOf(2, 16))
+	require.Regexp(t, "alloc$", names(t, answers[4]))
+	l.end()
+	path := filepath.Join(strings.TrimPrefix(arg, "-store=dir:"), "jobs", jobid.ID(16).KVSPath(), "R")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	text[len(text)/2] ^= 1
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+	l = live(t, arg, "-now=2000")
+	l.ask(schedHello)
+	stderr := l.end()
+	require.Contains(t, stderr, "job ƒH cannot be read, and stays until -put-aside: ")
+	require.Contains(t, stderr, "manager: what job ƒH holds is not known: look after its nodes before a scheduler comes\n")
+	require.NotContains(t, stderr, `offset 0: ""`, "it says nothing")
+}
+
+// To put a job aside the store is read twice.
+func TestAStartWarnsOnce(t *testing.T) {
+	arg := stores(t)[1]
+	_, _, stderr := manager(strings.NewReader(submit(1, 16)+submit(2, 17)), arg, "-now=1000")
+	require.Contains(t, stderr, "2 jobs submitted")
+	for id := jobid.ID(16); id < 18; id++ {
+		path := filepath.Join(strings.TrimPrefix(arg, "-store=dir:"), "jobs", id.KVSPath(), "jobspec")
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		text[len(text)/2] ^= 1
+		require.NoError(t, os.WriteFile(path, text, 0o600))
+	}
+	stderr = live(t, arg, "-now=2000", "-put-aside=16").end()
+	require.Contains(t, stderr, "manager: job ƒH cannot be read, and is put aside: ")
+	require.Contains(t, stderr, "manager: job ƒJ cannot be read, and stays until -put-aside: ")
+	seen := make(map[string]bool)
+	for text := range strings.Lines(stderr) {
+		require.False(t, seen[text], text)
+		seen[text] = true
 	}
 }
 

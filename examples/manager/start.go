@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/examples/internal/service"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// start reads the store. What is made of it may come later.
+func (p *process) start() {
+	p.started = true
+	p.store.load(func(records iter.Seq2[joblife.Record, error]) {
+		p.unasked(func() { p.restore(records, nil) })
+	})
+}
+
+// unasked does what no line is about, although the answer in one may be what it waited for.
+func (p *process) unasked(do func()) {
+	defer func(c *client, line int) { p.client, p.line = c, line }(p.client, p.line)
+	p.client, p.line = nil, 0
+	do()
+}
+
+// restore makes the service of the records, without the jobs that are gone. First it puts
+// aside what the operator says of the jobs that cannot be read: until each is moved, it
+// holds what it held. The others stay in the store, and each restart has to tell
+// schedulers what they hold.
+func (p *process) restore(records iter.Seq2[joblife.Record, error], gone []jobid.ID) {
+	cfg := p.o.config
+	cfg.Lookup, cfg.Reads = p.store.lookup, p.reads
+	s, recovered, err := service.Restore(p.now(), cfg, without(gone, records))
+	if err != nil {
+		p.fail(fmt.Errorf("-store: %w", err))
+		return
+	}
+	var list []joblife.Quarantined
+	for _, q := range recovered.Quarantined {
+		if slices.Contains(p.o.aside, q.Job) && !slices.Contains(gone, q.Job) {
+			list, gone = append(list, q), append(gone, q.Job)
+		}
+	}
+	if len(list) > 0 {
+		p.putAside(list, func() { p.restore(records, gone) })
+		return
+	}
+	for _, id := range p.o.aside {
+		if !slices.Contains(gone, id) {
+			p.printf("-put-aside: job %v is not damaged, or not there: nothing is moved", id)
+		}
+	}
+	p.begin(s, recovered)
+}
+
+// putAside puts jobs aside, one after the other, and goes on after the last.
+func (p *process) putAside(list []joblife.Quarantined, then func()) {
+	if len(list) == 0 {
+		then()
+		return
+	}
+	q := list[0]
+	p.store.putAside(q.Job, func(err error) {
+		p.unasked(func() {
+			if err != nil {
+				p.fail(fmt.Errorf("-store: put job %v aside: %w", q.Job, err))
+				return
+			}
+			p.printf("job %v cannot be read, and is put aside: %v", q.Job, q.Err)
+			p.putAside(list[1:], then)
+		})
+	})
+}
+
+// begin takes the requests that came before the service.
+func (p *process) begin(s *service.Service, recovered joblife.Recovered) {
+	for _, q := range recovered.Quarantined {
+		p.printf("job %v cannot be read, and stays until -put-aside: %v", q.Job, q.Err)
+		if q.R != nil {
+			p.printf("job %v keeps %v: look after its nodes first", q.Job, q.R)
+		} else {
+			p.printf("what job %v holds is not known: look after its nodes before a scheduler comes", q.Job)
+		}
+	}
+	p.service = s
+	clear(p.warned) // it is not read again
+	if k, ok := p.store.(*kvs); ok {
+		k.watch()
+	}
+	if n := len(recovered.Jobs); n > 0 {
+		p.printf("%s from before, %d running", lines.Count(n, "job"), len(recovered.Running))
+	}
+	early := p.early
+	p.early, p.room = nil, busyRoom
+	p.settle()
+	for _, in := range early {
+		p.handle(in.client, in.line)
+	}
+}
+
+// without leaves jobs out of records: they are unlinked, so that their ids do not come back.
+func without(gone []jobid.ID, records iter.Seq2[joblife.Record, error]) iter.Seq2[joblife.Record, error] {
+	return func(yield func(joblife.Record, error) bool) {
+		for r, err := range records {
+			if !slices.Contains(gone, r.Job) && !yield(r, err) {
+				return
+			}
+		}
+		for _, id := range gone {
+			if !yield(joblife.Record{Job: id, Kind: joblife.RecordUnlinked}, nil) {
+				return
+			}
+		}
+	}
+}
