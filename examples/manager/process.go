@@ -80,8 +80,8 @@ func (p *process) meet(c *client, m message) {
 	}
 }
 
-// now returns the time.
-func (p *process) now() time.Time { return p.clock.Now().Time() }
+// now returns the time, by which calls can wait.
+func (p *process) now() time.Time { return p.clock.Time() }
 
 // fail ends the process. The first reason counts.
 func (p *process) fail(err error) {
@@ -531,7 +531,8 @@ func (p *process) send(c *client, text []byte) {
 func (p *process) timer() <-chan time.Time {
 	at, ok := p.calls.deadline()
 	if p.service != nil {
-		if t, due := p.service.Deadline(); due && (!ok || t.Before(at)) {
+		now := p.now() // a deadline of the service hangs on the time of the day, that of a call does not
+		if t, due := p.service.Deadline(); due && (!ok || t.Sub(now) < at.Sub(now)) {
 			at, ok = t, true
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/examples/internal/service"
 )
 
 // A socket is a process with clients, without the socket.
@@ -296,6 +297,17 @@ func TestNoCallWaitsForEver(t *testing.T) {
 	_, ok := s.p.calls.deadline()
 	require.False(t, ok)
 	require.Nil(t, s.p.timer())
+}
+
+// Somebody may set the time of the day while a call waits: it is lost neither sooner nor later.
+func TestNoCallIsLostSinceTheTimeOfTheDayIsSet(t *testing.T) {
+	p, err := newProcess(options{store: "lines"}, io.Discard)
+	require.NoError(t, err)
+	require.True(t, p.ask(call{client: p.only(io.Discard), topic: "a", tag: 1}, service.Any, nil))
+	at, ok := p.calls.deadline()
+	require.True(t, ok)
+	require.Contains(t, at.String(), " m=", "it has the monotonic reading")
+	require.Contains(t, p.now().String(), " m=")
 }
 
 // Neither does the store of a peer that is silent, which is a failure of the store.

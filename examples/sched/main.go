@@ -117,7 +117,7 @@ func (o *options) serve(ctx context.Context, in io.Reader, out, stderr io.Writer
 		case s.ready:
 			late = nil
 		case late == nil:
-			late = s.clock.At(s.clock.Now().Time().Add(o.patience))
+			late = s.clock.At(s.clock.Time().Add(o.patience))
 		}
 		select {
 		case <-late:

@@ -24,6 +24,15 @@ func (c *Clock) Now() eventlog.Timestamp {
 	return eventlog.FromTime(time.Now())
 }
 
+// Time returns the time for what waits. That of the day has its monotonic reading, so a time
+// that is added to it comes when so much has passed, whatever somebody sets the clock to.
+func (c *Clock) Time() time.Time {
+	if c.input {
+		return c.t.Time()
+	}
+	return time.Now()
+}
+
 // Advance goes on to the time of a line of input, and reports whether such times count.
 func (c *Clock) Advance(t eventlog.Timestamp) bool {
 	c.t = max(c.t, t)

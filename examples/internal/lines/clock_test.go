@@ -20,6 +20,15 @@ func TestTimesOfTheInputDoNotGoBack(t *testing.T) {
 	require.Nil(t, c.At(c.Now().Time()), "nothing passes without input")
 }
 
+// Somebody may set the time of the day while a call waits.
+func TestWhatPassesDoesNotHangOnTheTimeOfTheDay(t *testing.T) {
+	now := new(Options).NewClock().Time()
+	require.Contains(t, now.String(), " m=", "it has the monotonic reading")
+	c := (&Options{Now: 4}).NewClock()
+	c.Advance(5)
+	require.Equal(t, eventlog.Timestamp(5).Time(), c.Time())
+}
+
 func TestTheTimeOfTheDayPasses(t *testing.T) {
 	c := new(Options).NewClock()
 	before := eventlog.FromTime(time.Now())

@@ -257,7 +257,7 @@ func Restore(now time.Time, cfg Config, records iter.Seq2[joblife.Record, error]
 
 func newService(now time.Time, cfg Config) *Service {
 	return &Service{
-		cfg: cfg, now: now,
+		cfg: cfg, now: now.Round(0), // see at
 		asked: make(map[uint64]func(joblife.Answer)),
 		calls: make(map[uint64]waiting), processes: make(map[place]*process),
 		jobs: make(map[uint32]int), exec: executor{starts: make(map[jobid.ID]bool)},
@@ -293,9 +293,10 @@ func (s *Service) Tick(now time.Time) error {
 	return s.step(joblife.Tick{})
 }
 
-// at moves the time on. A clock that stepped back stands still until it is past.
+// at moves the time on. A clock that stepped back stands still until it is past: the Manager goes
+// by the time of the day, so the monotonic reading, which hides such a step, does not count.
 func (s *Service) at(now time.Time) {
-	if now.After(s.now) {
+	if now = now.Round(0); now.After(s.now) {
 		s.now = now
 	}
 }

@@ -50,6 +50,18 @@ func TestSubmit(t *testing.T) {
 	require.Equal(t, []Answer{{Topic: "job-manager.raise", Sender: "a", Matchtag: 1}}, out.Answers)
 }
 
+// The Manager goes by the time of the day, and refuses one that is before its last. So the service
+// must see a clock that was set back, which a monotonic reading hides.
+func TestTheServiceGoesByTheTimeOfTheDay(t *testing.T) {
+	now := time.Now()
+	s, err := New(now, Config{})
+	require.NoError(t, err)
+	require.NotContains(t, s.now.String(), " m=")
+	require.NoError(t, s.Tick(now.Add(time.Second)))
+	require.NotContains(t, s.now.String(), " m=")
+	require.True(t, s.now.Equal(now.Add(time.Second)))
+}
+
 func TestAStreamEndsWithAnErrnum(t *testing.T) {
 	s, err := New(start, Config{})
 	require.NoError(t, err)
