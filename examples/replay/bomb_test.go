@@ -45,6 +45,26 @@ func TestNoInputTakesFarMoreThanItsLength(t *testing.T) {
 		submit+`{"timestamp":1,"name":"x","context":@}`+"\n")
 }
 
+// A piece that is slow stands before the bad lines, which other workers read at once.
+func TestGoodLinesBeforeTooManyBadOnesAreTold(t *testing.T) {
+	const (
+		submit = `{\"timestamp\":1,\"name\":\"submit\",\"context\":{\"userid\":1,\"urgency\":16,\"flags\":0,\"version\":1}}\n`
+		event  = `{\"timestamp\":2,\"name\":\"x\"}\n`
+		small  = 100
+	)
+	for name, between := range map[string]string{"all good": "", "one bad": "x\n"} {
+		text := `{"id":1,"eventlog":"` + submit + strings.Repeat(event, (8<<20-20<<10)/len(event)) + `"}` + "\n" + between +
+			strings.Repeat(`{"id":2,"eventlog":"`+submit+`"}`+"\n", small) + strings.Repeat("x\n", 4*maxBad)
+		for range 3 {
+			var out, errs bytes.Buffer
+			run([]string{"-json"}, strings.NewReader(text), &out, &errs)
+			require.Equal(t, 1+small, bytes.Count(out.Bytes(), []byte("\n")), name)
+			require.Equal(t, 1, strings.Count(errs.String(), errBad.Error()))
+			require.Equal(t, maxBad, strings.Count(errs.String(), "invalid character"))
+		}
+	}
+}
+
 // TestTooManyBadLinesEndAnInput: they are told, and so is that the rest is not read.
 func TestTooManyBadLinesEndAnInput(t *testing.T) {
 	const job = `{"id":1,"eventlog":"{\"timestamp\":1,\"name\":\"submit\"}\n"}` + "\n"

@@ -146,12 +146,15 @@ func fill(block []byte, r io.Reader, f *unpack.File) ([]byte, error) {
 // reports false if nobody wants them any more.
 func (s *session) submitLines(src source, block []byte, n int) bool {
 	s.submit(len(block), func(out *result) {
-		for rest := block; len(rest) > 0 && src.bad.Load() <= maxBad; n++ {
+		bad := 0 // here: those of later blocks, which others read, cost no line before them
+		for rest := block; len(rest) > 0 && bad <= maxBad; n++ {
 			end := bytes.IndexByte(rest, '\n') + 1
 			if end == 0 {
 				end = len(rest)
 			}
-			s.replayLine(src, rest[:end], n, out)
+			if !s.replayLine(src, rest[:end], n, out) {
+				bad++
+			}
 			rest = rest[end:]
 		}
 		s.reuse(block)
@@ -159,8 +162,8 @@ func (s *session) submitLines(src source, block []byte, n int) bool {
 	return s.flush()
 }
 
-// replayLine replays the job of one line.
-func (s *session) replayLine(src source, line []byte, n int, out *result) {
+// replayLine replays the job of one line, and reports whether there is one.
+func (s *session) replayLine(src source, line []byte, n int, out *result) bool {
 	in, err := parseRecording(line)
 	if err != nil {
 		switch bad := src.bad.Add(1); {
@@ -169,12 +172,13 @@ func (s *session) replayLine(src source, line []byte, n int, out *result) {
 		case bad == maxBad+1: // the reader stops soon
 			out.faults = append(out.faults, fmt.Sprintf("%s: line %d: %v", src.name, n, errBad))
 		}
-		return
+		return false
 	}
 	if in.noID {
 		in.label = fmt.Sprintf("%s:%d", filepath.Base(src.name), n)
 	}
 	s.replay(src.name, in, out)
+	return true
 }
 
 // isRecordings reports whether a text is JSON lines of recorded jobs: its first
