@@ -314,6 +314,18 @@ func TestALogThatATerminalWouldObey(t *testing.T) {
 	require.NotContains(t, stderr, "\nmanager: all")
 }
 
+// Neither can why the manager ends, which has the names of folders of the KVS, nor a flag.
+func TestAnEndThatATerminalWouldObey(t *testing.T) {
+	_, _, stderr := manager(strings.NewReader(`{"topic":"kvs.lookup","matchtag":1,"payload":{"val":{"ver":1,"type":"dir","data":{"\u001b[2J\nx":{"ver":1,"type":"dirref","data":["x"]}}}}}
+{"topic":"kvs.lookup","matchtag":4,"payload":{"val":{"ver":1,"type":"val","data":""}}}
+`), "-store=lines", "-now=1000")
+	require.Contains(t, stderr, `manager: -store: job.\x1b[2J\nx: want a folder`)
+	require.NotContains(t, stderr, "\x1b")
+	_, _, stderr = manager(strings.NewReader(""), "-\x1b[2J")
+	require.Contains(t, stderr, `defined: -\x1b[2J`)
+	require.NotContains(t, stderr, "\x1b")
+}
+
 // A payload that cannot be written is an error, and still an answer.
 func TestAnAnswerThatCannotBeWrittenIsAnError(t *testing.T) {
 	var got output

@@ -419,6 +419,18 @@ func TestNothingInALogReachesTheTerminalRaw(t *testing.T) {
 {"timestamp":3.5,"name":"dependency-add","context":{"description":"\u001b[2Jd"}}
 {"timestamp":4.5,"name":"exception","context":{"type":"\u0007x","severity":3,"note":"\u001b]0;owned\u0007 and more\nlines"}}
 `
+	raw := log + `{"timestamp":5.5,"name":"` + "\x7f\u009bx" + `","context":{"a":"` + "\x7f\u009b2J\u202e" + `"}}` + "\n" +
+		`{"timestamp":6.5,"name":"` + "\x7f\u009bx" + `","` + "\u009b" + `":1}` + "\n"
+	for _, mode := range []string{"-events", "-validate", "-waits", ""} {
+		_, stdout, stderr := replay(t, strings.NewReader(raw), strings.Fields(mode+" -")...)
+		require.NotContains(t, stdout+stderr, "\x7f", mode)
+		require.NotContains(t, stdout+stderr, "\u009b", mode)
+		require.NotContains(t, stdout+stderr, "\u202e", mode)
+		if mode == "-events" {
+			require.Contains(t, stdout, `  \x7f\u009bx  `)
+			require.Contains(t, stdout, `  {"a":"\x7f\u009b2J\u202e"}`)
+		}
+	}
 	for _, mode := range []string{"-events", "-validate", "-json", ""} {
 		var args []string
 		if mode != "" {
@@ -429,6 +441,15 @@ func TestNothingInALogReachesTheTerminalRaw(t *testing.T) {
 		require.NotContains(t, stdout, "\x1b")
 		require.NotContains(t, stdout, "\x07")
 	}
+}
+
+func TestANameOfAFileReachesNoTerminalRaw(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "\x1b[2J\nreplay: x.log"), []byte("x\n"), 0o644))
+	status, _, stderr := replay(t, nil, dir)
+	require.Equal(t, exitFault, status)
+	require.Contains(t, stderr, `\x1b[2J\nreplay: x.log: not an eventlog`)
+	require.NotContains(t, stderr, "\x1b")
 }
 
 func TestProgressIsALineThatGoesAway(t *testing.T) {

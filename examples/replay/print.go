@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate"
 )
 
@@ -72,7 +73,7 @@ func renderTimeline(j *job) ([]byte, error) {
 		if outcome.Ignored() && outcome != jobstate.IgnoredUnknown {
 			line = strings.TrimRight(line, " ") + "  (" + outcome.String() + ")"
 		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		b.WriteString(lines.Escape(strings.TrimRight(line, " ")) + "\n")
 	}
 	b.WriteByte('\n')
 	return b.Bytes(), nil
@@ -94,7 +95,7 @@ func (p *findings) render(j *job) (r rendered) {
 		} else {
 			r.notes++
 		}
-		r.text = fmt.Appendf(r.text, "%s: %v\n", j.name(), f)
+		r.text = fmt.Appendf(r.text, "%s: %s\n", j.name(), lines.Escape(f.String()))
 	}
 	return r
 }

@@ -270,7 +270,7 @@ func (s *session) take(r result) {
 	for _, text := range r.faults {
 		s.faults++
 		s.progress.clear()
-		fmt.Fprintf(s.stderr, "replay: %s\n", text)
+		fmt.Fprintf(s.stderr, "replay: %s\n", lines.Escape(text))
 	}
 	for _, j := range r.jobs {
 		s.progress.job()

@@ -53,7 +53,7 @@ func (o *options) accept(ctx context.Context, l net.Listener, ready func(), stde
 func (o *options) attend(ctx context.Context, conn net.Conn, stderr io.Writer) {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // a read or write that waits ends
 	if err := o.serve(ctx, conn, &patient{conn, o.patience}, stderr); err != nil && !errors.Is(err, lines.ErrRefused) && ctx.Err() == nil {
-		fmt.Fprintln(stderr, "sched: session:", err)
+		fmt.Fprintln(stderr, "sched: session:", lines.Escape(err.Error()))
 	}
 }
 

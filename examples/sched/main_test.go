@@ -118,6 +118,24 @@ func TestAFailureOfThePeerEndsTheSession(t *testing.T) {
 	require.Contains(t, stdout, `"errnum":22`)
 }
 
+// Neither can the failure that ends the session, on standard input or on a socket.
+func TestAFailureThatATerminalWouldObey(t *testing.T) {
+	const input = `{"topic":"job-manager.\u001b[2J\nsched: all is well\u009b","errnum":5}` + "\n"
+	_, _, piped := sched(strings.NewReader(input))
+	path := socketPath(t)
+	stop := start(t, path)
+	conn, read := dial(t, path)
+	require.Contains(t, read(), "sched-hello")
+	_, err := io.WriteString(conn, input)
+	require.NoError(t, err)
+	require.Empty(t, read())
+	_, socket := stop()
+	for _, stderr := range []string{piped, socket} {
+		require.Contains(t, stderr, `line 1: job-manager.\x1b[2J\nsched: all is well\u009b failed: errnum 5`)
+		require.NotContains(t, stderr, "\x1b")
+	}
+}
+
 func TestBrokenStreamsAreAFault(t *testing.T) {
 	status, _, stderr := sched(io.MultiReader(strings.NewReader("{}\n"), iotest.ErrReader(errors.New("cable cut"))))
 	require.Equal(t, lines.ExitFault, status)

@@ -130,8 +130,14 @@ func Plain(text string) string {
 
 // Escape returns a text as one line without what a terminal would obey.
 func Escape(text string) string {
+	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	first := strings.IndexFunc(text, odd)
+	if first < 0 {
+		return text // as almost all are
+	}
 	var b strings.Builder
-	for len(text) > 0 {
+	b.WriteString(text[:first])
+	for text = text[first:]; len(text) > 0; {
 		r, n := utf8.DecodeRuneInString(text)
 		part := text[:n]
 		if r == utf8.RuneError && n == 1 || !unicode.IsPrint(r) {

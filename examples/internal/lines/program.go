@@ -86,7 +86,7 @@ func Run(ctx context.Context, create func() *Program, args []string, stdin io.Re
 	case errors.Is(err, ErrRefused):
 		return ExitFault
 	case err != nil:
-		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+		fmt.Fprintf(stderr, "%s: %s\n", p.Name, Escape(err.Error()))
 		return ExitFault
 	}
 	return ExitOK
@@ -110,7 +110,7 @@ func (p *Program) Parse(args []string, stdout, stderr io.Writer) (int, bool) {
 		err = p.Complete()
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "%s: %v\nRun %[1]s -h for the flags.\n", p.Name, err)
+		fmt.Fprintf(stderr, "%s: %s\nRun %[1]s -h for the flags.\n", p.Name, Escape(err.Error()))
 		return ExitUsage, false
 	}
 	return ExitOK, true
