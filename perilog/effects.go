@@ -164,7 +164,7 @@ const (
 	AnswerEnded                      // the log has the end of the action on that rank
 	AnswerStale                      // its attempt is not the latest on that rank
 	AnswerUnknown                    // no such action runs on that rank
-	AnswerIgnored                    // it is legal and has no effect, such as plain output
+	AnswerIgnored                    // it is legal and has no effect, such as plain output or a repeated control line
 )
 
 // String returns "applied", "repeated", "ended", "stale", "unknown" or "ignored";

@@ -234,11 +234,11 @@ func controls() []bomb.Bomb {
 
 // recovered returns a job with many ranks and a prolog, and nil for a bad log.
 func recovered(log []byte) *perilog.Job {
-	r, err := rset.Parse([]byte(entries + `{"rank":"0-999","children":{"core":"0-63"}}]}}`))
+	r, err := rset.Parse([]byte(entries + `{"rank":"0-9999","children":{"core":"0-63"}}]}}`))
 	if err != nil {
 		panic(err)
 	}
-	cfg := &perilog.Config{Prologs: []perilog.ActionConfig{{Description: "p"}}, Tolerate: perilog.Tolerate{Count: 900}}
+	cfg := &perilog.Config{Prologs: []perilog.ActionConfig{{Description: "p"}}, Tolerate: perilog.Tolerate{Count: 9000}}
 	j, err := perilog.RecoverJob(1e9, cfg, perilog.Spec{ID: 1, R: r}, log, nil)
 	if err != nil {
 		return nil

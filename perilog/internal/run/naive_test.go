@@ -394,28 +394,19 @@ func (n *naiveRun) output(rank uint32, p *naiveProc, line naiveLine) Answer {
 		return n.misunderstood(rank, p)
 	}
 	answer := AnswerIgnored
-	tell := func(a Answer) {
-		if answer != AnswerApplied {
-			answer = a
-		}
-	}
 	failed := line.failed
 	if line.self {
 		failed = []uint32{rank}
 	}
 	for _, rank := range failed {
 		switch r := n.ranks[rank]; {
-		case r == nil:
-		case r.ended:
-			tell(AnswerEnded)
-		case r.told == CauseReported || r.told == CauseControl && r.drained:
-			tell(AnswerRepeated)
+		case r == nil, r.ended, r.told == CauseReported, r.told == CauseControl && r.drained:
 		default:
 			if r.told == 0 {
 				r.told = CauseReported
 			}
 			n.drain(rank)
-			tell(AnswerApplied)
+			answer = AnswerApplied
 		}
 	}
 	if n.spec.PerRank {
@@ -423,14 +414,10 @@ func (n *naiveRun) output(rank uint32, p *naiveProc, line naiveLine) Answer {
 	}
 	for _, rank := range line.released {
 		switch r := n.ranks[rank]; {
-		case r == nil:
-		case r.ended:
-			tell(AnswerEnded)
-		case rank == n.spec.Leader:
-			tell(AnswerIgnored)
+		case r == nil, r.ended, rank == n.spec.Leader:
 		default:
 			n.endRank(rank, CauseOK, 0)
-			tell(AnswerApplied)
+			answer = AnswerApplied
 		}
 	}
 	return answer

@@ -206,7 +206,8 @@ func (r *Run) finish() {
 	}
 }
 
-// output obeys a control line.
+// output obeys a control line. A line costs what it changes: one that changes nothing
+// is AnswerIgnored.
 func (r *Run) output(rank uint32, p *slot, line []byte) Answer {
 	c, ok, err := ParseControl(line)
 	switch {
@@ -218,18 +219,25 @@ func (r *Run) output(rank uint32, p *slot, line []byte) Answer {
 	if c.Self {
 		c.Failed = idset.Of(rank)
 	}
-	answer := AnswerIgnored // as to a note alone
-	tell := func(a Answer) {
-		if answer != AnswerApplied {
-			answer = a
-		}
-	}
-	r.each(idset.Intersect(c.Failed, r.spec.Ranks), func(rank uint32, s *slot) { tell(r.reported(rank, s, c.Note)) })
+	changed := false
+	r.each(takeFrom(&r.unreported, c.Failed), func(rank uint32, s *slot) { changed = r.reported(rank, s, c.Note) || changed })
 	if !r.spec.PerRank {
-		r.each(idset.Intersect(c.Released, r.spec.Ranks), func(rank uint32, s *slot) { tell(r.released(rank, s)) })
+		r.each(takeFrom(&r.unreleased, c.Released), func(rank uint32, s *slot) { changed = r.released(rank, s) || changed })
 	}
 	r.finish()
-	return answer
+	if !changed {
+		return AnswerIgnored
+	}
+	return AnswerApplied
+}
+
+// takeFrom takes the ranks that a line names from those that no line has named.
+func takeFrom(left **idset.Set, named *idset.Set) *idset.Set {
+	fresh := idset.Intersect(named, *left)
+	if !fresh.IsEmpty() {
+		*left = idset.Difference(*left, fresh)
+	}
+	return fresh
 }
 
 // misunderstood notes a control line that is not understood: the action failed
@@ -256,13 +264,11 @@ func (r *Run) misunderstood(rank uint32, p *slot, err error) Answer {
 	return AnswerApplied
 }
 
-// reported takes in that a node failed, and has it drained.
-func (r *Run) reported(rank uint32, s *slot, note string) Answer {
-	switch {
-	case s.stage == stageEnded:
-		return AnswerEnded
-	case s.cause == CauseReported, s.cause == CauseControl && s.drained:
-		return AnswerRepeated
+// reported takes in that a node failed, and has it drained. It reports whether that is
+// news.
+func (r *Run) reported(rank uint32, s *slot, note string) bool {
+	if s.stage == stageEnded || s.cause == CauseReported || s.cause == CauseControl && s.drained {
+		return false
 	}
 	note = clip(note, maxNote)
 	drain := !s.drained
@@ -270,7 +276,7 @@ func (r *Run) reported(rank uint32, s *slot, note string) Answer {
 	s.drained = true
 	r.detail(rank, CauseReported, 0, note)
 	r.fail(Failure{Cause: CauseReported, Status: statusFailed, Note: note, Drain: drain}, rank)
-	return AnswerApplied
+	return true
 }
 
 // tell notes what was told while the command runs: a line that is not understood
@@ -281,17 +287,14 @@ func (s *slot) tell(c Cause) {
 	}
 }
 
-// released ends a rank that a single command is done with. The rank where it
-// runs ends with it.
-func (r *Run) released(rank uint32, s *slot) Answer {
-	switch {
-	case s.stage == stageEnded:
-		return AnswerEnded
-	case rank == r.spec.Leader:
-		return AnswerIgnored
+// released ends a rank that a single command is done with, unless it has ended. The
+// rank where it runs ends with it.
+func (r *Run) released(rank uint32, s *slot) bool {
+	if s.stage == stageEnded || rank == r.spec.Leader {
+		return false
 	}
 	r.rankEnded(rank, s, CauseOK, 0)
-	return AnswerApplied
+	return true
 }
 
 // EndIdle ends ranks on which nothing was launched, because their nodes are offline

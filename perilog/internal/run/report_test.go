@@ -229,7 +229,7 @@ func TestANodeThatIsReportedFailsWithoutEndingTheCommand(t *testing.T) {
 		{"it is lost", "unreachable 1", true, func(r *testRun) { r.report(Report{Kind: ReportUnreachable, Rank: 1}) }},
 		{"it writes a line that is not understood", "control 1", false, func(r *testRun) {
 			require.Equal(r.t, AnswerApplied, r.says(1, "nonsense"))
-			require.Equal(r.t, AnswerRepeated, r.says(1, `{"version":1,"failed":true}`))
+			require.Equal(r.t, AnswerIgnored, r.says(1, `{"version":1,"failed":true}`))
 			r.exit("1", 0)
 		}},
 		{"it writes such a line, and is lost", "control 1", true, func(r *testRun) {
@@ -251,8 +251,8 @@ func TestANodeThatIsReportedFailsWithoutEndingTheCommand(t *testing.T) {
 					require.Equal(t, AnswerApplied, r.says(1, `{"version":1,"released":"0"}`))
 				}
 				require.Equal(t, AnswerApplied, r.says(1, `{"version":1,"failed":true,"note":"x"}`))
-				require.Equal(t, AnswerRepeated, r.says(1, `{"version":1,"failed":"1","note":"y"}`))
-				require.Equal(t, AnswerEnded, r.says(1, `{"version":1,"failed":"0"}`))
+				require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"failed":"1","note":"y"}`))
+				require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"failed":"0"}`))
 				require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"failed":"9"}`))
 				require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"failed":false}`))
 				require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"note":"a note alone"}`))
@@ -374,14 +374,14 @@ func TestACommandForAllRanksReleasesAndReportsThem(t *testing.T) {
 	require.Equal(t, AnswerApplied, r.says(4, `{"version":1,"released":"5-6,99"}`))
 	require.Equal(t, []RankEnd{{Rank: 5, Status: 0}, {Rank: 6, Status: 0}}, r.ends)
 	require.Equal(t, "4,7-9", r.Open().String())
-	require.Equal(t, AnswerEnded, r.says(4, `{"version":1,"released":"5-6"}`))
+	require.Equal(t, AnswerIgnored, r.says(4, `{"version":1,"released":"5-6"}`))
 	require.Equal(t, AnswerIgnored, r.says(4, `{"version":1,"released":"4"}`), "it runs there")
 	require.Equal(t, AnswerIgnored, r.says(4, `{"version":1,"released":"99"}`))
 	require.Equal(t, AnswerUnknown, r.says(5, `{"version":1,"released":"7"}`))
 	require.Equal(t, AnswerApplied, r.says(4, `{"version":1,"failed":"7","released":"7-8","note":"no fan"}`))
 	require.Equal(t, []RankEnd{{Rank: 5, Status: 0}, {Rank: 6, Status: 0}, {Rank: 7, Status: 256}, {Rank: 8, Status: 0}}, r.ends)
 	require.Equal(t, []string{"prolog reported node failure for job ƒ6VxCVPm: 7"}, r.drained())
-	require.Equal(t, AnswerEnded, r.says(4, `{"version":1,"failed":"8"}`), "it is done there")
+	require.Equal(t, AnswerIgnored, r.says(4, `{"version":1,"failed":"8"}`), "it is done there")
 	require.False(t, r.Done())
 	r.exit("4", 0)
 	require.True(t, r.Done())

@@ -70,6 +70,10 @@ type Run struct {
 	// The first one has a process that runs or is lost.
 	launches []launch
 
+	// The ranks that no control line has named as failed since the last launch, and as
+	// released.
+	unreported, unreleased *idset.Set
+
 	canceled bool // the run was canceled
 	orphaned bool // a command was given up or lost, whatever cause its rank has
 
@@ -125,7 +129,7 @@ type RankEnd struct {
 // New returns a run that has launched nothing. It retains spec.Ranks, which must not
 // change.
 func New(spec Spec) *Run {
-	r := &Run{spec: spec}
+	r := &Run{spec: spec, unreported: spec.Ranks, unreleased: spec.Ranks}
 	base := int32(0)
 	for first, last := range spec.Ranks.Ranges() {
 		r.spans = append(r.spans, span{first: first, last: last, base: base})
@@ -327,6 +331,7 @@ func (r *Run) Launch(now eventlog.Timestamp, attempt uint32, ranks *idset.Set) {
 		return
 	}
 	r.last = attempt
+	r.unreported = r.spec.Ranks
 	r.launches = append(r.launches, l)
 	r.forget()
 	if r.start == 0 {
