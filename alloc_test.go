@@ -6,14 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/internal/race"
 )
 
 // What a lifecycle of ten events allocates. Five are the inputs of the mill, and four the
 // jobspec that is read.
 func TestALifecycleAllocatesLittle(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	for _, c := range []struct {
 		name     string
 		volatile bool
@@ -39,9 +38,7 @@ func TestALifecycleAllocatesLittle(t *testing.T) {
 
 // What a job takes in memory.
 func TestAJobIsSmall(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	for far, bytes := range map[string]float64{"pending": 1250, "running": 1800, "inactive": 150} {
 		require.LessOrEqual(t, weigh(t, far, 4000), bytes, far)
 	}
@@ -49,9 +46,7 @@ func TestAJobIsSmall(t *testing.T) {
 
 // A record is written into memory at hand.
 func TestARecordIsWrittenWithoutAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	list := records(t, 100, true)
 	var dst []byte
 	require.LessOrEqual(t, testing.AllocsPerRun(20, func() {

@@ -10,12 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/race"
 )
 
 func TestReadingAndWritingAllocatesNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	log := benchLog(t, 256)
 	entries, err := collect(log)
 	require.NoError(t, err)
@@ -42,9 +41,7 @@ func TestReadingAndWritingAllocatesNothing(t *testing.T) {
 }
 
 func TestADecoderAllocatesNothingPerEntry(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	// The reader, the Decoder, its buffers of 4 to 64 KiB and the loop.
 	for _, n := range []int{1_000, 20_000} {
 		log := benchLog(t, n)

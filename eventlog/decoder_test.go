@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/race"
 )
 
 // drain returns what is left in a Decoder, as clones.
@@ -235,9 +236,7 @@ func TestALineWithoutEndCostsAtMostTwiceTheLimit(t *testing.T) {
 }
 
 func TestTheBufferGrowsWithTheLog(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	cost := func(r io.Reader) uint64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -8,13 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/race"
 )
 
 // What the documentation promises.
 func TestAllocationBudget(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	shapes := []struct {
 		name  string
 		set   *idset.Set
@@ -99,9 +98,7 @@ var (
 )
 
 func TestTheFirstRunsAreInTheSetItself(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	a, b := parse(t, "0-3,7"), parse(t, "2-9,11,13")
 	var ids []string
 	for id := range 1000 {
@@ -132,9 +129,7 @@ func TestTheFirstRunsAreInTheSetItself(t *testing.T) {
 
 // Ranks that come home one by one: the amortised budget of a ledger.
 func TestAccumulatingAllocatesNothingToSpeakOf(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	const n = 16384
 	perSet := testing.AllocsPerRun(3, func() {
 		s := new(idset.Set)

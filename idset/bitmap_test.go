@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/race"
 )
 
 // mixed returns a set of many containers, of every kind that a bitmap is filled
@@ -109,9 +110,7 @@ func TestAContainerOfVeryManyRunsIsRepacked(t *testing.T) {
 
 // The cost of filling a container follows its runs, not its ids.
 func TestLongRunsAreNotFilledIdById(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	s := new(idset.Set)
 	for i := range uint32(60) {
 		s.InsertRange(i*1000, i*1000+900)

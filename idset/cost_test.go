@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/race"
 )
 
 // bytesOf returns about how many bytes a call of f allocates.
@@ -24,9 +25,7 @@ func bytesOf(f func()) int {
 // An operation that looked at more than it must would copy it too: what is
 // allocated tells.
 func TestTheCostOfAnOperationFollowsWhatItsOperandsShare(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	var (
 		few    = parse(t, "100-200")
 		most   = parse(t, "0-5,7-2147483647")

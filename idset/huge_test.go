@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/race"
 )
 
 // atoms cut the universe into stretches that sets of this file hold wholly or
@@ -140,7 +141,7 @@ func TestEveryIdThereIsCostsNothing(t *testing.T) {
 		}
 	})
 	require.Equal(t, "0-12344,12346-2147483647", string(text))
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("allocations and times are not what they are without the race detector")
 	}
 	require.LessOrEqual(t, r.AllocsPerOp(), int64(1))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/race"
 )
 
 func TestASyntaxErrorTellsOffsetCauseAndToken(t *testing.T) {
@@ -190,7 +191,7 @@ func TestNoTextCostsMemoryOutOfProportion(t *testing.T) {
 			require.LessOrEqual(t, s.Memory(), 128*runs(s)+16384, name)
 		}
 		used := after.TotalAlloc - before.TotalAlloc
-		if raceEnabled {
+		if race.Enabled {
 			continue
 		}
 		require.LessOrEqual(t, used, uint64(proportionate*len(text)+4096), "%s: %d bytes of text", name, len(text))

@@ -16,6 +16,8 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/bomb"
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
@@ -27,23 +29,23 @@ import (
 func find(t *testing.T, run func(*rapid.T) error) (found error) {
 	t.Helper()
 	allowance := 2 * time.Second
-	if raceEnabled {
+	if race.Enabled {
 		allowance *= 10
 	}
-	begin, runs := cpuTime(), 0
+	begin, runs := bomb.ProcessorTime(), 0
 	old := flag.Lookup("rapid.seed").Value.String()
 	defer func() { require.NoError(t, flag.Set("rapid.seed", old)) }()
-	for seed := 1; found == nil && cpuTime()-begin < allowance && runs < 10_000; seed++ {
+	for seed := 1; found == nil && bomb.ProcessorTime()-begin < allowance && runs < 10_000; seed++ {
 		require.NoError(t, flag.Set("rapid.seed", strconv.Itoa(seed))) // the same runs each time
 		rapid.Check(t, func(t *rapid.T) {
-			if found == nil && cpuTime()-begin < allowance {
+			if found == nil && bomb.ProcessorTime()-begin < allowance {
 				found = run(t)
 				runs++
 			}
 		})
 	}
 	require.Error(t, found, "nothing found in %d runs", runs)
-	t.Logf("found in %d runs, %v: %.300v", runs, cpuTime()-begin, found)
+	t.Logf("found in %d runs, %v: %.300v", runs, bomb.ProcessorTime()-begin, found)
 	return found
 }
 
@@ -327,7 +329,7 @@ func TestABadSchedulerIsFound(t *testing.T) {
 
 // An expiration matters in many runs: a scheduler that ignores them is found in 1 of 40.
 func TestAnIgnoredExpirationIsFoundSoon(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		t.Skip("it takes seconds")
 	}
 	for name, value := range map[string]string{"rapid.seed": "1", "rapid.checks": "200"} {

@@ -9,15 +9,14 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate"
 )
 
 // TestApplyAllocatesNothingItNeedNotKeep: the events of a plain life, and those
 // that a job meets again and again, cost no memory.
 func TestApplyAllocatesNothingItNeedNotKeep(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	life := script(
 		submit, "validate", "debug.x {}", "depend", `priority {"priority":16}`, `urgency {"userid":1,"urgency":3}`,
 		`priority {"priority":3}`, "flux-restart", `priority {"priority":3}`, `alloc {}`, "start",
@@ -46,9 +45,7 @@ func keptLog() []byte {
 // TestReplayAllocatesTheJobAndItsAnnotations: a million inactive jobs of a restart take
 // 240 bytes each.
 func TestReplayAllocatesTheJobAndItsAnnotations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	log := keptLog()
 	jobs := make([]*jobstate.Job, 0, 4096)
 	before := heap()
@@ -83,9 +80,7 @@ var actionEvents = []string{
 // TestDecodeAllocatesNothingInTheSteadyState: an Event has met the descriptions
 // and names, and the events come again and again.
 func TestDecodeAllocatesNothingInTheSteadyState(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	for _, e := range script(actionEvents...) {
 		var ev jobstate.Event
 		require.NoError(t, ev.Decode(e))
@@ -100,9 +95,7 @@ func TestDecodeAllocatesNothingInTheSteadyState(t *testing.T) {
 // TestApplyEventAllocatesNothingForActiveActions: releases and failures of an
 // action that is active cost the job no memory.
 func TestApplyEventAllocatesNothingForActiveActions(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	j, _ := run(t, append(upTo(jobstate.StateRun), actionEvents[0])...)
 	var ev jobstate.Event
 	events := script(actionEvents[1:4]...)
@@ -122,9 +115,7 @@ func TestApplyEventAllocatesNothingForActiveActions(t *testing.T) {
 }
 
 func TestAppendContextAllocatesNothingWithRoom(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	dst := make([]byte, 0, 1024)
 	for _, e := range script(append(actionEvents, whole[3], submit)...) {
 		c, err := jobstate.ParseContext(e)
@@ -144,9 +135,7 @@ func TestAppendContextAllocatesNothingWithRoom(t *testing.T) {
 }
 
 func TestAccessorsDoNotAllocate(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	j, _ := run(t, append(upTo(jobstate.StateRun), `prolog-start {"description":"p"}`, `exception {"type":"x","severity":0,"note":"n"}`)...)
 	live := 0
 	require.Zero(t, testing.AllocsPerRun(100, func() {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/perilog"
 )
 
@@ -26,9 +27,7 @@ func step(job *perilog.Job, rank uint32) int {
 // TestAllocations: a report, the event that follows and its fold allocate nothing.
 // The fragment that goes back is new: an R, and sets of a rank.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	prologs := newBench(t, 4096, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}})
 	prologs.take()
 	rank := uint32(0)

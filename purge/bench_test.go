@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
@@ -201,7 +202,7 @@ func BenchmarkMemory(b *testing.B) {
 }
 
 func TestAMassPurgeGivesItsMemoryBack(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector needs memory of its own")
 	}
 	const stay = 1000
@@ -227,7 +228,7 @@ func TestAMassPurgeGivesItsMemoryBack(t *testing.T) {
 }
 
 func TestAJobNeedsLessThanSeventyTwoBytes(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector needs memory of its own")
 	}
 	for _, n := range []int{50_000, 62_500, 75_000, 87_500, 100_000} { // a map's memory doubles in between

@@ -6,13 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/rset"
 )
 
 func TestAllocationBudget(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	equal, different := parse(t, clusterText(16384, false)), parse(t, clusterText(16384, true))
 	half := new(idset.Set)
 	half.InsertRange(0, 8191)
@@ -40,9 +39,7 @@ func TestAllocationBudget(t *testing.T) {
 
 // Release of every rank, one by one: amortised, whatever the size.
 func TestFreeingRanksOneByOneAllocatesTheFragmentAlone(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	for _, n := range []int{128, 16384} {
 		r := parse(t, clusterText(n, true))
 		allocs := testing.AllocsPerRun(1, func() {

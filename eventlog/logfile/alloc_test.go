@@ -12,12 +12,11 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/internal/race"
 )
 
 func TestAppendingAllocatesNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	batch := recorded(t)
 	for policy, budget := range map[logfile.SyncPolicy]float64{
 		logfile.SyncNever:  0,
@@ -39,9 +38,7 @@ func TestAppendingAllocatesNothing(t *testing.T) {
 }
 
 func TestReadingAllocatesNothingPerEntry(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	path := filepath.Join(t.TempDir(), "eventlog")
 	l, err := logfile.Create(path, logfile.Options{Policy: logfile.SyncNever})
 	require.NoError(t, err)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/joblife/joblife/internal/race"
 )
 
 // Size is how long a bomb is, and the other two are what it may take.
@@ -146,7 +148,7 @@ func DefuseProgram(t *testing.T, work func(text []byte), few int, bombs []Bomb, 
 // Defuse fails unless work takes little of each bomb.
 func Defuse(t *testing.T, work func(text []byte), bombs ...Bomb) {
 	t.Helper()
-	if raceEnabled { // what it finds, the first one shows
+	if race.Enabled { // what it finds, the first one shows
 		bombs = bombs[:min(1, len(bombs))]
 	}
 	for _, b := range bombs {
@@ -156,7 +158,7 @@ func Defuse(t *testing.T, work func(text []byte), bombs ...Bomb) {
 		if memory > Memory {
 			t.Errorf("%s: %d bytes take %d KiB of memory, at most %d are allowed", b.Name, len(text), memory>>10, Memory>>10)
 		}
-		if took > Time && !raceEnabled {
+		if took > Time && !race.Enabled {
 			t.Errorf("%s: %d bytes take %v, at most %v is allowed", b.Name, len(text), took, Time)
 		}
 	}
@@ -167,15 +169,15 @@ func Defuse(t *testing.T, work func(text []byte), bombs ...Bomb) {
 func Cost(work func()) (memory uint64, took time.Duration) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := processorTime()
+	start := ProcessorTime()
 	work()
-	took = processorTime() - start
+	took = ProcessorTime() - start
 	runtime.ReadMemStats(&after)
 	for range 2 { // two threads of one core take longer each
 		if took > Time {
-			start = processorTime()
+			start = ProcessorTime()
 			work()
-			took = min(took, processorTime()-start)
+			took = min(took, ProcessorTime()-start)
 		}
 	}
 	memory = after.TotalAlloc - before.TotalAlloc // no more was live

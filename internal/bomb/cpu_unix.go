@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// processorTime returns the time that the process has had of all processors. It does
+// ProcessorTime returns the time that the process has had of all processors. It does
 // not grow while others have them.
-func processorTime() time.Duration {
+func ProcessorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0

@@ -10,6 +10,7 @@ import (
 
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/race"
 )
 
 const nested = `{"id": 12, "final": true, "t": 1.5, "list": [{"a": 1, "with": [{"a": 2, "with": []}]}], "x": {"y": 3}}`
@@ -55,9 +56,7 @@ func readNested(text []byte) (n int64, err error) {
 }
 
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	text, dst, kept := []byte(nested), make([]byte, 0, 256), json.RawMessage(`{"x":{"y":1}}`)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		if n, err := readNested(text); n != 18 || err != nil {
@@ -107,9 +106,7 @@ func BenchmarkRead(b *testing.B) {
 // A text of the most values that a tape has to tell of takes a few bytes for each of
 // its own, and a text without takes none.
 func TestATapeIsSmall(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	allocated := func(text []byte) int {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -9,12 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/internal/bomb"
+	"github.com/joblife/joblife/internal/race"
 )
 
 func TestTheCommonPathAllocatesNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	context := []byte(`{"userid":1000,"urgency":16,"flags":0,"version":1,"annotations":{"sched":{"resource_summary":"rank[0-3]/core[0-7]"}},"x":[1.5,true,null,"é"]}`)
 	keys16, _ := objectOf(16, -1, keyNames["long"])
 	nested := []byte(strings.Repeat("[", 8) + strings.Repeat("]", 8))
@@ -52,9 +51,7 @@ func walkAll(b []byte) {
 }
 
 func TestManyKeysCostAFewAllocationsNotOneEach(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	in, _ := objectOf(10_000, -1, keyNames["long"])
 	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { _ = Check(in, Limits{}) }), 30.0)
 	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { walkAll(in) }), 30.0)
@@ -62,7 +59,7 @@ func TestManyKeysCostAFewAllocationsNotOneEach(t *testing.T) {
 
 // Keys were once unescaped for each comparison: 30 times as much.
 func TestKeysWithEscapesCostLittleMoreThanOthers(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("times are not judged")
 	}
 	cost := func(perObject int, format string) time.Duration {

@@ -43,11 +43,12 @@ var layout = map[string]string{
 	"eventlog":             "",
 	"eventlog/logfile":     "eventlog sys",
 	"idset":                "roaring",
-	"internal/bomb":        "",
+	"internal/bomb":        "internal/race",
 	"internal/guard":       "",
 	"internal/jsonscan":    "internal/guard",
 	"internal/jsonobj":     "internal/guard internal/jsonscan",
 	"internal/logline":     "internal/jsonscan",
+	"internal/race":        "",
 	"internal/refdata":     "",
 	"internal/tidy":        "",
 }
@@ -58,6 +59,9 @@ const (
 
 	// forAll is what every package outside internal may import.
 	forAll = "internal/guard internal/jsonscan internal/jsonobj internal/logline"
+
+	// forTests is what only tests import.
+	forTests = "internal/bomb internal/race internal/refdata"
 
 	// topLevel is what the root may hold beside packages and Go files, and the page that
 	// "go run ./examples/simulate" writes.
@@ -172,7 +176,7 @@ func kindOf(name string) int {
 		return soak
 	case strings.HasSuffix(name, "_test.go"), name == "mutate_on.go": // which a build tag leaves to a test
 		return test
-	case path.Ext(name) == ".go" && !example && !within(name, "internal/refdata") && !within(name, "internal/bomb"):
+	case path.Ext(name) == ".go" && !example && !has(forTests, path.Dir(name)):
 		return library
 	}
 	return other

@@ -6,14 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate/archive"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
 func TestAJobCostsAFixedNumberOfAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	var all []entry
 	const n = 100
 	for id := range jobid.ID(n) {

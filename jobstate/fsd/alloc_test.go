@@ -4,14 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/stretchr/testify/require"
 )
 
 func TestAllocationsPerCall(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	buf := make([]byte, 0, 64)
 	var d fsd.Duration
 	var text string
@@ -39,9 +38,7 @@ func TestAllocationsPerCall(t *testing.T) {
 
 // A megabyte of zeros costs only the reading.
 func TestALongTextCostsNoMemory(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	long := make([]byte, 1<<20)
 	for i := range long {
 		long[i] = '0'

@@ -4,14 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/stretchr/testify/require"
 )
 
 func TestAllocationsPerCall(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	const id = jobid.ID(6731191091817518)
 	buf := make([]byte, 0, 64)
 	g := newGenerator(t, 1)
@@ -54,9 +53,7 @@ func TestAllocationsPerCall(t *testing.T) {
 
 // A kilobyte of zeros costs a kilobyte of reading, and an error for a megabyte keeps 64 bytes.
 func TestALongTextCostsNoMemory(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	long := make([]byte, 1<<20)
 	for i := range long {
 		long[i] = '0'

@@ -5,13 +5,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
 func TestAllocationsStayWithinTheBudget(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	in := []byte(text(`[{"type":"node","count":4,"with":[{"type":"slot","count":2,"label":"task","with":[{"type":"core","count":3},{"type":"gpu","count":1}]}]}]`, "",
 		`{"system":{"duration":3600.0,"cwd":"/home/u","queue":"batch","environment":{"A":"1","B":"2"}}}`))
 	s := parse(t, string(in))

@@ -5,14 +5,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
 
 func TestAWatermarkThatIsKeptCostsNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	d := newDisk()
 	s := d.create(t)
 	require.NoError(t, s.PutWatermark(ctx, 9))

@@ -5,14 +5,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
 func TestAllocationBudgetOfQueues(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	const n = 4096
 	for name, want := range map[string]float64{
 		"add,cancel": 0, "prioritize": 0, "stop,start": 0, "answer,add": 0, "recall": 1,
@@ -55,9 +54,7 @@ func TestAllocationBudgetOfQueues(t *testing.T) {
 }
 
 func TestAllocationBudgetOfMessages(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	dst := make([]byte, 0, 4096)
 	request := alloc.Request{JobInfo: alloc.JobInfo{ID: 1, Submit: 5}, Jobspec: []byte(jobspec)}
 	text, err := alloc.Append(nil, request)

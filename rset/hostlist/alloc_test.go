@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
@@ -23,9 +24,7 @@ func shuffled(n int) string {
 
 // What the documentation promises. A million hosts cost what one costs.
 func TestAllocationBudget(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	for _, s := range []struct {
 		name, text string
 		parse      float64

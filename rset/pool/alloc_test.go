@@ -8,13 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/rset/pool"
 )
 
 func TestAllocationBudget(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	for _, different := range []bool{false, true} {
 		p := clusterOf(t, 4096, different)
 		budget := func(want float64, what string, f func()) {
@@ -45,9 +44,7 @@ func TestAllocationBudget(t *testing.T) {
 
 // A job on all of many equal nodes costs as one on a few.
 func TestEqualNodesCostAsOne(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	var allocs [2]float64
 	for i, n := range []int{64, 16384} {
 		p := clusterOf(t, n, false)
@@ -66,9 +63,7 @@ func TestEqualNodesCostAsOne(t *testing.T) {
 
 // Constraints are read once, and a property costs what it changes, whatever the nodes.
 func TestWhatAnInventoryCostsOnce(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	p := clusterOf(t, 4096, true)
 	q := constrained(t)
 	require.ErrorIs(t, p.Feasible(q), pool.ErrInfeasible)

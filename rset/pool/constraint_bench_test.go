@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/rset/pool"
 )
 
@@ -83,9 +84,7 @@ func BenchmarkNewRequest(b *testing.B) {
 }
 
 func TestWhatConstraintsMayAllocate(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	q := constrained(t)
 	for scattered, want := range map[bool]float64{false: 32, true: 136} {
 		f := bigFake(16384, scattered)

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/rset/hostlist"
 	"github.com/joblife/joblife/rset/pool"
 )
@@ -269,7 +270,7 @@ func TestAMillionHostsAreFoundAsOneRange(t *testing.T) {
 	list, err := hostlist.Parse("n[1000-999999],n[0-10],m[0-15000000]")
 	require.NoError(t, err)
 	require.Equal(t, "0-10,1000-999999", f.RanksOfHosts(list).String())
-	if !raceEnabled {
+	if !race.Enabled {
 		require.LessOrEqual(t, testing.AllocsPerRun(3, func() { f.RanksOfHosts(list) }), 4.0)
 	}
 }

@@ -1,6 +1,0 @@
-//go:build race
-
-package logfile_test
-
-// raceEnabled: the race detector allocates.
-const raceEnabled = true

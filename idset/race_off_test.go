@@ -1,5 +1,0 @@
-//go:build !race
-
-package idset_test
-
-const raceEnabled = false

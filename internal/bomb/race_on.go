@@ -1,5 +1,0 @@
-//go:build race
-
-package bomb
-
-const raceEnabled = true

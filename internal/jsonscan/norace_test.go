@@ -1,6 +1,0 @@
-//go:build !race
-
-package jsonscan
-
-// raceEnabled: the race detector allocates.
-const raceEnabled = false

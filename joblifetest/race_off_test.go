@@ -1,5 +1,0 @@
-//go:build !race
-
-package joblifetest
-
-const raceEnabled = false

@@ -1,6 +1,0 @@
-//go:build !race
-
-package jobspec_test
-
-// raceEnabled tells that the race detector runs, which allocates.
-const raceEnabled = false

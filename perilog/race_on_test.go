@@ -1,5 +1,0 @@
-//go:build race
-
-package perilog_test
-
-const raceEnabled = true

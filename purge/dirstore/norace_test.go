@@ -1,6 +1,0 @@
-//go:build !race
-
-package dirstore_test
-
-// raceEnabled: the race detector allocates.
-const raceEnabled = false

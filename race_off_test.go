@@ -1,5 +1,0 @@
-//go:build !race
-
-package joblife_test
-
-const raceEnabled = false

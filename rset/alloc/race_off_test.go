@@ -1,5 +1,0 @@
-//go:build !race
-
-package alloc_test
-
-const raceEnabled = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package hostlist_test
-
-const raceEnabled = false

@@ -1,6 +1,0 @@
-//go:build race
-
-package hostlist_test
-
-// raceEnabled tells that allocations are not what they are otherwise.
-const raceEnabled = true

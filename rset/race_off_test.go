@@ -1,5 +1,0 @@
-//go:build !race
-
-package rset_test
-
-const raceEnabled = false
