@@ -78,7 +78,7 @@ func (l *line) rest() string { return strings.Join(l.words, " ") }
 // job returns the id of the job that the next word names.
 func (l *line) job() jobid.ID {
 	name := l.word()
-	id, ok := l.jobs[name]
+	id, ok := l.ids[name]
 	if !ok {
 		l.fail(fmt.Errorf("no job %q", name))
 	}
@@ -118,10 +118,8 @@ func playConfig(l *line) {
 		return
 	}
 	l.cfg.Actions = actions
-	if l.w != nil {
-		l.w.Configure(actions)
-	}
-	if l.m != nil {
+	l.w.Configure(actions)
+	if l.e != nil {
 		l.send(joblife.Reload{Config: l.cfg})
 	}
 }
@@ -146,8 +144,9 @@ func playSubmit(l *line) {
 		text, err = spec.MarshalJSON()
 	}
 	if l.fail(err); l.err == nil {
-		l.naming = name
-		l.send(joblife.Submit{Tag: 1, Jobspec: text, Urgency: urgency})
+		l.tag++
+		l.ids[name] = jobid.ID(1000 + l.tag)
+		l.send(joblife.Submit{Tag: l.tag, ID: l.ids[name], Jobspec: text, Urgency: urgency})
 	}
 }
 
@@ -278,17 +277,19 @@ func playTick(l *line) {
 		l.fail(err)
 		l.now = l.now.Add(d)
 	}
-	if l.m != nil {
+	if l.e != nil {
 		l.send(joblife.Tick{})
 	}
 }
 
 func playCrash(l *line) {
-	switch when := l.word(); when {
+	switch l.word() {
 	case "":
-		l.m = nil
-	case "before", "after":
-		l.crash = when
+		l.e = nil
+	case "before":
+		l.site.armed = crashBefore
+	case "after":
+		l.site.armed = crashAfter
 	default:
 		l.fail(errUsage)
 	}
@@ -298,11 +299,10 @@ func playRestore(l *line) {
 	actions := l.cfg.Actions
 	l.cfg = l.fresh()
 	l.cfg.Actions = actions
-	m, rec, err := joblife.Restore(l.now, l.cfg, records(l.records))
+	rec, err := l.restore()
 	if l.fail(err); err != nil {
 		return
 	}
-	l.m = m
 	l.printf("restored: %v running %v", rec.Jobs, rec.Running)
 	for _, u := range rec.Unresolved {
 		l.printf("unresolved: %v %v %v on %v", u.Job, u.Action, u.Reason, u.Ranks)
@@ -315,7 +315,7 @@ func playRestore(l *line) {
 func playShow(l *line) {
 	switch l.word() {
 	case "jobs":
-		for v := range l.m.Jobs(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive) {
+		for v := range l.e.Manager().Jobs(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive) {
 			result, _ := v.Result()
 			if v.State()&(jobstate.StateNew|jobstate.StatePending|jobstate.StateRun) != 0 {
 				l.printf("%v %v", v.ID(), v.State())
@@ -324,16 +324,16 @@ func playShow(l *line) {
 			}
 		}
 	case "holders":
-		for h := range l.m.Holders() {
+		for h := range l.e.Manager().Holders() {
 			l.printf("%v %v", h.Job, strings.Join(strings.Fields(fmt.Sprint(h.Kind, " ", h.Description, " ", h.Ranks)), " "))
 		}
 	case "unresolved":
-		for u := range l.m.Unresolved() {
+		for u := range l.e.Manager().Unresolved() {
 			l.printf("%v %v %v on %v", u.Job, u.Action, u.Reason, u.Ranks)
 		}
 	case "log":
 		id := l.job()
-		for _, r := range l.records {
+		for _, r := range l.stored {
 			if r.Job == id && r.Kind == joblife.RecordEvent {
 				l.printf("%s", strings.TrimSpace(string(r.Data)))
 			}

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -51,7 +52,15 @@ const (
 )
 
 // Records yields what is durable, for joblife.Restore.
-func (s *Site) Records() iter.Seq2[joblife.Record, error] { return records(s.r.stored) }
+func (s *Site) Records() iter.Seq2[joblife.Record, error] {
+	return func(yield func(joblife.Record, error) bool) {
+		for _, r := range s.r.stored {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
 
 // Append makes records durable. After an error this life is over: return it.
 func (s *Site) Append(list []joblife.Record) error {
@@ -59,11 +68,11 @@ func (s *Site) Append(list []joblife.Record) error {
 	if err := s.alive("writes records"); err != nil {
 		return err
 	}
-	if s.armed = 0; r.lives < maxLives && r.fault(29) {
+	if r.lives < maxLives && r.fault(29) {
 		s.armed = crashBefore + r.choose(2)
 	}
 	if s.armed == crashBefore {
-		return s.crash("before its records are durable")
+		return s.crash("%d records are lost", len(list))
 	}
 	for _, rec := range list {
 		r.append(rec)
@@ -79,7 +88,7 @@ func (s *Site) Do(rd *joblife.Ready) error {
 		return err
 	}
 	if s.armed == crashAfter {
-		return s.crash("when its records are durable, before it acts")
+		return s.crash("the records are durable, and nothing else is done")
 	}
 	if rd.Seq <= s.seq {
 		r.w.fail(0, "the embedder carries out Ready %d again", rd.Seq)
@@ -96,13 +105,13 @@ func (s *Site) Do(rd *joblife.Ready) error {
 		s.err = r.do(rd)
 	}
 	if s.err == nil && s.armed == crashDone {
-		return s.crash("when it has acted, before Done")
+		return s.crash("all is done, and Done is not called")
 	}
 	return s.err
 }
 
-func (s *Site) crash(when string) error {
-	s.r.note("the embedder crashes %s", when)
+func (s *Site) crash(format string, args ...any) error {
+	s.r.note("crash: "+format, args...)
 	s.crashed = true
 	return errCrash
 }
@@ -114,17 +123,6 @@ func (s *Site) alive(what string) error {
 		return errCrash
 	}
 	return s.r.w.Err()
-}
-
-// records yields what is stored.
-func records(list []joblife.Record) iter.Seq2[joblife.Record, error] {
-	return func(yield func(joblife.Record, error) bool) {
-		for _, r := range list {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	}
 }
 
 // append stores a record, and judges that it tells the truth.
@@ -141,6 +139,9 @@ func (r *runner) append(rec joblife.Record) {
 		r.logs[rec.Job] = append(r.logs[rec.Job], rec.Data...)
 	}
 	e, err := eventlog.Parse(rec.Data)
+	if r.script != nil && rec.Kind == joblife.RecordEvent {
+		r.note("%s", strings.TrimRight(fmt.Sprintf("%v: %s %s", rec.Job, e.Name, e.Context), " "))
+	}
 	var c struct {
 		Ranks  *idset.Set `json:"ranks"`
 		Status int32      `json:"status"`
@@ -149,6 +150,8 @@ func (r *runner) append(rec joblife.Record) {
 		return // it has other keys
 	}
 	switch e.Name {
+	case jobstate.EventInvalidate:
+		delete(r.logs, rec.Job)
 	case jobstate.EventDrained:
 		if early := idset.Intersect(c.Ranks, r.asked); !early.IsEmpty() {
 			r.w.fail(rec.Job, "I10: its log says that rank %v is drained, and nobody has confirmed it", early)
@@ -165,13 +168,19 @@ func (r *runner) append(rec joblife.Record) {
 // loop is an embedder that is right.
 type loop struct {
 	m           *joblife.Manager
-	site        *Site
+	site        site
 	sched, exec int // the connections
 }
 
-func newLoop(site *Site) (Embedder, error) {
-	m, _, err := joblife.Restore(site.Now, site.Config, site.Records())
-	return &loop{m: m, site: site}, err
+// site is what a loop needs of a Site.
+type site interface {
+	Append([]joblife.Record) error
+	Do(*joblife.Ready) error
+}
+
+func newLoop(s *Site) (Embedder, error) {
+	m, _, err := joblife.Restore(s.Now, s.Config, s.Records())
+	return &loop{m: m, site: s}, err
 }
 
 func (l *loop) Manager() *joblife.Manager { return l.m }
@@ -255,7 +264,6 @@ func (r *runner) begin() error {
 
 // step passes an input to the embedder, and judges what it did.
 func (r *runner) step(connection int, in joblife.Input) error {
-	tag := r.tag
 	r.w.input(in)
 	err := r.e.Take(r.now, connection, in)
 	switch {
@@ -269,11 +277,19 @@ func (r *runner) step(connection int, in joblife.Input) error {
 		return err
 	}
 	m := r.e.Manager()
-	switch in.(type) {
-	case joblife.Report, joblife.Raise, joblife.Urgency, joblife.SetExpiration:
-		if r.answered != tag {
-			return fmt.Errorf("joblifetest: the embedder loses an input: there is no answer to %s", what(in))
-		}
+	var tag uint64
+	switch in := in.(type) {
+	case joblife.Report:
+		tag = in.Tag
+	case joblife.Raise:
+		tag = in.Tag
+	case joblife.Urgency:
+		tag = in.Tag
+	case joblife.SetExpiration:
+		tag = in.Tag
+	}
+	if tag != 0 && r.answered != tag {
+		return fmt.Errorf("joblifetest: the embedder loses an input: there is no answer to %s", what(in))
 	}
 	if r.site.seq > 0 && m.Done(r.site.seq) == nil {
 		return fmt.Errorf("joblifetest: the embedder does not call Done for Ready %d", r.site.seq)

@@ -49,22 +49,45 @@ func find(t *testing.T, run func(*rapid.T) error) (found error) {
 	return found
 }
 
+// backfill is first with a depth: so many jobs that have to wait get a plan, and those
+// behind them what is left. With a depth of 0 nobody passes.
+type backfill struct {
+	*first
+	depth   int
+	planned []jobid.ID
+}
+
+func (b *backfill) Decide(now eventlog.Timestamp) []alloc.Response {
+	for _, id := range b.planned {
+		b.pool.Unplan(id)
+	}
+	b.planned = nil
+	return b.decide(now, func(id jobid.ID, need *pool.Request) bool {
+		if len(b.planned) < b.depth {
+			if _, err := b.pool.Plan(id, need, now); err == nil {
+				b.planned = append(b.planned, id)
+			}
+		}
+		return b.depth != 0
+	})
+}
+
 // bad is a scheduler with a fault.
 type bad struct {
-	*first
+	*backfill
 	fault string
 }
 
 func newBad(fault string) func(*rset.R) Scheduler {
 	return func(nodes *rset.R) Scheduler {
-		f := &first{nodes: nodes}
+		f := &backfill{first: &first{nodes: nodes}}
 		if f.depth = 1; fault == "lets all start that fit" {
 			f.depth = -1
 		}
 		if fault == "gives whole nodes" {
 			f.depth = 0
 		}
-		return &bad{first: f, fault: fault}
+		return &bad{backfill: f, fault: fault}
 	}
 }
 
@@ -225,7 +248,7 @@ func (b *bad) Decide(now eventlog.Timestamp) []alloc.Response {
 		}
 		b.waiting = upside
 	}
-	out := b.first.Decide(now)
+	out := b.backfill.Decide(now)
 	for i := range out {
 		r := out[i].R
 		if r == nil {
@@ -276,7 +299,7 @@ func TestAGoodSchedulerPasses(t *testing.T) {
 	for name, depth := range map[string]int{"FIFO": 0, "EASY": 1, "conservative": 99} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				RunScheduler(t, func(nodes *rset.R) Scheduler { return &first{nodes: nodes, depth: depth} }, SchedulerConfig{})
+				RunScheduler(t, func(nodes *rset.R) Scheduler { return &backfill{first: &first{nodes: nodes}, depth: depth} }, SchedulerConfig{})
 			})
 		})
 	}
@@ -322,7 +345,7 @@ func TestABadSchedulerIsFound(t *testing.T) {
 			first, story, _ := strings.Cut(found.Error(), "\n")
 			require.Regexp(t, want, first)
 			require.Contains(t, story, "the nodes are rank")
-			require.Contains(t, story, "s request for ")
+			require.Contains(t, story, "sched: request ")
 		})
 	}
 }
@@ -382,12 +405,12 @@ func TestTheStoryOfABadScheduler(t *testing.T) {
 		defer func() { require.NoError(t, flag.Set(name, old)) }()
 	}
 	for fault, want := range map[string][]string{
-		"gives fewer nodes":                 {"submit", "request for", "response: SUCCESS"},
-		"ignores frees that are not final":  {"response: SUCCESS", "the executor says release", "free rank", "final false"},
-		"ignores cancel":                    {"request for", "cancel the request for"},
-		"ignores prioritize":                {"request for", "prioritize"},
+		"gives fewer nodes":                 {"submit", "sched: request", "response: SUCCESS"},
+		"ignores frees that are not final":  {"response: SUCCESS", "the executor says release", "sched: free", "final=false"},
+		"ignores cancel":                    {"sched: request", "sched: cancel"},
+		"ignores prioritize":                {"sched: request", "prioritize"},
 		"gives nodes that are down":         {"rank .*: d", "response: SUCCESS"},
-		"hands out what hello says is held": {"hello: ƒ.* of which rank \".*\" is free", "response: SUCCESS"},
+		"hands out what hello says is held": {"sched: ƒ.* of which \".*\" is free", "response: SUCCESS"},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			var last error

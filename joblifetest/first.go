@@ -14,11 +14,9 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 )
 
-// first is a scheduler that serves jobs in order, on a pool. With a depth it is backfill:
-// so many jobs that have to wait get a plan, and those behind them what is left.
+// first is a scheduler that serves jobs in order, on a pool.
 type first struct {
 	nodes   *rset.R
-	depth   int
 	pool    *pool.Pool
 	waiting map[jobid.ID]alloc.Request
 	out     []alloc.Response
@@ -52,7 +50,6 @@ func (f *first) Take(msg alloc.Message) (err error) {
 	case alloc.Cancel:
 		if _, ok := f.waiting[msg.ID]; ok {
 			delete(f.waiting, msg.ID)
-			f.pool.Unplan(msg.ID)
 			f.out = append(f.out, alloc.Response{ID: msg.ID, Type: alloc.ResponseCancel})
 		}
 	case alloc.Free:
@@ -64,12 +61,13 @@ func (f *first) Take(msg alloc.Message) (err error) {
 }
 
 func (f *first) Decide(now eventlog.Timestamp) []alloc.Response {
+	return f.decide(now, func(jobid.ID, *pool.Request) bool { return false })
+}
+
+// decide serves jobs in order. One that has to wait ends that, unless it may be passed.
+func (f *first) decide(now eventlog.Timestamp, pass func(jobid.ID, *pool.Request) bool) []alloc.Response {
 	out := f.out
 	f.out = nil
-	for id := range f.waiting {
-		f.pool.Unplan(id)
-	}
-	planned := 0
 	for _, q := range slices.SortedFunc(maps.Values(f.waiting), func(a, b alloc.Request) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
 	}) {
@@ -83,15 +81,10 @@ func (f *first) Decide(now eventlog.Timestamp) []alloc.Response {
 			resp.R, err = f.pool.Alloc(q.ID, need, now)
 		}
 		if errors.Is(err, pool.ErrBusy) {
-			if f.depth == 0 {
-				break
+			if pass(q.ID, need) {
+				continue
 			}
-			if planned < f.depth {
-				if _, err := f.pool.Plan(q.ID, need, now); err == nil {
-					planned++
-				}
-			}
-			continue
+			break
 		}
 		if err != nil {
 			resp.Type, resp.Note = alloc.ResponseDeny, err.Error()

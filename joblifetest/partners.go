@@ -16,11 +16,19 @@ import (
 
 // do carries out what a Ready says.
 func (r *runner) do(rd *joblife.Ready) error {
-	for _, f := range rd.Faults {
-		return fmt.Errorf("joblifetest: %w", f)
-	}
+	r.tell(rd)
 	for _, a := range rd.Answers {
 		r.answered = a.Tag
+	}
+	for _, id := range rd.Unlink {
+		delete(r.logs, id)
+	}
+	if r.script != nil {
+		r.w.Do(rd)
+		return nil
+	}
+	for _, f := range rd.Faults {
+		return fmt.Errorf("joblifetest: %w", f)
 	}
 	effects := *rd
 	effects.Sched = nil
@@ -45,7 +53,6 @@ func (r *runner) do(rd *joblife.Ready) error {
 	}
 	for _, d := range rd.Drain {
 		ranks := d.Ranks.Clone()
-		r.note("drain rank %v", ranks)
 		r.asked.UnionWith(ranks)
 		r.insist(time.Duration(r.choose(9))*time.Second, func() error {
 			r.asked.SubtractWith(ranks)
@@ -58,13 +65,62 @@ func (r *runner) do(rd *joblife.Ready) error {
 	return r.w.Err()
 }
 
+// tell notes what a Ready wants done.
+func (r *runner) tell(rd *joblife.Ready) {
+	if rd.Hello != nil {
+		for _, h := range rd.Hello.Responses {
+			r.note("  sched: %v holds %v, of which %q is free", h.ID, h.R, h.Free)
+		}
+	}
+	for _, msg := range rd.Sched {
+		switch msg := msg.(type) {
+		case alloc.Request:
+			r.note("  sched: request %v priority %d", msg.ID, msg.Priority)
+		case alloc.Cancel:
+			r.note("  sched: cancel %v", msg.ID)
+		case alloc.Prioritize:
+			r.note("  sched: prioritize %v", msg.Jobs)
+		case alloc.Free:
+			r.note("  sched: free %v %v final=%v", msg.ID, msg.R, msg.Final)
+		case alloc.Expiration:
+			r.note("  sched: %v expires at %v", msg.ID, msg.Expiration)
+		}
+	}
+	for _, msg := range rd.Exec {
+		if s, ok := msg.(exec.Start); ok {
+			r.note("  exec: start %v on %v reattach=%v", s.ID, s.R, s.Reattach)
+		}
+	}
+	for _, e := range rd.Raised {
+		r.note("  raised: %v %s severity=%d", e.Job, e.Type, e.Severity)
+	}
+	for _, l := range rd.Launch {
+		r.note("  launch: %v %v on %v attempt=%d", l.Job, l.Action, l.Ranks, l.Attempt)
+	}
+	for _, s := range rd.Signal {
+		r.note("  signal: %v %v on %v %d", s.Job, s.Action, s.Ranks, s.Signal.Signal)
+	}
+	for _, d := range rd.Drain {
+		r.note("  drain: %v %s", d.Ranks, d.Reason)
+	}
+	for _, a := range rd.Answers {
+		if a.Report != 0 {
+			r.note("  answer: %v", a.Report)
+		} else if a.Err != nil {
+			r.note("  answer: %v", a.Err)
+		}
+	}
+	for _, f := range rd.Faults {
+		r.note("  fault: %v", f)
+	}
+	if len(rd.Unlink) > 0 {
+		r.note("  unlink: %v", rd.Unlink)
+	}
+}
+
 // sayHello tells the scheduler who holds what, and which nodes are down.
 func (r *runner) sayHello(a *alloc.Announcement) error {
 	r.met = true
-	r.note("hello: %d jobs", len(a.Responses))
-	for _, h := range a.Responses {
-		r.note("hello: %v has %v, of which rank %q is free", h.ID, h.R, h.Free.String())
-	}
 	r.judge.hello(a)
 	if err := r.s.Hello(*a); err != nil {
 		return fmt.Errorf("joblifetest: hello: %w", err)
@@ -84,17 +140,9 @@ func (r *runner) send(msg alloc.Message) error {
 	case alloc.Request:
 		m.Jobspec = bytes.Clone(m.Jobspec) // the Ready's is gone when that is done
 		msg = m
-		r.note("request for %v, priority %d", m.ID, m.Priority)
 	case alloc.Prioritize:
 		m.Jobs = slices.Clone(m.Jobs)
 		msg = m
-		r.note("prioritize %v", m.Jobs)
-	case alloc.Cancel:
-		r.note("cancel the request for %v", m.ID)
-	case alloc.Free:
-		r.note("free %v of %v, final %v", m.R, m.ID, m.Final)
-	case alloc.Expiration:
-		r.note("%v expires at %s", m.ID, clock(m.Expiration))
 	}
 	if !r.met {
 		return fmt.Errorf("joblifetest: a %T is sent, and the scheduler has no session", msg)
@@ -136,7 +184,6 @@ func (r *runner) say(from int, in joblife.Input) {
 
 // launch runs an action on its nodes, which report until they are heard.
 func (r *runner) launch(l joblife.Launch) {
-	r.note("launch %v of %v on rank %s, attempt %d", l.Action, l.Job, l.Ranks.String(), l.Attempt)
 	at := time.Duration(0)
 	for _, report := range Reports(l).Draw(r.t, "reports") {
 		at += time.Duration(r.choose(3)) * time.Second

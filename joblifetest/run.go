@@ -70,8 +70,9 @@ type runner struct {
 	tag      uint64
 	answered uint64 // the tag of the latest answer
 	ticks    int
-	small    int    // how many jobs more may be submitted: see hurry
-	notes    []note // what happened
+	small    int      // how many jobs more may be submitted: see hurry
+	notes    []string // what happened
+	script   *stage   // says what happens; nil: chance does
 }
 
 // Who sends to the embedder.
@@ -92,15 +93,13 @@ type event struct {
 	do func() error
 }
 
-// A note is a line for people, to be printed if a run fails.
-type note struct {
-	at     time.Time
-	format string
-	args   []any
-}
-
+// note tells people what happens.
 func (r *runner) note(format string, args ...any) {
-	r.notes = append(r.notes, note{r.now, format, args})
+	if r.script != nil {
+		r.script.printf(format, args...)
+		return
+	}
+	r.notes = append(r.notes, fmt.Sprintf("%7s "+format, append([]any{clock(eventlog.FromTime(r.now))}, args...)...))
 }
 
 // clock returns a time as notes have it; 0 is never.
@@ -168,12 +167,8 @@ func (r *runner) play(jobs []Arrival) error {
 	if err == nil {
 		return nil
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "the nodes are %v", r.judge.nodes)
-	for _, n := range r.notes[max(0, len(r.notes)-maxNotes):] {
-		fmt.Fprintf(&b, "\n%7s "+n.format, append([]any{clock(eventlog.FromTime(n.at))}, n.args...)...)
-	}
-	return fmt.Errorf("%w\n%s", err, b.String())
+	story := strings.Join(r.notes[max(0, len(r.notes)-maxNotes):], "\n")
+	return fmt.Errorf("%w\nthe nodes are %v\n%s", err, r.judge.nodes, story)
 }
 
 func (r *runner) run(jobs []Arrival) error {

@@ -10,13 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/joblife/joblife"
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/perilog/exec"
-	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/perilog"
 )
 
 // A ScriptConfig says how [RunScripts] plays scripts. The zero ScriptConfig is valid.
@@ -108,25 +105,19 @@ func difference(want, got string) error {
 	return nil
 }
 
-// A stage is a Manager and its surroundings, which do only what the script says.
+// A stage is a runner that does only what the script says.
 type stage struct {
-	m       *joblife.Manager // nil after a crash
-	w       *World
-	fresh   func() joblife.Config // a configuration with its own hooks
-	cfg     joblife.Config
-	now     time.Time
-	records []joblife.Record // what is durable
-
-	jobs   map[string]jobid.ID
-	naming string // the job that is being submitted
-	crash  string // when the next Ready meets a crash: "", "before" or "after" its records are durable
-	out    strings.Builder
+	*runner
+	fresh func() joblife.Config // a configuration with its own hooks
+	ids   map[string]jobid.ID   // by the names of jobs
+	out   strings.Builder
 }
 
 // playScript plays a script and returns it with its present output. The error is what the
 // World or Check finds wrong.
 func playScript(script string, config func() joblife.Config) (string, error) {
-	st := &stage{now: epoch().Add(time.Hour), jobs: make(map[string]jobid.ID)}
+	st := &stage{runner: newRunner(nil, perilog.Config{}, nil), ids: make(map[string]jobid.ID)}
+	st.script = st
 	st.fresh = func() joblife.Config {
 		if config == nil {
 			return joblife.Config{Epoch: epoch(), Hooks: []joblife.Hooks{joblife.Dependencies()}}
@@ -138,6 +129,7 @@ func playScript(script string, config func() joblife.Config) (string, error) {
 		return cfg
 	}
 	st.cfg = st.fresh()
+	st.w.Configure(st.cfg.Actions)
 	var text strings.Builder
 	played, output := false, false // commands whose output is not in text; old output is left out
 	show := func() {
@@ -170,13 +162,10 @@ func playScript(script string, config func() joblife.Config) (string, error) {
 
 // wrong returns what is wrong now, nil for nothing.
 func (st *stage) wrong() error {
-	if st.w != nil && st.w.Err() != nil {
+	if st.e == nil || st.w.Err() != nil {
 		return st.w.Err()
 	}
-	if st.m != nil {
-		return Check(st.m)
-	}
-	return nil
+	return Check(st.e.Manager())
 }
 
 // play plays a command.
@@ -186,10 +175,9 @@ func (st *stage) play(words []string) {
 	switch {
 	case do == nil:
 		l.err = fmt.Errorf("no command %q", words[0])
-	case st.m != nil || words[0] == "config":
-	case len(st.records) == 0:
-		st.w = NewWorld(st.cfg.Actions)
-		st.m, l.err = joblife.New(st.cfg)
+	case st.e != nil || words[0] == "config":
+	case len(st.stored) == 0:
+		_, l.err = st.restore()
 	case words[0] != "restore" && words[0] != "tick":
 		l.err = errors.New("the manager is down: restore it")
 	}
@@ -198,115 +186,42 @@ func (st *stage) play(words []string) {
 	} else if l.err == nil {
 		do(l)
 	}
-	for _, in := range l.inputs {
-		if l.err == nil {
+	for i, in := range l.inputs { // which share a Ready
+		if l.err == nil && i < len(l.inputs)-1 {
 			st.w.input(in)
-			l.err = st.m.Step(st.now, in)
+			l.err = st.e.Manager().Step(st.now, in)
+		} else if l.err == nil {
+			l.err = st.step(0, in)
 		}
 	}
-	st.do()
-	if l.err != nil {
+	wrong := st.wrong()
+	switch {
+	case errors.Is(l.err, errCrash):
+		st.e = nil
+	case wrong != nil:
+		st.printf("WRONG: %v", wrong)
+	case l.err != nil:
 		st.printf("error: %v", l.err)
 	}
-	if err := st.wrong(); err != nil {
-		st.printf("WRONG: %v", err)
+}
+
+// restore begins a life with what is durable.
+func (st *stage) restore() (joblife.Recovered, error) {
+	st.site = &Site{Now: st.now, Config: st.cfg, r: st.runner}
+	m, rec, err := joblife.Restore(st.now, st.cfg, st.site.Records())
+	if err == nil {
+		st.e = &loop{m: m, site: st.site}
 	}
+	return rec, err
 }
 
 // printf adds a line to the output. Ids in it become the names of jobs.
 func (st *stage) printf(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
-	names := slices.Collect(maps.Keys(st.jobs))
-	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(st.jobs[b], st.jobs[a]) }) // the longest ids first
+	names := slices.Collect(maps.Keys(st.ids))
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(st.ids[b], st.ids[a]) }) // the longest ids first
 	for _, name := range names {
-		line = strings.ReplaceAll(line, st.jobs[name].String(), name)
+		line = strings.ReplaceAll(line, st.ids[name].String(), name)
 	}
 	st.out.WriteString(line + "\n")
-}
-
-// do shows and does what the Manager wants done.
-func (st *stage) do() {
-	var rd joblife.Ready
-	for st.m != nil && st.m.Ready(&rd) {
-		if st.crash == "before" {
-			st.m, st.crash = nil, ""
-			st.printf("crash: %d records are lost", len(rd.Append))
-			return
-		}
-		for _, a := range rd.Answers {
-			if a.Tag == 1 && st.naming != "" {
-				st.jobs[st.naming], st.naming = a.Job, ""
-			}
-		}
-		for _, rec := range rd.Append {
-			st.records = append(st.records, rec.Clone())
-			if e, err := eventlog.Parse(rec.Data); rec.Kind == joblife.RecordEvent && err == nil {
-				st.printf("%s", strings.TrimRight(fmt.Sprintf("%v: %s %s", rec.Job, e.Name, e.Context), " "))
-			}
-		}
-		if st.crash == "after" {
-			st.m, st.crash = nil, ""
-			st.printf("crash: the records are durable, and nothing else is done")
-			return
-		}
-		st.w.Do(&rd)
-		st.effects(&rd)
-		if err := st.m.Done(rd.Seq); err != nil {
-			st.printf("error: %v", err)
-			return
-		}
-	}
-}
-
-// effects shows what a Ready wants done.
-func (st *stage) effects(rd *joblife.Ready) {
-	if rd.Hello != nil {
-		for _, h := range rd.Hello.Responses {
-			st.printf("  sched: %v holds %v, of which %q is free", h.ID, h.R, h.Free)
-		}
-	}
-	for _, msg := range rd.Sched {
-		switch msg := msg.(type) {
-		case alloc.Request:
-			st.printf("  sched: request %v priority %d", msg.ID, msg.Priority)
-		case alloc.Cancel:
-			st.printf("  sched: cancel %v", msg.ID)
-		case alloc.Prioritize:
-			st.printf("  sched: prioritize %v", msg.Jobs)
-		case alloc.Free:
-			st.printf("  sched: free %v %v final=%v", msg.ID, msg.R, msg.Final)
-		case alloc.Expiration:
-			st.printf("  sched: %v expires at %v", msg.ID, msg.Expiration)
-		}
-	}
-	for _, msg := range rd.Exec {
-		if s, ok := msg.(exec.Start); ok {
-			st.printf("  exec: start %v on %v reattach=%v", s.ID, s.R, s.Reattach)
-		}
-	}
-	for _, r := range rd.Raised {
-		st.printf("  raised: %v %s severity=%d", r.Job, r.Type, r.Severity)
-	}
-	for _, l := range rd.Launch {
-		st.printf("  launch: %v %v on %v attempt=%d", l.Job, l.Action, l.Ranks, l.Attempt)
-	}
-	for _, s := range rd.Signal {
-		st.printf("  signal: %v %v on %v %d", s.Job, s.Action, s.Ranks, s.Signal.Signal)
-	}
-	for _, d := range rd.Drain {
-		st.printf("  drain: %v %s", d.Ranks, d.Reason)
-	}
-	for _, a := range rd.Answers {
-		if a.Report != 0 {
-			st.printf("  answer: %v", a.Report)
-		} else if a.Err != nil {
-			st.printf("  answer: %v", a.Err)
-		}
-	}
-	for _, f := range rd.Faults {
-		st.printf("  fault: %v", f)
-	}
-	if len(rd.Unlink) > 0 {
-		st.printf("  unlink: %v", rd.Unlink)
-	}
 }
