@@ -186,10 +186,3 @@ type Raised struct {
 	Job jobid.ID
 	jobstate.ExceptionContext
 }
-
-func (m *Manager) raised(j *job, e eventlog.Entry) {
-	c, err := m.contextOf(e)
-	if c, ok := c.(*jobstate.ExceptionContext); ok && err == nil {
-		m.out.Raised = append(m.out.Raised, Raised{j.id, *c})
-	}
-}

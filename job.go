@@ -1,7 +1,6 @@
 package joblife
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"math/bits"
@@ -143,7 +142,7 @@ func (m *Manager) applyUpTo(limit int, j *job, c jobstate.Context) error {
 	return m.applyEntry(j, e)
 }
 
-// request is applyUpTo for what somebody asks for. The context is asked for again.
+// request is applyUpTo for what somebody asks for.
 func (m *Manager) request(by Cred, j *job, c jobstate.Context) error {
 	limit := m.cfg.maxLog(by)
 	if x, ok := c.(*jobstate.ExceptionContext); ok && x.Severity == 0 {
@@ -151,10 +150,7 @@ func (m *Manager) request(by Cred, j *job, c jobstate.Context) error {
 			limit = math.MaxInt // a job can always be ended, once
 		}
 	}
-	m.context = c
-	err := m.applyUpTo(limit, j, c)
-	m.context = nil
-	return err
+	return m.applyUpTo(limit, j, c)
 }
 
 // fitsLog returns why the log of a job has no room for an event. To a store a log beyond its
@@ -166,31 +162,25 @@ func fitsLog(limit int, j *job, e eventlog.Entry) error {
 	return nil
 }
 
-// contextOf returns the context of an event: the one that request has made it of, or
-// else what is read.
-func (m *Manager) contextOf(e eventlog.Entry) (jobstate.Context, error) {
-	if m.context != nil && bytes.Equal(e.Context, m.text) {
-		return m.context, nil
-	}
-	return jobstate.ParseContext(e)
-}
-
 func (m *Manager) applyEntry(j *job, e eventlog.Entry) error {
 	if err := fitsEntry(e); err != nil {
 		return err
 	}
+	err := m.decoded.Decode(e)
+	if err != nil {
+		return err
+	}
 	var spec *jobspec.Spec
-	var err error
-	switch e.Name {
-	case jobstate.EventJobspecUpdate:
-		spec, err = m.updated(j, e)
-	case jobstate.EventSetFlags:
-		err = m.flagged(j, e)
+	switch c := m.decoded.Context().(type) {
+	case *jobstate.JobspecUpdateContext:
+		spec, err = m.updated(j, c)
+	case *jobstate.SetFlagsContext:
+		err = m.flagged(j, c)
 	}
 	if err != nil {
 		return err
 	}
-	outcome, err := j.nodes.Apply(m.now, e)
+	outcome, err := j.nodes.ApplyEvent(m.now, &m.decoded)
 	if err != nil {
 		return err
 	}
@@ -227,13 +217,10 @@ func forgetSpecs(list []*job) {
 	}
 }
 
-func (m *Manager) updated(j *job, e eventlog.Entry) (*jobspec.Spec, error) {
-	c, err := m.contextOf(e)
-	if err != nil {
-		return nil, err
-	}
-	spec := m.jobspec(j)
-	for _, u := range c.(*jobstate.JobspecUpdateContext).Updates {
+// updated returns the jobspec of a job after an update.
+func (m *Manager) updated(j *job, c *jobstate.JobspecUpdateContext) (spec *jobspec.Spec, err error) {
+	spec = m.jobspec(j)
+	for _, u := range c.Updates {
 		if spec, err = spec.Update(u.Path, u.Value); err != nil {
 			return nil, err
 		}
@@ -379,7 +366,7 @@ func (m *Manager) logged(j *job, r *perilog.Record) {
 		m.move(j, r.State)
 	}
 	m.journal(j, &r.Entry, context)
-	m.follow(j, r.Entry, prev)
+	m.follow(j, r, prev)
 	m.waits.event(m, j, r.Entry.Name)
 	m.event(j, r.Entry, prev)
 	if r.State == jobstate.StateInactive && prev != r.State {
@@ -388,8 +375,8 @@ func (m *Manager) logged(j *job, r *perilog.Record) {
 }
 
 // follow does what an event means for the queue and the executor.
-func (m *Manager) follow(j *job, e eventlog.Entry, prev jobstate.State) {
-	switch e.Name {
+func (m *Manager) follow(j *job, r *perilog.Record, prev jobstate.State) {
+	switch r.Entry.Name {
 	case jobstate.EventPriority:
 		m.enqueue(j)
 	case jobstate.EventJobspecUpdate:
@@ -399,14 +386,14 @@ func (m *Manager) follow(j *job, e eventlog.Entry, prev jobstate.State) {
 			m.dequeue(j)
 		}
 	case jobstate.EventException:
-		m.raised(j, e)
+		m.out.Raised = append(m.out.Raised, Raised{j.id, *r.Exception})
 		if j.r != nil && j.nodes.Freed().Len() == j.r.Len() { // it was revoked
 			m.bookings.removeR(j.id, j.r)
 		}
 	case jobstate.EventStart:
 		j.start = startSent // an operator may have said so
 	case jobstate.EventMemo:
-		j.memoed(e.Context)
+		j.memoed(r.Entry.Context)
 	case jobstate.EventInvalidate:
 		m.move(j, 0)
 		m.silence(j)

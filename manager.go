@@ -142,8 +142,8 @@ type Manager struct {
 	exec    bool // an executor said hello
 	offline *idset.Set
 	scratch perilog.Scratch
-	text    []byte           // scratch of apply
-	context jobstate.Context // of request, else nil
+	text    []byte         // scratch of apply
+	decoded jobstate.Event // scratch of applyEntry
 	frame   frame
 	drains  []*job // those that wait for drains
 

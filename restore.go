@@ -336,10 +336,10 @@ func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 		}
 		j.r = j.r.WithoutLocal()
 	}
-	state, err := jobstate.Replay(id, s.log)
-	if err != nil {
+	if err := m.recover(j); err != nil {
 		return nil, nil, err
 	}
+	state := j.job()
 	for u := range state.Updates() {
 		if j.spec, err = j.spec.Update(u.Path, u.Value); err != nil {
 			return nil, nil, fmt.Errorf("joblife: jobspec of %v: %w", id, err)
@@ -347,15 +347,6 @@ func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 	}
 	j.queue = j.spec.Queue()
 	forgetSpecs([]*job{j})
-	if !state.WasAllocated() {
-		j.r = nil // of an alloc that was not logged: somebody else may have the ranks (SM-10)
-	}
-	j.nodes, err = perilog.RecoverJob(m.now, m.actions, perilog.Spec{
-		ID: id, R: j.r, Owner: m.cfg.Owner, Offline: m.offline, Scratch: &m.scratch,
-	}, s.log, s.keep)
-	if err != nil {
-		return nil, nil, err
-	}
 	if state.Closed() && state.State() != jobstate.StateInactive { // invalidated
 		m.unlinkInvalid(j)
 		return nil, nil, nil
@@ -373,6 +364,20 @@ func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 		return nil, &rec, nil
 	}
 	return j, &rec, nil
+}
+
+// recover folds the logs of a job: once, but for R of an alloc that was not logged.
+func (m *Manager) recover(j *job) (err error) {
+	fold := func() {
+		j.nodes, err = perilog.RecoverJob(m.now, m.actions, perilog.Spec{
+			ID: j.id, R: j.r, Owner: m.cfg.Owner, Offline: m.offline, Scratch: &m.scratch,
+		}, j.log, j.has().keep)
+	}
+	if fold(); err == nil && j.r != nil && !j.job().WasAllocated() {
+		j.r = nil // somebody else may have the ranks (SM-10)
+		fold()
+	}
+	return err
 }
 
 func (m *Manager) resume(j *job, out *Recovered) {

@@ -22,15 +22,11 @@ const (
 
 // flagged refuses to say of a job's resources that they are not the scheduler's: it would
 // not get them back.
-func (m *Manager) flagged(j *job, e eventlog.Entry) error {
-	if j.r == nil || j.job().HasFlag(flagBypass) {
-		return nil
-	}
-	c, err := m.contextOf(e)
-	if c, ok := c.(*jobstate.SetFlagsContext); ok && err == nil && slices.Contains(c.Flags, flagBypass) {
+func (m *Manager) flagged(j *job, c *jobstate.SetFlagsContext) error {
+	if j.r != nil && !j.job().HasFlag(flagBypass) && slices.Contains(c.Flags, flagBypass) {
 		return fmt.Errorf("%w: %v has the scheduler's resources", ErrInvalid, j.id)
 	}
-	return err
+	return nil
 }
 
 // A queue is a named queue, or the anonymous one.

@@ -4,15 +4,9 @@ import "github.com/joblife/joblife/eventlog"
 
 // actions are the prologs and epilogs of a job that are active or have failed.
 type actions struct {
-	ordered[actionKey, action]
+	ordered[ActionKey, action]
 	active        [ActionEpilog + 1]int // the sums of live over the actions, by kind
 	failedPrologs int
-}
-
-// actionKey names an action of a job.
-type actionKey struct {
-	kind        ActionKind
-	description string
 }
 
 // action is one prolog or epilog of a job.
@@ -38,21 +32,20 @@ func (j *Job) failedPrologs() int {
 	return j.actions.failedPrologs
 }
 
-// active returns the action of that kind and description if it is active, else
-// nil.
-func (j *Job) active(kind ActionKind, description string) *action {
+// active returns the action of a key if it is active, else nil.
+func (j *Job) active(key ActionKey) *action {
 	if j.actions == nil {
 		return nil
 	}
-	if a := j.actions.get(actionKey{kind, description}); a != nil && a.live > 0 {
+	if a := j.actions.get(key); a != nil && a.live > 0 {
 		return a
 	}
 	return nil
 }
 
 // ifActive returns the outcome of an event about an action that stays active.
-func (j *Job) ifActive(kind ActionKind, description string) Outcome {
-	if j.active(kind, description) == nil {
+func (j *Job) ifActive(key ActionKey) Outcome {
+	if j.active(key) == nil {
 		return ignoredAction
 	}
 	return Applied
@@ -65,11 +58,10 @@ func (j *Job) foldActionStart(t eventlog.Timestamp, c *ActionStartContext) Outco
 	if j.actions == nil {
 		j.actions = new(actions)
 	}
-	key := actionKey{c.Kind, c.Description}
-	a := j.actions.get(key)
+	a := j.actions.get(c.ActionKey)
 	if a == nil {
-		j.actions.put(key, action{})
-		a = j.actions.get(key)
+		j.actions.put(c.ActionKey, action{})
+		a = j.actions.get(c.ActionKey)
 	}
 	if a.live == 0 {
 		a.since = t
@@ -80,19 +72,19 @@ func (j *Job) foldActionStart(t eventlog.Timestamp, c *ActionStartContext) Outco
 }
 
 func (j *Job) foldActionFinish(c *ActionFinishContext) Outcome {
-	a := j.active(c.Kind, c.Description)
+	a := j.active(c.ActionKey)
 	if a == nil {
 		return ignoredAction
 	}
-	j.endAction(actionKey{c.Kind, c.Description}, a, c.Status != 0)
+	j.endAction(c.ActionKey, a, c.Status != 0)
 	return Applied
 }
 
 // endAction counts a finish of a, which is live.
-func (j *Job) endAction(key actionKey, a *action, failed bool) {
+func (j *Job) endAction(key ActionKey, a *action, failed bool) {
 	a.live--
-	j.actions.active[key.kind]--
-	if key.kind == ActionProlog && failed && !a.failed {
+	j.actions.active[key.Kind]--
+	if key.Kind == ActionProlog && failed && !a.failed {
 		j.actions.failedPrologs++
 	}
 	a.failed = a.failed || failed

@@ -129,7 +129,7 @@ func TestAppendContextAllocatesNothingWithRoom(t *testing.T) {
 	}
 	set := idset.Of(1, 2, 3)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		c := jobstate.ActionReleaseContext{Kind: jobstate.ActionEpilog, Description: "e", Ranks: set}
+		c := jobstate.ActionReleaseContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "e"}, Ranks: set}
 		dst, _ = jobstate.AppendContext(dst[:0], &c) // which stays on the stack
 	}))
 }

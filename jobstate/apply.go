@@ -158,12 +158,9 @@ func (j *Job) fold(ev *Event) (Outcome, string, error) {
 		return j.foldActionStart(ev.entry.Timestamp, &ev.start), "", nil
 	case kPrologFinish, kEpilogFinish:
 		return j.foldActionFinish(&ev.actionFinish), "", nil
-	case kPrologLaunch, kEpilogLaunch:
-		return j.ifActive(ev.launch.Kind, ev.launch.Description), "", nil
-	case kPrologFail, kEpilogFail:
-		return j.ifActive(ev.fail.Kind, ev.fail.Description), "", nil
-	case kPrologRelease, kEpilogRelease:
-		return j.ifActive(ev.actionRelease.Kind, ev.actionRelease.Description), "", nil
+	case kPrologLaunch, kEpilogLaunch, kPrologFail, kEpilogFail, kPrologRelease, kEpilogRelease:
+		key, _ := ev.Action()
+		return j.ifActive(key), "", nil
 	default:
 		return j.foldRun(ev), "", nil
 	}
@@ -280,22 +277,64 @@ func (j *Job) foldException(t eventlog.Timestamp, c *ExceptionContext) (Outcome,
 // log gives a job without a submit, and no error.
 func Replay(id jobid.ID, log []byte) (*Job, error) {
 	j := NewJob(id)
-	var ev Event
-	for line, start := 1, 0; start < len(log); line++ {
-		size, name, err := ev.decodeLine(log[start:])
+	var ev Event // which stays on the stack, as it would not in ReplayWith
+	for r := (logReader{log: log}); r.more(); {
+		err := r.decode(&ev)
 		if err == nil {
 			_, err = j.apply(&ev, markOf(&ev))
 		}
 		if err != nil {
-			offset := int64(start)
-			if bad := (*eventlog.SyntaxError)(nil); errors.As(err, &bad) {
-				bad.Line = line
-				bad.Offset += offset
-				offset = bad.Offset
-			}
-			return j, &EventError{ID: id, Line: line, Offset: offset, Event: guard.Clip(name), State: j.State(), Err: err}
+			return j, r.refuse(j, err)
 		}
-		start += size + 1
 	}
 	return j, nil
+}
+
+// ReplayWith decodes each line of a log into ev, once for all that fold it: fold passes the
+// event to [Job.ApplyEvent] and to what else follows the log. It stops at the first line
+// that is at fault or that fold refuses, with an error as that of Replay.
+func (j *Job) ReplayWith(ev *Event, log []byte, fold func(*Event) error) error {
+	for r := (logReader{log: log}); r.more(); {
+		err := r.decode(ev)
+		if err == nil {
+			err = fold(ev)
+		}
+		if err != nil {
+			return r.refuse(j, err)
+		}
+	}
+	return nil
+}
+
+// logReader reads a log, line by line.
+type logReader struct {
+	log         []byte
+	start, next int    // offsets of the present line, and of the one after it
+	line        int    // the number of the present line
+	name        string // of its event
+}
+
+func (r *logReader) more() bool { return r.next < len(r.log) }
+
+// decode decodes the next line.
+func (r *logReader) decode(ev *Event) error {
+	size, name, err := ev.decodeLine(r.log[r.next:])
+	r.start, r.next = r.next, r.next+size+1
+	r.name = name
+	r.line++
+	return err
+}
+
+// refuse returns the error of the present line, which has not changed j.
+func (r *logReader) refuse(j *Job, err error) error {
+	if bare, ok := err.(*EventError); ok { // of ApplyEvent, which does not know the line
+		err = bare.Err
+	}
+	offset := int64(r.start)
+	if bad := (*eventlog.SyntaxError)(nil); errors.As(err, &bad) {
+		bad.Line = r.line
+		bad.Offset += offset
+		offset = bad.Offset
+	}
+	return &EventError{ID: j.id, Line: r.line, Offset: offset, Event: guard.Clip(r.name), State: j.State(), Err: err}
 }

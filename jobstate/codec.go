@@ -21,7 +21,7 @@ func userID(o *jsonobj.Reader) uint32 { return uint32(o.Int(math.MinInt32, math.
 // user raised.
 const unknownUser = "-1"
 
-func (c *SubmitContext) decode(o *jsonobj.Reader, m *scratch) {
+func (c *SubmitContext) decode(o *jsonobj.Reader) {
 	*c = SubmitContext{}
 	for o.Next() {
 		switch string(o.Key()) {
@@ -34,7 +34,7 @@ func (c *SubmitContext) decode(o *jsonobj.Reader, m *scratch) {
 		case "version":
 			c.Version = int(min(o.Int(1, math.MaxInt64), math.MaxInt32))
 		default:
-			c.Extra = m.other(o, c.Extra)
+			c.Extra = o.Keep(c.Extra)
 		}
 	}
 	o.Require("userid", "urgency", "flags")
@@ -70,15 +70,15 @@ func (c *DependencyRemoveContext) write(w *jsonobj.Writer) {
 
 // described reads a context of a description alone.
 func described(o *jsonobj.Reader, m *scratch) (description string, extra json.RawMessage) {
-	for m.find(o, "description", &extra) {
+	for find(o, "description", &extra) {
 		description = m.text(o.Value())
 	}
 	return description, extra
 }
 
-func (c *PriorityContext) decode(o *jsonobj.Reader, m *scratch) {
+func (c *PriorityContext) decode(o *jsonobj.Reader) {
 	*c = PriorityContext{}
-	for m.find(o, "priority", &c.Extra) {
+	for find(o, "priority", &c.Extra) {
 		c.Priority = uint32(min(o.Int(0, math.MaxInt64), MaxPriority))
 	}
 }
@@ -88,7 +88,7 @@ func (c *PriorityContext) write(w *jsonobj.Writer) {
 	writeExtra(w, c.Extra, "priority")
 }
 
-func (c *UrgencyContext) decode(o *jsonobj.Reader, m *scratch) {
+func (c *UrgencyContext) decode(o *jsonobj.Reader) {
 	*c = UrgencyContext{}
 	for o.Next() {
 		switch string(o.Key()) {
@@ -97,7 +97,7 @@ func (c *UrgencyContext) decode(o *jsonobj.Reader, m *scratch) {
 		case "userid":
 			c.UserID = userID(o)
 		default:
-			c.Extra = m.other(o, c.Extra)
+			c.Extra = o.Keep(c.Extra)
 		}
 	}
 	o.Require("urgency", "userid")
@@ -122,7 +122,7 @@ func (c *ReleaseContext) decode(o *jsonobj.Reader, m *scratch) {
 		case "final":
 			c.Final = o.Bool()
 		default:
-			c.Extra = m.other(o, c.Extra)
+			c.Extra = o.Keep(c.Extra)
 		}
 	}
 	o.Require("ranks", "final")
@@ -138,9 +138,9 @@ func (c *ReleaseContext) write(w *jsonobj.Writer) {
 	writeExtra(w, c.Extra, "ranks", "final")
 }
 
-func (c *FinishContext) decode(o *jsonobj.Reader, m *scratch) {
+func (c *FinishContext) decode(o *jsonobj.Reader) {
 	*c = FinishContext{}
-	for m.find(o, "status", &c.Extra) {
+	for find(o, "status", &c.Extra) {
 		c.Status = status(o)
 	}
 }
@@ -175,7 +175,7 @@ func (c *ExceptionContext) decode(o *jsonobj.Reader, m *scratch) {
 		case "action":
 			action = o.Value()
 		default:
-			c.Extra = m.other(o, c.Extra)
+			c.Extra = o.Keep(c.Extra)
 		}
 	}
 	// The note is required of a writer only: old logs lack it.
@@ -184,9 +184,9 @@ func (c *ExceptionContext) decode(o *jsonobj.Reader, m *scratch) {
 		c.Failed = m.failedRanks(ranks, nodelist, action)
 		return
 	}
-	c.Extra = m.member("ranks", ranks, c.Extra)
-	c.Extra = m.member("nodelist", nodelist, c.Extra)
-	c.Extra = m.member("action", action, c.Extra)
+	c.Extra = member("ranks", ranks, c.Extra)
+	c.Extra = member("nodelist", nodelist, c.Extra)
+	c.Extra = member("action", action, c.Extra)
 }
 
 // write appends the note even if it is empty.
@@ -233,11 +233,11 @@ func part(text []byte, v jsonobj.Value) json.RawMessage {
 	return text[from:to:to]
 }
 
-func (c *AllocContext) decode(o *jsonobj.Reader, m *scratch, text []byte) {
+func (c *AllocContext) decode(o *jsonobj.Reader, text []byte) {
 	*c = AllocContext{}
 	for o.Next() {
 		if string(o.Key()) != "annotations" {
-			c.Extra = m.other(o, c.Extra)
+			c.Extra = o.Keep(c.Extra)
 		} else if v := o.Value(); v.IsObject() {
 			c.Annotations = part(text, v)
 		}
@@ -255,9 +255,9 @@ func (c *AllocContext) write(w *jsonobj.Writer) {
 	writeExtra(w, c.Extra, "annotations")
 }
 
-func (c *ResourceUpdateContext) decode(o *jsonobj.Reader, m *scratch) {
+func (c *ResourceUpdateContext) decode(o *jsonobj.Reader) {
 	*c = ResourceUpdateContext{}
-	for m.find(o, "expiration", &c.Extra) {
+	for find(o, "expiration", &c.Extra) {
 		c.Expiration = eventlog.Timestamp(o.Float(0, math.MaxFloat64))
 	}
 }
@@ -273,7 +273,7 @@ func (c *ResourceUpdateContext) write(w *jsonobj.Writer) {
 
 func (c *SetFlagsContext) decode(o *jsonobj.Reader, m *scratch) {
 	*c = SetFlagsContext{Flags: c.Flags[:0]}
-	for m.find(o, "flags", &c.Extra) {
+	for find(o, "flags", &c.Extra) {
 		c.Flags = m.list(o.Value(), c.Flags)
 	}
 }

@@ -75,7 +75,7 @@ func contexts() *rapid.Generator[jobstate.Context] {
 			return &jobstate.AllocContext{Annotations: json.RawMessage(`{"sched":{"a":1}}`), Extra: extra}
 		case 9:
 			c := &jobstate.ActionStartContext{
-				Kind: kind, Description: text.Draw(t, "d"), Ranks: jobstate.Ranks{All: rapid.Bool().Draw(t, "all")}, Resources: names,
+				ActionKey: jobstate.ActionKey{Kind: kind, Description: text.Draw(t, "d")}, Ranks: jobstate.Ranks{All: rapid.Bool().Draw(t, "all")}, Resources: names,
 				ActionMode: mode(), Extra: extra,
 			}
 			if !c.Ranks.All {
@@ -92,7 +92,7 @@ func contexts() *rapid.Generator[jobstate.Context] {
 			}
 			return c
 		case 10:
-			return &jobstate.ActionFinishContext{Kind: kind, Description: text.Draw(t, "d"), Status: i32.Draw(t, "status"), Extra: extra}
+			return &jobstate.ActionFinishContext{ActionKey: jobstate.ActionKey{Kind: kind, Description: text.Draw(t, "d")}, Status: i32.Draw(t, "status"), Extra: extra}
 		case 11:
 			return &jobstate.ReleaseContext{
 				Ranks: jobstate.Ranks{Set: ranks(0)},
@@ -101,14 +101,14 @@ func contexts() *rapid.Generator[jobstate.Context] {
 		case 12:
 			return &jobstate.FinishContext{Status: i32.Draw(t, "status"), Extra: extra}
 		case 13:
-			return &jobstate.ActionLaunchContext{Kind: kind, Description: text.Draw(t, "d"), Attempt: max(1, u32.Draw(t, "attempt")), Ranks: ranks(0), ActionMode: mode(), Extra: extra}
+			return &jobstate.ActionLaunchContext{ActionKey: jobstate.ActionKey{Kind: kind, Description: text.Draw(t, "d")}, Attempt: max(1, u32.Draw(t, "attempt")), Ranks: ranks(0), ActionMode: mode(), Extra: extra}
 		case 14:
 			return &jobstate.ActionFailContext{
-				Kind: kind, Description: text.Draw(t, "d"), Ranks: ranks(1), Cause: text.Draw(t, "cause"), Status: i32.Draw(t, "status"),
+				ActionKey: jobstate.ActionKey{Kind: kind, Description: text.Draw(t, "d")}, Ranks: ranks(1), Cause: text.Draw(t, "cause"), Status: i32.Draw(t, "status"),
 				Note: text.Draw(t, "note"), Drain: rapid.Bool().Draw(t, "drain"), Extra: extra,
 			}
 		case 15:
-			return &jobstate.ActionReleaseContext{Kind: kind, Description: text.Draw(t, "d"), Ranks: ranks(0), Status: i32.Draw(t, "status"), Resources: names, Extra: extra}
+			return &jobstate.ActionReleaseContext{ActionKey: jobstate.ActionKey{Kind: kind, Description: text.Draw(t, "d")}, Ranks: ranks(0), Status: i32.Draw(t, "status"), Resources: names, Extra: extra}
 		case 16:
 			return &jobstate.DrainedContext{Ranks: ranks(0), Extra: extra}
 		default:
@@ -196,32 +196,32 @@ func TestEncodingRefusesWhatDecodingWould(t *testing.T) {
 		&jobstate.AllocContext{Annotations: json.RawMessage(`[]`)},
 		&jobstate.MemoContext{},
 		&jobstate.MemoContext{Values: json.RawMessage(`1`)},
-		&jobstate.ActionStartContext{Description: "no kind"},
-		&jobstate.ActionFinishContext{Description: "no kind"},
+		&jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Description: "no kind"}},
+		&jobstate.ActionFinishContext{ActionKey: jobstate.ActionKey{Description: "no kind"}},
 		&jobstate.SetFlagsContext{Flags: []string{"\xc0"}},
 		&jobstate.SubmitContext{Extra: json.RawMessage(`{"version":1}`)},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Extra: json.RawMessage(`{"ranks":"0"}`)},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Resources: []string{""}},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Resources: []string{"a", "a"}},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Resources: []string{"\xff"}},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, ActionMode: jobstate.ActionMode{PerRank: true, Leader: jobstate.Some[uint32](0)}},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, ActionMode: jobstate.ActionMode{Leader: jobstate.Some[uint32](1 << 31)}},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Attempt: 1},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, ActionMode: jobstate.ActionMode{Timeout: -1}},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, ActionMode: jobstate.ActionMode{KillTimeout: -1}},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionProlog, OnFailure: jobstate.OnFailureHold},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionEpilog, ReleaseAfter: jobstate.Some[fsd.Duration](0)},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionHousekeeping, ReleaseAfter: jobstate.Some[fsd.Duration](-1)},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionHousekeeping, OnFailure: "Drain"},
-		&jobstate.ActionStartContext{Kind: jobstate.ActionHousekeeping, Extra: json.RawMessage(`{"on-failure":"hold"}`)},
-		&jobstate.ActionLaunchContext{Kind: jobstate.ActionProlog, Attempt: 1, ActionMode: jobstate.ActionMode{PerRank: true, Leader: jobstate.Some[uint32](0)}},
-		&jobstate.ActionLaunchContext{Kind: jobstate.ActionProlog, Attempt: 1, Extra: json.RawMessage(`{"leader":1}`)},
-		&jobstate.ActionLaunchContext{Kind: jobstate.ActionProlog},
+		&jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog}, Extra: json.RawMessage(`{"ranks":"0"}`)},
+		&jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog}, Resources: []string{""}},
+		&jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog}, Resources: []string{"a", "a"}},
+		&jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog}, Resources: []string{"\xff"}},
+		&jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog}, ActionMode: jobstate.ActionMode{PerRank: true, Leader: jobstate.Some[uint32](0)}},
+		&jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog}, ActionMode: jobstate.ActionMode{Leader: jobstate.Some[uint32](1 << 31)}},
+		&jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog}, Attempt: 1},
+		&jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog}, ActionMode: jobstate.ActionMode{Timeout: -1}},
+		&jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog}, ActionMode: jobstate.ActionMode{KillTimeout: -1}},
+		&jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog}, OnFailure: jobstate.OnFailureHold},
+		&jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionEpilog}, ReleaseAfter: jobstate.Some[fsd.Duration](0)},
+		&jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionHousekeeping}, ReleaseAfter: jobstate.Some[fsd.Duration](-1)},
+		&jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionHousekeeping}, OnFailure: "Drain"},
+		&jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionHousekeeping}, Extra: json.RawMessage(`{"on-failure":"hold"}`)},
+		&jobstate.ActionLaunchContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog}, Attempt: 1, ActionMode: jobstate.ActionMode{PerRank: true, Leader: jobstate.Some[uint32](0)}},
+		&jobstate.ActionLaunchContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog}, Attempt: 1, Extra: json.RawMessage(`{"leader":1}`)},
+		&jobstate.ActionLaunchContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog}},
 		&jobstate.ActionLaunchContext{Attempt: 1},
-		&jobstate.ActionFailContext{Kind: jobstate.ActionProlog},
-		&jobstate.ActionFailContext{Kind: jobstate.ActionProlog, Ranks: idset.Of(1), Note: "\xff"},
-		&jobstate.ActionReleaseContext{Kind: jobstate.ActionEpilog, Resources: []string{"a", ""}},
-		&jobstate.ActionReleaseContext{Kind: 4},
+		&jobstate.ActionFailContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog}},
+		&jobstate.ActionFailContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog}, Ranks: idset.Of(1), Note: "\xff"},
+		&jobstate.ActionReleaseContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionEpilog}, Resources: []string{"a", ""}},
+		&jobstate.ActionReleaseContext{ActionKey: jobstate.ActionKey{Kind: 4}},
 		&jobstate.DrainedContext{Extra: json.RawMessage(`{"ranks":""}`)},
 		&jobstate.ExceptionContext{Failed: &jobstate.FailedRanks{Ranks: idset.Of(1), Action: jobstate.FailedKeep}},
 		&jobstate.ExceptionContext{Severity: 1, Failed: &jobstate.FailedRanks{Action: jobstate.FailedKeep}},
@@ -305,7 +305,7 @@ func fill(t *testing.T, v reflect.Value) {
 			f.SetString("text")
 		case jobstate.OnFailure:
 			f.SetString("hold")
-		case jobstate.ActionMode:
+		case jobstate.ActionKey, jobstate.ActionMode:
 			fill(t, f)
 		case jobstate.Optional[uint32], jobstate.Optional[int32], jobstate.Optional[fsd.Duration]:
 			f.FieldByName("Set").SetBool(true)

@@ -62,6 +62,17 @@ func (k ActionKind) event(prolog, epilog, housekeeping string) string {
 	}
 }
 
+// An ActionKey names an action of a job, as the log does. Housekeeping has the
+// description "housekeeping".
+type ActionKey struct {
+	Kind        ActionKind
+	Description string
+}
+
+// String returns the kind and the description, such as "epilog
+// job-manager.epilog".
+func (k ActionKey) String() string { return k.Kind.String() + " " + k.Description }
+
 // ActionMode says how this library runs an action. The zero value means that another
 // writer runs the action.
 type ActionMode struct {
@@ -94,8 +105,7 @@ const (
 // housekeeping-start. RFC 21 defines only the description, so the events of other
 // writers have no other field.
 type ActionStartContext struct {
-	Kind        ActionKind
-	Description string
+	ActionKey
 	// Ranks are those that the action holds. An event without the key ranks means
 	// All, and All is written without the key. The zero value means no ranks.
 	Ranks Ranks
@@ -120,47 +130,43 @@ type ActionStartContext struct {
 // housekeeping-launch: the action is launched on some ranks, later than the launch
 // in its start event.
 type ActionLaunchContext struct {
-	Kind        ActionKind
-	Description string
-	Attempt     uint32     // at least 1
-	Ranks       *idset.Set // nil is empty
-	ActionMode             // set only if the start event has no mode
-	Extra       json.RawMessage
+	ActionKey
+	Attempt    uint32     // at least 1
+	Ranks      *idset.Set // nil is empty
+	ActionMode            // set only if the start event has no mode
+	Extra      json.RawMessage
 }
 
 // ActionFailContext is the context of prolog-fail and epilog-fail: the action
 // failed on some ranks. It is logged when the failure is accepted, before the
 // action ends.
 type ActionFailContext struct {
-	Kind        ActionKind
-	Description string
-	Ranks       *idset.Set // not empty
-	Cause       string
-	Status      int32  // a wait status
-	Note        string // "" is absent
-	Drain       bool   // the writer drains the ranks
-	Extra       json.RawMessage
+	ActionKey
+	Ranks  *idset.Set // not empty
+	Cause  string
+	Status int32  // a wait status
+	Note   string // "" is absent
+	Drain  bool   // the writer drains the ranks
+	Extra  json.RawMessage
 }
 
 // ActionReleaseContext is the context of prolog-release and epilog-release: the
 // action has ended on some ranks, or no longer needs some named resources. The
 // action goes on elsewhere, and its finish still follows.
 type ActionReleaseContext struct {
-	Kind        ActionKind
-	Description string
-	Ranks       *idset.Set // nil is empty
-	Status      int32      // the worst wait status on these ranks; 0 is success
-	Resources   []string   // no name twice, none empty
-	Extra       json.RawMessage
+	ActionKey
+	Ranks     *idset.Set // nil is empty
+	Status    int32      // the worst wait status on these ranks; 0 is success
+	Resources []string   // no name twice, none empty
+	Extra     json.RawMessage
 }
 
 // ActionFinishContext is the context of prolog-finish and epilog-finish. A
 // finish ends the whole action on all ranks.
 type ActionFinishContext struct {
-	Kind        ActionKind
-	Description string
-	Status      int32 // a wait status; 0 is success
-	Extra       json.RawMessage
+	ActionKey
+	Status int32 // a wait status; 0 is success
+	Extra  json.RawMessage
 }
 
 // DrainedContext is the context of drained: it confirms that the ranks are

@@ -50,7 +50,7 @@ func (a *ActionMode) write(w *jsonobj.Writer) {
 }
 
 func (c *ActionStartContext) decode(o *jsonobj.Reader, m *scratch) {
-	*c = ActionStartContext{Kind: m.action, Ranks: Ranks{All: true}, Resources: c.Resources[:0]}
+	*c = ActionStartContext{ActionKey: ActionKey{Kind: m.action}, Ranks: Ranks{All: true}, Resources: c.Resources[:0]}
 	for o.Next() {
 		switch key := string(o.Key()); {
 		case key == "description":
@@ -69,7 +69,7 @@ func (c *ActionStartContext) decode(o *jsonobj.Reader, m *scratch) {
 				o.Value().Fail(errOnFailure)
 			}
 		default:
-			c.Extra = m.other(o, c.Extra)
+			c.Extra = o.Keep(c.Extra)
 		}
 	}
 	o.Require("description")
@@ -131,7 +131,7 @@ func (c *ActionStartContext) writeHousekeeping(w *jsonobj.Writer) {
 }
 
 func (c *ActionLaunchContext) decode(o *jsonobj.Reader, m *scratch) {
-	*c = ActionLaunchContext{Kind: m.action}
+	*c = ActionLaunchContext{ActionKey: ActionKey{Kind: m.action}}
 	for o.Next() {
 		switch key := string(o.Key()); {
 		case key == "description":
@@ -142,7 +142,7 @@ func (c *ActionLaunchContext) decode(o *jsonobj.Reader, m *scratch) {
 			c.Ranks = m.set(o.Value())
 		case c.ActionMode.decode(o):
 		default:
-			c.Extra = m.other(o, c.Extra)
+			c.Extra = o.Keep(c.Extra)
 		}
 	}
 	o.Require("description", "attempt", "ranks")
@@ -160,7 +160,7 @@ func (c *ActionLaunchContext) write(w *jsonobj.Writer) {
 }
 
 func (c *ActionFailContext) decode(o *jsonobj.Reader, m *scratch) {
-	*c = ActionFailContext{Kind: m.action}
+	*c = ActionFailContext{ActionKey: ActionKey{Kind: m.action}}
 	for o.Next() {
 		switch string(o.Key()) {
 		case "description":
@@ -178,7 +178,7 @@ func (c *ActionFailContext) decode(o *jsonobj.Reader, m *scratch) {
 		case "drain":
 			c.Drain = o.Bool()
 		default:
-			c.Extra = m.other(o, c.Extra)
+			c.Extra = o.Keep(c.Extra)
 		}
 	}
 	o.Require("description", "ranks", "cause", "status")
@@ -202,7 +202,7 @@ func (c *ActionFailContext) write(w *jsonobj.Writer) {
 }
 
 func (c *ActionReleaseContext) decode(o *jsonobj.Reader, m *scratch) {
-	*c = ActionReleaseContext{Kind: m.action, Resources: c.Resources[:0]}
+	*c = ActionReleaseContext{ActionKey: ActionKey{Kind: m.action}, Resources: c.Resources[:0]}
 	for o.Next() {
 		switch string(o.Key()) {
 		case "description":
@@ -214,7 +214,7 @@ func (c *ActionReleaseContext) decode(o *jsonobj.Reader, m *scratch) {
 		case "resources":
 			c.Resources = m.names(o.Value(), c.Resources)
 		default:
-			c.Extra = m.other(o, c.Extra)
+			c.Extra = o.Keep(c.Extra)
 		}
 	}
 	o.Require("description", "ranks", "status")
@@ -229,7 +229,7 @@ func (c *ActionReleaseContext) write(w *jsonobj.Writer) {
 }
 
 func (c *ActionFinishContext) decode(o *jsonobj.Reader, m *scratch) {
-	*c = ActionFinishContext{Kind: m.action}
+	*c = ActionFinishContext{ActionKey: ActionKey{Kind: m.action}}
 	for o.Next() {
 		switch string(o.Key()) {
 		case "description":
@@ -237,7 +237,7 @@ func (c *ActionFinishContext) decode(o *jsonobj.Reader, m *scratch) {
 		case "status":
 			c.Status = status(o)
 		default:
-			c.Extra = m.other(o, c.Extra)
+			c.Extra = o.Keep(c.Extra)
 		}
 	}
 	o.Require("description", "status")
@@ -251,7 +251,7 @@ func (c *ActionFinishContext) write(w *jsonobj.Writer) {
 
 func (c *DrainedContext) decode(o *jsonobj.Reader, m *scratch) {
 	*c = DrainedContext{}
-	for m.find(o, "ranks", &c.Extra) {
+	for find(o, "ranks", &c.Extra) {
 		c.Ranks = m.set(o.Value())
 	}
 }

@@ -114,9 +114,8 @@ func (ev *Event) decodeUsual(line []byte) bool {
 func (ev *Event) Entry() eventlog.Entry { return ev.entry }
 
 // Context returns the typed context. It is nil for an event that has none and for a
-// name that this package does not know. Its Extra is nil: [ParseContext] keeps
-// unknown keys. The Event owns the context, which is valid until the next Decode and
-// must not be changed.
+// name that this package does not know. The Event owns the context, which is valid
+// until the next Decode and must not be changed: [ParseContext] returns one to keep.
 func (ev *Event) Context() Context {
 	switch ev.kind {
 	case kSubmit:
@@ -162,6 +161,23 @@ func (ev *Event) Context() Context {
 	}
 }
 
+// Action returns the key of the action that the event is of, and false if it is of none.
+func (ev *Event) Action() (ActionKey, bool) {
+	switch c := ev.Context().(type) {
+	case *ActionStartContext:
+		return c.ActionKey, true
+	case *ActionLaunchContext:
+		return c.ActionKey, true
+	case *ActionFailContext:
+		return c.ActionKey, true
+	case *ActionReleaseContext:
+		return c.ActionKey, true
+	case *ActionFinishContext:
+		return c.ActionKey, true
+	}
+	return ActionKey{}, false
+}
+
 // decodeContext reads the context of an entry of kind k.
 func (ev *Event) decodeContext(k kind, e *eventlog.Entry) error {
 	raw := []byte(e.Context)
@@ -190,11 +206,11 @@ func (ev *Event) decodeAny(k kind, e *eventlog.Entry) error {
 	m := &ev.mem
 	switch k {
 	case kSubmit:
-		ev.submit.decode(&o, m)
+		ev.submit.decode(&o)
 	case kJobspecUpdate:
 		ev.jobspecUpdate.decode(&o, raw)
 	case kResourceUpdate:
-		ev.resourceUpdate.decode(&o, m)
+		ev.resourceUpdate.decode(&o)
 	case kSetFlags:
 		ev.setFlags.decode(&o, m)
 	case kDependencyAdd:
@@ -202,13 +218,13 @@ func (ev *Event) decodeAny(k kind, e *eventlog.Entry) error {
 	case kDependencyRemove:
 		ev.dependencyRem.decode(&o, m)
 	case kPriority:
-		ev.priority.decode(&o, m)
+		ev.priority.decode(&o)
 	case kUrgency:
-		ev.urgency.decode(&o, m)
+		ev.urgency.decode(&o)
 	case kAlloc:
-		ev.alloc.decode(&o, m, raw)
+		ev.alloc.decode(&o, raw)
 	case kFinish:
-		ev.finish.decode(&o, m)
+		ev.finish.decode(&o)
 	case kRelease:
 		ev.release.decode(&o, m)
 	case kException:
@@ -244,12 +260,11 @@ func (k kind) needsContext() bool {
 	}
 }
 
-// ParseContext decodes the context of e, with the keys that this package does not
-// know in Extra. For an event that has no context and for an unknown name it
+// ParseContext decodes the context of e, to keep it. For an event that has no context and for an unknown name it
 // returns nil and checks nothing. The error wraps [ErrContext]. The result keeps no
 // reference to e.
 func ParseContext(e eventlog.Entry) (Context, error) {
-	ev := &Event{kind: kindOf(e.Name), mem: scratch{extra: true}}
+	ev := &Event{kind: kindOf(e.Name)}
 	if ev.Context() == nil {
 		return nil, nil
 	}

@@ -48,7 +48,7 @@ func TestAnEventHoldsOneEntry(t *testing.T) {
 	e := entry(1, "priority", `{"priority":3,"more":1}`)
 	require.NoError(t, ev.Decode(e))
 	require.Equal(t, e, ev.Entry())
-	require.Equal(t, &jobstate.PriorityContext{Priority: 3}, ev.Context(), "unknown keys are ParseContext's")
+	require.Equal(t, &jobstate.PriorityContext{Priority: 3, Extra: []byte(`{"more":1}`)}, ev.Context())
 	c, err := jobstate.ParseContext(e)
 	require.NoError(t, err)
 	require.Equal(t, &jobstate.PriorityContext{Priority: 3, Extra: []byte(`{"more":1}`)}, c)
@@ -194,7 +194,7 @@ func TestTimeoutsAreSeconds(t *testing.T) {
 	for _, text := range []string{"-1", "-1e-9", "9223372037", "1e10", "1e999", `"5s"`, "null", "true"} {
 		require.ErrorIs(t, ev.Decode(entry(1, "epilog-start", `{"description":"e","timeout":`+text+`}`)), jobstate.ErrContext, text)
 	}
-	b, err := jobstate.AppendContext(nil, &jobstate.ActionStartContext{Kind: jobstate.ActionEpilog, ActionMode: jobstate.ActionMode{Timeout: 90 * time.Second, KillTimeout: 1}})
+	b, err := jobstate.AppendContext(nil, &jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionEpilog}, ActionMode: jobstate.ActionMode{Timeout: 90 * time.Second, KillTimeout: 1}})
 	require.NoError(t, err)
 	require.Equal(t, `{"description":"","ranks":"","timeout":90.0,"kill-timeout":0.000000001}`, string(b))
 }
@@ -239,8 +239,8 @@ func TestNamesOfKindsAndEvents(t *testing.T) {
 	for kind, name := range map[jobstate.ActionKind]string{jobstate.ActionProlog: "prolog", jobstate.ActionEpilog: "epilog", jobstate.ActionHousekeeping: "housekeeping"} {
 		require.Equal(t, name, kind.String())
 		for suffix, c := range map[string]jobstate.Context{
-			"-start": &jobstate.ActionStartContext{Kind: kind}, "-launch": &jobstate.ActionLaunchContext{Kind: kind}, "-fail": &jobstate.ActionFailContext{Kind: kind},
-			"-release": &jobstate.ActionReleaseContext{Kind: kind}, "-finish": &jobstate.ActionFinishContext{Kind: kind},
+			"-start": &jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: kind}}, "-launch": &jobstate.ActionLaunchContext{ActionKey: jobstate.ActionKey{Kind: kind}}, "-fail": &jobstate.ActionFailContext{ActionKey: jobstate.ActionKey{Kind: kind}},
+			"-release": &jobstate.ActionReleaseContext{ActionKey: jobstate.ActionKey{Kind: kind}}, "-finish": &jobstate.ActionFinishContext{ActionKey: jobstate.ActionKey{Kind: kind}},
 		} {
 			require.Equal(t, name+suffix, jobstate.EventName(c))
 		}

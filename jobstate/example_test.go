@@ -63,6 +63,21 @@ func ExampleReplay() {
 	// waits for epilog scrub
 }
 
+// A tool has each line decoded once, for the job and for itself.
+func ExampleJob_ReplayWith() {
+	var ev jobstate.Event
+	j, epilogs := jobstate.NewJob(1234), 0
+	err := j.ReplayWith(&ev, []byte(exampleLog), func(ev *jobstate.Event) error {
+		if key, ok := ev.Action(); ok && key.Kind == jobstate.ActionEpilog {
+			epilogs++
+		}
+		_, err := j.ApplyEvent(ev)
+		return err
+	})
+	fmt.Println(j.State(), epilogs, err)
+	// Output: CLEANUP 1 <nil>
+}
+
 func ExampleJob_Apply() {
 	j := jobstate.NewJob(1234)
 	for e, err := range eventlog.Entries([]byte(exampleLog)) {
@@ -99,7 +114,7 @@ func ExampleValidate() {
 func ExampleNewEntry() {
 	job, _ := jobstate.Replay(1234, []byte(exampleLog))
 	entry, err := jobstate.NewEntry(1552593986.335602, &jobstate.ActionFinishContext{
-		Kind: jobstate.ActionEpilog, Description: "scrub",
+		ActionKey: jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "scrub"},
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -32,7 +32,7 @@ func Check(j *Job) error {
 	var prologs, epilogs, failed int
 	for key, a := range j.actions.all() {
 		switch {
-		case key.kind == ActionEpilog:
+		case key.Kind == ActionEpilog:
 			epilogs += a.live
 		case a.failed:
 			failed++
@@ -93,7 +93,7 @@ const (
 
 // ParseAny is ParseContext without the fast path for plain contexts.
 func ParseAny(e eventlog.Entry) (Context, error) {
-	ev := &Event{kind: kindOf(e.Name), mem: scratch{extra: true, action: kindOf(e.Name).action()}}
+	ev := &Event{kind: kindOf(e.Name), mem: scratch{action: kindOf(e.Name).action()}}
 	if ev.Context() == nil {
 		return nil, nil
 	}

@@ -2,6 +2,7 @@ package jobstate_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -70,6 +71,11 @@ func FuzzReplay(f *testing.F) {
 		if err != nil {
 			sameFault(t, log, folded, err)
 		}
+		var ev jobstate.Event
+		with := jobstate.NewJob(1)
+		again := with.ReplayWith(&ev, log, func(ev *jobstate.Event) error { _, err := with.ApplyEvent(ev); return err })
+		require.Equal(t, fmt.Sprint(err), fmt.Sprint(again), "the same line, offset and cause")
+		require.Equal(t, describe(live), describe(with))
 	})
 }
 

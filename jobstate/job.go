@@ -108,10 +108,9 @@ type Exception struct {
 
 // Action is a prolog or an epilog that is active.
 type Action struct {
-	Kind        ActionKind
-	Description string
-	Active      int                // number of active actions with this kind and description; at least 1
-	Since       eventlog.Timestamp // when the first of these started
+	ActionKey
+	Active int                // number of active actions of this key; at least 1
+	Since  eventlog.Timestamp // when the first of these started
 }
 
 // NewJob returns a job that has no entry yet. It is in NEW, although the event
@@ -272,7 +271,7 @@ func (j *Job) Actions() iter.Seq[Action] {
 			return
 		}
 		for key, a := range j.actions.all() {
-			if a.live > 0 && !yield(Action{Kind: key.kind, Description: key.description, Active: a.live, Since: a.since}) {
+			if a.live > 0 && !yield(Action{ActionKey: key, Active: a.live, Since: a.since}) {
 				return
 			}
 		}

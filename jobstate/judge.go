@@ -121,27 +121,27 @@ func (v *validator) judgeAction(k kind) {
 		v.judgeActionStart(&v.ev.start)
 	case kPrologLaunch, kEpilogLaunch:
 		c := &v.ev.launch
-		key := actionKey{c.Kind, c.Description}
+		key := c.ActionKey
 		last, ok := v.attempts[key]
 		if v.judgeActive(LevelError, key) && ok && c.Attempt <= last {
 			v.add(LevelError, "attempt %d does not grow: the last one was %d", c.Attempt, last)
 		}
 		v.attempt(key, max(last, c.Attempt))
 	case kPrologFail, kEpilogFail:
-		v.judgeActive(LevelError, actionKey{v.ev.fail.Kind, v.ev.fail.Description})
+		v.judgeActive(LevelError, v.ev.fail.ActionKey)
 		v.failed.UnionWith(v.ev.fail.Ranks)
 	case kPrologRelease, kEpilogRelease:
-		v.judgeActive(LevelError, actionKey{v.ev.actionRelease.Kind, v.ev.actionRelease.Description})
+		v.judgeActive(LevelError, v.ev.actionRelease.ActionKey)
 	case kPrologFinish, kEpilogFinish: // flux-core takes it
-		v.judgeActive(LevelNote, actionKey{v.ev.actionFinish.Kind, v.ev.actionFinish.Description})
+		v.judgeActive(LevelNote, v.ev.actionFinish.ActionKey)
 	}
 }
 
 func (v *validator) judgeActionStart(c *ActionStartContext) {
 	j := v.job
-	key := actionKey{c.Kind, c.Description}
+	key := c.ActionKey
 	last := c.Attempt
-	if j.active(c.Kind, c.Description) != nil {
+	if j.active(key) != nil {
 		last = max(last, v.attempts[key])
 	}
 	v.attempt(key, last)
@@ -156,18 +156,18 @@ func (v *validator) judgeActionStart(c *ActionStartContext) {
 }
 
 // judgeActive names an action that is not active and reports whether it is.
-func (v *validator) judgeActive(l Level, key actionKey) bool {
-	if v.job.active(key.kind, key.description) == nil {
-		v.add(l, "no action %q is active", guard.Clip(key.description))
+func (v *validator) judgeActive(l Level, key ActionKey) bool {
+	if v.job.active(key) == nil {
+		v.add(l, "no action %q is active", guard.Clip(key.Description))
 		return false
 	}
 	return true
 }
 
 // attempt remembers the last attempt of an action.
-func (v *validator) attempt(key actionKey, last uint32) {
+func (v *validator) attempt(key ActionKey, last uint32) {
 	if v.attempts == nil {
-		v.attempts = map[actionKey]uint32{}
+		v.attempts = map[ActionKey]uint32{}
 	}
 	v.attempts[key] = last
 }
@@ -210,11 +210,11 @@ func (v *validator) judgeStart() {
 	}
 	for key, a := range j.actions.all() {
 		switch {
-		case key.kind != ActionProlog:
+		case key.Kind != ActionProlog:
 		case a.live > 0:
-			v.add(LevelError, "prolog %q has not finished", guard.Clip(key.description))
+			v.add(LevelError, "prolog %q has not finished", guard.Clip(key.Description))
 		case a.failed:
-			v.add(LevelError, "prolog %q has failed", guard.Clip(key.description))
+			v.add(LevelError, "prolog %q has failed", guard.Clip(key.Description))
 		}
 	}
 }

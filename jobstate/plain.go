@@ -51,11 +51,11 @@ func (p *plain) decode(ev *Event, k kind) bool {
 	case kPrologStart, kEpilogStart:
 		p.skip(`{"description":`)
 		ev.start = ActionStartContext{
-			Kind: m.action, Description: m.intern(p.text()), Ranks: Ranks{All: true}, Resources: ev.start.Resources[:0],
+			ActionKey: ActionKey{m.action, m.intern(p.text())}, Ranks: Ranks{All: true}, Resources: ev.start.Resources[:0],
 		}
 	case kPrologFinish, kEpilogFinish:
 		p.skip(`{"description":`)
-		ev.actionFinish = ActionFinishContext{Kind: m.action, Description: m.intern(p.text())}
+		ev.actionFinish = ActionFinishContext{ActionKey: ActionKey{m.action, m.intern(p.text())}}
 		p.skip(`,"status":`)
 		ev.actionFinish.Status = int32(p.number(math.MaxInt32))
 	case kFinish:

@@ -30,11 +30,11 @@ func TestWhatTheReferenceWritesIsRead(t *testing.T) {
 		"a negative status":                {`finish {"status":-1}`, &jobstate.FinishContext{Status: -1}},
 		"a release of no ranks":            {`release {"ranks":"","final":true}`, &jobstate.ReleaseContext{Final: true}},
 		"a release of ranks in brackets":   {`release {"ranks":"[0-3]","final":false}`, &jobstate.ReleaseContext{Ranks: jobstate.Ranks{Set: ids("0-3")}}},
-		"an empty description":             {`epilog-finish {"description":"","status":256}`, &jobstate.ActionFinishContext{Kind: jobstate.ActionEpilog, Status: 256}},
+		"an empty description":             {`epilog-finish {"description":"","status":256}`, &jobstate.ActionFinishContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionEpilog}, Status: 256}},
 		"no flags":                         {`set-flags {"flags":[]}`, &jobstate.SetFlagsContext{}},
 		"a memo that removes":              {`memo {"uri":null}`, &jobstate.MemoContext{Values: json.RawMessage(`{"uri":null}`)}},
 		"an empty memo":                    {`memo {}`, &jobstate.MemoContext{Values: json.RawMessage(`{}`)}},
-		"a key that somebody else defines": {`prolog-start {"description":"p","hosts":["a"]}`, &jobstate.ActionStartContext{Kind: jobstate.ActionProlog, Description: "p", Ranks: jobstate.Ranks{All: true}, Extra: json.RawMessage(`{"hosts":["a"]}`)}},
+		"a key that somebody else defines": {`prolog-start {"description":"p","hosts":["a"]}`, &jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog, Description: "p"}, Ranks: jobstate.Ranks{All: true}, Extra: json.RawMessage(`{"hosts":["a"]}`)}},
 	} {
 		got, err := jobstate.ParseContext(script(c.line)[0])
 		require.NoError(t, err, name)

@@ -93,7 +93,7 @@ type validator struct {
 	failed   idset.Set // ranks that an action or an exception said had failed
 	freed    bool      // a free came when it may
 	over     bool      // the final release came in CLEANUP; before CLEANUP the job itself holds its ranks
-	attempts map[actionKey]uint32
+	attempts map[ActionKey]uint32
 
 	releasedAll bool // a release named all ranks
 	line        int
@@ -190,8 +190,9 @@ func (v *validator) assume(k kind, e eventlog.Entry) {
 		}
 	case kPrologFinish, kEpilogFinish:
 		description, _ := jsonscan.String(peek(e.Context, "description"))
-		if a := j.active(k.action(), description); a != nil {
-			j.endAction(actionKey{k.action(), description}, a, false)
+		key := ActionKey{k.action(), description}
+		if a := j.active(key); a != nil {
+			j.endAction(key, a, false)
 		}
 	}
 	j.last = entryMark{}

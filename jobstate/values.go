@@ -19,7 +19,6 @@ const maxInterned = 64
 
 // scratch is what decoding reuses.
 type scratch struct {
-	extra  bool       // unknown keys are wanted
 	action ActionKind // of the event, if it is of an action
 	ranks  *idset.Set // what the key ranks names
 	failed *FailedRanks
@@ -27,30 +26,22 @@ type scratch struct {
 	next   uint8     // which of texts is replaced next
 }
 
-// other keeps the member that o is at, if unknown keys are wanted.
-func (m *scratch) other(o *jsonobj.Reader, extra []byte) []byte {
-	if m.extra {
-		return o.Keep(extra)
-	}
-	return nil
-}
-
 // find advances to the member of the one key that an object must have. The others are
 // kept in extra. It returns false at the end.
-func (m *scratch) find(o *jsonobj.Reader, key string, extra *json.RawMessage) bool {
+func find(o *jsonobj.Reader, key string, extra *json.RawMessage) bool {
 	for o.Next() {
 		if string(o.Key()) == key {
 			return true
 		}
-		*extra = m.other(o, *extra)
+		*extra = o.Keep(*extra)
 	}
 	o.Require(key)
 	return false
 }
 
-// member is other for a member that was read before.
-func (m *scratch) member(key string, v jsonobj.Value, extra []byte) []byte {
-	if !m.extra || v.Absent() {
+// member adds to extra a member that was read before.
+func member(key string, v jsonobj.Value, extra []byte) []byte {
+	if v.Absent() {
 		return extra
 	}
 	o := jsonobj.Write(nil, contextLimits())

@@ -10,19 +10,11 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// A Key names an action of a job, as the log does. Housekeeping has the kind
-// jobstate.ActionHousekeeping and the description "housekeeping".
-type Key struct {
-	Kind        jobstate.ActionKind
-	Description string
-}
-
-// String returns the kind and the description, such as "epilog
-// job-manager.epilog".
-func (k Key) String() string { return k.Kind.String() + " " + k.Description }
+// A Key names an action of a job, as the log does.
+type Key = jobstate.ActionKey
 
 // Housekeeping returns the key of a job's housekeeping.
-func Housekeeping() Key { return Key{jobstate.ActionHousekeeping, "housekeeping"} }
+func Housekeeping() Key { return Key{Kind: jobstate.ActionHousekeeping, Description: "housekeeping"} }
 
 // A Log is one of the logs of a job.
 type Log uint8
@@ -46,6 +38,9 @@ type Record struct {
 	Log   Log
 	Entry eventlog.Entry
 	State jobstate.State // the job's, after the entry
+
+	// Exception is what an entry says that is an exception of the job; else nil.
+	Exception *jobstate.ExceptionContext
 }
 
 // Effects is what the embedder has to do for a [Job], in the order of the fields.

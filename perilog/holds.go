@@ -164,7 +164,7 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 	if err != nil || outcome != jobstate.Applied {
 		return outcome, err
 	}
-	if namesRanks(ev.Context()) {
+	if namesRanks(ev) {
 		h.ownAllocation()
 	}
 	if h.allocation != &h.scratch.noAllocation {
@@ -201,7 +201,7 @@ func (h *Holds) change(ev *jobstate.Event) {
 	case *jobstate.ActionReleaseContext:
 		h.actionRelease(c)
 	case *jobstate.ActionFinishContext:
-		h.actionFinish(Key{c.Kind, c.Description})
+		h.actionFinish(c.ActionKey)
 	case *jobstate.DrainedContext:
 		h.ownFailures()
 		h.drained.UnionWith(idset.Intersect(&h.draining, c.Ranks))
@@ -297,7 +297,7 @@ func (h *Holds) failRanks(ranks *idset.Set, drain bool) {
 }
 
 func (h *Holds) actionStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
-	a := &activeAction{Key: Key{c.Kind, c.Description}, since: t}
+	a := &activeAction{Key: c.ActionKey, since: t}
 	if c.Ranks.All {
 		a.ranks.UnionWith(h.all)
 		a.ranks.SubtractWith(&h.dropped)
@@ -320,11 +320,10 @@ func (h *Holds) actionStart(c *jobstate.ActionStartContext, t eventlog.Timestamp
 // actionRelease ends an action on ranks and names: of several of one key, the
 // oldest one first that holds them.
 func (h *Holds) actionRelease(c *jobstate.ActionReleaseContext) {
-	key := Key{c.Kind, c.Description}
 	h.scratch.want.UnionWith(c.Ranks)
 	names := c.Resources
 	for _, a := range h.actions {
-		if a.Key != key {
+		if a.Key != c.ActionKey {
 			continue
 		}
 		h.endWanted(&a.ranks)

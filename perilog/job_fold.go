@@ -40,21 +40,36 @@ func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome,
 	if err := j.holds.scratch.event.Decode(e); err != nil {
 		return 0, err
 	}
+	return j.ApplyEvent(now, &j.holds.scratch.event)
+}
+
+// ApplyEvent is Apply of an event that the caller has decoded. It keeps no reference to ev.
+func (j *Job) ApplyEvent(now eventlog.Timestamp, ev *jobstate.Event) (jobstate.Outcome, error) {
+	if j.advance(now); j.stopped() {
+		return 0, ErrStopped
+	}
+	e := ev.Entry()
 	if 6*len(e.Name)+len(e.Context) > eventlog.DefaultMaxLine-maxFrame { // a byte of a name may need six
 		if _, err := eventlog.AppendEntry(nil, e); err != nil {
 			return 0, err
 		}
 	}
-	if err := j.admit(&j.holds.scratch.event); err != nil {
+	if err := j.admit(ev); err != nil {
 		return 0, err
 	}
-	j.logEpilogsFirst(j.holds.scratch.event.Context())
-	outcome, err := j.fold(&j.holds.scratch.event)
+	j.logEpilogsFirst(ev.Context())
+	outcome, err := j.fold(ev)
 	if err != nil || outcome == jobstate.IgnoredDuplicate {
 		return outcome, err
 	}
 	j.advance(e.Timestamp)
-	j.record(LogJob, e)
+	j.open()
+	n := len(j.text)
+	j.text = append(j.text, e.Context...)
+	if e.Context != nil {
+		e.Context = j.text[n:len(j.text):len(j.text)]
+	}
+	j.record(LogJob, e, ev.Context())
 	j.begin()
 	return outcome, nil
 }
@@ -88,7 +103,7 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	case jobstate.EventDrained:
 		return fmt.Errorf("%w: use Drained", ErrOwn)
 	}
-	key, ok := keyOf(ev.Context())
+	key, ok := ev.Action()
 	switch a := j.action(key); {
 	case !ok:
 	case a != nil && (a.stage != stageFinished || isStart(ev.Context())), isLaunch(ev.Context()):
@@ -104,23 +119,6 @@ func (j *Job) admit(ev *jobstate.Event) error {
 // mayBeStarting reports whether a job that is ending may still be starting: the
 // executor was asked, and nothing in the log holds the ranks for it.
 func (j *Job) mayBeStarting() bool { return j.holds.ending() && j.start() == startPending }
-
-// keyOf returns the action that an event is of.
-func keyOf(c jobstate.Context) (Key, bool) {
-	switch c := c.(type) {
-	case *jobstate.ActionStartContext:
-		return Key{c.Kind, c.Description}, true
-	case *jobstate.ActionLaunchContext:
-		return Key{c.Kind, c.Description}, true
-	case *jobstate.ActionFailContext:
-		return Key{c.Kind, c.Description}, true
-	case *jobstate.ActionReleaseContext:
-		return Key{c.Kind, c.Description}, true
-	case *jobstate.ActionFinishContext:
-		return Key{c.Kind, c.Description}, true
-	}
-	return Key{}, false
-}
 
 func isStart(c jobstate.Context) bool {
 	_, ok := c.(*jobstate.ActionStartContext)
@@ -171,15 +169,18 @@ func (j *Job) maySweep() bool {
 		!(j.epilogsDue(j.start()) && slices.ContainsFunc(j.actions, func(a *action) bool { return a.Kind == jobstate.ActionEpilog && j.isDue(a) }))
 }
 
-// record adds a copy of an entry to what is to be logged.
-func (j *Job) record(l Log, e eventlog.Entry) {
+// record adds an entry, which it keeps, to what is to be logged.
+func (j *Job) record(l Log, e eventlog.Entry, c jobstate.Context) {
 	j.open()
-	n := len(j.text)
-	j.text = append(j.text, e.Context...)
-	if e.Context != nil {
-		e.Context = j.text[n:len(j.text):len(j.text)]
+	r := Record{Log: l, Entry: e, State: j.holds.job.State()}
+	if c, ok := c.(*jobstate.ExceptionContext); ok {
+		x := *c
+		if f := c.Failed; f != nil {
+			x.Failed = &jobstate.FailedRanks{Ranks: f.Ranks.Clone(), Nodelist: f.Nodelist, Action: f.Action}
+		}
+		r.Exception = &x
 	}
-	j.effects.Post = append(j.effects.Post, Record{Log: l, Entry: e, State: j.holds.job.State()})
+	j.effects.Post = append(j.effects.Post, r)
 }
 
 // post logs an event of this package's making in the job's log.
@@ -211,19 +212,19 @@ func (j *Job) postAction(a *action, c jobstate.Context) {
 
 // postEntry folds and logs an entry.
 func (j *Job) postEntry(log Log, e eventlog.Entry) {
-	if err := j.holds.scratch.own.Decode(e); err != nil {
+	ev := &j.holds.scratch.own
+	if err := ev.Decode(e); err != nil {
 		panic("perilog: an event that cannot be read: " + err.Error())
 	}
 	if log == LogHousekeeping {
-		j.foldHousekeeping(&j.holds.scratch.own)
-	} else if outcome, err := j.fold(&j.holds.scratch.own); err != nil || outcome == jobstate.IgnoredDuplicate {
+		j.foldHousekeeping(ev)
+	} else if outcome, err := j.fold(ev); err != nil || outcome == jobstate.IgnoredDuplicate {
 		if err != nil {
 			panic("perilog: an event that is not legal: " + err.Error())
 		}
 		return
 	}
-	j.open()
-	j.effects.Post = append(j.effects.Post, Record{Log: log, Entry: e, State: j.holds.job.State()})
+	j.record(log, e, ev.Context())
 }
 
 // fold takes in an event of the job's log, live and in a replay alike.
@@ -239,12 +240,12 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 	if j.phase = next; ev.Entry().Name == jobstate.EventAlloc && (!had || s.State() != state) {
 		j.phase = phaseOpening
 	}
-	if j.holds.r == nil && namesRanks(ev.Context()) {
+	if j.holds.r == nil && namesRanks(ev) {
 		e := ev.Entry()
 		e.Context = bytes.Clone(e.Context)
 		j.holds.ownAllocation()
 		j.holds.early = append(j.holds.early, e)
-		if _, ok := keyOf(ev.Context()); ok {
+		if _, ok := ev.Action(); ok {
 			j.configure(nil) // what is held is foreign until its ranks are known
 		}
 		return outcome, nil
@@ -254,13 +255,15 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 }
 
 // namesRanks reports whether an event may concern ranks before the job has any.
-func namesRanks(c jobstate.Context) bool {
-	if x, ok := c.(*jobstate.ExceptionContext); ok {
-		return x.Failed != nil || x.Severity == 0
+func namesRanks(ev *jobstate.Event) bool {
+	switch c := ev.Context().(type) {
+	case *jobstate.ExceptionContext:
+		return c.Failed != nil || c.Severity == 0
+	case *jobstate.DrainedContext:
+		return true
 	}
-	_, drained := c.(*jobstate.DrainedContext)
-	_, action := keyOf(c)
-	return drained || action
+	_, ok := ev.Action()
+	return ok
 }
 
 // refold takes in again, now that the ranks are known, what named ranks before: what
@@ -297,13 +300,13 @@ func (j *Job) change(ev *jobstate.Event) {
 	case *jobstate.ActionLaunchContext:
 		j.foldLaunch(c, t)
 	case *jobstate.ActionFailContext:
-		j.foldFail(j.active(c.Kind, c.Description), t, c)
+		j.foldFail(j.active(c.ActionKey), t, c)
 	case *jobstate.ActionReleaseContext:
-		if a := j.active(c.Kind, c.Description); a != nil {
+		if a := j.active(c.ActionKey); a != nil {
 			a.run.Released(t, c.Ranks, c.Status)
 		}
 	case *jobstate.ActionFinishContext:
-		if a := j.active(c.Kind, c.Description); a != nil {
+		if a := j.active(c.ActionKey); a != nil {
 			j.foldFinish(a, t, c.Status)
 		}
 	case *jobstate.DrainedContext:
@@ -313,9 +316,9 @@ func (j *Job) change(ev *jobstate.Event) {
 	}
 }
 
-// active returns the action of that name if it runs, or nil.
-func (j *Job) active(k jobstate.ActionKind, description string) *action {
-	if a := j.action(Key{k, description}); a != nil && a.stage == stageActive {
+// active returns the action of a key if it runs, or nil.
+func (j *Job) active(key Key) *action {
+	if a := j.action(key); a != nil && a.stage == stageActive {
 		return a
 	}
 	return nil
@@ -336,7 +339,7 @@ func (j *Job) adopt(key Key, how *jobstate.ActionMode) *action {
 // foldStart begins an action. One that the configuration does not have runs as
 // its start says, if this library wrote that; otherwise it is foreign.
 func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
-	key := Key{c.Kind, c.Description}
+	key := c.ActionKey
 	a := j.action(key)
 	if a == nil {
 		a = j.adopt(key, &c.ActionMode)
@@ -359,7 +362,7 @@ func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 // foldLaunch takes in a launch. Of an action that another writer started, it says
 // how the action runs from now on, whatever the configuration says by then.
 func (j *Job) foldLaunch(c *jobstate.ActionLaunchContext, t eventlog.Timestamp) {
-	key := Key{c.Kind, c.Description}
+	key := c.ActionKey
 	a := j.find(key)
 	if a == nil {
 		if a = j.adopt(key, &c.ActionMode); a != nil {
@@ -406,7 +409,7 @@ func (a *action) single() bool { return !a.run.Spec().PerRank }
 // the configuration does where that says nothing.
 func (j *Job) newRun(a *action, how *jobstate.ActionMode, ranks *idset.Set) *run.Run {
 	spec := run.Spec{
-		Title: a.title(), Ranks: ranks,
+		Title: title(a.Key), Ranks: ranks,
 		PerRank: how.PerRank, Leader: how.Leader.Value, Timeout: how.Timeout, KillTimeout: how.KillTimeout,
 		Hosts: j.hosts,
 	}
@@ -423,7 +426,7 @@ func (j *Job) newRun(a *action, how *jobstate.ActionMode, ranks *idset.Set) *run
 
 // title returns the words that notes and reasons begin with: the kind, and the
 // description where it tells more.
-func (k Key) title() string {
+func title(k Key) string {
 	if k.Description == "job-manager."+k.Kind.String() || k.Kind == jobstate.ActionHousekeeping {
 		return k.Kind.String()
 	}
@@ -457,7 +460,7 @@ func (j *Job) foldFail(a *action, t eventlog.Timestamp, c *jobstate.ActionFailCo
 	}
 	if c.Drain {
 		j.holds.ownFailures()
-		reason := run.DrainReason(Key{c.Kind, c.Description}.title(), cause, j.State().ID().String())
+		reason := run.DrainReason(title(c.ActionKey), cause, j.State().ID().String())
 		j.holds.drains = append(j.holds.drains, Drain{Ranks: c.Ranks.Clone(), Reason: reason})
 	}
 }

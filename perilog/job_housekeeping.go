@@ -57,7 +57,7 @@ func (j *Job) startHousekeeping() {
 	}
 	a := j.housekeepingAction()
 	s := &jobstate.ActionStartContext{
-		Kind: a.Kind, Description: a.Description, Ranks: jobstate.Ranks{All: true},
+		ActionKey: a.Key, Ranks: jobstate.Ranks{All: true},
 		OnFailure: cmp.Or(c.OnFailure, jobstate.OnFailureDrain),
 	}
 	s.PerRank = true
@@ -169,7 +169,7 @@ func (h *housekeeping) mayGoBack(e run.RankEnd) bool {
 
 // readyHousekeeping posts that ranks may go back.
 func (j *Job) readyHousekeeping(ranks *idset.Set, status int32) {
-	j.postTo(LogHousekeeping, &jobstate.ActionReleaseContext{Kind: j.holds.hk.Kind, Description: j.holds.hk.Description, Ranks: ranks, Status: status})
+	j.postTo(LogHousekeeping, &jobstate.ActionReleaseContext{ActionKey: j.holds.hk.Key, Ranks: ranks, Status: status})
 }
 
 // drainedHousekeeping posts that drains are confirmed, and that the ranks may go

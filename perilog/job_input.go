@@ -177,7 +177,7 @@ func (j *Job) finishForeign(key Key, ranks *idset.Set, status int32, operator st
 	} else {
 		j.raise(&action{Key: key}, severityNonFatal, note, nil)
 	}
-	j.post(&jobstate.ActionFinishContext{Kind: key.Kind, Description: key.Description, Status: status})
+	j.post(&jobstate.ActionFinishContext{ActionKey: key, Status: status})
 	return nil
 }
 

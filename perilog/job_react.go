@@ -151,7 +151,7 @@ func (j *Job) startAll(k jobstate.ActionKind) {
 // startAction posts the start of an action: with its first launch, where that is on all
 // of its ranks at once.
 func (j *Job) startAction(a *action) {
-	c := &jobstate.ActionStartContext{Kind: a.Kind, Description: a.Description, Resources: a.config.Resources}
+	c := &jobstate.ActionStartContext{ActionKey: a.Key, Resources: a.config.Resources}
 	c.PerRank = a.config.PerRank
 	c.Timeout, c.KillTimeout = a.timeouts()
 	if !c.PerRank {
@@ -198,7 +198,7 @@ func (j *Job) launch(a *action, idle *idset.Set) {
 // relaunch logs a launch on ranks and asks for it.
 func (j *Job) relaunch(a *action, ranks *idset.Set) {
 	attempt := a.run.LastAttempt() + 1
-	c := &jobstate.ActionLaunchContext{Kind: a.Kind, Description: a.Description, Attempt: attempt, Ranks: ranks}
+	c := &jobstate.ActionLaunchContext{ActionKey: a.Key, Attempt: attempt, Ranks: ranks}
 	if a.foreign {
 		c.ActionMode = a.mode()
 	}
@@ -245,8 +245,8 @@ func (j *Job) progress(a *action) {
 // postFailure logs that an action failed on ranks.
 func (j *Job) postFailure(a *action, f *run.Failure, drain bool) {
 	j.postAction(a, &jobstate.ActionFailContext{
-		Kind: a.Kind, Description: a.Description,
-		Ranks: f.Ranks, Cause: f.Cause.Name(), Status: f.Status, Note: f.Note, Drain: drain,
+		ActionKey: a.Key,
+		Ranks:     f.Ranks, Cause: f.Cause.Name(), Status: f.Status, Note: f.Note, Drain: drain,
 	})
 }
 
@@ -267,7 +267,7 @@ func (j *Job) release(a *action) {
 	if len(ends) == 0 {
 		return
 	}
-	c := &jobstate.ActionReleaseContext{Kind: a.Kind, Description: a.Description, Ranks: new(idset.Set)}
+	c := &jobstate.ActionReleaseContext{ActionKey: a.Key, Ranks: new(idset.Set)}
 	for _, e := range ends {
 		c.Ranks.Insert(e.Rank)
 		c.Status = max(c.Status, e.Status)
@@ -303,7 +303,7 @@ func (j *Job) finish(a *action) {
 	}
 	j.open()
 	j.effects.Outcomes = append(j.effects.Outcomes, out)
-	j.post(&jobstate.ActionFinishContext{Kind: a.Kind, Description: a.Description, Status: status})
+	j.post(&jobstate.ActionFinishContext{ActionKey: a.Key, Status: status})
 }
 
 // tolerates reports whether the job may go on without the ranks that failed in a

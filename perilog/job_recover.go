@@ -33,42 +33,35 @@ func RecoverJob(now eventlog.Timestamp, c *Config, s Spec, log, hkLog []byte) (*
 		return nil, err
 	}
 	j.advance(now)
-	err = j.replay("", log, func(ev *jobstate.Event) error {
+	err = j.replay(log, func(ev *jobstate.Event) error {
 		_, err := j.fold(ev)
 		if j.holds.job.WasAllocated() && j.holds.r == nil {
 			return fmt.Errorf("%w: alloc, and the spec has no R", ErrR)
 		}
 		return err
 	})
-	if err == nil {
-		err = j.replay("housekeeping: ", hkLog, func(ev *jobstate.Event) error {
-			j.foldHousekeeping(ev)
-			return nil
-		})
+	if err != nil {
+		return j, err
 	}
-	if err == nil {
-		err = j.takeUp()
+	err = j.replay(hkLog, func(ev *jobstate.Event) error {
+		j.foldHousekeeping(ev)
+		return nil
+	})
+	if err != nil {
+		return j, fmt.Errorf("perilog: housekeeping: %w", err)
 	}
-	return j, err
+	return j, j.takeUp()
 }
 
-// replay folds each entry of a log, whose name errors begin with.
-func (j *Job) replay(name string, log []byte, fold func(*jobstate.Event) error) error {
-	line := 0
-	for e, err := range eventlog.Entries(log) {
-		line++
+// replay folds each event of a log.
+func (j *Job) replay(log []byte, fold func(*jobstate.Event) error) error {
+	return j.holds.job.ReplayWith(&j.holds.scratch.event, log, func(ev *jobstate.Event) error {
+		err := fold(ev)
 		if err == nil {
-			err = j.holds.scratch.event.Decode(e)
+			j.advance(ev.Entry().Timestamp)
 		}
-		if err == nil {
-			err = fold(&j.holds.scratch.event)
-		}
-		if err != nil {
-			return fmt.Errorf("perilog: %sline %d: %w", name, line, err)
-		}
-		j.advance(e.Timestamp)
-	}
-	return nil
+		return err
+	})
 }
 
 // takeUp makes the state after a restart from what the logs say.

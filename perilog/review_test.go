@@ -337,3 +337,19 @@ func TestWhatUnresolvedListsCanBeEndedByForce(t *testing.T) {
 		require.Equal(t, "0-1", b.freed.String())
 	}
 }
+
+// TestARecordKeepsItsException: the next event, which reuses the memory of what was
+// decoded, does not change what a record says.
+func TestARecordKeepsItsException(t *testing.T) {
+	b := newBench(t, 4, perilog.Config{})
+	b.apply("exception", `{"type":"a","severity":1,"note":"","ranks":"1","action":"keep","site":1}`)
+	b.apply("exception", `{"type":"b","severity":1,"note":"","ranks":"2-3","action":"drop"}`)
+	b.take()
+	var told []string
+	for _, r := range b.last.Post {
+		if x := r.Exception; x != nil {
+			told = append(told, fmt.Sprint(x.Type, " ", x.Failed.Ranks, " ", x.Failed.Action, " ", string(x.Extra)))
+		}
+	}
+	require.Equal(t, []string{`a 1 keep {"site":1}`, `b 2-3 drop `}, told)
+}
