@@ -449,7 +449,6 @@ func (m *Manager) retire(j *job) {
 // carry hands out what a job wants done.
 func (m *Manager) carry(j *job) {
 	todo := j.nodes.Take(m.now)
-	m.mutate(j, &todo)
 	for i := range todo.Post { // of housekeeping alone: Settle has returned the others
 		m.logged(j, &todo.Post[i])
 	}

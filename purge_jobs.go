@@ -157,13 +157,9 @@ func (p *purger) carry(m *Manager, plan purge.Plan) error {
 	if len(plan.Jobs) == 0 {
 		return nil
 	}
-	if !m.mutated(mutationLostWatermark) {
-		m.raiseFloor(slices.Max(plan.IDs()))
-	}
+	m.raiseFloor(slices.Max(plan.IDs()))
 	for _, t := range plan.Tombstones {
-		if !m.mutated(mutationNoTombstone) {
-			m.record(Record{Job: t.ID, Kind: RecordTombstone, Data: textOf(t)})
-		}
+		m.record(Record{Job: t.ID, Kind: RecordTombstone, Data: textOf(t)})
 	}
 	m.out.Unlink = append(m.out.Unlink, plan.IDs()...)
 	p.plan, p.own = &plan, false

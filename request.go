@@ -205,7 +205,6 @@ func (m *Manager) newID(id jobid.ID) (jobid.ID, error) {
 		return id, nil
 	}
 	_, ended := m.index.Ended(id)
-	ended = ended && !m.mutated(mutationIDTwice)
 	lost := slices.ContainsFunc(m.quarantined, func(q quarantined) bool { return q.id == id })
 	if m.jobs[id] != nil || ended || lost || id <= m.floor {
 		return 0, fmt.Errorf("%w: id %v was given before", ErrInvalid, id)
@@ -391,10 +390,6 @@ func (in Report) dispatch(m *Manager) error {
 	a := perilog.AnswerUnknown
 	if j := m.jobs[in.Job]; j != nil {
 		a = j.nodes.Report(m.now, in.Report)
-		if a == perilog.AnswerStale && m.mutated(mutationOldAttempt) {
-			in.Attempt++
-			a = j.nodes.Report(m.now, in.Report)
-		}
 		m.touch(j)
 	} else if _, ok := m.index.Ended(in.Job); ok {
 		a = perilog.AnswerEnded

@@ -235,9 +235,6 @@ func (m *Manager) send() {
 		case alloc.SendPrioritize:
 			m.out.Sched = append(m.out.Sched, alloc.Prioritize{Jobs: s.Jobs})
 		case alloc.SendFree:
-			if m.mutated(mutationKeptAlloc) {
-				continue
-			}
 			m.out.Sched = append(m.out.Sched, alloc.Free{ID: s.Job.ID, R: s.R, Final: true})
 		}
 	}

@@ -174,7 +174,7 @@ func kindOf(name string) int {
 	switch example := within(name, "examples"); {
 	case strings.HasSuffix(name, "_test.go") && (example || strings.Contains(name, "soak") || strings.Contains(name, "attack")):
 		return soak
-	case strings.HasSuffix(name, "_test.go"), name == "mutate_on.go": // which a build tag leaves to a test
+	case strings.HasSuffix(name, "_test.go"):
 		return test
 	case path.Ext(name) == ".go" && !example && !has(forTests, path.Dir(name)):
 		return library
