@@ -55,7 +55,7 @@ func (m *Manager) annotated(j *job, notes []byte) {
 	if len(notes) == 0 {
 		notes = []byte("null")
 	}
-	m.volatile(j, eventAnnotations, slices.Concat([]byte(`{"annotations":`), notes, []byte("}")))
+	m.journalVolatile(j.id, eventAnnotations, slices.Concat([]byte(`{"annotations":`), notes, []byte("}")))
 }
 
 // unannotate drops what the scheduler has said of a job: all but memos.

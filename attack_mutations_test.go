@@ -27,7 +27,7 @@ var mutants = []struct{ name, file, from, to string }{
 		todo.Start = todo.Start || l.Action.Kind == jobstate.ActionProlog
 	}`},
 	{"a drain is forgotten", "job.go", tookEffects, tookEffects + "\nif m.seq == 0 {\ntodo.Drain = nil\n}"},
-	{"a record is dropped", "ready.go", keepsRecord, keepsRecord + "\nif len(m.out.Append) == 3 {\nreturn\n}"},
+	{"a record is dropped", "ready.go", keepsRecord, keepsRecord + "\nif len(o.out.Append) == 3 {\nreturn\n}"},
 	{"the watermark is not stored", "ready.go", keepsRecord, keepsRecord + "\nif r.Kind == RecordWatermark {\nreturn\n}"},
 	{"tombstones are not stored", "ready.go", keepsRecord, keepsRecord + "\nif r.Kind == RecordTombstone && len(r.Data) > 0 {\nreturn\n}"},
 	{"an old attempt's report counts", "request.go", "a = j.nodes.Report(m.now, in.Report)", `
@@ -41,7 +41,7 @@ var mutants = []struct{ name, file, from, to string }{
 
 const (
 	tookEffects = "todo := j.nodes.Take(m.now)"
-	keepsRecord = "r.Time, r.sound = m.now, true"
+	keepsRecord = "r.Time, r.sound = o.now, true"
 )
 
 // TestMutations builds the package with one deliberate fault after the other, and fails if

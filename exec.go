@@ -139,7 +139,7 @@ func (in ExecResponse) dispatch(m *Manager) error {
 			UserID: jobstate.Some(m.cfg.Owner),
 		})
 		if errors.Is(err, ErrLimit) { // that is no reason to end its session
-			m.fault(nil, j.id, err)
+			m.fault("", j.id, err)
 			return nil
 		}
 		return err

@@ -54,7 +54,7 @@ func Describe(m *Manager) string {
 // pending returns a log of a job, what is not durable included.
 func (m *Manager) pending(j *job, kind RecordKind) []byte {
 	log := bytes.Clone(*m.logOf(j.id, kind))
-	for _, r := range slices.Concat(m.spare.Append, m.out.Append) {
+	for _, r := range slices.Concat(m.sent.Append, m.out.Append) {
 		if r.Job == j.id && r.Kind == kind {
 			log = append(log, r.Data...)
 		}
@@ -107,7 +107,7 @@ func Audit(m *Manager) error {
 		if j.job().State() != j.state {
 			bad("%v is in %v, and the list says %v", id, j.job().State(), j.state)
 		}
-		if n := len(m.pending(j, RecordEvent)); int(j.size) != n && !m.cfg.Volatile {
+		if n := len(m.pending(j, RecordEvent)); int(j.size) != n && !m.volatile {
 			bad("%v has a log of %d bytes, and says %d", id, n, j.size)
 		}
 		if j.queued != queued[id] {

@@ -100,6 +100,14 @@ type post struct {
 	job  jobid.ID
 }
 
+// by returns the name of the hook; "" for the Manager.
+func (p post) by() string {
+	if p.hook == nil {
+		return ""
+	}
+	return p.hook.Name
+}
+
 // call calls a hook. A panic is a fault.
 func (m *Manager) call(h *Hooks, j *job, f func(*Event)) {
 	m.callEvent(h, &Event{Job: View{m: m, j: j}, m: m, hook: h, Prev: j.state}, f)
@@ -107,7 +115,7 @@ func (m *Manager) call(h *Hooks, j *job, f func(*Event)) {
 
 func (m *Manager) callEvent(h *Hooks, e *Event, f func(*Event)) {
 	if p := m.try(h, e, f); p != nil {
-		m.fault(h, e.Job.ID(), fmt.Errorf("the hook panicked: %v", p))
+		m.fault(h.Name, e.Job.ID(), fmt.Errorf("the hook panicked: %v", p))
 	}
 }
 

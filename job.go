@@ -203,7 +203,7 @@ func (m *Manager) jobspec(j *job) *jobspec.Spec {
 			panic("joblife: a jobspec that was checked: " + err.Error())
 		}
 		j.spec = spec
-		m.parsed = append(m.parsed, j)
+		m.out.parsed = append(m.out.parsed, j)
 	}
 	return j.spec
 }
@@ -302,7 +302,7 @@ func (m *Manager) doom(j *job, in Raise) {
 		return
 	}
 	if err := m.dispatchPost(in); err != nil {
-		m.fault(nil, j.id, err)
+		m.fault("", j.id, err)
 	}
 }
 
@@ -335,7 +335,7 @@ func (m *Manager) priority(j *job) (uint32, bool) {
 func (m *Manager) logged(j *job, r *perilog.Record) {
 	context := r.Entry.Context
 	same := false
-	if !m.cfg.Volatile {
+	if !m.volatile {
 		n := len(m.out.text)
 		text, ok, err := m.frame.line(m.out.text, &r.Entry)
 		if err != nil {
@@ -365,7 +365,7 @@ func (m *Manager) logged(j *job, r *perilog.Record) {
 	if r.State != prev {
 		m.move(j, r.State)
 	}
-	m.journal(j, &r.Entry, context)
+	m.journal(j.id, &r.Entry, context)
 	m.follow(j, r, prev)
 	m.waits.event(m, j, r.Entry.Name)
 	m.event(j, r.Entry, prev)

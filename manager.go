@@ -116,9 +116,9 @@ type Config struct {
 // uses it. It must not be copied.
 type Manager struct {
 	_ guard.NoCopy
+	outbox
 
 	cfg   Config
-	now   eventlog.Timestamp
 	clock time.Time // as the caller said now
 	dead  bool      // abandoned
 
@@ -144,8 +144,7 @@ type Manager struct {
 	scratch perilog.Scratch
 	text    []byte         // scratch of apply
 	decoded jobstate.Event // scratch of applyEntry
-	frame   frame
-	drains  []*job // those that wait for drains
+	drains  []*job         // those that wait for drains
 
 	hook    *Hooks  // the one that is running
 	posting bool    // the input is a hook's
@@ -159,27 +158,14 @@ type Manager struct {
 	booked      []alloc.Holder // what they hold, as far as it is known
 	bookings    bookings
 	heldBytes   int // of their records
-	faults      uint64
-	events      uint64
 
-	out   *outbox // the next Ready
-	spare *outbox // the one that is outstanding
-	seq   uint64
-	busy  bool // a Ready is outstanding
-	fresh []*job
-	given []*job // whose submit is in the Ready that is outstanding
-
-	// The jobs whose log ended since the last Ready, and those of which the Ready that is
-	// outstanding has the end: History has them until that is done.
-	ending, leaving map[jobid.ID]*job
-
-	parsed, asked []*job // whose jobspec is in memory since this Ready, and since the one before
 }
 
 // New returns a Manager without jobs. It keeps the slices and sets of cfg, which
 // must not change. The error names what is wrong with cfg.
 func New(cfg Config) (*Manager, error) {
 	m := &Manager{
+		outbox:   newOutbox(cfg.Volatile),
 		cfg:      cfg,
 		jobs:     make(map[jobid.ID]*job),
 		invalid:  make(map[jobid.ID]*job),
@@ -187,8 +173,6 @@ func New(cfg Config) (*Manager, error) {
 		bookings: newBookings(),
 		queue:    alloc.NewQueue(alloc.Config{MaxJobs: cfg.maxActive()}),
 		offline:  cfg.Offline,
-		out:      new(outbox),
-		spare:    new(outbox),
 	}
 	if err := m.configure(cfg); err != nil {
 		return nil, err
@@ -328,7 +312,7 @@ func (m *Manager) run() {
 				err = m.dispatchPost(p.in)
 			}
 			if err != nil {
-				m.fault(p.hook, p.job, err)
+				m.fault(p.by(), p.job, err)
 			}
 		case m.dirty.len() > 0:
 			if j := m.dirty.first(); !m.settle(j) {

@@ -118,7 +118,7 @@ func (p *purger) tick(m *Manager) {
 	}
 	if err != nil {
 		p.blind = m.now + jumpedFor
-		m.fault(nil, 0, err)
+		m.fault("", 0, err)
 		return
 	}
 	if p.plan != nil || !p.again && (p.at == 0 || m.now < p.at) {
@@ -127,7 +127,7 @@ func (p *purger) tick(m *Manager) {
 	p.again, p.at = false, 0
 	plan, err := m.index.Plan(m.now, m.cfg.Limits)
 	if err != nil {
-		m.fault(nil, 0, err)
+		m.fault("", 0, err)
 		return
 	}
 	p.again = plan.More
@@ -144,7 +144,7 @@ func (p *purger) tick(m *Manager) {
 		return
 	}
 	if err := p.carry(m, plan); err != nil {
-		m.fault(nil, 0, err)
+		m.fault("", 0, err)
 	}
 }
 
@@ -211,7 +211,7 @@ func (p *purger) unlinked(m *Manager, in Unlinked) error {
 	n := 0
 	for _, c := range plan.Jobs {
 		if err := p.bad[c.ID]; err != nil {
-			m.fault(nil, c.ID, err)
+			m.fault("", c.ID, err)
 			continue
 		}
 		n++
@@ -243,7 +243,7 @@ func (p *purger) unlinkedInvalid(m *Manager, id jobid.ID, err error) {
 		m.record(Record{Job: id, Kind: RecordUnlinked})
 		return
 	}
-	m.fault(nil, id, err)
+	m.fault("", id, err)
 	if !slices.Contains(p.stuck, id) {
 		p.stuck, p.stuckAt = append(p.stuck, id), m.now+retryEvery
 	}

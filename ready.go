@@ -67,41 +67,69 @@ func (r *Ready) isEmpty() bool {
 		len(r.Unlink)+len(r.Journal)+len(r.Answers)+len(r.Outcomes)+len(r.Faults) == 0 && r.Hello == nil
 }
 
-// An outbox is a Ready and the memory of what it refers to.
+// An outbox collects what is to be stored and done, and keeps the account of what is
+// outstanding.
 type outbox struct {
-	Ready
-	text []byte
+	now      eventlog.Timestamp // of the Step that runs
+	volatile bool               // no records are kept
+	out      *batch             // the next Ready
+	sent     *batch             // the one that is outstanding; or else empty
+	busy     bool               // there is one
+	seq      uint64
+	frame    frame
+	events   uint64 // in journals
+	faults   uint64
 }
 
-// maxText is how many bytes an outbox keeps for the next Ready.
-const maxText = 4 << 20
+func newOutbox(volatile bool) outbox {
+	return outbox{volatile: volatile, out: new(batch), sent: new(batch)}
+}
 
-// reset empties an outbox and keeps its room. Of the longest lists it clears only what
+// A batch is a Ready and what belongs to it.
+type batch struct {
+	Ready
+	text      []byte            // what its slices refer to
+	submitted []*job            // whose submit it has
+	ended     map[jobid.ID]*job // whose log ends in it: History has them until it is done
+	parsed    []*job            // whose jobspec is in memory since it was begun
+}
+
+// Of a batch that was greater than this the memory is not kept.
+const (
+	maxText  = 4 << 20 // bytes
+	maxEnded = 1 << 12 // records: or else clear takes long each time
+)
+
+// reset empties a batch and keeps its room. Of the longest lists it clears only what
 // is not in its text.
-func (o *outbox) reset() {
-	for i := range o.Append {
-		if o.Append[i].Kind == RecordJobspec {
-			o.Append[i].Data = nil
+func (b *batch) reset() {
+	if clear(b.ended); len(b.Append) > maxEnded {
+		b.ended = nil
+	}
+	for i := range b.Append {
+		if b.Append[i].Kind == RecordJobspec {
+			b.Append[i].Data = nil
 		}
 	}
-	o.Ready = Ready{
-		Append: o.Append[:0], Sched: clearTo(o.Sched), Exec: clearTo(o.Exec), Raised: clearTo(o.Raised),
-		Launch: clearTo(o.Launch), Signal: clearTo(o.Signal), Drain: clearTo(o.Drain), Unlink: o.Unlink[:0],
-		Journal: o.Journal[:0], Answers: clearTo(o.Answers), Outcomes: clearTo(o.Outcomes), Faults: clearTo(o.Faults),
+	b.Ready = Ready{
+		Append: b.Append[:0], Sched: clearTo(b.Sched), Exec: clearTo(b.Exec), Raised: clearTo(b.Raised),
+		Launch: clearTo(b.Launch), Signal: clearTo(b.Signal), Drain: clearTo(b.Drain), Unlink: b.Unlink[:0],
+		Journal: b.Journal[:0], Answers: clearTo(b.Answers), Outcomes: clearTo(b.Outcomes), Faults: clearTo(b.Faults),
 	}
-	if o.text = o.text[:0]; cap(o.text) > maxText {
-		o.text, o.Append, o.Journal = nil, nil, nil
+	b.submitted, b.parsed = clearTo(b.submitted), clearTo(b.parsed)
+	if b.text = b.text[:0]; cap(b.text) > maxText {
+		b.text, b.Append, b.Journal = nil, nil, nil
 	}
 }
 
 // keep copies bytes into the text; none are nil.
-func (o *outbox) keep(b []byte) []byte {
-	if len(b) == 0 {
+func (b *batch) keep(data []byte) []byte {
+	if len(data) == 0 {
 		return nil
 	}
-	n := len(o.text)
-	o.text = append(o.text, b...)
-	return o.text[n:len(o.text):len(o.text)]
+	n := len(b.text)
+	b.text = append(b.text, data...)
+	return b.text[n:len(b.text):len(b.text)]
 }
 
 func clearTo[T any](s []T) []T {
@@ -181,11 +209,8 @@ func (m *Manager) Ready(rd *Ready) bool {
 	m.seq++
 	m.out.Seq = m.seq
 	*rd = m.out.Ready
-	m.out, m.spare = m.spare, m.out
+	m.out, m.sent = m.sent, m.out
 	m.busy = true
-	m.given, m.fresh = m.fresh, m.given[:0]
-	m.asked, m.parsed = m.parsed, m.asked[:0]
-	m.ending, m.leaving = m.leaving, m.ending
 	return true
 }
 
@@ -196,33 +221,24 @@ func (m *Manager) Done(seq uint64) error {
 		return err
 	}
 	m.busy = false
-	for _, j := range m.given {
+	for _, j := range m.sent.submitted {
 		j.public = true
 	}
-	clear(m.given)
-	forgetSpecs(m.asked)
-	clear(m.asked)
-	m.saved(m.spare.Append)
-	if clear(m.leaving); len(m.spare.Append) > maxLeaving { // or else clear takes long each time
-		m.leaving = nil
-	}
-	m.spare.reset()
+	forgetSpecs(m.sent.parsed)
+	m.saved(m.sent.Append)
+	m.sent.reset()
 	return nil
 }
 
-// maxLeaving is how many records a Ready has of which the memory for jobs that ended is
-// kept.
-const maxLeaving = 1 << 12
-
 // leave has History show a job until the Ready is done that has its last event.
 func (m *Manager) leave(j *job) {
-	if m.cfg.Volatile {
+	if m.volatile {
 		return
 	}
-	if m.ending == nil {
-		m.ending = make(map[jobid.ID]*job)
+	if m.out.ended == nil {
+		m.out.ended = make(map[jobid.ID]*job)
 	}
-	m.ending[j.id] = j
+	m.out.ended[j.id] = j
 }
 
 // saved adds what is durable now to the logs of the jobs that go on.
@@ -253,7 +269,7 @@ func (m *Manager) logOf(id jobid.ID, kind RecordKind) *[]byte {
 		j = m.invalid[id]
 	}
 	if j == nil {
-		j = m.ending[id]
+		j = m.out.ended[id]
 	}
 	switch {
 	case j == nil:
@@ -297,10 +313,10 @@ func (m *Manager) outstanding(seq uint64) error {
 	return nil
 }
 
-func (m *Manager) record(r Record) {
-	if !m.cfg.Volatile {
-		r.Time, r.sound = m.now, true
-		m.out.Append = append(m.out.Append, r)
+func (o *outbox) record(r Record) {
+	if !o.volatile {
+		r.Time, r.sound = o.now, true
+		o.out.Append = append(o.out.Append, r)
 	}
 }
 
@@ -344,33 +360,30 @@ func isPlain(name string) bool {
 
 // journal tells readers outside of an event. Its context is that of its line, if it has one
 // that is its own.
-func (m *Manager) journal(j *job, e *eventlog.Entry, context json.RawMessage) {
-	m.events++
-	m.out.Journal = append(m.out.Journal, JournalEntry{
-		Job: j.id, Entry: eventlog.Entry{Timestamp: e.Timestamp, Name: e.Name, Context: context},
+func (o *outbox) journal(id jobid.ID, e *eventlog.Entry, context json.RawMessage) {
+	o.events++
+	o.out.Journal = append(o.out.Journal, JournalEntry{
+		Job: id, Entry: eventlog.Entry{Timestamp: e.Timestamp, Name: e.Name, Context: context},
 	})
 }
 
-// volatile tells readers outside of an event that no log has.
-func (m *Manager) volatile(j *job, name string, context json.RawMessage) {
-	m.out.Journal = append(m.out.Journal, JournalEntry{
-		Job: j.id, Entry: eventlog.Entry{Timestamp: m.now, Name: name, Context: context}, Volatile: true,
+// journalVolatile tells readers outside of an event that no log has.
+func (o *outbox) journalVolatile(id jobid.ID, name string, context json.RawMessage) {
+	o.out.Journal = append(o.out.Journal, JournalEntry{
+		Job: id, Entry: eventlog.Entry{Timestamp: o.now, Name: name, Context: context}, Volatile: true,
 	})
 }
 
-func (m *Manager) answer(a Answer) {
+func (o *outbox) answer(a Answer) {
 	if a.Tag != 0 {
-		m.out.Answers = append(m.out.Answers, a)
+		o.out.Answers = append(o.out.Answers, a)
 	}
 }
 
-func (m *Manager) fault(h *Hooks, id jobid.ID, err error) {
-	f := Fault{Job: id, Err: err}
-	if h != nil {
-		f.Hook = h.Name
-	}
-	m.faults++
-	m.out.Faults = append(m.out.Faults, f)
+// fault reports what no input is to blame for. The name of a hook is "" for none.
+func (o *outbox) fault(hook string, id jobid.ID, err error) {
+	o.faults++
+	o.out.Faults = append(o.out.Faults, Fault{Hook: hook, Job: id, Err: err})
 }
 
 // History yields the eventlog of each job that has one in memory, in the order of
@@ -381,7 +394,7 @@ func (m *Manager) fault(h *Hooks, id jobid.ID, err error) {
 func (m *Manager) History() iter.Seq2[jobid.ID, []byte] {
 	return func(yield func(jobid.ID, []byte) bool) {
 		list := m.sorted(jobstate.StateNew | jobstate.StateActive)
-		list = slices.AppendSeq(slices.AppendSeq(list, maps.Values(m.ending)), maps.Values(m.leaving))
+		list = slices.AppendSeq(slices.AppendSeq(list, maps.Values(m.out.ended)), maps.Values(m.sent.ended))
 		slices.SortFunc(list, byID)
 		for _, j := range list {
 			if n := len(j.log); n > 0 && !yield(j.id, j.log[:n:n]) {

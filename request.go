@@ -144,8 +144,8 @@ func (in Submit) dispatch(m *Manager) error {
 	m.jobs[id] = j
 	m.index.RaiseWatermark(id)
 	m.record(Record{Job: id, Kind: RecordJobspec, Data: in.Jobspec})
-	m.fresh = append(m.fresh, j)
-	m.parsed = append(m.parsed, j)
+	m.out.submitted = append(m.out.submitted, j)
+	m.out.parsed = append(m.out.parsed, j)
 	m.log(j)
 	m.touch(j)
 	m.answer(Answer{Tag: in.Tag, Job: id})
@@ -334,7 +334,7 @@ func (in Memo) dispatch(m *Manager) error {
 		return err
 	}
 	j.setNotes(notes)
-	m.volatile(j, jobstate.EventMemo, e.Context)
+	m.journalVolatile(j.id, jobstate.EventMemo, e.Context)
 	m.answer(Answer{Tag: in.Tag, Job: j.id})
 	return nil
 }

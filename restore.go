@@ -389,7 +389,7 @@ func (m *Manager) resume(j *job, out *Recovered) {
 	}
 	if s.State() == jobstate.StateNew {
 		if err := m.validate(j); err != nil { // a hook had put that off, or the crash was faster
-			m.fault(nil, j.id, err)
+			m.fault("", j.id, err)
 			m.decided(j, jobstate.EventInvalidate)
 			return
 		}
@@ -421,7 +421,7 @@ func (m *Manager) resume(j *job, out *Recovered) {
 // before its first Step: there is nothing to tell, and no time to tell it at.
 func (m *Manager) Snapshot() iter.Seq[Record] {
 	return func(yield func(Record) bool) {
-		if m.cfg.Volatile || m.now == 0 {
+		if m.volatile || m.now == 0 {
 			return
 		}
 		give := func(r Record) bool {

@@ -269,7 +269,7 @@ func (in SchedHello) dispatch(m *Manager) error {
 	m.out.Hello, m.out.Sched = &a, m.out.Sched[:0] // for the one before
 	m.freed = nil
 	for _, e := range a.Failed {
-		m.fault(nil, e.ID, e.Err)
+		m.fault("", e.ID, e.Err)
 	}
 	// Of jobs of which only the end is missing, this scheduler has nothing to know.
 	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
@@ -426,7 +426,7 @@ func (m *Manager) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 		err = fitsEntry(e)
 	}
 	var record []byte
-	if err == nil && !m.cfg.Volatile {
+	if err == nil && !m.volatile {
 		record, err = m.recordR(own, r.Scheduling())
 	}
 	if err == nil {

@@ -65,7 +65,7 @@ func (m *Manager) has(j *job, name string) bool {
 		return false
 	}
 	of := func(r Record) bool { return r.Job == j.id && r.Kind == RecordEvent && in(r.Data) }
-	return in(j.log) || slices.ContainsFunc(m.spare.Append, of) || slices.ContainsFunc(m.out.Append, of)
+	return in(j.log) || slices.ContainsFunc(m.sent.Append, of) || slices.ContainsFunc(m.out.Append, of)
 }
 
 // event answers those who waited for an event, or for the state that it led to.
