@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/jobstate"
 )
 
@@ -65,7 +64,7 @@ func (m *Manager) unannotate(j *job) {
 		return
 	}
 	var notes json.RawMessage
-	doc := jsonobj.NewDoc(old, jsonscan.Limits{})
+	doc := jsonobj.NewDoc(old)
 	if memos := doc.Root().Member("user"); !memos.Absent() {
 		notes = userNotes(memos.Raw())
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/guard"
-	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/jsonobj"
 )
 
 // What is stored has to fit in a line of a log as a [Record], with its frame.
@@ -30,7 +30,7 @@ func fits(what string, data []byte, more int) error {
 	if len(data) <= maxDepth || bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= maxDepth {
 		return nil
 	}
-	if err := jsonscan.Check(data, jsonscan.Limits{Depth: maxDepth}); err != nil {
+	if err := jsonobj.Check(data, maxDepth); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrLimit, what, err)
 	}
 	return nil

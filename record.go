@@ -12,7 +12,6 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -83,19 +82,19 @@ func (r Record) AppendText(dst []byte) ([]byte, error) {
 	}
 	// The context is written in its place, and not checked a second time.
 	out = append(out[:len(out)-len("}\n")], `,"context":`...)
-	out, err = r.appendContext(out, jsonscan.Limits{Depth: eventlog.DefaultMaxDepth - 1})
+	out, err = r.appendContext(out, eventlog.DefaultMaxDepth-1)
 	if err == nil && len(out)+len("}") <= len(dst)+eventlog.DefaultMaxLine {
 		return append(out, "}\n"...), nil
 	}
-	if e.Context, err = r.appendContext(nil, jsonscan.Limits{}); err != nil {
+	if e.Context, err = r.appendContext(nil, 0); err != nil {
 		return dst, fmt.Errorf("joblife: record of %v: %w", r.Job, err)
 	}
 	return eventlog.AppendEntry(dst, e) // which names the limit
 }
 
 // appendContext appends what a line has beside time and kind.
-func (r Record) appendContext(dst []byte, l jsonscan.Limits) ([]byte, error) {
-	w := jsonobj.Write(dst, l)
+func (r Record) appendContext(dst []byte, depth int) ([]byte, error) {
+	w := jsonobj.Write(dst, depth)
 	if r.Job != 0 {
 		w.Key("job")
 		w.Out = append(w.Out, '"')
@@ -103,7 +102,7 @@ func (r Record) appendContext(dst []byte, l jsonscan.Limits) ([]byte, error) {
 		w.Out = append(w.Out, '"')
 	}
 	switch {
-	case r.Kind.holdsJSON() && r.sound && l.Depth > 0: // or else a limit is to be named
+	case r.Kind.holdsJSON() && r.sound && depth > 0: // or else a limit is to be named
 		w.Key("data")
 		w.Out = appendDense(w.Out, bytes.TrimSuffix(r.Data, []byte("\n")))
 	case r.Kind.holdsJSON():
@@ -138,7 +137,7 @@ func (r Record) sum(context []byte) uint32 {
 func appendDense(dst, data []byte) []byte {
 	for _, c := range []byte(" \t\r\n") {
 		if bytes.IndexByte(data, c) >= 0 { // perhaps in a string
-			return jsonscan.AppendCompact(dst, data)
+			return jsonobj.AppendCompact(dst, data)
 		}
 	}
 	return append(dst, data...)
@@ -208,7 +207,7 @@ func (r *Record) read(e eventlog.Entry) error {
 			return fmt.Errorf("joblife: %v record: offset %d: %w: the check digits do not match", out.Kind, n, ErrInvalid)
 		}
 	}
-	d := jsonobj.NewDoc(e.Context, jsonscan.Limits{})
+	d := jsonobj.NewDoc(e.Context)
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Key()) {

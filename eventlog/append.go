@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/internal/logline"
 )
 
@@ -68,16 +67,16 @@ func (e *Entry) checkContext() error {
 	if len(e.Context) == 0 {
 		return nil
 	}
-	within := jsonscan.Limits{Depth: DefaultMaxDepth - 1}
+	const within = DefaultMaxDepth - 1
 	if e.Context[0] == '{' {
-		if end, ok := within.ValueEnd(e.Context, 0); ok && end == len(e.Context) {
+		if end, ok := jsonobj.ValueEnd(e.Context, 0, within); ok && end == len(e.Context) {
 			return nil
 		}
 	}
-	if err := jsonscan.Check(e.Context, within); err != nil {
+	if err := jsonobj.Check(e.Context, within); err != nil {
 		return refuseJSON("context", err)
 	}
-	if jsonscan.KindOf(e.Context) != jsonscan.KindObject {
+	if jsonobj.KindOf(e.Context) != jsonobj.KindObject {
 		return refuse(ErrEntry, "context", errNotObject)
 	}
 	return nil
@@ -88,7 +87,7 @@ func (e *Entry) appendTimestamp(dst []byte) []byte {
 	if e.integer != 0 && Timestamp(e.integer) == e.Timestamp {
 		return strconv.AppendInt(dst, e.integer, 10)
 	}
-	return jsonscan.AppendFloat(dst, float64(e.Timestamp))
+	return jsonobj.AppendFloat(dst, float64(e.Timestamp))
 }
 
 // isPlain reports whether a name is its own JSON text, between quotes. Nearly all
@@ -107,7 +106,7 @@ func (e *Entry) appendName(dst []byte) []byte {
 	if isPlain(e.Name) {
 		return append(append(append(dst, '"'), e.Name...), '"')
 	}
-	return jsonscan.AppendString(dst, e.Name)
+	return jsonobj.AppendString(dst, e.Name)
 }
 
 // appendContext appends the context, which was checked. A newline in it is
@@ -115,7 +114,7 @@ func (e *Entry) appendName(dst []byte) []byte {
 func (e *Entry) appendContext(dst []byte) []byte {
 	raw := e.Context
 	if bytes.IndexByte(raw, '\n') >= 0 {
-		return jsonscan.AppendCompact(dst, raw)
+		return jsonobj.AppendCompact(dst, raw)
 	}
 	if raw[0] != '{' || raw[len(raw)-1] != '}' {
 		raw = bytes.Trim(raw, " \t\r")
@@ -129,7 +128,7 @@ func (e *Entry) appendContext(dst []byte) []byte {
 func (e *Entry) appendAsRead(dst []byte) ([]byte, error) {
 	separator := byte('{')
 	wrote := 0
-	doc := jsonobj.NewDoc(e.line, jsonscan.Limits{Depth: DefaultMaxDepth})
+	doc := jsonobj.NewDoc(e.line)
 	for o := doc.Object(); o.Next(); {
 		switch string(o.Key()) {
 		case "timestamp":
@@ -146,7 +145,7 @@ func (e *Entry) appendAsRead(dst []byte) ([]byte, error) {
 			wrote |= hasContext
 		default:
 			// The key unescaped and escaped anew, the value as it was read.
-			dst = jsonscan.AppendString(append(dst, separator), string(o.Key()))
+			dst = jsonobj.AppendString(append(dst, separator), string(o.Key()))
 			dst = append(append(dst, ':'), o.Value().Raw()...)
 		}
 		separator = ','

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // The limits of writing, and the defaults of reading.
@@ -47,12 +45,6 @@ func (o DecoderOptions) inForce() DecoderOptions {
 	o.MaxDepth = max(o.MaxDepth, 2)
 	return o
 }
-
-// entry returns the limits of an entry.
-func (o *DecoderOptions) entry() jsonscan.Limits { return jsonscan.Limits{Depth: o.MaxDepth} }
-
-// context returns the limits of a value in an entry.
-func (o *DecoderOptions) context() jsonscan.Limits { return jsonscan.Limits{Depth: o.MaxDepth - 1} }
 
 // Decoder reads the entries of a log from a reader. It returns what [Entries]
 // returns for the whole log. One goroutine at a time may use it. The zero

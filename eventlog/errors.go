@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // The categories of errors. Compare with errors.Is. An error of reading is a
@@ -68,6 +67,7 @@ var (
 	errNotPositive  = errors.New("must be greater than zero")
 	errEmpty        = errors.New("must not be empty")
 	errNUL          = errors.New("must not contain U+0000")
+	errNotUTF8      = errors.New("invalid UTF-8")
 	errNotObject    = errors.New("must be an object")
 	errCount        = errors.New("reader returned an impossible count")
 	errChanged      = errors.New("the line it was read from has changed")
@@ -93,9 +93,8 @@ func lineError(limit int) *SyntaxError { return syntaxError(ErrLimit, limit, too
 
 // faultError returns the error of a line with a fault.
 func faultError(fault *jsonobj.Fault) *SyntaxError {
-	var scan *jsonscan.SyntaxError
-	if errors.As(fault, &scan) {
-		return syntaxError(scanCategory(scan, ErrSyntax), scan.Offset, scan.Err)
+	if errors.Is(fault, jsonobj.ErrSyntax) {
+		return syntaxError(jsonCategory(fault, ErrSyntax), fault.Offset, fault.Err)
 	}
 	err := fault.Err
 	if fault.Path != "" {
@@ -104,9 +103,9 @@ func faultError(fault *jsonobj.Fault) *SyntaxError {
 	return syntaxError(ErrEntry, fault.Offset, err)
 }
 
-// scanCategory returns the category of an error of the JSON scanner.
-func scanCategory(err *jsonscan.SyntaxError, other error) error {
-	if errors.Is(err, jsonscan.ErrDepth) {
+// jsonCategory returns the category of an error about JSON: ErrLimit, or the other.
+func jsonCategory(err, other error) error {
+	if errors.Is(err, jsonobj.ErrDepth) {
 		return ErrLimit
 	}
 	return other
@@ -118,11 +117,7 @@ func refuse(category error, field string, err error) error {
 	return fmt.Errorf("eventlog: %s: %w", field, &cause{category, err})
 }
 
-// refuseJSON is refuse for a field whose JSON the scanner refused.
+// refuseJSON is refuse for a field whose JSON has a fault.
 func refuseJSON(field string, err error) error {
-	var scan *jsonscan.SyntaxError
-	if !errors.As(err, &scan) {
-		return refuse(ErrEntry, field, err)
-	}
-	return refuse(scanCategory(scan, ErrEntry), field, fmt.Errorf("offset %d: %w", scan.Offset, scan.Err))
+	return refuse(jsonCategory(err, ErrEntry), field, err)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/internal/logline"
 )
 
@@ -69,7 +68,7 @@ func (p *parser) usual(line []byte, e *Entry) bool {
 		return true
 	}
 	// In the line, for the scanner is faster where more bytes follow.
-	end, ok := p.o.context().ValueEnd(line, len(line)-1-len(l.Context))
+	end, ok := jsonobj.ValueEnd(line, len(line)-1-len(l.Context), p.o.MaxDepth-1)
 	e.Context = l.Context
 	return ok && end == len(line)-1
 }
@@ -77,10 +76,10 @@ func (p *parser) usual(line []byte, e *Entry) bool {
 // setTimestamp sets the timestamp of e to a number token. ok is false if raw is no
 // number, or it is not greater than zero.
 func setTimestamp(raw []byte, e *Entry) (ok bool) {
-	f, integer, _, ok := jsonscan.FloatAt(raw, 0)
+	f, integer, _, ok := jsonobj.FloatAt(raw, 0)
 	e.Timestamp, e.integer = Timestamp(f), 0
 	if ok && integer {
-		e.integer, ok = jsonscan.Int64(raw)
+		e.integer, ok = jsonobj.Int64(raw)
 	}
 	return ok && e.Timestamp.check() == nil
 }
@@ -99,7 +98,8 @@ func (p *parser) unusual(line []byte, e *Entry) *SyntaxError {
 	}
 	seen := 0
 	reorder := false // keys are not in the usual order, or not the usual ones
-	doc := jsonobj.NewDoc(line, p.o.entry())
+	doc := jsonobj.NewDoc(line)
+	doc.Depth = p.o.MaxDepth
 	o := doc.Object()
 	for o.Next() {
 		bit := p.member(&o, line, e)
@@ -137,7 +137,7 @@ func (p *parser) member(o *jsonobj.Reader, line []byte, e *Entry) int {
 	switch string(o.Key()) {
 	case "timestamp":
 		if !setTimestamp(v.Raw(), e) {
-			if v.Kind() == jsonscan.KindNumber {
+			if v.Kind() == jsonobj.KindNumber {
 				v.Fail(errNotPositive)
 			}
 			v.Float(0, 0) // fails
@@ -154,7 +154,7 @@ func (p *parser) member(o *jsonobj.Reader, line []byte, e *Entry) int {
 		}
 		return hasName
 	case "context":
-		if v.Kind() != jsonscan.KindObject {
+		if v.Kind() != jsonobj.KindObject {
 			v.Fail(errNotObject)
 		}
 		// A part of line, not v.Raw(), or the Doc would escape.
@@ -177,7 +177,7 @@ func checkName(name string) error {
 	case strings.IndexByte(name, 0) >= 0:
 		return errNUL
 	case !utf8.ValidString(name):
-		return jsonscan.ErrUTF8
+		return errNotUTF8
 	}
 	return nil
 }

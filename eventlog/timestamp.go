@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife/internal/guard"
-	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/jsonobj"
 )
 
 // Timestamp is a time as RFC 18 writes it: seconds since the Unix epoch, UTC.
@@ -55,7 +55,7 @@ func (t Timestamp) AppendText(dst []byte) ([]byte, error) {
 	if math.IsInf(float64(t), 0) || math.IsNaN(float64(t)) {
 		return dst, refuse(ErrEntry, "timestamp", errNotFinite)
 	}
-	return jsonscan.AppendFloat(dst, float64(t)), nil
+	return jsonobj.AppendFloat(dst, float64(t)), nil
 }
 
 // String returns the text of t, or "NaN", "+Inf" or "-Inf".
@@ -73,7 +73,7 @@ func (t Timestamp) MarshalText() ([]byte, error) { return t.AppendText(nil) }
 // UnmarshalText sets t to a number: any finite JSON number, with nothing around
 // it. The error is a *[SyntaxError]; t is unchanged then.
 func (t *Timestamp) UnmarshalText(text []byte) error {
-	f, ok := jsonscan.Float64(text)
+	f, ok := jsonobj.Float64(text)
 	if !ok {
 		return syntaxError(ErrEntry, 0, fmt.Errorf("timestamp: %w", errNotNumber))
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // MergeAnnotations returns old after an update by patch: RFC 27's rule for the annotations
@@ -18,7 +17,7 @@ func MergeAnnotations(old, patch json.RawMessage) (json.RawMessage, error) {
 		if len(text) == 0 {
 			continue
 		}
-		doc := jsonobj.NewDoc(text, jsonscan.Limits{})
+		doc := jsonobj.NewDoc(text)
 		d.merge(doc.Object())
 		if doc.Failed() {
 			return nil, fmt.Errorf(prefix+"%w: annotations: %w", ErrContext, doc.Fault())
@@ -76,11 +75,11 @@ func (a *annotations) clip() {
 func (a annotations) merged() []byte {
 	var d dict
 	for rest := []byte(a); len(rest) > 0; {
-		end, ok := jsonscan.Limits{}.ValueEnd(rest, 0)
+		end, ok := jsonobj.ValueEnd(rest, 0, 0)
 		if !ok {
 			panic("jobstate: annotations were not checked")
 		}
-		doc := jsonobj.NewDoc(rest[:end], jsonscan.Limits{})
+		doc := jsonobj.NewDoc(rest[:end])
 		d.merge(doc.Object())
 		rest = rest[end:]
 	}
@@ -105,9 +104,9 @@ func (d *dict) merge(patch jsonobj.Reader) {
 	for patch.Next() {
 		key, v := string(patch.Key()), patch.Value()
 		switch v.Kind() {
-		case jsonscan.KindNull:
+		case jsonobj.KindNull:
 			d.del(key)
-		case jsonscan.KindObject:
+		case jsonobj.KindObject:
 			d.mergeSub(key, v.Object())
 		default:
 			d.put(key, value{raw: v.Raw()})
@@ -145,11 +144,11 @@ func (d *dict) appendJSON(dst []byte) []byte {
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = append(jsonscan.AppendString(dst, key), ':')
+		dst = append(jsonobj.AppendString(dst, key), ':')
 		if v.dict != nil {
 			dst = v.dict.appendJSON(dst)
 		} else {
-			dst = jsonscan.AppendCompact(dst, v.raw)
+			dst = jsonobj.AppendCompact(dst, v.raw)
 		}
 	}
 	return append(dst, '}')

@@ -6,7 +6,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/guard"
-	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -143,7 +143,7 @@ func (j *Job) fold(ev *Event) (Outcome, string, error) {
 	case kJobspecUpdate:
 		r := j.seldom()
 		for _, u := range ev.jobspecUpdate.Updates {
-			r.updates = append(r.updates, Update{Path: u.Path, Value: jsonscan.AppendCompact(make([]byte, 0, len(u.Value)), u.Value)})
+			r.updates = append(r.updates, Update{Path: u.Path, Value: jsonobj.AppendCompact(make([]byte, 0, len(u.Value)), u.Value)})
 		}
 	case kResourceUpdate:
 		r := j.seldom()

@@ -7,7 +7,6 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // status reads a status of wait(2).
@@ -218,7 +217,7 @@ func hasKey(object json.RawMessage, key string) bool { return peek(object, key) 
 
 // peek returns the value of a key of an object, nil if it has none.
 func peek(object json.RawMessage, key string) []byte {
-	d := jsonobj.NewDoc(object, jsonscan.Limits{})
+	d := jsonobj.NewDoc(object)
 	v := d.Root().Member(key)
 	if v.Absent() {
 		return nil
@@ -246,7 +245,7 @@ func (c *AllocContext) decode(o *jsonobj.Reader, text []byte) {
 
 func (c *AllocContext) write(w *jsonobj.Writer) {
 	if c.Annotations != nil {
-		if jsonscan.KindOf(c.Annotations) != jsonscan.KindObject {
+		if jsonobj.KindOf(c.Annotations) != jsonobj.KindObject {
 			w.Fail("annotations", jsonobj.ErrKind)
 			return
 		}
@@ -328,7 +327,7 @@ func updatePath(path string) bool {
 }
 
 func (c *MemoContext) write(w *jsonobj.Writer) {
-	if jsonscan.KindOf(c.Values) != jsonscan.KindObject {
+	if jsonobj.KindOf(c.Values) != jsonobj.KindObject {
 		w.Fail("", jsonobj.ErrKind)
 		return
 	}

@@ -207,7 +207,7 @@ func EncodeEntry(dst []byte, t eventlog.Timestamp, c Context) (eventlog.Entry, [
 // appendContext appends c and returns the name of its event, "" for an action of
 // an invalid kind. It refuses what Decode would refuse.
 func appendContext(dst []byte, c Context) (out []byte, name string, err error) {
-	w := jsonobj.Write(dst, contextLimits())
+	w := jsonobj.Write(dst, contextDepth)
 	switch c := c.(type) {
 	case *SubmitContext:
 		name = EventSubmit

@@ -8,7 +8,6 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/internal/logline"
 )
 
@@ -201,7 +200,8 @@ func (ev *Event) decodeContext(k kind, e *eventlog.Entry) error {
 // decodeAny reads a context of any form.
 func (ev *Event) decodeAny(k kind, e *eventlog.Entry) error {
 	raw := []byte(e.Context)
-	d := jsonobj.NewDoc(raw, contextLimits())
+	d := jsonobj.NewDoc(raw)
+	d.Depth = contextDepth
 	o := d.Object()
 	m := &ev.mem
 	switch k {
@@ -275,5 +275,5 @@ func ParseContext(e eventlog.Entry) (Context, error) {
 	return ev.Context(), nil
 }
 
-// contextLimits returns the limits of a context. The entry around it is one level.
-func contextLimits() jsonscan.Limits { return jsonscan.Limits{Depth: jsonscan.DefaultDepth - 1} }
+// contextDepth is how many levels a context may have. The entry around it is one level.
+const contextDepth = jsonobj.DefaultDepth - 1

@@ -4,7 +4,6 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // judge names what is wrong with an event in the state before it; decoded says
@@ -73,7 +72,7 @@ func (v *validator) judgeContext(k kind) {
 			v.add(LevelNote, "has a context, which RFC 21 does not define")
 		}
 	case kResourceUpdate:
-		if !jsonscan.IsInteger(peek(raw, "expiration")) {
+		if !jsonobj.IsInteger(peek(raw, "expiration")) {
 			v.add(LevelNote, "expiration is a real number")
 		}
 	case kSubmit:
@@ -85,7 +84,7 @@ func (v *validator) judgeContext(k kind) {
 			v.add(LevelError, "sets nothing")
 		}
 	case kPriority:
-		if n, _ := jsonscan.Int64(peek(raw, "priority")); n > MaxPriority {
+		if n, _ := jsonobj.Int64(peek(raw, "priority")); n > MaxPriority {
 			v.add(LevelError, "priority is above %d", uint32(MaxPriority))
 		}
 	case kDependencyAdd:
@@ -177,7 +176,7 @@ func isEmpty(raw []byte) bool {
 	if len(raw) == 0 {
 		return true
 	}
-	d := jsonobj.NewDoc(raw, jsonscan.Limits{})
+	d := jsonobj.NewDoc(raw)
 	o := d.Object()
 	return !o.Next()
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"math"
 
-	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/jsonobj"
 )
 
 // plain reads a context from its start, in the form that flux-core and this package
@@ -66,7 +66,7 @@ func (p *plain) decode(ev *Event, k kind) bool {
 	case kException:
 		p.exception(&ev.exception, m)
 	case kMemo:
-		ev.memo.Values = p.object(contextLimits().Depth)
+		ev.memo.Values = p.object(contextDepth)
 		return !p.bad && len(p.rest) == 0
 	default:
 		return false
@@ -102,7 +102,7 @@ func (p *plain) annotations() []byte {
 		}
 		*p = all
 	}
-	return p.object(contextLimits().Depth - 1)
+	return p.object(contextDepth - 1)
 }
 
 // exception reads the note and the user in the order of flux-core's job manager, or in
@@ -174,7 +174,7 @@ func (p *plain) value(first byte, depth int) []byte {
 		p.bad = true
 		return nil
 	}
-	end, ok := jsonscan.Limits{Depth: depth}.ValueEnd(p.rest, 0)
+	end, ok := jsonobj.ValueEnd(p.rest, 0, depth)
 	if !ok {
 		p.bad = true
 		return nil

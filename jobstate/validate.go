@@ -9,7 +9,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/guard"
-	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/jsonobj"
 )
 
 // Level says how serious a finding is. The zero Level is invalid.
@@ -189,7 +189,7 @@ func (v *validator) assume(k kind, e eventlog.Entry) {
 			when = whenFatal
 		}
 	case kPrologFinish, kEpilogFinish:
-		description, _ := jsonscan.String(peek(e.Context, "description"))
+		description, _ := jsonobj.String(peek(e.Context, "description"))
 		key := ActionKey{k.action(), description}
 		if a := j.active(key); a != nil {
 			j.endAction(key, a, false)

@@ -44,7 +44,7 @@ func member(key string, v jsonobj.Value, extra []byte) []byte {
 	if v.Absent() {
 		return extra
 	}
-	o := jsonobj.Write(nil, contextLimits())
+	o := jsonobj.Write(nil, contextDepth)
 	o.Keep(extra)
 	o.Raw(key, v.Raw())
 	out, _ := o.End(nil)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/rset"
 )
 
@@ -23,7 +23,7 @@ func BenchmarkParseRatio(b *testing.B) {
 			for i, side := range []func() error{
 				func() error { _, err := rset.Parse(in); return err },
 				func() error { var v plainR; return json.Unmarshal(in, &v) },
-				func() error { return jsonscan.Check(in, jsonscan.Limits{}) },
+				func() error { return jsonobj.Check(in, 0) },
 			} {
 				start := time.Now()
 				for range repeat {

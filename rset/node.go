@@ -1,7 +1,7 @@
 package rset
 
 import (
-	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/rset/children"
 )
 
@@ -30,7 +30,7 @@ func newNode(set *children.Set) *node {
 // appendKind appends a member of the key of a node. A jsonobj.Writer would allocate
 // for each node of a text.
 func appendKind(dst []byte, k children.Kind) []byte {
-	dst, _ = k.IDs.AppendText(append(jsonscan.AppendString(dst, k.Name), `:"`...))
+	dst, _ = k.IDs.AppendText(append(jsonobj.AppendString(dst, k.Name), `:"`...))
 	return append(dst, '"')
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/rset/children"
 	"github.com/joblife/joblife/rset/hostlist"
 )
@@ -39,7 +38,7 @@ func (l limits) parse(b []byte) (*R, error) {
 	if len(b) > l.bytes {
 		return nil, fmt.Errorf("%w: %w", ErrLimit, tooMany("bytes", len(b), l.bytes))
 	}
-	d := decoder{most: l, r: new(R), doc: jsonobj.NewDoc(b, jsonscan.Limits{})}
+	d := decoder{most: l, r: new(R), doc: jsonobj.NewDoc(b)}
 	d.document()
 	if d.doc.Failed() {
 		return nil, categorize(d.doc.Fault())
@@ -50,7 +49,7 @@ func (l limits) parse(b []byte) (*R, error) {
 // categorize returns an error that wraps a cause and its category.
 func categorize(err error) error {
 	category := ErrSyntax
-	for _, is := range [...]error{ErrHosts, ErrLimit, hostlist.ErrLimit, idset.ErrLimit, jsonscan.ErrDepth} {
+	for _, is := range [...]error{ErrHosts, ErrLimit, hostlist.ErrLimit, idset.ErrLimit, jsonobj.ErrDepth} {
 		switch {
 		case !errors.Is(err, is):
 		case is == ErrHosts:
@@ -87,7 +86,7 @@ func (d *decoder) document() {
 	for o.Next() {
 		switch string(o.Key()) {
 		case "version":
-			if n, ok := jsonscan.Int64(o.Value().Raw()); !ok || n != 1 {
+			if n, ok := jsonobj.Int64(o.Value().Raw()); !ok || n != 1 {
 				o.Value().Fail(errVersion)
 			}
 		case "execution":
@@ -195,7 +194,7 @@ func (d *decoder) entry(v jsonobj.Value) {
 // ranks reads the ranks of an entry, of which most are one rank.
 func (d *decoder) ranks(v jsonobj.Value) {
 	text := v.TextBytes()
-	if rank, ok := jsonscan.Int64(text); ok && text[0] != '-' && rank <= int64(d.most.rank) {
+	if rank, ok := jsonobj.Int64(text); ok && text[0] != '-' && rank <= int64(d.most.rank) {
 		d.piece(uint32(rank), uint32(rank))
 		return
 	}
@@ -292,7 +291,7 @@ func (k *knownKind) append(dst []byte) []byte {
 	if !k.printed {
 		return appendKind(dst, k.Kind)
 	}
-	return append(append(jsonscan.AppendString(dst, k.Name), ':'), k.text...)
+	return append(append(jsonobj.AppendString(dst, k.Name), ':'), k.text...)
 }
 
 // isPrinted reports whether a string that a set was read from is what the set prints

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/refdata"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/hostlist"
@@ -57,8 +57,8 @@ var timeMember = regexp.MustCompile(`"(starttime|expiration)":([0-9.]+)`)
 func reprint(text []byte) string {
 	return string(timeMember.ReplaceAllFunc(text, func(m []byte) []byte {
 		key, value, _ := bytes.Cut(m, []byte(":"))
-		f, _ := jsonscan.Float64(value)
-		return jsonscan.AppendFloat(append(key[:len(key):len(key)], ':'), f)
+		f, _ := jsonobj.Float64(value)
+		return jsonobj.AppendFloat(append(key[:len(key):len(key)], ':'), f)
 	}))
 }
 

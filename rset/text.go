@@ -3,7 +3,7 @@ package rset
 import (
 	"strconv"
 
-	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/jsonobj"
 )
 
 // String returns one line for people, such as "rank[0-3]/core[0-7],gpu[0-1]" for
@@ -53,18 +53,18 @@ func (r *R) AppendJSON(dst []byte) []byte {
 		dst = append(append(dst, `","children":`...), r.nodes[i].key...)
 		dst = append(dst, '}')
 	}
-	dst = jsonscan.AppendFloat(append(dst, `],"starttime":`...), float64(r.start))
-	dst = jsonscan.AppendFloat(append(dst, `,"expiration":`...), float64(r.end))
+	dst = jsonobj.AppendFloat(append(dst, `],"starttime":`...), float64(r.start))
+	dst = jsonobj.AppendFloat(append(dst, `,"expiration":`...), float64(r.end))
 	if r.slots > 0 {
 		dst = strconv.AppendInt(append(dst, `,"nslots":`...), r.slots, 10)
 	}
 	if len(r.hosts) > 0 {
-		dst = jsonscan.AppendString(append(dst, `,"nodelist":[`...), r.hosts.list().String())
+		dst = jsonobj.AppendString(append(dst, `,"nodelist":[`...), r.hosts.list().String())
 		dst = append(dst, ']')
 	}
 	before := `,"properties":{`
 	for _, p := range r.properties {
-		dst = jsonscan.AppendString(append(dst, before...), p.name)
+		dst = jsonobj.AppendString(append(dst, before...), p.name)
 		dst, _ = p.ranks.AppendText(append(dst, `:"`...))
 		dst = append(dst, '"')
 		before = ","
@@ -82,7 +82,7 @@ func (r *R) AppendJSON(dst []byte) []byte {
 // appendMembers appends members of an object that has others before.
 func appendMembers(dst []byte, members []member) []byte {
 	for _, m := range members {
-		dst = append(jsonscan.AppendString(append(dst, ','), m.key), ':')
+		dst = append(jsonobj.AppendString(append(dst, ','), m.key), ':')
 		dst = append(dst, m.raw...)
 	}
 	return dst

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/internal/race"
 )
 
@@ -33,7 +32,7 @@ func sum(v jsonobj.Value) (n int64) {
 }
 
 func readNested(text []byte) (n int64, err error) {
-	d := jsonobj.NewDoc(text, jsonscan.Limits{})
+	d := jsonobj.NewDoc(text)
 	var list, x jsonobj.Value
 	o := d.Object()
 	for o.Next() {
@@ -65,7 +64,7 @@ func TestAllocations(t *testing.T) {
 	}))
 	arrays := []byte("[" + strings.Repeat("[],", 22) + "[]]")
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		d := jsonobj.NewDoc(arrays, jsonscan.Limits{})
+		d := jsonobj.NewDoc(arrays)
 		n := 0
 		for a := d.Array(); a.Next(); {
 			for in := a.Value().Array(); in.Next(); {
@@ -78,7 +77,7 @@ func TestAllocations(t *testing.T) {
 		}
 	}))
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		w := jsonobj.Write(dst, jsonscan.Limits{})
+		w := jsonobj.Write(dst, 0)
 		w.Int("id", 1)
 		w.Bool("final", true)
 		w.Float("t", 1.5)
@@ -110,7 +109,7 @@ func TestATapeIsSmall(t *testing.T) {
 	allocated := func(text []byte) int {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		d := jsonobj.NewDoc(text, jsonscan.Limits{})
+		d := jsonobj.NewDoc(text)
 		require.False(t, d.Root().Absent())
 		runtime.ReadMemStats(&after)
 		return int(after.TotalAlloc-before.TotalAlloc) / len(text)

@@ -1,11 +1,11 @@
-// Package jsonobj reads and writes JSON objects of known keys. It is the one
-// reader and the one writer of objects in this module, on top of package
-// jsonscan, so that the same fault reads the same in every format.
+// Package jsonobj checks, reads and writes JSON. It is the one JSON scanner and the one
+// reader and writer of objects in this module, so that the same fault reads the same
+// in every format.
 //
 // A [Doc] is one text and the first fault that was found in it; a [Reader]
 // walks an object or an array of it:
 //
-//	d := jsonobj.NewDoc(text, jsonscan.Limits{})
+//	d := jsonobj.NewDoc(text)
 //	o := d.Object()
 //	for o.Next() {
 //		switch string(o.Key()) {
@@ -35,14 +35,41 @@
 //
 // A [Protocol] reads and writes messages, and the lines that carry them.
 //
-// # Ownership and cost
+// [Check] decides whether a text is one JSON value. [Int64], [Float64],
+// [AppendUnescaped] and the like decode one value; [AppendString], [AppendFloat] and
+// [AppendCompact] write.
 //
-// Values and Readers alias the text. A Doc belongs to one goroutine. Docs,
-// Readers and Writers stay on the caller's stack: reading allocates what it
-// returns, keys with escapes, what jsonscan does for objects of many keys, and
-// up to 16 bytes for each object or array in the text beyond the first 24. A path is
-// worked out only for a fault.
+// # Grammar
 //
-// A text costs one pass, which checks it. An object in it costs its own keys and
-// tokens once more when it is read, and nothing for what is in those in it.
+// It is RFC 8259, read as the JSON library of Flux (jansson) reads it: what passes
+// here passes there.
+//
+//   - A key that appears twice in an object is an error, at every level. Keys are
+//     compared unescaped. Only this rule is stricter than jansson's default.
+//   - Text is valid UTF-8: no overlong forms, no surrogates, no byte order mark.
+//   - \u escapes of surrogates come in pairs.
+//   - A key holds no U+0000; another string may, as \u0000.
+//   - An integer (no fraction, no exponent) fits in an int64. A real is finite as
+//     a float64; one too small to tell from zero is zero.
+//   - A value is nested in at most 2047 others, or as a depth says.
+//
+// # Vocabulary
+//
+// A value is raw while it is the bytes that were read, without white space around
+// it. A token is a raw value that is not an object or an array. The depth of the
+// outermost value is 1.
+//
+// # Ownership, cost and limits
+//
+// Values and Readers alias the text; faults alias nothing. A Doc belongs to one
+// goroutine. Docs, Readers and Writers stay on the caller's stack.
+//
+// A text costs one pass, without recursion, which checks it. An object in it costs its
+// own keys and tokens once more when it is read, and nothing for what is in those in
+// it. Nothing is allocated beside what is returned and keys with escapes while the
+// objects that are open at one place have at most 16 keys together, at most 8 values
+// are nested and at most 24 objects and arrays are in the text. Beyond, memory grows
+// with keys, depth and up to 16 bytes for each object or array. Duplicates among many
+// keys are found by sorting: n keys cost O(n log n) comparisons whatever they hold. A
+// path is worked out only for a fault. The caller limits the length of the text.
 package jsonobj

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/joblife/joblife/internal/guard"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // NoOffset is the Offset of a Fault that is about no text.
@@ -14,6 +13,11 @@ const NoOffset = -1
 
 // The causes of faults. The text of each says what would be right.
 var (
+	// ErrSyntax is wrapped by the fault of a text that is not one JSON value as this
+	// package reads it.
+	ErrSyntax = errors.New("invalid JSON")
+	// ErrDepth is the cause where values are nested deeper than the limit.
+	ErrDepth = errors.New("nested too deep")
 	// ErrMissing is the cause where an object lacks a required key.
 	ErrMissing = errors.New("key is missing")
 	// ErrKind is wrapped by the cause where a value is of another kind than it
@@ -76,21 +80,16 @@ func (f *Fault) Unwrap() []error {
 	return []error{f.Err, f.from}
 }
 
-// newFault returns the Fault for an error about the value at an offset. An
-// error that has a position of its own, in that value, is moved there.
+// newFault returns the Fault for an error about the value at an offset. A Fault in
+// that value is moved there.
 func newFault(d *Doc, offset int, key string, err error) *Fault {
 	f := &Fault{Path: join(pathTo(d, offset), key), Offset: offset, Err: err}
-	var syntax *jsonscan.SyntaxError
 	var inner *Fault
-	at := 0
-	switch {
-	case errors.As(err, &inner):
-		f.Path, f.Err, f.from, at = join(f.Path, inner.Path), inner.Err, err, inner.Offset
-	case errors.As(err, &syntax):
-		f.Err, f.from, at = syntax.Err, err, syntax.Offset
-	}
-	if offset >= 0 {
-		f.Offset += max(at, 0)
+	if errors.As(err, &inner) {
+		f.Path, f.Err, f.from = join(f.Path, inner.Path), inner.Err, err
+		if offset >= 0 {
+			f.Offset += max(inner.Offset, 0)
+		}
 	}
 	return f
 }
@@ -108,25 +107,25 @@ func pathTo(d *Doc, offset int) string {
 	if d == nil {
 		return path
 	}
-	at := jsonscan.Span{From: len(d.text) - len(bytes.TrimLeft(d.text, " \n\t\r"))}
+	at := span{from: len(d.text) - len(bytes.TrimLeft(d.text, " \n\t\r"))}
 down:
-	for at.From < offset {
-		array := d.text[at.From] == '['
-		if !array && d.text[at.From] != '{' {
+	for at.from < offset {
+		array := d.text[at.from] == '['
+		if !array && d.text[at.from] != '{' {
 			break
 		}
-		w := at.Walk(d.text)
-		for i := 0; w.Next(d.text, &d.tape); i++ {
-			at = w.Value()
+		r := Value{d, at}.reader()
+		for i := 0; r.Next(); i++ {
+			at = r.value
 			switch {
-			case offset >= at.To:
+			case offset >= at.to:
 				continue
-			case offset < at.From:
+			case offset < at.from:
 				break down
 			case array:
 				path = join(path, "["+strconv.Itoa(i)+"]")
 			default:
-				path = join(path, Name(w.Key(d.text)))
+				path = join(path, Name(r.Key()))
 			}
 			continue down
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // Whatever the text is, a fault is in it, and what was kept is the same after
@@ -26,13 +25,13 @@ func FuzzRead(f *testing.F) {
 			require.Equal(t, fault, func() error { _, err := readRecord(text); return err }())
 			return
 		}
-		require.NoError(t, jsonscan.Check([]byte(text), jsonscan.Limits{}))
+		require.NoError(t, jsonobj.Check([]byte(text), 0))
 		var members map[string]json.RawMessage
 		require.NoError(t, json.Unmarshal([]byte(text), &members))
 		var name string
 		require.NoError(t, json.Unmarshal(members["name"], &name))
 		require.Equal(t, name, s.name)
-		w := jsonobj.Write(nil, jsonscan.Limits{})
+		w := jsonobj.Write(nil, 0)
 		w.Keep(s.kept)
 		w.Int("id", s.id)
 		w.Text("name", s.name)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // maxLine is the largest number of bytes of a line or a payload.
@@ -18,7 +16,7 @@ const maxTopic = 256
 // How deep values may be nested: a line is an object as deep as the JSON library of
 // Flux allows, a payload is in it, and a value is in a payload.
 const (
-	lineDepth    = jsonscan.DefaultDepth
+	lineDepth    = DefaultDepth
 	payloadDepth = lineDepth - 1
 	valueDepth   = payloadDepth - 1
 )
@@ -64,7 +62,7 @@ func parse[M any](p *Protocol, name func() string, b []byte, depth int, read fun
 	if len(b) > maxLine {
 		return none, p.tooLong(len(b))
 	}
-	d.doc = NewDoc(b, jsonscan.Limits{Depth: depth})
+	d.doc.text, d.doc.Depth = b, depth
 	d.o = d.doc.Object()
 	read(&d.m, &d.o)
 	if d.doc.Failed() {
@@ -78,7 +76,7 @@ func (p *Protocol) tooLong(bytes int) error {
 }
 
 // WritePayload returns a Writer of a payload behind what dst holds. EndPayload ends it.
-func WritePayload(dst []byte) Writer { return Write(dst, jsonscan.Limits{Depth: payloadDepth}) }
+func WritePayload(dst []byte) Writer { return Write(dst, payloadDepth) }
 
 // EndPayload ends a payload or a line and returns it behind what was there before, or
 // what was there before and the error.
@@ -95,7 +93,7 @@ func (p *Protocol) EndPayload(w *Writer, name string) ([]byte, error) {
 
 // Object appends a value that is the text of an object, without its white space.
 func (w *Writer) Object(key string, raw json.RawMessage) {
-	if jsonscan.KindOf(raw) != jsonscan.KindObject {
+	if KindOf(raw) != KindObject {
 		w.Fail(key, errObject)
 		return
 	}
@@ -107,7 +105,7 @@ func (w *Writer) Append(key string, value func(dst []byte) []byte) {
 	w.Key(key)
 	start := len(w.Out)
 	w.Out = value(w.Out)
-	if err := jsonscan.Check(w.Out[start:], jsonscan.Limits{Depth: valueDepth}); err != nil {
+	if err := Check(w.Out[start:], valueDepth); err != nil {
 		w.Fail(key, err)
 	}
 }
@@ -187,7 +185,7 @@ func (p *Protocol) AppendMessage(dst []byte, topic string, payload func(dst []by
 }
 
 func writeLine(dst []byte, topic string) Writer {
-	w := Write(dst, jsonscan.Limits{Depth: lineDepth})
+	w := Write(dst, lineDepth)
 	if topic == "" || len(topic) > maxTopic {
 		w.Fail("topic", errTopic)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // A naive reader scans each object and array anew, and tells the path of each value as
@@ -25,12 +24,12 @@ type naive struct {
 func tell(key, raw []byte, offset int) string { return fmt.Sprintf("%q %d %s", key, offset, raw) }
 
 // read walks a whole text.
-func (n *naive) read(t require.TestingT, text []byte, l jsonscan.Limits) {
-	if err := jsonscan.Check(text, l); err != nil {
-		n.err = strings.TrimPrefix(err.Error(), "jsonscan: ")
+func (n *naive) read(t require.TestingT, text []byte, depth int) {
+	if err := jsonobj.Check(text, depth); err != nil {
+		n.err = err.Error()
 		return
 	}
-	if k := jsonscan.KindOf(text); k != jsonscan.KindObject && k != jsonscan.KindArray {
+	if k := jsonobj.KindOf(text); k != jsonobj.KindObject && k != jsonobj.KindArray {
 		n.err = "must be an object"
 		return
 	}
@@ -46,9 +45,9 @@ func (n *naive) walk(t require.TestingT, text []byte, from int, path string) boo
 	for i, at := 0, skip(from+1); text[at] != ']' && text[at] != '}'; i++ {
 		element, key := path+fmt.Sprintf("[%d]", i), []byte(nil)
 		if !array {
-			end, ok := jsonscan.Limits{}.ValueEnd(text, at)
+			end, ok := jsonobj.ValueEnd(text, at, 0)
 			require.True(t, ok)
-			name, _ := jsonscan.String(text[at:end])
+			name, _ := jsonobj.String(text[at:end])
 			key, keys = []byte(name), append(keys, name)
 			if element = path; path != "" {
 				element += "."
@@ -56,7 +55,7 @@ func (n *naive) walk(t require.TestingT, text []byte, from int, path string) boo
 			element += jsonobj.Name(name)
 			at = skip(end)
 		}
-		end, ok := jsonscan.Limits{}.ValueEnd(text, at)
+		end, ok := jsonobj.ValueEnd(text, at, 0)
 		require.True(t, ok)
 		n.seen = append(n.seen, tell(key, text[at:end], at))
 		if len(n.seen) == n.fail {
@@ -97,10 +96,10 @@ func (n *tape) walk(o *jsonobj.Reader, array bool) {
 			v.Fail(errOdd)
 		}
 		switch v.Kind() {
-		case jsonscan.KindObject:
+		case jsonobj.KindObject:
 			r := v.Object()
 			n.walk(&r, false)
-		case jsonscan.KindArray:
+		case jsonobj.KindArray:
 			r := v.Array()
 			n.walk(&r, true)
 		}
@@ -114,12 +113,13 @@ func (n *tape) walk(o *jsonobj.Reader, array bool) {
 
 // requireSame requires that Readers find in a text what the naive one does, up to the
 // value at which they shall fail, and tell the same error.
-func requireSame(t require.TestingT, text []byte, l jsonscan.Limits, fail int) {
+func requireSame(t require.TestingT, text []byte, depth int, fail int) {
 	want := naive{fail: fail}
-	want.read(t, text, l)
-	d := jsonobj.NewDoc(text, l)
+	want.read(t, text, depth)
+	d := jsonobj.NewDoc(text)
+	d.Depth = depth
 	got := tape{doc: &d, fail: fail}
-	array := jsonscan.KindOf(text) == jsonscan.KindArray
+	array := jsonobj.KindOf(text) == jsonobj.KindArray
 	open := d.Object
 	if array {
 		open = d.Array
@@ -130,7 +130,7 @@ func requireSame(t require.TestingT, text []byte, l jsonscan.Limits, fail int) {
 	switch {
 	case want.err == "":
 		require.NoError(t, d.Err())
-		requireRoot(t, text, l, want.seen)
+		requireRoot(t, text, depth, want.seen)
 	case want.err == "must be an object":
 		require.ErrorIs(t, d.Err(), jsonobj.ErrKind)
 	case len(want.err) < 100: // a path is not cut
@@ -141,11 +141,12 @@ func requireSame(t require.TestingT, text []byte, l jsonscan.Limits, fail int) {
 }
 
 // requireRoot requires that a text that is checked at once reads the same.
-func requireRoot(t require.TestingT, text []byte, l jsonscan.Limits, want []string) {
-	d := jsonobj.NewDoc(text, l)
+func requireRoot(t require.TestingT, text []byte, depth int, want []string) {
+	d := jsonobj.NewDoc(text)
+	d.Depth = depth
 	got := tape{doc: &d}
 	v := d.Root()
-	array := v.Kind() == jsonscan.KindArray
+	array := v.Kind() == jsonobj.KindArray
 	o := v.Object
 	if array {
 		o = v.Array
@@ -165,8 +166,8 @@ func TestReadersFindWhatANaiveReaderFinds(t *testing.T) {
 		strings.Repeat(`{"a":`, 30) + `[7]` + strings.Repeat(`}`, 30),
 	} {
 		for fail := range 30 {
-			requireSame(t, []byte(text), jsonscan.Limits{}, fail)
-			requireSame(t, []byte(text), jsonscan.Limits{Depth: 3}, fail)
+			requireSame(t, []byte(text), 0, fail)
+			requireSame(t, []byte(text), 3, fail)
 		}
 	}
 }
@@ -176,13 +177,13 @@ func FuzzReadersFindWhatANaiveReaderFinds(f *testing.F) {
 	f.Add([]byte(`[`+strings.Repeat(`{"k":[0,{"l":"m"}]},`, 20)+`[]]`), uint8(7), uint8(50))
 	f.Add([]byte(` {"a" : [ 1 , {"b":-1.5e3} ,"x\"]" ] , "c\n":{"d\u0022":{},"":[[]]} }`), uint8(0), uint8(0))
 	f.Fuzz(func(t *testing.T, text []byte, depth, fail uint8) {
-		requireSame(t, text, jsonscan.Limits{Depth: int(depth)}, int(fail))
+		requireSame(t, text, int(depth), int(fail))
 	})
 }
 
 // A fault in a Value that was kept is told where it is, though the walk went on.
 func TestAValueOutlivesTheWalk(t *testing.T) {
-	d := jsonobj.NewDoc([]byte(`{"a":[[1],{"b":[2,3]}],"c":{"d":[4]}}`), jsonscan.Limits{})
+	d := jsonobj.NewDoc([]byte(`{"a":[[1],{"b":[2,3]}],"c":{"d":[4]}}`))
 	var kept []jsonobj.Value
 	for o := d.Object(); o.Next(); {
 		kept = append(kept, o.Value())

@@ -3,25 +3,25 @@ package jsonobj
 import (
 	"encoding/json"
 	"math"
-
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // Doc is a JSON text that is read, and the first fault in it. NewDoc makes one,
 // which must not be copied once it was used.
 type Doc struct {
-	text   []byte
-	limits jsonscan.Limits
-	fault  *Fault
-	tape   jsonscan.Tape
+	// Depth is how many levels the text may have; 0 is DefaultDepth.
+	Depth int
+
+	text  []byte
+	fault *Fault
+	tape  tape
 }
 
-// maxText is how many bytes a text has at most: what a Tape can tell.
+// maxText is how many bytes a text has at most: what a tape can tell.
 const maxText = math.MaxUint32
 
 // NewDoc returns the Doc of a text, white space around it allowed. Nothing is
 // checked yet.
-func NewDoc(text []byte, l jsonscan.Limits) Doc { return Doc{text: text, limits: l} }
+func NewDoc(text []byte) Doc { return Doc{text: text} }
 
 // Root checks the text and returns the value that it is, of any kind. An absent Value
 // comes with the fault.
@@ -32,12 +32,13 @@ func (d *Doc) Root() Value {
 	if d.fault != nil {
 		return Value{}
 	}
-	span, err := d.tape.Check(d.text, d.limits)
-	if err != nil {
-		d.Fail(err)
+	d.tape.reset()
+	s, f := check(d.text, d.Depth, &d.tape)
+	if f != nil {
+		d.fault = f
 		return Value{}
 	}
-	return Value{d, span}
+	return Value{d, s}
 }
 
 // Object checks the text, which must be an object, and returns a Reader of it.
@@ -63,24 +64,73 @@ func (d *Doc) Err() error {
 	return d.fault
 }
 
-// Reader walks the members of an object or the elements of an array.
+// Reader walks the members of an object or the elements of an array. It looks at the
+// keys and tokens of that level once more, and checks nothing.
 type Reader struct {
-	self Value
-	walk jsonscan.Walk
+	self     Value
+	at       int    // what Next looks at
+	next     uint32 // the place of what begins next
+	isObject bool
+	escaped  bool // the key has escapes
+	key      int  // the content of the key as it stands
+	keyEnd   int
+	value    span
+
+	n     uint8     // how many keys there are in first
+	more  bool      // there were others, or with escapes
+	first [8]uint32 // the contents of keys, for Require
+}
+
+// reader returns a Reader of v, an object or an array.
+func (v Value) reader() Reader {
+	return Reader{self: v, at: v.span.from + 1, next: v.span.place + 1, isObject: v.doc.text[v.span.from] == '{'}
 }
 
 // Next advances to the next member or element and reports whether there is one.
 // It is false at the end and once the Doc has a fault.
 func (r *Reader) Next() bool {
 	d := r.self.doc
-	return d != nil && d.fault == nil && r.walk.Next(d.text, &d.tape)
+	if d == nil || d.fault != nil {
+		return false
+	}
+	b := d.text
+	i := skipSpace(b, r.at)
+	switch b[i] {
+	case ',':
+		i = skipSpace(b, i+1)
+	case ']', '}':
+		r.at, r.key, r.keyEnd, r.escaped, r.value = i, 0, 0, false, span{}
+		return false
+	}
+	if r.isObject {
+		r.key = i + 1
+		i, r.escaped = skipString(b, i)
+		r.keyEnd = i - 1
+		if int(r.n) < len(r.first) && !r.escaped {
+			r.first[r.n] = uint32(r.key)
+			r.n++
+		} else {
+			r.more = true
+		}
+		i = skipSpace(b, skipSpace(b, i)+1)
+	}
+	r.value.from = i
+	if b[i] == '{' || b[i] == '[' {
+		e := d.tape.at(r.next)
+		r.at, r.value.place = int(e.end), r.next
+		r.next = e.next
+	} else {
+		r.at = skipToken(b, i)
+	}
+	r.value.to = r.at
+	return true
 }
 
 // Value returns the member or element that Next came to. Before the first Next
 // and after the last it is the object or array itself.
 func (r *Reader) Value() Value {
-	if span := r.walk.Value(); span.To != 0 {
-		return Value{r.self.doc, span}
+	if r.value.to != 0 {
+		return Value{r.self.doc, r.value}
 	}
 	return r.self
 }
@@ -97,9 +147,16 @@ func (r *Reader) Bool() bool { return r.Value().Bool() }
 // Text reads the value that Next came to as [Value.Text] does.
 func (r *Reader) Text() string { return r.Value().Text() }
 
-// Key returns the key of the member that Next came to. It is valid until the
-// next call of Next.
-func (r *Reader) Key() []byte { return r.walk.Key(r.self.doc.text) }
+// Key returns the key of the member that Next came to, unescaped. It aliases the
+// text, or, where the key has escapes, is a copy. It is empty in an array.
+func (r *Reader) Key() []byte {
+	b := r.self.doc.text
+	if r.escaped {
+		content, _ := AppendUnescaped(nil, b[r.key-1:r.keyEnd+1])
+		return content
+	}
+	return b[r.key:r.keyEnd:r.keyEnd]
+}
 
 // Keep adds the member that Next came to, without white space, to an object of
 // kept members, which is nil at first, and returns that.
@@ -109,8 +166,8 @@ func (r *Reader) Keep(kept json.RawMessage) json.RawMessage {
 	} else {
 		kept[len(kept)-1] = ','
 	}
-	kept = append(jsonscan.AppendString(kept, string(r.Key())), ':')
-	return append(jsonscan.AppendCompact(kept, r.Value().Raw()), '}')
+	kept = append(AppendString(kept, string(r.Key())), ':')
+	return append(AppendCompact(kept, r.Value().Raw()), '}')
 }
 
 // Require notes a fault for the first of the keys that the object lacks. It
@@ -120,7 +177,31 @@ func (r *Reader) Require(keys ...string) {
 	if d == nil || d.fault != nil {
 		return
 	}
-	if i := r.walk.Missing(d.text, &d.tape, r.self.span, keys); i >= 0 {
+	if i := r.missing(keys); i >= 0 {
 		r.self.FailKey(keys[i], ErrMissing)
 	}
+}
+
+// missing returns the index of the first of some keys that the object lacks, over
+// which r came to the end, -1 if it has all.
+func (r *Reader) missing(keys []string) int {
+	b := r.self.doc.text
+	at := 0
+next:
+	for i, key := range keys {
+		for range r.n {
+			if at == int(r.n) {
+				at = 0
+			}
+			from := int(r.first[at])
+			at++
+			if to := from + len(key); to < len(b) && b[to] == '"' && string(b[from:to]) == key {
+				continue next
+			}
+		}
+		if !r.more || r.self.Member(key).Absent() {
+			return i
+		}
+	}
+	return -1
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // record is what the tests read: every kind of value, one of them in an array.
@@ -45,7 +44,7 @@ func parseEven(s string) (int, error) {
 func readRecord(text string) (record, error) {
 	var s record
 	var books jsonobj.Value
-	d := jsonobj.NewDoc([]byte(text), jsonscan.Limits{})
+	d := jsonobj.NewDoc([]byte(text))
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Key()) {
@@ -146,7 +145,7 @@ func TestFaults(t *testing.T) {
 
 // The first fault stays, and after it nothing is read.
 func TestFirstFaultStays(t *testing.T) {
-	d := jsonobj.NewDoc([]byte(`{"a":[1,2],"b":2}`), jsonscan.Limits{})
+	d := jsonobj.NewDoc([]byte(`{"a":[1,2],"b":2}`))
 	o := d.Object()
 	require.True(t, o.Next())
 	a := o.Value().Array()
@@ -181,13 +180,13 @@ func TestAbsent(t *testing.T) {
 }
 
 func TestMember(t *testing.T) {
-	d := jsonobj.NewDoc([]byte(`{"a":{"b": [3] }}`), jsonscan.Limits{})
+	d := jsonobj.NewDoc([]byte(`{"a":{"b": [3] }}`))
 	o := d.Object()
 	require.True(t, o.Next())
 	v := o.Value().Member("b")
 	require.Equal(t, "[3]", string(v.Raw()))
 	require.Equal(t, 11, v.Offset())
-	require.Equal(t, jsonscan.KindArray, v.Kind())
+	require.Equal(t, jsonobj.KindArray, v.Kind())
 	require.True(t, o.Value().Member("c").Absent())
 	require.True(t, v.Member("c").Absent())
 	v.FailKey("x y", errOdd)
@@ -197,10 +196,10 @@ func TestMember(t *testing.T) {
 // Some errors have a position of their own, in the value that they are about.
 func TestNestedFault(t *testing.T) {
 	read := func(fail func(v jsonobj.Value)) error {
-		d := jsonobj.NewDoc([]byte(`{"r":[0,{"id":0}]}`), jsonscan.Limits{})
+		d := jsonobj.NewDoc([]byte(`{"r":[0,{"id":0}]}`))
 		for o := d.Object(); o.Next(); {
 			for a := o.Value().Array(); a.Next(); {
-				if a.Value().Kind() == jsonscan.KindObject {
+				if a.Value().Kind() == jsonobj.KindObject {
 					fail(a.Value())
 				}
 			}
@@ -216,9 +215,9 @@ func TestNestedFault(t *testing.T) {
 	require.ErrorIs(t, err, jsonobj.ErrRange)
 	require.ErrorIs(t, err, outer)
 
-	err = read(func(v jsonobj.Value) { v.Fail(jsonscan.Check([]byte(`{"é":\x}`), jsonscan.Limits{})) })
+	err = read(func(v jsonobj.Value) { v.Fail(jsonobj.Check([]byte(`{"é":\x}`), 0)) })
 	require.EqualError(t, err, `r[1]: offset 14: unexpected byte "\\"`)
-	require.ErrorIs(t, err, jsonscan.ErrSyntax)
+	require.ErrorIs(t, err, jsonobj.ErrSyntax)
 
 	_, err = readRecord(`{"id":1,"name":"n","books":{}}`)
 	require.ErrorIs(t, err, jsonobj.ErrKind)
@@ -227,13 +226,14 @@ func TestNestedFault(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	d := jsonobj.NewDoc([]byte(`[[[]]]`), jsonscan.Limits{Depth: 2})
+	d := jsonobj.NewDoc([]byte(`[[[]]]`))
+	d.Depth = 2
 	for a := d.Array(); a.Next(); {
 		t.Error("a value too deep was handed out")
 	}
-	require.ErrorIs(t, d.Err(), jsonscan.ErrDepth)
+	require.ErrorIs(t, d.Err(), jsonobj.ErrDepth)
 
-	d = jsonobj.NewDoc([]byte(` {}`), jsonscan.Limits{})
+	d = jsonobj.NewDoc([]byte(` {}`))
 	for a := d.Array(); a.Next(); {
 		t.Error("an object was read as an array")
 	}
@@ -243,11 +243,11 @@ func TestLimits(t *testing.T) {
 // A path is cut, whatever the keys are.
 func TestPathIsCut(t *testing.T) {
 	text := []byte(strings.Repeat(`{"`+strings.Repeat("k", 100)+`":`, 20) + "1" + strings.Repeat("}", 20))
-	d := jsonobj.NewDoc(text, jsonscan.Limits{})
+	d := jsonobj.NewDoc(text)
 	var descend func(o jsonobj.Reader)
 	descend = func(o jsonobj.Reader) {
 		for o.Next() {
-			if o.Value().Kind() == jsonscan.KindObject {
+			if o.Value().Kind() == jsonobj.KindObject {
 				descend(o.Value().Object())
 			} else {
 				o.Text()
@@ -267,7 +267,7 @@ func TestRoot(t *testing.T) {
 		" 7\n": "", "8": "offset 0: must be from 0 to 7", " \t[1]": "offset 2: must be an integer", "": "offset 0: unexpected end",
 		"7 x": `offset 2: text after the value: byte "x"`,
 	} {
-		d := jsonobj.NewDoc([]byte(text), jsonscan.Limits{})
+		d := jsonobj.NewDoc([]byte(text))
 		v := d.Root()
 		n := v.Int(0, 7)
 		if fault == "" {
@@ -285,7 +285,7 @@ func TestRoot(t *testing.T) {
 
 // A text may be walked again.
 func TestATextMayBeWalkedAgain(t *testing.T) {
-	d := jsonobj.NewDoc([]byte(`{"a":[{"b":[1]}]}`), jsonscan.Limits{})
+	d := jsonobj.NewDoc([]byte(`{"a":[{"b":[1]}]}`))
 	o := d.Object()
 	for range 3 {
 		for o = d.Object(); o.Next(); {

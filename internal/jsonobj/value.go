@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/joblife/joblife/internal/guard"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // Value is a JSON value of a Doc. Its methods read it; where that fails they
@@ -15,11 +14,11 @@ import (
 // Value, reads as zero, without a fault.
 type Value struct {
 	doc  *Doc
-	span jsonscan.Span // of no bytes: absent
+	span span // of no bytes: absent
 }
 
 // Absent reports whether there is no value.
-func (v Value) Absent() bool { return v.span.From == v.span.To }
+func (v Value) Absent() bool { return v.span.from == v.span.to }
 
 // Failed reports whether the Doc has a fault.
 func (v Value) Failed() bool { return v.doc != nil && v.doc.fault != nil }
@@ -29,7 +28,7 @@ func (v Value) Raw() []byte {
 	if v.Absent() {
 		return nil
 	}
-	return v.doc.text[v.span.From:v.span.To:v.span.To]
+	return v.doc.text[v.span.from:v.span.to:v.span.to]
 }
 
 // first returns the first byte of a value, 0 if it is absent.
@@ -37,14 +36,14 @@ func (v Value) first() byte {
 	if v.Absent() {
 		return 0
 	}
-	return v.doc.text[v.span.From]
+	return v.doc.text[v.span.from]
 }
 
 // Offset returns where in the text the value is, in bytes from 0.
-func (v Value) Offset() int { return v.span.From }
+func (v Value) Offset() int { return v.span.from }
 
 // Kind returns the kind of the value, KindInvalid if it is absent.
-func (v Value) Kind() jsonscan.Kind { return jsonscan.KindOf(v.Raw()) }
+func (v Value) Kind() Kind { return KindOf(v.Raw()) }
 
 // Compact returns a copy of the value without white space, nil if it is absent.
 func (v Value) Compact() json.RawMessage {
@@ -52,12 +51,11 @@ func (v Value) Compact() json.RawMessage {
 	if raw == nil {
 		return nil
 	}
-	return jsonscan.AppendCompact(make([]byte, 0, len(raw)), raw)
+	return AppendCompact(make([]byte, 0, len(raw)), raw)
 }
 
 // Fail notes what is wrong with the value, unless the Doc has a fault. An error
-// with a position in the value, a [Fault] or a jsonscan.SyntaxError, is moved
-// to where the value is.
+// with a position in the value, a [Fault], is moved to where the value is.
 func (v Value) Fail(err error) { v.FailKey("", err) }
 
 // FailKey is Fail for the key of an object, there or not.
@@ -78,13 +76,13 @@ func name(key string) string {
 // Int reads an integer from lo to hi.
 func (v Value) Int(lo, hi int64) int64 {
 	raw := v.Raw()
-	n, ok := jsonscan.Int64(raw)
+	n, ok := Int64(raw)
 	if ok && lo <= n && n <= hi {
 		return n
 	}
 	switch {
 	case raw == nil:
-	case ok, jsonscan.IsInteger(raw):
+	case ok, IsInteger(raw):
 		v.Fail(outside(strconv.FormatInt(lo, 10), strconv.FormatInt(hi, 10)))
 	default:
 		v.Fail(errInteger)
@@ -94,7 +92,7 @@ func (v Value) Int(lo, hi int64) int64 {
 
 // Float reads a number from lo to hi. It never returns the negative zero.
 func (v Value) Float(lo, hi float64) float64 {
-	f, ok := jsonscan.Float64(v.Raw())
+	f, ok := Float64(v.Raw())
 	switch {
 	case ok && lo <= f && f <= hi:
 		return f + 0
@@ -137,7 +135,7 @@ func (v Value) TextBytes() []byte {
 	}
 	raw := v.Raw()
 	if bytes.IndexByte(raw, '\\') >= 0 {
-		b, _ := jsonscan.AppendUnescaped(nil, raw)
+		b, _ := AppendUnescaped(nil, raw)
 		return b
 	}
 	return raw[1 : len(raw)-1 : len(raw)-1]
@@ -164,7 +162,7 @@ func (v Value) Object() Reader {
 	if !v.IsObject() {
 		return Reader{}
 	}
-	return Reader{self: v, walk: v.span.Walk(v.doc.text)}
+	return v.reader()
 }
 
 // Array returns a Reader of the elements of an array, one without elements and
@@ -176,7 +174,7 @@ func (v Value) Array() Reader {
 		}
 		return Reader{}
 	}
-	return Reader{self: v, walk: v.span.Walk(v.doc.text)}
+	return v.reader()
 }
 
 // IsObject reports whether v is an object, which is a fault if it is not, and

@@ -5,8 +5,6 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
-
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // Writer appends one object, member by member, without white space. The first
@@ -22,12 +20,9 @@ type Writer struct {
 }
 
 // Write returns a Writer of an object behind what dst holds. The object is
-// within the limits, which tell how deep the values of Raw may be nested.
-func Write(dst []byte, l jsonscan.Limits) Writer {
-	if l.Depth <= 0 {
-		l.Depth = jsonscan.DefaultDepth
-	}
-	return Writer{Out: append(dst, '{'), start: len(dst), depth: l.Depth - 1}
+// of at most depth levels, which bounds the values of Raw; 0 is DefaultDepth.
+func Write(dst []byte, depth int) Writer {
+	return Writer{Out: append(dst, '{'), start: len(dst), depth: levels(depth) - 1}
 }
 
 // Fail notes that the value of a key cannot be written, unless there is a
@@ -46,7 +41,7 @@ func (w *Writer) Key(key string) {
 	if !utf8.ValidString(key) {
 		w.Fail(key, ErrUTF8)
 	}
-	w.Out = append(jsonscan.AppendString(w.Out, key), ':')
+	w.Out = append(AppendString(w.Out, key), ':')
 }
 
 // Int appends an integer.
@@ -62,7 +57,7 @@ func (w *Writer) Float(key string, f float64) {
 		return
 	}
 	w.Key(key)
-	w.Out = jsonscan.AppendFloat(w.Out, f+0)
+	w.Out = AppendFloat(w.Out, f+0)
 }
 
 // Bool appends true or false.
@@ -81,7 +76,7 @@ func (w *Writer) text(key, s string) {
 	if !utf8.ValidString(s) {
 		w.Fail(key, ErrUTF8)
 	}
-	w.Out = jsonscan.AppendString(w.Out, s)
+	w.Out = AppendString(w.Out, s)
 }
 
 // Texts appends an array of strings.
@@ -99,12 +94,12 @@ func (w *Writer) Texts(key string, list []string) {
 
 // Raw appends a value that is JSON text, without its white space.
 func (w *Writer) Raw(key string, value []byte) {
-	if err := jsonscan.Check(value, jsonscan.Limits{Depth: w.depth}); err != nil {
+	if err := Check(value, w.depth); err != nil {
 		w.Fail(key, err)
 		return
 	}
 	w.Key(key)
-	w.Out = jsonscan.AppendCompact(w.Out, value)
+	w.Out = AppendCompact(w.Out, value)
 }
 
 // Open begins an object in the object, as the value of a key. Close ends it.
@@ -126,10 +121,11 @@ func (w *Writer) Keep(kept json.RawMessage) {
 	if len(kept) == 0 {
 		return
 	}
-	d := NewDoc(kept, jsonscan.Limits{Depth: w.depth + 1})
+	d := NewDoc(kept)
+	d.Depth = w.depth + 1
 	for o := d.Object(); o.Next(); {
 		w.Key(string(o.Key()))
-		w.Out = jsonscan.AppendCompact(w.Out, o.Value().Raw())
+		w.Out = AppendCompact(w.Out, o.Value().Raw())
 	}
 	if d.fault != nil {
 		w.Fail("", d.fault)

@@ -9,11 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 func TestWriter(t *testing.T) {
-	w := jsonobj.Write([]byte("before "), jsonscan.Limits{})
+	w := jsonobj.Write([]byte("before "), 0)
 	w.Int("i", -3)
 	w.Float("f", math.Copysign(0, -1))
 	w.Bool("b", true)
@@ -34,7 +33,7 @@ func TestWriter(t *testing.T) {
 	require.Equal(t, `before {"i":-3,"f":0.0,"b":true,"t\"":"a\nb","l":["x",""],"none":[],"r":[1,{"a":2}],`+
 		`"o":{"x":1,"empty":{}},"own":null,"k":[1,2],"é":1.50}`, string(out))
 
-	w = jsonobj.Write(nil, jsonscan.Limits{})
+	w = jsonobj.Write(nil, 0)
 	w.Keep(nil)
 	out, err = w.End(nil)
 	require.NoError(t, err)
@@ -55,7 +54,7 @@ func TestWriterFaults(t *testing.T) {
 		`must be an object`:               func(w *jsonobj.Writer) { w.Keep(json.RawMessage(`[]`)) },
 		`must be even`:                    func(w *jsonobj.Writer) { w.Fail("", errOdd) },
 	} {
-		w := jsonobj.Write([]byte("before"), jsonscan.Limits{Depth: 3})
+		w := jsonobj.Write([]byte("before"), 3)
 		write(&w)
 		w.Fail("later", errors.New("later"))
 		out, err := w.End(func([]byte) error { return errors.New("read") })
@@ -66,7 +65,7 @@ func TestWriterFaults(t *testing.T) {
 
 // What would not be read is not written.
 func TestWriterReads(t *testing.T) {
-	w := jsonobj.Write([]byte("before"), jsonscan.Limits{})
+	w := jsonobj.Write([]byte("before"), 0)
 	w.Int("id", 1)
 	w.Text("name", "")
 	w.Keep(json.RawMessage(`{"id":2}`))

@@ -8,7 +8,7 @@ import (
 	"bytes"
 	"unicode/utf8"
 
-	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/jsonobj"
 )
 
 // Line is a line of the usual form.
@@ -45,9 +45,9 @@ func Cut(line []byte) (l Line, ok bool) {
 	if len(line) < i || string(line[:i]) != BeforeTime {
 		return Line{}, false
 	}
-	time, integer, end, ok := jsonscan.FloatAt(line, i)
+	time, integer, end, ok := jsonobj.FloatAt(line, i)
 	if ok && integer {
-		l.Integer, ok = jsonscan.Int64(line[i:end])
+		l.Integer, ok = jsonobj.Int64(line[i:end])
 	}
 	i = end + len(beforeName)
 	if !ok || len(line) < i || string(line[end:i]) != beforeName {

@@ -45,9 +45,8 @@ var layout = map[string]string{
 	"idset":                "roaring",
 	"internal/bomb":        "internal/race",
 	"internal/guard":       "",
-	"internal/jsonscan":    "internal/guard",
-	"internal/jsonobj":     "internal/guard internal/jsonscan",
-	"internal/logline":     "internal/jsonscan",
+	"internal/jsonobj":     "internal/guard",
+	"internal/logline":     "internal/jsonobj",
 	"internal/race":        "",
 	"internal/refdata":     "",
 	"internal/tidy":        "",
@@ -58,7 +57,7 @@ const (
 	belowRoot    = "perilog perilog/exec purge rset/alloc rset/children jobstate/jobspec " + belowPerilog
 
 	// forAll is what every package outside internal may import.
-	forAll = "internal/guard internal/jsonscan internal/jsonobj internal/logline"
+	forAll = "internal/guard internal/jsonobj internal/logline"
 
 	// forTests is what only tests import.
 	forTests = "internal/bomb internal/race internal/refdata"

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 var errNoName = errors.New("event has no name")
@@ -18,7 +17,7 @@ type event struct {
 
 // parseEvent reads a line.
 func parseEvent(line []byte) (e event, err error) {
-	d := jsonobj.NewDoc(line, jsonscan.Limits{})
+	d := jsonobj.NewDoc(line)
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Key()) {
@@ -26,7 +25,7 @@ func parseEvent(line []byte) (e event, err error) {
 			e.name = o.Text()
 		case "context":
 			v := o.Value().Member("version")
-			e.versioned = !v.Absent() && v.Kind() != jsonscan.KindNull
+			e.versioned = !v.Absent() && v.Kind() != jsonobj.KindNull
 		}
 	}
 	o.Require("name")

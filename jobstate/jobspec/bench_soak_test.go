@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/refdata"
 	"github.com/joblife/joblife/jobstate/jobspec"
 )
@@ -34,7 +34,7 @@ func parseRatio(b *testing.B, texts [][]byte) {
 		for i, side := range []func(in []byte) error{
 			func(in []byte) error { _, err := jobspec.Parse(in); return err },
 			func(in []byte) error { var v plainSpec; return json.Unmarshal(in, &v) },
-			func(in []byte) error { return jsonscan.Check(in, jsonscan.Limits{}) },
+			func(in []byte) error { return jsonobj.Check(in, 0) },
 		} {
 			start := time.Now()
 			for _, in := range texts {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // Job is what most jobs ask for, in the form of RFC 25: slots of cores and gpus,
@@ -42,7 +41,7 @@ func New(j Job) (*Spec, error) {
 // append appends the jobspec in canonical form. Counts are checked when it is
 // read.
 func (j *Job) append(dst []byte) ([]byte, error) {
-	w := jsonobj.Write(dst, jsonscan.Limits{})
+	w := jsonobj.Write(dst, 0)
 	w.Open("attributes")
 	w.Open("system")
 	if j.Cwd != "" {
@@ -52,7 +51,7 @@ func (j *Job) append(dst []byte) ([]byte, error) {
 	if j.Duration%time.Second == 0 {
 		w.Out = strconv.AppendInt(w.Out, int64(j.Duration/time.Second), 10)
 	} else {
-		w.Out = jsonscan.AppendFloat(w.Out, j.Duration.Seconds())
+		w.Out = jsonobj.AppendFloat(w.Out, j.Duration.Seconds())
 	}
 	if j.Name != "" {
 		w.Open("job")
@@ -67,7 +66,7 @@ func (j *Job) append(dst []byte) ([]byte, error) {
 	w.Key("resources")
 	w.Out = j.appendResources(w.Out)
 	w.Key("tasks")
-	task := jsonobj.Write(append(w.Out, '['), jsonscan.Limits{})
+	task := jsonobj.Write(append(w.Out, '['), 0)
 	task.Texts("command", j.Command)
 	task.Open("count")
 	task.Int("per_slot", 1)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // MaxCount is the largest count that a job can ask for, and the largest that a Flux
@@ -332,17 +331,17 @@ func (c Count) append(dst []byte) []byte {
 // countOf reads the count of a resource vertex.
 func countOf(v jsonobj.Value) Count {
 	switch v.Kind() {
-	case jsonscan.KindNumber:
+	case jsonobj.KindNumber:
 		if n := count(v); n > 0 {
 			return Fixed(n)
 		}
-	case jsonscan.KindString:
+	case jsonobj.KindString:
 		c, fault := parseCount(v.Text())
 		if fault == nil {
 			return c
 		}
 		v.Fail(fault.Err)
-	case jsonscan.KindObject:
+	case jsonobj.KindObject:
 		return rangeOf(v)
 	default:
 		v.Fail(errCount)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // The categories of errors. Compare with errors.Is. The text of an error has the
@@ -86,9 +85,9 @@ func refuse(f *jsonobj.Fault) error {
 		}
 	}
 	switch {
-	case errors.Is(f, jsonscan.ErrDepth):
+	case errors.Is(f, jsonobj.ErrDepth):
 		return &refusal{ErrLimit, f}
-	case errors.Is(f, jsonscan.ErrSyntax):
+	case errors.Is(f, jsonobj.ErrSyntax):
 		return &refusal{ErrSyntax, f}
 	}
 	return &refusal{ErrInvalid, f}
@@ -101,7 +100,7 @@ func refuseValue(path string, cause error) error {
 
 // count reads an integer of 1 to MaxCount.
 func count(v jsonobj.Value) int64 {
-	n, ok := jsonscan.Int64(v.Raw())
+	n, ok := jsonobj.Int64(v.Raw())
 	switch {
 	case v.Absent():
 	case !ok || n < 1:

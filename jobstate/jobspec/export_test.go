@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // MaxNesting is how deep resources may be in each other.
@@ -22,7 +21,7 @@ func Position(err error) (path string, offset int, category error) {
 
 // ReadCount reads a Count in one of the three forms of RFC 14.
 func ReadCount(b []byte) (Count, error) {
-	d := jsonobj.NewDoc(b, jsonscan.Limits{})
+	d := jsonobj.NewDoc(b)
 	c := countOf(d.Root())
 	return c, refuse(d.Fault())
 }

@@ -9,13 +9,12 @@ import (
 
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // What a jobspec may hold.
 const (
 	maxBytes    = 16 << 20
-	maxDepth    = jsonscan.DefaultDepth // levels of JSON values
+	maxDepth    = jsonobj.DefaultDepth // levels of JSON values
 	maxVertices = 1024
 	maxTasks    = 1024
 	maxNesting  = 32 // levels of vertices
@@ -76,7 +75,7 @@ func tooLong(b []byte) *jsonobj.Fault {
 
 // read checks the text of s and sets the other fields from it.
 func (s *Spec) read() *jsonobj.Fault {
-	d := jsonobj.NewDoc(s.raw, jsonscan.Limits{})
+	d := jsonobj.NewDoc(s.raw)
 	var version, resources, tasks, attributes jsonobj.Value
 	// Nothing is read of the text before the end of this walk, which checks all
 	// of it.
@@ -223,7 +222,7 @@ func (s *Spec) Constraints() json.RawMessage { return clone(s.constraints) }
 // "attributes.system.shell.options.verbose", and whether there is one. Paths lead
 // through objects only. Each element of the path takes one pass over the jobspec.
 func (s *Spec) Lookup(path string) (json.RawMessage, bool) {
-	d := jsonobj.NewDoc(s.raw, jsonscan.Limits{})
+	d := jsonobj.NewDoc(s.raw)
 	v := d.Root()
 	for key := range strings.SplitSeq(path, ".") {
 		if v = v.Member(key); v.Absent() {
@@ -256,7 +255,7 @@ func (s *Spec) Dependencies() iter.Seq[Dependency] {
 		if s.dependencies == nil {
 			return
 		}
-		doc := jsonobj.NewDoc(s.dependencies, jsonscan.Limits{})
+		doc := jsonobj.NewDoc(s.dependencies)
 		a := doc.Array()
 		for a.Next() {
 			d := readDependency(a.Value()) // which Parse has read before

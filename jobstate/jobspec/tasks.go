@@ -2,7 +2,6 @@ package jobspec
 
 import (
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // TaskRule says what Task.Count refers to. The zero TaskRule is invalid.
@@ -54,7 +53,7 @@ func (s *Spec) Tasks() []Task {
 			Resource:     t.resource,
 			Distribution: t.distribution,
 		}
-		d := jsonobj.NewDoc(t.command, jsonscan.Limits{}) // which readTask has read before
+		d := jsonobj.NewDoc(t.command) // which readTask has read before
 		for a := d.Array(); a.Next(); {
 			out[i].Command = append(out[i].Command, a.Text())
 		}
@@ -209,13 +208,13 @@ func readPerResource(shell jsonobj.Value) perResource {
 	if v.Absent() {
 		return perResource{}
 	}
-	kind, ok := jsonscan.String(v.Member("type").Raw())
+	kind, ok := jsonobj.String(v.Member("type").Raw())
 	if !ok {
 		return perResource{state: optionInvalid}
 	}
 	n := int64(1)
 	if m := v.Member("count"); !m.Absent() {
-		if n, ok = jsonscan.Int64(m.Raw()); !ok || n < 1 || n > MaxCount {
+		if n, ok = jsonobj.Int64(m.Raw()); !ok || n < 1 || n > MaxCount {
 			return perResource{state: optionInvalid}
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // Update returns a Spec with one value set, as an event jobspec-update of RFC 21 sets
@@ -21,7 +20,7 @@ import (
 func (s *Spec) Update(path string, v json.RawMessage) (*Spec, error) {
 	fault := tooLong(v)
 	if fault == nil {
-		d := jsonobj.NewDoc(v, jsonscan.Limits{})
+		d := jsonobj.NewDoc(v)
 		d.Root()
 		fault = d.Fault()
 	}
@@ -48,7 +47,7 @@ func (s *Spec) Apply(context json.RawMessage) (*Spec, error) {
 	if fault := tooLong(context); fault != nil {
 		return nil, refuse(fault)
 	}
-	d := jsonobj.NewDoc(context, jsonscan.Limits{})
+	d := jsonobj.NewDoc(context)
 	root := s.tree()
 	v, n := d.Root(), 0
 	o := v.Object()

@@ -6,7 +6,6 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/rset"
 )
 
@@ -39,7 +38,7 @@ func ParseAcquire(payload []byte) (Acquire, error) {
 	if len(payload) > maxAcquire {
 		return Acquire{}, categorize(ErrAcquire, tooLong(payload, maxAcquire))
 	}
-	doc := jsonobj.NewDoc(payload, jsonscan.Limits{})
+	doc := jsonobj.NewDoc(payload)
 	var a Acquire
 	a.read(&doc)
 	if doc.Failed() {
@@ -91,7 +90,7 @@ func (a *Acquire) read(doc *jsonobj.Doc) {
 
 // ranks reads a set of ranks.
 func (a *Acquire) ranks(v jsonobj.Value) *idset.Set {
-	if s, ok := jsonscan.String(v.Raw()); !ok || s != "all" {
+	if s, ok := jsonobj.String(v.Raw()); !ok || s != "all" {
 		return readIDs(v, rset.MaxRank)
 	}
 	if a.Resources == nil {

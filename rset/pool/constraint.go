@@ -7,7 +7,6 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/hostlist"
 )
@@ -177,7 +176,7 @@ func parseConstraint(b []byte) (*constraint, *jsonobj.Fault) {
 	if len(b) > maxConstraintBytes {
 		return nil, tooLong(b, maxConstraintBytes)
 	}
-	doc := jsonobj.NewDoc(b, jsonscan.Limits{})
+	doc := jsonobj.NewDoc(b)
 	o := doc.Object()
 	var p constraintParser
 	c := p.operators(&o, 1)

@@ -7,7 +7,6 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/hostlist"
@@ -119,7 +118,7 @@ func tooManyInAll() error { return guard.Cause(ErrLimit, "too many in total") }
 // categorize returns an error that wraps a cause and its category: ErrLimit where
 // the cause is a limit exceeded, else the one given.
 func categorize(category, cause error) error {
-	for _, limit := range [...]error{ErrLimit, rset.ErrLimit, hostlist.ErrLimit, idset.ErrLimit, jsonscan.ErrDepth} {
+	for _, limit := range [...]error{ErrLimit, rset.ErrLimit, hostlist.ErrLimit, idset.ErrLimit, jsonobj.ErrDepth} {
 		if errors.Is(cause, limit) {
 			category = ErrLimit
 		}

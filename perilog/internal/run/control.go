@@ -7,7 +7,6 @@ import (
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonobj"
-	"github.com/joblife/joblife/internal/jsonscan"
 )
 
 // ControlPrefix begins a line of output that is meant for this library.
@@ -59,20 +58,20 @@ var (
 
 // parseControl reads the object of a control line.
 func parseControl(body []byte) (c Control, fault *jsonobj.Fault) {
-	d := jsonobj.NewDoc(body, jsonscan.Limits{})
+	d := jsonobj.NewDoc(body)
 	o := d.Object()
 	for o.Next() {
 		v := o.Value()
 		switch string(o.Key()) {
 		case "version":
-			if n, ok := jsonscan.Int64(v.Raw()); !ok || n != 1 {
+			if n, ok := jsonobj.Int64(v.Raw()); !ok || n != 1 {
 				v.Fail(errVersion)
 			}
 		case "failed":
 			switch v.Kind() {
-			case jsonscan.KindBool:
+			case jsonobj.KindBool:
 				c.Self = v.Bool()
-			case jsonscan.KindString:
+			case jsonobj.KindString:
 				c.Failed = ranksOf(v)
 			default:
 				v.Fail(errFailed)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joblife/joblife/internal/jsonscan"
+	"github.com/joblife/joblife/internal/jsonobj"
 )
 
 func TestAControlLineIsRead(t *testing.T) {
@@ -120,7 +120,7 @@ func FuzzParseControl(f *testing.F) {
 			require.False(t, c.Released.IsEmpty())
 			out = append(out, `,"released":"`+c.Released.String()+`"`...)
 		}
-		out = append(jsonscan.AppendString(append(out, `,"note":`...), c.Note), '}')
+		out = append(jsonobj.AppendString(append(out, `,"note":`...), c.Note), '}')
 		if len(out) > MaxControl {
 			return // the canonical text can be longer
 		}

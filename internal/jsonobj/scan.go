@@ -1,4 +1,4 @@
-package jsonscan
+package jsonobj
 
 import (
 	"encoding/binary"
@@ -7,7 +7,7 @@ import (
 )
 
 // A scan takes a text and an offset and returns the offset after what it
-// scanned, or, with a fault, the offset of the fault.
+// scanned, or, with a defect, the offset of that.
 
 // skipSpace returns the offset of the first byte from i on that is not white
 // space, len(b) if there is none.
@@ -43,7 +43,7 @@ func stopAt(w uint64) uint64 {
 }
 
 // scanString scans the string whose opening quote is at b[i].
-func scanString(b []byte, i int) (int, strFlags, fault) {
+func scanString(b []byte, i int) (int, strFlags, defect) {
 	var flags strFlags
 	for i++; ; {
 		if len(b)-i >= 8 {
@@ -54,23 +54,23 @@ func scanString(b []byte, i int) (int, strFlags, fault) {
 			}
 			i += bits.TrailingZeros64(m) >> 3
 		} else if i == len(b) {
-			return i, flags, faultEnd
+			return i, flags, defectEnd
 		}
 		switch c := b[i]; {
 		case c == '"':
-			return i + 1, flags, noFault
+			return i + 1, flags, noDefect
 		case c == '\\':
 			end, f, bad := scanEscape(b, i)
-			if bad != noFault {
+			if bad != noDefect {
 				return end, flags, bad
 			}
 			i, flags = end, flags|f
 		case c < ' ':
-			return i, flags, faultControl
+			return i, flags, defectControl
 		case c >= utf8.RuneSelf:
 			r, size := utf8.DecodeRune(b[i:])
 			if r == utf8.RuneError && size == 1 {
-				return i, flags, faultUTF8
+				return i, flags, defectUTF8
 			}
 			i += size
 		default: // only among the last seven bytes of b
@@ -81,32 +81,32 @@ func scanString(b []byte, i int) (int, strFlags, fault) {
 
 // scanEscape scans the escape whose backslash is at b[i]. A pair of surrogates
 // is one escape.
-func scanEscape(b []byte, i int) (int, strFlags, fault) {
+func scanEscape(b []byte, i int) (int, strFlags, defect) {
 	if i+1 == len(b) {
-		return len(b), 0, faultEnd
+		return len(b), 0, defectEnd
 	}
 	switch b[i+1] {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return i + 2, flagEscape, noFault
+		return i + 2, flagEscape, noDefect
 	case 'u':
 	default:
-		return i, 0, faultEscape
+		return i, 0, defectEscape
 	}
 	r := hex4(b, i+2)
 	switch {
 	case r < 0:
 		if len(b) < i+6 {
-			return len(b), 0, faultEnd
+			return len(b), 0, defectEnd
 		}
-		return i, 0, faultEscape
+		return i, 0, defectEscape
 	case r == 0:
-		return i + 6, flagEscape | flagNUL, noFault
+		return i + 6, flagEscape | flagNUL, noDefect
 	case r < 0xD800 || r > 0xDFFF:
-		return i + 6, flagEscape, noFault
+		return i + 6, flagEscape, noDefect
 	case r > 0xDBFF || lowSurrogate(b, i+6) < 0:
-		return i, 0, faultSurrogate
+		return i, 0, defectSurrogate
 	}
-	return i + 12, flagEscape, noFault
+	return i + 12, flagEscape, noDefect
 }
 
 // lowSurrogate returns the second half of a pair whose escape begins at b[i],
@@ -144,28 +144,28 @@ func hex4(b []byte, i int) rune {
 	return r
 }
 
-// stop returns the fault of finding b[i], or the end, where neither can stand.
-func stop(b []byte, i int) (int, fault) {
+// stop returns the defect of finding b[i], or the end, where neither can stand.
+func stop(b []byte, i int) (int, defect) {
 	if i >= len(b) {
-		return len(b), faultEnd
+		return len(b), defectEnd
 	}
-	return i, faultByte
+	return i, defectByte
 }
 
 // scanLiteral scans the literal whose first byte, at b[i], was seen.
-func scanLiteral(b []byte, i int, literal string) (int, fault) {
+func scanLiteral(b []byte, i int, literal string) (int, defect) {
 	for k := 1; k < len(literal); k++ {
 		if i+k >= len(b) || b[i+k] != literal[k] {
 			return stop(b, i+k)
 		}
 	}
-	return i + len(literal), noFault
+	return i + len(literal), noDefect
 }
 
 // scanValue scans the value that begins at b[i]; depth is how many levels it
 // may have, itself included, at least 1. It notes objects and arrays on t, unless
 // that is nil.
-func scanValue(b []byte, i, depth int, t *Tape) (int, fault) {
+func scanValue(b []byte, i, depth int, t *tape) (int, defect) {
 	if i < len(b) && (b[i] == '{' || b[i] == '[') {
 		return scanContainer(b, i, depth, t)
 	}
@@ -173,9 +173,9 @@ func scanValue(b []byte, i, depth int, t *Tape) (int, fault) {
 }
 
 // scanToken scans the value that begins at b[i] and is no object or array.
-func scanToken(b []byte, i int) (int, fault) {
+func scanToken(b []byte, i int) (int, defect) {
 	if i >= len(b) {
-		return len(b), faultEnd
+		return len(b), defectEnd
 	}
 	switch b[i] {
 	case '"':
@@ -190,7 +190,7 @@ func scanToken(b []byte, i int) (int, fault) {
 	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 		return scanNumber(b, i)
 	}
-	return i, faultByte
+	return i, defectByte
 }
 
 // What is open at one place fits here without an allocation.
@@ -205,7 +205,7 @@ const array = -1
 // scanContainer scans the object or array that begins at b[i], without
 // recursion: what a level needs to know of the levels around it is where their
 // keys begin.
-func scanContainer(b []byte, i, depth int, t *Tape) (int, fault) {
+func scanContainer(b []byte, i, depth int, t *tape) (int, defect) {
 	var keyBuf [inlineKeys]key
 	var outerBuf [inlineLevels]int
 	keys, outer := keyBuf[:0], outerBuf[:0]
@@ -223,24 +223,24 @@ open:
 			base, end = len(keys), '}'
 		}
 		if i = skipSpace(b, i+1); i == len(b) {
-			return i, faultEnd
+			return i, defectEnd
 		}
 		empty := b[i] == end
 		if !empty && len(outer) >= depth {
-			return i, faultDepth
+			return i, defectDepth
 		}
 		for {
 			if !empty {
-				var f fault
+				var f defect
 				if base != array {
-					if keys, i, f = scanKey(b, i, keys, base); f != noFault {
+					if keys, i, f = scanKey(b, i, keys, base); f != noDefect {
 						return i, f
 					}
 				}
 				if i < len(b) && (b[i] == '{' || b[i] == '[') {
 					continue open
 				}
-				if i, f = scanToken(b, i); f != noFault {
+				if i, f = scanToken(b, i); f != noDefect {
 					return i, f
 				}
 			}
@@ -250,7 +250,7 @@ open:
 				if base != array {
 					if len(keys)-base > linearKeys {
 						if dup := findDuplicate(b, keys[base:]); dup >= 0 {
-							return dup, faultDuplicate
+							return dup, defectDuplicate
 						}
 					}
 					keys = keys[:base]
@@ -261,7 +261,7 @@ open:
 				}
 				base = outer[len(outer)-1]
 				if outer = outer[:len(outer)-1]; len(outer) == 0 {
-					return i, noFault
+					return i, noDefect
 				}
 				end = ']'
 				if base != array {

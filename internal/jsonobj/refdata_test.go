@@ -1,4 +1,4 @@
-package jsonscan
+package jsonobj
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ func requireSamePrint(t *testing.T, text []byte) (reals, strings int) {
 		switch KindOf(text[i:]) {
 		case KindString:
 			end, _, f := scanString(text, i)
-			require.Equal(t, noFault, f)
+			require.Equal(t, noDefect, f)
 			s, ok := String(text[i:end])
 			require.True(t, ok)
 			require.Equal(t, string(text[i:end]), string(AppendString(nil, s)))

@@ -1,4 +1,4 @@
-package jsonscan
+package jsonobj
 
 import "unicode/utf8"
 
@@ -6,7 +6,7 @@ import "unicode/utf8"
 // It allocates the string.
 func String(raw []byte) (value string, ok bool) {
 	end, flags, f := scanWhole(raw)
-	if !end || f != noFault {
+	if !end || f != noDefect {
 		return "", false
 	}
 	if flags&flagEscape == 0 {
@@ -17,9 +17,9 @@ func String(raw []byte) (value string, ok bool) {
 }
 
 // scanWhole scans raw, which is wanted to be a string token and nothing else.
-func scanWhole(raw []byte) (whole bool, flags strFlags, f fault) {
+func scanWhole(raw []byte) (whole bool, flags strFlags, f defect) {
 	if len(raw) == 0 || raw[0] != '"' {
-		return false, 0, faultByte
+		return false, 0, defectByte
 	}
 	end, flags, f := scanString(raw, 0)
 	return end == len(raw), flags, f
@@ -30,7 +30,7 @@ func scanWhole(raw []byte) (whole bool, flags strFlags, f fault) {
 // the length of raw beyond its content.
 func AppendUnescaped(dst, raw []byte) (content []byte, ok bool) {
 	whole, flags, f := scanWhole(raw)
-	if !whole || f != noFault {
+	if !whole || f != noDefect {
 		return dst, false
 	}
 	raw = raw[1 : len(raw)-1]

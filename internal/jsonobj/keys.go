@@ -1,4 +1,4 @@
-package jsonscan
+package jsonobj
 
 import (
 	"bytes"
@@ -31,24 +31,24 @@ const linearKeys = 16
 
 // scanKey scans a key that begins at b[i], the colon and the white space after
 // it, and adds it to the keys of its object, which begin at keys[base].
-func scanKey(b []byte, i int, keys []key, base int) ([]key, int, fault) {
+func scanKey(b []byte, i int, keys []key, base int) ([]key, int, defect) {
 	k, end, f := readKey(b, i)
-	if f != noFault {
+	if f != noDefect {
 		return keys, end, f
 	}
 	if len(keys)-base < linearKeys && contains(b, keys[base:], k) {
-		return keys, k.off, faultDuplicate
+		return keys, k.off, defectDuplicate
 	}
 	keys = append(keys, k)
 	if end = skipSpace(b, end); end >= len(b) || b[end] != ':' {
 		end, f = stop(b, end)
 		return keys, end, f
 	}
-	return keys, skipSpace(b, end+1), noFault
+	return keys, skipSpace(b, end+1), noDefect
 }
 
 // readKey scans the key that begins at b[i].
-func readKey(b []byte, i int) (key, int, fault) {
+func readKey(b []byte, i int) (key, int, defect) {
 	if i >= len(b) || b[i] != '"' {
 		end, f := stop(b, i)
 		return key{}, end, f
@@ -59,20 +59,20 @@ func readKey(b []byte, i int) (key, int, fault) {
 		if m := stopAt(w); m != 0 {
 			n := bits.TrailingZeros64(m) >> 3
 			if b[i+1+n] == '"' {
-				return key{shortPrint(w&(1<<(8*n)-1), n), i}, i + n + 2, noFault
+				return key{shortPrint(w&(1<<(8*n)-1), n), i}, i + n + 2, noDefect
 			}
 		}
 	}
 	end, flags, f := scanString(b, i)
 	switch {
-	case f != noFault:
+	case f != noDefect:
 		return key{}, end, f
 	case flags&flagNUL != 0:
-		return key{}, i, faultNUL
+		return key{}, i, defectNUL
 	case flags&flagEscape != 0:
-		return key{escapedPrint(b[i:end]), i}, end, noFault
+		return key{escapedPrint(b[i:end]), i}, end, noDefect
 	}
-	return key{fingerprint(b[i+1 : end-1]), i}, end, noFault
+	return key{fingerprint(b[i+1 : end-1]), i}, end, noDefect
 }
 
 // shortPrint is the fingerprint of n bytes, at most seven, in w.

@@ -1,4 +1,4 @@
-package jsonscan
+package jsonobj
 
 import (
 	"encoding/binary"
@@ -22,32 +22,32 @@ type number struct {
 }
 
 // scanNumber scans the number that begins at b[i] and checks its range.
-func scanNumber(b []byte, i int) (int, fault) {
+func scanNumber(b []byte, i int) (int, defect) {
 	if b[i]-'1' < 9 { // a short integer, as most are
 		end := digits(b, i+1)
 		if end-i <= 18 && (end == len(b) || b[end] != '.' && b[end]|0x20 != 'e') {
-			return end, noFault
+			return end, noDefect
 		}
 	}
 	end, form, f := scanNumberForm(b, i)
-	if f != noFault {
+	if f != noDefect {
 		return end, f
 	}
 	switch {
 	case !form.real && form.digits > 18:
 		if _, ok := Int64(b[i:end]); !ok {
-			return i, faultRange
+			return i, defectRange
 		}
 	case form.exp || form.digits > 300: // no other real overflows
 		if _, err := strconv.ParseFloat(string(b[i:end]), 64); err != nil {
-			return i, faultRange
+			return i, defectRange
 		}
 	}
-	return end, noFault
+	return end, noDefect
 }
 
 // scanNumberForm scans the number that begins at b[i], whatever its range.
-func scanNumberForm(b []byte, i int) (end int, form number, f fault) {
+func scanNumberForm(b []byte, i int) (end int, form number, f defect) {
 	if b[i] == '-' {
 		i++
 	}
@@ -58,7 +58,7 @@ func scanNumberForm(b []byte, i int) (end int, form number, f fault) {
 		return i, form, f
 	}
 	if b[first] == '0' && form.digits > 1 {
-		return first + 1, form, faultByte
+		return first + 1, form, defectByte
 	}
 	if i < len(b) && b[i] == '.' {
 		form.real = true
@@ -78,7 +78,7 @@ func scanNumberForm(b []byte, i int) (end int, form number, f fault) {
 			return i, form, f
 		}
 	}
-	return i, form, noFault
+	return i, form, noDefect
 }
 
 // leadingDigits returns how many of the eight bytes of w, from the lowest, are
@@ -166,7 +166,7 @@ func floatAt(b []byte, i int) (value float64, integer bool, end int, ok bool) {
 		return 0, false, i, false
 	}
 	end, form, f := scanNumberForm(b, i)
-	if f != noFault {
+	if f != noDefect {
 		return 0, false, end, false
 	}
 	value, err := strconv.ParseFloat(string(b[i:end]), 64)

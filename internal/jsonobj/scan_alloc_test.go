@@ -1,4 +1,4 @@
-package jsonscan
+package jsonobj
 
 import (
 	"fmt"
@@ -20,11 +20,11 @@ func TestTheCommonPathAllocatesNothing(t *testing.T) {
 	escaped := []byte(`{"\u0061":1,"b":2,"c":"\n"}`)
 	dst := make([]byte, 0, 1<<10)
 	for name, f := range map[string]func(){
-		"check":          func() { _ = Check(context, Limits{}) },
-		"check 16 keys":  func() { _ = Check(keys16, Limits{}) },
-		"check 8 levels": func() { _ = Check(nested, Limits{}) },
-		"check escaped":  func() { _ = Check(escaped, Limits{}) },
-		"value end":      func() { _, _ = Limits{}.ValueEnd(context, 0) },
+		"check":          func() { _ = Check(context, 0) },
+		"check 16 keys":  func() { _ = Check(keys16, 0) },
+		"check 8 levels": func() { _ = Check(nested, 0) },
+		"check escaped":  func() { _ = Check(escaped, 0) },
+		"value end":      func() { _, _ = ValueEnd(context, 0, 0) },
 		"walk":           func() { walkAll(context) },
 		"int":            func() { _, _ = Int64([]byte("1234567890123456789")) },
 		"float":          func() { _, _ = Float64([]byte("1795226020.2783487")) },
@@ -40,20 +40,19 @@ func TestTheCommonPathAllocatesNothing(t *testing.T) {
 }
 
 func walkAll(b []byte) {
-	var tape Tape
-	s, err := tape.Check(b, Limits{})
-	if err != nil {
-		panic(err)
+	d := NewDoc(b)
+	for o := d.Object(); o.Next(); {
+		_, _ = o.Key(), o.Value()
 	}
-	for w := s.Walk(b); w.Next(b, &tape); {
-		_, _ = w.Key(b), w.Value()
+	if d.Failed() {
+		panic(d.Err())
 	}
 }
 
 func TestManyKeysCostAFewAllocationsNotOneEach(t *testing.T) {
 	race.Skip(t)
 	in, _ := objectOf(10_000, -1, keyNames["long"])
-	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { _ = Check(in, Limits{}) }), 30.0)
+	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { _ = Check(in, 0) }), 30.0)
 	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { walkAll(in) }), 30.0)
 }
 
@@ -77,7 +76,7 @@ func TestKeysWithEscapesCostLittleMoreThanOthers(t *testing.T) {
 		in = append(in, "}]"...)
 		least := time.Minute
 		for range 5 {
-			_, took := bomb.Cost(func() { require.NoError(t, Check(in, Limits{})) })
+			_, took := bomb.Cost(func() { require.NoError(t, Check(in, 0)) })
 			least = min(least, took)
 		}
 		return least

@@ -1,4 +1,4 @@
-package jsonscan
+package jsonobj
 
 import (
 	"bytes"
@@ -55,7 +55,7 @@ func TestWhatWasPrintedReadsBack(t *testing.T) {
 			in = rapid.String().Draw(t, "string")
 		}
 		token := AppendString(nil, in)
-		require.NoError(t, Check(token, Limits{}))
+		require.NoError(t, Check(token, 0))
 		s, ok := String(token)
 		require.True(t, ok)
 		require.Equal(t, string([]rune(in)), s)

@@ -1,4 +1,4 @@
-package jsonscan
+package jsonobj
 
 import (
 	"encoding/json"
@@ -25,11 +25,11 @@ func BenchmarkCheck(b *testing.B) {
 	texts := benchTexts()
 	for _, name := range []string{"context", "text", "keys-64", "same-print-64", "keys-4096", "same-print-4096", "keys-100000", "same-print-100000"} {
 		text := texts[name]
-		b.Run("text="+name+"/by=jsonscan", func(b *testing.B) {
+		b.Run("text="+name+"/by=jsonobj", func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				if err := Check(text, Limits{}); err != nil {
+				if err := Check(text, 0); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,4 +1,4 @@
-package jsonscan
+package jsonobj
 
 import (
 	"encoding/binary"
@@ -67,7 +67,7 @@ func AppendFloat(dst []byte, f float64) []byte {
 		}
 	}
 	if math.IsInf(f, 0) || math.IsNaN(f) {
-		panic("jsonscan: AppendFloat of a number that is not finite")
+		panic("jsonobj: AppendFloat of a number that is not finite")
 	}
 	// One digit, the point, 16 digits, 'e', the sign, two or three digits.
 	var buf [32]byte

@@ -1,0 +1,102 @@
+package jsonobj
+
+// DefaultDepth is how deep values may be nested where nothing else is said: as
+// deep as the JSON library of Flux lets them.
+const DefaultDepth = 2048
+
+// levels returns the depth in force where 0 and less mean DefaultDepth.
+func levels(depth int) int {
+	if depth <= 0 {
+		return DefaultDepth
+	}
+	return depth
+}
+
+// Check returns nil if b is exactly one JSON value of at most depth levels, white
+// space around it allowed. One level is a number, a string or an empty object, two an
+// object with those in it; a depth of 0 is DefaultDepth. The error is a *[Fault]. An
+// empty b ends too early. Check keeps nothing of b; it costs one pass and allocates
+// only for an error, for objects of many keys and for deep nesting.
+func Check(b []byte, depth int) error {
+	if _, f := check(b, depth, nil); f != nil {
+		return f
+	}
+	return nil
+}
+
+// check is Check on a tape, if there is one, and returns the value.
+func check(b []byte, depth int, t *tape) (span, *Fault) {
+	from := skipSpace(b, 0)
+	to, f := scanValue(b, from, levels(depth), t)
+	i := to
+	if f == noDefect {
+		i, f = scanEnd(b, to)
+	} else if i == from && hasBOM(b, i) {
+		f = defectBOM
+	}
+	if f != noDefect {
+		return span{}, syntaxFault(b, i, f)
+	}
+	return span{from, to, 0}, nil
+}
+
+// ValueEnd returns the offset after the value of at most depth levels that begins at
+// b[i] and reports whether there is one: the text around it is the caller's to check,
+// and i is in b. It is for callers who know what they expect and turn to Check for the
+// error when they do not find it.
+func ValueEnd(b []byte, i, depth int) (end int, ok bool) {
+	end, f := scanValue(b, i, levels(depth), nil)
+	return end, f == noDefect
+}
+
+// scanEnd scans the white space after the last value of a text.
+func scanEnd(b []byte, i int) (int, defect) {
+	if i = skipSpace(b, i); i < len(b) {
+		return i, defectTrailing
+	}
+	return i, noDefect
+}
+
+// hasBOM reports whether b[i:] begins with a byte order mark.
+func hasBOM(b []byte, i int) bool {
+	return len(b)-i >= 3 && b[i] == 0xEF && b[i+1] == 0xBB && b[i+2] == 0xBF
+}
+
+// Kind is the kind of a JSON value. The zero Kind is none.
+type Kind uint8
+
+// The kinds of JSON values.
+const (
+	KindInvalid Kind = iota // no value
+	KindNull
+	KindBool
+	KindNumber
+	KindString
+	KindObject
+	KindArray
+)
+
+// KindOf returns the kind of the value that raw begins with, as its first byte
+// that is no white space tells: what follows may be invalid all the same. No
+// value is KindInvalid.
+func KindOf(raw []byte) Kind {
+	i := skipSpace(raw, 0)
+	if i == len(raw) {
+		return KindInvalid
+	}
+	switch raw[i] {
+	case 'n':
+		return KindNull
+	case 't', 'f':
+		return KindBool
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return KindNumber
+	case '"':
+		return KindString
+	case '{':
+		return KindObject
+	case '[':
+		return KindArray
+	}
+	return KindInvalid
+}
