@@ -7,9 +7,6 @@ import (
 
 // The categories of errors. Compare with errors.Is.
 var (
-	// ErrSyntax is returned when a text is not an idset string of RFC 22.
-	ErrSyntax = errors.New("idset: syntax error")
-
 	// ErrRange is returned when a text has an id above MaxID, or above the
 	// limit of ParseLimit.
 	ErrRange = errors.New("idset: id out of range")
@@ -19,7 +16,7 @@ var (
 	ErrLimit = errors.New("idset: limit exceeded")
 )
 
-// The causes of an ErrSyntax.
+// The causes of a syntax error.
 const (
 	faultBracket   = "bracket is not closed"
 	faultEmpty     = "empty element"

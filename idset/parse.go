@@ -15,8 +15,8 @@ const maxText = 4 << 20
 // pair of brackets. "" and "[]" are the empty set. Nothing else is accepted: no
 // space, no sign, no empty element, no range of one id ("5-5").
 //
-// The error wraps [ErrSyntax], or [ErrRange] for an id above [MaxID], and names
-// the offset in bytes from 0; or [ErrLimit] for a text of more than 4 MiB.
+// The error names the offset in bytes from 0. It wraps [ErrRange] for an id above
+// [MaxID], and [ErrLimit] for a text of more than 4 MiB.
 //
 // The time of Parse depends on the length of the text, not on the ids. The set
 // takes at most 128 bytes for each byte of text. A set of up to eight ranges is
@@ -217,5 +217,5 @@ func (p *parser) fail(offset int, fault string) error {
 	if i := strings.IndexByte(token, ','); i >= 0 {
 		token = token[:i]
 	}
-	return fmt.Errorf("%w: offset %d: %s in %s", ErrSyntax, offset, fault, guard.Quote(token))
+	return fmt.Errorf("idset: syntax error: offset %d: %s in %s", offset, fault, guard.Quote(token))
 }

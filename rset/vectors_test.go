@@ -123,9 +123,9 @@ func refusal(v vector, err error) string {
 	switch {
 	case errors.Is(err, rset.ErrHosts) && strings.Contains(text, "two hosts"):
 		return twoHosts
-	case errors.Is(err, idset.ErrSyntax):
+	case strings.Contains(err.Error(), "idset: syntax error"):
 		return laxIDs
-	case errors.Is(err, hostlist.ErrSyntax):
+	case strings.Contains(err.Error(), "hostlist: syntax error"):
 		return laxHosts
 	case !errors.Is(err, rset.ErrSyntax):
 	case strings.Contains(text, ".expiration: "), strings.Contains(text, ".starttime: "):

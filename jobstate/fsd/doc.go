@@ -26,8 +26,8 @@
 // # Ownership, cost and limits
 //
 // Functions retain no argument. Reading takes time linear in the text and
-// allocates only for an error. For a number beyond float64 the error is
-// [ErrRange]; a duration longer than Forever, 292 years, is Forever.
+// allocates only for an error. A number beyond float64 is an error; a duration longer
+// than Forever, 292 years, is Forever.
 //
 // # Differences from flux-core
 //

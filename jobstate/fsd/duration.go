@@ -1,7 +1,6 @@
 package fsd
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -26,9 +25,9 @@ const Forever Duration = math.MaxInt64
 // decimals is exact; other numbers above 48 days are exact to a microsecond. A
 // longer duration than Forever gives Forever.
 //
-// The error names the offset in bytes. It wraps [ErrSyntax], for an empty s too,
-// or [ErrRange] for a negative number and for one too large for a float64. Parse
-// takes time linear in s and allocates only for an error.
+// An empty s, a negative number and one too large for a float64 are errors. The error
+// names the offset in bytes. Parse takes time linear in s and allocates only for an
+// error.
 func Parse(s string) (Duration, error) {
 	n, err := parse(s)
 	if err != nil {
@@ -57,21 +56,21 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // such as "1.5h"; otherwise it is the number of seconds, such as "3601s", which
 // Flux rounds to "1.00028h". [Forever] is "infinity".
 //
-// If d is negative the error wraps [ErrRange], and dst is returned as it was.
+// A negative d is an error, and dst is returned as it was.
 // AppendText does not allocate if dst has room for 25 bytes.
 func (d Duration) AppendText(dst []byte) ([]byte, error) {
 	if d < 0 {
-		return dst, fmt.Errorf("%w: %v is negative", ErrRange, d)
+		return dst, errNegative(d)
 	}
 	return d.appendText(dst), nil
 }
 
 // MarshalText returns the canonical text of d, see [Duration.AppendText]. Inside
 // JSON it is a string, as RFC 23 has it; a jobspec has a number of seconds instead.
-// The error wraps [ErrRange] if d is negative.
+// A negative d is an error.
 func (d Duration) MarshalText() ([]byte, error) {
 	if d < 0 {
-		return nil, fmt.Errorf("%w: %v is negative", ErrRange, d)
+		return nil, errNegative(d)
 	}
 	return d.appendText(make([]byte, 0, maxText)), nil
 }

@@ -2,7 +2,6 @@ package fsd_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -37,7 +36,7 @@ func ExampleParse() {
 	_, err := fsd.Parse("1h30m")
 	fmt.Println(err)
 	_, err = fsd.Parse("-5s")
-	fmt.Println(errors.Is(err, fsd.ErrRange))
+	fmt.Println(err)
 	// Output:
 	// 30s <nil>
 	// 500ms <nil>
@@ -45,7 +44,7 @@ func ExampleParse() {
 	// 48h0m0s <nil>
 	// 2562047h47m16.854775807s <nil>
 	// fsd: syntax error: offset 1: neither a digit nor a unit at the end in "1h30m"
-	// true
+	// fsd: out of range: offset 0: a negative number in "-5s"
 }
 
 func ExampleDuration_String() {

@@ -19,26 +19,26 @@ var (
 )
 
 // naiveParse returns the seconds that s tells, and the category of Parse's error.
-func naiveParse(s string) (float64, error) {
+func naiveParse(s string) (seconds float64, category string) {
 	if m := naiveInfinity.FindStringSubmatch(s); m != nil {
 		if m[1] == "-" {
-			return 0, fsd.ErrRange
+			return 0, outOfRange
 		}
-		return math.Inf(1), nil
+		return math.Inf(1), ""
 	}
 	m := naiveNumber.FindStringSubmatch(s)
 	if m == nil {
-		return 0, fsd.ErrSyntax
+		return 0, syntaxError
 	}
 	v, _ := strconv.ParseFloat(m[2], 64)
 	if m[1] == "-" && v > 0 {
-		return 0, fsd.ErrRange
+		return 0, outOfRange
 	}
 	v *= map[string]float64{"": 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}[m[3]]
 	if v > math.MaxFloat64 {
-		return 0, fsd.ErrRange
+		return 0, outOfRange
 	}
-	return v, nil
+	return v, ""
 }
 
 // checkParse compares Parse with naiveParse on s.
@@ -50,7 +50,7 @@ func checkParse(t fataler, s string) {
 	require.Equal(t, secondsErr, err)
 	var d fsd.Duration = 77
 	textErr := d.UnmarshalText([]byte(s))
-	if wantErr == nil {
+	if wantErr == "" {
 		require.NoError(t, err, "%q", s)
 		require.Equal(t, math.Float64bits(want), math.Float64bits(seconds), "%q", s)
 		checkNear(t, seconds, got)
@@ -59,7 +59,7 @@ func checkParse(t fataler, s string) {
 		checkText(t, got)
 		return
 	}
-	require.ErrorIs(t, err, wantErr, "%q", s)
+	require.ErrorContains(t, err, wantErr, "%q", s)
 	require.Zero(t, got)
 	requireOffset(t, s, -1, err)
 	require.NotContains(t, err.Error(), "\n")
@@ -106,13 +106,13 @@ var anyText = rapid.Custom(func(t *rapid.T) string {
 
 // The generator of texts reaches every outcome: a check of the check.
 func TestTheTextsDrawnReachEveryOutcome(t *testing.T) {
-	met := map[error]int{}
+	met := map[string]int{}
 	for i := range 2000 {
 		_, err := naiveParse(anyText.Example(i))
 		met[err]++
 	}
-	for _, outcome := range []error{nil, fsd.ErrSyntax, fsd.ErrRange} {
-		require.Greater(t, met[outcome], 100, "%v", outcome)
+	for _, outcome := range []string{"", syntaxError, outOfRange} {
+		require.Greater(t, met[outcome], 100, "%q", outcome)
 	}
 }
 
@@ -134,7 +134,7 @@ func FuzzText(f *testing.F) {
 		d := fsd.Duration(nanoseconds)
 		if d < 0 {
 			_, err := d.MarshalText()
-			require.ErrorIs(t, err, fsd.ErrRange)
+			require.ErrorContains(t, err, outOfRange)
 			return
 		}
 		checkText(t, d)

@@ -36,9 +36,9 @@ func parse(s string) (number, error) {
 	if n := infinityLen(s[digits:]); n > 0 {
 		switch {
 		case digits+n < len(s):
-			return number{}, refuse(ErrSyntax, s, digits+n, "text after infinity")
+			return number{}, refuse(syntaxError, s, digits+n, "text after infinity")
 		case negative:
-			return number{}, refuse(ErrRange, s, start, "a negative number")
+			return number{}, refuse(outOfRange, s, start, "a negative number")
 		}
 		return number{seconds: math.Inf(1)}, nil
 	}
@@ -49,15 +49,15 @@ func parse(s string) (number, error) {
 	}
 	unit, ok := unitLength(s[end:])
 	if !ok {
-		return number{}, refuse(ErrSyntax, s, end, "neither a digit nor a unit at the end")
+		return number{}, refuse(syntaxError, s, end, "neither a digit nor a unit at the end")
 	}
 	n, rangeErr := strconv.ParseFloat(s[digits:end], 64)
 	if negative && n != 0 {
-		return number{}, refuse(ErrRange, s, start, "a negative number")
+		return number{}, refuse(outOfRange, s, start, "a negative number")
 	}
 	v := n * unit
 	if rangeErr != nil || math.IsInf(v, 1) {
-		return number{}, refuse(ErrRange, s, digits, "number too large")
+		return number{}, refuse(outOfRange, s, digits, "number too large")
 	}
 	r := number{seconds: v}
 	if unit == 1 {
@@ -110,7 +110,7 @@ func infinityLen(s string) int {
 // numberEnd returns where the decimal number that begins at s[i], without a sign, ends.
 func numberEnd(s string, i int) (int, error) {
 	if i+1 < len(s) && s[i] == '0' && s[i+1]|0x20 == 'x' {
-		return 0, refuse(ErrSyntax, s, i+1, "a hexadecimal number")
+		return 0, refuse(syntaxError, s, i+1, "a hexadecimal number")
 	}
 	whole := i
 	for i < len(s) && isDigit(s[i]) {
@@ -126,7 +126,7 @@ func numberEnd(s string, i int) (int, error) {
 		n += i - fraction
 	}
 	if n == 0 {
-		return 0, refuse(ErrSyntax, s, i, "no digit")
+		return 0, refuse(syntaxError, s, i, "no digit")
 	}
 	// An e without digits behind it is no exponent, and no unit either.
 	if i < len(s) && s[i]|0x20 == 'e' {

@@ -33,88 +33,94 @@ func TestParseReadsDecimalNumbersWithUnits(t *testing.T) {
 	}
 }
 
+// How errors begin.
+const (
+	syntaxError = "fsd: syntax error"
+	outOfRange  = "fsd: out of range"
+)
+
 func TestParseTellsWhereAndWhatIsWrong(t *testing.T) {
 	for _, tt := range []struct {
 		in       string
-		category error
+		category string
 		offset   int
 	}{
 		// No digits.
-		{"", fsd.ErrSyntax, 0},
-		{" ", fsd.ErrSyntax, 1},
-		{"s", fsd.ErrSyntax, 0},
-		{"ms", fsd.ErrSyntax, 0},
-		{"d", fsd.ErrSyntax, 0},
-		{"+", fsd.ErrSyntax, 1},
-		{"-", fsd.ErrSyntax, 1},
-		{"--1", fsd.ErrSyntax, 1},
-		{"+-1", fsd.ErrSyntax, 1},
-		{"- 1", fsd.ErrSyntax, 1},
-		{".", fsd.ErrSyntax, 1},
-		{".s", fsd.ErrSyntax, 1},
-		{".e3", fsd.ErrSyntax, 1},
-		{"e3", fsd.ErrSyntax, 0},
-		{"null", fsd.ErrSyntax, 0},
-		{"forever", fsd.ErrSyntax, 0},
-		{"nan", fsd.ErrSyntax, 0},
-		{"-NaN", fsd.ErrSyntax, 1},
-		{"٣s", fsd.ErrSyntax, 0},
-		{"\xff", fsd.ErrSyntax, 0},
+		{"", syntaxError, 0},
+		{" ", syntaxError, 1},
+		{"s", syntaxError, 0},
+		{"ms", syntaxError, 0},
+		{"d", syntaxError, 0},
+		{"+", syntaxError, 1},
+		{"-", syntaxError, 1},
+		{"--1", syntaxError, 1},
+		{"+-1", syntaxError, 1},
+		{"- 1", syntaxError, 1},
+		{".", syntaxError, 1},
+		{".s", syntaxError, 1},
+		{".e3", syntaxError, 1},
+		{"e3", syntaxError, 0},
+		{"null", syntaxError, 0},
+		{"forever", syntaxError, 0},
+		{"nan", syntaxError, 0},
+		{"-NaN", syntaxError, 1},
+		{"٣s", syntaxError, 0},
+		{"\xff", syntaxError, 0},
 		// Numbers that go wrong later, and units.
-		{"1..2", fsd.ErrSyntax, 2},
-		{"1.2.3", fsd.ErrSyntax, 3},
-		{"1,5", fsd.ErrSyntax, 1},
-		{"1_0", fsd.ErrSyntax, 1},
-		{"1e", fsd.ErrSyntax, 1},
-		{"1es", fsd.ErrSyntax, 1},
-		{"1e+", fsd.ErrSyntax, 1},
-		{"1e+s", fsd.ErrSyntax, 1},
-		{"1e3.5", fsd.ErrSyntax, 3},
-		{"1e3e3", fsd.ErrSyntax, 3},
-		{"1S", fsd.ErrSyntax, 1},
-		{"1M", fsd.ErrSyntax, 1},
-		{"1MS", fsd.ErrSyntax, 1},
-		{"1us", fsd.ErrSyntax, 1},
-		{"1min", fsd.ErrSyntax, 1},
-		{"1w", fsd.ErrSyntax, 1},
-		{"1h30m", fsd.ErrSyntax, 1},
-		{"1:30", fsd.ErrSyntax, 1},
-		{"1 s", fsd.ErrSyntax, 1},
-		{"1s ", fsd.ErrSyntax, 1},
-		{"1\n", fsd.ErrSyntax, 1},
-		{"1\x00", fsd.ErrSyntax, 1},
-		{" 1.5x", fsd.ErrSyntax, 4},
-		{"-1x", fsd.ErrSyntax, 2},
+		{"1..2", syntaxError, 2},
+		{"1.2.3", syntaxError, 3},
+		{"1,5", syntaxError, 1},
+		{"1_0", syntaxError, 1},
+		{"1e", syntaxError, 1},
+		{"1es", syntaxError, 1},
+		{"1e+", syntaxError, 1},
+		{"1e+s", syntaxError, 1},
+		{"1e3.5", syntaxError, 3},
+		{"1e3e3", syntaxError, 3},
+		{"1S", syntaxError, 1},
+		{"1M", syntaxError, 1},
+		{"1MS", syntaxError, 1},
+		{"1us", syntaxError, 1},
+		{"1min", syntaxError, 1},
+		{"1w", syntaxError, 1},
+		{"1h30m", syntaxError, 1},
+		{"1:30", syntaxError, 1},
+		{"1 s", syntaxError, 1},
+		{"1s ", syntaxError, 1},
+		{"1\n", syntaxError, 1},
+		{"1\x00", syntaxError, 1},
+		{" 1.5x", syntaxError, 4},
+		{"-1x", syntaxError, 2},
 		// Hexadecimals.
-		{"0x10", fsd.ErrSyntax, 1},
-		{"0X1p4s", fsd.ErrSyntax, 1},
-		{" +0x", fsd.ErrSyntax, 3},
-		{"00x1", fsd.ErrSyntax, 2},
+		{"0x10", syntaxError, 1},
+		{"0X1p4s", syntaxError, 1},
+		{" +0x", syntaxError, 3},
+		{"00x1", syntaxError, 2},
 		// Infinity.
-		{"infs", fsd.ErrSyntax, 3},
-		{"infinit", fsd.ErrSyntax, 3},
-		{"infinityd", fsd.ErrSyntax, 8},
-		{"inf ", fsd.ErrSyntax, 3},
-		{"in", fsd.ErrSyntax, 0},
-		{" -inf", fsd.ErrRange, 1},
-		{"-infs", fsd.ErrSyntax, 4},
+		{"infs", syntaxError, 3},
+		{"infinit", syntaxError, 3},
+		{"infinityd", syntaxError, 8},
+		{"inf ", syntaxError, 3},
+		{"in", syntaxError, 0},
+		{" -inf", outOfRange, 1},
+		{"-infs", syntaxError, 4},
 		// Out of range.
-		{"-1", fsd.ErrRange, 0},
-		{"\t-0.1h", fsd.ErrRange, 1},
-		{"-5e-324", fsd.ErrRange, 0},
-		{"-4.9e-324ms", fsd.ErrRange, 0}, // nonzero before the unit
-		{"-1e400", fsd.ErrRange, 0},
-		{"1e400", fsd.ErrRange, 0},
-		{"+1e400s", fsd.ErrRange, 1},
-		{"1.8e308", fsd.ErrRange, 0},
-		{"1e308m", fsd.ErrRange, 0},
-		{"1e400ms", fsd.ErrRange, 0},
-		{"1e99999999999999999999", fsd.ErrRange, 0},
-		{strings.Repeat("1", 400), fsd.ErrRange, 0},
+		{"-1", outOfRange, 0},
+		{"\t-0.1h", outOfRange, 1},
+		{"-5e-324", outOfRange, 0},
+		{"-4.9e-324ms", outOfRange, 0}, // nonzero before the unit
+		{"-1e400", outOfRange, 0},
+		{"1e400", outOfRange, 0},
+		{"+1e400s", outOfRange, 1},
+		{"1.8e308", outOfRange, 0},
+		{"1e308m", outOfRange, 0},
+		{"1e400ms", outOfRange, 0},
+		{"1e99999999999999999999", outOfRange, 0},
+		{strings.Repeat("1", 400), outOfRange, 0},
 	} {
 		got, err := fsd.Parse(tt.in)
 		require.Zero(t, got, "%q", tt.in)
-		require.ErrorIs(t, err, tt.category, "%q", tt.in)
+		require.ErrorContains(t, err, tt.category, "%q", tt.in)
 		requireOffset(t, tt.in, tt.offset, err)
 	}
 }
@@ -155,10 +161,10 @@ func TestAParseErrorKeepsNoReferenceToTheInput(t *testing.T) {
 
 func TestAFailedUnmarshalLeavesTheDurationAsItWas(t *testing.T) {
 	d := fsd.Duration(7)
-	require.ErrorIs(t, d.UnmarshalText([]byte("1x")), fsd.ErrSyntax)
-	require.ErrorIs(t, d.UnmarshalText([]byte("-1")), fsd.ErrRange)
-	require.ErrorIs(t, d.UnmarshalText([]byte("1e400")), fsd.ErrRange)
-	require.ErrorIs(t, d.UnmarshalText(nil), fsd.ErrSyntax)
+	require.ErrorContains(t, d.UnmarshalText([]byte("1x")), syntaxError)
+	require.ErrorContains(t, d.UnmarshalText([]byte("-1")), outOfRange)
+	require.ErrorContains(t, d.UnmarshalText([]byte("1e400")), outOfRange)
+	require.ErrorContains(t, d.UnmarshalText(nil), syntaxError)
 	require.Equal(t, fsd.Duration(7), d)
 	require.NoError(t, d.UnmarshalText([]byte("1m")))
 	require.Equal(t, of(time.Minute), d)

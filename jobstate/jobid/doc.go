@@ -46,7 +46,7 @@
 //
 // # Differences from flux-core
 //
-// Parse refuses the forms words and emoji with [ErrUnsupported]. It also
+// Parse refuses the forms words and emoji. It also
 // refuses what flux-core accepts: base 58 text beyond 2^64 (there it wraps to
 // another job's id), signs, white space and 0x inside dotted hexadecimals, a
 // sign before a decimal, white space after "job.". It accepts what RFC 19

@@ -7,20 +7,8 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// The categories of errors. Compare with errors.Is.
+// What a caller of a generator can wait out. Compare with errors.Is.
 var (
-	// ErrSyntax is returned when a text is not an id in any form.
-	ErrSyntax = errors.New("jobid: syntax error")
-
-	// ErrRange is returned when a text is a number beyond 64 bits, when the id of
-	// a generator is above MaxGenerator, when its epoch is zero, and when a time
-	// is 2^40 milliseconds after the epoch or later.
-	ErrRange = errors.New("jobid: out of range")
-
-	// ErrUnsupported is returned when a text has a form of RFC 19 that this
-	// package does not read: words or emoji.
-	ErrUnsupported = errors.New("jobid: form not supported")
-
 	// ErrExhausted is returned when a generator has no id left in the given
 	// millisecond. A later millisecond has ids again.
 	ErrExhausted = errors.New("jobid: no id left in this millisecond")
@@ -28,6 +16,14 @@ var (
 	// ErrClock is returned when a generator is given a time before the epoch or
 	// before the millisecond of the last id.
 	ErrClock = errors.New("jobid: clock went back")
+)
+
+// The categories of other errors: a text is not an id in any form; a number is beyond
+// 64 bits; RFC 19 has the form, but this package does not read it.
+var (
+	errSyntax      = errors.New("jobid: syntax error")
+	errRange       = errors.New("jobid: out of range")
+	errUnsupported = errors.New("jobid: form not supported")
 )
 
 // refuse returns the error for a text, of which the byte at an offset is wrong.

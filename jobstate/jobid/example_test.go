@@ -2,7 +2,6 @@ package jobid_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -17,14 +16,14 @@ func ExampleParse() {
 	_, err := jobid.Parse("fuZZybuNNl")
 	fmt.Println(err)
 	_, err = jobid.Parse("academy-academy-academy--academy-academy-academy")
-	fmt.Println(errors.Is(err, jobid.ErrUnsupported))
+	fmt.Println(err)
 	// Output:
 	// 6731191091817518 <nil>
 	// 6731191091817518 <nil>
 	// 6731191091817518 <nil>
 	// 6731191091817518 <nil>
 	// jobid: syntax error: offset 9: not a base 58 digit in "fuZZybuNNl"
-	// true
+	// jobid: form not supported: offset 0: an id in words in "academy-academy-academy--academy-academy-academy"
 }
 
 func ExampleID_Format() {

@@ -29,7 +29,7 @@ var (
 const naiveAlphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 // naiveParse returns the number that s tells, and the category of Parse's error.
-func naiveParse(s string) (*big.Int, error) {
+func naiveParse(s string) (number *big.Int, category string) {
 	s = strings.TrimPrefix(strings.Trim(s, " \t\n\v\f\r"), "job.")
 	v := new(big.Int)
 	switch m := naiveF58.FindStringSubmatch(s); {
@@ -49,14 +49,14 @@ func naiveParse(s string) (*big.Int, error) {
 		}
 	case strings.Contains(s, "-") && naiveWords.MatchString(s),
 		strings.HasPrefix(s, "\xf0\x9f") && !strings.ContainsAny(s, ".-"):
-		return nil, jobid.ErrUnsupported
+		return nil, unsupported
 	default:
-		return nil, jobid.ErrSyntax
+		return nil, syntaxError
 	}
 	if v.BitLen() > 64 {
-		return nil, jobid.ErrRange
+		return nil, outOfRange
 	}
-	return v, nil
+	return v, ""
 }
 
 // checkParse compares Parse with naiveParse on s.
@@ -66,7 +66,7 @@ func checkParse(t fataler, s string) {
 	got, err := jobid.Parse(s)
 	var id jobid.ID = 77
 	textErr := id.UnmarshalText([]byte(s))
-	if wantErr == nil {
+	if wantErr == "" {
 		require.NoError(t, err, "%q", s)
 		require.Equal(t, want.String(), got.Format(jobid.FormatDec), "%q", s)
 		require.NoError(t, textErr)
@@ -74,7 +74,7 @@ func checkParse(t fataler, s string) {
 		checkRoundTrip(t, got)
 		return
 	}
-	require.ErrorIs(t, err, wantErr, "%q", s)
+	require.ErrorContains(t, err, wantErr, "%q", s)
 	_, at, found := strings.Cut(err.Error(), ": offset ")
 	require.True(t, found, "%v", err)
 	number, _, _ := strings.Cut(at, ":")
@@ -129,13 +129,13 @@ var anyText = rapid.Custom(func(t *rapid.T) string {
 
 // The generator of texts reaches every outcome: a check of the check.
 func TestTheTextsDrawnReachEveryOutcome(t *testing.T) {
-	met := map[error]int{}
+	met := map[string]int{}
 	for i := range 2000 {
 		_, err := naiveParse(anyText.Example(i))
 		met[err]++
 	}
-	for _, outcome := range []error{nil, jobid.ErrSyntax, jobid.ErrRange, jobid.ErrUnsupported} {
-		require.Greater(t, met[outcome], 20, "%v", outcome)
+	for _, outcome := range []string{"", syntaxError, outOfRange, unsupported} {
+		require.Greater(t, met[outcome], 20, "%q", outcome)
 	}
 }
 
@@ -160,7 +160,7 @@ func FuzzUnmarshalJSON(f *testing.F) {
 		want := jobid.ID(0)
 		wantErr := json.Unmarshal(b, &number)
 		if wantErr == nil && !json.Valid(b) {
-			wantErr = jobid.ErrSyntax
+			wantErr = errors.New(syntaxError)
 		}
 		if want = jobid.ID(number); wantErr != nil || string(bytes.TrimSpace(b)) == "null" {
 			if wantErr = json.Unmarshal(b, &text); wantErr == nil {
@@ -174,8 +174,8 @@ func FuzzUnmarshalJSON(f *testing.F) {
 			require.Equal(t, jobid.ID(77), id)
 			direct := id.UnmarshalJSON(b)
 			if direct != nil {
-				require.True(t, errors.Is(direct, jobid.ErrSyntax) || errors.Is(direct, jobid.ErrRange) ||
-					errors.Is(direct, jobid.ErrUnsupported))
+				require.True(t, strings.Contains(direct.Error(), syntaxError) || strings.Contains(direct.Error(), outOfRange) ||
+					strings.Contains(direct.Error(), unsupported))
 			}
 			return
 		}

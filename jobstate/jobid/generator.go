@@ -9,7 +9,7 @@ import (
 
 // A Generator makes ids. The ids of one generator grow strictly in the order of
 // the calls. Two generators with different ids never make the same id. The zero
-// Generator is not valid: Next returns ErrRange.
+// Generator is not valid: Next returns an error.
 //
 // It reads no clock and never waits. One goroutine at a time may use it. It must
 // not be copied: the copy would make the same ids again.
@@ -23,17 +23,17 @@ type Generator struct {
 
 // NewGenerator returns the generator with the given id, at most [MaxGenerator].
 // Its ids count milliseconds from epoch, which must be the same for all
-// generators of an instance, and after a restart. The error wraps [ErrRange]: the
-// id is too large, or epoch is the zero time.
+// generators of an instance, and after a restart. An id that is too large and the zero
+// time are errors.
 //
 // After a restart, call [Generator.After] with the watermark before the first
 // Next.
 func NewGenerator(id uint16, epoch time.Time) (*Generator, error) {
 	if id > MaxGenerator {
-		return nil, fmt.Errorf("%w: generator %d, at most %d", ErrRange, id, MaxGenerator)
+		return nil, fmt.Errorf("%w: generator %d, at most %d", errRange, id, MaxGenerator)
 	}
 	if epoch.IsZero() {
-		return nil, fmt.Errorf("%w: zero epoch", ErrRange)
+		return nil, fmt.Errorf("%w: zero epoch", errRange)
 	}
 	return &Generator{id: id, epoch: epoch.Round(0)}, nil
 }
@@ -57,9 +57,9 @@ func (g *Generator) Last() ID { return g.last }
 //
 // After an error g is unchanged. The error wraps [ErrExhausted] if the 1024 ids
 // of this millisecond are used, or an id given to After leaves none in it;
-// [ErrClock] if now is before the epoch or before the last id's millisecond;
-// [ErrRange] if now is 2^40 milliseconds after the epoch or later. Next takes
-// constant time and allocates only for an error.
+// [ErrClock] if now is before the epoch or before the last id's millisecond. A now
+// 2^40 milliseconds after the epoch or later is an error too. Next takes constant time
+// and allocates only for an error.
 func (g *Generator) Next(now time.Time) (ID, error) {
 	since := now.Sub(g.epoch) // cut at 292 years, which is outside the range either way
 	ms := uint64(since / time.Millisecond)
@@ -67,7 +67,7 @@ func (g *Generator) Next(now time.Time) (ID, error) {
 	case since < 0:
 		return 0, g.refuse(since, ErrClock)
 	case ms > maxTimestamp:
-		return 0, g.refuse(since, ErrRange)
+		return 0, g.refuse(since, errRange)
 	case ms < g.last.millis():
 		return 0, g.refuse(since, ErrClock)
 	}

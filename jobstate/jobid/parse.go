@@ -24,9 +24,8 @@ const maxBase58 = 12
 // Parse skips a "job." before any of these, as flux-core does. Leading zeros
 // are ignored.
 //
-// The error names the offset in bytes. It wraps [ErrSyntax], for an empty s too;
-// [ErrRange] if the number is 2^64 or more; or [ErrUnsupported] for words and
-// emoji. Parse takes time linear in s and allocates only for an error.
+// An empty s is an error, and a number of 2^64 or more. The error names the offset in
+// bytes. Parse takes time linear in s and allocates only for an error.
 func Parse(s string) (ID, error) {
 	first, last := 0, len(s)
 	for first < last && isSpace(s[first]) {
@@ -53,7 +52,7 @@ type parser struct {
 }
 
 func (p *parser) syntax(offset int, reason string) error {
-	return refuse(ErrSyntax, p.all, offset, reason)
+	return refuse(errSyntax, p.all, offset, reason)
 }
 
 // id reads an id in any form.
@@ -74,7 +73,7 @@ func (p *parser) id(i int) (ID, error) {
 	case strings.HasPrefix(text, prefixPlain):
 		return p.base58(i + len(prefixPlain))
 	case strings.HasPrefix(text, "\xf0\x9f"):
-		return 0, refuse(ErrUnsupported, p.all, i, "an id as emoji")
+		return 0, refuse(errUnsupported, p.all, i, "an id as emoji")
 	case strings.HasPrefix(text, prefixHex):
 		return p.hex(i + len(prefixHex))
 	}
@@ -86,7 +85,7 @@ func (p *parser) id(i int) (ID, error) {
 func (p *parser) words(i int) error {
 	for j := i; j < p.end; j++ {
 		if c := p.all[j] | 0x20; 'a' <= c && c <= 'z' {
-			return refuse(ErrUnsupported, p.all, i, "an id in words")
+			return refuse(errUnsupported, p.all, i, "an id in words")
 		}
 	}
 	return p.syntax(i+strings.IndexByte(p.all[i:p.end], '-'), "a dash without words")
@@ -178,7 +177,7 @@ func shift(v, base, d uint64) (uint64, bool) {
 // result returns the id of a number that begins at i.
 func (p *parser) result(i int, v uint64, over bool) (ID, error) {
 	if over {
-		return 0, refuse(ErrRange, p.all, i, "a number beyond 64 bits")
+		return 0, refuse(errRange, p.all, i, "a number beyond 64 bits")
 	}
 	return ID(v), nil
 }
@@ -273,7 +272,7 @@ func parseJSON(b []byte) (ID, error) {
 	if len(b) > 0 && b[0] == '"' {
 		var s string
 		if err := json.Unmarshal(b, &s); err != nil {
-			return 0, refuse(ErrSyntax, string(b), 0, "not a JSON string")
+			return 0, refuse(errSyntax, string(b), 0, "not a JSON string")
 		}
 		return Parse(s)
 	}

@@ -1,7 +1,6 @@
 package jobid_test
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,10 +39,10 @@ func TestEveryEncodingIsTheReferences(t *testing.T) {
 			require.Equal(t, text, id.Format(f), "%s as %v", l.ID, f)
 			require.Equal(t, id, parse(t, text), text)
 		}
-		if _, err := jobid.Parse(l.Words); errors.Is(err, jobid.ErrUnsupported) {
+		if _, err := jobid.Parse(l.Words); strings.Contains(err.Error(), unsupported) {
 			differences.Note("words are not supported")
 		}
-		if _, err := jobid.Parse(l.Emoji); errors.Is(err, jobid.ErrUnsupported) {
+		if _, err := jobid.Parse(l.Emoji); strings.Contains(err.Error(), unsupported) {
 			differences.Note("emoji are not supported")
 		}
 	}
@@ -76,7 +75,7 @@ func TestParseAgreesWithTheReference(t *testing.T) {
 		case l.OK && err == nil:
 			require.Equal(t, l.ID, got.Format(jobid.FormatDec), "%q", l.In)
 		case !l.OK && err != nil:
-			require.Equal(t, l.Errno == "ERANGE", errors.Is(err, jobid.ErrRange), "%q: %v", l.In, err)
+			require.Equal(t, l.Errno == "ERANGE", strings.Contains(err.Error(), outOfRange), "%q: %v", l.In, err)
 		default:
 			differences.Note(whyDifferent(l.In, err))
 		}
@@ -91,13 +90,13 @@ func whyDifferent(in string, err error) string {
 	switch {
 	case err == nil && strings.TrimRight(in, " \n") != in:
 		return "trailing white space is ignored, as RFC 19 says"
-	case errors.Is(err, jobid.ErrUnsupported) && strings.Contains(text, "-"):
+	case strings.Contains(err.Error(), unsupported) && strings.Contains(text, "-"):
 		return "words are not supported"
-	case errors.Is(err, jobid.ErrUnsupported) && strings.ContainsFunc(text, func(r rune) bool { return r > 0x1f000 }):
+	case strings.Contains(err.Error(), unsupported) && strings.ContainsFunc(text, func(r rune) bool { return r > 0x1f000 }):
 		return "emoji are not supported"
-	case errors.Is(err, jobid.ErrRange) && strings.HasPrefix(text, "f") && len(text) >= 12:
+	case strings.Contains(err.Error(), outOfRange) && strings.HasPrefix(text, "f") && len(text) >= 12:
 		return "base 58 beyond 64 bits is refused, not wrapped"
-	case !errors.Is(err, jobid.ErrSyntax):
+	case !strings.Contains(err.Error(), syntaxError):
 		return "unknown"
 	case strings.HasPrefix(text, "job. "):
 		return "white space after job. is refused"

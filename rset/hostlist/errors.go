@@ -7,16 +7,9 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-var (
-	// ErrSyntax is returned when a text is not a hostlist string of RFC 29, or a
-	// name is not a host name. The error names the offset in bytes from 0, the
-	// cause, and the first 64 bytes of the expression.
-	ErrSyntax = errors.New("hostlist: syntax error")
-
-	// ErrLimit is returned when a text, a name or a list is too large. The
-	// error names the offset, what was counted, and the limit.
-	ErrLimit = errors.New("hostlist: limit exceeded")
-)
+// ErrLimit is returned when a text, a name or a list is too large. The error names the
+// offset, what was counted, and the limit.
+var ErrLimit = errors.New("hostlist: limit exceeded")
 
 // The causes of errors.
 const (
@@ -34,10 +27,10 @@ const (
 	longID      = "digits of an id"
 )
 
-// syntaxError returns an ErrSyntax for an offset. The token is the text from
-// the start of the expression.
+// syntaxError returns the error for a text that is not a hostlist string of RFC 29, or a
+// name that is not a host name. The token is the text from the start of the expression.
 func syntaxError(offset int, cause, token string) error {
-	return fmt.Errorf("%w: offset %d: %s in %s", ErrSyntax, offset, cause, guard.Quote(token))
+	return fmt.Errorf("hostlist: syntax error: offset %d: %s in %s", offset, cause, guard.Quote(token))
 }
 
 // limitError returns an ErrLimit for an offset.

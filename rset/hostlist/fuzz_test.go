@@ -76,7 +76,7 @@ func checkParseError(t require.TestingT, text string, err error) {
 	}
 	var offset int
 	if m := syntaxText.FindStringSubmatch(err.Error()); m != nil {
-		require.ErrorIs(t, err, hostlist.ErrSyntax)
+		require.ErrorContains(t, err, syntaxError)
 		offset = number(m[1])
 		token, err := strconv.Unquote(m[2])
 		require.NoError(t, err)

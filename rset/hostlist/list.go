@@ -30,10 +30,10 @@ func Of(hosts ...string) *List {
 }
 
 // Append adds plain host names (no brackets) at the end, in their order. A name has
-// 1 to 255 bytes of printable ASCII, without white space, comma and brackets. For
-// any other name the error wraps [ErrSyntax] or [ErrLimit] and names the offset in
-// that name, and the list does not change. Append copies what it keeps. A name that
-// continues the last range takes no memory.
+// 1 to 255 bytes of printable ASCII, without white space, comma and brackets. Any other
+// name is an error that names the offset in it, [ErrLimit] if it is too long, and then
+// the list does not change. Append copies what it keeps. A name that continues the last
+// range takes no memory.
 func (l *List) Append(hosts ...string) error {
 	for _, name := range hosts {
 		if err := checkName(name); err != nil {

@@ -26,7 +26,7 @@ const (
 // are the same in its whole range. Leading zeros of an element's first id set
 // the width of that element only.
 //
-// The error wraps [ErrSyntax] or [ErrLimit] and names the offset. Parse takes time
+// The error names the offset, and wraps [ErrLimit] if s is too large. Parse takes time
 // in proportion to the text, and to the hosts in brackets that a suffix follows. It
 // copies what it keeps.
 func Parse(s string) (*List, error) { return Parser{}.Parse(s) }

@@ -10,6 +10,9 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
+// syntaxError begins the errors about texts.
+const syntaxError = "hostlist: syntax error"
+
 // The clauses of RFC 29, in its order.
 
 func parse(t require.TestingT, text string) *hostlist.List {
@@ -21,7 +24,7 @@ func parse(t require.TestingT, text string) *hostlist.List {
 
 func refuse(t require.TestingT, text string) {
 	l, err := hostlist.Parse(text)
-	require.ErrorIs(t, err, hostlist.ErrSyntax, "%q", text)
+	require.ErrorContains(t, err, syntaxError, "%q", text)
 	require.Nil(t, l)
 }
 
@@ -78,7 +81,7 @@ func TestRFC29NamesArePrintableASCIIWithoutSpaceBracketAndComma(t *testing.T) {
 			for _, text := range []string{b, b + "a", "a" + b, b + "[1]", "a[1]" + b} {
 				refuse(t, text)
 			}
-			require.ErrorIs(t, new(hostlist.List).Append("a"+b+"c"), hostlist.ErrSyntax)
+			require.ErrorContains(t, new(hostlist.List).Append("a"+b+"c"), syntaxError)
 		}
 	}
 }
