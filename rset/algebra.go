@@ -9,8 +9,8 @@ import (
 
 // Union returns the resources that are in a or in b. It takes times, slots and
 // unknown keys from a, or from b where a has none, and properties from both. It
-// drops the scheduling keys. The error is [ErrHosts] if a rank has different
-// hosts in a and b, or if only some ranks of the result have a host. It takes
+// drops the scheduling keys. It is an error if a rank has
+// different hosts in a and b, or if only some ranks of the result have a host. It takes
 // time in proportion to ranges of ranks.
 func Union(a, b *R) (*R, error) {
 	r, err := combine(a, b, unionNodes)
@@ -30,8 +30,8 @@ func Append(a, b *R) (*R, error) {
 	return Union(a, b)
 }
 
-// Intersect returns the resources that are in both a and b, a fragment of a. The
-// error is [ErrHosts] if a rank has different hosts in a and b.
+// Intersect returns the resources that are in both a and b, a fragment of a. It
+// is an error if a rank has different hosts in a and b.
 func Intersect(a, b *R) (*R, error) {
 	r, err := combine(a, b, intersectNodes)
 	if err != nil {
@@ -40,23 +40,23 @@ func Intersect(a, b *R) (*R, error) {
 	return r.cutMeta(a.orEmpty()), nil
 }
 
-// Difference returns the resources that are in a and not in b, a fragment of a. The
-// error is [ErrNotFound] if b has resources that a does not have, [ErrHosts] if a
-// rank has different hosts in a and b. [Subtract] is the tolerant form.
+// Difference returns the resources that are in a and not in b, a fragment of a. It
+// is an error if b has resources that a does not have, or if a rank has different hosts
+// in a and b. [Subtract] is the tolerant form.
 func Difference(a, b *R) (*R, error) {
 	rest, excess, err := Subtract(a, b)
 	switch {
 	case err != nil:
 		return nil, err
 	case !excess.IsEmpty():
-		return nil, fmt.Errorf("%w: %s", ErrNotFound, plain(excess.String()))
+		return nil, fmt.Errorf("%w: %s", errNotFound, plain(excess.String()))
 	}
 	return rest, nil
 }
 
 // Subtract returns two sets: the resources that are in a and not in b, a fragment of
-// a, and those that are in b and not in a, without hosts. The error is [ErrHosts] if
-// a rank has different hosts in a and b.
+// a, and those that are in b and not in a, without hosts. It is an error if a
+// rank has different hosts in a and b.
 func Subtract(a, b *R) (rest, excess *R, err error) {
 	if rest, err = combine(a, b, subtractNodes); err != nil {
 		return nil, nil, err
@@ -87,7 +87,7 @@ func combine(a, b *R, op nodeOp) (*R, error) {
 			if rank, differ := compare.ranks(a, b, first, last, i, j); differ {
 				x, _ := a.Host(rank)
 				y, _ := b.Host(rank)
-				err = fmt.Errorf("%w: rank %d is on two hosts: %.64q and %.64q", ErrHosts, rank, x, y)
+				err = fmt.Errorf("%w: rank %d is on two hosts: %.64q and %.64q", errHosts, rank, x, y)
 				return false
 			}
 		}
@@ -107,7 +107,7 @@ func combine(a, b *R, op nodeOp) (*R, error) {
 		return true
 	})
 	if err == nil && bare >= 0 && len(r.hosts) > 0 {
-		err = fmt.Errorf("%w: rank %d has no host, but others have", ErrHosts, bare)
+		err = fmt.Errorf("%w: rank %d has no host, but others have", errHosts, bare)
 	}
 	if err != nil {
 		return nil, err
@@ -148,8 +148,8 @@ func (m *memory) of(x, y *node) *node {
 	return n
 }
 
-// Restrict returns the fragment of r on the given ranks. The error is [ErrNotFound]
-// if r does not have all of them. It takes time in proportion to the ranges of
+// Restrict returns the fragment of r on the given ranks. It is an error if
+// r does not have all of them. It takes time in proportion to the ranges of
 // ranks, not to r.
 //
 // A fragment keeps the times and slots of r, the hosts of its ranks in rank order,

@@ -10,22 +10,15 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
+// ErrLimit is returned when an R is too large.
+var ErrLimit = errors.New("rset: limit exceeded")
+
+// The other categories of errors.
 var (
-	// ErrSyntax is returned when a text or a Config is not an R of RFC 20.
-	ErrSyntax = errors.New("rset: invalid R")
-
-	// ErrLimit is returned when an R is too large.
-	ErrLimit = errors.New("rset: limit exceeded")
-
-	// ErrNotFound is returned when an R does not have the ranks or resources
-	// that a call names, or a Ledger does not hold them. The text names them.
-	ErrNotFound = errors.New("rset: no such resources")
-
-	// ErrFinal is returned when a Ledger has already given the final fragment.
-	ErrFinal = errors.New("rset: the final fragment was already given")
-
-	// ErrHosts is returned when hosts do not match the ranks or another R.
-	ErrHosts = errors.New("rset: hosts do not match")
+	errInvalid  = errors.New("rset: invalid R") // of a text or a Config
+	errNotFound = errors.New("rset: no such resources")
+	errHosts    = errors.New("rset: hosts do not match")
+	errFinal    = errors.New("rset: the final fragment was already given")
 )
 
 // The causes of errors. Package jsonobj has more.
@@ -50,7 +43,7 @@ func tooMany(what string, got, limit int) error {
 	return guard.Cause(ErrLimit, fmt.Sprintf("%d %s, at most %d are allowed", got, what, limit))
 }
 
-// ranksError returns an ErrNotFound that names ranks, of which a Ledger has
+// ranksError returns an errNotFound that names ranks, of which a Ledger has
 // freed some before.
 func ranksError(unknown, freed *idset.Set) error {
 	var parts []string
@@ -60,7 +53,7 @@ func ranksError(unknown, freed *idset.Set) error {
 	if !freed.IsEmpty() {
 		parts = append(parts, "ranks freed before "+plain(freed.String()))
 	}
-	return fmt.Errorf("%w: %s", ErrNotFound, strings.Join(parts, ", "))
+	return fmt.Errorf("%w: %s", errNotFound, strings.Join(parts, ", "))
 }
 
 // unknownRanks returns the cause of an error about ranks that an R does not have.
@@ -71,7 +64,7 @@ func unknownRanks(ranks *idset.Set) error {
 // maxNames is the largest number of hosts that an error names.
 const maxNames = 8
 
-// hostsNamed returns an ErrHosts that names the first of some hosts, in order.
+// hostsNamed returns an errHosts that names the first of some hosts, in order.
 func hostsNamed(what string, names []string) error {
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -79,5 +72,5 @@ func hostsNamed(what string, names []string) error {
 	if n := len(names) - maxNames; n > 0 {
 		names, more = names[:maxNames], fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Errorf("%w: %s: %.64q%s", ErrHosts, what, names, more)
+	return fmt.Errorf("%w: %s: %.64q%s", errHosts, what, names, more)
 }

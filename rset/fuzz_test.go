@@ -2,6 +2,7 @@ package rset_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,7 @@ func FuzzParse(f *testing.F) {
 		r, err := rset.ParseWithin(text, small)
 		if err != nil {
 			require.Nil(t, r)
-			require.True(t, errors.Is(err, rset.ErrSyntax) || errors.Is(err, rset.ErrLimit) || errors.Is(err, rset.ErrHosts), err)
+			require.True(t, strings.Contains(err.Error(), invalidR) || errors.Is(err, rset.ErrLimit) || strings.Contains(err.Error(), badHosts), err)
 			return
 		}
 		require.NoError(t, r.Check())
@@ -49,7 +50,7 @@ func FuzzParse(f *testing.F) {
 		require.NoError(t, l.Check())
 		b, err := l.Free(l.Held())
 		if a.Final {
-			require.ErrorIs(t, err, rset.ErrFinal)
+			require.ErrorContains(t, err, wasFinal)
 			return
 		}
 		require.NoError(t, err)

@@ -55,9 +55,8 @@ type Released struct {
 }
 
 // Rebuild returns the ledger of r and the named resources as it was before a
-// restart; done is what was freed. The error is [ErrNotFound] if done has ranks or
-// names that r and named do not have, and [ErrFinal] if something is held after
-// the final fragment. If nothing is held and done is not final, Free of no ranks
+// restart; done is what was freed. It is an error if done has ranks or names
+// that r and named do not have, or if something is held after the final fragment. If nothing is held and done is not final, Free of no ranks
 // returns the final fragment.
 func Rebuild(r *R, done Released, named ...string) (*Ledger, error) {
 	l := NewLedger(r, named...)
@@ -66,14 +65,14 @@ func Rebuild(r *R, done Released, named ...string) (*Ledger, error) {
 	}
 	l.debit(done.Ranks, done.Named)
 	if done.Final && !l.final {
-		return nil, ErrFinal
+		return nil, errFinal
 	}
 	l.final = done.Final
 	return l, nil
 }
 
-// Free frees ranks and named resources. The error is [ErrNotFound] if not all of them
-// are held, or [ErrFinal] after the final fragment; then nothing changes. Free of no
+// Free frees ranks and named resources. It is an error if not all of them are
+// held, or after the final fragment; then nothing changes. Free of no
 // ranks (nil or empty) and no names returns an empty fragment, which is final if nothing
 // is held. It takes time in proportion to the ranges of ranks.
 func (l *Ledger) Free(ranks *idset.Set, named ...string) (Fragment, error) {
@@ -83,17 +82,6 @@ func (l *Ledger) Free(ranks *idset.Set, named ...string) (Fragment, error) {
 	named = slices.Clone(named)
 	slices.Sort(named)
 	return l.debit(ranks, named), nil
-}
-
-// FreeHeld frees the ranks that are held and returns the others. It is Free for
-// reports that may come twice or late. After the final fragment it returns an empty
-// fragment and all of ranks.
-func (l *Ledger) FreeHeld(ranks *idset.Set) (Fragment, *idset.Set) {
-	rest := idset.Difference(ranks, &l.held)
-	if l.final {
-		return Fragment{R: new(R)}, rest
-	}
-	return l.debit(idset.Intersect(ranks, &l.held), nil), rest
 }
 
 // FreePart is Free, but its fragment is never final, even if nothing is held after it:
@@ -108,10 +96,10 @@ func (l *Ledger) FreePart(ranks *idset.Set, named ...string) (Fragment, error) {
 }
 
 // FreeRest frees everything that is held, ranks and named resources, and returns
-// the final fragment. The error is [ErrFinal] after the final fragment.
+// the final fragment. It is an error after the final fragment.
 func (l *Ledger) FreeRest() (Fragment, error) {
 	if l.final {
-		return Fragment{}, ErrFinal
+		return Fragment{}, errFinal
 	}
 	if l.n < l.r.Len() || len(l.freedNamed) > 0 {
 		return l.debit(l.held.Clone(), slices.Clone(l.heldNamed)), nil
@@ -132,16 +120,16 @@ func (l *Ledger) check(ranks *idset.Set, named []string) error {
 	for i, name := range named {
 		if _, ok := slices.BinarySearch(l.heldNamed, name); !ok {
 			if _, freed := slices.BinarySearch(l.freedNamed, name); freed {
-				return fmt.Errorf("%w: resource %.64q was freed before", ErrNotFound, name)
+				return fmt.Errorf("%w: resource %.64q was freed before", errNotFound, name)
 			}
-			return fmt.Errorf("%w: unknown resource %.64q", ErrNotFound, name)
+			return fmt.Errorf("%w: unknown resource %.64q", errNotFound, name)
 		}
 		if slices.Contains(named[:i], name) {
-			return fmt.Errorf("%w: resource %.64q is named twice", ErrNotFound, name)
+			return fmt.Errorf("%w: resource %.64q is named twice", errNotFound, name)
 		}
 	}
 	if l.final {
-		return ErrFinal
+		return errFinal
 	}
 	return nil
 }
@@ -184,17 +172,6 @@ func (l *Ledger) HoldsNamed(name string) bool {
 
 // IsFinal reports whether the final fragment has been given.
 func (l *Ledger) IsFinal() bool { return l.final }
-
-// String returns the state in words, such as `held 0-2; freed 3; named held
-// ["ssd0"]; named freed []`, and "; final" at the end after the final fragment.
-// Ledgers of one allocation in the same state have the same text.
-func (l *Ledger) String() string {
-	s := fmt.Sprintf("held %v; freed %v; named held %q; named freed %q", &l.held, &l.freed, l.heldNamed, l.freedNamed)
-	if l.final {
-		s += "; final"
-	}
-	return s
-}
 
 // Check returns an error if the ledger breaks I1 or I2: what is held and what is
 // freed are disjoint and together the allocation, and nothing is held after the

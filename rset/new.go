@@ -25,14 +25,14 @@ type Config struct {
 }
 
 // New returns the R that c describes. It retains nothing of c. It refuses what
-// [Parse] would refuse, with the same sentinels. The error names the entry or field
+// [Parse] would refuse, with the same errors. The error names the entry or field
 // instead of the offset.
 func New(c Config) (*R, error) {
 	var m assembler
 	for i, e := range c.Entries {
 		n, err := newEntry(e)
 		if err != nil {
-			return nil, fmt.Errorf("%w: entry %d: %w", ErrSyntax, i, err)
+			return nil, fmt.Errorf("%w: entry %d: %w", errInvalid, i, err)
 		}
 		for first, last := range e.Ranks.Ranges() {
 			m.piece(first, last)
@@ -40,11 +40,11 @@ func New(c Config) (*R, error) {
 		m.entries = append(m.entries, m.number(n))
 	}
 	if at, err := m.assemble(); err != nil {
-		return nil, fmt.Errorf("%w: entry %d: %w", ErrSyntax, at, err)
+		return nil, fmt.Errorf("%w: entry %d: %w", errInvalid, at, err)
 	}
 	r := &R{spans: m.spans, nodes: m.nodes, slots: c.Slots}
 	if c.Slots < 0 {
-		return nil, fmt.Errorf("%w: slots: %w", ErrSyntax, errNegative)
+		return nil, fmt.Errorf("%w: slots: %w", errInvalid, errNegative)
 	}
 	var err error
 	if !c.Hosts.IsEmpty() {
@@ -85,16 +85,16 @@ func newEntry(e Entry) (*node, error) {
 }
 
 // WithTimes returns r with other times, with the meaning that they have in
-// [Config]. The error is [ErrSyntax] if a time is negative or not finite, or if
+// [Config]. It is an error if a time is negative or not finite, or if
 // expiration is not after start.
 func (r *R) WithTimes(start, expiration eventlog.Timestamp) (*R, error) {
 	for _, t := range []eventlog.Timestamp{start, expiration} {
 		if !(t >= 0 && t <= math.MaxFloat64) {
-			return nil, fmt.Errorf("%w: time %v: %w", ErrSyntax, t, errTime)
+			return nil, fmt.Errorf("%w: time %v: %w", errInvalid, t, errTime)
 		}
 	}
 	if expiration > 0 && expiration <= start {
-		return nil, fmt.Errorf("%w: expiration: %w", ErrSyntax, errExpiration)
+		return nil, fmt.Errorf("%w: expiration: %w", errInvalid, errExpiration)
 	}
 	out := *r.orEmpty()
 	out.start, out.end = start+0, expiration+0
@@ -102,8 +102,8 @@ func (r *R) WithTimes(start, expiration eventlog.Timestamp) (*R, error) {
 }
 
 // WithProperties returns r with other ranks for some properties, by name: those given
-// alone, or none, and then r has no such property. The error is [ErrSyntax] if r does not
-// have all of the ranks, or for an invalid name. It copies the set, and takes time in
+// alone, or none, and then r has no such property. It is an error if r does not have
+// all of the ranks, or for an invalid name. It copies the set, and takes time in
 // proportion to its ranges, to all properties and to what is given.
 func (r *R) WithProperties(ranks map[string]*idset.Set) (*R, error) {
 	out := *r.orEmpty()
@@ -117,7 +117,7 @@ func (r *R) WithProperties(ranks map[string]*idset.Set) (*R, error) {
 			err = unknownRanks(unknown)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: property %.64q: %w", ErrSyntax, name, err)
+			return nil, fmt.Errorf("%w: property %.64q: %w", errInvalid, name, err)
 		}
 		i, found := findProperty(rest, name)
 		out.properties, rest = append(out.properties, rest[:i]...), rest[i:]

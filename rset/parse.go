@@ -16,9 +16,9 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// Parse parses an R of RFC 20, version 1. It retains nothing of b. The error wraps
-// [ErrSyntax], [ErrLimit], or [ErrHosts] if there are not as many hosts as ranks. Its
-// text names the path and the offset of the value.
+// Parse parses an R of RFC 20, version 1. It retains nothing of b. The error names
+// the path and the offset of the value, and wraps [ErrLimit] if b is too large. It is an
+// error too if there are not as many hosts as ranks.
 //
 // Entries of R_lite may come in any order, and each rank is in one. Unknown keys are
 // kept, except in an entry of R_lite. An R without resources is valid.
@@ -48,12 +48,12 @@ func (l limits) parse(b []byte) (*R, error) {
 
 // categorize returns an error that wraps a cause and its category.
 func categorize(err error) error {
-	category := ErrSyntax
-	for _, is := range [...]error{ErrHosts, ErrLimit, hostlist.ErrLimit, idset.ErrLimit, jsonobj.ErrDepth} {
+	category := errInvalid
+	for _, is := range [...]error{errHosts, ErrLimit, hostlist.ErrLimit, idset.ErrLimit, jsonobj.ErrDepth} {
 		switch {
 		case !errors.Is(err, is):
-		case is == ErrHosts:
-			category = ErrHosts
+		case is == errHosts:
+			category = errHosts
 		default:
 			category = ErrLimit
 		}

@@ -88,7 +88,7 @@ func TestWithPropertiesHasThemAndTheOthers(t *testing.T) {
 			got, err := r.WithProperties(given)
 			require.Equal(t, before, string(r.AppendJSON(nil)))
 			if unknown != "" {
-				require.ErrorIs(t, err, rset.ErrSyntax)
+				require.ErrorContains(t, err, invalidR)
 				require.ErrorContains(t, err, unknown)
 				continue
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// AssignHosts returns r with other hosts, in rank order. The error is [ErrHosts]
+// AssignHosts returns r with other hosts, in rank order. It is an error
 // unless there are as many hosts as ranks. It drops the scheduling key. It copies
 // the list.
 func (r *R) AssignHosts(list *hostlist.List) (*R, error) {
@@ -37,18 +37,18 @@ func few(what string, n, most int) error {
 	return nil
 }
 
-// checkHosts returns the cause of an [ErrHosts] unless there are as many hosts as
+// checkHosts returns the cause of an error unless there are as many hosts as
 // ranks.
 func (r *R) checkHosts(list *hostlist.List) error {
 	if n, m := r.Len(), list.Len(); n != m {
-		return guard.Cause(ErrHosts, fmt.Sprintf("number of hosts is %d, must be %d", m, n))
+		return guard.Cause(errHosts, fmt.Sprintf("number of hosts is %d, must be %d", m, n))
 	}
 	return nil
 }
 
 // Rerank returns r with new ranks: the new rank of a node is the index of its
-// host in the list, from 0. The error is [ErrHosts] unless the list has exactly
-// the hosts of r, each once, and [ErrLimit] if they are more than 2^18, or the ranks of
+// host in the list, from 0. It is an error unless the list has exactly
+// the hosts of r, each once. The error is [ErrLimit] if they are more than 2^18, or the ranks of
 // all properties more than 2^22. It drops the scheduling key. It takes time in
 // proportion to both.
 func (r *R) Rerank(list *hostlist.List) (*R, error) {
@@ -62,7 +62,7 @@ func (r *R) Rerank(list *hostlist.List) (*R, error) {
 	}
 	if !r.IsEmpty() && len(r.hosts) == 0 {
 		first, _ := r.Ranks().Min()
-		return nil, fmt.Errorf("%w: rank %d has no host", ErrHosts, first)
+		return nil, fmt.Errorf("%w: rank %d has no host", errHosts, first)
 	}
 	place := make(map[string]int, r.Len())
 	var twice, unknown []string
@@ -126,8 +126,8 @@ func (r *R) expand() (ranks []uint32, names []string) {
 }
 
 // RanksOf returns a new set of the ranks on the given hosts. A host may have
-// several ranks. The error is [ErrHosts] if r does not have one of the hosts, and
-// [ErrLimit] if one has more than 2^18 hosts. It takes time in proportion to the hosts of
+// several ranks. It is an error if r does not have one of the hosts. The
+// error is [ErrLimit] if one has more than 2^18 hosts. It takes time in proportion to the hosts of
 // both.
 func (r *R) RanksOf(list *hostlist.List) (*idset.Set, error) {
 	r = r.orEmpty()

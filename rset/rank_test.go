@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/joblife/joblife/rset"
 )
 
 const holes = `{"version":1,"execution":{"R_lite":[{"rank":"3,9","children":{"core":"1,3","gpu":"2"}},` +
@@ -35,7 +33,7 @@ func TestRerankRefusesAMapThatIsNotABijection(t *testing.T) {
 	} {
 		r, err := parse(t, c.r).Rerank(list(t, c.hosts))
 		require.Nil(t, r)
-		require.ErrorIs(t, err, rset.ErrHosts)
+		require.ErrorContains(t, err, badHosts)
 		require.EqualError(t, err, c.err)
 	}
 	long := `{"version":1,"execution":{"R_lite":[{"rank":"0-19","children":{"core":"0"}}],"nodelist":["n[0-19]"]}}`

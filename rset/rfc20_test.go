@@ -12,7 +12,7 @@ import (
 func TestRFC20Version(t *testing.T) {
 	require.NoError(t, new(rset.R).UnmarshalJSON([]byte(`{"version":1,"execution":{"R_lite":[]}}`)))
 	for _, version := range []string{"0", "2", "-1", "1.0", `"1"`, "null", "true"} {
-		require.ErrorIs(t, new(rset.R).UnmarshalJSON([]byte(`{"version":`+version+`,"execution":{"R_lite":[]}}`)), rset.ErrSyntax)
+		require.ErrorContains(t, new(rset.R).UnmarshalJSON([]byte(`{"version":`+version+`,"execution":{"R_lite":[]}}`)), invalidR)
 	}
 }
 

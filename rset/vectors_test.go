@@ -121,13 +121,13 @@ func reason(v vector, what string, err error) string {
 func refusal(v vector, err error) string {
 	text := err.Error()
 	switch {
-	case errors.Is(err, rset.ErrHosts) && strings.Contains(text, "two hosts"):
+	case strings.Contains(err.Error(), badHosts) && strings.Contains(text, "two hosts"):
 		return twoHosts
 	case strings.Contains(err.Error(), "idset: syntax error"):
 		return laxIDs
 	case strings.Contains(err.Error(), "hostlist: syntax error"):
 		return laxHosts
-	case !errors.Is(err, rset.ErrSyntax):
+	case !strings.Contains(err.Error(), invalidR):
 	case strings.Contains(text, ".expiration: "), strings.Contains(text, ".starttime: "):
 		return badTimes
 	case errors.Is(err, jsonobj.ErrKind):
