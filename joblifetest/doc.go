@@ -9,10 +9,9 @@
 //	}
 //
 // [RunScheduler], [RunHooks] and [RunEmbedder] play random workloads, inject the faults
-// below, and end with the first fault that they find: what was wrong, and all that
-// happened before. rapid makes the run smaller. What one has to do to pass is in the
-// comment of each, and a [SchedulerConfig] says what a scheduler may do otherwise. Stores
-// have their own suite, [github.com/joblife/joblife/purge/storetest].
+// below, and end with the first fault that they find and all that happened before. The
+// comment of each says what it asks for. Stores have their own suite,
+// [github.com/joblife/joblife/purge/storetest].
 //
 // A [World] judges each run. It owns every node and reports the first broken rule: two
 // jobs on one core, a rank freed while the job runs there, a job that starts before its
@@ -20,13 +19,10 @@
 // library that decides. To test more of an embedder than its loop, tell a World what the
 // Manager wants done and what became of it, and call [Check] between Steps.
 //
-// [RunScripts] plays scripts: text files with commands, and below them what the Manager
-// does. [Jobspecs], [Rs], [Workloads], [Reports] and [Logs] generate data for your own
-// tests.
+// [RunScripts] plays text files with commands, and below them what the Manager does.
+// [Jobspecs], [Rs], [Workloads], [Reports] and [Logs] generate data for your own tests.
 //
 // # Faults
-//
-// The runs inject what the protocols allow:
 //
 //   - delay: a response arrives later, after other events;
 //   - reorder: responses of the scheduler and of the executor overtake each other;

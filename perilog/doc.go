@@ -1,8 +1,5 @@
-// Package perilog decides when prologs run before a job, when epilogs and housekeeping
-// run after it, and when each node of the job is freed. It does no I/O: the embedder
-// stores, launches, signals and drains.
-//
-// A [Job] is one job and its nodes. One loop drives it:
+// Package perilog decides when prologs run before a job, when epilogs and housekeeping run
+// after it, and when each node is freed. One loop drives a [Job] and its nodes:
 //
 //	job, err := perilog.NewJob(&config, perilog.Spec{ID: id, R: r})
 //	for !job.Done() {
@@ -32,26 +29,23 @@
 //
 // The caller's duties:
 //
-//  1. Pass inputs in any order. Do not log an event that you pass to Apply: Post
-//     includes it if Apply accepts it.
-//  2. Make Post durable, each record in the log that it names, in order, before
-//     anything else. If that fails, drop the Job and recover.
-//  3. Then act, and send the answers to reports. A Report carries the Attempt
-//     of its Launch.
+//  1. Pass inputs in any order. Do not log an event that you pass to Apply: Post includes
+//     it if Apply accepts it.
+//  2. Make Post durable, each record in the log that it names, in order, before anything
+//     else. If that fails, drop the Job and recover.
+//  3. Then act, and send the answers to reports. A Report has the Attempt of its Launch.
 //  4. Call Tick at the deadline.
 //
-// After a restart, [RecoverJob] reads the logs. [Job.Unresolved] lists the actions that
-// do not end by themselves. An action is resolved by a new report from its process, or
-// by [Job.Reattach], [Job.Rerun] or [Job.ForceFinish]. A tool that only asks what holds
-// which node uses [Holds].
+// After a restart, [RecoverJob] reads the logs. [Job.Unresolved] lists the actions that do
+// not end by themselves: a new report ends them, or [Job.Reattach], [Job.Rerun] or
+// [Job.ForceFinish] decides. A tool that only asks what holds which node uses [Holds].
 //
 // # Vocabulary
 //
-// An action is a prolog, an epilog or housekeeping. It is one command on each rank,
-// or a single command on one rank, its leader, that serves all ranks. A foreign
-// action is one that this package does not run. The executor runs the job. A rank
-// leaves the job when every hold on it has ended. The effective R is R without the
-// ranks that the job dropped as failed.
+// An action is a prolog, an epilog or housekeeping: one command on each rank, or a single
+// command on one rank, its leader, for all ranks. This package does not run a foreign
+// action. The executor runs the job. A rank leaves the job when every hold on it has
+// ended. The effective R is R without the ranks that the job dropped as failed.
 //
 // # Control lines
 //
@@ -60,20 +54,18 @@
 //	perilog-control: {"version":1,"failed":"3","note":"gpu 2 is gone"}
 //	perilog-control: {"version":1,"released":"0-7"}
 //
-// failed names ranks that failed, while the script goes on; true means the rank
-// that it runs on. released names ranks that a single command is done with. Other
-// keys are ignored. An invalid line is a failure, unless IgnoreControl of
-// [ActionConfig] is set.
+// failed names ranks that failed, while the script goes on; true means its own rank.
+// released names ranks that a single command is done with. Other keys are ignored. An
+// invalid line is a failure, unless [ActionConfig] has IgnoreControl.
 //
 // # Ownership, cost and limits
 //
-// One goroutine at a time may use a Job or a Holds. A Job copies mutable inputs.
-// Effects are valid until the next Take. The time of a report does not depend on
-// the number of ranks.
+// One goroutine at a time may use a Job or a Holds. A Job copies mutable inputs. Effects
+// are valid until the next Take. A report costs the same however many ranks there are.
 //
 // # Differences from flux-core
 //
-// flux-core holds all nodes until the last epilog ends. Its job manager does not
-// load a log with the events prolog-* and epilog-* that package jobstate adds to
-// RFC 21, such as epilog-release.
+// flux-core holds all nodes until the last epilog ends. Its job manager does not load a
+// log with an event prolog-* or epilog-* that package jobstate adds to RFC 21, such as
+// epilog-release.
 package perilog

@@ -1,5 +1,5 @@
-// Package archive reads jobs from the dump archives that a Flux instance writes
-// (flux dump). A damaged job does not prevent reading the others.
+// Package archive reads jobs from the dump archives that a Flux instance writes (flux
+// dump, RFC 16). A damaged job does not prevent reading the others.
 //
 //	a, err := archive.Read(file, archive.Limits{})
 //	for _, j := range a.Jobs {
@@ -12,36 +12,23 @@
 //		return err // the jobs before the damage were loaded
 //	}
 //
-// Duties of the caller:
+// The caller's duties:
 //
 //  1. After loading an archive, give out only ids above [Archive.MaxID] (I9).
-//  2. Read Failures even if there is no error: each job of the archive is either in
-//     Jobs or in Failures.
+//  2. Read Failures even if there is no error: each job of the archive is in Jobs or in
+//     Failures.
 //
-// # Vocabulary
+// A failure concerns one job or key. An error concerns the archive, and ends reading.
 //
-// An archive has the keys of the instance's key-value store. A key is the path of
-// a value in the store, and of a file in the archive. The keys of a job are under
-// job/ and its id: job/0000/0001/ce00/0000/eventlog. [Read] keeps eventlog,
-// jobspec, R and guest/exec/eventlog of a job and skips its other keys, such as
-// input and output. [Archive.Key] returns keys that are not a job's, such as
-// resource/R and checkpoint/job-manager. A failure concerns one job or key; an
-// error concerns the archive, and ends reading.
-//
-// # Ownership
-//
-// An Archive shares nothing with its reader. Any number of goroutines may read it
-// if none changes its fields. The same bytes give the same Archive, whatever the
-// order of the jobs' keys and the sizes of the reads (I7).
+// [Read] keeps eventlog, jobspec, R and guest/exec/eventlog of each job, and skips what
+// else is below job/ and its id. [Archive.Key] returns keys that are not a job's, such as
+// resource/R. The same bytes give the same Archive, whatever the order of the keys and the
+// sizes of the reads (I7). Any number of goroutines may read an Archive that none changes.
 //
 // # Cost and limits
 //
-// Read keeps the keys of all jobs in memory, since the keys of a job need not be
-// adjacent. It does not keep what it skips. [Walk] keeps one job at a time, for
-// archives of which the keys of a job are adjacent, as Flux writes them: it goes
-// through its store by folders, each sorted by name. [Limits] bounds the uncompressed
-// bytes read, so that a small file cannot unpack forever; the bytes kept; the
-// bytes of one key; and the number of jobs, failures and other keys.
-//
-// RFC 16: https://flux-framework.readthedocs.io/projects/flux-rfc/en/latest/spec_16.html
+// Read has what it keeps of all jobs in memory, since the keys of a job need not be
+// adjacent. [Walk] has one job at a time, for archives whose jobs have adjacent keys, as
+// Flux writes them. [Limits] bounds the bytes read, unpacked and kept, each key, and
+// how many jobs, failures and other keys there are.
 package archive

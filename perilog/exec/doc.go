@@ -1,9 +1,6 @@
-// Package exec encodes and decodes the messages between a job manager and the service
-// that executes its jobs (RFC 32).
-//
-// Each message is a type, such as [Start]. [Append] and [Parse] write and read its
-// payload. On a stream of JSON lines, a Line of package rset/alloc can carry it. The
-// manager's side:
+// Package exec has the messages between a job manager and the service that executes its
+// jobs (RFC 32), which RFC 21 and package perilog call the executor. Each message is a
+// type, such as [Start]; [Append] and [Parse] write and read its payload. The manager's side:
 //
 //	hello, err := exec.Parse[exec.Hello](line.Payload) // 1
 //	out, err = exec.Append(out, exec.Start{ // 2, to hello.StartTopic()
@@ -19,28 +16,24 @@
 //
 // The manager's duties:
 //
-//  1. Respond to a hello without a payload, then send the starts that
-//     are due. Respond with the errnum [Busy] instead while a start request to an
-//     earlier service is outstanding.
-//  2. Send one start request for each job that has resources and no outstanding
-//     request. Set Start.Reattach if the job was started before a restart.
-//  3. A start request is outstanding until the final release of its job. An
-//     errnum in place of a response means that the service has ended: then no
-//     request is outstanding, and you send none before the next hello.
+//  1. Respond to a hello without a payload, then send the starts that are due. Respond
+//     with the errnum [Busy] instead while a start request to an earlier service is
+//     outstanding.
+//  2. Send one start request for each job that has resources and no outstanding request.
+//     Set Start.Reattach if the job was started before a restart.
+//  3. A start request is outstanding until the final release of its job. An errnum in
+//     place of a response means that the service has ended: then no request is
+//     outstanding, and you send none before the next hello.
 //
-// # Vocabulary
-//
-// The service executes jobs; RFC 21 and package perilog call it the executor. Its
-// hello has its name, and the topics of requests begin with that name. A release
-// names ranks that the service no longer uses.
+// On a stream of JSON lines, a Line of package rset/alloc can have the payload.
 //
 // # Ownership, cost and limits
 //
-// A parsed message shares no memory with its text. A text has at most [MaxBytes].
-// Parse refuses duplicate keys and ignores unknown ones.
+// A parsed message shares no memory with its text. A text has at most 64 MiB. Parse
+// refuses duplicate keys and ignores unknown ones.
 //
 // # Differences from the RFC
 //
-// The package follows flux-core where it has more than RFC 32: R in [Start],
-// [Expiration], [ResponseReattached], and "all" as the ranks of a release.
+// The package follows flux-core where it has more than RFC 32: R in [Start], [Expiration],
+// [ResponseReattached], and "all" as the ranks of a release.
 package exec

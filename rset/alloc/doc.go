@@ -1,9 +1,5 @@
-// Package alloc has the messages between a job manager and a scheduler (RFC 27),
-// and the manager's queue of jobs that wait for resources.
-//
-// Each message is a type, such as [Request] or [Free]. [Append] and [Parse] write and
-// read its payload; a [Line] carries the payload on a stream of JSON lines. A [Queue]
-// decides for which jobs the manager sends a request, and when:
+// Package alloc has the messages between a job manager and a scheduler (RFC 27), and the
+// manager's [Queue], which decides for which jobs the manager sends a request, and when:
 //
 //	var sends []alloc.Send
 //	q := alloc.NewQueue(alloc.Config{})
@@ -21,37 +17,32 @@
 //	}
 //	void = q.Lost(nil) // 4. after a disconnect: jobs with void annotations
 //
+// Each message is a type, such as [Request]; [Append] and [Parse] write and read its
+// payload, and a [Line] has it on a stream of JSON lines. The queue has no job with
+// resources: at each hello the caller passes those to [Announce]. After a restart it adds
+// the waiting jobs again.
+//
 // # Vocabulary
 //
-// A request is outstanding until a response other than an annotation. To recall a
-// request is to take it back while the job stays in the queue; the scheduler may have
-// allocated meanwhile. If requests are limited and a better job arrives, the queue
-// recalls the request of the last job. To cancel a job is to remove it from the queue.
-// A job is blocked if its priority is 0 or it is stopped.
-//
-// # What the manager keeps
-//
-// A job that gets resources leaves the queue. At each hello the caller passes the jobs
-// that hold resources to [Announce]. To stop and start a named queue, it calls
-// [Queue.Stop], [Queue.Start] and [Queue.AddStopped] for the jobs of that queue. After
-// a restart it adds the waiting jobs again.
+// A request is outstanding until a response other than an annotation. To recall a request
+// is to take it back while the job stays in the queue: if requests are limited and a better
+// job arrives, the queue recalls the last one. To cancel a job is to remove it from the
+// queue. A job is blocked if its priority is 0 or [Queue.Stop] stopped it, as the manager
+// does with the jobs of a named queue.
 //
 // # Ownership, cost and limits
 //
-// A parsed message shares no memory with its text, but [Line.Payload] does. One goroutine at
-// a time may use a Queue. An operation on k of n jobs takes k log n steps. [Config]
-// limits the jobs, and canceled jobs count until their response. [MaxBytes] limits
-// texts.
+// A parsed message shares no memory with its text, but [Line.Payload] does. One goroutine
+// at a time may use a Queue. An operation on k of n jobs takes k log n steps. [Config]
+// limits the jobs. A text has at most 64 MiB.
 //
 // # Differences from flux-core
 //
-//   - R in a [HelloResponse] is an addition, for schedulers that cannot look it
-//     up.
+//   - R in a [HelloResponse] is an addition, for schedulers that cannot look it up.
 //   - Recalled and canceled requests count against the limit until their response.
 //   - A request is recalled at most once, and only if the limit is reached.
 //   - A second ready needs a second hello first, which ends the first session.
 //   - A wrong response changes nothing; in flux-core it ends the session.
-//   - Resources for an unknown job are an error; resources for a canceled job
-//     are freed.
+//   - Resources for an unknown job are an error; resources for a canceled job are freed.
 //   - Without partial-ok, a job keeps what it has not freed: see [Announce].
 package alloc
