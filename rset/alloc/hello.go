@@ -41,7 +41,7 @@ func (m *HelloResponse) read(o *jsonobj.Reader) {
 	}
 }
 
-// freeFits reports whether the freed ranks are ranks of R, as far as is known.
+// freeFits reports whether the freed ranks are ranks of R. Without R they may be.
 func (m HelloResponse) freeFits() bool { return m.R == nil || m.R.Ranks().ContainsAll(m.Free) }
 
 func (m HelloResponse) append(dst []byte) ([]byte, error) {

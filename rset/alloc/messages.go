@@ -71,7 +71,7 @@ func (m *Ready) read(o *jsonobj.Reader) {
 	}
 }
 
-// check returns what Append and Queue.Ready refuse.
+// check returns an error for what Append and Queue.Ready refuse.
 func (m Ready) check() error {
 	if m.Limit < 0 || m.Limit > math.MaxInt32 {
 		return &jsonobj.Fault{Path: "limit", Offset: jsonobj.NoOffset, Err: jsonobj.ErrRange}

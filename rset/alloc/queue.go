@@ -39,17 +39,17 @@ type Queue struct {
 	jobs  map[jobid.ID]*job // all, canceled ones too
 	in    [states]list      // by state; claimed jobs come before pending ones
 	phase Phase
-	limit int    // most requests without a response; 0: no limit
-	marks uint64 // no mark of a job is greater
-	spare []*job // for jobs to come: zero, at most maxSpare
+	limit int    // the maximum number of requests without a response; 0: no limit
+	marks uint64 // the greatest mark of a job: see Prioritize
+	spare []*job // zero, to be used again; at most maxSpare
 }
 
-// A job is one that the queue knows.
+// A job is what the queue knows of a job, a canceled one too.
 type job struct {
 	JobInfo
 	state   State
 	stopped bool
-	mark    uint64
+	mark    uint64 // the last Prioritize that named it
 }
 
 // blocked reports whether the job must not have a request.
@@ -214,8 +214,8 @@ func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
 	return q.fill(dst), nil
 }
 
-// tell appends the messages about the jobs that Prioritize marked, at most told, and
-// that were not recalled since.
+// tell appends messages with the new priorities of the jobs that Prioritize marked, told
+// in number, unless their requests were recalled since.
 func (q *Queue) tell(dst []Send, jobs []Priority, told int) []Send {
 	if told == 0 {
 		return dst
@@ -312,7 +312,7 @@ func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 		return q.settle(dst), OutcomeRequeued, nil
 	case a.Type == ResponseSuccess && canceled:
 		out = OutcomeReturned
-		r, _ := a.R.Restrict(a.R.Ranks()) // without what the scheduler keeps with it
+		r, _ := a.R.Restrict(a.R.Ranks()) // drops the key scheduling
 		dst = append(dst, Send{Kind: SendFree, Job: j.JobInfo, R: r})
 	case a.Type == ResponseSuccess:
 		out = OutcomeAllocated

@@ -10,13 +10,13 @@ import (
 
 // This file decides which jobs get a request, and keeps the indexes for that.
 //
-// With a limit, so many requests may be outstanding. Those that are neither recalled
-// nor canceled are StateSent. The other places are free, or will be when the scheduler
-// has responded. The best of the waiting jobs claim these places: limit less the number
-// of sent jobs. If the best of the others comes before the last sent job, that is
-// recalled, which gives one more place to claim. So the best jobs, as many as the limit,
-// are sent or have a claim. Without claims, each better job that comes during a recall
-// would seem to need a recall of its own.
+// If there is a limit, it is the number of places. Each request that is outstanding takes
+// one. A sent request keeps its place; that of a recalled or canceled request becomes free
+// with the response. The best of the waiting jobs claim every place without a sent request,
+// whether it is free yet or not. If the best job without a claim comes before the last sent
+// job, the queue recalls that request, which gives one more place to claim. So the best
+// jobs, as many as there are places, are sent or have a claim. Without claims, each better
+// job that comes during a recall would seem to need a recall of its own.
 
 // before reports whether job a comes before job b in the queue.
 func before(a, b item) bool {
@@ -41,7 +41,7 @@ type list struct{ tree *btree.BTreeG[item] }
 // degree is the degree of the trees: nodes of 31 to 63 jobs.
 const degree = 32
 
-// items returns the tree.
+// items returns the tree, and makes it when it is first used.
 func (l *list) items() *btree.BTreeG[item] {
 	if l.tree == nil {
 		l.tree = btree.NewG(degree, before)
@@ -56,17 +56,15 @@ func (l *list) insert(j *job) {
 	}
 }
 
-// remove takes a job out that is in the list. Panics if it is not.
+// remove removes a job that is in the list. Panics if it is not.
 func (l *list) remove(j *job) {
 	if _, was := l.items().Delete(itemOf(j)); !was {
 		panic("alloc: job is not in the list of its state")
 	}
 }
 
-// len returns the number of jobs.
 func (l *list) len() int { return l.items().Len() }
 
-// clear removes all jobs.
 func (l *list) clear() { l.items().Clear(false) }
 
 // first returns the first job, nil if the list is empty.
@@ -100,18 +98,18 @@ func (l *list) after(j *job) (next *job) {
 	return next
 }
 
-// precedes reports whether there are both jobs, and a comes before b.
+// precedes reports whether neither job is nil and a comes before b.
 func precedes(a, b *job) bool { return a != nil && b != nil && before(itemOf(a), itemOf(b)) }
 
-// move gives a job another state and puts it into the list of that.
+// move changes the state of a job, and so its list.
 func (q *Queue) move(j *job, to State) {
 	q.in[j.state].remove(j)
 	j.state = to
 	q.in[to].insert(j)
 }
 
-// enter puts a job without a request, which is in no list of a state, into the list
-// where it belongs. Claims are out of balance until settle.
+// enter makes a job without a request pending or blocked, and puts it into that list. It
+// is in no list before. Claims are out of balance until settle.
 func (q *Queue) enter(j *job) {
 	j.state = StatePending
 	if j.blocked() {
@@ -120,7 +118,7 @@ func (q *Queue) enter(j *job) {
 	q.in[j.state].insert(j)
 }
 
-// drop forgets a job, which must not be used any more.
+// drop forgets a job and clears it for the next one: j must not be used any more.
 func (q *Queue) drop(j *job) {
 	q.in[j.state].remove(j)
 	delete(q.jobs, j.ID)
@@ -129,8 +127,8 @@ func (q *Queue) drop(j *job) {
 	}
 }
 
-// places returns how many requests can be sent now, or when the recalled and canceled
-// ones have a response. It is 0 without a limit: then nothing waits.
+// places returns how many places have no sent request: they are free now, or will be with
+// the responses to recalled and canceled ones. Without a limit nothing waits, and it is 0.
 func (q *Queue) places() int {
 	if q.limit == 0 {
 		return 0
@@ -176,7 +174,7 @@ func (q *Queue) recall(dst []Send) []Send {
 	}
 }
 
-// fill sends requests while the scheduler takes them.
+// fill sends requests while there are free places.
 func (q *Queue) fill(dst []Send) []Send {
 	if q.phase != PhaseOnline {
 		return dst

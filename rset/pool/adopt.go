@@ -83,8 +83,8 @@ func (p *Pool) checkHosts(id jobid.ID, r *rset.R) error {
 	return nil
 }
 
-// hold makes a job, which expires at a time, hold resources as far as the inventory has
-// them, and returns the others, without hosts.
+// hold gives resources to a job that expires at end, as far as the inventory has them. It
+// returns the others, without hosts.
 func (p *Pool) hold(id jobid.ID, end eventlog.Timestamp, r *rset.R) *rset.R {
 	var gone parts
 	for pt := range r.Parts() {
@@ -107,8 +107,8 @@ func (p *Pool) hold(id jobid.ID, end eventlog.Timestamp, r *rset.R) *rset.R {
 // all returns what a job holds, in the inventory or gone.
 func (p *Pool) all(h *holder) *rset.R { return must(rset.Append(p.held(h), h.gone)) }
 
-// conflicts returns what a job and others hold both, by the other job. It takes time in
-// proportion to the spans of the job, if there is any conflict in the pool.
+// conflicts returns what other jobs hold too, by job. It takes time in proportion to the
+// spans of the job if there is any conflict in the pool, and else constant time.
 func (p *Pool) conflicts(h *holder) []Conflict {
 	if p.clashes == 0 {
 		return nil

@@ -32,7 +32,7 @@ func (p *Pool) search(q *Request) (search, error) {
 	return search{p: p, q: q, eligible: q.eligible(p)}, nil
 }
 
-// feasible is Feasible for what is searched.
+// feasible is Feasible for the request of the search.
 func (s *search) feasible() error {
 	known := &s.p.known
 	if _, ok := known.feasible[s.q]; ok {
@@ -100,7 +100,7 @@ func (p *Pool) Alloc(id jobid.ID, q *Request, now eventlog.Timestamp) (*rset.R, 
 	return h.r, nil
 }
 
-// room returns an error if there may be no more than so many jobs.
+// room returns ErrLimit if there may be no job beside n others.
 func (p *Pool) room(n int) error {
 	if n >= p.cfg.MaxJobs {
 		return tooMany("jobs", n+1, p.cfg.MaxJobs)
@@ -108,7 +108,7 @@ func (p *Pool) room(n int) error {
 	return nil
 }
 
-// end returns when an allocation expires that is made now.
+// end returns when an allocation that is made now expires; 0 is never.
 func (p *Pool) end(now eventlog.Timestamp, duration time.Duration) (eventlog.Timestamp, error) {
 	if err := checkTime("now", now); err != nil {
 		return 0, err
@@ -129,14 +129,14 @@ func (p *Pool) end(now eventlog.Timestamp, duration time.Duration) (eventlog.Tim
 	return end, nil
 }
 
-// later returns the time after a duration: the next time at the least, which a duration
-// of less than a microsecond may not reach, and never if it is beyond all times.
+// later returns the time after a duration. It is greater than now, even if the duration is
+// lost in the rounding of a Timestamp, and never if no Timestamp is as late.
 func later(now eventlog.Timestamp, duration time.Duration) eventlog.Timestamp {
 	next := eventlog.Timestamp(math.Nextafter(float64(now), math.MaxFloat64))
 	return min(max(now+eventlog.Timestamp(duration.Seconds()), next), never)
 }
 
-// take gives a job what was chosen, and returns that.
+// take gives the chosen resources to a job, and returns them.
 func (p *Pool) take(h *holder, q *Request, c *choice) *rset.R {
 	slices.SortFunc(c.grants, func(a, b grant) int { return cmp.Compare(a.first, b.first) })
 	var room [4]children.Part

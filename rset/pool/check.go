@@ -149,8 +149,8 @@ func (p *Pool) checkHolders() error {
 	return err
 }
 
-// checkPlans checks that planned jobs and holders are where they start and end, and that
-// only planned jobs are to have anything.
+// checkPlans checks that the indexes of starts and ends have the planned jobs and the
+// holders, and that each claim belongs to a planned job.
 func (p *Pool) checkPlans() error {
 	var err error
 	ends := 0

@@ -16,13 +16,13 @@ import (
 type grant struct {
 	first, last uint32
 	free        *children.Set // what is free there now
-	room        int64         // for how many slots on each rank there is room
-	slots       int64         // how many slots on each rank
+	room        int64         // how many slots fit on each rank
+	slots       int64         // how many slots the job gets on each rank
 }
 
 func (g grant) len() int64 { return int64(g.last-g.first) + 1 }
 
-// A choice is where a job goes; without enough room, how much there is.
+// A choice says where a job goes or, if the room is not enough, how much there is.
 type choice struct {
 	grants []grant
 	nodes  int64
@@ -36,9 +36,9 @@ type search struct {
 	eligible *idset.Set // nil: every rank
 	dry      bool       // only whether there is room: no grants
 	fit      *btree.BTreeG[fitItem]
-	later    []grant            // where to look first: what there is room for later
-	from, to eventlog.Timestamp // when there must be room; from 0: nothing has ended
-	self     *plan              // which does not count; nil: all count
+	later    []grant            // where to look first: ranks that gain room before from
+	from, to eventlog.Timestamp // when there must be room; from is 0 for now
+	self     *plan              // the plan that does not count; nil: all count
 	seen     int64              // how many nodes have room, planned for others or not
 }
 
@@ -147,8 +147,8 @@ func (c *choice) trim(excess int64) {
 	}
 }
 
-// each calls f, in the order of choose, with ranges of eligible ranks that have
-// room for so many slots on each, until it returns false.
+// each calls f with ranges of eligible ranks, on each of which that many slots fit, in the
+// order of choose, until f returns false.
 func (s *search) each(slots int64, f func(g grant) bool) {
 	for _, g := range s.later {
 		if g.room >= slots && !f(g) {
@@ -161,7 +161,7 @@ func (s *search) each(slots int64, f func(g grant) bool) {
 		}
 		return
 	}
-	// No node with room comes before these.
+	// A node with fewer free cores than that has no room.
 	least := fitItem{}
 	for _, want := range s.q.per {
 		if want.kind == "core" {
@@ -175,9 +175,9 @@ func (s *search) each(slots int64, f func(g grant) bool) {
 	s.walk(least, slots, f)
 }
 
-// walk is each from an item on, with FitBest up to the last node in use or the last idle
-// one. It reports whether f always returned true. After a node without room it skips all
-// that have as much, and after an ineligible one all up to the next eligible rank.
+// walk is each, from an item on. With FitBest it stays among the nodes in use or among the
+// idle ones, as the item is. It reports whether f always returned true. It skips nodes that
+// have as much as one without room, and those between an ineligible and an eligible rank.
 func (s *search) walk(from fitItem, slots int64, f func(g grant) bool) bool {
 	for {
 		seek, done := false, true
@@ -268,14 +268,15 @@ func (s *search) skip(it fitItem) fitItem {
 	return to
 }
 
-// after returns where the items begin that have more than an item.
+// after returns where the items begin that come after those with as much as an item.
 func after(it fitItem) fitItem {
 	it.first = math.MaxUint32
 	return it
 }
 
-// A shortage says that at most so many nodes have so many free cores, and keep them until
-// a time for a job that is not planned; at time 0, planned for others or not.
+// A shortage remembers what a search did not find: at most that many nodes have that many
+// free cores each, and keep them until a time, by what is planned. If the time is 0, that is
+// so whatever is planned.
 type shortage struct {
 	cores, nodes int64
 	to           eventlog.Timestamp
@@ -286,26 +287,25 @@ func (s shortage) implies(t shortage) bool {
 	return s.cores <= t.cores && s.nodes <= t.nodes && s.to <= t.to
 }
 
-// maxShortages is how many of them a pool knows.
+// maxShortages is how many shortages a pool remembers.
 const maxShortages = 16
 
-// shortages are those that a pool knows, the oldest first.
+// shortages are in the order in which they were found.
 type shortages struct {
 	list [maxShortages]shortage
 	n    int
 }
 
-// known returns them.
 func (s *shortages) known() []shortage { return s.list[:s.n] }
 
-// ease notes that so many nodes have more than before.
+// ease notes that some nodes have more than before: each may be one that was missing.
 func (s *shortages) ease(nodes int64) {
 	for i := range s.known() {
 		s.list[i].nodes += nodes
 	}
 }
 
-// add notes one, in the place of those that follow from it, or of the oldest.
+// add adds a shortage. It replaces those that follow from it, or else the oldest.
 func (s *shortages) add(one shortage) {
 	kept := slices.DeleteFunc(s.known(), one.implies)
 	if len(kept) == maxShortages {
@@ -314,8 +314,9 @@ func (s *shortages) add(one shortage) {
 	s.n = len(append(kept, one))
 }
 
-// lacks reports whether it is known that a search finds no room: it is for more cores than
-// are free, or for more nodes than have enough. Most tests of a backfill end here.
+// lacks reports whether the search will find no room, as far as the pool remembers: it is
+// for more cores than are free, or for more nodes than have enough. It saves most searches
+// of a backfill.
 func (s *search) lacks() bool {
 	cores, nodes := s.q.leastCores(), s.q.leastNodes()
 	if cores > s.p.cores {
@@ -329,8 +330,8 @@ func (s *search) lacks() bool {
 	return false
 }
 
-// short notes that a search has found no room but so much. What jobs take and plan makes
-// it no better; what they release does by a node each, and an update ends all shortages.
+// short remembers how little room a search has found. That stays true when jobs get
+// resources or plans. What they release eases it by a node each, and an update ends it.
 func (s *search) short(c choice) {
 	nodes := s.q.leastNodes()
 	if nodes == 0 || s.q.exclusive || s.eligible != nil || len(s.q.per) != 1 {

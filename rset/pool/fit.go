@@ -21,7 +21,7 @@ func compareCounts(a, b *children.Set) int {
 	x, y := otherKinds(a.Kinds()), otherKinds(b.Kinds())
 	for ; len(x) > 0 && len(y) > 0; x, y = otherKinds(x[1:]), otherKinds(y[1:]) {
 		if d := cmp.Compare(y[0].Name, x[0].Name); d != 0 {
-			return d // one has none of the kind that comes first
+			return d // the other has none of that kind
 		}
 		if d := cmp.Compare(x[0].N, y[0].N); d != 0 {
 			return d
@@ -47,8 +47,8 @@ func fitting(free *children.Set, needs []need) int64 {
 	return most
 }
 
-// A cut is the lowest children that make up some needs so many times, and the rest of
-// those that were free. Where nodes are alike they share the sets.
+// A cut divides the free children of a node into the lowest that satisfy some needs, as
+// often as there are slots, and the rest. Nodes that are alike share the sets.
 type cut struct {
 	free, what, rest *children.Set
 	needs            []need
@@ -69,8 +69,8 @@ func (k *known) cut(free *children.Set, needs []need, times int64) cut {
 	return c
 }
 
-// lowest returns the lowest ids that make up the needs so many times. The
-// children must have them.
+// lowest returns the lowest ids that satisfy the needs of all slots. The children must
+// have them.
 func lowest(free *children.Set, needs []need, times int64) *children.Set {
 	var room [4]children.Kind
 	out := room[:0]

@@ -22,11 +22,11 @@ func endOf(expiration eventlog.Timestamp) eventlog.Timestamp {
 	return expiration
 }
 
-// An event is the start of a planned job, or the end of one or of a holder.
+// An event is the start or the end of a planned job, or the end of a holder.
 type event struct {
 	at     eventlog.Timestamp
 	id     jobid.ID
-	holder *holder // nil: it is the plan
+	holder *holder // nil for an event of the plan
 	plan   *plan
 }
 
@@ -34,20 +34,21 @@ func newEventTree() *btree.BTreeG[event] {
 	return btree.NewG(degree, func(a, b event) bool { return a.at < b.at || a.at == b.at && a.id < b.id })
 }
 
-// addEnd notes when a job ends, if it does.
+// addEnd adds the end of a job, unless it never ends.
 func (p *Pool) addEnd(e event) {
 	if e.at < never {
 		p.ends.ReplaceOrInsert(e)
 	}
 }
 
-// room returns for how many slots each node has room all the time. What a job
-// holds is free after its expiration.
+// room returns how many slots fit on a node in that state, all the time between from and
+// to. What a job holds is free after its expiration.
 func (s *search) room(n *state, from, to eventlog.Timestamp) int64 {
 	return s.roomBeside(n, from, to, s.roomAt(n, from))
 }
 
-// roomBeside is room of a node with room for so many slots at the first time.
+// roomBeside is room, of a node that has that room at from. Only starts of planned jobs can
+// reduce it.
 func (s *search) roomBeside(n *state, from, to eventlog.Timestamp, room int64) int64 {
 	for _, c := range n.claims {
 		if c.plan.start > from && c.plan.start < to && room > 0 {
@@ -102,12 +103,12 @@ func (s *search) roomAt(n *state, at eventlog.Timestamp) int64 {
 // A forecast finds when a request can be met.
 type forecast struct {
 	search
-	total   int64   // nodes, or slots for a request that is not by node, with room from from to to
-	touched []*span // whose room may be another at the next time
-	gained  []*span // whose room became more
+	total   int64   // the nodes with room all the time, or the slots if the request is not by node
+	touched []*span // whose room may differ at the next time
+	gained  []*span // whose room grew
 }
 
-// weight returns what a node with room for so many slots counts.
+// weight returns what a node on which that many slots fit adds to total.
 func (f *forecast) weight(room int64) int64 {
 	switch {
 	case f.q.nodes.IsZero():
@@ -128,7 +129,7 @@ func (f *forecast) enough() bool {
 	return ok
 }
 
-// until returns when a job ends that starts at a time.
+// until returns when the job ends if it starts at that time.
 func (f *forecast) until(at eventlog.Timestamp) eventlog.Timestamp {
 	if f.q.duration == 0 {
 		return never
@@ -136,8 +137,8 @@ func (f *forecast) until(at eventlog.Timestamp) eventlog.Timestamp {
 	return later(at, f.q.duration)
 }
 
-// earliest returns the first time at which the request can be met. The room is then
-// known of all that gained some. It looks at the ranks that are free now, and then at
+// earliest returns the first time at which the request can be met. gained then has the
+// spans that have more room than now. It looks at the ranks that are free now, and then at
 // those of each job that ends by the time found.
 func (f *forecast) earliest(now eventlog.Timestamp) (eventlog.Timestamp, error) {
 	p := f.p

@@ -57,7 +57,7 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 	if len(contested) > 0 {
 		out.Contested = contested.r()
 	}
-	var more *rset.R // that is returned, in addition to the fragment
+	var more *rset.R // returned in addition to the fragment
 	switch {
 	case final:
 		if left := p.pieces(nil, h); len(left) > 0 || !gone.IsEmpty() {
@@ -77,8 +77,8 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 	return out, nil
 }
 
-// release takes what it holds from a job. It appends to back what no job holds any more,
-// and returns that and the rest.
+// release takes from a job what it holds. It appends to back what no job holds any more,
+// and returns back and what another job still holds.
 func (p *Pool) release(id jobid.ID, what, back parts) (_, contested parts) {
 	for _, pt := range what {
 		p.shortages.ease(int64(pt.Last-pt.First) + 1)

@@ -55,7 +55,7 @@ type holderItem struct {
 	h  *holder
 }
 
-// setHolder puts a holder where it is found.
+// setHolder puts a holder into the indexes.
 func (p *Pool) setHolder(h *holder) {
 	if old, ok := p.holders.ReplaceOrInsert(holderItem{h.id, h}); ok && old.h.expiration != h.expiration {
 		p.ends.Delete(event{at: old.h.end(), id: h.id})
@@ -63,7 +63,7 @@ func (p *Pool) setHolder(h *holder) {
 	p.addEnd(event{at: h.end(), id: h.id, holder: h})
 }
 
-// removeHolder takes a job out of where it is found.
+// removeHolder removes a holder from the indexes.
 func (p *Pool) removeHolder(h *holder) {
 	p.holders.Delete(holderItem{id: h.id})
 	p.ends.Delete(event{at: h.end(), id: h.id})

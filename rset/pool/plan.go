@@ -9,8 +9,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// A plan is a job that has no resources yet, and the ranks where it is to have some. It
-// is never changed.
+// A plan says where and when a job without resources will have some. It is never changed.
 type plan struct {
 	id         jobid.ID
 	q          *Request
@@ -24,16 +23,17 @@ type planItem struct {
 	plan *plan
 }
 
-// A claim is what a planned job is to have of a node.
+// A claim is what a planned job will have of a node.
 type claim struct {
 	plan  *plan
 	slots int64
 }
 
-// active reports whether a planned job is to run at a time.
+// active reports whether the planned job will run at a time.
 func (c claim) active(at eventlog.Timestamp) bool { return c.plan.start <= at && at < c.plan.end }
 
-// takes returns how many of a kind a planned job is to have, or more than there are.
+// takes returns how many of a kind the planned job will have; for a whole node, more than
+// any node has.
 func (c claim) takes(kind string) int64 {
 	if c.plan.q.exclusive {
 		return 1 << 32
@@ -107,12 +107,12 @@ func (p *Pool) Plan(id jobid.ID, q *Request, now eventlog.Timestamp) (eventlog.T
 	return start, nil
 }
 
-// holds reports whether a plan is as good as a new one.
+// holds reports whether a plan still has its room, and a new one could not get more.
 func (f *forecast) holds(pl *plan) bool {
 	_, nodes := pl.q.nodes.Fixed()
 	_, slots := pl.q.slots.Fixed()
 	if !slots || !nodes && !pl.q.nodes.IsZero() {
-		return false // there may be more room than before
+		return false // there may be room for more nodes or slots than before
 	}
 	for _, g := range pl.grants {
 		ok := f.eligible == nil || f.eligible.ContainsAll(idset.Range(g.first, g.last))
@@ -129,13 +129,14 @@ func (f *forecast) holds(pl *plan) bool {
 	return true
 }
 
-// findClaim returns where the claim of a job is, or would be, and whether it is.
+// findClaim returns the index of the claim of a job, or where it would be, and whether it
+// is there.
 func (s *state) findClaim(id jobid.ID) (int, bool) {
 	return slices.BinarySearchFunc(s.claims, id, func(c claim, id jobid.ID) int { return cmp.Compare(c.plan.id, id) })
 }
 
-// where returns where a job is planned for which there is room. What gains room later
-// comes first, so that what is free now is left to others.
+// where returns the ranks for a plan; there is room. Ranks that gain room only later come
+// first, so that other jobs can use what is free now.
 func (f *forecast) where() []grant {
 	slices.SortFunc(f.gained, func(a, b *span) int { return cmp.Compare(a.first, b.first) })
 	for _, sp := range slices.Compact(f.gained) {
@@ -171,7 +172,7 @@ func (p *Pool) Unplan(id jobid.ID) bool {
 	for _, g := range pl.grants {
 		p.shortages.ease(g.len())
 		p.edit(g.first, g.last, func(_, _ uint32, s *state) {
-			if i, ok := s.findClaim(id); ok { // else the rank left, and came back
+			if i, ok := s.findClaim(id); ok { // not if the rank left the inventory and came back
 				s.claims = slices.Concat(s.claims[:i], s.claims[i+1:])
 			}
 		})

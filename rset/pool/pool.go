@@ -48,12 +48,12 @@ type Pool struct {
 	inventory  *rset.R    // properties up to date
 	bare       *rset.R    // what allocations are cut from: no times, no properties of this instance alone
 	ranks      *idset.Set // of the inventory; never changed, only replaced
-	hosts      *hostIndex // the same
-	properties int        // how many there are
-	known      known      // about requests
+	hosts      *hostIndex // of the inventory; never changed, only replaced
+	properties int        // the number of different ones
+	known      known      // what was found out about requests
 	expiration eventlog.Timestamp
 	none       *rset.R // the empty set, for results
-	grants     []grant // room for those of a search
+	grants     []grant // memory for those of a search
 
 	whole     *btree.BTreeG[fitItem]    // the inventory as if it were up and idle; never changed, only replaced
 	spans     *btree.BTreeG[rankItem]   // all ranks
@@ -116,7 +116,7 @@ func (p *Pool) setInventory(r *rset.R) {
 	}
 }
 
-// setProperties makes r the inventory, which differs in so many properties alone.
+// setProperties makes r the inventory, which differs only in properties and has n of them.
 func (p *Pool) setProperties(r *rset.R, n int) {
 	p.inventory, p.bare, p.properties = r, r.WithoutLocal(), n
 	p.known = known{}

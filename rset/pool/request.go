@@ -130,11 +130,11 @@ func counted(c jobspec.Count, noun string) string {
 	return c.String() + " " + noun
 }
 
-// nslots returns the nslots of RFC 20 for so many nodes with so many slots on each. A
-// request that is not by node has all its slots on one node here.
+// nslots returns the nslots of RFC 20, from the number of nodes and of slots on each. For a
+// request that is not by node, nodes is 1 and slots the number in all.
 func (q *Request) nslots(nodes, slots int64) int64 { return nodes * slots / q.nodesPerSlot }
 
-// leastCores returns how many cores the job needs at the least.
+// leastCores returns the smallest number of cores that is enough for the job.
 func (q *Request) leastCores() int64 {
 	for _, want := range q.per {
 		if want.kind == "core" {
@@ -144,7 +144,7 @@ func (q *Request) leastCores() int64 {
 	return 0
 }
 
-// leastNodes returns how many nodes the job needs at the least, 0 if slots go anywhere.
+// leastNodes returns the smallest number of nodes that is enough, 0 if slots go anywhere.
 func (q *Request) leastNodes() int64 {
 	if q.nodes.IsZero() {
 		return 0
@@ -152,12 +152,12 @@ func (q *Request) leastNodes() int64 {
 	return q.nodes.Min() * q.nodesPerSlot
 }
 
-// least returns how many the smallest grant has of what a slot has so many of.
+// least returns how many of a kind the smallest grant has, if each slot has that many.
 func (q *Request) least(each int64) int64 {
 	return each * max(q.leastNodes(), 1) * q.slots.Min()
 }
 
-// builder makes a Request of vertices.
+// builder makes a Request of the vertices of a jobspec.
 type builder struct {
 	q          Request
 	vertices   []jobspec.Vertex

@@ -49,7 +49,8 @@ func (s *state) equal(t *state) bool {
 		})
 }
 
-// find returns where a job is among the owners, or would be, and whether it is.
+// find returns the index of a job among the owners, or where it would be, and whether it
+// is there.
 func (s *state) find(job jobid.ID) (int, bool) {
 	return slices.BinarySearchFunc(s.owners, job, func(o owner, job jobid.ID) int { return cmp.Compare(o.job, job) })
 }
@@ -64,7 +65,7 @@ func (sp *span) heldBy(job jobid.ID) *children.Set {
 	return nil
 }
 
-// take makes a job, which expires at a time, an owner of children of the node. The rest
+// take makes a job that expires at end an owner of children of the node. rest is what
 // stays free.
 func (s *state) take(job jobid.ID, end eventlog.Timestamp, k, rest *children.Set) {
 	i, found := s.find(job)
@@ -77,13 +78,13 @@ func (s *state) take(job jobid.ID, end eventlog.Timestamp, k, rest *children.Set
 		owners = append(owners, owner{job, end, k})
 	}
 	s.owners = append(owners, behind...)
-	// What was free belongs to no other job.
+	// No other job holds what was free, so only the rest can clash.
 	s.clash = s.clash || !s.free.Contains(k) && s.overlaps()
 	s.free = rest
 }
 
-// drop takes children of the node, which it holds, from a job, and returns
-// those of them that no job holds any more.
+// drop takes from a job some of the children that it holds of the node, and returns those
+// that no job holds any more.
 func (s *state) drop(job jobid.ID, k *children.Set) *children.Set {
 	i, _ := s.find(job)
 	rest := s.owners[i].what.Subtract(k)
@@ -243,8 +244,8 @@ func (p *Pool) edit(first, last uint32, change func(first, last uint32, s *state
 	p.replace(old, made)
 }
 
-// join appends a span, or makes one of it and the span before. A span that ends at a rank
-// that is edited, or behind it, is new: it may be changed.
+// join appends a span, or joins it to the span before if their states are equal. A span
+// that ends at the first edited rank or behind it is new, so it may be changed.
 func join(made []*span, sp *span, edited uint32) []*span {
 	k := len(made) - 1
 	if k < 0 || made[k].last+1 != sp.first || !made[k].state.equal(&sp.state) {
@@ -261,7 +262,7 @@ func join(made []*span, sp *span, edited uint32) []*span {
 
 // replace puts spans in the place of others.
 func (p *Pool) replace(old, made []*span) {
-	// The first and the last may be neighbours that stayed.
+	// The first and the last may be neighbours that did not change.
 	if len(old) > 0 && len(made) > 0 && old[0] == made[0] {
 		old, made = old[1:], made[1:]
 	}
@@ -269,7 +270,7 @@ func (p *Pool) replace(old, made []*span) {
 		old, made = old[:i], made[:j]
 	}
 	for i, sp := range old {
-		if i >= len(made) || made[i].first != sp.first { // else it is overwritten
+		if i >= len(made) || made[i].first != sp.first { // else insert overwrites it
 			p.spans.Delete(rankItem{first: sp.first})
 		}
 		if sp.fits() {
@@ -300,7 +301,6 @@ func (p *Pool) insert(sp *span) {
 // fits reports whether something of a span can be allocated.
 func (sp *span) fits() bool { return sp.up && sp.free != nil }
 
-// item returns the item of a span.
 func (sp *span) item() fitItem {
 	return fitItem{free: sp.free, sp: sp, cores: sp.free.Len("core"), first: sp.first, idle: sp.idle()}
 }

@@ -126,12 +126,12 @@ func checkUpDown(c Change, ranks *idset.Set) error {
 	if err := disjoint("up and down", c.Up, c.Down, bothWays); err != nil {
 		return err
 	}
-	// A rank that leaves goes down too, and may be named so.
+	// A rank in Shrink may be in Down too, since it goes down as it leaves.
 	return among("down", idset.Difference(c.Down, c.Shrink), ranks)
 }
 
-// changeProperties returns an inventory with so many properties after a change of them,
-// and their number then.
+// changeProperties returns an inventory and its number of properties, which was n, after
+// a change of them.
 func changeProperties(r *rset.R, n int, c Change, ranks *idset.Set) (*rset.R, int, error) {
 	changes := make(map[string]*idset.Set)
 	for _, name := range slices.Sorted(maps.Keys(c.RemoveProperties)) {
