@@ -20,8 +20,8 @@ func (j *job) annotations() json.RawMessage {
 	return nil
 }
 
-// merged returns the annotations of a job after an update by a valid object. The error tells
-// that no event can hold them.
+// merged returns the annotations of a job after an update by a valid object. The error says
+// that they are too long for an event.
 func (j *job) merged(patch []byte) (json.RawMessage, error) {
 	notes, err := jobstate.MergeAnnotations(j.annotations(), patch)
 	if err == nil {
@@ -38,8 +38,8 @@ func (j *job) setNotes(notes json.RawMessage) {
 	j.more().notes = notes
 }
 
-// annotate takes in what the scheduler says of a job that waits. It is for people: if long
-// memos leave no room, that is no reason to end its session.
+// annotate merges what the scheduler says of a job that waits. Annotations are for people:
+// if long memos leave no room for them, the session of the scheduler goes on.
 func (m *Manager) annotate(j *job, patch []byte) {
 	notes, err := j.merged(patch)
 	if err != nil {

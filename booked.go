@@ -71,8 +71,9 @@ func held(h alloc.Holder) *rset.R {
 	return r
 }
 
-// separate books what jobs hold by their records, and quarantines those that hold the same
-// resources: when one of them ended, the other's would be free. It returns the others.
+// separate books what jobs hold by their records, and returns those jobs. It quarantines
+// jobs that hold the same resources: when one of them ended, those of the other would be
+// free.
 func (m *Manager) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovered) []*job {
 	for _, j := range live {
 		if h, ok := j.holder(); ok {
@@ -116,7 +117,7 @@ func (m *Manager) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovere
 	return live
 }
 
-// claim returns what a job may hold whose records cannot be read, as far as they can.
+// claim returns what a job with damaged records may hold, as far as they can be read.
 func (s *stored) claim(id jobid.ID) (alloc.Holder, bool) {
 	r, err := rset.Parse(s.r)
 	j, _ := jobstate.Replay(id, s.log) // up to the fault
@@ -127,7 +128,7 @@ func (s *stored) claim(id jobid.ID) (alloc.Holder, bool) {
 	return holderOf(j, r.WithoutLocal()), true
 }
 
-// book keeps what quarantined jobs claim: what no other job holds of it.
+// book keeps what quarantined jobs claim, without what other jobs hold.
 func (m *Manager) book(claims []alloc.Holder) {
 	slices.SortFunc(claims, func(a, b alloc.Holder) int { return cmp.Compare(a.ID, b.ID) })
 	for _, h := range claims {

@@ -12,15 +12,15 @@ import (
 	"github.com/joblife/joblife/rset/children"
 )
 
-// bookings tells which job holds which resources: those that have an allocation, bypass or
-// not, those whose housekeeping goes on, and quarantined ones. No two hold the same, but
-// while Restore finds those that do.
+// bookings knows which job holds which resources: jobs with an allocation, bypass or not,
+// jobs whose housekeeping goes on, and quarantined ones. No two hold the same, except while
+// Restore looks for those that do.
 type bookings struct {
 	tree  *btree.BTreeG[stretch] // by their first ranks; disjoint
 	found []stretch              // scratch of within
 }
 
-// A stretch is a range of ranks of each of which the same jobs hold the same.
+// A stretch is a range of ranks on which the same jobs hold the same.
 type stretch struct {
 	first, last uint32
 	share               // mostly the only one
@@ -103,7 +103,7 @@ func (b *bookings) add(id jobid.ID, r *rset.R) {
 	}
 }
 
-// remove takes a range of ranks, as far as it has them, from a job.
+// remove removes the share of a job from a range of ranks, where it has one.
 func (b *bookings) remove(id jobid.ID, first, last uint32) {
 	for _, s := range b.within(first, last) {
 		if rest := s; rest.without(id) {
@@ -118,7 +118,8 @@ func (b *bookings) removeR(id jobid.ID, r *rset.R) {
 	}
 }
 
-// replace has what a stretch has of a range of ranks be as another one, or nobody's.
+// replace puts another stretch in the place of what s has of a range of ranks; without
+// shares, nothing.
 func (b *bookings) replace(s stretch, first, last uint32, as stretch) {
 	as.first, as.last = max(first, s.first), min(last, s.last)
 	if rest := s; s.first < as.first {
@@ -136,7 +137,7 @@ func (b *bookings) replace(s stretch, first, last uint32, as stretch) {
 	}
 }
 
-// overlaps returns what others hold of some resources, by job; nil: nothing.
+// overlaps returns what other jobs hold of some resources, by job; nil if nothing.
 func (b *bookings) overlaps(id jobid.ID, r *rset.R) map[jobid.ID]*rset.R {
 	var parts map[jobid.ID][]children.Part
 	for p := range r.Parts() {
@@ -164,7 +165,7 @@ func (b *bookings) overlaps(id jobid.ID, r *rset.R) map[jobid.ID]*rset.R {
 	return out
 }
 
-// conflict returns why a job may not have resources: others hold some of them.
+// conflict returns an error if other jobs hold some of the resources.
 func (b *bookings) conflict(id jobid.ID, r *rset.R) error {
 	both := b.overlaps(id, r)
 	if both == nil {
@@ -178,11 +179,11 @@ func (b *bookings) conflict(id jobid.ID, r *rset.R) error {
 	return fmt.Errorf("%w: %v and %v both have %v%s", ErrConflict, id, others[0], both[others[0]], more)
 }
 
-// rest returns what nobody else holds of some resources.
+// rest returns the resources without what other jobs hold of them.
 func (b *bookings) rest(id jobid.ID, r *rset.R) *rset.R {
 	both := b.overlaps(id, r)
 	for _, other := range slices.Sorted(maps.Keys(both)) {
-		r, _, _ = rset.Subtract(r, both[other]) // which fails on hosts alone: there are none
+		r, _, _ = rset.Subtract(r, both[other]) // fails only on hosts, and there are none
 	}
 	return r
 }

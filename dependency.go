@@ -38,15 +38,15 @@ func Dependencies() Hooks {
 	}
 }
 
-// dependencies are the jobs that wait. What it knows follows from the jobspecs, so
-// that a restart makes it again.
+// dependencies are the jobs that wait. They follow from the jobspecs, so a restart makes
+// them again.
 type dependencies struct {
 	after  map[jobid.ID][]dependent     // by the job that they wait for
 	on     map[jobid.ID][]jobid.ID      // the jobs that a job waits for
 	single map[string][]jobid.ID        // jobs with a singleton dependency, by user and name
 	active map[string]map[jobid.ID]bool // active jobs with a name, by user and name
-	keys   map[jobid.ID]string          // the key under which each of them is there
-	staged []func()                     // what a job waits for that is being validated
+	keys   map[jobid.ID]string          // the key of each active job with a name
+	staged []func()                     // what the job that is being validated waits for
 }
 
 // validate begins the validation of a job: one before it may have been refused.
@@ -113,7 +113,7 @@ func (d *dependencies) dependency(e *Event, dep jobspec.Dependency) (bool, error
 	return true, d.afterJob(e, s, dep)
 }
 
-// depend has the job wait for something, and reports whether it does.
+// depend makes the job wait for something, and reports whether it does.
 func depend(e *Event, description string) bool {
 	id := e.Job.ID()
 	if job := e.Job.Job(); job.HasDependency(description) {
@@ -296,7 +296,7 @@ func (d *dependencies) release(e *Event, satisfied func(dependent) bool, note st
 	}
 }
 
-// forget drops what a job waits for that ends without it.
+// forget drops the waits of a job that ends before they do.
 func (d *dependencies) forget(id jobid.ID) {
 	for _, on := range d.on[id] {
 		d.after[on] = slices.DeleteFunc(d.after[on], func(w dependent) bool { return w.id == id })
@@ -307,7 +307,7 @@ func (d *dependencies) forget(id jobid.ID) {
 	delete(d.on, id)
 }
 
-// key names the user and the name of a job; "" is none.
+// key returns the user and the name of a job as one key, "" for a job without a name.
 func key(v View) string {
 	name, ok := v.Jobspec().Lookup("attributes.system.job.name")
 	if !ok {
@@ -316,7 +316,7 @@ func key(v View) string {
 	return strconv.Itoa(int(v.UserID())) + ":" + string(name)
 }
 
-// singleton has a job wait until no other of its name is active.
+// singleton makes a job wait until no other of its name is active.
 func (d *dependencies) singleton(e *Event) error {
 	k := key(e.Job)
 	if k == "" {
@@ -343,8 +343,8 @@ func (d *dependencies) singleton(e *Event) error {
 	return nil
 }
 
-// hasToWait reports whether a job has to wait for others of its name. After a restart
-// that is open only for a job that is not validated: of others the log tells.
+// hasToWait reports whether a job has to wait for others of its name. After a restart it
+// decides only for a job that is not validated: for others the log says it.
 func (d *dependencies) hasToWait(e *Event, k string) bool {
 	id := e.Job.ID()
 	if _, restored := e.Lookup(id); !restored {

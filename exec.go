@@ -14,18 +14,18 @@ import (
 
 // What the executor says (RFC 32).
 type (
-	// ExecHello begins a session of an executor. It gets a Start of each job that it has to
-	// run, even of one that it runs already. Start.Reattach is set if the job has started, is
-	// being stopped, or has prologs that did not run; Raised has what stops it. Messages of
-	// an earlier session, and those of a Ready that is outstanding, are void.
+	// ExecHello begins a session of an executor. The executor gets a Start of each job that it
+	// has to run, even of one that it runs already. Start.Reattach is set if the job has
+	// started, is being stopped, or has prologs that did not run; Raised has what stops it.
+	// Messages of an earlier session, and those of a Ready that is outstanding, are void.
 	ExecHello struct{}
-	// ExecResponse responds to a Start. An executor that goes on with a job may repeat
-	// what it said before: that is no event.
+	// ExecResponse responds to a Start. An executor that goes on with a job may repeat what
+	// it said before; a repetition logs no event.
 	ExecResponse exec.Response
 	// ExecRefused reports that the executor does not have a job, has not run it and will
-	// not. The job ends with an exception, and with its epilogs if a prolog ran. It goes on
-	// if the executor was only asked whether it has the job, with Reattach before the
-	// start. An executor that has run a job must respond with start, finish and release
+	// not. The job ends with an exception, and with its epilogs if a prolog ran. But if the
+	// executor was only asked whether it has the job (Reattach before the start), the job
+	// goes on. An executor that has run a job must respond with start, finish and release
 	// instead, even if the job is over: without a start, epilogs may not run.
 	ExecRefused struct {
 		ID   jobid.ID
@@ -38,7 +38,7 @@ type (
 // startJob asks the executor to start a job, now or when it says hello.
 func (m *Manager) startJob(j *job) {
 	switch {
-	case m.exec && j.start == startAsk: // what it says to that decides
+	case m.exec && j.start == startAsk: // its response decides
 	case m.exec:
 		m.sendStart(j)
 	case j.start == startNone:
@@ -48,8 +48,7 @@ func (m *Manager) startJob(j *job) {
 	}
 }
 
-// sendStart asks the executor for a job: to start it, or to go on with it. It may
-// have got that before.
+// sendStart asks the executor to start a job or to go on with it, perhaps once more.
 func (m *Manager) sendStart(j *job) {
 	reattach := j.job().Started() || j.state == jobstate.StateCleanup || j.start == startAsk
 	if j.start != startAsk {
@@ -138,7 +137,7 @@ func (in ExecResponse) dispatch(m *Manager) error {
 			Type: mend(in.Exception.Type), Severity: in.Exception.Severity, Note: mend(in.Exception.Note),
 			UserID: jobstate.Some(m.cfg.Owner),
 		})
-		if errors.Is(err, ErrLimit) { // that is no reason to end its session
+		if errors.Is(err, ErrLimit) { // not the executor's fault, so its session goes on
 			m.fault("", j.id, err)
 			return nil
 		}
@@ -152,7 +151,7 @@ func (in ExecResponse) dispatch(m *Manager) error {
 	return fmt.Errorf("%w: response type %d", ErrInvalid, in.Type)
 }
 
-// unreleased returns those of some ranks that the executor has not released before.
+// unreleased returns the ranks of a set that the executor has not released before.
 func (j *job) unreleased(ranks *idset.Set) *idset.Set {
 	for h := range j.nodes.Holds().Holders() {
 		if h.Kind == perilog.HolderExecutor {
@@ -180,8 +179,7 @@ func (in ExecRefused) dispatch(m *Manager) error {
 	return nil
 }
 
-// A Raised is an exception of a job: the executor stops what it runs of the job at
-// one of severity 0.
+// A Raised is an exception of a job. If its severity is 0, the executor stops the job.
 type Raised struct {
 	Job jobid.ID
 	jobstate.ExceptionContext

@@ -11,11 +11,11 @@ import (
 	"github.com/joblife/joblife/purge"
 )
 
-// Hooks are functions that a Manager calls as jobs go on. Each may be nil. They are
-// called in the order of Config.Hooks, after the event that they are told of, and
-// before any decision that follows from it. A hook changes the Manager by [Event.Post]
-// alone. A panic in Validate or Dependency is an error of the hook; in another one it
-// becomes a [Fault], and the job goes on.
+// Hooks are functions that a Manager calls as jobs go on. Each may be nil. The Manager
+// calls them in the order of Config.Hooks, after the event that they hear of and before any
+// decision that follows from it. A hook changes the Manager only by [Event.Post]. A panic
+// in Validate or Dependency counts as its error; another one becomes a [Fault], and the job
+// goes on.
 type Hooks struct {
 	// Name is for faults.
 	Name string
@@ -28,24 +28,24 @@ type Hooks struct {
 	// NEW until the input [Validated]. After a restart Validate is called again for a job
 	// in NEW; an error then invalidates it.
 	Validate func(*Event) error
-	// Dependency is called for each dependency of a jobspec, after submit and again
+	// Dependency is called for each dependency of a jobspec, after submit, and again
 	// after a restart while the job waits for it. It reports whether the scheme is
-	// its own; the first hook that says so is the last to be asked. An error refuses
-	// the job, and after a restart raises an exception on it. To make the job wait,
-	// the hook posts a [DependencyAdd].
+	// its own; if so, no other hook is asked. An error refuses the job; after a restart
+	// it raises an exception on the job. To make the job wait, the hook posts a
+	// [DependencyAdd].
 	Dependency func(*Event, jobspec.Dependency) (bool, error)
 	// Priority returns the priority of a job in PRIORITY, unless its urgency sets it.
-	// Only the first hook with this function is asked. With later set, the job keeps the
-	// priority that was computed before, or waits for the input [Priority].
+	// Only the first hook with this function is asked. If later is true, the job keeps
+	// the priority that was computed before, or waits for the input [Priority].
 	Priority func(*Event) (priority uint32, later bool)
 
 	// Event is called after each event of a job.
 	Event func(*Event)
-	// Inactive is called when a job becomes inactive, and Removed when it is purged:
-	// each at least once for a job, and at most once between two restarts (MG-4). After
-	// a restart they are called again if a crash came before the record was durable, and
-	// not for jobs of which it is: see [Manager.Jobs]. What the hook had posted may be
-	// lost with the crash nevertheless; Restored is the place to look.
+	// Inactive is called when a job becomes inactive, and Removed when it is purged: each
+	// at least once for a job, and at most once between two restarts. After a restart they
+	// are called again if the crash came before the record was durable; the other jobs are
+	// in [Manager.Jobs]. A crash may lose what the hook had posted; Restored can post it
+	// again.
 	Inactive func(*Event)
 	Removed  func(*Event)
 }
@@ -55,8 +55,8 @@ var ErrLater = fmt.Errorf("%w: validated later", ErrRefused)
 
 // An Event says what happened to a job. It is valid until the hook returns.
 type Event struct {
-	// Job is the job. Its State is that after the event; the rest may be ahead of it by
-	// events that were logged together, such as free and clean.
+	// Job is the job. Its State is the one after the event; the rest may be ahead of it,
+	// if events were logged together, such as free and clean.
 	Job View
 	// Entry is the event; zero for Restored, Validate, Dependency and Priority.
 	Entry eventlog.Entry
@@ -78,8 +78,8 @@ func (e *Event) Lookup(id jobid.ID) (View, bool) { return e.m.view(id) }
 // tombstone, and false for others.
 func (e *Event) Ended(id jobid.ID) (purge.Record, bool) { return e.m.index.Ended(id) }
 
-// Post queues an input behind the current event. It is taken in before any decision
-// follows. If it is refused, that is a [Fault].
+// Post queues an input behind the current event. The Manager dispatches it before it
+// decides anything else. If the input is refused, that is a [Fault].
 func (e *Event) Post(in Input) { e.m.posts.push(post{in: in, hook: e.hook, job: e.Job.ID()}) }
 
 // PostAt queues an input for a time; [Manager.Deadline] follows it. A time that has passed
@@ -119,7 +119,7 @@ func (m *Manager) callEvent(h *Hooks, e *Event, f func(*Event)) {
 	}
 }
 
-// ask calls a hook that may refuse a job, as it does with a panic too.
+// ask calls a hook that may refuse a job, which a panic does too.
 func (m *Manager) ask(h *Hooks, j *job, f func(*Event) error) (err error) {
 	e := &Event{Job: View{m: m, j: j}, m: m, hook: h, Prev: j.state}
 	if p := m.try(h, e, func(e *Event) { err = f(e) }); p != nil {

@@ -16,7 +16,7 @@ import (
 // An Input is something that happened, for [Manager.Step]: a request such as [Submit], a
 // message such as [SchedResponse] or [ExecResponse], a [Report], or a [Tick]. Only types
 // of this package implement it. By says who asks; the zero Cred is the instance's owner.
-// An input with a Tag gets an [Answer]; 0 is no tag.
+// An input with a Tag gets an [Answer]; with the Tag 0 it gets none.
 type Input interface {
 	// dispatch takes in the input, without deciding what follows.
 	dispatch(m *Manager) error
@@ -39,8 +39,8 @@ type (
 		Jobspec []byte   // RFC 25 in JSON; retained, and must not change
 		Urgency int      // 0 holds the job; jobstate.UrgencyDefault is 16, and a guest's most
 		Flags   jobstate.Flags
-		// Time is when the user submitted it, if that was before now: the event submit has
-		// it. 0 is now.
+		// Time is when the user submitted the job, for the event submit. 0, and a time
+		// after now, mean now.
 		Time eventlog.Timestamp
 	}
 	// Validated ends a validation that a hook put off with ErrLater. An error invalidates
@@ -50,8 +50,8 @@ type (
 		Err error
 	}
 	// DependencyAdd makes a job wait until DependencyRemove with the same description.
-	// Adding one twice, or removing one that is not there, changes nothing. One that was
-	// satisfied cannot be added again, and a job that has left DEPEND takes none.
+	// Adding one twice, or removing one that is not there, changes nothing. A dependency
+	// that was satisfied cannot be added again, nor any to a job that has left DEPEND.
 	DependencyAdd struct {
 		ID          jobid.ID
 		Description string
@@ -60,7 +60,7 @@ type (
 		ID          jobid.ID
 		Description string
 	}
-	// Urgency sets the urgency (RFC 30). The Answer has the one before.
+	// Urgency sets the urgency (RFC 30). The Answer has the old one.
 	Urgency struct {
 		Tag     uint64
 		By      Cred
@@ -80,8 +80,8 @@ type (
 		ID      jobid.ID
 		Updates []jobstate.Update
 	}
-	// SetExpiration sets when the resources of a running job expire; 0 is never. The
-	// owner alone may do so.
+	// SetExpiration sets when the resources of a running job expire; 0 is never. Only the
+	// owner may do so.
 	SetExpiration struct {
 		Tag        uint64
 		By         Cred
@@ -99,7 +99,7 @@ type (
 	}
 	// SetFlags sets flags by name, such as "debug". A job with the flag "alloc-bypass"
 	// waits for Alloc, and the scheduler never hears of it; a job that has resources
-	// cannot get that flag. The owner alone may do so.
+	// cannot get that flag. Only the owner may set flags.
 	SetFlags struct {
 		Tag   uint64
 		By    Cred
@@ -108,8 +108,8 @@ type (
 	}
 	// Alloc gives resources to a job in SCHED that has the flag alloc-bypass. R is
 	// retained. The error is ErrConflict if another job holds some of it. No scheduler learns
-	// that it is used or freed, so that it is best kept out of theirs. The owner alone may do
-	// so.
+	// that R is used or freed, so keep its ranks out of their inventory. Only the owner may
+	// do so.
 	Alloc struct {
 		Tag uint64
 		By  Cred
@@ -117,8 +117,8 @@ type (
 		R   *rset.R
 	}
 	// Raise raises an exception. Severity 0 ends the job; 1 to 7 do not. Type must not be
-	// empty, and a long Note is cut. If it ends the job, "cancel" makes the result CANCELED
-	// and "timeout" TIMEOUT.
+	// empty; if it ends the job, "cancel" makes the result CANCELED and "timeout" TIMEOUT.
+	// A long Note is cut.
 	Raise struct {
 		Tag        uint64
 		By         Cred
@@ -128,8 +128,8 @@ type (
 		Note       string
 		WaitStatus jobstate.Optional[int32]
 	}
-	// Post logs an event as it is, to help a job that is stuck (SM-21), or for a service
-	// that runs actions of its own. The owner alone may do so.
+	// Post logs an event as it is, to help a job that is stuck, or for a service that runs
+	// actions of its own. Only the owner may do so.
 	Post struct {
 		Tag     uint64
 		By      Cred
@@ -140,8 +140,8 @@ type (
 	// Wait is answered when the job enters one of States, or has the event Event in its
 	// log. If that cannot happen any more, the Answer has an error: ErrInactive, or
 	// ErrUnknown for a job that is purged, unknown, or not durable yet. Only the store has
-	// the log of an inactive job: look there for its events. A volatile Manager knows only
-	// later events.
+	// the log of an inactive job: look there for its events. A volatile Manager keeps no
+	// log, so only later events count.
 	Wait struct {
 		Tag    uint64
 		By     Cred
@@ -158,8 +158,8 @@ type (
 	// WaitCancel ends all waits with a tag, without an answer. There may be none.
 	WaitCancel struct{ Tag uint64 }
 	// EnableQueue lets a queue take jobs, or not; StartQueue lets it send them to the
-	// scheduler, or not. Reason is for people. A volatile start or stop is in no record: a
-	// restart goes back to the one before. The owner alone may do so.
+	// scheduler, or not. Reason is for people. A volatile start or stop is in no record, so
+	// a restart undoes it. Only the owner may do so.
 	EnableQueue struct {
 		Tag    uint64
 		By     Cred
@@ -175,8 +175,9 @@ type (
 		Reason   string
 		Volatile bool
 	}
-	// Purge purges inactive jobs by limits, batch by batch, and is answered after the
-	// last; without Force it counts them. The owner alone may do so.
+	// Purge purges inactive jobs by limits, batch by batch. The Answer comes after the last
+	// batch and has their number. Without Force it only counts them. Only the owner may do
+	// so.
 	Purge struct {
 		Tag    uint64
 		By     Cred
@@ -184,8 +185,8 @@ type (
 		Force  bool
 	}
 	// PurgeIDs purges inactive jobs by id, at most purge.MaxBatch, all or none; without
-	// Force it counts them. The error is ErrLimit while other jobs are being purged: ask
-	// again. The owner alone may do so.
+	// Force it only counts them. The error is ErrLimit while other jobs are being purged:
+	// ask again. Only the owner may do so.
 	PurgeIDs struct {
 		Tag   uint64
 		By    Cred
@@ -199,11 +200,10 @@ type (
 		Failed map[jobid.ID]error
 	}
 	// Reload replaces Actions, Queues, Limits and Private of the configuration; other
-	// fields of Config are ignored. Actions follow it that have not begun: see
+	// fields of Config are ignored. An action that has not begun follows the new ones: see
 	// [perilog.Job.SetConfig].
 	Reload struct{ Config Config }
-	// AcceptClock confirms the time after a jump. Until then the limits purge nothing
-	// (PU-9).
+	// AcceptClock confirms the time after a jump. Until then the limits purge nothing.
 	AcceptClock struct{}
 	// Tick passes the time. Call it at Deadline.
 	Tick struct{}
@@ -215,15 +215,15 @@ type (
 
 // What the scheduler says (RFC 27).
 type (
-	// SchedHello begins a session. Ready.Hello responds. Messages of an earlier session,
-	// and those of a Ready that is outstanding, are void: do not send them.
+	// SchedHello begins a session, and Ready.Hello is the response. Do not send messages of
+	// an earlier session, nor those of a Ready that is outstanding: they are void.
 	SchedHello alloc.Hello
 	// SchedReady lets requests be sent. The ReadyResponse is the first of Ready.Sched.
 	SchedReady alloc.Ready
 	// SchedResponse responds to a Request. The error is ErrConflict if another job holds some
-	// of the resources: whatever the scheduler believes, nothing is booked twice (PR-10). A
-	// response that is refused ends the session. Pass SchedLost, and have the scheduler say
-	// hello again, which tells it what is held.
+	// of the resources: whatever the scheduler believes, nothing is booked twice. If a
+	// response is refused, end the session: pass SchedLost, and have the scheduler say hello
+	// again, which tells it what is held.
 	SchedResponse alloc.Response
 	// SchedLost ends the session.
 	SchedLost struct{}
@@ -238,7 +238,7 @@ type (
 		Job jobid.ID
 		perilog.Report
 	}
-	// Drained confirms that ranks are drained. Those that no job waits for are ignored.
+	// Drained confirms that ranks are drained. It ignores ranks that no job waits for.
 	Drained struct{ Ranks *idset.Set }
 	// Offline replaces the set of the ranks that are offline; nil is the empty set. It is
 	// retained, and must not change.

@@ -34,7 +34,7 @@ var (
 	// ErrDenied is returned when a guest asks for what only the job's user or the
 	// instance's owner may do.
 	ErrDenied = errors.New("joblife: permission denied")
-	// ErrInvalid is returned for an input that cannot be right. The text says why.
+	// ErrInvalid is returned for an input that is wrong in itself. The text says why.
 	ErrInvalid = errors.New("joblife: invalid request")
 	// ErrLimit is returned for a request beyond a limit of Config, or a fixed one: 2^20
 	// waits, 1024 purges that wait for the store, 64 MiB of quarantined jobs, and as many
@@ -78,13 +78,13 @@ type Config struct {
 	Generator uint16
 	// Queues are the named queues, one of which each job has to name. Without them there
 	// is the anonymous queue "". A queue takes and starts jobs until it is told not to.
-	// One that a Reload adds takes jobs but is stopped, as in flux-core; what it was before
-	// an earlier Reload removed it is forgotten.
+	// A queue that a Reload adds takes jobs but is stopped, as in flux-core, even if there
+	// was one of that name before.
 	Queues []string
-	// QueuesStopped has a named queue without a record begin stopped, as flux-core does.
+	// QueuesStopped says that a named queue without a record begins stopped, as in flux-core.
 	QueuesStopped bool
-	// Offline are the ranks that are offline until the first input Offline, so that a Restore
-	// decides with it. It is retained, and must not change.
+	// Offline are the ranks that are offline until the first input Offline; nil is none.
+	// Restore decides by them. The set is retained, and must not change.
 	Offline *idset.Set
 	// Actions are the prologs, epilogs and housekeeping of all jobs.
 	Actions perilog.Config
@@ -96,10 +96,10 @@ type Config struct {
 	TombstoneAge   jobstate.Optional[time.Duration]
 	// MaxActive limits the number of active jobs at a Submit; 0 means DefaultMaxActive.
 	MaxActive int
-	// MaxLog limits the bytes of a job's log: a request of a guest is refused that would
-	// make it longer. The owner and hooks have room for twice as much. 0 means
+	// MaxLog limits the bytes of a job's log: the Manager refuses a guest's request that
+	// would make it longer. The owner and hooks have room for twice as much. 0 means
 	// DefaultMaxLog. What ends a job and what the Manager itself logs comes on top, about 1
-	// KiB for each node: leave room for that in the store, which has 64 MiB in dirstore.
+	// KiB for each node. The store needs room for that; dirstore has 64 MiB.
 	MaxLog int
 	// Volatile keeps no records: Ready.Append and the logs of jobs stay empty.
 	// It is for simulations that never restart.

@@ -24,9 +24,9 @@ type Ready struct {
 	// Seq is for Done and Abandon. It grows by one.
 	Seq uint64
 
-	// Append is what is to be made durable: if a record is durable, so are those
-	// before it. If that fails, call Abandon. It has what all Steps since have made: a
-	// store that takes less at a time gets it in parts, in order.
+	// Append has the records to make durable, in order: no record may be durable before
+	// those before it. If that fails, call Abandon. It has the records of all Steps since the
+	// last Ready; a store may append them in parts.
 	Append []Record
 
 	// Hello responds to the hello of a scheduler: its Responses, then the failure
@@ -292,9 +292,9 @@ func room(log []byte, n int) []byte {
 	return append(make([]byte, 0, n), log...)
 }
 
-// Abandon tells that the records of a Ready could not be made durable. Nothing of it
-// may be done, and the Manager is of no use any more: [Restore] makes another of what
-// is durable.
+// Abandon says that the records of a Ready could not be made durable. Do nothing of that
+// Ready, and drop the Manager: [Restore] makes another from what is durable. The error is
+// that of Done.
 func (m *Manager) Abandon(seq uint64) error {
 	if err := m.outstanding(seq); err != nil {
 		return err
@@ -390,7 +390,7 @@ func (o *outbox) fault(hook string, id jobid.ID, err error) {
 // ids, as far as the last Ready that was done: of jobs that are not inactive, and of those
 // that have ended since. A reader that reads it between Done and the next Ready, and then
 // the Journals from that Ready on, sees each event once; the end of the iteration is the
-// end of history (EL-5). The logs must not be changed. A volatile Manager has none.
+// end of history. The logs must not be changed. A volatile Manager has none.
 func (m *Manager) History() iter.Seq2[jobid.ID, []byte] {
 	return func(yield func(jobid.ID, []byte) bool) {
 		list := m.sorted(jobstate.StateNew | jobstate.StateActive)

@@ -49,7 +49,7 @@ type Record struct {
 	Time eventlog.Timestamp // of the Step that made it
 	Job  jobid.ID           // 0 for the instance
 	Kind RecordKind
-	// sound tells that a Manager has made Data or that it was read, so that AppendText
+	// sound is set if Data was checked, since a Manager made it or it was read: AppendText
 	// need not check it again.
 	sound bool
 	Data  []byte
@@ -164,8 +164,8 @@ const maxRecordLine = 64 << 20
 
 // ReadRecords yields the records of lines that AppendRecords has written. It ends at the
 // first error, which names the line; the lines before are good. A last line that a crash
-// cut short is eventlog.ErrTorn. The check digits of a line are verified; who repairs a
-// line by hand leaves them out. Lines that are missing are not noticed.
+// cut short is eventlog.ErrTorn. ReadRecords verifies the check digits of a line, if it has
+// some: to repair a line by hand, leave them out. It does not notice that lines are missing.
 func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		d := eventlog.NewDecoder(r, eventlog.DecoderOptions{MaxLine: maxRecordLine})

@@ -24,13 +24,13 @@ import (
 type Recovered struct {
 	// Jobs are those that are not over, by id.
 	Jobs []jobid.ID
-	// Running are those of them that have started and that the executor has not
-	// released: its hello gets them again, with Reattach (SM-11).
+	// Running are the Jobs that have started and that the executor has not released: its
+	// hello gets them again, with Reattach.
 	Running []jobid.ID
 	// Unresolved are actions without an owner: see [perilog.Job.Unresolved].
 	Unresolved []Unresolved
-	// Quarantined are the jobs whose records cannot be read (SM-5), or say that they hold
-	// what others hold: if one of those ended, the nodes of the other would be free. The
+	// Quarantined are the jobs whose records cannot be read, or that hold the same resources
+	// by their records: when one of those ended, the nodes of the other would be free. The
 	// Manager does not have them, and their ids do not come back. Snapshots have their
 	// records as they are, up to 64 MiB in all. Repair the records, and restore again.
 	Quarantined []Quarantined
@@ -46,9 +46,9 @@ type Unresolved struct {
 type Quarantined struct {
 	Job jobid.ID
 	Err error // with the line of the log, if it is at fault
-	// R is what schedulers are told that the job holds, so that they give it to nobody
-	// else. It lacks what other jobs hold. Nil: the records have no R, or tell that
-	// it was freed. If they are damaged, look after its nodes before the hello.
+	// R is what the Manager tells schedulers that the job holds, so that they give it to
+	// no other. It lacks what other jobs hold. It is nil if the records have no R, or say
+	// that it was freed: if they are damaged, look after the nodes before the hello.
 	R *rset.R
 }
 
@@ -114,8 +114,8 @@ func recordsOf(id jobid.ID, spec, r, housekeeping, log []byte) []Record {
 // in SCHED get the event flux-restart (RFC 21), and interrupted submissions go on. Nothing
 // goes to a scheduler or an executor before it says hello.
 //
-// A job that cannot be read stops no other: see [Recovered.Quarantined]. The error is
-// one of New, or of the records: they cannot be read any further.
+// A job that cannot be read stops no other: see [Recovered.Quarantined]. The error is one
+// of New, or the one with which the records ended.
 func Restore(now time.Time, cfg Config, records iter.Seq2[Record, error]) (*Manager, Recovered, error) {
 	m, live, out, err := load(now, cfg, records)
 	if err != nil {
@@ -417,8 +417,8 @@ func (m *Manager) resume(j *job, out *Recovered) {
 // Snapshot yields records that replace all earlier ones for [Restore]. Take it when no
 // Ready is outstanding and Ready has nothing. An inactive job is one short record: the
 // store keeps its log. The key scheduling of an R is in no snapshot. The Manager must not
-// change meanwhile. A volatile Manager yields nothing, and one that New made yields nothing
-// before its first Step: there is nothing to tell, and no time to tell it at.
+// change meanwhile. A volatile Manager yields nothing, nor does one that New made before
+// its first Step, which brings the first time.
 func (m *Manager) Snapshot() iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		if m.volatile || m.now == 0 {

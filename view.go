@@ -59,8 +59,8 @@ func (v View) Result() (jobstate.Result, bool) {
 	return v.j.job().Result()
 }
 
-// Job returns the job as its log tells; that of an inactive job knows what a
-// jobstate.Summary does.
+// Job returns the job as its log tells, never nil. For an inactive job it knows only what a
+// jobstate.Summary has.
 func (v View) Job() *jobstate.Job {
 	if v.j == nil {
 		return jobstate.Summary(v.rec).Job()
@@ -68,8 +68,8 @@ func (v View) Job() *jobstate.Job {
 	return v.j.job()
 }
 
-// Nodes returns the holds on the job. An inactive job has none, and what has left it is not
-// kept; [Manager.Holders] tells of its housekeeping.
+// Nodes returns the holds on the job's nodes, never nil. An inactive job has none;
+// [Manager.Holders] has those of its housekeeping.
 func (v View) Nodes() *perilog.Holds {
 	if v.j == nil {
 		return perilog.EndedHolds(v.Job())
@@ -77,8 +77,7 @@ func (v View) Nodes() *perilog.Holds {
 	return v.j.nodes.Holds()
 }
 
-// Jobspec returns the jobspec with its updates; nil for an inactive job, of which it is not
-// kept.
+// Jobspec returns the jobspec with its updates; nil for an inactive job.
 func (v View) Jobspec() *jobspec.Spec {
 	if v.j == nil {
 		return nil
@@ -87,7 +86,7 @@ func (v View) Jobspec() *jobspec.Spec {
 }
 
 // R returns the allocation, without dropped ranks and with the present expiration; nil if
-// there is none, and for an inactive job, of which it is not kept.
+// there is none, and for an inactive job.
 func (v View) R() *rset.R {
 	if v.j == nil {
 		return nil
@@ -96,8 +95,8 @@ func (v View) R() *rset.R {
 }
 
 // Annotations returns all annotations as RFC 27 merges them: those of the log, what the
-// scheduler says of a job that waits, and volatile memos. It is nil if there are none, and
-// for an inactive job, of which they are not kept.
+// scheduler says of a job that waits, and volatile memos; nil if there are none, and for
+// an inactive job.
 func (v View) Annotations() json.RawMessage {
 	if v.j == nil {
 		return nil
@@ -105,8 +104,8 @@ func (v View) Annotations() json.RawMessage {
 	return v.j.annotations()
 }
 
-// Eventlog returns the job's log as far as it is durable; nil for an inactive job
-// and of a volatile Manager.
+// Eventlog returns the job's log as far as it is durable; nil for an inactive job and in a
+// volatile Manager.
 func (v View) Eventlog() []byte {
 	if v.j == nil {
 		return nil
@@ -124,7 +123,7 @@ func (m *Manager) view(id jobid.ID) (View, bool) {
 }
 
 // Job returns an active or inactive job, and false for one that is purged, unknown, or
-// not durable yet (EL-6).
+// not durable yet.
 func (m *Manager) Job(id jobid.ID) (View, bool) { return m.As(Cred{}).Job(id) }
 
 // Jobspec returns the jobspec of an active job with its updates, and false if there is
@@ -211,8 +210,8 @@ type Holder struct {
 	perilog.Holder
 }
 
-// Holders yields what is held, by job: its resources, and whose they are (PR-11). The
-// Manager must not change meanwhile.
+// Holders yields what is held, by job: its resources, and whose they are. The Manager must
+// not change meanwhile.
 func (m *Manager) Holders() iter.Seq[Holder] {
 	return func(yield func(Holder) bool) {
 		for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
@@ -239,7 +238,8 @@ func (m *Manager) Unresolved() iter.Seq[Unresolved] {
 	}
 }
 
-// Stats are counts. They follow from sets, so that they cannot drift (SM-18).
+// Stats are counts. They follow from sets, so they cannot drift. Waits is the number of
+// inputs Wait and WaitEmpty without an answer, Faults that of all [Fault] values.
 type Stats struct {
 	States       map[jobstate.State]int // of each state that a job is in; INACTIVE are those of Purge
 	Housekeeping int                    // inactive jobs whose housekeeping goes on
