@@ -32,7 +32,7 @@ const (
 
 // A Config says which prologs, epilogs and housekeeping the jobs of an instance have.
 // The zero Config has none. Two prologs, or two epilogs, must not have the same
-// description. The tags serve libraries for TOML, YAML and JSON. [Config.Check]
+// description. The zero Tolerate tolerates no failed rank. The tags serve libraries for TOML, YAML and JSON. [Config.Check]
 // checks the values. A running action keeps the configuration that its start event
 // recorded.
 type Config struct {

@@ -58,8 +58,8 @@ type Effects struct {
 	Launch []Launch
 	// Signal lists signals to send, AFTER Launch.
 	Signal []Signal
-	// Start says to ask the executor to start the job on [Job.R], AFTER Post is
-	// durable. After a restart it can be set again. The executor responds with
+	// Start tells the embedder to ask the executor to start the job on [Job.R], AFTER
+	// Post is durable. After a restart it can be set again. The executor responds with
 	// the events start, finish and release; see also [Job.NotStarted].
 	Start bool
 	// Drain lists ranks to drain, AFTER Post is durable. The ranks are held
@@ -74,7 +74,7 @@ type Effects struct {
 	Outcomes []Outcome
 }
 
-// A Launch is a command to start on each of Ranks; for a single command that is its
+// A Launch is a command to start on each of Ranks, which for a single command is only its
 // leader.
 type Launch struct {
 	Action  Key
@@ -150,9 +150,9 @@ func (k ReportKind) String() string {
 // An Answer says what became of a report. The zero Answer is invalid.
 type Answer uint8
 
-// The answers. Only AnswerApplied means that something has changed. The process that
-// reports repeats its last report until the answer is AnswerEnded, AnswerStale or
-// AnswerUnknown. Until then the log does not have the end of the action on its rank.
+// The answers. Only AnswerApplied means that something has changed. A process repeats its
+// last report until the answer is AnswerEnded, AnswerStale or AnswerUnknown: before, the
+// log does not have the end of the action on its rank.
 const (
 	AnswerApplied  Answer = 1 + iota // it is accepted
 	AnswerRepeated                   // it was reported before, or the job was shut down

@@ -23,11 +23,11 @@ import (
 //     and description are two holds, and the older one ends first.
 //   - A drain holds the ranks that failed, until it is confirmed.
 //
-// A rank leaves when an event ends the last hold on it. Before CLEANUP, a rank leaves
-// only if the job has dropped it, and one that the executor released leaves at finish. A
-// named resource that an action held leaves in the same way. The event free, which comes
-// when nothing is held, takes all other ranks and resources, and the event clean ends every
-// hold. What has left never comes back: a later action does not hold it.
+// A rank leaves when an event ends the last hold on it. Before CLEANUP, only a rank that
+// the job has dropped leaves; one that the executor released leaves at finish. A named
+// resource that an action held leaves in the same way. The event free comes when nothing is
+// held: all other ranks and resources leave. The event clean ends every hold. What has left
+// never comes back: a later action does not hold it.
 //
 // The zero Holds is not valid. One goroutine at a time may use a Holds, and it
 // must not be copied.
@@ -229,7 +229,7 @@ func (h *Holds) start(t eventlog.Timestamp) {
 	}
 }
 
-// close ends all holds of a job that is over, as of an instance that lost an epilog.
+// close ends all holds of a job that is over. There are some if an instance lost an epilog.
 func (h *Holds) close() {
 	h.actions = nil
 	h.executor.SubtractWith(&h.executor)
@@ -269,8 +269,8 @@ func (h *Holds) onlyJob() bool {
 	return only
 }
 
-// fail takes in that ranks failed while the job goes on. Those that it drops it
-// and the executor hold no more, and their drain does.
+// fail notes that ranks failed while the job goes on. If the job drops them, it and the
+// executor hold them no longer; their drain does.
 func (h *Holds) fail(f *jobstate.FailedRanks) {
 	drop := f.Action == jobstate.FailedDrop
 	h.failRanks(f.Ranks, drop)
@@ -284,7 +284,7 @@ func (h *Holds) fail(f *jobstate.FailedRanks) {
 	h.scratch.ended.UnionWith(ranks)
 }
 
-// failRanks takes in that ranks failed, and whether a drain holds them.
+// failRanks notes that ranks failed, and whether a drain holds them.
 func (h *Holds) failRanks(ranks *idset.Set, drain bool) {
 	h.ownFailures()
 	ranks = idset.Intersect(ranks, h.all)
@@ -317,8 +317,8 @@ func (h *Holds) actionStart(c *jobstate.ActionStartContext, t eventlog.Timestamp
 	h.prepared = h.prepared || c.Kind == jobstate.ActionProlog && !h.ending()
 }
 
-// actionRelease ends an action on ranks and names: of several of one key, the
-// oldest one first that holds them.
+// actionRelease ends an action on ranks and names. If several actions of one key hold a
+// rank, the oldest releases it.
 func (h *Holds) actionRelease(c *jobstate.ActionReleaseContext) {
 	h.scratch.want.UnionWith(c.Ranks)
 	names := c.Resources
@@ -350,7 +350,7 @@ func (h *Holds) actionFinish(key Key) {
 	}
 }
 
-// hold returns what an action holds: the oldest of its starts that are active.
+// hold returns the oldest active start of an action, nil if it has none.
 func (h *Holds) hold(key Key) *activeAction {
 	for _, a := range h.actions {
 		if a.Key == key {
@@ -384,7 +384,7 @@ func (h *Holds) settle() {
 	}
 }
 
-// excludeHeld removes from h.scratch.ended what is held, but for the job's own hold.
+// excludeHeld removes from h.scratch.ended what is still held, except by the job itself.
 func (h *Holds) excludeHeld() {
 	exclude(&h.scratch.ended, &h.executor)
 	exclude(&h.scratch.ended, &h.draining)
@@ -444,9 +444,9 @@ func (h *Holds) executing() bool {
 	return h.job.Started() && !h.job.Released() && h.job.State() != jobstate.StateInactive
 }
 
-// isOver reports whether the job was freed, and nothing holds anything of it. An
-// instance that lost an epilog frees a job anyway: then it is held until that ends, or
-// the job is closed.
+// isOver reports whether the job was freed and nothing holds anything of it. An instance
+// that lost an epilog frees a job anyway. Then it is not over until that epilog ends, or
+// the log is closed.
 func (h *Holds) isOver() bool {
 	if h.job.State() == jobstate.StateInactive {
 		return h.job.WasAllocated() && !h.revoked
@@ -460,8 +460,8 @@ func (h *Holds) nameIndex(name string) int {
 	return slices.IndexFunc(h.named, func(n named) bool { return n.name == name })
 }
 
-// few is up to how many ids a set is looked through one by one: sets that events
-// name are small, those that they are compared with may be large.
+// few is the largest number of ids in a set that is compared id by id. Sets that events
+// name are small; those that they are compared with may be large.
 const few = 32
 
 // endHold moves from a hold to h.scratch.ended the ranks that an event names.

@@ -84,11 +84,11 @@ type Job struct {
 	executor  executor
 	startable bool  // the executor may have been asked when the job left RUN
 	phase     phase // of the log
-	adopted   uint8 // how many actions the configuration does not have
+	adopted   uint8 // how many of actions the configuration does not have
 }
 
-// maxAdopted is how many actions a job follows that the configuration has no more.
-// Others are foreign: a log can start any number of them, on any number of ranks.
+// maxAdopted limits the actions that a job follows and its configuration does not have.
+// Others are foreign, since a log can start any number of them, on any number of ranks.
 const maxAdopted = 64
 
 // A stage is how far an action is.
@@ -103,7 +103,7 @@ const (
 // action is a prolog or an epilog, or housekeeping, which this library runs.
 type action struct {
 	Key
-	config *ActionConfig // nil: the configuration has it no more
+	config *ActionConfig // nil: the configuration does not have it
 	stage  stage
 	run    *run.Run // from its start to its finish
 
@@ -162,11 +162,12 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 // SetConfig replaces the configuration, and keeps c. An action is due if it is
 // configured when its phase begins. Prologs and housekeeping begin with alloc, epilogs
 // when they are due. A phase has begun when the log has another event after that and
-// the starts that followed; where there were no prologs, one that is added is due until
-// the executor is asked. What has begun goes on as it is. [RecoverJob] with c makes the
-// same of the log; of what has begun it knows what the start says, and has the rest, such
-// as the command, from c. An action that c lacked then has it from the next configuration
-// that knows the action. The error wraps ErrConfig, and then nothing has changed.
+// the starts that followed. If there were no prologs, an added one is due until the
+// executor is asked. What has begun goes on as it is.
+//
+// [RecoverJob] with c does the same. Of what has begun it knows what the start says; the
+// rest, such as the command, comes from c, or from the first later configuration that has
+// the action. The error wraps ErrConfig, and then nothing has changed.
 func (j *Job) SetConfig(c *Config) error {
 	if err := j.holds.scratch.checkConfig(c); err != nil {
 		return err
@@ -339,8 +340,8 @@ func (j *Job) mayLaunch(k jobstate.ActionKind) bool {
 }
 
 // Deadline returns the time at which to call Tick and Take, and false if the Job waits
-// for no time. A time that has passed means at once. Timeouts of what was not taken
-// wait for Take.
+// for no time. A time that has passed means at once. The timeout of a launch or a signal
+// that was not taken yet begins with Take.
 func (j *Job) Deadline() (eventlog.Timestamp, bool) {
 	var first eventlog.Timestamp
 	sooner := func(t eventlog.Timestamp, ok bool) {
@@ -359,7 +360,7 @@ func (j *Job) Deadline() (eventlog.Timestamp, bool) {
 	return first, first != 0
 }
 
-// timed calls f with the runs whose timers go on. What was not taken yet does not run.
+// timed calls f with the runs whose timers go on. Launches that were not taken have none.
 func (j *Job) timed(f func(*run.Run)) {
 	one := func(a *action) {
 		if a.run != nil && !slices.ContainsFunc(j.effects.Launch, func(l Launch) bool { return l.Action == a.Key }) {
@@ -399,8 +400,8 @@ func (j *Job) advance(now eventlog.Timestamp) {
 }
 
 // Shutdown stops the work of the Job: it launches no more actions and does not start
-// the job. Until the deadline the Job still logs the ends of running actions; what is no
-// time, such as 0, means no deadline. After the deadline the Job refuses all inputs, and
+// the job. Until the deadline the Job still logs the ends of running actions; 0, or another
+// value that is no time, means no deadline. After it the Job refuses all inputs, and
 // Take returns nothing new. An action that has not ended is active in the log, and
 // [RecoverJob] finds it. A second call changes the deadline.
 func (j *Job) Shutdown(now, deadline eventlog.Timestamp) {

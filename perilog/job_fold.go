@@ -74,7 +74,7 @@ func (j *Job) ApplyEvent(now eventlog.Timestamp, ev *jobstate.Event) (jobstate.O
 	return outcome, nil
 }
 
-// admit returns why an event of the embedder's is not to be taken in.
+// admit returns an error for an event that the embedder must not pass now.
 func (j *Job) admit(ev *jobstate.Event) error {
 	s := j.holds.job
 	switch name := ev.Entry().Name; name {
@@ -126,10 +126,9 @@ func isStart(c jobstate.Context) bool {
 }
 
 // endsHold reports whether an event may end the last hold on ranks of a job that is
-// ending and whose nodes were prepared or used. The epilogs have to hold them in the log
-// before: until the job is over they are not due, and nothing else may hold the ranks
-// that the executor has released. Those of them that it released in RUN the job holds
-// until its finish.
+// ending and whose nodes were prepared or used. The starts of the epilogs must be in the
+// log before it: else nothing may hold the ranks that the executor has released. Epilogs
+// are not due earlier, and ranks that it released in RUN the job holds until its finish.
 func (j *Job) endsHold(c jobstate.Context) bool {
 	switch c.(type) {
 	case *jobstate.FinishContext:
@@ -149,7 +148,8 @@ func isLaunch(c jobstate.Context) bool {
 	return ok
 }
 
-// logEpilogsFirst posts the starts of epilogs before an event that may end a hold.
+// logEpilogsFirst posts the starts of epilogs before an event that may end a hold, so that
+// no rank is free in between.
 func (j *Job) logEpilogsFirst(c jobstate.Context) {
 	if j.endsHold(c) {
 		j.startAll(jobstate.ActionEpilog)
@@ -162,8 +162,8 @@ func (j *Job) mayFree() bool { return j.holds.job.MayFree() && j.maySweep() }
 // mayClean reports whether the event clean may be posted.
 func (j *Job) mayClean() bool { return j.holds.job.MayClean() && j.maySweep() }
 
-// maySweep reports whether nothing is to come before free and clean that package
-// jobstate does not know of.
+// maySweep reports whether nothing prevents free and clean that package jobstate does not
+// know of.
 func (j *Job) maySweep() bool {
 	return j.start() != startPending && j.holds.draining.IsEmpty() &&
 		!(j.epilogsDue(j.start()) && slices.ContainsFunc(j.actions, func(a *action) bool { return a.Kind == jobstate.ActionEpilog && j.isDue(a) }))
@@ -266,9 +266,9 @@ func namesRanks(ev *jobstate.Event) bool {
 	return ok
 }
 
-// refold takes in again, now that the ranks are known, what named ranks before: what
-// services started then holds them, as it does in a replay. Of what runs there this life
-// knows nothing.
+// refold folds the events that named ranks before R came once more. So what services
+// started then holds those ranks, as it does in a replay. This process does not know what
+// runs there.
 func (j *Job) refold() {
 	h := &j.holds
 	early := h.early
@@ -359,8 +359,8 @@ func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	}
 }
 
-// foldLaunch takes in a launch. Of an action that another writer started, it says
-// how the action runs from now on, whatever the configuration says by then.
+// foldLaunch folds a launch. If another writer started the action, the launch says how it
+// runs from now on, whatever the configuration says.
 func (j *Job) foldLaunch(c *jobstate.ActionLaunchContext, t eventlog.Timestamp) {
 	key := c.ActionKey
 	a := j.find(key)
@@ -386,8 +386,8 @@ func (j *Job) foldLaunch(c *jobstate.ActionLaunchContext, t eventlog.Timestamp) 
 	a.run.Launch(t, c.Attempt, c.Ranks)
 }
 
-// launched notes of an epilog that the job cannot be starting any more: else nobody
-// would have launched it.
+// launched notes the launch of an action. After that of an epilog the job cannot be
+// starting any more.
 func (j *Job) launched(a *action) {
 	j.startable = j.startable && a.Kind != jobstate.ActionEpilog
 }
@@ -405,8 +405,8 @@ func (a *action) mode() jobstate.ActionMode {
 // single reports whether one command serves all ranks.
 func (a *action) single() bool { return !a.run.Spec().PerRank }
 
-// newRun returns the run of an action that has started: as its start says, or as
-// the configuration does where that says nothing.
+// newRun returns the run of an action that has started. Its start says how it runs, or
+// else the configuration does.
 func (j *Job) newRun(a *action, how *jobstate.ActionMode, ranks *idset.Set) *run.Run {
 	spec := run.Spec{
 		Title: title(a.Key), Ranks: ranks,
@@ -451,8 +451,8 @@ func (j *Job) hosts(ranks *idset.Set) string {
 	return part.Nodelist().String()
 }
 
-// foldFail takes in that an action failed on ranks, and their drain. The action is nil
-// if this library does not run it.
+// foldFail folds the failure of an action on ranks, and their drain. The action is nil if
+// this library does not run it.
 func (j *Job) foldFail(a *action, t eventlog.Timestamp, c *jobstate.ActionFailContext) {
 	cause := run.CauseNamed(c.Cause)
 	if a != nil {
@@ -465,8 +465,8 @@ func (j *Job) foldFail(a *action, t eventlog.Timestamp, c *jobstate.ActionFailCo
 	}
 }
 
-// foldFinish ends an action. If the log has started it twice, another writer did, and
-// what is left is foreign.
+// foldFinish ends an action. If the log started it twice, another writer did, and the
+// second start is foreign.
 func (j *Job) foldFinish(a *action, t eventlog.Timestamp, status int32) {
 	a.finished, a.success = t, status == 0
 	a.attempts = a.run.LastAttempt()
@@ -480,8 +480,8 @@ func (j *Job) foldFinish(a *action, t eventlog.Timestamp, status int32) {
 	}
 }
 
-// foldException has a fatal exception cancel what it is to cancel, and ranks that
-// are dropped be drained.
+// foldException cancels the actions that a fatal exception cancels, and drains ranks that
+// the job drops.
 func (j *Job) foldException(c *jobstate.ExceptionContext, t eventlog.Timestamp) {
 	if f := c.Failed; f != nil && f.Action == jobstate.FailedDrop {
 		j.holds.ownFailures()

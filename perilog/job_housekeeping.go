@@ -22,8 +22,7 @@ import (
 //	housekeeping-release  ranks that may go back
 //	release               a fragment went back; final: the last one
 //
-// A rank comes to housekeeping when it leaves the job's holds, which the job's log
-// tells.
+// A rank comes to housekeeping when it leaves the job's holds, by the job's log.
 type housekeeping struct {
 	action
 	releaseAfter jobstate.Optional[fsd.Duration]
@@ -48,8 +47,8 @@ func (j *Job) housekeepingAction() action {
 	return a
 }
 
-// startHousekeeping posts the start of housekeeping where the job is to have it, before
-// anything can leave the job: what went back must not come to housekeeping.
+// startHousekeeping posts the start of housekeeping, if it is configured, before anything
+// can leave the job: what went back must not come to housekeeping.
 func (j *Job) startHousekeeping() {
 	c := j.cfg.Housekeeping
 	if c == nil || j.holds.hk != nil || j.bypass() {
@@ -136,7 +135,7 @@ func (j *Job) progressHousekeeping() {
 	j.readyEnds(h.run.TakeEnds())
 }
 
-// readyEnds posts which ranks may go back of those on which housekeeping has ended.
+// readyEnds posts that ranks may go back: those of the ends that need nothing else.
 func (j *Job) readyEnds(ends []run.RankEnd) {
 	if len(ends) == 0 {
 		return
@@ -153,8 +152,8 @@ func (j *Job) readyEnds(ends []run.RankEnd) {
 	}
 }
 
-// mayGoBack reports whether a rank may go back on which the work has ended, and the
-// log does not say so.
+// mayGoBack reports whether a rank on which the work has ended may go back and the log
+// does not say so yet.
 func (h *housekeeping) mayGoBack(e run.RankEnd) bool {
 	switch {
 	case h.ready.Contains(e.Rank), h.freed.Contains(e.Rank):
@@ -183,8 +182,8 @@ func (j *Job) drainedHousekeeping(ranks *idset.Set) {
 	j.readyEnds(j.holds.hk.run.Ends())
 }
 
-// releaseAt returns the time from which on ranks go back that are ready while
-// others are not; false if they never do, or there are none.
+// releaseAt returns the time from which on ready ranks go back though others are not
+// ready; false if they never do, or if no rank is ready.
 func (h *housekeeping) releaseAt() (eventlog.Timestamp, bool) {
 	if !h.releaseAfter.Set || h.releaseAfter.Value == fsd.Forever || h.first == 0 || h.ready.IsEmpty() {
 		return 0, false

@@ -81,10 +81,10 @@ func (j *Job) enter(now eventlog.Timestamp) {
 	}
 }
 
-// Offline sets which ranks are offline from now on, in place of the set of the last call,
-// or of Spec. The Job decides no launch there. An action that it has launched on such a
-// rank, taken or not, is not affected: that needs a Report. Offline copies ranks; nil is
-// the empty set.
+// Offline replaces the set of offline ranks, which is that of Spec at first. The Job
+// decides no launch there. It does not affect an action that was launched there, even if
+// the launch was not taken yet: that needs a Report. Offline copies ranks; nil is the
+// empty set.
 func (j *Job) Offline(now eventlog.Timestamp, ranks *idset.Set) {
 	j.advance(now)
 	j.setOffline(ranks)
@@ -112,11 +112,10 @@ const maxOperator = 64
 
 // ForceFinish ends an action on ranks with a wait status, and logs the name of the
 // operator. On these ranks the action may be running, lost, or waiting for the node;
-// housekeeping may also have failed there. nil means all such ranks, those too where it
-// runs, which [Job.Unresolved] does not list: to end no more than it lists, pass its Ranks.
-// The action continues on the other ranks. Of a lost action that is one command, the rank
-// of its leader, as [Job.Unresolved] lists it, means all ranks. ForceFinish sends no signal
-// and drains nothing.
+// housekeeping may also have failed there. nil means all such ranks, even those where it
+// runs: to end only what [Job.Unresolved] lists, pass its Ranks. The action continues on
+// the other ranks. If a single command is lost, the rank of its leader, as Unresolved lists
+// it, means all ranks. ForceFinish sends no signal and drains nothing.
 //
 // status is at least 0; for a prolog at least 1, since its ranks count as reported
 // failures. operator is one line of 1 to 64 bytes. A foreign action ends only as a

@@ -17,9 +17,9 @@ const severityNonFatal = 2
 // maxNodelist bounds the hosts that an exception names, in bytes.
 const maxNodelist = 64 << 10
 
-// Take returns what the embedder has to do after all inputs since the last Take,
-// and forgets it. Its Post lacks what Settle has returned. The timeout of a launch
-// counts from its time in the log, that of a signal from Take. It allocates only for
+// Take returns what the embedder has to do after all inputs since the last Take, and
+// forgets it. Its Post lacks what Settle has returned. The timeout of a launch counts from
+// its time in the log, the kill timeout of a signal from Take. Take allocates only for
 // fragments, failures and new launches.
 func (j *Job) Take(now eventlog.Timestamp) Effects {
 	if j.advance(now); !j.stopped() {
@@ -37,8 +37,8 @@ func (j *Job) Take(now eventlog.Timestamp) Effects {
 	return out
 }
 
-// Signaled has the kill timeout of a signal that Take returned count from now, since it
-// goes out only now.
+// Signaled tells the Job that a signal of an earlier Take goes out only now: its kill
+// timeout counts from now.
 func (j *Job) Signaled(now eventlog.Timestamp, s Signal) {
 	j.advance(now)
 	if a := j.find(s.Action); a != nil && a.run != nil {
@@ -58,9 +58,8 @@ func (j *Job) settle() {
 	j.free()
 }
 
-// isMoot reports whether what is to be launched has ended by now, as where an
-// operator ended it before anybody took it. It leaves the launch the ranks where it
-// has not.
+// isMoot reports whether a launch that was not taken has ended on all its ranks, since an
+// operator ended it. It removes the ranks where it has from l.
 func (j *Job) isMoot(l Launch) bool {
 	a := j.action(l.Action)
 	if a == nil || a.run == nil {
@@ -73,11 +72,11 @@ func (j *Job) isMoot(l Launch) bool {
 	return l.Ranks.IsEmpty()
 }
 
-// Settle posts the next events that follow from the inputs, and returns what was
-// posted since the last Settle or Take, inputs included. It returns nothing when
-// nothing follows any more. Free and clean come last, so that inputs that answer the
-// other events are in time to hold them. An embedder without such answers calls Take
-// alone, which settles everything at once. The slice is valid until the next input.
+// Settle posts the next events that follow from the inputs, and returns what was posted
+// since the last Settle or Take, inputs included. It returns nothing when nothing follows
+// any more. Free and clean come last, so that an embedder can answer the other events with
+// inputs that delay them. An embedder without such answers calls only Take, which settles
+// everything at once. The slice is valid until the next input.
 func (j *Job) Settle(now eventlog.Timestamp) []Record {
 	if j.advance(now); len(j.effects.Post) == j.settled && !j.stopped() {
 		j.follow()
@@ -148,8 +147,8 @@ func (j *Job) startAll(k jobstate.ActionKind) {
 	}
 }
 
-// startAction posts the start of an action: with its first launch, where that is on all
-// of its ranks at once.
+// startAction posts the start of an action. The first launch is part of it if it is on all
+// ranks of the action.
 func (j *Job) startAction(a *action) {
 	c := &jobstate.ActionStartContext{ActionKey: a.Key, Resources: a.config.Resources}
 	c.PerRank = a.config.PerRank
@@ -170,7 +169,7 @@ func (j *Job) startAction(a *action) {
 	}
 }
 
-// isOffline reports whether one of the nodes is offline where an action is to run.
+// isOffline reports whether a node on which the action has to run is offline.
 func (j *Job) isOffline(a *action, ranks *idset.Set) bool {
 	if a.config.PerRank {
 		return ranks.Intersects(j.holds.offline)
@@ -178,8 +177,8 @@ func (j *Job) isOffline(a *action, ranks *idset.Set) bool {
 	return j.holds.offline.Contains(a.config.Leader)
 }
 
-// launch launches an action where nothing was launched yet, on nodes that are
-// online, and ends it on the others, or lets them wait.
+// launch launches an action on the online ones of the ranks where nothing was launched. On
+// the others it ends the action, or lets it wait.
 func (j *Job) launch(a *action, idle *idset.Set) {
 	if off := idset.Intersect(idle, j.holds.offline); !off.IsEmpty() {
 		idle.SubtractWith(off)
@@ -275,10 +274,10 @@ func (j *Job) release(a *action) {
 	j.post(c)
 }
 
-// finish posts the finish of an action that has ended on every rank, after an exception
-// if it failed. If a prolog failed that is not tolerated, the exception is fatal, unless
-// the job is ending already, and the epilogs are in the log before, so that the ranks are
-// not freed in between.
+// finish posts the finish of an action that has ended on every rank, after an exception if
+// it failed. The exception is fatal if a prolog failed, the job does not tolerate that and
+// is not ending already. The starts of the epilogs come before it in the log, so that the
+// ranks are not freed in between.
 func (j *Job) finish(a *action) {
 	o := a.run.Outcome()
 	status, prolog, ending := o.Status, a.Kind == jobstate.ActionProlog, j.holds.ending()
@@ -306,9 +305,9 @@ func (j *Job) finish(a *action) {
 	j.post(&jobstate.ActionFinishContext{ActionKey: a.Key, Status: status})
 }
 
-// tolerates reports whether the job may go on without the ranks that failed in a
-// prolog, and those that failed in earlier ones. A job that keeps them does not start
-// beside a prolog that may still run (I11).
+// tolerates reports whether the job may go on without the ranks that failed in this and in
+// earlier prologs. If the job keeps such ranks, it must not start beside a prolog that may
+// still run there (I11).
 func (j *Job) tolerates(o *run.Outcome) bool {
 	t := &j.cfg.Tolerate
 	return (o.Reported || t.AnyFailure) && (t.Drop || !o.MayRun) && !o.Failed.IsEmpty() &&
@@ -360,7 +359,7 @@ func (j *Job) free() {
 	switch {
 	case j.holds.r == nil:
 		return
-	case h.revoked: // it is not the job's to give back
+	case h.revoked: // the scheduler took it back
 	case j.holds.hk != nil:
 		j.freeHousekeeping()
 	case h.final:
@@ -385,8 +384,7 @@ func (j *Job) ledger() *rset.Ledger {
 
 func (j *Job) newLedger() *rset.Ledger { return rset.NewLedger(j.holds.r, j.holds.allNames()...) }
 
-// giveRest hands out the final fragment. Where it is all of R, which is the rule, there is
-// no need of a ledger.
+// giveRest hands out the final fragment. Usually it is all of R, and needs no ledger.
 func (j *Job) giveRest() {
 	h := &j.holds
 	h.final = true
@@ -397,8 +395,7 @@ func (j *Job) giveRest() {
 	j.give(j.ledger().FreeRest())
 }
 
-// give hands out a fragment. What did not come from the scheduler does not go back
-// to it.
+// give hands out a fragment, unless the resources did not come from the scheduler.
 func (j *Job) give(f rset.Fragment, err error) {
 	if err != nil {
 		panic("perilog: a fragment of what is not held: " + err.Error())

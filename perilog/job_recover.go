@@ -64,7 +64,7 @@ func (j *Job) replay(log []byte, fold func(*jobstate.Event) error) error {
 	})
 }
 
-// takeUp makes the state after a restart from what the logs say.
+// takeUp continues the job after a restart, from what the logs say.
 func (j *Job) takeUp() error {
 	for _, a := range j.actions {
 		if a.run != nil {
@@ -150,7 +150,7 @@ func (j *Job) Unresolved() []Unresolved {
 	seen := make(map[Key]bool)
 	for _, h := range j.holds.actions {
 		if j.holds.job.Closed() {
-			break // an instance lost an epilog, and closed the log: nothing can end it there
+			break // an instance lost an epilog and closed the log, so nothing can end it
 		}
 		a := j.action(h.Key)
 		switch {
@@ -179,7 +179,7 @@ func (j *Job) Unresolved() []Unresolved {
 	return list
 }
 
-// failedHousekeeping returns the ranks that are held as housekeeping failed there.
+// failedHousekeeping returns the ranks that are held because housekeeping failed there.
 func (j *Job) failedHousekeeping() *idset.Set {
 	if j.holds.hk.onFailure != jobstate.OnFailureHold {
 		return new(idset.Set)
@@ -244,8 +244,8 @@ func (j *Job) lostOrFailed(key Key, ranks *idset.Set) (*action, *idset.Set, erro
 	return j.lost(key, ranks)
 }
 
-// lost returns the action of a key and the ranks where it was lost, all of which
-// ranks must be; nil is all.
+// lost returns the action of a key and the ranks, on all of which it must be lost; nil
+// means all ranks where it is.
 func (j *Job) lost(key Key, ranks *idset.Set) (*action, *idset.Set, error) {
 	a := j.action(key)
 	switch {

@@ -22,7 +22,7 @@ type Outcome struct {
 	Groups   []Group    // in the order of causes and codes; a rank is in one
 	Failed   *idset.Set // the ranks with a status other than 0
 	Reported bool       // every failure was reported; none is the command's own
-	MayRun   bool       // nobody knows that the command has ended on every rank
+	MayRun   bool       // the command may still run on some rank
 
 	// Note is one line for the job's user, of at most MaxNote bytes, such as
 	// "prolog exited with code=1 on fluke3 (rank 3)"; "" after success. Detail
@@ -56,14 +56,14 @@ func (r *Run) Outcome() Outcome {
 	return o
 }
 
-// isOf reports whether the cause of a group is one of its ranks' own: where the node of a
-// single command is offline or lost, the other ranks have nothing done on them.
+// isOf reports whether the cause of a group concerns each of its ranks. If the node of a
+// single command is offline or lost, that is not a fault of the other ranks.
 func (r *Run) isOf(g Group) bool {
 	return r.spec.PerRank || g.Cause != CauseOffline && g.Cause != CauseUnreachable || g.Ranks.Len() == 1 && g.Ranks.Contains(r.spec.Leader)
 }
 
-// groups returns the ranks by cause and code: of a single command whose end those do
-// not tell, also its leader.
+// groups returns the ranks by cause and code. If they do not show the end of a single
+// command, its leader is one of them.
 func (r *Run) groups() []Group {
 	var groups []Group
 	add := func(rank uint32, s *slot) {

@@ -104,7 +104,7 @@ func exited(status int32) (Cause, int32) {
 	return CauseFailed, status
 }
 
-// told returns the cause of an end that the run asked for, or else c.
+// told returns the cause if the run itself asked for the end, or else c.
 func (l *launch) told(c Cause) Cause {
 	switch l.phase {
 	case phaseCanceling:
@@ -147,8 +147,8 @@ func (r *Run) stopped(p *slot) {
 	r.forget()
 }
 
-// orphan notes that a command may still run after it was given up or lost, and has the
-// leader's node drained of a single one, if the action holds that node.
+// orphan notes that a command may still run after it was given up or lost. It drains the
+// leader of a single command, if the action holds that node.
 func (r *Run) orphan(cause Cause, status int32) {
 	if r.orphaned = true; r.spec.PerRank {
 		return
@@ -159,8 +159,8 @@ func (r *Run) orphan(cause Cause, status int32) {
 	}
 }
 
-// rankEnded ends a rank and reports it. That its node failed stands if the command
-// then did its work there. If it did not, that is a failure of its own.
+// rankEnded ends a rank and reports it. What a control line said before stands: the node
+// failed even if the command then succeeds there. If it does not, that is a second failure.
 func (r *Run) rankEnded(rank uint32, s *slot, cause Cause, status int32) {
 	told := s.cause == CauseControl || s.cause == CauseReported && (cause == CauseOK || cause == CauseCanceled)
 	if told {
@@ -177,7 +177,7 @@ func (r *Run) rankEnded(rank uint32, s *slot, cause Cause, status int32) {
 	r.fail(Failure{Cause: cause, Status: status, Drain: drain}, rank)
 }
 
-// endSlot is the end of a rank, without a word of it.
+// endSlot ends a rank without a report.
 func (r *Run) endSlot(s *slot, cause Cause, status int32) {
 	if r.spec.PerRank {
 		r.stopped(s)
@@ -264,8 +264,7 @@ func (r *Run) misunderstood(rank uint32, p *slot, err error) Answer {
 	return AnswerApplied
 }
 
-// reported takes in that a node failed, and has it drained. It reports whether that is
-// news.
+// reported notes that a node failed, and drains it. It reports whether that is new.
 func (r *Run) reported(rank uint32, s *slot, note string) bool {
 	if s.stage == stageEnded || s.cause == CauseReported || s.cause == CauseControl && s.drained {
 		return false
@@ -279,8 +278,8 @@ func (r *Run) reported(rank uint32, s *slot, note string) bool {
 	return true
 }
 
-// tell notes what was told while the command runs: a line that is not understood
-// outweighs what others say.
+// tell notes what control lines said while the command runs. A line that is not understood
+// outweighs the others.
 func (s *slot) tell(c Cause) {
 	if s.cause != CauseControl {
 		s.cause = c

@@ -19,13 +19,13 @@ type Spec struct {
 
 	// PerRank says that the command runs on each rank. Otherwise one command
 	// runs on Leader, which need not be one of Ranks. It ends for all ranks at
-	// once, but for those that a control line released before.
+	// once, except those that a control line released before.
 	PerRank bool
 	Leader  uint32
 
 	Timeout     time.Duration // from the launch; 0: none
 	KillTimeout time.Duration // from SIGTERM to giving up; greater than 0
-	Kill        bool          // SIGKILL what is given up
+	Kill        bool          // send SIGKILL when the run gives up
 
 	// IgnoreControl takes control lines that are not understood for plain output.
 	IgnoreControl bool
@@ -50,7 +50,7 @@ type launch struct {
 	deadline eventlog.Timestamp // 0: none, or none before Signaled
 	phase    phase
 	alive    int // processes that run, as far as is known
-	lost     int // processes of which nobody has said what became of them
+	lost     int // processes that no report has named since the restart
 }
 
 // A Run follows one action on the ranks that it holds. It must not be copied,
@@ -377,13 +377,13 @@ func (r *Run) each(ranks *idset.Set, f func(rank uint32, s *slot)) {
 	}
 }
 
-// launchOf returns the launch that a process is of, which runs or is lost.
+// launchOf returns the launch of a process that runs or is lost.
 func (r *Run) launchOf(s *slot) *launch {
 	i := sort.Search(len(r.launches), func(i int) bool { return r.launches[i].attempt >= s.attempt })
 	return &r.launches[i]
 }
 
-// forget drops the launches at the front of which nothing runs or is lost.
+// forget drops the first launches, as long as nothing of them runs or is lost.
 func (r *Run) forget() {
 	n := 0
 	for n < len(r.launches) && r.launches[n].alive == 0 && r.launches[n].lost == 0 {
@@ -436,7 +436,7 @@ func (r *Run) after(t eventlog.Timestamp, d time.Duration) eventlog.Timestamp {
 	return t + eventlog.Timestamp(d.Seconds())
 }
 
-// advance sets the time, which never goes back. What is no time is ignored.
+// advance sets the time, which never goes back. It ignores a value that is no time.
 func (r *Run) advance(now eventlog.Timestamp) {
 	if now > r.now && !math.IsInf(float64(now), 0) {
 		r.now = now

@@ -53,7 +53,7 @@ func (r *Run) terminate(l *launch, p phase) {
 	r.signal(l.attempt, r.Of(l.attempt), sigterm)
 }
 
-// Signaled has the kill timeout of an attempt begin: its SIGTERM was handed out.
+// Signaled begins the kill timeout of an attempt: its SIGTERM was handed out.
 func (r *Run) Signaled(now eventlog.Timestamp, attempt uint32) {
 	r.advance(now)
 	for i := range r.launches {
@@ -68,8 +68,7 @@ func (r *Run) Of(attempt uint32) *idset.Set {
 	return r.where(func(s *slot) bool { return s.stage == stageRunning && s.attempt == attempt })
 }
 
-// signal asks for a signal, in one with that which was asked for before. It keeps
-// ranks.
+// signal asks for a signal, or adds its ranks to the last one. It keeps ranks.
 func (r *Run) signal(attempt uint32, ranks *idset.Set, sig int) {
 	if n := len(r.signals); n > 0 && r.signals[n-1].Signal == sig && r.signals[n-1].Attempt == attempt {
 		r.signals[n-1].Ranks.UnionWith(ranks)
