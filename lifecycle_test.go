@@ -54,7 +54,7 @@ func TestALateAllocationOfACanceledJobIsFreedAtOnce(t *testing.T) {
 	require.True(t, frees[0].Final)
 	require.Equal(t, "0-1", frees[0].R.Ranks().String())
 	require.Equal(t, "submit validate depend priority exception clean", s.events(id))
-	require.ErrorIs(t, s.try(success(t, id, 0, 1)), alloc.ErrProtocol, "a second one")
+	require.ErrorContains(t, s.try(success(t, id, 0, 1)), "alloc: protocol violation", "a second one")
 }
 
 // SM-9, SM-10.

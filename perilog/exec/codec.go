@@ -8,18 +8,12 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
+// The categories of errors: a text is not a message of RFC 32, or a value cannot be
+// written as one; a text has more than 64 MiB.
 var (
-	// ErrMessage is returned when a text is not a message of RFC 32, or a value
-	// cannot be written as one. Its text names the message, the key, and the offset
-	// in bytes from 0. It wraps the cause too, such as rset.ErrSyntax.
-	ErrMessage = errors.New("exec: invalid message")
-
-	// ErrLimit is returned when a text has more than MaxBytes bytes.
-	ErrLimit = errors.New("exec: limit exceeded")
+	errMessage = errors.New("exec: invalid message")
+	errLimit   = errors.New("exec: limit exceeded")
 )
-
-// MaxBytes is the largest number of bytes of a payload.
-const MaxBytes = 64 << 20
 
 // What is wrong with a value, beside what package jsonobj says.
 var (
@@ -30,7 +24,7 @@ var (
 )
 
 func protocol() *jsonobj.Protocol {
-	return &jsonobj.Protocol{Invalid: ErrMessage, Limit: ErrLimit}
+	return &jsonobj.Protocol{Invalid: errMessage, Limit: errLimit}
 }
 
 // A Message is a payload: Hello, Start, Response or Expiration. [Append] and [Parse]
@@ -40,8 +34,8 @@ type Message interface {
 	write(w *jsonobj.Writer)
 }
 
-// Append appends the payload of a message. It refuses what Parse refuses, with
-// ErrMessage or ErrLimit, and then returns dst as it was.
+// Append appends the payload of a message. It refuses what Parse refuses,
+// and then returns dst as it was.
 func Append(dst []byte, m Message) ([]byte, error) {
 	w := jsonobj.WritePayload(dst)
 	m.write(&w)
@@ -55,8 +49,8 @@ type Payload interface {
 }
 
 // Parse parses the payload of a message M, as in Parse[Response](text). It
-// retains nothing of the payload. The error wraps ErrMessage or ErrLimit; then the
-// message is zero.
+// retains nothing of the payload. The error names the message, the key, and the offset
+// in bytes from 0; then the message is zero.
 //
 // The keys are those of RFC 32. Parse ignores unknown keys. It refuses duplicate
 // keys, and missing ones unless the type calls them optional.

@@ -143,7 +143,7 @@ func TestRefusedMessagesNameKeyAndOffset(t *testing.T) {
 	} {
 		offset := strings.IndexByte(c.text, '^')
 		err := c.parse([]byte(strings.Replace(c.text, "^", "", 1)))
-		require.ErrorIs(t, err, exec.ErrMessage, c.text)
+		require.ErrorContains(t, err, badMessage, c.text)
 		require.ErrorContains(t, err, c.want)
 		var fault *jsonobj.Fault
 		require.ErrorAs(t, err, &fault)
@@ -173,16 +173,16 @@ func TestWhatIsNotReadIsNotWritten(t *testing.T) {
 		exec.Expiration{Expiration: -1}, exec.Expiration{ID: math.MaxInt64 + 1}, exec.Expiration{Expiration: eventlog.Timestamp(math.Inf(1))},
 	} {
 		b, err := exec.Append([]byte("before"), m)
-		require.ErrorIs(t, err, exec.ErrMessage, "%+v", m)
+		require.ErrorContains(t, err, badMessage, "%+v", m)
 		require.Equal(t, "before", string(b))
 	}
 }
 
 func TestATextThatIsTooLongIsALimit(t *testing.T) {
-	long := []byte(`{"service":"` + strings.Repeat("s", exec.MaxBytes) + `"}`)
+	long := []byte(`{"service":"` + strings.Repeat("s", 64<<20) + `"}`)
 	_, err := exec.Parse[exec.Hello](long)
-	require.ErrorIs(t, err, exec.ErrLimit)
+	require.ErrorContains(t, err, tooMuch)
 	b, err := exec.Append([]byte("before"), exec.Start{Jobspec: long})
-	require.ErrorIs(t, err, exec.ErrLimit)
+	require.ErrorContains(t, err, tooMuch)
 	require.Equal(t, "before", string(b))
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// MaxBytes is the largest number of bytes of a line or a payload.
-const MaxBytes = 64 << 20
-
 func protocol() *jsonobj.Protocol { return &jsonobj.Protocol{Invalid: ErrMessage, Limit: ErrLimit} }
 
 // A Message is a payload: Hello, HelloResponse, Ready, ReadyResponse, Request,

@@ -83,7 +83,7 @@ type Announcement struct {
 // A HelloFailure is a job that cannot be announced to a scheduler.
 type HelloFailure struct {
 	ID  jobid.ID
-	Err error // why, with the id; ErrExists if another job with this id was announced
+	Err error // why, with the id; or that another job with this id was announced
 }
 
 // Announce returns the response to the hello of a scheduler, with each job once. The

@@ -97,7 +97,7 @@ func TestAJobThatCannotBeAnnouncedIsNamed(t *testing.T) {
 			"alloc: hello: job ƒ5: no R, or an empty one",
 			"alloc: hello: job ƒ6: the R does not have all freed ranks",
 		}, texts)
-		require.ErrorIs(t, a.Failed[0].Err, alloc.ErrExists)
+		require.ErrorContains(t, a.Failed[0].Err, "duplicate job")
 		require.Equal(t, jobid.ID(1), a.Failed[0].ID)
 	}
 }

@@ -95,7 +95,7 @@ func TestLinesThatCannotBeReadAreNotWritten(t *testing.T) {
 	b, err := alloc.AppendMessage([]byte("x"), "", alloc.Hello{})
 	require.ErrorIs(t, err, alloc.ErrMessage)
 	require.Equal(t, "x", string(b))
-	l := alloc.Line{Topic: "a", Payload: json.RawMessage(`{"a":"` + strings.Repeat("a", alloc.MaxBytes-16) + `"}`)}
+	l := alloc.Line{Topic: "a", Payload: json.RawMessage(`{"a":"` + strings.Repeat("a", maxBytes-16) + `"}`)}
 	_, err = l.AppendText(nil)
 	require.ErrorIs(t, err, alloc.ErrLimit, "the payload fits, the line does not")
 }

@@ -16,6 +16,9 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
+// maxBytes is the largest number of bytes of a line or a payload.
+const maxBytes = 64 << 20
+
 // decoders parses each message from a payload, and tells whether it is the zero one.
 func decoders() map[string]func(text string) (zero bool, err error) {
 	out := map[string]func(string) (bool, error){}
@@ -163,7 +166,7 @@ func TestUnknownKeysAreIgnoredInEveryMessage(t *testing.T) {
 }
 
 func TestTextsThatAreTooLongAreRefused(t *testing.T) {
-	text := `{"id":1` + strings.Repeat(" ", alloc.MaxBytes) + `}`
+	text := `{"id":1` + strings.Repeat(" ", maxBytes) + `}`
 	for name, decode := range decoders() {
 		zero, err := decode(text)
 		require.ErrorIs(t, err, alloc.ErrLimit, name)
@@ -276,14 +279,4 @@ func TestAnRThatIsTooDeepForALineIsNotWritten(t *testing.T) {
 	require.NoError(t, err)
 	_, err = reads[alloc.Free](string(b))
 	require.NoError(t, err)
-}
-
-func TestErrorsOfRAreStillErrorsOfRset(t *testing.T) {
-	_, err := reads[alloc.Free](`{"id":1,"R":{"version":1,"execution":{"R_lite":[],"nodelist":["a"]}}}`)
-	require.ErrorIs(t, err, alloc.ErrMessage)
-	require.ErrorContains(t, err, "rset: hosts do not match")
-	require.EqualError(t, err, "alloc: invalid message: free request: R.execution.nodelist: offset 61: number of hosts is 1, must be 0")
-	_, err = reads[alloc.Free](`{"id":1,"R":{"version":1,"execution":{"R_lite":7}}}`)
-	require.ErrorContains(t, err, "rset: invalid R")
-	require.EqualError(t, err, "alloc: invalid message: free request: R.execution.R_lite: offset 47: must be an array")
 }

@@ -19,7 +19,7 @@ type Config struct {
 // The defaults and limits of a queue.
 const (
 	defaultMaxJobs = 4 << 20
-	maxPairs       = 1 << 20 // jobs of a Prioritize message, which fit in MaxBytes
+	maxPairs       = 1 << 20 // jobs of a Prioritize message, which fit in a message
 	maxSpare       = 1 << 8
 )
 
@@ -102,14 +102,15 @@ func (s Send) AppendLine(dst []byte, jobspec []byte) ([]byte, error) {
 func (q *Queue) get(id jobid.ID) (*job, error) {
 	j := q.jobs[id]
 	if j == nil || j.state == StateCanceled {
-		return nil, jobError(id, ErrNotFound)
+		return nil, jobError(id, errNotFound)
 	}
 	return j, nil
 }
 
-// Add adds a job, and sends its request when its turn comes. The error is ErrExists if
-// the queue has the job, or the job was canceled and its request has no response yet;
-// or ErrLimit if the queue is full.
+// Add adds a job, and sends its request when its turn comes. The error is ErrLimit if the
+// queue is full. It is an error if the queue has the job. A canceled job counts until the
+// response to its request: until then, nothing distinguishes that response from the
+// response to a second request.
 func (q *Queue) Add(dst []Send, j JobInfo) ([]Send, error) {
 	if err := q.add(j, false); err != nil {
 		return dst, err
@@ -124,9 +125,9 @@ func (q *Queue) AddStopped(j JobInfo) error { return q.add(j, true) }
 func (q *Queue) add(j JobInfo, stopped bool) error {
 	if old := q.jobs[j.ID]; old != nil {
 		if old.state == StateCanceled {
-			return fmt.Errorf("%w: %v is canceled, and its request has no response", ErrExists, j.ID)
+			return fmt.Errorf("%w: %v is canceled, and its request has no response", errExists, j.ID)
 		}
-		return jobError(j.ID, ErrExists)
+		return jobError(j.ID, errExists)
 	}
 	most := cmp.Or(max(q.cfg.MaxJobs, 0), defaultMaxJobs)
 	if n := len(q.jobs); n >= most {
@@ -151,7 +152,7 @@ func (q *Queue) add(j JobInfo, stopped bool) error {
 // request. If the scheduler has allocated meanwhile, its response becomes a SendFree.
 // Until the response comes, the id cannot be added again. Cancel does not concern a
 // job that has resources: the response that allocated them removed it from the queue.
-// The error is ErrNotFound.
+// A job that the queue does not have is an error.
 func (q *Queue) Cancel(dst []Send, id jobid.ID) ([]Send, error) {
 	j, err := q.get(id)
 	if err != nil {
@@ -172,14 +173,14 @@ func (q *Queue) Cancel(dst []Send, id jobid.ID) ([]Send, error) {
 // Prioritize sets the priorities of jobs. The queue sends the changed priorities of
 // jobs that have a request, in one message for up to 2^20 jobs, in the order given.
 // For a job that gets priority 0, or that must make way for a better one, it recalls
-// the request instead. The error is ErrNotFound, or ErrExists if a job is named
-// twice. For k of n jobs it takes k log n steps.
+// the request instead. A job that the queue does not have, or that is named
+// twice, is an error. For k of n jobs it takes k log n steps.
 func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
 	q.marks += 2 // marks-1: named in this call; marks: and told to the scheduler
 	for _, p := range jobs {
 		j, err := q.get(p.ID)
 		if err == nil && j.mark == q.marks-1 {
-			err = jobError(p.ID, ErrExists)
+			err = jobError(p.ID, errExists)
 		}
 		if err != nil {
 			return dst, err
@@ -234,14 +235,15 @@ func (q *Queue) tell(dst []Send, jobs []Priority, told int) []Send {
 
 // Stop blocks jobs whatever their priority, for example because their named queue is
 // stopped, and recalls their requests. It changes nothing for a stopped job. After a
-// change of the jobspec, Stop and then Start renew the request. The error is
-// ErrNotFound.
+// change of the jobspec, Stop and then Start renew the request. A job that
+// the queue does not have is an error.
 func (q *Queue) Stop(dst []Send, ids ...jobid.ID) ([]Send, error) {
 	return q.setStopped(dst, ids, true)
 }
 
 // Start undoes Stop. A job that is not stopped stays as it is. A recalled job gets
-// another request after the response to the first. The error is ErrNotFound.
+// another request after the response to the first. A job that the
+// queue does not have is an error.
 func (q *Queue) Start(dst []Send, ids ...jobid.ID) ([]Send, error) {
 	return q.setStopped(dst, ids, false)
 }
@@ -289,8 +291,8 @@ func (o Outcome) String() string {
 // may still get resources, even if it is blocked. A ResponseCancel without a
 // Cancel requeues the job, as in flux-core.
 //
-// The error is ErrProtocol if the scheduler has no request for the job, or ErrMessage
-// if the response lacks what its type requires. The caller decides whether to trust
+// It is an error if the scheduler has no request for the job. The error is ErrMessage if
+// the response lacks what its type requires. The caller decides whether to trust
 // the scheduler further.
 func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 	if err := a.check(); err != nil {
@@ -298,7 +300,7 @@ func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 	}
 	j := q.jobs[a.ID]
 	if j == nil || j.state != StateSent && j.state != StateRecalled && j.state != StateCanceled {
-		return dst, 0, fmt.Errorf("%w: %v response for job %v, which has no request", ErrProtocol, a.Type, a.ID)
+		return dst, 0, fmt.Errorf("%w: %v response for job %v, which has no request", errProtocol, a.Type, a.ID)
 	}
 	canceled, out := j.state == StateCanceled, OutcomeDropped
 	switch {
@@ -335,14 +337,14 @@ func (q *Queue) Hello(dst []jobid.ID) []jobid.ID {
 
 // Ready handles the ready of a scheduler. From now on the queue sends requests, of
 // which at most m.Limit are outstanding. The caller sends the returned response first.
-// The error is ErrProtocol if there was no Hello since the last Ready or Lost, or
+// It is an error if there was no Hello since the last Ready or Lost. The error is
 // ErrMessage if the limit is out of range.
 func (q *Queue) Ready(dst []Send, m Ready) ([]Send, ReadyResponse, error) {
 	if err := m.check(); err != nil {
 		return dst, ReadyResponse{}, messageError("ready request", err)
 	}
 	if q.phase != PhaseGreeting {
-		return dst, ReadyResponse{}, fmt.Errorf("%w: ready without a hello, the scheduler is %v", ErrProtocol, q.Phase())
+		return dst, ReadyResponse{}, fmt.Errorf("%w: ready without a hello, the scheduler is %v", errProtocol, q.Phase())
 	}
 	q.phase, q.limit = PhaseOnline, m.Limit
 	a := ReadyResponse{Count: uint32(q.in[StatePending].len())}

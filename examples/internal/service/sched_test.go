@@ -14,7 +14,6 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/alloc"
 )
 
 var sessionRows = []row{
@@ -278,7 +277,7 @@ func TestADoubleBookingEndsTheSession(t *testing.T) {
 	require.ErrorContains(t, err, "both have rank1/core0")
 	require.Equal(t, jobstate.StateSched, d.view(2).State())
 	err = d.Respond(d.now, Response{Topic: "sched.alloc", Payload: json.RawMessage(success(2, 2))})
-	require.ErrorIs(t, err, alloc.ErrProtocol, "the session is over")
+	require.ErrorContains(t, err, "alloc: protocol violation", "the session is over")
 	d.send("s", 3, "sched-hello", `{}`)
 	require.Contains(t, d.flush(), `"rank":"1"`)
 	d.send("s", 4, "sched-ready", `{"mode":"unlimited"}`)
