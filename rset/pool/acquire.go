@@ -31,9 +31,8 @@ type Acquire struct {
 // means all ranks. Unknown keys are ignored. Pool.Update checks whether the ranks
 // exist.
 //
-// The error wraps ErrAcquire; or ErrLimit for a payload above 68 MiB or an R that is
-// too large. Its text names the path and the offset, and it wraps the cause, such as
-// rset.ErrSyntax.
+// The error wraps ErrAcquire, unless a limit is exceeded: a payload has at most 68 MiB.
+// Its text names the path and the offset.
 func ParseAcquire(payload []byte) (Acquire, error) {
 	if len(payload) > maxAcquire {
 		return Acquire{}, categorize(ErrAcquire, tooLong(payload, maxAcquire))

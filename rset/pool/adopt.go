@@ -21,18 +21,17 @@ import (
 // returns the same. The expiration of r may be the one that SetExpiration set.
 //
 // Some errors, alone or joined, are only reports. The job then holds its resources
-// anyway, since its processes may be running there:
+// anyway, since its processes may be running there, and [Pool.Holder] has it:
 //
-//   - ErrConflict: other jobs hold some of them too. A resource that several jobs hold
-//     is free when the last of them has freed it. [Holder].Conflicts lists it until
-//     then.
-//   - ErrMissing: some are not in the inventory. They are in [Holder].Gone, and Free
-//     accepts them. If their rank joins the inventory, the job holds them there.
-//   - ErrInvalid: r does not have all freed ranks. The others are ignored.
-//   - rset.ErrHosts: ranks are on other hosts than in the inventory.
+//   - Other jobs hold some of them too. A resource that several jobs hold is free when
+//     the last of them has freed it. [Holder].Conflicts lists it until then.
+//   - Some are not in the inventory. They are in [Holder].Gone, and Free accepts them.
+//     If their rank joins the inventory, the job holds them there.
+//   - r does not have all freed ranks. The others are ignored.
+//   - Ranks are on other hosts than in the inventory.
 //
-// After any other error nothing has changed: ErrExists if the job has other resources,
-// ErrInvalid if r is empty, ErrLimit if Config.MaxJobs jobs have resources.
+// After any other error nothing has changed: the job has other resources (ErrExists), r is
+// empty, or Config.MaxJobs jobs have resources.
 func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 	if r.IsEmpty() {
 		return invalid("allocation: %w", errEmpty)
@@ -65,10 +64,10 @@ func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 		if n := len(all); n > 1 {
 			more = fmt.Sprintf(", %d conflicts in all", n)
 		}
-		conflict = fmt.Errorf("%w: jobs %s and %s both hold %s%s", ErrConflict, id, all[0].Other, plain(all[0].Overlap), more)
+		conflict = fmt.Errorf("%w: jobs %s and %s both hold %s%s", errConflict, id, all[0].Other, plain(all[0].Overlap), more)
 	}
 	if !h.gone.IsEmpty() {
-		missing = fmt.Errorf("%w: job %s: %s", ErrMissing, id, plain(h.gone))
+		missing = fmt.Errorf("%w: job %s: %s", errMissing, id, plain(h.gone))
 	}
 	return errors.Join(conflict, missing, unknown, p.checkHosts(id, held))
 }

@@ -61,9 +61,9 @@ func (s *search) feasible() error {
 // documentation. No planned job is delayed. If the job itself is planned, that ends.
 //
 // The error is ErrBusy if the request cannot be met now, ErrInfeasible if it never can,
-// ErrExists if the job has resources, ErrLimit if Config.MaxJobs jobs have resources,
-// ErrExpired if the pool has expired, ErrInvalid for an invalid time, or ErrRequest for
-// the zero Request. After an error nothing has changed.
+// ErrExists if the job has resources, ErrExpired if the pool has expired, or ErrRequest
+// for the zero Request. An invalid time is an error, and a job beyond Config.MaxJobs.
+// After an error nothing has changed.
 func (p *Pool) Alloc(id jobid.ID, q *Request, now eventlog.Timestamp) (*rset.R, error) {
 	if _, ok := p.holder(id); ok {
 		return nil, jobError(id, ErrExists)

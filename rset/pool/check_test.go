@@ -11,11 +11,22 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 )
 
+// How errors begin.
+const (
+	heldTwice  = "pool: resources are held twice"
+	notInside  = "pool: resources are not in the inventory"
+	notHeld    = "pool: resources are not held by the job"
+	badArg     = "pool: invalid argument"
+	badRequest = "pool: invalid request"
+	badAcquire = "pool: invalid response to resource.acquire"
+	tooMuch    = "pool: limit exceeded"
+)
+
 func TestCheckFindsWhatIsBroken(t *testing.T) {
 	sound := upPool(t, "rank[0-1]/core[0-3] rank[2-3]/core[0-3],gpu0")
 	require.NoError(t, sound.Update(pool.Change{Down: idset.Of(2, 3)}))
-	require.ErrorIs(t, sound.Adopt(1, parseR(t, "rank[0,5]/core[0-3]"), nil), pool.ErrMissing)
-	require.ErrorIs(t, sound.Adopt(2, parseR(t, "rank0/core[1-2]"), nil), pool.ErrConflict)
+	require.ErrorContains(t, sound.Adopt(1, parseR(t, "rank[0,5]/core[0-3]"), nil), notInside)
+	require.ErrorContains(t, sound.Adopt(2, parseR(t, "rank0/core[1-2]"), nil), heldTwice)
 	require.NoError(t, sound.SetExpiration(2, 77))
 	_, err := sound.Plan(8, byNode(t, "1", "1"), 50)
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ func TestCopiesMayBeUsedByDifferentGoroutines(t *testing.T) {
 	for id := range jobid.ID(12) {
 		alloc(t, p, id, narrow)
 	}
-	require.ErrorIs(t, p.Adopt(100, parseR(t, "rank[0-3,40]/core[2-5]"), nil), pool.ErrConflict)
+	require.ErrorContains(t, p.Adopt(100, parseR(t, "rank[0-3,40]/core[2-5]"), nil), heldTwice)
 	use := func(p *pool.Pool) (text string, err error) {
 		for i := range jobid.ID(20) {
 			_, err1 := p.Alloc(1000+i, wide, 100)

@@ -231,7 +231,7 @@ func (p *constraintParser) term(name string, v jsonobj.Value, depth int) term {
 	if read == nil {
 		read = func(e jsonobj.Value) {
 			if depth == maxConstraintDepth {
-				e.Fail(guard.Cause(ErrLimit, fmt.Sprintf("more than %d constraints in each other", maxConstraintDepth)))
+				e.Fail(guard.Cause(errLimit, fmt.Sprintf("more than %d constraints in each other", maxConstraintDepth)))
 			}
 			o := e.Object()
 			t.args = append(t.args, p.operators(&o, depth+1))
@@ -250,7 +250,7 @@ func (p *constraintParser) term(name string, v jsonobj.Value, depth int) term {
 // count counts an operator or a property.
 func (p *constraintParser) count(v jsonobj.Value) {
 	if p.terms++; p.terms > maxTerms {
-		v.Fail(guard.Cause(ErrLimit, fmt.Sprintf("more than %d operators and properties", maxTerms)))
+		v.Fail(guard.Cause(errLimit, fmt.Sprintf("more than %d operators and properties", maxTerms)))
 	}
 }
 
@@ -279,7 +279,7 @@ func (p *constraintParser) hostlist(t *term, v jsonobj.Value) {
 		p.spelled++
 	}
 	if p.hosts > maxConstraintHosts || p.spelled > maxSpelled {
-		v.Fail(guard.Cause(ErrLimit, fmt.Sprintf("more than %d hosts or %d ranges of hosts", maxConstraintHosts, maxSpelled)))
+		v.Fail(guard.Cause(errLimit, fmt.Sprintf("more than %d hosts or %d ranges of hosts", maxConstraintHosts, maxSpelled)))
 		return
 	}
 	t.hosts.AppendList(hosts)

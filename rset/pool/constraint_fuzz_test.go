@@ -2,7 +2,7 @@ package pool_test
 
 import (
 	"encoding/json"
-	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,10 +14,10 @@ import (
 
 // requireInputError requires that an error is one of this package that stays
 // short, and of a known category.
-func requireInputError(t require.TestingT, err error, category error) {
+func requireInputError(t require.TestingT, err error, category string) {
 	var fault *jsonobj.Fault
 	require.ErrorAs(t, err, &fault)
-	require.True(t, errors.Is(err, category) != errors.Is(err, pool.ErrLimit), err)
+	require.True(t, strings.Contains(err.Error(), category) != strings.Contains(err.Error(), tooMuch), err)
 	require.Less(t, len(err.Error()), 1024)
 	require.LessOrEqual(t, len(fault.Path), 128)
 }
@@ -38,7 +38,7 @@ func FuzzConstraint(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c := cluster(t)
 		if _, err := c.Match(text); err != nil {
-			requireInputError(t, err, pool.ErrRequest)
+			requireInputError(t, err, badRequest)
 			return
 		}
 		if len(text) == 0 {
@@ -70,7 +70,7 @@ func FuzzRequest(f *testing.F) {
 		q, err := pool.NewRequest(s)
 		if err != nil {
 			require.Nil(t, q)
-			requireInputError(t, err, pool.ErrRequest)
+			requireInputError(t, err, badRequest)
 			return
 		}
 		requireCounts(t, s, q)

@@ -31,22 +31,6 @@ var (
 	// ErrNotFound is returned when a job has no resources.
 	ErrNotFound = errors.New("pool: job has no resources")
 
-	// ErrNotHeld is returned when more is freed than a job holds.
-	ErrNotHeld = errors.New("pool: resources are not held by the job")
-
-	// ErrConflict is returned by Adopt when other jobs hold some of the
-	// resources. Holder.Conflicts lists them.
-	ErrConflict = errors.New("pool: resources are held twice")
-
-	// ErrMissing is returned by Adopt when the inventory does not have some of
-	// the resources. Holder.Gone has them.
-	ErrMissing = errors.New("pool: resources are not in the inventory")
-
-	// ErrInvalid is returned when an argument is invalid: an allocation without
-	// resources, ranks that are not in the inventory, a time that is negative or not
-	// finite.
-	ErrInvalid = errors.New("pool: invalid argument")
-
 	// ErrRequest is returned when a jobspec asks for something that a pool does not
 	// support, or has constraints that RFC 31 does not allow; and for the zero
 	// Request.
@@ -54,9 +38,15 @@ var (
 
 	// ErrAcquire is returned when a text is not a response of RFC 28.
 	ErrAcquire = errors.New("pool: invalid response to resource.acquire")
+)
 
-	// ErrLimit is returned when a pool, a text or a request exceeds a limit.
-	ErrLimit = errors.New("pool: limit exceeded")
+// The other categories of errors.
+var (
+	errNotHeld  = errors.New("pool: resources are not held by the job")
+	errConflict = errors.New("pool: resources are held twice")
+	errMissing  = errors.New("pool: resources are not in the inventory")
+	errInvalid  = errors.New("pool: invalid argument")
+	errLimit    = errors.New("pool: limit exceeded")
 )
 
 // A Conflict says which resources of a holder another job holds too.
@@ -65,22 +55,22 @@ type Conflict struct {
 	Overlap *rset.R // the resources that both jobs hold; without hosts; not empty
 }
 
-// invalid returns an ErrInvalid.
+// invalid returns the error of an invalid argument.
 func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
+	return fmt.Errorf("%w: "+format, append([]any{errInvalid}, args...)...)
 }
 
 // jobError returns an error about a job.
 func jobError(job jobid.ID, category error) error { return fmt.Errorf("%w: %s", category, job) }
 
-// ranksError returns an ErrInvalid about ranks.
+// ranksError returns an errInvalid about ranks.
 func ranksError(what string, ranks *idset.Set, reason string) error {
 	return invalid("%s: ranks %s %s", what, guard.Clip(ranks.String()), reason)
 }
 
-// tooMany returns the ErrLimit of a Config.
+// tooMany returns the errLimit of a Config.
 func tooMany(what string, got, limit int) error {
-	return fmt.Errorf("%w: %d %s, at most %d are allowed", ErrLimit, got, what, limit)
+	return fmt.Errorf("%w: %d %s, at most %d are allowed", errLimit, got, what, limit)
 }
 
 // plain returns the start of the resources in words.
@@ -112,15 +102,15 @@ var (
 	errTime         = errors.New("must be a finite time of 0 or later")
 )
 
-// tooManyInAll returns the cause of an ErrLimit for a request.
-func tooManyInAll() error { return guard.Cause(ErrLimit, "too many in total") }
+// tooManyInAll returns the cause of an errLimit for a request.
+func tooManyInAll() error { return guard.Cause(errLimit, "too many in total") }
 
-// categorize returns an error that wraps a cause and its category: ErrLimit where
+// categorize returns an error that wraps a cause and its category: errLimit where
 // the cause is a limit exceeded, else the one given.
 func categorize(category, cause error) error {
-	for _, limit := range [...]error{ErrLimit, rset.ErrLimit, hostlist.ErrLimit, idset.ErrLimit, jsonobj.ErrDepth} {
+	for _, limit := range [...]error{errLimit, rset.ErrLimit, hostlist.ErrLimit, idset.ErrLimit, jsonobj.ErrDepth} {
 		if errors.Is(cause, limit) {
-			category = ErrLimit
+			category = errLimit
 		}
 	}
 	return fmt.Errorf("%w: %w", category, cause)
@@ -128,7 +118,7 @@ func categorize(category, cause error) error {
 
 // tooLong returns the fault of a text of more than most bytes.
 func tooLong(text []byte, most int) *jsonobj.Fault {
-	return &jsonobj.Fault{Err: guard.Cause(ErrLimit, fmt.Sprintf("%d bytes, at most %d are allowed", len(text), most))}
+	return &jsonobj.Fault{Err: guard.Cause(errLimit, fmt.Sprintf("%d bytes, at most %d are allowed", len(text), most))}
 }
 
 // maxPath is the largest number of bytes of a path in an error.

@@ -18,9 +18,9 @@ type Freed struct {
 	Rest      *rset.R // resources that a final Free released in addition to the fragment
 }
 
-// Free takes a fragment of its resources from a job. The error is ErrNotHeld if the job
-// does not hold all of the fragment, or ErrNotFound if the job has no resources; then
-// nothing has changed. The fragment may be nil or empty, and may have resources that
+// Free takes a fragment of its resources from a job. The error is ErrNotFound if the
+// job has no resources. It is an error too if the job does not hold all of the fragment.
+// Then nothing has changed. The fragment may be nil or empty, and may have resources that
 // left the inventory.
 //
 // The job stays a holder, perhaps of nothing, until a final Free, which also releases all
@@ -50,7 +50,7 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 		var excess *rset.R
 		gone, excess, _ = rset.Subtract(h.gone, out.Gone) // fails on hosts alone: there are none
 		if !excess.IsEmpty() {
-			return Freed{}, fmt.Errorf("%w: job %s: %s", ErrNotHeld, id, plain(excess))
+			return Freed{}, fmt.Errorf("%w: job %s: %s", errNotHeld, id, plain(excess))
 		}
 	}
 	back, contested := p.release(id, named, room[2][:0])

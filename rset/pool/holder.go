@@ -116,8 +116,8 @@ func (p *Pool) show(h *holder) Holder {
 }
 
 // SetExpiration sets when the allocation of a job expires; 0 means never. Plan uses
-// it; it frees nothing. The error is ErrNotFound, or ErrInvalid for an invalid
-// time, and then nothing has changed.
+// it; it frees nothing. The error is ErrNotFound if the job has no resources. An
+// invalid time is an error too. Then nothing has changed.
 func (p *Pool) SetExpiration(id jobid.ID, t eventlog.Timestamp) error {
 	h, ok := p.holder(id)
 	if !ok {

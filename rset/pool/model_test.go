@@ -283,7 +283,7 @@ func (m *machine) Adopt(t *rapid.T) {
 	m.next++
 	before := textOf(m.p)
 	if len(list) == 0 {
-		require.ErrorIs(t, m.p.Adopt(m.next, new(rset.R), nil), pool.ErrInvalid)
+		require.ErrorContains(t, m.p.Adopt(m.next, new(rset.R), nil), badArg)
 		require.Equal(t, before, textOf(m.p))
 		return
 	}
@@ -319,8 +319,8 @@ func (m *machine) adopted(t *rapid.T, p *pool.Pool, id jobid.ID, r *rset.R, free
 		}
 	}
 	err := p.Adopt(id, r, freed)
-	require.Equal(t, len(missing) > 0, errors.Is(err, pool.ErrMissing))
-	require.Equal(t, len(both) > 0, errors.Is(err, pool.ErrConflict))
+	require.Equal(t, len(missing) > 0, strings.Contains(fmt.Sprint(err), notInside))
+	require.Equal(t, len(both) > 0, strings.Contains(fmt.Sprint(err), heldTwice))
 	h, ok := p.Holder(id)
 	require.True(t, ok)
 	require.ElementsMatch(t, missing, things(h.Gone))
@@ -387,11 +387,12 @@ func (m *machine) FreeRanks(t *rapid.T) {
 			group.Insert(rank)
 		}
 	}
-	part, err := l.Free(group)
-	if strings.Contains(err.Error(), "rset: the final fragment was already given") {
-		part, err = rset.Fragment{R: new(rset.R), Final: true}, nil
+	part := rset.Fragment{R: new(rset.R), Final: true}
+	if !l.IsFinal() {
+		var err error
+		part, err = l.Free(group)
+		require.NoError(t, err)
 	}
-	require.NoError(t, err)
 	// final may be late, or never come.
 	m.free(t, id, things(part.R), part.Final && rapid.Bool().Draw(t, "final"))
 }
@@ -428,10 +429,10 @@ func (m *machine) FreeWrongly(t *rapid.T) {
 		t.Skip("all held")
 	}
 	_, err := m.p.Free(id, bundle(t, list), rapid.Bool().Draw(t, "final"))
-	require.ErrorIs(t, err, pool.ErrNotHeld)
+	require.ErrorContains(t, err, notHeld)
 	slices.SortFunc(excess, compareThings)
 	text := bundle(t, excess).String()
-	require.EqualError(t, err, fmt.Sprintf("%v: job %v: %s", pool.ErrNotHeld, id, text[:min(len(text), 64)]))
+	require.EqualError(t, err, fmt.Sprintf("%v: job %v: %s", notHeld, id, text[:min(len(text), 64)]))
 	require.Equal(t, before, textOf(m.p))
 	_, err = m.p.Free(m.next+1, nil, true)
 	require.ErrorIs(t, err, pool.ErrNotFound)

@@ -66,7 +66,7 @@ func (p *Pool) plan(id jobid.ID) *plan {
 // Update, plan again what could start earlier or can no longer start in time.
 //
 // The error is ErrBusy if jobs without an expiration, or ranks that are down, prevent the
-// request until the pool expires; ErrLimit if Config.MaxJobs jobs are planned; else the
+// request until the pool expires. At most Config.MaxJobs jobs are planned. The other
 // errors are those of Alloc. After an error nothing has changed. Plan looks at the ranks
 // that are free now and at those of each job that ends by the time found; for each range of
 // ranks that it reserves, it takes some logarithmic time.

@@ -533,7 +533,7 @@ func TestPlansAreLimited(t *testing.T) {
 	require.EqualValues(t, 100, at)
 	require.Len(t, p.Claims(), 2)
 	_, err = p.Plan(3, nil, 100)
-	require.ErrorIs(t, err, pool.ErrLimit)
+	require.ErrorContains(t, err, tooMuch)
 	require.True(t, p.Unplan(2))
 	_, err = p.Plan(2, nil, 100)
 	require.ErrorIs(t, err, pool.ErrRequest)

@@ -69,7 +69,8 @@ type Pool struct {
 
 // New returns a pool with the given inventory. All ranks are down, and no job holds
 // anything. The pool expires when the inventory does. A nil inventory is empty: no
-// request is feasible before [Change].Grow adds ranks. The error is ErrLimit.
+// request is feasible before [Change].Grow adds ranks. It is an error if the
+// inventory is too large.
 func New(inventory *rset.R, cfg Config) (*Pool, error) {
 	cfg.MaxJobs = cmp.Or(max(cfg.MaxJobs, 0), defaultMaxJobs)
 	cfg.MaxProperties = cmp.Or(max(cfg.MaxProperties, 0), defaultMaxProperties)

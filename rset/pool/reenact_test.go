@@ -42,7 +42,7 @@ func TestReenact1558WhatIsStillHeldIsMarkedAndAConflictIsListed(t *testing.T) {
 	// The rank was given to another job before.
 	other := parseR(t, "rank3/core[0-3] n3")
 	err = p.Adopt(3, other, nil)
-	require.ErrorIs(t, err, pool.ErrConflict)
+	require.ErrorContains(t, err, heldTwice)
 	require.EqualError(t, err, "pool: resources are held twice: jobs "+jobid.ID(3).String()+" and "+jobid.ID(1).String()+" both hold rank3/core[0-3]")
 	var seen []string
 	for h := range p.Holders() {

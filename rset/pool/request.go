@@ -60,9 +60,8 @@ const maxKind = 64
 // levels, 4096 operators and properties, 2^24 hosts, and 65536 ranges of hosts.
 //
 // The error is ErrRequest for any other form, such as sockets, for a unit or an id, and
-// for other constraints; or ErrLimit for more than jobspec.MaxQuantity of a resource in
-// total, and for larger constraints. Its text names the path, and in constraints the
-// offset.
+// for other constraints. More than jobspec.MaxQuantity of a resource in total is an error,
+// and so are larger constraints. The text names the path, and in constraints the offset.
 func NewRequest(spec *jobspec.Spec) (*Request, error) {
 	if spec == nil {
 		return nil, categorize(ErrRequest, errNoSpec)

@@ -28,12 +28,12 @@ func readAcquire(t require.TestingT, text string) pool.Acquire {
 }
 
 // refuseAcquire requires that a response is refused, and where.
-func refuseAcquire(t *testing.T, text string, category error, path string, offset int) {
+func refuseAcquire(t *testing.T, text string, category string, path string, offset int) {
 	t.Helper()
 	a, err := pool.ParseAcquire([]byte(text))
 	var input *jsonobj.Fault
 	require.ErrorAs(t, err, &input, text)
-	require.ErrorIs(t, err, category, text)
+	require.ErrorContains(t, err, category, text)
 	require.Zero(t, a)
 	require.Equal(t, path, input.Path, err)
 	require.Equal(t, offset, input.Offset, err)
@@ -46,8 +46,8 @@ func TestRFC28TheFirstResponseHasResourcesAndUp(t *testing.T) {
 	require.Equal(t, "rank[0-5]/core[0-5],gpu0", a.Resources.String())
 	require.Equal(t, "host[0-5]", a.Resources.Nodelist().String())
 	require.Equal(t, pool.Change{Up: ids(t, "0-2")}, a.Change)
-	refuseAcquire(t, `{"resources":`+inventory6+`}`, pool.ErrAcquire, "up", 0)
-	refuseAcquire(t, ` {"resources":`+inventory6+`,"down":"all"}`, pool.ErrAcquire, "up", 1)
+	refuseAcquire(t, `{"resources":`+inventory6+`}`, badAcquire, "up", 0)
+	refuseAcquire(t, ` {"resources":`+inventory6+`,"down":"all"}`, badAcquire, "up", 1)
 
 	none := readAcquire(t, `{"up":"","resources":`+inventory6+`}`)
 	require.NotNil(t, none.Change.Up)
@@ -55,24 +55,23 @@ func TestRFC28TheFirstResponseHasResourcesAndUp(t *testing.T) {
 }
 
 func TestRFC28ResourcesAreAnROfRFC20(t *testing.T) {
-	refuse := func(r string, category error) {
+	refuse := func(r string, category string) {
 		t.Helper()
 		_, err := pool.ParseAcquire([]byte(`{"up":"","resources":` + r + `}`))
-		require.ErrorIs(t, err, category)
+		require.ErrorContains(t, err, category)
 		var fault *jsonobj.Fault
 		require.ErrorAs(t, err, &fault)
 		require.True(t, strings.HasPrefix(fault.Path, "resources"), err)
 		require.GreaterOrEqual(t, fault.Offset, 21)
 	}
-	refuse(`{}`, pool.ErrAcquire)
-	refuse(`"0-5"`, pool.ErrAcquire)
-	refuse(`null`, pool.ErrAcquire)
-	refuse(strings.Replace(inventory6, `"version":1`, `"version":2`, 1), pool.ErrAcquire)
-	refuse(strings.Replace(inventory6, `host[0-5]`, `host[0-4]`, 1), pool.ErrAcquire)
-	refuse(strings.Replace(inventory6, `"host[0-5]"`, `"host[0-99999999]"`, 1), pool.ErrLimit)
+	refuse(`{}`, badAcquire)
+	refuse(`"0-5"`, badAcquire)
+	refuse(`null`, badAcquire)
+	refuse(strings.Replace(inventory6, `"version":1`, `"version":2`, 1), badAcquire)
+	refuse(strings.Replace(inventory6, `host[0-5]`, `host[0-4]`, 1), badAcquire)
+	refuse(strings.Replace(inventory6, `"host[0-5]"`, `"host[0-99999999]"`, 1), tooMuch)
 
 	_, err := pool.ParseAcquire([]byte(`{"up":"","resources":{"version":1,"execution":{"R_lite":[{}]}}}`))
-	require.ErrorContains(t, err, "rset: invalid R")
 	require.ErrorContains(t, err, "resources.execution.R_lite[0].rank: offset 57: key is missing")
 }
 
@@ -114,17 +113,17 @@ func TestRFC28EachKeyMayComeAlone(t *testing.T) {
 }
 
 func TestRFC28AResponseHasAtLeastOneKey(t *testing.T) {
-	refuseAcquire(t, `{}`, pool.ErrAcquire, "", 0)
-	refuseAcquire(t, ` {"later":1}`, pool.ErrAcquire, "", 0)
-	refuseAcquire(t, `[]`, pool.ErrAcquire, "", 0)
-	refuseAcquire(t, `null`, pool.ErrAcquire, "", 0)
-	refuseAcquire(t, ``, pool.ErrAcquire, "", 0)
+	refuseAcquire(t, `{}`, badAcquire, "", 0)
+	refuseAcquire(t, ` {"later":1}`, badAcquire, "", 0)
+	refuseAcquire(t, `[]`, badAcquire, "", 0)
+	refuseAcquire(t, `null`, badAcquire, "", 0)
+	refuseAcquire(t, ``, badAcquire, "", 0)
 }
 
 func TestRFC28SetsAreIdsetsOfRFC22(t *testing.T) {
 	for _, key := range []string{"up", "down", "shrink"} {
 		for _, value := range []string{`1`, `null`, `["1"]`, `"1-"`, `"1,1"`, `"01"`, `" 1"`, `"ALL"`, `"16777217"`, `"4294967296"`} {
-			refuseAcquire(t, fmt.Sprintf(`{%q:%s}`, key, value), pool.ErrAcquire, key, len(key)+4)
+			refuseAcquire(t, fmt.Sprintf(`{%q:%s}`, key, value), badAcquire, key, len(key)+4)
 		}
 		readAcquire(t, fmt.Sprintf(`{%q:"16777216"}`, key))
 	}
@@ -133,15 +132,15 @@ func TestRFC28SetsAreIdsetsOfRFC22(t *testing.T) {
 func TestRFC28PropertiesAreThoseOfRFC20(t *testing.T) {
 	for _, key := range []string{"property-add", "property-remove"} {
 		n := len(key) + 4
-		refuseAcquire(t, fmt.Sprintf(`{%q:"foo"}`, key), pool.ErrAcquire, key, n)
-		refuseAcquire(t, fmt.Sprintf(`{%q:null}`, key), pool.ErrAcquire, key, n)
-		refuseAcquire(t, fmt.Sprintf(`{%q:{"foo":1}}`, key), pool.ErrAcquire, key+".foo", n+7)
-		refuseAcquire(t, fmt.Sprintf(`{%q:{"foo":"x"}}`, key), pool.ErrAcquire, key+".foo", n+7)
-		refuseAcquire(t, fmt.Sprintf(`{%q:{"foo":"all"}}`, key), pool.ErrAcquire, key+".foo", n+7)
-		refuseAcquire(t, fmt.Sprintf(`{%q:{"^foo":"1"}}`, key), pool.ErrAcquire, key+`."^foo"`, n+8)
-		refuseAcquire(t, fmt.Sprintf(`{%q:{"":"1"}}`, key), pool.ErrAcquire, key+`.""`, n+4)
-		refuseAcquire(t, fmt.Sprintf(`{%q:{"foo":"16777217"}}`, key), pool.ErrAcquire, key+".foo", n+7)
-		refuseAcquire(t, fmt.Sprintf(`{%q:{"foo":"1","foo":"2"}}`, key), pool.ErrAcquire, "", n+11)
+		refuseAcquire(t, fmt.Sprintf(`{%q:"foo"}`, key), badAcquire, key, n)
+		refuseAcquire(t, fmt.Sprintf(`{%q:null}`, key), badAcquire, key, n)
+		refuseAcquire(t, fmt.Sprintf(`{%q:{"foo":1}}`, key), badAcquire, key+".foo", n+7)
+		refuseAcquire(t, fmt.Sprintf(`{%q:{"foo":"x"}}`, key), badAcquire, key+".foo", n+7)
+		refuseAcquire(t, fmt.Sprintf(`{%q:{"foo":"all"}}`, key), badAcquire, key+".foo", n+7)
+		refuseAcquire(t, fmt.Sprintf(`{%q:{"^foo":"1"}}`, key), badAcquire, key+`."^foo"`, n+8)
+		refuseAcquire(t, fmt.Sprintf(`{%q:{"":"1"}}`, key), badAcquire, key+`.""`, n+4)
+		refuseAcquire(t, fmt.Sprintf(`{%q:{"foo":"16777217"}}`, key), badAcquire, key+".foo", n+7)
+		refuseAcquire(t, fmt.Sprintf(`{%q:{"foo":"1","foo":"2"}}`, key), badAcquire, "", n+11)
 	}
 }
 
@@ -152,9 +151,9 @@ func TestRFC28ExpirationIsAFloatingPointTime(t *testing.T) {
 		require.False(t, math.Signbit(float64(*got)), text)
 	}
 	for _, text := range []string{`-1`, `"1"`, `null`, `-1e-300`} {
-		refuseAcquire(t, `{"expiration":`+text+`}`, pool.ErrAcquire, "expiration", 14)
+		refuseAcquire(t, `{"expiration":`+text+`}`, badAcquire, "expiration", 14)
 	}
-	refuseAcquire(t, `{"expiration":1e999}`, pool.ErrAcquire, "", 14)
+	refuseAcquire(t, `{"expiration":1e999}`, badAcquire, "", 14)
 }
 
 // A set of ranks may be named "all" where there are ranks that it can mean.
@@ -170,16 +169,16 @@ func TestAllIsTheRanksOfTheResourcesWithTheirHoles(t *testing.T) {
 	a.Change.Down.Insert(9)
 	require.Equal(t, "0,3-4", a.Resources.Ranks().String())
 	for _, key := range []string{"up", "down", "shrink"} {
-		refuseAcquire(t, fmt.Sprintf(`{%q:"all"}`, key), pool.ErrAcquire, key, len(key)+4)
+		refuseAcquire(t, fmt.Sprintf(`{%q:"all"}`, key), badAcquire, key, len(key)+4)
 	}
 }
 
 func TestAResponseIsOneJSONValueWithEachKeyOnce(t *testing.T) {
-	refuseAcquire(t, `{"up":"1","up":"2"}`, pool.ErrAcquire, "", 10)
-	refuseAcquire(t, `{"up":"1"} x`, pool.ErrAcquire, "", 11)
-	refuseAcquire(t, `{"up":"1"`, pool.ErrAcquire, "", 9)
-	refuseAcquire(t, "{\"up\":\"\xff\"}", pool.ErrAcquire, "", 7)
-	refuseAcquire(t, `{"a":`+strings.Repeat("[", 3000)+strings.Repeat("]", 3000)+`}`, pool.ErrLimit, "", 2052)
+	refuseAcquire(t, `{"up":"1","up":"2"}`, badAcquire, "", 10)
+	refuseAcquire(t, `{"up":"1"} x`, badAcquire, "", 11)
+	refuseAcquire(t, `{"up":"1"`, badAcquire, "", 9)
+	refuseAcquire(t, "{\"up\":\"\xff\"}", badAcquire, "", 7)
+	refuseAcquire(t, `{"a":`+strings.Repeat("[", 3000)+strings.Repeat("]", 3000)+`}`, tooMuch, "", 2052)
 }
 
 func TestAResponseThatIsTooLongIsRefusedUnread(t *testing.T) {
@@ -187,8 +186,8 @@ func TestAResponseThatIsTooLongIsRefusedUnread(t *testing.T) {
 		t.Skip("needs 68 MiB")
 	}
 	text := make([]byte, pool.MaxAcquire+1)
-	refuseAcquire(t, string(text), pool.ErrLimit, "", 0)
-	refuseAcquire(t, string(text[1:]), pool.ErrAcquire, "", 0)
+	refuseAcquire(t, string(text), tooMuch, "", 0)
+	refuseAcquire(t, string(text[1:]), badAcquire, "", 0)
 }
 
 // FuzzAcquire: no panic; what is read is JSON with ranks within the limit, and makes a pool
@@ -205,7 +204,7 @@ func FuzzAcquire(f *testing.F) {
 		a, err := pool.ParseAcquire(text)
 		if err != nil {
 			require.Zero(t, a)
-			requireInputError(t, err, pool.ErrAcquire)
+			requireInputError(t, err, badAcquire)
 			return
 		}
 		require.True(t, json.Valid(text))

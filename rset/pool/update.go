@@ -34,10 +34,10 @@ type Change struct {
 // is gone: Free accepts it and returns it in Freed.Gone. If the rank comes back before
 // that, the job holds it again.
 //
-// The error is ErrInvalid for ranks that are not in the inventory, ranks to add that
-// are in it already, ranks both up and down, a property both added to and removed from
-// a rank, and an invalid time; ErrLimit; or an error of package rset about hosts or
-// names of properties. Shrink and Grow take time in proportion to the ranges of the
+// It is an error to name ranks that are not in the inventory, ranks to add that are in it
+// already, ranks both up and down, a property both added to and removed from a rank, or
+// an invalid time; to exceed a limit; or what package rset refuses of hosts and names of
+// properties. Shrink and Grow take time in proportion to the ranges of the
 // inventory, all other changes to what they name.
 func (p *Pool) Update(c Change) error {
 	inventory, properties, err := p.changed(c)

@@ -26,7 +26,7 @@ func TestAnEmptyInventoryWaitsForResources(t *testing.T) {
 		_, err = p.Earliest(q, 100)
 		require.ErrorIs(t, err, pool.ErrInfeasible)
 		held := parseR(t, "rank0/core0 n0")
-		require.ErrorIs(t, p.Adopt(2, held, nil), pool.ErrMissing)
+		require.ErrorContains(t, p.Adopt(2, held, nil), notInside)
 
 		require.NoError(t, p.Update(pool.Change{Grow: parseR(t, "rank[0-1]/core0 n[0-1]"), Up: idset.Of(0, 1)}))
 		require.NoError(t, p.Check())
@@ -77,7 +77,7 @@ func TestAChangeIsMadeWholeOrNotAtAll(t *testing.T) {
 	}
 	require.ErrorContains(t, p.Update(pool.Change{Grow: parseR(t, "rank4/core0"), Down: idset.Of(0)}), "rset: hosts do not match")
 	require.ErrorContains(t, p.Update(pool.Change{AddProperties: map[string]*idset.Set{"a b^": idset.Of(1)}, Down: idset.Of(0)}), "rset: invalid R")
-	require.ErrorIs(t, p.Update(pool.Change{Up: idset.Of(9)}), pool.ErrInvalid)
+	require.ErrorContains(t, p.Update(pool.Change{Up: idset.Of(9)}), badArg)
 	require.Equal(t, before, textOf(p))
 	require.Equal(t, was, string(p.Inventory().AppendJSON(nil)))
 	require.NoError(t, p.Check())
@@ -143,8 +143,8 @@ func TestLimitsAreTold(t *testing.T) {
 	before := textOf(p)
 	_, err = p.Alloc(3, bySlot(t, "1", "1"), 100)
 	require.EqualError(t, err, "pool: limit exceeded: 3 jobs, at most 2 are allowed")
-	require.ErrorIs(t, err, pool.ErrLimit)
-	require.ErrorIs(t, p.Adopt(3, parseR(t, "rank2/core0"), nil), pool.ErrLimit)
+	require.ErrorContains(t, err, tooMuch)
+	require.ErrorContains(t, p.Adopt(3, parseR(t, "rank2/core0"), nil), tooMuch)
 	require.NoError(t, p.Adopt(2, parseR(t, "rank3/core[0-3]"), nil)) // is there already
 	err = p.Update(pool.Change{AddProperties: map[string]*idset.Set{"b": idset.Of(0)}})
 	require.EqualError(t, err, "pool: limit exceeded: 2 properties, at most 1 are allowed")
@@ -152,7 +152,7 @@ func TestLimitsAreTold(t *testing.T) {
 	_, err = pool.New(p.Inventory(), pool.Config{MaxProperties: 1})
 	require.NoError(t, err)
 	_, err = pool.New(upTwo(t).Inventory(), pool.Config{MaxProperties: 1})
-	require.ErrorIs(t, err, pool.ErrLimit)
+	require.ErrorContains(t, err, tooMuch)
 }
 
 func TestANegativeLimitIsTheDefault(t *testing.T) {
@@ -178,7 +178,7 @@ func TestAJobHasResourcesOnce(t *testing.T) {
 	require.ErrorIs(t, err, pool.ErrExists)
 	require.ErrorIs(t, p.Adopt(1, parseR(t, "rank1/core0"), nil), pool.ErrExists)
 	require.ErrorIs(t, p.SetExpiration(2, 5), pool.ErrNotFound)
-	require.ErrorIs(t, p.SetExpiration(1, -5), pool.ErrInvalid)
+	require.ErrorContains(t, p.SetExpiration(1, -5), badArg)
 	_, ok := p.Holder(2)
 	require.False(t, ok)
 	require.Equal(t, before, textOf(p))
@@ -189,8 +189,8 @@ func TestFreedRanksThatAJobNeverHadAreToldAndTheRestIsHeld(t *testing.T) {
 	err := p.Adopt(1, parseR(t, "rank[1-2,4]/core[0-3]"), idset.Of(0, 2))
 	require.EqualError(t, err, "pool: resources are not in the inventory: job "+jobid.ID(1).String()+": rank4/core[0-3]\n"+
 		"pool: invalid argument: freed: ranks 0 are not in the allocation")
-	require.ErrorIs(t, err, pool.ErrMissing)
-	require.ErrorIs(t, err, pool.ErrInvalid)
+	require.ErrorContains(t, err, notInside)
+	require.ErrorContains(t, err, badArg)
 	h, ok := p.Holder(1)
 	require.True(t, ok)
 	require.Equal(t, "rank1/core[0-3]", h.Held.String())
@@ -217,9 +217,9 @@ func TestConflictsOfSeveralJobsAreCounted(t *testing.T) {
 	require.EqualError(t, err, "pool: resources are held twice: jobs "+jobid.ID(3).String()+" and "+jobid.ID(1).String()+" both hold rank0/core[2-3], 2 conflicts in all")
 	require.NoError(t, p.Check())
 	// Two claims of a rank that is not there become a conflict as it comes.
-	require.ErrorIs(t, p.Adopt(4, parseR(t, "rank9/core[0-3]"), nil), pool.ErrMissing)
+	require.ErrorContains(t, p.Adopt(4, parseR(t, "rank9/core[0-3]"), nil), notInside)
 	err = p.Adopt(5, parseR(t, "rank9/core[3-5]"), nil)
-	require.NotErrorIs(t, err, pool.ErrConflict)
+	require.NotContains(t, err.Error(), heldTwice)
 	require.NoError(t, p.Update(pool.Change{Grow: parseR(t, "rank9/core[0-3]")}))
 	require.NoError(t, p.Check())
 	h, _ := p.Holder(5)
@@ -238,7 +238,7 @@ func TestWhatAJobDoesNotHoldIsNamed(t *testing.T) {
 	alloc(t, p, 2, byNode(t, "2", "2"))
 	before := textOf(p)
 	_, err := p.Free(1, parseR(t, "rank[0-2]/core[0-3] rank7/gpu1"), true)
-	require.ErrorIs(t, err, pool.ErrNotHeld)
+	require.ErrorContains(t, err, notHeld)
 	require.EqualError(t, err, "pool: resources are not held by the job: job "+jobid.ID(1).String()+": rank[0-1]/core[2-3] rank2/core[0-3] rank7/gpu1")
 	require.Equal(t, before, textOf(p))
 }
