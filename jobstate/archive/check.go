@@ -60,5 +60,5 @@ func checkLog(log []byte) (line int, cause error) {
 	if line == 0 {
 		return 0, errNoSubmit
 	}
-	return 0, ErrNotValidated
+	return 0, errNotValidated
 }

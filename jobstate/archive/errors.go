@@ -8,27 +8,18 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// The categories of errors that Read returns. An error of the reader is wrapped
-// too. Compare with errors.Is.
+// The categories of errors. An error of the reader is wrapped too.
 var (
-	// ErrFormat is returned when the input is not a tar archive, plain or
-	// compressed with bzip2 or gzip, or is damaged.
-	ErrFormat = errors.New("not a dump archive")
-	// ErrTruncated is returned when an archive ends before its end mark.
-	ErrTruncated = errors.New("archive is truncated")
-	// ErrLimit is returned when an archive exceeds a limit. A key that is too
-	// large is a Failure that wraps ErrLimit, and Read continues.
-	ErrLimit = errors.New("limit exceeded")
+	errFormat    = errors.New("not a dump archive") // or damaged
+	errTruncated = errors.New("archive is truncated")
+	errLimit     = errors.New("limit exceeded")
 )
 
-// The errors that a Failure wraps if its job is not damaged. Compare with
-// errors.Is.
+// The failures of jobs that are not damaged. The log of a job that was submitted and never
+// validated is legal, but no listing ever showed the job.
 var (
-	// ErrNotValidated is the failure of a job that was submitted and never
-	// validated: its log is legal, but no listing ever showed the job.
-	ErrNotValidated = errors.New("job was never validated")
-	// ErrIncomplete is the failure of the job in which reading stopped.
-	ErrIncomplete = errors.New("reading stopped within this job")
+	errNotValidated = errors.New("job was never validated")
+	errIncomplete   = errors.New("reading stopped within this job")
 )
 
 // The causes of other failures.
@@ -42,7 +33,7 @@ var (
 	errNotFile    = errors.New("key is not a plain file")
 	errApart      = errors.New("keys of the job are not together")
 	errCheckpoint = errors.New("malformed checkpoint")
-	errFile       = fmt.Errorf("%w: value has too many bytes", ErrLimit)
+	errFile       = fmt.Errorf("%w: value has too many bytes", errLimit)
 )
 
 // The causes that carry no facts of their own.

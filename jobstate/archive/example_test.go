@@ -3,7 +3,6 @@ package archive_test
 import (
 	"archive/tar"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 
@@ -33,13 +32,13 @@ func Example() {
 		fmt.Printf("%v: %d bytes of log, jobspec %s, allocated %t\n", uint64(j.ID), len(j.Eventlog), j.Jobspec, j.R != nil)
 	}
 	for _, f := range a.Failures {
-		fmt.Println(f, errors.Is(f, archive.ErrNotValidated))
+		fmt.Println(f)
 	}
 	id, _ := a.MaxID()
 	fmt.Println(uint64(id), err)
 	// Output:
 	// 8069840896: 92 bytes of log, jobspec {"version":1}, allocated false
-	// archive: "job/0000/0001/ce00/0000": no jobspec false
+	// archive: "job/0000/0001/ce00/0000": no jobspec
 	// 8069840896 <nil>
 }
 

@@ -3,8 +3,14 @@ package archive
 // WithDefaults returns the limits in force.
 func (l Limits) WithDefaults() Limits { return l.withDefaults() }
 
-// The causes of failures.
+// The categories of errors, and the causes of failures.
 var (
+	ErrFormat       = errFormat
+	ErrTruncated    = errTruncated
+	ErrLimit        = errLimit
+	ErrNotValidated = errNotValidated
+	ErrIncomplete   = errIncomplete
+
 	ErrBadID      = errBadID
 	ErrNoEventlog = errNoEventlog
 	ErrNoJobspec  = errNoJobspec

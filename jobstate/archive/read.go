@@ -19,10 +19,10 @@ import (
 // Archive. A job or key that cannot be used is in Failures of the Archive, and
 // is not an error.
 //
-// An error names the entry and its position in uncompressed bytes. It wraps
-// [ErrFormat], [ErrTruncated], [ErrLimit] or the error of the reader. The Archive
-// then has what was read before. The job that was being read is a Failure with
-// [ErrIncomplete]. Read assumes that the jobs before it are complete, since Flux
+// An error names the entry and its position in uncompressed bytes: the input is no
+// archive, ends before its end mark or exceeds a limit, or the reader failed, whose error
+// is wrapped. The Archive then has what was read before. The job that was being read is a
+// Failure. Read assumes that the jobs before it are complete, since Flux
 // writes the keys of a job together. If another program wrote the archive, jobs
 // may be incomplete after an error.
 func Read(r io.Reader, l Limits) (*Archive, error) {
@@ -97,16 +97,16 @@ func (b *builder) read(r io.Reader) error {
 		return b.stop
 	}
 	if b.in != nil {
-		b.in.fail(0, ErrIncomplete)
+		b.in.fail(0, errIncomplete)
 	}
-	category := ErrFormat
+	category := errFormat
 	switch {
 	case m.exceeded, err == errHeld, err == errEntries:
-		category = ErrLimit
+		category = errLimit
 	case src.err != nil:
 		category, err = src.err, nil
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), err == errNoEnd:
-		category = ErrTruncated
+		category = errTruncated
 	}
 	at := fmt.Sprintf("offset %d", m.offset)
 	if b.path != "" {
