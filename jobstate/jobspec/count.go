@@ -54,8 +54,7 @@ func Fixed(n int64) Count {
 //	2-8:2:*  2, 4, 8
 //	2+:2:^   2, 4, 16, 256, …
 //
-// in brackets or not. The error wraps [ErrInvalid], or [ErrLimit] if a number
-// exceeds [MaxCount].
+// in brackets or not. No number exceeds [MaxCount].
 func ParseCount(s string) (Count, error) {
 	c, fault := parseCount(s)
 	return c, refuse(fault)

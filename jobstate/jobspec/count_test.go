@@ -2,7 +2,6 @@ package jobspec_test
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 	"testing"
 
@@ -70,11 +69,11 @@ func TestTextsThatAreNoCountsAreRefused(t *testing.T) {
 		"[2", "2]", "[[2]]", "[1,2]]", "1,[2", "[", "]", "[]2", "2+-", "2++",
 	} {
 		_, err := jobspec.ParseCount(in)
-		require.ErrorIs(t, err, jobspec.ErrInvalid, "%q", in)
+		require.ErrorContains(t, err, anyFault, "%q", in)
 	}
 	for _, in := range []string{"2147483648", "4294967297", "1-4294967297", "18446744073709551617", "1,2147483648", "2+:2147483648"} {
 		_, err := jobspec.ParseCount(in)
-		require.ErrorIs(t, err, jobspec.ErrLimit, "%q never wraps to another count", in)
+		require.ErrorContains(t, err, tooMuch, "%q never wraps to another count", in)
 	}
 }
 
@@ -83,7 +82,7 @@ func TestAnErrorOfACountHasItsOffset(t *testing.T) {
 		"x": 0, "[x]": 1, "2-x": 2, "[2-x]": 3, "1,02": 2, "[1,3,3]": 5, "2-8:2:": 6, "2-8:2:+x": 7, "7-3": 0, "1,2147483648": 2, "1,5-4": 2,
 	} {
 		_, err := jobspec.ParseCount(in)
-		path, got, _ := jobspec.Position(err)
+		path, got := jobspec.Position(err)
 		require.Equal(t, offset, got, in)
 		require.Empty(t, path)
 	}
@@ -125,12 +124,12 @@ func TestAnInvalidCountIsRefused(t *testing.T) {
 		`{"min":2,"operator":1}`:                        "operator",
 	} {
 		_, err := jobspec.ReadCount([]byte(in))
-		require.ErrorIs(t, err, jobspec.ErrInvalid, in)
-		got, _, _ := jobspec.Position(err)
+		require.ErrorContains(t, err, anyFault, in)
+		got, _ := jobspec.Position(err)
 		require.Equal(t, path, got, in)
 	}
 	_, err := jobspec.ReadCount([]byte(`2147483648`))
-	require.ErrorIs(t, err, jobspec.ErrLimit)
+	require.ErrorContains(t, err, tooMuch)
 }
 
 func TestCountsAreEqualWhereTheyAreWrittenTheSame(t *testing.T) {
@@ -302,5 +301,4 @@ func TestFloorOfAnOpenRangeStopsAtMaxCount(t *testing.T) {
 func TestErrorsOfCountsAreTyped(t *testing.T) {
 	_, err := jobspec.ParseCount("2-8:2:/")
 	require.EqualError(t, err, `jobspec: offset 0: operator must be "+", "*" or "^"`)
-	require.False(t, errors.Is(err, jobspec.ErrLimit))
 }

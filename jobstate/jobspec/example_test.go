@@ -2,7 +2,6 @@ package jobspec_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -54,10 +53,8 @@ func ExampleParse() {
 func ExampleParse_errors() {
 	_, err := jobspec.Parse([]byte(`{"version":1,"resources":[{"type":"slot","count":0}]}`))
 	fmt.Println(err)
-	fmt.Println(errors.Is(err, jobspec.ErrInvalid))
 	// Output:
 	// jobspec: resources[0].count: offset 49: must be an integer of at least 1
-	// true
 }
 
 func ExampleSpec_Apply() {

@@ -9,14 +9,13 @@ import (
 // MaxNesting is how deep resources may be in each other.
 const MaxNesting = maxNesting
 
-// Position returns the path and the offset that an error of this package tells,
-// and its category.
-func Position(err error) (path string, offset int, category error) {
-	var e *refusal
-	if !errors.As(err, &e) {
-		return "none", -2, nil
+// Position returns the path and the offset that an error of this package tells.
+func Position(err error) (path string, offset int) {
+	var fault *jsonobj.Fault
+	if !errors.As(err, &fault) {
+		return "none", -2
 	}
-	return e.fault.Path, e.fault.Offset, e.category
+	return fault.Path, fault.Offset
 }
 
 // ReadCount reads a Count in one of the three forms of RFC 14.

@@ -200,8 +200,8 @@ type Shape struct {
 }
 
 // Shape returns the resources in the form of RFC 25. Counts may be ranges and
-// sets of RFC 14. If the resources are of another form, the error wraps
-// [ErrShape].
+// sets of RFC 14. Resources of another form are an
+// error.
 func (s *Spec) Shape() (Shape, error) {
 	slot := 0
 	var shape Shape

@@ -98,7 +98,7 @@ func TestRFC21AnEventMaySetTogetherWhatIsWrongAlone(t *testing.T) {
 	require.NoError(t, err, "only the result has to be a jobspec")
 	require.Equal(t, 5*time.Second, next.Duration())
 	_, err = s.Update("attributes.system", json.RawMessage(`{"queue":"q"}`))
-	require.ErrorIs(t, err, jobspec.ErrInvalid)
+	require.ErrorContains(t, err, anyFault)
 }
 
 func TestRFC21UpdatesThatAreRefused(t *testing.T) {
@@ -106,40 +106,40 @@ func TestRFC21UpdatesThatAreRefused(t *testing.T) {
 	before := print(t, s)
 	for _, test := range []struct {
 		path, value string
-		category    error
+		cause       string
 		message     string
 	}{
-		{"", `1`, jobspec.ErrUpdate, `offset 0: path must begin with attributes, resources or tasks`},
-		{"attributes", `1`, jobspec.ErrInvalid, `attributes: must be an object`},
-		{"version", `1`, jobspec.ErrUpdate, `version: offset 0: path must begin with attributes, resources or tasks`},
-		{"attribute.x", `1`, jobspec.ErrUpdate, `attribute.x: offset 0: path must begin with attributes, resources or tasks`},
-		{"attributesx.y", `1`, jobspec.ErrUpdate, `attributesx.y: offset 0: path must begin with attributes, resources or tasks`},
-		{"resources", `[]`, jobspec.ErrInvalid, ``},
-		{"tasks.x", `1`, jobspec.ErrUpdate, `tasks.x: offset 0: path leads through a value that is not an object`},
-		{"attributes.", `1`, jobspec.ErrUpdate, `attributes.: offset 0: path has an empty element`},
-		{"attributes.system.", `1`, jobspec.ErrUpdate, `attributes.system.: offset 0: path has an empty element`},
-		{"attributes..system", `1`, jobspec.ErrUpdate, `attributes..system: offset 0: path has an empty element`},
-		{"attributes.system.x.n.y", `1`, jobspec.ErrUpdate, `attributes.system.x.n.y: offset 0: path leads through a value that is not an object`},
-		{"attributes.system.x.null.y", `1`, jobspec.ErrUpdate, `attributes.system.x.null.y: offset 0: path leads through a value that is not an object`},
-		{"attributes.system.x.list.0", `1`, jobspec.ErrUpdate, `attributes.system.x.list.0: offset 0: path leads through a value that is not an object`},
-		{"attributes.user.0\xde", `{}`, jobspec.ErrUpdate, `"attributes.user.0\xde": offset 0: path must be UTF-8 without U+0000`},
-		{"attributes.user.\x00\n", `{}`, jobspec.ErrUpdate, `"attributes.user.\x00\n": offset 0: path must be UTF-8 without U+0000`},
-		{"attributes.system.y", ``, jobspec.ErrSyntax, ``},
-		{"attributes.system.y", `1,"z":2`, jobspec.ErrSyntax, ``},
-		{"attributes.system.y", `{"a":1,"a":2}`, jobspec.ErrSyntax, ``},
-		{"attributes.system.y", "\"\xff\"", jobspec.ErrSyntax, ``},
-		{"attributes.system.duration", `-1`, jobspec.ErrInvalid, `attributes.system.duration: must be at least 0`},
-		{"attributes.system.duration", `null`, jobspec.ErrInvalid, `attributes.system.duration: must be a number`},
-		{"attributes.system.queue", `null`, jobspec.ErrInvalid, `attributes.system.queue: must be a string`},
-		{"attributes.other", `1`, jobspec.ErrInvalid, `attributes.other: key is not allowed here`},
-		{"attributes.system", `1`, jobspec.ErrInvalid, `attributes.system: must be an object`},
-		{"attributes" + strings.Repeat(".a", 2048), `1`, jobspec.ErrLimit, ``},
-		{"attributes.system" + strings.Repeat(".a", 2046), `1`, jobspec.ErrLimit, ``},
-		{"attributes.system.x", strings.Repeat("[", 2046) + strings.Repeat("]", 2046), jobspec.ErrLimit, ``},
+		{"", `1`, anyFault, `offset 0: path must begin with attributes, resources or tasks`},
+		{"attributes", `1`, anyFault, `attributes: must be an object`},
+		{"version", `1`, anyFault, `version: offset 0: path must begin with attributes, resources or tasks`},
+		{"attribute.x", `1`, anyFault, `attribute.x: offset 0: path must begin with attributes, resources or tasks`},
+		{"attributesx.y", `1`, anyFault, `attributesx.y: offset 0: path must begin with attributes, resources or tasks`},
+		{"resources", `[]`, anyFault, ``},
+		{"tasks.x", `1`, anyFault, `tasks.x: offset 0: path leads through a value that is not an object`},
+		{"attributes.", `1`, anyFault, `attributes.: offset 0: path has an empty element`},
+		{"attributes.system.", `1`, anyFault, `attributes.system.: offset 0: path has an empty element`},
+		{"attributes..system", `1`, anyFault, `attributes..system: offset 0: path has an empty element`},
+		{"attributes.system.x.n.y", `1`, anyFault, `attributes.system.x.n.y: offset 0: path leads through a value that is not an object`},
+		{"attributes.system.x.null.y", `1`, anyFault, `attributes.system.x.null.y: offset 0: path leads through a value that is not an object`},
+		{"attributes.system.x.list.0", `1`, anyFault, `attributes.system.x.list.0: offset 0: path leads through a value that is not an object`},
+		{"attributes.user.0\xde", `{}`, anyFault, `"attributes.user.0\xde": offset 0: path must be UTF-8 without U+0000`},
+		{"attributes.user.\x00\n", `{}`, anyFault, `"attributes.user.\x00\n": offset 0: path must be UTF-8 without U+0000`},
+		{"attributes.system.y", ``, anyFault, ``},
+		{"attributes.system.y", `1,"z":2`, anyFault, ``},
+		{"attributes.system.y", `{"a":1,"a":2}`, anyFault, ``},
+		{"attributes.system.y", "\"\xff\"", anyFault, ``},
+		{"attributes.system.duration", `-1`, anyFault, `attributes.system.duration: must be at least 0`},
+		{"attributes.system.duration", `null`, anyFault, `attributes.system.duration: must be a number`},
+		{"attributes.system.queue", `null`, anyFault, `attributes.system.queue: must be a string`},
+		{"attributes.other", `1`, anyFault, `attributes.other: key is not allowed here`},
+		{"attributes.system", `1`, anyFault, `attributes.system: must be an object`},
+		{"attributes" + strings.Repeat(".a", 2048), `1`, tooMuch, ``},
+		{"attributes.system" + strings.Repeat(".a", 2046), `1`, tooMuch, ``},
+		{"attributes.system.x", strings.Repeat("[", 2046) + strings.Repeat("]", 2046), tooMuch, ``},
 	} {
 		next, err := s.Update(test.path, json.RawMessage(test.value))
 		require.Nil(t, next)
-		require.ErrorIs(t, err, test.category, "%.80s", test.path)
+		require.ErrorContains(t, err, test.cause, "%.80s", test.path)
 		require.Equal(t, before, print(t, s))
 		if test.message == "" {
 			require.Less(t, len(err.Error()), 250)
@@ -169,7 +169,7 @@ func TestRFC21ContextsThatAreRefused(t *testing.T) {
 	}
 	for _, context := range []string{``, `{`, `{"attributes.system.duration":1,"attributes.system.duration":2}`} {
 		_, err := s.Apply(json.RawMessage(context))
-		require.ErrorIs(t, err, jobspec.ErrSyntax, context)
+		require.ErrorContains(t, err, anyFault, context)
 	}
 }
 
@@ -177,14 +177,14 @@ func TestLimitsHoldForUpdates(t *testing.T) {
 	const most = 16 << 20
 	s := parse(t, text("", "", ""))
 	_, err := s.Update("attributes.system.x", json.RawMessage(`"`+strings.Repeat("x", most)+`"`))
-	require.ErrorIs(t, err, jobspec.ErrLimit, "the value alone is too large")
+	require.ErrorContains(t, err, tooMuch, "the value alone is too large")
 	s, err = s.Update("attributes.system.x", json.RawMessage(`"`+strings.Repeat("x", most-1000)+`"`))
 	require.NoError(t, err)
 	more := strings.Repeat("y", 1000)
 	_, err = s.Update("attributes.system.y", json.RawMessage(`"`+more+`"`))
-	require.ErrorIs(t, err, jobspec.ErrLimit, "the result is too large")
+	require.ErrorContains(t, err, tooMuch, "the result is too large")
 	_, err = s.Apply(json.RawMessage(`{"attributes.system.y":"` + more + `"}`))
-	require.ErrorIs(t, err, jobspec.ErrLimit)
+	require.ErrorContains(t, err, tooMuch)
 }
 
 // TestUpdatesAgreeWithANaiveModel sets values in a tree of maps, as the words

@@ -12,16 +12,16 @@ func TestRFC25VersionIsOne(t *testing.T) {
 	for version, points := range map[string]string{"9999": "9999", "2": "2", "0": "0", "-1": "-1"} {
 		// The version tells how to read the rest, so that it comes first.
 		in := `{"resources":[{"type":7}],"tasks":7,"version":` + version + `,"attributes":null}`
-		refuse(t, in, jobspec.ErrInvalid, "version", points)
+		refuse(t, in, anyFault, "version", points)
 	}
 	for _, version := range []string{`"1"`, "1.0", "null", "true"} {
-		refuse(t, `{"version":`+version+`}`, jobspec.ErrInvalid, "version", version)
+		refuse(t, `{"version":`+version+`}`, anyFault, "version", version)
 	}
 }
 
 func TestRFC25SystemDurationIsRequired(t *testing.T) {
-	refuse(t, text("", "", `{}`), jobspec.ErrInvalid, "attributes.system", "{}")
-	refuse(t, text("", "", `{"system":{"cwd":"/"}}`), jobspec.ErrInvalid, "attributes.system.duration", "{")
+	refuse(t, text("", "", `{}`), anyFault, "attributes.system", "{}")
+	refuse(t, text("", "", `{"system":{"cwd":"/"}}`), anyFault, "attributes.system.duration", "{")
 }
 
 // shapes are the four forms of resources.
@@ -62,7 +62,7 @@ func TestRFC25ResourcesHaveFourForms(t *testing.T) {
 	} {
 		s := parse(t, text(resources, "", ""))
 		shape, err := s.Shape()
-		require.ErrorIs(t, err, jobspec.ErrShape, resources)
+		require.ErrorContains(t, err, anyFault, resources)
 		require.Zero(t, shape)
 		require.EqualError(t, err, "jobspec: resources: must be slot>core, slot>(core,gpu), node>slot>core or node>slot>(core,gpu)")
 	}

@@ -41,7 +41,7 @@ type Spec struct {
 }
 
 // Parse reads a jobspec of version 1 in JSON. It copies what it keeps of b. The
-// error wraps [ErrSyntax], for an empty b too, [ErrInvalid] or [ErrLimit].
+// error names the path of the value at fault and its offset in bytes from 0.
 func Parse(b []byte) (*Spec, error) {
 	if fault := tooLong(b); fault != nil {
 		return nil, refuse(fault)

@@ -29,8 +29,8 @@ func TestInvalidJSONIsRefusedWithItsOffset(t *testing.T) {
 		`{"a":1e999}`:               5,
 	} {
 		_, err := jobspec.Parse([]byte(in))
-		require.ErrorIs(t, err, jobspec.ErrSyntax, "%q", in)
-		path, got, _ := jobspec.Position(err)
+		require.ErrorContains(t, err, anyFault, "%q", in)
+		path, got := jobspec.Position(err)
 		require.Equal(t, offset, got, "%q", in)
 		require.Empty(t, path)
 	}
@@ -46,7 +46,7 @@ func TestEveryPrefixOfAJobspecIsRefused(t *testing.T) {
 	full := system(`,"job":{"name":"ƒ"},"dependencies":[{"scheme":"a","value":"b"}]`)
 	for i := range full {
 		_, err := jobspec.Parse([]byte(full[:i]))
-		require.ErrorIs(t, err, jobspec.ErrSyntax, full[:i])
+		require.ErrorContains(t, err, anyFault, full[:i])
 	}
 }
 
@@ -84,8 +84,8 @@ func TestLimitsAreKept(t *testing.T) {
 			require.NoError(t, err)
 			s, err := jobspec.Parse([]byte(test.bad))
 			require.Nil(t, s)
-			require.ErrorIs(t, err, jobspec.ErrLimit)
-			path, _, _ := jobspec.Position(err)
+			require.ErrorContains(t, err, tooMuch)
+			path, _ := jobspec.Position(err)
 			require.Equal(t, test.path, path)
 		})
 	}
@@ -101,8 +101,8 @@ func TestProductsAndSumsBeyondTheLargestQuantityAreRefused(t *testing.T) {
 	// 2^31-1 racks of 2^22 slots are just within 2^53-1.
 	s := parse(t, text(rack(m, 1<<22, 1), "", ""))
 	require.Equal(t, fmt.Sprintf("nodes unknown, slots %[1]d, cores %[1]d, gpus 0, tasks %[1]d", int64(m)<<22), size(s.Counts()))
-	refuse(t, text(rack(m, m, 1), "", ""), jobspec.ErrLimit, "resources[0].with[0].count", "{")
-	refuse(t, text(rack(m, 1<<22, 2), "", ""), jobspec.ErrLimit, "resources[0].with[0].with[0].count", "{")
+	refuse(t, text(rack(m, m, 1), "", ""), tooMuch, "resources[0].with[0].count", "{")
+	refuse(t, text(rack(m, 1<<22, 2), "", ""), tooMuch, "resources[0].with[0].with[0].count", "{")
 
 	// 6361*69431*20394401 is 2^53-1.
 	s = parse(t, text(rack(6361, 69431, 20394401), "", ""))
@@ -111,19 +111,19 @@ func TestProductsAndSumsBeyondTheLargestQuantityAreRefused(t *testing.T) {
 	sum := strings.TrimSuffix(rack(m, 1<<22, 1), "]") + `,{"type":"slot","count":%d,"label":"b","with":[{"type":"gpu","count":1}]}]`
 	s = parse(t, text(fmt.Sprintf(sum, 1<<22-1), "", ""))
 	require.Equal(t, "9007199254740991", s.Counts().Slots.String())
-	refuse(t, text(fmt.Sprintf(sum, 1<<22), "", ""), jobspec.ErrLimit, "resources", "[")
+	refuse(t, text(fmt.Sprintf(sum, 1<<22), "", ""), tooMuch, "resources", "[")
 
 	one := rack(m, 1<<22, 1)
 	two := strings.TrimSuffix(one, "]") + "," + strings.TrimPrefix(strings.Replace(one, `"task"`, `"b"`, 1), "[")
-	refuse(t, text(two, "", ""), jobspec.ErrLimit, "resources", "[")
+	refuse(t, text(two, "", ""), tooMuch, "resources", "[")
 
 	socket := fmt.Sprintf(`{"type":"socket","count":%d}`, m)
 	sockets := fmt.Sprintf(`[{"type":"slot","count":%d,"label":"task","with":[%s,%s]}]`, 1<<22, socket, socket)
-	refuse(t, text(sockets, `[{"command":["a"],"slot":"task","count":{"per_resource":{"type":"socket","count":1}}}]`, ""), jobspec.ErrLimit, "tasks", "[")
+	refuse(t, text(sockets, `[{"command":["a"],"slot":"task","count":{"per_resource":{"type":"socket","count":1}}}]`, ""), tooMuch, "tasks", "[")
 
 	task := `{"command":["a"],"slot":"task","count":{"per_slot":%d}}`
-	refuse(t, text(rack(m, 1<<22, 1), "["+fmt.Sprintf(task, 2)+"]", ""), jobspec.ErrLimit, "tasks", "[")
-	refuse(t, text(rack(m, 1<<22, 1), "["+fmt.Sprintf(task, 1)+","+fmt.Sprintf(task, 1)+"]", ""), jobspec.ErrLimit, "tasks", "[")
+	refuse(t, text(rack(m, 1<<22, 1), "["+fmt.Sprintf(task, 2)+"]", ""), tooMuch, "tasks", "[")
+	refuse(t, text(rack(m, 1<<22, 1), "["+fmt.Sprintf(task, 1)+","+fmt.Sprintf(task, 1)+"]", ""), tooMuch, "tasks", "[")
 }
 
 func TestQuantitiesAreKnownOrNot(t *testing.T) {

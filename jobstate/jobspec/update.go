@@ -15,8 +15,9 @@ import (
 // a null like any other value, and checks the result as [Parse] does. The Spec itself
 // does not change (I6). [Spec.Original] of both is the same.
 //
-// The error wraps [ErrUpdate] for the path and [ErrSyntax] for the value, or is what
-// Parse returns for the result.
+// It is an error if the path is malformed, does not begin with attributes, resources or
+// tasks, or leads through a value that is not an object; if the value is not JSON; and
+// what Parse returns for the result.
 func (s *Spec) Update(path string, v json.RawMessage) (*Spec, error) {
 	fault := tooLong(v)
 	if fault == nil {
