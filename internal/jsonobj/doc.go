@@ -22,54 +22,44 @@
 //		return fmt.Errorf("release: %w", err)
 //	}
 //
-// Nothing returns an error on the way. The first fault stays in the Doc: all
-// its Readers end there, and what is read after it is zero. A [Fault] names the
-// path of the value, its offset and the cause.
+// Nothing returns an error on the way. The first fault stays in the Doc: all its Readers end
+// there, and what is read after it is zero. A [Fault] names the path of the value, its offset
+// and the cause. A [Value] may be read later, while its Doc lives; an absent one is zero.
 //
-// A [Value] may be kept and read later, while its Doc lives. An absent Value
-// reads as zero, without a fault.
+// A [Writer] appends an object, compact and in valid UTF-8. [Writer.End] reads it back and
+// returns the fault, so that nothing is written that would not be read. A [Protocol] reads
+// and writes messages, and the lines that carry them.
 //
-// A [Writer] appends an object: compact, its texts valid UTF-8, with what
-// Keep kept. [Writer.End] reads the object back and returns the fault of that,
-// so that what would not be read is not written.
-//
-// A [Protocol] reads and writes messages, and the lines that carry them.
-//
-// [Check] decides whether a text is one JSON value. [Int64], [Float64],
-// [AppendUnescaped] and the like decode one value; [AppendString], [AppendFloat] and
-// [AppendCompact] write.
+// [Check] decides whether a text is one JSON value. [Int64] and the like decode one value,
+// [AppendString] and the like write one.
 //
 // # Grammar
 //
-// It is RFC 8259, read as the JSON library of Flux (jansson) reads it: what passes
-// here passes there.
+// It is RFC 8259, read as the JSON library of Flux (jansson) reads it: what passes here
+// passes there.
 //
-//   - A key that appears twice in an object is an error, at every level. Keys are
-//     compared unescaped. Only this rule is stricter than jansson's default.
+//   - A key that appears twice in an object is an error, at every level, compared unescaped.
+//     Only this rule is stricter than jansson's default.
 //   - Text is valid UTF-8: no overlong forms, no surrogates, no byte order mark.
 //   - \u escapes of surrogates come in pairs.
 //   - A key holds no U+0000; another string may, as \u0000.
-//   - An integer (no fraction, no exponent) fits in an int64. A real is finite as
-//     a float64; one too small to tell from zero is zero.
-//   - A value is nested in at most 2047 others, or as a depth says.
+//   - An integer (no fraction, no exponent) fits in an int64. A real is finite as a float64;
+//     one too small to tell from zero is zero.
+//   - A value is nested in at most 2047 others, or as a depth says. The depth of the
+//     outermost value is 1.
 //
-// # Vocabulary
-//
-// A value is raw while it is the bytes that were read, without white space around
-// it. A token is a raw value that is not an object or an array. The depth of the
-// outermost value is 1.
+// A value is raw while it is the bytes that were read, without white space around it. A token
+// is a raw value that is not an object or an array.
 //
 // # Ownership, cost and limits
 //
-// Values and Readers alias the text; faults alias nothing. A Doc belongs to one
-// goroutine. Docs, Readers and Writers stay on the caller's stack.
+// Values and Readers alias the text; faults alias nothing. A Doc belongs to one goroutine.
+// Docs, Readers and Writers stay on the caller's stack.
 //
-// A text costs one pass, without recursion, which checks it. An object in it costs its
-// own keys and tokens once more when it is read, and nothing for what is in those in
-// it. Nothing is allocated beside what is returned and keys with escapes while the
-// objects that are open at one place have at most 16 keys together, at most 8 values
-// are nested and at most 24 objects and arrays are in the text. Beyond, memory grows
-// with keys, depth and up to 16 bytes for each object or array. Duplicates among many
-// keys are found by sorting: n keys cost O(n log n) comparisons whatever they hold. A
+// A text costs one pass, without recursion. An object in it costs its own keys and tokens
+// once more when it is read. Beside results and keys with escapes nothing is allocated, while
+// the objects that are open at one place have at most 16 keys together, at most 8 values are
+// nested and at most 24 objects and arrays are in the text. Beyond, memory grows with keys,
+// depth and up to 16 bytes for each object or array. n keys cost O(n log n) comparisons. A
 // path is worked out only for a fault. The caller limits the length of the text.
 package jsonobj
