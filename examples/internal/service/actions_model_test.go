@@ -95,7 +95,7 @@ func (m *model) kill() {
 			exited[key] = m.exited[p.tag]
 		}
 	}
-	for at := range m.s.processes { // the launch may be with the store
+	for at := range m.s.processes.running { // the launch may be with the store
 		key := fmt.Sprint(uint64(at.job), " ", at.rank)
 		house := at.action == perilog.Housekeeping()
 		if house && !exited[key] && (id == -1 || id == int(at.job)) && ranks.Contains(at.rank) {
@@ -148,7 +148,7 @@ func (m *model) check() {
 		}
 	}
 	if len(m.held) == 0 {
-		require.Len(m.t, m.s.processes, len(m.running))
+		require.Len(m.t, m.s.processes.running, len(m.running))
 	}
 }
 

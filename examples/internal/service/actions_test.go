@@ -388,7 +388,7 @@ func TestHousekeepingStats(t *testing.T) {
 	cfg.Manager.Actions.Housekeeping.ReleaseAfter = &after
 	c := newCluster(t, cfg)
 	stats := func() string {
-		text, err := json.Marshal(c.s.housekeepingStats())
+		text, err := json.Marshal(c.s.processes.stats())
 		require.NoError(t, err)
 		return string(text)
 	}
@@ -412,7 +412,7 @@ func TestHousekeepingStats(t *testing.T) {
 
 	s, err := New(start, Config{})
 	require.NoError(t, err)
-	text, err := json.Marshal(s.housekeepingStats())
+	text, err := json.Marshal(s.processes.stats())
 	require.NoError(t, err)
 	require.JSONEq(t, `{"running":{},"config":{"release-after":-1,"command":""}}`, string(text))
 }
@@ -590,7 +590,7 @@ func FuzzRexecResponse(f *testing.F) {
 			c.begin(p)
 			c.pump()
 		}
-		of := c.s.processes[place{16, perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}, 1, 0}]
+		of := c.s.processes.running[place{16, perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}, 1, 0}]
 		before := *of
 		if c.s.Respond(c.now, Response{Tag: p.tag, Payload: text}) != nil {
 			require.Equal(t, before, *of)
@@ -600,6 +600,6 @@ func FuzzRexecResponse(f *testing.F) {
 		c.pump()
 		c.respond(p, 61, "", "")
 		c.pump()
-		require.Empty(t, c.s.processes)
+		require.Empty(t, c.s.processes.running)
 	})
 }

@@ -173,9 +173,9 @@ func TestWhoWaitsIsBoundedAndForgotten(t *testing.T) {
 	d.send("70", 1, "events-journal", `{}`)
 	d.flush()
 	require.NoError(t, d.Leave(d.now, func(sender string) bool { return sender == "7" || strings.HasPrefix(sender, "7:") }))
-	require.Empty(t, d.empty)
-	require.Len(t, d.journal, 1)
-	for _, w := range d.journal {
+	require.Empty(t, d.empties.list)
+	require.Len(t, d.journal.list, 1)
+	for _, w := range d.journal.list {
 		require.Nil(t, w.Payload)
 	}
 }

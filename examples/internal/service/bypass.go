@@ -16,7 +16,7 @@ const (
 
 // bypass returns hooks that give a job the R in its jobspec, of which no scheduler hears. The
 // owner alone may ask for it.
-func (s *Service) bypass() joblife.Hooks {
+func (c *core) bypass() joblife.Hooks {
 	return joblife.Hooks{
 		Name: flagBypass,
 		Validate: func(e *joblife.Event) error {
@@ -24,7 +24,7 @@ func (s *Service) bypass() joblife.Hooks {
 			switch {
 			case r == nil && err == nil:
 				return nil
-			case e.Job.UserID() != s.cfg.Manager.Owner:
+			case e.Job.UserID() != c.cfg.Manager.Owner:
 				return fail(errno.Invalid, "Guest user cannot use alloc bypass")
 			case err != nil:
 				return fail(errno.Invalid, "alloc-bypass: invalid R: %v", err)
@@ -41,10 +41,10 @@ func (s *Service) bypass() joblife.Hooks {
 				return
 			}
 			if !e.Job.Job().HasFlag(flagBypass) { // before SCHED, or a scheduler is asked
-				e.Post(joblife.SetFlags{By: s.self(), ID: e.Job.ID(), Flags: []string{flagBypass}})
+				e.Post(joblife.SetFlags{By: c.self(), ID: e.Job.ID(), Flags: []string{flagBypass}})
 			}
 			if state == jobstate.StateSched {
-				e.Post(joblife.Alloc{By: s.self(), ID: e.Job.ID(), R: r})
+				e.Post(joblife.Alloc{By: c.self(), ID: e.Job.ID(), R: r})
 			}
 		},
 	}

@@ -41,12 +41,12 @@ func TestWhatWaitsForASchedulerHasALimit(t *testing.T) {
 	d.online()
 	d.submit(0, 1)
 	d.cfg.Reads = func(string) bool { return false }
-	d.sched.queue.list = slices.Repeat([]outgoing{func(*Out) int { return 0 }}, maxBehind+3)
+	d.sched.list = slices.Repeat([]outgoing{func(*Out) int { return 0 }}, maxBehind+3)
 	d.ask(1, "urgency", `{"id":1,"urgency":5}`)
 	require.NotZero(t, d.sched.phase, "four messages a job are room enough")
 	d.ask(2, "urgency", `{"id":1,"urgency":6}`)
 	require.Zero(t, d.sched.phase)
-	require.Empty(t, d.sched.queue.list)
+	require.Empty(t, d.sched.list)
 }
 
 // What an executor has not read ends with its session, also if it has answered already.

@@ -16,22 +16,18 @@ import (
 
 // getattr returns what the service knows of a job: jobspec and R with their updates,
 // without what is of no use here, and the eventlog as a list of events.
-func (s *Service) getattr(r *Request) (any, error) {
-	var p struct {
-		ID    jobid.ID        `json:"id"`
-		Attrs json.RawMessage `json:"attrs"`
-	}
-	if err := r.decode(&p); err != nil {
-		return nil, err
-	}
-	v, ok := s.m.Job(p.ID)
+func (c *core) getattr(r *Request, p struct {
+	ID    jobid.ID        `json:"id"`
+	Attrs json.RawMessage `json:"attrs"`
+}) (any, error) {
+	v, ok := c.m.Job(p.ID)
 	switch {
 	case !ok:
 		return nil, fail(errno.Invalid, "unknown job")
 	case !r.mayAct(v.UserID()):
 		return nil, fail(errno.Perm, "guests can only reprioritize their own jobs") // as flux-core says
 	}
-	job, err := s.attributes(v)
+	job, err := c.attributes(v)
 	if err != nil {
 		return nil, err
 	}
@@ -76,14 +72,14 @@ func (a *attributes) get(name string) (any, error) {
 
 // attributes returns those of an active job from memory, and those of an inactive one
 // from the store.
-func (s *Service) attributes(v joblife.View) (a attributes, err error) {
+func (c *core) attributes(v joblife.View) (a attributes, err error) {
 	if v.State() != jobstate.StateInactive {
 		return attributes{v.Jobspec(), v.R(), v.Eventlog()}, nil
 	}
-	if s.cfg.Lookup == nil {
+	if c.cfg.Lookup == nil {
 		return a, nil
 	}
-	found, err := s.cfg.Lookup(v.ID())
+	found, err := c.cfg.Lookup(v.ID())
 	if err != nil {
 		return a, err
 	}

@@ -19,9 +19,9 @@ import (
 )
 
 // housekeepers returns the processes of housekeeping, by job and rank.
-func (s *Service) housekeepers() []*process {
+func (s *processes) housekeepers() []*process {
 	var list []*process
-	for at, p := range s.processes {
+	for at, p := range s.running {
 		if at.action.Kind == jobstate.ActionHousekeeping {
 			list = append(list, p)
 		}
@@ -33,15 +33,11 @@ func (s *Service) housekeepers() []*process {
 }
 
 // housekeepingKill signals housekeeping, of one job or all, on some ranks or all.
-func (s *Service) housekeepingKill(r *Request) (any, error) {
-	var p struct {
-		Signal int32   `json:"signum"`
-		Job    *int64  `json:"jobid,omitempty"`
-		Ranks  *string `json:"ranks,omitempty"`
-	}
-	if err := r.decode(&p); err != nil {
-		return nil, err
-	}
+func (s *processes) housekeepingKill(r *Request, p struct {
+	Signal int32   `json:"signum"`
+	Job    *int64  `json:"jobid,omitempty"`
+	Ranks  *string `json:"ranks,omitempty"`
+}) (any, error) {
 	var ranks *idset.Set
 	if p.Ranks != nil {
 		var err error
@@ -60,7 +56,7 @@ func (s *Service) housekeepingKill(r *Request) (any, error) {
 
 // endPartial ends housekeeping of jobs that have freed a part of their resources: a scheduler
 // that is not told which would take the R that is stored, and keep that part for ever.
-func (s *Service) endPartial() error {
+func (s *processes) endPartial() error {
 	if s.cfg.Lookup == nil {
 		return nil
 	}
@@ -119,9 +115,9 @@ type houseStats struct {
 	Allocated *idset.Set         `json:"allocated"` // what it holds
 }
 
-// housekeepingStats returns what stats-get tells of housekeeping. A rank is pending while
+// stats returns what stats-get tells of housekeeping. A rank is pending while
 // its command runs, or is about to.
-func (s *Service) housekeepingStats() (out housekeepingStats) {
+func (s *processes) stats() (out housekeepingStats) {
 	out.Running = make(map[jobid.ID]houseStats)
 	for h := range s.m.Holders() {
 		if h.Kind == perilog.HolderHousekeeping {

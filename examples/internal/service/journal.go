@@ -23,7 +23,10 @@ const (
 )
 
 // A journal has those who read the events of all jobs.
-type journal []*listener
+type journal struct {
+	*core
+	list []*listener
+}
 
 // A listener is a stream of events.
 type listener struct {
@@ -53,30 +56,26 @@ func (l *listener) wants(name string) bool {
 	return !denied
 }
 
-// eventsJournal begins a stream of events: of what is durable now, then an answer with the id
+// begin begins a stream of events: of what is durable now, then an answer with the id
 // -1, and then what happens.
-func (s *Service) eventsJournal(r *Request) (any, error) {
-	var p struct {
-		Full  bool            `json:"full,omitempty"`
-		Allow json.RawMessage `json:"allow,omitempty"`
-		Deny  json.RawMessage `json:"deny,omitempty"`
-	}
-	if err := r.decode(&p); err != nil {
-		return nil, err
-	}
+func (s *journal) begin(r *Request, p struct {
+	Full  bool            `json:"full,omitempty"`
+	Allow json.RawMessage `json:"allow,omitempty"`
+	Deny  json.RawMessage `json:"deny,omitempty"`
+}) (any, error) {
 	if r.Single {
 		return nil, fail(errno.Protocol, "job-manager.events requires streaming RPC flag")
 	}
 	ofSender := 0
-	for _, l := range s.journal {
+	for _, l := range s.list {
 		if l.Sender == r.Sender {
 			ofSender++
 		}
 	}
-	if len(s.journal) >= maxStreams || ofSender >= maxOfSender {
+	if len(s.list) >= maxStreams || ofSender >= maxOfSender {
 		return nil, fail(errno.Again, "there are too many streams of events")
 	}
-	l := &listener{Request: r.later(), full: p.Full}
+	l := &listener{Request: r, full: p.Full}
 	var ok bool
 	if l.allow, ok = names(p.Allow); !ok {
 		return nil, fail(errno.Protocol, "job-manager.events allow should be an object")
@@ -85,7 +84,7 @@ func (s *Service) eventsJournal(r *Request) (any, error) {
 		return nil, fail(errno.Protocol, "job-manager.events deny should be an object")
 	}
 	if r.Matchtag != 0 {
-		s.journal = append(s.journal, l)
+		s.list = append(s.list, l)
 	}
 	return nil, errLater
 }
@@ -99,23 +98,19 @@ func names(text json.RawMessage) (m map[string]json.RawMessage, ok bool) {
 	return m, strict.Members(text, func(name string, _ json.RawMessage) error { m[name] = nil; return nil }) == nil
 }
 
-// cancelJournal ends a stream of the same sender. It has no answer of its own.
-func (s *Service) cancelJournal(r *Request) (any, error) {
-	var p struct {
-		Matchtag uint32 `json:"matchtag"`
-	}
-	if err := r.decode(&p); err != nil {
-		return nil, err
-	}
-	for _, l := range s.journal.remove(func(l *Request) bool { return l.Sender == r.Sender && l.Matchtag == p.Matchtag }) {
-		s.fail(&s.quick, l, errNoData)
+// cancel ends a stream of the same sender. It has no answer of its own.
+func (s *journal) cancel(r *Request, p struct {
+	Matchtag uint32 `json:"matchtag"`
+}) (any, error) {
+	for _, l := range s.remove(func(l *Request) bool { return l.Sender == r.Sender && l.Matchtag == p.Matchtag }) {
+		s.quick.fail(l, errNoData)
 	}
 	return nil, errLater
 }
 
 // remove takes out listeners.
-func (j *journal) remove(which func(*Request) bool) (out []*Request) {
-	*j = slices.DeleteFunc(*j, func(l *listener) bool {
+func (s *journal) remove(which func(*Request) bool) (out []*Request) {
+	s.list = slices.DeleteFunc(s.list, func(l *listener) bool {
 		if which(l.Request) {
 			out = append(out, l.Request)
 			return true
@@ -128,12 +123,12 @@ func (j *journal) remove(which func(*Request) bool) (out []*Request) {
 // backlog tells the first who is new of some of what is durable, so that an Out stays small
 // however long the history is. It is called when no records are with the store, and no Ready
 // comes before its end: what is not in the backlog comes with the next one.
-func (s *Service) backlog() {
-	i := slices.IndexFunc(s.journal, func(l *listener) bool { return l.phase != phaseLive })
+func (s *journal) backlog() {
+	i := slices.IndexFunc(s.list, func(l *listener) bool { return l.phase != phaseLive })
 	if i < 0 {
 		return
 	}
-	l := s.journal[i]
+	l := s.list[i]
 	if l.phase == phaseNew {
 		l.phase, l.logs = phaseBacklog, maps.Collect(s.m.History())
 		if l.full {
@@ -168,12 +163,12 @@ func (s *Service) backlog() {
 	}
 	if len(l.backlog) == 0 {
 		l.phase, l.backlog, l.logs = phaseLive, nil, nil
-		s.answer(&s.quick, l.Request, json.RawMessage(`{"id":-1,"events":[]}`))
+		s.quick.answer(l.Request, json.RawMessage(`{"id":-1,"events":[]}`))
 	}
 }
 
 // lookup returns what the store has of a job.
-func (s *Service) lookup(id jobid.ID) Stored {
+func (s *journal) lookup(id jobid.ID) Stored {
 	if s.cfg.Lookup == nil {
 		return Stored{}
 	}
@@ -185,7 +180,7 @@ func (s *Service) lookup(id jobid.ID) Stored {
 }
 
 // tellLog tells a listener of the events of a job so far.
-func (s *Service) tellLog(l *listener, id jobid.ID, log, spec, r []byte) {
+func (s *journal) tellLog(l *listener, id jobid.ID, log, spec, r []byte) {
 	spec, r = redactSpec(spec), redactR(r)
 	text := beginEvents(make([]byte, 0, 64+len(log)+len(spec)+len(r)), id)
 	for line := range bytes.Lines(log) {
@@ -200,7 +195,7 @@ func (s *Service) tellLog(l *listener, id jobid.ID, log, spec, r []byte) {
 		}
 		text = append(append(text, bytes.TrimSuffix(line, []byte("\n"))...), ',')
 	}
-	s.answer(&s.quick, l.Request, endEvents(text, spec, r))
+	s.quick.answer(l.Request, endEvents(text, spec, r))
 }
 
 // beginEvents appends the beginning of an answer: the events follow, each with a comma.
@@ -222,8 +217,8 @@ func endEvents(text, spec, r []byte) json.RawMessage {
 }
 
 // tell tells all listeners of the events of a Ready.
-func (s *Service) tell(rd *joblife.Ready) {
-	if len(s.journal) == 0 {
+func (s *journal) tell(rd *joblife.Ready) {
+	if len(s.list) == 0 {
 		return
 	}
 	// A job that has ended since has neither jobspec nor R any more.
@@ -254,9 +249,9 @@ func (s *Service) tell(rd *joblife.Ready) {
 }
 
 // tellEntry tells all listeners of an event.
-func (s *Service) tellEntry(e joblife.JournalEntry, spec, r []byte) {
+func (s *journal) tellEntry(e joblife.JournalEntry, spec, r []byte) {
 	var text json.RawMessage
-	for _, l := range s.journal {
+	for _, l := range s.list {
 		if l.phase != phaseLive || !l.wants(e.Entry.Name) {
 			continue
 		}
@@ -268,6 +263,6 @@ func (s *Service) tellEntry(e joblife.JournalEntry, spec, r []byte) {
 			}
 			text = endEvents(bytes.TrimSuffix(line, []byte("\n")), spec, r)
 		}
-		s.answer(&s.open, l.Request, text)
+		s.open.answer(l.Request, text)
 	}
 }

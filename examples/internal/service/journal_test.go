@@ -113,7 +113,7 @@ func TestJournalErrors(t *testing.T) {
 		require.Equal(t, "events-journal a5: errnum "+want, d.ask(5, "events-journal", payload), payload)
 	}
 	require.Empty(t, d.ask(0, "events-journal", `{}`), "there is no stream without a matchtag")
-	require.Empty(t, d.journal)
+	require.Empty(t, d.journal.list)
 
 	// What the store cannot read is logged, and stops nothing.
 	d.submit(0, 1, 2)
@@ -270,7 +270,7 @@ func TestStopAndDisconnect(t *testing.T) {
 	d.flush()
 	d.send("b", 2, "drain", ``)
 	require.Empty(t, d.ask(1, "disconnect", ``))
-	require.Empty(t, len(d.empty)-1+len(d.waits.any)+len(d.waits.one)+len(d.journal))
+	require.Empty(t, len(d.empties.list)-1+len(d.waits.any)+len(d.waits.one)+len(d.journal.list))
 	require.NotContains(t, join(d.cancel(2), d.finish(1, 0)), " a4")
 	require.NotEmpty(t, d.sched.phase)
 
@@ -280,7 +280,7 @@ func TestStopAndDisconnect(t *testing.T) {
 	d.send("s", 1, "disconnect", ``)
 	d.send("x", 1, "disconnect", ``)
 	d.flush()
-	require.Zero(t, d.sched)
+	require.Zero(t, d.sched.phase)
 	require.Empty(t, d.exec.hello.Service)
 	require.Contains(t, d.ask(8, "exec-hello", `{"service":"y"}`), "exec-hello a8: -\n> y.start")
 }

@@ -12,37 +12,19 @@ import (
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
-// Limits say what a job may ask for. What is not set has no limit.
-type Limits struct {
-	Duration jobstate.Optional[fsd.Duration] // 0, fsd.Forever: no limit
-	Max, Min Size
+// The limits part knows what jobs may ask for: how much, how many of a user, and until when.
+type limits struct {
+	*core
+	jobs       map[uint32]int                        // how many a user has
+	expiration jobstate.Optional[eventlog.Timestamp] // of the instance
+	told       map[jobid.ID]eventlog.Timestamp       // expirations that the scheduler knows
 }
 
-// A Size limits the size of a job; -1: no limit.
-type Size struct{ Nodes, Cores, GPUs jobstate.Optional[int] }
-
-// override returns the limits of a queue, which come before those of all jobs.
-func (l Limits) override(queue Limits) Limits {
-	l.Duration = or(queue.Duration, l.Duration)
-	l.Max, l.Min = l.Max.override(queue.Max), l.Min.override(queue.Min)
-	return l
-}
-
-func (s Size) override(q Size) Size {
-	return Size{or(q.Nodes, s.Nodes), or(q.Cores, s.Cores), or(q.GPUs, s.GPUs)}
-}
-
-func or[T any](a, b jobstate.Optional[T]) jobstate.Optional[T] {
-	if a.Set {
-		return a
-	}
-	return b
-}
-
-// limits returns the hooks that refuse a job beyond the limits.
-func (s *Service) limits() joblife.Hooks {
+// hooks refuse a job beyond the limits.
+func (s *limits) hooks() joblife.Hooks {
 	count := func(e *joblife.Event, n int) {
 		user := e.Job.UserID()
 		if s.jobs[user] += n; s.jobs[user] == 0 {
@@ -56,7 +38,7 @@ func (s *Service) limits() joblife.Hooks {
 			if _, known := e.Lookup(e.Job.ID()); known { // it was let in before a restart
 				return nil
 			}
-			if err := s.limited(e.Job.Jobspec()); err != nil {
+			if err := s.check(e.Job.Jobspec()); err != nil {
 				return err
 			}
 			if limit := s.cfg.MaxActive; limit > 0 && s.jobs[e.Job.UserID()] >= limit {
@@ -76,8 +58,8 @@ func (s *Service) limits() joblife.Hooks {
 	}
 }
 
-// limited returns why a job may not ask for what it does, in the words of flux-core.
-func (s *Service) limited(spec *jobspec.Spec) error {
+// check returns why a job may not ask for what it does, in the words of flux-core.
+func (s *limits) check(spec *jobspec.Spec) error {
 	queue := spec.Queue()
 	l := s.cfg.Limits.override(s.cfg.Queues[queue].Limits)
 	where := ""
@@ -144,7 +126,7 @@ func product(a, b int64) int64 {
 }
 
 // outlives returns an error if a job would run for longer than the instance does.
-func (s *Service) outlives(d time.Duration) error {
+func (s *limits) outlives(d time.Duration) error {
 	if d == 0 || s.expiration.Value == 0 {
 		return nil
 	}
@@ -158,10 +140,9 @@ func (s *Service) outlives(d time.Duration) error {
 	return fail(errno.Invalid, "job duration (%s) exceeds remaining instance lifetime (%s)", fsd.Duration(d).Format(2), fsd.Duration(left).Format(2))
 }
 
-// Expire tells when the instance's own resources expire, 0 for never: at the start, and
-// each time that this changes. Then running jobs without a duration expire with it.
-func (s *Service) Expire(now time.Time, at eventlog.Timestamp) error {
-	s.at(now)
+// expireAll notes when the instance's own resources expire. After a change, running jobs
+// without a duration expire with them.
+func (s *limits) expireAll(at eventlog.Timestamp) error {
 	old := s.expiration
 	s.expiration = jobstate.Some(at)
 	if old.Value != at {
@@ -198,4 +179,25 @@ func change(old, at eventlog.Timestamp) string {
 		by = "+inf"
 	}
 	return fmt.Sprintf("from %.2f to %.2f (%s)", old, at, by)
+}
+
+// expire sets when the resources of a job expire. The scheduler knows.
+func (s *limits) expire(id jobid.ID, at eventlog.Timestamp) error {
+	s.told[id] = at
+	return s.step(joblife.SetExpiration{ID: id, Expiration: at})
+}
+
+// untold drops the expirations that the scheduler knows from the messages to it.
+func (s *limits) untold(list []alloc.Message) []alloc.Message {
+	kept := list[:0]
+	for _, m := range list {
+		if e, ok := m.(alloc.Expiration); ok {
+			if at, ok := s.told[e.ID]; ok && at == e.Expiration {
+				continue
+			}
+		}
+		kept = append(kept, m)
+	}
+	clear(s.told)
+	return kept
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
 )
 
 // listed is an active job in the answer to list.
@@ -26,16 +27,44 @@ type listed struct {
 	Dependencies []string           `json:"dependencies,omitempty"`
 }
 
+// The lists part has the requests that only look.
+type lists struct {
+	*core
+	waits     *waits
+	journal   *journal
+	processes *processes
+}
+
+// getinfo returns the greatest id of a job, above which job-ingest makes more.
+func (s *lists) getinfo(*Request) (any, error) {
+	return map[string]jobid.ID{"max_jobid": s.m.Stats().MaxID}, nil
+}
+
+// stats returns counts.
+func (s *lists) stats(*Request) (any, error) {
+	m := s.m.Stats()
+	var out struct {
+		Journal struct {
+			Listeners int    `json:"listeners"`
+			Events    uint64 `json:"events"`
+		} `json:"journal"`
+		Active       int               `json:"active_jobs"`
+		Inactive     int               `json:"inactive_jobs"`
+		Max          jobid.ID          `json:"max_jobid"`
+		Housekeeping housekeepingStats `json:"housekeeping"`
+	}
+	out.Journal.Listeners, out.Journal.Events = len(s.journal.list), m.Events
+	out.Active, out.Inactive, out.Max = s.activeJobs(), m.States[jobstate.StateInactive], m.MaxID
+	out.Housekeeping = s.processes.stats()
+	return out, nil
+}
+
 // list lists the active jobs: those that wait for resources in the order in which they
 // get them, then the others in the same order. Jobs that are over and may still be waited
 // for follow.
-func (s *Service) list(r *Request) (any, error) {
-	var p struct {
-		Max int `json:"max_entries"` // 0: all
-	}
-	if err := r.decode(&p); err != nil {
-		return nil, err
-	}
+func (s *lists) list(r *Request, p struct {
+	Max int `json:"max_entries"` // 0: all
+}) (any, error) {
 	if p.Max < 0 {
 		return nil, errProtocol
 	}
@@ -63,6 +92,51 @@ func (s *Service) list(r *Request) (any, error) {
 	return answer, nil
 }
 
+// query counts the jobs that the scheduler has to do with.
+func (s *lists) query(*Request) (any, error) {
+	n := s.m.Stats()
+	return struct {
+		Queue   int `json:"queue_length"`
+		Pending int `json:"alloc_pending"`
+		Running int `json:"running"`
+	}{n.Queue.Pending, n.Queue.Sent + n.Queue.Recalled, n.States[jobstate.StateRun] + n.States[jobstate.StateCleanup]}, nil
+}
+
+// resourceStatus tells what all jobs together hold of the scheduler's resources.
+func (s *lists) resourceStatus(*Request) (any, error) {
+	var list []*rset.R
+	for _, r := range s.m.Allocated() {
+		list = append(list, r)
+	}
+	all, err := union(list)
+	if err != nil {
+		return nil, fail(errno.Invalid, "%v", err)
+	}
+	return struct {
+		Allocated *rset.R `json:"allocated"`
+	}{all}, nil
+}
+
+// union returns what is in any of some sets of resources, without their times. Halves of the
+// list make the work n log n.
+func union(list []*rset.R) (*rset.R, error) {
+	switch len(list) {
+	case 0:
+		return new(rset.R), nil
+	case 1:
+		return list[0].WithTimes(0, 0)
+	}
+	a, err := union(list[:len(list)/2])
+	if err != nil {
+		return nil, err
+	}
+	b, err := union(list[len(list)/2:])
+	if err != nil {
+		return nil, err
+	}
+	return rset.Union(a, b)
+}
+
 func listJob(v joblife.View) listed {
 	j := v.Job()
 	submitted, _ := j.Entered(jobstate.StateNew)
@@ -87,13 +161,9 @@ func priority(v joblife.View) int64 {
 }
 
 // history lists jobs of the user who asks, the youngest first.
-func (s *Service) history(r *Request) (any, error) {
-	var p struct {
-		Slice string `json:"slice"`
-	}
-	if err := r.decode(&p); err != nil {
-		return nil, err
-	}
+func (s *lists) history(r *Request, p struct {
+	Slice string `json:"slice"`
+}) (any, error) {
 	part, ok := parseSlice(p.Slice)
 	if !ok {
 		return nil, fail(errno.Invalid, "could not parse python-style slice expression")

@@ -198,7 +198,7 @@ func TestGetattrMakesEachAttributeOnce(t *testing.T) {
 		attrs := strings.Repeat(`"eventlog",`, n) + `"eventlog"`
 		r := owner("getattr", `{"id":17,"attrs":[`+attrs+`]}`)
 		return testing.AllocsPerRun(1, func() {
-			answer, err := w.getattr(&r)
+			answer, err := w.handlers["getattr"].serve(&r)
 			require.NoError(t, err)
 			require.Len(t, answer, 1)
 		})

@@ -4,17 +4,19 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
+	"time"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/strict"
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset"
@@ -40,11 +42,117 @@ type process struct {
 	lines  map[string][]byte  // of its output, by stream: what has no newline yet
 }
 
+// The processes part has the prologs, epilogs and housekeeping.
+type processes struct {
+	*core
+	running map[place]*process
+	drains  []drain // which were refused, by time
+}
+
+// drainAgain is how long a drain that was refused waits.
+const drainAgain = time.Minute
+
+// A drain is a request to drain ranks that was refused, and is sent again.
+type drain struct {
+	at     time.Time
+	ranks  *idset.Set
+	reason string
+	then   func() error
+}
+
+// tell adds what a Ready says of prologs, epilogs and housekeeping.
+func (s *processes) tell(rd *joblife.Ready) {
+	for _, l := range rd.Launch {
+		s.launch(l)
+	}
+	for _, sig := range rd.Signal {
+		for rank := range sig.Ranks.All() {
+			if p := s.running[place{sig.Job, sig.Action, sig.Attempt, rank}]; p != nil {
+				s.killProcess(&s.open, p, sig.Signal.Signal)
+			}
+		}
+	}
+	for _, d := range rd.Drain {
+		ranks := d.Ranks.Clone()
+		s.drainRanks(&s.open, drain{ranks: ranks, reason: d.Reason, then: func() error {
+			return s.step(joblife.Drained{Ranks: ranks})
+		}})
+	}
+}
+
+// drainRanks drains ranks. If that is refused, it is tried again: nothing else may free them.
+func (s *processes) drainRanks(out *Out, d drain) {
+	payload := struct {
+		Targets string `json:"targets"`
+		Reason  string `json:"reason"`
+		Mode    string `json:"mode"`
+	}{d.ranks.String(), d.reason, "update"}
+	s.send(out, Call{Topic: "resource.drain", Nodeid: 0, Payload: payload}, func(r Response) error {
+		if r.Errnum == 0 {
+			return d.then()
+		}
+		s.quick.logf("resource.drain of %v: %s: it is tried again in %v", d.ranks, r.why(), drainAgain)
+		d.at = s.now.Add(drainAgain)
+		s.drains = append(s.drains, d)
+		return nil
+	})
+}
+
+// deadline returns when drainDue has a drain to send, and false for never.
+func (s *processes) deadline() (time.Time, bool) {
+	if len(s.drains) == 0 {
+		return time.Time{}, false
+	}
+	return s.drains[0].at, true
+}
+
+// drainDue sends the drains that are due again.
+func (s *processes) drainDue() {
+	for len(s.drains) > 0 && !s.drains[0].at.After(s.now) {
+		d := s.drains[0]
+		s.drains = s.drains[1:]
+		s.drainRanks(&s.quick, d)
+	}
+}
+
+// resolve resolves the actions that were lost in a restart.
+func (s *processes) resolve(list []joblife.Unresolved) error {
+	for _, u := range list {
+		if u.Reason != perilog.ReasonLost && u.Reason != perilog.ReasonRemoved || s.cfg.Lost == LostHold {
+			continue
+		}
+		action := joblife.Action{Job: u.Job, Key: u.Action, Ranks: u.Ranks}
+		if s.cfg.Lost == LostRerun {
+			err := s.step(joblife.Rerun{Action: action})
+			if err == nil {
+				continue
+			}
+			if !errors.Is(err, perilog.ErrAction) {
+				return err
+			}
+		}
+		reason := fmt.Sprintf("%v was lost for job %v", u.Action.Kind, u.Job)
+		s.drainRanks(&s.quick, drain{ranks: u.Ranks, reason: reason, then: func() error {
+			action.Ranks = idset.Of()
+			for v := range s.m.Unresolved() { // some ranks may have ended otherwise
+				if v.Job == u.Job && v.Action == u.Action && v.Reason == u.Reason {
+					action.Ranks = idset.Intersect(u.Ranks, v.Ranks)
+				}
+			}
+			if action.Ranks.IsEmpty() {
+				return nil
+			}
+			return s.step(joblife.ForceFinish{Action: action, Status: 1, Who: "restart"})
+		}})
+	}
+	return nil
+}
+
 // maxLine is how much of a line of output is kept: a control line is shorter.
 const maxLine = 8 << 10
 
 // launch asks each rank to run a command, with the next Out.
-func (s *Service) launch(l joblife.Launch) {
+func (s *processes) launch(l joblife.Launch) {
 	const stdout, stderr = 1, 2
 	type command struct {
 		Cmdline  []string          `json:"cmdline"`
@@ -63,7 +171,7 @@ func (s *Service) launch(l joblife.Launch) {
 		p := &process{
 			place: place{l.Job, l.Action, l.Attempt, rank}, r: r, at: eventlog.FromTime(s.now), lines: make(map[string][]byte),
 		}
-		s.processes[p.place] = p
+		s.running[p.place] = p
 		s.send(&s.open, Call{Topic: "rexec.exec", Nodeid: int(rank), Payload: payload, Stream: true}, func(r Response) error {
 			return s.heard(p, r)
 		})
@@ -71,7 +179,7 @@ func (s *Service) launch(l joblife.Launch) {
 }
 
 // environ returns the environment of a command. The broker that runs it adds FLUX_URI.
-func (s *Service) environ(l joblife.Launch) map[string]string {
+func (s *processes) environ(l joblife.Launch) map[string]string {
 	env := make(map[string]string, len(s.cfg.Environ)+3)
 	for _, e := range s.cfg.Environ {
 		if name, value, ok := strings.Cut(e, "="); ok {
@@ -95,7 +203,7 @@ func (s *Service) environ(l joblife.Launch) map[string]string {
 
 // killProcess sends a signal to a process that runs, or when it has started. A process that has
 // exited gets none: its pid may be of another one.
-func (s *Service) killProcess(out *Out, p *process, signal int) {
+func (s *processes) killProcess(out *Out, p *process, signal int) {
 	if p.pid == 0 {
 		p.signal = signal
 	}
@@ -115,7 +223,7 @@ func (s *Service) killProcess(out *Out, p *process, signal int) {
 }
 
 // heard takes in a response of rexec.exec (RFC 42).
-func (s *Service) heard(p *process, r Response) error {
+func (s *processes) heard(p *process, r Response) error {
 	if r.Errnum != 0 {
 		return s.ended(p, r)
 	}
@@ -160,7 +268,7 @@ func (s *Service) heard(p *process, r Response) error {
 
 // output logs what a process wrote, line by line, and reports the control lines on its
 // standard output. At the end a line may lack its newline.
-func (s *Service) output(p *process, stream string, data []byte, eof bool) error {
+func (s *processes) output(p *process, stream string, data []byte, eof bool) error {
 	if stream != "stdout" && stream != "stderr" {
 		return nil
 	}
@@ -193,13 +301,13 @@ func (s *Service) output(p *process, stream string, data []byte, eof bool) error
 func (r *Response) why() string { return cmp.Or(r.Errstr, "errnum "+strconv.Itoa(r.Errnum)) }
 
 // ignored reports whether a line of the output of a prolog or an epilog is not logged.
-func (s *Service) ignored(line []byte) bool {
+func (s *processes) ignored(line []byte) bool {
 	return len(bytes.TrimSpace(line)) == 0 ||
 		slices.ContainsFunc(s.cfg.LogIgnore, func(re *regexp.Regexp) bool { return re.Match(line) })
 }
 
 // log adds a line about a process, in the form of flux-core.
-func (s *Service) log(p *process, format string, args ...any) {
+func (s *processes) log(p *process, format string, args ...any) {
 	where := fmt.Sprintf("(rank %d)", p.rank)
 	if host, ok := s.resources(p).Host(p.rank); ok {
 		where = host + " " + where
@@ -214,7 +322,7 @@ func (s *Service) log(p *process, format string, args ...any) {
 
 // resources returns the R of a process's job, as it was when they were first asked for: few
 // processes have something to log.
-func (s *Service) resources(p *process) *rset.R {
+func (s *processes) resources(p *process) *rset.R {
 	if *p.r != nil {
 		return *p.r
 	}
@@ -231,18 +339,10 @@ func (s *Service) resources(p *process) *rset.R {
 	return *p.r
 }
 
-// name returns an id as flux-core logs it.
-func (s *Service) name(id jobid.ID) string {
-	if slices.ContainsFunc(s.cfg.Environ, func(e string) bool { return strings.HasPrefix(e, "FLUX_F58_FORCE_ASCII=") }) {
-		return id.Format(jobid.FormatF58Plain)
-	}
-	return id.String()
-}
-
 // ended takes in the end of the stream: the process has exited and all its output came, or
 // contact with it was lost, or it could not be launched.
-func (s *Service) ended(p *process, r Response) error {
-	delete(s.processes, p.place)
+func (s *processes) ended(p *process, r Response) error {
+	delete(s.running, p.place)
 	for _, stream := range []string{"stdout", "stderr"} {
 		if err := s.output(p, stream, nil, true); err != nil {
 			return err
@@ -266,8 +366,7 @@ func (s *Service) ended(p *process, r Response) error {
 	} else if p.action == perilog.Housekeeping() && p.status != 0 {
 		why := "nonzero exit code"
 		if signal := p.status & 0x7f; signal != 0 {
-			why = syscall.Signal(signal).String()
-			why = strings.ToUpper(why[:1]) + why[1:]
+			why = signalText(int(signal))
 		}
 		s.log(p, "%s", why)
 	}
@@ -275,7 +374,7 @@ func (s *Service) ended(p *process, r Response) error {
 }
 
 // report tells the Manager of a process.
-func (s *Service) report(p *process, r perilog.Report) error {
+func (s *processes) report(p *process, r perilog.Report) error {
 	r.Action, r.Attempt, r.Rank = p.action, p.attempt, p.rank
 	return s.step(joblife.Report{Job: p.job, Report: r})
 }

@@ -49,7 +49,7 @@ func graveyard(t *testing.T, cfg joblife.Config, n int) *world {
 	return w
 }
 
-func limits(num, batch int, force bool) string {
+func limitsOf(num, batch int, force bool) string {
 	return fmt.Sprintf(`{"age_limit":-1.0,"num_limit":%d,"batch":%d,"force":%t}`, num, batch, force)
 }
 
@@ -60,16 +60,16 @@ func TestPurgeRemovesOneBatch(t *testing.T) {
 		count          int
 		gone           string
 	}{
-		{"purge", limits(-1, 50, true), 0, ""},
-		{"purge", limits(8, 1, false), 2, ""},
-		{"purge", limits(8, 1, true), 1, ids(1)},
-		{"purge", limits(8, 1, true), 1, ids(2)},
-		{"purge", limits(8, 1, true), 0, ""},
-		{"purge", limits(5, 50, true), 3, ids(3, 4, 5)},
+		{"purge", limitsOf(-1, 50, true), 0, ""},
+		{"purge", limitsOf(8, 1, false), 2, ""},
+		{"purge", limitsOf(8, 1, true), 1, ids(1)},
+		{"purge", limitsOf(8, 1, true), 1, ids(2)},
+		{"purge", limitsOf(8, 1, true), 0, ""},
+		{"purge", limitsOf(5, 50, true), 3, ids(3, 4, 5)},
 		{"purge-id", `{"id":9,"force":0}`, 1, ""},
 		{"purge-id", `{"id":9,"force":1}`, 1, ids(9)},
 		{"purge", `{"age_limit":1.0,"num_limit":-1,"batch":50,"force":true}`, 0, ""},
-		{"purge", limits(0, 100, true), 4, ids(6, 7, 8, 10)},
+		{"purge", limitsOf(0, 100, true), 4, ids(6, 7, 8, 10)},
 	} {
 		out := w.ask(t, owner(tt.topic, tt.payload))
 		require.Len(t, out.Answers, 1, tt.payload)
@@ -120,8 +120,8 @@ func TestPurgesWaitForTheStore(t *testing.T) {
 		want     []string
 	}{
 		{"for each other", []Request{
-			owner("purge", limits(6, 50, true)), owner("purge-id", `{"id":9,"force":1}`), owner("purge-id", `{"id":99,"force":1}`),
-			owner("purge", limits(5, 50, true)), owner("purge-id", `{"id":1,"force":1}`),
+			owner("purge", limitsOf(6, 50, true)), owner("purge-id", `{"id":9,"force":1}`), owner("purge-id", `{"id":99,"force":1}`),
+			owner("purge", limitsOf(5, 50, true)), owner("purge-id", `{"id":1,"force":1}`),
 		}, []string{`{"count":2}`, "id not found", `{"count":1}`, "id not found", `{"count":0}`}},
 		{"for another job", []Request{owner("purge-id", `{"id":9,"force":1}`)}, []string{`{"count":1}`}},
 		{"for that job", []Request{owner("purge-id", `{"id":1,"force":1}`)}, []string{"id not found"}},
@@ -155,7 +155,7 @@ func TestAPurgeThatTheLimitsCross(t *testing.T) {
 	w := graveyard(t, joblife.Config{Limits: purge.Limits{MaxCount: jobstate.Some(8)}}, 8)
 	w.ask(t, owner("submit", submission1(9, ownGuest)))
 	require.NoError(t, w.step(joblife.Raise{ID: 9, Type: "cancel"}))
-	w.Request(start, owner("purge", limits(6, 1, true)))
+	w.Request(start, owner("purge", limitsOf(6, 1, true)))
 	require.NoError(t, w.Tick(start.Add(time.Second)))
 	out := w.ask(t)
 	require.Equal(t, []string{`{"count":1}`}, outcomes(t, out.Answers))
@@ -167,7 +167,7 @@ func TestAPurgeThatTheLimitsCross(t *testing.T) {
 func TestPurgesThatWaitAreLimited(t *testing.T) {
 	w, out := removing(t)
 	for range maxPurges + 1 {
-		w.Request(start, owner("purge", limits(-1, 50, true)))
+		w.Request(start, owner("purge", limitsOf(-1, 50, true)))
 	}
 	var quick Out
 	require.True(t, w.Next(&quick))
@@ -180,7 +180,7 @@ func TestPurgesThatWaitAreLimited(t *testing.T) {
 
 func TestAPurgeThatTheStoreRefuses(t *testing.T) {
 	w := graveyard(t, joblife.Config{}, 2)
-	w.Request(start, owner("purge", limits(0, 50, true)))
+	w.Request(start, owner("purge", limitsOf(0, 50, true)))
 	var answers []Answer
 	var events []Event
 	for out := (Out{}); w.Next(&out); {

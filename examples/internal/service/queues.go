@@ -1,27 +1,29 @@
 package service
 
 import (
-	"maps"
-	"slices"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"strings"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/errno"
+	"github.com/joblife/joblife/examples/internal/strict"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// A Queue is what the service knows of a named queue.
-type Queue struct {
-	// Requires are the properties of the queue's nodes.
-	Requires []string
-	// Limits override those of all jobs, each that is set.
-	Limits Limits
+// The queues part has the requests about queues, and takes jobs into them.
+type queues struct {
+	*core
+	sched *scheduler
 }
 
-// queues returns the names of the named queues, in order.
-func (c *Config) queues() []string { return slices.Sorted(maps.Keys(c.Queues)) }
-
-// queue returns the state of a queue.
-func (s *Service) queue(name string) (joblife.QueueStatus, error) {
+// state returns the state of a queue.
+func (s *queues) state(name string) (joblife.QueueStatus, error) {
 	q, ok := s.m.Queue(name)
 	switch {
 	case ok:
@@ -33,8 +35,8 @@ func (s *Service) queue(name string) (joblife.QueueStatus, error) {
 }
 
 // admits returns why a queue takes no jobs.
-func (s *Service) admits(name string) error {
-	q, err := s.queue(name)
+func (s *queues) admits(name string) error {
+	q, err := s.state(name)
 	switch {
 	case err != nil || q.Enabled:
 		return err
@@ -44,28 +46,24 @@ func (s *Service) admits(name string) error {
 	return fail(errno.Invalid, "job submission to %s is disabled: %s", name, q.DisableReason)
 }
 
-// queueOf returns the state of the queue that a request names, or of the anonymous one.
-func (s *Service) queueOf(name *string) (joblife.QueueStatus, error) {
+// of returns the state of the queue that a request names, or of the anonymous one.
+func (s *queues) of(name *string) (joblife.QueueStatus, error) {
 	if name != nil && *name == "" {
 		return joblife.QueueStatus{}, fail(errno.Invalid, "'' is not a valid queue")
 	}
-	return s.queue(deref(name))
+	return s.state(deref(name))
 }
 
-// queueList answers with the names of the named queues.
-func (s *Service) queueList(*Request) (any, error) {
+// list answers with the names of the named queues.
+func (s *queues) list(*Request) (any, error) {
 	return map[string]any{"queues": append([]string{}, s.cfg.queues()...)}, nil
 }
 
-// queueStatus answers with the state of a queue.
-func (s *Service) queueStatus(r *Request) (any, error) {
-	var p struct {
-		Name *string `json:"name,omitempty"`
-	}
-	if err := r.decode(&p); err != nil {
-		return nil, err
-	}
-	q, err := s.queueOf(p.Name)
+// status answers with the state of a queue.
+func (s *queues) status(r *Request, p struct {
+	Name *string `json:"name,omitempty"`
+}) (any, error) {
+	q, err := s.of(p.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -82,48 +80,40 @@ func (s *Service) queueStatus(r *Request) (any, error) {
 	return answer, nil
 }
 
-// queueEnable lets a queue take jobs, or not.
-func (s *Service) queueEnable(r *Request) (any, error) {
-	var p struct {
-		Name   *string `json:"name,omitempty"`
-		Enable bool    `json:"enable"`
-		Reason *string `json:"reason,omitempty"`
-		All    bool    `json:"all"`
-	}
-	if err := r.decode(&p); err != nil {
-		return nil, err
-	}
+// enable lets a queue take jobs, or not.
+func (s *queues) enable(r *Request, p struct {
+	Name   *string `json:"name,omitempty"`
+	Enable bool    `json:"enable"`
+	Reason *string `json:"reason,omitempty"`
+	All    bool    `json:"all"`
+}) (any, error) {
 	if !p.Enable && p.Reason == nil {
 		return nil, fail(errno.Invalid, "reason is required for disable")
 	}
-	return nil, s.eachQueue(p.Name, p.All, func(name string) joblife.Input {
+	return nil, s.each(p.Name, p.All, func(name string) joblife.Input {
 		return joblife.EnableQueue{By: r.cred(), Queue: name, Enable: p.Enable, Reason: deref(p.Reason)}
 	})
 }
 
-// queueStart lets a queue send jobs to the scheduler, or not.
-func (s *Service) queueStart(r *Request) (any, error) {
-	var p struct {
-		Name     *string `json:"name,omitempty"`
-		Start    bool    `json:"start"`
-		Reason   *string `json:"reason,omitempty"`
-		All      bool    `json:"all"`
-		Volatile bool    `json:"nocheckpoint,omitempty"`
-	}
-	if err := r.decode(&p); err != nil {
-		return nil, err
-	}
-	return nil, s.eachQueue(p.Name, p.All, func(name string) joblife.Input {
+// start lets a queue send jobs to the scheduler, or not.
+func (s *queues) start(r *Request, p struct {
+	Name     *string `json:"name,omitempty"`
+	Start    bool    `json:"start"`
+	Reason   *string `json:"reason,omitempty"`
+	All      bool    `json:"all"`
+	Volatile bool    `json:"nocheckpoint,omitempty"`
+}) (any, error) {
+	return nil, s.each(p.Name, p.All, func(name string) joblife.Input {
 		return joblife.StartQueue{By: r.cred(), Queue: name, Start: p.Start, Reason: deref(p.Reason), Volatile: p.Volatile}
 	})
 }
 
-// eachQueue gives the Manager an input for a queue, or for each one.
-func (s *Service) eachQueue(name *string, all bool, in func(string) joblife.Input) error {
+// each gives the Manager an input for a queue, or for each one.
+func (s *queues) each(name *string, all bool, in func(string) joblife.Input) error {
 	names := s.cfg.queues()
 	switch {
 	case name != nil:
-		if _, err := s.queueOf(name); err != nil {
+		if _, err := s.of(name); err != nil {
 			return err
 		}
 		names = []string{*name}
@@ -140,9 +130,9 @@ func (s *Service) eachQueue(name *string, all bool, in func(string) joblife.Inpu
 	return nil
 }
 
-// stopQueues stops the queues that a restart finds started.
-func (s *Service) stopQueues() error {
-	return s.eachQueue(nil, true, func(name string) joblife.Input {
+// stop stops the queues that a restart finds started.
+func (s *queues) stop() error {
+	return s.each(nil, true, func(name string) joblife.Input {
 		q, _ := s.m.Queue(name)
 		if q.Started {
 			q.StopReason = "Automatically stopped due to restart"
@@ -158,22 +148,67 @@ func deref(s *string) string {
 	return *s
 }
 
-// configReload takes in a new configuration, as a whole or not at all.
-func (s *Service) configReload(r *Request) (any, error) {
-	if s.cfg.Parse == nil {
-		return nil, fail(errno.NoSys, "")
-	}
-	if r.decode(&struct{}{}) != nil {
-		return nil, fail(errno.Protocol, "Error unpacking config-reload request")
-	}
-	cfg, err := s.cfg.Parse(s.cfg, r.Payload)
-	if err == nil {
-		err = s.step(joblife.Reload{Config: s.manager(cfg)})
-	}
+// A submission is one job of a request.
+type submission struct {
+	ID      jobid.ID           `json:"id"`
+	Urgency int                `json:"urgency"`
+	UserID  userID             `json:"userid"`
+	Time    eventlog.Timestamp `json:"t_submit"`
+	Flags   jobstate.Flags     `json:"flags"`
+	Jobspec json.RawMessage    `json:"jobspec"`
+}
+
+// submit takes in jobs that job-ingest has checked. A job that is refused stops no other,
+// but one that cannot be read stops all.
+func (s *queues) submit(r *Request, p struct {
+	Jobs json.RawMessage `json:"jobs"`
+}) (any, error) {
+	var list []submission
+	err := strict.Elements(p.Jobs, func(text json.RawMessage) error {
+		var j submission
+		if err := strict.Unmarshal(text, &j); err != nil {
+			return err
+		}
+		list = append(list, j)
+		return nil
+	})
 	if err != nil {
-		return nil, fail(errno.Invalid, "%s", err)
+		return nil, errProtocol
 	}
-	s.cfg = cfg
-	s.quick.Log = append(s.quick.Log, cfg.Warnings...)
-	return nil, nil
+	answer := struct {
+		Errors [][2]any `json:"errors"`
+	}{Errors: [][2]any{}}
+	for _, j := range list {
+		if _, ok := s.m.Jobspec(j.ID); ok {
+			continue // it was stored before a restart, and is submitted again
+		}
+		err := s.step(joblife.Submit{
+			By: joblife.Cred{UserID: uint32(j.UserID)}, // job-ingest has checked what a guest may ask for
+			ID: j.ID, Jobspec: j.Jobspec, Urgency: j.Urgency, Flags: j.Flags,
+			Time: j.Time,
+		})
+		if err != nil {
+			answer.Errors = append(answer.Errors, [2]any{j.ID, s.refusal(&j, err)})
+		}
+	}
+	return answer, nil
+}
+
+// refusal returns the words for a job that was refused, as its user sees them.
+func (s *queues) refusal(j *submission, err error) string {
+	if !errors.Is(err, joblife.ErrRefused) {
+		_, text := explain(err)
+		return text
+	}
+	// The Manager asks the queue before it asks hooks.
+	if spec, bad := jobspec.Parse(j.Jobspec); bad == nil {
+		if closed := s.admits(spec.Queue()); closed != nil {
+			err = closed
+		}
+	}
+	var f *failure
+	if errors.As(err, &f) {
+		return f.text
+	}
+	return cmp.Or(strings.TrimPrefix(err.Error(), joblife.ErrRefused.Error()+": "), "rejected by plugin")
 }

@@ -375,12 +375,12 @@ func TestMaxActive(t *testing.T) {
 
 	s, _, err = Restore(start, cfg, of(records))
 	require.NoError(t, err)
-	require.Equal(t, map[uint32]int{5: 2, 6: 1}, s.jobs)
+	require.Equal(t, map[uint32]int{5: 2, 6: 1}, s.limits.jobs)
 	require.Equal(t, full, submitted(t, s, 22, 5, sleep))
 	for _, id := range []int{17, 19, 20} {
 		ask(owner("raise", fmt.Sprintf(`{"id":%d,"severity":0,"type":"cancel"}`, id)))
 	}
-	require.Empty(t, s.jobs)
+	require.Empty(t, s.limits.jobs)
 }
 
 // TestMaxActiveOfNewJobs: a job that is not validated yet counts, and is not counted again.
@@ -395,8 +395,8 @@ func TestMaxActiveOfNewJobs(t *testing.T) {
 	require.NoError(t, err)
 	v, ok := s.m.Job(16)
 	require.True(t, ok && v.State() == jobstate.StateNew)
-	require.Equal(t, map[uint32]int{5: 1}, s.jobs)
+	require.Equal(t, map[uint32]int{5: 1}, s.limits.jobs)
 	require.NoError(t, s.step(joblife.Validated{ID: 16, Err: joblife.ErrInvalid}))
 	drive(t, s)
-	require.Empty(t, s.jobs)
+	require.Empty(t, s.limits.jobs)
 }

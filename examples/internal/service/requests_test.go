@@ -180,7 +180,7 @@ var keyRows = []row{
 }
 
 func TestEveryRequestAnswersByRole(t *testing.T) {
-	tried := make(map[string]bool)
+	handlers, tried := newWorld(t).handlers, make(map[string]bool)
 	for _, r := range slices.Concat(rows...) {
 		h, known := handlers[r.topic]
 		tried[r.topic] = true

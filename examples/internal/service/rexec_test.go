@@ -331,7 +331,7 @@ func (c *cluster) gone(id int) {
 	require.True(c.t, ok)
 	require.Equal(c.t, jobstate.StateInactive, v.State())
 	require.Empty(c.t, c.holders())
-	require.Empty(c.t, c.s.processes)
+	require.Empty(c.t, c.s.processes.running)
 	require.Empty(c.t, c.s.calls)
 }
 

@@ -22,6 +22,13 @@
 //
 // One goroutine at a time uses a Service.
 //
+// # Reading the source
+//
+// service.go has the table of requests and the loop, core.go what all parts share: the messages,
+// the Manager and what goes out. Each other file is a part with its own state. A request goes
+// from the table to one function of a part, with its payload decoded; that gives the Manager
+// inputs and returns what to answer.
+//
 // # What is left out
 //
 // As in flux-core, the journal, the scheduler and getattr do not get the environment in a
@@ -44,179 +51,42 @@
 package service
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset/alloc"
 )
-
-// A Config configures a [Service]. The zero Config is one anonymous queue without limits.
-type Config struct {
-	// Manager is the configuration of the Manager. The service adds its own hooks before
-	// those in Hooks. Manager.Actions has the commands of prologs, epilogs and
-	// housekeeping; each Launch brings its own.
-	Manager joblife.Config
-	// Lookup returns what the store has of an inactive job, of which the Manager knows
-	// little more than how it ended. The error is the store's; a job that it does not
-	// have is the zero Stored. A nil Lookup has none.
-	Lookup func(jobid.ID) (Stored, error)
-	// Reads reports whether a scheduler or an executor has read what it was sent, or nearly so.
-	// Where one has not, what else is for it waits, and Next is to be called when it has. Nil:
-	// all have.
-	Reads func(sender string) bool
-	// Environ is the environment of prologs, epilogs and housekeeping, as os.Environ
-	// returns it. The service adds FLUX_JOB_ID, FLUX_JOB_USERID and FLUX_JOB_RANKS.
-	Environ []string
-	// LogIgnore has the lines of the output of prologs and epilogs that are not logged.
-	LogIgnore []*regexp.Regexp
-	// Warnings are what Parse has to say to an administrator. They are logged once.
-	Warnings []string
-	// Lost says what becomes of the actions that a restart finds.
-	Lost Lost
-	// Queues are the named queues, instead of those in Manager.
-	Queues map[string]Queue
-	// StopQueues has Restore stop the queues that are started, if there was a service before.
-	StopQueues bool
-	// Limits are those of all jobs.
-	Limits Limits
-	// MaxActive limits the active jobs of each user; 0: no limit.
-	MaxActive int
-	// Parse reads the configuration in a config-reload; conf.Parse is one. It returns old
-	// with what the text says. Nil: there is no such request.
-	Parse func(old Config, text []byte) (Config, error)
-}
-
-// Stored is what a store has of a job: its eventlog, its jobspec as it was submitted and
-// the R that it was given. The updates in the log are not applied. What is not there is
-// nil.
-type Stored struct {
-	Eventlog, Jobspec, R []byte
-}
-
-// A Request is a message from a client or a module.
-type Request struct {
-	Topic string
-	// Sender is whom the answer goes to. Matchtags are unique for each sender only. With
-	// Matchtag 0 there is no answer. If nobody knows the sender it is "", and then a
-	// disconnect is ignored: it would end what others have asked for.
-	Sender   string
-	Matchtag uint32
-	UserID   uint32
-	Rolemask uint32
-	// Single says that the sender takes one answer: it did not ask for a stream (RFC 6).
-	Single  bool
-	Payload json.RawMessage
-}
-
-// A Response answers a [Call].
-type Response struct {
-	Topic   string
-	Tag     uint64 // 0 for sched.alloc and the executor's start: the payload has the job's id
-	Payload json.RawMessage
-	Errnum  int // 0: no error
-	Errstr  string
-}
-
-// An Out is what to store, or what to send, in the order of its fields. Its records are
-// valid until it is done.
-type Out struct {
-	Seq uint64 // 0: nothing is to be stored
-	// Append is to be made durable as one transaction, and then the jobs of Unlink are to
-	// be removed.
-	Append []joblife.Record
-	Unlink []jobid.ID
-	// Answers, Calls and Events are to be sent, and Log is for an administrator.
-	Answers []Answer
-	Calls   []Call
-	Events  []Event
-	Log     []string
-	// Ended has the senders of schedulers and executors whose session the service has ended.
-	// Close their connections, or tell them some other way to say hello again.
-	Ended []string
-}
-
-// An Answer answers a [Request]. A stream has many; the last one has the Errnum 61.
-type Answer struct {
-	Topic    string
-	Sender   string
-	Matchtag uint32
-	Payload  any // for encoding/json; nil: none
-	Errnum   int // 0: no error
-	Errstr   string
-}
-
-// A Call is a request to somebody else.
-type Call struct {
-	Tag     uint64 // for the Response; 0 where none comes, or only by the job's id
-	Topic   string
-	To      string // the Sender of the hello, for a scheduler or an executor; "": for anyone else
-	Nodeid  int    // the rank to ask; Any where it does not matter
-	Payload any
-	// Stream says that many Responses come. The last one has an Errnum: 61 if all is well.
-	Stream bool
-}
-
-// Any is the Nodeid of a Call that any rank may answer.
-const Any = -1
-
-// An Event is a message to all who listen.
-type Event struct {
-	Topic   string
-	Payload any
-	Private bool // for the instance's owner alone
-}
 
 // A Service is a job manager that speaks the messages of Flux. [New] and [Restore] make
 // one; the zero Service is invalid.
 type Service struct {
-	cfg Config
-	m   *joblife.Manager
-	now time.Time
+	*core
+	handlers map[string]handler
+	rd       joblife.Ready
+	busy     bool            // an Out with records is with the store
+	denied   []joblife.Raise // for jobs that could not bypass the scheduler
 
-	rd   joblife.Ready
-	busy bool // an Out with records is with the store
-
-	quick   Out                             // goes out at once
-	denied  []joblife.Raise                 // for jobs that could not bypass the scheduler
-	open    Out                             // goes out with the next Ready
-	rest    Out                             // goes out when the records with the store are durable
-	asked   map[uint64]func(joblife.Answer) // what waits for an answer of the Manager, by tag
-	calls   map[uint64]waiting              // what waits for the response to a Call
-	lastTag uint64
-
-	purges    []*purging // requests to purge, in their order
-	purgeBusy bool       // the first of them is under way
-	gone      []jobid.ID // jobs that were purged, for an event
-	sched     scheduler
-	exec      executor
 	journal   journal
 	waits     waits
-	touched   int // jobs of requests about many jobs since the last Ready
-	empty     []*emptyWait
-	processes map[place]*process // of prologs, epilogs and housekeeping
-	drains    []drain            // which were refused, by time
-
-	jobs       map[uint32]int                        // how many jobs a user has
-	updates    []*update                             // those that wait for a Response
-	told       map[jobid.ID]eventlog.Timestamp       // expirations that the scheduler knows
-	expiration jobstate.Optional[eventlog.Timestamp] // of the instance
-}
-
-// A waiting gets the response to a Call, or each one if it is a stream.
-type waiting struct {
-	respond func(Response) error
-	stream  bool
-	topic   string
+	empties   empties
+	purges    purges
+	jobs      jobs
+	queues    queues
+	limits    limits
+	updates   updates
+	lists     lists
+	sched     scheduler
+	exec      executor
+	processes processes
 }
 
 // New returns a service without jobs. The error names what is wrong with the
@@ -247,41 +117,204 @@ func Restore(now time.Time, cfg Config, records iter.Seq2[joblife.Record, error]
 	})
 	s.m = m
 	if err == nil {
-		err = s.resolve(recovered.Unresolved)
+		err = s.processes.resolve(recovered.Unresolved)
 	}
 	if err == nil && before && cfg.StopQueues {
-		err = s.stopQueues()
+		err = s.queues.stop()
 	}
 	return s, recovered, err
 }
 
 func newService(now time.Time, cfg Config) *Service {
-	return &Service{
+	c := &core{
 		cfg: cfg, now: now.Round(0), // see at
-		asked: make(map[uint64]func(joblife.Answer)),
-		calls: make(map[uint64]waiting), processes: make(map[place]*process),
-		jobs: make(map[uint32]int), exec: executor{starts: make(map[jobid.ID]bool)},
-		waits: newWaits(),
+		asked: make(map[uint64]func(joblife.Answer)), calls: make(map[uint64]waiting),
 		quick: Out{Log: slices.Clone(cfg.Warnings)},
 	}
+	s := &Service{core: c}
+	s.journal.core, s.empties.core, s.purges.core, s.jobs.core = c, c, c, c
+	s.waits = newWaits(c)
+	s.processes = processes{core: c, running: make(map[place]*process)}
+	s.sched = scheduler{core: c, processes: &s.processes}
+	s.exec = executor{core: c, starts: make(map[jobid.ID]bool)}
+	s.queues = queues{core: c, sched: &s.sched}
+	s.limits = limits{core: c, jobs: make(map[uint32]int), told: make(map[jobid.ID]eventlog.Timestamp)}
+	s.updates = updates{core: c, queues: &s.queues, limits: &s.limits, sched: &s.sched}
+	s.lists = lists{core: c, waits: &s.waits, journal: &s.journal, processes: &s.processes}
+	s.handlers = s.table()
+	return s
 }
 
 // manager returns the Manager's part of a configuration, with the service's hooks.
 func (s *Service) manager(cfg Config) joblife.Config {
 	c := cfg.Manager
 	own := []joblife.Hooks{
-		s.limits(), s.bypass(), s.waiter(), {Name: "purged", Removed: s.removed}, joblife.Dependencies(),
+		s.limits.hooks(), s.bypass(), s.waits.hooks(), s.purges.hooks(), joblife.Dependencies(),
 	}
 	c.Hooks = append(own, c.Hooks...)
 	c.Queues = cfg.queues()
 	return c
 }
 
+// table returns the requests that the service knows, by what follows "job-manager.".
+func (s *Service) table() map[string]handler {
+	const guests, owner = true, false
+	return map[string]handler{
+		"alloc-query":           {guests, s.lists.query},
+		"config-reload":         {owner, s.reload},
+		"disconnect":            {guests, s.disconnect},
+		"drain":                 {owner, s.empties.drain},
+		"events-journal":        {owner, with(s.journal.begin)},
+		"events-journal-cancel": {owner, with(s.journal.cancel)},
+		"exec-hello":            {owner, read("", exec.Parse, s.exec.serveHello)},
+		"getattr":               {guests, with(s.getattr)},
+		"getinfo":               {guests, s.lists.getinfo},
+		"history.get":           {guests, with(s.lists.history)},
+		"housekeeping-kill":     {owner, with(s.processes.housekeepingKill)},
+		"idle":                  {owner, s.empties.idle},
+		"kill":                  {guests, with(s.jobs.kill)},
+		"killall":               {guests, read("error decoding request", unmarshal, s.jobs.killAll)},
+		"list":                  {owner, with(s.lists.list)},
+		"memo":                  {guests, with(s.jobs.memo)},
+		"post-event.post":       {owner, with(s.jobs.postEvent)},
+		"purge":                 {owner, with(s.purges.purge)},
+		"purge-id":              {owner, with(s.purges.purgeID)},
+		"queue-enable":          {owner, with(s.queues.enable)},
+		"queue-list":            {guests, s.queues.list},
+		"queue-start":           {owner, with(s.queues.start)},
+		"queue-status":          {guests, with(s.queues.status)},
+		"raise":                 {guests, with(s.jobs.raise)},
+		"raiseall":              {guests, with(s.jobs.raiseAll)},
+		"resource-status":       {owner, s.lists.resourceStatus},
+		"sched-hello":           {owner, read("", alloc.Parse, s.sched.serveHello)},
+		"sched-ready":           {owner, read("", alloc.Parse, s.sched.serveReady)},
+		"set-batch-timeout":     {owner, with(setBatchTimeout)},
+		"stats-get":             {guests, s.lists.stats},
+		"submit":                {owner, with(s.queues.submit)},
+		"update":                {guests, with(s.updates.serve)},
+		"urgency":               {guests, with(s.jobs.urgency)},
+		"wait":                  {owner, read("malformed wait request", unmarshal, s.waits.wait)},
+	}
+}
+
+// Request takes in a request. What is wrong with it is answered.
+func (s *Service) Request(now time.Time, r Request) {
+	s.at(now)
+	payload, err := s.serve(&r)
+	r.Payload = nil // r may be kept for a later answer, and the payload is large
+	switch {
+	case err == nil:
+		s.open.answer(&r, payload)
+	case err != errLater:
+		s.quick.fail(&r, err)
+	}
+}
+
+func (s *Service) serve(r *Request) (any, error) {
+	name, ok := strings.CutPrefix(r.Topic, "job-manager.")
+	h, known := s.handlers[name]
+	switch {
+	case !ok || !known:
+		return nil, fail(errno.NoSys, "")
+	case !h.guests && !r.owner():
+		return nil, fail(errno.Perm, "Request requires owner credentials")
+	case r.Rolemask&(roleOwner|roleUser) == 0:
+		return nil, fail(errno.Perm, "Request rejected due to insufficient privilege")
+	}
+	return h.serve(r)
+}
+
+// reload takes in a new configuration, as a whole or not at all.
+func (s *Service) reload(r *Request) (any, error) {
+	if s.cfg.Parse == nil {
+		return nil, fail(errno.NoSys, "")
+	}
+	if _, err := unmarshal[struct{}](r.Payload); err != nil {
+		return nil, fail(errno.Protocol, "Error unpacking config-reload request")
+	}
+	cfg, err := s.cfg.Parse(s.cfg, r.Payload)
+	if err == nil {
+		err = s.step(joblife.Reload{Config: s.manager(cfg)})
+	}
+	if err != nil {
+		return nil, fail(errno.Invalid, "%s", err)
+	}
+	s.cfg = cfg
+	s.quick.Log = append(s.quick.Log, cfg.Warnings...)
+	return nil, nil
+}
+
+// setBatchTimeout accepts for how long flux-core collects events for a commit. Here a commit
+// has what came during the one before.
+func setBatchTimeout(*Request, struct {
+	Timeout float64 `json:"timeout"`
+}) (any, error) {
+	return nil, nil
+}
+
+// disconnect ends what a sender has asked for: the broker tells that it is gone. There is
+// no answer.
+func (s *Service) disconnect(r *Request) (any, error) {
+	if r.Sender == "" {
+		return nil, errLater
+	}
+	if err := s.leave(func(sender string) bool { return sender == r.Sender }); err != nil {
+		return nil, err
+	}
+	return nil, errLater
+}
+
+// Leave ends what senders have asked for that are gone. The caller need not know which of
+// them have.
+func (s *Service) Leave(now time.Time, gone func(sender string) bool) error {
+	s.at(now)
+	return s.leave(gone)
+}
+
+// leave is Leave. An update that waits for others goes on.
+func (s *Service) leave(is func(sender string) bool) error {
+	if s.sched.phase != 0 && is(s.sched.sender) {
+		s.sched.hello, s.sched.ready = nil, nil
+		if err := s.sched.lost(); err != nil {
+			return err
+		}
+	}
+	if s.exec.online() && is(s.exec.sender) {
+		if err := s.exec.lost("disconnect"); err != nil {
+			return err
+		}
+	}
+	gone := func(w *Request) bool { return is(w.Sender) }
+	s.empties.remove(gone)
+	s.waits.remove(gone)
+	s.journal.remove(gone)
+	for _, u := range s.updates.list {
+		if gone(u.r) {
+			u.r.Matchtag = 0
+		}
+	}
+	return nil
+}
+
+// Stop answers all who wait: the process ends, and its jobs are for the next one. After it
+// Next has what is left to store and to send.
+func (s *Service) Stop(now time.Time) {
+	s.at(now)
+	all := func(*Request) bool { return true }
+	for _, w := range append(s.empties.remove(all), s.waits.remove(all)...) {
+		s.quick.fail(w, errUnloading)
+	}
+	for _, l := range s.journal.remove(all) {
+		s.quick.fail(l, errNoData)
+	}
+	s.updates.end()
+}
+
 // Deadline returns when to call Tick, and false for never.
 func (s *Service) Deadline() (time.Time, bool) {
 	at, ok := s.m.Deadline()
-	if len(s.drains) > 0 && (!ok || s.drains[0].at.Before(at)) {
-		return s.drains[0].at, true
+	if again, drains := s.processes.deadline(); drains && (!ok || again.Before(at)) {
+		return again, true
 	}
 	return at, ok
 }
@@ -289,55 +322,15 @@ func (s *Service) Deadline() (time.Time, bool) {
 // Tick passes the time.
 func (s *Service) Tick(now time.Time) error {
 	s.at(now)
-	s.drainDue()
+	s.processes.drainDue()
 	return s.step(joblife.Tick{})
 }
 
-// at moves the time on. A clock that stepped back stands still until it is past: the Manager goes
-// by the time of the day, so the monotonic reading, which hides such a step, does not count.
-func (s *Service) at(now time.Time) {
-	if now = now.Round(0); now.After(s.now) {
-		s.now = now
-	}
-}
-
-// step gives an input to the Manager.
-func (s *Service) step(in joblife.Input) error { return s.m.Step(s.now, in) }
-
-// tag returns a number that was not used before.
-func (s *Service) tag() uint64 {
-	s.lastTag++
-	return s.lastTag
-}
-
-// ask gives the Manager an input that it answers later. f gets the answer when what it
-// says is durable, and may add to the Out that goes out with it.
-func (s *Service) ask(in func(tag uint64) joblife.Input, f func(joblife.Answer)) error {
-	tag := s.tag()
-	if err := s.step(in(tag)); err != nil {
-		return err
-	}
-	s.asked[tag] = f
-	return nil
-}
-
-// call sends a request to somebody at once. f gets the response.
-func (s *Service) call(topic string, nodeid int, payload any, f func(Response) error) {
-	to, _ := s.Whom(topic)
-	s.send(&s.quick, Call{Topic: topic, To: to, Nodeid: nodeid, Payload: payload}, f)
-}
-
-// send adds a request to an Out. f gets the response, or each one if it is a stream.
-func (s *Service) send(out *Out, c Call, f func(Response) error) {
-	c.Tag = s.expect(c.Topic, c.Stream, f)
-	out.Calls = append(out.Calls, c)
-}
-
-// expect returns the tag of a Call, and has f get the response.
-func (s *Service) expect(topic string, stream bool, f func(Response) error) uint64 {
-	tag := s.tag()
-	s.calls[tag] = waiting{f, stream, topic}
-	return tag
+// Expire tells when the instance's own resources expire, 0 for never: at the start, and
+// each time that this changes. Then running jobs without a duration expire with it.
+func (s *Service) Expire(now time.Time, at eventlog.Timestamp) error {
+	s.at(now)
+	return s.limits.expireAll(at)
 }
 
 // Next fills out with what is to be stored or sent, and reports whether there is anything.
@@ -348,11 +341,11 @@ func (s *Service) Next(out *Out) bool {
 		if s.busy {
 			return false
 		}
-		if s.backlog(); !s.quick.isEmpty() {
+		if s.journal.backlog(); !s.quick.isEmpty() {
 			break // before later events
 		}
-		s.calmed()
-		s.touched = 0
+		s.empties.calmed()
+		s.jobs.touched = 0
 		if !s.m.Ready(&s.rd) {
 			if s.open.isEmpty() {
 				return false
@@ -374,31 +367,20 @@ func (s *Service) Next(out *Out) bool {
 	return true
 }
 
-func (o *Out) isEmpty() bool {
-	return len(o.Append)+len(o.Unlink)+len(o.Answers)+len(o.Calls)+len(o.Events)+len(o.Log)+len(o.Ended) == 0
+// flow adds what the peers have room for to what goes out at once, and before it.
+func (s *Service) flow() {
+	var out Out
+	s.sched.flow(&out, s.cfg.Reads)
+	s.exec.flow(&out, s.cfg.Reads)
+	out.add(s.quick)
+	s.quick = out
 }
-
-// add adds what another Out has to send.
-func (o *Out) add(p Out) {
-	if o.isEmpty() {
-		*o = p
-		return
-	}
-	o.Answers = append(o.Answers, p.Answers...)
-	o.Calls = append(o.Calls, p.Calls...)
-	o.Events = append(o.Events, p.Events...)
-	o.Log = append(o.Log, p.Log...)
-	o.Ended = append(o.Ended, p.Ended...)
-}
-
-// logf adds a line for an administrator.
-func (o *Out) logf(format string, args ...any) { o.Log = append(o.Log, fmt.Sprintf(format, args...)) }
 
 // fill takes in what a Ready says is to be sent. It must not refer to the Ready's memory.
 func (s *Service) fill(rd *joblife.Ready) {
 	batch := s.open
 	s.open = Out{} // where handlers add to
-	s.tell(rd)
+	s.journal.tell(rd)
 	s.open.add(batch)
 	for _, a := range rd.Answers {
 		if f := s.asked[a.Tag]; f != nil {
@@ -406,11 +388,11 @@ func (s *Service) fill(rd *joblife.Ready) {
 			f(a)
 		}
 	}
-	rd.Sched = s.untold(rd.Sched)
-	s.fillSched(rd)
-	s.fillExec(rd)
-	s.actions(rd)
-	s.open.Events = append(append(s.open.Events, raised(rd.Raised)...), s.purged()...)
+	rd.Sched = s.limits.untold(rd.Sched)
+	s.sched.tell(rd)
+	s.exec.tell(rd)
+	s.processes.tell(rd)
+	s.open.Events = append(append(s.open.Events, raised(rd.Raised)...), s.purges.purged()...)
 	for _, f := range rd.Faults {
 		s.open.logf("%v", f)
 		if f.Hook == flagBypass && errors.Is(f.Err, joblife.ErrConflict) { // its R is another job's
@@ -443,7 +425,7 @@ func (s *Service) Done(now time.Time, out *Out, failed map[jobid.ID]error) error
 		return nil
 	}
 	err := s.step(joblife.Unlinked{IDs: out.Unlink, Failed: failed})
-	s.nextPurge()
+	s.purges.next()
 	return err
 }
 
@@ -454,8 +436,8 @@ func (s *Service) stored(seq uint64) error {
 	}
 	s.quick.add(s.rest)
 	s.rest = Out{}
-	s.sched.queue.durable()
-	s.exec.queue.durable()
+	s.sched.durable()
+	s.exec.durable()
 	if err := s.endFar(); err != nil {
 		return err
 	}
@@ -466,6 +448,19 @@ func (s *Service) stored(seq uint64) error {
 	return nil
 }
 
+// endFar ends the sessions of peers that do not read.
+func (s *Service) endFar() (err error) {
+	if s.sched.isFar(s.core) {
+		s.quick.logf("the scheduler does not read: it is lost")
+		err = s.sched.drop(s.core, s.sched.lost)
+	}
+	if s.exec.isFar(s.core) {
+		s.quick.logf("the executor does not read: it is lost")
+		err = errors.Join(err, s.exec.drop(s.core, func() error { return s.exec.lost("it does not read") }))
+	}
+	return err
+}
+
 // Whom returns the To of Calls with a topic, and false if no session has it: the answers of
 // others mean nothing.
 func (s *Service) Whom(topic string) (sender string, ok bool) {
@@ -473,7 +468,7 @@ func (s *Service) Whom(topic string) (sender string, ok bool) {
 	switch {
 	case s.sched.phase != 0 && (name == "sched" || name == "feasibility"):
 		return s.sched.sender, true
-	case s.exec.hello.Service != "" && (topic == s.exec.hello.StartTopic() || topic == s.exec.hello.ExpirationTopic()):
+	case s.exec.online() && (topic == s.exec.hello.StartTopic() || topic == s.exec.hello.ExpirationTopic()):
 		return s.exec.sender, true
 	}
 	return "", false
@@ -481,28 +476,20 @@ func (s *Service) Whom(topic string) (sender string, ok bool) {
 
 // Roles tells whether a sender has the session of the scheduler, and of the executor.
 func (s *Service) Roles(sender string) (scheduler, executor bool) {
-	return s.sched.phase != 0 && s.sched.sender == sender, s.exec.hello.Service != "" && s.exec.sender == sender
+	return s.sched.phase != 0 && s.sched.sender == sender, s.exec.online() && s.exec.sender == sender
 }
 
 // Respond takes in the response to a Call, of whom it was for: the caller has looked. An
 // error says what is wrong with it: it changed nothing.
 func (s *Service) Respond(now time.Time, r Response) error {
 	s.at(now)
-	if r.Tag == 0 {
-		switch r.Topic {
-		case alloc.TopicAlloc:
-			return s.allocated(r)
-		case s.exec.hello.StartTopic():
-			return s.started(r)
-		}
-		return fmt.Errorf("%s: a response without a matchtag", r.Topic)
+	switch {
+	case r.Tag != 0:
+		return s.respond(r)
+	case r.Topic == alloc.TopicAlloc:
+		return s.sched.allocated(r)
+	case r.Topic == s.exec.hello.StartTopic():
+		return s.exec.started(r)
 	}
-	w, ok := s.calls[r.Tag]
-	if !ok {
-		return fmt.Errorf("%s: response to matchtag %d, which nobody waits for", r.Topic, r.Tag)
-	}
-	if !w.stream || r.Errnum != 0 {
-		delete(s.calls, r.Tag)
-	}
-	return w.respond(r)
+	return fmt.Errorf("%s: a response without a matchtag", r.Topic)
 }

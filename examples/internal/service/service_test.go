@@ -68,7 +68,7 @@ func TestAStreamEndsWithAnErrnum(t *testing.T) {
 	var got []int
 	hear := func(r Response) error { got = append(got, r.Errnum); return nil }
 	s.send(&s.quick, Call{Topic: "x.stream", Nodeid: 3, Stream: true}, hear)
-	s.call("x.once", Any, nil, hear)
+	s.send(&s.quick, Call{Topic: "x.once", Nodeid: Any}, hear)
 	calls := drive(t, s).Calls
 	require.Len(t, calls, 2)
 	for _, errnum := range []int{0, 0, 61} {

@@ -1,68 +1,70 @@
 package service
 
-import (
-	"time"
+import "encoding/json"
 
-	"github.com/joblife/joblife/examples/internal/errno"
+// A session is what the sessions with a scheduler and with an executor have in common; the
+// zero session is with nobody. What the peer is to be sent waits until it reads: all jobs
+// together may have more to say than a peer may be behind.
+type session struct {
+	sender string     // whose disconnect ends it
+	fresh  []outgoing // waits for the records with the store, too
+	list   []outgoing
+}
+
+// An outgoing adds a message to an Out, and returns its length. It is encoded then, so that it
+// takes little memory before.
+type outgoing func(out *Out) int
+
+func (p *session) add(o outgoing) { p.fresh = append(p.fresh, o) }
+
+// durable lets go what waited for the store.
+func (p *session) durable() { p.list, p.fresh = append(p.list, p.fresh...), nil }
+
+const (
+	maxFlow   = 1 << 20 // bytes to a peer in one Out, but for the last message
+	maxBehind = 1 << 16 // messages that wait, beside four for each active job
 )
 
-// disconnect ends what a sender has asked for: the broker tells that it is gone. There is
-// no answer.
-func (s *Service) disconnect(r *Request) (any, error) {
-	if r.Sender == "" {
-		return nil, errLater
+// flow adds what the peer has room for. A nil reads says that it has.
+func (p *session) flow(out *Out, reads func(sender string) bool) {
+	if len(p.list) == 0 || reads != nil && !reads(p.sender) {
+		return
 	}
-	if err := s.leave(func(sender string) bool { return sender == r.Sender }); err != nil {
-		return nil, err
+	for n := 0; len(p.list) > 0 && n < maxFlow; p.list = p.list[1:] {
+		n += p.list[0](out)
+		p.list[0] = nil
 	}
-	return nil, errLater
 }
 
-// Leave ends what senders have asked for that are gone. The caller need not know which of
-// them have.
-func (s *Service) Leave(now time.Time, gone func(sender string) bool) error {
-	s.at(now)
-	return s.leave(gone)
+// isFar reports whether so much waits that the peer has to begin anew.
+func (p *session) isFar(c *core) bool {
+	return len(p.list) > maxBehind && len(p.list) > maxBehind+4*c.activeJobs()
 }
 
-// leave is Leave. An update that waits for others goes on.
-func (s *Service) leave(is func(sender string) bool) error {
-	if s.sched.phase != 0 && is(s.sched.sender) {
-		s.sched.hello, s.sched.ready = nil, nil
-		if err := s.schedLost(); err != nil {
-			return err
+// drop ends a session whose peer does not know.
+func (p *session) drop(c *core, lost func() error) error {
+	sender := p.sender
+	err := lost()
+	c.quick.Ended = append(c.quick.Ended, sender)
+	return err
+}
+
+// call adds a message that is a request to the peer.
+func call[M any](p *session, topic string, tag uint64, appendTo func([]byte, M) ([]byte, error), m M) {
+	p.add(func(out *Out) int {
+		text, ok := encode(out, topic, appendTo, m)
+		if ok {
+			out.Calls = append(out.Calls, Call{Tag: tag, Topic: topic, To: p.sender, Nodeid: Any, Payload: text})
 		}
-	}
-	if s.exec.hello.Service != "" && is(s.exec.sender) {
-		if err := s.execLost("disconnect"); err != nil {
-			return err
-		}
-	}
-	gone := func(w *Request) bool { return is(w.Sender) }
-	s.removeEmpty(gone)
-	s.waits.remove(gone)
-	s.journal.remove(gone)
-	for _, u := range s.updates {
-		if gone(u.r) {
-			u.r.Matchtag = 0
-		}
-	}
-	return nil
+		return len(text)
+	})
 }
 
-// Stop answers all who wait: the process ends, and its jobs are for the next one. After it
-// Next has what is left to store and to send.
-func (s *Service) Stop(now time.Time) {
-	s.at(now)
-	all := func(*Request) bool { return true }
-	for _, w := range append(s.removeEmpty(all), s.waits.remove(all)...) {
-		s.fail(&s.quick, w, errUnloading)
+// encode encodes a message. One that cannot be written is logged.
+func encode[M any](out *Out, topic string, appendTo func([]byte, M) ([]byte, error), m M) (json.RawMessage, bool) {
+	text, err := appendTo(nil, m)
+	if err != nil {
+		out.logf("%s: %v", topic, err)
 	}
-	for _, l := range s.journal.remove(all) {
-		s.fail(&s.quick, l, errNoData)
-	}
-	s.endUpdates()
+	return text, err == nil
 }
-
-// errUnloading is for those who still wait when the process ends.
-var errUnloading = fail(errno.NoSys, "job-manager is unloading")

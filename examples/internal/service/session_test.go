@@ -67,6 +67,6 @@ func TestStreamsAreAskedFor(t *testing.T) {
 		})
 		require.Equal(t, want, d.flush())
 	}
-	require.Zero(t, d.sched)
+	require.Zero(t, d.sched.phase)
 	require.Equal(t, `events-journal a1: {"id":-1,"events":[]}`, d.ask(1, "events-journal", `{}`))
 }

@@ -27,7 +27,7 @@ func TestGetinfoSeedsTheGenerator(t *testing.T) {
 	require.JSONEq(t, `{"max_jobid":0}`, text(t, w.ask(t, owner("getinfo", ``)).Answers[0]))
 	w = graveyard(t, joblife.Config{}, 3)
 	require.JSONEq(t, `{"max_jobid":3}`, text(t, w.ask(t, owner("getinfo", ``)).Answers[0]))
-	w.ask(t, owner("purge", limits(0, 100, true)))
+	w.ask(t, owner("purge", limitsOf(0, 100, true)))
 	require.JSONEq(t, `{"max_jobid":3}`, text(t, w.ask(t, owner("getinfo", ``)).Answers[0]))
 }
 
@@ -74,7 +74,7 @@ func TestStatsShowHousekeeping(t *testing.T) {
 	w.ask(t)
 	check("1")
 	// Housekeeping keeps the job.
-	out := w.ask(t, owner("purge", limits(0, 100, true)))
+	out := w.ask(t, owner("purge", limitsOf(0, 100, true)))
 	require.JSONEq(t, `{"jobs":[18]}`, eventText(t, out.Events[0]))
 	require.JSONEq(t, `{"count":1}`, text(t, out.Answers[0]))
 	require.Contains(t, w.ask(t, owner("purge-id", `{"id":17,"force":1}`)).Answers[0].Errstr, "job is pinned by housekeeping")

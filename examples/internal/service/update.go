@@ -14,7 +14,6 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
-	"github.com/joblife/joblife/rset/alloc"
 )
 
 // The values of a jobspec that an update may change.
@@ -52,21 +51,26 @@ type update struct {
 	expiration jobstate.Optional[eventlog.Timestamp] // of a running job
 }
 
-// update changes the duration or the queue of a job. Whether the job can run then, and
+// The updates part has the updates that wait for a Response.
+type updates struct {
+	*core
+	queues *queues
+	limits *limits
+	sched  *scheduler
+	list   []*update
+}
+
+// serve changes the duration or the queue of a job. Whether the job can run then, and
 // whether the scheduler lets it run for longer, others are asked first.
-func (s *Service) update(r *Request) (any, error) {
-	var p struct {
-		ID      jobid.ID        `json:"id"`
-		Updates json.RawMessage `json:"updates"`
-	}
-	if err := r.decode(&p); err != nil {
-		return nil, err
-	}
-	u := &update{r: r.later(), id: p.ID, updates: readUpdates(p.Updates)}
+func (s *updates) serve(r *Request, p struct {
+	ID      jobid.ID        `json:"id"`
+	Updates json.RawMessage `json:"updates"`
+}) (any, error) {
+	u := &update{r: r, id: p.ID, updates: readUpdates(p.Updates)}
 	if u.updates == nil {
 		return nil, fail(errno.Invalid, "one or more jobspec updates are invalid")
 	}
-	if err := s.checkUpdate(u); err != nil {
+	if err := s.check(u); err != nil {
 		return nil, err
 	}
 	switch {
@@ -96,46 +100,47 @@ func (s *Service) update(r *Request) (any, error) {
 
 // askFirst asks somebody, and updates a job if the response lets it. The error is errLater
 // if it asked.
-func (s *Service) askFirst(u *update, topic string, payload any, allows func(Response) error) error {
+func (s *updates) askFirst(u *update, topic string, payload any, allows func(Response) error) error {
 	ofUser, size := 0, u.size
-	for _, o := range s.updates {
+	for _, o := range s.list {
 		if size += o.size; o.r.UserID == u.r.UserID {
 			ofUser++
 		}
 	}
-	if len(s.updates) >= maxUpdates || ofUser >= maxOfUser || size > maxChecked {
+	if len(s.list) >= maxUpdates || ofUser >= maxOfUser || size > maxChecked {
 		return fail(errno.Again, "too many updates are being checked")
 	}
-	s.updates = append(s.updates, u)
-	s.call(topic, 0, payload, func(a Response) error {
-		i := slices.Index(s.updates, u)
+	s.list = append(s.list, u)
+	c := Call{Topic: topic, To: s.sched.sender, Nodeid: 0, Payload: payload}
+	s.send(&s.quick, c, func(a Response) error {
+		i := slices.Index(s.list, u)
 		if i < 0 {
-			return nil // endUpdates has answered
+			return nil // end has answered
 		}
-		s.updates = slices.Delete(s.updates, i, i+1)
+		s.list = slices.Delete(s.list, i, i+1)
 		err := allows(a)
 		if err == nil {
-			err = s.checkUpdate(u) // the job went on meanwhile
+			err = s.check(u) // the job went on meanwhile
 		}
 		if err == nil {
 			err = s.apply(u)
 		}
 		if err != nil {
-			s.fail(&s.quick, u.r, err)
+			s.quick.fail(u.r, err)
 		} else {
-			s.answer(&s.open, u.r, nil)
+			s.open.answer(u.r, nil)
 		}
 		return nil
 	})
 	return errLater
 }
 
-// endUpdates fails the updates that wait for others.
-func (s *Service) endUpdates() {
-	for _, u := range s.updates {
-		s.fail(&s.quick, u.r, fail(errno.Again, "job manager is shutting down"))
+// end fails the updates that wait for others.
+func (s *updates) end() {
+	for _, u := range s.list {
+		s.quick.fail(u.r, fail(errno.Again, "job manager is shutting down"))
 	}
-	s.updates = nil
+	s.list = nil
 }
 
 // readUpdates returns the updates of a request in their order, and nil if one of them
@@ -155,8 +160,8 @@ func readUpdates(text json.RawMessage) (list []jobstate.Update) {
 	return list
 }
 
-// checkUpdate returns why an update cannot be. It may be called again.
-func (s *Service) checkUpdate(u *update) error {
+// check returns why an update cannot be. It may be called again.
+func (s *updates) check(u *update) error {
 	v, ok := s.m.Job(u.id)
 	if !ok {
 		return fail(errno.NoEntry, "unknown job id")
@@ -201,7 +206,7 @@ func (s *Service) checkUpdate(u *update) error {
 		}
 	}
 	if !u.above {
-		if err := s.limited(u.spec); err != nil {
+		if err := s.limits.check(u.spec); err != nil {
 			return err
 		}
 	}
@@ -238,7 +243,7 @@ func toDuration(value json.RawMessage, denied bool) (d jobstate.Optional[float64
 }
 
 // toQueue checks a new queue, and returns the constraints that come with it.
-func (s *Service) toQueue(u *update, v joblife.View, value json.RawMessage) (json.RawMessage, error) {
+func (s *updates) toQueue(u *update, v joblife.View, value json.RawMessage) (json.RawMessage, error) {
 	var name *string
 	if json.Unmarshal(value, &name) != nil || name == nil {
 		return nil, fail(errno.Invalid, "plugin args unpack failed")
@@ -250,14 +255,14 @@ func (s *Service) toQueue(u *update, v joblife.View, value json.RawMessage) (jso
 	case *name == old && old != "":
 		return nil, fail(errno.Invalid, "job queue is already set to %s", *name)
 	}
-	q, err := s.queueOf(name)
+	q, err := s.queues.of(name)
 	if err != nil {
 		return nil, err
 	}
 	if !q.Enabled {
 		return nil, fail(errno.Invalid, "queue %s is currently disabled", *name)
 	}
-	if _, err := s.queue(old); err != nil {
+	if _, err := s.queues.state(old); err != nil {
 		return nil, err
 	}
 	// The constraints of the old queue are replaced. Any others would be lost.
@@ -289,7 +294,7 @@ func equalConstraints(a, b json.RawMessage) bool {
 }
 
 // apply updates a job.
-func (s *Service) apply(u *update) error {
+func (s *updates) apply(u *update) error {
 	v, _ := s.m.Job(u.id)
 	if u.above && u.r.UserID != v.UserID() { // the limits may not hold for a later update
 		if err := s.step(joblife.SetFlags{By: u.r.cred(), ID: u.id, Flags: []string{flagImmutable}}); err != nil {
@@ -300,31 +305,7 @@ func (s *Service) apply(u *update) error {
 		return err
 	}
 	if v, ok := s.m.Job(u.id); ok && u.expiration.Set && v.State() == jobstate.StateRun {
-		return s.expire(u.id, u.expiration.Value)
+		return s.limits.expire(u.id, u.expiration.Value)
 	}
 	return nil
-}
-
-// expire sets when the resources of a job expire. The scheduler knows.
-func (s *Service) expire(id jobid.ID, at eventlog.Timestamp) error {
-	if s.told == nil {
-		s.told = make(map[jobid.ID]eventlog.Timestamp)
-	}
-	s.told[id] = at
-	return s.step(joblife.SetExpiration{ID: id, Expiration: at})
-}
-
-// untold drops the expirations that the scheduler knows from the messages to it.
-func (s *Service) untold(list []alloc.Message) []alloc.Message {
-	kept := list[:0]
-	for _, m := range list {
-		if e, ok := m.(alloc.Expiration); ok {
-			if at, ok := s.told[e.ID]; ok && at == e.Expiration {
-				continue
-			}
-		}
-		kept = append(kept, m)
-	}
-	clear(s.told)
-	return kept
 }

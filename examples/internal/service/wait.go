@@ -14,6 +14,7 @@ import (
 // waits are the requests that wait for a job's end, and the ends that nobody has waited for
 // yet. Each end is told once. A restart forgets them.
 type waits struct {
+	*core
 	active int                   // jobs that may be waited for, and are not over
 	one    map[jobid.ID]*Request // who waits for a job
 	any    []*Request            // who waits for any job, in their order
@@ -34,13 +35,12 @@ type zombie struct {
 	listing listed
 }
 
-func newWaits() waits {
-	return waits{one: make(map[jobid.ID]*Request), ended: make(map[jobid.ID]zombie)}
+func newWaits(c *core) waits {
+	return waits{core: c, one: make(map[jobid.ID]*Request), ended: make(map[jobid.ID]zombie)}
 }
 
-// waiter returns hooks that follow the jobs that may be waited for.
-func (s *Service) waiter() joblife.Hooks {
-	w := &s.waits
+// hooks follow the jobs that may be waited for.
+func (w *waits) hooks() joblife.Hooks {
 	waitable := func(e *joblife.Event) bool { return e.Job.Job().HasFlag("waitable") }
 	return joblife.Hooks{
 		Name: "service waits",
@@ -61,21 +61,21 @@ func (s *Service) waiter() joblife.Hooks {
 		Inactive: func(e *joblife.Event) {
 			if waitable(e) {
 				w.active--
-				s.waited(zombie{resultOf(e.Job.Job()), listJob(e.Job)})
+				w.waited(zombie{resultOf(e.Job.Job()), listJob(e.Job)})
 			}
 		},
 	}
 }
 
 // waited tells the end of a job to one who waits for it, or else keeps it.
-func (s *Service) waited(z zombie) {
-	w, id := &s.waits, z.end.ID
+func (w *waits) waited(z zombie) {
+	id := z.end.ID
 	switch one := w.one[id]; {
 	case one != nil:
 		delete(w.one, id)
-		s.answer(&s.open, one, z.end)
+		w.open.answer(one, z.end)
 	case len(w.any) > 0:
-		s.answer(&s.open, w.any[0], z.end)
+		w.open.answer(w.any[0], z.end)
 		w.any[0] = nil
 		w.any = w.any[1:]
 	default:
@@ -85,26 +85,22 @@ func (s *Service) waited(z zombie) {
 }
 
 // wait waits for the end of one job, or with the id -1 of any.
-func (s *Service) wait(r *Request) (any, error) {
-	var p struct {
-		ID int64 `json:"id"`
-	}
-	if r.decode(&p) != nil {
-		return nil, fail(errno.Protocol, "malformed wait request")
-	}
-	w, id := &s.waits, jobid.ID(p.ID)
+func (w *waits) wait(r *Request, p struct {
+	ID int64 `json:"id"`
+}) (any, error) {
+	id := jobid.ID(p.ID)
 	if p.ID == -1 {
 		if end, ok := w.oldest(); ok {
 			return w.take(end), nil
 		}
-		w.any = append(w.any, r.later())
-		s.refuseWait()
+		w.any = append(w.any, r)
+		w.refuse()
 		return nil, errLater
 	}
 	if _, ok := w.ended[id]; ok {
 		return w.take(id), nil
 	}
-	v, ok := s.m.Job(id)
+	v, ok := w.m.Job(id)
 	switch {
 	case !ok || v.State() == jobstate.StateInactive:
 		return nil, fail(errno.NoChild, "invalid job id, or job may be inactive and not waitable")
@@ -113,16 +109,15 @@ func (s *Service) wait(r *Request) (any, error) {
 	case !v.Job().HasFlag("waitable"):
 		return nil, fail(errno.NoChild, "job was not submitted with FLUX_JOB_WAITABLE")
 	}
-	w.one[id] = r.later()
-	s.refuseWait()
+	w.one[id] = r
+	w.refuse()
 	return nil, errLater
 }
 
-// refuseWait refuses the last one who waits for any job, if more wait than jobs will end.
-func (s *Service) refuseWait() {
-	w := &s.waits
+// refuse refuses the last one who waits for any job, if more wait than jobs will end.
+func (w *waits) refuse() {
 	if n := len(w.any); n > 0 && n+len(w.one) > w.active {
-		s.fail(&s.quick, w.any[n-1], fail(errno.NoChild, "there are no more waitable jobs"))
+		w.quick.fail(w.any[n-1], fail(errno.NoChild, "there are no more waitable jobs"))
 		w.any = slices.Delete(w.any, n-1, n)
 	}
 }
@@ -208,4 +203,96 @@ func signalText(signal int) string {
 		return fmt.Sprintf("Real-time signal %d", signal-first)
 	}
 	return fmt.Sprintf("Unknown signal %d", signal)
+}
+
+// An emptyWait is a request that waits until there are no jobs in some states.
+type emptyWait struct {
+	*Request
+	states jobstate.State
+	tag    uint64 // of what the Manager was asked; 0: of nothing, since the scheduler has requests
+}
+
+// The empties part has those requests.
+type empties struct {
+	*core
+	list []*emptyWait
+}
+
+// drain is answered when no job is active.
+func (s *empties) drain(r *Request) (any, error) {
+	return nil, s.wait(r, jobstate.StateNew|jobstate.StateActive)
+}
+
+// idle is answered when no job runs, and the scheduler has no requests.
+func (s *empties) idle(r *Request) (any, error) { return nil, s.wait(r, jobstate.StateRunning) }
+
+// maxEmpty limits how many wait for no jobs.
+const maxEmpty = 1024
+
+func (s *empties) wait(r *Request, states jobstate.State) error {
+	if len(s.list) >= maxEmpty {
+		return fail(errno.Again, "%d requests wait for jobs to end", maxEmpty)
+	}
+	w := &emptyWait{Request: r, states: states}
+	if err := s.await(w); err != nil {
+		return err
+	}
+	s.list = append(s.list, w)
+	return errLater
+}
+
+// await asks the Manager to tell when there are no such jobs.
+func (s *empties) await(w *emptyWait) error {
+	return s.ask(func(tag uint64) joblife.Input {
+		w.tag = tag
+		return joblife.WaitEmpty{Tag: tag, States: w.states}
+	}, func(joblife.Answer) {
+		n := s.m.Stats()
+		if w.states == jobstate.StateRunning && n.Queue.Sent+n.Queue.Recalled > 0 {
+			w.tag = 0
+			return
+		}
+		s.list = slices.DeleteFunc(s.list, func(o *emptyWait) bool { return o == w })
+		var payload any
+		if w.states == jobstate.StateRunning {
+			payload = map[string]int{"pending": s.activeJobs() - n.States[jobstate.StateRun] - n.States[jobstate.StateCleanup]}
+		}
+		s.open.answer(w.Request, payload)
+	})
+}
+
+// calmed asks again for those who waited for the scheduler alone, when it has no requests.
+func (s *empties) calmed() {
+	if !slices.ContainsFunc(s.list, func(w *emptyWait) bool { return w.tag == 0 }) {
+		return
+	}
+	if q := s.m.Stats().Queue; q.Sent+q.Recalled > 0 {
+		return
+	}
+	for _, w := range s.list {
+		if w.tag != 0 {
+			continue
+		}
+		if err := s.await(w); err != nil {
+			s.quick.logf("%s: %v", w.Topic, err)
+			return
+		}
+	}
+}
+
+// remove takes out those who wait for no jobs.
+func (s *empties) remove(which func(*Request) bool) (out []*Request) {
+	s.list = slices.DeleteFunc(s.list, func(w *emptyWait) bool {
+		if !which(w.Request) {
+			return false
+		}
+		out = append(out, w.Request)
+		if delete(s.asked, w.tag); w.tag != 0 {
+			if err := s.step(joblife.WaitCancel{Tag: w.tag}); err != nil {
+				s.quick.logf("%s: %v", w.Topic, err)
+			}
+		}
+		return true
+	})
+	return out
 }

@@ -164,7 +164,7 @@ func TestDrainAndIdle(t *testing.T) {
 	require.Regexp(t, `^> sched.free .*$`, d.finish(1, 0), "the scheduler has not taken back job 2")
 	require.Equal(t, `idle a3: {"pending":1}`, d.respond("sched.alloc", `{"id":2,"type":3}`))
 	require.Contains(t, d.cancel(2), "drain a2: -")
-	require.Empty(t, d.empty)
+	require.Empty(t, d.empties.list)
 }
 
 // What a drain or an idle tells is durable when it is told.
@@ -215,11 +215,11 @@ func TestManyWaitersAreNotQuadratic(t *testing.T) {
 			require.Len(t, w.any, n)
 			for i := range n {
 				w.active--
-				s.waited(zombie{end: waitResult{ID: jobid.ID(i)}})
+				w.waited(zombie{end: waitResult{ID: jobid.ID(i)}})
 			}
 			require.Empty(t, w.any)
 			for i := range n {
-				s.waited(zombie{end: waitResult{ID: jobid.ID(i)}})
+				w.waited(zombie{end: waitResult{ID: jobid.ID(i)}})
 			}
 			for range n {
 				s.Request(start, owner("wait", `{"id":-1}`))

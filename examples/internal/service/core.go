@@ -1,0 +1,337 @@
+package service
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
+	"github.com/joblife/joblife/examples/internal/strict"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// Bits of a Rolemask (RFC 12).
+const (
+	roleOwner = 1
+	roleUser  = 2
+)
+
+// A Request is a message from a client or a module.
+type Request struct {
+	Topic string
+	// Sender is whom the answer goes to. Matchtags are unique for each sender only. With
+	// Matchtag 0 there is no answer. If nobody knows the sender it is "", and then a
+	// disconnect is ignored: it would end what others have asked for.
+	Sender   string
+	Matchtag uint32
+	UserID   uint32
+	Rolemask uint32
+	// Single says that the sender takes one answer: it did not ask for a stream (RFC 6).
+	Single  bool
+	Payload json.RawMessage
+}
+
+func (r *Request) owner() bool { return r.Rolemask&roleOwner != 0 }
+
+// cred returns who asks.
+func (r *Request) cred() joblife.Cred { return joblife.Cred{UserID: r.UserID, Guest: !r.owner()} }
+
+// mayAct reports whether a request may be about the jobs of a user.
+func (r *Request) mayAct(user uint32) bool {
+	return r.owner() || r.UserID == user && user != anyUser
+}
+
+// anyUser is the userid of nobody: in requests about many jobs it stands for all users.
+const anyUser = math.MaxUint32
+
+// A userID is a userid in a payload. Peers that write it as a signed number write anyUser
+// as -1.
+type userID uint32
+
+// UnmarshalJSON reads a number of 32 bits, signed or not.
+func (u *userID) UnmarshalJSON(b []byte) error {
+	var n int64
+	if err := json.Unmarshal(b, &n); err != nil {
+		return err
+	}
+	if n < math.MinInt32 || n > math.MaxUint32 {
+		return errProtocol
+	}
+	*u = userID(n)
+	return nil
+}
+
+// A Response answers a [Call].
+type Response struct {
+	Topic   string
+	Tag     uint64 // 0 for sched.alloc and the executor's start: the payload has the job's id
+	Payload json.RawMessage
+	Errnum  int // 0: no error
+	Errstr  string
+}
+
+// An Out is what to store, or what to send, in the order of its fields. Its records are
+// valid until it is done.
+type Out struct {
+	Seq uint64 // 0: nothing is to be stored
+	// Append is to be made durable as one transaction, and then the jobs of Unlink are to
+	// be removed.
+	Append []joblife.Record
+	Unlink []jobid.ID
+	// Answers, Calls and Events are to be sent, and Log is for an administrator.
+	Answers []Answer
+	Calls   []Call
+	Events  []Event
+	Log     []string
+	// Ended has the senders of schedulers and executors whose session the service has ended.
+	// Close their connections, or tell them some other way to say hello again.
+	Ended []string
+}
+
+// An Answer answers a [Request]. A stream has many; the last one has the Errnum 61.
+type Answer struct {
+	Topic    string
+	Sender   string
+	Matchtag uint32
+	Payload  any // for encoding/json; nil: none
+	Errnum   int // 0: no error
+	Errstr   string
+}
+
+// A Call is a request to somebody else.
+type Call struct {
+	Tag     uint64 // for the Response; 0 where none comes, or only by the job's id
+	Topic   string
+	To      string // the Sender of the hello, for a scheduler or an executor; "": for anyone else
+	Nodeid  int    // the rank to ask; Any where it does not matter
+	Payload any
+	// Stream says that many Responses come. The last one has an Errnum: 61 if all is well.
+	Stream bool
+}
+
+// Any is the Nodeid of a Call that any rank may answer.
+const Any = -1
+
+// An Event is a message to all who listen.
+type Event struct {
+	Topic   string
+	Payload any
+	Private bool // for the instance's owner alone
+}
+
+func (o *Out) isEmpty() bool {
+	return len(o.Append)+len(o.Unlink)+len(o.Answers)+len(o.Calls)+len(o.Events)+len(o.Log)+len(o.Ended) == 0
+}
+
+// add adds what another Out has to send.
+func (o *Out) add(p Out) {
+	if o.isEmpty() {
+		*o = p
+		return
+	}
+	o.Answers = append(o.Answers, p.Answers...)
+	o.Calls = append(o.Calls, p.Calls...)
+	o.Events = append(o.Events, p.Events...)
+	o.Log = append(o.Log, p.Log...)
+	o.Ended = append(o.Ended, p.Ended...)
+}
+
+// answer adds an answer, unless the request wants none.
+func (o *Out) answer(r *Request, payload any) {
+	if r.Matchtag != 0 {
+		o.Answers = append(o.Answers, Answer{Topic: r.Topic, Sender: r.Sender, Matchtag: r.Matchtag, Payload: payload})
+	}
+}
+
+// fail is answer for an error.
+func (o *Out) fail(r *Request, err error) {
+	if r.Matchtag != 0 {
+		a := Answer{Topic: r.Topic, Sender: r.Sender, Matchtag: r.Matchtag}
+		a.Errnum, a.Errstr = explain(err)
+		o.Answers = append(o.Answers, a)
+	}
+}
+
+// logf adds a line for an administrator.
+func (o *Out) logf(format string, args ...any) { o.Log = append(o.Log, fmt.Sprintf(format, args...)) }
+
+// A failure is an error with its number for the answer.
+type failure struct {
+	errnum int
+	text   string
+}
+
+func (f *failure) Error() string { return f.text }
+
+// fail returns a failure. Without a format it has no text, as flux-core does not give one.
+func fail(errnum int, format string, args ...any) error {
+	return &failure{errnum, fmt.Sprintf(format, args...)}
+}
+
+var (
+	errProtocol  = fail(errno.Protocol, "")                      // the payload is not what it should be
+	errNoData    = fail(errno.NoData, "")                        // the end of a stream
+	errUnloading = fail(errno.NoSys, "job-manager is unloading") // for those who still wait when the process ends
+	errLater     = errors.New("answered later")                  // what a handler returns that answers later, or not at all
+)
+
+// explain returns the number and the words of an error.
+func explain(err error) (errnum int, text string) {
+	var f *failure
+	switch {
+	case errors.As(err, &f):
+		return f.errnum, f.text
+	case errors.Is(err, joblife.ErrUnknown), errors.Is(err, joblife.ErrInactive):
+		errnum = errno.NoEntry
+	case errors.Is(err, joblife.ErrDenied):
+		errnum = errno.Perm
+	case errors.Is(err, joblife.ErrLimit):
+		errnum = errno.Again
+	default:
+		errnum = errno.Invalid
+	}
+	return errnum, strings.TrimPrefix(err.Error(), "joblife: ")
+}
+
+// A handler answers the requests with one topic: with a payload when what it changed is
+// durable, with an error at once, or in its own time: errLater.
+type handler struct {
+	guests bool // may ask too
+	serve  func(*Request) (payload any, err error)
+}
+
+// with returns what gives a handler its payload: an object with the keys of P.
+func with[P any](serve func(*Request, P) (any, error)) func(*Request) (any, error) {
+	return read("", unmarshal, serve)
+}
+
+// read is with for payloads of other forms, or with words for one that cannot be read.
+func read[P any](malformed string, parse func([]byte) (P, error), serve func(*Request, P) (any, error)) func(*Request) (any, error) {
+	return func(r *Request) (any, error) {
+		p, err := parse(r.Payload)
+		if err != nil {
+			return nil, fail(errno.Protocol, "%s", malformed)
+		}
+		return serve(r, p)
+	}
+}
+
+func unmarshal[P any](text []byte) (p P, err error) {
+	err = strict.Unmarshal(text, &p)
+	return p, err
+}
+
+// A core is what the parts of a Service share: the Manager and the time, what goes out, and
+// what waits for an answer.
+type core struct {
+	cfg Config
+	m   *joblife.Manager
+	now time.Time
+
+	quick Out // goes out at once
+	open  Out // goes out with the next Ready
+	rest  Out // goes out when the records with the store are durable
+
+	asked   map[uint64]func(joblife.Answer) // what waits for an answer of the Manager, by tag
+	calls   map[uint64]waiting              // what waits for the response to a Call
+	lastTag uint64
+}
+
+// A waiting gets the response to a Call, or each one if it is a stream.
+type waiting struct {
+	respond func(Response) error
+	stream  bool
+	topic   string
+}
+
+// at moves the time on. A clock that stepped back stands still until it is past: the Manager goes
+// by the time of the day, so the monotonic reading, which hides such a step, does not count.
+func (c *core) at(now time.Time) {
+	if now = now.Round(0); now.After(c.now) {
+		c.now = now
+	}
+}
+
+// step gives an input to the Manager.
+func (c *core) step(in joblife.Input) error { return c.m.Step(c.now, in) }
+
+// ask gives the Manager an input that it answers later. f gets the answer when what it
+// says is durable, and may add to the Out that goes out with it.
+func (c *core) ask(in func(tag uint64) joblife.Input, f func(joblife.Answer)) error {
+	c.lastTag++
+	tag := c.lastTag
+	if err := c.step(in(tag)); err != nil {
+		return err
+	}
+	c.asked[tag] = f
+	return nil
+}
+
+// send adds a request to an Out. f gets the response, or each one if it is a stream.
+func (c *core) send(out *Out, call Call, f func(Response) error) {
+	call.Tag = c.expect(call.Topic, call.Stream, f)
+	out.Calls = append(out.Calls, call)
+}
+
+// expect returns the tag of a Call, and has f get the response.
+func (c *core) expect(topic string, stream bool, f func(Response) error) uint64 {
+	c.lastTag++
+	c.calls[c.lastTag] = waiting{f, stream, topic}
+	return c.lastTag
+}
+
+// respond takes in the response to a Call that has a tag.
+func (c *core) respond(r Response) error {
+	w, ok := c.calls[r.Tag]
+	if !ok {
+		return fmt.Errorf("%s: response to matchtag %d, which nobody waits for", r.Topic, r.Tag)
+	}
+	if !w.stream || r.Errnum != 0 {
+		delete(c.calls, r.Tag)
+	}
+	return w.respond(r)
+}
+
+// void drops the calls that go to somebody who is not there any more, and answers those that
+// wait: an answer that comes later is of a session that is over.
+func (c *core) void(prefix string) {
+	for _, o := range []*Out{&c.quick, &c.rest} {
+		o.Calls = slices.DeleteFunc(o.Calls, func(call Call) bool { return strings.HasPrefix(call.Topic, prefix) })
+	}
+	for _, tag := range slices.Sorted(maps.Keys(c.calls)) {
+		if w := c.calls[tag]; strings.HasPrefix(w.topic, prefix) {
+			delete(c.calls, tag)
+			if err := w.respond(Response{Topic: w.topic, Tag: tag, Errnum: errno.Unreachable, Errstr: "its session is over"}); err != nil {
+				c.quick.logf("%s: %v", w.topic, err)
+			}
+		}
+	}
+}
+
+// self is who acts where the service acts itself.
+func (c *core) self() joblife.Cred { return joblife.Cred{UserID: c.cfg.Manager.Owner} }
+
+// name returns an id as flux-core logs it.
+func (c *core) name(id jobid.ID) string {
+	if slices.ContainsFunc(c.cfg.Environ, func(e string) bool { return strings.HasPrefix(e, "FLUX_F58_FORCE_ASCII=") }) {
+		return id.Format(jobid.FormatF58Plain)
+	}
+	return id.String()
+}
+
+// activeJobs counts the jobs that are not over.
+func (c *core) activeJobs() (n int) {
+	for state, jobs := range c.m.Stats().States {
+		if state != jobstate.StateInactive {
+			n += jobs
+		}
+	}
+	return n
+}
