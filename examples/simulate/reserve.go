@@ -36,14 +36,21 @@ func (s *scheduler) reserve(nodes int64, now eventlog.Timestamp) reservation {
 	return reservation{at, max(0, nodes-free)}
 }
 
-// admits reports whether a job for which there are nodes does not delay the head, and
-// takes it into account.
+// admits reports whether a job for which there are nodes does not delay the head.
 func (h *reservation) admits(w wish, now eventlog.Timestamp, idle int64) bool {
-	if now+eventlog.Timestamp(w.Duration().Seconds()) > h.at {
-		return w.nodes <= idle-h.idle
+	return h.backInTime(w, now) || w.nodes <= idle-h.idle
+}
+
+// started takes a job into account that was admitted and has its nodes.
+func (h *reservation) started(w wish, now eventlog.Timestamp) {
+	if h.backInTime(w, now) {
+		h.idle = max(0, h.idle-w.nodes)
 	}
-	h.idle = max(0, h.idle-w.nodes) // the job gives them back in time
-	return true
+}
+
+// backInTime reports whether a job that starts now gives its nodes back before the head starts.
+func (h *reservation) backInTime(w wish, now eventlog.Timestamp) bool {
+	return now+eventlog.Timestamp(w.Duration().Seconds()) <= h.at
 }
 
 // An ending is when a job gives nodes back.

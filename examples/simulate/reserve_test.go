@@ -194,3 +194,34 @@ func TestReservationsAreAsGoodAsPlans(t *testing.T) {
 	}
 	require.Greater(t, overtook, int(6*seeds))
 }
+
+// A job that finds no nodes after all, here because it may only have some, leaves the head
+// what is kept for it.
+func TestAJobThatStaysBusySpendsNoReserve(t *testing.T) {
+	nodes, err := rset.New(rset.Config{Entries: []rset.Entry{{
+		Ranks: idset.Range(0, 3), Children: map[string]*idset.Set{"core": idset.Range(0, 3)},
+	}}})
+	require.NoError(t, err)
+	s, err := newScheduler(easy, nodes, new(idset.Set))
+	require.NoError(t, err)
+	ask := func(id jobid.ID, n int64, takes time.Duration, constraints string) []alloc.Response {
+		spec, err := jobspec.New(jobspec.Job{Nodes: n, Exclusive: true, Command: []string{"a"}, Duration: takes})
+		require.NoError(t, err)
+		spec, err = spec.Update("attributes.system.constraints", []byte(constraints))
+		require.NoError(t, err)
+		text, err := spec.MarshalJSON()
+		require.NoError(t, err)
+		require.NoError(t, s.take(alloc.Request{JobInfo: alloc.JobInfo{ID: id, Priority: 16}, Jobspec: text}))
+		got, err := s.decide(time.Unix(1000, 0))
+		require.NoError(t, err)
+		return got
+	}
+	require.Len(t, ask(1, 1, time.Hour, `{}`), 1)
+	require.Empty(t, ask(2, 4, time.Hour, `{}`), "the head: it starts when job 1 ends")
+	busy := s.pool.Allocated().Ranks()
+	free := idset.Difference(nodes.Ranks(), busy)
+	first, _ := free.Min()
+	free.Remove(first)
+	require.Empty(t, ask(3, 3, time.Minute, fmt.Sprintf(`{"ranks":["%v"]}`, idset.Union(busy, free))))
+	require.Empty(t, ask(4, 3, 2*time.Hour, `{}`), "it would delay the head")
+}

@@ -204,6 +204,7 @@ func (s *scheduler) schedule(now eventlog.Timestamp) error {
 		if r.nodes <= s.idle && s.head.admits(r.wish, now, s.idle) {
 			given, err := s.pool.Alloc(r.id, r.Request, now)
 			if err == nil {
+				s.head.started(r.wish, now)
 				s.idle -= r.nodes
 				s.holds(r.id, given.Expiration(), r.nodes)
 				s.responses = append(s.responses, alloc.Response{ID: r.id, Type: alloc.ResponseSuccess, R: given})
