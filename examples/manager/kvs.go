@@ -12,7 +12,6 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/internal/errno"
-	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -391,7 +390,7 @@ func (l *kvsLoader) folder(o *treeObj, key string, levels int) error {
 		}
 		id, err := jobid.Parse(strings.TrimPrefix(inner, keyJobs+"."))
 		if err != nil || id.KVSPath() != inner {
-			l.s.p.printf("%s is the key of no job", lines.Plain(inner))
+			l.s.p.printf("%.256s is the key of no job", inner)
 			continue
 		}
 		l.job(id)

@@ -139,7 +139,7 @@ func (p *process) handle(c *client, l lines.Line) {
 			p.respond(m)
 		case m.Errnum != 0: // an error of the peer's: to answer it would have no end
 			p.stats.refused++
-			p.printf("%s: errnum %d: %s", lines.Plain(m.Topic), m.Errnum, lines.Plain(m.Errstr))
+			p.printf("%.256s: errnum %d: %.256s", m.Topic, m.Errnum, m.Errstr)
 		case !p.hasRoom(m, l):
 			p.refuse(m, errno.Busy, errors.New("too many requests while the store is busy"))
 		case p.service == nil:
@@ -172,9 +172,9 @@ func (p *process) refuse(m message, errnum int, err error) {
 	}
 	if m.Topic != "" && o.Topic == topicError && m.Topic != topicError {
 		o.Errstr = m.Topic + ": " + strings.TrimPrefix(o.Errstr, m.Topic+": ")
-		p.printf("%s", lines.Plain(o.Errstr))
+		p.printf("%.256s", o.Errstr)
 	} else {
-		p.printf("%s: %s", lines.Plain(o.Topic), lines.Plain(o.Errstr))
+		p.printf("%.256s: %.256s", o.Topic, o.Errstr)
 	}
 	p.write(p.client, o)
 }
@@ -249,7 +249,7 @@ type peerError struct {
 func (e *peerError) Error() string {
 	text := fmt.Sprintf("%s failed: errnum %d", e.topic, e.errnum)
 	if e.text != "" {
-		text += ": " + lines.Plain(e.text)
+		text += fmt.Sprintf(": %.256s", e.text)
 	}
 	return text
 }

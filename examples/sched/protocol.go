@@ -168,7 +168,7 @@ func (s *session) Take(l lines.Line) error {
 	}
 	if err != nil {
 		s.refused++
-		s.errorf("%s: %v", lines.Plain(m.Topic), err)
+		s.errorf("%.256s: %v", m.Topic, err)
 		s.write(appendFailure(m, err))
 	}
 	return s.failed
@@ -203,7 +203,7 @@ type fatalError struct{ line alloc.Line }
 func (e *fatalError) Error() string {
 	text := fmt.Sprintf("%s failed: errnum %d", e.line.Topic, e.line.Errnum)
 	if e.line.Errstr != "" {
-		text += ": " + lines.Plain(e.line.Errstr)
+		text += fmt.Sprintf(": %.256s", e.line.Errstr)
 	}
 	return text
 }

@@ -121,23 +121,10 @@ func readLine(br *bufio.Reader, limit int, s *share) ([]byte, error) {
 	}
 }
 
-// Plain returns the start of a text of a peer's, quoted as in Go but for the quotes around it.
-func Plain(text string) string {
-	const most = 256
-	q := strconv.Quote(text[:min(len(text), most)])
-	return q[1 : len(q)-1]
-}
-
 // Escape returns a text as one line without what a terminal would obey.
 func Escape(text string) string {
-	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
-	first := strings.IndexFunc(text, odd)
-	if first < 0 {
-		return text // as almost all are
-	}
 	var b strings.Builder
-	b.WriteString(text[:first])
-	for text = text[first:]; len(text) > 0; {
+	for len(text) > 0 {
 		r, n := utf8.DecodeRuneInString(text)
 		part := text[:n]
 		if r == utf8.RuneError && n == 1 || !unicode.IsPrint(r) {

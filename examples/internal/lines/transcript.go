@@ -83,7 +83,7 @@ func Transcribe(create func() *Program, script string, args []string, w io.Write
 			err = ended
 		}
 		if err != nil && !errors.Is(err, ErrRefused) {
-			fmt.Fprintf(out, "! %s: %v\n", p.Name, err)
+			fmt.Fprintf(out, "! %s: %s\n", p.Name, Escape(err.Error()))
 		}
 		peer = nil
 	}
