@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/examples/internal/linestest"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -133,8 +134,8 @@ type fate struct {
 }
 
 func newAttack(t *testing.T, seed uint64, did map[string]int) *attack {
-	a := &attack{t: t, rng: rand.New(rand.NewPCG(seed, 2)), path: socketPath(t), jobs: []*fate{nil}, did: did}
-	a.stop = start(t, a.path, "-owner=100")
+	a := &attack{t: t, rng: rand.New(rand.NewPCG(seed, 2)), path: linestest.SocketPath(t), jobs: []*fate{nil}, did: did}
+	a.stop = prog.Start(t, a.path, "-owner=100")
 	a.say(a.dial(), `"topic":"job-manager.config-reload","payload":{"job-manager":{"epilog":{"command":["sweep"],"per-rank":true}}}`)
 	a.say(a.wires[0], `"topic":"job-manager.events-journal","matchtag":5,"payload":{}`)
 	a.dial()

@@ -434,15 +434,15 @@ func TestAnEndWithoutTheCommitIsAFault(t *testing.T) {
 	for tag, key := range []string{keyJobs, keyTombstones, keyCheckpoint} {
 		none += fmt.Sprintf(`{"topic":"kvs.lookup","matchtag":%d,"errnum":2,"errstr":"%s"}`+"\n", tag+1, key)
 	}
-	status, stdout, stderr := manager(strings.NewReader(none+submit(1, 16)), "-store=lines", "-now=1000")
+	status, stdout, stderr := prog.Run(strings.NewReader(none+submit(1, 16)), "-store=lines", "-now=1000")
 	require.Equal(t, lines.ExitFault, status)
 	require.Equal(t, 5, strings.Count(stdout, "\n"), stdout)
 	require.Contains(t, stderr, "manager: -store: kvs.commit failed: errnum 113: the input ended")
-	status, stdout, stderr = manager(strings.NewReader(submit(1, 16)), "-store=lines", "-now=1000")
+	status, stdout, stderr = prog.Run(strings.NewReader(submit(1, 16)), "-store=lines", "-now=1000")
 	require.Equal(t, lines.ExitFault, status)
 	require.Equal(t, 3, strings.Count(stdout, "\n"), stdout)
 	require.Contains(t, stderr, "kvs.lookup failed: errnum 113: the input ended")
-	status, stdout, _ = manager(strings.NewReader(none+submit(1, 16)+`{"topic":"kvs.commit","matchtag":5}`), "-store=lines", "-now=1000")
+	status, stdout, _ = prog.Run(strings.NewReader(none+submit(1, 16)+`{"topic":"kvs.commit","matchtag":5}`), "-store=lines", "-now=1000")
 	require.Equal(t, lines.ExitOK, status)
 	require.Contains(t, stdout, `"errors":[]`)
 }

@@ -1,72 +1,19 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/examples/internal/linestest"
 )
-
-// socketPath returns a path that is short enough for a socket.
-func socketPath(t *testing.T) string {
-	dir, err := os.MkdirTemp("", "manager")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return filepath.Join(dir, "s")
-}
-
-// start runs the command on a socket until the function that it returns is
-// called, which returns the exit status and standard error.
-func start(t *testing.T, path string, args ...string) (stop func() (int, string)) {
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	out, w := io.Pipe()
-	status := make(chan int, 1)
-	var stderr bytes.Buffer
-	go func() {
-		status <- lines.Run(ctx, program, append([]string{"-listen=unix:" + path, "-now=1000"}, args...), strings.NewReader(""), w, &stderr)
-		_ = w.Close()
-	}()
-	text, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err, &stderr)
-	require.Equal(t, "manager: listening on unix:"+path+"\n", text)
-	return func() (int, string) {
-		cancel()
-		s := <-status
-		return s, stderr.String()
-	}
-}
-
-// dial connects, and returns what asks and reads a line.
-func dial(t *testing.T, path string) (conn net.Conn, say func(string), read func() string) {
-	conn, err := net.Dial("unix", path)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	br := bufio.NewReader(conn)
-	say = func(text string) {
-		t.Helper()
-		_, err := io.WriteString(conn, text)
-		require.NoError(t, err)
-	}
-	return conn, say, func() string {
-		t.Helper()
-		text, err := br.ReadString('\n')
-		if err != nil {
-			require.ErrorIs(t, err, io.EOF)
-		}
-		return text
-	}
-}
 
 // noSuch asks for what there is not: the answer tells that all before was handled.
 const (
@@ -75,14 +22,14 @@ const (
 )
 
 func TestManyClientsHaveTheirOwnAnswers(t *testing.T) {
-	path := socketPath(t)
-	stop := start(t, path)
+	path := linestest.SocketPath(t)
+	stop := prog.Start(t, path)
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 
-	_, say, read := dial(t, path)
-	_, sayToo, readToo := dial(t, path)
+	_, say, read := linestest.Dial(t, path)
+	_, sayToo, readToo := linestest.Dial(t, path)
 	say(noSuch)
 	require.Equal(t, noAnswer, read())
 	sayToo("{\n" + submit(1, 16))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/examples/internal/linestest"
 )
 
 // TestMain runs the command itself where a test asks for it.
@@ -27,13 +28,6 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
-}
-
-// manager runs the command on an input.
-func manager(input io.Reader, args ...string) (status int, stdout, stderr string) {
-	var out, errOut bytes.Buffer
-	status = lines.Run(context.Background(), program, args, input, &out, &errOut)
-	return status, out.String(), errOut.String()
 }
 
 // sleep is a job that wants a core.
@@ -50,60 +44,26 @@ func raise(tag, id int) string {
 }
 
 func TestUsageErrorsTellWhatToDo(t *testing.T) {
-	for _, c := range []struct {
-		args string
-		want string
-	}{
-		{"-store=tape", "want memory, lines, bolt:FILE or dir:PATH"},
-		{"-store=bolt:", "want memory, lines, bolt:FILE or dir:PATH"},
-		{"-store=memory:x", "want memory, lines, bolt:FILE or dir:PATH"},
-		{"-store", "flag needs an argument"},
-		{"-config=/nosuch", "no such file or directory"},
-		{"-config=main.go", "-config: main.go: toml: "},
-		{"-owner=root", "want a user id"},
-		{"-owner=4294967296", "want a user id"},
-		{"-put-aside=job", "want the id of a job"},
-		{"-lost=found", "want finish, rerun or hold"},
-		{"-listen=tcp:80", "want unix:PATH"},
-		{"-listen=unix:", "want unix:PATH"},
-		{"-now=today", "want seconds since 1970"},
-		{"-now=0", "want seconds since 1970"},
-		{"-now=NaN", "want seconds since 1970"},
-		{"-now=+Inf", "want seconds since 1970"},
-		{"-nosuch", "not defined: -nosuch"},
-		{"input.txt", "manager < input.txt"},
-		{"-sample -listen=unix:x", "not both"},
-	} {
-		status, stdout, stderr := manager(strings.NewReader(""), strings.Fields(c.args)...)
-		require.Equal(t, lines.ExitUsage, status, c.args)
-		require.Empty(t, stdout, c.args)
-		require.Contains(t, stderr, c.want, c.args)
-		require.Contains(t, stderr, "manager -h", c.args)
-	}
+	prog.Usage(t, map[string]string{
+		"-store=tape":       "want memory, lines, bolt:FILE or dir:PATH",
+		"-store=bolt:":      "want memory, lines, bolt:FILE or dir:PATH",
+		"-store=memory:x":   "want memory, lines, bolt:FILE or dir:PATH",
+		"-store":            "flag needs an argument",
+		"-config=/nosuch":   "no such file or directory",
+		"-config=main.go":   "-config: main.go: toml: ",
+		"-owner=root":       "want a user id",
+		"-owner=4294967296": "want a user id",
+		"-put-aside=job":    "want the id of a job",
+		"-lost=found":       "want finish, rerun or hold",
+	})
 }
 
 func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
-	null, err := os.Open(os.DevNull)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, null.Close()) }()
-	status, usage, stderr := manager(null)
-	require.Equal(t, lines.ExitOK, status)
-	require.Empty(t, stderr)
-	status, help, _ := manager(strings.NewReader(""), "-h")
-	require.Equal(t, lines.ExitOK, status)
-	require.Equal(t, usage, help)
-	for _, flag := range []string{"-store", "-config", "-owner", "-lost", "-put-aside", "-listen", "-now", "-sample", "-v"} {
-		require.Contains(t, help, "\n  "+flag)
-	}
-	// What it shows is true.
-	indented := strings.ReplaceAll(help, "\n  ", "\n")
-	status, stdout, _ := manager(strings.NewReader(marked(indented, ">")), "-now=1")
-	require.Equal(t, lines.ExitOK, status)
-	require.Equal(t, marked(indented, "<"), stdout)
+	prog.Help(t, "-store", "-config", "-owner", "-lost", "-put-aside")
 }
 
 func TestEmptyInputIsASession(t *testing.T) {
-	status, stdout, stderr := manager(strings.NewReader("\n \n"))
+	status, stdout, stderr := prog.Run(strings.NewReader("\n \n"))
 	require.Equal(t, lines.ExitOK, status)
 	require.Empty(t, stdout)
 	require.Equal(t, "manager: 0 requests, 0 failed, 0 lines refused; 0 jobs submitted, 0 over, 0 commits\n", stderr)
@@ -118,7 +78,7 @@ func TestTheConfigurationIsTOMLOrJSON(t *testing.T) {
 		` {"queues":{"batch":{},"debug":{}},"policy":{"limits":{"duration":"1h"}}}`,
 	} {
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
-		status, stdout, stderr := manager(ask(`{"topic":"job-manager.queue-list","matchtag":1}
+		status, stdout, stderr := prog.Run(ask(`{"topic":"job-manager.queue-list","matchtag":1}
 {"topic":"job-manager.config-reload","matchtag":2,"payload":{}}
 {"topic":"job-manager.queue-list","matchtag":3}`), "-config="+name)
 		require.Equal(t, lines.ExitOK, status, stderr)
@@ -128,7 +88,7 @@ func TestTheConfigurationIsTOMLOrJSON(t *testing.T) {
 `, stdout)
 	}
 	require.NoError(t, os.WriteFile(name, []byte("[policy.limits]\nduration = 'long'\n"), 0o600))
-	status, _, stderr := manager(ask(""), "-config="+name)
+	status, _, stderr := prog.Run(ask(""), "-config="+name)
 	require.Equal(t, lines.ExitUsage, status)
 	require.Contains(t, stderr, name+": ")
 	require.Contains(t, stderr, "policy.limits")
@@ -152,7 +112,7 @@ func TestMalformedLinesEndNothing(t *testing.T) {
 		{`{"topic":"kvs.commit","matchtag":3}`, `"job-manager.error","errnum":22,"errstr":"kvs.commit: no call of this topic to this client has matchtag 3"`},
 		{`{"topic":"sched.alloc","payload":{"id":3}}`, `"job-manager.error","errnum":22,"errstr":"sched.alloc: `},
 	} {
-		status, stdout, stderr := manager(strings.NewReader(c.line + "\n" + raise(9, 1)))
+		status, stdout, stderr := prog.Run(strings.NewReader(c.line + "\n" + raise(9, 1)))
 		require.Equal(t, lines.ExitFault, status, c.line)
 		answers := strings.Split(stdout, "\n")
 		require.Len(t, answers, 3, c.line)
@@ -165,7 +125,7 @@ func TestMalformedLinesEndNothing(t *testing.T) {
 
 // Two processes that answer each other's errors would never end.
 func TestAnErrorIsNotAnswered(t *testing.T) {
-	status, stdout, stderr := manager(strings.NewReader(`{"topic":"job-manager.error","errnum":22,"errstr":"no\u001b"}`))
+	status, stdout, stderr := prog.Run(strings.NewReader(`{"topic":"job-manager.error","errnum":22,"errstr":"no\u001b"}`))
 	require.Equal(t, lines.ExitFault, status)
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, `line 1: job-manager.error: errnum 22: no\x1b`)
@@ -173,7 +133,7 @@ func TestAnErrorIsNotAnswered(t *testing.T) {
 
 func TestAnswersEchoTheSenderAndTheMatchtag(t *testing.T) {
 	ask := func(head string) string { return `{"topic":"job-manager.nosuch",` + head + `"payload":{}}` + "\n" }
-	status, stdout, _ := manager(strings.NewReader(ask(``) + ask(`"matchtag":7,`) + ask(`"sender":"",`) + ask(`"sender":"a:b","matchtag":7,`) + ask(`"matchtag":0,`)))
+	status, stdout, _ := prog.Run(strings.NewReader(ask(``) + ask(`"matchtag":7,`) + ask(`"sender":"",`) + ask(`"sender":"a:b","matchtag":7,`) + ask(`"matchtag":0,`)))
 	require.Equal(t, lines.ExitOK, status, "an error is an answer")
 	require.Equal(t, `{"topic":"job-manager.nosuch","errnum":38}
 {"topic":"job-manager.nosuch","matchtag":7,"errnum":38}
@@ -204,9 +164,9 @@ func TestAPeerMayWriteMuchBeforeItReads(t *testing.T) {
 
 func TestWhoAsksIsTheOwnerByDefault(t *testing.T) {
 	refused := `"errnum":1,"errstr":"Request requires owner credentials"`
-	_, stdout, _ := manager(strings.NewReader(submit(1, 16)))
+	_, stdout, _ := prog.Run(strings.NewReader(submit(1, 16)))
 	require.NotContains(t, stdout, refused)
-	_, stdout, _ = manager(strings.NewReader(strings.Replace(submit(1, 16), `{"topic"`, `{"rolemask":2,"topic"`, 1)))
+	_, stdout, _ = prog.Run(strings.NewReader(strings.Replace(submit(1, 16), `{"topic"`, `{"rolemask":2,"topic"`, 1)))
 	require.Contains(t, stdout, refused)
 }
 
@@ -233,7 +193,7 @@ func TestNobodyIsTheOwnerByTheWayALineIsWritten(t *testing.T) {
 		if strings.Contains(head, "payload") { // as a bridge may put together what a guest wrote
 			text = `{"topic":"job-manager.submit","matchtag":7,` + head + "}\n"
 		}
-		_, stdout, stderr := manager(strings.NewReader(text))
+		_, stdout, stderr := prog.Run(strings.NewReader(text))
 		require.Contains(t, stdout, want, head)
 		require.Contains(t, stdout, `{"topic":"job-manager.submit","matchtag":7,`, head)
 		require.Contains(t, stderr, "0 jobs submitted", head)
@@ -241,7 +201,7 @@ func TestNobodyIsTheOwnerByTheWayALineIsWritten(t *testing.T) {
 }
 
 func TestBrokenStreamsAreAFault(t *testing.T) {
-	status, _, stderr := manager(io.MultiReader(strings.NewReader("{}\n"), iotest.ErrReader(errors.New("cable cut"))))
+	status, _, stderr := prog.Run(io.MultiReader(strings.NewReader("{}\n"), iotest.ErrReader(errors.New("cable cut"))))
 	require.Equal(t, lines.ExitFault, status)
 	require.Contains(t, stderr, "line 2: input: cable cut")
 
@@ -259,23 +219,13 @@ func (failing) Write([]byte) (int, error) { return 0, errors.New("nobody reads")
 
 func TestALongLineEndsNothing(t *testing.T) {
 	input := io.MultiReader(
-		strings.NewReader(`{"topic":"`), io.LimitReader(zeros{}, lines.Max), strings.NewReader("\"}\n"),
-		strings.NewReader(`{"topic":"job-manager.nosuch"}`))
-	status, stdout, stderr := manager(input)
+		linestest.TooLong(), strings.NewReader(`{"topic":"job-manager.nosuch"}`))
+	status, stdout, stderr := prog.Run(input)
 	require.Equal(t, lines.ExitFault, status, "lines were refused")
 	require.Equal(t, `{"topic":"job-manager.error","errnum":90,"errstr":"line is longer than 16777216 bytes and was skipped"}
 {"topic":"job-manager.nosuch","errnum":38}
 `, stdout)
 	require.Contains(t, stderr, "1 line refused")
-}
-
-type zeros struct{}
-
-func (zeros) Read(b []byte) (int, error) {
-	for i := range b {
-		b[i] = '0'
-	}
-	return len(b), nil
 }
 
 func TestAnInterruptEndsItCleanly(t *testing.T) {
@@ -296,7 +246,7 @@ func TestAnInterruptEndsItCleanly(t *testing.T) {
 }
 
 func TestATopicThatATerminalWouldObey(t *testing.T) {
-	_, stdout, stderr := manager(strings.NewReader(`{"topic":"\u001b[2J"}`))
+	_, stdout, stderr := prog.Run(strings.NewReader(`{"topic":"\u001b[2J"}`))
 	require.Contains(t, stdout, `"errnum":22`)
 	require.Contains(t, stderr, `line 1: \x1b[2J: `)
 	require.NotContains(t, stderr, "\x1b")
@@ -305,7 +255,7 @@ func TestATopicThatATerminalWouldObey(t *testing.T) {
 // What peers and commands wrote cannot move the cursor of a terminal, or pass for a line of
 // the manager.
 func TestALogThatATerminalWouldObey(t *testing.T) {
-	status, _, stderr := manager(strings.NewReader(`{"topic":"job-manager.exec-hello","payload":{"service":"exec"}}
+	status, _, stderr := prog.Run(strings.NewReader(`{"topic":"job-manager.exec-hello","payload":{"service":"exec"}}
 {"topic":"exec.start","errnum":5,"errstr":"\u001b[2J\nmanager: all is well\u009b"}
 `), "-now=1000")
 	require.Equal(t, lines.ExitOK, status, stderr)
@@ -316,12 +266,12 @@ func TestALogThatATerminalWouldObey(t *testing.T) {
 
 // Neither can why the manager ends, which has the names of folders of the KVS, nor a flag.
 func TestAnEndThatATerminalWouldObey(t *testing.T) {
-	_, _, stderr := manager(strings.NewReader(`{"topic":"kvs.lookup","matchtag":1,"payload":{"val":{"ver":1,"type":"dir","data":{"\u001b[2J\nx":{"ver":1,"type":"dirref","data":["x"]}}}}}
+	_, _, stderr := prog.Run(strings.NewReader(`{"topic":"kvs.lookup","matchtag":1,"payload":{"val":{"ver":1,"type":"dir","data":{"\u001b[2J\nx":{"ver":1,"type":"dirref","data":["x"]}}}}}
 {"topic":"kvs.lookup","matchtag":4,"payload":{"val":{"ver":1,"type":"val","data":""}}}
 `), "-store=lines", "-now=1000")
 	require.Contains(t, stderr, `manager: -store: job.\x1b[2J\nx: want a folder`)
 	require.NotContains(t, stderr, "\x1b")
-	_, _, stderr = manager(strings.NewReader(""), "-\x1b[2J")
+	_, _, stderr = prog.Run(strings.NewReader(""), "-\x1b[2J")
 	require.Contains(t, stderr, `defined: -\x1b[2J`)
 	require.NotContains(t, stderr, "\x1b")
 }
@@ -341,16 +291,16 @@ func TestADisconnectWithoutASenderEndsNothing(t *testing.T) {
 	ready := `{"topic":"job-manager.sched-hello","matchtag":1,"payload":{}}` + "\n" +
 		`{"topic":"job-manager.sched-ready","matchtag":2,"payload":{"mode":"unlimited"}}` + "\n"
 	query := `{"topic":"job-manager.queue-status","matchtag":3,"payload":{}}` + "\n"
-	_, stdout, _ := manager(strings.NewReader(ready + `{"topic":"job-manager.disconnect","userid":0,"rolemask":1}` + "\n" + query))
+	_, stdout, _ := prog.Run(strings.NewReader(ready + `{"topic":"job-manager.disconnect","userid":0,"rolemask":1}` + "\n" + query))
 	require.Contains(t, stdout, `"matchtag":3,"payload":{"enable":true,"start":true}`)
 
 	named := strings.ReplaceAll(ready, `"matchtag"`, `"sender":"s","matchtag"`)
-	_, stdout, _ = manager(strings.NewReader(named + `{"topic":"job-manager.disconnect","sender":"s"}` + "\n" + query))
+	_, stdout, _ = prog.Run(strings.NewReader(named + `{"topic":"job-manager.disconnect","sender":"s"}` + "\n" + query))
 	require.Contains(t, stdout, `"Scheduler is offline"`)
 }
 
 func TestARequestForOneAnswerGetsNoStream(t *testing.T) {
-	_, stdout, _ := manager(strings.NewReader(
+	_, stdout, _ := prog.Run(strings.NewReader(
 		`{"topic":"job-manager.events-journal","matchtag":1,"streaming":false,"payload":{}}` + "\n" +
 			`{"topic":"job-manager.events-journal","matchtag":2,"streaming":true,"payload":{}}` + "\n"))
 	require.Contains(t, stdout, `"matchtag":1,"errnum":71,"errstr":"job-manager.events requires streaming RPC flag"`)

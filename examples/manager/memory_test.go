@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/examples/internal/linestest"
 )
 
 // heap returns how many bytes are in use.
@@ -27,17 +28,17 @@ func heap() int64 {
 
 // I12: clients that begin lines and do not end them do not fill the memory, and hold up nobody.
 func TestHalfLinesOfManyClientsHaveALimit(t *testing.T) {
-	path := socketPath(t)
-	stop := start(t, path)
+	path := linestest.SocketPath(t)
+	stop := prog.Start(t, path)
 	half := append([]byte(`{"topic":"job-manager.memo","payload":{"memo":"`), bytes.Repeat([]byte("x"), 15<<20)...)
 	before := heap()
 	for range 40 {
-		conn, _, _ := dial(t, path)
+		conn, _, _ := linestest.Dial(t, path)
 		_, err := conn.Write(half)
 		require.NoError(t, err)
 	}
 	require.Less(t, heap()-before, int64(2*maxUnread), "the half lines")
-	_, say, read := dial(t, path)
+	_, say, read := linestest.Dial(t, path)
 	say(noSuch)
 	require.Equal(t, noAnswer, read())
 	say(strings.Replace(noSuch, "}", `,"x":"`+strings.Repeat("x", 10<<20)+`"}`, 1))
@@ -54,9 +55,9 @@ func TestWhatManyClientsDoNotReadHasALimit(t *testing.T) {
 	if os.Getenv("JOBLIFE_DEEP") == "" {
 		t.Skip("takes ten seconds: set JOBLIFE_DEEP=1")
 	}
-	path := socketPath(t)
-	stop := start(t, path)
-	_, say, read := dial(t, path)
+	path := linestest.SocketPath(t)
+	stop := prog.Start(t, path)
+	_, say, read := linestest.Dial(t, path)
 	say(submit(1, 16))
 	read()
 	say(fmt.Sprintf(`{"topic":"job-manager.memo","matchtag":2,"payload":{"id":16,"memo":{"m":"%s"}}}`+"\n", strings.Repeat("m", 1_000_000)))
@@ -64,7 +65,7 @@ func TestWhatManyClientsDoNotReadHasALimit(t *testing.T) {
 	before := heap()
 	const asked = 50
 	for range 8 {
-		conn, _, _ := dial(t, path)
+		conn, _, _ := linestest.Dial(t, path)
 		_ = conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
 		for n := range asked {
 			if _, err := io.WriteString(conn, eventlogOf(n+1, 16)); err != nil {
@@ -82,9 +83,9 @@ func TestWhatManyClientsDoNotReadHasALimit(t *testing.T) {
 
 // I12: one client that opens many streams without reading does not fill the memory.
 func TestStreamsThatNobodyReadsHaveALimit(t *testing.T) {
-	path := socketPath(t)
-	stop := start(t, path)
-	_, say, read := dial(t, path)
+	path := linestest.SocketPath(t)
+	stop := prog.Start(t, path)
+	_, say, read := linestest.Dial(t, path)
 	for id := 16; id < 18; id++ {
 		say(submit(1, id))
 		read()
@@ -92,7 +93,7 @@ func TestStreamsThatNobodyReadsHaveALimit(t *testing.T) {
 		read()
 	}
 	before := heap()
-	conn, _, _ := dial(t, path)
+	conn, _, _ := linestest.Dial(t, path)
 	_ = conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
 	for n := range 1000 {
 		if _, err := fmt.Fprintf(conn, `{"topic":"job-manager.events-journal","sender":"s%d","matchtag":%d,"payload":{}}`+"\n", n, n+1); err != nil {
@@ -176,9 +177,9 @@ func TestNoGuestCanHaveASchedulerCutOff(t *testing.T) {
 	if os.Getenv("JOBLIFE_DEEP") == "" {
 		t.Skip("takes ten seconds: set JOBLIFE_DEEP=1")
 	}
-	path := socketPath(t)
-	stop := start(t, path)
-	_, say, read := dial(t, path)
+	path := linestest.SocketPath(t)
+	stop := prog.Start(t, path)
+	_, say, read := linestest.Dial(t, path)
 	const jobs = lines.Room>>20 + 8
 	for id := 16; id < 16+jobs; id++ {
 		say(strings.Replace(submit(1, id), `"system":{`, `"user":{"x":"`+strings.Repeat("x", 1_000_000)+`"},"system":{`, 1))
@@ -205,13 +206,13 @@ func TestNoGuestCanHaveASchedulerCutOff(t *testing.T) {
 	var sched net.Conn
 	var tell func(string)
 	for range 2 {
-		sched, tell, _ = dial(t, path)
+		sched, tell, _ = linestest.Dial(t, path)
 		tell(`{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}` + "\n")
 		tell(`{"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}` + "\n")
 		wait()
 	}
 	all(sched, "sched.alloc")
-	exec, hello, _ := dial(t, path)
+	exec, hello, _ := linestest.Dial(t, path)
 	hello(`{"topic":"job-manager.exec-hello","payload":{"service":"my-exec"}}` + "\n")
 	for n := range jobs {
 		tell("{" + gives(16+n, n) + "}\n")

@@ -130,7 +130,7 @@ func TestAStoreThatCannotBeOpenedIsAFault(t *testing.T) {
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
 	for _, arg := range []string{"-store=bolt:" + dir, "-store=dir:" + file, "-store=bolt:" + file} {
-		status, stdout, stderr := manager(strings.NewReader(submit(1, 16)), arg)
+		status, stdout, stderr := prog.Run(strings.NewReader(submit(1, 16)), arg)
 		require.Equal(t, lines.ExitFault, status)
 		require.Empty(t, stdout)
 		require.NotEmpty(t, stderr)
@@ -166,7 +166,7 @@ func (c restart) check(t *testing.T, stderr string) {
 func TestAJobThatCannotBeReadStaysUntilItIsPutAside(t *testing.T) {
 	args := stores(t)
 	for _, arg := range args {
-		_, _, stderr := manager(strings.NewReader(submit(1, 16)+submit(2, 17)), arg, "-now=1000")
+		_, _, stderr := prog.Run(strings.NewReader(submit(1, 16)+submit(2, 17)), arg, "-now=1000")
 		require.Contains(t, stderr, "2 jobs submitted")
 	}
 	bolt, err := boltstore.Open(strings.TrimPrefix(args[0], "-store=bolt:"))
@@ -255,7 +255,7 @@ func TestAStartSaysThatItDoesNotKnowWhatADamagedJobHolds(t *testing.T) {
 // To put a job aside the store is read twice.
 func TestAStartWarnsOnce(t *testing.T) {
 	arg := stores(t)[1]
-	_, _, stderr := manager(strings.NewReader(submit(1, 16)+submit(2, 17)), arg, "-now=1000")
+	_, _, stderr := prog.Run(strings.NewReader(submit(1, 16)+submit(2, 17)), arg, "-now=1000")
 	require.Contains(t, stderr, "2 jobs submitted")
 	for id := jobid.ID(16); id < 18; id++ {
 		path := filepath.Join(strings.TrimPrefix(arg, "-store=dir:"), "jobs", id.KVSPath(), "jobspec")

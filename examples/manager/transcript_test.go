@@ -1,73 +1,22 @@
 package main
 
 import (
-	"bytes"
 	"flag"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/examples/internal/linestest"
 )
 
 var update = flag.Bool("update", false, "rewrite the transcripts")
 
-// transcripts returns the paths of all transcripts.
-func transcripts(t *testing.T) []string {
-	paths, err := filepath.Glob("testdata/*.txt")
-	require.NoError(t, err)
-	require.NotEmpty(t, paths)
-	return paths
-}
+// prog is the command.
+var prog = linestest.Program(program)
 
-func TestTranscriptsComeOutAsTheyAre(t *testing.T) {
-	for _, path := range transcripts(t) {
-		want, err := os.ReadFile(path)
-		require.NoError(t, err)
-		var got bytes.Buffer
-		require.NoError(t, lines.Transcribe(program, string(want), nil, &got))
-		if *update {
-			require.NoError(t, os.WriteFile(path, got.Bytes(), 0o644))
-			continue
-		}
-		require.Equal(t, string(want), got.String(), "read the difference in %s, then run with -update", path)
-	}
-}
-
-// marked returns the lines of a transcript that have a mark, without it.
-func marked(script, mark string) string {
-	var b strings.Builder
-	for text := range strings.Lines(script) {
-		if rest, ok := strings.CutPrefix(text, mark+" "); ok {
-			b.WriteString(rest)
-		}
-	}
-	return b.String()
-}
-
-// The command has the same conversations through pipes as the transcript, which
-// is played without them.
-func TestTranscriptsComeOutOfTheCommand(t *testing.T) {
-	for _, path := range transcripts(t) {
-		b, err := os.ReadFile(path)
-		require.NoError(t, err)
-		for _, script := range strings.Split(string(b), "\n$ ")[1:] {
-			command, script, _ := strings.Cut(script+"\n", "\n")
-			want := lines.ExitOK
-			if !strings.Contains(script, " 0 lines refused;") || strings.Contains(script, "! manager: -store: ") {
-				want = lines.ExitFault
-			}
-			status, stdout, stderr := manager(strings.NewReader(marked(script, ">")), strings.Fields(command)[1:]...)
-			require.Equal(t, want, status, path)
-			require.Equal(t, marked(script, "<"), stdout, path)
-			require.Equal(t, marked(script, "!"), stderr, path)
-		}
-	}
-}
+func TestTranscriptsComeOutAsTheyAre(t *testing.T) { prog.Transcripts(t, *update) }
 
 // The story has every request at least once, and the numbers of its answers.
 func TestTheStoryIsComplete(t *testing.T) {
@@ -105,12 +54,6 @@ func TestAJobIsAskedForOnce(t *testing.T) {
 }
 
 func TestTheSampleFitsATerminal(t *testing.T) {
-	var played, quiet bytes.Buffer
-	require.NoError(t, lines.PlaySample(program, []string{"-sample"}, &played))
-	for text := range strings.Lines(played.String()) {
-		require.LessOrEqual(t, utf8.RuneCountInString(text), 101, text)
-	}
-	require.Equal(t, sample, strings.ReplaceAll(played.String(), "\n    ", ""))
-	require.NoError(t, lines.PlaySample(program, []string{"-sample", "-v=false"}, &quiet))
-	require.Less(t, quiet.Len(), played.Len())
+	require.Equal(t, sample, prog.Sample(t))
+	require.Less(t, len(prog.Sample(t, "-v=false")), len(sample))
 }

@@ -20,81 +20,30 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/examples/internal/linestest"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// sched runs the command on an input.
-func sched(input io.Reader, args ...string) (status int, stdout, stderr string) {
-	var out, errOut bytes.Buffer
-	status = lines.Run(context.Background(), program, args, input, &out, &errOut)
-	return status, out.String(), errOut.String()
-}
-
 func TestUsageErrorsTellWhatToDo(t *testing.T) {
-	for _, c := range []struct {
-		args string
-		want string
-	}{
-		{"-policy=best", "want fifo or easy"},
-		{"-policy", "flag needs an argument"},
-		{"-fit=first", "want best or worst"},
-		{"-queue-depth=0", "want a number from 1 to 2147483647"},
-		{"-queue-depth=many", "want a number from 1"},
-		{"-backfill-depth=-1", "want a number from 1"},
-		{"-backfill-depth=2147483648", "want a number from 1"},
-		{"-forecast-period=-1", "want seconds, such as 60"},
-		{"-forecast-period=NaN", "want seconds, such as 60"},
-		{"-listen=tcp:80", "want unix:PATH"},
-		{"-listen=unix:", "want unix:PATH"},
-		{"-now=today", "want seconds since 1970"},
-		{"-now=0", "want seconds since 1970"},
-		{"-now=NaN", "want seconds since 1970"},
-		{"-now=+Inf", "want seconds since 1970"},
-		{"-nosuch", "not defined: -nosuch"},
-		{"input.txt", "sched < input.txt"},
-		{"-sample -listen=unix:x", "not both"},
-	} {
-		status, stdout, stderr := sched(strings.NewReader(""), strings.Fields(c.args)...)
-		require.Equal(t, lines.ExitUsage, status, c.args)
-		require.Empty(t, stdout, c.args)
-		require.Contains(t, stderr, c.want, c.args)
-		require.Contains(t, stderr, "sched -h", c.args)
-	}
+	prog.Usage(t, map[string]string{
+		"-policy=best":               "want fifo or easy",
+		"-policy":                    "flag needs an argument",
+		"-fit=first":                 "want best or worst",
+		"-queue-depth=0":             "want a number from 1 to 2147483647",
+		"-queue-depth=many":          "want a number from 1",
+		"-backfill-depth=-1":         "want a number from 1",
+		"-backfill-depth=2147483648": "want a number from 1",
+		"-forecast-period=-1":        "want seconds, such as 60",
+		"-forecast-period=NaN":       "want seconds, such as 60",
+	})
 }
 
 func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
-	null, err := os.Open(os.DevNull)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, null.Close()) }()
-	status, usage, stderr := sched(null)
-	require.Equal(t, lines.ExitOK, status)
-	require.Empty(t, stderr)
-	require.Contains(t, usage, "sched -sample")
-	status, help, _ := sched(strings.NewReader(""), "-h")
-	require.Equal(t, lines.ExitOK, status)
-	require.Equal(t, usage, help)
-	for _, flag := range []string{"-policy", "-fit", "-queue-depth", "-backfill-depth", "-forecast-period", "-listen", "-now", "-sample", "-v"} {
-		require.Contains(t, help, "\n  "+flag)
-	}
-	// What it shows is true.
-	status, stdout, _ := sched(strings.NewReader(marked(indented(help), ">")), "-now=1")
-	require.Equal(t, lines.ExitOK, status)
-	require.Equal(t, marked(indented(help), "<"), stdout)
-}
-
-// indented returns the lines that are indented, without that.
-func indented(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		if rest, ok := strings.CutPrefix(line, "  "); ok {
-			b.WriteString(rest)
-		}
-	}
-	return b.String()
+	prog.Help(t, "-policy", "-fit", "-queue-depth", "-backfill-depth", "-forecast-period")
 }
 
 func TestEmptyInputIsASession(t *testing.T) {
-	status, stdout, stderr := sched(strings.NewReader("\n \n"), "-now=1")
+	status, stdout, stderr := prog.Run(strings.NewReader("\n \n"), "-now=1")
 	require.Equal(t, lines.ExitOK, status)
 	require.Equal(t, `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`+"\n", stdout)
 	require.Contains(t, stderr, "0 jobs allocated, 0 denied, 0 canceled, 0 lines refused")
@@ -105,15 +54,15 @@ func TestEmptyInputIsASession(t *testing.T) {
 func TestAFailureOfThePeerEndsTheSession(t *testing.T) {
 	for _, topic := range []string{alloc.TopicHello, alloc.TopicReady, topicAcquire} {
 		input := "\n" + `{"topic":"` + topic + `","errnum":5,"errstr":"no luck\u001b"}` + "\n" + `{"topic":"sched.nosuch"}`
-		status, stdout, stderr := sched(strings.NewReader(input))
+		status, stdout, stderr := prog.Run(strings.NewReader(input))
 		require.Equal(t, lines.ExitFault, status)
 		require.Equal(t, 1, strings.Count(stdout, "\n"))
 		require.Contains(t, stderr, "sched: line 2: "+topic+" failed: errnum 5: no luck\\x1b\n")
 		require.Contains(t, stderr, "0 jobs allocated")
 	}
-	_, _, stderr := sched(strings.NewReader(`{"topic":"resource.acquire","errnum":5}`))
+	_, _, stderr := prog.Run(strings.NewReader(`{"topic":"resource.acquire","errnum":5}`))
 	require.Contains(t, stderr, "sched: line 1: resource.acquire failed: errnum 5\n", "without a reason")
-	status, stdout, _ := sched(strings.NewReader(`{"topic":"sched.alloc","errnum":5}`))
+	status, stdout, _ := prog.Run(strings.NewReader(`{"topic":"sched.alloc","errnum":5}`))
 	require.Equal(t, lines.ExitFault, status, "a request cannot fail")
 	require.Contains(t, stdout, `"errnum":22`)
 }
@@ -121,10 +70,10 @@ func TestAFailureOfThePeerEndsTheSession(t *testing.T) {
 // Neither can the failure that ends the session, on standard input or on a socket.
 func TestAFailureThatATerminalWouldObey(t *testing.T) {
 	const input = `{"topic":"job-manager.\u001b[2J\nsched: all is well\u009b","errnum":5}` + "\n"
-	_, _, piped := sched(strings.NewReader(input))
-	path := socketPath(t)
-	stop := start(t, path)
-	conn, read := dial(t, path)
+	_, _, piped := prog.Run(strings.NewReader(input))
+	path := linestest.SocketPath(t)
+	stop := prog.Start(t, path)
+	conn, _, read := linestest.Dial(t, path)
 	require.Contains(t, read(), "sched-hello")
 	_, err := io.WriteString(conn, input)
 	require.NoError(t, err)
@@ -137,7 +86,7 @@ func TestAFailureThatATerminalWouldObey(t *testing.T) {
 }
 
 func TestBrokenStreamsAreAFault(t *testing.T) {
-	status, _, stderr := sched(io.MultiReader(strings.NewReader("{}\n"), iotest.ErrReader(errors.New("cable cut"))))
+	status, _, stderr := prog.Run(io.MultiReader(strings.NewReader("{}\n"), iotest.ErrReader(errors.New("cable cut"))))
 	require.Equal(t, lines.ExitFault, status)
 	require.Contains(t, stderr, "input: cable cut")
 
@@ -160,30 +109,20 @@ func TestKeysOfALineAreWhatTheyAre(t *testing.T) {
 		strings.Replace(request, `"topic"`, `"topic":"sched.x","topic"`, 1): `"errnum":71`,
 		strings.Replace(request, `"userid":1`, `"userid":null`, 1):          `"errnum":71`,
 	} {
-		_, stdout, _ := sched(strings.NewReader(inventory+helloDone+text), "-now=1")
+		_, stdout, _ := prog.Run(strings.NewReader(inventory+helloDone+text), "-now=1")
 		require.Contains(t, stdout, want, text)
 	}
 }
 
 func TestALongLineEndsNothing(t *testing.T) {
 	input := io.MultiReader(
-		strings.NewReader(`{"topic":"`), io.LimitReader(zeros{}, lines.Max), strings.NewReader("\"}\n"),
-		strings.NewReader(`{"topic":"sched.nosuch"}`))
-	status, stdout, stderr := sched(input, "-now=1")
+		linestest.TooLong(), strings.NewReader(`{"topic":"sched.nosuch"}`))
+	status, stdout, stderr := prog.Run(input, "-now=1")
 	require.Equal(t, lines.ExitFault, status, "lines were refused")
 	require.Contains(t, stdout, `{"topic":"sched.error","errnum":90,"errstr":"line is longer than 16777216 bytes and was skipped"}`)
 	require.Contains(t, stdout, `{"topic":"sched.nosuch","errnum":38`)
 	require.Contains(t, stderr, "sched: line 1: sched.error: line is longer")
 	require.Contains(t, stderr, "2 lines refused")
-}
-
-type zeros struct{}
-
-func (zeros) Read(b []byte) (int, error) {
-	for i := range b {
-		b[i] = '0'
-	}
-	return len(b), nil
 }
 
 func TestAnInterruptEndsASessionCleanly(t *testing.T) {
@@ -212,7 +151,7 @@ const (
 var threeCores = strings.Replace(oneCore, `"count":1`, `"count":3`, 1)
 
 func TestATopicThatATerminalWouldObey(t *testing.T) {
-	_, stdout, stderr := sched(strings.NewReader(`{"topic":"\u001b[2J"}`))
+	_, stdout, stderr := prog.Run(strings.NewReader(`{"topic":"\u001b[2J"}`))
 	require.Contains(t, stdout, `"errnum":38`)
 	require.Contains(t, stderr, `line 1: \x1b[2J: no such topic`)
 	require.NotContains(t, stderr, "\x1b")
@@ -221,7 +160,7 @@ func TestATopicThatATerminalWouldObey(t *testing.T) {
 func TestTheTimeOfTheDay(t *testing.T) {
 	request := `{"topic":"sched.alloc","payload":{"id":1,"priority":1,"userid":1,"t_submit":9e9,"jobspec":` + oneCore + `}}`
 	before := eventlog.FromTime(time.Now())
-	status, stdout, stderr := sched(strings.NewReader(inventory + helloDone + request))
+	status, stdout, stderr := prog.Run(strings.NewReader(inventory + helloDone + request))
 	after := eventlog.FromTime(time.Now())
 	require.Equal(t, lines.ExitOK, status)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -252,7 +191,7 @@ func TestARefusalOfTheManagerEndsTheSession(t *testing.T) {
 		`{"topic":"job-manager.error","errnum":22,"errstr":"sched.alloc: double booking"}`: "line 3: job-manager.error failed: errnum 22: sched.alloc: double booking",
 		`{"topic":"job-manager.sched-ready","errnum":71}`:                                  "line 3: job-manager.sched-ready failed: errnum 71",
 	} {
-		status, stdout, stderr := sched(strings.NewReader(inventory + helloDone + text + "\n"))
+		status, stdout, stderr := prog.Run(strings.NewReader(inventory + helloDone + text + "\n"))
 		require.Equal(t, lines.ExitFault, status)
 		require.NotContains(t, stdout, "job-manager.error", "an error is not answered")
 		require.Contains(t, stderr, want)
@@ -292,21 +231,21 @@ func TestNothingStartsAfterAHelloThatCannotBeRead(t *testing.T) {
 		"no JSON":           hello[:len(hello)-3] + "\n",
 		"too long":          hello[:len(hello)-2] + strings.Repeat(" ", lines.Max) + "}\n",
 	} {
-		_, stdout, stderr := sched(strings.NewReader(inventory+text+helloDone+request), "-now=1")
+		_, stdout, stderr := prog.Run(strings.NewReader(inventory+text+helloDone+request), "-now=1")
 		require.NotContains(t, stdout, `"type":0`, what)
 		require.NotContains(t, stdout, alloc.TopicReady, what)
 		require.Contains(t, stderr, "not ready: the resources of 1 job are unknown", what)
 
-		_, stdout, _ = sched(strings.NewReader(inventory+text+helloDone+hello+helloDone+request), "-now=1")
+		_, stdout, _ = prog.Run(strings.NewReader(inventory+text+helloDone+hello+helloDone+request), "-now=1")
 		require.Contains(t, stdout, alloc.TopicReady, what+", and then good")
 		require.NotContains(t, stdout, `"type":0`, what+", and then good: job 1 has the core")
 	}
 	// Once it is known what is held, a line that cannot be read changes nothing.
-	_, stdout, _ := sched(strings.NewReader(inventory+helloDone+"{\n"+request), "-now=1")
+	_, stdout, _ := prog.Run(strings.NewReader(inventory+helloDone+"{\n"+request), "-now=1")
 	require.Contains(t, stdout, `"type":0`)
 	// But for a hello, which begins another series.
 	bad := `{"topic":"job-manager.sched-hello","payload":{}}` + "\n"
-	_, stdout, _ = sched(strings.NewReader(inventory+helloDone+bad+request), "-now=1")
+	_, stdout, _ = prog.Run(strings.NewReader(inventory+helloDone+bad+request), "-now=1")
 	require.NotContains(t, stdout, `"type":0`)
 }
 
@@ -315,13 +254,13 @@ func TestAnEventIsNotForAScheduler(t *testing.T) {
 	event := `{"event":"job-exception","private":true,"payload":{"id":1,"type":"cancel","severity":0}}` + "\n"
 	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
 	for _, input := range []string{event + inventory + helloDone + request, inventory + event + helloDone + event + request} {
-		status, stdout, stderr := sched(strings.NewReader(input), "-now=1")
+		status, stdout, stderr := prog.Run(strings.NewReader(input), "-now=1")
 		require.Equal(t, lines.ExitOK, status, stderr)
 		require.Contains(t, stdout, alloc.TopicReady)
 		require.Contains(t, stdout, `"id":2,"type":0`)
 		require.NotContains(t, stdout, "errnum")
 	}
-	status, _, _ := sched(strings.NewReader(`{"event":"a","event":"b"}`), "-now=1")
+	status, _, _ := prog.Run(strings.NewReader(`{"event":"a","event":"b"}`), "-now=1")
 	require.Equal(t, lines.ExitFault, status, "this is no event")
 }
 
@@ -333,7 +272,7 @@ func TestWhatComesBeforeTheAnswerToTheHelloIsOfAnotherSession(t *testing.T) {
 {"topic":"sched.free","payload":{"id":7,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"final":true}}
 {"topic":"sched.expiration","payload":{"id":7,"expiration":9}}
 `
-	status, stdout, stderr := sched(strings.NewReader(old+inventory+old+helloDone), "-now=1")
+	status, stdout, stderr := prog.Run(strings.NewReader(old+inventory+old+helloDone), "-now=1")
 	require.Equal(t, lines.ExitOK, status, stderr)
 	require.Equal(t, `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}
 {"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}
@@ -367,14 +306,14 @@ func TestAnEmptyInventoryIsAnInventory(t *testing.T) {
 		free    = `{"topic":"sched.free","payload":{"id":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"final":true}}` + "\n"
 	)
 	for _, policy := range []string{"fifo", "easy"} {
-		status, stdout, stderr := sched(strings.NewReader(none+helloDone+request+check), "-now=1", "-policy="+policy)
+		status, stdout, stderr := prog.Run(strings.NewReader(none+helloDone+request+check), "-now=1", "-policy="+policy)
 		require.Equal(t, lines.ExitOK, status, stderr)
 		require.Contains(t, stdout, alloc.TopicReady)
 		require.Contains(t, stdout, `{"topic":"sched.alloc","payload":{"id":2,"type":2,`)
 		require.Contains(t, stdout, `{"topic":"feasibility.check","errnum":`)
 
 		// A job that holds what is excluded now is known, and may free it.
-		status, stdout, stderr = sched(strings.NewReader(none+holder+helloDone+free), "-now=1", "-policy="+policy)
+		status, stdout, stderr = prog.Run(strings.NewReader(none+holder+helloDone+free), "-now=1", "-policy="+policy)
 		require.Equal(t, lines.ExitFault, status, "the hello is reported")
 		require.Contains(t, stdout, alloc.TopicReady)
 		require.Contains(t, stderr, "1 adopted, 1 done, 0 running")
@@ -399,7 +338,7 @@ func TestAFragmentFreedBetweenHelloAndReadyIsNeverTold(t *testing.T) {
 			fragment("1", "false") + fragment("2", "true"),
 			strings.Replace(fragment("1", "true"), `{"rank":"1","children":{"core":"0"}}`, "", 1), // all of it untold
 		} {
-			status, stdout, stderr := sched(strings.NewReader(nodes+hello+helloDone+request+frees), "-now=1", "-v", "-policy="+policy)
+			status, stdout, stderr := prog.Run(strings.NewReader(nodes+hello+helloDone+request+frees), "-now=1", "-v", "-policy="+policy)
 			require.Equal(t, lines.ExitOK, status, stderr)
 			require.NotContains(t, stdout, "errnum")
 			require.Contains(t, stdout, `"id":2,"type":0`, "job 2 has what job 1 had")
@@ -413,7 +352,7 @@ func TestAFragmentFreedBetweenHelloAndReadyIsNeverTold(t *testing.T) {
 // Users look for these words, and tests of flux-core too.
 func TestWhatCanNeverBeMetIsAnUnsatisfiableRequest(t *testing.T) {
 	answers := func(jobspec string) (deny, check string) {
-		_, stdout, _ := sched(strings.NewReader(inventory+helloDone+
+		_, stdout, _ := prog.Run(strings.NewReader(inventory+helloDone+
 			`{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":`+jobspec+`}}`+"\n"+
 			`{"topic":"feasibility.check","payload":{"jobspec":`+jobspec+`}}`+"\n"), "-now=1")
 		lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -442,19 +381,19 @@ func TestAnAllocationHasTheSchedulingOfTheInventory(t *testing.T) {
 	nodes := strings.Replace(inventory, `}]}},"up"`, `}]}`+scheduling+`,"up"`, 1)
 	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"t_submit":2,"jobspec":` + oneCore + `}}` + "\n"
 	for _, policy := range []string{"fifo", "easy"} {
-		_, stdout, _ := sched(strings.NewReader(nodes+helloDone+request), "-now=1", "-policy="+policy)
+		_, stdout, _ := prog.Run(strings.NewReader(nodes+helloDone+request), "-now=1", "-policy="+policy)
 		require.Contains(t, stdout, scheduling+"}}\n")
 		_, r, _ := strings.Cut(stdout, `"R":`)
 		r = strings.TrimSuffix(r, "}}\n")
 
 		// The manager tells of it in the same words, to this scheduler and to the next.
 		hello := `{"topic":"job-manager.sched-hello","payload":{"id":2,"priority":16,"userid":1,"R":` + r + `}}` + "\n"
-		status, _, stderr := sched(strings.NewReader(nodes+helloDone+request+hello+helloDone), "-now=1", "-policy="+policy)
+		status, _, stderr := prog.Run(strings.NewReader(nodes+helloDone+request+hello+helloDone), "-now=1", "-policy="+policy)
 		require.Equal(t, lines.ExitOK, status, stderr)
-		status, _, stderr = sched(strings.NewReader(nodes+hello+helloDone), "-now=1", "-policy="+policy)
+		status, _, stderr = prog.Run(strings.NewReader(nodes+hello+helloDone), "-now=1", "-policy="+policy)
 		require.Equal(t, lines.ExitOK, status, stderr)
 
-		_, stdout, _ = sched(strings.NewReader(inventory+helloDone+request), "-now=1", "-policy="+policy)
+		_, stdout, _ = prog.Run(strings.NewReader(inventory+helloDone+request), "-now=1", "-policy="+policy)
 		require.NotContains(t, stdout, "scheduling")
 	}
 }
@@ -467,7 +406,7 @@ func TestFitBestPacksAndFitWorstSpreads(t *testing.T) {
 	}
 	for args, want := range map[string]string{"-now=1": "rank0/core1", "-fit=best": "rank0/core1", "-fit=worst": "rank1/core0"} {
 		for _, policy := range []string{"fifo", "easy"} {
-			_, stdout, _ := sched(strings.NewReader(nodes+helloDone+requests.String()), args, "-policy="+policy)
+			_, stdout, _ := prog.Run(strings.NewReader(nodes+helloDone+requests.String()), args, "-policy="+policy)
 			require.Contains(t, stdout, `{"topic":"sched.alloc","payload":{"id":1,"type":0,"annotations":{"sched":{"resource_summary":"rank0/core0"`)
 			require.Contains(t, stdout, `{"topic":"sched.alloc","payload":{"id":2,"type":0,"annotations":{"sched":{"resource_summary":"`+want)
 		}
@@ -594,7 +533,7 @@ func TestAFailureHasTheIDOfTheJob(t *testing.T) {
 		`{"topic":"sched.nosuch","payload":{"id":"ƒ9"}}`:                                               `"errnum":38,"errstr":"no such topic"}`,
 		`{"topic":"sched.nosuch"}`:                                                                     `"errnum":38,"errstr":"no such topic"}`,
 	} {
-		_, stdout, _ := sched(strings.NewReader(start+text), "-now=1")
+		_, stdout, _ := prog.Run(strings.NewReader(start+text), "-now=1")
 		lines := strings.Split(strings.TrimSpace(stdout), "\n")
 		require.Contains(t, lines[len(lines)-1], want)
 		_, err := alloc.ParseLine([]byte(lines[len(lines)-1]))
@@ -610,7 +549,7 @@ func TestWhatPeopleAsk(t *testing.T) {
 	)
 	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
 	for _, policy := range []string{"fifo", "easy"} {
-		_, stdout, _ := sched(strings.NewReader(nodes+hello+helloDone+request+ask), "-now=10", "-policy="+policy)
+		_, stdout, _ := prog.Run(strings.NewReader(nodes+hello+helloDone+request+ask), "-now=10", "-policy="+policy)
 		_, answers, _ := strings.Cut(stdout, `{"topic":"sched.resource-status"`)
 		require.Equal(t, `,"payload":{`+
 			`"all":{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0,"nodelist":["n[0-2]"]}},`+
@@ -621,7 +560,7 @@ func TestWhatPeopleAsk(t *testing.T) {
 {"topic":"sched.holders","errnum":61}
 `, answers)
 
-		_, stdout, _ = sched(strings.NewReader(ask), "-now=10", "-policy="+policy)
+		_, stdout, _ = prog.Run(strings.NewReader(ask), "-now=10", "-policy="+policy)
 		require.Contains(t, stdout, `{"topic":"sched.resource-status","errnum":11,`)
 		require.Contains(t, stdout, `{"topic":"sched.holders","errnum":11,`)
 	}

@@ -1,0 +1,198 @@
+// Package linestest has what the tests of the programs that speak in JSON lines share: it
+// runs a program on an input, a socket or its transcripts.
+package linestest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/internal/lines"
+)
+
+// A Program makes the program that is tested.
+type Program func() *lines.Program
+
+// Run runs a program on an input.
+func (p Program) Run(input io.Reader, args ...string) (status int, stdout, stderr string) {
+	var out, errOut bytes.Buffer
+	status = lines.Run(context.Background(), p, args, input, &out, &errOut)
+	return status, out.String(), errOut.String()
+}
+
+// Usage runs a program with command lines that it refuses: those that every program does,
+// and some of its own. It expects words on standard error.
+func (p Program) Usage(t *testing.T, own map[string]string) {
+	name := p().Name
+	try := func(args, want string) {
+		status, stdout, stderr := p.Run(strings.NewReader(""), strings.Fields(args)...)
+		require.Equal(t, lines.ExitUsage, status, args)
+		require.Empty(t, stdout, args)
+		require.Contains(t, stderr, want, args)
+		require.Contains(t, stderr, name+" -h", args)
+	}
+	for args, want := range map[string]string{
+		"-listen=tcp:80":         "want unix:PATH",
+		"-listen=unix:":          "want unix:PATH",
+		"-now=today":             "want seconds since 1970",
+		"-now=0":                 "want seconds since 1970",
+		"-now=NaN":               "want seconds since 1970",
+		"-now=+Inf":              "want seconds since 1970",
+		"-nosuch":                "not defined: -nosuch",
+		"input.txt":              name + " < input.txt",
+		"-sample -listen=unix:x": "not both",
+	} {
+		try(args, want)
+	}
+	for args, want := range own {
+		try(args, want)
+	}
+}
+
+// Help runs a program that has nothing to read, and expects that it tells how to use it. It
+// has flags beside those of every program, and the conversation that it shows is true.
+func (p Program) Help(t *testing.T, flags ...string) {
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, null.Close()) }()
+	status, usage, stderr := p.Run(null)
+	require.Equal(t, lines.ExitOK, status)
+	require.Empty(t, stderr)
+	status, help, _ := p.Run(strings.NewReader(""), "-h")
+	require.Equal(t, lines.ExitOK, status)
+	require.Equal(t, usage, help)
+	require.Contains(t, help, p().Name+" -sample")
+	for _, flag := range append(flags, "-listen", "-now", "-sample", "-v") {
+		require.Contains(t, help, "\n  "+flag)
+	}
+	_, shown, _ := strings.Cut(help, "\n\n  ") // what is indented
+	shown = strings.ReplaceAll(shown, "\n  ", "\n")
+	status, stdout, _ := p.Run(strings.NewReader(Marked(shown, ">")), "-now=1")
+	require.Equal(t, lines.ExitOK, status)
+	require.Equal(t, Marked(shown, "<"), stdout)
+}
+
+// Transcripts plays the transcripts in testdata, or rewrites them. The command itself has the
+// same conversations.
+func (p Program) Transcripts(t *testing.T, rewrite bool) {
+	paths, err := filepath.Glob("testdata/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		var got bytes.Buffer
+		require.NoError(t, lines.Transcribe(p, string(text), nil, &got))
+		if rewrite {
+			require.NoError(t, os.WriteFile(path, got.Bytes(), 0o644))
+			continue
+		}
+		require.Equal(t, string(text), got.String(), "read the difference in %s, then run with -update", path)
+		for _, script := range strings.Split("\n"+string(text), "\n$ ")[1:] {
+			command, script, _ := strings.Cut(script+"\n", "\n")
+			want := lines.ExitOK
+			if !strings.Contains(script, " 0 lines refused;") || strings.Contains(script, ": -store: ") {
+				want = lines.ExitFault
+			}
+			status, stdout, stderr := p.Run(strings.NewReader(Marked(script, ">")), strings.Fields(command)[1:]...)
+			require.Equal(t, want, status, path)
+			require.Equal(t, Marked(script, "<"), stdout, path)
+			require.Equal(t, Marked(script, "!"), stderr, path)
+		}
+	}
+}
+
+// Marked returns the lines of a transcript that have a mark, without it.
+func Marked(script, mark string) string {
+	var b strings.Builder
+	for text := range strings.Lines(script) {
+		if rest, ok := strings.CutPrefix(text, mark+" "); ok {
+			b.WriteString(rest)
+		}
+	}
+	return b.String()
+}
+
+// Sample plays a program's sample, which fits a terminal, and returns it unfolded.
+func (p Program) Sample(t *testing.T, args ...string) string {
+	var played bytes.Buffer
+	require.NoError(t, lines.PlaySample(p, append([]string{"-sample"}, args...), &played))
+	for text := range strings.Lines(played.String()) {
+		require.LessOrEqual(t, utf8.RuneCountInString(text), 101, text)
+	}
+	return strings.ReplaceAll(played.String(), "\n    ", "")
+}
+
+// TooLong returns a line that is longer than a program reads.
+func TooLong() io.Reader {
+	return io.MultiReader(strings.NewReader(`{"topic":"`), io.LimitReader(zeros{}, lines.Max), strings.NewReader("\"}\n"))
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = '0'
+	}
+	return len(b), nil
+}
+
+// SocketPath returns a path that is short enough for a socket.
+func SocketPath(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "lines")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return filepath.Join(dir, "s")
+}
+
+// Start runs a program on a socket until the function that it returns is called, which
+// returns the exit status and standard error.
+func (p Program) Start(t *testing.T, path string, args ...string) (stop func() (int, string)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	out, w := io.Pipe()
+	status := make(chan int, 1)
+	var stderr bytes.Buffer
+	go func() {
+		status <- lines.Run(ctx, p, append([]string{"-listen=unix:" + path, "-now=1000"}, args...), strings.NewReader(""), w, &stderr)
+		_ = w.Close()
+	}()
+	text, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err, &stderr)
+	require.Equal(t, p().Name+": listening on unix:"+path+"\n", text)
+	return func() (int, string) {
+		cancel()
+		s := <-status
+		return s, stderr.String()
+	}
+}
+
+// Dial connects, and returns what says a text and what reads a line, "" at the end.
+func Dial(t *testing.T, path string) (conn net.Conn, say func(string), read func() string) {
+	conn, err := net.Dial("unix", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	br := bufio.NewReader(conn)
+	say = func(text string) {
+		t.Helper()
+		_, err := io.WriteString(conn, text)
+		require.NoError(t, err)
+	}
+	return conn, say, func() string {
+		t.Helper()
+		text, err := br.ReadString('\n')
+		if err != nil {
+			require.ErrorIs(t, err, io.EOF)
+		}
+		return text
+	}
+}
