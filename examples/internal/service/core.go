@@ -179,7 +179,7 @@ var (
 	errProtocol  = fail(errno.Protocol, "")                      // the payload is not what it should be
 	errNoData    = fail(errno.NoData, "")                        // the end of a stream
 	errUnloading = fail(errno.NoSys, "job-manager is unloading") // for those who still wait when the process ends
-	errLater     = errors.New("answered later")                  // what a handler returns that answers later, or not at all
+	errLater     = errors.New("answered later")                  // see server
 )
 
 // explain returns the number and the words of an error.
@@ -200,20 +200,23 @@ func explain(err error) (errnum int, text string) {
 	return errnum, strings.TrimPrefix(err.Error(), "joblife: ")
 }
 
-// A handler answers the requests with one topic: with a payload when what it changed is
-// durable, with an error at once, or in its own time: errLater.
+// A handler answers the requests with one topic.
 type handler struct {
 	guests bool // may ask too
-	serve  func(*Request) (payload any, err error)
+	serve  server
 }
 
-// with returns what gives a handler its payload: an object with the keys of P.
-func with[P any](serve func(*Request, P) (any, error)) func(*Request) (any, error) {
+// A server takes in a request. Its payload is answered when what it changed is durable, and
+// its error at once; with errLater it answers in its own time, or not at all.
+type server func(*Request) (payload any, err error)
+
+// with returns the server of requests whose payload is an object with the keys of P.
+func with[P any](serve func(*Request, P) (any, error)) server {
 	return read("", unmarshal, serve)
 }
 
 // read is with for payloads of other forms, or with words for one that cannot be read.
-func read[P any](malformed string, parse func([]byte) (P, error), serve func(*Request, P) (any, error)) func(*Request) (any, error) {
+func read[P any](malformed string, parse func([]byte) (P, error), serve func(*Request, P) (any, error)) server {
 	return func(r *Request) (any, error) {
 		p, err := parse(r.Payload)
 		if err != nil {

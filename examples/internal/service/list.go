@@ -78,18 +78,16 @@ func (s *lists) list(r *Request, p struct {
 	if p.Max > 0 {
 		views = views[:min(p.Max, len(views))]
 	}
-	answer := struct {
-		Jobs []listed `json:"jobs"`
-	}{make([]listed, 0, len(views))}
+	jobs := make([]listed, 0, len(views))
 	for _, v := range views {
-		answer.Jobs = append(answer.Jobs, listJob(v))
+		jobs = append(jobs, listJob(v))
 	}
 	for _, id := range s.waits.order { // flux-core calls them zombies
-		if z, ok := s.waits.ended[id]; ok && (p.Max == 0 || len(answer.Jobs) < p.Max) {
-			answer.Jobs = append(answer.Jobs, z.listing)
+		if z, ok := s.waits.ended[id]; ok && (p.Max == 0 || len(jobs) < p.Max) {
+			jobs = append(jobs, z.listing)
 		}
 	}
-	return answer, nil
+	return map[string][]listed{"jobs": jobs}, nil
 }
 
 // query counts the jobs that the scheduler has to do with.
@@ -112,9 +110,7 @@ func (s *lists) resourceStatus(*Request) (any, error) {
 	if err != nil {
 		return nil, fail(errno.Invalid, "%v", err)
 	}
-	return struct {
-		Allocated *rset.R `json:"allocated"`
-	}{all}, nil
+	return map[string]*rset.R{"allocated": all}, nil
 }
 
 // union returns what is in any of some sets of resources, without their times. Halves of the
@@ -175,13 +171,11 @@ func (s *lists) history(r *Request, p struct {
 		}
 	}
 	slices.SortFunc(ids, func(a, b jobid.ID) int { return cmp.Compare(b, a) })
-	answer := struct {
-		Jobs []jobid.ID `json:"jobs"`
-	}{[]jobid.ID{}}
+	jobs := []jobid.ID{}
 	for i := range part.all(len(ids)) {
-		answer.Jobs = append(answer.Jobs, ids[i])
+		jobs = append(jobs, ids[i])
 	}
-	return answer, nil
+	return map[string][]jobid.ID{"jobs": jobs}, nil
 }
 
 // A slice is an expression such as [-3:] or [::-1] of the language Python. A nil bound is

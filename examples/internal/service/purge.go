@@ -34,11 +34,6 @@ type purges struct {
 	gone []jobid.ID // jobs that were purged, for an event
 }
 
-// purgeCount is the answer of requests to purge.
-type purgeCount struct {
-	Count int `json:"count"`
-}
-
 // purge removes the oldest inactive jobs beyond limits, at most one batch. Without force
 // it counts them all.
 func (s *purges) purge(r *Request, p struct {
@@ -66,7 +61,7 @@ func (s *purges) purge(r *Request, p struct {
 	if p.Force {
 		return nil, s.await(in)
 	}
-	err := s.count(in, func(n int) { s.open.answer(r, purgeCount{n}) })
+	err := s.count(in, func(n int) { s.open.answer(r, purged(n)) })
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +77,7 @@ func (s *purges) purgeID(r *Request, p struct {
 		return nil, s.await(&purging{Request: r, id: p.ID})
 	}
 	err := s.step(joblife.PurgeIDs{By: r.cred(), IDs: []jobid.ID{p.ID}})
-	return purgeCount{1}, unpurgeable(err)
+	return purged(1), unpurgeable(err)
 }
 
 // unpurgeable returns the error of a job that cannot be purged.
@@ -190,7 +185,7 @@ func (s *purges) end(in *purging, n int, err error) {
 		s.quick.fail(in.Request, err)
 		return
 	}
-	s.open.answer(in.Request, purgeCount{n})
+	s.open.answer(in.Request, purged(n))
 }
 
 // hooks note which jobs are purged, for an event.
@@ -198,14 +193,15 @@ func (s *purges) hooks() joblife.Hooks {
 	return joblife.Hooks{Name: "purged", Removed: func(e *joblife.Event) { s.gone = append(s.gone, e.Job.ID()) }}
 }
 
-// purged tells which jobs were purged since the last call.
-func (s *purges) purged() []Event {
+// purged returns the answer of requests to purge.
+func purged(n int) any { return map[string]int{"count": n} }
+
+// events tell which jobs were purged since the last call.
+func (s *purges) events() []Event {
 	if len(s.gone) == 0 {
 		return nil
 	}
 	jobs := s.gone
 	s.gone = nil
-	return []Event{{Topic: "job-purge-inactive", Payload: struct {
-		Jobs []jobid.ID `json:"jobs"`
-	}{jobs}}}
+	return []Event{{Topic: "job-purge-inactive", Payload: map[string][]jobid.ID{"jobs": jobs}}}
 }

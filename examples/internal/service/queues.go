@@ -175,9 +175,7 @@ func (s *queues) submit(r *Request, p struct {
 	if err != nil {
 		return nil, errProtocol
 	}
-	answer := struct {
-		Errors [][2]any `json:"errors"`
-	}{Errors: [][2]any{}}
+	refused := [][2]any{}
 	for _, j := range list {
 		if _, ok := s.m.Jobspec(j.ID); ok {
 			continue // it was stored before a restart, and is submitted again
@@ -188,10 +186,10 @@ func (s *queues) submit(r *Request, p struct {
 			Time: j.Time,
 		})
 		if err != nil {
-			answer.Errors = append(answer.Errors, [2]any{j.ID, s.refusal(&j, err)})
+			refused = append(refused, [2]any{j.ID, s.refusal(&j, err)})
 		}
 	}
-	return answer, nil
+	return map[string][][2]any{"errors": refused}, nil
 }
 
 // refusal returns the words for a job that was refused, as its user sees them.

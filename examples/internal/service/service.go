@@ -392,7 +392,7 @@ func (s *Service) fill(rd *joblife.Ready) {
 	s.sched.tell(rd)
 	s.exec.tell(rd)
 	s.processes.tell(rd)
-	s.open.Events = append(append(s.open.Events, raised(rd.Raised)...), s.purges.purged()...)
+	s.open.Events = append(append(s.open.Events, raised(rd.Raised)...), s.purges.events()...)
 	for _, f := range rd.Faults {
 		s.open.logf("%v", f)
 		if f.Hook == flagBypass && errors.Is(f.Err, joblife.ErrConflict) { // its R is another job's
