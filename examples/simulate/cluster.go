@@ -300,7 +300,7 @@ func (c *cluster) do(rd *joblife.Ready) error {
 		if f, ok := msg.(alloc.Free); ok {
 			c.freed(f)
 		}
-		if err := c.sched.take(msg); err != nil {
+		if err := c.sched.dispatch(msg); err != nil {
 			return err
 		}
 	}

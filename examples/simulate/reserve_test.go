@@ -97,7 +97,7 @@ func TestReservationsAreAsGoodAsPlans(t *testing.T) {
 		var waiting []jobid.ID
 		take := func(msg alloc.Message) {
 			for i := range s {
-				require.NoError(t, s[i].take(msg))
+				require.NoError(t, s[i].dispatch(msg))
 			}
 		}
 		for step := range 300 {
@@ -125,7 +125,7 @@ func TestReservationsAreAsGoodAsPlans(t *testing.T) {
 				for i := range s {
 					fragment, err := h.r[i].Restrict(idset.Of(h.ranks[i][:n]...))
 					require.NoError(t, err)
-					require.NoError(t, s[i].take(alloc.Free{ID: h.id, R: fragment, Final: final}))
+					require.NoError(t, s[i].dispatch(alloc.Free{ID: h.id, R: fragment, Final: final}))
 					h.ranks[i] = h.ranks[i][n:]
 				}
 				if final {
@@ -211,7 +211,7 @@ func TestAJobThatStaysBusySpendsNoReserve(t *testing.T) {
 		require.NoError(t, err)
 		text, err := spec.MarshalJSON()
 		require.NoError(t, err)
-		require.NoError(t, s.take(alloc.Request{JobInfo: alloc.JobInfo{ID: id, Priority: 16}, Jobspec: text}))
+		require.NoError(t, s.dispatch(alloc.Request{JobInfo: alloc.JobInfo{ID: id, Priority: 16}, Jobspec: text}))
 		got, err := s.decide(time.Unix(1000, 0))
 		require.NoError(t, err)
 		return got

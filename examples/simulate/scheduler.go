@@ -100,8 +100,8 @@ func (s *scheduler) up(r *rset.R) int64 {
 	return int64(idset.Difference(r.Ranks(), s.down).Len())
 }
 
-// take takes a message of the manager.
-func (s *scheduler) take(msg alloc.Message) error {
+// dispatch does what a message of the manager says.
+func (s *scheduler) dispatch(msg alloc.Message) error {
 	switch msg := msg.(type) {
 	case alloc.Request:
 		w, err := s.understand(msg.Jobspec)

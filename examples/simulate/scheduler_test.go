@@ -27,7 +27,7 @@ func TestPolicies(t *testing.T) {
 			require.NoError(t, err)
 			text, err := spec.MarshalJSON()
 			require.NoError(t, err)
-			require.NoError(t, s.take(alloc.Request{JobInfo: alloc.JobInfo{ID: jobid.ID(i + 1), Priority: 16}, Jobspec: text}))
+			require.NoError(t, s.dispatch(alloc.Request{JobInfo: alloc.JobInfo{ID: jobid.ID(i + 1), Priority: 16}, Jobspec: text}))
 		}
 		responses, err := s.decide(time.Unix(1000, 0))
 		require.NoError(t, err)

@@ -93,8 +93,8 @@ func (s *executor) started(r Response) error {
 	return err
 }
 
-// tell adds what a Ready says to the executor.
-func (s *executor) tell(rd *joblife.Ready) {
+// emit adds what a Ready says to the executor.
+func (s *executor) emit(rd *joblife.Ready) {
 	for _, m := range rd.Exec {
 		topic, tag := s.hello.StartTopic(), uint64(0)
 		switch m := m.(type) {

@@ -157,7 +157,7 @@ func (s *journal) backlog() {
 			stored.Eventlog = log
 		}
 		if len(stored.Eventlog) > 0 { // or else it was purged
-			s.tellLog(l, id, stored.Eventlog, stored.Jobspec, stored.R)
+			s.sendLog(l, id, stored.Eventlog, stored.Jobspec, stored.R)
 		}
 		size += len(stored.Eventlog) + len(stored.Jobspec) + len(stored.R)
 	}
@@ -179,8 +179,8 @@ func (s *journal) lookup(id jobid.ID) Stored {
 	return stored
 }
 
-// tellLog tells a listener of the events of a job so far.
-func (s *journal) tellLog(l *listener, id jobid.ID, log, spec, r []byte) {
+// sendLog tells a listener of the events of a job so far.
+func (s *journal) sendLog(l *listener, id jobid.ID, log, spec, r []byte) {
 	spec, r = redactSpec(spec), redactR(r)
 	text := beginEvents(make([]byte, 0, 64+len(log)+len(spec)+len(r)), id)
 	for line := range bytes.Lines(log) {
@@ -216,8 +216,8 @@ func endEvents(text, spec, r []byte) json.RawMessage {
 	return append(text, '}')
 }
 
-// tell tells all listeners of the events of a Ready.
-func (s *journal) tell(rd *joblife.Ready) {
+// emit tells all listeners of the events of a Ready.
+func (s *journal) emit(rd *joblife.Ready) {
 	if len(s.list) == 0 {
 		return
 	}
@@ -234,22 +234,22 @@ func (s *journal) tell(rd *joblife.Ready) {
 	for _, e := range rd.Journal {
 		switch e.Entry.Name {
 		case jobstate.EventSubmit:
-			s.tellEntry(e, specs[e.Job], nil)
+			s.emitEntry(e, specs[e.Job], nil)
 		case jobstate.EventAlloc:
 			if bytes.HasPrefix(e.Entry.Context, []byte(`{"annotations":`)) { // readers take them from their own event alone
 				notes := e
 				notes.Entry.Name = "annotations"
-				s.tellEntry(notes, nil, nil)
+				s.emitEntry(notes, nil, nil)
 			}
-			s.tellEntry(e, nil, rs[e.Job])
+			s.emitEntry(e, nil, rs[e.Job])
 		default:
-			s.tellEntry(e, nil, nil)
+			s.emitEntry(e, nil, nil)
 		}
 	}
 }
 
-// tellEntry tells all listeners of an event.
-func (s *journal) tellEntry(e joblife.JournalEntry, spec, r []byte) {
+// emitEntry tells all listeners of an event.
+func (s *journal) emitEntry(e joblife.JournalEntry, spec, r []byte) {
 	var text json.RawMessage
 	for _, l := range s.list {
 		if l.phase != phaseLive || !l.wants(e.Entry.Name) {

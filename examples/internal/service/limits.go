@@ -20,7 +20,7 @@ type limits struct {
 	*core
 	jobs       map[uint32]int                        // how many a user has
 	expiration jobstate.Optional[eventlog.Timestamp] // of the instance
-	told       map[jobid.ID]eventlog.Timestamp       // expirations that the scheduler knows
+	known      map[jobid.ID]eventlog.Timestamp       // expirations that the scheduler knows
 }
 
 // hooks refuse a job beyond the limits.
@@ -183,21 +183,21 @@ func change(old, at eventlog.Timestamp) string {
 
 // expire sets when the resources of a job expire. The scheduler knows.
 func (s *limits) expire(id jobid.ID, at eventlog.Timestamp) error {
-	s.told[id] = at
+	s.known[id] = at
 	return s.step(joblife.SetExpiration{ID: id, Expiration: at})
 }
 
-// untold drops the expirations that the scheduler knows from the messages to it.
-func (s *limits) untold(list []alloc.Message) []alloc.Message {
+// dropKnown drops the expirations that the scheduler knows from the messages to it.
+func (s *limits) dropKnown(list []alloc.Message) []alloc.Message {
 	kept := list[:0]
 	for _, m := range list {
 		if e, ok := m.(alloc.Expiration); ok {
-			if at, ok := s.told[e.ID]; ok && at == e.Expiration {
+			if at, ok := s.known[e.ID]; ok && at == e.Expiration {
 				continue
 			}
 		}
 		kept = append(kept, m)
 	}
-	clear(s.told)
+	clear(s.known)
 	return kept
 }

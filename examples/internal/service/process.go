@@ -60,8 +60,8 @@ type drain struct {
 	then   func() error
 }
 
-// tell adds what a Ready says of prologs, epilogs and housekeeping.
-func (s *processes) tell(rd *joblife.Ready) {
+// emit adds what a Ready says of prologs, epilogs and housekeeping.
+func (s *processes) emit(rd *joblife.Ready) {
 	for _, l := range rd.Launch {
 		s.launch(l)
 	}
@@ -173,7 +173,7 @@ func (s *processes) launch(l joblife.Launch) {
 		}
 		s.running[p.place] = p
 		s.send(&s.open, Call{Topic: "rexec.exec", Nodeid: int(rank), Payload: payload, Stream: true}, func(r Response) error {
-			return s.heard(p, r)
+			return s.receive(p, r)
 		})
 	}
 }
@@ -222,8 +222,8 @@ func (s *processes) killProcess(out *Out, p *process, signal int) {
 	})
 }
 
-// heard takes in a response of rexec.exec (RFC 42).
-func (s *processes) heard(p *process, r Response) error {
+// receive takes in a response of rexec.exec (RFC 42).
+func (s *processes) receive(p *process, r Response) error {
 	if r.Errnum != 0 {
 		return s.ended(p, r)
 	}

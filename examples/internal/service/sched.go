@@ -89,8 +89,8 @@ func (s *scheduler) allocated(r Response) error {
 	return err
 }
 
-// tell adds what a Ready says to the scheduler.
-func (s *scheduler) tell(rd *joblife.Ready) {
+// emit adds what a Ready says to the scheduler.
+func (s *scheduler) emit(rd *joblife.Ready) {
 	if hello := s.hello; rd.Hello != nil && hello != nil {
 		for _, h := range rd.Hello.Responses {
 			s.add(func(out *Out) int { return reply(out, hello, h) })

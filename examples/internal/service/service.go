@@ -138,7 +138,7 @@ func newService(now time.Time, cfg Config) *Service {
 	s.sched = scheduler{core: c, processes: &s.processes}
 	s.exec = executor{core: c, starts: make(map[jobid.ID]bool)}
 	s.queues = queues{core: c, sched: &s.sched}
-	s.limits = limits{core: c, jobs: make(map[uint32]int), told: make(map[jobid.ID]eventlog.Timestamp)}
+	s.limits = limits{core: c, jobs: make(map[uint32]int), known: make(map[jobid.ID]eventlog.Timestamp)}
 	s.updates = updates{core: c, queues: &s.queues, limits: &s.limits, sched: &s.sched}
 	s.lists = lists{core: c, waits: &s.waits, journal: &s.journal, processes: &s.processes}
 	s.handlers = s.table()
@@ -380,7 +380,7 @@ func (s *Service) flow() {
 func (s *Service) fill(rd *joblife.Ready) {
 	batch := s.open
 	s.open = Out{} // where handlers add to
-	s.journal.tell(rd)
+	s.journal.emit(rd)
 	s.open.add(batch)
 	for _, a := range rd.Answers {
 		if f := s.asked[a.Tag]; f != nil {
@@ -388,10 +388,10 @@ func (s *Service) fill(rd *joblife.Ready) {
 			f(a)
 		}
 	}
-	rd.Sched = s.limits.untold(rd.Sched)
-	s.sched.tell(rd)
-	s.exec.tell(rd)
-	s.processes.tell(rd)
+	rd.Sched = s.limits.dropKnown(rd.Sched)
+	s.sched.emit(rd)
+	s.exec.emit(rd)
+	s.processes.emit(rd)
 	s.open.Events = append(append(s.open.Events, raised(rd.Raised)...), s.purges.events()...)
 	for _, f := range rd.Faults {
 		s.open.logf("%v", f)

@@ -365,5 +365,5 @@ func TestExpire(t *testing.T) {
 	// What others set, the scheduler is told.
 	require.NoError(t, s.step(joblife.SetExpiration{ID: 16, Expiration: at + 7200}))
 	require.True(t, s.m.Ready(&s.rd))
-	require.Equal(t, []alloc.Message{alloc.Expiration{ID: 16, Expiration: at + 7200}}, s.limits.untold(s.rd.Sched))
+	require.Equal(t, []alloc.Message{alloc.Expiration{ID: 16, Expiration: at + 7200}}, s.limits.dropKnown(s.rd.Sched))
 }

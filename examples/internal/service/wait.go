@@ -91,14 +91,14 @@ func (w *waits) wait(r *Request, p struct {
 	id := jobid.ID(p.ID)
 	if p.ID == -1 {
 		if end, ok := w.oldest(); ok {
-			return w.take(end), nil
+			return w.reap(end), nil
 		}
 		w.any = append(w.any, r)
 		w.refuse()
 		return nil, errLater
 	}
 	if _, ok := w.ended[id]; ok {
-		return w.take(id), nil
+		return w.reap(id), nil
 	}
 	v, ok := w.m.Job(id)
 	switch {
@@ -133,8 +133,8 @@ func (w *waits) oldest() (jobid.ID, bool) {
 	return 0, false
 }
 
-// take takes out the end of a job.
-func (w *waits) take(id jobid.ID) waitResult {
+// reap returns the end of a job, which is told once.
+func (w *waits) reap(id jobid.ID) waitResult {
 	r := w.ended[id].end
 	delete(w.ended, id)
 	if len(w.order) > 16+2*len(w.ended) {
