@@ -1,11 +1,11 @@
 package service
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 
 	"github.com/joblife/joblife"
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/jobstate"
@@ -65,7 +65,7 @@ func (a *attributes) get(name string) (any, error) {
 	case name == "jobspec" || name == "R":
 		return nil, fail(errno.NoEntry, "%s is NULL", name)
 	case name == "eventlog":
-		return events(a.log)
+		return events(a.log), nil
 	}
 	return nil, fail(errno.NoEntry, "unknown attr %.64s", name)
 }
@@ -112,18 +112,11 @@ func (c *core) attributes(v joblife.View) (a attributes, err error) {
 	return a, err
 }
 
-// events returns the entries of a log.
-func events(log []byte) ([]json.RawMessage, error) {
+// events returns the entries of a log that was read before.
+func events(log []byte) []json.RawMessage {
 	list := []json.RawMessage{}
-	for e, err := range eventlog.Entries(log) {
-		if err != nil {
-			return nil, err
-		}
-		text, err := eventlog.AppendEntry(nil, e)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, text[:len(text)-1])
+	for line := range bytes.Lines(log) {
+		list = append(list, bytes.TrimSuffix(line, []byte("\n")))
 	}
-	return list, nil
+	return list
 }
