@@ -431,7 +431,6 @@ func (m *Manager) ended(j *job) {
 	}
 	m.silence(j)
 	m.leave(j)
-	m.purger.added(m, rec)
 }
 
 // retire forgets a job of which nothing is left to do.

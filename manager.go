@@ -213,7 +213,7 @@ func (c *Config) check() error {
 	if err := c.Actions.Check(); err != nil {
 		return err
 	}
-	if _, err := purge.NewRunner(new(purge.Index), nil, c.Limits); err != nil {
+	if err := c.Limits.Check(); err != nil {
 		return fmt.Errorf("joblife: %w", err)
 	}
 	for i, name := range c.Queues {

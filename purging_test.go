@@ -265,3 +265,31 @@ func TestExpiredTombstonesAreRecorded(t *testing.T) {
 	require.Equal(t, 1, s.m.Stats().Purge.Tombstones.Total())
 	require.ErrorIs(t, s.try(joblife.Submit{ID: ids[0], Jobspec: text(t, jobspec.Job{Nodes: 1})}), joblife.ErrInvalid, "I9")
 }
+
+// Whatever comes between a purge and its outcome: the outcome is never refused, and none of it
+// is done before all of it is there (I6).
+func TestNothingAmidAPurgeSpoilsItsOutcome(t *testing.T) {
+	s, ids := ended(t, joblife.Config{Limits: purge.Limits{MaxAge: jobstate.Some(1000 * time.Hour)}}, 3)
+	s.hold["unlink"] = true
+	s.step(joblife.Purge{Tag: 7, Limits: purge.PurgeAll(), Force: true})
+	s.step(joblife.Unlinked{IDs: ids[:1]})
+	last := s.submit(jobspec.Job{Nodes: 1})
+	cfg := s.cfg
+	cfg.TombstoneCount, cfg.Limits = jobstate.Some(1), purge.Limits{MaxCount: jobstate.Some(0)}
+	for _, in := range []joblife.Input{
+		joblife.AcceptClock{}, joblife.Reload{Config: cfg}, joblife.Tick{}, joblife.Purge{Tag: 8, Limits: purge.PurgeAll()},
+		joblife.Unlinked{IDs: []jobid.ID{ids[0], 42}, Failed: map[jobid.ID]error{ids[0]: errors.New("late"), 43: nil}},
+	} {
+		s.step(in)
+		require.Equal(t, 4, s.inactive())
+		require.Equal(t, 3, s.m.Stats().Purge.Leaving)
+	}
+	s.step(joblife.Unlinked{IDs: ids[1:2]})
+	s.step(joblife.Unlinked{IDs: ids[2:]})
+	require.Equal(t, 1, s.inactive())
+	s.step(joblife.Unlinked{IDs: []jobid.ID{last}}) // the request goes on until nothing is left
+	a, ok := s.answer(7)
+	require.True(t, ok)
+	require.NoError(t, a.Err)
+	require.Equal(t, 4, a.Count)
+}

@@ -468,7 +468,7 @@ func (in Reload) dispatch(m *Manager) error {
 	}
 	m.block(true, func(j *job) bool { return !m.starts(j.queue) })
 	m.block(false, func(j *job) bool { return m.starts(j.queue) })
-	m.purger.again = true
+	m.purger.rest = 0
 	return nil
 }
 

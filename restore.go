@@ -313,7 +313,6 @@ func (m *Manager) resumeAll(live []*job, out *Recovered) {
 	for _, j := range live {
 		m.resume(j, out)
 	}
-	m.purger.again = true
 }
 
 // revive folds the log of a job. It returns the job if there is something left to do
@@ -465,10 +464,9 @@ func (m *Manager) common() []Record {
 	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
 		list = append(list, m.queues[name].record(name))
 	}
-	if m.purger.plan != nil { // which are durable, and count when the jobs are gone
-		for _, t := range m.purger.plan.Tombstones {
-			list = append(list, Record{Job: t.ID, Kind: RecordTombstone, Data: textOf(t)})
-		}
+	plan, _ := m.index.Claimed() // its tombstones are durable, and count when the jobs are gone
+	for _, t := range plan.Tombstones {
+		list = append(list, Record{Job: t.ID, Kind: RecordTombstone, Data: textOf(t)})
 	}
 	for rec := range m.index.Tombstones() {
 		list = append(list, Record{Job: rec.ID, Kind: RecordTombstone, Data: textOf(rec)}, Record{Job: rec.ID, Kind: RecordUnlinked})

@@ -18,7 +18,7 @@ import (
 )
 
 // benchPass measures one job's way through an index where n jobs stay: Add, and its
-// share of Plan, Claim and Commit, tombstones included.
+// share of Claim and Unlinked, tombstones included.
 func benchPass(b *testing.B, n int) {
 	c := newChurn(b, n)
 	for range 1100 { // as many tombstones as are kept
@@ -57,9 +57,7 @@ func BenchmarkAdd(b *testing.B) {
 	for _, n := range []int{10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) {
 			c := newChurn(b, n)
-			p, err := c.x.Plan(start+eventlog.Timestamp(n)/64, purge.PurgeAll())
-			require.NoError(b, err)
-			_, err = c.x.Claim(p)
+			_, err := c.x.Claim(start+eventlog.Timestamp(n)/64, purge.PurgeAll())
 			require.NoError(b, err)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -214,10 +212,7 @@ func TestAMassPurgeGivesItsMemoryBack(t *testing.T) {
 	x := newChurn(t, n).x
 	full := heapBytes() - before
 	for more := true; more; {
-		p, err := x.Plan(start+eventlog.Timestamp(n)/64, purge.Limits{MaxCount: jobstate.Some(stay), Batch: purge.MaxBatch})
-		require.NoError(t, err)
-		commit(t, x, p)
-		more = p.More
+		more = commit(t, x, start+eventlog.Timestamp(n)/64, purge.Limits{MaxCount: jobstate.Some(stay), Batch: purge.MaxBatch}).More
 	}
 	require.NoError(t, x.Check())
 	require.Equal(t, stay, x.Len())

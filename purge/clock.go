@@ -23,16 +23,13 @@ func (x *Index) Observe(now eventlog.Timestamp) error {
 }
 
 // AcceptClock sets the time, whatever it was before. Call it when an operator has
-// corrected a wrong clock. If a plan was made for a later time than now, Claim
-// removes all of its jobs from it. The error has category ErrClock: now is not a
-// valid time.
+// corrected a wrong clock. The error has category ErrClock: now is not a valid time.
 func (x *Index) AcceptClock(now eventlog.Timestamp) error {
 	if !guard.IsTime(now) {
 		return clockError(now, x.clock)
 	}
 	x.clock = now
 	x.release(eventlog.Timestamp(maxTime))
-	x.gen++
 	return nil
 }
 
@@ -42,15 +39,10 @@ const maxTime = 1 << 62
 // checkClock returns an error unless now can be the time. The first time is
 // believed.
 func (x *Index) checkClock(now eventlog.Timestamp) error {
-	if !guard.IsTime(now) || x.clock > 0 && (now < x.clock || x.jumps(now)) {
+	if !guard.IsTime(now) || x.clock > 0 && (now < x.clock || older(now, x.clock, x.maxJump())) {
 		return clockError(now, x.clock)
 	}
 	return nil
-}
-
-// jumps reports whether t is too far after the time.
-func (x *Index) jumps(t eventlog.Timestamp) bool {
-	return x.clock > 0 && older(t, x.clock, x.maxJump())
 }
 
 // maxJump is Config.MaxJump or its default.
@@ -59,15 +51,6 @@ func (x *Index) maxJump() time.Duration {
 		return defaultMaxJump
 	}
 	return x.cfg.MaxJump
-}
-
-// believed returns the time of a plan, as far as it can be believed: nothing has
-// checked the time of a plan by id.
-func (x *Index) believed(p *Plan) eventlog.Timestamp {
-	if p.byID && x.clock > 0 {
-		return min(p.Now, x.clock)
-	}
-	return p.Now
 }
 
 // older reports whether what became inactive at t is older than d.

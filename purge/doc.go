@@ -3,23 +3,25 @@
 //
 // An [Index] holds the inactive jobs in the order in which they became inactive.
 // [Limits] say how old and how many they may become. [Index.Plan] is a dry run: it
-// returns which jobs would be purged, oldest first, and why. A [Runner] carries
-// plans out, batch by batch, with a [Store] that removes the jobs' data.
+// returns which jobs would be purged, oldest first, and why. [Index.Claim] reserves such a
+// batch, and [Index.Unlinked] takes its outcome. The index does no I/O: its caller does, or
+// [CarryOut] with a [Store].
 //
 // # Usage
 //
-//	x, err := purge.Recover(cfg, evidence)     // at start, of what the store has
-//	r, err := purge.NewRunner(x, store, limits)
-//	for now := range ticks {
-//		p, err := r.Tick(ctx, now)         // one batch; p.More: there is more to do
-//	}
+//	x, err := purge.Recover(cfg, evidence)     // 1: at start, of what the store has
+//	for now := range ticks {                   // at x.Due(limits)
+//		err := x.Observe(now)
+//		_, err = x.Claim(now, limits)
+//		p, err := purge.CarryOut(ctx, x, store)  // 4
+//	}                                          // p.More: there is more to do
 //
 // and, between ticks:
 //
 //	rec, err := purge.RecordOf(job)            // a job became inactive
 //	err = x.Add(rec)
 //	rec, ok := x.Ended(id)                     // does a dependency hold?
-//	_, err = r.PurgeIDs(ctx, now, id)          // an operator names a job
+//	_, err = x.ClaimIDs(now, id)               // an operator names a job
 //
 // The caller has these duties:
 //
@@ -27,21 +29,21 @@
 //  2. Hand out only ids above [Index.Watermark], and pass each to
 //     [Index.RaiseWatermark].
 //  3. Pin jobs again after a restart, before the first batch.
-//  4. Without a Runner: claim a plan, store its watermark, then its tombstones,
-//     remove the jobs, and commit the plan.
+//  4. Without CarryOut: store the watermark and the tombstones of a claimed plan, remove
+//     its jobs, and pass what became of each to Unlinked.
 //
 // # Vocabulary
 //
 // A job is resident while the index holds it. A pin keeps a job from being purged
-// and says why. A job is leaving between [Index.Claim] and [Index.Commit], and
-// stuck after the store could not remove it. A tombstone is the [Record] that
-// remains of a purged job and answers dependencies (RFC 26). The watermark is the
-// greatest id ever handed out (I9).
+// and says why. A batch is a claimed plan, at most one at a time. Its jobs are leaving
+// until their outcomes are there, and stuck after the store could not remove them. A
+// tombstone is the [Record] that remains of a purged job and answers dependencies
+// (RFC 26). The watermark is the greatest id ever handed out (I9).
 //
 // # Ownership, cost and limits
 //
-// One goroutine at a time may use an Index and its Runners. Returned slices belong
-// to the caller; slices that you pass are not kept. After an error nothing has
+// One goroutine at a time may use an Index. Returned slices belong to the caller, except
+// those of a claimed plan; slices that you pass are not kept. After an error nothing has
 // changed.
 //
 // Adding, pinning and removing take O(log n), a lookup O(1), a plan O(log n) plus

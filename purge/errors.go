@@ -28,27 +28,14 @@ var (
 	// ErrLeaving is returned for a job that the store is removing. The error is a
 	// *JobError.
 	ErrLeaving = errors.New("job is being purged")
-	// ErrDuplicate is returned when a resident job is added again. The error is a
-	// *JobError.
-	ErrDuplicate = errors.New("job was added before")
-	// ErrRecord is returned for a record whose time is not finite and greater than
-	// zero, or whose result is not in RFC 43; the error is a *JobError. It is also
-	// returned for a text that is not a tombstone or not a watermark.
-	ErrRecord = errors.New("malformed record")
-	// ErrStale is returned for a plan that was already claimed, committed or
-	// aborted, or that the caller changed since.
-	ErrStale = errors.New("plan is out of date")
 	// ErrClock is returned for a time that is invalid (not finite, or not above
 	// zero), is before the last one, or is more than Config.MaxJump after it.
 	ErrClock = errors.New("clock stepped")
-	// ErrLimits is returned for an invalid limit. The text names the limit.
-	ErrLimits = errors.New("invalid limits")
-	// ErrExcess is returned for too many ids, too many pins, or a Pin.By that
-	// is too long.
-	ErrExcess = errors.New("too many")
-	// ErrStore is returned when the store failed. The error wraps the cause. It
-	// is a *JobError if the store could not remove that job.
-	ErrStore = errors.New("store failed")
+)
+
+var (
+	errDuplicate = errors.New("job was added before")
+	errRecord    = errors.New("malformed record")
 )
 
 // JobError says why an operation on a job is refused.
@@ -57,7 +44,7 @@ type JobError struct {
 	State jobstate.State // of an active job
 	Pins  []Pin          // of a pinned job, in their order
 	Tomb  Record         // of a purged job
-	Err   error          // the category; ErrStore wraps the cause
+	Err   error          // the category, or what the store said
 }
 
 // Error returns the text of the error, such as "purge: ƒ2d: job is active:
@@ -85,7 +72,7 @@ func (e *JobError) Error() string {
 	return text
 }
 
-// Unwrap returns the category.
+// Unwrap returns Err.
 func (e *JobError) Unwrap() error { return e.Err }
 
 // clockError returns an error of category ErrClock.
@@ -108,15 +95,12 @@ func clockText(t eventlog.Timestamp) string {
 	return t.String()
 }
 
-// limitError returns an error of category ErrLimits.
+// limitError says what is wrong with a limit.
 func limitError(key, reason string) error {
-	return fmt.Errorf("purge: %w: %s: %s", ErrLimits, key, reason)
+	return fmt.Errorf("purge: invalid limits: %s: %s", key, reason)
 }
 
-// excess returns an error of category ErrExcess.
+// excess says that there are too many of something.
 func excess(what string, got, limit int) error {
-	return fmt.Errorf("purge: %w %s: %d, the limit is %d", ErrExcess, what, got, limit)
+	return fmt.Errorf("purge: too many %s: %d, the limit is %d", what, got, limit)
 }
-
-// stale returns an error of category ErrStale.
-func stale(reason string) error { return fmt.Errorf("purge: %w: it %s", ErrStale, reason) }

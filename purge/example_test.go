@@ -24,9 +24,7 @@ func ended(n int) purge.Evidence {
 }
 
 func Example() {
-	x, err := purge.Recover(purge.Config{
-		Purged: func(n purge.Plan) { fmt.Println(len(n.Jobs), "jobs went") },
-	}, ended(10))
+	x, err := purge.Recover(purge.Config{}, ended(10))
 	if err != nil {
 		panic(err)
 	}
@@ -37,18 +35,17 @@ func Example() {
 	}
 	fmt.Println("would purge", dry.IDs())
 
-	r, err := purge.NewRunner(x, newMemory(), limits)
+	if _, err := x.Claim(1010, limits); err != nil {
+		panic(err)
+	}
+	p, err := purge.CarryOut(context.Background(), x, newMemory())
 	if err != nil {
 		panic(err)
 	}
-	if _, err := r.Tick(context.Background(), 1010); err != nil {
-		panic(err)
-	}
-	fmt.Println(x.Len(), "jobs stay")
+	fmt.Println(len(p.Jobs), "jobs went,", x.Len(), "stay")
 	// Output:
 	// would purge [ƒ2 ƒ3]
-	// 2 jobs went
-	// 8 jobs stay
+	// 2 jobs went, 8 stay
 }
 
 func ExampleIndex_Plan() {
@@ -77,38 +74,32 @@ func ExampleIndex_Plan() {
 	// ƒ3 stays for [housekeeping "rank 17"]
 }
 
-// A caller without a Runner does its steps.
-func ExampleIndex_Claim() {
+// A caller whose store does not block does the steps of CarryOut.
+func ExampleIndex_Unlinked() {
 	x, err := purge.Recover(purge.Config{}, ended(3))
 	if err != nil {
 		panic(err)
 	}
-	p, err := x.Plan(1010, purge.Limits{MaxCount: jobstate.Some(1)})
+	p, err := x.Claim(1010, purge.Limits{MaxCount: jobstate.Some(1)})
 	if err != nil {
 		panic(err)
 	}
-	if p, err = x.Claim(p); err != nil {
-		panic(err)
-	}
-	if p.NeedsWatermark {
-		fmt.Printf("store %s\n", purge.AppendWatermark(nil, p.Watermark))
-	}
+	fmt.Printf("store %s\n", purge.AppendWatermark(nil, p.Watermark))
 	for _, j := range p.Tombstones {
 		fmt.Println("store", j)
 	}
 	fmt.Println("remove", p.IDs())
-	if failed := false; failed {
-		err = x.Abort(p)
-	} else {
-		err = x.Commit(p)
-	}
-	fmt.Println(x.Stats().Purged.Completed, err)
+	_, _, done := x.Unlinked(p.IDs()[:1], nil) // the store says what it has removed
+	fmt.Println(done)
+	_, stay, done := x.Unlinked(nil, map[jobid.ID]error{2: errors.New("in use")})
+	fmt.Println(done, stay, x.Stats().Purged.Completed)
 	// Output:
-	// store watermark 0000000000000003
+	// store watermark 0000000000000002
 	// store 1 0 1000.0 completed ran
 	// store 2 0 1001.0 completed ran
 	// remove [ƒ2 ƒ3]
-	// 2 <nil>
+	// false
+	// true map[ƒ3:in use] 1
 }
 
 func ExampleIndex_PlanIDs() {
@@ -118,9 +109,9 @@ func ExampleIndex_PlanIDs() {
 	if err != nil {
 		panic(err)
 	}
-	_, err = x.PlanIDs(1010, 2, 7)
+	_, err = x.PlanIDs(2, 7)
 	fmt.Println(err)
-	_, err = x.PlanIDs(1010, 9)
+	_, err = x.PlanIDs(9)
 	fmt.Println(err, errors.Is(err, purge.ErrUnknown))
 	// Output:
 	// purge: ƒ8: job is active: RUN

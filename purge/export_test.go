@@ -9,9 +9,6 @@ import (
 // Compared returns how often the order of two jobs was asked for.
 func (x *Index) Compared() uint64 { return x.jobs.compared }
 
-// Durable returns the watermark that the index believes to be stored.
-func (x *Index) Durable() uint64 { return uint64(x.durable) }
-
 // MaxPins is how many pins a job has at most.
 const MaxPins = maxPins
 
@@ -24,7 +21,7 @@ func (x *Index) Check() error {
 		whereFree: x.free.each, wherePinned: x.pinned.each,
 		wherePurged: func(f func(slot) bool) { x.ended.each(&x.jobs, f) },
 	}
-	if err := x.jobs.check("record", orders, x.leaving+x.numWaiting()); err != nil {
+	if err := x.jobs.check("record", orders, x.leaving()+x.numWaiting()); err != nil {
 		return err
 	}
 	var counts Counts
@@ -62,23 +59,25 @@ func (x *Index) Check() error {
 		return fmt.Errorf("%v are resident, counted are %v", counts, x.resident)
 	case len(x.pins) != x.pinned.len():
 		return fmt.Errorf("%d jobs have pins, %d are pinned", len(x.pins), x.pinned.len())
-	case x.durable > x.high:
-		return fmt.Errorf("I9: the watermark %v is below the stored %v", x.high, x.durable)
 	}
 	if x.buried.Total() != x.ended.len() {
 		return fmt.Errorf("%d tombstones, counted are %v", x.ended.len(), x.buried)
 	}
-	leaving := 0
-	for _, p := range x.claims {
-		leaving += len(p.slots)
-		for _, at := range p.slots {
-			if x.jobs.where(at) != whereLeaving {
-				return fmt.Errorf("%v is claimed and not leaving", x.jobs.record(at).ID)
-			}
+	if x.batch == nil {
+		return nil
+	}
+	left := 0
+	for i, at := range x.batch.slots {
+		c, where := x.batch.Jobs[i], x.jobs.where(at)
+		if x.jobs.record(at) != c.Record || where != whereLeaving && where != whereTold {
+			return fmt.Errorf("%v is in the batch and at %x", c.ID, where)
+		}
+		if where == whereLeaving {
+			left++
 		}
 	}
-	if leaving != x.leaving {
-		return fmt.Errorf("%d jobs are claimed, %d are leaving", leaving, x.leaving)
+	if left != x.batch.left {
+		return fmt.Errorf("of %d jobs the store has said nothing, counted are %d", left, x.batch.left)
 	}
 	return nil
 }

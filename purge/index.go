@@ -25,11 +25,6 @@ type Config struct {
 	// is no such job. With it, the error for an active job is ErrActive instead
 	// of ErrUnknown. nil means that no job is active.
 	Active func(id jobid.ID) (jobstate.State, bool)
-	// Purged is called for each committed plan, before Commit returns and after
-	// the index has changed. The plan lists the purged jobs, their tombstones,
-	// and the older tombstones that expired. Purged may read the index and must
-	// not change it. It may keep the plan's slices.
-	Purged func(Plan)
 	// MaxJump is the longest step from one time to the next. 0 means a week, so
 	// that a machine that was off over a weekend needs no help.
 	MaxJump time.Duration
@@ -41,7 +36,7 @@ type Config struct {
 	TombstoneAge jobstate.Optional[time.Duration]
 }
 
-// check returns an error of category ErrLimits if something makes no sense.
+// check returns an error if something makes no sense.
 func (c Config) check() error {
 	const negative = "must be 0 or more"
 	switch {
@@ -74,7 +69,7 @@ func (c *Counts) add(r jobstate.Result, n int) {
 // Tombstones counts what was purged before.
 type Stats struct {
 	Resident   Counts // in the index
-	Purged     Counts // committed since the index was made
+	Purged     Counts // since the index was made
 	Pinned     int    // of those resident
 	Leaving    int    // of those resident
 	Stuck      int    // of those resident: the store could not remove them last time
@@ -98,14 +93,10 @@ type Index struct {
 
 	ended queue // the tombstones
 
-	claims    map[uint64]Plan
-	lastClaim uint64
-	leaving   int
-	gen       uint64 // changes whenever a plan may have become another one
+	batch *batch // what the store is removing; nil if nothing is
 
 	clock    eventlog.Timestamp // the last time that the index was told, 0 at first
 	high     jobid.ID           // the watermark
-	durable  jobid.ID           // the watermark that the store has
 	resident Counts
 	purged   Counts
 	buried   Counts // of the tombstones
@@ -129,7 +120,7 @@ type Evidence struct {
 	Watermark jobid.ID
 }
 
-// New returns an empty index. The error has category ErrLimits.
+// New returns an empty index. It returns an error if cfg makes no sense.
 func New(cfg Config) (*Index, error) { return Recover(cfg, Evidence{}) }
 
 // Recover returns an index of the jobs and tombstones that a restart finds. Its
@@ -138,9 +129,8 @@ func New(cfg Config) (*Index, error) { return Recover(cfg, Evidence{}) }
 //
 // Pins are not stored: their owners pin the jobs again before the first batch.
 //
-// The error has category ErrLimits; ErrClock if Evidence.Now is neither 0 nor a
-// valid time; or it is a *JobError of category ErrRecord, or of ErrDuplicate if
-// a job or a tombstone appears twice.
+// The error has category ErrClock if Evidence.Now is neither 0 nor a valid time, and
+// is a *JobError for a record that is not valid, or is there twice.
 func Recover(cfg Config, ev Evidence) (*Index, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -148,7 +138,7 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 	if ev.Now != 0 && !guard.IsTime(ev.Now) {
 		return nil, clockError(ev.Now, 0)
 	}
-	x := &Index{cfg: cfg, gen: 1, clock: ev.Now, high: ev.Watermark, durable: ev.Watermark}
+	x := &Index{cfg: cfg, clock: ev.Now, high: ev.Watermark}
 	if err := x.fill(x.free.add, whereFree, ev.Jobs); err != nil {
 		return nil, err
 	}
@@ -190,7 +180,7 @@ func (x *Index) fill(add func(*table, slot), where meta, records []Record) error
 			if x.jobs.where(at) != where {
 				continue
 			}
-			return &JobError{ID: r.ID, Err: ErrDuplicate}
+			return &JobError{ID: r.ID, Err: errDuplicate}
 		}
 		add(&x.jobs, x.jobs.put(r, where))
 	}
@@ -201,25 +191,21 @@ func (x *Index) fill(add func(*table, slot), where meta, records []Record) error
 // be before the times of others, equal to one, or ahead of the clock: then the job delays
 // no other, age does not purge it before that time, and PlanIDs does.
 //
-// The error is a *JobError of category ErrRecord; ErrDuplicate or ErrLeaving if
-// the job is resident; ErrPurged if it has a tombstone. Add costs O(log n).
+// The error is a *JobError if the record is not valid or the job is resident, of
+// category ErrPurged if it has a tombstone. Add costs O(log n).
 func (x *Index) Add(r Record) error {
 	if err := r.check(); err != nil {
 		return err
 	}
 	if at, ok := x.jobs.byID[r.ID]; ok {
-		switch x.jobs.where(at) {
-		case wherePurged:
+		if x.jobs.where(at) == wherePurged {
 			return &JobError{ID: r.ID, Tomb: x.jobs.record(at), Err: ErrPurged}
-		case whereLeaving:
-			return &JobError{ID: r.ID, Err: ErrLeaving}
 		}
-		return &JobError{ID: r.ID, Err: ErrDuplicate}
+		return &JobError{ID: r.ID, Err: errDuplicate}
 	}
 	x.free.add(&x.jobs, x.jobs.put(r, whereFree))
 	x.resident.add(r.Result, 1)
 	x.RaiseWatermark(r.ID)
-	x.gen++
 	return nil
 }
 
@@ -247,9 +233,9 @@ func (x *Index) all(yield func(Record) bool) {
 		rest = append(rest, x.jobs.record(at))
 		return true
 	})
-	for _, p := range x.claims {
-		for _, at := range p.slots {
-			rest = append(rest, x.jobs.record(at))
+	if x.batch != nil {
+		for _, c := range x.batch.Jobs {
+			rest = append(rest, c.Record)
 		}
 	}
 	if x.waiting != nil {
@@ -279,7 +265,7 @@ func (x *Index) all(yield func(Record) bool) {
 func (x *Index) Stats() Stats {
 	return Stats{
 		Resident: x.resident, Purged: x.purged, Pinned: x.pinned.len(),
-		Leaving: x.leaving, Stuck: len(x.retries), Tombstones: x.buried,
+		Leaving: x.leaving(), Stuck: len(x.retries), Tombstones: x.buried,
 	}
 }
 

@@ -40,7 +40,16 @@ type Limits struct {
 // PurgeAll returns limits that purge every job that has no pin.
 func PurgeAll() Limits { return Limits{MaxCount: jobstate.Some(0)} }
 
-// check returns an error of category ErrLimits if a limit makes no sense.
+// Check returns an error if a limit makes no sense for a batch; NoBatch does not. The
+// text names the limit.
+func (l Limits) Check() error {
+	if l.Batch == NoBatch {
+		return limitError("Batch", "must not be NoBatch")
+	}
+	return l.check()
+}
+
+// check is Check for a dry run.
 func (l Limits) check() error {
 	const negative = "must be 0 or more"
 	switch {

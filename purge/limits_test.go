@@ -19,7 +19,6 @@ func TestLimitsThatMakeNoSenseAreRefused(t *testing.T) {
 		"Batch":    {Batch: 10000},
 	} {
 		_, err := x.Plan(start+10, l)
-		require.ErrorIs(t, err, purge.ErrLimits)
 		require.ErrorContains(t, err, "purge: invalid limits: "+key+": must be ")
 	}
 	_, err := x.Plan(start+10, purge.Limits{Batch: -2})

@@ -55,25 +55,18 @@ func (m *memory) call(op string) error {
 	return nil
 }
 
-func (m *memory) PutWatermark(_ context.Context, id jobid.ID) error {
-	if err := errors.Join(m.call("watermark"), m.step()); err != nil {
+func (m *memory) Prepare(_ context.Context, p purge.Plan) error {
+	if err := errors.Join(m.call("prepare"), m.step()); err != nil {
 		return err
 	}
-	m.watermark = max(m.watermark, id)
-	return nil
-}
-
-func (m *memory) PutTombstones(_ context.Context, put []purge.Record, drop []jobid.ID) error {
-	if err := m.call("tombstones"); err != nil {
-		return err
-	}
-	for _, j := range put {
+	m.watermark = max(m.watermark, p.Watermark)
+	for _, j := range p.Tombstones {
 		if err := m.step(); err != nil {
 			return err
 		}
 		m.tombs[j.ID] = j
 	}
-	for _, id := range drop {
+	for _, id := range p.Expired {
 		if err := m.step(); err != nil {
 			return err
 		}
@@ -147,34 +140,27 @@ type broken struct {
 	how string
 }
 
-func (b broken) PutWatermark(ctx context.Context, id jobid.ID) error {
+func (b broken) Prepare(ctx context.Context, p purge.Plan) error {
 	switch b.how {
 	case "lowers the watermark":
-		b.watermark = id
-		return nil
+		b.watermark = 0
 	case "forgets the watermark":
-		return nil
-	}
-	return b.memory.PutWatermark(ctx, id)
-}
-
-func (b broken) PutTombstones(ctx context.Context, put []purge.Record, drop []jobid.ID) error {
-	switch b.how {
+		p.Watermark = 0
 	case "keeps the first tombstone":
-		put = slices.DeleteFunc(slices.Clone(put), func(j purge.Record) bool { _, ok := b.tombs[j.ID]; return ok })
+		p.Tombstones = slices.DeleteFunc(slices.Clone(p.Tombstones), func(j purge.Record) bool { _, ok := b.tombs[j.ID]; return ok })
 	case "forgets a result":
-		put = slices.Clone(put)
-		for i := range put {
-			put[i].Result = jobstate.ResultCompleted
+		p.Tombstones = slices.Clone(p.Tombstones)
+		for i := range p.Tombstones {
+			p.Tombstones[i].Result = jobstate.ResultCompleted
 		}
 	case "drops all tombstones":
-		if len(drop) > 0 {
+		if len(p.Expired) > 0 {
 			clear(b.tombs)
 		}
 	case "keeps no tombstone":
-		return nil
+		p.Tombstones, p.Expired = nil, nil
 	}
-	return b.memory.PutTombstones(ctx, put, drop)
+	return b.memory.Prepare(ctx, p)
 }
 
 func (b broken) Unlink(ctx context.Context, ids []jobid.ID) (map[jobid.ID]error, error) {

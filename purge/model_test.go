@@ -1,7 +1,6 @@
 package purge_test
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"testing"
@@ -16,23 +15,19 @@ import (
 	"github.com/joblife/joblife/purge"
 )
 
-// A pending is a plan that is outstanding, with what the model knows of it.
-type pending struct {
-	plan    purge.Plan
-	limits  purge.Limits
-	byID    bool
-	claimed bool
-}
-
 // A world is an index beside a naive one.
 type world struct {
-	x       *purge.Index
-	n       *naive
-	cfg     purge.Config
-	active  map[jobid.ID]jobstate.State
-	plans   []*pending
-	done    []purge.Plan
-	notices []purge.Plan
+	x      *purge.Index
+	n      *naive
+	cfg    purge.Config
+	active map[jobid.ID]jobstate.State
+
+	// The batch that the store removes, with what the store has said.
+	plan   purge.Plan
+	at     eventlog.Timestamp
+	left   []jobid.ID
+	failed map[jobid.ID]error
+	stored jobid.ID // the watermark
 }
 
 // maxTime is after every time.
@@ -43,16 +38,7 @@ const modelStart eventlog.Timestamp = 1_700_000_000
 func newWorld(t *rapid.T) *world {
 	w := &world{n: &naive{}, active: map[jobid.ID]jobstate.State{}}
 	w.cfg = purge.Config{
-		Active: func(id jobid.ID) (jobstate.State, bool) { s, ok := w.active[id]; return s, ok },
-		Purged: func(n purge.Plan) {
-			for _, c := range n.Jobs {
-				_, err := w.x.Lookup(c.ID)
-				if err == nil {
-					t.Fatalf("%v is told and still there", c.ID)
-				}
-			}
-			w.notices = append(w.notices, n)
-		},
+		Active:  func(id jobid.ID) (jobstate.State, bool) { s, ok := w.active[id]; return s, ok },
 		MaxJump: 50 * time.Second,
 	}
 	w.n.count = rapid.IntRange(0, 12).Draw(t, "tombstones")
@@ -77,7 +63,6 @@ func (w *world) check(t *rapid.T) {
 		all = append(all, j.Record)
 	}
 	require.Equal(t, all, slices.Collect(w.x.All()))
-	require.Equal(t, uint64(w.n.durable), w.x.Durable())
 }
 
 func drawID(t *rapid.T) jobid.ID { return jobid.ID(rapid.IntRange(0, 40).Draw(t, "id")) }
@@ -142,9 +127,7 @@ func batchOf(l purge.Limits) int {
 // same compares what a plan says, and not how it remembers it.
 func same(t require.TestingT, want, got purge.Plan) {
 	empty := func(p purge.Plan) purge.Plan {
-		out := purge.Plan{
-			Now: p.Now, More: p.More, Watermark: p.Watermark, NeedsWatermark: p.NeedsWatermark,
-		}
+		out := purge.Plan{More: p.More, Watermark: p.Watermark}
 		out.Jobs = append(out.Jobs, p.Jobs...)
 		out.Pinned = append(out.Pinned, p.Pinned...)
 		out.Tombstones = append(out.Tombstones, p.Tombstones...)
@@ -172,10 +155,8 @@ func (w *world) add(t *rapid.T) {
 	err := w.x.Add(j)
 	old := w.n.find(j.ID)
 	switch {
-	case old != nil && old.leaving:
-		require.ErrorIs(t, err, purge.ErrLeaving)
 	case old != nil:
-		require.ErrorIs(t, err, purge.ErrDuplicate)
+		require.ErrorContains(t, err, "job was added before")
 	case w.n.tomb(j.ID) != nil:
 		require.ErrorIs(t, err, purge.ErrPurged)
 	default:
@@ -236,22 +217,34 @@ func (w *world) planLimits(t *rapid.T) {
 	}
 	require.NoError(t, err)
 	same(t, w.n.plan(now, l, batchOf(l)), p)
-	w.keep(&pending{plan: p, limits: l})
 }
 
-// keep remembers a plan, and forgets one that was not claimed if there are many.
-func (w *world) keep(p *pending) {
-	if i := slices.IndexFunc(w.plans, func(p *pending) bool { return !p.claimed }); i >= 0 && len(w.plans) > 5 {
-		w.plans = slices.Delete(w.plans, i, i+1)
+func (w *world) claimLimits(t *rapid.T) {
+	l, now := drawLimits(t), w.drawNow(t)
+	p, err := w.x.Claim(now, l)
+	switch {
+	case l.Batch == purge.NoBatch || len(w.left) > 0:
+		require.Error(t, err)
+	case !w.clockFits(now):
+		require.ErrorIs(t, err, purge.ErrClock)
+	default:
+		require.NoError(t, err)
+		w.claimed(t, w.n.claim(w.n.plan(now, l, batchOf(l)), now), p, now)
 	}
-	w.plans = append(w.plans, p)
+}
+
+// claimed notes the batch.
+func (w *world) claimed(t *rapid.T, want, got purge.Plan, at eventlog.Timestamp) {
+	same(t, want, got)
+	w.plan, w.at, w.left, w.failed = got, at, got.IDs(), map[jobid.ID]error{}
+	w.stored = max(w.stored, got.Watermark)
 }
 
 func (w *world) planIDs(t *rapid.T) {
 	ids := rapid.SliceOfN(rapid.Custom(drawID), 0, 4).Draw(t, "ids")
 	now := rapid.SampledFrom([]eventlog.Timestamp{modelStart, modelStart + 30, modelStart * 2}).Draw(t, "now")
-	p, err := w.x.PlanIDs(now, ids...)
-	want := purge.Plan{Now: now}
+	p, err := w.x.PlanIDs(ids...)
+	var want purge.Plan
 	for _, id := range ids {
 		cause := w.status(id)
 		if j := w.n.find(id); cause == nil && len(j.pins) > 0 {
@@ -265,6 +258,8 @@ func (w *world) planIDs(t *rapid.T) {
 			require.ErrorIs(t, err, cause)
 			require.Equal(t, id, why.ID)
 			require.Equal(t, w.active[id], why.State)
+			_, again := w.x.ClaimIDs(now, ids...)
+			require.Equal(t, err, again)
 			return
 		}
 		if c := (purge.Candidate{Record: w.n.find(id).Record, Reason: purge.ReasonID}); !slices.Contains(want.Jobs, c) {
@@ -272,106 +267,93 @@ func (w *world) planIDs(t *rapid.T) {
 		}
 	}
 	slices.SortFunc(want.Jobs, func(a, b purge.Candidate) int { return byTime(a.Record, b.Record) })
-	w.n.mark(&want)
 	require.NoError(t, err)
 	same(t, want, p)
-	w.keep(&pending{plan: p, byID: true})
-}
-
-// pick draws an outstanding plan; nil if there is none.
-func (w *world) pick(t *rapid.T) *pending {
-	if len(w.plans) == 0 {
-		return nil
-	}
-	return w.plans[rapid.IntRange(0, len(w.plans)-1).Draw(t, "plan")]
-}
-
-// drop forgets a plan, but that it is done.
-func (w *world) drop(p *pending) {
-	w.plans = slices.DeleteFunc(w.plans, func(q *pending) bool { return q == p })
-	w.done = append(w.done, p.plan)
-}
-
-func (w *world) claim(t *rapid.T) {
-	p := w.pick(t)
-	if p == nil {
+	if rapid.Bool().Draw(t, "dry run") {
 		return
 	}
-	got, err := w.x.Claim(p.plan)
-	if p.claimed {
-		require.ErrorIs(t, err, purge.ErrStale)
+	p, err = w.x.ClaimIDs(now, ids...)
+	if len(w.left) > 0 {
+		require.Error(t, err)
 		return
 	}
 	require.NoError(t, err)
-	want := w.n.trim(p.plan, p.limits, p.byID)
-	want.Pinned = p.plan.Pinned
-	same(t, want, got)
-	if len(got.Jobs) == 0 {
-		require.NoError(t, w.x.Commit(got), "a plan without jobs is nothing to commit")
-		return
+	if w.n.clock > 0 {
+		now = min(now, w.n.clock) // as far as somebody has checked it
 	}
-	p.claimed, p.plan = true, got
-	for _, c := range got.Jobs {
-		j := w.n.find(c.ID)
-		j.leaving, j.until = true, 0
-	}
+	w.claimed(t, w.n.claim(want, now), p, now)
 }
 
-func (w *world) commit(t *rapid.T) {
-	p := w.pick(t)
-	if p == nil {
-		return
-	}
-	told := len(w.notices)
-	var failed []jobid.ID
-	for _, c := range p.plan.Jobs {
-		if rapid.IntRange(0, 4).Draw(t, "fails") == 0 {
-			failed = append(failed, c.ID)
+// unlinked passes a part of the outcome.
+func (w *world) unlinked(t *rapid.T) {
+	var ids []jobid.ID
+	failed := map[jobid.ID]error{}
+	busy := len(w.left) > 0
+	for _, id := range slices.Clone(w.left) {
+		switch rapid.IntRange(0, 4).Draw(t, "outcome") {
+		case 0:
+			continue
+		case 1:
+			failed[id], w.failed[id] = errStuck, errStuck
+		default:
+			ids = append(ids, id)
 		}
+		w.left = slices.DeleteFunc(w.left, func(of jobid.ID) bool { return of == id })
 	}
-	err := w.x.Commit(p.plan, append(failed, 1000)...)
-	if !p.claimed {
-		require.Equal(t, len(p.plan.Jobs) > 0, errors.Is(err, purge.ErrStale))
+	p, stay, done := w.x.Unlinked(append(ids, drawOther(t, w)), failed)
+	require.Equal(t, busy && len(w.left) == 0, done)
+	if !done {
 		return
 	}
-	require.NoError(t, err)
-	w.n.commit(p.plan, p.byID, failed)
-	if len(failed) == len(p.plan.Jobs) {
-		require.Len(t, w.notices, told)
-	} else {
-		require.Len(t, w.notices, told+1)
-		require.Len(t, w.notices[told].Jobs, len(p.plan.Jobs)-len(failed))
-		require.Equal(t, p.plan.Now, w.notices[told].Now)
-		require.Equal(t, p.plan.Expired, w.notices[told].Expired)
+	same(t, w.plan, p)
+	require.Equal(t, len(w.failed), len(stay))
+	for id := range w.failed {
+		require.ErrorIs(t, stay[id], errStuck)
 	}
-	w.drop(p)
+	w.n.commit(p, w.at, w.failed)
 }
 
-func (w *world) abort(t *rapid.T) {
-	p := w.pick(t)
-	if p == nil {
-		return
+// drawOther draws an id of which the store has spoken, or that is not in the batch.
+func drawOther(t *rapid.T, w *world) jobid.ID {
+	if id := drawID(t); !slices.Contains(w.left, id) {
+		return id
 	}
-	err := w.x.Abort(p.plan)
-	if !p.claimed {
-		require.Equal(t, len(p.plan.Jobs) > 0, errors.Is(err, purge.ErrStale))
-		return
-	}
-	require.NoError(t, err)
-	for _, c := range p.plan.Jobs {
-		w.n.find(c.ID).leaving = false
-	}
-	w.drop(p)
+	return 1000
 }
 
-// again commits and aborts what is done.
-func (w *world) again(t *rapid.T) {
-	if len(w.done) == 0 {
-		return
+func (w *world) abort(*rapid.T) {
+	w.x.Abort()
+	for _, j := range w.n.jobs {
+		j.leaving = false
 	}
-	p := rapid.SampledFrom(w.done).Draw(t, "done")
-	require.ErrorIs(t, w.x.Abort(p), purge.ErrStale)
-	require.ErrorIs(t, w.x.Commit(p), purge.ErrStale)
+	w.left = nil
+}
+
+// due compares the time that the index names with what is planned before and at it.
+func (w *world) due(t *rapid.T) {
+	l := drawLimits(t)
+	at := w.x.Due(l)
+	planned := func(now eventlog.Timestamp) bool {
+		return w.clockFits(now) && len(w.n.plan(now, l, 1).Jobs) > 0
+	}
+	now := w.n.clock
+	switch {
+	case now == 0:
+	case at <= now:
+		require.True(t, planned(now), "%v, due %v", now, at)
+	case at > now+0.002: // or else it is a millisecond late
+		require.False(t, planned(now), "%v, due %v", now, at)
+		if math.IsInf(float64(at), 1) {
+			return
+		}
+		require.False(t, planned(at-0.01), "due %v", at)
+		for _, j := range w.n.jobs {
+			if j.until == at {
+				return // it is tried again
+			}
+		}
+		require.True(t, planned(at) || at <= now+8 && at > now+7, "due %v", at)
+	}
 }
 
 func (w *world) look(t *rapid.T) {
@@ -425,7 +407,7 @@ func (w *world) restart(t *rapid.T) {
 		j.pins, j.leaving, j.tries, j.until = map[purge.Pin]bool{}, false, 0, 0
 	}
 	ev.Tombstones = slices.Clone(w.n.tombs)
-	ev.Watermark = w.n.durable
+	ev.Watermark = w.stored
 	for id := range w.active {
 		ev.Active = append(ev.Active, id)
 	}
@@ -435,8 +417,8 @@ func (w *world) restart(t *rapid.T) {
 	x, err := purge.Recover(w.cfg, ev)
 	require.NoError(t, err)
 	require.LessOrEqual(t, x.Watermark(), w.n.high)
-	w.x, w.plans, w.done = x, nil, nil
-	w.n.purged, w.n.clock, w.n.high = nil, 0, w.n.durable
+	w.x, w.left = x, nil
+	w.n.purged, w.n.clock, w.n.high = nil, 0, w.stored
 	for _, j := range w.n.jobs {
 		w.n.clock, w.n.high = max(w.n.clock, j.Inactive), max(w.n.high, j.ID)
 	}
@@ -464,8 +446,13 @@ func indexModel(t *rapid.T) {
 	w := newWorld(t)
 	t.Repeat(map[string]func(*rapid.T){
 		"add": w.add, "add more": w.add, "add yet more": w.add, "submit": w.submit, "pin": w.pin, "unpin": w.unpin,
-		"plan": w.planLimits, "plan ids": w.planIDs, "claim": w.claim, "commit": w.commit, "abort": w.abort,
-		"again": w.again, "look": w.look, "clock": w.clock,
+		"plan": w.planLimits, "claim": w.claimLimits, "ids": w.planIDs, "unlinked": w.unlinked, "due": w.due,
+		"look": w.look, "clock": w.clock,
+		"abort": func(t *rapid.T) {
+			if rapid.IntRange(0, 3).Draw(t, "really") == 0 {
+				w.abort(t)
+			}
+		},
 		"restart": func(t *rapid.T) {
 			if rapid.IntRange(0, 5).Draw(t, "really") == 0 {
 				w.restart(t)

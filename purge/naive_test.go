@@ -23,13 +23,13 @@ type naiveJob struct {
 // naive is an index that is a sorted slice, and does everything by looking at all
 // of it.
 type naive struct {
-	jobs          []*naiveJob
-	tombs         []purge.Record
-	clock         eventlog.Timestamp
-	high, durable jobid.ID
-	purged        []purge.Record
-	count         int // of tombstones
-	tombAge       jobstate.Optional[time.Duration]
+	jobs    []*naiveJob
+	tombs   []purge.Record
+	clock   eventlog.Timestamp
+	high    jobid.ID
+	purged  []purge.Record
+	count   int // of tombstones
+	tombAge jobstate.Optional[time.Duration]
 }
 
 func byTime(a, b purge.Record) int {
@@ -62,7 +62,6 @@ func (n *naive) add(j purge.Record) {
 
 // plan removes one job after the other, and asks anew before each.
 func (n *naive) plan(now eventlog.Timestamp, l purge.Limits, batch int) (p purge.Plan) {
-	p.Now = now
 	there := 0
 	for _, j := range n.jobs {
 		if !j.leaving {
@@ -109,7 +108,6 @@ func (n *naive) plan(now eventlog.Timestamp, l purge.Limits, batch int) (p purge
 	if len(p.Pinned) > batch {
 		p.Pinned = p.Pinned[:batch]
 	}
-	n.mark(&p)
 	return p
 }
 
@@ -124,51 +122,16 @@ func sortedPins(set map[purge.Pin]bool) []purge.Pin {
 	return out
 }
 
-// mark says whether the watermark has to be stored.
-func (n *naive) mark(p *purge.Plan) {
-	p.Watermark, p.NeedsWatermark = 0, false
+// claim is what the index says of a plan that it claims.
+func (n *naive) claim(p purge.Plan, at eventlog.Timestamp) purge.Plan {
+	p.Pinned = nil
 	for _, c := range p.Jobs {
-		if c.ID > n.durable {
-			p.Watermark, p.NeedsWatermark = n.high, true
-		}
-	}
-}
-
-// trim leaves of a plan what a new one has too.
-func (n *naive) trim(p purge.Plan, l purge.Limits, byID bool) purge.Plan {
-	out := purge.Plan{Now: p.Now}
-	now := n.plan(p.Now, l, len(p.Jobs))
-	for _, c := range p.Jobs {
+		p.Watermark = max(p.Watermark, c.ID)
 		j := n.find(c.ID)
-		if byID {
-			if j != nil && j.Record == c.Record && !j.leaving && len(j.pins) == 0 {
-				out.Jobs = append(out.Jobs, c)
-			}
-			continue
-		}
-		for _, d := range now.Jobs {
-			if d.Record == c.Record {
-				out.Jobs = append(out.Jobs, d)
-			}
-		}
+		j.leaving, j.until = true, 0
 	}
-	if !byID {
-		out.More = now.More || len(out.Jobs) < len(now.Jobs)
-	}
-	if !byID && n.clock > 0 && p.Now > n.clock+50 {
-		out.Jobs, out.More = nil, true
-	}
-	n.mark(&out)
-	n.tombstones(&out, n.believed(p, byID))
-	return out
-}
-
-// believed is the time of a plan, or an earlier one that somebody has checked.
-func (n *naive) believed(p purge.Plan, byID bool) eventlog.Timestamp {
-	if byID && n.clock > 0 {
-		return min(p.Now, n.clock)
-	}
-	return p.Now
+	n.tombstones(&p, at)
+	return p
 }
 
 // tombstones adds tombstones for the youngest jobs of a plan, and lets the oldest
@@ -194,11 +157,10 @@ func (n *naive) tombstones(p *purge.Plan, at eventlog.Timestamp) {
 	}
 }
 
-// commit removes the jobs of a plan that was trimmed, except those that failed.
-func (n *naive) commit(p purge.Plan, byID bool, failed []jobid.ID) {
-	now := n.believed(p, byID)
+// commit removes the jobs of a claimed plan, except those that failed.
+func (n *naive) commit(p purge.Plan, now eventlog.Timestamp, failed map[jobid.ID]error) {
 	for _, c := range p.Jobs {
-		if slices.Contains(failed, c.ID) {
+		if failed[c.ID] != nil {
 			j := n.find(c.ID)
 			j.leaving = false
 			j.until = now + eventlog.Timestamp(min(60<<j.tries, 3600))
@@ -209,12 +171,11 @@ func (n *naive) commit(p purge.Plan, byID bool, failed []jobid.ID) {
 		n.purged = append(n.purged, c.Record)
 	}
 	for _, j := range p.Tombstones {
-		if !slices.Contains(failed, j.ID) {
+		if failed[j.ID] == nil {
 			n.tombs = append(n.tombs, j)
 		}
 	}
 	n.tombs = slices.DeleteFunc(n.tombs, func(j purge.Record) bool { return slices.Contains(p.Expired, j.ID) })
-	n.durable = max(n.durable, p.Watermark)
 }
 
 // observe tells the time.

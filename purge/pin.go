@@ -57,13 +57,11 @@ func comparePins(a, b Pin) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.By, b.By))
 }
 
-// Pin puts a pin on a resident job, and reports whether the job did not have it.
-// If an earlier plan has the job, Claim leaves it out. Pin takes O(log n) and a
-// copy of the job's pins.
+// Pin puts a pin on a resident job, and reports whether the job did not have it. It
+// takes O(log n) and a copy of the job's pins.
 //
-// The error has category ErrExcess if the job would have too many pins or By is
-// too long, or is a *JobError of category ErrUnknown, ErrActive, ErrPurged or
-// ErrLeaving.
+// It returns an error if the job would have too many pins or By is too long, or a
+// *JobError of category ErrUnknown, ErrActive, ErrPurged or ErrLeaving.
 func (x *Index) Pin(id jobid.ID, p Pin) (bool, error) {
 	if len(p.By) > maxPinner {
 		return false, excess("bytes in Pin.By", len(p.By), maxPinner)
@@ -72,7 +70,7 @@ func (x *Index) Pin(id jobid.ID, p Pin) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if x.jobs.where(at) == whereLeaving {
+	if where := x.jobs.where(at); where == whereLeaving || where == whereTold {
 		return false, &JobError{ID: id, Err: ErrLeaving}
 	}
 	pins := x.pins[id]
@@ -89,17 +87,16 @@ func (x *Index) Pin(id jobid.ID, p Pin) (bool, error) {
 	p.By = strings.Clone(p.By)
 	x.pins[id] = slices.Insert(pins, i, p)
 	if len(pins) == 0 {
-		x.take(at)
+		x.withdraw(at)
 		delete(x.retries, id)
 		x.jobs.move(at, wherePinned)
 		x.pinned.add(&x.jobs, at)
-		x.gen++
 	}
 	return true, nil
 }
 
-// take takes a job out of those that are free or wait.
-func (x *Index) take(at slot) {
+// withdraw takes a job out of those that are free or wait.
+func (x *Index) withdraw(at slot) {
 	if x.jobs.where(at) == whereFree {
 		x.free.remove(at)
 	}
@@ -125,7 +122,6 @@ func (x *Index) Unpin(id jobid.ID, p Pin) (bool, error) {
 	delete(x.pins, id)
 	x.pinned.remove(at)
 	x.setFree(at)
-	x.gen++
 	return true, nil
 }
 

@@ -1,11 +1,12 @@
 package purge
 
 import (
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -51,32 +52,24 @@ type Pinned struct {
 // A Plan says which jobs to purge. It is a value and refers to nothing in the
 // index. A plan that is not claimed is a dry run.
 type Plan struct {
-	// Now is the time that the plan was made for.
-	Now eventlog.Timestamp
 	// Jobs are the jobs to purge, oldest first.
 	Jobs []Candidate
 	// More says that the batch is full and other jobs are due.
 	More bool
-	// Pinned are jobs that would be purged if they had no pins, oldest first, at
-	// most as many as a batch has. If More is set, there may be others.
+	// Pinned are jobs that would be purged if they had no pins, oldest first. There may be
+	// others if More is set, or if these are as many as a batch has. A claimed plan has none.
 	Pinned []Pinned
-	// If NeedsWatermark is set, make Watermark durable BEFORE you remove a job
-	// from the store.
-	Watermark      jobid.ID
-	NeedsWatermark bool
-	// Make Tombstones durable BEFORE you remove the jobs from the store. Expired
-	// are the older tombstones that expire with this plan. Both are oldest first.
-	// Claim fills them in.
+
+	// The rest is of a claimed plan.
+
+	// Make Watermark, the greatest id of Jobs, durable BEFORE you remove a job from the
+	// store: ids up to it do not come back. It is no greater, since ids of other generators
+	// may be lower than the greatest id that is known, and still on their way here.
+	Watermark jobid.ID
+	// Make Tombstones durable BEFORE you remove the jobs from the store. Expired are the
+	// older tombstones that expire with this plan. Both are oldest first.
 	Tombstones []Record
 	Expired    []jobid.ID
-
-	limits Limits
-	byID   bool
-	gen    uint64 // the index had it when the plan was made
-	claim  uint64 // the number of the claim, 0 before Claim
-	slots  []slot // where the jobs were, in the order of Jobs: spares finding them
-	tombs  int    // how many tombstones come with the plan: the last of its jobs
-	ends   []slot // where the expired tombstones are
 }
 
 // IDs returns the ids of Plan.Jobs, oldest first.
@@ -89,10 +82,10 @@ func (p Plan) IDs() []jobid.ID {
 }
 
 // without returns the plan without some of its jobs.
-func (p Plan) without(ids []jobid.ID) Plan {
-	if len(ids) > 0 {
-		p.Jobs = slices.DeleteFunc(slices.Clone(p.Jobs), func(c Candidate) bool { return slices.Contains(ids, c.ID) })
-		p.Tombstones = slices.DeleteFunc(slices.Clone(p.Tombstones), func(r Record) bool { return slices.Contains(ids, r.ID) })
+func (p Plan) without(failed map[jobid.ID]error) Plan {
+	if len(failed) > 0 {
+		p.Jobs = slices.DeleteFunc(slices.Clone(p.Jobs), func(c Candidate) bool { return failed[c.ID] != nil })
+		p.Tombstones = slices.DeleteFunc(slices.Clone(p.Tombstones), func(r Record) bool { return failed[r.ID] != nil })
 	}
 	return p
 }
@@ -106,7 +99,7 @@ type rule struct {
 
 // rule returns the rule of some limits. Jobs that are leaving do not count.
 func (x *Index) rule(now eventlog.Timestamp, l Limits) rule {
-	return rule{now, l, x.Len() - x.leaving}
+	return rule{now, l, x.Len() - x.leaving()}
 }
 
 // reason returns why a job goes when gone jobs have gone before it, 0 if it stays.
@@ -127,9 +120,9 @@ func (r *rule) reason(t eventlog.Timestamp, gone int) Reason {
 	return why
 }
 
-// Plan returns which jobs the limits would purge at the time now. It changes
-// nothing: it is a dry run. The error has category ErrLimits or ErrClock. Plan
-// takes O(log n) plus the size of the result.
+// Plan returns which jobs the limits would purge at the time now. It changes nothing: it
+// is a dry run. It returns an error for limits that make no sense, or of category ErrClock.
+// Plan takes O(log n) plus the size of the result.
 func (x *Index) Plan(now eventlog.Timestamp, l Limits) (Plan, error) {
 	if err := l.check(); err != nil {
 		return Plan{}, err
@@ -137,16 +130,14 @@ func (x *Index) Plan(now eventlog.Timestamp, l Limits) (Plan, error) {
 	if err := x.checkClock(now); err != nil {
 		return Plan{}, err
 	}
-	p := x.plan(now, l, l.batch())
-	x.addPinned(&p, l.batch())
-	x.setWatermark(&p)
+	p, _ := x.plan(now, l)
+	x.addPinned(&p, x.rule(now, l))
 	return p, nil
 }
 
-// plan returns which jobs go by the limits, at most batch.
-func (x *Index) plan(now eventlog.Timestamp, l Limits, batch int) Plan {
-	p := Plan{Now: now, limits: l, gen: x.gen}
-	r := x.rule(now, l)
+// plan returns which jobs go by the limits, and where they are.
+func (x *Index) plan(now eventlog.Timestamp, l Limits) (p Plan, slots []slot) {
+	r, batch := x.rule(now, l), l.batch()
 	x.free.each(func(at slot) bool {
 		j := x.jobs.record(at)
 		why := r.reason(j.Inactive, len(p.Jobs))
@@ -159,25 +150,24 @@ func (x *Index) plan(now eventlog.Timestamp, l Limits, batch int) Plan {
 		}
 		if p.Jobs == nil && batch <= MaxBatch {
 			n := min(batch, x.free.len())
-			p.Jobs, p.slots = make([]Candidate, 0, n), make([]slot, 0, n)
+			p.Jobs, slots = make([]Candidate, 0, n), make([]slot, 0, n)
 		}
-		p.Jobs, p.slots = append(p.Jobs, Candidate{j, why}), append(p.slots, at)
+		p.Jobs, slots = append(p.Jobs, Candidate{j, why}), append(slots, at)
 		return true
 	})
-	return p
+	return p, slots
 }
 
 // addPinned adds the pinned jobs that would go before or among the jobs of the
-// plan, at most batch, and those after them if no other batch follows.
-func (x *Index) addPinned(p *Plan, batch int) {
-	r := x.rule(p.Now, p.limits)
+// plan, at most a batch, and those after them if no other batch follows.
+func (x *Index) addPinned(p *Plan, r rule) {
 	gone := 0
 	x.pinned.each(func(at slot) bool {
 		j := x.jobs.record(at)
 		for gone < len(p.Jobs) && less(p.Jobs[gone].Record, j) {
 			gone++
 		}
-		if p.More && gone == len(p.Jobs) || r.reason(j.Inactive, gone) == 0 || len(p.Pinned) == batch {
+		if p.More && gone == len(p.Jobs) || r.reason(j.Inactive, gone) == 0 || len(p.Pinned) == r.limits.batch() {
 			return false
 		}
 		p.Pinned = append(p.Pinned, Pinned{j, x.Pins(j.ID)})
@@ -185,33 +175,50 @@ func (x *Index) addPinned(p *Plan, batch int) {
 	})
 }
 
-// setWatermark says whether the watermark has to be stored before the jobs of the
-// plan are removed: if an id among them is greater than what is stored. What is
-// stored then is the greatest id of all, so that the next batches need no record.
-func (x *Index) setWatermark(p *Plan) {
-	p.Watermark, p.NeedsWatermark = 0, false
-	for _, c := range p.Jobs {
-		if c.ID > x.durable {
-			p.Watermark, p.NeedsWatermark = x.high, true
-			return
-		}
+// Due returns when to look at the limits again: when they purge the next job, a job that
+// failed is tried again, or the index must be told the time so as not to take a rest for a
+// clock that jumped. -Inf means now, because of MaxCount. It is +Inf without MaxAge and
+// MaxCount. It takes O(log n).
+func (x *Index) Due(l Limits) eventlog.Timestamp {
+	at := eventlog.Timestamp(math.Inf(1))
+	if !l.MaxAge.Set && !l.MaxCount.Set {
+		return at
 	}
+	at = x.clock + eventlog.Timestamp(x.maxJump().Seconds()/7)
+	if x.waiting != nil && x.waiting.Len() > 0 {
+		r, _ := x.waiting.Min()
+		at = min(at, r.at)
+	}
+	oldest, ok := x.free.min()
+	if !ok {
+		return at
+	}
+	ended := x.jobs.record(oldest).Inactive
+	// A rule compares strictly, or rounds: a millisecond later is after it.
+	after := func(d time.Duration) eventlog.Timestamp { return ended + eventlog.Timestamp(d.Seconds()) + 0.001 }
+	goes := eventlog.Timestamp(math.Inf(1))
+	if l.MaxAge.Set {
+		goes = after(l.MaxAge.Value)
+	}
+	if l.MaxCount.Set && x.Len()-x.leaving() > l.MaxCount.Value {
+		goes = eventlog.Timestamp(math.Inf(-1))
+	}
+	if l.MinAge.Set {
+		goes = max(goes, after(l.MinAge.Value))
+	}
+	return min(at, goes)
 }
 
 // PlanIDs returns a plan of the jobs with the given ids, whatever the limits. An
 // id that appears twice counts once. It plans all of them or none: the error is
 // a *JobError of the first job that cannot be purged, of category ErrUnknown,
-// ErrActive, ErrPurged, ErrPinned or ErrLeaving. The error is ErrExcess for more
-// than MaxBatch ids, and ErrClock if now is not a valid time; otherwise the
-// clock does not matter. It takes O(1) for each id, and sorts them.
-func (x *Index) PlanIDs(now eventlog.Timestamp, ids ...jobid.ID) (Plan, error) {
+// ErrActive, ErrPurged, ErrPinned or ErrLeaving. There is another error for more than
+// MaxBatch ids. It takes O(1) for each id, and sorts them.
+func (x *Index) PlanIDs(ids ...jobid.ID) (Plan, error) {
 	if len(ids) > MaxBatch {
 		return Plan{}, excess("ids", len(ids), MaxBatch)
 	}
-	if !guard.IsTime(now) {
-		return Plan{}, clockError(now, x.clock)
-	}
-	p := Plan{Now: now, byID: true, gen: x.gen, Jobs: make([]Candidate, 0, len(ids))}
+	p := Plan{Jobs: make([]Candidate, 0, len(ids))}
 	for _, id := range ids {
 		at, err := x.find(id)
 		if err != nil {
@@ -220,13 +227,12 @@ func (x *Index) PlanIDs(now eventlog.Timestamp, ids ...jobid.ID) (Plan, error) {
 		switch x.jobs.where(at) {
 		case wherePinned:
 			return Plan{}, &JobError{ID: id, Pins: x.Pins(id), Err: ErrPinned}
-		case whereLeaving:
+		case whereLeaving, whereTold:
 			return Plan{}, &JobError{ID: id, Err: ErrLeaving}
 		}
 		p.Jobs = append(p.Jobs, Candidate{x.jobs.record(at), ReasonID})
 	}
 	slices.SortFunc(p.Jobs, func(a, b Candidate) int { return compare(a.Record, b.Record) })
 	p.Jobs = slices.Compact(p.Jobs)
-	x.setWatermark(&p)
 	return p, nil
 }

@@ -92,7 +92,7 @@ func (r Record) Satisfies(d Dependency) bool {
 // check returns an error unless the record can be in an index.
 func (r Record) check() error {
 	if _, ok := place(r.Result); !ok || !guard.IsTime(r.Inactive) {
-		return &JobError{ID: r.ID, Err: ErrRecord}
+		return &JobError{ID: r.ID, Err: errRecord}
 	}
 	return nil
 }
@@ -114,8 +114,8 @@ const (
 
 // AppendText appends the tombstone to dst, such as "6731191091817518 1000 1699996421.5
 // failed ran": id, user, time, result and whether the job ran. Equal records have equal
-// text. Text that was cut short is not a valid tombstone. The error has category
-// ErrRecord, and dst is returned as it was. AppendText allocates only to grow dst.
+// text. Text that was cut short is not a valid tombstone. After an error, for a record that
+// is not valid, dst is returned as it was. AppendText allocates only to grow dst.
 func (r Record) AppendText(dst []byte) ([]byte, error) {
 	if err := r.check(); err != nil {
 		return dst, err
@@ -151,8 +151,7 @@ func (r Record) String() string {
 const maxTombstone = 20 + 1 + 10 + 1 + 24 + 1 + 9 + 1 + 9
 
 // UnmarshalText sets r to a tombstone. It accepts exactly the texts that
-// AppendText writes. The error has category ErrRecord and names the offset; r is
-// unchanged.
+// AppendText writes. The error names the offset; r is unchanged.
 func (r *Record) UnmarshalText(text []byte) error {
 	if len(text) > maxTombstone {
 		return syntax(text, maxTombstone, "too long")
@@ -204,7 +203,7 @@ func (r *Record) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// syntax returns an error of category ErrRecord.
+// syntax returns what is wrong with a text, and where.
 func syntax(text []byte, at int, reason string) error {
-	return fmt.Errorf("purge: offset %d: %s: %w: %s", at, guard.Quote(text), ErrRecord, reason)
+	return fmt.Errorf("purge: offset %d: %s: %w: %s", at, guard.Quote(text), errRecord, reason)
 }

@@ -110,17 +110,17 @@ func TestATombstonePrintsAndReads(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "before "+text, string(dst))
 		for n := range text {
-			require.ErrorIs(t, new(purge.Record).UnmarshalText([]byte(text[:n])), purge.ErrRecord, "cut after %d", n)
+			require.ErrorContains(t, new(purge.Record).UnmarshalText([]byte(text[:n])), "malformed record", "cut after %d", n)
 		}
 	}
 	for _, job := range []purge.Record{
 		{}, {Inactive: -1}, {Inactive: eventlog.Timestamp(math.NaN())}, {Inactive: 1, Result: 3}, {Inactive: 1, Result: 16},
 	} {
 		dst, err := job.AppendText([]byte("x"))
-		require.ErrorIs(t, err, purge.ErrRecord)
+		require.ErrorContains(t, err, "malformed record")
 		require.Equal(t, "x", string(dst))
 		_, err = job.MarshalText()
-		require.ErrorIs(t, err, purge.ErrRecord)
+		require.ErrorContains(t, err, "malformed record")
 		require.Equal(t, "invalid record ƒ1", job.String())
 	}
 }
@@ -151,7 +151,7 @@ func TestAnInvalidTombstoneIsRefusedWhereItIsWrong(t *testing.T) {
 	} {
 		j := purge.Record{ID: 7}
 		err := j.UnmarshalText([]byte(text))
-		require.ErrorIs(t, err, purge.ErrRecord)
+		require.ErrorContains(t, err, "malformed record")
 		require.ErrorContains(t, err, fmt.Sprintf("purge: offset %d: ", want))
 		require.Less(t, len(err.Error()), 200)
 		require.Equal(t, purge.Record{ID: 7}, j)
@@ -171,7 +171,7 @@ func TestAWatermarkIsWholeOrNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, id, got)
 		_, err = purge.ParseWatermark(text[:rapid.IntRange(0, 25).Draw(t, "cut")])
-		require.ErrorIs(t, err, purge.ErrRecord)
+		require.ErrorContains(t, err, "malformed record")
 	})
 	require.Equal(t, "watermark 0017e9fb8df16c2e", string(purge.AppendWatermark(nil, 6731191091817518)))
 	for text, want := range map[string]int{
@@ -179,7 +179,7 @@ func TestAWatermarkIsWholeOrNothing(t *testing.T) {
 		"watermark 0017e9fb8df16c2g": 10, "": 0,
 	} {
 		_, err := purge.ParseWatermark([]byte(text))
-		require.ErrorIs(t, err, purge.ErrRecord)
+		require.ErrorContains(t, err, "malformed record")
 		require.ErrorContains(t, err, fmt.Sprintf("offset %d:", want), text)
 	}
 }
@@ -191,7 +191,7 @@ func FuzzTombstone(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var j purge.Record
 		if err := j.UnmarshalText(text); err != nil {
-			require.ErrorIs(t, err, purge.ErrRecord)
+			require.ErrorContains(t, err, "malformed record")
 			require.Zero(t, j)
 			return
 		}
@@ -210,7 +210,7 @@ func FuzzWatermark(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		id, err := purge.ParseWatermark(text)
 		if err != nil {
-			require.ErrorIs(t, err, purge.ErrRecord)
+			require.ErrorContains(t, err, "malformed record")
 			require.Zero(t, id)
 			return
 		}

@@ -27,10 +27,7 @@ func comparisons(t *testing.T, n int) float64 {
 		if x.Len() < n+100 {
 			continue
 		}
-		p, err := x.Plan(j.Inactive, count(n))
-		require.NoError(t, err)
-		require.Len(t, p.Jobs, 100)
-		commit(t, x, p)
+		require.Len(t, commit(t, x, j.Inactive, count(n)).Jobs, 100)
 	}
 	return float64(x.Compared()-before) / 5000
 }
@@ -82,12 +79,13 @@ func TestJobsWithEqualTimesAreDifferentJobs(t *testing.T) {
 // the wrong job was purged.
 func TestAPlanMeansTheSameJobsWhateverIsAddedInFrontOfThem(t *testing.T) {
 	x, _ := populated(t, purge.Config{}, 5)
-	p, err := x.PlanIDs(start+10, 2, 4)
+	p, err := x.ClaimIDs(start+10, 2, 4)
 	require.NoError(t, err)
 	for i := range 5000 {
 		require.NoError(t, x.Add(purge.Record{ID: jobid.ID(10000 - i), Inactive: start - eventlog.Timestamp(i)}))
 	}
-	commit(t, x, p)
+	_, _, done := x.Unlinked(p.IDs(), nil)
+	require.True(t, done)
 	for id, gone := range map[jobid.ID]bool{1: false, 2: true, 3: false, 4: true, 5: false} {
 		_, err := x.Lookup(id)
 		require.Equal(t, gone, err != nil)
@@ -99,10 +97,10 @@ func TestAPlanMeansTheSameJobsWhateverIsAddedInFrontOfThem(t *testing.T) {
 func TestAJobIsAddedOnce(t *testing.T) {
 	x, err := purge.Recover(purge.Config{}, purge.Evidence{Jobs: makeJobs(2)})
 	require.NoError(t, err)
-	require.ErrorIs(t, x.Add(makeJobs(2)[1]), purge.ErrDuplicate)
+	require.EqualError(t, x.Add(makeJobs(2)[1]), "purge: ƒ3: job was added before")
 	other := makeJobs(2)[1]
 	other.Inactive += 5
-	require.ErrorIs(t, x.Add(other), purge.ErrDuplicate, "the id is what counts")
+	require.Error(t, x.Add(other), "the id is what counts")
 	require.Equal(t, 2, x.Stats().Resident.Total())
 }
 
@@ -110,66 +108,25 @@ func TestAJobIsAddedOnce(t *testing.T) {
 // see TestIdsNeverComeBackWhereverTheStoreDies.
 func TestTheWatermarkIsStoredBeforeTheJobThatProvesItGoes(t *testing.T) {
 	x, m := populated(t, purge.Config{TombstoneCount: jobstate.Some(0)}, 4)
-	r := newRunner(t, x, m, count(0))
-	p, err := r.PurgeIDs(t.Context(), start+10, 4)
+	p, err := purgeIDs(t.Context(), x, m, start+10, 4)
 	require.NoError(t, err)
-	require.True(t, p.NeedsWatermark)
-	require.Equal(t, []string{"watermark", "unlink"}, m.calls)
-	p, err = r.Tick(t.Context(), start+10)
+	require.Equal(t, jobid.ID(4), p.Watermark)
+	require.Equal(t, []string{"prepare", "unlink"}, m.calls)
+	p, err = tick(t.Context(), x, m, start+10, count(0))
 	require.NoError(t, err)
-	require.False(t, p.NeedsWatermark, "the stored one proves these, too")
+	require.Equal(t, jobid.ID(3), p.Watermark, "no greater than that of a job that goes")
 	again, err := purge.Recover(purge.Config{}, m.evidence())
 	require.NoError(t, err)
 	require.Equal(t, jobid.ID(4), again.Watermark())
-}
-
-// A purge stores the watermark only when a job goes that is beyond it: with a thousand
-// jobs that stay, once in a thousand. It is never ahead of the ids that were made: those
-// carry the time, and after a restart the next id is not to wait.
-func TestTheWatermarkIsStoredSeldomAndNeverAhead(t *testing.T) {
-	epoch := start.Time()
-	ids, err := jobid.NewGenerator(5, epoch)
-	require.NoError(t, err)
-	x, m := populated(t, purge.Config{}, 0)
-	r := newRunner(t, x, m, count(1000))
-	now := epoch
-	for n := range 20_000 {
-		now = now.Add(10 * time.Millisecond)
-		id, err := ids.Next(now)
-		require.NoError(t, err)
-		require.NoError(t, x.Add(purge.Record{ID: id, Inactive: eventlog.FromTime(now), Result: jobstate.ResultCompleted}))
-		if n%25 > 0 {
-			continue
-		}
-		_, err = r.Tick(t.Context(), eventlog.FromTime(now))
-		require.NoError(t, err)
-		require.LessOrEqual(t, m.watermark, ids.Last())
-		again, err := jobid.NewGenerator(5, epoch)
-		require.NoError(t, err)
-		again.After(m.watermark)
-		next, err := again.Next(now.Add(time.Millisecond))
-		require.NoError(t, err)
-		require.Greater(t, next, ids.Last(), "I9")
-	}
-	writes := 0
-	for _, call := range m.calls {
-		if call == "watermark" {
-			writes++
-		}
-	}
-	require.Greater(t, len(m.calls), 1000)
-	require.LessOrEqual(t, writes, 20)
-	require.Positive(t, writes)
 }
 
 // flux-core#4711, #4801 and #5047: a purge of an active job made statistics wrong,
 // and said "no such file".
 func TestAnErrorTellsWhyAJobCannotBePurgedByID(t *testing.T) {
 	x, m := populated(t, purge.Config{Active: func(id jobid.ID) (jobstate.State, bool) { return jobstate.StateRun, id == 77 }}, 3)
-	r := newRunner(t, x, m, purge.Limits{})
 	_, err := x.Pin(2, purge.Pin{Kind: purge.PinHousekeeping, By: "rank 3"})
 	require.NoError(t, err)
-	_, err = r.PurgeIDs(t.Context(), start+10, 3)
+	_, err = purgeIDs(t.Context(), x, m, start+10, 3)
 	require.NoError(t, err)
 	before := x.Stats()
 	for id, want := range map[jobid.ID]string{
@@ -178,13 +135,13 @@ func TestAnErrorTellsWhyAJobCannotBePurgedByID(t *testing.T) {
 		3:   `purge: ƒ4: job was purged: completed`,
 		100: `purge: ƒ2j: no such job`,
 	} {
-		_, err := r.PurgeIDs(t.Context(), start+10, 1, id)
+		_, err := purgeIDs(t.Context(), x, m, start+10, 1, id)
 		require.EqualError(t, err, want)
 	}
 	require.Equal(t, before, x.Stats())
-	_, err = x.PlanIDs(start, make([]jobid.ID, purge.MaxBatch+1)...)
+	_, err = x.PlanIDs(make([]jobid.ID, purge.MaxBatch+1)...)
 	require.EqualError(t, err, "purge: too many ids: 1001, the limit is 1000")
-	_, err = x.PlanIDs(0, 1)
+	_, err = x.ClaimIDs(0, 1)
 	require.ErrorIs(t, err, purge.ErrClock)
 }
 
@@ -197,7 +154,7 @@ func TestResidentAndPurgedJobsAreAllThatEverWere(t *testing.T) {
 	}
 	require.Equal(t, purge.Counts{Completed: 86, Failed: 14}, x.Stats().Resident)
 	require.NoError(t, x.Add(purge.Record{ID: 200, Inactive: start + 101, Result: jobstate.ResultFailed}))
-	_, err := newRunner(t, x, m, count(100)).Tick(t.Context(), start+102)
+	_, err := tick(t.Context(), x, m, start+102, count(100))
 	require.NoError(t, err)
 	require.Equal(t, purge.Counts{Completed: 85, Failed: 15}, x.Stats().Resident)
 	require.Equal(t, purge.Counts{Completed: 1}, x.Stats().Purged, "and this is where it went")
@@ -207,7 +164,7 @@ func TestResidentAndPurgedJobsAreAllThatEverWere(t *testing.T) {
 // #4287: a dependency on a job that ended long ago.
 func TestAPurgedJobStillAnswers(t *testing.T) {
 	x, m := populated(t, purge.Config{}, 2)
-	_, err := newRunner(t, x, m, count(1)).Tick(t.Context(), start+10)
+	_, err := tick(t.Context(), x, m, start+10, count(1))
 	require.NoError(t, err)
 	_, err = x.Lookup(1)
 	require.EqualError(t, err, "purge: ƒ2: job was purged: completed")
@@ -236,23 +193,17 @@ func TestPurgingAllIsExplicit(t *testing.T) {
 
 // flux-core#4331 and #4931: other indexes kept purged ids.
 func TestABatchIsToldOnceWhenAllIsUpToDate(t *testing.T) {
-	var x *purge.Index
-	var told []purge.Plan
-	x, m := populated(t, purge.Config{Purged: func(n purge.Plan) {
-		told = append(told, n)
-		require.Equal(t, len(n.Jobs), x.Stats().Purged.Total())
-		require.Equal(t, 2, x.Len())
-		for _, c := range n.Jobs {
-			_, err := x.Lookup(c.ID)
-			require.ErrorIs(t, err, purge.ErrPurged)
-		}
-	}}, 5)
-	_, err := newRunner(t, x, m, count(2)).Tick(t.Context(), start+10)
+	x, m := populated(t, purge.Config{}, 5)
+	p, err := tick(t.Context(), x, m, start+10, count(2))
 	require.NoError(t, err)
-	require.Len(t, told, 1)
-	require.Equal(t, start+10, told[0].Now)
-	require.Len(t, told[0].Jobs, 3)
-	require.Equal(t, purge.ReasonCount, told[0].Jobs[0].Reason, "what went and why can be logged")
+	require.Len(t, p.Jobs, 3)
+	require.Equal(t, purge.ReasonCount, p.Jobs[0].Reason, "what went and why can be logged")
+	require.Equal(t, 3, x.Stats().Purged.Total())
+	require.Equal(t, 2, x.Len())
+	for _, c := range p.Jobs {
+		_, err := x.Lookup(c.ID)
+		require.ErrorIs(t, err, purge.ErrPurged)
+	}
 }
 
 // A restart with a backlog in any order, which once was quadratic: the jobs are

@@ -24,7 +24,7 @@ type retry struct {
 	tries int
 }
 
-// putOff makes a leaving job wait, after the store could not remove it.
+// putOff has a job of the batch wait, since the store could not remove it.
 func (x *Index) putOff(at slot, now eventlog.Timestamp) {
 	id := x.jobs.record(at).ID
 	r := x.retries[id]
@@ -58,7 +58,6 @@ func (x *Index) release(now eventlog.Timestamp) {
 		x.waiting.DeleteMin()
 		at, _ := x.jobs.job(r.id)
 		x.setFree(at)
-		x.gen++
 	}
 }
 

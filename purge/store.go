@@ -2,32 +2,32 @@ package purge
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// A Store keeps the data of jobs. A [Runner] calls, for each batch and in this
-// order: PutWatermark if the batch needs it, PutTombstones if there are any,
-// Unlink. When a call returns nil, its change is durable: it survives a crash at
-// any later moment. Repeating a call, also after a crash, has no further effect.
+// A Store keeps the data of jobs. [CarryOut] calls, for each batch, Prepare and then
+// Unlink. When a call returns nil, its change is durable: it survives a crash at any later
+// moment. Repeating a call, also after a crash, has no further effect.
 //
-// A store need not look at ctx: a Runner does so before every call. A call may
-// return the error of a ctx that is done, whether or not it made its change.
+// A store need not look at ctx: CarryOut does so before every call. A call may return the
+// error of a ctx that is done, whether or not it made its change.
 //
 // Package purge/storetest tests stores.
 type Store interface {
-	// PutWatermark stores id as the greatest id that was ever handed out. It never
-	// lowers the stored id, and never stores an id greater than those that the store
-	// was given: ids carry the time, so a generator would have to wait after a
-	// restart. If it fails, either the earlier id or the new one is stored.
-	PutWatermark(ctx context.Context, id jobid.ID) error
-
-	// PutTombstones stores the records of put as tombstones, one for each id; a
-	// later record of an id replaces the earlier one. The tombstones of drop have
-	// expired: the store may remove them now, later or never, and may not have
-	// them. No id is in both. If it fails, it may have done any part of that, and
-	// no other tombstone is harmed. It keeps neither slice.
-	PutTombstones(ctx context.Context, put []Record, drop []jobid.ID) error
+	// Prepare stores what is to remain of the jobs of a plan. Its watermark goes first: if
+	// the machine stopped after the greatest id was unlinked and before that is stored, the
+	// id would come back. Prepare never lowers the stored watermark.
+	//
+	// It stores Tombstones, one for each id; a later record of an id replaces the earlier
+	// one. The tombstones in Expired have expired: the store may remove them now, later or
+	// never, and may not have them. No id is in both.
+	//
+	// If it fails, it may have done any part of that, and no other tombstone is harmed. It
+	// keeps none of the slices.
+	Prepare(ctx context.Context, p Plan) error
 
 	// Unlink removes everything that is stored of the jobs, except the watermark
 	// and tombstones. A job of which nothing is stored is no error.
@@ -42,4 +42,42 @@ type Store interface {
 	// its id comes again in a later Unlink, or the store cleans up. Unlink does
 	// not keep the slice.
 	Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error)
+}
+
+// CarryOut has a store carry out the plan that x has claimed, and tells x. It returns the
+// plan with those jobs that are gone, which has none if nothing was claimed.
+//
+// If the store could not remove some of the jobs, the others are gone, and the error joins
+// a *JobError for each job that is not: these stay in the index, and later plans have them
+// again. After any other error, of the store or of ctx, no job has left the index, even if
+// the store has removed some: a later plan has them again.
+func CarryOut(ctx context.Context, x *Index, s Store) (Plan, error) {
+	p, ok := x.Claimed()
+	if !ok {
+		return Plan{}, nil
+	}
+	defer x.Abort() // unless there is an outcome, and also if the store panics
+	if err := ctx.Err(); err != nil {
+		return Plan{}, err
+	}
+	// The tombstones go before the jobs: otherwise a dependency would have no answer for a
+	// moment. They do no harm if nothing follows.
+	if err := s.Prepare(ctx, p); err != nil {
+		return Plan{}, fmt.Errorf("purge: store failed: prepare: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return Plan{}, err
+	}
+	failed, err := s.Unlink(ctx, p.IDs())
+	if err != nil {
+		return Plan{}, fmt.Errorf("purge: store failed: unlink: %w", err)
+	}
+	p, failed, _ = x.Unlinked(p.IDs(), failed)
+	var errs []error
+	for _, c := range p.Jobs {
+		if cause := failed[c.ID]; cause != nil {
+			errs = append(errs, &JobError{ID: c.ID, Err: fmt.Errorf("store failed: unlink: %w", cause)})
+		}
+	}
+	return p.without(failed), errors.Join(errs...)
 }

@@ -42,9 +42,10 @@ const (
 const (
 	whereFree    meta = 1 << 4 // it may be purged
 	wherePinned  meta = 2 << 4
-	whereLeaving meta = 3 << 4 // it is in a claimed plan
-	whereWaiting meta = 4 << 4 // the store could not remove it; it is tried again later
-	wherePurged  meta = 5 << 4 // it is gone: this is its tombstone
+	whereLeaving meta = 3 << 4 // it is in the batch
+	whereTold    meta = 4 << 4 // it is in the batch, and the store has told its outcome
+	whereWaiting meta = 5 << 4 // the store could not remove it; it is tried again later
+	wherePurged  meta = 6 << 4 // it is gone: this is its tombstone
 )
 
 // A table holds the records of resident jobs and tombstones, and finds them by id.
@@ -67,11 +68,6 @@ func (t *table) job(id jobid.ID) (slot, bool) {
 func (t *table) tombstone(id jobid.ID) (slot, bool) {
 	at, ok := t.byID[id]
 	return at, ok && t.where(at) == wherePurged
-}
-
-// holds reports whether a slot has the record of a resident job.
-func (t *table) holds(at slot) bool {
-	return int(at) < t.used && t.where(at) != 0 && t.where(at) != wherePurged
 }
 
 // put takes a record that it does not hold, and returns its slot.
@@ -197,6 +193,14 @@ func (o *order) remove(at slot) {
 		return
 	}
 	o.tree.Delete(at)
+}
+
+// min returns the slot of the oldest record, and false if there is none.
+func (o *order) min() (slot, bool) {
+	if o.tree == nil {
+		return 0, false
+	}
+	return o.tree.Min()
 }
 
 // len returns how many slots there are.

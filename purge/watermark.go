@@ -18,8 +18,8 @@ func AppendWatermark(dst []byte, id jobid.ID) []byte {
 	return fmt.Appendf(dst, "%s%016x", watermarkPrefix, uint64(id))
 }
 
-// ParseWatermark parses the text of AppendWatermark, and nothing else. The error
-// has category ErrRecord and names the offset.
+// ParseWatermark parses the text of AppendWatermark, and nothing else. The error names
+// the offset.
 func ParseWatermark(text []byte) (jobid.ID, error) {
 	digits, ok := bytes.CutPrefix(text, []byte(watermarkPrefix))
 	if !ok {

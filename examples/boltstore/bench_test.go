@@ -24,7 +24,9 @@ import (
 type peer struct {
 	add  func(first jobid.ID, n int) error
 	list func() int
-	purge.Store
+	// What each purge stores of its jobs beside removing them. A directory has none of it.
+	prepare func(context.Context, purge.Plan) error
+	unlink  func(context.Context, []jobid.ID) (map[jobid.ID]error, error)
 }
 
 // peers returns both stores, with a jobspec of 1 KiB and an R of 300 bytes a job.
@@ -47,7 +49,7 @@ func peers(b *testing.B, dir string) map[string]peer {
 				n++
 			}
 			return n
-		}, bolt},
+		}, bolt.Prepare, bolt.Unlink},
 		"dir": {func(first jobid.ID, n int) error {
 			for i := range n {
 				j := dirstore.Stored{ID: first + jobid.ID(i), Eventlog: []byte(life + cleanLine), Jobspec: spec, R: r}
@@ -61,7 +63,7 @@ func peers(b *testing.B, dir string) map[string]peer {
 				n++
 			}
 			return n
-		}, plain},
+		}, func(context.Context, purge.Plan) error { return nil }, plain.Unlink},
 	}
 }
 
@@ -119,7 +121,6 @@ func BenchmarkLongStores(b *testing.B) {
 		ctx := context.Background()
 		for _, name := range []string{"bolt", "dir", "bolt", "dir"} {
 			s := stores[name]
-			require.NoError(b, s.PutWatermark(ctx, n))
 			b.Run(name, func(b *testing.B) {
 				for b.Loop() {
 					ids := make([]jobid.ID, batch)
@@ -132,8 +133,8 @@ func BenchmarkLongStores(b *testing.B) {
 					if next > n {
 						b.Fatal(fmt.Sprint("all are purged: ", next))
 					}
-					require.NoError(b, s.PutTombstones(ctx, tombs, nil))
-					_, err := s.Unlink(ctx, ids)
+					require.NoError(b, s.prepare(ctx, purge.Plan{Watermark: next, Tombstones: tombs}))
+					_, err := s.unlink(ctx, ids)
 					require.NoError(b, err)
 				}
 			})

@@ -45,7 +45,7 @@ func sample(t testing.TB) string {
 		mixed(0, joblife.RecordQueue, `{"name":"batch"}`),
 	}))
 	require.NoError(t, s.PutAside(7))
-	require.NoError(t, s.PutTombstones(t.Context(), []purge.Record{{ID: 3, Inactive: 1}, {ID: 4, Inactive: 2}}, nil))
+	require.NoError(t, s.Prepare(t.Context(), purge.Plan{Watermark: 4, Tombstones: []purge.Record{{ID: 3, Inactive: 1}, {ID: 4, Inactive: 2}}}))
 	_, err := s.Unlink(t.Context(), []jobid.ID{3, 4})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
@@ -239,7 +239,7 @@ func TestAFileThatIsGoneIsNoticed(t *testing.T) {
 			_, tombs := s.Tombstones()
 			for _, err := range []error{
 				s.Commit([]joblife.Record{good}), s.Add(boltstore.Job{ID: 2, Eventlog: clean(t)}), s.Append(1, clean(t)),
-				s.PutWatermark(t.Context(), 5), s.PutTombstones(t.Context(), nil, nil), read, unlink, mark, tombs,
+				s.Prepare(t.Context(), purge.Plan{Watermark: 5}), read, unlink, mark, tombs,
 			} {
 				require.ErrorIs(t, err, logfile.ErrChanged)
 				require.ErrorContains(t, err, path)

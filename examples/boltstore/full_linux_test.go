@@ -46,8 +46,7 @@ func TestAFullDiskIsOpenedAndPurged(t *testing.T) {
 			ids[i] = first + jobid.ID(i)
 			tombs[i] = purge.Record{ID: ids[i], Inactive: 1}
 		}
-		require.NoError(t, s.PutWatermark(t.Context(), last+first))
-		require.NoError(t, s.PutTombstones(t.Context(), tombs, nil))
+		require.NoError(t, s.Prepare(t.Context(), purge.Plan{Watermark: last + first, Tombstones: tombs}))
 		_, err := s.Unlink(t.Context(), ids)
 		require.NoError(t, err)
 	}

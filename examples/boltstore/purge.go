@@ -40,12 +40,32 @@ func (s *Store) update(do func(*bolt.Tx) error) error {
 	return err
 }
 
-// PutWatermark keeps id as [purge.Store] says.
-func (s *Store) PutWatermark(ctx context.Context, id jobid.ID) error {
+// Prepare stores what is to remain of a plan, as [purge.Store] says.
+func (s *Store) Prepare(ctx context.Context, p purge.Plan) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.update(func(tx *bolt.Tx) error { return raise(tx, id) })
+	return s.update(func(tx *bolt.Tx) error {
+		if err := raise(tx, p.Watermark); err != nil {
+			return err
+		}
+		b := tx.Bucket(bucketTombs)
+		for _, r := range p.Tombstones {
+			text, err := r.MarshalText()
+			if err != nil {
+				return err
+			}
+			if err := putValue(b, idKey(r.ID), text); err != nil {
+				return err
+			}
+		}
+		for _, id := range p.Expired {
+			if err := b.Delete(idKey(id)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // raise raises the watermark to id.
@@ -72,8 +92,8 @@ func watermark(tx *bolt.Tx) (id jobid.ID, ok bool, err error) {
 	return keyID(data), true, nil
 }
 
-// Watermark returns the greatest id that the store was ever told: what
-// PutWatermark kept, and every job and tombstone since.
+// Watermark returns the greatest id that the store was ever told: the stored watermark, and
+// every job and tombstone since.
 func (s *Store) Watermark() (id jobid.ID, err error) {
 	err = s.view(func(tx *bolt.Tx) error {
 		id, _, err = watermark(tx)
@@ -87,40 +107,9 @@ func (s *Store) Watermark() (id jobid.ID, err error) {
 	return id, err
 }
 
-// PutTombstones keeps and drops tombstones as [purge.Store] says.
-func (s *Store) PutTombstones(ctx context.Context, put []purge.Record, drop []jobid.ID) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return s.update(func(tx *bolt.Tx) error {
-		b := tx.Bucket(bucketTombs)
-		for _, r := range put {
-			text, err := r.MarshalText()
-			if err != nil {
-				return err
-			}
-			if err := putValue(b, idKey(r.ID), text); err != nil {
-				return err
-			}
-		}
-		for _, id := range drop {
-			key := idKey(id)
-			if b.Get(key) == nil {
-				continue
-			}
-			// The tombstone may be the last trace of its id.
-			if err := errors.Join(raise(tx, id), b.Delete(key)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// Unlink removes jobs as [purge.Store] says, and raises the watermark to their ids
-// in the same transaction. All go or none: failed is always nil. On a full disk it
-// removes them in several transactions: a small one needs less room, which the one
-// before it has freed.
+// Unlink removes jobs as [purge.Store] says. All go or none: failed is always nil. On a
+// full disk it removes them in several transactions: a small one needs less room, which the
+// one before it has freed.
 func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -147,11 +136,6 @@ func (s *Store) unlink(ids []jobid.ID) error {
 			}
 			for _, key := range keys {
 				if err := b.Delete(key); err != nil {
-					return err
-				}
-			}
-			if len(keys) > 0 {
-				if err := raise(tx, id); err != nil {
 					return err
 				}
 			}

@@ -6,7 +6,8 @@
 //	s, err := boltstore.Open("jobs.db")
 //	evidence, damaged, err := s.Evidence()
 //	index, err := purge.Recover(cfg, evidence)
-//	runner, err := purge.NewRunner(index, s, limits)
+//	plan, err := index.Claim(now, limits)
+//	plan, err = purge.CarryOut(ctx, index, s)
 //
 // Use it for daily work. A job with a jobspec of 1 KB takes 2.5 KB. Use purge/dirstore
 // where people and tools read plain files: there the same job takes 20.6 KB and five

@@ -137,7 +137,7 @@ func TestEvidenceIsWhatARestartNeeds(t *testing.T) {
 		boltstore.Job{ID: 3, Eventlog: []byte(cleanLine)},
 	))
 	tomb := purge.Record{ID: 5, Inactive: 4, Result: jobstate.ResultCompleted, Ran: true}
-	require.NoError(t, s.PutTombstones(t.Context(), []purge.Record{tomb}, nil))
+	require.NoError(t, s.Prepare(t.Context(), purge.Plan{Tombstones: []purge.Record{tomb}}))
 	require.NoError(t, s.Close())
 	s, err := boltstore.OpenReadOnly(path)
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestEvidenceIsWhatARestartNeeds(t *testing.T) {
 		Jobs:   []purge.Record{{ID: 1, Inactive: 7, Result: jobstate.ResultFailed, Ran: true, UserID: 1}},
 		Active: []jobid.ID{2, 3}, Tombstones: []purge.Record{tomb}, Watermark: 5,
 	}, ev)
-	require.Error(t, s.PutWatermark(t.Context(), 9))
+	require.Error(t, s.Prepare(t.Context(), purge.Plan{Watermark: 9}))
 	require.NoError(t, s.Close())
 }
 

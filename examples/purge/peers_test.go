@@ -66,13 +66,8 @@ func (p index) add(r purge.Record) {
 }
 
 func (p index) drop(now eventlog.Timestamp) {
-	plan, err := p.x.Plan(now, purge.Limits{MaxCount: jobstate.Some(p.n)})
-	if err == nil {
-		plan, err = p.x.Claim(plan)
-	}
-	if err == nil {
-		err = p.x.Commit(plan)
-	}
+	plan, err := p.x.Claim(now, purge.Limits{MaxCount: jobstate.Some(p.n)})
+	p.x.Unlinked(plan.IDs(), nil)
 	if err != nil || len(plan.Jobs) != peerBatch {
 		panic(fmt.Sprint(len(plan.Jobs), err))
 	}

@@ -100,9 +100,7 @@ func (s *session) restart(pins int) error {
 		fmt.Fprintln(s.stderr, "purge: skipped:", err)
 	}
 	ev.Now = s.now
-	// Purged is called for each batch: a cache drops what it keeps of these jobs.
-	purged := func(p purge.Plan) { s.last = p.Tombstones }
-	if s.index, err = purge.Recover(purge.Config{Purged: purged}, ev); err != nil {
+	if s.index, err = purge.Recover(purge.Config{}, ev); err != nil {
 		return err
 	}
 	oldest := slices.Collect(s.index.All())
@@ -138,13 +136,8 @@ func (s *session) dryRun(l purge.Limits) error {
 	return nil
 }
 
-// purge purges batch by batch until nothing follows. In a daemon each Tick is a
-// heartbeat, with other work in between.
+// purge purges batch by batch until nothing follows. A daemon does other work in between.
 func (s *session) purge(l purge.Limits) error {
-	runner, err := purge.NewRunner(s.index, s.store, l)
-	if err != nil {
-		return err
-	}
 	whole, err := s.whole(l)
 	if err != nil {
 		return err
@@ -152,30 +145,39 @@ func (s *session) purge(l purge.Limits) error {
 	step, done := bar.Start(s.stderr, "purging", len(whole.Jobs))
 	defer done()
 	for more := true; more; {
-		p, err := runner.Tick(context.Background(), s.now)
+		p, err := s.index.Claim(s.now, l)
+		if err == nil {
+			more, err = p.More, s.carryOut()
+		}
 		if err != nil {
 			return err
 		}
 		step(len(p.Jobs))
-		more = p.More
 	}
 	return nil
 }
 
+// carryOut has the store remove the batch. A cache would drop what it keeps of these jobs.
+func (s *session) carryOut() error {
+	p, err := purge.CarryOut(context.Background(), s.index, s.store)
+	if len(p.Jobs) > 0 {
+		s.last = p.Tombstones
+	}
+	return err
+}
+
 // purgeIDs purges jobs one by one, and prints why one stays.
 func (s *session) purgeIDs(ids []jobid.ID, force bool) error {
-	runner, err := purge.NewRunner(s.index, s.store, purge.Limits{})
-	if err != nil {
-		return err
-	}
 	refused := 0
 	for _, id := range ids {
-		what := "would be purged with -force"
+		what, plan := "would be purged with -force", s.index.PlanIDs
 		if force {
 			what = "purged"
-			_, err = runner.PurgeIDs(context.Background(), s.now, id)
-		} else {
-			_, err = s.index.PlanIDs(s.now, id)
+			plan = func(ids ...jobid.ID) (purge.Plan, error) { return s.index.ClaimIDs(s.now, ids...) }
+		}
+		_, err := plan(id)
+		if err == nil {
+			err = s.carryOut() // of nothing in a dry run
 		}
 		if err != nil {
 			refused++

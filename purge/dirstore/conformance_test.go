@@ -54,17 +54,13 @@ func (s *subject) Create(jobs ...purge.Record) error {
 	return nil
 }
 
-func (s *subject) PutWatermark(c context.Context, id jobid.ID) error {
-	err := s.Store.PutWatermark(c, id)
+func (s *subject) Prepare(c context.Context, p purge.Plan) error {
+	err := s.PutWatermark(c, p.Watermark)
 	if err == nil {
-		s.evidence = max(s.evidence, id)
+		s.evidence = max(s.evidence, p.Watermark)
+		err = s.PutTombstones(c, p.Tombstones, p.Expired)
 	}
-	return err
-}
-
-func (s *subject) PutTombstones(c context.Context, put []purge.Record, drop []jobid.ID) error {
-	err := s.Store.PutTombstones(c, put, drop)
-	for _, j := range put {
+	for _, j := range p.Tombstones {
 		if err == nil {
 			s.evidence = max(s.evidence, j.ID)
 		}

@@ -438,28 +438,6 @@ func TestAReplacedFileKeepsItsMode(t *testing.T) {
 	}
 }
 
-func TestARunnerOnADirectoryPassesOverAJobThatCannotBeMoved(t *testing.T) {
-	d := newDisk()
-	s := d.create(t)
-	ev := purge.Evidence{Now: 1_800_000_000}
-	for id := range jobid.ID(6) {
-		require.NoError(t, s.Add(job(id+1)))
-		ev.Jobs = append(ev.Jobs, tomb(id+1))
-	}
-	d.stuck = jobid.ID(2).KVSPath()
-	x, err := purge.Recover(purge.Config{}, ev)
-	require.NoError(t, err)
-	r, err := purge.NewRunner(x, s, purge.PurgeAll())
-	require.NoError(t, err)
-	_, err = r.Tick(ctx, 1_800_000_000)
-	var stuck *purge.JobError
-	require.ErrorAs(t, err, &stuck)
-	require.Equal(t, jobid.ID(2), stuck.ID)
-	got, _ := list(s)
-	require.Equal(t, ids(2), got, "the store and the index agree")
-	require.Equal(t, 1, x.Len())
-}
-
 // On a disk that is full the trash is emptied amid a batch. A job that a crash brings
 // back out of the trash is whole.
 func TestACrashOnAFullDiskLeavesNoJobInPart(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/purge"
 )
 
 // The names in a store, beside the directories of jobs.
@@ -71,8 +70,6 @@ type Store struct {
 	left    []string           // jobs in trash and new that are to be removed
 	ballast [ballastFiles]bool // which of its files are there
 }
-
-var _ purge.Store = (*Store)(nil)
 
 // A Report says what Open repaired, and what it could not repair.
 type Report struct {

@@ -1,4 +1,5 @@
-// Package storetest tests that a store keeps what [purge.Store] promises.
+// Package storetest tests that a store keeps what [purge.Store] promises, or at least what
+// its Unlink promises.
 //
 //	func TestTheStoreIsAStore(t *testing.T) {
 //		storetest.Run(t, func() storetest.Subject { return &subject{open(t)} })

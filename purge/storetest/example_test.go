@@ -18,16 +18,12 @@ type store struct {
 	mark  jobid.ID
 }
 
-func (s *store) PutWatermark(_ context.Context, id jobid.ID) error {
-	s.mark = max(s.mark, id)
-	return nil
-}
-
-func (s *store) PutTombstones(_ context.Context, put []purge.Record, drop []jobid.ID) error {
-	for _, r := range put {
+func (s *store) Prepare(_ context.Context, p purge.Plan) error {
+	s.mark = max(s.mark, p.Watermark)
+	for _, r := range p.Tombstones {
 		s.tombs[r.ID] = r
 	}
-	for _, id := range drop {
+	for _, id := range p.Expired {
 		delete(s.tombs, id)
 	}
 	return nil

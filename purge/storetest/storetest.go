@@ -21,13 +21,13 @@ type TB interface {
 
 // A Subject is a store under test.
 type Subject interface {
-	purge.Store
+	// Unlink is that of [purge.Store]. The suite tests the rest of a Subject that is one.
+	Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error)
 	// Create stores some data of jobs that became inactive.
 	Create(jobs ...purge.Record) error
 	// Stored returns the jobs of which anything is stored and the tombstones, both
-	// in any order, and the watermark, 0 if there is none. The watermark may be
-	// greater than the one that was put, but not greater than the ids of the jobs
-	// and tombstones that the store was given.
+	// in any order, and the watermark, 0 if there is none. The watermark may be greater
+	// than the one that was stored, but not than the ids that the store was given.
 	Stored() (jobs []jobid.ID, tombstones []purge.Record, watermark jobid.ID, err error)
 	// Reopen opens the store again, as after a crash: changes that were not
 	// durable may be lost.
@@ -73,7 +73,7 @@ type suite struct {
 	jobs      []jobid.ID
 	tombs     map[jobid.ID]purge.Record
 	dropped   map[jobid.ID]bool // tombstones that may be there
-	watermark jobid.ID          // the greatest that was put
+	watermark jobid.ID          // the greatest that was stored
 	greatest  jobid.ID          // the greatest id that the store was told
 }
 
@@ -100,7 +100,7 @@ var checks = [...]check{
 	{"a damaged job is there until it is unlinked", damagedJob},
 	{"slices are not kept", slicesAreNotKept},
 	{"a context that is done harms nothing", doneContext},
-	{"a runner purges all and keeps the watermark", runnerPurgesAll},
+	{"a purge in batches leaves the watermark and tombstones", purgedAll},
 }
 
 // job returns a job that differs from those with other numbers in everything.
@@ -135,24 +135,33 @@ func (s *suite) create(jobs ...purge.Record) {
 // mark stores a watermark.
 func (s *suite) mark(id jobid.ID) {
 	s.Helper()
-	s.must("put a watermark", s.PutWatermark(s.ctx, id))
-	s.watermark = max(s.watermark, id)
-	s.greatest = max(s.greatest, id)
+	s.prepare(purge.Plan{Watermark: id})
 }
 
 // tombstones stores and drops tombstones.
 func (s *suite) tombstones(put []purge.Record, drop ...jobid.ID) {
 	s.Helper()
-	s.must("put tombstones", s.PutTombstones(s.ctx, put, drop))
+	s.prepare(purge.Plan{Tombstones: put, Expired: drop})
+}
+
+// prepare stores what is to remain of a plan, if the subject keeps that.
+func (s *suite) prepare(p purge.Plan) {
+	s.Helper()
+	store, ok := s.Subject.(purge.Store)
+	if !ok {
+		return
+	}
+	s.must("prepare", store.Prepare(s.ctx, p))
+	s.watermark, s.greatest = max(s.watermark, p.Watermark), max(s.greatest, p.Watermark)
 	if s.tombs == nil {
 		s.tombs, s.dropped = make(map[jobid.ID]purge.Record), make(map[jobid.ID]bool)
 	}
-	for _, j := range put {
+	for _, j := range p.Tombstones {
 		s.tombs[j.ID] = j
 		s.dropped[j.ID] = false
 		s.greatest = max(s.greatest, j.ID)
 	}
-	for _, id := range drop {
+	for _, id := range p.Expired {
 		s.dropped[id] = true
 	}
 }
@@ -350,39 +359,43 @@ func doneContext(s *suite) {
 	s.create(job(1), job(2))
 	s.tombstones([]purge.Record{job(5), job(6)})
 	s.mark(10)
-	live := s.ctx
-	ctx, cancel := context.WithCancel(live)
+	ctx, cancel := context.WithCancel(s.ctx)
 	cancel()
-	_ = s.PutWatermark(ctx, 9)
-	_ = s.PutTombstones(ctx, []purge.Record{job(5)}, nil)
+	if store, ok := s.Subject.(purge.Store); ok {
+		_ = store.Prepare(ctx, purge.Plan{Watermark: 9, Tombstones: []purge.Record{job(5)}})
+	}
 	_, _ = s.Unlink(ctx, []jobid.ID{job(1).ID})
 	s.unlink(job(1).ID) // whether it was done or not
 }
 
-// runnerPurgesAll opens the store anew after every batch.
-func runnerPurgesAll(s *suite) {
-	ev := purge.Evidence{Now: 1_800_000_000}
+// purgedAll opens the store anew after every batch.
+func purgedAll(s *suite) {
+	store, ok := s.Subject.(purge.Store)
+	if !ok {
+		return
+	}
+	const now = 1_800_000_000
+	ev := purge.Evidence{Now: now}
 	for n := range 25 {
 		s.create(job(n))
 		ev.Jobs = append(ev.Jobs, job(n))
 	}
-	cfg := purge.Config{TombstoneCount: jobstate.Some(15)}
 	limits := purge.PurgeAll()
 	limits.Batch = 10
 	for range 3 {
-		x, err := purge.Recover(cfg, ev)
+		x, err := purge.Recover(purge.Config{TombstoneCount: jobstate.Some(15)}, ev)
 		s.must("recover", err)
 		if x.Watermark() != job(24).ID {
 			s.Fatalf("storetest: %s: the watermark is %d, want %d", s.name, x.Watermark(), job(24).ID)
 		}
-		r, err := purge.NewRunner(x, s.Subject, limits)
-		s.must("make a runner", err)
-		_, err = r.Tick(s.ctx, 1_800_000_000)
-		s.must("tick", err)
+		_, err = x.Claim(now, limits)
+		s.must("claim", err)
+		_, err = purge.CarryOut(s.ctx, x, store)
+		s.must("carry out", err)
 		s.must("open again", s.Reopen())
 		jobs, tombs, watermark, err := s.Stored()
 		s.must("look", err)
-		ev = purge.Evidence{Now: 1_800_000_000, Tombstones: tombs, Watermark: watermark}
+		ev = purge.Evidence{Now: now, Tombstones: tombs, Watermark: watermark}
 		for n := range 25 {
 			if slices.Contains(jobs, job(n).ID) {
 				ev.Jobs = append(ev.Jobs, job(n))

@@ -3,10 +3,10 @@ package purge_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
@@ -40,56 +40,64 @@ func populated(t testing.TB, cfg purge.Config, n int) (*purge.Index, *memory) {
 	return x, m
 }
 
-// commit claims a plan and commits it, as if there were no store.
-func commit(t require.TestingT, x *purge.Index, p purge.Plan) purge.Plan {
-	p, err := x.Claim(p)
-	require.NoError(t, err)
-	if len(p.Jobs) > 0 {
-		require.NoError(t, x.Commit(p))
+// tick tells the index the time, and purges a batch by the limits.
+func tick(ctx context.Context, x *purge.Index, s purge.Store, now eventlog.Timestamp, l purge.Limits) (purge.Plan, error) {
+	if err := x.Observe(now); err != nil {
+		return purge.Plan{}, err
 	}
-	return p
+	if _, err := x.Claim(now, l); err != nil {
+		return purge.Plan{}, err
+	}
+	return purge.CarryOut(ctx, x, s)
 }
 
-func newRunner(t testing.TB, x *purge.Index, m purge.Store, l purge.Limits) *purge.Runner {
-	r, err := purge.NewRunner(x, m, l)
+// purgeIDs purges jobs by id.
+func purgeIDs(ctx context.Context, x *purge.Index, s purge.Store, now eventlog.Timestamp, ids ...jobid.ID) (purge.Plan, error) {
+	if _, err := x.ClaimIDs(now, ids...); err != nil {
+		return purge.Plan{}, err
+	}
+	return purge.CarryOut(ctx, x, s)
+}
+
+// commit claims a batch and says that its jobs are gone, as if there were no store.
+func commit(t require.TestingT, x *purge.Index, now eventlog.Timestamp, l purge.Limits) purge.Plan {
+	p, err := x.Claim(now, l)
 	require.NoError(t, err)
-	return r
+	_, stay, done := x.Unlinked(p.IDs(), nil)
+	require.Equal(t, len(p.Jobs) > 0, done)
+	require.Empty(t, stay)
+	return p
 }
 
 func TestATickPurgesAtMostOneHundredJobs(t *testing.T) {
 	x, m := populated(t, purge.Config{}, 250)
-	r := newRunner(t, x, m, purge.PurgeAll())
 	for _, want := range []struct {
 		n    int
 		more bool
 	}{{100, true}, {100, true}, {50, false}, {0, false}} {
-		p, err := r.Tick(t.Context(), start+300)
+		p, err := tick(t.Context(), x, m, start+300, purge.PurgeAll())
 		require.NoError(t, err)
 		require.Len(t, p.Jobs, want.n)
 		require.Equal(t, want.more, p.More)
 	}
 	require.Empty(t, m.jobs)
-	require.Equal(t, []string{
-		"watermark", "tombstones", "unlink", "tombstones", "unlink", "tombstones", "unlink",
-	}, m.calls, "the watermark is stored once, and first")
+	require.Equal(t, []string{"prepare", "unlink", "prepare", "unlink", "prepare", "unlink"}, m.calls)
 	require.Equal(t, jobid.ID(250), m.watermark)
 }
 
 func TestAPurgeOfNothingDoesNotCallTheStore(t *testing.T) {
 	x, m := populated(t, purge.Config{TombstoneCount: jobstate.Some(0)}, 3)
-	_, err := newRunner(t, x, m, purge.Limits{}).Tick(t.Context(), start+10)
+	_, err := tick(t.Context(), x, m, start+10, purge.Limits{})
 	require.NoError(t, err)
 	require.Empty(t, m.calls)
-	_, err = newRunner(t, x, m, purge.PurgeAll()).Tick(t.Context(), start+10)
+	p, err := tick(t.Context(), x, m, start+10, purge.PurgeAll())
 	require.NoError(t, err)
-	require.Equal(t, []string{"watermark", "unlink"}, m.calls, "no tombstones are kept")
+	require.Empty(t, p.Tombstones, "none are kept")
 }
 
 func TestAFailedStoreChangesNothingAndTheNextTickResumes(t *testing.T) {
-	for _, op := range []string{"watermark", "tombstones", "unlink"} {
-		told := 0
-		x, m := populated(t, purge.Config{Purged: func(purge.Plan) { told++ }}, 5)
-		r := newRunner(t, x, m, purge.PurgeAll())
+	for _, op := range []string{"prepare", "unlink"} {
+		x, m := populated(t, purge.Config{}, 5)
 		cause := errors.New("no space")
 		m.fails = func(got string) error {
 			if got == op {
@@ -99,28 +107,24 @@ func TestAFailedStoreChangesNothingAndTheNextTickResumes(t *testing.T) {
 		}
 		before := x.Stats()
 		for range 2 {
-			_, err := r.Tick(t.Context(), start+10)
+			_, err := tick(t.Context(), x, m, start+10, purge.PurgeAll())
 			require.ErrorIs(t, err, cause)
-			require.ErrorIs(t, err, purge.ErrStore)
-			require.Contains(t, err.Error(), op)
+			require.EqualError(t, err, "purge: store failed: "+op+": no space")
 			require.Equal(t, before, x.Stats())
 			require.NoError(t, x.Check())
 			require.Len(t, m.jobs, 5)
-			require.Zero(t, told)
 		}
 		m.fails = nil
-		p, err := r.Tick(t.Context(), start+11)
+		p, err := tick(t.Context(), x, m, start+11, purge.PurgeAll())
 		require.NoError(t, err)
 		require.Len(t, p.Jobs, 5)
-		require.Equal(t, 1, told)
 		require.Empty(t, m.jobs)
 	}
 }
 
 func TestADoneContextStopsBeforeTheNextCall(t *testing.T) {
-	for i, op := range []string{"", "watermark", "tombstones"} {
+	for i, op := range []string{"", "prepare"} {
 		x, m := populated(t, purge.Config{}, 5)
-		r := newRunner(t, x, m, purge.PurgeAll())
 		ctx, cancel := context.WithCancel(t.Context())
 		m.fails = func(got string) error {
 			if got == op {
@@ -131,20 +135,15 @@ func TestADoneContextStopsBeforeTheNextCall(t *testing.T) {
 		if op == "" {
 			cancel()
 		}
-		_, err := r.Tick(ctx, start+10)
+		_, err := tick(ctx, x, m, start+10, purge.PurgeAll())
 		require.ErrorIs(t, err, context.Canceled)
 		require.Len(t, m.calls, i, "the calls before %s", op)
 		require.Equal(t, 5, x.Len())
 		require.Zero(t, x.Stats().Leaving)
-		_, err = r.Purge(ctx, start+10, purge.PurgeAll())
-		require.ErrorIs(t, err, context.Canceled)
-		_, err = r.PurgeIDs(ctx, start+10, 1)
-		require.ErrorIs(t, err, context.Canceled)
-		require.Len(t, m.calls, i)
 	}
 }
 
-func TestWhatTheStoreHasRemovedIsCommittedThoughTheContextIsDone(t *testing.T) {
+func TestWhatTheStoreHasRemovedIsGoneThoughTheContextIsDone(t *testing.T) {
 	x, m := populated(t, purge.Config{}, 5)
 	ctx, cancel := context.WithCancel(t.Context())
 	m.fails = func(got string) error {
@@ -153,41 +152,87 @@ func TestWhatTheStoreHasRemovedIsCommittedThoughTheContextIsDone(t *testing.T) {
 		}
 		return nil
 	}
-	p, err := newRunner(t, x, m, purge.PurgeAll()).Tick(ctx, start+10)
+	p, err := tick(ctx, x, m, start+10, purge.PurgeAll())
 	require.NoError(t, err)
 	require.Len(t, p.Jobs, 5)
 	require.Zero(t, x.Len())
 }
 
-func TestAPurgeByHandInTheMidstOfATickTakesOtherJobs(t *testing.T) {
-	x, m := populated(t, purge.Config{}, 10)
+func TestOneBatchIsUnderWayAtATime(t *testing.T) {
+	x, _ := populated(t, purge.Config{}, 10)
 	l := purge.PurgeAll()
 	l.Batch = 4
-	r := newRunner(t, x, m, l)
-	m.fails = func(op string) error {
-		if op != "unlink" {
-			return nil
-		}
-		m.fails = nil
-		_, err := r.PurgeIDs(t.Context(), start+20, 2)
-		require.ErrorIs(t, err, purge.ErrLeaving)
-		_, err = x.Pin(1, purge.Pin{Kind: purge.PinWaiter})
-		require.ErrorIs(t, err, purge.ErrLeaving)
-		p, err := r.Purge(t.Context(), start+20, purge.Limits{MaxCount: jobstate.Some(4)})
-		require.NoError(t, err)
-		require.Equal(t, []jobid.ID{5, 6}, p.IDs(), "those that leave do not count")
-		p, err = r.PurgeIDs(t.Context(), start+20, 10)
-		require.NoError(t, err)
-		require.Equal(t, []jobid.ID{10}, p.IDs())
-		return nil
-	}
-	p, err := r.Tick(t.Context(), start+20)
+	p, err := x.Claim(start+20, l)
 	require.NoError(t, err)
 	require.Equal(t, []jobid.ID{1, 2, 3, 4}, p.IDs())
 	require.True(t, p.More)
-	require.Equal(t, 3, x.Len())
-	require.Len(t, m.jobs, 3)
+	_, err = x.Claim(start+20, l)
+	require.EqualError(t, err, "purge: the store is removing another batch")
+	_, err = x.ClaimIDs(start+20, 10)
+	require.EqualError(t, err, "purge: the store is removing another batch")
+	_, err = x.ClaimIDs(start+20, 2)
+	require.ErrorIs(t, err, purge.ErrLeaving)
+	_, err = x.Pin(1, purge.Pin{Kind: purge.PinWaiter})
+	require.ErrorIs(t, err, purge.ErrLeaving)
+	dry, err := x.Plan(start+20, purge.Limits{MaxCount: jobstate.Some(4)})
+	require.NoError(t, err)
+	require.Equal(t, []jobid.ID{5, 6}, dry.IDs(), "those that leave do not count")
+	again, ok := x.Claimed()
+	require.True(t, ok)
+	require.Equal(t, p, again)
+	x.Abort()
+	x.Abort()
+	_, ok = x.Claimed()
+	require.False(t, ok)
+	_, _, done := x.Unlinked(p.IDs(), nil)
+	require.False(t, done, "it was given up")
+	require.Equal(t, 10, x.Len())
 	require.NoError(t, x.Check())
+}
+
+// The store speaks in parts, twice, and of jobs that nobody asked about. Nothing of that is
+// an error, so nothing is half done when one comes (I6).
+func TestAnOutcomeComesInPartsAndIsNeverRefused(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x, err := purge.Recover(purge.Config{}, purge.Evidence{Jobs: makeJobs(12), Tombstones: []purge.Record{{ID: 20, Inactive: start}}})
+		require.NoError(t, err)
+		l := purge.PurgeAll()
+		l.Batch = 8
+		p, err := x.Claim(start+20, l)
+		require.NoError(t, err)
+		left, want := map[jobid.ID]bool{}, map[jobid.ID]error{}
+		for _, id := range p.IDs() {
+			left[id] = true
+		}
+		for len(left) > 0 {
+			before := x.Stats()
+			id := jobid.ID(rapid.IntRange(1, 21).Draw(t, "id"))
+			var ids []jobid.ID
+			failed := map[jobid.ID]error{}
+			if rapid.Bool().Draw(t, "fails") {
+				failed[id] = errStuck
+			} else {
+				ids = []jobid.ID{id, id}
+			}
+			if left[id] && failed[id] != nil {
+				want[id] = errStuck
+			}
+			delete(left, id)
+			got, stay, done := x.Unlinked(ids, failed)
+			require.NoError(t, x.Check())
+			require.Equal(t, len(left) == 0, done)
+			if !done {
+				require.Equal(t, before, x.Stats(), "all or nothing")
+				continue
+			}
+			require.Equal(t, p, got)
+			require.Equal(t, len(want), len(stay))
+			for id := range want {
+				require.ErrorIs(t, stay[id], errStuck)
+			}
+			require.Equal(t, 4+len(want), x.Len())
+		}
+	})
 }
 
 // panics is a store that panics.
@@ -197,71 +242,63 @@ func (panics) Unlink(context.Context, []jobid.ID) (map[jobid.ID]error, error) { 
 
 func TestAStoreThatPanicsLeavesNoClaim(t *testing.T) {
 	x, m := populated(t, purge.Config{}, 5)
-	r := newRunner(t, x, panics{m}, purge.PurgeAll())
 	for range 2 {
-		require.PanicsWithValue(t, "oh", func() { _, _ = r.Tick(t.Context(), start+10) })
+		require.PanicsWithValue(t, "oh", func() { _, _ = tick(t.Context(), x, panics{m}, start+10, purge.PurgeAll()) })
 		require.Zero(t, x.Stats().Leaving)
 		require.NoError(t, x.Check())
 	}
 }
 
-func TestARunnerNeedsABoundForItsBatches(t *testing.T) {
-	x, m := populated(t, purge.Config{}, 1)
+func TestABatchNeedsABound(t *testing.T) {
+	x, _ := populated(t, purge.Config{}, 1)
 	for _, l := range []purge.Limits{
 		{Batch: purge.NoBatch}, {Batch: -2}, {Batch: purge.MaxBatch + 1}, {MaxCount: jobstate.Some(-1)},
 	} {
-		_, err := purge.NewRunner(x, m, l)
-		require.ErrorIs(t, err, purge.ErrLimits)
-		_, err = newRunner(t, x, m, purge.Limits{}).Purge(t.Context(), start, l)
-		require.ErrorIs(t, err, purge.ErrLimits)
+		require.ErrorContains(t, l.Check(), "purge: invalid limits: ")
+		_, err := x.Claim(start, l)
+		require.Equal(t, l.Check(), err)
 	}
 }
 
 func TestAJobThatCannotBeRemovedStopsNoOther(t *testing.T) {
-	told := 0
-	var m *memory
-	x, m := populated(t, purge.Config{Purged: func(p purge.Plan) {
-		told += len(p.Jobs)
-		require.False(t, m.stuck[2] && slices.Contains(p.IDs(), 2))
-		require.Len(t, p.Tombstones, len(p.Jobs))
-	}}, 10)
+	x, m := populated(t, purge.Config{}, 10)
 	l := purge.PurgeAll()
 	l.Batch = 3
-	r := newRunner(t, x, m, l)
 	m.stuck[2] = true
-	p, err := r.Tick(t.Context(), start+20)
+	p, err := tick(t.Context(), x, m, start+20, l)
 	var job *purge.JobError
 	require.ErrorAs(t, err, &job)
 	require.Equal(t, jobid.ID(2), job.ID)
-	require.ErrorIs(t, err, purge.ErrStore)
 	require.ErrorIs(t, err, errStuck)
 	require.EqualError(t, err, "purge: ƒ3: store failed: unlink: input/output error")
 	require.Equal(t, []jobid.ID{1, 3}, p.IDs(), "what went")
+	require.Len(t, p.Tombstones, 2)
 	require.True(t, p.More)
 	for range 3 {
-		p, err = r.Tick(t.Context(), start+20)
+		p, err = tick(t.Context(), x, m, start+20, l)
 		require.NoError(t, err)
 	}
 	require.False(t, p.More)
 	require.Equal(t, 1, x.Len())
 	require.Equal(t, 1, x.Stats().Stuck)
-	require.Equal(t, 9, told)
+	require.Equal(t, 9, x.Stats().Purged.Total())
 	require.NoError(t, x.Check())
 
 	now, delay := start+20, purge.RetryFirst.Seconds()
 	for range 9 { // it is tried again, later each time
-		_, err = r.Tick(t.Context(), now+eventlog.Timestamp(delay)-1)
+		require.Equal(t, now+eventlog.Timestamp(delay), x.Due(l))
+		_, err = tick(t.Context(), x, m, now+eventlog.Timestamp(delay)-1, l)
 		require.NoError(t, err)
 		now += eventlog.Timestamp(delay)
-		_, err = r.Tick(t.Context(), now)
+		_, err = tick(t.Context(), x, m, now, l)
 		require.ErrorIs(t, err, errStuck)
 		delay = min(2*delay, purge.RetryMost.Seconds())
 		require.NoError(t, x.Check())
 	}
-	_, err = r.PurgeIDs(t.Context(), now, 2)
+	_, err = purgeIDs(t.Context(), x, m, now, 2)
 	require.ErrorIs(t, err, errStuck, "by id at once")
 	delete(m.stuck, 2)
-	p, err = r.PurgeIDs(t.Context(), now, 2)
+	p, err = purgeIDs(t.Context(), x, m, now, 2)
 	require.NoError(t, err)
 	require.Len(t, p.Jobs, 1)
 	require.Zero(t, x.Stats().Stuck)
@@ -271,9 +308,8 @@ func TestAJobThatCannotBeRemovedStopsNoOther(t *testing.T) {
 
 func TestAStuckJobIsTriedAgainAfterAnAcceptedClockAndPinnedAsAnyOther(t *testing.T) {
 	x, m := populated(t, purge.Config{}, 2)
-	r := newRunner(t, x, m, purge.PurgeAll())
 	m.stuck[1], m.stuck[2] = true, true
-	_, err := r.Tick(t.Context(), start+20)
+	_, err := tick(t.Context(), x, m, start+20, purge.PurgeAll())
 	require.ErrorIs(t, err, errStuck)
 	_, err = x.Pin(1, purge.Pin{Kind: purge.PinWaiter})
 	require.NoError(t, err)
@@ -283,7 +319,7 @@ func TestAStuckJobIsTriedAgainAfterAnAcceptedClockAndPinnedAsAnyOther(t *testing
 	require.NoError(t, err)
 	clear(m.stuck)
 	require.NoError(t, x.AcceptClock(start-1e6), "it does not wait for the wrong time")
-	p, err := r.Tick(t.Context(), start-1e6)
+	p, err := tick(t.Context(), x, m, start-1e6, purge.PurgeAll())
 	require.NoError(t, err)
 	require.Len(t, p.Jobs, 2)
 }
@@ -318,9 +354,9 @@ func crashed(t *testing.T, cfg purge.Config, diesAt int) int {
 	restart()
 	m.diesAt = diesAt
 	now := start
-	tick := func(l purge.Limits) {
+	beat := func(l purge.Limits) {
 		for {
-			p, err := newRunner(t, x, m, l).Tick(t.Context(), now)
+			p, err := tick(t.Context(), x, m, now, l)
 			if err != nil {
 				require.ErrorIs(t, err, errDead)
 				restart()
@@ -349,9 +385,9 @@ func crashed(t *testing.T, cfg purge.Config, diesAt int) int {
 		}
 		m.jobs[id] = &j
 		require.NoError(t, x.Add(j))
-		tick(purge.Limits{MaxCount: jobstate.Some(2), Batch: 2})
+		beat(purge.Limits{MaxCount: jobstate.Some(2), Batch: 2})
 	}
-	tick(purge.Limits{MaxCount: jobstate.Some(0), Batch: 2})
+	beat(purge.Limits{MaxCount: jobstate.Some(0), Batch: 2})
 	require.Empty(t, m.jobs)
 	restart()
 	return m.steps

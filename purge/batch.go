@@ -1,0 +1,220 @@
+package purge
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// A batch is a plan that the store is carrying out.
+type batch struct {
+	Plan
+	now    eventlog.Timestamp // when it was claimed, as far as the clock is believed
+	slots  []slot             // where Jobs are
+	ends   []slot             // where the tombstones in Expired are
+	left   int                // of how many jobs the store has said nothing
+	failed map[jobid.ID]error // the jobs that it could not remove; nil if there are none
+}
+
+// Claim plans a batch as Plan does, and reserves its jobs until Unlinked has all of
+// their outcomes, or Abort: they cannot be pinned. Call it BEFORE the store removes the
+// jobs. If no job is due, the plan has no jobs and nothing is claimed. The index keeps the
+// slices of the plan: do not change them.
+//
+// It returns an error if limits make no sense or another batch is claimed; or of category
+// ErrClock. It takes O(log n) for each job.
+func (x *Index) Claim(now eventlog.Timestamp, l Limits) (Plan, error) {
+	if err := cmp.Or(l.Check(), x.checkIdle(), x.checkClock(now)); err != nil {
+		return Plan{}, err
+	}
+	p, slots := x.plan(now, l)
+	return x.claim(p, slots, now), nil
+}
+
+// ClaimIDs is Claim for the jobs of PlanIDs, and returns the errors of both. With the time
+// it only says which tombstones expire, and when a job that fails is tried again.
+func (x *Index) ClaimIDs(now eventlog.Timestamp, ids ...jobid.ID) (Plan, error) {
+	p, err := x.PlanIDs(ids...)
+	if err == nil {
+		err = x.checkIdle()
+	}
+	if err == nil && !guard.IsTime(now) {
+		err = clockError(now, x.clock)
+	}
+	if err != nil {
+		return Plan{}, err
+	}
+	if x.clock > 0 {
+		now = min(now, x.clock) // nothing has checked it
+	}
+	slots := make([]slot, len(p.Jobs))
+	for i, c := range p.Jobs {
+		slots[i], _ = x.jobs.job(c.ID)
+	}
+	return x.claim(p, slots, now), nil
+}
+
+var errBusy = errors.New("purge: the store is removing another batch")
+
+func (x *Index) checkIdle() error {
+	if x.batch != nil {
+		return errBusy
+	}
+	return nil
+}
+
+// claim reserves the jobs of a plan, and says what becomes of their records.
+func (x *Index) claim(p Plan, slots []slot, now eventlog.Timestamp) Plan {
+	if len(p.Jobs) == 0 {
+		return p
+	}
+	b := &batch{Plan: p, now: now, slots: slots, left: len(slots)}
+	for i, c := range b.Jobs {
+		b.Watermark = max(b.Watermark, c.ID)
+		x.withdraw(slots[i])
+		x.jobs.move(slots[i], whereLeaving)
+	}
+	x.addTombstones(b)
+	x.batch = b
+	return b.Plan
+}
+
+// addTombstones says which tombstones come with the batch and which end: the oldest
+// of more than TombstoneCount, and those older than TombstoneAge. If the limits
+// were lowered, the rest ends with later batches.
+func (x *Index) addTombstones(b *batch) {
+	count := defaultTombstones
+	if x.cfg.TombstoneCount.Set {
+		count = x.cfg.TombstoneCount.Value
+	}
+	last := b.Jobs[max(0, len(b.Jobs)-count):]
+	b.Tombstones = make([]Record, len(last))
+	for i, c := range last {
+		b.Tombstones[i] = c.Record
+	}
+	over, most := x.ended.len()+len(last)-count, len(b.Jobs)+MaxBatch
+	if n := min(over, most); n > 0 {
+		b.Expired, b.ends = make([]jobid.ID, 0, n), make([]slot, 0, n)
+	}
+	age := x.cfg.TombstoneAge
+	x.ended.each(&x.jobs, func(at slot) bool {
+		r := x.jobs.record(at)
+		if len(b.Expired) == most || over <= 0 && !(age.Set && older(b.now, r.Inactive, age.Value)) {
+			return false
+		}
+		b.Expired, b.ends = append(b.Expired, r.ID), append(b.ends, at)
+		over--
+		return true
+	})
+}
+
+// leaving returns how many jobs are claimed.
+func (x *Index) leaving() int {
+	if x.batch == nil {
+		return 0
+	}
+	return len(x.batch.slots)
+}
+
+// Claimed returns the plan that is claimed, and false if none is. It does not allocate.
+func (x *Index) Claimed() (Plan, bool) {
+	if x.batch == nil {
+		return Plan{}, false
+	}
+	return x.batch.Plan, true
+}
+
+// Unlinked passes what the store says of the batch: which jobs it has removed, and which
+// it could not remove and why. It may come in parts; repetitions and other ids change
+// nothing.
+//
+// When the store has spoken of every job, done is true, and the jobs that are gone have
+// left the index. Unlinked returns the plan as Claim did, and the jobs that stay: plans by
+// limits leave those out for a while, first for a minute, then for twice as long each time,
+// at most for an hour. See [Index.Observe] and Stats.Stuck.
+//
+// Unlinked takes O(log n) for each job. When only an eighth of the jobs is left, it also
+// moves those to new memory.
+func (x *Index) Unlinked(ids []jobid.ID, failed map[jobid.ID]error) (p Plan, stay map[jobid.ID]error, done bool) {
+	b := x.batch
+	if b == nil {
+		return Plan{}, nil, false
+	}
+	for _, id := range ids {
+		x.tell(id, failed[id])
+	}
+	for id, cause := range failed {
+		x.tell(id, cause)
+	}
+	if b.left > 0 {
+		return Plan{}, nil, false
+	}
+	x.batch = nil
+	x.expire(b)
+	for i, c := range b.Jobs {
+		if b.failed[c.ID] != nil {
+			x.putOff(b.slots[i], b.now)
+			continue
+		}
+		x.bury(b.slots[i], i >= len(b.Jobs)-len(b.Tombstones))
+	}
+	x.jobs.shrink(&x.ended, &x.free, &x.pinned) // no batch knows slots now
+	return b.Plan, b.failed, true
+}
+
+// tell notes the outcome of a job, if it is in the batch. The first one counts.
+func (x *Index) tell(id jobid.ID, cause error) {
+	at, ok := x.jobs.job(id)
+	if !ok || x.jobs.where(at) != whereLeaving {
+		return
+	}
+	x.jobs.move(at, whereTold)
+	b := x.batch
+	b.left--
+	if cause != nil {
+		if b.failed == nil {
+			b.failed = make(map[jobid.ID]error)
+		}
+		b.failed[id] = cause
+	}
+}
+
+// expire drops the tombstones that end with a batch.
+func (x *Index) expire(b *batch) {
+	for _, at := range b.ends {
+		x.ended.remove(at)
+		x.buried.add(x.jobs.record(at).Result, -1)
+		x.jobs.drop(at)
+	}
+}
+
+// bury takes a job that is gone out of the index. A tombstone may remain.
+func (x *Index) bury(at slot, tombstone bool) {
+	r := x.jobs.record(at)
+	delete(x.retries, r.ID)
+	x.resident.add(r.Result, -1)
+	x.purged.add(r.Result, 1)
+	if !tombstone {
+		x.jobs.drop(at)
+		return
+	}
+	x.jobs.move(at, wherePurged)
+	x.ended.add(&x.jobs, at)
+	x.buried.add(r.Result, 1)
+}
+
+// Abort gives up the batch after the store failed as a whole. Its jobs can be planned
+// again at once, even those that are gone already. Without a batch it does nothing. It
+// takes O(log n) for each job.
+func (x *Index) Abort() {
+	if x.batch == nil {
+		return
+	}
+	for _, at := range x.batch.slots {
+		x.setFree(at)
+	}
+	x.batch = nil
+}
