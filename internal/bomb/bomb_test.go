@@ -498,15 +498,14 @@ func table(t *testing.T) []row {
 			dir := filepath.Join(t.TempDir(), "store")
 			s, err := dirstore.Create(dir, dirstore.Options{})
 			require.NoError(t, err)
-			require.NoError(t, s.Close())
-			for _, name := range []string{"tombstones", "watermark-1"} {
-				require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
-				if s, _, err := dirstore.Open(dir, dirstore.Options{}); err == nil {
-					require.NoError(t, s.Close())
-				}
+			require.NoError(t, s.Add(dirstore.Stored{ID: 1}))
+			for _, name := range []string{"eventlog", "crc32c", "R"} {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, "job.0000.0000.0000.0001", name), text, 0o600))
+				_, _ = s.Read(1)
+				_ = s.Append(1, nil)
 			}
-			_, _ = dirstore.Repair(dir, 1, dirstore.Options{})
-		}, append(inJSON("@\n", `{"timestamp":1,"name":"tombstone","context":@}`+"\n"), bomb.Fill("tombstones", "", `{"timestamp":1,"name":"tombstone","context":{}}`+"\n", ""), bomb.Fill("lines", "", "\n", ""))},
+			require.NoError(t, s.Close())
+		}, logs()},
 	}
 }
 

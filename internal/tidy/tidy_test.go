@@ -28,7 +28,7 @@ var layout = map[string]string{
 	"perilog/exec":         "idset rset jobstate/jobid eventlog",
 	"perilog/internal/run": "idset eventlog jobstate",
 	"purge":                "btree jobstate jobstate/jobid eventlog",
-	"purge/dirstore":       "purge eventlog eventlog/logfile jobstate jobstate/jobid",
+	"purge/dirstore":       "eventlog eventlog/logfile jobstate/jobid",
 	"purge/storetest":      "purge eventlog jobstate jobstate/jobid",
 	"rset":                 "idset rset/hostlist rset/children eventlog",
 	"rset/hostlist":        "",

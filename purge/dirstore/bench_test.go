@@ -11,33 +11,26 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/dirstore"
 )
 
-// BenchmarkUnlink is a batch as a Runner has them, on the disk of the machine; the
-// jobs are added while the clock stands still.
+// BenchmarkUnlink is a batch, on the disk of the machine; the jobs are added while the clock
+// stands still.
 func BenchmarkUnlink(b *testing.B) {
 	for _, n := range []int{1, 100} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			s, _ := create(b)
-			ids, put := make([]jobid.ID, n), make([]purge.Record, n)
+			ids := make([]jobid.ID, n)
 			next := jobid.ID(1)
 			b.ReportAllocs()
 			for b.Loop() {
 				b.StopTimer()
 				for i := range ids {
-					ids[i], put[i] = next, tomb(next)
+					ids[i] = next
 					require.NoError(b, s.Add(job(next)))
 					next++
 				}
 				b.StartTimer()
-				if err := s.PutWatermark(ctx, next); err != nil {
-					b.Fatal(err)
-				}
-				if err := s.PutTombstones(ctx, put, nil); err != nil {
-					b.Fatal(err)
-				}
 				if err := unlink(s, ids); err != nil {
 					b.Fatal(err)
 				}
@@ -47,11 +40,10 @@ func BenchmarkUnlink(b *testing.B) {
 	}
 }
 
-// plainBatch is a purge as one would write it for the same files, without a check: a
-// line in a log, and the jobs moved aside, durably, before their files go.
-func plainBatch(dir string, log *os.File, ids []jobid.ID, line []byte) error {
-	_, err := log.Write(line)
-	errs := []error{err, log.Sync()}
+// plainBatch is a purge as one would write it for the same files, without a check: the jobs
+// are moved aside, durably, before their files go.
+func plainBatch(dir string, ids []jobid.ID) error {
+	var errs []error
 	for _, id := range ids {
 		errs = append(errs, os.Rename(filepath.Join(dir, id.KVSPath()), filepath.Join(dir, "trash", id.KVSPath())))
 	}
@@ -77,24 +69,14 @@ func BenchmarkRatio(b *testing.B) {
 	s, dir := create(b)
 	plain := b.TempDir()
 	mkdir(b, plain, "trash")
-	log, err := os.Create(filepath.Join(plain, "log"))
-	require.NoError(b, err)
-	require.NoError(b, s.PutWatermark(ctx, 1<<40)) // as a Runner does, ahead of many batches
 	next := jobid.ID(1)
 	var best [2]time.Duration
 	for b.Loop() {
 		ids := jobids(next, 100)
-		put := tombsOf(ids...)
 		next += 100
-		var line []byte
-		for _, r := range put {
-			line, _ = r.AppendText(append(line, ' '))
-		}
 		for i, batch := range []func() error{
-			func() error {
-				return errors.Join(s.PutTombstones(ctx, put, nil), unlink(s, ids))
-			},
-			func() error { return plainBatch(plain, log, ids, append(line, '\n')) },
+			func() error { return unlink(s, ids) },
+			func() error { return plainBatch(plain, ids) },
 		} {
 			b.StopTimer()
 			for _, id := range ids {
@@ -113,7 +95,6 @@ func BenchmarkRatio(b *testing.B) {
 			require.NoError(b, err)
 		}
 	}
-	require.NoError(b, log.Close())
 	b.ReportMetric(float64(best[0].Microseconds())/1000, "ms/batch")
 	b.ReportMetric(float64(best[1])/float64(best[0]), "plain/ours")
 }
@@ -131,26 +112,23 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// BenchmarkRecovery opens a store with jobs and as many tombstones, and reads
-// them all. The jobs are written without a sync.
+// BenchmarkRecovery opens a store with jobs, and reads them all. The jobs are written without
+// a sync.
 func BenchmarkRecovery(b *testing.B) {
 	for _, n := range []int{1, 64, 10_000} {
 		s, dir := create(b)
-		var put []purge.Record
 		for i := range n {
 			id := jobid.ID(i + 1)
-			put = append(put, tomb(id+jobid.ID(n)))
 			mkdir(b, dir, id.KVSPath())
 			write(b, string(job(id).Eventlog), dir, id.KVSPath(), "eventlog")
 			write(b, string(job(id).Jobspec), dir, id.KVSPath(), "jobspec")
 			write(b, string(job(id).R), dir, id.KVSPath(), "R")
 		}
-		require.NoError(b, s.PutTombstones(ctx, put, nil))
 		require.NoError(b, s.Close())
 		b.Run(fmt.Sprintf("open/%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				s, _, err := dirstore.Open(dir, dirstore.Options{})
+				s, err := dirstore.Open(dir, dirstore.Options{})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -158,7 +136,7 @@ func BenchmarkRecovery(b *testing.B) {
 			}
 			b.ReportMetric(float64(n), "jobs/op")
 		})
-		s, _, err := dirstore.Open(dir, dirstore.Options{})
+		s, err := dirstore.Open(dir, dirstore.Options{})
 		require.NoError(b, err)
 		b.Run(fmt.Sprintf("read/%d", n), func(b *testing.B) {
 			b.ReportAllocs()
@@ -171,23 +149,5 @@ func BenchmarkRecovery(b *testing.B) {
 			b.ReportMetric(float64(n), "jobs/op")
 		})
 		require.NoError(b, s.Close())
-	}
-}
-
-// BenchmarkCompaction puts a tombstone, for which a log of others is written anew.
-func BenchmarkCompaction(b *testing.B) {
-	for _, n := range []int{10_000, 100_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			s, _ := create(b)
-			for at := 1; at <= n; at += 1000 {
-				require.NoError(b, s.PutTombstones(ctx, tombsOf(jobids(jobid.ID(at), 1000)...), nil))
-			}
-			for b.Loop() {
-				s.CompactNext()
-				if err := s.PutTombstones(ctx, tombsOf(1), nil); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

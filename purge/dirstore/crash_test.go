@@ -8,9 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/dirstore"
 )
 
@@ -36,19 +34,17 @@ type world struct {
 	*testing.T
 	disk *disk
 	s    *dirstore.Store
-	acks int // how many steps of a batch are done
+	gone bool // the batch is done
 }
 
-// newWorld returns what makes a store with the jobs 1 to 6, the watermark 3 and the
-// tombstones 100 and 101, all durable. The machine crashes as the coin says.
+// newWorld returns what makes a store with the jobs 1 to 6, all durable. The machine
+// crashes as the coin says.
 func newWorld(t *testing.T) func(coin func() bool) *world {
 	d := newDisk()
 	s := d.create(t)
-	require.NoError(t, s.PutWatermark(ctx, 3))
 	for id := range jobid.ID(6) {
 		require.NoError(t, s.Add(job(id+1)))
 	}
-	require.NoError(t, s.PutTombstones(ctx, []purge.Record{tomb(100), tomb(101)}, nil))
 	d.crash()
 	return func(coin func() bool) *world {
 		w := &world{T: t, disk: &disk{root: d.root.clone(), coin: coin}}
@@ -57,58 +53,35 @@ func newWorld(t *testing.T) func(coin func() bool) *world {
 	}
 }
 
-// batch is what a Runner asks of a store, up to the first error. It removes 6, the
-// greatest, and 5, and the tombstone 100.
+// batch removes 5 and 6.
 func (w *world) batch() error {
-	w.s.CompactNext()
-	for i, step := range []func() error{
-		func() error { return w.s.PutWatermark(ctx, 200) },
-		func() error { return w.s.PutTombstones(ctx, []purge.Record{tomb(5), tomb(6)}, []jobid.ID{100}) },
-		func() error { return unlink(w.s, []jobid.ID{5, 6}) },
-	} {
-		if err := step(); err != nil {
-			return err
-		}
-		w.acks = max(w.acks, i+1)
-	}
-	return nil
+	err := unlink(w.s, ids(5, 6))
+	w.gone = w.gone || err == nil
+	return err
 }
 
-// check fails the test unless the store is as it must be, with so many steps of the
-// batch acknowledged.
+// check fails the test unless the store is as it must be.
 func (w *world) check(what string) {
-	ids, errs := list(w.s)
+	got, errs := list(w.s)
 	require.Empty(w, errs, what)
-	want := []jobid.ID{1, 2, 3, 4}
-	for _, id := range []jobid.ID{5, 6} {
-		if len(ids) > len(want) && ids[len(want)] == id && w.acks < 3 {
+	want := ids(1, 2, 3, 4)
+	for _, id := range ids(5, 6) {
+		if len(got) > len(want) && got[len(want)] == id && !w.gone {
 			want = append(want, id)
 		}
 	}
-	require.Equal(w, want, ids, what)
-	for _, id := range ids {
+	require.Equal(w, want, got, what)
+	for _, id := range got {
 		j, err := w.s.Read(id)
 		require.NoError(w, err)
 		require.Equal(w, job(id), j, what)
-	}
-	mark := jobid.ID(101)
-	if w.acks >= 1 {
-		mark = 200
-	}
-	require.GreaterOrEqual(w, w.s.Watermark(), mark, what)
-	got := tombs(w.T, w.s)
-	require.Subset(w, []purge.Record{tomb(5), tomb(6), tomb(100), tomb(101)}, got, what)
-	require.Contains(w, got, tomb(101), what)
-	if w.acks >= 2 {
-		require.Subset(w, got, []purge.Record{tomb(5), tomb(6)}, what)
 	}
 }
 
 // done fails the test unless the whole batch was done.
 func (w *world) done(what string) {
-	require.Equal(w, 3, w.acks, what)
+	require.True(w, w.gone, what)
 	w.check(what)
-	require.Equal(w, []purge.Record{tomb(5), tomb(6), tomb(101)}, tombs(w.T, w.s), what)
 	foreign, err := w.s.Foreign()
 	require.NoError(w, err)
 	require.Empty(w, foreign, what)
@@ -125,14 +98,14 @@ func TestNoCrashInABatchLosesOrResurrectsAnything(t *testing.T) {
 			w := newOne(coin)
 			w.disk.calls, w.disk.failAt, w.disk.down = nil, k, true
 			if w.batch() == nil && len(w.disk.calls) < k {
-				require.Greater(t, k, 40)
+				require.Greater(t, k, 15)
 				break
 			}
 			stops++
 			w.disk.crash()
 			// The first Open is stopped as well, at some call.
-			w.disk.failAt = 1 + (k*7+c)%40
-			if s, _, err := dirstore.Open(".", w.disk.options()); err == nil {
+			w.disk.failAt = 1 + (k*7+c)%20
+			if s, err := dirstore.Open(".", w.disk.options()); err == nil {
 				w.s, w.disk.failAt = s, 0
 				w.check(what)
 			}
@@ -272,10 +245,10 @@ func TestACreateThatWasStoppedIsDoneByTheNext(t *testing.T) {
 			d.crash()
 			if err == nil {
 				require.False(t, stopped)
-				require.Zero(t, d.open(t).Watermark())
+				d.open(t)
 				break
 			}
-			s, _, err := dirstore.Open(".", d.options())
+			s, err := dirstore.Open(".", d.options())
 			if err != nil {
 				require.ErrorIs(t, err, dirstore.ErrNotStore)
 				s, err = dirstore.Create(".", d.options())
@@ -287,79 +260,5 @@ func TestACreateThatWasStoppedIsDoneByTheNext(t *testing.T) {
 			require.Empty(t, errs)
 			require.Equal(t, []jobid.ID{1}, ids)
 		}
-	}
-}
-
-// What a system says on a log that is open does not hide what came before.
-func TestALogThatIsOpenIsTheCallers(t *testing.T) {
-	s, dir := create(t, 1)
-	log, _, err := s.OpenLog(1, logfile.SyncGroup)
-	require.NoError(t, err)
-	require.NoError(t, log.Append(line("memo")))
-	require.NoError(t, log.Append(line("memo")))
-	require.NoError(t, log.Close())
-	j, err := reopen(t, s, dir).Read(1)
-	require.NoError(t, err)
-	require.Equal(t, string(job(1).Eventlog)+string(line("memo"))+string(line("memo")), string(j.Eventlog))
-}
-
-// I9 where nobody puts a watermark: what was acknowledged of an id is never
-// forgotten, whatever happens to its evidence.
-func TestNoCrashForgetsAnID(t *testing.T) {
-	newOne := newWorld(t)
-	for c, coin := range coins(6) {
-		for k := 1; ; k++ {
-			w := newOne(coin)
-			w.disk.calls, w.disk.failAt, w.disk.down = nil, k, true
-			greatest, failed := jobid.ID(101), false
-			for _, step := range []struct {
-				id jobid.ID
-				do func() error
-			}{
-				{300, func() error { return w.s.Add(job(300)) }},
-				{0, func() error { return unlink(w.s, []jobid.ID{300}) }},
-				{400, func() error { return w.s.PutTombstones(ctx, []purge.Record{tomb(400)}, nil) }},
-				{0, func() error { return w.s.PutTombstones(ctx, nil, []jobid.ID{400}) }},
-				{0, func() error { w.s.CompactNext(); return w.s.PutTombstones(ctx, nil, []jobid.ID{1}) }},
-				{500, func() error { return w.s.PutWatermark(ctx, 500) }},
-				{600, func() error { return w.s.Add(job(600)) }},
-			} {
-				if failed = step.do() != nil; failed {
-					break
-				}
-				greatest = max(greatest, step.id)
-			}
-			w.disk.crash()
-			for range 2 {
-				w.s = w.disk.open(t)
-				require.GreaterOrEqual(t, w.s.Watermark(), greatest, "coin %d, call %d", c, k)
-				w.disk.crash()
-			}
-			if !failed {
-				require.Equal(t, jobid.ID(600), greatest)
-				break
-			}
-		}
-	}
-}
-
-// A watermark that may have reached the disk is not lowered by a lower one, even
-// though the first call failed.
-func TestAWatermarkThatFailedIsNotLowered(t *testing.T) {
-	newOne := newWorld(t)
-	for k := 1; ; k++ {
-		w := newOne(func() bool { return false })
-		w.disk.calls, w.disk.failAt = nil, k
-		err := w.s.PutWatermark(ctx, 900)
-		if len(w.disk.calls) < k {
-			require.Greater(t, k, 10)
-			require.NoError(t, err)
-			break
-		}
-		w.disk.failAt = 0
-		before := w.disk.open(t).Watermark()
-		require.NoError(t, w.s.PutWatermark(ctx, 800))
-		w.disk.crash()
-		require.GreaterOrEqual(t, w.disk.open(t).Watermark(), max(before, 800))
 	}
 }

@@ -26,7 +26,6 @@ type disk struct {
 	root    *node
 	pending []op        // changes of directories that were not synced
 	calls   []string    // that were made, "rename job.…"
-	onCall  func()      // is called before each
 	failAt  int         // the number of the call that fails, from 1
 	down    bool        // whether every call after that fails too
 	coin    func() bool // what a crash leaves of what was not synced
@@ -34,7 +33,6 @@ type disk struct {
 	blocks  int         // how many blocks of 4 KiB there are; 0: no limit
 	inodes  int         // how many files and directories; 0: no limit
 	noRoom  bool        // nothing can be created or grow
-	broken  string      // cannot be opened for writing
 	stuck   string      // cannot be renamed
 	tight   string      // cannot be renamed before some file is removed: the disk is full
 }
@@ -135,16 +133,13 @@ func (d *disk) create(t testing.TB) *dirstore.Store {
 
 // open opens the store on the disk.
 func (d *disk) open(t testing.TB) *dirstore.Store {
-	s, _, err := dirstore.Open(".", d.options())
+	s, err := dirstore.Open(".", d.options())
 	require.NoError(t, err)
 	return s
 }
 
 // call notes a call and returns its fault.
 func (d *disk) call(what, name string) error {
-	if d.onCall != nil {
-		d.onCall()
-	}
 	d.calls = append(d.calls, what+" "+name)
 	if n := len(d.calls); d.failAt > 0 && (n == d.failAt || d.down && n > d.failAt) {
 		if d.down {
@@ -275,9 +270,6 @@ func (n *node) flip(bit int) {
 func (d *disk) OpenFile(name string, flag int, perm fs.FileMode) (logfile.File, error) {
 	if err := d.call("open", name); err != nil {
 		return nil, err
-	}
-	if d.broken == name && flag&os.O_WRONLY != 0 {
-		return nil, perr("open", name, syscall.EIO)
 	}
 	dir, base, n := d.find(name)
 	switch {

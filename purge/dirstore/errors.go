@@ -13,25 +13,18 @@ import (
 // open elsewhere, the error is [logfile.ErrLocked]. Every error names the operation
 // and the file.
 var (
-	// ErrReadOnly is returned by calls that would change a store from OpenReadOnly.
-	ErrReadOnly = errors.New("store is open for reading only")
-	// ErrNotStore is returned when a directory is not a store: it has no
-	// watermark.
+	// ErrNotStore is returned when a directory is not a store: it has no lock.
 	ErrNotStore = errors.New("not a store")
 	// ErrDamaged is returned for stored data that this package did not write in
-	// that form. The error is a *JobError if the data is a job's; otherwise
-	// Repair helps.
+	// that form. The error is a *JobError when a job is read.
 	ErrDamaged = errors.New("damaged")
-	// ErrLimit is returned when a file is greater than Options allow. The error is
-	// a *JobError when a job is read.
-	ErrLimit = errors.New("limit exceeded")
 )
 
-// JobError says why a job cannot be read. The job still counts for the watermark,
-// can be unlinked, and does not hide the other jobs.
+// JobError says why a job cannot be read. The job can still be unlinked, and does not hide
+// the other jobs.
 type JobError struct {
 	ID jobid.ID
-	// Err is the cause: ErrDamaged, ErrLimit, or an error of the file system.
+	// Err is the cause: ErrDamaged, a limit, or an error of the file system.
 	Err error
 }
 
@@ -46,7 +39,6 @@ var (
 	errNotRegular   = fmt.Errorf("%w: not a regular file", ErrDamaged)
 	errNotDirectory = fmt.Errorf("%w: not a directory", ErrDamaged)
 	errNoEventlog   = fmt.Errorf("%w: it has no eventlog", ErrDamaged)
-	errRecord       = fmt.Errorf("%w: not a record of tombstones", ErrDamaged)
 	errSum          = fmt.Errorf("%w: the check digits do not match", ErrDamaged)
 	errInTheWay     = errors.New("not made by the store: it has a name that the store needs")
 	errNotEmpty     = errors.New("not made by the store: the directory is not empty")
@@ -56,7 +48,7 @@ var (
 
 // errTooLarge returns what is wrong with a file of that size.
 func errTooLarge(size, limit int64) error {
-	return fmt.Errorf("%w: %d bytes, the limit is %d", ErrLimit, size, limit)
+	return fmt.Errorf("limit exceeded: %d bytes, the limit is %d", size, limit)
 }
 
 // fail returns the error of an operation on a file of the store.

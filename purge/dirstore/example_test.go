@@ -8,10 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/eventlog/logfile"
-	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/dirstore"
 )
 
@@ -43,7 +40,6 @@ func event(name string) []byte {
 
 func Example() {
 	inTemp(func(s *dirstore.Store, dir string) error {
-		ctx := context.Background()
 		const id jobid.ID = 6731191091817518
 		err := s.Add(dirstore.Stored{ID: id, Eventlog: event("submit"), Jobspec: []byte(`{"version":1}`)})
 		if err != nil {
@@ -60,38 +56,18 @@ func Example() {
 			fmt.Println(id.KVSPath(), filepath.Base(name))
 		}
 
-		// What a purge.Runner does, batch by batch.
-		gone := purge.Record{ID: id, Inactive: 1699996421.5, Result: jobstate.ResultCompleted, Ran: true}
-		err = errors.Join(s.PutWatermark(ctx, id), s.PutTombstones(ctx, []purge.Record{gone}, nil))
-		if err == nil {
-			_, err = s.Unlink(ctx, []jobid.ID{id})
-		}
-		if err != nil {
+		if _, err := s.Unlink(context.Background(), []jobid.ID{id}); err != nil {
 			return err
-		}
-
-		// What a restart finds.
-		if err := s.Close(); err != nil {
-			return err
-		}
-		if s, _, err = dirstore.Open(dir, dirstore.Options{}); err != nil {
-			return err
-		}
-		fmt.Println("the next id is greater than", s.Watermark())
-		for j, err := range s.Tombstones() {
-			fmt.Println(j, err)
 		}
 		_, err = s.Read(id)
 		fmt.Println(errors.Is(err, os.ErrNotExist))
-		return s.Close()
+		return nil
 	})
 	// Output:
 	// job.0017.e9fb.8df1.6c2e R
 	// job.0017.e9fb.8df1.6c2e crc32c
 	// job.0017.e9fb.8df1.6c2e eventlog
 	// job.0017.e9fb.8df1.6c2e jobspec
-	// the next id is greater than ƒuZZybuNNy
-	// 6731191091817518 0 1699996421.5 completed ran <nil>
 	// true
 }
 
@@ -123,35 +99,4 @@ func ExampleStore_Jobs() {
 	// ƒ2 {"timestamp":1699996421.5,"name":"submit"}
 	// quarantine: ƒ3 damaged: it has no eventlog
 	// ƒ4 {"timestamp":1699996421.5,"name":"submit"}
-}
-
-// Who appends often holds on to the log.
-func ExampleStore_OpenLog() {
-	inTemp(func(s *dirstore.Store, _ string) error {
-		if err := s.Add(dirstore.Stored{ID: 1, Eventlog: event("submit")}); err != nil {
-			return err
-		}
-		log, _, err := s.OpenLog(1, logfile.SyncGroup)
-		if err != nil {
-			return err
-		}
-		for _, name := range []string{"validate", "depend", "priority"} {
-			if err := log.Append(event(name)); err != nil {
-				return err
-			}
-		}
-		if err := log.Close(); err != nil { // one fsync for all
-			return err
-		}
-		j, err := s.Read(1)
-		for e, err := range eventlog.Entries(j.Eventlog) {
-			fmt.Println(e.Name, err)
-		}
-		return err
-	})
-	// Output:
-	// submit <nil>
-	// validate <nil>
-	// depend <nil>
-	// priority <nil>
 }

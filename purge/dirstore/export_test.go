@@ -12,17 +12,6 @@ type FS = folder
 // Wrap returns options with a file system in the place of that of the store.
 func Wrap(wrap func(FS) FS) Options { return Options{wrap: wrap} }
 
-// CompactNext makes the next PutTombstones write the log anew.
-func (s *Store) CompactNext() { s.tombs.compactAt = 0 }
-
-// ParseRecord, AppendRecord and the like are for tests.
-var (
-	ParseRecord  = parseRecord
-	AppendRecord = appendRecord
-	ParseMark    = parseMark
-	AppendMark   = appendMark
-)
-
 // Foreign returns the names in the store that it did not make, and all in its folders
 // trash and new: sorted, with slashes.
 func (s *Store) Foreign() ([]string, error) {
@@ -44,13 +33,8 @@ func (s *Store) Foreign() ([]string, error) {
 
 // isStoreName reports whether the store makes files or directories of that name.
 func isStoreName(name string, dir bool) bool {
-	switch name {
-	case trashName, newName:
-		return dir
-	case tombsName, lockName, tombsName + tempSuffix:
-		return !dir
+	if dir {
+		return name == trashName || name == newName || isJob(name, false)
 	}
-	_, job := parseName(name, false)
-	return job && dir || !dir && (isMark(strings.TrimSuffix(name, tempSuffix)) ||
-		isNumbered(name, tombsName+sideSuffix) || isNumbered(name, ballastPrefix))
+	return name == lockName || isNumbered(name, ballastPrefix)
 }

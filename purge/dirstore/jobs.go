@@ -3,7 +3,6 @@ package dirstore
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,20 +23,19 @@ type Stored struct {
 	// Jobspec and R are the bytes that were stored; nil if there are none.
 	Jobspec, R []byte
 	// Torn is the number of bytes after the last complete line: a write that a
-	// crash interrupted. [Store.OpenLog] cuts them off.
+	// crash interrupted. [Store.Append] cuts them off.
 	Torn int
 }
 
 // Add stores a new job: whole, with its Eventlog, Jobspec and R, or not at all,
-// also after a crash. It ignores Torn. The error is fs.ErrExist if
-// there is such a job, damaged or not, [ErrLimit] if it could not be read back, and
-// logfile.ErrBatch if Eventlog is not whole lines of events. If only the last step
-// fails, which makes the job durable, the job may be stored. Add makes four fsyncs,
-// and one more if there is an R.
+// also after a crash. It ignores Torn. The error is fs.ErrExist if there is such a job,
+// damaged or not, and logfile.ErrBatch if Eventlog is not whole lines of events. A job that is
+// larger than Options allow is an error too. If only the last step fails, which makes the job
+// durable, the job may be stored. Add makes four fsyncs, and one more if there is an R.
 func (s *Store) Add(j Stored) error {
 	const op = "add"
 	name := j.ID.KVSPath()
-	if err := s.writable(context.Background(), op); err != nil {
+	if err := s.open(op); err != nil {
 		return err
 	}
 	if err := s.checkNew(j); err != nil {
@@ -54,7 +52,6 @@ func (s *Store) Add(j Stored) error {
 		s.unstage(staged)
 		return fail(op, name, err)
 	}
-	s.high = max(s.high, j.ID)
 	if err := s.fs.Rename(staged, name); err != nil {
 		s.unstage(staged)
 		return fail(op, name, err)
@@ -134,7 +131,7 @@ func (s *Store) stage(dir string, j Stored) error {
 func (s *Store) PutR(id jobid.ID, data []byte) error {
 	const op = "put"
 	dir := id.KVSPath()
-	if err := s.writable(context.Background(), op); err != nil {
+	if err := s.open(op); err != nil {
 		return err
 	}
 	if n := int64(len(data)); n > s.opts.MaxObject {
@@ -168,27 +165,44 @@ func (s *Store) isDir(name string) error {
 	return err
 }
 
-// OpenLog locks the eventlog of a job, repairs a torn last line, and opens the log for
-// appending; the second result says what was cut off. The caller closes the log before the
-// job is unlinked. The error is fs.ErrNotExist if there is no such job, [ErrDamaged] if
-// the eventlog is damaged otherwise, logfile.ErrLocked if it is open, [ErrLimit] if it is
-// larger than Options.MaxEventlog. An open log can grow beyond that limit: its owner asks
-// its Size.
-func (s *Store) OpenLog(id jobid.ID, policy logfile.SyncPolicy) (*logfile.Log, logfile.Repaired, error) {
-	log, done, _, err := s.openLog(id, policy)
-	return log, done, err
-}
-
-// openLog is OpenLog, with the check digits of all that is in the log.
-func (s *Store) openLog(id jobid.ID, policy logfile.SyncPolicy) (*logfile.Log, logfile.Repaired, sums, error) {
+// Append appends lines to the eventlog of a job, durably. It opens and reads the log each
+// time, locks it, and repairs a torn last line. The error is fs.ErrNotExist if there is no
+// such job, [ErrDamaged] if the eventlog is damaged otherwise, logfile.ErrLocked if it is open
+// elsewhere, or logfile.ErrBatch if the lines are not events. A log that would be larger than
+// Options.MaxEventlog is an error too. After an error the log is as before, or has all of the
+// lines.
+func (s *Store) Append(id jobid.ID, batch []byte) error {
 	const op = "append"
 	dir, name := id.KVSPath(), filepath.Join(id.KVSPath(), eventlogKey)
-	if err := s.writable(context.Background(), op); err != nil {
-		return nil, logfile.Repaired{}, sums{}, err
+	if err := s.open(op); err != nil {
+		return err
 	}
 	if err := s.isDir(dir); err != nil {
-		return nil, logfile.Repaired{}, sums{}, fail(op, dir, err)
+		return fail(op, dir, err)
 	}
+	log, c, err := s.openLog(dir, name)
+	if err != nil {
+		return fail(op, name, err)
+	}
+	if n := log.Size() + int64(len(batch)); n > s.opts.MaxEventlog {
+		err = errTooLarge(n, s.opts.MaxEventlog)
+	} else {
+		err = log.Append(batch)
+	}
+	if closeErr := log.Close(); err == nil {
+		err = closeErr // it syncs
+	}
+	if err != nil {
+		return fail(op, name, err)
+	}
+	c.append(batch)
+	_ = c.write(s.fs, dir, false) // or those of before stay
+	return nil
+}
+
+// openLog opens an eventlog after verifying and repairing it, with the check digits of all
+// that is in it.
+func (s *Store) openLog(dir, name string) (*logfile.Log, sums, error) {
 	text, err := readFile(s.fs, name, s.opts.MaxEventlog)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = errNoEventlog
@@ -201,76 +215,35 @@ func (s *Store) openLog(id jobid.ID, policy logfile.SyncPolicy) (*logfile.Log, l
 		err = c.verifyLog(text)
 	}
 	var log *logfile.Log
-	var done logfile.Repaired
-	if err == nil { // Repair cuts off nothing that is covered
-		log, done, err = openRepaired(s.fs, name, policy)
+	if err == nil { // it cuts off nothing that is covered
+		_, err = logfile.Repair(name, logfile.RepairOptions{FS: s.fs})
 	}
-	if err != nil {
-		return nil, done, sums{}, fail(op, name, err)
-	}
-	if n := log.Size(); c.size < n && n <= int64(len(text)) && policy != logfile.SyncNever {
-		c.append(text[c.size:n])
-		_ = c.write(s.fs, dir, false) // or those of before stay
-	}
-	return log, done, c, nil
-}
-
-// openRepaired opens a log after repairing it.
-func openRepaired(fsys folder, name string, policy logfile.SyncPolicy) (log *logfile.Log, done logfile.Repaired, err error) {
-	done, err = logfile.Repair(name, logfile.RepairOptions{FS: fsys})
 	if err == nil {
-		log, err = logfile.Open(name, logfile.Options{FS: fsys, Policy: policy, Mode: fileMode})
+		log, err = logfile.Open(name, logfile.Options{FS: s.fs, Policy: logfile.SyncGroup, Mode: fileMode})
 	}
 	if errors.Is(err, logfile.ErrDamaged) {
 		err = fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	return log, done, err
+	if err != nil {
+		return nil, sums{}, err
+	}
+	if n := log.Size(); c.size < n && n <= int64(len(text)) {
+		c.append(text[c.size:n])
+		_ = c.write(s.fs, dir, false) // or those of before stay
+	}
+	return log, c, nil
 }
 
-// Append appends lines to the eventlog of a job, durably. It opens and reads the log
-// each time: to append often, use [Store.OpenLog]. The error is one of OpenLog,
-// [ErrLimit] if the log would become too large, or logfile.ErrBatch if the lines are
-// not events. After an error the log is as before, or has all of the lines.
-func (s *Store) Append(id jobid.ID, batch []byte) (err error) {
-	log, _, c, err := s.openLog(id, logfile.SyncGroup)
-	if err != nil {
-		return err
-	}
-	if n := log.Size() + int64(len(batch)); n > s.opts.MaxEventlog {
-		err = errTooLarge(n, s.opts.MaxEventlog)
-	} else {
-		err = log.Append(batch)
-	}
-	if closeErr := log.Close(); err == nil {
-		err = closeErr // it syncs
-	}
-	if err != nil {
-		return fail("append", filepath.Join(id.KVSPath(), eventlogKey), err)
-	}
-	c.append(batch)
-	_ = c.write(s.fs, id.KVSPath(), false) // or those of before stay
-	return nil
-}
-
-// Read returns what is stored of a job. The error is a *[JobError]:
-// fs.ErrNotExist if there is no such job, [ErrDamaged] if it has no eventlog, its
-// eventlog has an invalid line or check digits do not match, [ErrLimit] if a file is too large; or
-// fs.ErrClosed if the store is closed. With a *JobError come those of Eventlog, Jobspec
-// and R that are whole: the job may still hold its R. The slices belong to the caller.
+// Read returns what is stored of a job. The error is a *[JobError]: fs.ErrNotExist if there
+// is no such job, [ErrDamaged] if it has no eventlog, its eventlog has an invalid line or check
+// digits do not match, or that a file is larger than Options allow; or fs.ErrClosed if the
+// store is closed. With a *JobError come those of Eventlog, Jobspec and R that are whole: the
+// job may still hold its R. The slices belong to the caller.
 func (s *Store) Read(id jobid.ID) (Stored, error) {
-	if err := s.ready(context.Background(), "read"); err != nil {
+	if err := s.open("read"); err != nil {
 		return Stored{}, err
 	}
-	j, c, err := s.read(id)
-	for again := 0; again < maxReads && err != nil; again++ {
-		was := c // a writer may have replaced a file meanwhile, and dropped its digits before
-		if j, c, err = s.read(id); was == c {
-			break
-		}
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && s.gone(id.KVSPath()) {
-		j, err = Stored{ID: id}, fs.ErrNotExist // a writer unlinked it meanwhile
-	}
+	j, err := s.read(id)
 	if err != nil {
 		err = &JobError{ID: id, Err: cause(err)}
 	}
@@ -278,21 +251,21 @@ func (s *Store) Read(id jobid.ID) (Stored, error) {
 }
 
 // read reads a job, and before it its check digits. With an error comes what is whole.
-func (s *Store) read(id jobid.ID) (j Stored, c sums, err error) {
+func (s *Store) read(id jobid.ID) (j Stored, err error) {
 	j.ID = id
 	if err := s.isDir(id.KVSPath()); err != nil {
-		return j, c, err
+		return j, err
 	}
 	dir, err := s.fs.Sub(id.KVSPath())
 	if err != nil {
-		return j, c, err
+		return j, err
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
 	list, err := dir.ReadDir(".")
 	if err != nil {
-		return j, c, err
+		return j, err
 	}
-	c, err = readSums(dir, ".")
+	c, err := readSums(dir, ".")
 	var log []byte
 	missing := errNoEventlog
 	for _, e := range list {
@@ -321,7 +294,7 @@ func (s *Store) read(id jobid.ID) (j Stored, c sums, err error) {
 		j.Eventlog, j.Torn = nil, 0
 	}
 	err = cmp.Or(err, missing, fault, c.jobspec.verify(jobspecKey, &j.Jobspec), c.r.verify(rKey, &j.R))
-	return j, c, err
+	return j, err
 }
 
 // Jobs yields all jobs by id. For a job that cannot be read it yields a *[JobError]
@@ -331,7 +304,7 @@ func (s *Store) read(id jobid.ID) (j Stored, c sums, err error) {
 // memory, and the ids of all jobs.
 func (s *Store) Jobs() iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
-		if err := s.ready(context.Background(), "list"); err != nil {
+		if err := s.open("list"); err != nil {
 			yield(Stored{}, err)
 			return
 		}
@@ -342,7 +315,8 @@ func (s *Store) Jobs() iter.Seq2[Stored, error] {
 		}
 		ids := make([]jobid.ID, 0, len(list))
 		for _, e := range list {
-			if id, ok := parseName(e.Name(), false); ok && e.IsDir() {
+			if isJob(e.Name(), false) && e.IsDir() {
+				id, _ := jobid.Parse(e.Name())
 				ids = append(ids, id)
 			}
 		}

@@ -27,18 +27,15 @@ const maxAgain = 100
 // trash, if that is not the first.
 const againMark = "~"
 
-// parseName returns the id of the job that a directory is of. A name that is not
-// exactly what the store writes is not one; in the trash a number may follow.
-func parseName(name string, trash bool) (jobid.ID, bool) {
+// isJob reports whether a name is exactly what the store writes as that of a job's directory;
+// in the trash a number may follow.
+func isJob(name string, trash bool) bool {
 	if len(name) < nameLen {
-		return 0, false
+		return false
 	}
 	id, err := jobid.Parse(name[:nameLen])
-	if err != nil || id.KVSPath() != name[:nameLen] {
-		return 0, false
-	}
 	rest := name[nameLen:]
-	return id, rest == "" || trash && isNumbered(rest, againMark)
+	return err == nil && id.KVSPath() == name[:nameLen] && (rest == "" || trash && isNumbered(rest, againMark))
 }
 
 // isNumbered reports whether name is prefix and a number from 1.
@@ -57,6 +54,3 @@ func isJobFile(name string) bool {
 	}
 	return isNumbered(name, eventlogKey+sideSuffix)
 }
-
-// isMark reports whether a name denotes a copy of the watermark.
-func isMark(name string) bool { return name == markName(0) || name == markName(1) }

@@ -6,18 +6,14 @@ import (
 	"github.com/joblife/joblife/eventlog/logfile"
 )
 
-// Freeing must not need space: on a full disk a purge writes a watermark and
-// tombstones before it removes a byte. The ballast are files that keep blocks and
-// inodes for them. When the disk is full they are removed one by one, and written
-// again after a purge.
+// Freeing must not need space: a directory may need a block for the name of a job that is
+// moved into it, before a byte is removed. The ballast are files that keep blocks and inodes.
+// When the disk is full they are removed one by one, and written again after a purge.
 
-// ballastFiles is how many files the ballast has: inodes for a new watermark, for
-// the log of tombstones, and for what a torn log is set aside in.
-const ballastFiles = 4
-
-// ballastSize is the size of each: together enough for the tombstones of the largest
-// batch, and what the directories may need.
-const ballastSize = 64 << 10
+const (
+	ballastFiles = 4
+	ballastSize  = 64 << 10 // of each
+)
 
 // ballastPrefix begins the names of the ballast; a number from 1 follows.
 const ballastPrefix = "ballast-"
@@ -57,7 +53,7 @@ func (s *Store) withRoom(do func() error) error {
 	// A job that was just moved into the trash must be gone for good before its files
 	// go: a crash would bring it back without them.
 	if len(s.left) > 0 && s.fs.SyncDir(".") == nil {
-		_ = s.clean() // what it cannot remove stays on its list
+		s.clean()
 		err = do()
 	}
 	for n := range s.ballast {

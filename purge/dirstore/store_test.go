@@ -15,9 +15,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/eventlog/logfile"
-	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/dirstore"
 )
 
@@ -41,11 +39,6 @@ func job(id jobid.ID) dirstore.Stored {
 	}
 }
 
-// tomb returns the tombstone of a job.
-func tomb(id jobid.ID) purge.Record {
-	return purge.Record{ID: id, Inactive: 1699996421.5, Result: jobstate.ResultFailed, Ran: true}
-}
-
 // create returns a new store with jobs, and its directory.
 func create(t testing.TB, ids ...jobid.ID) (*dirstore.Store, string) {
 	dir := filepath.Join(t.TempDir(), "store")
@@ -61,7 +54,7 @@ func create(t testing.TB, ids ...jobid.ID) (*dirstore.Store, string) {
 // reopen closes a store and opens it again.
 func reopen(t testing.TB, s *dirstore.Store, dir string) *dirstore.Store {
 	require.NoError(t, s.Close())
-	s, _, err := dirstore.Open(dir, dirstore.Options{})
+	s, err := dirstore.Open(dir, dirstore.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
@@ -79,28 +72,8 @@ func list(s *dirstore.Store) (ids []jobid.ID, errs []error) {
 	return ids, errs
 }
 
-// tombs returns the tombstones of a store.
-func tombs(t testing.TB, s *dirstore.Store) (out []purge.Record) {
-	for j, err := range s.Tombstones() {
-		require.NoError(t, err)
-		out = append(out, j)
-	}
-	return out
-}
-
 func write(t testing.TB, text string, elem ...string) {
 	require.NoError(t, os.WriteFile(filepath.Join(elem...), []byte(text), 0o600))
-}
-
-// writeMarks writes both copies of the watermark, and removeMarks removes them.
-func writeMarks(t testing.TB, text, dir string) {
-	write(t, text, dir, "watermark-1")
-	write(t, text, dir, "watermark-2")
-}
-
-func removeMarks(t testing.TB, dir string) {
-	require.NoError(t, os.Remove(filepath.Join(dir, "watermark-1")))
-	require.NoError(t, os.Remove(filepath.Join(dir, "watermark-2")))
 }
 
 func mkdir(t testing.TB, elem ...string) {
@@ -161,18 +134,21 @@ func TestAddRefusesWhatItCannotKeep(t *testing.T) {
 		{"a job that is there", dirstore.Stored{ID: 1}, fs.ErrExist},
 		{"a torn line", dirstore.Stored{ID: 2, Eventlog: line("submit")[:10]}, logfile.ErrBatch},
 		{"a line that is no event", dirstore.Stored{ID: 2, Eventlog: []byte("{}\n")}, eventlog.ErrEntry},
-		{"an eventlog that is too large", dirstore.Stored{ID: 2, Eventlog: make([]byte, 101)}, dirstore.ErrLimit},
-		{"a jobspec that is too large", dirstore.Stored{ID: 2, Jobspec: make([]byte, 11)}, dirstore.ErrLimit},
-		{"an R that is too large", dirstore.Stored{ID: 2, R: make([]byte, 11)}, dirstore.ErrLimit},
+		{"an eventlog that is too large", dirstore.Stored{ID: 2, Eventlog: make([]byte, 101)}, nil},
+		{"a jobspec that is too large", dirstore.Stored{ID: 2, Jobspec: make([]byte, 11)}, nil},
+		{"an R that is too large", dirstore.Stored{ID: 2, R: make([]byte, 11)}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := s.Add(tt.job)
-			require.ErrorIs(t, err, tt.want)
+			if tt.want == nil {
+				require.ErrorContains(t, err, ": limit exceeded: ")
+			} else {
+				require.ErrorIs(t, err, tt.want)
+			}
 			require.ErrorContains(t, err, "dirstore: add job.")
 			ids, errs := list(s)
 			require.Equal(t, []jobid.ID{1}, ids)
 			require.Empty(t, errs)
-			require.Equal(t, jobid.ID(1), s.Watermark())
 		})
 	}
 }
@@ -200,9 +176,9 @@ func TestWhatIsPutHasALimit(t *testing.T) {
 	defer s.Close()
 	require.NoError(t, s.Add(dirstore.Stored{ID: 1}))
 	require.NoError(t, s.PutR(1, []byte("123")))
-	require.ErrorIs(t, s.PutR(1, []byte("1234")), dirstore.ErrLimit)
+	require.ErrorContains(t, s.PutR(1, []byte("1234")), "limit exceeded")
 	require.NoError(t, s.Append(1, line("memo")))
-	require.ErrorIs(t, s.Append(1, line("memo")), dirstore.ErrLimit)
+	require.ErrorContains(t, s.Append(1, line("memo")), "limit exceeded")
 	j, err := s.Read(1)
 	require.NoError(t, err)
 	require.Equal(t, dirstore.Stored{ID: 1, Eventlog: line("memo"), R: []byte("123")}, j)
@@ -210,10 +186,9 @@ func TestWhatIsPutHasALimit(t *testing.T) {
 	// Whoever wrote it: what is too large is not read.
 	write(t, "1234", dir, "job.0000.0000.0000.0001", "R")
 	_, err = s.Read(1)
-	require.ErrorIs(t, err, dirstore.ErrLimit)
+	require.ErrorContains(t, err, "limit exceeded")
 	write(t, strings.Repeat(" ", 1000), dir, "job.0000.0000.0000.0001", "eventlog")
-	_, _, err = s.OpenLog(1, logfile.SyncAlways)
-	require.ErrorIs(t, err, dirstore.ErrLimit)
+	require.ErrorContains(t, s.Append(1, nil), "limit exceeded: 1000 bytes")
 }
 
 func TestAJobThatIsNotThereIsNotChanged(t *testing.T) {
@@ -283,7 +258,6 @@ func TestADamagedJobHidesNoOther(t *testing.T) {
 	}
 	require.Equal(t, []jobid.ID{2, 3, 4, 9}, damaged)
 	require.EqualError(t, errs[0], "dirstore: ƒ3: damaged: it has no eventlog")
-	require.Equal(t, jobid.ID(9), s.Watermark())
 
 	require.ErrorIs(t, s.Append(2, line("memo")), dirstore.ErrDamaged)
 	require.ErrorIs(t, s.Append(3, line("memo")), dirstore.ErrDamaged)
@@ -326,9 +300,9 @@ func TestCreateTakesAnEmptyDirectoryOnly(t *testing.T) {
 	write(t, "", dir, "mine")
 	_, err = dirstore.Create(dir, dirstore.Options{})
 	require.ErrorContains(t, err, "not made by the store")
-	_, _, err = dirstore.Open(dir, dirstore.Options{})
+	_, err = dirstore.Open(dir, dirstore.Options{})
 	require.ErrorIs(t, err, dirstore.ErrNotStore)
-	_, _, err = dirstore.Open(filepath.Join(dir, "none"), dirstore.Options{})
+	_, err = dirstore.Open(filepath.Join(dir, "none"), dirstore.Options{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	_, err = dirstore.Create(filepath.Join(dir, "none", "none"), dirstore.Options{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
@@ -341,7 +315,6 @@ func TestCreateTakesAnEmptyDirectoryOnly(t *testing.T) {
 	_, err = dirstore.Create(dir, dirstore.Options{})
 	require.ErrorContains(t, err, "not made by the store")
 	require.NoError(t, os.Remove(filepath.Join(dir, "new", "x")))
-	write(t, "watermark 00", dir, "watermark-1.new")
 	s, err := dirstore.Create(dir, dirstore.Options{})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
@@ -352,16 +325,10 @@ func TestAClosedStoreDoesNothing(t *testing.T) {
 	require.NoError(t, s.Close())
 	for _, s := range []*dirstore.Store{s, new(dirstore.Store)} {
 		_, readErr := s.Read(1)
-		_, _, openErr := s.OpenLog(1, logfile.SyncAlways)
 		_, jobErrs := list(s)
 		require.Len(t, jobErrs, 1)
-		var tombErr error
-		for _, tombErr = range s.Tombstones() {
-			require.Error(t, tombErr)
-		}
 		for _, err := range []error{
-			s.Add(job(2)), s.PutR(1, nil), s.Append(1, nil), s.Close(), readErr, openErr,
-			jobErrs[0], tombErr, s.PutWatermark(ctx, 9), s.PutTombstones(ctx, nil, nil), unlink(s, nil),
+			s.Add(job(2)), s.PutR(1, nil), s.Append(1, nil), s.Close(), readErr, jobErrs[0], unlink(s, nil),
 		} {
 			require.ErrorIs(t, err, fs.ErrClosed)
 		}
@@ -372,21 +339,16 @@ func TestADoneContextChangesNothing(t *testing.T) {
 	s, _ := create(t, 1)
 	done, cancel := context.WithCancel(ctx)
 	cancel()
-	require.ErrorIs(t, s.PutWatermark(done, 9), context.Canceled)
-	require.ErrorIs(t, s.PutTombstones(done, []purge.Record{tomb(1)}, nil), context.Canceled)
 	require.ErrorIs(t, unlinkAll(done, s, []jobid.ID{1}), context.Canceled)
 	ids, _ := list(s)
 	require.Equal(t, []jobid.ID{1}, ids)
-	require.Empty(t, tombs(t, s))
-	require.Equal(t, jobid.ID(1), s.Watermark())
 }
 
 func TestOnlyTheOwnerMayReadAStore(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no such permissions")
 	}
-	s, dir := create(t, 1)
-	require.NoError(t, s.PutTombstones(ctx, []purge.Record{tomb(1)}, nil))
+	_, dir := create(t, 1)
 	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		require.NoError(t, err)
 		info, err := e.Info()

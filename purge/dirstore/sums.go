@@ -18,6 +18,9 @@ import (
 //   - Before R is replaced its digits are dropped, durably: a crash must not leave the
 //     new R and the digits of the old one.
 
+// sum returns check digits, CRC-32C.
+func sum(text []byte) uint32 { return crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli)) }
+
 // sums are the check digits of a job. Without a file they are zero, and cover nothing.
 type sums struct {
 	there, bad bool  // whether there is a file, and whether it cannot be read

@@ -11,50 +11,39 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Unlink removes jobs as [purge.Store] says. First it raises the watermark, if a
-// job's id is greater. Then it moves the jobs into the trash and makes the move
+// Unlink removes jobs as purge.Store says: the caller has stored a watermark that covers
+// their ids. It moves the jobs into the trash and makes the move
 // durable: from then on they are gone, also after a crash. Then it removes their
 // files.
 //
 // A job that cannot be moved is in failed, and the others are still removed. Unlink
-// does not remove a file that the store did not make: it stays in the folder trash. Unlink follows no symbolic link. A file that cannot be
-// removed from the trash is no error: the next Unlink and the next Open try again.
+// does not remove a file that the store did not make: it stays in the folder trash. Unlink
+// follows no symbolic link. A file that cannot be removed from the trash is no error: the
+// next Unlink and the next Open try again.
 //
-// Unlink makes three fsyncs at most. It works on a full disk. On Windows no file of
-// the jobs may be open.
+// Unlink makes one fsync. It works on a full disk. On Windows no file of the jobs may be
+// open.
 func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error) {
 	const op = "unlink"
-	if err := s.writable(ctx, op); err != nil {
+	if err := s.open(op); err != nil {
 		return nil, err
 	}
-	refuse := func(id jobid.ID, err error) {
-		if failed == nil {
-			failed = make(map[jobid.ID]error)
-		}
-		failed[id] = fmt.Errorf("%s: %w", id.KVSPath(), cause(err))
+	if err := ctx.Err(); err != nil {
+		return nil, fail(op, s.dir, err)
 	}
-	there, beyond := make([]jobid.ID, 0, len(ids)), len(s.left) > 0
 	for _, id := range ids {
 		info, err := s.fs.Lstat(id.KVSPath())
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			refuse(id, err)
-		case info.IsDir():
-			there = append(there, id)
-			beyond = beyond || id > s.mark
-			s.high = max(s.high, id)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+			continue
 		}
-	}
-	// A job's directory may be the last evidence of its id.
-	if beyond {
-		if err := s.withRoom(s.keepHigh); err != nil {
-			return nil, fail(op, markPrefix, err)
+		if err == nil {
+			err = s.withRoom(func() error { return s.moveAside(id.KVSPath()) })
 		}
-	}
-	for _, id := range there {
-		if err := s.withRoom(func() error { return s.moveAside(id.KVSPath()) }); err != nil {
-			refuse(id, err)
+		if err != nil {
+			if failed == nil {
+				failed = make(map[jobid.ID]error)
+			}
+			failed[id] = fmt.Errorf("%s: %w", id.KVSPath(), cause(err))
 		}
 	}
 	// Also if nothing was there: an earlier call may have failed here, and a job
@@ -62,7 +51,7 @@ func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID
 	if err := s.fs.SyncDir("."); err != nil {
 		return nil, fail(op, ".", err)
 	}
-	_ = s.clean()
+	s.clean()
 	s.fillBallast()
 	return failed, nil
 }
@@ -88,18 +77,13 @@ func (s *Store) moveAside(name string) error {
 	return nil
 }
 
-// clean removes the jobs on their way in or out that the durable watermark covers.
-// What it cannot remove is tried again at the next call.
-func (s *Store) clean() error {
-	var errs []error
+// clean removes the jobs on their way in or out. What it cannot remove is tried again at
+// the next call.
+func (s *Store) clean() {
 	parents := make(map[string]folder, 2) // a name in an open directory is found faster
 	kept := s.left[:0]
 	for _, name := range s.left {
 		dir, base := filepath.Split(name)
-		if id, _ := parseName(base, true); id > s.mark {
-			kept = append(kept, name)
-			continue
-		}
 		parent, err := parents[dir], error(nil)
 		if parent == nil {
 			if parent, err = s.fs.Sub(filepath.Clean(dir)); err == nil {
@@ -113,7 +97,6 @@ func (s *Store) clean() error {
 		switch {
 		case err != nil:
 			kept = append(kept, name)
-			errs = append(errs, fail("unlink", name, err))
 		case !foreign && name == filepath.Join(trashName, base):
 			delete(s.trash, base)
 		}
@@ -123,7 +106,6 @@ func (s *Store) clean() error {
 	}
 	clear(s.left[len(kept):])
 	s.left = kept
-	return errors.Join(errs...)
 }
 
 // removeJob removes the files of a job, and its directory if it has no others. It
