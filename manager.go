@@ -351,7 +351,7 @@ func (m *Manager) Deadline() (time.Time, bool) {
 	if m.dead || m.stopped(m.now) {
 		return time.Time{}, false
 	}
-	at := m.purger.due(m)
+	at := m.purger.due(m.index, m.now, m.cfg.Limits)
 	if t, ok := m.timers.Min(); ok {
 		at = min(at, t.at)
 	}
@@ -445,7 +445,7 @@ func (Tick) dispatch(m *Manager) error {
 		t.job.nodes.Tick(m.now)
 		m.touch(t.job)
 	}
-	m.purger.tick(m)
+	m.purgeByLimits()
 	return nil
 }
 

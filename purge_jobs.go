@@ -49,10 +49,6 @@ func (m *Manager) purgeConfig() purge.Config {
 	}
 }
 
-func (in Purge) dispatch(m *Manager) error    { return m.purger.purge(m, in) }
-func (in PurgeIDs) dispatch(m *Manager) error { return m.purger.purgeIDs(m, in) }
-func (in Unlinked) dispatch(m *Manager) error { return m.purger.unlinked(m, in) }
-
 func (AcceptClock) dispatch(m *Manager) error {
 	if err := m.index.AcceptClock(m.now); err != nil {
 		return err
@@ -62,27 +58,30 @@ func (AcceptClock) dispatch(m *Manager) error {
 }
 
 // due returns when there is something to do next; it may be infinite.
-func (p *purger) due(m *Manager) eventlog.Timestamp {
+func (p *purger) due(x *purge.Index, now eventlog.Timestamp, l purge.Limits) eventlog.Timestamp {
 	at := eventlog.Timestamp(math.Inf(1))
 	if len(p.stuck) > 0 {
 		at = p.stuckAt
 	}
-	switch _, busy := m.index.Claimed(); {
-	case busy || !m.limited():
+	switch _, busy := x.Claimed(); {
+	case busy || !limited(l):
 		return at
-	case p.blind > m.now:
+	case p.blind > now:
 		return min(at, p.blind)
 	}
-	look := m.index.Due(m.cfg.Limits)
+	look := x.Due(l)
 	if !math.IsInf(float64(look), -1) { // what is too many does not wait
 		look = max(look, p.rest)
 	}
 	return min(at, look)
 }
 
-func (m *Manager) limited() bool { return m.cfg.Limits.MaxAge.Set || m.cfg.Limits.MaxCount.Set }
+// limited reports whether limits purge anything.
+func limited(l purge.Limits) bool { return l.MaxAge.Set || l.MaxCount.Set }
 
-func (p *purger) tick(m *Manager) {
+// purgeByLimits begins with a batch if one is due.
+func (m *Manager) purgeByLimits() {
+	p := &m.purger
 	if len(p.stuck) > 0 && m.now >= p.stuckAt {
 		m.out.Unlink = append(m.out.Unlink, p.stuck...)
 		p.stuck = nil
@@ -92,7 +91,7 @@ func (p *purger) tick(m *Manager) {
 	}
 	p.blind = 0
 	err := m.index.Observe(m.now)
-	if !m.limited() {
+	if !limited(m.cfg.Limits) {
 		return
 	}
 	if err != nil {
@@ -100,7 +99,7 @@ func (p *purger) tick(m *Manager) {
 		m.fault("", 0, err)
 		return
 	}
-	if p.due(m) > m.now {
+	if p.due(m.index, m.now, m.cfg.Limits) > m.now {
 		return
 	}
 	plan, err := m.index.Claim(m.now, m.cfg.Limits)
@@ -133,13 +132,13 @@ func (m *Manager) raiseFloor(id jobid.ID) {
 	}
 }
 
-// unlinked passes on what the store has removed, and goes on when a batch is gone.
-func (p *purger) unlinked(m *Manager, in Unlinked) error {
+// An outcome ends the batch when it is whole.
+func (in Unlinked) dispatch(m *Manager) error {
 	invalid := slices.AppendSeq(slices.Clone(in.IDs), maps.Keys(in.Failed))
 	invalid = slices.DeleteFunc(invalid, func(id jobid.ID) bool { return m.invalid[id] == nil })
 	slices.Sort(invalid)
 	for _, id := range slices.Compact(invalid) {
-		p.unlinkedInvalid(m, id, in.Failed[id])
+		m.unlinkedInvalid(id, in.Failed[id])
 	}
 	plan, failed, done := m.index.Unlinked(in.IDs, in.Failed)
 	if !done {
@@ -160,7 +159,7 @@ func (p *purger) unlinked(m *Manager, in Unlinked) error {
 			}
 		}
 	}
-	n := len(plan.Jobs) - len(failed)
+	p, n := &m.purger, len(plan.Jobs)-len(failed)
 	switch {
 	case p.byID != nil:
 		var errs []error
@@ -173,11 +172,12 @@ func (p *purger) unlinked(m *Manager, in Unlinked) error {
 		p.gone += n
 		p.own = false
 	}
-	p.next(m)
+	m.nextPurge()
 	return nil
 }
 
-func (p *purger) unlinkedInvalid(m *Manager, id jobid.ID, err error) {
+func (m *Manager) unlinkedInvalid(id jobid.ID, err error) {
+	p := &m.purger
 	if err == nil {
 		delete(m.invalid, id)
 		p.stuck = slices.DeleteFunc(p.stuck, func(s jobid.ID) bool { return s == id })
@@ -190,8 +190,9 @@ func (p *purger) unlinkedInvalid(m *Manager, id jobid.ID, err error) {
 	}
 }
 
-// next goes on with the first request, unless the store is at work.
-func (p *purger) next(m *Manager) {
+// nextPurge goes on with the first request, unless the store is at work.
+func (m *Manager) nextPurge() {
+	p := &m.purger
 	for p.asked.len() > 0 {
 		if _, busy := m.index.Claimed(); busy {
 			return
@@ -208,7 +209,7 @@ func (p *purger) next(m *Manager) {
 	}
 }
 
-func (p *purger) purge(m *Manager, in Purge) error {
+func (in Purge) dispatch(m *Manager) error {
 	if err := owner(in.By); err != nil {
 		return err
 	}
@@ -227,15 +228,15 @@ func (p *purger) purge(m *Manager, in Purge) error {
 	if in.Limits.Batch == purge.NoBatch { // which would keep the store busy for long
 		in.Limits.Batch = 0
 	}
-	if p.asked.len() >= maxPurges {
+	if m.purger.asked.len() >= maxPurges {
 		return fmt.Errorf("%w: %d purges are asked for already", ErrLimit, maxPurges)
 	}
-	p.asked.push(in)
-	p.next(m)
+	m.purger.asked.push(in)
+	m.nextPurge()
 	return nil
 }
 
-func (p *purger) purgeIDs(m *Manager, in PurgeIDs) error {
+func (in PurgeIDs) dispatch(m *Manager) error {
 	if err := owner(in.By); err != nil {
 		return err
 	}
@@ -253,7 +254,7 @@ func (p *purger) purgeIDs(m *Manager, in PurgeIDs) error {
 	if plan, err = m.index.ClaimIDs(m.now, in.IDs...); err != nil {
 		return err
 	}
-	p.byID = &in
+	m.purger.byID = &in
 	m.remove(plan)
 	return nil
 }
