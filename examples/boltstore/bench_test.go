@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/boltstore"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -39,14 +40,16 @@ func peers(b *testing.B, dir string) map[string]peer {
 	b.Cleanup(func() { _ = bolt.Close(); _ = plain.Close() })
 	return map[string]peer{
 		"bolt": {func(first jobid.ID, n int) error {
-			jobs := make([]boltstore.Job, n)
-			for i := range jobs {
-				jobs[i] = boltstore.Job{ID: first + jobid.ID(i), Eventlog: []byte(life + cleanLine), Jobspec: spec, R: r}
+			var list []joblife.Record
+			for i := range n {
+				list = append(list, job(first+jobid.ID(i), []byte(life+cleanLine), spec, r)...)
 			}
-			return bolt.Add(jobs...)
+			return bolt.Commit(list)
 		}, func() (n int) {
-			for range bolt.Jobs() {
-				n++
+			for r := range bolt.Records() {
+				if r.Kind == joblife.RecordJobspec {
+					n++
+				}
 			}
 			return n
 		}, bolt.Prepare, bolt.Unlink},

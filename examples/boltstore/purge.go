@@ -8,6 +8,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -45,27 +46,18 @@ func (s *Store) Prepare(ctx context.Context, p purge.Plan) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.update(func(tx *bolt.Tx) error {
-		if err := raise(tx, p.Watermark); err != nil {
+	records := []joblife.Record{{Kind: joblife.RecordWatermark, Data: purge.AppendWatermark(nil, p.Watermark)}}
+	for _, r := range p.Tombstones {
+		text, err := r.MarshalText()
+		if err != nil {
 			return err
 		}
-		b := tx.Bucket(bucketTombs)
-		for _, r := range p.Tombstones {
-			text, err := r.MarshalText()
-			if err != nil {
-				return err
-			}
-			if err := putValue(b, idKey(r.ID), text); err != nil {
-				return err
-			}
-		}
-		for _, id := range p.Expired {
-			if err := b.Delete(idKey(id)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+		records = append(records, joblife.Record{Job: r.ID, Kind: joblife.RecordTombstone, Data: text})
+	}
+	for _, id := range p.Expired {
+		records = append(records, joblife.Record{Job: id, Kind: joblife.RecordTombstone})
+	}
+	return s.Commit(records)
 }
 
 // raise raises the watermark to id.
@@ -90,21 +82,6 @@ func watermark(tx *bolt.Tx) (id jobid.ID, ok bool, err error) {
 		return 0, false, err
 	}
 	return keyID(data), true, nil
-}
-
-// Watermark returns the greatest id that the store was ever told: the stored watermark, and
-// every job and tombstone since.
-func (s *Store) Watermark() (id jobid.ID, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
-		id, _, err = watermark(tx)
-		for _, name := range [][]byte{bucketJobs, bucketTombs} {
-			if key, _ := tx.Bucket(name).Cursor().Last(); key != nil {
-				id = max(id, keyID(key))
-			}
-		}
-		return err
-	})
-	return id, err
 }
 
 // Unlink removes jobs as [purge.Store] says. All go or none: failed is always nil. On a
@@ -144,33 +121,23 @@ func (s *Store) unlink(ids []jobid.ID) error {
 	})
 }
 
-// Tombstones returns the tombstones by id.
-func (s *Store) Tombstones() (tombs []purge.Record, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
-		return tx.Bucket(bucketTombs).ForEach(func(key, value []byte) error {
-			var r purge.Record
-			text, err := unseal(key, value)
-			if err == nil {
-				err = r.UnmarshalText(text)
-			}
-			if err != nil {
-				return fmt.Errorf("boltstore: tombstone %v: %w", keyID(key), err)
-			}
-			tombs = append(tombs, r)
-			return nil
-		})
-	})
-	return tombs, err
-}
-
 // Evidence returns what purge.Recover needs: it folds each job's log. Damaged has
 // the jobs that cannot be read or folded; they are among the active ones, so that
 // they stay. The caller sets Evidence.Now.
 func (s *Store) Evidence() (ev purge.Evidence, damaged []error, err error) {
-	if ev.Watermark, err = s.Watermark(); err != nil {
-		return purge.Evidence{}, nil, err
+	list, err := s.instance()
+	for _, r := range list {
+		var tomb purge.Record
+		switch {
+		case err != nil:
+		case r.Kind == joblife.RecordWatermark:
+			ev.Watermark, err = purge.ParseWatermark(r.Data)
+		case r.Kind == joblife.RecordTombstone:
+			err = tomb.UnmarshalText(r.Data)
+			ev.Tombstones = append(ev.Tombstones, tomb)
+		}
 	}
-	if ev.Tombstones, err = s.Tombstones(); err != nil {
+	if err != nil {
 		return purge.Evidence{}, nil, err
 	}
 	err = s.all(func(stored stored) bool {

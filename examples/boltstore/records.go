@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -15,9 +16,16 @@ import (
 	"github.com/joblife/joblife/purge"
 )
 
-// Commit stores the records of a Ready of a [joblife.Manager] as one transaction.
+// Commit stores the records of a Ready of a [joblife.Manager] as one transaction. On a full
+// disk there is room for those of a purge only: what others need must not use it up.
 func (s *Store) Commit(records []joblife.Record) error {
-	return s.update(func(tx *bolt.Tx) error {
+	change := s.commit
+	if slices.ContainsFunc(records, func(r joblife.Record) bool {
+		return r.Kind == joblife.RecordWatermark || r.Kind == joblife.RecordTombstone
+	}) {
+		change = s.update
+	}
+	return change(func(tx *bolt.Tx) error {
 		lines := make(map[string][]byte) // of logs, by the key of a job and a kind
 		var order []string
 		for _, r := range records {

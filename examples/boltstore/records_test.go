@@ -118,13 +118,13 @@ func TestARestartFromTheFileIsOneFromTheRecords(t *testing.T) {
 	require.Error(t, m.Step(now, joblife.Submit{ID: 5, Jobspec: []byte(spec), Urgency: 16}), "its id does not come back")
 	require.NoError(t, m.Step(now, joblife.Submit{ID: 6, Jobspec: []byte(spec), Urgency: 16}))
 
-	tombs, err := s.Tombstones()
+	ev, _, err := s.Evidence()
 	require.NoError(t, err)
-	require.Len(t, tombs, 1)
-	require.NoError(t, s.Commit([]joblife.Record{{Job: tombs[0].ID, Kind: joblife.RecordTombstone}}), "it expired")
-	tombs, err = s.Tombstones()
+	require.Len(t, ev.Tombstones, 1)
+	require.NoError(t, s.Commit([]joblife.Record{{Job: ev.Tombstones[0].ID, Kind: joblife.RecordTombstone}}), "it expired")
+	ev, _, err = s.Evidence()
 	require.NoError(t, err)
-	require.Empty(t, tombs)
+	require.Empty(t, ev.Tombstones)
 	require.NoError(t, s.Close())
 }
 

@@ -42,7 +42,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"sync/atomic"
 	"time"
@@ -50,14 +49,10 @@ import (
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
-
-// MaxObject is how many bytes a batch of events, a jobspec or an R has at most.
-const MaxObject = 64 << 20
 
 // The buckets. A key of jobs is the id, a kind, and for lines a number that counts up, all
 // big-endian: so a job's keys are neighbors, in order.
@@ -265,69 +260,6 @@ func hasJob(b *bolt.Bucket, id jobid.ID) bool {
 	return key != nil && keyID(key) == id
 }
 
-// checkEvents returns an error unless a text is whole lines of events.
-func checkEvents(text []byte) error {
-	if len(text) > MaxObject {
-		return fmt.Errorf("%d bytes, the limit is %d", len(text), MaxObject)
-	}
-	for _, err := range eventlog.Entries(text) {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Add stores new jobs, all or none. A job that is there is fs.ErrExist.
-func (s *Store) Add(jobs ...Job) error {
-	return s.commit(func(tx *bolt.Tx) error {
-		b := tx.Bucket(bucketJobs)
-		b.FillPercent = 0.9 // ids grow
-		for _, j := range jobs {
-			if hasJob(b, j.ID) {
-				return fmt.Errorf("boltstore: %v: %w", j.ID, fs.ErrExist)
-			}
-			if err := add(b, j); err != nil {
-				return fmt.Errorf("boltstore: %v: %w", j.ID, err)
-			}
-		}
-		return nil
-	})
-}
-
-// add stores a job.
-func add(b *bolt.Bucket, j Job) error {
-	if n := max(len(j.Jobspec), len(j.R)); n > MaxObject {
-		return fmt.Errorf("%d bytes, the limit is %d", n, MaxObject)
-	}
-	if err := checkEvents(j.Eventlog); err != nil {
-		return err
-	}
-	err := putValue(b, jobKey(j.ID, kindEvents, 0), j.Eventlog)
-	if j.Jobspec != nil {
-		err = errors.Join(err, putValue(b, jobKey(j.ID, kindJobspec, 0), j.Jobspec))
-	}
-	if j.R != nil {
-		err = errors.Join(err, putValue(b, jobKey(j.ID, kindR, 0), j.R))
-	}
-	return err
-}
-
-// Append appends lines to a job's eventlog. A job that is not there is
-// fs.ErrNotExist.
-func (s *Store) Append(id jobid.ID, lines []byte) error {
-	return s.commit(func(tx *bolt.Tx) error {
-		b := tx.Bucket(bucketJobs)
-		if !hasJob(b, id) {
-			return fmt.Errorf("boltstore: %v: %w", id, fs.ErrNotExist)
-		}
-		if err := checkEvents(lines); err != nil {
-			return fmt.Errorf("boltstore: %v: %w", id, err)
-		}
-		return appendLines(b, id, kindEvents, lines)
-	})
-}
-
 // Read returns what is stored of a job. A job that is not there is fs.ErrNotExist.
 func (s *Store) Read(id jobid.ID) (j Job, err error) {
 	err = s.view(func(tx *bolt.Tx) error {
@@ -381,7 +313,7 @@ func read(c *bolt.Cursor, key, value []byte) (j stored, next, nextValue []byte) 
 	return j, key, value
 }
 
-// jobsAtOnce is how many jobs Jobs reads in one transaction. None is open while
+// jobsAtOnce is how many jobs all reads in one transaction. None is open while
 // the caller has a job, so the caller may change the store.
 const jobsAtOnce = 100
 
@@ -413,15 +345,4 @@ func (s *Store) all(yield func(stored) bool) error {
 		}
 	}
 	return nil
-}
-
-// Jobs yields all jobs by id. For a job that is damaged it yields its id and ErrDamaged, and
-// continues. An error without an id is about the store, and the last. The caller may change
-// the store meanwhile.
-func (s *Store) Jobs() iter.Seq2[Job, error] {
-	return func(yield func(Job, error) bool) {
-		if err := s.all(func(j stored) bool { return yield(j.whole()) }); err != nil {
-			yield(Job{}, err)
-		}
-	}
 }

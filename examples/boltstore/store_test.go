@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/examples/boltstore"
@@ -30,24 +32,19 @@ type subject struct {
 }
 
 func (s *subject) Create(jobs ...purge.Record) error {
-	list := make([]boltstore.Job, len(jobs))
-	for i, j := range jobs {
-		list[i] = boltstore.Job{ID: j.ID, Eventlog: clean(s.t)}
+	var list []joblife.Record
+	for _, j := range jobs {
+		list = append(list, job(j.ID, clean(s.t), nil, nil)...)
 	}
-	return s.Add(list...)
+	return s.Commit(list)
 }
 
 func (s *subject) Stored() (jobs []jobid.ID, tombs []purge.Record, watermark jobid.ID, err error) {
-	for j, err := range s.Jobs() {
-		if err != nil {
-			require.ErrorIs(s.t, err, boltstore.ErrDamaged)
-		}
+	ev, _, err := s.Evidence()
+	for _, j := range ev.Jobs {
 		jobs = append(jobs, j.ID)
 	}
-	tombs, err = s.Tombstones()
-	require.NoError(s.t, err)
-	watermark, err = s.Watermark()
-	return jobs, tombs, watermark, err
+	return append(jobs, ev.Active...), ev.Tombstones, ev.Watermark, err
 }
 
 func (s *subject) Reopen() (err error) {
@@ -79,6 +76,17 @@ func clean(t testing.TB) []byte {
 	line, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: 1_700_000_000, Name: "clean"})
 	require.NoError(t, err)
 	return line
+}
+
+// job returns the records of a job.
+func job(id jobid.ID, log, jobspec, r []byte) (list []joblife.Record) {
+	if jobspec != nil {
+		list = append(list, joblife.Record{Job: id, Kind: joblife.RecordJobspec, Data: jobspec})
+	}
+	if r != nil {
+		list = append(list, joblife.Record{Job: id, Kind: joblife.RecordR, Data: r})
+	}
+	return append(list, joblife.Record{Job: id, Kind: joblife.RecordEvent, Data: log})
 }
 
 func open(t testing.TB) (*boltstore.Store, string) {
@@ -113,31 +121,21 @@ const cleanLine = `{"timestamp":7.0,"name":"clean"}` + "\n"
 func TestAJobReadsBackAsItWasWritten(t *testing.T) {
 	s, _ := open(t)
 	for _, id := range []jobid.ID{0, 7, 1<<64 - 1} {
-		require.NoError(t, s.Add(boltstore.Job{ID: id, Eventlog: []byte(life), Jobspec: []byte("{}"), R: []byte("R")}))
-		require.NoError(t, s.Append(id, []byte(cleanLine)))
-		require.NoError(t, s.Append(id, nil))
+		require.NoError(t, s.Commit(job(id, []byte(life), []byte("{}"), []byte("R"))))
+		require.NoError(t, s.Commit(job(id, []byte(cleanLine), nil, nil)))
 		j, err := s.Read(id)
 		require.NoError(t, err)
 		require.Equal(t, boltstore.Job{ID: id, Eventlog: []byte(life + cleanLine), Jobspec: []byte("{}"), R: []byte("R")}, j)
 	}
 	_, err := s.Read(8)
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	require.ErrorIs(t, s.Append(8, nil), fs.ErrNotExist)
-	require.ErrorIs(t, s.Add(boltstore.Job{ID: 9}, boltstore.Job{ID: 7}), fs.ErrExist)
-	_, err = s.Read(9)
-	require.ErrorIs(t, err, fs.ErrNotExist, "all or none")
-	require.ErrorIs(t, s.Append(7, []byte("{")), eventlog.ErrTorn)
 }
 
 func TestEvidenceIsWhatARestartNeeds(t *testing.T) {
 	s, path := open(t)
-	require.NoError(t, s.Add(
-		boltstore.Job{ID: 1, Eventlog: []byte(life + cleanLine)},
-		boltstore.Job{ID: 2, Eventlog: []byte(life)},
-		boltstore.Job{ID: 3, Eventlog: []byte(cleanLine)},
-	))
+	require.NoError(t, s.Commit(slices.Concat(job(1, []byte(life+cleanLine), nil, nil), job(2, []byte(life), nil, nil), job(3, []byte(cleanLine), nil, nil))))
 	tomb := purge.Record{ID: 5, Inactive: 4, Result: jobstate.ResultCompleted, Ran: true}
-	require.NoError(t, s.Prepare(t.Context(), purge.Plan{Tombstones: []purge.Record{tomb}}))
+	require.NoError(t, s.Prepare(t.Context(), purge.Plan{Watermark: 5, Tombstones: []purge.Record{tomb}}))
 	require.NoError(t, s.Close())
 	s, err := boltstore.OpenReadOnly(path)
 	require.NoError(t, err)
@@ -169,15 +167,13 @@ func TestASecondProcessIsRefused(t *testing.T) {
 
 func TestJobsMayBeChangedWhileTheyAreListed(t *testing.T) {
 	s, _ := open(t)
-	var jobs []boltstore.Job
 	for id := range jobid.ID(210) {
-		jobs = append(jobs, boltstore.Job{ID: id, Eventlog: clean(t)})
+		require.NoError(t, s.Commit(job(id, clean(t), nil, nil)))
 	}
-	require.NoError(t, s.Add(jobs...))
 	seen := 0
-	for j, err := range s.Jobs() {
+	for r, err := range s.Records() {
 		require.NoError(t, err)
-		_, err = s.Unlink(context.Background(), []jobid.ID{j.ID})
+		_, err = s.Unlink(context.Background(), []jobid.ID{r.Job})
 		require.NoError(t, err)
 		seen++
 	}

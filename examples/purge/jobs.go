@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/examples/boltstore"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -42,14 +42,14 @@ const (
 )
 
 // draw makes up n jobs that have ended and two that have not, in the order of their
-// ids. As in life, the first submitted is not the first to end.
-func draw(n int, seed uint64) ([]boltstore.Job, error) {
+// ids: the log of each. As in life, the first submitted is not the first to end.
+func draw(n int, seed uint64) ([]joblife.Record, error) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	ids, err := jobid.NewGenerator(0, epoch)
 	if err != nil {
 		return nil, err
 	}
-	jobs := make([]boltstore.Job, n+2)
+	jobs := make([]joblife.Record, n+2)
 	for i := range jobs {
 		submit := now.Add(time.Duration(i-n-2) * time.Minute)
 		life, took := began, time.Duration(0)
@@ -58,10 +58,11 @@ func draw(n int, seed uint64) ([]boltstore.Job, error) {
 			took = min(time.Duration(random.ExpFloat64()*float64(time.Hour)), submitLast).Truncate(time.Millisecond)
 			life = drawLife(random.IntN(100))
 		}
-		if jobs[i].ID, err = ids.Next(submit); err != nil {
+		jobs[i].Kind = joblife.RecordEvent
+		if jobs[i].Job, err = ids.Next(submit); err != nil {
 			return nil, err
 		}
-		if jobs[i].Eventlog, err = logOf(life, submit, took); err != nil {
+		if jobs[i].Data, err = logOf(life, submit, took); err != nil {
 			return nil, err
 		}
 	}

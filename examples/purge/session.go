@@ -79,7 +79,7 @@ func (s *session) open(o options) (err error) {
 	defer done()
 	for batch := range slices.Chunk(jobs, 1000) {
 		if err == nil {
-			err = s.store.Add(batch...)
+			err = s.store.Commit(batch)
 		}
 		step(len(batch))
 	}
