@@ -1,7 +1,6 @@
 package perilog
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -29,18 +28,18 @@ func (j *Job) Check() error {
 		}
 	}
 	freed := j.freed()
-	if l := j.holds.ledger; l != nil {
+	if l := j.ledger; l != nil {
 		if err := l.Check(); err != nil {
 			return err
 		}
-		if l.IsFinal() != j.holds.final {
-			return fmt.Errorf("perilog: I2: the ledger is final: %t, and the job says %t", l.IsFinal(), j.holds.final)
+		if l.IsFinal() != j.final {
+			return fmt.Errorf("perilog: I2: the ledger is final: %t, and the job says %t", l.IsFinal(), j.final)
 		}
 	}
 	if !j.holds.left.ContainsAll(freed) {
 		return fmt.Errorf("perilog: I3: ranks %q were freed and have not left", idset.Difference(freed, &j.holds.left))
 	}
-	if h := j.holds.hk; h != nil {
+	if h := j.hk; h != nil {
 		if busy := idset.Intersect(h.run.Open(), freed); !busy.IsEmpty() {
 			return fmt.Errorf("perilog: I3: ranks %q were freed before their housekeeping", busy)
 		}
@@ -48,7 +47,7 @@ func (j *Job) Check() error {
 			return fmt.Errorf("perilog: I1: housekeeping freed %q, the ledger %q", &h.freed, freed)
 		}
 	}
-	if j.holds.final && !j.holds.over {
+	if j.final && !j.holds.over {
 		return fmt.Errorf("perilog: I2: the final fragment went out, and the job is held: %v", &j.holds)
 	}
 	return nil
@@ -105,8 +104,12 @@ func (h *Holds) Check() error {
 
 // check returns an error if what Jobs without an allocation share was changed.
 func (s *Scratch) check() error {
-	if !reflect.ValueOf(&s.noAllocation).Elem().IsZero() || !reflect.ValueOf(&s.noEffects).Elem().IsZero() || !reflect.ValueOf(&s.noFailures).Elem().IsZero() {
-		return errors.New("perilog: a job changed what it shares with others")
+	shared := s.noNodes
+	shared.drains = nil
+	for _, v := range []any{&shared, &s.noDrains, &s.noFailures, &s.noAllocation, &s.noEffects} {
+		if !reflect.ValueOf(v).Elem().IsZero() {
+			return fmt.Errorf("perilog: a job changed the %T that it shares with others", v)
+		}
 	}
 	return nil
 }

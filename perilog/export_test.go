@@ -21,12 +21,12 @@ func (j *Job) Told() string {
 	for _, a := range j.actions {
 		tell(a)
 	}
-	if h := j.holds.hk; h != nil {
+	if h := j.hk; h != nil {
 		tell(&h.action)
 		lines = append(lines, fmt.Sprintln(h.releaseAfter, h.onFailure, &h.freed, h.final))
 	}
 	slices.Sort(lines)
-	return fmt.Sprintln(lines, j.Freed(), j.holds.final, j.Draining())
+	return fmt.Sprintln(lines, j.Freed(), j.final, j.Draining())
 }
 
 // Active returns the actions that are not over.
@@ -36,8 +36,8 @@ func (j *Job) Active() (list []Key) {
 			list = append(list, a.Key)
 		}
 	}
-	if j.holds.hk != nil {
-		list = append(list, j.holds.hk.Key)
+	if j.hk != nil {
+		list = append(list, j.hk.Key)
 	}
 	return list
 }
@@ -50,8 +50,8 @@ func (j *Job) Ran() map[Key]bool {
 			ran[a.Key] = true
 		}
 	}
-	if j.holds.hk != nil {
-		ran[j.holds.hk.Key] = true
+	if j.hk != nil {
+		ran[j.hk.Key] = true
 	}
 	return ran
 }

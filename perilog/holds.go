@@ -53,15 +53,7 @@ type allocation struct {
 	left      idset.Set
 	over      bool // the job was freed, and then nothing held anything: all has left
 
-	fresh idset.Set // what has left and was not taken
-
-	// Of a Job.
-	r       *rset.R
-	early   []eventlog.Entry // what named ranks before r came
-	ledger  *rset.Ledger     // nil until a part goes back
-	final   bool             // the last fragment went back
-	hk      *housekeeping
-	offline *idset.Set
+	fresh idset.Set // of a Job: what has left and was not taken
 }
 
 // failures are what is known of ranks that failed. Jobs without any share an empty value.
@@ -70,11 +62,6 @@ type failures struct {
 	drained  idset.Set // what drains held that are confirmed
 	failed   idset.Set // ranks that failed, as events name them
 	dropped  idset.Set // those of them that the job gave up
-
-	// Of a Job.
-	drains    []Drain   // asked for by the log
-	asked     idset.Set // ranks whose drain was asked for and is not confirmed
-	confirmed idset.Set // ranks whose drain is confirmed, which the log does not have yet
 }
 
 // ownFailures gives h failures of its own before their first change.

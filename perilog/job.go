@@ -76,6 +76,7 @@ type Job struct {
 	holds    Holds
 	now      eventlog.Timestamp
 	actions  []*action // configured prologs and epilogs, in order, then those that only the log knows
+	*nodes             // those of holds.scratch until ownNodes gives it some
 	*buffers           // those of holds.scratch until open gives it some
 
 	stopAt    eventlog.Timestamp // 0: no deadline
@@ -85,6 +86,39 @@ type Job struct {
 	startable bool  // the executor may have been asked when the job left RUN
 	phase     phase // of the log
 	adopted   uint8 // how many of actions the configuration does not have
+}
+
+// nodes are what a Job does with its nodes, beside what holds them. Jobs that wait share
+// empty ones, which never change.
+type nodes struct {
+	r       *rset.R
+	early   []eventlog.Entry // what named ranks before r came
+	ledger  *rset.Ledger     // nil until a part goes back
+	final   bool             // the last fragment went back
+	hk      *housekeeping
+	offline *idset.Set
+	*drains // those of holds.scratch until ownDrains gives it some
+}
+
+// drains are the drains of ranks that failed. Jobs on which none did share empty ones.
+type drains struct {
+	due       []Drain   // asked for by the log
+	asked     idset.Set // ranks whose drain was asked for and is not confirmed
+	confirmed idset.Set // ranks whose drain is confirmed, which the log does not have yet
+}
+
+// ownNodes gives j nodes of its own before their first change.
+func (j *Job) ownNodes() {
+	if s := j.holds.scratch; j.nodes == &s.noNodes {
+		j.nodes = &nodes{drains: &s.noDrains}
+	}
+}
+
+// ownDrains gives j drains of its own before their first change.
+func (j *Job) ownDrains() {
+	if j.ownNodes(); j.drains == &j.holds.scratch.noDrains {
+		j.drains = new(drains)
+	}
 }
 
 // maxAdopted limits the actions that a job follows and its configuration does not have.
@@ -124,7 +158,7 @@ func NewJob(c *Config, s Spec) (*Job, error) {
 	if err := j.holds.scratch.checkConfig(c); err != nil {
 		return nil, err
 	}
-	j.buffers = &j.holds.scratch.noEffects
+	j.nodes, j.buffers = j.holds.scratch.noneYet()
 	j.setOffline(s.Offline)
 	j.configure(nil)
 	if s.R != nil {
@@ -140,7 +174,7 @@ func NewJob(c *Config, s Spec) (*Job, error) {
 // large, or was set before.
 func (j *Job) SetR(r *rset.R, named ...string) error {
 	switch {
-	case j.holds.r != nil:
+	case j.r != nil:
 		return fmt.Errorf("%w: R was set before", ErrR)
 	case r.IsEmpty():
 		return fmt.Errorf("%w: an allocation has at least one rank", ErrR)
@@ -153,8 +187,9 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	if size > maxRanksText {
 		return fmt.Errorf("%w: its ranks do not fit in a line of the log", ErrR)
 	}
+	j.ownNodes()
 	j.holds.setR(ranks, named)
-	j.holds.r = r
+	j.r = r
 	j.refold()
 	return nil
 }
@@ -175,7 +210,7 @@ func (j *Job) SetConfig(c *Config) error {
 	begun := slices.DeleteFunc(j.actions, func(a *action) bool { return a.stage == stageIdle })
 	j.cfg = c
 	j.configure(begun)
-	if h := j.holds.hk; h != nil {
+	if h := j.hk; h != nil {
 		h.config = cmp.Or(h.config, j.housekeepingAction().config)
 	}
 	return nil
@@ -210,10 +245,10 @@ func (j *Job) State() *jobstate.Job { return j.holds.job }
 // R returns the effective R: the allocation without the ranks that the job dropped.
 // It is nil if the job has no R yet.
 func (j *Job) R() *rset.R {
-	if j.holds.r == nil || j.holds.dropped.IsEmpty() {
-		return j.holds.r
+	if j.r == nil || j.holds.dropped.IsEmpty() {
+		return j.r
 	}
-	r, _ := j.holds.r.Restrict(idset.Difference(j.holds.all, &j.holds.dropped)) // which has all of them
+	r, _ := j.r.Restrict(idset.Difference(j.holds.all, &j.holds.dropped)) // which has all of them
 	return r
 }
 
@@ -227,11 +262,11 @@ func (j *Job) Holders() iter.Seq[Holder] {
 				return
 			}
 		}
-		if j.holds.hk == nil || j.holds.hk.final {
+		if j.hk == nil || j.hk.final {
 			return
 		}
-		if ranks := idset.Difference(&j.holds.hk.given, &j.holds.hk.freed); !ranks.IsEmpty() {
-			yield(Holder{Kind: HolderHousekeeping, Description: j.holds.hk.Description, Since: cmp.Or(j.holds.hk.run.Start(), j.holds.hk.began), Ranks: ranks})
+		if ranks := idset.Difference(j.given(), &j.hk.freed); !ranks.IsEmpty() {
+			yield(Holder{Kind: HolderHousekeeping, Description: j.hk.Description, Since: cmp.Or(j.hk.run.Start(), j.hk.began), Ranks: ranks})
 		}
 	}
 }
@@ -249,21 +284,21 @@ func (j *Job) Freed() *idset.Set {
 // freed returns what went back.
 func (j *Job) freed() *idset.Set {
 	switch {
-	case j.holds.final:
+	case j.final:
 		return j.holds.all.Clone()
-	case j.holds.ledger != nil:
-		return j.holds.ledger.Freed()
+	case j.ledger != nil:
+		return j.ledger.Freed()
 	}
 	return new(idset.Set)
 }
 
 // Final reports whether the final fragment was given back.
-func (j *Job) Final() bool { return j.holds.final }
+func (j *Job) Final() bool { return j.final }
 
 // Done reports whether nothing is left to do: the job is inactive, and its
 // housekeeping has freed everything.
 func (j *Job) Done() bool {
-	return j.holds.job.Closed() && (j.holds.hk == nil || j.holds.hk.final || j.holds.revoked) && len(j.effects.Post) == 0
+	return j.holds.job.Closed() && (j.hk == nil || j.hk.final || j.holds.revoked) && len(j.effects.Post) == 0
 }
 
 // action returns the action of a key, or nil. Nothing but housekeeping goes on
@@ -278,8 +313,8 @@ func (j *Job) action(key Key) *action {
 
 // find returns the action of a key, over or not, or nil.
 func (j *Job) find(key Key) *action {
-	if j.holds.hk != nil && key == j.holds.hk.Key {
-		return &j.holds.hk.action
+	if j.hk != nil && key == j.hk.Key {
+		return &j.hk.action
 	}
 	for _, a := range j.actions {
 		if a.Key == key {
@@ -295,7 +330,7 @@ func (j *Job) Starting() bool { return j.start() == startPending }
 
 // Draining reports whether a drain was asked for that is not confirmed.
 func (j *Job) Draining() bool {
-	return !j.holds.draining.IsEmpty() || j.holds.hk != nil && !j.holds.hk.draining.IsEmpty()
+	return !j.holds.draining.IsEmpty() || j.hk != nil && !j.hk.draining.IsEmpty()
 }
 
 // NotStarted tells the Job that the executor does not have the job, because it lost
@@ -353,8 +388,8 @@ func (j *Job) Deadline() (eventlog.Timestamp, bool) {
 		return 0, false
 	}
 	j.timed(func(r *run.Run) { sooner(r.Deadline()) })
-	if j.holds.hk != nil && !j.holds.revoked {
-		sooner(j.holds.hk.releaseAt())
+	if j.hk != nil && !j.holds.revoked {
+		sooner(j.hk.releaseAt())
 	}
 	sooner(j.stopAt, j.stopAt != 0)
 	return first, first != 0
@@ -370,8 +405,8 @@ func (j *Job) timed(f func(*run.Run)) {
 	for _, a := range j.actions {
 		one(a)
 	}
-	if j.holds.hk != nil {
-		one(&j.holds.hk.action)
+	if j.hk != nil {
+		one(&j.hk.action)
 	}
 }
 
@@ -422,7 +457,7 @@ func (j *Job) Running() bool {
 			return true
 		}
 	}
-	return j.holds.hk != nil && j.holds.hk.run.Alive() || len(j.effects.Post) > 0
+	return j.hk != nil && j.hk.run.Alive() || len(j.effects.Post) > 0
 }
 
 // String returns the state in one line: the holds, the progress of each action, and
@@ -432,10 +467,10 @@ func (j *Job) String() string {
 	for _, a := range j.actions {
 		dst = a.appendText(dst)
 	}
-	if h := j.holds.hk; h != nil {
-		dst = fmt.Appendf(h.appendText(dst), " given %v draining %v ready %v", &h.given, &h.draining, &h.ready)
+	if h := j.hk; h != nil {
+		dst = fmt.Appendf(h.appendText(dst), " given %v draining %v ready %v", j.given(), &h.draining, &h.ready)
 	}
-	dst = fmt.Appendf(dst, "; freed %v final %t", j.freed(), j.holds.final)
+	dst = fmt.Appendf(dst, "; freed %v final %t", j.freed(), j.final)
 	if j.stopping {
 		dst = append(dst, "; stopping"...)
 	}

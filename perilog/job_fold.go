@@ -79,7 +79,7 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	s := j.holds.job
 	switch name := ev.Entry().Name; name {
 	case jobstate.EventAlloc:
-		if j.holds.r == nil {
+		if j.r == nil {
 			return fmt.Errorf("%w: alloc needs SetR first", ErrR)
 		}
 		if s.WasAllocated() {
@@ -240,11 +240,11 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 	if j.phase = next; ev.Entry().Name == jobstate.EventAlloc && (!had || s.State() != state) {
 		j.phase = phaseOpening
 	}
-	if j.holds.r == nil && namesRanks(ev) {
+	if j.r == nil && namesRanks(ev) {
 		e := ev.Entry()
 		e.Context = bytes.Clone(e.Context)
-		j.holds.ownAllocation()
-		j.holds.early = append(j.holds.early, e)
+		j.ownNodes()
+		j.early = append(j.early, e)
 		if _, ok := ev.Action(); ok {
 			j.configure(nil) // what is held is foreign until its ranks are known
 		}
@@ -271,11 +271,12 @@ func namesRanks(ev *jobstate.Event) bool {
 // runs there.
 func (j *Job) refold() {
 	h := &j.holds
-	early := h.early
+	early := j.early
 	if early == nil {
 		return
 	}
-	h.early, h.actions, h.failures = nil, nil, &h.scratch.noFailures
+	j.early, j.drains = nil, &h.scratch.noDrains
+	h.actions, h.failures = nil, &h.scratch.noFailures
 	j.configure(nil)
 	for _, e := range early {
 		if err := h.scratch.own.Decode(e); err != nil {
@@ -310,7 +311,7 @@ func (j *Job) change(ev *jobstate.Event) {
 			j.foldFinish(a, t, c.Status)
 		}
 	case *jobstate.DrainedContext:
-		j.holds.asked.SubtractWith(c.Ranks)
+		j.asked.SubtractWith(c.Ranks)
 	case *jobstate.ExceptionContext:
 		j.foldException(c, t)
 	}
@@ -444,7 +445,7 @@ func (a *action) timeouts() (timeout, kill time.Duration) {
 
 // hosts returns the hosts of ranks, "" if they are not known.
 func (j *Job) hosts(ranks *idset.Set) string {
-	part, err := j.holds.r.Restrict(idset.Intersect(ranks, j.holds.all))
+	part, err := j.r.Restrict(idset.Intersect(ranks, j.holds.all))
 	if err != nil || part.IsEmpty() {
 		return ""
 	}
@@ -459,9 +460,9 @@ func (j *Job) foldFail(a *action, t eventlog.Timestamp, c *jobstate.ActionFailCo
 		a.run.Fold(t, run.Failure{Ranks: c.Ranks, Cause: cause, Status: c.Status, Note: c.Note, Drain: c.Drain})
 	}
 	if c.Drain {
-		j.holds.ownFailures()
+		j.ownDrains()
 		reason := run.DrainReason(title(c.ActionKey), cause, j.State().ID().String())
-		j.holds.drains = append(j.holds.drains, Drain{Ranks: c.Ranks.Clone(), Reason: reason})
+		j.due = append(j.due, Drain{Ranks: c.Ranks.Clone(), Reason: reason})
 	}
 }
 
@@ -484,9 +485,9 @@ func (j *Job) foldFinish(a *action, t eventlog.Timestamp, status int32) {
 // the job drops.
 func (j *Job) foldException(c *jobstate.ExceptionContext, t eventlog.Timestamp) {
 	if f := c.Failed; f != nil && f.Action == jobstate.FailedDrop {
-		j.holds.ownFailures()
+		j.ownDrains()
 		reason := c.Type + " dropped the node for job " + j.State().ID().String()
-		j.holds.drains = append(j.holds.drains, Drain{Ranks: f.Ranks.Clone(), Reason: reason})
+		j.due = append(j.due, Drain{Ranks: f.Ranks.Clone(), Reason: reason})
 	}
 	if c.Severity != 0 {
 		return

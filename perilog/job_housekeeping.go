@@ -28,8 +28,7 @@ type housekeeping struct {
 	releaseAfter jobstate.Optional[fsd.Duration]
 	onFailure    jobstate.OnFailure
 
-	given    idset.Set          // what has left the job's holds
-	waiting  idset.Set          // what of it was not launched
+	waiting  idset.Set          // what has left the job's holds and was not launched
 	draining idset.Set          // whose drain is asked for
 	drained  idset.Set          // whose drain is confirmed
 	ready    idset.Set          // what may go back, and has not
@@ -47,11 +46,14 @@ func (j *Job) housekeepingAction() action {
 	return a
 }
 
+// given returns a new set of the ranks that the job's holds have given to housekeeping.
+func (j *Job) given() *idset.Set { return idset.Difference(&j.holds.left, &j.holds.fresh) }
+
 // startHousekeeping posts the start of housekeeping, if it is configured, before anything
 // can leave the job: what went back must not come to housekeeping.
 func (j *Job) startHousekeeping() {
 	c := j.cfg.Housekeeping
-	if c == nil || j.holds.hk != nil || j.bypass() {
+	if c == nil || j.hk != nil || j.bypass() {
 		return
 	}
 	a := j.housekeepingAction()
@@ -70,13 +72,13 @@ func (j *Job) startHousekeeping() {
 // foldHousekeeping takes in an event of the log of housekeeping, live and in a
 // replay alike. Other events are data.
 func (j *Job) foldHousekeeping(ev *jobstate.Event) {
-	h, t := j.holds.hk, ev.Entry().Timestamp
+	h, t := j.hk, ev.Entry().Timestamp
 	if c, ok := ev.Context().(*jobstate.ActionStartContext); ok && h == nil && c.Kind == jobstate.ActionHousekeeping {
 		h = &housekeeping{action: j.housekeepingAction(), releaseAfter: c.ReleaseAfter, onFailure: cmp.Or(c.OnFailure, jobstate.OnFailureDrain)}
 		h.stage, h.began = stageActive, t
 		h.run = j.newRun(&h.action, &c.ActionMode, j.holds.all.Clone())
-		j.holds.ownAllocation()
-		j.holds.hk = h
+		j.ownNodes()
+		j.hk = h
 		return
 	}
 	if h == nil || h.final {
@@ -97,7 +99,7 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 	case *jobstate.DrainedContext:
 		h.drained.UnionWith(idset.Intersect(&h.draining, c.Ranks))
 		h.draining.SubtractWith(c.Ranks)
-		j.holds.asked.SubtractWith(c.Ranks)
+		j.asked.SubtractWith(c.Ranks)
 	case *jobstate.ActionReleaseContext:
 		h.run.Released(t, c.Ranks, c.Status)
 		h.waiting.SubtractWith(c.Ranks) // where an operator ended what was never launched
@@ -114,17 +116,16 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 // progressHousekeeping launches the work on ranks that have left the job, and
 // posts what follows from what happened to it.
 func (j *Job) progressHousekeeping() {
-	h := j.holds.hk
+	h := j.hk
 	if h.final || j.holds.revoked {
 		return
 	}
 	if !j.holds.fresh.IsEmpty() {
-		h.given.UnionWith(&j.holds.fresh)
 		h.waiting.UnionWith(&j.holds.fresh)
 		j.holds.fresh.SubtractWith(&j.holds.fresh)
 	}
 	if !h.waiting.IsEmpty() && j.mayLaunch(h.Kind) && h.config != nil {
-		if ranks := idset.Difference(&h.waiting, j.holds.offline); !ranks.IsEmpty() {
+		if ranks := idset.Difference(&h.waiting, j.offline); !ranks.IsEmpty() {
 			j.relaunch(&h.action, ranks)
 		}
 	}
@@ -142,7 +143,7 @@ func (j *Job) readyEnds(ends []run.RankEnd) {
 	}
 	ready, status := new(idset.Set), int32(0)
 	for _, e := range ends {
-		if j.holds.hk.mayGoBack(e) {
+		if j.hk.mayGoBack(e) {
 			ready.Insert(e.Rank)
 			status = max(status, e.Status)
 		}
@@ -168,18 +169,18 @@ func (h *housekeeping) mayGoBack(e run.RankEnd) bool {
 
 // readyHousekeeping posts that ranks may go back.
 func (j *Job) readyHousekeeping(ranks *idset.Set, status int32) {
-	j.postTo(LogHousekeeping, &jobstate.ActionReleaseContext{ActionKey: j.holds.hk.Key, Ranks: ranks, Status: status})
+	j.postTo(LogHousekeeping, &jobstate.ActionReleaseContext{ActionKey: j.hk.Key, Ranks: ranks, Status: status})
 }
 
 // drainedHousekeeping posts that drains are confirmed, and that the ranks may go
 // back.
 func (j *Job) drainedHousekeeping(ranks *idset.Set) {
-	part := idset.Intersect(ranks, &j.holds.hk.draining)
+	part := idset.Intersect(ranks, &j.hk.draining)
 	if part.IsEmpty() {
 		return
 	}
 	j.postTo(LogHousekeeping, &jobstate.DrainedContext{Ranks: part})
-	j.readyEnds(j.holds.hk.run.Ends())
+	j.readyEnds(j.hk.run.Ends())
 }
 
 // releaseAt returns the time from which on ready ranks go back though others are not
@@ -194,7 +195,7 @@ func (h *housekeeping) releaseAt() (eventlog.Timestamp, bool) {
 
 // freeHousekeeping gives back what may go back, in one fragment.
 func (j *Job) freeHousekeeping() {
-	h := j.holds.hk
+	h := j.hk
 	if h.final {
 		return
 	}
@@ -208,6 +209,6 @@ func (j *Job) freeHousekeeping() {
 	if last {
 		j.giveRest()
 	} else {
-		j.give(j.ledger().FreePart(ranks))
+		j.give(j.ownLedger().FreePart(ranks))
 	}
 }

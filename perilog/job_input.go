@@ -45,7 +45,7 @@ func (j *Job) Report(now eventlog.Timestamp, rep Report) Answer {
 // rank.
 func (j *Job) logged(a *action, rank uint32) bool {
 	if a.Kind == jobstate.ActionHousekeeping {
-		return j.holds.hk.ready.Contains(rank) || j.holds.hk.freed.Contains(rank)
+		return j.hk.ready.Contains(rank) || j.hk.freed.Contains(rank)
 	}
 	h := j.holds.hold(a.Key)
 	return h == nil || a.Kind == jobstate.ActionEpilog && !a.single() && !h.ranks.Contains(rank)
@@ -57,9 +57,9 @@ func (j *Job) Drained(now eventlog.Timestamp, ranks *idset.Set) {
 	if j.enter(now); j.stopped() {
 		return
 	}
-	j.holds.confirmed.UnionWith(idset.Intersect(ranks, &j.holds.draining))
+	j.confirmed.UnionWith(idset.Intersect(ranks, &j.holds.draining))
 	j.confirmDrains()
-	if j.holds.hk != nil {
+	if j.hk != nil {
 		j.drainedHousekeeping(ranks)
 	}
 }
@@ -67,11 +67,11 @@ func (j *Job) Drained(now eventlog.Timestamp, ranks *idset.Set) {
 // confirmDrains posts which drains are confirmed, unless the job may be starting on
 // the ranks.
 func (j *Job) confirmDrains() {
-	if j.holds.confirmed.IsEmpty() || j.mayBeStarting() || j.holds.job.Closed() {
+	if j.confirmed.IsEmpty() || j.mayBeStarting() || j.holds.job.Closed() {
 		return
 	}
-	j.post(&jobstate.DrainedContext{Ranks: &j.holds.confirmed})
-	j.holds.confirmed.SubtractWith(&j.holds.confirmed)
+	j.post(&jobstate.DrainedContext{Ranks: &j.confirmed})
+	j.confirmed.SubtractWith(&j.confirmed)
 }
 
 // enter sets the time, and decides what follows from reports that came before.
@@ -91,10 +91,9 @@ func (j *Job) Offline(now eventlog.Timestamp, ranks *idset.Set) {
 }
 
 func (j *Job) setOffline(ranks *idset.Set) {
-	j.holds.offline = nil
-	if !ranks.IsEmpty() {
-		j.holds.ownAllocation()
-		j.holds.offline = ranks.Clone()
+	if j.offline != nil || !ranks.IsEmpty() {
+		j.ownNodes()
+		j.offline = ranks.Clone()
 	}
 }
 
@@ -135,8 +134,8 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, sta
 	}
 	able := a.run.Open()
 	if a.Kind == jobstate.ActionHousekeeping {
-		able = idset.Difference(&j.holds.hk.given, &j.holds.hk.ready)
-		able.SubtractWith(&j.holds.hk.freed)
+		able = idset.Difference(j.given(), &j.hk.ready)
+		able.SubtractWith(&j.hk.freed)
 	}
 	if ranks == nil || a.single() && a.run.HasLost() && ranks.Equal(a.run.Lost()) { // as Unresolved lists it: the leader
 		ranks = able

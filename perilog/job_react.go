@@ -104,7 +104,7 @@ func (j *Job) follow() bool {
 			j.progress(a)
 		}
 	}
-	if j.holds.hk != nil {
+	if j.hk != nil {
 		j.progressHousekeeping()
 	}
 	if len(j.effects.Post) == n {
@@ -172,15 +172,15 @@ func (j *Job) startAction(a *action) {
 // isOffline reports whether a node on which the action has to run is offline.
 func (j *Job) isOffline(a *action, ranks *idset.Set) bool {
 	if a.config.PerRank {
-		return ranks.Intersects(j.holds.offline)
+		return ranks.Intersects(j.offline)
 	}
-	return j.holds.offline.Contains(a.config.Leader)
+	return j.offline.Contains(a.config.Leader)
 }
 
 // launch launches an action on the online ones of the ranks where nothing was launched. On
 // the others it ends the action, or lets it wait.
 func (j *Job) launch(a *action, idle *idset.Set) {
-	if off := idset.Intersect(idle, j.holds.offline); !off.IsEmpty() {
+	if off := idset.Intersect(idle, j.offline); !off.IsEmpty() {
 		idle.SubtractWith(off)
 		switch {
 		case a.Kind == jobstate.ActionProlog:
@@ -337,19 +337,19 @@ func (j *Job) raise(a *action, severity uint8, note string, f *jobstate.FailedRa
 // askDrains asks for the drains that the log has and that are neither asked for
 // nor confirmed.
 func (j *Job) askDrains() {
-	for _, d := range j.holds.drains {
-		d.Ranks.SubtractWith(&j.holds.asked)
+	for _, d := range j.due {
+		d.Ranks.SubtractWith(&j.asked)
 		waits := idset.Intersect(d.Ranks, &j.holds.draining)
-		if j.holds.hk != nil {
-			waits.UnionWith(idset.Intersect(d.Ranks, &j.holds.hk.draining))
+		if j.hk != nil {
+			waits.UnionWith(idset.Intersect(d.Ranks, &j.hk.draining))
 		}
 		if !waits.IsEmpty() {
-			j.holds.asked.UnionWith(waits)
+			j.asked.UnionWith(waits)
 			j.open()
 			j.effects.Drain = append(j.effects.Drain, Drain{Ranks: waits, Reason: d.Reason})
 		}
 	}
-	j.holds.drains = j.holds.drains[:0]
+	j.due = j.due[:0]
 }
 
 // free gives back what has left: to housekeeping, or out. The final fragment comes
@@ -357,42 +357,42 @@ func (j *Job) askDrains() {
 func (j *Job) free() {
 	h := &j.holds
 	switch {
-	case j.holds.r == nil:
+	case j.r == nil:
 		return
 	case h.revoked: // the scheduler took it back
-	case j.holds.hk != nil:
+	case j.hk != nil:
 		j.freeHousekeeping()
-	case h.final:
+	case j.final:
 	case h.over:
 		j.giveRest()
 	default:
-		names := slices.DeleteFunc(h.names(true), func(name string) bool { return !j.ledger().HoldsNamed(name) })
+		names := slices.DeleteFunc(h.names(true), func(name string) bool { return !j.ownLedger().HoldsNamed(name) })
 		if !h.fresh.IsEmpty() || len(names) > 0 {
-			j.give(j.ledger().FreePart(&h.fresh, names...))
+			j.give(j.ownLedger().FreePart(&h.fresh, names...))
 		}
 	}
 	h.fresh.SubtractWith(&h.fresh)
 }
 
 // ledger returns the ledger, and makes it before the first part goes back.
-func (j *Job) ledger() *rset.Ledger {
-	if j.holds.ledger == nil {
-		j.holds.ledger = j.newLedger()
+func (j *Job) ownLedger() *rset.Ledger {
+	if j.ledger == nil {
+		j.ledger = j.newLedger()
 	}
-	return j.holds.ledger
+	return j.ledger
 }
 
-func (j *Job) newLedger() *rset.Ledger { return rset.NewLedger(j.holds.r, j.holds.allNames()...) }
+func (j *Job) newLedger() *rset.Ledger { return rset.NewLedger(j.r, j.holds.allNames()...) }
 
 // giveRest hands out the final fragment. Usually it is all of R, and needs no ledger.
 func (j *Job) giveRest() {
 	h := &j.holds
-	h.final = true
-	if h.ledger == nil && len(h.named) == 0 && h.r.Scheduling() == nil {
-		j.give(rset.Fragment{R: h.r, Final: true}, nil)
+	j.final = true
+	if j.ledger == nil && len(h.named) == 0 && j.r.Scheduling() == nil {
+		j.give(rset.Fragment{R: j.r, Final: true}, nil)
 		return
 	}
-	j.give(j.ledger().FreeRest())
+	j.give(j.ownLedger().FreeRest())
 }
 
 // give hands out a fragment, unless the resources did not come from the scheduler.

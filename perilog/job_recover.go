@@ -35,7 +35,7 @@ func RecoverJob(now eventlog.Timestamp, c *Config, s Spec, log, hkLog []byte) (*
 	j.advance(now)
 	err = j.replay(log, func(ev *jobstate.Event) error {
 		_, err := j.fold(ev)
-		if j.holds.job.WasAllocated() && j.holds.r == nil {
+		if j.holds.job.WasAllocated() && j.r == nil {
 			return fmt.Errorf("%w: alloc, and the spec has no R", ErrR)
 		}
 		return err
@@ -75,32 +75,31 @@ func (j *Job) takeUp() error {
 	if j.loggedStart() == startPending {
 		j.executor = executorUnknown
 	}
-	if j.holds.hk != nil {
-		j.holds.hk.run.Lose()
-		j.holds.hk.given.UnionWith(&h.left)
-		j.holds.hk.waiting.UnionWith(idset.Intersect(j.holds.hk.run.Idle(), &h.left))
-		if !h.left.ContainsAll(&j.holds.hk.freed) && !h.revoked {
-			return fmt.Errorf("%w: housekeeping freed ranks %q, which the job's log still holds", ErrOrder, idset.Difference(&j.holds.hk.freed, &h.left))
+	if j.hk != nil {
+		j.hk.run.Lose()
+		j.hk.waiting.UnionWith(idset.Intersect(j.hk.run.Idle(), &h.left))
+		if !h.left.ContainsAll(&j.hk.freed) && !h.revoked {
+			return fmt.Errorf("%w: housekeeping freed ranks %q, which the job's log still holds", ErrOrder, idset.Difference(&j.hk.freed, &h.left))
 		}
-		if busy := idset.Intersect(&j.holds.hk.freed, j.holds.hk.run.Open()); !busy.IsEmpty() {
+		if busy := idset.Intersect(&j.hk.freed, j.hk.run.Open()); !busy.IsEmpty() {
 			return fmt.Errorf("%w: housekeeping freed ranks %q before it ended there", ErrOrder, busy)
 		}
-		j.readyEnds(j.holds.hk.run.Ends()) // a crash came before the log had them
+		j.readyEnds(j.hk.run.Ends()) // a crash came before the log had them
 	}
-	if j.holds.r != nil {
+	if j.r != nil {
 		done := h.Released()
-		if j.holds.hk != nil {
-			done = rset.Released{Ranks: &j.holds.hk.freed, Final: j.holds.hk.final}
+		if j.hk != nil {
+			done = rset.Released{Ranks: &j.hk.freed, Final: j.hk.final}
 			if done.Final {
 				done.Named = h.allNames()
 			}
 		}
-		if h.final = done.Final; done.Final || len(done.Named) > 0 || !done.Ranks.IsEmpty() {
-			ledger, err := rset.Rebuild(h.r, done, h.allNames()...)
+		if j.final = done.Final; done.Final || len(done.Named) > 0 || !done.Ranks.IsEmpty() {
+			ledger, err := rset.Rebuild(j.r, done, h.allNames()...)
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrR, err)
 			}
-			h.ledger = ledger
+			j.ledger = ledger
 		}
 	}
 	h.fresh.SubtractWith(&h.fresh)
@@ -164,7 +163,7 @@ func (j *Job) Unresolved() []Unresolved {
 	if j.start() == startPending && j.executor == executorUnknown {
 		list = append(list, Unresolved{Reason: ReasonStart, Ranks: j.holds.Held(), Since: j.holds.allocTime})
 	}
-	if h := j.holds.hk; h != nil {
+	if h := j.hk; h != nil {
 		add := func(reason Reason, ranks *idset.Set) {
 			if !ranks.IsEmpty() {
 				list = append(list, Unresolved{Action: h.Key, Reason: reason, Ranks: ranks, Since: h.began})
@@ -181,11 +180,11 @@ func (j *Job) Unresolved() []Unresolved {
 
 // failedHousekeeping returns the ranks that are held because housekeeping failed there.
 func (j *Job) failedHousekeeping() *idset.Set {
-	if j.holds.hk.onFailure != jobstate.OnFailureHold {
+	if j.hk.onFailure != jobstate.OnFailureHold {
 		return new(idset.Set)
 	}
-	ranks := j.holds.hk.run.Failed()
-	for _, s := range []*idset.Set{&j.holds.hk.ready, &j.holds.hk.freed, &j.holds.hk.draining} {
+	ranks := j.hk.run.Failed()
+	for _, s := range []*idset.Set{&j.hk.ready, &j.hk.freed, &j.hk.draining} {
 		ranks.SubtractWith(s)
 	}
 	return ranks
@@ -234,11 +233,11 @@ func (j *Job) Rerun(now eventlog.Timestamp, key Key, ranks *idset.Set) error {
 
 // lostOrFailed is lost, for Rerun.
 func (j *Job) lostOrFailed(key Key, ranks *idset.Set) (*action, *idset.Set, error) {
-	if j.holds.hk != nil && key == j.holds.hk.Key && ranks != nil && j.holds.hk.stage == stageActive {
-		able := idset.Union(j.holds.hk.run.Lost(), j.failedHousekeeping())
-		able.UnionWith(&j.holds.hk.draining)
+	if j.hk != nil && key == j.hk.Key && ranks != nil && j.hk.stage == stageActive {
+		able := idset.Union(j.hk.run.Lost(), j.failedHousekeeping())
+		able.UnionWith(&j.hk.draining)
 		if able.ContainsAll(ranks) && !ranks.IsEmpty() {
-			return &j.holds.hk.action, ranks, nil
+			return &j.hk.action, ranks, nil
 		}
 	}
 	return j.lost(key, ranks)

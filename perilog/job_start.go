@@ -121,7 +121,7 @@ func (j *Job) isDue(a *action) bool {
 	if a.stage != stageIdle || begun || j.phase == phaseWaiting {
 		return false
 	}
-	return !a.config.PerRank || j.holds.r == nil || !j.ranksOf(a).IsEmpty()
+	return !a.config.PerRank || j.r == nil || !j.ranksOf(a).IsEmpty()
 }
 
 // ranksOf returns the ranks that an action has to hold: those that the configuration

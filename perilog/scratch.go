@@ -15,6 +15,8 @@ type Scratch struct {
 	want         idset.Set      // ranks that the current event names
 	none         rset.R         // the empty one
 	checked      *Config        // the last that was good, which does not change
+	noNodes      nodes          // of Jobs without an allocation: never changed
+	noDrains     drains         // of Jobs on which no rank failed: never changed
 	noFailures   failures       // of Jobs on which no rank failed: never changed
 	noAllocation allocation     // of Jobs without an allocation: never changed
 	noEffects    buffers        // of Jobs without effects: never changed
@@ -32,6 +34,12 @@ func (s *Scratch) checkConfig(c *Config) error {
 		s.checked = c
 	}
 	return err
+}
+
+// noneYet returns the nodes and the effects of a Job that has none.
+func (s *Scratch) noneYet() (*nodes, *buffers) {
+	s.noNodes.drains = &s.noDrains
+	return &s.noNodes, &s.noEffects
 }
 
 // buffers are the memory of effects.
