@@ -162,6 +162,18 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 	return outcome, nil
 }
 
+// namesRanks reports whether an event may concern ranks before the job has any.
+func namesRanks(ev *jobstate.Event) bool {
+	switch c := ev.Context().(type) {
+	case *jobstate.ExceptionContext:
+		return c.Failed != nil || c.Severity == 0
+	case *jobstate.DrainedContext:
+		return true
+	}
+	_, ok := ev.Action()
+	return ok
+}
+
 // change takes in what an event changes that the job has applied.
 func (h *Holds) change(ev *jobstate.Event) {
 	e := ev.Entry()

@@ -41,10 +41,6 @@ var (
 	ErrStopped = errors.New("perilog: the job was shut down")
 )
 
-// maxRanksText bounds the text of any set of a job's ranks, in bytes, so that it
-// fits in an entry of a log: more than 150 000 nodes of consecutive ranks.
-const maxRanksText = 768 << 10
-
 // A Spec is what [NewJob] and [RecoverJob] need to know of a job.
 type Spec struct {
 	ID    jobid.ID
@@ -169,31 +165,6 @@ func NewJob(c *Config, s Spec) (*Job, error) {
 	return j, nil
 }
 
-// SetR sets what the job was allocated: R, and named resources, which have no
-// rank. Call it before the event alloc. The error wraps ErrR if R is empty or too
-// large, or was set before.
-func (j *Job) SetR(r *rset.R, named ...string) error {
-	switch {
-	case j.r != nil:
-		return fmt.Errorf("%w: R was set before", ErrR)
-	case r.IsEmpty():
-		return fmt.Errorf("%w: an allocation has at least one rank", ErrR)
-	}
-	size, ranks := 0, r.Ranks()
-	for first, last := range ranks.Ranges() {
-		// Of all parts of a range, every second id has the longest text.
-		size += int(last-first+2) / 2 * 9
-	}
-	if size > maxRanksText {
-		return fmt.Errorf("%w: its ranks do not fit in a line of the log", ErrR)
-	}
-	j.ownNodes()
-	j.holds.setR(ranks, named)
-	j.r = r
-	j.refold()
-	return nil
-}
-
 // SetConfig replaces the configuration, and keeps c. An action is due if it is
 // configured when its phase begins. Prologs and housekeeping begin with alloc, epilogs
 // when they are due. A phase has begun when the log has another event after that and
@@ -214,6 +185,13 @@ func (j *Job) SetConfig(c *Config) error {
 		h.config = cmp.Or(h.config, j.housekeepingAction().config)
 	}
 	return nil
+}
+
+func (j *Job) setOffline(ranks *idset.Set) {
+	if j.offline != nil || !ranks.IsEmpty() {
+		j.ownNodes()
+		j.offline = ranks.Clone()
+	}
 }
 
 // configure sets the actions: those of the configuration, and what has begun.
@@ -343,37 +321,6 @@ func (j *Job) NotStarted(now eventlog.Timestamp) {
 	}
 }
 
-// prologsDone returns nil if every configured prolog has succeeded and there is a rank
-// to start on, or what is missing.
-func (j *Job) prologsDone() error {
-	h := &j.holds
-	if h.allFailed() {
-		return fmt.Errorf("%w: every rank has failed", ErrOrder)
-	}
-	if i := slices.IndexFunc(h.actions, isProlog); i >= 0 {
-		return fmt.Errorf("%w: %v has not ended", ErrOrder, h.actions[i].Key)
-	}
-	for _, a := range j.actions {
-		if a.Kind == jobstate.ActionProlog && !(a.stage == stageFinished && a.success) && (a.stage != stageIdle || j.isDue(a)) {
-			return fmt.Errorf("%w: %v has not succeeded", ErrOrder, a.Key)
-		}
-	}
-	return nil
-}
-
-// mayLaunch reports whether an action of a kind may be launched now.
-func (j *Job) mayLaunch(k jobstate.ActionKind) bool {
-	switch {
-	case j.stopping:
-		return false
-	case k == jobstate.ActionProlog:
-		return j.holds.job.State() == jobstate.StateRun && j.start() == startOpen
-	case k == jobstate.ActionEpilog:
-		return j.isOver(j.start()) && !slices.ContainsFunc(j.holds.actions, isProlog)
-	}
-	return true
-}
-
 // Deadline returns the time at which to call Tick and Take, and false if the Job waits
 // for no time. A time that has passed means at once. The timeout of a launch or a signal
 // that was not taken yet begins with Take.
@@ -484,4 +431,85 @@ func (a *action) appendText(dst []byte) []byte {
 		dst = fmt.Appendf(dst, " idle %v running %v lost %v open %v attempt %d", r.Idle(), r.Running(), r.Lost(), r.Open(), r.LastAttempt())
 	}
 	return dst
+}
+
+// A Scratch is memory that the Jobs of one goroutine share, so that thousands of them
+// that do nothing stay small. The zero Scratch is ready for use. What Take and Settle
+// return is then valid until the next input or Take of any of these Jobs.
+type Scratch struct {
+	event, own   jobstate.Event // of Apply, and of what a Job posts
+	ended        idset.Set      // ranks on which the current event ends a hold
+	want         idset.Set      // ranks that the current event names
+	none         rset.R         // the empty one
+	checked      *Config        // the last that was good, which does not change
+	noNodes      nodes          // of Jobs without an allocation: never changed
+	noDrains     drains         // of Jobs on which no rank failed: never changed
+	noFailures   failures       // of Jobs on which no rank failed: never changed
+	noAllocation allocation     // of Jobs without an allocation: never changed
+	noEffects    buffers        // of Jobs without effects: never changed
+	free         []*buffers
+	taken        *buffers // those that Take returned last
+}
+
+// checkConfig checks a configuration once for all Jobs that have it.
+func (s *Scratch) checkConfig(c *Config) error {
+	if s.checked == c {
+		return nil
+	}
+	err := c.Check()
+	if err == nil {
+		s.checked = c
+	}
+	return err
+}
+
+// noneYet returns the nodes and the effects of a Job that has none.
+func (s *Scratch) noneYet() (*nodes, *buffers) {
+	s.noNodes.drains = &s.noDrains
+	return &s.noNodes, &s.noEffects
+}
+
+// buffers are the memory of effects.
+type buffers struct {
+	effects Effects
+	settled int    // how many of effects.Post Settle has returned
+	text    []byte // contexts of effects.Post
+}
+
+// open gives a Job the memory for effects.
+func (j *Job) open() {
+	s := j.holds.scratch
+	if j.buffers != &s.noEffects {
+		return
+	}
+	if n := len(s.free); n > 0 {
+		j.buffers, s.free[n-1] = s.free[n-1], nil
+		s.free = s.free[:n-1]
+	} else {
+		j.buffers = new(buffers)
+	}
+}
+
+// close takes the effects of a Job out, and the memory of the last ones back.
+func (j *Job) close() Effects {
+	s := j.holds.scratch
+	if j.buffers == &s.noEffects {
+		return Effects{}
+	}
+	if last := s.taken; last != nil {
+		e := &last.effects
+		e.Post = e.Post[:0] // which refers to the text alone
+		e.Launch, e.Signal, e.Drain, e.Outcomes = clearTo(e.Launch), clearTo(e.Signal), clearTo(e.Drain), clearTo(e.Outcomes)
+		e.Start, e.Free = false, rset.Fragment{}
+		last.text, last.settled = last.text[:0], 0
+		s.free = append(s.free, last)
+	}
+	s.taken, j.buffers = j.buffers, &s.noEffects
+	return s.taken.effects
+}
+
+// clearTo returns s emptied, with its room.
+func clearTo[T any](s []T) []T {
+	clear(s)
+	return s[:0]
 }

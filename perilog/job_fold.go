@@ -4,169 +4,139 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/perilog/internal/run"
+	"github.com/joblife/joblife/rset"
 )
 
-// maxFrame is how many bytes a line of a log has at most beside name and context.
-const maxFrame = 256
+// maxRanksText bounds the text of any set of a job's ranks, in bytes, so that it
+// fits in an entry of a log: more than 150 000 nodes of consecutive ranks.
+const maxRanksText = 768 << 10
 
-// Apply accepts an event from the embedder, such as alloc, start, finish, release or an
-// exception. The Job itself posts the events of its own actions, and drained, free and
-// clean.
-//
-// An accepted event is in Post of the next Take, before the events that follow from
-// it. Do not append it to the log yourself. An event that package jobstate ignores is
-// in Post too, unless it repeats the entry before it exactly.
-//
-// Apply refuses what [jobstate.Job.Apply] refuses, and eventlog.AppendEntry. It returns
-// ErrOrder for a start before every prolog has succeeded or of a job that cannot start any
-// more, and for a free or clean while something is held; ErrR for an alloc before the job
-// has an R; ErrOwn for an event of an action that the Job runs, and for a launch. After an
-// error nothing has changed, and the event must not be logged. Apply keeps no reference to
-// e.
-//
-// No order of events frees a rank early (I3): before an event that ends a hold on
-// ranks, the Job logs the starts of the epilogs that must run there.
-func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome, error) {
-	if j.advance(now); j.stopped() {
-		return 0, ErrStopped
+// SetR sets what the job was allocated: R, and named resources, which have no
+// rank. Call it before the event alloc. The error wraps ErrR if R is empty or too
+// large, or was set before.
+func (j *Job) SetR(r *rset.R, named ...string) error {
+	switch {
+	case j.r != nil:
+		return fmt.Errorf("%w: R was set before", ErrR)
+	case r.IsEmpty():
+		return fmt.Errorf("%w: an allocation has at least one rank", ErrR)
 	}
-	if err := j.holds.scratch.event.Decode(e); err != nil {
-		return 0, err
+	size, ranks := 0, r.Ranks()
+	for first, last := range ranks.Ranges() {
+		// Of all parts of a range, every second id has the longest text.
+		size += int(last-first+2) / 2 * 9
 	}
-	return j.ApplyEvent(now, &j.holds.scratch.event)
-}
-
-// ApplyEvent is Apply of an event that the caller has decoded. It keeps no reference to ev.
-func (j *Job) ApplyEvent(now eventlog.Timestamp, ev *jobstate.Event) (jobstate.Outcome, error) {
-	if j.advance(now); j.stopped() {
-		return 0, ErrStopped
+	if size > maxRanksText {
+		return fmt.Errorf("%w: its ranks do not fit in a line of the log", ErrR)
 	}
-	e := ev.Entry()
-	if 6*len(e.Name)+len(e.Context) > eventlog.DefaultMaxLine-maxFrame { // a byte of a name may need six
-		if _, err := eventlog.AppendEntry(nil, e); err != nil {
-			return 0, err
-		}
-	}
-	if err := j.admit(ev); err != nil {
-		return 0, err
-	}
-	j.logEpilogsFirst(ev.Context())
-	outcome, err := j.fold(ev)
-	if err != nil || outcome == jobstate.IgnoredDuplicate {
-		return outcome, err
-	}
-	j.advance(e.Timestamp)
-	j.open()
-	n := len(j.text)
-	j.text = append(j.text, e.Context...)
-	if e.Context != nil {
-		e.Context = j.text[n:len(j.text):len(j.text)]
-	}
-	j.record(LogJob, e, ev.Context())
-	j.begin()
-	return outcome, nil
-}
-
-// admit returns an error for an event that the embedder must not pass now.
-func (j *Job) admit(ev *jobstate.Event) error {
-	s := j.holds.job
-	switch name := ev.Entry().Name; name {
-	case jobstate.EventAlloc:
-		if j.r == nil {
-			return fmt.Errorf("%w: alloc needs SetR first", ErrR)
-		}
-		if s.WasAllocated() {
-			return fmt.Errorf("%w: alloc a second time", jobstate.ErrTransition)
-		}
-	case jobstate.EventStart:
-		switch j.start() {
-		case startNever:
-			return fmt.Errorf("%w: the job cannot start any more", ErrOrder)
-		case startOpen:
-			return j.prologsDone()
-		} // else the executor was asked, whatever failed since
-	case jobstate.EventFree:
-		if !j.mayFree() {
-			return fmt.Errorf("%w: free in %s while the job waits for %s", ErrOrder, s.State(), s.Waiting())
-		}
-	case jobstate.EventClean:
-		if s.State() == jobstate.StateCleanup && !j.mayClean() {
-			return fmt.Errorf("%w: clean while the job waits for %s", ErrOrder, s.Waiting())
-		}
-	case jobstate.EventDrained:
-		return fmt.Errorf("%w: use Drained", ErrOwn)
-	}
-	key, ok := ev.Action()
-	switch a := j.action(key); {
-	case !ok:
-	case a != nil && (a.stage != stageFinished || isStart(ev.Context())), isLaunch(ev.Context()):
-		return fmt.Errorf("%w: %v", ErrOwn, key)
-	case key.Kind == jobstate.ActionProlog && isStart(ev.Context()) && j.start() == startPending:
-		return fmt.Errorf("%w: %v starts while the executor is starting the job", ErrOrder, key)
-	case j.mayBeStarting() && !isStart(ev.Context()):
-		return fmt.Errorf("%w: %v ends while the executor may be starting the job: its response must come first", ErrOrder, key)
-	}
+	j.ownNodes()
+	j.holds.setR(ranks, named)
+	j.r = r
+	j.refold()
 	return nil
 }
 
-// mayBeStarting reports whether a job that is ending may still be starting: the
-// executor was asked, and nothing in the log holds the ranks for it.
-func (j *Job) mayBeStarting() bool { return j.holds.ending() && j.start() == startPending }
-
-func isStart(c jobstate.Context) bool {
-	_, ok := c.(*jobstate.ActionStartContext)
-	return ok
-}
-
-// endsHold reports whether an event may end the last hold on ranks of a job that is
-// ending and whose nodes were prepared or used. The starts of the epilogs must be in the
-// log before it: else nothing may hold the ranks that the executor has released. Epilogs
-// are not due earlier, and ranks that it released in RUN the job holds until its finish.
-func (j *Job) endsHold(c jobstate.Context) bool {
-	switch c.(type) {
-	case *jobstate.FinishContext:
-		return j.holds.allocated() && j.holds.onlyJob()
-	case *jobstate.ReleaseContext, *jobstate.ActionReleaseContext, *jobstate.ActionFinishContext, *jobstate.DrainedContext:
-		return j.holds.job.State() == jobstate.StateCleanup && j.holds.allocated() && j.holds.used()
+// RecoverJob folds the logs of a job after a restart. hkLog is the log of its
+// housekeeping, and may be empty.
+//
+// An action that was launched and has not ended is lost: its processes may still
+// run. The action keeps its holds until its process reports again, or
+// [Job.Reattach], [Job.Rerun] or [Job.ForceFinish] resolves it. [Job.Unresolved]
+// lists such actions. The next Take asks again for each drain that is not
+// confirmed. It signals again each action that was being stopped; the kill
+// timeout starts anew. It starts the configured actions whose phase has not begun: see
+// [Job.SetConfig]. An action in the log keeps the timeouts and ranks that its start
+// recorded, whatever the configuration says now.
+//
+// RecoverJob accepts events that Apply would have refused as too early: what was
+// freed in the log is freed. It returns the errors of NewJob. Any other error names
+// the line and wraps an error of package eventlog or jobstate. For a torn last line
+// the error wraps [eventlog.ErrTorn], and the Job has the entries before that line;
+// the caller may only read it.
+func RecoverJob(now eventlog.Timestamp, c *Config, s Spec, log, hkLog []byte) (*Job, error) {
+	j, err := NewJob(c, s)
+	if err != nil {
+		return nil, err
 	}
-	return false
-}
-
-// isLaunch reports whether an event says how this library launched an action.
-func isLaunch(c jobstate.Context) bool {
-	if start, ok := c.(*jobstate.ActionStartContext); ok {
-		return start.Owned() || start.Attempt > 0
+	j.advance(now)
+	err = j.replay(log, func(ev *jobstate.Event) error {
+		_, err := j.fold(ev)
+		if j.holds.job.WasAllocated() && j.r == nil {
+			return fmt.Errorf("%w: alloc, and the spec has no R", ErrR)
+		}
+		return err
+	})
+	if err != nil {
+		return j, err
 	}
-	_, ok := c.(*jobstate.ActionLaunchContext)
-	return ok
-}
-
-// logEpilogsFirst posts the starts of epilogs before an event that may end a hold, so that
-// no rank is free in between.
-func (j *Job) logEpilogsFirst(c jobstate.Context) {
-	if j.endsHold(c) {
-		j.startAll(jobstate.ActionEpilog)
+	err = j.replay(hkLog, func(ev *jobstate.Event) error {
+		j.foldHousekeeping(ev)
+		return nil
+	})
+	if err != nil {
+		return j, fmt.Errorf("perilog: housekeeping: %w", err)
 	}
+	return j, j.takeUp()
 }
 
-// mayFree reports whether the event free may be posted.
-func (j *Job) mayFree() bool { return j.holds.job.MayFree() && j.maySweep() }
+// replay folds each event of a log.
+func (j *Job) replay(log []byte, fold func(*jobstate.Event) error) error {
+	return j.holds.job.ReplayWith(&j.holds.scratch.event, log, func(ev *jobstate.Event) error {
+		err := fold(ev)
+		if err == nil {
+			j.advance(ev.Entry().Timestamp)
+		}
+		return err
+	})
+}
 
-// mayClean reports whether the event clean may be posted.
-func (j *Job) mayClean() bool { return j.holds.job.MayClean() && j.maySweep() }
-
-// maySweep reports whether nothing prevents free and clean that package jobstate does not
-// know of.
-func (j *Job) maySweep() bool {
-	return j.start() != startPending && j.holds.draining.IsEmpty() &&
-		!(j.epilogsDue(j.start()) && slices.ContainsFunc(j.actions, func(a *action) bool { return a.Kind == jobstate.ActionEpilog && j.isDue(a) }))
+// takeUp continues the job after a restart, from what the logs say.
+func (j *Job) takeUp() error {
+	for _, a := range j.actions {
+		if a.run != nil {
+			a.run.Lose()
+		}
+	}
+	h := &j.holds
+	if j.loggedStart() == startPending {
+		j.executor = executorUnknown
+	}
+	if j.hk != nil {
+		j.hk.run.Lose()
+		j.hk.waiting.UnionWith(idset.Intersect(j.hk.run.Idle(), &h.left))
+		if !h.left.ContainsAll(&j.hk.freed) && !h.revoked {
+			return fmt.Errorf("%w: housekeeping freed ranks %q, which the job's log still holds", ErrOrder, idset.Difference(&j.hk.freed, &h.left))
+		}
+		if busy := idset.Intersect(&j.hk.freed, j.hk.run.Open()); !busy.IsEmpty() {
+			return fmt.Errorf("%w: housekeeping freed ranks %q before it ended there", ErrOrder, busy)
+		}
+		j.readyEnds(j.hk.run.Ends()) // a crash came before the log had them
+	}
+	if j.r != nil {
+		done := h.Released()
+		if j.hk != nil {
+			done = rset.Released{Ranks: &j.hk.freed, Final: j.hk.final}
+			if done.Final {
+				done.Named = h.allNames()
+			}
+		}
+		if j.final = done.Final; done.Final || len(done.Named) > 0 || !done.Ranks.IsEmpty() {
+			ledger, err := rset.Rebuild(j.r, done, h.allNames()...)
+			if err != nil {
+				return fmt.Errorf("%w: %w", ErrR, err)
+			}
+			j.ledger = ledger
+		}
+	}
+	h.fresh.SubtractWith(&h.fresh)
+	j.begin()
+	return nil
 }
 
 // record adds an entry, which it keeps, to what is to be logged.
@@ -181,6 +151,14 @@ func (j *Job) record(l Log, e eventlog.Entry, c jobstate.Context) {
 		r.Exception = &x
 	}
 	j.effects.Post = append(j.effects.Post, r)
+}
+
+// logEpilogsFirst posts the starts of epilogs before an event that may end a hold, so that
+// no rank is free in between.
+func (j *Job) logEpilogsFirst(c jobstate.Context) {
+	if j.endsHold(c) {
+		j.startAll(jobstate.ActionEpilog)
+	}
 }
 
 // post logs an event of this package's making in the job's log.
@@ -252,18 +230,6 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 	}
 	j.change(ev)
 	return outcome, nil
-}
-
-// namesRanks reports whether an event may concern ranks before the job has any.
-func namesRanks(ev *jobstate.Event) bool {
-	switch c := ev.Context().(type) {
-	case *jobstate.ExceptionContext:
-		return c.Failed != nil || c.Severity == 0
-	case *jobstate.DrainedContext:
-		return true
-	}
-	_, ok := ev.Action()
-	return ok
 }
 
 // refold folds the events that named ranks before R came once more. So what services

@@ -8,9 +8,127 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/perilog/internal/run"
 )
+
+// maxFrame is how many bytes a line of a log has at most beside name and context.
+const maxFrame = 256
+
+// Apply accepts an event from the embedder, such as alloc, start, finish, release or an
+// exception. The Job itself posts the events of its own actions, and drained, free and
+// clean.
+//
+// An accepted event is in Post of the next Take, before the events that follow from
+// it. Do not append it to the log yourself. An event that package jobstate ignores is
+// in Post too, unless it repeats the entry before it exactly.
+//
+// Apply refuses what [jobstate.Job.Apply] refuses, and eventlog.AppendEntry. It returns
+// ErrOrder for a start before every prolog has succeeded or of a job that cannot start any
+// more, and for a free or clean while something is held; ErrR for an alloc before the job
+// has an R; ErrOwn for an event of an action that the Job runs, and for a launch. After an
+// error nothing has changed, and the event must not be logged. Apply keeps no reference to
+// e.
+//
+// No order of events frees a rank early (I3): before an event that ends a hold on
+// ranks, the Job logs the starts of the epilogs that must run there.
+func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome, error) {
+	if j.advance(now); j.stopped() {
+		return 0, ErrStopped
+	}
+	if err := j.holds.scratch.event.Decode(e); err != nil {
+		return 0, err
+	}
+	return j.ApplyEvent(now, &j.holds.scratch.event)
+}
+
+// ApplyEvent is Apply of an event that the caller has decoded. It keeps no reference to ev.
+func (j *Job) ApplyEvent(now eventlog.Timestamp, ev *jobstate.Event) (jobstate.Outcome, error) {
+	if j.advance(now); j.stopped() {
+		return 0, ErrStopped
+	}
+	e := ev.Entry()
+	if 6*len(e.Name)+len(e.Context) > eventlog.DefaultMaxLine-maxFrame { // a byte of a name may need six
+		if _, err := eventlog.AppendEntry(nil, e); err != nil {
+			return 0, err
+		}
+	}
+	if err := j.admit(ev); err != nil {
+		return 0, err
+	}
+	j.logEpilogsFirst(ev.Context())
+	outcome, err := j.fold(ev)
+	if err != nil || outcome == jobstate.IgnoredDuplicate {
+		return outcome, err
+	}
+	j.advance(e.Timestamp)
+	j.open()
+	n := len(j.text)
+	j.text = append(j.text, e.Context...)
+	if e.Context != nil {
+		e.Context = j.text[n:len(j.text):len(j.text)]
+	}
+	j.record(LogJob, e, ev.Context())
+	j.begin()
+	return outcome, nil
+}
+
+// admit returns an error for an event that the embedder must not pass now.
+func (j *Job) admit(ev *jobstate.Event) error {
+	s := j.holds.job
+	switch name := ev.Entry().Name; name {
+	case jobstate.EventAlloc:
+		if j.r == nil {
+			return fmt.Errorf("%w: alloc needs SetR first", ErrR)
+		}
+		if s.WasAllocated() {
+			return fmt.Errorf("%w: alloc a second time", jobstate.ErrTransition)
+		}
+	case jobstate.EventStart:
+		switch j.start() {
+		case startNever:
+			return fmt.Errorf("%w: the job cannot start any more", ErrOrder)
+		case startOpen:
+			return j.prologsDone()
+		} // else the executor was asked, whatever failed since
+	case jobstate.EventFree:
+		if !j.mayFree() {
+			return fmt.Errorf("%w: free in %s while the job waits for %s", ErrOrder, s.State(), s.Waiting())
+		}
+	case jobstate.EventClean:
+		if s.State() == jobstate.StateCleanup && !j.mayClean() {
+			return fmt.Errorf("%w: clean while the job waits for %s", ErrOrder, s.Waiting())
+		}
+	case jobstate.EventDrained:
+		return fmt.Errorf("%w: use Drained", ErrOwn)
+	}
+	key, ok := ev.Action()
+	switch a := j.action(key); {
+	case !ok:
+	case a != nil && (a.stage != stageFinished || isStart(ev.Context())), isLaunch(ev.Context()):
+		return fmt.Errorf("%w: %v", ErrOwn, key)
+	case key.Kind == jobstate.ActionProlog && isStart(ev.Context()) && j.start() == startPending:
+		return fmt.Errorf("%w: %v starts while the executor is starting the job", ErrOrder, key)
+	case j.mayBeStarting() && !isStart(ev.Context()):
+		return fmt.Errorf("%w: %v ends while the executor may be starting the job: its response must come first", ErrOrder, key)
+	}
+	return nil
+}
+
+func isStart(c jobstate.Context) bool {
+	_, ok := c.(*jobstate.ActionStartContext)
+	return ok
+}
+
+// isLaunch reports whether an event says how this library launched an action.
+func isLaunch(c jobstate.Context) bool {
+	if start, ok := c.(*jobstate.ActionStartContext); ok {
+		return start.Owned() || start.Attempt > 0
+	}
+	_, ok := c.(*jobstate.ActionLaunchContext)
+	return ok
+}
 
 // Report tells the Job what happened to an action on a rank. Reports may come in any
 // order and more than once. A report that does not apply changes nothing, and the
@@ -64,16 +182,6 @@ func (j *Job) Drained(now eventlog.Timestamp, ranks *idset.Set) {
 	}
 }
 
-// confirmDrains posts which drains are confirmed, unless the job may be starting on
-// the ranks.
-func (j *Job) confirmDrains() {
-	if j.confirmed.IsEmpty() || j.mayBeStarting() || j.holds.job.Closed() {
-		return
-	}
-	j.post(&jobstate.DrainedContext{Ranks: &j.confirmed})
-	j.confirmed.SubtractWith(&j.confirmed)
-}
-
 // enter sets the time, and decides what follows from reports that came before.
 func (j *Job) enter(now eventlog.Timestamp) {
 	if j.advance(now); !j.stopped() {
@@ -88,13 +196,6 @@ func (j *Job) enter(now eventlog.Timestamp) {
 func (j *Job) Offline(now eventlog.Timestamp, ranks *idset.Set) {
 	j.advance(now)
 	j.setOffline(ranks)
-}
-
-func (j *Job) setOffline(ranks *idset.Set) {
-	if j.offline != nil || !ranks.IsEmpty() {
-		j.ownNodes()
-		j.offline = ranks.Clone()
-	}
 }
 
 // Tick tells the Job the time. Timeouts expire, and the timer of housekeeping
@@ -181,4 +282,162 @@ func (j *Job) finishForeign(key Key, ranks *idset.Set, status int32, operator st
 
 func actionError(key Key, reason string) error {
 	return fmt.Errorf("%w: %v %s", ErrAction, key, reason)
+}
+
+// A Reason says why an action is unresolved. The zero Reason is invalid.
+type Reason uint8
+
+// The reasons.
+const (
+	ReasonLost    Reason = 1 + iota // it was launched before a restart, and no report came since
+	ReasonForeign                   // another writer started it and must finish it
+	ReasonHeld                      // housekeeping failed on the ranks, and OnFailure is "hold"
+	ReasonStart                     // the executor may be starting the job: apply its response, or call NotStarted
+	ReasonRemoved                   // housekeeping must run on the ranks, but is no longer in the configuration
+)
+
+// String returns "lost", "foreign", "held", "start" or "removed"; another value prints as
+// Reason(n).
+func (r Reason) String() string {
+	return guard.Name("Reason", r, "lost", "foreign", "held", "start", "removed")
+}
+
+// An Unresolved is an action that does not end by itself.
+type Unresolved struct {
+	Action  Key // zero for ReasonStart
+	Reason  Reason
+	Ranks   *idset.Set         // the ranks where it is unresolved; a copy, not nil
+	Since   eventlog.Timestamp // when the action started
+	Attempt uint32             // of ReasonLost: what a Report of these ranks names; else 0
+}
+
+// Unresolved returns the actions that hold ranks and will not end by themselves:
+// no known process and no timer ends them. They are in the order of the log; an action
+// that was lost in several attempts comes once for each.
+// Actions that run without a timeout, drains that are not confirmed, and epilogs
+// that wait for an offline node are not in it.
+func (j *Job) Unresolved() []Unresolved {
+	var list []Unresolved
+	lost := func(a *action, since eventlog.Timestamp) {
+		for attempt, ranks := range a.run.LostBy() {
+			list = append(list, Unresolved{Action: a.Key, Reason: ReasonLost, Ranks: ranks, Since: since, Attempt: attempt})
+		}
+	}
+	seen := make(map[Key]bool)
+	for _, h := range j.holds.actions {
+		if j.holds.job.Closed() {
+			break // an instance lost an epilog and closed the log, so nothing can end it
+		}
+		a := j.action(h.Key)
+		switch {
+		case a == nil || a.stage != stageActive || seen[h.Key]:
+			list = append(list, Unresolved{Action: h.Key, Reason: ReasonForeign, Ranks: h.ranks.Clone(), Since: h.since})
+		default:
+			lost(a, h.since)
+		}
+		seen[h.Key] = true
+	}
+	if j.start() == startPending && j.executor == executorUnknown {
+		list = append(list, Unresolved{Reason: ReasonStart, Ranks: j.holds.Held(), Since: j.holds.allocTime})
+	}
+	if h := j.hk; h != nil {
+		add := func(reason Reason, ranks *idset.Set) {
+			if !ranks.IsEmpty() {
+				list = append(list, Unresolved{Action: h.Key, Reason: reason, Ranks: ranks, Since: h.began})
+			}
+		}
+		lost(&h.action, h.began)
+		add(ReasonHeld, j.failedHousekeeping())
+		if h.config == nil {
+			add(ReasonRemoved, h.waiting.Clone())
+		}
+	}
+	return list
+}
+
+// failedHousekeeping returns the ranks that are held because housekeeping failed there.
+func (j *Job) failedHousekeeping() *idset.Set {
+	if j.hk.onFailure != jobstate.OnFailureHold {
+		return new(idset.Set)
+	}
+	ranks := j.hk.run.Failed()
+	for _, s := range []*idset.Set{&j.hk.ready, &j.hk.freed, &j.hk.draining} {
+		ranks.SubtractWith(s)
+	}
+	return ranks
+}
+
+// Reattach marks a lost action as running on ranks where the caller knows that it
+// runs; nil means all ranks where it was lost. Its timeout counts from its launch.
+// The error wraps ErrAction, and then nothing has changed.
+func (j *Job) Reattach(now eventlog.Timestamp, key Key, ranks *idset.Set) error {
+	j.enter(now)
+	a, ranks, err := j.lost(key, ranks)
+	if err != nil {
+		return err
+	}
+	a.run.Reattach(j.now, ranks)
+	return nil
+}
+
+// Rerun launches a lost action again on ranks; nil means all ranks where it was lost.
+// Housekeeping can also run again on ranks where it failed, while they are held or
+// being drained. A job whose prolog was lost starts only after a Rerun or a report
+// that the prolog succeeded. On ranks that the job dropped, Rerun ends the action.
+//
+// The error wraps ErrAction, and then nothing has changed. Rerun refuses the prolog
+// of a job that is ending, and an action that is no longer in the configuration.
+func (j *Job) Rerun(now eventlog.Timestamp, key Key, ranks *idset.Set) error {
+	j.enter(now)
+	a, ranks, err := j.lostOrFailed(key, ranks)
+	switch {
+	case err != nil:
+		return err
+	case !j.mayLaunch(key.Kind):
+		return actionError(key, "cannot be run again while the job is in "+j.holds.job.State().String()+" and waits for "+j.holds.job.Waiting().String())
+	case a.config == nil:
+		return actionError(key, "is not in the configuration")
+	}
+	if off := idset.Intersect(ranks, &j.holds.dropped); !off.IsEmpty() && key.Kind == jobstate.ActionProlog {
+		a.run.Force(j.now, off, 1<<8, "the job, which dropped the node")
+		if ranks = idset.Difference(ranks, off); ranks.IsEmpty() {
+			return nil
+		}
+	}
+	j.relaunch(a, ranks.Clone())
+	return nil
+}
+
+// lostOrFailed is lost, for Rerun.
+func (j *Job) lostOrFailed(key Key, ranks *idset.Set) (*action, *idset.Set, error) {
+	if j.hk != nil && key == j.hk.Key && ranks != nil && j.hk.stage == stageActive {
+		able := idset.Union(j.hk.run.Lost(), j.failedHousekeeping())
+		able.UnionWith(&j.hk.draining)
+		if able.ContainsAll(ranks) && !ranks.IsEmpty() {
+			return &j.hk.action, ranks, nil
+		}
+	}
+	return j.lost(key, ranks)
+}
+
+// lost returns the action of a key and the ranks, on all of which it must be lost; nil
+// means all ranks where it is.
+func (j *Job) lost(key Key, ranks *idset.Set) (*action, *idset.Set, error) {
+	a := j.action(key)
+	switch {
+	case j.stopped():
+		return nil, nil, ErrStopped
+	case a == nil:
+		return nil, nil, actionError(key, "is foreign: its writer must finish it")
+	case a.stage != stageActive || !a.run.HasLost():
+		return nil, nil, actionError(key, "is not lost")
+	}
+	lost := a.run.Lost()
+	if ranks == nil {
+		return a, lost, nil
+	}
+	if ranks.IsEmpty() || !lost.ContainsAll(ranks) {
+		return nil, nil, actionError(key, "is not lost on ranks "+idset.Difference(ranks, lost).String())
+	}
+	return a, ranks, nil
 }

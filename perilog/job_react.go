@@ -1,14 +1,208 @@
 package perilog
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/perilog/internal/run"
-	"github.com/joblife/joblife/rset"
 )
+
+// An executor says whether the executor was asked to start the job, until the log
+// has its answer.
+type executor uint8
+
+const (
+	executorIdle    executor = iota // it was not asked
+	executorAsked                   // it was asked
+	executorUnknown                 // an earlier life of the job may have asked it
+)
+
+// A start says whether the job has started, and whether it may still. All that depends
+// on it asks here.
+type start uint8
+
+const (
+	startOpen    start = iota // the executor was not asked, and may be
+	startPending              // it was asked, or may have been, and the log does not have its answer
+	startDone                 // the job has started
+	startNever                // it did not, and cannot any more
+)
+
+// start returns how far the start is.
+func (j *Job) start() start { return j.startIf(j.executor != executorIdle) }
+
+// loggedStart returns how far the start may be as far as the log tells, which does not
+// have the question to the executor, nor what NotStarted says.
+func (j *Job) loggedStart() start { return j.startIf(j.startable || j.holds.job.MayStart()) }
+
+func (j *Job) startIf(asked bool) start {
+	h := &j.holds
+	switch {
+	case h.job.Started():
+		return startDone
+	case h.job.Released(): // the executor gave up
+		return startNever
+	case asked && h.allocated():
+		return startPending
+	case h.ending():
+		return startNever
+	case h.job.State() == jobstate.StateRun && !slices.ContainsFunc(h.actions, isProlog) && (h.allFailed() || !h.job.MayStart()):
+		return startNever
+	}
+	return startOpen
+}
+
+func isProlog(a *activeAction) bool { return a.Kind == jobstate.ActionProlog }
+
+// mayStart reports whether to ask the executor: the job is in RUN, every prolog that
+// was due has succeeded on a rank that is left, and no other prolog is active.
+func (j *Job) mayStart() bool {
+	return !j.stopping && j.executor != executorAsked && j.holds.job.MayStart() && j.start() != startNever && j.prologsDone() == nil
+}
+
+// prologsDone returns nil if every configured prolog has succeeded and there is a rank
+// to start on, or what is missing.
+func (j *Job) prologsDone() error {
+	h := &j.holds
+	if h.allFailed() {
+		return fmt.Errorf("%w: every rank has failed", ErrOrder)
+	}
+	if i := slices.IndexFunc(h.actions, isProlog); i >= 0 {
+		return fmt.Errorf("%w: %v has not ended", ErrOrder, h.actions[i].Key)
+	}
+	for _, a := range j.actions {
+		if a.Kind == jobstate.ActionProlog && !(a.stage == stageFinished && a.success) && (a.stage != stageIdle || j.isDue(a)) {
+			return fmt.Errorf("%w: %v has not succeeded", ErrOrder, a.Key)
+		}
+	}
+	return nil
+}
+
+// mayLaunch reports whether an action of a kind may be launched now.
+func (j *Job) mayLaunch(k jobstate.ActionKind) bool {
+	switch {
+	case j.stopping:
+		return false
+	case k == jobstate.ActionProlog:
+		return j.holds.job.State() == jobstate.StateRun && j.start() == startOpen
+	case k == jobstate.ActionEpilog:
+		return j.isOver(j.start()) && !slices.ContainsFunc(j.holds.actions, isProlog)
+	}
+	return true
+}
+
+// isOver reports whether a job whose start is that far is ending, and does not run on
+// its nodes.
+func (j *Job) isOver(s start) bool {
+	job := j.holds.job
+	return job.State() == jobstate.StateCleanup && (s == startNever || s == startDone && (job.Finished() || job.Released()))
+}
+
+// epilogsDue reports whether epilogs are due where the start is that far: the job is
+// over, has resources, and its nodes were prepared or used.
+func (j *Job) epilogsDue(s start) bool {
+	return j.isOver(s) && j.holds.allocated() && j.holds.used()
+}
+
+// A phase says which actions have begun, as the log tells. What a configuration has
+// later is not due any more.
+type phase uint8
+
+const (
+	phaseWaiting  phase = iota // nothing was allocated
+	phaseOpening               // after alloc, starts alone are in the log: housekeeping begins
+	phaseOpen                  // no prolog has begun, and none is due once the executor was asked
+	phasePrepared              // prologs have begun
+	phaseClosed                // epilogs have begun
+)
+
+// phaseAfter returns the phase after an event, of which the state before it is known.
+func (j *Job) phaseAfter(c jobstate.Context) phase {
+	if start, ok := c.(*jobstate.ActionStartContext); ok && start.Owned() {
+		return j.phase
+	}
+	switch {
+	case j.endsHold(c), j.epilogsDue(j.loggedStart()):
+		return phaseClosed
+	case j.phase != phaseOpening && j.phase != phaseOpen:
+		return j.phase
+	case slices.ContainsFunc(j.actions, func(a *action) bool { return a.Kind == jobstate.ActionProlog && a.stage != stageIdle }):
+		return phasePrepared
+	}
+	return phaseOpen
+}
+
+// begin posts the starts of the actions whose phase begins.
+func (j *Job) begin() {
+	if j.phase == phaseOpening {
+		j.startHousekeeping()
+	}
+	if j.holds.job.State() == jobstate.StateRun && j.start() == startOpen {
+		j.startAll(jobstate.ActionProlog)
+	}
+	if j.epilogsDue(j.start()) {
+		j.startAll(jobstate.ActionEpilog)
+	}
+}
+
+// isDue reports whether a prolog or epilog is to start when its phase begins: that did
+// not begin yet, and the action has something to run on for this job.
+func (j *Job) isDue(a *action) bool {
+	begun := j.phase == phaseClosed || j.phase == phasePrepared && a.Kind == jobstate.ActionProlog
+	if a.stage != stageIdle || begun || j.phase == phaseWaiting {
+		return false
+	}
+	return !a.config.PerRank || j.r == nil || !j.ranksOf(a).IsEmpty()
+}
+
+// ranksOf returns the ranks that an action has to hold: those that the configuration
+// names, and the leader of a single command, if it is a rank of the job.
+func (j *Job) ranksOf(a *action) *idset.Set {
+	ranks := idset.Difference(j.holds.all, &j.holds.dropped)
+	ranks.SubtractWith(&j.holds.left)
+	if a.config.Ranks != nil {
+		leader := !a.config.PerRank && ranks.Contains(a.config.Leader)
+		ranks.IntersectWith(a.config.Ranks)
+		if leader {
+			ranks.Insert(a.config.Leader)
+		}
+	}
+	return ranks
+}
+
+// mayBeStarting reports whether a job that is ending may still be starting: the
+// executor was asked, and nothing in the log holds the ranks for it.
+func (j *Job) mayBeStarting() bool { return j.holds.ending() && j.start() == startPending }
+
+// endsHold reports whether an event may end the last hold on ranks of a job that is
+// ending and whose nodes were prepared or used. The starts of the epilogs must be in the
+// log before it: else nothing may hold the ranks that the executor has released. Epilogs
+// are not due earlier, and ranks that it released in RUN the job holds until its finish.
+func (j *Job) endsHold(c jobstate.Context) bool {
+	switch c.(type) {
+	case *jobstate.FinishContext:
+		return j.holds.allocated() && j.holds.onlyJob()
+	case *jobstate.ReleaseContext, *jobstate.ActionReleaseContext, *jobstate.ActionFinishContext, *jobstate.DrainedContext:
+		return j.holds.job.State() == jobstate.StateCleanup && j.holds.allocated() && j.holds.used()
+	}
+	return false
+}
+
+// mayFree reports whether the event free may be posted.
+func (j *Job) mayFree() bool { return j.holds.job.MayFree() && j.maySweep() }
+
+// mayClean reports whether the event clean may be posted.
+func (j *Job) mayClean() bool { return j.holds.job.MayClean() && j.maySweep() }
+
+// maySweep reports whether nothing prevents free and clean that package jobstate does not
+// know of.
+func (j *Job) maySweep() bool {
+	return j.start() != startPending && j.holds.draining.IsEmpty() &&
+		!(j.epilogsDue(j.start()) && slices.ContainsFunc(j.actions, func(a *action) bool { return a.Kind == jobstate.ActionEpilog && j.isDue(a) }))
+}
 
 // severityNonFatal is the severity of an exception that changes nothing, as flux-core has
 // it for epilogs.
@@ -333,78 +527,3 @@ func (j *Job) raise(a *action, severity uint8, note string, f *jobstate.FailedRa
 		UserID: jobstate.Some(j.owner), Failed: f,
 	})
 }
-
-// askDrains asks for the drains that the log has and that are neither asked for
-// nor confirmed.
-func (j *Job) askDrains() {
-	for _, d := range j.due {
-		d.Ranks.SubtractWith(&j.asked)
-		waits := idset.Intersect(d.Ranks, &j.holds.draining)
-		if j.hk != nil {
-			waits.UnionWith(idset.Intersect(d.Ranks, &j.hk.draining))
-		}
-		if !waits.IsEmpty() {
-			j.asked.UnionWith(waits)
-			j.open()
-			j.effects.Drain = append(j.effects.Drain, Drain{Ranks: waits, Reason: d.Reason})
-		}
-	}
-	j.due = j.due[:0]
-}
-
-// free gives back what has left: to housekeeping, or out. The final fragment comes
-// with the event free, which is in Post before it.
-func (j *Job) free() {
-	h := &j.holds
-	switch {
-	case j.r == nil:
-		return
-	case h.revoked: // the scheduler took it back
-	case j.hk != nil:
-		j.freeHousekeeping()
-	case j.final:
-	case h.over:
-		j.giveRest()
-	default:
-		names := slices.DeleteFunc(h.names(true), func(name string) bool { return !j.ownLedger().HoldsNamed(name) })
-		if !h.fresh.IsEmpty() || len(names) > 0 {
-			j.give(j.ownLedger().FreePart(&h.fresh, names...))
-		}
-	}
-	h.fresh.SubtractWith(&h.fresh)
-}
-
-// ledger returns the ledger, and makes it before the first part goes back.
-func (j *Job) ownLedger() *rset.Ledger {
-	if j.ledger == nil {
-		j.ledger = j.newLedger()
-	}
-	return j.ledger
-}
-
-func (j *Job) newLedger() *rset.Ledger { return rset.NewLedger(j.r, j.holds.allNames()...) }
-
-// giveRest hands out the final fragment. Usually it is all of R, and needs no ledger.
-func (j *Job) giveRest() {
-	h := &j.holds
-	j.final = true
-	if j.ledger == nil && len(h.named) == 0 && j.r.Scheduling() == nil {
-		j.give(rset.Fragment{R: j.r, Final: true}, nil)
-		return
-	}
-	j.give(j.ownLedger().FreeRest())
-}
-
-// give hands out a fragment, unless the resources did not come from the scheduler.
-func (j *Job) give(f rset.Fragment, err error) {
-	if err != nil {
-		panic("perilog: a fragment of what is not held: " + err.Error())
-	}
-	if !j.bypass() {
-		j.open()
-		j.effects.Free = f
-	}
-}
-
-// bypass reports whether the job's resources did not come from the scheduler.
-func (j *Job) bypass() bool { return j.holds.job.HasFlag("alloc-bypass") }

@@ -2,6 +2,7 @@ package perilog
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
@@ -10,6 +11,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/perilog/internal/run"
+	"github.com/joblife/joblife/rset"
 )
 
 // housekeeping is the work on each rank after the job. It is one more action, with
@@ -212,3 +214,88 @@ func (j *Job) freeHousekeeping() {
 		j.give(j.ownLedger().FreePart(ranks))
 	}
 }
+
+// confirmDrains posts which drains are confirmed, unless the job may be starting on
+// the ranks.
+func (j *Job) confirmDrains() {
+	if j.confirmed.IsEmpty() || j.mayBeStarting() || j.holds.job.Closed() {
+		return
+	}
+	j.post(&jobstate.DrainedContext{Ranks: &j.confirmed})
+	j.confirmed.SubtractWith(&j.confirmed)
+}
+
+// askDrains asks for the drains that the log has and that are neither asked for
+// nor confirmed.
+func (j *Job) askDrains() {
+	for _, d := range j.due {
+		d.Ranks.SubtractWith(&j.asked)
+		waits := idset.Intersect(d.Ranks, &j.holds.draining)
+		if j.hk != nil {
+			waits.UnionWith(idset.Intersect(d.Ranks, &j.hk.draining))
+		}
+		if !waits.IsEmpty() {
+			j.asked.UnionWith(waits)
+			j.open()
+			j.effects.Drain = append(j.effects.Drain, Drain{Ranks: waits, Reason: d.Reason})
+		}
+	}
+	j.due = j.due[:0]
+}
+
+// free gives back what has left: to housekeeping, or out. The final fragment comes
+// with the event free, which is in Post before it.
+func (j *Job) free() {
+	h := &j.holds
+	switch {
+	case j.r == nil:
+		return
+	case h.revoked: // the scheduler took it back
+	case j.hk != nil:
+		j.freeHousekeeping()
+	case j.final:
+	case h.over:
+		j.giveRest()
+	default:
+		names := slices.DeleteFunc(h.names(true), func(name string) bool { return !j.ownLedger().HoldsNamed(name) })
+		if !h.fresh.IsEmpty() || len(names) > 0 {
+			j.give(j.ownLedger().FreePart(&h.fresh, names...))
+		}
+	}
+	h.fresh.SubtractWith(&h.fresh)
+}
+
+// ledger returns the ledger, and makes it before the first part goes back.
+func (j *Job) ownLedger() *rset.Ledger {
+	if j.ledger == nil {
+		j.ledger = j.newLedger()
+	}
+	return j.ledger
+}
+
+func (j *Job) newLedger() *rset.Ledger { return rset.NewLedger(j.r, j.holds.allNames()...) }
+
+// giveRest hands out the final fragment. Usually it is all of R, and needs no ledger.
+func (j *Job) giveRest() {
+	h := &j.holds
+	j.final = true
+	if j.ledger == nil && len(h.named) == 0 && j.r.Scheduling() == nil {
+		j.give(rset.Fragment{R: j.r, Final: true}, nil)
+		return
+	}
+	j.give(j.ownLedger().FreeRest())
+}
+
+// give hands out a fragment, unless the resources did not come from the scheduler.
+func (j *Job) give(f rset.Fragment, err error) {
+	if err != nil {
+		panic("perilog: a fragment of what is not held: " + err.Error())
+	}
+	if !j.bypass() {
+		j.open()
+		j.effects.Free = f
+	}
+}
+
+// bypass reports whether the job's resources did not come from the scheduler.
+func (j *Job) bypass() bool { return j.holds.job.HasFlag("alloc-bypass") }
