@@ -11,6 +11,42 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
+// quarantine has the jobs that cannot be read.
+type quarantine struct {
+	jobs   []quarantined  // by id
+	bytes  int            // of their records
+	claims []alloc.Holder // what they hold, as far as it is known
+}
+
+// quarantined is a job that cannot be read.
+type quarantined struct {
+	id      jobid.ID
+	records []Record // nil: they are too large
+}
+
+// maxQuarantine is how many bytes of their records are kept for snapshots.
+const maxQuarantine = 64 << 20
+
+// add adds a job, and reports whether its records are kept.
+func (q *quarantine) add(id jobid.ID, records []Record) bool {
+	size := 0
+	for _, r := range records {
+		size += len(r.Data)
+	}
+	kept := q.bytes+size <= maxQuarantine
+	if kept {
+		q.bytes += size
+	} else {
+		records = nil
+	}
+	q.jobs = append(q.jobs, quarantined{id, records})
+	return kept
+}
+
+func (q *quarantine) has(id jobid.ID) bool {
+	return slices.ContainsFunc(q.jobs, func(q quarantined) bool { return q.id == id })
+}
+
 // holder returns what a scheduler has to know of a job, and false if it holds nothing.
 func (j *job) holder() (alloc.Holder, bool) {
 	if j.r == nil {
@@ -29,7 +65,7 @@ func (j *job) holder() (alloc.Holder, bool) {
 
 // holders returns what a scheduler has to know, by id.
 func (m *Manager) holders() []alloc.Holder {
-	list := slices.Clone(m.booked)
+	list := slices.Clone(m.quarantine.claims)
 	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
 		if h, ok := j.holder(); ok {
 			list = append(list, h)
@@ -77,7 +113,7 @@ func held(h alloc.Holder) *rset.R {
 func (m *Manager) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovered) []*job {
 	for _, j := range live {
 		if h, ok := j.holder(); ok {
-			j.bypass = h.Bypass
+			j.unreturned = h.Bypass
 			m.bookings.add(j.id, held(h))
 		}
 	}
@@ -101,17 +137,17 @@ func (m *Manager) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovere
 			m.bookings.removeR(j.id, j.r)
 			m.move(j, 0)
 			jobs[j.id].rec = nil
-			m.quarantine(j.id, jobs[j.id], err, out)
+			m.setAside(j.id, jobs[j.id], err, out)
 		}
 		return err != nil
 	})
 	m.book(claims)
-	slices.SortFunc(m.quarantined, func(a, b quarantined) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(m.quarantine.jobs, func(a, b quarantined) int { return cmp.Compare(a.id, b.id) })
 	slices.SortFunc(out.Quarantined, func(a, b Quarantined) int { return cmp.Compare(a.Job, b.Job) })
 	for i := range out.Quarantined {
 		q := &out.Quarantined[i]
-		if n := slices.IndexFunc(m.booked, func(h alloc.Holder) bool { return h.ID == q.Job && !h.Bypass }); n >= 0 {
-			q.R = m.booked[n].R
+		if n := slices.IndexFunc(m.quarantine.claims, func(h alloc.Holder) bool { return h.ID == q.Job && !h.Bypass }); n >= 0 {
+			q.R = m.quarantine.claims[n].R
 		}
 	}
 	return live
@@ -134,7 +170,7 @@ func (m *Manager) book(claims []alloc.Holder) {
 	for _, h := range claims {
 		if h.R, h.Free = m.bookings.rest(h.ID, held(h)), nil; !h.R.IsEmpty() {
 			m.bookings.add(h.ID, h.R)
-			m.booked = append(m.booked, h)
+			m.quarantine.claims = append(m.quarantine.claims, h)
 		}
 	}
 }

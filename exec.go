@@ -134,7 +134,7 @@ func (in ExecResponse) dispatch(m *Manager) error {
 		return m.apply(j, &jobstate.ReleaseContext{Ranks: ranks, Final: in.Final})
 	case exec.ResponseException:
 		err := m.request(Cred{}, j, &jobstate.ExceptionContext{
-			Type: mend(in.Exception.Type), Severity: in.Exception.Severity, Note: mend(in.Exception.Note),
+			Type: sanitizeNote(in.Exception.Type), Severity: in.Exception.Severity, Note: sanitizeNote(in.Exception.Note),
 			UserID: jobstate.Some(m.cfg.Owner),
 		})
 		if errors.Is(err, ErrLimit) { // not the executor's fault, so its session goes on

@@ -67,7 +67,7 @@ func (m *Manager) pending(j *job, kind RecordKind) []byte {
 func DescribeAll(m *Manager) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%v exec %v waits %d dead %v stopping %v %v timers %d posts %d dirty %d\n", Describe(m), m.now, m.exec, m.waits.n, m.dead,
-		m.stopping, m.stopAt, m.timers.Len(), m.posts.len(), m.dirty.len())
+		m.shutdown.begun, m.shutdown.at, m.timers.tree.Len(), m.inbox.posts.len(), m.dirty.len())
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
 		j := m.jobs[id]
 		fmt.Fprintf(&b, "job %v: %v start %v queued %v later %v notes %s\n", id, j.nodes, j.start, j.queued, j.later, j.has().notes)
@@ -133,8 +133,8 @@ func Audit(m *Manager) error {
 		bad("%w", err)
 	}
 	m.auditBookings(bad)
-	if m.dirty.len()+m.posts.len() > 0 {
-		bad("%d jobs and %d posts are not settled", m.dirty.len(), m.posts.len())
+	if m.dirty.len()+m.inbox.posts.len() > 0 {
+		bad("%d jobs and %d posts are not settled", m.dirty.len(), m.inbox.posts.len())
 	}
 	waits := len(m.waits.empty)
 	for id, l := range m.waits.jobs {

@@ -80,7 +80,9 @@ func (e *Event) Ended(id jobid.ID) (purge.Record, bool) { return e.m.index.Ended
 
 // Post queues an input behind the current event. The Manager dispatches it before it
 // decides anything else. If the input is refused, that is a [Fault].
-func (e *Event) Post(in Input) { e.m.posts.push(post{in: in, hook: e.hook, job: e.Job.ID()}) }
+func (e *Event) Post(in Input) {
+	e.m.inbox.posts.push(post{in: in, hook: e.hook.Name, job: e.Job.ID()})
+}
 
 // PostAt queues an input for a time; [Manager.Deadline] follows it. A time that has passed
 // means the next [Tick], NaN means never. The input is forgotten if the job is over by
@@ -89,23 +91,28 @@ func (e *Event) PostAt(at eventlog.Timestamp, in Input) {
 	if at != at {
 		return
 	}
-	e.m.serial++
-	e.m.staged = append(e.m.staged, timer{at: at, serial: e.m.serial, post: post{in: in, hook: e.hook, job: e.Job.ID()}})
+	e.m.inbox.staged = append(e.m.inbox.staged, e.m.timers.alarm(at, post{in: in, hook: e.hook.Name, job: e.Job.ID()}))
+}
+
+// An inbox has what hooks ask for.
+type inbox struct {
+	running *Hooks     // the hook that is called
+	posting bool       // the input that is dispatched is from here
+	posts   fifo[post] // inputs for now
+	staged  []timer    // inputs for later that this input brought
 }
 
 // A post is an input of a hook.
 type post struct {
 	in   Input
-	hook *Hooks // nil: the Manager's own
+	hook string // its name; "": the Manager's own
 	job  jobid.ID
 }
 
-// by returns the name of the hook; "" for the Manager.
-func (p post) by() string {
-	if p.hook == nil {
-		return ""
-	}
-	return p.hook.Name
+// forget drops what came after the first n posts, and all that is for later.
+func (b *inbox) forget(n int) {
+	b.posts.cut(n)
+	b.staged = b.staged[:0]
 }
 
 // call calls a hook. A panic is a fault.
@@ -130,10 +137,10 @@ func (m *Manager) ask(h *Hooks, j *job, f func(*Event) error) (err error) {
 
 // try calls a hook, and returns what it panicked with.
 func (m *Manager) try(h *Hooks, e *Event, f func(*Event)) (panicked any) {
-	last := m.hook
-	m.hook = h
+	last := m.inbox.running
+	m.inbox.running = h
 	defer func() {
-		m.hook = last
+		m.inbox.running = last
 		panicked = recover()
 	}()
 	f(e)

@@ -28,20 +28,20 @@ type job struct {
 	log   []byte        // its eventlog, as far as it is durable
 	rare  *rare         // nil: it has nothing of that
 
-	pos       int32          // in the list of m.lists
-	size      uint32         // bytes of its log, durable or not
-	computed  uint32         // the priority that a hook gave
-	state     jobstate.State // as m.lists has it
-	start     start
-	ranked    bool // there is a computed priority
-	dirty     bool
-	drains    bool // m.drains has it
-	housekept bool // it has housekeeping
-	public    bool // its submit was handed out and done, or comes from a restart
-	later     bool // a hook validates it later
-	queued    bool // m.queue has it
-	hidden    bool // the scheduler does not know of it: it held nothing at hello
-	bypass    bool // its resources did not come from the scheduler
+	pos        int32          // in the list of m.lists
+	size       uint32         // bytes of its log, durable or not
+	computed   uint32         // the priority that a hook gave
+	state      jobstate.State // as m.lists has it
+	start      start
+	ranked     bool // there is a computed priority
+	dirty      bool
+	drains     bool // m.drains has it
+	housekept  bool // it has housekeeping
+	public     bool // its submit was handed out and done, or comes from a restart
+	later      bool // a hook validates it later
+	queued     bool // m.queue has it
+	hidden     bool // the scheduler does not know of it: it held nothing at hello
+	unreturned bool // its resources do not go back to the scheduler: they did not come from it, or were revoked
 }
 
 // rare is what few jobs have.
@@ -226,7 +226,7 @@ func (m *Manager) updated(j *job, c *jobstate.JobspecUpdateContext) (spec *jobsp
 		}
 	}
 	if spec.Queue() != j.queue {
-		err = m.admits(spec.Queue())
+		err = m.queues.admits(spec.Queue())
 	}
 	return spec, err
 }
@@ -367,7 +367,7 @@ func (m *Manager) logged(j *job, r *perilog.Record) {
 	}
 	m.journal(j.id, &r.Entry, context)
 	m.follow(j, r, prev)
-	m.waits.event(m, j, r.Entry.Name)
+	m.waits.event(&m.outbox, j.id, r.Entry.Name, j.state, j.job().Closed())
 	m.event(j, r.Entry, prev)
 	if r.State == jobstate.StateInactive && prev != r.State {
 		m.ended(j)
@@ -388,7 +388,7 @@ func (m *Manager) follow(j *job, r *perilog.Record, prev jobstate.State) {
 	case jobstate.EventException:
 		m.out.Raised = append(m.out.Raised, Raised{j.id, *r.Exception})
 		if j.r != nil && j.nodes.Freed().Len() == j.r.Len() { // it was revoked
-			m.bookings.removeR(j.id, j.r)
+			j.unreturned = true
 		}
 	case jobstate.EventStart:
 		j.start = startSent // an operator may have said so
@@ -396,7 +396,7 @@ func (m *Manager) follow(j *job, r *perilog.Record, prev jobstate.State) {
 		j.memoed(r.Entry.Context)
 	case jobstate.EventInvalidate:
 		m.move(j, 0)
-		m.silence(j)
+		m.timers.silence(j)
 		delete(m.jobs, j.id)
 		m.unlinkInvalid(j)
 		return
@@ -429,7 +429,7 @@ func (m *Manager) ended(j *job) {
 	if j.housekept {
 		_, _ = m.index.Pin(j.id, purge.Pin{Kind: purge.PinHousekeeping}) // it was just added
 	}
-	m.silence(j)
+	m.timers.silence(j)
 	m.leave(j)
 }
 
@@ -469,17 +469,23 @@ func (m *Manager) carry(j *job) {
 	if todo.Start {
 		m.startJob(j)
 	}
-	if !todo.Free.IsEmpty() {
-		m.bookings.removeR(j.id, todo.Free.R)
-		if !j.hidden {
-			m.free(alloc.Free{ID: j.id, R: todo.Free.R, Final: todo.Free.Final})
-		}
+	m.unbook(j, todo.Free)
+	if !todo.Free.IsEmpty() && !j.hidden {
+		m.free(alloc.Free{ID: j.id, R: todo.Free.R, Final: todo.Free.Final})
 	}
-	if j.bypass {
+	m.timers.schedule(j)
+	m.retire(j)
+}
+
+// unbook lets other jobs have what a job has freed: the fragment that goes back to the
+// scheduler, or all ranks that were freed if nothing goes back.
+func (m *Manager) unbook(j *job, f rset.Fragment) {
+	if !f.IsEmpty() {
+		m.bookings.removeR(j.id, f.R)
+	}
+	if j.unreturned {
 		for first, last := range j.nodes.Freed().Ranges() {
 			m.bookings.remove(j.id, first, last)
 		}
 	}
-	m.schedule(j)
-	m.retire(j)
 }

@@ -38,8 +38,8 @@ func fits(what string, data []byte, more int) error {
 
 func fitsEntry(e eventlog.Entry) error { return fits("event", e.Context, 6*len(e.Name)) } // a byte may need six
 
-// mend makes a note of words from outside.
-func mend(s string) string {
+// sanitizeNote makes a note of words from outside.
+func sanitizeNote(s string) string {
 	if len(s) > maxNote {
 		s = s[:maxNote]
 	}

@@ -125,15 +125,14 @@ type Manager struct {
 	jobs  map[jobid.ID]*job // those that are not inactive, or whose housekeeping goes on
 	lists [8][]*job         // the jobs of m.jobs by the bit of their state
 	dirty fifo[*job]        // what is to be settled
-	posts fifo[post]        // what hooks asked for
+	inbox inbox             // what hooks asked for
 
 	index   *purge.Index // its watermark is the greatest id that was given
 	purger  purger
-	timers  *btree.BTreeG[timer]
-	serial  uint64 // of timers
+	timers  timers
 	waits   waits
 	invalid map[jobid.ID]*job // jobs that were invalidated and are in the store
-	queues  map[string]*queue
+	queues  queues
 
 	queue *alloc.Queue
 	freed []alloc.Free // what was freed since hello
@@ -146,19 +145,11 @@ type Manager struct {
 	decoded jobstate.Event // scratch of applyEntry
 	drains  []*job         // those that wait for drains
 
-	hook    *Hooks  // the one that is running
-	posting bool    // the input is a hook's
-	staged  []timer // what hooks asked for in this input
-
-	actions     *perilog.Config // of the jobs that are submitted now
-	floor       jobid.ID        // ids up to it do not come back: all that are not known any more, as is recorded
-	stopping    bool
-	stopAt      eventlog.Timestamp
-	quarantined []quarantined
-	booked      []alloc.Holder // what they hold, as far as it is known
-	bookings    bookings
-	heldBytes   int // of their records
-
+	actions    *perilog.Config // of the jobs that are submitted now
+	floor      jobid.ID        // ids up to it do not come back: all that are not known any more, as is recorded
+	shutdown   shutdown
+	quarantine quarantine
+	bookings   bookings
 }
 
 // New returns a Manager without jobs. It keeps the slices and sets of cfg, which
@@ -169,7 +160,7 @@ func New(cfg Config) (*Manager, error) {
 		cfg:      cfg,
 		jobs:     make(map[jobid.ID]*job),
 		invalid:  make(map[jobid.ID]*job),
-		timers:   btree.NewG(16, timer.less),
+		timers:   newTimers(),
 		bookings: newBookings(),
 		queue:    alloc.NewQueue(alloc.Config{MaxJobs: cfg.maxActive()}),
 		offline:  cfg.Offline,
@@ -229,21 +220,13 @@ func (m *Manager) configure(cfg Config) error {
 	if err := cfg.check(); err != nil {
 		return err
 	}
-	queues := make(map[string]*queue)
-	names := cfg.Queues
-	if len(names) == 0 {
-		names = []string{""}
-	}
-	for _, name := range names {
-		if queues[name] = m.queues[name]; queues[name] == nil {
-			start := gate{open: name == "" || m.queues == nil && !cfg.QueuesStopped}
-			queues[name] = &queue{gate{open: true}, start, start}
-			if m.queues != nil { // an earlier one of this name may be in the records
-				m.record(queues[name].record(name))
-			}
+	list, added := m.queues.named(cfg.Queues, m.queues == nil && !cfg.QueuesStopped)
+	if m.queues != nil { // earlier ones of these names may be in the records
+		for _, name := range added {
+			m.record(list.record(name))
 		}
 	}
-	m.queues = queues
+	m.queues = list
 	actions := cfg.Actions
 	m.actions = &actions
 	m.cfg.Actions, m.cfg.Limits, m.cfg.Queues, m.cfg.Private = cfg.Actions, cfg.Limits, cfg.Queues, cfg.Private
@@ -257,7 +240,7 @@ func (m *Manager) configure(cfg Config) error {
 // Now may be the time of the last Step, and is rounded to an [eventlog.Timestamp]. After
 // the deadline of a Shutdown the error is perilog.ErrStopped. Panics if a hook calls Step.
 func (m *Manager) Step(now time.Time, in Input) error {
-	if m.hook != nil {
+	if m.inbox.running != nil {
 		panic("joblife: a hook calls Step: it must use Event.Post")
 	}
 	if m.dead {
@@ -267,8 +250,8 @@ func (m *Manager) Step(now time.Time, in Input) error {
 	if !guard.IsTime(t) || t < m.now {
 		return fmt.Errorf("%w: %v is before %v", ErrClock, t, m.now)
 	}
-	if m.stopped(t) {
-		m.stopAt = min(m.stopAt, m.now) // for good, whatever the clock says later
+	if m.shutdown.over(t) {
+		m.shutdown.at = min(m.shutdown.at, m.now) // for good, whatever the clock says later
 		return perilog.ErrStopped
 	}
 	last := m.now
@@ -282,37 +265,41 @@ func (m *Manager) Step(now time.Time, in Input) error {
 	return nil
 }
 
-func (m *Manager) stopped(now eventlog.Timestamp) bool {
-	return m.stopping && m.stopAt != 0 && now >= m.stopAt
+// A shutdown has begun or not, and ends at a time; 0: at none.
+type shutdown struct {
+	begun bool
+	at    eventlog.Timestamp
 }
+
+func (s shutdown) over(now eventlog.Timestamp) bool { return s.begun && s.at != 0 && now >= s.at }
 
 // stage takes over the timers that hooks have asked for.
 func (m *Manager) stage() {
-	for _, t := range m.staged {
+	for _, t := range m.inbox.staged {
 		if j := m.jobs[t.post.job]; j != nil && !j.job().Closed() {
 			more := j.more()
 			more.alarms = append(more.alarms, t)
-			m.timers.ReplaceOrInsert(t)
+			m.timers.tree.ReplaceOrInsert(t)
 		}
 	}
-	m.staged = m.staged[:0]
+	m.inbox.staged = m.inbox.staged[:0]
 }
 
 // run decides until nothing follows. What hooks ask for comes first, so that every
 // decision is taken on an empty queue.
 func (m *Manager) run() {
-	limit := maxPosts + m.posts.len() + maxPostsPerJob*len(m.jobs)
+	limit := maxPosts + m.inbox.posts.len() + maxPostsPerJob*len(m.jobs)
 	for done := 0; ; {
 		m.stage()
 		switch {
-		case m.posts.len() > 0:
-			p := m.posts.pop()
+		case m.inbox.posts.len() > 0:
+			p := m.inbox.posts.pop()
 			err := fmt.Errorf("%w: hooks asked for more than %d inputs in one Step", ErrLimit, limit)
 			if done++; done <= limit {
 				err = m.dispatchPost(p.in)
 			}
 			if err != nil {
-				m.fault(p.by(), p.job, err)
+				m.fault(p.hook, p.job, err)
 			}
 		case m.dirty.len() > 0:
 			if j := m.dirty.first(); !m.settle(j) {
@@ -320,7 +307,7 @@ func (m *Manager) run() {
 				j.dirty = false
 			}
 		default:
-			m.waits.answer(m)
+			m.waits.answer(&m.outbox, m.count)
 			return
 		}
 	}
@@ -328,8 +315,8 @@ func (m *Manager) run() {
 
 // dispatchPost dispatches what a hook has posted.
 func (m *Manager) dispatchPost(in Input) error {
-	m.posting = true
-	defer func() { m.posting = false }()
+	m.inbox.posting = true
+	defer func() { m.inbox.posting = false }()
 	return m.dispatch(in)
 }
 
@@ -348,11 +335,11 @@ var inputPath = reflect.TypeFor[Tick]().PkgPath()
 // none, as after Abandon and after the deadline of a Shutdown. The time of the last Step
 // means at once.
 func (m *Manager) Deadline() (time.Time, bool) {
-	if m.dead || m.stopped(m.now) {
+	if m.dead || m.shutdown.over(m.now) {
 		return time.Time{}, false
 	}
 	at := m.purger.due(m.index, m.now, m.cfg.Limits)
-	if t, ok := m.timers.Min(); ok {
+	if t, ok := m.timers.tree.Min(); ok {
 		at = min(at, t.at)
 	}
 	switch {
@@ -383,21 +370,31 @@ func (a timer) less(b timer) bool {
 	return a.serial < b.serial
 }
 
-// silence drops what hooks have asked for a later time of a job that is over.
-func (m *Manager) silence(j *job) {
-	for _, t := range j.has().alarms {
-		m.timers.Delete(t)
-	}
+// timers are what is due later: deadlines of jobs, and what hooks have asked for.
+type timers struct {
+	tree   *btree.BTreeG[timer]
+	serial uint64 // of the last
 }
 
-// due is where the deadline of a job is among the timers.
-type due struct {
-	at     eventlog.Timestamp
-	serial uint64
+func newTimers() timers { return timers{tree: btree.NewG(16, timer.less)} }
+
+// alarm returns a timer for a post, which is not among the timers yet.
+func (t *timers) alarm(at eventlog.Timestamp, p post) timer {
+	t.serial++
+	return timer{at: at, serial: t.serial, post: p}
+}
+
+// pop returns the first timer that is due, and takes it out.
+func (t *timers) pop(now eventlog.Timestamp) (timer, bool) {
+	first, ok := t.tree.Min()
+	if !ok || first.at > now {
+		return timer{}, false
+	}
+	return t.tree.DeleteMin()
 }
 
 // schedule keeps the deadline of a job among the timers.
-func (m *Manager) schedule(j *job) {
+func (t *timers) schedule(j *job) {
 	at, ok := j.nodes.Deadline()
 	if !ok {
 		at = 0
@@ -407,14 +404,27 @@ func (m *Manager) schedule(j *job) {
 		return
 	}
 	if have.at != 0 {
-		m.timers.Delete(timer{at: have.at, serial: have.serial})
+		t.tree.Delete(timer{at: have.at, serial: have.serial})
 	}
 	if have = (due{}); at != 0 {
-		m.serial++
-		have = due{at, m.serial}
-		m.timers.ReplaceOrInsert(timer{at: at, serial: m.serial, job: j})
+		t.serial++
+		have = due{at, t.serial}
+		t.tree.ReplaceOrInsert(timer{at: at, serial: t.serial, job: j})
 	}
 	j.more().timer = have
+}
+
+// silence drops what hooks have asked for a later time of a job that is over.
+func (t *timers) silence(j *job) {
+	for _, a := range j.has().alarms {
+		t.tree.Delete(a)
+	}
+}
+
+// due is where the deadline of a job is among the timers.
+type due struct {
+	at     eventlog.Timestamp
+	serial uint64
 }
 
 // signaled has kill timeouts count from now: their signals were not handed out before.
@@ -422,7 +432,7 @@ func (m *Manager) signaled() {
 	for _, s := range m.out.Signal {
 		if j := m.jobs[s.Job]; j != nil {
 			j.nodes.Signaled(m.now, s.Signal)
-			m.schedule(j)
+			m.timers.schedule(j)
 		}
 	}
 }
@@ -430,15 +440,14 @@ func (m *Manager) signaled() {
 func (Tick) dispatch(m *Manager) error {
 	m.signaled()
 	for {
-		t, ok := m.timers.Min()
-		if !ok || t.at > m.now {
+		t, ok := m.timers.pop(m.now)
+		if !ok {
 			break
 		}
-		m.timers.DeleteMin()
 		if t.job == nil {
 			j := m.jobs[t.post.job]
 			j.rare.alarms = slices.DeleteFunc(j.rare.alarms, func(a timer) bool { return a.serial == t.serial })
-			m.posts.push(t.post)
+			m.inbox.posts.push(t.post)
 			continue
 		}
 		t.job.rare.timer = due{}

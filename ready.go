@@ -280,6 +280,20 @@ func (m *Manager) logOf(id jobid.ID, kind RecordKind) *[]byte {
 	return &j.more().keep
 }
 
+// hasEvent reports whether the log of a job has an event, durable or not.
+func (o *outbox) hasEvent(j *job, name string) bool {
+	in := func(log []byte) bool {
+		for e, err := range eventlog.Entries(log) {
+			if err == nil && e.Name == name {
+				return true
+			}
+		}
+		return false
+	}
+	of := func(r Record) bool { return r.Job == j.id && r.Kind == RecordEvent && in(r.Data) }
+	return in(j.log) || slices.ContainsFunc(o.sent.Append, of) || slices.ContainsFunc(o.out.Append, of)
+}
+
 // room returns a log with room for n bytes more. At first there is room for no others,
 // since many jobs may wait for long.
 func room(log []byte, n int) []byte {

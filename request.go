@@ -18,7 +18,7 @@ import (
 // active returns a job that by may change. Its submit is durable (EL-6), unless a hook
 // asks.
 func (m *Manager) active(by Cred, id jobid.ID) (*job, error) {
-	if j := m.jobs[id]; j != nil && !j.public && !m.posting {
+	if j := m.jobs[id]; j != nil && !j.public && !m.inbox.posting {
 		return nil, fmt.Errorf("%w: %v", ErrUnknown, id)
 	}
 	return m.live(by, id)
@@ -75,7 +75,7 @@ func (in DependencyAdd) dispatch(m *Manager) error {
 		return fmt.Errorf("%w: %v does not wait for dependencies any more", ErrInvalid, in.ID)
 	}
 	err = m.apply(j, &jobstate.DependencyAddContext{Description: in.Description})
-	if m.posting && errors.Is(err, jobstate.ErrTransition) {
+	if m.inbox.posting && errors.Is(err, jobstate.ErrTransition) {
 		return nil // hooks may add what was satisfied again, after a restart
 	}
 	return err
@@ -83,7 +83,7 @@ func (in DependencyAdd) dispatch(m *Manager) error {
 
 func (in DependencyRemove) dispatch(m *Manager) error {
 	j, err := m.live(Cred{}, in.ID)
-	if m.posting && err != nil {
+	if m.inbox.posting && err != nil {
 		return nil // what a job that is over waited for is no matter
 	}
 	if err != nil || !j.state.In(jobstate.StateNew|jobstate.StateDepend) || !slices.Contains(j.job().Dependencies(), in.Description) {
@@ -104,14 +104,14 @@ func (in Submit) dispatch(m *Manager) error {
 	if err != nil {
 		return err
 	}
-	if err := m.admits(spec.Queue()); err != nil {
+	if err := m.queues.admits(spec.Queue()); err != nil {
 		return err
 	}
 	id, err := m.newID(in.ID)
 	if err != nil {
 		return err
 	}
-	if m.stopping {
+	if m.shutdown.begun {
 		return perilog.ErrStopped
 	}
 	nodes, err := perilog.NewJob(m.actions, perilog.Spec{ID: id, Owner: m.cfg.Owner, Scratch: &m.scratch})
@@ -130,15 +130,14 @@ func (in Submit) dispatch(m *Manager) error {
 	if _, err := nodes.Apply(m.now, e); err != nil {
 		return err
 	}
-	mark := m.posts.len()
-	m.staged = m.staged[:0]
+	posts := m.inbox.posts.len()
+	m.inbox.staged = m.inbox.staged[:0]
 	err = m.validate(j)
 	if err == nil {
 		err = m.dependencies(j)
 	}
 	if err != nil {
-		m.posts.cut(mark)
-		m.staged = m.staged[:0]
+		m.inbox.forget(posts)
 		return err
 	}
 	m.jobs[id] = j
@@ -205,8 +204,7 @@ func (m *Manager) newID(id jobid.ID) (jobid.ID, error) {
 		return id, nil
 	}
 	_, ended := m.index.Ended(id)
-	lost := slices.ContainsFunc(m.quarantined, func(q quarantined) bool { return q.id == id })
-	if m.jobs[id] != nil || ended || lost || id <= m.floor {
+	if m.jobs[id] != nil || ended || m.quarantine.has(id) || id <= m.floor {
 		return 0, fmt.Errorf("%w: id %v was given before", ErrInvalid, id)
 	}
 	return id, nil
@@ -340,7 +338,7 @@ func (in Memo) dispatch(m *Manager) error {
 }
 
 func (in Raise) dispatch(m *Manager) error {
-	if m.posting {
+	if m.inbox.posting {
 		if j := m.jobs[in.ID]; j != nil && j.state == jobstate.StateNew && in.Severity == 0 {
 			m.doom(j, in)
 			return nil
@@ -359,7 +357,7 @@ func (in Raise) dispatch(m *Manager) error {
 		return fmt.Errorf("%w: an exception with a type of %d bytes, at most %d", ErrLimit, len(in.Type), maxNote)
 	}
 	return m.change(in.By, j, in.Tag, &jobstate.ExceptionContext{
-		Type: in.Type, Severity: uint8(in.Severity), Note: mend(in.Note),
+		Type: in.Type, Severity: uint8(in.Severity), Note: sanitizeNote(in.Note),
 		UserID: jobstate.Some(in.By.UserID), WaitStatus: in.WaitStatus,
 	})
 }
@@ -454,6 +452,57 @@ func (m *Manager) resolve(a Action, f func(*job) error) error {
 	return nil
 }
 
+func (in Wait) dispatch(m *Manager) error {
+	if err := m.waits.check(in); err != nil {
+		return err
+	}
+	v, ok := m.As(in.By).Job(in.ID)
+	switch {
+	case !ok:
+		m.answer(Answer{Tag: in.Tag, Job: in.ID, Err: fmt.Errorf("%w: %v", ErrUnknown, in.ID)})
+	case v.State().In(in.States) || in.Event != "" && v.j != nil && m.hasEvent(v.j, in.Event):
+		m.answer(Answer{Tag: in.Tag, Job: in.ID, State: v.State()})
+	case v.State() == jobstate.StateInactive:
+		m.answer(Answer{Tag: in.Tag, Job: in.ID, State: v.State(), Err: fmt.Errorf("%w: %v", ErrInactive, in.ID)})
+	default:
+		m.waits.add(in)
+	}
+	return nil
+}
+
+func (in WaitEmpty) dispatch(m *Manager) error { return m.waits.addEmpty(in) }
+
+func (in WaitCancel) dispatch(m *Manager) error {
+	m.waits.cancel(in.Tag)
+	return nil
+}
+
+func (in EnableQueue) dispatch(m *Manager) error {
+	q, err := m.queues.owned(in.By, in.Queue)
+	if err != nil {
+		return err
+	}
+	q.enable.set(in.Enable, in.Reason)
+	m.record(m.queues.record(in.Queue))
+	m.answer(Answer{Tag: in.Tag})
+	return nil
+}
+
+func (in StartQueue) dispatch(m *Manager) error {
+	q, err := m.queues.owned(in.By, in.Queue)
+	if err != nil {
+		return err
+	}
+	q.start.set(in.Start, in.Reason)
+	if !in.Volatile {
+		q.kept = q.start
+		m.record(m.queues.record(in.Queue))
+	}
+	m.answer(Answer{Tag: in.Tag})
+	m.block(!m.starts(in.Queue), func(j *job) bool { return j.queue == in.Queue })
+	return nil
+}
+
 func (in Reload) dispatch(m *Manager) error {
 	if err := m.configure(in.Config); err != nil {
 		return err
@@ -476,10 +525,10 @@ func (in Shutdown) dispatch(m *Manager) error {
 	if in.Deadline != 0 && !guard.IsTime(in.Deadline) {
 		return fmt.Errorf("%w: deadline %v", ErrInvalid, in.Deadline)
 	}
-	m.stopping, m.stopAt = true, in.Deadline
+	m.shutdown = shutdown{true, in.Deadline}
 	for _, j := range m.sorted(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive) {
 		j.nodes.Shutdown(m.now, in.Deadline)
-		m.schedule(j)
+		m.timers.schedule(j)
 	}
 	m.block(true, func(*job) bool { return true })
 	return nil

@@ -2,7 +2,6 @@ package joblife
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"maps"
@@ -62,31 +61,14 @@ type stored struct {
 	unlinked           bool
 }
 
-// maxQuarantine is how many bytes of the records of quarantined jobs are kept for
-// snapshots.
-const maxQuarantine = 64 << 20
-
-// quarantine lists a job that cannot be read, and keeps its records for snapshots.
-func (m *Manager) quarantine(id jobid.ID, s *stored, err error, out *Recovered) {
-	size := 0
+// setAside lists a job that cannot be read, and keeps its records for snapshots.
+func (m *Manager) setAside(id jobid.ID, s *stored, err error, out *Recovered) {
 	list := append(recordsOf(id, s.spec, s.r, s.keep, s.log), s.bad...)
-	for _, r := range list {
-		size += len(r.Data)
-	}
-	if m.heldBytes += size; m.heldBytes > maxQuarantine {
-		m.heldBytes -= size
+	if !m.quarantine.add(id, list) {
 		m.floor = max(m.floor, id)
 		err = fmt.Errorf("%w; %w: a Snapshot will lack its records: more than %d bytes of such jobs", err, ErrLimit, maxQuarantine)
-		list = nil
 	}
-	m.quarantined = append(m.quarantined, quarantined{id, list})
 	out.Quarantined = append(out.Quarantined, Quarantined{Job: id, Err: err})
-}
-
-// quarantined is a job that cannot be read.
-type quarantined struct {
-	id      jobid.ID
-	records []Record // nil: they are too large
 }
 
 // recordsOf returns the records of a job; what is nil has none.
@@ -172,15 +154,7 @@ func (l *loader) read(r Record) error {
 		l.watermark = max(l.watermark, id)
 		return err
 	case RecordQueue:
-		var q queueState
-		if err := json.Unmarshal(r.Data, &q); err != nil {
-			return fmt.Errorf("joblife: queue record: %w", err)
-		}
-		if have := l.m.queues[q.Name]; have != nil {
-			start := gate{q.Started, q.StopReason}
-			*have = queue{gate{q.Enabled, q.DisableReason}, start, start}
-		}
-		return nil
+		return l.m.queues.restore(r.Data)
 	}
 	s := l.jobs[r.Job]
 	if s == nil {
@@ -259,12 +233,12 @@ func (m *Manager) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 		s := jobs[id]
 		switch {
 		case s.damaged != nil:
-			m.quarantine(id, s, s.damaged, out)
+			m.setAside(id, s, s.damaged, out)
 		case s.rec == nil && !s.unlinked:
 			j, rec, err := m.revive(id, s)
 			switch {
 			case err != nil:
-				m.quarantine(id, s, err, out)
+				m.setAside(id, s, err, out)
 			case j != nil:
 				live = append(live, j)
 			}
@@ -397,7 +371,7 @@ func (m *Manager) resume(j *job, out *Recovered) {
 	switch s.State() {
 	case jobstate.StateNew, jobstate.StateDepend:
 		if err := m.dependencies(j); err != nil {
-			m.doom(j, Raise{ID: j.id, Type: "dependency", Note: mend(err.Error())})
+			m.doom(j, Raise{ID: j.id, Type: "dependency", Note: sanitizeNote(err.Error())})
 		}
 	case jobstate.StateSched:
 		m.decided(j, jobstate.EventFluxRestart)
@@ -448,7 +422,7 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 				}
 			}
 		}
-		for _, q := range m.quarantined {
+		for _, q := range m.quarantine.jobs {
 			for _, r := range q.records {
 				if r.Time = m.now; !yield(r) {
 					return
@@ -461,9 +435,7 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 // common returns the records of a snapshot that are of no resident job.
 func (m *Manager) common() []Record {
 	list := []Record{{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, m.floor)}}
-	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
-		list = append(list, m.queues[name].record(name))
-	}
+	list = append(list, m.queues.records()...)
 	plan, _ := m.index.Claimed() // its tombstones are durable, and count when the jobs are gone
 	for _, t := range plan.Tombstones {
 		list = append(list, Record{Job: t.ID, Kind: RecordTombstone, Data: textOf(t)})

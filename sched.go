@@ -1,7 +1,6 @@
 package joblife
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -29,121 +28,8 @@ func (m *Manager) flagged(j *job, c *jobstate.SetFlagsContext) error {
 	return nil
 }
 
-// A queue is a named queue, or the anonymous one.
-type queue struct {
-	enable, start gate
-	kept          gate // start, as the records have it
-}
-
-// A gate is open, or closed for a reason.
-type gate struct {
-	open   bool
-	reason string
-}
-
-// set opens or closes a gate for a reason in words from outside.
-func (g *gate) set(open bool, reason string) {
-	if *g = (gate{open, mend(reason)}); open {
-		g.reason = ""
-	}
-}
-
-// admits returns why a queue takes no jobs, in flux-core's words.
-func (m *Manager) admits(name string) error {
-	q := m.queues[name]
-	switch {
-	case q == nil:
-		return noQueue(ErrRefused, name)
-	case q.enable.open:
-		return nil
-	case name != "":
-		name = " to " + plain(name)
-	}
-	return fmt.Errorf("%w: job submission%s is disabled: %s", ErrRefused, name, q.enable.reason)
-}
-
-// noQueue returns an error about a queue that the configuration does not have.
-func noQueue(category error, name string) error {
-	if name == "" {
-		return fmt.Errorf("%w: a named queue is required", category)
-	}
-	return fmt.Errorf("%w: '%s' is not a valid queue", category, plain(name))
-}
-
-// A QueueStatus is the state of a queue.
-type QueueStatus struct {
-	Enabled       bool   `json:"enable"`
-	Started       bool   `json:"start"`
-	DisableReason string `json:"disable_reason,omitempty"`
-	StopReason    string `json:"stop_reason,omitempty"`
-}
-
-// Queue returns the state of a queue by its name, "" for the anonymous one, and false
-// if the configuration does not have it.
-func (m *Manager) Queue(name string) (QueueStatus, bool) {
-	q := m.queues[name]
-	if q == nil {
-		return QueueStatus{}, false
-	}
-	return QueueStatus{q.enable.open, q.start.open, q.enable.reason, q.start.reason}, true
-}
-
-// queueState is a queue as RecordQueue has it.
-type queueState struct {
-	Name string `json:"name"`
-	QueueStatus
-}
-
-func (q *queue) record(name string) Record {
-	b, err := json.Marshal(queueState{name, QueueStatus{q.enable.open, q.kept.open, q.enable.reason, q.kept.reason}})
-	if err != nil {
-		panic("joblife: a queue that cannot be written: " + err.Error())
-	}
-	return Record{Kind: RecordQueue, Data: b}
-}
-
-// aQueue returns a queue that by may change.
-func (m *Manager) aQueue(by Cred, name string) (*queue, error) {
-	if err := owner(by); err != nil {
-		return nil, err
-	}
-	q := m.queues[name]
-	if q == nil {
-		return nil, noQueue(ErrInvalid, name)
-	}
-	return q, nil
-}
-
-func (in EnableQueue) dispatch(m *Manager) error {
-	q, err := m.aQueue(in.By, in.Queue)
-	if err != nil {
-		return err
-	}
-	q.enable.set(in.Enable, in.Reason)
-	m.record(q.record(in.Queue))
-	m.answer(Answer{Tag: in.Tag})
-	return nil
-}
-
-func (in StartQueue) dispatch(m *Manager) error {
-	q, err := m.aQueue(in.By, in.Queue)
-	if err != nil {
-		return err
-	}
-	q.start.set(in.Start, in.Reason)
-	if !in.Volatile {
-		q.kept = q.start
-		m.record(q.record(in.Queue))
-	}
-	m.answer(Answer{Tag: in.Tag})
-	m.block(!m.starts(in.Queue), func(j *job) bool { return j.queue == in.Queue })
-	return nil
-}
-
-func (m *Manager) starts(name string) bool {
-	q := m.queues[name]
-	return !m.stopping && q != nil && q.start.open
-}
+// starts reports whether the jobs of a queue go to the scheduler.
+func (m *Manager) starts(name string) bool { return !m.shutdown.begun && m.queues.starts(name) }
 
 // block stops jobs that wait for the scheduler, or starts them.
 func (m *Manager) block(stop bool, which func(*job) bool) {
@@ -253,13 +139,13 @@ func (j *job) request() []byte {
 // debug logs an event of a job that has the flag debug.
 func (m *Manager) debug(j *job, name string) {
 	if j.job().HasFlag("debug") {
-		m.posts.push(post{in: Post{ID: j.id, Name: name}, job: j.id})
+		m.inbox.posts.push(post{in: Post{ID: j.id, Name: name}, job: j.id})
 	}
 }
 
 // end ends a job with a fatal exception of the Manager's.
 func (m *Manager) end(j *job, kind, note string) {
-	must(m.apply(j, &jobstate.ExceptionContext{Type: kind, Note: mend(note), UserID: jobstate.Some(m.cfg.Owner)}))
+	must(m.apply(j, &jobstate.ExceptionContext{Type: kind, Note: sanitizeNote(note), UserID: jobstate.Some(m.cfg.Owner)}))
 }
 
 func (in SchedHello) dispatch(m *Manager) error {
@@ -435,7 +321,7 @@ func (m *Manager) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 	if err != nil {
 		return err
 	}
-	j.r, j.bypass = own, j.job().HasFlag(flagBypass)
+	j.r, j.unreturned = own, j.job().HasFlag(flagBypass)
 	m.bookings.add(j.id, own)
 	if j.rare != nil {
 		j.rare.notes = nil // the log has them now

@@ -238,6 +238,16 @@ func (m *Manager) Unresolved() iter.Seq[Unresolved] {
 	}
 }
 
+// Queue returns the state of a queue by its name, "" for the anonymous one, and false
+// if the configuration does not have it.
+func (m *Manager) Queue(name string) (QueueStatus, bool) {
+	q := m.queues[name]
+	if q == nil {
+		return QueueStatus{}, false
+	}
+	return QueueStatus{q.enable.open, q.start.open, q.enable.reason, q.start.reason}, true
+}
+
 // Stats are counts. They follow from sets, so they cannot drift. Waits is the number of
 // inputs Wait and WaitEmpty without an answer, Faults that of all [Fault] values.
 type Stats struct {
@@ -257,7 +267,7 @@ type Stats struct {
 func (m *Manager) Stats() Stats {
 	s := Stats{
 		States: make(map[jobstate.State]int), Queue: m.queue.Stats(), Waits: m.waits.n,
-		Quarantined: len(m.quarantined), Faults: m.faults, Events: m.events, Purge: m.index.Stats(),
+		Quarantined: len(m.quarantine.jobs), Faults: m.faults, Events: m.events, Purge: m.index.Stats(),
 		MaxID: m.index.Watermark(), Housekeeping: m.count(jobstate.StateInactive),
 	}
 	for i, l := range m.lists {
