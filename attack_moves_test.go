@@ -26,17 +26,17 @@ type reported struct {
 
 // move does one thing at random.
 func (p *play) move() {
-	if p.stops && p.stopAt != 0 && (p.stopAt < eventlog.FromTime(p.now.Add(9*time.Second)) || p.p(0.05)) {
+	if p.stops && p.stopAt != 0 && (p.stopAt < eventlog.FromTime(p.now.Add(9*time.Second)) || p.P(0.05)) {
 		p.now = p.stopAt.Time().Add(time.Millisecond)
 		if err := p.m.Step(p.now, joblife.Tick{}); !errors.Is(err, perilog.ErrStopped) {
-			p.fail("a Step after the deadline of a shutdown: %v", err)
+			p.Fail("a Step after the deadline of a shutdown: %v", err)
 		}
 		p.crash("at the deadline of a shutdown")
 		return
 	}
-	switch x := p.n(100); {
+	switch x := p.N(100); {
 	case x < 5:
-		p.now = p.now.Add(time.Duration(p.n(4)) * time.Second)
+		p.now = p.now.Add(time.Duration(p.N(4)) * time.Second)
 		_ = p.step(joblife.Tick{})
 	case x < 30:
 		p.sched.work()
@@ -61,14 +61,14 @@ func (p *play) move() {
 	case x < 98:
 		p.store1()
 	case x < 99:
-		if p.p(0.3) {
+		if p.P(0.3) {
 			p.drained = idset.Intersect(p.drained, p.someRanks(0.5)) // nodes return to service
 			p.sched.ups()
 		}
 	default:
-		if p.p(0.7) {
+		if p.P(0.7) {
 			p.crash("between steps")
-		} else if p.p(0.2) {
+		} else if p.P(0.2) {
 			p.shutdown()
 		}
 	}
@@ -77,8 +77,8 @@ func (p *play) move() {
 // shutdown begins the end of this life, which a crash is.
 func (p *play) shutdown() {
 	in := joblife.Shutdown{}
-	if p.p(0.6) {
-		in.Deadline = eventlog.FromTime(p.now.Add(time.Duration(10+p.n(30)) * time.Second))
+	if p.P(0.6) {
+		in.Deadline = eventlog.FromTime(p.now.Add(time.Duration(10+p.N(30)) * time.Second))
 	}
 	if p.step(in) == nil {
 		p.stops, p.stopAt = true, in.Deadline
@@ -102,8 +102,8 @@ func (p *play) ask(tag uint64, in joblife.Input) error {
 
 // by is somebody.
 func (p *play) by() joblife.Cred {
-	if p.p(0.3) {
-		return joblife.Cred{UserID: 100 + uint32(p.n(2)), Guest: true}
+	if p.P(0.3) {
+		return joblife.Cred{UserID: 100 + uint32(p.N(2)), Guest: true}
 	}
 	return joblife.Cred{}
 }
@@ -114,46 +114,46 @@ func (p *play) someJob() jobid.ID {
 	for id := range p.known {
 		ids = append(ids, id)
 	}
-	if len(ids) == 0 || p.p(0.03) {
+	if len(ids) == 0 || p.P(0.03) {
 		return 12345
 	}
 	slices.Sort(ids)
-	return ids[len(ids)-1-p.n(min(len(ids), 12))]
+	return ids[len(ids)-1-p.N(min(len(ids), 12))]
 }
 
 // submit submits a job.
 func (p *play) submit() {
-	j := jobspec1{Nodes: p.n(4), Slots: 1 + p.n(2), Name: []string{"a", "b", "later", "never", "ranked", "boom"}[p.n(6)]}
+	j := jobspec1{Nodes: p.N(4), Slots: 1 + p.N(2), Name: []string{"a", "b", "later", "never", "ranked", "boom"}[p.N(6)]}
 	if j.Nodes > 0 {
-		j.Exclusive = p.p(0.3)
+		j.Exclusive = p.P(0.3)
 	}
-	if n := len(p.cfg.Queues); n > 0 && !p.p(0.03) {
-		j.Queue = p.cfg.Queues[p.n(n)]
+	if n := len(p.cfg.Queues); n > 0 && !p.P(0.03) {
+		j.Queue = p.cfg.Queues[p.N(n)]
 	}
-	for p.p(0.15) {
+	for p.P(0.15) {
 		schemes := []string{"afterany", "afterok", "afternotok", "after", "afterstart", "afterexcept", "singleton", "begin-time", "bogus", "broken"}
-		d := map[string]string{"scheme": schemes[p.n(len(schemes))], "value": p.someJob().String()}
+		d := map[string]string{"scheme": schemes[p.N(len(schemes))], "value": p.someJob().String()}
 		if d["scheme"] == "begin-time" {
-			d["value"] = fmt.Sprint(p.now.Unix() + int64(p.n(20)))
+			d["value"] = fmt.Sprint(p.now.Unix() + int64(p.N(20)))
 		}
 		j.Dependencies = append(j.Dependencies, d)
 	}
 	in := joblife.Submit{By: p.by(), Jobspec: j.text(), Urgency: jobstate.UrgencyDefault}
-	if p.p(0.1) {
-		in.Urgency = p.n(32)
+	if p.P(0.1) {
+		in.Urgency = p.N(32)
 	}
-	if p.p(0.1) {
-		in.Flags = jobstate.Flags(p.n(8))
+	if p.P(0.1) {
+		in.Flags = jobstate.Flags(p.N(8))
 	}
-	if p.p(0.1) {
-		in.ID = p.someJob() + jobid.ID(p.n(5)) - 2
+	if p.P(0.1) {
+		in.ID = p.someJob() + jobid.ID(p.N(5)) - 2
 	}
-	if p.p(0.1) {
-		in.Time = eventlog.FromTime(p.now) + eventlog.Timestamp(p.n(100)-90)
+	if p.P(0.1) {
+		in.Time = eventlog.FromTime(p.now) + eventlog.Timestamp(p.N(100)-90)
 	}
 	in.Tag = p.newTag(in)
 	if p.ask(in.Tag, in) == nil && in.ID != 0 && p.known[in.ID] {
-		p.fail("I9: the id %v is given again", in.ID)
+		p.Fail("I9: the id %v is given again", in.ID)
 	}
 }
 
@@ -161,21 +161,21 @@ func (p *play) submit() {
 func (p *play) user() {
 	id, by := p.someJob(), p.by()
 	tag := p.newTag("user")
-	switch p.n(12) {
+	switch p.N(12) {
 	case 0:
-		_ = p.ask(tag, joblife.Urgency{Tag: tag, By: by, ID: id, Urgency: []int{0, 16, 31, 8, 33}[p.n(5)]})
+		_ = p.ask(tag, joblife.Urgency{Tag: tag, By: by, ID: id, Urgency: []int{0, 16, 31, 8, 33}[p.N(5)]})
 	case 1:
-		_ = p.ask(tag, joblife.Memo{Tag: tag, By: by, ID: id, Values: json.RawMessage(`{"a":1,"name":"clean"}`), Volatile: p.p(0.3)})
+		_ = p.ask(tag, joblife.Memo{Tag: tag, By: by, ID: id, Values: json.RawMessage(`{"a":1,"name":"clean"}`), Volatile: p.P(0.3)})
 	case 2:
 		p.update(tag, by, id)
 	case 3:
 		_ = p.ask(tag, joblife.Raise{Tag: tag, By: by, ID: id, Type: "cancel"})
 	case 4:
-		_ = p.ask(tag, joblife.Raise{Tag: tag, By: by, ID: id, Type: "test", Severity: p.n(9), Note: "n"})
+		_ = p.ask(tag, joblife.Raise{Tag: tag, By: by, ID: id, Type: "test", Severity: p.N(9), Note: "n"})
 	case 5, 6:
 		in := joblife.Wait{Tag: tag, By: by, ID: id}
-		if in.States = jobstate.State(1 << p.n(8)); p.p(0.5) {
-			in.States, in.Event = 0, []string{"start", "clean", "alloc", "free", "nonsense"}[p.n(5)]
+		if in.States = jobstate.State(1 << p.N(8)); p.P(0.5) {
+			in.States, in.Event = 0, []string{"start", "clean", "alloc", "free", "nonsense"}[p.N(5)]
 		}
 		_ = p.ask(tag, in)
 	case 7:
@@ -184,17 +184,17 @@ func (p *play) user() {
 		_ = p.ask(tag, joblife.SetFlags{Tag: tag, ID: id, Flags: []string{"debug"}})
 	case 9:
 		delete(p.tags, tag)
-		_ = p.step(joblife.Priority{ID: id, Priority: uint32(p.n(100))})
+		_ = p.step(joblife.Priority{ID: id, Priority: uint32(p.N(100))})
 	case 10:
 		delete(p.tags, tag)
 		in := joblife.Validated{ID: id}
-		if p.p(0.4) {
+		if p.P(0.4) {
 			in.Err = fmt.Errorf("bad")
 		}
 		_ = p.step(in)
 	default:
 		delete(p.tags, tag)
-		if p.p(0.5) {
+		if p.P(0.5) {
 			_ = p.step(joblife.DependencyAdd{ID: id, Description: "site"})
 		} else {
 			_ = p.step(joblife.DependencyRemove{ID: id, Description: "site"})
@@ -204,13 +204,13 @@ func (p *play) user() {
 
 // update updates a jobspec, by a request or by an event.
 func (p *play) update(tag uint64, by joblife.Cred, id jobid.ID) {
-	path, value := "attributes.system.duration", json.RawMessage(fmt.Sprint(p.n(100)))
-	if p.p(0.3) {
+	path, value := "attributes.system.duration", json.RawMessage(fmt.Sprint(p.N(100)))
+	if p.P(0.3) {
 		path, value = "attributes.system.job.name", json.RawMessage(`"b"`)
-	} else if p.p(0.3) {
+	} else if p.P(0.3) {
 		path, value = "attributes.system.queue", json.RawMessage(`"b"`)
 	}
-	if !by.Guest && p.p(0.3) {
+	if !by.Guest && p.P(0.3) {
 		_ = p.ask(tag, joblife.Post{Tag: tag, ID: id, Name: jobstate.EventJobspecUpdate, Context: json.RawMessage(fmt.Sprintf(`{%q:%s}`, path, value))})
 		return
 	}
@@ -219,34 +219,34 @@ func (p *play) update(tag uint64, by joblife.Cred, id jobid.ID) {
 
 // administer does what an owner does.
 func (p *play) administer() {
-	queue := []string{"", "a", "b"}[p.n(3)]
+	queue := []string{"", "a", "b"}[p.N(3)]
 	tag := p.newTag("admin")
-	switch p.n(8) {
+	switch p.N(8) {
 	case 0:
 		delete(p.tags, tag)
-		_ = p.step(joblife.StartQueue{Queue: queue, Start: p.p(0.6), Reason: "r", Volatile: p.p(0.3)})
+		_ = p.step(joblife.StartQueue{Queue: queue, Start: p.P(0.6), Reason: "r", Volatile: p.P(0.3)})
 	case 1:
 		delete(p.tags, tag)
-		_ = p.step(joblife.EnableQueue{Queue: queue, Enable: p.p(0.8), Reason: "r"})
+		_ = p.step(joblife.EnableQueue{Queue: queue, Enable: p.P(0.8), Reason: "r"})
 	case 2:
 		delete(p.tags, tag)
 		p.reload()
 	case 3:
-		_ = p.ask(tag, joblife.Purge{Tag: tag, By: p.by(), Limits: purge.Limits{MaxCount: jobstate.Some(p.n(5)), Batch: p.n(3)}, Force: p.p(0.7)})
+		_ = p.ask(tag, joblife.Purge{Tag: tag, By: p.by(), Limits: purge.Limits{MaxCount: jobstate.Some(p.N(5)), Batch: p.N(3)}, Force: p.P(0.7)})
 	case 4:
-		_ = p.ask(tag, joblife.PurgeIDs{Tag: tag, By: p.by(), IDs: []jobid.ID{p.someJob(), p.someJob()}[:1+p.n(2)], Force: p.p(0.8)})
+		_ = p.ask(tag, joblife.PurgeIDs{Tag: tag, By: p.by(), IDs: []jobid.ID{p.someJob(), p.someJob()}[:1+p.N(2)], Force: p.P(0.8)})
 	case 5:
-		_ = p.ask(tag, joblife.WaitEmpty{Tag: tag, States: []jobstate.State{jobstate.StateActive, jobstate.StateRun}[p.n(2)]})
+		_ = p.ask(tag, joblife.WaitEmpty{Tag: tag, States: []jobstate.State{jobstate.StateActive, jobstate.StateRun}[p.N(2)]})
 	case 6:
 		delete(p.tags, tag)
-		if tag = p.tag - uint64(p.n(5)); p.tags[tag] == "user" {
+		if tag = p.tag - uint64(p.N(5)); p.tags[tag] == "user" {
 			return // it may be any request
 		}
 		_ = p.step(joblife.WaitCancel{Tag: p.tag + 1})
 	default:
 		// An owner who posts what is not true is not the Manager's fault.
-		in := joblife.Post{Tag: tag, ID: p.someJob(), Name: []string{"flux-restart", "something-new"}[p.n(2)]}
-		if p.p(0.1) {
+		in := joblife.Post{Tag: tag, ID: p.someJob(), Name: []string{"flux-restart", "something-new"}[p.N(2)]}
+		if p.P(0.1) {
 			in.Context = json.RawMessage(`{"x":1}`)
 		}
 		_ = p.ask(tag, in)
@@ -275,7 +275,7 @@ func (p *play) setOffline() {
 // nodesWork lets processes end, and helpers report.
 func (p *play) nodesWork() {
 	for _, q := range p.w.Processes() {
-		if q.Running && (p.honest || p.p(0.4)) {
+		if q.Running && (p.honest || p.P(0.4)) {
 			status := int32(0)
 			switch {
 			case q.Signal:
@@ -286,11 +286,11 @@ func (p *play) nodesWork() {
 			if status == 256 && p.rare(0.5) {
 				status = 68 << 8 // the node is lost, or nothing could be launched there
 			}
-			p.say("%v of %v ends on rank %d with %d", q.Action, q.Job, q.Rank, status)
+			p.Say("%v of %v ends on rank %d with %d", q.Action, q.Job, q.Rank, status)
 			p.w.Exit(q, status)
 			q.Running, q.Status = false, status
 		}
-		if p.reports[launchedOf(q)] || !p.honest && !p.p(0.5) {
+		if p.reports[launchedOf(q)] || !p.honest && !p.P(0.5) {
 			continue
 		}
 		p.report(q)
@@ -320,7 +320,7 @@ func (p *play) report(q joblifetest.Process) {
 		in.Line = fmt.Appendf(nil, `perilog-control: {"version":1,"released":"%d"}`, q.Serves[0])
 		p.w.Released(q, idset.Of(q.Serves[0]))
 	case q.Running && len(q.Serves) > 0 && p.rare(0.1):
-		asked.failed = idset.Of(q.Serves[p.n(len(q.Serves))])
+		asked.failed = idset.Of(q.Serves[p.N(len(q.Serves))])
 		in.Kind = perilog.ReportOutput
 		in.Line = fmt.Appendf(nil, `perilog-control: {"version":1,"failed":"%v","note":"gpu"}`, asked.failed)
 		in.Tag = p.newTag(asked)
@@ -333,7 +333,7 @@ func (p *play) report(q joblifetest.Process) {
 	case q.Running:
 		in.Kind, in.Status = perilog.ReportStarted, 0
 	case q.Status == 68<<8:
-		in.Kind = []perilog.ReportKind{perilog.ReportUnreachable, perilog.ReportLaunchFailed}[p.n(2)]
+		in.Kind = []perilog.ReportKind{perilog.ReportUnreachable, perilog.ReportLaunchFailed}[p.N(2)]
 	}
 	if in.Kind == perilog.ReportOutput || in.Kind == perilog.ReportStarted {
 		_ = p.step(in)
@@ -352,7 +352,7 @@ func (p *play) report(q joblifetest.Process) {
 func (p *play) operate() {
 	list := slices.Collect(p.m.Unresolved())
 	for _, u := range list {
-		if !p.honest && !p.p(0.5) {
+		if !p.honest && !p.P(0.5) {
 			continue
 		}
 		for rank := range u.Ranks.All() {
@@ -375,7 +375,7 @@ func (p *play) resolve(u joblife.Unresolved, rank uint32) {
 			return
 		}
 	}
-	if p.n(2) == 0 && p.step(joblife.Rerun{Action: a}) == nil {
+	if p.N(2) == 0 && p.step(joblife.Rerun{Action: a}) == nil {
 		return
 	}
 	if p.step(joblife.ForceFinish{Action: a, Status: 1, Who: "root"}) != nil {

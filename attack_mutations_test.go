@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/internal/attack"
 )
 
 // mutants are deliberate faults: each replaces a text of a file by another one.
@@ -49,8 +51,8 @@ const (
 func TestMutations(t *testing.T) {
 	if os.Getenv("JOBLIFE_MUTANT") != "" {
 		for seed := range uint64(3000) {
-			if p := attempt(fresh(seed)); p.failed != "" {
-				t.Logf("found by seed %d: %.200s", seed, p.failed)
+			if p := attack.Play(seed, func(t *attack.Tape) { newPlay(t).run() }); p.Failed != "" {
+				t.Logf("found by seed %d: %.200s", seed, p.Failed)
 				return
 			}
 		}

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash"
-	"hash/fnv"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +11,7 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/attack"
 	"github.com/joblife/joblife/joblifetest"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
@@ -22,23 +20,13 @@ import (
 	"github.com/joblife/joblife/perilog/exec"
 )
 
-// violation is what a judge says.
-type violation string
-
-func stack() string { return string(debug.Stack()) }
-
 // How large the world is.
 const nodes, cores = 5, 2
 
 // play is one run: an embedder, and all that is around it.
 type play struct {
-	*tape
-	failed  string
-	trace   []string
-	steps   int
-	crashes int
-	panics  int // of hooks, that came out
-	hash    hash.Hash64
+	*attack.Tape
+	panics int // of hooks, that came out
 
 	cfg     joblife.Config
 	m       *joblife.Manager
@@ -71,89 +59,71 @@ type play struct {
 	tired   bool // at the end: jobs that wait are canceled
 }
 
-func newPlay(t *tape) *play {
+func newPlay(t *attack.Tape) *play {
 	p := &play{
-		tape: t, hash: fnv.New64a(), now: time.Unix(1_600_000_000, 0), logs: make(map[jobid.ID][]byte),
+		Tape: t, now: time.Unix(1_600_000_000, 0), logs: make(map[jobid.ID][]byte),
 		known: make(map[jobid.ID]bool), tags: make(map[uint64]any), reports: make(map[launched]bool),
 		foreign: make(map[jobid.ID][]*service), toDrain: new(idset.Set), drained: new(idset.Set), offline: new(idset.Set),
 		up: idset.Range(0, nodes), times: make(map[launched]due),
 	}
+	t.Clock = func() string { return p.now.Format("05.000") }
 	p.sched, p.exec = &scheduler{p: p}, &executor{p: p, jobs: make(map[jobid.ID]*running)}
 	return p
 }
 
-// say notes what happens, for the people who read a failed run.
-func (p *play) say(format string, args ...any) {
-	if !p.traced {
-		return
-	}
-	p.trace = append(p.trace, fmt.Sprintf("%s ", p.now.Format("05.000"))+fmt.Sprintf(format, args...))
-	if len(p.trace) > 3000 {
-		p.trace = p.trace[1000:]
-	}
-}
-
-func (p *play) fail(format string, args ...any) { panic(violation(fmt.Sprintf(format, args...))) }
-
-func (p *play) must(err error) {
-	if err != nil {
-		p.fail("%v", err)
-	}
-}
-
 // configure makes a configuration.
 func (p *play) configure() joblife.Config {
-	c := joblife.Config{Epoch: time.Unix(1_500_000_000, 0), Owner: 1, Private: p.p(0.2)}
-	if p.p(0.4) {
-		c.Queues = []string{"a", "b"}[:1+p.n(2)]
+	c := joblife.Config{Epoch: time.Unix(1_500_000_000, 0), Owner: 1, Private: p.P(0.2)}
+	if p.P(0.4) {
+		c.Queues = []string{"a", "b"}[:1+p.N(2)]
 	}
-	for i := range p.n(2) + p.n(2) {
+	for i := range p.N(2) + p.N(2) {
 		c.Actions.Prologs = append(c.Actions.Prologs, p.action(i))
 	}
-	for i := range p.n(2) + p.n(2) {
+	for i := range p.N(2) + p.N(2) {
 		c.Actions.Epilogs = append(c.Actions.Epilogs, p.action(i))
 	}
-	if p.p(0.4) {
-		h := &perilog.HousekeepingConfig{OnFailure: []jobstate.OnFailure{"", "hold", "drain", "release"}[p.n(4)]}
-		if p.p(0.6) {
-			d := fsd.Duration(time.Duration(p.n(3)*5) * time.Second)
+	if p.P(0.4) {
+		h := &perilog.HousekeepingConfig{OnFailure: []jobstate.OnFailure{"", "hold", "drain", "release"}[p.N(4)]}
+		if p.P(0.6) {
+			d := fsd.Duration(time.Duration(p.N(3)*5) * time.Second)
 			h.ReleaseAfter = &d
 		}
 		c.Actions.Housekeeping = h
 	}
-	if p.p(0.3) {
-		c.Actions.Tolerate = perilog.Tolerate{Count: 1 + p.n(2), Drop: p.p(0.5), AnyFailure: p.p(0.3)}
-		if p.p(0.2) {
-			c.Actions.Tolerate.Ranks = idset.Of(uint32(p.n(nodes)))
+	if p.P(0.3) {
+		c.Actions.Tolerate = perilog.Tolerate{Count: 1 + p.N(2), Drop: p.P(0.5), AnyFailure: p.P(0.3)}
+		if p.P(0.2) {
+			c.Actions.Tolerate.Ranks = idset.Of(uint32(p.N(nodes)))
 		}
 	}
-	c.Actions.WholeJob = p.p(0.1)
-	if p.p(0.5) {
-		c.Limits.MaxCount = jobstate.Some(p.n(4))
-		c.Limits.Batch = 1 + p.n(3)
+	c.Actions.WholeJob = p.P(0.1)
+	if p.P(0.5) {
+		c.Limits.MaxCount = jobstate.Some(p.N(4))
+		c.Limits.Batch = 1 + p.N(3)
 	}
-	if p.p(0.3) {
-		c.Limits.MaxAge = jobstate.Some(time.Duration(1+p.n(60)) * time.Second)
+	if p.P(0.3) {
+		c.Limits.MaxAge = jobstate.Some(time.Duration(1+p.N(60)) * time.Second)
 	}
-	if p.p(0.3) {
-		c.TombstoneCount = jobstate.Some(p.n(3))
+	if p.P(0.3) {
+		c.TombstoneCount = jobstate.Some(p.N(3))
 	}
-	if p.p(0.2) {
-		c.MaxActive = 3 + p.n(5)
+	if p.P(0.2) {
+		c.MaxActive = 3 + p.N(5)
 	}
 	return c
 }
 
 func (p *play) action(i int) perilog.ActionConfig {
-	a := perilog.ActionConfig{PerRank: !p.p(0.2), Kill: p.p(0.2), WaitOffline: p.p(0.3), Leader: uint32(p.n(nodes + 1))}
+	a := perilog.ActionConfig{PerRank: !p.P(0.2), Kill: p.P(0.2), WaitOffline: p.P(0.3), Leader: uint32(p.N(nodes + 1))}
 	if i > 0 {
 		a.Description = fmt.Sprintf("act%d", i)
 	}
-	if p.p(0.2) {
+	if p.P(0.2) {
 		a.Ranks = p.someRanks(0.6)
 	}
-	if p.p(0.3) {
-		a.Timeout, a.KillTimeout = fsd.Duration(time.Duration(5+p.n(40))*time.Second), fsd.Duration(time.Duration(2+p.n(9))*time.Second)
+	if p.P(0.3) {
+		a.Timeout, a.KillTimeout = fsd.Duration(time.Duration(5+p.N(40))*time.Second), fsd.Duration(time.Duration(2+p.N(9))*time.Second)
 	}
 	return a
 }
@@ -161,7 +131,7 @@ func (p *play) action(i int) perilog.ActionConfig {
 func (p *play) someRanks(x float64) *idset.Set {
 	s := new(idset.Set)
 	for rank := range uint32(nodes) {
-		if p.p(x) {
+		if p.P(x) {
 			s.Insert(rank)
 		}
 	}
@@ -173,9 +143,9 @@ func (p *play) run() {
 	p.cfg = p.configure()
 	p.cfg.Hooks = p.hooks()
 	m, err := joblife.New(p.cfg)
-	p.must(err)
+	p.Must(err)
 	p.m, p.w = m, joblifetest.NewWorld(p.cfg.Actions)
-	for range p.n(300) {
+	for range p.N(300) {
 		p.move()
 		p.act()
 		p.judge()
@@ -183,7 +153,7 @@ func (p *play) run() {
 	p.honest = true
 	for i := 0; !p.finished(); i++ {
 		if i == 400 {
-			p.fail("I10: it does not end:\n%s", joblife.DescribeAll(p.m))
+			p.Fail("I10: it does not end:\n%s", joblife.DescribeAll(p.m))
 		}
 		p.tired = i > 40
 		p.finish()
@@ -195,19 +165,19 @@ func (p *play) run() {
 
 // step passes an input to the Manager.
 func (p *play) step(in joblife.Input) error {
-	p.steps++
+	p.Steps++
 	p.now = p.now.Add(time.Millisecond)
 	before := ""
-	if check := p.steps%8 == 0; check {
+	if check := p.Steps%8 == 0; check {
 		before = joblife.DescribeAll(p.m)
 	}
 	err := p.m.Step(p.now, in)
-	if p.traced {
-		p.say("step %T %s: %v", in, clip(fmt.Sprintf("%+v", in)), err)
+	if p.Traced {
+		p.Say("step %T %s: %v", in, clip(fmt.Sprintf("%+v", in)), err)
 	}
 	if err != nil && before != "" {
 		if after := joblife.DescribeAll(p.m); after != before {
-			p.fail("I6: %T was refused with %v, and something changed:\n%s", in, err, diff(before, after))
+			p.Fail("I6: %T was refused with %v, and something changed:\n%s", in, err, diff(before, after))
 		}
 	}
 	switch in.(type) {
@@ -243,7 +213,7 @@ func diff(a, b string) string {
 }
 
 // rare chooses a fault.
-func (p *play) rare(x float64) bool { return !p.honest && p.p(x) }
+func (p *play) rare(x float64) bool { return !p.honest && p.P(x) }
 
 // act is the embedder's loop.
 func (p *play) act() {
@@ -266,7 +236,7 @@ func (p *play) act() {
 			p.crash("before Done")
 			return
 		}
-		p.must(p.m.Done(p.rd.Seq))
+		p.Must(p.m.Done(p.rd.Seq))
 		p.busy = false
 	}
 }
@@ -276,11 +246,11 @@ func (p *play) append() bool {
 	n, how := len(p.rd.Append), ""
 	switch x := 0; {
 	case p.honest:
-	case p.p(0.02):
-		if x = p.n(3); x == 0 {
+	case p.P(0.02):
+		if x = p.N(3); x == 0 {
 			n, how = 0, "before Append"
 		} else if n > 0 {
-			n, how = p.n(n+1), "in Append"
+			n, how = p.N(n+1), "in Append"
 		}
 		if x == 2 {
 			how = "abandon"
@@ -288,28 +258,29 @@ func (p *play) append() bool {
 	}
 	for _, r := range p.rd.Append[:n] {
 		r.Data = bytes.Clone(r.Data)
-		p.say("store %v %v %s", r.Job, r.Kind, bytes.TrimSpace(r.Data))
+		p.Say("store %v %v %s", r.Job, r.Kind, bytes.TrimSpace(r.Data))
 		p.store = append(p.store, r)
-		if p.steps%8 == 0 {
+		if p.Steps%8 == 0 {
 			if fast, plain, err := bothTexts(r); err != nil || !bytes.Equal(fast, plain) {
-				p.fail("a record is written as %s, and without trust as %s: %v", fast, plain, err)
+				p.Fail("a record is written as %s, and without trust as %s: %v", fast, plain, err)
 			}
 		}
-		fmt.Fprintf(p.hash, "%v %v %s\n", r.Job, r.Kind, r.Data)
+		fmt.Fprintf(p.Hash, "%v %v %s\n", r.Job, r.Kind, r.Data)
 		p.judgeTime(r)
 		switch r.Kind {
 		case joblife.RecordEvent:
 			p.logs[r.Job] = append(p.logs[r.Job], r.Data...)
 			p.known[r.Job] = true
+			p.Jobs = len(p.known)
 		case joblife.RecordUnlinked:
 			delete(p.logs, r.Job)
 			p.forget(r.Job)
 		}
 	}
 	if how == "abandon" {
-		p.must(p.m.Abandon(p.rd.Seq))
+		p.Must(p.m.Abandon(p.rd.Seq))
 		if err := p.m.Step(p.now, joblife.Tick{}); !errors.Is(err, joblife.ErrAbandoned) {
-			p.fail("a Step after Abandon: %v", err)
+			p.Fail("a Step after Abandon: %v", err)
 		}
 	}
 	if how != "" {
@@ -337,7 +308,7 @@ type due struct {
 func (p *play) judgeReady() {
 	for _, l := range p.rd.Launch {
 		if l.Attempt == 1 && !p.up.ContainsAll(l.Ranks) {
-			p.fail("%v of %v is launched on %v, and %v were not offline", l.Action, l.Job, l.Ranks, p.up)
+			p.Fail("%v of %v is launched on %v, and %v were not offline", l.Action, l.Job, l.Ranks, p.up)
 		}
 		p.times[launched{l.Job, l.Action, l.Attempt, 0}] = due{timeout: l.Timeout}
 	}
@@ -349,7 +320,7 @@ func (p *play) judgeReady() {
 			continue
 		}
 		if _, fatal := v.Job().Cause(); !fatal && (d.timeout == 0 || eventlog.FromTime(p.now) < d.at+eventlog.Timestamp(d.timeout.Seconds())) {
-			p.fail("%v of %v is told to stop, launched at %v with a timeout of %v", s.Action, s.Job, d.at, d.timeout)
+			p.Fail("%v of %v is told to stop, launched at %v with a timeout of %v", s.Action, s.Job, d.at, d.timeout)
 		}
 	}
 	p.up = idset.Difference(idset.Range(0, nodes), p.offline)
@@ -362,14 +333,14 @@ func (p *play) judgeTime(r joblife.Record) {
 		return
 	}
 	e, err := eventlog.Parse(r.Data)
-	p.must(err)
+	p.Must(err)
 	var ev jobstate.Event
 	if ev.Decode(e) != nil {
 		return
 	}
 	logged := func(k jobstate.ActionKind, description string, attempt uint32) {
 		if e.Timestamp != r.Time {
-			p.fail("%s of %v is logged with the time %v at %v", e.Name, r.Job, e.Timestamp, r.Time)
+			p.Fail("%s of %v is logged with the time %v at %v", e.Name, r.Job, e.Timestamp, r.Time)
 		}
 		key := launched{r.Job, perilog.Key{Kind: k, Description: description}, attempt, 0}
 		d := p.times[key]
@@ -387,7 +358,7 @@ func (p *play) judgeTime(r joblife.Record) {
 		for _, q := range p.w.Processes() {
 			if strings.HasSuffix(c.Cause, "timed-out") && q.Job == r.Job && q.Action == (perilog.Key{Kind: c.Kind, Description: c.Description}) &&
 				q.Running && !q.Signal && len(q.Serves) == 1 && c.Ranks.Contains(q.Rank) {
-				p.fail("%v of %v is given up on rank %d, and was not told to stop", q.Action, q.Job, q.Rank)
+				p.Fail("%v of %v is given up on rank %d, and was not told to stop", q.Action, q.Job, q.Rank)
 			}
 		}
 	}
@@ -415,12 +386,12 @@ func (p *play) effects() bool {
 		}
 	}
 	for i := range rd.Signal { // what was given up before it was told to stop
-		add(func() { p.say("signal %+v", rd.Signal[i]); p.w.Do(&joblife.Ready{Signal: rd.Signal[i : i+1]}) })
+		add(func() { p.Say("signal %+v", rd.Signal[i]); p.w.Do(&joblife.Ready{Signal: rd.Signal[i : i+1]}) })
 	}
 	for i := range rd.Launch {
 		add(func() {
 			l := rd.Launch[i]
-			p.say("launch %v %v attempt %d on %v serves %v", l.Job, l.Action, l.Attempt, l.Ranks, l.Serves)
+			p.Say("launch %v %v attempt %d on %v serves %v", l.Job, l.Action, l.Attempt, l.Ranks, l.Serves)
 			p.w.Do(&joblife.Ready{Launch: rd.Launch[i : i+1]})
 		})
 	}
@@ -428,7 +399,7 @@ func (p *play) effects() bool {
 		add(func() { p.w.Do(&joblife.Ready{Signal: rd.Signal[i : i+1]}) })
 	}
 	for _, d := range rd.Drain {
-		add(func() { p.say("drain %v %s", d.Ranks, d.Reason); p.toDrain.UnionWith(d.Ranks) })
+		add(func() { p.Say("drain %v %s", d.Ranks, d.Reason); p.toDrain.UnionWith(d.Ranks) })
 	}
 	for _, a := range p.rd.Answers {
 		add(func() { p.answered(a) })
@@ -445,11 +416,11 @@ func (p *play) effects() bool {
 		act()
 	}
 	for _, f := range rd.Faults {
-		p.say("fault %v", f)
+		p.Say("fault %v", f)
 		if f.Hook == "flaky" {
 			p.panics++
 		} else if strings.Contains(f.Error(), "panicked") || f.Hook == "dependencies" {
-			p.fail("%v", f)
+			p.Fail("%v", f)
 		}
 	}
 	return false
@@ -463,7 +434,7 @@ func (p *play) unlink(ids []jobid.ID) {
 			failed[id] = errors.New("the disk is slow")
 			continue
 		}
-		p.say("unlink %v", id)
+		p.Say("unlink %v", id)
 		if log := p.logs[id]; len(log) > 0 {
 			p.judgeLog(id, log)
 		}
@@ -479,19 +450,19 @@ func (p *play) unlink(ids []jobid.ID) {
 func (p *play) answered(a joblife.Answer) {
 	asked, ok := p.tags[a.Tag]
 	if !ok {
-		p.fail("an answer to %d, which is not outstanding: %+v", a.Tag, a)
+		p.Fail("an answer to %d, which is not outstanding: %+v", a.Tag, a)
 	}
 	delete(p.tags, a.Tag)
 	switch asked := asked.(type) {
 	case joblife.Submit:
 		if asked.ID != 0 && asked.ID != a.Job {
-			p.fail("the job %v has the id %v", asked.ID, a.Job)
+			p.Fail("the job %v has the id %v", asked.ID, a.Job)
 		}
 		if !p.known[a.Job] {
-			p.fail("I4: %v is answered, and not durable", a.Job)
+			p.Fail("I4: %v is answered, and not durable", a.Job)
 		}
 	case reported:
-		p.say("answer %v to %+v", a.Report, asked)
+		p.Say("answer %v to %+v", a.Report, asked)
 		if asked.failed != nil {
 			if a.Report == perilog.AnswerApplied {
 				p.w.Failed(asked.process, asked.failed)
@@ -506,34 +477,34 @@ func (p *play) answered(a joblife.Answer) {
 			p.reports[launchedOf(asked.process)] = true
 		}
 		if asked.old && a.Report == perilog.AnswerApplied {
-			p.fail("I10: a report of attempt %d-1 is applied: %+v", asked.process.Attempt, asked.process)
+			p.Fail("I10: a report of attempt %d-1 is applied: %+v", asked.process.Attempt, asked.process)
 		}
 	}
 }
 
 // crash forgets all that is not durable and restores.
 func (p *play) crash(where string) {
-	p.crashes++
-	p.say("crash %s", where)
+	p.Crashes++
+	p.Say("crash %s", where)
 	p.busy, p.stops = false, false
 	p.rd = joblife.Ready{}
 	clear(p.tags)
 	p.inbox = nil
 	p.sched.lost()
 	p.exec.lost()
-	p.now = p.now.Add(time.Duration(p.n(3)) * time.Second)
+	p.now = p.now.Add(time.Duration(p.N(3)) * time.Second)
 	p.cfg.Hooks = p.hooks()
 	p.cfg.Offline, p.up = p.offline.Clone(), idset.Difference(idset.Range(0, nodes), p.offline)
 	m, rec, err := joblife.Restore(p.now, p.cfg, all(p.sorted(p.store)))
-	p.must(err)
+	p.Must(err)
 	p.m = m
 	p.serviceLost()
 	for _, q := range rec.Quarantined {
-		p.fail("quarantined %v: %v", q.Job, q.Err)
+		p.Fail("quarantined %v: %v", q.Job, q.Err)
 	}
 	for id := range p.known {
 		if _, ok := m.Job(id); !ok && !p.gone(id) {
-			p.fail("%v is lost", id)
+			p.Fail("%v is lost", id)
 		}
 	}
 }
@@ -541,7 +512,7 @@ func (p *play) crash(where string) {
 // sorted returns records as a store may keep them: in one log, or those of each kind
 // in a place of its own.
 func (p *play) sorted(records []joblife.Record) []joblife.Record {
-	if p.p(0.5) {
+	if p.P(0.5) {
 		return records
 	}
 	records = slices.Clone(records)
@@ -558,13 +529,13 @@ func (p *play) gone(id jobid.ID) bool {
 
 // judge judges what can be seen after each step.
 func (p *play) judge() {
-	p.must(p.w.Err())
+	p.Must(p.w.Err())
 	if err := joblife.Audit(p.m); err != nil {
-		p.fail("%v", err)
+		p.Fail("%v", err)
 	}
-	if p.steps%5 == 0 {
+	if p.Steps%5 == 0 {
 		if err := joblifetest.Check(p.m); err != nil {
-			p.fail("%v", err)
+			p.Fail("%v", err)
 		}
 	}
 	if joblife.Idle(p.m) && p.rare(0.1) {
@@ -580,8 +551,8 @@ func (p *play) judge() {
 		if !purging {
 			p.judgeReplay(snap, "a snapshot")
 		}
-		if p.p(0.3) {
-			p.say("snapshot")
+		if p.P(0.3) {
+			p.Say("snapshot")
 			p.store = snap
 		}
 	}
@@ -592,30 +563,30 @@ func (p *play) judgeReplay(records []joblife.Record, what string) {
 	cfg := p.cfg
 	cfg.Hooks = nil
 	m, err := joblife.Load(p.now, cfg, all(records))
-	p.must(err)
+	p.Must(err)
 	if a, b := joblife.Describe(p.m), joblife.Describe(m); a != b {
-		p.fail("I5: %s tell otherwise:\n%s", what, diff(a, b))
+		p.Fail("I5: %s tell otherwise:\n%s", what, diff(a, b))
 	}
 }
 
 // judgeEnd judges that all is over.
 func (p *play) judgeEnd() {
 	p.judgeReplay(p.store, "the records")
-	p.must(p.w.End())
+	p.Must(p.w.End())
 	for id, log := range p.logs {
 		p.judgeLog(id, log)
 		if v, ok := p.m.Job(id); ok && v.State() != jobstate.StateInactive {
-			p.fail("%v is in %v at the end", id, v.State())
+			p.Fail("%v is in %v at the end", id, v.State())
 		}
 	}
 	if n := p.sched.pool.Len(); n > 0 {
-		p.fail("I1: %d jobs hold resources at the end", n)
+		p.Fail("I1: %d jobs hold resources at the end", n)
 	}
 	if s := p.m.Stats(); s.Waits != 0 || s.Housekeeping != 0 {
-		p.fail("at the end: %+v", s)
+		p.Fail("at the end: %+v", s)
 	}
 	for tag, asked := range p.tags {
-		p.fail("no answer to %d: %T %+v", tag, asked, asked)
+		p.Fail("no answer to %d: %T %+v", tag, asked, asked)
 	}
 }
 
@@ -623,14 +594,14 @@ func (p *play) judgeEnd() {
 func (p *play) judgeLog(id jobid.ID, log []byte) {
 	for _, f := range jobstate.Validate(log) {
 		if f.Level == jobstate.LevelError {
-			p.fail("%v: %v\n%s", id, f, log)
+			p.Fail("%v: %v\n%s", id, f, log)
 		}
 	}
 	if bytes.Contains(log, []byte(`"name":"invalidate"`)) {
 		return
 	}
 	if j, err := jobstate.Replay(id, log); err != nil || j.State() != jobstate.StateInactive {
-		p.fail("I5: %v is over, and its log is not: %v\n%s", id, err, log)
+		p.Fail("I5: %v is over, and its log is not: %v\n%s", id, err, log)
 	}
 }
 

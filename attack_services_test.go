@@ -31,17 +31,17 @@ func (p *play) serve() {
 	}
 	for _, s := range p.foreign[id] {
 		if !s.ended {
-			p.endService(id, s, []int{0, 0, 0, 256}[p.n(4)])
+			p.endService(id, s, []int{0, 0, 0, 256}[p.N(4)])
 			return
 		}
 	}
 	p.served++
 	s := &service{key: perilog.Key{Kind: jobstate.ActionEpilog, Description: fmt.Sprintf("dws%d.", p.served)}, ranks: idset.Range(0, nodes-1), gone: new(idset.Set)}
-	if p.p(0.3) && !v.Job().Started() && v.State() != jobstate.StateCleanup {
+	if p.P(0.3) && !v.Job().Started() && v.State() != jobstate.StateCleanup {
 		s.key.Kind = jobstate.ActionProlog
 	}
 	text := fmt.Sprintf(`{"description":%q}`, s.key.Description)
-	if p.p(0.5) {
+	if p.P(0.5) {
 		s.ranks = p.someRanks(0.5)
 		text = fmt.Sprintf(`{"description":%q,"ranks":"%v"}`, s.key.Description, s.ranks)
 	}
@@ -111,7 +111,7 @@ func (p *play) judgeServices(id jobid.ID, ranks *idset.Set) {
 	}
 	for _, s := range p.foreign[id] {
 		if held := idset.Difference(idset.Intersect(s.ranks, ranks), s.gone); !s.ended && !held.IsEmpty() {
-			p.fail("I3: ranks %v of %v are freed, and %v holds them", held, id, s.key)
+			p.Fail("I3: ranks %v of %v are freed, and %v holds them", held, id, s.key)
 		}
 	}
 }

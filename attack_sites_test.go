@@ -43,20 +43,20 @@ func (s *scheduler) lost() {
 
 // refused ends the session, as an answer that is refused does.
 func (s *scheduler) refused() {
-	if s.lost(); s.p.p(0.5) {
-		s.p.must(s.p.step(joblife.SchedLost{}))
+	if s.lost(); s.p.P(0.5) {
+		s.p.Must(s.p.step(joblife.SchedLost{}))
 	}
 }
 
 // bookTwice gives a job what another one holds: PR-10.
 func (s *scheduler) bookTwice(id jobid.ID) {
 	for other, r := range s.p.m.Allocated() {
-		if other == id || s.p.p(0.5) {
+		if other == id || s.p.P(0.5) {
 			continue
 		}
-		s.p.say("book %v of %v for %v too", r.Ranks(), other, id)
+		s.p.Say("book %v of %v for %v too", r.Ranks(), other, id)
 		if err := s.p.step(joblife.SchedResponse{ID: id, R: r}); !errors.Is(err, joblife.ErrConflict) && !s.p.stops {
-			s.p.fail("PR-10: %v gets %v, which %v holds: %v", id, r, other, err)
+			s.p.Fail("PR-10: %v gets %v, which %v holds: %v", id, r, other, err)
 		}
 		s.refused()
 		return
@@ -76,7 +76,7 @@ func (s *scheduler) answerLate() {
 		return // it was not asked for again, or the world has newer ones
 	}
 	err := s.p.step(r)
-	if s.p.say("a late answer for %v: %v", r.ID, err); err == nil && r.Type == alloc.ResponseSuccess {
+	if s.p.Say("a late answer for %v: %v", r.ID, err); err == nil && r.Type == alloc.ResponseSuccess {
 		s.p.w.Allocated(r.ID, r.R)
 	}
 	s.refused()
@@ -85,7 +85,7 @@ func (s *scheduler) answerLate() {
 // hello takes the response to a hello.
 func (s *scheduler) hello(a *alloc.Announcement) {
 	if len(a.Failed) > 0 {
-		s.p.fail("hello: %v", a.Failed[0])
+		s.p.Fail("hello: %v", a.Failed[0])
 	}
 	if s.stale = s.old != nil && s.p.rare(0.1); s.stale {
 		s.pool = s.old.Clone()
@@ -95,12 +95,12 @@ func (s *scheduler) hello(a *alloc.Announcement) {
 	}
 	ranks := idset.Range(0, nodes-1)
 	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: ranks, Children: map[string]*idset.Set{"core": idset.Range(0, cores-1)}}}})
-	s.p.must(err)
+	s.p.Must(err)
 	s.pool, err = pool.New(r, pool.Config{})
-	s.p.must(err)
+	s.p.Must(err)
 	for _, h := range a.Responses {
-		s.p.say("hello %v holds %v, freed %v", h.ID, h.R.Ranks(), h.Free)
-		s.p.must(s.pool.Adopt(h.ID, h.R, h.Free))
+		s.p.Say("hello %v holds %v, freed %v", h.ID, h.R.Ranks(), h.Free)
+		s.p.Must(s.pool.Adopt(h.ID, h.R, h.Free))
 	}
 	s.ups()
 	s.phase = 2
@@ -110,7 +110,7 @@ func (s *scheduler) hello(a *alloc.Announcement) {
 func (s *scheduler) ups() {
 	if s.pool != nil {
 		down := idset.Union(s.p.drained, s.p.offline)
-		s.p.must(s.pool.Update(pool.Change{Up: idset.Difference(idset.Range(0, nodes-1), down), Down: down}))
+		s.p.Must(s.pool.Update(pool.Change{Up: idset.Difference(idset.Range(0, nodes-1), down), Down: down}))
 	}
 }
 
@@ -125,23 +125,23 @@ func (s *scheduler) take(msg alloc.Message) {
 	}
 	switch msg := msg.(type) {
 	case alloc.Request:
-		s.p.say("request for %v", msg.ID)
+		s.p.Say("request for %v", msg.ID)
 		if slices.ContainsFunc(s.asked, func(r alloc.Request) bool { return r.ID == msg.ID }) {
-			s.p.fail("a second request for %v", msg.ID)
+			s.p.Fail("a second request for %v", msg.ID)
 		}
 		msg.Jobspec = bytes.Clone(msg.Jobspec)
 		s.asked = append(s.asked, msg)
 	case alloc.Cancel:
-		s.p.say("cancel of the request for %v", msg.ID)
+		s.p.Say("cancel of the request for %v", msg.ID)
 		if i := s.index(msg.ID); i >= 0 && !s.p.rare(0.3) {
 			s.asked = slices.Delete(s.asked, i, i+1)
 			s.say(alloc.Response{ID: msg.ID, Type: alloc.ResponseCancel})
 		}
 	case alloc.Free:
-		s.p.say("free %v of %v final %v", msg.R.Ranks(), msg.ID, msg.Final)
+		s.p.Say("free %v of %v final %v", msg.R.Ranks(), msg.ID, msg.Final)
 		s.p.judgeServices(msg.ID, msg.R.Ranks())
 		if _, err := s.pool.Free(msg.ID, msg.R, msg.Final); err != nil && !s.stale {
-			s.p.fail("free: %v", err)
+			s.p.Fail("free: %v", err)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func (s *scheduler) work() {
 	p := s.p
 	switch {
 	case s.phase == 0:
-		if p.step(joblife.SchedHello{PartialOK: p.p(0.5)}) == nil {
+		if p.step(joblife.SchedHello{PartialOK: p.P(0.5)}) == nil {
 			s.phase = 1
 		}
 		return
@@ -163,10 +163,10 @@ func (s *scheduler) work() {
 		return
 	case s.phase == 2:
 		in := joblife.SchedReady{}
-		if p.p(0.3) {
-			in.Limit = 1 + p.n(3)
+		if p.P(0.3) {
+			in.Limit = 1 + p.N(3)
 		}
-		p.must(p.step(in))
+		p.Must(p.step(in))
 		s.phase = 3
 		return
 	case p.rare(0.02), p.honest && s.stale:
@@ -179,16 +179,16 @@ func (s *scheduler) work() {
 		s.answerLate()
 		return
 	}
-	if len(s.inbox) > 0 && (p.honest || p.p(0.6)) {
+	if len(s.inbox) > 0 && (p.honest || p.P(0.6)) {
 		in := s.inbox[0]
 		s.inbox = s.inbox[1:]
 		if err := p.step(in); err != nil && !p.stops {
-			p.fail("the scheduler's response %+v: %v", in, err)
+			p.Fail("the scheduler's response %+v: %v", in, err)
 		}
 		return
 	}
 	if len(s.asked) > 0 {
-		s.decide(p.n(len(s.asked)))
+		s.decide(p.N(len(s.asked)))
 	}
 }
 
@@ -213,16 +213,16 @@ func (s *scheduler) decide(i int) {
 		return
 	}
 	spec, err := jobspec.Parse(req.Jobspec)
-	p.must(err)
+	p.Must(err)
 	q, err := pool.NewRequest(spec)
-	p.must(err)
+	p.Must(err)
 	r, err := s.pool.Alloc(req.ID, q, eventlog.FromTime(p.now))
 	if err != nil {
-		p.say("%v: %v", req.ID, err)
+		p.Say("%v: %v", req.ID, err)
 		return
 	}
 	gone()
-	p.say("allocate %v to %v", r.Ranks(), req.ID)
+	p.Say("allocate %v to %v", r.Ranks(), req.ID)
 	if s.stale {
 		s.inbox = slices.DeleteFunc(s.inbox, func(in joblife.Input) bool { // what it said of the request before
 			r, ok := in.(joblife.SchedResponse)
@@ -234,7 +234,7 @@ func (s *scheduler) decide(i int) {
 		case errors.Is(err, joblife.ErrConflict) || p.stops:
 			s.refused()
 		default:
-			p.fail("the scheduler's response for %v: %v", req.ID, err)
+			p.Fail("the scheduler's response for %v: %v", req.ID, err)
 		}
 		return
 	}
@@ -292,7 +292,7 @@ func (x *executor) take(msgs []exec.Message) {
 		return
 	}
 	p, j := x.p, x.jobs[s.ID]
-	p.say("executor: start %v on %v reattach %v, has %v", s.ID, s.R.Ranks(), s.Reattach, j != nil)
+	p.Say("executor: start %v on %v reattach %v, has %v", s.ID, s.R.Ranks(), s.Reattach, j != nil)
 	if (j == nil || j.lost && len(p.logs[s.ID]) > 0 && !bytes.Contains(p.logs[s.ID], []byte(`"name":"start"`))) && s.Reattach || j == nil && p.rare(0.03) {
 		if j != nil {
 			p.w.Excuse(s.ID, nil) // it forgot that it ran the job, so that no epilog is due
@@ -319,16 +319,16 @@ func (x *executor) work() {
 		return
 	case p.rare(0.02):
 		x.lost()
-		if p.p(0.3) {
-			p.say("the executor dies with its jobs")
+		if p.P(0.3) {
+			p.Say("the executor dies with its jobs")
 			x.die()
 		}
-		if p.p(0.5) {
-			p.must(p.step(joblife.ExecLost{}))
+		if p.P(0.5) {
+			p.Must(p.step(joblife.ExecLost{}))
 		}
 		return
 	}
-	if len(x.inbox) > 0 && (p.honest || p.p(0.6)) {
+	if len(x.inbox) > 0 && (p.honest || p.P(0.6)) {
 		in := x.inbox[0]
 		x.inbox = x.inbox[1:]
 		err := p.step(in)
@@ -341,7 +341,7 @@ func (x *executor) work() {
 	if len(ids) == 0 {
 		return
 	}
-	j := x.jobs[ids[p.n(len(ids))]]
+	j := x.jobs[ids[p.N(len(ids))]]
 	if p.honest {
 		for _, id := range ids {
 			x.run(x.jobs[id])
@@ -362,7 +362,7 @@ func (x *executor) run(j *running) {
 		say(exec.Response{ID: j.id, Type: exec.ResponseRelease, Final: true})
 		j.final = true
 	case !j.started && p.rare(0.03) && !p.ran(j.id):
-		p.say("%v: the executor gives up", j.id)
+		p.Say("%v: the executor gives up", j.id)
 		p.w.Ended(j.id, nil)
 		p.w.Excuse(j.id, nil) // without a start no epilog is due
 		j.final = true
@@ -376,8 +376,8 @@ func (x *executor) run(j *running) {
 		say(exec.Response{ID: j.id, Type: kind})
 	case x.live(j):
 		for rank := range j.ranks.All() {
-			if p.w.Runs(j.id, rank) && (p.honest || j.kill || p.p(0.5)) {
-				p.say("%v ends on rank %d", j.id, rank)
+			if p.w.Runs(j.id, rank) && (p.honest || j.kill || p.P(0.5)) {
+				p.Say("%v ends on rank %d", j.id, rank)
 				p.w.Ended(j.id, idset.Of(rank))
 			}
 		}
@@ -424,13 +424,13 @@ func (p *play) finish() {
 	p.now = p.now.Add(100 * 1e6)
 	for _, name := range []string{"", "a", "b"} {
 		if q, ok := p.m.Queue(name); ok && !q.Started {
-			p.must(p.step(joblife.StartQueue{Queue: name, Start: true}))
+			p.Must(p.step(joblife.StartQueue{Queue: name, Start: true}))
 		}
 	}
 	if p.offline.Len() > 0 || p.drained.Len() > 0 {
 		p.offline, p.drained = new(idset.Set), new(idset.Set)
 		p.up = idset.Range(0, nodes)
-		p.must(p.step(joblife.Offline{}))
+		p.Must(p.step(joblife.Offline{}))
 		p.sched.ups()
 	}
 	for range 6 {
@@ -454,10 +454,10 @@ func (p *play) finish() {
 		}
 		if p.tired || v.Job().Urgency() == jobstate.UrgencyHold {
 			if err := p.step(joblife.Raise{ID: id, Type: "cancel"}); err != nil && state != jobstate.StateNew {
-				p.fail("cancel: %v", err)
+				p.Fail("cancel: %v", err)
 			}
 		} else if state == jobstate.StatePriority && name == "ranked" {
-			p.must(p.step(joblife.Priority{ID: id, Priority: 5}))
+			p.Must(p.step(joblife.Priority{ID: id, Priority: 5}))
 		}
 		if state == jobstate.StateNew {
 			_ = p.step(joblife.Validated{ID: id})
@@ -468,7 +468,7 @@ func (p *play) finish() {
 		p.now = at
 	}
 	p.store1()
-	p.must(p.step(joblife.Tick{}))
+	p.Must(p.step(joblife.Tick{}))
 }
 
 // store1 tells the Manager what the store has done.
@@ -476,7 +476,7 @@ func (p *play) store1() {
 	if len(p.inbox) > 0 {
 		in := p.inbox[0]
 		p.inbox = p.inbox[1:]
-		p.must(p.step(in))
+		p.Must(p.step(in))
 	}
 }
 
@@ -494,7 +494,7 @@ func (p *play) confirm() {
 	done := some.Clone()
 	p.toDrain.SubtractWith(done)
 	p.sched.ups()
-	p.must(p.step(joblife.Drained{Ranks: done}))
+	p.Must(p.step(joblife.Drained{Ranks: done}))
 }
 
 // finished reports whether all is over.

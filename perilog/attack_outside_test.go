@@ -24,24 +24,24 @@ type service struct {
 // serve lets a service start an action, end it on ranks, or end it.
 func (w *world) serve() {
 	active := w.active()
-	if len(active) == 3 || len(active) > 0 && w.p(0.4) {
-		w.endService(active[w.rng.IntN(len(active))], w.p(0.8))
+	if len(active) == 3 || len(active) > 0 && w.P(0.4) {
+		w.endService(active[w.N(len(active))], w.P(0.8))
 		return
 	}
 	w.served++
 	s := &service{key: perilog.Key{Kind: jobstate.ActionEpilog, Description: fmt.Sprintf("dws%d.", w.served)}, ranks: w.all()}
-	if w.p(0.3) {
+	if w.P(0.3) {
 		s.key.Kind = jobstate.ActionProlog
 	}
 	if r := w.job.R(); r != nil {
 		s.ranks = r.Ranks().Clone() // not what was dropped
 	}
 	context := fmt.Sprintf(`{"description":%q`, s.key.Description)
-	if w.p(0.5) {
+	if w.P(0.5) {
 		s.ranks = w.someRanks(0.5)
 		context += fmt.Sprintf(`,"ranks":"%v"`, s.ranks)
 	}
-	if w.p(0.5) && w.named != nil {
+	if w.P(0.5) && w.named != nil {
 		if len(w.job.Holds().Released().Named) == 0 {
 			s.named = w.named
 		}
@@ -58,7 +58,7 @@ func (w *world) serve() {
 // endService ends an action of a service, or a part of it.
 func (w *world) endService(s *service, well bool) {
 	kind := s.key.Kind.String()
-	if some := w.someRanks(0.5); w.p(0.3) && w.apply(kind+"-release", fmt.Sprintf(`{"description":%q,"ranks":"%v","status":0}`, s.key.Description, some)) {
+	if some := w.someRanks(0.5); w.P(0.3) && w.apply(kind+"-release", fmt.Sprintf(`{"description":%q,"ranks":"%v","status":0}`, s.key.Description, some)) {
 		s.ranks.SubtractWith(some)
 		return
 	}
@@ -90,8 +90,8 @@ func (w *world) all() *idset.Set { return idset.Range(0, w.n-1) }
 // reload gives a job that lives another configuration.
 func (w *world) reload() {
 	w.configure()
-	w.say("reload")
-	w.must(w.job.SetConfig(w.cfg))
+	w.Say("reload")
+	w.Must(w.job.SetConfig(w.cfg))
 }
 
 // always yields the actions of a kind that each configuration since alloc has for a
@@ -141,13 +141,13 @@ func (w *world) judgePrologs(rank uint32) {
 // unstarted lets the executor say something else of a job that it was asked for than
 // that it starts, and reports whether it did.
 func (w *world) unstarted() bool {
-	x := w.rng.IntN(12)
+	x := w.N(12)
 	if w.job.State().Finished() {
 		x %= 2 // it has run, and did not say so
 	}
 	switch x {
 	case 0:
-		w.say("the executor refuses")
+		w.Say("the executor refuses")
 		w.job.NotStarted(w.now)
 	case 1:
 		if !w.apply("release", `{"ranks":"all","final":true}`) {

@@ -15,18 +15,18 @@ import (
 // crash forgets all that is not durable and recovers, perhaps with another
 // configuration.
 func (w *world) crash() {
-	w.crashes++
+	w.Crashes++
 	w.pending = nil
 	w.posted = bytes.Clone(w.log)
 	w.serviceLost()
-	if w.p(0.2) {
+	if w.P(0.2) {
 		w.configure()
 	}
 	job, err := perilog.RecoverJob(w.now, w.cfg, w.spec(), w.log, w.hkLog)
-	w.must(err)
+	w.Must(err)
 	w.job = job
-	w.must(job.Check())
-	w.say("recovered: %v", job)
+	w.Must(job.Check())
+	w.Say("recovered: %v", job)
 	w.hello()
 }
 
@@ -50,9 +50,9 @@ func (w *world) hello() {
 // play plays the job.
 func (w *world) play() {
 	job, err := perilog.NewJob(w.cfg, w.spec())
-	w.must(err)
+	w.Must(err)
 	w.job = job
-	for i := w.rng.IntN(250); i > 0 && !w.job.Done(); i-- {
+	for i := w.N(250); i > 0 && !w.job.Done(); i-- {
 		w.step()
 	}
 	for i := 0; !w.finished(); i++ {
@@ -93,9 +93,9 @@ func (w *world) judgeEnd() {
 
 // step does one thing at random.
 func (w *world) step() {
-	w.steps++
+	w.Steps++
 	w.now += 0.25 // so that no two entries are the same
-	switch x := w.rng.IntN(100); {
+	switch x := w.N(100); {
 	case x < 30:
 		w.take(false)
 	case x < 45:
@@ -108,7 +108,7 @@ func (w *world) step() {
 		w.confirm()
 	case x < 88:
 		w.now += 5
-		if w.job.Tick(w.now); w.p(0.3) { // the embedder is slow to take what follows
+		if w.job.Tick(w.now); w.P(0.3) { // the embedder is slow to take what follows
 			w.now += 15
 			w.job.Tick(w.now)
 		}
@@ -123,14 +123,14 @@ func (w *world) step() {
 	case x < 97:
 		w.careless()
 	case x < 99:
-		w.say("crash")
+		w.Say("crash")
 		w.crash()
 	default:
-		if w.p(0.1) {
+		if w.P(0.1) {
 			w.job.Shutdown(w.now, 0) // ends with the next crash
 		}
 	}
-	w.must(w.job.Check())
+	w.Must(w.job.Check())
 }
 
 func (w *world) setOffline(ranks *idset.Set) {
@@ -153,15 +153,15 @@ func (w *world) live() {
 		w.apply("priority", `{"priority":16}`)
 	case s.State() == jobstate.StateSched:
 		if w.job.R() == nil {
-			w.must(w.job.SetR(w.r, w.named...))
+			w.Must(w.job.SetR(w.r, w.named...))
 		}
 		w.cfgs = []*perilog.Config{w.cfg}
 		w.wasOffline = w.offline.Clone()
 		w.apply("alloc", "")
 	case s.State().In(jobstate.StateRun|jobstate.StateCleanup) && s.HasResources():
-		w.execute(w.p(0.5))
+		w.execute(w.P(0.5))
 	}
-	if s.State().In(jobstate.StateActive) && w.p(0.04) && !s.Finished() {
+	if s.State().In(jobstate.StateActive) && w.P(0.04) && !s.Finished() {
 		w.cancel()
 	}
 }
@@ -190,10 +190,10 @@ func (w *world) execute(hurry bool) {
 	}
 	ranks := slices.Sorted(maps.Keys(w.shells))
 	for _, rank := range ranks {
-		if w.shells[rank] && (hurry || w.p(0.3)) {
+		if w.shells[rank] && (hurry || w.P(0.3)) {
 			w.shells[rank] = false
 		}
-		if !w.shells[rank] && !w.gone.Contains(rank) && w.p(0.2) && !s.Released() {
+		if !w.shells[rank] && !w.gone.Contains(rank) && w.P(0.2) && !s.Released() {
 			if w.apply("release", fmt.Sprintf(`{"ranks":"%d","final":false}`, rank)) {
 				w.gone.Insert(rank)
 			}
@@ -202,17 +202,17 @@ func (w *world) execute(hurry bool) {
 	if slices.Contains(slices.Collect(maps.Values(w.shells)), true) {
 		return
 	}
-	if !s.Finished() && s.State() == jobstate.StateRun || !s.Finished() && w.p(0.5) {
+	if !s.Finished() && s.State() == jobstate.StateRun || !s.Finished() && w.P(0.5) {
 		w.apply("finish", `{"status":0}`)
 	}
-	if !s.Released() && (hurry || w.p(0.5)) {
+	if !s.Released() && (hurry || w.P(0.5)) {
 		w.apply("release", `{"ranks":"all","final":true}`)
 	}
 }
 
 // start asks the executor to start the job.
 func (w *world) start() {
-	w.say("start on %v", w.job.R().Ranks())
+	w.Say("start on %v", w.job.R().Ranks())
 	if w.asked {
 		return // it has it already
 	}
@@ -265,17 +265,17 @@ func (w *world) places() []place {
 func (w *world) processes() {
 	for _, at := range w.places() {
 		p := w.done[at]
-		if !p.running || !w.p(0.4) {
+		if !p.running || !w.P(0.4) {
 			continue
 		}
 		p.running = false
 		switch {
 		case p.signal:
 			p.status = 15
-		case w.p(0.12):
+		case w.P(0.12):
 			p.status = 256
 		}
-		w.say("%v ends on rank %d with %d", at.key, at.rank, p.status)
+		w.Say("%v ends on rank %d with %d", at.key, at.rank, p.status)
 		w.ended(at, p)
 	}
 }
@@ -290,17 +290,17 @@ func (w *world) ended(at place, p *process) {
 // reports reports what happened, some of it twice, late or wrongly.
 func (w *world) reports() {
 	for _, at := range w.places() {
-		if !w.p(0.5) {
+		if !w.P(0.5) {
 			continue
 		}
 		switch p := w.done[at]; {
-		case w.p(0.1):
+		case w.P(0.1):
 			w.report(at, perilog.Report{Kind: perilog.ReportExited, Attempt: p.attempt - 1, Rank: at.rank}, p, perilog.AnswerStale, perilog.AnswerEnded, perilog.AnswerUnknown)
-		case w.p(0.05):
+		case w.P(0.05):
 			w.report(at, perilog.Report{Kind: perilog.ReportExited, Attempt: p.attempt, Rank: at.rank + 100}, p, perilog.AnswerUnknown, perilog.AnswerEnded)
-		case p.running && w.p(0.4):
+		case p.running && w.P(0.4):
 			w.output(at, p)
-		case p.running && !p.single && w.p(0.1): // it runs on
+		case p.running && !p.single && w.P(0.1): // it runs on
 			if w.report(at, perilog.Report{Kind: perilog.ReportUnreachable, Attempt: p.attempt, Rank: at.rank}, p) == perilog.AnswerApplied {
 				w.pend(at, at.rank)
 			}
@@ -331,9 +331,9 @@ func (w *world) pend(at place, rank uint32) {
 
 // output lets a process write a line.
 func (w *world) output(at place, p *process) {
-	rank := uint32(w.rng.IntN(int(w.n)))
+	rank := uint32(w.N(int(w.n)))
 	rep := perilog.Report{Kind: perilog.ReportOutput, Attempt: p.attempt, Rank: at.rank}
-	switch w.rng.IntN(5) {
+	switch w.N(5) {
 	case 0:
 		rep.Line = fmt.Appendf(nil, `perilog-control: {"version":1,"failed":"%d","note":"gpu"}`, rank)
 		if w.report(at, rep, p) == perilog.AnswerApplied && slices.Contains(p.serves, rank) {
@@ -369,7 +369,7 @@ func (w *world) report(at place, rep perilog.Report, p *process, want ...perilog
 	if a != perilog.AnswerApplied && w.job.String() != before {
 		w.fail("answer %v, and changed\n%s\n%v", a, before, w.job)
 	}
-	w.say("report %v %v rank %d attempt %d status %d %s: %v", at.key, rep.Kind, rep.Rank, rep.Attempt, rep.Status, rep.Line, a)
+	w.Say("report %v %v rank %d attempt %d status %d %s: %v", at.key, rep.Kind, rep.Rank, rep.Attempt, rep.Status, rep.Line, a)
 	w.taken = a == perilog.AnswerApplied && strings.Contains(before, " lost ") // whatever it said
 	if len(want) > 0 && !slices.Contains(want, a) && !w.taken && !w.changed {
 		w.fail("answer %v to %v of attempt %d on rank %d, want one of %v", a, rep.Kind, rep.Attempt, rep.Rank, want)
@@ -388,14 +388,14 @@ func (w *world) confirm() {
 // operate lets an operator resolve something, who looks at the node first.
 func (w *world) operate() {
 	for _, u := range w.job.Unresolved() {
-		if !w.p(0.5) {
+		if !w.P(0.5) {
 			continue
 		}
 		w.resolve(u)
 	}
-	if w.p(0.1) {
+	if w.P(0.1) {
 		for _, at := range w.places() {
-			if p := w.done[at]; p.running && w.p(0.3) {
+			if p := w.done[at]; p.running && w.P(0.3) {
 				w.force(at.key, idset.Of(at.rank))
 			}
 		}
@@ -409,9 +409,9 @@ func (w *world) resolve(u perilog.Unresolved) {
 		return
 	}
 	if u.Reason == perilog.ReasonForeign {
-		if w.p(0.5) {
+		if w.P(0.5) {
 			err := w.job.ForceFinish(w.now, u.Action, nil, 1, "root")
-			w.say("force %v: %v", u.Action, err)
+			w.Say("force %v: %v", u.Action, err)
 			for _, s := range w.services {
 				s.ended = s.ended || s.key == u.Action && err == nil
 			}
@@ -426,36 +426,36 @@ func (w *world) resolve(u perilog.Unresolved) {
 		}
 		p, ranks := w.done[place{u.Action, rank}], idset.Of(rank)
 		switch {
-		case u.Reason != perilog.ReasonLost || p == nil || !p.running && w.p(0.3):
+		case u.Reason != perilog.ReasonLost || p == nil || !p.running && w.P(0.3):
 			err := w.job.Rerun(w.now, u.Action, ranks)
-			w.say("rerun %v on %d: %v", u.Action, rank, err)
+			w.Say("rerun %v on %d: %v", u.Action, rank, err)
 			if err == nil && u.Reason == perilog.ReasonHeld || u.Action == perilog.Housekeeping() {
 				// What is repeated with success needs no drain.
 				w.failed[rank] = false
 				w.pending = slices.DeleteFunc(w.pending, func(r reply) bool { return r.rank == rank })
 			}
-			if err != nil && w.p(0.2) {
+			if err != nil && w.P(0.2) {
 				w.force(u.Action, ranks)
 			}
-		case p.running && w.p(0.7):
+		case p.running && w.P(0.7):
 			err := w.job.Reattach(w.now, u.Action, ranks)
-			w.say("reattach %v on %d: %v", u.Action, rank, err)
-			w.must(err)
+			w.Say("reattach %v on %d: %v", u.Action, rank, err)
+			w.Must(err)
 		}
 	}
 }
 
 // force ends an action by force, after the operator has ended its process.
 func (w *world) force(key perilog.Key, ranks *idset.Set) {
-	status := int32(w.rng.IntN(2))
+	status := int32(w.N(2))
 	if key.Kind == jobstate.ActionProlog {
 		status = 1
 	}
-	if w.p(0.3) {
+	if w.P(0.3) {
 		ranks = nil
 	}
 	err := w.job.ForceFinish(w.now, key, ranks, status, "root")
-	w.say("force %v on %v: %v", key, ranks, err)
+	w.Say("force %v on %v: %v", key, ranks, err)
 	if err != nil {
 		return
 	}
@@ -479,7 +479,7 @@ func (w *world) force(key perilog.Key, ranks *idset.Set) {
 
 // careless applies what only a careless embedder applies.
 func (w *world) careless() {
-	switch w.rng.IntN(10) {
+	switch w.N(10) {
 	case 9:
 		if w.job.State().WasAllocated() && w.apply("alloc", "") {
 			w.fail("I1: the job was allocated twice")
@@ -510,7 +510,7 @@ func (w *world) careless() {
 
 // finish does all that is honest to bring the job to its end.
 func (w *world) finish() {
-	w.steps++
+	w.Steps++
 	w.now += 1
 	s := w.job.State()
 	w.setOffline(nil)
@@ -543,13 +543,13 @@ func (w *world) finish() {
 		w.endService(s, true)
 	}
 	for _, u := range w.job.Unresolved() {
-		w.say("unresolved: %v", u)
+		w.Say("unresolved: %v", u)
 		w.resolve(u)
 	}
 	w.drained.UnionWith(w.toDrain)
 	w.toDrain = new(idset.Set)
 	w.job.Drained(w.now, w.drained)
-	if at, ok := w.job.Deadline(); ok && w.p(0.2) {
+	if at, ok := w.job.Deadline(); ok && w.P(0.2) {
 		w.now = max(w.now, at)
 	}
 	w.job.Tick(w.now)

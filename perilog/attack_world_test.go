@@ -3,20 +3,17 @@ package perilog_test
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/attack"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset"
 )
-
-// violation is what the judge says.
-type violation string
 
 // place is where a process runs: of a single command, on its leader.
 type place struct {
@@ -43,11 +40,7 @@ func (p *process) released(rank uint32) bool { return p.let[rank] }
 
 // A world owns every node. It plays one job with a careless embedder, and judges.
 type world struct {
-	rng     *rand.Rand
-	seed    uint64
-	verbose bool
-	trace   []string
-
+	*attack.Tape
 	n      uint32
 	r      *rset.R
 	named  []string
@@ -88,8 +81,6 @@ type world struct {
 	wasOffline *idset.Set
 
 	pending []reply // what was accepted and is not durable
-	steps   int
-	crashes int
 }
 
 // reply is an accepted report: once it is durable, the world believes it.
@@ -98,16 +89,17 @@ type reply struct {
 	bad  bool
 }
 
-func newWorld(seed uint64) *world {
+func newWorld(t *attack.Tape) *world {
 	w := &world{
-		rng: rand.New(rand.NewPCG(seed, 1)), seed: seed, now: 1000,
+		Tape: t, now: 1000,
 		times: map[launchKey]eventlog.Timestamp{}, kills: map[perilog.Key]time.Duration{}, shells: map[uint32]bool{}, done: map[place]*process{}, ran: map[place]bool{}, failed: map[uint32]bool{},
 		drained: new(idset.Set), toDrain: new(idset.Set), forced: new(idset.Set),
 		offline: new(idset.Set), freed: new(idset.Set), gone: new(idset.Set),
 		good: map[place]bool{}, told: new(idset.Set), wasOffline: new(idset.Set),
 	}
-	w.lateR = w.p(0.5)
-	w.n = 1 + uint32(w.rng.IntN(5))
+	t.Clock, t.Jobs = func() string { return w.now.String() }, 1
+	w.lateR = w.P(0.5)
+	w.n = 1 + uint32(w.N(5))
 	ranks := new(idset.Set)
 	ranks.InsertRange(0, w.n-1)
 	r, err := rset.Parse(fmt.Appendf(nil, `{"version":1,"execution":{"R_lite":[{"rank":"%v","children":{"core":"0"}}]}}`, ranks))
@@ -115,39 +107,24 @@ func newWorld(seed uint64) *world {
 		panic(err)
 	}
 	w.r = r
-	if w.p(0.2) {
+	if w.P(0.2) {
 		w.named = []string{"rabbit"}
 	}
 	w.configure()
 	return w
 }
 
-func (w *world) p(x float64) bool { return w.rng.Float64() < x }
-
-func (w *world) say(format string, args ...any) {
-	w.trace = append(w.trace, fmt.Sprintf("%v ", w.now)+fmt.Sprintf(format, args...))
-	if len(w.trace) > 400 && !w.verbose {
-		w.trace = w.trace[100:]
-	}
-}
-
 func (w *world) fail(format string, args ...any) {
-	w.say("log:\n%s", w.posted)
-	w.say("job: %v", w.job)
-	panic(violation(fmt.Sprintf(format, args...)))
-}
-
-func (w *world) must(err error) {
-	if err != nil {
-		w.fail("%v", err)
-	}
+	w.Say("log:\n%s", w.posted)
+	w.Say("job: %v", w.job)
+	w.Fail(format, args...)
 }
 
 // someRanks returns a random set of ranks, perhaps none.
 func (w *world) someRanks(p float64) *idset.Set {
 	s := new(idset.Set)
 	for rank := range w.n {
-		if w.p(p) {
+		if w.P(p) {
 			s.Insert(rank)
 		}
 	}
@@ -156,54 +133,54 @@ func (w *world) someRanks(p float64) *idset.Set {
 
 // configure makes a configuration.
 func (w *world) configure() {
-	c := &perilog.Config{WholeJob: w.p(0.15)}
+	c := &perilog.Config{WholeJob: w.P(0.15)}
 	action := func(i int) perilog.ActionConfig {
-		a := perilog.ActionConfig{PerRank: w.p(0.8), IgnoreControl: w.p(0.1), Kill: w.p(0.2)}
-		if i > 0 || w.p(0.1) {
+		a := perilog.ActionConfig{PerRank: w.P(0.8), IgnoreControl: w.P(0.1), Kill: w.P(0.2)}
+		if i > 0 || w.P(0.1) {
 			a.Description = fmt.Sprintf("act%d", i)
 		}
-		if w.p(0.2) || !a.PerRank && w.p(0.5) {
+		if w.P(0.2) || !a.PerRank && w.P(0.5) {
 			a.Ranks = w.someRanks(0.6)
 		}
-		if w.p(0.3) {
+		if w.P(0.3) {
 			a.Resources = w.named
 		}
-		a.Leader = uint32(w.rng.IntN(int(w.n) + 1))
-		if w.p(0.5) {
-			a.Timeout, a.KillTimeout = seconds(5+w.rng.IntN(40)), seconds(2+w.rng.IntN(10))
+		a.Leader = uint32(w.N(int(w.n) + 1))
+		if w.P(0.5) {
+			a.Timeout, a.KillTimeout = seconds(5+w.N(40)), seconds(2+w.N(10))
 		}
-		a.WaitOffline = w.p(0.3)
-		if w.p(0.2) {
-			cancel := w.p(0.5)
+		a.WaitOffline = w.P(0.3)
+		if w.P(0.2) {
+			cancel := w.P(0.5)
 			a.CancelOnException = &cancel
 		}
 		return a
 	}
-	for i := range w.rng.IntN(3) {
+	for i := range w.N(3) {
 		c.Prologs = append(c.Prologs, action(i))
 	}
-	for i := range w.rng.IntN(3) {
+	for i := range w.N(3) {
 		c.Epilogs = append(c.Epilogs, action(i))
 	}
-	if w.p(0.3) {
-		h := &perilog.HousekeepingConfig{OnFailure: []jobstate.OnFailure{"", "hold", "drain", "release"}[w.rng.IntN(4)]}
-		if w.p(0.7) {
-			d := seconds(w.rng.IntN(3) * 5)
+	if w.P(0.3) {
+		h := &perilog.HousekeepingConfig{OnFailure: []jobstate.OnFailure{"", "hold", "drain", "release"}[w.N(4)]}
+		if w.P(0.7) {
+			d := seconds(w.N(3) * 5)
 			h.ReleaseAfter = &d
 		}
-		if w.p(0.5) {
+		if w.P(0.5) {
 			h.Timeout, h.KillTimeout = seconds(20), seconds(5)
 		}
 		c.Housekeeping = h
 	}
-	if w.p(0.5) {
-		c.Tolerate = perilog.Tolerate{Count: w.rng.IntN(3), Drop: w.p(0.5), AnyFailure: w.p(0.3)}
+	if w.P(0.5) {
+		c.Tolerate = perilog.Tolerate{Count: w.N(3), Drop: w.P(0.5), AnyFailure: w.P(0.3)}
 	}
-	if w.p(0.15) { // one command for some ranks, whose nodes may fail
-		c.Prologs = []perilog.ActionConfig{{Leader: uint32(w.rng.IntN(int(w.n) + 1)), Ranks: w.someRanks(0.5)}}
+	if w.P(0.15) { // one command for some ranks, whose nodes may fail
+		c.Prologs = []perilog.ActionConfig{{Leader: uint32(w.N(int(w.n) + 1)), Ranks: w.someRanks(0.5)}}
 		c.Tolerate = perilog.Tolerate{Count: 2}
 	}
-	w.must(c.Check())
+	w.Must(c.Check())
 	w.changed = w.cfg != nil
 	w.cfg, w.cfgs = c, append(w.cfgs, c)
 }
@@ -228,10 +205,10 @@ func (w *world) entry(name, context string) eventlog.Entry {
 
 // apply applies an event, and reports whether it was accepted.
 func (w *world) apply(name, context string) bool {
-	w.now += eventlog.Timestamp(w.rng.IntN(3)) / 4
+	w.now += eventlog.Timestamp(w.N(3)) / 4
 	before := w.job.String()
 	_, err := w.job.Apply(w.now, w.entry(name, context))
-	w.say("apply %s %s: %v", name, context, err)
+	w.Say("apply %s %s: %v", name, context, err)
 	if err != nil && w.job.String() != before {
 		w.fail("I6: refused with %v, and changed\n%s\n%v", err, before, w.job)
 	}
@@ -243,30 +220,31 @@ func (w *world) take(honest bool) {
 	todo := w.job.Take(w.now)
 	settled := w.settled
 	w.settled = w.now
-	w.must(w.job.Check())
+	w.Must(w.job.Check())
 	crashAt := -1
-	if !honest && w.p(0.06) {
-		crashAt = w.rng.IntN(len(todo.Post) + 1)
+	if !honest && w.P(0.06) {
+		crashAt = w.N(len(todo.Post) + 1)
 	}
 	for i, rec := range todo.Post {
 		line, err := eventlog.AppendEntry(nil, rec.Entry)
-		w.must(err)
+		w.Must(err)
 		w.judgeTime(rec, settled)
 		if rec.Log == perilog.LogJob {
 			w.posted = append(w.posted, line...)
 		}
 		if i == crashAt {
-			w.say("crash after %d of %d records", i, len(todo.Post))
+			w.Say("crash after %d of %d records", i, len(todo.Post))
 			w.posted = bytes.Clone(w.log)
 			w.crash()
 			return
 		}
 		if rec.Log == perilog.LogJob {
 			w.log = append(w.log, line...)
+			_, _ = w.Hash.Write(line)
 		} else {
 			w.hkLog = append(w.hkLog, line...)
 		}
-		w.say("%v: %s", rec.Log, bytes.TrimSpace(line))
+		w.Say("%v: %s", rec.Log, bytes.TrimSpace(line))
 	}
 	for _, p := range w.pending {
 		w.failed[p.rank] = w.failed[p.rank] || p.bad
@@ -300,7 +278,7 @@ func (w *world) take(honest bool) {
 	}
 	for _, d := range todo.Drain {
 		acts = append(acts, func() {
-			w.say("drain %v: %s", d.Ranks, d.Reason)
+			w.Say("drain %v: %s", d.Ranks, d.Reason)
 			if d.Ranks.IsEmpty() {
 				w.fail("PL-13: a drain of nothing")
 			}
@@ -311,8 +289,8 @@ func (w *world) take(honest bool) {
 		acts = append(acts, func() { w.free(todo.Free) })
 	}
 	for _, act := range acts {
-		if !honest && w.p(0.02) {
-			w.say("crash between effects")
+		if !honest && w.P(0.02) {
+			w.Say("crash between effects")
 			w.crash()
 			return
 		}
@@ -324,16 +302,16 @@ func (w *world) take(honest bool) {
 func (w *world) judgeReplay() {
 	h := perilog.NewHolds(7, w.r, w.named...)
 	for e, err := range eventlog.Entries(w.log) {
-		w.must(err)
+		w.Must(err)
 		_, err = h.Apply(e)
-		w.must(err)
+		w.Must(err)
 	}
 	if a, b := h.String(), w.job.Holds().String(); a != b {
 		w.fail("I5: the log tells\n%s\nand the job\n%s", a, b)
 	}
-	if w.p(0.3) {
+	if w.P(0.3) {
 		job, err := perilog.RecoverJob(w.now, w.cfg, w.spec(), w.log, w.hkLog)
-		w.must(err)
+		w.Must(err)
 		if a, b := job.Told(), w.job.Told(); a != b {
 			w.fail("I5: the log tells\n%s\nand the job\n%s", a, b)
 		}
@@ -342,7 +320,7 @@ func (w *world) judgeReplay() {
 
 // launch starts processes.
 func (w *world) launch(l perilog.Launch) {
-	w.say("launch %v on %v attempt %d", l.Action, l.Ranks, l.Attempt)
+	w.Say("launch %v on %v attempt %d", l.Action, l.Ranks, l.Attempt)
 	for rank := range l.Ranks.All() {
 		at := place{l.Action, rank}
 		p := &process{let: map[uint32]bool{}, attempt: l.Attempt, running: true, single: l.Serves != nil, serves: []uint32{rank}}
@@ -414,7 +392,7 @@ func (w *world) signal(s perilog.Signal) {
 
 // free judges a fragment.
 func (w *world) free(f rset.Fragment) {
-	w.say("free %v named %v final %v", f.R.Ranks(), f.Named, f.Final)
+	w.Say("free %v named %v final %v", f.R.Ranks(), f.Named, f.Final)
 	if w.final {
 		w.fail("I2: a fragment after the final one")
 	}

@@ -43,6 +43,7 @@ var layout = map[string]string{
 	"eventlog":             "",
 	"eventlog/logfile":     "eventlog sys",
 	"idset":                "roaring",
+	"internal/attack":      "",
 	"internal/bomb":        "internal/race",
 	"internal/guard":       "",
 	"internal/jsonobj":     "internal/guard",
@@ -60,7 +61,7 @@ const (
 	forAll = "internal/guard internal/jsonobj internal/logline"
 
 	// forTests is what only tests import.
-	forTests = "internal/bomb internal/race internal/refdata"
+	forTests = "internal/attack internal/bomb internal/race internal/refdata"
 
 	// topLevel is what the root may hold beside packages and Go files, and the page that
 	// "go run ./examples/simulate" writes.
