@@ -2,12 +2,16 @@ package idset_test
 
 import (
 	"fmt"
-	"math/rand"
+	"math/rand/v2"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/race"
@@ -147,7 +151,7 @@ func hostile() map[string]string {
 		}
 		return strings.Join(parts, ",")
 	}
-	random := rand.New(rand.NewSource(22))
+	random := rand.New(rand.NewPCG(22, 0))
 	scattered := new(idset.Set)
 	for range 30000 {
 		scattered.Insert(random.Uint32() & idset.MaxID)
@@ -194,4 +198,90 @@ func TestNoTextCostsMemoryOutOfProportion(t *testing.T) {
 		}
 		require.LessOrEqual(t, used, uint64(proportionate*len(text)+4096), "%s: %d bytes of text", name, len(text))
 	}
+}
+
+// plainRoaring is the parser that one would write first, for texts without an error.
+func plainRoaring(text string) (*roaring.Bitmap, error) {
+	set := roaring.New()
+	for _, part := range strings.Split(text, ",") {
+		low, high, isRange := strings.Cut(part, "-")
+		first, err := strconv.ParseUint(low, 10, 31)
+		if err != nil {
+			return nil, err
+		}
+		if !isRange {
+			set.Add(uint32(first))
+			continue
+		}
+		last, err := strconv.ParseUint(high, 10, 31)
+		if err != nil {
+			return nil, err
+		}
+		set.AddRange(first, last+1)
+	}
+	return set, nil
+}
+
+// plainText prints the ranges of a bitmap.
+func plainText(dst []byte, b *roaring.Bitmap) []byte {
+	for first, end := range b.Ranges() {
+		if len(dst) > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendUint(dst, uint64(first), 10)
+		if last := end - 1; last > uint64(first) {
+			dst = append(dst, '-')
+			dst = strconv.AppendUint(dst, last, 10)
+		}
+	}
+	return dst
+}
+
+// manyRanges draws the text of more ranges than a list has, most in the first container.
+var manyRanges = rapid.Custom(func(t *rapid.T) []string {
+	var parts []string
+	next := rapid.Uint64Range(0, 80000).Draw(t, "from")
+	gap, length := rapid.Uint64Range(0, 300).Draw(t, "gap"), rapid.Uint64Range(0, 200).Draw(t, "length")
+	random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+	for range rapid.IntRange(idset.MaxShort-10, 2*idset.MaxShort).Draw(t, "parts") {
+		first := next + random.Uint64N(gap+1)
+		last := first + random.Uint64N(length+1)
+		part := strconv.FormatUint(first, 10)
+		if last > first {
+			part += "-" + strconv.FormatUint(last, 10)
+		}
+		parts = append(parts, part)
+		next = last + 1
+	}
+	return parts
+})
+
+func TestManyRangesAreReadAndPrintedAsByThePlainVersion(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		parts := manyRanges.Draw(t, "parts")
+		text := strings.Join(parts, ",")
+		want, err := plainRoaring(text)
+		require.NoError(t, err)
+		s, err := idset.Parse(text)
+		require.NoError(t, err)
+		require.NoError(t, s.Check())
+		require.LessOrEqual(t, s.Memory(), proportionate*len(text)+64)
+		canonical := string(plainText(nil, want))
+		ids := want.ToArray()
+		for _, rep := range representations {
+			s = rep.force(s)
+			require.Equal(t, canonical, s.String(), rep.name)
+			require.Equal(t, ids, slices.Collect(s.All()), rep.name)
+		}
+
+		at := rapid.IntRange(0, len(parts)-1).Draw(t, "at")
+		wrong := rapid.SampledFrom([]string{"", "07", "x", "3000000000", "1234567890123"}).Draw(t, "wrong")
+		text = strings.Join(slices.Insert(slices.Clone(parts), at, wrong), ",")
+		offset := 0
+		for _, part := range parts[:at] {
+			offset += len(part) + 1
+		}
+		_, err = idset.Parse(text)
+		require.ErrorContains(t, err, fmt.Sprintf(" offset %d:", offset))
+	})
 }

@@ -2,7 +2,6 @@ package rset_test
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
@@ -45,43 +44,6 @@ func missing(i int) string {
 		}
 	}
 	return s.String()
-}
-
-// A rankMap is what one would write instead: ranks and the ids of their kinds.
-type rankMap map[uint32]map[string]*idset.Set
-
-func mapOf(r *rset.R) rankMap {
-	out := rankMap{}
-	for e := range r.Entries() {
-		for rank := range e.Ranks.All() {
-			out[rank] = maps.Clone(e.Children)
-		}
-	}
-	return out
-}
-
-func (m rankMap) difference(o rankMap) rankMap {
-	out := rankMap{}
-	for rank, kinds := range m {
-		left := map[string]*idset.Set{}
-		for kind, ids := range kinds {
-			if d := idset.Difference(ids, o[rank][kind]); !d.IsEmpty() {
-				left[kind] = d
-			}
-		}
-		if len(left) > 0 {
-			out[rank] = left
-		}
-	}
-	return out
-}
-
-func (m rankMap) restrict(ranks *idset.Set) rankMap {
-	out := rankMap{}
-	for rank := range ranks.All() {
-		out[rank] = maps.Clone(m[rank])
-	}
-	return out
 }
 
 func benchSizes(b *testing.B, f func(b *testing.B, n int, different bool)) {
@@ -137,17 +99,6 @@ func BenchmarkDifferenceOfHalf(b *testing.B) {
 	})
 }
 
-func BenchmarkNaiveDifferenceOfHalf(b *testing.B) {
-	benchSizes(b, func(b *testing.B, n int, different bool) {
-		r := parse(b, clusterText(n, different))
-		part, _ := r.Restrict(lower(n))
-		m, half := mapOf(r), mapOf(part)
-		for b.Loop() {
-			m.difference(half)
-		}
-	})
-}
-
 func BenchmarkRestrictToHalf(b *testing.B) {
 	benchSizes(b, func(b *testing.B, n int, different bool) {
 		r := parse(b, clusterText(n, different))
@@ -156,16 +107,6 @@ func BenchmarkRestrictToHalf(b *testing.B) {
 			if _, err := r.Restrict(half); err != nil {
 				b.Fatal(err)
 			}
-		}
-	})
-}
-
-func BenchmarkNaiveRestrictToHalf(b *testing.B) {
-	benchSizes(b, func(b *testing.B, n int, different bool) {
-		m := mapOf(parse(b, clusterText(n, different)))
-		half := lower(n)
-		for b.Loop() {
-			m.restrict(half)
 		}
 	})
 }

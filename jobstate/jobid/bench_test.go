@@ -24,16 +24,6 @@ func BenchmarkParse(b *testing.B) {
 			}
 		})
 	}
-	// What the standard library needs for the decimal.
-	b.Run("strconv", func(b *testing.B) {
-		text := benchID.Format(jobid.FormatDec)
-		b.ReportAllocs()
-		for b.Loop() {
-			if id, err := strconv.ParseUint(text, 10, 64); jobid.ID(id) != benchID || err != nil {
-				b.Fatal(id, err)
-			}
-		}
-	})
 }
 
 func BenchmarkAppendFormat(b *testing.B) {
@@ -50,24 +40,13 @@ func BenchmarkAppendFormat(b *testing.B) {
 
 func BenchmarkUnmarshalJSON(b *testing.B) {
 	text := []byte(benchID.Format(jobid.FormatDec))
-	b.Run("ID", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			var id jobid.ID
-			if err := json.Unmarshal(text, &id); err != nil {
-				b.Fatal(err)
-			}
+	b.ReportAllocs()
+	for b.Loop() {
+		var id jobid.ID
+		if err := json.Unmarshal(text, &id); err != nil {
+			b.Fatal(err)
 		}
-	})
-	b.Run("uint64", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			var id uint64
-			if err := json.Unmarshal(text, &id); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
+	}
 }
 
 func BenchmarkNext(b *testing.B) {

@@ -6,50 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-)
 
-func TestAMillionIDsOf16GeneratorsAreUniqueAndOrdered(t *testing.T) {
-	const generators, want = 16, 1_000_000
-	gens := make([]*jobid.Generator, generators)
-	for i := range gens {
-		gens[i] = newGenerator(t, uint16(i)*1023) // 0 to 15345
-	}
-	var all []jobid.ID
-	exhausted, restarts := 0, 0
-	for ms := int64(0); len(all) < want; ms++ {
-		for i, g := range gens {
-			// A burst of 0 to 1499 ids, more than a millisecond has.
-			for range (ms*7919 + int64(i)*104729) % 1500 {
-				last := g.Last()
-				id, err := g.Next(at(ms))
-				if err != nil {
-					require.ErrorIs(t, err, jobid.ErrExhausted)
-					require.Equal(t, last, g.Last())
-					exhausted++
-					break
-				}
-				if id <= last || id.Generator() != uint16(i)*1023 || id.Timestamp() != uint64(ms) || id != g.Last() {
-					t.Fatalf("id %v after %v at %d ms by generator %d", id, last, ms, i*1023)
-				}
-				all = append(all, id)
-			}
-			if (ms+int64(i))%50 == 49 { // restart within the millisecond
-				watermark := g.Last()
-				gens[i] = newGenerator(t, uint16(i)*1023)
-				gens[i].After(watermark)
-				restarts++
-			}
-		}
-	}
-	require.GreaterOrEqual(t, len(all), want)
-	require.Positive(t, exhausted)
-	require.Positive(t, restarts)
-	slices.Sort(all)
-	require.Len(t, slices.Compact(all), len(all), "an id came twice")
-}
+	"github.com/joblife/joblife/jobstate/jobid"
+)
 
 func TestAnExhaustedMillisecondEndsWithTheNext(t *testing.T) {
 	g := newGenerator(t, 2)
@@ -123,15 +84,6 @@ func TestAGeneratorTellsTheTimeInWhichAnIDWasMade(t *testing.T) {
 	id, err := g.Next(now)
 	require.NoError(t, err)
 	require.Equal(t, at(1234), id.Time(epoch))
-}
-
-func TestTheZoneOfATimeDoesNotMatter(t *testing.T) {
-	zone := time.FixedZone("east", 9*3600)
-	g, err := jobid.NewGenerator(1, epoch.In(zone))
-	require.NoError(t, err)
-	id, err := g.Next(at(77))
-	require.NoError(t, err)
-	require.EqualValues(t, 77, id.Timestamp())
 }
 
 func TestTheZeroGeneratorAndABadEpochAreRefused(t *testing.T) {
@@ -265,10 +217,4 @@ func burst(t *rapid.T, next func(int, int64), i int, now int64) {
 	for range rapid.IntRange(500, 1100).Draw(t, "ids") {
 		next(i, now)
 	}
-}
-
-func TestErrorsOfAGeneratorAreOfOneCategory(t *testing.T) {
-	g := newGenerator(t, 0)
-	_, err := g.Next(at(-1))
-	require.NotErrorIs(t, err, jobid.ErrExhausted)
 }

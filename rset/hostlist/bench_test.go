@@ -1,8 +1,6 @@
 package hostlist_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/joblife/joblife/rset/hostlist"
@@ -65,26 +63,6 @@ func BenchmarkFind(b *testing.B) {
 		name, _ := l.Nth(l.Len() / 2)
 		for b.Loop() {
 			l.Find(name)
-		}
-	})
-}
-
-// BenchmarkNaive is what a slice of names costs: the same million by hosts.
-func BenchmarkNaive(b *testing.B) {
-	b.Run("Parse/1Mrange", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			names := make([]string, 1000000)
-			for i := range names {
-				names[i] = fmt.Sprintf("n%d", i)
-			}
-		}
-	})
-	b.Run("Parse/1024shuffled", func(b *testing.B) {
-		text := shuffled(1024)
-		b.ReportAllocs()
-		for b.Loop() {
-			strings.Split(text, ",")
 		}
 	})
 }

@@ -36,31 +36,6 @@ func BenchmarkEligible(b *testing.B) {
 	}
 }
 
-// The same beside a look at each rank.
-func BenchmarkEligibleNaive(b *testing.B) {
-	f := bigFake(16384, false)
-	n := naiveOf(f)
-	c := map[string]any{"and": []any{
-		map[string]any{"or": []any{
-			map[string]any{"properties": []any{"foo"}},
-			map[string]any{"properties": []any{"bar", "^n7"}},
-		}},
-		map[string]any{"not": []any{map[string]any{"ranks": []any{"5-6"}}}},
-	}}
-	b.ReportAllocs()
-	for b.Loop() {
-		matched := 0
-		for rank := range f.All.All() {
-			if n.match(c, rank) {
-				matched++
-			}
-		}
-		if matched == 0 {
-			b.Fatal("no rank matches")
-		}
-	}
-}
-
 func BenchmarkNewRequest(b *testing.B) {
 	hosts := make([]string, 4096)
 	for i := range hosts {
