@@ -7,12 +7,16 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
+// maxJump is the longest step from one time to the next: a machine that was off over a
+// weekend needs no help.
+const maxJump = 7 * 24 * time.Hour
+
 // Observe passes the time to the index. Call it at every tick, so that the index
 // can distinguish a clock that jumped from a quiet night. Stuck jobs whose wait
 // is over can be planned again.
 //
 // The error has category ErrClock: now is not a valid time, is before the last
-// time that the index was told, or is more than Config.MaxJump after it.
+// time that the index was told, or is more than a week after it.
 func (x *Index) Observe(now eventlog.Timestamp) error {
 	if err := x.checkClock(now); err != nil {
 		return err
@@ -39,18 +43,10 @@ const maxTime = 1 << 62
 // checkClock returns an error unless now can be the time. The first time is
 // believed.
 func (x *Index) checkClock(now eventlog.Timestamp) error {
-	if !guard.IsTime(now) || x.clock > 0 && (now < x.clock || older(now, x.clock, x.maxJump())) {
+	if !guard.IsTime(now) || x.clock > 0 && (now < x.clock || older(now, x.clock, maxJump)) {
 		return clockError(now, x.clock)
 	}
 	return nil
-}
-
-// maxJump is Config.MaxJump or its default.
-func (x *Index) maxJump() time.Duration {
-	if x.cfg.MaxJump == 0 {
-		return defaultMaxJump
-	}
-	return x.cfg.MaxJump
 }
 
 // older reports whether what became inactive at t is older than d.

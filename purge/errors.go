@@ -29,7 +29,7 @@ var (
 	// *JobError.
 	ErrLeaving = errors.New("job is being purged")
 	// ErrClock is returned for a time that is invalid (not finite, or not above
-	// zero), is before the last one, or is more than Config.MaxJump after it.
+	// zero), is before the last one, or is more than a week after it.
 	ErrClock = errors.New("clock stepped")
 )
 

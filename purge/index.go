@@ -13,11 +13,8 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// The defaults of a Config.
-const (
-	defaultMaxJump    = 7 * 24 * time.Hour
-	defaultTombstones = 10_000
-)
+// defaultTombstones is the default of Config.TombstoneCount.
+const defaultTombstones = 10_000
 
 // Config configures an [Index]. The zero Config is valid.
 type Config struct {
@@ -25,9 +22,6 @@ type Config struct {
 	// is no such job. With it, the error for an active job is ErrActive instead
 	// of ErrUnknown. nil means that no job is active.
 	Active func(id jobid.ID) (jobstate.State, bool)
-	// MaxJump is the longest step from one time to the next. 0 means a week, so
-	// that a machine that was off over a weekend needs no help.
-	MaxJump time.Duration
 	// TombstoneCount is how many tombstones are kept; the oldest expire first.
 	// Unset means 10,000, since dependencies name recent jobs.
 	TombstoneCount jobstate.Optional[int]
@@ -40,8 +34,6 @@ type Config struct {
 func (c Config) check() error {
 	const negative = "must be 0 or more"
 	switch {
-	case c.MaxJump < 0:
-		return limitError("MaxJump", negative)
 	case c.TombstoneCount.Value < 0:
 		return limitError("TombstoneCount", negative)
 	case c.TombstoneAge.Value < 0:
@@ -106,7 +98,7 @@ type Index struct {
 type Evidence struct {
 	// Now is the current time by a clock that the caller trusts, however long the
 	// process was down. 0 means the newest time of the jobs and tombstones. If that
-	// time is wrong, or longer ago than Config.MaxJump, every time is ErrClock until
+	// time is wrong, or more than a week ago, every time is ErrClock until
 	// AcceptClock.
 	Now eventlog.Timestamp
 	// Jobs are the inactive jobs, in any order. A job that is also in

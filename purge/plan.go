@@ -184,7 +184,7 @@ func (x *Index) Due(l Limits) eventlog.Timestamp {
 	if !l.MaxAge.Set && !l.MaxCount.Set {
 		return at
 	}
-	at = x.clock + eventlog.Timestamp(x.maxJump().Seconds()/7)
+	at = x.clock + eventlog.Timestamp(maxJump.Seconds()/7)
 	if x.waiting != nil && x.waiting.Len() > 0 {
 		r, _ := x.waiting.Min()
 		at = min(at, r.at)
