@@ -21,9 +21,9 @@ func Union(a, b *R) (*R, error) {
 	return r, nil
 }
 
-// Append is Union for disjoint sets. If some resources are in both a and b, the
+// UnionDisjoint is Union for disjoint sets. If some resources are in both a and b, the
 // error names them.
-func Append(a, b *R) (*R, error) {
+func UnionDisjoint(a, b *R) (*R, error) {
 	if both := resources(a, b, intersectNodes); !both.IsEmpty() {
 		return nil, fmt.Errorf("rset: resources overlap: %s", plain(both.String()))
 	}

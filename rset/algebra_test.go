@@ -45,7 +45,7 @@ func TestOperationsDoAsANaiveSetDoes(t *testing.T) {
 		} else {
 			check(onlyX, strict, err)
 		}
-		appended, err := rset.Append(a, b)
+		appended, err := rset.UnionDisjoint(a, b)
 		if len(both) > 0 {
 			require.EqualError(t, err, "rset: resources overlap: "+intersect.String()[:min(len(intersect.String()), 64)])
 			require.Nil(t, appended)
@@ -76,7 +76,7 @@ func TestAFragmentAndItsRestAreTheWhole(t *testing.T) {
 		require.True(t, part.Ranks().Equal(ranks))
 		want := x.where(func(rank uint32, _ string, _ uint32) bool { return ranks.Contains(rank) })
 		require.Equal(t, want.String(), naiveOf(part).String())
-		whole, err := rset.Append(part, rest)
+		whole, err := rset.UnionDisjoint(part, rest)
 		require.NoError(t, err)
 		require.Equal(t, string(r.AppendJSON(nil)), string(whole.AppendJSON(nil)))
 		for rank := range ranks.All() {
@@ -121,7 +121,7 @@ func TestRanksThatAreNotThereAreNamed(t *testing.T) {
 func TestARankOnTwoHostsIsRefused(t *testing.T) {
 	a := parse(t, `{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0"}}],"nodelist":["n[0-3]"]}}`)
 	b := parse(t, `{"version":1,"execution":{"R_lite":[{"rank":"1-2","children":{"core":"1"}}],"nodelist":["n1,m2"]}}`)
-	for _, f := range []func(a, b *rset.R) (*rset.R, error){rset.Union, rset.Intersect, rset.Difference, rset.Append} {
+	for _, f := range []func(a, b *rset.R) (*rset.R, error){rset.Union, rset.Intersect, rset.Difference, rset.UnionDisjoint} {
 		_, err := f(a, b)
 		require.ErrorContains(t, err, badHosts)
 		require.EqualError(t, err, `rset: hosts do not match: rank 2 is on two hosts: "n2" and "m2"`)

@@ -55,7 +55,7 @@ func FuzzParse(f *testing.F) {
 		}
 		require.NoError(t, err)
 		require.True(t, b.Final)
-		whole, err := rset.Append(a.R, b.R)
+		whole, err := rset.UnionDisjoint(a.R, b.R)
 		require.NoError(t, err)
 		require.True(t, rset.SameResources(r, whole))
 		none, err := rset.Difference(r, whole)

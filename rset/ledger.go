@@ -187,7 +187,7 @@ func (l *Ledger) Check() error {
 	}
 	held, _ := r.Restrict(&l.held)
 	freed, _ := r.Restrict(&l.freed)
-	sum, err := Append(held, freed)
+	sum, err := UnionDisjoint(held, freed)
 	if err != nil || !SameResources(sum, r) {
 		return errors.Join(errors.New("rset: I1: held and freed resources are not the allocation"), err)
 	}

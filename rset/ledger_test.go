@@ -38,7 +38,7 @@ func (f *fragments) take(part rset.Fragment, err error) rset.Fragment {
 	require.NoError(f.t, err)
 	require.Zero(f.t, f.final, "a fragment after the final one")
 	require.NotNil(f.t, part.R)
-	f.sum, err = rset.Append(f.sum, part.R)
+	f.sum, err = rset.UnionDisjoint(f.sum, part.R)
 	require.NoError(f.t, err)
 	if part.Final {
 		f.final++
@@ -52,7 +52,7 @@ func (f *fragments) check() {
 	require.NoError(f.t, f.l.Check())
 	held, err := f.r.Restrict(f.l.Held())
 	require.NoError(f.t, err)
-	whole, err := rset.Append(f.sum, held)
+	whole, err := rset.UnionDisjoint(f.sum, held)
 	require.NoError(f.t, err)
 	require.True(f.t, rset.SameResources(whole, f.r), "I1: %s and %s are not %s", f.sum, held, f.r)
 	require.True(f.t, f.sum.Ranks().Equal(f.l.Freed()))

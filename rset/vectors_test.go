@@ -177,7 +177,7 @@ func run(v vector) (answer, error) {
 	case "union", "add":
 		r, err = rset.Union(a, b)
 	case "append":
-		r, err = rset.Append(a, b)
+		r, err = rset.UnionDisjoint(a, b)
 	case "diff":
 		r, _, err = rset.Subtract(a, b)
 	case "intersect":

@@ -133,7 +133,7 @@ func unions(r, all *rset.R) {
 	}
 	_, _ = rset.Union(r, same)
 	_, _ = rset.Union(all, r)
-	_, _ = rset.Append(all, r)
+	_, _ = rset.UnionDisjoint(all, r)
 }
 
 // differences compares an R with others.

@@ -104,7 +104,7 @@ func (p *Pool) hold(id jobid.ID, end eventlog.Timestamp, r *rset.R) *rset.R {
 }
 
 // all returns what a job holds, in the inventory or gone.
-func (p *Pool) all(h *holder) *rset.R { return must(rset.Append(p.held(h), h.gone)) }
+func (p *Pool) all(h *holder) *rset.R { return must(rset.UnionDisjoint(p.held(h), h.gone)) }
 
 // conflicts returns what other jobs hold too, by job. It takes time in proportion to the
 // spans of the job if there is any conflict in the pool, and else constant time.

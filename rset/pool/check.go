@@ -130,7 +130,7 @@ func (p *Pool) checkHolders() error {
 			held = c.r()
 			delete(owned, it.id)
 		}
-		all, overlap := rset.Append(held, h.gone)
+		all, overlap := rset.UnionDisjoint(held, h.gone)
 		_, excess, failed := rset.Subtract(h.r, all)
 		there, _ := rset.Intersect(h.gone, p.inventory)
 		switch {

@@ -61,18 +61,18 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 	switch {
 	case final:
 		if left := p.pieces(nil, h); len(left) > 0 || !gone.IsEmpty() {
-			out.Rest = must(rset.Append(left.r(), gone))
-			out.Gone = must(rset.Append(out.Gone, gone))
+			out.Rest = must(rset.UnionDisjoint(left.r(), gone))
+			out.Gone = must(rset.UnionDisjoint(out.Gone, gone))
 			back, contested := p.release(id, left, nil)
 			more = back.r()
-			out.Contested = must(rset.Append(out.Contested, contested.r()))
+			out.Contested = must(rset.UnionDisjoint(out.Contested, contested.r()))
 		}
 		p.removeHolder(h)
 	case !fragment.IsEmpty():
 		p.setGone(h, gone)
 	}
 	if fragment == nil || !out.Gone.IsEmpty() || !out.Contested.IsEmpty() || !out.Rest.IsEmpty() {
-		out.Returned = must(rset.Append(back.r(), more))
+		out.Returned = must(rset.UnionDisjoint(back.r(), more))
 	}
 	return out, nil
 }

@@ -611,7 +611,7 @@ func (m *machine) Check(t *rapid.T) {
 		held, err := m.n.jobs[id].r.Restrict(l.Held())
 		require.NoError(t, err)
 		h, _ := m.p.Holder(id)
-		sum, err := rset.Append(h.Held, h.Gone)
+		sum, err := rset.UnionDisjoint(h.Held, h.Gone)
 		require.NoError(t, err)
 		require.True(t, rset.SameResources(held, sum), "the ledger and the pool differ")
 	}

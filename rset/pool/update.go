@@ -108,7 +108,7 @@ func (p *Pool) resized(c Change) (*rset.R, *idset.Set, error) {
 		if err := disjoint("grow", c.Grow.Ranks(), ranks, isThere); err != nil {
 			return nil, nil, err
 		}
-		grown, err := rset.Append(inventory, c.Grow)
+		grown, err := rset.UnionDisjoint(inventory, c.Grow)
 		if err != nil {
 			return nil, nil, fmt.Errorf("pool: grow: %w", err)
 		}
@@ -210,7 +210,7 @@ func (p *Pool) shrink(ranks *idset.Set) {
 	}
 	for id, c := range gone {
 		h, _ := p.holder(id)
-		p.setGone(h, must(rset.Append(h.gone, c.r())))
+		p.setGone(h, must(rset.UnionDisjoint(h.gone, c.r())))
 	}
 }
 
