@@ -1,88 +1,32 @@
 package eventlog
 
-// known returns a frequent name without allocating it: the names of RFC 21, of the
-// execution eventlog (RFC 50) and a few more that Flux writes. A table would be
-// shorter, and decoding a log 10 % slower.
+// frequent has the names of RFC 21, of the execution eventlog (RFC 50) and a few more that
+// Flux writes, by length.
+var frequent = [...][]string{
+	4:  {"memo", "free", "init", "done"},
+	5:  {"alloc", "start", "clean"},
+	6:  {"submit", "depend", "finish"},
+	7:  {"urgency", "release", "running"},
+	8:  {"validate", "priority", "starting", "complete"},
+	9:  {"set-flags", "exception"},
+	10: {"invalidate", "shell.init", "shell-exit"},
+	11: {"annotations", "recoverable", "re-starting", "shell.start"},
+	12: {"flux-restart", "prolog-start", "epilog-start"},
+	13: {"prolog-finish", "epilog-finish"},
+	14: {"dependency-add", "jobspec-update", "epilog-release"},
+	15: {"resource-update", "shell.task-exit"},
+	17: {"dependency-remove"},
+	19: {"debug.alloc-request", "debug.start-request"},
+}
+
+// known returns a frequent name without allocating it.
 func known(name []byte) (string, bool) {
-	switch string(name) {
-	case "submit":
-		return "submit", true
-	case "validate":
-		return "validate", true
-	case "invalidate":
-		return "invalidate", true
-	case "set-flags":
-		return "set-flags", true
-	case "dependency-add":
-		return "dependency-add", true
-	case "dependency-remove":
-		return "dependency-remove", true
-	case "depend":
-		return "depend", true
-	case "priority":
-		return "priority", true
-	case "urgency":
-		return "urgency", true
-	case "jobspec-update":
-		return "jobspec-update", true
-	case "resource-update":
-		return "resource-update", true
-	case "annotations":
-		return "annotations", true
-	case "memo":
-		return "memo", true
-	case "flux-restart":
-		return "flux-restart", true
-	case "alloc":
-		return "alloc", true
-	case "prolog-start":
-		return "prolog-start", true
-	case "prolog-finish":
-		return "prolog-finish", true
-	case "start":
-		return "start", true
-	case "exception":
-		return "exception", true
-	case "finish":
-		return "finish", true
-	case "release":
-		return "release", true
-	case "epilog-start":
-		return "epilog-start", true
-	case "epilog-release":
-		return "epilog-release", true
-	case "epilog-finish":
-		return "epilog-finish", true
-	case "free":
-		return "free", true
-	case "clean":
-		return "clean", true
-	case "debug.alloc-request":
-		return "debug.alloc-request", true
-	case "debug.start-request":
-		return "debug.start-request", true
-	case "init":
-		return "init", true
-	case "starting":
-		return "starting", true
-	case "recoverable":
-		return "recoverable", true
-	case "re-starting":
-		return "re-starting", true
-	case "running":
-		return "running", true
-	case "shell.init":
-		return "shell.init", true
-	case "shell.start":
-		return "shell.start", true
-	case "shell.task-exit":
-		return "shell.task-exit", true
-	case "shell-exit":
-		return "shell-exit", true
-	case "complete":
-		return "complete", true
-	case "done":
-		return "done", true
+	if len(name) < len(frequent) {
+		for _, s := range frequent[len(name)] {
+			if s == string(name) {
+				return s, true
+			}
+		}
 	}
 	return "", false
 }
