@@ -226,13 +226,6 @@ func (c Count) Fixed() (int64, bool) { return c.min, c.min != 0 && c.min == c.ma
 // IsZero reports whether the Count is the zero Count, which accepts nothing.
 func (c Count) IsZero() bool { return c.min == 0 }
 
-// Equal reports whether both Counts have the same text. 2-9:3 and 2-8:3 accept the
-// same numbers and are not equal.
-func (c Count) Equal(d Count) bool {
-	return c.min == d.min && c.max == d.max && c.operator == d.operator && c.operand == d.operand &&
-		slices.Equal(c.set, d.set)
-}
-
 // Contains reports whether n is acceptable.
 func (c Count) Contains(n int64) bool {
 	f, ok := c.Floor(n)
