@@ -25,9 +25,9 @@
 // # Reading the source
 //
 // service.go has the table of requests and the loop, core.go what all parts share: the messages,
-// the Manager and what goes out. Each other file is a part with its own state. A request goes
-// from the table to one function of a part, with its payload decoded; that gives the Manager
-// inputs and returns what to answer.
+// the Manager and what goes out. The others are parts with their own state, or hooks. A request
+// goes from the table to one function of a part, with its payload decoded; that gives the
+// Manager inputs and returns what to answer.
 //
 // # What is left out
 //

@@ -134,7 +134,8 @@ func fsdOf(value json.RawMessage) (fsd.Duration, bool) {
 	if json.Unmarshal(value, &s) != nil || s == nil {
 		return 0, false
 	}
-	return duration(*s)
+	d, err := fsd.Parse(*s)
+	return d, err == nil
 }
 
 func readLimits(key string, value json.RawMessage) (l service.Limits, err error) {
@@ -243,8 +244,8 @@ func readManager(cfg *service.Config, value json.RawMessage, imp string) error {
 	}
 	limits := purge.Limits{MinAge: cfg.Manager.Limits.MinAge, Batch: cfg.Manager.Limits.Batch}
 	if age.Set {
-		d, ok := duration(age.Value)
-		if !ok {
+		d, err := fsd.Parse(age.Value)
+		if err != nil {
 			return errors.New("job-manager.inactive-age-limit: invalid FSD")
 		}
 		if d != fsd.Forever {
@@ -308,8 +309,8 @@ func readHousekeeping(value json.RawMessage, imp string) (h *perilog.Housekeepin
 	}
 	h = &perilog.HousekeepingConfig{OnFailure: jobstate.OnFailureRelease}
 	if after.Set {
-		d, ok := duration(after.Value)
-		if !ok {
+		d, err := fsd.Parse(after.Value)
+		if err != nil {
 			return nil, false, errors.New("job-manager.housekeeping.release-after FSD parse error")
 		}
 		if d != fsd.Forever {
@@ -365,8 +366,8 @@ func readAction(name string, value json.RawMessage, imp string) ([]perilog.Actio
 		return bad("kill-timeout not allowed for epilog")
 	}
 	if timeout.Set {
-		var ok bool
-		if a.Timeout, ok = duration(timeout.Value); !ok {
+		var err error
+		if a.Timeout, err = fsd.Parse(timeout.Value); err != nil {
 			return bad("invalid %s timeout", name)
 		}
 		if a.Timeout == 0 {

@@ -161,9 +161,3 @@ func stringsOf(value json.RawMessage, banned string) (list []string, ok bool) {
 	}
 	return list, true
 }
-
-// duration reads a duration of RFC 23.
-func duration(text string) (fsd.Duration, bool) {
-	d, err := fsd.Parse(text)
-	return d, err == nil
-}
