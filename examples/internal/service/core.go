@@ -338,3 +338,21 @@ func (c *core) activeJobs() (n int) {
 	}
 	return n
 }
+
+// counting returns hooks that call f with 1 for each job that is not over, and with -1 when it
+// is, or was refused.
+func counting(name string, f func(e *joblife.Event, n int)) joblife.Hooks {
+	return joblife.Hooks{
+		Name:     name,
+		Restored: func(e *joblife.Event) { f(e, 1) },
+		Event: func(e *joblife.Event) {
+			switch e.Entry.Name {
+			case jobstate.EventSubmit:
+				f(e, 1)
+			case jobstate.EventInvalidate:
+				f(e, -1)
+			}
+		},
+		Inactive: func(e *joblife.Event) { f(e, -1) },
+	}
+}

@@ -25,37 +25,25 @@ type limits struct {
 
 // hooks refuse a job beyond the limits.
 func (s *limits) hooks() joblife.Hooks {
-	count := func(e *joblife.Event, n int) {
+	h := counting("limits", func(e *joblife.Event, n int) {
 		user := e.Job.UserID()
 		if s.jobs[user] += n; s.jobs[user] == 0 {
 			delete(s.jobs, user)
 		}
-	}
-	return joblife.Hooks{
-		Name:     "limits",
-		Restored: func(e *joblife.Event) { count(e, 1) },
-		Validate: func(e *joblife.Event) error {
-			if _, known := e.Lookup(e.Job.ID()); known { // it was let in before a restart
-				return nil
-			}
-			if err := s.check(e.Job.Jobspec()); err != nil {
-				return err
-			}
-			if limit := s.cfg.MaxActive; limit > 0 && s.jobs[e.Job.UserID()] >= limit {
-				return fail(errno.Invalid, "user has max number of jobs submitted")
-			}
+	})
+	h.Validate = func(e *joblife.Event) error {
+		if _, known := e.Lookup(e.Job.ID()); known { // it was let in before a restart
 			return nil
-		},
-		Event: func(e *joblife.Event) {
-			switch e.Entry.Name {
-			case jobstate.EventSubmit:
-				count(e, 1)
-			case jobstate.EventInvalidate:
-				count(e, -1)
-			}
-		},
-		Inactive: func(e *joblife.Event) { count(e, -1) },
+		}
+		if err := s.check(e.Job.Jobspec()); err != nil {
+			return err
+		}
+		if limit := s.cfg.MaxActive; limit > 0 && s.jobs[e.Job.UserID()] >= limit {
+			return fail(errno.Invalid, "user has max number of jobs submitted")
+		}
+		return nil
 	}
+	return h
 }
 
 // check returns why a job may not ask for what it does, in the words of flux-core.

@@ -187,32 +187,26 @@ type slice struct {
 
 // parseSlice reads a slice with one colon or two.
 func parseSlice(s string) (slice, bool) {
-	out := slice{step: 1}
 	s, open := strings.CutPrefix(s, "[")
 	s, closed := strings.CutSuffix(s, "]")
 	fields := strings.Split(s, ":")
 	if !open || !closed || len(fields) < 2 || len(fields) > 3 {
-		return out, false
+		return slice{}, false
 	}
+	step := 1
+	parts := [3]*int{2: &step}
 	for i, f := range fields {
 		if f == "" {
 			continue
 		}
 		n, err := strconv.ParseInt(f, 10, 32)
 		if err != nil {
-			return out, false
+			return slice{}, false
 		}
 		v := int(n)
-		switch i {
-		case 0:
-			out.start = &v
-		case 1:
-			out.stop = &v
-		case 2:
-			out.step = v
-		}
+		parts[i] = &v
 	}
-	return out, out.step != 0
+	return slice{parts[0], parts[1], *parts[2]}, *parts[2] != 0
 }
 
 // all yields the indexes of a slice of n elements.

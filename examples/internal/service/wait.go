@@ -42,29 +42,18 @@ func newWaits(c *core) waits {
 // hooks follow the jobs that may be waited for.
 func (w *waits) hooks() joblife.Hooks {
 	waitable := func(e *joblife.Event) bool { return e.Job.Job().HasFlag("waitable") }
-	return joblife.Hooks{
-		Name: "service waits",
-		Restored: func(e *joblife.Event) {
-			if waitable(e) {
-				w.active++
-			}
-		},
-		Event: func(e *joblife.Event) {
-			switch {
-			case !waitable(e):
-			case e.Entry.Name == jobstate.EventSubmit:
-				w.active++
-			case e.Entry.Name == jobstate.EventInvalidate:
-				w.active--
-			}
-		},
-		Inactive: func(e *joblife.Event) {
-			if waitable(e) {
-				w.active--
-				w.waited(zombie{resultOf(e.Job.Job()), listJob(e.Job)})
-			}
-		},
+	h := counting("service waits", func(e *joblife.Event, n int) {
+		if waitable(e) {
+			w.active += n
+		}
+	})
+	over := h.Inactive
+	h.Inactive = func(e *joblife.Event) {
+		if over(e); waitable(e) {
+			w.waited(zombie{resultOf(e.Job.Job()), listJob(e.Job)})
+		}
 	}
+	return h
 }
 
 // waited tells the end of a job to one who waits for it, or else keeps it.
