@@ -32,9 +32,9 @@ const (
 
 // A Config says which prologs, epilogs and housekeeping the jobs of an instance have.
 // The zero Config has none. Two prologs, or two epilogs, must not have the same
-// description. The zero Tolerate tolerates no failed rank. The tags serve libraries for TOML, YAML and JSON. [Config.Check]
-// checks the values. A running action keeps the configuration that its start event
-// recorded.
+// description. The zero Tolerate tolerates no failed rank. The tags serve libraries for
+// TOML, YAML and JSON. [Config.Check] checks the values. A running action keeps the
+// configuration that its start event recorded.
 type Config struct {
 	Prologs      []ActionConfig      `json:"prologs,omitempty" toml:"prologs,omitempty" yaml:"prologs,omitempty"`
 	Epilogs      []ActionConfig      `json:"epilogs,omitempty" toml:"epilogs,omitempty" yaml:"epilogs,omitempty"`

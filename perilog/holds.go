@@ -46,13 +46,13 @@ type allocation struct {
 
 	revoked   bool // an exception of type scheduler-restart took the allocation: it is not to be freed
 	prepared  bool // a prolog was started before CLEANUP
-	over      bool // the job was freed, and then nothing held anything: all has left
+	over      bool // the job was freed and nothing held anything since: all has left
 	allocTime eventlog.Timestamp
 	startTime eventlog.Timestamp
 	executor  idset.Set       // what it holds
 	actions   []*activeAction // in the order of their starts
 	left      idset.Set
-	fresh     idset.Set // of a Job: what has left and was not taken
+	fresh     idset.Set // of a Job: ranks that have left and were not handed out
 }
 
 // failures are what is known of ranks that failed. Jobs without any share an empty value.

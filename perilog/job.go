@@ -84,11 +84,11 @@ type Job struct {
 	adopted   uint8 // how many of actions the configuration does not have
 }
 
-// nodes are what a Job does with its nodes, beside what holds them. Jobs that wait share
-// empty ones, which never change.
+// nodes has what a Job does with its nodes, beside what holds them. Jobs that wait share an
+// empty value, which never changes.
 type nodes struct {
 	r       *rset.R
-	early   []eventlog.Entry // what named ranks before r came
+	early   []eventlog.Entry // events that named ranks before r came
 	ledger  *rset.Ledger     // nil until a part goes back
 	final   bool             // the last fragment went back
 	hk      *housekeeping
@@ -96,7 +96,7 @@ type nodes struct {
 	*drains // those of holds.scratch until ownDrains gives it some
 }
 
-// drains are the drains of ranks that failed. Jobs on which none did share empty ones.
+// drains are the drains of ranks that failed. Jobs without failed ranks share an empty value.
 type drains struct {
 	due       []Drain   // asked for by the log
 	asked     idset.Set // ranks whose drain was asked for and is not confirmed
@@ -433,15 +433,15 @@ func (a *action) appendText(dst []byte) []byte {
 	return dst
 }
 
-// A Scratch is memory that the Jobs of one goroutine share, so that thousands of them
-// that do nothing stay small. The zero Scratch is ready for use. What Take and Settle
-// return is then valid until the next input or Take of any of these Jobs.
+// A Scratch is memory that the Jobs of one goroutine share, so that a Job that only waits
+// stays small. The zero Scratch is ready for use. What Take and Settle return is then valid
+// until the next input or Take of any of these Jobs.
 type Scratch struct {
 	event, own   jobstate.Event // of Apply, and of what a Job posts
 	ended        idset.Set      // ranks on which the current event ends a hold
 	want         idset.Set      // ranks that the current event names
 	none         rset.R         // the empty one
-	checked      *Config        // the last that was good, which does not change
+	checked      *Config        // the last valid configuration, which does not change
 	noNodes      nodes          // of Jobs without an allocation: never changed
 	noDrains     drains         // of Jobs on which no rank failed: never changed
 	noFailures   failures       // of Jobs on which no rank failed: never changed
@@ -490,7 +490,7 @@ func (j *Job) open() {
 	}
 }
 
-// close takes the effects of a Job out, and the memory of the last ones back.
+// close returns the effects of a Job, and frees the memory of those that were returned last.
 func (j *Job) close() Effects {
 	s := j.holds.scratch
 	if j.buffers == &s.noEffects {
@@ -498,7 +498,7 @@ func (j *Job) close() Effects {
 	}
 	if last := s.taken; last != nil {
 		e := &last.effects
-		e.Post = e.Post[:0] // which refers to the text alone
+		e.Post = e.Post[:0] // its records refer only to the text
 		e.Launch, e.Signal, e.Drain, e.Outcomes = clearTo(e.Launch), clearTo(e.Signal), clearTo(e.Drain), clearTo(e.Outcomes)
 		e.Start, e.Free = false, rset.Fragment{}
 		last.text, last.settled = last.text[:0], 0

@@ -29,7 +29,7 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	}
 	size, ranks := 0, r.Ranks()
 	for first, last := range ranks.Ranges() {
-		// Of all parts of a range, every second id has the longest text.
+		// No part of a range has a longer text than every second id of it.
 		size += int(last-first+2) / 2 * 9
 	}
 	if size > maxRanksText {
@@ -116,7 +116,7 @@ func (j *Job) takeUp() error {
 		if busy := idset.Intersect(&j.hk.freed, j.hk.run.Open()); !busy.IsEmpty() {
 			return fmt.Errorf("%w: housekeeping freed ranks %q before it ended there", ErrOrder, busy)
 		}
-		j.readyEnds(j.hk.run.Ends()) // a crash came before the log had them
+		j.readyEnds(j.hk.run.Ends()) // a crash may have come before the log had them
 	}
 	if j.r != nil {
 		done := h.Released()
@@ -205,7 +205,7 @@ func (j *Job) postEntry(log Log, e eventlog.Entry) {
 	j.record(log, e, ev.Context())
 }
 
-// fold takes in an event of the job's log, live and in a replay alike.
+// fold folds an event of the job's log, live and in a replay alike.
 func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 	s := j.holds.job
 	startable, state, had := s.MayStart(), s.State(), s.WasAllocated()
@@ -224,7 +224,7 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 		j.ownNodes()
 		j.early = append(j.early, e)
 		if _, ok := ev.Action(); ok {
-			j.configure(nil) // what is held is foreign until its ranks are known
+			j.configure(nil) // the ranks of what was started are not known yet, so it is foreign
 		}
 		return outcome, nil
 	}
@@ -258,7 +258,7 @@ func (j *Job) refold() {
 	}
 }
 
-// change takes in what an event of the job's log changes beside the holds.
+// change folds what an event of the job's log changes beside the holds.
 func (j *Job) change(ev *jobstate.Event) {
 	t := ev.Entry().Timestamp
 	switch c := ev.Context().(type) {
@@ -303,8 +303,8 @@ func (j *Job) adopt(key Key, how *jobstate.ActionMode) *action {
 	return a
 }
 
-// foldStart begins an action. One that the configuration does not have runs as
-// its start says, if this library wrote that; otherwise it is foreign.
+// foldStart begins an action. If the configuration does not have the action, it runs as its
+// start says, if this library wrote that start; otherwise it is foreign.
 func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	key := c.ActionKey
 	a := j.action(key)
@@ -322,7 +322,7 @@ func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 		j.launched(a)
 		a.run.Launch(t, c.Attempt, ranks)
 	case !c.Owned():
-		a.run.Launch(t, a.attempts+1, ranks) // another writer did
+		a.run.Launch(t, a.attempts+1, ranks) // by another writer
 	}
 }
 

@@ -71,8 +71,8 @@ func (j *Job) startHousekeeping() {
 	j.postTo(LogHousekeeping, s)
 }
 
-// foldHousekeeping takes in an event of the log of housekeeping, live and in a
-// replay alike. Other events are data.
+// foldHousekeeping folds an event of the log of housekeeping, live and in a replay alike. It
+// ignores other events.
 func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 	h, t := j.hk, ev.Entry().Timestamp
 	if c, ok := ev.Context().(*jobstate.ActionStartContext); ok && h == nil && c.Kind == jobstate.ActionHousekeeping {
@@ -104,7 +104,7 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 		j.asked.SubtractWith(c.Ranks)
 	case *jobstate.ActionReleaseContext:
 		h.run.Released(t, c.Ranks, c.Status)
-		h.waiting.SubtractWith(c.Ranks) // where an operator ended what was never launched
+		h.waiting.SubtractWith(c.Ranks) // an operator may have ended what was never launched
 		h.draining.SubtractWith(c.Ranks)
 		h.ready.UnionWith(idset.Difference(c.Ranks, &h.freed))
 		h.first = cmp.Or(h.first, t)
@@ -115,8 +115,8 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 	}
 }
 
-// progressHousekeeping launches the work on ranks that have left the job, and
-// posts what follows from what happened to it.
+// progressHousekeeping launches the work on ranks that have left the job, and posts what
+// follows from its failures and ends.
 func (j *Job) progressHousekeeping() {
 	h := j.hk
 	if h.final || j.holds.revoked {
@@ -166,7 +166,7 @@ func (h *housekeeping) mayGoBack(e run.RankEnd) bool {
 	case e.Status == 0:
 		return !h.draining.Contains(e.Rank)
 	}
-	return h.drained.Contains(e.Rank) // which only a failure that drains asks for
+	return h.drained.Contains(e.Rank) // only OnFailureDrain asks for a drain
 }
 
 // readyHousekeeping posts that ranks may go back.
@@ -215,8 +215,8 @@ func (j *Job) freeHousekeeping() {
 	}
 }
 
-// confirmDrains posts which drains are confirmed, unless the job may be starting on
-// the ranks.
+// confirmDrains posts the drains that are confirmed, unless the job may be starting on those
+// ranks.
 func (j *Job) confirmDrains() {
 	if j.confirmed.IsEmpty() || j.mayBeStarting() || j.holds.job.Closed() {
 		return
@@ -225,8 +225,7 @@ func (j *Job) confirmDrains() {
 	j.confirmed.SubtractWith(&j.confirmed)
 }
 
-// askDrains asks for the drains that the log has and that are neither asked for
-// nor confirmed.
+// askDrains asks for the drains in the log that were neither asked for nor confirmed.
 func (j *Job) askDrains() {
 	for _, d := range j.due {
 		d.Ranks.SubtractWith(&j.asked)

@@ -17,11 +17,11 @@ type executor uint8
 const (
 	executorIdle    executor = iota // it was not asked
 	executorAsked                   // it was asked
-	executorUnknown                 // an earlier life of the job may have asked it
+	executorUnknown                 // it may have been asked before a restart
 )
 
-// A start says whether the job has started, and whether it may still. All that depends
-// on it asks here.
+// A start says whether the job has started, and whether it still may. Whatever depends on
+// that asks start.
 type start uint8
 
 const (
@@ -31,11 +31,11 @@ const (
 	startNever                // it did not, and cannot any more
 )
 
-// start returns how far the start is.
+// start returns whether the job has started, or may.
 func (j *Job) start() start { return j.startIf(j.executor != executorIdle) }
 
-// loggedStart returns how far the start may be as far as the log tells, which does not
-// have the question to the executor, nor what NotStarted says.
+// loggedStart returns the start by the log alone, which does not have the request to the
+// executor, nor what NotStarted says.
 func (j *Job) loggedStart() start { return j.startIf(j.startable || j.holds.job.MayStart()) }
 
 func (j *Job) startIf(asked bool) start {
@@ -94,21 +94,20 @@ func (j *Job) mayLaunch(k jobstate.ActionKind) bool {
 	return true
 }
 
-// isOver reports whether a job whose start is that far is ending, and does not run on
-// its nodes.
+// isOver reports whether a job with that start is ending, and does not run on its nodes.
 func (j *Job) isOver(s start) bool {
 	job := j.holds.job
 	return job.State() == jobstate.StateCleanup && (s == startNever || s == startDone && (job.Finished() || job.Released()))
 }
 
-// epilogsDue reports whether epilogs are due where the start is that far: the job is
-// over, has resources, and its nodes were prepared or used.
+// epilogsDue reports whether the epilogs of a job with that start are due: the job is over,
+// has resources, and its nodes were prepared or used.
 func (j *Job) epilogsDue(s start) bool {
 	return j.isOver(s) && j.holds.allocated() && j.holds.used()
 }
 
-// A phase says which actions have begun, as the log tells. What a configuration has
-// later is not due any more.
+// A phase says by the log which actions have begun. What a later configuration adds to those
+// is not due any more.
 type phase uint8
 
 const (
@@ -158,8 +157,8 @@ func (j *Job) isDue(a *action) bool {
 	return !a.config.PerRank || j.r == nil || !j.ranksOf(a).IsEmpty()
 }
 
-// ranksOf returns the ranks that an action has to hold: those that the configuration
-// names, and the leader of a single command, if it is a rank of the job.
+// ranksOf returns the ranks that an action must hold: those that the configuration names, and
+// the leader of a single command, if it is a rank of the job.
 func (j *Job) ranksOf(a *action) *idset.Set {
 	ranks := idset.Difference(j.holds.all, &j.holds.dropped)
 	ranks.SubtractWith(&j.holds.left)
@@ -411,7 +410,7 @@ func (j *Job) requestLaunch(a *action, attempt uint32, ranks *idset.Set) {
 	j.effects.Launch = append(j.effects.Launch, l)
 }
 
-// progress posts what follows from what happened to a prolog or an epilog.
+// progress posts what follows from the failures and ends of a prolog or an epilog.
 func (j *Job) progress(a *action) {
 	switch {
 	case !a.run.HasIdle():
@@ -429,7 +428,7 @@ func (j *Job) progress(a *action) {
 		return
 	}
 	if a.Kind == jobstate.ActionEpilog && j.cfg.WholeJob && !j.holds.draining.IsEmpty() {
-		return // what is drained goes back with the others
+		return // drained ranks go back with the others
 	}
 	a.run.TakeEnds()
 	j.finish(a)
