@@ -14,8 +14,8 @@ const (
 	flagBypass = "alloc-bypass"
 )
 
-// bypass returns hooks that give a job the R in its jobspec, of which no scheduler hears. The
-// owner alone may ask for it.
+// bypass returns hooks that give a job the R in its jobspec; no scheduler hears of it. Only
+// the owner may ask for that.
 func (c *core) bypass() joblife.Hooks {
 	return joblife.Hooks{
 		Name: flagBypass,
@@ -40,7 +40,7 @@ func (c *core) bypass() joblife.Hooks {
 			if r == nil || err != nil {
 				return
 			}
-			if !e.Job.Job().HasFlag(flagBypass) { // before SCHED, or a scheduler is asked
+			if !e.Job.Job().HasFlag(flagBypass) { // must come before SCHED, in which a scheduler is asked
 				e.Post(joblife.SetFlags{By: c.self(), ID: e.Job.ID(), Flags: []string{flagBypass}})
 			}
 			if state == jobstate.StateSched {
@@ -50,7 +50,7 @@ func (c *core) bypass() joblife.Hooks {
 	}
 }
 
-// bypassed returns the R in a jobspec; nil: there is none.
+// bypassed returns the R in a jobspec, nil if there is none.
 func bypassed(v joblife.View) (*rset.R, error) {
 	text, ok := v.Jobspec().Lookup(pathBypass)
 	if !ok {

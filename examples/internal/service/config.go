@@ -19,26 +19,26 @@ type Config struct {
 	// those in Hooks. Manager.Actions has the commands of prologs, epilogs and
 	// housekeeping; each Launch brings its own.
 	Manager joblife.Config
-	// Lookup returns what the store has of an inactive job, of which the Manager knows
-	// little more than how it ended. The error is the store's; a job that it does not
-	// have is the zero Stored. A nil Lookup has none.
+	// Lookup returns what the store has of an inactive job, since the Manager knows little
+	// more than how it ended. The error is the store's. If it does not have the job, the
+	// result is the zero Stored. A nil Lookup has no jobs.
 	Lookup func(jobid.ID) (Stored, error)
-	// Reads reports whether a scheduler or an executor has read what it was sent, or nearly so.
-	// Where one has not, what else is for it waits, and Next is to be called when it has. Nil:
-	// all have.
+	// Reads reports whether a scheduler or an executor has read what it was sent, or nearly
+	// all of it. If it has not, the service sends it nothing more: call Next when it has. Nil
+	// means that all have.
 	Reads func(sender string) bool
 	// Environ is the environment of prologs, epilogs and housekeeping, as os.Environ
 	// returns it. The service adds FLUX_JOB_ID, FLUX_JOB_USERID and FLUX_JOB_RANKS.
 	Environ []string
 	// LogIgnore has the lines of the output of prologs and epilogs that are not logged.
 	LogIgnore []*regexp.Regexp
-	// Warnings are what Parse has to say to an administrator. They are logged once.
+	// Warnings are the words of Parse for an administrator. They are logged once.
 	Warnings []string
-	// Lost says what becomes of the actions that a restart finds.
+	// Lost says what becomes of the actions that a restart interrupted; "" is LostFinish.
 	Lost Lost
 	// Queues are the named queues, instead of those in Manager.
 	Queues map[string]Queue
-	// StopQueues has Restore stop the queues that are started, if there was a service before.
+	// StopQueues tells Restore to stop the queues that are started, if there are records.
 	StopQueues bool
 	// Limits are those of all jobs.
 	Limits Limits
@@ -63,7 +63,7 @@ func (c *Config) queues() []string { return slices.Sorted(maps.Keys(c.Queues)) }
 type Queue struct {
 	// Requires are the properties of the queue's nodes.
 	Requires []string
-	// Limits override those of all jobs, each that is set.
+	// Limits override those of all jobs; a limit that is not set does not.
 	Limits Limits
 }
 

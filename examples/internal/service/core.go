@@ -26,9 +26,9 @@ const (
 // A Request is a message from a client or a module.
 type Request struct {
 	Topic string
-	// Sender is whom the answer goes to. Matchtags are unique for each sender only. With
-	// Matchtag 0 there is no answer. If nobody knows the sender it is "", and then a
-	// disconnect is ignored: it would end what others have asked for.
+	// Sender is whom the answer goes to. Matchtags are unique only for each sender. With
+	// Matchtag 0 there is no answer. If the sender is not known it is "". A disconnect is
+	// then ignored, since it would end what others have asked for.
 	Sender   string
 	Matchtag uint32
 	UserID   uint32
@@ -48,7 +48,7 @@ func (r *Request) mayAct(user uint32) bool {
 	return r.owner() || r.UserID == user && user != anyUser
 }
 
-// anyUser is the userid of nobody: in requests about many jobs it stands for all users.
+// anyUser is no user's id: in requests about many jobs it stands for all users.
 const anyUser = math.MaxUint32
 
 // A userID is a userid in a payload. Peers that write it as a signed number write anyUser
@@ -81,17 +81,16 @@ type Response struct {
 // valid until it is done.
 type Out struct {
 	Seq uint64 // 0: nothing is to be stored
-	// Append is to be made durable as one transaction, and then the jobs of Unlink are to
-	// be removed.
+	// Make Append durable as one transaction, and then remove the jobs of Unlink.
 	Append []joblife.Record
 	Unlink []jobid.ID
-	// Answers, Calls and Events are to be sent, and Log is for an administrator.
+	// Send Answers, Calls and Events. Log is for an administrator.
 	Answers []Answer
 	Calls   []Call
 	Events  []Event
 	Log     []string
-	// Ended has the senders of schedulers and executors whose session the service has ended.
-	// Close their connections, or tell them some other way to say hello again.
+	// Ended has the senders of schedulers and executors whose session the service ended.
+	// Close their connections, or tell them in another way to say hello again.
 	Ended []string
 }
 
@@ -105,7 +104,7 @@ type Answer struct {
 	Errstr   string
 }
 
-// A Call is a request to somebody else.
+// A Call is a request of the service.
 type Call struct {
 	Tag     uint64 // for the Response; 0 where none comes, or only by the job's id
 	Topic   string
@@ -176,7 +175,7 @@ func fail(errnum int, format string, args ...any) error {
 }
 
 var (
-	errProtocol  = fail(errno.Protocol, "")                      // the payload is not what it should be
+	errProtocol  = fail(errno.Protocol, "")                      // the payload is malformed
 	errNoData    = fail(errno.NoData, "")                        // the end of a stream
 	errUnloading = fail(errno.NoSys, "job-manager is unloading") // for those who still wait when the process ends
 	errLater     = errors.New("answered later")                  // see server
@@ -215,7 +214,8 @@ func with[P any](serve func(*Request, P) (any, error)) server {
 	return read("", unmarshal, serve)
 }
 
-// read is with for payloads of other forms, or with words for one that cannot be read.
+// read is with for payloads of other forms. malformed is the error text for one that parse
+// refuses.
 func read[P any](malformed string, parse func([]byte) (P, error), serve func(*Request, P) (any, error)) server {
 	return func(r *Request) (any, error) {
 		p, err := parse(r.Payload)
@@ -247,7 +247,7 @@ type core struct {
 	lastTag uint64
 }
 
-// A waiting gets the response to a Call, or each one if it is a stream.
+// A waiting is what gets the response to a Call; of a stream, each one.
 type waiting struct {
 	respond func(Response) error
 	stream  bool
@@ -265,8 +265,8 @@ func (c *core) at(now time.Time) {
 // step gives an input to the Manager.
 func (c *core) step(in joblife.Input) error { return c.m.Step(c.now, in) }
 
-// ask gives the Manager an input that it answers later. f gets the answer when what it
-// says is durable, and may add to the Out that goes out with it.
+// ask gives the Manager an input that it answers later. f gets the answer when what the
+// answer says is durable. It may add to the Out that goes out with it.
 func (c *core) ask(in func(tag uint64) joblife.Input, f func(joblife.Answer)) error {
 	c.lastTag++
 	tag := c.lastTag
@@ -277,20 +277,20 @@ func (c *core) ask(in func(tag uint64) joblife.Input, f func(joblife.Answer)) er
 	return nil
 }
 
-// send adds a request to an Out. f gets the response, or each one if it is a stream.
+// send adds a request to an Out. f gets the response; of a stream, each one.
 func (c *core) send(out *Out, call Call, f func(Response) error) {
 	call.Tag = c.expect(call.Topic, call.Stream, f)
 	out.Calls = append(out.Calls, call)
 }
 
-// expect returns the tag of a Call, and has f get the response.
+// expect returns the tag of a Call whose response f will get.
 func (c *core) expect(topic string, stream bool, f func(Response) error) uint64 {
 	c.lastTag++
 	c.calls[c.lastTag] = waiting{f, stream, topic}
 	return c.lastTag
 }
 
-// respond takes in the response to a Call that has a tag.
+// respond handles the response to a Call that has a tag.
 func (c *core) respond(r Response) error {
 	w, ok := c.calls[r.Tag]
 	if !ok {
@@ -302,8 +302,8 @@ func (c *core) respond(r Response) error {
 	return w.respond(r)
 }
 
-// void drops the calls that go to somebody who is not there any more, and answers those that
-// wait: an answer that comes later is of a session that is over.
+// void drops the calls to a peer that is gone, and fails those that wait for them: a
+// response that came later would belong to a session that is over.
 func (c *core) void(prefix string) {
 	for _, o := range []*Out{&c.quick, &c.rest} {
 		o.Calls = slices.DeleteFunc(o.Calls, func(call Call) bool { return strings.HasPrefix(call.Topic, prefix) })
@@ -318,7 +318,7 @@ func (c *core) void(prefix string) {
 	}
 }
 
-// self is who acts where the service acts itself.
+// self is the Cred of what the service does by itself.
 func (c *core) self() joblife.Cred { return joblife.Cred{UserID: c.cfg.Manager.Owner} }
 
 // name returns an id as flux-core logs it.

@@ -24,7 +24,8 @@ type executor struct {
 func (s *executor) online() bool { return s.hello.Service != "" }
 
 // serveHello begins a session, unless an executor has jobs. The starts follow the answer. If
-// nobody knows the senders, the same service comes back: its disconnect was ignored.
+// neither sender is known and the hello is the same, the executor has come back: its
+// disconnect was ignored.
 func (s *executor) serveHello(r *Request, h exec.Hello) (any, error) {
 	if len(s.starts) > 0 {
 		if r.Sender != "" || s.sender != "" || h != s.hello {
@@ -64,7 +65,7 @@ func (s *executor) lost(why string) error {
 	return nil
 }
 
-// end forgets the session: what is still to be sent to the executor is void.
+// end forgets the session, and drops what was not sent to the executor yet.
 func (s *executor) end() {
 	over := s.hello
 	if *s = (executor{core: s.core, starts: make(map[jobid.ID]bool)}); over.Service != "" {
@@ -73,7 +74,7 @@ func (s *executor) end() {
 	}
 }
 
-// started takes in a response to a start request. A failure means that the executor is gone.
+// started handles a response to a start request. A failure means that the executor is gone.
 func (s *executor) started(r Response) error {
 	if !s.online() {
 		return fmt.Errorf("%s: there is no such executor", r.Topic)
@@ -108,8 +109,8 @@ func (s *executor) emit(rd *joblife.Ready) {
 	}
 }
 
-// expired takes in the executor's response to a new expiration. One that it does not obey is
-// an exception of the job; a job that no longer runs does not mind.
+// expired handles the executor's response to a new expiration. If the executor refuses it,
+// that raises an exception, unless the job no longer runs.
 func (s *executor) expired(id jobid.ID, r Response) error {
 	v, ok := s.m.Job(id)
 	if r.Errnum == 0 || !ok || v.State() != jobstate.StateRun {

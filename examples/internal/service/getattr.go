@@ -14,8 +14,8 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// getattr returns what the service knows of a job: jobspec and R with their updates,
-// without what is of no use here, and the eventlog as a list of events.
+// getattr returns what the service knows of a job: R and jobspec with their updates, the
+// jobspec without the environment, and the eventlog as a list of events.
 func (c *core) getattr(r *Request, p struct {
 	ID    jobid.ID        `json:"id"`
 	Attrs json.RawMessage `json:"attrs"`
@@ -54,7 +54,7 @@ type attributes struct {
 	log  []byte
 }
 
-// get returns one of them.
+// get returns an attribute by its name.
 func (a *attributes) get(name string) (any, error) {
 	switch {
 	case name == "jobspec" && a.spec != nil:

@@ -54,8 +54,8 @@ func (s *processes) housekeepingKill(r *Request, p struct {
 	return nil, nil
 }
 
-// endPartial ends housekeeping of jobs that have freed a part of their resources: a scheduler
-// that is not told which would take the R that is stored, and keep that part for ever.
+// endPartial ends housekeeping of jobs that have freed a part of their resources. A scheduler
+// that does not learn which part would read the stored R, and hold that part for ever.
 func (s *processes) endPartial() error {
 	if s.cfg.Lookup == nil {
 		return nil

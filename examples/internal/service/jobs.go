@@ -18,8 +18,8 @@ type jobs struct {
 	touched int // by requests about many jobs since the last Ready
 }
 
-// active returns the job that a request changes. For a job that is unknown, for one that
-// is over, or for one of somebody else the error is what the request answers then.
+// active returns the job that a request changes. errnum and unknown are for a job that is
+// not there, denied is for one of another user: flux-core has other words in each request.
 func (s *jobs) active(r *Request, id jobid.ID, errnum int, unknown, denied string) (joblife.View, error) {
 	v, ok := s.m.Job(id)
 	switch {
@@ -43,8 +43,8 @@ func (s *jobs) ofUser(user userID, mask jobstate.State) (ids []jobid.ID) {
 	return ids
 }
 
-// maxMany limits the jobs of requests about many jobs that share an Out. One request is
-// short, and may be about all jobs of its user.
+// maxMany limits the jobs of all requests about many jobs that share an Out, since a short
+// request may concern all jobs of a user.
 const maxMany = 1 << 16
 
 // A tally is the answer of requests about many jobs.
@@ -54,7 +54,7 @@ type tally struct {
 }
 
 // each calls f for some jobs, and counts them and its errors. A dry run only counts the
-// jobs. Without room beside other requests it refuses.
+// jobs. It refuses if there is no room beside other requests: see maxMany.
 func (s *jobs) each(ids []jobid.ID, dryRun bool, f func(jobid.ID) error) (any, error) {
 	c := tally{Count: len(ids)}
 	if dryRun {
@@ -140,7 +140,7 @@ func (x *exception) check() error {
 	return nil
 }
 
-// input returns what raises the exception on a job.
+// input returns the input that raises the exception on a job.
 func (x *exception) input(r *Request, id jobid.ID) joblife.Raise {
 	return joblife.Raise{By: r.cred(), ID: id, Type: x.Type, Severity: x.Severity, Note: x.Note}
 }
@@ -183,7 +183,7 @@ func (s *jobs) raiseAll(r *Request, p struct {
 	return s.each(s.ofUser(p.UserID, states), p.DryRun, func(id jobid.ID) error { return s.step(p.input(r, id)) })
 }
 
-// raised tells the executor, and others that want to know, of exceptions.
+// raised returns the events that tell the executor, and others, of exceptions.
 func raised(list []joblife.Raised) (events []Event) {
 	type payload struct {
 		ID         jobid.ID `json:"id"`
@@ -244,8 +244,8 @@ func (s *jobs) killAll(r *Request, p struct {
 	return s.each(s.ofUser(p.UserID, jobstate.StateRunning), p.DryRun, func(id jobid.ID) error { return s.signal(id, p.Signum) })
 }
 
-// signal sends a signal to the shells of a job with the next Out. None answers, so it may not
-// arrive, and there is no error.
+// signal sends a signal to the shells of a job with the next Out. They do not answer, so
+// nobody learns whether it arrived.
 func (s *jobs) signal(id jobid.ID, signum int) error {
 	type payload struct {
 		Signum int `json:"signum"`

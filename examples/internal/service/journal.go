@@ -22,7 +22,7 @@ const (
 	backlogBytes = 4 << 20 // of an Out, or one job
 )
 
-// A journal has those who read the events of all jobs.
+// A journal has the readers of the events of all jobs.
 type journal struct {
 	*core
 	list []*listener
@@ -34,8 +34,8 @@ type listener struct {
 	allow, deny map[string]json.RawMessage // by name of event; nil: all, and none
 	full        bool                       // begin with the jobs that are over
 	phase       phase
-	backlog     []jobid.ID          // jobs that it has not been told of
-	logs        map[jobid.ID][]byte // of them, as History has them
+	backlog     []jobid.ID          // jobs whose history is not sent yet
+	logs        map[jobid.ID][]byte // of those jobs, as History has them
 }
 
 // A phase is how far a stream is.
@@ -43,8 +43,8 @@ type phase uint8
 
 const (
 	phaseNew     phase = iota
-	phaseBacklog       // it is being told of what is durable
-	phaseLive          // it is told of what happens
+	phaseBacklog       // it gets the history, which is durable
+	phaseLive          // it gets what happens
 )
 
 // wants reports whether a listener has asked for events of a name.
@@ -56,8 +56,8 @@ func (l *listener) wants(name string) bool {
 	return !denied
 }
 
-// begin begins a stream of events: of what is durable now, then an answer with the id
-// -1, and then what happens.
+// begin begins a stream of events: the history that is durable now, then an answer with the
+// id -1, and then what happens.
 func (s *journal) begin(r *Request, p struct {
 	Full  bool            `json:"full,omitempty"`
 	Allow json.RawMessage `json:"allow,omitempty"`
@@ -89,7 +89,7 @@ func (s *journal) begin(r *Request, p struct {
 	return nil, errLater
 }
 
-// names reads an object whose keys matter. An absent one is nil.
+// names reads an object of which only the keys matter; nil if it is absent.
 func names(text json.RawMessage) (m map[string]json.RawMessage, ok bool) {
 	if text == nil {
 		return nil, true
@@ -120,9 +120,9 @@ func (s *journal) remove(which func(*Request) bool) (out []*Request) {
 	return out
 }
 
-// backlog tells the first who is new of some of what is durable, so that an Out stays small
-// however long the history is. It is called when no records are with the store, and no Ready
-// comes before its end: what is not in the backlog comes with the next one.
+// backlog sends the first new reader a part of the history, so that an Out stays small
+// however long the history is. It runs when no records are with the store, and no Ready comes
+// before the backlog ends: so what it lacks comes with the next Ready.
 func (s *journal) backlog() {
 	i := slices.IndexFunc(s.list, func(l *listener) bool { return l.phase != phaseLive })
 	if i < 0 {
@@ -145,7 +145,7 @@ func (s *journal) backlog() {
 		id := l.backlog[0]
 		l.backlog = l.backlog[1:]
 		var stored Stored
-		if v, ok := s.m.Job(id); !ok || v.Jobspec() == nil { // perhaps the end of its log is to come
+		if v, ok := s.m.Job(id); !ok || v.Jobspec() == nil { // it may have ended since
 			stored = s.lookup(id)
 		} else {
 			stored.Jobspec, _ = v.Jobspec().MarshalJSON() // which never fails
@@ -179,7 +179,7 @@ func (s *journal) lookup(id jobid.ID) Stored {
 	return stored
 }
 
-// sendLog tells a listener of the events of a job so far.
+// sendLog sends a listener the events of a job so far.
 func (s *journal) sendLog(l *listener, id jobid.ID, log, spec, r []byte) {
 	spec, r = redactSpec(spec), redactR(r)
 	text := beginEvents(make([]byte, 0, 64+len(log)+len(spec)+len(r)), id)
@@ -216,7 +216,7 @@ func endEvents(text, spec, r []byte) json.RawMessage {
 	return append(text, '}')
 }
 
-// emit tells all listeners of the events of a Ready.
+// emit sends all listeners the events of a Ready.
 func (s *journal) emit(rd *joblife.Ready) {
 	if len(s.list) == 0 {
 		return

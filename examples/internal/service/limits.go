@@ -46,7 +46,7 @@ func (s *limits) hooks() joblife.Hooks {
 	return h
 }
 
-// check returns why a job may not ask for what it does, in the words of flux-core.
+// check returns an error if a job asks for more than it may, in the words of flux-core.
 func (s *limits) check(spec *jobspec.Spec) error {
 	queue := spec.Queue()
 	l := s.cfg.Limits.override(s.cfg.Queues[queue].Limits)
@@ -69,7 +69,7 @@ func (s *limits) check(spec *jobspec.Spec) error {
 	return s.outlives(spec.Duration())
 }
 
-// size is limited for the size of a job: the least that it asks for.
+// size checks the size of a job, which is the least that it asks for.
 func (l *Limits) size(spec *jobspec.Spec, where string) error {
 	shape, err := spec.Shape()
 	if err != nil {
@@ -105,7 +105,7 @@ func (l *Limits) size(spec *jobspec.Spec, where string) error {
 	return nil
 }
 
-// product is a*b for numbers that are not negative, and the greatest number beyond that.
+// product returns a*b for numbers that are not negative, or the greatest int64.
 func product(a, b int64) int64 {
 	if b != 0 && a > math.MaxInt64/b {
 		return math.MaxInt64
@@ -175,7 +175,7 @@ func (s *limits) expire(id jobid.ID, at eventlog.Timestamp) error {
 	return s.step(joblife.SetExpiration{ID: id, Expiration: at})
 }
 
-// dropKnown drops the expirations that the scheduler knows from the messages to it.
+// dropKnown drops messages about expirations that the scheduler knows already.
 func (s *limits) dropKnown(list []alloc.Message) []alloc.Message {
 	kept := list[:0]
 	for _, m := range list {

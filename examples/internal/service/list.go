@@ -59,9 +59,9 @@ func (s *lists) stats(*Request) (any, error) {
 	return out, nil
 }
 
-// list lists the active jobs: those that wait for resources in the order in which they
-// get them, then the others in the same order. Jobs that are over and may still be waited
-// for follow.
+// list lists the active jobs: those that wait for resources, in the order in which they get
+// them, then the others in the same order, then jobs that are over and may still be waited
+// for.
 func (s *lists) list(r *Request, p struct {
 	Max int `json:"max_entries"` // 0: all
 }) (any, error) {
@@ -90,7 +90,7 @@ func (s *lists) list(r *Request, p struct {
 	return map[string][]listed{"jobs": jobs}, nil
 }
 
-// query counts the jobs that the scheduler has to do with.
+// query counts the jobs that concern the scheduler.
 func (s *lists) query(*Request) (any, error) {
 	n := s.m.Stats()
 	return struct {
@@ -113,8 +113,8 @@ func (s *lists) resourceStatus(*Request) (any, error) {
 	return map[string]*rset.R{"allocated": all}, nil
 }
 
-// union returns what is in any of some sets of resources, without their times. Halves of the
-// list make the work n log n.
+// union returns the union of sets of resources, without their times. It unites halves of the
+// list, so that the work is n log n.
 func union(list []*rset.R) (*rset.R, error) {
 	switch len(list) {
 	case 0:

@@ -36,17 +36,17 @@ type process struct {
 	r      **rset.R           // of the job, for the names of its hosts; the processes of a launch share it
 	at     eventlog.Timestamp // of the launch
 	pid    int32              // 0: it has not started
-	signal int                // is sent when it has started; 0: none
+	signal int                // to send when it has started; 0: none
 	exited bool               // its output may still come
 	status int32              // if it exited
-	lines  map[string][]byte  // of its output, by stream: what has no newline yet
+	lines  map[string][]byte  // its output without a newline so far, by stream
 }
 
 // The processes part has the prologs, epilogs and housekeeping.
 type processes struct {
 	*core
 	running map[place]*process
-	drains  []drain // which were refused, by time
+	drains  []drain // those that were refused, by time
 }
 
 // drainAgain is how long a drain that was refused waits.
@@ -80,7 +80,7 @@ func (s *processes) emit(rd *joblife.Ready) {
 	}
 }
 
-// drainRanks drains ranks. If that is refused, it is tried again: nothing else may free them.
+// drainRanks drains ranks. If that is refused it tries again, since only the drain frees them.
 func (s *processes) drainRanks(out *Out, d drain) {
 	payload := struct {
 		Targets string `json:"targets"`
@@ -98,7 +98,7 @@ func (s *processes) drainRanks(out *Out, d drain) {
 	})
 }
 
-// deadline returns when drainDue has a drain to send, and false for never.
+// deadline returns when drainDue has a drain to send, and false if there is none.
 func (s *processes) deadline() (time.Time, bool) {
 	if len(s.drains) == 0 {
 		return time.Time{}, false
@@ -134,7 +134,7 @@ func (s *processes) resolve(list []joblife.Unresolved) error {
 		reason := fmt.Sprintf("%v was lost for job %v", u.Action.Kind, u.Job)
 		s.drainRanks(&s.quick, drain{ranks: u.Ranks, reason: reason, then: func() error {
 			action.Ranks = idset.Of()
-			for v := range s.m.Unresolved() { // some ranks may have ended otherwise
+			for v := range s.m.Unresolved() { // some ranks may have ended in the meantime
 				if v.Job == u.Job && v.Action == u.Action && v.Reason == u.Reason {
 					action.Ranks = idset.Intersect(u.Ranks, v.Ranks)
 				}
@@ -215,14 +215,14 @@ func (s *processes) killProcess(out *Out, p *process, signal int) {
 		Signal int   `json:"signum"`
 	}{p.pid, signal}
 	s.send(out, Call{Topic: "rexec.kill", Nodeid: int(p.rank), Payload: payload}, func(r Response) error {
-		if r.Errnum != 0 && r.Errnum != errno.NoProcess { // it may be gone: its stream tells
+		if r.Errnum != 0 && r.Errnum != errno.NoProcess { // if it is gone, its stream says so
 			s.log(p, "signal %d: %s", signal, r.why())
 		}
 		return nil
 	})
 }
 
-// receive takes in a response of rexec.exec (RFC 42).
+// receive handles a response of rexec.exec (RFC 42).
 func (s *processes) receive(p *process, r Response) error {
 	if r.Errnum != 0 {
 		return s.ended(p, r)
@@ -320,8 +320,8 @@ func (s *processes) log(p *process, format string, args ...any) {
 	}
 }
 
-// resources returns the R of a process's job, as it was when they were first asked for: few
-// processes have something to log.
+// resources returns the R of a process's job, as it was when a process of that launch first
+// asked: few processes have something to log.
 func (s *processes) resources(p *process) *rset.R {
 	if *p.r != nil {
 		return *p.r
@@ -339,7 +339,7 @@ func (s *processes) resources(p *process) *rset.R {
 	return *p.r
 }
 
-// ended takes in the end of the stream: the process has exited and all its output came, or
+// ended handles the end of the stream: the process has exited and all its output came, or
 // contact with it was lost, or it could not be launched.
 func (s *processes) ended(p *process, r Response) error {
 	delete(s.running, p.place)

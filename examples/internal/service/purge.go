@@ -122,7 +122,7 @@ func (s *purges) next() {
 	}
 }
 
-// count has f called with how many jobs are beyond the limits of a request.
+// count asks how many jobs are beyond the limits of a request. f gets the number.
 func (s *purges) count(in *purging, f func(int)) error {
 	return s.ask(func(tag uint64) joblife.Input {
 		return joblife.Purge{Tag: tag, By: in.cred(), Limits: in.limits}
@@ -196,7 +196,7 @@ func (s *purges) hooks() joblife.Hooks {
 // purged returns the answer of requests to purge.
 func purged(n int) any { return map[string]int{"count": n} }
 
-// events tell which jobs were purged since the last call.
+// events returns an event with the jobs that were purged since the last call.
 func (s *purges) events() []Event {
 	if len(s.gone) == 0 {
 		return nil

@@ -34,7 +34,7 @@ func (s *queues) state(name string) (joblife.QueueStatus, error) {
 	return q, fail(errno.Invalid, "'%s' is not a valid queue", name)
 }
 
-// admits returns why a queue takes no jobs.
+// admits returns an error if a queue takes no jobs.
 func (s *queues) admits(name string) error {
 	q, err := s.state(name)
 	switch {
@@ -158,8 +158,8 @@ type submission struct {
 	Jobspec json.RawMessage    `json:"jobspec"`
 }
 
-// submit takes in jobs that job-ingest has checked. A job that is refused stops no other,
-// but one that cannot be read stops all.
+// submit submits jobs that job-ingest has checked. A job that is refused stops no other, but
+// one that cannot be decoded stops all.
 func (s *queues) submit(r *Request, p struct {
 	Jobs json.RawMessage `json:"jobs"`
 }) (any, error) {

@@ -34,7 +34,7 @@ func (s *scheduler) serveHello(r *Request, h alloc.Hello) (any, error) {
 	return nil, errLater
 }
 
-// serveReady lets requests be sent to the one who said hello.
+// serveReady lets the service send requests to the scheduler that said hello.
 func (s *scheduler) serveReady(r *Request, m alloc.Ready) (any, error) {
 	if s.sender != r.Sender || s.step(joblife.SchedReady(m)) != nil { // there was no hello
 		return nil, errProtocol
@@ -52,8 +52,8 @@ func (s *scheduler) lost() error {
 	return nil
 }
 
-// end forgets the session: what is still to be sent to the scheduler is void. A new one
-// would be asked twice for one job.
+// end forgets the session, and drops what was not sent to the scheduler yet: else the next
+// one would be asked twice for one job.
 func (s *scheduler) end() {
 	if s.hello != nil {
 		s.quick.fail(s.hello, errNoData)
@@ -68,9 +68,9 @@ func (s *scheduler) end() {
 	}
 }
 
-// allocated takes in a response to sched.alloc. A failure means that the scheduler is gone;
-// one that comes late says nothing of its successor. A response that is refused ends the
-// session, since the scheduler believes what is not so: its next hello tells what is held.
+// allocated handles a response to sched.alloc. A failure means that the scheduler is gone; a
+// late one says nothing of its successor. If a response is refused, the scheduler believes
+// what is not so. That ends the session, and the next hello tells it what is held.
 func (s *scheduler) allocated(r Response) error {
 	if r.Errnum != 0 {
 		if s.phase != alloc.PhaseOnline {
@@ -143,7 +143,7 @@ func appendRedacted(dst []byte, m alloc.Message) ([]byte, error) {
 	return alloc.Append(dst, m)
 }
 
-// logFailure is what a Call does with a response that matters to nobody else.
+// logFailure logs the failure of a Call whose response is needed for nothing else.
 func (s *scheduler) logFailure(r Response) error {
 	if r.Errnum != 0 {
 		s.quick.logf("%s: errnum %d: %s", r.Topic, r.Errnum, r.Errstr)

@@ -5,13 +5,13 @@
 //	s, err := service.New(now, service.Config{})
 //	s.Request(now, service.Request{Topic: "job-manager.submit", Sender: "a", Matchtag: 7, …})
 //	for s.Next(&out) {
-//		store(out.Append) // and if that fails, end: what is durable goes on
+//		store(out.Append) // if that fails, end the process: a restart has what is durable
 //		send(out.Answers, out.Calls, out.Events)
 //		s.Done(now, &out, nil)
 //	}
 //
-// An Out with records has nothing to send: what follows from them comes after Done, so
-// that a scheduler that is replaced meanwhile cannot get what was meant for the one before.
+// An Out with records has nothing to send. What follows from them comes after Done, so that
+// a scheduler that was replaced meanwhile does not get what was meant for the one before.
 //
 // # When an answer goes out
 //
@@ -100,7 +100,7 @@ func New(now time.Time, cfg Config) (*Service, error) {
 }
 
 // Restore returns a service with the jobs of earlier records: see [joblife.Restore]. It
-// resolves lost actions as the configuration says.
+// resolves lost actions by Config.Lost.
 func Restore(now time.Time, cfg Config, records iter.Seq2[joblife.Record, error]) (*Service, joblife.Recovered, error) {
 	s := newService(now, cfg)
 	if err := cfg.Lost.check(); err != nil {
@@ -197,7 +197,7 @@ func (s *Service) table() map[string]handler {
 	}
 }
 
-// Request takes in a request. What is wrong with it is answered.
+// Request handles a request. If something is wrong with it, the answer says so.
 func (s *Service) Request(now time.Time, r Request) {
 	s.at(now)
 	payload, err := s.serve(&r)
@@ -224,7 +224,7 @@ func (s *Service) serve(r *Request) (any, error) {
 	return h.serve(r)
 }
 
-// reload takes in a new configuration, as a whole or not at all.
+// reload changes the configuration, as a whole or not at all.
 func (s *Service) reload(r *Request) (any, error) {
 	if s.cfg.Parse == nil {
 		return nil, fail(errno.NoSys, "")
@@ -252,8 +252,8 @@ func setBatchTimeout(*Request, struct {
 	return nil, nil
 }
 
-// disconnect ends what a sender has asked for: the broker tells that it is gone. There is
-// no answer.
+// disconnect ends what a sender has asked for, since the broker says that it is gone. There
+// is no answer.
 func (s *Service) disconnect(r *Request) (any, error) {
 	if r.Sender == "" {
 		return nil, errLater
@@ -264,8 +264,8 @@ func (s *Service) disconnect(r *Request) (any, error) {
 	return nil, errLater
 }
 
-// Leave ends what senders have asked for that are gone. The caller need not know which of
-// them have.
+// Leave ends what senders that are gone have asked for. gone may be true of senders that
+// never asked for anything.
 func (s *Service) Leave(now time.Time, gone func(sender string) bool) error {
 	s.at(now)
 	return s.leave(gone)
@@ -296,8 +296,8 @@ func (s *Service) leave(is func(sender string) bool) error {
 	return nil
 }
 
-// Stop answers all who wait: the process ends, and its jobs are for the next one. After it
-// Next has what is left to store and to send.
+// Stop answers everyone who waits, before the process ends; the next process has its jobs.
+// After Stop, Next has what is left to store and to send.
 func (s *Service) Stop(now time.Time) {
 	s.at(now)
 	all := func(*Request) bool { return true }
@@ -326,16 +326,16 @@ func (s *Service) Tick(now time.Time) error {
 	return s.step(joblife.Tick{})
 }
 
-// Expire tells when the instance's own resources expire, 0 for never: at the start, and
-// each time that this changes. Then running jobs without a duration expire with it.
+// Expire says when the instance's own resources expire; 0 is never. Call it at the start, and
+// when that changes: running jobs without a duration then expire with the instance.
 func (s *Service) Expire(now time.Time, at eventlog.Timestamp) error {
 	s.at(now)
 	return s.limits.expireAll(at)
 }
 
-// Next fills out with what is to be stored or sent, and reports whether there is anything.
-// It may be called again before Done: then only what needs no record comes. Call Done for
-// each Out.
+// Next fills out with what to store or to send, and reports whether there is anything. It
+// may be called again before Done: then only what needs no record comes. Call Done for each
+// Out.
 func (s *Service) Next(out *Out) bool {
 	for s.flow(); s.quick.isEmpty(); s.flow() {
 		if s.busy {
@@ -367,7 +367,7 @@ func (s *Service) Next(out *Out) bool {
 	return true
 }
 
-// flow adds what the peers have room for to what goes out at once, and before it.
+// flow puts what the peers have room for before what goes out at once.
 func (s *Service) flow() {
 	var out Out
 	s.sched.flow(&out, s.cfg.Reads)
@@ -376,7 +376,8 @@ func (s *Service) flow() {
 	s.quick = out
 }
 
-// fill takes in what a Ready says is to be sent. It must not refer to the Ready's memory.
+// fill adds what follows from a Ready to what will be sent. It must not keep the Ready's
+// memory.
 func (s *Service) fill(rd *joblife.Ready) {
 	batch := s.open
 	s.open = Out{} // where handlers add to
@@ -410,11 +411,11 @@ func (s *Service) fill(rd *joblife.Ready) {
 	s.rest, s.open = s.open, Out{}
 }
 
-// Done tells that an Out is done. Failed has the jobs of Unlink that the store could not
-// remove, and why.
+// Done says that an Out was stored and sent. failed has the jobs of Unlink that the store
+// could not remove, and why.
 func (s *Service) Done(now time.Time, out *Out, failed map[jobid.ID]error) error {
 	s.at(now)
-	if out.Seq == 0 { // it had nothing of the Manager
+	if out.Seq == 0 { // it needed no record
 		return nil
 	}
 	if err := s.stored(out.Seq); err != nil {
@@ -461,8 +462,8 @@ func (s *Service) endFar() (err error) {
 	return err
 }
 
-// Whom returns the To of Calls with a topic, and false if no session has it: the answers of
-// others mean nothing.
+// Whom returns the To of Calls with a topic, and false if no session has that topic. Only
+// answers from that sender count.
 func (s *Service) Whom(topic string) (sender string, ok bool) {
 	name, _, _ := strings.Cut(topic, ".")
 	switch {
@@ -479,8 +480,8 @@ func (s *Service) Roles(sender string) (scheduler, executor bool) {
 	return s.sched.phase != 0 && s.sched.sender == sender, s.exec.online() && s.exec.sender == sender
 }
 
-// Respond takes in the response to a Call, of whom it was for: the caller has looked. An
-// error says what is wrong with it: it changed nothing.
+// Respond handles the response to a Call. The caller has checked that it comes from whom the
+// Call was for: see Whom. If there is an error, the response changed nothing.
 func (s *Service) Respond(now time.Time, r Response) error {
 	s.at(now)
 	switch {

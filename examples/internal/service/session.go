@@ -2,30 +2,30 @@ package service
 
 import "encoding/json"
 
-// A session is what the sessions with a scheduler and with an executor have in common; the
-// zero session is with nobody. What the peer is to be sent waits until it reads: all jobs
-// together may have more to say than a peer may be behind.
+// A session is what the sessions with a scheduler and with an executor have in common. The
+// zero session has no peer. Messages wait until the peer reads, since all jobs together may
+// have more to say than a peer may be behind.
 type session struct {
-	sender string     // whose disconnect ends it
-	fresh  []outgoing // waits for the records with the store, too
+	sender string     // the peer, whose disconnect ends the session
+	fresh  []outgoing // what also waits for the records with the store
 	list   []outgoing
 }
 
-// An outgoing adds a message to an Out, and returns its length. It is encoded then, so that it
-// takes little memory before.
+// An outgoing adds a message to an Out, and returns its length. It encodes the message only
+// then, so that a message that waits takes little memory.
 type outgoing func(out *Out) int
 
 func (p *session) add(o outgoing) { p.fresh = append(p.fresh, o) }
 
-// durable lets go what waited for the store.
+// durable releases what waited for the store.
 func (p *session) durable() { p.list, p.fresh = append(p.list, p.fresh...), nil }
 
 const (
-	maxFlow   = 1 << 20 // bytes to a peer in one Out, but for the last message
+	maxFlow   = 1 << 20 // bytes to a peer in one Out, beside the last message
 	maxBehind = 1 << 16 // messages that wait, beside four for each active job
 )
 
-// flow adds what the peer has room for. A nil reads says that it has.
+// flow adds to out what the peer has room for; with a nil reads, everything.
 func (p *session) flow(out *Out, reads func(sender string) bool) {
 	if len(p.list) == 0 || reads != nil && !reads(p.sender) {
 		return
@@ -36,12 +36,12 @@ func (p *session) flow(out *Out, reads func(sender string) bool) {
 	}
 }
 
-// isFar reports whether so much waits that the peer has to begin anew.
+// isFar reports whether more waits than maxBehind allows, so that the session must end.
 func (p *session) isFar(c *core) bool {
 	return len(p.list) > maxBehind && len(p.list) > maxBehind+4*c.activeJobs()
 }
 
-// drop ends a session whose peer does not know.
+// drop ends a session whose peer does not know that it is over.
 func (p *session) drop(c *core, lost func() error) error {
 	sender := p.sender
 	err := lost()
@@ -60,7 +60,7 @@ func call[M any](p *session, topic string, tag uint64, appendTo func([]byte, M) 
 	})
 }
 
-// encode encodes a message. One that cannot be written is logged.
+// encode encodes a message. If that fails, it logs the error.
 func encode[M any](out *Out, topic string, appendTo func([]byte, M) ([]byte, error), m M) (json.RawMessage, bool) {
 	text, err := appendTo(nil, m)
 	if err != nil {

@@ -23,8 +23,8 @@ const (
 	pathConstraints = "attributes.system.constraints"
 )
 
-// The limits of updates that wait for others. They are less than what those may be behind
-// with reading: no user may have the scheduler cut off.
+// The limits of updates that wait for others. They are lower than what these may be behind
+// with reading, so that no user can get the scheduler cut off.
 const (
 	maxUpdates = 1 << 12
 	maxOfUser  = 1 << 6
@@ -40,7 +40,7 @@ type update struct {
 	r       *Request
 	id      jobid.ID
 	updates []jobstate.Update // as asked
-	size    int               // bytes that others were sent
+	size    int               // bytes that were sent to others
 
 	// check sets these.
 	all        []jobstate.Update // with what follows from those asked
@@ -60,8 +60,8 @@ type updates struct {
 	list   []*update
 }
 
-// serve changes the duration or the queue of a job. Whether the job can run then, and
-// whether the scheduler lets it run for longer, others are asked first.
+// serve changes the duration or the queue of a job. First it asks others whether the job can
+// still run, and the scheduler whether it lets the job run for longer.
 func (s *updates) serve(r *Request, p struct {
 	ID      jobid.ID        `json:"id"`
 	Updates json.RawMessage `json:"updates"`
@@ -98,8 +98,8 @@ func (s *updates) serve(r *Request, p struct {
 	return nil, s.apply(u)
 }
 
-// askFirst asks somebody, and updates a job if the response lets it. The error is errLater
-// if it asked.
+// askFirst sends a Call, and updates the job if the response allows it. The error is errLater
+// if it sent one.
 func (s *updates) askFirst(u *update, topic string, payload any, allows func(Response) error) error {
 	ofUser, size := 0, u.size
 	for _, o := range s.list {
@@ -143,8 +143,8 @@ func (s *updates) end() {
 	s.list = nil
 }
 
-// readUpdates returns the updates of a request in their order, and nil if one of them
-// cannot be right.
+// readUpdates returns the updates of a request in their order, and nil if one of them is
+// malformed.
 func readUpdates(text json.RawMessage) (list []jobstate.Update) {
 	err := strict.Members(text, func(path string, value json.RawMessage) error {
 		switch root, _, below := strings.Cut(path, "."); {
@@ -160,7 +160,7 @@ func readUpdates(text json.RawMessage) (list []jobstate.Update) {
 	return list
 }
 
-// check returns why an update cannot be. It may be called again.
+// check returns an error if an update is not allowed. It may be called again.
 func (s *updates) check(u *update) error {
 	v, ok := s.m.Job(u.id)
 	if !ok {
@@ -272,7 +272,7 @@ func (s *updates) toQueue(u *update, v joblife.View, value json.RawMessage) (jso
 	return s.cfg.Queues[*name].constraints(), nil
 }
 
-// constraints returns those of jobs in the queue (RFC 31).
+// constraints returns the constraints of jobs in the queue (RFC 31).
 func (q Queue) constraints() json.RawMessage {
 	if q.Requires == nil {
 		return json.RawMessage("{}")

@@ -11,15 +11,15 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// waits are the requests that wait for a job's end, and the ends that nobody has waited for
-// yet. Each end is told once. A restart forgets them.
+// waits has the requests that wait for a job's end, and the ends that no request has asked
+// for yet. Each end is told once. A restart forgets them.
 type waits struct {
 	*core
 	active int                   // jobs that may be waited for, and are not over
 	one    map[jobid.ID]*Request // who waits for a job
 	any    []*Request            // who waits for any job, in their order
 	ended  map[jobid.ID]zombie
-	order  []jobid.ID // of ended, oldest first; those that were told since are there still
+	order  []jobid.ID // of ended, oldest first; some may have been told since
 }
 
 // A waitResult is how a job ended.
@@ -29,7 +29,7 @@ type waitResult struct {
 	Errstr  string   `json:"errstr"`
 }
 
-// A zombie is a job that is over, and whose end nobody was told.
+// A zombie is a job that is over and whose end was not told yet.
 type zombie struct {
 	end     waitResult
 	listing listed
@@ -56,7 +56,7 @@ func (w *waits) hooks() joblife.Hooks {
 	return h
 }
 
-// waited tells the end of a job to one who waits for it, or else keeps it.
+// waited answers a request that waits for the end of a job, or else keeps the end.
 func (w *waits) waited(z zombie) {
 	id := z.end.ID
 	switch one := w.one[id]; {
@@ -103,7 +103,7 @@ func (w *waits) wait(r *Request, p struct {
 	return nil, errLater
 }
 
-// refuse refuses the last one who waits for any job, if more wait than jobs will end.
+// refuse refuses the last request that waits for any job, if more wait than jobs will end.
 func (w *waits) refuse() {
 	if n := len(w.any); n > 0 && n+len(w.one) > w.active {
 		w.quick.fail(w.any[n-1], fail(errno.NoChild, "there are no more waitable jobs"))
@@ -111,7 +111,7 @@ func (w *waits) refuse() {
 	}
 }
 
-// oldest returns the first job whose end nobody was told.
+// oldest returns the first job whose end was not told yet.
 func (w *waits) oldest() (jobid.ID, bool) {
 	for len(w.order) > 0 {
 		if _, ok := w.ended[w.order[0]]; ok {
@@ -132,7 +132,7 @@ func (w *waits) reap(id jobid.ID) waitResult {
 	return r
 }
 
-// remove takes out requests, and returns them in their order, those for one job first.
+// remove removes requests, and returns them in their order, those for one job first.
 func (w *waits) remove(which func(*Request) bool) (out []*Request) {
 	for _, id := range slices.Sorted(maps.Keys(w.one)) {
 		if r := w.one[id]; which(r) {
@@ -150,7 +150,7 @@ func (w *waits) remove(which func(*Request) bool) (out []*Request) {
 	return out
 }
 
-// resultOf tells how a job ended: by the event that led to CLEANUP.
+// resultOf returns how a job ended, by the event that led to CLEANUP.
 func resultOf(j *jobstate.Job) waitResult {
 	r := waitResult{ID: j.ID(), Success: j.Success()}
 	status, finished := j.WaitStatus()
@@ -166,7 +166,7 @@ func resultOf(j *jobstate.Job) waitResult {
 		r.Errstr = fmt.Sprintf("unexpected wait(2) status %d", status)
 	case signal != 0:
 		r.Errstr = "job shell " + signalText(signal)
-	case code > 128: // the shell tells so that a signal ended its tasks
+	case code > 128: // by which the shell says that a signal ended its tasks
 		r.Errstr = "task(s) " + signalText(code-128)
 	case code > 0:
 		r.Errstr = fmt.Sprintf("task(s) exited with exit code %d", code)
@@ -198,7 +198,7 @@ func signalText(signal int) string {
 type emptyWait struct {
 	*Request
 	states jobstate.State
-	tag    uint64 // of what the Manager was asked; 0: of nothing, since the scheduler has requests
+	tag    uint64 // of the input to the Manager; 0: none yet, since the scheduler has requests
 }
 
 // The empties part has those requests.
@@ -215,7 +215,7 @@ func (s *empties) drain(r *Request) (any, error) {
 // idle is answered when no job runs, and the scheduler has no requests.
 func (s *empties) idle(r *Request) (any, error) { return nil, s.wait(r, jobstate.StateRunning) }
 
-// maxEmpty limits how many wait for no jobs.
+// maxEmpty limits how many requests wait for no jobs.
 const maxEmpty = 1024
 
 func (s *empties) wait(r *Request, states jobstate.State) error {
@@ -230,7 +230,7 @@ func (s *empties) wait(r *Request, states jobstate.State) error {
 	return errLater
 }
 
-// await asks the Manager to tell when there are no such jobs.
+// await asks the Manager to answer when there are no such jobs.
 func (s *empties) await(w *emptyWait) error {
 	return s.ask(func(tag uint64) joblife.Input {
 		w.tag = tag
@@ -250,7 +250,8 @@ func (s *empties) await(w *emptyWait) error {
 	})
 }
 
-// calmed asks again for those who waited for the scheduler alone, when it has no requests.
+// calmed asks the Manager for the requests that waited only for the scheduler, when it has no
+// requests any more.
 func (s *empties) calmed() {
 	if !slices.ContainsFunc(s.list, func(w *emptyWait) bool { return w.tag == 0 }) {
 		return
@@ -269,7 +270,7 @@ func (s *empties) calmed() {
 	}
 }
 
-// remove takes out those who wait for no jobs.
+// remove removes requests that wait for no jobs.
 func (s *empties) remove(which func(*Request) bool) (out []*Request) {
 	s.list = slices.DeleteFunc(s.list, func(w *emptyWait) bool {
 		if !which(w.Request) {
