@@ -110,6 +110,20 @@ func (j *Job) ownNodes() {
 	}
 }
 
+// ownBoth gives j nodes and an allocation of its own, in one piece if it has neither.
+func (j *Job) ownBoth() {
+	h := &j.holds
+	if j.nodes == &h.scratch.noNodes && h.allocation == &h.scratch.noAllocation {
+		both := new(struct {
+			nodes
+			allocation
+		})
+		both.drains = j.drains
+		j.nodes, h.allocation = &both.nodes, &both.allocation
+	}
+	j.ownNodes()
+}
+
 // ownDrains gives j drains of its own before their first change.
 func (j *Job) ownDrains() {
 	if j.ownNodes(); j.drains == &j.holds.scratch.noDrains {

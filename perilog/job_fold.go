@@ -35,7 +35,7 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	if size > maxRanksText {
 		return fmt.Errorf("%w: its ranks do not fit in a line of the log", ErrR)
 	}
-	j.ownNodes()
+	j.ownBoth()
 	j.holds.setR(ranks, named)
 	j.r = r
 	j.refold()
