@@ -277,7 +277,7 @@ func (m *Manager) decide(j *job) bool {
 			m.doom(j, *in)
 			return true
 		}
-		if s.Waiting().Kind != jobstate.WaitDepend {
+		if !s.MayDepend() {
 			return false
 		}
 		m.decided(j, jobstate.EventDepend)

@@ -250,7 +250,7 @@ func (r *reality) outside(m moment) error {
 		return r.step(at, joblife.ExecResponse{ID: id, Type: exec.ResponseStart})
 	case jobstate.EventFree: // where the reference lost an epilog
 		v, ok := r.m.Job(id)
-		if ok && v.State() != jobstate.StateInactive && v.Job().Waiting().Kind == jobstate.WaitEpilog {
+		if ok && v.State() != jobstate.StateInactive && strings.HasPrefix(v.Job().Waiting(), "epilog") {
 			return r.finish(id, at, &jobstate.ActionFinishContext{})
 		}
 	case jobstate.EventValidate, jobstate.EventDepend, jobstate.EventClean, jobstate.EventFluxRestart:

@@ -161,15 +161,6 @@ func (j *Job) fold(ev *Event) (Outcome, string, error) {
 	case kPrologLaunch, kEpilogLaunch, kPrologFail, kEpilogFail, kPrologRelease, kEpilogRelease:
 		key, _ := ev.Action()
 		return j.ifActive(key), "", nil
-	default:
-		return j.foldRun(ev), "", nil
-	}
-	return Applied, "", nil
-}
-
-// foldRun does what the events from alloc to clean do.
-func (j *Job) foldRun(ev *Event) Outcome {
-	switch ev.kind {
 	case kAlloc:
 		j.allocated, j.wasAllocated = true, true
 		if ev.alloc.Annotations != nil {
@@ -181,7 +172,7 @@ func (j *Job) foldRun(ev *Event) Outcome {
 		}
 	case kFinish:
 		if j.Finished() {
-			return ignoredFinished
+			return ignoredFinished, "", nil
 		}
 		_, fatal := j.Cause()
 		status := ev.finish.Status
@@ -191,11 +182,11 @@ func (j *Job) foldRun(ev *Event) Outcome {
 		j.finalRelease = j.finalRelease || ev.release.Final
 	case kFree:
 		if !j.allocated {
-			return ignoredFreed
+			return ignoredFreed, "", nil
 		}
 		j.allocated = false
 	}
-	return Applied
+	return Applied, "", nil
 }
 
 func (j *Job) foldSubmit(c *SubmitContext) (Outcome, string, error) {

@@ -181,11 +181,10 @@ func (ev *Event) Action() (ActionKey, bool) {
 func (ev *Event) decodeContext(k kind, e *eventlog.Entry) error {
 	raw := []byte(e.Context)
 	if len(raw) == 0 {
-		if k.needsContext() {
-			return contextError(e.Name, errAbsent)
-		}
-		if k == kAlloc {
+		if k == kAlloc { // which may have none
 			ev.alloc = AllocContext{}
+		} else if ev.Context() != nil {
+			return contextError(e.Name, errAbsent)
 		}
 		return nil
 	}
@@ -248,16 +247,6 @@ func (ev *Event) decodeAny(k kind, e *eventlog.Entry) error {
 		return contextError(e.Name, f)
 	}
 	return nil
-}
-
-// needsContext reports whether the event has keys that are required.
-func (k kind) needsContext() bool {
-	switch k {
-	case kUnknown, kValidate, kInvalidate, kDepend, kFluxRestart, kStart, kFree, kClean, kAlloc:
-		return false
-	default:
-		return true
-	}
 }
 
 // ParseContext decodes the context of e, to keep it. For an event that has no context and for an unknown name it

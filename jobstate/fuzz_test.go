@@ -59,7 +59,7 @@ func FuzzReplay(f *testing.F) {
 				folded = err
 				break
 			}
-			_ = live.Waiting().String()
+			_ = live.Waiting()
 			if c, err := jobstate.ParseContext(e); err == nil && c != nil && !setsNothing(c) {
 				_, err := jobstate.AppendContext(nil, c)
 				require.NoError(t, err)

@@ -242,6 +242,10 @@ func (j *Job) FinishTime() (eventlog.Timestamp, bool) { return j.finishTime, j.F
 // resources of the job after it.
 func (j *Job) Released() bool { return j.finalRelease }
 
+// MayDepend reports whether the log allows the event depend: the job is in DEPEND, and all
+// of its dependencies are satisfied.
+func (j *Job) MayDepend() bool { return j.state == StateDepend && len(j.Dependencies()) == 0 }
+
 // MayStart reports whether the log allows the job to start: it is in RUN, holds
 // resources and has not started; no prolog is active and no prolog has failed.
 func (j *Job) MayStart() bool {

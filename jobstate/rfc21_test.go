@@ -24,7 +24,7 @@ func TestRFC21DesignStatesExistForPhasesThatLast(t *testing.T) {
 			lines = append(lines, `epilog-start {"description":"e"}`)
 		}
 		j, _ := run(t, lines...)
-		waits[j.Waiting().String()] = j.State()
+		waits[j.Waiting()] = j.State()
 		if s == jobstate.StateInactive {
 			break
 		}

@@ -2,144 +2,83 @@ package jobstate
 
 import "strings"
 
-// WaitKind says what a job waits for. The zero WaitKind is invalid.
-type WaitKind uint8
-
-// What a job can wait for, in the order of its life.
-const (
-	WaitSubmit       WaitKind = 1 + iota // no submit event yet
-	WaitValidation                       // the validator
-	WaitDependencies                     // the dependencies in Names
-	WaitDepend                           // the manager, to post depend: all dependencies are satisfied
-	WaitPriority                         // the priority plugin
-	WaitHold                             // a user, to raise the urgency or the priority above 0
-	WaitResources                        // the scheduler
-	WaitProlog                           // the active prologs, in Names
-	WaitException                        // the manager, to post a fatal exception: a prolog failed
-	WaitExecutor                         // the executor, to start it
-	WaitFinish                           // the job shells, to end
-	WaitRelease                          // the executor, to release the resources
-	WaitEpilog                           // the active epilogs, in Names
-	WaitFree                             // the manager, to free the resources
-	WaitClean                            // the manager, to close the log
-	WaitNothing                          // nothing: it is inactive, or invalid
-)
-
-// Waiting is what a job waits for.
-type Waiting struct {
-	Kind  WaitKind
-	Names []string // dependencies, or descriptions of prologs and epilogs; else nil
-}
-
-// Waiting returns what the job waits for, according to its log. The caller owns
-// the result.
-func (j *Job) Waiting() Waiting {
-	var w Waiting
+// Waiting returns what the job waits for, according to its log, in words: "dependencies
+// after-start=ƒ9, begin-time=1600000000", "resources", "epilog job-manager.epilog",
+// "nothing".
+func (j *Job) Waiting() string {
 	switch j.State() {
 	case StateNew:
-		w.Kind = WaitValidation
 		switch {
 		case j.invalid:
-			w.Kind = WaitNothing
+			return "nothing"
 		case !j.Submitted():
-			w.Kind = WaitSubmit
+			return "submission"
 		}
+		return "validation"
 	case StateDepend:
-		w.Kind = WaitDepend
 		if names := j.Dependencies(); len(names) > 0 {
-			w.Kind, w.Names = WaitDependencies, names
+			return named("dependency", "dependencies", names)
 		}
+		return "the job manager to leave DEPEND"
 	case StatePriority, StateSched:
 		switch {
 		case j.OnHold():
-			w.Kind = WaitHold
+			return "release of the hold"
 		case j.state == StatePriority:
-			w.Kind = WaitPriority
-		default:
-			w.Kind = WaitResources
+			return "priority"
 		}
+		return "resources"
 	case StateRun:
-		w.Kind, w.Names = j.waitingToRun()
+		return j.waitingToRun()
 	case StateCleanup:
-		w.Kind, w.Names = j.waitingToEnd()
-	default:
-		w.Kind = WaitNothing
+		return j.waitingToEnd()
 	}
-	return w
+	return "nothing"
 }
 
-func (j *Job) waitingToRun() (WaitKind, []string) {
-	if j.Started() {
-		return WaitFinish, nil
+func (j *Job) waitingToRun() string {
+	switch {
+	case j.Started():
+		return "its own end"
+	case j.live(ActionProlog) > 0:
+		return j.waitingFor(ActionProlog)
+	case j.failedPrologs() > 0:
+		return "the exception of its failed prolog"
 	}
-	if names := j.activeNames(ActionProlog); names != nil {
-		return WaitProlog, names
-	}
-	if j.failedPrologs() > 0 {
-		return WaitException, nil
-	}
-	return WaitExecutor, nil
+	return "the executor to start it"
 }
 
-func (j *Job) waitingToEnd() (WaitKind, []string) {
+func (j *Job) waitingToEnd() string {
 	switch {
 	case j.Started() && !j.Finished() && !j.finalRelease:
-		return WaitFinish, nil
+		return "its own end"
 	case j.live(ActionProlog) > 0:
-		return WaitProlog, j.activeNames(ActionProlog)
+		return j.waitingFor(ActionProlog)
 	case j.live(ActionEpilog) > 0:
-		return WaitEpilog, j.activeNames(ActionEpilog)
+		return j.waitingFor(ActionEpilog)
 	case j.Started() && !j.finalRelease:
-		return WaitRelease, nil
+		return "the executor to release its resources"
 	case j.allocated:
-		return WaitFree, nil
-	default:
-		return WaitClean, nil
+		return "its resources to be freed"
 	}
+	return "its log to be closed"
 }
 
-// activeNames returns the descriptions of the active actions of a kind, nil
-// for none.
-func (j *Job) activeNames(k ActionKind) []string {
-	var out []string
+// waitingFor names the active actions of a kind.
+func (j *Job) waitingFor(k ActionKind) string {
+	var names []string
 	for a := range j.Actions() {
 		if a.Kind == k {
-			out = append(out, a.Description)
+			names = append(names, a.Description)
 		}
 	}
-	return out
+	return named(k.String(), k.String()+"s", names)
 }
 
-var waitTexts = []string{
-	WaitSubmit:       "submission",
-	WaitValidation:   "validation",
-	WaitDependencies: "dependency",
-	WaitDepend:       "the job manager to leave DEPEND",
-	WaitPriority:     "priority",
-	WaitHold:         "release of the hold",
-	WaitResources:    "resources",
-	WaitProlog:       "prolog",
-	WaitException:    "the exception of its failed prolog",
-	WaitExecutor:     "the executor to start it",
-	WaitFinish:       "its own end",
-	WaitRelease:      "the executor to release its resources",
-	WaitEpilog:       "epilog",
-	WaitFree:         "its resources to be freed",
-	WaitClean:        "its log to be closed",
-	WaitNothing:      "nothing",
-}
-
-// String returns it in words: "dependencies after-start=ƒ9,
-// begin-time=1600000000", "resources", "epilog job-manager.epilog", "nothing".
-func (w Waiting) String() string {
-	text := label(waitTexts, "WaitKind", int(w.Kind))
-	switch {
-	case len(w.Names) == 0:
-		return text
-	case len(w.Names) > 1 && w.Kind == WaitDependencies:
-		text = "dependencies"
-	case len(w.Names) > 1:
-		text += "s"
+// named returns one or many with their names.
+func named(one, many string, names []string) string {
+	if len(names) > 1 {
+		one = many
 	}
-	return text + " " + strings.Join(w.Names, ", ")
+	return one + " " + strings.Join(names, ", ")
 }

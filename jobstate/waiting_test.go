@@ -45,9 +45,8 @@ func TestWaitingInWords(t *testing.T) {
 		{at(jobstate.StateInactive), "nothing"},
 	} {
 		j, _ := run(t, c.lines...)
-		require.Equal(t, c.want, j.Waiting().String(), c.lines)
+		require.Equal(t, c.want, j.Waiting(), c.lines)
 	}
-	require.Equal(t, "WaitKind(0)", jobstate.Waiting{}.String())
 }
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -394,7 +394,7 @@ func (j *Job) Rerun(now eventlog.Timestamp, key Key, ranks *idset.Set) error {
 	case err != nil:
 		return err
 	case !j.mayLaunch(key.Kind):
-		return actionError(key, "cannot be run again while the job is in "+j.holds.job.State().String()+" and waits for "+j.holds.job.Waiting().String())
+		return actionError(key, "cannot be run again while the job is in "+j.holds.job.State().String()+" and waits for "+j.holds.job.Waiting())
 	case a.config == nil:
 		return actionError(key, "is not in the configuration")
 	}

@@ -287,7 +287,7 @@ func info(j *job) string {
 		parts = append(parts, s)
 	}
 	if j.State() != jobstate.StateInactive {
-		parts = append(parts, "waits for "+j.Waiting().String())
+		parts = append(parts, "waits for "+j.Waiting())
 	} else {
 		for a := range j.Actions() {
 			parts = append(parts, fmt.Sprintf("%v %s never finished", a.Kind, a.Description))
