@@ -24,6 +24,12 @@ type desk struct {
 	lines   []string
 }
 
+// New returns a service without jobs.
+func New(now time.Time, cfg Config) (*Service, error) {
+	s, _, err := Restore(now, cfg, func(func(joblife.Record, error) bool) {})
+	return s, err
+}
+
 func newDesk(t *testing.T) *desk {
 	d := &desk{t: t, now: start, stored: make(map[jobid.ID]*Stored)}
 	s, err := New(start, d.config())

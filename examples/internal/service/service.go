@@ -2,7 +2,7 @@
 // top of a [joblife.Manager]. It does no I/O, starts no goroutine and reads no clock: a
 // process around it reads requests, stores records and sends what comes out.
 //
-//	s, err := service.New(now, service.Config{})
+//	s, recovered, err := service.Restore(now, service.Config{}, records)
 //	s.Request(now, service.Request{Topic: "job-manager.submit", Sender: "a", Matchtag: 7, …})
 //	for s.Next(&out) {
 //		store(out.Append) // if that fails, end the process: a restart has what is durable
@@ -66,8 +66,8 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// A Service is a job manager that speaks the messages of Flux. [New] and [Restore] make
-// one; the zero Service is invalid.
+// A Service is a job manager that speaks the messages of Flux. [Restore] makes one; the zero
+// Service is invalid.
 type Service struct {
 	*core
 	handlers map[string]handler
@@ -89,18 +89,9 @@ type Service struct {
 	processes processes
 }
 
-// New returns a service without jobs. The error names what is wrong with the
+// Restore returns a service with the jobs of earlier records, if any: see [joblife.Restore].
+// It resolves lost actions by Config.Lost. The error may name what is wrong with the
 // configuration.
-func New(now time.Time, cfg Config) (*Service, error) {
-	s, err := newService(now, cfg), cfg.Lost.check()
-	if err == nil {
-		s.m, err = joblife.New(s.manager(cfg))
-	}
-	return s, err
-}
-
-// Restore returns a service with the jobs of earlier records: see [joblife.Restore]. It
-// resolves lost actions by Config.Lost.
 func Restore(now time.Time, cfg Config, records iter.Seq2[joblife.Record, error]) (*Service, joblife.Recovered, error) {
 	s := newService(now, cfg)
 	if err := cfg.Lost.check(); err != nil {

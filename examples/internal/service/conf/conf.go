@@ -3,7 +3,7 @@
 // that knows their keys. What it refuses has the words of flux-core.
 //
 //	cfg, err := conf.Parse(service.Config{Parse: conf.Parse}, text)
-//	s, err := service.New(now, cfg)
+//	s, recovered, err := service.Restore(now, cfg, records)
 //
 // # Differences from flux-core
 //

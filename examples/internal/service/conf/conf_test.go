@@ -181,10 +181,12 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
+func nothing(func(joblife.Record, error) bool) {}
+
 // TestReload asks a service to read configurations: a bad one changes nothing.
 func TestReload(t *testing.T) {
 	now := time.Unix(1700000000, 0)
-	s, err := service.New(now, service.Config{Parse: Parse})
+	s, _, err := service.Restore(now, service.Config{Parse: Parse}, nothing)
 	require.NoError(t, err)
 	ask := func(topic, payload string) service.Answer {
 		s.Request(now, service.Request{Topic: "job-manager." + topic, Sender: "a", Matchtag: 1, Rolemask: 1, Payload: json.RawMessage(payload)})
@@ -229,7 +231,7 @@ func FuzzParse(f *testing.F) {
 			require.Equal(t, old, cfg)
 			return
 		}
-		_, err = service.New(time.Unix(1700000000, 0), cfg)
+		_, _, err = service.Restore(time.Unix(1700000000, 0), cfg, nothing)
 		require.NoError(t, err)
 		again, err := Parse(cfg, text)
 		require.NoError(t, err)
