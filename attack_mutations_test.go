@@ -17,18 +17,18 @@ import (
 
 // mutants are deliberate faults: each replaces a text of a file by another one.
 var mutants = []struct{ name, file, from, to string }{
-	{"the last fragment is not final", "job.go", tookEffects, tookEffects + "\ntodo.Free.Final = false"},
-	{"an epilog does not hold its ranks", "job.go", tookEffects, tookEffects + `
+	{"the last fragment is not final", "machine.go", tookEffects, tookEffects + "\ntodo.Free.Final = false"},
+	{"an epilog does not hold its ranks", "machine.go", tookEffects, tookEffects + `
 	for _, l := range todo.Launch {
 		if l.Action.Kind == jobstate.ActionEpilog {
 			todo.Free.R, todo.Free.Final = j.r, true
 		}
 	}`},
-	{"a job starts before its prologs end", "job.go", tookEffects, tookEffects + `
+	{"a job starts before its prologs end", "machine.go", tookEffects, tookEffects + `
 	for _, l := range todo.Launch {
 		todo.Start = todo.Start || l.Action.Kind == jobstate.ActionProlog
 	}`},
-	{"a drain is forgotten", "job.go", tookEffects, tookEffects + "\nif m.seq == 0 {\ntodo.Drain = nil\n}"},
+	{"a drain is forgotten", "machine.go", tookEffects, tookEffects + "\nif m.seq == 0 {\ntodo.Drain = nil\n}"},
 	{"a record is dropped", "ready.go", keepsRecord, keepsRecord + "\nif len(o.out.Append) == 3 {\nreturn\n}"},
 	{"the watermark is not stored", "ready.go", keepsRecord, keepsRecord + "\nif r.Kind == RecordWatermark {\nreturn\n}"},
 	{"tombstones are not stored", "ready.go", keepsRecord, keepsRecord + "\nif r.Kind == RecordTombstone && len(r.Data) > 0 {\nreturn\n}"},
@@ -37,7 +37,7 @@ var mutants = []struct{ name, file, from, to string }{
 			in.Attempt++
 			a = j.nodes.Report(m.now, in.Report)
 		}`},
-	{"an id comes back", "request.go", "_, ended := m.index.Ended(id)", "ended := false"},
+	{"an id comes back", "machine.go", "_, ended := m.index.Ended(id)", "ended := false"},
 	{"a late allocation is kept", "sched.go", "case alloc.SendFree:", "case alloc.SendFree:\ncontinue"},
 }
 

@@ -1,14 +1,17 @@
 package joblife
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/google/btree"
 
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/children"
 )
 
@@ -184,6 +187,89 @@ func (b *bookings) rest(id jobid.ID, r *rset.R) *rset.R {
 	both := b.overlaps(id, r)
 	for _, other := range slices.Sorted(maps.Keys(both)) {
 		r, _, _ = rset.Subtract(r, both[other]) // fails only on hosts, and there are none
+	}
+	return r
+}
+
+// quarantine has the jobs that cannot be read.
+type quarantine struct {
+	jobs   []quarantined  // by id
+	bytes  int            // of their records
+	claims []alloc.Holder // what they hold, as far as it is known
+}
+
+// quarantined is a job that cannot be read.
+type quarantined struct {
+	id      jobid.ID
+	records []Record // nil: they are too large
+}
+
+// maxQuarantine is how many bytes of their records are kept for snapshots.
+const maxQuarantine = 64 << 20
+
+// add adds a job, and reports whether its records are kept.
+func (q *quarantine) add(id jobid.ID, records []Record) bool {
+	size := 0
+	for _, r := range records {
+		size += len(r.Data)
+	}
+	kept := q.bytes+size <= maxQuarantine
+	if kept {
+		q.bytes += size
+	} else {
+		records = nil
+	}
+	q.jobs = append(q.jobs, quarantined{id, records})
+	return kept
+}
+
+func (q *quarantine) has(id jobid.ID) bool {
+	return slices.ContainsFunc(q.jobs, func(q quarantined) bool { return q.id == id })
+}
+
+// holder returns what a scheduler has to know of a job, and false if it holds nothing.
+func (j *job) holder() (alloc.Holder, bool) {
+	if j.r == nil {
+		return alloc.Holder{}, false
+	}
+	free := j.nodes.Freed()
+	if free.Len() == j.r.Len() {
+		return alloc.Holder{}, false
+	}
+	h := holderOf(j.job(), j.expiring(j.r))
+	if !free.IsEmpty() {
+		h.Free = free
+	}
+	return h, true
+}
+
+// holders returns what a scheduler has to know, by id.
+func (q *quarantine) holders(t *jobTable) []alloc.Holder {
+	list := slices.Clone(q.claims)
+	for _, j := range t.sorted(jobstate.StateRunning | jobstate.StateInactive) {
+		if h, ok := j.holder(); ok {
+			list = append(list, h)
+		}
+	}
+	slices.SortFunc(list, func(a, b alloc.Holder) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+func holderOf(s *jobstate.Job, r *rset.R) alloc.Holder {
+	return alloc.Holder{JobInfo: infoOf(s), R: r, Bypass: s.HasFlag(flagBypass)}
+}
+
+func infoOf(s *jobstate.Job) alloc.JobInfo {
+	p, _ := s.Priority()
+	submit, _ := s.Entered(jobstate.StateNew)
+	return alloc.JobInfo{ID: s.ID(), Priority: p, UserID: s.UserID(), Submit: submit}
+}
+
+// held returns what a holder has not freed.
+func held(h alloc.Holder) *rset.R {
+	r, err := h.R.Without(h.Free)
+	if err != nil {
+		return h.R
 	}
 	return r
 }

@@ -35,8 +35,11 @@ type (
 	ExecLost struct{}
 )
 
+// eventStartRequest is an event of a job with the flag debug.
+const eventStartRequest = "debug.start-request"
+
 // startJob asks the executor to start a job, now or when it says hello.
-func (m *Manager) startJob(j *job) {
+func (m *machine) startJob(j *job) {
 	switch {
 	case m.exec && j.start == startAsk: // its response decides
 	case m.exec:
@@ -49,7 +52,7 @@ func (m *Manager) startJob(j *job) {
 }
 
 // sendStart asks the executor to start a job or to go on with it, perhaps once more.
-func (m *Manager) sendStart(j *job) {
+func (m *machine) sendStart(j *job) {
 	reattach := j.job().Started() || j.state == jobstate.StateCleanup || j.start == startAsk
 	if j.start != startAsk {
 		j.start = startSent
@@ -62,7 +65,7 @@ func (m *Manager) sendStart(j *job) {
 	}
 }
 
-func (ExecHello) dispatch(m *Manager) error {
+func (ExecHello) dispatch(m *machine) error {
 	m.execLost()
 	m.exec = true
 	for _, j := range m.sorted(jobstate.StateRunning) {
@@ -79,13 +82,13 @@ func (ExecHello) dispatch(m *Manager) error {
 	return nil
 }
 
-func (ExecLost) dispatch(m *Manager) error {
+func (ExecLost) dispatch(m *machine) error {
 	m.execLost()
 	return nil
 }
 
 // execLost takes back what was not handed out.
-func (m *Manager) execLost() {
+func (m *machine) execLost() {
 	m.exec = false
 	for _, msg := range m.out.Exec {
 		s, ok := msg.(exec.Start)
@@ -97,7 +100,7 @@ func (m *Manager) execLost() {
 }
 
 // running returns a job that the executor was asked to start.
-func (m *Manager) running(id jobid.ID) (*job, error) {
+func (m *machine) running(id jobid.ID) (*job, error) {
 	j := m.jobs[id]
 	switch {
 	case !m.exec:
@@ -110,7 +113,7 @@ func (m *Manager) running(id jobid.ID) (*job, error) {
 	return j, nil
 }
 
-func (in ExecResponse) dispatch(m *Manager) error {
+func (in ExecResponse) dispatch(m *machine) error {
 	j, err := m.running(in.ID)
 	if err != nil {
 		return err
@@ -161,7 +164,7 @@ func (j *job) unreleased(ranks *idset.Set) *idset.Set {
 	return ranks
 }
 
-func (in ExecRefused) dispatch(m *Manager) error {
+func (in ExecRefused) dispatch(m *machine) error {
 	j, err := m.running(in.ID)
 	switch {
 	case err != nil:
@@ -177,10 +180,4 @@ func (in ExecRefused) dispatch(m *Manager) error {
 	}
 	m.touch(j)
 	return nil
-}
-
-// A Raised is an exception of a job. If its severity is 0, the executor stops the job.
-type Raised struct {
-	Job jobid.ID
-	jobstate.ExceptionContext
 }

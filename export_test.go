@@ -75,10 +75,10 @@ func DescribeAll(m *Manager) string {
 	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
 		fmt.Fprintf(&b, "queue %q %+v\n", name, m.queues[name].start)
 	}
-	for info, state := range m.queue.All() {
+	for info, state := range m.sched.queue.All() {
 		fmt.Fprintf(&b, "queued %v %v\n", info, state)
 	}
-	fmt.Fprintf(&b, "%v %d\n", m.queue.Phase(), len(m.out.Append))
+	fmt.Fprintf(&b, "%v %d\n", m.sched.queue.Phase(), len(m.out.Append))
 	return b.String()
 }
 
@@ -90,7 +90,7 @@ func Audit(m *Manager) error {
 	for i, l := range m.lists {
 		for pos, j := range l {
 			n++
-			if int(j.pos) != pos || list(j.state) != i || m.jobs[j.id] != j {
+			if int(j.pos) != pos || stateIndex(j.state) != i || m.jobs[j.id] != j {
 				bad("list %d: %v is at %d, and says %d of %v", i, j.id, pos, j.pos, j.state)
 			}
 		}
@@ -99,7 +99,7 @@ func Audit(m *Manager) error {
 		bad("%d jobs in lists, %d in all", n, len(m.jobs))
 	}
 	queued := make(map[jobid.ID]bool)
-	for info := range m.queue.All() {
+	for info := range m.sched.queue.All() {
 		queued[info.ID] = true
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
@@ -129,7 +129,7 @@ func Audit(m *Manager) error {
 	for id := range queued {
 		bad("%v is queued, and is no job", id)
 	}
-	if err := m.queue.Check(); err != nil {
+	if err := m.sched.queue.Check(); err != nil {
 		bad("%w", err)
 	}
 	m.auditBookings(bad)
@@ -157,7 +157,7 @@ func (m *Manager) auditBookings(bad func(format string, args ...any)) {
 		kind     string
 	}
 	holds := make(map[place]jobid.ID)
-	for _, h := range m.holders() {
+	for _, h := range m.quarantine.holders(&m.jobTable) {
 		for e := range held(h).Entries() {
 			for rank := range e.Ranks.All() {
 				for kind, ids := range e.Children {

@@ -63,7 +63,7 @@ type Event struct {
 	// Prev is the state before the event; 0 before submit.
 	Prev jobstate.State
 
-	m    *Manager
+	m    *machine
 	hook *Hooks
 }
 
@@ -102,13 +102,6 @@ type inbox struct {
 	staged  []timer    // inputs for later that this input brought
 }
 
-// A post is an input of a hook.
-type post struct {
-	in   Input
-	hook string // its name; "": the Manager's own
-	job  jobid.ID
-}
-
 // forget drops what came after the first n posts, and all that is for later.
 func (b *inbox) forget(n int) {
 	b.posts.cut(n)
@@ -116,19 +109,19 @@ func (b *inbox) forget(n int) {
 }
 
 // call calls a hook. A panic is a fault.
-func (m *Manager) call(h *Hooks, j *job, f func(*Event)) {
-	m.callEvent(h, &Event{Job: View{m: m, j: j}, m: m, hook: h, Prev: j.state}, f)
+func (m *machine) call(h *Hooks, j *job, f func(*Event)) {
+	m.callEvent(h, &Event{Job: View{specs: &m.specs, j: j}, m: m, hook: h, Prev: j.state}, f)
 }
 
-func (m *Manager) callEvent(h *Hooks, e *Event, f func(*Event)) {
+func (m *machine) callEvent(h *Hooks, e *Event, f func(*Event)) {
 	if p := m.try(h, e, f); p != nil {
 		m.fault(h.Name, e.Job.ID(), fmt.Errorf("the hook panicked: %v", p))
 	}
 }
 
 // ask calls a hook that may refuse a job, which a panic does too.
-func (m *Manager) ask(h *Hooks, j *job, f func(*Event) error) (err error) {
-	e := &Event{Job: View{m: m, j: j}, m: m, hook: h, Prev: j.state}
+func (m *machine) ask(h *Hooks, j *job, f func(*Event) error) (err error) {
+	e := &Event{Job: View{specs: &m.specs, j: j}, m: m, hook: h, Prev: j.state}
 	if p := m.try(h, e, func(e *Event) { err = f(e) }); p != nil {
 		err = fmt.Errorf("hook %q panicked: %v", h.Name, p)
 	}
@@ -136,7 +129,7 @@ func (m *Manager) ask(h *Hooks, j *job, f func(*Event) error) (err error) {
 }
 
 // try calls a hook, and returns what it panicked with.
-func (m *Manager) try(h *Hooks, e *Event, f func(*Event)) (panicked any) {
+func (m *machine) try(h *Hooks, e *Event, f func(*Event)) (panicked any) {
 	last := m.inbox.running
 	m.inbox.running = h
 	defer func() {
@@ -147,13 +140,13 @@ func (m *Manager) try(h *Hooks, e *Event, f func(*Event)) (panicked any) {
 	return nil
 }
 
-func (m *Manager) event(j *job, entry eventlog.Entry, prev jobstate.State) {
+func (m *machine) event(j *job, entry eventlog.Entry, prev jobstate.State) {
 	for i := range m.cfg.Hooks {
 		h := &m.cfg.Hooks[i]
 		if h.Event == nil && (h.Inactive == nil || j.state != jobstate.StateInactive || prev == j.state) {
 			continue
 		}
-		e := &Event{Job: View{m: m, j: j}, Entry: entry, Prev: prev, m: m, hook: h}
+		e := &Event{Job: View{specs: &m.specs, j: j}, Entry: entry, Prev: prev, m: m, hook: h}
 		if h.Event != nil {
 			m.callEvent(h, e, h.Event)
 		}
@@ -163,8 +156,8 @@ func (m *Manager) event(j *job, entry eventlog.Entry, prev jobstate.State) {
 	}
 }
 
-func (m *Manager) dependencies(j *job) error {
-	for d := range m.jobspec(j).Dependencies() {
+func (m *machine) dependencies(j *job) error {
+	for d := range m.specs.of(j).Dependencies() {
 		known := false
 		for i := 0; i < len(m.cfg.Hooks) && !known; i++ {
 			h := &m.cfg.Hooks[i]
@@ -181,4 +174,46 @@ func (m *Manager) dependencies(j *job) error {
 		}
 	}
 	return nil
+}
+
+func (m *machine) validate(j *job) error {
+	for i := range m.cfg.Hooks {
+		h := &m.cfg.Hooks[i]
+		if h.Validate == nil {
+			continue
+		}
+		err := m.ask(h, j, h.Validate)
+		switch {
+		case err == ErrLater:
+			j.later = true
+		case err != nil:
+			return fmt.Errorf("%w: %w", ErrRefused, err)
+		}
+	}
+	return nil
+}
+
+// priority returns the priority of a job by RFC 30.
+func (m *machine) priority(j *job) (uint32, bool) {
+	urgency := j.job().Urgency()
+	if urgency == jobstate.UrgencyHold || urgency == jobstate.UrgencyExpedite {
+		return jobstate.PriorityOf(urgency, 0), true
+	}
+	for i := range m.cfg.Hooks {
+		h := &m.cfg.Hooks[i]
+		if h.Priority == nil {
+			continue
+		}
+		var computed uint32
+		later := true
+		m.call(h, j, func(e *Event) { computed, later = h.Priority(e) })
+		if !later {
+			j.computed, j.ranked = computed, true
+		}
+		return jobstate.PriorityOf(urgency, j.computed), j.ranked
+	}
+	if j.ranked {
+		return jobstate.PriorityOf(urgency, j.computed), true
+	}
+	return jobstate.PriorityOf(urgency, uint32(urgency)), true
 }

@@ -1,10 +1,18 @@
 package joblife
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
@@ -13,20 +21,19 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// An Input is something that happened, for [Manager.Step]: a request such as [Submit], a
-// message such as [SchedResponse] or [ExecResponse], a [Report], or a [Tick]. Only types
-// of this package implement it. By says who asks; the zero Cred is the instance's owner.
-// An input with a Tag gets an [Answer]; with the Tag 0 it gets none.
-type Input interface {
-	// dispatch takes in the input, without deciding what follows.
-	dispatch(m *Manager) error
-}
-
 // A Cred says who asks.
 type Cred struct {
 	UserID uint32
 	// Guest is set if it is not the instance's owner. A guest may act only on its own jobs.
 	Guest bool
+}
+
+// owner refuses guests.
+func owner(by Cred) error {
+	if by.Guest {
+		return fmt.Errorf("%w: the instance's owner alone may ask for it", ErrDenied)
+	}
+	return nil
 }
 
 // Requests of users and operators.
@@ -260,4 +267,175 @@ type Action struct {
 	Job   jobid.ID
 	Key   perilog.Key
 	Ranks *idset.Set // nil: all that apply
+}
+
+// The errors of this package. After an error nothing has changed (I6). An event that
+// a job's state does not allow is an error of package jobstate or perilog; what the
+// scheduler may not say is one of package alloc.
+var (
+	// ErrClock is returned for a time that no event can have, or one before the
+	// last.
+	ErrClock = errors.New("joblife: clock stepped")
+	// ErrUnknown is returned for a job that the Manager does not have, that a guest may
+	// not see, or whose submission is not durable yet.
+	ErrUnknown = errors.New("joblife: unknown job")
+	// ErrInactive is returned for a change of a job that is over.
+	ErrInactive = errors.New("joblife: job is inactive")
+	// ErrDenied is returned when a guest asks for what only the job's user or the
+	// instance's owner may do.
+	ErrDenied = errors.New("joblife: permission denied")
+	// ErrInvalid is returned for an input that is wrong in itself. The text says why.
+	ErrInvalid = errors.New("joblife: invalid request")
+	// ErrLimit is returned for a request beyond a limit of Config, or a fixed one: 2^20
+	// waits, 1024 purges that wait for the store, 64 MiB of quarantined jobs, and as many
+	// updates of a guest as a restart can apply: about 1000, or 60 of a jobspec of 1 MiB.
+	ErrLimit = errors.New("joblife: limit reached")
+	// ErrConflict is returned for resources that another job holds. The text has both jobs
+	// and what they share.
+	ErrConflict = errors.New("joblife: double booking")
+	// ErrRefused is returned when a hook refuses a job. The text is the hook's.
+	ErrRefused = errors.New("joblife: job refused")
+	// ErrOffline is returned for a message of an executor that has not said hello. For
+	// a scheduler the error is alloc.ErrProtocol.
+	ErrOffline = errors.New("joblife: not connected")
+	// ErrAbandoned is returned after Abandon: only [Restore] helps.
+	ErrAbandoned = errors.New("joblife: the manager was abandoned")
+)
+
+// Defaults and limits of a [Config].
+const (
+	// DefaultMaxActive is how many jobs may be active by default.
+	DefaultMaxActive = 1 << 22
+	// DefaultMaxLog is up to how many bytes guests may fill the log of a job by default.
+	DefaultMaxLog = 8 << 20
+
+	maxPosts       = 1 << 12 // inputs that hooks may queue in one Step, and for each job
+	maxPostsPerJob = 8
+	never          = 1 << 40 // seconds: what is due later is never due, and time.Time ends some time after
+)
+
+// A Config configures a [Manager]. The zero Config is valid: one queue, no actions, no
+// hooks, no purge, and each [Submit] names its ID.
+type Config struct {
+	// Owner is the user id of the instance; 0 is root. The Manager raises exceptions in
+	// its name.
+	Owner uint32
+	// Private hides the jobs of other users from guests: see [Manager.As].
+	Private bool
+	// Epoch is the time at which ids begin; Generator is the number of the generator in
+	// each id. With a zero Epoch each Submit names its ID.
+	Epoch     time.Time
+	Generator uint16
+	// Queues are the named queues, one of which each job has to name. Without them there
+	// is the anonymous queue "". A queue takes and starts jobs until it is told not to.
+	// A queue that a Reload adds takes jobs but is stopped, as in flux-core, even if there
+	// was one of that name before.
+	Queues []string
+	// QueuesStopped says that a named queue without a record begins stopped, as in flux-core.
+	QueuesStopped bool
+	// Offline are the ranks that are offline until the first input Offline; nil is none.
+	// Restore decides by them. The set is retained, and must not change.
+	Offline *idset.Set
+	// Actions are the prologs, epilogs and housekeeping of all jobs.
+	Actions perilog.Config
+	// Limits say which inactive jobs are purged. The zero Limits purge nothing.
+	Limits purge.Limits
+	// TombstoneCount and TombstoneAge say how long a purged job still answers
+	// dependencies: see [purge.Config].
+	TombstoneCount jobstate.Optional[int]
+	TombstoneAge   jobstate.Optional[time.Duration]
+	// MaxActive limits the number of active jobs at a Submit; 0 means DefaultMaxActive.
+	MaxActive int
+	// MaxLog limits the bytes of a job's log: the Manager refuses a guest's request that
+	// would make it longer. The owner and hooks have room for twice as much. 0 means
+	// DefaultMaxLog. What ends a job and what the Manager itself logs comes on top, about 1
+	// KiB for each node. The store needs room for that; dirstore has 64 MiB.
+	MaxLog int
+	// Volatile keeps no records: Ready.Append and the logs of jobs stay empty.
+	// It is for simulations that never restart.
+	Volatile bool
+	// Hooks are called for each event, in this order.
+	Hooks []Hooks
+}
+
+func (c *Config) maxActive() int {
+	if c.MaxActive <= 0 {
+		return DefaultMaxActive
+	}
+	return c.MaxActive
+}
+
+// maxLog returns how long the log of a job may get by a request.
+func (c *Config) maxLog(by Cred) int {
+	n := c.MaxLog
+	if n <= 0 {
+		n = DefaultMaxLog
+	}
+	if !by.Guest {
+		n *= 2 // what services report of a job must not depend on its user
+	}
+	return n
+}
+
+func (c *Config) check() error {
+	if err := c.Actions.Check(); err != nil {
+		return err
+	}
+	if err := c.Limits.Check(); err != nil {
+		return fmt.Errorf("joblife: %w", err)
+	}
+	for i, name := range c.Queues {
+		if name == "" || slices.Contains(c.Queues[:i], name) {
+			return fmt.Errorf("%w: queue %s: empty, or named twice", ErrInvalid, guard.Quote(name))
+		}
+	}
+	return nil
+}
+
+// sees reports whether by may know of a job of a user. This and live are the only
+// places that decide on it.
+func (c *Config) sees(by Cred, user uint32) bool {
+	return !by.Guest || !c.Private || by.UserID == user
+}
+
+// What is stored has to fit in a line of a log as a [Record], with its frame.
+const (
+	maxData   = eventlog.DefaultMaxLine - 4<<10
+	maxDepth  = eventlog.DefaultMaxDepth - 8
+	maxNote   = 4 << 10 // bytes of what a user, a peer or a hook says in words
+	lineFrame = 64      // of an event: more than what its line has beside name and context
+	// maxUpdated is how many bytes of jobspecs a restart reads to update one: it reads
+	// the whole of it each time.
+	maxUpdated = 64 << 20
+)
+
+// fits returns why data, beside more bytes, cannot be stored. Data is JSON, or no JSON at
+// all, which others find out.
+func fits(what string, data []byte, more int) error {
+	if n := len(data) + more; n > maxData {
+		return fmt.Errorf("%w: %s of %d bytes, at most %d are stored", ErrLimit, what, n, maxData)
+	}
+	if len(data) <= maxDepth || bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= maxDepth {
+		return nil
+	}
+	if err := jsonobj.Check(data, maxDepth); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrLimit, what, err)
+	}
+	return nil
+}
+
+func fitsEntry(e eventlog.Entry) error { return fits("event", e.Context, 6*len(e.Name)) } // a byte may need six
+
+// sanitizeNote makes a note of words from outside.
+func sanitizeNote(s string) string {
+	if len(s) > maxNote {
+		s = s[:maxNote]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// plain returns words from outside for an error that has them in quotes of its own, or none.
+func plain(s string) string {
+	q := guard.Quote(s)
+	return q[1 : len(q)-1]
 }

@@ -1,19 +1,20 @@
 package joblife
 
 import (
-	"fmt"
-	"math"
+	"cmp"
+	"encoding/json"
 	"math/bits"
+	"slices"
+
+	"github.com/google/btree"
 
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/alloc"
 )
 
 // job is one job that is not over, or whose housekeeping is not. There may be millions that
@@ -28,10 +29,10 @@ type job struct {
 	log   []byte        // its eventlog, as far as it is durable
 	rare  *rare         // nil: it has nothing of that
 
-	pos        int32          // in the list of m.lists
+	pos        int32          // in the list of its state
 	size       uint32         // bytes of its log, durable or not
 	computed   uint32         // the priority that a hook gave
-	state      jobstate.State // as m.lists has it
+	state      jobstate.State // of the list that has it
 	start      start
 	ranked     bool // there is a computed priority
 	dirty      bool
@@ -69,6 +70,9 @@ func (j *job) has() rare {
 	return *j.rare
 }
 
+// flagBypass says that the resources of a job do not come from the scheduler.
+const flagBypass = "alloc-bypass"
+
 // start is how far the request to start a job is.
 type start uint8
 
@@ -99,21 +103,67 @@ func (j *job) expiring(r *rset.R) *rset.R {
 	return r
 }
 
-// touch has a job settled before the Step ends.
-func (m *Manager) touch(j *job) {
-	if !j.dirty {
-		j.dirty = true
-		m.dirty.push(j)
+// jobTable has the jobs of which something is left to do.
+type jobTable struct {
+	jobs  map[jobid.ID]*job // those that are not inactive, or whose housekeeping goes on
+	lists [8][]*job         // the same by the bit of their state
+	dirty fifo[*job]        // what is to be settled
+	specs specs
+}
+
+// specs are the jobs whose jobspec is in memory, and not its text alone. It is kept until
+// the next Ready is done, so that a job that waits is small.
+type specs struct {
+	parsed []*job // since the last Ready
+	asked  []*job // before it
+}
+
+// of returns the jobspec of a job with its updates.
+func (s *specs) of(j *job) *jobspec.Spec {
+	if j.spec == nil {
+		spec, err := jobspec.Parse(j.text)
+		if err != nil {
+			panic("joblife: a jobspec that was checked: " + err.Error())
+		}
+		j.spec = spec
+		s.parsed = append(s.parsed, j)
+	}
+	return j.spec
+}
+
+// handedOut begins the next Ready.
+func (s *specs) handedOut() { s.parsed, s.asked = s.asked, s.parsed }
+
+// done forgets jobspecs that the text of the job tells.
+func (s *specs) done() {
+	for _, j := range s.asked {
+		j.forgetSpec()
+	}
+	s.asked = clearTo(s.asked)
+}
+
+// forgetSpec drops the jobspec if the text tells it.
+func (j *job) forgetSpec() {
+	if j.spec != nil && j.spec.Original() == j.spec {
+		j.spec = nil
 	}
 }
 
-// list is the index of a state in m.lists.
-func list(s jobstate.State) int { return bits.TrailingZeros8(uint8(s)) }
+// stateIndex is the index of a state in the lists.
+func stateIndex(s jobstate.State) int { return bits.TrailingZeros8(uint8(s)) }
+
+// touch has a job settled before the Step ends.
+func (t *jobTable) touch(j *job) {
+	if !j.dirty {
+		j.dirty = true
+		t.dirty.push(j)
+	}
+}
 
 // move puts a job in the list of a state; 0 is none.
-func (m *Manager) move(j *job, to jobstate.State) {
+func (t *jobTable) move(j *job, to jobstate.State) {
 	if j.state != 0 {
-		from := &m.lists[list(j.state)]
+		from := &t.lists[stateIndex(j.state)]
 		last := len(*from) - 1
 		(*from)[j.pos] = (*from)[last]
 		(*from)[j.pos].pos = j.pos
@@ -121,371 +171,299 @@ func (m *Manager) move(j *job, to jobstate.State) {
 		*from = (*from)[:last]
 	}
 	if j.state = to; to != 0 {
-		l := &m.lists[list(to)]
+		l := &t.lists[stateIndex(to)]
 		j.pos = int32(len(*l))
 		*l = append(*l, j)
 	}
 }
 
-func (m *Manager) apply(j *job, c jobstate.Context) error { return m.applyUpTo(math.MaxInt, j, c) }
-
-// applyUpTo is apply if the log of the job does not get longer than limit.
-func (m *Manager) applyUpTo(limit int, j *job, c jobstate.Context) error {
-	e, text, err := jobstate.EncodeEntry(m.text[:0], m.now, c)
-	if err != nil {
-		return err
-	}
-	m.text = text
-	if err := fitsLog(limit, j, e); err != nil {
-		return err
-	}
-	return m.applyEntry(j, e)
-}
-
-// request is applyUpTo for what somebody asks for.
-func (m *Manager) request(by Cred, j *job, c jobstate.Context) error {
-	limit := m.cfg.maxLog(by)
-	if x, ok := c.(*jobstate.ExceptionContext); ok && x.Severity == 0 {
-		if _, over := j.job().Cause(); !over {
-			limit = math.MaxInt // a job can always be ended, once
+// sorted returns the jobs in some states, in the order of ids.
+func (t *jobTable) sorted(mask jobstate.State) []*job {
+	var out []*job
+	for i := range t.lists {
+		if mask&(1<<i) != 0 {
+			out = append(out, t.lists[i]...)
 		}
 	}
-	return m.applyUpTo(limit, j, c)
+	slices.SortFunc(out, byID)
+	return out
 }
 
-// fitsLog returns why the log of a job has no room for an event. To a store a log beyond its
-// own limit is a failure, which no user may bring about.
-func fitsLog(limit int, j *job, e eventlog.Entry) error {
-	if n := int(j.size) + len(e.Name) + len(e.Context) + lineFrame; n > limit {
-		return fmt.Errorf("%w: the log of %v has no room for the event %s: %d bytes, at most %d", ErrLimit, j.id, guard.Quote(e.Name), n, limit)
+func (t *jobTable) count(mask jobstate.State) int {
+	n := 0
+	for i := range t.lists {
+		if mask&(1<<i) != 0 {
+			n += len(t.lists[i])
+		}
+	}
+	return n
+}
+
+func byID(a, b *job) int { return cmp.Compare(a.id, b.id) }
+
+// timers are what is due later: deadlines of jobs, and what hooks have asked for.
+type timers struct {
+	tree   *btree.BTreeG[timer]
+	serial uint64 // of the last
+}
+
+func newTimers() timers { return timers{tree: btree.NewG(16, timer.less)} }
+
+// A timer is something that is due at a time.
+type timer struct {
+	at     eventlog.Timestamp
+	serial uint64
+	job    *job // of a job's own deadline; else nil
+	post   post
+}
+
+func (a timer) less(b timer) bool {
+	if a.at != b.at {
+		return a.at < b.at
+	}
+	return a.serial < b.serial
+}
+
+// due is where the deadline of a job is among the timers.
+type due struct {
+	at     eventlog.Timestamp
+	serial uint64
+}
+
+// A post is an input of a hook.
+type post struct {
+	in   Input
+	hook string // its name; "": the Manager's own
+	job  jobid.ID
+}
+
+// alarm returns a timer for a post, which is not among the timers yet.
+func (t *timers) alarm(at eventlog.Timestamp, p post) timer {
+	t.serial++
+	return timer{at: at, serial: t.serial, post: p}
+}
+
+// pop returns the first timer that is due, and takes it out.
+func (t *timers) pop(now eventlog.Timestamp) (timer, bool) {
+	first, ok := t.tree.Min()
+	if !ok || first.at > now {
+		return timer{}, false
+	}
+	return t.tree.DeleteMin()
+}
+
+// schedule keeps the deadline of a job among the timers.
+func (t *timers) schedule(j *job) {
+	at, ok := j.nodes.Deadline()
+	if !ok {
+		at = 0
+	}
+	have := j.has().timer
+	if at == have.at {
+		return
+	}
+	if have.at != 0 {
+		t.tree.Delete(timer{at: have.at, serial: have.serial})
+	}
+	if have = (due{}); at != 0 {
+		t.serial++
+		have = due{at, t.serial}
+		t.tree.ReplaceOrInsert(timer{at: at, serial: t.serial, job: j})
+	}
+	j.more().timer = have
+}
+
+// silence drops what hooks have asked for a later time of a job that is over.
+func (t *timers) silence(j *job) {
+	for _, a := range j.has().alarms {
+		t.tree.Delete(a)
+	}
+}
+
+// A fifo is a queue. The zero fifo is empty.
+type fifo[T any] struct {
+	list []T
+	head int
+}
+
+func (q *fifo[T]) len() int { return len(q.list) - q.head }
+
+// cut drops all but the first n.
+func (q *fifo[T]) cut(n int) {
+	clear(q.list[q.head+n:])
+	q.list = q.list[:q.head+n]
+}
+
+func (q *fifo[T]) push(v T) { q.list = append(q.list, v) }
+
+func (q *fifo[T]) first() T { return q.list[q.head] }
+
+func (q *fifo[T]) pop() T {
+	var none T
+	v := q.list[q.head]
+	q.list[q.head] = none
+	if q.head++; q.head == len(q.list) {
+		q.list, q.head = q.list[:0], 0
+	}
+	return v
+}
+
+// annotations returns all annotations of a job, nil if there are none.
+func (j *job) annotations() json.RawMessage {
+	switch notes := j.has().notes; {
+	case notes == nil:
+		return j.job().Annotations()
+	case len(notes) > 0:
+		return notes
 	}
 	return nil
 }
 
-func (m *Manager) applyEntry(j *job, e eventlog.Entry) error {
-	if err := fitsEntry(e); err != nil {
-		return err
-	}
-	err := m.decoded.Decode(e)
-	if err != nil {
-		return err
-	}
-	var spec *jobspec.Spec
-	switch c := m.decoded.Context().(type) {
-	case *jobstate.JobspecUpdateContext:
-		spec, err = m.updated(j, c)
-	case *jobstate.SetFlagsContext:
-		err = m.flagged(j, c)
-	}
-	if err != nil {
-		return err
-	}
-	outcome, err := j.nodes.ApplyEvent(m.now, &m.decoded)
-	if err != nil {
-		return err
-	}
-	if spec != nil && !outcome.Ignored() {
-		j.spec, j.queue = spec, spec.Queue()
-	}
-	m.touch(j)
-	if outcome != jobstate.IgnoredDuplicate {
-		m.log(j)
-	}
-	return nil
-}
-
-// jobspec returns the jobspec of a job with its updates. It is kept until the
-// next Ready is done, so that a job that waits is small.
-func (m *Manager) jobspec(j *job) *jobspec.Spec {
-	if j.spec == nil {
-		spec, err := jobspec.Parse(j.text)
-		if err != nil {
-			panic("joblife: a jobspec that was checked: " + err.Error())
-		}
-		j.spec = spec
-		m.out.parsed = append(m.out.parsed, j)
-	}
-	return j.spec
-}
-
-// forgetSpecs drops jobspecs that the text of the job tells.
-func forgetSpecs(list []*job) {
-	for _, j := range list {
-		if j.spec != nil && j.spec.Original() == j.spec {
-			j.spec = nil
-		}
-	}
-}
-
-// updated returns the jobspec of a job after an update.
-func (m *Manager) updated(j *job, c *jobstate.JobspecUpdateContext) (spec *jobspec.Spec, err error) {
-	spec = m.jobspec(j)
-	for _, u := range c.Updates {
-		if spec, err = spec.Update(u.Path, u.Value); err != nil {
-			return nil, err
-		}
-	}
-	if spec.Queue() != j.queue {
-		err = m.queues.admits(spec.Queue())
-	}
-	return spec, err
-}
-
-// log takes note of what a job has posted.
-func (m *Manager) log(j *job) bool {
-	records := j.nodes.Settle(m.now)
-	for i := range records {
-		m.logged(j, &records[i])
-	}
-	return len(records) > 0
-}
-
-// decided takes in an event without a context, which the state of the job allows.
-func (m *Manager) decided(j *job, name string) {
-	must(m.applyEntry(j, eventlog.Entry{Timestamp: m.now, Name: name}))
-}
-
-// must panics for a decision that the state of the job does not allow.
-func must(err error) {
-	if err != nil {
-		panic("joblife: a decision that is not legal: " + err.Error())
-	}
-}
-
-// settle takes the next decisions for a job, and reports whether there may be more.
-func (m *Manager) settle(j *job) bool {
-	if m.log(j) || m.decide(j) {
-		return true
-	}
-	m.carry(j)
-	return false
-}
-
-// decide posts the event that takes a job to its next state, if it is due.
-func (m *Manager) decide(j *job) bool {
-	s := j.job()
-	switch s.State() {
-	case jobstate.StateNew:
-		if j.later || s.Closed() {
-			return false
-		}
-		m.decided(j, jobstate.EventValidate)
-		return true
-	case jobstate.StateDepend:
-		if in := j.has().doomed; in != nil {
-			j.rare.doomed = nil
-			m.doom(j, *in)
-			return true
-		}
-		if !s.MayDepend() {
-			return false
-		}
-		m.decided(j, jobstate.EventDepend)
-		return true
-	case jobstate.StatePriority:
-		p, ok := m.priority(j)
-		if !ok {
-			return false
-		}
-		must(m.apply(j, &jobstate.PriorityContext{Priority: p}))
-		return true
-	}
-	return false
-}
-
-// doom raises a fatal exception for a hook, as soon as RFC 21 allows it: not in NEW.
-func (m *Manager) doom(j *job, in Raise) {
-	if j.state == jobstate.StateNew {
-		if more := j.more(); more.doomed == nil {
-			more.doomed = &in
-		}
-		return
-	}
-	if err := m.dispatchPost(in); err != nil {
-		m.fault("", j.id, err)
-	}
-}
-
-// priority returns the priority of a job by RFC 30.
-func (m *Manager) priority(j *job) (uint32, bool) {
-	urgency := j.job().Urgency()
-	if urgency == jobstate.UrgencyHold || urgency == jobstate.UrgencyExpedite {
-		return jobstate.PriorityOf(urgency, 0), true
-	}
-	for i := range m.cfg.Hooks {
-		h := &m.cfg.Hooks[i]
-		if h.Priority == nil {
-			continue
-		}
-		var computed uint32
-		later := true
-		m.call(h, j, func(e *Event) { computed, later = h.Priority(e) })
-		if !later {
-			j.computed, j.ranked = computed, true
-		}
-		return jobstate.PriorityOf(urgency, j.computed), j.ranked
-	}
-	if j.ranked {
-		return jobstate.PriorityOf(urgency, j.computed), true
-	}
-	return jobstate.PriorityOf(urgency, uint32(urgency)), true
-}
-
-// logged takes note of an event that a job has taken in.
-func (m *Manager) logged(j *job, r *perilog.Record) {
-	context := r.Entry.Context
-	same := false
-	if !m.volatile {
-		n := len(m.out.text)
-		text, ok, err := m.frame.line(m.out.text, &r.Entry)
-		if err != nil {
-			panic("joblife: an event that cannot be written: " + err.Error())
-		}
-		kind := RecordEvent
-		if r.Log == perilog.LogHousekeeping {
-			kind = RecordHousekeeping
-		}
-		m.out.text, same = text, ok
-		m.record(Record{Job: j.id, Kind: kind, Data: text[n:len(text):len(text)]})
-		if kind == RecordEvent {
-			j.size += uint32(len(text) - n)
-		}
-		if end := len(text) - len("}\n"); ok {
-			context = text[end-len(context) : end : end]
-		}
-	}
-	if !same {
-		context = m.out.keep(context)
-	}
-	if r.Log == perilog.LogHousekeeping {
-		j.housekept = true
-		return
-	}
-	prev := j.state
-	if r.State != prev {
-		m.move(j, r.State)
-	}
-	m.journal(j.id, &r.Entry, context)
-	m.follow(j, r, prev)
-	m.waits.event(&m.outbox, j.id, r.Entry.Name, j.state, j.job().Closed())
-	m.event(j, r.Entry, prev)
-	if r.State == jobstate.StateInactive && prev != r.State {
-		m.ended(j)
-	}
-}
-
-// follow does what an event means for the queue and the executor.
-func (m *Manager) follow(j *job, r *perilog.Record, prev jobstate.State) {
-	switch r.Entry.Name {
-	case jobstate.EventPriority:
-		m.enqueue(j)
-	case jobstate.EventJobspecUpdate:
-		m.renew(j)
-	case jobstate.EventSetFlags:
-		if j.job().HasFlag(flagBypass) {
-			m.dequeue(j)
-		}
-	case jobstate.EventException:
-		m.out.Raised = append(m.out.Raised, Raised{j.id, *r.Exception})
-		if j.r != nil && j.nodes.Freed().Len() == j.r.Len() { // it was revoked
-			j.unreturned = true
-		}
-	case jobstate.EventStart:
-		j.start = startSent // an operator may have said so
-	case jobstate.EventMemo:
-		j.memoed(r.Entry.Context)
-	case jobstate.EventInvalidate:
-		m.move(j, 0)
-		m.timers.silence(j)
-		delete(m.jobs, j.id)
-		m.unlinkInvalid(j)
-		return
-	}
-	if j.state == jobstate.StateCleanup && prev != j.state {
-		m.dequeue(j)
-		if j.start == startWanted {
-			j.start = startNone
-			j.nodes.NotStarted(m.now)
-		}
-	}
-}
-
-// unlinkInvalid has the store remove a job that was invalidated.
-func (m *Manager) unlinkInvalid(j *job) {
-	m.invalid[j.id] = j
-	m.leave(j)
-	m.raiseFloor(j.id)
-	m.out.Unlink = append(m.out.Unlink, j.id)
-}
-
-func (m *Manager) ended(j *job) {
-	rec, err := purge.RecordOf(j.job())
+// merged returns the annotations of a job after an update by a valid object. The error says
+// that they are too long for an event.
+func (j *job) merged(patch []byte) (json.RawMessage, error) {
+	notes, err := jobstate.MergeAnnotations(j.annotations(), patch)
 	if err == nil {
-		err = m.index.Add(rec)
+		err = fits("annotations", notes, len(`{"annotations":}`))
 	}
-	if err != nil {
-		panic("joblife: an inactive job that cannot be kept: " + err.Error())
-	}
-	if j.housekept {
-		_, _ = m.index.Pin(j.id, purge.Pin{Kind: purge.PinHousekeeping}) // it was just added
-	}
-	m.timers.silence(j)
-	m.leave(j)
+	return notes, err
 }
 
-// retire forgets a job of which nothing is left to do.
-func (m *Manager) retire(j *job) {
-	if m.jobs[j.id] != j || !j.nodes.Done() {
+// setNotes sets annotations of which the log does not tell. Since then it has all of them.
+func (j *job) setNotes(notes json.RawMessage) {
+	if notes == nil {
+		notes = json.RawMessage{}
+	}
+	j.more().notes = notes
+}
+
+// memoed takes in a memo of the log. If it leaves no room for other annotations, the log
+// alone tells again.
+func (j *job) memoed(values []byte) {
+	if j.has().notes == nil {
 		return
 	}
-	m.move(j, 0)
-	delete(m.jobs, j.id)
-	if j.housekept {
-		_, _ = m.index.Unpin(j.id, purge.Pin{Kind: purge.PinHousekeeping})
+	notes, err := j.merged(userNotes(values))
+	if err != nil {
+		j.rare.notes = nil
+		return
 	}
+	j.setNotes(notes)
 }
 
-// carry hands out what a job wants done.
-func (m *Manager) carry(j *job) {
-	todo := j.nodes.Take(m.now)
-	for i := range todo.Post { // of housekeeping alone: Settle has returned the others
-		m.logged(j, &todo.Post[i])
-	}
-	for _, l := range todo.Launch {
-		m.out.Launch = append(m.out.Launch, Launch{j.id, l})
-	}
-	for _, s := range todo.Signal {
-		m.out.Signal = append(m.out.Signal, Signal{j.id, s})
-	}
-	for _, d := range todo.Drain {
-		m.out.Drain = append(m.out.Drain, Drain{j.id, d})
-		if !j.drains {
-			j.drains, m.drains = true, append(m.drains, j)
-		}
-	}
-	for _, o := range todo.Outcomes {
-		m.out.Outcomes = append(m.out.Outcomes, Outcome{j.id, o})
-	}
-	if todo.Start {
-		m.startJob(j)
-	}
-	m.unbook(j, todo.Free)
-	if !todo.Free.IsEmpty() && !j.hidden {
-		m.free(alloc.Free{ID: j.id, R: todo.Free.R, Final: todo.Free.Final})
-	}
-	m.timers.schedule(j)
-	m.retire(j)
+// userNotes returns a memo as an update of annotations.
+func userNotes(values []byte) []byte {
+	return slices.Concat([]byte(`{"user":`), values, []byte("}"))
 }
 
-// unbook lets other jobs have what a job has freed: the fragment that goes back to the
-// scheduler, or all ranks that were freed if nothing goes back.
-func (m *Manager) unbook(j *job, f rset.Fragment) {
-	if !f.IsEmpty() {
-		m.bookings.removeR(j.id, f.R)
+// request returns the jobspec for a request.
+func (j *job) request() []byte {
+	if j.spec == nil || j.spec.Original() == j.spec {
+		return j.text
 	}
-	if j.unreturned {
-		for first, last := range j.nodes.Freed().Ranges() {
-			m.bookings.remove(j.id, first, last)
-		}
+	b, _ := j.spec.MarshalJSON() // which never fails
+	return b
+}
+
+// A View shows a job until the next Step; the zero View is invalid. What it returns must
+// not be changed. Of an inactive job the Manager keeps what a purge.Record does; the store
+// has the rest.
+type View struct {
+	specs *specs
+	j     *job         // nil: the job is inactive
+	rec   purge.Record // of an inactive job
+}
+
+// ID returns the id.
+func (v View) ID() jobid.ID {
+	if v.j == nil {
+		return v.rec.ID
 	}
+	return v.j.id
+}
+
+// UserID returns the user whose job it is.
+func (v View) UserID() uint32 {
+	if v.j == nil {
+		return v.rec.UserID
+	}
+	return v.j.job().UserID()
+}
+
+// State returns the state.
+func (v View) State() jobstate.State {
+	switch {
+	case v.j == nil:
+		return jobstate.StateInactive
+	case v.j.state == 0: // being submitted, or invalid
+		return v.j.job().State()
+	}
+	return v.j.state
+}
+
+// Result returns how the job ended, and false before CLEANUP.
+func (v View) Result() (jobstate.Result, bool) {
+	if v.j == nil {
+		return v.rec.Result, v.rec.Result != 0
+	}
+	return v.j.job().Result()
+}
+
+// Job returns the job as its log tells, never nil. For an inactive job it knows only what a
+// jobstate.Summary has.
+func (v View) Job() *jobstate.Job {
+	if v.j == nil {
+		return jobstate.Summary(v.rec).Job()
+	}
+	return v.j.job()
+}
+
+// Nodes returns the holds on the job's nodes, never nil. An inactive job has none;
+// [Manager.Holders] has those of its housekeeping.
+func (v View) Nodes() *perilog.Holds {
+	if v.j == nil {
+		return perilog.EndedHolds(v.Job())
+	}
+	return v.j.nodes.Holds()
+}
+
+// Jobspec returns the jobspec with its updates; nil for an inactive job.
+func (v View) Jobspec() *jobspec.Spec {
+	if v.j == nil {
+		return nil
+	}
+	return v.specs.of(v.j)
+}
+
+// R returns the allocation, without dropped ranks and with the present expiration; nil if
+// there is none, and for an inactive job.
+func (v View) R() *rset.R {
+	if v.j == nil {
+		return nil
+	}
+	return v.j.current()
+}
+
+// Annotations returns all annotations as RFC 27 merges them: those of the log, what the
+// scheduler says of a job that waits, and volatile memos; nil if there are none, and for
+// an inactive job.
+func (v View) Annotations() json.RawMessage {
+	if v.j == nil {
+		return nil
+	}
+	return v.j.annotations()
+}
+
+// Eventlog returns the job's log as far as it is durable; nil for an inactive job and in a
+// volatile Manager.
+func (v View) Eventlog() []byte {
+	if v.j == nil {
+		return nil
+	}
+	return v.j.log[:len(v.j.log):len(v.j.log)]
+}
+
+func clearTo[T any](s []T) []T {
+	clear(s)
+	return s[:0]
 }

@@ -37,7 +37,7 @@ const (
 	retryEvery = 60   // until the store is asked again to remove an invalid job
 )
 
-func (m *Manager) purgeConfig() purge.Config {
+func (m *machine) purgeConfig() purge.Config {
 	return purge.Config{
 		TombstoneCount: m.cfg.TombstoneCount, TombstoneAge: m.cfg.TombstoneAge,
 		Active: func(id jobid.ID) (jobstate.State, bool) {
@@ -49,7 +49,7 @@ func (m *Manager) purgeConfig() purge.Config {
 	}
 }
 
-func (AcceptClock) dispatch(m *Manager) error {
+func (AcceptClock) dispatch(m *machine) error {
 	if err := m.index.AcceptClock(m.now); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (p *purger) due(x *purge.Index, now eventlog.Timestamp, l purge.Limits) eve
 func limited(l purge.Limits) bool { return l.MaxAge.Set || l.MaxCount.Set }
 
 // purgeByLimits begins with a batch if one is due.
-func (m *Manager) purgeByLimits() {
+func (m *machine) purgeByLimits() {
 	p := &m.purger
 	if len(p.stuck) > 0 && m.now >= p.stuckAt {
 		m.out.Unlink = append(m.out.Unlink, p.stuck...)
@@ -113,7 +113,7 @@ func (m *Manager) purgeByLimits() {
 }
 
 // remove has the store remove the jobs of a plan that was claimed.
-func (m *Manager) remove(plan purge.Plan) {
+func (m *machine) remove(plan purge.Plan) {
 	if len(plan.Jobs) == 0 {
 		return
 	}
@@ -125,7 +125,7 @@ func (m *Manager) remove(plan purge.Plan) {
 }
 
 // raiseFloor records that ids up to id do not come back. It comes BEFORE a job is unlinked.
-func (m *Manager) raiseFloor(id jobid.ID) {
+func (m *machine) raiseFloor(id jobid.ID) {
 	if id > m.floor {
 		m.floor = id
 		m.record(Record{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, id)})
@@ -133,7 +133,7 @@ func (m *Manager) raiseFloor(id jobid.ID) {
 }
 
 // An outcome ends the batch when it is whole.
-func (in Unlinked) dispatch(m *Manager) error {
+func (in Unlinked) dispatch(m *machine) error {
 	invalid := slices.AppendSeq(slices.Clone(in.IDs), maps.Keys(in.Failed))
 	invalid = slices.DeleteFunc(invalid, func(id jobid.ID) bool { return m.invalid[id] == nil })
 	slices.Sort(invalid)
@@ -155,7 +155,7 @@ func (in Unlinked) dispatch(m *Manager) error {
 		m.record(Record{Job: c.ID, Kind: RecordUnlinked})
 		for i := range m.cfg.Hooks {
 			if h := &m.cfg.Hooks[i]; h.Removed != nil {
-				m.callEvent(h, &Event{Job: View{m: m, rec: c.Record}, m: m, hook: h}, h.Removed)
+				m.callEvent(h, &Event{Job: View{rec: c.Record}, m: m, hook: h}, h.Removed)
 			}
 		}
 	}
@@ -176,7 +176,7 @@ func (in Unlinked) dispatch(m *Manager) error {
 	return nil
 }
 
-func (m *Manager) unlinkedInvalid(id jobid.ID, err error) {
+func (m *machine) unlinkedInvalid(id jobid.ID, err error) {
 	p := &m.purger
 	if err == nil {
 		delete(m.invalid, id)
@@ -191,7 +191,7 @@ func (m *Manager) unlinkedInvalid(id jobid.ID, err error) {
 }
 
 // nextPurge goes on with the first request, unless the store is at work.
-func (m *Manager) nextPurge() {
+func (m *machine) nextPurge() {
 	p := &m.purger
 	for p.asked.len() > 0 {
 		if _, busy := m.index.Claimed(); busy {
@@ -209,7 +209,7 @@ func (m *Manager) nextPurge() {
 	}
 }
 
-func (in Purge) dispatch(m *Manager) error {
+func (in Purge) dispatch(m *machine) error {
 	if err := owner(in.By); err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (in Purge) dispatch(m *Manager) error {
 	return nil
 }
 
-func (in PurgeIDs) dispatch(m *Manager) error {
+func (in PurgeIDs) dispatch(m *machine) error {
 	if err := owner(in.By); err != nil {
 		return err
 	}

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 
 	"github.com/joblife/joblife/eventlog"
@@ -91,7 +89,6 @@ type batch struct {
 	text      []byte            // what its slices refer to
 	submitted []*job            // whose submit it has
 	ended     map[jobid.ID]*job // whose log ends in it: History has them until it is done
-	parsed    []*job            // whose jobspec is in memory since it was begun
 }
 
 // Of a batch that was greater than this the memory is not kept.
@@ -116,7 +113,7 @@ func (b *batch) reset() {
 		Launch: clearTo(b.Launch), Signal: clearTo(b.Signal), Drain: clearTo(b.Drain), Unlink: b.Unlink[:0],
 		Journal: b.Journal[:0], Answers: clearTo(b.Answers), Outcomes: clearTo(b.Outcomes), Faults: clearTo(b.Faults),
 	}
-	b.submitted, b.parsed = clearTo(b.submitted), clearTo(b.parsed)
+	b.submitted = clearTo(b.submitted)
 	if b.text = b.text[:0]; cap(b.text) > maxText {
 		b.text, b.Append, b.Journal = nil, nil, nil
 	}
@@ -130,11 +127,6 @@ func (b *batch) keep(data []byte) []byte {
 	n := len(b.text)
 	b.text = append(b.text, data...)
 	return b.text[n:len(b.text):len(b.text)]
-}
-
-func clearTo[T any](s []T) []T {
-	clear(s)
-	return s[:0]
 }
 
 // A Launch, a Signal, a Drain and an Outcome are those of package perilog, with
@@ -198,86 +190,15 @@ type Answer struct {
 	Old    int            // of Urgency: the one before
 }
 
-// Ready fills rd with what is to be stored and done since the last call, and reports
-// whether there is anything. It returns false while a Ready is outstanding: many
-// Steps then share the next one.
-func (m *Manager) Ready(rd *Ready) bool {
-	if m.busy || m.dead || m.out.isEmpty() {
-		return false
-	}
-	m.signaled()
-	m.seq++
-	m.out.Seq = m.seq
-	*rd = m.out.Ready
-	m.out, m.sent = m.sent, m.out
-	m.busy = true
-	return true
-}
-
-// Done tells that all of a Ready is done. Effects may be on their way; records are
-// durable. The error is ErrInvalid if the Ready is not outstanding, or ErrAbandoned.
-func (m *Manager) Done(seq uint64) error {
-	if err := m.outstanding(seq); err != nil {
-		return err
-	}
-	m.busy = false
-	for _, j := range m.sent.submitted {
-		j.public = true
-	}
-	forgetSpecs(m.sent.parsed)
-	m.saved(m.sent.Append)
-	m.sent.reset()
-	return nil
-}
-
 // leave has History show a job until the Ready is done that has its last event.
-func (m *Manager) leave(j *job) {
-	if m.volatile {
+func (o *outbox) leave(j *job) {
+	if o.volatile {
 		return
 	}
-	if m.out.ended == nil {
-		m.out.ended = make(map[jobid.ID]*job)
+	if o.out.ended == nil {
+		o.out.ended = make(map[jobid.ID]*job)
 	}
-	m.out.ended[j.id] = j
-}
-
-// saved adds what is durable now to the logs of the jobs that go on.
-func (m *Manager) saved(list []Record) {
-	for len(list) > 0 {
-		id, kind, n, size := list[0].Job, list[0].Kind, 0, 0
-		for ; n < len(list) && list[n].Job == id && list[n].Kind == kind; n++ {
-			size += len(list[n].Data)
-		}
-		if log := m.logOf(id, kind); log != nil {
-			*log = room(*log, size)
-			for i := range n {
-				*log = append(*log, list[i].Data...)
-			}
-		}
-		list = list[n:]
-	}
-}
-
-// logOf returns the log for records of a kind, nil if nobody asks for it any more, or there
-// is none.
-func (m *Manager) logOf(id jobid.ID, kind RecordKind) *[]byte {
-	if kind != RecordEvent && kind != RecordHousekeeping {
-		return nil
-	}
-	j := m.jobs[id]
-	if j == nil {
-		j = m.invalid[id]
-	}
-	if j == nil {
-		j = m.out.ended[id]
-	}
-	switch {
-	case j == nil:
-		return nil
-	case kind == RecordEvent:
-		return &j.log
-	}
-	return &j.more().keep
+	o.out.ended[j.id] = j
 }
 
 // hasEvent reports whether the log of a job has an event, durable or not.
@@ -306,32 +227,34 @@ func room(log []byte, n int) []byte {
 	return append(make([]byte, 0, n), log...)
 }
 
-// Abandon says that the records of a Ready could not be made durable. Do nothing of that
-// Ready, and drop the Manager: [Restore] makes another from what is durable. The error is
-// that of Done.
-func (m *Manager) Abandon(seq uint64) error {
-	if err := m.outstanding(seq); err != nil {
-		return err
-	}
-	m.dead = true
-	return nil
-}
-
-func (m *Manager) outstanding(seq uint64) error {
-	switch {
-	case m.dead:
-		return ErrAbandoned
-	case !m.busy || seq != m.seq:
-		return fmt.Errorf("%w: Ready %d is not outstanding", ErrInvalid, seq)
-	}
-	return nil
-}
-
 func (o *outbox) record(r Record) {
 	if !o.volatile {
 		r.Time, r.sound = o.now, true
 		o.out.Append = append(o.out.Append, r)
 	}
+}
+
+// line records the line of an event. It returns how long that is, and a context that lives
+// as long as the Ready.
+func (o *outbox) line(id jobid.ID, r *perilog.Record) (int, json.RawMessage) {
+	if o.volatile {
+		return 0, o.out.keep(r.Entry.Context)
+	}
+	n := len(o.out.text)
+	text, same, err := o.frame.line(o.out.text, &r.Entry)
+	if err != nil {
+		panic("joblife: an event that cannot be written: " + err.Error())
+	}
+	kind := RecordEvent
+	if r.Log == perilog.LogHousekeeping {
+		kind = RecordHousekeeping
+	}
+	o.out.text = text
+	o.record(Record{Job: id, Kind: kind, Data: text[n:len(text):len(text)]})
+	if end := len(text) - len("}\n"); same {
+		return len(text) - n, text[end-len(r.Entry.Context) : end : end]
+	}
+	return len(text) - n, o.out.keep(r.Entry.Context)
 }
 
 // A frame is how lines begin that have the same time.
@@ -400,20 +323,8 @@ func (o *outbox) fault(hook string, id jobid.ID, err error) {
 	o.out.Faults = append(o.out.Faults, Fault{Hook: hook, Job: id, Err: err})
 }
 
-// History yields the eventlog of each job that has one in memory, in the order of
-// ids, as far as the last Ready that was done: of jobs that are not inactive, and of those
-// that have ended since. A reader that reads it between Done and the next Ready, and then
-// the Journals from that Ready on, sees each event once; the end of the iteration is the
-// end of history. The logs must not be changed. A volatile Manager has none.
-func (m *Manager) History() iter.Seq2[jobid.ID, []byte] {
-	return func(yield func(jobid.ID, []byte) bool) {
-		list := m.sorted(jobstate.StateNew | jobstate.StateActive)
-		list = slices.AppendSeq(slices.AppendSeq(list, maps.Values(m.out.ended)), maps.Values(m.sent.ended))
-		slices.SortFunc(list, byID)
-		for _, j := range list {
-			if n := len(j.log); n > 0 && !yield(j.id, j.log[:n:n]) {
-				return
-			}
-		}
-	}
+// A Raised is an exception of a job. If its severity is 0, the executor stops the job.
+type Raised struct {
+	Job jobid.ID
+	jobstate.ExceptionContext
 }

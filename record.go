@@ -13,6 +13,7 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
 )
 
 // A RecordKind says what a [Record] is. The zero RecordKind is invalid.
@@ -234,4 +235,12 @@ func (r *Record) read(e eventlog.Entry) error {
 	}
 	*r = out
 	return nil
+}
+
+func textOf(rec purge.Record) []byte {
+	b, err := rec.MarshalText()
+	if err != nil {
+		panic("joblife: a record that cannot be written: " + err.Error())
+	}
+	return b
 }

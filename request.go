@@ -15,56 +15,7 @@ import (
 	"github.com/joblife/joblife/perilog"
 )
 
-// active returns a job that by may change. Its submit is durable (EL-6), unless a hook
-// asks.
-func (m *Manager) active(by Cred, id jobid.ID) (*job, error) {
-	if j := m.jobs[id]; j != nil && !j.public && !m.inbox.posting {
-		return nil, fmt.Errorf("%w: %v", ErrUnknown, id)
-	}
-	return m.live(by, id)
-}
-
-// live is active for what follows from hooks: they know of jobs that are not durable.
-func (m *Manager) live(by Cred, id jobid.ID) (*job, error) {
-	j := m.jobs[id]
-	switch {
-	case j == nil || j.job().Closed():
-		if rec, ok := m.index.Ended(id); ok && m.sees(by, rec.UserID) {
-			return nil, fmt.Errorf("%w: %v", ErrInactive, id)
-		}
-		return nil, fmt.Errorf("%w: %v", ErrUnknown, id)
-	case !m.sees(by, j.job().UserID()):
-		return nil, fmt.Errorf("%w: %v", ErrUnknown, id)
-	case by.Guest && by.UserID != j.job().UserID():
-		return nil, fmt.Errorf("%w: %v is a job of another user", ErrDenied, id)
-	}
-	return j, nil
-}
-
-// sees reports whether by may know of a job of a user. This and live are the only
-// places that decide on it.
-func (m *Manager) sees(by Cred, user uint32) bool {
-	return !by.Guest || !m.cfg.Private || by.UserID == user
-}
-
-// owner refuses guests.
-func owner(by Cred) error {
-	if by.Guest {
-		return fmt.Errorf("%w: the instance's owner alone may ask for it", ErrDenied)
-	}
-	return nil
-}
-
-// change applies an event that is all of an input.
-func (m *Manager) change(by Cred, j *job, tag uint64, c jobstate.Context) error {
-	if err := m.request(by, j, c); err != nil {
-		return err
-	}
-	m.answer(Answer{Tag: tag, Job: j.id})
-	return nil
-}
-
-func (in DependencyAdd) dispatch(m *Manager) error {
+func (in DependencyAdd) dispatch(m *machine) error {
 	j, err := m.live(Cred{}, in.ID)
 	switch {
 	case err != nil:
@@ -81,7 +32,7 @@ func (in DependencyAdd) dispatch(m *Manager) error {
 	return err
 }
 
-func (in DependencyRemove) dispatch(m *Manager) error {
+func (in DependencyRemove) dispatch(m *machine) error {
 	j, err := m.live(Cred{}, in.ID)
 	if m.inbox.posting && err != nil {
 		return nil // what a job that is over waited for is no matter
@@ -92,7 +43,7 @@ func (in DependencyRemove) dispatch(m *Manager) error {
 	return m.apply(j, &jobstate.DependencyRemoveContext{Description: in.Description})
 }
 
-func (in Submit) dispatch(m *Manager) error {
+func (in Submit) dispatch(m *machine) error {
 	if err := fits("jobspec", in.Jobspec, 0); err != nil {
 		return err
 	}
@@ -144,7 +95,7 @@ func (in Submit) dispatch(m *Manager) error {
 	m.index.RaiseWatermark(id)
 	m.record(Record{Job: id, Kind: RecordJobspec, Data: in.Jobspec})
 	m.out.submitted = append(m.out.submitted, j)
-	m.out.parsed = append(m.out.parsed, j)
+	m.specs.parsed = append(m.specs.parsed, j)
 	m.log(j)
 	m.touch(j)
 	m.answer(Answer{Tag: in.Tag, Job: id})
@@ -164,14 +115,14 @@ func checkUrgency(by Cred, urgency, most int) error {
 
 // submitTime returns the time of the event submit. The error tells why nobody may submit
 // such a job.
-func (m *Manager) submitTime(in Submit) (eventlog.Timestamp, error) {
+func (m *machine) submitTime(in Submit) (eventlog.Timestamp, error) {
 	if err := checkUrgency(in.By, in.Urgency, jobstate.UrgencyDefault); err != nil {
 		return 0, err
 	}
 	if in.Time != 0 && !guard.IsTime(in.Time) {
 		return 0, fmt.Errorf("%w: time %v", ErrInvalid, in.Time)
 	}
-	if n := len(m.jobs) + m.queue.Stats().Canceled; n >= m.cfg.maxActive() {
+	if n := len(m.jobs) + m.sched.queue.Stats().Canceled; n >= m.cfg.maxActive() {
 		return 0, fmt.Errorf("%w: %d jobs that are active, or whose canceled request has no response", ErrLimit, n)
 	}
 	if in.Time == 0 {
@@ -182,7 +133,7 @@ func (m *Manager) submitTime(in Submit) (eventlog.Timestamp, error) {
 
 // newID returns the id of a job, which was never given before (I9). It is given when the job
 // is accepted.
-func (m *Manager) newID(id jobid.ID) (jobid.ID, error) {
+func (m *machine) newID(id jobid.ID) (jobid.ID, error) {
 	if id == 0 {
 		if m.cfg.Epoch.IsZero() {
 			return 0, fmt.Errorf("%w: a Submit without an ID needs Config.Epoch", ErrInvalid)
@@ -203,31 +154,13 @@ func (m *Manager) newID(id jobid.ID) (jobid.ID, error) {
 	if id > m.index.Watermark() {
 		return id, nil
 	}
-	_, ended := m.index.Ended(id)
-	if m.jobs[id] != nil || ended || m.quarantine.has(id) || id <= m.floor {
+	if m.wasGiven(id) {
 		return 0, fmt.Errorf("%w: id %v was given before", ErrInvalid, id)
 	}
 	return id, nil
 }
 
-func (m *Manager) validate(j *job) error {
-	for i := range m.cfg.Hooks {
-		h := &m.cfg.Hooks[i]
-		if h.Validate == nil {
-			continue
-		}
-		err := m.ask(h, j, h.Validate)
-		switch {
-		case err == ErrLater:
-			j.later = true
-		case err != nil:
-			return fmt.Errorf("%w: %w", ErrRefused, err)
-		}
-	}
-	return nil
-}
-
-func (in Validated) dispatch(m *Manager) error {
+func (in Validated) dispatch(m *machine) error {
 	j, err := m.live(Cred{}, in.ID)
 	switch {
 	case err != nil:
@@ -243,7 +176,7 @@ func (in Validated) dispatch(m *Manager) error {
 	return nil
 }
 
-func (in Urgency) dispatch(m *Manager) error {
+func (in Urgency) dispatch(m *machine) error {
 	j, err := m.active(in.By, in.ID)
 	if err != nil {
 		return err
@@ -262,7 +195,7 @@ func (in Urgency) dispatch(m *Manager) error {
 	return nil
 }
 
-func (in Priority) dispatch(m *Manager) error {
+func (in Priority) dispatch(m *machine) error {
 	j, err := m.live(Cred{}, in.ID)
 	if err != nil {
 		return err
@@ -280,7 +213,7 @@ func (in Priority) dispatch(m *Manager) error {
 	return nil
 }
 
-func (in Update) dispatch(m *Manager) error {
+func (in Update) dispatch(m *machine) error {
 	j, err := m.active(in.By, in.ID)
 	if err != nil {
 		return err
@@ -291,7 +224,7 @@ func (in Update) dispatch(m *Manager) error {
 	return m.change(in.By, j, in.Tag, &jobstate.JobspecUpdateContext{Updates: in.Updates})
 }
 
-func (in SetExpiration) dispatch(m *Manager) error {
+func (in SetExpiration) dispatch(m *machine) error {
 	if err := owner(in.By); err != nil {
 		return err
 	}
@@ -311,7 +244,7 @@ func (in SetExpiration) dispatch(m *Manager) error {
 	return nil
 }
 
-func (in Memo) dispatch(m *Manager) error {
+func (in Memo) dispatch(m *machine) error {
 	j, err := m.active(in.By, in.ID)
 	if err != nil {
 		return err
@@ -337,7 +270,7 @@ func (in Memo) dispatch(m *Manager) error {
 	return nil
 }
 
-func (in Raise) dispatch(m *Manager) error {
+func (in Raise) dispatch(m *machine) error {
 	if m.inbox.posting {
 		if j := m.jobs[in.ID]; j != nil && j.state == jobstate.StateNew && in.Severity == 0 {
 			m.doom(j, in)
@@ -362,7 +295,7 @@ func (in Raise) dispatch(m *Manager) error {
 	})
 }
 
-func (in Post) dispatch(m *Manager) error {
+func (in Post) dispatch(m *machine) error {
 	if err := owner(in.By); err != nil {
 		return err
 	}
@@ -384,7 +317,7 @@ func (in Post) dispatch(m *Manager) error {
 	return nil
 }
 
-func (in Report) dispatch(m *Manager) error {
+func (in Report) dispatch(m *machine) error {
 	a := perilog.AnswerUnknown
 	if j := m.jobs[in.Job]; j != nil {
 		a = j.nodes.Report(m.now, in.Report)
@@ -396,7 +329,7 @@ func (in Report) dispatch(m *Manager) error {
 	return nil
 }
 
-func (in Drained) dispatch(m *Manager) error {
+func (in Drained) dispatch(m *machine) error {
 	m.drains = slices.DeleteFunc(m.drains, func(j *job) bool {
 		j.nodes.Drained(m.now, in.Ranks)
 		m.touch(j)
@@ -406,7 +339,7 @@ func (in Drained) dispatch(m *Manager) error {
 	return nil
 }
 
-func (in Offline) dispatch(m *Manager) error {
+func (in Offline) dispatch(m *machine) error {
 	m.offline = in.Ranks
 	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) { // others learn it with alloc
 		j.nodes.Offline(m.now, in.Ranks)
@@ -415,7 +348,7 @@ func (in Offline) dispatch(m *Manager) error {
 	return nil
 }
 
-func (in SetFlags) dispatch(m *Manager) error {
+func (in SetFlags) dispatch(m *machine) error {
 	if err := owner(in.By); err != nil {
 		return err
 	}
@@ -426,21 +359,21 @@ func (in SetFlags) dispatch(m *Manager) error {
 	return m.change(in.By, j, in.Tag, &jobstate.SetFlagsContext{Flags: in.Flags})
 }
 
-func (in Reattach) dispatch(m *Manager) error {
+func (in Reattach) dispatch(m *machine) error {
 	return m.resolve(in.Action, func(j *job) error { return j.nodes.Reattach(m.now, in.Key, in.Ranks) })
 }
 
-func (in Rerun) dispatch(m *Manager) error {
+func (in Rerun) dispatch(m *machine) error {
 	return m.resolve(in.Action, func(j *job) error { return j.nodes.Rerun(m.now, in.Key, in.Ranks) })
 }
 
-func (in ForceFinish) dispatch(m *Manager) error {
+func (in ForceFinish) dispatch(m *machine) error {
 	return m.resolve(in.Action, func(j *job) error {
 		return j.nodes.ForceFinish(m.now, in.Key, in.Ranks, in.Status, in.Who)
 	})
 }
 
-func (m *Manager) resolve(a Action, f func(*job) error) error {
+func (m *machine) resolve(a Action, f func(*job) error) error {
 	j := m.jobs[a.Job]
 	if j == nil {
 		return fmt.Errorf("%w: %v", ErrUnknown, a.Job)
@@ -452,11 +385,11 @@ func (m *Manager) resolve(a Action, f func(*job) error) error {
 	return nil
 }
 
-func (in Wait) dispatch(m *Manager) error {
+func (in Wait) dispatch(m *machine) error {
 	if err := m.waits.check(in); err != nil {
 		return err
 	}
-	v, ok := m.As(in.By).Job(in.ID)
+	v, ok := m.visible(in.By, in.ID)
 	switch {
 	case !ok:
 		m.answer(Answer{Tag: in.Tag, Job: in.ID, Err: fmt.Errorf("%w: %v", ErrUnknown, in.ID)})
@@ -470,14 +403,14 @@ func (in Wait) dispatch(m *Manager) error {
 	return nil
 }
 
-func (in WaitEmpty) dispatch(m *Manager) error { return m.waits.addEmpty(in) }
+func (in WaitEmpty) dispatch(m *machine) error { return m.waits.addEmpty(in) }
 
-func (in WaitCancel) dispatch(m *Manager) error {
+func (in WaitCancel) dispatch(m *machine) error {
 	m.waits.cancel(in.Tag)
 	return nil
 }
 
-func (in EnableQueue) dispatch(m *Manager) error {
+func (in EnableQueue) dispatch(m *machine) error {
 	q, err := m.queues.owned(in.By, in.Queue)
 	if err != nil {
 		return err
@@ -488,7 +421,7 @@ func (in EnableQueue) dispatch(m *Manager) error {
 	return nil
 }
 
-func (in StartQueue) dispatch(m *Manager) error {
+func (in StartQueue) dispatch(m *machine) error {
 	q, err := m.queues.owned(in.By, in.Queue)
 	if err != nil {
 		return err
@@ -503,7 +436,7 @@ func (in StartQueue) dispatch(m *Manager) error {
 	return nil
 }
 
-func (in Reload) dispatch(m *Manager) error {
+func (in Reload) dispatch(m *machine) error {
 	if err := m.configure(in.Config); err != nil {
 		return err
 	}
@@ -521,7 +454,7 @@ func (in Reload) dispatch(m *Manager) error {
 	return nil
 }
 
-func (in Shutdown) dispatch(m *Manager) error {
+func (in Shutdown) dispatch(m *machine) error {
 	if in.Deadline != 0 && !guard.IsTime(in.Deadline) {
 		return fmt.Errorf("%w: deadline %v", ErrInvalid, in.Deadline)
 	}
@@ -531,5 +464,26 @@ func (in Shutdown) dispatch(m *Manager) error {
 		m.timers.schedule(j)
 	}
 	m.block(true, func(*job) bool { return true })
+	return nil
+}
+
+func (Tick) dispatch(m *machine) error {
+	m.signaled()
+	for {
+		t, ok := m.timers.pop(m.now)
+		if !ok {
+			break
+		}
+		if t.job == nil {
+			j := m.jobs[t.post.job]
+			j.rare.alarms = slices.DeleteFunc(j.rare.alarms, func(a timer) bool { return a.serial == t.serial })
+			m.inbox.posts.push(t.post)
+			continue
+		}
+		t.job.rare.timer = due{}
+		t.job.nodes.Tick(m.now)
+		m.touch(t.job)
+	}
+	m.purgeByLimits()
 	return nil
 }

@@ -2,6 +2,7 @@ package joblife
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -35,12 +36,6 @@ type Recovered struct {
 	Quarantined []Quarantined
 }
 
-// An Unresolved is an action that does not end by itself.
-type Unresolved struct {
-	Job jobid.ID
-	perilog.Unresolved
-}
-
 // A Quarantined is a job that the Manager does not have, although there are records.
 type Quarantined struct {
 	Job jobid.ID
@@ -62,7 +57,7 @@ type stored struct {
 }
 
 // setAside lists a job that cannot be read, and keeps its records for snapshots.
-func (m *Manager) setAside(id jobid.ID, s *stored, err error, out *Recovered) {
+func (m *machine) setAside(id jobid.ID, s *stored, err error, out *Recovered) {
 	list := append(recordsOf(id, s.spec, s.r, s.keep, s.log), s.bad...)
 	if !m.quarantine.add(id, list) {
 		m.floor = max(m.floor, id)
@@ -214,7 +209,7 @@ func (l *loader) close(s *stored, id jobid.ID) {
 	}
 }
 
-func (m *Manager) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Recovered) ([]*job, error) {
+func (m *machine) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Recovered) ([]*job, error) {
 	ids := slices.Sorted(maps.Keys(jobs))
 	m.floor = watermark
 	greatest := watermark
@@ -266,7 +261,7 @@ func (m *Manager) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 	m.index = index
 	index.RaiseWatermark(greatest)             // of quarantined and invalid jobs too, and not as what is stored
 	if n := len(live); n > m.cfg.maxActive() { // the limit is for those that are submitted
-		m.queue = alloc.NewQueue(alloc.Config{MaxJobs: n})
+		m.sched = newScheduler(n)
 	}
 	for _, j := range live {
 		m.jobs[j.id] = j
@@ -274,7 +269,7 @@ func (m *Manager) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 	return live, nil
 }
 
-func (m *Manager) resumeAll(live []*job, out *Recovered) {
+func (m *machine) resumeAll(live []*job, out *Recovered) {
 	for i := range m.cfg.Hooks {
 		if h := &m.cfg.Hooks[i]; h.Restored != nil {
 			for _, j := range live {
@@ -291,7 +286,7 @@ func (m *Manager) resumeAll(live []*job, out *Recovered) {
 
 // revive folds the log of a job. It returns the job if there is something left to do
 // for it, and the record of one that is inactive.
-func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
+func (m *machine) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 	j := &job{id: id, text: s.spec, log: s.log, size: uint32(len(s.log)), housekept: len(s.keep) > 0, public: true}
 	if j.housekept {
 		j.more().keep = s.keep
@@ -319,7 +314,7 @@ func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 		}
 	}
 	j.queue = j.spec.Queue()
-	forgetSpecs([]*job{j})
+	j.forgetSpec()
 	if state.Closed() && state.State() != jobstate.StateInactive { // invalidated
 		m.unlinkInvalid(j)
 		return nil, nil, nil
@@ -340,7 +335,7 @@ func (m *Manager) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 }
 
 // recover folds the logs of a job: once, but for R of an alloc that was not logged.
-func (m *Manager) recover(j *job) (err error) {
+func (m *machine) recover(j *job) (err error) {
 	fold := func() {
 		j.nodes, err = perilog.RecoverJob(m.now, m.actions, perilog.Spec{
 			ID: j.id, R: j.r, Owner: m.cfg.Owner, Offline: m.offline, Scratch: &m.scratch,
@@ -353,7 +348,7 @@ func (m *Manager) recover(j *job) (err error) {
 	return err
 }
 
-func (m *Manager) resume(j *job, out *Recovered) {
+func (m *machine) resume(j *job, out *Recovered) {
 	m.touch(j)
 	s := j.job()
 	if s.State() == jobstate.StateInactive {
@@ -433,7 +428,7 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 }
 
 // common returns the records of a snapshot that are of no resident job.
-func (m *Manager) common() []Record {
+func (m *machine) common() []Record {
 	list := []Record{{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, m.floor)}}
 	list = append(list, m.queues.records()...)
 	plan, _ := m.index.Claimed() // its tombstones are durable, and count when the jobs are gone
@@ -446,18 +441,78 @@ func (m *Manager) common() []Record {
 	return list
 }
 
-func textOf(rec purge.Record) []byte {
-	b, err := rec.MarshalText()
-	if err != nil {
-		panic("joblife: a record that cannot be written: " + err.Error())
-	}
-	return b
-}
-
 func (j *job) snapshot() []Record {
 	var r []byte
 	if j.r != nil {
 		r = j.r.AppendJSON(nil)
 	}
 	return recordsOf(j.id, j.text, r, j.has().keep, j.log)
+}
+
+// separate books what jobs hold by their records, and returns those jobs. It quarantines
+// jobs that hold the same resources: when one of them ended, those of the other would be
+// free.
+func (m *machine) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovered) []*job {
+	for _, j := range live {
+		if h, ok := j.holder(); ok {
+			j.unreturned = h.Bypass
+			m.bookings.add(j.id, held(h))
+		}
+	}
+	var claims []alloc.Holder
+	for _, q := range out.Quarantined {
+		if h, ok := jobs[q.Job].claim(q.Job); ok {
+			claims = append(claims, h)
+		}
+	}
+	faults := make(map[jobid.ID]error)
+	for _, j := range live {
+		if h, ok := j.holder(); ok {
+			if faults[j.id] = m.bookings.conflict(j.id, held(h)); faults[j.id] != nil {
+				claims = append(claims, h)
+			}
+		}
+	}
+	live = slices.DeleteFunc(live, func(j *job) bool {
+		err := faults[j.id]
+		if err != nil {
+			m.bookings.removeR(j.id, j.r)
+			m.move(j, 0)
+			jobs[j.id].rec = nil
+			m.setAside(j.id, jobs[j.id], err, out)
+		}
+		return err != nil
+	})
+	m.book(claims)
+	slices.SortFunc(m.quarantine.jobs, func(a, b quarantined) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(out.Quarantined, func(a, b Quarantined) int { return cmp.Compare(a.Job, b.Job) })
+	for i := range out.Quarantined {
+		q := &out.Quarantined[i]
+		if n := slices.IndexFunc(m.quarantine.claims, func(h alloc.Holder) bool { return h.ID == q.Job && !h.Bypass }); n >= 0 {
+			q.R = m.quarantine.claims[n].R
+		}
+	}
+	return live
+}
+
+// claim returns what a job with damaged records may hold, as far as they can be read.
+func (s *stored) claim(id jobid.ID) (alloc.Holder, bool) {
+	r, err := rset.Parse(s.r)
+	j, _ := jobstate.Replay(id, s.log) // up to the fault
+	over := j.Closed() || j.WasAllocated() && !j.HasResources()
+	if err != nil || r.IsEmpty() || over {
+		return alloc.Holder{}, false
+	}
+	return holderOf(j, r.WithoutLocal()), true
+}
+
+// book keeps what quarantined jobs claim, without what other jobs hold.
+func (m *machine) book(claims []alloc.Holder) {
+	slices.SortFunc(claims, func(a, b alloc.Holder) int { return cmp.Compare(a.ID, b.ID) })
+	for _, h := range claims {
+		if h.R, h.Free = m.bookings.rest(h.ID, held(h)), nil; !h.R.IsEmpty() {
+			m.bookings.add(h.ID, h.R)
+			m.quarantine.claims = append(m.quarantine.claims, h)
+		}
+	}
 }

@@ -1,10 +1,14 @@
 package joblife
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog/exec"
@@ -15,24 +19,158 @@ import (
 const (
 	eventAnnotations  = "annotations"         // volatile: the scheduler annotates a job that waits
 	eventAllocRequest = "debug.alloc-request" // of a job with the flag debug
-	eventStartRequest = "debug.start-request"
-	flagBypass        = "alloc-bypass" // the job's resources do not come from the scheduler
 )
+
+// queues are the named queues, or the anonymous one, by name.
+type queues map[string]*queue
+
+// A queue is one of them.
+type queue struct {
+	enable, start gate
+	kept          gate // start, as the records have it
+}
+
+// A gate is open, or closed for a reason.
+type gate struct {
+	open   bool
+	reason string
+}
+
+// set opens or closes a gate for a reason in words from outside.
+func (g *gate) set(open bool, reason string) {
+	if *g = (gate{open, sanitizeNote(reason)}); open {
+		g.reason = ""
+	}
+}
+
+// named returns the queues of a configuration: those there were, and new ones, which are
+// started or not. Without names it is the anonymous one, which is always started.
+func (q queues) named(names []string, started bool) (list queues, added []string) {
+	list = make(queues)
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, name := range names {
+		if list[name] = q[name]; list[name] == nil {
+			start := gate{open: name == "" || started}
+			list[name] = &queue{gate{open: true}, start, start}
+			added = append(added, name)
+		}
+	}
+	return list, added
+}
+
+// admits returns why a queue takes no jobs, in flux-core's words.
+func (q queues) admits(name string) error {
+	found := q[name]
+	switch {
+	case found == nil:
+		return noQueue(ErrRefused, name)
+	case found.enable.open:
+		return nil
+	case name != "":
+		name = " to " + plain(name)
+	}
+	return fmt.Errorf("%w: job submission%s is disabled: %s", ErrRefused, name, found.enable.reason)
+}
+
+// starts reports whether the jobs of a queue go to the scheduler.
+func (q queues) starts(name string) bool {
+	found := q[name]
+	return found != nil && found.start.open
+}
+
+// noQueue returns an error about a queue that the configuration does not have.
+func noQueue(category error, name string) error {
+	if name == "" {
+		return fmt.Errorf("%w: a named queue is required", category)
+	}
+	return fmt.Errorf("%w: '%s' is not a valid queue", category, plain(name))
+}
+
+// owned returns a queue that by may change.
+func (q queues) owned(by Cred, name string) (*queue, error) {
+	if err := owner(by); err != nil {
+		return nil, err
+	}
+	found := q[name]
+	if found == nil {
+		return nil, noQueue(ErrInvalid, name)
+	}
+	return found, nil
+}
+
+// A QueueStatus is the state of a queue.
+type QueueStatus struct {
+	Enabled       bool   `json:"enable"`
+	Started       bool   `json:"start"`
+	DisableReason string `json:"disable_reason,omitempty"`
+	StopReason    string `json:"stop_reason,omitempty"`
+}
+
+// queueState is a queue as RecordQueue has it.
+type queueState struct {
+	Name string `json:"name"`
+	QueueStatus
+}
+
+// record returns the record of a queue.
+func (q queues) record(name string) Record {
+	found := q[name]
+	b, err := json.Marshal(queueState{name, QueueStatus{found.enable.open, found.kept.open, found.enable.reason, found.kept.reason}})
+	if err != nil {
+		panic("joblife: a queue that cannot be written: " + err.Error())
+	}
+	return Record{Kind: RecordQueue, Data: b}
+}
+
+// records returns the records of all queues, by name.
+func (q queues) records() []Record {
+	var list []Record
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		list = append(list, q.record(name))
+	}
+	return list
+}
+
+// restore reads a record. One of a queue that the configuration does not have is ignored.
+func (q queues) restore(data []byte) error {
+	var state queueState
+	if err := json.Unmarshal(data, &state); err != nil {
+		return fmt.Errorf("joblife: queue record: %w", err)
+	}
+	if found := q[state.Name]; found != nil {
+		start := gate{state.Started, state.StopReason}
+		*found = queue{gate{state.Enabled, state.DisableReason}, start, start}
+	}
+	return nil
+}
 
 // flagged refuses to say of a job's resources that they are not the scheduler's: it would
 // not get them back.
-func (m *Manager) flagged(j *job, c *jobstate.SetFlagsContext) error {
+func (m *machine) flagged(j *job, c *jobstate.SetFlagsContext) error {
 	if j.r != nil && !j.job().HasFlag(flagBypass) && slices.Contains(c.Flags, flagBypass) {
 		return fmt.Errorf("%w: %v has the scheduler's resources", ErrInvalid, j.id)
 	}
 	return nil
 }
 
+// A scheduler is the session of one, and the jobs that wait for it.
+type scheduler struct {
+	queue *alloc.Queue
+	freed []alloc.Free // since hello
+	sends []alloc.Send // what the queue wants sent
+}
+
+func newScheduler(jobs int) scheduler {
+	return scheduler{queue: alloc.NewQueue(alloc.Config{MaxJobs: jobs})}
+}
+
 // starts reports whether the jobs of a queue go to the scheduler.
-func (m *Manager) starts(name string) bool { return !m.shutdown.begun && m.queues.starts(name) }
+func (m *machine) starts(name string) bool { return !m.shutdown.begun && m.queues.starts(name) }
 
 // block stops jobs that wait for the scheduler, or starts them.
-func (m *Manager) block(stop bool, which func(*job) bool) {
+func (m *machine) block(stop bool, which func(*job) bool) {
 	var ids []jobid.ID
 	for _, j := range m.sorted(jobstate.StatePriority | jobstate.StateSched) {
 		if j.queued && which(j) {
@@ -42,26 +180,26 @@ func (m *Manager) block(stop bool, which func(*job) bool) {
 	m.blockIDs(stop, ids...)
 }
 
-func (m *Manager) blockIDs(stop bool, ids ...jobid.ID) {
+func (m *machine) blockIDs(stop bool, ids ...jobid.ID) {
 	var err error
 	if stop {
-		m.sends, err = m.queue.Stop(m.sends[:0], ids...)
+		m.sched.sends, err = m.sched.queue.Stop(m.sched.sends[:0], ids...)
 	} else {
-		m.sends, err = m.queue.Start(m.sends[:0], ids...)
+		m.sched.sends, err = m.sched.queue.Start(m.sched.sends[:0], ids...)
 	}
 	m.queueErr(err)
 	m.send()
 }
 
 // queueErr panics on an error of the queue that only a bug of this package brings.
-func (m *Manager) queueErr(err error) {
+func (m *machine) queueErr(err error) {
 	if err != nil {
 		panic("joblife: the queue and the jobs disagree: " + err.Error())
 	}
 }
 
 // enqueue has a job wait for resources with its priority.
-func (m *Manager) enqueue(j *job) {
+func (m *machine) enqueue(j *job) {
 	s := j.job()
 	if s.State() != jobstate.StateSched || s.HasFlag(flagBypass) {
 		return
@@ -69,15 +207,15 @@ func (m *Manager) enqueue(j *job) {
 	info := infoOf(s)
 	var err error
 	if j.queued {
-		m.sends, err = m.queue.Prioritize(m.sends[:0], []alloc.Priority{{ID: j.id, Priority: info.Priority}})
+		m.sched.sends, err = m.sched.queue.Prioritize(m.sched.sends[:0], []alloc.Priority{{ID: j.id, Priority: info.Priority}})
 		m.queueErr(err)
 		m.send()
 		return
 	}
 	if m.starts(j.queue) {
-		m.sends, err = m.queue.Add(m.sends[:0], info)
+		m.sched.sends, err = m.sched.queue.Add(m.sched.sends[:0], info)
 	} else {
-		err = m.queue.AddStopped(info)
+		err = m.sched.queue.AddStopped(info)
 	}
 	m.queueErr(err) // it has room for all
 	j.queued = true
@@ -85,7 +223,7 @@ func (m *Manager) enqueue(j *job) {
 }
 
 // renew has the scheduler forget a request whose jobspec has changed.
-func (m *Manager) renew(j *job) {
+func (m *machine) renew(j *job) {
 	if !j.queued {
 		return
 	}
@@ -96,21 +234,21 @@ func (m *Manager) renew(j *job) {
 }
 
 // dequeue takes a job out of the queue, and its request back.
-func (m *Manager) dequeue(j *job) {
+func (m *machine) dequeue(j *job) {
 	if !j.queued {
 		return
 	}
 	var err error
 	j.queued = false
 	m.unannotate(j)
-	m.sends, err = m.queue.Cancel(m.sends[:0], j.id)
+	m.sched.sends, err = m.sched.queue.Cancel(m.sched.sends[:0], j.id)
 	m.queueErr(err)
 	m.send()
 }
 
 // send hands out what the queue wants sent.
-func (m *Manager) send() {
-	for _, s := range m.sends {
+func (m *machine) send() {
+	for _, s := range m.sched.sends {
 		switch s.Kind {
 		case alloc.SendAlloc:
 			j := m.jobs[s.Job.ID]
@@ -124,36 +262,15 @@ func (m *Manager) send() {
 			m.out.Sched = append(m.out.Sched, alloc.Free{ID: s.Job.ID, R: s.R, Final: true})
 		}
 	}
-	m.sends = m.sends[:0]
+	m.sched.sends = m.sched.sends[:0]
 }
 
-// request returns the jobspec for a request.
-func (j *job) request() []byte {
-	if j.spec == nil || j.spec.Original() == j.spec {
-		return j.text
-	}
-	b, _ := j.spec.MarshalJSON() // which never fails
-	return b
-}
-
-// debug logs an event of a job that has the flag debug.
-func (m *Manager) debug(j *job, name string) {
-	if j.job().HasFlag("debug") {
-		m.inbox.posts.push(post{in: Post{ID: j.id, Name: name}, job: j.id})
-	}
-}
-
-// end ends a job with a fatal exception of the Manager's.
-func (m *Manager) end(j *job, kind, note string) {
-	must(m.apply(j, &jobstate.ExceptionContext{Type: kind, Note: sanitizeNote(note), UserID: jobstate.Some(m.cfg.Owner)}))
-}
-
-func (in SchedHello) dispatch(m *Manager) error {
-	m.forget(m.queue.Hello(nil))
-	holders := m.holders()
+func (in SchedHello) dispatch(m *machine) error {
+	m.forget(m.sched.queue.Hello(nil))
+	holders := m.quarantine.holders(&m.jobTable)
 	a := alloc.Announce(holders, in.PartialOK)
 	m.out.Hello, m.out.Sched = &a, m.out.Sched[:0] // for the one before
-	m.freed = nil
+	m.sched.freed = nil
 	for _, e := range a.Failed {
 		m.fault("", e.ID, e.Err)
 	}
@@ -169,29 +286,29 @@ func (in SchedHello) dispatch(m *Manager) error {
 	return nil
 }
 
-func (in SchedReady) dispatch(m *Manager) error {
-	sends, response, err := m.queue.Ready(m.sends[:0], alloc.Ready(in))
+func (in SchedReady) dispatch(m *machine) error {
+	sends, response, err := m.sched.queue.Ready(m.sched.sends[:0], alloc.Ready(in))
 	if err != nil {
 		return err
 	}
 	m.out.Sched = append(m.out.Sched, response)
-	for _, f := range m.freed {
+	for _, f := range m.sched.freed {
 		m.out.Sched = append(m.out.Sched, f)
 	}
-	m.freed = nil
-	m.sends = sends
+	m.sched.freed = nil
+	m.sched.sends = sends
 	m.send()
 	return nil
 }
 
-func (SchedLost) dispatch(m *Manager) error {
-	m.forget(m.queue.Lost(nil))
-	m.freed, m.out.Hello, m.out.Sched = nil, nil, m.out.Sched[:0]
+func (SchedLost) dispatch(m *machine) error {
+	m.forget(m.sched.queue.Lost(nil))
+	m.sched.freed, m.out.Hello, m.out.Sched = nil, nil, m.out.Sched[:0]
 	return nil
 }
 
 // forget drops the annotations of jobs whose requests are void.
-func (m *Manager) forget(ids []jobid.ID) {
+func (m *machine) forget(ids []jobid.ID) {
 	for _, id := range ids {
 		m.unannotate(m.jobs[id])
 	}
@@ -199,16 +316,16 @@ func (m *Manager) forget(ids []jobid.ID) {
 
 // free gives a fragment back to the scheduler. Between hello and ready it waits; a
 // scheduler that says hello later learns of it then.
-func (m *Manager) free(f alloc.Free) {
-	switch m.queue.Phase() {
+func (s *scheduler) free(o *outbox, f alloc.Free) {
+	switch s.queue.Phase() {
 	case alloc.PhaseOnline:
-		m.out.Sched = append(m.out.Sched, f)
+		o.out.Sched = append(o.out.Sched, f)
 	case alloc.PhaseGreeting:
-		m.freed = append(m.freed, f)
+		s.freed = append(s.freed, f)
 	}
 }
 
-func (in SchedResponse) dispatch(m *Manager) error {
+func (in SchedResponse) dispatch(m *machine) error {
 	r := alloc.Response(in)
 	if r.Type == alloc.ResponseAnnotate {
 		e, err := jobstate.NewEntry(m.now, &jobstate.AllocContext{Annotations: r.Annotations})
@@ -224,11 +341,11 @@ func (in SchedResponse) dispatch(m *Manager) error {
 			return err
 		}
 	}
-	sends, outcome, err := m.queue.Response(m.sends[:0], r)
+	sends, outcome, err := m.sched.queue.Response(m.sched.sends[:0], r)
 	if err != nil {
 		return err
 	}
-	m.sends = sends
+	m.sched.sends = sends
 	m.send()
 	j := m.jobs[r.ID]
 	switch outcome {
@@ -248,9 +365,9 @@ func (in SchedResponse) dispatch(m *Manager) error {
 
 // allocated gives a job its resources. One that waits for a priority again does not
 // take them.
-func (m *Manager) allocated(j *job, r alloc.Response) {
+func (m *machine) allocated(j *job, r alloc.Response) {
 	j.queued = false
-	back := func() { m.free(alloc.Free{ID: j.id, R: r.R, Final: true}) }
+	back := func() { m.sched.free(&m.outbox, alloc.Free{ID: j.id, R: r.R, Final: true}) }
 	if j.job().State() != jobstate.StateSched {
 		m.unannotate(j)
 		back()
@@ -263,7 +380,7 @@ func (m *Manager) allocated(j *job, r alloc.Response) {
 	}
 }
 
-func (in Alloc) dispatch(m *Manager) error {
+func (in Alloc) dispatch(m *machine) error {
 	if err := owner(in.By); err != nil {
 		return err
 	}
@@ -286,7 +403,7 @@ func (in Alloc) dispatch(m *Manager) error {
 
 // recordR returns the record of an R, with what the scheduler keeps in it for instances
 // that run in jobs, if there is room.
-func (m *Manager) recordR(r *rset.R, scheduling []byte) ([]byte, error) {
+func (m *machine) recordR(r *rset.R, scheduling []byte) ([]byte, error) {
 	n := len(m.out.text)
 	text := r.AppendJSON(m.out.text)
 	if end := len(text) - len("}"); len(scheduling) > 0 {
@@ -301,7 +418,7 @@ func (m *Manager) recordR(r *rset.R, scheduling []byte) ([]byte, error) {
 }
 
 // give gives a job its R, in which no resource is local to the scheduler any more.
-func (m *Manager) give(j *job, r *rset.R, c jobstate.AllocContext) error {
+func (m *machine) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 	own := r.WithoutLocal()
 	if notes, err := j.merged(c.Annotations); err == nil { // or else the log has the rest in memos
 		c.Annotations = notes
@@ -332,11 +449,48 @@ func (m *Manager) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 	return nil
 }
 
-func (m *Manager) expire(j *job, at eventlog.Timestamp) {
-	if m.queue.Phase() == alloc.PhaseOnline {
+func (m *machine) expire(j *job, at eventlog.Timestamp) {
+	if m.sched.queue.Phase() == alloc.PhaseOnline {
 		m.out.Sched = append(m.out.Sched, alloc.Expiration{ID: j.id, Expiration: at})
 	}
 	if m.exec && j.start == startSent {
 		m.out.Exec = append(m.out.Exec, exec.Expiration{ID: j.id, Expiration: at})
 	}
+}
+
+// annotate merges what the scheduler says of a job that waits. Annotations are for people:
+// if long memos leave no room for them, the session of the scheduler goes on.
+func (m *machine) annotate(j *job, patch []byte) {
+	notes, err := j.merged(patch)
+	if err != nil {
+		return
+	}
+	j.setNotes(notes)
+	m.annotated(j, notes)
+}
+
+// annotated tells readers of the annotations of a job.
+func (m *machine) annotated(j *job, notes []byte) {
+	if len(notes) == 0 {
+		notes = []byte("null")
+	}
+	m.journalVolatile(j.id, eventAnnotations, slices.Concat([]byte(`{"annotations":`), notes, []byte("}")))
+}
+
+// unannotate drops what the scheduler has said of a job: all but memos.
+func (m *machine) unannotate(j *job) {
+	old := j.has().notes
+	if len(old) == 0 {
+		return
+	}
+	var notes json.RawMessage
+	doc := jsonobj.NewDoc(old)
+	if memos := doc.Root().Member("user"); !memos.Absent() {
+		notes = userNotes(memos.Raw())
+	}
+	if bytes.Equal(notes, old) {
+		return
+	}
+	j.setNotes(notes)
+	m.annotated(j, notes)
 }

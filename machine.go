@@ -1,0 +1,556 @@
+package joblife
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// A machine decides. It takes inputs, and what follows from them is in its outbox. Files
+// below it have its parts, each with a state of its own; those above it dispatch inputs.
+// Only hooks, the scheduler and the executor go both ways: what happens is passed to them,
+// and what they say is an input.
+type machine struct {
+	outbox
+	jobTable
+
+	cfg      Config
+	actions  *perilog.Config // of the jobs that are submitted now
+	offline  *idset.Set
+	shutdown shutdown
+
+	inbox  inbox
+	timers timers
+	waits  waits
+	queues queues
+	sched  scheduler
+	exec   bool   // an executor said hello
+	drains []*job // those that wait for drains
+
+	bookings   bookings
+	quarantine quarantine
+
+	index   *purge.Index // its watermark is the greatest id that was given
+	purger  purger
+	floor   jobid.ID          // ids up to it do not come back: all that are not known any more, as is recorded
+	invalid map[jobid.ID]*job // jobs that were invalidated and are in the store
+
+	scratch perilog.Scratch
+	text    []byte         // scratch of apply
+	decoded jobstate.Event // scratch of applyEntry
+}
+
+func newMachine(cfg Config) machine {
+	return machine{
+		outbox:   newOutbox(cfg.Volatile),
+		cfg:      cfg,
+		jobTable: jobTable{jobs: make(map[jobid.ID]*job)},
+		invalid:  make(map[jobid.ID]*job),
+		timers:   newTimers(),
+		bookings: newBookings(),
+		sched:    newScheduler(cfg.maxActive()),
+		offline:  cfg.Offline,
+	}
+}
+
+// begin configures a new machine.
+func (m *machine) begin() (err error) {
+	if err := m.configure(m.cfg); err != nil {
+		return err
+	}
+	if m.index, err = purge.New(m.purgeConfig()); err != nil {
+		return fmt.Errorf("joblife: %w", err)
+	}
+	if !m.cfg.Epoch.IsZero() {
+		if _, err := jobid.NewGenerator(m.cfg.Generator, m.cfg.Epoch); err != nil {
+			return fmt.Errorf("joblife: %w", err)
+		}
+	}
+	return nil
+}
+
+// configure sets what a reload may change.
+func (m *machine) configure(cfg Config) error {
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	list, added := m.queues.named(cfg.Queues, m.queues == nil && !cfg.QueuesStopped)
+	if m.queues != nil { // earlier ones of these names may be in the records
+		for _, name := range added {
+			m.record(list.record(name))
+		}
+	}
+	m.queues = list
+	actions := cfg.Actions
+	m.actions = &actions
+	m.cfg.Actions, m.cfg.Limits, m.cfg.Queues, m.cfg.Private = cfg.Actions, cfg.Limits, cfg.Queues, cfg.Private
+	return nil
+}
+
+// A shutdown has begun or not, and ends at a time; 0: at none.
+type shutdown struct {
+	begun bool
+	at    eventlog.Timestamp
+}
+
+func (s shutdown) over(now eventlog.Timestamp) bool { return s.begun && s.at != 0 && now >= s.at }
+
+func (m *machine) dispatch(in Input) error {
+	// A pointer to an input, or what embeds one, has its methods and may be nil.
+	if t := reflect.TypeOf(in); t == nil || t.Kind() != reflect.Struct || t.PkgPath() != inputPath {
+		return fmt.Errorf("%w: input %T", ErrInvalid, in)
+	}
+	return in.dispatch(m)
+}
+
+// inputPath is the package of all inputs.
+var inputPath = reflect.TypeFor[Tick]().PkgPath()
+
+// An Input is something that happened, for [Manager.Step]: a request such as [Submit], a
+// message such as [SchedResponse] or [ExecResponse], a [Report], or a [Tick]. Only types
+// of this package implement it. By says who asks; the zero Cred is the instance's owner.
+// An input with a Tag gets an [Answer]; with the Tag 0 it gets none.
+type Input interface {
+	// dispatch takes in the input, without deciding what follows.
+	dispatch(m *machine) error
+}
+
+// run decides until nothing follows. What hooks ask for comes first, so that every
+// decision is taken on an empty queue.
+func (m *machine) run() {
+	limit := maxPosts + m.inbox.posts.len() + maxPostsPerJob*len(m.jobs)
+	for done := 0; ; {
+		m.stage()
+		switch {
+		case m.inbox.posts.len() > 0:
+			p := m.inbox.posts.pop()
+			err := fmt.Errorf("%w: hooks asked for more than %d inputs in one Step", ErrLimit, limit)
+			if done++; done <= limit {
+				err = m.dispatchPost(p.in)
+			}
+			if err != nil {
+				m.fault(p.hook, p.job, err)
+			}
+		case m.dirty.len() > 0:
+			if j := m.dirty.first(); !m.settle(j) {
+				m.dirty.pop()
+				j.dirty = false
+			}
+		default:
+			m.waits.answer(&m.outbox, m.count)
+			return
+		}
+	}
+}
+
+// stage takes over the timers that hooks have asked for.
+func (m *machine) stage() {
+	for _, t := range m.inbox.staged {
+		if j := m.jobs[t.post.job]; j != nil && !j.job().Closed() {
+			more := j.more()
+			more.alarms = append(more.alarms, t)
+			m.timers.tree.ReplaceOrInsert(t)
+		}
+	}
+	m.inbox.staged = m.inbox.staged[:0]
+}
+
+// dispatchPost dispatches what a hook has posted.
+func (m *machine) dispatchPost(in Input) error {
+	m.inbox.posting = true
+	defer func() { m.inbox.posting = false }()
+	return m.dispatch(in)
+}
+
+// due returns when the next Tick has something to do; it may be infinite.
+func (m *machine) due() eventlog.Timestamp {
+	at := m.purger.due(m.index, m.now, m.cfg.Limits)
+	if t, ok := m.timers.tree.Min(); ok {
+		at = min(at, t.at)
+	}
+	return at
+}
+
+// signaled has kill timeouts count from now: their signals were not handed out before.
+func (m *machine) signaled() {
+	for _, s := range m.out.Signal {
+		if j := m.jobs[s.Job]; j != nil {
+			j.nodes.Signaled(m.now, s.Signal)
+			m.timers.schedule(j)
+		}
+	}
+}
+
+// view returns a job, durable or not.
+func (m *machine) view(id jobid.ID) (View, bool) {
+	if j := m.jobs[id]; j != nil && j.state != jobstate.StateInactive {
+		return View{specs: &m.specs, j: j}, true
+	}
+	rec, err := m.index.Lookup(id)
+	return View{rec: rec}, err == nil
+}
+
+// visible returns a job that by may know of.
+func (m *machine) visible(by Cred, id jobid.ID) (View, bool) {
+	v, ok := m.view(id)
+	if !ok || v.j != nil && !v.j.public || !m.cfg.sees(by, v.UserID()) {
+		return View{}, false
+	}
+	return v, true
+}
+
+// active returns a job that by may change. Its submit is durable (EL-6), unless a hook
+// asks.
+func (m *machine) active(by Cred, id jobid.ID) (*job, error) {
+	if j := m.jobs[id]; j != nil && !j.public && !m.inbox.posting {
+		return nil, fmt.Errorf("%w: %v", ErrUnknown, id)
+	}
+	return m.live(by, id)
+}
+
+// wasGiven reports whether an id is that of a job, or may have been (I9).
+func (m *machine) wasGiven(id jobid.ID) bool {
+	_, ended := m.index.Ended(id)
+	return m.jobs[id] != nil || ended || m.quarantine.has(id) || id <= m.floor
+}
+
+// live is active for what follows from hooks: they know of jobs that are not durable.
+func (m *machine) live(by Cred, id jobid.ID) (*job, error) {
+	j := m.jobs[id]
+	switch {
+	case j == nil || j.job().Closed():
+		if rec, ok := m.index.Ended(id); ok && m.cfg.sees(by, rec.UserID) {
+			return nil, fmt.Errorf("%w: %v", ErrInactive, id)
+		}
+		return nil, fmt.Errorf("%w: %v", ErrUnknown, id)
+	case !m.cfg.sees(by, j.job().UserID()):
+		return nil, fmt.Errorf("%w: %v", ErrUnknown, id)
+	case by.Guest && by.UserID != j.job().UserID():
+		return nil, fmt.Errorf("%w: %v is a job of another user", ErrDenied, id)
+	}
+	return j, nil
+}
+
+// change applies an event that is all of an input.
+func (m *machine) change(by Cred, j *job, tag uint64, c jobstate.Context) error {
+	if err := m.request(by, j, c); err != nil {
+		return err
+	}
+	m.answer(Answer{Tag: tag, Job: j.id})
+	return nil
+}
+
+func (m *machine) apply(j *job, c jobstate.Context) error { return m.applyUpTo(math.MaxInt, j, c) }
+
+// applyUpTo is apply if the log of the job does not get longer than limit.
+func (m *machine) applyUpTo(limit int, j *job, c jobstate.Context) error {
+	e, text, err := jobstate.EncodeEntry(m.text[:0], m.now, c)
+	if err != nil {
+		return err
+	}
+	m.text = text
+	if err := fitsLog(limit, j, e); err != nil {
+		return err
+	}
+	return m.applyEntry(j, e)
+}
+
+// request is applyUpTo for what somebody asks for.
+func (m *machine) request(by Cred, j *job, c jobstate.Context) error {
+	limit := m.cfg.maxLog(by)
+	if x, ok := c.(*jobstate.ExceptionContext); ok && x.Severity == 0 {
+		if _, over := j.job().Cause(); !over {
+			limit = math.MaxInt // a job can always be ended, once
+		}
+	}
+	return m.applyUpTo(limit, j, c)
+}
+
+// fitsLog returns why the log of a job has no room for an event. To a store a log beyond its
+// own limit is a failure, which no user may bring about.
+func fitsLog(limit int, j *job, e eventlog.Entry) error {
+	if n := int(j.size) + len(e.Name) + len(e.Context) + lineFrame; n > limit {
+		return fmt.Errorf("%w: the log of %v has no room for the event %s: %d bytes, at most %d", ErrLimit, j.id, guard.Quote(e.Name), n, limit)
+	}
+	return nil
+}
+
+func (m *machine) applyEntry(j *job, e eventlog.Entry) error {
+	if err := fitsEntry(e); err != nil {
+		return err
+	}
+	err := m.decoded.Decode(e)
+	if err != nil {
+		return err
+	}
+	var spec *jobspec.Spec
+	switch c := m.decoded.Context().(type) {
+	case *jobstate.JobspecUpdateContext:
+		spec, err = m.updated(j, c)
+	case *jobstate.SetFlagsContext:
+		err = m.flagged(j, c)
+	}
+	if err != nil {
+		return err
+	}
+	outcome, err := j.nodes.ApplyEvent(m.now, &m.decoded)
+	if err != nil {
+		return err
+	}
+	if spec != nil && !outcome.Ignored() {
+		j.spec, j.queue = spec, spec.Queue()
+	}
+	m.touch(j)
+	if outcome != jobstate.IgnoredDuplicate {
+		m.log(j)
+	}
+	return nil
+}
+
+func (m *machine) updated(j *job, c *jobstate.JobspecUpdateContext) (spec *jobspec.Spec, err error) {
+	spec = m.specs.of(j)
+	for _, u := range c.Updates {
+		if spec, err = spec.Update(u.Path, u.Value); err != nil {
+			return nil, err
+		}
+	}
+	if spec.Queue() != j.queue {
+		err = m.queues.admits(spec.Queue())
+	}
+	return spec, err
+}
+
+// log takes note of what a job has posted.
+func (m *machine) log(j *job) bool {
+	records := j.nodes.Settle(m.now)
+	for i := range records {
+		m.logged(j, &records[i])
+	}
+	return len(records) > 0
+}
+
+// decided takes in an event without a context, which the state of the job allows.
+func (m *machine) decided(j *job, name string) {
+	must(m.applyEntry(j, eventlog.Entry{Timestamp: m.now, Name: name}))
+}
+
+// must panics for a decision that the state of the job does not allow.
+func must(err error) {
+	if err != nil {
+		panic("joblife: a decision that is not legal: " + err.Error())
+	}
+}
+
+// settle takes the next decisions for a job, and reports whether there may be more.
+func (m *machine) settle(j *job) bool {
+	if m.log(j) || m.decide(j) {
+		return true
+	}
+	m.emit(j)
+	return false
+}
+
+// decide posts the event that takes a job to its next state, if it is due.
+func (m *machine) decide(j *job) bool {
+	s := j.job()
+	switch s.State() {
+	case jobstate.StateNew:
+		if j.later || s.Closed() {
+			return false
+		}
+		m.decided(j, jobstate.EventValidate)
+		return true
+	case jobstate.StateDepend:
+		if in := j.has().doomed; in != nil {
+			j.rare.doomed = nil
+			m.doom(j, *in)
+			return true
+		}
+		if !s.MayDepend() {
+			return false
+		}
+		m.decided(j, jobstate.EventDepend)
+		return true
+	case jobstate.StatePriority:
+		p, ok := m.priority(j)
+		if !ok {
+			return false
+		}
+		must(m.apply(j, &jobstate.PriorityContext{Priority: p}))
+		return true
+	}
+	return false
+}
+
+// doom raises a fatal exception for a hook, as soon as RFC 21 allows it: not in NEW.
+func (m *machine) doom(j *job, in Raise) {
+	if j.state == jobstate.StateNew {
+		if more := j.more(); more.doomed == nil {
+			more.doomed = &in
+		}
+		return
+	}
+	if err := m.dispatchPost(in); err != nil {
+		m.fault("", j.id, err)
+	}
+}
+
+// logged takes note of an event that a job has taken in.
+func (m *machine) logged(j *job, r *perilog.Record) {
+	n, context := m.line(j.id, r)
+	if r.Log == perilog.LogHousekeeping {
+		j.housekept = true
+		return
+	}
+	j.size += uint32(n)
+	prev := j.state
+	if r.State != prev {
+		m.move(j, r.State)
+	}
+	m.journal(j.id, &r.Entry, context)
+	m.follow(j, r, prev)
+	m.waits.event(&m.outbox, j.id, r.Entry.Name, j.state, j.job().Closed())
+	m.event(j, r.Entry, prev)
+	if r.State == jobstate.StateInactive && prev != r.State {
+		m.ended(j)
+	}
+}
+
+// follow does what an event means for the queue and the executor.
+func (m *machine) follow(j *job, r *perilog.Record, prev jobstate.State) {
+	switch r.Entry.Name {
+	case jobstate.EventPriority:
+		m.enqueue(j)
+	case jobstate.EventJobspecUpdate:
+		m.renew(j)
+	case jobstate.EventSetFlags:
+		if j.job().HasFlag(flagBypass) {
+			m.dequeue(j)
+		}
+	case jobstate.EventException:
+		m.out.Raised = append(m.out.Raised, Raised{j.id, *r.Exception})
+		if j.r != nil && j.nodes.Freed().Len() == j.r.Len() { // it was revoked
+			j.unreturned = true
+		}
+	case jobstate.EventStart:
+		j.start = startSent // an operator may have said so
+	case jobstate.EventMemo:
+		j.memoed(r.Entry.Context)
+	case jobstate.EventInvalidate:
+		m.move(j, 0)
+		m.timers.silence(j)
+		delete(m.jobs, j.id)
+		m.unlinkInvalid(j)
+		return
+	}
+	if j.state == jobstate.StateCleanup && prev != j.state {
+		m.dequeue(j)
+		if j.start == startWanted {
+			j.start = startNone
+			j.nodes.NotStarted(m.now)
+		}
+	}
+}
+
+// unlinkInvalid has the store remove a job that was invalidated.
+func (m *machine) unlinkInvalid(j *job) {
+	m.invalid[j.id] = j
+	m.leave(j)
+	m.raiseFloor(j.id)
+	m.out.Unlink = append(m.out.Unlink, j.id)
+}
+
+func (m *machine) ended(j *job) {
+	rec, err := purge.RecordOf(j.job())
+	if err == nil {
+		err = m.index.Add(rec)
+	}
+	if err != nil {
+		panic("joblife: an inactive job that cannot be kept: " + err.Error())
+	}
+	if j.housekept {
+		_, _ = m.index.Pin(j.id, purge.Pin{Kind: purge.PinHousekeeping}) // it was just added
+	}
+	m.timers.silence(j)
+	m.leave(j)
+}
+
+// emit hands out what a job wants done.
+func (m *machine) emit(j *job) {
+	todo := j.nodes.Take(m.now)
+	for i := range todo.Post { // of housekeeping alone: Settle has returned the others
+		m.logged(j, &todo.Post[i])
+	}
+	for _, l := range todo.Launch {
+		m.out.Launch = append(m.out.Launch, Launch{j.id, l})
+	}
+	for _, s := range todo.Signal {
+		m.out.Signal = append(m.out.Signal, Signal{j.id, s})
+	}
+	for _, d := range todo.Drain {
+		m.out.Drain = append(m.out.Drain, Drain{j.id, d})
+		if !j.drains {
+			j.drains, m.drains = true, append(m.drains, j)
+		}
+	}
+	for _, o := range todo.Outcomes {
+		m.out.Outcomes = append(m.out.Outcomes, Outcome{j.id, o})
+	}
+	if todo.Start {
+		m.startJob(j)
+	}
+	m.unbook(j, todo.Free)
+	if !todo.Free.IsEmpty() && !j.hidden {
+		m.sched.free(&m.outbox, alloc.Free{ID: j.id, R: todo.Free.R, Final: todo.Free.Final})
+	}
+	m.timers.schedule(j)
+	m.retire(j)
+}
+
+// unbook lets other jobs have what a job has freed: the fragment that goes back to the
+// scheduler, or all ranks that were freed if nothing goes back.
+func (m *machine) unbook(j *job, f rset.Fragment) {
+	if !f.IsEmpty() {
+		m.bookings.removeR(j.id, f.R)
+	}
+	if j.unreturned {
+		for first, last := range j.nodes.Freed().Ranges() {
+			m.bookings.remove(j.id, first, last)
+		}
+	}
+}
+
+// retire forgets a job of which nothing is left to do.
+func (m *machine) retire(j *job) {
+	if m.jobs[j.id] != j || !j.nodes.Done() {
+		return
+	}
+	m.move(j, 0)
+	delete(m.jobs, j.id)
+	if j.housekept {
+		_, _ = m.index.Unpin(j.id, purge.Pin{Kind: purge.PinHousekeeping})
+	}
+}
+
+// end ends a job with a fatal exception of the Manager's.
+func (m *machine) end(j *job, kind, note string) {
+	must(m.apply(j, &jobstate.ExceptionContext{Type: kind, Note: sanitizeNote(note), UserID: jobstate.Some(m.cfg.Owner)}))
+}
+
+// debug logs an event of a job that has the flag debug.
+func (m *machine) debug(j *job, name string) {
+	if j.job().HasFlag("debug") {
+		m.inbox.posts.push(post{in: Post{ID: j.id, Name: name}, job: j.id})
+	}
+}
