@@ -3,7 +3,6 @@ package eventlog
 import (
 	"bytes"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/internal/logline"
@@ -54,7 +53,7 @@ func (e *Entry) check() error {
 	if err := e.Timestamp.check(); err != nil {
 		return refuse(ErrEntry, "timestamp", err)
 	}
-	if !isPlain(e.Name) {
+	if !logline.IsPlain(e.Name) {
 		if err := checkName(e.Name); err != nil {
 			return refuse(ErrEntry, "name", err)
 		}
@@ -90,20 +89,9 @@ func (e *Entry) appendTimestamp(dst []byte) []byte {
 	return jsonobj.AppendFloat(dst, float64(e.Timestamp))
 }
 
-// isPlain reports whether a name is its own JSON text, between quotes. Nearly all
-// names are.
-func isPlain(name string) bool {
-	for i := range len(name) {
-		if c := name[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return name != ""
-}
-
 // appendName appends the name, which was checked.
 func (e *Entry) appendName(dst []byte) []byte {
-	if isPlain(e.Name) {
+	if logline.IsPlain(e.Name) {
 		return append(append(append(dst, '"'), e.Name...), '"')
 	}
 	return jsonobj.AppendString(dst, e.Name)

@@ -59,7 +59,7 @@ func (p *parser) usual(line []byte, e *Entry) bool {
 	}
 	e.Timestamp, e.integer = Timestamp(l.Time), l.Integer
 	if e.Name, ok = known(l.Name); !ok {
-		if !l.NameIsPlain() {
+		if !logline.IsPlain(l.Name) {
 			return false
 		}
 		e.Name = p.names.intern(l.Name)

@@ -100,7 +100,7 @@ func (ev *Event) decodeUsual(line []byte) bool {
 	switch {
 	case k.ofJob():
 		ev.entry.Name = table[k].name
-	case l.NameIsPlain():
+	case logline.IsPlain(l.Name):
 		ev.entry.Name = ev.mem.intern(l.Name)
 	default:
 		return false

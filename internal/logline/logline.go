@@ -27,14 +27,15 @@ const (
 	beforeContext = `","context":`
 )
 
-// NameIsPlain reports whether the name is ASCII without escapes, and not empty.
-func (l *Line) NameIsPlain() bool {
-	for _, c := range l.Name {
-		if c < ' ' || c == '\\' || c >= utf8.RuneSelf {
+// IsPlain reports whether a name is its own JSON text, between quotes. Nearly all names
+// are.
+func IsPlain[T string | []byte](name T) bool {
+	for i := range len(name) {
+		if c := name[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
 			return false
 		}
 	}
-	return len(l.Name) > 0
+	return len(name) > 0
 }
 
 // Cut takes apart a line without its newline, which the result aliases. It reports
