@@ -125,7 +125,7 @@ type (
 	}
 	// Raise raises an exception. Severity 0 ends the job; 1 to 7 do not. Type must not be
 	// empty; if it ends the job, "cancel" makes the result CANCELED and "timeout" TIMEOUT.
-	// A long Note is cut.
+	// A long Note is cut. WaitStatus is that of the task that caused it, if one did.
 	Raise struct {
 		Tag        uint64
 		By         Cred
@@ -254,7 +254,8 @@ type (
 	Reattach struct{ Action }
 	// Rerun launches an action again: see [perilog.Job.Rerun].
 	Rerun struct{ Action }
-	// ForceFinish ends an action: see [perilog.Job.ForceFinish]. Who is for the log.
+	// ForceFinish ends an action: see [perilog.Job.ForceFinish]. Status is a wait status, and
+	// Who, 1 to 64 bytes, is the operator for the log.
 	ForceFinish struct {
 		Action
 		Status int32
