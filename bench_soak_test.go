@@ -1,7 +1,9 @@
 package joblife_test
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,9 +15,264 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/race"
+	"github.com/joblife/joblife/internal/refdata"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/pool"
 )
+
+// mill runs jobs of one node through a Manager as fast as it goes.
+type mill struct {
+	tb   testing.TB
+	m    *joblife.Manager
+	pool *pool.Pool
+	req  *pool.Request
+	text []byte
+	now  time.Time
+	id   jobid.ID
+	rd   joblife.Ready
+	in   []joblife.Input
+	mute bool    // nobody answers
+	lazy bool    // jobs start and do not end
+	own  bool    // each job gets a node of its own
+	r    *rset.R // what each job gets; nil: what the pool gives it
+
+	store func([]joblife.Record) // nil: forgets the records
+
+	inputs, events int // what the Manager got and decided
+}
+
+func newMill(tb testing.TB, cfg joblife.Config) *mill { return newMillOf(tb, cfg, 128) }
+
+// newMillOf returns a mill with a pool of some nodes.
+func newMillOf(tb testing.TB, cfg joblife.Config, nodes int) *mill {
+	m, err := joblife.New(cfg)
+	require.NoError(tb, err)
+	r, err := rset.New(rset.Config{Entries: []rset.Entry{{
+		Ranks: idset.Range(0, uint32(nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, 3)},
+	}}})
+	require.NoError(tb, err)
+	p, err := pool.New(r, pool.Config{})
+	require.NoError(tb, err)
+	require.NoError(tb, p.Update(pool.Change{Up: r.Ranks()}))
+	spec := jobspec.Job{Nodes: 1, Command: []string{"true"}}
+	text := text(tb, spec)
+	parsed, err := jobspec.Parse(text)
+	require.NoError(tb, err)
+	req, err := pool.NewRequest(parsed)
+	require.NoError(tb, err)
+	w := &mill{tb: tb, m: m, pool: p, req: req, text: text, now: time.Unix(1_600_000_000, 0)}
+	w.step(joblife.SchedHello{})
+	w.step(joblife.SchedReady{})
+	w.step(joblife.ExecHello{})
+	return w
+}
+
+func (w *mill) step(in joblife.Input) {
+	if err := w.m.Step(w.now, in); err != nil {
+		w.tb.Fatal(err)
+	}
+	w.run()
+}
+
+// run does what there is to do, and passes on what comes back.
+func (w *mill) run() {
+	for w.m.Ready(&w.rd) {
+		w.events += len(w.rd.Journal)
+		if w.store != nil {
+			w.store(w.rd.Append)
+		}
+		for _, msg := range w.rd.Sched {
+			if w.mute {
+				break
+			}
+			switch msg := msg.(type) {
+			case alloc.Request:
+				r := w.r
+				if w.own {
+					r = node(w.tb, uint32(2*msg.ID))
+				} else if r == nil {
+					var err error
+					if r, err = w.pool.Alloc(msg.ID, w.req, eventlog.FromTime(w.now)); err != nil {
+						w.tb.Fatal(err)
+					}
+				}
+				w.in = append(w.in, joblife.SchedResponse{ID: msg.ID, Type: alloc.ResponseSuccess, R: r})
+			case alloc.Free:
+				if w.r != nil || w.own {
+					break
+				}
+				if _, err := w.pool.Free(msg.ID, msg.R, msg.Final); err != nil {
+					w.tb.Fatal(err)
+				}
+			}
+		}
+		for _, msg := range w.rd.Exec {
+			if msg, ok := msg.(exec.Start); ok && !w.mute {
+				if w.in = append(w.in, joblife.ExecResponse{ID: msg.ID, Type: exec.ResponseStart}); w.lazy {
+					continue
+				}
+				w.in = append(w.in,
+					joblife.ExecResponse{ID: msg.ID, Type: exec.ResponseFinish},
+					joblife.ExecResponse{ID: msg.ID, Type: exec.ResponseRelease, Final: true})
+			}
+		}
+		if err := w.m.Done(w.rd.Seq); err != nil {
+			w.tb.Fatal(err)
+		}
+		w.inputs += len(w.in)
+		for _, in := range w.in {
+			if err := w.m.Step(w.now, in); err != nil {
+				w.tb.Fatal(err)
+			}
+		}
+		w.in = w.in[:0]
+	}
+}
+
+// node returns an R of one node.
+func node(tb testing.TB, rank uint32) *rset.R {
+	r, err := rset.New(rset.Config{Entries: []rset.Entry{{
+		Ranks: idset.Of(rank), Children: map[string]*idset.Set{"core": idset.Of(1)},
+	}}})
+	require.NoError(tb, err)
+	return r
+}
+
+// life runs a job from submit to clean.
+func (w *mill) life() { w.lives(1) }
+
+// lives runs jobs that share their Readys.
+func (w *mill) lives(n int) {
+	for range n {
+		w.id++
+		w.inputs++
+		w.now = w.now.Add(time.Millisecond)
+		if err := w.m.Step(w.now, joblife.Submit{ID: w.id, Jobspec: w.text, Urgency: jobstate.UrgencyDefault}); err != nil {
+			w.tb.Fatal(err)
+		}
+	}
+	w.run()
+}
+
+// BenchmarkLife runs jobs with a pool, and with an R that is the same for all: what
+// the Manager alone takes. With records it encodes the log of each job, and with lines each
+// record as a line for a store too. An input is one allocation of the benchmark's, which
+// allocs/event lacks.
+func BenchmarkLife(b *testing.B) {
+	for _, log := range []string{"none", "records", "lines"} {
+		for _, pool := range []bool{false, true} {
+			b.Run(fmt.Sprintf("log=%s/pool=%v", log, pool), func(b *testing.B) {
+				w := newMill(b, joblife.Config{Volatile: log == "none"})
+				if !pool {
+					w.r = node(b, 1)
+				}
+				var lines []byte
+				if log == "lines" {
+					w.store = func(list []joblife.Record) {
+						var err error
+						if lines, err = joblife.AppendRecords(lines[:0], list); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+				for range 1000 {
+					w.life()
+				}
+				w.inputs, w.events = 0, 0
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				b.ReportAllocs()
+				for b.Loop() {
+					w.life()
+				}
+				runtime.ReadMemStats(&after)
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "lives/s")
+				b.ReportMetric(float64(w.events)/float64(b.N), "events/op")
+				b.ReportMetric(float64(int(after.Mallocs-before.Mallocs)-w.inputs)/float64(w.events), "allocs/event")
+				runtime.KeepAlive(w)
+			})
+		}
+	}
+}
+
+// weigh returns how many bytes a job takes, its log included and its R not, by how far it is.
+// The jobspec is that of all jobs.
+func weigh(tb testing.TB, far string, n int) float64 {
+	var before, after runtime.MemStats
+	nodes := make([]*rset.R, n)
+	for i := range nodes {
+		nodes[i] = node(tb, uint32(2*i))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	m, err := joblife.New(joblife.Config{})
+	require.NoError(tb, err)
+	w := &mill{tb: tb, m: m, text: text(tb, jobspec.Job{Nodes: 1, Command: []string{"true"}}), now: time.Unix(1_600_000_000, 0), mute: true}
+	w.step(joblife.SchedHello{})
+	w.step(joblife.SchedReady{})
+	w.step(joblife.ExecHello{})
+	for _, r := range nodes {
+		w.life()
+		if far == "pending" {
+			continue
+		}
+		w.step(joblife.SchedResponse{ID: w.id, R: r})
+		w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseStart})
+		if far == "running" {
+			continue
+		}
+		w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseFinish})
+		w.step(joblife.ExecResponse{ID: w.id, Type: exec.ResponseRelease, Final: true})
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	runtime.KeepAlive(w)
+	runtime.KeepAlive(nodes)
+	return (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / float64(n)
+}
+
+// BenchmarkMemory reports what a job takes.
+func BenchmarkMemory(b *testing.B) {
+	for _, far := range []string{"pending", "running", "inactive"} {
+		b.Run(far, func(b *testing.B) {
+			for b.Loop() {
+				b.ReportMetric(weigh(b, far, 20_000), "bytes/job")
+			}
+		})
+	}
+}
+
+// TestJobspecIsReadAgain tells that a job that waits keeps its jobspec as text alone.
+func TestJobspecIsReadAgain(t *testing.T) {
+	m, err := joblife.New(joblife.Config{})
+	require.NoError(t, err)
+	w := &mill{tb: t, m: m, text: text(t, jobspec.Job{Nodes: 1, Command: []string{"true"}}), now: time.Unix(1_600_000_000, 0), mute: true}
+	w.step(joblife.SchedHello{})
+	w.life()
+	v, _ := m.Job(w.id)
+	require.False(t, v.HasJobspec(), "after the Ready that told of the job")
+	first := v.Jobspec()
+	require.NotNil(t, first)
+	require.Same(t, first, v.Jobspec(), "until the next Ready is done")
+	w.life()
+	v, _ = m.Job(1)
+	require.False(t, v.HasJobspec())
+
+	w.step(joblife.Update{ID: 1, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: []byte("7")}}})
+	w.life()
+	v, _ = m.Job(1)
+	require.True(t, v.HasJobspec(), "one with updates stays")
+	require.Equal(t, 7*time.Second, v.Jobspec().Duration())
+}
 
 // long skips a benchmark that takes minutes.
 func long(b *testing.B) {
@@ -170,4 +427,103 @@ func BenchmarkLongRestore(b *testing.B) {
 	b.Run("inactive=100000", func(b *testing.B) { restore(b, 100_000, true) })
 	b.Run("inactive=1000000", func(b *testing.B) { restore(b, 1_000_000, true) })
 	b.Run("running=100000", func(b *testing.B) { restore(b, 100_000, false) })
+}
+
+// BenchmarkRecordedJob reads recorded jobs as a tool does that wants all of them: eventlog,
+// jobspec and R. In turn it reads the same texts with encoding/json into maps, which folds
+// and checks nothing. times-json is how many times longer that takes.
+func BenchmarkRecordedJob(b *testing.B) {
+	type texts struct {
+		Eventlog   string
+		Jobspec, R json.RawMessage
+	}
+	jobs := refdata.Lines[texts](b, "recorded/mixed.jsonl.gz", 380)
+	whole := func(j texts) error {
+		if _, err := jobstate.Replay(1, []byte(j.Eventlog)); err != nil {
+			return err
+		}
+		if _, err := jobspec.Parse(j.Jobspec); err != nil || string(j.R) == "null" || len(j.R) == 0 {
+			return err
+		}
+		_, err := rset.Parse(j.R)
+		return err
+	}
+	plain := func(j texts) error {
+		var v map[string]any
+		for line := range bytes.Lines([]byte(j.Eventlog)) {
+			v = nil
+			if err := json.Unmarshal(line, &v); err != nil {
+				return err
+			}
+		}
+		for _, text := range []json.RawMessage{j.Jobspec, j.R} {
+			v = nil
+			if err := json.Unmarshal(text, &v); len(text) > 0 && err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	best := [2]time.Duration{time.Hour, time.Hour}
+	for b.Loop() {
+		for i, read := range []func(texts) error{whole, plain} {
+			before := b.Elapsed()
+			for _, j := range jobs {
+				if err := read(j); err != nil {
+					b.Fatal(err)
+				}
+			}
+			best[i] = min(best[i], b.Elapsed()-before)
+		}
+	}
+	b.ReportMetric(float64(len(jobs))/best[0].Seconds(), "jobs/s")
+	b.ReportMetric(float64(best[1])/float64(best[0]), "times-json")
+}
+
+// What a lifecycle of ten events allocates. Five are the inputs of the mill, and four the
+// jobspec that is read.
+func TestALifecycleAllocatesLittle(t *testing.T) {
+	race.Skip(t)
+	for _, c := range []struct {
+		name     string
+		volatile bool
+		pool     bool
+		most     float64
+	}{
+		{"the Manager alone, with records", false, false, 20},
+		{"the Manager alone, without records", true, false, 17},
+		{"with the pool", false, true, 28},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newMill(t, joblife.Config{Volatile: c.volatile})
+			if !c.pool {
+				w.r = node(t, 1)
+			}
+			for range 200 {
+				w.life()
+			}
+			require.LessOrEqual(t, testing.AllocsPerRun(500, w.life), c.most)
+		})
+	}
+}
+
+// What a job takes in memory.
+func TestAJobIsSmall(t *testing.T) {
+	race.Skip(t)
+	for far, bytes := range map[string]float64{"pending": 1250, "running": 1800, "inactive": 150} {
+		require.LessOrEqual(t, weigh(t, far, 4000), bytes, far)
+	}
+}
+
+// A record is written into memory at hand.
+func TestARecordIsWrittenWithoutAllocations(t *testing.T) {
+	race.Skip(t)
+	list := records(t, 100, true)
+	var dst []byte
+	require.LessOrEqual(t, testing.AllocsPerRun(20, func() {
+		dst = dst[:0]
+		for _, r := range list {
+			dst, _ = r.AppendText(dst)
+		}
+	})/float64(len(list)), 0.1)
 }

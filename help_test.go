@@ -417,3 +417,16 @@ func line(t testing.TB, e eventlog.Entry) string {
 func release(id jobid.ID) exec.Response {
 	return exec.Response{ID: id, Type: exec.ResponseRelease, Final: true}
 }
+
+// depend submits a job with dependencies.
+func (s *site) depend(name string, deps ...map[string]string) (jobid.ID, error) {
+	s.last = nil
+	err := s.m.Step(s.now, joblife.Submit{
+		Tag: 1, Jobspec: jobspec1{Slots: 1, Name: name, Dependencies: deps}.text(), Urgency: jobstate.UrgencyDefault,
+	})
+	if err != nil {
+		return 0, err
+	}
+	s.act()
+	return s.last[0].Job, nil
+}

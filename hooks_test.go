@@ -4,15 +4,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // MG-1, MG-2, SM-7.
@@ -230,4 +237,656 @@ func TestAFaultNamesWhatIsKnown(t *testing.T) {
 	err := errors.New("no")
 	require.Equal(t, `joblife: hook "h": job ƒ3: no`, joblife.Fault{Hook: "h", Job: 2, Err: err}.Error())
 	require.Equal(t, "joblife: no", joblife.Fault{Err: err}.Error())
+}
+
+// A hook that cannot judge a job does not accept it.
+func TestAHookThatPanicsRefusesTheJob(t *testing.T) {
+	boom := func() { panic("oh") }
+	for what, hook := range map[string]joblife.Hooks{
+		"validate":   {Name: "strict", Validate: func(*joblife.Event) error { boom(); return nil }},
+		"dependency": {Name: "strict", Dependency: func(*joblife.Event, jobspec.Dependency) (bool, error) { boom(); return true, nil }},
+	} {
+		s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{hook}}, 8)
+		before := joblife.DescribeAll(s.m)
+		err := s.m.Step(s.now, joblife.Submit{Jobspec: needing(t, "a", "x", "")})
+		require.ErrorIs(t, err, joblife.ErrRefused, what)
+		require.ErrorContains(t, err, `hook "strict" panicked: oh`, what)
+		require.Equal(t, before, joblife.DescribeAll(s.m), "I6")
+		s.act()
+		require.Empty(t, s.faults(), "the error tells it")
+	}
+
+	later := true
+	hook := joblife.Hooks{Name: "strict", Validate: func(*joblife.Event) error {
+		if later {
+			return joblife.ErrLater
+		}
+		panic("oh")
+	}}
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{hook}}, 8)
+	id := s.submit(jobspec.Job{Nodes: 1})
+	later = false
+	s.restart()
+	require.Equal(t, "submit invalidate", s.events(id))
+	require.Contains(t, s.faults()[0], `hook "strict" panicked: oh`)
+}
+
+// What one Step logs, hooks hear event by event.
+func TestAHookSeesTheStateAfterItsOwnEvent(t *testing.T) {
+	var seen []string
+	hook := joblife.Hooks{Event: func(e *joblife.Event) {
+		if other, ok := e.Lookup(e.Job.ID()); ok {
+			require.Equal(t, e.Job.State(), other.State())
+		}
+		seen = append(seen, fmt.Sprintf("%s %v-%v", e.Entry.Name, e.Prev, e.Job.State()))
+	}}
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{hook}}, 8)
+	s.submit(jobspec.Job{Nodes: 1})
+	require.Equal(t, []string{"finish RUN-CLEANUP", "release CLEANUP-CLEANUP", "free CLEANUP-CLEANUP", "clean CLEANUP-INACTIVE"}, seen[6:])
+}
+
+func TestAHookEndsAJobBeforeItIsDurable(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{{
+		Event: func(e *joblife.Event) {
+			if e.Entry.Name == jobstate.EventSubmit {
+				e.Post(joblife.Raise{ID: e.Job.ID(), Type: "site"})
+			}
+		},
+	}}}, 8)
+	id := s.submit(jobspec.Job{Nodes: 1})
+	require.Empty(t, s.faults())
+	require.Equal(t, "submit validate exception clean", s.events(id))
+}
+
+func annotate(id jobid.ID, notes string) joblife.Input {
+	return joblife.SchedResponse{ID: id, Type: alloc.ResponseAnnotate, Annotations: json.RawMessage(notes)}
+}
+
+// notes returns the annotations of a job, and checks that the last event "annotations" of
+// the journal has them, if there was one since the last call.
+func (s *site) notes(id jobid.ID) string {
+	v, ok := s.m.Job(id)
+	require.True(s.t, ok)
+	got := string(v.Annotations())
+	if _, told := s.told("annotations"); told != "" {
+		want := got
+		if want == "" {
+			want = "null"
+		}
+		require.Equal(s.t, `{"annotations":`+want+`}`, told)
+	}
+	s.jour = nil
+	return got
+}
+
+// told returns the last event of a name in the journal, and its context.
+func (s *site) told(name string) (e eventlog.Entry, context string) {
+	for _, j := range s.jour {
+		if j.Entry.Name == name {
+			e, context = j.Entry, string(j.Entry.Context)
+		}
+	}
+	return e, context
+}
+
+// RFC 27: each annotation updates those that are there.
+func TestAnnotationsOfTheSchedulerAreMerged(t *testing.T) {
+	s := silent(t, joblife.Config{})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	require.Empty(t, s.notes(id))
+	s.step(annotate(id, `{"sched":{"t_estimate":5,"reason_pending":"a"}}`))
+	require.Equal(t, `{"sched":{"t_estimate":5,"reason_pending":"a"}}`, s.notes(id))
+	s.step(annotate(id, `{"sched":{"reason_pending":"b"}}`))
+	require.Equal(t, `{"sched":{"t_estimate":5,"reason_pending":"b"}}`, s.notes(id))
+	s.step(joblife.Memo{ID: id, Values: json.RawMessage(`{"k":1}`)})
+	s.step(annotate(id, `{"sched":{"t_estimate":null}}`))
+	require.Equal(t, `{"sched":{"reason_pending":"b"},"user":{"k":1}}`, s.notes(id), "memos are among them")
+	s.step(annotate(id, `{"sched":null}`))
+	require.Equal(t, `{"user":{"k":1}}`, s.notes(id))
+	s.step(joblife.Memo{ID: id, Values: json.RawMessage(`{"k":null}`)})
+	require.Empty(t, s.notes(id))
+}
+
+func TestMemosOutliveWhatTheSchedulerSaid(t *testing.T) {
+	for name, forget := range map[string]joblife.Input{
+		"lost": joblife.SchedLost{}, "hello": joblife.SchedHello{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := silent(t, joblife.Config{})
+			id := s.submit(jobspec.Job{Nodes: 1})
+			s.step(joblife.Memo{ID: id, Values: json.RawMessage(`{"k":1}`)})
+			s.step(annotate(id, `{"sched":{"t_estimate":5},"other":1}`))
+			s.step(joblife.Memo{ID: id, Values: json.RawMessage(`{"v":2}`), Volatile: true})
+			s.jour = nil
+			s.step(forget)
+			_, told := s.told("annotations")
+			require.Equal(t, `{"annotations":{"user":{"k":1,"v":2}}}`, told)
+			require.Equal(t, `{"user":{"k":1,"v":2}}`, s.notes(id))
+			s.step(forget)
+			_, told = s.told("annotations")
+			require.Empty(t, told, "nothing changed")
+			s.restart()
+			require.Equal(t, `{"user":{"k":1}}`, s.notes(id), "of what is in no log")
+		})
+	}
+}
+
+func TestTheEndOfAWaitDropsWhatTheSchedulerSaid(t *testing.T) {
+	for name, end := range map[string]func(jobid.ID) joblife.Input{
+		"denied":   func(id jobid.ID) joblife.Input { return joblife.SchedResponse{ID: id, Type: alloc.ResponseDeny} },
+		"canceled": func(id jobid.ID) joblife.Input { return joblife.Raise{ID: id, Type: "cancel"} },
+		"bypass":   func(id jobid.ID) joblife.Input { return joblife.SetFlags{ID: id, Flags: []string{"alloc-bypass"}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := silent(t, joblife.Config{})
+			id := s.submit(jobspec.Job{Nodes: 1})
+			s.step(annotate(id, `{"sched":{"reason_pending":"a"}}`))
+			s.jour = nil
+			s.step(end(id))
+			_, told := s.told("annotations")
+			require.Equal(t, `{"annotations":null}`, told)
+		})
+	}
+}
+
+// RFC 27: alloc has a snapshot of all annotations, and no nulls.
+func TestAllocHasAllAnnotations(t *testing.T) {
+	s := silent(t, joblife.Config{})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.step(joblife.Memo{ID: id, Values: json.RawMessage(`{"k":1}`)})
+	s.step(joblife.Memo{ID: id, Values: json.RawMessage(`{"v":2}`), Volatile: true})
+	s.step(annotate(id, `{"sched":{"t_estimate":5,"queue":"x"}}`))
+	resp := success(t, id, 0).(joblife.SchedResponse)
+	resp.Annotations = json.RawMessage(`{"sched": {"t_estimate":null,"resource_summary":"rank0"}}`)
+	s.jour = nil
+	s.step(resp)
+	const want = `{"user":{"k":1,"v":2},"sched":{"queue":"x","resource_summary":"rank0"}}`
+	_, context := s.told("alloc")
+	require.Equal(t, `{"annotations":`+want+`}`, context)
+	require.JSONEq(t, want, s.notes(id))
+	s.restart()
+	require.JSONEq(t, want, s.notes(id))
+	s.step(joblife.Memo{ID: id, Values: json.RawMessage(`{"v":null}`), Volatile: true})
+	s.step(joblife.Memo{ID: id, Values: json.RawMessage(`{"k":2}`)})
+	require.JSONEq(t, `{"user":{"k":2},"sched":{"queue":"x","resource_summary":"rank0"}}`, s.notes(id))
+}
+
+func TestAllocHasNoContextIfThereAreNoAnnotations(t *testing.T) {
+	s := silent(t, joblife.Config{})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	resp := success(t, id, 0).(joblife.SchedResponse)
+	resp.Annotations = json.RawMessage(`{"sched":{"t_estimate":null}}`)
+	s.step(resp)
+	e, context := s.told("alloc")
+	require.NotZero(t, e)
+	require.Empty(t, context)
+}
+
+// I12: memos may be as long as a log. They do not harm the scheduler, and the job starts.
+func TestLongMemosLeaveNoRoomForAnnotations(t *testing.T) {
+	s := silent(t, joblife.Config{})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.step(annotate(id, `{"sched":{"t_estimate":4}}`))
+	long := `"` + strings.Repeat("x", 300<<10) + `"`
+	for _, key := range []string{"a", "b", "c", "d", "e"} {
+		s.step(joblife.Memo{ID: id, Values: json.RawMessage(`{"` + key + `":` + long + `}`)})
+	}
+	require.ErrorIs(t, s.try(joblife.Memo{ID: id, Values: json.RawMessage(`{"v":1}`), Volatile: true}), joblife.ErrLimit)
+	s.jour = nil
+	s.step(annotate(id, `{"sched":{"t_estimate":5}}`))
+	require.NotContains(t, s.notes(id), "sched")
+	require.Contains(t, s.notes(id), `"e":"xxx`)
+	resp := success(t, id, 0).(joblife.SchedResponse)
+	resp.Annotations = json.RawMessage(`{"sched":{"resource_summary":"rank0"}}`)
+	s.step(resp)
+	_, context := s.told("alloc")
+	require.Equal(t, `{"annotations":{"sched":{"resource_summary":"rank0"}}}`, context)
+	require.Equal(t, jobstate.StateRun, s.state(id))
+}
+
+// needing is a jobspec with dependencies, each a scheme and a value.
+func needing(t testing.TB, name string, deps ...string) []byte {
+	t.Helper()
+	b := text(t, jobspec.Job{Nodes: 1, Name: name})
+	if len(deps) == 0 {
+		return b
+	}
+	var list []map[string]string
+	for i := 0; i+1 < len(deps); i += 2 {
+		list = append(list, map[string]string{"scheme": deps[i], "value": deps[i+1]})
+	}
+	value, err := json.Marshal(list)
+	require.NoError(t, err)
+	spec, err := jobspec.Parse(b)
+	require.NoError(t, err)
+	spec, err = spec.Update("attributes.system.dependencies", value)
+	require.NoError(t, err)
+	b, err = spec.MarshalJSON()
+	require.NoError(t, err)
+	return b
+}
+
+// depending is a site whose jobs run until they are told to finish.
+func depending(t testing.TB) *site {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+	s.hold["finish"] = true
+	return s
+}
+
+func (s *site) restartDepending() {
+	s.t.Helper()
+	s.cfg.Hooks = []joblife.Hooks{joblife.Dependencies()}
+	s.restart()
+}
+
+// add submits a jobspec and returns the id.
+func (s *site) add(spec []byte) jobid.ID {
+	s.t.Helper()
+	a := s.ask(joblife.Submit{Tag: 7, Jobspec: spec, Urgency: jobstate.UrgencyDefault})
+	require.NoError(s.t, a.Err)
+	return a.Job
+}
+
+// finish ends a job that runs.
+func (s *site) finish(id jobid.ID, status int32) {
+	s.t.Helper()
+	s.step(joblife.ExecResponse{ID: id, Type: exec.ResponseFinish, Status: status})
+	s.step(said(id, exec.ResponseRelease))
+}
+
+func (s *site) cancel(id jobid.ID) {
+	s.t.Helper()
+	s.step(joblife.Raise{ID: id, Type: "cancel"})
+}
+
+func TestAfterDependenciesFollowTheOtherJob(t *testing.T) {
+	tests := []struct {
+		scheme string
+		end    func(s *site, id jobid.ID)
+		want   jobstate.State // once the other is over
+	}{
+		{"afterok", func(s *site, id jobid.ID) { s.finish(id, 0) }, jobstate.StateRun},
+		{"afterok", func(s *site, id jobid.ID) { s.finish(id, 256) }, jobstate.StateInactive},
+		{"afternotok", func(s *site, id jobid.ID) { s.finish(id, 0) }, jobstate.StateInactive},
+		{"afternotok", func(s *site, id jobid.ID) { s.finish(id, 256) }, jobstate.StateRun},
+		{"afterany", func(s *site, id jobid.ID) { s.finish(id, 256) }, jobstate.StateRun},
+		{"afterexcept", func(s *site, id jobid.ID) { s.finish(id, 256) }, jobstate.StateInactive},
+		{"afterexcept", func(s *site, id jobid.ID) { s.cancel(id); s.step(said(id, exec.ResponseRelease)) }, jobstate.StateRun},
+	}
+	for i, test := range tests {
+		for _, restart := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s %d restart=%v", test.scheme, i, restart), func(t *testing.T) {
+				s := depending(t)
+				first := s.add(needing(t, "a"))
+				second := s.add(needing(t, "b", test.scheme, first.String()))
+				require.Equal(t, jobstate.StateDepend, s.state(second))
+				if restart {
+					s.restartDepending()
+					require.Equal(t, jobstate.StateDepend, s.state(second))
+				}
+				test.end(s, first)
+				require.Equal(t, jobstate.StateInactive, s.state(first))
+				require.Equal(t, test.want, s.state(second), s.events(second))
+				require.Empty(t, s.faults())
+			})
+		}
+	}
+}
+
+func TestAfterstartEndsWhenTheOtherJobStarts(t *testing.T) {
+	s := depending(t)
+	s.hold["exec"] = true
+	first := s.add(needing(t, "a"))
+	second := s.add(needing(t, "b", "afterstart", first.String()))
+	require.Equal(t, jobstate.StateRun, s.state(first))
+	require.Equal(t, jobstate.StateDepend, s.state(second), "alloc is not start (SM-11)")
+	s.hold["exec"] = false
+	s.step(said(first, exec.ResponseStart))
+	require.Equal(t, jobstate.StateRun, s.state(second))
+}
+
+func TestADependencyOnAnInactiveOrPurgedJobIsAnsweredAtOnce(t *testing.T) {
+	s := depending(t)
+	first := s.add(needing(t, "a"))
+	s.finish(first, 0)
+	for _, purged := range []bool{false, true} {
+		if purged {
+			a := s.ask(joblife.PurgeIDs{Tag: 7, IDs: []jobid.ID{first}, Force: true})
+			require.NoError(t, a.Err)
+			_, ok := s.m.Job(first)
+			require.False(t, ok)
+		}
+		for _, restart := range []bool{false, true} {
+			if restart {
+				s.restartDepending()
+			}
+			second := s.add(needing(t, "b", "afterok", first.String()))
+			require.Equal(t, jobstate.StateRun, s.state(second), s.events(second))
+			s.finish(second, 0)
+			err := s.try(joblife.Submit{Jobspec: needing(t, "b", "afternotok", first.String())})
+			require.ErrorIs(t, err, joblife.ErrRefused)
+		}
+	}
+	require.Empty(t, s.faults())
+}
+
+func TestARefusedJobLeavesNoDependencyBehind(t *testing.T) {
+	s := depending(t)
+	first := s.add(needing(t, "a"))
+	err := s.try(joblife.Submit{Jobspec: needing(t, "b", "afterany", first.String(), "nonsense", "1")})
+	require.ErrorIs(t, err, joblife.ErrRefused)
+	err = s.try(joblife.Submit{Jobspec: needing(t, "a", "singleton", "", "nonsense", "1")})
+	require.ErrorIs(t, err, joblife.ErrRefused)
+	single := s.add(needing(t, "a", "singleton", ""))
+	s.finish(first, 0)
+	require.Empty(t, s.faults())
+	require.Equal(t, jobstate.StateRun, s.state(single))
+}
+
+func TestABeginTimeHoldsAJobUntilThen(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		s := depending(t)
+		at := s.now.Add(time.Hour)
+		id := s.add(needing(t, "a", "begin-time", fmt.Sprint(at.Unix())))
+		require.Equal(t, jobstate.StateDepend, s.state(id))
+		if restart {
+			s.restartDepending()
+			require.Equal(t, jobstate.StateDepend, s.state(id))
+		}
+		due, ok := s.m.Deadline()
+		require.True(t, ok)
+		require.Equal(t, at.Unix(), due.Unix())
+		s.now = due
+		s.step(joblife.Tick{})
+		require.Equal(t, jobstate.StateRun, s.state(id))
+		for _, bad := range []string{"", "x", "-1", "NaN", "inf"} {
+			require.ErrorIs(t, s.try(joblife.Submit{Jobspec: needing(t, "a", "begin-time", bad)}), joblife.ErrRefused, bad)
+		}
+	}
+}
+
+func TestASingletonWaitsForAllOfItsName(t *testing.T) {
+	s := depending(t)
+	first := s.add(needing(t, "a"))
+	other := s.add(needing(t, "b"))
+	second := s.add(needing(t, "a", "singleton", ""))
+	third := s.add(needing(t, "a", "singleton", ""))
+	require.Equal(t, jobstate.StateDepend, s.state(second))
+	s.restartDepending()
+	s.finish(other, 0)
+	require.Equal(t, jobstate.StateDepend, s.state(second))
+	s.finish(first, 0)
+	require.Equal(t, jobstate.StateRun, s.state(second))
+	require.Equal(t, jobstate.StateDepend, s.state(third))
+	s.restartDepending()
+	require.Equal(t, jobstate.StateDepend, s.state(third))
+	s.finish(second, 0)
+	require.Equal(t, jobstate.StateRun, s.state(third))
+	require.Empty(t, s.faults())
+}
+
+func TestASingletonGoesOnIfTheOtherEndedJustBeforeACrash(t *testing.T) {
+	s := depending(t)
+	first := s.add(needing(t, "a"))
+	second := s.add(needing(t, "a", "singleton", ""))
+	third := s.add(needing(t, "a", "singleton", ""))
+	n := len(s.store)
+	s.finish(first, 0)
+	for i := n; i < len(s.store); i++ { // what follows the end of the first is lost
+		if e := s.store[i]; e.Job == second {
+			s.store = s.store[:i]
+		}
+	}
+	s.restartDepending()
+	require.Equal(t, jobstate.StateInactive, s.state(first))
+	require.Equal(t, jobstate.StateRun, s.state(second), s.events(second))
+	require.Equal(t, jobstate.StateDepend, s.state(third))
+}
+
+func TestAnInvalidatedJobEndsTheDependenciesOnIt(t *testing.T) {
+	later := joblife.Hooks{Name: "later", Validate: func(e *joblife.Event) error {
+		if e.Job.Job().Urgency() == 1 {
+			return joblife.ErrLater
+		}
+		return nil
+	}}
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{later, joblife.Dependencies()}}, 8)
+	first := s.ask(joblife.Submit{Tag: 7, Jobspec: needing(t, "a"), Urgency: 1}).Job
+	require.Equal(t, jobstate.StateNew, s.state(first))
+	second := s.add(needing(t, "b", "afterany", first.String()))
+	single := s.add(needing(t, "a", "singleton", ""))
+	s.step(joblife.Validated{ID: first, Err: fmt.Errorf("no")})
+	require.Equal(t, "submit dependency-add validate exception clean", s.events(second))
+	require.Equal(t, jobstate.StateInactive, s.state(single))
+	result, _ := must(s.m.Job(single)).Result()
+	require.Equal(t, jobstate.ResultCompleted, result)
+	require.Empty(t, s.faults())
+}
+
+// must returns a View of a job that is there.
+func must(v joblife.View, ok bool) joblife.View {
+	if !ok {
+		panic("no such job")
+	}
+	return v
+}
+
+func TestADependencyOnAJobOfAnotherUserIsRefused(t *testing.T) {
+	s := depending(t)
+	first := s.ask(joblife.Submit{Tag: 7, By: joblife.Cred{UserID: 1}, Jobspec: needing(t, "a"), Urgency: 16}).Job
+	spec := needing(t, "b", "afterok", first.String())
+	require.ErrorIs(t, s.try(joblife.Submit{By: joblife.Cred{UserID: 2}, Jobspec: spec}), joblife.ErrRefused)
+	s.finish(first, 0)
+	require.ErrorIs(t, s.try(joblife.Submit{By: joblife.Cred{UserID: 2}, Jobspec: spec}), joblife.ErrRefused)
+	a := s.ask(joblife.Purge{Tag: 7, Limits: purge.PurgeAll(), Force: true})
+	require.Equal(t, 1, a.Count)
+	require.ErrorIs(t, s.try(joblife.Submit{By: joblife.Cred{UserID: 2}, Jobspec: spec}), joblife.ErrRefused)
+	require.NoError(t, s.try(joblife.Submit{By: joblife.Cred{UserID: 1}, Jobspec: spec}))
+}
+
+func TestATimeThatComesAfterTheEndOfItsJobIsNoFault(t *testing.T) {
+	s := depending(t)
+	at := s.now.Add(time.Hour)
+	id := s.add(needing(t, "a", "begin-time", fmt.Sprint(at.Unix())))
+	s.cancel(id)
+	require.Equal(t, jobstate.StateInactive, s.state(id))
+	s.now = at.Add(time.Second)
+	s.step(joblife.Tick{})
+	require.Empty(t, s.faults())
+}
+
+func TestManyTimesThatComeAtOnceAllCount(t *testing.T) {
+	now := time.Unix(1_600_000_000, 0)
+	m, err := joblife.New(joblife.Config{Epoch: now, Volatile: true, Hooks: []joblife.Hooks{joblife.Dependencies()}})
+	require.NoError(t, err)
+	at := now.Add(time.Hour)
+	spec := needing(t, "a", "begin-time", fmt.Sprint(at.Unix()))
+	const n = 1<<12 + 10 // more than hooks may ask for by themselves
+	var rd joblife.Ready
+	for i := range n {
+		require.NoError(t, m.Step(now.Add(time.Duration(i/400)*time.Millisecond), joblife.Submit{Jobspec: spec, Urgency: 16}))
+		require.True(t, m.Ready(&rd))
+		require.NoError(t, m.Done(rd.Seq))
+	}
+	require.Equal(t, n, m.Stats().States[jobstate.StateDepend])
+	require.NoError(t, m.Step(at.Add(time.Second), joblife.Tick{}))
+	require.Zero(t, m.Stats().Faults)
+	require.Equal(t, n, m.Stats().States[jobstate.StateSched])
+}
+
+// SM-15.
+func TestADependencyIsAddedAndRemovedOnce(t *testing.T) {
+	add := joblife.Hooks{Name: "add", Dependency: func(e *joblife.Event, d jobspec.Dependency) (bool, error) {
+		e.Post(joblife.DependencyAdd{ID: e.Job.ID(), Description: d.Scheme})
+		return true, nil
+	}}
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{add}}, 8)
+	id := s.add(needing(t, "a", "x", "", "y", ""))
+	require.Equal(t, "submit dependency-add dependency-add validate", s.events(id))
+	s.step(joblife.DependencyAdd{ID: id, Description: "x"})
+	s.step(joblife.DependencyRemove{ID: id, Description: "unknown"})
+	require.Equal(t, "submit dependency-add dependency-add validate", s.events(id), "no event")
+	s.step(joblife.DependencyRemove{ID: id, Description: "x"})
+	require.ErrorIs(t, s.try(joblife.DependencyAdd{ID: id, Description: "x"}), jobstate.ErrTransition)
+	s.step(joblife.DependencyRemove{ID: id, Description: "x"})
+	s.restart()
+	require.Empty(t, s.faults(), "the hook adds it again")
+	require.Equal(t, "submit dependency-add dependency-add validate dependency-remove", s.events(id))
+	s.step(joblife.DependencyRemove{ID: id, Description: "y"})
+	require.Equal(t, jobstate.StateInactive, s.state(id))
+	require.ErrorIs(t, s.try(joblife.DependencyAdd{ID: id, Description: "z"}), joblife.ErrInactive)
+}
+
+// What a job that is over waited for is no matter to a hook that asks too late.
+func TestADependencyOfAJobThatIsOverIsRemovedInVain(t *testing.T) {
+	s := silent(t, joblife.Config{Hooks: []joblife.Hooks{{Inactive: func(e *joblife.Event) {
+		e.Post(joblife.DependencyRemove{ID: e.Job.ID(), Description: "x"})
+	}}}})
+	s.cancel(s.waits(false))
+	require.Empty(t, s.faults())
+}
+
+func TestADependencyOfAJobThatWaitsNoLongerIsNoEvent(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	id := s.submit(jobspec.Job{Nodes: 9})
+	before := s.events(id)
+	s.step(joblife.DependencyRemove{ID: id, Description: "site"})
+	require.Equal(t, before, s.events(id))
+	require.ErrorIs(t, s.m.Step(s.now, joblife.DependencyAdd{ID: id, Description: "site"}), joblife.ErrInvalid)
+	v, _ := s.m.Job(id)
+	require.Empty(t, jobstate.Validate(v.Eventlog()))
+}
+
+// The dependent of one job by two schemes is refused by the first, and is no longer
+// waiting when the second is satisfied.
+func TestTheSecondDependencyOfAJobThatEnded(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+	s.hold["exec"] = true
+	first := s.submit(jobspec.Job{Nodes: 99})
+	deps := jobspec1{Slots: 1, Name: "x", Dependencies: []map[string]string{
+		{"scheme": "afternotok", "value": first.String()}, {"scheme": "afterany", "value": first.String()},
+	}}
+	s.last = nil
+	s.step(joblife.Submit{Tag: 1, Jobspec: deps.text(), Urgency: jobstate.UrgencyDefault})
+	id := s.last[0].Job
+	s.step(joblife.Raise{ID: first, Type: "cancel"})
+	require.Equal(t, "submit dependency-add dependency-add validate exception clean", s.events(id))
+}
+
+func TestADependencyThatFailsWhileAJobIsValidated(t *testing.T) {
+	put := joblife.Hooks{Validate: func(e *joblife.Event) error {
+		if e.Job.Jobspec().Name() == "later" {
+			return joblife.ErrLater
+		}
+		return nil
+	}}
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{put, joblife.Dependencies()}}, 8)
+	first := s.submit(jobspec.Job{Nodes: 99})
+	s.last = nil
+	s.step(joblife.Submit{Tag: 1, Jobspec: jobspec1{Slots: 1, Name: "later", Dependencies: []map[string]string{
+		{"scheme": "afterok", "value": first.String()}, {"scheme": "afterany", "value": first.String()},
+	}}.text(), Urgency: jobstate.UrgencyDefault})
+	id := s.last[0].Job
+	s.step(joblife.Raise{ID: first, Type: "cancel"})
+	require.Equal(t, "submit dependency-add dependency-add", s.events(id))
+	s.step(joblife.Validated{ID: id})
+	require.Equal(t, "submit dependency-add dependency-add validate exception clean", s.events(id))
+}
+
+func TestAJobWithANewNameIsNoLongerOfTheOldOne(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+	singleton := map[string]string{"scheme": "singleton", "value": "x"}
+	first := s.submit(jobspec.Job{Nodes: 99, Name: "x"})
+	second, err := s.depend("x", singleton)
+	require.NoError(t, err)
+	require.Equal(t, "submit dependency-add validate", s.events(second))
+	s.step(joblife.Update{ID: first, Updates: []jobstate.Update{{Path: "attributes.system.job.name", Value: []byte(`"y"`)}}})
+	require.Contains(t, s.events(second), "clean")
+	s.step(joblife.Raise{ID: first, Type: "cancel"})
+	third, err := s.depend("y", singleton)
+	require.NoError(t, err)
+	require.Contains(t, s.events(third), "clean")
+}
+
+func TestASingletonDoesNotWaitForALaterJobAfterARestart(t *testing.T) {
+	hooks := func() []joblife.Hooks {
+		return []joblife.Hooks{{Validate: func(*joblife.Event) error { return joblife.ErrLater }}, joblife.Dependencies()}
+	}
+	s := newSite(t, joblife.Config{Hooks: hooks()}, 8)
+	first, err := s.depend("x", map[string]string{"scheme": "singleton", "value": "x"})
+	require.NoError(t, err)
+	_, err = s.depend("x")
+	require.NoError(t, err)
+	s.cfg.Hooks = hooks()
+	s.m, _, err = joblife.Restore(s.now, s.cfg, all(s.store))
+	require.NoError(t, err)
+	s.act()
+	require.Equal(t, "submit", s.events(first))
+}
+
+// One event makes a job invalid, and satisfies another of its dependencies.
+func TestADependencyOfAJobThatIsGoneIsNoFault(t *testing.T) {
+	put := joblife.Hooks{Validate: func(*joblife.Event) error { return joblife.ErrLater }}
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{put, joblife.Dependencies()}}, 8)
+	first, err := s.depend("x")
+	require.NoError(t, err)
+	id, err := s.depend("x", map[string]string{"scheme": "afterok", "value": first.String()}, map[string]string{"scheme": "singleton", "value": "x"})
+	require.NoError(t, err)
+	s.step(joblife.Validated{ID: first, Err: errors.New("bad")})
+	s.step(joblife.Validated{ID: id})
+	require.Contains(t, s.events(id), "validate exception clean")
+	require.Equal(t, uint64(0), s.m.Stats().Faults)
+}
+
+// Ids of the caller's choice need not be in the order of submission.
+func TestSingletonsWithIDsOfTheCallerEndAfterARestart(t *testing.T) {
+	cfg := func() joblife.Config {
+		return joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}
+	}
+	s := newSite(t, cfg(), 8)
+	add := func(id jobid.ID, spec []byte) {
+		s.step(joblife.Submit{ID: id, Jobspec: spec, Urgency: jobstate.UrgencyDefault})
+	}
+	at := s.now.Add(10 * time.Second)
+	add(100, needing(t, "n", "singleton", "", "begin-time", strconv.FormatInt(at.Unix(), 10)))
+	add(70, needing(t, "n", "singleton", ""))
+	add(50, needing(t, "n", "singleton", ""))
+	add(90, needing(t, "n", "singleton", ""))
+	records := s.store
+	for n := range records {
+		s := newSite(t, cfg(), 8)
+		s.now = at.Add(-time.Second)
+		s.store = slices.Clone(records[:n+1])
+		s.restart()
+		left := len(s.rec.Jobs)
+		s.now = at.Add(time.Second)
+		s.step(joblife.Tick{})
+		require.Equal(t, left, s.inactive(), "after %d records", n+1)
+		var order []jobid.ID
+		for _, r := range s.store {
+			if r.Kind == joblife.RecordEvent && strings.Contains(string(r.Data), `"name":"start"`) {
+				order = append(order, r.Job)
+			}
+		}
+		want := []jobid.ID{100, 70, 50, 90}[:left]
+		require.Equal(t, fmt.Sprint(want), fmt.Sprint(order), "after %d records", n+1)
+	}
+}
+
+// SM-8: what one job ends may let any number go on, in one Step.
+func TestAJobOnWhichMoreJobsDependThanHooksMayPost(t *testing.T) {
+	n := 5000
+	s := newSite(t, joblife.Config{Volatile: true, Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+	s.hold["sched"] = true
+	first := s.submit(jobspec.Job{Nodes: 1})
+	spec := needing(t, "n", "afterany", first.String())
+	failing := needing(t, "n", "afterok", first.String())
+	for i := range n {
+		require.NoError(t, s.m.Step(s.now, joblife.Submit{ID: jobid.ID(i + 1), Jobspec: spec, Urgency: jobstate.UrgencyDefault}))
+	}
+	require.NoError(t, s.m.Step(s.now, joblife.Submit{ID: jobid.ID(n + 1), Jobspec: failing, Urgency: jobstate.UrgencyDefault}))
+	require.Equal(t, n+1, s.m.Stats().States[jobstate.StateDepend])
+	s.feed(joblife.Raise{ID: first, Type: "cancel"})
+	require.Zero(t, s.m.Stats().Faults)
+	require.Equal(t, n, s.m.Stats().States[jobstate.StateSched])
 }

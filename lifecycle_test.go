@@ -2,16 +2,19 @@ package joblife_test
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
@@ -405,4 +408,471 @@ func TestATickAtTheDeadlineIsNeverTooEarly(t *testing.T) {
 		require.NoError(t, m.Step(due, joblife.Tick{}))
 		require.True(t, fired, at)
 	}
+}
+
+// A job that waited on its way here was submitted before: its log, its listing and the
+// scheduler are told so.
+func TestASubmitMayTellItsTime(t *testing.T) {
+	s := silent(t, joblife.Config{})
+	now := eventlog.FromTime(s.now)
+	for _, c := range []struct {
+		name     string
+		at, want eventlog.Timestamp
+	}{
+		{"before the last Step", now - 60, now - 60},
+		{"none", 0, 0},
+		{"by a clock that is ahead", now + 3600, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s.last, s.sched, s.jour = nil, nil, nil
+			s.step(joblife.Submit{Tag: 7, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 16, Time: c.at})
+			want := c.want
+			if want == 0 {
+				want = eventlog.FromTime(s.now)
+			}
+			a, _ := s.answer(7)
+			require.Equal(t, want, sent[alloc.Request](s)[0].Submit)
+			e, _ := s.told("submit")
+			require.Equal(t, want, e.Timestamp)
+			e, _ = s.told("validate")
+			require.Equal(t, eventlog.FromTime(s.now), e.Timestamp, "the first entry alone")
+			s.restart()
+			got, _ := must(s.m.Job(a.Job)).Job().Entered(jobstate.StateNew)
+			require.Equal(t, want, got)
+		})
+	}
+	for _, bad := range []eventlog.Timestamp{-1, eventlog.Timestamp(math.NaN()), eventlog.Timestamp(math.Inf(1))} {
+		err := s.try(joblife.Submit{Jobspec: text(t, jobspec.Job{Nodes: 1}), Time: bad})
+		require.ErrorIs(t, err, joblife.ErrInvalid)
+	}
+}
+
+func TestStatsHaveTheGreatestID(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	require.Zero(t, s.m.Stats().MaxID)
+	for _, id := range []jobid.ID{50, 40} {
+		s.step(joblife.Submit{ID: id, Jobspec: text(t, jobspec.Job{Nodes: 1})})
+		require.EqualValues(t, 50, s.m.Stats().MaxID)
+	}
+	s.cancel(50)
+	s.ask(joblife.Purge{Tag: 7, Limits: purge.PurgeAll(), Force: true})
+	require.EqualValues(t, 50, s.m.Stats().MaxID, "though the job is gone")
+	s.restart()
+	require.EqualValues(t, 50, s.m.Stats().MaxID)
+	s.restore(slices.Collect(s.m.Snapshot()))
+	require.EqualValues(t, 50, s.m.Stats().MaxID)
+}
+
+// Ids of several generators are ordered to the millisecond only, so a restart may come
+// between a job and one with a lower id.
+func TestALowerIDMayComeAfterARestart(t *testing.T) {
+	submit := func(s *site, id jobid.ID) error {
+		return s.try(joblife.Submit{ID: id, Jobspec: text(t, jobspec.Job{Nodes: 1})})
+	}
+	live := func(s *site) {}
+	again := func(s *site) { s.restart() }
+	snap := func(s *site) { s.restore(slices.Collect(s.m.Snapshot())) }
+	for name, next := range map[string]func(*site){"live": live, "restart": again, "snapshot": snap} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, joblife.Config{TombstoneCount: jobstate.Some(0)}, 8)
+			require.NoError(t, submit(s, 50))
+			next(s)
+			require.NoError(t, submit(s, 40))
+			require.ErrorIs(t, submit(s, 40), joblife.ErrInvalid)
+			require.ErrorIs(t, submit(s, 50), joblife.ErrInvalid)
+			s.cancel(40)
+			next(s)
+			require.ErrorIs(t, submit(s, 40), joblife.ErrInvalid, "inactive")
+			require.EqualValues(t, 1, s.ask(joblife.PurgeIDs{Tag: 7, IDs: []jobid.ID{40}, Force: true}).Count)
+			next(s)
+			require.ErrorIs(t, submit(s, 40), joblife.ErrInvalid, "purged (I9)")
+			require.ErrorIs(t, submit(s, 39), joblife.ErrInvalid, "perhaps purged")
+			require.NoError(t, submit(s, 41))
+			require.NoError(t, s.ask(joblife.Submit{Tag: 7, Jobspec: text(t, jobspec.Job{Nodes: 1})}).Err)
+			require.Greater(t, s.m.Stats().MaxID, jobid.ID(50), "a made one is always greater")
+		})
+	}
+}
+
+// SM-5, I9.
+func TestTheIDOfAQuarantinedJobDoesNotComeBack(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	bad := joblife.Record{Job: 40, Kind: joblife.RecordTombstone, Data: []byte("?")}
+	huge := joblife.Record{Job: 45, Kind: joblife.RecordInactive, Data: make([]byte, 65<<20)}
+	event := joblife.Record{Job: 50, Kind: joblife.RecordEvent, Data: []byte("?\n")}
+	s.restore([]joblife.Record{event, huge, bad})
+	require.Len(t, s.rec.Quarantined, 3)
+	for range 2 {
+		for _, id := range []jobid.ID{40, 45, 50} {
+			require.ErrorIs(t, s.try(joblife.Submit{ID: id, Jobspec: text(t, jobspec.Job{Nodes: 1})}), joblife.ErrInvalid)
+		}
+		s.restore(slices.Collect(s.m.Snapshot()))
+	}
+	require.Len(t, s.rec.Quarantined, 2, "the huge one is in no snapshot")
+	require.NoError(t, s.try(joblife.Submit{ID: 48, Jobspec: text(t, jobspec.Job{Nodes: 1})}))
+}
+
+// A store may have tombstones, and no watermark.
+func TestWhatWasPurgedDoesNotComeBack(t *testing.T) {
+	for _, kind := range []joblife.RecordKind{joblife.RecordTombstone, joblife.RecordUnlinked} {
+		s := newSite(t, joblife.Config{}, 8)
+		id := s.submit(jobspec.Job{Nodes: 1})
+		s.ask(joblife.PurgeIDs{Tag: 7, IDs: []jobid.ID{id}, Force: true})
+		s.store = slices.DeleteFunc(s.store, func(r joblife.Record) bool { return r.Kind != kind })
+		require.Len(t, s.store, 1)
+		s.restore(s.store)
+		require.ErrorIs(t, s.try(joblife.Submit{ID: id, Jobspec: text(t, jobspec.Job{Nodes: 1})}), joblife.ErrInvalid)
+	}
+}
+
+// Nobody was told of a job whose submission a crash cut short: it is submitted again.
+func TestASubmissionThatWasCutShortMayBeRepeated(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.hold["sched"] = true
+	s.step(joblife.Submit{ID: 50, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 16})
+	s.store = s.store[:1]
+	require.Equal(t, joblife.RecordJobspec, s.store[0].Kind)
+	s.restart()
+	require.Zero(t, s.m.Stats().MaxID)
+	s.step(joblife.Submit{ID: 50, Jobspec: text(t, jobspec.Job{Nodes: 2}), Urgency: 16})
+	s.restart()
+	spec, _ := must(s.m.Job(50)).Jobspec().MarshalJSON()
+	require.Contains(t, string(spec), `"count":2`)
+}
+
+func TestAJobLivesFromSubmitToClean(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	id := s.submit(jobspec.Job{Nodes: 2})
+	require.Equal(t, "submit validate depend priority alloc start finish release free clean", s.events(id))
+	v, ok := s.m.Job(id)
+	require.True(t, ok)
+	require.Equal(t, jobstate.StateInactive, v.State())
+	result, _ := v.Result()
+	require.Equal(t, jobstate.ResultCompleted, result)
+	require.Equal(t, []string{"free 0-1 final=true"}, s.log)
+	require.NoError(t, s.pool.Check())
+	require.Equal(t, 0, s.pool.Len())
+}
+
+func TestPrologsEpilogsAndHousekeepingRun(t *testing.T) {
+	zero := perilog.HousekeepingConfig{}
+	s := newSite(t, joblife.Config{Actions: perilog.Config{
+		Prologs: []perilog.ActionConfig{{PerRank: true}}, Epilogs: []perilog.ActionConfig{{PerRank: true}},
+		Housekeeping: &zero,
+	}}, 8)
+	id := s.submit(jobspec.Job{Nodes: 2})
+	require.Equal(t, "submit validate depend priority alloc prolog-start prolog-finish start finish epilog-start release epilog-release epilog-finish free clean", s.events(id))
+	require.Equal(t, []string{
+		"launch prolog job-manager.prolog on 0-1",
+		"launch epilog job-manager.epilog on 0-1",
+		"launch housekeeping housekeeping on 0",
+		"launch housekeeping housekeeping on 1",
+		"free 0-1 final=true",
+	}, s.log)
+	require.Equal(t, 0, s.m.Stats().Housekeeping)
+}
+
+func TestARestartGoesOn(t *testing.T) {
+	s := newSite(t, joblife.Config{Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}}}, 8)
+	s.hold["exec"] = true
+	id := s.submit(jobspec.Job{Nodes: 2})
+	waiting := s.submit(jobspec.Job{Nodes: 8, Exclusive: true})
+	require.Equal(t, "submit validate depend priority alloc", s.events(id))
+
+	m, rec, err := joblife.Restore(s.now, s.cfg, all(s.store))
+	require.NoError(t, err)
+	require.Empty(t, rec.Quarantined)
+	require.Equal(t, []jobid.ID{id, waiting}, rec.Jobs)
+	require.Empty(t, rec.Running)
+	s.m = m
+	s.hold["exec"] = false
+	s.hello()
+	require.Equal(t, "submit validate depend priority alloc start finish epilog-start release epilog-release epilog-finish free clean", s.events(id))
+	require.Equal(t, "submit validate depend priority flux-restart priority", s.events(waiting))
+}
+
+// timed has an epilog that waits for its nodes, with a timeout of 10 s and a kill
+// timeout of 5 s.
+func timed() joblife.Config {
+	return joblife.Config{Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{
+		PerRank: true, WaitOffline: true, Timeout: fsd.Duration(10 * time.Second), KillTimeout: fsd.Duration(5 * time.Second),
+	}}}}
+}
+
+// due requires a Deadline that long after now.
+func (s *site) due(d time.Duration) {
+	s.t.Helper()
+	at, ok := s.m.Deadline()
+	require.True(s.t, ok)
+	require.WithinDuration(s.t, s.now.Add(d), at, 10*time.Microsecond)
+}
+
+func TestALaunchThatANodeWaitedForHasItsOwnTime(t *testing.T) {
+	s := newSite(t, timed(), 2)
+	s.hold["action"] = true
+	s.step(joblife.Offline{Ranks: idset.Of(0, 1)})
+	id := s.submit(jobspec.Job{Nodes: 2, Slots: 2})
+	require.Contains(t, s.events(id), "epilog-start")
+	require.Empty(t, s.runs)
+	s.now = s.now.Add(time.Hour)
+	s.step(joblife.Offline{})
+	require.Len(t, s.runs, 1)
+	last, err := eventlog.Parse(s.store[len(s.store)-1].Data)
+	require.NoError(t, err)
+	require.Equal(t, "epilog-launch", last.Name)
+	require.Equal(t, eventlog.FromTime(s.now), last.Timestamp)
+	s.due(10 * time.Second)
+}
+
+// The store may take its time.
+func TestNothingIsGivenUpBeforeItsSignalIsInAReady(t *testing.T) {
+	s := newSite(t, timed(), 1)
+	s.hold["action"] = true
+	s.submit(jobspec.Job{Nodes: 1})
+	require.Len(t, s.runs, 1)
+	for range 10 {
+		s.now = s.now.Add(20 * time.Second)
+		s.feed(joblife.Tick{})
+	}
+	s.now = s.now.Add(20 * time.Second)
+	s.feed(joblife.WaitCancel{Tag: 9})
+	require.True(t, s.m.Ready(&s.rd))
+	require.Len(t, s.rd.Signal, 1)
+	require.Empty(t, s.rd.Drain)
+	s.due(5 * time.Second)
+	require.NoError(t, s.m.Done(s.rd.Seq))
+	s.now = s.now.Add(5 * time.Second)
+	s.feed(joblife.Tick{})
+	require.True(t, s.m.Ready(&s.rd))
+	require.Len(t, s.rd.Drain, 1)
+}
+
+// What is offline is known before anything is decided.
+func TestARestoreDecidesWithTheOfflineSet(t *testing.T) {
+	for name, restored := range map[string]bool{"restored": true, "told later": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, timed(), 2)
+			s.hold["action"] = true
+			id := s.submit(jobspec.Job{Nodes: 2, Slots: 2})
+			for i, r := range s.store { // the crash came before the epilog was in the log
+				if e, err := eventlog.Parse(r.Data); r.Job == id && r.Kind == joblife.RecordEvent && err == nil && e.Name == "epilog-start" {
+					s.store = s.store[:i]
+					break
+				}
+			}
+			s.runs = nil
+			if restored {
+				s.cfg.Offline = idset.Of(1)
+			}
+			s.restore(s.store)
+			if !restored {
+				s.step(joblife.Offline{Ranks: idset.Of(1)})
+			}
+			require.Len(t, s.runs, 1)
+			require.Equal(t, !restored, s.runs[0].Ranks.Contains(1))
+			s.restore(s.store)
+			require.Len(t, s.rec.Unresolved, 1)
+			require.EqualValues(t, 1, s.rec.Unresolved[0].Attempt)
+		})
+	}
+}
+
+// A caller who sleeps until the Deadline, and then calls Step with a Tick, neither spins
+// nor sleeps past what is due, whatever its clock and that of the logs round.
+func TestADeadlineIsWhenTheManagerDoesSomething(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		cfg := timed()
+		cfg.Limits = purge.Limits{MaxAge: jobstate.Some(30 * time.Second), MaxCount: jobstate.Some(1), Batch: 1}
+		cfg.Hooks = []joblife.Hooks{joblife.Dependencies(), {Event: func(e *joblife.Event) {
+			if e.Entry.Name == "start" {
+				e.PostAt(e.Entry.Timestamp+3.3, joblife.Raise{ID: e.Job.ID(), Type: "timeout"})
+			}
+		}}}
+		s := newSite(t, cfg, 3)
+		s.hold["action"], s.hold["finish"] = true, rapid.Bool().Draw(r, "runs on")
+		wait := func(*rapid.T) {
+			s.now = s.now.Add(time.Duration(rapid.SampledFrom([]int64{1, 13, 119, 142857143, 4e9, 60e9 + 1}).Draw(r, "nanoseconds")))
+		}
+		tick := func() {
+			require.NoError(t, s.m.Step(s.now, joblife.Tick{}))
+			s.stepped = s.now
+		}
+		check := func(*rapid.T) {
+			for i := 0; ; i++ {
+				at, ok := s.m.Deadline()
+				if !ok {
+					return
+				}
+				if eventlog.FromTime(at) > eventlog.FromTime(s.now) {
+					tick()
+					require.False(t, s.m.Ready(&s.rd), "before the deadline")
+					if rapid.IntRange(0, 2).Draw(r, "later") > 0 {
+						return
+					}
+					s.now = at
+				}
+				if at.After(s.now) { // it may be due to the Timestamp, but not to the nanosecond
+					require.True(t, s.now.After(s.stepped), "due at %v, after a Step at that Timestamp", at)
+					s.now = at
+				}
+				require.Less(t, i, 60, "it spins at %v", s.now)
+				tick()
+				s.act()
+			}
+		}
+		var stopped bool
+		r.Repeat(map[string]func(*rapid.T){
+			"": func(*rapid.T) {
+				if !stopped {
+					check(r)
+				}
+			},
+			"wait": wait,
+			"submit": func(*rapid.T) {
+				_ = s.try(joblife.Submit{Jobspec: text(t, jobspec.Job{Nodes: 1 + int64(rapid.IntRange(0, 1).Draw(r, "nodes"))}), Urgency: 16})
+			},
+			"report": func(*rapid.T) {
+				if len(s.runs) > 0 {
+					l := rapid.SampledFrom(s.runs).Draw(r, "of")
+					_ = s.try(joblife.Report{Job: l.Job, Report: perilog.Report{
+						Action: l.Action, Kind: perilog.ReportExited, Attempt: l.Attempt, Rank: uint32(rapid.IntRange(0, 2).Draw(r, "rank")),
+					}})
+				}
+			},
+			"offline": func(*rapid.T) {
+				_ = s.try(joblife.Offline{Ranks: idset.Of(uint32(rapid.IntRange(0, 2).Draw(r, "rank")))})
+			},
+			"shutdown": func(*rapid.T) {
+				if !stopped && rapid.IntRange(0, 5).Draw(r, "really") == 0 {
+					end := s.now.Add(2 * time.Second)
+					s.step(joblife.Shutdown{Deadline: eventlog.FromTime(end)})
+					stopped = true
+					for i := 0; ; i++ {
+						at, ok := s.m.Deadline()
+						if !ok {
+							break
+						}
+						require.Less(t, i, 60, "it spins")
+						if at.After(s.now) {
+							s.now = at
+						}
+						_ = s.m.Step(s.now, joblife.Tick{})
+						s.act()
+					}
+				}
+			},
+		})
+	})
+}
+
+// RFC 21: each exception that is raised is in the log, also if two are alike.
+func TestTwoExceptionsThatAreAlikeAreLogged(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	id := s.ask(joblife.Submit{Tag: 7, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 0}).Job
+	for range 3 {
+		require.NoError(t, s.m.Step(s.now, joblife.Raise{ID: id, Type: "x", Severity: 3, Note: "again"}))
+	}
+	s.act()
+	require.Equal(t, "submit validate depend priority exception exception exception", s.events(id))
+	s.step(joblife.Raise{ID: id, Type: "cancel"})
+	require.Equal(t, "submit validate depend priority exception exception exception exception clean", s.events(id))
+}
+
+// EL-6: nobody outside knows of a job whose submission may be lost in a crash.
+func TestNobodyChangesAJobBeforeItIsDurable(t *testing.T) {
+	m, err := joblife.New(joblife.Config{Hooks: []joblife.Hooks{{
+		Name: "site",
+		Event: func(e *joblife.Event) { // hooks may, and what they decide later
+			if e.Entry.Name == jobstate.EventSubmit {
+				e.Post(joblife.Memo{ID: e.Job.ID(), Values: []byte(`{"a":1}`)})
+				e.Post(joblife.DependencyAdd{ID: e.Job.ID(), Description: "site"})
+			}
+		},
+	}}})
+	require.NoError(t, err)
+	s := &site{t: t, m: m, now: newSite(t, joblife.Config{}, 1).now}
+	s.feed(joblife.Submit{ID: 5, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: jobstate.UrgencyDefault})
+	requests := []joblife.Input{
+		joblife.Urgency{ID: 5, Urgency: 3},
+		joblife.Update{ID: 5, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: []byte("9")}}},
+		joblife.Memo{ID: 5, Values: []byte(`{"a":2}`)},
+		joblife.Memo{ID: 5, Values: []byte(`{"a":2}`), Volatile: true},
+		joblife.SetFlags{ID: 5, Flags: []string{"debug"}},
+		joblife.Raise{ID: 5, Type: "cancel"},
+		joblife.Post{ID: 5, Name: "x"},
+	}
+	for _, in := range requests {
+		require.ErrorIs(t, m.Step(s.now, in), joblife.ErrUnknown, "%T", in)
+	}
+	s.feed(joblife.Priority{ID: 5, Priority: 9})
+	s.feed(joblife.DependencyRemove{ID: 5, Description: "site"})
+	s.act()
+	require.Empty(t, s.faults())
+	require.Equal(t, "submit memo dependency-add validate dependency-remove depend priority", s.events(5))
+	for i := range requests {
+		in := requests[(i+6)%len(requests)] // the one that ends the job comes last
+		require.NoError(t, m.Step(s.now, in), "%T", in)
+	}
+}
+
+func TestAnAbandonedManagerHasNoDeadline(t *testing.T) {
+	s := newSite(t, joblife.Config{Limits: purge.Limits{MaxAge: jobstate.Some(time.Hour)}}, 8)
+	s.feed(joblife.Submit{Jobspec: text(t, jobspec.Job{Nodes: 1})})
+	_, ok := s.m.Deadline()
+	require.True(t, ok)
+	require.True(t, s.m.Ready(&s.rd))
+	require.NoError(t, s.m.Abandon(s.rd.Seq))
+	_, ok = s.m.Deadline()
+	require.False(t, ok)
+}
+
+func TestTheDeadlineOfAShutdownIsADeadline(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.submit(jobspec.Job{Nodes: 9})
+	at := s.now.Add(time.Minute).Truncate(time.Second)
+	s.step(joblife.Shutdown{Deadline: eventlog.FromTime(at)})
+	due, ok := s.m.Deadline()
+	require.True(t, ok)
+	require.Equal(t, at.UnixNano(), due.UnixNano())
+	require.ErrorIs(t, s.m.Step(due, joblife.Tick{}), perilog.ErrStopped)
+}
+
+// PL-15: a caller can tell when a shutdown is complete, and is not woken after it.
+func TestAShutdownIsCompleteWhenNoActionRuns(t *testing.T) {
+	s := newSite(t, joblife.Config{
+		Limits:  purge.Limits{MaxAge: jobstate.Some(time.Hour)},
+		Actions: perilog.Config{Prologs: []perilog.ActionConfig{{PerRank: true}}},
+	}, 8)
+	s.hold["action"] = true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	require.Equal(t, 1, s.m.Stats().Actions)
+	end := s.now.Add(time.Minute)
+	s.step(joblife.Shutdown{Deadline: eventlog.FromTime(end)})
+	require.Equal(t, 1, s.m.Stats().Actions)
+	s.step(joblife.Report{Job: id, Report: perilog.Report{Action: s.runs[0].Action, Attempt: 1, Kind: perilog.ReportExited}})
+	require.Zero(t, s.m.Stats().Actions)
+	s.step(joblife.Tick{}) // looks at the limits
+	at, ok := s.m.Deadline()
+	require.True(t, ok)
+	require.Equal(t, end.Unix(), at.Unix())
+	require.ErrorIs(t, s.m.Step(at, joblife.Tick{}), perilog.ErrStopped)
+	_, ok = s.m.Deadline()
+	require.False(t, ok, "there is nothing to be woken for")
+	require.Equal(t, jobstate.StateRun, s.state(id), "not started")
+}
+
+func TestATimeThatNeverComesIsNoDeadline(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies(), {
+		Event: func(e *joblife.Event) {
+			if e.Entry.Name == jobstate.EventSubmit {
+				e.PostAt(eventlog.Timestamp(math.NaN()), joblife.Memo{ID: e.Job.ID(), Values: []byte(`{"a":1}`)})
+			}
+		},
+	}}}, 8)
+	id := s.add(needing(t, "n", "begin-time", "1e300"))
+	at, ok := s.m.Deadline()
+	require.False(t, ok, "%v", at)
+	s.step(joblife.Tick{})
+	require.Equal(t, jobstate.StateDepend, s.state(id))
+	require.NotContains(t, s.events(id), "memo")
 }

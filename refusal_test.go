@@ -1,13 +1,29 @@
 package joblife_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // Users of flux-core know its words, and its tests look for them.
@@ -75,4 +91,498 @@ func refusal(err error) string {
 		return "no refusal: " + text
 	}
 	return text
+}
+
+// twins are two sites that are told the same, but for the inputs that are refused:
+// the second does not hear of these. What they hand out must be equal (I6).
+type twins struct {
+	a, b    *site
+	refused int
+	state   string // of the first
+}
+
+// give passes an input at the time of the sites.
+func (w *twins) give(in joblife.Input) error {
+	w.a.t.Helper()
+	if w.state == "" {
+		w.state = snapshot(w.a.m)
+	}
+	due, isDue := w.a.m.Deadline()
+	err := w.a.m.Step(w.a.now, in)
+	if err != nil {
+		w.refused++
+		if after := snapshot(w.a.m); after != w.state {
+			require.Equal(w.a.t, w.state, after, "%T: %v", in, err)
+		}
+		due2, isDue2 := w.a.m.Deadline()
+		require.Equal(w.a.t, due, due2)
+		require.Equal(w.a.t, isDue, isDue2)
+		require.False(w.a.t, w.a.m.Ready(&w.a.rd), "%T %+v: %v", in, in, err)
+		return err
+	}
+	w.state = ""
+	require.NoError(w.a.t, w.b.m.Step(w.b.now, in))
+	w.a.act()
+	w.b.act()
+	require.Equal(w.a.t, strings.Join(w.a.outs, ""), strings.Join(w.b.outs, ""), "%T", in)
+	w.a.outs, w.b.outs = nil, nil
+	return nil
+}
+
+// tick passes a millisecond.
+func (w *twins) tick() {
+	w.a.now, w.b.now = w.a.now.Add(time.Millisecond), w.b.now.Add(time.Millisecond)
+}
+
+// must passes an input that is not refused.
+func (w *twins) must(in joblife.Input) {
+	w.a.t.Helper()
+	w.tick()
+	require.NoError(w.a.t, w.give(in))
+}
+
+// badSubmits are submissions that no state allows.
+func badSubmits(t *testing.T) []joblife.Input {
+	ok := text(t, jobspec.Job{Nodes: 1})
+	guest := joblife.Cred{UserID: 5, Guest: true}
+	return []joblife.Input{
+		joblife.Submit{}, joblife.Submit{Jobspec: []byte("{}")}, joblife.Submit{Jobspec: ok[:len(ok)-1]},
+		joblife.Submit{Jobspec: ok, Urgency: -1}, joblife.Submit{Jobspec: ok, Urgency: 32},
+		joblife.Submit{Jobspec: ok, Urgency: 17, By: guest},
+		joblife.Submit{Jobspec: ok, ID: math.MaxUint64}, joblife.Submit{Jobspec: ok, ID: 1 << 63},
+		joblife.Submit{Jobspec: text(t, jobspec.Job{Nodes: 1, Queue: "no"})},
+		joblife.Submit{Jobspec: needing(t, "a", "begin-time", "9999999999", "no", "1")},
+		joblife.Submit{Jobspec: needing(t, "refused")},
+	}
+}
+
+// bad are inputs with bad values, for a job and without one.
+func bad(t *testing.T, id jobid.ID) []joblife.Input {
+	nan := eventlog.Timestamp(math.NaN())
+	guest := joblife.Cred{UserID: 5, Guest: true}
+	key := joblife.Action{Job: id, Key: perilog.Key{Kind: jobstate.ActionProlog, Description: "no"}}
+	response := func(r exec.Response) joblife.Input { return joblife.ExecResponse(r) }
+	sched := func(r alloc.Response) joblife.Input { return joblife.SchedResponse(r) }
+	list := append(badSubmits(t),
+		nil, joblife.Submit{Jobspec: text(t, jobspec.Job{Nodes: 1}), ID: id},
+		joblife.Validated{ID: id}, joblife.Validated{ID: id, Err: errors.New("no")},
+		joblife.DependencyAdd{ID: id}, joblife.DependencyAdd{ID: id, Description: "\x00"},
+		joblife.Urgency{ID: id, Urgency: -1}, joblife.Urgency{ID: id, Urgency: 32},
+		joblife.Urgency{ID: id, Urgency: 3, By: guest}, joblife.Priority{ID: id + 99},
+		joblife.Update{ID: id}, joblife.Update{ID: id, By: guest},
+		joblife.Update{ID: id, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: json.RawMessage("{")}}},
+		joblife.Update{ID: id, Updates: []jobstate.Update{{Path: "no", Value: json.RawMessage("1")}}},
+		joblife.Update{ID: id, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: json.RawMessage("1")}, {Path: "attributes..x", Value: json.RawMessage("1")}}},
+		joblife.SetExpiration{ID: id, Expiration: -1}, joblife.SetExpiration{ID: id, Expiration: nan},
+		joblife.Memo{ID: id}, joblife.Memo{ID: id, Values: json.RawMessage("[]")}, joblife.Memo{ID: id, Values: json.RawMessage("{"), Volatile: true},
+		joblife.Memo{ID: id, Values: json.RawMessage("1"), Volatile: true}, joblife.Memo{ID: id, Volatile: true},
+		joblife.SetFlags{ID: id + 99}, joblife.SetFlags{ID: id, Flags: []string{""}},
+		joblife.Raise{ID: id, Type: "x", Severity: -1}, joblife.Raise{ID: id, Type: "x", Severity: 8},
+		joblife.Raise{ID: id}, joblife.Raise{ID: id, Type: "cancel", By: guest},
+		joblife.Post{ID: id}, joblife.Post{ID: id, Name: "submit"}, joblife.Post{ID: id, Name: "alloc"}, joblife.Post{ID: id, Name: "invalidate"},
+		joblife.Post{ID: id, Name: "x", Context: json.RawMessage("[")}, joblife.Post{ID: id, Name: "x", By: guest},
+		joblife.Post{ID: id, Name: "jobspec-update", Context: json.RawMessage(`{"no":1}`)},
+		joblife.Post{ID: id, Name: "jobspec-update", Context: json.RawMessage(`{"attributes.system.duration":-1}`)},
+		joblife.Wait{}, joblife.Wait{Tag: 1, ID: id}, joblife.Wait{Tag: 1, ID: id, States: 128}, joblife.WaitEmpty{}, joblife.WaitEmpty{Tag: 1}, joblife.WaitEmpty{Tag: 1, States: 128},
+		joblife.EnableQueue{Queue: "no"}, joblife.StartQueue{Queue: "no"},
+		joblife.Purge{By: guest}, joblife.Purge{Limits: purge.Limits{Batch: -5}}, joblife.Purge{Force: true, Limits: purge.Limits{MaxCount: jobstate.Some(-1)}},
+		joblife.PurgeIDs{By: guest, IDs: []jobid.ID{id}}, joblife.PurgeIDs{Force: true, IDs: []jobid.ID{id, id + 99}},
+		joblife.Reload{Config: joblife.Config{Queues: []string{""}}}, joblife.Reload{Config: joblife.Config{Queues: []string{"a", "a"}}},
+		joblife.Reload{Config: joblife.Config{Limits: purge.Limits{MaxAge: jobstate.Some(-time.Second)}}},
+		joblife.Reload{Config: joblife.Config{Actions: perilog.Config{Prologs: []perilog.ActionConfig{{Description: "\x00"}}}}},
+		joblife.SchedReady{}, joblife.SchedReady{Limit: -1},
+		sched(alloc.Response{ID: id}), sched(alloc.Response{ID: id, Type: 9}), sched(alloc.Response{ID: id + 99, Type: alloc.ResponseCancel}),
+		sched(alloc.Response{ID: id, Type: alloc.ResponseAnnotate, Annotations: json.RawMessage("[]")}),
+		response(exec.Response{ID: id}), response(exec.Response{ID: id, Type: 99}), response(exec.Response{ID: id + 99, Type: exec.ResponseStart}),
+		response(exec.Response{ID: id, Type: exec.ResponseException, Exception: exec.Exception{Type: "x", Severity: 8}}), response(exec.Response{ID: id, Type: exec.ResponseException}),
+		response(exec.Response{ID: id, Type: exec.ResponseRelease, Ranks: idset.Of(77)}),
+		joblife.ExecRefused{ID: id + 99}, joblife.ExecRefused{ID: id + 99, Note: "x"},
+		joblife.Reattach{Action: key}, joblife.Rerun{Action: key}, joblife.ForceFinish{Action: key, Who: "me"},
+		joblife.Reattach{Action: joblife.Action{Job: id + 99}},
+		joblife.Shutdown{Deadline: nan}, joblife.Shutdown{Deadline: -1},
+	)
+	for _, name := range []string{"validate", "depend", "start", "finish", "release", "free", "clean", "prolog-start", "prolog-finish", "epilog-finish", "drained", "exception", "urgency", "dependency-add"} {
+		list = append(list, joblife.Post{ID: id, Name: name, Context: json.RawMessage(`{"x":1}`)})
+	}
+	return list
+}
+
+// targets are the jobs that a stage attacks: one that is unknown, the last but one,
+// which runs, and another in its turn.
+func targets(ids []jobid.ID, turn int) []jobid.ID {
+	if len(ids) == 0 {
+		return []jobid.ID{42, 43, 44}
+	}
+	return []jobid.ID{42, ids[max(0, len(ids)-2)], ids[turn%len(ids)]}
+}
+
+// I6.
+func TestARefusedInputChangesNothing(t *testing.T) {
+	hooks := func() []joblife.Hooks {
+		return []joblife.Hooks{joblife.Dependencies(), {Name: "validator", Validate: func(e *joblife.Event) error {
+			e.Post(joblife.Memo{ID: e.Job.ID(), Values: json.RawMessage(`{"seen":1}`)})
+			e.PostAt(e.Now()+1, joblife.Memo{ID: e.Job.ID(), Values: json.RawMessage(`{"seen":2}`)})
+			if name, _ := e.Job.Jobspec().Lookup("attributes.system.job.name"); string(name) == `"refused"` {
+				return errors.New("no")
+			}
+			if e.Job.Job().Urgency() == 1 {
+				return joblife.ErrLater
+			}
+			return nil
+		}}}
+	}
+	w := new(twins)
+	for _, s := range []**site{&w.a, &w.b} {
+		*s = newSite(t, joblife.Config{
+			Hooks:   hooks(),
+			Actions: perilog.Config{Prologs: []perilog.ActionConfig{{PerRank: true}}, Epilogs: []perilog.ActionConfig{{PerRank: true}}, Housekeeping: &perilog.HousekeepingConfig{}},
+		}, 8)
+		(*s).hold["action"], (*s).hold["exec"], (*s).hold["finish"], (*s).hold["drain"] = true, true, true, true
+	}
+	var ids []jobid.ID
+	turn := 0
+	attack := func(stage string) {
+		t.Helper()
+		n := w.refused
+		turn++
+		for _, id := range targets(ids, turn) {
+			for _, in := range bad(t, id) {
+				_ = w.give(in)
+			}
+		}
+		for _, at := range []time.Time{{}, time.Unix(1, 0), w.a.now.Add(-time.Second)} {
+			before := snapshot(w.a.m)
+			require.ErrorIs(t, w.a.m.Step(at, joblife.Tick{}), joblife.ErrClock)
+			require.Equal(t, before, snapshot(w.a.m))
+		}
+		require.Greater(t, w.refused, n+120, stage)
+	}
+	submit := func(spec []byte, urgency int) jobid.ID {
+		t.Helper()
+		w.must(joblife.Submit{Tag: 7, Jobspec: spec, Urgency: urgency})
+		a, _ := w.a.answer(7)
+		w.b.answer(7)
+		require.NotZero(t, a.Job)
+		ids = append(ids, a.Job)
+		return a.Job
+	}
+	attack("empty")
+	submit(needing(t, "later"), 1)
+	submit(needing(t, "waits", "begin-time", "9999999999"), 16)
+	submit(needing(t, "held"), 0)
+	run := submit(needing(t, "runs"), 16)
+	big := submit(text(t, jobspec.Job{Nodes: 8, Exclusive: true}), 16)
+	require.Equal(t, jobstate.StateRun, w.a.state(run))
+	require.Equal(t, jobstate.StateSched, w.a.state(big))
+	attack("prolog")
+	for _, l := range w.a.runs {
+		rank, _ := l.Ranks.Min()
+		w.must(joblife.Report{Job: l.Job, Report: perilog.Report{Action: l.Action, Attempt: l.Attempt, Kind: perilog.ReportExited, Rank: rank}})
+	}
+	attack("starting")
+	w.must(said(run, exec.ResponseStart))
+	attack("running")
+	w.must(joblife.Raise{ID: run, Type: "cancel"})
+	attack("stopping")
+	w.must(said(run, exec.ResponseFinish))
+	w.must(said(run, exec.ResponseRelease))
+	attack("epilog")
+	for _, s := range []*site{w.a, w.b} {
+		s.hold["action"] = false
+	}
+	for _, l := range w.a.runs {
+		rank, _ := l.Ranks.Min()
+		w.must(joblife.Report{Job: l.Job, Report: perilog.Report{Action: l.Action, Attempt: l.Attempt, Kind: perilog.ReportExited, Rank: rank}})
+	}
+	require.Equal(t, jobstate.StateInactive, w.a.state(run))
+	attack("inactive")
+	w.must(joblife.SchedLost{})
+	w.must(joblife.ExecLost{})
+	attack("lost")
+	w.must(joblife.SchedHello{})
+	attack("greeting")
+	w.must(joblife.PurgeIDs{Tag: 1, IDs: []jobid.ID{run}, Force: true})
+	attack("purged")
+	w.must(joblife.Shutdown{})
+	attack("stopping")
+}
+
+func TestAStepWithoutAnInputIsRefused(t *testing.T) {
+	s := silent(t, joblife.Config{Hooks: []joblife.Hooks{{Name: "hasty", Validate: func(e *joblife.Event) error {
+		e.Post(nil)
+		e.Post((*joblife.Raise)(nil))
+		return nil
+	}}}})
+	for _, in := range []joblife.Input{nil, (*joblife.Tick)(nil), &joblife.Tick{}, struct{ joblife.Input }{}, struct{ joblife.Tick }{}} {
+		require.ErrorIs(t, s.m.Step(s.now, in), joblife.ErrInvalid, "%T", in)
+	}
+	s.waits(false)
+	require.Len(t, s.faults(), 2)
+}
+
+// I12: what cannot be a line of a log is refused before it is anywhere, and what a peer
+// says in words too long or not in UTF-8 is cut and mended.
+func TestNothingThatCannotBeStoredIsTakenIn(t *testing.T) {
+	put := func(id jobid.ID, text string) map[string]joblife.Input {
+		object := []byte(`{"a":"` + text + `"}`)
+		return map[string]joblife.Input{
+			"refused":       joblife.ExecRefused{ID: id, Note: text},
+			"raise":         joblife.Raise{ID: id, Type: "x", Severity: 1, Note: text},
+			"memo":          joblife.Memo{ID: id, Values: object},
+			"volatile memo": joblife.Memo{ID: id, Values: object, Volatile: true},
+			"post":          joblife.Post{ID: id, Name: "site", Context: object},
+			"post name":     joblife.Post{ID: id, Name: text},
+			"flags":         joblife.SetFlags{ID: id, Flags: []string{text}},
+			"queue":         joblife.StartQueue{Reason: text},
+			"disable":       joblife.EnableQueue{Reason: text},
+			"update":        joblife.Update{ID: id, Updates: []jobstate.Update{{Path: "attributes.system.x", Value: []byte(`"` + text + `"`)}}},
+			"submit": joblife.Submit{Urgency: 16, Jobspec: []byte(strings.Replace(
+				string(spec(t)), `"version"`, `"x":"`+text+`","version"`, 1))},
+		}
+	}
+	for kind, text := range map[string]string{
+		"invalid": "\xff", "long": strings.Repeat("x", 3<<20), "just too long": strings.Repeat("x", 1<<20-20), "escapes": strings.Repeat("\x7f\u2028", 1<<18),
+		"deep": `","b":` + strings.Repeat(`[`, 2046) + strings.Repeat("]", 2046) + `,"c":"`,
+	} {
+		for name := range put(1, "") {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				s := newSite(t, joblife.Config{}, 8)
+				s.hold["exec"] = true
+				id := s.submit(jobspec.Job{Nodes: 1})
+				_ = s.m.Step(s.now, put(id, text)[name]) // refused or not, but no panic
+				s.act()
+				s.stored()
+			})
+		}
+		for name, r := range map[string]alloc.Response{
+			"deny":       {Type: alloc.ResponseDeny, Note: text},
+			"annotate":   {Type: alloc.ResponseAnnotate, Annotations: []byte(`{"a":"` + text + `"}`)},
+			"annotation": {Type: alloc.ResponseSuccess, Annotations: []byte(`{"a":"` + text + `"}`), R: core(t)},
+		} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				s := newSite(t, joblife.Config{}, 8)
+				s.hold["sched"], s.hold["exec"], s.hold["pool"] = true, true, true
+				r.ID = s.submit(jobspec.Job{Nodes: 1})
+				err := s.m.Step(s.now, joblife.SchedResponse(r))
+				require.Equal(t, name == "annotate", err != nil, err)
+				s.act()
+				s.stored()
+			})
+		}
+		t.Run(kind+" dependency", func(t *testing.T) {
+			var refuse error
+			s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{{
+				Dependency: func(*joblife.Event, jobspec.Dependency) (bool, error) { return true, refuse },
+				Event: func(e *joblife.Event) {
+					if e.Entry.Name == jobstate.EventSubmit {
+						e.Post(joblife.DependencyAdd{ID: e.Job.ID(), Description: "x"})
+					}
+				},
+			}}}, 8)
+			id := s.add(needing(t, "a", "x", ""))
+			refuse = errors.New(text)
+			s.restart()
+			require.Equal(t, jobstate.StateInactive, s.state(id), "the job ends whatever the hook says")
+			s.stored()
+		})
+	}
+}
+
+func TestWhatOutsideSaysTooLongIsRefusedOrCut(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.hold["finish"] = true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	long := strings.Repeat("x", 2<<20)
+	require.ErrorIs(t, s.try(joblife.Memo{ID: id, Volatile: true, Values: []byte(`{"a":"` + long + `"}`)}), joblife.ErrLimit)
+	s.step(joblife.ExecResponse{ID: id, Type: exec.ResponseException, Exception: exec.Exception{Type: "exec", Severity: 1, Note: long}})
+	require.Contains(t, s.events(id), "exception")
+
+	// Each node has cores of its own.
+	var entries []rset.Entry
+	for i := range uint32(30_000) {
+		entries = append(entries, rset.Entry{Ranks: idset.Of(8 + i), Children: map[string]*idset.Set{"core": idset.Of(i % 1000), "gpu": idset.Of(i / 1000)}})
+	}
+	r, err := rset.New(rset.Config{Entries: entries})
+	require.NoError(t, err)
+	s.hold["sched"], s.hold["pool"] = true, true
+	id = s.submit(jobspec.Job{Nodes: 1})
+	s.step(joblife.SchedResponse{ID: id, Type: alloc.ResponseSuccess, R: r})
+	require.Equal(t, "submit validate depend priority exception clean", s.events(id))
+	require.Len(t, sent[alloc.Free](s), 1, "they go back")
+	s.stored()
+}
+
+func spec(t *testing.T) []byte { return text(t, jobspec.Job{Nodes: 1}) }
+
+func core(t *testing.T) *rset.R {
+	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(0), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
+	require.NoError(t, err)
+	return r
+}
+
+// stored checks that each record is a line, and that all of them restore.
+func (s *site) stored() {
+	s.t.Helper()
+	for _, r := range s.store {
+		line, err := r.MarshalText()
+		require.NoError(s.t, err)
+		var back joblife.Record
+		require.NoError(s.t, back.UnmarshalText(line))
+	}
+	_, rec, err := joblife.Restore(s.now, s.cfg, all(s.store))
+	require.NoError(s.t, err)
+	require.Empty(s.t, rec.Quarantined)
+}
+
+// mallory is a guest with jobs.
+var mallory = joblife.Cred{UserID: 5, Guest: true}
+
+// crowded is a site of which the store has a limit for the log of a job, as all stores do.
+func crowded(t *testing.T, maxLog int) *site {
+	s := newSite(t, joblife.Config{
+		MaxLog: maxLog,
+		Actions: perilog.Config{
+			Prologs: []perilog.ActionConfig{{PerRank: true}}, Epilogs: []perilog.ActionConfig{{PerRank: true}},
+			Housekeeping: &perilog.HousekeepingConfig{},
+		},
+		Hooks: []joblife.Hooks{joblife.Dependencies(), {Name: "chatty", Event: func(e *joblife.Event) {
+			if id := e.Job.ID(); e.Entry.Name == jobstate.EventUrgency || e.Entry.Name == jobstate.EventException {
+				e.Post(joblife.Post{ID: id, Name: "site.noted", Context: []byte(`{"text":"` + strings.Repeat("n", maxLog/64) + `"}`)})
+				e.Post(joblife.Priority{ID: id, Priority: uint32(e.Entry.Timestamp)})
+			}
+		}}},
+	}, 8)
+	return s
+}
+
+// logSizes returns how long the logs in the store are.
+func (s *site) logSizes() map[jobid.ID]int {
+	sizes := make(map[jobid.ID]int)
+	for _, r := range s.store {
+		if r.Kind == joblife.RecordEvent {
+			sizes[r.Job] += len(r.Data)
+		}
+	}
+	return sizes
+}
+
+// hostile returns a request of a guest, or what comes of one: words of the scheduler and
+// the executor that its jobs can bring about.
+func hostile(t *testing.T, rng *rand.Rand, maxLog int, ids []jobid.ID) joblife.Input {
+	long := func() string { return strings.Repeat("x\u2028\x7f", rng.IntN(maxLog/8)) }
+	object := func() []byte {
+		return fmt.Appendf(nil, `{"k%d":"%s"}`, rng.IntN(9), strings.ReplaceAll(long(), "\x7f", "y"))
+	}
+	id := ids[rng.IntN(len(ids))]
+	switch rng.IntN(11) {
+	case 0:
+		return joblife.Submit{By: mallory, Urgency: rng.IntN(17), Jobspec: bytes.Replace(
+			text(t, jobspec.Job{Nodes: 1 + rng.Int64N(2)}), []byte(`"version"`), []byte(`"x":"`+strings.Repeat("j", rng.IntN(4)<<10)+`","version"`), 1)}
+	case 1, 2:
+		return joblife.Memo{By: mallory, ID: id, Values: object(), Volatile: rng.IntN(3) == 0}
+	case 3, 4:
+		return joblife.Update{By: mallory, ID: id, Updates: []jobstate.Update{{
+			Path: fmt.Sprint("attributes.system.k", rng.IntN(9)), Value: []byte(`"` + strings.Repeat("u", rng.IntN(maxLog/4)) + `"`)}}}
+	case 5, 6:
+		return joblife.Raise{By: mallory, ID: id, Type: strings.Repeat("t", 1+rng.IntN(9)), Severity: 1 + rng.IntN(7), Note: long()}
+	case 7, 8:
+		return joblife.Urgency{By: mallory, ID: id, Urgency: rng.IntN(17)}
+	case 9:
+		return joblife.SchedResponse{ID: id, Type: alloc.ResponseAnnotate, Annotations: object()}
+	}
+	return joblife.ExecResponse{ID: id, Type: exec.ResponseException, Exception: exec.Exception{Type: "exec", Severity: 1, Note: long()}}
+}
+
+// I12, I6: whatever guests ask for, each record can be stored: the log of a job ends in good
+// time before the limit of the store, a request beyond that is refused and changes nothing,
+// and each job can be canceled and ends.
+func TestNoRequestOfAGuestCanMakeAnAppendFail(t *testing.T) {
+	const maxLog = 32 << 10
+	const own = 24 << 10 // that ends a job of two nodes, with notes
+	for seed := range uint64(2) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		w := twins{a: crowded(t, maxLog), b: crowded(t, maxLog)}
+		for _, s := range []*site{w.a, w.b} {
+			s.hold["finish"] = true
+			s.hold["sched"] = seed%2 == 0
+		}
+		var ids []jobid.ID
+		for range 3 {
+			w.must(joblife.Submit{Tag: 7, By: mallory, Urgency: 16, Jobspec: text(t, jobspec.Job{Nodes: 2})})
+			a, _ := w.a.answer(7)
+			ids = append(ids, a.Job)
+		}
+		full := 0
+		for range 200 {
+			w.tick()
+			if in := hostile(t, rng, maxLog, ids); w.give(in) != nil {
+				full++
+			}
+		}
+		require.Greater(t, full, 30, "seed %d: nothing was refused", seed)
+		for s := w.a; ; s.restart() {
+			require.NoError(t, joblife.Audit(s.m))
+			for _, id := range ids {
+				require.ErrorIs(t, s.try(joblife.Memo{By: mallory, ID: id, Values: []byte(`{"m":"` + strings.Repeat("m", maxLog) + `"}`)}), joblife.ErrLimit)
+			}
+			if s.rec.Jobs != nil {
+				break // the logs count after a restart, too
+			}
+		}
+		s := w.a
+		var all []jobid.ID
+		for v := range s.m.Jobs(jobstate.StateNew | jobstate.StateActive) {
+			all = append(all, v.ID())
+		}
+		for _, id := range all {
+			require.NoError(t, s.try(joblife.Raise{By: mallory, ID: id, Type: "cancel", Note: strings.Repeat("n", maxLog)}), "seed %d", seed)
+			if s.state(id) != jobstate.StateInactive { // the executor has it
+				s.finish(id, 9)
+			}
+			require.Equal(t, jobstate.StateInactive, s.state(id), "seed %d: %v", seed, id)
+		}
+		for id, n := range s.logSizes() {
+			require.LessOrEqual(t, n, 2*maxLog+own, "seed %d: %v", seed, id)
+		}
+		s.stored()
+	}
+}
+
+// A service that reports of a job must not depend on its user.
+func TestAGuestWhoFillsALogLeavesRoomForServices(t *testing.T) {
+	s := crowded(t, 4<<10)
+	s.hold["sched"] = true
+	id := s.ask(joblife.Submit{Tag: 7, By: mallory, Urgency: 16, Jobspec: text(t, jobspec.Job{Nodes: 1})}).Job
+	var err error
+	for n := 0; err == nil && n < 1000; n++ {
+		err = s.try(joblife.Urgency{By: mallory, ID: id, Urgency: 3})
+	}
+	require.ErrorIs(t, err, joblife.ErrLimit)
+	require.ErrorContains(t, err, "no room for the event")
+	s.step(joblife.Post{ID: id, Name: "prolog-start", Context: []byte(`{"description":"site"}`)})
+	err = nil
+	for n := 0; err == nil && n < 1000; n++ {
+		err = s.try(joblife.Post{ID: id, Name: "site", Context: []byte(`{}`)})
+	}
+	require.ErrorIs(t, err, joblife.ErrLimit)
+	require.LessOrEqual(t, s.logSizes()[id], 8<<10)
+}
+
+func TestAGuestUpdatesAJobNoMoreOftenThanARestartCan(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.hold["sched"] = true
+	put := func(by joblife.Cred, id jobid.ID, n int) error {
+		return s.try(joblife.Update{By: by, ID: id, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: fmt.Append(nil, n)}}})
+	}
+	for _, size := range []int{0, 1000 << 10} {
+		spec := strings.Replace(string(spec(t)), `"version"`, `"x":"`+strings.Repeat("x", size)+`","version"`, 1)
+		id := s.ask(joblife.Submit{Tag: 7, By: mallory, Urgency: 16, Jobspec: []byte(spec)}).Job
+		n := 0
+		for n < 2000 && put(mallory, id, n+1) == nil {
+			n++
+		}
+		require.ErrorIs(t, put(mallory, id, 1), joblife.ErrLimit)
+		require.Equal(t, 64<<20/(64<<10+len(spec)), n, "of a jobspec of %d bytes", len(spec))
+		require.NoError(t, put(joblife.Cred{}, id, 1), "the owner may")
+	}
 }

@@ -1,6 +1,7 @@
 package perilog_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -306,4 +307,240 @@ func TestADrainAfterHousekeepingNamesItOnce(t *testing.T) {
 	require.Len(t, b.take().Launch, 1)
 	todo := b.exited(perilog.Housekeeping(), 0, 256)
 	require.Equal(t, "housekeeping failed for job ƒ2", todo.Drain[0].Reason)
+}
+
+func TestToleranceIsOfTheJobNotOfAProlog(t *testing.T) {
+	two := perRank()
+	two.Description = "second"
+	second := perilog.Key{Kind: jobstate.ActionProlog, Description: "second"}
+	config := perilog.Config{
+		Prologs:  []perilog.ActionConfig{perRank(), two},
+		Tolerate: perilog.Tolerate{Count: 1, Drop: true},
+	}
+	t.Run("each drops one of two ranks", func(t *testing.T) {
+		b := newBench(t, 2, config)
+		b.take()
+		b.says(prolog, 0, `{"version":1,"failed":true}`)
+		b.says(second, 1, `{"version":1,"failed":true}`)
+		for _, key := range []perilog.Key{prolog, second} {
+			b.exited(key, 0, 0)
+			require.False(t, b.exited(key, 1, 0).Start, "I11: no job starts on nothing")
+		}
+		require.Equal(t, jobstate.StateCleanup, b.state())
+	})
+	t.Run("together they drop more than is tolerated", func(t *testing.T) {
+		b := newBench(t, 3, config)
+		b.take()
+		b.says(prolog, 0, `{"version":1,"failed":true}`)
+		for rank := range uint32(3) {
+			b.exited(prolog, rank, 0)
+		}
+		require.Equal(t, jobstate.StateRun, b.state())
+		require.Equal(t, "1-2", b.job.R().Ranks().String())
+		b.says(second, 1, `{"version":1,"failed":true}`)
+		for rank := range uint32(3) {
+			b.exited(second, rank, 0)
+		}
+		require.Equal(t, jobstate.StateCleanup, b.state())
+	})
+	t.Run("one is tolerated in both", func(t *testing.T) {
+		b := newBench(t, 3, config)
+		b.take()
+		for _, key := range []perilog.Key{prolog, second} {
+			b.says(key, 0, `{"version":1,"failed":true}`)
+			for rank := range uint32(3) {
+				b.exited(key, rank, 0)
+			}
+		}
+		require.True(t, b.last.Start)
+		require.Equal(t, "1-2", b.job.R().Ranks().String())
+		require.Contains(t, b.job.Holds().String(), "; dropped 0")
+	})
+	t.Run("a rerun passes over what was dropped", func(t *testing.T) {
+		b := newBench(t, 3, config)
+		b.take()
+		b.says(prolog, 0, `{"version":1,"failed":true}`)
+		for rank := range uint32(3) {
+			b.exited(prolog, rank, 0)
+		}
+		b.crash()
+		require.NoError(t, b.job.Rerun(b.now, second, nil))
+		require.Equal(t, "1-2", b.take().Launch[0].Ranks.String())
+	})
+}
+
+func TestAGenericFailureOfAPrologIsFatalUnlessAskedFor(t *testing.T) {
+	for _, any := range []bool{false, true} {
+		b := newBench(t, 4, perilog.Config{
+			Prologs:  []perilog.ActionConfig{perRank()},
+			Tolerate: perilog.Tolerate{Count: 2, AnyFailure: any},
+		})
+		b.take()
+		b.exited(prolog, 0, 1<<8)
+		for rank := range uint32(3) {
+			b.exited(prolog, rank+1, 0)
+		}
+		require.Equal(t, any, b.last.Start)
+	}
+	b := newBench(t, 4, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Tolerate: perilog.Tolerate{Count: 1, Drop: true}})
+	b.take()
+	a := b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportUnreachable, Rank: 0})
+	require.Equal(t, perilog.AnswerApplied, a)
+	for rank := range uint32(3) {
+		b.exited(prolog, rank+1, 0)
+	}
+	require.True(t, b.last.Start, "a lost node is tolerated")
+	require.Equal(t, "1-3", b.job.R().Ranks().String())
+}
+
+// A script that has named its node goes on. If it then fails of itself, that is no
+// failure of the node.
+func TestAGenericFailureIsFatalWhateverWasReportedBefore(t *testing.T) {
+	for name, fails := range map[string]func(b *bench){
+		"exit 1":             func(b *bench) { b.exited(prolog, 0, 1<<8) },
+		"a signal":           func(b *bench) { b.exited(prolog, 0, 9) },
+		"a timeout":          func(b *bench) { b.now += 100; b.job.Tick(b.now); b.exited(prolog, 0, 15) },
+		"deaf":               func(b *bench) { b.deafen() },
+		"a bad control line": func(b *bench) { b.says(prolog, 0, "nonsense"); b.exited(prolog, 0, 0) },
+	} {
+		for _, single := range []bool{false, true} {
+			for _, any := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/single=%t/any=%t", name, single, any), func(t *testing.T) {
+					p := perRank()
+					p.PerRank = !single
+					b := newBench(t, 3, perilog.Config{
+						Prologs: []perilog.ActionConfig{p}, Tolerate: perilog.Tolerate{Count: 1, Drop: true, AnyFailure: any},
+					})
+					b.take()
+					require.Equal(t, perilog.AnswerApplied, b.says(prolog, 0, `{"version":1,"failed":true}`))
+					if single {
+						b.says(prolog, 0, `{"version":1,"released":"1-2"}`)
+					} else {
+						b.exited(prolog, 1, 0)
+						b.exited(prolog, 2, 0)
+					}
+					fails(b)
+					require.Equal(t, any, b.last.Start)
+				})
+			}
+		}
+	}
+}
+
+// With Drop the job goes on without such a rank.
+func TestNoJobStartsBesideAPrologThatMayStillRun(t *testing.T) {
+	lose := func(b *bench) {
+		b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportUnreachable, Rank: 0})
+		b.take()
+	}
+	for name, fails := range map[string]func(b *bench){
+		"deaf":                          func(b *bench) { b.deafen() },
+		"lost":                          lose,
+		"deaf after a bad control line": func(b *bench) { b.says(prolog, 0, "nonsense"); b.deafen() },
+		"lost after a bad control line": func(b *bench) { b.says(prolog, 0, "nonsense"); lose(b) },
+	} {
+		for _, drop := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/drop=%t", name, drop), func(t *testing.T) {
+				b := newBench(t, 3, perilog.Config{
+					Prologs: []perilog.ActionConfig{perRank()}, Tolerate: perilog.Tolerate{Count: 1, Drop: drop, AnyFailure: true},
+				})
+				b.take()
+				b.exited(prolog, 1, 0)
+				b.exited(prolog, 2, 0)
+				fails(b)
+				require.Equal(t, drop, b.last.Start)
+			})
+		}
+	}
+}
+
+// A second allocation would hold again what was freed.
+func TestAJobIsAllocatedOnce(t *testing.T) {
+	for name, live := range map[string]func(b *bench){
+		"in RUN":     func(b *bench) {},
+		"in CLEANUP": func(b *bench) { b.run() },
+		"revoked":    func(b *bench) { b.apply("exception", `{"type":"scheduler-restart","severity":0,"note":""}`) },
+		"freed": func(b *bench) {
+			b.apply("exception", `{"type":"cancel","severity":0,"note":""}`)
+			for b.logged("free") == 0 {
+				b.store(b, b.job.Settle(b.now))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 2, perilog.Config{})
+			live(b)
+			b.refuse("alloc", "", jobstate.ErrTransition)
+		})
+	}
+}
+
+func TestNothingStartsDuringAShutdown(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
+	b.take()
+	b.job.Shutdown(b.now, 0)
+	require.False(t, b.exited(prolog, 0, 0).Start)
+	require.False(t, b.job.Running())
+	b.crash()
+	require.True(t, b.take().Start)
+	b.apply("start", "")
+	b.job.Shutdown(b.now, b.now+100)
+	b.apply("finish", `{"status":0}`)
+	b.apply("release", `{"ranks":"all","final":true}`)
+	require.Empty(t, b.take().Launch)
+	require.Equal(t, 1, b.logged("epilog-start"), "I3: it holds its rank")
+	b.job.Tick(b.now + 100)
+	_, err := b.job.Apply(b.now, b.entry("memo", `{}`))
+	require.ErrorIs(t, err, perilog.ErrStopped)
+	require.Empty(t, b.take().Post)
+	b.crash()
+	require.Empty(t, b.job.Unresolved(), "it was never launched")
+	require.Len(t, b.take().Launch, 1)
+}
+
+func TestAJobThatTheExecutorDoesNotHaveGoesOn(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
+	b.take()
+	b.exited(prolog, 0, 0)
+	require.True(t, b.exited(prolog, 1, 0).Start)
+	b.apply("exception", cancel)
+	require.Empty(t, b.take().Launch, "the executor may be starting it")
+	b.job.NotStarted(b.now)
+	require.Equal(t, "0-1", b.take().Launch[0].Ranks.String())
+}
+
+func TestAForeignPrologIsNotFinishedBeforeTheJobIsValidated(t *testing.T) {
+	job, err := perilog.NewJob(&perilog.Config{}, perilog.Spec{ID: 1, R: allocation(t, 1)})
+	require.NoError(t, err)
+	b := &bench{TB: t, job: job, now: 1, freed: new(idset.Set), drains: new(idset.Set)}
+	b.apply("submit", `{"userid":1,"urgency":16,"flags":0,"version":1}`)
+	b.apply("prolog-start", `{"description":"dws"}`)
+	require.ErrorIs(t, job.ForceFinish(b.now, perilog.Key{Kind: jobstate.ActionProlog, Description: "dws"}, nil, 1, "root"), perilog.ErrAction)
+	b.take()
+}
+
+func TestNoStartBesideAForeignProlog(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{})
+	b.apply("prolog-start", `{"description":"dws"}`)
+	require.False(t, b.take().Start)
+	b.refuse("start", "", perilog.ErrOrder)
+	b.apply("prolog-finish", `{"description":"dws","status":0}`)
+	require.True(t, b.take().Start)
+	b.refuse("prolog-start", `{"description":"dws"}`, perilog.ErrOrder)
+	b.apply("start", "")
+}
+
+func TestAStartThatTheExecutorRefusesLeavesALogInOrder(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
+	b.take()
+	require.True(t, b.exited(prolog, 0, 0).Start)
+	b.apply("exception", `{"type":"exec","severity":0,"note":"no shell"}`)
+	b.apply("release", `{"ranks":"all","final":true}`)
+	b.take()
+	b.exited(epilog, 0, 0)
+	require.Equal(t, jobstate.StateInactive, b.state())
+	require.Equal(t, 1, b.finals)
+	for _, f := range jobstate.Validate(b.log) {
+		require.NotEqual(t, jobstate.LevelError, f.Level, f)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/perilog"
 )
 
@@ -264,4 +265,21 @@ func (d *deadlines) play() {
 // sleeps past what is due.
 func TestADeadlineIsWhenSomethingHappens(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) { drawDeadlines(r, t).play() })
+}
+
+func TestNothingTimesOutBeforeItsLaunchIsTaken(t *testing.T) {
+	single := perilog.ActionConfig{Leader: 9, Timeout: fsd.Duration(10 * time.Second), KillTimeout: fsd.Duration(time.Second)}
+	b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{single}})
+	b.run()
+	for range 5 { // ticks, and no Take
+		b.now += 20
+		b.job.Tick(b.now)
+	}
+	require.Equal(t, "9", b.take().Launch[0].Ranks.String())
+	require.True(t, b.freed.IsEmpty(), "I3: the epilog has not run")
+	b.job.Tick(b.now)
+	require.Len(t, b.take().Signal, 1)
+	b.job.Tick(b.now + 1)
+	b.take()
+	require.Equal(t, "0-1", b.freed.String())
 }

@@ -1,0 +1,153 @@
+package perilog_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/perilog"
+)
+
+func TestAReportOfAnOlderAttemptChangesNothing(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
+	b.run()
+	b.take()
+	b.crash()
+	require.NoError(t, b.job.Rerun(b.now, epilog, ranks("1")))
+	launch := b.take().Launch[0]
+	require.Equal(t, uint32(2), launch.Attempt)
+	require.Equal(t, "1", launch.Ranks.String())
+	a := b.report(perilog.Report{Action: epilog, Attempt: 1, Kind: perilog.ReportExited, Rank: 1})
+	require.Equal(t, perilog.AnswerStale, a)
+	b.take()
+	require.True(t, b.freed.IsEmpty(), "I10: the second launch runs")
+	a = b.report(perilog.Report{Action: epilog, Attempt: 2, Kind: perilog.ReportExited, Rank: 1})
+	require.Equal(t, perilog.AnswerApplied, a)
+	b.take()
+	require.Equal(t, "1", b.freed.String())
+
+	hk := newBench(t, 1, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}})
+	hk.run()
+	hk.take()
+	hk.crash()
+	require.NoError(t, hk.job.Rerun(hk.now, perilog.Housekeeping(), nil))
+	hk.take()
+	a = hk.report(perilog.Report{Action: perilog.Housekeeping(), Attempt: 1, Kind: perilog.ReportExited, Rank: 0})
+	require.Equal(t, perilog.AnswerStale, a)
+}
+
+func TestControlLines(t *testing.T) {
+	config := perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}}
+	t.Run("progress drains nothing", func(t *testing.T) {
+		b := newBench(t, 1, config)
+		b.run()
+		b.take()
+		require.Equal(t, perilog.AnswerIgnored, b.says(epilog, 0, `{"version":1,"progress":50}`))
+		b.exited(epilog, 0, 0)
+		require.True(t, b.drains.IsEmpty())
+		require.Equal(t, jobstate.StateInactive, b.state())
+	})
+	for name, line := range map[string]string{"version 2": `{"version":2,"failed":"0"}`, "no object": `nonsense`} {
+		t.Run(name+" is a failure with a name", func(t *testing.T) {
+			b := newBench(t, 1, config)
+			b.run()
+			b.take()
+			require.Equal(t, perilog.AnswerApplied, b.says(epilog, 0, line))
+			b.exited(epilog, 0, 0)
+			require.Equal(t, "0", b.drains.String())
+			x, _ := b.job.State().Exception()
+			require.Contains(t, x.Note, "bad control line on fluke0 (rank 0)")
+			b.drained()
+			require.Equal(t, jobstate.StateInactive, b.state())
+
+			ignoring := config
+			ignoring.Epilogs = []perilog.ActionConfig{{PerRank: true, IgnoreControl: true}}
+			b = newBench(t, 1, ignoring)
+			b.run()
+			b.take()
+			require.Equal(t, perilog.AnswerIgnored, b.says(epilog, 0, line))
+		})
+	}
+	t.Run("a single command releases ranks that it is done with", func(t *testing.T) {
+		b := newBench(t, 4, perilog.Config{Epilogs: []perilog.ActionConfig{{Leader: 9}}})
+		b.run()
+		require.Equal(t, "9", b.take().Launch[0].Ranks.String())
+		require.Equal(t, perilog.AnswerApplied, b.says(epilog, 9, `{"version":1,"released":"0-2"}`))
+		b.take()
+		require.Equal(t, "0-2", b.freed.String())
+		b.crash()
+		require.Equal(t, perilog.AnswerApplied, b.says(epilog, 9, `{"version":1,"released":"3"}`), "the script goes on")
+		b.take()
+		require.Equal(t, "0-3", b.freed.String())
+		require.Zero(t, b.finals, "I2: the final fragment comes with the event free")
+		b.exited(epilog, 9, 0)
+		require.Equal(t, 1, b.finals)
+	})
+}
+
+func TestAReportFromAWrongRankTakesNothingUp(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
+	b.run()
+	b.take()
+	b.crash()
+	before := b.job.String()
+	require.Equal(t, perilog.AnswerUnknown, b.report(perilog.Report{Action: epilog, Attempt: 1, Kind: perilog.ReportExited, Rank: 5}))
+	require.Equal(t, perilog.AnswerStale, b.report(perilog.Report{Action: epilog, Attempt: 3, Kind: perilog.ReportExited, Rank: 0}))
+	require.Equal(t, before, b.job.String())
+	require.NoError(t, b.job.Reattach(b.now, epilog, ranks("0")))
+	require.Equal(t, "1", b.job.Unresolved()[0].Ranks.String(), "some helpers survive and others do not")
+	require.ErrorIs(t, b.job.Reattach(b.now, epilog, ranks("0-1")), perilog.ErrAction)
+	require.NoError(t, b.job.Rerun(b.now, epilog, ranks("1")))
+	require.Empty(t, b.job.Unresolved())
+}
+
+func TestAnEpilogOnAnOfflineRankDrainsItOrWaits(t *testing.T) {
+	for _, wait := range []bool{false, true} {
+		config := perRank()
+		config.WaitOffline = wait
+		b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{config}})
+		b.take()
+		b.job.Offline(b.now, ranks("1"))
+		b.run()
+		todo := b.take()
+		require.Equal(t, "0", todo.Launch[0].Ranks.String())
+		b.exited(epilog, 0, 0)
+		require.Equal(t, "0", b.freed.String(), "I3")
+		if wait {
+			require.Empty(t, b.last.Drain)
+			b.job.Offline(b.now, nil)
+			launch := b.take().Launch[0]
+			require.Equal(t, "1", launch.Ranks.String())
+			require.Equal(t, perilog.AnswerApplied, b.report(perilog.Report{Action: epilog, Attempt: launch.Attempt, Kind: perilog.ReportExited, Rank: 1}))
+			b.take()
+		} else {
+			require.Equal(t, "1", b.drains.String())
+			b.drained()
+		}
+		require.Equal(t, "0-1", b.freed.String())
+		require.Equal(t, 1, b.finals)
+	}
+}
+
+func TestANodeThatIsLostTwiceIsDroppedOnce(t *testing.T) {
+	b := newBench(t, 3, perilog.Config{})
+	b.take()
+	b.apply("exception", `{"type":"node-lost","severity":1,"note":"","ranks":"0","action":"drop"}`)
+	b.take()
+	b.drained()
+	require.Equal(t, "0", b.freed.String())
+	b.apply("exception", `{"type":"node-lost","severity":1,"note":"","ranks":"0-1","action":"drop"}`)
+	b.take()
+	b.drained()
+	require.Equal(t, "0-1", b.freed.String())
+}
+
+func TestAReportAfterTheDeadlineOfAShutdownIsToBeRepeated(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}})
+	b.take()
+	b.job.Shutdown(b.now, b.now+1)
+	b.job.Tick(b.now + 1)
+	a := b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportExited, Rank: 0, Status: 256})
+	require.Equal(t, perilog.AnswerRepeated, a)
+}

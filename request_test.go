@@ -1,0 +1,537 @@
+package joblife_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// As flux-core's queue stop --nocheckpoint.
+func TestAVolatileStopEndsWithARestart(t *testing.T) {
+	s := silent(t, joblife.Config{Queues: []string{"a", "b"}})
+	s.step(joblife.StartQueue{Queue: "b", Reason: "broken"})
+	queue := func(name string, want joblife.QueueStatus) {
+		t.Helper()
+		got, _ := s.m.Queue(name)
+		require.Equal(t, want, got)
+	}
+	n := len(s.store)
+	s.step(joblife.StartQueue{Queue: "a", Reason: "the end", Volatile: true})
+	s.step(joblife.StartQueue{Queue: "b", Start: true, Volatile: true})
+	require.Len(t, s.store, n)
+	queue("a", joblife.QueueStatus{Enabled: true, StopReason: "the end"})
+	queue("b", joblife.QueueStatus{Enabled: true, Started: true})
+	s.submit(jobspec.Job{Nodes: 1, Queue: "a"})
+	require.Empty(t, sent[alloc.Request](s))
+	s.step(joblife.EnableQueue{Queue: "a", Reason: "full"}) // whose record has the start too
+	snap := slices.Collect(s.m.Snapshot())
+	for _, records := range [][]joblife.Record{s.store, snap} {
+		s.restore(records)
+		queue("a", joblife.QueueStatus{Started: true, DisableReason: "full"})
+		queue("b", joblife.QueueStatus{Enabled: true, StopReason: "broken"})
+	}
+	s.hello()
+	require.Len(t, sent[alloc.Request](s), 1)
+	s.step(joblife.StartQueue{Queue: "a", Reason: "for good"})
+	s.restart()
+	queue("a", joblife.QueueStatus{StopReason: "for good", DisableReason: "full"})
+}
+
+func TestNamedQueuesMayBeginStopped(t *testing.T) {
+	s := silent(t, joblife.Config{Queues: []string{"a", "b"}, QueuesStopped: true})
+	queue := func(name string, started bool) {
+		t.Helper()
+		got, ok := s.m.Queue(name)
+		require.True(t, ok)
+		require.Equal(t, joblife.QueueStatus{Enabled: true, Started: started}, got)
+	}
+	queue("a", false)
+	s.submit(jobspec.Job{Nodes: 1, Queue: "a"})
+	require.Empty(t, sent[alloc.Request](s))
+	s.step(joblife.StartQueue{Queue: "a", Start: true})
+	require.Len(t, sent[alloc.Request](s), 1)
+	s.restart()
+	queue("a", true)
+	queue("b", false)
+	s.step(joblife.Reload{Config: joblife.Config{}})
+	queue("", true)
+	s = silent(t, joblife.Config{QueuesStopped: true})
+	queue("", true)
+}
+
+// A Reload reaches each live job, as a restart with that configuration does, whatever the
+// job does at that moment (I5).
+func TestAReloadAndARestartHaveTheSameActionsBegin(t *testing.T) {
+	act := []perilog.ActionConfig{{PerRank: true}}
+	all1 := perilog.Config{Prologs: act, Epilogs: act, Housekeeping: &perilog.HousekeepingConfig{}}
+	for _, before := range []perilog.Config{{}, all1, {Prologs: act}, {Epilogs: act}} {
+		for _, after := range []perilog.Config{{}, all1, {Epilogs: act}} {
+			for n := range 12 { // after that many inputs
+				t.Run(fmt.Sprintf("%d %d %t after %d inputs", len(before.Prologs), len(after.Epilogs), after.Housekeeping != nil, n), func(t *testing.T) {
+					live := newReloading(t, before)
+					restarts := newReloading(t, before)
+					for range n {
+						require.Equal(t, live.next(), restarts.next())
+					}
+					live.cfg.Actions, restarts.cfg.Actions = after, after
+					live.step(joblife.Reload{Config: live.cfg})
+					restarts.restart()
+					m, err := joblife.Load(live.now, live.cfg, all(live.store))
+					require.NoError(t, err)
+					require.Equal(t, joblife.Describe(m), joblife.Describe(live.m))
+					for range 20 {
+						live.next()
+						restarts.next()
+					}
+					require.Equal(t, jobstate.StateInactive, live.state(live.id))
+					_, one, _ := strings.Cut(live.events(live.id), "alloc")
+					_, other, _ := strings.Cut(restarts.events(live.id), "alloc")
+					require.Equal(t, one, other)
+					if before.Housekeeping == nil || after.Housekeeping != nil { // else only the live job knows the command
+						require.Equal(t, live.kept(), restarts.kept(), "the log of housekeeping")
+					}
+				})
+			}
+		}
+	}
+}
+
+// reloading is a site with one job, which does one thing after the other.
+type reloading struct {
+	*site
+	id   jobid.ID
+	said int // what the executor has said
+	runs int // of site.runs, what has ended
+}
+
+func newReloading(t *testing.T, actions perilog.Config) *reloading {
+	s := newSite(t, joblife.Config{Actions: actions}, 2)
+	for _, name := range []string{"sched", "exec", "action", "pool"} {
+		s.hold[name] = true
+	}
+	return &reloading{site: s, id: s.submit(jobspec.Job{Nodes: 1})}
+}
+
+// next does the next thing that is to do, and returns what.
+func (r *reloading) next() string {
+	r.t.Helper()
+	if r.state(r.id) == jobstate.StateSched {
+		r.step(success(r.t, r.id, 0))
+		return "alloc"
+	}
+	if r.runs < len(r.site.runs) {
+		l := r.site.runs[r.runs]
+		r.runs++
+		_ = r.try(joblife.Report{Job: l.Job, Report: perilog.Report{Action: l.Action, Kind: perilog.ReportExited, Attempt: l.Attempt, Rank: 0}})
+		return l.Action.String()
+	}
+	for u := range r.m.Unresolved() {
+		if u.Reason == perilog.ReasonRemoved {
+			r.step(joblife.ForceFinish{Action: joblife.Action{Job: u.Job, Key: u.Action, Ranks: u.Ranks}, Who: "root"})
+			return "force"
+		}
+	}
+	asked := false
+	for _, msg := range r.exec {
+		_, ok := msg.(exec.Start)
+		asked = asked || ok
+	}
+	kinds := []exec.ResponseType{exec.ResponseStart, exec.ResponseFinish, exec.ResponseRelease}
+	if !asked || r.said == len(kinds) {
+		return ""
+	}
+	r.said++
+	r.step(said(r.id, kinds[r.said-1]))
+	return fmt.Sprint(kinds[r.said-1])
+}
+
+// kept returns the names in the log of housekeeping.
+func (r *reloading) kept() (names []string) {
+	for _, rec := range r.store {
+		if rec.Kind == joblife.RecordHousekeeping {
+			e, err := eventlog.Parse(rec.Data)
+			require.NoError(r.t, err)
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+// TestOneLoopReadsJobsInAllStates: what the index knows of an inactive job, a View says by the
+// accessors that others have, before and after a restart.
+func TestOneLoopReadsJobsInAllStates(t *testing.T) {
+	s := silent(t, joblife.Config{Actions: perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}}})
+	s.hold["action"] = true
+	done, canceled, pending := s.waits(false), s.waits(false), s.waits(false)
+	s.step(success(t, done, 0))
+	s.finish(done, 0)
+	s.cancel(canceled)
+	for range 2 {
+		seen := make(map[jobid.ID]jobstate.State)
+		for v := range s.m.Jobs(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive) {
+			j := v.Job()
+			seen[v.ID()] = j.State()
+			require.Equal(t, v.State(), j.State())
+			require.Equal(t, v.ID(), j.ID())
+			require.Equal(t, v.UserID(), j.UserID())
+			require.Equal(t, v.ID() == done, j.Started())
+			want, ended := v.Result()
+			result, ok := j.Result()
+			require.Equal(t, ended, ok)
+			require.Equal(t, want, result)
+			at, over := j.Entered(jobstate.StateInactive)
+			require.Equal(t, v.State() == jobstate.StateInactive, over)
+			require.LessOrEqual(t, at, eventlog.FromTime(s.now))
+			n := v.Nodes()
+			require.Equal(t, v.ID(), n.Job().ID())
+			require.Equal(t, v.State(), n.Job().State())
+			require.Equal(t, j.Started(), n.Job().Started())
+			require.True(t, n.Held().IsEmpty())
+			require.Empty(t, slices.Collect(n.Holders()))
+			require.True(t, strings.HasPrefix(n.String(), v.State().String()+"; left"), "%v", n)
+			require.Zero(t, v.R().Len())
+			require.Equal(t, over, v.Jobspec() == nil, "not kept")
+			require.Equal(t, over, v.Eventlog() == nil)
+			require.Nil(t, v.Annotations())
+		}
+		require.Equal(t, map[jobid.ID]jobstate.State{
+			done: jobstate.StateInactive, canceled: jobstate.StateInactive, pending: jobstate.StateSched,
+		}, seen)
+		s.restart()
+	}
+}
+
+// A job that waits tells how long it has, while the Manager goes on and after a restart.
+func TestALiveJobTellsTheTimeInEachState(t *testing.T) {
+	s := silent(t, joblife.Config{})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	spent := func() time.Duration {
+		return must(s.m.Job(id)).Job().Spent(jobstate.StateSched, eventlog.FromTime(s.now)).Round(100 * time.Millisecond)
+	}
+	s.now = s.now.Add(5 * time.Second)
+	require.Equal(t, 5*time.Second, spent())
+	s.step(joblife.Urgency{ID: id, Urgency: 8}) // to PRIORITY, and back at once
+	s.now = s.now.Add(7 * time.Second)
+	require.Equal(t, 12*time.Second, spent())
+	s.restart()
+	s.now = s.now.Add(time.Second)
+	require.Equal(t, 13*time.Second, spent())
+}
+
+func TestAWaitIsAnsweredWhenItsTimeComes(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.hold["finish"], s.hold["exec"] = true, true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.last = nil
+	s.step(joblife.Wait{Tag: 1, ID: id, States: jobstate.StateCleanup | jobstate.StateInactive})
+	s.step(joblife.Wait{Tag: 2, ID: id, Event: "start"})
+	s.step(joblife.Wait{Tag: 3, ID: id, Event: "never"})
+	s.step(joblife.Wait{Tag: 4, ID: id, States: jobstate.StateDepend})
+	s.step(joblife.WaitEmpty{Tag: 5, States: jobstate.StateActive})
+	s.step(joblife.Wait{Tag: 6, ID: id, States: jobstate.StateInactive})
+	s.step(joblife.WaitEmpty{Tag: 6, States: jobstate.StateActive})
+	require.Empty(t, s.last)
+	require.Equal(t, 7, s.m.Stats().Waits)
+	s.step(joblife.WaitCancel{Tag: 6})
+	require.Equal(t, 5, s.m.Stats().Waits)
+	a := s.ask(joblife.Wait{Tag: 7, ID: id, Event: "alloc"})
+	require.NoError(t, a.Err, "it is in the log")
+	require.Equal(t, jobstate.StateRun, a.State)
+	a = s.ask(joblife.Wait{Tag: 7, ID: id, States: jobstate.StateRunning})
+	require.NoError(t, a.Err, "a virtual state")
+	s.hold["exec"] = false
+	s.step(joblife.ExecHello{})
+	a, ok := s.answer(2)
+	require.True(t, ok)
+	require.NoError(t, a.Err)
+	s.finish(id, 0)
+	a, ok = s.answer(1)
+	require.True(t, ok)
+	require.Equal(t, jobstate.StateCleanup, a.State)
+	for _, tag := range []uint64{3, 4} {
+		a, ok = s.answer(tag)
+		require.True(t, ok)
+		require.ErrorIs(t, a.Err, joblife.ErrInactive, "it cannot come any more")
+	}
+	a, ok = s.answer(5)
+	require.True(t, ok)
+	require.NoError(t, a.Err)
+	require.Empty(t, s.last)
+	require.Zero(t, s.m.Stats().Waits)
+}
+
+// PU-11.
+func TestAWaitForAJobThatIsGoneIsAnsweredAtOnce(t *testing.T) {
+	s := newSite(t, joblife.Config{Private: true}, 8)
+	id := s.submit(jobspec.Job{Nodes: 1})
+	require.NoError(t, s.ask(joblife.Wait{Tag: 7, ID: id, States: jobstate.StateInactive}).Err)
+	require.ErrorIs(t, s.ask(joblife.Wait{Tag: 7, ID: id, States: jobstate.StateRun}).Err, joblife.ErrInactive)
+	guest := joblife.Cred{UserID: 5, Guest: true}
+	require.ErrorIs(t, s.ask(joblife.Wait{Tag: 7, By: guest, ID: id, States: jobstate.StateInactive}).Err, joblife.ErrUnknown)
+	s.ask(joblife.Purge{Tag: 7, Limits: purge.PurgeAll(), Force: true})
+	require.ErrorIs(t, s.ask(joblife.Wait{Tag: 7, ID: id, States: jobstate.StateInactive}).Err, joblife.ErrUnknown)
+	require.ErrorIs(t, s.ask(joblife.Wait{Tag: 7, ID: 42, Event: "start"}).Err, joblife.ErrUnknown)
+	require.NoError(t, s.ask(joblife.WaitEmpty{Tag: 7, States: jobstate.StateActive}).Err)
+}
+
+// PU-10, EL-5: a reader who takes the history and then the journals sees each event
+// once, and nothing of a job after it was purged.
+func TestHistoryAndJournalHaveEachEventOnce(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.hold["finish"] = true
+	first := s.submit(jobspec.Job{Nodes: 1})
+	second := s.submit(jobspec.Job{Nodes: 1})
+	read := make(map[jobid.ID]string)
+	for id, log := range s.m.History() {
+		read[id] += string(log)
+	}
+	require.Len(t, read, 2)
+	s.jour = nil
+	s.finish(first, 0)
+	s.finish(second, 0)
+	n := len(s.jour)
+	s.ask(joblife.Purge{Tag: 7, Limits: purge.PurgeAll(), Force: true})
+	require.Len(t, s.jour, n)
+	for _, id := range []jobid.ID{first, second} {
+		log := read[id]
+		for _, e := range s.jour {
+			if e.Job == id {
+				log += line(t, e.Entry)
+			}
+		}
+		want := ""
+		for _, r := range s.store {
+			if r.Job == id && r.Kind == joblife.RecordEvent {
+				want += string(r.Data)
+			}
+		}
+		require.Equal(t, want, log)
+	}
+}
+
+// Every input that has By, for the owner, for the job's user and for another one.
+func TestGuestsTouchTheirOwnJobsOnly(t *testing.T) {
+	user := joblife.Cred{UserID: 5, Guest: true}
+	other := joblife.Cred{UserID: 6, Guest: true}
+	for _, private := range []bool{false, true} {
+		s := newSite(t, joblife.Config{Private: private}, 8)
+		id := s.ask(joblife.Submit{Tag: 7, By: user, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 0}).Job
+		inputs := func(by joblife.Cred) []joblife.Input {
+			return []joblife.Input{
+				joblife.Urgency{By: by, ID: id, Urgency: 0},
+				joblife.Update{By: by, ID: id, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: []byte("5")}}},
+				joblife.Memo{By: by, ID: id, Values: []byte(`{"a":1}`)},
+				joblife.Memo{By: by, ID: id, Values: []byte(`{"a":1}`), Volatile: true},
+				joblife.Raise{By: by, ID: id, Type: "x", Severity: 1},
+			}
+		}
+		want := joblife.ErrDenied
+		if private {
+			want = joblife.ErrUnknown
+		}
+		for i := range inputs(other) {
+			require.ErrorIs(t, s.try(inputs(other)[i]), want)
+			require.NoError(t, s.try(inputs(user)[i]))
+			require.NoError(t, s.try(inputs(joblife.Cred{})[i]))
+		}
+		for _, by := range []joblife.Cred{user, other} {
+			require.ErrorIs(t, s.try(joblife.Post{By: by, ID: id, Name: "x"}), joblife.ErrDenied)
+			require.ErrorIs(t, s.try(joblife.Purge{By: by}), joblife.ErrDenied)
+			require.ErrorIs(t, s.try(joblife.PurgeIDs{By: by}), joblife.ErrDenied)
+		}
+		require.ErrorIs(t, s.try(joblife.Urgency{By: user, ID: id, Urgency: 17}), joblife.ErrDenied)
+		s.hold["finish"] = true
+		require.NoError(t, s.try(joblife.Urgency{ID: id, Urgency: 20}))
+		require.ErrorIs(t, s.try(joblife.Urgency{By: user, ID: id, Urgency: 15}), joblife.ErrInvalid, "it has its resources")
+		s.cancel(id)
+		s.step(joblife.ExecResponse(release(id)))
+		require.Equal(t, jobstate.StateInactive, s.state(id))
+		want = joblife.ErrInactive
+		if private {
+			want = joblife.ErrUnknown
+		}
+		require.ErrorIs(t, s.try(joblife.Raise{By: other, ID: id, Type: "x"}), want)
+		require.ErrorIs(t, s.try(joblife.Raise{By: user, ID: id, Type: "x"}), joblife.ErrInactive)
+		_, seen := s.m.As(other).Job(id)
+		require.Equal(t, !private, seen)
+		n := 0
+		for range s.m.As(other).Jobs(jobstate.StateInactive) {
+			n++
+		}
+		require.Equal(t, !private, n == 1)
+		_, seen = s.m.As(user).Job(id)
+		require.True(t, seen)
+	}
+}
+
+// I12: what is over leaves nothing behind, least of all for years.
+func TestAJobThatIsOverLeavesNoTimer(t *testing.T) {
+	later := false
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies(), {
+		Validate: func(*joblife.Event) error {
+			if later {
+				return joblife.ErrLater
+			}
+			return nil
+		},
+		Event: func(e *joblife.Event) { // whatever happens, to no end
+			e.PostAt(e.Now()+1000, joblife.Memo{ID: e.Job.ID(), Values: []byte(`{"a":1}`)})
+		},
+	}}}, 8)
+	id := s.add(needing(t, "n", "begin-time", "4000000000"))
+	_, ok := s.m.Deadline()
+	require.True(t, ok)
+	s.step(joblife.Raise{ID: id, Type: "cancel"})
+	later = true
+	id = s.add(needing(t, "n", "begin-time", "4000000000"))
+	s.step(joblife.Validated{ID: id, Err: errors.New("no")})
+	require.Empty(t, s.faults())
+	at, ok := s.m.Deadline()
+	require.False(t, ok, "%v", at)
+}
+
+func TestAnUpdateCountsHoweverItComes(t *testing.T) {
+	s := newSite(t, joblife.Config{Queues: []string{"a", "b"}}, 8)
+	s.step(joblife.StartQueue{Queue: "b"})
+	id := s.submit(jobspec.Job{Nodes: 9, Queue: "a"})
+	requests := func() (list []string) {
+		for _, msg := range s.sched {
+			if r, ok := msg.(alloc.Request); ok {
+				list = append(list, string(r.Jobspec))
+			}
+		}
+		return list
+	}
+	require.Len(t, requests(), 1)
+	s.step(joblife.Post{ID: id, Name: jobstate.EventJobspecUpdate, Context: []byte(`{"attributes.system.duration":60}`)})
+	v, _ := s.m.Job(id)
+	require.Equal(t, time.Minute, v.Jobspec().Duration())
+	require.Len(t, requests(), 2)
+	require.Contains(t, requests()[1], `"duration":60`)
+	require.ErrorIs(t, s.m.Step(s.now, joblife.Post{ID: id, Name: jobstate.EventJobspecUpdate, Context: []byte(`{"attributes.system.queue":"c"}`)}), joblife.ErrRefused)
+
+	s.step(joblife.Update{ID: id, Updates: []jobstate.Update{{Path: "attributes.system.queue", Value: []byte(`"b"`)}}})
+	require.Len(t, requests(), 2, "its queue is stopped")
+	s.step(joblife.StartQueue{Queue: "b", Start: true})
+	require.Len(t, requests(), 3)
+}
+
+// As in flux-core, which forgets a queue that its configuration does not have any more.
+func TestAQueueThatAReloadAddsIsStopped(t *testing.T) {
+	s := newSite(t, joblife.Config{Queues: []string{"a", "b"}}, 8)
+	s.step(joblife.StartQueue{Queue: "b", Reason: "for a while"})
+	s.step(joblife.EnableQueue{Queue: "a", Reason: "full"})
+	reload := func(queues ...string) {
+		s.cfg.Queues = queues
+		s.step(joblife.Reload{Config: s.cfg})
+	}
+	reload("a")
+	reload("a", "b", "c")
+	for name, want := range map[string]joblife.QueueStatus{
+		"a": {Started: true, DisableReason: "full"}, "b": {Enabled: true}, "c": {Enabled: true},
+	} {
+		got, ok := s.m.Queue(name)
+		require.True(t, ok)
+		require.Equal(t, want, got, name)
+	}
+	s.restart()
+	got, _ := s.m.Queue("b")
+	require.Equal(t, joblife.QueueStatus{Enabled: true}, got, "after a restart too")
+
+	reload()
+	got, _ = s.m.Queue("")
+	require.Equal(t, joblife.QueueStatus{Enabled: true, Started: true}, got, "the anonymous one")
+}
+
+func TestAQueueThatComesBackIsNewAfterARestartToo(t *testing.T) {
+	s := newSite(t, joblife.Config{Queues: []string{"a", "b"}}, 8)
+	s.step(joblife.StartQueue{Queue: "b"})
+	without, with := s.cfg, s.cfg
+	without.Queues = []string{"a"}
+	s.step(joblife.Reload{Config: without})
+	s.step(joblife.Reload{Config: with})
+	m, err := joblife.Load(s.now, s.cfg, all(s.store))
+	require.NoError(t, err)
+	require.Equal(t, joblife.Describe(s.m), joblife.Describe(m), "I5")
+}
+
+// A reader may come when a job has ended in a Step whose Ready is to come, also while the
+// Ready before it is with the store, and when a job was invalidated.
+func TestHistoryHasTheJobsOfWhichTheEndIsToCome(t *testing.T) {
+	invalid := joblife.Hooks{Validate: func(e *joblife.Event) error {
+		if e.Job.ID() == 3 {
+			return joblife.ErrLater
+		}
+		return nil
+	}}
+	for _, outstanding := range []bool{false, true} {
+		for _, housekeeping := range []*perilog.HousekeepingConfig{nil, {}} {
+			m, err := joblife.New(joblife.Config{
+				Hooks: []joblife.Hooks{invalid}, Actions: perilog.Config{Housekeeping: housekeeping},
+			})
+			require.NoError(t, err)
+			now := time.Unix(1_700_000_000, 0)
+			step := func(inputs ...joblife.Input) {
+				for _, in := range inputs {
+					require.NoError(t, m.Step(now, in))
+				}
+			}
+			var rd joblife.Ready
+			want, read := make(map[jobid.ID]string), make(map[jobid.ID]string)
+			ready := func() {
+				require.True(t, m.Ready(&rd))
+				for _, r := range rd.Append {
+					if r.Kind == joblife.RecordEvent {
+						want[r.Job] += string(r.Data)
+					}
+				}
+			}
+			history := func() []jobid.ID {
+				var ids []jobid.ID
+				for id, log := range m.History() {
+					ids, read[id] = append(ids, id), string(log)
+				}
+				return ids
+			}
+			step(joblife.SchedHello{}, joblife.SchedReady{}, joblife.ExecHello{})
+			for id := jobid.ID(1); id <= 4; id++ {
+				step(joblife.Submit{ID: id, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 16})
+			}
+			ready()
+			require.NoError(t, m.Done(rd.Seq))
+			step(joblife.SchedResponse{ID: 1, R: node(t, 1)}, joblife.ExecResponse{ID: 1, Type: exec.ResponseStart})
+			if outstanding {
+				ready()
+			}
+			step(joblife.ExecResponse{ID: 1, Type: exec.ResponseFinish}, joblife.ExecResponse{ID: 1, Type: exec.ResponseRelease, Final: true},
+				joblife.Raise{ID: 2, Type: "cancel"}, joblife.Validated{ID: 3, Err: errors.New("no")})
+			if outstanding {
+				require.NoError(t, m.Done(rd.Seq))
+			}
+			require.Equal(t, []jobid.ID{1, 2, 3, 4}, history())
+			ready()
+			require.Equal(t, []jobid.ID{1, 2, 3, 4}, history(), "as far as the last Ready that is done")
+			for _, e := range rd.Journal {
+				read[e.Job] += line(t, e.Entry)
+			}
+			require.Equal(t, want, read)
+			require.NoError(t, m.Done(rd.Seq))
+			require.Equal(t, []jobid.ID{4}, history())
+		}
+	}
+}
